@@ -1,0 +1,120 @@
+#include "runtime/base/cpu_info.h"
+
+#include <cpuid.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+
+namespace reprise {
+namespace {
+
+constexpr std::array<std::string_view, 5> kIsaNames = {"baseline", "avx2", "avx512", "avx512_vnni",
+                                                       "avx512_bf16"};
+
+std::string ReadFirstLine(const std::string& path) {
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  return line;
+}
+
+// The path of this process in a cgroup hierarchy; `controller` is empty for version 2.
+std::string CgroupPath(std::string_view controller) {
+  std::ifstream file("/proc/self/cgroup");
+  for (std::string line; std::getline(file, line);) {
+    const std::vector<std::string> parts = absl::StrSplit(line, absl::MaxSplits(':', 2));
+    if (parts.size() != 3) continue;
+    if (controller.empty() ? parts[1].empty() : absl::StrContains(parts[1], controller)) {
+      return parts[2];
+    }
+  }
+  return "/";
+}
+
+// CPUs of a quota file pair, or infinity where there is none.
+double QuotaCpus() {
+  double cpus = INFINITY;
+  // Version 2: "max 100000" or "150000 100000"; a parent's limit holds as well.
+  for (std::string path = CgroupPath("");; path.erase(path.find_last_of('/'))) {
+    const std::string line = ReadFirstLine(absl::StrCat("/sys/fs/cgroup", path, "/cpu.max"));
+    const std::vector<std::string> words = absl::StrSplit(line, ' ', absl::SkipEmpty());
+    double quota, period;
+    if (words.size() == 2 && absl::SimpleAtod(words[0], &quota) &&
+        absl::SimpleAtod(words[1], &period) && period > 0 && std::isfinite(quota)) {
+      cpus = std::min(cpus, quota / period);
+    }
+    if (path.find_last_of('/') == std::string::npos) break;
+  }
+  // Version 1. In a container the hierarchy is mounted at the container's own group.
+  for (const std::string& path : {CgroupPath("cpu"), std::string("/")}) {
+    const std::string base = absl::StrCat("/sys/fs/cgroup/cpu", path == "/" ? "" : path);
+    double quota, period;
+    if (absl::SimpleAtod(ReadFirstLine(base + "/cpu.cfs_quota_us"), &quota) &&
+        absl::SimpleAtod(ReadFirstLine(base + "/cpu.cfs_period_us"), &period) && quota > 0 &&
+        period > 0) {
+      cpus = std::min(cpus, quota / period);
+    }
+  }
+  return cpus;
+}
+
+}  // namespace
+
+std::string_view IsaName(Isa isa) { return kIsaNames[static_cast<size_t>(isa)]; }
+
+std::optional<Isa> ParseIsa(std::string_view name) {
+  for (size_t i = 0; i < kIsaNames.size(); ++i) {
+    if (kIsaNames[i] == name) return static_cast<Isa>(i);
+  }
+  return std::nullopt;
+}
+
+Isa DetectIsa() {
+  __builtin_cpu_init();
+  if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) return Isa::kBaseline;
+  if (!__builtin_cpu_supports("avx512f") || !__builtin_cpu_supports("avx512bw") ||
+      !__builtin_cpu_supports("avx512dq") || !__builtin_cpu_supports("avx512vl")) {
+    return Isa::kAvx2;
+  }
+  if (!__builtin_cpu_supports("avx512vnni")) return Isa::kAvx512;
+  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+  // AVX512_BF16 is CPUID leaf 7, sub-leaf 1, EAX bit 5.
+  if (!__get_cpuid_count(7, 1, &eax, &ebx, &ecx, &edx) || !(eax & (1u << 5))) {
+    return Isa::kAvx512Vnni;
+  }
+  return Isa::kAvx512Bf16;
+}
+
+std::string CpuModelName() {
+  unsigned regs[12] = {};
+  unsigned max_leaf = __get_cpuid_max(0x80000000, nullptr);
+  if (max_leaf < 0x80000004) return "unknown";
+  for (unsigned i = 0; i < 3; ++i) {
+    __get_cpuid(0x80000002 + i, &regs[4 * i], &regs[4 * i + 1], &regs[4 * i + 2], &regs[4 * i + 3]);
+  }
+  char text[49] = {};
+  std::memcpy(text, regs, 48);
+  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+  __get_cpuid(1, &eax, &ebx, &ecx, &edx);
+  return absl::StrCat(absl::StripAsciiWhitespace(text), " (cpuid ", absl::Hex(eax & ~0xFu), ")");
+}
+
+int AvailableCpus() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  const int allowed = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
+  const double quota = std::ceil(QuotaCpus());
+  return std::max(1, quota < allowed ? static_cast<int>(quota) : allowed);
+}
+
+}  // namespace reprise

@@ -1,0 +1,28 @@
+// What this process may use: the instruction sets of the CPU and the share of it that it was given.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace reprise {
+
+// Instruction-set tiers that kernels are written for, each including those before it. `kBaseline`
+// is x86-64 without any extension.
+enum class Isa { kBaseline, kAvx2, kAvx512, kAvx512Vnni, kAvx512Bf16 };
+
+// "baseline", "avx2", "avx512", "avx512_vnni", "avx512_bf16": the values of --max-isa.
+std::string_view IsaName(Isa isa);
+std::optional<Isa> ParseIsa(std::string_view name);
+
+// The highest tier that CPU and operating system support.
+Isa DetectIsa();
+
+// Vendor and model as CPUID gives them: part of a device fingerprint.
+std::string CpuModelName();
+
+// CPUs this process may keep busy: the affinity mask, cut to the cgroup's quota (v2 and v1,
+// rounded up), at least 1.
+int AvailableCpus();
+
+}  // namespace reprise

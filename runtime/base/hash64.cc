@@ -1,0 +1,15 @@
+#include "runtime/base/hash64.h"
+
+#include <xxhash.h>
+
+#include "absl/strings/str_format.h"
+
+namespace reprise {
+
+uint64_t Hash64(std::string_view bytes, uint64_t seed) {
+  return XXH3_64bits_withSeed(bytes.data(), bytes.size(), seed);
+}
+
+std::string HexKey(uint64_t hash) { return absl::StrFormat("%016x", hash); }
+
+}  // namespace reprise
