@@ -10,6 +10,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -18,7 +19,7 @@
 namespace reprise {
 namespace {
 
-constexpr std::array<std::string_view, 5> kIsaNames = {"baseline", "avx2", "avx512", "avx512_vnni",
+constexpr std::array<absl::string_view, 5> kIsaNames = {"baseline", "avx2", "avx512", "avx512_vnni",
                                                        "avx512_bf16"};
 
 std::string ReadFirstLine(const std::string& path) {
@@ -29,7 +30,7 @@ std::string ReadFirstLine(const std::string& path) {
 }
 
 // The path of this process in a cgroup hierarchy; `controller` is empty for version 2.
-std::string CgroupPath(std::string_view controller) {
+std::string CgroupPath(absl::string_view controller) {
   std::ifstream file("/proc/self/cgroup");
   for (std::string line; std::getline(file, line);) {
     const std::vector<std::string> parts = absl::StrSplit(line, absl::MaxSplits(':', 2));
@@ -70,9 +71,9 @@ double QuotaCpus() {
 
 }  // namespace
 
-std::string_view IsaName(Isa isa) { return kIsaNames[static_cast<size_t>(isa)]; }
+absl::string_view IsaName(Isa isa) { return kIsaNames[static_cast<size_t>(isa)]; }
 
-std::optional<Isa> ParseIsa(std::string_view name) {
+std::optional<Isa> ParseIsa(absl::string_view name) {
   for (size_t i = 0; i < kIsaNames.size(); ++i) {
     if (kIsaNames[i] == name) return static_cast<Isa>(i);
   }

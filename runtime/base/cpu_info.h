@@ -3,7 +3,8 @@
 
 #include <optional>
 #include <string>
-#include <string_view>
+
+#include "absl/strings/string_view.h"
 
 namespace reprise {
 
@@ -12,8 +13,8 @@ namespace reprise {
 enum class Isa { kBaseline, kAvx2, kAvx512, kAvx512Vnni, kAvx512Bf16 };
 
 // "baseline", "avx2", "avx512", "avx512_vnni", "avx512_bf16": the values of --max-isa.
-std::string_view IsaName(Isa isa);
-std::optional<Isa> ParseIsa(std::string_view name);
+absl::string_view IsaName(Isa isa);
+std::optional<Isa> ParseIsa(absl::string_view name);
 
 // The highest tier that CPU and operating system support.
 Isa DetectIsa();

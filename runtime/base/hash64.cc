@@ -6,7 +6,7 @@
 
 namespace reprise {
 
-uint64_t Hash64(std::string_view bytes, uint64_t seed) {
+uint64_t Hash64(absl::string_view bytes, uint64_t seed) {
   return XXH3_64bits_withSeed(bytes.data(), bytes.size(), seed);
 }
 

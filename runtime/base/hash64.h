@@ -3,11 +3,12 @@
 
 #include <cstdint>
 #include <string>
-#include <string_view>
+
+#include "absl/strings/string_view.h"
 
 namespace reprise {
 
-uint64_t Hash64(std::string_view bytes, uint64_t seed = 0);
+uint64_t Hash64(absl::string_view bytes, uint64_t seed = 0);
 
 // Sixteen lower-case hex digits: how a key is shown to people.
 std::string HexKey(uint64_t hash);
