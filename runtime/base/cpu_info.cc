@@ -20,7 +20,7 @@ namespace reprise {
 namespace {
 
 constexpr std::array<absl::string_view, 5> kIsaNames = {"baseline", "avx2", "avx512", "avx512_vnni",
-                                                       "avx512_bf16"};
+                                                        "avx512_bf16"};
 
 std::string ReadFirstLine(const std::string& path) {
   std::ifstream file(path);

@@ -1,4 +1,5 @@
-// 64-bit content hash (XXH3). Stable across machines and versions of Reprise: it is written to disk.
+// 64-bit content hash (XXH3). Stable across machines and versions of Reprise: it is written to
+// disk.
 #pragma once
 
 #include <cstdint>

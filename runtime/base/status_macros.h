@@ -9,8 +9,8 @@
 #include "absl/status/statusor.h"
 
 // Returns from the enclosing function if `expr` (an absl::Status) is not OK.
-#define RETURN_IF_ERROR(expr)                              \
-  do {                                                     \
+#define RETURN_IF_ERROR(expr)                                                           \
+  do {                                                                                  \
     if (absl::Status status_macro_ = (expr); !status_macro_.ok()) return status_macro_; \
   } while (false)
 
@@ -21,16 +21,16 @@
 // an existing variable), otherwise returns the error.
 #define ASSIGN_OR_RETURN(lhs, expr) \
   ASSIGN_OR_RETURN_IMPL(REPRISE_CONCAT(status_or_, __LINE__), lhs, expr)
-#define ASSIGN_OR_RETURN_IMPL(tmp, lhs, expr)     \
-  auto tmp = (expr);                              \
-  if (!tmp.ok()) return std::move(tmp).status();  \
+#define ASSIGN_OR_RETURN_IMPL(tmp, lhs, expr)    \
+  auto tmp = (expr);                             \
+  if (!tmp.ok()) return std::move(tmp).status(); \
   lhs = *std::move(tmp)
 
 // Aborts with the place and the condition. For invariants of our own, never for input.
-#define REPRISE_CHECK(condition)                                                            \
-  do {                                                                                      \
-    if (!(condition)) [[unlikely]] {                                                        \
-      std::fprintf(stderr, "%s:%d: check failed: %s\n", __FILE__, __LINE__, #condition);    \
-      std::abort();                                                                         \
-    }                                                                                       \
+#define REPRISE_CHECK(condition)                                                         \
+  do {                                                                                   \
+    if (!(condition)) [[unlikely]] {                                                     \
+      std::fprintf(stderr, "%s:%d: check failed: %s\n", __FILE__, __LINE__, #condition); \
+      std::abort();                                                                      \
+    }                                                                                    \
   } while (false)

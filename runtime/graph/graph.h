@@ -1,0 +1,138 @@
+// Graph: our intermediate representation of a model, before and after it is specialised.
+//
+// Nodes apply ops (by name, see runtime/ops/op_table.h) to values. Values are inputs, parameters,
+// constants or results of nodes; each has one definition. In a symbolic graph only inputs,
+// parameters and constants know their shapes, and inputs may have symbolic dims; in a specialised
+// graph every value has a constant shape and a dtype (`is_specialized`).
+//
+// Parameter: a floating or int8/uint8 initialiser of 256 elements or more. Passes know its dtype
+//   and shape, never its bytes; those stay with the model version. See ParameterExpr.
+// Constant: every other known value; its bytes are here, and are part of a recipe's key.
+//
+// Ids of nodes and values stay valid until Compact(). Removed nodes and values leave holes that
+// the iteration helpers skip.
+//
+// Ownership: values and nodes belong to the graph; copying a graph shares constants' bytes.
+// Threads: const methods from any thread; no concurrent change.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/string_view.h"
+#include "runtime/graph/attribute.h"
+#include "runtime/graph/parameter_expr.h"
+#include "runtime/graph/shape.h"
+#include "runtime/graph/tensor.h"
+
+namespace reprise {
+
+using ValueId = int32_t;
+using NodeId = int32_t;
+inline constexpr int32_t kNone = -1;  // "no value" (an optional input left out), "no node"
+
+// A floating or int8/uint8 initialiser of at least this many elements is a parameter.
+inline constexpr int64_t kMinParameterElements = 256;
+bool IsParameterLike(DType dtype, int64_t num_elements);
+
+struct Value {
+  enum class Kind { kRemoved, kInput, kParameter, kConstant, kResult };
+
+  Kind kind = Kind::kRemoved;
+  std::string name;  // unique among the graph's values, never empty
+  DType dtype = DType::kUndefined;
+  std::optional<Shape> shape;  // known; always set for parameters and constants
+  std::vector<Dim> dims;       // inputs: the declared dims
+  ParameterExprPtr parameter;  // parameters
+  Tensor constant;             // constants
+  bool overridable = false;    // an initialiser that is also listed as an input of the model
+  NodeId producer = kNone;     // results
+  std::vector<NodeId> users;   // one entry a use; uses as graph output are not counted
+};
+
+struct Node {
+  bool removed = false;
+  std::string op;    // "MatMul", "com.microsoft.BiasGelu", "reprise.Attention"
+  std::string name;  // the model's name of it, for messages; may be empty
+  Attributes attributes;
+  std::vector<ValueId> inputs;   // kNone where an optional input is left out
+  std::vector<ValueId> outputs;  // kNone where an optional output is left out
+
+  ValueId input(size_t i) const { return i < inputs.size() ? inputs[i] : kNone; }
+  ValueId output(size_t i) const { return i < outputs.size() ? outputs[i] : kNone; }
+};
+
+class Graph {
+ public:
+  // --- Building. An empty name is replaced by one made up; a taken one gets a suffix. ---
+  ValueId AddInput(absl::string_view name, DType dtype, std::vector<Dim> dims);
+  ValueId AddParameter(absl::string_view name, ParameterExprPtr parameter);
+  ValueId AddConstant(absl::string_view name, Tensor value);
+  // Adds a node with `num_outputs` new result values; returns its id. Order among nodes is kept
+  // topological by Compact() alone, so that a pass may add nodes anywhere.
+  NodeId AddNode(absl::string_view op, std::vector<ValueId> inputs, Attributes attributes = {},
+                 size_t num_outputs = 1, absl::string_view name = "");
+  // The same with the outputs' names given; an empty name leaves that optional output out.
+  NodeId AddNodeWithOutputs(absl::string_view op, std::vector<ValueId> inputs,
+                            Attributes attributes, const std::vector<std::string>& output_names,
+                            absl::string_view name);
+  void AddOutput(ValueId value) { outputs_.push_back(value); }
+
+  // --- Changing. ---
+  void SetInput(NodeId node, size_t index, ValueId value);
+  // Every use of `from`, outputs of the graph included, becomes a use of `to`. When `from` is an
+  // output of the graph, nothing but the position is kept: output names live in the model.
+  void ReplaceAllUses(ValueId from, ValueId to);
+  // Removes the node and its result values, which must have no uses left.
+  void RemoveNode(NodeId node);
+  // Turns a result, input or parameter into a constant of the same dtype; its producer loses it
+  // (and is removed when no other result of it is used).
+  void ReplaceWithConstant(ValueId value, Tensor constant);
+  void ReplaceWithParameter(ValueId value, ParameterExprPtr parameter);
+  // Drops nodes without uses and values without definition or use, sorts nodes topologically
+  // (stable) and renumbers. Inputs always stay. Returns false, changing nothing, on a cycle.
+  bool Compact();
+
+  // --- Reading. ---
+  const Value& value(ValueId id) const { return values_[id]; }
+  Value& value(ValueId id) { return values_[id]; }
+  const Node& node(NodeId id) const { return nodes_[id]; }
+  Node& node(NodeId id) { return nodes_[id]; }
+  size_t num_values() const { return values_.size(); }  // holes included
+  size_t num_nodes() const { return nodes_.size(); }    // holes included
+  size_t live_nodes() const;
+  const std::vector<ValueId>& inputs() const { return inputs_; }
+  const std::vector<ValueId>& outputs() const { return outputs_; }
+  bool IsOutput(ValueId id) const;
+  // Ids of nodes that are not removed, in id order (topological after Compact()).
+  std::vector<NodeId> NodeIds() const;
+  ValueId FindValue(absl::string_view name) const;  // kNone when there is none
+
+  // The producer of `value` if it is a result of op `op`, else nullptr.
+  const Node* ProducerIf(ValueId value, absl::string_view op) const;
+  // The constant's bytes, or nullptr when `value` is kNone or not a constant.
+  const Tensor* ConstantOf(ValueId value) const;
+  // True when the only use of `value` is one node input (and not as a graph output).
+  bool HasOneUse(ValueId value) const;
+
+  // Every live value has a dtype and a constant shape.
+  bool is_specialized() const;
+
+ private:
+  ValueId NewValue(Value::Kind kind, absl::string_view name);
+  std::string UniqueName(absl::string_view wanted);
+  void AddUse(ValueId value, NodeId node);
+  void RemoveUse(ValueId value, NodeId node);
+
+  std::vector<Value> values_;
+  std::vector<Node> nodes_;
+  std::vector<ValueId> inputs_;
+  std::vector<ValueId> outputs_;
+  absl::flat_hash_map<std::string, ValueId> by_name_;
+  int64_t next_name_ = 0;
+};
+
+}  // namespace reprise

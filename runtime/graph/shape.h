@@ -1,0 +1,46 @@
+// Shape: the sizes of a tensor's dims, all constant. Dim: a size that may still be a symbol.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "absl/container/inlined_vector.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+
+namespace reprise {
+
+// Row-major sizes, outermost first; empty for a scalar; a size may be 0.
+using Shape = absl::InlinedVector<int64_t, 6>;
+
+// The product of the sizes (1 for a scalar), or RESOURCE_EXHAUSTED on int64 overflow,
+// INVALID_ARGUMENT on a negative size.
+absl::StatusOr<int64_t> CheckedNumElements(absl::Span<const int64_t> shape);
+
+// The product, for shapes already checked.
+int64_t NumElements(absl::Span<const int64_t> shape);
+
+// Row-major strides in elements.
+Shape Strides(absl::Span<const int64_t> shape);
+
+// "[2, 128, 384]".
+std::string ShapeToString(absl::Span<const int64_t> shape);
+
+// The numpy broadcast of two shapes; INVALID_ARGUMENT naming both when they do not agree.
+absl::StatusOr<Shape> BroadcastShapes(absl::Span<const int64_t> a, absl::Span<const int64_t> b);
+
+// Maps a possibly negative axis to [0, rank); INVALID_ARGUMENT when out of range. With
+// `inclusive`, `rank` itself is allowed too (Unsqueeze, Flatten).
+absl::StatusOr<int64_t> NormalizeAxis(int64_t axis, int64_t rank, bool inclusive = false);
+
+// A dim as a model declares it: a constant size, or a symbol ("batch", "past + 1", or one that the
+// importer made up for an unnamed dim, `input:0`).
+struct Dim {
+  int64_t size = -1;   // -1: symbolic
+  std::string symbol;  // empty: constant
+
+  bool is_constant() const { return symbol.empty(); }
+  friend bool operator==(const Dim&, const Dim&) = default;
+};
+
+}  // namespace reprise

@@ -1,0 +1,40 @@
+// The text form of a graph: what golden tests read, what `dump` prints, what keys are made of.
+//
+//   graph {
+//     input %input_ids: i64[batch, sequence]
+//     param %w: f32[384, 384] = p0
+//     param %w2: f32[384, 384] = Transpose{perm = [1, 0]}(p1)
+//     const %c: i64[2] = {0, -1}
+//     %x: f32[2, 16, 384] = LayerNormalization(%a, %w, _) {axis = -1, epsilon = 1e-05}
+//     %q: f32[2, 4], _, %k: f32[2, 4] = Split(%x) {axis = -1}
+//     output %x
+//   }
+//
+// A type without a shape (`f32` or `?`) is a value not yet inferred. A left-out optional operand is
+// `_`. Names that are not identifiers are quoted as C strings. Floats print so that they parse back
+// to the same bits (inf, -inf, nan included); constants above 16 elements print as hex"…" bytes.
+// Attributes: integers `1`, floats with a point or exponent, strings quoted, lists in [ ] (an empty
+// list is `ints[]`, `floats[]`, `strings[]`), tensors `f32[2]{1, 2}`, graphs nested in braces.
+#pragma once
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "runtime/graph/graph.h"
+
+namespace reprise {
+
+struct PrintOptions {
+  // False: values are numbered in order of definition (%0, %1, ...) and node names are left out,
+  // so that two graphs that differ in names alone print alike: the canonical text of a key.
+  bool names = true;
+};
+
+std::string Print(const Graph& graph, const PrintOptions& options = {});
+std::string PrintAttributes(const Attributes& attributes);  // "{axis = 1}", "" when empty
+std::string PrintTensor(const Tensor& tensor);              // "f32[2]{1, 2}"
+
+// Parse(Print(g)) prints as g does. INVALID_ARGUMENT with line and column otherwise.
+absl::StatusOr<Graph> Parse(absl::string_view text);
+
+}  // namespace reprise

@@ -1,0 +1,46 @@
+// Pass: one rewrite of a graph.
+//
+// A pass is a name and a Run. The pipeline, not the pass, compacts, verifies, times, dumps and can
+// switch a pass off by name. A pass may leave dead nodes behind and nodes out of order: the
+// pipeline calls Graph::Compact() after each.
+//
+// Load passes run once a model on the symbolic graph; capture passes run on a specialised graph,
+// where every value has a constant shape, and must set dtype and shape of each value they add
+// (InferNode does).
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "runtime/graph/graph.h"
+
+namespace reprise {
+
+class Pass {
+ public:
+  virtual ~Pass() = default;
+  virtual absl::string_view name() const = 0;
+  // True when it changed the graph.
+  virtual absl::StatusOr<bool> Run(Graph& graph) const = 0;
+};
+
+struct PipelineOptions {
+  std::vector<std::string> disabled;  // pass names; an unknown one is INVALID_ARGUMENT
+  bool verify = true;                 // Verify() after each pass
+  // Called after each pass that changed something: name, the graph, nanoseconds that it took.
+  std::function<void(absl::string_view, const Graph&, int64_t)> observer;
+};
+
+// Names of all passes in order, load passes first.
+std::vector<std::string> PassNames();
+
+// Once a model: folds constants, hoists what depends on parameters alone into parameter
+// expressions, drops dead code. Errors name pass and node.
+absl::Status RunLoadPasses(Graph& graph, const PipelineOptions& options = {});
+
+// Once a capture, on the result of Specialize().
+absl::Status RunCapturePasses(Graph& graph, const PipelineOptions& options = {});
+
+}  // namespace reprise

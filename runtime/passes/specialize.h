@@ -1,0 +1,48 @@
+// Specialize: a symbolic graph and a binding give a graph with only constant shapes.
+//
+// All shape arithmetic folds away on the walk: a node whose inputs are all known is evaluated with
+// its reference kernel, Shape and Size of a known shape become constants. What is left computes on
+// data.
+#pragma once
+
+#include <map>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "runtime/graph/graph.h"
+
+namespace reprise {
+
+// One concrete size for each axis, and the values of shape inputs.
+struct Binding {
+  std::map<std::string, int64_t> axes;                       // symbol -> size
+  std::map<std::string, std::vector<int64_t>> shape_inputs;  // input name -> its elements
+
+  // "batch=8,sequence=128", shape inputs as "k=[3]".
+  std::string ToString() const;
+  friend bool operator==(const Binding&, const Binding&) = default;
+  friend bool operator<(const Binding& a, const Binding& b) {
+    return std::tie(a.axes, a.shape_inputs) < std::tie(b.axes, b.shape_inputs);
+  }
+};
+
+struct SpecializeOptions {
+  // The largest result that folding may allocate, and the largest value that a specialised graph
+  // may hold (checked before anything is allocated): RESOURCE_EXHAUSTED names node, size, limit.
+  int64_t max_folded_bytes = 64 << 20;
+  int64_t max_value_bytes = int64_t{4} << 30;
+};
+
+// The size of `dim` under `axes`: a constant, a symbol, or a sum of symbols and constants such as
+// "past + 1" or "past_sequence + sequence". INVALID_ARGUMENT when a symbol has no size.
+absl::StatusOr<int64_t> DimSize(const Dim& dim, const std::map<std::string, int64_t>& axes);
+
+// INVALID_ARGUMENT naming the node when shapes do not agree at this binding; FAILED_PRECONDITION
+// "depends on data" naming the node whose output shape cannot be known. Shape inputs named in the
+// binding become constants of their declared dtype and shape.
+absl::StatusOr<Graph> Specialize(const Graph& symbolic, const Binding& binding,
+                                 const SpecializeOptions& options = {});
+
+}  // namespace reprise
