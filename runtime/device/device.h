@@ -1,0 +1,86 @@
+// Device: what can run nodes of a specialised graph, and how.
+//
+// The compiler asks for the options of a node, takes one, lets the device prepare the parameters
+// it wants, and after planning memory binds the node to its places.
+//
+//   for each node:  options = device.Options(graph, node)      // [] -> the reference kernel
+//                   choose; replace parameters by its prepare steps
+//   plan memory;    for each node: device.Bind(graph, node, option) -> kernel and its params
+//
+// A graph handed to a device is specialised: every value has a dtype and a constant shape.
+//
+// Ownership: the device outlives every recipe it bound. Threads: all methods from any thread.
+// Errors: Bind may refuse with INTERNAL (a bug) or RESOURCE_EXHAUSTED; Prepare as documented.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "runtime/device/launch.h"
+#include "runtime/graph/graph.h"
+
+namespace reprise {
+
+// Replaces parameter operand `input` of a node by `op`(parameter), an op of the device or of the op
+// table. The result joins the prepare program.
+struct PrepareStep {
+  size_t input = 0;
+  std::string op;
+  Attributes attributes;
+  DType dtype = DType::kUInt8;  // of the result; packed layouts are bytes
+  Shape shape;                  // of the result; packed layouts are [bytes]
+};
+
+struct KernelOption {
+  std::string kernel;  // unique among the options of a node
+  std::vector<PrepareStep> prepare;
+  size_t workspace_bytes = 0;  // scratch in the arena, whatever the number of parts
+  int in_place = -1;           // input whose buffer output 0 may take over when it is dead; -1 none
+  bool takes_live_rows = false;
+  double estimate_ns = 0;  // one thread, warm; options come cheapest first
+};
+
+struct BoundKernel {
+  KernelFn run = nullptr;
+  std::shared_ptr<const void> params;
+  std::string detail;
+  bool foreign = false;
+  double flops = 0;
+  double bytes = 0;
+};
+
+class Device {
+ public:
+  virtual ~Device() = default;
+
+  virtual absl::string_view name() const = 0;  // "cpu", "reference"
+
+  // Text that is equal exactly when recipes are interchangeable: CPU model, ISA cap, kernel
+  // versions. Part of the key.
+  virtual std::string fingerprint() const = 0;
+
+  // Ways to run the node, cheapest estimate first; empty when only the reference kernel can.
+  virtual std::vector<KernelOption> Options(const Graph& graph, NodeId node) const = 0;
+
+  // The kernel of `option` for this node. `graph` still has the node's original operands; the
+  // operands at run time are: inputs in order (prepared where the option says so), outputs in
+  // order, then the workspace if the option wants one.
+  virtual absl::StatusOr<BoundKernel> Bind(const Graph& graph, NodeId node,
+                                           const KernelOption& option) const = 0;
+
+  // Runs one prepare step: `op` of the device itself, or any op of the op table.
+  virtual absl::StatusOr<Tensor> Prepare(const std::string& op, const Attributes& attributes,
+                                         absl::Span<const std::optional<Tensor>> inputs) const = 0;
+};
+
+// The reference kernel of a node as a launch kernel: what the compiler uses for a node without
+// options, and all that the reference device has..
+absl::StatusOr<BoundKernel> BindReference(const Graph& graph, NodeId node);
+
+// Prepare with the op table alone; devices call it for ops that are not theirs.
+absl::StatusOr<Tensor> PrepareWithReference(const std::string& op, const Attributes& attributes,
+                                            absl::Span<const std::optional<Tensor>> inputs);
+
+}  // namespace reprise

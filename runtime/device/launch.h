@@ -1,0 +1,109 @@
+// Launch: one step of a recipe, and the frame that it runs in.
+//
+// A recipe is compiled once and replayed on any stream: it knows places (operands), never
+// addresses. A frame gives the base address of each operand space for one replay.
+//
+//   arena      base + offset; written and read by the launches of one replay
+//   input      base + offset; the gathered inputs, read only
+//   output     base + offset; what the scatter reads afterwards
+//   constant   base + offset; the recipe's own constants, read only
+//   parameter  table[offset]; one address for each parameter expression of the recipe, because
+//              results of the prepare program are shared by content between recipes, each in a
+//              buffer of its own
+//
+// Threads: a launch is called once for each part of [0, parts), in any order and at the same time
+// from several threads; a barrier stands between two launches. Any number of parts gives the same
+// answer, so the thread count is not part of a recipe's key.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/ops/op.h"
+
+namespace reprise {
+
+enum class Space : uint8_t { kNone, kArena, kParameter, kConstant, kInput, kOutput };
+absl::string_view SpaceName(Space space);
+
+// A place: kNone for an optional operand left out.
+struct Operand {
+  Space space = Space::kNone;
+  uint64_t offset = 0;  // bytes; for kParameter the slot in the recipe's parameter list
+
+  friend bool operator==(const Operand&, const Operand&) = default;
+};
+
+// Collects data errors of one replay, without allocating. One thread per (launch, part) reports at
+// a time; different threads may report at once.
+class ReplayErrors {
+ public:
+  virtual ~ReplayErrors() = default;
+  // Element `element` (flat index) of operand `operand` of launch `launch` is outside [low, high].
+  virtual void Report(int launch, int operand, int64_t element, int64_t value, int64_t low,
+                      int64_t high) = 0;
+};
+
+struct Frame {
+  std::byte* arena = nullptr;
+  const std::byte* inputs = nullptr;
+  std::byte* outputs = nullptr;
+  const std::byte* constants = nullptr;
+  const void* const* parameters = nullptr;
+  ReplayErrors* errors = nullptr;  // never null in a replay
+  // How many of the recipe's rows along the batch axis carry requests; kernels that were bound with
+  // `takes_live_rows` skip the others, whose results nobody reads. At most the recipe's batch.
+  int64_t live_rows = 0;
+};
+
+struct LaunchArgs {
+  void* const* operands;  // resolved addresses, inputs first, then outputs, then the workspace
+  const void* params;     // what Bind made, a kernel's own type
+  const Frame* frame;
+  int launch;  // index in the recipe, for error reports
+  int part;    // this call's share of the work
+  int parts;
+};
+
+// Allocates nothing, takes no lock, throws nothing.
+using KernelFn = void (*)(const LaunchArgs&);
+
+struct Launch {
+  std::string kernel;  // "gemm_avx512", "reference/Erf"
+  std::string node;    // the node's name or op, for people
+  std::string detail;  // shapes as text, "[16, 384] x [384, 1536] + bias, gelu"
+  KernelFn run = nullptr;
+  std::vector<Operand> operands;
+  std::shared_ptr<const void> params;
+  bool reference = false;  // the op's reference kernel, one thread, may allocate
+  bool foreign = false;    // calls a library that may allocate or lock
+  double flops = 0;        // floating-point operations of a full launch, for the roofline
+  double bytes = 0;        // operand bytes that it must at least read and write
+};
+
+// The most operands a launch may have, workspace included.
+inline constexpr size_t kMaxOperands = 64;
+
+// The address of `operand` in `frame`; nullptr for kNone.
+inline void* Resolve(const Operand& operand, const Frame& frame) {
+  switch (operand.space) {
+    case Space::kArena:
+      return frame.arena + operand.offset;
+    case Space::kOutput:
+      return frame.outputs + operand.offset;
+    case Space::kInput:
+      return const_cast<std::byte*>(frame.inputs) + operand.offset;
+    case Space::kConstant:
+      return const_cast<std::byte*>(frame.constants) + operand.offset;
+    case Space::kParameter:
+      return const_cast<void*>(frame.parameters[operand.offset]);
+    case Space::kNone:
+      return nullptr;
+  }
+  return nullptr;
+}
+
+}  // namespace reprise
