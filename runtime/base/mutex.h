@@ -7,12 +7,13 @@
 #include <condition_variable>
 #include <mutex>
 
+#include "absl/base/thread_annotations.h"  // defines GUARDED_BY, in the same sense
+
 #if defined(__clang__)
 #define REPRISE_ANNOTATION(x) __attribute__((x))
 #else
 #define REPRISE_ANNOTATION(x)
 #endif
-#define GUARDED_BY(x) REPRISE_ANNOTATION(guarded_by(x))
 #define REQUIRES(...) REPRISE_ANNOTATION(requires_capability(__VA_ARGS__))
 #define EXCLUDES(...) REPRISE_ANNOTATION(locks_excluded(__VA_ARGS__))
 
