@@ -1,0 +1,176 @@
+#include "server/config/flags.h"
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <limits>
+#include <map>
+#include <system_error>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+
+namespace reprise {
+namespace {
+
+struct Flag {
+  const char* name;
+  const char* value;
+  const char* default_value;
+  const char* meaning;
+  CLI::Option* (*add)(CLI::App& app, const Flag& flag, Options& options);
+};
+
+CLI::Option* AddPort(CLI::App& app, const Flag& flag, int& port) {
+  return app.add_option(flag.name, port, flag.meaning)->check(CLI::Range(0, 65535));
+}
+
+// A choice among names, each with its value.
+template <typename T>
+CLI::Option* AddChoice(CLI::App& app, const Flag& flag, T& target,
+                       std::vector<std::pair<std::string, T>> choices) {
+  std::vector<std::string> names;
+  for (const auto& [name, value] : choices) names.push_back(name);
+  auto assign = [&target, choices](const std::string& text) {
+    for (const auto& [name, value] : choices) {
+      if (name == text) target = value;
+    }
+  };
+  return app.add_option_function<std::string>(flag.name, assign, flag.meaning)
+      ->check(CLI::IsMember(names));
+}
+
+// THE table of flags.
+constexpr Flag kFlags[] = {
+    {"--model-repository", "DIR", "",
+     "Folder of models, <model>/<version>/model.onnx; may be given more than once",
+     [](CLI::App& app, const Flag& flag, Options& options) {
+       return app.add_option(flag.name, options.model_repositories, flag.meaning)
+           ->required()
+           ->allow_extra_args(false)
+           ->check(CLI::ExistingDirectory);
+     }},
+    {"--model-control-mode", "MODE", "none",
+     "none: load every model at start. It is the only mode so far",
+     [](CLI::App& app, const Flag& flag, Options&) {
+       return app
+           .add_option_function<std::string>(
+               flag.name, [](const std::string&) {}, flag.meaning)
+           ->check(CLI::IsMember(std::vector<std::string>{"none"}));
+     }},
+    {"--grpc-address", "ADDRESS", "127.0.0.1", "Address the gRPC service listens on",
+     [](CLI::App& app, const Flag& flag, Options& options) {
+       return app.add_option(flag.name, options.grpc.address, flag.meaning);
+     }},
+    {"--grpc-port", "PORT", "8001", "Port of the gRPC service; 0 takes a free one",
+     [](CLI::App& app, const Flag& flag, Options& options) {
+       return AddPort(app, flag, options.grpc.port);
+     }},
+    {"--http-address", "ADDRESS", "127.0.0.1", "Address of health, status page and metrics",
+     [](CLI::App& app, const Flag& flag, Options& options) {
+       return app.add_option(flag.name, options.http.address, flag.meaning);
+     }},
+    {"--http-port", "PORT", "8000", "Port of health, status page and metrics; 0 takes a free one",
+     [](CLI::App& app, const Flag& flag, Options& options) {
+       return AddPort(app, flag, options.http.port);
+     }},
+    {"--metrics-address", "ADDRESS", "127.0.0.1", "Address that serves /metrics",
+     [](CLI::App& app, const Flag& flag, Options& options) {
+       return app.add_option(flag.name, options.metrics.address, flag.meaning);
+     }},
+    {"--metrics-port", "PORT", "8002", "Port that serves /metrics; 0 takes a free one",
+     [](CLI::App& app, const Flag& flag, Options& options) {
+       return AddPort(app, flag, options.metrics.port);
+     }},
+    {"--recipe-cache-memory-mb", "MB", "1024", "Memory that recipes may take, in MiB",
+     [](CLI::App& app, const Flag& flag, Options& options) {
+       return app.add_option(flag.name, options.recipe_cache_memory_mb, flag.meaning)
+           ->check(CLI::Range(int64_t{1}, int64_t{1} << 30));
+     }},
+    {"--streams", "N", "0", "Replays that may run at the same time; 0: one for each CPU",
+     [](CLI::App& app, const Flag& flag, Options& options) {
+       return app.add_option(flag.name, options.streams, flag.meaning)->check(CLI::Range(0, 1024));
+     }},
+    {"--threads-per-stream", "N", "0", "Threads of one replay; 0: chosen from CPUs and load",
+     [](CLI::App& app, const Flag& flag, Options& options) {
+       return app.add_option(flag.name, options.threads_per_stream, flag.meaning)
+           ->check(CLI::Range(0, 1024));
+     }},
+    {"--max-isa", "ISA", "", "Highest instruction set to use, the libraries included",
+     [](CLI::App& app, const Flag& flag, Options& options) {
+       std::vector<std::pair<std::string, std::optional<Isa>>> choices;
+       for (Isa isa :
+            {Isa::kBaseline, Isa::kAvx2, Isa::kAvx512, Isa::kAvx512Vnni, Isa::kAvx512Bf16}) {
+         choices.emplace_back(std::string(IsaName(isa)), isa);
+       }
+       return AddChoice(app, flag, options.max_isa, std::move(choices));
+     }},
+    {"--exit-timeout-secs", "SECONDS", "30", "How long running requests may take to end at exit",
+     [](CLI::App& app, const Flag& flag, Options& options) {
+       return app.add_option(flag.name, options.exit_timeout_secs, flag.meaning)
+           ->check(CLI::Range(0, std::numeric_limits<int>::max()));
+     }},
+    {"--log-format", "FORMAT", "text", "text, or json: one object a line",
+     [](CLI::App& app, const Flag& flag, Options& options) {
+       return AddChoice<LogFormat>(app, flag, options.log_format,
+                                   {{"text", LogFormat::kText}, {"json", LogFormat::kJson}});
+     }},
+    {"--log-level", "LEVEL", "info", "debug, info, warning or error",
+     [](CLI::App& app, const Flag& flag, Options& options) {
+       return AddChoice<LogLevel>(app, flag, options.log_level,
+                                  {{"debug", LogLevel::kDebug},
+                                   {"info", LogLevel::kInfo},
+                                   {"warning", LogLevel::kWarning},
+                                   {"error", LogLevel::kError}});
+     }},
+};
+
+absl::Status CheckPortsDiffer(const Options& options) {
+  const std::pair<const char*, int> ports[] = {{"--grpc-port", options.grpc.port},
+                                               {"--http-port", options.http.port},
+                                               {"--metrics-port", options.metrics.port}};
+  for (const auto& [name, port] : ports) {
+    for (const auto& [other_name, other_port] : ports) {
+      if (name != other_name && port != 0 && port == other_port) {
+        return absl::InvalidArgumentError(
+            absl::StrCat(name, " and ", other_name, " are both ", port));
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+std::vector<FlagInfo> FlagTable() {
+  std::vector<FlagInfo> table;
+  for (const Flag& flag : kFlags) {
+    table.push_back({flag.name, flag.value, flag.default_value, flag.meaning});
+  }
+  return table;
+}
+
+absl::StatusOr<ParsedFlags> ParseFlags(int argc, const char* const* argv,
+                                       absl::string_view version) {
+  ParsedFlags parsed;
+  CLI::App app("reprised: serves ONNX models on CPUs from captured recipes", "reprised");
+  for (const Flag& flag : kFlags) {
+    CLI::Option* option = flag.add(app, flag, parsed.options);
+    option->type_name(flag.value)->default_str(flag.default_value);
+  }
+  app.set_version_flag("--version", absl::StrCat("reprised ", version));
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    parsed.answer = app.help();
+    return parsed;
+  } catch (const CLI::CallForVersion&) {
+    parsed.answer = absl::StrCat("reprised ", version, "\n");
+    return parsed;
+  } catch (const CLI::ParseError& error) {
+    return absl::InvalidArgumentError(absl::StrReplaceAll(error.what(), {{"\n", " "}}));
+  }
+  if (absl::Status status = CheckPortsDiffer(parsed.options); !status.ok()) return status;
+  return parsed;
+}
+
+}  // namespace reprise

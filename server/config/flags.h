@@ -1,0 +1,33 @@
+// The command line of `reprised`. Names that Triton has mean what they mean there.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "server/config/options.h"
+
+namespace reprise {
+
+// One flag as people see it.
+struct FlagInfo {
+  std::string name;           // "--grpc-port"
+  std::string value;          // "PORT"
+  std::string default_value;  // as shown, "" if there is none
+  std::string meaning;
+};
+
+// Every flag, in the order of --help: what the documentation is made from.
+std::vector<FlagInfo> FlagTable();
+
+struct ParsedFlags {
+  Options options;
+  std::string answer;  // not empty: --help or --version asked for this text, nothing else to do
+};
+
+// Errors: INVALID_ARGUMENT with one line that names the flag and the value.
+absl::StatusOr<ParsedFlags> ParseFlags(int argc, const char* const* argv,
+                                       absl::string_view version);
+
+}  // namespace reprise

@@ -1,0 +1,36 @@
+// Options: what the command line of `reprised` says, parsed and checked.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/base/cpu_info.h"
+
+namespace reprise {
+
+enum class LogFormat { kText, kJson };
+enum class LogLevel { kDebug, kInfo, kWarning, kError };
+
+// Where a face of the server listens. Port 0 asks for any free port; the log says which it was.
+struct Endpoint {
+  std::string address = "127.0.0.1";
+  int port = 0;
+};
+
+struct Options {
+  std::vector<std::string> model_repositories;  // at least one existing folder
+  Endpoint grpc = {.port = 8001};
+  Endpoint http = {.port = 8000};
+  Endpoint metrics = {.port = 8002};
+  int64_t recipe_cache_memory_mb = 1024;  // MiB of arena layouts, launches and packed constants
+  int streams = 0;                        // 0: one for each CPU that the process may use
+  int threads_per_stream = 0;             // 0: chosen by load, never more than the CPUs in all
+  std::optional<Isa> max_isa;             // absent: whatever the CPU has
+  int exit_timeout_secs = 30;             // how long a drain may take
+  LogFormat log_format = LogFormat::kText;
+  LogLevel log_level = LogLevel::kInfo;
+};
+
+}  // namespace reprise

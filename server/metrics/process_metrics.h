@@ -1,0 +1,21 @@
+// What the operating system knows of this process, read at each scrape.
+#pragma once
+
+#include <prometheus/metric_family.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "server/metrics/metric_table.h"
+
+namespace reprise {
+
+// Whether a row is filled here instead of by a registry.
+bool IsProcessMetric(MetricId id);
+
+void AppendProcessMetrics(std::vector<prometheus::MetricFamily>& families);
+
+// Resident memory now, in bytes; 0 if /proc cannot be read.
+int64_t ResidentBytes();
+
+}  // namespace reprise

@@ -1,0 +1,120 @@
+#include "server/metrics/catalogue.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <prometheus/counter.h>
+#include <prometheus/histogram.h>
+
+#include <set>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+
+namespace reprise {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::unique_ptr<Catalogue> MakeCatalogue() {
+  return std::make_unique<Catalogue>(BuildInfo{"1.2", "gcc", "avx2", "some cpu"});
+}
+
+TEST(MetricTableTest, RowsAreInTheOrderOfTheirIdsAndComplete) {
+  ASSERT_EQ(MetricTable().size(), static_cast<size_t>(MetricId::kCount));
+  std::set<std::string> names;
+  for (size_t i = 0; i < MetricTable().size(); ++i) {
+    const MetricRow& row = MetricTable()[i];
+    EXPECT_EQ(static_cast<size_t>(row.id), i) << row.name;
+    EXPECT_TRUE(names.insert(std::string(row.name)).second) << row.name;
+    EXPECT_FALSE(row.help.empty()) << row.name;
+    EXPECT_EQ(row.type == MetricType::kHistogram, !row.buckets.empty()) << row.name;
+  }
+}
+
+TEST(CatalogueTest, EveryMetricOfTheTableIsThereFromTheFirstScrapeOfAModel) {
+  auto catalogue = MakeCatalogue();
+  catalogue->Announce(
+      catalogue->Model("bert", "1"),
+      {.buckets = {"b1_s16", "b8_s128"}, .axes = {"batch", "sequence"}, .ops = {"Gelu"}});
+  const std::string text = catalogue->Scrape();
+  for (const MetricRow& row : MetricTable()) {
+    EXPECT_THAT(text, HasSubstr(absl::StrCat("# TYPE ", std::string(row.name), " ")));
+  }
+  for (absl::string_view reason : CompileReasons()) {
+    EXPECT_THAT(text, HasSubstr(absl::StrCat("reprise_compiles_total{model=\"bert\",reason=\"",
+                                             std::string(reason), "\",version=\"1\"} 0")));
+  }
+  for (const char* bucket : {"b1_s16", "b8_s128", "exact"}) {
+    EXPECT_THAT(text, HasSubstr(absl::StrCat("reprise_replays_total{bucket=\"", bucket,
+                                             "\",model=\"bert\",version=\"1\"} 0")));
+  }
+  EXPECT_THAT(text, HasSubstr("reprise_elements_total{axis=\"sequence\",kind=\"padded\","));
+  EXPECT_THAT(text, HasSubstr("version=\"1.2\""));
+}
+
+TEST(CatalogueTest, LabelsOfEverySeriesAreThoseOfItsRow) {
+  auto catalogue = MakeCatalogue();
+  catalogue->Announce(catalogue->Model("bert", "1"), {.axes = {"batch"}, .ops = {"Gelu"}});
+  for (const std::string& line :
+       std::vector<std::string>(absl::StrSplit(catalogue->Scrape(), '\n', absl::SkipEmpty()))) {
+    if (line[0] == '#') continue;
+    const std::string name = line.substr(0, line.find_first_of("{ "));
+    std::set<std::string> labels;
+    if (line[name.size()] == '{') {
+      const size_t end = line.rfind('}');
+      for (absl::string_view pair :
+           absl::StrSplit(line.substr(name.size() + 1, end - name.size() - 1), "\",")) {
+        labels.insert(std::string(pair.substr(0, pair.find('='))));
+      }
+    }
+    labels.erase("le");
+    const MetricRow* row = nullptr;
+    for (const MetricRow& candidate : MetricTable()) {
+      const std::string row_name(candidate.name);
+      if (name == row_name || (candidate.type == MetricType::kHistogram &&
+                               (name == row_name + "_bucket" || name == row_name + "_sum" ||
+                                name == row_name + "_count"))) {
+        row = &candidate;
+      }
+    }
+    ASSERT_NE(row, nullptr) << name << " is not in the table";
+    EXPECT_EQ(labels, std::set<std::string>(row->labels.begin(), row->labels.end())) << line;
+  }
+}
+
+TEST(CatalogueTest, AModelAddedTwiceKeepsItsCounters) {
+  auto catalogue = MakeCatalogue();
+  catalogue->Model("bert", "1").requests->at("OK").Increment();
+  catalogue->Model("bert", "1").requests->at("OK").Increment();
+  EXPECT_THAT(catalogue->Scrape(),
+              HasSubstr("reprise_requests_total{code=\"OK\",model=\"bert\",version=\"1\"} 2"));
+}
+
+TEST(CatalogueTest, HistogramCountsWhatItObserved) {
+  auto catalogue = MakeCatalogue();
+  catalogue->Model("bert", "1").request_duration->Observe(0.003);
+  const std::string text = catalogue->Scrape();
+  const std::string labels = "{model=\"bert\",version=\"1\"";
+  EXPECT_THAT(text, HasSubstr("reprise_request_duration_seconds_count" + labels + "} 1"));
+  EXPECT_THAT(text,
+              HasSubstr("reprise_request_duration_seconds_bucket" + labels + ",le=\"0.0025\"} 0"));
+  EXPECT_THAT(text,
+              HasSubstr("reprise_request_duration_seconds_bucket" + labels + ",le=\"0.005\"} 1"));
+}
+
+TEST(CatalogueTest, ProcessMetricsAreThoseOfThisProcess) {
+  auto catalogue = MakeCatalogue();
+  const std::string text = catalogue->Scrape();
+  auto value = [&text](const std::string& name) {
+    const size_t at = text.find("\n" + name + " ");
+    return at == std::string::npos ? -1.0 : std::strtod(&text[at + name.size() + 2], nullptr);
+  };
+  EXPECT_GT(value("process_resident_memory_bytes"), 1 << 20);
+  EXPECT_GE(value("process_threads"), 1);
+  EXPECT_GE(value("process_open_fds"), 3);
+  EXPECT_GT(value("process_start_time_seconds"), 1.5e9);
+}
+
+}  // namespace
+}  // namespace reprise
