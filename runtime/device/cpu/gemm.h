@@ -1,0 +1,80 @@
+// C[m,n] = activation(A[m,k] * B[k,n] + bias[n]) + residual[m,n], float32.
+//
+// B is packed once (weights) into panels of `panel_columns` columns: panel p holds, row by row of
+// B, the columns [p * panel_columns, (p + 1) * panel_columns), padded with zeros. The rows of A and
+// C are read and written in place, any number of them at run time. Every element is summed in the
+// order of k whatever the number of rows and however the work is divided, so that batch-mates,
+// threads and buckets do not change a bit of an answer.
+//
+// Threads: all functions are pure; calls on disjoint parts of one C may run at the same time.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "runtime/base/cpu_info.h"
+
+namespace reprise::cpu {
+
+enum class Activation : uint8_t { kNone, kRelu, kGelu, kGeluTanh, kTanh, kSigmoid, kSilu };
+
+// Strides are in elements. `c` may be `residual` (same address, same stride), but not `a`.
+struct GemmArgs {
+  const float* a = nullptr;
+  int64_t lda = 0;
+  const void* packed_b = nullptr;  // What `pack` made for (k, n), aligned to 64 bytes.
+  float* c = nullptr;
+  int64_t ldc = 0;
+  int64_t n = 0;
+  int64_t k = 0;
+  const float* bias = nullptr;      // [n] or null.
+  const float* residual = nullptr;  // [m, n] or null.
+  int64_t ld_residual = 0;
+  Activation activation = Activation::kNone;
+};
+
+// B as it lies in memory: row-major [k, n], or [n, k] when `transposed`. `ld` is the distance of
+// two rows as stored.
+struct GemmSource {
+  const float* data = nullptr;
+  int64_t ld = 0;
+  bool transposed = false;
+};
+
+// Activations times activations: nothing is packed ahead. Like GemmArgs otherwise.
+struct UnpackedGemmArgs {
+  GemmArgs gemm;  // packed_b is unused.
+  GemmSource b;
+  float* scratch = nullptr;  // UnpackedScratchFloats(k) floats, aligned to 64 bytes.
+};
+
+// A rectangle of C: rows [row_begin, row_end), panels [panel_begin, panel_end).
+struct GemmPart {
+  int64_t row_begin = 0;
+  int64_t row_end = 0;
+  int64_t panel_begin = 0;
+  int64_t panel_end = 0;
+};
+
+struct GemmKernels {
+  int64_t panel_columns;
+  int64_t tile_rows;
+  // Writes PackedFloats(k, n) floats to `packed`; every element is multiplied by `scale`.
+  void (*pack)(const GemmSource& b, int64_t k, int64_t n, float scale, float* packed);
+  void (*part)(const GemmArgs& args, const GemmPart& part);
+  void (*unpacked)(const UnpackedGemmArgs& args, const GemmPart& part);
+
+  int64_t Panels(int64_t n) const { return (n + panel_columns - 1) / panel_columns; }
+  int64_t PackedFloats(int64_t k, int64_t n) const { return Panels(n) * panel_columns * k; }
+  int64_t UnpackedScratchFloats(int64_t k) const { return panel_columns * k; }
+
+  // Part `part` of `parts` of a product, chosen so that the slowest part is as fast as possible:
+  // whole row tiles and whole panels, few rows split by panels because the weights' bandwidth is
+  // their limit. The parts are disjoint and cover C; some are empty when there is too little work.
+  GemmPart Partition(int64_t m, int64_t n, int64_t k, int parts, int part) const;
+};
+
+// The kernels of the highest tier that is not above `isa`.
+const GemmKernels& GemmKernelsFor(Isa isa);
+
+}  // namespace reprise::cpu

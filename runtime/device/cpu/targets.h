@@ -1,0 +1,23 @@
+// Which Highway targets the kernels of this folder are compiled for: one for each tier of Isa that
+// f32 code tells apart. A kernel file is included once a target by hwy/foreach_target.h, each time
+// inside a namespace and a function attribute of its own, so that no file needs ISA flags and no
+// inline function of one tier can be merged with that of another.
+//
+// Highway's own dispatch is not used: it is global and chooses from CPUID alone, whereas a device
+// may be capped by --max-isa and a test runs every tier. Instead each family has a function
+// `const XKernels& XKernelsFor(Isa)`, made by REPRISE_CHOOSE_TARGET.
+#pragma once
+
+#include "runtime/base/cpu_info.h"
+
+#define HWY_COMPILE_ALL_ATTAINABLE
+// The baseline is one lane at a time with every compiler: it has to be right, not fast.
+#define HWY_BROKEN_EMU128 1
+#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SSE4 | HWY_AVX3_DL)
+
+// The table `name` of the tier that `isa` allows: SCALAR is plain C++, AVX3 is AVX-512 F, BW, DQ,
+// VL.
+#define REPRISE_CHOOSE_TARGET(isa, name)           \
+  ((isa) >= ::reprise::Isa::kAvx512 ? N_AVX3::name \
+   : (isa) >= ::reprise::Isa::kAvx2 ? N_AVX2::name \
+                                    : N_SCALAR::name)

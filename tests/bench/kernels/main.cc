@@ -1,0 +1,147 @@
+// Rates of the cpu device's hot kernels beside the machine's own limits, one thread:
+//
+//   bench_kernels [--isa avx2|avx512] [--seconds-per-case 0.2]
+//
+// GEMM shapes are those of MiniLM; each line alternates ours and OpenBLAS (loaded at run time, with
+// the core type of this machine, one thread) and prints medians, so that noise hits both sides.
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "runtime/base/aligned_buffer.h"
+#include "runtime/base/cpu_info.h"
+#include "runtime/device/cpu/gemm.h"
+#include "tests/bench/kernels/peak.h"
+
+namespace reprise::cpu {
+namespace {
+
+using Sgemm = void (*)(int order, int trans_a, int trans_b, int m, int n, int k, float alpha,
+                       const float* a, int lda, const float* b, int ldb, float beta, float* c,
+                       int ldc);
+
+double Seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+// Medians of the seconds a call of each function takes; rounds alternate between the functions.
+std::vector<double> Race(const std::vector<std::function<void()>>& functions, double seconds) {
+  constexpr int kRounds = 9;
+  std::vector<std::vector<double>> times(functions.size());
+  std::vector<int> calls(functions.size(), 1);
+  for (size_t f = 0; f < functions.size(); ++f) {
+    functions[f]();
+    const double begin = Seconds();
+    functions[f]();
+    const double once = std::max(1e-7, Seconds() - begin);
+    calls[f] = std::max(1, static_cast<int>(seconds / kRounds / once));
+  }
+  for (int round = 0; round < kRounds; ++round) {
+    for (size_t f = 0; f < functions.size(); ++f) {
+      const double begin = Seconds();
+      for (int i = 0; i < calls[f]; ++i) functions[f]();
+      times[f].push_back((Seconds() - begin) / calls[f]);
+    }
+  }
+  std::vector<double> medians;
+  for (std::vector<double>& t : times) {
+    std::nth_element(t.begin(), t.begin() + kRounds / 2, t.end());
+    medians.push_back(t[kRounds / 2]);
+  }
+  return medians;
+}
+
+class Floats {
+ public:
+  explicit Floats(int64_t count) : buffer_(sizeof(float) * static_cast<size_t>(count)) {
+    static std::mt19937 random(1);
+    std::uniform_real_distribution<float> uniform(-1, 1);
+    for (int64_t i = 0; i < count; ++i) data()[i] = uniform(random);
+  }
+  float* data() const { return reinterpret_cast<float*>(buffer_.data()); }
+
+ private:
+  AlignedBuffer buffer_;
+};
+
+Sgemm LoadOpenBlas(Isa isa) {
+  // The library reads these when it is loaded.
+  setenv("OPENBLAS_CORETYPE", isa >= Isa::kAvx512 ? "SkylakeX" : "Haswell", 1);
+  setenv("OPENBLAS_NUM_THREADS", "1", 1);
+  void* library = dlopen("libopenblas.so.0", RTLD_NOW | RTLD_LOCAL);
+  return library == nullptr ? nullptr : reinterpret_cast<Sgemm>(dlsym(library, "cblas_sgemm"));
+}
+
+void BenchGemm(Isa isa, double seconds) {
+  const GemmKernels& kernels = GemmKernelsFor(isa);
+  const double peak = PeakGflops(isa);
+  const Sgemm sgemm = LoadOpenBlas(isa);
+  std::printf("peak of fused multiply-adds: %.1f GF/s, one thread, %s\n", peak,
+              std::string(IsaName(isa)).c_str());
+  std::printf("%6s %6s %6s %9s %6s %9s %7s\n", "m", "k", "n", "ours", "share", "openblas", "ratio");
+  const int64_t shapes[][2] = {{384, 384}, {384, 1152}, {384, 1536}, {1536, 384}};
+  for (const auto& [k, n] : shapes) {
+    for (int64_t m : {1, 4, 8, 9, 16, 32, 57, 64, 128, 256, 512, 4096}) {
+      const Floats a(m * k), b(k * n), c(m * n), packed(kernels.PackedFloats(k, n)), bias(n);
+      kernels.pack({b.data(), n, false}, k, n, 1.0f, packed.data());
+      const GemmArgs args = {.a = a.data(),
+                             .lda = k,
+                             .packed_b = packed.data(),
+                             .c = c.data(),
+                             .ldc = n,
+                             .n = n,
+                             .k = k,
+                             .bias = bias.data()};
+      std::vector<std::function<void()>> functions = {[&] {
+        kernels.part(args, {0, m, 0, kernels.Panels(n)});
+      }};
+      if (sgemm != nullptr) {
+        functions.push_back([&] {
+          constexpr int kRowMajor = 101, kNoTranspose = 111;
+          sgemm(kRowMajor, kNoTranspose, kNoTranspose, m, n, k, 1, a.data(), k, b.data(), n, 0,
+                c.data(), n);
+        });
+      }
+      const std::vector<double> times = Race(functions, seconds);
+      const double flops = 2e-9 * static_cast<double>(m * n * k);
+      std::printf("%6ld %6ld %6ld %9.1f %5.0f%%", m, k, n, flops / times[0],
+                  100 * flops / times[0] / peak);
+      if (times.size() > 1) std::printf(" %9.1f %6.2fx", flops / times[1], times[1] / times[0]);
+      std::printf("\n");
+    }
+  }
+}
+
+}  // namespace
+}  // namespace reprise::cpu
+
+int main(int argc, char** argv) {
+  reprise::Isa isa = reprise::DetectIsa();
+  double seconds = 0.2;
+  for (int i = 1; i + 1 < argc; i += 2) {
+    if (std::strcmp(argv[i], "--isa") == 0) {
+      const auto parsed = reprise::ParseIsa(argv[i + 1]);
+      if (!parsed || *parsed > isa) {
+        std::fprintf(stderr, "--isa %s: not a tier of this machine\n", argv[i + 1]);
+        return 2;
+      }
+      isa = *parsed;
+    } else if (std::strcmp(argv[i], "--seconds-per-case") == 0) {
+      seconds = std::atof(argv[i + 1]);
+    } else {
+      std::fprintf(stderr, "unknown flag %s\n", argv[i]);
+      return 2;
+    }
+  }
+  reprise::cpu::BenchGemm(isa, seconds);
+  return 0;
+}

@@ -1,0 +1,256 @@
+#include "runtime/device/cpu/gemm.h"
+
+#include <cmath>
+#include <random>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "runtime/base/aligned_buffer.h"
+#include "tests/runtime/device/cpu/tiers.h"
+
+namespace reprise::cpu {
+namespace {
+
+struct Case {
+  int64_t m, k, n;
+};
+
+double Apply(Activation activation, double x) {
+  switch (activation) {
+    case Activation::kNone:
+      return x;
+    case Activation::kRelu:
+      return std::max(x, 0.0);
+    case Activation::kGelu:
+      return 0.5 * x * std::erfc(-x / std::sqrt(2.0));
+    case Activation::kGeluTanh:
+      return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
+    case Activation::kTanh:
+      return std::tanh(x);
+    case Activation::kSigmoid:
+      return 1 / (1 + std::exp(-x));
+    case Activation::kSilu:
+      return x / (1 + std::exp(-x));
+  }
+  return x;
+}
+
+// A product with everything around it that a kernel must not touch or may not rely on: strides
+// wider than the rows and canaries in the gaps of C.
+class Product {
+ public:
+  Product(const Case& c, uint32_t seed, bool transposed)
+      : m(c.m), k(c.k), n(c.n), lda(k + 3), ldc(n + 5), ldr(n + 1), transposed_(transposed) {
+    std::mt19937 random(seed);
+    std::uniform_real_distribution<float> uniform(-1, 1);
+    const auto fill = [&](std::vector<float>& v, int64_t count) {
+      v.resize(static_cast<size_t>(count));
+      for (float& x : v) x = uniform(random);
+    };
+    ldb = (transposed ? k : n) + 2;
+    fill(a, m * lda);
+    fill(b, (transposed ? n : k) * ldb);
+    fill(bias, n);
+    fill(residual, m * ldr);
+    c_.assign(static_cast<size_t>(m * ldc), kCanary);
+  }
+
+  GemmSource Source() const { return {b.data(), ldb, transposed_}; }
+  GemmArgs Args(Activation activation) {
+    return {.a = a.data(),
+            .lda = lda,
+            .c = c_.data(),
+            .ldc = ldc,
+            .n = n,
+            .k = k,
+            .bias = bias.data(),
+            .residual = residual.data(),
+            .ld_residual = ldr,
+            .activation = activation};
+  }
+  void Check(const GemmArgs& args, double scale = 1) const {
+    for (int64_t i = 0; i < m; ++i) {
+      for (int64_t j = 0; j < ldc; ++j) {
+        const float got = c_[static_cast<size_t>(i * ldc + j)];
+        if (j >= n) {
+          ASSERT_EQ(got, kCanary) << "row " << i << " column " << j << " is behind the matrix";
+          continue;
+        }
+        double sum = 0;
+        for (int64_t p = 0; p < k; ++p) {
+          sum += scale * a[i * lda + p] * (transposed_ ? b[j * ldb + p] : b[p * ldb + j]);
+        }
+        if (args.bias != nullptr) sum += bias[j];
+        sum = Apply(args.activation, sum);
+        if (args.residual != nullptr) sum += residual[i * ldr + j];
+        ASSERT_NEAR(got, sum, 3e-6 * (4 + std::sqrt(static_cast<double>(k))))
+            << "row " << i << " column " << j;
+      }
+    }
+  }
+  const std::vector<float>& result() const { return c_; }
+
+  static constexpr float kCanary = 12345.0f;
+  int64_t m, k, n, lda, ldc, ldr, ldb;
+  std::vector<float> a, b, bias, residual;
+
+ private:
+  bool transposed_;
+  std::vector<float> c_;
+};
+
+class GemmTest : public testing::TestWithParam<Isa> {
+ protected:
+  const GemmKernels& kernels() const { return GemmKernelsFor(GetParam()); }
+  AlignedBuffer PackB(const Product& p, float scale = 1) const {
+    AlignedBuffer packed(sizeof(float) * static_cast<size_t>(kernels().PackedFloats(p.k, p.n)));
+    kernels().pack(p.Source(), p.k, p.n, scale, reinterpret_cast<float*>(packed.data()));
+    return packed;
+  }
+};
+
+TEST_P(GemmTest, PackedProductEqualsPlainLoopForAnyShape) {
+  uint32_t seed = 1;
+  for (int64_t m : {1, 2, 3, 5, 6, 7, 8, 9, 11, 16, 23, 130}) {
+    for (int64_t n : {1, 7, 15, 16, 17, 31, 47, 48, 49, 97}) {
+      for (int64_t k : {1, 2, 13, 64}) {
+        SCOPED_TRACE(testing::Message() << "m " << m << " n " << n << " k " << k);
+        ++seed;
+        Product p({m, k, n}, seed, seed % 2 == 0);
+        const AlignedBuffer packed = PackB(p);
+        GemmArgs args = p.Args(Activation::kNone);
+        args.packed_b = packed.data();
+        if (seed % 3 == 0) args.bias = nullptr;
+        if (seed % 5 == 0) args.residual = nullptr;
+        kernels().part(args, {0, m, 0, kernels().Panels(n)});
+        p.Check(args);
+        if (HasFatalFailure()) return;
+      }
+    }
+  }
+}
+
+TEST_P(GemmTest, DeepProductIsSummedInStretches) {
+  for (int64_t k : {2047, 2048, 2049, 5000}) {
+    Product p({19, k, 50}, 3, false);
+    const AlignedBuffer packed = PackB(p);
+    GemmArgs args = p.Args(Activation::kRelu);
+    args.packed_b = packed.data();
+    kernels().part(args, {0, 19, 0, kernels().Panels(50)});
+    p.Check(args);
+  }
+}
+
+TEST_P(GemmTest, EveryActivationIsAppliedBeforeTheResidual) {
+  for (Activation activation :
+       {Activation::kNone, Activation::kRelu, Activation::kGelu, Activation::kGeluTanh,
+        Activation::kTanh, Activation::kSigmoid, Activation::kSilu}) {
+    SCOPED_TRACE(static_cast<int>(activation));
+    Product p({13, 20, 101}, 7, true);
+    const AlignedBuffer packed = PackB(p);
+    GemmArgs args = p.Args(activation);
+    args.packed_b = packed.data();
+    kernels().part(args, {0, 13, 0, kernels().Panels(101)});
+    p.Check(args);
+  }
+}
+
+TEST_P(GemmTest, ResidualMayBeTheResultItself) {
+  Product p({10, 2100, 96}, 9, false);
+  const AlignedBuffer packed = PackB(p);
+  std::vector<float> in_place = p.residual;
+  GemmArgs args = p.Args(Activation::kNone);
+  args.packed_b = packed.data();
+  kernels().part(args, {0, 10, 0, kernels().Panels(96)});
+  args.c = in_place.data();
+  args.ldc = p.ldr;
+  args.residual = in_place.data();
+  kernels().part(args, {0, 10, 0, kernels().Panels(96)});
+  for (int64_t i = 0; i < 10; ++i) {
+    for (int64_t j = 0; j < 96; ++j) {
+      ASSERT_EQ(in_place[i * p.ldr + j], p.result()[i * p.ldc + j]);
+    }
+  }
+}
+
+TEST_P(GemmTest, PackMultipliesByScale) {
+  Product p({4, 30, 33}, 11, false);
+  const AlignedBuffer packed = PackB(p, 0.25f);
+  GemmArgs args = p.Args(Activation::kNone);
+  args.packed_b = packed.data();
+  kernels().part(args, {0, 4, 0, kernels().Panels(33)});
+  p.Check(args, 0.25);
+}
+
+TEST_P(GemmTest, PartsOfAnyPartitionGiveTheSameBits) {
+  for (const Case& c : {Case{37, 70, 200}, Case{1, 64, 500}, Case{300, 16, 10}}) {
+    Product whole(c, 5, false);
+    const AlignedBuffer packed = PackB(whole);
+    GemmArgs args = whole.Args(Activation::kGelu);
+    args.packed_b = packed.data();
+    kernels().part(args, {0, c.m, 0, kernels().Panels(c.n)});
+    for (int parts : {1, 2, 3, 7, 16}) {
+      Product divided(c, 5, false);
+      GemmArgs part_args = divided.Args(Activation::kGelu);
+      part_args.packed_b = packed.data();
+      for (int part = 0; part < parts; ++part) {
+        kernels().part(part_args, kernels().Partition(c.m, c.n, c.k, parts, part));
+      }
+      ASSERT_THAT(divided.result(), testing::ElementsAreArray(whole.result())) << parts << " parts";
+    }
+  }
+}
+
+TEST_P(GemmTest, RowsDoNotDependOnTheirMates) {
+  Product p({9, 100, 60}, 5, false);
+  const AlignedBuffer packed = PackB(p);
+  GemmArgs args = p.Args(Activation::kNone);
+  args.packed_b = packed.data();
+  kernels().part(args, {0, 9, 0, kernels().Panels(60)});
+  const std::vector<float> together = p.result();
+  for (int64_t row = 0; row < 9; ++row) {
+    kernels().part(args, {row, row + 1, 0, kernels().Panels(60)});
+  }
+  EXPECT_EQ(together, p.result());
+}
+
+TEST_P(GemmTest, PartsAreBalanced) {
+  for (const Case& c : {Case{512, 384, 384}, Case{8, 384, 1536}, Case{128, 1536, 384}}) {
+    for (int parts : {1, 2, 4, 8}) {
+      int64_t largest = 0;
+      for (int part = 0; part < parts; ++part) {
+        const GemmPart g = kernels().Partition(c.m, c.n, c.k, parts, part);
+        largest = std::max(largest, (g.row_end - g.row_begin) * (g.panel_end - g.panel_begin));
+      }
+      EXPECT_LE(largest * parts, c.m * kernels().Panels(c.n) * 5 / 3)
+          << "m " << c.m << " n " << c.n << " parts " << parts;
+    }
+  }
+}
+
+TEST_P(GemmTest, UnpackedProductEqualsPlainLoop) {
+  uint32_t seed = 1;
+  for (bool transposed : {false, true}) {
+    for (int64_t m : {1, 8, 17}) {
+      for (int64_t n : {1, 30, 48, 100}) {
+        for (int64_t k : {0, 1, 33, 2050}) {
+          SCOPED_TRACE(testing::Message() << "m " << m << " n " << n << " k " << k);
+          Product p({m, k, n}, ++seed, transposed);
+          AlignedBuffer scratch(sizeof(float) * kernels().UnpackedScratchFloats(k));
+          UnpackedGemmArgs args{.gemm = p.Args(Activation::kNone),
+                                .b = p.Source(),
+                                .scratch = reinterpret_cast<float*>(scratch.data())};
+          kernels().unpacked(args, {0, m, 0, kernels().Panels(n)});
+          p.Check(args.gemm);
+          if (HasFatalFailure()) return;
+        }
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Tiers, GemmTest, testing::ValuesIn(TestedTiers()), TierName);
+
+}  // namespace
+}  // namespace reprise::cpu

@@ -1,0 +1,24 @@
+// The tiers that kernel tests run: all for which there is f32 code and which this machine has.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "runtime/base/cpu_info.h"
+
+namespace reprise::cpu {
+
+inline std::vector<Isa> TestedTiers() {
+  std::vector<Isa> tiers;
+  for (Isa isa : {Isa::kBaseline, Isa::kAvx2, Isa::kAvx512}) {
+    if (isa <= DetectIsa()) tiers.push_back(isa);
+  }
+  return tiers;
+}
+
+inline std::string TierName(const testing::TestParamInfo<Isa>& info) {
+  return std::string(IsaName(info.param));
+}
+
+}  // namespace reprise::cpu
