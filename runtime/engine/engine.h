@@ -1,0 +1,96 @@
+// Engine: loads models, captures recipes on demand, replays them.
+//
+//   SteadyClock clock;
+//   CpuDevice device(...);
+//   Engine engine({.device = &device, .clock = &clock}, observer);
+//   auto model = engine.Load({.id = {"minilm", 1}, .path = "model.onnx"});
+//   Stream stream({.threads = 2});
+//   Response response = engine.RunOne(**model, request, stream);
+//
+// Ownership: the engine borrows device, clock and observer; they outlive it. Models and recipes are
+// shared. Threads: all methods from any thread; a Stream belongs to one caller at a time.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "runtime/base/clock.h"
+#include "runtime/device/device.h"
+#include "runtime/engine/model.h"
+#include "runtime/engine/observer.h"
+#include "runtime/engine/request.h"
+#include "runtime/engine/stream.h"
+#include "runtime/recipe/cache.h"
+
+namespace reprise {
+
+struct EngineOptions {
+  const Device* device = nullptr;
+  const Clock* clock = nullptr;
+  int64_t cache_bytes = 1 << 30;  // --recipe-cache-memory-mb
+  // Warnings and notes for the operator ("model minilm: axis sequence is not certified: …").
+  std::function<void(const std::string&)> log = [](const std::string&) {};
+};
+
+// A recipe in the cache, for people.
+struct RecipeInfo {
+  ModelId model;  // that captured it
+  std::string key;
+  std::string bucket;
+  std::string binding;
+  CompileReason reason;
+  int64_t launches = 0;
+  int64_t arena_bytes = 0;
+  int64_t memory_bytes = 0;  // of the recipe itself
+  int64_t compile_ns = 0;
+  int64_t replays = 0;
+};
+
+class Engine {
+ public:
+  Engine(const EngineOptions& options, Observer& observer);
+  ~Engine();
+
+  // Imports, analyses and certifies; takes tens to hundreds of milliseconds. Errors: NOT_FOUND for
+  // a missing file, INVALID_ARGUMENT and UNIMPLEMENTED as the importer says.
+  absl::StatusOr<std::shared_ptr<Model>> Load(ModelOptions options);
+
+  // Replays one batch, capturing the recipe first if it is absent. Responses are in the order of
+  // `requests`, which must be those of `plan`, in its order. One request's bad data fails that
+  // request alone.
+  std::vector<Response> Run(const BatchPlan& plan, absl::Span<const Request* const> requests,
+                            Stream& stream);
+
+  // Measure, split by rows where needed, run, join. For callers without a scheduler.
+  Response RunOne(const Model& model, const Request& request, Stream& stream);
+
+  std::vector<RecipeInfo> ListRecipes() const;
+  // The text of a cached recipe: launches, kernels, offsets, bytes. NOT_FOUND names the key.
+  absl::StatusOr<std::shared_ptr<const Recipe>> FindRecipe(const std::string& hex_key) const;
+
+  const EngineOptions& options() const { return options_; }
+
+ private:
+  friend class BatchRun;
+
+  EngineOptions options_;
+  Observer& observer_;
+  RecipeCache cache_;
+  std::atomic<int64_t> next_batch_{1};
+};
+
+// Cuts a request that has more rows than the model's largest batch into requests of at most
+// `max_rows` rows each, without copying: dim 0 of every input is cut.
+std::vector<Request> SplitRows(const Model& model, const Request& request, int64_t rows,
+                               int64_t max_rows);
+
+// Joins the answers of a split request along the batch dim of each output. The first error wins.
+// `info` is the last part's.
+Response JoinRows(const Model& model, std::vector<Response> parts);
+
+}  // namespace reprise

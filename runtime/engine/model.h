@@ -1,0 +1,144 @@
+// Model: one loaded version, ready to be asked.
+//
+// Loading imports the file, finds the axes, measures the padding certificate and fixes the
+// buckets. After that a model is immutable but for its prepared parameters, which appear as
+// recipes ask for them.
+//
+//   ASSIGN_OR_RETURN(auto model, engine.Load({.id = {"minilm", 1}, .path = path}));
+//   ASSIGN_OR_RETURN(RequestShape shape, model->Measure(request));
+//   BatchPlan plan(*model);
+//   plan.TryAdd(shape);
+//   std::vector<Response> responses = engine.Run(*model, plan, {&request}, stream);
+//
+// Ownership: shared; a model outlives every call that uses it. Threads: all methods from any.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "runtime/bucket/policy.h"
+#include "runtime/certify/certificate.h"
+#include "runtime/engine/observer.h"
+#include "runtime/engine/output_shapes.h"
+#include "runtime/engine/parameter_store.h"
+#include "runtime/engine/request.h"
+#include "runtime/onnx/importer.h"
+#include "runtime/recipe/key.h"
+
+namespace reprise {
+
+struct ModelOptions {
+  ModelId id;
+  std::string path;  // of model.onnx
+
+  // Buckets by axis label ("batch", "sequence", a symbol); an axis not named gets the defaults.
+  std::map<std::string, std::vector<int64_t>> buckets;
+  int64_t max_batch_tokens = 4096;
+  // The largest number of rows in one replay; 0: the largest batch bucket.
+  int64_t max_batch_size = 0;
+  BucketPolicy::Overflow overflow = BucketPolicy::Overflow::kExact;
+  int64_t max_exact = 32;  // exact recipes kept at once
+  // Axis labels along which nothing is ever padded or batched, whatever the certificate says.
+  std::set<std::string> no_padding;
+  // What padding is filled with, by input name; 0 where not named.
+  std::map<std::string, double> fills;
+};
+
+// One axis of a model.
+struct ModelAxis {
+  std::string label;   // "batch", "sequence", else the symbol
+  std::string symbol;  // in the graph
+  bool is_batch = false;
+  AxisCertificate certificate;  // certified: may be padded (and batched, for the batch axis)
+};
+
+class Model {
+ public:
+  const ModelId& id() const { return options_.id; }
+  const ModelOptions& options() const { return options_; }
+  // As a client sees them: symbols merged, -1 for an axis in metadata is the caller's business.
+  const std::vector<ModelIo>& inputs() const { return inputs_; }
+  const std::vector<ModelIo>& outputs() const { return outputs_; }
+  const std::vector<ModelAxis>& axes() const { return axes_; }
+  // Position of the batch axis in axes(), or -1.
+  int batch_axis() const { return batch_axis_; }
+  // Requests may share a replay: there is a batch axis and its certificate holds.
+  bool batches_requests() const;
+  // The largest number of rows of one replay; a larger request is split by rows where the batch
+  // axis is certified. 0 where the batch axis is not certified or absent.
+  int64_t max_batch() const;
+  const BucketPolicy& policy() const { return policy_; }
+  // Labels of all buckets, then "exact".
+  const std::vector<std::string>& bucket_labels() const { return bucket_labels_; }
+  // Bytes of the model's own parameters, as stored in its file.
+  int64_t parameter_bytes() const;
+
+  // Checks a request against the signature and sizes it. INVALID_ARGUMENT naming the input and both
+  // values when shapes disagree; never looks at more than shape inputs' bytes.
+  absl::StatusOr<RequestShape> Measure(const Request& request) const;
+
+ private:
+  friend class Engine;
+  friend class ModelLoader;
+  friend class BatchPlan;
+  friend class BatchRun;
+  Model() = default;
+
+  // Constant after loading.
+  ModelOptions options_;
+  Graph graph_;
+  GraphFingerprint fingerprint_;
+  std::vector<ModelIo> inputs_;
+  std::vector<ModelIo> outputs_;
+  std::vector<ModelAxis> axes_;
+  int batch_axis_ = -1;
+  std::vector<int> shape_inputs_;  // positions in inputs_
+  std::vector<OutputShape> output_shapes_;
+  BucketPolicy policy_;
+  std::vector<std::string> bucket_labels_;
+  bool inputs_all_have_batch_ = false;
+  // Self-synchronised.
+  std::unique_ptr<ParameterStore> parameters_;
+  std::unique_ptr<ModelObserver> observer_;
+};
+
+// BatchPlan: which requests go into one replay, decided before any of them is touched.
+class BatchPlan {
+ public:
+  explicit BatchPlan(const Model& model) : model_(&model) {}
+
+  // Adds a request if it may share a replay with those already in the plan and if doing so costs
+  // less than a replay of its own would (padding counted). The first one always fits, unless it has
+  // more rows than Model::max_batch(): split it first.
+  bool TryAdd(const RequestShape& shape);
+
+  bool empty() const { return shapes_.empty(); }
+  int64_t rows() const { return rows_; }
+  // No request of one row could be added: dispatch now.
+  bool full() const;
+  const std::vector<RequestShape>& shapes() const { return shapes_; }
+  const Model& model() const { return *model_; }
+
+ private:
+  friend class Engine;
+  friend class BatchRun;
+  // The binding that serves sizes: buckets along certified axes, exact along the others.
+  struct Target {
+    std::vector<int64_t> sizes;  // by axis
+    bool exact = false;          // along some axis beyond or without buckets
+    int64_t tokens = 0;          // rows times the other axes, padding included
+  };
+  Target TargetFor(const std::vector<int64_t>& sizes) const;
+
+  const Model* model_;
+  std::vector<RequestShape> shapes_;
+  std::vector<int64_t> sizes_;  // rows added up, the largest of every other axis
+  int64_t rows_ = 0;
+  Target target_;
+};
+
+}  // namespace reprise

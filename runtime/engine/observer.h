@@ -1,0 +1,103 @@
+// Observer: how the engine tells what it did. The server implements it with metrics.
+//
+// Threads: all methods from any thread; they must not block. Strings are only valid in the call.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+
+namespace reprise {
+
+struct ModelId {
+  std::string name;
+  int64_t version = 1;
+};
+
+// Why a recipe had to be compiled; the first that holds, in this order.
+enum class CompileReason {
+  kWarmup,
+  kBucketChange,
+  kStoreCorrupt,
+  kGraphChanged,
+  kDeviceChanged,
+  kCompilerChanged,
+  kPolicyChange,
+  kEvicted,       // it was in the cache before, and was evicted
+  kFirstRequest,  // the first request of a bucket
+  kNewShape,      // a shape outside the buckets: an exact recipe
+};
+inline constexpr int kNumCompileReasons = 10;
+absl::string_view CompileReasonName(CompileReason reason);  // "first_request"
+
+// Why a recipe left the cache.
+enum class EvictionReason { kMemory, kExactLimit, kUnload };
+inline constexpr int kNumEvictionReasons = 3;
+absl::string_view EvictionReasonName(EvictionReason reason);  // "memory", "exact_limit", "unload"
+
+struct CompileRecord {
+  CompileReason reason = CompileReason::kNewShape;
+  absl::string_view bucket;
+  absl::string_view recipe;  // hex key
+  int64_t specialize_ns = 0;
+  int64_t passes_ns = 0;
+  int64_t plan_ns = 0;  // kernel choice, lifetimes, offsets
+  int64_t bind_ns = 0;
+  int64_t prepare_ns = 0;  // prepare program, the part not already shared
+  int64_t prime_ns = 0;
+  int64_t total_ns() const {
+    return specialize_ns + passes_ns + plan_ns + bind_ns + prepare_ns + prime_ns;
+  }
+};
+
+// Elements along one axis of a replay: client-sent and computed beyond them. Along the batch axis
+// an element is a row; along any other axis it is a position of a live row.
+struct AxisElements {
+  int64_t valid = 0;
+  int64_t padded = 0;
+};
+
+struct ReplayRecord {
+  int bucket = 0;  // position in ModelObserverSpec::buckets; the last one is "exact"
+  int64_t duration_ns = 0;
+  int64_t rows = 0;  // rows of requests
+  int64_t requests = 0;
+  absl::Span<const AxisElements> axes;  // by position in ModelObserverSpec::axes
+};
+
+// What is known of a model when it is ready.
+struct ModelObserverSpec {
+  ModelId id;
+  std::vector<std::string> axes;     // labels: "batch", "sequence", ...
+  std::vector<std::string> buckets;  // labels of all buckets, then "exact"
+};
+
+// One model version's events.
+class ModelObserver {
+ public:
+  virtual ~ModelObserver() = default;
+  virtual void OnCompile(const CompileRecord& record) = 0;
+  virtual void OnReplay(const ReplayRecord& record) = 0;
+  // A request of a batch with its sizes by axis, before bucketing.
+  virtual void OnRequestLengths(absl::Span<const int64_t> sizes) = 0;
+  virtual void OnCacheRequest(bool hit) = 0;
+  // The cache now holds `recipes` recipes of `bytes` that this model captured.
+  virtual void OnCacheSize(int64_t recipes, int64_t bytes) = 0;
+  virtual void OnEviction(EvictionReason reason) = 0;
+  virtual void OnProbe(int64_t duration_ns) = 0;
+  // A node of a captured recipe runs by its reference kernel.
+  virtual void OnReferenceKernel(absl::string_view op, absl::string_view node) = 0;
+};
+
+class Observer {
+ public:
+  virtual ~Observer() = default;
+  // Called once when the model is ready to serve, before its first replay. Never null.
+  virtual std::unique_ptr<ModelObserver> ForModel(const ModelObserverSpec& spec) = 0;
+};
+
+}  // namespace reprise

@@ -1,0 +1,63 @@
+// Request and Response: what the engine is asked and what it answers. No transport in sight.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "runtime/graph/tensor.h"
+
+namespace reprise {
+
+// One input as the client sent it. The bytes belong to the caller and must outlive the call.
+struct InputTensor {
+  Shape shape;
+  const void* data =
+      nullptr;  // row-major, of the model input's dtype; nullptr: left out (optional)
+};
+
+struct Request {
+  std::vector<InputTensor> inputs;   // by position in Model::inputs()
+  std::vector<bool> wanted_outputs;  // by position in Model::outputs(); empty: all
+};
+
+// What a request means to one model: computed once at admission, read by the scheduler.
+struct RequestShape {
+  std::vector<int64_t> sizes;  // by position in Model::axes()
+  int64_t rows = 1;            // size of the batch axis, 1 where the model has none
+  int64_t tokens = 1;          // rows times the product of the other axes
+  int64_t bytes = 0;           // of all inputs
+  std::map<std::string, std::vector<int64_t>> shape_inputs;
+};
+
+struct OutputTensor {
+  Shape shape;
+  std::string bytes;  // row-major; empty with shape_known for an output nobody wanted
+};
+
+// How a request came by its recipe.
+enum class CaptureOutcome { kReplayed, kCaptured, kWaited, kLarger, kEager };
+absl::string_view CaptureOutcomeName(CaptureOutcome outcome);  // "replayed", "captured", ...
+
+struct ReplayInfo {
+  std::string bucket;  // "b8_s128", "exact"
+  std::string recipe;  // hex key
+  CaptureOutcome capture = CaptureOutcome::kReplayed;
+  int64_t batch = 0;       // id of the replay, unique in the process
+  int64_t batch_size = 0;  // rows of requests in the replay
+  // Nanoseconds, shared by the whole batch. A capture or a wait for one is in none of them.
+  int64_t gather_ns = 0;
+  int64_t replay_ns = 0;
+  int64_t scatter_ns = 0;
+};
+
+struct Response {
+  absl::Status status;                // the others are valid only if OK
+  std::vector<OutputTensor> outputs;  // by position in Model::outputs()
+  ReplayInfo info;
+};
+
+}  // namespace reprise

@@ -1,0 +1,97 @@
+// RecipeCache: the recipes that are in memory, by key.
+//
+// A lookup never blocks on a compile. `GetOrCapture` runs `capture` at most once for a key however
+// many threads ask; the others wait for that one result, and all of them see its error if it
+// fails. A failure is forgotten at once: the next asker tries again.
+//
+// Ownership: recipes are shared; evicting one leaves it alive until its last replay ends.
+// Threads:   all methods are safe from any thread; callbacks run without the lock.
+// Errors:    whatever `capture` returns; RESOURCE_EXHAUSTED if one recipe exceeds the byte limit.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/status/statusor.h"
+#include "runtime/base/mutex.h"
+#include "runtime/recipe/recipe.h"
+
+namespace reprise {
+
+class RecipeCache {
+ public:
+  // Who captured a recipe: what evictions and sizes are told for. Compared by address.
+  class Owner {
+   public:
+    virtual ~Owner() = default;
+    virtual void OnEvicted(const Recipe& recipe, bool exact_limit) = 0;
+    virtual void OnCacheSize(int64_t recipes, int64_t bytes) = 0;
+    virtual int64_t max_exact() const = 0;
+  };
+
+  enum class Outcome { kHit, kCaptured, kWaited };
+  struct Result {
+    std::shared_ptr<const Recipe> recipe;
+    Outcome outcome = Outcome::kHit;
+  };
+
+  explicit RecipeCache(int64_t max_bytes) : max_bytes_(max_bytes) {}
+
+  // The recipe if it is ready; marks it as used.
+  std::shared_ptr<const Recipe> Find(const RecipeKey& key);
+
+  // `exact`: counts against the owner's max_exact, beyond which its least recently used goes.
+  absl::StatusOr<Result> GetOrCapture(
+      const RecipeKey& key, const std::shared_ptr<Owner>& owner, bool exact,
+      const std::function<absl::StatusOr<std::shared_ptr<const Recipe>>()>& capture);
+
+  // True when a recipe of this key was here and was evicted (remembered for the last 4096).
+  bool WasEvicted(const RecipeKey& key) const;
+
+  // Forgets the owner; its recipes stay only where another owner's capture put them.
+  void RemoveOwner(const std::shared_ptr<Owner>& owner);
+
+  struct Entry {
+    std::shared_ptr<const Recipe> recipe;
+    std::shared_ptr<Owner> owner;
+    bool exact = false;
+    int64_t uses = 0;
+  };
+  std::vector<Entry> Entries() const;
+  int64_t bytes() const;
+
+ private:
+  struct Flight;
+  struct KeyHash {
+    size_t operator()(const RecipeKey& key) const { return key.hash; }
+  };
+  using Lru = std::list<Entry>;  // most recently used first
+
+  // What left the cache, to be told about without the lock.
+  struct Gone {
+    Entry entry;
+    bool exact_limit;
+  };
+  void Insert(Entry entry, std::vector<Gone>& gone) REQUIRES(mutex_);
+  void Remove(Lru::iterator it, bool exact_limit, std::vector<Gone>& gone) REQUIRES(mutex_);
+  void Tell(const std::vector<Gone>& gone, const std::shared_ptr<Owner>& owner);
+
+  // Constant after construction.
+  const int64_t max_bytes_;
+  // Guarded.
+  mutable Mutex mutex_;
+  Lru lru_ GUARDED_BY(mutex_);
+  absl::flat_hash_map<RecipeKey, Lru::iterator, KeyHash> entries_ GUARDED_BY(mutex_);
+  absl::flat_hash_map<RecipeKey, std::shared_ptr<Flight>, KeyHash> flights_ GUARDED_BY(mutex_);
+  int64_t bytes_ GUARDED_BY(mutex_) = 0;
+  std::list<uint64_t> evicted_order_ GUARDED_BY(mutex_);
+  absl::flat_hash_set<uint64_t> evicted_ GUARDED_BY(mutex_);
+};
+
+}  // namespace reprise

@@ -1,0 +1,41 @@
+// RecipeKey: what must be equal for two recipes to be interchangeable.
+//
+// The 64-bit hash indexes; the full fields decide. Strings that many keys share (the graph's text
+// is long) are shared by pointer, so that comparing two keys of one model compares no text.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "runtime/graph/graph.h"
+#include "runtime/passes/specialize.h"
+
+namespace reprise {
+
+// Raised whenever the same fields would compile to different launches.
+inline constexpr int kCompilerVersion = 1;
+
+// The canonical text of a symbolic graph and its hash, computed once a model.
+struct GraphFingerprint {
+  std::shared_ptr<const std::string> text;
+  uint64_t hash = 0;
+};
+GraphFingerprint FingerprintGraph(const Graph& graph);
+
+struct RecipeKey {
+  GraphFingerprint graph;
+  Binding binding;
+  std::string packing = "padded";
+  std::string precision = "exact";
+  std::string device;  // Device::fingerprint()
+  int compiler_version = kCompilerVersion;
+  uint64_t hash = 0;  // of all the fields above
+
+  std::string hex() const;
+  friend bool operator==(const RecipeKey& a, const RecipeKey& b);
+};
+
+RecipeKey MakeKey(const GraphFingerprint& graph, Binding binding, const std::string& device);
+
+}  // namespace reprise

@@ -1,0 +1,63 @@
+// Recipe: the immutable result of compiling a specialised graph.
+//
+// Ordered launches, the layout of every operand space, the constants, and the list of parameter
+// expressions. No weight and no address of data: it is replayed through a Frame, on any stream, by
+// any model version whose graph is the same.
+//
+// Ownership: shared. Threads: immutable.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "runtime/base/aligned_buffer.h"
+#include "runtime/device/launch.h"
+#include "runtime/recipe/key.h"
+
+namespace reprise {
+
+// Where an input or output of the graph lies in its operand space.
+struct TensorSlot {
+  std::string name;
+  DType dtype = DType::kUndefined;
+  Shape shape;
+  size_t offset = 0;
+  size_t bytes = 0;
+};
+
+// Which graph input an index operand comes from, so that a data error can name it.
+struct IndexSource {
+  int input = -1;                // position among the graph's inputs; -1 unknown
+  int64_t elements_per_row = 0;  // of the operand along dim 0; 0: not one row after another
+  int64_t rows = 0;
+};
+
+struct CompileTimes {
+  int64_t specialize_ns = 0;
+  int64_t passes_ns = 0;
+  int64_t plan_ns = 0;
+  int64_t bind_ns = 0;
+};
+
+struct Recipe {
+  RecipeKey key;
+  std::vector<TensorSlot> inputs;   // the graph's inputs that are left, by model input position
+  std::vector<TensorSlot> outputs;  // by model output position
+  std::vector<Launch> launches;
+  std::vector<std::vector<IndexSource>> index_sources;  // by launch, by operand; integers only
+  std::vector<ParameterExprPtr> parameters;             // by slot
+  AlignedBuffer constants;
+  size_t input_bytes = 0;
+  size_t output_bytes = 0;
+  size_t arena_bytes = 0;
+  CompileTimes times;
+
+  // Bytes that keeping this recipe costs.
+  int64_t memory_bytes() const;
+  // All that a stream must hold: inputs, outputs, arena.
+  size_t frame_bytes() const { return input_bytes + output_bytes + arena_bytes; }
+  // For people: a line a launch, with kernel, shapes, operands and bytes.
+  std::string Dump() const;
+};
+
+}  // namespace reprise
