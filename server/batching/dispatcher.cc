@@ -1,0 +1,24 @@
+#include "server/batching/dispatcher.h"
+
+#include <utility>
+
+namespace reprise {
+
+Dispatcher::Dispatcher(Scheduler& scheduler, int streams, Execute execute)
+    : scheduler_(scheduler), execute_(std::move(execute)) {
+  for (int stream = 0; stream < streams; ++stream) {
+    threads_.emplace_back([this, stream] {
+      while (auto batch = scheduler_.Take()) {
+        execute_(stream, *batch);
+        scheduler_.Finish(*batch);
+      }
+    });
+  }
+  threads_.emplace_back([this] { scheduler_.ExpireUntilShutdown(); });
+}
+
+Dispatcher::~Dispatcher() {
+  for (std::thread& thread : threads_) thread.join();
+}
+
+}  // namespace reprise

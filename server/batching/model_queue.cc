@@ -1,0 +1,173 @@
+#include "server/batching/model_queue.h"
+
+#include <algorithm>
+#include <iterator>
+#include <limits>
+
+#include "absl/container/inlined_vector.h"
+#include "absl/strings/str_cat.h"
+#include "runtime/base/status_macros.h"
+
+namespace reprise {
+namespace {
+
+// How many waiting items are looked at for one batch: bounds the time under the scheduler's lock.
+constexpr size_t kWindow = 256;
+
+// A shared replay may cost this many times what its items cost one by one. More would be spent on
+// padding than sharing saves.
+constexpr int64_t kMaxSharedCost = 2;
+
+using Lengths = absl::InlinedVector<int64_t, 2>;
+
+Lengths Longest(const Lengths& a, const Lengths& b) {
+  Lengths longest = a;
+  for (size_t i = 0; i < longest.size() && i < b.size(); ++i) {
+    longest[i] = std::max(longest[i], b[i]);
+  }
+  return longest;
+}
+
+}  // namespace
+
+std::optional<int64_t> ModelQueue::Cost(int64_t rows, absl::Span<const int64_t> lengths) const {
+  return options_.cost ? options_.cost(rows, lengths) : std::nullopt;
+}
+
+void ModelQueue::ReportDepth() const {
+  if (options_.on_depth) options_.on_depth(depth());
+}
+
+absl::Status ModelQueue::Push(absl::Span<const Item> items, int64_t now_ns) {
+  int64_t tokens = 0;
+  int64_t bytes = 0;
+  for (const Item& item : items) {
+    tokens += item->shape.tokens;
+    bytes += item->shape.bytes;
+  }
+  auto check = [&](const char* unit, int64_t waiting, int64_t added, int64_t limit) {
+    if (added <= limit && waiting <= limit - added) return absl::OkStatus();
+    return absl::ResourceExhaustedError(
+        absl::StrCat("the queue of ", options_.name, " is full: ", waiting, " ", unit,
+                     " wait, the request adds ", added, ", the limit is ", limit));
+  };
+  // A split request counts once: its parts are an artifact of ours.
+  RETURN_IF_ERROR(check("requests", depth(), 1, options_.max_requests));
+  RETURN_IF_ERROR(check("tokens", tokens_, tokens, options_.max_tokens));
+  RETURN_IF_ERROR(check("bytes", bytes_, bytes, options_.max_bytes));
+
+  for (const Item& item : items) {
+    auto position = items_.end();
+    while (position != items_.begin() &&
+           (*std::prev(position))->shape.priority > item->shape.priority) {
+      --position;
+    }
+    item->place.queue = this;
+    item->place.enqueued_ns = now_ns;
+    item->place.own_cost = Cost(item->shape.rows, item->shape.lengths).value_or(0);
+    item->place.position = items_.insert(position, item);
+    if (item->shape.deadline_ns != kNoDeadline) ++with_deadline_;
+  }
+  tokens_ += tokens;
+  bytes_ += bytes;
+  ReportDepth();
+  return absl::OkStatus();
+}
+
+void ModelQueue::Unlink(std::list<Item>::iterator position) {
+  WorkItem& item = **position;
+  tokens_ -= item.shape.tokens;
+  bytes_ -= item.shape.bytes;
+  if (item.shape.deadline_ns != kNoDeadline) --with_deadline_;
+  item.place.queue = nullptr;
+  items_.erase(position);
+}
+
+void ModelQueue::Remove(const Item& item) {
+  REPRISE_CHECK(item->place.queue == this);
+  Unlink(item->place.position);
+  ReportDepth();
+}
+
+void ModelQueue::RemoveExpired(int64_t now_ns, std::vector<Dropped>& dropped) {
+  if (with_deadline_ == 0) return;
+  const size_t before = dropped.size();
+  for (auto it = items_.begin(); it != items_.end();) {
+    const auto current = it++;
+    if ((*current)->shape.deadline_ns > now_ns) continue;
+    const int64_t waited_us = (now_ns - (*current)->place.enqueued_ns) / 1000;
+    dropped.push_back({*current, absl::DeadlineExceededError(
+                                     absl::StrCat("the deadline passed after ", waited_us,
+                                                  " us in the queue of ", options_.name))});
+    Unlink(current);
+  }
+  if (dropped.size() != before) ReportDepth();
+}
+
+void ModelQueue::RemoveAll(const absl::Status& why, std::vector<Dropped>& dropped) {
+  while (!items_.empty()) {
+    dropped.push_back({items_.front(), why});
+    Unlink(items_.begin());
+  }
+  ReportDepth();
+}
+
+int64_t ModelQueue::earliest_deadline_ns() const {
+  int64_t earliest = kNoDeadline;
+  if (with_deadline_ == 0) return earliest;
+  for (const Item& item : items_) earliest = std::min(earliest, item->shape.deadline_ns);
+  return earliest;
+}
+
+std::vector<ModelQueue::Item> ModelQueue::Form(bool& full) const {
+  const Item& head = items_.front();
+  std::vector<Item> batch = {head};
+  full = true;
+  if (!options_.shares_replays || !Cost(head->shape.rows, head->shape.lengths)) return batch;
+
+  std::vector<Item> candidates;
+  for (auto it = std::next(items_.begin()); it != items_.end() && candidates.size() < kWindow;
+       ++it) {
+    if ((*it)->shape.group == head->shape.group) candidates.push_back(*it);
+  }
+  // Those most like the head first, and among equals those that waited longest.
+  auto distance = [&head](const Item& item) {
+    const int64_t own = item->place.own_cost / std::max<int64_t>(1, item->shape.rows);
+    const int64_t heads = head->place.own_cost / std::max<int64_t>(1, head->shape.rows);
+    return std::abs(own - heads);
+  };
+  std::stable_sort(candidates.begin(), candidates.end(),
+                   [&](const Item& a, const Item& b) { return distance(a) < distance(b); });
+
+  int64_t rows = head->shape.rows;
+  Lengths lengths = head->shape.lengths;
+  int64_t alone = head->place.own_cost;
+  for (const Item& item : candidates) {
+    const Lengths longest = Longest(lengths, item->shape.lengths);
+    const std::optional<int64_t> shared = Cost(rows + item->shape.rows, longest);
+    if (!shared || *shared > kMaxSharedCost * (alone + item->place.own_cost)) continue;
+    batch.push_back(item);
+    rows += item->shape.rows;
+    lengths = longest;
+    alone += item->place.own_cost;
+  }
+  full = !Cost(rows + 1, lengths).has_value();
+  return batch;
+}
+
+std::optional<std::vector<ModelQueue::Item>> ModelQueue::Take(int64_t now_ns, int64_t& wake_ns) {
+  bool full = false;
+  std::vector<Item> batch = Form(full);
+  if (!full && options_.delay_ns > 0) {
+    const int64_t ready_ns = batch.front()->place.enqueued_ns + options_.delay_ns;
+    if (now_ns < ready_ns) {
+      wake_ns = std::min(wake_ns, ready_ns);
+      return std::nullopt;
+    }
+  }
+  for (const Item& item : batch) Unlink(item->place.position);
+  ReportDepth();
+  return batch;
+}
+
+}  // namespace reprise

@@ -1,0 +1,91 @@
+// ModelQueue: the requests of one model that wait, and which of them go into one replay.
+//
+// Threads: not safe; the scheduler guards every call with its mutex.
+// Errors:  Push answers RESOURCE_EXHAUSTED with the limit and the numbers.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "server/batching/work.h"
+
+namespace reprise {
+
+struct QueueOptions {
+  std::string name;  // "minilm version 1", for errors
+
+  // Limits on what waits. The defaults admit 64 full batches of 4096 tokens.
+  int64_t max_requests = 16384;
+  int64_t max_tokens = 64 * 4096;
+  int64_t max_bytes = int64_t{1} << 30;
+
+  // Requests share replays. Needs a certified batch axis.
+  bool shares_replays = false;
+  // What a replay over `rows` rows and at most `lengths` costs, in any unit that adds up;
+  // nullopt: no recipe holds them, so an item of that size goes alone.
+  std::function<std::optional<int64_t>(int64_t rows, absl::Span<const int64_t> lengths)> cost;
+
+  int64_t delay_ns = 0;     // how long an idle stream waits for more rows
+  int64_t max_running = 0;  // replays at the same time; 0: as many as there are streams
+
+  // Told the number of waiting requests after every change. Called with a lock held: be quick.
+  std::function<void(int64_t depth)> on_depth;
+};
+
+class ModelQueue {
+ public:
+  using Item = std::shared_ptr<WorkItem>;
+  struct Dropped {
+    Item item;
+    absl::Status why;
+  };
+
+  explicit ModelQueue(QueueOptions options) : options_(std::move(options)) {}
+  ModelQueue(const ModelQueue&) = delete;
+  ModelQueue& operator=(const ModelQueue&) = delete;
+
+  // All items or none. They wait behind those of their priority and before those of higher numbers.
+  absl::Status Push(absl::Span<const Item> items, int64_t now_ns);
+  // The item must be in this queue.
+  void Remove(const Item& item);
+  // Moves items whose deadline has come to `dropped`.
+  void RemoveExpired(int64_t now_ns, std::vector<Dropped>& dropped);
+  void RemoveAll(const absl::Status& why, std::vector<Dropped>& dropped);
+
+  // The next batch if one should start now. Otherwise nullopt, and `wake_ns` is lowered to the time
+  // at which one should. The queue must not be empty.
+  std::optional<std::vector<Item>> Take(int64_t now_ns, int64_t& wake_ns);
+
+  bool empty() const { return items_.empty(); }
+  bool may_run() const { return options_.max_running == 0 || running < options_.max_running; }
+  int64_t depth() const { return static_cast<int64_t>(items_.size()); }
+  int64_t earliest_deadline_ns() const;
+  const QueueOptions& options() const { return options_; }
+
+  // Kept by the scheduler.
+  int64_t running = 0;  // replays of this model now
+  absl::Status closed;  // not OK: the model was removed, and why
+
+ private:
+  std::optional<int64_t> Cost(int64_t rows, absl::Span<const int64_t> lengths) const;
+  // The front item and what best goes with it; `full` says that not one more row would fit.
+  std::vector<Item> Form(bool& full) const;
+  void Unlink(std::list<Item>::iterator position);
+  void ReportDepth() const;
+
+  const QueueOptions options_;
+  std::list<Item> items_;
+  int64_t tokens_ = 0;
+  int64_t bytes_ = 0;
+  int64_t with_deadline_ = 0;  // so that queues without deadlines are not searched for them
+};
+
+}  // namespace reprise

@@ -1,0 +1,223 @@
+#include "server/batching/scheduler.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/base/status_macros.h"
+
+namespace reprise {
+namespace {
+
+// Waits end at least this often, so that a clock which is not the system's cannot strand a thread.
+constexpr std::chrono::nanoseconds kLongestWait = std::chrono::seconds(1);
+
+std::chrono::nanoseconds Until(int64_t wake_ns, int64_t now_ns) {
+  if (wake_ns == kNoDeadline) return kLongestWait;
+  return std::clamp(std::chrono::nanoseconds(wake_ns - now_ns), std::chrono::nanoseconds(0),
+                    kLongestWait);
+}
+
+}  // namespace
+
+void Scheduler::Drop(const Dropped& dropped) {
+  for (const ModelQueue::Dropped& entry : dropped) entry.item->Drop(entry.why);
+}
+
+std::shared_ptr<ModelQueue> Scheduler::AddModel(QueueOptions options) {
+  auto queue = std::make_shared<ModelQueue>(std::move(options));
+  MutexLock lock(mutex_);
+  queues_.push_back(queue);
+  return queue;
+}
+
+void Scheduler::RemoveModel(const std::shared_ptr<ModelQueue>& queue, const absl::Status& why) {
+  Dropped dropped;
+  {
+    MutexLock lock(mutex_);
+    queue->closed = why;
+    queue->RemoveAll(why, dropped);
+    queues_.remove(queue);
+    idle_.NotifyAll();
+  }
+  Drop(dropped);
+}
+
+absl::Status Scheduler::Submit(const std::shared_ptr<ModelQueue>& queue,
+                               absl::Span<const std::shared_ptr<WorkItem>> items) {
+  Dropped dropped;
+  absl::Status status;
+  {
+    MutexLock lock(mutex_);
+    RETURN_IF_ERROR(refuse_);
+    RETURN_IF_ERROR(queue->closed);
+    const int64_t now_ns = clock_.NowNs();
+    int64_t deadline_ns = kNoDeadline;
+    for (const auto& item : items) deadline_ns = std::min(deadline_ns, item->shape.deadline_ns);
+    if (deadline_ns <= now_ns) {
+      return absl::DeadlineExceededError(absl::StrCat("the deadline passed ",
+                                                      (now_ns - deadline_ns) / 1000,
+                                                      " us before the request was queued"));
+    }
+    status = queue->Push(items, now_ns);
+    if (!status.ok()) {
+      // Dead requests must not keep a live one out.
+      queue->RemoveExpired(now_ns, dropped);
+      if (!dropped.empty()) status = queue->Push(items, now_ns);
+    }
+    if (status.ok()) {
+      work_.NotifyOne();
+      if (deadline_ns != kNoDeadline) deadlines_.NotifyOne();
+    }
+  }
+  Drop(dropped);
+  return status;
+}
+
+void Scheduler::Cancel(const std::shared_ptr<WorkItem>& item) {
+  {
+    MutexLock lock(mutex_);
+    if (item->place.queue == nullptr) return;
+    item->place.queue->Remove(item);
+    idle_.NotifyAll();
+  }
+  item->Drop(absl::CancelledError("the client cancelled the request before it was started"));
+}
+
+std::optional<Scheduler::Batch> Scheduler::TakeLocked(int64_t now_ns, int64_t& wake_ns,
+                                                      Dropped& dropped) {
+  for (auto it = queues_.begin(); it != queues_.end(); ++it) {
+    ModelQueue& queue = **it;
+    if (queue.empty() || !queue.may_run()) continue;
+    queue.RemoveExpired(now_ns, dropped);
+    if (queue.empty()) continue;
+    auto items = queue.Take(now_ns, wake_ns);
+    if (!items) continue;
+    Batch batch = {.queue = *it, .items = *std::move(items), .taken_ns = now_ns};
+    queues_.splice(queues_.end(), queues_, it);  // its turn is over
+    ++queue.running;
+    ++running_;
+    // One Submit wakes one stream; what it left is for the others.
+    if (!queue.empty()) work_.NotifyOne();
+    return batch;
+  }
+  return std::nullopt;
+}
+
+std::optional<Scheduler::Batch> Scheduler::TryTake(int64_t* wake_ns) {
+  Dropped dropped;
+  int64_t wake = kNoDeadline;
+  std::optional<Batch> batch;
+  {
+    MutexLock lock(mutex_);
+    batch = TakeLocked(clock_.NowNs(), wake, dropped);
+  }
+  Drop(dropped);
+  if (wake_ns != nullptr) *wake_ns = wake;
+  return batch;
+}
+
+std::optional<Scheduler::Batch> Scheduler::Take() {
+  while (true) {
+    Dropped dropped;
+    std::optional<Batch> batch;
+    {
+      MutexLock lock(mutex_);
+      const int64_t now_ns = clock_.NowNs();
+      int64_t wake_ns = kNoDeadline;
+      batch = TakeLocked(now_ns, wake_ns, dropped);
+      if (!dropped.empty() && IdleLocked()) idle_.NotifyAll();
+      if (!batch && dropped.empty()) {
+        if (shut_down_) return std::nullopt;
+        work_.WaitFor(mutex_, Until(wake_ns, now_ns));
+      }
+    }
+    Drop(dropped);
+    if (batch) return batch;
+  }
+}
+
+void Scheduler::Finish(const Batch& batch) {
+  MutexLock lock(mutex_);
+  --batch.queue->running;
+  --running_;
+  if (!batch.queue->empty()) work_.NotifyOne();
+  if (IdleLocked()) idle_.NotifyAll();
+}
+
+int64_t Scheduler::ExpireLocked(int64_t now_ns, Dropped& dropped) {
+  int64_t next_ns = kNoDeadline;
+  for (const auto& queue : queues_) {
+    queue->RemoveExpired(now_ns, dropped);
+    next_ns = std::min(next_ns, queue->earliest_deadline_ns());
+  }
+  if (!dropped.empty()) idle_.NotifyAll();
+  return next_ns;
+}
+
+int64_t Scheduler::Expire() {
+  Dropped dropped;
+  int64_t next_ns;
+  {
+    MutexLock lock(mutex_);
+    next_ns = ExpireLocked(clock_.NowNs(), dropped);
+  }
+  Drop(dropped);
+  return next_ns;
+}
+
+void Scheduler::ExpireUntilShutdown() {
+  while (true) {
+    Dropped dropped;
+    {
+      MutexLock lock(mutex_);
+      if (shut_down_) return;
+      const int64_t now_ns = clock_.NowNs();
+      const int64_t next_ns = ExpireLocked(now_ns, dropped);
+      if (dropped.empty()) deadlines_.WaitFor(mutex_, Until(next_ns, now_ns));
+    }
+    Drop(dropped);
+  }
+}
+
+bool Scheduler::IdleLocked() const {
+  return running_ == 0 && std::all_of(queues_.begin(), queues_.end(),
+                                      [](const auto& queue) { return queue->empty(); });
+}
+
+void Scheduler::StopAccepting(const absl::Status& why) {
+  MutexLock lock(mutex_);
+  refuse_ = why;
+}
+
+bool Scheduler::WaitUntilIdle(std::chrono::nanoseconds timeout) {
+  const auto end = std::chrono::steady_clock::now() + timeout;
+  MutexLock lock(mutex_);
+  while (!IdleLocked()) {
+    const auto left = end - std::chrono::steady_clock::now();
+    if (left <= left.zero()) return false;
+    idle_.WaitFor(mutex_, std::min<std::chrono::nanoseconds>(left, kLongestWait));
+  }
+  return true;
+}
+
+void Scheduler::Shutdown(const absl::Status& why) {
+  Dropped dropped;
+  {
+    MutexLock lock(mutex_);
+    refuse_ = why;
+    shut_down_ = true;
+    for (const auto& queue : queues_) queue->RemoveAll(why, dropped);
+    work_.NotifyAll();
+    deadlines_.NotifyAll();
+    idle_.NotifyAll();
+  }
+  Drop(dropped);
+}
+
+int64_t Scheduler::Depth(const ModelQueue& queue) const {
+  MutexLock lock(mutex_);
+  return queue.depth();
+}
+
+}  // namespace reprise

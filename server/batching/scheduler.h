@@ -1,0 +1,92 @@
+// Scheduler: gives streams their next batch, fairly across models.
+//
+// A stream that asks takes what is queued at once; a delay is waited only by a stream that has
+// nothing else to do. Models with work take turns. Cancelled and expired requests leave before any
+// work is spent on them.
+//
+// Ownership: queues are shared: a removed one lives until its last batch has finished.
+// Threads:   all methods are safe from any thread. Items are dropped with no lock held.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "runtime/base/clock.h"
+#include "runtime/base/mutex.h"
+#include "server/batching/model_queue.h"
+#include "server/batching/work.h"
+
+namespace reprise {
+
+class Scheduler {
+ public:
+  struct Batch {
+    std::shared_ptr<ModelQueue> queue;
+    std::vector<std::shared_ptr<WorkItem>> items;  // at least one, the longest waiting first
+    int64_t taken_ns = 0;
+  };
+
+  // `clock` must outlive the scheduler.
+  explicit Scheduler(const Clock& clock) : clock_(clock) {}
+
+  std::shared_ptr<ModelQueue> AddModel(QueueOptions options);
+  // Drops what waits there with `why`; later Submits are refused with it.
+  void RemoveModel(const std::shared_ptr<ModelQueue>& queue, const absl::Status& why);
+
+  // Queues all items or none. Errors: RESOURCE_EXHAUSTED when the queue is full, UNAVAILABLE after
+  // StopAccepting, DEADLINE_EXCEEDED when the deadline has passed already.
+  absl::Status Submit(const std::shared_ptr<ModelQueue>& queue,
+                      absl::Span<const std::shared_ptr<WorkItem>> items);
+  // Drops the item with CANCELLED if it still waits; otherwise does nothing.
+  void Cancel(const std::shared_ptr<WorkItem>& item);
+
+  // The next batch, if one should start now. Otherwise nullopt, and `wake_ns` (if not null) is the
+  // time at which to ask again, kNoDeadline if only a Submit can change that.
+  std::optional<Batch> TryTake(int64_t* wake_ns = nullptr);
+  // Waits for the next batch; nullopt once the scheduler was shut down.
+  std::optional<Batch> Take();
+  // Must be called once for every batch taken.
+  void Finish(const Batch& batch);
+
+  // Drops what has expired and returns the next deadline.
+  int64_t Expire();
+  // Drops each waiting request when its deadline comes, until Shutdown: the body of a thread.
+  void ExpireUntilShutdown();
+
+  // From now on Submit answers `why`; what waits is still executed.
+  void StopAccepting(const absl::Status& why);
+  // Waits until nothing waits and nothing runs; false if `timeout` came first.
+  bool WaitUntilIdle(std::chrono::nanoseconds timeout);
+  // Drops what waits with `why` and lets every Take return.
+  void Shutdown(const absl::Status& why);
+
+  int64_t Depth(const ModelQueue& queue) const;
+
+ private:
+  using Dropped = std::vector<ModelQueue::Dropped>;
+  std::optional<Batch> TakeLocked(int64_t now_ns, int64_t& wake_ns, Dropped& dropped)
+      REQUIRES(mutex_);
+  int64_t ExpireLocked(int64_t now_ns, Dropped& dropped) REQUIRES(mutex_);
+  bool IdleLocked() const REQUIRES(mutex_);
+  static void Drop(const Dropped& dropped);
+
+  // Constant after construction.
+  const Clock& clock_;
+  // Guarded.
+  mutable Mutex mutex_;
+  CondVar work_;       // something to take may have come
+  CondVar deadlines_;  // the earliest deadline may have changed
+  CondVar idle_;       // the last batch may have finished
+  std::list<std::shared_ptr<ModelQueue>> queues_ GUARDED_BY(mutex_);  // in the order of turns
+  int64_t running_ GUARDED_BY(mutex_) = 0;
+  absl::Status refuse_ GUARDED_BY(mutex_);  // not OK: Submit answers it
+  bool shut_down_ GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace reprise

@@ -1,0 +1,49 @@
+// WorkItem: one request, or one part of a request split by rows, while it waits for a stream.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <list>
+#include <memory>
+
+#include "absl/container/inlined_vector.h"
+#include "absl/status/status.h"
+
+namespace reprise {
+
+class ModelQueue;
+
+inline constexpr int64_t kNoDeadline = std::numeric_limits<int64_t>::max();
+
+// What the scheduler must know of a request to place it. Set before Submit, constant after.
+struct WorkShape {
+  int64_t rows = 1;                         // along the batch axis; 1 if there is none
+  absl::InlinedVector<int64_t, 2> lengths;  // along the other axes, in the model's order
+  uint64_t group = 0;                       // only items of one group share a replay
+  int64_t tokens = 1;                       // rows times lengths
+  int64_t bytes = 0;                        // of the inputs
+  int64_t deadline_ns = kNoDeadline;        // by the scheduler's clock
+  uint64_t priority = 0;                    // lower goes first
+};
+
+// Ownership: shared by the queue and by whoever may cancel it.
+class WorkItem {
+ public:
+  virtual ~WorkItem() = default;
+
+  // Ends the item without any work done on it: cancelled, expired, or the server stops. Called at
+  // most once, with no lock held, and never for an item that a stream took.
+  virtual void Drop(const absl::Status& why) = 0;
+
+  WorkShape shape;
+
+  // Belongs to the scheduler: guarded by its mutex until a stream took the item, then read-only.
+  struct Place {
+    ModelQueue* queue = nullptr;  // null: in no queue
+    std::list<std::shared_ptr<WorkItem>>::iterator position;
+    int64_t enqueued_ns = 0;
+    int64_t own_cost = 0;  // of a replay with this item alone
+  } place;
+};
+
+}  // namespace reprise
