@@ -1,0 +1,86 @@
+// BucketPolicy: which sizes exist, and which of them a request gets.
+//
+// Numbers only. An axis has buckets; a binding of buckets is allowed while the product of its sizes
+// stays within `max_batch_tokens`, or when its batch is the smallest batch bucket (so that every
+// length has at least one allowed binding).
+//
+//   BucketPolicy policy = BucketPolicy::Default("batch", {"sequence"});
+//   RETURN_IF_ERROR(policy.Validate());
+//   policy.FitBinding({{"batch", 3}, {"sequence", 100}}, {"batch", "sequence"})  // b4_s128
+//
+// Threads: const methods from any thread.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace reprise {
+
+using AxisSizes = std::map<std::string, int64_t>;  // axis -> size
+
+struct AxisBuckets {
+  std::string axis;
+  std::vector<int64_t> sizes;  // ascending
+};
+
+struct BucketPolicy {
+  // What becomes of a size above the largest bucket.
+  enum class Overflow { kExact, kReject };
+
+  std::vector<AxisBuckets> axes;
+  std::string batch_axis;           // empty: none
+  int64_t max_batch_tokens = 4096;  // limit on the product of a binding's sizes
+  Overflow overflow = Overflow::kExact;
+
+  // batch {1, 2, 4, 8, 16, 32}, every other axis {16, 32, 64, 128, 256, 512}. `batch_axis` may be
+  // empty.
+  static BucketPolicy Default(absl::string_view batch_axis,
+                              const std::vector<std::string>& sequence_axes);
+
+  // INVALID_ARGUMENT naming axis and value: sizes empty, not positive, not ascending; an axis
+  // twice; a batch axis without buckets; a limit below 1.
+  absl::Status Validate() const;
+
+  // The smallest bucket of `axis` that holds `size`; nullopt when none does or it has no buckets.
+  std::optional<int64_t> Fit(absl::string_view axis, int64_t size) const;
+  std::optional<int64_t> Largest(absl::string_view axis) const;
+
+  // True when the product of `sizes` is within the limit or the batch is the smallest bucket (or
+  // there is no batch among `sizes`).
+  bool WithinLimit(const AxisSizes& sizes) const;
+
+  // The sizes to run a request at: for each axis in `certified` that has buckets the smallest
+  // bucket that holds it, the exact size for the others. When a size is above its largest bucket,
+  // or the binding above the limit, nothing is bucketed: kExact returns `sizes` as they are
+  // (caller: an exact recipe; see IsBucket), kReject is INVALID_ARGUMENT naming axis, size and
+  // largest bucket. The limit binds only where the batch axis is in `certified`: split by rows with
+  // LargestBatch first. INVALID_ARGUMENT naming the axis for a size below 1 on a certified axis.
+  absl::StatusOr<AxisSizes> FitBinding(const AxisSizes& sizes,
+                                       const std::set<std::string>& certified) const;
+
+  // True when every axis of `sizes` that is in `certified` and has buckets is at one, within the
+  // limit, and there is at least one such axis.
+  bool IsBucket(const AxisSizes& sizes, const std::set<std::string>& certified) const;
+
+  // Every allowed binding of all axes, in ascending order of axis and size; empty without axes.
+  std::vector<AxisSizes> AllBuckets() const;
+
+  // The largest batch bucket that is allowed with these sizes of the other axes (`others` may hold
+  // a batch, it is ignored): the most rows of one replay. 1 without a batch axis.
+  int64_t LargestBatch(const AxisSizes& others) const;
+};
+
+// The text of the `bucket` label for the bucketed axes of a binding: `b8_s128`; an axis alone `b8`,
+// `s128`; with several sequence-like axes their names, `b8_past_64_sequence_16`. "exact" when
+// `bucketed` is empty.
+std::string BucketLabel(const AxisSizes& bucketed, absl::string_view batch_axis);
+
+}  // namespace reprise

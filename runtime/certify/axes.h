@@ -1,0 +1,45 @@
+// MergeSymbols: which symbolic dims of a model's inputs are one axis, and which axis is the batch.
+//
+// Unnamed dims have one symbol a position (`input_ids:0`). Symbols that the shape rules force equal
+// are one axis; this is found by trying: sizes that differ are refused. Dims that are expressions
+// over symbols (`past + 1`) are derived, never axes.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "runtime/graph/shape.h"
+
+namespace reprise {
+
+struct Axis {
+  std::string symbol;  // the one that stands for its class: a name that the model gave
+                       // if there is one, else the first
+  std::vector<std::string> symbols;  // all of the class, in order of the inputs
+  std::string label;  // `batch`, `sequence` when there is one other axis, else symbol
+  bool is_batch = false;
+};
+
+struct MergedSymbols {
+  std::vector<Axis> axes;  // the batch first, then in order of the inputs
+  std::map<std::string, std::string> representative;  // every plain symbol -> its axis' symbol
+  std::map<std::string, int64_t> fixed;  // symbols that can only have this size: no axes
+  std::string note;  // empty, or why merging was given up (more than 10 symbols, sizes refused)
+
+  // `dims` with every symbol replaced by its representative, fixed ones by their size.
+  std::vector<Dim> Apply(absl::Span<const Dim> dims) const;
+};
+
+// `accepts(sizes)`: the model specialises at these sizes of all symbols. At most some hundred
+// calls, few for real models. Where all-equal sizes are refused, nothing is merged and `note` says
+// so.
+MergedSymbols MergeSymbols(
+    absl::Span<const std::vector<Dim>> inputs,
+    const std::function<bool(const std::map<std::string, int64_t>&)>& accepts);
+
+}  // namespace reprise

@@ -1,0 +1,28 @@
+// AxisCertificate: the finding, for one axis of a model, how padding cannot change an answer.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace reprise {
+
+struct AxisCertificate {
+  std::string axis;
+  // False: never pad along this axis; a batch axis never carries two requests.
+  bool certified = false;
+  // Inputs whose padding must hold their fill value; the padding of every other input is free. A
+  // batch axis has none: batch-mates are requests, and hold what their clients sent.
+  std::vector<std::string> guards;
+  // Guards of which each row needs a nonzero element: a row that masks everything out spreads its
+  // attention over padding as well, so a request with such a row runs exact.
+  std::vector<std::string> nonzero_rows;
+  // Words for a person: what was measured; or which output, at which lengths, with which fill, was
+  // off by how much.
+  std::string reason;
+  // Runs of the model that it took.
+  int runs = 0;
+
+  friend bool operator==(const AxisCertificate&, const AxisCertificate&) = default;
+};
+
+}  // namespace reprise

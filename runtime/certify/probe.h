@@ -1,0 +1,91 @@
+// Probe: measures whether padding along an axis can change an answer.
+//
+// The model is run unpadded, and padded with hostile values, through a callback. An input is a
+// guard when its padding must hold its fill value, else free. The guard set found is the smallest
+// that a greedy search gives: all inputs guard must hold; then inputs are freed one by one, token
+// ids first, masks last.
+//
+//   ASSIGN_OR_RETURN(auto ranges, FindRanges(inputs, options, runner));
+//   ASSIGN_OR_RETURN(auto certificate, ProbeAxis(inputs, ranges, output_names, runner, options));
+//
+// Threads: none of its own; `runner` is called one call at a time. Deterministic for a seed.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "runtime/certify/certificate.h"
+#include "runtime/graph/shape.h"
+#include "runtime/graph/tensor.h"
+
+namespace reprise {
+
+struct ProbeInput {
+  std::string name;
+  DType dtype = DType::kUndefined;
+  std::vector<Dim> dims;        // after symbols are merged
+  std::optional<Tensor> value;  // set: always this (a shape input)
+};
+
+// Runs the model at exactly the shapes of `inputs`, without any padding, and returns its outputs
+// in order. INVALID_ARGUMENT for a value out of range (see RangePayload) or shapes that do not fit.
+using ProbeRunner =
+    std::function<absl::StatusOr<std::vector<Tensor>>(const std::vector<Tensor>& inputs)>;
+
+struct ProbeOptions {
+  std::string axis;  // the symbol
+  bool is_batch = false;
+  std::string batch_axis;                // may be empty; its rows are drawn with different masks
+  std::map<std::string, double> fills;   // input -> its fill value; 0 where it has none
+  std::map<std::string, int64_t> sizes;  // sizes for other axes; default 2 for batch, else 7
+  std::vector<int64_t> padded_sizes = {16, 32, 64};
+  // The size of a dim under sizes of the symbols: DimSize of passes/specialize.h.
+  std::function<absl::StatusOr<int64_t>(const Dim&, const std::map<std::string, int64_t>&)>
+      dim_size;
+  double tolerance = 1e-5;  // of the largest |element| of the unpadded output
+  uint64_t seed = 1;
+};
+
+// The values that an integer input accepts. `limited` false: whatever was tried was taken, as by
+// a mask; [low, high] is then [0, 1].
+struct InputRange {
+  int64_t low = 0;
+  int64_t high = 1;
+  bool limited = false;
+};
+
+// A runner that knows the range a kernel allows hangs it on its error, which saves runs; what it
+// says is tried, not believed.
+void SetRangePayload(absl::Status& status, int64_t low, int64_t high);
+std::optional<InputRange> RangePayload(const absl::Status& status);
+
+// The ranges of all inputs (those that are not integers: the default), found by trying at size 1 of
+// every axis, or `options.sizes`. Once a model, for all its axes. The error of the runner when it
+// does not even take zeros or ones.
+absl::StatusOr<std::vector<InputRange>> FindRanges(absl::Span<const ProbeInput> inputs,
+                                                   const ProbeRunner& runner,
+                                                   const ProbeOptions& options,
+                                                   int* runs = nullptr);
+
+// The certificate of `options.axis`. What the model does, an error included, is in the certificate;
+// a status is INVALID_ARGUMENT for wrong arguments alone (no input has the axis).
+absl::StatusOr<AxisCertificate> ProbeAxis(absl::Span<const ProbeInput> inputs,
+                                          absl::Span<const InputRange> ranges,
+                                          absl::Span<const std::string> output_names,
+                                          const ProbeRunner& runner, const ProbeOptions& options);
+
+// A second look at a certificate, at `options.padded_sizes` (longer ones): the same guards, one
+// length for each size. Returns it with `certified` false and the reason where it does not hold.
+absl::StatusOr<AxisCertificate> ConfirmAxis(const AxisCertificate& certificate,
+                                            absl::Span<const ProbeInput> inputs,
+                                            absl::Span<const InputRange> ranges,
+                                            absl::Span<const std::string> output_names,
+                                            const ProbeRunner& runner, const ProbeOptions& options);
+
+}  // namespace reprise

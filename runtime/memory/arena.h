@@ -1,0 +1,57 @@
+// Arena: bytes whose address never moves while they grow.
+//
+// A large range of addresses is reserved once, which costs nothing; Ensure() makes its first bytes
+// usable. Pages become memory when they are first written. Recipes of one stream share its arena.
+//
+// Ownership: frees its range when it goes. Movable, not copyable.
+// Threads:   Ensure and Release from one thread at a time, never during a replay on the arena.
+//
+//   ASSIGN_OR_RETURN(Arena arena, Arena::Reserve());
+//   RETURN_IF_ERROR(arena.Ensure(recipe.arena_bytes));
+#pragma once
+
+#include <cstddef>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace reprise {
+
+struct ArenaOptions {
+  // Addresses reserved, rounded up to pages. Where the system grants less (a limit on address
+  // space), the arena makes do with half as often as it takes, down to 64 MiB.
+  size_t limit_bytes = size_t{64} << 30;
+  // Ask for 2 MiB pages: fewer TLB misses, memory in steps of 2 MiB.
+  bool huge_pages = true;
+};
+
+class Arena {
+ public:
+  // RESOURCE_EXHAUSTED when not even the least range can be reserved.
+  static absl::StatusOr<Arena> Reserve(const ArenaOptions& options = {});
+
+  Arena() = default;  // holds nothing; every Ensure above 0 is RESOURCE_EXHAUSTED
+  Arena(Arena&& other) noexcept;
+  Arena& operator=(Arena&& other) noexcept;
+  ~Arena();
+
+  // Makes the first `bytes` usable; never shrinks, never moves what is there. New bytes are zero.
+  // RESOURCE_EXHAUSTED, naming both numbers, beyond the limit or when memory is out.
+  absl::Status Ensure(size_t bytes);
+
+  // Gives all pages back to the system. The bytes stay usable and read as zero.
+  void Release();
+
+  std::byte* base() const { return base_; }  // aligned to 2 MiB
+  size_t bytes() const { return bytes_; }    // usable, a multiple of the page size
+  size_t limit_bytes() const { return limit_bytes_; }
+
+ private:
+  std::byte* base_ = nullptr;
+  size_t bytes_ = 0;
+  size_t limit_bytes_ = 0;
+  void* mapping_ = nullptr;  // what munmap takes back; base_ is its first aligned address
+  size_t mapping_bytes_ = 0;
+};
+
+}  // namespace reprise
