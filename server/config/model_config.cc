@@ -1,0 +1,238 @@
+#include "server/config/model_config.h"
+
+#include <google/protobuf/io/tokenizer.h>
+#include <google/protobuf/text_format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "runtime/base/status_macros.h"
+#include "server/config/model_parameters.h"
+
+namespace reprise {
+namespace {
+
+// THE list of fields that something here or in server/core acts on. A path that ends in a message
+// stands for the message alone, not for its fields.
+constexpr const char* kSupported[] = {
+    "name",
+    "platform",
+    "backend",
+    "default_model_filename",
+    "max_batch_size",
+    "parameters",
+    "version_policy",
+    "version_policy.latest",
+    "version_policy.latest.num_versions",
+    "version_policy.all",
+    "version_policy.specific",
+    "version_policy.specific.versions",
+    "input",
+    "input.name",
+    "input.data_type",
+    "input.dims",
+    "output",
+    "output.name",
+    "output.data_type",
+    "output.dims",
+    "instance_group",
+    "instance_group.name",
+    "instance_group.count",
+    "instance_group.kind",
+    "dynamic_batching",
+    "dynamic_batching.preferred_batch_size",
+    "dynamic_batching.max_queue_delay_microseconds",
+    "dynamic_batching.priority_levels",
+    "dynamic_batching.default_priority_level",
+    "dynamic_batching.default_queue_policy",
+    "dynamic_batching.default_queue_policy.timeout_action",
+    "dynamic_batching.default_queue_policy.default_timeout_microseconds",
+    "dynamic_batching.default_queue_policy.allow_timeout_override",
+    "dynamic_batching.default_queue_policy.max_queue_size",
+};
+
+// Keeps the first error: later ones are often its echo.
+class FirstError : public google::protobuf::io::ErrorCollector {
+ public:
+  void AddError(int line, google::protobuf::io::ColumnNumber column,
+                const std::string& message) override {
+    if (text.empty()) text = absl::StrCat("line ", line + 1, ": ", message);
+  }
+  std::string text;
+};
+
+absl::Status Unsupported(absl::string_view what) {
+  return absl::UnimplementedError(absl::StrCat("config.pbtxt: ", what, " is not supported"));
+}
+
+absl::Status Invalid(absl::string_view what) {
+  return absl::InvalidArgumentError(absl::StrCat("config.pbtxt: ", what));
+}
+
+// Fails on the first field that is set and not in the list.
+absl::Status CheckFields(const google::protobuf::Message& message, const std::string& prefix) {
+  std::vector<const google::protobuf::FieldDescriptor*> fields;
+  const google::protobuf::Reflection& reflection = *message.GetReflection();
+  reflection.ListFields(message, &fields);
+  for (const google::protobuf::FieldDescriptor* field : fields) {
+    const std::string path = absl::StrCat(prefix, field->name());
+    // An empty message of an unsupported kind says nothing: `response_cache {}`.
+    const bool supported = std::any_of(std::begin(kSupported), std::end(kSupported),
+                                       [&path](const char* known) { return path == known; });
+    const bool is_message = field->cpp_type() == google::protobuf::FieldDescriptor::CPPTYPE_MESSAGE;
+    if (!supported && (!is_message || field->is_repeated())) return Unsupported(path);
+    if (!is_message || field->is_map()) continue;
+    if (field->is_repeated()) {
+      for (int i = 0; i < reflection.FieldSize(message, field); ++i) {
+        RETURN_IF_ERROR(CheckFields(reflection.GetRepeatedMessage(message, field, i), path + "."));
+      }
+    } else {
+      RETURN_IF_ERROR(CheckFields(reflection.GetMessage(message, field), path + "."));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckChoice(const char* field, const std::string& value,
+                         const std::set<std::string>& choices) {
+  if (value.empty() || choices.count(value) > 0) return absl::OkStatus();
+  return Unsupported(
+      absl::StrCat(field, " \"", value, "\" (known: ", absl::StrJoin(choices, ", "), ")"));
+}
+
+absl::Status ReadInstanceGroups(const inference::ModelConfig& config, ModelSettings& settings) {
+  for (const inference::ModelInstanceGroup& group : config.instance_group()) {
+    if (group.kind() != inference::ModelInstanceGroup::KIND_AUTO &&
+        group.kind() != inference::ModelInstanceGroup::KIND_CPU) {
+      return Unsupported(absl::StrCat("instance_group.kind ",
+                                      inference::ModelInstanceGroup::Kind_Name(group.kind())));
+    }
+    if (group.count() < 0) {
+      return Invalid(absl::StrCat("instance_group.count is ", group.count()));
+    }
+    settings.max_running += std::max(1, group.count());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ReadDynamicBatching(const inference::ModelDynamicBatching& batching,
+                                 ModelSettings& settings) {
+  constexpr uint64_t kLongestUs = uint64_t{1} << 40;  // 12 days
+  if (batching.max_queue_delay_microseconds() > kLongestUs) {
+    return Invalid(absl::StrCat("dynamic_batching.max_queue_delay_microseconds is ",
+                                batching.max_queue_delay_microseconds(), ", the most is ",
+                                kLongestUs));
+  }
+  settings.queue_delay_us = static_cast<int64_t>(batching.max_queue_delay_microseconds());
+  for (const int32_t rows : batching.preferred_batch_size()) {
+    if (rows <= 0) {
+      return Invalid(absl::StrCat("dynamic_batching.preferred_batch_size holds ", rows));
+    }
+    settings.enough_rows =
+        settings.enough_rows == 0 ? rows : std::min<int64_t>(settings.enough_rows, rows);
+  }
+  settings.priority_levels = batching.priority_levels();
+  settings.default_priority = batching.default_priority_level();
+  if (settings.default_priority > settings.priority_levels ||
+      (settings.priority_levels > 0 && settings.default_priority == 0)) {
+    return Invalid(absl::StrCat("dynamic_batching.default_priority_level is ",
+                                settings.default_priority, ", priority_levels is ",
+                                settings.priority_levels));
+  }
+  if (!batching.has_default_queue_policy()) return absl::OkStatus();
+  const inference::ModelQueuePolicy& policy = batching.default_queue_policy();
+  if (policy.timeout_action() != inference::ModelQueuePolicy::REJECT) {
+    return Unsupported("dynamic_batching.default_queue_policy.timeout_action DELAY");
+  }
+  if (policy.default_timeout_microseconds() > kLongestUs) {
+    return Invalid(
+        absl::StrCat("dynamic_batching.default_queue_policy.default_timeout_microseconds is ",
+                     policy.default_timeout_microseconds(), ", the most is ", kLongestUs));
+  }
+  if (policy.default_timeout_microseconds() > 0) {
+    settings.default_timeout_us = static_cast<int64_t>(policy.default_timeout_microseconds());
+  }
+  settings.allow_timeout_override = policy.allow_timeout_override();
+  settings.max_queue_requests = policy.max_queue_size();
+  return absl::OkStatus();
+}
+
+// Powers of two up to the configured batch size, and that size itself.
+std::vector<int64_t> BatchBucketsUpTo(int64_t max_batch_size) {
+  std::vector<int64_t> buckets;
+  for (int64_t size = 1; size < max_batch_size; size *= 2) buckets.push_back(size);
+  buckets.push_back(max_batch_size);
+  return buckets;
+}
+
+absl::Status ReadVersionPolicy(const inference::ModelVersionPolicy& policy) {
+  if (policy.has_specific() && policy.specific().versions().empty()) {
+    return Invalid("version_policy.specific names no version");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+std::vector<std::string> SupportedConfigFields() {
+  return {std::begin(kSupported), std::end(kSupported)};
+}
+
+absl::StatusOr<ModelSettings> ParseModelConfig(absl::string_view text,
+                                               absl::string_view model_name) {
+  ModelSettings settings;
+  inference::ModelConfig& config = settings.config;
+  FirstError error;
+  google::protobuf::TextFormat::ParseInfoTree places;
+  google::protobuf::TextFormat::Parser parser;
+  parser.RecordErrorsTo(&error);
+  parser.WriteLocationsTo(&places);
+  if (!parser.ParseFromString(std::string(text), &config)) return Invalid(error.text);
+  settings.max_batch_size_given =
+      places.GetLocation(config.GetDescriptor()->FindFieldByName("max_batch_size"), -1).line >= 0;
+
+  RETURN_IF_ERROR(CheckFields(config, ""));
+  if (!config.name().empty() && config.name() != model_name) {
+    return Invalid(absl::StrCat("name is \"", config.name(), "\", but the model's folder is \"",
+                                model_name, "\""));
+  }
+  RETURN_IF_ERROR(CheckChoice("platform", config.platform(), {"onnxruntime_onnx"}));
+  RETURN_IF_ERROR(CheckChoice("backend", config.backend(), {"onnxruntime", "reprise"}));
+  if (!config.default_model_filename().empty()) {
+    if (absl::StrContains(config.default_model_filename(), '/')) {
+      return Invalid(absl::StrCat("default_model_filename is \"", config.default_model_filename(),
+                                  "\", a file of the version's folder is wanted"));
+    }
+    settings.model_filename = config.default_model_filename();
+  }
+  if (config.max_batch_size() < 0) {
+    return Invalid(absl::StrCat("max_batch_size is ", config.max_batch_size()));
+  }
+  RETURN_IF_ERROR(ReadVersionPolicy(config.version_policy()));
+  RETURN_IF_ERROR(ReadInstanceGroups(config, settings));
+  if (config.has_dynamic_batching()) {
+    RETURN_IF_ERROR(ReadDynamicBatching(config.dynamic_batching(), settings));
+  }
+  // In the order of the names, so that the first error is always the same one.
+  const std::map<std::string, inference::ModelParameter> parameters(config.parameters().begin(),
+                                                                    config.parameters().end());
+  for (const auto& [name, parameter] : parameters) {
+    if (absl::Status status = ApplyModelParameter(name, parameter.string_value(), settings);
+        !status.ok()) {
+      return Invalid(status.message());
+    }
+  }
+  if (config.max_batch_size() > 0 && settings.buckets.count("batch") == 0) {
+    settings.buckets["batch"] = BatchBucketsUpTo(config.max_batch_size());
+  }
+  if (settings.max_batch_size_given && config.max_batch_size() == 0) {
+    settings.padding_off.insert("batch");
+  }
+  return settings;
+}
+
+}  // namespace reprise

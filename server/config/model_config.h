@@ -1,0 +1,23 @@
+// config.pbtxt: the text form of Triton's ModelConfig. Every field in it is honoured or refused by
+// name; none is accepted and ignored.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "server/config/model_settings.h"
+
+namespace reprise {
+
+// The fields that are honoured, as paths ("dynamic_batching.max_queue_delay_microseconds").
+std::vector<std::string> SupportedConfigFields();
+
+// Parses `text`, the config of the model in the folder `model_name`. An empty text is no config.
+// Errors: INVALID_ARGUMENT for what cannot be read or contradicts itself, UNIMPLEMENTED for a field
+// or value that is not supported. Both name the field.
+absl::StatusOr<ModelSettings> ParseModelConfig(absl::string_view text,
+                                               absl::string_view model_name);
+
+}  // namespace reprise

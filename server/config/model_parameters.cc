@@ -1,0 +1,146 @@
+#include "server/config/model_parameters.h"
+
+#include <cmath>
+#include <limits>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "runtime/base/status_macros.h"
+
+namespace reprise {
+namespace {
+
+constexpr int64_t kLargest = std::numeric_limits<int64_t>::max();
+// No axis is longer: sizes multiply, and the product must stay far from overflow.
+constexpr int64_t kLargestBucket = int64_t{1} << 24;
+
+absl::Status WantInteger(absl::string_view value, int64_t least, int64_t most, int64_t& target) {
+  int64_t number = 0;
+  if (!absl::SimpleAtoi(value, &number) || number < least || number > most) {
+    return absl::InvalidArgumentError(
+        most == kLargest ? absl::StrCat("must be an integer of at least ", least)
+                         : absl::StrCat("must be an integer from ", least, " to ", most));
+  }
+  target = number;
+  return absl::OkStatus();
+}
+
+absl::Status WantSizes(absl::string_view value, std::vector<int64_t>& target) {
+  std::vector<int64_t> sizes;
+  for (absl::string_view part : absl::StrSplit(value, ',')) {
+    int64_t size = 0;
+    RETURN_IF_ERROR(WantInteger(absl::StripAsciiWhitespace(part), 1, kLargestBucket, size));
+    if (!sizes.empty() && size <= sizes.back()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("sizes must grow, but ", size, " follows ", sizes.back()));
+    }
+    sizes.push_back(size);
+  }
+  target = std::move(sizes);
+  return absl::OkStatus();
+}
+
+struct Parameter {
+  const char* name;  // a name that ends in '.' is a family: the rest is the axis or input
+  const char* rest;
+  const char* type;
+  const char* default_value;
+  const char* meaning;
+  absl::Status (*apply)(absl::string_view rest, absl::string_view value, ModelSettings& settings);
+};
+
+// THE table of parameters.
+constexpr Parameter kParameters[] = {
+    {"reprise.batch_buckets", "", "list of sizes", "1,2,4,8,16,32",
+     "Numbers of rows that recipes are captured for",
+     [](absl::string_view, absl::string_view value, ModelSettings& settings) {
+       return WantSizes(value, settings.buckets["batch"]);
+     }},
+    {"reprise.sequence_buckets", "", "list of sizes", "16,32,64,128,256,512",
+     "Lengths that recipes are captured for",
+     [](absl::string_view, absl::string_view value, ModelSettings& settings) {
+       return WantSizes(value, settings.buckets["sequence"]);
+     }},
+    {"reprise.buckets.", "<axis>", "list of sizes", "16,32,64,128,256,512",
+     "The same for an axis with another label",
+     [](absl::string_view axis, absl::string_view value, ModelSettings& settings) {
+       return WantSizes(value, settings.buckets[std::string(axis)]);
+     }},
+    {"reprise.max_batch_tokens", "", "integer", "4096",
+     "Largest product of rows and lengths of one bucket",
+     [](absl::string_view, absl::string_view value, ModelSettings& settings) {
+       return WantInteger(value, 1, kLargest, settings.max_batch_tokens);
+     }},
+    {"reprise.overflow", "", "exact|reject", "exact",
+     "A request beyond the largest bucket: capture its exact shape, or refuse it",
+     [](absl::string_view, absl::string_view value, ModelSettings& settings) {
+       if (value != "exact" && value != "reject") {
+         return absl::InvalidArgumentError("must be exact or reject");
+       }
+       settings.overflow = value == "exact" ? Overflow::kExact : Overflow::kReject;
+       return absl::OkStatus();
+     }},
+    {"reprise.max_exact", "", "integer", "32", "Recipes of exact shapes that are kept at once",
+     [](absl::string_view, absl::string_view value, ModelSettings& settings) {
+       return WantInteger(value, 1, kLargest, settings.max_exact);
+     }},
+    {"reprise.padding.", "<axis>", "auto|off", "auto",
+     "off: never pad along the axis (for batch: never batch), whatever the certificate says",
+     [](absl::string_view axis, absl::string_view value, ModelSettings& settings) {
+       if (value != "auto" && value != "off") {
+         return absl::InvalidArgumentError("must be auto or off");
+       }
+       if (value == "off") settings.padding_off.insert(std::string(axis));
+       return absl::OkStatus();
+     }},
+    {"reprise.fill.", "<input>", "number", "0", "What padding of the input is filled with",
+     [](absl::string_view input, absl::string_view value, ModelSettings& settings) {
+       double number = 0;
+       if (!absl::SimpleAtod(value, &number) || !std::isfinite(number)) {
+         return absl::InvalidArgumentError("must be a number");
+       }
+       settings.fills[std::string(input)] = number;
+       return absl::OkStatus();
+     }},
+    {"reprise.max_queue_tokens", "", "integer", "64 full batches",
+     "Limit on rows times lengths of the requests that wait",
+     [](absl::string_view, absl::string_view value, ModelSettings& settings) {
+       return WantInteger(value, 1, kLargest, settings.max_queue_tokens);
+     }},
+    {"reprise.max_queue_bytes", "", "integer", "1073741824",
+     "Limit on the bytes of the requests that wait",
+     [](absl::string_view, absl::string_view value, ModelSettings& settings) {
+       return WantInteger(value, 1, kLargest, settings.max_queue_bytes);
+     }},
+};
+
+}  // namespace
+
+std::vector<ModelParameterInfo> ModelParameterTable() {
+  std::vector<ModelParameterInfo> table;
+  for (const Parameter& parameter : kParameters) {
+    table.push_back({absl::StrCat(parameter.name, parameter.rest), parameter.type,
+                     parameter.default_value, parameter.meaning});
+  }
+  return table;
+}
+
+absl::Status ApplyModelParameter(absl::string_view name, absl::string_view value,
+                                 ModelSettings& settings) {
+  for (const Parameter& parameter : kParameters) {
+    absl::string_view rest = name;
+    if (!absl::ConsumePrefix(&rest, parameter.name)) continue;
+    const bool family = absl::EndsWith(parameter.name, ".");
+    if (family == rest.empty()) continue;
+    absl::Status status = parameter.apply(rest, value, settings);
+    if (status.ok()) return status;
+    return absl::InvalidArgumentError(
+        absl::StrCat("parameter ", name, " is \"", value, "\": ", status.message()));
+  }
+  return absl::InvalidArgumentError(absl::StrCat("parameter ", name, " is not known"));
+}
+
+}  // namespace reprise

@@ -1,0 +1,27 @@
+// The `parameters` of config.pbtxt that are Reprise's own: one table of name, default and meaning.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "server/config/model_settings.h"
+
+namespace reprise {
+
+struct ModelParameterInfo {
+  std::string name;  // "reprise.max_exact"; one that ends in ".<axis>" stands for a family
+  std::string type;  // "list of sizes", "integer", "exact|reject"
+  std::string default_value;
+  std::string meaning;
+};
+
+// Every parameter: what the documentation is made from.
+std::vector<ModelParameterInfo> ModelParameterTable();
+
+// Sets what `name` = `value` says. Errors: INVALID_ARGUMENT naming the parameter and the value.
+absl::Status ApplyModelParameter(absl::string_view name, absl::string_view value,
+                                 ModelSettings& settings);
+
+}  // namespace reprise

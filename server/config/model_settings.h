@@ -1,0 +1,45 @@
+// ModelSettings: what config.pbtxt says about one model, parsed and checked as far as that goes
+// without the model itself.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "proto/model_config.pb.h"
+
+namespace reprise {
+
+enum class Overflow { kExact, kReject };
+
+struct ModelSettings {
+  inference::ModelConfig config;  // as written; the default message if there is no file
+  // config.pbtxt has the line: 0 written out means no batching, left out means what the model can.
+  bool max_batch_size_given = false;
+  std::string model_filename = "model.onnx";
+
+  // Shapes. Buckets by axis label; an axis that is not named gets the defaults.
+  std::map<std::string, std::vector<int64_t>> buckets;
+  int64_t max_batch_tokens = 4096;
+  Overflow overflow = Overflow::kExact;
+  int64_t max_exact = 32;
+  std::set<std::string> padding_off;    // axis labels
+  std::map<std::string, double> fills;  // by input name
+
+  // The queue. 0 or absent: the server's default.
+  int64_t max_queue_requests = 0;
+  int64_t max_queue_tokens = 0;
+  int64_t max_queue_bytes = 0;
+  int64_t queue_delay_us = 0;
+  int64_t enough_rows = 0;  // a batch with as many rows does not wait for the delay
+  int64_t max_running = 0;  // replays at the same time
+  std::optional<int64_t> default_timeout_us;
+  bool allow_timeout_override = true;  // a request's own `timeout` counts
+  uint64_t priority_levels = 0;
+  uint64_t default_priority = 0;
+};
+
+}  // namespace reprise

@@ -1,0 +1,165 @@
+#include "server/config/model_config.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "server/config/model_parameters.h"
+
+namespace reprise {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+TEST(ModelConfigTest, NoConfigGivesTheDefaults) {
+  auto settings = ParseModelConfig("", "bert");
+  ASSERT_TRUE(settings.ok()) << settings.status();
+  EXPECT_FALSE(settings->max_batch_size_given);
+  EXPECT_EQ(settings->max_batch_tokens, 4096);
+  EXPECT_EQ(settings->model_filename, "model.onnx");
+  EXPECT_TRUE(settings->buckets.empty());
+  EXPECT_TRUE(settings->allow_timeout_override);
+}
+
+TEST(ModelConfigTest, FieldsReachTheSettings) {
+  auto settings = ParseModelConfig(
+      R"pb(
+        name: "bert"
+        backend: "onnxruntime"
+        max_batch_size: 12
+        default_model_filename: "bert.onnx"
+        version_policy { all {} }
+        input { name: "ids" data_type: TYPE_INT64 dims: -1 }
+        instance_group { count: 2 kind: KIND_CPU }
+        dynamic_batching {
+          preferred_batch_size: [ 8, 4 ]
+          max_queue_delay_microseconds: 500
+          priority_levels: 3
+          default_priority_level: 2
+          default_queue_policy { default_timeout_microseconds: 70000 max_queue_size: 9 }
+        }
+        parameters {
+          key: "reprise.sequence_buckets"
+          value { string_value: "16, 48,96" }
+        }
+        parameters {
+          key: "reprise.padding.batch"
+          value { string_value: "off" }
+        }
+        parameters {
+          key: "reprise.fill.ids"
+          value { string_value: "-1" }
+        }
+        parameters {
+          key: "reprise.overflow"
+          value { string_value: "reject" }
+        }
+        parameters {
+          key: "reprise.buckets.past"
+          value { string_value: "8" }
+        }
+      )pb",
+      "bert");
+  ASSERT_TRUE(settings.ok()) << settings.status();
+  EXPECT_TRUE(settings->max_batch_size_given);
+  EXPECT_THAT(settings->buckets["batch"], ElementsAre(1, 2, 4, 8, 12));
+  EXPECT_THAT(settings->buckets["sequence"], ElementsAre(16, 48, 96));
+  EXPECT_THAT(settings->buckets["past"], ElementsAre(8));
+  EXPECT_EQ(settings->model_filename, "bert.onnx");
+  EXPECT_TRUE(settings->config.version_policy().has_all());
+  EXPECT_EQ(settings->max_running, 2);
+  EXPECT_EQ(settings->enough_rows, 4);
+  EXPECT_EQ(settings->queue_delay_us, 500);
+  EXPECT_EQ(settings->priority_levels, 3);
+  EXPECT_EQ(settings->default_priority, 2);
+  EXPECT_EQ(settings->default_timeout_us, 70000);
+  EXPECT_FALSE(settings->allow_timeout_override);
+  EXPECT_EQ(settings->max_queue_requests, 9);
+  EXPECT_THAT(settings->padding_off, ElementsAre("batch"));
+  EXPECT_EQ(settings->fills["ids"], -1);
+  EXPECT_EQ(settings->overflow, Overflow::kReject);
+}
+
+TEST(ModelConfigTest, BatchSizeZeroWrittenOutMeansNoBatching) {
+  auto settings = ParseModelConfig("max_batch_size: 0", "bert");
+  ASSERT_TRUE(settings.ok()) << settings.status();
+  EXPECT_TRUE(settings->max_batch_size_given);
+  EXPECT_THAT(settings->padding_off, ElementsAre("batch"));
+}
+
+TEST(ModelConfigTest, WhatIsNotHonouredFailsByName) {
+  const struct {
+    const char* text;
+    const char* culprit;
+  } cases[] = {
+      {"no_such_field: 1", "no_such_field"},
+      {"max_batch_size: \"many\"", "line 1"},
+      {"name: \"other\"", "other"},
+      {"platform: \"tensorrt_plan\"", "tensorrt_plan"},
+      {"backend: \"python\"", "python"},
+      {"max_batch_size: -4", "-4"},
+      {"optimization { cuda { graphs: true } }", "optimization.cuda.graphs"},
+      {"sequence_batching { max_sequence_idle_microseconds: 5 }", "sequence_batching"},
+      {"ensemble_scheduling { step { model_name: \"a\" } }", "ensemble_scheduling.step"},
+      {"instance_group { kind: KIND_GPU }", "KIND_GPU"},
+      {"instance_group { gpus: 0 }", "instance_group.gpus"},
+      {"input { name: \"x\" reshape { shape: 1 } }", "input.reshape.shape"},
+      {"input { name: \"x\" allow_ragged_batch: true }", "input.allow_ragged_batch"},
+      {"output { name: \"x\" label_filename: \"l\" }", "output.label_filename"},
+      {"model_transaction_policy { decoupled: true }", "model_transaction_policy.decoupled"},
+      {"response_cache { enable: true }", "response_cache.enable"},
+      {"model_warmup { name: \"w\" }", "model_warmup"},
+      {"metric_tags { key: \"a\" value: \"b\" }", "metric_tags"},
+      {"dynamic_batching { preserve_ordering: true }", "preserve_ordering"},
+      {"dynamic_batching { default_queue_policy { timeout_action: DELAY } }", "DELAY"},
+      {"dynamic_batching { priority_levels: 2 default_priority_level: 3 }",
+       "default_priority_level"},
+      {"default_model_filename: \"../x.onnx\"", "../x.onnx"},
+      {"parameters { key: \"intra_op_thread_count\" value { string_value: \"1\" } }",
+       "intra_op_thread_count"},
+      {"parameters { key: \"reprise.no_such\" value { string_value: \"1\" } }", "reprise.no_such"},
+      {"parameters { key: \"reprise.sequence_buckets\" value { string_value: \"16,8\" } }",
+       "8 follows 16"},
+      {"parameters { key: \"reprise.batch_buckets\" value { string_value: \"\" } }",
+       "reprise.batch_buckets"},
+      {"parameters { key: \"reprise.max_exact\" value { string_value: \"0\" } }",
+       "reprise.max_exact"},
+      {"parameters { key: \"reprise.padding.\" value { string_value: \"off\" } }",
+       "reprise.padding."},
+      {"parameters { key: \"reprise.fill.x\" value { string_value: \"nan\" } }", "nan"},
+      {"parameters { key: \"reprise.overflow\" value { string_value: \"cut\" } }", "cut"},
+  };
+  for (const auto& test : cases) {
+    auto settings = ParseModelConfig(test.text, "bert");
+    ASSERT_FALSE(settings.ok()) << test.text;
+    EXPECT_THAT(std::string(settings.status().message()), HasSubstr(test.culprit)) << test.text;
+    EXPECT_THAT(std::string(settings.status().message()), HasSubstr("config.pbtxt"));
+  }
+}
+
+TEST(ModelConfigTest, SupportedFieldsAreFieldsOfTheMessage) {
+  for (const std::string& path : SupportedConfigFields()) {
+    const google::protobuf::Descriptor* message = inference::ModelConfig::descriptor();
+    size_t start = 0;
+    while (start <= path.size()) {
+      const size_t end = std::min(path.find('.', start), path.size());
+      ASSERT_NE(message, nullptr) << path;
+      const auto* field = message->FindFieldByName(path.substr(start, end - start));
+      ASSERT_NE(field, nullptr) << path;
+      message = field->message_type();
+      start = end + 1;
+    }
+  }
+}
+
+TEST(ModelParameterTest, TableNamesDefaultAndMeaningOfEach) {
+  for (const ModelParameterInfo& info : ModelParameterTable()) {
+    EXPECT_EQ(info.name.rfind("reprise.", 0), 0u) << info.name;
+    EXPECT_FALSE(info.type.empty()) << info.name;
+    EXPECT_FALSE(info.default_value.empty()) << info.name;
+    EXPECT_FALSE(info.meaning.empty()) << info.name;
+  }
+}
+
+}  // namespace
+}  // namespace reprise
