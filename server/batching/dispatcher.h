@@ -13,7 +13,7 @@ namespace reprise {
 class Dispatcher {
  public:
   // Runs on the leader thread of `stream`; must answer every item of the batch.
-  using Execute = std::function<void(int stream, const Scheduler::Batch& batch)>;
+  using Execute = std::function<void(int stream, Scheduler::Batch& batch)>;
 
   // Starts the threads. `scheduler` must outlive the dispatcher.
   Dispatcher(Scheduler& scheduler, int streams, Execute execute);

@@ -1,10 +1,9 @@
 #include "server/batching/model_queue.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <iterator>
-#include <limits>
 
-#include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
 
@@ -14,25 +13,7 @@ namespace {
 // How many waiting items are looked at for one batch: bounds the time under the scheduler's lock.
 constexpr size_t kWindow = 256;
 
-// A shared replay may cost this many times what its items cost one by one. More would be spent on
-// padding than sharing saves.
-constexpr int64_t kMaxSharedCost = 2;
-
-using Lengths = absl::InlinedVector<int64_t, 2>;
-
-Lengths Longest(const Lengths& a, const Lengths& b) {
-  Lengths longest = a;
-  for (size_t i = 0; i < longest.size() && i < b.size(); ++i) {
-    longest[i] = std::max(longest[i], b[i]);
-  }
-  return longest;
-}
-
 }  // namespace
-
-std::optional<int64_t> ModelQueue::Cost(int64_t rows, absl::Span<const int64_t> lengths) const {
-  return options_.cost ? options_.cost(rows, lengths) : std::nullopt;
-}
 
 void ModelQueue::ReportDepth() const {
   if (options_.on_depth) options_.on_depth(depth());
@@ -64,7 +45,6 @@ absl::Status ModelQueue::Push(absl::Span<const Item> items, int64_t now_ns) {
     }
     item->place.queue = this;
     item->place.enqueued_ns = now_ns;
-    item->place.own_cost = Cost(item->shape.rows, item->shape.lengths).value_or(0);
     item->place.position = items_.insert(position, item);
     if (item->shape.deadline_ns != kNoDeadline) ++with_deadline_;
   }
@@ -119,53 +99,51 @@ int64_t ModelQueue::earliest_deadline_ns() const {
   return earliest;
 }
 
-std::vector<ModelQueue::Item> ModelQueue::Form(bool& full) const {
+ModelQueue::Batch ModelQueue::Form() const {
   const Item& head = items_.front();
-  std::vector<Item> batch = {head};
-  full = true;
-  if (!options_.shares_replays || !Cost(head->shape.rows, head->shape.lengths)) return batch;
+  Batch batch;
+  batch.items.push_back(head);
+  if (!options_.start_batch) return batch;
+  batch.builder = options_.start_batch();
+  REPRISE_CHECK(batch.builder->TryAdd(*head));
 
+  // Those of a length most like the head's first, and among equals those that waited longest.
   std::vector<Item> candidates;
   for (auto it = std::next(items_.begin()); it != items_.end() && candidates.size() < kWindow;
        ++it) {
-    if ((*it)->shape.group == head->shape.group) candidates.push_back(*it);
+    candidates.push_back(*it);
   }
-  // Those most like the head first, and among equals those that waited longest.
-  auto distance = [&head](const Item& item) {
-    const int64_t own = item->place.own_cost / std::max<int64_t>(1, item->shape.rows);
-    const int64_t heads = head->place.own_cost / std::max<int64_t>(1, head->shape.rows);
-    return std::abs(own - heads);
+  auto length = [](const Item& item) {
+    return item->shape.tokens / std::max<int64_t>(1, item->shape.rows);
   };
-  std::stable_sort(candidates.begin(), candidates.end(),
-                   [&](const Item& a, const Item& b) { return distance(a) < distance(b); });
-
-  int64_t rows = head->shape.rows;
-  Lengths lengths = head->shape.lengths;
-  int64_t alone = head->place.own_cost;
+  const int64_t head_length = length(head);
+  std::stable_sort(candidates.begin(), candidates.end(), [&](const Item& a, const Item& b) {
+    return std::abs(length(a) - head_length) < std::abs(length(b) - head_length);
+  });
   for (const Item& item : candidates) {
-    const Lengths longest = Longest(lengths, item->shape.lengths);
-    const std::optional<int64_t> shared = Cost(rows + item->shape.rows, longest);
-    if (!shared || *shared > kMaxSharedCost * (alone + item->place.own_cost)) continue;
-    batch.push_back(item);
-    rows += item->shape.rows;
-    lengths = longest;
-    alone += item->place.own_cost;
+    if (batch.builder->full()) break;
+    if (batch.builder->TryAdd(*item)) batch.items.push_back(item);
   }
-  full = !Cost(rows + 1, lengths).has_value();
   return batch;
 }
 
-std::optional<std::vector<ModelQueue::Item>> ModelQueue::Take(int64_t now_ns, int64_t& wake_ns) {
-  bool full = false;
-  std::vector<Item> batch = Form(full);
-  if (!full && options_.delay_ns > 0) {
-    const int64_t ready_ns = batch.front()->place.enqueued_ns + options_.delay_ns;
+bool ModelQueue::WorthWaiting(const Batch& batch) const {
+  if (batch.builder == nullptr || batch.builder->full()) return false;
+  int64_t rows = 0;
+  for (const Item& item : batch.items) rows += item->shape.rows;
+  return options_.enough_rows == 0 || rows < options_.enough_rows;
+}
+
+std::optional<ModelQueue::Batch> ModelQueue::Take(int64_t now_ns, int64_t& wake_ns) {
+  Batch batch = Form();
+  if (options_.delay_ns > 0 && WorthWaiting(batch)) {
+    const int64_t ready_ns = batch.items.front()->place.enqueued_ns + options_.delay_ns;
     if (now_ns < ready_ns) {
       wake_ns = std::min(wake_ns, ready_ns);
       return std::nullopt;
     }
   }
-  for (const Item& item : batch) Unlink(item->place.position);
+  for (const Item& item : batch.items) Unlink(item->place.position);
   ReportDepth();
   return batch;
 }

@@ -19,6 +19,17 @@
 
 namespace reprise {
 
+// BatchBuilder: which items go into one replay, decided before any of them is touched.
+class BatchBuilder {
+ public:
+  virtual ~BatchBuilder() = default;
+  // Adds the item if it may share a replay with those added before, and if that is worth it. The
+  // first one must be taken.
+  virtual bool TryAdd(const WorkItem& item) = 0;
+  // Not one more row would fit.
+  virtual bool full() const = 0;
+};
+
 struct QueueOptions {
   std::string name;  // "minilm version 1", for errors
 
@@ -27,13 +38,11 @@ struct QueueOptions {
   int64_t max_tokens = 64 * 4096;
   int64_t max_bytes = int64_t{1} << 30;
 
-  // Requests share replays. Needs a certified batch axis.
-  bool shares_replays = false;
-  // What a replay over `rows` rows and at most `lengths` costs, in any unit that adds up;
-  // nullopt: no recipe holds them, so an item of that size goes alone.
-  std::function<std::optional<int64_t>(int64_t rows, absl::Span<const int64_t> lengths)> cost;
+  // Starts a batch: what goes together is the model's decision. Absent: every item goes alone.
+  std::function<std::unique_ptr<BatchBuilder>()> start_batch;
 
   int64_t delay_ns = 0;     // how long an idle stream waits for more rows
+  int64_t enough_rows = 0;  // a batch of as many rows does not wait; 0: only a full one
   int64_t max_running = 0;  // replays at the same time; 0: as many as there are streams
 
   // Told the number of waiting requests after every change. Called with a lock held: be quick.
@@ -46,6 +55,10 @@ class ModelQueue {
   struct Dropped {
     Item item;
     absl::Status why;
+  };
+  struct Batch {
+    std::vector<Item> items;                // at least one; the first waited longest
+    std::unique_ptr<BatchBuilder> builder;  // that took them, in their order; null without one
   };
 
   explicit ModelQueue(QueueOptions options) : options_(std::move(options)) {}
@@ -62,7 +75,7 @@ class ModelQueue {
 
   // The next batch if one should start now. Otherwise nullopt, and `wake_ns` is lowered to the time
   // at which one should. The queue must not be empty.
-  std::optional<std::vector<Item>> Take(int64_t now_ns, int64_t& wake_ns);
+  std::optional<Batch> Take(int64_t now_ns, int64_t& wake_ns);
 
   bool empty() const { return items_.empty(); }
   bool may_run() const { return options_.max_running == 0 || running < options_.max_running; }
@@ -75,9 +88,9 @@ class ModelQueue {
   absl::Status closed;  // not OK: the model was removed, and why
 
  private:
-  std::optional<int64_t> Cost(int64_t rows, absl::Span<const int64_t> lengths) const;
-  // The front item and what best goes with it; `full` says that not one more row would fit.
-  std::vector<Item> Form(bool& full) const;
+  // The front item and what best goes with it.
+  Batch Form() const;
+  bool WorthWaiting(const Batch& batch) const;
   void Unlink(std::list<Item>::iterator position);
   void ReportDepth() const;
 

@@ -91,9 +91,12 @@ std::optional<Scheduler::Batch> Scheduler::TakeLocked(int64_t now_ns, int64_t& w
     if (queue.empty() || !queue.may_run()) continue;
     queue.RemoveExpired(now_ns, dropped);
     if (queue.empty()) continue;
-    auto items = queue.Take(now_ns, wake_ns);
-    if (!items) continue;
-    Batch batch = {.queue = *it, .items = *std::move(items), .taken_ns = now_ns};
+    auto taken = queue.Take(now_ns, wake_ns);
+    if (!taken) continue;
+    Batch batch = {.queue = *it,
+                   .items = std::move(taken->items),
+                   .builder = std::move(taken->builder),
+                   .taken_ns = now_ns};
     queues_.splice(queues_.end(), queues_, it);  // its turn is over
     ++queue.running;
     ++running_;

@@ -28,7 +28,8 @@ class Scheduler {
  public:
   struct Batch {
     std::shared_ptr<ModelQueue> queue;
-    std::vector<std::shared_ptr<WorkItem>> items;  // at least one, the longest waiting first
+    std::vector<std::shared_ptr<WorkItem>> items;  // as in ModelQueue::Batch
+    std::unique_ptr<BatchBuilder> builder;
     int64_t taken_ns = 0;
   };
 

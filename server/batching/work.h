@@ -6,7 +6,6 @@
 #include <list>
 #include <memory>
 
-#include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
 
 namespace reprise {
@@ -17,13 +16,11 @@ inline constexpr int64_t kNoDeadline = std::numeric_limits<int64_t>::max();
 
 // What the scheduler must know of a request to place it. Set before Submit, constant after.
 struct WorkShape {
-  int64_t rows = 1;                         // along the batch axis; 1 if there is none
-  absl::InlinedVector<int64_t, 2> lengths;  // along the other axes, in the model's order
-  uint64_t group = 0;                       // only items of one group share a replay
-  int64_t tokens = 1;                       // rows times lengths
-  int64_t bytes = 0;                        // of the inputs
-  int64_t deadline_ns = kNoDeadline;        // by the scheduler's clock
-  uint64_t priority = 0;                    // lower goes first
+  int64_t rows = 1;                   // along the batch axis; 1 if there is none
+  int64_t tokens = 1;                 // rows times the sizes of the other axes
+  int64_t bytes = 0;                  // of the inputs
+  int64_t deadline_ns = kNoDeadline;  // by the scheduler's clock
+  uint64_t priority = 0;              // lower goes first
 };
 
 // Ownership: shared by the queue and by whoever may cancel it.
@@ -42,7 +39,6 @@ class WorkItem {
     ModelQueue* queue = nullptr;  // null: in no queue
     std::list<std::shared_ptr<WorkItem>>::iterator position;
     int64_t enqueued_ns = 0;
-    int64_t own_cost = 0;  // of a replay with this item alone
   } place;
 };
 
