@@ -6,13 +6,16 @@
 //     param %w2: f32[384, 384] = Transpose{perm = [1, 0]}(p1)
 //     const %c: i64[2] = {0, -1}
 //     %x: f32[2, 16, 384] = LayerNormalization(%a, %w, _) {axis = -1, epsilon = 1e-05}
-//     %q: f32[2, 4], _, %k: f32[2, 4] = Split(%x) {axis = -1}
+//     %q: f32[2, 4], _, %k: f32[2, 4] = Split(%x) {axis = -1} @split_qk
 //     output %x
 //   }
 //
 // A type without a shape (`f32` or `?`) is a value not yet inferred. A left-out optional operand is
-// `_`. Names that are not identifiers are quoted as C strings. Floats print so that they parse back
-// to the same bits (inf, -inf, nan included); constants above 16 elements print as hex"…" bytes.
+// `_`; `@` gives the model's name of a node; `overridable` ends the line of an initialiser that a
+// request may override. Names that are not identifiers are quoted as C strings. Floats print so
+// that they parse back to the same bits (inf, -inf, nan; a NaN of other bits is `nan(0x7fc00001)`);
+// tensors above 16 elements print as hex"…" bytes. The parts of a parameter expression print
+// without types, so a parsed expression knows dtype and shape of the whole alone.
 // Attributes: integers `1`, floats with a point or exponent, strings quoted, lists in [ ] (an empty
 // list is `ints[]`, `floats[]`, `strings[]`), tensors `f32[2]{1, 2}`, graphs nested in braces.
 #pragma once
