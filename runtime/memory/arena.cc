@@ -1,0 +1,85 @@
+#include "runtime/memory/arena.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/base/aligned_buffer.h"
+
+namespace reprise {
+namespace {
+
+constexpr size_t kHugePage = size_t{2} << 20;
+constexpr size_t kLeastReservation = size_t{64} << 20;
+
+size_t PageBytes() { return static_cast<size_t>(sysconf(_SC_PAGESIZE)); }
+
+}  // namespace
+
+absl::StatusOr<Arena> Arena::Reserve(const ArenaOptions& options) {
+  size_t limit = AlignUp(options.limit_bytes, PageBytes());
+  while (true) {
+    // The extra huge page leaves room to align the base, so that whole huge pages fit.
+    const size_t mapping_bytes = limit + kHugePage;
+    void* mapping =
+        mmap(nullptr, mapping_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (mapping != MAP_FAILED) {
+      Arena arena;
+      arena.mapping_ = mapping;
+      arena.mapping_bytes_ = mapping_bytes;
+      arena.limit_bytes_ = limit;
+      arena.base_ =
+          reinterpret_cast<std::byte*>(AlignUp(reinterpret_cast<uintptr_t>(mapping), kHugePage));
+      // Advice: a system without huge pages refuses it, and nothing is lost.
+      if (options.huge_pages) madvise(arena.base_, limit, MADV_HUGEPAGE);
+      return arena;
+    }
+    if (limit / 2 < kLeastReservation) {
+      return absl::ResourceExhaustedError(absl::StrCat(
+          "cannot reserve ", limit, " bytes of addresses for an arena: ", std::strerror(errno)));
+    }
+    limit = AlignUp(limit / 2, PageBytes());
+  }
+}
+
+Arena::Arena(Arena&& other) noexcept { *this = std::move(other); }
+
+Arena& Arena::operator=(Arena&& other) noexcept {
+  std::swap(base_, other.base_);
+  std::swap(bytes_, other.bytes_);
+  std::swap(limit_bytes_, other.limit_bytes_);
+  std::swap(mapping_, other.mapping_);
+  std::swap(mapping_bytes_, other.mapping_bytes_);
+  return *this;
+}
+
+Arena::~Arena() {
+  if (mapping_ != nullptr) munmap(mapping_, mapping_bytes_);
+}
+
+absl::Status Arena::Ensure(size_t bytes) {
+  if (bytes <= bytes_) return absl::OkStatus();
+  if (bytes > limit_bytes_) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "an arena of ", bytes, " bytes is needed, its limit is ", limit_bytes_, " bytes"));
+  }
+  const size_t wanted = std::min(AlignUp(bytes, PageBytes()), limit_bytes_);
+  if (mprotect(base_ + bytes_, wanted - bytes_, PROT_READ | PROT_WRITE) != 0) {
+    return absl::ResourceExhaustedError(absl::StrCat("cannot grow an arena from ", bytes_, " to ",
+                                                     wanted, " bytes: ", std::strerror(errno)));
+  }
+  bytes_ = wanted;
+  return absl::OkStatus();
+}
+
+void Arena::Release() {
+  if (bytes_ > 0) madvise(base_, bytes_, MADV_DONTNEED);
+}
+
+}  // namespace reprise
