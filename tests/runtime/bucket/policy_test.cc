@@ -1,0 +1,178 @@
+#include "runtime/bucket/policy.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <random>
+
+namespace reprise {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+const std::set<std::string> kBoth = {"batch", "sequence"};
+
+BucketPolicy Bert() { return BucketPolicy::Default("batch", {"sequence"}); }
+
+AxisSizes Sizes(int64_t batch, int64_t sequence) {
+  return {{"batch", batch}, {"sequence", sequence}};
+}
+
+TEST(BucketPolicyTest, DefaultsAreValid) {
+  EXPECT_TRUE(Bert().Validate().ok());
+  EXPECT_TRUE(BucketPolicy::Default("", {"past", "sequence"}).Validate().ok());
+  EXPECT_TRUE(BucketPolicy().Validate().ok());
+}
+
+TEST(BucketPolicyTest, BadBucketsAreNamedWithAxisAndValue) {
+  const auto error = [](std::vector<AxisBuckets> axes, std::string batch = "",
+                        int64_t limit = 4096) {
+    BucketPolicy policy;
+    policy.axes = std::move(axes);
+    policy.batch_axis = std::move(batch);
+    policy.max_batch_tokens = limit;
+    const absl::Status status = policy.Validate();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    return std::string(status.message());
+  };
+  EXPECT_THAT(error({{"sequence", {}}}), HasSubstr("'sequence' are empty"));
+  EXPECT_THAT(error({{"sequence", {0, 16}}}), HasSubstr("'sequence': 0 is not positive"));
+  EXPECT_THAT(error({{"sequence", {32, 16}}}), HasSubstr("'sequence': 16 after 32"));
+  EXPECT_THAT(error({{"sequence", {16, 16}}}), HasSubstr("'sequence': 16 after 16"));
+  EXPECT_THAT(error({{"a", {16}}, {"a", {32}}}), HasSubstr("'a' has buckets twice"));
+  EXPECT_THAT(error({{"a", {16}}}, "batch"), HasSubstr("'batch' has no buckets"));
+  EXPECT_THAT(error({}, "", 0), HasSubstr("max_batch_tokens is 0"));
+}
+
+TEST(BucketPolicyTest, TheSmallestBucketThatHoldsASizeIsTaken) {
+  const BucketPolicy policy = Bert();
+  EXPECT_EQ(policy.Fit("sequence", 1), 16);
+  EXPECT_EQ(policy.Fit("sequence", 16), 16);
+  EXPECT_EQ(policy.Fit("sequence", 17), 32);
+  EXPECT_EQ(policy.Fit("sequence", 512), 512);
+  EXPECT_EQ(policy.Fit("sequence", 513), std::nullopt);
+  EXPECT_EQ(policy.Fit("unknown", 1), std::nullopt);
+}
+
+TEST(BucketPolicyTest, OnlyCertifiedAxesAreBucketed) {
+  const BucketPolicy policy = Bert();
+  EXPECT_EQ(*policy.FitBinding(Sizes(3, 100), kBoth), Sizes(4, 128));
+  EXPECT_EQ(*policy.FitBinding(Sizes(3, 100), {"batch"}), Sizes(4, 100));
+  EXPECT_EQ(*policy.FitBinding(Sizes(3, 100), {"sequence"}), Sizes(3, 128));
+  EXPECT_EQ(*policy.FitBinding(Sizes(3, 100), {}), Sizes(3, 100));
+}
+
+TEST(BucketPolicyTest, BeyondTheLargestIsExactOrRefusedAsConfigured) {
+  BucketPolicy policy = Bert();
+  EXPECT_EQ(*policy.FitBinding(Sizes(3, 600), kBoth), Sizes(3, 600));
+  EXPECT_FALSE(policy.IsBucket(Sizes(3, 600), kBoth));
+  policy.overflow = BucketPolicy::Overflow::kReject;
+  const auto fitted = policy.FitBinding(Sizes(3, 600), kBoth);
+  EXPECT_EQ(fitted.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(fitted.status().message(), "axis 'sequence' has size 600, the largest bucket is 512");
+  EXPECT_TRUE(policy.FitBinding(Sizes(3, 600), {"batch"}).ok());
+}
+
+TEST(BucketPolicyTest, AZeroOnACertifiedAxisIsRefused) {
+  const auto fitted = Bert().FitBinding(Sizes(0, 16), kBoth);
+  EXPECT_EQ(fitted.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(fitted.status().message()), HasSubstr("'batch' has size 0"));
+  EXPECT_EQ(*Bert().FitBinding(Sizes(1, 0), {"batch"}), Sizes(1, 0));
+}
+
+TEST(BucketPolicyTest, ProductsAboveTheLimitAreAllowedForTheSmallestBatchAlone) {
+  BucketPolicy policy = Bert();
+  policy.max_batch_tokens = 100;
+  EXPECT_TRUE(policy.WithinLimit(Sizes(1, 512)));
+  EXPECT_FALSE(policy.WithinLimit(Sizes(2, 64)));
+  EXPECT_TRUE(policy.WithinLimit(Sizes(2, 32)));
+  EXPECT_EQ(*policy.FitBinding(Sizes(1, 500), kBoth), Sizes(1, 512));
+  EXPECT_EQ(*policy.FitBinding(Sizes(2, 60), kBoth), Sizes(2, 60));  // exact
+  // Rows of a batch that may not be split are not limited.
+  EXPECT_EQ(*policy.FitBinding(Sizes(2, 60), {"sequence"}), Sizes(2, 64));
+  policy.overflow = BucketPolicy::Overflow::kReject;
+  EXPECT_THAT(std::string(policy.FitBinding(Sizes(2, 60), kBoth).status().message()),
+              HasSubstr("'batch' has size 2, the largest bucket beside the other axes is 1"));
+}
+
+TEST(BucketPolicyTest, SizesThatOverflowTheirProductAreAboveTheLimit) {
+  EXPECT_FALSE(Bert().WithinLimit(Sizes(int64_t{1} << 40, int64_t{1} << 40)));
+}
+
+TEST(BucketPolicyTest, LargestBatchShrinksWithLength) {
+  const BucketPolicy policy = Bert();
+  EXPECT_EQ(policy.LargestBatch({{"sequence", 16}}), 32);
+  EXPECT_EQ(policy.LargestBatch({{"sequence", 128}}), 32);
+  EXPECT_EQ(policy.LargestBatch({{"sequence", 256}}), 16);
+  EXPECT_EQ(policy.LargestBatch({{"sequence", 512}}), 8);
+  EXPECT_EQ(policy.LargestBatch({{"sequence", 5000}}), 1);
+  EXPECT_EQ(policy.LargestBatch({}), 32);
+  EXPECT_EQ(BucketPolicy::Default("", {"sequence"}).LargestBatch({{"sequence", 16}}), 1);
+}
+
+TEST(BucketPolicyTest, AllBucketsAreTheProductsWithinTheLimit) {
+  const BucketPolicy policy = Bert();
+  const std::vector<AxisSizes> all = policy.AllBuckets();
+  EXPECT_EQ(all.size(), 33u);  // 36 but for 32 x 256, 32 x 512, 16 x 512
+  for (const AxisSizes& binding : all) {
+    EXPECT_TRUE(policy.IsBucket(binding, kBoth));
+    EXPECT_EQ(*policy.FitBinding(binding, kBoth), binding);
+  }
+  EXPECT_THAT(BucketPolicy::Default("", {"s"}).AllBuckets().front(),
+              ElementsAre(std::pair<const std::string, int64_t>("s", 16)));
+  EXPECT_TRUE(BucketPolicy().AllBuckets().empty());
+}
+
+TEST(BucketPolicyTest, RandomRequestsGetTheSmallestAllowedBucketThatHoldsThem) {
+  std::mt19937 random(3);
+  const auto below = [&](int n) { return std::uniform_int_distribution<int>(0, n - 1)(random); };
+  for (int round = 0; round < 500; ++round) {
+    BucketPolicy policy;
+    policy.batch_axis = "batch";
+    policy.max_batch_tokens = 1 + below(3000);
+    for (const char* axis : {"batch", "sequence", "past"}) {
+      std::vector<int64_t> sizes = {1 + below(8)};
+      while (below(4) != 0) sizes.push_back(sizes.back() + 1 + below(60));
+      policy.axes.push_back({axis, sizes});
+    }
+    ASSERT_TRUE(policy.Validate().ok());
+    const AxisSizes request = {
+        {"batch", 1 + below(40)}, {"sequence", 1 + below(100)}, {"past", 1 + below(100)}};
+    const std::set<std::string> certified = {"batch", "sequence", "past"};
+    const auto fitted = policy.FitBinding(request, certified);
+    ASSERT_TRUE(fitted.ok());
+
+    const auto holds = [&](const AxisSizes& binding) {
+      for (const auto& [axis, size] : request) {
+        if (binding.at(axis) < size) return false;
+      }
+      return true;
+    };
+    EXPECT_TRUE(holds(*fitted));
+    // Each allowed bucket that holds the request is at least as large on every axis.
+    bool any = false;
+    for (const AxisSizes& binding : policy.AllBuckets()) {
+      if (!holds(binding)) continue;
+      any = true;
+      for (const auto& [axis, size] : *fitted) EXPECT_LE(size, binding.at(axis));
+    }
+    EXPECT_EQ(policy.IsBucket(*fitted, certified), any);
+    if (!any) {
+      EXPECT_EQ(*fitted, request);
+    }
+  }
+}
+
+TEST(BucketLabelTest, NamesTheBucketedAxes) {
+  EXPECT_EQ(BucketLabel(Sizes(8, 128), "batch"), "b8_s128");
+  EXPECT_EQ(BucketLabel({{"N", 8}, {"L", 128}}, "N"), "b8_s128");
+  EXPECT_EQ(BucketLabel({{"batch", 8}}, "batch"), "b8");
+  EXPECT_EQ(BucketLabel({{"sequence", 64}}, "batch"), "s64");
+  EXPECT_EQ(BucketLabel({{"batch", 8}, {"past", 64}, {"sequence", 16}}, "batch"),
+            "b8_past_64_sequence_16");
+  EXPECT_EQ(BucketLabel({}, "batch"), "exact");
+}
+
+}  // namespace
+}  // namespace reprise
