@@ -54,7 +54,7 @@ class RecipeCache {
   // True when a recipe of this key was here and was evicted (remembered for the last 4096).
   bool WasEvicted(const RecipeKey& key) const;
 
-  // Forgets the owner; its recipes stay only where another owner's capture put them.
+  // Forgets the owner; and its recipes.
   void RemoveOwner(const std::shared_ptr<Owner>& owner);
 
   struct Entry {

@@ -23,7 +23,7 @@ struct CompileOptions {
 
 // Errors: INVALID_ARGUMENT when the shapes do not agree at the key's binding, FAILED_PRECONDITION
 // when a shape depends on data, RESOURCE_EXHAUSTED when a size limit is passed; all name the node.
-absl::StatusOr<std::shared_ptr<const Recipe>> Compile(const Graph& symbolic, RecipeKey key,
-                                                      const CompileOptions& options);
+absl::StatusOr<std::unique_ptr<Recipe>> Compile(const Graph& symbolic, RecipeKey key,
+                                                const CompileOptions& options);
 
 }  // namespace reprise

@@ -39,8 +39,18 @@ struct CompileTimes {
   int64_t bind_ns = 0;
 };
 
+// Who captured the recipe, and why: for people.
+struct CaptureNote {
+  std::string model;
+  int64_t version = 0;
+  std::string bucket;  // "b8_s128", "exact"
+  std::string reason;  // "first_request"
+  int64_t total_ns = 0;
+};
+
 struct Recipe {
   RecipeKey key;
+  CaptureNote note;
   std::vector<TensorSlot> inputs;   // the graph's inputs that are left, by model input position
   std::vector<TensorSlot> outputs;  // by model output position
   std::vector<Launch> launches;

@@ -1,0 +1,156 @@
+#include "runtime/recipe/cache.h"
+
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/base/status_macros.h"
+
+namespace reprise {
+namespace {
+
+constexpr size_t kRememberedEvictions = 4096;
+
+}  // namespace
+
+// One capture that several threads may wait for.
+struct RecipeCache::Flight {
+  CondVar done;
+  bool landed = false;  // guarded by the cache's mutex, as is the result
+  absl::StatusOr<std::shared_ptr<const Recipe>> result = absl::UnknownError("in flight");
+};
+
+std::shared_ptr<const Recipe> RecipeCache::Find(const RecipeKey& key) {
+  MutexLock lock(mutex_);
+  auto it = entries_.find(key);
+  if (it == entries_.end()) return nullptr;
+  lru_.splice(lru_.begin(), lru_, it->second);
+  ++it->second->uses;
+  return it->second->recipe;
+}
+
+absl::StatusOr<RecipeCache::Result> RecipeCache::GetOrCapture(
+    const RecipeKey& key, const std::shared_ptr<Owner>& owner, bool exact,
+    const std::function<absl::StatusOr<std::shared_ptr<const Recipe>>()>& capture) {
+  std::shared_ptr<Flight> flight;
+  {
+    MutexLock lock(mutex_);
+    if (auto it = entries_.find(key); it != entries_.end()) {
+      lru_.splice(lru_.begin(), lru_, it->second);
+      ++it->second->uses;
+      return Result{it->second->recipe, Outcome::kHit};
+    }
+    if (auto it = flights_.find(key); it != flights_.end()) {
+      flight = it->second;
+      while (!flight->landed) flight->done.Wait(mutex_);
+      if (!flight->result.ok()) return flight->result.status();
+      return Result{*flight->result, Outcome::kWaited};
+    }
+    flight = std::make_shared<Flight>();
+    flights_[key] = flight;
+  }
+
+  absl::StatusOr<std::shared_ptr<const Recipe>> result = capture();
+  if (result.ok() && (*result)->memory_bytes() > max_bytes_) {
+    result = absl::ResourceExhaustedError(
+        absl::StrCat("recipe ", key.hex(), " (", key.binding.ToString(), ") takes ",
+                     (*result)->memory_bytes(), " bytes; the recipe cache holds ", max_bytes_));
+  }
+  std::vector<Gone> gone;
+  {
+    MutexLock lock(mutex_);
+    if (result.ok()) Insert({*result, owner, exact, /*uses=*/1}, gone);
+    flight->result = result;
+    flight->landed = true;
+    flights_.erase(key);
+    flight->done.NotifyAll();
+  }
+  Tell(gone, owner);
+  if (!result.ok()) return result.status();
+  return Result{*std::move(result), Outcome::kCaptured};
+}
+
+void RecipeCache::Insert(Entry entry, std::vector<Gone>& gone) {
+  const int64_t bytes = entry.recipe->memory_bytes();
+  // The least recently used go first.
+  while (!lru_.empty() && bytes_ + bytes > max_bytes_) {
+    Remove(std::prev(lru_.end()), /*exact_limit=*/false, gone);
+  }
+  if (entry.exact) {
+    int64_t exact = 1;
+    Lru::iterator oldest = lru_.end();
+    for (auto it = lru_.begin(); it != lru_.end(); ++it) {
+      if (!it->exact || it->owner != entry.owner) continue;
+      ++exact;
+      oldest = it;
+    }
+    if (exact > entry.owner->max_exact() && oldest != lru_.end()) {
+      Remove(oldest, /*exact_limit=*/true, gone);
+    }
+  }
+  bytes_ += bytes;
+  lru_.push_front(std::move(entry));
+  entries_[lru_.front().recipe->key] = lru_.begin();
+}
+
+void RecipeCache::Remove(Lru::iterator it, bool exact_limit, std::vector<Gone>& gone) {
+  const RecipeKey& key = it->recipe->key;
+  if (evicted_.insert(key.hash).second) evicted_order_.push_back(key.hash);
+  if (evicted_order_.size() > kRememberedEvictions) {
+    evicted_.erase(evicted_order_.front());
+    evicted_order_.pop_front();
+  }
+  entries_.erase(key);
+  bytes_ -= it->recipe->memory_bytes();
+  gone.push_back({std::move(*it), exact_limit});
+  lru_.erase(it);
+}
+
+void RecipeCache::Tell(const std::vector<Gone>& gone, const std::shared_ptr<Owner>& owner) {
+  std::set<std::shared_ptr<Owner>> changed = {owner};
+  for (const Gone& one : gone) {
+    one.entry.owner->OnEvicted(*one.entry.recipe, one.exact_limit);
+    changed.insert(one.entry.owner);
+  }
+  for (const std::shared_ptr<Owner>& one : changed) {
+    int64_t recipes = 0, bytes = 0;
+    {
+      MutexLock lock(mutex_);
+      for (const Entry& entry : lru_) {
+        if (entry.owner != one) continue;
+        ++recipes;
+        bytes += entry.recipe->memory_bytes();
+      }
+    }
+    one->OnCacheSize(recipes, bytes);
+  }
+}
+
+bool RecipeCache::WasEvicted(const RecipeKey& key) const {
+  MutexLock lock(mutex_);
+  return evicted_.contains(key.hash);
+}
+
+void RecipeCache::RemoveOwner(const std::shared_ptr<Owner>& owner) {
+  MutexLock lock(mutex_);
+  for (auto it = lru_.begin(); it != lru_.end();) {
+    if (it->owner != owner) {
+      ++it;
+      continue;
+    }
+    bytes_ -= it->recipe->memory_bytes();
+    entries_.erase(it->recipe->key);
+    it = lru_.erase(it);
+  }
+}
+
+std::vector<RecipeCache::Entry> RecipeCache::Entries() const {
+  MutexLock lock(mutex_);
+  return {lru_.begin(), lru_.end()};
+}
+
+int64_t RecipeCache::bytes() const {
+  MutexLock lock(mutex_);
+  return bytes_;
+}
+
+}  // namespace reprise

@@ -1,0 +1,255 @@
+#include "runtime/recipe/compiler.h"
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_cat.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/memory/lifetime.h"
+#include "runtime/memory/planner.h"
+
+namespace reprise {
+namespace {
+
+// What has been decided about one node.
+struct NodeChoice {
+  bool view = false;                   // no launch: output 0 is input 0
+  std::optional<KernelOption> option;  // nullopt: the reference kernel
+};
+
+class Compilation {
+ public:
+  Compilation(const Graph& graph, const Device& device, Recipe& recipe)
+      : graph_(graph), device_(device), recipe_(recipe) {}
+
+  absl::Status Plan() {
+    ChooseKernels();
+    RETURN_IF_ERROR(LayOutSlots());
+    return PlanOffsets();
+  }
+
+  absl::Status Bind() {
+    for (NodeId id : graph_.NodeIds()) {
+      if (!choices_[id].view) RETURN_IF_ERROR(BindNode(id));
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  void ChooseKernels() {
+    choices_.resize(graph_.num_nodes());
+    for (NodeId id : graph_.NodeIds()) {
+      const OpRow* row = FindOp(graph_.node(id).op);
+      REPRISE_CHECK(row != nullptr);
+      if (row->Has(kView)) {
+        choices_[id].view = true;
+        continue;
+      }
+      std::vector<KernelOption> options = device_.Options(graph_, id);
+      if (!options.empty()) choices_[id].option = std::move(options.front());
+    }
+  }
+
+  absl::Status LayOutSlots() {
+    RETURN_IF_ERROR(LayOut(graph_.inputs(), recipe_.inputs, recipe_.input_bytes));
+    return LayOut(graph_.outputs(), recipe_.outputs, recipe_.output_bytes);
+  }
+
+  absl::Status LayOut(const std::vector<ValueId>& values, std::vector<TensorSlot>& slots,
+                      size_t& total) {
+    for (ValueId id : values) {
+      const Value& value = graph_.value(id);
+      ASSIGN_OR_RETURN(const int64_t elements, CheckedNumElements(*value.shape));
+      const size_t bytes = elements * DTypeSize(value.dtype);
+      slots.push_back({value.name, value.dtype, *value.shape, total, bytes});
+      total += AlignUp(bytes);
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status PlanOffsets() {
+    std::vector<NodeMemory> memory(graph_.num_nodes());
+    for (NodeId id : graph_.NodeIds()) {
+      memory[id].view = choices_[id].view;
+      if (choices_[id].option.has_value()) {
+        memory[id].in_place = choices_[id].option->in_place;
+        memory[id].workspace_bytes = choices_[id].option->workspace_bytes;
+      }
+    }
+    ASSIGN_OR_RETURN(lifetimes_, AnalyzeLifetimes(graph_, memory));
+
+    std::vector<BufferRequest> requests;
+    std::vector<size_t> buffer_of_request;
+    size_t constant_bytes = 0;
+    places_.resize(lifetimes_.buffers.size());
+    for (size_t i = 0; i < lifetimes_.buffers.size(); ++i) {
+      const Buffer& buffer = lifetimes_.buffers[i];
+      switch (buffer.home) {
+        case Buffer::Home::kArena:
+          requests.push_back({buffer.bytes, buffer.first, buffer.last});
+          buffer_of_request.push_back(i);
+          break;
+        case Buffer::Home::kInput:
+          places_[i] = {Space::kInput, recipe_.inputs[buffer.index].offset};
+          break;
+        case Buffer::Home::kOutput:
+          places_[i] = {Space::kOutput, recipe_.outputs[buffer.index].offset};
+          break;
+        case Buffer::Home::kConstant:
+          places_[i] = {Space::kConstant, constant_bytes};
+          constant_bytes += AlignUp(buffer.bytes);
+          break;
+        case Buffer::Home::kParameter:
+          places_[i] = ParameterPlace(graph_.value(buffer.index).parameter);
+          break;
+      }
+    }
+    const MemoryPlan plan = PlanMemory(requests);
+    for (size_t i = 0; i < requests.size(); ++i) {
+      places_[buffer_of_request[i]] = {Space::kArena, plan.offsets[i]};
+    }
+    recipe_.arena_bytes = plan.bytes;
+
+    recipe_.constants = AlignedBuffer(constant_bytes);
+    for (size_t i = 0; i < places_.size(); ++i) {
+      const Buffer& buffer = lifetimes_.buffers[i];
+      if (buffer.home != Buffer::Home::kConstant || buffer.bytes == 0) continue;
+      std::memcpy(recipe_.constants.data() + places_[i].offset,
+                  graph_.value(buffer.index).constant.data(), buffer.bytes);
+    }
+    return absl::OkStatus();
+  }
+
+  // One slot for each distinct expression.
+  Operand ParameterPlace(const ParameterExprPtr& expression) {
+    auto [it, added] = slot_by_text_.try_emplace(expression->text(), recipe_.parameters.size());
+    if (added) recipe_.parameters.push_back(expression);
+    return {Space::kParameter, it->second};
+  }
+
+  Operand PlaceOf(ValueId value) const {
+    return value == kNone ? Operand{} : places_[lifetimes_.buffer_of_value[value]];
+  }
+
+  absl::Status BindNode(NodeId id) {
+    const Node& node = graph_.node(id);
+    const std::optional<KernelOption>& option = choices_[id].option;
+    Launch launch;
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      launch.operands.push_back(InputPlace(node, i, option));
+    }
+    for (ValueId output : node.outputs) launch.operands.push_back(PlaceOf(output));
+    if (const int workspace = lifetimes_.workspace_of_node[id]; workspace >= 0) {
+      launch.operands.push_back(places_[workspace]);
+    }
+    if (launch.operands.size() > kMaxOperands) {
+      return absl::UnimplementedError(absl::StrCat(NodeLabel(node), " has ", launch.operands.size(),
+                                                   " operands; at most ", kMaxOperands,
+                                                   " are supported"));
+    }
+    ASSIGN_OR_RETURN(BoundKernel bound, option.has_value() ? device_.Bind(graph_, id, *option)
+                                                           : BindReference(graph_, id));
+    launch.kernel = option.has_value() ? option->kernel : absl::StrCat("reference/", node.op);
+    launch.node = NodeLabel(node);
+    launch.detail = std::move(bound.detail);
+    launch.run = bound.run;
+    launch.params = std::move(bound.params);
+    launch.reference = !option.has_value();
+    launch.foreign = bound.foreign;
+    launch.flops = bound.flops;
+    launch.bytes = bound.bytes;
+    recipe_.launches.push_back(std::move(launch));
+    recipe_.index_sources.push_back(IndexSources(node));
+    return absl::OkStatus();
+  }
+
+  Operand InputPlace(const Node& node, size_t i, const std::optional<KernelOption>& option) {
+    const ValueId input = node.inputs[i];
+    if (option.has_value()) {
+      ParameterExprPtr expression;
+      for (const PrepareStep& step : option->prepare) {
+        if (step.input != i) continue;
+        const ParameterExprPtr& from =
+            expression != nullptr ? expression : graph_.value(input).parameter;
+        REPRISE_CHECK(from != nullptr);
+        expression = ParameterExpr::Apply(step.op, step.attributes, {from}, step.dtype, step.shape);
+      }
+      if (expression != nullptr) return ParameterPlace(expression);
+    }
+    return PlaceOf(input);
+  }
+
+  // Follows an index operand back to the input it was made from.
+  std::vector<IndexSource> IndexSources(const Node& node) const {
+    std::vector<IndexSource> sources(node.inputs.size());
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      const ValueId operand = node.inputs[i];
+      if (operand == kNone || !IsInteger(graph_.value(operand).dtype)) continue;
+      const ValueId root = DataRoot(operand);
+      if (root == kNone) continue;
+      const auto& inputs = graph_.inputs();
+      sources[i].input = std::find(inputs.begin(), inputs.end(), root) - inputs.begin();
+      const Shape& shape = *graph_.value(operand).shape;
+      if (!shape.empty() && shape[0] > 0) {
+        sources[i].rows = shape[0];
+        sources[i].elements_per_row = NumElements(shape) / shape[0];
+      }
+    }
+    return sources;
+  }
+
+  // The graph input that `value` is computed from, when it is one alone.
+  ValueId DataRoot(ValueId value) const {
+    while (true) {
+      const Value& v = graph_.value(value);
+      if (v.kind == Value::Kind::kInput) return value;
+      if (v.kind != Value::Kind::kResult) return kNone;
+      ValueId next = kNone;
+      for (ValueId input : graph_.node(v.producer).inputs) {
+        if (input == kNone) continue;
+        const Value::Kind kind = graph_.value(input).kind;
+        if (kind == Value::Kind::kConstant || kind == Value::Kind::kParameter) continue;
+        if (next != kNone && next != input) return kNone;
+        next = input;
+      }
+      if (next == kNone) return kNone;
+      value = next;
+    }
+  }
+
+  const Graph& graph_;
+  const Device& device_;
+  Recipe& recipe_;
+  std::vector<NodeChoice> choices_;  // by node id
+  Lifetimes lifetimes_;
+  std::vector<Operand> places_;  // by buffer
+  absl::flat_hash_map<std::string, uint64_t> slot_by_text_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Recipe>> Compile(const Graph& symbolic, RecipeKey key,
+                                                const CompileOptions& options) {
+  const int64_t start = options.clock->NowNs();
+  ASSIGN_OR_RETURN(Graph graph, Specialize(symbolic, key.binding, options.specialize));
+  const int64_t specialized = options.clock->NowNs();
+  RETURN_IF_ERROR(RunCapturePasses(graph, options.passes));
+  const int64_t rewritten = options.clock->NowNs();
+
+  auto recipe = std::make_unique<Recipe>();
+  recipe->key = std::move(key);
+  Compilation compilation(graph, *options.device, *recipe);
+  RETURN_IF_ERROR(compilation.Plan());
+  const int64_t planned = options.clock->NowNs();
+  RETURN_IF_ERROR(compilation.Bind());
+
+  recipe->times = {.specialize_ns = specialized - start,
+                   .passes_ns = rewritten - specialized,
+                   .plan_ns = planned - rewritten,
+                   .bind_ns = options.clock->NowNs() - planned};
+  return recipe;
+}
+
+}  // namespace reprise

@@ -1,0 +1,36 @@
+#include "runtime/recipe/key.h"
+
+#include "absl/strings/str_cat.h"
+#include "runtime/base/hash64.h"
+#include "runtime/graph/text.h"
+
+namespace reprise {
+
+GraphFingerprint FingerprintGraph(const Graph& graph) {
+  auto text = std::make_shared<const std::string>(Print(graph, {.names = false}));
+  const uint64_t hash = Hash64(*text);
+  return {std::move(text), hash};
+}
+
+std::string RecipeKey::hex() const { return HexKey(hash); }
+
+bool operator==(const RecipeKey& a, const RecipeKey& b) {
+  return a.hash == b.hash && a.compiler_version == b.compiler_version && a.binding == b.binding &&
+         a.packing == b.packing && a.precision == b.precision && a.device == b.device &&
+         (a.graph.text == b.graph.text || *a.graph.text == *b.graph.text);
+}
+
+RecipeKey MakeKey(const GraphFingerprint& graph, Binding binding, const std::string& device) {
+  RecipeKey key;
+  key.graph = graph;
+  key.binding = std::move(binding);
+  key.device = device;
+  // The separators keep two fields from running into each other.
+  const std::string fields =
+      absl::StrCat(key.binding.ToString(), "\n", key.packing, "\n", key.precision, "\n", key.device,
+                   "\n", key.compiler_version);
+  key.hash = Hash64(fields, graph.hash);
+  return key;
+}
+
+}  // namespace reprise

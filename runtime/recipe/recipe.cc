@@ -1,0 +1,65 @@
+#include "runtime/recipe/recipe.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+
+namespace reprise {
+namespace {
+
+std::string OperandText(const Operand& operand) {
+  switch (operand.space) {
+    case Space::kNone:
+      return "_";
+    case Space::kParameter:
+      return absl::StrCat("parameter[", operand.offset, "]");
+    default:
+      return absl::StrCat(SpaceName(operand.space), "+", operand.offset);
+  }
+}
+
+void AppendSlots(std::string& text, absl::string_view title, const std::vector<TensorSlot>& slots) {
+  for (const TensorSlot& slot : slots) {
+    absl::StrAppendFormat(&text, "%s %s: %s%s at %d, %d bytes\n", title, slot.name,
+                          DTypeName(slot.dtype), ShapeToString(slot.shape), slot.offset,
+                          slot.bytes);
+  }
+}
+
+}  // namespace
+
+int64_t Recipe::memory_bytes() const {
+  // Parameter blocks are opaque; a cache line times four is what kernels use.
+  constexpr int64_t kParamsBytes = 256;
+  int64_t bytes = sizeof(Recipe) + constants.size();
+  for (const Launch& launch : launches) {
+    bytes += sizeof(Launch) + launch.operands.size() * (sizeof(Operand) + sizeof(IndexSource)) +
+             launch.kernel.size() + launch.node.size() + launch.detail.size() + kParamsBytes;
+  }
+  bytes += parameters.size() * sizeof(ParameterExprPtr);
+  return bytes;
+}
+
+std::string Recipe::Dump() const {
+  std::string text = absl::StrFormat("recipe %s\nbinding %s\n", key.hex(), key.binding.ToString());
+  absl::StrAppendFormat(&text, "bytes: inputs %d, outputs %d, arena %d, constants %d\n",
+                        input_bytes, output_bytes, arena_bytes, constants.size());
+  AppendSlots(text, "input", inputs);
+  AppendSlots(text, "output", outputs);
+  for (size_t i = 0; i < launches.size(); ++i) {
+    const Launch& launch = launches[i];
+    absl::StrAppendFormat(&text, "%4d %-24s %-48s (%s)%s%s\n", i, launch.kernel, launch.detail,
+                          absl::StrJoin(launch.operands, ", ",
+                                        [](std::string* out, const Operand& operand) {
+                                          absl::StrAppend(out, OperandText(operand));
+                                        }),
+                          launch.reference ? " reference" : "", launch.foreign ? " foreign" : "");
+  }
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    absl::StrAppendFormat(&text, "parameter[%d] %s%s = %s\n", i, DTypeName(parameters[i]->dtype()),
+                          ShapeToString(parameters[i]->shape()), parameters[i]->text());
+  }
+  return text;
+}
+
+}  // namespace reprise
