@@ -37,17 +37,9 @@ struct EngineOptions {
   std::function<void(const std::string&)> log = [](const std::string&) {};
 };
 
-// A recipe in the cache, for people.
-struct RecipeInfo {
-  ModelId model;  // that captured it
-  std::string key;
-  std::string bucket;
-  std::string binding;
-  CompileReason reason;
-  int64_t launches = 0;
-  int64_t arena_bytes = 0;
-  int64_t memory_bytes = 0;  // of the recipe itself
-  int64_t compile_ns = 0;
+// A recipe in the cache, for people: recipe->note says who captured it and why.
+struct CachedRecipe {
+  std::shared_ptr<const Recipe> recipe;
   int64_t replays = 0;
 };
 
@@ -69,8 +61,8 @@ class Engine {
   // Measure, split by rows where needed, run, join. For callers without a scheduler.
   Response RunOne(const Model& model, const Request& request, Stream& stream);
 
-  std::vector<RecipeInfo> ListRecipes() const;
-  // The text of a cached recipe: launches, kernels, offsets, bytes. NOT_FOUND names the key.
+  std::vector<CachedRecipe> ListRecipes() const;
+  // A recipe in the cache by its hex key; Recipe::Dump() is its text. NOT_FOUND names the key.
   absl::StatusOr<std::shared_ptr<const Recipe>> FindRecipe(const std::string& hex_key) const;
 
   const EngineOptions& options() const { return options_; }
@@ -84,8 +76,8 @@ class Engine {
   std::atomic<int64_t> next_batch_{1};
 };
 
-// Cuts a request that has more rows than the model's largest batch into requests of at most
-// `max_rows` rows each, without copying: dim 0 of every input is cut.
+// Cuts a request of `rows` rows, more than Model::MaxRows() allows in one replay, into requests of
+// at most `max_rows` rows each, without copying: dim 0 of every input is cut.
 std::vector<Request> SplitRows(const Model& model, const Request& request, int64_t rows,
                                int64_t max_rows);
 

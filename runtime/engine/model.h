@@ -19,12 +19,13 @@
 #include <string>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "runtime/bucket/policy.h"
 #include "runtime/certify/certificate.h"
+#include "runtime/engine/model_owner.h"
 #include "runtime/engine/observer.h"
 #include "runtime/engine/output_shapes.h"
-#include "runtime/engine/parameter_store.h"
 #include "runtime/engine/request.h"
 #include "runtime/onnx/importer.h"
 #include "runtime/recipe/key.h"
@@ -66,6 +67,10 @@ class Model {
   const std::vector<ModelAxis>& axes() const { return axes_; }
   // Position of the batch axis in axes(), or -1.
   int batch_axis() const { return batch_axis_; }
+  // The most rows that a request of the other sizes of `shape` may have in one replay; one with
+  // more is split by rows (SplitRows). INT64_MAX where nothing is split: the batch axis is absent
+  // or not certified, or an output relates the rows of a request to each other (`[batch, batch]`).
+  int64_t MaxRows(const RequestShape& shape) const;
   // Requests may share a replay: there is a batch axis and its certificate holds.
   bool batches_requests() const;
   // The largest number of rows of one replay; a larger request is split by rows where the batch
@@ -74,19 +79,25 @@ class Model {
   const BucketPolicy& policy() const { return policy_; }
   // Labels of all buckets, then "exact".
   const std::vector<std::string>& bucket_labels() const { return bucket_labels_; }
+  // The dim of output `position` that grows by one a row, or -1.
+  int BatchDimOf(size_t position) const;
+  const std::shared_ptr<ModelOwner>& owner() const { return owner_; }
   // Bytes of the model's own parameters, as stored in its file.
   int64_t parameter_bytes() const;
 
   // Checks a request against the signature and sizes it. INVALID_ARGUMENT naming the input and both
-  // values when shapes disagree; never looks at more than shape inputs' bytes.
+  // values when shapes disagree. Reads the bytes of shape inputs, and of guards whose rows must not
+  // be all zero.
   absl::StatusOr<RequestShape> Measure(const Request& request) const;
 
  private:
-  friend class Engine;
   friend class ModelLoader;
   friend class BatchPlan;
   friend class BatchRun;
   Model() = default;
+
+  // The most rows of a batch bucket at the other sizes of `shape`.
+  int64_t LargestBatchAt(const RequestShape& shape) const;
 
   // Constant after loading.
   ModelOptions options_;
@@ -96,14 +107,15 @@ class Model {
   std::vector<ModelIo> outputs_;
   std::vector<ModelAxis> axes_;
   int batch_axis_ = -1;
-  std::vector<int> shape_inputs_;  // positions in inputs_
-  std::vector<OutputShape> output_shapes_;
-  BucketPolicy policy_;
+  std::vector<int> shape_inputs_;           // positions in inputs_
+  std::vector<int> recipe_inputs_;          // model input position of each input of a recipe
+  std::vector<OutputShape> output_shapes_;  // empty where nothing is padded
+  BucketPolicy policy_;                     // over the certified axes, by label
+  std::set<std::string> certified_;         // labels of the certified axes
   std::vector<std::string> bucket_labels_;
-  bool inputs_all_have_batch_ = false;
+  absl::flat_hash_map<std::string, int> bucket_index_;  // label -> position in bucket_labels_
   // Self-synchronised.
-  std::unique_ptr<ParameterStore> parameters_;
-  std::unique_ptr<ModelObserver> observer_;
+  std::shared_ptr<ModelOwner> owner_;
 };
 
 // BatchPlan: which requests go into one replay, decided before any of them is touched.
@@ -124,15 +136,15 @@ class BatchPlan {
   const Model& model() const { return *model_; }
 
  private:
-  friend class Engine;
   friend class BatchRun;
   // The binding that serves sizes: buckets along certified axes, exact along the others.
   struct Target {
     std::vector<int64_t> sizes;  // by axis
-    bool exact = false;          // along some axis beyond or without buckets
+    int bucket = 0;              // position in Model::bucket_labels()
+    bool exact = false;          // some axis has no bucket: one of many possible sizes
     int64_t tokens = 0;          // rows times the other axes, padding included
   };
-  Target TargetFor(const std::vector<int64_t>& sizes) const;
+  absl::StatusOr<Target> TargetFor(const std::vector<int64_t>& sizes, bool exact) const;
 
   const Model* model_;
   std::vector<RequestShape> shapes_;

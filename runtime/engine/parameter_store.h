@@ -16,8 +16,22 @@
 #include "runtime/device/device.h"
 #include "runtime/graph/parameter_expr.h"
 #include "runtime/graph/tensor.h"
+#include "runtime/recipe/recipe.h"
 
 namespace reprise {
+
+// The parameter space of one recipe for one model version: an address a slot.
+class ParameterTable {
+ public:
+  explicit ParameterTable(std::vector<Tensor> tensors) : tensors_(std::move(tensors)) {
+    for (const Tensor& tensor : tensors_) addresses_.push_back(tensor.data());
+  }
+  const void* const* addresses() const { return addresses_.data(); }
+
+ private:
+  std::vector<Tensor> tensors_;  // keep the bytes alive
+  std::vector<const void*> addresses_;
+};
 
 class ParameterStore {
  public:
@@ -25,13 +39,22 @@ class ParameterStore {
   ParameterStore(std::vector<Tensor> parameters, const Device* device)
       : leaves_(std::move(parameters)), device_(device) {}
 
-  // The tensor of each expression, in order. Errors: what a step returns.
-  absl::StatusOr<std::vector<Tensor>> Prepare(const std::vector<ParameterExprPtr>& expressions);
+  // The table of `recipe`; the prepare program runs for expressions not seen before. Cheap for a
+  // recipe seen before. Errors: what a step returns.
+  absl::StatusOr<std::shared_ptr<const ParameterTable>> TableFor(
+      const std::shared_ptr<const Recipe>& recipe);
+
+  // Forgets the table (not the parameters) of a recipe that left the cache.
+  void Forget(const Recipe& recipe);
 
   int64_t leaf_bytes() const;
   int64_t prepared_bytes() const;
 
  private:
+  struct KnownTable {
+    std::weak_ptr<const Recipe> recipe;  // tells a reused address from the recipe that had it
+    std::shared_ptr<const ParameterTable> table;
+  };
   absl::StatusOr<Tensor> Evaluate(const ParameterExpr& expression) REQUIRES(mutex_);
 
   // Constant after construction.
@@ -39,7 +62,8 @@ class ParameterStore {
   const Device* const device_;
   // Guarded.
   mutable Mutex mutex_;
-  absl::flat_hash_map<std::string, Tensor> prepared_ GUARDED_BY(mutex_);
+  absl::flat_hash_map<std::string, Tensor> prepared_ GUARDED_BY(mutex_);  // by expression text
+  absl::flat_hash_map<const Recipe*, KnownTable> tables_ GUARDED_BY(mutex_);
 };
 
 }  // namespace reprise

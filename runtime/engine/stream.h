@@ -10,7 +10,7 @@
 #include <memory>
 #include <vector>
 
-#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "runtime/device/launch.h"
 #include "runtime/engine/thread_team.h"
 #include "runtime/memory/arena.h"
@@ -25,7 +25,8 @@ struct StreamOptions {
 
 class Stream {
  public:
-  explicit Stream(const StreamOptions& options);
+  // RESOURCE_EXHAUSTED when no addresses can be reserved.
+  static absl::StatusOr<std::unique_ptr<Stream>> Create(const StreamOptions& options);
 
   // Makes room for `recipe`: inputs, outputs and arena lie one after another in the stream's block.
   absl::Status Reserve(const Recipe& recipe);
@@ -40,9 +41,11 @@ class Stream {
   void Release() { arena_.Release(); }
 
   int threads() const { return team_.size(); }
-  size_t committed_bytes() const { return arena_.committed_bytes(); }
+  size_t committed_bytes() const { return arena_.bytes(); }
 
  private:
+  Stream(Arena arena, int threads) : arena_(std::move(arena)), team_(threads) {}
+
   Arena arena_;
   ThreadTeam team_;
 };

@@ -1,0 +1,255 @@
+#include "runtime/engine/batch_run.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/engine/gather.h"
+#include "runtime/recipe/compiler.h"
+
+namespace reprise {
+namespace {
+
+// Priming and probing do not look at data.
+class IgnoreErrors final : public ReplayErrors {
+ public:
+  void Report(int, int, int64_t, int64_t, int64_t, int64_t) override {}
+};
+
+}  // namespace
+
+BatchRun::BatchRun(const EngineOptions& options, RecipeCache& cache, const BatchPlan& plan,
+                   absl::Span<const Request* const> requests, Stream& stream)
+    : options_(options),
+      cache_(cache),
+      plan_(plan),
+      model_(plan.model()),
+      requests_(requests),
+      stream_(stream) {
+  REPRISE_CHECK(requests.size() == plan.shapes().size());
+  int64_t row = 0;
+  for (const RequestShape& shape : plan.shapes()) {
+    first_row_.push_back(row);
+    row += shape.rows;
+  }
+}
+
+int64_t BatchRun::RecipeRows() const {
+  return model_.batch_axis_ < 0 ? 1 : plan_.target_.sizes[model_.batch_axis_];
+}
+
+std::vector<Response> BatchRun::Run(int64_t batch) {
+  std::vector<Response> responses(requests_.size());
+  const absl::Status ready = FindOrCapture();
+  if (!ready.ok()) {
+    for (Response& response : responses) response.status = ready;
+    return responses;
+  }
+  RowErrors errors(*recipe_, RecipeRows());
+  Frame frame = stream_.MakeFrame(*recipe_, parameters_->addresses(), &errors);
+  frame.live_rows = plan_.rows();
+  const int64_t start = options_.clock->NowNs();
+  Gather(const_cast<std::byte*>(frame.inputs));
+  const int64_t gathered = options_.clock->NowNs();
+  stream_.Replay(*recipe_, frame);
+  const int64_t replayed = options_.clock->NowNs();
+  Scatter(frame.outputs, responses);
+  if (errors.any()) FailRows(errors, responses);
+  const int64_t scattered = options_.clock->NowNs();
+
+  for (size_t i = 0; i < responses.size(); ++i) {
+    ReplayInfo& info = responses[i].info;
+    info.bucket = model_.bucket_labels_[plan_.target_.bucket];
+    info.recipe = recipe_->key.hex();
+    // One request of a capture says so; its batch-mates waited for it.
+    info.capture = outcome_ == RecipeCache::Outcome::kHit ? CaptureOutcome::kReplayed
+                   : outcome_ == RecipeCache::Outcome::kCaptured && i == 0
+                       ? CaptureOutcome::kCaptured
+                       : CaptureOutcome::kWaited;
+    info.batch = batch;
+    info.batch_size = plan_.rows();
+    info.gather_ns = gathered - start;
+    info.replay_ns = replayed - gathered;
+    info.scatter_ns = scattered - replayed;
+  }
+  Observe(replayed - gathered);
+  return responses;
+}
+
+absl::Status BatchRun::FindOrCapture() {
+  Binding binding;
+  for (size_t i = 0; i < model_.axes_.size(); ++i) {
+    binding.axes[model_.axes_[i].symbol] = plan_.target_.sizes[i];
+  }
+  binding.shape_inputs = plan_.shapes()[0].shape_inputs;
+  const RecipeKey key =
+      MakeKey(model_.fingerprint_, std::move(binding), options_.device->fingerprint());
+  recipe_ = cache_.Find(key);
+  model_.owner_->observer().OnCacheRequest(recipe_ != nullptr);
+  if (recipe_ == nullptr) {
+    ASSIGN_OR_RETURN(
+        RecipeCache::Result result,
+        cache_.GetOrCapture(key, model_.owner_, plan_.target_.exact, [&] { return Capture(key); }));
+    recipe_ = std::move(result.recipe);
+    outcome_ = result.outcome;
+  }
+  RETURN_IF_ERROR(stream_.Reserve(*recipe_));
+  ASSIGN_OR_RETURN(parameters_, model_.owner_->parameters().TableFor(recipe_));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::shared_ptr<const Recipe>> BatchRun::Capture(const RecipeKey& key) {
+  ModelObserver& observer = model_.owner_->observer();
+  const std::string& bucket = model_.bucket_labels_[plan_.target_.bucket];
+  const bool exact = plan_.target_.bucket + 1 == static_cast<int>(model_.bucket_labels_.size());
+  CompileRecord record;
+  record.reason = cache_.WasEvicted(key) ? CompileReason::kEvicted
+                  : exact                ? CompileReason::kNewShape
+                                         : CompileReason::kFirstRequest;
+  ASSIGN_OR_RETURN(
+      std::unique_ptr<Recipe> compiled,
+      Compile(model_.graph_, key, {.device = options_.device, .clock = options_.clock}));
+  compiled->note = {.model = model_.id().name,
+                    .version = model_.id().version,
+                    .bucket = bucket,
+                    .reason = std::string(CompileReasonName(record.reason))};
+  Recipe* mutable_recipe = compiled.get();
+  const std::shared_ptr<const Recipe> recipe = std::move(compiled);
+
+  const int64_t compiled_at = options_.clock->NowNs();
+  ASSIGN_OR_RETURN(const auto parameters, model_.owner_->parameters().TableFor(recipe));
+  const int64_t prepared_at = options_.clock->NowNs();
+  RETURN_IF_ERROR(Prime(*recipe, *parameters));
+  const int64_t primed_at = options_.clock->NowNs();
+
+  const std::string hex = key.hex();
+  record.bucket = bucket;
+  record.recipe = hex;
+  record.specialize_ns = recipe->times.specialize_ns;
+  record.passes_ns = recipe->times.passes_ns;
+  record.plan_ns = recipe->times.plan_ns;
+  record.bind_ns = recipe->times.bind_ns;
+  record.prepare_ns = prepared_at - compiled_at;
+  record.prime_ns = primed_at - prepared_at;
+  mutable_recipe->note.total_ns = record.total_ns();  // not published yet
+  observer.OnCompile(record);
+  for (const Launch& launch : recipe->launches) {
+    if (!launch.reference) continue;
+    observer.OnReferenceKernel(absl::string_view(launch.kernel).substr(sizeof("reference/") - 1),
+                               launch.node);
+  }
+  return recipe;
+}
+
+absl::Status BatchRun::Prime(const Recipe& recipe, const ParameterTable& parameters) {
+  RETURN_IF_ERROR(stream_.Reserve(recipe));
+  IgnoreErrors errors;
+  Frame frame = stream_.MakeFrame(recipe, parameters.addresses(), &errors);
+  frame.live_rows = RecipeRows();
+  // Zeros are in range for every index.
+  std::memset(const_cast<std::byte*>(frame.inputs), 0, recipe.input_bytes);
+  stream_.Replay(recipe, frame);
+  return absl::OkStatus();
+}
+
+void BatchRun::Gather(std::byte* inputs) const {
+  for (size_t slot_index = 0; slot_index < recipe_->inputs.size(); ++slot_index) {
+    const TensorSlot& slot = recipe_->inputs[slot_index];
+    if (slot.bytes == 0) continue;
+    const int position = model_.recipe_inputs_[slot_index];
+    std::byte* target = inputs + slot.offset;
+    int64_t sent = 0;
+    for (const Request* request : requests_) sent += NumElements(request->inputs[position].shape);
+    if (sent < NumElements(slot.shape)) {
+      const auto& fills = model_.options_.fills;
+      const auto fill = fills.find(model_.inputs_[position].name);
+      FillElements(slot.dtype, fill == fills.end() ? 0.0 : fill->second, NumElements(slot.shape),
+                   target);
+    }
+    for (size_t i = 0; i < requests_.size(); ++i) {
+      const InputTensor& tensor = requests_[i]->inputs[position];
+      const Shape origin(slot.shape.size(), 0);
+      Shape offset = origin;
+      // Requests lie one after another along dim 0 (only certified batches have more than one).
+      if (requests_.size() > 1) offset[0] = FirstRow(i);
+      CopyBlock({.shape = tensor.shape,
+                 .from_shape = tensor.shape,
+                 .from_offset = origin,
+                 .to_shape = slot.shape,
+                 .to_offset = offset,
+                 .element_bytes = DTypeSize(slot.dtype)},
+                tensor.data, target);
+    }
+  }
+}
+
+void BatchRun::Scatter(const std::byte* outputs, std::vector<Response>& responses) const {
+  for (size_t i = 0; i < requests_.size(); ++i) {
+    responses[i].outputs.resize(recipe_->outputs.size());
+    for (size_t position = 0; position < recipe_->outputs.size(); ++position) {
+      const std::vector<bool>& wanted = requests_[i]->wanted_outputs;
+      if (!wanted.empty() && !wanted[position]) continue;
+      const TensorSlot& slot = recipe_->outputs[position];
+      OutputTensor& output = responses[i].outputs[position];
+      const Shape origin(slot.shape.size(), 0);
+      Shape offset = origin;
+      if (model_.output_shapes_.empty()) {
+        output.shape = slot.shape;  // Nothing is padded.
+      } else {
+        const OutputShape& rule = model_.output_shapes_[position];
+        output.shape = rule.At(plan_.shapes()[i].sizes);
+        for (size_t d = 0; d < output.shape.size() && model_.batch_axis_ >= 0; ++d) {
+          if (rule.dims[d].MovesWith(model_.batch_axis_)) offset[d] = FirstRow(i);
+        }
+      }
+      output.bytes.resize(NumElements(output.shape) * DTypeSize(slot.dtype));
+      CopyBlock({.shape = output.shape,
+                 .from_shape = slot.shape,
+                 .from_offset = offset,
+                 .to_shape = output.shape,
+                 .to_offset = origin,
+                 .element_bytes = DTypeSize(slot.dtype)},
+                outputs + slot.offset, output.bytes.data());
+    }
+  }
+}
+
+void BatchRun::FailRows(const RowErrors& errors, std::vector<Response>& responses) const {
+  for (size_t i = 0; i < requests_.size(); ++i) {
+    const int64_t rows = model_.batch_axis_ < 0 ? 1 : plan_.shapes()[i].rows;
+    const RowErrors::Error* error = errors.Find(FirstRow(i), rows);
+    if (error == nullptr) continue;
+    const std::string name =
+        error->input < 0
+            ? "an index"
+            : absl::StrCat("input '", model_.inputs_[model_.recipe_inputs_[error->input]].name,
+                           "'");
+    responses[i].outputs.clear();
+    responses[i].status = absl::InvalidArgumentError(absl::StrCat(name, ": ", RangeText(*error)));
+  }
+}
+
+void BatchRun::Observe(int64_t replay_ns) const {
+  ModelObserver& observer = model_.owner_->observer();
+  // Along the batch axis an element is a row; along another it is a position of a live row.
+  std::vector<AxisElements> axes(model_.axes_.size());
+  for (const RequestShape& shape : plan_.shapes()) {
+    observer.OnRequestLengths(shape.sizes);
+    for (size_t i = 0; i < axes.size(); ++i) {
+      const int64_t rows = model_.axes_[i].is_batch ? 1 : shape.rows;
+      axes[i].valid += rows * shape.sizes[i];
+    }
+  }
+  for (size_t i = 0; i < axes.size(); ++i) {
+    const int64_t rows = model_.axes_[i].is_batch ? 1 : plan_.rows();
+    axes[i].padded = rows * plan_.target_.sizes[i] - axes[i].valid;
+  }
+  observer.OnReplay({.bucket = plan_.target_.bucket,
+                     .duration_ns = replay_ns,
+                     .rows = plan_.rows(),
+                     .requests = static_cast<int64_t>(requests_.size()),
+                     .axes = axes});
+}
+
+}  // namespace reprise

@@ -1,0 +1,52 @@
+// BatchRun: one batch of requests through one replay: find or capture the recipe, gather, replay,
+// scatter.
+//
+// Ownership: borrows everything for the length of one call. Threads: the stream's caller.
+#pragma once
+
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "runtime/engine/engine.h"
+#include "runtime/engine/model.h"
+#include "runtime/engine/row_errors.h"
+#include "runtime/engine/stream.h"
+
+namespace reprise {
+
+class BatchRun {
+ public:
+  BatchRun(const EngineOptions& options, RecipeCache& cache, const BatchPlan& plan,
+           absl::Span<const Request* const> requests, Stream& stream);
+
+  // `batch`: the id of this replay. One response a request, in order.
+  std::vector<Response> Run(int64_t batch);
+
+ private:
+  absl::Status FindOrCapture();
+  absl::StatusOr<std::shared_ptr<const Recipe>> Capture(const RecipeKey& key);
+  absl::Status Prime(const Recipe& recipe, const ParameterTable& parameters);
+  void Gather(std::byte* inputs) const;
+  void Scatter(const std::byte* outputs, std::vector<Response>& responses) const;
+  void FailRows(const RowErrors& errors, std::vector<Response>& responses) const;
+  void Observe(int64_t replay_ns) const;
+  // Where the rows of request `i` begin in the batch.
+  int64_t FirstRow(size_t i) const { return first_row_[i]; }
+  // Rows of the recipe along the batch axis; 1 where the model has none.
+  int64_t RecipeRows() const;
+
+  const EngineOptions& options_;
+  RecipeCache& cache_;
+  const BatchPlan& plan_;
+  const Model& model_;
+  absl::Span<const Request* const> requests_;
+  Stream& stream_;
+  std::vector<int64_t> first_row_;
+
+  std::shared_ptr<const Recipe> recipe_;
+  std::shared_ptr<const ParameterTable> parameters_;
+  RecipeCache::Outcome outcome_ = RecipeCache::Outcome::kHit;
+};
+
+}  // namespace reprise

@@ -1,0 +1,128 @@
+#include "runtime/engine/engine.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/engine/batch_run.h"
+#include "runtime/engine/model_loader.h"
+
+namespace reprise {
+namespace {
+
+// Appends the rows of `more` to `output` along dim `dim`; without such a dim every part holds the
+// same and the first is kept.
+void JoinOutput(int dim, const OutputTensor& more, OutputTensor& output) {
+  if (dim < 0 || more.bytes.empty()) return;
+  int64_t outer = 1;
+  for (int d = 0; d < dim; ++d) outer *= output.shape[d];
+  const size_t ours = output.bytes.size() / outer;
+  const size_t theirs = more.bytes.size() / outer;
+  std::string joined;
+  joined.reserve(output.bytes.size() + more.bytes.size());
+  for (int64_t i = 0; i < outer; ++i) {
+    joined.append(output.bytes, i * ours, ours);
+    joined.append(more.bytes, i * theirs, theirs);
+  }
+  output.bytes = std::move(joined);
+  output.shape[dim] += more.shape[dim];
+}
+
+}  // namespace
+
+Engine::Engine(const EngineOptions& options, Observer& observer)
+    : options_(options), observer_(observer), cache_(options.cache_bytes) {}
+
+Engine::~Engine() = default;
+
+absl::StatusOr<std::shared_ptr<Model>> Engine::Load(ModelOptions options) {
+  const ModelLoader loader({.device = options_.device,
+                            .clock = options_.clock,
+                            .observer = &observer_,
+                            .log = options_.log});
+  ASSIGN_OR_RETURN(std::unique_ptr<Model> model, loader.Load(std::move(options)));
+  // When the last user lets go, the recipes that the model captured leave the cache.
+  return std::shared_ptr<Model>(model.release(), [this](Model* gone) {
+    cache_.RemoveOwner(gone->owner());
+    delete gone;
+  });
+}
+
+std::vector<Response> Engine::Run(const BatchPlan& plan, absl::Span<const Request* const> requests,
+                                  Stream& stream) {
+  return BatchRun(options_, cache_, plan, requests, stream).Run(next_batch_++);
+}
+
+Response Engine::RunOne(const Model& model, const Request& request, Stream& stream) {
+  absl::StatusOr<RequestShape> shape = model.Measure(request);
+  if (!shape.ok()) return {.status = shape.status()};
+  const int64_t max_rows = model.MaxRows(*shape);
+  std::vector<Request> parts = {request};
+  if (shape->rows > max_rows) parts = SplitRows(model, request, shape->rows, max_rows);
+  std::vector<Response> responses;
+  for (const Request& part : parts) {
+    absl::StatusOr<RequestShape> part_shape = model.Measure(part);
+    if (!part_shape.ok()) return {.status = part_shape.status()};
+    BatchPlan plan(model);
+    REPRISE_CHECK(plan.TryAdd(*part_shape));
+    const Request* pointer = &part;
+    responses.push_back(std::move(Run(plan, {&pointer, 1}, stream)[0]));
+  }
+  return responses.size() == 1 ? std::move(responses[0]) : JoinRows(model, std::move(responses));
+}
+
+std::vector<CachedRecipe> Engine::ListRecipes() const {
+  std::vector<CachedRecipe> result;
+  for (RecipeCache::Entry& entry : cache_.Entries()) {
+    result.push_back({std::move(entry.recipe), entry.uses});
+  }
+  return result;
+}
+
+absl::StatusOr<std::shared_ptr<const Recipe>> Engine::FindRecipe(const std::string& hex_key) const {
+  for (RecipeCache::Entry& entry : cache_.Entries()) {
+    if (entry.recipe->key.hex() == hex_key) return std::move(entry.recipe);
+  }
+  return absl::NotFoundError(absl::StrCat("no recipe ", hex_key, " in the cache"));
+}
+
+std::vector<Request> SplitRows(const Model& model, const Request& request, int64_t rows,
+                               int64_t max_rows) {
+  std::vector<Request> parts;
+  for (int64_t first = 0; first < rows; first += max_rows) {
+    const int64_t count = std::min(max_rows, rows - first);
+    Request part = request;
+    for (size_t i = 0; i < part.inputs.size(); ++i) {
+      InputTensor& tensor = part.inputs[i];
+      if (tensor.data == nullptr || tensor.shape.empty()) continue;
+      const int64_t row_bytes = NumElements(tensor.shape) / tensor.shape[0] *
+                                static_cast<int64_t>(DTypeSize(model.inputs()[i].dtype));
+      tensor.data = static_cast<const char*>(tensor.data) + first * row_bytes;
+      tensor.shape[0] = count;
+    }
+    parts.push_back(std::move(part));
+  }
+  return parts;
+}
+
+Response JoinRows(const Model& model, std::vector<Response> parts) {
+  for (Response& part : parts) {
+    if (!part.status.ok()) return std::move(part);
+  }
+  Response joined = std::move(parts[0]);
+  for (size_t p = 1; p < parts.size(); ++p) {
+    for (size_t i = 0; i < joined.outputs.size(); ++i) {
+      JoinOutput(model.BatchDimOf(i), parts[p].outputs[i], joined.outputs[i]);
+    }
+    // A request that was split says captured if any part of it was.
+    const CaptureOutcome so_far = joined.info.capture;
+    joined.info = parts[p].info;
+    if (so_far == CaptureOutcome::kCaptured ||
+        (so_far == CaptureOutcome::kWaited && joined.info.capture == CaptureOutcome::kReplayed)) {
+      joined.info.capture = so_far;
+    }
+  }
+  return joined;
+}
+
+}  // namespace reprise

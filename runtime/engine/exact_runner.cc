@@ -1,0 +1,53 @@
+#include "runtime/engine/exact_runner.h"
+
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/certify/probe.h"
+#include "runtime/engine/row_errors.h"
+#include "runtime/engine/signature.h"
+
+namespace reprise {
+
+absl::StatusOr<std::shared_ptr<const Recipe>> ExactRunner::RecipeFor(
+    const std::vector<Tensor>& inputs) {
+  std::vector<const Shape*> shapes;
+  for (const Tensor& input : inputs) shapes.push_back(&input.shape());
+  Binding binding;
+  ASSIGN_OR_RETURN(binding.axes, MatchShapes(inputs_, shapes));
+  if (auto it = recipes_.find(binding); it != recipes_.end()) return it->second;
+  ASSIGN_OR_RETURN(std::shared_ptr<const Recipe> recipe,
+                   Compile(graph_, MakeKey(fingerprint_, binding, device_.fingerprint()),
+                           {.device = &device_, .clock = &clock_}));
+  recipes_[binding] = recipe;
+  return recipe;
+}
+
+absl::StatusOr<std::vector<Tensor>> ExactRunner::Run(const std::vector<Tensor>& inputs) {
+  ASSIGN_OR_RETURN(const std::shared_ptr<const Recipe> recipe, RecipeFor(inputs));
+  ASSIGN_OR_RETURN(const auto parameters, parameters_.TableFor(recipe));
+  RETURN_IF_ERROR(stream_.Reserve(*recipe));
+  RowErrors errors(*recipe, /*rows=*/1);
+  Frame frame = stream_.MakeFrame(*recipe, parameters->addresses(), &errors);
+  std::byte* frame_inputs = const_cast<std::byte*>(frame.inputs);
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (inputs[i].bytes() == 0) continue;
+    std::memcpy(frame_inputs + recipe->inputs[i].offset, inputs[i].data(), inputs[i].bytes());
+  }
+  stream_.Replay(*recipe, frame);
+  if (const RowErrors::Error* error = errors.Find(0, 1)) {
+    absl::Status status = absl::InvalidArgumentError(RangeText(*error));
+    SetRangePayload(status, error->low, error->high);
+    return status;
+  }
+  std::vector<Tensor> outputs;
+  for (const TensorSlot& slot : recipe->outputs) {
+    outputs.push_back(Tensor::Make(slot.dtype, slot.shape, [&](void* data) {
+      if (slot.bytes > 0) std::memcpy(data, frame.outputs + slot.offset, slot.bytes);
+    }));
+  }
+  return outputs;
+}
+
+}  // namespace reprise

@@ -1,0 +1,279 @@
+#include "runtime/engine/model_loader.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/certify/axes.h"
+#include "runtime/certify/probe.h"
+#include "runtime/engine/exact_runner.h"
+#include "runtime/engine/signature.h"
+#include "runtime/passes/pass.h"
+
+namespace reprise {
+namespace {
+
+// Sizes at which output shapes are fitted: small, distinct, and not 1, which broadcasts.
+constexpr int64_t kFitBatch = 2;
+constexpr int64_t kFitLength = 5;
+
+// Marks what an axis lost its certificate for.
+void Refuse(ModelAxis& axis, std::string reason) {
+  axis.certificate.axis = axis.label;
+  axis.certificate.certified = false;
+  axis.certificate.reason = std::move(reason);
+}
+
+}  // namespace
+
+std::vector<int> FindShapeInputs(const Graph& graph, const std::vector<ModelIo>& inputs) {
+  // Walks back from every operand that decides a shape; where only a shape is read, values end.
+  std::vector<bool> seen(graph.num_values(), false);
+  std::vector<ValueId> stack;
+  for (NodeId id : graph.NodeIds()) {
+    const Node& node = graph.node(id);
+    const OpRow* row = FindOp(node.op);
+    for (size_t i = 0; row != nullptr && i < node.inputs.size(); ++i) {
+      if (row->IsValueInput(i)) stack.push_back(node.inputs[i]);
+    }
+  }
+  std::vector<int> found;
+  while (!stack.empty()) {
+    const ValueId id = stack.back();
+    stack.pop_back();
+    if (id == kNone || seen[id]) continue;
+    seen[id] = true;
+    const Value& value = graph.value(id);
+    if (value.kind == Value::Kind::kInput) {
+      for (size_t i = 0; i < inputs.size(); ++i) {
+        if (inputs[i].name == value.name) found.push_back(i);
+      }
+    } else if (value.kind == Value::Kind::kResult) {
+      const Node& producer = graph.node(value.producer);
+      const OpRow* row = FindOp(producer.op);
+      if (row != nullptr && row->Has(kShapeOnly)) continue;
+      for (ValueId input : producer.inputs) stack.push_back(input);
+    }
+  }
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+absl::StatusOr<std::unique_ptr<Model>> ModelLoader::Load(ModelOptions options) const {
+  std::unique_ptr<Model> model(new Model());
+  model->options_ = std::move(options);
+  RETURN_IF_ERROR(Import(*model));
+  RETURN_IF_ERROR(FindAxes(*model));
+  model->fingerprint_ = FingerprintGraph(model->graph_);
+  RETURN_IF_ERROR(Certify(*model));
+  RETURN_IF_ERROR(SetPolicy(*model));
+  ModelObserverSpec spec = {.id = model->id(), .buckets = model->bucket_labels_};
+  for (const ModelAxis& axis : model->axes_) spec.axes.push_back(axis.label);
+  const int64_t probes = [&] {
+    int64_t runs = 0;
+    for (const ModelAxis& axis : model->axes_) runs += axis.certificate.runs > 0 ? 1 : 0;
+    return runs;
+  }();
+  std::unique_ptr<ModelObserver> observer = context_.observer->ForModel(spec);
+  for (int64_t i = 0; i < probes; ++i) observer->OnProbe(0);
+  model->owner_->SetObserver(std::move(observer));
+  return model;
+}
+
+absl::Status ModelLoader::Import(Model& model) const {
+  ASSIGN_OR_RETURN(ImportedModel imported, ImportOnnxFile(model.options_.path));
+  model.graph_ = std::move(imported.graph);
+  model.inputs_ = std::move(imported.inputs);
+  model.outputs_ = std::move(imported.outputs);
+  model.owner_ = std::make_shared<ModelOwner>(
+      std::make_unique<ParameterStore>(std::move(imported.parameters), context_.device),
+      model.options_.max_exact);
+  RETURN_IF_ERROR(RunLoadPasses(model.graph_));
+  model.shape_inputs_ = FindShapeInputs(model.graph_, model.inputs_);
+  for (size_t i = 0; i < model.inputs_.size(); ++i) {
+    const auto& shape_inputs = model.shape_inputs_;
+    const bool is_shape_input =
+        std::find(shape_inputs.begin(), shape_inputs.end(), i) != shape_inputs.end();
+    if (!model.inputs_[i].optional && !is_shape_input) model.recipe_inputs_.push_back(i);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ModelLoader::FindAxes(Model& model) const {
+  std::vector<std::vector<Dim>> dims;
+  for (const ModelIo& input : model.inputs_) {
+    if (!input.optional) dims.push_back(input.dims);
+  }
+  // Values of shape inputs are unknown yet, so that such a model cannot be tried at other sizes.
+  const bool can_try = model.shape_inputs_.empty();
+  absl::Status first_error;
+  const MergedSymbols merged = MergeSymbols(dims, [&](const std::map<std::string, int64_t>& sizes) {
+    if (!can_try) return true;
+    const absl::Status status = Specialize(model.graph_, {.axes = sizes}).status();
+    if (first_error.ok()) first_error = status;
+    return status.ok();
+  });
+  if (!merged.note.empty()) {
+    context_.log(absl::StrCat("model ", model.id().name, ": ", merged.note,
+                              first_error.ok() ? "" : absl::StrCat(": ", first_error.message())));
+  }
+  if (absl::IsFailedPrecondition(first_error) || absl::IsUnimplemented(first_error)) {
+    return first_error;  // No binding will do better.
+  }
+  for (ModelIo& input : model.inputs_) {
+    if (input.optional) continue;
+    input.dims = merged.Apply(input.dims);
+    const ValueId value = model.graph_.FindValue(input.name);
+    if (value != kNone) model.graph_.value(value).dims = input.dims;
+  }
+  for (ModelIo& output : model.outputs_) output.dims = merged.Apply(output.dims);
+  for (const Axis& axis : merged.axes) {
+    if (axis.is_batch) model.batch_axis_ = static_cast<int>(model.axes_.size());
+    model.axes_.push_back({.label = axis.label, .symbol = axis.symbol, .is_batch = axis.is_batch});
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ModelLoader::Certify(Model& model) const {
+  if (model.axes_.empty()) return absl::OkStatus();
+  if (!model.shape_inputs_.empty()) {
+    const std::string reason =
+        absl::StrCat("input '", model.inputs_[model.shape_inputs_[0]].name,
+                     "' decides a shape: every request runs at its exact sizes");
+    for (ModelAxis& axis : model.axes_) Refuse(axis, reason);
+    return absl::OkStatus();
+  }
+
+  std::vector<std::string> symbols;
+  Binding base;
+  for (const ModelAxis& axis : model.axes_) {
+    symbols.push_back(axis.symbol);
+    base.axes[axis.symbol] = axis.is_batch ? kFitBatch : kFitLength;
+  }
+  absl::StatusOr<std::vector<OutputShape>> fitted = FitOutputShapes(model.graph_, symbols, base);
+  std::string no_shapes;
+  if (!fitted.ok()) {
+    no_shapes = std::string(fitted.status().message());
+  } else {
+    for (size_t i = 0; i < fitted->size(); ++i) {
+      if ((*fitted)[i].affine) continue;
+      no_shapes = absl::StrCat("the shape of output '", model.outputs_[i].name,
+                               "' is no simple function of the axes");
+    }
+  }
+  if (!no_shapes.empty()) {
+    for (ModelAxis& axis : model.axes_) Refuse(axis, no_shapes);
+    return absl::OkStatus();
+  }
+  model.output_shapes_ = *std::move(fitted);
+  for (size_t i = 0; i < model.outputs_.size(); ++i) {
+    model.outputs_[i].dtype = model.output_shapes_[i].dtype;
+  }
+
+  std::vector<ModelIo> graph_inputs;
+  std::vector<ProbeInput> probe_inputs;
+  std::vector<std::string> output_names;
+  for (const ModelIo& input : model.inputs_) {
+    if (input.optional) continue;
+    graph_inputs.push_back(input);
+    probe_inputs.push_back({.name = input.name, .dtype = input.dtype, .dims = input.dims});
+  }
+  for (const ModelIo& output : model.outputs_) output_names.push_back(output.name);
+
+  ASSIGN_OR_RETURN(const std::unique_ptr<Stream> stream, Stream::Create({.threads = 1}));
+  ExactRunner exact(model.graph_, model.fingerprint_, graph_inputs, model.owner_->parameters(),
+                    *context_.device, *context_.clock, *stream);
+  const ProbeRunner runner = [&](const std::vector<Tensor>& inputs) { return exact.Run(inputs); };
+  ProbeOptions options = {.fills = model.options_.fills, .dim_size = DimSize};
+  if (model.batch_axis_ >= 0) options.batch_axis = model.axes_[model.batch_axis_].symbol;
+  const absl::StatusOr<std::vector<InputRange>> ranges = FindRanges(probe_inputs, runner, options);
+
+  for (size_t i = 0; i < model.axes_.size(); ++i) {
+    ModelAxis& axis = model.axes_[i];
+    if (model.options_.no_padding.contains(axis.label)) {
+      Refuse(axis, "padding along this axis is switched off in config.pbtxt");
+      context_.log(absl::StrCat("model ", model.id().name, ": axis ", axis.label, ": ",
+                                axis.certificate.reason));
+      continue;
+    }
+    if (!ranges.ok()) {
+      Refuse(axis, std::string(ranges.status().message()));
+      continue;
+    }
+    options.axis = axis.symbol;
+    options.is_batch = axis.is_batch;
+    ASSIGN_OR_RETURN(axis.certificate,
+                     ProbeAxis(probe_inputs, *ranges, output_names, runner, options));
+    axis.certificate.axis = axis.label;
+    // What the probe saw at a few sizes, the fitted shapes say for all.
+    for (size_t output = 0; axis.is_batch && output < model.output_shapes_.size(); ++output) {
+      for (const AffineDim& dim : model.output_shapes_[output].dims) {
+        if (!dim.MovesWith(i) || dim.IsAxis(i)) continue;
+        Refuse(axis, absl::StrCat("a dim of output '", output_names[output],
+                                  "' does not grow by one a row"));
+      }
+    }
+  }
+  for (const ModelAxis& axis : model.axes_) {
+    context_.log(
+        absl::StrCat("model ", model.id().name, ": axis ", axis.label,
+                     axis.certificate.certified ? " may be padded: " : " is never padded: ",
+                     axis.certificate.reason));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ModelLoader::SetPolicy(Model& model) const {
+  // Every input of a replay must be cut from requests by rows, or the same for all of them.
+  if (model.batch_axis_ >= 0) {
+    ModelAxis& batch = model.axes_[model.batch_axis_];
+    for (int position : model.recipe_inputs_) {
+      const std::vector<Dim>& dims = model.inputs_[position].dims;
+      if (batch.certificate.certified && (dims.empty() || dims[0].symbol != batch.symbol)) {
+        Refuse(batch, absl::StrCat("input '", model.inputs_[position].name,
+                                   "' belongs to a whole request, not to its rows"));
+      }
+    }
+  }
+  std::string batch_label;
+  std::vector<std::string> others;
+  for (const ModelAxis& axis : model.axes_) {
+    if (!axis.certificate.certified) continue;
+    model.certified_.insert(axis.label);
+    if (axis.is_batch) {
+      batch_label = axis.label;
+    } else {
+      others.push_back(axis.label);
+    }
+  }
+  model.policy_ = BucketPolicy::Default(batch_label, others);
+  model.policy_.max_batch_tokens = model.options_.max_batch_tokens;
+  model.policy_.overflow = model.options_.overflow;
+  for (const auto& [label, sizes] : model.options_.buckets) {
+    const bool known = std::any_of(model.axes_.begin(), model.axes_.end(),
+                                   [&](const ModelAxis& axis) { return axis.label == label; });
+    if (!known) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "buckets are configured for axis '", label, "', which the model does not have (it has: ",
+          absl::StrJoin(
+              model.axes_, ", ",
+              [](std::string* out, const ModelAxis& axis) { absl::StrAppend(out, axis.label); }),
+          ")"));
+    }
+    for (AxisBuckets& buckets : model.policy_.axes) {
+      if (buckets.axis == label) buckets.sizes = sizes;
+    }
+  }
+  RETURN_IF_ERROR(model.policy_.Validate());
+  for (const AxisSizes& sizes : model.policy_.AllBuckets()) {
+    model.bucket_labels_.push_back(BucketLabel(sizes, model.policy_.batch_axis));
+  }
+  model.bucket_labels_.push_back("exact");
+  for (size_t i = 0; i < model.bucket_labels_.size(); ++i) {
+    model.bucket_index_[model.bucket_labels_[i]] = static_cast<int>(i);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace reprise

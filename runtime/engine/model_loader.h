@@ -1,0 +1,43 @@
+// ModelLoader: from a file to a Model: import, axes, certificate, buckets.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "runtime/base/clock.h"
+#include "runtime/device/device.h"
+#include "runtime/engine/model.h"
+
+namespace reprise {
+
+struct LoaderContext {
+  const Device* device = nullptr;
+  const Clock* clock = nullptr;
+  Observer* observer = nullptr;
+  std::function<void(const std::string&)> log;
+};
+
+class ModelLoader {
+ public:
+  explicit ModelLoader(const LoaderContext& context) : context_(context) {}
+
+  // See Engine::Load.
+  absl::StatusOr<std::unique_ptr<Model>> Load(ModelOptions options) const;
+
+ private:
+  absl::Status Import(Model& model) const;
+  // Merges symbols and names the axes; an axis that only takes one size becomes a constant dim.
+  absl::Status FindAxes(Model& model) const;
+  // Measures the certificates and fits output shapes; what fails leaves its axis uncertified.
+  absl::Status Certify(Model& model) const;
+  absl::Status SetPolicy(Model& model) const;
+
+  LoaderContext context_;
+};
+
+// Positions of the inputs whose values reach an operand that decides a shape.
+std::vector<int> FindShapeInputs(const Graph& graph, const std::vector<ModelIo>& inputs);
+
+}  // namespace reprise

@@ -1,0 +1,41 @@
+// ModelOwner: what outlives a request of a model: its parameters and whoever observes it.
+//
+// The recipe cache knows a model by its owner, so that it can tell of evictions.
+#pragma once
+
+#include <memory>
+#include <utility>
+
+#include "runtime/engine/observer.h"
+#include "runtime/engine/parameter_store.h"
+#include "runtime/recipe/cache.h"
+
+namespace reprise {
+
+class ModelOwner final : public RecipeCache::Owner {
+ public:
+  ModelOwner(std::unique_ptr<ParameterStore> parameters, int64_t max_exact)
+      : parameters_(std::move(parameters)), max_exact_(max_exact) {}
+
+  // Once, before the first recipe is captured through this owner.
+  void SetObserver(std::unique_ptr<ModelObserver> observer) { observer_ = std::move(observer); }
+
+  ParameterStore& parameters() const { return *parameters_; }
+  ModelObserver& observer() const { return *observer_; }
+
+  void OnEvicted(const Recipe& recipe, bool exact_limit) override {
+    parameters_->Forget(recipe);
+    observer_->OnEviction(exact_limit ? EvictionReason::kExactLimit : EvictionReason::kMemory);
+  }
+  void OnCacheSize(int64_t recipes, int64_t bytes) override {
+    observer_->OnCacheSize(recipes, bytes);
+  }
+  int64_t max_exact() const override { return max_exact_; }
+
+ private:
+  const std::unique_ptr<ParameterStore> parameters_;
+  const int64_t max_exact_;
+  std::unique_ptr<ModelObserver> observer_;
+};
+
+}  // namespace reprise

@@ -1,0 +1,61 @@
+// The spelling of the engine's enumerations in metrics, logs and response parameters.
+#include "runtime/engine/observer.h"
+#include "runtime/engine/request.h"
+
+namespace reprise {
+
+absl::string_view CaptureOutcomeName(CaptureOutcome outcome) {
+  switch (outcome) {
+    case CaptureOutcome::kReplayed:
+      return "replayed";
+    case CaptureOutcome::kCaptured:
+      return "captured";
+    case CaptureOutcome::kWaited:
+      return "waited";
+    case CaptureOutcome::kLarger:
+      return "larger";
+    case CaptureOutcome::kEager:
+      return "eager";
+  }
+  return "";
+}
+
+absl::string_view CompileReasonName(CompileReason reason) {
+  switch (reason) {
+    case CompileReason::kWarmup:
+      return "warmup";
+    case CompileReason::kBucketChange:
+      return "bucket_change";
+    case CompileReason::kStoreCorrupt:
+      return "store_corrupt";
+    case CompileReason::kGraphChanged:
+      return "graph_changed";
+    case CompileReason::kDeviceChanged:
+      return "device_changed";
+    case CompileReason::kCompilerChanged:
+      return "compiler_changed";
+    case CompileReason::kPolicyChange:
+      return "policy_change";
+    case CompileReason::kEvicted:
+      return "evicted";
+    case CompileReason::kFirstRequest:
+      return "first_request";
+    case CompileReason::kNewShape:
+      return "new_shape";
+  }
+  return "";
+}
+
+absl::string_view EvictionReasonName(EvictionReason reason) {
+  switch (reason) {
+    case EvictionReason::kMemory:
+      return "memory";
+    case EvictionReason::kExactLimit:
+      return "exact_limit";
+    case EvictionReason::kUnload:
+      return "unload";
+  }
+  return "";
+}
+
+}  // namespace reprise

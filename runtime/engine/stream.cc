@@ -1,0 +1,59 @@
+#include "runtime/engine/stream.h"
+
+#include "runtime/base/status_macros.h"
+
+namespace reprise {
+namespace {
+
+struct ReplayCall {
+  const Recipe* recipe;
+  const Frame* frame;
+  ThreadTeam* team;
+};
+
+void ReplayPart(void* context, int part) {
+  const ReplayCall& call = *static_cast<const ReplayCall*>(context);
+  void* operands[kMaxOperands];
+  LaunchArgs args = {.operands = operands,
+                     .params = nullptr,
+                     .frame = call.frame,
+                     .launch = 0,
+                     .part = part,
+                     .parts = call.team->size()};
+  for (const Launch& launch : call.recipe->launches) {
+    for (size_t i = 0; i < launch.operands.size(); ++i) {
+      operands[i] = Resolve(launch.operands[i], *call.frame);
+    }
+    args.params = launch.params.get();
+    launch.run(args);
+    ++args.launch;
+    call.team->Barrier();
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Stream>> Stream::Create(const StreamOptions& options) {
+  ASSIGN_OR_RETURN(Arena arena, Arena::Reserve({.limit_bytes = options.max_arena_bytes}));
+  return std::unique_ptr<Stream>(new Stream(std::move(arena), options.threads));
+}
+
+absl::Status Stream::Reserve(const Recipe& recipe) { return arena_.Ensure(recipe.frame_bytes()); }
+
+Frame Stream::MakeFrame(const Recipe& recipe, const void* const* parameters,
+                        ReplayErrors* errors) const {
+  std::byte* base = arena_.base();
+  return {.arena = base + recipe.input_bytes + recipe.output_bytes,
+          .inputs = base,
+          .outputs = base + recipe.input_bytes,
+          .constants = recipe.constants.data(),
+          .parameters = parameters,
+          .errors = errors};
+}
+
+void Stream::Replay(const Recipe& recipe, const Frame& frame) {
+  ReplayCall call = {&recipe, &frame, &team_};
+  team_.Run(ReplayPart, &call);
+}
+
+}  // namespace reprise
