@@ -34,7 +34,7 @@ constexpr int64_t kRowBlock = 16 * kTileRows;
 // Beyond it partial sums wait in a buffer on the stack.
 constexpr int64_t kDepthBlock = 2048;
 // How many rows of a panel ahead of their use are asked for.
-constexpr int64_t kPrefetchRows = 24;
+constexpr int64_t kPrefetchRows = 12;
 
 // Where a tile of C goes.
 struct TileOut {
