@@ -1,6 +1,6 @@
 // Rates of the cpu device's hot kernels beside the machine's own limits, one thread:
 //
-//   bench_kernels [--isa avx2|avx512] [--seconds-per-case 0.2]
+//   bench_kernels [--isa avx2|avx512] [--only gemm|attention] [--seconds-per-case 0.2]
 //
 // GEMM shapes are those of MiniLM; each line alternates ours and OpenBLAS (loaded at run time, with
 // the core type of this machine, one thread) and prints medians, so that noise hits both sides.
@@ -19,6 +19,7 @@
 
 #include "runtime/base/aligned_buffer.h"
 #include "runtime/base/cpu_info.h"
+#include "runtime/device/cpu/attention.h"
 #include "runtime/device/cpu/gemm.h"
 #include "tests/bench/kernels/peak.h"
 
@@ -121,12 +122,66 @@ void BenchGemm(Isa isa, double seconds) {
   }
 }
 
+// One sequence of all 12 heads, read out of a fused Q-K-V product. OpenBLAS does the two products
+// of each head and no softmax.
+void BenchAttention(Isa isa, double seconds) {
+  const AttentionKernels& kernels = AttentionKernelsFor(isa);
+  const Sgemm sgemm = LoadOpenBlas(isa);
+  std::printf("\n%6s %6s %6s %9s %9s %9s %7s\n", "length", "heads", "dim", "us", "GF/s", "blas us",
+              "ratio");
+  constexpr int64_t kHeads = 12;
+  for (int64_t dim : {32, 64}) {
+    for (int64_t length : {8, 16, 20, 32, 64, 128, 256, 512}) {
+      const int64_t hidden = kHeads * dim;
+      const Floats qkv(length * 3 * hidden), out(length * hidden), bias(length),
+          scratch(kernels.ScratchFloats(length, dim)), scores(length * length);
+      const std::vector<double> times = Race(
+          {[&] {
+             for (int64_t head = 0; head < kHeads; ++head) {
+               const float* q = qkv.data() + head * dim;
+               const AttentionArgs args = {.q = q,
+                                           .k = q + hidden,
+                                           .v = q + 2 * hidden,
+                                           .out = out.data() + head * dim,
+                                           .q_stride = 3 * hidden,
+                                           .k_stride = 3 * hidden,
+                                           .v_stride = 3 * hidden,
+                                           .out_stride = hidden,
+                                           .keys = length,
+                                           .head_dim = dim,
+                                           .v_head_dim = dim,
+                                           .scale = 0.17f,
+                                           .bias = bias.data(),
+                                           .scratch = scratch.data()};
+               kernels.rows(args, 0, length);
+             }
+           },
+           [&] {
+             constexpr int kRowMajor = 101, kNoTranspose = 111, kTranspose = 112;
+             if (sgemm == nullptr) return;
+             for (int64_t head = 0; head < kHeads; ++head) {
+               const float* q = qkv.data() + head * dim;
+               sgemm(kRowMajor, kNoTranspose, kTranspose, length, length, dim, 0.17f, q, 3 * hidden,
+                     q + hidden, 3 * hidden, 0, scores.data(), length);
+               sgemm(kRowMajor, kNoTranspose, kNoTranspose, length, dim, length, 1, scores.data(),
+                     length, q + 2 * hidden, 3 * hidden, 0, out.data() + head * dim, hidden);
+             }
+           }},
+          seconds);
+      const double flops = 4e-9 * static_cast<double>(kHeads * length * length * dim);
+      std::printf("%6ld %6ld %6ld %9.1f %9.1f %9.1f %6.2fx\n", length, kHeads, dim, times[0] * 1e6,
+                  flops / times[0], times[1] * 1e6, times[1] / times[0]);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace reprise::cpu
 
 int main(int argc, char** argv) {
   reprise::Isa isa = reprise::DetectIsa();
   double seconds = 0.2;
+  std::string family = "all";
   for (int i = 1; i + 1 < argc; i += 2) {
     if (std::strcmp(argv[i], "--isa") == 0) {
       const auto parsed = reprise::ParseIsa(argv[i + 1]);
@@ -135,6 +190,8 @@ int main(int argc, char** argv) {
         return 2;
       }
       isa = *parsed;
+    } else if (std::strcmp(argv[i], "--only") == 0) {
+      family = argv[i + 1];
     } else if (std::strcmp(argv[i], "--seconds-per-case") == 0) {
       seconds = std::atof(argv[i + 1]);
     } else {
@@ -142,6 +199,7 @@ int main(int argc, char** argv) {
       return 2;
     }
   }
-  reprise::cpu::BenchGemm(isa, seconds);
+  if (family != "attention") reprise::cpu::BenchGemm(isa, seconds);
+  if (family != "gemm") reprise::cpu::BenchAttention(isa, seconds);
   return 0;
 }

@@ -1,0 +1,303 @@
+#include "runtime/device/cpu/attention.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "runtime/device/cpu/targets.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "runtime/device/cpu/attention.cc"
+#include "hwy/foreach_target.h"
+// After foreach_target.
+#include "hwy/highway.h"
+#include "runtime/device/cpu/math-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace reprise::cpu::HWY_NAMESPACE {
+namespace {
+
+constexpr int kLanes = HWY_LANES(float);
+// Vectors of queries in a block, keys in a tile of scores, queries and vectors in a tile of output.
+#if HWY_TARGET == HWY_AVX3
+constexpr int kVectors = 3;
+constexpr int kKeyTile = 8;
+constexpr int kOutRows = 12;
+#elif HWY_TARGET == HWY_AVX2
+constexpr int kVectors = 2;
+constexpr int kKeyTile = 6;
+constexpr int kOutRows = 4;
+#else
+constexpr int kVectors = 8;
+constexpr int kKeyTile = 1;
+constexpr int kOutRows = 4;
+#endif
+constexpr int kOutVectors = 2;
+constexpr int64_t kBlock = int64_t{kVectors} * kLanes;
+// A block's scores should stay in the second-level cache: with many keys it holds fewer queries.
+constexpr int64_t kMaxBlockScores = 64 * 1024;
+
+constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
+
+// One block of queries against all keys. A score row is `stride` floats, one for each query.
+struct Block {
+  float* queries;     // [head_dim][stride], scaled
+  float* scores;      // [keys][stride]
+  const float* mask;  // [keys] or [keys][stride], or null
+  bool mask_is_row;   // the former
+  float* max;         // [stride]
+  int64_t stride;
+};
+
+// Scores of kKeys keys from `first` on, masked, and the running maximum.
+template <int kVecs, int kKeys>
+HWY_INLINE void ScoreTile(const AttentionArgs& args, const Block& block, int64_t first) {
+  const F32 d;
+  constexpr int64_t kStride = int64_t{kVecs} * kLanes;
+  VF acc[kKeys][kVecs];
+  HWY_UNROLL(8) for (int r = 0; r < kKeys; ++r) {
+    HWY_UNROLL(8) for (int v = 0; v < kVecs; ++v) acc[r][v] = hn::Zero(d);
+  }
+  const float* HWY_RESTRICT k = args.k + first * args.k_stride;
+  const float* HWY_RESTRICT q = block.queries;
+  const int64_t k_stride = args.k_stride;
+  for (int64_t i = 0; i < args.head_dim; ++i, ++k, q += kStride) {
+    VF qv[kVecs];
+    HWY_UNROLL(8) for (int v = 0; v < kVecs; ++v) qv[v] = hn::Load(d, q + v * kLanes);
+    HWY_UNROLL(8) for (int r = 0; r < kKeys; ++r) {
+      const VF kv = hn::Set(d, k[r * k_stride]);
+      HWY_UNROLL(8) for (int v = 0; v < kVecs; ++v) acc[r][v] = hn::MulAdd(kv, qv[v], acc[r][v]);
+    }
+  }
+  if (block.mask != nullptr) {
+    HWY_UNROLL(8) for (int r = 0; r < kKeys; ++r) {
+      HWY_UNROLL(8) for (int v = 0; v < kVecs; ++v) {
+        const VF mask = block.mask_is_row
+                            ? hn::Set(d, block.mask[first + r])
+                            : hn::Load(d, block.mask + (first + r) * kStride + v * kLanes);
+        acc[r][v] = hn::Add(acc[r][v], mask);
+      }
+    }
+  }
+  HWY_UNROLL(8) for (int v = 0; v < kVecs; ++v) {
+    VF max = hn::Load(d, block.max + v * kLanes);
+    HWY_UNROLL(8) for (int r = 0; r < kKeys; ++r) {
+      max = hn::Max(max, acc[r][v]);
+      hn::Store(acc[r][v], d, block.scores + (first + r) * kStride + v * kLanes);
+    }
+    hn::Store(max, d, block.max + v * kLanes);
+  }
+}
+
+// Scores, then their exponentials, for a block of kVecs vectors of queries; `inverse` gets one over
+// the sum of each query.
+template <int kVecs>
+HWY_NOINLINE void ScoreBlock(const AttentionArgs& args, const Block& block, float* inverse) {
+  const F32 d;
+  constexpr int64_t kStride = int64_t{kVecs} * kLanes;
+  HWY_UNROLL(8) for (int v = 0; v < kVecs; ++v) {
+    hn::Store(hn::Set(d, kMinusInfinity), d, block.max + v * kLanes);
+  }
+  int64_t key = 0;
+  for (; key + kKeyTile <= args.keys; key += kKeyTile) ScoreTile<kVecs, kKeyTile>(args, block, key);
+  if constexpr (kKeyTile > 3) {
+    for (; key + 3 <= args.keys; key += 3) ScoreTile<kVecs, 3>(args, block, key);
+  }
+  for (; key < args.keys; ++key) ScoreTile<kVecs, 1>(args, block, key);
+
+  VF max[kVecs], sum[kVecs];
+  HWY_UNROLL(8) for (int v = 0; v < kVecs; ++v) {
+    max[v] = hn::Load(d, block.max + v * kLanes);
+    if (args.zero_when_masked) {
+      // Any finite number will do: the exponentials of -inf are then 0 and not NaN.
+      max[v] = hn::IfThenElse(hn::Eq(max[v], hn::Set(d, kMinusInfinity)), hn::Zero(d), max[v]);
+    }
+    sum[v] = hn::Zero(d);
+  }
+  float* HWY_RESTRICT scores = block.scores;
+  for (int64_t j = 0; j < args.keys; ++j, scores += kStride) {
+    HWY_UNROLL(8) for (int v = 0; v < kVecs; ++v) {
+      const VF p = SoftmaxExp(d, hn::Sub(hn::Load(d, scores + v * kLanes), max[v]));
+      hn::Store(p, d, scores + v * kLanes);
+      sum[v] = hn::Add(sum[v], p);
+    }
+  }
+  HWY_UNROLL(8) for (int v = 0; v < kVecs; ++v) {
+    const VF reciprocal = hn::Div(hn::Set(d, 1.0f), sum[v]);
+    // A sum is 0 only where nothing is left to attend to.
+    hn::Store(hn::IfThenZeroElse(hn::Eq(sum[v], hn::Zero(d)), reciprocal), d, inverse + v * kLanes);
+  }
+}
+
+// Rows [first, first + live) of the block times V, kVecs vectors of columns from `column` on.
+template <int kRows, int kVecs>
+HWY_NOINLINE void OutputTile(const AttentionArgs& args, const Block& block, const float* inverse,
+                             int64_t first, int64_t live, int64_t column, float* out) {
+  const F32 d;
+  const int64_t columns = std::min<int64_t>(args.v_head_dim - column, kVecs * kLanes);
+  // Columns of the last vector; the loads of a whole vector would leave the row.
+  const int64_t tail = columns - (kVecs - 1) * kLanes;
+  VF acc[kRows][kVecs];
+  HWY_UNROLL(12) for (int r = 0; r < kRows; ++r) {
+    HWY_UNROLL(4) for (int v = 0; v < kVecs; ++v) acc[r][v] = hn::Zero(d);
+  }
+  const float* HWY_RESTRICT p = block.scores + first;
+  const float* HWY_RESTRICT values = args.v + column;
+  const int64_t p_stride = block.stride;
+  const int64_t v_stride = args.v_stride;
+  const auto step = [&](auto whole) HWY_ATTR {
+    VF vv[kVecs];
+    HWY_UNROLL(4) for (int v = 0; v < kVecs; ++v) {
+      if constexpr (decltype(whole)::value) {
+        vv[v] = hn::LoadU(d, values + v * kLanes);
+      } else {
+        vv[v] = v + 1 < kVecs ? hn::LoadU(d, values + v * kLanes)
+                              : LoadPart(d, values + v * kLanes, tail);
+      }
+    }
+    HWY_UNROLL(12) for (int r = 0; r < kRows; ++r) {
+      const VF pv = hn::Set(d, p[r]);
+      HWY_UNROLL(4) for (int v = 0; v < kVecs; ++v) acc[r][v] = hn::MulAdd(pv, vv[v], acc[r][v]);
+    }
+    p += p_stride;
+    values += v_stride;
+  };
+  if (tail == kLanes) {
+    for (int64_t j = 0; j < args.keys; ++j) step(std::true_type());
+  } else {
+    for (int64_t j = 0; j < args.keys; ++j) step(std::false_type());
+  }
+  HWY_UNROLL(12) for (int r = 0; r < kRows; ++r) {
+    if (r >= live) break;
+    const VF scale = hn::Set(d, inverse[first + r]);
+    HWY_UNROLL(4) for (int v = 0; v < kVecs; ++v) {
+      float* to = out + r * args.out_stride + column + v * kLanes;
+      const VF x = hn::Mul(acc[r][v], scale);
+      if (v + 1 < kVecs || tail == kLanes) {
+        hn::StoreU(x, d, to);
+      } else {
+        StorePart(x, d, to, tail);
+      }
+    }
+  }
+}
+
+template <int kRows>
+void OutputRows(const AttentionArgs& args, const Block& block, const float* inverse, int64_t first,
+                int64_t live, float* out) {
+  int64_t column = 0;
+  for (; args.v_head_dim - column > kLanes; column += kOutVectors * kLanes) {
+    OutputTile<kRows, kOutVectors>(args, block, inverse, first, live, column, out);
+  }
+  if (column < args.v_head_dim) {
+    OutputTile<kRows, 1>(args, block, inverse, first, live, column, out);
+  }
+}
+
+// Queries [first, first + live) as columns, multiplied by the scale; zeros up to `stride`.
+void TransposeQueries(const AttentionArgs& args, int64_t first, int64_t live, int64_t stride,
+                      float* HWY_RESTRICT to) {
+  for (int64_t i = live; i < stride; ++i) {
+    for (int64_t c = 0; c < args.head_dim; ++c) to[c * stride + i] = 0;
+  }
+  for (int64_t i = 0; i < live; ++i) {
+    const float* HWY_RESTRICT q = args.q + (first + i) * args.q_stride;
+    for (int64_t c = 0; c < args.head_dim; ++c) to[c * stride + i] = q[c] * args.scale;
+  }
+}
+
+// Bias and keep-mask together as one thing to add. One row when all queries share them.
+void MakeMask(const AttentionArgs& args, int64_t first, int64_t live, int64_t stride,
+              float* HWY_RESTRICT to, Block& block) {
+  if (args.bias == nullptr && args.keep == nullptr) return;
+  const bool shared = (args.bias == nullptr || args.bias_stride == 0) &&
+                      (args.keep == nullptr || args.keep_stride == 0);
+  block.mask_is_row = shared;
+  if (shared && args.keep == nullptr) {
+    block.mask = args.bias;
+    return;
+  }
+  block.mask = to;
+  const int64_t rows = shared ? 1 : live;
+  const int64_t step = shared ? 1 : stride;
+  for (int64_t i = 0; i < rows; ++i) {
+    const float* bias = args.bias == nullptr ? nullptr : args.bias + (first + i) * args.bias_stride;
+    const uint8_t* keep =
+        args.keep == nullptr ? nullptr : args.keep + (first + i) * args.keep_stride;
+    for (int64_t j = 0; j < args.keys; ++j) {
+      const float value = bias == nullptr ? 0.0f : bias[j];
+      to[j * step + i] = keep == nullptr || keep[j] != 0 ? value : kMinusInfinity;
+    }
+  }
+  if (shared) return;
+  for (int64_t j = 0; j < args.keys; ++j) {
+    for (int64_t i = live; i < stride; ++i) to[j * stride + i] = 0;
+  }
+}
+
+template <int kVecs>
+void ScoreBlockOf(int vectors, const AttentionArgs& args, const Block& block, float* inverse) {
+  if constexpr (kVecs == 1) {
+    ScoreBlock<1>(args, block, inverse);
+  } else if (vectors == kVecs) {
+    ScoreBlock<kVecs>(args, block, inverse);
+  } else {
+    ScoreBlockOf<kVecs - 1>(vectors, args, block, inverse);
+  }
+}
+
+void Rows(const AttentionArgs& args, int64_t query_begin, int64_t query_end) {
+  HWY_ALIGN float max[kBlock];
+  HWY_ALIGN float inverse[kBlock + kOutRows];
+  int64_t widest = kBlock;
+  while (widest > kLanes && widest * args.keys > kMaxBlockScores) widest -= kLanes;
+
+  for (int64_t first = query_begin; first < query_end; first += widest) {
+    const int64_t live = std::min(widest, query_end - first);
+    const int vectors = static_cast<int>((live + kLanes - 1) / kLanes);
+    const int64_t stride = int64_t{vectors} * kLanes;
+    Block block;
+    block.stride = stride;
+    block.max = max;
+    block.queries = args.scratch;
+    block.scores = block.queries + args.head_dim * stride;
+    block.mask = nullptr;
+    block.mask_is_row = false;
+    // A tile of output may read up to kOutRows floats behind the last score.
+    const int64_t mask_offset = (args.keys * stride + kOutRows + kLanes - 1) / kLanes * kLanes;
+    TransposeQueries(args, first, live, stride, block.queries);
+    MakeMask(args, first, live, stride, block.scores + mask_offset, block);
+    ScoreBlockOf<kVectors>(vectors, args, block, inverse);
+    float* out = args.out + first * args.out_stride;
+    for (int64_t i = 0; i < live; i += kOutRows, out += kOutRows * args.out_stride) {
+      const int64_t rows = std::min<int64_t>(kOutRows, live - i);
+      if constexpr (kOutRows > 4) {
+        if (rows > 8) {
+          OutputRows<kOutRows>(args, block, inverse, i, rows, out);
+          continue;
+        }
+        if (rows > 4) {
+          OutputRows<8>(args, block, inverse, i, rows, out);
+          continue;
+        }
+      }
+      OutputRows<4>(args, block, inverse, i, rows, out);
+    }
+  }
+}
+
+}  // namespace
+
+constexpr AttentionKernels kAttentionKernels = {kBlock, Rows};
+
+}  // namespace reprise::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace reprise::cpu {
+
+const AttentionKernels& AttentionKernelsFor(Isa isa) {
+  return REPRISE_CHOOSE_TARGET(isa, kAttentionKernels);
+}
+
+}  // namespace reprise::cpu
+#endif  // HWY_ONCE

@@ -1,0 +1,57 @@
+// Attention of one (sequence, head): out = softmax(scale * Q K^T + mask) V, float32.
+//
+// Scores never leave the cache: queries are taken in blocks of a few vectors, and a block's scores
+// against all keys live in scratch, transposed ([key][query], so that softmax runs down the keys
+// without a horizontal step). Q, K, V and the output are rows that may lie anywhere: a fused
+// [tokens, 3 * hidden] product is read where it is.
+//
+// Threads: pure; a call writes rows [query_begin, query_end) of the output and its own scratch.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "runtime/base/cpu_info.h"
+
+namespace reprise::cpu {
+
+// Pointers are those of the sequence and head; strides are in elements, from one row to the next.
+// A mask row is [keys], its elements side by side; its stride is 0 when all queries share it.
+struct AttentionArgs {
+  const float* q = nullptr;
+  const float* k = nullptr;
+  const float* v = nullptr;
+  float* out = nullptr;
+  int64_t q_stride = 0;
+  int64_t k_stride = 0;
+  int64_t v_stride = 0;
+  int64_t out_stride = 0;
+  int64_t keys = 0;  // Live keys: rows of K and V behind them are not read.
+  int64_t head_dim = 0;
+  int64_t v_head_dim = 0;
+  float scale = 1;
+  const float* bias = nullptr;  // Added to the scaled scores, or null.
+  int64_t bias_stride = 0;
+  const uint8_t* keep = nullptr;  // 0: the score becomes -inf. Or null.
+  int64_t keep_stride = 0;
+  // What a query without any key left gives: NaN, as softmax over -inf does in ONNX, or zeros.
+  // Without keys at all it gives zeros either way.
+  bool zero_when_masked = false;
+  float* scratch = nullptr;  // AttentionKernels::ScratchFloats, aligned to 64 bytes.
+};
+
+struct AttentionKernels {
+  // Work is best divided at multiples of this many queries.
+  int64_t query_block;
+  void (*rows)(const AttentionArgs& args, int64_t query_begin, int64_t query_end);
+
+  // Enough for any number of queries against up to `keys` keys.
+  int64_t ScratchFloats(int64_t keys, int64_t head_dim) const {
+    return query_block * (head_dim + 2 * keys + 2) + 64;
+  }
+};
+
+// The kernels of the highest tier that is not above `isa`.
+const AttentionKernels& AttentionKernelsFor(Isa isa);
+
+}  // namespace reprise::cpu
