@@ -1,0 +1,260 @@
+#include "runtime/certify/axes.h"
+
+#include <algorithm>
+#include <set>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+
+namespace reprise {
+namespace {
+
+using Sizes = std::map<std::string, int64_t>;
+
+// Pairs of sizes to tell symbols apart by. The first suits token models; the others have the
+// factors and the room that convolutions with strides want. None is 1, which broadcasts.
+constexpr struct { int64_t base, other; } kSizePairs[] = {{7, 11}, {64, 96}, {224, 256}};
+
+// What an unnamed dim may be fixed at: nothing, or the channels of a picture.
+constexpr int64_t kFixedSizes[] = {1, 3};
+constexpr size_t kMaxFixed = 2;
+
+// Calls of `accepts` after which a class is taken as it is.
+constexpr int kMaxTries = 200;
+
+bool IsExpression(absl::string_view symbol) { return absl::StrContains(symbol, '+'); }
+
+std::vector<std::string> Terms(absl::string_view expression) {
+  std::vector<std::string> terms;
+  for (absl::string_view term : absl::StrSplit(expression, '+')) {
+    terms.emplace_back(absl::StripAsciiWhitespace(term));
+  }
+  return terms;
+}
+
+bool IsNumber(absl::string_view text) {
+  int64_t value;
+  return absl::SimpleAtoi(text, &value);
+}
+
+// The next subset of {0, ..., n-1} of as many elements in lexical order; false after the last.
+bool NextSubset(std::vector<size_t>& subset, size_t n) {
+  const size_t k = subset.size();
+  for (size_t i = k; i-- > 0;) {
+    if (subset[i] == n - k + i) continue;
+    ++subset[i];
+    for (size_t j = i + 1; j < k; ++j) subset[j] = subset[j - 1] + 1;
+    return true;
+  }
+  return false;
+}
+
+std::vector<size_t> FirstSubset(size_t k) {
+  std::vector<size_t> subset(k);
+  for (size_t i = 0; i < k; ++i) subset[i] = i;
+  return subset;
+}
+
+class Merger {
+ public:
+  Merger(absl::Span<const std::vector<Dim>> inputs,
+         const std::function<bool(const Sizes&)>& accepts)
+      : inputs_(inputs), accepts_(accepts) {
+    for (const std::vector<Dim>& dims : inputs) {
+      for (size_t i = 0; i < dims.size(); ++i) {
+        if (dims[i].is_constant()) continue;
+        if (IsExpression(dims[i].symbol)) {
+          for (const std::string& term : Terms(dims[i].symbol)) {
+            if (!IsNumber(term)) terms_.insert(term);
+          }
+        } else if (position_.emplace(dims[i].symbol, i).second) {
+          symbols_.push_back(dims[i].symbol);
+        }
+      }
+    }
+  }
+
+  MergedSymbols Run() {
+    std::vector<std::vector<std::string>> classes;
+    if (!symbols_.empty()) {
+      if (FindSizes()) {
+        classes = FindClasses();
+      } else {
+        result_.note = absl::StrCat("no sizes were found that the model accepts for all of ",
+                                    absl::StrJoin(symbols_, ", "), "; none were merged");
+        for (const std::string& symbol : symbols_) classes.push_back({symbol});
+      }
+    }
+    MakeAxes(classes);
+    return std::move(result_);
+  }
+
+ private:
+  bool Accepts(const std::set<std::string>& at_other) {
+    ++tries_;
+    Sizes sizes;
+    for (const std::string& term : terms_) sizes[term] = base_;
+    for (const std::string& symbol : symbols_) {
+      sizes[symbol] = at_other.count(symbol) ? other_ : base_;
+    }
+    for (const auto& [symbol, size] : result_.fixed) sizes[symbol] = size;
+    return accepts_(sizes);
+  }
+
+  bool AcceptsAllEqual() {
+    return Accepts({}) && Accepts(std::set<std::string>(symbols_.begin(), symbols_.end()));
+  }
+
+  // Sizes at which all-equal is accepted, with as few symbols fixed as it takes.
+  bool FindSizes() {
+    for (size_t count = 0; count <= std::min(kMaxFixed, symbols_.size()); ++count) {
+      for (const auto& pair : kSizePairs) {
+        base_ = pair.base;
+        other_ = pair.other;
+        std::vector<size_t> subset = FirstSubset(count);
+        do {
+          for (int64_t size : kFixedSizes) {
+            result_.fixed.clear();
+            for (size_t i : subset) result_.fixed[symbols_[i]] = size;
+            if (AcceptsAllEqual()) {
+              std::erase_if(symbols_, [&](const std::string& s) { return result_.fixed.count(s); });
+              return true;
+            }
+            if (count == 0) break;
+          }
+        } while (NextSubset(subset, symbols_.size()) && tries_ < kMaxTries);
+      }
+    }
+    result_.fixed.clear();
+    return false;
+  }
+
+  // Sizes that deviate together are accepted exactly for unions of classes.
+  std::vector<std::vector<std::string>> FindClasses() {
+    std::vector<std::vector<std::string>> classes;
+    // Most likely the first dims of all inputs are one axis, and so the second ones.
+    std::map<size_t, std::vector<std::string>> by_position;
+    for (const std::string& symbol : symbols_) by_position[position_[symbol]].push_back(symbol);
+    std::vector<std::string> rest;
+    for (auto& [position, group] : by_position) {
+      if (Accepts({group.begin(), group.end()})) {
+        Split(std::move(group), classes);
+      } else {
+        rest.insert(rest.end(), group.begin(), group.end());
+      }
+    }
+    Split(std::move(rest), classes);
+    return classes;
+  }
+
+  // Splits a union of classes. Smaller sets are tried first, so one that is accepted is a class.
+  void Split(std::vector<std::string> group, std::vector<std::vector<std::string>>& classes) {
+    for (size_t count = 1; 2 * count <= group.size();) {
+      std::vector<size_t> subset = FirstSubset(count);
+      bool found = false;
+      do {
+        std::set<std::string> part;
+        for (size_t i : subset) part.insert(group[i]);
+        if (tries_ >= kMaxTries) {
+          result_.note = absl::StrCat("whether ", absl::StrJoin(group, ", "),
+                                      " are one axis was not tried out to the end");
+          classes.push_back(std::move(group));
+          return;
+        }
+        if (!Accepts(part)) continue;
+        classes.emplace_back(part.begin(), part.end());
+        std::erase_if(group, [&](const std::string& s) { return part.count(s) != 0; });
+        found = true;
+      } while (!found && NextSubset(subset, group.size()));
+      if (!found) ++count;
+    }
+    if (!group.empty()) classes.push_back(std::move(group));
+  }
+
+  void MakeAxes(std::vector<std::vector<std::string>>& classes) {
+    const auto order = [&](const std::string& symbol) {
+      return absl::c_find(symbols_, symbol) - symbols_.begin();
+    };
+    for (std::vector<std::string>& symbols : classes) {
+      absl::c_sort(symbols, [&](const auto& a, const auto& b) { return order(a) < order(b); });
+      const auto named = absl::c_find_if(
+          symbols, [](const std::string& symbol) { return !absl::StrContains(symbol, ':'); });
+      Axis axis;
+      axis.symbol = named == symbols.end() ? symbols.front() : *named;
+      axis.symbols = symbols;
+      for (const std::string& symbol : symbols) result_.representative[symbol] = axis.symbol;
+      result_.axes.push_back(std::move(axis));
+    }
+    const std::string batch = BatchSymbol();
+    for (Axis& axis : result_.axes) axis.is_batch = axis.symbol == batch;
+    absl::c_sort(result_.axes, [&](const Axis& a, const Axis& b) {
+      if (a.is_batch != b.is_batch) return a.is_batch;
+      return order(a.symbols.front()) < order(b.symbols.front());
+    });
+    const size_t others = result_.axes.size() - (batch.empty() ? 0 : 1);
+    for (Axis& axis : result_.axes) {
+      axis.label = axis.is_batch ? "batch" : others == 1 ? "sequence" : axis.symbol;
+    }
+  }
+
+  // The axis that is dim 0 of every input that has dims; empty when there is none.
+  std::string BatchSymbol() const {
+    std::string batch;
+    for (const std::vector<Dim>& dims : inputs_) {
+      if (dims.empty()) continue;
+      const auto it = result_.representative.find(dims[0].symbol);
+      if (it == result_.representative.end()) return "";
+      if (!batch.empty() && batch != it->second) return "";
+      batch = it->second;
+    }
+    return batch;
+  }
+
+  absl::Span<const std::vector<Dim>> inputs_;
+  const std::function<bool(const Sizes&)>& accepts_;
+  std::vector<std::string> symbols_;        // plain ones, in order of the inputs
+  std::map<std::string, size_t> position_;  // the dim where a symbol is seen first
+  std::set<std::string> terms_;             // symbols inside expressions
+  int64_t base_ = 0;
+  int64_t other_ = 0;
+  int tries_ = 0;
+  MergedSymbols result_;
+};
+
+}  // namespace
+
+std::vector<Dim> MergedSymbols::Apply(absl::Span<const Dim> dims) const {
+  const auto replace = [&](const std::string& symbol) {
+    const auto it = representative.find(symbol);
+    return it == representative.end() ? symbol : it->second;
+  };
+  std::vector<Dim> result(dims.begin(), dims.end());
+  for (Dim& dim : result) {
+    if (dim.is_constant()) continue;
+    if (const auto it = fixed.find(dim.symbol); it != fixed.end()) {
+      dim = {.size = it->second};
+    } else if (IsExpression(dim.symbol)) {
+      std::vector<std::string> terms = Terms(dim.symbol);
+      for (std::string& term : terms) {
+        const auto value = fixed.find(term);
+        term = value == fixed.end() ? replace(term) : absl::StrCat(value->second);
+      }
+      dim.symbol = absl::StrJoin(terms, " + ");
+    } else {
+      dim.symbol = replace(dim.symbol);
+    }
+  }
+  return result;
+}
+
+MergedSymbols MergeSymbols(
+    absl::Span<const std::vector<Dim>> inputs,
+    const std::function<bool(const std::map<std::string, int64_t>&)>& accepts) {
+  return Merger(inputs, accepts).Run();
+}
+
+}  // namespace reprise

@@ -1,0 +1,166 @@
+#include "runtime/certify/axes.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace reprise {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Pair;
+using ::testing::UnorderedElementsAre;
+
+using Sizes = std::map<std::string, int64_t>;
+
+Dim Symbol(std::string name) { return {.symbol = std::move(name)}; }
+Dim Constant(int64_t size) { return {.size = size}; }
+
+std::vector<std::string> Labels(const MergedSymbols& merged) {
+  std::vector<std::string> labels;
+  for (const Axis& axis : merged.axes) labels.push_back(axis.label + "=" + axis.symbol);
+  return labels;
+}
+
+TEST(MergeSymbolsTest, NamedAxesStayAndAreLabelled) {
+  const std::vector<std::vector<Dim>> inputs = {{Symbol("N"), Symbol("L")},
+                                                {Symbol("N"), Symbol("L")}};
+  int tries = 0;
+  const MergedSymbols merged = MergeSymbols(inputs, [&](const Sizes&) {
+    ++tries;
+    return true;
+  });
+  EXPECT_THAT(Labels(merged), ElementsAre("batch=N", "sequence=L"));
+  EXPECT_TRUE(merged.axes[0].is_batch);
+  EXPECT_FALSE(merged.axes[1].is_batch);
+  EXPECT_THAT(merged.fixed, IsEmpty());
+  EXPECT_EQ(merged.note, "");
+  EXPECT_LE(tries, 4);
+}
+
+TEST(MergeSymbolsTest, UnnamedDimsOfThreeInputsAreTwoAxes) {
+  const std::vector<std::vector<Dim>> inputs = {{Symbol("ids:0"), Symbol("ids:1")},
+                                                {Symbol("mask:0"), Symbol("mask:1")},
+                                                {Symbol("types:0"), Symbol("types:1")}};
+  int tries = 0;
+  const MergedSymbols merged = MergeSymbols(inputs, [&](const Sizes& s) {
+    ++tries;
+    return s.at("ids:0") == s.at("mask:0") && s.at("ids:0") == s.at("types:0") &&
+           s.at("ids:1") == s.at("mask:1") && s.at("ids:1") == s.at("types:1");
+  });
+  EXPECT_THAT(Labels(merged), ElementsAre("batch=ids:0", "sequence=ids:1"));
+  EXPECT_THAT(merged.axes[1].symbols, ElementsAre("ids:1", "mask:1", "types:1"));
+  EXPECT_EQ(merged.representative.at("types:0"), "ids:0");
+  EXPECT_LE(tries, 12);
+  EXPECT_EQ(merged.Apply(inputs[2]), (std::vector<Dim>{Symbol("ids:0"), Symbol("ids:1")}));
+}
+
+TEST(MergeSymbolsTest, AnAxisIsCalledByTheNameThatTheModelGave) {
+  const MergedSymbols merged =
+      MergeSymbols(std::vector<std::vector<Dim>>{{Symbol("ids:0")}, {Symbol("rows")}},
+                   [](const Sizes& s) { return s.at("ids:0") == s.at("rows"); });
+  EXPECT_THAT(Labels(merged), ElementsAre("batch=rows"));
+}
+
+TEST(MergeSymbolsTest, ClassesAcrossPositionsAreFound) {
+  // The second input is transposed: [sequence, batch, hidden].
+  const std::vector<std::vector<Dim>> inputs = {{Symbol("a:0"), Symbol("a:1")},
+                                                {Symbol("b:0"), Symbol("b:1"), Constant(8)}};
+  const MergedSymbols merged = MergeSymbols(inputs, [&](const Sizes& s) {
+    return s.at("a:0") == s.at("b:1") && s.at("a:1") == s.at("b:0");
+  });
+  EXPECT_EQ(merged.representative.at("b:1"), "a:0");
+  EXPECT_EQ(merged.representative.at("b:0"), "a:1");
+  // Dim 0 is not the same axis everywhere: no batch, two sequence-like axes.
+  EXPECT_THAT(Labels(merged), ElementsAre("a:0=a:0", "a:1=a:1"));
+}
+
+TEST(MergeSymbolsTest, SymbolsThatMayDifferStayApart) {
+  const std::vector<std::vector<Dim>> inputs = {{Symbol("batch"), Symbol("past")},
+                                                {Symbol("batch"), Symbol("sequence")}};
+  const MergedSymbols merged = MergeSymbols(inputs, [](const Sizes&) { return true; });
+  EXPECT_THAT(Labels(merged), ElementsAre("batch=batch", "past=past", "sequence=sequence"));
+}
+
+TEST(MergeSymbolsTest, ExpressionsAreDerivedNotAxes) {
+  const std::vector<std::vector<Dim>> inputs = {{Symbol("x:0"), Symbol("past")},
+                                                {Symbol("y:0"), Symbol("past + 1")}};
+  const MergedSymbols merged =
+      MergeSymbols(inputs, [](const Sizes& s) { return s.at("x:0") == s.at("y:0"); });
+  EXPECT_THAT(Labels(merged), ElementsAre("batch=x:0", "sequence=past"));
+  EXPECT_EQ(merged.Apply(inputs[1]), (std::vector<Dim>{Symbol("x:0"), Symbol("past + 1")}));
+}
+
+TEST(MergeSymbolsTest, TermsOfExpressionsFollowTheirAxis) {
+  const std::vector<std::vector<Dim>> inputs = {{Symbol("past"), Symbol("x:1")},
+                                                {Symbol("old"), Symbol("past + x:1 + 1")}};
+  const MergedSymbols merged =
+      MergeSymbols(inputs, [](const Sizes& s) { return s.at("past") == s.at("old"); });
+  EXPECT_EQ(merged.Apply(std::vector<Dim>{Symbol("old + x:1 + 1")}),
+            std::vector<Dim>{Symbol("past + x:1 + 1")});
+}
+
+TEST(MergeSymbolsTest, ADimThatCanOnlyHaveOneSizeIsFixed) {
+  const std::vector<std::vector<Dim>> inputs = {
+      {Symbol("x:0"), Symbol("x:1"), Symbol("x:2"), Symbol("x:3")}};
+  const MergedSymbols merged = MergeSymbols(
+      inputs, [](const Sizes& s) { return s.at("x:1") == 3 && s.at("x:2") % 32 == 0; });
+  EXPECT_THAT(merged.fixed, ElementsAre(Pair("x:1", 3)));
+  EXPECT_THAT(Labels(merged), ElementsAre("batch=x:0", "x:2=x:2", "x:3=x:3"));
+  EXPECT_EQ(merged.Apply(inputs[0])[1], Constant(3));
+}
+
+TEST(MergeSymbolsTest, AFixedDimZeroIsNoBatch) {
+  const MergedSymbols merged =
+      MergeSymbols(std::vector<std::vector<Dim>>{{Symbol("x:0"), Symbol("x:1")}},
+                   [](const Sizes& s) { return s.at("x:0") == 1; });
+  EXPECT_THAT(merged.fixed, ElementsAre(Pair("x:0", 1)));
+  EXPECT_THAT(Labels(merged), ElementsAre("sequence=x:1"));
+}
+
+TEST(MergeSymbolsTest, ScalarsHaveNoBatchAndDoNotPreventOne) {
+  const MergedSymbols merged = MergeSymbols(std::vector<std::vector<Dim>>{{}, {Symbol("n")}},
+                                            [](const Sizes&) { return true; });
+  EXPECT_THAT(Labels(merged), ElementsAre("batch=n"));
+  EXPECT_THAT(
+      MergeSymbols(std::vector<std::vector<Dim>>{{}}, [](const Sizes&) { return true; }).axes,
+      IsEmpty());
+}
+
+TEST(MergeSymbolsTest, AConstantDimZeroMeansNoBatch) {
+  const MergedSymbols merged =
+      MergeSymbols(std::vector<std::vector<Dim>>{{Constant(1), Symbol("n")}, {Symbol("n")}},
+                   [](const Sizes&) { return true; });
+  EXPECT_THAT(Labels(merged), ElementsAre("sequence=n"));
+}
+
+TEST(MergeSymbolsTest, AModelThatRefusesEverySizeKeepsItsSymbols) {
+  const MergedSymbols merged =
+      MergeSymbols(std::vector<std::vector<Dim>>{{Symbol("x:0"), Symbol("x:1")}},
+                   [](const Sizes&) { return false; });
+  EXPECT_THAT(Labels(merged), ElementsAre("batch=x:0", "sequence=x:1"));
+  EXPECT_THAT(merged.note, HasSubstr("x:0, x:1"));
+}
+
+TEST(MergeSymbolsTest, ManySymbolsTakeABoundedNumberOfTries) {
+  // 24 caches of [batch, heads fixed by the model, past, 64], every dim unnamed.
+  std::vector<std::vector<Dim>> inputs;
+  for (int i = 0; i < 24; ++i) {
+    const std::string name = "kv" + std::to_string(i);
+    inputs.push_back({Symbol(name + ":0"), Constant(12), Symbol(name + ":2"), Constant(64)});
+  }
+  int tries = 0;
+  const MergedSymbols merged = MergeSymbols(inputs, [&](const Sizes& s) {
+    ++tries;
+    for (const auto& [symbol, size] : s) {
+      if (size != s.at(symbol.back() == '0' ? "kv0:0" : "kv0:2")) return false;
+    }
+    return true;
+  });
+  EXPECT_THAT(Labels(merged), UnorderedElementsAre("batch=kv0:0", "sequence=kv0:2"));
+  EXPECT_LE(tries, 250);
+}
+
+}  // namespace
+}  // namespace reprise
