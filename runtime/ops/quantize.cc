@@ -1,0 +1,237 @@
+#include "runtime/ops/quantize.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/ops/matmul.h"
+#include "runtime/ops/select.h"
+#include "runtime/ops/typed.h"
+
+namespace reprise::ops {
+namespace {
+
+using QuantizedList = TypeList<int8_t, uint8_t, int16_t, uint16_t>;
+using DequantizedList = TypeList<int8_t, uint8_t, int16_t, uint16_t, int32_t>;
+constexpr uint32_t kQuantized = TypeBit(DType::kInt8) | TypeBit(DType::kUInt8) |
+                                TypeBit(DType::kInt16) | TypeBit(DType::kUInt16);
+constexpr uint32_t kScales =
+    TypeBit(DType::kFloat32) | TypeBit(DType::kFloat16) | TypeBit(DType::kBFloat16);
+
+// Which scale an element has: one for all, one a position along the axis, or one a block of it.
+struct Granularity {
+  int64_t inner;       // elements between two positions along the axis
+  int64_t size;        // positions along the axis
+  int64_t block;       // positions that share a scale
+  int64_t scale_size;  // scales along the axis
+  bool blocked;
+
+  int64_t ScaleOf(int64_t element) const {
+    const int64_t position = element / inner % size;
+    if (!blocked) return position / block;
+    return (element / inner / size * scale_size + position / block) * inner + element % inner;
+  }
+};
+
+absl::StatusOr<Granularity> GranularityOf(const Node& node, const Shape& data, const Shape& scale) {
+  if (NumElements(scale) == 1 && node.attributes.Int("block_size", 0) == 0) {
+    return Granularity{1, 1, 1, 1, false};
+  }
+  ASSIGN_OR_RETURN(const int64_t axis,
+                   AxisAttribute(node, "axis", 1, static_cast<int64_t>(data.size())));
+  const int64_t inner = NumElements(absl::Span<const int64_t>(data).subspan(axis + 1));
+  const int64_t block = node.attributes.Int("block_size", 0);
+  if (block > 0) {
+    Shape expected = data;
+    expected[axis] = (data[axis] + block - 1) / block;
+    if (expected != scale) {
+      return absl::InvalidArgumentError(absl::StrCat("the scale has the shape ",
+                                                     ShapeToString(scale), ", expected ",
+                                                     ShapeToString(expected)));
+    }
+    return Granularity{inner, data[axis], block, expected[axis], true};
+  }
+  if (scale != Shape{data[axis]}) {
+    return absl::InvalidArgumentError(absl::StrCat("the scale has the shape ", ShapeToString(scale),
+                                                   " for a dim of size ", data[axis]));
+  }
+  return Granularity{inner, data[axis], 1, data[axis], false};
+}
+
+// Quantises as QuantizeLinear does: halves to even, then saturated.
+template <typename T>
+T Quantize(float x, float scale, int64_t zero_point) {
+  const double value = std::nearbyint(x / scale) + static_cast<double>(zero_point);
+  if (!(value == value)) return T(0);
+  return static_cast<T>(
+      std::clamp<double>(value, std::numeric_limits<T>::min(), std::numeric_limits<T>::max()));
+}
+
+std::vector<float> FloatsOf(const TensorView& view) {
+  std::vector<float> values(view.num_elements());
+  (void)Dispatch(FloatList{}, view.dtype, [&]<typename T>() {
+    for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(view.as<T>()[i]);
+  });
+  return values;
+}
+
+}  // namespace
+
+absl::Status DequantizeLinearRule(InferContext& context) {
+  RETURN_IF_ERROR(CheckType(context, 0, kQuantized | TypeBit(DType::kInt32)));
+  RETURN_IF_ERROR(CheckType(context, 1, kScales));
+  RETURN_IF_ERROR(GranularityOf(context.node(), context.shape(0), context.shape(1)).status());
+  if (context.has_input(2)) {
+    RETURN_IF_ERROR(CheckSameType(context, 0, 2));
+    if (NumElements(context.shape(2)) != NumElements(context.shape(1))) {
+      return absl::InvalidArgumentError("scale and zero point differ in shape");
+    }
+  }
+  context.SetOutput(0, context.dtype(1), context.shape(0));
+  return absl::OkStatus();
+}
+
+absl::Status DequantizeLinearKernel(const KernelContext& context) {
+  const TensorView& in = context.inputs[0];
+  ASSIGN_OR_RETURN(const Granularity granularity,
+                   GranularityOf(context.node, in.shape, context.inputs[1].shape));
+  const std::vector<float> scales = FloatsOf(context.inputs[1]);
+  std::vector<int64_t> points = Int64sOf(context, 2);
+  points.resize(scales.size(), 0);
+  return Dispatch(DequantizedList{}, in.dtype, [&]<typename T>() {
+    (void)Dispatch(FloatList{}, context.outputs[0].dtype, [&]<typename F>() {
+      const T* x = in.as<T>();
+      F* y = context.outputs[0].as<F>();
+      const int64_t count = in.num_elements();
+      if (scales.size() == 1) {
+        const int64_t point = points[0];
+        const float scale = scales[0];
+        for (int64_t i = 0; i < count; ++i)
+          y[i] = static_cast<F>(float(int64_t(x[i]) - point) * scale);
+        return;
+      }
+      for (int64_t i = 0; i < count; ++i) {
+        const int64_t s = granularity.ScaleOf(i);
+        y[i] = static_cast<F>(float(int64_t(x[i]) - points[s]) * scales[s]);
+      }
+    });
+  });
+}
+
+absl::Status QuantizeLinearRule(InferContext& context) {
+  RETURN_IF_ERROR(CheckType(context, 0, kScales | TypeBit(DType::kInt32)));
+  RETURN_IF_ERROR(CheckType(context, 1, kScales | TypeBit(DType::kInt32)));
+  RETURN_IF_ERROR(GranularityOf(context.node(), context.shape(0), context.shape(1)).status());
+  DType dtype = DType::kUInt8;
+  if (const int64_t number = context.attributes().Int("output_dtype", 0); number != 0) {
+    ASSIGN_OR_RETURN(dtype, DTypeFromOnnx(number));
+  }
+  if (context.has_input(2)) {
+    RETURN_IF_ERROR(CheckType(context, 2, kQuantized));
+    if (NumElements(context.shape(2)) != NumElements(context.shape(1))) {
+      return absl::InvalidArgumentError("scale and zero point differ in shape");
+    }
+    dtype = context.dtype(2);
+  }
+  if ((TypeBit(dtype) & kQuantized) == 0) {
+    return absl::UnimplementedError(absl::StrCat("cannot quantise to ", DTypeName(dtype)));
+  }
+  context.SetOutput(0, dtype, context.shape(0));
+  return absl::OkStatus();
+}
+
+absl::Status QuantizeLinearKernel(const KernelContext& context) {
+  const TensorView& in = context.inputs[0];
+  ASSIGN_OR_RETURN(const Granularity granularity,
+                   GranularityOf(context.node, in.shape, context.inputs[1].shape));
+  const std::vector<float> scales = FloatsOf(context.inputs[1]);
+  std::vector<int64_t> points = Int64sOf(context, 2);
+  points.resize(scales.size(), 0);
+  return Dispatch(TypeList<float, Half, BFloat16, int32_t>{}, in.dtype, [&]<typename F>() {
+    (void)Dispatch(QuantizedList{}, context.outputs[0].dtype, [&]<typename T>() {
+      const int64_t count = in.num_elements();
+      for (int64_t i = 0; i < count; ++i) {
+        const int64_t s = scales.size() == 1 ? 0 : granularity.ScaleOf(i);
+        context.outputs[0].as<T>()[i] =
+            Quantize<T>(static_cast<float>(in.as<F>()[i]), scales[s], points[s]);
+      }
+    });
+  });
+}
+
+absl::Status DynamicQuantizeLinearRule(InferContext& context) {
+  RETURN_IF_ERROR(CheckType(context, 0, TypeBit(DType::kFloat32)));
+  context.SetOutput(0, DType::kUInt8, context.shape(0));
+  context.SetOutput(1, DType::kFloat32, {});
+  context.SetOutput(2, DType::kUInt8, {});
+  return absl::OkStatus();
+}
+
+absl::Status DynamicQuantizeLinearKernel(const KernelContext& context) {
+  const TensorView& in = context.inputs[0];
+  const float* x = in.as<float>();
+  const int64_t count = in.num_elements();
+  float low = 0, high = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    low = std::min(low, x[i]);
+    high = std::max(high, x[i]);
+  }
+  const float scale = high == low ? 1.0f : (high - low) / 255.0f;
+  const float point = std::clamp(std::nearbyint(0 - low / scale), 0.0f, 255.0f);
+  const uint8_t zero_point = static_cast<uint8_t>(point);
+  for (int64_t i = 0; i < count; ++i) {
+    if (HasOutput(context, 0)) {
+      context.outputs[0].as<uint8_t>()[i] = Quantize<uint8_t>(x[i], scale, zero_point);
+    }
+  }
+  if (HasOutput(context, 1)) *context.outputs[1].as<float>() = scale;
+  if (HasOutput(context, 2)) *context.outputs[2].as<uint8_t>() = zero_point;
+  return absl::OkStatus();
+}
+
+// QLinearMatMul(a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero).
+absl::Status QLinearMatMulRule(InferContext& context) {
+  constexpr uint32_t kBytes = TypeBit(DType::kInt8) | TypeBit(DType::kUInt8);
+  for (size_t i : {0, 3, 7}) RETURN_IF_ERROR(CheckType(context, i, kBytes));
+  for (size_t i : {1, 4, 6}) RETURN_IF_ERROR(CheckType(context, i, kScales));
+  for (size_t i : {1, 2, 6, 7}) {
+    if (NumElements(context.shape(i)) != 1) {
+      return absl::UnimplementedError(
+          absl::StrCat("input ", i, " is not a scalar: scales per row are not supported"));
+    }
+  }
+  ASSIGN_OR_RETURN(Shape shape, MatMulShape(context.shape(0), context.shape(3)));
+  const int64_t columns = context.shape(3).back();
+  for (size_t i : {4, 5}) {
+    const int64_t count = NumElements(context.shape(i));
+    if (count != 1 && (count != columns || context.rank(3) < 2)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("input ", i, " has ", count, " elements for ", columns, " columns"));
+    }
+  }
+  context.SetOutput(0, context.dtype(7), std::move(shape));
+  return absl::OkStatus();
+}
+
+absl::Status QLinearMatMulKernel(const KernelContext& context) {
+  const auto& inputs = context.inputs;
+  const TensorView products[4] = {inputs[0], inputs[3], inputs[2], inputs[5]};
+  const MutableTensorView& out = context.outputs[0];
+  std::vector<int32_t> sums(out.num_elements());
+  const MutableTensorView accumulated[1] = {{DType::kInt32, out.shape, sums.data()}};
+  RETURN_IF_ERROR(MatMulIntegerKernel({context.node, products, accumulated, context.errors}));
+  const float a_scale = FloatsOf(inputs[1])[0];
+  const std::vector<float> b_scales = FloatsOf(inputs[4]);
+  const float y_scale = FloatsOf(inputs[6])[0];
+  const int64_t y_point = Int64sOf(context, 7)[0];
+  return Dispatch(TypeList<int8_t, uint8_t>{}, out.dtype, [&]<typename T>() {
+    for (size_t i = 0; i < sums.size(); ++i) {
+      const float scale = a_scale * b_scales[b_scales.size() == 1 ? 0 : i % b_scales.size()];
+      out.as<T>()[i] = Quantize<T>(static_cast<float>(sums[i]) * scale, y_scale, y_point);
+    }
+  });
+}
+
+}  // namespace reprise::ops

@@ -1,0 +1,184 @@
+#include "runtime/ops/select.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/ops/broadcast.h"
+#include "runtime/ops/typed.h"
+
+namespace reprise::ops {
+namespace {
+
+struct OnnxType {
+  absl::string_view name;
+  DType dtype;  // kUndefined: we lack it
+};
+
+// Indexed by TensorProto.DataType.
+constexpr std::array<OnnxType, 24> kOnnxTypes = {{{"undefined", DType::kUndefined},
+                                                  {"float", DType::kFloat32},
+                                                  {"uint8", DType::kUInt8},
+                                                  {"int8", DType::kInt8},
+                                                  {"uint16", DType::kUInt16},
+                                                  {"int16", DType::kInt16},
+                                                  {"int32", DType::kInt32},
+                                                  {"int64", DType::kInt64},
+                                                  {"string", DType::kUndefined},
+                                                  {"bool", DType::kBool},
+                                                  {"float16", DType::kFloat16},
+                                                  {"double", DType::kFloat64},
+                                                  {"uint32", DType::kUInt32},
+                                                  {"uint64", DType::kUInt64},
+                                                  {"complex64", DType::kUndefined},
+                                                  {"complex128", DType::kUndefined},
+                                                  {"bfloat16", DType::kBFloat16},
+                                                  {"float8e4m3fn", DType::kUndefined},
+                                                  {"float8e4m3fnuz", DType::kUndefined},
+                                                  {"float8e5m2", DType::kUndefined},
+                                                  {"float8e5m2fnuz", DType::kUndefined},
+                                                  {"uint4", DType::kUndefined},
+                                                  {"int4", DType::kUndefined},
+                                                  {"float4e2m1", DType::kUndefined}}};
+
+}  // namespace
+
+absl::StatusOr<DType> DTypeFromOnnx(int64_t number) {
+  if (number < 0 || number >= static_cast<int64_t>(kOnnxTypes.size())) {
+    return absl::InvalidArgumentError(absl::StrCat("there is no dtype number ", number));
+  }
+  const OnnxType& type = kOnnxTypes[number];
+  if (type.dtype == DType::kUndefined) {
+    return absl::UnimplementedError(absl::StrCat("dtype ", type.name, " is not supported"));
+  }
+  return type.dtype;
+}
+
+int64_t DTypeToOnnx(DType dtype) {
+  for (size_t i = 1; i < kOnnxTypes.size(); ++i) {
+    if (kOnnxTypes[i].dtype == dtype) return static_cast<int64_t>(i);
+  }
+  return 0;
+}
+
+absl::Status WhereRule(InferContext& context) {
+  RETURN_IF_ERROR(CheckType(context, 0, kBools));
+  RETURN_IF_ERROR(CheckSameType(context, 1, 2));
+  ASSIGN_OR_RETURN(Shape shape, BroadcastInputs(context));
+  context.SetOutput(0, context.dtype(1), std::move(shape));
+  return absl::OkStatus();
+}
+
+absl::Status WhereKernel(const KernelContext& context) {
+  const TensorView& condition = context.inputs[0];
+  const TensorView& yes = context.inputs[1];
+  const TensorView& no = context.inputs[2];
+  const MutableTensorView& out = context.outputs[0];
+  StridedWalk<3> walk(
+      out.shape, {BroadcastStrides(condition.shape, out.shape),
+                  BroadcastStrides(yes.shape, out.shape), BroadcastStrides(no.shape, out.shape)});
+  DispatchSize(out.dtype, [&]<typename T>() {
+    const int64_t c_stride = walk.inner_stride(0);
+    const int64_t x_stride = walk.inner_stride(1);
+    const int64_t y_stride = walk.inner_stride(2);
+    walk.ForEachRow([&](int64_t position, const std::array<int64_t, 3>& offsets, int64_t count) {
+      const Bool* c = condition.as<Bool>() + offsets[0];
+      const T* x = yes.as<T>() + offsets[1];
+      const T* y = no.as<T>() + offsets[2];
+      T* z = out.as<T>() + position;
+      for (int64_t i = 0; i < count; ++i) {
+        z[i] = c[i * c_stride] ? x[i * x_stride] : y[i * y_stride];
+      }
+    });
+  });
+  return absl::OkStatus();
+}
+
+absl::Status ClipRule(InferContext& context) {
+  RETURN_IF_ERROR(CheckType(context, 0, kNumbers));
+  for (size_t i : {1, 2}) {
+    if (!context.has_input(i)) continue;
+    RETURN_IF_ERROR(CheckSameType(context, 0, i));
+    if (NumElements(context.shape(i)) != 1) {
+      return absl::InvalidArgumentError(absl::StrCat("input ", i, " is not a scalar"));
+    }
+  }
+  context.SetOutput(0, context.dtype(0), context.shape(0));
+  return absl::OkStatus();
+}
+
+absl::Status ClipKernel(const KernelContext& context) {
+  const TensorView& in = context.inputs[0];
+  return Dispatch(NumericList{}, in.dtype, [&]<typename T>() {
+    using C = Compute<T>;
+    const bool has_low = HasInput(context, 1);
+    const bool has_high = HasInput(context, 2);
+    const C low = has_low ? static_cast<C>(*context.inputs[1].as<T>()) : C(0);
+    const C high = has_high ? static_cast<C>(*context.inputs[2].as<T>()) : C(0);
+    const int64_t count = in.num_elements();
+    for (int64_t i = 0; i < count; ++i) {
+      C x = in.as<T>()[i];
+      if (has_low && x < low) x = low;
+      if (has_high && x > high) x = high;  // The upper bound wins when the two cross.
+      context.outputs[0].as<T>()[i] = static_cast<T>(x);
+    }
+  });
+}
+
+absl::Status CastRule(InferContext& context) {
+  RETURN_IF_ERROR(CheckType(context, 0, kAnyType));
+  const int64_t* to = context.attributes().Get<int64_t>("to");
+  if (to == nullptr) return absl::InvalidArgumentError("attribute 'to' is missing");
+  ASSIGN_OR_RETURN(const DType dtype, DTypeFromOnnx(*to));
+  context.SetOutput(0, dtype, context.shape(0));
+  return absl::OkStatus();
+}
+
+absl::Status CastLikeRule(InferContext& context) {
+  RETURN_IF_ERROR(CheckType(context, 0, kAnyType));
+  context.SetOutput(0, context.dtype(1), context.shape(0));
+  return absl::OkStatus();
+}
+
+absl::Status CastKernel(const KernelContext& context) {
+  const TensorView& in = context.inputs[0];
+  const MutableTensorView& out = context.outputs[0];
+  if (in.dtype == out.dtype && in.dtype != DType::kBool) return CopyKernel(context);
+  return Dispatch(AllList{}, in.dtype, [&]<typename From>() {
+    (void)Dispatch(AllList{}, out.dtype, [&]<typename To>() {
+      const From* x = in.as<From>();
+      To* y = out.as<To>();
+      const int64_t count = in.num_elements();
+      for (int64_t i = 0; i < count; ++i) y[i] = ConvertTo<To>(x[i]);
+    });
+  });
+}
+
+absl::Status CopyKernel(const KernelContext& context) {
+  const size_t bytes = context.inputs[0].bytes();
+  if (bytes > 0) std::memcpy(context.outputs[0].data, context.inputs[0].data, bytes);
+  return absl::OkStatus();
+}
+
+absl::Status DropoutRule(InferContext& context) {
+  if (context.has_input(2)) {
+    const Tensor* training = context.constant(2);
+    if (training == nullptr || training->ToDoubles() != std::vector<double>{0}) {
+      return absl::UnimplementedError("training mode is not supported");
+    }
+  }
+  context.SetOutput(0, context.dtype(0), context.shape(0));
+  context.SetOutput(1, DType::kBool, context.shape(0));
+  return absl::OkStatus();
+}
+
+absl::Status DropoutKernel(const KernelContext& context) {
+  if (HasOutput(context, 1)) {
+    std::fill_n(context.outputs[1].as<Bool>(), context.outputs[1].num_elements(), Bool(true));
+  }
+  return CopyKernel(context);
+}
+
+}  // namespace reprise::ops

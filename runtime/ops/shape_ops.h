@@ -1,0 +1,17 @@
+// Ops about shapes: those that read a shape, those that give the same elements another shape (their
+// kernel is CopyKernel), and those that make elements from a shape.
+#pragma once
+
+#include "runtime/ops/infer.h"
+
+namespace reprise::ops {
+
+Rule ShapeRule, SizeRule;
+Kernel ShapeKernel, SizeKernel;
+
+Rule ReshapeRule, SqueezeRule, UnsqueezeRule, FlattenRule;
+
+Rule ConstantOfShapeRule, RangeRule, EyeLikeRule, NonZeroRule;
+Kernel ConstantOfShapeKernel, RangeKernel, EyeLikeKernel, NonZeroKernel;
+
+}  // namespace reprise::ops

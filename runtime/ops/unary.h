@@ -1,0 +1,24 @@
+// Elementwise ops of one operand. Their rule is SameRule, or CompareRule where they answer bools.
+#pragma once
+
+#include "runtime/ops/infer.h"
+
+namespace reprise::ops {
+
+// Signed numbers.
+Kernel AbsKernel, NegKernel, SignKernel, ReluKernel;
+// Floating-point.
+Kernel CeilKernel, FloorKernel, RoundKernel, SqrtKernel, ReciprocalKernel, ExpKernel, LogKernel;
+Kernel SinKernel, CosKernel, TanKernel, AsinKernel, AcosKernel, AtanKernel, SinhKernel, CoshKernel,
+    TanhKernel, AsinhKernel, AcoshKernel, AtanhKernel, ErfKernel;
+Kernel SigmoidKernel, GeluKernel, QuickGeluKernel, SiluKernel, SoftplusKernel, SoftsignKernel,
+    MishKernel, EluKernel, CeluKernel, SeluKernel, LeakyReluKernel, HardSigmoidKernel,
+    HardSwishKernel, ThresholdedReluKernel;
+// To bool.
+Kernel NotKernel, IsNaNKernel, IsInfKernel;
+
+// The scalar functions that fused kernels share.
+float GeluExact(float x);
+float GeluTanh(float x);
+
+}  // namespace reprise::ops
