@@ -28,8 +28,8 @@ absl::Status CheckRank(const InferContext& context, size_t input, int64_t rank) 
 }
 
 absl::StatusOr<int64_t> AxisAttribute(const Node& node, absl::string_view name, int64_t fallback,
-                                      int64_t rank, bool inclusive) {
-  return NormalizeAxis(node.attributes.Int(name, fallback), rank, inclusive);
+                                      int64_t rank) {
+  return NormalizeAxis(node.attributes.Int(name, fallback), rank);
 }
 
 absl::StatusOr<std::vector<int64_t>> NormalizeAxes(absl::Span<const int64_t> axes, int64_t rank) {

@@ -35,7 +35,7 @@ absl::Status CheckRank(const InferContext& context, size_t input, int64_t rank);
 
 // The axis attribute `name`, mapped to [0, rank).
 absl::StatusOr<int64_t> AxisAttribute(const Node& node, absl::string_view name, int64_t fallback,
-                                      int64_t rank, bool inclusive = false);
+                                      int64_t rank);
 // The axes, each mapped to [0, rank), sorted; INVALID_ARGUMENT when one occurs twice.
 absl::StatusOr<std::vector<int64_t>> NormalizeAxes(absl::Span<const int64_t> axes, int64_t rank);
 

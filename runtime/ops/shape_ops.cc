@@ -122,8 +122,10 @@ absl::Status UnsqueezeRule(InferContext& context) {
 }
 
 absl::Status FlattenRule(InferContext& context) {
-  ASSIGN_OR_RETURN(const int64_t axis,
-                   AxisAttribute(context.node(), "axis", 1, context.rank(0), true));
+  int64_t axis = context.attributes().Int("axis", 1);
+  if (axis != context.rank(0)) {  // The rank itself puts every dim on the left.
+    ASSIGN_OR_RETURN(axis, NormalizeAxis(axis, context.rank(0)));
+  }
   const absl::Span<const int64_t> from = context.shape(0);
   context.SetOutput(0, context.dtype(0),
                     {NumElements(from.first(axis)), NumElements(from.subspan(axis))});
