@@ -2,13 +2,15 @@
 //
 //   SteadyClock clock;
 //   CpuDevice device(...);
-//   Engine engine({.device = &device, .clock = &clock}, observer);
+//   CorePool cores(AvailableCpus());
+//   Engine engine({.device = &device, .clock = &clock, .cores = &cores}, observer);
 //   auto model = engine.Load({.id = {"minilm", 1}, .path = "model.onnx"});
-//   Stream stream({.threads = 2});
-//   Response response = engine.RunOne(**model, request, stream);
+//   auto stream = Stream::Create({.cores = &cores, .max_threads = cores.cores()});
+//   Response response = engine.RunOne(**model, request, **stream);
 //
-// Ownership: the engine borrows device, clock and observer; they outlive it. Models and recipes are
-// shared. Threads: all methods from any thread; a Stream belongs to one caller at a time.
+// Ownership: the engine borrows device, clock, cores and observer; they outlive it. Models and
+// recipes are shared. Threads: all methods from any thread; a Stream belongs to one caller at a
+// time.
 #pragma once
 
 #include <atomic>
@@ -32,6 +34,7 @@ namespace reprise {
 struct EngineOptions {
   const Device* device = nullptr;
   const Clock* clock = nullptr;
+  CorePool* cores = nullptr;      // that replays run on
   int64_t cache_bytes = 1 << 30;  // --recipe-cache-memory-mb
   // Warnings and notes for the operator ("model minilm: axis sequence is not certified: …").
   std::function<void(const std::string&)> log = [](const std::string&) {};

@@ -181,7 +181,7 @@ absl::Status ModelLoader::Certify(Model& model) const {
   }
   for (const ModelIo& output : model.outputs_) output_names.push_back(output.name);
 
-  ASSIGN_OR_RETURN(const std::unique_ptr<Stream> stream, Stream::Create({.threads = 1}));
+  ASSIGN_OR_RETURN(const std::unique_ptr<Stream> stream, Stream::Create({.cores = context_.cores}));
   ExactRunner exact(model.graph_, model.fingerprint_, graph_inputs, model.owner_->parameters(),
                     *context_.device, *context_.clock, *stream);
   const ProbeRunner runner = [&](const std::vector<Tensor>& inputs) { return exact.Run(inputs); };

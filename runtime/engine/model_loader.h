@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "runtime/base/clock.h"
 #include "runtime/device/device.h"
+#include "runtime/engine/core_pool.h"
 #include "runtime/engine/model.h"
 
 namespace reprise {
@@ -16,6 +17,7 @@ struct LoaderContext {
   const Device* device = nullptr;
   const Clock* clock = nullptr;
   Observer* observer = nullptr;
+  CorePool* cores = nullptr;
   std::function<void(const std::string&)> log;
 };
 

@@ -1,9 +1,15 @@
 #include "runtime/engine/stream.h"
 
+#include <algorithm>
+
 #include "runtime/base/status_macros.h"
 
 namespace reprise {
 namespace {
+
+// Waking a helper costs some microseconds and a barrier after each launch about one: a thread more
+// pays from about this much arithmetic.
+constexpr double kFlopsPerThread = 2e7;
 
 struct ReplayCall {
   const Recipe* recipe;
@@ -35,7 +41,7 @@ void ReplayPart(void* context, int part) {
 
 absl::StatusOr<std::unique_ptr<Stream>> Stream::Create(const StreamOptions& options) {
   ASSIGN_OR_RETURN(Arena arena, Arena::Reserve({.limit_bytes = options.max_arena_bytes}));
-  return std::unique_ptr<Stream>(new Stream(std::move(arena), options.threads));
+  return std::unique_ptr<Stream>(new Stream(std::move(arena), options));
 }
 
 absl::Status Stream::Reserve(const Recipe& recipe) { return arena_.Ensure(recipe.frame_bytes()); }
@@ -52,8 +58,11 @@ Frame Stream::MakeFrame(const Recipe& recipe, const void* const* parameters,
 }
 
 void Stream::Replay(const Recipe& recipe, const Frame& frame) {
+  const double worthwhile = 1 + recipe.flops / kFlopsPerThread;
+  const int threads =
+      worthwhile < options_.max_threads ? static_cast<int>(worthwhile) : options_.max_threads;
   ReplayCall call = {&recipe, &frame, &team_};
-  team_.Run(ReplayPart, &call);
+  options_.cores->Run(team_, threads, ReplayPart, &call);
 }
 
 }  // namespace reprise

@@ -1,25 +1,26 @@
-// Stream: an execution lane, threads and memory whose addresses never move.
+// Stream: an execution lane: memory whose addresses never move, and a place on the cores.
 //
-// The caller's thread leads; a stream of N threads has N-1 helpers of its own, which park between
-// replays. One replay at a time.
+// The caller's thread leads a replay; idle cores of the pool help where the recipe has enough work
+// for them. One replay at a time.
 //
-// Threads: a stream belongs to one caller at a time. Errors: RESOURCE_EXHAUSTED from Reserve.
+// Ownership: borrows the pool, which outlives it. Threads: a stream belongs to one caller at a
+// time. Errors: RESOURCE_EXHAUSTED from Create and Reserve.
 #pragma once
 
 #include <cstdint>
 #include <memory>
-#include <vector>
 
 #include "absl/status/statusor.h"
 #include "runtime/device/launch.h"
-#include "runtime/engine/thread_team.h"
+#include "runtime/engine/core_pool.h"
 #include "runtime/memory/arena.h"
 #include "runtime/recipe/recipe.h"
 
 namespace reprise {
 
 struct StreamOptions {
-  int threads = 1;
+  CorePool* cores = nullptr;
+  int max_threads = 1;  // of one replay; the pool gives fewer when it is busy
   size_t max_arena_bytes = size_t{16} << 30;
 };
 
@@ -34,18 +35,19 @@ class Stream {
   // The frame of `recipe` on this stream, after Reserve. `parameters` is the recipe's slot table.
   Frame MakeFrame(const Recipe& recipe, const void* const* parameters, ReplayErrors* errors) const;
 
-  // Runs every launch in order. No allocation, no lock, no string, no map.
+  // Runs every launch in order. Between the first and the last: no allocation, no lock, no string,
+  // no map.
   void Replay(const Recipe& recipe, const Frame& frame);
 
   // Gives the memory back to the system; addresses stay.
   void Release() { arena_.Release(); }
 
-  int threads() const { return team_.size(); }
   size_t committed_bytes() const { return arena_.bytes(); }
 
  private:
-  Stream(Arena arena, int threads) : arena_(std::move(arena)), team_(threads) {}
+  Stream(Arena arena, const StreamOptions& options) : options_(options), arena_(std::move(arena)) {}
 
+  const StreamOptions options_;
   Arena arena_;
   ThreadTeam team_;
 };

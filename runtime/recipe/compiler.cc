@@ -160,6 +160,7 @@ class Compilation {
     launch.foreign = bound.foreign;
     launch.flops = bound.flops;
     launch.bytes = bound.bytes;
+    recipe_.flops += bound.flops;
     recipe_.launches.push_back(std::move(launch));
     recipe_.index_sources.push_back(IndexSources(node));
     return absl::OkStatus();

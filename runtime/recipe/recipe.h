@@ -60,6 +60,7 @@ struct Recipe {
   size_t input_bytes = 0;
   size_t output_bytes = 0;
   size_t arena_bytes = 0;
+  double flops = 0;  // of all launches
   CompileTimes times;
 
   // Bytes that keeping this recipe costs.

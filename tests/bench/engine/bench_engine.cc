@@ -1,0 +1,146 @@
+// bench_engine: the engine in process, driven line by line, so that a script can alternate it with
+// its peers over the same inputs in one run.
+//
+//   bench_engine MODEL.onnx [--threads N] [--max-isa ISA]
+//
+// Reads one JSON object a line from standard input and answers with one:
+//
+//   {"op": "time", "repeat": 5, "inputs": [{"shape": [1, 32], "file": "ids.raw"}, ...]}
+//     -> {"ns": [...], "bucket": "b1_s32", "capture": "captured"}
+//   with "outputs": "prefix" the outputs are written to prefix.0, prefix.1, ... and their shapes
+//   are answered as "shapes".
+//   {"op": "memory"} -> {"rss_kb": ...}
+//
+// The first line that it prints is {"load_ns": ..., "axes": [...]}.
+#include <fstream>
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "absl/strings/numbers.h"
+#include "runtime/device/cpu/cpu_device.h"
+#include "runtime/engine/engine.h"
+
+namespace {
+
+using nlohmann::json;
+using namespace reprise;  // a program of its own
+
+class NoModelObserver final : public ModelObserver {
+ public:
+  void OnCompile(const CompileRecord& record) override {
+    std::cerr << "compile " << record.bucket << " specialize " << record.specialize_ns / 1000
+              << " us, passes " << record.passes_ns / 1000 << ", plan " << record.plan_ns / 1000
+              << ", bind " << record.bind_ns / 1000 << ", prepare " << record.prepare_ns / 1000
+              << ", prime " << record.prime_ns / 1000 << "\n";
+  }
+  void OnReplay(const ReplayRecord&) override {}
+  void OnRequestLengths(absl::Span<const int64_t>) override {}
+  void OnCacheRequest(bool) override {}
+  void OnCacheSize(int64_t, int64_t) override {}
+  void OnEviction(EvictionReason) override {}
+  void OnProbe(int64_t) override {}
+  void OnReferenceKernel(absl::string_view op, absl::string_view node) override {
+    std::cerr << "reference kernel: " << op << " at " << node << "\n";
+  }
+};
+
+class NoObserver final : public Observer {
+ public:
+  std::unique_ptr<ModelObserver> ForModel(const ModelObserverSpec&) override {
+    return std::make_unique<NoModelObserver>();
+  }
+};
+
+std::string ReadFile(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::stringstream bytes;
+  bytes << file.rdbuf();
+  return bytes.str();
+}
+
+int64_t RssKb() {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.rfind("VmRSS:", 0) == 0) return std::stoll(line.substr(6));
+  }
+  return 0;
+}
+
+int Fail(const std::string& message) {
+  std::cout << json{{"error", message}} << std::endl;
+  return 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 2) {
+    std::cerr << "usage: bench_engine MODEL.onnx [--threads N] [--max-isa ISA]\n";
+    return 2;
+  }
+  int threads = 1;
+  Isa isa = DetectIsa();
+  for (int i = 2; i + 1 < argc; i += 2) {
+    const std::string flag = argv[i];
+    if (flag == "--threads" && !absl::SimpleAtoi(argv[i + 1], &threads)) return 2;
+    if (flag == "--max-isa") isa = ParseIsa(argv[i + 1]).value_or(isa);
+  }
+  SteadyClock clock;
+  CpuDevice device(isa);
+  NoObserver observer;
+  CorePool cores(threads);
+  Engine engine({.device = &device,
+                 .clock = &clock,
+                 .cores = &cores,
+                 .log = [](const std::string& line) { std::cerr << line << "\n"; }},
+                observer);
+  const int64_t start = clock.NowNs();
+  auto model = engine.Load({.id = {"model", 1}, .path = argv[1]});
+  if (!model.ok()) return Fail(std::string(model.status().message()));
+  json loaded = {{"load_ns", clock.NowNs() - start}, {"axes", json::array()}};
+  for (const ModelAxis& axis : (*model)->axes()) {
+    loaded["axes"].push_back({{"label", axis.label}, {"certified", axis.certificate.certified}});
+  }
+  std::cout << loaded << std::endl;
+  auto stream = Stream::Create({.cores = &cores, .max_threads = threads});
+  if (!stream.ok()) return Fail(std::string(stream.status().message()));
+
+  for (std::string line; std::getline(std::cin, line);) {
+    const json command = json::parse(line);
+    if (command["op"] == "memory") {
+      std::cout << json{{"rss_kb", RssKb()}} << std::endl;
+      continue;
+    }
+    Request request;
+    std::vector<std::string> bytes;
+    for (const json& input : command["inputs"]) bytes.push_back(ReadFile(input["file"]));
+    for (size_t i = 0; i < bytes.size(); ++i) {
+      Shape shape;
+      for (int64_t size : command["inputs"][i]["shape"]) shape.push_back(size);
+      request.inputs.push_back({shape, bytes[i].data()});
+    }
+    json answer = {{"ns", json::array()}};
+    for (int i = 0; i < command.value("repeat", 1); ++i) {
+      const int64_t begin = clock.NowNs();
+      const Response response = engine.RunOne(**model, request, **stream);
+      answer["ns"].push_back(clock.NowNs() - begin);
+      if (!response.status.ok()) {
+        answer = {{"error", response.status.message().data()}};
+        break;
+      }
+      answer["bucket"] = response.info.bucket;
+      answer["capture"] = std::string(CaptureOutcomeName(response.info.capture));
+      if (i == 0 && command.contains("outputs")) {
+        for (size_t o = 0; o < response.outputs.size(); ++o) {
+          const std::string path = command["outputs"].get<std::string>() + "." + std::to_string(o);
+          std::ofstream(path, std::ios::binary) << response.outputs[o].bytes;
+          answer["shapes"].push_back(std::vector<int64_t>(response.outputs[o].shape.begin(),
+                                                          response.outputs[o].shape.end()));
+        }
+      }
+    }
+    std::cout << answer << std::endl;
+  }
+  return 0;
+}

@@ -1,0 +1,160 @@
+#include "runtime/recipe/cache.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <latch>
+#include <thread>
+
+namespace reprise {
+namespace {
+
+class CountingOwner final : public RecipeCache::Owner {
+ public:
+  explicit CountingOwner(int64_t max_exact = 100) : max_exact_(max_exact) {}
+  void OnEvicted(const Recipe& recipe, bool exact_limit) override {
+    evicted.push_back(recipe.key.binding.axes.at("n"));
+    last_was_exact_limit = exact_limit;
+  }
+  void OnCacheSize(int64_t recipes, int64_t bytes) override {
+    this->recipes = recipes;
+    this->bytes = bytes;
+  }
+  int64_t max_exact() const override { return max_exact_; }
+
+  std::vector<int64_t> evicted;
+  bool last_was_exact_limit = false;
+  int64_t recipes = 0;
+  int64_t bytes = 0;
+
+ private:
+  int64_t max_exact_;
+};
+
+const GraphFingerprint& TestGraph() {
+  static const GraphFingerprint* graph =
+      new GraphFingerprint{std::make_shared<const std::string>("graph { }"), 7};
+  return *graph;
+}
+
+RecipeKey KeyFor(int64_t n) { return MakeKey(TestGraph(), {.axes = {{"n", n}}}, "device"); }
+
+std::shared_ptr<const Recipe> RecipeFor(int64_t n, size_t constant_bytes = 1000) {
+  auto recipe = std::make_shared<Recipe>();
+  recipe->key = KeyFor(n);
+  recipe->constants = AlignedBuffer(constant_bytes);
+  return recipe;
+}
+
+absl::StatusOr<RecipeCache::Result> Get(RecipeCache& cache,
+                                        const std::shared_ptr<CountingOwner>& owner, int64_t n,
+                                        bool exact = false) {
+  return cache.GetOrCapture(
+      KeyFor(n), owner, exact,
+      [n]() -> absl::StatusOr<std::shared_ptr<const Recipe>> { return RecipeFor(n); });
+}
+
+TEST(RecipeCacheTest, SecondAskerHits) {
+  RecipeCache cache(1 << 20);
+  auto owner = std::make_shared<CountingOwner>();
+  EXPECT_EQ(Get(cache, owner, 1)->outcome, RecipeCache::Outcome::kCaptured);
+  EXPECT_EQ(Get(cache, owner, 1)->outcome, RecipeCache::Outcome::kHit);
+  EXPECT_EQ(owner->recipes, 1);
+  EXPECT_EQ(owner->bytes, cache.bytes());
+}
+
+TEST(RecipeCacheTest, ManyThreadsCauseOneCapture) {
+  RecipeCache cache(1 << 20);
+  auto owner = std::make_shared<CountingOwner>();
+  constexpr int kThreads = 16;
+  std::atomic<int> captures{0}, captured{0};
+  std::latch all_asked(kThreads);
+  std::vector<std::thread> threads;
+  for (int i = 0; i < kThreads; ++i) {
+    threads.emplace_back([&] {
+      all_asked.count_down();
+      auto result = cache.GetOrCapture(
+          KeyFor(1), owner, false, [&]() -> absl::StatusOr<std::shared_ptr<const Recipe>> {
+            all_asked.wait();  // Everybody is at the door before the capture ends.
+            ++captures;
+            return RecipeFor(1);
+          });
+      ASSERT_TRUE(result.ok());
+      EXPECT_EQ(result->recipe->key, KeyFor(1));
+      if (result->outcome == RecipeCache::Outcome::kCaptured) ++captured;
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(captures, 1);
+  EXPECT_EQ(captured, 1);
+}
+
+TEST(RecipeCacheTest, FailureReachesTheAskerAndIsForgotten) {
+  RecipeCache cache(1 << 20);
+  auto owner = std::make_shared<CountingOwner>();
+  auto failed = cache.GetOrCapture(
+      KeyFor(1), owner, false,
+      []() -> absl::StatusOr<std::shared_ptr<const Recipe>> { return absl::InternalError("no"); });
+  EXPECT_EQ(failed.status(), absl::InternalError("no"));
+  EXPECT_EQ(Get(cache, owner, 1)->outcome, RecipeCache::Outcome::kCaptured);
+}
+
+TEST(RecipeCacheTest, ByteLimitEvictsLeastRecentlyUsed) {
+  const int64_t one = RecipeFor(1)->memory_bytes();
+  RecipeCache cache(3 * one);
+  auto owner = std::make_shared<CountingOwner>();
+  for (int64_t n : {1, 2, 3}) ASSERT_TRUE(Get(cache, owner, n).ok());
+  ASSERT_NE(cache.Find(KeyFor(1)), nullptr);  // 2 is now the oldest.
+  ASSERT_TRUE(Get(cache, owner, 4).ok());
+  EXPECT_THAT(owner->evicted, testing::ElementsAre(2));
+  EXPECT_TRUE(cache.WasEvicted(KeyFor(2)));
+  EXPECT_FALSE(cache.WasEvicted(KeyFor(1)));
+  EXPECT_LE(cache.bytes(), 3 * one);
+  EXPECT_EQ(owner->recipes, 3);
+}
+
+TEST(RecipeCacheTest, RecipeAboveTheLimitIsRefusedWithBothNumbers) {
+  RecipeCache cache(10);
+  auto owner = std::make_shared<CountingOwner>();
+  auto result = Get(cache, owner, 1);
+  EXPECT_TRUE(absl::IsResourceExhausted(result.status()));
+  EXPECT_THAT(std::string(result.status().message()), testing::HasSubstr("holds 10"));
+}
+
+TEST(RecipeCacheTest, ExactRecipesAreBoundedPerOwner) {
+  RecipeCache cache(1 << 20);
+  auto owner = std::make_shared<CountingOwner>(/*max_exact=*/2);
+  ASSERT_TRUE(Get(cache, owner, 100).ok());  // a bucket: does not count
+  for (int64_t n : {1, 2, 3}) ASSERT_TRUE(Get(cache, owner, n, /*exact=*/true).ok());
+  EXPECT_THAT(owner->evicted, testing::ElementsAre(1));
+  EXPECT_TRUE(owner->last_was_exact_limit);
+  EXPECT_NE(cache.Find(KeyFor(100)), nullptr);
+}
+
+TEST(RecipeCacheTest, RemovedOwnerTakesItsRecipesAlong) {
+  RecipeCache cache(1 << 20);
+  auto ours = std::make_shared<CountingOwner>();
+  auto theirs = std::make_shared<CountingOwner>();
+  ASSERT_TRUE(Get(cache, ours, 1).ok());
+  ASSERT_TRUE(Get(cache, theirs, 2).ok());
+  cache.RemoveOwner(ours);
+  EXPECT_EQ(cache.Find(KeyFor(1)), nullptr);
+  EXPECT_NE(cache.Find(KeyFor(2)), nullptr);
+}
+
+TEST(RecipeKeyTest, KeysDifferByBindingDeviceAndGraph) {
+  const RecipeKey key = KeyFor(1);
+  EXPECT_EQ(key, KeyFor(1));
+  EXPECT_FALSE(key == KeyFor(2));
+  EXPECT_FALSE(key == MakeKey(TestGraph(), {.axes = {{"n", 1}}}, "other device"));
+  GraphFingerprint other{std::make_shared<const std::string>("graph { other }"), 8};
+  EXPECT_FALSE(key == MakeKey(other, {.axes = {{"n", 1}}}, "device"));
+  // The hash alone never decides.
+  RecipeKey forged = MakeKey(other, {.axes = {{"n", 1}}}, "device");
+  forged.hash = key.hash;
+  EXPECT_FALSE(key == forged);
+}
+
+}  // namespace
+}  // namespace reprise
