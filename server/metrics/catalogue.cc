@@ -10,6 +10,7 @@
 #include <type_traits>
 
 #include "runtime/base/status_macros.h"
+#include "runtime/engine/observer.h"
 #include "server/metrics/process_metrics.h"
 
 namespace reprise {
@@ -164,8 +165,12 @@ std::unique_ptr<ModelMetrics> Catalogue::MakeModel(const std::string& model,
   m.requests = counters_by(MetricId::kRequests);
   m.nv_failure = counters_by(MetricId::kNvRequestFailure);
   m.reference_kernels = counters_by(MetricId::kReferenceKernels);
-  for (absl::string_view reason : CompileReasons()) m.compiles->at(reason);
-  for (absl::string_view reason : EvictionReasons()) m.evictions->at(reason);
+  for (int reason = 0; reason < kNumCompileReasons; ++reason) {
+    m.compiles->at(CompileReasonName(static_cast<CompileReason>(reason)));
+  }
+  for (int reason = 0; reason < kNumEvictionReasons; ++reason) {
+    m.evictions->at(EvictionReasonName(static_cast<EvictionReason>(reason)));
+  }
   for (absl::string_view code : RequestCodes()) m.requests->at(code);
   for (absl::string_view reason : FailureReasons()) m.nv_failure->at(reason);
   return metrics;

@@ -207,18 +207,6 @@ absl::Span<const MetricRow> MetricTable() {
   return table;
 }
 
-absl::Span<const absl::string_view> CompileReasons() {
-  static constexpr absl::string_view kReasons[] = {
-      "warmup",           "bucket_change", "store_corrupt", "graph_changed", "device_changed",
-      "compiler_changed", "policy_change", "evicted",       "first_request", "new_shape"};
-  return kReasons;
-}
-
-absl::Span<const absl::string_view> EvictionReasons() {
-  static constexpr absl::string_view kReasons[] = {"memory", "exact_limit", "unloaded"};
-  return kReasons;
-}
-
 absl::Span<const absl::string_view> FailureReasons() {
   static constexpr absl::string_view kReasons[] = {"REJECTED", "CANCELED", "BACKEND", "OTHER"};
   return kReasons;

@@ -64,12 +64,6 @@ struct MetricRow {
 // In the order of MetricId.
 absl::Span<const MetricRow> MetricTable();
 
-// Why a recipe was compiled: the values of `reason` of reprise_compiles_total.
-absl::Span<const absl::string_view> CompileReasons();
-
-// Why a recipe left the cache: the values of `reason` of reprise_cache_evictions_total.
-absl::Span<const absl::string_view> EvictionReasons();
-
 // The values of `reason` of nv_inference_request_failure.
 absl::Span<const absl::string_view> FailureReasons();
 

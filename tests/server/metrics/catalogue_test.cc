@@ -41,9 +41,9 @@ TEST(CatalogueTest, EveryMetricOfTheTableIsThereFromTheFirstScrapeOfAModel) {
   for (const MetricRow& row : MetricTable()) {
     EXPECT_THAT(text, HasSubstr(absl::StrCat("# TYPE ", std::string(row.name), " ")));
   }
-  for (absl::string_view reason : CompileReasons()) {
+  for (const char* reason : {"warmup", "first_request", "evicted", "new_shape"}) {
     EXPECT_THAT(text, HasSubstr(absl::StrCat("reprise_compiles_total{model=\"bert\",reason=\"",
-                                             std::string(reason), "\",version=\"1\"} 0")));
+                                             reason, "\",version=\"1\"} 0")));
   }
   for (const char* bucket : {"b1_s16", "b8_s128", "exact"}) {
     EXPECT_THAT(text, HasSubstr(absl::StrCat("reprise_replays_total{bucket=\"", bucket,

@@ -1,0 +1,74 @@
+// Call: one request in flight, and its parts, each of which goes into a replay of its own.
+//
+// Ownership: the parts share the call; the queue or a stream holds the parts.
+// Threads:   methods are safe from any thread; each part is finished exactly once.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "runtime/base/clock.h"
+#include "runtime/base/mutex.h"
+#include "runtime/engine/engine.h"
+#include "server/batching/scheduler.h"
+#include "server/core/inference.h"
+
+namespace reprise {
+
+// One request, or some of its rows, in the queue.
+class Part final : public WorkItem {
+ public:
+  Part(std::shared_ptr<Call> call, size_t index, Request request, RequestShape measured)
+      : request(std::move(request)),
+        measured(std::move(measured)),
+        call_(std::move(call)),
+        index_(index) {}
+
+  void Drop(const absl::Status& why) override;
+  void Finish(Response response, const PhaseTimes& times);
+  ModelVersion* model_version() const;
+
+  const Request request;
+  const RequestShape measured;
+
+ private:
+  const std::shared_ptr<Call> call_;
+  const size_t index_;
+};
+
+class Call {
+ public:
+  Call(Repository::Found model, std::vector<int> outputs, int64_t rows, size_t parts,
+       int64_t start_ns, const Clock& clock, Scheduler& scheduler, Inference::Done done);
+
+  // Before Submit: what Cancel and a failing part drop.
+  void SetParts(std::vector<std::weak_ptr<Part>> parts) { parts_ = std::move(parts); }
+  // Drops the parts that still wait.
+  void CancelWaiting();
+  void FinishPart(size_t index, Response response, const PhaseTimes& times);
+  const Repository::Found& model() const { return model_; }
+
+ private:
+  void Complete();
+
+  // Constant once submitted.
+  const Repository::Found model_;
+  const std::vector<int> outputs_;
+  const int64_t rows_;
+  const int64_t start_ns_;
+  const Clock& clock_;
+  Scheduler& scheduler_;
+  const Inference::Done done_;
+  std::vector<std::weak_ptr<Part>> parts_;
+  // Each slot is written by its part alone, and read by the one that finishes last.
+  std::vector<Response> responses_;
+  std::vector<PhaseTimes> times_;
+  // Self-synchronised.
+  std::atomic<size_t> unfinished_;
+  std::atomic<bool> failed_{false};
+};
+
+}  // namespace reprise

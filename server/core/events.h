@@ -1,0 +1,46 @@
+// How the core tells what it did. Metrics and the log listen.
+//
+// Threads: all methods from any thread; they must not block.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "server/core/statistics.h"
+
+namespace reprise {
+
+// A request that was answered.
+struct RequestRecord {
+  absl::StatusCode code = absl::StatusCode::kOk;
+  bool queue_full = false;  // refused by a limit of the queue
+  int64_t rows = 0;
+  int64_t total_ns = 0;
+  PhaseTimes times;  // valid if the code is OK
+};
+
+enum class ModelState { kLoading, kReady, kUnavailable };
+
+// One model version's events.
+class ModelEvents {
+ public:
+  virtual ~ModelEvents() = default;
+  virtual void OnQueueDepth(int64_t depth) = 0;
+  virtual void OnBatch() = 0;
+  virtual void OnRequest(const RequestRecord& record) = 0;
+  // `why` is not OK when the state is kUnavailable.
+  virtual void OnState(ModelState state, const absl::Status& why) = 0;
+};
+
+class ServerEvents {
+ public:
+  virtual ~ServerEvents() = default;
+  virtual std::unique_ptr<ModelEvents> ForModel(const std::string& name,
+                                                const std::string& version) = 0;
+  // A request for a model that the repository does not have.
+  virtual void OnUnknownModel(const RequestRecord& record) = 0;
+};
+
+}  // namespace reprise

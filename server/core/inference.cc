@@ -1,0 +1,126 @@
+#include "server/core/inference.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/base/status_macros.h"
+#include "server/core/admission.h"
+#include "server/core/call.h"
+#include "server/core/plan_builder.h"
+
+namespace reprise {
+
+Inference::Inference(Repository& repository, Scheduler& scheduler, Engine& engine,
+                     const Clock& clock, ServerEvents& events)
+    : repository_(repository),
+      scheduler_(scheduler),
+      engine_(engine),
+      clock_(clock),
+      events_(events) {}
+
+std::shared_ptr<Call> Inference::Start(const InferRequest& request, Done done) {
+  const int64_t start_ns = clock_.NowNs();
+  auto call = Queue(request, done, start_ns);
+  if (call.ok()) return *std::move(call);
+  CountRefused(request, call.status(), start_ns);
+  done(InferResult{.status = call.status()});
+  return nullptr;
+}
+
+absl::StatusOr<std::shared_ptr<Call>> Inference::Queue(const InferRequest& request, Done& done,
+                                                       int64_t start_ns) {
+  ASSIGN_OR_RETURN(Repository::Found found, repository_.Find(request.model, request.version));
+  const Servable& servable = *found.servable;
+  const Model& model = *servable.model;
+  ASSIGN_OR_RETURN(Admitted admitted,
+                   Admit(servable.signature.inputs, servable.signature.outputs, request));
+  ASSIGN_OR_RETURN(const int64_t deadline_ns, StartDeadline(servable.settings, request, start_ns));
+  ASSIGN_OR_RETURN(const uint64_t priority, Priority(servable.settings, request));
+  ASSIGN_OR_RETURN(RequestShape shape, model.Measure(admitted.request));
+
+  const int64_t rows = shape.rows;
+  const int64_t tokens = shape.tokens;
+  std::vector<std::pair<Request, RequestShape>> pieces;
+  if (const int64_t most = model.MaxRows(shape); rows > most) {
+    for (Request& piece : SplitRows(model, admitted.request, rows, most)) {
+      ASSIGN_OR_RETURN(RequestShape piece_shape, model.Measure(piece));
+      pieces.emplace_back(std::move(piece), std::move(piece_shape));
+    }
+  } else {
+    pieces.emplace_back(std::move(admitted.request), std::move(shape));
+  }
+
+  for (const auto& [piece, piece_shape] : pieces) {
+    if (!BatchPlan(model).TryAdd(piece_shape)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("the request has ", rows, " rows of ", tokens / rows,
+                       " tokens: no bucket holds it, and reprise.overflow is reject"));
+    }
+  }
+
+  auto call = std::make_shared<Call>(found, std::move(admitted.wanted_outputs), rows, pieces.size(),
+                                     start_ns, clock_, scheduler_, done);
+  std::vector<std::shared_ptr<WorkItem>> items;
+  std::vector<std::weak_ptr<Part>> parts;
+  for (auto& [piece, measured] : pieces) {
+    auto part = std::make_shared<Part>(call, items.size(), std::move(piece), std::move(measured));
+    part->shape = {.rows = part->measured.rows,
+                   .tokens = part->measured.tokens,
+                   .bytes = part->measured.bytes,
+                   .deadline_ns = deadline_ns,
+                   .priority = priority};
+    parts.push_back(part);
+    items.push_back(std::move(part));
+  }
+  call->SetParts(std::move(parts));
+  RETURN_IF_ERROR(scheduler_.Submit(servable.queue, items));
+  return call;
+}
+
+void Inference::CountRefused(const InferRequest& request, const absl::Status& status,
+                             int64_t start_ns) {
+  const RequestRecord record = {.code = status.code(),
+                                .queue_full = status.code() == absl::StatusCode::kResourceExhausted,
+                                .total_ns = clock_.NowNs() - start_ns};
+  if (auto version = repository_.FindListed(request.model, request.version)) {
+    version->statistics.RecordFailure(record.total_ns);
+    version->events->OnRequest(record);
+  } else {
+    events_.OnUnknownModel(record);
+  }
+}
+
+void Inference::Cancel(Call& call) { call.CancelWaiting(); }
+
+void Inference::Execute(Scheduler::Batch& batch, Stream& stream) {
+  const BatchPlan& plan = static_cast<const PlanBuilder&>(*batch.builder).plan();
+  std::vector<const Request*> requests;
+  int64_t rows = 0;
+  for (const auto& item : batch.items) {
+    requests.push_back(&static_cast<const Part&>(*item).request);
+    rows += item->shape.rows;
+  }
+  std::vector<Response> responses = engine_.Run(plan, requests, stream);
+  REPRISE_CHECK(responses.size() == batch.items.size());
+
+  // What is neither gather nor scatter is the capture, the wait for one, and the replay.
+  const ReplayInfo& info = responses[0].info;
+  const int64_t run_ns = clock_.NowNs() - batch.taken_ns;
+  PhaseTimes times = {.compute_input_ns = info.gather_ns,
+                      .compute_infer_ns = run_ns - info.gather_ns - info.scatter_ns,
+                      .compute_output_ns = info.scatter_ns};
+  ModelVersion* version = nullptr;
+  for (size_t i = 0; i < responses.size(); ++i) {
+    auto& part = static_cast<Part&>(*batch.items[i]);
+    if (version == nullptr) {
+      version = part.model_version();
+      version->statistics.RecordBatch(rows, times);
+      version->events->OnBatch();
+    }
+    PhaseTimes own = times;
+    own.queue_ns = batch.taken_ns - part.place.enqueued_ns;
+    part.Finish(std::move(responses[i]), own);
+  }
+}
+
+}  // namespace reprise

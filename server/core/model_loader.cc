@@ -1,0 +1,73 @@
+#include "server/core/model_loader.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/base/status_macros.h"
+#include "server/core/plan_builder.h"
+
+namespace reprise {
+namespace {
+
+// The default limits admit this many full batches.
+constexpr int64_t kQueuedBatches = 64;
+
+ModelOptions EngineOptionsOf(const ModelVersion& version, const std::string& path,
+                             const ModelSettings& settings) {
+  return {.id = {.name = version.name, .version = version.number},
+          .path = path,
+          .buckets = settings.buckets,
+          .max_batch_tokens = settings.max_batch_tokens,
+          .max_batch_size = settings.config.max_batch_size(),
+          .overflow = settings.overflow == Overflow::kReject ? BucketPolicy::Overflow::kReject
+                                                             : BucketPolicy::Overflow::kExact,
+          .max_exact = settings.max_exact,
+          .no_padding = settings.padding_off,
+          .fills = settings.fills};
+}
+
+QueueOptions QueueOptionsOf(const ModelVersion& version, const std::shared_ptr<Model>& model,
+                            const ModelSettings& settings) {
+  QueueOptions options = {
+      .name = absl::StrCat("model \"", version.name, "\" version ", version.version),
+      .start_batch = [model] { return std::make_unique<PlanBuilder>(model); },
+      .delay_ns = settings.queue_delay_us * 1000,
+      .enough_rows = settings.enough_rows,
+      .max_running = settings.max_running,
+      .on_depth = [events = version.events.get()](int64_t depth) { events->OnQueueDepth(depth); }};
+  if (settings.max_queue_requests > 0) options.max_requests = settings.max_queue_requests;
+  if (settings.max_queue_bytes > 0) options.max_bytes = settings.max_queue_bytes;
+  // A batch is full at max_batch_tokens, or at its largest buckets where those hold more.
+  int64_t largest = 1;
+  for (const AxisBuckets& axis : model->policy().axes) {
+    if (!axis.sizes.empty()) __builtin_mul_overflow(largest, axis.sizes.back(), &largest);
+  }
+  const int64_t full = std::max(settings.max_batch_tokens, largest);
+  options.max_tokens = settings.max_queue_tokens > 0
+                           ? settings.max_queue_tokens
+                           : std::max(options.max_tokens, kQueuedBatches * full);
+  return options;
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<const Servable>> LoadServable(Engine& engine, Scheduler& scheduler,
+                                                             const ModelVersion& version,
+                                                             const std::string& folder,
+                                                             const ModelSettings& settings) {
+  const std::string path = (std::filesystem::path(folder) / settings.model_filename).string();
+  auto servable = std::make_shared<Servable>();
+  ASSIGN_OR_RETURN(servable->model, engine.Load(EngineOptionsOf(version, path, settings)));
+  const Model& model = *servable->model;
+  ModelFacts facts = {.inputs = model.inputs(),
+                      .outputs = model.outputs(),
+                      .max_batch = model.batches_requests() ? model.max_batch() : 0};
+  for (const ModelAxis& axis : model.axes()) facts.axes.push_back(axis.label);
+  ASSIGN_OR_RETURN(servable->signature, Reconcile(settings, version.name, facts));
+  servable->settings = settings;
+  servable->queue = scheduler.AddModel(QueueOptionsOf(version, servable->model, settings));
+  return std::shared_ptr<const Servable>(std::move(servable));
+}
+
+}  // namespace reprise

@@ -1,0 +1,22 @@
+// Loading one version: engine, config and queue come together.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "runtime/engine/engine.h"
+#include "server/batching/scheduler.h"
+#include "server/core/repository.h"
+#include "server/core/servable.h"
+
+namespace reprise {
+
+// `folder` holds the version's files. Errors: what Engine::Load says, and contradictions between
+// config.pbtxt and the model.
+absl::StatusOr<std::shared_ptr<const Servable>> LoadServable(Engine& engine, Scheduler& scheduler,
+                                                             const ModelVersion& version,
+                                                             const std::string& folder,
+                                                             const ModelSettings& settings);
+
+}  // namespace reprise

@@ -1,0 +1,33 @@
+// Finding models on disk: <repository>/<model>/<version>/model.onnx and <model>/config.pbtxt.
+// Symbolic links are followed.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "server/config/model_settings.h"
+
+namespace reprise {
+
+struct FoundModel {
+  std::string name;
+  std::string folder;
+  std::vector<int64_t> versions;  // of the folders that are named by a number, ascending
+};
+
+// Every folder of the repositories, by name; names that start with a dot are none. A model that is
+// in two repositories is found twice. Errors: NOT_FOUND when a repository cannot be read.
+absl::StatusOr<std::vector<FoundModel>> ScanRepositories(
+    const std::vector<std::string>& repositories);
+
+// The config of a model; the empty string if there is no file. Errors: what reading it says.
+absl::StatusOr<std::string> ReadConfigFile(const FoundModel& model);
+
+// Those versions that the policy serves, ascending; the latest one without a policy. Errors:
+// NOT_FOUND naming the version that is missing, or that there is none.
+absl::StatusOr<std::vector<int64_t>> ChooseVersions(const inference::ModelVersionPolicy& policy,
+                                                    const FoundModel& model);
+
+}  // namespace reprise

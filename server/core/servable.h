@@ -1,0 +1,22 @@
+// Servable: a model version that is loaded, with all that answering a request needs.
+//
+// Ownership: shared by the repository and by the requests in flight; immutable.
+#pragma once
+
+#include <memory>
+
+#include "runtime/engine/model.h"
+#include "server/batching/model_queue.h"
+#include "server/config/model_settings.h"
+#include "server/core/signature.h"
+
+namespace reprise {
+
+struct Servable {
+  std::shared_ptr<Model> model;
+  ModelSettings settings;
+  Signature signature;
+  std::shared_ptr<ModelQueue> queue;
+};
+
+}  // namespace reprise

@@ -1,0 +1,38 @@
+// Signature: a model's inputs and outputs as clients see them, reconciled with config.pbtxt.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "proto/model_config.pb.h"
+#include "runtime/onnx/importer.h"
+#include "server/config/model_settings.h"
+
+namespace reprise {
+
+// What a loaded model says about itself.
+struct ModelFacts {
+  std::vector<ModelIo> inputs;
+  std::vector<ModelIo> outputs;
+  std::vector<std::string> axes;  // labels; "batch" is one of them if there is a batch axis
+  int64_t max_batch = 0;          // rows of one replay; 0: requests share none
+};
+
+struct Signature {
+  std::vector<ModelIo> inputs;  // dims that the config fixes are fixed
+  std::vector<ModelIo> outputs;
+  // As ModelConfig answers: complete, whatever the file left out.
+  inference::ModelConfig config;
+};
+
+// Errors: INVALID_ARGUMENT naming what the config says and what the model says, when they disagree:
+// names, data types, dims, axis labels, a batch size without a batch axis.
+absl::StatusOr<Signature> Reconcile(const ModelSettings& settings, const std::string& name,
+                                    const ModelFacts& facts);
+
+// The whole shape, the batch dim included; -1 where the request decides.
+std::vector<int64_t> MetadataShape(const ModelIo& io);
+
+}  // namespace reprise

@@ -1,0 +1,93 @@
+#include "server/metrics/metrics_observer.h"
+
+#include <prometheus/counter.h>
+#include <prometheus/gauge.h>
+#include <prometheus/histogram.h>
+
+#include <string>
+#include <vector>
+
+namespace reprise {
+namespace {
+
+constexpr double kSecondsPerNs = 1e-9;
+
+class ModelMetricsObserver final : public ModelObserver {
+ public:
+  ModelMetricsObserver(ModelMetrics& metrics, const ModelObserverSpec& spec) : metrics_(metrics) {
+    for (const std::string& bucket : spec.buckets) {
+      buckets_.push_back({&metrics.replays->at(bucket), &metrics.replay_duration->at(bucket)});
+    }
+    for (const std::string& axis : spec.axes) {
+      axes_.push_back({&metrics.valid_elements->at(axis), &metrics.padded_elements->at(axis),
+                       &metrics.request_length->at(axis)});
+    }
+  }
+
+  void OnCompile(const CompileRecord& record) override {
+    metrics_.compiles->at(CompileReasonName(record.reason)).Increment();
+    metrics_.compile_duration->Observe(record.total_ns() * kSecondsPerNs);
+  }
+
+  void OnReplay(const ReplayRecord& record) override {
+    const Bucket& bucket = buckets_[record.bucket];
+    bucket.replays->Increment();
+    bucket.duration->Observe(record.duration_ns * kSecondsPerNs);
+    metrics_.batch_size->Observe(static_cast<double>(record.rows));
+    for (size_t i = 0; i < record.axes.size(); ++i) {
+      axes_[i].valid->Increment(static_cast<double>(record.axes[i].valid));
+      axes_[i].padded->Increment(static_cast<double>(record.axes[i].padded));
+    }
+  }
+
+  void OnRequestLengths(absl::Span<const int64_t> sizes) override {
+    for (size_t i = 0; i < sizes.size(); ++i) {
+      axes_[i].length->Observe(static_cast<double>(sizes[i]));
+    }
+  }
+
+  void OnCacheRequest(bool hit) override {
+    (hit ? metrics_.memory_hits : metrics_.memory_misses)->Increment();
+  }
+
+  void OnCacheSize(int64_t recipes, int64_t bytes) override {
+    metrics_.cache_recipes->Set(static_cast<double>(recipes));
+    metrics_.cache_bytes->Set(static_cast<double>(bytes));
+  }
+
+  void OnEviction(EvictionReason reason) override {
+    metrics_.evictions->at(EvictionReasonName(reason)).Increment();
+  }
+
+  void OnProbe(int64_t) override { metrics_.probes->Increment(); }
+
+  void OnReferenceKernel(absl::string_view op, absl::string_view) override {
+    metrics_.reference_kernels->at(op).Increment();
+  }
+
+ private:
+  struct Bucket {
+    prometheus::Counter* replays;
+    prometheus::Histogram* duration;
+  };
+  struct Axis {
+    prometheus::Counter* valid;
+    prometheus::Counter* padded;
+    prometheus::Histogram* length;
+  };
+
+  // Constant after construction.
+  ModelMetrics& metrics_;
+  std::vector<Bucket> buckets_;
+  std::vector<Axis> axes_;
+};
+
+}  // namespace
+
+std::unique_ptr<ModelObserver> MetricsObserver::ForModel(const ModelObserverSpec& spec) {
+  ModelMetrics& metrics = catalogue_.Model(spec.id.name, std::to_string(spec.id.version));
+  catalogue_.Announce(metrics, {.buckets = spec.buckets, .axes = spec.axes});
+  return std::make_unique<ModelMetricsObserver>(metrics, spec);
+}
+
+}  // namespace reprise

@@ -1,0 +1,83 @@
+#include "server/metrics/metrics_observer.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "absl/strings/str_cat.h"
+
+namespace reprise {
+namespace {
+
+using ::testing::HasSubstr;
+
+class MetricsObserverTest : public ::testing::Test {
+ protected:
+  void ExpectLine(const std::string& line) {
+    EXPECT_THAT(catalogue.Scrape(), HasSubstr(absl::StrCat("\n", line, "\n")));
+  }
+  Catalogue catalogue{BuildInfo{}};
+  MetricsObserver observer{catalogue};
+  std::unique_ptr<ModelObserver> model =
+      observer.ForModel({.id = {.name = "bert", .version = 2},
+                         .axes = {"batch", "sequence"},
+                         .buckets = {"b1_s16", "b2_s32", "exact"}});
+};
+
+TEST_F(MetricsObserverTest, BucketsOfAModelAreThereBeforeItsFirstReplay) {
+  ExpectLine("reprise_replays_total{bucket=\"b2_s32\",model=\"bert\",version=\"2\"} 0");
+  ExpectLine("reprise_replays_total{bucket=\"exact\",model=\"bert\",version=\"2\"} 0");
+}
+
+TEST_F(MetricsObserverTest, ReplayCountsUnderItsBucketAndItsAxes) {
+  const AxisElements axes[] = {{.valid = 2, .padded = 0}, {.valid = 40, .padded = 24}};
+  model->OnReplay({.bucket = 1, .duration_ns = 2'000'000, .rows = 2, .requests = 2, .axes = axes});
+  ExpectLine("reprise_replays_total{bucket=\"b2_s32\",model=\"bert\",version=\"2\"} 1");
+  ExpectLine("reprise_replays_total{bucket=\"b1_s16\",model=\"bert\",version=\"2\"} 0");
+  ExpectLine(
+      "reprise_elements_total{axis=\"sequence\",kind=\"padded\",model=\"bert\",version=\"2\"} 24");
+  ExpectLine(
+      "reprise_elements_total{axis=\"sequence\",kind=\"valid\",model=\"bert\",version=\"2\"} 40");
+  ExpectLine("reprise_batch_size_sum{model=\"bert\",version=\"2\"} 2");
+  ExpectLine(
+      "reprise_replay_duration_seconds_count{bucket=\"b2_s32\",model=\"bert\",version=\"2\"} 1");
+}
+
+TEST_F(MetricsObserverTest, CompileCountsUnderItsReasonWithItsTime) {
+  model->OnCompile({.reason = CompileReason::kEvicted, .bind_ns = 500'000'000});
+  ExpectLine("reprise_compiles_total{model=\"bert\",reason=\"evicted\",version=\"2\"} 1");
+  ExpectLine("reprise_compile_duration_seconds_sum{model=\"bert\",version=\"2\"} 0.5");
+}
+
+TEST_F(MetricsObserverTest, CacheEventsReachTheirSeries) {
+  model->OnCacheRequest(true);
+  model->OnCacheRequest(false);
+  model->OnCacheRequest(false);
+  model->OnCacheSize(3, 4096);
+  model->OnEviction(EvictionReason::kExactLimit);
+  ExpectLine(
+      "reprise_cache_requests_total{model=\"bert\",outcome=\"hit\",tier=\"memory\",version=\"2\"} "
+      "1");
+  ExpectLine(
+      "reprise_cache_requests_total{model=\"bert\",outcome=\"miss\",tier=\"memory\",version="
+      "\"2\"} 2");
+  ExpectLine("reprise_cache_recipes{model=\"bert\",version=\"2\"} 3");
+  ExpectLine("reprise_cache_bytes{model=\"bert\",version=\"2\"} 4096");
+  ExpectLine(
+      "reprise_cache_evictions_total{model=\"bert\",reason=\"exact_limit\",version=\"2\"} 1");
+}
+
+TEST_F(MetricsObserverTest, LengthsProbesAndReferenceKernelsAreCounted) {
+  const int64_t sizes[] = {1, 17};
+  model->OnRequestLengths(sizes);
+  model->OnProbe(1000);
+  model->OnReferenceKernel("Erf", "node_7");
+  ExpectLine(
+      "reprise_request_length_bucket{axis=\"sequence\",model=\"bert\",version=\"2\",le=\"16\"} 0");
+  ExpectLine(
+      "reprise_request_length_bucket{axis=\"sequence\",model=\"bert\",version=\"2\",le=\"32\"} 1");
+  ExpectLine("reprise_probes_total{model=\"bert\",version=\"2\"} 1");
+  ExpectLine("reprise_reference_kernels_total{model=\"bert\",op=\"Erf\",version=\"2\"} 1");
+}
+
+}  // namespace
+}  // namespace reprise
