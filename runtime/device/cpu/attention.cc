@@ -40,8 +40,10 @@ constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
 
 // One block of queries against all keys. A score row is `stride` floats, one for each query.
 struct Block {
-  float* queries;     // [head_dim][stride], scaled
-  float* scores;      // [keys][stride]
+  float* queries;       // [head_dim][stride], scaled
+  float* scores;        // [keys][stride]
+  const float* values;  // [keys][v_stride]
+  int64_t v_stride;
   const float* mask;  // [keys] or [keys][stride], or null
   bool mask_is_row;   // the former
   float* max;         // [stride]
@@ -68,23 +70,29 @@ HWY_INLINE void ScoreTile(const AttentionArgs& args, const Block& block, int64_t
       HWY_UNROLL(8) for (int v = 0; v < kVecs; ++v) acc[r][v] = hn::MulAdd(kv, qv[v], acc[r][v]);
     }
   }
-  if (block.mask != nullptr) {
+  if (block.mask != nullptr && block.mask_is_row) {
+    const float* HWY_RESTRICT mask = block.mask + first;
+    HWY_UNROLL(8) for (int r = 0; r < kKeys; ++r) {
+      const VF m = hn::Set(d, mask[r]);
+      HWY_UNROLL(8) for (int v = 0; v < kVecs; ++v) acc[r][v] = hn::Add(acc[r][v], m);
+    }
+  } else if (block.mask != nullptr) {
+    const float* HWY_RESTRICT mask = block.mask + first * kStride;
     HWY_UNROLL(8) for (int r = 0; r < kKeys; ++r) {
       HWY_UNROLL(8) for (int v = 0; v < kVecs; ++v) {
-        const VF mask = block.mask_is_row
-                            ? hn::Set(d, block.mask[first + r])
-                            : hn::Load(d, block.mask + (first + r) * kStride + v * kLanes);
-        acc[r][v] = hn::Add(acc[r][v], mask);
+        acc[r][v] = hn::Add(acc[r][v], hn::Load(d, mask + r * kStride + v * kLanes));
       }
     }
   }
+  float* HWY_RESTRICT scores = block.scores + first * kStride;
+  float* HWY_RESTRICT max = block.max;
   HWY_UNROLL(8) for (int v = 0; v < kVecs; ++v) {
-    VF max = hn::Load(d, block.max + v * kLanes);
+    VF highest = hn::Load(d, max + v * kLanes);
     HWY_UNROLL(8) for (int r = 0; r < kKeys; ++r) {
-      max = hn::Max(max, acc[r][v]);
-      hn::Store(acc[r][v], d, block.scores + (first + r) * kStride + v * kLanes);
+      highest = hn::Max(highest, acc[r][v]);
+      hn::Store(acc[r][v], d, scores + r * kStride + v * kLanes);
     }
-    hn::Store(max, d, block.max + v * kLanes);
+    hn::Store(highest, d, max + v * kLanes);
   }
 }
 
@@ -141,9 +149,9 @@ HWY_NOINLINE void OutputTile(const AttentionArgs& args, const Block& block, cons
     HWY_UNROLL(4) for (int v = 0; v < kVecs; ++v) acc[r][v] = hn::Zero(d);
   }
   const float* HWY_RESTRICT p = block.scores + first;
-  const float* HWY_RESTRICT values = args.v + column;
+  const float* HWY_RESTRICT values = block.values + column;
   const int64_t p_stride = block.stride;
-  const int64_t v_stride = args.v_stride;
+  const int64_t v_stride = block.v_stride;
   const auto step = [&](auto whole) HWY_ATTR {
     VF vv[kVecs];
     HWY_UNROLL(4) for (int v = 0; v < kVecs; ++v) {
@@ -193,15 +201,58 @@ void OutputRows(const AttentionArgs& args, const Block& block, const float* inve
   }
 }
 
-// Queries [first, first + live) as columns, multiplied by the scale; zeros up to `stride`.
+#if HWY_TARGET != HWY_SCALAR
+// Four floats of each of kLanes rows: block b of vector i holds row 4 * b + i.
+HWY_INLINE VF LoadQuarters(const float* const* rows, int i, int64_t column) {
+  const auto quarter = [&](int b) HWY_ATTR { return _mm_loadu_ps(rows[4 * b + i] + column); };
+#if HWY_TARGET == HWY_AVX3
+  __m512 v = _mm512_castps128_ps512(quarter(0));
+  v = _mm512_insertf32x4(v, quarter(1), 1);
+  v = _mm512_insertf32x4(v, quarter(2), 2);
+  return VF{_mm512_insertf32x4(v, quarter(3), 3)};
+#else
+  return VF{_mm256_insertf128_ps(_mm256_castps128_ps256(quarter(0)), quarter(1), 1)};
+#endif
+}
+#endif
+
+// Queries [first, first + live) as columns, multiplied by the scale. Columns behind them repeat the
+// last query: their results are computed and never written.
 void TransposeQueries(const AttentionArgs& args, int64_t first, int64_t live, int64_t stride,
                       float* HWY_RESTRICT to) {
-  for (int64_t i = live; i < stride; ++i) {
-    for (int64_t c = 0; c < args.head_dim; ++c) to[c * stride + i] = 0;
-  }
-  for (int64_t i = 0; i < live; ++i) {
-    const float* HWY_RESTRICT q = args.q + (first + i) * args.q_stride;
-    for (int64_t c = 0; c < args.head_dim; ++c) to[c * stride + i] = q[c] * args.scale;
+  for (int64_t group = 0; group < stride; group += kLanes) {
+    const float* rows[kLanes];
+    for (int i = 0; i < kLanes; ++i) {
+      rows[i] = args.q + (first + std::min(group + i, live - 1)) * args.q_stride;
+    }
+    int64_t column = 0;
+#if HWY_TARGET != HWY_SCALAR
+    const F32 d;
+    const hn::Repartition<double, F32> dd;
+    const VF scale = hn::Set(d, args.scale);
+    for (; column + 4 <= args.head_dim; column += 4) {
+      const VF v0 = LoadQuarters(rows, 0, column), v1 = LoadQuarters(rows, 1, column);
+      const VF v2 = LoadQuarters(rows, 2, column), v3 = LoadQuarters(rows, 3, column);
+      // A transposition of 4 x 4 within each block.
+      const auto low01 = hn::BitCast(dd, hn::InterleaveLower(d, v0, v1));
+      const auto low23 = hn::BitCast(dd, hn::InterleaveLower(d, v2, v3));
+      const auto high01 = hn::BitCast(dd, hn::InterleaveUpper(d, v0, v1));
+      const auto high23 = hn::BitCast(dd, hn::InterleaveUpper(d, v2, v3));
+      float* out = to + column * stride + group;
+      hn::Store(hn::Mul(scale, hn::BitCast(d, hn::InterleaveLower(dd, low01, low23))), d, out);
+      hn::Store(hn::Mul(scale, hn::BitCast(d, hn::InterleaveUpper(dd, low01, low23))), d,
+                out + stride);
+      hn::Store(hn::Mul(scale, hn::BitCast(d, hn::InterleaveLower(dd, high01, high23))), d,
+                out + 2 * stride);
+      hn::Store(hn::Mul(scale, hn::BitCast(d, hn::InterleaveUpper(dd, high01, high23))), d,
+                out + 3 * stride);
+    }
+#endif
+    for (; column < args.head_dim; ++column) {
+      for (int i = 0; i < kLanes; ++i) {
+        to[column * stride + group + i] = rows[i][column] * args.scale;
+      }
+    }
   }
 }
 
@@ -245,20 +296,43 @@ void ScoreBlockOf(int vectors, const AttentionArgs& args, const Block& block, fl
   }
 }
 
+// V side by side. In a fused product its rows are a few kilobytes apart, which maps them to few
+// sets of the first-level cache and to a page each: reading them once for each tile would miss each
+// time.
+void PackValues(const AttentionArgs& args, int64_t stride, float* HWY_RESTRICT to) {
+  const F32 d;
+  for (int64_t j = 0; j < args.keys; ++j, to += stride) {
+    const float* HWY_RESTRICT from = args.v + j * args.v_stride;
+    int64_t c = 0;
+    for (; c + kLanes <= args.v_head_dim; c += kLanes) hn::Store(hn::LoadU(d, from + c), d, to + c);
+    if (c < args.v_head_dim) hn::Store(LoadPart(d, from + c, args.v_head_dim - c), d, to + c);
+  }
+}
+
 void Rows(const AttentionArgs& args, int64_t query_begin, int64_t query_end) {
   HWY_ALIGN float max[kBlock];
   HWY_ALIGN float inverse[kBlock + kOutRows];
   int64_t widest = kBlock;
   while (widest > kLanes && widest * args.keys > kMaxBlockScores) widest -= kLanes;
 
+  Block block;
+  block.values = args.v;
+  block.v_stride = args.v_stride;
+  float* scratch = args.scratch;
+  if (query_end - query_begin > 4 * kOutRows) {
+    block.v_stride = (args.v_head_dim + kLanes - 1) / kLanes * kLanes;
+    PackValues(args, block.v_stride, scratch);
+    block.values = scratch;
+    scratch += args.keys * block.v_stride;
+  }
+
   for (int64_t first = query_begin; first < query_end; first += widest) {
     const int64_t live = std::min(widest, query_end - first);
     const int vectors = static_cast<int>((live + kLanes - 1) / kLanes);
     const int64_t stride = int64_t{vectors} * kLanes;
-    Block block;
     block.stride = stride;
     block.max = max;
-    block.queries = args.scratch;
+    block.queries = scratch;
     block.scores = block.queries + args.head_dim * stride;
     block.mask = nullptr;
     block.mask_is_row = false;

@@ -46,8 +46,8 @@ struct AttentionKernels {
   void (*rows)(const AttentionArgs& args, int64_t query_begin, int64_t query_end);
 
   // Enough for any number of queries against up to `keys` keys.
-  int64_t ScratchFloats(int64_t keys, int64_t head_dim) const {
-    return query_block * (head_dim + 2 * keys + 2) + 64;
+  int64_t ScratchFloats(int64_t keys, int64_t head_dim, int64_t v_head_dim) const {
+    return query_block * (head_dim + 2 * keys + 2) + keys * (v_head_dim + 16) + 64;
   }
 };
 

@@ -134,7 +134,7 @@ void BenchAttention(Isa isa, double seconds) {
     for (int64_t length : {8, 16, 20, 32, 64, 128, 256, 512}) {
       const int64_t hidden = kHeads * dim;
       const Floats qkv(length * 3 * hidden), out(length * hidden), bias(length),
-          scratch(kernels.ScratchFloats(length, dim)), scores(length * length);
+          scratch(kernels.ScratchFloats(length, dim, dim)), scores(length * length);
       const std::vector<double> times = Race(
           {[&] {
              for (int64_t head = 0; head < kHeads; ++head) {

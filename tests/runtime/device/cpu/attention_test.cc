@@ -57,7 +57,7 @@ struct Head {
   }
 
   void Run(const AttentionKernels& kernels, int64_t begin, int64_t end) {
-    AlignedBuffer scratch(sizeof(float) * kernels.ScratchFloats(keys, head_dim));
+    AlignedBuffer scratch(sizeof(float) * kernels.ScratchFloats(keys, head_dim, v_head_dim));
     args.scratch = reinterpret_cast<float*>(scratch.data());
     kernels.rows(args, begin, end);
   }
@@ -103,7 +103,7 @@ class AttentionTest : public testing::TestWithParam<Isa> {
 
 TEST_P(AttentionTest, EqualsPlainLoopForAnyShapeAndMask) {
   uint32_t seed = 0;
-  for (int64_t queries : {1, 2, 5, 12, 13, 16, 17, 33, 48, 50, 97}) {
+  for (int64_t queries : {1, 2, 5, 13, 16, 17, 33, 48, 50, 97}) {
     for (int64_t keys : {1, 2, 7, 8, 31, 65}) {
       for (int64_t head_dim : {1, 13, 16, 32, 40, 64}) {
         for (Mask mask : {Mask::kNone, Mask::kBiasRow, Mask::kBiasPerQuery, Mask::kKeepRow,
