@@ -1,0 +1,123 @@
+// reprise bench: closed-loop load, throughput, percentiles, and what each bucket served.
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+
+#include "absl/strings/str_format.h"
+#include "client/cli/command.h"
+#include "client/cli/lengths.h"
+#include "client/cli/load.h"
+#include "client/cli/load_report.h"
+#include "client/cli/progress.h"
+#include "client/cli/random_inputs.h"
+#include "runtime/base/status_macros.h"
+
+namespace reprise::cli {
+namespace {
+
+// Drawn once; a longer run starts over.
+constexpr size_t kDrawnLengths = 1 << 14;
+
+struct BenchFlags {
+  ServerFlags server;
+  LoadOptions load;
+  std::string lengths = "uniform:1-128";
+  double duration_s = 0;
+  int64_t warmup_requests = 0;
+};
+
+absl::StatusOr<LoadResult> RunWithBar(client::Client& client, const LoadOptions& options,
+                                      const std::string& label) {
+  Progress bar(label);
+  const auto start = std::chrono::steady_clock::now();
+  return RunLoad(client, options, [&](int64_t finished) {
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+    const double limit_s = std::chrono::duration<double>(options.duration).count();
+    const double by_count =
+        options.requests > 0 ? static_cast<double>(finished) / static_cast<double>(options.requests)
+                             : 0;
+    const double by_time = limit_s > 0 ? took.count() / limit_s : 0;
+    bar.Show(std::max(by_count, by_time),
+             absl::StrFormat("%d requests, %.0f/s", finished,
+                             static_cast<double>(finished) / std::max(took.count(), 1e-3)));
+  });
+}
+
+absl::Status RunBench(BenchFlags flags) {
+  ASSIGN_OR_RETURN(const Lengths lengths, Lengths::Parse(flags.lengths));
+  ASSIGN_OR_RETURN(auto client, flags.server.Connect());
+  LoadOptions& load = flags.load;
+  load.duration = std::chrono::milliseconds(static_cast<int64_t>(flags.duration_s * 1000));
+  if (load.requests == 0 && load.duration.count() == 0) load.requests = 1000;
+  const size_t draws = load.requests > 0 ? static_cast<size_t>(load.requests) : kDrawnLengths;
+  load.lengths = lengths.Draw(std::min(draws, kDrawnLengths), load.seed);
+  std::printf("%s at %s: concurrency %d, batch %d, lengths %s, seed %d\n", load.model.c_str(),
+              client->target().c_str(), load.concurrency, static_cast<int>(load.batch),
+              flags.lengths.c_str(), static_cast<int>(load.seed));
+  if (flags.warmup_requests > 0) {
+    LoadOptions warmup = load;
+    warmup.requests = flags.warmup_requests;
+    warmup.duration = {};
+    ASSIGN_OR_RETURN(const LoadResult ignored, RunWithBar(*client, warmup, "warm-up"));
+    std::printf("after %d requests of warm-up\n", static_cast<int>(ignored.samples.size()));
+  }
+  ASSIGN_OR_RETURN(const LoadResult result, RunWithBar(*client, load, "bench"));
+  std::printf("%s", LoadReport(result).c_str());
+  const auto failed = std::count_if(result.samples.begin(), result.samples.end(),
+                                    [](const Sample& sample) { return !sample.error.empty(); });
+  if (failed > 0) {
+    return absl::AbortedError(
+        absl::StrFormat("%d of %d requests failed", failed, result.samples.size()));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void AddBench(CLI::App& app, Action& action) {
+  auto flags = std::make_shared<BenchFlags>();
+  CLI::App* command = app.add_subcommand("bench", "Measure throughput and latency under load");
+  command->footer(kRandomInputsHelp);
+  flags->server.Add(*command);
+  command->add_option("model", flags->load.model, "Name of the model")->required();
+  command->add_option("--version", flags->load.version, "Version; the newest if not given");
+  command
+      ->add_option("-c,--concurrency", flags->load.concurrency,
+                   "Clients; each sends its next request when the last one is answered")
+      ->check(CLI::Range(1, 4096))
+      ->capture_default_str()
+      ->type_name("N");
+  command
+      ->add_option("-n,--requests", flags->load.requests,
+                   "Stop after so many requests (1000 if --duration is not given either)")
+      ->check(CLI::PositiveNumber)
+      ->type_name("N");
+  command->add_option("-d,--duration", flags->duration_s, "Stop after so many seconds")
+      ->check(CLI::PositiveNumber)
+      ->type_name("SECONDS");
+  command->add_option("-l,--lengths", flags->lengths, kLengthsHelp)
+      ->check([](const std::string& text) {
+        return std::string(Lengths::Parse(text).status().message());
+      })
+      ->capture_default_str()
+      ->type_name("DISTRIBUTION");
+  command->add_option("-b,--batch", flags->load.batch, "Rows of a request")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 20))
+      ->capture_default_str()
+      ->type_name("N");
+  command->add_option("--warmup", flags->warmup_requests, "Requests before the measurement")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str()
+      ->type_name("N");
+  command->add_option("--seed", flags->load.seed, "Seed of lengths and inputs")
+      ->capture_default_str()
+      ->type_name("N");
+  command->add_option("--max-id", flags->load.max_id, "Largest made-up id")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str()
+      ->type_name("N");
+  command->callback([flags, &action] { action = [flags] { return RunBench(*flags); }; });
+}
+
+}  // namespace reprise::cli

@@ -1,0 +1,30 @@
+#include "client/cli/command.h"
+
+#include "absl/strings/str_cat.h"
+#include "runtime/base/status_macros.h"
+
+namespace reprise::cli {
+
+void ServerFlags::Add(CLI::App& command) {
+  command.add_option("-s,--server", server, "Address of the server's gRPC port")
+      ->envname("REPRISE_SERVER")
+      ->type_name("HOST:PORT")
+      ->capture_default_str();
+  command.add_option("--timeout-ms", timeout_ms, "Deadline of a call; 0 for none")
+      ->check(CLI::NonNegativeNumber)
+      ->type_name("N")
+      ->capture_default_str();
+}
+
+absl::StatusOr<std::unique_ptr<client::Client>> ServerFlags::Connect() const {
+  auto client = std::make_unique<client::Client>(
+      client::ClientOptions{.target = server, .timeout = std::chrono::milliseconds(timeout_ms)});
+  if (!client->WaitForConnection(std::chrono::seconds(2)).ok()) {
+    return absl::UnavailableError(absl::StrCat(
+        "no server answers at ", server,
+        "; is reprised running, and is this its --grpc-port? (--server HOST:PORT sets another)"));
+  }
+  return client;
+}
+
+}  // namespace reprise::cli

@@ -1,0 +1,167 @@
+// reprise dump: one recipe in full: launches, kernels, operands with offsets and bytes.
+
+#include <algorithm>
+#include <cstdio>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "client/cli/command.h"
+#include "client/cli/table.h"
+#include "runtime/base/status_macros.h"
+
+namespace reprise::cli {
+namespace {
+
+using recipe::v1::Launch;
+using recipe::v1::Operand;
+using recipe::v1::Recipe;
+
+constexpr auto kRight = Table::Align::kRight;
+
+struct DumpFlags {
+  ServerFlags server;
+  std::string key;
+  bool arena = false;
+};
+
+const char* SpaceName(recipe::v1::Space space) {
+  switch (space) {
+    case recipe::v1::SPACE_ARENA:
+      return "arena";
+    case recipe::v1::SPACE_PARAMETER:
+      return "param";
+    case recipe::v1::SPACE_CONSTANT:
+      return "const";
+    case recipe::v1::SPACE_INPUT:
+      return "input";
+    case recipe::v1::SPACE_OUTPUT:
+      return "output";
+    default:
+      return "?";
+  }
+}
+
+// "arena[4096+98304]": offset and bytes.
+std::string OperandText(const Operand& operand) {
+  return absl::StrCat(SpaceName(operand.space()), "[", operand.offset(), "+", operand.bytes(), "]");
+}
+
+template <typename Operands>
+std::string OperandsText(const Operands& operands) {
+  return absl::StrJoin(operands, " ", [](std::string* out, const Operand& operand) {
+    absl::StrAppend(out, OperandText(operand));
+  });
+}
+
+std::string Marks(const Launch& launch) {
+  std::string marks;
+  if (launch.takes_live_rows()) absl::StrAppend(&marks, "live-rows ");
+  if (launch.foreign()) absl::StrAppend(&marks, "foreign ");
+  if (!marks.empty()) marks.pop_back();
+  return marks;
+}
+
+void PrintHead(const v1::RecipeInfo& info, const Recipe& recipe) {
+  std::printf("recipe %s\n", info.key().c_str());
+  Table table({{"what"}, {"value"}});
+  table.AddRow({"model", absl::StrCat(info.model(), " version ", info.version())});
+  table.AddRow({"bucket", absl::StrCat(info.bucket(), " (", info.binding(), ")")});
+  table.AddRow({"captured", absl::StrFormat("%s, in %.1f ms%s", info.reason(), info.capture_ms(),
+                                            info.tuned() ? ", tuned" : "")});
+  table.AddRow({"device", recipe.key().device()});
+  table.AddRow({"precision", recipe.key().precision()});
+  table.AddRow({"compiler", recipe.key().compiler()});
+  table.AddRow({"launches", absl::StrCat(recipe.launches_size())});
+  const auto foreign = std::count_if(recipe.launches().begin(), recipe.launches().end(),
+                                     [](const Launch& launch) { return launch.foreign(); });
+  table.AddRow({"foreign launches", absl::StrCat(foreign)});
+  table.AddRow({"arena", absl::StrCat(recipe.arena().bytes(), " bytes (",
+                                      Bytes(recipe.arena().bytes()), ")")});
+  table.AddRow({"replays", Count(info.replays())});
+  std::printf("%s\n", table.Text().c_str());
+}
+
+void PrintSlots(const Recipe& recipe) {
+  Table table({{"slot"}, {"name"}, {"dtype"}, {"shape"}, {"axes"}, {"place"}});
+  auto add = [&table](const char* kind, const recipe::v1::Slot& slot) {
+    table.AddRow({kind, slot.name(), slot.operand().dtype(),
+                  absl::StrJoin(slot.operand().shape(), "x"),
+                  absl::StrJoin(slot.axes(), ",",
+                                [](std::string* out, const std::string& axis) {
+                                  absl::StrAppend(out, axis.empty() ? "-" : axis);
+                                }),
+                  OperandText(slot.operand())});
+  };
+  for (const auto& slot : recipe.inputs()) add("input", slot);
+  for (const auto& slot : recipe.outputs()) add("output", slot);
+  std::printf("%s\n", table.Text().c_str());
+}
+
+void PrintLaunches(const Recipe& recipe) {
+  Table table({{"#", kRight},
+               {"kernel"},
+               {"op"},
+               {"out shape"},
+               {"inputs"},
+               {"outputs"},
+               {"workspace"},
+               {"marks"},
+               {"node"}});
+  for (int i = 0; i < recipe.launches_size(); ++i) {
+    const Launch& launch = recipe.launches(i);
+    table.AddRow({absl::StrCat(i), launch.kernel(), launch.op(),
+                  launch.outputs().empty() ? "" : absl::StrJoin(launch.outputs(0).shape(), "x"),
+                  OperandsText(launch.inputs()), OperandsText(launch.outputs()),
+                  launch.has_workspace() ? OperandText(launch.workspace()) : "", Marks(launch),
+                  Shorten(launch.node(), 48)});
+  }
+  std::printf("%s", table.Text().c_str());
+}
+
+void PrintParameters(const Recipe& recipe) {
+  if (recipe.parameters().empty()) return;
+  Table table({{"parameter"}, {"dtype"}, {"shape"}, {"layout"}, {"bytes", kRight}});
+  for (const auto& parameter : recipe.parameters()) {
+    table.AddRow({Shorten(parameter.expression(), 80), parameter.result().dtype(),
+                  absl::StrJoin(parameter.result().shape(), "x"), parameter.result().layout(),
+                  absl::StrCat(parameter.result().bytes())});
+  }
+  std::printf("\n%s", table.Text().c_str());
+}
+
+void PrintArena(const Recipe& recipe) {
+  Table table({{"offset", kRight}, {"bytes", kRight}, {"launches", kRight}, {"value"}});
+  for (const auto& value : recipe.arena().values()) {
+    table.AddRow({absl::StrCat(value.offset()), absl::StrCat(value.bytes()),
+                  absl::StrCat(value.first_launch(), "..", value.last_launch()), value.name()});
+  }
+  std::printf("\n%s", table.Text().c_str());
+}
+
+absl::Status RunDump(const DumpFlags& flags) {
+  ASSIGN_OR_RETURN(auto client, flags.server.Connect());
+  ASSIGN_OR_RETURN(const auto response, client->DumpRecipe(flags.key));
+  PrintHead(response.info(), response.recipe());
+  PrintSlots(response.recipe());
+  PrintLaunches(response.recipe());
+  PrintParameters(response.recipe());
+  if (flags.arena) PrintArena(response.recipe());
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void AddDump(CLI::App& app, Action& action) {
+  auto flags = std::make_shared<DumpFlags>();
+  CLI::App* command = app.add_subcommand("dump", "Show one recipe: launches, kernels, offsets");
+  command->footer("An operand is SPACE[OFFSET+BYTES]: where a launch reads or writes.");
+  flags->server.Add(*command);
+  command->add_option("-r,--recipe", flags->key, "Key of the recipe, as `reprise recipes` lists it")
+      ->required()
+      ->type_name("KEY");
+  command->add_flag("--arena", flags->arena, "Also list the values in the arena by offset");
+  command->callback([flags, &action] { action = [flags] { return RunDump(*flags); }; });
+}
+
+}  // namespace reprise::cli

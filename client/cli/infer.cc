@@ -1,0 +1,183 @@
+// reprise infer: one request, for people. Prints the outputs' shapes and first values, and how the
+// server served it.
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <random>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
+#include "client/cli/command.h"
+#include "client/cli/json_inputs.h"
+#include "client/cli/random_inputs.h"
+#include "client/cli/table.h"
+#include "runtime/base/status_macros.h"
+
+namespace reprise::cli {
+namespace {
+
+using client::InferResult;
+using client::OutputTensor;
+
+struct InferFlags {
+  ServerFlags server;
+  std::string model;
+  std::string version;
+  std::string inputs_file;
+  std::vector<std::string> outputs;
+  std::vector<std::string> shapes;
+  RandomInputOptions random;
+  uint64_t seed = 1;
+  int repeat = 1;
+};
+
+// "input_ids=1x16".
+std::string CheckShape(const std::string& text) {
+  const std::vector<std::string> parts = absl::StrSplit(text, absl::MaxSplits('=', 1));
+  if (parts.size() != 2 || parts[0].empty()) return "'" + text + "' is not NAME=1x16";
+  int64_t dim = 0;
+  for (absl::string_view part : absl::StrSplit(parts[1], 'x')) {
+    if (!absl::SimpleAtoi(part, &dim) || dim < 0) return "'" + text + "' is not NAME=1x16";
+  }
+  return "";
+}
+
+std::map<std::string, std::vector<int64_t>> ParseShapes(const std::vector<std::string>& texts) {
+  std::map<std::string, std::vector<int64_t>> shapes;
+  for (const std::string& text : texts) {
+    const std::vector<std::string> parts = absl::StrSplit(text, absl::MaxSplits('=', 1));
+    auto& shape = shapes[parts[0]];
+    for (absl::string_view part : absl::StrSplit(parts[1], 'x')) {
+      int64_t dim = 0;
+      if (absl::SimpleAtoi(part, &dim)) shape.push_back(dim);
+    }
+  }
+  return shapes;
+}
+
+template <typename T>
+std::string Head(const OutputTensor& output) {
+  constexpr size_t kShown = 6;
+  const size_t count = output.data.size() / sizeof(T);
+  std::string text;
+  for (size_t i = 0; i < std::min(count, kShown); ++i) {
+    T value;
+    std::memcpy(&value, output.data.data() + i * sizeof(T), sizeof(T));
+    absl::StrAppend(&text, i > 0 ? " " : "");
+    if constexpr (std::is_floating_point_v<T>) {
+      absl::StrAppendFormat(&text, "%.5g", value);
+    } else {
+      absl::StrAppend(&text, +value);
+    }
+  }
+  return absl::StrCat(text, count > kShown ? " …" : "");
+}
+
+std::string HeadOf(const OutputTensor& output) {
+  if (output.datatype == "FP32") return Head<float>(output);
+  if (output.datatype == "FP64") return Head<double>(output);
+  if (output.datatype == "INT64") return Head<int64_t>(output);
+  if (output.datatype == "INT32") return Head<int32_t>(output);
+  if (output.datatype == "INT8") return Head<int8_t>(output);
+  if (output.datatype == "UINT8" || output.datatype == "BOOL") return Head<uint8_t>(output);
+  return Bytes(output.data.size());
+}
+
+void Print(const InferResult& result, double milliseconds) {
+  std::printf("model %s version %s answered in %.2f ms\n\n", result.model().c_str(),
+              result.version().c_str(), milliseconds);
+  Table outputs({{"output"}, {"datatype"}, {"shape"}, {"first values"}});
+  for (const OutputTensor& output : result.outputs()) {
+    outputs.AddRow({std::string(output.name), std::string(output.datatype),
+                    client::ShapeText(output.shape), HeadOf(output)});
+  }
+  std::printf("%s\n", outputs.Text().c_str());
+  std::vector<std::string> names;
+  for (const auto& [name, value] : result.message().parameters()) names.push_back(name);
+  std::sort(names.begin(), names.end());
+  Table parameters({{"parameter"}, {"value"}});
+  for (const std::string& name : names) parameters.AddRow({name, result.Parameter(name)});
+  if (!parameters.empty()) std::printf("%s", parameters.Text().c_str());
+}
+
+absl::Status RunInfer(const InferFlags& flags) {
+  ASSIGN_OR_RETURN(auto client, flags.server.Connect());
+  ASSIGN_OR_RETURN(auto metadata, client->ModelMetadata(flags.model, flags.version));
+  std::vector<OwnedTensor> tensors;
+  if (flags.inputs_file.empty()) {
+    RandomInputOptions options = flags.random;
+    options.shapes = ParseShapes(flags.shapes);
+    std::mt19937_64 random(flags.seed);
+    ASSIGN_OR_RETURN(tensors, RandomInputs(metadata, options, random));
+  } else {
+    std::ifstream file(flags.inputs_file);
+    if (!file) return absl::NotFoundError(absl::StrCat("cannot read '", flags.inputs_file, "'"));
+    const std::string text((std::istreambuf_iterator<char>(file)), {});
+    ASSIGN_OR_RETURN(tensors, ParseJsonInputs(text, metadata));
+  }
+  const client::InferRequest request{.model = flags.model,
+                                     .version = flags.version,
+                                     .inputs = Views(tensors),
+                                     .outputs = flags.outputs};
+  for (int i = 0; i < flags.repeat; ++i) {
+    const auto start = std::chrono::steady_clock::now();
+    ASSIGN_OR_RETURN(const InferResult result, client->Infer(request));
+    const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
+    std::printf("%s", i > 0 ? "\n" : "");
+    Print(result, took.count());
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void AddInfer(CLI::App& app, Action& action) {
+  auto flags = std::make_shared<InferFlags>();
+  CLI::App* command = app.add_subcommand("infer", "Send one request and show the answer");
+  command->footer(kRandomInputsHelp);
+  flags->server.Add(*command);
+  command->add_option("model", flags->model, "Name of the model")->required();
+  command->add_option("--version", flags->version, "Version; the newest if not given");
+  CLI::Option* file =
+      command
+          ->add_option("-i,--inputs", flags->inputs_file,
+                       "JSON with the inputs: {\"name\": nested lists}, or as in the REST API")
+          ->check(CLI::ExistingFile)
+          ->type_name("FILE");
+  command->add_option("-l,--length", flags->random.length, "Length of made-up inputs")
+      ->check(CLI::Range(int64_t{0}, int64_t{1} << 24))
+      ->excludes(file)
+      ->capture_default_str()
+      ->type_name("N");
+  command->add_option("-b,--batch", flags->random.batch, "Batch of made-up inputs")
+      ->check(CLI::Range(int64_t{0}, int64_t{1} << 20))
+      ->excludes(file)
+      ->capture_default_str()
+      ->type_name("N");
+  command->add_option("--max-id", flags->random.max_id, "Largest made-up id")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str()
+      ->type_name("N");
+  command->add_option("--shape", flags->shapes, "Shape of one made-up input; may be repeated")
+      ->check(CheckShape)
+      ->excludes(file)
+      ->type_name("NAME=1x16");
+  command->add_option("--seed", flags->seed, "Seed of made-up inputs")
+      ->capture_default_str()
+      ->type_name("N");
+  command->add_option("-o,--output", flags->outputs, "Only this output; may be repeated")
+      ->type_name("NAME");
+  command->add_option("--repeat", flags->repeat, "Send it so many times")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str()
+      ->type_name("N");
+  command->callback([flags, &action] { action = [flags] { return RunInfer(*flags); }; });
+}
+
+}  // namespace reprise::cli

@@ -1,0 +1,104 @@
+#include "client/cli/load.h"
+
+#include <atomic>
+#include <condition_variable>
+#include <map>
+#include <mutex>
+#include <random>
+#include <thread>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "client/cli/random_inputs.h"
+#include "runtime/base/status_macros.h"
+
+namespace reprise::cli {
+namespace {
+
+using SteadyClock = std::chrono::steady_clock;
+using InputsByLength = std::map<int64_t, std::vector<OwnedTensor>>;
+
+// Made before the clock starts: one set of inputs for each length that occurs.
+absl::StatusOr<InputsByLength> MakeInputs(client::Client& client, const LoadOptions& options) {
+  ASSIGN_OR_RETURN(const auto metadata, client.ModelMetadata(options.model, options.version));
+  InputsByLength inputs;
+  for (int64_t length : options.lengths) {
+    if (inputs.count(length) > 0) continue;
+    // Seeded by the length: the same request whatever else is drawn.
+    std::mt19937_64 random(options.seed * 1'000'003 + static_cast<uint64_t>(length));
+    const RandomInputOptions shape{
+        .batch = options.batch, .length = length, .max_id = options.max_id};
+    ASSIGN_OR_RETURN(inputs[length], RandomInputs(metadata, shape, random));
+  }
+  return inputs;
+}
+
+Sample SendOne(client::Client& client, const LoadOptions& options, int64_t length,
+               const std::vector<OwnedTensor>& tensors) {
+  Sample sample{.length = length, .batch = options.batch};
+  const auto start = SteadyClock::now();
+  const auto result =
+      client.Infer({.model = options.model, .version = options.version, .inputs = Views(tensors)});
+  const std::chrono::duration<double, std::milli> took = SteadyClock::now() - start;
+  sample.milliseconds = took.count();
+  if (!result.ok()) {
+    sample.error = absl::StrCat(absl::StatusCodeToString(result.status().code()), ": ",
+                                result.status().message());
+    return sample;
+  }
+  sample.bucket = result->Parameter("reprise.bucket");
+  sample.capture = result->Parameter("reprise.capture");
+  sample.replay = result->IntParameter("reprise.batch", -1);
+  sample.batch_size = result->IntParameter("reprise.batch_size", -1);
+  return sample;
+}
+
+}  // namespace
+
+absl::StatusOr<LoadResult> RunLoad(client::Client& client, const LoadOptions& options,
+                                   const std::function<void(int64_t)>& progress) {
+  if (options.lengths.empty()) return absl::InvalidArgumentError("no lengths to send");
+  ASSIGN_OR_RETURN(const InputsByLength inputs, MakeInputs(client, options));
+
+  std::atomic<int64_t> next = 0, finished = 0;
+  std::mutex mutex;
+  std::condition_variable ended;
+  int running = options.concurrency;
+  std::map<int64_t, Sample> samples;
+
+  const auto start = SteadyClock::now();
+  auto over = [&](int64_t index) {
+    return (options.requests > 0 && index >= options.requests) ||
+           (options.duration.count() > 0 && SteadyClock::now() - start >= options.duration);
+  };
+  auto work = [&] {
+    std::vector<std::pair<int64_t, Sample>> own;
+    for (int64_t index = next++; !over(index); index = next++) {
+      const int64_t length = options.lengths[index % options.lengths.size()];
+      own.emplace_back(index, SendOne(client, options, length, inputs.at(length)));
+      ++finished;
+    }
+    std::lock_guard lock(mutex);
+    for (auto& [index, sample] : own) samples.emplace(index, std::move(sample));
+    --running;
+    ended.notify_all();
+  };
+
+  std::vector<std::thread> threads;
+  for (int i = 0; i < options.concurrency; ++i) threads.emplace_back(work);
+  {
+    std::unique_lock lock(mutex);
+    while (!ended.wait_for(lock, std::chrono::milliseconds(100), [&] { return running == 0; })) {
+      progress(finished);
+    }
+  }
+  const std::chrono::duration<double> took = SteadyClock::now() - start;
+  for (std::thread& thread : threads) thread.join();
+  progress(finished);
+
+  LoadResult result{.seconds = took.count()};
+  for (auto& [index, sample] : samples) result.samples.push_back(std::move(sample));
+  return result;
+}
+
+}  // namespace reprise::cli

@@ -1,0 +1,144 @@
+#include "client/cli/load_report.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <numeric>
+#include <set>
+#include <tuple>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "client/cli/table.h"
+
+namespace reprise::cli {
+namespace {
+
+constexpr Table::Align kRight = Table::Align::kRight;
+
+// What one bucket served.
+struct BucketRow {
+  std::vector<double> milliseconds;
+  std::map<std::string, int64_t> captures;  // by the value of `reprise.capture`
+  std::set<int64_t> replays;
+  int64_t tokens = 0;
+  int64_t rows = 0;
+};
+
+// "b8_s128" -> (0, {8, 128}): buckets in the order of their numbers, "exact" and others last.
+std::tuple<int, std::vector<int64_t>, std::string> BucketOrder(const std::string& bucket) {
+  std::vector<int64_t> numbers;
+  for (size_t i = 0; i < bucket.size();) {
+    if (!std::isdigit(static_cast<unsigned char>(bucket[i]))) {
+      ++i;
+      continue;
+    }
+    int64_t number = 0;
+    for (; i < bucket.size() && std::isdigit(static_cast<unsigned char>(bucket[i])); ++i) {
+      number = number * 10 + (bucket[i] - '0');
+    }
+    numbers.push_back(number);
+  }
+  // The last number first: sequences group better than batches.
+  std::reverse(numbers.begin(), numbers.end());
+  return {numbers.empty() ? 1 : 0, numbers, bucket};
+}
+
+std::string LatencyTable(const std::vector<double>& milliseconds) {
+  Table table({{"latency", Table::Align::kLeft},
+               {"mean", kRight},
+               {"p50", kRight},
+               {"p90", kRight},
+               {"p95", kRight},
+               {"p99", kRight},
+               {"max", kRight}});
+  const double sum = std::accumulate(milliseconds.begin(), milliseconds.end(), 0.0);
+  table.AddRow({"ms", Fixed(sum / static_cast<double>(milliseconds.size()), 2),
+                Fixed(Percentile(milliseconds, 50), 2), Fixed(Percentile(milliseconds, 90), 2),
+                Fixed(Percentile(milliseconds, 95), 2), Fixed(Percentile(milliseconds, 99), 2),
+                Fixed(Percentile(milliseconds, 100), 2)});
+  return table.Text();
+}
+
+std::string BucketTable(const std::map<std::string, BucketRow>& buckets) {
+  std::vector<std::string> names;
+  for (const auto& [name, row] : buckets) names.push_back(name);
+  std::sort(names.begin(), names.end(), [](const std::string& a, const std::string& b) {
+    return BucketOrder(a) < BucketOrder(b);
+  });
+  Table table({{"bucket"},
+               {"requests", kRight},
+               {"replays", kRight},
+               {"rows/replay", kRight},
+               {"captured", kRight},
+               {"waited", kRight},
+               {"larger", kRight},
+               {"eager", kRight},
+               {"tokens", kRight},
+               {"p50 ms", kRight},
+               {"p99 ms", kRight}});
+  for (const std::string& name : names) {
+    const BucketRow& row = buckets.at(name);
+    auto captures = [&row](const char* kind) -> std::string {
+      const auto found = row.captures.find(kind);
+      return found == row.captures.end() ? "-" : absl::StrCat(found->second);
+    };
+    const double replays = static_cast<double>(row.replays.size());
+    table.AddRow({name.empty() ? "(none)" : name, absl::StrCat(row.milliseconds.size()),
+                  row.replays.empty() ? "-" : absl::StrCat(row.replays.size()),
+                  row.replays.empty() ? "-" : Fixed(static_cast<double>(row.rows) / replays, 1),
+                  captures("captured"), captures("waited"), captures("larger"), captures("eager"),
+                  Count(row.tokens), Fixed(Percentile(row.milliseconds, 50), 2),
+                  Fixed(Percentile(row.milliseconds, 99), 2)});
+  }
+  return table.Text();
+}
+
+}  // namespace
+
+double Percentile(std::vector<double> values, double percent) {
+  if (values.empty()) return 0;
+  const double rank = std::ceil(percent / 100 * static_cast<double>(values.size()));
+  const size_t index = std::clamp<size_t>(static_cast<size_t>(rank), 1, values.size()) - 1;
+  std::nth_element(values.begin(), values.begin() + static_cast<ptrdiff_t>(index), values.end());
+  return values[index];
+}
+
+std::string LoadReport(const LoadResult& result) {
+  std::vector<double> milliseconds;
+  std::map<std::string, int64_t> errors;
+  std::map<std::string, BucketRow> buckets;
+  int64_t tokens = 0;
+  for (const Sample& sample : result.samples) {
+    if (!sample.error.empty()) {
+      ++errors[sample.error];
+      continue;
+    }
+    milliseconds.push_back(sample.milliseconds);
+    tokens += sample.length * sample.batch;
+    BucketRow& row = buckets[sample.bucket];
+    row.milliseconds.push_back(sample.milliseconds);
+    ++row.captures[sample.capture];
+    if (sample.replay >= 0) row.replays.insert(sample.replay);
+    row.tokens += sample.length * sample.batch;
+    row.rows += sample.batch;
+  }
+  std::string text = absl::StrFormat(
+      "%s requests in %.2f s, %d failed\n%.1f requests/s, %.0f tokens/s\n",
+      Count(result.samples.size()), result.seconds, result.samples.size() - milliseconds.size(),
+      static_cast<double>(milliseconds.size()) / result.seconds,
+      static_cast<double>(tokens) / result.seconds);
+  if (!milliseconds.empty()) {
+    absl::StrAppend(&text, "\n", LatencyTable(milliseconds), "\n", BucketTable(buckets));
+  }
+  if (!errors.empty()) {
+    Table table({{"failed", kRight}, {"error"}});
+    for (const auto& [error, count] : errors) {
+      table.AddRow({absl::StrCat(count), Shorten(error, 150)});
+    }
+    absl::StrAppend(&text, "\n", table.Text());
+  }
+  return text;
+}
+
+}  // namespace reprise::cli

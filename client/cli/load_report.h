@@ -1,0 +1,18 @@
+// What a load showed, as text for people.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "client/cli/load.h"
+
+namespace reprise::cli {
+
+// The value below which `percent` of the values lie (nearest rank); 0 for none. Sorts a copy.
+double Percentile(std::vector<double> values, double percent);
+
+// Throughput, latencies, errors by kind, and a table with a row for each bucket.
+std::string LoadReport(const LoadResult& result);
+
+}  // namespace reprise::cli

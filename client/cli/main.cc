@@ -1,0 +1,53 @@
+// reprise: the command line. Exit codes: 0 success, 1 failure, 2 usage.
+
+#include <cstdio>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "client/cli/command.h"
+
+namespace {
+
+// The words of the command line that name commands, for error messages: "reprise bench".
+std::string CommandName(const CLI::App& app) {
+  std::string name = "reprise";
+  for (const CLI::App* command : app.get_subcommands())
+    absl::StrAppend(&name, " ", command->get_name());
+  return name;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("Talks to a Reprise inference server.", "reprise");
+  app.set_version_flag("--version", "reprise " REPRISE_VERSION);
+  app.require_subcommand(1);
+  app.get_formatter()->column_width(34);
+
+  reprise::cli::Action action;
+  reprise::cli::AddInfer(app, action);
+  reprise::cli::AddBench(app, action);
+  reprise::cli::AddRecipes(app, action);
+  reprise::cli::AddDump(app, action);
+  reprise::cli::AddStats(app, action);
+  reprise::cli::AddHealth(app, action);
+  reprise::cli::AddDemo(app, action);
+
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& asked) {  // --help, --version
+    return app.exit(asked);
+  } catch (const CLI::ParseError& error) {
+    const std::string name = CommandName(app);
+    std::fprintf(stderr, "%s: %s (see %s --help)\n", name.c_str(), error.what(), name.c_str());
+    return 2;
+  }
+
+  const absl::Status status = action();
+  if (status.ok()) return 0;
+  std::fflush(stdout);
+  std::fprintf(stderr, "%s: %s: %s\n", CommandName(app).c_str(),
+               absl::StatusCodeToString(status.code()).c_str(),
+               std::string(status.message()).c_str());
+  return 1;
+}

@@ -1,0 +1,25 @@
+// A progress bar on stderr, where that is a terminal; nothing elsewhere.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace reprise::cli {
+
+class Progress {
+ public:
+  explicit Progress(std::string label);
+  // Clears the line.
+  ~Progress();
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+
+  // `fraction` of 0 to 1, and what stands behind the bar.
+  void Show(double fraction, const std::string& text);
+
+ private:
+  const std::string label_;
+  const bool terminal_;
+};
+
+}  // namespace reprise::cli

@@ -1,0 +1,60 @@
+// reprise recipes: the recipes that are in memory.
+
+#include <cstdio>
+
+#include "absl/strings/str_cat.h"
+#include "client/cli/command.h"
+#include "client/cli/table.h"
+#include "client/cli/timestamp.h"
+#include "runtime/base/status_macros.h"
+
+namespace reprise::cli {
+namespace {
+
+struct RecipesFlags {
+  ServerFlags server;
+  std::string model;
+  std::string version;
+};
+
+absl::Status RunRecipes(const RecipesFlags& flags) {
+  ASSIGN_OR_RETURN(auto client, flags.server.Connect());
+  ASSIGN_OR_RETURN(const auto response, client->ListRecipes(flags.model, flags.version));
+  constexpr auto kRight = Table::Align::kRight;
+  Table table({{"recipe"},
+               {"model"},
+               {"version"},
+               {"bucket"},
+               {"binding"},
+               {"reason"},
+               {"launches", kRight},
+               {"arena", kRight},
+               {"capture ms", kRight},
+               {"replays", kRight},
+               {"last used", kRight}});
+  for (const auto& recipe : response.recipes()) {
+    table.AddRow({recipe.key(), recipe.model(), recipe.version(), recipe.bucket(), recipe.binding(),
+                  recipe.reason(), absl::StrCat(recipe.launches()), Bytes(recipe.arena_bytes()),
+                  Fixed(recipe.capture_ms(), 1), Count(recipe.replays()),
+                  recipe.has_last_used() ? Ago(recipe.last_used()) : "never"});
+  }
+  if (table.empty()) {
+    std::printf("no recipes yet: the first request of each shape captures one\n");
+  } else {
+    std::printf("%s", table.Text().c_str());
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void AddRecipes(CLI::App& app, Action& action) {
+  auto flags = std::make_shared<RecipesFlags>();
+  CLI::App* command = app.add_subcommand("recipes", "List the recipes that are in memory");
+  flags->server.Add(*command);
+  command->add_option("model", flags->model, "Only this model");
+  command->add_option("--version", flags->version, "Only this version");
+  command->callback([flags, &action] { action = [flags] { return RunRecipes(*flags); }; });
+}
+
+}  // namespace reprise::cli

@@ -1,0 +1,36 @@
+// Sentences with token ids, and what one does with their embeddings.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "client/cli/random_inputs.h"
+
+namespace reprise::cli {
+
+struct Sentence {
+  std::string label;
+  std::string text;
+  std::vector<int64_t> ids;
+};
+
+// {"sentences": [{"label": ..., "text": ..., "input_ids": [...]}]}. INVALID_ARGUMENT says what is
+// wrong.
+absl::StatusOr<std::vector<Sentence>> ParseSentences(absl::string_view json);
+
+// The inputs of a text model for one sentence, all [1, length]: names that contain "mask" are ones,
+// "type" zeros, the other is the ids. UNIMPLEMENTED for an input that is not INT64.
+absl::StatusOr<std::vector<OwnedTensor>> SentenceInputs(
+    const inference::ModelMetadataResponse& metadata, const Sentence& sentence);
+
+// The mean over the positions of the first output of shape [1, length, hidden] and type FP32,
+// scaled to length 1: [hidden]. NOT_FOUND if there is no such output.
+absl::StatusOr<std::vector<float>> MeanPooled(const client::InferResult& result);
+
+// Of two vectors of length 1 and equal size.
+double Cosine(absl::Span<const float> a, absl::Span<const float> b);
+
+}  // namespace reprise::cli

@@ -1,0 +1,95 @@
+#include "client/cli/table.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "runtime/base/status_macros.h"
+
+namespace reprise::cli {
+namespace {
+
+bool StartsCharacter(char byte) { return (static_cast<unsigned char>(byte) & 0xC0) != 0x80; }
+
+size_t Width(absl::string_view text) {
+  return std::count_if(text.begin(), text.end(), StartsCharacter);
+}
+
+}  // namespace
+
+Table::Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
+
+void Table::AddRow(std::vector<std::string> cells) {
+  REPRISE_CHECK(cells.size() == columns_.size());
+  rows_.push_back(std::move(cells));
+}
+
+std::string Table::Text() const {
+  std::vector<size_t> widths;
+  for (size_t i = 0; i < columns_.size(); ++i) {
+    size_t width = Width(columns_[i].title);
+    for (const auto& row : rows_) width = std::max(width, Width(row[i]));
+    widths.push_back(width);
+  }
+  std::string text;
+  auto add_line = [&](auto cell) {
+    std::string line;
+    for (size_t i = 0; i < columns_.size(); ++i) {
+      if (i > 0) absl::StrAppend(&line, "  ");
+      const std::string value = cell(i);
+      const std::string space(widths[i] - Width(value), ' ');
+      const bool right = columns_[i].align == Align::kRight;
+      absl::StrAppend(&line, right ? space : "", value, right ? "" : space);
+    }
+    line.erase(line.find_last_not_of(' ') + 1);
+    absl::StrAppend(&text, line, "\n");
+  };
+  add_line([&](size_t i) { return columns_[i].title; });
+  add_line([&](size_t i) { return std::string(widths[i], '-'); });
+  for (const auto& row : rows_) {
+    add_line([&](size_t i) { return row[i]; });
+  }
+  return text;
+}
+
+std::string Bytes(uint64_t bytes) {
+  if (bytes < 1024) return absl::StrCat(bytes, " B");
+  const char* const units[] = {"KiB", "MiB", "GiB", "TiB"};
+  double value = static_cast<double>(bytes) / 1024;
+  size_t unit = 0;
+  while (value >= 1024 && unit + 1 < std::size(units)) {
+    value /= 1024;
+    ++unit;
+  }
+  return absl::StrFormat("%.1f %s", value, units[unit]);
+}
+
+std::string Count(uint64_t count) {
+  std::string text = absl::StrCat(count);
+  for (size_t i = text.size(); i > 3; i -= 3) text.insert(i - 3, 1, ' ');
+  return text;
+}
+
+std::string Fixed(double value, int decimals) { return absl::StrFormat("%.*f", decimals, value); }
+
+std::string Seconds(double seconds) {
+  return seconds < 1 ? absl::StrFormat("%.2f ms", seconds * 1e3)
+                     : absl::StrFormat("%.2f s", seconds);
+}
+
+std::string Percent(double part, double whole) {
+  return whole == 0 ? "-" : absl::StrFormat("%.1f %%", 100 * part / whole);
+}
+
+std::string Shorten(absl::string_view text, size_t width) {
+  if (Width(text) <= width) return std::string(text);
+  size_t characters = 0, end = 0;
+  while (end < text.size()) {
+    if (StartsCharacter(text[end]) && ++characters == width) break;
+    ++end;
+  }
+  return absl::StrCat(text.substr(0, end), "…");
+}
+
+}  // namespace reprise::cli

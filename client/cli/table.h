@@ -1,0 +1,48 @@
+// Tables for people: aligned columns, numbers to the right, rules only where they help.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+
+namespace reprise::cli {
+
+class Table {
+ public:
+  enum class Align { kLeft, kRight };
+  struct Column {
+    std::string title;
+    Align align = Align::kLeft;
+  };
+
+  explicit Table(std::vector<Column> columns);
+
+  // As many cells as there are columns.
+  void AddRow(std::vector<std::string> cells);
+  bool empty() const { return rows_.empty(); }
+
+  // Title line, a rule, the rows; two spaces between columns, no space at a line's end. Widths
+  // count characters of UTF-8, not bytes.
+  std::string Text() const;
+
+ private:
+  std::vector<Column> columns_;
+  std::vector<std::vector<std::string>> rows_;
+};
+
+// "1.5 MiB", "312 B".
+std::string Bytes(uint64_t bytes);
+// With a separator each three digits: "1 234 567".
+std::string Count(uint64_t count);
+// `decimals` digits after the point.
+std::string Fixed(double value, int decimals);
+// "0.42 ms", "1.20 s".
+std::string Seconds(double seconds);
+// "12.3 %"; "-" if `whole` is 0.
+std::string Percent(double part, double whole);
+// The first `width` characters, the last of them an ellipsis if the text was longer.
+std::string Shorten(absl::string_view text, size_t width);
+
+}  // namespace reprise::cli

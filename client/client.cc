@@ -1,0 +1,187 @@
+#include "client/client.h"
+
+#include <grpcpp/grpcpp.h>
+
+#include <condition_variable>
+#include <limits>
+#include <mutex>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "client/infer_codec.h"
+#include "proto/admin.grpc.pb.h"
+#include "proto/grpc_service.grpc.pb.h"
+#include "runtime/base/status_macros.h"
+
+namespace reprise::client {
+namespace {
+
+std::shared_ptr<grpc::Channel> MakeChannel(const std::string& target) {
+  grpc::ChannelArguments arguments;
+  arguments.SetMaxReceiveMessageSize(std::numeric_limits<int>::max());
+  arguments.SetMaxSendMessageSize(std::numeric_limits<int>::max());
+  // A server that restarts is found again at once, not after gRPC's growing back-off.
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
+  return grpc::CreateCustomChannel(target, grpc::InsecureChannelCredentials(), arguments);
+}
+
+}  // namespace
+
+struct Client::State {
+  explicit State(std::shared_ptr<grpc::Channel> c)
+      : channel(std::move(c)),
+        inference(inference::GRPCInferenceService::NewStub(channel)),
+        admin(v1::Admin::NewStub(channel)) {}
+
+  absl::Status ToStatus(const grpc::Status& status, const std::string& target) const {
+    if (status.ok()) return absl::OkStatus();
+    // gRPC words a refused or lost connection in many ways; a server that answers words it itself,
+    // and then the connection stands.
+    if (status.error_code() == grpc::StatusCode::UNAVAILABLE &&
+        channel->GetState(false) != GRPC_CHANNEL_READY) {
+      return absl::UnavailableError(
+          absl::StrCat("no answer from ", target, ": ", status.error_message()));
+    }
+    return {static_cast<absl::StatusCode>(status.error_code()), status.error_message()};
+  }
+
+  void SetDeadline(const ClientOptions& options, grpc::ClientContext& context) const {
+    if (options.timeout.count() > 0) {
+      context.set_deadline(std::chrono::system_clock::now() + options.timeout);
+    }
+  }
+
+  // One unary call of `stub`'s `method`, from start to end.
+  template <typename Stub, typename Request, typename Response>
+  absl::StatusOr<Response> Call(const ClientOptions& options, Stub& stub,
+                                grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&,
+                                                             Response*),
+                                const Request& request) const {
+    grpc::ClientContext context;
+    SetDeadline(options, context);
+    Response response;
+    RETURN_IF_ERROR(ToStatus((stub.*method)(&context, request, &response), options.target));
+    return response;
+  }
+
+  // Constant after construction.
+  const std::shared_ptr<grpc::Channel> channel;
+  const std::unique_ptr<inference::GRPCInferenceService::Stub> inference;
+  const std::unique_ptr<v1::Admin::Stub> admin;
+
+  std::mutex mutex;
+  std::condition_variable idle;
+  int in_flight = 0;  // guarded by mutex: callbacks that have not returned
+};
+
+Client::Client(ClientOptions options) : Client(options, MakeChannel(options.target)) {}
+
+Client::Client(ClientOptions options, std::shared_ptr<grpc::Channel> channel)
+    : options_(std::move(options)), state_(std::make_unique<State>(std::move(channel))) {}
+
+Client::~Client() {
+  std::unique_lock lock(state_->mutex);
+  state_->idle.wait(lock, [this] { return state_->in_flight == 0; });
+}
+
+absl::StatusOr<InferResult> Client::Infer(const InferRequest& request) {
+  grpc::ClientContext context;
+  state_->SetDeadline(options_, context);
+  auto response = std::make_unique<inference::ModelInferResponse>();
+  const grpc::Status status =
+      state_->inference->ModelInfer(&context, ToMessage(request), response.get());
+  RETURN_IF_ERROR(state_->ToStatus(status, options_.target));
+  return InferResult::FromMessage(std::move(response));
+}
+
+void Client::InferAsync(const InferRequest& request, InferCallback done) {
+  struct Pending {
+    grpc::ClientContext context;
+    inference::ModelInferRequest request;
+    std::unique_ptr<inference::ModelInferResponse> response;
+    InferCallback done;
+  };
+  auto pending = std::make_shared<Pending>();
+  pending->request = ToMessage(request);
+  pending->response = std::make_unique<inference::ModelInferResponse>();
+  pending->done = std::move(done);
+  state_->SetDeadline(options_, pending->context);
+  {
+    std::lock_guard lock(state_->mutex);
+    ++state_->in_flight;
+  }
+  state_->inference->async()->ModelInfer(
+      &pending->context, &pending->request, pending->response.get(),
+      [this, pending](const grpc::Status& grpc_status) {
+        absl::Status status = state_->ToStatus(grpc_status, options_.target);
+        pending->done(status.ok() ? InferResult::FromMessage(std::move(pending->response))
+                                  : absl::StatusOr<InferResult>(std::move(status)));
+        // Notified under the lock: once it is released the destructor may free the state.
+        std::lock_guard lock(state_->mutex);
+        if (--state_->in_flight == 0) state_->idle.notify_all();
+      });
+}
+
+absl::Status Client::WaitForConnection(std::chrono::milliseconds patience) {
+  if (state_->channel->WaitForConnected(std::chrono::system_clock::now() + patience)) {
+    return absl::OkStatus();
+  }
+  return absl::UnavailableError(absl::StrCat("no server answers at ", options_.target));
+}
+
+absl::StatusOr<bool> Client::ServerReady() {
+  ASSIGN_OR_RETURN(auto response, state_->Call(options_, *state_->inference,
+                                               &inference::GRPCInferenceService::Stub::ServerReady,
+                                               inference::ServerReadyRequest()));
+  return response.ready();
+}
+
+absl::StatusOr<bool> Client::ModelReady(absl::string_view model, absl::string_view version) {
+  inference::ModelReadyRequest request;
+  request.set_name(std::string(model));
+  request.set_version(std::string(version));
+  ASSIGN_OR_RETURN(auto response,
+                   state_->Call(options_, *state_->inference,
+                                &inference::GRPCInferenceService::Stub::ModelReady, request));
+  return response.ready();
+}
+
+absl::StatusOr<inference::ModelMetadataResponse> Client::ModelMetadata(absl::string_view model,
+                                                                       absl::string_view version) {
+  inference::ModelMetadataRequest request;
+  request.set_name(std::string(model));
+  request.set_version(std::string(version));
+  return state_->Call(options_, *state_->inference,
+                      &inference::GRPCInferenceService::Stub::ModelMetadata, request);
+}
+
+absl::StatusOr<inference::RepositoryIndexResponse> Client::RepositoryIndex() {
+  return state_->Call(options_, *state_->inference,
+                      &inference::GRPCInferenceService::Stub::RepositoryIndex,
+                      inference::RepositoryIndexRequest());
+}
+
+absl::StatusOr<v1::ListRecipesResponse> Client::ListRecipes(absl::string_view model,
+                                                            absl::string_view version) {
+  v1::ListRecipesRequest request;
+  request.set_model(std::string(model));
+  request.set_version(std::string(version));
+  return state_->Call(options_, *state_->admin, &v1::Admin::Stub::ListRecipes, request);
+}
+
+absl::StatusOr<v1::DumpRecipeResponse> Client::DumpRecipe(absl::string_view key) {
+  v1::DumpRecipeRequest request;
+  request.set_key(std::string(key));
+  return state_->Call(options_, *state_->admin, &v1::Admin::Stub::DumpRecipe, request);
+}
+
+absl::StatusOr<v1::GetStatsResponse> Client::GetStats(absl::string_view model,
+                                                      absl::string_view version) {
+  v1::GetStatsRequest request;
+  request.set_model(std::string(model));
+  request.set_version(std::string(version));
+  return state_->Call(options_, *state_->admin, &v1::Admin::Stub::GetStats, request);
+}
+
+}  // namespace reprise::client

@@ -1,0 +1,124 @@
+// Client: a typed client of an inference server that speaks KServe v2 over gRPC, and of Reprise's
+// admin service.
+//
+// One Client is one connection, opened at the first call and kept; any number of calls share it.
+//
+// Ownership: a result owns its message, outputs are views into it.
+// Threads:   all methods are safe from any thread. A callback of InferAsync runs on a thread of
+//            gRPC's: it may start further calls but must not block. The destructor waits until
+//            every callback has returned, so do not destroy a client inside a callback.
+// Errors:    the server's status as it came (INVALID_ARGUMENT, NOT_FOUND, UNAVAILABLE,
+//            RESOURCE_EXHAUSTED, ...). DEADLINE_EXCEEDED when `timeout` is over. A server that
+//            cannot be reached is UNAVAILABLE with its address in the message.
+//
+//   Client client({.target = "localhost:8001"});
+//   std::vector<int64_t> ids = {101, 7592, 102}, mask(3, 1);
+//   ASSIGN_OR_RETURN(InferResult result,
+//       client.Infer({.model = "minilm",
+//                     .inputs = {InputTensor::Of<int64_t>("input_ids", {1, 3}, ids),
+//                                InputTensor::Of<int64_t>("attention_mask", {1, 3}, mask)}}));
+//   ASSIGN_OR_RETURN(auto hidden, result.outputs()[0].As<float>());
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "client/tensor.h"
+#include "proto/admin.pb.h"
+#include "proto/grpc_service.pb.h"
+
+namespace grpc {
+class Channel;
+}  // namespace grpc
+
+namespace reprise::client {
+
+struct ClientOptions {
+  std::string target = "localhost:8001";  // host:port
+  // Time for a call, from its start to the last byte of its answer. Zero: no limit.
+  std::chrono::milliseconds timeout{30'000};
+};
+
+struct InferRequest {
+  std::string model;
+  std::string version;  // empty: the newest
+  std::string id;       // echoed by the server
+  std::vector<InputTensor> inputs;
+  std::vector<std::string> outputs;  // empty: all
+};
+
+class InferResult {
+ public:
+  // INTERNAL if the message's parts do not fit each other.
+  static absl::StatusOr<InferResult> FromMessage(
+      std::unique_ptr<inference::ModelInferResponse> message);
+
+  const std::string& model() const { return message_->model_name(); }
+  const std::string& version() const { return message_->model_version(); }
+  const std::string& id() const { return message_->id(); }
+  absl::Span<const OutputTensor> outputs() const { return outputs_; }
+
+  // NOT_FOUND names the outputs that there are.
+  absl::StatusOr<OutputTensor> Output(absl::string_view name) const;
+
+  // A response parameter as text ("reprise.bucket", "reprise.capture", ...); empty if absent.
+  std::string Parameter(absl::string_view name) const;
+  // A response parameter as a number; `fallback` if it is absent or no number.
+  int64_t IntParameter(absl::string_view name, int64_t fallback) const;
+
+  const inference::ModelInferResponse& message() const { return *message_; }
+
+ private:
+  std::unique_ptr<inference::ModelInferResponse> message_;
+  std::vector<OutputTensor> outputs_;  // views into *message_
+};
+
+using InferCallback = std::function<void(absl::StatusOr<InferResult>)>;
+
+class Client {
+ public:
+  explicit Client(ClientOptions options);
+  // Over a channel that exists, such as one inside the process.
+  Client(ClientOptions options, std::shared_ptr<grpc::Channel> channel);
+  ~Client();
+  Client(const Client&) = delete;
+  Client& operator=(const Client&) = delete;
+
+  absl::StatusOr<InferResult> Infer(const InferRequest& request);
+  // Calls `done` exactly once.
+  void InferAsync(const InferRequest& request, InferCallback done);
+
+  // OK when a connection stands; UNAVAILABLE, with the address, if none does after `patience`.
+  absl::Status WaitForConnection(std::chrono::milliseconds patience);
+
+  absl::StatusOr<bool> ServerReady();
+  absl::StatusOr<bool> ModelReady(absl::string_view model, absl::string_view version = "");
+  absl::StatusOr<inference::ModelMetadataResponse> ModelMetadata(absl::string_view model,
+                                                                 absl::string_view version = "");
+  absl::StatusOr<inference::RepositoryIndexResponse> RepositoryIndex();
+
+  // Empty arguments select everything.
+  absl::StatusOr<v1::ListRecipesResponse> ListRecipes(absl::string_view model = "",
+                                                      absl::string_view version = "");
+  absl::StatusOr<v1::DumpRecipeResponse> DumpRecipe(absl::string_view key);
+  absl::StatusOr<v1::GetStatsResponse> GetStats(absl::string_view model = "",
+                                                absl::string_view version = "");
+
+  const std::string& target() const { return options_.target; }
+
+ private:
+  struct State;  // stubs and the count of calls in flight
+
+  // Constant after construction.
+  const ClientOptions options_;
+  const std::unique_ptr<State> state_;  // self-synchronised
+};
+
+}  // namespace reprise::client

@@ -1,0 +1,12 @@
+// InferRequest to message. The way back is InferResult::FromMessage.
+#pragma once
+
+#include "client/client.h"
+#include "proto/grpc_service.pb.h"
+
+namespace reprise::client {
+
+// Tensors travel raw, one entry for each input, in order.
+inference::ModelInferRequest ToMessage(const InferRequest& request);
+
+}  // namespace reprise::client
