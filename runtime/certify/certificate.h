@@ -13,8 +13,9 @@ struct AxisCertificate {
   // Inputs whose padding must hold their fill value; the padding of every other input is free. A
   // batch axis has none: batch-mates are requests, and hold what their clients sent.
   std::vector<std::string> guards;
-  // Guards of which each row needs a nonzero element: a row that masks everything out spreads its
-  // attention over padding as well, so a request with such a row runs exact.
+  // Guards of which every line along the axis needs an element other than the fill value (other
+  // than 0, where none is configured): a row that masks everything out spreads its attention over
+  // the padding as well, so a request with such a row runs exact.
   std::vector<std::string> nonzero_rows;
   // Words for a person: what was measured; or which output, at which lengths, with which fill, was
   // off by how much.

@@ -53,7 +53,7 @@ struct ProbeOptions {
 };
 
 // The values that an integer input accepts. `limited` false: whatever was tried was taken, as by
-// a mask; [low, high] is then [0, 1].
+// a mask (inputs that are not integers count as such); [low, high] is then [0, 1].
 struct InputRange {
   int64_t low = 0;
   int64_t high = 1;
@@ -65,8 +65,8 @@ struct InputRange {
 void SetRangePayload(absl::Status& status, int64_t low, int64_t high);
 std::optional<InputRange> RangePayload(const absl::Status& status);
 
-// The ranges of all inputs (those that are not integers: the default), found by trying at size 1 of
-// every axis, or `options.sizes`. Once a model, for all its axes. The error of the runner when it
+// The ranges of all inputs (those that are not integers: the default), found by trying at a
+// small size of every axis. Once a model, for all its axes. The error of the runner when it
 // does not even take zeros or ones.
 absl::StatusOr<std::vector<InputRange>> FindRanges(absl::Span<const ProbeInput> inputs,
                                                    const ProbeRunner& runner,

@@ -1,0 +1,188 @@
+#include "runtime/certify/draw.h"
+
+#include <algorithm>
+#include <random>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_split.h"
+#include "runtime/base/status_macros.h"
+
+namespace reprise {
+namespace {
+
+constexpr int64_t kDefaultBatch = 2;
+constexpr int64_t kDefaultSize = 7;
+
+// Large against what models compute with, small enough that products of two stay finite in float16
+// wherever the model itself keeps finite numbers apart from masked ones.
+constexpr double kLargeFloat = 1e4;
+constexpr double kLargeMask = 1 << 20;
+
+bool Counts(MaskPattern pattern, int64_t i, int64_t length) {
+  switch (pattern) {
+    case MaskPattern::kOnes:
+      return true;
+    case MaskPattern::kRagged:
+      return i < (length + 1) / 2;
+    case MaskPattern::kHoles:
+      return i % 3 != 1;
+    case MaskPattern::kLeftPadded:
+      return i >= length / 2;
+    case MaskPattern::kAlternating:
+      return i % 2 == 0;
+    case MaskPattern::kNone:
+      return false;
+  }
+  return false;
+}
+
+}  // namespace
+
+absl::string_view HostileName(Hostile hostile) {
+  switch (hostile) {
+    case Hostile::kRandom:
+      return "random values";
+    case Hostile::kHigh:
+      return "the largest values";
+    case Hostile::kLow:
+      return "the smallest values";
+    case Hostile::kOne:
+      return "ones";
+  }
+  return "";
+}
+
+SymbolSizes AllSymbols(absl::Span<const ProbeInput> inputs, int64_t size) {
+  SymbolSizes sizes;
+  for (const ProbeInput& input : inputs) {
+    for (const Dim& dim : input.dims) {
+      if (dim.is_constant()) continue;
+      for (absl::string_view term : absl::StrSplit(dim.symbol, '+')) {
+        sizes[std::string(absl::StripAsciiWhitespace(term))] = size;
+      }
+    }
+  }
+  return sizes;
+}
+
+Drawer::Drawer(absl::Span<const ProbeInput> inputs, absl::Span<const InputRange> ranges,
+               const ProbeOptions& options)
+    : inputs_(inputs), ranges_(ranges), options_(options) {
+  REPRISE_CHECK(inputs.size() == ranges.size());
+  base_sizes_ = AllSymbols(inputs, kDefaultSize);
+  if (base_sizes_.count(options.batch_axis)) base_sizes_[options.batch_axis] = kDefaultBatch;
+  for (const auto& [symbol, size] : options.sizes) base_sizes_[symbol] = size;
+}
+
+absl::StatusOr<Shape> Drawer::ShapeAt(size_t i, const SymbolSizes& sizes) const {
+  if (inputs_[i].value.has_value()) return inputs_[i].value->shape();
+  Shape shape;
+  for (const Dim& dim : inputs_[i].dims) {
+    ASSIGN_OR_RETURN(const int64_t size, options_.dim_size(dim, sizes));
+    shape.push_back(size);
+  }
+  return shape;
+}
+
+std::vector<size_t> Drawer::MovingDims(size_t i, const std::string& axis) const {
+  std::vector<size_t> moving;
+  if (inputs_[i].value.has_value() || base_sizes_.count(axis) == 0) return moving;
+  SymbolSizes longer = base_sizes_;
+  ++longer[axis];
+  for (size_t d = 0; d < inputs_[i].dims.size(); ++d) {
+    const auto size = options_.dim_size(inputs_[i].dims[d], base_sizes_);
+    const auto longer_size = options_.dim_size(inputs_[i].dims[d], longer);
+    if (size.ok() && longer_size.ok() && *size != *longer_size) moving.push_back(d);
+  }
+  return moving;
+}
+
+bool Drawer::MaskLike(size_t i) const { return !ranges_[i].limited; }
+
+std::optional<size_t> Drawer::MaskDim(size_t i, size_t rank,
+                                      const std::vector<size_t>& rows) const {
+  std::vector<size_t> along = MovingDims(i, options_.axis);
+  if (along.empty() || options_.is_batch) {
+    along.clear();
+    for (size_t d = 0; d < rank; ++d) {
+      if (!absl::c_linear_search(rows, d)) along.push_back(d);
+    }
+  }
+  if (along.empty()) return std::nullopt;
+  return along.back();
+}
+
+double Drawer::Fill(size_t i) const {
+  const auto it = options_.fills.find(inputs_[i].name);
+  return it == options_.fills.end() ? 0 : it->second;
+}
+
+uint64_t Drawer::Seed(size_t i, uint64_t seed) const {
+  return (options_.seed * 1000003 + seed) * 1000003 + i;
+}
+
+Numbers Drawer::Constant(size_t i, const Shape& shape, double value) const {
+  return {inputs_[i].dtype, shape, std::vector<double>(NumElements(shape), value)};
+}
+
+Numbers Drawer::Draw(size_t i, const Shape& shape, const Content& content) const {
+  if (inputs_[i].value.has_value()) return FromTensor(*inputs_[i].value);
+  std::mt19937_64 random(Seed(i, content.seed));
+  Numbers numbers = Constant(i, shape, 0);
+  const bool is_float = IsFloating(inputs_[i].dtype);
+  if (is_float && !content.float_masks) {
+    std::normal_distribution<double> normal;
+    absl::c_generate(numbers.values, [&] { return normal(random) + content.float_shift; });
+    return numbers;
+  }
+  if (ranges_[i].limited) {
+    std::uniform_int_distribution<int64_t> uniform(
+        std::min(std::max<int64_t>(ranges_[i].low, 0), ranges_[i].high), ranges_[i].high);
+    absl::c_generate(numbers.values, [&] { return static_cast<double>(uniform(random)); });
+    return numbers;
+  }
+  // A mask: what counts is anything but the fill value.
+  const double fill = Fill(i);
+  const double counts = fill == 0 ? 1 : 0;
+  const std::vector<size_t> rows = MovingDims(i, options_.batch_axis);
+  const std::optional<size_t> along = MaskDim(i, shape.size(), rows);
+  const Shape strides = Strides(shape);
+  for (size_t e = 0; e < numbers.values.size(); ++e) {
+    const auto coordinate = [&](size_t d) {
+      return static_cast<int64_t>(e) / strides[d] % std::max<int64_t>(shape[d], 1);
+    };
+    const int64_t row = rows.empty() ? 0 : coordinate(rows.front());
+    const MaskPattern pattern = content.patterns[row % content.patterns.size()];
+    const bool on =
+        along.has_value() ? Counts(pattern, coordinate(*along), shape[*along]) : random() % 2 == 0;
+    numbers.values[e] = on ? counts : fill;
+  }
+  return numbers;
+}
+
+Numbers Drawer::DrawFill(size_t i, const Shape& shape) const { return Constant(i, shape, Fill(i)); }
+
+Numbers Drawer::DrawHostile(size_t i, const Shape& shape, Hostile hostile, uint64_t seed) const {
+  const InputRange& range = ranges_[i];
+  const bool is_float = IsFloating(inputs_[i].dtype);
+  switch (hostile) {
+    case Hostile::kRandom:
+      if (MaskLike(i) && !is_float) {
+        std::mt19937_64 random(Seed(i, seed));
+        Numbers numbers = Constant(i, shape, 0);
+        absl::c_generate(numbers.values, [&] { return static_cast<double>(random() % 2); });
+        return numbers;
+      }
+      return Draw(i, shape, {.seed = seed});
+    case Hostile::kHigh:
+      return Constant(i, shape, is_float ? kLargeFloat : range.limited ? range.high : kLargeMask);
+    case Hostile::kLow:
+      return Constant(i, shape, is_float ? -kLargeFloat : range.limited ? range.low : 0);
+    case Hostile::kOne:
+      return Constant(i, shape, range.limited ? std::clamp<int64_t>(1, range.low, range.high) : 1);
+  }
+  return Constant(i, shape, 0);
+}
+
+}  // namespace reprise

@@ -1,0 +1,76 @@
+// Drawer: contents of a model's inputs for the probe, honest ones and hostile ones.
+//
+// Every draw is a function of its arguments alone, so that a case can be made again.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "runtime/certify/numbers.h"
+#include "runtime/certify/probe.h"
+
+namespace reprise {
+
+// What a mask may look like along an axis. All but kNone have a position that counts.
+enum class MaskPattern { kOnes, kRagged, kHoles, kLeftPadded, kAlternating, kNone };
+
+// What padding that is free, or the row of a batch-mate, is filled with.
+enum class Hostile { kRandom, kHigh, kLow, kOne };
+inline constexpr Hostile kAllHostile[] = {Hostile::kRandom, Hostile::kHigh, Hostile::kLow,
+                                          Hostile::kOne};
+absl::string_view HostileName(Hostile hostile);
+
+using SymbolSizes = std::map<std::string, int64_t>;
+
+class Drawer {
+ public:
+  // Borrows all arguments.
+  Drawer(absl::Span<const ProbeInput> inputs, absl::Span<const InputRange> ranges,
+         const ProbeOptions& options);
+
+  size_t size() const { return inputs_.size(); }
+  const std::string& name(size_t i) const { return inputs_[i].name; }
+  // A size for every symbol: options.sizes, else 2 for the batch axis and 7 for others.
+  const SymbolSizes& base_sizes() const { return base_sizes_; }
+
+  absl::StatusOr<Shape> ShapeAt(size_t i, const SymbolSizes& sizes) const;
+  // The dims of input `i` that move with `axis`, at its shape under base_sizes().
+  std::vector<size_t> MovingDims(size_t i, const std::string& axis) const;
+
+  // Floats, bools, and integers without a limit may be masks; limited integers are ids.
+  bool MaskLike(size_t i) const;
+  double Fill(size_t i) const;
+
+  struct Content {
+    // Patterns of masks along `axis`, by row of the batch axis (row modulo the size).
+    std::vector<MaskPattern> patterns = {MaskPattern::kOnes};
+    bool float_masks = false;  // floats are masks rather than random numbers
+    // Added to random floats, so that rows all below and all above the padding occur too.
+    double float_shift = 0;
+    uint64_t seed = 0;
+  };
+  // What a client might send.
+  Numbers Draw(size_t i, const Shape& shape, const Content& content) const;
+  Numbers DrawFill(size_t i, const Shape& shape) const;
+  Numbers DrawHostile(size_t i, const Shape& shape, Hostile hostile, uint64_t seed) const;
+
+ private:
+  // The dim along which a mask has its pattern: that of the axis, else the last that is no row.
+  std::optional<size_t> MaskDim(size_t i, size_t rank, const std::vector<size_t>& rows) const;
+  Numbers Constant(size_t i, const Shape& shape, double value) const;
+  uint64_t Seed(size_t i, uint64_t seed) const;
+
+  absl::Span<const ProbeInput> inputs_;
+  absl::Span<const InputRange> ranges_;
+  const ProbeOptions& options_;
+  SymbolSizes base_sizes_;
+};
+
+// Every symbol of the inputs' dims, terms of expressions included, at `size`.
+SymbolSizes AllSymbols(absl::Span<const ProbeInput> inputs, int64_t size);
+
+}  // namespace reprise

@@ -1,0 +1,189 @@
+#include "runtime/certify/probe_batch.h"
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "runtime/base/status_macros.h"
+
+namespace reprise {
+namespace {
+
+// Rows of the batches tried: a request of two rows and one of one row, among others.
+constexpr int64_t kSmallBatch = 3;
+constexpr int64_t kLargeBatch = 6;
+
+Shape At(const std::vector<size_t>& dims, size_t rank, int64_t offset) {
+  Shape start(rank, 0);
+  for (size_t d : dims) start[d] = offset;
+  return start;
+}
+
+}  // namespace
+
+BatchProbe::BatchProbe(const Drawer& drawer, absl::Span<const std::string> output_names,
+                       const ProbeRunner& runner, const ProbeOptions& options)
+    : drawer_(drawer), output_names_(output_names), runner_(runner), options_(options) {
+  certificate_.axis = options.axis;
+}
+
+absl::Status BatchProbe::Prepare() {
+  bool any = false;
+  for (size_t i = 0; i < drawer_.size(); ++i) {
+    row_dims_.push_back(drawer_.MovingDims(i, options_.axis));
+    any = any || !row_dims_.back().empty();
+  }
+  if (any) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("no input has a dim that moves with axis '", options_.axis, "'"));
+}
+
+absl::StatusOr<std::vector<Tensor>> BatchProbe::Execute(const std::vector<Numbers>& inputs) {
+  std::vector<Tensor> tensors;
+  for (const Numbers& input : inputs) tensors.push_back(ToTensor(input));
+  ++certificate_.runs;
+  ASSIGN_OR_RETURN(std::vector<Tensor> outputs, runner_(tensors));
+  if (outputs.size() != output_names_.size()) {
+    return absl::InternalError(absl::StrCat("the model has ", output_names_.size(),
+                                            " outputs, a run of it returned ", outputs.size()));
+  }
+  return outputs;
+}
+
+absl::StatusOr<BatchProbe::Request> BatchProbe::Alone(int64_t rows,
+                                                      const Drawer::Content& content) {
+  Request request;
+  request.rows = rows;
+  SymbolSizes sizes = drawer_.base_sizes();
+  sizes[options_.axis] = rows;
+  for (size_t i = 0; i < drawer_.size(); ++i) {
+    ASSIGN_OR_RETURN(const Shape shape, drawer_.ShapeAt(i, sizes));
+    // An input without rows is the same for all requests of a batch.
+    Drawer::Content drawn = content;
+    if (row_dims_[i].empty()) drawn.seed = 0;
+    request.inputs.push_back(drawer_.Draw(i, shape, drawn));
+  }
+  ASSIGN_OR_RETURN(request.expected, Execute(request.inputs));
+  for (const Tensor& output : request.expected) saw_finite_ = saw_finite_ || HasFinite(output);
+  return request;
+}
+
+absl::StatusOr<std::vector<size_t>> BatchProbe::RowDims(size_t o, const Request& request,
+                                                        const Tensor& batch, int64_t total) const {
+  const Shape& alone = request.expected[o].shape();
+  const Shape& shape = batch.shape();
+  const auto refuse = [&] {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "output '", output_names_[o], "' has shape ", ShapeToString(alone), " for ", request.rows,
+        request.rows == 1 ? " row" : " rows", " and ", ShapeToString(shape), " for ", total,
+        ": a dim that moves with the batch, but not by one a row"));
+  };
+  if (alone.size() != shape.size()) return refuse();
+  std::vector<size_t> dims;
+  for (size_t d = 0; d < shape.size(); ++d) {
+    if (alone[d] == shape[d]) continue;
+    if (alone[d] != request.rows || shape[d] != total) return refuse();
+    dims.push_back(d);
+  }
+  return dims;
+}
+
+absl::StatusOr<std::optional<std::string>> BatchProbe::TryBatch(
+    int64_t total, const std::vector<const Request*>& requests, const std::vector<int64_t>& offsets,
+    std::optional<Hostile> hostile, uint64_t seed) {
+  SymbolSizes sizes = drawer_.base_sizes();
+  sizes[options_.axis] = total;
+  std::vector<Numbers> inputs;
+  for (size_t i = 0; i < drawer_.size(); ++i) {
+    ASSIGN_OR_RETURN(const Shape shape, drawer_.ShapeAt(i, sizes));
+    Numbers numbers = hostile.has_value() ? drawer_.DrawHostile(i, shape, *hostile, seed)
+                                          : drawer_.DrawFill(i, shape);
+    for (size_t r = 0; r < requests.size(); ++r) {
+      Paste(requests[r]->inputs[i], At(row_dims_[i], shape.size(), offsets[r]), numbers);
+    }
+    inputs.push_back(std::move(numbers));
+  }
+  const std::string mates =
+      absl::StrCat("a batch of ", total, ", other rows with ",
+                   hostile.has_value() ? std::string(HostileName(*hostile)) : "fill values");
+  const auto outputs = Execute(inputs);
+  if (!outputs.ok()) {
+    return absl::StrCat("a run of ", mates, " failed: ", std::string(outputs.status().message()));
+  }
+  for (size_t o = 0; o < outputs->size(); ++o) {
+    for (size_t r = 0; r < requests.size(); ++r) {
+      const Tensor& batch = (*outputs)[o];
+      const auto dims = RowDims(o, *requests[r], batch, total);
+      if (!dims.ok()) return std::string(dims.status().message());
+      if (auto words = Differ(requests[r]->expected[o], batch,
+                              At(*dims, batch.shape().size(), offsets[r]), options_.tolerance)) {
+        return absl::StrCat("output '", output_names_[o], "' of a request of ", requests[r]->rows,
+                            requests[r]->rows == 1 ? " row" : " rows", " differs in ", mates, " ",
+                            *words);
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+absl::StatusOr<std::optional<std::string>> BatchProbe::TryAll() {
+  for (uint64_t round = 0; round < 2; ++round) {
+    const std::vector<MaskPattern> patterns =
+        round == 0 ? std::vector<MaskPattern>{MaskPattern::kRagged, MaskPattern::kOnes}
+                   : std::vector<MaskPattern>{MaskPattern::kHoles, MaskPattern::kLeftPadded};
+    const bool float_masks = round == 1;
+    auto two = Alone(2, {.patterns = patterns, .float_masks = float_masks, .seed = 2 * round});
+    auto one = Alone(1, {.patterns = patterns, .float_masks = float_masks, .seed = 2 * round + 1});
+    for (const auto* request : {&two, &one}) {
+      if (!request->ok()) {
+        return absl::StrCat("a run failed: ", std::string(request->status().message()));
+      }
+    }
+    ASSIGN_OR_RETURN(std::optional<std::string> wrong,
+                     TryBatch(kSmallBatch, {&*one, &*two}, {0, 1}, std::nullopt, round));
+    if (wrong.has_value()) return wrong;
+    for (Hostile hostile : kAllHostile) {
+      ASSIGN_OR_RETURN(wrong, TryBatch(kLargeBatch, {&*two, &*one}, {1, 4}, hostile, 700 + round));
+      if (wrong.has_value()) return wrong;
+    }
+    ASSIGN_OR_RETURN(wrong, TryBatch(kLargeBatch, {&*two}, {0}, std::nullopt, round));
+    if (wrong.has_value()) return wrong;
+  }
+  return std::nullopt;
+}
+
+absl::StatusOr<AxisCertificate> BatchProbe::Run() {
+  RETURN_IF_ERROR(Prepare());
+  ASSIGN_OR_RETURN(const std::optional<std::string> wrong, TryAll());
+  if (wrong.has_value()) {
+    certificate_.reason = *wrong;
+  } else if (!saw_finite_) {
+    certificate_.reason = "no run gave a finite number, so nothing could be compared";
+  } else {
+    certificate_.certified = true;
+    certificate_.reason = absl::StrCat("in batches of ", kSmallBatch, " and ", kLargeBatch,
+                                       " rows no answer changed, whatever the other rows held");
+  }
+  return certificate_;
+}
+
+absl::StatusOr<AxisCertificate> BatchProbe::Confirm(const AxisCertificate& certificate) {
+  RETURN_IF_ERROR(Prepare());
+  certificate_ = certificate;
+  for (int64_t total : options_.padded_sizes) {
+    if (total < 2) continue;
+    auto one = Alone(1, {.patterns = {MaskPattern::kRagged}, .seed = 11});
+    std::optional<std::string> wrong;
+    if (!one.ok()) {
+      wrong = absl::StrCat("a run failed: ", std::string(one.status().message()));
+    } else {
+      ASSIGN_OR_RETURN(wrong, TryBatch(total, {&*one}, {total - 1}, Hostile::kHigh, 12));
+    }
+    if (!wrong.has_value()) continue;
+    certificate_.certified = false;
+    certificate_.reason = *wrong;
+    break;
+  }
+  return certificate_;
+}
+
+}  // namespace reprise

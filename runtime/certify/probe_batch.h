@@ -1,0 +1,55 @@
+// BatchProbe: requests alone against the same requests among hostile batch-mates.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/certify/draw.h"
+
+namespace reprise {
+
+class BatchProbe {
+ public:
+  // Borrows all arguments.
+  BatchProbe(const Drawer& drawer, absl::Span<const std::string> output_names,
+             const ProbeRunner& runner, const ProbeOptions& options);
+
+  // INVALID_ARGUMENT when no input has the axis.
+  absl::StatusOr<AxisCertificate> Run();
+  // Tries once more, at batches of `options.padded_sizes` rows.
+  absl::StatusOr<AxisCertificate> Confirm(const AxisCertificate& certificate);
+
+ private:
+  // A request: its rows, their inputs, and the answer that it gets alone.
+  struct Request {
+    int64_t rows = 0;
+    std::vector<Numbers> inputs;
+    std::vector<Tensor> expected;
+  };
+
+  absl::Status Prepare();
+  absl::StatusOr<Request> Alone(int64_t rows, const Drawer::Content& content);
+  // Runs a batch of `total` rows with `requests` at `offsets`, every other row hostile (or, without
+  // `hostile`, filled with fill values) and returns what is wrong with an answer.
+  absl::StatusOr<std::optional<std::string>> TryBatch(int64_t total,
+                                                      const std::vector<const Request*>& requests,
+                                                      const std::vector<int64_t>& offsets,
+                                                      std::optional<Hostile> hostile,
+                                                      uint64_t seed);
+  // The dims of output `o` that are one per row; the error says what else moves.
+  absl::StatusOr<std::vector<size_t>> RowDims(size_t o, const Request& request, const Tensor& batch,
+                                              int64_t total) const;
+  absl::StatusOr<std::optional<std::string>> TryAll();
+  absl::StatusOr<std::vector<Tensor>> Execute(const std::vector<Numbers>& inputs);
+
+  const Drawer& drawer_;
+  absl::Span<const std::string> output_names_;
+  const ProbeRunner& runner_;
+  const ProbeOptions& options_;
+  std::vector<std::vector<size_t>> row_dims_;  // of each input: the dims that move with the batch
+  bool saw_finite_ = false;
+  AxisCertificate certificate_;
+};
+
+}  // namespace reprise

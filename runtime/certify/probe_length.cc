@@ -1,0 +1,325 @@
+#include "runtime/certify/probe_length.h"
+
+#include <algorithm>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "runtime/base/status_macros.h"
+
+namespace reprise {
+namespace {
+
+using Patterns = std::vector<MaskPattern>;
+
+// A model that takes fewer of the lengths than this was not measured.
+constexpr int64_t kLeastCases = 3;
+
+// Two rows a case (where there is a batch), over the cases every pattern with a position that
+// counts.
+const Patterns kPatterns[] = {
+    {MaskPattern::kHoles, MaskPattern::kLeftPadded},   {MaskPattern::kOnes, MaskPattern::kOnes},
+    {MaskPattern::kRagged, MaskPattern::kAlternating}, {MaskPattern::kOnes, MaskPattern::kRagged},
+    {MaskPattern::kLeftPadded, MaskPattern::kHoles},
+};
+
+constexpr double kFloatShifts[] = {-5, 0, 5};
+
+// Lengths for the first padded size: the first one is the most telling, so that what does not hold
+// fails at once.
+std::vector<int64_t> Lengths(int64_t padded, bool first, bool last) {
+  std::vector<int64_t> lengths;
+  if (first) {
+    lengths = {5, 1, 2, 13, padded - 1};
+  } else if (last) {
+    lengths = {padded / 2};
+  } else {
+    lengths = {padded / 2, padded - 1};
+  }
+  std::vector<int64_t> usable;
+  for (int64_t length : lengths) {
+    if (length >= 1 && length < padded && !absl::c_linear_search(usable, length)) {
+      usable.push_back(length);
+    }
+  }
+  return usable;
+}
+
+}  // namespace
+
+LengthProbe::LengthProbe(const Drawer& drawer, absl::Span<const std::string> output_names,
+                         const ProbeRunner& runner, const ProbeOptions& options)
+    : drawer_(drawer), output_names_(output_names), runner_(runner), options_(options) {
+  certificate_.axis = options.axis;
+}
+
+absl::Status LengthProbe::Prepare() {
+  for (size_t i = 0; i < drawer_.size(); ++i) {
+    if (!drawer_.MovingDims(i, options_.axis).empty()) moving_.push_back(i);
+  }
+  if (moving_.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("no input has a dim that moves with axis '", options_.axis, "'"));
+  }
+  return absl::OkStatus();
+}
+
+void LengthProbe::MakeCases(bool one_length_a_size) {
+  const std::vector<int64_t>& sizes = options_.padded_sizes;
+  for (size_t s = 0; s < sizes.size(); ++s) {
+    const std::vector<int64_t> lengths =
+        one_length_a_size ? Lengths(sizes[s], false, true)
+                          : Lengths(sizes[s], s == 0, s > 0 && s + 1 == sizes.size());
+    for (int64_t length : lengths) {
+      Case c;
+      c.length = length;
+      c.padded = sizes[s];
+      const size_t number = cases_.size();
+      c.content = {.patterns = kPatterns[number % std::size(kPatterns)],
+                   .float_masks = number % 4 == 3,
+                   .float_shift = kFloatShifts[number % std::size(kFloatShifts)],
+                   .seed = number};
+      cases_.push_back(std::move(c));
+    }
+  }
+}
+
+absl::StatusOr<std::vector<Tensor>> LengthProbe::Execute(const std::vector<Numbers>& inputs) {
+  std::vector<Tensor> tensors;
+  for (const Numbers& input : inputs) tensors.push_back(ToTensor(input));
+  ++certificate_.runs;
+  ASSIGN_OR_RETURN(std::vector<Tensor> outputs, runner_(tensors));
+  if (outputs.size() != output_names_.size()) {
+    return absl::InternalError(absl::StrCat("the model has ", output_names_.size(),
+                                            " outputs, a run of it returned ", outputs.size()));
+  }
+  return outputs;
+}
+
+absl::Status LengthProbe::Expect(Case& c) {
+  if (c.drawn) return absl::OkStatus();
+  c.drawn = true;
+  SymbolSizes sizes = drawer_.base_sizes();
+  sizes[options_.axis] = c.length;
+  for (size_t i = 0; i < drawer_.size(); ++i) {
+    ASSIGN_OR_RETURN(const Shape shape, drawer_.ShapeAt(i, sizes));
+    c.inputs.push_back(drawer_.Draw(i, shape, c.content));
+  }
+  auto expected = Execute(c.inputs);
+  if (!expected.ok()) {
+    c.dropped = true;
+    if (refusal_.empty()) {
+      refusal_ = absl::StrCat("a run at length ", c.length,
+                              " failed: ", std::string(expected.status().message()));
+    }
+    return absl::OkStatus();
+  }
+  c.expected = *std::move(expected);
+  for (const Tensor& output : c.expected) saw_finite_ = saw_finite_ || HasFinite(output);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<bool> LengthProbe::TakesSize(int64_t padded) {
+  if (const auto it = takes_size_.find(padded); it != takes_size_.end()) return it->second;
+  SymbolSizes sizes = drawer_.base_sizes();
+  sizes[options_.axis] = padded;
+  std::vector<Numbers> inputs;
+  for (size_t i = 0; i < drawer_.size(); ++i) {
+    ASSIGN_OR_RETURN(const Shape shape, drawer_.ShapeAt(i, sizes));
+    inputs.push_back(drawer_.Draw(i, shape, {}));
+  }
+  const auto outputs = Execute(inputs);
+  if (!outputs.ok() && refusal_.empty()) {
+    refusal_ = absl::StrCat("a run at length ", padded,
+                            " failed: ", std::string(outputs.status().message()));
+  }
+  return takes_size_[padded] = outputs.ok();
+}
+
+std::string LengthProbe::Describe(const Case& c, const Free& free, Hostile hostile) const {
+  std::vector<std::string> fills;
+  for (size_t i : moving_) {
+    fills.push_back(free.count(i) ? absl::StrCat(drawer_.name(i), " with ", HostileName(hostile))
+                                  : absl::StrCat(drawer_.name(i), " with ", drawer_.Fill(i)));
+  }
+  return absl::StrCat("length ", c.length, " padded to ", c.padded, ", ",
+                      absl::StrJoin(fills, ", "));
+}
+
+absl::StatusOr<std::optional<std::string>> LengthProbe::TryCase(Case& c, const Free& free,
+                                                                Hostile hostile) {
+  RETURN_IF_ERROR(Expect(c));
+  if (c.dropped) return std::nullopt;
+  SymbolSizes sizes = drawer_.base_sizes();
+  sizes[options_.axis] = c.padded;
+  std::vector<Numbers> padded;
+  for (size_t i = 0; i < drawer_.size(); ++i) {
+    ASSIGN_OR_RETURN(const Shape shape, drawer_.ShapeAt(i, sizes));
+    Numbers numbers = free.count(i) ? drawer_.DrawHostile(i, shape, hostile, c.content.seed + 500)
+                                    : drawer_.DrawFill(i, shape);
+    Paste(c.inputs[i], Shape(shape.size(), 0), numbers);
+    padded.push_back(std::move(numbers));
+  }
+  const auto outputs = Execute(padded);
+  if (!outputs.ok()) {
+    ASSIGN_OR_RETURN(const bool takes_size, TakesSize(c.padded));
+    if (takes_size) {
+      return absl::StrCat("a padded run failed: ", std::string(outputs.status().message()), " (",
+                          Describe(c, free, hostile), ")");
+    }
+    for (Case& other : cases_) other.dropped = other.dropped || other.padded == c.padded;
+    return std::nullopt;
+  }
+  for (size_t o = 0; o < outputs->size(); ++o) {
+    const Tensor& expected = c.expected[o];
+    const Tensor& actual = (*outputs)[o];
+    const std::string output =
+        absl::StrCat("output '", output_names_[o], "' (", Describe(c, free, hostile), ")");
+    bool fits = expected.shape().size() == actual.shape().size();
+    for (size_t d = 0; fits && d < actual.shape().size(); ++d) {
+      fits = expected.shape()[d] <= actual.shape()[d];
+    }
+    if (!fits) {
+      return absl::StrCat(output, " has shape ", ShapeToString(actual.shape()),
+                          ", which does not hold the unpadded ", ShapeToString(expected.shape()));
+    }
+    if (auto words =
+            Differ(expected, actual, Shape(actual.shape().size(), 0), options_.tolerance)) {
+      return absl::StrCat(output, " differs ", *words);
+    }
+  }
+  return std::nullopt;
+}
+
+absl::StatusOr<std::optional<std::string>> LengthProbe::Try(const Free& free) {
+  for (size_t i = 0; i < cases_.size(); ++i) {
+    if (cases_[i].dropped) continue;
+    const Hostile hostile = kAllHostile[i % std::size(kAllHostile)];
+    ASSIGN_OR_RETURN(const std::optional<std::string> wrong, TryCase(cases_[i], free, hostile));
+    if (wrong.has_value()) return wrong;
+  }
+  return std::nullopt;
+}
+
+absl::StatusOr<bool> LengthProbe::Holds(const Free& free) {
+  const bool hopeless = absl::c_any_of(failed_, [&](const Free& failed) {
+    return std::includes(free.begin(), free.end(), failed.begin(), failed.end());
+  });
+  if (hopeless) return false;
+  ASSIGN_OR_RETURN(const std::optional<std::string> wrong, Try(free));
+  if (!wrong.has_value()) return true;
+  failed_.push_back(free);
+  failure_ = *wrong;
+  return false;
+}
+
+absl::StatusOr<std::optional<LengthProbe::Free>> LengthProbe::FindFree() {
+  // Token-wise models need no guard; most others need their masks alone.
+  const Free all(moving_.begin(), moving_.end());
+  Free ids;
+  for (size_t i : moving_) {
+    if (!drawer_.MaskLike(i)) ids.insert(i);
+  }
+  std::optional<Free> found;
+  for (const Free& guess : {all, ids, Free()}) {
+    ASSIGN_OR_RETURN(const bool holds, Holds(guess));
+    if (!holds) continue;
+    found = guess;
+    break;
+  }
+  if (!found.has_value()) return std::nullopt;
+  std::vector<size_t> order = moving_;
+  absl::c_stable_sort(order, [&](size_t a, size_t b) { return ids.count(a) > ids.count(b); });
+  for (size_t i : order) {
+    Free more = *found;
+    if (!more.insert(i).second) continue;
+    ASSIGN_OR_RETURN(const bool holds, Holds(more));
+    if (holds) found = std::move(more);
+  }
+  return found;
+}
+
+// A row of which nothing counts: does padding show in its answer?
+absl::StatusOr<bool> LengthProbe::NeedsNonzeroRows(size_t input, const Free& free) {
+  for (const Case& like : cases_) {
+    if (like.dropped) continue;
+    Case c;
+    c.length = like.length;
+    c.padded = like.padded;
+    c.content = {.patterns = {MaskPattern::kOnes}, .seed = 900};
+    SymbolSizes sizes = drawer_.base_sizes();
+    sizes[options_.axis] = c.length;
+    for (size_t i = 0; i < drawer_.size(); ++i) {
+      ASSIGN_OR_RETURN(const Shape shape, drawer_.ShapeAt(i, sizes));
+      Drawer::Content content = c.content;
+      if (i == input) {
+        content = {.patterns = {MaskPattern::kNone, MaskPattern::kOnes}, .float_masks = true};
+      }
+      c.inputs.push_back(drawer_.Draw(i, shape, content));
+    }
+    c.drawn = true;
+    auto expected = Execute(c.inputs);
+    if (!expected.ok()) return true;
+    c.expected = *std::move(expected);
+    ASSIGN_OR_RETURN(const std::optional<std::string> wrong, TryCase(c, free, Hostile::kRandom));
+    return wrong.has_value();
+  }
+  return false;
+}
+
+void LengthProbe::Succeed(const Free& free) {
+  std::vector<std::string> guards, frees;
+  for (size_t i : moving_) {
+    (free.count(i) ? frees : guards).push_back(drawer_.name(i));
+  }
+  std::set<int64_t> sizes;
+  for (const Case& c : cases_) {
+    if (!c.dropped) sizes.insert(c.padded);
+  }
+  certificate_.certified = true;
+  certificate_.guards = guards;
+  certificate_.reason = absl::StrCat(
+      "padded to ", absl::StrJoin(sizes, ", "), " no answer changed",
+      guards.empty() ? "" : absl::StrCat(", with the fill value in ", absl::StrJoin(guards, ", ")),
+      frees.empty() ? "" : absl::StrCat(", with anything in ", absl::StrJoin(frees, ", ")));
+}
+
+absl::StatusOr<AxisCertificate> LengthProbe::Run() {
+  RETURN_IF_ERROR(Prepare());
+  MakeCases(/*one_length_a_size=*/false);
+  ASSIGN_OR_RETURN(const std::optional<Free> free, FindFree());
+  const auto ran = absl::c_count_if(cases_, [](const Case& c) { return !c.dropped; });
+  if (!free.has_value()) {
+    certificate_.reason = failure_;
+  } else if (ran < std::min<int64_t>(kLeastCases, cases_.size()) || ran == 0) {
+    certificate_.reason = refusal_.empty() ? "no length to try" : refusal_;
+  } else if (!saw_finite_) {
+    certificate_.reason = "no run gave a finite number, so nothing could be compared";
+  } else {
+    Succeed(*free);
+    for (size_t i : moving_) {
+      if (free->count(i) || !drawer_.MaskLike(i)) continue;
+      ASSIGN_OR_RETURN(const bool needs, NeedsNonzeroRows(i, *free));
+      if (needs) certificate_.nonzero_rows.push_back(drawer_.name(i));
+    }
+  }
+  return certificate_;
+}
+
+absl::StatusOr<AxisCertificate> LengthProbe::Confirm(const AxisCertificate& certificate) {
+  RETURN_IF_ERROR(Prepare());
+  certificate_ = certificate;
+  MakeCases(/*one_length_a_size=*/true);
+  Free free;
+  for (size_t i : moving_) {
+    if (!absl::c_linear_search(certificate.guards, drawer_.name(i))) free.insert(i);
+  }
+  ASSIGN_OR_RETURN(const bool holds, Holds(free));
+  if (!holds) {
+    certificate_.certified = false;
+    certificate_.reason = failure_;
+  }
+  return certificate_;
+}
+
+}  // namespace reprise

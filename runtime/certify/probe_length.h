@@ -1,0 +1,71 @@
+// LengthProbe: padding along a sequence-like axis, unpadded against padded.
+#pragma once
+
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "runtime/certify/draw.h"
+
+namespace reprise {
+
+class LengthProbe {
+ public:
+  // Borrows all arguments.
+  LengthProbe(const Drawer& drawer, absl::Span<const std::string> output_names,
+              const ProbeRunner& runner, const ProbeOptions& options);
+
+  // Finds the guards. INVALID_ARGUMENT when no input has the axis.
+  absl::StatusOr<AxisCertificate> Run();
+  // Tries the guards of `certificate` at one length for each padded size.
+  absl::StatusOr<AxisCertificate> Confirm(const AxisCertificate& certificate);
+
+ private:
+  using Free = std::set<size_t>;  // inputs whose padding is free
+
+  // One length in one padded size, with contents and the unpadded answer.
+  struct Case {
+    int64_t length = 0;
+    int64_t padded = 0;
+    Drawer::Content content;
+    bool dropped = false;  // the model does not take these sizes, padded or not
+    bool drawn = false;
+    std::vector<Numbers> inputs;
+    std::vector<Tensor> expected;
+  };
+
+  absl::Status Prepare();
+  void MakeCases(bool one_length_a_size);
+  // Draws and runs unpadded, once; drops the case if the model refuses.
+  absl::Status Expect(Case& c);
+  // What is wrong with padding when these inputs are free; nullopt: nothing.
+  absl::StatusOr<std::optional<std::string>> Try(const Free& free);
+  // The same for one case, free inputs filled with `hostile`.
+  absl::StatusOr<std::optional<std::string>> TryCase(Case& c, const Free& free, Hostile hostile);
+  absl::StatusOr<bool> Holds(const Free& free);
+  // True when the model takes `padded` itself, unpadded.
+  absl::StatusOr<bool> TakesSize(int64_t padded);
+  // The smallest guard set's complement, or nullopt when not even all guards hold.
+  absl::StatusOr<std::optional<Free>> FindFree();
+  absl::StatusOr<bool> NeedsNonzeroRows(size_t input, const Free& free);
+
+  absl::StatusOr<std::vector<Tensor>> Execute(const std::vector<Numbers>& inputs);
+  std::string Describe(const Case& c, const Free& free, Hostile hostile) const;
+  void Succeed(const Free& free);
+
+  const Drawer& drawer_;
+  absl::Span<const std::string> output_names_;
+  const ProbeRunner& runner_;
+  const ProbeOptions& options_;
+  std::vector<size_t> moving_;  // inputs that have the axis
+  std::vector<Case> cases_;
+  std::vector<Free> failed_;  // sets that do not hold; no larger set does
+  std::map<int64_t, bool> takes_size_;
+  std::string failure_;  // of the last set that failed
+  std::string refusal_;  // the model's first error for an unpadded run
+  bool saw_finite_ = false;
+  AxisCertificate certificate_;
+};
+
+}  // namespace reprise

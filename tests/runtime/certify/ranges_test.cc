@@ -1,0 +1,129 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "runtime/certify/probe.h"
+#include "tests/runtime/certify/toy_models.h"
+
+namespace reprise {
+namespace {
+
+using ::testing::HasSubstr;
+using Outputs = absl::StatusOr<std::vector<Tensor>>;
+using Inputs = std::vector<Tensor>;
+
+ProbeOptions Options() { return {.batch_axis = "batch", .dim_size = toy::SumOfTerms}; }
+
+// A model that takes values in [low, high] of its first input and anything in the others.
+ProbeRunner Taking(int64_t low, int64_t high, bool says = false, int64_t offset = 0) {
+  return [=](const Inputs& inputs) -> Outputs {
+    for (double value : inputs[0].ToDoubles()) {
+      if (value >= low && value <= high) continue;
+      absl::Status status = absl::InvalidArgumentError("out of range");
+      if (says) SetRangePayload(status, low + offset, high + offset);
+      return status;
+    }
+    return Inputs{};
+  };
+}
+
+struct RangeCase {
+  const char* name;
+  DType dtype;
+  int64_t low, high;  // of the model
+  InputRange expected;
+};
+
+class FindRangesTest : public testing::TestWithParam<RangeCase> {};
+
+TEST_P(FindRangesTest, FindsBothEnds) {
+  const RangeCase& c = GetParam();
+  ProbeInput ids = toy::Ids();
+  ids.dtype = c.dtype;
+  int runs = 0;
+  const auto ranges = FindRanges(std::vector<ProbeInput>{ids, toy::Mask(), toy::Floats()},
+                                 Taking(c.low, c.high), Options(), &runs);
+  ASSERT_TRUE(ranges.ok()) << ranges.status();
+  EXPECT_EQ((*ranges)[0].low, c.expected.low);
+  EXPECT_EQ((*ranges)[0].high, c.expected.high);
+  EXPECT_EQ((*ranges)[0].limited, c.expected.limited);
+  EXPECT_FALSE((*ranges)[1].limited);
+  EXPECT_FALSE((*ranges)[2].limited);
+  EXPECT_LE(runs, 60);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Cases, FindRangesTest,
+    testing::Values(RangeCase{"Vocabulary", DType::kInt64, -30522, 30521, {-30522, 30521, true}},
+                    RangeCase{"NoNegatives", DType::kInt32, 0, 30521, {0, 30521, true}},
+                    RangeCase{"TwoTypes", DType::kInt64, -2, 1, {-2, 1, true}},
+                    RangeCase{"OnlyZero", DType::kInt64, 0, 0, {0, 0, true}},
+                    RangeCase{"FromOne", DType::kInt64, 1, 5, {1, 5, true}},
+                    RangeCase{"ShiftedIndex", DType::kInt64, -102, 97, {-102, 97, true}},
+                    RangeCase{"Anything", DType::kInt64, INT64_MIN, INT64_MAX, {0, 1, false}},
+                    RangeCase{"AnyByte", DType::kInt8, -128, 127, {0, 1, false}},
+                    RangeCase{"SmallUnsigned", DType::kUInt8, 0, 9, {0, 9, true}},
+                    RangeCase{"AnyUnsigned", DType::kUInt32, 0, INT64_MAX, {0, 1, false}},
+                    RangeCase{
+                        "PositiveWithoutEnd", DType::kInt64, 0, INT64_MAX, {0, 1 << 20, true}}),
+    [](const auto& info) { return info.param.name; });
+
+TEST(FindRangesTest, ARangeThatTheRunnerNamesSavesRuns) {
+  const std::vector<ProbeInput> inputs = {toy::Ids(), toy::Mask()};
+  int silent = 0, telling = 0;
+  ASSERT_TRUE(FindRanges(inputs, Taking(-30522, 30521), Options(), &silent).ok());
+  const auto ranges = FindRanges(inputs, Taking(-30522, 30521, true), Options(), &telling);
+  ASSERT_TRUE(ranges.ok());
+  EXPECT_EQ((*ranges)[0].low, -30522);
+  EXPECT_EQ((*ranges)[0].high, 30521);
+  EXPECT_LT(telling, 13);
+  EXPECT_LT(telling, silent);
+}
+
+TEST(FindRangesTest, AWrongRangeInTheErrorIsNotBelieved) {
+  // The kernel looks up id + 2: what it names is not what the input may hold.
+  const auto ranges =
+      FindRanges(std::vector<ProbeInput>{toy::Ids()}, Taking(-102, 97, true, 2), Options());
+  ASSERT_TRUE(ranges.ok());
+  EXPECT_EQ((*ranges)[0].low, -102);
+  EXPECT_EQ((*ranges)[0].high, 97);
+}
+
+TEST(FindRangesTest, AFixedValueIsLeftAlone) {
+  ProbeInput k = {.name = "k", .dtype = DType::kInt64, .value = Tensor::Int64s({3})};
+  const ProbeRunner runner = [](const Inputs& inputs) -> Outputs {
+    if (inputs[1].ToDoubles()[0] != 3) return absl::InvalidArgumentError("k");
+    return Inputs{};
+  };
+  const auto ranges = FindRanges(std::vector<ProbeInput>{toy::Ids(), k}, runner, Options());
+  ASSERT_TRUE(ranges.ok()) << ranges.status();
+  EXPECT_FALSE((*ranges)[1].limited);
+}
+
+TEST(FindRangesTest, AModelThatTakesNothingIsAnErrorInItsWords) {
+  const ProbeRunner runner = [](const Inputs&) -> Outputs {
+    return absl::UnimplementedError("op Wonder is unknown");
+  };
+  const auto ranges = FindRanges(std::vector<ProbeInput>{toy::Ids()}, runner, Options());
+  EXPECT_EQ(ranges.status().code(), absl::StatusCode::kUnimplemented);
+  EXPECT_THAT(std::string(ranges.status().message()), HasSubstr("Wonder"));
+}
+
+TEST(FindRangesTest, ASizeThatTheModelTakesIsFound) {
+  const ProbeRunner runner = [](const Inputs& inputs) -> Outputs {
+    if (inputs[0].shape()[1] % 32 != 0) return absl::InvalidArgumentError("not divisible");
+    return Inputs{};
+  };
+  EXPECT_TRUE(FindRanges(std::vector<ProbeInput>{toy::Ids()}, runner, Options()).ok());
+}
+
+TEST(RangePayloadTest, IsReadBackAndAbsentOtherwise) {
+  absl::Status status = absl::InvalidArgumentError("x");
+  EXPECT_FALSE(RangePayload(status).has_value());
+  SetRangePayload(status, -5, 7);
+  ASSERT_TRUE(RangePayload(status).has_value());
+  EXPECT_EQ(RangePayload(status)->low, -5);
+  EXPECT_EQ(RangePayload(status)->high, 7);
+}
+
+}  // namespace
+}  // namespace reprise
