@@ -1,0 +1,166 @@
+#include "runtime/device/cpu/rows.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "runtime/device/cpu/targets.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "runtime/device/cpu/rows.cc"
+#include "hwy/foreach_target.h"
+// After foreach_target.
+#include "hwy/highway.h"
+#include "runtime/device/cpu/math-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace reprise::cpu::HWY_NAMESPACE {
+namespace {
+
+constexpr int64_t kLanes = HWY_LANES(float);
+
+// f(offset, load, store) for each vector of a row: `load(p)` reads the vector at p + offset and
+// `store(v, p)` writes it; for the last, partial one they touch only live lanes.
+template <class F>
+HWY_INLINE void ForEachVector(int64_t size, F f) {
+  const F32 d;
+  int64_t i = 0;
+  for (; i + kLanes <= size; i += kLanes) {
+    f([&](const float* p) HWY_ATTR { return hn::LoadU(d, p + i); },
+      [&](VF v, float* p) HWY_ATTR { hn::StoreU(v, d, p + i); });
+  }
+  if (i < size) {
+    f([&](const float* p) HWY_ATTR { return LoadPart(d, p + i, size - i); },
+      [&](VF v, float* p) HWY_ATTR { StorePart(v, d, p + i, size - i); });
+  }
+}
+
+// The sum over a row of f(vector).
+template <class F>
+HWY_INLINE float RowSum(const float* HWY_RESTRICT x, int64_t size, F f) {
+  const F32 d;
+  VF sums[4] = {hn::Zero(d), hn::Zero(d), hn::Zero(d), hn::Zero(d)};
+  int64_t i = 0;
+  for (; i + 4 * kLanes <= size; i += 4 * kLanes) {
+    HWY_UNROLL(4) for (int u = 0; u < 4; ++u) {
+      sums[u] = hn::Add(sums[u], f(hn::LoadU(d, x + i + u * kLanes)));
+    }
+  }
+  for (; i + kLanes <= size; i += kLanes) sums[0] = hn::Add(sums[0], f(hn::LoadU(d, x + i)));
+  if (i < size) {
+    const VF tail = f(LoadPart(d, x + i, size - i));
+    sums[1] = hn::Add(sums[1], hn::IfThenElseZero(hn::FirstN(d, size - i), tail));
+  }
+  return hn::GetLane(
+      hn::SumOfLanes(d, hn::Add(hn::Add(sums[0], sums[1]), hn::Add(sums[2], sums[3]))));
+}
+
+void NormRow(const NormArgs& args, int64_t row) {
+  const F32 d;
+  const int64_t size = args.size;
+  const float* x = args.x + row * size;
+  float* y = args.y + row * size;
+  if (args.residual != nullptr) {
+    // The sum goes where it is wanted, else into y, which is overwritten in the last step.
+    float* sum = args.sum != nullptr ? args.sum + row * size : y;
+    const float* residual = args.residual + row % args.residual_rows * size;
+    ForEachVector(size, [&](auto load, auto store)
+                            HWY_ATTR { store(hn::Add(load(x), load(residual)), sum); });
+    x = sum;
+  } else if (args.sum != nullptr) {
+    std::copy(x, x + size, args.sum + row * size);
+  }
+  const float n = static_cast<float>(size);
+  const float mean = args.centred ? RowSum(x, size, [](VF v) HWY_ATTR { return v; }) / n : 0.0f;
+  const VF mean_v = hn::Set(d, mean);
+  const float squares = RowSum(x, size, [&](VF v) HWY_ATTR {
+    const VF c = hn::Sub(v, mean_v);
+    return hn::Mul(c, c);
+  });
+  const VF inverse = hn::Set(d, 1.0f / std::sqrt(squares / n + args.epsilon));
+  const float* gamma = args.gamma;
+  const float* beta = args.beta;
+  if (gamma != nullptr && beta != nullptr) {
+    ForEachVector(size, [&](auto load, auto store) HWY_ATTR {
+      const VF v = hn::Mul(hn::Sub(load(x), mean_v), inverse);
+      store(hn::MulAdd(v, load(gamma), load(beta)), y);
+    });
+    return;
+  }
+  ForEachVector(size, [&](auto load, auto store) HWY_ATTR {
+    VF v = hn::Mul(hn::Sub(load(x), mean_v), inverse);
+    if (gamma != nullptr) v = hn::Mul(v, load(gamma));
+    if (beta != nullptr) v = hn::Add(v, load(beta));
+    store(v, y);
+  });
+}
+
+void Norm(const NormArgs& args, int64_t row_begin, int64_t row_end) {
+  for (int64_t row = row_begin; row < row_end; ++row) NormRow(args, row);
+}
+
+void Softmax(const float* x, float* y, int64_t size, int64_t row_begin, int64_t row_end) {
+  const F32 d;
+  for (int64_t row = row_begin; row < row_end; ++row) {
+    const float* in = x + row * size;
+    float* out = y + row * size;
+    VF max = hn::Set(d, -INFINITY);
+    int64_t i = 0;
+    for (; i + kLanes <= size; i += kLanes) max = hn::Max(max, hn::LoadU(d, in + i));
+    if (i < size) {
+      const VF tail = LoadPart(d, in + i, size - i);
+      max = hn::Max(max, hn::IfThenElse(hn::FirstN(d, size - i), tail, max));
+    }
+    max = hn::MaxOfLanes(d, max);
+    VF sum = hn::Zero(d);
+    for (i = 0; i + kLanes <= size; i += kLanes) {
+      const VF p = SoftmaxExp(d, hn::Sub(hn::LoadU(d, in + i), max));
+      hn::StoreU(p, d, out + i);
+      sum = hn::Add(sum, p);
+    }
+    if (i < size) {
+      const VF p = SoftmaxExp(d, hn::Sub(LoadPart(d, in + i, size - i), max));
+      StorePart(p, d, out + i, size - i);
+      sum = hn::Add(sum, hn::IfThenElseZero(hn::FirstN(d, size - i), p));
+    }
+    const VF scale = hn::Div(hn::Set(d, 1.0f), hn::SumOfLanes(d, sum));
+    ForEachVector(size,
+                  [&](auto load, auto store) HWY_ATTR { store(hn::Mul(load(out), scale), out); });
+  }
+}
+
+void SumRows(const float* const* rows, int count, int64_t size, float* out) {
+  ForEachVector(size, [&](auto load, auto store) HWY_ATTR {
+    VF sum = load(rows[0]);
+    for (int r = 1; r < count; ++r) sum = hn::Add(sum, load(rows[r]));
+    store(sum, out);
+  });
+}
+
+void WeightedSum(const float* x, int64_t stride, const float* weights, int64_t rows, int64_t size,
+                 float scale, float* out) {
+  const F32 d;
+  const VF scale_v = hn::Set(d, scale);
+  ForEachVector(size, [&](auto load, auto store) HWY_ATTR {
+    VF sum = hn::Zero(d);
+    for (int64_t r = 0; r < rows; ++r) {
+      const VF v = load(x + r * stride);
+      sum = weights == nullptr ? hn::Add(sum, v) : hn::MulAdd(v, hn::Set(d, weights[r]), sum);
+    }
+    store(hn::Mul(sum, scale_v), out);
+  });
+}
+
+}  // namespace
+
+constexpr RowKernels kRowKernels = {Norm, Softmax, SumRows, WeightedSum};
+
+}  // namespace reprise::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace reprise::cpu {
+
+const RowKernels& RowKernelsFor(Isa isa) { return REPRISE_CHOOSE_TARGET(isa, kRowKernels); }
+
+}  // namespace reprise::cpu
+#endif  // HWY_ONCE

@@ -1,0 +1,46 @@
+// Kernels over rows, float32: normalisations, softmax, sums of table rows. A row lies side by side;
+// rows follow each other densely.
+//
+// Threads: pure; calls on disjoint row ranges may run at the same time.
+#pragma once
+
+#include <cstdint>
+
+#include "runtime/base/cpu_info.h"
+
+namespace reprise::cpu {
+
+// y = (s - mean(s)) / sqrt(var(s) + epsilon) * gamma + beta, s = x + residual; without `centred`
+// the mean is left out and the mean square takes the place of the variance (RMSNorm).
+struct NormArgs {
+  const float* x = nullptr;         // [rows, size]
+  const float* residual = nullptr;  // [residual_rows, size], row r uses r % residual_rows; or null
+  int64_t residual_rows = 1;
+  const float* gamma = nullptr;  // [size], or null for ones
+  const float* beta = nullptr;   // [size], or null for zeros
+  float* y = nullptr;            // [rows, size]; may be x, or a residual with as many rows
+  float* sum = nullptr;          // [rows, size] gets s, or null; not y
+  int64_t size = 0;
+  float epsilon = 0;
+  bool centred = true;
+};
+
+struct RowKernels {
+  void (*norm)(const NormArgs& args, int64_t row_begin, int64_t row_end);
+
+  // Softmax of rows of `size`. y may be x. A row of -inf gives NaN.
+  void (*softmax)(const float* x, float* y, int64_t size, int64_t row_begin, int64_t row_end);
+
+  // out[0..size) = the sum of `count` >= 1 rows.
+  void (*sum_rows)(const float* const* rows, int count, int64_t size, float* out);
+
+  // out[0..size) = sum over r of weights[r] * x[r][0..size), times `scale`; `weights` null: ones.
+  // Rows of x are `stride` apart.
+  void (*weighted_sum)(const float* x, int64_t stride, const float* weights, int64_t rows,
+                       int64_t size, float scale, float* out);
+};
+
+// The kernels of the highest tier that is not above `isa`.
+const RowKernels& RowKernelsFor(Isa isa);
+
+}  // namespace reprise::cpu

@@ -1,0 +1,136 @@
+#include "runtime/device/cpu/rows.h"
+
+#include <cmath>
+#include <random>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "tests/runtime/device/cpu/tiers.h"
+
+namespace reprise::cpu {
+namespace {
+
+constexpr int64_t kSizes[] = {1, 2, 7, 15, 16, 17, 31, 64, 100, 384};
+
+std::vector<float> Random(int64_t count, uint32_t seed, float low = -2, float high = 2) {
+  std::mt19937 random(seed);
+  std::uniform_real_distribution<float> uniform(low, high);
+  std::vector<float> values(static_cast<size_t>(count));
+  for (float& x : values) x = uniform(random);
+  return values;
+}
+
+class RowsTest : public testing::TestWithParam<Isa> {
+ protected:
+  const RowKernels& kernels() const { return RowKernelsFor(GetParam()); }
+};
+
+TEST_P(RowsTest, NormEqualsPlainLoop) {
+  constexpr int64_t kRows = 5;
+  for (int64_t size : kSizes) {
+    for (int variant = 0; variant < 16; ++variant) {
+      SCOPED_TRACE(testing::Message() << "size " << size << " variant " << variant);
+      const std::vector<float> x = Random(kRows * size, 1, 1, 5), residual = Random(2 * size, 2),
+                               gamma = Random(size, 3), beta = Random(size, 4);
+      std::vector<float> y(x.size()), sum(x.size());
+      NormArgs args = {.x = x.data(), .y = y.data(), .size = size, .epsilon = 1e-5f};
+      if (variant & 1) args.residual = residual.data();
+      args.residual_rows = 2;
+      if (variant & 2) args.gamma = gamma.data();
+      if (variant & 4) args.beta = beta.data();
+      if (variant & 8) args.sum = sum.data();
+      args.centred = size != 64;
+      kernels().norm(args, 0, 2);
+      kernels().norm(args, 2, kRows);
+      for (int64_t r = 0; r < kRows; ++r) {
+        std::vector<double> s(size);
+        double mean = 0, squares = 0;
+        for (int64_t i = 0; i < size; ++i) {
+          s[i] = x[r * size + i] + (variant & 1 ? residual[r % 2 * size + i] : 0.0f);
+          if (variant & 8) {
+            ASSERT_FLOAT_EQ(sum[r * size + i], s[i]);
+          }
+          mean += s[i] / size;
+        }
+        if (!args.centred) mean = 0;
+        for (double v : s) squares += (v - mean) * (v - mean) / size;
+        for (int64_t i = 0; i < size; ++i) {
+          double expected = (s[i] - mean) / std::sqrt(squares + 1e-5);
+          if (variant & 2) expected *= gamma[i];
+          if (variant & 4) expected += beta[i];
+          ASSERT_NEAR(y[r * size + i], expected, 1e-5) << "row " << r << " column " << i;
+        }
+      }
+    }
+  }
+}
+
+TEST_P(RowsTest, NormMayOverwriteItsInputOrItsResidual) {
+  const std::vector<float> x = Random(3 * 50, 1), residual = Random(3 * 50, 2);
+  std::vector<float> expected(x.size()), in_place = x, over_residual = residual;
+  NormArgs args = {.x = x.data(),
+                   .residual = residual.data(),
+                   .residual_rows = 3,
+                   .y = expected.data(),
+                   .size = 50,
+                   .epsilon = 1e-5f};
+  kernels().norm(args, 0, 3);
+  args.x = args.y = in_place.data();
+  kernels().norm(args, 0, 3);
+  EXPECT_EQ(in_place, expected);
+  args.x = x.data();
+  args.residual = args.y = over_residual.data();
+  kernels().norm(args, 0, 3);
+  EXPECT_EQ(over_residual, expected);
+}
+
+TEST_P(RowsTest, SoftmaxEqualsPlainLoop) {
+  for (int64_t size : kSizes) {
+    const std::vector<float> x = Random(3 * size, 1, -30, 30);
+    std::vector<float> y(x.size());
+    kernels().softmax(x.data(), y.data(), size, 0, 3);
+    for (int64_t r = 0; r < 3; ++r) {
+      double max = -INFINITY, sum = 0;
+      for (int64_t i = 0; i < size; ++i) max = std::max<double>(max, x[r * size + i]);
+      for (int64_t i = 0; i < size; ++i) sum += std::exp(x[r * size + i] - max);
+      for (int64_t i = 0; i < size; ++i) {
+        ASSERT_NEAR(y[r * size + i], std::exp(x[r * size + i] - max) / sum, 3e-7);
+      }
+    }
+  }
+}
+
+TEST_P(RowsTest, SoftmaxOfMaskedElementsIsZeroAndOfNothingElseIsNan) {
+  std::vector<float> x(40, -INFINITY);
+  x[3] = 1;
+  kernels().softmax(x.data(), x.data(), 20, 0, 2);
+  EXPECT_EQ(x[3], 1.0f);
+  EXPECT_EQ(x[4], 0.0f);
+  EXPECT_TRUE(std::isnan(x[20]));
+}
+
+TEST_P(RowsTest, SumsOfRowsEqualPlainLoop) {
+  for (int64_t size : kSizes) {
+    const std::vector<float> x = Random(7 * size, 1), weights = Random(7, 2);
+    const float* rows[] = {x.data() + 3 * size, x.data(), x.data() + 3 * size};
+    std::vector<float> y(size), weighted(size), plain(size);
+    kernels().sum_rows(rows, 3, size, y.data());
+    kernels().weighted_sum(x.data(), size, weights.data(), 7, size, 0.5f, weighted.data());
+    kernels().weighted_sum(x.data(), size, nullptr, 7, size, 1.0f, plain.data());
+    for (int64_t i = 0; i < size; ++i) {
+      EXPECT_NEAR(y[i], x[i] + 2.0 * x[3 * size + i], 1e-6);
+      double sum = 0, ones = 0;
+      for (int64_t r = 0; r < 7; ++r) {
+        sum += 0.5 * weights[r] * x[r * size + i];
+        ones += x[r * size + i];
+      }
+      EXPECT_NEAR(weighted[i], sum, 2e-6);
+      EXPECT_NEAR(plain[i], ones, 2e-6);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Tiers, RowsTest, testing::ValuesIn(TestedTiers()), TierName);
+
+}  // namespace
+}  // namespace reprise::cpu
