@@ -1,0 +1,98 @@
+"""The command line against the real daemon."""
+
+import json
+
+import numpy as np
+import pytest
+
+from testing import models
+from testing.daemon import SOURCE, Daemon
+from testing.inference import infer, text_inputs
+from testing.repository import MINILM
+
+NAMES = ["input_ids", "attention_mask", "token_type_ids"]
+
+
+@pytest.fixture(scope="module")
+def daemon(module_repository):
+    module_repository.add("minilm", MINILM)
+    module_repository.add("elementwise", models.elementwise())
+    with Daemon(module_repository) as daemon:
+        yield daemon
+
+
+def test_health_exits_0_when_ready_and_1_when_not(daemon):
+    daemon.reprise("health")
+    daemon.reprise("health", "minilm")
+    assert daemon.reprise("health", "nonsense", check=False).returncode == 1
+
+
+def test_infer_shows_outputs_and_how_they_were_served(daemon):
+    text = daemon.reprise("infer", "minilm", "--length", "40", "--batch", "2")
+    assert "last_hidden_state" in text and "2x40x384" in text
+    assert "b2_s64" in text and "captured" in text
+
+
+def test_infer_takes_inputs_from_json(daemon, tmp_path):
+    file = tmp_path / "inputs.json"
+    file.write_text(json.dumps({"x": [[1.5, -2.0]]}))
+    assert "4 -3" in daemon.reprise("infer", "elementwise", "--inputs", str(file))
+
+
+def test_errors_are_one_line_and_exit_1(daemon):
+    done = daemon.reprise("infer", "nonsense", check=False)
+    assert done.returncode == 1
+    assert "NOT_FOUND" in done.stderr and "nonsense" in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_bench_measures_and_tells_buckets_apart(daemon):
+    text = daemon.reprise("bench", "minilm", "--requests", "40", "--concurrency", "4",
+                          "--lengths", "bimodal:10,100,0.5")
+    assert "40 requests in" in text and "0 failed" in text
+    assert "p99" in text and "_s16" in text and "_s128" in text
+
+
+def test_recipes_dump_and_stats_agree_with_the_answer(daemon, rng):
+    answer = infer(daemon.client(), "minilm", text_inputs(NAMES, 1, 200, rng))
+    listed = daemon.reprise("recipes", "minilm")
+    (line,) = [row for row in listed.splitlines() if answer.recipe in row]
+    assert "b1_s256" in line
+    dump = daemon.reprise("dump", "--recipe", answer.recipe)
+    assert "input_ids" in dump and "arena[" in dump and "last_hidden_state" in dump
+    stats = daemon.reprise("stats")
+    assert "b1_s256" in stats and "new_shape" in stats
+
+
+def test_dump_of_a_wrong_key_says_so(daemon):
+    assert daemon.reprise("dump", "--recipe", "0000000000000000", check=False).returncode == 1
+    assert "xyz" in daemon.reprise("dump", "--recipe", "xyz", check=False).stderr
+
+
+def test_demo_replays_all_sentences_and_pairs_are_alike(daemon):
+    sentences = SOURCE / "deploy/demo_sentences.json"
+    text = daemon.reprise("demo", "--sentences", str(sentences), "--metrics",
+                          f"127.0.0.1:{daemon.metrics_port}")
+    labels = [s["label"] for s in json.loads(sentences.read_text())["sentences"]]
+    second = text.split("Second pass")[1].split("Cosine")[0]
+    assert second.count("replayed") == len(labels) >= 12
+    matrix = text.split("embeddings:")[1].split("From http")[0].strip().splitlines()[2:]
+    values = np.array([[float(v) for v in line[len(label):].split()]
+                       for label, line in zip(labels, matrix)])
+    assert values.shape == (len(labels), len(labels))
+    np.fill_diagonal(values, -1)
+    for i in range(len(labels)):  # labels come in pairs: "cat 1", "cat 2"
+        assert values[i].argmax() == (i ^ 1), labels[i]
+    assert "reprise_compiles_total{" in text and "reprise_replays_total{" in text
+
+
+def test_unreachable_server_is_one_clear_line():
+    import subprocess
+    from testing.daemon import BUILD, free_ports
+
+    (port,) = free_ports(1)
+    done = subprocess.run([str(BUILD / "reprise"), "stats", "--server", f"127.0.0.1:{port}"],
+                          capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1
+    assert f"no server answers at 127.0.0.1:{port}" in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1

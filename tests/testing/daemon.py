@@ -1,0 +1,121 @@
+"""Runs the real daemon for a test.
+
+    with Daemon(repository) as daemon:          # ready, or an error that shows the log
+        daemon.client().is_server_ready()
+"""
+
+import os
+import pathlib
+import re
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+import urllib.error
+import urllib.request
+
+import tritonclient.grpc
+
+BUILD = pathlib.Path(os.environ["REPRISE_BUILD_DIR"])
+SOURCE = pathlib.Path(os.environ["REPRISE_SOURCE_DIR"])
+
+
+def free_ports(count):
+    """Ports that nobody listens on; all held at once, so that they differ."""
+    sockets = [socket.socket() for _ in range(count)]
+    try:
+        for s in sockets:
+            s.bind(("127.0.0.1", 0))
+        return [s.getsockname()[1] for s in sockets]
+    finally:
+        for s in sockets:
+            s.close()
+
+
+class Daemon:
+    """One `reprised` over the model repository `repository`; stopped at the end of the block."""
+
+    def __init__(self, repository, *flags, ready_within_s=120):
+        self.http_port, self.grpc_port, self.metrics_port = free_ports(3)
+        self.grpc_address = f"127.0.0.1:{self.grpc_port}"
+        self.http_url = f"http://127.0.0.1:{self.http_port}"
+        self.metrics_url = f"http://127.0.0.1:{self.metrics_port}/metrics"
+        self._ready_within_s = ready_within_s
+        self._command = [
+            str(BUILD / "reprised"), "--model-repository", str(repository),
+            "--grpc-port", str(self.grpc_port), "--http-port", str(self.http_port),
+            "--metrics-port", str(self.metrics_port), *flags,
+        ]
+        self._log = tempfile.NamedTemporaryFile(prefix="reprised-", suffix=".log")
+        self.process = None
+
+    def __enter__(self):
+        self.process = subprocess.Popen(
+            self._command, stdin=subprocess.DEVNULL, stdout=self._log, stderr=self._log
+        )
+        try:
+            self.wait_ready()
+        except BaseException:
+            self.kill()
+            raise
+        return self
+
+    def __exit__(self, kind, error, trace):
+        ended = self.process.poll()
+        if ended is None:
+            self.process.send_signal(signal.SIGTERM)
+            try:
+                self.process.wait(60)
+            except subprocess.TimeoutExpired:
+                self.kill()
+                raise AssertionError(f"reprised did not end after SIGTERM\n{self.log()}") from error
+        code = self.process.returncode
+        # A crash is the cause of whatever else the test saw.
+        assert code == 0, f"reprised ended with {code}\n{self.log()}"
+
+    def kill(self):
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+
+    def wait_ready(self):
+        end = time.monotonic() + self._ready_within_s
+        while time.monotonic() < end:
+            assert self.process.poll() is None, (
+                f"reprised ended with {self.process.returncode}\n{self.log()}")
+            if self.http_status("/v2/health/ready") == 200:
+                return
+            time.sleep(0.05)  # the interval of polling, not a wait for luck
+        raise AssertionError(f"reprised is not ready after {self._ready_within_s} s\n{self.log()}")
+
+    def log(self):
+        return pathlib.Path(self._log.name).read_text(errors="replace")
+
+    def http_status(self, path):
+        """The status code of a GET; None if nobody answers."""
+        try:
+            with urllib.request.urlopen(self.http_url + path, timeout=10) as response:
+                return response.status
+        except urllib.error.HTTPError as error:
+            return error.code
+        except OSError:
+            return None
+
+    def client(self):
+        return tritonclient.grpc.InferenceServerClient(self.grpc_address)
+
+    def rss_bytes(self):
+        status = pathlib.Path(f"/proc/{self.process.pid}/status").read_text()
+        return int(re.search(r"VmRSS:\s+(\d+) kB", status).group(1)) * 1024
+
+    def reprise(self, *arguments, check=True):
+        """Runs the command line against this daemon; stdout, or the finished process unchecked."""
+        done = subprocess.run(
+            [str(BUILD / "reprise"), *arguments, "--server", self.grpc_address],
+            stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300,
+        )
+        if not check:
+            return done
+        assert done.returncode == 0, f"reprise {arguments}: {done.stderr}\n{self.log()}"
+        return done.stdout

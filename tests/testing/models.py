@@ -1,0 +1,237 @@
+"""Small ONNX models for tests, made with onnx.helper.
+
+`bert` writes a transformer encoder the way the older torch exporter did: layer normalisation and
+GELU in pieces, shapes computed in the graph, the mask added to the scores. The others are toys, each
+with one property that a server must notice.
+"""
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+
+class Graph:
+    """Collects nodes and initialisers; every method that adds a node returns its output's name."""
+
+    def __init__(self, opset):
+        self.opset = opset
+        self.nodes = []
+        self.initializers = []
+        self._count = 0
+
+    def name(self, hint):
+        self._count += 1
+        return f"{hint}_{self._count}"
+
+    def const(self, value, dtype=np.float32, hint="const"):
+        name = self.name(hint)
+        self.initializers.append(numpy_helper.from_array(np.asarray(value, dtype), name))
+        return name
+
+    def ints(self, *values):
+        return self.const(values, np.int64, "ints")
+
+    def scalar(self, value, dtype=np.float32):
+        return self.const(np.array(value, dtype), dtype, "scalar")
+
+    def node(self, op, *inputs, outputs=1, **attributes):
+        names = [self.name(op.lower()) for _ in range(outputs)]
+        self.nodes.append(helper.make_node(op, list(inputs), names, name=names[0], **attributes))
+        return names[0] if outputs == 1 else names
+
+    # Attributes that became inputs at opset 13.
+    def unsqueeze(self, x, axis):
+        if self.opset < 13:
+            return self.node("Unsqueeze", x, axes=[axis])
+        return self.node("Unsqueeze", x, self.ints(axis))
+
+    def reduce_sum(self, x, axis, keepdims=1):
+        if self.opset < 13:
+            return self.node("ReduceSum", x, axes=[axis], keepdims=keepdims)
+        return self.node("ReduceSum", x, self.ints(axis), keepdims=keepdims)
+
+    def reduce_mean(self, x, axis, keepdims=1):
+        return self.node("ReduceMean", x, axes=[axis], keepdims=keepdims)
+
+    def dim(self, x, index):
+        """Size of one dim as an int64 of shape [1], by Shape, Gather, Unsqueeze."""
+        size = self.node("Gather", self.node("Shape", x), self.scalar(index, np.int64), axis=0)
+        return self.unsqueeze(size, 0)
+
+    def rename(self, name, to):
+        self.nodes.append(helper.make_node("Identity", [name], [to], name=f"{to}_identity"))
+
+    def model(self, inputs, outputs, name="test"):
+        """`inputs`, `outputs`: (name, element type, shape with names, numbers or None)."""
+        def info(spec):
+            return helper.make_tensor_value_info(*spec)
+        graph = helper.make_graph(self.nodes, name, [info(i) for i in inputs],
+                                  [info(o) for o in outputs], self.initializers)
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", self.opset)])
+        model.ir_version = 7
+        return model
+
+
+def bert(opset=11, hidden=32, heads=4, layers=2, vocabulary=200, positions=512, epsilon=1e-12,
+         seed=0, tanh_gelu=False, outputs=("last_hidden_state", "pooler_output")):
+    """[batch, sequence] ids and mask -> [batch, sequence, hidden] and, pooled, [batch, hidden]."""
+    g = Graph(opset)
+    rng = np.random.default_rng(seed)
+    size = hidden // heads
+
+    def weight(*shape, scale=None):
+        scale = scale or 1.0 / np.sqrt(shape[0])
+        return g.const(rng.normal(0, scale, shape), hint="weight")
+
+    def linear(x, rows, columns):
+        product = g.node("MatMul", x, weight(rows, columns))
+        return g.node("Add", product, weight(columns, scale=0.1))
+
+    def layer_norm(x):
+        centred = g.node("Sub", x, g.reduce_mean(x, -1))
+        variance = g.reduce_mean(g.node("Pow", centred, g.scalar(2.0)), -1)
+        deviation = g.node("Sqrt", g.node("Add", variance, g.scalar(epsilon)))
+        normal = g.node("Div", centred, deviation)
+        scaled = g.node("Mul", normal, g.const(rng.normal(1, 0.1, hidden)))
+        return g.node("Add", scaled, g.const(rng.normal(0, 0.1, hidden)))
+
+    def gelu(x):
+        if tanh_gelu:
+            cube = g.node("Mul", g.scalar(0.044715), g.node("Pow", x, g.scalar(3.0)))
+            inner = g.node("Mul", g.scalar(np.sqrt(2 / np.pi)), g.node("Add", x, cube))
+            gate = g.node("Add", g.scalar(1.0), g.node("Tanh", inner))
+        else:
+            gate = g.node("Add", g.node("Erf", g.node("Div", x, g.scalar(np.sqrt(2.0)))),
+                          g.scalar(1.0))
+        return g.node("Mul", g.node("Mul", x, gate), g.scalar(0.5))
+
+    def split_heads(x):
+        shape = g.node("Concat", g.dim(x, 0), g.dim(x, 1), g.ints(heads), g.ints(size), axis=0)
+        return g.node("Reshape", x, shape)
+
+    def attention(x, mask):
+        query = g.node("Transpose", split_heads(linear(x, hidden, hidden)), perm=[0, 2, 1, 3])
+        key = g.node("Transpose", split_heads(linear(x, hidden, hidden)), perm=[0, 2, 3, 1])
+        value = g.node("Transpose", split_heads(linear(x, hidden, hidden)), perm=[0, 2, 1, 3])
+        scores = g.node("Div", g.node("MatMul", query, key), g.scalar(np.sqrt(size)))
+        weights = g.node("Softmax", g.node("Add", scores, mask), axis=3 if opset < 13 else -1)
+        mixed = g.node("Transpose", g.node("MatMul", weights, value), perm=[0, 2, 1, 3])
+        shape = g.node("Concat", g.dim(mixed, 0), g.dim(mixed, 1), g.ints(hidden), axis=0)
+        return linear(g.node("Reshape", mixed, shape), hidden, hidden)
+
+    # Embeddings: words, positions cut to the length, one type.
+    words = g.node("Gather", g.const(rng.normal(0, 1, (vocabulary, hidden)), hint="words"),
+                   "input_ids", axis=0)
+    all_ids = g.const(np.arange(positions)[None, :], np.int64, "position_ids")
+    ids = g.node("Slice", all_ids, g.ints(0), g.dim("input_ids", 1), g.ints(1), g.ints(1))
+    places = g.node("Gather", g.const(rng.normal(0, 0.3, (positions, hidden)), hint="positions"),
+                    ids, axis=0)
+    x = layer_norm(g.node("Add", words, places))
+
+    # 0 where attended, -10000 elsewhere: [batch, 1, 1, sequence].
+    wide = g.unsqueeze(g.unsqueeze("attention_mask", 1), 2)
+    off = g.node("Sub", g.scalar(1.0), g.node("Cast", wide, to=TensorProto.FLOAT))
+    mask = g.node("Mul", off, g.scalar(-10000.0))
+
+    for _ in range(layers):
+        x = layer_norm(g.node("Add", attention(x, mask), x))
+        inner = gelu(linear(x, hidden, 4 * hidden))
+        x = layer_norm(g.node("Add", linear(inner, 4 * hidden, hidden), x))
+
+    declared = []
+    if "last_hidden_state" in outputs:
+        g.rename(x, "last_hidden_state")
+        declared.append(("last_hidden_state", TensorProto.FLOAT, ["batch", "sequence", hidden]))
+    if "pooler_output" in outputs:
+        first = g.node("Gather", x, g.scalar(0, np.int64), axis=1)
+        pooled = g.node("Tanh", g.node("Gemm", first, weight(hidden, hidden), weight(hidden),
+                                       alpha=1.0, beta=1.0, transB=1))
+        g.rename(pooled, "pooler_output")
+        declared.append(("pooler_output", TensorProto.FLOAT, ["batch", hidden]))
+    return g.model(
+        [("input_ids", TensorProto.INT64, ["batch", "sequence"]),
+         ("attention_mask", TensorProto.INT64, ["batch", "sequence"])],
+        declared, "bert")
+
+
+def elementwise(opset=13):
+    """y = 2 x + 1, [batch, sequence]: nothing mixes, both axes are safe."""
+    g = Graph(opset)
+    g.rename(g.node("Add", g.node("Mul", "x", g.scalar(2.0)), g.scalar(1.0)), "y")
+    return g.model([("x", TensorProto.FLOAT, ["batch", "sequence"])],
+                   [("y", TensorProto.FLOAT, ["batch", "sequence"])])
+
+
+def mixes_sequence(opset=13):
+    """y = softmax of x over the sequence, without a mask: padding would change the answer."""
+    g = Graph(opset)
+    g.rename(g.node("Softmax", "x", axis=1), "y")
+    return g.model([("x", TensorProto.FLOAT, ["batch", "sequence"])],
+                   [("y", TensorProto.FLOAT, ["batch", "sequence"])])
+
+
+def mixes_batch(opset=13):
+    """y = x minus the mean over the batch: the rows of others would change the answer."""
+    g = Graph(opset)
+    g.rename(g.node("Sub", "x", g.reduce_mean("x", 0)), "y")
+    return g.model([("x", TensorProto.FLOAT, ["batch", 4])],
+                   [("y", TensorProto.FLOAT, ["batch", 4])])
+
+
+def similarity(opset=13):
+    """y = x x^T, [batch, batch]: each request may see only its own rows and columns."""
+    g = Graph(opset)
+    g.rename(g.node("MatMul", "x", g.node("Transpose", "x", perm=[1, 0])), "y")
+    return g.model([("x", TensorProto.FLOAT, ["batch", 8])],
+                   [("y", TensorProto.FLOAT, ["batch", "batch"])])
+
+
+def scalar_input(opset=13):
+    """y = scale x with `scale` of shape []."""
+    g = Graph(opset)
+    g.rename(g.node("Mul", "x", "scale"), "y")
+    return g.model([("x", TensorProto.FLOAT, ["batch", 3]), ("scale", TensorProto.FLOAT, [])],
+                   [("y", TensorProto.FLOAT, ["batch", 3])])
+
+
+def shape_input(opset=13):
+    """y = x reshaped to the value of `shape`: every value of it is a graph of its own."""
+    g = Graph(opset)
+    g.rename(g.node("Reshape", "x", "shape"), "y")
+    return g.model([("x", TensorProto.FLOAT, ["count"]), ("shape", TensorProto.INT64, [2])],
+                   [("y", TensorProto.FLOAT, [None, None])])
+
+
+def no_batch_axis(opset=13):
+    """y = x W of constant shape [4, 6]: no axis at all."""
+    g = Graph(opset)
+    g.rename(g.node("MatMul", "x", g.const(np.arange(12).reshape(6, 2))), "y")
+    return g.model([("x", TensorProto.FLOAT, [4, 6])], [("y", TensorProto.FLOAT, [4, 2])])
+
+
+def unnamed_axes(opset=13):
+    """y = relu of x with three sizes that have no names."""
+    g = Graph(opset)
+    g.rename(g.node("Relu", "x"), "y")
+    return g.model([("x", TensorProto.FLOAT, [None, None, None])],
+                   [("y", TensorProto.FLOAT, [None, None, None])])
+
+
+def unknown_op():
+    g = Graph(13)
+    g.nodes.append(helper.make_node("Frobnicate", ["x"], ["y"], name="the_odd_one",
+                                    domain="com.example"))
+    model = g.model([("x", TensorProto.FLOAT, ["batch", 3])],
+                    [("y", TensorProto.FLOAT, ["batch", 3])])
+    model.opset_import.append(helper.make_opsetid("com.example", 1))
+    return model
+
+
+def cyclic():
+    """a needs b and b needs a."""
+    g = Graph(13)
+    g.nodes.append(helper.make_node("Add", ["x", "b"], ["a"], name="first"))
+    g.nodes.append(helper.make_node("Relu", ["a"], ["b"], name="second"))
+    g.rename("b", "y")
+    return g.model([("x", TensorProto.FLOAT, ["batch", 3])],
+                   [("y", TensorProto.FLOAT, ["batch", 3])])
