@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/ops/matmul.h"
-#include "runtime/ops/select.h"
+#include "runtime/ops/onnx_types.h"
 #include "runtime/ops/typed.h"
 
 namespace reprise::ops {

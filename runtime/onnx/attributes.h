@@ -1,0 +1,18 @@
+// AttributeProto -> Attribute.
+#pragma once
+
+#include "absl/status/statusor.h"
+#include "runtime/graph/attribute.h"
+#include "runtime/onnx/onnx_proto.h"
+#include "runtime/onnx/tensors.h"
+
+namespace reprise {
+
+// The attributes of `node`. UNIMPLEMENTED for graphs, sparse tensors and types; INVALID_ARGUMENT
+// for what is broken. Errors name the attribute.
+absl::StatusOr<Attributes> ReadAttributes(const onnx::NodeProto& node, TensorReader& tensors);
+
+// The value of a Constant node, in any of its forms.
+absl::StatusOr<Tensor> ConstantValue(const Attributes& attributes);
+
+}  // namespace reprise

@@ -1,0 +1,37 @@
+// The nodes of a model in an order in which every value is defined before it is used, with calls
+// of the model's own functions replaced by their bodies.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "runtime/onnx/onnx_proto.h"
+
+namespace reprise {
+
+// Domain ("" for ai.onnx) -> opset version.
+using OpsetMap = std::map<std::string, int64_t>;
+
+struct FlatNode {
+  const onnx::NodeProto* proto;
+  const OpsetMap* opsets;
+};
+
+struct FlatModel {
+  std::vector<FlatNode> nodes;
+  // What `nodes` points into besides the model.
+  std::deque<onnx::NodeProto> inlined;
+  std::deque<OpsetMap> opsets;
+};
+
+// "" and "ai.onnx" are one domain.
+std::string CanonicalDomain(const std::string& domain);
+
+// INVALID_ARGUMENT naming the node for values defined twice, used but never defined, or that depend
+// on themselves; for functions that call themselves. `model` must outlive the result.
+absl::StatusOr<FlatModel> FlattenModel(const onnx::ModelProto& model);
+
+}  // namespace reprise

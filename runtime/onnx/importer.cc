@@ -1,0 +1,315 @@
+#include "runtime/onnx/importer.h"
+
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/onnx/attributes.h"
+#include "runtime/onnx/file_bytes.h"
+#include "runtime/onnx/flatten.h"
+#include "runtime/onnx/onnx_proto.h"
+#include "runtime/onnx/rewrites.h"
+#include "runtime/onnx/slim_model.h"
+#include "runtime/onnx/tensors.h"
+#include "runtime/ops/onnx_types.h"
+#include "runtime/ops/op.h"
+
+namespace reprise {
+namespace {
+
+constexpr int64_t kNewestOpset = 23;
+constexpr size_t kMaxReasons = 32;
+
+std::string Quoted(absl::string_view kind, absl::string_view name) {
+  return absl::StrCat(kind, " '", name, "'");
+}
+
+// The walk over one model.
+class ModelImporter {
+ public:
+  ModelImporter(const onnx::ModelProto& model, const SlimModel& slim, TensorReader tensors)
+      : model_(model), slim_(slim), tensors_(std::move(tensors)) {}
+
+  absl::StatusOr<ImportedModel> Run() {
+    result_.producer =
+        absl::StrCat(model_.producer_name(), model_.producer_version().empty() ? "" : " ",
+                     model_.producer_version());
+    if (!model_.has_graph()) return absl::InvalidArgumentError("the model has no graph");
+    ASSIGN_OR_RETURN(const FlatModel flat, FlattenModel(model_));
+    RETURN_IF_ERROR(CheckOpsets(flat));
+    RETURN_IF_ERROR(AddInitializers());
+    RETURN_IF_ERROR(AddInputs());
+    for (const FlatNode& node : flat.nodes) RETURN_IF_ERROR(AddNode(node));
+    if (!reasons_.empty()) {
+      if (reasons_.size() > kMaxReasons) {
+        const size_t more = reasons_.size() - kMaxReasons;
+        reasons_.resize(kMaxReasons);
+        reasons_.push_back(absl::StrCat("and ", more, " more"));
+      }
+      return absl::UnimplementedError(absl::StrJoin(reasons_, "; "));
+    }
+    RETURN_IF_ERROR(AddOutputs());
+    if (!result_.graph.Compact()) return absl::InternalError("the imported graph is cyclic");
+    return std::move(result_);
+  }
+
+ private:
+  absl::Status CheckOpsets(const FlatModel& flat) {
+    const OpsetMap& opsets = flat.opsets.front();
+    const auto it = opsets.find("");
+    if (it != opsets.end() && it->second > kNewestOpset) {
+      reasons_.push_back(absl::StrCat("opset ", it->second, " is newer than ", kNewestOpset));
+    }
+    if (it != opsets.end() && it->second < 1) {
+      return absl::InvalidArgumentError(absl::StrCat("there is no opset ", it->second));
+    }
+    return absl::OkStatus();
+  }
+
+  // Notes `status` as a reason when it is UNIMPLEMENTED, so that all of them can be told at once.
+  absl::Status NoteOrReturn(const absl::Status& status) {
+    if (status.code() != absl::StatusCode::kUnimplemented) return status;
+    reasons_.emplace_back(status.message());
+    return absl::OkStatus();
+  }
+
+  // Stands for what could not be read while the walk goes on to collect reasons.
+  static Tensor Placeholder() { return Tensor::FloatScalar(0); }
+
+  absl::Status Define(const std::string& name, ValueId value) {
+    if (name.empty()) return absl::InvalidArgumentError("a value has no name");
+    if (!values_.emplace(name, value).second) {
+      return absl::InvalidArgumentError(absl::StrCat("value '", name, "' is defined twice"));
+    }
+    return absl::OkStatus();
+  }
+
+  ValueId AddTensor(const std::string& name, Tensor tensor) {
+    if (!IsParameterLike(tensor.dtype(), tensor.num_elements())) {
+      return result_.graph.AddConstant(name, std::move(tensor));
+    }
+    const int index = static_cast<int>(result_.parameters.size());
+    const ValueId id = result_.graph.AddParameter(
+        name, ParameterExpr::Leaf(index, tensor.dtype(), tensor.shape()));
+    result_.parameters.push_back(std::move(tensor));
+    return id;
+  }
+
+  absl::Status AddInitializers() {
+    const onnx::GraphProto& graph = model_.graph();
+    for (const auto& sparse : graph.sparse_initializer()) {
+      reasons_.push_back(
+          absl::StrCat(Quoted("initializer", sparse.values().name()), ": sparse tensors"));
+      RETURN_IF_ERROR(Define(sparse.values().name(),
+                             result_.graph.AddConstant(sparse.values().name(), Placeholder())));
+    }
+    for (int i = 0; i < graph.initializer_size(); ++i) {
+      const onnx::TensorProto& proto = graph.initializer(i);
+      const absl::string_view raw =
+          static_cast<size_t>(i) < slim_.raw_data.size() ? slim_.raw_data[i] : absl::string_view();
+      auto tensor = tensors_.Read(proto, raw, Quoted("initializer", proto.name()));
+      if (!tensor.ok()) {
+        RETURN_IF_ERROR(NoteOrReturn(tensor.status()));
+        tensor = Placeholder();
+      }
+      RETURN_IF_ERROR(Define(proto.name(), AddTensor(proto.name(), *std::move(tensor))));
+    }
+    return absl::OkStatus();
+  }
+
+  // The declared dtype and dims of an input or output.
+  static absl::Status ReadType(const onnx::ValueInfoProto& info, ModelIo& io) {
+    io.name = info.name();
+    if (!info.type().has_tensor_type()) {
+      return absl::UnimplementedError("is not a tensor");
+    }
+    const auto& type = info.type().tensor_type();
+    ASSIGN_OR_RETURN(io.dtype, ops::DTypeFromOnnx(type.elem_type()));
+    if (!type.has_shape()) return absl::UnimplementedError("has no declared rank");
+    for (int i = 0; i < type.shape().dim_size(); ++i) {
+      const auto& proto = type.shape().dim(i);
+      Dim dim;
+      if (proto.has_dim_value() && proto.dim_value() >= 0) {
+        dim.size = proto.dim_value();
+      } else {
+        dim.symbol = std::string(absl::StripAsciiWhitespace(
+            absl::string_view(proto.dim_param().data(), proto.dim_param().size())));
+        if (dim.symbol.empty()) dim.symbol = absl::StrCat(info.name(), ":", i);
+      }
+      io.dims.push_back(std::move(dim));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status AddInputs() {
+    for (const auto& info : model_.graph().input()) {
+      const auto initializer = values_.find(info.name());
+      // Before version 4 of the format every initializer had to be listed as an input.
+      if (initializer != values_.end() && model_.ir_version() < 4) continue;
+      ModelIo io;
+      if (absl::Status status = ReadType(info, io); !status.ok()) {
+        status = absl::Status(status.code(),
+                              absl::StrCat(Quoted("input", info.name()), ": ", status.message()));
+        RETURN_IF_ERROR(NoteOrReturn(status));
+        RETURN_IF_ERROR(
+            Define(info.name(), result_.graph.AddInput(info.name(), DType::kFloat32, {})));
+        continue;
+      }
+      if (initializer == values_.end()) {
+        RETURN_IF_ERROR(
+            Define(info.name(), result_.graph.AddInput(info.name(), io.dtype, io.dims)));
+      } else {
+        Value& value = result_.graph.value(initializer->second);
+        if (value.overridable || value.kind == Value::Kind::kInput) {
+          return absl::InvalidArgumentError(
+              absl::StrCat("value '", info.name(), "' is defined twice"));
+        }
+        if (value.dtype != io.dtype) {
+          return absl::InvalidArgumentError(
+              absl::StrCat(Quoted("input", info.name()), " is declared ", DTypeName(io.dtype),
+                           ", its initializer is ", DTypeName(value.dtype)));
+        }
+        value.overridable = true;
+        value.dims = io.dims;
+        io.optional = true;
+      }
+      result_.inputs.push_back(std::move(io));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status AddNode(const FlatNode& flat) {
+    const onnx::NodeProto& proto = *flat.proto;
+    const std::string domain = CanonicalDomain(proto.domain());
+    NodeDraft draft;
+    draft.op = domain.empty() ? proto.op_type() : absl::StrCat(domain, ".", proto.op_type());
+    draft.name = proto.name();
+    const auto version = flat.opsets->find(domain);
+    const std::string label = absl::StrCat(
+        "op '", proto.op_type(), "' (domain '", domain.empty() ? "ai.onnx" : domain, "', version ",
+        version == flat.opsets->end() ? std::string("?") : absl::StrCat(version->second),
+        ", node '", proto.name(), "')");
+    if (version == flat.opsets->end() && domain.empty()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(label, ": the model imports no opset of this domain"));
+    }
+    draft.version = version == flat.opsets->end() ? 1 : version->second;
+    for (const std::string& name : proto.input()) {
+      draft.inputs.push_back(name.empty() ? kNone : values_.at(name));
+    }
+    while (!draft.inputs.empty() && draft.inputs.back() == kNone) draft.inputs.pop_back();
+    draft.outputs.assign(proto.output().begin(), proto.output().end());
+    while (!draft.outputs.empty() && draft.outputs.back().empty()) draft.outputs.pop_back();
+
+    absl::Status status = Convert(proto, draft);
+    if (status.ok()) return absl::OkStatus();
+    RETURN_IF_ERROR(
+        NoteOrReturn(absl::Status(status.code(), absl::StrCat(label, ": ", status.message()))));
+    // The import fails in the end; the results are defined so that the walk can go on.
+    for (const std::string& name : draft.outputs) {
+      if (name.empty() || values_.contains(name)) continue;
+      RETURN_IF_ERROR(Define(name, result_.graph.AddInput(name, DType::kFloat32, {})));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Convert(const onnx::NodeProto& proto, NodeDraft& draft) {
+    if (draft.op == "Constant") {
+      ASSIGN_OR_RETURN(const Attributes attributes, ReadAttributes(proto, tensors_));
+      ASSIGN_OR_RETURN(Tensor value, ConstantValue(attributes));
+      if (draft.outputs.size() != 1) return absl::InvalidArgumentError("has not one output");
+      return Define(draft.outputs[0], AddTensor(draft.outputs[0], std::move(value)));
+    }
+    // Control flow and other ops that we lack are refused before their attributes are read.
+    if (Row(draft.op) == nullptr) {
+      NodeDraft probe = draft;
+      Graph scratch;
+      const bool renamed = RewriteToNewest(probe, scratch).ok() && Row(probe.op) != nullptr;
+      if (!renamed) return absl::UnimplementedError("is not supported");
+    }
+    ASSIGN_OR_RETURN(draft.attributes, ReadAttributes(proto, tensors_));
+    RETURN_IF_ERROR(RewriteToNewest(draft, result_.graph));
+    const OpRow* row = Row(draft.op);
+    if (row == nullptr) return absl::UnimplementedError("is not supported");
+    RETURN_IF_ERROR(CheckCount("inputs", draft.inputs.size(), row->min_inputs, row->max_inputs));
+    RETURN_IF_ERROR(CheckCount("outputs", draft.outputs.size(), 0, row->max_outputs));
+    const NodeId node = result_.graph.AddNodeWithOutputs(
+        draft.op, std::move(draft.inputs), std::move(draft.attributes), draft.outputs, draft.name);
+    for (size_t i = 0; i < draft.outputs.size(); ++i) {
+      if (draft.outputs[i].empty()) continue;
+      RETURN_IF_ERROR(Define(draft.outputs[i], result_.graph.node(node).outputs[i]));
+    }
+    return absl::OkStatus();
+  }
+
+  static const OpRow* Row(absl::string_view op) {
+    const OpRow* row = FindOp(op);
+    return row != nullptr && row->Has(kInternal) ? nullptr : row;
+  }
+
+  static absl::Status CheckCount(absl::string_view what, size_t have, int min, int max) {
+    if (static_cast<int>(have) >= min && (max < 0 || static_cast<int>(have) <= max)) {
+      return absl::OkStatus();
+    }
+    return absl::InvalidArgumentError(
+        absl::StrCat("has ", have, " ", what, ", takes ", min, " to ",
+                     max < 0 ? std::string("any number") : absl::StrCat(max)));
+  }
+
+  absl::Status AddOutputs() {
+    if (model_.graph().output_size() == 0) {
+      return absl::InvalidArgumentError("the model has no output");
+    }
+    for (const auto& info : model_.graph().output()) {
+      const auto it = values_.find(info.name());
+      if (it == values_.end()) {
+        return absl::InvalidArgumentError(
+            absl::StrCat(Quoted("output", info.name()), ": nothing defines it"));
+      }
+      for (const ModelIo& other : result_.outputs) {
+        if (other.name == info.name()) {
+          return absl::InvalidArgumentError(
+              absl::StrCat(Quoted("output", info.name()), " is listed twice"));
+        }
+      }
+      ModelIo io;
+      // Declared types of outputs are informative: what cannot be read is left out.
+      if (!ReadType(info, io).ok()) io.dims.clear();
+      result_.graph.AddOutput(it->second);
+      result_.outputs.push_back(std::move(io));
+    }
+    return absl::OkStatus();
+  }
+
+  const onnx::ModelProto& model_;
+  const SlimModel& slim_;
+  TensorReader tensors_;
+  ImportedModel result_;
+  absl::flat_hash_map<std::string, ValueId> values_;
+  std::vector<std::string> reasons_;
+};
+
+absl::StatusOr<ImportedModel> Import(const std::string& path, FileBytes file) {
+  ASSIGN_OR_RETURN(const SlimModel slim, SlimDown(file.bytes));
+  onnx::ModelProto model;
+  if (!model.ParseFromString(slim.bytes)) {
+    return absl::InvalidArgumentError("the model file is damaged or no ONNX file");
+  }
+  return ModelImporter(model, slim, TensorReader(path, std::move(file))).Run();
+}
+
+}  // namespace
+
+absl::StatusOr<ImportedModel> ImportOnnxFile(const std::string& path) {
+  ASSIGN_OR_RETURN(FileBytes file, MapFile(path));
+  return Import(path, std::move(file));
+}
+
+absl::StatusOr<ImportedModel> ImportOnnxBytes(absl::string_view bytes) {
+  return Import("", CopyBytes(bytes));
+}
+
+}  // namespace reprise

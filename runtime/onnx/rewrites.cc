@@ -1,0 +1,241 @@
+#include "runtime/onnx/rewrites.h"
+
+#include <limits>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/onnx/onnx_proto.h"
+
+namespace reprise {
+namespace {
+
+using RewriteFunction = absl::Status (*)(NodeDraft&, Graph&);
+
+void SetInput(NodeDraft& draft, size_t i, ValueId value) {
+  if (draft.inputs.size() <= i) draft.inputs.resize(i + 1, kNone);
+  draft.inputs[i] = value;
+}
+
+// The list attribute `name` becomes input `i`, where it is given.
+void IntsToInput(NodeDraft& draft, Graph& graph, absl::string_view name, size_t i) {
+  const auto* values = draft.attributes.Get<std::vector<int64_t>>(name);
+  if (values == nullptr) return;
+  const std::string label = absl::StrCat(draft.name, "/", name);
+  SetInput(draft, i, graph.AddConstant(label, Tensor::Int64s(*values)));
+  draft.attributes.Erase(name);
+}
+
+absl::Status AxesToInput(NodeDraft& draft, Graph& graph) {
+  IntsToInput(draft, graph, "axes", 1);
+  return absl::OkStatus();
+}
+
+absl::Status SplitToInput(NodeDraft& draft, Graph& graph) {
+  IntsToInput(draft, graph, "split", 1);
+  return absl::OkStatus();
+}
+
+absl::Status ShapeToInput(NodeDraft& draft, Graph& graph) {
+  IntsToInput(draft, graph, "shape", 1);
+  draft.attributes.Erase("consumed_inputs");
+  return absl::OkStatus();
+}
+
+absl::Status SliceToInputs(NodeDraft& draft, Graph& graph) {
+  IntsToInput(draft, graph, "starts", 1);
+  IntsToInput(draft, graph, "ends", 2);
+  IntsToInput(draft, graph, "axes", 3);
+  return absl::OkStatus();
+}
+
+absl::Status ClipToInputs(NodeDraft& draft, Graph& graph) {
+  size_t i = 1;
+  for (absl::string_view name : {"min", "max"}) {
+    if (const float* bound = draft.attributes.Get<float>(name); bound != nullptr) {
+      SetInput(draft, i,
+               graph.AddConstant(absl::StrCat(draft.name, "/", name), Tensor::FloatScalar(*bound)));
+      draft.attributes.Erase(name);
+    }
+    ++i;
+  }
+  draft.attributes.Erase("consumed_inputs");
+  return absl::OkStatus();
+}
+
+absl::Status PadToInputs(NodeDraft& draft, Graph& graph) {
+  IntsToInput(draft, graph, "paddings", 1);  // The name in version 1.
+  IntsToInput(draft, graph, "pads", 1);
+  if (const float* value = draft.attributes.Get<float>("value"); value != nullptr) {
+    if (*value != 0) {
+      SetInput(draft, 2,
+               graph.AddConstant(absl::StrCat(draft.name, "/value"), Tensor::FloatScalar(*value)));
+    }
+    draft.attributes.Erase("value");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status TopKToInput(NodeDraft& draft, Graph& graph) {
+  const int64_t* k = draft.attributes.Get<int64_t>("k");
+  if (k == nullptr) return absl::InvalidArgumentError("attribute 'k' is missing");
+  SetInput(draft, 1, graph.AddConstant(absl::StrCat(draft.name, "/k"), Tensor::Int64s({*k})));
+  draft.attributes.Erase("k");
+  return absl::OkStatus();
+}
+
+absl::Status DropoutDefaults(NodeDraft& draft, Graph&) {
+  draft.attributes.Erase("ratio");
+  draft.attributes.Erase("is_test");
+  draft.attributes.Erase("consumed_inputs");
+  return absl::OkStatus();
+}
+
+// Before opset 13 the op flattened its input to two dims at `axis` (default 1).
+absl::Status FlattenAround(NodeDraft& draft, Graph& graph) {
+  const int64_t axis = draft.attributes.Int("axis", 1);
+  if (axis == -1 || draft.inputs.empty()) return absl::OkStatus();  // The same in both forms.
+  const ValueId input = draft.inputs[0];
+  const auto result = [&](NodeId node) { return graph.node(node).outputs[0]; };
+  const ValueId flat = result(graph.AddNode("Flatten", {input}, {{"axis", axis}}));
+  const ValueId soft =
+      result(graph.AddNode(draft.op, {flat}, {{"axis", int64_t{-1}}}, 1, draft.name));
+  const ValueId shape = result(graph.AddNode("Shape", {input}));
+  draft.op = "Reshape";
+  // Zeros in the shape mean zeros.
+  draft.attributes = {{"allowzero", int64_t{1}}};
+  draft.inputs = {soft, shape};
+  return absl::OkStatus();
+}
+
+absl::Status CastFromName(NodeDraft& draft, Graph&) {
+  const std::string* name = draft.attributes.Get<std::string>("to");
+  if (name == nullptr) return absl::OkStatus();
+  onnx::TensorProto::DataType type;
+  if (!onnx::TensorProto::DataType_Parse(absl::AsciiStrToUpper(*name), &type)) {
+    return absl::InvalidArgumentError(absl::StrCat("there is no dtype '", *name, "'"));
+  }
+  draft.attributes.Set("to", static_cast<int64_t>(type));
+  return absl::OkStatus();
+}
+
+// Before opset 7 operands broadcast only where told to, and along an axis of choice.
+absl::Status LimitedBroadcast(NodeDraft& draft, Graph&) {
+  if (draft.attributes.Int("broadcast", 0) != 0 && draft.attributes.Has("axis")) {
+    return absl::UnimplementedError("broadcasting along an axis (opset below 7)");
+  }
+  draft.attributes.Erase("broadcast");
+  draft.attributes.Erase("consumed_inputs");
+  return absl::OkStatus();
+}
+
+absl::Status DropBroadcast(NodeDraft& draft, Graph&) {
+  draft.attributes.Erase("broadcast");
+  return absl::OkStatus();
+}
+
+absl::Status ConcatAxis(NodeDraft& draft, Graph&) {
+  if (!draft.attributes.Has("axis")) draft.attributes.Set("axis", int64_t{1});
+  return absl::OkStatus();
+}
+
+absl::Status SeluDefaults(NodeDraft& draft, Graph&) {
+  if (!draft.attributes.Has("alpha")) draft.attributes.Set("alpha", 1.6732f);
+  if (!draft.attributes.Has("gamma")) draft.attributes.Set("gamma", 1.0507f);
+  draft.attributes.Erase("consumed_inputs");
+  return absl::OkStatus();
+}
+
+absl::Status BatchNormalizationInference(NodeDraft& draft, Graph&) {
+  if (draft.attributes.Int("spatial", 1) == 0) {
+    return absl::UnimplementedError("attribute 'spatial' = 0");
+  }
+  for (absl::string_view name : {"is_test", "spatial", "consumed_inputs", "momentum"}) {
+    draft.attributes.Erase(name);
+  }
+  while (draft.outputs.size() > 1 && draft.outputs.back().empty()) draft.outputs.pop_back();
+  return absl::OkStatus();
+}
+
+absl::Status ScatterIsScatterElements(NodeDraft& draft, Graph&) {
+  draft.op = "ScatterElements";
+  return absl::OkStatus();
+}
+
+// onnxruntime wrote the op into the default domain before ONNX had it.
+absl::Status SimplifiedIsRms(NodeDraft& draft, Graph&) {
+  draft.op = "RMSNormalization";
+  return absl::OkStatus();
+}
+
+absl::Status MicrosoftGeluIsGelu(NodeDraft& draft, Graph&) {
+  draft.op = "Gelu";
+  return absl::OkStatus();
+}
+
+struct RewriteRow {
+  absl::string_view op;
+  int64_t below;  // applies to opset versions below this one
+  RewriteFunction rewrite;
+};
+
+constexpr int64_t kAlways = std::numeric_limits<int64_t>::max();
+
+// Rows of one op apply in order.
+constexpr RewriteRow kRewrites[] = {
+    {"Add", 7, LimitedBroadcast},
+    {"Sub", 7, LimitedBroadcast},
+    {"Mul", 7, LimitedBroadcast},
+    {"Div", 7, LimitedBroadcast},
+    {"Pow", 7, LimitedBroadcast},
+    {"And", 7, LimitedBroadcast},
+    {"Or", 7, LimitedBroadcast},
+    {"Xor", 7, LimitedBroadcast},
+    {"Equal", 7, LimitedBroadcast},
+    {"Less", 7, LimitedBroadcast},
+    {"Greater", 7, LimitedBroadcast},
+    {"BatchNormalization", 14, BatchNormalizationInference},
+    {"Cast", 6, CastFromName},
+    {"Clip", 11, ClipToInputs},
+    {"Concat", 4, ConcatAxis},
+    {"Dropout", 12, DropoutDefaults},
+    {"Gemm", 7, DropBroadcast},
+    {"Hardmax", 13, FlattenAround},
+    {"LogSoftmax", 13, FlattenAround},
+    {"Pad", 11, PadToInputs},
+    {"ReduceL1", 18, AxesToInput},
+    {"ReduceL2", 18, AxesToInput},
+    {"ReduceLogSum", 18, AxesToInput},
+    {"ReduceLogSumExp", 18, AxesToInput},
+    {"ReduceMax", 18, AxesToInput},
+    {"ReduceMean", 18, AxesToInput},
+    {"ReduceMin", 18, AxesToInput},
+    {"ReduceProd", 18, AxesToInput},
+    {"ReduceSum", 13, AxesToInput},
+    {"ReduceSumSquare", 18, AxesToInput},
+    {"Reshape", 5, ShapeToInput},
+    {"Scatter", 11, ScatterIsScatterElements},
+    {"Selu", 6, SeluDefaults},
+    {"SimplifiedLayerNormalization", kAlways, SimplifiedIsRms},
+    {"Slice", 10, SliceToInputs},
+    {"Softmax", 13, FlattenAround},
+    {"Split", 13, SplitToInput},
+    {"Squeeze", 13, AxesToInput},
+    {"TopK", 10, TopKToInput},
+    {"Unsqueeze", 13, AxesToInput},
+    {"com.microsoft.Gelu", kAlways, MicrosoftGeluIsGelu},
+    {"com.microsoft.SimplifiedLayerNormalization", kAlways, SimplifiedIsRms},
+};
+
+}  // namespace
+
+absl::Status RewriteToNewest(NodeDraft& draft, Graph& graph) {
+  for (const RewriteRow& row : kRewrites) {
+    if (row.op == draft.op && draft.version < row.below) {
+      RETURN_IF_ERROR(row.rewrite(draft, graph));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace reprise

@@ -1,0 +1,26 @@
+// From the form that an op had in an older opset to the newest, which op_table.cc defines.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "runtime/graph/graph.h"
+
+namespace reprise {
+
+// A node on its way into the graph.
+struct NodeDraft {
+  std::string op;
+  std::string name;
+  int64_t version = 0;  // of the opset of its domain
+  Attributes attributes;
+  std::vector<ValueId> inputs;
+  std::vector<std::string> outputs;  // empty: left out
+};
+
+// Brings `draft` to the newest form; may add constants and helper nodes to `graph`. UNIMPLEMENTED
+// for forms that cannot be brought there.
+absl::Status RewriteToNewest(NodeDraft& draft, Graph& graph);
+
+}  // namespace reprise

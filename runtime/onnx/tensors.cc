@@ -1,0 +1,177 @@
+#include "runtime/onnx/tensors.h"
+
+#include <filesystem>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/graph/graph.h"
+#include "runtime/ops/onnx_types.h"
+
+namespace reprise {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Copies `count` values of a repeated field, narrowed to T.
+template <typename T, typename Field>
+Tensor FromField(DType dtype, Shape shape, const Field& field) {
+  return Tensor::Make(dtype, std::move(shape), [&](void* data) {
+    T* out = static_cast<T*>(data);
+    for (const auto value : field) *out++ = static_cast<T>(value);
+  });
+}
+
+absl::Status CountError(int64_t have, int64_t want, absl::string_view what) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("has ", have, " ", what, " of data, expected ", want));
+}
+
+}  // namespace
+
+TensorReader::TensorReader(const std::string& model_path, FileBytes file)
+    : model_path_(model_path), file_(std::move(file)) {}
+
+absl::StatusOr<Tensor> TensorReader::Read(const onnx::TensorProto& proto, absl::string_view raw,
+                                          absl::string_view label) {
+  const auto annotate = [&](const absl::Status& status) {
+    return absl::Status(status.code(), absl::StrCat(label, ": ", status.message()));
+  };
+  const auto dtype = ops::DTypeFromOnnx(proto.data_type());
+  if (!dtype.ok()) return annotate(dtype.status());
+  Shape shape(proto.dims().begin(), proto.dims().end());
+  const auto elements = CheckedNumElements(shape);
+  if (!elements.ok() || *elements > INT64_MAX / 8) {
+    return annotate(absl::InvalidArgumentError(
+        absl::StrCat("the dims ", ShapeToString(shape), " are negative or too large")));
+  }
+  if (proto.has_segment()) return annotate(absl::UnimplementedError("segments are not supported"));
+  absl::StatusOr<Tensor> tensor;
+  if (proto.data_location() == onnx::TensorProto::EXTERNAL) {
+    tensor = ReadExternal(proto, *dtype, std::move(shape));
+  } else if (raw.data() != nullptr) {
+    tensor = FromBytes(*dtype, std::move(shape), raw, file_);
+  } else if (proto.has_raw_data()) {
+    const std::string& bytes = proto.raw_data();
+    tensor = FromBytes(*dtype, std::move(shape), absl::string_view(bytes.data(), bytes.size()),
+                       FileBytes{});
+  } else {
+    tensor = ReadTyped(proto, *dtype, std::move(shape));
+  }
+  if (!tensor.ok()) return annotate(tensor.status());
+  return tensor;
+}
+
+absl::StatusOr<Tensor> TensorReader::FromBytes(DType dtype, Shape shape, absl::string_view bytes,
+                                               const FileBytes& file) {
+  const int64_t elements = NumElements(shape);
+  const int64_t wanted = elements * static_cast<int64_t>(DTypeSize(dtype));
+  if (static_cast<int64_t>(bytes.size()) != wanted) {
+    return CountError(static_cast<int64_t>(bytes.size()), wanted, "bytes");
+  }
+  const bool aligned = reinterpret_cast<uintptr_t>(bytes.data()) % DTypeSize(dtype) == 0;
+  if (file.owner != nullptr && aligned && IsParameterLike(dtype, elements)) {
+    return Tensor(dtype, std::move(shape), std::shared_ptr<const void>(file.owner, bytes.data()));
+  }
+  Tensor tensor = Tensor::Make(dtype, std::move(shape), [&](void* data) {
+    if (!bytes.empty()) std::memcpy(data, bytes.data(), bytes.size());
+  });
+  DropPages(file, bytes);
+  return tensor;
+}
+
+absl::StatusOr<Tensor> TensorReader::ReadTyped(const onnx::TensorProto& proto, DType dtype,
+                                               Shape shape) {
+  const int64_t elements = NumElements(shape);
+  const auto check = [&](int64_t have) {
+    return have == elements ? absl::OkStatus() : CountError(have, elements, "elements");
+  };
+  switch (dtype) {
+    case DType::kFloat32:
+      RETURN_IF_ERROR(check(proto.float_data_size()));
+      return FromField<float>(dtype, std::move(shape), proto.float_data());
+    case DType::kFloat64:
+      RETURN_IF_ERROR(check(proto.double_data_size()));
+      return FromField<double>(dtype, std::move(shape), proto.double_data());
+    case DType::kInt64:
+      RETURN_IF_ERROR(check(proto.int64_data_size()));
+      return FromField<int64_t>(dtype, std::move(shape), proto.int64_data());
+    case DType::kUInt32:
+      RETURN_IF_ERROR(check(proto.uint64_data_size()));
+      return FromField<uint32_t>(dtype, std::move(shape), proto.uint64_data());
+    case DType::kUInt64:
+      RETURN_IF_ERROR(check(proto.uint64_data_size()));
+      return FromField<uint64_t>(dtype, std::move(shape), proto.uint64_data());
+    default:
+      break;
+  }
+  // The rest, f16 and bf16 bits included, is kept in int32_data.
+  RETURN_IF_ERROR(check(proto.int32_data_size()));
+  switch (DTypeSize(dtype)) {
+    case 1:
+      return FromField<uint8_t>(dtype, std::move(shape), proto.int32_data());
+    case 2:
+      return FromField<uint16_t>(dtype, std::move(shape), proto.int32_data());
+    default:
+      return FromField<int32_t>(dtype, std::move(shape), proto.int32_data());
+  }
+}
+
+absl::StatusOr<const FileBytes*> TensorReader::ExternalFile(const std::string& location) {
+  if (auto it = external_.find(location); it != external_.end()) return &it->second;
+  if (model_path_.empty()) {
+    return absl::InvalidArgumentError("external data of a model that is not a file");
+  }
+  const fs::path relative(location);
+  bool leaves = relative.empty() || relative.is_absolute();
+  for (const fs::path& part : relative) leaves = leaves || part == "..";
+  if (leaves) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("external data location '", location, "' is not inside the model's folder"));
+  }
+  // Beside the resolved model file, or beside the link to it when that leads to the same folder.
+  std::error_code error;
+  const fs::path folder = fs::canonical(fs::path(model_path_), error).parent_path();
+  fs::path file = fs::canonical(folder / relative, error);
+  if (error) file = fs::canonical(fs::path(model_path_).parent_path() / relative, error);
+  if (error) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("external data file '", location, "' does not exist"));
+  }
+  const fs::path inside = file.lexically_relative(folder);
+  if (inside.empty() || *inside.begin() == "..") {
+    return absl::InvalidArgumentError(
+        absl::StrCat("external data location '", location, "' leads out of the model's folder"));
+  }
+  ASSIGN_OR_RETURN(FileBytes mapped, MapFile(file.string()));
+  return &(external_[location] = std::move(mapped));
+}
+
+absl::StatusOr<Tensor> TensorReader::ReadExternal(const onnx::TensorProto& proto, DType dtype,
+                                                  Shape shape) {
+  std::string location;
+  int64_t offset = 0;
+  int64_t length = -1;
+  for (const auto& entry : proto.external_data()) {
+    bool valid = true;
+    if (entry.key() == "location") location = entry.value();
+    if (entry.key() == "offset") valid = absl::SimpleAtoi(entry.value(), &offset) && offset >= 0;
+    if (entry.key() == "length") valid = absl::SimpleAtoi(entry.value(), &length) && length >= 0;
+    if (!valid) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("external data ", entry.key(), " '", entry.value(), "' is no size"));
+    }
+  }
+  ASSIGN_OR_RETURN(const FileBytes* file, ExternalFile(location));
+  const int64_t size = static_cast<int64_t>(file->bytes.size());
+  if (length < 0) length = NumElements(shape) * static_cast<int64_t>(DTypeSize(dtype));
+  if (offset > size || length > size - offset) {
+    return absl::InvalidArgumentError(absl::StrCat("external data [", offset, ", +", length,
+                                                   ") is outside '", location, "' of ", size,
+                                                   " bytes"));
+  }
+  return FromBytes(dtype, std::move(shape), file->bytes.substr(offset, length), *file);
+}
+
+}  // namespace reprise

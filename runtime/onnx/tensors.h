@@ -1,0 +1,41 @@
+// TensorProto -> Tensor, from typed fields, raw bytes or external files.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "runtime/graph/tensor.h"
+#include "runtime/onnx/file_bytes.h"
+#include "runtime/onnx/onnx_proto.h"
+
+namespace reprise {
+
+// Reads tensors of one model; keeps the external files that it mapped.
+class TensorReader {
+ public:
+  // `model_path` is the file as it was asked for; empty: the model has no folder, and external data
+  // is an error. `file` holds the model's own bytes.
+  TensorReader(const std::string& model_path, FileBytes file);
+
+  // The tensor in `proto`, whose raw bytes are `raw` when data() is set (they may be views of the
+  // model's file), else in the message. Large floats and bytes keep pointing into a mapping where
+  // their alignment allows; everything else is copied. INVALID_ARGUMENT for what is broken,
+  // UNIMPLEMENTED for dtypes that we lack; both name `label`.
+  absl::StatusOr<Tensor> Read(const onnx::TensorProto& proto, absl::string_view raw,
+                              absl::string_view label);
+
+ private:
+  absl::StatusOr<Tensor> ReadTyped(const onnx::TensorProto& proto, DType dtype, Shape shape);
+  absl::StatusOr<Tensor> ReadExternal(const onnx::TensorProto& proto, DType dtype, Shape shape);
+  absl::StatusOr<const FileBytes*> ExternalFile(const std::string& location);
+  // The bytes, shared with `file` when they are a parameter's and aligned, else copied.
+  absl::StatusOr<Tensor> FromBytes(DType dtype, Shape shape, absl::string_view bytes,
+                                   const FileBytes& file);
+
+  std::string model_path_;
+  FileBytes file_;
+  std::map<std::string, FileBytes> external_;  // by location
+};
+
+}  // namespace reprise

@@ -1,0 +1,17 @@
+// ONNX's numbers for dtypes, as attributes such as `to` of Cast hold them.
+#pragma once
+
+#include <cstdint>
+
+#include "absl/status/statusor.h"
+#include "runtime/graph/dtype.h"
+
+namespace reprise::ops {
+
+// The dtype behind ONNX's number for it (TensorProto.DataType); UNIMPLEMENTED, naming it, for those
+// that we lack.
+absl::StatusOr<DType> DTypeFromOnnx(int64_t number);
+// ONNX's number for a dtype.
+int64_t DTypeToOnnx(DType dtype);
+
+}  // namespace reprise::ops
