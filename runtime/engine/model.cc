@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/engine/gather.h"
 #include "runtime/engine/signature.h"
 
 namespace reprise {
@@ -16,17 +17,23 @@ constexpr int64_t kReplayOverheadTokens = 64;
 // Values of shape inputs are part of the key; longer ones are data.
 constexpr int64_t kMaxShapeInputElements = 64;
 
-// Whether every slice of `tensor` along its dims before `axis_dim` has a nonzero element.
-bool EveryRowHasNonzero(DType dtype, const InputTensor& tensor, size_t axis_dim) {
+// Whether every slice of `tensor` along its dims before `axis_dim` has an element other than
+// `fill`.
+bool EveryRowDiffersFrom(double fill, DType dtype, const InputTensor& tensor, size_t axis_dim) {
   int64_t rows = 1, row_elements = 1;
   for (size_t d = 0; d < tensor.shape.size(); ++d) {
     (d < axis_dim ? rows : row_elements) *= tensor.shape[d];
   }
-  const size_t row_bytes = row_elements * DTypeSize(dtype);
+  const size_t size = DTypeSize(dtype);
+  char fill_bytes[sizeof(double)];
+  FillElements(dtype, fill, 1, fill_bytes);
   const auto* data = static_cast<const char*>(tensor.data);
   for (int64_t row = 0; row < rows; ++row) {
-    const char* begin = data + row * row_bytes;
-    if (std::all_of(begin, begin + row_bytes, [](char byte) { return byte == 0; })) return false;
+    bool differs = false;
+    for (int64_t i = 0; i < row_elements && !differs; ++i) {
+      differs = std::memcmp(data + (row * row_elements + i) * size, fill_bytes, size) != 0;
+    }
+    if (!differs) return false;
   }
   return true;
 }
@@ -143,7 +150,11 @@ absl::StatusOr<RequestShape> Model::Measure(const Request& request) const {
       if (std::find(names.begin(), names.end(), inputs_[i].name) == names.end()) continue;
       for (size_t d = 0; d < inputs_[i].dims.size(); ++d) {
         if (inputs_[i].dims[d].symbol != axis.symbol) continue;
-        if (!EveryRowHasNonzero(inputs_[i].dtype, request.inputs[i], d)) result.exact = true;
+        const auto fill = options_.fills.find(inputs_[i].name);
+        if (!EveryRowDiffersFrom(fill == options_.fills.end() ? 0 : fill->second, inputs_[i].dtype,
+                                 request.inputs[i], d)) {
+          result.exact = true;
+        }
       }
     }
   }
