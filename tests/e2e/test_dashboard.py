@@ -1,0 +1,152 @@
+"""The dashboard means what it says: a real Prometheus evaluates every expression of it."""
+
+import json
+import re
+import subprocess
+import time
+import urllib.parse
+import urllib.request
+
+import numpy as np
+import pytest
+
+from testing import models
+from testing.daemon import SOURCE, Daemon, free_ports
+from testing.inference import infer, text_inputs
+
+DASHBOARDS = sorted((SOURCE / "deploy/grafana/dashboards").glob("*.json"))
+NAMES = ["input_ids", "attention_mask"]
+# What Grafana puts in for its variables; scrapes are 200 ms apart here.
+VARIABLES = {"$__rate_interval": "10s", "$model": ".*"}
+
+
+def expressions():
+    """(panel, expression) of every target of every dashboard."""
+    found = []
+
+    def walk(panels):
+        for panel in panels:
+            walk(panel.get("panels", []))
+            found.extend((panel["title"], target["expr"]) for target in panel.get("targets", []))
+
+    for path in DASHBOARDS:
+        walk(json.loads(path.read_text())["panels"])
+    return found
+
+
+class Prometheus:
+    """Debian's Prometheus, scraping one target."""
+
+    def __init__(self, folder, target):
+        (port,) = free_ports(1)
+        self.url = f"http://127.0.0.1:{port}"
+        config = folder / "prometheus.yml"
+        config.write_text(
+            "global: {scrape_interval: 200ms, scrape_timeout: 200ms}\n"
+            "scrape_configs:\n"
+            "  - job_name: reprise\n"
+            f"    static_configs: [{{targets: ['{target}']}}]\n")
+        self._log = open(folder / "prometheus.log", "w+")
+        self._process = subprocess.Popen(
+            ["prometheus", f"--config.file={config}", f"--storage.tsdb.path={folder / 'data'}",
+             f"--web.listen-address=127.0.0.1:{port}"],
+            stdin=subprocess.DEVNULL, stdout=self._log, stderr=self._log)
+
+    def stop(self):
+        self._process.terminate()
+        self._process.wait(30)
+        self._log.close()
+
+    def get(self, path, **query):
+        url = f"{self.url}{path}?{urllib.parse.urlencode(query)}"
+        try:
+            with urllib.request.urlopen(url, timeout=10) as response:
+                return json.load(response)
+        except urllib.error.HTTPError as error:
+            return json.load(error)
+
+    def wait_for(self, expression, accept, within_s=60):
+        """Polls until the first value of `expression` is accepted."""
+        end = time.monotonic() + within_s
+        while time.monotonic() < end:
+            try:
+                result = self.get("/api/v1/query", query=expression)["data"]["result"]
+                if result and accept(float(result[0]["value"][1])):
+                    return
+            except OSError:
+                pass
+            time.sleep(0.1)  # the interval of polling
+        self._log.flush()
+        self._log.seek(0)
+        raise AssertionError(f"'{expression}' was never accepted\n{self._log.read()[-4000:]}")
+
+
+@pytest.fixture(scope="module")
+def prometheus(module_repository, tmp_path_factory):
+    """A Prometheus that has seen captures, replays and an error of a running daemon."""
+    module_repository.add("bert", models.bert())
+    with Daemon(module_repository) as daemon:
+        server = Prometheus(tmp_path_factory.mktemp("prometheus"),
+                            f"127.0.0.1:{daemon.metrics_port}")
+        try:
+            # A rate needs a sample from before the traffic.
+            server.wait_for("count_over_time(up[1m]) >= 2 and up == 1", lambda v: True)
+            client, rng = daemon.client(), np.random.default_rng(3)
+            for length in [5, 20, 60, 7, 33, 100]:
+                infer(client, "bert", text_inputs(NAMES, 1, length, rng, 200))
+            with pytest.raises(Exception):
+                infer(client, "bert", {"nonsense": np.ones((1, 1), np.float32)})
+            server.wait_for("sum(reprise_replays_total)", lambda v: v >= 6)
+            server.wait_for('sum(rate(reprise_requests_total{code="OK"}[10s]))', lambda v: v > 0)
+            yield server
+        finally:
+            server.stop()
+
+
+def test_dashboard_has_expressions_and_starts_with_the_recompilation_rate():
+    assert DASHBOARDS
+    assert len(expressions()) > 20
+    titles = [p["title"] for p in json.loads(DASHBOARDS[0].read_text())["panels"]]
+    assert titles[:5] == ["Recompilation", "Captures per second, by reason",
+                          "Captures per thousand requests", "Recipe hit ratio", "Padding share"]
+
+
+def test_panels_do_not_overlap_and_have_distinct_ids():
+    for path in DASHBOARDS:
+        panels = json.loads(path.read_text())["panels"]
+        assert len({p["id"] for p in panels}) == len(panels)
+        cells = set()
+        for panel in panels:
+            at = panel["gridPos"]
+            mine = {(x, y) for x in range(at["x"], at["x"] + at["w"])
+                    for y in range(at["y"], at["y"] + at["h"])}
+            assert not cells & mine, panel["title"]
+            assert at["x"] + at["w"] <= 24
+            cells |= mine
+
+
+@pytest.mark.parametrize("panel,expression", expressions())
+def test_expression_is_evaluated_over_metrics_that_exist(prometheus, panel, expression):
+    for variable, value in VARIABLES.items():
+        expression = expression.replace(variable, value)
+    assert "$" not in expression, "a variable that only Grafana knows"
+    answer = prometheus.get("/api/v1/query", query=expression)
+    assert answer["status"] == "success", answer
+    assert answer["data"]["result"], f"{panel}: '{expression}' has no value"
+    known = set(prometheus.get("/api/v1/label/__name__/values")["data"])
+    named = set(re.findall(r"\b(?:reprise|nv|process)_\w+", expression))
+    assert named and named <= known, named - known
+
+
+def test_variables_ask_for_metrics_that_exist(prometheus):
+    known = set(prometheus.get("/api/v1/label/__name__/values")["data"])
+    for path in DASHBOARDS:
+        for variable in json.loads(path.read_text())["templating"]["list"]:
+            if variable["type"] == "query":
+                (metric,) = re.findall(r"label_values\((\w+),", variable["definition"])
+                assert metric in known
+
+
+def test_shipped_prometheus_configuration_is_valid():
+    config = SOURCE / "deploy/prometheus/prometheus.yml"
+    subprocess.run(["promtool", "check", "config", str(config)], check=True, capture_output=True)
