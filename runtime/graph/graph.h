@@ -80,6 +80,8 @@ class Graph {
                             Attributes attributes, const std::vector<std::string>& output_names,
                             absl::string_view name);
   void AddOutput(ValueId value) { outputs_.push_back(value); }
+  // Output number `index` becomes `value`; the other outputs stay.
+  void SetOutput(size_t index, ValueId value) { outputs_[index] = value; }
 
   // --- Changing. ---
   void SetInput(NodeId node, size_t index, ValueId value);

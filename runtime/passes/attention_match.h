@@ -1,0 +1,43 @@
+// What fuse_attention looks for: softmax(q k^T * scale + mask) v, in the forms of any exporter.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "runtime/graph/graph.h"
+
+namespace reprise {
+
+// What is added to the scores, or takes their place, before the Softmax.
+struct AttentionMask {
+  enum class Kind {
+    kAdd,      // scores + value
+    kSub,      // scores - value
+    kKeep,     // where(value, scores, fill)
+    kReplace,  // where(value, fill, scores)
+  };
+  Kind kind = Kind::kAdd;
+  ValueId value = kNone;
+  double fill = 0;     // -inf, or so low that a float32 score added to it changes nothing
+  Shape scores_shape;  // of the scores where the mask meets them
+};
+
+struct AttentionPattern {
+  ValueId q = kNone;  // [..., Sq, D]
+  ValueId k = kNone;  // [..., D, Skv], or [..., Skv, D] when `k_rows`
+  ValueId v = kNone;  // [..., Skv, Dv]
+  bool k_rows = false;
+  double scale = 1;
+  std::vector<AttentionMask> masks;  // in no particular order: they are added up
+  bool nan_to_zero = false;          // fully masked rows give zeros
+  ValueId result = kNone;            // [..., Sq, Dv]
+  Shape scores_shape;                // [..., Sq, Skv] as the product of q and k gives them
+  // [batch, heads] where a four-dimensional score says so.
+  std::optional<std::pair<int64_t, int64_t>> batch_and_heads;
+};
+
+// The attention around one Softmax; nullopt when it is none, or when somebody else reads what lies
+// between the two products.
+std::optional<AttentionPattern> MatchAttention(const Graph& graph, NodeId softmax);
+
+}  // namespace reprise

@@ -1,0 +1,44 @@
+// The passes, one factory each; pipeline.cc holds the order in which they run.
+//
+// A rewrite fires only where it is known to keep the answers: shapes, dtypes, the values of
+// constants and the number of uses are checked, and what is nearly the pattern stays as it is. On a
+// symbolic graph, rewrites that need shapes do nothing.
+#pragma once
+
+#include <memory>
+
+#include "runtime/passes/pass.h"
+
+namespace reprise {
+
+// Nodes over constants alone become constants.
+std::unique_ptr<Pass> FoldConstants();
+// Nodes over parameters (and constants) alone become parameter expressions. Symbolic graphs.
+std::unique_ptr<Pass> PrepareParameters();
+// Equal constants, equal parameter expressions and equal nodes become one.
+std::unique_ptr<Pass> MergeCommon();
+// What no output needs goes.
+std::unique_ptr<Pass> EliminateDead();
+// Identities, no-op shape and arithmetic nodes go; views become Reshape; Expand moves to the end.
+std::unique_ptr<Pass> Canonicalize();
+// Means, differences, squares and roots become LayerNormalization.
+std::unique_ptr<Pass> FuseLayerNorm();
+// Erf, tanh and Microsoft forms become Gelu.
+std::unique_ptr<Pass> FuseGelu();
+// MatMul or Gemm with a parameter on the right, bias and activation become reprise.Linear.
+std::unique_ptr<Pass> FuseLinear();
+// The Add behind a reprise.Linear becomes its residual. After FuseAddLayerNorm, which comes first
+// where a LayerNormalization is the only reader of the sum.
+std::unique_ptr<Pass> FuseResidual();
+// Products of q and k, scale, mask, Softmax and product with v become reprise.Attention.
+std::unique_ptr<Pass> FuseAttention();
+// The q, k and v projections of one reprise.Attention become one reprise.Linear.
+std::unique_ptr<Pass> FuseQkv();
+// Gathers from parameters and the Adds between them become reprise.EmbeddingSum.
+std::unique_ptr<Pass> FuseEmbedding();
+// Add and LayerNormalization become reprise.AddLayerNorm.
+std::unique_ptr<Pass> FuseAddLayerNorm();
+// Every output of the graph becomes a distinct result of a node that is no view of an input.
+std::unique_ptr<Pass> FinalizeOutputs();
+
+}  // namespace reprise

@@ -1,0 +1,102 @@
+// THE ordered list of passes.
+#include <algorithm>
+#include <chrono>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/graph/verifier.h"
+#include "runtime/passes/passes.h"
+
+namespace reprise {
+namespace {
+
+using Factory = std::unique_ptr<Pass> (*)();
+
+// Once a model, without shapes.
+constexpr Factory kLoadPasses[] = {
+    FoldConstants, PrepareParameters, Canonicalize, MergeCommon, EliminateDead,
+};
+
+// Once a capture, with constant shapes.
+constexpr Factory kCapturePasses[] = {
+    Canonicalize,    MergeCommon, FuseLayerNorm, FuseGelu,         FuseLinear,
+    FuseAttention,   FuseQkv,     FuseEmbedding, FuseAddLayerNorm, FuseResidual,
+    MergeCommon,  // Masks that each attention made for itself.
+    EliminateDead,
+    FinalizeOutputs,  // Last: it adds what Canonicalize would take away.
+};
+
+int64_t NowNs() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+absl::Status Annotate(const absl::Status& status, absl::string_view pass) {
+  return absl::Status(status.code(), absl::StrCat("pass ", pass, ": ", status.message()));
+}
+
+absl::Status CheckDisabled(const PipelineOptions& options) {
+  const std::vector<std::string> known = PassNames();
+  for (const std::string& name : options.disabled) {
+    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("there is no pass '", name, "', only ", absl::StrJoin(known, ", ")));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RunPasses(absl::Span<const Factory> passes, Graph& graph,
+                       const PipelineOptions& options, bool specialized) {
+  RETURN_IF_ERROR(CheckDisabled(options));
+  for (const Factory factory : passes) {
+    const std::unique_ptr<Pass> pass = factory();
+    if (std::find(options.disabled.begin(), options.disabled.end(), pass->name()) !=
+        options.disabled.end()) {
+      continue;
+    }
+    const int64_t start_ns = NowNs();
+    const absl::StatusOr<bool> changed = pass->Run(graph);
+    if (!changed.ok()) return Annotate(changed.status(), pass->name());
+    if (!*changed) continue;
+    if (!graph.Compact()) {
+      return Annotate(absl::InternalError("it left a cycle in the graph"), pass->name());
+    }
+    const int64_t elapsed_ns = NowNs() - start_ns;
+    if (options.verify) {
+      if (absl::Status status = Verify(graph, specialized); !status.ok()) {
+        return Annotate(status, pass->name());
+      }
+    }
+    if (options.observer) options.observer(pass->name(), graph, elapsed_ns);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+std::vector<std::string> PassNames() {
+  std::vector<std::string> names;
+  const auto add = [&](absl::Span<const Factory> passes) {
+    for (const Factory factory : passes) {
+      std::string name(factory()->name());
+      if (std::find(names.begin(), names.end(), name) == names.end()) {
+        names.push_back(std::move(name));
+      }
+    }
+  };
+  add(kLoadPasses);
+  add(kCapturePasses);
+  return names;
+}
+
+absl::Status RunLoadPasses(Graph& graph, const PipelineOptions& options) {
+  return RunPasses(kLoadPasses, graph, options, /*specialized=*/false);
+}
+
+absl::Status RunCapturePasses(Graph& graph, const PipelineOptions& options) {
+  return RunPasses(kCapturePasses, graph, options, /*specialized=*/true);
+}
+
+}  // namespace reprise

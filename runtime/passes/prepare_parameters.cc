@@ -1,0 +1,63 @@
+#include "runtime/base/status_macros.h"
+#include "runtime/ops/op.h"
+#include "runtime/passes/passes.h"
+#include "runtime/passes/rewrite.h"
+
+namespace reprise {
+namespace {
+
+// One result, no input but weights, at least one parameter: the prepare program can compute it.
+bool DependsOnParametersAlone(const Graph& graph, const Node& node) {
+  const OpRow* row = FindOp(node.op);
+  if (row == nullptr || row->Has(kNoFold) || row->Has(kDataDependent) || row->Has(kShapeOnly)) {
+    return false;
+  }
+  if (node.outputs.size() != 1 || node.outputs[0] == kNone) return false;
+  bool parameter = false;
+  for (ValueId input : node.inputs) {
+    if (input == kNone) continue;
+    if (!IsWeight(graph, input)) return false;
+    parameter |= IsParameter(graph, input);
+  }
+  return parameter;
+}
+
+class PrepareParametersPass : public Pass {
+ public:
+  absl::string_view name() const override { return "prepare_parameters"; }
+
+  absl::StatusOr<bool> Run(Graph& graph) const override {
+    bool changed = false;
+    for (NodeId id : graph.NodeIds()) {
+      if (graph.node(id).removed || !DependsOnParametersAlone(graph, graph.node(id))) continue;
+      const absl::Status inferred = InferNode(graph, id);
+      // Parameters' elements are never read, so a shape that hangs on them stays unknown.
+      if (inferred.code() == absl::StatusCode::kFailedPrecondition) continue;
+      RETURN_IF_ERROR(inferred);
+      const Node& node = graph.node(id);
+      std::vector<ParameterExprPtr> inputs;
+      for (ValueId input : node.inputs) {
+        if (input == kNone) {
+          inputs.push_back(nullptr);
+        } else if (IsParameter(graph, input)) {
+          inputs.push_back(graph.value(input).parameter);
+        } else {
+          inputs.push_back(ParameterExpr::Constant(graph.value(input).constant));
+        }
+      }
+      const ValueId output = node.outputs[0];
+      const Value& value = graph.value(output);
+      ParameterExprPtr expr = ParameterExpr::Apply(node.op, node.attributes, std::move(inputs),
+                                                   value.dtype, *value.shape);
+      graph.ReplaceWithParameter(output, std::move(expr));
+      changed = true;
+    }
+    return changed;
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Pass> PrepareParameters() { return std::make_unique<PrepareParametersPass>(); }
+
+}  // namespace reprise

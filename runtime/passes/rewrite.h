@@ -1,0 +1,60 @@
+// What rewrites have in common: reading constants, adding nodes with their shapes, replacing.
+//
+// Passes match on values, not on node order: after Replace() a dead producer is gone at once, so
+// that Graph::HasOneUse() keeps telling the truth within a pass.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "runtime/graph/graph.h"
+
+namespace reprise {
+
+// The bytes of a constant that no request can override, else nullptr.
+const Tensor* KnownConstant(const Graph& graph, ValueId value);
+
+// The value of a constant of one element (any rank), as double.
+std::optional<double> KnownScalar(const Graph& graph, ValueId value);
+// True when `value` is a one-element constant within a relative 1e-5 of `expected`.
+bool IsScalar(const Graph& graph, ValueId value, double expected);
+bool IsNear(double value, double expected);
+
+// The shape of a value in a specialised graph; empty optional in a symbolic one.
+const std::optional<Shape>& ShapeOf(const Graph& graph, ValueId value);
+bool HasShape(const Graph& graph, ValueId value, absl::Span<const int64_t> shape);
+bool SameShape(const Graph& graph, ValueId a, ValueId b);
+// Both dtype and shape are known and the dtype is float32.
+bool IsFloat32(const Graph& graph, ValueId value);
+bool IsParameter(const Graph& graph, ValueId value);
+// A parameter or a constant: the same in every replay.
+bool IsWeight(const Graph& graph, ValueId value);
+
+// The only node that uses `value`, when it has one use and is no output of the graph; else kNone.
+NodeId OnlyUser(const Graph& graph, ValueId value);
+// The producer of `value`, kNone when it is no result.
+inline NodeId ProducerOf(const Graph& graph, ValueId value) {
+  return value == kNone ? kNone : graph.value(value).producer;
+}
+// The input of a two-input node that is not `value`; kNone when the node reads it twice.
+ValueId OtherInput(const Node& node, ValueId value);
+
+// Adds a node and infers its results; returns result 0. Errors are those of the shape rule.
+absl::StatusOr<ValueId> AddInferred(Graph& graph, absl::string_view op, std::vector<ValueId> inputs,
+                                    Attributes attributes = {}, absl::string_view name = "");
+// `value` under another shape of as many elements; `value` itself when it has that shape. A
+// constant or parameter stays one.
+absl::StatusOr<ValueId> AddReshape(Graph& graph, ValueId value, const Shape& shape);
+// `op` over weights: a parameter expression when one is a parameter, else a folded constant.
+// `dtype` and `shape` are those of the result; kNone inputs are not allowed.
+absl::StatusOr<ValueId> AddWeight(Graph& graph, absl::string_view op, Attributes attributes,
+                                  const std::vector<ValueId>& inputs, DType dtype, Shape shape);
+
+// Every use of `from` becomes one of `to`, and the producer of `from` goes when nothing uses it
+// any more, with whatever fed it alone.
+void Replace(Graph& graph, ValueId from, ValueId to);
+// Removes `node` when none of its results is used, and then its producers likewise.
+void RemoveIfDead(Graph& graph, NodeId node);
+
+}  // namespace reprise

@@ -1,0 +1,31 @@
+// The rewrite rules of the canonicalize pass, one idea each.
+//
+// A rule looks at one node. It returns the value that replaces the node's output 0, the output
+// itself when it changed the node in place, or kNone when it does not apply. Errors are those of
+// shape rules over nodes that it adds: a bug of the rule.
+#pragma once
+
+#include "absl/status/statusor.h"
+#include "runtime/graph/graph.h"
+
+namespace reprise {
+
+using RewriteRule = absl::StatusOr<ValueId> (*)(Graph&, NodeId);
+
+// Nodes that pass their input on: Identity, Dropout, Cast to the same dtype, Concat and Max of one,
+// Slice of everything, Expand and Tile and Pad to the same shape.
+absl::StatusOr<ValueId> ForwardRule(Graph& graph, NodeId node);
+// Squeeze, Unsqueeze, Flatten and Reshape become one Reshape with a constant shape, or nothing.
+absl::StatusOr<ValueId> ViewRule(Graph& graph, NodeId node);
+// Transpose of Transpose, of nothing, or of dims of size 1 alone.
+absl::StatusOr<ValueId> TransposeRule(Graph& graph, NodeId node);
+// x * 1, x / 1, x + 0, x - 0, x ^ 1; float division by a constant becomes a product.
+absl::StatusOr<ValueId> ArithmeticRule(Graph& graph, NodeId node);
+// And, Or, Where, Not with constant conditions.
+absl::StatusOr<ValueId> LogicRule(Graph& graph, NodeId node);
+// GatherND whose constant indices name every element in order is a Reshape.
+absl::StatusOr<ValueId> GatherNdRule(Graph& graph, NodeId node);
+// Elementwise over Expand: the Expand moves behind the node, or goes where broadcasting does it.
+absl::StatusOr<ValueId> ExpandRule(Graph& graph, NodeId node);
+
+}  // namespace reprise

@@ -1,0 +1,167 @@
+#include <algorithm>
+
+#include "runtime/base/status_macros.h"
+#include "runtime/ops/op.h"
+#include "runtime/passes/rewrite.h"
+#include "runtime/passes/rules.h"
+
+namespace reprise {
+namespace {
+
+bool OnlyFirstOutputUsed(const Graph& graph, const Node& node) {
+  for (size_t i = 1; i < node.outputs.size(); ++i) {
+    const ValueId output = node.outputs[i];
+    if (output != kNone && (!graph.value(output).users.empty() || graph.IsOutput(output))) {
+      return false;
+    }
+  }
+  return true;
+}
+
+bool IsTraining(const Graph& graph, const Node& node) {
+  if (node.input(2) == kNone) return false;
+  const std::optional<double> training = KnownScalar(graph, node.input(2));
+  return !training.has_value() || *training != 0;
+}
+
+// Every step is 1, so that equal shapes mean that everything is taken.
+bool TakesEverythingInOrder(const Graph& graph, const Node& slice) {
+  if (slice.input(4) == kNone) return true;
+  const Tensor* steps = KnownConstant(graph, slice.input(4));
+  if (steps == nullptr) return false;
+  const auto values = steps->ToInt64s();
+  return values.ok() &&
+         std::all_of(values->begin(), values->end(), [](int64_t step) { return step == 1; });
+}
+
+std::vector<int64_t> PermOf(const Node& node, size_t rank) {
+  std::vector<int64_t> reversed;
+  for (size_t i = rank; i-- > 0;) reversed.push_back(static_cast<int64_t>(i));
+  return node.attributes.Ints("perm", std::move(reversed));
+}
+
+}  // namespace
+
+absl::StatusOr<ValueId> ForwardRule(Graph& graph, NodeId id) {
+  const Node& node = graph.node(id);
+  const ValueId input = node.input(0);
+  if (input == kNone) return kNone;
+  if (node.op == "Identity") return input;
+  if (node.op == "Dropout") {
+    return OnlyFirstOutputUsed(graph, node) && !IsTraining(graph, node) ? input : kNone;
+  }
+  const ValueId output = node.outputs[0];
+  const bool same_dtype = graph.value(input).dtype != DType::kUndefined &&
+                          graph.value(input).dtype == graph.value(output).dtype;
+  if (!same_dtype) return kNone;
+  if (node.op == "Cast") return input;
+  if (!SameShape(graph, input, output)) return kNone;
+  const bool single = node.inputs.size() == 1 && node.outputs.size() == 1;
+  if (single && (node.op == "Concat" || node.op == "Split" || node.op == "Max" ||
+                 node.op == "Min" || node.op == "Sum" || node.op == "Mean")) {
+    return input;
+  }
+  if (node.op == "Expand" || node.op == "Tile") return input;
+  if (node.op == "Slice" && TakesEverythingInOrder(graph, node)) return input;
+  return kNone;
+}
+
+absl::StatusOr<ValueId> ViewRule(Graph& graph, NodeId id) {
+  const Node& node = graph.node(id);
+  const OpRow* row = FindOp(node.op);
+  if (row == nullptr || !row->Has(kView) || node.op == "Identity") return kNone;
+  const ValueId output = node.outputs[0];
+  if (!ShapeOf(graph, output).has_value() || !ShapeOf(graph, node.inputs[0]).has_value()) {
+    return kNone;
+  }
+  if (SameShape(graph, node.inputs[0], output)) return node.inputs[0];
+  const Node* producer = graph.ProducerIf(node.inputs[0], "Reshape");
+  const Shape shape = *ShapeOf(graph, output);
+  if (producer != nullptr) return AddReshape(graph, producer->inputs[0], shape);
+  if (node.op != "Reshape") return AddReshape(graph, node.inputs[0], shape);
+  return kNone;
+}
+
+absl::StatusOr<ValueId> TransposeRule(Graph& graph, NodeId id) {
+  const Node& node = graph.node(id);
+  if (node.op != "Transpose" || !ShapeOf(graph, node.inputs[0]).has_value()) return kNone;
+  const ValueId input = node.inputs[0];
+  const Shape in = *ShapeOf(graph, input);
+  const std::vector<int64_t> perm = PermOf(node, in.size());
+  // When the dims that hold more than one element keep their order, no element moves.
+  int64_t last = -1;
+  bool in_order = true;
+  for (int64_t axis : perm) {
+    if (in[axis] == 1) continue;
+    in_order &= axis > last;
+    last = axis;
+  }
+  if (in_order) {
+    const Shape out = *ShapeOf(graph, node.outputs[0]);
+    return AddReshape(graph, input, out);
+  }
+  const Node* producer = graph.ProducerIf(input, "Transpose");
+  if (producer == nullptr) return kNone;
+  const std::vector<int64_t> first = PermOf(*producer, in.size());
+  std::vector<int64_t> both;
+  for (int64_t axis : perm) both.push_back(first[axis]);
+  return AddInferred(graph, "Transpose", {producer->inputs[0]}, {{"perm", std::move(both)}});
+}
+
+absl::StatusOr<ValueId> GatherNdRule(Graph& graph, NodeId id) {
+  const Node& node = graph.node(id);
+  if (node.op != "GatherND" || node.attributes.Int("batch_dims", 0) != 0) return kNone;
+  const Tensor* indices = KnownConstant(graph, node.inputs[1]);
+  const std::optional<Shape>& data = ShapeOf(graph, node.inputs[0]);
+  if (indices == nullptr || indices->dtype() != DType::kInt64 || !data.has_value()) return kNone;
+  const int64_t depth = indices->shape().empty() ? 0 : indices->shape().back();
+  if (depth == 0 || depth > static_cast<int64_t>(data->size())) return kNone;
+  const absl::Span<const int64_t> addressed = absl::Span<const int64_t>(*data).first(depth);
+  const absl::Span<const int64_t> elements = indices->span<int64_t>();
+  if (static_cast<int64_t>(elements.size()) != NumElements(addressed) * depth) return kNone;
+  Shape expected(depth, 0);
+  for (size_t i = 0; i < elements.size(); i += depth) {
+    for (int64_t d = 0; d < depth; ++d) {
+      const int64_t index = elements[i + d] < 0 ? elements[i + d] + addressed[d] : elements[i + d];
+      if (index != expected[d]) return kNone;
+    }
+    for (int64_t d = depth; d-- > 0;) {
+      if (++expected[d] < addressed[d]) break;
+      expected[d] = 0;
+    }
+  }
+  const Shape shape = *ShapeOf(graph, node.outputs[0]);
+  return AddReshape(graph, node.inputs[0], shape);
+}
+
+absl::StatusOr<ValueId> ExpandRule(Graph& graph, NodeId id) {
+  const OpRow* row = FindOp(graph.node(id).op);
+  if (row == nullptr || !row->Has(kElementwise) || row->Has(kNoFold)) return kNone;
+  if (graph.node(id).outputs.size() != 1 || graph.node(id).op == "Dropout") return kNone;
+  const ValueId output = graph.node(id).outputs[0];
+  std::vector<ValueId> inputs = graph.node(id).inputs;
+  bool expands = false;
+  Shape small;
+  for (ValueId& input : inputs) {
+    if (input == kNone) continue;
+    if (const Node* expand = graph.ProducerIf(input, "Expand"); expand != nullptr) {
+      input = expand->inputs[0];
+      expands = true;
+    }
+    if (!ShapeOf(graph, input).has_value()) return kNone;
+    ASSIGN_OR_RETURN(small, BroadcastShapes(small, *ShapeOf(graph, input)));
+  }
+  if (!expands || !ShapeOf(graph, output).has_value()) return kNone;
+  const Shape large = *ShapeOf(graph, output);
+  Attributes attributes = graph.node(id).attributes;
+  const std::string op = graph.node(id).op;
+  const std::string name = graph.node(id).name;
+  ASSIGN_OR_RETURN(const ValueId result,
+                   AddInferred(graph, op, std::move(inputs), std::move(attributes), name));
+  if (HasShape(graph, result, large)) return result;
+  const ValueId sizes =
+      graph.AddConstant("", Tensor::Int64s(std::vector<int64_t>(large.begin(), large.end())));
+  return AddInferred(graph, "Expand", {result, sizes});
+}
+
+}  // namespace reprise

@@ -1,0 +1,170 @@
+#include "runtime/passes/specialize.h"
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/ops/op.h"
+#include "runtime/passes/fold.h"
+
+namespace reprise {
+namespace {
+
+absl::Status CheckSize(const Value& value, absl::string_view owner, int64_t limit) {
+  const auto elements = CheckedNumElements(*value.shape);
+  const int64_t element_bytes = static_cast<int64_t>(DTypeSize(value.dtype));
+  if (elements.ok() && *elements <= limit / element_bytes) return absl::OkStatus();
+  return absl::ResourceExhaustedError(
+      absl::StrCat(owner, ": value '", value.name, "' ", DTypeName(value.dtype),
+                   ShapeToString(*value.shape), " needs ",
+                   elements.ok() && *elements <= INT64_MAX / element_bytes
+                       ? absl::StrCat(*elements * element_bytes, " bytes")
+                       : std::string("more than 2^63 bytes"),
+                   ", the limit is ", limit));
+}
+
+absl::StatusOr<Shape> InputShape(const Value& input, const std::map<std::string, int64_t>& axes) {
+  Shape shape;
+  for (const Dim& dim : input.dims) {
+    const auto size = DimSize(dim, axes);
+    if (!size.ok()) {
+      return absl::Status(size.status().code(),
+                          absl::StrCat("input '", input.name, "': ", size.status().message()));
+    }
+    shape.push_back(*size);
+  }
+  return shape;
+}
+
+absl::StatusOr<Tensor> ShapeInputTensor(const Value& value, const Shape& shape,
+                                        const std::vector<int64_t>& elements) {
+  const auto mismatch = [&](absl::string_view what) {
+    return absl::InvalidArgumentError(absl::StrCat("shape input '", value.name, "' ",
+                                                   DTypeName(value.dtype), ShapeToString(shape),
+                                                   ": ", what));
+  };
+  if (NumElements(shape) != static_cast<int64_t>(elements.size())) {
+    return mismatch(absl::StrCat("the binding has ", elements.size(), " elements"));
+  }
+  if (value.dtype == DType::kInt64) return Tensor::FromVector(DType::kInt64, shape, elements);
+  if (value.dtype == DType::kBool) {
+    return Tensor::FromVector(DType::kBool, shape,
+                              std::vector<uint8_t>(elements.begin(), elements.end()));
+  }
+  if (value.dtype != DType::kInt32) return mismatch("only i64, i32 and bool can be shape inputs");
+  for (int64_t element : elements) {
+    if (element != static_cast<int32_t>(element)) {
+      return mismatch(absl::StrCat("the value ", element, " is out of range"));
+    }
+  }
+  return Tensor::FromVector(DType::kInt32, shape,
+                            std::vector<int32_t>(elements.begin(), elements.end()));
+}
+
+absl::Status BindInputs(Graph& graph, const Binding& binding, const SpecializeOptions& options) {
+  const std::vector<ValueId> inputs = graph.inputs();
+  for (ValueId id : inputs) {
+    Value& value = graph.value(id);
+    ASSIGN_OR_RETURN(value.shape, InputShape(value, binding.axes));
+    RETURN_IF_ERROR(CheckSize(value, "input", options.max_value_bytes));
+    for (size_t i = 0; i < value.dims.size(); ++i) value.dims[i] = {.size = (*value.shape)[i]};
+  }
+  for (const auto& [name, elements] : binding.shape_inputs) {
+    const ValueId id = graph.FindValue(name);
+    if (id == kNone || !graph.value(id).shape.has_value()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("the binding's shape input '", name, "' is no input of the model"));
+    }
+    ASSIGN_OR_RETURN(Tensor tensor,
+                     ShapeInputTensor(graph.value(id), *graph.value(id).shape, elements));
+    graph.ReplaceWithConstant(id, std::move(tensor));
+  }
+  return absl::OkStatus();
+}
+
+// One term of a dim expression: a number, a symbol, or number * symbol.
+absl::StatusOr<int64_t> TermSize(absl::string_view term, const std::string& whole,
+                                 const std::map<std::string, int64_t>& axes) {
+  int64_t product = 1;
+  while (true) {
+    const size_t star = term.find('*');
+    const absl::string_view factor = absl::StripAsciiWhitespace(term.substr(0, star));
+    int64_t value = 0;
+    if (!absl::SimpleAtoi(factor, &value)) {
+      auto it = axes.find(std::string(factor));
+      if (it == axes.end()) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("the binding has no size for '", factor, "'",
+                         factor == whole ? "" : absl::StrCat(" in dim '", whole, "'")));
+      }
+      value = it->second;
+    }
+    if (__builtin_mul_overflow(product, value, &product)) {
+      return absl::InvalidArgumentError(absl::StrCat("dim '", whole, "' overflows"));
+    }
+    if (star == absl::string_view::npos) return product;
+    term.remove_prefix(star + 1);
+  }
+}
+
+}  // namespace
+
+std::string Binding::ToString() const {
+  std::vector<std::string> parts;
+  for (const auto& [axis, size] : axes) parts.push_back(absl::StrCat(axis, "=", size));
+  for (const auto& [name, values] : shape_inputs) {
+    parts.push_back(absl::StrCat(name, "=[", absl::StrJoin(values, ","), "]"));
+  }
+  return absl::StrJoin(parts, ",");
+}
+
+absl::StatusOr<int64_t> DimSize(const Dim& dim, const std::map<std::string, int64_t>& axes) {
+  if (dim.is_constant()) return dim.size;
+  int64_t size = 0;
+  if (auto it = axes.find(dim.symbol); it != axes.end()) {
+    size = it->second;
+  } else {
+    absl::string_view rest = dim.symbol;
+    int64_t sign = 1;
+    while (true) {
+      const size_t end = rest.find_first_of("+-");
+      ASSIGN_OR_RETURN(const int64_t term, TermSize(rest.substr(0, end), dim.symbol, axes));
+      if (__builtin_add_overflow(size, sign * term, &size)) {
+        return absl::InvalidArgumentError(absl::StrCat("dim '", dim.symbol, "' overflows"));
+      }
+      if (end == absl::string_view::npos) break;
+      sign = rest[end] == '-' ? -1 : 1;
+      rest.remove_prefix(end + 1);
+    }
+  }
+  if (size < 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("dim '", dim.symbol, "' would be negative: ", size));
+  }
+  return size;
+}
+
+absl::StatusOr<Graph> Specialize(const Graph& symbolic, const Binding& binding,
+                                 const SpecializeOptions& options) {
+  Graph graph = symbolic;
+  RETURN_IF_ERROR(BindInputs(graph, binding, options));
+  for (ValueId id = 0; id < static_cast<ValueId>(graph.num_values()); ++id) {
+    graph.value(id).overridable = false;  // What a request overrides became an input before.
+  }
+  for (NodeId id : graph.NodeIds()) {
+    if (graph.node(id).removed) continue;
+    ASSIGN_OR_RETURN(const bool folded, FoldNode(graph, id, options.max_folded_bytes));
+    if (folded) continue;
+    RETURN_IF_ERROR(InferNode(graph, id));
+    for (ValueId output : graph.node(id).outputs) {
+      if (output == kNone) continue;
+      RETURN_IF_ERROR(
+          CheckSize(graph.value(output), NodeLabel(graph.node(id)), options.max_value_bytes));
+    }
+  }
+  if (!graph.Compact()) return absl::InternalError("specialize: the graph has a cycle");
+  return graph;
+}
+
+}  // namespace reprise
