@@ -78,8 +78,12 @@ absl::StatusOr<ValueId> ViewRule(Graph& graph, NodeId id) {
   const Node* producer = graph.ProducerIf(node.inputs[0], "Reshape");
   const Shape shape = *ShapeOf(graph, output);
   if (producer != nullptr) return AddReshape(graph, producer->inputs[0], shape);
-  if (node.op != "Reshape") return AddReshape(graph, node.inputs[0], shape);
-  return kNone;
+  // One spelling of each Reshape, so that equal ones merge.
+  const Tensor* sizes = node.op == "Reshape" ? KnownConstant(graph, node.inputs[1]) : nullptr;
+  const bool canonical = sizes != nullptr && sizes->dtype() == DType::kInt64 &&
+                         sizes->span<int64_t>() == absl::Span<const int64_t>(shape) &&
+                         node.attributes.Int("allowzero", 0) == 1;
+  return canonical ? kNone : AddReshape(graph, node.inputs[0], shape);
 }
 
 absl::StatusOr<ValueId> TransposeRule(Graph& graph, NodeId id) {

@@ -1,1 +1,3 @@
-"""Helpers that the Python tests share."""
+""
+    "Helpers that the Python tests share."
+    ""

@@ -1,0 +1,493 @@
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+#include "runtime/passes/passes.h"
+#include "tests/runtime/passes/pass_test_util.h"
+
+namespace reprise {
+namespace {
+
+void ExpectCanonical(absl::string_view text, absl::string_view expected) {
+  ExpectRewrite(*Canonicalize(), text, expected);
+}
+
+TEST(CanonicalizeTest, IdentityDropoutAndCastToTheSameTypeGo) {
+  ExpectCanonical(R"(graph {
+    input %x: f32[2, 3]
+    const %ratio: f32[] = {0.5}
+    %a: ? = Identity(%x)
+    %b: ? = Dropout(%a, %ratio)
+    %c: ? = Cast(%b) {to = 1}
+    %d: ? = Relu(%c)
+    output %d
+  })",
+                  R"(graph {
+    input %x: f32[2, 3]
+    %d: ? = Relu(%x)
+    output %d
+  })");
+}
+
+TEST(CanonicalizeTest, ACastToAnotherTypeStays) {
+  ExpectUnchanged(*Canonicalize(), R"(graph {
+    input %x: f32[2, 3]
+    %c: ? = Cast(%x) {to = 7}
+    output %c
+  })");
+}
+
+TEST(CanonicalizeTest, ViewsInARowBecomeOneReshape) {
+  ExpectCanonical(R"(graph {
+    input %x: f32[2, 3]
+    const %axes: i64[1] = {0}
+    const %shape: i64[2] = {3, -1}
+    %a: ? = Unsqueeze(%x, %axes)
+    %b: ? = Flatten(%a) {axis = 2}
+    %c: ? = Reshape(%b, %shape)
+    %d: ? = Relu(%c)
+    output %d
+  })",
+                  R"(graph {
+    input %x: f32[2, 3]
+    const %shape: i64[2] = {3, 2}
+    %c: ? = Reshape(%x, %shape) {allowzero = 1}
+    %d: ? = Relu(%c)
+    output %d
+  })");
+}
+
+TEST(CanonicalizeTest, ViewsThatEndWhereTheyBeganGo) {
+  ExpectCanonical(R"(graph {
+    input %x: f32[2, 3]
+    const %axes: i64[1] = {1}
+    %a: ? = Unsqueeze(%x, %axes)
+    %b: ? = Squeeze(%a, %axes)
+    %d: ? = Relu(%b)
+    output %d
+  })",
+                  R"(graph {
+    input %x: f32[2, 3]
+    %d: ? = Relu(%x)
+    output %d
+  })");
+}
+
+TEST(CanonicalizeTest, TransposesOfTransposesBecomeOneOrNone) {
+  ExpectCanonical(R"(graph {
+    input %x: f32[2, 3, 4]
+    %a: ? = Transpose(%x) {perm = [1, 2, 0]}
+    %b: ? = Transpose(%a) {perm = [0, 2, 1]}
+    %c: ? = Transpose(%b) {perm = [1, 0, 2]}
+    %d: ? = Relu(%c)
+    output %b
+    output %d
+  })",
+                  R"(graph {
+    input %x: f32[2, 3, 4]
+    %d: ? = Relu(%x)
+    %b: ? = Transpose(%x) {perm = [1, 0, 2]}
+    output %b
+    output %d
+  })");
+}
+
+TEST(CanonicalizeTest, ATransposeThatMovesNoElementIsAReshape) {
+  ExpectCanonical(R"(graph {
+    input %x: f32[1, 3, 4]
+    %a: ? = Transpose(%x) {perm = [1, 0, 2]}
+    %d: ? = Relu(%a)
+    output %d
+  })",
+                  R"(graph {
+    input %x: f32[1, 3, 4]
+    const %shape: i64[3] = {3, 1, 4}
+    %a: ? = Reshape(%x, %shape) {allowzero = 1}
+    %d: ? = Relu(%a)
+    output %d
+  })");
+}
+
+TEST(CanonicalizeTest, NeutralOperandsGo) {
+  ExpectCanonical(R"(graph {
+    input %x: f32[2, 3]
+    const %zero: f32[] = {0}
+    const %one: f32[3] = {1, 1, 1}
+    %a: ? = Add(%zero, %x)
+    %b: ? = Mul(%a, %one)
+    %c: ? = Sub(%b, %zero)
+    %d: ? = Div(%c, %one)
+    %e: ? = Pow(%d, %one)
+    %f: ? = Relu(%e)
+    output %f
+  })",
+                  R"(graph {
+    input %x: f32[2, 3]
+    %f: ? = Relu(%x)
+    output %f
+  })");
+}
+
+TEST(CanonicalizeTest, ANeutralOperandThatBroadcastsOrComesFirstStays) {
+  ExpectUnchanged(*Canonicalize(), R"(graph {
+    input %x: f32[3]
+    const %zeros: f32[2, 3] = {0, 0, 0, 0, 0, 0}
+    const %zero: f32[] = {0}
+    %a: ? = Add(%x, %zeros)
+    %b: ? = Sub(%zero, %a)
+    output %b
+  })");
+}
+
+TEST(CanonicalizeTest, FloatDivisionByAConstantBecomesAProduct) {
+  ExpectCanonical(R"(graph {
+    input %x: f32[2, 3]
+    const %eight: f32[] = {8}
+    %a: ? = Div(%x, %eight)
+    output %a
+  })",
+                  R"(graph {
+    input %x: f32[2, 3]
+    const %eighth: f32[] = {0.125}
+    %a: ? = Mul(%x, %eighth)
+    output %a
+  })");
+}
+
+TEST(CanonicalizeTest, IntegerDivisionAndDivisionByZeroStay) {
+  ExpectUnchanged(*Canonicalize(), R"(graph {
+    input %x: i64[2, 3]
+    input %y: f32[2, 3]
+    const %eight: i64[] = {8}
+    const %zero: f32[] = {0}
+    const %tiny: f32[] = {1e-40}
+    %a: ? = Div(%x, %eight)
+    %b: ? = Div(%y, %zero)
+    %c: ? = Div(%y, %tiny)
+    output %a
+    output %b
+    output %c
+  })");
+}
+
+TEST(CanonicalizeTest, ConstantConditionsChoose) {
+  ExpectCanonical(R"(graph {
+    input %x: f32[2, 3]
+    input %m: bool[2, 3]
+    const %true: bool[3] = {true, true, true}
+    const %false: bool[] = {false}
+    const %zero: f32[] = {0}
+    %a: ? = And(%true, %m)
+    %b: ? = Or(%a, %false)
+    %c: ? = Where(%b, %x, %zero)
+    %d: ? = Where(%true, %c, %x)
+    output %d
+  })",
+                  R"(graph {
+    input %x: f32[2, 3]
+    input %m: bool[2, 3]
+    const %zero: f32[] = {0}
+    %c: ? = Where(%m, %x, %zero)
+    output %c
+  })");
+}
+
+TEST(CanonicalizeTest, AConditionOfBothKindsStays) {
+  ExpectUnchanged(*Canonicalize(), R"(graph {
+    input %x: f32[2]
+    input %m: bool[2]
+    const %mixed: bool[2] = {true, false}
+    const %zero: f32[] = {0}
+    %a: ? = And(%m, %mixed)
+    %b: ? = Where(%mixed, %x, %zero)
+    output %a
+    output %b
+  })");
+}
+
+TEST(CanonicalizeTest, AnExpandMovesBehindElementwiseNodesAndGoesWhereOthersBroadcast) {
+  // A mask that an all-true condition blows up to [2, 1, 3, 3]: only the sum needs that shape.
+  ExpectCanonical(R"(graph {
+    input %m: bool[2, 1, 1, 3]
+    input %scores: f32[2, 4, 3, 3]
+    const %true: bool[1, 1, 3, 1] = {true, true, true}
+    const %zero: f32[] = {0}
+    const %low: f32[] = {-inf}
+    %a: ? = And(%true, %m)
+    %b: ? = Where(%a, %zero, %low)
+    %c: ? = Add(%scores, %b)
+    output %c
+  })",
+                  R"(graph {
+    input %m: bool[2, 1, 1, 3]
+    input %scores: f32[2, 4, 3, 3]
+    const %zero: f32[] = {0}
+    const %low: f32[] = {-inf}
+    %b: ? = Where(%m, %zero, %low)
+    %c: ? = Add(%scores, %b)
+    output %c
+  })");
+}
+
+TEST(CanonicalizeTest, AnExpandThatNothingElseDoesStaysInTheEnd) {
+  ExpectCanonical(R"(graph {
+    input %x: f32[2, 1]
+    const %shape: i64[2] = {2, 3}
+    %a: ? = Expand(%x, %shape)
+    %b: ? = Relu(%a)
+    output %b
+  })",
+                  R"(graph {
+    input %x: f32[2, 1]
+    const %shape: i64[2] = {2, 3}
+    %b: ? = Relu(%x)
+    %a: ? = Expand(%b, %shape)
+    output %a
+  })");
+}
+
+std::string GatherNd(absl::string_view indices, absl::string_view shape) {
+  return absl::StrCat(R"(graph {
+    input %x: f32[2, 3]
+    const %indices: i64)",
+                      shape, " = {", indices, R"(}
+    %a: ? = GatherND(%x, %indices)
+    %b: ? = Relu(%a)
+    output %b
+  })");
+}
+
+TEST(CanonicalizeTest, AGatherNdOfEverythingInOrderIsAReshape) {
+  ExpectCanonical(GatherNd("0, 0, 0, 1, 0, 2, 1, 0, 1, 1, 1, -1", "[2, 1, 3, 2]"), R"(graph {
+    input %x: f32[2, 3]
+    const %shape: i64[3] = {2, 1, 3}
+    %a: ? = Reshape(%x, %shape) {allowzero = 1}
+    %b: ? = Relu(%a)
+    output %b
+  })");
+}
+
+TEST(CanonicalizeTest, AGatherNdOfRowsInOrderIsNothing) {
+  ExpectCanonical(GatherNd("0, 1", "[2, 1]"), R"(graph {
+    input %x: f32[2, 3]
+    %b: ? = Relu(%x)
+    output %b
+  })");
+}
+
+TEST(CanonicalizeTest, AGatherNdOfAnotherOrderOrOfAPartStays) {
+  ExpectUnchanged(*Canonicalize(), GatherNd("1, 0", "[2, 1]"));
+  ExpectUnchanged(*Canonicalize(), GatherNd("0", "[1, 1]"));
+  ExpectUnchanged(*Canonicalize(), GatherNd("0, 0, 0, 1, 0, 2, 1, 0, 1, 1, 1, 1", "[2, 1, 3, 2]"));
+}
+
+TEST(CanonicalizeTest, ASliceOfEverythingGoesAndAReversedOneStays) {
+  ExpectCanonical(R"(graph {
+    input %x: f32[4]
+    const %zero: i64[1] = {0}
+    const %many: i64[1] = {9223372036854775807}
+    %a: ? = Slice(%x, %zero, %many)
+    %b: ? = Relu(%a)
+    output %b
+  })",
+                  R"(graph {
+    input %x: f32[4]
+    %b: ? = Relu(%x)
+    output %b
+  })");
+  ExpectUnchanged(*Canonicalize(), R"(graph {
+    input %x: f32[4]
+    const %last: i64[1] = {-1}
+    const %end: i64[1] = {-9223372036854775807}
+    const %zero: i64[1] = {0}
+    %a: ? = Slice(%x, %last, %end, %zero, %last)
+    output %a
+  })");
+}
+
+TEST(CanonicalizeTest, AnOverridableConstantIsNoConstant) {
+  ExpectUnchanged(*Canonicalize(), R"(graph {
+    input %x: f32[2]
+    const %zero: f32[] = {0} overridable
+    %a: ? = Add(%x, %zero)
+    %b: ? = Neg(%zero)
+    output %a
+    output %b
+  })");
+}
+
+TEST(MergeCommonTest, EqualConstantsParametersAndNodesBecomeOne) {
+  ExpectRewrite(*MergeCommon(), R"(graph {
+    input %x: f32[2, 3]
+    input %y: f32[2, 3]
+    param %w: f32[3, 3] = p0
+    const %one: f32[] = {1}
+    const %uno: f32[] = {1}
+    %a: ? = Add(%x, %one)
+    %b: ? = Add(%uno, %x)
+    %c: ? = Sub(%x, %y)
+    %d: ? = Sub(%y, %x)
+    %e: ? = MatMul(%a, %w)
+    %f: ? = MatMul(%b, %w)
+    %g: ? = Add(%e, %f)
+    %h: ? = Mul(%c, %d)
+    %i: ? = Add(%g, %h)
+    output %i
+  })",
+                R"(graph {
+    input %x: f32[2, 3]
+    input %y: f32[2, 3]
+    param %w: f32[3, 3] = p0
+    const %one: f32[] = {1}
+    %a: ? = Add(%x, %one)
+    %c: ? = Sub(%x, %y)
+    %d: ? = Sub(%y, %x)
+    %e: ? = MatMul(%a, %w)
+    %g: ? = Add(%e, %e)
+    %h: ? = Mul(%c, %d)
+    %i: ? = Add(%g, %h)
+    output %i
+  })");
+}
+
+TEST(MergeCommonTest, OtherAttributesConstantsOrTypesStay) {
+  ExpectUnchanged(*MergeCommon(), R"(graph {
+    input %x: f32[2, 3]
+    const %one: i64[] = {1}
+    const %uno: i64[1] = {1}
+    const %zero: f32[] = {0}
+    const %minus_zero: f32[] = {-0}
+    %a: ? = Softmax(%x) {axis = 0}
+    %b: ? = Softmax(%x) {axis = 1}
+    %c: ? = ReduceSum(%x, %uno)
+    %d: ? = Gather(%x, %one)
+    %e: ? = Add(%x, %zero)
+    %f: ? = Add(%x, %minus_zero)
+    output %a
+    output %b
+    output %c
+    output %d
+    output %e
+    output %f
+  })");
+}
+
+TEST(EliminateDeadTest, WhatNoOutputNeedsGoes) {
+  ExpectRewrite(*EliminateDead(), R"(graph {
+    input %x: f32[2]
+    input %unused: f32[2]
+    %a: ? = Relu(%x)
+    %b: ? = Neg(%a)
+    output %a
+  })",
+                R"(graph {
+    input %x: f32[2]
+    input %unused: f32[2]
+    %a: ? = Relu(%x)
+    output %a
+  })");
+}
+
+TEST(FinalizeOutputsTest, OutputsThatAreNoResultOfTheirOwnGetACopy) {
+  ExpectRewrite(*FinalizeOutputs(), R"(graph {
+    input %x: f32[2]
+    param %w: f32[2] = p0
+    const %c: f32[2] = {1, 2}
+    const %shape: i64[2] = {2, 1}
+    %a: ? = Relu(%x)
+    %view: ? = Reshape(%x, %shape)
+    %view_of_a: ? = Reshape(%a, %shape)
+    output %x
+    output %w
+    output %c
+    output %a
+    output %a
+    output %view
+    output %view_of_a
+  })",
+                R"(graph {
+    input %x: f32[2]
+    param %w: f32[2] = p0
+    const %c: f32[2] = {1, 2}
+    const %shape: i64[2] = {2, 1}
+    %a: ? = Relu(%x)
+    %view: ? = Reshape(%x, %shape)
+    %view_of_a: ? = Reshape(%a, %shape)
+    %x2: ? = Identity(%x)
+    %w2: ? = Identity(%w)
+    %c2: ? = Identity(%c)
+    %a2: ? = Identity(%a)
+    %view2: ? = Identity(%view)
+    %view_of_a2: ? = Identity(%view_of_a)
+    output %x2
+    output %w2
+    output %c2
+    output %a
+    output %a2
+    output %view2
+    output %view_of_a2
+  })");
+}
+
+TEST(FinalizeOutputsTest, AViewOfAResultMayBeAnOutput) {
+  ExpectUnchanged(*FinalizeOutputs(), R"(graph {
+    input %x: f32[2]
+    const %shape: i64[2] = {2, 1}
+    %a: ? = Relu(%x)
+    %view: ? = Reshape(%a, %shape)
+    output %view
+  })");
+}
+
+TEST(PrepareParametersTest, WhatDependsOnParametersAloneBecomesAnExpression) {
+  ExpectRewrite(*PrepareParameters(), R"(graph {
+    input %x: f32[2, 16]
+    param %q: i8[16, 32] = p0
+    const %scale: f32[1] = {0.5}
+    %f: ? = Cast(%q) {to = 1}
+    %w: ? = Mul(%f, %scale)
+    %y: ? = MatMul(%x, %w)
+    output %y
+  })",
+                R"(graph {
+    input %x: f32[2, 16]
+    param %w: f32[16, 32] = Mul(Cast{to = 1}(p0), f32[1]{0.5})
+    %y: ? = MatMul(%x, %w)
+    output %y
+  })",
+                {.tolerance = 0});
+}
+
+TEST(PrepareParametersTest, ConstantsAloneAndDataAndOverridableParametersStay) {
+  ExpectUnchanged(*PrepareParameters(), R"(graph {
+    input %x: f32[2]
+    param %w: f32[2] = p0 overridable
+    const %c: f32[] = {0.5}
+    %a: ? = Neg(%c)
+    %b: ? = Add(%x, %w)
+    %d: ? = Neg(%w)
+    output %a
+    output %b
+    output %d
+  })");
+}
+
+TEST(FoldConstantsTest, NodesOverConstantsAndShapesBecomeConstants) {
+  ExpectRewrite(*FoldConstants(), R"(graph {
+    input %x: f32[2, 3]
+    const %one: i64[] = {1}
+    const %minus: i64[1] = {-1}
+    %shape: ? = Shape(%x)
+    %width: ? = Gather(%shape, %one)
+    const %axes: i64[1] = {0}
+    %widths: ? = Unsqueeze(%width, %axes)
+    %target: ? = Concat(%widths, %minus) {axis = 0}
+    output %target
+  })",
+                R"(graph {
+    input %x: f32[2, 3]
+    const %target: i64[2] = {3, -1}
+    output %target
+  })");
+}
+
+}  // namespace
+}  // namespace reprise

@@ -1,0 +1,45 @@
+// How pass tests are written: a graph as text, the pass, the text that must come out; and the same
+// graph run before and after with the reference kernels on random data.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "runtime/passes/pass.h"
+
+namespace reprise {
+
+// Aborts the test when `text` does not parse. The types of results may be left out (`?`): they are
+// inferred.
+Graph ParseSpecialized(absl::string_view text);
+
+// `text` with `pass` run on it, compacted and verified; values are numbered in the output.
+std::string RunPass(const Pass& pass, absl::string_view text);
+
+// Expects that `pass` leaves the graph as it is.
+void ExpectUnchanged(const Pass& pass, absl::string_view text);
+
+// Expects that the graph gives the same answers after `pass` (or after the whole capture pipeline)
+// on random data; `tolerance` is absolute. Bool and integer inputs draw from `[0, integer_limit)`.
+struct SameAnswersOptions {
+  double tolerance = 2e-5;
+  int rounds = 3;
+  int64_t integer_limit = 2;
+};
+void ExpectSameAnswers(const Pass& pass, absl::string_view text,
+                       const SameAnswersOptions& options = {});
+void ExpectSameAnswersAfterCapture(absl::string_view text, const SameAnswersOptions& options = {});
+
+// Both: the answers stay, and the result is `expected` (compared as numbered text).
+void ExpectRewrite(const Pass& pass, absl::string_view text, absl::string_view expected,
+                   const SameAnswersOptions& options = {});
+
+// How many nodes apply `op`.
+int CountOps(const Graph& graph, absl::string_view op);
+// The ops of all nodes in order, "MatMul Add Softmax".
+std::string OpsOf(const Graph& graph);
+// The graph after the whole capture pipeline.
+Graph Captured(absl::string_view text);
+
+}  // namespace reprise
