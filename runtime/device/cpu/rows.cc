@@ -128,6 +128,13 @@ void Softmax(const float* x, float* y, int64_t size, int64_t row_begin, int64_t 
   }
 }
 
+void RowSums(const float* x, int64_t size, float scale, float* out, int64_t row_begin,
+             int64_t row_end) {
+  for (int64_t row = row_begin; row < row_end; ++row) {
+    out[row] = scale * RowSum(x + row * size, size, [](VF v) HWY_ATTR { return v; });
+  }
+}
+
 void SumRows(const float* const* rows, int count, int64_t size, float* out) {
   ForEachVector(size, [&](auto load, auto store) HWY_ATTR {
     VF sum = load(rows[0]);
@@ -152,7 +159,7 @@ void WeightedSum(const float* x, int64_t stride, const float* weights, int64_t r
 
 }  // namespace
 
-constexpr RowKernels kRowKernels = {Norm, Softmax, SumRows, WeightedSum};
+constexpr RowKernels kRowKernels = {Norm, Softmax, RowSums, SumRows, WeightedSum};
 
 }  // namespace reprise::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();

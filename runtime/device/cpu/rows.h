@@ -31,6 +31,10 @@ struct RowKernels {
   // Softmax of rows of `size`. y may be x. A row of -inf gives NaN.
   void (*softmax)(const float* x, float* y, int64_t size, int64_t row_begin, int64_t row_end);
 
+  // out[r] = the sum of row r, times `scale`.
+  void (*row_sums)(const float* x, int64_t size, float scale, float* out, int64_t row_begin,
+                   int64_t row_end);
+
   // out[0..size) = the sum of `count` >= 1 rows.
   void (*sum_rows)(const float* const* rows, int count, int64_t size, float* out);
 

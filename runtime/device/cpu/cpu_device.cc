@@ -1,0 +1,79 @@
+#include "runtime/device/cpu/cpu_device.h"
+
+#include "absl/strings/str_cat.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/device/cpu/plan.h"
+
+namespace reprise {
+namespace {
+
+// Raised when a kernel, a packed layout or a rule of choice changes: old recipes are then not taken
+// for new ones.
+constexpr int kKernelVersion = 1;
+
+struct OpPlan {
+  absl::string_view op;
+  cpu::PlanFunction plan;
+};
+
+// Every op that has fast kernels. An op that is missing here runs by its reference kernel.
+constexpr OpPlan kPlans[] = {
+    {"reprise.Linear", cpu::PlanLinear},
+    {"MatMul", cpu::PlanMatMul},
+    {"Gemm", cpu::PlanGemm},
+    {"reprise.Attention", cpu::PlanAttention},
+    {"LayerNormalization", cpu::PlanLayerNorm},
+    {"RMSNormalization", cpu::PlanRmsNorm},
+    {"reprise.AddLayerNorm", cpu::PlanAddLayerNorm},
+    {"Softmax", cpu::PlanSoftmax},
+    {"ReduceMean", cpu::PlanReduce},
+    {"ReduceSum", cpu::PlanReduce},
+    {"Gather", cpu::PlanGather},
+    {"reprise.EmbeddingSum", cpu::PlanEmbeddingSum},
+};
+
+std::vector<cpu::Candidate> CandidatesOf(const cpu::CpuTarget& target, const Graph& graph,
+                                         NodeId id) {
+  const cpu::NodeView node(graph, id);
+  for (const OpPlan& row : kPlans) {
+    if (row.op == node.op()) return row.plan(target, node);
+  }
+  return {};
+}
+
+}  // namespace
+
+CpuDevice::CpuDevice(Isa max_isa)
+    : target_(std::make_unique<cpu::CpuTarget>(std::min(max_isa, DetectIsa()))),
+      fingerprint_(absl::StrCat("cpu ", CpuModelName(), ", ", IsaName(target_->isa), ", kernels ",
+                                kKernelVersion)) {}
+
+CpuDevice::~CpuDevice() = default;
+
+std::vector<KernelOption> CpuDevice::Options(const Graph& graph, NodeId node) const {
+  std::vector<KernelOption> options;
+  for (cpu::Candidate& candidate : CandidatesOf(*target_, graph, node)) {
+    options.push_back(std::move(candidate.option));
+  }
+  return options;
+}
+
+absl::StatusOr<BoundKernel> CpuDevice::Bind(const Graph& graph, NodeId node,
+                                            const KernelOption& option) const {
+  for (cpu::Candidate& candidate : CandidatesOf(*target_, graph, node)) {
+    if (candidate.option.kernel == option.kernel) return std::move(candidate.bound);
+  }
+  return absl::InternalError(
+      absl::StrCat(NodeLabel(graph.node(node)), ": kernel '", option.kernel, "' is no option"));
+}
+
+absl::StatusOr<Tensor> CpuDevice::Prepare(const std::string& op, const Attributes& attributes,
+                                          absl::Span<const std::optional<Tensor>> inputs) const {
+  if (op != cpu::kPackOp) return PrepareWithReference(op, attributes, inputs);
+  if (inputs.size() != 1 || !inputs[0].has_value()) {
+    return absl::InternalError(absl::StrCat(op, " takes one parameter"));
+  }
+  return cpu::RunPack(*target_, attributes, *inputs[0]);
+}
+
+}  // namespace reprise

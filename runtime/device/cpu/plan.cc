@@ -1,0 +1,47 @@
+#include "runtime/device/cpu/plan.h"
+
+#include "absl/strings/str_cat.h"
+
+namespace reprise::cpu {
+
+bool NodeView::AllOf(DType wanted) const {
+  for (const std::vector<ValueId>* values : {&node_.inputs, &node_.outputs}) {
+    for (ValueId id : *values) {
+      if (id != kNone && graph_.value(id).dtype != wanted) return false;
+    }
+  }
+  return true;
+}
+
+double NodeView::OperandBytes() const {
+  double bytes = 0;
+  for (const std::vector<ValueId>* values : {&node_.inputs, &node_.outputs}) {
+    for (ValueId id : *values) {
+      if (id == kNone) continue;
+      const Value& value = graph_.value(id);
+      bytes += static_cast<double>(NumElements(*value.shape)) *
+               static_cast<double>(DTypeSize(value.dtype));
+    }
+  }
+  return bytes;
+}
+
+Candidate MakeCandidate(const CpuTarget& target, const NodeView& node, absl::string_view name,
+                        KernelFn run, std::shared_ptr<const void> params, double flops) {
+  Candidate candidate;
+  candidate.option.kernel = absl::StrCat(name, "_", IsaName(std::min(target.isa, Isa::kAvx512)));
+  candidate.bound.run = run;
+  candidate.bound.params = std::move(params);
+  candidate.bound.flops = flops;
+  candidate.bound.bytes = node.OperandBytes();
+  // Rough rates of one core of a server: only the order of options hangs on them.
+  candidate.option.estimate_ns = flops / 100 + candidate.bound.bytes / 10;
+  for (size_t i = 0; i < node.num_inputs(); ++i) {
+    if (!node.has_input(i)) continue;
+    absl::StrAppend(&candidate.bound.detail, i == 0 ? "" : ", ", ShapeToString(node.shape(i)));
+  }
+  absl::StrAppend(&candidate.bound.detail, " -> ", ShapeToString(node.out_shape(0)));
+  return candidate;
+}
+
+}  // namespace reprise::cpu

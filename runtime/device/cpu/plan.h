@@ -1,0 +1,133 @@
+// Plan: the ways to run one node on this device, each ready to be offered and to be bound.
+//
+// A family of ops has a file plan_<family>.cc with one plan function an op; cpu_device.cc lists
+// them. A plan function looks at dtypes, shapes and attributes only and returns its candidates,
+// cheapest first; none where the reference kernel has to do.
+#pragma once
+
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+#include "runtime/device/cpu/attention.h"
+#include "runtime/device/cpu/elementwise.h"
+#include "runtime/device/cpu/gemm.h"
+#include "runtime/device/cpu/rows.h"
+#include "runtime/device/device.h"
+
+namespace reprise::cpu {
+
+// The kernels that a device may use.
+struct CpuTarget {
+  explicit CpuTarget(Isa isa)
+      : isa(isa),
+        gemm(GemmKernelsFor(isa)),
+        attention(AttentionKernelsFor(isa)),
+        rows(RowKernelsFor(isa)),
+        elementwise(ElementwiseKernelsFor(isa)) {}
+
+  Isa isa;
+  const GemmKernels& gemm;
+  const AttentionKernels& attention;
+  const RowKernels& rows;
+  const ElementwiseKernels& elementwise;
+};
+
+// A node with what is known of its operands.
+class NodeView {
+ public:
+  NodeView(const Graph& graph, NodeId id) : graph_(graph), node_(graph.node(id)) {}
+
+  const std::string& op() const { return node_.op; }
+  const Attributes& attributes() const { return node_.attributes; }
+  size_t num_inputs() const { return node_.inputs.size(); }
+  size_t num_outputs() const { return node_.outputs.size(); }
+  bool has_input(size_t i) const { return node_.input(i) != kNone; }
+  // An output that somebody reads, or the graph returns.
+  bool output_is_used(size_t i) const {
+    const ValueId id = node_.output(i);
+    return id != kNone && (!graph_.value(id).users.empty() || graph_.IsOutput(id));
+  }
+  DType dtype(size_t i) const {
+    return has_input(i) ? graph_.value(node_.inputs[i]).dtype : DType::kUndefined;
+  }
+  const Shape& shape(size_t i) const { return *graph_.value(node_.inputs[i]).shape; }
+  int64_t rank(size_t i) const { return static_cast<int64_t>(shape(i).size()); }
+  DType out_dtype(size_t i = 0) const { return graph_.value(node_.outputs[i]).dtype; }
+  const Shape& out_shape(size_t i = 0) const { return *graph_.value(node_.outputs[i]).shape; }
+  bool is_parameter(size_t i) const {
+    return has_input(i) && graph_.value(node_.inputs[i]).kind == Value::Kind::kParameter;
+  }
+  // The value, where it is known at capture.
+  const Tensor* constant(size_t i) const { return graph_.ConstantOf(node_.input(i)); }
+
+  // Every operand that is there is of this dtype, outputs included.
+  bool AllOf(DType wanted) const;
+  // Bytes of all operands: what a launch must at least move.
+  double OperandBytes() const;
+
+ private:
+  const Graph& graph_;
+  const Node& node_;
+};
+
+struct Candidate {
+  KernelOption option;
+  BoundKernel bound;
+};
+
+// A candidate whose kernel is `name` plus the tier, with bytes and detail filled in and the
+// estimate made from `flops` and bytes.
+template <class Params>
+Candidate MakeCandidate(const CpuTarget& target, const NodeView& node, absl::string_view name,
+                        KernelFn run, Params params, double flops);
+Candidate MakeCandidate(const CpuTarget& target, const NodeView& node, absl::string_view name,
+                        KernelFn run, std::shared_ptr<const void> params, double flops);
+
+using PlanFunction = std::vector<Candidate> (*)(const CpuTarget& target, const NodeView& node);
+
+// Items [begin, end) of `count` that part `part` of `parts` does, in multiples of `grain`.
+struct ItemRange {
+  int64_t begin;
+  int64_t end;
+};
+inline ItemRange RangeOfPart(int64_t count, int64_t grain, int part, int parts) {
+  const int64_t grains = (count + grain - 1) / grain;
+  return {std::min(count, grains * part / parts * grain),
+          std::min(count, grains * (part + 1) / parts * grain)};
+}
+
+// Workspaces are planned for this many parts at once; of a larger team the others have no share.
+inline constexpr int kMaxScratchParts = 16;
+
+template <class Params>
+Candidate MakeCandidate(const CpuTarget& target, const NodeView& node, absl::string_view name,
+                        KernelFn run, Params params, double flops) {
+  return MakeCandidate(target, node, name, run,
+                       std::shared_ptr<const void>(std::make_shared<const Params>(params)), flops);
+}
+
+// plan_linear.cc
+std::vector<Candidate> PlanLinear(const CpuTarget& target, const NodeView& node);
+std::vector<Candidate> PlanMatMul(const CpuTarget& target, const NodeView& node);
+std::vector<Candidate> PlanGemm(const CpuTarget& target, const NodeView& node);
+// The prepare op of packed weights; see plan_linear.cc.
+inline constexpr char kPackOp[] = "cpu.PackPanels";
+absl::StatusOr<Tensor> RunPack(const CpuTarget& target, const Attributes& attributes,
+                               const Tensor& weights);
+
+// plan_attention.cc
+std::vector<Candidate> PlanAttention(const CpuTarget& target, const NodeView& node);
+
+// plan_rows.cc
+std::vector<Candidate> PlanLayerNorm(const CpuTarget& target, const NodeView& node);
+std::vector<Candidate> PlanRmsNorm(const CpuTarget& target, const NodeView& node);
+std::vector<Candidate> PlanAddLayerNorm(const CpuTarget& target, const NodeView& node);
+std::vector<Candidate> PlanSoftmax(const CpuTarget& target, const NodeView& node);
+std::vector<Candidate> PlanReduce(const CpuTarget& target, const NodeView& node);
+
+// plan_gather.cc
+std::vector<Candidate> PlanGather(const CpuTarget& target, const NodeView& node);
+std::vector<Candidate> PlanEmbeddingSum(const CpuTarget& target, const NodeView& node);
+
+}  // namespace reprise::cpu

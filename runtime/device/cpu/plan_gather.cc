@@ -1,0 +1,146 @@
+// Rows chosen by indices. An index out of range is reported and row 0 used in its place, so that
+// batch-mates are answered; negative ones count from the end.
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/device/cpu/plan.h"
+
+namespace reprise::cpu {
+namespace {
+
+// The elements of an index operand.
+struct Indices {
+  const void* data;
+  bool wide;  // int64, else int32
+
+  int64_t operator[](int64_t i) const {
+    return wide ? static_cast<const int64_t*>(data)[i] : static_cast<const int32_t*>(data)[i];
+  }
+};
+
+// Index `element` of operand `operand` mapped to [0, size).
+int64_t CheckedIndex(const LaunchArgs& launch, int operand, const Indices& indices, int64_t element,
+                     int64_t size) {
+  const int64_t index = indices[element];
+  if (index >= 0 && index < size) return index;
+  if (index < 0 && index >= -size) return index + size;
+  launch.frame->errors->Report(launch.launch, operand, element, index, -size, size - 1);
+  return 0;
+}
+
+struct GatherParams {
+  int64_t outer = 1, size = 1, count = 1;
+  int64_t block_bytes = 0;
+  bool wide = false;
+};
+
+void RunGather(const LaunchArgs& launch) {
+  const auto& p = *static_cast<const GatherParams*>(launch.params);
+  const auto* from = static_cast<const std::byte*>(launch.operands[0]);
+  const Indices indices = {launch.operands[1], p.wide};
+  auto* to = static_cast<std::byte*>(launch.operands[2]);
+  const ItemRange range = RangeOfPart(p.outer * p.count, 1, launch.part, launch.parts);
+  for (int64_t i = range.begin; i < range.end; ++i) {
+    const int64_t index = CheckedIndex(launch, 1, indices, i % p.count, p.size);
+    std::memcpy(to + i * p.block_bytes, from + (i / p.count * p.size + index) * p.block_bytes,
+                p.block_bytes);
+  }
+}
+
+constexpr int kMaxTables = 8;
+constexpr size_t kMaxDims = 6;
+
+struct EmbeddingParams {
+  const RowKernels* kernels = nullptr;
+  int tables = 0;
+  int64_t rows = 0, width = 0;
+  size_t dims = 0;
+  int64_t sizes[kMaxDims] = {};
+  struct Table {
+    int64_t size = 0;
+    bool wide = false;
+    int64_t steps[kMaxDims] = {};  // elements of the ids from one row to the next along each dim
+  } table[kMaxTables];
+};
+
+void RunEmbedding(const LaunchArgs& launch) {
+  const auto& p = *static_cast<const EmbeddingParams*>(launch.params);
+  auto* out = static_cast<float*>(launch.operands[2 * p.tables]);
+  const ItemRange range = RangeOfPart(p.rows, 1, launch.part, launch.parts);
+  for (int64_t row = range.begin; row < range.end; ++row) {
+    int64_t position[kMaxDims];
+    int64_t rest = row;
+    for (size_t d = p.dims; d-- > 0;) {
+      position[d] = rest % p.sizes[d];
+      rest /= p.sizes[d];
+    }
+    const float* rows[kMaxTables];
+    for (int t = 0; t < p.tables; ++t) {
+      const EmbeddingParams::Table& table = p.table[t];
+      int64_t element = 0;
+      for (size_t d = 0; d < p.dims; ++d) element += position[d] * table.steps[d];
+      const Indices ids = {launch.operands[2 * t + 1], table.wide};
+      rows[t] = static_cast<const float*>(launch.operands[2 * t]) +
+                CheckedIndex(launch, 2 * t + 1, ids, element, table.size) * p.width;
+    }
+    p.kernels->sum_rows(rows, p.tables, p.width, out + row * p.width);
+  }
+}
+
+bool IsIndex(DType dtype) { return dtype == DType::kInt32 || dtype == DType::kInt64; }
+
+}  // namespace
+
+std::vector<Candidate> PlanGather(const CpuTarget& target, const NodeView& node) {
+  const absl::StatusOr<int64_t> axis =
+      NormalizeAxis(node.attributes().Int("axis", 0), node.rank(0));
+  if (!axis.ok() || !IsIndex(node.dtype(1))) return {};
+  const absl::Span<const int64_t> shape = node.shape(0);
+  GatherParams params;
+  params.outer = NumElements(shape.first(*axis));
+  params.size = shape[*axis];
+  if (params.size == 0) return {};
+  params.count = NumElements(node.shape(1));
+  params.block_bytes =
+      NumElements(shape.subspan(*axis + 1)) * static_cast<int64_t>(DTypeSize(node.dtype(0)));
+  params.wide = node.dtype(1) == DType::kInt64;
+  Candidate candidate = MakeCandidate(target, node, "gather", RunGather, params, 0);
+  // The table is not read as a whole.
+  candidate.bound.bytes = 2.0 * static_cast<double>(params.outer * params.count) *
+                          static_cast<double>(params.block_bytes);
+  candidate.option.estimate_ns = candidate.bound.bytes / 10;
+  return {std::move(candidate)};
+}
+
+std::vector<Candidate> PlanEmbeddingSum(const CpuTarget& target, const NodeView& node) {
+  EmbeddingParams params;
+  const Shape& out = node.out_shape();
+  params.kernels = &target.rows;
+  params.tables = static_cast<int>(node.num_inputs() / 2);
+  if (params.tables > kMaxTables || out.size() - 1 > kMaxDims) return {};
+  params.dims = out.size() - 1;
+  params.width = out.back();
+  params.rows = 1;
+  for (size_t d = 0; d < params.dims; ++d) params.rows *= params.sizes[d] = out[d];
+  for (int t = 0; t < params.tables; ++t) {
+    EmbeddingParams::Table& table = params.table[t];
+    const Shape& ids = node.shape(2 * t + 1);
+    table.size = node.shape(2 * t)[0];
+    if (table.size == 0 || !IsIndex(node.dtype(2 * t + 1))) return {};
+    table.wide = node.dtype(2 * t + 1) == DType::kInt64;
+    int64_t step = 1;
+    for (size_t i = 1; i <= ids.size(); ++i) {
+      const int64_t size = ids[ids.size() - i];
+      table.steps[params.dims - i] = size == 1 ? 0 : step;
+      step *= size;
+    }
+  }
+  const double elements = static_cast<double>(NumElements(out));
+  Candidate candidate = MakeCandidate(target, node, "embedding", RunEmbedding, params,
+                                      elements * (params.tables - 1));
+  candidate.bound.bytes = 4 * elements * (params.tables + 1);
+  candidate.option.estimate_ns = candidate.bound.bytes / 10;
+  return {std::move(candidate)};
+}
+
+}  // namespace reprise::cpu

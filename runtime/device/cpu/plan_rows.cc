@@ -1,0 +1,190 @@
+// Normalisations, softmax and reductions: everything that works row by row.
+#include <optional>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/device/cpu/plan.h"
+
+namespace reprise::cpu {
+namespace {
+
+constexpr int kNoOperand = -1;
+
+// The axis attribute in [0, rank), or nothing.
+std::optional<int64_t> AxisOf(const NodeView& node, int64_t fallback) {
+  const absl::StatusOr<int64_t> axis =
+      NormalizeAxis(node.attributes().Int("axis", fallback), node.rank(0));
+  if (!axis.ok()) return std::nullopt;
+  return *axis;
+}
+
+struct NormParams {
+  const RowKernels* kernels = nullptr;
+  int64_t rows = 0;
+  NormArgs args;
+  int residual = kNoOperand, gamma = kNoOperand, beta = kNoOperand, y = 0, sum = kNoOperand;
+};
+
+void RunNorm(const LaunchArgs& launch) {
+  const auto& p = *static_cast<const NormParams*>(launch.params);
+  NormArgs args = p.args;
+  const auto operand = [&](int i) {
+    return i == kNoOperand ? nullptr : static_cast<float*>(launch.operands[i]);
+  };
+  args.x = operand(0);
+  args.residual = operand(p.residual);
+  args.gamma = operand(p.gamma);
+  args.beta = operand(p.beta);
+  args.y = operand(p.y);
+  args.sum = operand(p.sum);
+  const ItemRange rows = RangeOfPart(p.rows, 1, launch.part, launch.parts);
+  p.kernels->norm(args, rows.begin, rows.end);
+}
+
+// Scale and shift, where given, must have one element for each of the row.
+std::vector<Candidate> PlanNorm(const CpuTarget& target, const NodeView& node, NormParams params) {
+  for (int i : {params.gamma, params.beta}) {
+    if (i != kNoOperand && NumElements(node.shape(i)) != params.args.size) return {};
+  }
+  if (params.args.size == 0) return {};
+  params.kernels = &target.rows;
+  params.rows = NumElements(node.shape(0)) / params.args.size;
+  params.y = static_cast<int>(node.num_inputs());
+  const double flops = 8.0 * static_cast<double>(NumElements(node.shape(0)));
+  Candidate candidate = MakeCandidate(target, node, "norm", RunNorm, params, flops);
+  candidate.option.in_place = 0;
+  candidate.bound.detail = absl::StrCat(params.rows, " rows of ", params.args.size,
+                                        params.residual == kNoOperand ? "" : " + residual");
+  return {std::move(candidate)};
+}
+
+std::vector<Candidate> PlanPlainNorm(const CpuTarget& target, const NodeView& node, bool centred) {
+  const std::optional<int64_t> axis = AxisOf(node, -1);
+  if (!node.AllOf(DType::kFloat32) || !axis || node.output_is_used(1) || node.output_is_used(2)) {
+    return {};
+  }
+  NormParams params;
+  params.args.size = NumElements(absl::MakeConstSpan(node.shape(0)).subspan(*axis));
+  params.args.epsilon = node.attributes().Float("epsilon", 1e-5f);
+  params.args.centred = centred;
+  if (node.has_input(1)) params.gamma = 1;
+  if (node.has_input(2)) params.beta = 2;
+  return PlanNorm(target, node, params);
+}
+
+struct SoftmaxParams {
+  const RowKernels* kernels = nullptr;
+  int64_t rows = 0, size = 0;
+};
+
+void RunSoftmax(const LaunchArgs& launch) {
+  const auto& p = *static_cast<const SoftmaxParams*>(launch.params);
+  const ItemRange rows = RangeOfPart(p.rows, 1, launch.part, launch.parts);
+  p.kernels->softmax(static_cast<const float*>(launch.operands[0]),
+                     static_cast<float*>(launch.operands[1]), p.size, rows.begin, rows.end);
+}
+
+// x seen as [outer, reduced, inner].
+struct ReduceParams {
+  const RowKernels* kernels = nullptr;
+  int64_t outer = 1, reduced = 1, inner = 1;
+  float scale = 1;
+  int out = 0;
+};
+
+void RunReduce(const LaunchArgs& launch) {
+  const auto& p = *static_cast<const ReduceParams*>(launch.params);
+  const auto* x = static_cast<const float*>(launch.operands[0]);
+  auto* y = static_cast<float*>(launch.operands[p.out]);
+  const ItemRange range = RangeOfPart(p.outer, 1, launch.part, launch.parts);
+  if (p.inner == 1) {
+    p.kernels->row_sums(x, p.reduced, p.scale, y, range.begin, range.end);
+    return;
+  }
+  for (int64_t o = range.begin; o < range.end; ++o) {
+    p.kernels->weighted_sum(x + o * p.reduced * p.inner, p.inner, nullptr, p.reduced, p.inner,
+                            p.scale, y + o * p.inner);
+  }
+}
+
+}  // namespace
+
+std::vector<Candidate> PlanLayerNorm(const CpuTarget& target, const NodeView& node) {
+  return PlanPlainNorm(target, node, /*centred=*/true);
+}
+
+std::vector<Candidate> PlanRmsNorm(const CpuTarget& target, const NodeView& node) {
+  return PlanPlainNorm(target, node, /*centred=*/false);
+}
+
+std::vector<Candidate> PlanAddLayerNorm(const CpuTarget& target, const NodeView& node) {
+  if (!node.AllOf(DType::kFloat32) || node.rank(0) == 0) return {};
+  NormParams params;
+  params.args.size = node.shape(0).back();
+  params.args.epsilon = node.attributes().Float("epsilon", 1e-5f);
+  params.residual = 1;
+  // The residual repeats over leading dims only: its own dims must end x's.
+  Shape residual = node.shape(1);
+  while (!residual.empty() && residual.front() == 1) residual.erase(residual.begin());
+  const Shape& x = node.shape(0);
+  if (residual.empty() || residual.size() > x.size() ||
+      !std::equal(residual.begin(), residual.end(), x.end() - residual.size())) {
+    return {};
+  }
+  params.args.residual_rows = NumElements(residual) / std::max<int64_t>(1, params.args.size);
+  if (node.has_input(2)) params.gamma = 2;
+  if (node.has_input(3)) params.beta = 3;
+  if (node.output_is_used(1)) params.sum = static_cast<int>(node.num_inputs()) + 1;
+  return PlanNorm(target, node, params);
+}
+
+std::vector<Candidate> PlanSoftmax(const CpuTarget& target, const NodeView& node) {
+  const std::optional<int64_t> axis = AxisOf(node, -1);
+  if (!node.AllOf(DType::kFloat32) || !axis || *axis != node.rank(0) - 1) return {};
+  SoftmaxParams params;
+  params.kernels = &target.rows;
+  params.size = node.shape(0).back();
+  if (params.size == 0) return {};
+  params.rows = NumElements(node.shape(0)) / params.size;
+  const double flops = 20.0 * static_cast<double>(NumElements(node.shape(0)));
+  Candidate candidate = MakeCandidate(target, node, "softmax", RunSoftmax, params, flops);
+  candidate.option.in_place = 0;
+  return {std::move(candidate)};
+}
+
+std::vector<Candidate> PlanReduce(const CpuTarget& target, const NodeView& node) {
+  if (node.dtype(0) != DType::kFloat32) return {};
+  const Shape& shape = node.shape(0);
+  std::vector<bool> reduced(shape.size(), false);
+  if (node.has_input(1)) {
+    const Tensor* axes = node.constant(1);
+    if (axes == nullptr) return {};
+    const absl::StatusOr<std::vector<int64_t>> values = axes->ToInt64s();
+    if (!values.ok()) return {};
+    for (int64_t value : *values) {
+      const absl::StatusOr<int64_t> axis = NormalizeAxis(value, node.rank(0));
+      if (!axis.ok()) return {};
+      reduced[*axis] = true;
+    }
+  }
+  if (std::find(reduced.begin(), reduced.end(), true) == reduced.end()) {
+    if (node.attributes().Int("noop_with_empty_axes", 0) != 0) return {};
+    reduced.assign(shape.size(), true);
+  }
+  // [outer][reduced][inner], with nothing in between.
+  ReduceParams params;
+  params.kernels = &target.rows;
+  size_t d = 0;
+  for (; d < shape.size() && !reduced[d]; ++d) params.outer *= shape[d];
+  for (; d < shape.size() && (reduced[d] || shape[d] == 1); ++d) params.reduced *= shape[d];
+  for (; d < shape.size(); ++d) {
+    if (reduced[d] && shape[d] != 1) return {};
+    params.inner *= shape[d];
+  }
+  if (params.reduced == 0) return {};
+  if (node.op() == "ReduceMean") params.scale = 1.0f / static_cast<float>(params.reduced);
+  params.out = static_cast<int>(node.num_inputs());
+  return {MakeCandidate(target, node, "reduce", RunReduce, params,
+                        static_cast<double>(NumElements(shape)))};
+}
+
+}  // namespace reprise::cpu

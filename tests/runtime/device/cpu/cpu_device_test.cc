@@ -1,0 +1,202 @@
+#include "runtime/device/cpu/cpu_device.h"
+
+#include <cmath>
+#include <set>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/runtime/device/cpu/device_harness.h"
+#include "tests/runtime/device/cpu/tiers.h"
+
+namespace reprise {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+// Each is compared with its reference kernel on every tier, for several partitions, and in place
+// where that is offered.
+constexpr const char* kNodes[] = {
+    // Products of weights.
+    "input %x: f32[2, 9, 20]\nparam %w: f32[20, 50] = p0\n%y: ? = reprise.Linear(%x, %w)\noutput "
+    "%y",
+    "input %x: f32[2, 9, 20]\nparam %w: f32[20, 50] = p0\nparam %b: f32[50] = p1\n"
+    "%y: ? = reprise.Linear(%x, %w, %b) {activation = \"gelu\"}\noutput %y",
+    "input %x: f32[7, 64]\nparam %w: f32[64, 96] = p0\nparam %b: f32[96] = p1\n"
+    "input %r: f32[7, 96]\n%y: ? = reprise.Linear(%x, %w, %b, %r)\noutput %y",
+    "input %x: f32[1, 33]\nparam %w: f32[33, 9] = p0\ninput %r: f32[1, 9]\n"
+    "%y: ? = reprise.Linear(%x, %w, _, %r) {activation = \"tanh\"}\noutput %y",
+    "input %x: f32[5, 8]\ninput %w: f32[8, 17]\ninput %b: f32[17]\n"
+    "%y: ? = reprise.Linear(%x, %w, %b) {activation = \"relu\"}\noutput %y",
+    "input %x: f32[0, 8]\nparam %w: f32[8, 40] = p0\n%y: ? = reprise.Linear(%x, %w)\noutput %y",
+    "input %x: f32[3, 4, 16]\nparam %w: f32[16, 20] = p0\n%y: ? = MatMul(%x, %w)\noutput %y",
+    "input %x: f32[16]\nparam %w: f32[16, 20] = p0\n%y: ? = MatMul(%x, %w)\noutput %y",
+    "input %x: f32[6, 16]\nparam %w: f32[30, 16] = p0\nparam %c: f32[30] = p1\n"
+    "%y: ? = Gemm(%x, %w, %c) {transB = 1, alpha = 0.5}\noutput %y",
+    "input %x: f32[6, 16]\nparam %w: f32[16, 30] = p0\ninput %c: f32[6, 30]\n"
+    "%y: ? = Gemm(%x, %w, %c)\noutput %y",
+    // Products of activations.
+    "input %x: f32[6, 16]\ninput %w: f32[30, 16]\n%y: ? = Gemm(%x, %w) {transB = 1}\noutput %y",
+    "input %a: f32[2, 3, 5, 16]\ninput %b: f32[2, 3, 16, 7]\n%y: ? = MatMul(%a, %b)\noutput %y",
+    "input %a: f32[2, 1, 5, 16]\ninput %b: f32[3, 16, 60]\n%y: ? = MatMul(%a, %b)\noutput %y",
+    "input %a: f32[1, 70, 16]\ninput %b: f32[1, 16, 60]\n%y: ? = MatMul(%a, %b)\noutput %y",
+    // Attention.
+    "input %x: f32[2, 20, 96]\n%y: ? = reprise.Attention(%x) {num_heads = 4, packed_qkv = 1, "
+    "scale = 0.3}\noutput %y",
+    "input %x: f32[2, 130, 96]\ninput %m: f32[2, 1, 1, 130]\n"
+    "%y: ? = reprise.Attention(%x, _, _, %m) {num_heads = 1, packed_qkv = 1, scale = 0.3}\noutput "
+    "%y",
+    "input %q: f32[2, 7, 32]\ninput %k: f32[2, 11, 32]\ninput %v: f32[2, 11, 24]\n"
+    "input %m: f32[4, 7, 11]\n%y: ? = reprise.Attention(%q, %k, %v, %m) {num_heads = 4, "
+    "scale = 0.5}\noutput %y",
+    "input %q: f32[3, 7, 32]\ninput %k: f32[3, 11, 32]\ninput %v: f32[3, 11, 32]\n"
+    "input %m: bool[3, 1, 7, 11]\n%y: ? = reprise.Attention(%q, %k, %v, %m) {num_heads = 2, "
+    "scale = 0.5, nan_to_zero = 1}\noutput %y",
+    "input %q: f32[3, 7, 32]\ninput %k: f32[3, 11, 32]\ninput %v: f32[3, 11, 32]\n"
+    "input %m: bool[11]\n%y: ? = reprise.Attention(%q, %k, %v, %m) {num_heads = 2, "
+    "scale = 0.5}\noutput %y",
+    "input %x: f32[2, 20, 80]\n%y: ? = reprise.Attention(%x) {num_heads = 4, packed_qkv = 1, "
+    "head_size_v = 8, scale = 0.3}\noutput %y",
+    // Normalisations.
+    "input %x: f32[2, 5, 33]\nparam %g: f32[33] = p0\nparam %b: f32[33] = p1\n"
+    "%y: ? = LayerNormalization(%x, %g, %b) {epsilon = 1e-12}\noutput %y",
+    "input %x: f32[2, 5, 6]\nparam %g: f32[5, 6] = p0\n"
+    "%y: ? = LayerNormalization(%x, %g) {axis = 1}\noutput %y",
+    "input %x: f32[2, 5, 33]\nparam %g: f32[33] = p0\n%y: ? = RMSNormalization(%x, %g)\noutput %y",
+    "input %x: f32[2, 5, 33]\ninput %r: f32[2, 5, 33]\nparam %g: f32[33] = p0\n"
+    "param %b: f32[33] = p1\n%y: ?, %s: ? = reprise.AddLayerNorm(%x, %r, %g, %b)\noutput "
+    "%y\noutput %s",
+    "input %x: f32[2, 5, 33]\ninput %r: f32[1, 5, 33]\nparam %g: f32[33] = p0\n"
+    "%y: ? = reprise.AddLayerNorm(%x, %r, %g)\noutput %y",
+    "input %x: f32[2, 5, 33]\ninput %r: f32[33]\nparam %g: f32[33] = p0\n"
+    "%y: ? = reprise.AddLayerNorm(%x, %r, %g)\noutput %y",
+    "input %x: f32[4, 3, 17]\n%y: ? = Softmax(%x) {axis = -1}\noutput %y",
+    // Reductions.
+    "input %x: f32[4, 3, 17]\nconst %a: i64[1] = {1}\n%y: ? = ReduceMean(%x, %a)\noutput %y",
+    "input %x: f32[4, 3, 17]\nconst %a: i64[2] = {-1, 1}\n"
+    "%y: ? = ReduceSum(%x, %a) {keepdims = 0}\noutput %y",
+    "input %x: f32[4, 3, 17]\n%y: ? = ReduceSum(%x)\noutput %y",
+    // Gathering. Random indices lie in [-4, 4].
+    "param %t: f32[9, 40] = p0\ninput %i: i64[2, 7]\n%y: ? = Gather(%t, %i)\noutput %y",
+    "input %x: f32[2, 5, 12]\nconst %i: i64[] = {0}\n%y: ? = Gather(%x, %i) {axis = 1}\noutput %y",
+    "input %x: i64[2, 5, 3]\ninput %i: i32[2, 2]\n%y: ? = Gather(%x, %i) {axis = 1}\noutput %y",
+    "param %t: f32[9, 40] = p0\ninput %i: i64[3, 7]\nparam %p: f32[7, 40] = p1\ninput %j: i32[1, "
+    "7]\n"
+    "param %s: f32[5, 40] = p2\ninput %k: i64[3, 1]\n"
+    "%y: ? = reprise.EmbeddingSum(%t, %i, %p, %j, %s, %k)\noutput %y",
+};
+
+// Floats within 1e-5 of the largest element, everything else equal.
+void ExpectClose(const Tensor& got, const Tensor& want) {
+  ASSERT_EQ(got.shape(), want.shape());
+  ASSERT_EQ(got.dtype(), want.dtype());
+  const std::vector<double> a = got.ToDoubles(), b = want.ToDoubles();
+  double largest = 1;
+  for (double x : b) {
+    if (std::isfinite(x)) largest = std::max(largest, std::abs(x));
+  }
+  const double bound = got.dtype() == DType::kFloat32 ? 1e-5 * largest : 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    if (std::isnan(b[i]) ? std::isnan(a[i]) : a[i] == b[i]) continue;
+    ASSERT_NEAR(a[i], b[i], bound) << "element " << i;
+  }
+}
+
+class CpuDeviceTest : public testing::TestWithParam<Isa> {
+ protected:
+  CpuDevice device_{GetParam()};
+};
+
+TEST_P(CpuDeviceTest, EveryKernelAgreesWithItsReference) {
+  for (const char* text : kNodes) {
+    SCOPED_TRACE(text);
+    NodeRun run(text, 7);
+    const std::vector<Tensor> expected = run.Reference();
+    const std::vector<KernelOption> options = device_.Options(run.graph, run.id);
+    ASSERT_FALSE(options.empty());
+    for (const KernelOption& option : options) {
+      SCOPED_TRACE(option.kernel);
+      EXPECT_GE(option.estimate_ns, 0);
+      for (int parts : {1, 2, 3, 7, 40}) {
+        for (bool in_place : {false, true}) {
+          SCOPED_TRACE(testing::Message() << parts << " parts" << (in_place ? ", in place" : ""));
+          const std::vector<Tensor> got = run.RunOption(device_, option, parts, in_place);
+          for (size_t i = 0; i < expected.size(); ++i) {
+            const ValueId output = run.node().outputs[i];
+            if (output != kNone && run.graph.IsOutput(output)) ExpectClose(got[i], expected[i]);
+          }
+          EXPECT_THAT(run.errors.errors, IsEmpty());
+          if (HasFatalFailure()) return;
+        }
+      }
+    }
+  }
+}
+
+TEST_P(CpuDeviceTest, IndexOutOfRangeIsReportedAndAnsweredWithRowZero) {
+  for (const char* text :
+       {"param %t: f32[5, 64] = p0\ninput %i: i64[6]\n%y: ? = Gather(%t, %i)\noutput %y",
+        "param %t: f32[5, 64] = p0\ninput %i: i64[6]\n%y: ? = reprise.EmbeddingSum(%t, %i)\noutput "
+        "%y"}) {
+    NodeRun run(text);
+    run.inputs[1] = Tensor::FromVector<int64_t>(DType::kInt64, {6}, {0, 4, 5, -5, -6, 1});
+    const std::vector<KernelOption> options = device_.Options(run.graph, run.id);
+    ASSERT_FALSE(options.empty());
+    const Tensor got = run.RunOption(device_, options[0], 2)[0];
+    ASSERT_EQ(run.errors.errors.size(), 2u);
+    std::set<int64_t> values;
+    for (const DataError& error : run.errors.errors) {
+      EXPECT_EQ(error.operand, 1);
+      EXPECT_EQ(error.low, -5);
+      EXPECT_EQ(error.high, 4);
+      EXPECT_EQ(error.element, error.value == 5 ? 2 : 4);
+      values.insert(error.value);
+    }
+    EXPECT_THAT(values, testing::ElementsAre(-6, 5));
+    run.inputs[1] = Tensor::FromVector<int64_t>(DType::kInt64, {6}, {0, 4, 0, 0, 0, 1});
+    ExpectClose(got, run.Reference()[0]);
+  }
+}
+
+TEST_P(CpuDeviceTest, NodesWithoutFastKernelsHaveNoOptions) {
+  for (const char* text :
+       {"input %x: f64[4, 3]\nparam %w: f64[3, 100] = p0\n%y: ? = MatMul(%x, %w)\noutput %y",
+        "input %x: f32[4, 3, 17]\n%y: ? = Softmax(%x) {axis = 1}\noutput %y",
+        "input %x: f32[4, 3, 17]\nconst %a: i64[2] = {0, 2}\n%y: ? = ReduceSum(%x, %a)\noutput %y",
+        "input %x: f32[4]\n%y: ? = Hardmax(%x)\noutput %y"}) {
+    NodeRun run(text);
+    EXPECT_THAT(device_.Options(run.graph, run.id), IsEmpty()) << text;
+  }
+}
+
+TEST_P(CpuDeviceTest, WeightsArePackedOnceForTheDevicesOwnTier) {
+  NodeRun run(kNodes[0]);
+  const std::vector<KernelOption> options = device_.Options(run.graph, run.id);
+  ASSERT_EQ(options[0].prepare.size(), 1u);
+  const PrepareStep& step = options[0].prepare[0];
+  Attributes other = step.attributes;
+  other.Set("panel", other.Int("panel", 0) + 1);
+  const std::optional<Tensor> weights[] = {run.inputs[1]};
+  EXPECT_TRUE(device_.Prepare(step.op, step.attributes, weights).ok());
+  EXPECT_THAT(device_.Prepare(step.op, other, weights).status().ToString(), HasSubstr("columns"));
+}
+
+TEST_P(CpuDeviceTest, UnknownKernelIsRefusedByName) {
+  NodeRun run(kNodes[0]);
+  KernelOption option;
+  option.kernel = "no_such_kernel";
+  EXPECT_THAT(device_.Bind(run.graph, run.id, option).status().ToString(),
+              HasSubstr("no_such_kernel"));
+}
+
+TEST(CpuDeviceFingerprintTest, DiffersByTier) {
+  std::set<std::string> fingerprints;
+  for (Isa isa : cpu::TestedTiers()) fingerprints.insert(CpuDevice(isa).fingerprint());
+  EXPECT_EQ(fingerprints.size(), cpu::TestedTiers().size());
+}
+
+INSTANTIATE_TEST_SUITE_P(Tiers, CpuDeviceTest, testing::ValuesIn(cpu::TestedTiers()),
+                         cpu::TierName);
+
+}  // namespace
+}  // namespace reprise

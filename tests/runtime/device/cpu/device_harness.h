@@ -1,0 +1,207 @@
+// Runs a graph of one node on a device, launch by launch as a recipe would, and by the reference
+// kernel, over the same random operands.
+#pragma once
+
+#include <cstring>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+#include "runtime/device/device.h"
+#include "runtime/graph/text.h"
+#include "runtime/ops/op.h"
+
+namespace reprise {
+
+struct DataError {
+  int operand;
+  int64_t element, value, low, high;
+};
+
+class RecordedErrors final : public ReplayErrors {
+ public:
+  void Report(int, int operand, int64_t element, int64_t value, int64_t low,
+              int64_t high) override {
+    errors.push_back({operand, element, value, low, high});
+  }
+  std::vector<DataError> errors;
+};
+
+// One node; `text` is the body of a graph in text form whose results are typed `?`.
+class NodeRun {
+ public:
+  explicit NodeRun(const std::string& text, uint32_t seed = 1) {
+    absl::StatusOr<Graph> parsed = Parse(absl::StrCat("graph {\n", text, "\n}\n"));
+    EXPECT_TRUE(parsed.ok()) << parsed.status().ToString() << "\n" << text;
+    REPRISE_CHECK(parsed.ok());
+    graph = *std::move(parsed);
+    for (ValueId input : graph.inputs()) {
+      Value& value = graph.value(input);
+      if (value.shape.has_value()) continue;
+      value.shape.emplace();
+      for (const Dim& dim : value.dims) value.shape->push_back(dim.size);
+    }
+    REPRISE_CHECK(graph.NodeIds().size() == 1);
+    id = graph.NodeIds()[0];
+    const absl::Status inferred = InferNode(graph, id);
+    EXPECT_TRUE(inferred.ok()) << inferred.ToString() << "\n" << text;
+    std::mt19937 random(seed);
+    for (ValueId operand : node().inputs) {
+      if (operand == kNone) {
+        inputs.emplace_back();
+        continue;
+      }
+      const Value& value = graph.value(operand);
+      // One value given twice has one content.
+      const size_t first =
+          std::find(node().inputs.begin(), node().inputs.end(), operand) - node().inputs.begin();
+      if (first < inputs.size()) {
+        inputs.push_back(inputs[first]);
+      } else {
+        inputs.push_back(value.kind == Value::Kind::kConstant
+                             ? value.constant
+                             : RandomTensor(value.dtype, *value.shape, random));
+      }
+    }
+  }
+
+  const Node& node() const { return graph.node(id); }
+
+  std::vector<Tensor> Reference() const {
+    absl::StatusOr<std::vector<Tensor>> outputs = Evaluate(node(), inputs, int64_t{1} << 32);
+    EXPECT_TRUE(outputs.ok()) << outputs.status().ToString();
+    return outputs.ok() ? *std::move(outputs) : std::vector<Tensor>();
+  }
+
+  // The outputs that `option` computes when its launch is cut into `parts`. Checks that nothing
+  // outside outputs and workspace is written.
+  std::vector<Tensor> RunOption(const Device& device, const KernelOption& option, int parts,
+                                bool in_place = false) {
+    absl::StatusOr<BoundKernel> bound = device.Bind(graph, id, option);
+    EXPECT_TRUE(bound.ok()) << bound.status().ToString();
+    std::vector<Tensor> prepared;
+    std::vector<void*> operands;
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      if (!inputs[i].has_value()) {
+        operands.push_back(nullptr);
+        continue;
+      }
+      Tensor tensor = *inputs[i];
+      for (const PrepareStep& step : option.prepare) {
+        if (step.input != i) continue;
+        const std::optional<Tensor> from[] = {tensor};
+        absl::StatusOr<Tensor> result = device.Prepare(step.op, step.attributes, from);
+        EXPECT_TRUE(result.ok()) << result.status().ToString();
+        EXPECT_EQ(result->shape(), step.shape);
+        tensor = *std::move(result);
+      }
+      prepared.push_back(tensor);
+      operands.push_back(const_cast<void*>(tensor.data()));
+    }
+    std::vector<Guarded> outputs;
+    for (ValueId output : node().outputs) {
+      const bool used = output != kNone;
+      const size_t bytes =
+          used ? NumElements(*graph.value(output).shape) * DTypeSize(graph.value(output).dtype) : 0;
+      outputs.emplace_back(bytes);
+      operands.push_back(used ? outputs.back().data() : nullptr);
+    }
+    if (in_place && option.in_place >= 0) {
+      const size_t bytes = inputs[option.in_place]->bytes();
+      std::memcpy(outputs[0].data(), operands[option.in_place], bytes);
+      operands[option.in_place] = outputs[0].data();
+    }
+    Guarded workspace(option.workspace_bytes);
+    if (option.workspace_bytes > 0) operands.push_back(workspace.data());
+
+    errors.errors.clear();
+    Frame frame;
+    frame.errors = &errors;
+    // Parts may run in any order.
+    for (int part = parts - 1; part >= 0; --part) {
+      bound->run({.operands = operands.data(),
+                  .params = bound->params.get(),
+                  .frame = &frame,
+                  .launch = 0,
+                  .part = part,
+                  .parts = parts});
+    }
+    std::vector<Tensor> results;
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      outputs[i].ExpectIntact();
+      const ValueId output = node().outputs[i];
+      if (output == kNone) {
+        results.emplace_back();
+        continue;
+      }
+      const Value& value = graph.value(output);
+      results.push_back(Tensor::Make(value.dtype, *value.shape, [&](void* data) {
+        std::memcpy(data, outputs[i].data(), outputs[i].bytes());
+      }));
+    }
+    workspace.ExpectIntact();
+    return results;
+  }
+
+  Graph graph;
+  NodeId id = kNone;
+  std::vector<std::optional<Tensor>> inputs;
+  RecordedErrors errors;
+
+ private:
+  // Bytes with canaries behind them.
+  class Guarded {
+   public:
+    explicit Guarded(size_t bytes) : bytes_(bytes), buffer_(bytes + kGuard) {
+      std::memset(buffer_.data(), 0x5a, buffer_.size());
+    }
+    std::byte* data() const { return buffer_.data(); }
+    size_t bytes() const { return bytes_; }
+    void ExpectIntact() const {
+      for (size_t i = bytes_; i < buffer_.size(); ++i) {
+        ASSERT_EQ(buffer_.data()[i], std::byte{0x5a}) << i - bytes_ << " bytes behind an operand";
+      }
+    }
+
+   private:
+    static constexpr size_t kGuard = 256;
+    size_t bytes_;
+    AlignedBuffer buffer_;
+  };
+
+  static Tensor RandomTensor(DType dtype, const Shape& shape, std::mt19937& random) {
+    std::uniform_real_distribution<float> uniform(-2, 2);
+    return Tensor::Make(dtype, shape, [&](void* data) {
+      for (int64_t i = 0; i < NumElements(shape); ++i) {
+        const int64_t small = static_cast<int64_t>(random() % 9) - 4;
+        switch (dtype) {
+          case DType::kFloat32:
+            static_cast<float*>(data)[i] = uniform(random);
+            break;
+          case DType::kFloat64:
+            static_cast<double*>(data)[i] = uniform(random);
+            break;
+          case DType::kInt32:
+            static_cast<int32_t*>(data)[i] = static_cast<int32_t>(small);
+            break;
+          case DType::kInt64:
+            static_cast<int64_t*>(data)[i] = small;
+            break;
+          case DType::kInt8:
+            static_cast<int8_t*>(data)[i] = static_cast<int8_t>(small);
+            break;
+          case DType::kUInt8:
+            static_cast<uint8_t*>(data)[i] = static_cast<uint8_t>(small + 4);
+            break;
+          default:
+            REPRISE_CHECK(dtype == DType::kBool);
+            static_cast<uint8_t*>(data)[i] = random() % 3 != 0;
+        }
+      }
+    });
+  }
+};
+
+}  // namespace reprise
