@@ -89,7 +89,8 @@ constexpr OpRow kRows[] = {
     {"Clip", 1, 3, 1, 1, kElementwise, 0, ClipRule, ClipKernel},
     {"Cast", 1, 1, 1, 1, kElementwise, 0, CastRule, CastKernel},
     {"CastLike", 2, 2, 1, 1, 0, 0, CastLikeRule, CastKernel},
-    {"Identity", 1, 1, 1, 1, kElementwise | kView, 0, SameRule<kAnyType>, CopyKernel},
+    // No view: it is how a graph says that bytes must be copied.
+    {"Identity", 1, 1, 1, 1, kElementwise, 0, SameRule<kAnyType>, CopyKernel},
     {"Dropout", 1, 3, 1, 2, kElementwise, 6, DropoutRule, DropoutKernel},
     // Shapes.
     {"Shape", 1, 1, 1, 1, kShapeOnly, 0, ShapeRule, ShapeKernel},

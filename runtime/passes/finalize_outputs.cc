@@ -13,7 +13,7 @@ ValueId Storage(const Graph& graph, ValueId id) {
     const Node& node = graph.node(graph.value(id).producer);
     const OpRow* row = FindOp(node.op);
     // An Identity is a copy once it stands before an output.
-    if (row == nullptr || !row->Has(kView) || node.op == "Identity" || node.outputs[0] != id) break;
+    if (row == nullptr || !row->Has(kView) || node.outputs[0] != id) break;
     id = node.inputs[0];
   }
   return id;

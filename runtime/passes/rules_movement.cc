@@ -69,7 +69,7 @@ absl::StatusOr<ValueId> ForwardRule(Graph& graph, NodeId id) {
 absl::StatusOr<ValueId> ViewRule(Graph& graph, NodeId id) {
   const Node& node = graph.node(id);
   const OpRow* row = FindOp(node.op);
-  if (row == nullptr || !row->Has(kView) || node.op == "Identity") return kNone;
+  if (row == nullptr || !row->Has(kView)) return kNone;
   const ValueId output = node.outputs[0];
   if (!ShapeOf(graph, output).has_value() || !ShapeOf(graph, node.inputs[0]).has_value()) {
     return kNone;
