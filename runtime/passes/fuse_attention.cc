@@ -266,19 +266,20 @@ absl::Status ReplaceResult(Graph& graph, const AttentionPattern& pattern, const 
   return absl::OkStatus();
 }
 
-// One value of rows [q, k, v] that all three operands are cut from; kNone when there is none.
+// The furthest value of rows [q, k, v] that all three operands are cut from; kNone when there is
+// none.
 ValueId PackedSource(const std::vector<Source>& q, const std::vector<Source>& k,
                      const std::vector<Source>& v, const Sizes& sizes, double* scale) {
   const int64_t width = sizes.heads * sizes.size;
   if (sizes.size != sizes.size_v || sizes.queries != sizes.keys) return kNone;
-  for (const Source& a : q) {
-    if (a.width != 3 * width || a.offset != 0) continue;
+  for (auto a = q.rbegin(); a != q.rend(); ++a) {
+    if (a->width != 3 * width || a->offset != 0) continue;
     for (const Source& b : k) {
-      if (b.value != a.value || b.offset != width) continue;
+      if (b.value != a->value || b.offset != width) continue;
       for (const Source& c : v) {
-        if (c.value != a.value || c.offset != 2 * width) continue;
-        *scale *= a.scale * b.scale;
-        return a.value;
+        if (c.value != a->value || c.offset != 2 * width) continue;
+        *scale *= a->scale * b.scale;
+        return a->value;
       }
     }
   }

@@ -1,0 +1,198 @@
+#include "runtime/passes/specialize.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "runtime/graph/text.h"
+
+namespace reprise {
+namespace {
+
+using ::testing::HasSubstr;
+
+Graph MustParse(absl::string_view text) {
+  auto graph = Parse(text);
+  EXPECT_TRUE(graph.ok()) << graph.status().ToString();
+  return *std::move(graph);
+}
+
+constexpr absl::string_view kShapes = R"(graph {
+  input %x: f32[batch, sequence, 6]
+  const %zero: i64[] = {0}
+  const %one: i64[] = {1}
+  const %axes: i64[1] = {0}
+  const %rest: i64[2] = {2, -1}
+  %shape: ? = Shape(%x)
+  %b: ? = Gather(%shape, %zero)
+  %s: ? = Gather(%shape, %one)
+  %b1: ? = Unsqueeze(%b, %axes)
+  %s1: ? = Unsqueeze(%s, %axes)
+  %target: ? = Concat(%b1, %s1, %rest) {axis = 0}
+  %y: ? = Reshape(%x, %target)
+  output %y
+})";
+
+TEST(SpecializeTest, ShapeArithmeticFoldsAway) {
+  const auto graph = Specialize(MustParse(kShapes), {.axes = {{"batch", 2}, {"sequence", 5}}});
+  ASSERT_TRUE(graph.ok()) << graph.status().ToString();
+  EXPECT_EQ(Print(*graph), R"(graph {
+  input %x: f32[2, 5, 6]
+  const %target: i64[4] = {2, 5, 2, -1}
+  %y: f32[2, 5, 2, 3] = Reshape(%x, %target)
+  output %y
+}
+)");
+  EXPECT_TRUE(graph->is_specialized());
+}
+
+TEST(SpecializeTest, AMissingAxisIsNamed) {
+  const auto graph = Specialize(MustParse(kShapes), {.axes = {{"batch", 2}}});
+  EXPECT_EQ(graph.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(graph.status().message()),
+              HasSubstr("input 'x': the binding has no size for 'sequence'"));
+}
+
+TEST(SpecializeTest, ShapesThatDisagreeNameTheNode) {
+  const auto graph = Specialize(MustParse(R"(graph {
+    input %x: f32[a]
+    input %y: f32[b]
+    %z: ? = Add(%x, %y) @"/sum"
+    output %z
+  })"),
+                                {.axes = {{"a", 2}, {"b", 3}}});
+  EXPECT_EQ(graph.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(graph.status().message()), HasSubstr("Add '/sum'"));
+}
+
+TEST(SpecializeTest, AShapeThatDependsOnDataNamesTheNode) {
+  const Graph symbolic = MustParse(R"(graph {
+    input %x: f32[6]
+    input %shape: i64[2]
+    %z: ? = Reshape(%x, %shape) @view
+    output %z
+  })");
+  const auto graph = Specialize(symbolic, {});
+  EXPECT_EQ(graph.status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(graph.status().message()), HasSubstr("Reshape 'view'"));
+  EXPECT_THAT(std::string(graph.status().message()), HasSubstr("depends on data"));
+
+  const auto bound = Specialize(symbolic, {.shape_inputs = {{"shape", {2, 3}}}});
+  ASSERT_TRUE(bound.ok()) << bound.status().ToString();
+  EXPECT_EQ(*bound->value(bound->outputs()[0]).shape, (Shape{2, 3}));
+}
+
+TEST(SpecializeTest, ShapeInputsOfAnotherCountOrNameAreRefused) {
+  const Graph symbolic = MustParse(R"(graph {
+    input %x: f32[6]
+    input %shape: i32[2]
+    %s: ? = Cast(%shape) {to = 7}
+    %z: ? = Reshape(%x, %s)
+    output %z
+  })");
+  const auto message = [&](const Binding& binding) {
+    const auto graph = Specialize(symbolic, binding);
+    EXPECT_EQ(graph.status().code(), absl::StatusCode::kInvalidArgument);
+    return std::string(graph.status().message());
+  };
+  EXPECT_THAT(message({.shape_inputs = {{"shape", {6}}}}), HasSubstr("has 1 elements"));
+  EXPECT_THAT(message({.shape_inputs = {{"nothing", {6}}}}), HasSubstr("'nothing'"));
+  EXPECT_THAT(message({.shape_inputs = {{"shape", {int64_t{1} << 40, 1}}}}),
+              HasSubstr("out of range"));
+  EXPECT_TRUE(Specialize(symbolic, {.shape_inputs = {{"shape", {3, 2}}}}).ok());
+}
+
+TEST(SpecializeTest, SizesAreCheckedBeforeAnythingIsAllocated) {
+  const Graph symbolic = MustParse(R"(graph {
+    input %x: f32[n, 1]
+    input %y: f32[1, n]
+    %z: ? = Add(%x, %y) @outer
+    output %z
+  })");
+  const auto graph = Specialize(symbolic, {.axes = {{"n", 100000}}});
+  EXPECT_EQ(graph.status().code(), absl::StatusCode::kResourceExhausted);
+  const std::string message(graph.status().message());
+  EXPECT_THAT(message, HasSubstr("Add 'outer'"));
+  EXPECT_THAT(message, HasSubstr("40000000000 bytes"));
+  EXPECT_THAT(message, HasSubstr("4294967296"));
+  EXPECT_EQ(Specialize(symbolic, {.axes = {{"n", int64_t{1} << 62}}}).status().code(),
+            absl::StatusCode::kResourceExhausted);
+}
+
+TEST(SpecializeTest, WhatWouldFoldTooLargeIsComputedWhenTheGraphRuns) {
+  const Graph symbolic = MustParse(R"(graph {
+    input %x: f32[n]
+    const %one: f32[1] = {1}
+    %shape: ? = Shape(%x)
+    %ones: ? = Expand(%one, %shape)
+    %z: ? = Add(%x, %ones)
+    output %z
+  })");
+  const auto graph = Specialize(symbolic, {.axes = {{"n", 1000}}}, {.max_folded_bytes = 100});
+  ASSERT_TRUE(graph.ok()) << graph.status().ToString();
+  EXPECT_EQ(graph->live_nodes(), 2u);
+}
+
+TEST(SpecializeTest, ParametersAreNeverRead) {
+  const auto graph = Specialize(MustParse(R"(graph {
+    input %x: f32[n, 16]
+    param %w: f32[16, 16] = p0
+    %wt: ? = Transpose(%w)
+    %y: ? = MatMul(%x, %wt)
+    %s: ? = Shape(%w)
+    output %y
+    output %s
+  })"),
+                                {.axes = {{"n", 2}}});
+  ASSERT_TRUE(graph.ok()) << graph.status().ToString();
+  EXPECT_EQ(graph->live_nodes(), 2u);
+  EXPECT_EQ(graph->ConstantOf(graph->outputs()[1])->span<int64_t>()[0], 16);
+}
+
+TEST(SpecializeTest, AnOverridableConstantKeepsItsDefault) {
+  const auto graph = Specialize(MustParse(R"(graph {
+    input %x: f32[2]
+    const %c: i64[1] = {2} overridable
+    %z: ? = Reshape(%x, %c)
+    output %z
+  })"),
+                                {});
+  ASSERT_TRUE(graph.ok()) << graph.status().ToString();
+  EXPECT_FALSE(graph->value(graph->FindValue("c")).overridable);
+}
+
+TEST(SpecializeTest, ADataErrorWhileFoldingNamesTheNode) {
+  const auto graph = Specialize(MustParse(R"(graph {
+    const %table: i64[2] = {1, 2}
+    const %index: i64[1] = {7}
+    %z: ? = Gather(%table, %index) @lookup
+    output %z
+  })"),
+                                {});
+  EXPECT_EQ(graph.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(graph.status().message()), HasSubstr("Gather 'lookup'"));
+}
+
+TEST(DimSizeTest, SumsOfSymbolsAreComputed) {
+  const std::map<std::string, int64_t> axes = {{"past", 3}, {"sequence", 4}, {"a-b", 9}};
+  const auto size = [&](const std::string& symbol) {
+    return DimSize({.size = -1, .symbol = symbol}, axes);
+  };
+  EXPECT_EQ(*size("past"), 3);
+  EXPECT_EQ(*size("past + 1"), 4);
+  EXPECT_EQ(*size("past + sequence"), 7);
+  EXPECT_EQ(*size("2*sequence - past+1"), 6);
+  EXPECT_EQ(*size("a-b"), 9);
+  EXPECT_EQ(*DimSize({.size = 5}, axes), 5);
+  EXPECT_FALSE(size("past - sequence").ok());
+  EXPECT_FALSE(size("future + 1").ok());
+  EXPECT_FALSE(size("past +").ok());
+  EXPECT_FALSE(size("9223372036854775807 + past").ok());
+  EXPECT_FALSE(size("9223372036854775807 * past").ok());
+}
+
+TEST(BindingTest, PrintsAxesAndShapeInputs) {
+  const Binding binding = {.axes = {{"batch", 8}, {"sequence", 128}}, .shape_inputs = {{"k", {3}}}};
+  EXPECT_EQ(binding.ToString(), "batch=8,sequence=128,k=[3]");
+}
+
+}  // namespace
+}  // namespace reprise
