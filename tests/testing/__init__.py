@@ -1,3 +1,1 @@
-""
-    "Helpers that the Python tests share."
-    ""
+"""Helpers that the Python tests share."""

@@ -1,8 +1,6 @@
-""
-    "Runs the real daemon for a test.
+"""Runs the real daemon for a test.
 
-    with
-    Daemon(repository) as daemon:          # ready, or an error that shows the log
+    with Daemon(repository) as daemon:          # ready, or an error that shows the log
         daemon.client().is_server_ready()
 """
 
@@ -73,7 +71,7 @@ class Daemon:
                 self.kill()
                 raise AssertionError(f"reprised did not end after SIGTERM\n{self.log()}") from error
         code = self.process.returncode
-#A crash is the cause of whatever else the test saw.
+        # A crash is the cause of whatever else the test saw.
         assert code == 0, f"reprised ended with {code}\n{self.log()}"
 
     def kill(self):

@@ -96,6 +96,4 @@ def text_inputs(names, batch, length, rng, vocabulary=1000, ragged=False):
         "attention_mask": mask,
         "token_type_ids": np.zeros((batch, length), np.int64),
     }
-    return {
-    name: values[name].astype(np.int64) for name in names
-    }
+    return {name: values[name].astype(np.int64) for name in names}

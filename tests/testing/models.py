@@ -39,7 +39,7 @@ class Graph:
         self.nodes.append(helper.make_node(op, list(inputs), names, name=names[0], **attributes))
         return names[0] if outputs == 1 else names
 
-#Attributes that became inputs at opset 13.
+    # Attributes that became inputs at opset 13.
     def unsqueeze(self, x, axis):
         if self.opset < 13:
             return self.node("Unsqueeze", x, axes=[axis])
@@ -119,7 +119,7 @@ def bert(opset=11, hidden=32, heads=4, layers=2, vocabulary=200, positions=512, 
         shape = g.node("Concat", g.dim(mixed, 0), g.dim(mixed, 1), g.ints(hidden), axis=0)
         return linear(g.node("Reshape", mixed, shape), hidden, hidden)
 
-#Embeddings : words, positions cut to the length, one type.
+    # Embeddings: words, positions cut to the length, one type.
     words = g.node("Gather", g.const(rng.normal(0, 1, (vocabulary, hidden)), hint="words"),
                    "input_ids", axis=0)
     all_ids = g.const(np.arange(positions)[None, :], np.int64, "position_ids")
@@ -128,7 +128,7 @@ def bert(opset=11, hidden=32, heads=4, layers=2, vocabulary=200, positions=512, 
                     ids, axis=0)
     x = layer_norm(g.node("Add", words, places))
 
-# 0 where attended, - 10000 elsewhere : [batch, 1, 1, sequence].
+    # 0 where attended, -10000 elsewhere: [batch, 1, 1, sequence].
     wide = g.unsqueeze(g.unsqueeze("attention_mask", 1), 2)
     off = g.node("Sub", g.scalar(1.0), g.node("Cast", wide, to=TensorProto.FLOAT))
     mask = g.node("Mul", off, g.scalar(-10000.0))
