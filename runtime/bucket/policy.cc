@@ -82,6 +82,20 @@ absl::Status BucketPolicy::Validate() const {
   return absl::OkStatus();
 }
 
+std::vector<int64_t> BucketPolicy::DropRefused(absl::string_view axis,
+                                               const std::function<bool(int64_t)>& accepts) {
+  std::vector<int64_t> dropped;
+  const auto buckets =
+      absl::c_find_if(axes, [&](const AxisBuckets& buckets) { return buckets.axis == axis; });
+  if (buckets == axes.end()) return dropped;
+  while (!buckets->sizes.empty() && !accepts(buckets->sizes.back())) {
+    dropped.insert(dropped.begin(), buckets->sizes.back());
+    buckets->sizes.pop_back();
+  }
+  if (buckets->sizes.empty()) axes.erase(buckets);
+  return dropped;
+}
+
 std::optional<int64_t> BucketPolicy::Fit(absl::string_view axis, int64_t size) const {
   const AxisBuckets* buckets = FindAxis(axes, axis);
   if (buckets == nullptr) return std::nullopt;

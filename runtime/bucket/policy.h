@@ -12,6 +12,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -48,6 +49,11 @@ struct BucketPolicy {
   // INVALID_ARGUMENT naming axis and value: sizes empty, not positive, not ascending; an axis
   // twice; a batch axis without buckets; a limit below 1.
   absl::Status Validate() const;
+
+  // Drops the largest buckets of `axis` that `accepts` refuses (a model may know no position beyond
+  // some length) and returns them, ascending. An axis that loses all of them has no buckets.
+  std::vector<int64_t> DropRefused(absl::string_view axis,
+                                   const std::function<bool(int64_t)>& accepts);
 
   // The smallest bucket of `axis` that holds `size`; nullopt when none does or it has no buckets.
   std::optional<int64_t> Fit(absl::string_view axis, int64_t size) const;

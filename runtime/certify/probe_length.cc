@@ -318,6 +318,9 @@ absl::StatusOr<AxisCertificate> LengthProbe::Confirm(const AxisCertificate& cert
   if (!holds) {
     certificate_.certified = false;
     certificate_.reason = failure_;
+  } else {
+    absl::StrAppend(&certificate_.reason, "; the same at ",
+                    absl::StrJoin(options_.padded_sizes, ", "));
   }
   return certificate_;
 }

@@ -266,6 +266,7 @@ absl::Status ModelLoader::SetPolicy(Model& model) const {
     }
   }
   RETURN_IF_ERROR(model.policy_.Validate());
+  LimitBuckets(model);
   for (const AxisSizes& sizes : model.policy_.AllBuckets()) {
     model.bucket_labels_.push_back(BucketLabel(sizes, model.policy_.batch_axis));
   }
@@ -274,6 +275,33 @@ absl::Status ModelLoader::SetPolicy(Model& model) const {
     model.bucket_index_[model.bucket_labels_[i]] = static_cast<int>(i);
   }
   return absl::OkStatus();
+}
+
+// A model with 256 positions takes no bucket of 512.
+void ModelLoader::LimitBuckets(Model& model) const {
+  for (ModelAxis& axis : model.axes_) {
+    if (!axis.certificate.certified) continue;
+    absl::Status refusal;
+    const std::vector<int64_t> dropped = model.policy_.DropRefused(axis.label, [&](int64_t size) {
+      Binding binding;
+      for (const ModelAxis& other : model.axes_) {
+        binding.axes[other.symbol] = other.is_batch ? kFitBatch : kFitLength;
+      }
+      binding.axes[axis.symbol] = size;
+      const absl::Status status = Specialize(model.graph_, binding).status();
+      if (!status.ok()) refusal = status;
+      return status.ok();
+    });
+    if (dropped.empty()) continue;
+    const std::string text =
+        absl::StrCat("the model does not take ", absl::StrJoin(dropped, ", "), " along axis ",
+                     axis.label, ": ", std::string(refusal.message()));
+    context_.log(absl::StrCat("model ", model.id().name, ": buckets dropped, ", text));
+    if (model.policy_.Largest(axis.label).has_value()) continue;
+    Refuse(axis, text);
+    model.certified_.erase(axis.label);
+    if (axis.is_batch) model.policy_.batch_axis.clear();
+  }
 }
 
 }  // namespace reprise

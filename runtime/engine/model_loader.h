@@ -35,6 +35,8 @@ class ModelLoader {
   // Measures the certificates and fits output shapes; what fails leaves its axis uncertified.
   absl::Status Certify(Model& model) const;
   absl::Status SetPolicy(Model& model) const;
+  // Drops buckets at which the model cannot be specialised.
+  void LimitBuckets(Model& model) const;
 
   LoaderContext context_;
 };

@@ -55,6 +55,18 @@ TEST(BucketPolicyTest, TheSmallestBucketThatHoldsASizeIsTaken) {
   EXPECT_EQ(policy.Fit("unknown", 1), std::nullopt);
 }
 
+TEST(BucketPolicyTest, SizesThatAModelRefusesAreDroppedFromTheTop) {
+  BucketPolicy policy = Bert();
+  EXPECT_THAT(policy.DropRefused("sequence", [](int64_t size) { return size <= 130; }),
+              ElementsAre(256, 512));
+  EXPECT_EQ(policy.Largest("sequence"), 128);
+  EXPECT_THAT(policy.DropRefused("sequence", [](int64_t) { return true; }), ElementsAre());
+  EXPECT_THAT(policy.DropRefused("unknown", [](int64_t) { return false; }), ElementsAre());
+  EXPECT_EQ(policy.DropRefused("sequence", [](int64_t) { return false; }).size(), 4u);
+  EXPECT_EQ(policy.Largest("sequence"), std::nullopt);
+  EXPECT_TRUE(policy.Validate().ok());
+}
+
 TEST(BucketPolicyTest, OnlyCertifiedAxesAreBucketed) {
   const BucketPolicy policy = Bert();
   EXPECT_EQ(*policy.FitBinding(Sizes(3, 100), kBoth), Sizes(4, 128));
