@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/engine/batch_run.h"
+#include "runtime/engine/exact_runner.h"
 #include "runtime/engine/model_loader.h"
 
 namespace reprise {
@@ -70,6 +71,23 @@ Response Engine::RunOne(const Model& model, const Request& request, Stream& stre
     responses.push_back(std::move(Run(plan, {&pointer, 1}, stream)[0]));
   }
   return responses.size() == 1 ? std::move(responses[0]) : JoinRows(model, std::move(responses));
+}
+
+absl::StatusOr<std::string> Engine::Profile(const Model& model, const Request& request,
+                                            Stream& stream, int repeats) {
+  RETURN_IF_ERROR(model.Measure(request).status());
+  std::vector<ModelIo> inputs;
+  std::vector<Tensor> tensors;
+  for (int position : model.recipe_inputs_) {
+    const InputTensor& input = request.inputs[position];
+    inputs.push_back(model.inputs_[position]);
+    // The bytes stay the caller's.
+    tensors.push_back(Tensor(model.inputs_[position].dtype, input.shape,
+                             std::shared_ptr<const void>(input.data, [](const void*) {})));
+  }
+  ExactRunner runner(model.graph_, model.fingerprint_, inputs, model.owner_->parameters(),
+                     *options_.device, *options_.clock, stream);
+  return runner.Profile(tensors, repeats);
 }
 
 std::vector<CachedRecipe> Engine::ListRecipes() const {

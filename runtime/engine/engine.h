@@ -64,6 +64,11 @@ class Engine {
   // Measure, split by rows where needed, run, join. For callers without a scheduler.
   Response RunOne(const Model& model, const Request& request, Stream& stream);
 
+  // Times every launch of the recipe that serves `request`, at its exact shapes and on one thread:
+  // a table for people.
+  absl::StatusOr<std::string> Profile(const Model& model, const Request& request, Stream& stream,
+                                      int repeats);
+
   std::vector<CachedRecipe> ListRecipes() const;
   // A recipe in the cache by its hex key; Recipe::Dump() is its text. NOT_FOUND names the key.
   absl::StatusOr<std::shared_ptr<const Recipe>> FindRecipe(const std::string& hex_key) const;

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/certify/probe.h"
+#include "runtime/engine/profile.h"
 #include "runtime/engine/row_errors.h"
 #include "runtime/engine/signature.h"
 
@@ -24,17 +25,32 @@ absl::StatusOr<std::shared_ptr<const Recipe>> ExactRunner::RecipeFor(
   return recipe;
 }
 
-absl::StatusOr<std::vector<Tensor>> ExactRunner::Run(const std::vector<Tensor>& inputs) {
-  ASSIGN_OR_RETURN(const std::shared_ptr<const Recipe> recipe, RecipeFor(inputs));
+absl::StatusOr<Frame> ExactRunner::FrameFor(const std::shared_ptr<const Recipe>& recipe,
+                                            const std::vector<Tensor>& inputs,
+                                            ReplayErrors& errors) {
   ASSIGN_OR_RETURN(const auto parameters, parameters_.TableFor(recipe));
   RETURN_IF_ERROR(stream_.Reserve(*recipe));
-  RowErrors errors(*recipe, /*rows=*/1);
-  Frame frame = stream_.MakeFrame(*recipe, parameters->addresses(), &errors);
+  // The store keeps the table while the recipe lives, so the addresses stay.
+  const Frame frame = stream_.MakeFrame(*recipe, parameters->addresses(), &errors);
   std::byte* frame_inputs = const_cast<std::byte*>(frame.inputs);
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (inputs[i].bytes() == 0) continue;
     std::memcpy(frame_inputs + recipe->inputs[i].offset, inputs[i].data(), inputs[i].bytes());
   }
+  return frame;
+}
+
+absl::StatusOr<std::string> ExactRunner::Profile(const std::vector<Tensor>& inputs, int repeats) {
+  ASSIGN_OR_RETURN(const std::shared_ptr<const Recipe> recipe, RecipeFor(inputs));
+  RowErrors errors(*recipe, /*rows=*/1);
+  ASSIGN_OR_RETURN(const Frame frame, FrameFor(recipe, inputs, errors));
+  return ProfileTable(*recipe, ProfileLaunches(*recipe, frame, repeats, clock_));
+}
+
+absl::StatusOr<std::vector<Tensor>> ExactRunner::Run(const std::vector<Tensor>& inputs) {
+  ASSIGN_OR_RETURN(const std::shared_ptr<const Recipe> recipe, RecipeFor(inputs));
+  RowErrors errors(*recipe, /*rows=*/1);
+  ASSIGN_OR_RETURN(const Frame frame, FrameFor(recipe, inputs, errors));
   stream_.Replay(*recipe, frame);
   if (const RowErrors::Error* error = errors.Find(0, 1)) {
     absl::Status status = absl::InvalidArgumentError(RangeText(*error));

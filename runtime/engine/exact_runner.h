@@ -36,8 +36,14 @@ class ExactRunner {
   // INVALID_ARGUMENT for shapes that do not fit and for data errors (with the range as a payload).
   absl::StatusOr<std::vector<Tensor>> Run(const std::vector<Tensor>& inputs);
 
+  // Times each launch at the shapes of `inputs`; the text of ProfileTable.
+  absl::StatusOr<std::string> Profile(const std::vector<Tensor>& inputs, int repeats);
+
  private:
   absl::StatusOr<std::shared_ptr<const Recipe>> RecipeFor(const std::vector<Tensor>& inputs);
+  // The frame of `recipe` on the stream with `inputs` copied in.
+  absl::StatusOr<Frame> FrameFor(const std::shared_ptr<const Recipe>& recipe,
+                                 const std::vector<Tensor>& inputs, ReplayErrors& errors);
 
   const Graph& graph_;
   const GraphFingerprint& fingerprint_;

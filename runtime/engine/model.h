@@ -91,6 +91,7 @@ class Model {
   absl::StatusOr<RequestShape> Measure(const Request& request) const;
 
  private:
+  friend class Engine;
   friend class ModelLoader;
   friend class BatchPlan;
   friend class BatchRun;

@@ -9,6 +9,7 @@
 //     -> {"ns": [...], "bucket": "b1_s32", "capture": "captured"}
 //   with "outputs": "prefix" the outputs are written to prefix.0, prefix.1, ... and their shapes
 //   are answered as "shapes".
+//   {"op": "profile", "repeat": 5, "inputs": [...]} prints a table of launches to standard error.
 //   {"op": "memory"} -> {"rss_kb": ...}
 //
 // The first line that it prints is {"load_ns": ..., "axes": [...]}.
@@ -119,6 +120,13 @@ int main(int argc, char** argv) {
       Shape shape;
       for (int64_t size : command["inputs"][i]["shape"]) shape.push_back(size);
       request.inputs.push_back({shape, bytes[i].data()});
+    }
+    if (command["op"] == "profile") {
+      const auto table = engine.Profile(**model, request, **stream, command.value("repeat", 5));
+      if (!table.ok()) return Fail(std::string(table.status().message()));
+      std::cerr << *table;
+      std::cout << json::object() << std::endl;
+      continue;
     }
     json answer = {{"ns", json::array()}};
     for (int i = 0; i < command.value("repeat", 1); ++i) {
