@@ -16,7 +16,8 @@ struct OpPlan {
   cpu::PlanFunction plan;
 };
 
-// Every op that has fast kernels. An op that is missing here runs by its reference kernel.
+// Every op that has fast kernels; the rows of one op are asked in order. An op that is missing here
+// runs by its reference kernel.
 constexpr OpPlan kPlans[] = {
     {"reprise.Linear", cpu::PlanLinear},
     {"MatMul", cpu::PlanMatMul},
@@ -30,13 +31,61 @@ constexpr OpPlan kPlans[] = {
     {"ReduceSum", cpu::PlanReduce},
     {"Gather", cpu::PlanGather},
     {"reprise.EmbeddingSum", cpu::PlanEmbeddingSum},
+    {"Neg", cpu::PlanUnary},
+    {"Abs", cpu::PlanUnary},
+    {"Sqrt", cpu::PlanUnary},
+    {"Reciprocal", cpu::PlanUnary},
+    {"Floor", cpu::PlanUnary},
+    {"Ceil", cpu::PlanUnary},
+    {"Round", cpu::PlanUnary},
+    {"Exp", cpu::PlanUnary},
+    {"Tanh", cpu::PlanUnary},
+    {"Sigmoid", cpu::PlanUnary},
+    {"Erf", cpu::PlanUnary},
+    {"Relu", cpu::PlanUnary},
+    {"Gelu", cpu::PlanGelu},
+    {"Add", cpu::PlanBinary},
+    {"Sub", cpu::PlanBinary},
+    {"Mul", cpu::PlanBinary},
+    {"Div", cpu::PlanBinary},
+    {"Max", cpu::PlanBinary},
+    {"Min", cpu::PlanBinary},
+    {"com.microsoft.BiasGelu", cpu::PlanBinary},
+    {"com.microsoft.FastGelu", cpu::PlanBinary},
+    {"Pow", cpu::PlanPow},
+    {"Clip", cpu::PlanClip},
+    {"Add", cpu::PlanTypedMath},
+    {"Sub", cpu::PlanTypedMath},
+    {"Mul", cpu::PlanTypedMath},
+    {"Max", cpu::PlanTypedMath},
+    {"Min", cpu::PlanTypedMath},
+    {"Equal", cpu::PlanCompare},
+    {"Less", cpu::PlanCompare},
+    {"LessOrEqual", cpu::PlanCompare},
+    {"Greater", cpu::PlanCompare},
+    {"GreaterOrEqual", cpu::PlanCompare},
+    {"And", cpu::PlanLogic},
+    {"Or", cpu::PlanLogic},
+    {"Xor", cpu::PlanLogic},
+    {"Not", cpu::PlanLogic},
+    {"Cast", cpu::PlanCast},
+    {"Identity", cpu::PlanCast},
+    {"Where", cpu::PlanWhere},
+    {"Transpose", cpu::PlanTranspose},
+    {"Slice", cpu::PlanSlice},
+    {"Expand", cpu::PlanExpand},
+    {"Tile", cpu::PlanTile},
+    {"Concat", cpu::PlanConcat},
+    {"Split", cpu::PlanSplit},
 };
 
 std::vector<cpu::Candidate> CandidatesOf(const cpu::CpuTarget& target, const Graph& graph,
                                          NodeId id) {
   const cpu::NodeView node(graph, id);
   for (const OpPlan& row : kPlans) {
-    if (row.op == node.op()) return row.plan(target, node);
+    if (row.op != node.op()) continue;
+    std::vector<cpu::Candidate> candidates = row.plan(target, node);
+    if (!candidates.empty()) return candidates;
   }
   return {};
 }

@@ -43,6 +43,7 @@ class NodeView {
   size_t num_inputs() const { return node_.inputs.size(); }
   size_t num_outputs() const { return node_.outputs.size(); }
   bool has_input(size_t i) const { return node_.input(i) != kNone; }
+  bool has_output(size_t i) const { return node_.output(i) != kNone; }
   // An output that somebody reads, or the graph returns.
   bool output_is_used(size_t i) const {
     const ValueId id = node_.output(i);
@@ -129,5 +130,27 @@ std::vector<Candidate> PlanReduce(const CpuTarget& target, const NodeView& node)
 // plan_gather.cc
 std::vector<Candidate> PlanGather(const CpuTarget& target, const NodeView& node);
 std::vector<Candidate> PlanEmbeddingSum(const CpuTarget& target, const NodeView& node);
+
+// plan_elementwise.cc: float32
+std::vector<Candidate> PlanUnary(const CpuTarget& target, const NodeView& node);
+std::vector<Candidate> PlanGelu(const CpuTarget& target, const NodeView& node);
+std::vector<Candidate> PlanBinary(const CpuTarget& target, const NodeView& node);
+std::vector<Candidate> PlanPow(const CpuTarget& target, const NodeView& node);
+std::vector<Candidate> PlanClip(const CpuTarget& target, const NodeView& node);
+
+// plan_typed.cc: other dtypes
+std::vector<Candidate> PlanTypedMath(const CpuTarget& target, const NodeView& node);
+std::vector<Candidate> PlanCompare(const CpuTarget& target, const NodeView& node);
+std::vector<Candidate> PlanLogic(const CpuTarget& target, const NodeView& node);
+std::vector<Candidate> PlanCast(const CpuTarget& target, const NodeView& node);
+std::vector<Candidate> PlanWhere(const CpuTarget& target, const NodeView& node);
+
+// plan_movement.cc
+std::vector<Candidate> PlanTranspose(const CpuTarget& target, const NodeView& node);
+std::vector<Candidate> PlanSlice(const CpuTarget& target, const NodeView& node);
+std::vector<Candidate> PlanExpand(const CpuTarget& target, const NodeView& node);
+std::vector<Candidate> PlanTile(const CpuTarget& target, const NodeView& node);
+std::vector<Candidate> PlanConcat(const CpuTarget& target, const NodeView& node);
+std::vector<Candidate> PlanSplit(const CpuTarget& target, const NodeView& node);
 
 }  // namespace reprise::cpu

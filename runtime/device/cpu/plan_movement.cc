@@ -1,0 +1,257 @@
+// Ops that move elements without looking at them: Transpose, Slice, Expand, Tile, Concat, Split.
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/device/cpu/plan.h"
+#include "runtime/device/cpu/strided.h"
+
+namespace reprise::cpu {
+namespace {
+
+// The output, dense, from an input with any strides.
+struct CopyParams {
+  Walk<1> walk;
+  int64_t offset = 0;  // elements of the input
+  size_t size = 0;     // bytes of an element
+  int out = 0;
+  // Where the innermost stride is not 1 but that of dim `tile_dim` is: the pair is copied in
+  // tiles, so that both sides use whole cache lines.
+  bool tiled = false;
+  size_t tile_dim = 0;
+};
+
+template <class T>
+void CopyRun(const T* from, int64_t stride, T* to, int64_t count) {
+  if (stride == 1) {
+    std::memcpy(to, from, static_cast<size_t>(count) * sizeof(T));
+  } else {
+    for (int64_t i = 0; i < count; ++i) to[i] = from[i * stride];
+  }
+}
+
+template <class T>
+void CopyTiled(const CopyParams& p, const T* from, T* to, int part, int parts) {
+  constexpr int64_t kTile = 16;
+  const Walk<1>& walk = p.walk;
+  const size_t last = walk.dims - 1;
+  int64_t out_strides[kMaxWalkDims];
+  int64_t out_stride = 1, others = 1;
+  for (size_t d = walk.dims; d-- > 0;) {
+    out_strides[d] = out_stride;
+    out_stride *= walk.sizes[d];
+    if (d != last && d != p.tile_dim) others *= walk.sizes[d];
+  }
+  const int64_t rows = walk.sizes[p.tile_dim], columns = walk.sizes[last];
+  const int64_t in_stride = walk.strides[0][last], out_row = out_strides[p.tile_dim];
+  const int64_t bands = (rows + kTile - 1) / kTile;
+  const ItemRange range = RangeOfPart(others * bands, 1, part, parts);
+  for (int64_t unit = range.begin; unit < range.end; ++unit) {
+    int64_t rest = unit / bands, in = 0, out = 0;
+    for (size_t d = last; d-- > 0;) {
+      if (d == p.tile_dim) continue;
+      in += rest % walk.sizes[d] * walk.strides[0][d];
+      out += rest % walk.sizes[d] * out_strides[d];
+      rest /= walk.sizes[d];
+    }
+    const int64_t row_begin = unit % bands * kTile;
+    const int64_t row_end = std::min(rows, row_begin + kTile);
+    for (int64_t c0 = 0; c0 < columns; c0 += kTile) {
+      const int64_t c1 = std::min(columns, c0 + kTile);
+      for (int64_t r = row_begin; r < row_end; ++r) {
+        for (int64_t c = c0; c < c1; ++c) to[out + r * out_row + c] = from[in + r + c * in_stride];
+      }
+    }
+  }
+}
+
+template <class T>
+void RunCopy(const LaunchArgs& launch) {
+  const auto& p = *static_cast<const CopyParams*>(launch.params);
+  const T* from = static_cast<const T*>(launch.operands[0]) + p.offset;
+  T* to = static_cast<T*>(launch.operands[p.out]);
+  if (p.tiled) {
+    CopyTiled(p, from, to, launch.part, launch.parts);
+    return;
+  }
+  const int64_t stride = p.walk.inner_stride(0);
+  ForEachRun(p.walk, launch.part, launch.parts,
+             [&](int64_t position, const std::array<int64_t, 1>& offsets, int64_t count) {
+               CopyRun(from + offsets[0], stride, to + position, count);
+             });
+}
+
+std::vector<Candidate> Copy(const CpuTarget& target, const NodeView& node,
+                            absl::Span<const int64_t> shape, const Shape& strides, int64_t offset) {
+  const auto walk = MakeWalk<1>(shape, {strides});
+  if (!walk.has_value()) return {};
+  CopyParams params;
+  params.walk = *walk;
+  params.offset = offset;
+  params.out = static_cast<int>(node.num_inputs());
+  if (walk->inner_stride(0) > 1) {
+    for (size_t d = 0; d + 1 < walk->dims; ++d) {
+      if (walk->strides[0][d] != 1) continue;
+      params.tiled = true;
+      params.tile_dim = d;
+    }
+  }
+  KernelFn run = nullptr;
+  switch (DTypeSize(node.out_dtype())) {
+    case 1:
+      run = RunCopy<uint8_t>;
+      break;
+    case 2:
+      run = RunCopy<uint16_t>;
+      break;
+    case 4:
+      run = RunCopy<uint32_t>;
+      break;
+    case 8:
+      run = RunCopy<uint64_t>;
+      break;
+    default:
+      return {};
+  }
+  return {MakeCandidate(target, node, "copy", run, params, 0)};
+}
+
+// Blocks of bytes between one tensor with the axis whole and several with a piece of it each.
+struct PiecesParams {
+  bool join = false;  // Concat, else Split
+  int64_t outer = 1;
+  int64_t whole_bytes = 0;  // of one row of the whole
+  int whole_operand = 0;
+  int first_piece = 0;
+  int pieces = 0;
+  int64_t piece_bytes[kMaxOperands] = {};  // of one row of each
+};
+
+void RunPieces(const LaunchArgs& launch) {
+  const auto& p = *static_cast<const PiecesParams*>(launch.params);
+  auto* whole = static_cast<std::byte*>(launch.operands[p.whole_operand]);
+  for (int i = 0; i < p.pieces; ++i) {
+    const int64_t bytes = p.piece_bytes[i];
+    auto* piece = static_cast<std::byte*>(launch.operands[p.first_piece + i]);
+    // A left-out output of Split.
+    if (piece != nullptr && bytes > 0) {
+      // Rows to parts; of a single row, bytes.
+      const bool one = p.outer == 1;
+      const ItemRange rows =
+          one ? ItemRange{0, 1} : RangeOfPart(p.outer, 1, launch.part, launch.parts);
+      const ItemRange span =
+          one ? RangeOfPart(bytes, 4096, launch.part, launch.parts) : ItemRange{0, bytes};
+      for (int64_t row = rows.begin; row < rows.end && span.begin < span.end; ++row) {
+        std::byte* a = whole + row * p.whole_bytes + span.begin;
+        std::byte* b = piece + row * bytes + span.begin;
+        const size_t count = static_cast<size_t>(span.end - span.begin);
+        std::memcpy(p.join ? a : b, p.join ? b : a, count);
+      }
+    }
+    whole += bytes;
+  }
+}
+
+}  // namespace
+
+std::vector<Candidate> PlanTranspose(const CpuTarget& target, const NodeView& node) {
+  const Shape in_strides = Strides(node.shape(0));
+  std::vector<int64_t> perm = node.attributes().Ints("perm");
+  if (perm.empty()) {
+    for (int64_t d = node.rank(0); d-- > 0;) perm.push_back(d);
+  }
+  Shape strides;
+  for (int64_t axis : perm) {
+    const absl::StatusOr<int64_t> known = NormalizeAxis(axis, node.rank(0));
+    if (!known.ok()) return {};
+    strides.push_back(in_strides[*known]);
+  }
+  return Copy(target, node, node.out_shape(), strides, 0);
+}
+
+std::vector<Candidate> PlanSlice(const CpuTarget& target, const NodeView& node) {
+  const Shape& shape = node.shape(0);
+  std::vector<int64_t> arguments[4];  // starts, ends, axes, steps
+  for (size_t i = 0; i < 4; ++i) {
+    if (!node.has_input(i + 1)) continue;
+    const Tensor* values = node.constant(i + 1);
+    if (values == nullptr) return {};
+    absl::StatusOr<std::vector<int64_t>> integers = values->ToInt64s();
+    if (!integers.ok()) return {};
+    arguments[i] = *std::move(integers);
+  }
+  Shape strides = Strides(shape);
+  int64_t offset = 0;
+  for (size_t i = 0; i < arguments[0].size(); ++i) {
+    const absl::StatusOr<int64_t> axis =
+        NormalizeAxis(node.has_input(3) ? arguments[2][i] : static_cast<int64_t>(i), node.rank(0));
+    if (!axis.ok()) return {};
+    const int64_t size = shape[*axis];
+    const int64_t step = node.has_input(4) ? arguments[3][i] : 1;
+    // As ONNX clamps: a start before the first element is the first, one behind the last is behind
+    // it going up and the last going down.
+    int64_t start = arguments[0][i];
+    if (start < 0) start += size;
+    start = std::clamp<int64_t>(start, 0, step > 0 ? size : std::max<int64_t>(0, size - 1));
+    if (node.out_shape()[*axis] > 0) offset += start * strides[*axis];
+    strides[*axis] *= step;
+  }
+  return Copy(target, node, node.out_shape(), strides, offset);
+}
+
+std::vector<Candidate> PlanExpand(const CpuTarget& target, const NodeView& node) {
+  return Copy(target, node, node.out_shape(),
+              ops::BroadcastStrides(node.shape(0), node.out_shape()), 0);
+}
+
+std::vector<Candidate> PlanTile(const CpuTarget& target, const NodeView& node) {
+  // Seen as [repeat, size, repeat, size, ...], the input repeating with stride 0.
+  const Shape in_strides = Strides(node.shape(0));
+  Shape sizes, strides;
+  for (size_t d = 0; d < in_strides.size(); ++d) {
+    const int64_t size = node.shape(0)[d];
+    sizes.push_back(size == 0 ? 0 : node.out_shape()[d] / size);
+    strides.push_back(0);
+    sizes.push_back(size);
+    strides.push_back(in_strides[d]);
+  }
+  return Copy(target, node, sizes, strides, 0);
+}
+
+std::vector<Candidate> PlanConcat(const CpuTarget& target, const NodeView& node) {
+  const absl::Span<const int64_t> shape = node.out_shape();
+  const absl::StatusOr<int64_t> axis =
+      NormalizeAxis(node.attributes().Int("axis", 0), static_cast<int64_t>(shape.size()));
+  if (!axis.ok() || node.num_inputs() >= kMaxOperands) return {};
+  PiecesParams params;
+  params.join = true;
+  params.outer = NumElements(shape.first(*axis));
+  const int64_t inner =
+      NumElements(shape.subspan(*axis + 1)) * static_cast<int64_t>(DTypeSize(node.out_dtype()));
+  params.whole_bytes = shape[*axis] * inner;
+  params.whole_operand = static_cast<int>(node.num_inputs());
+  params.pieces = static_cast<int>(node.num_inputs());
+  for (int i = 0; i < params.pieces; ++i) params.piece_bytes[i] = node.shape(i)[*axis] * inner;
+  return {MakeCandidate(target, node, "concat", RunPieces, params, 0)};
+}
+
+std::vector<Candidate> PlanSplit(const CpuTarget& target, const NodeView& node) {
+  const absl::Span<const int64_t> shape = node.shape(0);
+  const absl::StatusOr<int64_t> axis =
+      NormalizeAxis(node.attributes().Int("axis", 0), node.rank(0));
+  if (!axis.ok() || node.num_outputs() + 2 >= kMaxOperands) return {};
+  PiecesParams params;
+  params.outer = NumElements(shape.first(*axis));
+  const int64_t inner =
+      NumElements(shape.subspan(*axis + 1)) * static_cast<int64_t>(DTypeSize(node.dtype(0)));
+  params.whole_bytes = shape[*axis] * inner;
+  params.first_piece = static_cast<int>(node.num_inputs());
+  params.pieces = static_cast<int>(node.num_outputs());
+  for (int i = 0; i < params.pieces; ++i) {
+    // Without its shape the place of the pieces behind it is not known.
+    if (!node.has_output(i)) return {};
+    params.piece_bytes[i] = node.out_shape(i)[*axis] * inner;
+  }
+  return {MakeCandidate(target, node, "split", RunPieces, params, 0)};
+}
+
+}  // namespace reprise::cpu
