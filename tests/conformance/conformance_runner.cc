@@ -1,0 +1,170 @@
+// conformance_runner: runs cases of the ONNX backend suite and prints a score.
+//
+//   conformance_runner --data FOLDER --device rows|reference|cpu [--score FILE] [--verbose]
+//   [CASE...]
+//
+// FOLDER is onnx/backend/test/data of the installed onnx package; every case below its folders
+// node, simple, pytorch-converted and pytorch-operator that is in scope is run. With --score the
+// run fails when fewer cases pass than the line of the device in FILE says. Without cases on the
+// command line all are run.
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/onnx/importer.h"
+#include "runtime/onnx/onnx_proto.h"
+#include "tests/conformance/case.h"
+#include "tests/conformance/execute.h"
+#include "tests/conformance/scope.h"
+
+namespace reprise {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Options {
+  std::string data;
+  std::string device = "rows";
+  std::string score;
+  bool verbose = false;
+  std::vector<std::string> cases;
+};
+
+// Folders of the suite that hold cases; `real` needs downloads, `light` has no data.
+constexpr const char* kFolders[] = {"node", "simple", "pytorch-converted", "pytorch-operator"};
+
+absl::Status RunCase(const std::string& folder, const Options& options) {
+  ASSIGN_OR_RETURN(const std::vector<DataSet> sets, ReadDataSets(folder));
+  ASSIGN_OR_RETURN(const ImportedModel model, ImportOnnxFile(folder + "/model.onnx"));
+  for (const DataSet& set : sets) {
+    ASSIGN_OR_RETURN(const std::vector<Tensor> outputs, Execute(model, set.inputs, options.device));
+    if (outputs.size() != set.outputs.size()) {
+      return absl::InternalError(
+          absl::StrCat("has ", outputs.size(), " outputs, expected ", set.outputs.size()));
+    }
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      const absl::Status status = CompareTensors(outputs[i], set.outputs[i]);
+      if (!status.ok()) {
+        return absl::InternalError(absl::StrCat("output ", i, " ", status.message()));
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+// The score of `device` in a file of lines "<device> <passed>"; -1 when there is none.
+int ExpectedScore(const std::string& path, const std::string& device) {
+  std::ifstream file(path);
+  std::string name;
+  int score = 0;
+  while (file >> name >> score) {
+    if (name == device) return score;
+  }
+  return -1;
+}
+
+int Run(const Options& options) {
+  std::vector<fs::path> cases;
+  for (const char* folder : kFolders) {
+    if (!fs::is_directory(fs::path(options.data) / folder)) {
+      std::fprintf(stderr, "no folder '%s' in '%s'\n", folder, options.data.c_str());
+      return 2;
+    }
+    for (const auto& entry : fs::directory_iterator(fs::path(options.data) / folder)) {
+      if (fs::exists(entry.path() / "model.onnx")) cases.push_back(entry.path());
+    }
+  }
+  std::sort(cases.begin(), cases.end());
+  int passed = 0, failed = 0, excluded = 0, outside = 0;
+  std::map<std::string, int> outside_reasons;
+  for (const fs::path& path : cases) {
+    const std::string name = path.filename().string();
+    if (!options.cases.empty() &&
+        std::find(options.cases.begin(), options.cases.end(), name) == options.cases.end()) {
+      continue;
+    }
+    onnx::ModelProto model;
+    std::ifstream file(path / "model.onnx", std::ios::binary);
+    if (!model.ParseFromIstream(&file)) {
+      std::printf("FAILED %s: the model cannot be parsed\n", name.c_str());
+      ++failed;
+      continue;
+    }
+    if (const auto reason = OutsideScope(model)) {
+      ++outside;
+      ++outside_reasons[*reason];
+      continue;
+    }
+    if (const auto reason = ExclusionReason(name)) {
+      std::printf("excluded %s: %s\n", name.c_str(), reason->c_str());
+      ++excluded;
+      continue;
+    }
+    const absl::Status status = RunCase(path.string(), options);
+    if (status.ok()) {
+      ++passed;
+      if (options.verbose) std::printf("passed %s\n", name.c_str());
+    } else {
+      ++failed;
+      std::printf("FAILED %s: %s\n", name.c_str(), std::string(status.ToString()).c_str());
+    }
+  }
+  if (options.verbose) {
+    for (const auto& [reason, count] : outside_reasons) {
+      std::printf("outside scope: %s: %d cases\n", reason.c_str(), count);
+    }
+  }
+  std::printf("score %s: %d of %d cases pass; %d excluded, %d outside scope\n",
+              options.device.c_str(), passed, passed + failed, excluded, outside);
+  if (options.score.empty()) return failed == 0 ? 0 : 1;
+  const int expected = ExpectedScore(options.score, options.device);
+  if (expected < 0) {
+    std::printf("'%s' has no line for device '%s'\n", options.score.c_str(),
+                options.device.c_str());
+    return 1;
+  }
+  if (passed < expected) {
+    std::printf("the score fell: %s says %d\n", options.score.c_str(), expected);
+    return 1;
+  }
+  if (passed > expected) {
+    std::printf("the score rose: put %d into %s\n", passed, options.score.c_str());
+    return 1;
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace reprise
+
+int main(int argc, char** argv) {
+  reprise::Options options;
+  for (int i = 1; i < argc; ++i) {
+    const std::string argument = argv[i];
+    const auto value = [&] { return i + 1 < argc ? argv[++i] : ""; };
+    if (argument == "--data") {
+      options.data = value();
+    } else if (argument == "--device") {
+      options.device = value();
+    } else if (argument == "--score") {
+      options.score = value();
+    } else if (argument == "--verbose") {
+      options.verbose = true;
+    } else {
+      options.cases.push_back(argument);
+    }
+  }
+  if (options.data.empty()) {
+    std::fprintf(stderr,
+                 "usage: conformance_runner --data FOLDER [--device rows|reference|cpu] "
+                 "[--score FILE] [--verbose] [CASE...]\n");
+    return 2;
+  }
+  return reprise::Run(options);
+}

@@ -1,0 +1,101 @@
+#include "tests/conformance/scope.h"
+
+#include <algorithm>
+#include <array>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "runtime/ops/onnx_types.h"
+
+namespace reprise {
+namespace {
+
+// What text models use. Sorted.
+// clang-format off
+constexpr absl::string_view kOps[] = {
+    "Abs", "Add", "And", "ArgMax", "ArgMin", "Attention", "AveragePool", "Cast", "CastLike",
+    "Ceil", "Clip", "Concat", "Constant", "ConstantOfShape", "Cos", "CumSum", "DequantizeLinear",
+    "Div", "Dropout", "DynamicQuantizeLinear", "Einsum", "Elu", "Equal", "Erf", "Exp", "Expand",
+    "EyeLike", "Flatten", "Floor", "Gather", "GatherElements", "GatherND", "Gelu", "Gemm",
+    "Greater", "GreaterOrEqual", "HardSigmoid", "HardSwish", "Identity", "IsInf", "IsNaN",
+    "LayerNormalization", "LeakyRelu", "Less", "LessOrEqual", "Log", "LogSoftmax", "MatMul",
+    "MatMulInteger", "Max", "Mean", "Min", "Mod", "Mul", "Neg", "Not", "OneHot", "Or", "PRelu",
+    "Pad", "Pow", "QLinearMatMul", "QuantizeLinear", "RMSNormalization", "Range", "Reciprocal",
+    "ReduceL1", "ReduceL2", "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin",
+    "ReduceProd", "ReduceSum", "ReduceSumSquare", "Relu", "Reshape", "RotaryEmbedding", "Round",
+    "ScatterElements", "ScatterND", "Selu", "Shape", "Sigmoid", "Sign", "Sin", "Size", "Slice",
+    "Softmax", "Softplus", "Softsign", "Split", "Sqrt", "Squeeze", "Sub", "Sum", "Tan", "Tanh",
+    "Tile", "TopK", "Transpose", "Trilu", "Unsqueeze", "Where", "Xor",
+};
+// clang-format on
+
+struct Exclusion {
+  absl::string_view case_name;
+  absl::string_view reason;
+};
+
+constexpr Exclusion kExclusions[] = {
+    {"test_qlinearmatmul_2D_int8_float16", "the expected values in this wheel are wrong"},
+    {"test_qlinearmatmul_2D_int8_float32", "the expected values in this wheel are wrong"},
+    {"test_qlinearmatmul_3D_int8_float16", "the expected values in this wheel are wrong"},
+    {"test_qlinearmatmul_3D_int8_float32", "the expected values in this wheel are wrong"},
+};
+
+std::optional<std::string> TypeOutside(int64_t number) {
+  const auto dtype = ops::DTypeFromOnnx(number);
+  if (dtype.ok()) return std::nullopt;
+  return std::string(dtype.status().message());
+}
+
+std::optional<std::string> ValueOutside(const onnx::ValueInfoProto& info) {
+  if (!info.type().has_tensor_type()) return "a value that is no tensor";
+  return TypeOutside(info.type().tensor_type().elem_type());
+}
+
+std::optional<std::string> GraphOutside(const onnx::GraphProto& graph) {
+  for (const auto* list : {&graph.input(), &graph.output()}) {
+    for (const auto& info : *list) {
+      if (auto reason = ValueOutside(info)) return reason;
+    }
+  }
+  for (const auto& tensor : graph.initializer()) {
+    if (auto reason = TypeOutside(tensor.data_type())) return reason;
+  }
+  if (graph.sparse_initializer_size() > 0) return "sparse tensors";
+  for (const auto& node : graph.node()) {
+    const bool known =
+        std::binary_search(std::begin(kOps), std::end(kOps), absl::string_view(node.op_type()));
+    if (!known || (!node.domain().empty() && node.domain() != "ai.onnx")) {
+      return absl::StrCat("op '", node.domain().empty() ? "" : absl::StrCat(node.domain(), "."),
+                          node.op_type(), "'");
+    }
+    for (const auto& attribute : node.attribute()) {
+      if (node.op_type() == "Cast" && attribute.name() == "to") {
+        if (auto reason = TypeOutside(attribute.i())) return reason;
+      }
+      if (attribute.has_t()) {
+        if (auto reason = TypeOutside(attribute.t().data_type())) return reason;
+      }
+      if (attribute.has_sparse_tensor()) return "sparse tensors";
+      if (attribute.name() == "value_string" || attribute.name() == "value_strings") {
+        return "dtype string is not supported";
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<std::string> OutsideScope(const onnx::ModelProto& model) {
+  return GraphOutside(model.graph());
+}
+
+std::optional<std::string> ExclusionReason(const std::string& case_name) {
+  for (const Exclusion& exclusion : kExclusions) {
+    if (exclusion.case_name == case_name) return std::string(exclusion.reason);
+  }
+  return std::nullopt;
+}
+
+}  // namespace reprise

@@ -1,0 +1,108 @@
+"""Who may include whom: every #include of the code is an edge of the design, or this fails.
+
+Floors without a circle, so that a part can be read, tested and replaced without what stands above it.
+Tests may include anything.
+"""
+
+import os
+import pathlib
+import re
+
+ROOT = pathlib.Path(os.environ.get("REPRISE_SOURCE_DIR", pathlib.Path(__file__).parents[2]))
+
+# Folder -> what it may include directly; what those may include comes with them.
+MAY_INCLUDE = {
+    "runtime/base": [],
+    "runtime/bucket": ["runtime/base"],
+    "runtime/graph": ["runtime/base"],
+    "runtime/memory": ["runtime/graph"],
+    "runtime/ops": ["runtime/graph"],
+    "runtime/onnx": ["runtime/ops"],
+    "runtime/passes": ["runtime/ops"],
+    "runtime/device": ["runtime/ops"],
+    "runtime/certify": ["runtime/ops"],
+    "runtime/device/reference": ["runtime/device"],
+    "runtime/device/cpu": ["runtime/device"],
+    "runtime/recipe": ["runtime/passes", "runtime/memory", "runtime/device", "proto/recipe"],
+    "runtime/engine": ["runtime/recipe", "runtime/onnx", "runtime/bucket", "runtime/certify"],
+    "server/config": ["runtime/engine", "proto/model_config"],
+    "server/batching": ["runtime/engine"],
+    "server/metrics": ["runtime/engine"],
+    "server/core": ["server/batching", "server/config"],
+    "server/rpc": ["server/core", "server/metrics", "proto/grpc_service", "proto/admin",
+                   "proto/recipe"],
+    "server/http": ["server/core", "server/metrics", "proto/grpc_service"],
+    "server": ["server/rpc", "server/http", "runtime/device/cpu", "runtime/device/reference"],
+    "client": ["runtime/base", "proto/grpc_service", "proto/admin"],
+    "client/cli": ["client"],
+    "proto/recipe": [], "proto/model_config": [],
+    "proto/grpc_service": ["proto/model_config"], "proto/admin": ["proto/recipe"],
+}
+# Libraries that only some floors may know.
+OUTSIDE = {
+    "grpcpp/": ["server/rpc", "server", "client"],
+    "grpc/": ["server/rpc", "server", "client"],
+    "prometheus/": ["server/metrics", "server/rpc", "server/http", "server"],
+    "httplib.h": ["server/http", "client/cli"],
+    "CLI/": ["server/config", "client/cli"],
+}
+
+
+def reach(folder):
+    """`folder` and everything that it may include."""
+    found, left = set(), [folder]
+    while left:
+        here = left.pop()
+        if here not in found:
+            found.add(here)
+            left.extend(MAY_INCLUDE[here])
+    return found
+
+
+def sources():
+    for top in ("runtime", "server", "client"):
+        for path in sorted((ROOT / top).rglob("*")):
+            if path.suffix in (".h", ".cc"):
+                yield path
+
+
+def includes(path):
+    return re.findall(r'^\s*#\s*include\s+["<]([^">]+)[">]', path.read_text(), re.M)
+
+
+def owner(include):
+    """The folder that a file of ours belongs to, or the name of generated code; None: not ours."""
+    match = re.fullmatch(r"(proto/\w+?)(\.grpc)?\.pb\.h", include)
+    if match:
+        return match.group(1)
+    if include.split("/")[0] in ("runtime", "server", "client"):
+        return str(pathlib.PurePosixPath(include).parent)
+    return None
+
+
+def test_every_include_is_an_edge_of_the_design():
+    wrong = []
+    for path in sources():
+        folder = str(path.parent.relative_to(ROOT))
+        assert folder in MAY_INCLUDE, f"{folder} is not in the design: say what it may include"
+        for include in includes(path):
+            other = owner(include)
+            if other is not None and other not in reach(folder):
+                wrong.append(f"{path.relative_to(ROOT)} includes {include}")
+    assert wrong == []
+
+
+def test_outside_libraries_are_known_only_where_they_belong():
+    wrong = []
+    for path in sources():
+        folder = str(path.parent.relative_to(ROOT))
+        for include in includes(path):
+            for prefix, allowed in OUTSIDE.items():
+                if include.startswith(prefix) and folder not in allowed:
+                    wrong.append(f"{path.relative_to(ROOT)} includes {include}")
+    assert wrong == []
+
+
+def test_floors_have_no_circle():
+    for folder, below in MAY_INCLUDE.items():
+        assert all(folder not in reach(other) for other in below), folder
