@@ -44,7 +44,7 @@ class CanonicalizePass : public Pass {
     const ValueId output = graph.node(id).output(0);
     if (output == kNone) return false;
     for (const RewriteRule rule : {ForwardRule, ViewRule, TransposeRule, ArithmeticRule, LogicRule,
-                                   GatherNdRule, ExpandRule}) {
+                                   GatherNdRule, ExpandRule, ReduceRule, SoftmaxRule}) {
       ASSIGN_OR_RETURN(const ValueId replacement, rule(graph, id));
       if (replacement == kNone) continue;
       if (replacement != output) {

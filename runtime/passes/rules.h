@@ -27,5 +27,9 @@ absl::StatusOr<ValueId> LogicRule(Graph& graph, NodeId node);
 absl::StatusOr<ValueId> GatherNdRule(Graph& graph, NodeId node);
 // Elementwise over Expand: the Expand moves behind the node, or goes where broadcasting does it.
 absl::StatusOr<ValueId> ExpandRule(Graph& graph, NodeId node);
+// A reduction over dims that an Expand in front of it leaves alone comes before the Expand.
+absl::StatusOr<ValueId> ReduceRule(Graph& graph, NodeId node);
+// Softmax over the last dim comes before a Reshape that keeps that dim (as old opsets need it).
+absl::StatusOr<ValueId> SoftmaxRule(Graph& graph, NodeId node);
 
 }  // namespace reprise

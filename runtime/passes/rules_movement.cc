@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "absl/strings/match.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/ops/op.h"
 #include "runtime/passes/rewrite.h"
@@ -166,6 +167,55 @@ absl::StatusOr<ValueId> ExpandRule(Graph& graph, NodeId id) {
   const ValueId sizes =
       graph.AddConstant("", Tensor::Int64s(std::vector<int64_t>(large.begin(), large.end())));
   return AddInferred(graph, "Expand", {result, sizes});
+}
+
+absl::StatusOr<ValueId> ReduceRule(Graph& graph, NodeId id) {
+  const Node& node = graph.node(id);
+  if (!absl::StartsWith(node.op, "Reduce") || node.outputs.size() != 1) return kNone;
+  const Node* expand = graph.ProducerIf(node.inputs[0], "Expand");
+  const Tensor* axes = node.input(1) == kNone ? nullptr : KnownConstant(graph, node.inputs[1]);
+  if (expand == nullptr || axes == nullptr || axes->num_elements() == 0) return kNone;
+  const Shape large = *ShapeOf(graph, node.inputs[0]);
+  const Shape& small = *ShapeOf(graph, expand->inputs[0]);
+  Shape padded(large.size() - small.size(), 1);
+  padded.insert(padded.end(), small.begin(), small.end());
+  ASSIGN_OR_RETURN(const std::vector<int64_t> reduced, axes->ToInt64s());
+  for (int64_t axis : reduced) {
+    ASSIGN_OR_RETURN(axis, NormalizeAxis(axis, static_cast<int64_t>(large.size())));
+    if (padded[axis] != large[axis]) return kNone;
+  }
+  const Shape out = *ShapeOf(graph, node.outputs[0]);
+  const std::string op = node.op;
+  const std::string name = node.name;
+  Attributes attributes = node.attributes;
+  const ValueId axes_value = node.inputs[1];
+  ASSIGN_OR_RETURN(const ValueId operand, AddReshape(graph, expand->inputs[0], padded));
+  ASSIGN_OR_RETURN(const ValueId result,
+                   AddInferred(graph, op, {operand, axes_value}, std::move(attributes), name));
+  if (HasShape(graph, result, out)) return result;
+  const ValueId sizes =
+      graph.AddConstant("", Tensor::Int64s(std::vector<int64_t>(out.begin(), out.end())));
+  return AddInferred(graph, "Expand", {result, sizes});
+}
+
+absl::StatusOr<ValueId> SoftmaxRule(Graph& graph, NodeId id) {
+  const Node& node = graph.node(id);
+  if (node.op != "Softmax" && node.op != "LogSoftmax") return kNone;
+  const Node* reshape = graph.ProducerIf(node.inputs[0], "Reshape");
+  if (reshape == nullptr || !ShapeOf(graph, node.outputs[0]).has_value() ||
+      !ShapeOf(graph, reshape->inputs[0]).has_value()) {
+    return kNone;
+  }
+  const Shape out = *ShapeOf(graph, node.outputs[0]);
+  const Shape& in = *ShapeOf(graph, reshape->inputs[0]);
+  const int64_t axis = node.attributes.Int("axis", -1);
+  const bool last = axis == -1 || axis == static_cast<int64_t>(out.size()) - 1;
+  if (!last || in.empty() || out.empty() || in.back() != out.back()) return kNone;
+  const std::string op = node.op;
+  const std::string name = node.name;
+  ASSIGN_OR_RETURN(const ValueId result,
+                   AddInferred(graph, op, {reshape->inputs[0]}, {{"axis", int64_t{-1}}}, name));
+  return AddReshape(graph, result, out);
 }
 
 }  // namespace reprise

@@ -244,6 +244,65 @@ TEST(CanonicalizeTest, AnExpandThatNothingElseDoesStaysInTheEnd) {
   })");
 }
 
+TEST(CanonicalizeTest, AReductionComesBeforeAnExpandOfOtherDims) {
+  // Mean pooling: the mask is summed before it is spread over the features.
+  ExpectCanonical(R"(graph {
+    input %mask: f32[2, 3, 1]
+    input %sum: f32[2, 4]
+    const %shape: i64[3] = {2, 3, 4}
+    const %axis: i64[1] = {1}
+    %wide: ? = Expand(%mask, %shape)
+    %count: ? = ReduceSum(%wide, %axis) {keepdims = 0}
+    %mean: ? = Div(%sum, %count)
+    output %mean
+  })",
+                  R"(graph {
+    input %mask: f32[2, 3, 1]
+    input %sum: f32[2, 4]
+    const %axis: i64[1] = {1}
+    %count: ? = ReduceSum(%mask, %axis) {keepdims = 0}
+    %mean: ? = Div(%sum, %count)
+    output %mean
+  })");
+}
+
+TEST(CanonicalizeTest, AReductionOfExpandedDimsStays) {
+  ExpectUnchanged(*Canonicalize(), R"(graph {
+    input %mask: f32[2, 3, 1]
+    const %shape: i64[3] = {2, 3, 4}
+    const %axes: i64[2] = {1, 2}
+    %wide: ? = Expand(%mask, %shape)
+    %count: ? = ReduceSum(%wide, %axes) {keepdims = 0}
+    output %count
+  })");
+}
+
+TEST(CanonicalizeTest, ASoftmaxOfFlattenedRowsIsOneOfTheRows) {
+  ExpectCanonical(R"(graph {
+    input %x: f32[2, 3, 4]
+    const %shape: i64[3] = {2, 3, 4}
+    %flat: ? = Flatten(%x) {axis = 2}
+    %soft: ? = Softmax(%flat) {axis = 1}
+    %y: ? = Reshape(%soft, %shape)
+    output %y
+  })",
+                  R"(graph {
+    input %x: f32[2, 3, 4]
+    %y: ? = Softmax(%x) {axis = -1}
+    output %y
+  })");
+}
+
+TEST(CanonicalizeTest, ASoftmaxOverSeveralDimsStays) {
+  ExpectUnchanged(*Canonicalize(), R"(graph {
+    input %x: f32[2, 3, 4]
+    const %shape: i64[2] = {2, 12}
+    %flat: ? = Reshape(%x, %shape) {allowzero = 1}
+    %soft: ? = Softmax(%flat) {axis = 1}
+    output %soft
+  })");
+}
+
 std::string GatherNd(absl::string_view indices, absl::string_view shape) {
   return absl::StrCat(R"(graph {
     input %x: f32[2, 3]
