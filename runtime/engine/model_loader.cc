@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/certify/axes.h"
@@ -63,21 +64,28 @@ std::vector<int> FindShapeInputs(const Graph& graph, const std::vector<ModelIo>&
 absl::StatusOr<std::unique_ptr<Model>> ModelLoader::Load(ModelOptions options) const {
   std::unique_ptr<Model> model(new Model());
   model->options_ = std::move(options);
+  const int64_t start = context_.clock->NowNs();
   RETURN_IF_ERROR(Import(*model));
+  const int64_t imported = context_.clock->NowNs();
   RETURN_IF_ERROR(FindAxes(*model));
   model->fingerprint_ = FingerprintGraph(model->graph_);
+  const int64_t analysed = context_.clock->NowNs();
   RETURN_IF_ERROR(Certify(*model));
+  const int64_t certified = context_.clock->NowNs();
   RETURN_IF_ERROR(SetPolicy(*model));
   ModelObserverSpec spec = {.id = model->id(), .buckets = model->bucket_labels_};
-  for (const ModelAxis& axis : model->axes_) spec.axes.push_back(axis.label);
-  const int64_t probes = [&] {
-    int64_t runs = 0;
-    for (const ModelAxis& axis : model->axes_) runs += axis.certificate.runs > 0 ? 1 : 0;
-    return runs;
-  }();
+  int64_t runs = 0;
+  for (const ModelAxis& axis : model->axes_) {
+    spec.axes.push_back(axis.label);
+    runs += axis.certificate.runs;
+  }
   std::unique_ptr<ModelObserver> observer = context_.observer->ForModel(spec);
-  for (int64_t i = 0; i < probes; ++i) observer->OnProbe(0);
+  if (runs > 0) observer->OnProbe(certified - analysed);
   model->owner_->SetObserver(std::move(observer));
+  context_.log(absl::StrFormat(
+      "model %s: loaded in %.1f ms: import %.1f, axes %.1f, certificate %.1f in %d runs",
+      model->id().name, (context_.clock->NowNs() - start) / 1e6, (imported - start) / 1e6,
+      (analysed - imported) / 1e6, (certified - analysed) / 1e6, runs));
   return model;
 }
 
