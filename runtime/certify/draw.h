@@ -34,7 +34,7 @@ class Drawer {
 
   size_t size() const { return inputs_.size(); }
   const std::string& name(size_t i) const { return inputs_[i].name; }
-  // A size for every symbol: options.sizes, else 2 for the batch axis and 7 for others.
+  // A size for every symbol: options.sizes, else 2 for the batch axis and 5 for others.
   const SymbolSizes& base_sizes() const { return base_sizes_; }
 
   absl::StatusOr<Shape> ShapeAt(size_t i, const SymbolSizes& sizes) const;

@@ -43,7 +43,7 @@ struct ProbeOptions {
   bool is_batch = false;
   std::string batch_axis;                // may be empty; its rows are drawn with different masks
   std::map<std::string, double> fills;   // input -> its fill value; 0 where it has none
-  std::map<std::string, int64_t> sizes;  // sizes for other axes; default 2 for batch, else 7
+  std::map<std::string, int64_t> sizes;  // sizes for other axes; default 2 for batch, else 5
   std::vector<int64_t> padded_sizes = {16, 32, 64};
   // The size of a dim under sizes of the symbols: DimSize of passes/specialize.h.
   std::function<absl::StatusOr<int64_t>(const Dim&, const std::map<std::string, int64_t>&)>

@@ -10,7 +10,7 @@ namespace {
 
 // Rows of the batches tried: a request of two rows and one of one row, among others.
 constexpr int64_t kSmallBatch = 3;
-constexpr int64_t kLargeBatch = 6;
+constexpr int64_t kLargeBatch = 5;
 
 Shape At(const std::vector<size_t>& dims, size_t rank, int64_t offset) {
   Shape start(rank, 0);
@@ -125,27 +125,38 @@ absl::StatusOr<std::optional<std::string>> BatchProbe::TryBatch(
   return std::nullopt;
 }
 
+// Each round has contents and hostile mates of its own, and one batch that is filled up with fill
+// values, as a lone request is.
+absl::StatusOr<std::optional<std::string>> BatchProbe::TryRound(const Round& round, uint64_t seed) {
+  Drawer::Content content = {
+      .patterns = round.patterns, .float_masks = round.float_masks, .seed = seed};
+  const auto two = Alone(2, content);
+  ++content.seed;
+  const auto one = Alone(1, content);
+  for (const auto* request : {&two, &one}) {
+    if (!request->ok()) {
+      return absl::StrCat("a run failed: ", std::string(request->status().message()));
+    }
+  }
+  ASSIGN_OR_RETURN(std::optional<std::string> wrong,
+                   seed == 0 ? TryBatch(kSmallBatch, {&*one, &*two}, {0, 1}, std::nullopt, seed)
+                             : TryBatch(kLargeBatch, {&*two}, {0}, std::nullopt, seed));
+  for (size_t i = 0; !wrong.has_value() && i < round.hostile.size(); ++i) {
+    const std::vector<int64_t> offsets =
+        i == 0 ? std::vector<int64_t>{1, 3} : std::vector<int64_t>{3, 0};
+    ASSIGN_OR_RETURN(wrong,
+                     TryBatch(kLargeBatch, {&*two, &*one}, offsets, round.hostile[i], seed + 700));
+  }
+  return wrong;
+}
+
 absl::StatusOr<std::optional<std::string>> BatchProbe::TryAll() {
-  for (uint64_t round = 0; round < 2; ++round) {
-    const std::vector<MaskPattern> patterns =
-        round == 0 ? std::vector<MaskPattern>{MaskPattern::kRagged, MaskPattern::kOnes}
-                   : std::vector<MaskPattern>{MaskPattern::kHoles, MaskPattern::kLeftPadded};
-    const bool float_masks = round == 1;
-    auto two = Alone(2, {.patterns = patterns, .float_masks = float_masks, .seed = 2 * round});
-    auto one = Alone(1, {.patterns = patterns, .float_masks = float_masks, .seed = 2 * round + 1});
-    for (const auto* request : {&two, &one}) {
-      if (!request->ok()) {
-        return absl::StrCat("a run failed: ", std::string(request->status().message()));
-      }
-    }
-    ASSIGN_OR_RETURN(std::optional<std::string> wrong,
-                     TryBatch(kSmallBatch, {&*one, &*two}, {0, 1}, std::nullopt, round));
-    if (wrong.has_value()) return wrong;
-    for (Hostile hostile : kAllHostile) {
-      ASSIGN_OR_RETURN(wrong, TryBatch(kLargeBatch, {&*two, &*one}, {1, 4}, hostile, 700 + round));
-      if (wrong.has_value()) return wrong;
-    }
-    ASSIGN_OR_RETURN(wrong, TryBatch(kLargeBatch, {&*two}, {0}, std::nullopt, round));
+  const Round rounds[] = {
+      {{MaskPattern::kRagged, MaskPattern::kOnes}, false, {Hostile::kHigh, Hostile::kRandom}},
+      {{MaskPattern::kHoles, MaskPattern::kLeftPadded}, true, {Hostile::kLow, Hostile::kOne}},
+  };
+  for (size_t i = 0; i < std::size(rounds); ++i) {
+    ASSIGN_OR_RETURN(const std::optional<std::string> wrong, TryRound(rounds[i], 2 * i));
     if (wrong.has_value()) return wrong;
   }
   return std::nullopt;

@@ -28,6 +28,12 @@ class BatchProbe {
     std::vector<Tensor> expected;
   };
 
+  struct Round {
+    std::vector<MaskPattern> patterns;
+    bool float_masks = false;
+    std::vector<Hostile> hostile;
+  };
+
   absl::Status Prepare();
   absl::StatusOr<Request> Alone(int64_t rows, const Drawer::Content& content);
   // Runs a batch of `total` rows with `requests` at `offsets`, every other row hostile (or, without
@@ -40,6 +46,7 @@ class BatchProbe {
   // The dims of output `o` that are one per row; the error says what else moves.
   absl::StatusOr<std::vector<size_t>> RowDims(size_t o, const Request& request, const Tensor& batch,
                                               int64_t total) const;
+  absl::StatusOr<std::optional<std::string>> TryRound(const Round& round, uint64_t seed);
   absl::StatusOr<std::optional<std::string>> TryAll();
   absl::StatusOr<std::vector<Tensor>> Execute(const std::vector<Numbers>& inputs);
 

@@ -20,7 +20,7 @@ constexpr int64_t kCap = int64_t{1} << 20;
 
 // Sizes of all axes to try at, until the model takes one. Small, but no convolution's kernel need
 // fit into it first.
-constexpr int64_t kTrySizes[] = {7, 1, 16, 64, 224};
+constexpr int64_t kTrySizes[] = {5, 1, 16, 64, 224};
 
 InputRange DTypeRange(DType dtype) {
   switch (dtype) {
@@ -59,12 +59,15 @@ class RangeFinder {
   int runs() const { return runs_; }
 
  private:
-  // True when the model takes `value` everywhere in input `i`. An error other than
+  // True when the model takes `values`, in turn, as the elements of input `i`. An error other than
   // INVALID_ARGUMENT ends the search.
-  absl::StatusOr<bool> Takes(size_t i, int64_t value) {
+  absl::StatusOr<bool> Takes(size_t i, const std::vector<int64_t>& values) {
     std::vector<Tensor> tensors = start_;
-    tensors[i] = ToTensor({inputs_[i].dtype, start_[i].shape(),
-                           std::vector<double>(start_[i].num_elements(), value)});
+    Numbers numbers = {inputs_[i].dtype, start_[i].shape()};
+    for (int64_t e = 0; e < start_[i].num_elements(); ++e) {
+      numbers.values.push_back(static_cast<double>(values[e % values.size()]));
+    }
+    tensors[i] = ToTensor(numbers);
     ++runs_;
     const auto result = runner_(tensors);
     if (result.ok()) return true;
@@ -106,8 +109,9 @@ class RangeFinder {
     const InputRange all = DTypeRange(inputs_[i].dtype);
     said_.reset();
     ASSIGN_OR_RETURN(const int64_t high, FindEnd(i, all.high, {}));
+    if (ranges_[i].limited) return absl::OkStatus();
     std::vector<int64_t> guesses = {0};
-    if (high != all.high) guesses.push_back(-(high + 1));  // an index counted from the end
+    if (high != all.high) guesses.insert(guesses.begin(), -(high + 1));  // counted from the end
     ASSIGN_OR_RETURN(const int64_t low, FindEnd(i, all.low, guesses));
     if (low == all.low && high == all.high) return absl::OkStatus();
     ranges_[i] = {.low = low, .high = high, .limited = true};
@@ -119,18 +123,26 @@ class RangeFinder {
     int64_t good = start_value_;
     if (limit == good) return good;
     const int64_t step = limit > good ? 1 : -1;
-    ASSIGN_OR_RETURN(const bool takes_all, Takes(i, limit));
+    ASSIGN_OR_RETURN(const bool takes_all, Takes(i, {limit}));
     if (takes_all) return limit;
+    const bool can_try_both =
+        said_.has_value() && said_->low <= said_->high && start_[i].num_elements() > 1;
+    if (can_try_both) {
+      ASSIGN_OR_RETURN(const bool takes_both, Takes(i, {said_->low, said_->high}));
+      if (takes_both) {
+        ranges_[i] = *said_;
+        return step > 0 ? said_->high : said_->low;
+      }
+    }
     int64_t bad = limit;
     const auto between = [&](int64_t value) {
       return (value - good) * step > 0 && (bad - value) * step > 0;
     };
     const auto try_value = [&](int64_t value) -> absl::Status {
-      ASSIGN_OR_RETURN(const bool takes, Takes(i, value));
+      ASSIGN_OR_RETURN(const bool takes, Takes(i, {value}));
       (takes ? good : bad) = value;
       return absl::OkStatus();
     };
-    if (said_.has_value()) guesses.push_back(step > 0 ? said_->high : said_->low);
     for (int64_t guess : guesses) {
       if (between(guess)) RETURN_IF_ERROR(try_value(guess));
       if ((good == guess) && between(guess + step)) RETURN_IF_ERROR(try_value(guess + step));
