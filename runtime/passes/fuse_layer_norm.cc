@@ -4,110 +4,16 @@
 //   d / s * gamma + beta          exporters of torch
 //   d * (1 / s * gamma) + beta    and with the reciprocal or a power of -1/2 in place of the root
 //   x * m + (beta - mean(x) * m), m = 1 / s * gamma    exporters of TensorFlow
-#include <cmath>
-
 #include "runtime/base/status_macros.h"
+#include "runtime/passes/norm_match.h"
 #include "runtime/passes/passes.h"
 #include "runtime/passes/rewrite.h"
 
 namespace reprise {
 namespace {
 
-// The x of mean(x) over the last dim with the dim kept; kNone when `value` is no such mean.
-ValueId MeanOperand(const Graph& graph, ValueId value) {
-  const Node* mean = graph.ProducerIf(value, "ReduceMean");
-  if (mean == nullptr || mean->attributes.Int("keepdims", 1) != 1) return kNone;
-  const ValueId x = mean->inputs[0];
-  const std::optional<double> axis = KnownScalar(graph, mean->input(1));
-  if (!IsFloat32(graph, x) || !axis.has_value()) return kNone;
-  const int64_t rank = static_cast<int64_t>(ShapeOf(graph, x)->size());
-  return rank > 0 && (*axis == -1 || *axis == static_cast<double>(rank - 1)) ? x : kNone;
-}
-
-// The x of x - mean(x), or of mean(x) - x where `either_sign`.
-ValueId CentredOperand(const Graph& graph, ValueId value, bool either_sign) {
-  const Node* sub = graph.ProducerIf(value, "Sub");
-  if (sub == nullptr) return kNone;
-  if (MeanOperand(graph, sub->inputs[1]) == sub->inputs[0]) return sub->inputs[0];
-  if (either_sign && MeanOperand(graph, sub->inputs[0]) == sub->inputs[1]) return sub->inputs[1];
-  return kNone;
-}
-
-// The x of mean((x - mean(x)) ^ 2).
-ValueId VarianceOperand(const Graph& graph, ValueId value) {
-  const ValueId squares = MeanOperand(graph, value);
-  if (squares == kNone) return kNone;
-  if (const Node* pow = graph.ProducerIf(squares, "Pow"); pow != nullptr) {
-    return IsScalar(graph, pow->inputs[1], 2) ? CentredOperand(graph, pow->inputs[0], true) : kNone;
-  }
-  const Node* mul = graph.ProducerIf(squares, "Mul");
-  if (mul == nullptr) return kNone;
-  const ValueId a = CentredOperand(graph, mul->inputs[0], true);
-  // Squared is the same difference; two of opposite sign would change the sign.
-  const bool same =
-      mul->inputs[0] == mul->inputs[1] || (CentredOperand(graph, mul->inputs[0], false) != kNone &&
-                                           CentredOperand(graph, mul->inputs[0], false) ==
-                                               CentredOperand(graph, mul->inputs[1], false));
-  return same ? a : kNone;
-}
-
-struct Statistics {
-  ValueId x = kNone;
-  double epsilon = 0;
-};
-
-// variance(x) + epsilon.
-std::optional<Statistics> MatchStatistics(const Graph& graph, ValueId value) {
-  const Node* add = graph.ProducerIf(value, "Add");
-  if (add == nullptr) return std::nullopt;
-  for (int side = 0; side < 2; ++side) {
-    const std::optional<double> epsilon = KnownScalar(graph, add->inputs[side]);
-    if (!epsilon.has_value()) continue;
-    const ValueId x = VarianceOperand(graph, add->inputs[1 - side]);
-    if (x != kNone) return Statistics{x, *epsilon};
-  }
-  return std::nullopt;
-}
-
-bool IsPower(const Graph& graph, ValueId value, double exponent, ValueId* base) {
-  const Node* pow = graph.ProducerIf(value, "Pow");
-  if (pow == nullptr || !IsScalar(graph, pow->inputs[1], exponent)) return false;
-  *base = pow->inputs[0];
-  return true;
-}
-
-// sqrt(variance(x) + epsilon).
-std::optional<Statistics> MatchDeviation(const Graph& graph, ValueId value) {
-  ValueId base = kNone;
-  if (const Node* sqrt = graph.ProducerIf(value, "Sqrt"); sqrt != nullptr) base = sqrt->inputs[0];
-  if (base == kNone && !IsPower(graph, value, 0.5, &base)) return std::nullopt;
-  return MatchStatistics(graph, base);
-}
-
-// 1 / sqrt(variance(x) + epsilon).
-std::optional<Statistics> MatchInverse(const Graph& graph, ValueId value) {
-  if (const Node* node = graph.ProducerIf(value, "Reciprocal"); node != nullptr) {
-    return MatchDeviation(graph, node->inputs[0]);
-  }
-  if (const Node* node = graph.ProducerIf(value, "Div"); node != nullptr) {
-    return IsScalar(graph, node->inputs[0], 1) ? MatchDeviation(graph, node->inputs[1])
-                                               : std::nullopt;
-  }
-  ValueId base = kNone;
-  return IsPower(graph, value, -0.5, &base) ? MatchStatistics(graph, base) : std::nullopt;
-}
-
-// A weight of as many elements as x's last dim, along that dim.
-bool IsPerFeature(const Graph& graph, ValueId weight, ValueId x) {
-  if (!IsWeight(graph, weight) || !IsFloat32(graph, weight)) return false;
-  const Shape& shape = *ShapeOf(graph, weight);
-  const int64_t features = ShapeOf(graph, x)->back();
-  return !shape.empty() && shape.size() <= ShapeOf(graph, x)->size() && shape.back() == features &&
-         NumElements(shape) == features;
-}
-
 struct Match {
-  Statistics statistics;
+  NormStatistics statistics;
   ValueId gamma = kNone;   // kNone: ones
   ValueId beta = kNone;    // kNone: none
   ValueId result = kNone;  // what the LayerNormalization replaces
@@ -118,7 +24,7 @@ std::optional<Match> MatchMultiplier(const Graph& graph, ValueId value) {
   const Node* mul = graph.ProducerIf(value, "Mul");
   if (mul == nullptr) return std::nullopt;
   for (int side = 0; side < 2; ++side) {
-    const auto statistics = MatchInverse(graph, mul->inputs[side]);
+    const auto statistics = MatchInverse(graph, mul->inputs[side], NormKind::kVariance);
     if (!statistics.has_value()) continue;
     if (!IsPerFeature(graph, mul->inputs[1 - side], statistics->x)) continue;
     return Match{*statistics, mul->inputs[1 - side]};
@@ -155,7 +61,7 @@ std::optional<Match> MatchFoldedForm(const Graph& graph, const Node& add) {
 // d / s, d * (1 / s) or d * (1 / s * gamma).
 std::optional<Match> MatchNormalized(const Graph& graph, const Node& node) {
   if (node.op == "Div") {
-    const auto statistics = MatchDeviation(graph, node.inputs[1]);
+    const auto statistics = MatchDeviation(graph, node.inputs[1], NormKind::kVariance);
     if (!statistics.has_value() || CentredOperand(graph, node.inputs[0], false) != statistics->x) {
       return std::nullopt;
     }
@@ -169,7 +75,7 @@ std::optional<Match> MatchNormalized(const Graph& graph, const Node& node) {
       match->result = node.outputs[0];
       return match;
     }
-    const auto statistics = MatchInverse(graph, node.inputs[1 - side]);
+    const auto statistics = MatchInverse(graph, node.inputs[1 - side], NormKind::kVariance);
     if (statistics.has_value() && statistics->x == x) {
       return Match{.statistics = *statistics, .result = node.outputs[0]};
     }

@@ -1,5 +1,5 @@
-// MatMul or Gemm with a parameter on the right, the Add of a bias and an activation that follow
-// become one reprise.Linear.
+// MatMul with a parameter on the right, the Add of a bias and an activation that follow become one
+// reprise.Linear. (Gemm with a parameter has become MatMul before, in rules_matmul.cc.)
 #include "runtime/base/status_macros.h"
 #include "runtime/passes/passes.h"
 #include "runtime/passes/rewrite.h"
@@ -13,7 +13,6 @@ struct Linear {
   ValueId bias = kNone;  // [n], kNone: none
   std::string activation = "none";
   ValueId result = kNone;
-  std::string name;
 };
 
 // A weight that an Add broadcasts along the last dim of `columns` elements alone.
@@ -23,36 +22,12 @@ bool IsBias(const Graph& graph, ValueId value, int64_t columns) {
   return !shape.empty() && shape.back() == columns && NumElements(shape) == columns;
 }
 
-absl::StatusOr<std::optional<Linear>> MatchGemm(Graph& graph, NodeId id) {
-  const Node node = graph.node(id);
-  const bool has_bias = node.input(2) != kNone;
-  if (node.attributes.Float("alpha", 1) != 1 || node.attributes.Int("transA", 0) != 0 ||
-      (has_bias && node.attributes.Float("beta", 1) != 1)) {
+std::optional<Linear> MatchProduct(const Graph& graph, const Node& node) {
+  if (node.op != "MatMul" || !IsFloat32(graph, node.inputs[0]) ||
+      !IsFloat32(graph, node.inputs[1]) || !IsParameter(graph, node.inputs[1]) ||
+      ShapeOf(graph, node.inputs[1])->size() != 2 || ShapeOf(graph, node.inputs[0])->size() < 2) {
     return std::nullopt;
   }
-  const int64_t columns = ShapeOf(graph, node.outputs[0])->back();
-  if (has_bias && !IsBias(graph, node.inputs[2], columns)) return std::nullopt;
-  Linear linear{.x = node.inputs[0], .w = node.inputs[1], .result = node.outputs[0]};
-  if (node.attributes.Int("transB", 0) != 0) {
-    const Shape& shape = *ShapeOf(graph, linear.w);
-    ASSIGN_OR_RETURN(linear.w, AddWeight(graph, "Transpose", {{"perm", std::vector<int64_t>{1, 0}}},
-                                         {linear.w}, DType::kFloat32, {shape[1], shape[0]}));
-  }
-  if (has_bias) {
-    ASSIGN_OR_RETURN(linear.bias, AddReshape(graph, node.inputs[2], {columns}));
-  }
-  return linear;
-}
-
-absl::StatusOr<std::optional<Linear>> MatchProduct(Graph& graph, NodeId id) {
-  const Node& node = graph.node(id);
-  if (node.op != "MatMul" && node.op != "Gemm") return std::nullopt;
-  if (!IsFloat32(graph, node.inputs[0]) || !IsFloat32(graph, node.inputs[1]) ||
-      !IsParameter(graph, node.inputs[1]) || ShapeOf(graph, node.inputs[1])->size() != 2 ||
-      ShapeOf(graph, node.inputs[0])->size() < 2) {
-    return std::nullopt;
-  }
-  if (node.op == "Gemm") return MatchGemm(graph, id);
   return Linear{.x = node.inputs[0], .w = node.inputs[1], .result = node.outputs[0]};
 }
 
@@ -120,7 +95,7 @@ class FuseLinearPass : public Pass {
     bool changed = false;
     for (NodeId id : graph.NodeIds()) {
       if (graph.node(id).removed) continue;
-      ASSIGN_OR_RETURN(std::optional<Linear> linear, MatchProduct(graph, id));
+      std::optional<Linear> linear = MatchProduct(graph, graph.node(id));
       if (!linear.has_value()) continue;
       RETURN_IF_ERROR(AbsorbBias(graph, *linear));
       AbsorbActivation(graph, *linear);

@@ -23,9 +23,11 @@ std::unique_ptr<Pass> EliminateDead();
 std::unique_ptr<Pass> Canonicalize();
 // Means, differences, squares and roots become LayerNormalization.
 std::unique_ptr<Pass> FuseLayerNorm();
-// Erf, tanh and Microsoft forms become Gelu.
+// Squares, means and roots without a difference become RMSNormalization.
+std::unique_ptr<Pass> FuseRmsNorm();
+// The erf and tanh forms become Gelu.
 std::unique_ptr<Pass> FuseGelu();
-// MatMul or Gemm with a parameter on the right, bias and activation become reprise.Linear.
+// MatMul with a parameter on the right, bias and activation become reprise.Linear.
 std::unique_ptr<Pass> FuseLinear();
 // The Add behind a reprise.Linear becomes its residual. After FuseAddLayerNorm, which comes first
 // where a LayerNormalization is the only reader of the sum.

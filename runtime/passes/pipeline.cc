@@ -13,19 +13,35 @@ namespace {
 
 using Factory = std::unique_ptr<Pass> (*)();
 
+// clang-format off
 // Once a model, without shapes.
 constexpr Factory kLoadPasses[] = {
-    FoldConstants, PrepareParameters, Canonicalize, MergeCommon, EliminateDead,
+    FoldConstants,
+    PrepareParameters,
+    Canonicalize,
+    MergeCommon,
+    EliminateDead,
 };
 
 // Once a capture, with constant shapes.
 constexpr Factory kCapturePasses[] = {
-    Canonicalize,    MergeCommon, FuseLayerNorm, FuseGelu,         FuseLinear,
-    FuseAttention,   FuseQkv,     FuseEmbedding, FuseAddLayerNorm, FuseResidual,
-    MergeCommon,  // Masks that each attention made for itself.
+    Canonicalize,
+    MergeCommon,
+    FuseLayerNorm,
+    FuseRmsNorm,
+    FuseGelu,
+    FuseLinear,
+    FuseAttention,
+    FuseQkv,
+    FuseEmbedding,
+    FuseAddLayerNorm,
+    FuseResidual,
+    Canonicalize,     // Views that fusions put in a row, masks that became constant.
+    MergeCommon,      // Masks that each attention made for itself.
     EliminateDead,
     FinalizeOutputs,  // Last: it adds what Canonicalize would take away.
 };
+// clang-format on
 
 int64_t NowNs() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(

@@ -31,5 +31,10 @@ absl::StatusOr<ValueId> ExpandRule(Graph& graph, NodeId node);
 absl::StatusOr<ValueId> ReduceRule(Graph& graph, NodeId node);
 // Softmax over the last dim comes before a Reshape that keeps that dim (as old opsets need it).
 absl::StatusOr<ValueId> SoftmaxRule(Graph& graph, NodeId node);
+// Gemm with a parameter on the right becomes MatMul and Add.
+absl::StatusOr<ValueId> GemmRule(Graph& graph, NodeId node);
+// MatMul with a weight, and elementwise nodes over one value and what broadcasts along its last
+// dim, come before a Reshape that keeps the last dim: exporters flatten rows around products.
+absl::StatusOr<ValueId> FlattenedRowsRule(Graph& graph, NodeId node);
 
 }  // namespace reprise

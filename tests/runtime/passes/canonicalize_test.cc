@@ -100,9 +100,9 @@ TEST(CanonicalizeTest, ATransposeThatMovesNoElementIsAReshape) {
                   R"(graph {
     input %x: f32[1, 3, 4]
     const %shape: i64[3] = {3, 1, 4}
-    %a: ? = Reshape(%x, %shape) {allowzero = 1}
-    %d: ? = Relu(%a)
-    output %d
+    %d: ? = Relu(%x)
+    %a: ? = Reshape(%d, %shape) {allowzero = 1}
+    output %a
   })");
 }
 
@@ -303,6 +303,85 @@ TEST(CanonicalizeTest, ASoftmaxOverSeveralDimsStays) {
   })");
 }
 
+TEST(CanonicalizeTest, AGemmWithAParameterIsAMatMulAndAnAdd) {
+  ExpectCanonical(R"(graph {
+    input %x: f32[3, 4]
+    param %w: f32[5, 4] = p0
+    param %b: f32[1, 5] = p1
+    %y: ? = Gemm(%x, %w, %b) {transB = 1}
+    output %y
+  })",
+                  R"(graph {
+    input %x: f32[3, 4]
+    param %wt: f32[4, 5] = Transpose{perm = [1, 0]}(p0)
+    param %b: f32[5] = Reshape{allowzero = 1}(p1, i64[1]{5})
+    %m: ? = MatMul(%x, %wt)
+    %y: ? = Add(%m, %b)
+    output %y
+  })");
+}
+
+TEST(CanonicalizeTest, AScaledOrTransposedGemmAndOneOverDataStay) {
+  for (const char* gemm : {"Gemm(%x, %w) {alpha = 2.0}", "Gemm(%x, %w) {transA = 1}",
+                           "Gemm(%x, %w, %b) {beta = 2.0}", "Gemm(%x, %d)"}) {
+    ExpectUnchanged(*Canonicalize(), absl::StrCat(R"(graph {
+    input %x: f32[4, 4]
+    input %d: f32[4, 4]
+    param %w: f32[4, 4] = p0
+    param %b: f32[4] = p1
+    %y: ? = )",
+                                                  gemm, "\n output %y\n}"));
+  }
+}
+
+TEST(CanonicalizeTest, RowsThatWereFlattenedAroundAProductAreNot) {
+  ExpectCanonical(R"(graph {
+    input %x: f32[2, 3, 4]
+    param %w: f32[4, 5] = p0
+    param %b: f32[5] = p1
+    const %flat: i64[2] = {-1, 4}
+    const %back: i64[3] = {2, 3, 5}
+    const %half: f32[] = {0.5}
+    %rows: ? = Reshape(%x, %flat)
+    %m: ? = MatMul(%rows, %w)
+    %a: ? = Add(%b, %m)
+    %h: ? = Mul(%a, %half)
+    %g: ? = Mul(%a, %h)
+    %y: ? = Reshape(%g, %back)
+    output %y
+  })",
+                  R"(graph {
+    input %x: f32[2, 3, 4]
+    param %w: f32[4, 5] = p0
+    param %b: f32[5] = p1
+    const %half: f32[] = {0.5}
+    %m: ? = MatMul(%x, %w)
+    %a: ? = Add(%b, %m)
+    %h: ? = Mul(%a, %half)
+    %g: ? = Mul(%a, %h)
+    output %g
+  })");
+}
+
+TEST(CanonicalizeTest, AReshapeOfTheFeaturesOrAnOperandOfSeveralRowsStays) {
+  ExpectUnchanged(*Canonicalize(), R"(graph {
+    input %x: f32[2, 3, 4]
+    param %w: f32[6, 5] = p0
+    param %b: f32[4, 6] = p1
+    param %c: f32[5] = p2
+    const %shape: i64[2] = {4, 6}
+    const %shape2: i64[2] = {4, 5}
+    input %z: f32[2, 2, 5]
+    %rows: ? = Reshape(%x, %shape) {allowzero = 1}
+    %m: ? = MatMul(%rows, %w)
+    %a: ? = Add(%rows, %b)
+    %z2: ? = Reshape(%z, %shape2) {allowzero = 1}
+    %s: ? = Add(%m, %z2)
+    output %a
+    output %s
+  })");
+}
+
 std::string GatherNd(absl::string_view indices, absl::string_view shape) {
   return absl::StrCat(R"(graph {
     input %x: f32[2, 3]
@@ -318,9 +397,9 @@ TEST(CanonicalizeTest, AGatherNdOfEverythingInOrderIsAReshape) {
   ExpectCanonical(GatherNd("0, 0, 0, 1, 0, 2, 1, 0, 1, 1, 1, -1", "[2, 1, 3, 2]"), R"(graph {
     input %x: f32[2, 3]
     const %shape: i64[3] = {2, 1, 3}
-    %a: ? = Reshape(%x, %shape) {allowzero = 1}
-    %b: ? = Relu(%a)
-    output %b
+    %b: ? = Relu(%x)
+    %a: ? = Reshape(%b, %shape) {allowzero = 1}
+    output %a
   })");
 }
 

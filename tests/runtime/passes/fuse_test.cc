@@ -141,6 +141,70 @@ TEST(FuseLayerNormTest, AScaleThatOthersReadStaysOutside) {
   ExpectSameAnswers(*FuseLayerNorm(), text);
 }
 
+// --- fuse_rms_norm ---
+
+std::string RmsGraph(absl::string_view body) {
+  return absl::StrCat(R"(graph {
+    input %x: f32[2, 3, 8]
+    param %gamma: f32[8] = p0
+    const %epsilon: f32[] = {1e-06}
+    const %one: f32[] = {1}
+    const %two: f32[] = {2}
+    const %minus_half: f32[] = {-0.5}
+    const %axes: i64[1] = {-1}
+    )",
+                      body, "\n output %y\n}");
+}
+
+TEST(FuseRmsNormTest, TheFormsOfExportersBecomeOneNode) {
+  const std::vector<std::string> bodies = {
+      R"(%sq: ? = Pow(%x, %two)
+         %mean: ? = ReduceMean(%sq, %axes)
+         %add: ? = Add(%mean, %epsilon)
+         %root: ? = Sqrt(%add)
+         %inv: ? = Div(%one, %root)
+         %n: ? = Mul(%x, %inv)
+         %y: ? = Mul(%gamma, %n))",
+      R"(%sq: ? = Mul(%x, %x)
+         %mean: ? = ReduceMean(%sq, %axes)
+         %add: ? = Add(%epsilon, %mean)
+         %root: ? = Sqrt(%add)
+         %n: ? = Div(%x, %root)
+         %y: ? = Mul(%n, %gamma))",
+      R"(%sq: ? = Mul(%x, %x)
+         %mean: ? = ReduceMean(%sq, %axes)
+         %add: ? = Add(%epsilon, %mean)
+         %inv: ? = Pow(%add, %minus_half)
+         %n: ? = Mul(%inv, %x)
+         %y: ? = Mul(%n, %gamma))",
+  };
+  for (const std::string& body : bodies) {
+    ExpectRewrite(*FuseRmsNorm(), RmsGraph(body), R"(graph {
+    input %x: f32[2, 3, 8]
+    param %gamma: f32[8] = p0
+    %y: ? = RMSNormalization(%x, %gamma) {axis = -1, epsilon = 1e-06}
+    output %y
+  })");
+  }
+}
+
+TEST(FuseRmsNormTest, NearlyTheFormStays) {
+  ExpectUnchanged(*FuseRmsNorm(), RmsGraph(R"(%z: ? = Neg(%x)
+         %sq: ? = Mul(%x, %x)
+         %mean: ? = ReduceMean(%sq, %axes)
+         %add: ? = Add(%epsilon, %mean)
+         %root: ? = Sqrt(%add)
+         %n: ? = Div(%z, %root)
+         %y: ? = Mul(%n, %gamma))"));
+  ExpectUnchanged(*FuseRmsNorm(), RmsGraph(R"(%z: ? = Neg(%x)
+         %sq: ? = Mul(%x, %z)
+         %mean: ? = ReduceMean(%sq, %axes)
+         %add: ? = Add(%epsilon, %mean)
+         %root: ? = Sqrt(%add)
+         %n: ? = Div(%x, %root)
+         %y: ? = Mul(%n, %gamma))"));
+}
+
 // --- fuse_gelu ---
 
 std::string GeluGraph(absl::string_view body) {
@@ -299,23 +363,6 @@ TEST(FuseLinearTest, MatMulBiasAndActivationBecomeOneNode) {
   }
 }
 
-TEST(FuseLinearTest, GemmWithATransposedWeightBecomesLinear) {
-  ExpectRewrite(*FuseLinear(), R"(graph {
-    input %x: f32[3, 4]
-    param %w: f32[5, 4] = p0
-    param %b: f32[1, 5] = p1
-    %y: ? = Gemm(%x, %w, %b) {transB = 1}
-    output %y
-  })",
-                R"(graph {
-    input %x: f32[3, 4]
-    param %wt: f32[4, 5] = Transpose{perm = [1, 0]}(p0)
-    param %b: f32[5] = Reshape{allowzero = 1}(p1, i64[1]{5})
-    %y: ? = reprise.Linear(%x, %wt, %b) {activation = "none"}
-    output %y
-  })");
-}
-
 TEST(FuseLinearTest, NearlyTheFormStays) {
   const std::vector<std::string> graphs = {
       // The right side is data.
@@ -330,17 +377,6 @@ TEST(FuseLinearTest, NearlyTheFormStays) {
       R"(input %x: f32[4]
          param %w: f32[4, 5] = p0
          %y: ? = MatMul(%x, %w))",
-      // Scaled, transposed on the left, a bias over rows.
-      R"(input %x: f32[3, 4]
-         param %w: f32[4, 5] = p0
-         %y: ? = Gemm(%x, %w) {alpha = 2.0})",
-      R"(input %x: f32[4, 3]
-         param %w: f32[4, 5] = p0
-         %y: ? = Gemm(%x, %w) {transA = 1})",
-      R"(input %x: f32[3, 4]
-         param %w: f32[4, 5] = p0
-         param %b: f32[3, 1] = p1
-         %y: ? = Gemm(%x, %w, %b))",
   };
   for (const std::string& body : graphs) {
     ExpectUnchanged(*FuseLinear(), absl::StrCat("graph {\n", body, "\n output %y\n}"));

@@ -1,0 +1,106 @@
+#include "runtime/base/status_macros.h"
+#include "runtime/ops/op.h"
+#include "runtime/passes/rewrite.h"
+#include "runtime/passes/rules.h"
+
+namespace reprise {
+namespace {
+
+// What a Reshape that keeps the last dim of a value of two dims and more reads; kNone otherwise.
+ValueId BeforeReshape(const Graph& graph, ValueId value) {
+  const Node* reshape = graph.ProducerIf(value, "Reshape");
+  if (reshape == nullptr || !ShapeOf(graph, reshape->inputs[0]).has_value()) return kNone;
+  const Shape& in = *ShapeOf(graph, reshape->inputs[0]);
+  const Shape& out = *ShapeOf(graph, value);
+  if (in.size() < 2 || out.size() < 2 || in.back() != out.back()) return kNone;
+  return reshape->inputs[0];
+}
+
+// Broadcasts along the last dim of `size` elements alone, whatever the other dims are.
+bool IsPerFeature(const Graph& graph, ValueId value, int64_t size) {
+  if (!IsWeight(graph, value)) return false;
+  const Shape& shape = *ShapeOf(graph, value);
+  const int64_t elements = NumElements(shape);
+  return elements == 1 ? shape.size() <= 1 : shape.size() == 1 && elements == size;
+}
+
+// The operands of an elementwise node with each Reshape taken off; empty when they do not all
+// come from values of one shape, or broadcast other than along the last dim.
+std::vector<ValueId> OperandsBeforeReshape(const Graph& graph, const Node& node) {
+  std::vector<ValueId> operands;
+  std::optional<Shape> shape;
+  const int64_t features = ShapeOf(graph, node.outputs[0])->back();
+  for (ValueId input : node.inputs) {
+    if (input == kNone || IsPerFeature(graph, input, features)) {
+      operands.push_back(input);
+      continue;
+    }
+    const ValueId before = BeforeReshape(graph, input);
+    if (before == kNone || !SameShape(graph, input, node.outputs[0])) return {};
+    if (shape.has_value() && shape != ShapeOf(graph, before)) return {};
+    shape = ShapeOf(graph, before);
+    operands.push_back(before);
+  }
+  return shape.has_value() ? operands : std::vector<ValueId>();
+}
+
+}  // namespace
+
+absl::StatusOr<ValueId> GemmRule(Graph& graph, NodeId id) {
+  const Node node = graph.node(id);
+  if (node.op != "Gemm" || !IsFloat32(graph, node.inputs[0]) ||
+      !IsFloat32(graph, node.outputs[0]) || !IsParameter(graph, node.inputs[1])) {
+    return kNone;
+  }
+  const bool has_bias = node.input(2) != kNone;
+  if (node.attributes.Float("alpha", 1) != 1 || node.attributes.Int("transA", 0) != 0 ||
+      (has_bias && node.attributes.Float("beta", 1) != 1)) {
+    return kNone;
+  }
+  ValueId weight = node.inputs[1];
+  if (node.attributes.Int("transB", 0) != 0) {
+    const Shape shape = *ShapeOf(graph, weight);
+    ASSIGN_OR_RETURN(weight, AddWeight(graph, "Transpose", {{"perm", std::vector<int64_t>{1, 0}}},
+                                       {weight}, DType::kFloat32, {shape[1], shape[0]}));
+  }
+  ASSIGN_OR_RETURN(ValueId result,
+                   AddInferred(graph, "MatMul", {node.inputs[0], weight}, {}, node.name));
+  if (!has_bias) return result;
+  ValueId bias = node.inputs[2];
+  const Shape bias_shape = *ShapeOf(graph, bias);
+  const int64_t columns = ShapeOf(graph, result)->back();
+  if (IsWeight(graph, bias) && NumElements(bias_shape) == columns && bias_shape.back() == columns) {
+    ASSIGN_OR_RETURN(bias, AddReshape(graph, bias, {columns}));
+  }
+  return AddInferred(graph, "Add", {result, bias});
+}
+
+absl::StatusOr<ValueId> FlattenedRowsRule(Graph& graph, NodeId id) {
+  const Node& node = graph.node(id);
+  if (node.outputs.size() != 1 || node.outputs[0] == kNone) return kNone;
+  const ValueId output = node.outputs[0];
+  if (!ShapeOf(graph, output).has_value() || ShapeOf(graph, output)->size() < 2) return kNone;
+  const OpRow* row = FindOp(node.op);
+  std::vector<ValueId> operands;
+  if (node.op == "MatMul") {
+    const ValueId before = BeforeReshape(graph, node.inputs[0]);
+    if (before == kNone || !IsWeight(graph, node.inputs[1]) ||
+        ShapeOf(graph, node.inputs[1])->size() != 2) {
+      return kNone;
+    }
+    operands = {before, node.inputs[1]};
+  } else if (row != nullptr && row->Has(kElementwise) && !row->Has(kNoFold) &&
+             node.op != "Dropout" && !node.inputs.empty()) {
+    operands = OperandsBeforeReshape(graph, node);
+  }
+  if (operands.empty()) return kNone;
+  const std::string op = node.op;
+  const std::string name = node.name;
+  Attributes attributes = node.attributes;
+  const Shape shape = *ShapeOf(graph, output);
+  ASSIGN_OR_RETURN(const ValueId result,
+                   AddInferred(graph, op, std::move(operands), std::move(attributes), name));
+  return AddReshape(graph, result, shape);
+}
+
+}  // namespace reprise
