@@ -31,8 +31,6 @@ bool Counts(MaskPattern pattern, int64_t i, int64_t length) {
       return i >= length / 2;
     case MaskPattern::kAlternating:
       return i % 2 == 0;
-    case MaskPattern::kNone:
-      return false;
   }
   return false;
 }
@@ -49,6 +47,8 @@ absl::string_view HostileName(Hostile hostile) {
       return "the smallest values";
     case Hostile::kOne:
       return "ones";
+    case Hostile::kSmall:
+      return "small values";
   }
   return "";
 }
@@ -136,14 +136,14 @@ Numbers Drawer::Draw(size_t i, const Shape& shape, const Content& content) const
     absl::c_generate(numbers.values, [&] { return normal(random) + content.float_shift; });
     return numbers;
   }
+  const double fill = Fill(i);
   if (ranges_[i].limited) {
     std::uniform_int_distribution<int64_t> uniform(
         std::min(std::max<int64_t>(ranges_[i].low, 0), ranges_[i].high), ranges_[i].high);
     absl::c_generate(numbers.values, [&] { return static_cast<double>(uniform(random)); });
-    return numbers;
+    if (!content.fill_ids || fill < ranges_[i].low || fill > ranges_[i].high) return numbers;
   }
-  // A mask: what counts is anything but the fill value.
-  const double fill = Fill(i);
+  // What counts in a mask is anything but the fill value.
   const double counts = fill == 0 ? 1 : 0;
   const std::vector<size_t> rows = MovingDims(i, options_.batch_axis);
   const std::optional<size_t> along = MaskDim(i, shape.size(), rows);
@@ -156,7 +156,11 @@ Numbers Drawer::Draw(size_t i, const Shape& shape, const Content& content) const
     const MaskPattern pattern = content.patterns[row % content.patterns.size()];
     const bool on =
         along.has_value() ? Counts(pattern, coordinate(*along), shape[*along]) : random() % 2 == 0;
-    numbers.values[e] = on ? counts : fill;
+    if (!on) {
+      numbers.values[e] = fill;
+    } else if (!ranges_[i].limited) {
+      numbers.values[e] = counts;
+    }
   }
   return numbers;
 }
@@ -181,6 +185,15 @@ Numbers Drawer::DrawHostile(size_t i, const Shape& shape, Hostile hostile, uint6
       return Constant(i, shape, is_float ? -kLargeFloat : range.limited ? range.low : 0);
     case Hostile::kOne:
       return Constant(i, shape, range.limited ? std::clamp<int64_t>(1, range.low, range.high) : 1);
+    case Hostile::kSmall: {
+      // Among the first few ids are those that mean something: padding, start, end.
+      Numbers numbers = Constant(i, shape, 0);
+      for (size_t e = 0; e < numbers.values.size(); ++e) {
+        const int64_t small = static_cast<int64_t>(e) % 4;
+        numbers.values[e] = range.limited ? std::clamp(small, range.low, range.high) : small;
+      }
+      return numbers;
+    }
   }
   return Constant(i, shape, 0);
 }

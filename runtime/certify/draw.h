@@ -15,13 +15,13 @@
 
 namespace reprise {
 
-// What a mask may look like along an axis. All but kNone have a position that counts.
-enum class MaskPattern { kOnes, kRagged, kHoles, kLeftPadded, kAlternating, kNone };
+// What a mask may look like along an axis. Every one has a position that counts.
+enum class MaskPattern { kOnes, kRagged, kHoles, kLeftPadded, kAlternating };
 
 // What padding that is free, or the row of a batch-mate, is filled with.
-enum class Hostile { kRandom, kHigh, kLow, kOne };
-inline constexpr Hostile kAllHostile[] = {Hostile::kRandom, Hostile::kHigh, Hostile::kLow,
-                                          Hostile::kOne};
+enum class Hostile { kRandom, kHigh, kLow, kOne, kSmall };
+inline constexpr Hostile kAllHostile[] = {Hostile::kHigh, Hostile::kSmall, Hostile::kLow,
+                                          Hostile::kRandom, Hostile::kOne};
 absl::string_view HostileName(Hostile hostile);
 
 using SymbolSizes = std::map<std::string, int64_t>;
@@ -49,6 +49,7 @@ class Drawer {
     // Patterns of masks along `axis`, by row of the batch axis (row modulo the size).
     std::vector<MaskPattern> patterns = {MaskPattern::kOnes};
     bool float_masks = false;  // floats are masks rather than random numbers
+    bool fill_ids = false;     // ids hold their fill value where masks do not count
     // Added to random floats, so that rows all below and all above the padding occur too.
     double float_shift = 0;
     uint64_t seed = 0;

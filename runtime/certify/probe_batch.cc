@@ -152,7 +152,9 @@ absl::StatusOr<std::optional<std::string>> BatchProbe::TryRound(const Round& rou
 
 absl::StatusOr<std::optional<std::string>> BatchProbe::TryAll() {
   const Round rounds[] = {
-      {{MaskPattern::kRagged, MaskPattern::kOnes}, false, {Hostile::kHigh, Hostile::kRandom}},
+      {{MaskPattern::kRagged, MaskPattern::kOnes},
+       false,
+       {Hostile::kHigh, Hostile::kRandom, Hostile::kSmall}},
       {{MaskPattern::kHoles, MaskPattern::kLeftPadded}, true, {Hostile::kLow, Hostile::kOne}},
   };
   for (size_t i = 0; i < std::size(rounds); ++i) {

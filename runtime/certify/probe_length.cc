@@ -77,6 +77,7 @@ void LengthProbe::MakeCases(bool one_length_a_size) {
       const size_t number = cases_.size();
       c.content = {.patterns = kPatterns[number % std::size(kPatterns)],
                    .float_masks = number % 4 == 3,
+                   .fill_ids = number % 2 == 1,
                    .float_shift = kFloatShifts[number % std::size(kFloatShifts)],
                    .seed = number};
       cases_.push_back(std::move(c));
@@ -239,23 +240,20 @@ absl::StatusOr<std::optional<LengthProbe::Free>> LengthProbe::FindFree() {
   return found;
 }
 
-// A row of which nothing counts: does padding show in its answer?
+// Does padding show in the answer to rows that hold nothing but the fill value?
 absl::StatusOr<bool> LengthProbe::NeedsNonzeroRows(size_t input, const Free& free) {
   for (const Case& like : cases_) {
     if (like.dropped) continue;
     Case c;
     c.length = like.length;
     c.padded = like.padded;
-    c.content = {.patterns = {MaskPattern::kOnes}, .seed = 900};
+    c.content.seed = 900;
     SymbolSizes sizes = drawer_.base_sizes();
     sizes[options_.axis] = c.length;
     for (size_t i = 0; i < drawer_.size(); ++i) {
       ASSIGN_OR_RETURN(const Shape shape, drawer_.ShapeAt(i, sizes));
-      Drawer::Content content = c.content;
-      if (i == input) {
-        content = {.patterns = {MaskPattern::kNone, MaskPattern::kOnes}, .float_masks = true};
-      }
-      c.inputs.push_back(drawer_.Draw(i, shape, content));
+      c.inputs.push_back(i == input ? drawer_.DrawFill(i, shape)
+                                    : drawer_.Draw(i, shape, c.content));
     }
     c.drawn = true;
     auto expected = Execute(c.inputs);
@@ -298,7 +296,7 @@ absl::StatusOr<AxisCertificate> LengthProbe::Run() {
   } else {
     Succeed(*free);
     for (size_t i : moving_) {
-      if (free->count(i) || !drawer_.MaskLike(i)) continue;
+      if (free->count(i)) continue;
       ASSIGN_OR_RETURN(const bool needs, NeedsNonzeroRows(i, *free));
       if (needs) certificate_.nonzero_rows.push_back(drawer_.name(i));
     }

@@ -104,6 +104,25 @@ Outputs Bert(const Inputs& inputs) {
   return Attention(inputs);
 }
 
+// The mask is made from the ids: 0 is padding.
+Outputs MaskFromIds(const Inputs& inputs) {
+  Matrix mask(inputs[0]);
+  for (double& value : mask.values) value = value != 0;
+  return Attention({inputs[0], toy::ToTensor(mask)});
+}
+// The answer is what stands at the first id 2, the end of the text; the first position if none.
+Outputs EndOfText(const Inputs& inputs) {
+  const Matrix ids(inputs[0]);
+  ASSIGN_OR_RETURN(const Matrix x, toy::Embed(inputs[0]));
+  Matrix y(x.rows, 1);
+  for (int64_t r = 0; r < x.rows; ++r) {
+    int64_t end = 0;
+    while (end < x.columns && ids.at(r, end) != 2) ++end;
+    y.at(r, 0) = x.at(r, end < x.columns ? end : 0);
+  }
+  return std::vector<Tensor>{toy::ToTensor(y)};
+}
+
 // The answer of every position is what is at the first one.
 Outputs FirstToken(const Inputs& inputs) {
   const Matrix x(inputs[0]);
@@ -210,6 +229,8 @@ const LengthCase kCases[] = {
      true,
      {kMask},
      {kMask}},
+    {"MaskFromIds", {toy::Ids()}, MaskFromIds, true, {"input_ids"}},
+    {"EndOfText", {toy::Ids()}, EndOfText, true, {"input_ids"}},
     {"TokenWise", {toy::Ids()}, TokenWise, true},
     {"TokenWiseWithUnusedMask", {toy::Ids(), toy::Mask()}, TokenWise, true},
     {"FirstToken", {toy::Floats()}, FirstToken, true},
