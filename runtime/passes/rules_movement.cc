@@ -89,7 +89,10 @@ absl::StatusOr<ValueId> ViewRule(Graph& graph, NodeId id) {
 
 absl::StatusOr<ValueId> TransposeRule(Graph& graph, NodeId id) {
   const Node& node = graph.node(id);
-  if (node.op != "Transpose" || !ShapeOf(graph, node.inputs[0]).has_value()) return kNone;
+  if (node.op != "Transpose" || !ShapeOf(graph, node.inputs[0]).has_value() ||
+      !ShapeOf(graph, node.outputs[0]).has_value()) {
+    return kNone;
+  }
   const ValueId input = node.inputs[0];
   const Shape in = *ShapeOf(graph, input);
   const std::vector<int64_t> perm = PermOf(node, in.size());
