@@ -119,13 +119,55 @@ absl::Status CastFromName(NodeDraft& draft, Graph&) {
   return absl::OkStatus();
 }
 
+// `operand` with dims of size 1 appended, so that its dims line up with those of `target` from
+// `axis` on under today's broadcasting. All of it is shape arithmetic, which folds away.
+ValueId AlignAt(Graph& graph, ValueId target, ValueId operand, int64_t axis) {
+  const auto add = [&](absl::string_view op, std::vector<ValueId> inputs, Attributes attributes) {
+    const NodeId node = graph.AddNode(op, std::move(inputs), std::move(attributes));
+    return graph.node(node).outputs[0];
+  };
+  const auto constant = [&](int64_t value) {
+    return graph.AddConstant("", Tensor::Int64s({value}));
+  };
+  const ValueId target_shape = add("Shape", {target}, {});
+  const ValueId shape = add("Shape", {operand}, {});
+  const ValueId rank = add("Shape", {shape}, {});
+  const ValueId start = add("Add", {rank, constant(axis)}, {});
+  const ValueId end = constant(std::numeric_limits<int64_t>::max());
+  const ValueId tail = add("Slice", {target_shape, start, end}, {});
+  const ValueId missing = add("Shape", {tail}, {});
+  const ValueId ones = add("ConstantOfShape", {missing}, {{"value", Tensor::Int64s({1})}});
+  const ValueId aligned = add("Concat", {shape, ones}, {{"axis", int64_t{0}}});
+  return add("Reshape", {operand, aligned}, {{"allowzero", int64_t{1}}});
+}
+
 // Before opset 7 operands broadcast only where told to, and along an axis of choice.
-absl::Status LimitedBroadcast(NodeDraft& draft, Graph&) {
+absl::Status LimitedBroadcast(NodeDraft& draft, Graph& graph) {
   if (draft.attributes.Int("broadcast", 0) != 0 && draft.attributes.Has("axis")) {
-    return absl::UnimplementedError("broadcasting along an axis (opset below 7)");
+    const int64_t axis = draft.attributes.Int("axis", 0);
+    if (axis < 0) return absl::UnimplementedError("broadcasting along a negative axis");
+    if (draft.inputs.size() != 2 || draft.inputs[0] == kNone || draft.inputs[1] == kNone) {
+      return absl::InvalidArgumentError("does not have two inputs");
+    }
+    draft.inputs[1] = AlignAt(graph, draft.inputs[0], draft.inputs[1], axis);
   }
-  draft.attributes.Erase("broadcast");
+  for (absl::string_view name : {"broadcast", "axis", "consumed_inputs"}) {
+    draft.attributes.Erase(name);
+  }
+  return absl::OkStatus();
+}
+
+// Before opset 7 a slope of several elements belonged to dim 1.
+absl::Status SlopePerChannel(NodeDraft& draft, Graph& graph) {
   draft.attributes.Erase("consumed_inputs");
+  if (draft.inputs.size() != 2 || draft.inputs[0] == kNone || draft.inputs[1] == kNone) {
+    return absl::InvalidArgumentError("does not have two inputs");
+  }
+  const std::optional<Shape>& shape = graph.value(draft.inputs[1]).shape;
+  if (!shape.has_value()) return absl::UnimplementedError("a slope that is computed");
+  if (NumElements(*shape) != 1) {
+    draft.inputs[1] = AlignAt(graph, draft.inputs[0], draft.inputs[1], 1);
+  }
   return absl::OkStatus();
 }
 
@@ -202,6 +244,7 @@ constexpr RewriteRow kRewrites[] = {
     {"Gemm", 7, DropBroadcast},
     {"Hardmax", 13, FlattenAround},
     {"LogSoftmax", 13, FlattenAround},
+    {"PRelu", 7, SlopePerChannel},
     {"Pad", 11, PadToInputs},
     {"ReduceL1", 18, AxesToInput},
     {"ReduceL2", 18, AxesToInput},

@@ -1,12 +1,14 @@
 // The op table: every op that a graph may hold, one row each. See op.h for the columns.
 #include "runtime/ops/attention.h"
 #include "runtime/ops/binary.h"
+#include "runtime/ops/einsum.h"
 #include "runtime/ops/gather.h"
 #include "runtime/ops/infer.h"
 #include "runtime/ops/matmul.h"
 #include "runtime/ops/movement.h"
 #include "runtime/ops/norm.h"
 #include "runtime/ops/op.h"
+#include "runtime/ops/pool.h"
 #include "runtime/ops/quantize.h"
 #include "runtime/ops/reduce.h"
 #include "runtime/ops/select.h"
@@ -139,8 +141,11 @@ constexpr OpRow kRows[] = {
     {"MatMul", 2, 2, 1, 1, 0, 0, MatMulRule, MatMulKernel},
     {"Gemm", 2, 3, 1, 1, 0, 0, GemmRule, GemmKernel},
     {"MatMulInteger", 2, 4, 1, 1, 0, 0, MatMulIntegerRule, MatMulIntegerKernel},
+    {"Einsum", 1, -1, 1, 1, 0, 0, EinsumRule, EinsumKernel},
     {"com.microsoft.FusedMatMul", 2, 2, 1, 1, 0, 0, FusedMatMulRule, FusedMatMulKernel},
     {"reprise.Linear", 2, 4, 1, 1, kInternal, 0, LinearRule, LinearKernel},
+    // Pooling.
+    {"AveragePool", 1, 1, 1, 1, 0, 0, AveragePoolRule, AveragePoolKernel},
     // Normalisations.
     {"Softmax", 1, 1, 1, 1, 0, 0, SoftmaxRule, SoftmaxKernel},
     {"LogSoftmax", 1, 1, 1, 1, 0, 0, SoftmaxRule, LogSoftmaxKernel},

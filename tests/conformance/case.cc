@@ -49,7 +49,16 @@ absl::StatusOr<std::vector<DataSet>> ReadDataSets(const std::string& case_folder
   return sets;
 }
 
-absl::Status CompareTensors(const Tensor& actual, const Tensor& expected) {
+Tensor AsDeclared(const Tensor& tensor, DType dtype) {
+  const bool bits = tensor.dtype() == DType::kUInt16 && dtype == DType::kBFloat16;
+  if (!bits) return tensor;
+  return Tensor::Make(dtype, tensor.shape(), [&](void* data) {
+    if (tensor.bytes() > 0) std::memcpy(data, tensor.data(), tensor.bytes());
+  });
+}
+
+absl::Status CompareTensors(const Tensor& actual, const Tensor& expected,
+                            const Tolerance& tolerance) {
   if (actual.dtype() != expected.dtype() || actual.shape() != expected.shape()) {
     return absl::InternalError(
         absl::StrCat("is ", DTypeName(actual.dtype()), ShapeToString(actual.shape()), ", expected ",
@@ -71,7 +80,9 @@ absl::Status CompareTensors(const Tensor& actual, const Tensor& expected) {
   }
   for (size_t i = 0; i < b.size(); ++i) {
     const bool same = (std::isnan(a[i]) && std::isnan(b[i])) || a[i] == b[i] ||
-                      std::abs(a[i] - b[i]) <= 1e-3 * std::abs(b[i]) + 1e-5 * largest;
+                      std::abs(a[i] - b[i]) <= tolerance.relative * std::abs(b[i]) +
+                                                   tolerance.of_largest * largest +
+                                                   tolerance.absolute;
     if (!same || (std::isinf(b[i]) && a[i] != b[i])) {
       return absl::InternalError(absl::StrCat("element ", i, " is ", a[i], ", expected ", b[i]));
     }

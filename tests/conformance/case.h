@@ -17,8 +17,19 @@ struct DataSet {
 
 absl::StatusOr<std::vector<DataSet>> ReadDataSets(const std::string& case_folder);
 
-// OK when dtype and shape agree and the elements do: integers equal, floats within 1e-3 relative
-// plus 1e-5 of the largest expected value. The first difference otherwise.
-absl::Status CompareTensors(const Tensor& actual, const Tensor& expected);
+// The suite keeps bfloat16 as the bits, typed uint16: the same bytes under the declared dtype.
+Tensor AsDeclared(const Tensor& tensor, DType dtype);
+
+// How far a float may be off: the sum of the three.
+struct Tolerance {
+  double relative = 1e-3;    // of the expected element
+  double of_largest = 1e-5;  // of the largest expected element
+  double absolute = 0;
+};
+
+// OK when dtype and shape agree and the elements do (integers equal); otherwise the first
+// difference.
+absl::Status CompareTensors(const Tensor& actual, const Tensor& expected,
+                            const Tolerance& tolerance);
 
 }  // namespace reprise

@@ -6,7 +6,10 @@
 // FOLDER is onnx/backend/test/data of the installed onnx package; every case below its folders
 // node, simple, pytorch-converted and pytorch-operator that is in scope is run. With --score the
 // run fails when fewer cases pass than the line of the device in FILE says. Without cases on the
-// command line all are run.
+// command line all are run. WAY is one of those of execute.h.
+//
+// --models runs every case in FOLDER, whatever its ops, against the tighter bound that answers of
+// whole models have: 1e-4 + 1e-4 relative.
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
@@ -31,7 +34,9 @@ namespace fs = std::filesystem;
 struct Options {
   std::string data;
   std::string device = "rows";
+  std::string models;
   std::string score;
+  Tolerance tolerance;
   bool verbose = false;
   std::vector<std::string> cases;
 };
@@ -40,16 +45,20 @@ struct Options {
 constexpr const char* kFolders[] = {"node", "simple", "pytorch-converted", "pytorch-operator"};
 
 absl::Status RunCase(const std::string& folder, const Options& options) {
-  ASSIGN_OR_RETURN(const std::vector<DataSet> sets, ReadDataSets(folder));
+  ASSIGN_OR_RETURN(std::vector<DataSet> sets, ReadDataSets(folder));
   ASSIGN_OR_RETURN(const ImportedModel model, ImportOnnxFile(folder + "/model.onnx"));
-  for (const DataSet& set : sets) {
+  for (DataSet& set : sets) {
+    for (size_t i = 0; i < set.inputs.size() && i < model.inputs.size(); ++i) {
+      set.inputs[i] = AsDeclared(set.inputs[i], model.inputs[i].dtype);
+    }
     ASSIGN_OR_RETURN(const std::vector<Tensor> outputs, Execute(model, set.inputs, options.device));
     if (outputs.size() != set.outputs.size()) {
       return absl::InternalError(
           absl::StrCat("has ", outputs.size(), " outputs, expected ", set.outputs.size()));
     }
     for (size_t i = 0; i < outputs.size(); ++i) {
-      const absl::Status status = CompareTensors(outputs[i], set.outputs[i]);
+      const absl::Status status = CompareTensors(
+          outputs[i], AsDeclared(set.outputs[i], outputs[i].dtype()), options.tolerance);
       if (!status.ok()) {
         return absl::InternalError(absl::StrCat("output ", i, " ", status.message()));
       }
@@ -67,6 +76,22 @@ int ExpectedScore(const std::string& path, const std::string& device) {
     if (name == device) return score;
   }
   return -1;
+}
+
+// Every case of a folder, in scope or not.
+int RunModels(const Options& options) {
+  int passed = 0, failed = 0;
+  std::vector<fs::path> cases;
+  for (const auto& entry : fs::directory_iterator(options.models)) cases.push_back(entry.path());
+  std::sort(cases.begin(), cases.end());
+  for (const fs::path& path : cases) {
+    const absl::Status status = RunCase(path.string(), options);
+    std::printf("%s %s %s\n", status.ok() ? "passed" : "FAILED", path.filename().c_str(),
+                status.ok() ? "" : std::string(status.ToString()).c_str());
+    ++(status.ok() ? passed : failed);
+  }
+  std::printf("models %s: %d of %d pass\n", options.device.c_str(), passed, passed + failed);
+  return passed > 0 && failed == 0 ? 0 : 1;
 }
 
 int Run(const Options& options) {
@@ -152,6 +177,9 @@ int main(int argc, char** argv) {
       options.data = value();
     } else if (argument == "--device") {
       options.device = value();
+    } else if (argument == "--models") {
+      options.models = value();
+      options.tolerance = {.relative = 1e-4, .of_largest = 0, .absolute = 1e-4};
     } else if (argument == "--score") {
       options.score = value();
     } else if (argument == "--verbose") {
@@ -160,10 +188,12 @@ int main(int argc, char** argv) {
       options.cases.push_back(argument);
     }
   }
+  if (!options.models.empty()) return reprise::RunModels(options);
   if (options.data.empty()) {
     std::fprintf(stderr,
-                 "usage: conformance_runner --data FOLDER [--device rows|reference|cpu] "
-                 "[--score FILE] [--verbose] [CASE...]\n");
+                 "usage: conformance_runner --data FOLDER [--device WAY] [--score FILE] "
+                 "[--verbose] [CASE...]\n"
+                 "       conformance_runner --models FOLDER [--device WAY]\n");
     return 2;
   }
   return reprise::Run(options);

@@ -35,10 +35,22 @@ struct Exclusion {
 };
 
 constexpr Exclusion kExclusions[] = {
+    {"test_averagepool_3d_dilations_large_count_include_pad_is_1_ceil_mode_is_True",
+     "the expected values count what lies beyond the padding (onnxruntime agrees with us)"},
+    {"test_cast_FLOAT_to_BFLOAT16", "the suite truncates where conversions round to nearest"},
+    {"test_castlike_FLOAT_to_BFLOAT16", "the suite truncates where conversions round to nearest"},
+    {"test_castlike_FLOAT_to_BFLOAT16_expanded",
+     "the suite truncates where conversions round to nearest"},
     {"test_qlinearmatmul_2D_int8_float16", "the expected values in this wheel are wrong"},
     {"test_qlinearmatmul_2D_int8_float32", "the expected values in this wheel are wrong"},
     {"test_qlinearmatmul_3D_int8_float16", "the expected values in this wheel are wrong"},
     {"test_qlinearmatmul_3D_int8_float32", "the expected values in this wheel are wrong"},
+    {"test_training_dropout", "training mode"},
+    {"test_training_dropout_default", "training mode"},
+    {"test_training_dropout_default_mask", "training mode"},
+    {"test_training_dropout_mask", "training mode"},
+    {"test_training_dropout_zero_ratio", "training mode"},
+    {"test_training_dropout_zero_ratio_mask", "training mode"},
 };
 
 std::optional<std::string> TypeOutside(int64_t number) {
