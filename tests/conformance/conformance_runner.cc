@@ -3,10 +3,10 @@
 //   conformance_runner --data FOLDER --device rows|reference|cpu [--score FILE] [--verbose]
 //   [CASE...]
 //
-// FOLDER is onnx/backend/test/data of the installed onnx package; every case below its folders
-// node, simple, pytorch-converted and pytorch-operator that is in scope is run. With --score the
-// run fails when fewer cases pass than the line of the device in FILE says. Without cases on the
-// command line all are run. WAY is one of those of execute.h.
+// The environment is a Python environment with the onnx package, whose data files hold the suite:
+// every case below its folders node, simple, pytorch-converted and pytorch-operator that is in
+// scope is run. With --score the run fails when fewer cases pass than the line of the device in
+// FILE says. Without cases on the command line all are run. WAY is one of those of execute.h.
 //
 // --models runs every case in FOLDER, whatever its ops, against the tighter bound that answers of
 // whole models have: 1e-4 + 1e-4 relative.
@@ -43,6 +43,16 @@ struct Options {
 
 // Folders of the suite that hold cases; `real` needs downloads, `light` has no data.
 constexpr const char* kFolders[] = {"node", "simple", "pytorch-converted", "pytorch-operator"};
+
+// The suite's folder in a Python environment, or "" when there is none.
+std::string FindSuite(const std::string& environment) {
+  std::error_code error;
+  for (const auto& python : fs::directory_iterator(fs::path(environment) / "lib", error)) {
+    const fs::path data = python.path() / "site-packages/onnx/backend/test/data";
+    if (fs::is_directory(data)) return data.string();
+  }
+  return "";
+}
 
 absl::Status RunCase(const std::string& folder, const Options& options) {
   ASSIGN_OR_RETURN(std::vector<DataSet> sets, ReadDataSets(folder));
@@ -173,8 +183,13 @@ int main(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     const std::string argument = argv[i];
     const auto value = [&] { return i + 1 < argc ? argv[++i] : ""; };
-    if (argument == "--data") {
-      options.data = value();
+    if (argument == "--environment") {
+      const std::string environment = value();
+      options.data = reprise::FindSuite(environment);
+      if (options.data.empty()) {
+        std::fprintf(stderr, "no onnx package in '%s'\n", environment.c_str());
+        return 2;
+      }
     } else if (argument == "--device") {
       options.device = value();
     } else if (argument == "--models") {
@@ -191,7 +206,7 @@ int main(int argc, char** argv) {
   if (!options.models.empty()) return reprise::RunModels(options);
   if (options.data.empty()) {
     std::fprintf(stderr,
-                 "usage: conformance_runner --data FOLDER [--device WAY] [--score FILE] "
+                 "usage: conformance_runner --environment FOLDER [--device WAY] [--score FILE] "
                  "[--verbose] [CASE...]\n"
                  "       conformance_runner --models FOLDER [--device WAY]\n");
     return 2;

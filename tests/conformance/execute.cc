@@ -1,14 +1,23 @@
 #include "tests/conformance/execute.h"
 
-#include <map>
+#include <algorithm>
+#include <cstring>
+#include <memory>
 #include <optional>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/base/clock.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/device/cpu/cpu_device.h"
+#include "runtime/device/reference/reference_device.h"
+#include "runtime/engine/core_pool.h"
+#include "runtime/engine/parameter_store.h"
+#include "runtime/engine/stream.h"
 #include "runtime/graph/verifier.h"
 #include "runtime/ops/op.h"
 #include "runtime/passes/pass.h"
 #include "runtime/passes/specialize.h"
+#include "runtime/recipe/compiler.h"
 
 namespace reprise {
 namespace {
@@ -88,17 +97,74 @@ Binding BindingOf(const ImportedModel& model, const std::vector<Tensor>& inputs,
   return binding;
 }
 
+// Calls `run` with the binding of the inputs' sizes, and when a shape depends on data once more
+// with the values of small inputs in the binding.
+template <typename F>
+auto WithBinding(const ImportedModel& model, const std::vector<Tensor>& inputs, F run)
+    -> decltype(run(Binding())) {
+  auto result = run(BindingOf(model, inputs, false));
+  if (result.status().code() != absl::StatusCode::kFailedPrecondition) return result;
+  return run(BindingOf(model, inputs, true));
+}
+
 absl::StatusOr<std::vector<Tensor>> ExecutePasses(ImportedModel model,
                                                   const std::vector<Tensor>& inputs) {
   RETURN_IF_ERROR(RunLoadPasses(model.graph));
-  absl::StatusOr<Graph> graph = Specialize(model.graph, BindingOf(model, inputs, false));
-  if (graph.status().code() == absl::StatusCode::kFailedPrecondition) {
-    graph = Specialize(model.graph, BindingOf(model, inputs, true));
+  ASSIGN_OR_RETURN(Graph graph, WithBinding(model, inputs, [&](const Binding& binding) {
+                     return Specialize(model.graph, binding);
+                   }));
+  RETURN_IF_ERROR(Verify(graph, /*specialized=*/true));
+  RETURN_IF_ERROR(RunCapturePasses(graph));
+  return EvaluateGraph(graph, model, inputs);
+}
+
+class AnyError : public ReplayErrors {
+ public:
+  void Report(int launch, int operand, int64_t element, int64_t value, int64_t low,
+              int64_t high) override {
+    reported_ = true;
   }
-  if (!graph.ok()) return graph.status();
-  RETURN_IF_ERROR(Verify(*graph, /*specialized=*/true));
-  RETURN_IF_ERROR(RunCapturePasses(*graph));
-  return EvaluateGraph(*graph, model, inputs);
+  bool reported() const { return reported_; }
+
+ private:
+  bool reported_ = false;
+};
+
+absl::StatusOr<std::vector<Tensor>> ExecuteOnDevice(ImportedModel model,
+                                                    const std::vector<Tensor>& inputs,
+                                                    const Device& device) {
+  RETURN_IF_ERROR(RunLoadPasses(model.graph));
+  const SteadyClock clock;
+  const GraphFingerprint fingerprint = FingerprintGraph(model.graph);
+  ASSIGN_OR_RETURN(
+      std::shared_ptr<const Recipe> recipe, WithBinding(model, inputs, [&](const Binding& binding) {
+        return Compile(model.graph, MakeKey(fingerprint, binding, device.fingerprint()),
+                       {.device = &device, .clock = &clock});
+      }));
+  ParameterStore store(model.parameters, &device);
+  ASSIGN_OR_RETURN(const auto table, store.TableFor(recipe));
+  CorePool cores(2);
+  ASSIGN_OR_RETURN(const std::unique_ptr<Stream> stream,
+                   Stream::Create({.cores = &cores, .max_threads = 2}));
+  RETURN_IF_ERROR(stream->Reserve(*recipe));
+  AnyError errors;
+  Frame frame = stream->MakeFrame(*recipe, table->addresses(), &errors);
+  for (const TensorSlot& slot : recipe->inputs) {
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      if (model.inputs[i].name != slot.name || slot.bytes == 0) continue;
+      std::memcpy(const_cast<std::byte*>(frame.inputs) + slot.offset, inputs[i].data(), slot.bytes);
+      if (!slot.shape.empty()) frame.live_rows = std::max(frame.live_rows, slot.shape[0]);
+    }
+  }
+  stream->Replay(*recipe, frame);
+  if (errors.reported()) return absl::InvalidArgumentError("an index is out of range");
+  std::vector<Tensor> outputs;
+  for (const TensorSlot& slot : recipe->outputs) {
+    outputs.push_back(Tensor::Make(slot.dtype, slot.shape, [&](void* data) {
+      if (slot.bytes > 0) std::memcpy(data, frame.outputs + slot.offset, slot.bytes);
+    }));
+  }
+  return outputs;
 }
 
 }  // namespace
@@ -108,7 +174,12 @@ absl::StatusOr<std::vector<Tensor>> Execute(const ImportedModel& model,
                                             const std::string& device) {
   if (device == "rows") return EvaluateGraph(model.graph, model, inputs);
   if (device == "passes") return ExecutePasses(model, inputs);
-  return absl::InvalidArgumentError(absl::StrCat("unknown device '", device, "'"));
+  if (device == "reference") return ExecuteOnDevice(model, inputs, ReferenceDevice());
+  if (device == "cpu") {
+    static const CpuDevice* const cpu = new CpuDevice();
+    return ExecuteOnDevice(model, inputs, *cpu);
+  }
+  return absl::InvalidArgumentError(absl::StrCat("unknown way to run '", device, "'"));
 }
 
 }  // namespace reprise

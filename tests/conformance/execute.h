@@ -9,8 +9,9 @@
 
 namespace reprise {
 
-// `device` is "rows": the op rows one after another, no specialisation, no passes; or the name of a
-// device: the whole walk of a capture, then one replay. `inputs` in the order of model.inputs.
+// `device` says how: "rows" evaluates the op rows one after another; "passes" evaluates what load
+// passes, specialisation and capture passes make of the model; "reference" and "cpu" compile a
+// recipe for that device and replay it once on two threads. `inputs` in the order of model.inputs.
 absl::StatusOr<std::vector<Tensor>> Execute(const ImportedModel& model,
                                             const std::vector<Tensor>& inputs,
                                             const std::string& device);
