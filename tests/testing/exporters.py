@@ -303,3 +303,6 @@ def bart():
 
 ALL = {"distilbert": distilbert, "gpt2": gpt2, "t5": t5, "vision": vision, "llama": llama,
        "keras_bert": keras_bert, "bart": bart}
+
+# Those whose inputs are not ids and mask.
+INPUTS = {"vision": ["input_ids"], "llama": ["input_ids"]}
