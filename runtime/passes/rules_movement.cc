@@ -121,7 +121,10 @@ absl::StatusOr<ValueId> GatherNdRule(Graph& graph, NodeId id) {
   if (node.op != "GatherND" || node.attributes.Int("batch_dims", 0) != 0) return kNone;
   const Tensor* indices = KnownConstant(graph, node.inputs[1]);
   const std::optional<Shape>& data = ShapeOf(graph, node.inputs[0]);
-  if (indices == nullptr || indices->dtype() != DType::kInt64 || !data.has_value()) return kNone;
+  if (indices == nullptr || indices->dtype() != DType::kInt64 || !data.has_value() ||
+      !ShapeOf(graph, node.outputs[0]).has_value()) {
+    return kNone;
+  }
   const int64_t depth = indices->shape().empty() ? 0 : indices->shape().back();
   if (depth == 0 || depth > static_cast<int64_t>(data->size())) return kNone;
   const absl::Span<const int64_t> addressed = absl::Span<const int64_t>(*data).first(depth);
@@ -177,7 +180,10 @@ absl::StatusOr<ValueId> ReduceRule(Graph& graph, NodeId id) {
   if (!absl::StartsWith(node.op, "Reduce") || node.outputs.size() != 1) return kNone;
   const Node* expand = graph.ProducerIf(node.inputs[0], "Expand");
   const Tensor* axes = node.input(1) == kNone ? nullptr : KnownConstant(graph, node.inputs[1]);
-  if (expand == nullptr || axes == nullptr || axes->num_elements() == 0) return kNone;
+  if (expand == nullptr || axes == nullptr || axes->num_elements() == 0 ||
+      !ShapeOf(graph, node.outputs[0]).has_value()) {
+    return kNone;
+  }
   const Shape large = *ShapeOf(graph, node.inputs[0]);
   const Shape& small = *ShapeOf(graph, expand->inputs[0]);
   Shape padded(large.size() - small.size(), 1);

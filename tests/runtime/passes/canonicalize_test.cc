@@ -1,5 +1,6 @@
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
+#include "runtime/graph/text.h"
 #include "runtime/passes/passes.h"
 #include "tests/runtime/passes/pass_test_util.h"
 
@@ -450,6 +451,34 @@ TEST(CanonicalizeTest, AnOverridableConstantIsNoConstant) {
     output %a
     output %b
   })");
+}
+
+TEST(CanonicalizeTest, ASymbolicGraphOfKnownInputsIsLeftToItsCapture) {
+  auto graph = Parse(R"(graph {
+    input %x: f32[2, 3]
+    const %shape: i64[3] = {4, 2, 3}
+    const %axes: i64[1] = {0}
+    const %indices: i64[2, 1] = {0, 1}
+    const %flat: i64[1] = {-1}
+    %a: ? = Expand(%x, %shape)
+    %b: ? = ReduceSum(%a, %axes)
+    %c: ? = GatherND(%x, %indices)
+    %d: ? = Transpose(%x)
+    %e: ? = Reshape(%x, %flat)
+    %f: ? = Softmax(%e)
+    %g: ? = Squeeze(%x)
+    %h: ? = Add(%a, %x)
+    %i: ? = Identity(%h)
+    output %b
+    output %c
+    output %d
+    output %f
+    output %g
+    output %i
+  })");
+  ASSERT_TRUE(graph.ok()) << graph.status().ToString();
+  ASSERT_TRUE(RunLoadPasses(*graph).ok());
+  EXPECT_EQ(OpsOf(*graph), "Expand ReduceSum GatherND Transpose Reshape Softmax Squeeze Add");
 }
 
 TEST(MergeCommonTest, EqualConstantsParametersAndNodesBecomeOne) {
