@@ -1,0 +1,253 @@
+// Small models with one habit each, from ONNX bytes to answers: what the certificate says of them,
+// and that requests of random lengths in random company get the answers that they get alone and
+// unpadded.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <random>
+
+#include "tests/runtime/onnx/model_builder.h"
+#include "tests/testing/engine_fixture.h"
+
+namespace reprise {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr int64_t kVocabulary = 50;
+constexpr int64_t kHidden = 8;
+constexpr int64_t kPositions = 40;
+
+void AddInputs(ModelBuilder& b, const std::string& batch, const std::string& sequence) {
+  b.Input("input_ids", {batch, sequence}, onnx::TensorProto::INT64);
+  b.Input("attention_mask", {batch, sequence}, onnx::TensorProto::INT64);
+  std::mt19937 random(5);
+  std::normal_distribution<float> normal;
+  const auto table = [&](const std::string& name, int64_t rows) {
+    std::vector<float> values(rows * kHidden);
+    for (float& value : values) value = normal(random);
+    b.Floats(name, {rows, kHidden}, values);
+  };
+  table("table", kVocabulary);
+  table("positions", kPositions);
+  b.Initializer<int64_t>("one", onnx::TensorProto::INT64, {1}, {1});
+  b.Initializer<int64_t>("two", onnx::TensorProto::INT64, {1}, {2});
+  b.Initializer<int64_t>("zero", onnx::TensorProto::INT64, {1}, {0});
+  b.Node("Gather", {"table", "input_ids"}, {"x"});
+  SetAttribute(b.Node("Cast", {"attention_mask"}, {"mask"}), "to",
+               int64_t{onnx::TensorProto::FLOAT});
+  b.Node("Unsqueeze", {"mask", "two"}, {"mask3"});
+}
+
+void AddMaskedMean(ModelBuilder& b, const std::string& result) {
+  b.Node("Mul", {"x", "mask3"}, {"masked"});
+  SetAttribute(b.Node("ReduceSum", {"masked", "one"}, {"sum"}), "keepdims", int64_t{0});
+  SetAttribute(b.Node("ReduceSum", {"mask3", "one"}, {"count"}), "keepdims", int64_t{0});
+  b.Node("Div", {"sum", "count"}, {result});
+}
+
+void AddReduceMean(ModelBuilder& b, int64_t axis, const std::string& result, bool keep) {
+  auto& node = b.Node("ReduceMean", {"x"}, {result});
+  SetAttribute(node, "axes", std::vector<int64_t>{axis});
+  SetAttribute(node, "keepdims", int64_t{keep});
+}
+
+struct HabitCase {
+  const char* name;
+  void (*build)(ModelBuilder&);
+  bool batch;
+  bool sequence;
+  std::vector<std::string> guards = {};
+  int64_t longest = 60;  // the model takes no longer requests
+  int64_t largest_bucket = 512;
+};
+
+void PrintTo(const HabitCase& c, std::ostream* out) { *out << c.name; }
+
+const HabitCase kCases[] = {
+    {"MaskedMean",
+     [](ModelBuilder& b) {
+       AddInputs(b, "batch", "sequence");
+       AddMaskedMean(b, "y");
+     },
+     true,
+     true,
+     {"attention_mask"}},
+    {"MaskedMeanOfUnnamedDims",
+     [](ModelBuilder& b) {
+       AddInputs(b, "", "");
+       AddMaskedMean(b, "y");
+     },
+     true,
+     true,
+     {"attention_mask"}},
+    {"UnmaskedMean",
+     [](ModelBuilder& b) {
+       AddInputs(b, "batch", "sequence");
+       AddReduceMean(b, 1, "y", false);
+     },
+     true, false},
+    {"CentredOverTheBatch",
+     [](ModelBuilder& b) {
+       AddInputs(b, "batch", "sequence");
+       AddReduceMean(b, 0, "mean", true);
+       b.Node("Sub", {"x", "mean"}, {"y"});
+     },
+     false, true},
+    {"TableOfPositions",
+     [](ModelBuilder& b) {
+       AddInputs(b, "batch", "sequence");
+       b.Node("Shape", {"input_ids"}, {"shape"});
+       b.Node("Slice", {"shape", "one", "two"}, {"length"});
+       b.Node("Slice", {"positions", "zero", "length", "zero"}, {"used"});
+       b.Node("Add", {"x", "used"}, {"y"});
+     },
+     true,
+     true,
+     {},
+     /*longest=*/kPositions,
+     /*largest_bucket=*/32},
+    {"FlattenedTokens",
+     [](ModelBuilder& b) {
+       AddInputs(b, "batch", "sequence");
+       b.Initializer<int64_t>("flat", onnx::TensorProto::INT64, {2}, {-1, kHidden});
+       b.Node("Reshape", {"x", "flat"}, {"y"});
+     },
+     false, false},
+    {"ReversedTokens",
+     [](ModelBuilder& b) {
+       AddInputs(b, "batch", "sequence");
+       b.Initializer<int64_t>("start", onnx::TensorProto::INT64, {1}, {-1});
+       b.Initializer<int64_t>("end", onnx::TensorProto::INT64, {1}, {-100000});
+       b.Node("Slice", {"x", "start", "end", "one", "start"}, {"y"});
+     },
+     true, false},
+    {"SimilarityOfRows",
+     [](ModelBuilder& b) {
+       AddInputs(b, "batch", "sequence");
+       AddMaskedMean(b, "pooled");
+       SetAttribute(b.Node("Transpose", {"pooled"}, {"transposed"}), "perm",
+                    std::vector<int64_t>{1, 0});
+       b.Node("MatMul", {"pooled", "transposed"}, {"y"});
+     },
+     true,
+     true,
+     {"attention_mask"}},
+};
+
+// One request with its own bytes. The first position always counts.
+struct Tokens {
+  Tokens(int64_t rows, int64_t length, std::mt19937& random) {
+    for (int64_t i = 0; i < rows * length; ++i) {
+      ids.push_back(std::uniform_int_distribution<int64_t>(0, kVocabulary - 1)(random));
+      mask.push_back(i % length == 0 || random() % 4 != 0);
+    }
+    request.inputs = {{{rows, length}, ids.data()}, {{rows, length}, mask.data()}};
+  }
+  std::vector<int64_t> ids, mask;
+  Request request;
+};
+
+void ExpectSame(const Response& actual, const Response& expected) {
+  ASSERT_TRUE(actual.status.ok()) << actual.status;
+  ASSERT_TRUE(expected.status.ok()) << expected.status;
+  const OutputTensor& a = actual.outputs[0];
+  const OutputTensor& e = expected.outputs[0];
+  ASSERT_EQ(a.shape, e.shape);
+  ASSERT_EQ(a.bytes.size(), e.bytes.size());
+  const auto* got = reinterpret_cast<const float*>(a.bytes.data());
+  const auto* want = reinterpret_cast<const float*>(e.bytes.data());
+  const size_t count = e.bytes.size() / sizeof(float);
+  double largest = 0;
+  for (size_t i = 0; i < count; ++i) largest = std::max<double>(largest, std::fabs(want[i]));
+  for (size_t i = 0; i < count; ++i) ASSERT_NEAR(got[i], want[i], 1e-5 * largest);
+}
+
+class PaddingSafetyTest : public testing::TestWithParam<HabitCase> {
+ protected:
+  std::shared_ptr<Model> Load(const std::string& name, std::set<std::string> no_padding) {
+    ModelBuilder builder;
+    GetParam().build(builder);
+    builder.Output("y");
+    const std::filesystem::path path = std::filesystem::path(testing::TempDir()) /
+                                       (std::string(GetParam().name) + "_" + name + ".onnx");
+    std::ofstream(path, std::ios::binary) << builder.Bytes();
+    auto model = fixture_.engine.Load(
+        {.id = {name, 1}, .path = path.string(), .no_padding = std::move(no_padding)});
+    std::filesystem::remove(path);
+    EXPECT_TRUE(model.ok()) << model.status();
+    return model.ok() ? *std::move(model) : nullptr;
+  }
+
+  EngineFixture fixture_;
+};
+
+TEST_P(PaddingSafetyTest, TheCertificateIsAsExpected) {
+  const std::shared_ptr<Model> model = Load("model", {});
+  ASSERT_NE(model, nullptr);
+  ASSERT_EQ(model->axes().size(), 2u);
+  const AxisCertificate& batch = model->axes()[0].certificate;
+  const AxisCertificate& sequence = model->axes()[1].certificate;
+  EXPECT_EQ(batch.certified, GetParam().batch) << batch.reason;
+  EXPECT_EQ(sequence.certified, GetParam().sequence) << sequence.reason;
+  EXPECT_EQ(sequence.guards, GetParam().guards);
+  EXPECT_EQ(model->batches_requests(), GetParam().batch);
+  if (sequence.certified) {
+    EXPECT_EQ(model->policy().Largest("sequence"), GetParam().largest_bucket);
+  } else {
+    EXPECT_NE(sequence.reason, "");
+  }
+}
+
+TEST_P(PaddingSafetyTest, AnswersInCompanyAreThoseAloneAndUnpadded) {
+  const std::shared_ptr<Model> model = Load("model", {});
+  const std::shared_ptr<Model> exact = Load("exact", {"batch", "sequence"});
+  ASSERT_TRUE(model != nullptr && exact != nullptr);
+  std::mt19937 random(17);
+  const auto below = [&](int64_t n) {
+    return std::uniform_int_distribution<int64_t>(0, n - 1)(random);
+  };
+  int64_t shared = 0;
+  for (int round = 0; round < 25; ++round) {
+    std::vector<std::unique_ptr<Tokens>> waiting;
+    for (int64_t i = 0; i < 1 + below(5); ++i) {
+      waiting.push_back(
+          std::make_unique<Tokens>(1 + below(3), 1 + below(GetParam().longest), random));
+    }
+    while (!waiting.empty()) {
+      BatchPlan plan(*model);
+      std::vector<std::unique_ptr<Tokens>> together, rest;
+      for (std::unique_ptr<Tokens>& tokens : waiting) {
+        const auto shape = model->Measure(tokens->request);
+        ASSERT_TRUE(shape.ok()) << shape.status();
+        (plan.TryAdd(*shape) ? together : rest).push_back(std::move(tokens));
+      }
+      ASSERT_FALSE(together.empty());
+      std::vector<const Request*> requests;
+      for (const auto& tokens : together) requests.push_back(&tokens->request);
+      const std::vector<Response> responses = fixture_.engine.Run(plan, requests, *fixture_.stream);
+      ASSERT_EQ(responses.size(), requests.size());
+      if (requests.size() > 1) shared += requests.size();
+      for (size_t i = 0; i < requests.size(); ++i) {
+        const Response alone = fixture_.engine.RunOne(*exact, *requests[i], *fixture_.stream);
+        EXPECT_EQ(alone.info.bucket, "exact");
+        ExpectSame(responses[i], alone);
+        if (HasFatalFailure()) {
+          FAIL() << "request " << ShapeToString(requests[i]->inputs[0].shape) << " of "
+                 << requests.size() << " in " << responses[i].info.bucket;
+        }
+      }
+      waiting = std::move(rest);
+    }
+  }
+  EXPECT_EQ(shared > 0, GetParam().batch);
+}
+
+INSTANTIATE_TEST_SUITE_P(Habits, PaddingSafetyTest, testing::ValuesIn(kCases),
+                         [](const auto& info) { return info.param.name; });
+
+}  // namespace
+}  // namespace reprise
