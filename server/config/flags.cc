@@ -86,6 +86,12 @@ constexpr Flag kFlags[] = {
        return app.add_option(flag.name, options.recipe_cache_memory_mb, flag.meaning)
            ->check(CLI::Range(int64_t{1}, int64_t{1} << 30));
      }},
+    {"--device", "NAME", "cpu", "cpu, or reference: plain loops, slow, the definition of right",
+     [](CLI::App& app, const Flag& flag, Options& options) {
+       return AddChoice<DeviceKind>(
+           app, flag, options.device,
+           {{"cpu", DeviceKind::kCpu}, {"reference", DeviceKind::kReference}});
+     }},
     {"--streams", "N", "0", "Replays that may run at the same time; 0: one for each CPU",
      [](CLI::App& app, const Flag& flag, Options& options) {
        return app.add_option(flag.name, options.streams, flag.meaning)->check(CLI::Range(0, 1024));

@@ -10,6 +10,7 @@
 
 namespace reprise {
 
+enum class DeviceKind { kCpu, kReference };
 enum class LogFormat { kText, kJson };
 enum class LogLevel { kDebug, kInfo, kWarning, kError };
 
@@ -25,10 +26,11 @@ struct Options {
   Endpoint http = {.port = 8000};
   Endpoint metrics = {.port = 8002};
   int64_t recipe_cache_memory_mb = 1024;  // MiB of arena layouts, launches and packed constants
-  int streams = 0;                        // 0: one for each CPU that the process may use
-  int threads_per_stream = 0;             // 0: chosen by load, never more than the CPUs in all
-  std::optional<Isa> max_isa;             // absent: whatever the CPU has
-  int exit_timeout_secs = 30;             // how long a drain may take
+  DeviceKind device = DeviceKind::kCpu;
+  int streams = 0;             // 0: one for each CPU that the process may use
+  int threads_per_stream = 0;  // 0: chosen by load, never more than the CPUs in all
+  std::optional<Isa> max_isa;  // absent: whatever the CPU has
+  int exit_timeout_secs = 30;  // how long a drain may take
   LogFormat log_format = LogFormat::kText;
   LogLevel log_level = LogLevel::kInfo;
 };

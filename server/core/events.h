@@ -22,6 +22,7 @@ struct RequestRecord {
 };
 
 enum class ModelState { kLoading, kReady, kUnavailable };
+const char* ModelStateName(ModelState state);  // "LOADING", "READY", "UNAVAILABLE"
 
 // One model version's events.
 class ModelEvents {

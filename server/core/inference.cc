@@ -1,5 +1,6 @@
 #include "server/core/inference.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -109,14 +110,15 @@ void Inference::Execute(Scheduler::Batch& batch, Stream& stream) {
   PhaseTimes times = {.compute_input_ns = info.gather_ns,
                       .compute_infer_ns = run_ns - info.gather_ns - info.scatter_ns,
                       .compute_output_ns = info.scatter_ns};
-  ModelVersion* version = nullptr;
+  // A batch whose capture failed was not executed.
+  if (std::any_of(responses.begin(), responses.end(),
+                  [](const Response& response) { return response.info.batch > 0; })) {
+    ModelVersion& version = *static_cast<Part&>(*batch.items[0]).model_version();
+    version.statistics.RecordBatch(rows, times);
+    version.events->OnBatch();
+  }
   for (size_t i = 0; i < responses.size(); ++i) {
     auto& part = static_cast<Part&>(*batch.items[i]);
-    if (version == nullptr) {
-      version = part.model_version();
-      version->statistics.RecordBatch(rows, times);
-      version->events->OnBatch();
-    }
     PhaseTimes own = times;
     own.queue_ns = batch.taken_ns - part.place.enqueued_ns;
     part.Finish(std::move(responses[i]), own);

@@ -46,6 +46,11 @@ class Inference {
   // Calls `done` exactly once. Returns null if that has happened already.
   std::shared_ptr<Call> Start(const InferRequest& request, Done done);
 
+  // Counts a request that a face could not decode.
+  void Refuse(const InferRequest& request, const absl::Status& why) {
+    CountRefused(request, why, clock_.NowNs());
+  }
+
   // Drops what of the call still waits; what runs is finished, and `done` is called either way.
   void Cancel(Call& call);
 

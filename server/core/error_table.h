@@ -1,0 +1,24 @@
+// THE table of errors: what a status of ours is over gRPC, over HTTP, and in metrics.
+#pragma once
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+
+namespace reprise {
+
+struct ErrorRow {
+  absl::StatusCode code;
+  absl::string_view name;  // "INVALID_ARGUMENT"
+  int grpc;                // grpc::StatusCode
+  int http;
+};
+
+// Codes that the server does not use on purpose are INTERNAL: a bug.
+const ErrorRow& ErrorRowOf(absl::StatusCode code);
+
+// The message, cut to what fits the trailers of a reply.
+std::string ErrorMessage(const absl::Status& status);
+
+}  // namespace reprise

@@ -1,0 +1,184 @@
+#include "server/daemon.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "runtime/base/cpu_info.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/device/cpu/cpu_device.h"
+#include "runtime/device/reference/reference_device.h"
+#include "server/core/model_loader.h"
+
+namespace reprise {
+namespace {
+
+// How long answers that are ready may take to reach their clients.
+constexpr std::chrono::seconds kFlushTime(2);
+
+#if defined(__clang__)
+constexpr char kCompiler[] = __VERSION__;
+#else
+constexpr char kCompiler[] = "gcc " __VERSION__;
+#endif
+
+Isa UsedIsa(const Options& options) {
+  return std::min(DetectIsa(), options.max_isa.value_or(Isa::kAvx512Bf16));
+}
+
+std::unique_ptr<const Device> MakeDevice(const Options& options) {
+  if (options.device == DeviceKind::kReference) return std::make_unique<ReferenceDevice>();
+  return std::make_unique<CpuDevice>(options.max_isa.value_or(Isa::kAvx512Bf16));
+}
+
+std::string DeviceText(const Options& options) {
+  if (options.device == DeviceKind::kReference) return "reference";
+  return absl::StrCat("cpu ", IsaName(UsedIsa(options)));
+}
+
+BuildInfo MakeBuildInfo(const Options& options, const std::string& version) {
+  return {.version = version,
+          .compiler = kCompiler,
+          .isa = std::string(IsaName(UsedIsa(options))),
+          .cpu = CpuModelName()};
+}
+
+absl::Status Stopping() { return absl::UnavailableError("the server is stopping"); }
+
+}  // namespace
+
+Daemon::Daemon(const Options& options, const std::string& version, LogFunction log)
+    : options_(options),
+      version_(version),
+      log_(std::move(log)),
+      started_ns_(SteadyClock().NowNs()),
+      device_text_(DeviceText(options)),
+      catalogue_(MakeBuildInfo(options, version)),
+      observer_(catalogue_),
+      events_(catalogue_, log_),
+      device_(MakeDevice(options)),
+      cores_(AvailableCpus()),
+      engine_({.device = device_.get(),
+               .clock = &clock_,
+               .cores = &cores_,
+               .cache_bytes = options.recipe_cache_memory_mb << 20,
+               .log = [this](const std::string& text) { log_(LogLevel::kInfo, text); }},
+              observer_),
+      scheduler_(clock_),
+      repository_(
+          {.folders = options.model_repositories,
+           .threads = cores_.cores(),
+           .on_settled = [this] { OnSettled(); }},
+          [this](const ModelVersion& model, const std::string& folder,
+                 const ModelSettings& settings) {
+            return LoadServable(engine_, scheduler_, model, folder, settings);
+          },
+          events_),
+      inference_(repository_, scheduler_, engine_, clock_, events_) {}
+
+absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(const Options& options,
+                                                      const std::string& version, LogFunction log) {
+  std::unique_ptr<Daemon> daemon(new Daemon(options, version, std::move(log)));
+  RETURN_IF_ERROR(daemon->StartStreams());
+  RETURN_IF_ERROR(daemon->OpenPorts());
+  RETURN_IF_ERROR(daemon->repository_.Start());
+  return daemon;
+}
+
+absl::Status Daemon::StartStreams() {
+  const int streams = options_.streams > 0 ? options_.streams : cores_.cores();
+  const int threads = options_.threads_per_stream > 0
+                          ? std::min(options_.threads_per_stream, cores_.cores())
+                          : cores_.cores();
+  for (int i = 0; i < streams; ++i) {
+    ASSIGN_OR_RETURN(std::unique_ptr<Stream> stream,
+                     Stream::Create({.cores = &cores_, .max_threads = threads}));
+    streams_.push_back(std::move(stream));
+  }
+  dispatcher_ = std::make_unique<Dispatcher>(scheduler_, streams,
+                                             [this](int stream, Scheduler::Batch& batch) {
+                                               inference_.Execute(batch, *streams_[stream]);
+                                             });
+  log_(LogLevel::kInfo, absl::StrCat("reprised ", version_, " on ", device_text_, ", ", streams,
+                                     " streams over ", cores_.cores(), " cores"));
+  return absl::OkStatus();
+}
+
+absl::Status Daemon::OpenPorts() {
+  ASSIGN_OR_RETURN(rpc_, RpcServer::Start(options_.grpc,
+                                          {.repository = &repository_,
+                                           .inference = &inference_,
+                                           .state = &state_,
+                                           .clock = &clock_,
+                                           .version = version_},
+                                          {.engine = &engine_,
+                                           .repository = &repository_,
+                                           .catalogue = &catalogue_,
+                                           .version = version_,
+                                           .device = device_text_,
+                                           .streams = static_cast<int>(streams_.size()),
+                                           .threads_per_stream = options_.threads_per_stream > 0
+                                                                     ? options_.threads_per_stream
+                                                                     : cores_.cores(),
+                                           .max_cache_bytes = engine_.options().cache_bytes,
+                                           .started = std::chrono::system_clock::now()}));
+  const PageContext pages = {.repository = &repository_,
+                             .engine = &engine_,
+                             .catalogue = &catalogue_,
+                             .state = &state_,
+                             .version = version_,
+                             .device = device_text_};
+  ASSIGN_OR_RETURN(http_, HttpServer::Start(options_.http, AllPages(pages)));
+  ASSIGN_OR_RETURN(metrics_, HttpServer::Start(options_.metrics, MetricsPages(pages)));
+  log_(LogLevel::kInfo,
+       absl::StrCat("listening: grpc ", HostAndPort(options_.grpc.address, rpc_->port()), ", http ",
+                    HostAndPort(options_.http.address, http_->port()), ", metrics ",
+                    HostAndPort(options_.metrics.address, metrics_->port())));
+  return absl::OkStatus();
+}
+
+void Daemon::OnSettled() {
+  int64_t ready = 0, refused = 0;
+  for (const Repository::Listed& listed : repository_.List()) {
+    ++(listed.state == ModelState::kReady ? ready : refused);
+  }
+  MutexLock lock(serving_mutex_);
+  state_.SetReady();
+  if (!state_.ready()) return;  // draining already
+  rpc_->SetServing(true);
+  catalogue_.SetServerReady(true);
+  log_(LogLevel::kInfo,
+       absl::StrFormat("ready: %d models, %d refused, after %.1f s; grpc %s, http %s, metrics %s",
+                       ready, refused, static_cast<double>(clock_.NowNs() - started_ns_) * 1e-9,
+                       HostAndPort(options_.grpc.address, rpc_->port()),
+                       HostAndPort(options_.http.address, http_->port()),
+                       HostAndPort(options_.metrics.address, metrics_->port())));
+}
+
+void Daemon::Drain() {
+  {
+    MutexLock lock(serving_mutex_);
+    state_.SetDraining();
+    rpc_->SetServing(false);
+    catalogue_.SetServerReady(false);
+  }
+  scheduler_.StopAccepting(Stopping());
+  if (!scheduler_.WaitUntilIdle(std::chrono::seconds(options_.exit_timeout_secs))) {
+    log_(LogLevel::kWarning, absl::StrCat("requests are left after ", options_.exit_timeout_secs,
+                                          " s; those that wait are refused"));
+    scheduler_.Shutdown(Stopping());
+  }
+  rpc_->Shutdown(std::chrono::system_clock::now() + kFlushTime);
+}
+
+Daemon::~Daemon() {
+  scheduler_.Shutdown(Stopping());
+  dispatcher_.reset();
+  metrics_.reset();
+  http_.reset();
+  rpc_.reset();
+}
+
+}  // namespace reprise

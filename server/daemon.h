@@ -1,0 +1,76 @@
+// Daemon: all objects of the server, built in one place and handed to each other.
+//
+// Threads: Start, Drain and the destructor from one thread.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "runtime/base/clock.h"
+#include "runtime/base/mutex.h"
+#include "runtime/device/device.h"
+#include "runtime/engine/core_pool.h"
+#include "runtime/engine/engine.h"
+#include "server/batching/dispatcher.h"
+#include "server/batching/scheduler.h"
+#include "server/config/options.h"
+#include "server/core/inference.h"
+#include "server/core/repository.h"
+#include "server/core/server_state.h"
+#include "server/http/http_server.h"
+#include "server/http/pages.h"
+#include "server/metrics/catalogue.h"
+#include "server/metrics/metrics_observer.h"
+#include "server/rpc/rpc_server.h"
+#include "server/server_events.h"
+
+namespace reprise {
+
+class Daemon {
+ public:
+  // Binds the ports, then loads the models in the background; health says when they are loaded.
+  // Errors: a port that cannot be bound, a repository that cannot be read.
+  static absl::StatusOr<std::unique_ptr<Daemon>> Start(const Options& options,
+                                                       const std::string& version, LogFunction log);
+  // Drops what still waits; finishes the replays that run.
+  ~Daemon();
+
+  // Not ready any more; new requests are refused, those that wait or run are answered, within
+  // Options::exit_timeout_secs.
+  void Drain();
+
+ private:
+  Daemon(const Options& options, const std::string& version, LogFunction log);
+  absl::Status OpenPorts();
+  absl::Status StartStreams();
+  void OnSettled();
+
+  // Constant after construction; each may use those above it.
+  const Options options_;
+  const std::string version_;
+  const LogFunction log_;
+  const int64_t started_ns_;
+  SteadyClock clock_;
+  const std::string device_text_;  // "cpu avx512_vnni"
+  Catalogue catalogue_;
+  MetricsObserver observer_;
+  CountingEvents events_;
+  ServerState state_;
+  const std::unique_ptr<const Device> device_;
+  CorePool cores_;
+  Engine engine_;
+  Scheduler scheduler_;
+  Repository repository_;
+  Inference inference_;
+  std::vector<std::unique_ptr<Stream>> streams_;
+  std::unique_ptr<Dispatcher> dispatcher_;
+  std::unique_ptr<RpcServer> rpc_;
+  std::unique_ptr<HttpServer> http_;
+  std::unique_ptr<HttpServer> metrics_;
+  // Guarded.
+  Mutex serving_mutex_;  // readiness and draining may come at the same time
+};
+
+}  // namespace reprise

@@ -1,0 +1,30 @@
+// What the HTTP ports show: health, metrics, and a page for people.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "runtime/engine/engine.h"
+#include "server/core/repository.h"
+#include "server/core/server_state.h"
+#include "server/http/http_server.h"
+#include "server/metrics/catalogue.h"
+
+namespace reprise {
+
+struct PageContext {
+  Repository* repository = nullptr;
+  Engine* engine = nullptr;
+  Catalogue* catalogue = nullptr;
+  const ServerState* state = nullptr;
+  std::string version;  // of the server
+  std::string device;
+};
+
+// /metrics. Everything in the context outlives the pages.
+std::vector<HttpPage> MetricsPages(const PageContext& context);
+
+// /, /v2/health/live, /v2/health/ready and /metrics.
+std::vector<HttpPage> AllPages(const PageContext& context);
+
+}  // namespace reprise

@@ -1,0 +1,17 @@
+// The daemon's log: text for people or a JSON object a line, on standard error.
+#pragma once
+
+#include <memory>
+
+#include "server/config/options.h"
+
+namespace spdlog {
+class logger;
+}
+
+namespace reprise {
+
+// Threads: a logger's methods from any.
+std::shared_ptr<spdlog::logger> MakeLogger(LogFormat format, LogLevel level);
+
+}  // namespace reprise

@@ -1,0 +1,88 @@
+// reprised: parses the flags, starts the daemon, and waits for the signal that ends it.
+
+#include <pthread.h>
+#include <signal.h>
+#include <spdlog/logger.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <thread>
+
+#include "server/config/flags.h"
+#include "server/daemon.h"
+#include "server/log.h"
+
+namespace reprise {
+namespace {
+
+constexpr int kExitFailed = 1;
+constexpr int kExitBadFlags = 2;
+
+void Log(spdlog::logger& logger, LogLevel level, const std::string& message) {
+  switch (level) {
+    case LogLevel::kDebug:
+      return logger.debug("{}", message);
+    case LogLevel::kInfo:
+      return logger.info("{}", message);
+    case LogLevel::kWarning:
+      return logger.warn("{}", message);
+    case LogLevel::kError:
+      return logger.error("{}", message);
+  }
+}
+
+// Every thread inherits the mask, so that only the ones that ask get these signals.
+sigset_t BlockEndingSignals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGINT);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  signal(SIGPIPE, SIG_IGN);
+  return signals;
+}
+
+int WaitForSignal(const sigset_t& signals) {
+  int number = 0;
+  while (sigwait(&signals, &number) != 0) {
+  }
+  return number;
+}
+
+int Main(int argc, char** argv) {
+  auto parsed = ParseFlags(argc, argv, REPRISE_VERSION);
+  if (!parsed.ok()) {
+    std::fprintf(stderr, "reprised: %s\n", std::string(parsed.status().message()).c_str());
+    return kExitBadFlags;
+  }
+  if (!parsed->answer.empty()) {
+    std::fputs(parsed->answer.c_str(), stdout);
+    return EXIT_SUCCESS;
+  }
+  const sigset_t signals = BlockEndingSignals();
+  const auto logger = MakeLogger(parsed->options.log_format, parsed->options.log_level);
+  auto daemon = Daemon::Start(
+      parsed->options, REPRISE_VERSION,
+      [&logger](LogLevel level, const std::string& message) { Log(*logger, level, message); });
+  if (!daemon.ok()) {
+    logger->error("{}", std::string(daemon.status().message()));
+    return kExitFailed;
+  }
+  const int first = WaitForSignal(signals);
+  logger->info("signal {}: draining; a second one ends at once", first);
+  std::thread([&signals, logger] {
+    const int second = WaitForSignal(signals);
+    logger->warn("signal {} while draining: ending at once", second);
+    std::_Exit(128 + second);
+  }).detach();
+  (*daemon)->Drain();
+  daemon->reset();
+  logger->info("stopped");
+  return EXIT_SUCCESS;
+}
+
+}  // namespace
+}  // namespace reprise
+
+int main(int argc, char** argv) { return reprise::Main(argc, argv); }

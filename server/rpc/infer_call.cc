@@ -1,0 +1,103 @@
+#include "server/rpc/infer_call.h"
+
+#include <chrono>
+#include <memory>
+#include <utility>
+
+#include "runtime/base/mutex.h"
+#include "server/rpc/codec.h"
+#include "server/rpc/status.h"
+
+namespace reprise {
+namespace {
+
+// What the reactor and the core's callback share. It outlives whichever of them goes first.
+class CallState {
+ public:
+  explicit CallState(Inference& inference) : inference_(inference) {}
+
+  DecodedRequest decoded;
+
+  // The core has the call; it may be finished already, and the client may be gone already.
+  void SetCall(std::shared_ptr<Call> call) {
+    {
+      MutexLock lock(mutex_);
+      if (finished_) return;
+      call_ = call;
+      if (!cancelled_) return;
+    }
+    if (call != nullptr) inference_.Cancel(*call);
+  }
+  void Cancel() {
+    std::shared_ptr<Call> call;
+    {
+      MutexLock lock(mutex_);
+      cancelled_ = true;
+      call = call_;
+    }
+    if (call != nullptr) inference_.Cancel(*call);
+  }
+  // Lets go of the call, which holds this state.
+  void Finish() {
+    std::shared_ptr<Call> call;
+    MutexLock lock(mutex_);
+    finished_ = true;
+    call.swap(call_);
+  }
+
+ private:
+  Inference& inference_;
+  Mutex mutex_;
+  std::shared_ptr<Call> call_ GUARDED_BY(mutex_);
+  bool cancelled_ GUARDED_BY(mutex_) = false;
+  bool finished_ GUARDED_BY(mutex_) = false;
+};
+
+class InferReactor final : public grpc::ServerUnaryReactor {
+ public:
+  explicit InferReactor(std::shared_ptr<CallState> state) : state_(std::move(state)) {}
+  void OnCancel() override { state_->Cancel(); }
+  void OnDone() override { delete this; }
+
+ private:
+  const std::shared_ptr<CallState> state_;
+};
+
+// The call's deadline by the server's clock.
+int64_t DeadlineNs(const grpc::CallbackServerContext& context, const Clock& clock) {
+  const auto deadline = context.deadline();
+  if (deadline == std::chrono::system_clock::time_point::max()) return kNoDeadline;
+  const auto left = deadline - std::chrono::system_clock::now();
+  const int64_t left_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(left).count();
+  int64_t deadline_ns = 0;
+  if (__builtin_add_overflow(clock.NowNs(), left_ns, &deadline_ns)) return kNoDeadline;
+  return deadline_ns;
+}
+
+}  // namespace
+
+grpc::ServerUnaryReactor* StartInfer(Inference& inference, const Clock& clock,
+                                     grpc::CallbackServerContext& context,
+                                     const inference::ModelInferRequest& request,
+                                     inference::ModelInferResponse& response) {
+  auto state = std::make_shared<CallState>(inference);
+  auto* reactor = new InferReactor(state);
+  const absl::Status decoded = Decode(request, state->decoded);
+  InferRequest& view = state->decoded.view;
+  view.deadline_ns = DeadlineNs(context, clock);
+  if (!decoded.ok()) {
+    inference.Refuse(view, decoded);
+    reactor->Finish(ToGrpc(decoded));
+    return reactor;
+  }
+  // Once Finish is called the reactor and the messages may be gone: only the state is ours.
+  state->SetCall(inference.Start(view, [state, reactor, &request, &response](InferResult result) {
+    absl::Status status = result.status;
+    if (status.ok()) status = Encode(std::move(result), request.id(), response);
+    state->Finish();
+    reactor->Finish(ToGrpc(status));
+  }));
+  return reactor;
+}
+
+}  // namespace reprise

@@ -1,0 +1,19 @@
+// InferCall: one ModelInfer between gRPC and the core.
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include "proto/grpc_service.pb.h"
+#include "runtime/base/clock.h"
+#include "server/core/inference.h"
+
+namespace reprise {
+
+// Starts the request and returns the reactor that finishes the call; gRPC owns it. The messages
+// live until the call is done. A cancelled call leaves the queue.
+grpc::ServerUnaryReactor* StartInfer(Inference& inference, const Clock& clock,
+                                     grpc::CallbackServerContext& context,
+                                     const inference::ModelInferRequest& request,
+                                     inference::ModelInferResponse& response);
+
+}  // namespace reprise

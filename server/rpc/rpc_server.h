@@ -1,0 +1,47 @@
+// RpcServer: the gRPC port with all its services: inference, admin, health and reflection.
+//
+// Threads: construction and Shutdown from one thread; SetServing from any.
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include <chrono>
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "server/config/options.h"
+#include "server/rpc/admin_service.h"
+#include "server/rpc/inference_service.h"
+
+namespace reprise {
+
+class RpcServer {
+ public:
+  // Binds and serves. Health is not serving until SetServing. Errors: UNAVAILABLE naming the
+  // address that could not be bound.
+  static absl::StatusOr<std::unique_ptr<RpcServer>> Start(const Endpoint& endpoint,
+                                                          InferenceService::Context inference,
+                                                          AdminService::Context admin);
+  ~RpcServer();
+
+  // The port that is bound, also when 0 was asked for.
+  int port() const { return port_; }
+  // What grpc.health.v1 answers, for "" and for the inference service.
+  void SetServing(bool serving);
+  // Takes no new calls; those under way may take until `deadline`, then they are cancelled.
+  void Shutdown(std::chrono::system_clock::time_point deadline);
+
+ private:
+  RpcServer(InferenceService::Context inference, AdminService::Context admin)
+      : inference_(std::move(inference)), admin_(std::move(admin)) {}
+
+  InferenceService inference_;
+  AdminService admin_;
+  std::unique_ptr<grpc::Server> server_;
+  int port_ = 0;
+};
+
+// "127.0.0.1:8001", "[::1]:8001".
+std::string HostAndPort(const std::string& address, int port);
+
+}  // namespace reprise

@@ -1,0 +1,16 @@
+// Series of the catalogue -> reprise.v1.ModelStats: the same numbers that /metrics shows.
+#pragma once
+
+#include "proto/admin.pb.h"
+#include "server/core/repository.h"
+#include "server/metrics/catalogue.h"
+
+namespace reprise {
+
+void EncodeModelStats(const Repository::Listed& listed, const ModelMetrics& metrics,
+                      v1::ModelStats& message);
+
+// Adds the cache of one version to that of the process.
+void AddCacheStats(const v1::CacheStats& version, v1::CacheStats& total);
+
+}  // namespace reprise

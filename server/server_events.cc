@@ -1,0 +1,91 @@
+#include "server/server_events.h"
+
+#include <prometheus/counter.h>
+#include <prometheus/gauge.h>
+#include <prometheus/histogram.h>
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "server/core/error_table.h"
+
+namespace reprise {
+namespace {
+
+constexpr double kSecondsPerNs = 1e-9;
+constexpr double kMicrosecondsPerNs = 1e-3;
+
+class CountingModelEvents final : public ModelEvents {
+ public:
+  CountingModelEvents(ModelMetrics& metrics, std::string who, LogFunction log)
+      : metrics_(metrics), who_(std::move(who)), log_(std::move(log)) {}
+
+  void OnQueueDepth(int64_t depth) override {
+    metrics_.queue_depth->Set(static_cast<double>(depth));
+    metrics_.nv_pending->Set(static_cast<double>(depth));
+  }
+
+  void OnBatch() override { metrics_.nv_exec_count->Increment(); }
+
+  void OnRequest(const RequestRecord& record) override {
+    metrics_.requests->at(ErrorRowOf(record.code).name).Increment();
+    metrics_.request_duration->Observe(static_cast<double>(record.total_ns) * kSecondsPerNs);
+    if (record.code != absl::StatusCode::kOk) {
+      metrics_.nv_failure->at(FailureReason(record)).Increment();
+      return;
+    }
+    const PhaseTimes& times = record.times;
+    auto add_us = [](prometheus::Counter* counter, int64_t ns) {
+      if (ns > 0) counter->Increment(static_cast<double>(ns) * kMicrosecondsPerNs);
+    };
+    metrics_.queue_duration->Observe(static_cast<double>(times.queue_ns) * kSecondsPerNs);
+    metrics_.nv_success->Increment();
+    metrics_.nv_inference_count->Increment(static_cast<double>(record.rows));
+    add_us(metrics_.nv_request_us, record.total_ns);
+    add_us(metrics_.nv_queue_us, times.queue_ns);
+    add_us(metrics_.nv_compute_input_us, times.compute_input_ns);
+    add_us(metrics_.nv_compute_infer_us, times.compute_infer_ns);
+    add_us(metrics_.nv_compute_output_us, times.compute_output_ns);
+  }
+
+  void OnState(ModelState state, const absl::Status& why) override {
+    metrics_.ready->Set(state == ModelState::kReady ? 1 : 0);
+    if (state == ModelState::kReady) {
+      log_(LogLevel::kInfo, absl::StrCat(who_, " is ready"));
+    } else if (state == ModelState::kUnavailable) {
+      log_(LogLevel::kError, absl::StrCat(who_, " was not loaded: ", why.message()));
+    }
+  }
+
+ private:
+  static absl::string_view FailureReason(const RequestRecord& record) {
+    if (record.queue_full) return "REJECTED";
+    if (record.code == absl::StatusCode::kCancelled) return "CANCELED";
+    if (record.code == absl::StatusCode::kInternal) return "BACKEND";
+    return "OTHER";
+  }
+
+  ModelMetrics& metrics_;
+  const std::string who_;
+  const LogFunction log_;
+};
+
+}  // namespace
+
+CountingEvents::CountingEvents(Catalogue& catalogue, LogFunction log)
+    : catalogue_(catalogue),
+      log_(std::move(log)),
+      unknown_(std::make_unique<CountingModelEvents>(catalogue.Unknown(), "", log_)) {}
+
+CountingEvents::~CountingEvents() = default;
+
+std::unique_ptr<ModelEvents> CountingEvents::ForModel(const std::string& name,
+                                                      const std::string& version) {
+  const std::string who = version.empty() ? absl::StrCat("model \"", name, "\"")
+                                          : absl::StrCat("model \"", name, "\" version ", version);
+  return std::make_unique<CountingModelEvents>(catalogue_.Model(name, version), who, log_);
+}
+
+void CountingEvents::OnUnknownModel(const RequestRecord& record) { unknown_->OnRequest(record); }
+
+}  // namespace reprise

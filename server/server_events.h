@@ -1,0 +1,31 @@
+// CountingEvents: what the core does, counted in the catalogue and written to the log.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "server/config/options.h"
+#include "server/core/events.h"
+#include "server/metrics/catalogue.h"
+
+namespace reprise {
+
+using LogFunction = std::function<void(LogLevel level, const std::string& message)>;
+
+// `catalogue` outlives the object and all that it makes.
+class CountingEvents final : public ServerEvents {
+ public:
+  CountingEvents(Catalogue& catalogue, LogFunction log);
+  ~CountingEvents() override;
+  std::unique_ptr<ModelEvents> ForModel(const std::string& name,
+                                        const std::string& version) override;
+  void OnUnknownModel(const RequestRecord& record) override;
+
+ private:
+  Catalogue& catalogue_;
+  const LogFunction log_;
+  const std::unique_ptr<ModelEvents> unknown_;
+};
+
+}  // namespace reprise
