@@ -19,7 +19,8 @@ absl::StatusOr<ValueId> ForwardRule(Graph& graph, NodeId node);
 absl::StatusOr<ValueId> ViewRule(Graph& graph, NodeId node);
 // Transpose of Transpose, of nothing, or of dims of size 1 alone.
 absl::StatusOr<ValueId> TransposeRule(Graph& graph, NodeId node);
-// x * 1, x / 1, x + 0, x - 0, x ^ 1; float division by a constant becomes a product.
+// x * 1, x / 1, x + 0 (which may leave a -0), x - 0, x ^ 1; float division by a constant becomes a
+// product.
 absl::StatusOr<ValueId> ArithmeticRule(Graph& graph, NodeId node);
 // And, Or, Where, Not with constant conditions.
 absl::StatusOr<ValueId> LogicRule(Graph& graph, NodeId node);

@@ -1,5 +1,7 @@
 #include "tests/runtime/passes/pass_test_util.h"
 
+#include <algorithm>
+#include <cmath>
 #include <random>
 
 #include "gtest/gtest.h"
@@ -52,6 +54,14 @@ std::vector<Tensor> RandomParameters(const Graph& graph, std::mt19937& random) {
   return parameters;
 }
 
+double LargestElement(const Tensor& tensor) {
+  double largest = 0;
+  for (double x : tensor.ToDoubles()) {
+    if (std::isfinite(x)) largest = std::max(largest, std::abs(x));
+  }
+  return largest;
+}
+
 void ExpectSame(const Graph& before, const Graph& after, const SameAnswersOptions& options) {
   std::mt19937 random(7);
   for (int round = 0; round < options.rounds; ++round) {
@@ -67,7 +77,8 @@ void ExpectSame(const Graph& before, const Graph& after, const SameAnswersOption
     ASSERT_TRUE(actual.ok()) << actual.status().ToString() << "\n" << Print(after);
     ASSERT_EQ(actual->size(), expected->size());
     for (size_t i = 0; i < expected->size(); ++i) {
-      EXPECT_LE(LargestDifference((*actual)[i], (*expected)[i]), options.tolerance)
+      EXPECT_LE(LargestDifference((*actual)[i], (*expected)[i]),
+                options.tolerance + options.relative * LargestElement((*expected)[i]))
           << "output " << i << " of\n"
           << Print(after);
     }

@@ -21,9 +21,10 @@ std::string RunPass(const Pass& pass, absl::string_view text);
 void ExpectUnchanged(const Pass& pass, absl::string_view text);
 
 // Expects that the graph gives the same answers after `pass` (or after the whole capture pipeline)
-// on random data; `tolerance` is absolute. Bool and integer inputs draw from `[0, integer_limit)`.
+// on random data, within `tolerance` + `relative` times the largest element. Bool and integer inputs draw from `[0, integer_limit)`.
 struct SameAnswersOptions {
   double tolerance = 2e-5;
+  double relative = 0;
   int rounds = 3;
   int64_t integer_limit = 2;
 };
