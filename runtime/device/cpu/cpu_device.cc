@@ -3,6 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/device/cpu/plan.h"
+#include "runtime/device/cpu/weight_memory.h"
 
 namespace reprise {
 namespace {
@@ -95,7 +96,8 @@ std::vector<cpu::Candidate> CandidatesOf(const cpu::CpuTarget& target, const Gra
 CpuDevice::CpuDevice(Isa max_isa)
     : target_(std::make_unique<cpu::CpuTarget>(std::min(max_isa, DetectIsa()))),
       fingerprint_(absl::StrCat("cpu ", CpuModelName(), ", ", IsaName(target_->isa), ", kernels ",
-                                kKernelVersion)) {}
+                                kKernelVersion)),
+      weights_(std::make_unique<cpu::WeightMemory>()) {}
 
 CpuDevice::~CpuDevice() = default;
 
@@ -122,7 +124,7 @@ absl::StatusOr<Tensor> CpuDevice::Prepare(const std::string& op, const Attribute
   if (inputs.size() != 1 || !inputs[0].has_value()) {
     return absl::InternalError(absl::StrCat(op, " takes one parameter"));
   }
-  return cpu::RunPack(*target_, attributes, *inputs[0]);
+  return cpu::RunPack(*target_, attributes, *inputs[0], *weights_);
 }
 
 }  // namespace reprise

@@ -1,7 +1,8 @@
 // CpuDevice: the fast kernels of this folder behind the device interface.
 //
-// Immutable after construction. A device of a lower `max_isa` uses no instruction above it, its
+// A device of a lower `max_isa` uses no instruction above it, its
 // fingerprint differs, and so do its packed weights: recipes never cross.
+// Packed weights keep what they need of the device alive; it need not outlive them.
 #pragma once
 
 #include <string>
@@ -14,7 +15,8 @@ namespace reprise {
 
 namespace cpu {
 struct CpuTarget;
-}
+class WeightMemory;
+}  // namespace cpu
 
 class CpuDevice final : public Device {
  public:
@@ -33,6 +35,7 @@ class CpuDevice final : public Device {
  private:
   const std::unique_ptr<const cpu::CpuTarget> target_;
   const std::string fingerprint_;
+  const std::unique_ptr<cpu::WeightMemory> weights_;  // Synchronised by itself.
 };
 
 }  // namespace reprise

@@ -33,8 +33,18 @@ constexpr int64_t kRowBlock = 16 * kTileRows;
 // Longest stretch of k: a panel of it (and its tile rows of A) stays in the second-level cache.
 // Beyond it partial sums wait in a buffer on the stack.
 constexpr int64_t kDepthBlock = 2048;
-// How many rows of a panel ahead of their use are asked for.
+// Weights come from afar: a model has many more of them than a core has cache. While the tiles of
+// one panel are computed the next panel is asked for, into the second-level cache, a little at each
+// step, so that a core computes and fetches at the same time. With fewer tiles than this nothing
+// hides the fetching; then every line is asked for, and again, kPrefetchRows ahead of its use, into
+// the first-level cache.
+constexpr int64_t kFewTiles = 3;
 constexpr int64_t kPrefetchRows = 12;
+
+struct Ahead {
+  const float* next;  // where to go on
+  int64_t step;       // floats to advance at each row of the current panel
+};
 
 // Where a tile of C goes.
 struct TileOut {
@@ -114,9 +124,9 @@ HWY_NOINLINE void FinishTile(const float* tile, int rows, const TileOut& out) {
 }
 
 // kRows rows of A times one panel: the inner loop of everything.
-template <int kRows>
+template <int kRows, bool kFew>
 HWY_NOINLINE void Tile(const float* HWY_RESTRICT a, int64_t lda, const float* HWY_RESTRICT b,
-                       int64_t ldb, int64_t k, const TileOut& out) {
+                       int64_t ldb, int64_t k, Ahead ahead, const TileOut& out) {
   const F32 d;
   VF acc[kRows][kVectors];
   if (out.partial != nullptr && !out.first) {
@@ -132,9 +142,15 @@ HWY_NOINLINE void Tile(const float* HWY_RESTRICT a, int64_t lda, const float* HW
   }
 
   for (int64_t i = 0; i < k; ++i) {
-    HWY_UNROLL(4) for (int v = 0; v < kVectors; ++v) {
-      hwy::Prefetch(b + kPrefetchRows * ldb + v * kLanes);
+    if constexpr (kFew) {
+      HWY_UNROLL(4) for (int v = 0; v < kVectors; ++v) {
+        hwy::Prefetch(b + kPrefetchRows * ldb + v * kLanes);
+        __builtin_prefetch(ahead.next + v * kLanes, /*rw=*/0, /*locality=*/2);
+      }
+    } else {
+      __builtin_prefetch(ahead.next, /*rw=*/0, /*locality=*/2);
     }
+    ahead.next += ahead.step;
     VF bv[kVectors];
     HWY_UNROLL(4) for (int v = 0; v < kVectors; ++v) bv[v] = hn::LoadU(d, b + v * kLanes);
     HWY_UNROLL(8) for (int r = 0; r < kRows; ++r) {
@@ -186,13 +202,16 @@ HWY_NOINLINE void Tile(const float* HWY_RESTRICT a, int64_t lda, const float* HW
   FinishTile(tile, kRows, out);
 }
 
-using TileFunction = void (*)(const float*, int64_t, const float*, int64_t, int64_t,
+using TileFunction = void (*)(const float*, int64_t, const float*, int64_t, int64_t, Ahead,
                               const TileOut&);
 #if HWY_TARGET == HWY_AVX3
-constexpr TileFunction kTiles[] = {Tile<1>, Tile<2>, Tile<3>, Tile<4>,
-                                   Tile<5>, Tile<6>, Tile<7>, Tile<8>};
+template <bool kFew>
+constexpr TileFunction kTiles[] = {Tile<1, kFew>, Tile<2, kFew>, Tile<3, kFew>, Tile<4, kFew>,
+                                   Tile<5, kFew>, Tile<6, kFew>, Tile<7, kFew>, Tile<8, kFew>};
 #else
-constexpr TileFunction kTiles[] = {Tile<1>, Tile<2>, Tile<3>, Tile<4>, Tile<5>, Tile<6>};
+template <bool kFew>
+constexpr TileFunction kTiles[] = {Tile<1, kFew>, Tile<2, kFew>, Tile<3, kFew>,
+                                   Tile<4, kFew>, Tile<5, kFew>, Tile<6, kFew>};
 #endif
 
 // A tile of one or two rows waits for its own sums, so a tail that is a little longer than a tile
@@ -202,9 +221,10 @@ constexpr int64_t NextTileRows(int64_t remaining) {
   return remaining < kTileRows + 4 ? (remaining + 1) / 2 : kTileRows;
 }
 
-// Rows [begin, end) (at most kRowBlock) of one panel, whose rows lie `ldb` apart at `b`.
-void PanelRows(const GemmArgs& args, const float* b, int64_t ldb, int64_t panel, int64_t begin,
-               int64_t end) {
+// Rows [begin, end) (at most kRowBlock) of one panel, whose rows lie `ldb` apart at `b`; `next` is
+// the panel that comes after it, k * kPanel floats side by side.
+void PanelRows(const GemmArgs& args, const float* b, int64_t ldb, const float* next, int64_t panel,
+               int64_t begin, int64_t end) {
   HWY_ALIGN float partial[kRowBlock * kPanel];
   const bool split = args.k > kDepthBlock;
   const int64_t column = panel * kPanel;
@@ -214,6 +234,10 @@ void PanelRows(const GemmArgs& args, const float* b, int64_t ldb, int64_t panel,
   out.ld_residual = args.ld_residual;
   out.activation = args.activation;
   out.columns = std::min(kPanel, args.n - column);
+  // Each tile asks for its share of the next panel.
+  const int64_t tiles = (end - begin + kTileRows - 1) / kTileRows;
+  const TileFunction* functions = tiles < kFewTiles ? kTiles<true> : kTiles<false>;
+  Ahead ahead = {next, kPanel / tiles};
   int64_t depth = 0;
   do {
     const int64_t depth_end = split ? std::min(depth + kDepthBlock, args.k) : args.k;
@@ -225,8 +249,9 @@ void PanelRows(const GemmArgs& args, const float* b, int64_t ldb, int64_t panel,
       out.residual =
           args.residual == nullptr ? nullptr : args.residual + row * args.ld_residual + column;
       out.partial = split ? partial + (row - begin) * kPanel : nullptr;
-      kTiles[rows - 1](args.a + row * args.lda + depth, args.lda, b + depth * ldb, ldb,
-                       depth_end - depth, out);
+      functions[rows - 1](args.a + row * args.lda + depth, args.lda, b + depth * ldb, ldb,
+                          depth_end - depth, ahead, out);
+      ahead.next += ahead.step * (depth_end - depth);
     }
     depth = depth_end;
   } while (depth < args.k);
@@ -237,7 +262,10 @@ void Part(const GemmArgs& args, const GemmPart& part) {
   for (int64_t begin = part.row_begin; begin < part.row_end; begin += kRowBlock) {
     const int64_t end = std::min(begin + kRowBlock, part.row_end);
     for (int64_t panel = part.panel_begin; panel < part.panel_end; ++panel) {
-      PanelRows(args, packed + panel * kPanel * args.k, kPanel, panel, begin, end);
+      const bool last = panel + 1 == part.panel_end;
+      const int64_t next = last ? part.panel_begin : panel + 1;
+      PanelRows(args, packed + panel * kPanel * args.k, kPanel, packed + next * kPanel * args.k,
+                panel, begin, end);
     }
   }
 }
@@ -285,7 +313,7 @@ void Unpacked(const UnpackedGemmArgs& args, const GemmPart& part) {
     const float* b = direct ? args.b.data + column : args.scratch;
     const int64_t ldb = direct ? args.b.ld : kPanel;
     for (int64_t begin = part.row_begin; begin < part.row_end; begin += kRowBlock) {
-      PanelRows(gemm, b, ldb, panel, begin, std::min(begin + kRowBlock, part.row_end));
+      PanelRows(gemm, b, ldb, b, panel, begin, std::min(begin + kRowBlock, part.row_end));
     }
   }
 }

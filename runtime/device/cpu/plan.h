@@ -17,6 +17,8 @@
 
 namespace reprise::cpu {
 
+class WeightMemory;
+
 // The kernels that a device may use.
 struct CpuTarget {
   explicit CpuTarget(Isa isa)
@@ -115,7 +117,7 @@ std::vector<Candidate> PlanGemm(const CpuTarget& target, const NodeView& node);
 // The prepare op of packed weights; see plan_linear.cc.
 inline constexpr char kPackOp[] = "cpu.PackPanels";
 absl::StatusOr<Tensor> RunPack(const CpuTarget& target, const Attributes& attributes,
-                               const Tensor& weights);
+                               const Tensor& weights, WeightMemory& memory);
 
 // plan_attention.cc
 std::vector<Candidate> PlanAttention(const CpuTarget& target, const NodeView& node);

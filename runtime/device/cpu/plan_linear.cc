@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/device/cpu/plan.h"
+#include "runtime/device/cpu/weight_memory.h"
 
 namespace reprise::cpu {
 namespace {
@@ -155,7 +156,7 @@ ProductParams FlatProduct(const CpuTarget& target, const NodeView& node) {
 }  // namespace
 
 absl::StatusOr<Tensor> RunPack(const CpuTarget& target, const Attributes& attributes,
-                               const Tensor& weights) {
+                               const Tensor& weights, WeightMemory& memory) {
   const bool transposed = attributes.Int("transposed", 0) != 0;
   if (weights.dtype() != DType::kFloat32 || weights.shape().size() != 2) {
     return absl::InternalError(absl::StrCat(kPackOp, " of ", DTypeName(weights.dtype()), " ",
@@ -168,12 +169,12 @@ absl::StatusOr<Tensor> RunPack(const CpuTarget& target, const Attributes& attrib
   const int64_t k = weights.shape()[transposed ? 1 : 0];
   const int64_t n = weights.shape()[transposed ? 0 : 1];
   const int64_t bytes = target.gemm.PackedFloats(k, n) * static_cast<int64_t>(sizeof(float));
-  return Tensor::Make(DType::kUInt8, {bytes}, [&](void* data) {
-    target.gemm.pack({.data = static_cast<const float*>(weights.data()),
-                      .ld = weights.shape()[1],
-                      .transposed = transposed},
-                     k, n, attributes.Float("scale", 1), static_cast<float*>(data));
-  });
+  std::shared_ptr<std::byte> packed = memory.Allocate(static_cast<size_t>(bytes));
+  target.gemm.pack({.data = static_cast<const float*>(weights.data()),
+                    .ld = weights.shape()[1],
+                    .transposed = transposed},
+                   k, n, attributes.Float("scale", 1), reinterpret_cast<float*>(packed.get()));
+  return Tensor(DType::kUInt8, {bytes}, std::move(packed));
 }
 
 std::vector<Candidate> PlanLinear(const CpuTarget& target, const NodeView& node) {
