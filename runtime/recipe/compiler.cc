@@ -144,6 +144,7 @@ class Compilation {
     if (const int workspace = lifetimes_.workspace_of_node[id]; workspace >= 0) {
       launch.operands.push_back(places_[workspace]);
     }
+    std::vector<OperandNote> notes = Notes(id, launch.operands);
     if (launch.operands.size() > kMaxOperands) {
       return absl::UnimplementedError(absl::StrCat(NodeLabel(node), " has ", launch.operands.size(),
                                                    " operands; at most ", kMaxOperands,
@@ -163,7 +164,35 @@ class Compilation {
     recipe_.flops += bound.flops;
     recipe_.launches.push_back(std::move(launch));
     recipe_.index_sources.push_back(IndexSources(node));
+    recipe_.operand_notes.push_back(std::move(notes));
     return absl::OkStatus();
+  }
+
+  // One for each of `operands`: the node's inputs, its outputs, a workspace if it has one.
+  std::vector<OperandNote> Notes(NodeId node_id, const std::vector<Operand>& operands) const {
+    const Node& node = graph_.node(node_id);
+    std::vector<OperandNote> notes;
+    auto add = [&](OperandNote::Role role, DType dtype, const Shape& shape) {
+      notes.push_back({role, dtype, NumElements(shape) * DTypeSize(dtype)});
+    };
+    auto add_value = [&](OperandNote::Role role, ValueId id) {
+      if (operands[notes.size()].space == Space::kNone) {
+        notes.push_back({role});
+      } else if (operands[notes.size()].space == Space::kParameter) {
+        const ParameterExprPtr& expression = recipe_.parameters[operands[notes.size()].offset];
+        add(role, expression->dtype(), expression->shape());
+      } else {
+        add(role, graph_.value(id).dtype, *graph_.value(id).shape);
+      }
+    };
+    for (ValueId id : node.inputs) add_value(OperandNote::Role::kInput, id);
+    for (ValueId id : node.outputs) add_value(OperandNote::Role::kOutput, id);
+    if (operands.size() > notes.size()) {
+      const int workspace = lifetimes_.workspace_of_node[node_id];
+      notes.push_back(
+          {OperandNote::Role::kWorkspace, DType::kUndefined, lifetimes_.buffers[workspace].bytes});
+    }
+    return notes;
   }
 
   Operand InputPlace(const Node& node, size_t i, const std::optional<KernelOption>& option) {

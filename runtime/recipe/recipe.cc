@@ -2,20 +2,27 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_join.h"
 
 namespace reprise {
 namespace {
 
-std::string OperandText(const Operand& operand) {
-  switch (operand.space) {
-    case Space::kNone:
-      return "_";
-    case Space::kParameter:
-      return absl::StrCat("parameter[", operand.offset, "]");
-    default:
-      return absl::StrCat(SpaceName(operand.space), "+", operand.offset);
+// "arena[4096+98304]": space, offset, bytes; of a parameter its slot instead of an offset.
+std::string OperandText(const Operand& operand, const OperandNote& note) {
+  if (operand.space == Space::kNone) return "_";
+  return absl::StrCat(SpaceName(operand.space), "[", operand.offset,
+                      operand.space == Space::kParameter ? "," : "+", note.bytes, "]");
+}
+
+std::string OperandsText(const std::vector<Operand>& operands,
+                         const std::vector<OperandNote>& notes) {
+  std::string text;
+  for (size_t i = 0; i < operands.size(); ++i) {
+    const bool first_output = notes[i].role != OperandNote::Role::kInput &&
+                              (i == 0 || notes[i - 1].role == OperandNote::Role::kInput);
+    absl::StrAppend(&text, first_output ? " -> " : (i > 0 ? ", " : ""),
+                    OperandText(operands[i], notes[i]));
   }
+  return text;
 }
 
 void AppendSlots(std::string& text, absl::string_view title, const std::vector<TensorSlot>& slots) {
@@ -33,8 +40,10 @@ int64_t Recipe::memory_bytes() const {
   constexpr int64_t kParamsBytes = 256;
   int64_t bytes = sizeof(Recipe) + constants.size();
   for (const Launch& launch : launches) {
-    bytes += sizeof(Launch) + launch.operands.size() * (sizeof(Operand) + sizeof(IndexSource)) +
-             launch.kernel.size() + launch.node.size() + launch.detail.size() + kParamsBytes;
+    bytes +=
+        sizeof(Launch) +
+        launch.operands.size() * (sizeof(Operand) + sizeof(IndexSource) + sizeof(OperandNote)) +
+        launch.kernel.size() + launch.node.size() + launch.detail.size() + kParamsBytes;
   }
   bytes += parameters.size() * sizeof(ParameterExprPtr);
   return bytes;
@@ -49,10 +58,7 @@ std::string Recipe::Dump() const {
   for (size_t i = 0; i < launches.size(); ++i) {
     const Launch& launch = launches[i];
     absl::StrAppendFormat(&text, "%4d %-24s %-48s (%s)%s%s\n", i, launch.kernel, launch.detail,
-                          absl::StrJoin(launch.operands, ", ",
-                                        [](std::string* out, const Operand& operand) {
-                                          absl::StrAppend(out, OperandText(operand));
-                                        }),
+                          OperandsText(launch.operands, operand_notes[i]),
                           launch.reference ? " reference" : "", launch.foreign ? " foreign" : "");
   }
   for (size_t i = 0; i < parameters.size(); ++i) {

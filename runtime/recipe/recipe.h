@@ -32,6 +32,14 @@ struct IndexSource {
   int64_t rows = 0;
 };
 
+// What an operand of a launch is, for people: places alone do not say.
+struct OperandNote {
+  enum class Role : uint8_t { kInput, kOutput, kWorkspace };
+  Role role = Role::kInput;
+  DType dtype = DType::kUndefined;  // of a workspace: undefined
+  uint64_t bytes = 0;
+};
+
 struct CompileTimes {
   int64_t specialize_ns = 0;
   int64_t passes_ns = 0;
@@ -55,6 +63,7 @@ struct Recipe {
   std::vector<TensorSlot> outputs;  // by model output position
   std::vector<Launch> launches;
   std::vector<std::vector<IndexSource>> index_sources;  // by launch, by operand; integers only
+  std::vector<std::vector<OperandNote>> operand_notes;  // by launch, by operand
   std::vector<ParameterExprPtr> parameters;             // by slot
   AlignedBuffer constants;
   size_t input_bytes = 0;
