@@ -42,9 +42,12 @@ const char* SpaceName(recipe::v1::Space space) {
   }
 }
 
-// "arena[4096+98304]": offset and bytes.
+// "arena[4096+98304]": offset and bytes; "param[3,98304]": slot and bytes; "_" if it is left out.
 std::string OperandText(const Operand& operand) {
-  return absl::StrCat(SpaceName(operand.space()), "[", operand.offset(), "+", operand.bytes(), "]");
+  if (operand.space() == recipe::v1::SPACE_UNSPECIFIED) return "_";
+  const bool slot = operand.space() == recipe::v1::SPACE_PARAMETER;
+  return absl::StrCat(SpaceName(operand.space()), "[", operand.offset(), slot ? "," : "+",
+                      operand.bytes(), "]");
 }
 
 template <typename Operands>
@@ -83,15 +86,10 @@ void PrintHead(const v1::RecipeInfo& info, const Recipe& recipe) {
 }
 
 void PrintSlots(const Recipe& recipe) {
-  Table table({{"slot"}, {"name"}, {"dtype"}, {"shape"}, {"axes"}, {"place"}});
+  Table table({{"slot"}, {"name"}, {"dtype"}, {"shape"}, {"place"}});
   auto add = [&table](const char* kind, const recipe::v1::Slot& slot) {
     table.AddRow({kind, slot.name(), slot.operand().dtype(),
-                  absl::StrJoin(slot.operand().shape(), "x"),
-                  absl::StrJoin(slot.axes(), ",",
-                                [](std::string* out, const std::string& axis) {
-                                  absl::StrAppend(out, axis.empty() ? "-" : axis);
-                                }),
-                  OperandText(slot.operand())});
+                  absl::StrJoin(slot.operand().shape(), "x"), OperandText(slot.operand())});
   };
   for (const auto& slot : recipe.inputs()) add("input", slot);
   for (const auto& slot : recipe.outputs()) add("output", slot);
@@ -101,17 +99,15 @@ void PrintSlots(const Recipe& recipe) {
 void PrintLaunches(const Recipe& recipe) {
   Table table({{"#", kRight},
                {"kernel"},
-               {"op"},
-               {"out shape"},
-               {"inputs"},
-               {"outputs"},
+               {"detail"},
+               {"reads"},
+               {"writes"},
                {"workspace"},
                {"marks"},
                {"node"}});
   for (int i = 0; i < recipe.launches_size(); ++i) {
     const Launch& launch = recipe.launches(i);
-    table.AddRow({absl::StrCat(i), launch.kernel(), launch.op(),
-                  launch.outputs().empty() ? "" : absl::StrJoin(launch.outputs(0).shape(), "x"),
+    table.AddRow({absl::StrCat(i), launch.kernel(), Shorten(launch.detail(), 60),
                   OperandsText(launch.inputs()), OperandsText(launch.outputs()),
                   launch.has_workspace() ? OperandText(launch.workspace()) : "", Marks(launch),
                   Shorten(launch.node(), 48)});
@@ -121,16 +117,18 @@ void PrintLaunches(const Recipe& recipe) {
 
 void PrintParameters(const Recipe& recipe) {
   if (recipe.parameters().empty()) return;
-  Table table({{"parameter"}, {"dtype"}, {"shape"}, {"layout"}, {"bytes", kRight}});
-  for (const auto& parameter : recipe.parameters()) {
-    table.AddRow({Shorten(parameter.expression(), 80), parameter.result().dtype(),
-                  absl::StrJoin(parameter.result().shape(), "x"), parameter.result().layout(),
-                  absl::StrCat(parameter.result().bytes())});
+  Table table({{"param", kRight}, {"dtype"}, {"shape"}, {"bytes", kRight}, {"made by"}});
+  for (int i = 0; i < recipe.parameters_size(); ++i) {
+    const auto& parameter = recipe.parameters(i);
+    table.AddRow({absl::StrCat(i), parameter.result().dtype(),
+                  absl::StrJoin(parameter.result().shape(), "x"),
+                  absl::StrCat(parameter.result().bytes()), Shorten(parameter.expression(), 100)});
   }
   std::printf("\n%s", table.Text().c_str());
 }
 
 void PrintArena(const Recipe& recipe) {
+  if (recipe.arena().values().empty()) return;
   Table table({{"offset", kRight}, {"bytes", kRight}, {"launches", kRight}, {"value"}});
   for (const auto& value : recipe.arena().values()) {
     table.AddRow({absl::StrCat(value.offset()), absl::StrCat(value.bytes()),
@@ -155,7 +153,8 @@ absl::Status RunDump(const DumpFlags& flags) {
 void AddDump(CLI::App& app, Action& action) {
   auto flags = std::make_shared<DumpFlags>();
   CLI::App* command = app.add_subcommand("dump", "Show one recipe: launches, kernels, offsets");
-  command->footer("An operand is SPACE[OFFSET+BYTES]: where a launch reads or writes.");
+  command->footer(
+      "An operand is SPACE[OFFSET+BYTES], or param[SLOT,BYTES]: where a launch reads or writes.");
   flags->server.Add(*command);
   command->add_option("-r,--recipe", flags->key, "Key of the recipe, as `reprise recipes` lists it")
       ->required()

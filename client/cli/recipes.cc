@@ -36,7 +36,7 @@ absl::Status RunRecipes(const RecipesFlags& flags) {
     table.AddRow({recipe.key(), recipe.model(), recipe.version(), recipe.bucket(), recipe.binding(),
                   recipe.reason(), absl::StrCat(recipe.launches()), Bytes(recipe.arena_bytes()),
                   Fixed(recipe.capture_ms(), 1), Count(recipe.replays()),
-                  recipe.has_last_used() ? Ago(recipe.last_used()) : "never"});
+                  recipe.has_last_used() ? Ago(recipe.last_used()) : "-"});
   }
   if (table.empty()) {
     std::printf("no recipes yet: the first request of each shape captures one\n");

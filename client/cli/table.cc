@@ -71,7 +71,12 @@ std::string Count(uint64_t count) {
   return text;
 }
 
-std::string Fixed(double value, int decimals) { return absl::StrFormat("%.*f", decimals, value); }
+std::string Fixed(double value, int decimals) {
+  const std::string text = absl::StrFormat("%.*f", decimals, value);
+  // No minus before a value that is rounded to zero.
+  return text[0] == '-' && text.find_first_not_of("-0.") == std::string::npos ? text.substr(1)
+                                                                              : text;
+}
 
 std::string Seconds(double seconds) {
   return seconds < 1 ? absl::StrFormat("%.2f ms", seconds * 1e3)

@@ -1,6 +1,7 @@
 """The command line against the real daemon."""
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -59,7 +60,12 @@ def test_recipes_dump_and_stats_agree_with_the_answer(daemon, rng):
     (line,) = [row for row in listed.splitlines() if answer.recipe in row]
     assert "b1_s256" in line
     dump = daemon.reprise("dump", "--recipe", answer.recipe)
-    assert "input_ids" in dump and "arena[" in dump and "last_hidden_state" in dump
+    assert "input_ids" in dump and "gemm" in dump
+    # Places with offset and bytes, none of them empty: what launches read and write.
+    places = re.findall(r"(?:arena|input|output)\[(\d+)\+(\d+)\]", dump)
+    assert len(places) > 50 and all(int(bytes_) > 0 for _, bytes_ in places)
+    parameters = re.findall(r"param\[(\d+),(\d+)\]", dump)
+    assert len(parameters) > 20 and all(int(bytes_) > 0 for _, bytes_ in parameters)
     stats = daemon.reprise("stats")
     assert "b1_s256" in stats and "new_shape" in stats
 

@@ -9,7 +9,7 @@ from tritonclient.utils import InferenceServerException
 
 from testing import models
 from testing.daemon import Daemon
-from testing.inference import infer, text_inputs
+from testing.inference import assert_same_answer, infer, reference, text_inputs
 from testing.metrics import Scrape
 from testing.repository import MINILM
 
@@ -118,11 +118,11 @@ def test_model_config_from_a_file_is_kept(daemon):
     assert config.parameters["reprise.max_batch_tokens"].string_value == "1024"
 
 
-def test_batch_above_max_batch_size_is_refused(daemon, rng):
-    with pytest.raises(InferenceServerException) as caught:
-        infer(daemon.client(), "configured", text_inputs(NAMES, 9, 5, rng, 200))
-    assert "INVALID_ARGUMENT" in str(caught.value.status())
-    assert "9" in caught.value.message() and "8" in caught.value.message()
+def test_batch_above_max_batch_size_is_split_by_rows(daemon, module_repository, rng):
+    inputs = text_inputs(NAMES, 19, 5, rng, 200)
+    answer = infer(daemon.client(), "configured", inputs)
+    assert len(answer.batches) == 3, "8 + 8 + 3"
+    assert_same_answer(answer.outputs, reference(module_repository.path("configured"), inputs))
 
 
 def test_unknown_model_is_not_found_everywhere(daemon):

@@ -32,6 +32,8 @@ TEST(TextTest, NumbersAreReadable) {
   EXPECT_EQ(Bytes(1023), "1023 B");
   EXPECT_EQ(Bytes(1536), "1.5 KiB");
   EXPECT_EQ(Bytes(uint64_t{3} << 30), "3.0 GiB");
+  EXPECT_EQ(Fixed(-0.001, 2), "0.00");
+  EXPECT_EQ(Fixed(-0.01, 2), "-0.01");
   EXPECT_EQ(Seconds(0.0125), "12.50 ms");
   EXPECT_EQ(Percent(1, 8), "12.5 %");
   EXPECT_EQ(Percent(1, 0), "-");
