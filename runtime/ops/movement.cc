@@ -403,7 +403,11 @@ absl::Status PadRule(InferContext& context) {
   if (has_axes) {
     ASSIGN_OR_RETURN(axes, context.RequireInt64s(3));
   }
-  if (context.has_input(2)) RETURN_IF_ERROR(CheckSameType(context, 0, 2));
+  if (context.has_input(2)) {
+    // Before opset 11 the value was a float attribute, whatever the float type of the input.
+    const bool float_value = IsFloating(context.dtype(0)) && context.dtype(2) == DType::kFloat32;
+    if (!float_value) RETURN_IF_ERROR(CheckSameType(context, 0, 2));
+  }
   const std::string mode = context.attributes().String("mode", "constant");
   if (mode != "constant" && mode != "edge" && mode != "reflect" && mode != "wrap") {
     return absl::InvalidArgumentError(absl::StrCat("unknown mode '", mode, "'"));
@@ -436,10 +440,13 @@ absl::Status PadKernel(const KernelContext& context) {
       sources[d].push_back(source < 0 ? -1 : source * strides[d]);
     }
   }
-  DispatchSize(in.dtype, [&]<typename T>() {
-    const T fill = HasInput(context, 2) && context.inputs[2].num_elements() > 0
-                       ? *context.inputs[2].as<T>()
-                       : T(0);
+  const bool has_value = HasInput(context, 2) && context.inputs[2].num_elements() > 0;
+  return Dispatch(AllList{}, in.dtype, [&]<typename T>() {
+    T fill = static_cast<T>(static_cast<Compute<T>>(0));
+    if (has_value && context.inputs[2].dtype == in.dtype) fill = *context.inputs[2].as<T>();
+    if (has_value && context.inputs[2].dtype != in.dtype) {
+      fill = ConvertTo<T>(*context.inputs[2].as<float>());
+    }
     Shape index(rank, 0);
     const int64_t count = out.num_elements();
     for (int64_t i = 0; i < count; ++i) {
@@ -452,7 +459,6 @@ absl::Status PadKernel(const KernelContext& context) {
       for (int64_t d = rank - 1; d >= 0 && ++index[d] == out.shape[d]; --d) index[d] = 0;
     }
   });
-  return absl::OkStatus();
 }
 
 absl::Status TriluRule(InferContext& context) {

@@ -1,5 +1,7 @@
 // The op table: every op that a graph may hold, one row each. See op.h for the columns.
 #include "runtime/ops/attention.h"
+#include "runtime/ops/attention_microsoft.h"
+#include "runtime/ops/attention_onnx.h"
 #include "runtime/ops/binary.h"
 #include "runtime/ops/einsum.h"
 #include "runtime/ops/gather.h"
@@ -10,7 +12,9 @@
 #include "runtime/ops/op.h"
 #include "runtime/ops/pool.h"
 #include "runtime/ops/quantize.h"
+#include "runtime/ops/quantize_microsoft.h"
 #include "runtime/ops/reduce.h"
+#include "runtime/ops/rotary.h"
 #include "runtime/ops/select.h"
 #include "runtime/ops/shape_ops.h"
 #include "runtime/ops/unary.h"
@@ -157,12 +161,22 @@ constexpr OpRow kRows[] = {
     {"com.microsoft.SkipLayerNormalization", 3, 5, 1, 4, 0, 0, SkipLayerNormRule, SkipLayerNormKernel},
     {"com.microsoft.SkipSimplifiedLayerNormalization", 3, 4, 1, 4, 0, 0, SkipSimplifiedLayerNormRule, SkipSimplifiedLayerNormKernel},
     // Attention.
+    {"Attention", 3, 6, 1, 4, 0, 0, OnnxAttentionRule, OnnxAttentionKernel},
+    {"RotaryEmbedding", 3, 4, 1, 1, 0, 0, RotaryEmbeddingRule, RotaryEmbeddingKernel},
+    {"com.microsoft.Attention", 2, 7, 1, 1, 0, 0, MicrosoftAttentionRule, MicrosoftAttentionKernel},
+    {"com.microsoft.MultiHeadAttention", 1, 10, 1, 1, 0, 0, MultiHeadAttentionRule, MultiHeadAttentionKernel},
+    {"com.microsoft.QAttention", 5, 9, 1, 1, 0, 0, QAttentionRule, QAttentionKernel},
+    {"com.microsoft.RotaryEmbedding", 4, 4, 1, 1, 0, 0, MicrosoftRotaryEmbeddingRule, MicrosoftRotaryEmbeddingKernel},
+    {"com.microsoft.EmbedLayerNormalization", 1, 9, 1, 3, 0, 0, EmbedLayerNormRule, EmbedLayerNormKernel},
     {"reprise.Attention", 1, 4, 1, 1, kInternal, 0, AttentionRule, AttentionKernel},
     // Quantisation.
     {"DequantizeLinear", 2, 3, 1, 1, 0, 0, DequantizeLinearRule, DequantizeLinearKernel},
     {"QuantizeLinear", 2, 3, 1, 1, 0, 0, QuantizeLinearRule, QuantizeLinearKernel},
     {"DynamicQuantizeLinear", 1, 1, 1, 3, 0, 0, DynamicQuantizeLinearRule, DynamicQuantizeLinearKernel},
     {"QLinearMatMul", 8, 8, 1, 1, 0, 0, QLinearMatMulRule, QLinearMatMulKernel},
+    {"com.microsoft.DynamicQuantizeMatMul", 3, 5, 1, 1, 0, 0, DynamicQuantizeMatMulRule, DynamicQuantizeMatMulKernel},
+    {"com.microsoft.MatMulIntegerToFloat", 4, 7, 1, 1, 0, 0, MatMulIntegerToFloatRule, MatMulIntegerToFloatKernel},
+    {"com.microsoft.MatMulNBits", 3, 6, 1, 1, 0, 0, MatMulNBitsRule, MatMulNBitsKernel},
 };
 // clang-format on
 

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/ops/floats.h"
 #include "runtime/ops/matmul.h"
 #include "runtime/ops/onnx_types.h"
 #include "runtime/ops/typed.h"
@@ -67,14 +68,6 @@ T Quantize(float x, float scale, int64_t zero_point) {
   if (!(value == value)) return T(0);
   return static_cast<T>(
       std::clamp<double>(value, std::numeric_limits<T>::min(), std::numeric_limits<T>::max()));
-}
-
-std::vector<float> FloatsOf(const TensorView& view) {
-  std::vector<float> values(view.num_elements());
-  (void)Dispatch(FloatList{}, view.dtype, [&]<typename T>() {
-    for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(view.as<T>()[i]);
-  });
-  return values;
 }
 
 }  // namespace

@@ -48,7 +48,9 @@ absl::Status ClipRule(InferContext& context) {
   RETURN_IF_ERROR(CheckType(context, 0, kNumbers));
   for (size_t i : {1, 2}) {
     if (!context.has_input(i)) continue;
-    RETURN_IF_ERROR(CheckSameType(context, 0, i));
+    // Before opset 11 bounds were float attributes, whatever the float type of the input.
+    const bool float_bound = IsFloating(context.dtype(0)) && context.dtype(i) == DType::kFloat32;
+    if (!float_bound) RETURN_IF_ERROR(CheckSameType(context, 0, i));
     if (NumElements(context.shape(i)) != 1) {
       return absl::InvalidArgumentError(absl::StrCat("input ", i, " is not a scalar"));
     }
@@ -63,8 +65,13 @@ absl::Status ClipKernel(const KernelContext& context) {
     using C = Compute<T>;
     const bool has_low = HasInput(context, 1);
     const bool has_high = HasInput(context, 2);
-    const C low = has_low ? static_cast<C>(*context.inputs[1].as<T>()) : C(0);
-    const C high = has_high ? static_cast<C>(*context.inputs[2].as<T>()) : C(0);
+    const auto bound = [&](size_t i) {
+      const TensorView& view = context.inputs[i];
+      return view.dtype == in.dtype ? static_cast<C>(*view.as<T>())
+                                    : static_cast<C>(*view.as<float>());
+    };
+    const C low = has_low ? bound(1) : C(0);
+    const C high = has_high ? bound(2) : C(0);
     const int64_t count = in.num_elements();
     for (int64_t i = 0; i < count; ++i) {
       C x = in.as<T>()[i];

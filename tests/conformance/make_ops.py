@@ -1,0 +1,189 @@
+"""Writes single-op cases with onnxruntime's answers for ops that the ONNX suite does not cover.
+
+    make_ops.py FOLDER
+
+They are the ops that onnxruntime's optimiser writes (com.microsoft) and the newest of ONNX. Each
+case is a folder for conformance_runner --models.
+"""
+import os
+import shutil
+import sys
+
+import numpy as np
+import onnxruntime
+from onnx import ValueInfoProto, helper, numpy_helper
+
+RANDOM = np.random.default_rng(11)
+MICROSOFT = "com.microsoft"
+
+
+def f32(*shape):
+    return RANDOM.standard_normal(shape).astype(np.float32)
+
+
+def ints(low, high, shape, dtype=np.int64):
+    return RANDOM.integers(low, high, shape).astype(dtype)
+
+
+def lengths_mask(batch, sequence):
+    return (np.arange(sequence) < RANDOM.integers(1, sequence + 1, (batch, 1))).astype(np.int32)
+
+
+def caches(rows, half):
+    angles = np.arange(rows)[:, None] / 100 ** (np.arange(half) / half)
+    return np.cos(angles).astype(np.float32), np.sin(angles).astype(np.float32)
+
+
+def cases():
+    """(name, domain, op, inputs by position, attributes, outputs by name or "")."""
+    x = f32(2, 5, 12)
+    yield "gelu", MICROSOFT, "Gelu", [x], {}, ["y"]
+    yield "bias_gelu", MICROSOFT, "BiasGelu", [x, f32(12)], {}, ["y"]
+    yield "fast_gelu", MICROSOFT, "FastGelu", [x], {}, ["y"]
+    yield "fast_gelu_bias", MICROSOFT, "FastGelu", [x, f32(12)], {}, ["y"]
+    yield "quick_gelu", MICROSOFT, "QuickGelu", [x], {"alpha": 1.5}, ["y"]
+    yield "fused_matmul", MICROSOFT, "FusedMatMul", [f32(2, 3, 4), f32(2, 5, 4)], {
+        "transB": 1, "alpha": 0.5}, ["y"]
+    yield "fused_matmul_a", MICROSOFT, "FusedMatMul", [f32(2, 4, 3), f32(4, 5)], {
+        "transA": 1}, ["y"]
+    skip = [x, f32(2, 5, 12), f32(12)]
+    yield "skip_layer_norm", MICROSOFT, "SkipLayerNormalization", skip + [f32(12), f32(12)], {
+        "epsilon": 1e-5}, ["y", "", "", "sum"]
+    yield "skip_layer_norm_plain", MICROSOFT, "SkipLayerNormalization", skip, {}, ["y"]
+    yield "skip_simplified", MICROSOFT, "SkipSimplifiedLayerNormalization", skip + [f32(12)], {
+        "epsilon": 1e-5}, ["y", "", "", "sum"]
+    yield "simplified", "", "SimplifiedLayerNormalization", [x, f32(12)], {
+        "epsilon": 1e-5, "axis": -1}, ["y"]
+    yield "rms_norm", "", "RMSNormalization", [x, f32(12)], {"epsilon": 1e-5}, ["y"]
+    yield from attention_cases(x)
+    yield from quantized_cases()
+    yield from embedding_cases()
+
+
+def attention_cases(x):
+    w, b = f32(12, 36), f32(36)
+    attrs = {"num_heads": 3}
+    yield "attention", MICROSOFT, "Attention", [x, w, b], attrs, ["y"]
+    masks = {"lengths": np.array([3, 5], np.int32), "raw": lengths_mask(2, 5),
+             "ends_starts": np.array([4, 5, 1, 2], np.int32),
+             "square": ints(0, 2, (2, 5, 5), np.int32)}
+    for name, mask in masks.items():
+        yield f"attention_{name}", MICROSOFT, "Attention", [x, w, b, mask], attrs, ["y"]
+    yield "attention_bias", MICROSOFT, "Attention", [x, w, b, None, None, f32(1, 3, 5, 5)], attrs, [
+        "y"]
+    yield "attention_causal", MICROSOFT, "Attention", [x, w, b], {
+        **attrs, "unidirectional": 1, "scale": 0.3}, ["y"]
+    yield "attention_sizes", MICROSOFT, "Attention", [x, f32(12, 30), f32(30)], {
+        **attrs, "qkv_hidden_sizes": [12, 12, 6]}, ["y"]
+    q, k, v = f32(2, 4, 12), f32(2, 6, 12), f32(2, 6, 9)
+    yield "mha", MICROSOFT, "MultiHeadAttention", [q, k, v], attrs, ["y"]
+    yield "mha_bias", MICROSOFT, "MultiHeadAttention", [q, k, v, f32(33)], attrs, ["y"]
+    yield "mha_mask", MICROSOFT, "MultiHeadAttention", [q, k, v, None, lengths_mask(2, 6)], attrs, [
+        "y"]
+    yield "mha_attention_bias", MICROSOFT, "MultiHeadAttention", [
+        q, k, v, None, None, f32(2, 3, 4, 6)], attrs, ["y"]
+    yield "mha_heads", MICROSOFT, "MultiHeadAttention", [q, f32(2, 3, 6, 4), f32(2, 3, 6, 4)], \
+        attrs, ["y"]
+    heads = [f32(2, 4, 3, 8), f32(2, 2, 6, 8), f32(2, 2, 6, 5)]
+    yield "onnx_attention", "", "Attention", heads, {}, ["y"]
+    yield "onnx_attention_mask", "", "Attention", heads + [f32(3, 6)], {"scale": 0.2}, ["y"]
+    yield "onnx_attention_bool", "", "Attention", heads + [ints(0, 2, (2, 1, 3, 6)) > 0 | (
+        np.arange(6) == 0)], {}, ["y"]
+    past = [f32(2, 2, 4, 8), f32(2, 2, 4, 5)]
+    yield "onnx_attention_past", "", "Attention", heads + [None] + past, {}, [
+        "y", "key", "value"]
+    yield "onnx_attention_softcap", "", "Attention", heads, {"softcap": 2.0}, ["y"]
+    yield "onnx_attention_scores", "", "Attention", heads + [f32(3, 6)], {
+        "qk_matmul_output_mode": 3}, ["y", "", "", "scores"]
+    yield "onnx_attention_3d", "", "Attention", [f32(2, 3, 8), f32(2, 6, 4), f32(2, 6, 6)], {
+        "q_num_heads": 4, "kv_num_heads": 2}, ["y"]
+    yield "onnx_attention_causal", "", "Attention", [f32(2, 2, 5, 4)] * 3, {"is_causal": 1}, ["y"]
+    cosine, sine = caches(9, 4)
+    ids = ints(0, 9, (2, 3))
+    for interleaved in (0, 1):
+        rotary = {"interleaved": interleaved}
+        yield f"rotary_{interleaved}", "", "RotaryEmbedding", [
+            f32(2, 4, 3, 8), cosine, sine, ids], rotary, ["y"]
+        yield f"microsoft_rotary_{interleaved}", MICROSOFT, "RotaryEmbedding", [
+            f32(2, 3, 16), ids, cosine, sine], rotary, ["y"]
+    yield "rotary_caches", "", "RotaryEmbedding", [f32(2, 3, 16), f32(2, 3, 4), f32(2, 3, 4)], {
+        "num_heads": 2}, ["y"]
+    yield "rotary_partial", "", "RotaryEmbedding", [
+        f32(2, 4, 3, 10), cosine, sine, ids], {"rotary_embedding_dim": 8}, ["y"]
+    yield "microsoft_rotary_offset", MICROSOFT, "RotaryEmbedding", [
+        f32(2, 4, 3, 8), np.array([2], np.int64), cosine, sine], {}, ["y"]
+
+
+def quantized_cases():
+    a = f32(2, 3, 16)
+    b = ints(-127, 128, (16, 6), np.int8)
+    scale = (RANDOM.random(6) * 0.1).astype(np.float32)
+    yield "dynamic_quantize_matmul", MICROSOFT, "DynamicQuantizeMatMul", [
+        a, b, scale[:1], None, f32(6)], {}, ["y"]
+    yield "dynamic_quantize_columns", MICROSOFT, "DynamicQuantizeMatMul", [
+        a, b, scale, ints(-5, 5, 6, np.int8)], {}, ["y"]
+    bytes_a = ints(0, 256, (2, 3, 16), np.uint8)
+    yield "matmul_integer_to_float", MICROSOFT, "MatMulIntegerToFloat", [
+        bytes_a, b, np.float32([0.02]), scale, np.uint8([120]), None, f32(6)], {}, ["y"]
+    for bits, size in ((4, 8), (8, 16)):
+        attrs = {"K": 32, "N": 6, "bits": bits, "block_size": 16}
+        weights = [f32(2, 3, 32), ints(0, 256, (6, 2, size), np.uint8), np.abs(f32(12)) * 0.1]
+        yield f"matmul_{bits}_bits", MICROSOFT, "MatMulNBits", weights, attrs, ["y"]
+        zeros = ints(0, 256, 6 * (1 if bits == 4 else 2), np.uint8)
+        yield f"matmul_{bits}_bits_zeros", MICROSOFT, "MatMulNBits", weights + [zeros], attrs, ["y"]
+    w = ints(-127, 128, (12, 36), np.int8)
+    yield "qattention", MICROSOFT, "QAttention", [
+        ints(0, 256, (2, 5, 12), np.uint8), w, f32(36), np.array(0.01, np.float32), np.array(0.02, np.float32),
+        lengths_mask(2, 5), np.array(128, np.uint8), np.array(0, np.int8)], {"num_heads": 3}, ["y"]
+
+
+def embedding_cases():
+    ids, segments = ints(0, 20, (2, 5), np.int32), ints(0, 2, (2, 5), np.int32)
+    tables = [f32(20, 12), f32(8, 12)]
+    norm = [f32(12), f32(12)]
+    yield "embed", MICROSOFT, "EmbedLayerNormalization", [
+        ids, segments] + tables + [f32(2, 12)] + norm + [lengths_mask(2, 5)], {
+            "epsilon": 1e-5}, ["y", "mask"]
+    yield "embed_plain", MICROSOFT, "EmbedLayerNormalization", [
+        ids, None] + tables + [None] + norm, {}, ["y", "mask"]
+
+
+def write_case(folder, name, domain, op, values, attributes, outputs):
+    given = {f"i{i}": v for i, v in enumerate(values) if v is not None}
+    inputs = [f"i{i}" if v is not None else "" for i, v in enumerate(values)]
+    infos = [helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(v.dtype), v.shape)
+             for n, v in given.items()]
+    names = [n for n in outputs if n]
+    node = helper.make_node(op, inputs, outputs, name, domain=domain, **attributes)
+    made = [ValueInfoProto(name=n) for n in names]  # onnxruntime infers the types
+    graph = helper.make_graph([node], name, infos, made)
+    model = helper.make_model(graph, ir_version=10, opset_imports=[
+        helper.make_opsetid("", 23), helper.make_opsetid(MICROSOFT, 1)])
+    session = onnxruntime.InferenceSession(model.SerializeToString(),
+                                           providers=["CPUExecutionProvider"])
+    results = session.run(names, given)
+    data = os.path.join(folder, name, "test_data_set_0")
+    os.makedirs(data)
+    with open(os.path.join(folder, name, "model.onnx"), "wb") as file:
+        file.write(model.SerializeToString())
+    for prefix, tensors in (("input", list(given.values())), ("output", results)):
+        for i, tensor in enumerate(tensors):
+            with open(os.path.join(data, f"{prefix}_{i}.pb"), "wb") as file:
+                file.write(numpy_helper.from_array(np.asarray(tensor)).SerializeToString())
+
+
+def main():
+    folder = sys.argv[1]
+    shutil.rmtree(folder, ignore_errors=True)
+    failed = []
+    for case in cases():
+        try:
+            write_case(folder, *case)
+        except Exception as error:  # pylint: disable=broad-except
+            failed.append(f"{case[0]}: {str(error)[:300]}")
+    if failed:
+        sys.exit("onnxruntime cannot run\n" + "\n".join(failed))
+
+
+if __name__ == "__main__":
+    main()
