@@ -176,7 +176,9 @@ absl::StatusOr<BatchPlan::Target> BatchPlan::TargetFor(const std::vector<int64_t
   target.tokens = 1;
   for (const ModelAxis& axis : axes) {
     target.sizes.push_back(fitted[axis.label]);
-    target.tokens *= std::max<int64_t>(fitted[axis.label], 1);
+    // Kernels skip the rows that no request fills: along the batch axis padding costs no time.
+    const int64_t computed = axis.is_batch ? by_label[axis.label] : fitted[axis.label];
+    target.tokens *= std::max<int64_t>(computed, 1);
     if (in_bucket && model_->certified_.contains(axis.label)) {
       bucketed[axis.label] = fitted[axis.label];
     }

@@ -143,7 +143,7 @@ class BatchPlan {
     std::vector<int64_t> sizes;  // by axis
     int bucket = 0;              // position in Model::bucket_labels()
     bool exact = false;          // some axis has no bucket: one of many possible sizes
-    int64_t tokens = 0;          // rows times the other axes, padding included
+    int64_t tokens = 0;          // rows that requests fill, times the other axes with padding
   };
   absl::StatusOr<Target> TargetFor(const std::vector<int64_t>& sizes, bool exact) const;
 

@@ -104,6 +104,15 @@ TEST_F(EngineTest, FirstRequestOfABucketCapturesAndEveryOtherLengthOfItReplays) 
   EXPECT_EQ(observed().replays.size(), 4);
 }
 
+TEST_F(EngineTest, PlanGrowsToTheLargestBucketWhenItsRequestsAreAlike) {
+  const TokenRequest request(1, 30);
+  const auto shape = model().Measure(request.request);
+  ASSERT_TRUE(shape.ok()) << shape.status();
+  BatchPlan plan(model());
+  while (!plan.full()) ASSERT_TRUE(plan.TryAdd(*shape)) << plan.rows();
+  EXPECT_EQ(plan.rows(), 32);
+}
+
 TEST_F(EngineTest, BatchMatesAndBucketsDoNotChangeAnAnswer) {
   const TokenRequest request(1, 23, /*seed=*/3);
   const Response alone = Run(request);
