@@ -1,0 +1,97 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "tests/runtime/ops/op_testing.h"
+
+namespace reprise {
+namespace {
+
+using ::testing::DoubleNear;
+using ::testing::Each;
+using ::testing::ElementsAre;
+using ::testing::ElementsAreArray;
+using ::testing::Pointwise;
+
+constexpr float kInf = std::numeric_limits<float>::infinity();
+
+Attributes Settings(int64_t heads, int64_t nan_to_zero = 0, int64_t packed = 0) {
+  return {
+      {"num_heads", heads}, {"scale", 1.0f}, {"nan_to_zero", nan_to_zero}, {"packed_qkv", packed}};
+}
+
+// One batch row, two positions, two heads of size 1. Queries are 0: every key weighs the same.
+const Tensor kZero = F32({1, 2, 2}, {0, 0, 0, 0});
+const Tensor kValues = F32({1, 2, 2}, {1, 10, 3, 30});
+
+TEST(AttentionTest, HeadsAreSeparate) {
+  EXPECT_THAT(Numbers(RunOp("reprise.Attention", {kZero, kZero, kValues}, Settings(2))),
+              ElementsAre(2, 20, 2, 20));
+}
+
+TEST(AttentionTest, ScoresAreScaled) {
+  Attributes attributes = Settings(1);
+  attributes.Set("scale", 0.5f);
+  const auto result =
+      RunOp("reprise.Attention",
+            {F32({1, 1, 1}, {2}), F32({1, 2, 1}, {0, std::log(3.0f)}), F32({1, 2, 1}, {0, 1})},
+            attributes);
+  EXPECT_THAT(Numbers(result), Pointwise(DoubleNear(1e-6), {0.75}));
+}
+
+TEST(AttentionTest, BoolAndAdditiveMasksAgree) {
+  const auto kept =
+      RunOp("reprise.Attention", {kZero, kZero, kValues, Bools({1, 1, 1, 2}, {0, 1})}, Settings(2));
+  const auto added =
+      RunOp("reprise.Attention", {kZero, kZero, kValues, F32({2}, {-kInf, 0})}, Settings(2));
+  EXPECT_THAT(Numbers(kept), ElementsAre(3, 30, 3, 30));
+  EXPECT_THAT(Numbers(added), ElementsAreArray(Numbers(kept)));
+}
+
+TEST(AttentionTest, AFullyMaskedRowIsNaNUnlessAskedToBeZero) {
+  const Tensor mask = Bools({2, 2}, {0, 0, 1, 1});
+  const auto nan = Numbers(RunOp("reprise.Attention", {kZero, kZero, kValues, mask}, Settings(2)));
+  EXPECT_TRUE(std::isnan(nan[0]) && std::isnan(nan[1]));
+  EXPECT_EQ(nan[2], 2);
+  EXPECT_THAT(Numbers(RunOp("reprise.Attention", {kZero, kZero, kValues, mask}, Settings(2, 1))),
+              ElementsAre(0, 0, 2, 20));
+}
+
+TEST(AttentionTest, PackedEqualsSeparate) {
+  const Tensor q = F32({1, 2, 2}, {1, 2, -1, 0}), k = F32({1, 2, 2}, {0, 1, 2, -1});
+  const Tensor packed = F32({1, 2, 6}, {1, 2, 0, 1, 1, 10, -1, 0, 2, -1, 3, 30});
+  EXPECT_THAT(Numbers(RunOp("reprise.Attention", {packed}, Settings(2, 0, 1))),
+              ElementsAreArray(Numbers(RunOp("reprise.Attention", {q, k, kValues}, Settings(2)))));
+}
+
+TEST(AttentionTest, NoKeysGiveZerosOnlyWhenAsked) {
+  const Tensor none = F32({1, 0, 2}, {});
+  EXPECT_THAT(Numbers(RunOp("reprise.Attention", {kZero, none, none}, Settings(2, 1))), Each(0));
+}
+
+TEST(AttentionTest, OperandsThatDoNotFitAreRefused) {
+  EXPECT_FALSE(RunOp("reprise.Attention", {kZero, kZero, kValues}, Settings(3)).ok());
+  EXPECT_FALSE(
+      RunOp("reprise.Attention", {kZero, kZero, F32({1, 1, 2}, {1, 2})}, Settings(2)).ok());
+  EXPECT_FALSE(
+      RunOp("reprise.Attention", {kZero, kZero, kValues, F32({3}, {0, 0, 0})}, Settings(2)).ok());
+  EXPECT_FALSE(RunOp("reprise.Attention", {kZero}, Settings(2)).ok());
+}
+
+TEST(RotaryTest, PositionOutOfTheCacheIsAnError) {
+  const Tensor x = F32({1, 1, 1, 2}, {1, 0}), cache = F32({2, 1}, {0, 1});
+  EXPECT_TRUE(RunOp("RotaryEmbedding", {x, cache, cache, I64({1, 1}, {1})}).ok());
+  EXPECT_EQ(RunOp("RotaryEmbedding", {x, cache, cache, I64({1, 1}, {2})}).status().code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
+TEST(RotaryTest, RotatesHalves) {
+  const Tensor x = F32({1, 1, 1, 2}, {1, 2});
+  const auto result = RunOp("RotaryEmbedding", {x, F32({1, 1, 1}, {0}), F32({1, 1, 1}, {1})});
+  EXPECT_THAT(Numbers(result), ElementsAre(-2, 1));
+}
+
+}  // namespace
+}  // namespace reprise
