@@ -102,14 +102,14 @@ absl::Status BatchRun::FindOrCapture() {
 absl::StatusOr<std::shared_ptr<const Recipe>> BatchRun::Capture(const RecipeKey& key) {
   ModelObserver& observer = model_.owner_->observer();
   const std::string& bucket = model_.bucket_labels_[plan_.target_.bucket];
-  const bool exact = plan_.target_.bucket + 1 == static_cast<int>(model_.bucket_labels_.size());
   CompileRecord record;
-  record.reason = cache_.WasEvicted(key) ? CompileReason::kEvicted
-                  : exact                ? CompileReason::kNewShape
-                                         : CompileReason::kFirstRequest;
   ASSIGN_OR_RETURN(
       std::unique_ptr<Recipe> compiled,
       Compile(model_.graph_, key, {.device = options_.device, .clock = options_.clock}));
+  const bool first = model_.owner_->BeginFirstCapture();
+  record.reason = cache_.WasEvicted(key) ? CompileReason::kEvicted
+                  : first                ? CompileReason::kFirstRequest
+                                         : CompileReason::kNewShape;
   compiled->note = {.model = model_.id().name,
                     .version = model_.id().version,
                     .bucket = bucket,

@@ -115,8 +115,13 @@ absl::StatusOr<RequestShape> Model::Measure(const Request& request) const {
     result.sizes.push_back(size);
     if (axis.is_batch) {
       if (size == 0) {
+        const auto input = std::find_if(inputs_.begin(), inputs_.end(), [&](const ModelIo& io) {
+          return std::any_of(io.dims.begin(), io.dims.end(),
+                             [&](const Dim& dim) { return dim.symbol == axis.symbol; });
+        });
         return absl::InvalidArgumentError(
-            absl::StrCat("the request has 0 rows: axis '", axis.label, "' must be at least 1"));
+            absl::StrCat("the request has 0 rows: axis '", axis.label, "' of input '",
+                         input == inputs_.end() ? "" : input->name, "' must be at least 1"));
       }
       result.rows = size;
     } else if (size == 0) {

@@ -3,6 +3,7 @@
 // The recipe cache knows a model by its owner, so that it can tell of evictions.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <utility>
 
@@ -20,6 +21,9 @@ class ModelOwner final : public RecipeCache::Owner {
   // Once, before the first recipe is captured through this owner.
   void SetObserver(std::unique_ptr<ModelObserver> observer) { observer_ = std::move(observer); }
 
+  // True for the first caller: the model has captured nothing yet.
+  bool BeginFirstCapture() { return !has_captured_.exchange(true); }
+
   ParameterStore& parameters() const { return *parameters_; }
   ModelObserver& observer() const { return *observer_; }
 
@@ -36,6 +40,7 @@ class ModelOwner final : public RecipeCache::Owner {
   const std::unique_ptr<ParameterStore> parameters_;
   const int64_t max_exact_;
   std::unique_ptr<ModelObserver> observer_;
+  std::atomic<bool> has_captured_{false};
 };
 
 }  // namespace reprise

@@ -28,8 +28,8 @@ enum class CompileReason {
   kCompilerChanged,
   kPolicyChange,
   kEvicted,       // it was in the cache before, and was evicted
-  kFirstRequest,  // the first request of a bucket
-  kNewShape,      // a shape outside the buckets: an exact recipe
+  kFirstRequest,  // the model had captured nothing yet
+  kNewShape,      // a bucket or an exact shape that no request had before
 };
 inline constexpr int kNumCompileReasons = 10;
 absl::string_view CompileReasonName(CompileReason reason);  // "first_request"
