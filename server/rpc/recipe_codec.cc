@@ -45,20 +45,43 @@ void EncodeSlot(const TensorSlot& slot, pb::Space space, pb::Slot& message) {
   for (const int64_t dim : slot.shape) operand.add_shape(dim);
 }
 
-// The operands of a launch are its inputs, then outputs, then the workspace, without borders
-// between them; they are listed in that order.
-void EncodeLaunch(const Launch& launch, pb::Launch& message) {
+void EncodeLaunch(const Launch& launch, const std::vector<OperandNote>& notes,
+                  pb::Launch& message) {
   message.set_kernel(launch.kernel);
   message.set_node(launch.node);
+  message.set_detail(launch.detail);
   message.set_foreign(launch.foreign);
-  for (const Operand& operand : launch.operands) EncodeOperand(operand, *message.add_inputs());
-  pb::Attribute& detail = *message.add_attributes();
-  detail.set_name("detail");
-  detail.set_text(launch.detail);
-  pb::Attribute& work = *message.add_attributes();
-  work.set_name("work");
-  work.add_floats(launch.flops);
-  work.add_floats(launch.bytes);
+  message.set_flops(launch.flops);
+  message.set_bytes(launch.bytes);
+  for (size_t i = 0; i < launch.operands.size(); ++i) {
+    pb::Operand* operand = nullptr;
+    switch (notes[i].role) {
+      case OperandNote::Role::kInput:
+        operand = message.add_inputs();
+        break;
+      case OperandNote::Role::kOutput:
+        operand = message.add_outputs();
+        break;
+      case OperandNote::Role::kWorkspace:
+        operand = message.mutable_workspace();
+        break;
+    }
+    EncodeOperand(launch.operands[i], *operand);
+    operand->set_bytes(notes[i].bytes);
+    if (notes[i].dtype != DType::kUndefined) {
+      operand->set_dtype(std::string(DTypeName(notes[i].dtype)));
+    }
+  }
+}
+
+void EncodeParameter(const ParameterExpr& expression, size_t slot, pb::Parameter& message) {
+  message.set_expression(expression.text());
+  pb::Operand& result = *message.mutable_result();
+  result.set_space(pb::SPACE_PARAMETER);
+  result.set_offset(slot);
+  result.set_bytes(NumElements(expression.shape()) * DTypeSize(expression.dtype()));
+  result.set_dtype(std::string(DTypeName(expression.dtype())));
+  for (const int64_t dim : expression.shape()) result.add_shape(dim);
 }
 
 void EncodeKey(const RecipeKey& key, pb::Key& message) {
@@ -108,8 +131,8 @@ void EncodeRecipe(const Recipe& recipe, bool include_constants, pb::Recipe& mess
   for (const TensorSlot& slot : recipe.outputs) {
     EncodeSlot(slot, pb::SPACE_OUTPUT, *message.add_outputs());
   }
-  for (const ParameterExprPtr& expression : recipe.parameters) {
-    message.add_parameters()->set_expression(expression->text());
+  for (size_t i = 0; i < recipe.parameters.size(); ++i) {
+    EncodeParameter(*recipe.parameters[i], i, *message.add_parameters());
   }
   if (recipe.constants.size() > 0) {
     pb::Constant& constants = *message.add_constants();
@@ -120,7 +143,9 @@ void EncodeRecipe(const Recipe& recipe, bool include_constants, pb::Recipe& mess
       constants.set_data(recipe.constants.data(), recipe.constants.size());
     }
   }
-  for (const Launch& launch : recipe.launches) EncodeLaunch(launch, *message.add_launches());
+  for (size_t i = 0; i < recipe.launches.size(); ++i) {
+    EncodeLaunch(recipe.launches[i], recipe.operand_notes[i], *message.add_launches());
+  }
 }
 
 }  // namespace reprise
