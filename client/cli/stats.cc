@@ -58,6 +58,7 @@ void PrintModel(const v1::ModelStats& model) {
   table.AddRow(
       {"requests", Counted(model.requests_by_code(), [](const auto& c) { return c.code(); })});
   table.AddRow({"rows", Count(model.rows())});
+  table.AddRow({"rows/replay", Fixed(Mean(static_cast<double>(model.rows()), model.replays()), 2)});
   table.AddRow(
       {"compiles", Counted(model.compiles_by_reason(), [](const auto& r) { return r.reason(); })});
   table.AddRow({"time in compiles", Seconds(model.compile_seconds())});
@@ -76,16 +77,13 @@ void PrintModel(const v1::ModelStats& model) {
   }
   std::printf("%s", table.Text().c_str());
 
-  Table buckets({{"bucket"},
-                 {"replays", kRight},
-                 {"requests", kRight},
-                 {"rows/replay", kRight},
-                 {"ms/replay", kRight}});
+  Table buckets({{"bucket"}, {"replays", kRight}, {"share", kRight}, {"ms/replay", kRight}});
   for (const auto& bucket : model.replays_by_bucket()) {
     if (bucket.replays() == 0) continue;
-    buckets.AddRow({bucket.bucket(), Count(bucket.replays()), Count(bucket.requests()),
-                    Fixed(Mean(static_cast<double>(bucket.rows()), bucket.replays()), 1),
-                    Fixed(1e3 * Mean(bucket.compute_seconds(), bucket.replays()), 2)});
+    buckets.AddRow(
+        {bucket.bucket(), Count(bucket.replays()),
+         Percent(static_cast<double>(bucket.replays()), static_cast<double>(model.replays())),
+         Fixed(1e3 * Mean(bucket.compute_seconds(), bucket.replays()), 2)});
   }
   if (!buckets.empty()) std::printf("\n%s", buckets.Text().c_str());
 }

@@ -93,7 +93,7 @@ absl::StatusOr<std::string> Engine::Profile(const Model& model, const Request& r
 std::vector<CachedRecipe> Engine::ListRecipes() const {
   std::vector<CachedRecipe> result;
   for (RecipeCache::Entry& entry : cache_.Entries()) {
-    result.push_back({std::move(entry.recipe), entry.uses});
+    result.push_back({std::move(entry.recipe), entry.uses, entry.created, entry.last_used});
   }
   return result;
 }

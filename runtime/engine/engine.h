@@ -14,6 +14,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
@@ -44,6 +45,8 @@ struct EngineOptions {
 struct CachedRecipe {
   std::shared_ptr<const Recipe> recipe;
   int64_t replays = 0;
+  std::chrono::system_clock::time_point created;
+  std::chrono::system_clock::time_point last_used;
 };
 
 class Engine {

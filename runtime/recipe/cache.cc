@@ -23,9 +23,14 @@ std::shared_ptr<const Recipe> RecipeCache::Find(const RecipeKey& key) {
   MutexLock lock(mutex_);
   auto it = entries_.find(key);
   if (it == entries_.end()) return nullptr;
-  lru_.splice(lru_.begin(), lru_, it->second);
-  ++it->second->uses;
+  Touch(it->second);
   return it->second->recipe;
+}
+
+void RecipeCache::Touch(Lru::iterator it) {
+  lru_.splice(lru_.begin(), lru_, it);
+  ++it->uses;
+  it->last_used = std::chrono::system_clock::now();
 }
 
 absl::StatusOr<RecipeCache::Result> RecipeCache::GetOrCapture(
@@ -35,8 +40,7 @@ absl::StatusOr<RecipeCache::Result> RecipeCache::GetOrCapture(
   {
     MutexLock lock(mutex_);
     if (auto it = entries_.find(key); it != entries_.end()) {
-      lru_.splice(lru_.begin(), lru_, it->second);
-      ++it->second->uses;
+      Touch(it->second);
       return Result{it->second->recipe, Outcome::kHit};
     }
     if (auto it = flights_.find(key); it != flights_.end()) {
@@ -58,7 +62,8 @@ absl::StatusOr<RecipeCache::Result> RecipeCache::GetOrCapture(
   std::vector<Gone> gone;
   {
     MutexLock lock(mutex_);
-    if (result.ok()) Insert({*result, owner, exact, /*uses=*/1}, gone);
+    const auto now = std::chrono::system_clock::now();
+    if (result.ok()) Insert({*result, owner, exact, /*uses=*/1, now, now}, gone);
     flight->result = result;
     flight->landed = true;
     flights_.erase(key);

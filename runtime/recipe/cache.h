@@ -9,6 +9,7 @@
 // Errors:    whatever `capture` returns; RESOURCE_EXHAUSTED if one recipe exceeds the byte limit.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <list>
@@ -62,6 +63,9 @@ class RecipeCache {
     std::shared_ptr<Owner> owner;
     bool exact = false;
     int64_t uses = 0;
+    // For people: kept with the entry, never compared.
+    std::chrono::system_clock::time_point created;
+    std::chrono::system_clock::time_point last_used;
   };
   std::vector<Entry> Entries() const;
   int64_t bytes() const;
@@ -78,6 +82,8 @@ class RecipeCache {
     Entry entry;
     bool exact_limit;
   };
+  // Makes it the most recently used.
+  void Touch(Lru::iterator it) REQUIRES(mutex_);
   void Insert(Entry entry, std::vector<Gone>& gone) REQUIRES(mutex_);
   void Remove(Lru::iterator it, bool exact_limit, std::vector<Gone>& gone) REQUIRES(mutex_);
   void Tell(const std::vector<Gone>& gone, const std::shared_ptr<Owner>& owner);

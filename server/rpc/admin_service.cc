@@ -30,14 +30,6 @@ bool Selects(const Request& request, const std::string& model, const std::string
          (request.version().empty() || request.version() == version);
 }
 
-void SetTimestamp(std::chrono::system_clock::time_point time,
-                  google::protobuf::Timestamp& message) {
-  const int64_t ns =
-      std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch()).count();
-  message.set_seconds(ns / 1'000'000'000);
-  message.set_nanos(static_cast<int32_t>(ns % 1'000'000'000));
-}
-
 }  // namespace
 
 grpc::ServerUnaryReactor* AdminService::ListRecipes(grpc::CallbackServerContext* call,
@@ -91,7 +83,7 @@ grpc::ServerUnaryReactor* AdminService::GetStats(grpc::CallbackServerContext* ca
   response->set_device(context_.device);
   response->set_streams(static_cast<uint32_t>(context_.streams));
   response->set_threads_per_stream(static_cast<uint32_t>(context_.threads_per_stream));
-  SetTimestamp(context_.started, *response->mutable_started());
+  *response->mutable_started() = EncodeTime(context_.started);
   response->set_resident_bytes(static_cast<uint64_t>(ResidentBytes()));
   return Finish(call, absl::OkStatus());
 }

@@ -105,6 +105,15 @@ void EncodeKey(const RecipeKey& key, pb::Key& message) {
 
 }  // namespace
 
+google::protobuf::Timestamp EncodeTime(std::chrono::system_clock::time_point time) {
+  const int64_t ns =
+      std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch()).count();
+  google::protobuf::Timestamp message;
+  message.set_seconds(ns / 1'000'000'000);
+  message.set_nanos(static_cast<int32_t>(ns % 1'000'000'000));
+  return message;
+}
+
 void EncodeRecipeInfo(const CachedRecipe& cached, v1::RecipeInfo& message) {
   const Recipe& recipe = *cached.recipe;
   message.set_key(recipe.key.hex());
@@ -118,6 +127,8 @@ void EncodeRecipeInfo(const CachedRecipe& cached, v1::RecipeInfo& message) {
   message.set_replays(static_cast<uint64_t>(cached.replays));
   message.set_capture_ms(static_cast<double>(recipe.note.total_ns) / 1e6);
   message.set_reason(recipe.note.reason);
+  *message.mutable_created() = EncodeTime(cached.created);
+  *message.mutable_last_used() = EncodeTime(cached.last_used);
 }
 
 void EncodeRecipe(const Recipe& recipe, bool include_constants, pb::Recipe& message) {

@@ -73,8 +73,8 @@ class Prometheus:
                 result = self.get("/api/v1/query", query=expression)["data"]["result"]
                 if result and accept(float(result[0]["value"][1])):
                     return
-            except OSError:
-                pass
+            except (OSError, ValueError):
+                pass  # it is starting: refuses, or answers in plain text
             time.sleep(0.1)  # the interval of polling
         self._log.flush()
         self._log.seek(0)

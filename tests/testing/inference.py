@@ -31,7 +31,8 @@ def tensors(inputs):
     result = []
     for name, array in inputs.items():
         tensor = triton.InferInput(name, list(array.shape), np_to_triton_dtype(array.dtype))
-        tensor.set_data_from_numpy(np.ascontiguousarray(array))
+        # ascontiguousarray would make a scalar one-dimensional.
+        tensor.set_data_from_numpy(np.array(array, order="C", copy=None))
         result.append(tensor)
     return result
 
