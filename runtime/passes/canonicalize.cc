@@ -45,7 +45,7 @@ class CanonicalizePass : public Pass {
     if (output == kNone) return false;
     for (const RewriteRule rule :
          {ForwardRule, ViewRule, TransposeRule, ArithmeticRule, LogicRule, GatherNdRule, ExpandRule,
-          ReduceRule, SoftmaxRule, GemmRule, FlattenedRowsRule}) {
+          ReduceRule, SoftmaxRule, GemmRule, FlattenedRowsRule, ContribRule}) {
       ASSIGN_OR_RETURN(const ValueId replacement, rule(graph, id));
       if (replacement == kNone) continue;
       if (replacement != output) {

@@ -73,8 +73,6 @@ void AbsorbActivation(const Graph& graph, Linear& linear) {
   if (node.op == "Gelu") {
     linear.activation =
         node.attributes.String("approximate", "none") == "tanh" ? "gelu_tanh" : "gelu";
-  } else if (node.op == "com.microsoft.FastGelu" && node.inputs.size() == 1) {
-    linear.activation = "gelu_tanh";
   } else if (node.op == "Relu") {
     linear.activation = "relu";
   } else if (node.op == "Tanh") {

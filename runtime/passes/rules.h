@@ -37,5 +37,7 @@ absl::StatusOr<ValueId> GemmRule(Graph& graph, NodeId node);
 // MatMul with a weight, and elementwise nodes over one value and what broadcasts along its last
 // dim, come before a Reshape that keeps the last dim: exporters flatten rows around products.
 absl::StatusOr<ValueId> FlattenedRowsRule(Graph& graph, NodeId node);
+// Fused nodes of graphs that onnxruntime has optimised become the nodes that our passes know.
+absl::StatusOr<ValueId> ContribRule(Graph& graph, NodeId node);
 
 }  // namespace reprise

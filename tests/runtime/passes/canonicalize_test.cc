@@ -453,6 +453,47 @@ TEST(CanonicalizeTest, AnOverridableConstantIsNoConstant) {
   })");
 }
 
+TEST(CanonicalizeTest, ContributedOpsBecomeKnownOnes) {
+  ExpectCanonical(R"(graph {
+    input %x: f32[2, 3, 4]
+    param %b: f32[4] = p0
+    %y: ? = com.microsoft.BiasGelu(%x, %b)
+    %z: ? = com.microsoft.FastGelu(%y)
+    output %z
+  })",
+                  R"(graph {
+    input %x: f32[2, 3, 4]
+    param %b: f32[4] = p0
+    %a: ? = Add(%x, %b)
+    %y: ? = Gelu(%a) {approximate = "none"}
+    %z: ? = Gelu(%y) {approximate = "tanh"}
+    output %z
+  })");
+  ExpectCanonical(R"(graph {
+    input %x: f32[2, 3, 4]
+    input %skip: f32[2, 3, 4]
+    param %gamma: f32[4] = p0
+    param %beta: f32[4] = p1
+    param %bias: f32[4] = p2
+    %y: ?, _, _, %s: ? = com.microsoft.SkipLayerNormalization(%x, %skip, %gamma, %beta, %bias) {epsilon = 1e-05}
+    %z: ? = com.microsoft.SkipSimplifiedLayerNormalization(%y, %s, %gamma) {epsilon = 1e-05}
+    output %z
+  })",
+                  R"(graph {
+    input %x: f32[2, 3, 4]
+    input %skip: f32[2, 3, 4]
+    param %gamma: f32[4] = p0
+    param %beta: f32[4] = p1
+    param %bias: f32[4] = p2
+    %a: ? = Add(%x, %skip)
+    %s: ? = Add(%a, %bias)
+    %y: ? = LayerNormalization(%s, %gamma, %beta) {axis = -1, epsilon = 1e-05}
+    %t: ? = Add(%y, %s)
+    %z: ? = RMSNormalization(%t, %gamma) {axis = -1, epsilon = 1e-05}
+    output %z
+  })");
+}
+
 TEST(CanonicalizeTest, ASymbolicGraphOfKnownInputsIsLeftToItsCapture) {
   auto graph = Parse(R"(graph {
     input %x: f32[2, 3]
