@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstdint>
+#include <cstring>
 
 #include "absl/types/span.h"
 #include "runtime/graph/shape.h"
@@ -77,6 +78,22 @@ class StridedWalk {
   Shape sizes_;
   std::array<Shape, N> strides_;
 };
+
+// out (dense, `sizes`) = in read at `strides`.
+template <typename T>
+void CopyStrided(absl::Span<const int64_t> sizes, const T* in, const Shape& strides, T* out) {
+  StridedWalk<1> walk(sizes, {strides});
+  const int64_t stride = walk.inner_stride(0);
+  walk.ForEachRow([&](int64_t position, const std::array<int64_t, 1>& offsets, int64_t count) {
+    const T* x = in + offsets[0];
+    T* y = out + position;
+    if (stride == 1) {
+      std::memcpy(y, x, count * sizeof(T));
+    } else {
+      for (int64_t i = 0; i < count; ++i) y[i] = x[i * stride];
+    }
+  });
+}
 
 // out[i] = f(a[i]) with `a` repeated as broadcasting says; `out` is dense with `out_shape`.
 template <typename Out, typename A, typename F>

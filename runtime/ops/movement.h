@@ -1,13 +1,11 @@
-// Ops that move whole blocks of elements: Transpose, Concat, Split, Slice, Expand, Tile, Pad,
-// Trilu.
+// Ops that move whole blocks of elements: Transpose, Concat, Split, Expand, Tile, Trilu.
 #pragma once
 
 #include "runtime/ops/infer.h"
 
 namespace reprise::ops {
 
-Rule TransposeRule, ConcatRule, SplitRule, SliceRule, ExpandRule, TileRule, PadRule, TriluRule;
-Kernel TransposeKernel, ConcatKernel, SplitKernel, SliceKernel, ExpandKernel, TileKernel, PadKernel,
-    TriluKernel;
+Rule TransposeRule, ConcatRule, SplitRule, ExpandRule, TileRule, TriluRule;
+Kernel TransposeKernel, ConcatKernel, SplitKernel, ExpandKernel, TileKernel, TriluKernel;
 
 }  // namespace reprise::ops

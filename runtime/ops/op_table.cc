@@ -17,6 +17,7 @@
 #include "runtime/ops/rotary.h"
 #include "runtime/ops/select.h"
 #include "runtime/ops/shape_ops.h"
+#include "runtime/ops/slice_pad.h"
 #include "runtime/ops/unary.h"
 
 namespace reprise {
