@@ -29,6 +29,10 @@ absl::StatusOr<Dims> DimsOf(const Node& node, F shape) {
   dims.batch = q[0];
   dims.queries = q[1];
   const int64_t given_v = node.attributes.Int("head_size_v", 0);
+  if (dims.heads > std::max<int64_t>(q[2], 1) || given_v > q[2]) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a width of ", q[2], " does not hold ", dims.heads, " heads"));
+  }
   if (dims.packed) {
     dims.keys = dims.queries;
     const int64_t v_width = given_v > 0 ? given_v * dims.heads : q[2] / 3;

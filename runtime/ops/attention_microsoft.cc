@@ -24,8 +24,9 @@ absl::StatusOr<Widths> WidthsOf(const Node& node, int64_t columns) {
   const int64_t heads = node.attributes.Int("num_heads", 0);
   const std::vector<int64_t> sizes =
       node.attributes.Ints("qkv_hidden_sizes", {columns / 3, columns / 3, columns / 3});
-  if (heads <= 0 || sizes.size() != 3 || sizes[0] != sizes[1] || sizes[0] <= 0 || sizes[2] <= 0 ||
-      sizes[0] % heads != 0 || sizes[2] % heads != 0 || 2 * sizes[0] + sizes[2] != columns) {
+  if (heads <= 0 || sizes.size() != 3 || sizes[0] > columns || sizes[2] > columns ||
+      sizes[0] != sizes[1] || sizes[0] <= 0 || sizes[2] <= 0 || sizes[0] % heads != 0 ||
+      sizes[2] % heads != 0 || 2 * sizes[0] + sizes[2] != columns) {
     return absl::InvalidArgumentError(
         absl::StrCat(columns, " columns of q, k, v do not divide into ", heads, " heads"));
   }

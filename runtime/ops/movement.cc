@@ -139,6 +139,7 @@ absl::Status ConcatKernel(const KernelContext& context) {
   const int64_t outer = NumElements(shape.first(axis));
   const int64_t inner_bytes = NumElements(shape.subspan(axis + 1)) * DTypeSize(out.dtype);
   const int64_t out_row = shape[axis] * inner_bytes;
+  if (out.num_elements() == 0) return absl::OkStatus();
   char* to = out.as<char>();
   for (const TensorView& in : context.inputs) {
     const int64_t row = in.shape[axis] * inner_bytes;
@@ -187,6 +188,7 @@ absl::Status SplitKernel(const KernelContext& context) {
   const int64_t outer = NumElements(shape.first(axis));
   const int64_t inner_bytes = NumElements(shape.subspan(axis + 1)) * DTypeSize(in.dtype);
   const int64_t in_row = shape[axis] * inner_bytes;
+  if (in.num_elements() == 0) return absl::OkStatus();
   const char* from = in.as<char>();
   std::vector<int64_t> parts = Int64sOf(context, 1);
   if (!HasInput(context, 1)) {

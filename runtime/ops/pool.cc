@@ -32,8 +32,8 @@ absl::StatusOr<Windows> WindowsOf(const Node& node, const Shape& shape) {
     const int64_t size = shape[d + 2];
     constexpr int64_t kLimit = 1 << 24;
     if (w.kernel[d] < 1 || w.strides[d] < 1 || w.dilations[d] < 1 || w.kernel[d] > kLimit ||
-        w.dilations[d] > kLimit || pads[d] < 0 || pads[d + dims] < 0 || pads[d] > kLimit ||
-        pads[d + dims] > kLimit) {
+        w.strides[d] > kLimit || w.dilations[d] > kLimit || pads[d] < 0 || pads[d + dims] < 0 ||
+        pads[d] > kLimit || pads[d + dims] > kLimit) {
       return absl::InvalidArgumentError("kernel, strides, dilations or pads are out of range");
     }
     const int64_t extent = (w.kernel[d] - 1) * w.dilations[d] + 1;

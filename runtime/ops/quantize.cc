@@ -46,7 +46,7 @@ absl::StatusOr<Granularity> GranularityOf(const Node& node, const Shape& data, c
   const int64_t block = node.attributes.Int("block_size", 0);
   if (block > 0) {
     Shape expected = data;
-    expected[axis] = (data[axis] + block - 1) / block;
+    expected[axis] = data[axis] == 0 ? 0 : (data[axis] - 1) / block + 1;
     if (expected != scale) {
       return absl::InvalidArgumentError(absl::StrCat("the scale has the shape ",
                                                      ShapeToString(scale), ", expected ",

@@ -122,9 +122,9 @@ absl::StatusOr<BitLayout> BitLayoutOf(const Node& node) {
   l.n = node.attributes.Int("N", 0);
   l.bits = node.attributes.Int("bits", 4);
   l.block = node.attributes.Int("block_size", 0);
-  constexpr int64_t kLimit = int64_t{1} << 30;
+  constexpr int64_t kLimit = 1 << 20;  // Products of three sizes do not overflow.
   if (l.k <= 0 || l.n <= 0 || l.block <= 0 || l.k > kLimit || l.n > kLimit || l.block > kLimit) {
-    return absl::InvalidArgumentError("attributes 'K', 'N' and 'block_size' must be positive");
+    return absl::InvalidArgumentError("attributes 'K', 'N' and 'block_size' are out of range");
   }
   if (l.bits != 4 && l.bits != 8) {
     return absl::UnimplementedError(absl::StrCat(l.bits, " bits are not supported"));

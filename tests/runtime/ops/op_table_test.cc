@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <set>
 
 #include "tests/runtime/ops/op_testing.h"
@@ -59,6 +60,8 @@ TEST(OpTableTest, RandomOperandsAreAnsweredWithAStatus) {
       "axis",         "num_heads", "block_size", "keepdims", "K",     "N",
       "batch_dims",   "k",         "packed_qkv", "to",       "dtype", "q_num_heads",
       "kv_num_heads", "is_causal", "upper"};
+  constexpr int64_t kExtremes[] = {std::numeric_limits<int64_t>::min(),
+                                   std::numeric_limits<int64_t>::max()};
   int answered = 0;
   for (const OpRow& row : AllOps()) {
     for (int round = 0; round < 300; ++round) {
@@ -89,6 +92,7 @@ TEST(OpTableTest, RandomOperandsAreAnsweredWithAStatus) {
       Attributes attributes;
       for (const char* name : names) {
         if (random(3) == 0) attributes.Set(name, static_cast<int64_t>(random(7)) - 2);
+        if (random(50) == 0) attributes.Set(name, kExtremes[random(2)]);
       }
       if (RunOp(row.name, inputs, attributes, std::max(1, row.min_outputs), 1 << 16).ok()) {
         ++answered;
