@@ -57,7 +57,7 @@ BAD = {
     "shape that claims 3 GB": (dict(shape=[786432, 512]), "INVALID_ARGUMENT", ["input_ids"]),
     "too few bytes": (dict(raw=b"\1" * 39), "INVALID_ARGUMENT", ["input_ids", "39", "40"]),
     "too many bytes": (dict(raw=b"\1" * 48), "INVALID_ARGUMENT", ["input_ids", "48", "40"]),
-    "no rows": (dict(shape=[0, 5], raw=b""), "INVALID_ARGUMENT", ["batch", "0 rows"]),
+    "no rows": (dict(shape=[0, 5], raw=b""), "INVALID_ARGUMENT", ["input_ids", "0 rows"]),
     "missing input": (dict(names=["input_ids"]), "INVALID_ARGUMENT", ["attention_mask"]),
     "unknown input": (dict(names=["input_ids", "attention_mask", "extra"]), "INVALID_ARGUMENT",
                       ["extra"]),

@@ -67,7 +67,7 @@ def test_recipes_dump_and_stats_agree_with_the_answer(daemon, rng):
     parameters = re.findall(r"param\[(\d+),(\d+)\]", dump)
     assert len(parameters) > 20 and all(int(bytes_) > 0 for _, bytes_ in parameters)
     stats = daemon.reprise("stats")
-    assert "b1_s256" in stats and "first_request" in stats
+    assert "b1_s256" in stats and "new_shape" in stats
 
 
 def test_dump_of_a_wrong_key_says_so(daemon):
