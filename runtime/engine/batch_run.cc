@@ -46,8 +46,8 @@ std::vector<Response> BatchRun::Run(int64_t batch) {
     for (Response& response : responses) response.status = ready;
     return responses;
   }
-  RowErrors errors(*recipe_, RecipeRows());
-  Frame frame = stream_.MakeFrame(*recipe_, parameters_->addresses(), &errors);
+  FirstDataError error(*recipe_);
+  Frame frame = stream_.MakeFrame(*recipe_, parameters_->addresses(), &error);
   frame.live_rows = plan_.rows();
   const int64_t start = options_.clock->NowNs();
   Gather(const_cast<std::byte*>(frame.inputs));
@@ -55,18 +55,21 @@ std::vector<Response> BatchRun::Run(int64_t batch) {
   stream_.Replay(*recipe_, frame);
   const int64_t replayed = options_.clock->NowNs();
   Scatter(frame.outputs, responses);
-  if (errors.any()) FailRows(errors, responses);
+  if (error.get() != nullptr) FailOffenders(*error.get(), frame, responses);
   const int64_t scattered = options_.clock->NowNs();
 
+  // One request of a capture says so; its batch-mates waited for it.
+  const auto captured = std::find_if(responses.begin(), responses.end(),
+                                     [](const Response& one) { return one.status.ok(); });
   for (size_t i = 0; i < responses.size(); ++i) {
     ReplayInfo& info = responses[i].info;
     info.bucket = model_.bucket_labels_[plan_.target_.bucket];
     info.recipe = recipe_->key.hex();
-    // One request of a capture says so; its batch-mates waited for it.
-    info.capture = outcome_ == RecipeCache::Outcome::kHit ? CaptureOutcome::kReplayed
-                   : outcome_ == RecipeCache::Outcome::kCaptured && i == 0
-                       ? CaptureOutcome::kCaptured
-                       : CaptureOutcome::kWaited;
+    info.capture =
+        outcome_ == RecipeCache::Outcome::kHit ? CaptureOutcome::kReplayed
+        : outcome_ == RecipeCache::Outcome::kCaptured && responses.begin() + i == captured
+            ? CaptureOutcome::kCaptured
+            : CaptureOutcome::kWaited;
     info.batch = batch;
     info.batch_size = plan_.rows();
     info.gather_ns = gathered - start;
@@ -153,21 +156,25 @@ absl::Status BatchRun::Prime(const Recipe& recipe, const ParameterTable& paramet
   return absl::OkStatus();
 }
 
-void BatchRun::Gather(std::byte* inputs) const {
+void BatchRun::Gather(std::byte* inputs, std::optional<size_t> only) const {
+  const size_t first = only.value_or(0);
+  const size_t last = only.has_value() ? *only + 1 : requests_.size();
   for (size_t slot_index = 0; slot_index < recipe_->inputs.size(); ++slot_index) {
     const TensorSlot& slot = recipe_->inputs[slot_index];
     if (slot.bytes == 0) continue;
     const int position = model_.recipe_inputs_[slot_index];
     std::byte* target = inputs + slot.offset;
     int64_t sent = 0;
-    for (const Request* request : requests_) sent += NumElements(request->inputs[position].shape);
+    for (size_t i = first; i < last; ++i) {
+      sent += NumElements(requests_[i]->inputs[position].shape);
+    }
     if (sent < NumElements(slot.shape)) {
       const auto& fills = model_.options_.fills;
       const auto fill = fills.find(model_.inputs_[position].name);
       FillElements(slot.dtype, fill == fills.end() ? 0.0 : fill->second, NumElements(slot.shape),
                    target);
     }
-    for (size_t i = 0; i < requests_.size(); ++i) {
+    for (size_t i = first; i < last; ++i) {
       const InputTensor& tensor = requests_[i]->inputs[position];
       const Shape origin(slot.shape.size(), 0);
       Shape offset = origin;
@@ -184,7 +191,23 @@ void BatchRun::Gather(std::byte* inputs) const {
   }
 }
 
+Shape BatchRun::TrueShape(size_t position, size_t i, const Shape& slot) const {
+  Shape shape = slot;
+  if (model_.output_shapes_.empty()) return shape;
+  const std::vector<AffineDim>& dims = model_.output_shapes_[position].dims;
+  if (dims.size() != shape.size()) return shape;
+  // Only certified axes are padded; along the others the recipe has the request's own sizes.
+  for (size_t d = 0; d < dims.size(); ++d) {
+    for (size_t axis = 0; axis < model_.axes_.size(); ++axis) {
+      if (!dims[d].MovesWith(axis) || !model_.axes_[axis].certificate.certified) continue;
+      shape[d] = dims[d].At(plan_.shapes()[i].sizes);
+    }
+  }
+  return shape;
+}
+
 void BatchRun::Scatter(const std::byte* outputs, std::vector<Response>& responses) const {
+  const bool unpadded = requests_.size() == 1 && plan_.target_.sizes == plan_.shapes()[0].sizes;
   for (size_t i = 0; i < requests_.size(); ++i) {
     responses[i].outputs.resize(recipe_->outputs.size());
     for (size_t position = 0; position < recipe_->outputs.size(); ++position) {
@@ -192,16 +215,21 @@ void BatchRun::Scatter(const std::byte* outputs, std::vector<Response>& response
       if (!wanted.empty() && !wanted[position]) continue;
       const TensorSlot& slot = recipe_->outputs[position];
       OutputTensor& output = responses[i].outputs[position];
+      output.shape = unpadded ? slot.shape : TrueShape(position, i, slot.shape);
       const Shape origin(slot.shape.size(), 0);
       Shape offset = origin;
-      if (model_.output_shapes_.empty()) {
-        output.shape = slot.shape;  // Nothing is padded.
-      } else {
-        const OutputShape& rule = model_.output_shapes_[position];
-        output.shape = rule.At(plan_.shapes()[i].sizes);
-        for (size_t d = 0; d < output.shape.size() && model_.batch_axis_ >= 0; ++d) {
-          if (rule.dims[d].MovesWith(model_.batch_axis_)) offset[d] = FirstRow(i);
+      for (size_t d = 0; d < offset.size(); ++d) {
+        if (!unpadded && model_.MovesWithBatch(position, d)) offset[d] = FirstRow(i);
+        if (offset[d] + output.shape[d] > slot.shape[d]) {
+          responses[i].status = absl::InternalError(absl::StrCat(
+              "output '", model_.outputs_[position].name, "' has shape ", ShapeToString(slot.shape),
+              " in its recipe, not the ", ShapeToString(output.shape), " at row ", FirstRow(i),
+              " that the model's other sizes promise"));
         }
+      }
+      if (!responses[i].status.ok()) {
+        responses[i].outputs.clear();
+        break;
       }
       output.bytes.resize(NumElements(output.shape) * DTypeSize(slot.dtype));
       CopyBlock({.shape = output.shape,
@@ -215,18 +243,29 @@ void BatchRun::Scatter(const std::byte* outputs, std::vector<Response>& response
   }
 }
 
-void BatchRun::FailRows(const RowErrors& errors, std::vector<Response>& responses) const {
+absl::Status BatchRun::ErrorFor(const DataError& error) const {
+  const std::string name =
+      error.input < 0
+          ? "an index"
+          : absl::StrCat("input '", model_.inputs_[model_.recipe_inputs_[error.input]].name, "'");
+  return absl::InvalidArgumentError(absl::StrCat(name, ": ", RangeText(error)));
+}
+
+void BatchRun::FailOffenders(const DataError& first, const Frame& frame,
+                             std::vector<Response>& responses) {
   for (size_t i = 0; i < requests_.size(); ++i) {
-    const int64_t rows = model_.batch_axis_ < 0 ? 1 : plan_.shapes()[i].rows;
-    const RowErrors::Error* error = errors.Find(FirstRow(i), rows);
+    FirstDataError own(*recipe_);
+    const DataError* error = &first;
+    if (requests_.size() > 1) {
+      Frame alone = frame;
+      alone.errors = &own;
+      Gather(const_cast<std::byte*>(frame.inputs), i);
+      stream_.Replay(*recipe_, alone);
+      error = own.get();
+    }
     if (error == nullptr) continue;
-    const std::string name =
-        error->input < 0
-            ? "an index"
-            : absl::StrCat("input '", model_.inputs_[model_.recipe_inputs_[error->input]].name,
-                           "'");
     responses[i].outputs.clear();
-    responses[i].status = absl::InvalidArgumentError(absl::StrCat(name, ": ", RangeText(*error)));
+    responses[i].status = ErrorFor(*error);
   }
 }
 

@@ -4,13 +4,14 @@
 // Ownership: borrows everything for the length of one call. Threads: the stream's caller.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
+#include "runtime/engine/data_error.h"
 #include "runtime/engine/engine.h"
 #include "runtime/engine/model.h"
-#include "runtime/engine/row_errors.h"
 #include "runtime/engine/stream.h"
 
 namespace reprise {
@@ -27,9 +28,16 @@ class BatchRun {
   absl::Status FindOrCapture();
   absl::StatusOr<std::shared_ptr<const Recipe>> Capture(const RecipeKey& key);
   absl::Status Prime(const Recipe& recipe, const ParameterTable& parameters);
-  void Gather(std::byte* inputs) const;
+  // Copies the requests into the frame; with `only` that one alone, the others' rows being padding.
+  void Gather(std::byte* inputs, std::optional<size_t> only = std::nullopt) const;
   void Scatter(const std::byte* outputs, std::vector<Response>& responses) const;
-  void FailRows(const RowErrors& errors, std::vector<Response>& responses) const;
+  // The shape that output `position` has for request `i`, whose slot has shape `slot`.
+  Shape TrueShape(size_t position, size_t i, const Shape& slot) const;
+  // Fails the requests whose data the kernels could not use. Which of several it was is found by
+  // replaying each of them alone in its place: errors are rare, and a flattened or transposed index
+  // does not say whose it was.
+  void FailOffenders(const DataError& first, const Frame& frame, std::vector<Response>& responses);
+  absl::Status ErrorFor(const DataError& error) const;
   void Observe(int64_t replay_ns) const;
   // Where the rows of request `i` begin in the batch.
   int64_t FirstRow(size_t i) const { return first_row_[i]; }

@@ -5,8 +5,8 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/certify/probe.h"
+#include "runtime/engine/data_error.h"
 #include "runtime/engine/profile.h"
-#include "runtime/engine/row_errors.h"
 #include "runtime/engine/signature.h"
 
 namespace reprise {
@@ -42,17 +42,17 @@ absl::StatusOr<Frame> ExactRunner::FrameFor(const std::shared_ptr<const Recipe>&
 
 absl::StatusOr<std::string> ExactRunner::Profile(const std::vector<Tensor>& inputs, int repeats) {
   ASSIGN_OR_RETURN(const std::shared_ptr<const Recipe> recipe, RecipeFor(inputs));
-  RowErrors errors(*recipe, /*rows=*/1);
+  FirstDataError errors(*recipe);
   ASSIGN_OR_RETURN(const Frame frame, FrameFor(recipe, inputs, errors));
   return ProfileTable(*recipe, ProfileLaunches(*recipe, frame, repeats, clock_));
 }
 
 absl::StatusOr<std::vector<Tensor>> ExactRunner::Run(const std::vector<Tensor>& inputs) {
   ASSIGN_OR_RETURN(const std::shared_ptr<const Recipe> recipe, RecipeFor(inputs));
-  RowErrors errors(*recipe, /*rows=*/1);
+  FirstDataError errors(*recipe);
   ASSIGN_OR_RETURN(const Frame frame, FrameFor(recipe, inputs, errors));
   stream_.Replay(*recipe, frame);
-  if (const RowErrors::Error* error = errors.Find(0, 1)) {
+  if (const DataError* error = errors.get()) {
     absl::Status status = absl::InvalidArgumentError(RangeText(*error));
     SetRangePayload(status, error->low, error->high);
     return status;

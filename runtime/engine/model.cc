@@ -72,8 +72,14 @@ int64_t Model::LargestBatchAt(const RequestShape& shape) const {
   return std::min(policy_.LargestBatch(others), max_batch());
 }
 
+bool Model::MovesWithBatch(size_t position, size_t dim) const {
+  return batches_requests() && !output_shapes_.empty() &&
+         dim < output_shapes_[position].dims.size() &&
+         output_shapes_[position].dims[dim].MovesWith(batch_axis_);
+}
+
 int Model::BatchDimOf(size_t position) const {
-  if (batch_axis_ < 0 || output_shapes_.empty()) return -1;
+  if (!batches_requests() || output_shapes_.empty()) return -1;
   const std::vector<AffineDim>& dims = output_shapes_[position].dims;
   for (size_t d = 0; d < dims.size(); ++d) {
     if (dims[d].IsAxis(batch_axis_)) return static_cast<int>(d);
@@ -82,6 +88,14 @@ int Model::BatchDimOf(size_t position) const {
 }
 
 int64_t Model::parameter_bytes() const { return owner_->parameters().leaf_bytes(); }
+
+const std::string& Model::InputWithAxis(const std::string& symbol) const {
+  const auto has_axis = [&](const ModelIo& input) {
+    return std::any_of(input.dims.begin(), input.dims.end(),
+                       [&](const Dim& dim) { return dim.symbol == symbol; });
+  };
+  return std::find_if(inputs_.begin(), inputs_.end(), has_axis)->name;
+}
 
 absl::StatusOr<RequestShape> Model::Measure(const Request& request) const {
   if (request.inputs.size() != inputs_.size()) {
@@ -115,13 +129,9 @@ absl::StatusOr<RequestShape> Model::Measure(const Request& request) const {
     result.sizes.push_back(size);
     if (axis.is_batch) {
       if (size == 0) {
-        const auto input = std::find_if(inputs_.begin(), inputs_.end(), [&](const ModelIo& io) {
-          return std::any_of(io.dims.begin(), io.dims.end(),
-                             [&](const Dim& dim) { return dim.symbol == axis.symbol; });
-        });
-        return absl::InvalidArgumentError(
-            absl::StrCat("the request has 0 rows: axis '", axis.label, "' of input '",
-                         input == inputs_.end() ? "" : input->name, "' must be at least 1"));
+        return absl::InvalidArgumentError(absl::StrCat("the request has 0 rows: axis '", axis.label,
+                                                       "' of input '", InputWithAxis(axis.symbol),
+                                                       "' must be at least 1"));
       }
       result.rows = size;
     } else if (size == 0) {
@@ -143,9 +153,12 @@ absl::StatusOr<RequestShape> Model::Measure(const Request& request) const {
           "input '", input.name, "' decides a shape and has ", NumElements(tensor.shape),
           " elements; at most ", kMaxShapeInputElements, " are supported"));
     }
-    const Tensor view(input.dtype, tensor.shape,
-                      std::shared_ptr<const void>(tensor.data, [](const void*) {}));
-    ASSIGN_OR_RETURN(result.shape_inputs[input.name], view.ToInt64s());
+    // A copy: the client's bytes need not be aligned.
+    const Tensor value = Tensor::Make(input.dtype, tensor.shape, [&](void* data) {
+      const size_t bytes = NumElements(tensor.shape) * DTypeSize(input.dtype);
+      if (bytes > 0) std::memcpy(data, tensor.data, bytes);
+    });
+    ASSIGN_OR_RETURN(result.shape_inputs[input.name], value.ToInt64s());
     result.exact = true;
   }
   for (const ModelAxis& axis : axes_) {

@@ -79,6 +79,8 @@ class Model {
   const BucketPolicy& policy() const { return policy_; }
   // Labels of all buckets, then "exact".
   const std::vector<std::string>& bucket_labels() const { return bucket_labels_; }
+  // Dim `dim` of output `position` is cut at a request's rows.
+  bool MovesWithBatch(size_t position, size_t dim) const;
   // The dim of output `position` that grows by one a row, or -1.
   int BatchDimOf(size_t position) const;
   const std::shared_ptr<ModelOwner>& owner() const { return owner_; }
@@ -97,6 +99,8 @@ class Model {
   friend class BatchRun;
   Model() = default;
 
+  // The name of the first input that has the axis.
+  const std::string& InputWithAxis(const std::string& symbol) const;
   // The most rows of a batch bucket at the other sizes of `shape`.
   int64_t LargestBatchAt(const RequestShape& shape) const;
 
@@ -110,7 +114,7 @@ class Model {
   int batch_axis_ = -1;
   std::vector<int> shape_inputs_;           // positions in inputs_
   std::vector<int> recipe_inputs_;          // model input position of each input of a recipe
-  std::vector<OutputShape> output_shapes_;  // empty where nothing is padded
+  std::vector<OutputShape> output_shapes_;  // empty where no axis was fitted
   BucketPolicy policy_;                     // over the certified axes, by label
   std::set<std::string> certified_;         // labels of the certified axes
   std::vector<std::string> bucket_labels_;

@@ -17,7 +17,7 @@ namespace {
 
 // Sizes at which output shapes are fitted: small, distinct, and not 1, which broadcasts.
 constexpr int64_t kFitBatch = 2;
-constexpr int64_t kFitLength = 5;
+constexpr int64_t kFitLengths[] = {5, 16, 64, 96, 224, 256};  // the first that the model takes
 
 // Marks what an axis lost its certificate for.
 void Refuse(ModelAxis& axis, std::string reason) {
@@ -143,8 +143,66 @@ absl::Status ModelLoader::FindAxes(Model& model) const {
   return absl::OkStatus();
 }
 
+std::vector<int64_t> ModelLoader::BucketSizes(const Model& model, const ModelAxis& axis) const {
+  const auto configured = model.options_.buckets.find(axis.label);
+  if (configured != model.options_.buckets.end()) return configured->second;
+  const BucketPolicy defaults = BucketPolicy::Default("batch", {"other"});
+  for (const AxisBuckets& buckets : defaults.axes) {
+    if (buckets.axis == (axis.is_batch ? "batch" : "other")) return buckets.sizes;
+  }
+  return {};
+}
+
+absl::Status ModelLoader::FitShapes(Model& model) const {
+  std::vector<std::string> symbols;
+  std::vector<std::vector<int64_t>> samples;
+  for (const ModelAxis& axis : model.axes_) {
+    symbols.push_back(axis.symbol);
+    // On both sides of every boundary.
+    std::vector<int64_t>& sizes = samples.emplace_back(std::vector<int64_t>{1, 3});
+    for (int64_t bucket : BucketSizes(model, axis)) {
+      sizes.insert(sizes.end(), {bucket - 1, bucket, bucket + 1});
+    }
+  }
+  absl::StatusOr<OutputFit> fit = absl::UnknownError("not tried");
+  for (int64_t length : kFitLengths) {
+    Binding base;
+    for (const ModelAxis& axis : model.axes_) {
+      base.axes[axis.symbol] = axis.is_batch ? kFitBatch : length;
+    }
+    fit = FitOutputShapes(model.graph_, symbols, base, samples);
+    if (fit.ok()) break;
+  }
+  if (!fit.ok()) {
+    for (ModelAxis& axis : model.axes_) Refuse(axis, std::string(fit.status().message()));
+    return absl::OkStatus();
+  }
+  for (size_t i = 0; i < model.axes_.size(); ++i) {
+    if (!fit->refusals[i].empty()) Refuse(model.axes_[i], fit->refusals[i]);
+  }
+  model.output_shapes_ = std::move(fit->outputs);
+  for (size_t i = 0; i < model.outputs_.size(); ++i) {
+    model.outputs_[i].dtype = model.output_shapes_[i].dtype;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ModelLoader::DescribeOutputs(Model& model) const {
+  ASSIGN_OR_RETURN(const Graph specialized, Specialize(model.graph_, {}));
+  for (size_t i = 0; i < model.outputs_.size(); ++i) {
+    const Value& value = specialized.value(specialized.outputs()[i]);
+    model.outputs_[i].dtype = value.dtype;
+    model.outputs_[i].dims.clear();
+    for (int64_t size : *value.shape) model.outputs_[i].dims.push_back({.size = size});
+  }
+  return absl::OkStatus();
+}
+
 absl::Status ModelLoader::Certify(Model& model) const {
-  if (model.axes_.empty()) return absl::OkStatus();
+  if (model.axes_.empty()) {
+    // Everything is known already, whatever the file declares.
+    return model.shape_inputs_.empty() ? DescribeOutputs(model) : absl::OkStatus();
+  }
   if (!model.shape_inputs_.empty()) {
     const std::string reason =
         absl::StrCat("input '", model.inputs_[model.shape_inputs_[0]].name,
@@ -153,32 +211,7 @@ absl::Status ModelLoader::Certify(Model& model) const {
     return absl::OkStatus();
   }
 
-  std::vector<std::string> symbols;
-  Binding base;
-  for (const ModelAxis& axis : model.axes_) {
-    symbols.push_back(axis.symbol);
-    base.axes[axis.symbol] = axis.is_batch ? kFitBatch : kFitLength;
-  }
-  absl::StatusOr<std::vector<OutputShape>> fitted = FitOutputShapes(model.graph_, symbols, base);
-  std::string no_shapes;
-  if (!fitted.ok()) {
-    no_shapes = std::string(fitted.status().message());
-  } else {
-    for (size_t i = 0; i < fitted->size(); ++i) {
-      if ((*fitted)[i].affine) continue;
-      no_shapes = absl::StrCat("the shape of output '", model.outputs_[i].name,
-                               "' is no simple function of the axes");
-    }
-  }
-  if (!no_shapes.empty()) {
-    for (ModelAxis& axis : model.axes_) Refuse(axis, no_shapes);
-    return absl::OkStatus();
-  }
-  model.output_shapes_ = *std::move(fitted);
-  for (size_t i = 0; i < model.outputs_.size(); ++i) {
-    model.outputs_[i].dtype = model.output_shapes_[i].dtype;
-  }
-
+  RETURN_IF_ERROR(FitShapes(model));
   std::vector<ModelIo> graph_inputs;
   std::vector<ProbeInput> probe_inputs;
   std::vector<std::string> output_names;
@@ -205,6 +238,7 @@ absl::Status ModelLoader::Certify(Model& model) const {
                                 axis.certificate.reason));
       continue;
     }
+    if (!axis.certificate.reason.empty()) continue;  // Its output shapes are no simple function.
     if (!ranges.ok()) {
       Refuse(axis, std::string(ranges.status().message()));
       continue;
@@ -214,6 +248,10 @@ absl::Status ModelLoader::Certify(Model& model) const {
     ASSIGN_OR_RETURN(axis.certificate,
                      ProbeAxis(probe_inputs, *ranges, output_names, runner, options));
     axis.certificate.axis = axis.label;
+    if (axis.certificate.certified) {
+      RETURN_IF_ERROR(
+          ConfirmAtLargest(model, axis, probe_inputs, *ranges, output_names, runner, options));
+    }
     // What the probe saw at a few sizes, the fitted shapes say for all.
     for (size_t output = 0; axis.is_batch && output < model.output_shapes_.size(); ++output) {
       for (const AffineDim& dim : model.output_shapes_[output].dims) {
@@ -228,6 +266,31 @@ absl::Status ModelLoader::Certify(Model& model) const {
         absl::StrCat("model ", model.id().name, ": axis ", axis.label,
                      axis.certificate.certified ? " may be padded: " : " is never padded: ",
                      axis.certificate.reason));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ModelLoader::ConfirmAtLargest(const Model& model, ModelAxis& axis,
+                                           absl::Span<const ProbeInput> inputs,
+                                           absl::Span<const InputRange> ranges,
+                                           absl::Span<const std::string> output_names,
+                                           const ProbeRunner& runner, ProbeOptions options) const {
+  const std::vector<int64_t> buckets = BucketSizes(model, axis);
+  Binding binding;
+  for (const ModelAxis& other : model.axes_) {
+    const int64_t size = other.is_batch ? 1 : kFitLengths[0];
+    binding.axes[other.symbol] = size;
+    if (&other != &axis) options.sizes[other.symbol] = size;
+  }
+  // The largest that the model takes; buckets beyond are dropped later.
+  for (auto bucket = buckets.rbegin(); bucket != buckets.rend(); ++bucket) {
+    binding.axes[axis.symbol] = *bucket;
+    if (!Specialize(model.graph_, binding).ok()) continue;
+    if (*bucket <= options.padded_sizes.back()) return absl::OkStatus();
+    options.padded_sizes = {*bucket};
+    ASSIGN_OR_RETURN(axis.certificate,
+                     ConfirmAxis(axis.certificate, inputs, ranges, output_names, runner, options));
+    return absl::OkStatus();
   }
   return absl::OkStatus();
 }
@@ -293,7 +356,7 @@ void ModelLoader::LimitBuckets(Model& model) const {
     const std::vector<int64_t> dropped = model.policy_.DropRefused(axis.label, [&](int64_t size) {
       Binding binding;
       for (const ModelAxis& other : model.axes_) {
-        binding.axes[other.symbol] = other.is_batch ? kFitBatch : kFitLength;
+        binding.axes[other.symbol] = other.is_batch ? kFitBatch : kFitLengths[0];
       }
       binding.axes[axis.symbol] = size;
       const absl::Status status = Specialize(model.graph_, binding).status();

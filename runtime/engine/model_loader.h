@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "runtime/base/clock.h"
+#include "runtime/certify/probe.h"
 #include "runtime/device/device.h"
 #include "runtime/engine/core_pool.h"
 #include "runtime/engine/model.h"
@@ -32,7 +33,19 @@ class ModelLoader {
   absl::Status Import(Model& model) const;
   // Merges symbols and names the axes; an axis that only takes one size becomes a constant dim.
   absl::Status FindAxes(Model& model) const;
-  // Measures the certificates and fits output shapes; what fails leaves its axis uncertified.
+  // The sizes that the policy will have along an axis, as configured or by default.
+  std::vector<int64_t> BucketSizes(const Model& model, const ModelAxis& axis) const;
+  // Fits the shapes of outputs; an axis that they do not follow simply is refused.
+  absl::Status FitShapes(Model& model) const;
+  // Of a model without axes: dtypes and shapes as they are.
+  absl::Status DescribeOutputs(Model& model) const;
+  // A last look at a certificate at the largest bucket of its axis.
+  absl::Status ConfirmAtLargest(const Model& model, ModelAxis& axis,
+                                absl::Span<const ProbeInput> inputs,
+                                absl::Span<const InputRange> ranges,
+                                absl::Span<const std::string> output_names,
+                                const ProbeRunner& runner, ProbeOptions options) const;
+  // Measures the certificates; what fails leaves its axis uncertified.
   absl::Status Certify(Model& model) const;
   absl::Status SetPolicy(Model& model) const;
   // Drops buckets at which the model cannot be specialised.

@@ -8,14 +8,136 @@ namespace {
 
 using Shapes = std::vector<Shape>;
 
-absl::StatusOr<Shapes> ShapesAt(const Graph& graph, const std::vector<std::string>& symbols,
-                                Binding binding, const std::vector<int64_t>& sizes) {
-  for (size_t i = 0; i < symbols.size(); ++i) binding.axes[symbols[i]] = sizes[i];
-  ASSIGN_OR_RETURN(const Graph specialized, Specialize(graph, binding));
-  Shapes shapes;
-  for (ValueId output : specialized.outputs()) shapes.push_back(*specialized.value(output).shape);
-  return shapes;
-}
+class Fitter {
+ public:
+  Fitter(const Graph& graph, const std::vector<std::string>& symbols, const Binding& base)
+      : graph_(graph), symbols_(symbols), base_(base) {
+    for (const std::string& symbol : symbols) origin_.push_back(base.axes.at(symbol));
+    fit_.refusals.resize(symbols.size());
+  }
+
+  absl::StatusOr<OutputFit> Run(const std::vector<std::vector<int64_t>>& samples) {
+    RETURN_IF_ERROR(StartAtBase());
+    for (size_t axis = 0; axis < symbols_.size(); ++axis) FitAxis(axis);
+    for (size_t axis = 0; axis < symbols_.size(); ++axis) {
+      for (int64_t size : samples[axis]) CheckAxis(axis, size);
+    }
+    CheckAllAxesTogether();
+    for (size_t axis = 0; axis < symbols_.size(); ++axis) {
+      if (!fit_.refusals[axis].empty()) Forget(axis);
+    }
+    return std::move(fit_);
+  }
+
+ private:
+  absl::StatusOr<Graph> SpecializedAt(const std::vector<int64_t>& sizes) const {
+    Binding binding = base_;
+    for (size_t i = 0; i < symbols_.size(); ++i) binding.axes[symbols_[i]] = sizes[i];
+    return Specialize(graph_, binding);
+  }
+
+  absl::StatusOr<Shapes> ShapesAt(const std::vector<int64_t>& sizes) const {
+    ASSIGN_OR_RETURN(const Graph specialized, SpecializedAt(sizes));
+    Shapes shapes;
+    for (ValueId output : specialized.outputs()) shapes.push_back(*specialized.value(output).shape);
+    return shapes;
+  }
+
+  absl::Status StartAtBase() {
+    ASSIGN_OR_RETURN(const Graph at_base, SpecializedAt(origin_));
+    for (ValueId output : at_base.outputs()) {
+      OutputShape shape;
+      shape.dtype = at_base.value(output).dtype;
+      for (int64_t size : *at_base.value(output).shape) {
+        shape.dims.push_back({size, std::vector<int64_t>(symbols_.size(), 0)});
+      }
+      base_shapes_.push_back(*at_base.value(output).shape);
+      fit_.outputs.push_back(std::move(shape));
+    }
+    return absl::OkStatus();
+  }
+
+  // One step along the axis gives the factors; the constant follows from the base.
+  void FitAxis(size_t axis) {
+    std::vector<int64_t> sizes = origin_;
+    ++sizes[axis];
+    const absl::StatusOr<Shapes> shapes = ShapesAt(sizes);
+    if (!shapes.ok()) {
+      Refuse(axis, absl::StrCat("the model does not take size ", sizes[axis], ": ",
+                                std::string(shapes.status().message())));
+      return;
+    }
+    for (size_t output = 0; output < shapes->size(); ++output) {
+      const Shape& moved = (*shapes)[output];
+      if (moved.size() != base_shapes_[output].size()) {
+        Refuse(axis, absl::StrCat("the rank of output ", output, " depends on it"));
+        return;
+      }
+    }
+    for (size_t output = 0; output < shapes->size(); ++output) {
+      for (size_t d = 0; d < base_shapes_[output].size(); ++d) {
+        AffineDim& dim = fit_.outputs[output].dims[d];
+        dim.factors[axis] = (*shapes)[output][d] - base_shapes_[output][d];
+        dim.constant -= dim.factors[axis] * origin_[axis];
+      }
+    }
+  }
+
+  void CheckAxis(size_t axis, int64_t size) {
+    if (!fit_.refusals[axis].empty() || size < 1) return;
+    std::vector<int64_t> sizes = origin_;
+    sizes[axis] = size;
+    const absl::StatusOr<Shapes> shapes = ShapesAt(sizes);
+    if (!shapes.ok()) return;
+    for (size_t output = 0; output < shapes->size(); ++output) {
+      const Shape expected = fit_.outputs[output].At(sizes);
+      if (expected == (*shapes)[output]) continue;
+      Refuse(axis, absl::StrCat("at size ", size, " output ", output, " has shape ",
+                                ShapeToString((*shapes)[output]), ", where its growth says ",
+                                ShapeToString(expected)));
+      return;
+    }
+  }
+
+  // A product of two axes looks affine along each of them alone.
+  void CheckAllAxesTogether() {
+    std::vector<int64_t> sizes;
+    for (size_t i = 0; i < origin_.size(); ++i) {
+      sizes.push_back(fit_.refusals[i].empty() ? origin_[i] + 2 + static_cast<int64_t>(i)
+                                               : origin_[i]);
+    }
+    const absl::StatusOr<Shapes> shapes = ShapesAt(sizes);
+    if (!shapes.ok()) return;
+    for (size_t output = 0; output < shapes->size(); ++output) {
+      if (fit_.outputs[output].At(sizes) == (*shapes)[output]) continue;
+      for (size_t axis = 0; axis < symbols_.size(); ++axis) {
+        Refuse(axis, absl::StrCat("a dim of output ", output, " grows with several axes at once"));
+      }
+      return;
+    }
+  }
+
+  void Refuse(size_t axis, std::string reason) {
+    if (fit_.refusals[axis].empty()) fit_.refusals[axis] = std::move(reason);
+  }
+
+  // Takes the factors of a refused axis out, so that nobody computes with them.
+  void Forget(size_t axis) {
+    for (OutputShape& output : fit_.outputs) {
+      for (AffineDim& dim : output.dims) {
+        dim.constant += dim.factors[axis] * origin_[axis];
+        dim.factors[axis] = 0;
+      }
+    }
+  }
+
+  const Graph& graph_;
+  const std::vector<std::string>& symbols_;
+  const Binding& base_;
+  std::vector<int64_t> origin_;
+  Shapes base_shapes_;
+  OutputFit fit_;
+};
 
 }  // namespace
 
@@ -39,59 +161,11 @@ Shape OutputShape::At(absl::Span<const int64_t> sizes) const {
   return shape;
 }
 
-absl::StatusOr<std::vector<OutputShape>> FitOutputShapes(const Graph& graph,
-                                                         const std::vector<std::string>& symbols,
-                                                         const Binding& base) {
-  std::vector<int64_t> origin;
-  for (const std::string& symbol : symbols) origin.push_back(base.axes.at(symbol));
-  Binding binding = base;
-  for (const std::string& symbol : symbols) binding.axes[symbol] = base.axes.at(symbol);
-  ASSIGN_OR_RETURN(const Graph at_base, Specialize(graph, binding));
-
-  std::vector<OutputShape> fitted;
-  for (ValueId output : at_base.outputs()) {
-    OutputShape shape;
-    shape.dtype = at_base.value(output).dtype;
-    for (int64_t size : *at_base.value(output).shape) {
-      shape.dims.push_back({size, std::vector<int64_t>(symbols.size(), 0)});
-    }
-    fitted.push_back(std::move(shape));
-  }
-  auto reject_all = [&] {
-    for (OutputShape& shape : fitted) shape.affine = false;
-  };
-
-  // One step along each axis gives the factors; the constant follows from the base.
-  for (size_t axis = 0; axis < symbols.size(); ++axis) {
-    std::vector<int64_t> sizes = origin;
-    ++sizes[axis];
-    const absl::StatusOr<Shapes> shapes = ShapesAt(graph, symbols, base, sizes);
-    if (!shapes.ok()) {
-      reject_all();
-      return fitted;
-    }
-    for (size_t output = 0; output < fitted.size(); ++output) {
-      const Shape& moved = (*shapes)[output];
-      std::vector<AffineDim>& dims = fitted[output].dims;
-      if (moved.size() != dims.size()) {
-        fitted[output].affine = false;
-        continue;
-      }
-      for (size_t d = 0; d < dims.size(); ++d) {
-        const int64_t at_origin = (*at_base.value(at_base.outputs()[output]).shape)[d];
-        dims[d].factors[axis] = moved[d] - at_origin;
-        dims[d].constant -= dims[d].factors[axis] * origin[axis];
-      }
-    }
-  }
-  // A point away from all of them must agree, or the dims are no affine functions.
-  std::vector<int64_t> far;
-  for (size_t i = 0; i < origin.size(); ++i) far.push_back(origin[i] * 2 + 3 + i);
-  const absl::StatusOr<Shapes> shapes = ShapesAt(graph, symbols, base, far);
-  for (size_t output = 0; output < fitted.size(); ++output) {
-    if (!shapes.ok() || fitted[output].At(far) != (*shapes)[output]) fitted[output].affine = false;
-  }
-  return fitted;
+absl::StatusOr<OutputFit> FitOutputShapes(const Graph& graph,
+                                          const std::vector<std::string>& symbols,
+                                          const Binding& base,
+                                          const std::vector<std::vector<int64_t>>& samples) {
+  return Fitter(graph, symbols, base).Run(samples);
 }
 
 }  // namespace reprise

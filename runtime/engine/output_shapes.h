@@ -1,10 +1,12 @@
 // OutputShape: the true size of an output at any sizes of the axes.
 //
 // Found when the model is loaded by specialising it at several bindings: almost always each dim is
-// an affine function of the axes, `batch`, `2 * sequence + 1`. Where it is not, the caller
-// specialises at the request's own binding.
+// an affine function of the axes, `batch`, `2 * sequence + 1`. An axis along which a dim is
+// anything else (clipped, rounded up, squeezed away at 1) is refused: it is never padded, and what
+// is not padded needs no rule.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -17,7 +19,7 @@ namespace reprise {
 
 struct AffineDim {
   int64_t constant = 0;
-  std::vector<int64_t> factors;  // by axis
+  std::vector<int64_t> factors;  // by axis; 0 along an axis that was refused
 
   int64_t At(absl::Span<const int64_t> sizes) const;
   bool MovesWith(size_t axis) const { return factors[axis] != 0; }
@@ -28,16 +30,22 @@ struct AffineDim {
 struct OutputShape {
   DType dtype = DType::kUndefined;
   std::vector<AffineDim> dims;
-  bool affine = true;  // false: `dims` holds only for the sizes that were tried
 
   Shape At(absl::Span<const int64_t> sizes) const;
 };
 
-// Specialises `graph` around `base` (sizes by axis symbol, in the order of `symbols`; shape inputs
-// at their values in `binding`) and fits every output's dims. Errors: what Specialize returns at
+struct OutputFit {
+  std::vector<OutputShape> outputs;
+  std::vector<std::string> refusals;  // by axis: why it cannot be fitted; empty where it was
+};
+
+// Specialises `graph` around `base` (sizes by axis symbol) and fits every output's dims, then looks
+// at each axis at `samples` (by axis; sizes that the model does not take are passed over): the
+// bucket boundaries, where a rule that is not affine shows. Errors: what Specialize returns at
 // `base` itself.
-absl::StatusOr<std::vector<OutputShape>> FitOutputShapes(const Graph& graph,
-                                                         const std::vector<std::string>& symbols,
-                                                         const Binding& base);
+absl::StatusOr<OutputFit> FitOutputShapes(const Graph& graph,
+                                          const std::vector<std::string>& symbols,
+                                          const Binding& base,
+                                          const std::vector<std::vector<int64_t>>& samples);
 
 }  // namespace reprise

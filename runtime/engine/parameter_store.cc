@@ -23,6 +23,8 @@ absl::StatusOr<std::shared_ptr<const ParameterTable>> ParameterStore::TableFor(
     tensors.push_back(it->second);
   }
   auto table = std::make_shared<const ParameterTable>(std::move(tensors));
+  // Recipes of other models and of probes go without a word; their tables are swept here.
+  absl::erase_if(tables_, [](const auto& known) { return known.second.recipe.expired(); });
   tables_[recipe.get()] = {recipe, table};
   return table;
 }

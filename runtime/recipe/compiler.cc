@@ -211,21 +211,16 @@ class Compilation {
     return PlaceOf(input);
   }
 
-  // Follows an index operand back to the input it was made from.
-  std::vector<IndexSource> IndexSources(const Node& node) const {
-    std::vector<IndexSource> sources(node.inputs.size());
+  // Follows integer operands back to the inputs they were made from.
+  std::vector<int> IndexSources(const Node& node) const {
+    std::vector<int> sources(node.inputs.size(), -1);
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       const ValueId operand = node.inputs[i];
       if (operand == kNone || !IsInteger(graph_.value(operand).dtype)) continue;
       const ValueId root = DataRoot(operand);
       if (root == kNone) continue;
       const auto& inputs = graph_.inputs();
-      sources[i].input = std::find(inputs.begin(), inputs.end(), root) - inputs.begin();
-      const Shape& shape = *graph_.value(operand).shape;
-      if (!shape.empty() && shape[0] > 0) {
-        sources[i].rows = shape[0];
-        sources[i].elements_per_row = NumElements(shape) / shape[0];
-      }
+      sources[i] = static_cast<int>(std::find(inputs.begin(), inputs.end(), root) - inputs.begin());
     }
     return sources;
   }

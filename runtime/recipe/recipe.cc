@@ -40,10 +40,9 @@ int64_t Recipe::memory_bytes() const {
   constexpr int64_t kParamsBytes = 256;
   int64_t bytes = sizeof(Recipe) + constants.size();
   for (const Launch& launch : launches) {
-    bytes +=
-        sizeof(Launch) +
-        launch.operands.size() * (sizeof(Operand) + sizeof(IndexSource) + sizeof(OperandNote)) +
-        launch.kernel.size() + launch.node.size() + launch.detail.size() + kParamsBytes;
+    bytes += sizeof(Launch) +
+             launch.operands.size() * (sizeof(Operand) + sizeof(int) + sizeof(OperandNote)) +
+             launch.kernel.size() + launch.node.size() + launch.detail.size() + kParamsBytes;
   }
   bytes += parameters.size() * sizeof(ParameterExprPtr);
   return bytes;

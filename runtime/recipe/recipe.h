@@ -25,13 +25,6 @@ struct TensorSlot {
   size_t bytes = 0;
 };
 
-// Which graph input an index operand comes from, so that a data error can name it.
-struct IndexSource {
-  int input = -1;                // position among the graph's inputs; -1 unknown
-  int64_t elements_per_row = 0;  // of the operand along dim 0; 0: not one row after another
-  int64_t rows = 0;
-};
-
 // What an operand of a launch is, for people: places alone do not say.
 struct OperandNote {
   enum class Role : uint8_t { kInput, kOutput, kWorkspace };
@@ -62,7 +55,9 @@ struct Recipe {
   std::vector<TensorSlot> inputs;   // the graph's inputs that are left, by model input position
   std::vector<TensorSlot> outputs;  // by model output position
   std::vector<Launch> launches;
-  std::vector<std::vector<IndexSource>> index_sources;  // by launch, by operand; integers only
+  // By launch, by operand: position among `inputs` of the one that an integer operand is computed
+  // from, -1 where it is not one alone. So that a data error can name it.
+  std::vector<std::vector<int>> index_sources;
   std::vector<std::vector<OperandNote>> operand_notes;  // by launch, by operand
   std::vector<ParameterExprPtr> parameters;             // by slot
   AlignedBuffer constants;

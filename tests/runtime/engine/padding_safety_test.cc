@@ -125,6 +125,29 @@ const HabitCase kCases[] = {
        b.Node("Slice", {"x", "start", "end", "one", "start"}, {"y"});
      },
      true, false},
+    {"LengthCutAtThirtyTwo",
+     [](ModelBuilder& b) {
+       AddInputs(b, "batch", "sequence");
+       b.Initializer<int64_t>("most", onnx::TensorProto::INT64, {1}, {32});
+       b.Node("Slice", {"x", "zero", "most", "one"}, {"y"});
+     },
+     true, false},
+    {"SqueezedAtOne",
+     [](ModelBuilder& b) {
+       AddInputs(b, "batch", "sequence");
+       b.Node("Squeeze", {"x"}, {"y"});
+     },
+     false, false},
+    {"IdsOfTransposedTokens",
+     [](ModelBuilder& b) {
+       AddInputs(b, "batch", "sequence");
+       SetAttribute(b.Node("Transpose", {"input_ids"}, {"turned"}), "perm",
+                    std::vector<int64_t>{1, 0});
+       b.Node("Gather", {"table", "turned"}, {"looked_up"});
+       SetAttribute(b.Node("Transpose", {"looked_up"}, {"y"}), "perm",
+                    std::vector<int64_t>{1, 0, 2});
+     },
+     true, true},
     {"SimilarityOfRows",
      [](ModelBuilder& b) {
        AddInputs(b, "batch", "sequence");
@@ -244,6 +267,31 @@ TEST_P(PaddingSafetyTest, AnswersInCompanyAreThoseAloneAndUnpadded) {
     }
   }
   EXPECT_EQ(shared > 0, GetParam().batch);
+}
+
+TEST_P(PaddingSafetyTest, BadIdFailsItsRequestAlone) {
+  if (!GetParam().batch) return;  // Nobody shares a replay.
+  const std::shared_ptr<Model> model = Load("model", {});
+  ASSERT_NE(model, nullptr);
+  std::mt19937 random(3);
+  // As many rows as positions, so that neither can be told from the other by its size.
+  Tokens good(2, 4, random), bad(1, 4, random), other(1, 4, random);
+  bad.ids[2] = 1000;
+  BatchPlan plan(*model);
+  std::vector<const Request*> requests;
+  for (const Tokens* tokens : {&good, &bad, &other}) {
+    const auto shape = model->Measure(tokens->request);
+    ASSERT_TRUE(shape.ok()) << shape.status();
+    ASSERT_TRUE(plan.TryAdd(*shape));
+    requests.push_back(&tokens->request);
+  }
+  const std::vector<Response> responses = fixture_.engine.Run(plan, requests, *fixture_.stream);
+  EXPECT_TRUE(responses[0].status.ok()) << responses[0].status;
+  EXPECT_TRUE(responses[2].status.ok()) << responses[2].status;
+  EXPECT_TRUE(absl::IsInvalidArgument(responses[1].status)) << responses[1].status;
+  EXPECT_THAT(std::string(responses[1].status.message()),
+              testing::AllOf(HasSubstr("input_ids"), HasSubstr("1000")));
+  EXPECT_EQ(responses[0].info.capture, CaptureOutcome::kCaptured);
 }
 
 INSTANTIATE_TEST_SUITE_P(Habits, PaddingSafetyTest, testing::ValuesIn(kCases),
