@@ -37,6 +37,10 @@ absl::StatusOr<ValueId> GemmRule(Graph& graph, NodeId node);
 // MatMul with a weight, and elementwise nodes over one value and what broadcasts along its last
 // dim, come before a Reshape that keeps the last dim: exporters flatten rows around products.
 absl::StatusOr<ValueId> FlattenedRowsRule(Graph& graph, NodeId node);
+// Einsum of two operands becomes Transpose, MatMul and Reshape.
+absl::StatusOr<ValueId> EinsumRule(Graph& graph, NodeId node);
+// A bias of [heads, size] on features that a Reshape has split comes before that Reshape.
+absl::StatusOr<ValueId> SplitFeaturesRule(Graph& graph, NodeId node);
 // Fused nodes of graphs that onnxruntime has optimised become the nodes that our passes know.
 absl::StatusOr<ValueId> ContribRule(Graph& graph, NodeId node);
 

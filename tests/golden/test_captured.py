@@ -6,6 +6,7 @@ import re
 import subprocess
 
 import onnx
+import onnxruntime
 import pytest
 
 from testing import exporters, models
@@ -80,7 +81,7 @@ def test_no_value_of_scores_is_ever_made(captured, name):
 
 
 @pytest.mark.parametrize("name", [*REAL, "bert_opset11", "bert_opset17", "distilbert", "bart",
-                                  "keras_bert"])
+                                  "keras_bert", "einsum_bert"])
 def test_an_encoder_layer_is_seven_nodes(captured, name):
     """Q-K-V, attention, projection, norm, product with GELU, product, norm; beside the layers are
     the embeddings, the mask and the pooling."""
@@ -94,6 +95,17 @@ def test_an_encoder_layer_is_seven_nodes(captured, name):
     assert result.nodes <= 0.4 * result.imported
 
 
-@pytest.mark.parametrize("name", ["minilm", "keras_bert", "bart", "distilbert", "vision"])
+@pytest.mark.parametrize("name", ["minilm", "keras_bert", "einsum_bert", "bart", "distilbert", "vision"])
 def test_no_shape_op_is_left(captured, name):
     assert not SHAPE_OPS & set(captured(name).ops)
+
+
+@pytest.mark.parametrize("name", ["distilbert", "gpt2", "vision", "bart", "keras_bert"])
+def test_what_onnxruntime_has_optimised_captures_alike(captured, name, tmp_path):
+    plain, optimised = tmp_path / "plain.onnx", tmp_path / "optimised.onnx"
+    onnx.save(exporters.ALL[name](), plain)
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_EXTENDED
+    options.optimized_model_filepath = str(optimised)
+    onnxruntime.InferenceSession(plain, options, providers=["CPUExecutionProvider"])
+    assert sorted(Captured(optimised, BERT).ops) == sorted(captured(name).ops)

@@ -272,6 +272,30 @@ def keras_bert():
     return g.finish(x, "keras_bert")
 
 
+def einsum_bert():
+    """Projections to and from heads as Einsum with weights of three dims, biases of two."""
+    g = Transformer(13)
+
+    def project(x):
+        heads = g.node("Einsum", x, g.weight(HIDDEN, HEADS, SIZE), equation="abc,cde->abde")
+        return g.node("Add", heads, g.weight(HEADS, SIZE, scale=0.1))
+
+    x = g.decomposed_layer_norm(g.embed("input_ids"))
+    mask = g.additive_mask("attention_mask", -1e9)
+    for _ in range(LAYERS):
+        query = g.node("Mul", project(x), g.scalar(SIZE ** -0.5))
+        scores = g.node("Einsum", project(x), query, equation="aecd,abcd->acbe")
+        weights = g.node("Softmax", g.node("Add", scores, mask), axis=-1)
+        mixed = g.node("Einsum", weights, project(x), equation="acbe,aecd->abcd")
+        context = g.node("Einsum", mixed, g.weight(HEADS, SIZE, HIDDEN, scale=0.2),
+                         equation="abcd,cde->abe")
+        context = g.node("Add", context, g.weight(HIDDEN, scale=0.1))
+        x = g.decomposed_layer_norm(g.node("Add", x, context))
+        inner = g.erf_gelu(g.linear(x, HIDDEN, 4 * HIDDEN))
+        x = g.decomposed_layer_norm(g.node("Add", x, g.linear(inner, 4 * HIDDEN, HIDDEN)))
+    return g.finish(x, "einsum_bert")
+
+
 def bart():
     """Batch and heads in one dim, the query scaled before its heads part, batched products."""
     g = Transformer(13)
@@ -302,7 +326,7 @@ def bart():
 
 
 ALL = {"distilbert": distilbert, "gpt2": gpt2, "t5": t5, "vision": vision, "llama": llama,
-       "keras_bert": keras_bert, "bart": bart}
+       "keras_bert": keras_bert, "einsum_bert": einsum_bert, "bart": bart}
 
 # Those whose inputs are not ids and mask.
 INPUTS = {"vision": ["input_ids"], "llama": ["input_ids"]}

@@ -1,3 +1,5 @@
+#include <vector>
+
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "runtime/graph/text.h"
@@ -450,6 +452,56 @@ TEST(CanonicalizeTest, AnOverridableConstantIsNoConstant) {
     %b: ? = Neg(%zero)
     output %a
     output %b
+  })");
+}
+
+std::string EinsumGraph(absl::string_view a, absl::string_view b, absl::string_view equation) {
+  return absl::StrCat("graph {\n input %a: f32", a, "\n input %b: f32", b,
+                      "\n %y: ? = Einsum(%a, %b) {equation = \"", equation, "\"}\n output %y\n}");
+}
+
+TEST(CanonicalizeTest, AnEinsumOfTwoIsAProduct) {
+  const std::vector<std::vector<std::string>> cases = {
+      {"[2, 3, 4]", "[4, 5]", "abc,cd->abd"},
+      {"[2, 3, 4]", "[4, 2, 5]", "abc, cde -> abde"},
+      {"[2, 3, 4, 5]", "[4, 5, 6]", "abcd,cde->abe"},
+      {"[2, 7, 4, 5]", "[2, 3, 4, 5]", "aecd,abcd->acbe"},
+      {"[2, 4, 3, 7]", "[2, 7, 4, 5]", "acbe,aecd->abcd"},
+      {"[2, 3, 4]", "[2, 5, 4]", "bik,bjk->bij"},
+      {"[2, 3, 4]", "[2, 5, 4]", "bik,bjk->jib"},
+      {"[3]", "[3, 4]", "i,ij->j"},
+  };
+  for (const auto& c : cases) {
+    const std::string text = EinsumGraph(c[0], c[1], c[2]);
+    ExpectSameAnswers(*Canonicalize(), text);
+    const Graph graph = Captured(text);
+    EXPECT_EQ(CountOps(graph, "Einsum"), c[0] == "[3]" ? 1 : 0) << c[2];
+  }
+}
+
+TEST(CanonicalizeTest, AnEinsumThatIsNoProductStays) {
+  ExpectUnchanged(*Canonicalize(), EinsumGraph("[3, 3]", "[3, 4]", "ii,ij->ij"));
+  ExpectUnchanged(*Canonicalize(), EinsumGraph("[3, 4]", "[3, 4]", "ij,ij->ij"));
+  ExpectUnchanged(*Canonicalize(), EinsumGraph("[3, 4]", "[4, 5]", "ij,jk->i"));
+  ExpectUnchanged(*Canonicalize(), EinsumGraph("[3, 4]", "[5, 6]", "ij,kl->ijkl"));
+}
+
+TEST(CanonicalizeTest, ABiasOfHeadsComesBeforeTheirSplit) {
+  ExpectCanonical(R"(graph {
+    input %x: f32[2, 3, 8]
+    param %b: f32[2, 4] = p0
+    const %heads: i64[4] = {2, 3, 2, 4}
+    %h: ? = Reshape(%x, %heads)
+    %y: ? = Add(%h, %b)
+    output %y
+  })",
+                  R"(graph {
+    input %x: f32[2, 3, 8]
+    param %b: f32[8] = Reshape{allowzero = 1}(p0, i64[1]{8})
+    const %heads: i64[4] = {2, 3, 2, 4}
+    %s: ? = Add(%x, %b)
+    %y: ? = Reshape(%s, %heads) {allowzero = 1}
+    output %y
   })");
 }
 
