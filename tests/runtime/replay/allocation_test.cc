@@ -8,7 +8,6 @@
 #include <cstdlib>
 
 #include "runtime/engine/exact_runner.h"
-#include "runtime/engine/row_errors.h"
 #include "runtime/onnx/importer.h"
 #include "runtime/passes/pass.h"
 #include "runtime/recipe/compiler.h"
