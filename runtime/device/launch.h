@@ -55,7 +55,8 @@ struct Frame {
   const void* const* parameters = nullptr;
   ReplayErrors* errors = nullptr;  // never null in a replay
   // How many of the recipe's rows along the batch axis carry requests; kernels that were bound with
-  // `takes_live_rows` skip the others, whose results nobody reads. At most the recipe's batch.
+  // `takes_live_rows` skip the others, whose results nobody reads. At most the recipe's batch; 0:
+  // all.
   int64_t live_rows = 0;
 };
 

@@ -48,7 +48,7 @@ std::vector<Response> BatchRun::Run(int64_t batch) {
   }
   FirstDataError error(*recipe_);
   Frame frame = stream_.MakeFrame(*recipe_, parameters_->addresses(), &error);
-  frame.live_rows = plan_.rows();
+  frame.live_rows = model_.batch_axis_ < 0 ? 0 : plan_.rows();
   const int64_t start = options_.clock->NowNs();
   Gather(const_cast<std::byte*>(frame.inputs));
   const int64_t gathered = options_.clock->NowNs();
@@ -108,7 +108,11 @@ absl::StatusOr<std::shared_ptr<const Recipe>> BatchRun::Capture(const RecipeKey&
   CompileRecord record;
   ASSIGN_OR_RETURN(
       std::unique_ptr<Recipe> compiled,
-      Compile(model_.graph_, key, {.device = options_.device, .clock = options_.clock}));
+      Compile(
+          model_.graph_, key,
+          {.device = options_.device,
+           .clock = options_.clock,
+           .batch_symbol = model_.batch_axis_ < 0 ? "" : model_.axes_[model_.batch_axis_].symbol}));
   const bool first = model_.owner_->BeginFirstCapture();
   record.reason = cache_.WasEvicted(key) ? CompileReason::kEvicted
                   : first                ? CompileReason::kFirstRequest
@@ -149,7 +153,7 @@ absl::Status BatchRun::Prime(const Recipe& recipe, const ParameterTable& paramet
   RETURN_IF_ERROR(stream_.Reserve(recipe));
   IgnoreErrors errors;
   Frame frame = stream_.MakeFrame(recipe, parameters.addresses(), &errors);
-  frame.live_rows = RecipeRows();
+  frame.live_rows = 0;  // all
   // Zeros are in range for every index.
   std::memset(const_cast<std::byte*>(frame.inputs), 0, recipe.input_bytes);
   stream_.Replay(recipe, frame);

@@ -51,6 +51,9 @@ struct Value {
   bool overridable = false;    // an initialiser that is also listed as an input of the model
   NodeId producer = kNone;     // results
   std::vector<NodeId> users;   // one entry a use; uses as graph output are not counted
+  // Set by the compiler: the elements are this many equal blocks, block i of row i of the batch axis
+  // alone. 0: not known.
+  int64_t batch_rows = 0;
 };
 
 struct Node {

@@ -9,6 +9,7 @@
 #include "runtime/base/status_macros.h"
 #include "runtime/memory/lifetime.h"
 #include "runtime/memory/planner.h"
+#include "runtime/recipe/batch_rows.h"
 
 namespace reprise {
 namespace {
@@ -261,6 +262,10 @@ absl::StatusOr<std::unique_ptr<Recipe>> Compile(const Graph& symbolic, RecipeKey
   ASSIGN_OR_RETURN(Graph graph, Specialize(symbolic, key.binding, options.specialize));
   const int64_t specialized = options.clock->NowNs();
   RETURN_IF_ERROR(RunCapturePasses(graph, options.passes));
+  if (const auto batch = key.binding.axes.find(options.batch_symbol);
+      batch != key.binding.axes.end()) {
+    MarkBatchRows(graph, batch->second);
+  }
   const int64_t rewritten = options.clock->NowNs();
 
   auto recipe = std::make_unique<Recipe>();

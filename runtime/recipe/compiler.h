@@ -19,6 +19,9 @@ struct CompileOptions {
   const Clock* clock = nullptr;
   PipelineOptions passes;
   SpecializeOptions specialize;
+  // The axis that is dim 0 of every non-scalar input, or empty. With it kernels may leave out the
+  // rows of a replay that carry no request (Frame::live_rows).
+  std::string batch_symbol;
 };
 
 // Errors: INVALID_ARGUMENT when the shapes do not agree at the key's binding, FAILED_PRECONDITION

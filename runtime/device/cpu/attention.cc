@@ -11,6 +11,7 @@
 // After foreach_target.
 #include "hwy/highway.h"
 #include "runtime/device/cpu/math-inl.h"
+#include "runtime/device/cpu/transpose-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace reprise::cpu::HWY_NAMESPACE {
@@ -201,58 +202,18 @@ void OutputRows(const AttentionArgs& args, const Block& block, const float* inve
   }
 }
 
-#if HWY_TARGET != HWY_SCALAR
-// Four floats of each of kLanes rows: block b of vector i holds row 4 * b + i.
-HWY_INLINE VF LoadQuarters(const float* const* rows, int i, int64_t column) {
-  const auto quarter = [&](int b) HWY_ATTR { return _mm_loadu_ps(rows[4 * b + i] + column); };
-#if HWY_TARGET == HWY_AVX3
-  __m512 v = _mm512_castps128_ps512(quarter(0));
-  v = _mm512_insertf32x4(v, quarter(1), 1);
-  v = _mm512_insertf32x4(v, quarter(2), 2);
-  return VF{_mm512_insertf32x4(v, quarter(3), 3)};
-#else
-  return VF{_mm256_insertf128_ps(_mm256_castps128_ps256(quarter(0)), quarter(1), 1)};
-#endif
-}
-#endif
-
 // Queries [first, first + live) as columns, multiplied by the scale. Columns behind them repeat the
 // last query: their results are computed and never written.
 void TransposeQueries(const AttentionArgs& args, int64_t first, int64_t live, int64_t stride,
                       float* HWY_RESTRICT to) {
+  const F32 d;
+  const VF scale = hn::Set(d, args.scale);
   for (int64_t group = 0; group < stride; group += kLanes) {
     const float* rows[kLanes];
     for (int i = 0; i < kLanes; ++i) {
       rows[i] = args.q + (first + std::min(group + i, live - 1)) * args.q_stride;
     }
-    int64_t column = 0;
-#if HWY_TARGET != HWY_SCALAR
-    const F32 d;
-    const hn::Repartition<double, F32> dd;
-    const VF scale = hn::Set(d, args.scale);
-    for (; column + 4 <= args.head_dim; column += 4) {
-      const VF v0 = LoadQuarters(rows, 0, column), v1 = LoadQuarters(rows, 1, column);
-      const VF v2 = LoadQuarters(rows, 2, column), v3 = LoadQuarters(rows, 3, column);
-      // A transposition of 4 x 4 within each block.
-      const auto low01 = hn::BitCast(dd, hn::InterleaveLower(d, v0, v1));
-      const auto low23 = hn::BitCast(dd, hn::InterleaveLower(d, v2, v3));
-      const auto high01 = hn::BitCast(dd, hn::InterleaveUpper(d, v0, v1));
-      const auto high23 = hn::BitCast(dd, hn::InterleaveUpper(d, v2, v3));
-      float* out = to + column * stride + group;
-      hn::Store(hn::Mul(scale, hn::BitCast(d, hn::InterleaveLower(dd, low01, low23))), d, out);
-      hn::Store(hn::Mul(scale, hn::BitCast(d, hn::InterleaveUpper(dd, low01, low23))), d,
-                out + stride);
-      hn::Store(hn::Mul(scale, hn::BitCast(d, hn::InterleaveLower(dd, high01, high23))), d,
-                out + 2 * stride);
-      hn::Store(hn::Mul(scale, hn::BitCast(d, hn::InterleaveUpper(dd, high01, high23))), d,
-                out + 3 * stride);
-    }
-#endif
-    for (; column < args.head_dim; ++column) {
-      for (int i = 0; i < kLanes; ++i) {
-        to[column * stride + group + i] = rows[i][column] * args.scale;
-      }
-    }
+    TransposeRows(d, rows, args.head_dim, scale, to + group, stride);
   }
 }
 

@@ -10,7 +10,7 @@ namespace {
 
 // Raised when a kernel, a packed layout or a rule of choice changes: old recipes are then not taken
 // for new ones.
-constexpr int kKernelVersion = 1;
+constexpr int kKernelVersion = 2;
 
 struct OpPlan {
   absl::string_view op;

@@ -11,6 +11,7 @@
 #include "hwy/cache_control.h"
 #include "hwy/highway.h"
 #include "runtime/device/cpu/math-inl.h"
+#include "runtime/device/cpu/transpose-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace reprise::cpu::HWY_NAMESPACE {
@@ -123,27 +124,27 @@ HWY_NOINLINE void FinishTile(const float* tile, int rows, const TileOut& out) {
   }
 }
 
-// kRows rows of A times one panel: the inner loop of everything.
-template <int kRows, bool kFew>
+// kRows rows of A times the first kVecs vectors of a panel: the inner loop of everything.
+template <int kRows, bool kFew, int kVecs>
 HWY_NOINLINE void Tile(const float* HWY_RESTRICT a, int64_t lda, const float* HWY_RESTRICT b,
                        int64_t ldb, int64_t k, Ahead ahead, const TileOut& out) {
   const F32 d;
-  VF acc[kRows][kVectors];
+  VF acc[kRows][kVecs];
   if (out.partial != nullptr && !out.first) {
     HWY_UNROLL(8) for (int r = 0; r < kRows; ++r) {
-      HWY_UNROLL(4) for (int v = 0; v < kVectors; ++v) {
+      HWY_UNROLL(4) for (int v = 0; v < kVecs; ++v) {
         acc[r][v] = hn::Load(d, out.partial + r * kPanel + v * kLanes);
       }
     }
   } else {
     HWY_UNROLL(8) for (int r = 0; r < kRows; ++r) {
-      HWY_UNROLL(4) for (int v = 0; v < kVectors; ++v) acc[r][v] = hn::Zero(d);
+      HWY_UNROLL(4) for (int v = 0; v < kVecs; ++v) acc[r][v] = hn::Zero(d);
     }
   }
 
   for (int64_t i = 0; i < k; ++i) {
     if constexpr (kFew) {
-      HWY_UNROLL(4) for (int v = 0; v < kVectors; ++v) {
+      HWY_UNROLL(4) for (int v = 0; v < kVecs; ++v) {
         hwy::Prefetch(b + kPrefetchRows * ldb + v * kLanes);
         __builtin_prefetch(ahead.next + v * kLanes, /*rw=*/0, /*locality=*/2);
       }
@@ -151,11 +152,11 @@ HWY_NOINLINE void Tile(const float* HWY_RESTRICT a, int64_t lda, const float* HW
       __builtin_prefetch(ahead.next, /*rw=*/0, /*locality=*/2);
     }
     ahead.next += ahead.step;
-    VF bv[kVectors];
-    HWY_UNROLL(4) for (int v = 0; v < kVectors; ++v) bv[v] = hn::LoadU(d, b + v * kLanes);
+    VF bv[kVecs];
+    HWY_UNROLL(4) for (int v = 0; v < kVecs; ++v) bv[v] = hn::LoadU(d, b + v * kLanes);
     HWY_UNROLL(8) for (int r = 0; r < kRows; ++r) {
       const VF av = hn::Set(d, a[r * lda]);
-      HWY_UNROLL(4) for (int v = 0; v < kVectors; ++v) {
+      HWY_UNROLL(4) for (int v = 0; v < kVecs; ++v) {
         acc[r][v] = hn::MulAdd(av, bv[v], acc[r][v]);
       }
     }
@@ -165,15 +166,15 @@ HWY_NOINLINE void Tile(const float* HWY_RESTRICT a, int64_t lda, const float* HW
 
   if (!out.last) {
     HWY_UNROLL(8) for (int r = 0; r < kRows; ++r) {
-      HWY_UNROLL(4) for (int v = 0; v < kVectors; ++v) {
+      HWY_UNROLL(4) for (int v = 0; v < kVecs; ++v) {
         hn::Store(acc[r][v], d, out.partial + r * kPanel + v * kLanes);
       }
     }
     return;
   }
-  const bool whole = out.columns == kPanel;
+  const bool whole = out.columns == int64_t{kVecs} * kLanes;
   if (out.bias != nullptr) {
-    HWY_UNROLL(4) for (int v = 0; v < kVectors; ++v) {
+    HWY_UNROLL(4) for (int v = 0; v < kVecs; ++v) {
       const int64_t live = std::min<int64_t>(out.columns - v * kLanes, kLanes);
       const VF bias = live == kLanes ? hn::LoadU(d, out.bias + v * kLanes)
                       : live > 0     ? LoadPart(d, out.bias + v * kLanes, live)
@@ -183,7 +184,7 @@ HWY_NOINLINE void Tile(const float* HWY_RESTRICT a, int64_t lda, const float* HW
   }
   if (whole && out.activation == Activation::kNone) {
     HWY_UNROLL(8) for (int r = 0; r < kRows; ++r) {
-      HWY_UNROLL(4) for (int v = 0; v < kVectors; ++v) {
+      HWY_UNROLL(4) for (int v = 0; v < kVecs; ++v) {
         VF x = acc[r][v];
         if (out.residual != nullptr) {
           x = hn::Add(x, hn::LoadU(d, out.residual + r * out.ld_residual + v * kLanes));
@@ -195,7 +196,7 @@ HWY_NOINLINE void Tile(const float* HWY_RESTRICT a, int64_t lda, const float* HW
   }
   HWY_ALIGN float tile[kRows * kPanel];
   HWY_UNROLL(8) for (int r = 0; r < kRows; ++r) {
-    HWY_UNROLL(4) for (int v = 0; v < kVectors; ++v) {
+    HWY_UNROLL(4) for (int v = 0; v < kVecs; ++v) {
       hn::Store(acc[r][v], d, tile + r * kPanel + v * kLanes);
     }
   }
@@ -204,15 +205,23 @@ HWY_NOINLINE void Tile(const float* HWY_RESTRICT a, int64_t lda, const float* HW
 
 using TileFunction = void (*)(const float*, int64_t, const float*, int64_t, int64_t, Ahead,
                               const TileOut&);
+template <bool kFew, int kVecs>
+constexpr TileFunction kTilesOf[] = {
+    Tile<1, kFew, kVecs>, Tile<2, kFew, kVecs>, Tile<3, kFew, kVecs>,
+    Tile<4, kFew, kVecs>, Tile<5, kFew, kVecs>, Tile<6, kFew, kVecs>,
 #if HWY_TARGET == HWY_AVX3
-template <bool kFew>
-constexpr TileFunction kTiles[] = {Tile<1, kFew>, Tile<2, kFew>, Tile<3, kFew>, Tile<4, kFew>,
-                                   Tile<5, kFew>, Tile<6, kFew>, Tile<7, kFew>, Tile<8, kFew>};
-#else
-template <bool kFew>
-constexpr TileFunction kTiles[] = {Tile<1, kFew>, Tile<2, kFew>, Tile<3, kFew>,
-                                   Tile<4, kFew>, Tile<5, kFew>, Tile<6, kFew>};
+    Tile<7, kFew, kVecs>, Tile<8, kFew, kVecs>,
 #endif
+};
+
+// By rows - 1, for a panel with `columns` live columns.
+const TileFunction* TilesFor(bool few, int64_t columns) {
+  if (columns > (kVectors - 1) * kLanes) {
+    return few ? kTilesOf<true, kVectors> : kTilesOf<false, kVectors>;
+  }
+  if (columns <= kLanes) return kTilesOf<false, 1>;
+  return kTilesOf<false, (kVectors > 2 ? 2 : 1)>;
+}
 
 // A tile of one or two rows waits for its own sums, so a tail that is a little longer than a tile
 // is cut in halves.
@@ -236,7 +245,7 @@ void PanelRows(const GemmArgs& args, const float* b, int64_t ldb, const float* n
   out.columns = std::min(kPanel, args.n - column);
   // Each tile asks for its share of the next panel.
   const int64_t tiles = (end - begin + kTileRows - 1) / kTileRows;
-  const TileFunction* functions = tiles < kFewTiles ? kTiles<true> : kTiles<false>;
+  const TileFunction* functions = TilesFor(tiles < kFewTiles, out.columns);
   Ahead ahead = {next, kPanel / tiles};
   int64_t depth = 0;
   do {
@@ -273,26 +282,37 @@ void Part(const GemmArgs& args, const GemmPart& part) {
 // One panel of B into `packed` ([k, kPanel], zeros behind the last column).
 void PackPanel(const GemmSource& b, int64_t k, int64_t n, int64_t panel, float scale,
                float* HWY_RESTRICT packed) {
-  const int64_t column = panel * kPanel;
-  const int64_t live = std::min(kPanel, n - column);
-  if (!b.transposed) {
-    const float* source = b.data + column;
-    for (int64_t i = 0; i < k; ++i, source += b.ld, packed += kPanel) {
-      for (int64_t j = 0; j < live; ++j) packed[j] = source[j] * scale;
-      for (int64_t j = live; j < kPanel; ++j) packed[j] = 0;
+  const F32 d;
+  const VF scales = hn::Set(d, scale);
+  const int64_t first = panel * kPanel;
+  if (!b.transposed && first + kPanel <= n) {
+    // One pass: a row of the panel is a few neighbouring lines.
+    const float* HWY_RESTRICT from = b.data + first;
+    for (int64_t i = 0; i < k; ++i, from += b.ld, packed += kPanel) {
+      HWY_UNROLL(4) for (int v = 0; v < kVectors; ++v) {
+        hn::Store(hn::Mul(scales, hn::LoadU(d, from + v * kLanes)), d, packed + v * kLanes);
+      }
     }
     return;
   }
-  // Blocks of 16 keep the lines being written in the first-level cache.
-  constexpr int64_t kBlock = 16;
-  for (int64_t i0 = 0; i0 < k; i0 += kBlock) {
-    const int64_t i1 = std::min(i0 + kBlock, k);
-    for (int64_t j = 0; j < live; ++j) {
-      const float* source = b.data + (column + j) * b.ld;
-      for (int64_t i = i0; i < i1; ++i) packed[i * kPanel + j] = source[i] * scale;
-    }
-    for (int64_t i = i0; i < i1; ++i) {
-      for (int64_t j = live; j < kPanel; ++j) packed[i * kPanel + j] = 0;
+  for (int v = 0; v < kVectors; ++v, packed += kLanes) {
+    const int64_t column = first + v * kLanes;
+    const int64_t live = std::clamp<int64_t>(n - column, 0, kLanes);
+    const VF live_scales = hn::IfThenElseZero(hn::FirstN(d, static_cast<size_t>(live)), scales);
+    if (live == 0) {
+      for (int64_t i = 0; i < k; ++i) hn::Store(hn::Zero(d), d, packed + i * kPanel);
+    } else if (b.transposed) {
+      // Columns behind the last one repeat it, times 0.
+      const float* rows[kLanes];
+      for (int64_t i = 0; i < kLanes; ++i) {
+        rows[i] = b.data + (column + std::min(i, live - 1)) * b.ld;
+      }
+      TransposeRows(d, rows, k, live_scales, packed, kPanel);
+    } else {
+      for (int64_t i = 0; i < k; ++i) {
+        const VF row = LoadPart(d, b.data + i * b.ld + column, live);
+        hn::Store(hn::Mul(live_scales, row), d, packed + i * kPanel);
+      }
     }
   }
 }
@@ -307,8 +327,10 @@ void Unpacked(const UnpackedGemmArgs& args, const GemmPart& part) {
   const GemmArgs& gemm = args.gemm;
   for (int64_t panel = part.panel_begin; panel < part.panel_end; ++panel) {
     const int64_t column = panel * kPanel;
-    // A whole panel of a row-major B is read where it lies.
-    const bool direct = !args.b.transposed && column + kPanel <= gemm.n;
+    // For few rows a whole panel of a row-major B is read where it lies. For more, a panel side by
+    // side pays: rows a power of two apart share few sets of the cache.
+    const bool direct = !args.b.transposed && column + kPanel <= gemm.n &&
+                        part.row_end - part.row_begin <= kTileRows;
     if (!direct) PackPanel(args.b, gemm.k, gemm.n, panel, 1.0f, args.scratch);
     const float* b = direct ? args.b.data + column : args.scratch;
     const int64_t ldb = direct ? args.b.ld : kPanel;

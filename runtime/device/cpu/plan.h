@@ -64,6 +64,9 @@ class NodeView {
   // The value, where it is known at capture.
   const Tensor* constant(size_t i) const { return graph_.ConstantOf(node_.input(i)); }
 
+  // Rows of the batch axis that output 0 is made of, one equal block each; 0: not known.
+  int64_t batch_rows() const { return graph_.value(node_.outputs[0]).batch_rows; }
+
   // Every operand that is there is of this dtype, outputs included.
   bool AllOf(DType wanted) const;
   // Bytes of all operands: what a launch must at least move.
@@ -88,6 +91,13 @@ Candidate MakeCandidate(const CpuTarget& target, const NodeView& node, absl::str
                         KernelFn run, std::shared_ptr<const void> params, double flops);
 
 using PlanFunction = std::vector<Candidate> (*)(const CpuTarget& target, const NodeView& node);
+
+// The first of `count` rows, those of requests, when the replay carries fewer rows than the recipe
+// has. `batch_rows` as the node had it when it was bound.
+inline int64_t LiveOf(int64_t count, int64_t batch_rows, const Frame& frame) {
+  const bool whole = frame.live_rows == 0 || frame.live_rows >= batch_rows;
+  return whole ? count : count / batch_rows * frame.live_rows;
+}
 
 // Items [begin, end) of `count` that part `part` of `parts` does, in multiples of `grain`.
 struct ItemRange {

@@ -20,11 +20,13 @@ struct AttentionParams {
   int64_t scratch_floats = 0;
   int64_t units_of_head = 0;  // blocks of queries
   int64_t block = 0;
+  int64_t batch_rows = 0;
 };
 
 void RunAttention(const LaunchArgs& launch) {
   const auto& p = *static_cast<const AttentionParams*>(launch.params);
-  const int64_t units = p.batch * p.heads * p.units_of_head;
+  const int64_t batch = LiveOf(p.batch, p.batch_rows, *launch.frame);
+  const int64_t units = batch * p.heads * p.units_of_head;
   const int parts =
       static_cast<int>(std::min<int64_t>(units, std::min(launch.parts, kMaxScratchParts)));
   if (launch.part >= parts) return;
@@ -119,10 +121,13 @@ std::vector<Candidate> PlanAttention(const CpuTarget& target, const NodeView& no
   p.block = 2 * target.attention.query_block;
   p.units_of_head = (p.queries + p.block - 1) / p.block;
 
+  p.batch_rows = node.batch_rows();
+
   const double flops = 2.0 * static_cast<double>(p.batch * p.heads * p.queries * args.keys) *
                        static_cast<double>(args.head_dim + args.v_head_dim);
   Candidate candidate = MakeCandidate(target, node, "attention", RunAttention, p, flops);
   const int64_t units = p.batch * p.heads * p.units_of_head;
+  candidate.option.takes_live_rows = p.batch_rows > 0;
   candidate.option.workspace_bytes =
       sizeof(float) * p.scratch_floats * std::min<int64_t>(units, kMaxScratchParts);
   candidate.bound.detail = absl::StrCat(

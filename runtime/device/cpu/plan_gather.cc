@@ -54,6 +54,7 @@ struct EmbeddingParams {
   const RowKernels* kernels = nullptr;
   int tables = 0;
   int64_t rows = 0, width = 0;
+  int64_t batch_rows = 0;
   size_t dims = 0;
   int64_t sizes[kMaxDims] = {};
   struct Table {
@@ -66,7 +67,8 @@ struct EmbeddingParams {
 void RunEmbedding(const LaunchArgs& launch) {
   const auto& p = *static_cast<const EmbeddingParams*>(launch.params);
   auto* out = static_cast<float*>(launch.operands[2 * p.tables]);
-  const ItemRange range = RangeOfPart(p.rows, 1, launch.part, launch.parts);
+  const int64_t live = LiveOf(p.rows, p.batch_rows, *launch.frame);
+  const ItemRange range = RangeOfPart(live, 1, launch.part, launch.parts);
   for (int64_t row = range.begin; row < range.end; ++row) {
     int64_t position[kMaxDims];
     int64_t rest = row;
@@ -119,6 +121,7 @@ std::vector<Candidate> PlanEmbeddingSum(const CpuTarget& target, const NodeView&
   params.tables = static_cast<int>(node.num_inputs() / 2);
   if (params.tables > kMaxTables || out.size() - 1 > kMaxDims) return {};
   params.dims = out.size() - 1;
+  params.batch_rows = node.batch_rows();
   params.width = out.back();
   params.rows = 1;
   for (size_t d = 0; d < params.dims; ++d) params.rows *= params.sizes[d] = out[d];
@@ -138,6 +141,7 @@ std::vector<Candidate> PlanEmbeddingSum(const CpuTarget& target, const NodeView&
   const double elements = static_cast<double>(NumElements(out));
   Candidate candidate = MakeCandidate(target, node, "embedding", RunEmbedding, params,
                                       elements * (params.tables - 1));
+  candidate.option.takes_live_rows = params.batch_rows > 0;
   candidate.bound.bytes = 4 * elements * (params.tables + 1);
   candidate.option.estimate_ns = candidate.bound.bytes / 10;
   return {std::move(candidate)};

@@ -24,6 +24,7 @@ struct ProductParams {
   int residual = kNoOperand;
   int out = 0;
   int workspace = kNoOperand;
+  int64_t batch_rows = 0;  // of m
 
   // Unpacked: the stack, outermost dim first, and each side's steps in matrices (0: repeated).
   int64_t stack = 1;
@@ -53,7 +54,8 @@ GemmArgs ArgsOf(const ProductParams& p, const LaunchArgs& args) {
 
 void RunPacked(const LaunchArgs& args) {
   const auto& p = *static_cast<const ProductParams*>(args.params);
-  p.kernels->part(ArgsOf(p, args), p.kernels->Partition(p.m, p.n, p.k, args.parts, args.part));
+  const int64_t m = LiveOf(p.m, p.batch_rows, *args.frame);
+  p.kernels->part(ArgsOf(p, args), p.kernels->Partition(m, p.n, p.k, args.parts, args.part));
 }
 
 // Whole matrices of the stack to each part while there are enough of them, else rows and panels of
@@ -102,8 +104,9 @@ std::string Detail(const ProductParams& p, absl::string_view activation) {
 }
 
 // Input 1, a parameter, packed at preparation; multiplied by `scale`.
-Candidate Packed(const CpuTarget& target, const NodeView& node, const ProductParams& params,
-                 float scale, absl::string_view activation) {
+Candidate Packed(const CpuTarget& target, const NodeView& node, ProductParams params, float scale,
+                 absl::string_view activation) {
+  params.batch_rows = node.batch_rows();
   Candidate candidate = MakeCandidate(target, node, "gemm", RunPacked, params, Flops(params));
   const size_t bytes = sizeof(float) * target.gemm.PackedFloats(params.k, params.n);
   candidate.option.prepare.push_back({.input = 1,
@@ -114,6 +117,7 @@ Candidate Packed(const CpuTarget& target, const NodeView& node, const ProductPar
                                       .dtype = DType::kUInt8,
                                       .shape = {static_cast<int64_t>(bytes)}});
   candidate.option.in_place = params.residual;
+  candidate.option.takes_live_rows = params.batch_rows > 0;
   candidate.bound.detail = Detail(params, activation);
   return candidate;
 }

@@ -20,6 +20,7 @@ std::optional<int64_t> AxisOf(const NodeView& node, int64_t fallback) {
 struct NormParams {
   const RowKernels* kernels = nullptr;
   int64_t rows = 0;
+  int64_t batch_rows = 0;
   NormArgs args;
   int residual = kNoOperand, gamma = kNoOperand, beta = kNoOperand, y = 0, sum = kNoOperand;
 };
@@ -36,7 +37,8 @@ void RunNorm(const LaunchArgs& launch) {
   args.beta = operand(p.beta);
   args.y = operand(p.y);
   args.sum = operand(p.sum);
-  const ItemRange rows = RangeOfPart(p.rows, 1, launch.part, launch.parts);
+  const int64_t live = LiveOf(p.rows, p.batch_rows, *launch.frame);
+  const ItemRange rows = RangeOfPart(live, 1, launch.part, launch.parts);
   p.kernels->norm(args, rows.begin, rows.end);
 }
 
@@ -49,9 +51,11 @@ std::vector<Candidate> PlanNorm(const CpuTarget& target, const NodeView& node, N
   params.kernels = &target.rows;
   params.rows = NumElements(node.shape(0)) / params.args.size;
   params.y = static_cast<int>(node.num_inputs());
+  params.batch_rows = node.batch_rows();
   const double flops = 8.0 * static_cast<double>(NumElements(node.shape(0)));
   Candidate candidate = MakeCandidate(target, node, "norm", RunNorm, params, flops);
   candidate.option.in_place = 0;
+  candidate.option.takes_live_rows = params.batch_rows > 0;
   candidate.bound.detail = absl::StrCat(params.rows, " rows of ", params.args.size,
                                         params.residual == kNoOperand ? "" : " + residual");
   return {std::move(candidate)};

@@ -1,6 +1,6 @@
 // Rates of the cpu device's hot kernels beside the machine's own limits, one thread:
 //
-//   bench_kernels [--isa avx2|avx512] [--only gemm|attention] [--seconds-per-case 0.2]
+//   bench_kernels [--isa avx2|avx512] [--only gemm|unpacked|attention] [--seconds-per-case 0.2]
 //
 // GEMM shapes are those of MiniLM; each line alternates ours and OpenBLAS (loaded at run time, with
 // the core type of this machine, one thread) and prints medians, so that noise hits both sides.
@@ -122,6 +122,40 @@ void BenchGemm(Isa isa, double seconds) {
   }
 }
 
+// Products of activations: nothing is packed ahead, on either side.
+void BenchUnpacked(Isa isa, double seconds) {
+  const GemmKernels& kernels = GemmKernelsFor(isa);
+  const Sgemm sgemm = LoadOpenBlas(isa);
+  std::printf("\nunpacked\n%6s %6s %6s %3s %9s %9s %7s\n", "m", "k", "n", "B", "ours", "openblas",
+              "ratio");
+  const int64_t shapes[][3] = {{1, 64, 512},    {16, 32, 16},    {32, 32, 32},      {128, 32, 128},
+                               {128, 128, 32},  {512, 64, 512},  {512, 512, 64},    {64, 768, 768},
+                               {256, 256, 256}, {512, 512, 512}, {1024, 1024, 1024}};
+  for (const auto& [m, k, n] : shapes) {
+    for (bool transposed : {false, true}) {
+      const Floats a(m * k), b(k * n), c(m * n), scratch(kernels.UnpackedScratchFloats(k));
+      const UnpackedGemmArgs args = {
+          .gemm = {.a = a.data(), .lda = k, .c = c.data(), .ldc = n, .n = n, .k = k},
+          .b = {.data = b.data(), .ld = transposed ? k : n, .transposed = transposed},
+          .scratch = scratch.data()};
+      const std::vector<double> times =
+          Race({[&] {
+                  kernels.unpacked(args, {0, m, 0, kernels.Panels(n)});
+                },
+                [&] {
+                  constexpr int kRowMajor = 101, kNoTranspose = 111, kTranspose = 112;
+                  if (sgemm == nullptr) return;
+                  sgemm(kRowMajor, kNoTranspose, transposed ? kTranspose : kNoTranspose, m, n, k, 1,
+                        a.data(), k, b.data(), transposed ? k : n, 0, c.data(), n);
+                }},
+               seconds);
+      const double flops = 2e-9 * static_cast<double>(m * n * k);
+      std::printf("%6ld %6ld %6ld %3s %9.1f %9.1f %6.2fx\n", m, k, n, transposed ? "T" : "",
+                  flops / times[0], flops / times[1], times[1] / times[0]);
+    }
+  }
+}
+
 // One sequence of all 12 heads, read out of a fused Q-K-V product. OpenBLAS does the two products
 // of each head and no softmax.
 void BenchAttention(Isa isa, double seconds) {
@@ -199,7 +233,9 @@ int main(int argc, char** argv) {
       return 2;
     }
   }
-  if (family != "attention") reprise::cpu::BenchGemm(isa, seconds);
-  if (family != "gemm") reprise::cpu::BenchAttention(isa, seconds);
+  const auto wanted = [&](const char* name) { return family == "all" || family == name; };
+  if (wanted("gemm")) reprise::cpu::BenchGemm(isa, seconds);
+  if (wanted("unpacked")) reprise::cpu::BenchUnpacked(isa, seconds);
+  if (wanted("attention")) reprise::cpu::BenchAttention(isa, seconds);
   return 0;
 }

@@ -1,6 +1,8 @@
 #include "runtime/device/cpu/cpu_device.h"
 
+#include <bit>
 #include <cmath>
+#include <cstring>
 #include <set>
 
 #include "gmock/gmock.h"
@@ -240,6 +242,36 @@ TEST_P(CpuDeviceTest, IndexOutOfRangeIsReportedAndAnsweredWithRowZero) {
     EXPECT_THAT(values, testing::ElementsAre(-6, 5));
     run.inputs[1] = Tensor::FromVector<int64_t>(DType::kInt64, {6}, {0, 4, 0, 0, 0, 1});
     ExpectClose(got, run.Reference()[0]);
+  }
+}
+
+TEST_P(CpuDeviceTest, RowsWithoutARequestAreLeftAlone) {
+  for (const char* text :
+       {"input %x: f32[4, 9, 20]\nparam %w: f32[20, 50] = p0\n%y: ? = reprise.Linear(%x, "
+        "%w)\noutput %y",
+        "input %x: f32[4, 20, 96]\n%y: ? = reprise.Attention(%x) {num_heads = 4, packed_qkv = 1}"
+        "\noutput %y",
+        "input %x: f32[4, 5, 33]\nparam %g: f32[33] = p0\n%y: ? = LayerNormalization(%x, "
+        "%g)\noutput %y",
+        "param %t: f32[9, 40] = p0\ninput %i: i64[4, 7]\n%y: ? = reprise.EmbeddingSum(%t, "
+        "%i)\noutput %y"}) {
+    SCOPED_TRACE(text);
+    NodeRun run(text);
+    run.graph.value(run.node().outputs[0]).batch_rows = 4;
+    const KernelOption option = device_.Options(run.graph, run.id).at(0);
+    EXPECT_TRUE(option.takes_live_rows);
+    const std::vector<double> expected = run.Reference()[0].ToDoubles();
+    const Tensor result = run.RunOption(device_, option, 3, false, /*live_rows=*/3)[0];
+    const std::vector<double> got = result.ToDoubles();
+    uint32_t untouched;
+    std::memset(&untouched, 0x5a, sizeof(untouched));
+    for (size_t i = 0; i < got.size(); ++i) {
+      if (i < got.size() / 4 * 3) {
+        ASSERT_NEAR(got[i], expected[i], 1e-4) << "element " << i;
+      } else {
+        ASSERT_EQ(std::bit_cast<uint32_t>(result.span<float>()[i]), untouched) << "element " << i;
+      }
+    }
   }
 }
 

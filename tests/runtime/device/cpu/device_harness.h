@@ -78,7 +78,7 @@ class NodeRun {
   // The outputs that `option` computes when its launch is cut into `parts`. Checks that nothing
   // outside outputs and workspace is written.
   std::vector<Tensor> RunOption(const Device& device, const KernelOption& option, int parts,
-                                bool in_place = false) {
+                                bool in_place = false, int64_t live_rows = 0) {
     absl::StatusOr<BoundKernel> bound = device.Bind(graph, id, option);
     EXPECT_TRUE(bound.ok()) << bound.status().ToString();
     std::vector<Tensor> prepared;
@@ -119,6 +119,7 @@ class NodeRun {
     errors.errors.clear();
     Frame frame;
     frame.errors = &errors;
+    frame.live_rows = live_rows;
     // Parts may run in any order.
     for (int part = parts - 1; part >= 0; --part) {
       bound->run({.operands = operands.data(),

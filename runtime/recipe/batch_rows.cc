@@ -1,0 +1,165 @@
+#include "runtime/recipe/batch_rows.h"
+
+#include <algorithm>
+
+#include "absl/algorithm/container.h"
+#include "runtime/ops/op.h"
+
+namespace reprise {
+namespace {
+
+class Marker {
+ public:
+  Marker(Graph& graph, int64_t rows) : graph_(graph), rows_(rows) {}
+
+  void Run() {
+    MarkForward();
+    UnmarkBackward();
+  }
+
+ private:
+  void MarkForward() {
+    for (ValueId input : graph_.inputs()) {
+      if (Divides(*graph_.value(input).shape)) graph_.value(input).batch_rows = rows_;
+    }
+    for (NodeId id : graph_.NodeIds()) {
+      const Node& node = graph_.node(id);
+      if (!KeepsRowsApart(node)) continue;
+      for (ValueId output : node.outputs) {
+        if (output != kNone && Divides(*graph_.value(output).shape)) {
+          graph_.value(output).batch_rows = rows_;
+        }
+      }
+    }
+  }
+
+  // What a node mixes it reads whole, dead rows too: those must then have been computed, and from
+  // what was computed.
+  void UnmarkBackward() {
+    const std::vector<NodeId> ids = graph_.NodeIds();
+    for (auto id = ids.rbegin(); id != ids.rend(); ++id) {
+      const Node& node = graph_.node(*id);
+      const bool apart = absl::c_all_of(node.outputs, [&](ValueId output) {
+        return output == kNone || graph_.value(output).batch_rows == rows_;
+      });
+      if (apart) continue;
+      for (ValueId input : node.inputs) {
+        if (input != kNone) graph_.value(input).batch_rows = 0;
+      }
+    }
+  }
+
+  bool Divides(const Shape& shape) const { return !shape.empty() && shape[0] % rows_ == 0; }
+
+  const Shape& ShapeOf(const Node& node, size_t i) const {
+    return *graph_.value(node.input(i)).shape;
+  }
+  bool Has(const Node& node, size_t i) const { return node.input(i) != kNone; }
+  bool IsMarked(const Node& node, size_t i) const {
+    return Has(node, i) && graph_.value(node.input(i)).batch_rows == rows_;
+  }
+
+  // Operand i is left out, or marked along dim 0 of a result of shape `out`, or the same for every
+  // element of that dim.
+  bool Follows(const Node& node, size_t i, const Shape& out) const {
+    if (!Has(node, i)) return true;
+    const Shape& shape = ShapeOf(node, i);
+    if (shape.size() < out.size() || (shape.size() == out.size() && shape[0] == 1)) {
+      return !IsMarked(node, i);
+    }
+    return shape.size() == out.size() && shape[0] == out[0] && IsMarked(node, i);
+  }
+
+  bool AllFollow(const Node& node, const Shape& out) const {
+    bool any = false;
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      if (!Follows(node, i, out)) return false;
+      any = any || IsMarked(node, i);
+    }
+    return any;
+  }
+
+  // The axis attribute names another dim than dim 0 of input 0.
+  bool AxisIsInside(const Node& node, int64_t fallback) const {
+    const auto axis = NormalizeAxis(node.attributes.Int("axis", fallback),
+                                    static_cast<int64_t>(ShapeOf(node, 0).size()));
+    return axis.ok() && *axis > 0;
+  }
+
+  bool KeepsRowsApart(const Node& node) const {
+    const OpRow* row = FindOp(node.op);
+    if (row == nullptr || node.output(0) == kNone) return false;
+    const Shape& out = *graph_.value(node.output(0)).shape;
+    // Blocks stay blocks under any shape whose dim 0 is cut at their borders.
+    if (row->Has(kView)) return IsMarked(node, 0);
+    if (row->Has(kElementwise)) return AllFollow(node, out);
+    if (node.op == "reprise.Linear" || node.op == "Gemm") {
+      const bool plain = node.attributes.Int("transA", 0) == 0 && ShapeOf(node, 0).size() > 1;
+      return plain && IsMarked(node, 0) && !IsMarked(node, 1) && Follows(node, 2, out) &&
+             Follows(node, 3, out);
+    }
+    if (node.op == "MatMul") {
+      if (!IsMarked(node, 0) || ShapeOf(node, 0).size() < 2) return false;
+      if (ShapeOf(node, 1).size() == 2) return !IsMarked(node, 1);
+      return ShapeOf(node, 0).size() >= 3 && ShapeOf(node, 0).size() == out.size() &&
+             Follows(node, 1, out);
+    }
+    if (node.op == "reprise.Attention") {
+      constexpr size_t kMask = 3, kMaskDims = 4;
+      const bool mask_has_rows = Has(node, kMask) && ShapeOf(node, kMask).size() == kMaskDims &&
+                                 ShapeOf(node, kMask)[0] != 1;
+      const bool mask_follows = mask_has_rows == IsMarked(node, kMask);
+      return mask_follows && absl::c_all_of(kAttentionRows, [&](size_t i) {
+               return !Has(node, i) || IsMarked(node, i);
+             });
+    }
+    if (node.op == "LayerNormalization" || node.op == "RMSNormalization" || node.op == "Softmax") {
+      return IsMarked(node, 0) && AxisIsInside(node, -1);
+    }
+    if (node.op == "reprise.AddLayerNorm") {
+      return IsMarked(node, 0) && AxisIsInside(node, -1) && Follows(node, 1, out);
+    }
+    if (node.op == "reprise.EmbeddingSum") {
+      const Shape ids(out.begin(), out.end() - 1);
+      bool any = false;
+      for (size_t i = 1; i < node.inputs.size(); i += 2) {
+        if (!Follows(node, i, ids)) return false;
+        any = any || IsMarked(node, i);
+      }
+      return any;
+    }
+    if (node.op == "Gather") {
+      // Rows of a table by marked indices, or positions inside each row.
+      return IsMarked(node, 1) ? !IsMarked(node, 0) && node.attributes.Int("axis", 0) == 0
+                               : IsMarked(node, 0) && AxisIsInside(node, 0);
+    }
+    if (node.op == "Transpose") {
+      const std::vector<int64_t> perm = node.attributes.Ints("perm");
+      return IsMarked(node, 0) && !perm.empty() && perm[0] == 0;
+    }
+    if (node.op == "Concat" || node.op == "Split") {
+      return AxisIsInside(node, 0) && (node.op == "Split" ? IsMarked(node, 0) : AllMarked(node));
+    }
+    return false;
+  }
+
+  bool AllMarked(const Node& node) const {
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      if (!IsMarked(node, i)) return false;
+    }
+    return true;
+  }
+
+  static constexpr size_t kAttentionRows[] = {0, 1, 2};  // q, k, v
+
+  Graph& graph_;
+  const int64_t rows_;
+};
+
+}  // namespace
+
+void MarkBatchRows(Graph& graph, int64_t rows) {
+  if (rows > 1) Marker(graph, rows).Run();
+}
+
+}  // namespace reprise

@@ -1,0 +1,87 @@
+#include "runtime/recipe/batch_rows.h"
+
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+#include "runtime/graph/text.h"
+#include "runtime/ops/op.h"
+
+namespace reprise {
+namespace {
+
+// Whether the output of the last node, fed by a batch of four, is marked.
+bool Marked(const std::string& body) {
+  absl::StatusOr<Graph> graph = Parse(absl::StrCat("graph {\n", body, "\n}\n"));
+  EXPECT_TRUE(graph.ok()) << graph.status().ToString();
+  if (!graph.ok()) return false;
+  for (ValueId input : graph->inputs()) {
+    Value& value = graph->value(input);
+    if (value.shape.has_value()) continue;
+    value.shape.emplace();
+    for (const Dim& dim : value.dims) value.shape->push_back(dim.size);
+  }
+  for (NodeId id : graph->NodeIds()) {
+    const absl::Status inferred = InferNode(*graph, id);
+    EXPECT_TRUE(inferred.ok()) << inferred.ToString();
+  }
+  MarkBatchRows(*graph, 4);
+  const int64_t rows = graph->value(graph->outputs()[0]).batch_rows;
+  EXPECT_TRUE(rows == 0 || rows == 4);
+  return rows == 4;
+}
+
+TEST(BatchRowsTest, OpsThatWorkInsideRowsKeepThemApart) {
+  for (const char* body :
+       {"input %x: f32[4, 3, 8]\n%y: ? = Relu(%x)\noutput %y",
+        "input %x: f32[4, 3, 8]\ninput %z: f32[4, 1, 8]\n%y: ? = Add(%x, %z)\noutput %y",
+        "input %x: f32[4, 3, 8]\nconst %z: f32[] = {1.0}\n%y: ? = Add(%x, %z)\noutput %y",
+        "input %x: f32[4, 3, 8]\nparam %w: f32[8, 5] = p0\n%y: ? = MatMul(%x, %w)\noutput %y",
+        "input %x: f32[4, 3, 8]\ninput %z: f32[4, 8, 3]\n%y: ? = MatMul(%x, %z)\noutput %y",
+        "input %x: f32[12, 8]\nparam %w: f32[8, 5] = p0\n%y: ? = Gemm(%x, %w)\noutput %y",
+        "input %x: f32[4, 3, 8]\nparam %w: f32[8, 8] = p0\n"
+        "%y: ? = reprise.Linear(%x, %w, _, %x)\noutput %y",
+        "input %x: f32[4, 3, 24]\ninput %m: f32[4, 1, 1, 3]\n"
+        "%y: ? = reprise.Attention(%x, _, _, %m) {num_heads = 2, packed_qkv = 1}\noutput %y",
+        "input %x: f32[4, 3, 8]\n%y: ? = Softmax(%x) {axis = 1}\noutput %y",
+        "input %x: f32[4, 3, 8]\nparam %g: f32[8] = p0\n"
+        "%y: ? = LayerNormalization(%x, %g)\noutput %y",
+        "param %t: f32[9, 8] = p0\ninput %i: i64[4, 3]\nparam %u: f32[3, 8] = p1\n"
+        "const %j: i64[1, 3] = {0, 1, 2}\n"
+        "%y: ? = reprise.EmbeddingSum(%t, %i, %u, %j)\noutput %y",
+        "input %x: f32[4, 3, 8]\nconst %i: i64[] = {0}\n"
+        "%y: ? = Gather(%x, %i) {axis = 1}\noutput %y",
+        "input %x: f32[4, 3, 8]\n%y: ? = Transpose(%x) {perm = [0, 2, 1]}\noutput %y",
+        "input %x: f32[4, 3, 8]\nconst %s: i64[2] = {12, 8}\n%z: ? = Reshape(%x, %s)\n"
+        "%y: ? = Relu(%z)\noutput %y"}) {
+    EXPECT_TRUE(Marked(body)) << body;
+  }
+}
+
+TEST(BatchRowsTest, OpsThatMayMixRowsAreNotMarked) {
+  for (const char* body :
+       {// Dim 0 has the right size and is something else.
+        "input %x: f32[4, 4, 8]\n%y: ? = Transpose(%x) {perm = [1, 0, 2]}\noutput %y",
+        "input %x: f32[4, 4]\n%y: ? = Softmax(%x) {axis = 0}\noutput %y",
+        "const %x: f32[4] = {1.0, 2.0, 3.0, 4.0}\n%y: ? = Relu(%x)\noutput %y",
+        "input %x: f32[4, 8]\ninput %z: f32[8, 4]\n%y: ? = MatMul(%x, %z)\noutput %y",
+        "input %x: f32[4, 1, 8]\ninput %z: f32[4, 8]\n%y: ? = Add(%x, %z)\noutput %y",
+        "input %x: f32[4, 3, 8]\nconst %i: i64[4] = {3, 2, 1, 0}\n"
+        "%y: ? = Gather(%x, %i)\noutput %y",
+        "input %x: f32[4, 3]\nconst %a: i64[1] = {0}\n"
+        "%y: ? = ReduceSum(%x, %a)\noutput %y",
+        "input %x: f32[4, 6]\nconst %s: i64[2] = {3, 8}\n%y: ? = Reshape(%x, %s)\noutput %y"}) {
+    EXPECT_FALSE(Marked(body)) << body;
+  }
+}
+
+TEST(BatchRowsTest, WhatIsMixedLaterIsComputedWhole) {
+  // Softmax over the batch reads every row of the sum.
+  EXPECT_FALSE(
+      Marked("input %x: f32[4, 8]\n%y: ? = Relu(%x)\n%z: ? = Exp(%y)\n"
+             "%s: ? = Softmax(%z) {axis = 0}\noutput %y\noutput %s"));
+  EXPECT_TRUE(
+      Marked("input %x: f32[4, 8]\n%y: ? = Relu(%x)\n%z: ? = Exp(%x)\n"
+             "%s: ? = Softmax(%z) {axis = 0}\noutput %y\noutput %s"));
+}
+
+}  // namespace
+}  // namespace reprise
