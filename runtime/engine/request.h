@@ -36,7 +36,7 @@ struct RequestShape {
 
 struct OutputTensor {
   Shape shape;
-  std::string bytes;  // row-major; empty with shape_known for an output nobody wanted
+  std::string bytes;  // row-major; shape and bytes are empty for an output nobody wanted
 };
 
 // How a request came by its recipe.
