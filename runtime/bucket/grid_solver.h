@@ -1,0 +1,52 @@
+// The solver for several axes at once: boundaries of each axis such that every combination of them
+// is a bucket.
+//
+// What is seen are sizes by axis, together: rows and length of a replay, height and width of an
+// image. One axis may be the batch, whose sizes can be split: at lengths beside which the limit on
+// the product allows only so many rows, a batch of more runs as several replays, as the scheduler
+// does it.
+//
+// Threads: free functions of their arguments.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "runtime/bucket/histogram.h"
+
+namespace reprise {
+
+// What a replay of `sizes` costs in the bucket `binding` (both by axis). Must not fall when a size
+// of the binding grows.
+using BindingCost =
+    std::function<double(absl::Span<const int64_t> sizes, absl::Span<const int64_t> binding)>;
+
+struct GridOptions {
+  std::vector<int> most;     // boundaries of each axis
+  int64_t most_buckets = 0;  // combinations, those over the limit on the product included; 0: any
+  int batch_axis = -1;       // position, -1: none
+  int64_t max_product = 0;   // of the sizes of a bucket unless its batch is the smallest; 0: any
+  // Fixed boundaries of an axis, ascending; empty: to be found.
+  std::vector<std::vector<int64_t>> fixed;
+  double price = 0;  // of each bucket, in units of the cost
+};
+
+struct Grid {
+  std::vector<std::vector<int64_t>> boundaries;  // by axis, ascending
+  double cost = 0;
+};
+
+// The cheapest grid. Exact for one axis and for two, where the second has few enough distinct sizes
+// to try every set of boundaries (the usual case: rows of a batch); otherwise axes are improved in
+// turn from several starts until none gets better. `seen`: not empty, sizes at least 1.
+Grid SolveGrid(absl::Span<const WeightedSizes> seen, const BindingCost& cost,
+               const GridOptions& options);
+
+// What `seen` costs with these boundaries. Sizes above all boundaries of an axis run exact.
+double GridCost(absl::Span<const WeightedSizes> seen,
+                absl::Span<const std::vector<int64_t>> boundaries, const BindingCost& cost,
+                const GridOptions& options);
+
+}  // namespace reprise

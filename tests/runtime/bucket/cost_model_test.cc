@@ -1,0 +1,62 @@
+#include "runtime/bucket/cost_model.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+namespace reprise {
+namespace {
+
+TEST(ReplayCostTest, BeforeAnythingWasMeasuredTimeIsElements) {
+  const ReplayCost cost;
+  EXPECT_EQ(cost.Ns(2, 100) / cost.Ns(1, 50), 4);
+  EXPECT_GT(cost.CaptureNs(), 0);
+}
+
+TEST(ReplayCostTest, LearnsTheOverheadAndTheCurveThroughNoise) {
+  ReplayCost cost;
+  std::mt19937 random(4);
+  const auto truth = [](int64_t rows, int64_t size) {
+    return 200e3 + rows * (1e4 * size + 20.0 * size * size);
+  };
+  for (int i = 0; i < 4000; ++i) {
+    const int64_t size = int64_t{16} << random() % 6;
+    const int64_t rows = 1 + random() % 8;
+    double ns = truth(rows, size) * (0.9 + 0.2 * (random() % 100) / 100.0);
+    if (random() % 50 == 0) ns *= 20;  // the machine did something else
+    cost.Record(rows, size, static_cast<int64_t>(ns));
+  }
+  for (int64_t size : {16, 64, 128, 512}) {
+    for (int64_t rows : {1, 4, 8}) {
+      EXPECT_NEAR(cost.Ns(rows, size) / truth(rows, size), 1, 0.2) << rows << " x " << size;
+    }
+  }
+  // Between the sizes measured.
+  EXPECT_NEAR(cost.Ns(4, 192) / truth(4, 192), 1, 0.2);
+}
+
+TEST(ReplayCostTest, LargerRowsAreNeverCheaper) {
+  ReplayCost cost;
+  std::mt19937 random(6);
+  for (int i = 0; i < 500; ++i) {
+    cost.Record(1 + random() % 3, 10 * (1 + random() % 20), 1000 + random() % 100000);
+  }
+  for (int64_t size = 1; size < 300; ++size) EXPECT_LE(cost.RowNs(size), cost.RowNs(size + 1));
+}
+
+TEST(ReplayCostTest, FollowsAMachineThatBecameSlower) {
+  ReplayCost cost;
+  for (int i = 0; i < 1000; ++i) cost.Record(1, 100, 1000000);
+  for (int i = 0; i < 3000; ++i) cost.Record(1, 100, 2000000);
+  EXPECT_NEAR(cost.Ns(1, 100), 2e6, 1e5);
+}
+
+TEST(ReplayCostTest, CapturesCostWhatTheyTookLately) {
+  ReplayCost cost;
+  for (int i = 0; i < 50; ++i) cost.RecordCapture(30000000, 5000);
+  EXPECT_NEAR(cost.CaptureNs(), 3e7, 1);
+  EXPECT_NEAR(cost.CaptureBytes(), 5000, 1);
+}
+
+}  // namespace
+}  // namespace reprise
