@@ -31,6 +31,8 @@ constexpr int64_t kPanel = int64_t{kVectors} * kLanes;
 
 // Rows of A that stay in the second-level cache while all panels pass by.
 constexpr int64_t kRowBlock = 16 * kTileRows;
+// Rows of a panel at a time: counting and moving pointers takes execution slots from the products.
+constexpr int kUnroll = HWY_TARGET == HWY_AVX3 ? 2 : 4;
 // Longest stretch of k: a panel of it (and its tile rows of A) stays in the second-level cache.
 // Beyond it partial sums wait in a buffer on the stack.
 constexpr int64_t kDepthBlock = 2048;
@@ -124,11 +126,38 @@ HWY_NOINLINE void FinishTile(const float* tile, int rows, const TileOut& out) {
   }
 }
 
+// How the rows of a panel lie, and how they are asked for; see kFewTiles.
+enum class Panel {
+  kPacked,     // kPanel floats each, side by side
+  kPackedFew,  // so too, with few tiles to hide the fetching
+  kInPlace,    // `ldb` floats apart in a row-major B, which only a tile or two read
+};
+
+// The compiler keeps `pointer` in a register of its own, in place of computing it from another one
+// at each use.
+HWY_INLINE const float* Kept(const float* pointer) {
+  asm("" : "+r"(pointer));
+  return pointer;
+}
+
+// sum += a * b, in the register that `sum` has: the compiler's own choice of form and order copies
+// accumulators around, which the products wait for.
+HWY_INLINE void Accumulate(VF& sum, VF a, VF b) {
+#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2
+  auto register_of_sum = sum.raw;
+  asm("vfmadd231ps %2, %1, %0" : "+v"(register_of_sum) : "v"(a.raw), "v"(b.raw));
+  sum.raw = register_of_sum;
+#else
+  sum = hn::MulAdd(a, b, sum);
+#endif
+}
+
 // kRows rows of A times the first kVecs vectors of a panel: the inner loop of everything.
-template <int kRows, bool kFew, int kVecs>
+template <int kRows, Panel kKind, int kVecs>
 HWY_NOINLINE void Tile(const float* HWY_RESTRICT a, int64_t lda, const float* HWY_RESTRICT b,
-                       int64_t ldb, int64_t k, Ahead ahead, const TileOut& out) {
+                       int64_t ldb_in_place, int64_t k, Ahead ahead, const TileOut& out) {
   const F32 d;
+  const int64_t ldb = kKind == Panel::kInPlace ? ldb_in_place : kPanel;
   VF acc[kRows][kVecs];
   if (out.partial != nullptr && !out.first) {
     HWY_UNROLL(8) for (int r = 0; r < kRows; ++r) {
@@ -142,26 +171,45 @@ HWY_NOINLINE void Tile(const float* HWY_RESTRICT a, int64_t lda, const float* HW
     }
   }
 
-  for (int64_t i = 0; i < k; ++i) {
-    if constexpr (kFew) {
-      HWY_UNROLL(4) for (int v = 0; v < kVecs; ++v) {
-        hwy::Prefetch(b + kPrefetchRows * ldb + v * kLanes);
-        __builtin_prefetch(ahead.next + v * kLanes, /*rw=*/0, /*locality=*/2);
-      }
-    } else {
+  // Every third row of A has a pointer; the two behind it are an index away.
+  const float* HWY_RESTRICT a3 = kRows > 3 ? Kept(a + 3 * lda) : nullptr;
+  const float* HWY_RESTRICT a6 = kRows > 6 ? Kept(a + 6 * lda) : nullptr;
+  // Row `u` of those that are next; pointers move once for all of them.
+  const auto step = [&](int u) HWY_ATTR {
+    const float* HWY_RESTRICT row = b + u * ldb;
+    if constexpr (kKind == Panel::kPacked) {
       __builtin_prefetch(ahead.next, /*rw=*/0, /*locality=*/2);
+    } else {
+      HWY_UNROLL(4) for (int v = 0; v < kVecs; ++v) {
+        hwy::Prefetch(row + kPrefetchRows * ldb + v * kLanes);
+        if constexpr (kKind == Panel::kPackedFew) {
+          __builtin_prefetch(ahead.next + v * kLanes, /*rw=*/0, /*locality=*/2);
+        }
+      }
     }
     ahead.next += ahead.step;
     VF bv[kVecs];
-    HWY_UNROLL(4) for (int v = 0; v < kVecs; ++v) bv[v] = hn::LoadU(d, b + v * kLanes);
+    HWY_UNROLL(4) for (int v = 0; v < kVecs; ++v) bv[v] = hn::LoadU(d, row + v * kLanes);
     HWY_UNROLL(8) for (int r = 0; r < kRows; ++r) {
-      const VF av = hn::Set(d, a[r * lda]);
-      HWY_UNROLL(4) for (int v = 0; v < kVecs; ++v) {
-        acc[r][v] = hn::MulAdd(av, bv[v], acc[r][v]);
-      }
+      const float* group = r < 3 ? a : r < 6 ? a3 : a6;
+      const VF av = hn::Set(d, group[r % 3 * lda + u]);
+      HWY_UNROLL(4) for (int v = 0; v < kVecs; ++v) { Accumulate(acc[r][v], av, bv[v]); }
     }
-    ++a;
-    b += ldb;
+  };
+  const auto advance = [&](int64_t rows) HWY_ATTR {
+    a += rows;
+    if constexpr (kRows > 3) a3 += rows;
+    if constexpr (kRows > 6) a6 += rows;
+    b += rows * ldb;
+  };
+  int64_t i = 0;
+  for (; i + kUnroll <= k; i += kUnroll) {
+    HWY_UNROLL(4) for (int u = 0; u < kUnroll; ++u) step(u);
+    advance(kUnroll);
+  }
+  for (; i < k; ++i) {
+    step(0);
+    advance(1);
   }
 
   if (!out.last) {
@@ -205,22 +253,23 @@ HWY_NOINLINE void Tile(const float* HWY_RESTRICT a, int64_t lda, const float* HW
 
 using TileFunction = void (*)(const float*, int64_t, const float*, int64_t, int64_t, Ahead,
                               const TileOut&);
-template <bool kFew, int kVecs>
+template <Panel kKind, int kVecs>
 constexpr TileFunction kTilesOf[] = {
-    Tile<1, kFew, kVecs>, Tile<2, kFew, kVecs>, Tile<3, kFew, kVecs>,
-    Tile<4, kFew, kVecs>, Tile<5, kFew, kVecs>, Tile<6, kFew, kVecs>,
+    Tile<1, kKind, kVecs>, Tile<2, kKind, kVecs>, Tile<3, kKind, kVecs>,
+    Tile<4, kKind, kVecs>, Tile<5, kKind, kVecs>, Tile<6, kKind, kVecs>,
 #if HWY_TARGET == HWY_AVX3
-    Tile<7, kFew, kVecs>, Tile<8, kFew, kVecs>,
+    Tile<7, kKind, kVecs>, Tile<8, kKind, kVecs>,
 #endif
 };
 
 // By rows - 1, for a panel with `columns` live columns.
-const TileFunction* TilesFor(bool few, int64_t columns) {
+const TileFunction* TilesFor(bool in_place, bool few, int64_t columns) {
+  if (in_place) return kTilesOf<Panel::kInPlace, kVectors>;
   if (columns > (kVectors - 1) * kLanes) {
-    return few ? kTilesOf<true, kVectors> : kTilesOf<false, kVectors>;
+    return few ? kTilesOf<Panel::kPackedFew, kVectors> : kTilesOf<Panel::kPacked, kVectors>;
   }
-  if (columns <= kLanes) return kTilesOf<false, 1>;
-  return kTilesOf<false, (kVectors > 2 ? 2 : 1)>;
+  if (columns <= kLanes) return kTilesOf<Panel::kPacked, 1>;
+  return kTilesOf<Panel::kPacked, (kVectors > 2 ? 2 : 1)>;
 }
 
 // A tile of one or two rows waits for its own sums, so a tail that is a little longer than a tile
@@ -245,7 +294,7 @@ void PanelRows(const GemmArgs& args, const float* b, int64_t ldb, const float* n
   out.columns = std::min(kPanel, args.n - column);
   // Each tile asks for its share of the next panel.
   const int64_t tiles = (end - begin + kTileRows - 1) / kTileRows;
-  const TileFunction* functions = TilesFor(tiles < kFewTiles, out.columns);
+  const TileFunction* functions = TilesFor(ldb != kPanel, tiles < kFewTiles, out.columns);
   Ahead ahead = {next, kPanel / tiles};
   int64_t depth = 0;
   do {
