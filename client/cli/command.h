@@ -23,6 +23,7 @@ void AddBench(CLI::App& app, Action& action);
 void AddRecipes(CLI::App& app, Action& action);
 void AddDump(CLI::App& app, Action& action);
 void AddStats(CLI::App& app, Action& action);
+void AddPlan(CLI::App& app, Action& action);
 void AddHealth(CLI::App& app, Action& action);
 void AddDemo(CLI::App& app, Action& action);
 

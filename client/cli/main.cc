@@ -30,6 +30,7 @@ int main(int argc, char** argv) {
   reprise::cli::AddRecipes(app, action);
   reprise::cli::AddDump(app, action);
   reprise::cli::AddStats(app, action);
+  reprise::cli::AddPlan(app, action);
   reprise::cli::AddHealth(app, action);
   reprise::cli::AddDemo(app, action);
 

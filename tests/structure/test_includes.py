@@ -34,7 +34,7 @@ MAY_INCLUDE = {
     "server/http": ["server/core", "server/metrics", "proto/grpc_service"],
     "server": ["server/rpc", "server/http", "runtime/device/cpu", "runtime/device/reference"],
     "client": ["runtime/base", "proto/grpc_service", "proto/admin"],
-    "client/cli": ["client"],
+    "client/cli": ["client", "runtime/bucket"],  # offline commands
     "proto/recipe": [], "proto/model_config": [],
     "proto/grpc_service": ["proto/model_config"], "proto/admin": ["proto/recipe"],
 }

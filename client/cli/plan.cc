@@ -1,0 +1,153 @@
+// reprise plan: which buckets a set of lengths wants, and what others would cost.
+
+#include <google/protobuf/text_format.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "client/cli/command.h"
+#include "client/cli/length_file.h"
+#include "client/cli/plan_report.h"
+#include "proto/model_config.pb.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/bucket/boundaries.h"
+
+namespace reprise::cli {
+namespace {
+
+constexpr int kMostBuckets = 16;
+
+struct PlanFlags {
+  std::string file;
+  std::string svg;
+  std::string check;
+  int64_t batch = 1;
+  int buckets = kAutoBoundaries;
+  std::string axis = "sequence";
+};
+
+absl::StatusOr<std::string> ReadText(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  if (file) text << file.rdbuf();
+  if (!file) return absl::NotFoundError(absl::StrCat("cannot read '", path, "'"));
+  return text.str();
+}
+
+// The rule that config.pbtxt has for the axis; that of a server without configuration if it has
+// none.
+absl::StatusOr<BoundaryRule> RuleOf(const std::string& path, const std::string& axis) {
+  ASSIGN_OR_RETURN(const std::string text, ReadText(path));
+  inference::ModelConfig config;
+  if (!google::protobuf::TextFormat::ParseFromString(text, &config)) {
+    return absl::InvalidArgumentError(absl::StrCat("'", path, "' is no config.pbtxt"));
+  }
+  for (const std::string& key :
+       {absl::StrCat("reprise.buckets.", axis), absl::StrCat("reprise.", axis, "_buckets")}) {
+    const auto it = config.parameters().find(key);
+    if (it == config.parameters().end()) continue;
+    absl::StatusOr<BoundaryRule> rule = ParseBoundaryRule(it->second.string_value());
+    if (rule.ok()) return rule;
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": parameter ", key, ": ", rule.status().message()));
+  }
+  return BoundaryRule{};
+}
+
+std::string CheckText(const PlannedLengths& lengths, const BoundaryRule& rule,
+                      const BoundaryCost& cost, const std::string& path) {
+  using Kind = BoundaryRule::Kind;
+  std::vector<int64_t> sizes = rule.sizes;
+  std::string what = absl::StrCat("the buckets of ", path);
+  if (rule.kind == Kind::kAuto) {
+    sizes = SolveBoundaries(lengths.longest, rule.most, cost).sizes;
+    what = absl::StrCat(path, " lets the server find at most ", rule.most,
+                        " buckets; on these lengths they");
+  } else if (rule.kind == Kind::kPercentile) {
+    sizes = PercentileBoundaries(lengths.replays, rule.most);
+    what = absl::StrCat("the ", rule.most, " percentiles of ", path);
+  }
+  const Judgement now = Judge(lengths, sizes, cost);
+  const int k = static_cast<int>(sizes.size());
+  const Judgement best = Judge(lengths, SolveBoundaries(lengths.longest, k, cost).sizes, cost);
+  std::string text =
+      absl::StrFormat("\n%s (%s) waste %.1f %% and take %.3f of the time of exact lengths.\n", what,
+                      JoinSizes(sizes), 100 * now.waste, now.time_ratio);
+  if (now.beyond > 0) {
+    absl::StrAppendFormat(&text,
+                          "%.1f %% of the rows are longer than %d: each such length is a capture "
+                          "of its own.\n",
+                          100 * now.beyond, sizes.empty() ? 0 : sizes.back());
+  }
+  const double more = best.time > 0 ? now.time / best.time - 1 : 0;
+  absl::StrAppendFormat(&text, "The best %d waste %.1f %%", k, 100 * best.waste);
+  if (more > 0.02) {
+    absl::StrAppendFormat(&text, ": change them, they cost %.1f %% more time than need be.\n",
+                          100 * more);
+  } else {
+    absl::StrAppend(&text, ": keep them.\n");
+  }
+  return text;
+}
+
+absl::Status RunPlan(const PlanFlags& flags) {
+  ASSIGN_OR_RETURN(const std::vector<int64_t> read, ReadLengths(flags.file));
+  const PlannedLengths lengths = PlanLengths(read, flags.batch);
+  PlanFacts facts = {.source = std::filesystem::path(flags.file).filename().string(),
+                     .chosen = flags.buckets,
+                     .axis = flags.axis};
+  const BoundaryCost cost = [](int64_t size) { return static_cast<double>(size); };
+  const PlanTable table = MakePlan(lengths, std::max(kMostBuckets, flags.buckets), cost);
+  std::printf("%s", PlanText(lengths, table, facts).c_str());
+  if (!flags.svg.empty()) {
+    std::ofstream out(flags.svg, std::ios::binary);
+    out << PlanSvg(lengths, table, facts);
+    out.flush();
+    if (!out) return absl::UnavailableError(absl::StrCat("cannot write '", flags.svg, "'"));
+    std::printf("\npicture: %s\n", flags.svg.c_str());
+  }
+  if (!flags.check.empty()) {
+    ASSIGN_OR_RETURN(const BoundaryRule rule, RuleOf(flags.check, flags.axis));
+    std::printf("%s", CheckText(lengths, rule, cost, flags.check).c_str());
+  }
+  std::printf("\nfor config.pbtxt:\n%s",
+              PlanConfig(lengths, table.at(flags.buckets, Strategy::kSolver), facts).c_str());
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void AddPlan(CLI::App& app, Action& action) {
+  auto flags = std::make_shared<PlanFlags>();
+  CLI::App* command =
+      app.add_subcommand("plan", "Find buckets for lengths: what each strategy would waste");
+  command->footer(
+      "A text file has a length a line; a CSV file a column `length` and, if wanted, `count`.\n"
+      "The report ends with the lines to paste into config.pbtxt.");
+  command->add_option("lengths", flags->file, "File of lengths, .txt or .csv")
+      ->required()
+      ->type_name("FILE");
+  command
+      ->add_option("-b,--batch", flags->batch,
+                   "Rows that are padded together, to the longest, in the order of the file")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 20))
+      ->capture_default_str()
+      ->type_name("N");
+  command->add_option("-k,--buckets", flags->buckets, "Buckets of the lines to paste")
+      ->check(CLI::Range(1, static_cast<int>(kMostBoundaries)))
+      ->capture_default_str()
+      ->type_name("K");
+  command->add_option("--svg", flags->svg, "Write a picture")->type_name("FILE");
+  command->add_option("--check", flags->check, "Judge this config.pbtxt against the lengths")
+      ->type_name("FILE");
+  command->add_option("--axis", flags->axis, "The axis that the lengths are of")
+      ->capture_default_str()
+      ->type_name("NAME");
+  command->callback([flags, &action] { action = [flags] { return RunPlan(*flags); }; });
+}
+
+}  // namespace reprise::cli

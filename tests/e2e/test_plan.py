@@ -1,0 +1,97 @@
+"""`reprise plan` on length files: no server."""
+
+import itertools
+import subprocess
+import xml.etree.ElementTree
+
+import numpy as np
+
+from testing.daemon import BUILD
+
+
+def plan(*arguments, check=True):
+    done = subprocess.run([str(BUILD / "reprise"), "plan", *map(str, arguments)],
+                          capture_output=True, text=True, timeout=60)
+    assert not check or done.returncode == 0, done.stderr
+    return done.stdout if check else done
+
+
+def boundaries_of(text, k):
+    """The solver's and the percentiles' boundaries in the last table."""
+    lines = text.split("solver's boundaries   ")[1].splitlines()
+    (cells,) = [line.split() for line in lines if line.split()[:1] == [str(k)]]
+    return [[int(size) for size in cell.split(",")] for cell in cells[1:]]
+
+
+def padded(lengths, boundaries):
+    bucket = np.asarray(boundaries)[np.searchsorted(boundaries, lengths)]
+    return int((bucket - lengths).sum())
+
+
+def test_the_plan_is_the_optimum_of_exhaustive_search(tmp_path, rng):
+    file = tmp_path / "lengths.txt"
+    for _ in range(5):
+        lengths = rng.choice(np.sort(rng.choice(np.arange(1, 200), 14, replace=False)), 300)
+        file.write_text("\n".join(map(str, lengths)))
+        text = plan(file)
+        distinct = sorted(set(lengths))
+        for k in (1, 2, 4):
+            best = min(padded(lengths, sorted({*chosen, distinct[-1]}))
+                       for chosen in itertools.combinations(distinct, k - 1))
+            assert padded(lengths, boundaries_of(text, k)[0]) == best
+
+
+def test_percentiles_are_numpys_and_the_solver_beats_them_on_batches(tmp_path, rng):
+    file = tmp_path / "lengths.csv"
+    lengths = np.clip(rng.lognormal(np.log(115), 0.4, 8765), 20, 867).astype(int)
+    file.write_text("length\n" + "\n".join(map(str, lengths)))
+    text = plan(file, "--batch", 7)
+    longest = [lengths[i:i + 7].max() for i in range(0, len(lengths), 7)]
+    assert f"{len(set(longest))} distinct shapes" in text
+    for k in (3, 5, 8):
+        solved, percentiles = boundaries_of(text, k)
+        steps = np.linspace(0, 100, k + 1)[1:]
+        assert percentiles == sorted(set(np.percentile(longest, steps, method="lower")))
+        assert padded(longest, solved) < padded(longest, percentiles)
+
+
+def test_a_config_is_judged_and_the_lines_to_paste_are_valid(tmp_path):
+    file, config = tmp_path / "lengths.txt", tmp_path / "config.pbtxt"
+    file.write_text("\n".join(["30"] * 50 + ["100"] * 50 + ["300"] * 5))
+    config.write_text(
+        'parameters { key: "reprise.sequence_buckets" value { string_value: "128,256" } }')
+    text = plan(file, "--check", config, "-k", 3)
+    assert "4.8 % of the rows are longer than 256" in text and "change them" in text
+    lines = text.split("for config.pbtxt:\n")[1]
+    assert 'key: "reprise.sequence_buckets" value { string_value: "30,100,300" }' in lines
+    config.write_text(lines)
+    assert "keep them" in plan(file, "--check", config)
+    config.write_text(lines.replace("30,", "x,"))
+    done = plan(file, "--check", config, check=False)
+    assert done.returncode == 1 and "reprise.sequence_buckets" in done.stderr
+
+
+def test_the_picture_is_well_formed(tmp_path):
+    file, svg = tmp_path / "a & b <c>.txt", tmp_path / "plan.svg"
+    file.write_text("\n".join(str(1 + i * i % 97) for i in range(200)))
+    plan(file, "--svg", svg)
+    root = xml.etree.ElementTree.parse(svg).getroot()
+    text = " ".join(root.itertext())
+    assert "a & b <c>.txt" in text and "percentile" in text and "number of buckets" in text
+    assert len(root.findall("{http://www.w3.org/2000/svg}polyline")) == 5
+
+
+def test_one_length_is_a_plan_too(tmp_path):
+    file, svg = tmp_path / "one.txt", tmp_path / "one.svg"
+    file.write_text("7\n")
+    text = plan(file, "--svg", svg)
+    assert 'string_value: "7"' in text and "nan" not in text and "nan" not in svg.read_text()
+
+
+def test_a_bad_file_is_one_line_with_the_place(tmp_path):
+    file = tmp_path / "lengths.txt"
+    file.write_text("5\nfive\n")
+    done = plan(file, check=False)
+    assert done.returncode == 1
+    assert "lengths.txt:2: 'five' is no length" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
