@@ -1,6 +1,6 @@
 """One peer in a process of its own, driven line by line with the protocol of bench_engine.
 
-python peer_worker.py onnxruntime|openvino-dynamic|openvino-static MODEL THREADS
+python peer_worker.py onnxruntime|openvino-dynamic|openvino-static|openvino-static-as-shipped MODEL THREADS
 """
 
 import json
@@ -25,18 +25,24 @@ class OnnxRuntime:
 
 
 class OpenVino:
-    """`static`: one model a shape, compiled outside of what is timed."""
+    """`static`: one model a shape, compiled outside of what is timed. `as_shipped`: its own choice
+    of precision, for what it is worth; else float32 as the other sides."""
 
-    def __init__(self, model, threads, static):
+    def __init__(self, model, threads, static, as_shipped):
         import openvino as ov
 
         self.core, self.static, self.compiled = ov.Core(), static, {}
         self.config = {
             "INFERENCE_NUM_THREADS": threads,
             "PERFORMANCE_HINT": "LATENCY",
-            # Its default would be bfloat16 where the CPU has it.
-            "INFERENCE_PRECISION_HINT": "f32",
         }
+        if not as_shipped:
+            # Its defaults are bfloat16 where the CPU has it, and activations rounded to int8 where
+            # weights are stored as int8: answers a thousand times further off.
+            self.config |= {
+                "INFERENCE_PRECISION_HINT": "f32",
+                "DYNAMIC_QUANTIZATION_GROUP_SIZE": 0,
+            }
         self.path = model
         if not static:
             self.compiled[None] = self._compile(None)
@@ -62,7 +68,7 @@ def main():
     if kind == "onnxruntime":
         peer = OnnxRuntime(model, threads)
     else:
-        peer = OpenVino(model, threads, kind == "openvino-static")
+        peer = OpenVino(model, threads, "static" in kind, "shipped" in kind)
     print(json.dumps({"load_ns": time.perf_counter_ns() - start}), flush=True)
     for line in sys.stdin:
         command = json.loads(line)
