@@ -1,0 +1,335 @@
+#include "runtime/bucket/advisor.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <utility>
+
+#include "runtime/bucket/grid_solver.h"
+#include "runtime/bucket/solver.h"
+
+namespace reprise {
+namespace {
+
+// Requests that stand for the present: what the past is compared with.
+constexpr size_t kRecent = 256;
+// A drift is a distance above this many times what chance does. (At 1.63 chance exceeds it once in
+// a hundred looks, at 2.2 once in ten thousand.)
+constexpr double kDriftFactor = 2.2;
+constexpr double kLeastSaving = 0.02;
+constexpr double kLeastErrors = 4;
+// A bucket of rows with a smaller share of the replays is left to be captured when it is needed.
+constexpr double kLeastBatchShare = 0.01;
+constexpr double kBatchDecay = 1 - 1.0 / 1024;
+// Several axes at once are solved over at most about this many sizes of each.
+constexpr size_t kMostGridSizes = 96;
+constexpr double kNsPerSecond = 1e9;
+
+int64_t Holding(absl::Span<const int64_t> boundaries, int64_t size) {
+  const auto it = std::lower_bound(boundaries.begin(), boundaries.end(), size);
+  return it == boundaries.end() ? size : *it;
+}
+
+double Elements(absl::Span<const int64_t> sizes) {
+  double product = 1;
+  for (int64_t size : sizes) product *= static_cast<double>(size);
+  return product;
+}
+
+// The half that request `i` belongs to: scattered, so that no rhythm of clients follows it.
+int HalfOf(int64_t i) {
+  return static_cast<int>((static_cast<uint64_t>(i) * 0x9E3779B97F4A7C15u) >> 63);
+}
+
+// Sizes rounded up so far that few enough of them differ along each axis.
+std::vector<WeightedSizes> Coarse(absl::Span<const WeightedSizes> seen) {
+  std::vector<WeightedSizes> coarse(seen.begin(), seen.end());
+  for (size_t axis = 0; !coarse.empty() && axis < coarse[0].sizes.size(); ++axis) {
+    for (int bits = 10; bits > 1 && AlongAxis(coarse, axis).size() > kMostGridSizes; --bits) {
+      int64_t largest = 0;
+      for (const WeightedSizes& one : seen) largest = std::max(largest, one.sizes[axis]);
+      for (WeightedSizes& one : coarse) {
+        int64_t& size = one.sizes[axis];
+        const int shift = static_cast<int>(std::bit_width(static_cast<uint64_t>(size))) - bits;
+        if (shift <= 0) continue;
+        const int64_t step = int64_t{1} << shift;
+        size = std::min(largest, (size + step - 1) / step * step);
+      }
+    }
+  }
+  SizeHistogram merged;
+  for (const WeightedSizes& one : coarse) merged.Add(one.sizes, one.weight);
+  return merged.Snapshot();
+}
+
+}  // namespace
+
+BucketAdvisor::BucketAdvisor(AdvisorOptions options)
+    : options_(std::move(options)),
+      // Each half sees every other request.
+      halves_{SizeHistogram(options_.half_life / 2), SizeHistogram(options_.half_life / 2)},
+      next_look_(options_.first_after) {
+  for (const AdvisorAxis& axis : options_.axes) {
+    boundaries_.push_back(axis.start);
+    learns_ = learns_ || (axis.rule.learns() && !axis.start.empty());
+  }
+}
+
+bool BucketAdvisor::Holds(absl::Span<const int64_t> sizes) const {
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    if (sizes[i] < 1 || boundaries_[i].empty() || sizes[i] > boundaries_[i].back()) return false;
+  }
+  return true;
+}
+
+void BucketAdvisor::Remember(const Seen& seen) {
+  halves_[HalfOf(seen_)].Add(seen.sizes, static_cast<double>(seen.rows));
+}
+
+void BucketAdvisor::RecordRequest(absl::Span<const int64_t> sizes, int64_t rows, int64_t now_ns) {
+  if (sizes.size() != options_.axes.size()) return;
+  ++seen_;
+  // What is longer than every bucket runs exact, whatever the buckets are.
+  if (!learns_ || !Holds(sizes)) return;
+  recent_.push_back({{sizes.begin(), sizes.end()}, std::max<int64_t>(rows, 1), now_ns});
+  if (recent_.size() > kRecent) recent_.pop_front();
+  Remember(recent_.back());
+}
+
+void BucketAdvisor::RecordReplay(int64_t rows, int64_t batch_bucket, int64_t row_size, int64_t ns) {
+  cost_.Record(rows, row_size, ns);
+  for (auto& [bucket, weight] : batches_) weight *= kBatchDecay;
+  batches_[batch_bucket] += 1;
+}
+
+void BucketAdvisor::ForgetAllButRecent() {
+  for (SizeHistogram& half : halves_) half.Clear();
+  for (size_t i = 0; i < recent_.size(); ++i) {
+    halves_[HalfOf(static_cast<int64_t>(i))].Add(recent_[i].sizes,
+                                                 static_cast<double>(recent_[i].rows));
+  }
+}
+
+std::vector<WeightedSizes> BucketAdvisor::Remembered() const {
+  SizeHistogram both;
+  for (const SizeHistogram& half : halves_) {
+    for (const WeightedSizes& one : half.Snapshot()) both.Add(one.sizes, one.weight);
+  }
+  return both.Snapshot();
+}
+
+double BucketAdvisor::RequestsPerSecond(int64_t now_ns) const {
+  if (recent_.size() < 2) return 0;
+  const double span = static_cast<double>(now_ns - recent_.front().at_ns) / kNsPerSecond;
+  return static_cast<double>(recent_.size()) / std::max(span, 1e-6);
+}
+
+bool BucketAdvisor::Drifting() {
+  if (settle_until_ > 0) {
+    if (seen_ < settle_until_) return true;
+    settle_until_ = 0;
+    ForgetAllButRecent();
+    return false;
+  }
+  if (recent_.size() < kRecent || seen_ < 2 * static_cast<int64_t>(kRecent)) return false;
+  SizeHistogram now;
+  for (const Seen& one : recent_) now.Add(one.sizes, static_cast<double>(one.rows));
+  const std::vector<WeightedSizes> present = now.Snapshot();
+  const std::vector<WeightedSizes> past = Remembered();
+  double mean_rows = now.total_weight() / static_cast<double>(kRecent);
+  double past_requests = 0;
+  for (const WeightedSizes& one : past) past_requests += one.weight / mean_rows;
+  const double chance =
+      kDriftFactor * std::sqrt(1.0 / kRecent + 1.0 / std::max(past_requests, 1.0));
+  drift_ = 0;
+  bool drifts = false;
+  for (size_t axis = 0; axis < options_.axes.size(); ++axis) {
+    const auto lengths = AlongAxis(present, axis);
+    drifts = drifts || DistributionDistance(lengths, AlongAxis(past, axis)) > chance;
+    if (axis < solved_for_.size()) {
+      drift_ = std::max(drift_, DistributionDistance(lengths, solved_for_[axis]));
+    }
+  }
+  if (!drifts) return false;
+  // Until none of the old ones is among the recent requests.
+  settle_until_ = seen_ + static_cast<int64_t>(kRecent);
+  return true;
+}
+
+double BucketAdvisor::CostOfOne(absl::Span<const int64_t> sizes, const BoundarySets& sets) const {
+  double product = 1;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    product *= static_cast<double>(Holding(sets[i], sizes[i]));
+  }
+  return cost_.RowNs(static_cast<int64_t>(product));
+}
+
+double BucketAdvisor::Waste(absl::Span<const WeightedSizes> seen, const BoundarySets& sets) const {
+  double valid = 0, computed = 0;
+  for (const WeightedSizes& one : seen) {
+    valid += one.weight * Elements(one.sizes);
+    double product = 1;
+    for (size_t i = 0; i < sets.size(); ++i) {
+      product *= static_cast<double>(Holding(sets[i], one.sizes[i]));
+    }
+    computed += one.weight * product;
+  }
+  return computed > 0 ? 1 - valid / computed : 0;
+}
+
+BoundarySets BucketAdvisor::Solve(absl::Span<const WeightedSizes> seen) const {
+  BoundarySets sets = boundaries_;
+  std::vector<size_t> automatic;
+  for (size_t axis = 0; axis < sets.size(); ++axis) {
+    const AdvisorAxis& own = options_.axes[axis];
+    if (own.start.empty()) continue;
+    if (own.rule.kind == BoundaryRule::Kind::kPercentile) {
+      sets[axis] = PercentileBoundaries(AlongAxis(seen, axis), own.rule.most);
+    } else if (own.rule.kind == BoundaryRule::Kind::kAuto) {
+      automatic.push_back(axis);
+    }
+  }
+  if (sets.size() == 1 && automatic.size() == 1) {
+    sets[0] = SolveBoundaries(AlongAxis(seen, 0), options_.axes[0].rule.most, [&](int64_t size) {
+                return cost_.RowNs(size);
+              }).sizes;
+  } else if (!automatic.empty()) {
+    GridOptions grid{.fixed = sets};
+    for (size_t axis = 0; axis < sets.size(); ++axis) {
+      grid.most.push_back(options_.axes[axis].rule.most);
+    }
+    for (size_t axis : automatic) grid.fixed[axis].clear();
+    const BindingCost cost = [&](absl::Span<const int64_t>, absl::Span<const int64_t> binding) {
+      return cost_.RowNs(static_cast<int64_t>(Elements(binding)));
+    };
+    sets = SolveGrid(Coarse(seen), cost, grid).boundaries;
+  }
+  for (size_t axis = 0; axis < sets.size(); ++axis) {
+    const AdvisorAxis& own = options_.axes[axis];
+    if (!own.rule.learns() || own.start.empty()) continue;
+    if (sets[axis].empty() || sets[axis].back() < own.start.back()) {
+      sets[axis].push_back(own.start.back());
+    }
+  }
+  return sets;
+}
+
+BucketAdvisor::Gain BucketAdvisor::GainOf(absl::Span<const WeightedSizes> seen,
+                                          const BoundarySets& before,
+                                          const BoundarySets& after) const {
+  double weight = 0, gain = 0, cost = 0, squares = 0, heaviest = 0;
+  for (const WeightedSizes& one : seen) {
+    const double now = CostOfOne(one.sizes, before);
+    const double saved = now - CostOfOne(one.sizes, after);
+    weight += one.weight;
+    cost += one.weight * now;
+    gain += one.weight * saved;
+    squares += one.weight * saved * saved;
+    heaviest = std::max(heaviest, one.weight);
+  }
+  if (cost <= 0) return {};
+  const double mean = gain / weight;
+  const double variance = std::max(0.0, squares / weight - mean * mean);
+  return {.share = gain / cost, .error = std::sqrt(variance / weight) * weight / cost};
+}
+
+std::vector<WantedRecipe> BucketAdvisor::Captures(absl::Span<const WeightedSizes> seen,
+                                                  const BoundarySets& sets) const {
+  SizeHistogram cells;
+  double total = 0;
+  for (const WeightedSizes& one : seen) {
+    std::vector<int64_t> cell;
+    for (size_t i = 0; i < sets.size(); ++i) cell.push_back(Holding(sets[i], one.sizes[i]));
+    cells.Add(cell, one.weight);
+    total += one.weight;
+  }
+  // What no one sent yet, but would otherwise be captured while its request waits.
+  std::vector<int64_t> largest;
+  for (const auto& set : sets) largest.push_back(set.empty() ? 1 : set.back());
+  cells.Add(largest, 1e-3);
+  double replays = 0;
+  for (const auto& [bucket, weight] : batches_) replays += weight;
+  std::vector<WantedRecipe> wanted;
+  for (const WeightedSizes& cell : cells.Snapshot()) {
+    bool is_new = cell.sizes == largest;
+    for (size_t i = 0; i < sets.size() && !is_new; ++i) {
+      is_new = !std::binary_search(boundaries_[i].begin(), boundaries_[i].end(), cell.sizes[i]);
+    }
+    if (!is_new) continue;
+    for (const auto& [bucket, weight] : batches_) {
+      const bool used = weight >= kLeastBatchShare * replays || bucket == batches_.rbegin()->first;
+      if (!used) continue;
+      wanted.push_back({bucket, cell.sizes, cell.weight / total * weight / replays});
+    }
+    if (batches_.empty()) wanted.push_back({1, cell.sizes, cell.weight / total});
+  }
+  std::stable_sort(wanted.begin(), wanted.end(),
+                   [](const auto& a, const auto& b) { return a.share > b.share; });
+  return wanted;
+}
+
+std::optional<BucketAdvice> BucketAdvisor::Consider(int64_t now_ns) {
+  next_look_ = seen_ + options_.consider_every;
+  if (Drifting()) return std::nullopt;
+  const std::vector<WeightedSizes> halves[2] = {halves_[0].Snapshot(), halves_[1].Snapshot()};
+  if (halves[0].empty() || halves[1].empty()) return std::nullopt;
+  Gain gains[2];
+  for (int i = 0; i < 2; ++i) gains[i] = GainOf(halves[1 - i], boundaries_, Solve(halves[i]));
+  const double error = std::hypot(gains[0].error, gains[1].error) / 2;
+  const double saving = (gains[0].share + gains[1].share) / 2;
+  const bool saves = std::min(gains[0].share, gains[1].share) >= kLeastSaving / 2 &&
+                     saving >= std::max(kLeastSaving, kLeastErrors * error);
+  bool asked = false;  // boundaries that were asked for by their rule, not for what they save
+  for (const AdvisorAxis& axis : options_.axes) {
+    asked = asked || (axis.rule.kind == BoundaryRule::Kind::kPercentile && changes_ == 0);
+  }
+  if (!saves && !asked) return std::nullopt;
+  const std::vector<WeightedSizes> all = Remembered();
+  BucketAdvice advice{.boundaries = Solve(all), .saving = (gains[0].share + gains[1].share) / 2};
+  if (advice.boundaries == boundaries_) return std::nullopt;
+  advice.expected_waste = Waste(all, advice.boundaries);
+  advice.captures = Captures(all, advice.boundaries);
+
+  double mean_ns = 0, weight = 0, rows = 0;
+  for (const WeightedSizes& one : all) {
+    mean_ns += one.weight * CostOfOne(one.sizes, boundaries_);
+    weight += one.weight;
+  }
+  for (const Seen& one : recent_) rows += static_cast<double>(one.rows);
+  rows /= static_cast<double>(std::max<size_t>(recent_.size(), 1));
+  const double saved_ns_per_s = advice.saving * mean_ns / weight * rows * RequestsPerSecond(now_ns);
+  advice.payback_s = saved_ns_per_s > 0 ? static_cast<double>(advice.captures.size()) *
+                                              cost_.CaptureNs() / saved_ns_per_s
+                                        : 1e18;
+  if (!asked && advice.payback_s * kNsPerSecond > static_cast<double>(options_.payback_ns)) {
+    return std::nullopt;
+  }
+  return advice;
+}
+
+void BucketAdvisor::Adopt(const BoundarySets& boundaries) {
+  boundaries_ = boundaries;
+  ++changes_;
+  const std::vector<WeightedSizes> all = Remembered();
+  solved_for_.clear();
+  for (size_t axis = 0; axis < boundaries_.size(); ++axis) {
+    solved_for_.push_back(AlongAxis(all, axis));
+  }
+  expected_waste_ = Waste(all, boundaries_);
+  drift_ = 0;
+}
+
+BucketAdvisor::State BucketAdvisor::Look() const {
+  const std::vector<WeightedSizes> all = Remembered();
+  State state{.boundaries = boundaries_,
+              .expected_waste = expected_waste_,
+              .current_waste = Waste(all, boundaries_),
+              .drift = drift_,
+              .requests = seen_,
+              .changes = changes_};
+  state.best_waste = all.empty() ? 0 : Waste(all, Solve(all));
+  if (recent_.size() >= 2) state.requests_per_s = RequestsPerSecond(recent_.back().at_ns);
+  return state;
+}
+
+}  // namespace reprise

@@ -1,0 +1,145 @@
+// BucketAdvisor: watches the lengths of one model's requests and says which buckets would serve
+// them cheaper, once a change pays.
+//
+// What it has seen fades, and is forgotten at once when the distribution turns out to be another
+// one. A change is advised only where three things hold, so that noise moves nothing:
+// - it saves at least 2% of the time of requests that it was not solved on: boundaries found on one
+//   half of what was seen are judged on the other half, both ways;
+// - that saving is four times its standard error;
+// - at the present rate of requests the captures are paid back within the time that is set.
+// The largest bucket of an axis stays: what the model took before, it takes after a change.
+//
+// Numbers only; the caller says what the time is. Threads: not safe; the caller guards it.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "runtime/bucket/boundaries.h"
+#include "runtime/bucket/cost_model.h"
+#include "runtime/bucket/histogram.h"
+
+namespace reprise {
+
+struct AdvisorAxis {
+  std::string label;
+  BoundaryRule rule;           // one that does not learn leaves the axis as it is
+  std::vector<int64_t> start;  // buckets in force at first, ascending
+};
+
+struct AdvisorOptions {
+  std::vector<AdvisorAxis> axes;  // without the batch
+  int64_t first_after = 512;      // requests before the first advice
+  int64_t consider_every = 128;   // requests between two looks
+  double half_life = 1024;        // of what was seen, in requests
+  int64_t payback_ns = int64_t{600} * 1'000'000'000;
+};
+
+// A set of buckets by axis, and a recipe that it wants ready before it is in force.
+using BoundarySets = std::vector<std::vector<int64_t>>;
+struct WantedRecipe {
+  int64_t batch = 1;           // bucket of rows
+  std::vector<int64_t> sizes;  // by axis
+  double share = 0;            // of the requests
+};
+
+struct BucketAdvice {
+  BoundarySets boundaries;
+  double saving = 0;          // share of the computing time, on requests it was not solved on
+  double expected_waste = 0;  // share of the computed elements that will be padding
+  double payback_s = 0;       // until the captures are paid back
+  std::vector<WantedRecipe> captures;  // the most wanted first
+};
+
+class BucketAdvisor {
+ public:
+  explicit BucketAdvisor(AdvisorOptions options);
+
+  // Some axis learns: otherwise nothing is ever advised.
+  bool learns() const { return learns_; }
+
+  // A request, with its sizes by axis and its rows.
+  void RecordRequest(absl::Span<const int64_t> sizes, int64_t rows, int64_t now_ns);
+  // A replay: rows of requests, bucket of rows, padded elements of a row.
+  void RecordReplay(int64_t rows, int64_t batch_bucket, int64_t row_size, int64_t ns);
+  void RecordCapture(int64_t ns, int64_t bytes) { cost_.RecordCapture(ns, bytes); }
+
+  // Enough was seen since the last look that another one may find something.
+  bool due() const { return learns_ && seen_ >= next_look_; }
+  // A look: what would be better, if anything pays.
+  std::optional<BucketAdvice> Consider(int64_t now_ns);
+  // The set is in force from now on.
+  void Adopt(const BoundarySets& boundaries);
+
+  // What is known, for people.
+  struct State {
+    BoundarySets boundaries;    // in force
+    double expected_waste = 0;  // of what was seen when they came into force
+    double current_waste = 0;   // of what is remembered now
+    double best_waste = 0;      // that the solver reaches on it
+    double drift = 0;           // distance to the distribution that the set was solved for
+    int64_t requests = 0;       // seen since the start
+    int64_t changes = 0;
+    double requests_per_s = 0;
+  };
+  State Look() const;
+  const ReplayCost& cost() const { return cost_; }
+  // Distance of the last requests to the distribution that the set in force was solved for; until
+  // one was solved, 0. Recomputed at each look.
+  double drift() const { return drift_; }
+  double expected_waste() const { return expected_waste_; }
+  // Requests by their sizes, what is remembered of them.
+  std::vector<WeightedSizes> Remembered() const;
+
+ private:
+  struct Seen {
+    std::vector<int64_t> sizes;
+    int64_t rows;
+    int64_t at_ns;
+  };
+  // How much cheaper one set is than another on some requests.
+  struct Gain {
+    double share = 0;
+    double error = 0;  // its standard error
+  };
+
+  bool Holds(absl::Span<const int64_t> sizes) const;
+  void Remember(const Seen& seen);
+  void ForgetAllButRecent();
+  // The distribution changed, or did and is being waited for.
+  bool Drifting();
+  BoundarySets Solve(absl::Span<const WeightedSizes> seen) const;
+  double CostOfOne(absl::Span<const int64_t> sizes, const BoundarySets& sets) const;
+  double Waste(absl::Span<const WeightedSizes> seen, const BoundarySets& sets) const;
+  Gain GainOf(absl::Span<const WeightedSizes> seen, const BoundarySets& before,
+              const BoundarySets& after) const;
+  std::vector<WantedRecipe> Captures(absl::Span<const WeightedSizes> seen,
+                                     const BoundarySets& sets) const;
+  double RequestsPerSecond(int64_t now_ns) const;
+
+  // Constant after construction.
+  const AdvisorOptions options_;
+  bool learns_ = false;
+
+  BoundarySets boundaries_;
+  ReplayCost cost_;
+  // Each request in one of them, so that what is found in one half can be judged on the other.
+  // Weights are rows.
+  SizeHistogram halves_[2];
+  std::deque<Seen> recent_;
+  std::map<int64_t, double> batches_;                  // replays by bucket of rows, fading
+  std::vector<std::vector<WeightedSize>> solved_for_;  // by axis
+  int64_t seen_ = 0;
+  int64_t next_look_;
+  int64_t settle_until_ = 0;  // seen_ at which a drift is over; 0: none
+  int64_t changes_ = 0;
+  double drift_ = 0;
+  double expected_waste_ = 0;
+};
+
+}  // namespace reprise
