@@ -28,9 +28,23 @@ Isa UsedIsa(const Options& options) {
   return std::min(DetectIsa(), options.max_isa.value_or(Isa::kAvx512Bf16));
 }
 
-std::unique_ptr<const Device> MakeDevice(const Options& options) {
+// Without OpenBLAS other kernels serve, more slowly where it is the best there is; a user who asked
+// for it by name gets an error.
+absl::StatusOr<std::unique_ptr<const Device>> MakeDevice(const Options& options,
+                                                         const LogFunction& log) {
   if (options.device == DeviceKind::kReference) return std::make_unique<ReferenceDevice>();
-  return std::make_unique<CpuDevice>(options.max_isa.value_or(Isa::kAvx512Bf16));
+  auto device = std::make_unique<CpuDevice>(
+      CpuDeviceOptions{.max_isa = options.max_isa.value_or(Isa::kAvx512Bf16),
+                       .gemm_provider = options.gemm_provider});
+  if (const absl::Status status = device->openblas_status(); !status.ok()) {
+    if (options.gemm_provider == GemmProvider::kOpenBlas) {
+      return absl::Status(status.code(),
+                          absl::StrCat("--gemm-provider openblas: ", status.message()));
+    }
+    log(LogLevel::kWarning,
+        absl::StrCat("products that need OpenBLAS run by slower kernels: ", status.message()));
+  }
+  return device;
 }
 
 std::string DeviceText(const Options& options) {
@@ -49,7 +63,8 @@ absl::Status Stopping() { return absl::UnavailableError("the server is stopping"
 
 }  // namespace
 
-Daemon::Daemon(const Options& options, const std::string& version, LogFunction log)
+Daemon::Daemon(const Options& options, const std::string& version, LogFunction log,
+               std::unique_ptr<const Device> device)
     : options_(options),
       version_(version),
       log_(std::move(log)),
@@ -58,7 +73,7 @@ Daemon::Daemon(const Options& options, const std::string& version, LogFunction l
       catalogue_(MakeBuildInfo(options, version)),
       observer_(catalogue_),
       events_(catalogue_, log_),
-      device_(MakeDevice(options)),
+      device_(std::move(device)),
       cores_(AvailableCpus()),
       engine_({.device = device_.get(),
                .clock = &clock_,
@@ -80,7 +95,8 @@ Daemon::Daemon(const Options& options, const std::string& version, LogFunction l
 
 absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(const Options& options,
                                                       const std::string& version, LogFunction log) {
-  std::unique_ptr<Daemon> daemon(new Daemon(options, version, std::move(log)));
+  ASSIGN_OR_RETURN(std::unique_ptr<const Device> device, MakeDevice(options, log));
+  std::unique_ptr<Daemon> daemon(new Daemon(options, version, std::move(log), std::move(device)));
   RETURN_IF_ERROR(daemon->StartStreams());
   RETURN_IF_ERROR(daemon->OpenPorts());
   RETURN_IF_ERROR(daemon->repository_.Start());

@@ -42,7 +42,8 @@ class Daemon {
   void Drain();
 
  private:
-  Daemon(const Options& options, const std::string& version, LogFunction log);
+  Daemon(const Options& options, const std::string& version, LogFunction log,
+         std::unique_ptr<const Device> device);
   absl::Status OpenPorts();
   absl::Status StartStreams();
   void OnSettled();

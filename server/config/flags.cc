@@ -110,6 +110,17 @@ constexpr Flag kFlags[] = {
        }
        return AddChoice(app, flag, options.max_isa, std::move(choices));
      }},
+    {"--gemm-provider", "NAME", "auto",
+     "Who multiplies matrices: own, openblas, or auto: own kernels where they are the faster ones",
+     [](CLI::App& app, const Flag& flag, Options& options) {
+       std::vector<std::pair<std::string, GemmProvider>> choices;
+       for (GemmProvider provider :
+            {GemmProvider::kAuto, GemmProvider::kOwn, GemmProvider::kOpenBlas}) {
+         choices.emplace_back(std::string(kGemmProviderNames[static_cast<size_t>(provider)]),
+                              provider);
+       }
+       return AddChoice(app, flag, options.gemm_provider, std::move(choices));
+     }},
     {"--exit-timeout-secs", "SECONDS", "30", "How long running requests may take to end at exit",
      [](CLI::App& app, const Flag& flag, Options& options) {
        return app.add_option(flag.name, options.exit_timeout_secs, flag.meaning)

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "runtime/base/cpu_info.h"
+#include "runtime/device/gemm_provider.h"
 
 namespace reprise {
 
@@ -30,6 +31,7 @@ struct Options {
   int streams = 0;             // 0: one for each CPU that the process may use
   int threads_per_stream = 0;  // 0: chosen by load, never more than the CPUs in all
   std::optional<Isa> max_isa;  // absent: whatever the CPU has
+  GemmProvider gemm_provider = GemmProvider::kAuto;
   int exit_timeout_secs = 30;  // how long a drain may take
   LogFormat log_format = LogFormat::kText;
   LogLevel log_level = LogLevel::kInfo;

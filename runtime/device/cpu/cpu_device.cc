@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/device/cpu/foreign_blas.h"
 #include "runtime/device/cpu/plan.h"
 #include "runtime/device/cpu/weight_memory.h"
 
@@ -10,7 +11,7 @@ namespace {
 
 // Raised when a kernel, a packed layout or a rule of choice changes: old recipes are then not taken
 // for new ones.
-constexpr int kKernelVersion = 2;
+constexpr int kKernelVersion = 3;
 
 struct OpPlan {
   absl::string_view op;
@@ -91,12 +92,31 @@ std::vector<cpu::Candidate> CandidatesOf(const cpu::CpuTarget& target, const Gra
   return {};
 }
 
+std::shared_ptr<const cpu::ForeignBlas> LoadBlas(const CpuDeviceOptions& options,
+                                                 absl::Status& status) {
+  if (options.gemm_provider == GemmProvider::kOwn) return nullptr;
+  absl::StatusOr<std::shared_ptr<const cpu::ForeignBlas>> blas =
+      cpu::ForeignBlas::Load(options.max_isa);
+  status = blas.status();
+  return blas.ok() ? *std::move(blas) : nullptr;
+}
+
+std::string Fingerprint(const cpu::CpuTarget& target) {
+  return absl::StrCat(
+      "cpu ", CpuModelName(), ", ", IsaName(target.isa), ", kernels ", kKernelVersion,
+      ", products ", kGemmProviderNames[static_cast<size_t>(target.gemm_provider)],
+      target.blas == nullptr
+          ? ""
+          : absl::StrCat(", openblas ", target.blas->version(), " ", target.blas->core()));
+}
+
 }  // namespace
 
-CpuDevice::CpuDevice(Isa max_isa)
-    : target_(std::make_unique<cpu::CpuTarget>(std::min(max_isa, DetectIsa()))),
-      fingerprint_(absl::StrCat("cpu ", CpuModelName(), ", ", IsaName(target_->isa), ", kernels ",
-                                kKernelVersion)),
+CpuDevice::CpuDevice(const CpuDeviceOptions& options)
+    : target_(std::make_unique<cpu::CpuTarget>(std::min(options.max_isa, DetectIsa()),
+                                               options.gemm_provider,
+                                               LoadBlas(options, openblas_status_))),
+      fingerprint_(Fingerprint(*target_)),
       weights_(std::make_unique<cpu::WeightMemory>()) {}
 
 CpuDevice::~CpuDevice() = default;

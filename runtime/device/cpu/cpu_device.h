@@ -10,6 +10,7 @@
 
 #include "runtime/base/cpu_info.h"
 #include "runtime/device/device.h"
+#include "runtime/device/gemm_provider.h"
 
 namespace reprise {
 
@@ -18,11 +19,22 @@ struct CpuTarget;
 class WeightMemory;
 }  // namespace cpu
 
+struct CpuDeviceOptions {
+  Isa max_isa = Isa::kAvx512Bf16;  // the highest tier to use, of those that the machine has
+  GemmProvider gemm_provider = GemmProvider::kAuto;
+};
+
 class CpuDevice final : public Device {
  public:
-  // Uses the highest tier that both the machine and `max_isa` allow.
-  explicit CpuDevice(Isa max_isa = Isa::kAvx512Bf16);
+  // May load OpenBLAS, which reads the environment: build devices before threads start.
+  explicit CpuDevice(const CpuDeviceOptions& options);
+  explicit CpuDevice(Isa max_isa = Isa::kAvx512Bf16)
+      : CpuDevice(CpuDeviceOptions{.max_isa = max_isa}) {}
   ~CpuDevice() override;
+
+  // Whether OpenBLAS serves what it is wanted for; else why not (its products then run by our own
+  // or the reference kernels). OK with GemmProvider::kOwn.
+  absl::Status openblas_status() const { return openblas_status_; }
 
   absl::string_view name() const override { return "cpu"; }
   std::string fingerprint() const override { return fingerprint_; }
@@ -33,6 +45,7 @@ class CpuDevice final : public Device {
                                  absl::Span<const std::optional<Tensor>> inputs) const override;
 
  private:
+  absl::Status openblas_status_;  // Set before target_.
   const std::unique_ptr<const cpu::CpuTarget> target_;
   const std::string fingerprint_;
   const std::unique_ptr<cpu::WeightMemory> weights_;  // Synchronised by itself.

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "runtime/device/cpu/attention.h"
@@ -14,21 +15,28 @@
 #include "runtime/device/cpu/gemm.h"
 #include "runtime/device/cpu/rows.h"
 #include "runtime/device/device.h"
+#include "runtime/device/gemm_provider.h"
 
 namespace reprise::cpu {
 
+class ForeignBlas;
 class WeightMemory;
 
 // The kernels that a device may use.
 struct CpuTarget {
-  explicit CpuTarget(Isa isa)
+  explicit CpuTarget(Isa isa, GemmProvider gemm_provider = GemmProvider::kAuto,
+                     std::shared_ptr<const ForeignBlas> blas = nullptr)
       : isa(isa),
+        gemm_provider(gemm_provider),
+        blas(std::move(blas)),
         gemm(GemmKernelsFor(isa)),
         attention(AttentionKernelsFor(isa)),
         rows(RowKernelsFor(isa)),
         elementwise(ElementwiseKernelsFor(isa)) {}
 
   Isa isa;
+  GemmProvider gemm_provider;
+  std::shared_ptr<const ForeignBlas> blas;  // null: there is none, or it is not wanted
   const GemmKernels& gemm;
   const AttentionKernels& attention;
   const RowKernels& rows;

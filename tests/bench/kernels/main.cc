@@ -4,8 +4,6 @@
 //
 // GEMM shapes are those of MiniLM; each line alternates ours and OpenBLAS (loaded at run time, with
 // the core type of this machine, one thread) and prints medians, so that noise hits both sides.
-#include <dlfcn.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -13,6 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <memory>
 #include <random>
 #include <string>
 #include <vector>
@@ -20,15 +19,12 @@
 #include "runtime/base/aligned_buffer.h"
 #include "runtime/base/cpu_info.h"
 #include "runtime/device/cpu/attention.h"
+#include "runtime/device/cpu/foreign_blas.h"
 #include "runtime/device/cpu/gemm.h"
 #include "tests/bench/kernels/peak.h"
 
 namespace reprise::cpu {
 namespace {
-
-using Sgemm = void (*)(int order, int trans_a, int trans_b, int m, int n, int k, float alpha,
-                       const float* a, int lda, const float* b, int ldb, float beta, float* c,
-                       int ldc);
 
 double Seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -74,18 +70,17 @@ class Floats {
   AlignedBuffer buffer_;
 };
 
-Sgemm LoadOpenBlas(Isa isa) {
-  // The library reads these when it is loaded.
-  setenv("OPENBLAS_CORETYPE", isa >= Isa::kAvx512 ? "SkylakeX" : "Haswell", 1);
-  setenv("OPENBLAS_NUM_THREADS", "1", 1);
-  void* library = dlopen("libopenblas.so.0", RTLD_NOW | RTLD_LOCAL);
-  return library == nullptr ? nullptr : reinterpret_cast<Sgemm>(dlsym(library, "cblas_sgemm"));
+std::shared_ptr<const ForeignBlas> LoadOpenBlas(Isa isa) {
+  auto blas = ForeignBlas::Load(isa);
+  if (blas.ok()) return *std::move(blas);
+  std::printf("%s\n", std::string(blas.status().message()).c_str());
+  return nullptr;
 }
 
 void BenchGemm(Isa isa, double seconds) {
   const GemmKernels& kernels = GemmKernelsFor(isa);
   const double peak = PeakGflops(isa);
-  const Sgemm sgemm = LoadOpenBlas(isa);
+  const std::shared_ptr<const ForeignBlas> blas = LoadOpenBlas(isa);
   std::printf("peak of fused multiply-adds: %.1f GF/s, one thread, %s\n", peak,
               std::string(IsaName(isa)).c_str());
   std::printf("%6s %6s %6s %9s %6s %9s %7s\n", "m", "k", "n", "ours", "share", "openblas", "ratio");
@@ -105,11 +100,17 @@ void BenchGemm(Isa isa, double seconds) {
       std::vector<std::function<void()>> functions = {[&] {
         kernels.part(args, {0, m, 0, kernels.Panels(n)});
       }};
-      if (sgemm != nullptr) {
+      if (blas != nullptr) {
         functions.push_back([&] {
-          constexpr int kRowMajor = 101, kNoTranspose = 111;
-          sgemm(kRowMajor, kNoTranspose, kNoTranspose, m, n, k, 1, a.data(), k, b.data(), n, 0,
-                c.data(), n);
+          blas->Multiply(BlasProduct<float>{.m = m,
+                                            .n = n,
+                                            .k = k,
+                                            .a = a.data(),
+                                            .lda = k,
+                                            .b = b.data(),
+                                            .ldb = n,
+                                            .c = c.data(),
+                                            .ldc = n});
         });
       }
       const std::vector<double> times = Race(functions, seconds);
@@ -125,7 +126,7 @@ void BenchGemm(Isa isa, double seconds) {
 // Products of activations: nothing is packed ahead, on either side.
 void BenchUnpacked(Isa isa, double seconds) {
   const GemmKernels& kernels = GemmKernelsFor(isa);
-  const Sgemm sgemm = LoadOpenBlas(isa);
+  const std::shared_ptr<const ForeignBlas> blas = LoadOpenBlas(isa);
   std::printf("\nunpacked\n%6s %6s %6s %3s %9s %9s %7s\n", "m", "k", "n", "B", "ours", "openblas",
               "ratio");
   const int64_t shapes[][3] = {{1, 64, 512},    {16, 32, 16},    {32, 32, 32},      {128, 32, 128},
@@ -143,10 +144,17 @@ void BenchUnpacked(Isa isa, double seconds) {
                   kernels.unpacked(args, {0, m, 0, kernels.Panels(n)});
                 },
                 [&] {
-                  constexpr int kRowMajor = 101, kNoTranspose = 111, kTranspose = 112;
-                  if (sgemm == nullptr) return;
-                  sgemm(kRowMajor, kNoTranspose, transposed ? kTranspose : kNoTranspose, m, n, k, 1,
-                        a.data(), k, b.data(), transposed ? k : n, 0, c.data(), n);
+                  if (blas == nullptr) return;
+                  blas->Multiply(BlasProduct<float>{.m = m,
+                                                    .n = n,
+                                                    .k = k,
+                                                    .a = a.data(),
+                                                    .lda = k,
+                                                    .b = b.data(),
+                                                    .ldb = transposed ? k : n,
+                                                    .transposed_b = transposed,
+                                                    .c = c.data(),
+                                                    .ldc = n});
                 }},
                seconds);
       const double flops = 2e-9 * static_cast<double>(m * n * k);
@@ -160,7 +168,7 @@ void BenchUnpacked(Isa isa, double seconds) {
 // of each head and no softmax.
 void BenchAttention(Isa isa, double seconds) {
   const AttentionKernels& kernels = AttentionKernelsFor(isa);
-  const Sgemm sgemm = LoadOpenBlas(isa);
+  const std::shared_ptr<const ForeignBlas> blas = LoadOpenBlas(isa);
   std::printf("\n%6s %6s %6s %9s %9s %9s %7s\n", "length", "heads", "dim", "us", "GF/s", "blas us",
               "ratio");
   constexpr int64_t kHeads = 12;
@@ -169,39 +177,54 @@ void BenchAttention(Isa isa, double seconds) {
       const int64_t hidden = kHeads * dim;
       const Floats qkv(length * 3 * hidden), out(length * hidden), bias(length),
           scratch(kernels.ScratchFloats(length, dim, dim)), scores(length * length);
-      const std::vector<double> times = Race(
-          {[&] {
-             for (int64_t head = 0; head < kHeads; ++head) {
-               const float* q = qkv.data() + head * dim;
-               const AttentionArgs args = {.q = q,
-                                           .k = q + hidden,
-                                           .v = q + 2 * hidden,
-                                           .out = out.data() + head * dim,
-                                           .q_stride = 3 * hidden,
-                                           .k_stride = 3 * hidden,
-                                           .v_stride = 3 * hidden,
-                                           .out_stride = hidden,
-                                           .keys = length,
-                                           .head_dim = dim,
-                                           .v_head_dim = dim,
-                                           .scale = 0.17f,
-                                           .bias = bias.data(),
-                                           .scratch = scratch.data()};
-               kernels.rows(args, 0, length);
-             }
-           },
-           [&] {
-             constexpr int kRowMajor = 101, kNoTranspose = 111, kTranspose = 112;
-             if (sgemm == nullptr) return;
-             for (int64_t head = 0; head < kHeads; ++head) {
-               const float* q = qkv.data() + head * dim;
-               sgemm(kRowMajor, kNoTranspose, kTranspose, length, length, dim, 0.17f, q, 3 * hidden,
-                     q + hidden, 3 * hidden, 0, scores.data(), length);
-               sgemm(kRowMajor, kNoTranspose, kNoTranspose, length, dim, length, 1, scores.data(),
-                     length, q + 2 * hidden, 3 * hidden, 0, out.data() + head * dim, hidden);
-             }
-           }},
-          seconds);
+      const std::vector<double> times =
+          Race({[&] {
+                  for (int64_t head = 0; head < kHeads; ++head) {
+                    const float* q = qkv.data() + head * dim;
+                    const AttentionArgs args = {.q = q,
+                                                .k = q + hidden,
+                                                .v = q + 2 * hidden,
+                                                .out = out.data() + head * dim,
+                                                .q_stride = 3 * hidden,
+                                                .k_stride = 3 * hidden,
+                                                .v_stride = 3 * hidden,
+                                                .out_stride = hidden,
+                                                .keys = length,
+                                                .head_dim = dim,
+                                                .v_head_dim = dim,
+                                                .scale = 0.17f,
+                                                .bias = bias.data(),
+                                                .scratch = scratch.data()};
+                    kernels.rows(args, 0, length);
+                  }
+                },
+                [&] {
+                  if (blas == nullptr) return;
+                  for (int64_t head = 0; head < kHeads; ++head) {
+                    const float* q = qkv.data() + head * dim;
+                    blas->Multiply(BlasProduct<float>{.m = length,
+                                                      .n = length,
+                                                      .k = dim,
+                                                      .a = q,
+                                                      .lda = 3 * hidden,
+                                                      .b = q + hidden,
+                                                      .ldb = 3 * hidden,
+                                                      .transposed_b = true,
+                                                      .c = scores.data(),
+                                                      .ldc = length,
+                                                      .alpha = 0.17f});
+                    blas->Multiply(BlasProduct<float>{.m = length,
+                                                      .n = dim,
+                                                      .k = length,
+                                                      .a = scores.data(),
+                                                      .lda = length,
+                                                      .b = q + 2 * hidden,
+                                                      .ldb = 3 * hidden,
+                                                      .c = out.data() + head * dim,
+                                                      .ldc = hidden});
+                  }
+                }},
+               seconds);
       const double flops = 4e-9 * static_cast<double>(kHeads * length * length * dim);
       std::printf("%6ld %6ld %6ld %9.1f %9.1f %9.1f %6.2fx\n", length, kHeads, dim, times[0] * 1e6,
                   flops / times[0], times[1] * 1e6, times[1] / times[0]);

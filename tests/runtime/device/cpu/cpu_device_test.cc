@@ -249,6 +249,7 @@ TEST_P(CpuDeviceTest, RowsWithoutARequestAreLeftAlone) {
   for (const char* text :
        {"input %x: f32[4, 9, 20]\nparam %w: f32[20, 50] = p0\n%y: ? = reprise.Linear(%x, "
         "%w)\noutput %y",
+        "input %x: f32[4, 2, 9, 20]\ninput %w: f32[2, 20, 50]\n%y: ? = MatMul(%x, %w)\noutput %y",
         "input %x: f32[4, 20, 96]\n%y: ? = reprise.Attention(%x) {num_heads = 4, packed_qkv = 1}"
         "\noutput %y",
         "input %x: f32[4, 5, 33]\nparam %g: f32[33] = p0\n%y: ? = LayerNormalization(%x, "
@@ -277,7 +278,7 @@ TEST_P(CpuDeviceTest, RowsWithoutARequestAreLeftAlone) {
 
 TEST_P(CpuDeviceTest, NodesWithoutFastKernelsHaveNoOptions) {
   for (const char* text :
-       {"input %x: f64[4, 3]\nparam %w: f64[3, 100] = p0\n%y: ? = MatMul(%x, %w)\noutput %y",
+       {"input %x: i32[4, 3]\nparam %w: i32[3, 100] = p0\n%y: ? = MatMul(%x, %w)\noutput %y",
         "input %x: f32[4, 3, 17]\n%y: ? = Softmax(%x) {axis = 1}\noutput %y",
         "input %x: f32[4, 3, 17]\nconst %a: i64[2] = {0, 2}\n%y: ? = ReduceSum(%x, %a)\noutput %y",
         "input %x: f32[4]\n%y: ? = Hardmax(%x)\noutput %y"}) {
@@ -287,15 +288,16 @@ TEST_P(CpuDeviceTest, NodesWithoutFastKernelsHaveNoOptions) {
 }
 
 TEST_P(CpuDeviceTest, WeightsArePackedOnceForTheDevicesOwnTier) {
+  const CpuDevice device({.max_isa = GetParam(), .gemm_provider = GemmProvider::kOwn});
   NodeRun run(kNodes[0]);
-  const std::vector<KernelOption> options = device_.Options(run.graph, run.id);
+  const std::vector<KernelOption> options = device.Options(run.graph, run.id);
   ASSERT_EQ(options[0].prepare.size(), 1u);
   const PrepareStep& step = options[0].prepare[0];
   Attributes other = step.attributes;
   other.Set("panel", other.Int("panel", 0) + 1);
   const std::optional<Tensor> weights[] = {run.inputs[1]};
-  EXPECT_TRUE(device_.Prepare(step.op, step.attributes, weights).ok());
-  EXPECT_THAT(device_.Prepare(step.op, other, weights).status().ToString(), HasSubstr("columns"));
+  EXPECT_TRUE(device.Prepare(step.op, step.attributes, weights).ok());
+  EXPECT_THAT(device.Prepare(step.op, other, weights).status().ToString(), HasSubstr("columns"));
 }
 
 TEST_P(CpuDeviceTest, UnknownKernelIsRefusedByName) {

@@ -1,0 +1,146 @@
+#include "runtime/device/cpu/product.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace reprise::cpu {
+namespace {
+
+std::optional<Activation> ActivationOf(absl::string_view name) {
+  constexpr std::pair<absl::string_view, Activation> kNames[] = {
+      {"none", Activation::kNone}, {"relu", Activation::kRelu},
+      {"gelu", Activation::kGelu}, {"gelu_tanh", Activation::kGeluTanh},
+      {"tanh", Activation::kTanh}, {"sigmoid", Activation::kSigmoid},
+      {"silu", Activation::kSilu}};
+  for (const auto& [known, activation] : kNames) {
+    if (name == known) return activation;
+  }
+  return std::nullopt;
+}
+
+// What holds for all products of `node`; a and b are its first two inputs.
+Product ProductOf(const NodeView& node) {
+  Product product;
+  product.dtype = node.out_dtype();
+  product.out = static_cast<int>(node.num_inputs());
+  product.batch_rows = node.batch_rows();
+  product.weights = node.is_parameter(1) && node.rank(1) == 2;
+  return product;
+}
+
+// x [..., k] times a matrix [k, n].
+Product FlatProduct(const NodeView& node) {
+  Product product = ProductOf(node);
+  product.k = node.shape(1)[0];
+  product.n = node.shape(1)[1];
+  product.m = product.n == 0 ? 0 : NumElements(node.out_shape()) / product.n;
+  return product;
+}
+
+}  // namespace
+
+std::string Product::Detail() const {
+  const auto shape = [](int64_t rows, int64_t columns, bool transposed) {
+    return absl::StrCat("[", rows, ", ", columns, "]", transposed ? " (transposed)" : "");
+  };
+  return absl::StrCat(stack == 1 ? "" : absl::StrCat(stack, " x "), shape(m, k, transposed_a),
+                      " x ", shape(k, n, transposed_b),
+                      addend == kNoOperand ? "" : (has_matrix_addend() ? " + matrix" : " + bias"),
+                      activation == Activation::kNone ? "" : absl::StrCat(", ", activation_name),
+                      residual == kNoOperand ? "" : " + residual");
+}
+
+Product::Positions Product::MatricesOf(int64_t i) const {
+  Positions positions = {0, 0};
+  for (size_t d = dims; d-- > 0;) {
+    positions.a += i % sizes[d] * a_steps[d];
+    positions.b += i % sizes[d] * b_steps[d];
+    i /= sizes[d];
+  }
+  return positions;
+}
+
+Product::Extent Product::LiveExtent(const Frame& frame) const {
+  if (!takes_live_rows()) return {stack, m};
+  if (stack == 1) return {1, LiveOf(m, batch_rows, frame)};
+  return {LiveOf(stack, batch_rows, frame), m};
+}
+
+std::optional<Product> LinearProduct(const NodeView& node) {
+  Product product = FlatProduct(node);
+  product.activation_name = node.attributes().String("activation", "none");
+  const std::optional<Activation> activation = ActivationOf(product.activation_name);
+  if (!activation.has_value()) return std::nullopt;
+  product.activation = *activation;
+  if (node.has_input(2)) {
+    product.addend = 2;
+    product.addend_column_step = 1;
+  }
+  if (node.has_input(3)) product.residual = 3;
+  return product;
+}
+
+std::optional<Product> MatMulProduct(const NodeView& node) {
+  if (node.rank(0) < 1 || node.rank(1) < 1) return std::nullopt;
+  // A vector on the left is a matrix of one row.
+  if (node.rank(1) == 2) return FlatProduct(node);
+  const Shape& a = node.shape(0);
+  Shape b = node.shape(1);
+  // One on the right is a matrix of one column, the same for all of a.
+  if (b.size() == 1) {
+    Product product = ProductOf(node);
+    product.k = b[0];
+    product.n = 1;
+    product.m = NumElements(node.out_shape());
+    return product;
+  }
+  Product product = ProductOf(node);
+  product.m = a.size() < 2 ? 1 : a[a.size() - 2];
+  product.k = b[b.size() - 2];
+  product.n = b.back();
+  const Shape a_stack(a.begin(), a.end() - std::min<size_t>(2, a.size()));
+  const Shape b_stack(b.begin(), b.end() - 2);
+  const absl::StatusOr<Shape> stack = BroadcastShapes(a_stack, b_stack);
+  if (!stack.ok() || stack->size() > kMaxStackDims) return std::nullopt;
+  product.stack = NumElements(*stack);
+  product.dims = stack->size();
+  int64_t a_step = 1, b_step = 1;
+  for (size_t d = product.dims; d-- > 0;) {
+    const size_t from_end = product.dims - d;
+    product.sizes[d] = (*stack)[d];
+    if (from_end <= a_stack.size()) {
+      const int64_t size = a_stack[a_stack.size() - from_end];
+      product.a_steps[d] = size == 1 ? 0 : a_step;
+      a_step *= size;
+    }
+    if (from_end <= b_stack.size()) {
+      const int64_t size = b_stack[b_stack.size() - from_end];
+      product.b_steps[d] = size == 1 ? 0 : b_step;
+      b_step *= size;
+    }
+  }
+  return product;
+}
+
+std::optional<Product> GemmProduct(const NodeView& node) {
+  Product product = ProductOf(node);
+  product.transposed_a = node.attributes().Int("transA", 0) != 0;
+  product.transposed_b = node.attributes().Int("transB", 0) != 0;
+  product.alpha = node.attributes().Float("alpha", 1);
+  product.m = node.out_shape()[0];
+  product.n = node.out_shape()[1];
+  product.k = node.shape(1)[product.transposed_b ? 1 : 0];
+  product.beta = node.attributes().Float("beta", 1);
+  if (!node.has_input(2) || product.beta == 0) return product;
+  // Broadcast to [m, n] from the right.
+  const Shape& c = node.shape(2);
+  const int64_t columns = c.empty() ? 1 : c.back();
+  const int64_t rows = c.size() < 2 ? 1 : c[0];
+  product.addend = 2;
+  product.addend_column_step = columns == 1 && product.n != 1 ? 0 : 1;
+  product.addend_row_step = rows == 1 && product.m != 1 ? 0 : columns;
+  return product;
+}
+
+}  // namespace reprise::cpu

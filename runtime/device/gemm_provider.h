@@ -1,0 +1,17 @@
+// Who multiplies matrices on the cpu device: the values of --gemm-provider.
+#pragma once
+
+#include <cstdint>
+
+#include "absl/strings/string_view.h"
+
+namespace reprise {
+
+enum class GemmProvider : uint8_t {
+  kAuto,      // our kernels where they are the faster ones, OpenBLAS elsewhere
+  kOwn,       // our kernels, then the reference
+  kOpenBlas,  // OpenBLAS wherever it can
+};
+inline constexpr absl::string_view kGemmProviderNames[] = {"auto", "own", "openblas"};
+
+}  // namespace reprise
