@@ -15,6 +15,7 @@
 #include "runtime/ops/quantize_microsoft.h"
 #include "runtime/ops/reduce.h"
 #include "runtime/ops/rotary.h"
+#include "runtime/ops/segment.h"
 #include "runtime/ops/select.h"
 #include "runtime/ops/shape_ops.h"
 #include "runtime/ops/slice_pad.h"
@@ -170,6 +171,11 @@ constexpr OpRow kRows[] = {
     {"com.microsoft.RotaryEmbedding", 4, 4, 1, 1, 0, 0, MicrosoftRotaryEmbeddingRule, MicrosoftRotaryEmbeddingKernel},
     {"com.microsoft.EmbedLayerNormalization", 1, 9, 1, 3, 0, 0, EmbedLayerNormRule, EmbedLayerNormKernel},
     {"reprise.Attention", 1, 4, 1, 1, kInternal, 0, AttentionRule, AttentionKernel},
+    // Packed tokens.
+    {"reprise.SegmentAttention", 1, 6, 1, 1, kInternal, 0, SegmentAttentionRule, SegmentAttentionKernel},
+    {"reprise.SegmentReduce", 2, 2, 1, 1, kInternal, 0, SegmentReduceRule, SegmentReduceKernel},
+    {"reprise.SegmentSpread", 3, 3, 1, 1, kInternal, 0, SegmentSpreadRule, SegmentSpreadKernel},
+    {"reprise.SegmentCumSum", 2, 2, 1, 1, kInternal, 0, SegmentCumSumRule, SegmentCumSumKernel},
     // Quantisation.
     {"DequantizeLinear", 2, 3, 1, 1, 0, 0, DequantizeLinearRule, DequantizeLinearKernel},
     {"QuantizeLinear", 2, 3, 1, 1, 0, 0, QuantizeLinearRule, QuantizeLinearKernel},

@@ -1,24 +1,33 @@
-// capture_dump MODEL [AXIS=SIZE]...: prints what a capture makes of a model, as numbered graph text.
+// capture_dump MODEL [--pack=BATCH,SEQUENCE,LONGEST] [AXIS=SIZE]...: prints what a capture makes of
+// a model, as numbered graph text. With --pack its rows are packed first; the axes are then tokens
+// and segments.
 //
 // The first line says how many nodes the model and the captured graph have. Exit code 1 with the
 // error on stderr when the model cannot be imported or captured.
 #include <cstdio>
 #include <string>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/graph/text.h"
 #include "runtime/onnx/importer.h"
+#include "runtime/passes/pack_tokens.h"
 #include "runtime/passes/pass.h"
 #include "runtime/passes/specialize.h"
 
 namespace reprise {
 namespace {
 
-absl::Status Run(const std::string& path, const Binding& binding) {
+absl::Status Run(const std::string& path, const Binding& binding, const PackOptions& pack) {
   ASSIGN_OR_RETURN(ImportedModel model, ImportOnnxFile(path));
   const size_t imported = model.graph.live_nodes();
   RETURN_IF_ERROR(RunLoadPasses(model.graph));
+  if (pack.longest > 0) {
+    ASSIGN_OR_RETURN(model.graph, PackTokens(model.graph, pack));
+  }
   ASSIGN_OR_RETURN(Graph graph, Specialize(model.graph, binding));
   RETURN_IF_ERROR(RunCapturePasses(graph));
   std::printf("// %zu nodes -> %zu at %s\n%s", imported, graph.live_nodes(),
@@ -31,8 +40,20 @@ absl::Status Run(const std::string& path, const Binding& binding) {
 
 int main(int argc, char** argv) {
   reprise::Binding binding;
+  reprise::PackOptions pack;
   for (int i = 2; i < argc; ++i) {
     const std::string argument = argv[i];
+    if (absl::StartsWith(argument, "--pack=")) {
+      const std::vector<std::string> parts =
+          absl::StrSplit(absl::StripPrefix(argument, "--pack="), ',');
+      if (parts.size() != 3 || !absl::SimpleAtoi(parts[2], &pack.longest)) {
+        std::fprintf(stderr, "capture_dump: '%s' is not --pack=BATCH,SEQUENCE,LONGEST\n", argv[i]);
+        return 2;
+      }
+      pack.batch = parts[0];
+      pack.sequence = parts[1];
+      continue;
+    }
     const size_t equals = argument.find('=');
     int64_t size = 0;
     if (equals == std::string::npos || !absl::SimpleAtoi(argument.substr(equals + 1), &size)) {
@@ -42,10 +63,11 @@ int main(int argc, char** argv) {
     binding.axes[argument.substr(0, equals)] = size;
   }
   if (argc < 2) {
-    std::fprintf(stderr, "usage: capture_dump MODEL [AXIS=SIZE]...\n");
+    std::fprintf(stderr,
+                 "usage: capture_dump MODEL [--pack=BATCH,SEQUENCE,LONGEST] [AXIS=SIZE]...\n");
     return 2;
   }
-  const absl::Status status = reprise::Run(argv[1], binding);
+  const absl::Status status = reprise::Run(argv[1], binding, pack);
   if (status.ok()) return 0;
   std::fprintf(stderr, "%s\n", status.ToString().c_str());
   return 1;

@@ -1,0 +1,312 @@
+#include "runtime/ops/segment.h"
+
+#include <cstring>
+#include <type_traits>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/ops/attention.h"
+#include "runtime/ops/typed.h"
+
+namespace reprise::ops {
+namespace {
+
+absl::Status CheckSegments(const InferContext& context, size_t input) {
+  if (!context.has_input(input)) return absl::InvalidArgumentError("the segments are left out");
+  RETURN_IF_ERROR(CheckType(context, input, TypeBit(DType::kInt32)));
+  RETURN_IF_ERROR(CheckRank(context, input, 1));
+  if (context.shape(input)[0] < 1) return absl::InvalidArgumentError("the segments have no end");
+  return absl::OkStatus();
+}
+
+absl::Status CheckHasRows(const InferContext& context, size_t input) {
+  if (context.has_input(input) && context.rank(input) >= 1) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("input ", input, " has no dim of rows"));
+}
+
+// The elements of one row.
+int64_t RowElements(const Shape& shape) {
+  return NumElements(absl::MakeConstSpan(shape).subspan(1));
+}
+
+enum class Reduction { kSum, kMean, kMax, kMin, kFirst };
+
+absl::StatusOr<Reduction> ReductionOf(const Node& node) {
+  const std::string name = node.attributes.String("reduction", "sum");
+  if (name == "sum") return Reduction::kSum;
+  if (name == "mean") return Reduction::kMean;
+  if (name == "max") return Reduction::kMax;
+  if (name == "min") return Reduction::kMin;
+  if (name == "first") return Reduction::kFirst;
+  return absl::InvalidArgumentError(absl::StrCat("there is no reduction '", name, "'"));
+}
+
+// Sums: floats in double; integers as their own width, wrapping.
+template <typename T>
+using Sum = std::conditional_t<std::is_integral_v<T>, uint64_t, double>;
+template <typename T>
+T FromSum(Sum<T> sum) {
+  if constexpr (std::is_integral_v<T>) {
+    return static_cast<T>(sum);
+  } else {
+    return static_cast<T>(static_cast<Compute<T>>(sum));
+  }
+}
+
+// `size` >= 1 elements, `step` apart.
+template <typename T>
+T ReduceOne(Reduction reduction, const T* x, int64_t size, int64_t step) {
+  if (reduction == Reduction::kFirst) return x[0];
+  if (reduction == Reduction::kMax || reduction == Reduction::kMin) {
+    Compute<T> best = x[0];
+    for (int64_t i = 1; i < size; ++i) {
+      const Compute<T> value = x[i * step];
+      // NaN wins, as in ONNX's reductions.
+      const bool better = reduction == Reduction::kMax ? value > best : value < best;
+      if (better || value != value) best = value;
+      if (best != best) break;
+    }
+    return static_cast<T>(best);
+  }
+  Sum<T> sum = 0;
+  for (int64_t i = 0; i < size; ++i)
+    sum += static_cast<Sum<T>>(static_cast<Compute<T>>(x[i * step]));
+  if (reduction == Reduction::kSum) return FromSum<T>(sum);
+  if constexpr (std::is_integral_v<T>) {
+    using Wide = std::conditional_t<std::is_signed_v<T>, int64_t, uint64_t>;
+    return static_cast<T>(static_cast<Wide>(static_cast<T>(sum)) / static_cast<Wide>(size));
+  } else {
+    return FromSum<T>(sum / static_cast<double>(size));
+  }
+}
+
+struct AttentionDims {
+  int64_t tokens, heads, size, size_v;
+  bool packed;
+};
+
+template <typename F>
+absl::StatusOr<AttentionDims> AttentionDimsOf(const Node& node, F shape) {
+  AttentionDims dims;
+  dims.packed = node.attributes.Int("packed_qkv", 0) != 0;
+  dims.heads = node.attributes.Int("num_heads", 0);
+  const Shape& q = shape(0);
+  if (q.size() != 2) return absl::InvalidArgumentError("input 0 has not 2 dims");
+  if (dims.heads <= 0 || dims.heads > std::max<int64_t>(q[1], 1)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a width of ", q[1], " does not hold ", dims.heads, " heads"));
+  }
+  dims.tokens = q[0];
+  if (dims.packed) {
+    if (q[1] % (3 * dims.heads) != 0) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("a width of ", q[1], " does not hold q, k, v of ", dims.heads, " heads"));
+    }
+    dims.size = dims.size_v = q[1] / (3 * dims.heads);
+    return dims;
+  }
+  const Shape& k = shape(1);
+  const Shape& v = shape(2);
+  if (k != q || v.size() != 2 || v[0] != q[0] || q[1] % dims.heads != 0 || v[1] % dims.heads != 0) {
+    return absl::InvalidArgumentError(absl::StrCat("q ", ShapeToString(q), ", k ", ShapeToString(k),
+                                                   ", v ", ShapeToString(v), " do not fit ",
+                                                   dims.heads, " heads"));
+  }
+  dims.size = q[1] / dims.heads;
+  dims.size_v = v[1] / dims.heads;
+  return dims;
+}
+
+constexpr size_t kMask = 3, kBias = 4, kSegments = 5;
+
+// The mask and bias of one segment, as an additive [heads, tokens, tokens].
+std::vector<float> SegmentBias(const KernelContext& context, const SegmentRange& segment,
+                               int64_t heads) {
+  const bool has_mask = HasInput(context, kMask), has_bias = HasInput(context, kBias);
+  if (!has_mask && !has_bias) return {};
+  const int64_t n = segment.size();
+  std::vector<float> result(heads * n * n, 0.0f);
+  for (int64_t at = 0; at < heads * n * n; ++at) {
+    const int64_t key = at % n, query = at / n % n, head = at / (n * n);
+    if (has_bias) {
+      const Shape& shape = context.inputs[kBias].shape;
+      const int64_t h = shape[0] == 1 ? 0 : head, most = shape[1] - 1;
+      const int64_t row = h * shape[1] + std::min(query, most);
+      result[at] = context.inputs[kBias].as<float>()[row * shape[2] + std::min(key, most)];
+    }
+    if (!has_mask) continue;
+    const TensorView& mask = context.inputs[kMask];
+    if (mask.dtype == DType::kBool) {
+      if (!mask.as<Bool>()[segment.begin + key]) {
+        result[at] = -std::numeric_limits<float>::infinity();
+      }
+    } else {
+      result[at] += mask.as<float>()[segment.begin + key];
+    }
+  }
+  return result;
+}
+
+}  // namespace
+
+absl::Status SegmentAttentionRule(InferContext& context) {
+  RETURN_IF_ERROR(CheckType(context, 0, TypeBit(DType::kFloat32)));
+  const bool packed = context.attributes().Int("packed_qkv", 0) != 0;
+  for (size_t i : {1, 2}) {
+    if (context.has_input(i) == packed) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("input ", i, packed ? " is given" : " is left out"));
+    }
+    if (!packed) RETURN_IF_ERROR(CheckSameType(context, 0, i));
+  }
+  ASSIGN_OR_RETURN(
+      const AttentionDims dims,
+      AttentionDimsOf(context.node(), [&](size_t i) -> const Shape& { return context.shape(i); }));
+  if (context.has_input(kMask)) {
+    RETURN_IF_ERROR(CheckType(context, kMask, TypeBit(DType::kFloat32) | kBools));
+    if (context.shape(kMask) != Shape{dims.tokens}) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("the mask ", ShapeToString(context.shape(kMask)), " is not one value for ",
+                       dims.tokens, " tokens"));
+    }
+  }
+  if (context.has_input(kBias)) {
+    RETURN_IF_ERROR(CheckType(context, kBias, TypeBit(DType::kFloat32)));
+    const Shape& bias = context.shape(kBias);
+    if (bias.size() != 3 || (bias[0] != 1 && bias[0] != dims.heads) || bias[1] != bias[2] ||
+        bias[1] < 1) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "the bias ", ShapeToString(bias), " is no square for each of ", dims.heads, " heads"));
+    }
+  }
+  RETURN_IF_ERROR(CheckSegments(context, kSegments));
+  context.SetOutput(0, DType::kFloat32, {dims.tokens, dims.heads * dims.size_v});
+  return absl::OkStatus();
+}
+
+absl::Status SegmentAttentionKernel(const KernelContext& context) {
+  ASSIGN_OR_RETURN(const AttentionDims dims,
+                   AttentionDimsOf(context.node, [&](size_t i) -> const Shape& {
+                     return context.inputs[i].shape;
+                   }));
+  const int64_t width = dims.heads * dims.size, width_v = dims.heads * dims.size_v;
+  const int64_t row = dims.packed ? 2 * width + width_v : width;
+  const int64_t row_v = dims.packed ? row : width_v;
+  const float* q = context.inputs[0].as<float>();
+  const float* k = dims.packed ? q + width : context.inputs[1].as<float>();
+  const float* v = dims.packed ? q + 2 * width : context.inputs[2].as<float>();
+  const int32_t* segments = context.inputs[kSegments].as<int32_t>();
+  for (int64_t s = 0; s + 1 < context.inputs[kSegments].shape[0]; ++s) {
+    const SegmentRange segment = SegmentAt(segments, s, dims.tokens);
+    if (segment.size() == 0) continue;
+    AttentionProblem p;
+    p.batch = 1;
+    p.heads = dims.heads;
+    p.queries = p.keys = segment.size();
+    p.size = dims.size;
+    p.size_v = dims.size_v;
+    p.scale = context.node.attributes.Float("scale", 1.0f);
+    p.nan_to_zero = context.node.attributes.Int("nan_to_zero", 0) != 0;
+    p.q = {q + segment.begin * row, 0, dims.size, row};
+    p.k = {k + segment.begin * row, 0, dims.size, row};
+    p.v = {v + segment.begin * row_v, 0, dims.size_v, row_v};
+    p.bias = SegmentBias(context, segment, dims.heads);
+    ComputeAttention(p, context.outputs[0].as<float>() + segment.begin * width_v, 0, dims.size_v,
+                     width_v);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SegmentReduceRule(InferContext& context) {
+  RETURN_IF_ERROR(CheckType(context, 0, kNumbers));
+  RETURN_IF_ERROR(CheckHasRows(context, 0));
+  RETURN_IF_ERROR(CheckSegments(context, 1));
+  RETURN_IF_ERROR(ReductionOf(context.node()).status());
+  Shape shape = context.shape(0);
+  shape[0] = context.shape(1)[0] - 1;
+  context.SetOutput(0, context.dtype(0), std::move(shape));
+  return absl::OkStatus();
+}
+
+absl::Status SegmentReduceKernel(const KernelContext& context) {
+  const TensorView& in = context.inputs[0];
+  ASSIGN_OR_RETURN(const Reduction reduction, ReductionOf(context.node));
+  const int64_t row = RowElements(in.shape);
+  const int32_t* segments = context.inputs[1].as<int32_t>();
+  return Dispatch(NumericList{}, in.dtype, [&]<typename T>() {
+    T* out = context.outputs[0].as<T>();
+    for (int64_t s = 0; s < context.outputs[0].shape[0]; ++s, out += row) {
+      const SegmentRange segment = SegmentAt(segments, s, in.shape[0]);
+      const T* x = in.as<T>() + segment.begin * row;
+      for (int64_t i = 0; i < row; ++i) {
+        out[i] = segment.size() == 0 ? T(0) : ReduceOne(reduction, x + i, segment.size(), row);
+      }
+    }
+  });
+}
+
+absl::Status SegmentSpreadRule(InferContext& context) {
+  RETURN_IF_ERROR(CheckType(context, 0, kAnyType));
+  RETURN_IF_ERROR(CheckHasRows(context, 0));
+  RETURN_IF_ERROR(CheckSegments(context, 1));
+  RETURN_IF_ERROR(CheckHasRows(context, 2));
+  if (context.shape(0)[0] != context.shape(1)[0] - 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(context.shape(0)[0], " rows for ", context.shape(1)[0] - 1, " segments"));
+  }
+  Shape shape = context.shape(0);
+  shape[0] = context.shape(2)[0];
+  context.SetOutput(0, context.dtype(0), std::move(shape));
+  return absl::OkStatus();
+}
+
+absl::Status SegmentSpreadKernel(const KernelContext& context) {
+  const TensorView& in = context.inputs[0];
+  const size_t row = RowElements(in.shape) * DTypeSize(in.dtype);
+  const int32_t* segments = context.inputs[1].as<int32_t>();
+  const auto* from = static_cast<const std::byte*>(in.data);
+  auto* to = static_cast<std::byte*>(context.outputs[0].data);
+  if (row == 0) return absl::OkStatus();
+  for (int64_t s = 0; s < in.shape[0]; ++s, from += row) {
+    const SegmentRange segment = SegmentAt(segments, s, context.outputs[0].shape[0]);
+    for (int64_t t = segment.begin; t < segment.end; ++t) std::memcpy(to + t * row, from, row);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SegmentCumSumRule(InferContext& context) {
+  RETURN_IF_ERROR(CheckType(context, 0, kNumbers));
+  RETURN_IF_ERROR(CheckHasRows(context, 0));
+  RETURN_IF_ERROR(CheckSegments(context, 1));
+  context.SetOutput(0, context.dtype(0), context.shape(0));
+  return absl::OkStatus();
+}
+
+absl::Status SegmentCumSumKernel(const KernelContext& context) {
+  const TensorView& in = context.inputs[0];
+  const bool exclusive = context.node.attributes.Int("exclusive", 0) != 0;
+  const bool reverse = context.node.attributes.Int("reverse", 0) != 0;
+  const int64_t row = RowElements(in.shape);
+  const int32_t* segments = context.inputs[1].as<int32_t>();
+  return Dispatch(NumericList{}, in.dtype, [&]<typename T>() {
+    const T* x = in.as<T>();
+    T* y = context.outputs[0].as<T>();
+    std::fill_n(y, in.shape[0] * row, T(0));
+    for (int64_t s = 0; s + 1 < context.inputs[1].shape[0]; ++s) {
+      const SegmentRange segment = SegmentAt(segments, s, in.shape[0]);
+      for (int64_t i = 0; i < row; ++i) {
+        Sum<T> sum = 0;
+        for (int64_t step = 0; step < segment.size(); ++step) {
+          const int64_t t = reverse ? segment.end - 1 - step : segment.begin + step;
+          const Sum<T> value = static_cast<Sum<T>>(static_cast<Compute<T>>(x[t * row + i]));
+          if (!exclusive) sum += value;
+          y[t * row + i] = FromSum<T>(sum);
+          if (exclusive) sum += value;
+        }
+      }
+    }
+  });
+}
+
+}  // namespace reprise::ops

@@ -1,0 +1,490 @@
+// How each kind of node is packed. What no rule covers refuses.
+#include <algorithm>
+#include <limits>
+#include <optional>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/ops/op.h"
+#include "runtime/passes/packer.h"
+#include "runtime/passes/rewrite.h"
+
+namespace reprise::pack {
+namespace {
+
+// Ops that work along one axis, given by an attribute, and keep the others.
+struct AxisOp {
+  absl::string_view name;
+  int64_t axis;  // when the attribute is left out
+};
+constexpr AxisOp kAxisOps[] = {{"Softmax", -1},
+                               {"LogSoftmax", -1},
+                               {"Hardmax", -1},
+                               {"LayerNormalization", -1},
+                               {"RMSNormalization", -1},
+                               {"reprise.AddLayerNorm", -1},
+                               {"Concat", 0},
+                               {"Split", 0},
+                               {"ArgMax", 0},
+                               {"ArgMin", 0},
+                               {"TopK", -1}};
+
+// Counted from the right, -1 the last.
+int64_t FromRight(int64_t axis, int64_t rank) { return axis < 0 ? axis : axis - rank; }
+
+// True when the axis, counted from the right, is one of the last `rest` dims.
+bool IsInside(int64_t from_right, size_t rest) {
+  return -from_right >= 1 && -from_right <= static_cast<int64_t>(rest);
+}
+
+absl::string_view SegmentReductionOf(absl::string_view op) {
+  if (op == "ReduceSum") return "sum";
+  if (op == "ReduceMean") return "mean";
+  if (op == "ReduceMax") return "max";
+  if (op == "ReduceMin") return "min";
+  return "";
+}
+
+}  // namespace
+
+absl::Status Packer::PackNode(const Site& site) {
+  const OpRow* row = FindOp(site.op());
+  REPRISE_CHECK(row != nullptr);
+  const bool all_fixed = std::all_of(site.inputs.begin(), site.inputs.end(),
+                                     [](const Operand& o) { return !o.given() || o.fixed(); });
+  if (all_fixed) return PackFixed(site);
+  if (row->Has(kView)) return PackView(site);
+  if (row->Has(kElementwise)) {
+    return site.outputs[0].form.kind == Form::kPairs ? PackPairs(site) : PackElementwise(site);
+  }
+  if (site.op() == "reprise.Linear" || site.op() == "MatMul" || site.op() == "Gemm") {
+    return PackProduct(site);
+  }
+  if (site.op() == "reprise.Attention") return PackAttention(site);
+  if (site.op() == "reprise.EmbeddingSum") return PackEmbedding(site);
+  if (site.op() == "Gather") return PackGather(site);
+  if (site.op() == "Expand") return PackExpand(site);
+  if (site.op() == "Transpose") return PackTranspose(site);
+  if (site.op() == "Slice") return PackSlice(site);
+  if (site.op() == "CumSum") return PackCumSum(site);
+  if (absl::StartsWith(site.op(), "Reduce")) return PackReduce(site);
+  for (const AxisOp& known : kAxisOps) {
+    if (site.op() == known.name) {
+      return PackAlongAxis(site, site.attributes().Int("axis", known.axis));
+    }
+  }
+  return Refuse(site, "the op has no packing rule");
+}
+
+// A node that depends on no input is computed as it is, at the longest sequence. Where its result
+// is a table by position, only ops that keep every element in its place are known to give shorter
+// sequences a part of it.
+absl::Status Packer::PackFixed(const Site& site) {
+  const OpRow* row = FindOp(site.op());
+  const Operand& result = site.outputs[0];
+  if (site.outputs.size() != 1) return Refuse(site, "it depends on no input");
+  if (site.op() == "Expand" && std::any_of(result.dims.begin(), result.dims.end(),
+                                           [](auto& dim) { return dim.kind == DimKind::kRows; })) {
+    alias_[result.a] = site.inputs[0];  // Every row is the same.
+    return absl::OkStatus();
+  }
+  if (!result.fixed()) return Refuse(site, "it has rows but depends on no input");
+  const bool view = row->Has(kView);
+  const bool in_place = row->Has(kElementwise) || view || site.op() == "Gather" ||
+                        site.op() == "Transpose" || site.op() == "Expand";
+  const bool table = result.has_length() ||
+                     std::any_of(site.inputs.begin(), site.inputs.end(),
+                                 [](const Operand& o) { return o.given() && o.has_length(); });
+  if (table && !in_place) return Refuse(site, "it depends on no input but on the length");
+  std::vector<ValueId> inputs;
+  for (size_t i = 0; i < site.inputs.size(); ++i) {
+    if (!site.inputs[i].given()) {
+      inputs.push_back(kNone);
+    } else if (i == 1 && (view || site.op() == "Expand")) {
+      // The shape, which is that of the longest.
+      inputs.push_back(to_.AddConstant("", twins_.a.value(site.inputs[i].a).constant));
+    } else {
+      ASSIGN_OR_RETURN(inputs.emplace_back(), Table(site, site.inputs[i]));
+    }
+  }
+  ASSIGN_OR_RETURN(const ValueId packed,
+                   AddInferred(to_, site.op(), std::move(inputs), site.attributes(), site.a->name));
+  Bind(result, packed);
+  return absl::OkStatus();
+}
+
+absl::Status Packer::PackView(const Site& site) {
+  const Operand& input = site.inputs[0];
+  const Operand& result = site.outputs[0];
+  if (PackedOf(input) == kNone || result.form.kind != input.form.kind) {
+    return Refuse(site, "its result does not keep tokens one after another");
+  }
+  ASSIGN_OR_RETURN(const ValueId packed,
+                   Reshape(PackedOf(input), Tail(result.dims, result.form.rest)));
+  Bind(result, packed);
+  return absl::OkStatus();
+}
+
+absl::Status Packer::PackElementwise(const Site& site) {
+  const Operand& result = site.outputs[0];
+  if (result.form.kind != Form::kTokens && result.form.kind != Form::kSegments) {
+    return Refuse(site, "its result is neither one value a token nor one a row");
+  }
+  std::vector<ValueId> inputs;
+  for (const Operand& input : site.inputs) {
+    ASSIGN_OR_RETURN(inputs.emplace_back(), Align(site, input, result.dims));
+  }
+  return EmitReshaped(site, site.op(), std::move(inputs), site.attributes());
+}
+
+// Masks of attention: sums of what depends on the key's token and of tables.
+absl::Status Packer::PackPairs(const Site& site) {
+  if (site.op() != "Add")
+    return Refuse(site, "it relates tokens to tokens in a way without a rule");
+  Pairs sum;
+  const auto add = [&](ValueId more, ValueId& total) -> absl::Status {
+    if (more == kNone || total == kNone) {
+      total = total == kNone ? more : total;
+      return absl::OkStatus();
+    }
+    ASSIGN_OR_RETURN(total, AddInferred(to_, "Add", {total, more}));
+    return absl::OkStatus();
+  };
+  for (const Operand& input : site.inputs) {
+    const size_t rank = input.dims.size();
+    if (input.form.kind == Form::kPairs) {
+      RETURN_IF_ERROR(add(pairs_[input.a].key, sum.key));
+      RETURN_IF_ERROR(add(pairs_[input.a].table, sum.table));
+    } else if (input.tokens() && input.form.rest == 0 && input.form.rows == 4 &&
+               !input.form.merged) {
+      RETURN_IF_ERROR(add(PackedOf(input), sum.key));
+    } else if (input.fixed() && rank >= 2 && rank <= 4 &&
+               input.dims[rank - 1].kind == DimKind::kLength &&
+               input.dims[rank - 2].kind == DimKind::kLength &&
+               (rank < 4 || input.dims[0].is_one())) {
+      const int64_t heads = rank < 3 ? 1 : input.dims[rank - 3].size;
+      ASSIGN_OR_RETURN(ValueId table, Table(site, input));
+      ASSIGN_OR_RETURN(table,
+                       AddReshape(to_, table, {heads, twins_.at_a.length, twins_.at_a.length}));
+      RETURN_IF_ERROR(add(table, sum.table));
+    } else {
+      return Refuse(site, "it is no sum of a value for each key and a table by position");
+    }
+  }
+  pairs_[site.outputs[0].a] = sum;
+  return absl::OkStatus();
+}
+
+absl::Status Packer::PackExpand(const Site& site) {
+  const Operand& input = site.inputs[0];
+  const Operand& result = site.outputs[0];
+  if (result.form.kind == Form::kPairs && input.tokens() && input.form.rest == 0 &&
+      input.form.rows == 4) {
+    pairs_[result.a] = {.key = PackedOf(input)};
+    return absl::OkStatus();
+  }
+  if (result.form.kind != Form::kTokens && result.form.kind != Form::kSegments) {
+    return Refuse(site, "its result is neither one value a token nor one a row");
+  }
+  ASSIGN_OR_RETURN(const ValueId packed, Align(site, input, result.dims));
+  std::vector<int64_t> shape = {1};
+  for (int64_t size : Tail(result.dims, result.form.rest)) shape.push_back(size);
+  ASSIGN_OR_RETURN(const ValueId target, Ints(std::move(shape)));
+  return Emit(site, "Expand", {packed, target}, {});
+}
+
+absl::Status Packer::PackTranspose(const Site& site) {
+  const Operand& input = site.inputs[0];
+  const Operand& result = site.outputs[0];
+  const std::vector<int64_t> perm = site.attributes().Ints("perm");
+  const int64_t rank = input.rank(), rest = static_cast<int64_t>(input.form.rest);
+  if (result.form.kind != input.form.kind || result.form.rest != input.form.rest ||
+      static_cast<int64_t>(perm.size()) != rank || PackedOf(input) == kNone) {
+    return Refuse(site, "it moves the axis of tokens");
+  }
+  std::vector<int64_t> packed = {0};
+  for (int64_t d = rank - rest; d < rank; ++d) {
+    if (perm[d] < rank - rest) return Refuse(site, "it moves the axis of tokens");
+    packed.push_back(perm[d] - (rank - rest) + 1);
+  }
+  return Emit(site, "Transpose", {PackedOf(input)}, {{"perm", packed}});
+}
+
+absl::Status Packer::PackAlongAxis(const Site& site, int64_t axis) {
+  const Operand& input = site.inputs[0];
+  const Operand& result = site.outputs[0];
+  const int64_t from_right = FromRight(axis, input.rank());
+  if (input.fixed() || !IsInside(from_right, input.form.rest) ||
+      result.form.kind != input.form.kind) {
+    return Refuse(site, "it works along an axis that tokens do not keep");
+  }
+  std::vector<ValueId> inputs;
+  for (size_t i = 0; i < site.inputs.size(); ++i) {
+    const Operand& operand = site.inputs[i];
+    const bool residual = site.op() == "reprise.AddLayerNorm" && i == 1;
+    if (operand.given() && (residual || (site.op() != "Concat" && i == 0))) {
+      ASSIGN_OR_RETURN(inputs.emplace_back(), Align(site, operand, input.dims));
+    } else if (site.op() == "Concat") {
+      // All have their rows where the first has, and as many dims behind.
+      if (operand.form.kind != input.form.kind || operand.form.rest != input.form.rest ||
+          operand.form.rows != input.form.rows || PackedOf(operand) == kNone) {
+        return Refuse(site, "its operands have their rows in different places");
+      }
+      inputs.push_back(PackedOf(operand));
+    } else if (operand.given() && !operand.fixed()) {
+      return Refuse(site, "a parameter of it is computed from the request");
+    } else {
+      ASSIGN_OR_RETURN(inputs.emplace_back(), Whole(site, operand));
+    }
+  }
+  Attributes attributes = site.attributes();
+  attributes.Set("axis", from_right);
+  const NodeId packed = to_.AddNode(site.op(), std::move(inputs), std::move(attributes),
+                                    site.outputs.size(), site.a->name);
+  RETURN_IF_ERROR(InferNode(to_, packed));
+  for (size_t i = 0; i < site.outputs.size(); ++i) {
+    const Operand& output = site.outputs[i];
+    if (!output.given()) continue;
+    if (output.form.kind != input.form.kind) return Refuse(site, "a result has no packed form");
+    ASSIGN_OR_RETURN(const ValueId value,
+                     Reshape(to_.node(packed).outputs[i], Tail(output.dims, output.form.rest)));
+    Bind(output, value);
+  }
+  return absl::OkStatus();
+}
+
+// [..., k] x [k, n] with weights on the right.
+absl::Status Packer::PackProduct(const Site& site) {
+  const Operand& left = site.inputs[0];
+  const Operand& right = site.inputs[1];
+  const Operand& result = site.outputs[0];
+  if (site.op() == "MatMul" && left.tokens() && right.tokens()) return PackWeightedSum(site);
+  const bool flat_gemm = site.op() != "Gemm" || site.attributes().Int("transA", 0) == 0;
+  if (left.fixed() || PackedOf(left) == kNone || !right.fixed() || right.rank() != 2 ||
+      left.form.rest < 1 || result.form.kind != left.form.kind || !flat_gemm) {
+    return Refuse(site, "it is no product of tokens or rows with weights");
+  }
+  std::vector<ValueId> inputs = {PackedOf(left)};
+  for (size_t i = 1; i < site.inputs.size(); ++i) {
+    const Operand& operand = site.inputs[i];
+    const bool residual = operand.given() && (!operand.fixed() || operand.has_length());
+    if (residual) {
+      ASSIGN_OR_RETURN(inputs.emplace_back(), Align(site, operand, result.dims));
+    } else {
+      ASSIGN_OR_RETURN(inputs.emplace_back(), Whole(site, operand));
+    }
+  }
+  return Emit(site, site.op(), std::move(inputs), site.attributes());
+}
+
+// [rows, 1, length] x [rows, length, width]: a weight for each token, and their sum.
+absl::Status Packer::PackWeightedSum(const Site& site) {
+  const Operand& weights = site.inputs[0];
+  const Operand& data = site.inputs[1];
+  const bool fits = weights.form.rest == 0 && !weights.form.merged && data.form.rest == 1 &&
+                    !data.form.merged && weights.form.rows == 3 && data.form.rows == 3 &&
+                    site.outputs[0].form.kind == Form::kSegments && IsFloat32(twins_.a, data.a);
+  if (!fits || PackedOf(weights) == kNone || PackedOf(data) == kNone) {
+    return Refuse(site, "it relates tokens to tokens in a way without a rule");
+  }
+  ASSIGN_OR_RETURN(const ValueId column, Reshape(PackedOf(weights), {1}));
+  ASSIGN_OR_RETURN(const ValueId weighted, AddInferred(to_, "Mul", {PackedOf(data), column}));
+  return EmitReshaped(site, "reprise.SegmentReduce", {weighted, segments_},
+                      {{"reduction", std::string("sum")}});
+}
+
+absl::Status Packer::AttentionMask(const Site& site, int64_t heads, Pairs& mask) {
+  const Operand& operand = site.inputs[3];
+  const size_t rank = operand.dims.size();
+  const auto kind = [&](size_t from_right) {
+    return from_right > rank ? DimKind{DimKind::kSize, 1} : operand.dims[rank - from_right];
+  };
+  if (operand.form.kind == Form::kPairs) {
+    mask = pairs_[operand.a];
+    return absl::OkStatus();
+  }
+  if (operand.tokens() && operand.form.rest == 0 && operand.form.rows == 4) {
+    mask.key = PackedOf(operand);
+    return absl::OkStatus();
+  }
+  const bool by_key = operand.fixed() && rank >= 1 && kind(1).kind == DimKind::kLength;
+  if (by_key && kind(2).is_one() && kind(3).is_one() && kind(4).is_one()) {
+    ASSIGN_OR_RETURN(mask.key, LookUp(site, operand, 0));
+    if (to_.value(mask.key).shape->empty()) mask.key = kNone;
+    if (mask.key != kNone) return absl::OkStatus();
+    return Refuse(site, "its mask is the same for every key");
+  }
+  const bool per_head =
+      kind(3).is_one() || (kind(3).kind == DimKind::kSize && kind(3).size == heads);
+  if (!by_key || kind(2).kind != DimKind::kLength || !per_head || rank > 4 || !kind(4).is_one()) {
+    return Refuse(site, "its mask is neither one value a key nor a table by position");
+  }
+  ASSIGN_OR_RETURN(ValueId table, Table(site, operand));
+  ASSIGN_OR_RETURN(table,
+                   AddReshape(to_, table, {kind(3).size, twins_.at_a.length, twins_.at_a.length}));
+  if (to_.value(table).dtype == DType::kBool) {
+    const ValueId keep = to_.AddConstant("", Tensor::FloatScalar(0));
+    const ValueId drop =
+        to_.AddConstant("", Tensor::FloatScalar(-std::numeric_limits<float>::infinity()));
+    ASSIGN_OR_RETURN(table, AddInferred(to_, "Where", {table, keep, drop}));
+  }
+  mask.table = table;
+  return absl::OkStatus();
+}
+
+absl::Status Packer::PackAttention(const Site& site) {
+  const int64_t heads = site.attributes().Int("num_heads", 0);
+  if (site.attributes().Int("head_size_v", 0) != 0 || !site.outputs[0].tokens()) {
+    return Refuse(site, "queries, keys and values are not one a token");
+  }
+  std::vector<ValueId> inputs;
+  for (size_t i = 0; i < 3; ++i) {
+    if (!site.has(i)) {
+      inputs.push_back(kNone);
+      continue;
+    }
+    const Operand& operand = site.inputs[i];
+    if (!operand.tokens() || operand.form.rest != 1 || PackedOf(operand) == kNone) {
+      return Refuse(site, "queries, keys and values are not one a token");
+    }
+    inputs.push_back(PackedOf(operand));
+  }
+  Pairs mask;
+  if (site.has(3)) RETURN_IF_ERROR(AttentionMask(site, heads, mask));
+  inputs.insert(inputs.end(), {mask.key, mask.table, segments_});
+  Attributes attributes = site.attributes();
+  attributes.Set("longest", options_.longest);
+  return Emit(site, "reprise.SegmentAttention", std::move(inputs), std::move(attributes));
+}
+
+absl::Status Packer::PackEmbedding(const Site& site) {
+  const Operand& result = site.outputs[0];
+  std::vector<DimKind> ids_dims = result.dims;
+  ids_dims.pop_back();
+  if (!result.tokens() || FormOf(ids_dims).kind != Form::kTokens) {
+    return Refuse(site, "its result is not one row a token");
+  }
+  std::vector<ValueId> inputs;
+  for (size_t i = 0; i + 1 < site.inputs.size(); i += 2) {
+    if (!site.inputs[i].fixed()) return Refuse(site, "a table is computed from the request");
+    ASSIGN_OR_RETURN(inputs.emplace_back(), Whole(site, site.inputs[i]));
+    ASSIGN_OR_RETURN(inputs.emplace_back(), Align(site, site.inputs[i + 1], ids_dims));
+  }
+  return Emit(site, site.op(), std::move(inputs), site.attributes());
+}
+
+absl::Status Packer::PackGather(const Site& site) {
+  const Operand& data = site.inputs[0];
+  const Operand& index = site.inputs[1];
+  const Operand& result = site.outputs[0];
+  const int64_t axis = FromRight(site.attributes().Int("axis", 0), data.rank());
+  if (data.fixed() && !index.fixed()) {
+    if (axis != -data.rank() || PackedOf(index) == kNone || result.form.kind != index.form.kind) {
+      return Refuse(site, "it is no lookup in a table of rows");
+    }
+    ASSIGN_OR_RETURN(const ValueId table, Whole(site, data));
+    return Emit(site, "Gather", {table, PackedOf(index)}, {{"axis", int64_t{0}}});
+  }
+  if (!index.fixed() || data.fixed() || PackedOf(data) == kNone) {
+    return Refuse(site, "it chooses tokens by what the request says");
+  }
+  if (IsInside(axis, data.form.rest) && result.form.kind == data.form.kind) {
+    ASSIGN_OR_RETURN(const ValueId chosen, Whole(site, index));
+    return EmitReshaped(site, "Gather", {PackedOf(data), chosen}, {{"axis", axis}});
+  }
+  // The first token of every row.
+  const bool of_tokens =
+      data.tokens() && !data.form.merged && -axis == static_cast<int64_t>(data.form.rest) + 1;
+  if (of_tokens && KnownScalar(twins_.a, index.a) == 0.0 && KnownScalar(twins_.b, index.b) == 0.0 &&
+      result.form.kind == Form::kSegments) {
+    return EmitReshaped(site, "reprise.SegmentReduce", {PackedOf(data), segments_},
+                        {{"reduction", std::string("first")}});
+  }
+  return Refuse(site, "it is neither a lookup in a table nor the first token");
+}
+
+absl::Status Packer::PackSlice(const Site& site) {
+  const Operand& data = site.inputs[0];
+  const Operand& result = site.outputs[0];
+  std::vector<int64_t> given[4];  // starts, ends, axes, steps
+  for (size_t i = 0; i < 4; ++i) {
+    if (!site.has(i + 1)) continue;
+    const Tensor* values = twins_.a.ConstantOf(site.inputs[i + 1].a);
+    if (values == nullptr) return Refuse(site, "its bounds are not known");
+    ASSIGN_OR_RETURN(given[i], values->ToInt64s());
+  }
+  if (data.fixed() || PackedOf(data) == kNone) return Refuse(site, "it cuts what no token has");
+  ValueId value = PackedOf(data);
+  std::vector<int64_t> kept[4];
+  for (size_t i = 0; i < given[0].size(); ++i) {
+    const int64_t axis =
+        FromRight(given[2].empty() ? static_cast<int64_t>(i) : given[2][i], data.rank());
+    const int64_t step = given[3].empty() ? 1 : given[3][i];
+    if (IsInside(axis, data.form.rest)) {
+      const int64_t bounds[4] = {given[0][i], given[1][i], axis, step};
+      for (size_t k = 0; k < 4; ++k) kept[k].push_back(bounds[k]);
+      continue;
+    }
+    const DimKind& before = data.dims[data.rank() + axis];
+    const DimKind& after = result.dims[result.rank() + axis];
+    if (before.kind == after.kind && before.size == after.size && step == 1) continue;  // All.
+    const bool first = data.tokens() && !data.form.merged && before.kind == DimKind::kLength &&
+                       after.is_one() && given[0][i] == 0 && step == 1;
+    if (!first) return Refuse(site, "it cuts the axis of tokens");
+    ASSIGN_OR_RETURN(value, AddInferred(to_, "reprise.SegmentReduce", {value, segments_},
+                                        {{"reduction", std::string("first")}}));
+  }
+  if (!kept[0].empty()) {
+    std::vector<ValueId> inputs = {value};
+    for (std::vector<int64_t>& values : kept) {
+      ASSIGN_OR_RETURN(inputs.emplace_back(), Ints(std::move(values)));
+    }
+    ASSIGN_OR_RETURN(value, AddInferred(to_, "Slice", std::move(inputs), {}, site.a->name));
+  }
+  const bool varies = result.tokens() || result.form.kind == Form::kSegments;
+  if (!varies) return Refuse(site, "its result has no packed form");
+  ASSIGN_OR_RETURN(value, Reshape(value, Tail(result.dims, result.form.rest)));
+  Bind(result, value);
+  return absl::OkStatus();
+}
+
+absl::Status Packer::PackReduce(const Site& site) {
+  const Operand& data = site.inputs[0];
+  const Operand& result = site.outputs[0];
+  const Tensor* constant = site.has(1) ? twins_.a.ConstantOf(site.inputs[1].a) : nullptr;
+  if (constant == nullptr || data.fixed() || PackedOf(data) == kNone) {
+    return Refuse(site, "it reduces all rows of a batch to one value");
+  }
+  ASSIGN_OR_RETURN(std::vector<int64_t> axes, constant->ToInt64s());
+  for (int64_t& axis : axes) axis = FromRight(axis, data.rank());
+  const bool inside = !axes.empty() && std::all_of(axes.begin(), axes.end(), [&](int64_t axis) {
+    return IsInside(axis, data.form.rest);
+  });
+  if (inside && result.form.kind == data.form.kind) {
+    ASSIGN_OR_RETURN(const ValueId packed_axes, Ints(std::move(axes)));
+    return EmitReshaped(site, site.op(), {PackedOf(data), packed_axes}, site.attributes());
+  }
+  const absl::string_view reduction = SegmentReductionOf(site.op());
+  const bool over_tokens = axes.size() == 1 && data.tokens() && !data.form.merged &&
+                           -axes[0] == static_cast<int64_t>(data.form.rest) + 1;
+  if (!over_tokens || reduction.empty() || result.form.kind != Form::kSegments) {
+    return Refuse(site, "it reduces along tokens in a way that has no packing rule");
+  }
+  return EmitReshaped(site, "reprise.SegmentReduce", {PackedOf(data), segments_},
+                      {{"reduction", std::string(reduction)}});
+}
+
+absl::Status Packer::PackCumSum(const Site& site) {
+  const Operand& data = site.inputs[0];
+  const std::optional<double> axis = KnownScalar(twins_.a, site.inputs[1].a);
+  if (data.fixed() || PackedOf(data) == kNone || !axis.has_value() || !data.tokens() ||
+      data.form.merged ||
+      -FromRight(static_cast<int64_t>(*axis), data.rank()) !=
+          static_cast<int64_t>(data.form.rest) + 1) {
+    return Refuse(site, "it sums along an axis that is not that of tokens");
+  }
+  return Emit(site, "reprise.SegmentCumSum", {PackedOf(data), segments_}, site.attributes());
+}
+
+}  // namespace reprise::pack

@@ -1,0 +1,120 @@
+// Packer: the walk of PackTokens, node by node. Its rules are in pack_rules.cc.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "runtime/graph/graph.h"
+#include "runtime/passes/pack_forms.h"
+#include "runtime/passes/pack_tokens.h"
+
+namespace reprise::pack {
+
+// The model, specialised and fused at two sizes.
+struct Twins {
+  Graph a, b;
+  Sizes at_a, at_b;  // the length of `a` is the longest
+};
+
+class Packer {
+ public:
+  // Borrows all arguments.
+  Packer(const Twins& twins, const Graph& symbolic, const PackOptions& options);
+
+  absl::StatusOr<Graph> Run();
+
+ private:
+  // A value of the first graph as a node reads it: what its dims stand for, and where its packed
+  // value is (kNone until asked for, for a fixed one).
+  struct Operand {
+    ValueId a = kNone, b = kNone;
+    std::vector<DimKind> dims;
+    Form form;
+
+    bool given() const { return a != kNone; }
+    bool fixed() const { return form.kind == Form::kFixed; }
+    bool tokens() const { return form.kind == Form::kTokens; }
+    int64_t rank() const { return static_cast<int64_t>(dims.size()); }
+    bool has_length() const;
+  };
+  // A mask of attention that depends on query and key: the sum of a value a token (of the key) and
+  // a table [heads or 1, longest, longest].
+  struct Pairs {
+    ValueId key = kNone;
+    ValueId table = kNone;
+  };
+  // The node that is looked at, in both graphs.
+  struct Site {
+    const Node* a = nullptr;
+    const Node* b = nullptr;
+    std::vector<Operand> inputs;
+    std::vector<Operand> outputs;
+
+    const std::string& op() const { return a->op; }
+    const Attributes& attributes() const { return a->attributes; }
+    bool has(size_t i) const { return i < inputs.size() && inputs[i].given(); }
+  };
+
+  absl::Status AddInputs();
+  absl::Status AddOutputs();
+  void MakeSymbolic();
+  absl::StatusOr<Site> SiteOf(NodeId a, NodeId b) const;
+  Operand OperandOf(ValueId a, ValueId b) const;
+  absl::Status Refuse(const Site& site, absl::string_view why) const;
+
+  // --- Values of the packed graph. ---
+  ValueId PackedOf(const Operand& operand) const { return packed_[operand.a]; }
+  void Bind(const Operand& result, ValueId packed) { packed_[result.a] = packed; }
+  // A fixed value as it is, the same at all lengths.
+  absl::StatusOr<ValueId> Whole(const Site& site, const Operand& operand);
+  // A fixed value whose dims of the length are those of a table: of shorter sequences its first
+  // elements.
+  absl::StatusOr<ValueId> Table(const Site& site, const Operand& operand);
+  // What each token finds in a table [length, rest...] (rows before it are equal).
+  absl::StatusOr<ValueId> LookUp(const Site& site, const Operand& operand, size_t rest);
+  // `operand` as it broadcasts to a value of `dims`, laid out as that one is packed.
+  absl::StatusOr<ValueId> Align(const Site& site, const Operand& operand,
+                                const std::vector<DimKind>& dims);
+  absl::StatusOr<ValueId> AlignFixed(const Site& site, const Operand& operand, const Form& form,
+                                     size_t length_at);
+  absl::StatusOr<ValueId> Reshape(ValueId packed, const Shape& tail);
+  absl::StatusOr<ValueId> Ints(std::vector<int64_t> values);
+  // Adds a node whose result 0 is the packed form of result 0 of the site.
+  absl::Status Emit(const Site& site, absl::string_view op, std::vector<ValueId> inputs,
+                    Attributes attributes);
+  absl::Status EmitReshaped(const Site& site, absl::string_view op, std::vector<ValueId> inputs,
+                            Attributes attributes);
+
+  // --- Rules. ---
+  absl::Status PackNode(const Site& site);
+  absl::Status PackFixed(const Site& site);
+  absl::Status PackView(const Site& site);
+  absl::Status PackElementwise(const Site& site);
+  absl::Status PackPairs(const Site& site);
+  absl::Status PackExpand(const Site& site);
+  absl::Status PackTranspose(const Site& site);
+  absl::Status PackAlongAxis(const Site& site, int64_t axis);
+  absl::Status PackProduct(const Site& site);
+  absl::Status PackWeightedSum(const Site& site);
+  absl::Status PackAttention(const Site& site);
+  absl::Status AttentionMask(const Site& site, int64_t heads, Pairs& mask);
+  absl::Status PackEmbedding(const Site& site);
+  absl::Status PackGather(const Site& site);
+  absl::Status PackSlice(const Site& site);
+  absl::Status PackReduce(const Site& site);
+  absl::Status PackCumSum(const Site& site);
+
+  const Twins& twins_;
+  const Graph& symbolic_;
+  const PackOptions& options_;
+  Graph to_;
+  std::vector<ValueId> twin_;    // of a value of `a` that is an input or a result: that of `b`
+  std::vector<ValueId> packed_;  // by value of `a`
+  std::vector<Operand> alias_;   // of an Expand that only repeats rows: what it repeats
+  std::vector<Pairs> pairs_;     // by value of `a`
+  ValueId positions_ = kNone;
+  ValueId segments_ = kNone;
+};
+
+}  // namespace reprise::pack
