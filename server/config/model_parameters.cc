@@ -9,13 +9,12 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/bucket/boundaries.h"
 
 namespace reprise {
 namespace {
 
 constexpr int64_t kLargest = std::numeric_limits<int64_t>::max();
-// No axis is longer: sizes multiply, and the product must stay far from overflow.
-constexpr int64_t kLargestBucket = int64_t{1} << 24;
 
 absl::Status WantInteger(absl::string_view value, int64_t least, int64_t most, int64_t& target) {
   int64_t number = 0;
@@ -29,17 +28,11 @@ absl::Status WantInteger(absl::string_view value, int64_t least, int64_t most, i
 }
 
 absl::Status WantSizes(absl::string_view value, std::vector<int64_t>& target) {
-  std::vector<int64_t> sizes;
-  for (absl::string_view part : absl::StrSplit(value, ',')) {
-    int64_t size = 0;
-    RETURN_IF_ERROR(WantInteger(absl::StripAsciiWhitespace(part), 1, kLargestBucket, size));
-    if (!sizes.empty() && size <= sizes.back()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("sizes must grow, but ", size, " follows ", sizes.back()));
-    }
-    sizes.push_back(size);
+  ASSIGN_OR_RETURN(BoundaryRule rule, ParseBoundaryRule(value));
+  if (rule.learns()) {
+    return absl::InvalidArgumentError("buckets that follow the traffic are not supported");
   }
-  target = std::move(sizes);
+  target = std::move(rule.sizes);
   return absl::OkStatus();
 }
 
@@ -54,17 +47,18 @@ struct Parameter {
 
 // THE table of parameters.
 constexpr Parameter kParameters[] = {
-    {"reprise.batch_buckets", "", "list of sizes", "1,2,4,8,16,32",
-     "Numbers of rows that recipes are captured for",
+    {"reprise.batch_buckets", "", "list of sizes or rule", "1,2,4,8,16,32",
+     "Numbers of rows that recipes are captured for: 1,2,4 or linear:FIRST,STEP,LAST or "
+     "exponential:FIRST,FACTOR,LAST",
      [](absl::string_view, absl::string_view value, ModelSettings& settings) {
        return WantSizes(value, settings.buckets["batch"]);
      }},
-    {"reprise.sequence_buckets", "", "list of sizes", "16,32,64,128,256,512",
-     "Lengths that recipes are captured for",
+    {"reprise.sequence_buckets", "", "list of sizes or rule", "16,32,64,128,256,512",
+     "Lengths that recipes are captured for, in the same words",
      [](absl::string_view, absl::string_view value, ModelSettings& settings) {
        return WantSizes(value, settings.buckets["sequence"]);
      }},
-    {"reprise.buckets.", "<axis>", "list of sizes", "16,32,64,128,256,512",
+    {"reprise.buckets.", "<axis>", "list of sizes or rule", "16,32,64,128,256,512",
      "The same for an axis with another label",
      [](absl::string_view axis, absl::string_view value, ModelSettings& settings) {
        return WantSizes(value, settings.buckets[std::string(axis)]);

@@ -120,6 +120,8 @@ TEST(ModelConfigTest, WhatIsNotHonouredFailsByName) {
       {"parameters { key: \"reprise.no_such\" value { string_value: \"1\" } }", "reprise.no_such"},
       {"parameters { key: \"reprise.sequence_buckets\" value { string_value: \"16,8\" } }",
        "8 follows 16"},
+      {"parameters { key: \"reprise.sequence_buckets\" value { string_value: \"auto\" } }",
+       "not supported"},
       {"parameters { key: \"reprise.batch_buckets\" value { string_value: \"\" } }",
        "reprise.batch_buckets"},
       {"parameters { key: \"reprise.max_exact\" value { string_value: \"0\" } }",
@@ -135,6 +137,17 @@ TEST(ModelConfigTest, WhatIsNotHonouredFailsByName) {
     EXPECT_THAT(std::string(settings.status().message()), HasSubstr(test.culprit)) << test.text;
     EXPECT_THAT(std::string(settings.status().message()), HasSubstr("config.pbtxt"));
   }
+}
+
+TEST(ModelConfigTest, BucketsByRuleAreTheirSizes) {
+  const auto settings = ParseModelConfig(
+      "parameters { key: \"reprise.sequence_buckets\" value { string_value: \"linear:64,64,200\" } "
+      "}"
+      "parameters { key: \"reprise.buckets.past\" value { string_value: \"exponential:8,2,40\" } }",
+      "bert");
+  ASSERT_TRUE(settings.ok()) << settings.status().ToString();
+  EXPECT_THAT(settings->buckets.at("sequence"), ElementsAre(64, 128, 192, 200));
+  EXPECT_THAT(settings->buckets.at("past"), ElementsAre(8, 16, 32, 40));
 }
 
 TEST(ModelConfigTest, SupportedFieldsAreFieldsOfTheMessage) {
