@@ -4,11 +4,10 @@
 #include <set>
 
 #include "absl/algorithm/container.h"
-#include "absl/strings/ascii.h"
-#include "absl/strings/numbers.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/str_split.h"
+#include "runtime/graph/dim_expression.h"
 
 namespace reprise {
 namespace {
@@ -25,21 +24,6 @@ constexpr size_t kMaxFixed = 2;
 
 // Calls of `accepts` after which a class is taken as it is.
 constexpr int kMaxTries = 200;
-
-bool IsExpression(absl::string_view symbol) { return absl::StrContains(symbol, '+'); }
-
-std::vector<std::string> Terms(absl::string_view expression) {
-  std::vector<std::string> terms;
-  for (absl::string_view term : absl::StrSplit(expression, '+')) {
-    terms.emplace_back(absl::StripAsciiWhitespace(term));
-  }
-  return terms;
-}
-
-bool IsNumber(absl::string_view text) {
-  int64_t value;
-  return absl::SimpleAtoi(text, &value);
-}
 
 // The next subset of {0, ..., n-1} of as many elements in lexical order; false after the last.
 bool NextSubset(std::vector<size_t>& subset, size_t n) {
@@ -59,21 +43,29 @@ std::vector<size_t> FirstSubset(size_t k) {
   return subset;
 }
 
+// An expression whose symbols are all known is computed from them; one that has a symbol which
+// nothing else gives is an axis of its own.
+bool IsDerived(const std::string& symbol, const std::set<std::string>& plain) {
+  const std::vector<std::string> symbols = ExpressionSymbols(symbol);
+  return !symbols.empty() &&
+         absl::c_all_of(symbols, [&](const std::string& one) { return plain.count(one) != 0; });
+}
+
 class Merger {
  public:
   Merger(absl::Span<const std::vector<Dim>> inputs,
          const std::function<bool(const Sizes&)>& accepts)
       : inputs_(inputs), accepts_(accepts) {
+    std::set<std::string> plain;
+    for (const std::vector<Dim>& dims : inputs) {
+      for (const Dim& dim : dims) {
+        if (ExpressionSymbols(dim.symbol).empty()) plain.insert(dim.symbol);
+      }
+    }
     for (const std::vector<Dim>& dims : inputs) {
       for (size_t i = 0; i < dims.size(); ++i) {
-        if (dims[i].is_constant()) continue;
-        if (IsExpression(dims[i].symbol)) {
-          for (const std::string& term : Terms(dims[i].symbol)) {
-            if (!IsNumber(term)) terms_.insert(term);
-          }
-        } else if (position_.emplace(dims[i].symbol, i).second) {
-          symbols_.push_back(dims[i].symbol);
-        }
+        if (dims[i].is_constant() || IsDerived(dims[i].symbol, plain)) continue;
+        if (position_.emplace(dims[i].symbol, i).second) symbols_.push_back(dims[i].symbol);
       }
     }
   }
@@ -97,7 +89,6 @@ class Merger {
   bool Accepts(const std::set<std::string>& at_other) {
     ++tries_;
     Sizes sizes;
-    for (const std::string& term : terms_) sizes[term] = base_;
     for (const std::string& symbol : symbols_) {
       sizes[symbol] = at_other.count(symbol) ? other_ : base_;
     }
@@ -181,8 +172,9 @@ class Merger {
     };
     for (std::vector<std::string>& symbols : classes) {
       absl::c_sort(symbols, [&](const auto& a, const auto& b) { return order(a) < order(b); });
-      const auto named = absl::c_find_if(
-          symbols, [](const std::string& symbol) { return !absl::StrContains(symbol, ':'); });
+      const auto named = absl::c_find_if(symbols, [](const std::string& symbol) {
+        return !absl::StrContains(symbol, ':') && ExpressionSymbols(symbol).empty();
+      });
       Axis axis;
       axis.symbol = named == symbols.end() ? symbols.front() : *named;
       axis.symbols = symbols;
@@ -216,9 +208,8 @@ class Merger {
 
   absl::Span<const std::vector<Dim>> inputs_;
   const std::function<bool(const Sizes&)>& accepts_;
-  std::vector<std::string> symbols_;        // plain ones, in order of the inputs
+  std::vector<std::string> symbols_;        // those not derived, in order of the inputs
   std::map<std::string, size_t> position_;  // the dim where a symbol is seen first
-  std::set<std::string> terms_;             // symbols inside expressions
   int64_t base_ = 0;
   int64_t other_ = 0;
   int tries_ = 0;
@@ -237,13 +228,12 @@ std::vector<Dim> MergedSymbols::Apply(absl::Span<const Dim> dims) const {
     if (dim.is_constant()) continue;
     if (const auto it = fixed.find(dim.symbol); it != fixed.end()) {
       dim = {.size = it->second};
-    } else if (IsExpression(dim.symbol)) {
-      std::vector<std::string> terms = Terms(dim.symbol);
-      for (std::string& term : terms) {
-        const auto value = fixed.find(term);
-        term = value == fixed.end() ? replace(term) : absl::StrCat(value->second);
-      }
-      dim.symbol = absl::StrJoin(terms, " + ");
+    } else if (representative.count(dim.symbol) == 0 && !ExpressionSymbols(dim.symbol).empty()) {
+      dim.symbol = ReplaceSymbols(dim.symbol, [&](const std::string& symbol) {
+        const auto value = fixed.find(symbol);
+        return value == fixed.end() ? replace(symbol) : absl::StrCat(value->second);
+      });
+      if (const auto size = DimSize(dim, {}); size.ok()) dim = {.size = *size};
     } else {
       dim.symbol = replace(dim.symbol);
     }

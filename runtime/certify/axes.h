@@ -2,7 +2,8 @@
 //
 // Unnamed dims have one symbol a position (`input_ids:0`). Symbols that the shape rules force equal
 // are one axis; this is found by trying: sizes that differ are refused. Dims that are expressions
-// over symbols (`past + 1`) are derived, never axes.
+// over symbols (`past + 1`) are derived, never axes; one with a symbol that no dim is by itself
+// (only `past + sequence`, no `past`) is a name like any other.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +28,8 @@ struct Axis {
 
 struct MergedSymbols {
   std::vector<Axis> axes;  // the batch first, then in order of the inputs
-  std::map<std::string, std::string> representative;  // every plain symbol -> its axis' symbol
+  std::map<std::string, std::string>
+      representative;                    // every symbol not derived -> its axis' symbol
   std::map<std::string, int64_t> fixed;  // symbols that can only have this size: no axes
   std::string note;  // empty, or why merging was given up (more than 10 symbols, sizes refused)
 

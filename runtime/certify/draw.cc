@@ -4,9 +4,8 @@
 #include <random>
 
 #include "absl/algorithm/container.h"
-#include "absl/strings/ascii.h"
-#include "absl/strings/str_split.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/dim_expression.h"
 
 namespace reprise {
 namespace {
@@ -55,15 +54,26 @@ absl::string_view HostileName(Hostile hostile) {
 
 SymbolSizes AllSymbols(absl::Span<const ProbeInput> inputs, int64_t size) {
   SymbolSizes sizes;
+  std::vector<std::string> expressions;
   for (const ProbeInput& input : inputs) {
     for (const Dim& dim : input.dims) {
       if (dim.is_constant()) continue;
-      for (absl::string_view term : absl::StrSplit(dim.symbol, '+')) {
-        sizes[std::string(absl::StripAsciiWhitespace(term))] = size;
+      if (ExpressionSymbols(dim.symbol).empty()) {
+        sizes[dim.symbol] = size;
+      } else {
+        expressions.push_back(dim.symbol);
       }
     }
   }
-  return sizes;
+  // An expression with a symbol that no dim is by itself is an axis like any other.
+  SymbolSizes all = sizes;
+  for (const std::string& expression : expressions) {
+    const bool derived =
+        absl::c_all_of(ExpressionSymbols(expression),
+                       [&](const std::string& symbol) { return sizes.count(symbol) != 0; });
+    if (!derived) all[expression] = size;
+  }
+  return all;
 }
 
 Drawer::Drawer(absl::Span<const ProbeInput> inputs, absl::Span<const InputRange> ranges,

@@ -39,6 +39,10 @@ int64_t BatchRun::RecipeRows() const {
   return model_.batch_axis_ < 0 ? 1 : plan_.target_.sizes[model_.batch_axis_];
 }
 
+const std::vector<int>& BatchRun::RecipeInputs() const {
+  return variant_ == nullptr ? model_.recipe_inputs_ : variant_->recipe_inputs;
+}
+
 std::vector<Response> BatchRun::Run(int64_t batch) {
   std::vector<Response> responses(requests_.size());
   const absl::Status ready = FindOrCapture();
@@ -81,13 +85,19 @@ std::vector<Response> BatchRun::Run(int64_t batch) {
 }
 
 absl::Status BatchRun::FindOrCapture() {
+  // A request that overrides initialisers is alone in its batch.
+  const RequestShape& shape = plan_.shapes()[0];
+  if (!shape.overrides.empty()) {
+    ASSIGN_OR_RETURN(variant_, model_.variants_->Get(shape.overrides));
+  }
   Binding binding;
+  binding.axes = shape.override_sizes;
   for (size_t i = 0; i < model_.axes_.size(); ++i) {
     binding.axes[model_.axes_[i].symbol] = plan_.target_.sizes[i];
   }
-  binding.shape_inputs = plan_.shapes()[0].shape_inputs;
-  const RecipeKey key =
-      MakeKey(model_.fingerprint_, std::move(binding), options_.device->fingerprint());
+  binding.shape_inputs = shape.shape_inputs;
+  const RecipeKey key = MakeKey(variant_ == nullptr ? model_.fingerprint_ : variant_->fingerprint,
+                                std::move(binding), options_.device->fingerprint());
   recipe_ = cache_.Find(key);
   model_.owner_->observer().OnCacheRequest(recipe_ != nullptr);
   if (recipe_ == nullptr) {
@@ -109,7 +119,7 @@ absl::StatusOr<std::shared_ptr<const Recipe>> BatchRun::Capture(const RecipeKey&
   ASSIGN_OR_RETURN(
       std::unique_ptr<Recipe> compiled,
       Compile(
-          model_.graph_, key,
+          variant_ == nullptr ? model_.graph_ : variant_->graph, key,
           {.device = options_.device,
            .clock = options_.clock,
            .batch_symbol = model_.batch_axis_ < 0 ? "" : model_.axes_[model_.batch_axis_].symbol}));
@@ -166,7 +176,7 @@ void BatchRun::Gather(std::byte* inputs, std::optional<size_t> only) const {
   for (size_t slot_index = 0; slot_index < recipe_->inputs.size(); ++slot_index) {
     const TensorSlot& slot = recipe_->inputs[slot_index];
     if (slot.bytes == 0) continue;
-    const int position = model_.recipe_inputs_[slot_index];
+    const int position = RecipeInputs()[slot_index];
     std::byte* target = inputs + slot.offset;
     int64_t sent = 0;
     for (size_t i = first; i < last; ++i) {
@@ -251,7 +261,7 @@ absl::Status BatchRun::ErrorFor(const DataError& error) const {
   const std::string name =
       error.input < 0
           ? "an index"
-          : absl::StrCat("input '", model_.inputs_[model_.recipe_inputs_[error.input]].name, "'");
+          : absl::StrCat("input '", model_.inputs_[RecipeInputs()[error.input]].name, "'");
   return absl::InvalidArgumentError(absl::StrCat(name, ": ", RangeText(error)));
 }
 

@@ -43,6 +43,7 @@ class BatchRun {
   int64_t FirstRow(size_t i) const { return first_row_[i]; }
   // Rows of the recipe along the batch axis; 1 where the model has none.
   int64_t RecipeRows() const;
+  const std::vector<int>& RecipeInputs() const;
 
   const EngineOptions& options_;
   RecipeCache& cache_;
@@ -52,6 +53,7 @@ class BatchRun {
   Stream& stream_;
   std::vector<int64_t> first_row_;
 
+  std::shared_ptr<const ModelVariant> variant_;  // null: the model itself
   std::shared_ptr<const Recipe> recipe_;
   std::shared_ptr<const ParameterTable> parameters_;
   RecipeCache::Outcome outcome_ = RecipeCache::Outcome::kHit;

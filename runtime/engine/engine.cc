@@ -75,7 +75,10 @@ Response Engine::RunOne(const Model& model, const Request& request, Stream& stre
 
 absl::StatusOr<std::string> Engine::Profile(const Model& model, const Request& request,
                                             Stream& stream, int repeats) {
-  RETURN_IF_ERROR(model.Measure(request).status());
+  ASSIGN_OR_RETURN(const RequestShape shape, model.Measure(request));
+  if (!shape.overrides.empty()) {
+    return absl::InvalidArgumentError("a profile takes no value for an initialiser");
+  }
   std::vector<ModelIo> inputs;
   std::vector<Tensor> tensors;
   for (int position : model.recipe_inputs_) {

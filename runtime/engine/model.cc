@@ -107,13 +107,12 @@ absl::StatusOr<RequestShape> Model::Measure(const Request& request) const {
   for (size_t i = 0; i < inputs_.size(); ++i) {
     const InputTensor& tensor = request.inputs[i];
     if (inputs_[i].optional) {
-      if (tensor.data != nullptr) {
-        return absl::UnimplementedError(
-            absl::StrCat("input '", inputs_[i].name,
-                         "' has a value in the model; overriding it is not supported"));
+      if (tensor.data == nullptr) {
+        shapes.push_back(nullptr);
+        continue;
       }
-      shapes.push_back(nullptr);
-      continue;
+      result.overrides.push_back(i);
+      result.exact = true;
     }
     ASSIGN_OR_RETURN(const int64_t elements, CheckedNumElements(tensor.shape));
     if (tensor.data == nullptr && elements > 0) {
@@ -123,6 +122,7 @@ absl::StatusOr<RequestShape> Model::Measure(const Request& request) const {
     shapes.push_back(&tensor.shape);
   }
   ASSIGN_OR_RETURN(const auto sizes, MatchShapes(inputs_, shapes));
+  if (!result.overrides.empty()) result.override_sizes = sizes;
   for (size_t i = 0; i < axes_.size(); ++i) {
     const ModelAxis& axis = axes_[i];
     const int64_t size = sizes.at(axis.symbol);
@@ -145,9 +145,10 @@ absl::StatusOr<RequestShape> Model::Measure(const Request& request) const {
           absl::StrCat("the request's sizes overflow at axis '", axis.label, "' of size ", size));
     }
   }
-  for (int position : shape_inputs_) {
+  for (int position : result.overrides.empty() ? shape_inputs_ : variants_->shape_inputs()) {
     const InputTensor& tensor = request.inputs[position];
     const ModelIo& input = inputs_[position];
+    if (input.optional && tensor.data == nullptr) continue;
     if (NumElements(tensor.shape) > kMaxShapeInputElements) {
       return absl::InvalidArgumentError(absl::StrCat(
           "input '", input.name, "' decides a shape and has ", NumElements(tensor.shape),
@@ -201,7 +202,7 @@ absl::StatusOr<BatchPlan::Target> BatchPlan::TargetFor(const std::vector<int64_t
       bucketed[axis.label] = fitted[axis.label];
     }
   }
-  target.exact = bucketed.size() < axes.size();
+  target.exact = exact || bucketed.size() < axes.size();
   const auto it = model_->bucket_index_.find(BucketLabel(bucketed, model_->policy_.batch_axis));
   target.bucket = it == model_->bucket_index_.end()
                       ? static_cast<int>(model_->bucket_labels_.size()) - 1

@@ -24,6 +24,7 @@
 #include "runtime/bucket/policy.h"
 #include "runtime/certify/certificate.h"
 #include "runtime/engine/model_owner.h"
+#include "runtime/engine/model_variants.h"
 #include "runtime/engine/observer.h"
 #include "runtime/engine/output_shapes.h"
 #include "runtime/engine/request.h"
@@ -121,6 +122,7 @@ class Model {
   absl::flat_hash_map<std::string, int> bucket_index_;  // label -> position in bucket_labels_
   // Self-synchronised.
   std::shared_ptr<ModelOwner> owner_;
+  std::unique_ptr<ModelVariants> variants_;  // null where no initialiser can be overridden
 };
 
 // BatchPlan: which requests go into one replay, decided before any of them is touched.

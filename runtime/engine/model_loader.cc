@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -10,6 +11,7 @@
 #include "runtime/certify/probe.h"
 #include "runtime/engine/exact_runner.h"
 #include "runtime/engine/signature.h"
+#include "runtime/graph/dim_expression.h"
 #include "runtime/passes/pass.h"
 
 namespace reprise {
@@ -28,46 +30,14 @@ void Refuse(ModelAxis& axis, std::string reason) {
 
 }  // namespace
 
-std::vector<int> FindShapeInputs(const Graph& graph, const std::vector<ModelIo>& inputs) {
-  // Walks back from every operand that decides a shape; where only a shape is read, values end.
-  std::vector<bool> seen(graph.num_values(), false);
-  std::vector<ValueId> stack;
-  for (NodeId id : graph.NodeIds()) {
-    const Node& node = graph.node(id);
-    const OpRow* row = FindOp(node.op);
-    for (size_t i = 0; row != nullptr && i < node.inputs.size(); ++i) {
-      if (row->IsValueInput(i)) stack.push_back(node.inputs[i]);
-    }
-  }
-  std::vector<int> found;
-  while (!stack.empty()) {
-    const ValueId id = stack.back();
-    stack.pop_back();
-    if (id == kNone || seen[id]) continue;
-    seen[id] = true;
-    const Value& value = graph.value(id);
-    if (value.kind == Value::Kind::kInput) {
-      for (size_t i = 0; i < inputs.size(); ++i) {
-        if (inputs[i].name == value.name) found.push_back(i);
-      }
-    } else if (value.kind == Value::Kind::kResult) {
-      const Node& producer = graph.node(value.producer);
-      const OpRow* row = FindOp(producer.op);
-      if (row != nullptr && row->Has(kShapeOnly)) continue;
-      for (ValueId input : producer.inputs) stack.push_back(input);
-    }
-  }
-  std::sort(found.begin(), found.end());
-  return found;
-}
-
 absl::StatusOr<std::unique_ptr<Model>> ModelLoader::Load(ModelOptions options) const {
   std::unique_ptr<Model> model(new Model());
   model->options_ = std::move(options);
   const int64_t start = context_.clock->NowNs();
-  RETURN_IF_ERROR(Import(*model));
+  Graph as_imported;
+  RETURN_IF_ERROR(Import(*model, as_imported));
   const int64_t imported = context_.clock->NowNs();
-  RETURN_IF_ERROR(FindAxes(*model));
+  RETURN_IF_ERROR(FindAxes(*model, std::move(as_imported)));
   model->fingerprint_ = FingerprintGraph(model->graph_);
   const int64_t analysed = context_.clock->NowNs();
   RETURN_IF_ERROR(Certify(*model));
@@ -89,7 +59,7 @@ absl::StatusOr<std::unique_ptr<Model>> ModelLoader::Load(ModelOptions options) c
   return model;
 }
 
-absl::Status ModelLoader::Import(Model& model) const {
+absl::Status ModelLoader::Import(Model& model, Graph& as_imported) const {
   ASSIGN_OR_RETURN(ImportedModel imported, ImportOnnxFile(model.options_.path));
   model.graph_ = std::move(imported.graph);
   model.inputs_ = std::move(imported.inputs);
@@ -97,6 +67,14 @@ absl::Status ModelLoader::Import(Model& model) const {
   model.owner_ = std::make_shared<ModelOwner>(
       std::make_unique<ParameterStore>(std::move(imported.parameters), context_.device),
       model.options_.max_exact);
+  // Without a request that overrides them, initialisers are constants.
+  if (absl::c_any_of(model.inputs_, [](const ModelIo& input) { return input.optional; })) {
+    as_imported = model.graph_;
+    for (const ModelIo& input : model.inputs_) {
+      const ValueId value = model.graph_.FindValue(input.name);
+      if (value != kNone) model.graph_.value(value).overridable = false;
+    }
+  }
   RETURN_IF_ERROR(RunLoadPasses(model.graph_));
   model.shape_inputs_ = FindShapeInputs(model.graph_, model.inputs_);
   for (size_t i = 0; i < model.inputs_.size(); ++i) {
@@ -108,7 +86,7 @@ absl::Status ModelLoader::Import(Model& model) const {
   return absl::OkStatus();
 }
 
-absl::Status ModelLoader::FindAxes(Model& model) const {
+absl::Status ModelLoader::FindAxes(Model& model, Graph as_imported) const {
   std::vector<std::vector<Dim>> dims;
   for (const ModelIo& input : model.inputs_) {
     if (!input.optional) dims.push_back(input.dims);
@@ -130,10 +108,13 @@ absl::Status ModelLoader::FindAxes(Model& model) const {
     return first_error;  // No binding will do better.
   }
   for (ModelIo& input : model.inputs_) {
-    if (input.optional) continue;
     input.dims = merged.Apply(input.dims);
+    if (input.optional) continue;
     const ValueId value = model.graph_.FindValue(input.name);
     if (value != kNone) model.graph_.value(value).dims = input.dims;
+  }
+  if (absl::c_any_of(model.inputs_, [](const ModelIo& input) { return input.optional; })) {
+    model.variants_ = std::make_unique<ModelVariants>(std::move(as_imported), model.inputs_);
   }
   for (ModelIo& output : model.outputs_) output.dims = merged.Apply(output.dims);
   for (const Axis& axis : merged.axes) {

@@ -30,9 +30,10 @@ class ModelLoader {
   absl::StatusOr<std::unique_ptr<Model>> Load(ModelOptions options) const;
 
  private:
-  absl::Status Import(Model& model) const;
+  // `as_imported`: the graph before any pass, if requests may override initialisers.
+  absl::Status Import(Model& model, Graph& as_imported) const;
   // Merges symbols and names the axes; an axis that only takes one size becomes a constant dim.
-  absl::Status FindAxes(Model& model) const;
+  absl::Status FindAxes(Model& model, Graph as_imported) const;
   // The sizes that the policy will have along an axis, as configured or by default.
   std::vector<int64_t> BucketSizes(const Model& model, const ModelAxis& axis) const;
   // Fits the shapes of outputs; an axis that they do not follow simply is refused.
@@ -53,8 +54,5 @@ class ModelLoader {
 
   LoaderContext context_;
 };
-
-// Positions of the inputs whose values reach an operand that decides a shape.
-std::vector<int> FindShapeInputs(const Graph& graph, const std::vector<ModelIo>& inputs);
 
 }  // namespace reprise

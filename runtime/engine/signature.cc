@@ -1,16 +1,26 @@
 #include "runtime/engine/signature.h"
 
-#include "absl/strings/match.h"
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/dim_expression.h"
 #include "runtime/passes/specialize.h"
 
 namespace reprise {
 namespace {
 
-// A sum ("past + 1") rather than one symbol. The importer's made-up symbols hold a colon, no plus.
-bool IsExpression(const Dim& dim) { return absl::StrContains(dim.symbol, '+'); }
+// A dim that is computed from others ("past + 1"): all of its symbols are dims of required inputs.
+bool IsDerived(const Dim& dim, const std::vector<ModelIo>& inputs) {
+  const std::vector<std::string> symbols = ExpressionSymbols(dim.symbol);
+  const auto is_dim = [&](const std::string& symbol) {
+    return absl::c_any_of(inputs, [&](const ModelIo& input) {
+      return !input.optional &&
+             absl::c_any_of(input.dims, [&](const Dim& one) { return one.symbol == symbol; });
+    });
+  };
+  return !symbols.empty() && absl::c_all_of(symbols, is_dim);
+}
 
 absl::Status Mismatch(const ModelIo& input, const Shape& shape, absl::string_view why) {
   return absl::InvalidArgumentError(absl::StrCat("input '", input.name, "' has shape ",
@@ -60,7 +70,7 @@ absl::StatusOr<std::map<std::string, int64_t>> MatchShapes(const std::vector<Mod
         }
         continue;
       }
-      if (IsExpression(dim)) continue;
+      if (IsDerived(dim, inputs)) continue;
       auto [it, added] = found.try_emplace(dim.symbol, Found{shape[d], &input});
       if (!added && it->second.size != shape[d]) {
         return Mismatch(input, shape,
@@ -75,7 +85,7 @@ absl::StatusOr<std::map<std::string, int64_t>> MatchShapes(const std::vector<Mod
     if (shapes[i] == nullptr) continue;
     for (size_t d = 0; d < shapes[i]->size(); ++d) {
       const Dim& dim = inputs[i].dims[d];
-      if (dim.is_constant() || !IsExpression(dim)) continue;
+      if (dim.is_constant() || !IsDerived(dim, inputs)) continue;
       ASSIGN_OR_RETURN(const int64_t expected, DimSize(dim, sizes));
       if (expected != (*shapes[i])[d]) {
         return Mismatch(

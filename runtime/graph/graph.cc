@@ -167,6 +167,16 @@ void Graph::ReplaceWithParameter(ValueId id, ParameterExprPtr parameter) {
   value.parameter = std::move(parameter);
 }
 
+void Graph::ReplaceWithInput(ValueId id) {
+  Value& value = values_[id];
+  value.kind = Value::Kind::kInput;
+  value.shape.reset();
+  value.constant = Tensor();
+  value.parameter.reset();
+  value.overridable = false;
+  inputs_.push_back(id);
+}
+
 bool Graph::Compact() {
   // Nodes that an output depends on.
   std::vector<bool> needed(nodes_.size(), false);

@@ -97,6 +97,8 @@ class Graph {
   // (and is removed when no other result of it is used).
   void ReplaceWithConstant(ValueId value, Tensor constant);
   void ReplaceWithParameter(ValueId value, ParameterExprPtr parameter);
+  // Turns a constant or parameter into the last input, of its dtype and the dims that it has.
+  void ReplaceWithInput(ValueId value);
   // Drops nodes without uses and values without definition or use, sorts nodes topologically
   // (stable) and renumbers. Inputs always stay. Returns false, changing nothing, on a cycle.
   bool Compact();

@@ -150,7 +150,15 @@ class ModelImporter {
       // Before version 4 of the format every initializer had to be listed as an input.
       if (initializer != values_.end() && model_.ir_version() < 4) continue;
       ModelIo io;
-      if (absl::Status status = ReadType(info, io); !status.ok()) {
+      absl::Status status = ReadType(info, io);
+      if (initializer != values_.end() && info.type().has_tensor_type() &&
+          !info.type().tensor_type().has_shape()) {
+        status = absl::OkStatus();  // Its value has a shape.
+        for (int64_t size : *result_.graph.value(initializer->second).shape) {
+          io.dims.push_back({.size = size});
+        }
+      }
+      if (!status.ok()) {
         status = absl::Status(status.code(),
                               absl::StrCat(Quoted("input", info.name()), ": ", status.message()));
         RETURN_IF_ERROR(NoteOrReturn(status));

@@ -1,10 +1,9 @@
 #include "runtime/passes/specialize.h"
 
-#include "absl/strings/ascii.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/dim_expression.h"
 #include "runtime/ops/op.h"
 #include "runtime/passes/fold.h"
 
@@ -83,31 +82,6 @@ absl::Status BindInputs(Graph& graph, const Binding& binding, const SpecializeOp
   return absl::OkStatus();
 }
 
-// One term of a dim expression: a number, a symbol, or number * symbol.
-absl::StatusOr<int64_t> TermSize(absl::string_view term, const std::string& whole,
-                                 const std::map<std::string, int64_t>& axes) {
-  int64_t product = 1;
-  while (true) {
-    const size_t star = term.find('*');
-    const absl::string_view factor = absl::StripAsciiWhitespace(term.substr(0, star));
-    int64_t value = 0;
-    if (!absl::SimpleAtoi(factor, &value)) {
-      auto it = axes.find(std::string(factor));
-      if (it == axes.end()) {
-        return absl::InvalidArgumentError(
-            absl::StrCat("the binding has no size for '", factor, "'",
-                         factor == whole ? "" : absl::StrCat(" in dim '", whole, "'")));
-      }
-      value = it->second;
-    }
-    if (__builtin_mul_overflow(product, value, &product)) {
-      return absl::InvalidArgumentError(absl::StrCat("dim '", whole, "' overflows"));
-    }
-    if (star == absl::string_view::npos) return product;
-    term.remove_prefix(star + 1);
-  }
-}
-
 }  // namespace
 
 std::string Binding::ToString() const {
@@ -117,32 +91,6 @@ std::string Binding::ToString() const {
     parts.push_back(absl::StrCat(name, "=[", absl::StrJoin(values, ","), "]"));
   }
   return absl::StrJoin(parts, ",");
-}
-
-absl::StatusOr<int64_t> DimSize(const Dim& dim, const std::map<std::string, int64_t>& axes) {
-  if (dim.is_constant()) return dim.size;
-  int64_t size = 0;
-  if (auto it = axes.find(dim.symbol); it != axes.end()) {
-    size = it->second;
-  } else {
-    absl::string_view rest = dim.symbol;
-    int64_t sign = 1;
-    while (true) {
-      const size_t end = rest.find_first_of("+-");
-      ASSIGN_OR_RETURN(const int64_t term, TermSize(rest.substr(0, end), dim.symbol, axes));
-      if (__builtin_add_overflow(size, sign * term, &size)) {
-        return absl::InvalidArgumentError(absl::StrCat("dim '", dim.symbol, "' overflows"));
-      }
-      if (end == absl::string_view::npos) break;
-      sign = rest[end] == '-' ? -1 : 1;
-      rest.remove_prefix(end + 1);
-    }
-  }
-  if (size < 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("dim '", dim.symbol, "' would be negative: ", size));
-  }
-  return size;
 }
 
 absl::StatusOr<Graph> Specialize(const Graph& symbolic, const Binding& binding,

@@ -35,10 +35,6 @@ struct SpecializeOptions {
   int64_t max_value_bytes = int64_t{4} << 30;
 };
 
-// The size of `dim` under `axes`: a constant, a symbol, or a sum of symbols and constants such as
-// "past + 1" or "past_sequence + sequence". INVALID_ARGUMENT when a symbol has no size.
-absl::StatusOr<int64_t> DimSize(const Dim& dim, const std::map<std::string, int64_t>& axes);
-
 // INVALID_ARGUMENT naming the node when shapes do not agree at this binding; FAILED_PRECONDITION
 // "depends on data" naming the node whose output shape cannot be known. Shape inputs named in the
 // binding become constants of their declared dtype and shape.

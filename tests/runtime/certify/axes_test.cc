@@ -92,6 +92,26 @@ TEST(MergeSymbolsTest, ExpressionsAreDerivedNotAxes) {
   EXPECT_EQ(merged.Apply(inputs[1]), (std::vector<Dim>{Symbol("x:0"), Symbol("past + 1")}));
 }
 
+TEST(MergeSymbolsTest, ASumWithASymbolOfItsOwnIsAnAxis) {
+  const std::vector<std::vector<Dim>> inputs = {{Symbol("batch"), Symbol("sequence")},
+                                                {Symbol("batch"), Symbol("past + sequence")},
+                                                {Symbol("batch"), Symbol("sequence - 1")}};
+  const auto free = MergeSymbols(inputs, [](const Sizes&) { return true; });
+  EXPECT_THAT(Labels(free),
+              ElementsAre("batch=batch", "sequence=sequence", "past + sequence=past + sequence"));
+  const MergedSymbols merged = MergeSymbols(
+      inputs, [](const Sizes& s) { return s.at("past + sequence") == s.at("sequence"); });
+  EXPECT_THAT(Labels(merged), ElementsAre("batch=batch", "sequence=sequence"));
+  EXPECT_EQ(merged.Apply(inputs[1]), inputs[0]);
+  EXPECT_EQ(merged.Apply(inputs[2]), inputs[2]);
+}
+
+TEST(MergeSymbolsTest, AnExpressionOverFixedSymbolsIsANumber) {
+  const std::vector<std::vector<Dim>> inputs = {{Symbol("n"), Symbol("k")}, {Symbol("k + 1")}};
+  const MergedSymbols merged = MergeSymbols(inputs, [](const Sizes& s) { return s.at("k") == 3; });
+  EXPECT_EQ(merged.Apply(inputs[1]), std::vector<Dim>{Constant(4)});
+}
+
 TEST(MergeSymbolsTest, TermsOfExpressionsFollowTheirAxis) {
   const std::vector<std::vector<Dim>> inputs = {{Symbol("past"), Symbol("x:1")},
                                                 {Symbol("old"), Symbol("past + x:1 + 1")}};

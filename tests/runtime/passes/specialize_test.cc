@@ -171,24 +171,6 @@ TEST(SpecializeTest, ADataErrorWhileFoldingNamesTheNode) {
   EXPECT_THAT(std::string(graph.status().message()), HasSubstr("Gather 'lookup'"));
 }
 
-TEST(DimSizeTest, SumsOfSymbolsAreComputed) {
-  const std::map<std::string, int64_t> axes = {{"past", 3}, {"sequence", 4}, {"a-b", 9}};
-  const auto size = [&](const std::string& symbol) {
-    return DimSize({.size = -1, .symbol = symbol}, axes);
-  };
-  EXPECT_EQ(*size("past"), 3);
-  EXPECT_EQ(*size("past + 1"), 4);
-  EXPECT_EQ(*size("past + sequence"), 7);
-  EXPECT_EQ(*size("2*sequence - past+1"), 6);
-  EXPECT_EQ(*size("a-b"), 9);
-  EXPECT_EQ(*DimSize({.size = 5}, axes), 5);
-  EXPECT_FALSE(size("past - sequence").ok());
-  EXPECT_FALSE(size("future + 1").ok());
-  EXPECT_FALSE(size("past +").ok());
-  EXPECT_FALSE(size("9223372036854775807 + past").ok());
-  EXPECT_FALSE(size("9223372036854775807 * past").ok());
-}
-
 TEST(BindingTest, PrintsAxesAndShapeInputs) {
   const Binding binding = {.axes = {{"batch", 8}, {"sequence", 128}}, .shape_inputs = {{"k", {3}}}};
   EXPECT_EQ(binding.ToString(), "batch=8,sequence=128,k=[3]");
