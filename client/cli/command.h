@@ -25,6 +25,7 @@ void AddDump(CLI::App& app, Action& action);
 void AddStats(CLI::App& app, Action& action);
 void AddPlan(CLI::App& app, Action& action);
 void AddHealth(CLI::App& app, Action& action);
+void AddCheck(CLI::App& app, Action& action);
 void AddDemo(CLI::App& app, Action& action);
 
 // Where the server is; the flags --server and --timeout-ms.

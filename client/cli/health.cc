@@ -1,6 +1,7 @@
 // reprise health: is the server ready? Exit 0 or 1, for scripts and containers.
 
 #include <cstdio>
+#include <thread>
 
 #include "client/cli/command.h"
 #include "runtime/base/status_macros.h"
@@ -8,18 +9,33 @@
 namespace reprise::cli {
 namespace {
 
+constexpr std::chrono::milliseconds kPollInterval(100);
+
 struct HealthFlags {
   ServerFlags server;
   std::string model;
+  int64_t wait_secs = 0;
 };
 
-absl::Status RunHealth(const HealthFlags& flags) {
+absl::Status CheckOnce(const HealthFlags& flags) {
   ASSIGN_OR_RETURN(auto client, flags.server.Connect());
   ASSIGN_OR_RETURN(const bool ready,
                    flags.model.empty() ? client->ServerReady() : client->ModelReady(flags.model));
-  const std::string who = flags.model.empty() ? "the server" : "model '" + flags.model + "'";
-  if (!ready) return absl::UnavailableError(who + " is not ready");
-  std::printf("%s is ready\n", who.c_str());
+  if (ready) return absl::OkStatus();
+  return absl::UnavailableError(
+      (flags.model.empty() ? "the server" : "model '" + flags.model + "'") + " is not ready");
+}
+
+absl::Status RunHealth(const HealthFlags& flags) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(flags.wait_secs);
+  absl::Status status = CheckOnce(flags);
+  while (!status.ok() && std::chrono::steady_clock::now() < end) {
+    std::this_thread::sleep_for(kPollInterval);
+    status = CheckOnce(flags);
+  }
+  RETURN_IF_ERROR(status);
+  std::printf("%s is ready\n",
+              flags.model.empty() ? "the server" : ("model '" + flags.model + "'").c_str());
   return absl::OkStatus();
 }
 
@@ -30,6 +46,10 @@ void AddHealth(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("health", "Exit 0 if the server, or one model, is ready");
   flags->server.Add(*command);
   command->add_option("model", flags->model, "Name of a model");
+  command
+      ->add_option("--wait-secs", flags->wait_secs,
+                   "Ask again for so long, while a server starts and loads its models")
+      ->check(CLI::NonNegativeNumber);
   command->callback([flags, &action] { action = [flags] { return RunHealth(*flags); }; });
 }
 

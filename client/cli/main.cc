@@ -32,6 +32,7 @@ int main(int argc, char** argv) {
   reprise::cli::AddStats(app, action);
   reprise::cli::AddPlan(app, action);
   reprise::cli::AddHealth(app, action);
+  reprise::cli::AddCheck(app, action);
   reprise::cli::AddDemo(app, action);
 
   try {

@@ -7,6 +7,7 @@
 #include "runtime/engine/batch_run.h"
 #include "runtime/engine/exact_runner.h"
 #include "runtime/engine/model_loader.h"
+#include "runtime/recipe/compiler.h"
 
 namespace reprise {
 namespace {
@@ -91,6 +92,21 @@ absl::StatusOr<std::string> Engine::Profile(const Model& model, const Request& r
   ExactRunner runner(model.graph_, model.fingerprint_, inputs, model.owner_->parameters(),
                      *options_.device, *options_.clock, stream);
   return runner.Profile(tensors, repeats);
+}
+
+absl::StatusOr<std::unique_ptr<const Recipe>> Engine::CompileAt(
+    const Model& model, const std::vector<int64_t>& sizes) const {
+  Binding binding;
+  for (size_t i = 0; i < model.axes_.size(); ++i) binding.axes[model.axes_[i].symbol] = sizes[i];
+  ASSIGN_OR_RETURN(
+      std::unique_ptr<const Recipe> recipe,
+      Compile(
+          model.graph_,
+          MakeKey(model.fingerprint_, std::move(binding), options_.device->fingerprint()),
+          {.device = options_.device,
+           .clock = options_.clock,
+           .batch_symbol = model.batch_axis_ < 0 ? "" : model.axes_[model.batch_axis_].symbol}));
+  return recipe;
 }
 
 std::vector<CachedRecipe> Engine::ListRecipes() const {

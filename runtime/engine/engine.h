@@ -72,6 +72,11 @@ class Engine {
   absl::StatusOr<std::string> Profile(const Model& model, const Request& request, Stream& stream,
                                       int repeats);
 
+  // Compiles the recipe of `sizes` (by position in Model::axes()) without keeping, preparing or
+  // running it: for people. Not for a model with shape inputs. Errors: what Compile says.
+  absl::StatusOr<std::unique_ptr<const Recipe>> CompileAt(const Model& model,
+                                                          const std::vector<int64_t>& sizes) const;
+
   std::vector<CachedRecipe> ListRecipes() const;
   // A recipe in the cache by its hex key; Recipe::Dump() is its text. NOT_FOUND names the key.
   absl::StatusOr<std::shared_ptr<const Recipe>> FindRecipe(const std::string& hex_key) const;

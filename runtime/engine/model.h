@@ -66,6 +66,8 @@ class Model {
   const std::vector<ModelIo>& inputs() const { return inputs_; }
   const std::vector<ModelIo>& outputs() const { return outputs_; }
   const std::vector<ModelAxis>& axes() const { return axes_; }
+  // The value of an input decides a shape: every request runs at its exact sizes.
+  bool has_shape_inputs() const { return !shape_inputs_.empty(); }
   // Position of the batch axis in axes(), or -1.
   int batch_axis() const { return batch_axis_; }
   // The most rows that a request of the other sizes of `shape` may have in one replay; one with

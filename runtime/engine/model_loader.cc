@@ -10,6 +10,7 @@
 #include "runtime/certify/axes.h"
 #include "runtime/certify/probe.h"
 #include "runtime/engine/exact_runner.h"
+#include "runtime/engine/refusal.h"
 #include "runtime/engine/signature.h"
 #include "runtime/graph/dim_expression.h"
 #include "runtime/passes/pass.h"
@@ -35,9 +36,13 @@ absl::StatusOr<std::unique_ptr<Model>> ModelLoader::Load(ModelOptions options) c
   model->options_ = std::move(options);
   const int64_t start = context_.clock->NowNs();
   Graph as_imported;
-  RETURN_IF_ERROR(Import(*model, as_imported));
+  if (const absl::Status status = Import(*model, as_imported); !status.ok()) {
+    return ExplainRefusal(model->options_.path, status);
+  }
   const int64_t imported = context_.clock->NowNs();
-  RETURN_IF_ERROR(FindAxes(*model, std::move(as_imported)));
+  if (const absl::Status status = FindAxes(*model, std::move(as_imported)); !status.ok()) {
+    return ExplainRefusal(model->options_.path, status);
+  }
   model->fingerprint_ = FingerprintGraph(model->graph_);
   const int64_t analysed = context_.clock->NowNs();
   RETURN_IF_ERROR(Certify(*model));
@@ -47,6 +52,10 @@ absl::StatusOr<std::unique_ptr<Model>> ModelLoader::Load(ModelOptions options) c
   int64_t runs = 0;
   for (const ModelAxis& axis : model->axes_) {
     spec.axes.push_back(axis.label);
+    spec.padding.push_back(axis.certificate.certified ? AxisPadding::kCertified
+                           : model->options_.no_padding.contains(axis.label)
+                               ? AxisPadding::kOff
+                               : AxisPadding::kRefused);
     runs += axis.certificate.runs;
   }
   std::unique_ptr<ModelObserver> observer = context_.observer->ForModel(spec);

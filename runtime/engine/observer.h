@@ -69,10 +69,15 @@ struct ReplayRecord {
   absl::Span<const AxisElements> axes;  // by position in ModelObserverSpec::axes
 };
 
+// Whether an axis may be padded: its certificate holds or was refused, or padding is switched off in
+// the model's configuration.
+enum class AxisPadding { kCertified, kRefused, kOff };
+
 // What is known of a model when it is ready.
 struct ModelObserverSpec {
   ModelId id;
   std::vector<std::string> axes;     // labels: "batch", "sequence", ...
+  std::vector<AxisPadding> padding;  // by position in `axes`
   std::vector<std::string> buckets;  // labels of all buckets, then "exact"
 };
 

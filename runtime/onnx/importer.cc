@@ -3,14 +3,15 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/onnx/attributes.h"
 #include "runtime/onnx/file_bytes.h"
 #include "runtime/onnx/flatten.h"
 #include "runtime/onnx/onnx_proto.h"
+#include "runtime/onnx/reasons.h"
 #include "runtime/onnx/rewrites.h"
 #include "runtime/onnx/slim_model.h"
 #include "runtime/onnx/tensors.h"
@@ -21,7 +22,6 @@ namespace reprise {
 namespace {
 
 constexpr int64_t kNewestOpset = 23;
-constexpr size_t kMaxReasons = 32;
 
 std::string Quoted(absl::string_view kind, absl::string_view name) {
   return absl::StrCat(kind, " '", name, "'");
@@ -34,6 +34,32 @@ class ModelImporter {
       : model_(model), slim_(slim), tensors_(std::move(tensors)) {}
 
   absl::StatusOr<ImportedModel> Run() {
+    RETURN_IF_ERROR(Walk());
+    RETURN_IF_ERROR(NoteOrReturn(AddOutputs()));
+    if (!examined_.nodes.empty() || !reasons_.empty()) {
+      for (RefusedNode& node : examined_.nodes) {
+        node.reason.dtypes = DTypesText(result_.graph, node.inputs);
+        reasons_.AddNode(node.code, std::move(node.reason));
+      }
+      return reasons_.ToStatus();
+    }
+    if (!result_.graph.Compact()) return absl::InternalError("the imported graph is cyclic");
+    return std::move(result_);
+  }
+
+  absl::StatusOr<ExaminedModel> Examine() {
+    RETURN_IF_ERROR(Walk());
+    for (const auto& info : model_.graph().value_info()) Declare(info);
+    for (const auto& info : model_.graph().output()) Declare(info);
+    examined_.graph = std::move(result_.graph);
+    examined_.inputs = std::move(result_.inputs);
+    examined_.others = std::move(reasons_);
+    return std::move(examined_);
+  }
+
+ private:
+  // Everything but the outputs. OK also when there are reasons.
+  absl::Status Walk() {
     result_.producer =
         absl::StrCat(model_.producer_name(), model_.producer_version().empty() ? "" : " ",
                      model_.producer_version());
@@ -43,25 +69,16 @@ class ModelImporter {
     RETURN_IF_ERROR(AddInitializers());
     RETURN_IF_ERROR(AddInputs());
     for (const FlatNode& node : flat.nodes) RETURN_IF_ERROR(AddNode(node));
-    if (!reasons_.empty()) {
-      if (reasons_.size() > kMaxReasons) {
-        const size_t more = reasons_.size() - kMaxReasons;
-        reasons_.resize(kMaxReasons);
-        reasons_.push_back(absl::StrCat("and ", more, " more"));
-      }
-      return absl::UnimplementedError(absl::StrJoin(reasons_, "; "));
-    }
-    RETURN_IF_ERROR(AddOutputs());
-    if (!result_.graph.Compact()) return absl::InternalError("the imported graph is cyclic");
-    return std::move(result_);
+    return absl::OkStatus();
   }
 
- private:
   absl::Status CheckOpsets(const FlatModel& flat) {
     const OpsetMap& opsets = flat.opsets.front();
+    examined_.versions = opsets;
     const auto it = opsets.find("");
     if (it != opsets.end() && it->second > kNewestOpset) {
-      reasons_.push_back(absl::StrCat("opset ", it->second, " is newer than ", kNewestOpset));
+      reasons_.Add(absl::StatusCode::kUnimplemented,
+                   absl::StrCat("opset ", it->second, " is newer than ", kNewestOpset));
     }
     if (it != opsets.end() && it->second < 1) {
       return absl::InvalidArgumentError(absl::StrCat("there is no opset ", it->second));
@@ -69,15 +86,27 @@ class ModelImporter {
     return absl::OkStatus();
   }
 
-  // Notes `status` as a reason when it is UNIMPLEMENTED, so that all of them can be told at once.
+  // Whether the walk can go on behind `status`, so that all reasons can be told at once.
+  static bool IsReason(const absl::Status& status) {
+    return absl::IsUnimplemented(status) || absl::IsInvalidArgument(status);
+  }
   absl::Status NoteOrReturn(const absl::Status& status) {
-    if (status.code() != absl::StatusCode::kUnimplemented) return status;
-    reasons_.emplace_back(status.message());
+    if (!IsReason(status)) return status;
+    reasons_.Add(status.code(), std::string(status.message()));
     return absl::OkStatus();
   }
 
-  // Stands for what could not be read while the walk goes on to collect reasons.
-  static Tensor Placeholder() { return Tensor::FloatScalar(0); }
+  // What the file says of a value: for dtypes behind a node that is refused.
+  void Declare(const onnx::ValueInfoProto& info) {
+    ModelIo io;
+    if (ReadType(info, io).ok()) examined_.declared.emplace(info.name(), std::move(io));
+  }
+
+  // Stands for an initializer that could not be read while the walk goes on to collect reasons.
+  absl::Status DefineUnread(const std::string& name) {
+    unread_.insert(name);
+    return Define(name, result_.graph.AddInput(name, DType::kUndefined, {}));
+  }
 
   absl::Status Define(const std::string& name, ValueId value) {
     if (name.empty()) return absl::InvalidArgumentError("a value has no name");
@@ -101,10 +130,10 @@ class ModelImporter {
   absl::Status AddInitializers() {
     const onnx::GraphProto& graph = model_.graph();
     for (const auto& sparse : graph.sparse_initializer()) {
-      reasons_.push_back(
-          absl::StrCat(Quoted("initializer", sparse.values().name()), ": sparse tensors"));
-      RETURN_IF_ERROR(Define(sparse.values().name(),
-                             result_.graph.AddConstant(sparse.values().name(), Placeholder())));
+      reasons_.Add(absl::StatusCode::kUnimplemented,
+                   absl::StrCat(Quoted("initializer", sparse.values().name()),
+                                ": sparse tensors are not supported"));
+      RETURN_IF_ERROR(DefineUnread(sparse.values().name()));
     }
     for (int i = 0; i < graph.initializer_size(); ++i) {
       const onnx::TensorProto& proto = graph.initializer(i);
@@ -113,7 +142,8 @@ class ModelImporter {
       auto tensor = tensors_.Read(proto, raw, Quoted("initializer", proto.name()));
       if (!tensor.ok()) {
         RETURN_IF_ERROR(NoteOrReturn(tensor.status()));
-        tensor = Placeholder();
+        RETURN_IF_ERROR(DefineUnread(proto.name()));
+        continue;
       }
       RETURN_IF_ERROR(Define(proto.name(), AddTensor(proto.name(), *std::move(tensor))));
     }
@@ -146,6 +176,7 @@ class ModelImporter {
 
   absl::Status AddInputs() {
     for (const auto& info : model_.graph().input()) {
+      if (unread_.contains(info.name())) continue;
       const auto initializer = values_.find(info.name());
       // Before version 4 of the format every initializer had to be listed as an input.
       if (initializer != values_.end() && model_.ir_version() < 4) continue;
@@ -163,7 +194,7 @@ class ModelImporter {
                               absl::StrCat(Quoted("input", info.name()), ": ", status.message()));
         RETURN_IF_ERROR(NoteOrReturn(status));
         RETURN_IF_ERROR(
-            Define(info.name(), result_.graph.AddInput(info.name(), DType::kFloat32, {})));
+            Define(info.name(), result_.graph.AddInput(info.name(), DType::kUndefined, {})));
         continue;
       }
       if (initializer == values_.end()) {
@@ -196,14 +227,6 @@ class ModelImporter {
     draft.op = domain.empty() ? proto.op_type() : absl::StrCat(domain, ".", proto.op_type());
     draft.name = proto.name();
     const auto version = flat.opsets->find(domain);
-    const std::string label = absl::StrCat(
-        "op '", proto.op_type(), "' (domain '", domain.empty() ? "ai.onnx" : domain, "', version ",
-        version == flat.opsets->end() ? std::string("?") : absl::StrCat(version->second),
-        ", node '", proto.name(), "')");
-    if (version == flat.opsets->end() && domain.empty()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(label, ": the model imports no opset of this domain"));
-    }
     draft.version = version == flat.opsets->end() ? 1 : version->second;
     for (const std::string& name : proto.input()) {
       draft.inputs.push_back(name.empty() ? kNone : values_.at(name));
@@ -212,14 +235,26 @@ class ModelImporter {
     draft.outputs.assign(proto.output().begin(), proto.output().end());
     while (!draft.outputs.empty() && draft.outputs.back().empty()) draft.outputs.pop_back();
 
-    absl::Status status = Convert(proto, draft);
+    const std::vector<ValueId> inputs = draft.inputs;
+    const std::vector<std::string> outputs = draft.outputs;
+    const absl::Status status =
+        version == flat.opsets->end() && domain.empty()
+            ? absl::InvalidArgumentError("the model imports no opset of this domain")
+            : Convert(proto, draft);
     if (status.ok()) return absl::OkStatus();
-    RETURN_IF_ERROR(
-        NoteOrReturn(absl::Status(status.code(), absl::StrCat(label, ": ", status.message()))));
+    if (!IsReason(status)) return status;
+    examined_.nodes.push_back(
+        {.code = status.code(),
+         .reason = {.op = proto.op_type(),
+                    .domain = domain,
+                    .version = version == flat.opsets->end() ? 0 : version->second,
+                    .node = NodeName(proto.name(), outputs.empty() ? "" : outputs.front()),
+                    .why = std::string(status.message())},
+         .inputs = inputs});
     // The import fails in the end; the results are defined so that the walk can go on.
-    for (const std::string& name : draft.outputs) {
+    for (const std::string& name : outputs) {
       if (name.empty() || values_.contains(name)) continue;
-      RETURN_IF_ERROR(Define(name, result_.graph.AddInput(name, DType::kFloat32, {})));
+      RETURN_IF_ERROR(Define(name, result_.graph.AddInput(name, DType::kUndefined, {})));
     }
     return absl::OkStatus();
   }
@@ -297,23 +332,50 @@ class ModelImporter {
   TensorReader tensors_;
   ImportedModel result_;
   absl::flat_hash_map<std::string, ValueId> values_;
-  std::vector<std::string> reasons_;
+  absl::flat_hash_set<std::string> unread_;  // initializers
+  Reasons reasons_;                          // but those of nodes
+  ExaminedModel examined_;                   // nodes that are refused, versions, declarations
 };
 
-absl::StatusOr<ImportedModel> Import(const std::string& path, FileBytes file) {
+// Calls `use(importer)` with an importer of `file`.
+template <typename Use>
+auto WithImporter(const std::string& path, FileBytes file, Use use)
+    -> decltype(use(std::declval<ModelImporter&>())) {
   ASSIGN_OR_RETURN(const SlimModel slim, SlimDown(file.bytes));
   onnx::ModelProto model;
   if (!model.ParseFromString(slim.bytes)) {
     return absl::InvalidArgumentError("the model file is damaged or no ONNX file");
   }
-  return ModelImporter(model, slim, TensorReader(path, std::move(file))).Run();
+  ModelImporter importer(model, slim, TensorReader(path, std::move(file)));
+  return use(importer);
+}
+
+absl::StatusOr<ImportedModel> Import(const std::string& path, FileBytes file) {
+  return WithImporter(path, std::move(file),
+                      [](ModelImporter& importer) { return importer.Run(); });
 }
 
 }  // namespace
 
+std::string DTypesText(const Graph& graph, const std::vector<ValueId>& values) {
+  std::string text = "(";
+  for (const ValueId id : values) {
+    if (text.size() > 1) text += ", ";
+    const DType dtype = id == kNone ? DType::kUndefined : graph.value(id).dtype;
+    absl::StrAppend(&text, id == kNone ? "_" : dtype == DType::kUndefined ? "?" : DTypeName(dtype));
+  }
+  return text + ")";
+}
+
 absl::StatusOr<ImportedModel> ImportOnnxFile(const std::string& path) {
   ASSIGN_OR_RETURN(FileBytes file, MapFile(path));
   return Import(path, std::move(file));
+}
+
+absl::StatusOr<ExaminedModel> ExamineOnnxFile(const std::string& path) {
+  ASSIGN_OR_RETURN(FileBytes file, MapFile(path));
+  return WithImporter(path, std::move(file),
+                      [](ModelImporter& importer) { return importer.Examine(); });
 }
 
 absl::StatusOr<ImportedModel> ImportOnnxBytes(absl::string_view bytes) {

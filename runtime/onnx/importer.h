@@ -1,17 +1,19 @@
 // Importer: an ONNX model -> Graph, parameters and signature.
 //
 // Rewrites every op into the newest form that op_table.cc defines. Collects every reason why a
-// model cannot be imported before it gives up: UNIMPLEMENTED lists op, domain, version, node and
-// dtype of each; INVALID_ARGUMENT for a file that is no valid model (truncated, cyclic, dangling).
+// model cannot be imported before it gives up (see Reasons): UNIMPLEMENTED for what we lack,
+// INVALID_ARGUMENT for a file that is no valid model (truncated, cyclic, dangling).
 //
 // Threads: functions are pure; call from any thread.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "runtime/graph/graph.h"
+#include "runtime/onnx/reasons.h"
 
 namespace reprise {
 
@@ -36,5 +38,29 @@ absl::StatusOr<ImportedModel> ImportOnnxFile(const std::string& path);
 
 // The same for bytes in memory; external data is an error.
 absl::StatusOr<ImportedModel> ImportOnnxBytes(absl::string_view bytes);
+
+// A node that cannot be imported.
+struct RefusedNode {
+  absl::StatusCode code = absl::StatusCode::kUnimplemented;
+  NodeReason reason;  // without dtypes
+  std::vector<ValueId> inputs;
+};
+
+// A model as far as it can be read, to look for reasons in; not to run.
+struct ExaminedModel {
+  // Not compacted. What refused nodes make are inputs without a dtype.
+  Graph graph;
+  std::vector<ModelIo> inputs;
+  std::vector<RefusedNode> nodes;
+  Reasons others;                           // that are not about a node
+  std::map<std::string, ModelIo> declared;  // dtypes and dims that the file states, by value
+  std::map<std::string, int64_t> versions;  // of operator sets, by domain
+};
+
+// Reads on behind what ImportOnnxFile refuses. Errors: a file whose structure is broken.
+absl::StatusOr<ExaminedModel> ExamineOnnxFile(const std::string& path);
+
+// The dtypes of `values` as NodeReason::dtypes shows them.
+std::string DTypesText(const Graph& graph, const std::vector<ValueId>& values);
 
 }  // namespace reprise

@@ -10,15 +10,15 @@ namespace reprise::ops {
 
 absl::Status CheckType(const InferContext& context, size_t input, uint32_t types) {
   if ((TypeBit(context.dtype(input)) & types) != 0) return absl::OkStatus();
-  return absl::InvalidArgumentError(
+  return absl::UnimplementedError(
       absl::StrCat("input ", input, " cannot be of dtype ", DTypeName(context.dtype(input))));
 }
 
 absl::Status CheckSameType(const InferContext& context, size_t a, size_t b) {
   if (context.dtype(a) == context.dtype(b)) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("inputs ", a, " and ", b, " are of dtypes ",
-                                                 DTypeName(context.dtype(a)), " and ",
-                                                 DTypeName(context.dtype(b))));
+  return absl::UnimplementedError(absl::StrCat("inputs ", a, " and ", b, " are of dtypes ",
+                                               DTypeName(context.dtype(a)), " and ",
+                                               DTypeName(context.dtype(b))));
 }
 
 absl::Status CheckRank(const InferContext& context, size_t input, int64_t rank) {

@@ -26,9 +26,9 @@ inline constexpr uint32_t kNumbers = kFloats | kInts;
 inline constexpr uint32_t kAnyType = kNumbers | kBools;
 inline constexpr uint32_t kIndices = TypeBit(DType::kInt32) | TypeBit(DType::kInt64);
 
-// INVALID_ARGUMENT naming the input and its dtype unless it is in `types`.
+// UNIMPLEMENTED naming the input and its dtype unless it is in `types`: no other shape will do.
 absl::Status CheckType(const InferContext& context, size_t input, uint32_t types);
-// INVALID_ARGUMENT unless inputs `a` and `b` are of one dtype.
+// UNIMPLEMENTED unless inputs `a` and `b` are of one dtype.
 absl::Status CheckSameType(const InferContext& context, size_t a, size_t b);
 // INVALID_ARGUMENT unless the rank of `input` is `rank`.
 absl::Status CheckRank(const InferContext& context, size_t input, int64_t rank);

@@ -76,8 +76,8 @@ struct KernelContext {
   DataErrors& errors;
 };
 
-// Sets every output's dtype and shape. INVALID_ARGUMENT for operands that the op does not take,
-// UNIMPLEMENTED for a form or dtype that we lack, naming it.
+// Sets every output's dtype and shape. INVALID_ARGUMENT for shapes that the op does not take,
+// UNIMPLEMENTED for a form, dtype or mix of dtypes that we lack, naming it.
 using InferRule = absl::Status (*)(InferContext&);
 // Plain loops that define the op. Inputs and outputs do not overlap.
 using ReferenceKernel = absl::Status (*)(const KernelContext&);

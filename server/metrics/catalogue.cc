@@ -61,6 +61,7 @@ T& LabelledSeries<T>::at(absl::string_view value) {
 }
 
 template class LabelledSeries<Counter>;
+template class LabelledSeries<Gauge>;
 template class LabelledSeries<Histogram>;
 
 Catalogue::Catalogue(const BuildInfo& build)
@@ -162,6 +163,9 @@ std::unique_ptr<ModelMetrics> Catalogue::MakeModel(const std::string& model,
   m.valid_elements = counters_by(MetricId::kElements, {{"kind", "valid"}});
   m.padded_elements = counters_by(MetricId::kElements, {{"kind", "padded"}});
   m.request_length = histograms_by(MetricId::kRequestLength);
+  m.axis_certified = std::make_unique<LabelledSeries<Gauge>>(
+      GaugeFamily(MetricId::kAxisCertified), labels,
+      std::string(Row(MetricId::kAxisCertified).labels[2]));
   m.requests = counters_by(MetricId::kRequests);
   m.nv_failure = counters_by(MetricId::kNvRequestFailure);
   m.reference_kernels = counters_by(MetricId::kReferenceKernels);

@@ -93,6 +93,7 @@ struct ModelMetrics {
   std::unique_ptr<LabelledSeries<prometheus::Counter>> evictions;          // reason
   std::unique_ptr<LabelledSeries<prometheus::Counter>> replays;            // bucket
   std::unique_ptr<LabelledSeries<prometheus::Histogram>> replay_duration;  // bucket
+  std::unique_ptr<LabelledSeries<prometheus::Gauge>> axis_certified;       // axis
   std::unique_ptr<LabelledSeries<prometheus::Counter>> valid_elements;     // axis
   std::unique_ptr<LabelledSeries<prometheus::Counter>> padded_elements;    // axis
   std::unique_ptr<LabelledSeries<prometheus::Histogram>> request_length;   // axis

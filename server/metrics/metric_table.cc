@@ -109,6 +109,13 @@ std::vector<MetricRow> BuildTable() {
        "1 if the model answers requests, 0 while it loads or when it was refused",
        kModel,
        {}},
+      {MetricId::kAxisCertified,
+       "reprise_axis_certified",
+       kGauge,
+       "1 if padding along the axis was shown to change no answer, 0 if not: the axis then runs at "
+       "exact sizes. Absent where config.pbtxt switches padding off",
+       ModelAnd("axis"),
+       {}},
       {MetricId::kBuildInfo,
        "reprise_build_info",
        kGauge,

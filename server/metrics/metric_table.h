@@ -31,6 +31,7 @@ enum class MetricId {
   kRequests,
   kReferenceKernels,
   kModelReady,
+  kAxisCertified,
   kBuildInfo,
   kServerReady,
   kNvRequestSuccess,

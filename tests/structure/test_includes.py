@@ -34,7 +34,8 @@ MAY_INCLUDE = {
     "server/http": ["server/core", "server/metrics", "proto/grpc_service"],
     "server": ["server/rpc", "server/http", "runtime/device/cpu", "runtime/device/reference"],
     "client": ["runtime/base", "proto/grpc_service", "proto/admin"],
-    "client/cli": ["client", "runtime/bucket"],  # offline commands
+    # Commands that need no server run the engine themselves.
+    "client/cli": ["client", "runtime/engine", "runtime/device/cpu"],
     "proto/recipe": [], "proto/model_config": [],
     "proto/grpc_service": ["proto/model_config"], "proto/admin": ["proto/recipe"],
 }

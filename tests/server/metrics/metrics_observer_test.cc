@@ -9,6 +9,7 @@ namespace reprise {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 class MetricsObserverTest : public ::testing::Test {
  protected:
@@ -20,12 +21,24 @@ class MetricsObserverTest : public ::testing::Test {
   std::unique_ptr<ModelObserver> model =
       observer.ForModel({.id = {.name = "bert", .version = 2},
                          .axes = {"batch", "sequence"},
+                         .padding = {AxisPadding::kCertified, AxisPadding::kRefused},
                          .buckets = {"b1_s16", "b2_s32", "exact"}});
 };
 
 TEST_F(MetricsObserverTest, BucketsOfAModelAreThereBeforeItsFirstReplay) {
   ExpectLine("reprise_replays_total{bucket=\"b2_s32\",model=\"bert\",version=\"2\"} 0");
   ExpectLine("reprise_replays_total{bucket=\"exact\",model=\"bert\",version=\"2\"} 0");
+}
+
+TEST_F(MetricsObserverTest, CertificatesAreThereUnlessPaddingIsSwitchedOff) {
+  ExpectLine("reprise_axis_certified{axis=\"batch\",model=\"bert\",version=\"2\"} 1");
+  ExpectLine("reprise_axis_certified{axis=\"sequence\",model=\"bert\",version=\"2\"} 0");
+  observer.ForModel({.id = {.name = "off"},
+                     .axes = {"sequence"},
+                     .padding = {AxisPadding::kOff},
+                     .buckets = {"exact"}});
+  EXPECT_THAT(catalogue.Scrape(),
+              Not(HasSubstr("reprise_axis_certified{axis=\"sequence\",model=\"off\"")));
 }
 
 TEST_F(MetricsObserverTest, ReplayCountsUnderItsBucketAndItsAxes) {

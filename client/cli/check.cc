@@ -1,0 +1,99 @@
+// reprise check: can this model be served, and what will it cost? Needs no server.
+
+#include <cstdio>
+#include <filesystem>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "client/cli/check_report.h"
+#include "client/cli/command.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/device/cpu/cpu_device.h"
+#include "runtime/engine/silent_observer.h"
+
+namespace reprise::cli {
+namespace {
+
+struct CheckFlags {
+  std::string path;
+  std::string max_isa = std::string(IsaName(Isa::kAvx512Bf16));
+  std::vector<std::string> buckets;  // "sequence=16,32"
+  int64_t max_batch_tokens = ModelOptions().max_batch_tokens;
+  int streams = AvailableCpus();
+};
+
+// "sequence=16,32" into `options`; what is wrong with it, or nothing.
+std::string AddBuckets(const std::string& text, ModelOptions& options) {
+  const size_t equals = text.find('=');
+  if (equals == std::string::npos) return absl::StrCat("'", text, "' has no '='");
+  std::vector<int64_t>& sizes = options.buckets[text.substr(0, equals)];
+  for (const absl::string_view size : absl::StrSplit(text.substr(equals + 1), ',')) {
+    if (!absl::SimpleAtoi(size, &sizes.emplace_back()) || sizes.back() < 1) {
+      return absl::StrCat("'", text, "': '", size, "' is no size");
+    }
+  }
+  return "";
+}
+
+absl::Status RunCheck(const CheckFlags& flags) {
+  SteadyClock clock;
+  CpuDevice device(*ParseIsa(flags.max_isa));
+  CorePool cores(AvailableCpus());
+  SilentObserver observer;
+  Engine engine({.device = &device, .clock = &clock, .cores = &cores}, observer);
+  ModelOptions options = {.id = {.name = std::filesystem::path(flags.path).filename().string()},
+                          .path = flags.path,
+                          .max_batch_tokens = flags.max_batch_tokens};
+  for (const std::string& text : flags.buckets) AddBuckets(text, options);
+  const auto model = engine.Load(std::move(options));
+  if (!model.ok()) {
+    const std::vector<std::string> reasons = ReasonsOf(model.status());
+    std::printf("%s cannot be served:\n", flags.path.c_str());
+    for (const std::string& reason : reasons) std::printf("  %s\n", reason.c_str());
+    return absl::Status(model.status().code(),
+                        absl::StrCat(flags.path, " cannot be served, for ", reasons.size(),
+                                     reasons.size() == 1 ? " reason" : " reasons"));
+  }
+  ASSIGN_OR_RETURN(const std::string report, CheckReport(engine, **model, flags.streams));
+  std::printf("%s can be served\n\n%s", flags.path.c_str(), report.c_str());
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void AddCheck(CLI::App& app, Action& action) {
+  auto flags = std::make_shared<CheckFlags>();
+  CLI::App* command = app.add_subcommand(
+      "check", "Say whether a model can be served, and what it costs; no server");
+  command->footer(
+      "Exit 0 if it can, 1 if not, with every reason: the same that a server would give.\n"
+      "Loads the model with its weights and measures its certificate, as a server does.");
+  command->add_option("model", flags->path, "Path of a model.onnx")
+      ->required()
+      ->type_name("MODEL.onnx");
+  command
+      ->add_option("--max-isa", flags->max_isa, "Highest instruction set to use, as for reprised")
+      ->check([](const std::string& name) {
+        return ParseIsa(name).has_value() ? std::string()
+                                          : absl::StrCat("no instruction set '", name, "'");
+      });
+  command
+      ->add_option("--buckets", flags->buckets,
+                   "AXIS=SIZES: buckets of an axis, as `reprise.buckets.AXIS` of config.pbtxt")
+      ->type_name("AXIS=SIZES")
+      ->allow_extra_args(false)
+      ->check([](const std::string& text) {
+        ModelOptions ignored;
+        return AddBuckets(text, ignored);
+      });
+  command
+      ->add_option("--max-batch-tokens", flags->max_batch_tokens,
+                   "As `reprise.max_batch_tokens` of config.pbtxt")
+      ->check(CLI::PositiveNumber);
+  command->add_option("--streams", flags->streams, "Replays at a time, for the estimate of memory")
+      ->check(CLI::PositiveNumber);
+  command->callback([flags, &action] { action = [flags] { return RunCheck(*flags); }; });
+}
+
+}  // namespace reprise::cli

@@ -1,0 +1,230 @@
+#include "client/cli/check_report.h"
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <set>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "client/cli/table.h"
+#include "runtime/base/status_macros.h"
+
+namespace reprise::cli {
+namespace {
+
+constexpr auto kRight = Table::Align::kRight;
+// Sizes that stand for all of an axis without buckets.
+constexpr int64_t kExactBatch[] = {1};
+constexpr int64_t kExactLengths[] = {16, 128, 512};
+// The bucket whose kernels are shown: one row, the largest length up to this.
+constexpr int64_t kShownLength = 128;
+
+struct Compiled {
+  std::string bucket;
+  std::vector<int64_t> sizes;            // by axis
+  std::unique_ptr<const Recipe> recipe;  // nullptr: refused
+  absl::Status refused;
+};
+
+std::string DimsText(const std::vector<Dim>& dims) {
+  return absl::StrCat(
+      "[",
+      absl::StrJoin(dims, ", ",
+                    [](std::string* out, const Dim& dim) {
+                      absl::StrAppend(out, dim.is_constant() ? absl::StrCat(dim.size) : dim.symbol);
+                    }),
+      "]");
+}
+
+std::string SignatureText(const Model& model) {
+  Table table({{"tensor"}, {"dtype"}, {"shape"}, {""}});
+  for (const ModelIo& input : model.inputs()) {
+    table.AddRow({absl::StrCat("input ", input.name), std::string(DTypeName(input.dtype)),
+                  DimsText(input.dims), input.optional ? "may be left out" : ""});
+  }
+  for (const ModelIo& output : model.outputs()) {
+    table.AddRow({absl::StrCat("output ", output.name), std::string(DTypeName(output.dtype)),
+                  DimsText(output.dims), ""});
+  }
+  return table.Text();
+}
+
+const AxisBuckets* BucketsOf(const Model& model, const ModelAxis& axis) {
+  if (!axis.certificate.certified) return nullptr;
+  for (const AxisBuckets& buckets : model.policy().axes) {
+    if (buckets.axis == axis.label && !buckets.sizes.empty()) return &buckets;
+  }
+  return nullptr;
+}
+
+std::string AxesText(const Model& model) {
+  if (model.axes().empty()) return "no axis: every request has the same shape\n";
+  Table table({{"axis"}, {"symbol"}, {"buckets"}, {"padding"}, {"certificate"}});
+  for (const ModelAxis& axis : model.axes()) {
+    const AxisBuckets* buckets = BucketsOf(model, axis);
+    const AxisCertificate& certificate = axis.certificate;
+    std::string words = certificate.reason;
+    if (certificate.certified && !certificate.guards.empty()) {
+      absl::StrAppend(&words, words.empty() ? "" : "; ",
+                      "must be filled: ", absl::StrJoin(certificate.guards, ", "));
+    }
+    table.AddRow({axis.label, axis.symbol,
+                  buckets == nullptr ? "exact sizes" : absl::StrJoin(buckets->sizes, ","),
+                  certificate.certified ? "certified" : "never", words});
+  }
+  return table.Text();
+}
+
+// Every bucket; axes without buckets at sizes that stand for them.
+std::vector<Compiled> CompileAll(const Engine& engine, const Model& model) {
+  std::vector<AxisSizes> bindings = model.policy().AllBuckets();
+  if (bindings.empty()) bindings.emplace_back();
+  std::vector<Compiled> all;
+  for (const AxisSizes& bucketed : bindings) {
+    std::vector<std::vector<int64_t>> sizes = {{}};
+    bool exact = bucketed.size() < model.axes().size();
+    for (const ModelAxis& axis : model.axes()) {
+      std::vector<int64_t> choices;
+      if (const auto it = bucketed.find(axis.label); it != bucketed.end()) {
+        choices = {it->second};
+      } else if (axis.is_batch) {
+        choices.assign(std::begin(kExactBatch), std::end(kExactBatch));
+      } else {
+        choices.assign(std::begin(kExactLengths), std::end(kExactLengths));
+      }
+      std::vector<std::vector<int64_t>> longer;
+      for (const std::vector<int64_t>& head : sizes) {
+        for (const int64_t choice : choices) {
+          longer.push_back(head);
+          longer.back().push_back(choice);
+        }
+      }
+      sizes = std::move(longer);
+    }
+    for (std::vector<int64_t>& one : sizes) {
+      Compiled& compiled = all.emplace_back();
+      compiled.bucket = exact || model.axes().empty()
+                            ? "exact"
+                            : BucketLabel(bucketed, model.policy().batch_axis);
+      auto recipe = engine.CompileAt(model, one);
+      compiled.sizes = std::move(one);
+      if (recipe.ok()) {
+        compiled.recipe = *std::move(recipe);
+      } else {
+        compiled.refused = recipe.status();
+      }
+    }
+  }
+  return all;
+}
+
+std::string BindingText(const Model& model, const std::vector<int64_t>& sizes) {
+  std::vector<std::string> parts;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    parts.push_back(absl::StrCat(model.axes()[i].label, "=", sizes[i]));
+  }
+  return parts.empty() ? "-" : absl::StrJoin(parts, ",");
+}
+
+// The smallest batch, and of its lengths the largest up to kShownLength.
+const Compiled* Shown(const Model& model, const std::vector<Compiled>& all) {
+  const Compiled* best = nullptr;
+  auto order = [&](const Compiled& compiled) {
+    int64_t batch = 1, length = 1;
+    for (size_t i = 0; i < compiled.sizes.size(); ++i) {
+      (model.axes()[i].is_batch ? batch : length) *= compiled.sizes[i];
+    }
+    return std::make_tuple(batch, length > kShownLength ? length : kShownLength - length);
+  };
+  for (const Compiled& compiled : all) {
+    if (compiled.recipe == nullptr) continue;
+    if (best == nullptr || order(compiled) < order(*best)) best = &compiled;
+  }
+  return best;
+}
+
+std::string KernelsText(const Model& model, const Compiled& shown) {
+  struct Row {
+    int launches = 0;
+    double flops = 0;
+    const Launch* first = nullptr;
+    std::vector<std::string> nodes;
+  };
+  std::map<std::string, Row> rows;
+  int reference = 0;
+  for (const Launch& launch : shown.recipe->launches) {
+    Row& row = rows[launch.kernel];
+    ++row.launches;
+    row.flops += launch.flops;
+    row.first = &launch;
+    row.nodes.push_back(launch.node);
+    reference += launch.reference;
+  }
+  Table table({{"kernel"}, {"kind"}, {"launches", kRight}, {"MFLOP", kRight}, {"nodes"}});
+  for (const auto& [kernel, row] : rows) {
+    const char* kind = row.first->reference ? "reference"
+                       : row.first->foreign ? "fast, foreign library"
+                                            : "fast";
+    table.AddRow({kernel, kind, absl::StrCat(row.launches), Fixed(row.flops / 1e6, 1),
+                  Shorten(absl::StrJoin(row.nodes, ", "), 60)});
+  }
+  const int launches = static_cast<int>(shown.recipe->launches.size());
+  return absl::StrCat("kernels at ", BindingText(model, shown.sizes), ": ", launches, " launches, ",
+                      launches - reference, " fast, ", reference, " reference\n", table.Text());
+}
+
+std::string MemoryText(const Model& model, const std::vector<Compiled>& all, int streams) {
+  Table table({{"bucket"},
+               {"binding"},
+               {"launches", kRight},
+               {"replay", kRight},
+               {"recipe", kRight},
+               {""}});
+  std::set<std::string> seen;
+  uint64_t prepared = 0, largest = 0, recipes = 0;
+  for (const Compiled& compiled : all) {
+    const std::string binding = BindingText(model, compiled.sizes);
+    if (compiled.recipe == nullptr) {
+      table.AddRow({compiled.bucket, binding, "-", "-", "-",
+                    absl::StrCat("refused: ", std::string(compiled.refused.message()))});
+      continue;
+    }
+    const Recipe& recipe = *compiled.recipe;
+    for (const ParameterExprPtr& expression : recipe.parameters) {
+      if (expression->is_leaf() || !seen.insert(expression->text()).second) continue;
+      prepared += NumElements(expression->shape()) * DTypeSize(expression->dtype());
+    }
+    largest = std::max<uint64_t>(largest, recipe.frame_bytes());
+    recipes += recipe.memory_bytes();
+    table.AddRow({compiled.bucket, binding, absl::StrCat(recipe.launches.size()),
+                  Bytes(recipe.frame_bytes()), Bytes(recipe.memory_bytes()), ""});
+  }
+  const uint64_t weights = model.parameter_bytes();
+  return absl::StrCat("memory: a replay's inputs, outputs and arena; a recipe's own\n",
+                      table.Text(), "\nweights ", Bytes(weights), " as stored, ", Bytes(prepared),
+                      " prepared for kernels, once a version\n", "at most ",
+                      Bytes(weights + prepared + recipes + streams * largest), " with ", streams,
+                      streams == 1 ? " stream" : " streams", " and every recipe above in memory\n");
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> CheckReport(const Engine& engine, const Model& model, int streams) {
+  std::string text = absl::StrCat(SignatureText(model), "\n", AxesText(model), "\n");
+  if (model.has_shape_inputs()) {
+    absl::StrAppend(&text,
+                    "an input decides shapes: kernels and memory follow its value, which "
+                    "only a request has\nweights ",
+                    Bytes(model.parameter_bytes()), " as stored\n");
+    return text;
+  }
+  const std::vector<Compiled> all = CompileAll(engine, model);
+  const Compiled* shown = Shown(model, all);
+  if (shown == nullptr) return all.front().refused;
+  absl::StrAppend(&text, KernelsText(model, *shown), "\n", MemoryText(model, all, streams));
+  return text;
+}
+
+}  // namespace reprise::cli

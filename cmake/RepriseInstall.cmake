@@ -1,0 +1,53 @@
+# cmake --install: two components.
+#
+#   programs      bin/reprised, bin/reprise
+#   development   the engine and the client as libraries: include/reprise, lib/reprise, and a package
+#                 for find_package(reprise) with the targets reprise::runtime and reprise::client
+#
+# Headers are what the entry headers include, found when installing, so that no list gets old.
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+
+set(REPRISE_PACKAGE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/reprise)
+
+# reprise_install_libraries(<export set> <target>...)
+function(reprise_install_libraries set)
+  install(TARGETS ${ARGN} EXPORT ${set}
+    ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}/reprise COMPONENT development)
+  install(EXPORT ${set} FILE ${set}.cmake NAMESPACE reprise::
+    DESTINATION ${REPRISE_PACKAGE_DIR} COMPONENT development)
+endfunction()
+
+# reprise_install_headers(<entry header>...): them and all that they include of ours.
+function(reprise_install_headers)
+  install(CODE "
+    set(REPRISE_ENTRY_HEADERS ${ARGN})
+    set(REPRISE_HEADER_ROOTS ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR})
+    set(REPRISE_HEADER_DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/reprise)
+    include(${CMAKE_SOURCE_DIR}/cmake/InstallHeaders.cmake)" COMPONENT development)
+endfunction()
+
+# What a user links: the engine with its devices.
+add_library(runtime INTERFACE)
+target_link_libraries(runtime INTERFACE runtime_engine runtime_device_cpu runtime_device_reference)
+target_compile_features(runtime INTERFACE cxx_std_20)
+reprise_install_libraries(RepriseRuntime runtime
+  runtime_base runtime_bucket runtime_graph runtime_ops runtime_memory runtime_onnx runtime_passes
+  runtime_device runtime_device_reference runtime_device_cpu runtime_certify runtime_recipe
+  runtime_engine proto_recipe)
+reprise_install_headers(runtime/engine/engine.h runtime/engine/silent_observer.h
+  runtime/device/cpu/cpu_device.h runtime/device/reference/reference_device.h)
+
+if(REPRISE_SERVER)
+  target_compile_features(client PUBLIC cxx_std_20)
+  reprise_install_libraries(RepriseClient client proto_model_config proto_inference proto_admin)
+  reprise_install_headers(client/client.h)
+  install(TARGETS reprised reprise RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT programs)
+endif()
+
+configure_package_config_file(cmake/repriseConfig.cmake.in ${CMAKE_BINARY_DIR}/repriseConfig.cmake
+  INSTALL_DESTINATION ${REPRISE_PACKAGE_DIR})
+write_basic_package_version_file(${CMAKE_BINARY_DIR}/repriseConfigVersion.cmake
+  COMPATIBILITY SameMinorVersion)
+install(FILES ${CMAKE_BINARY_DIR}/repriseConfig.cmake ${CMAKE_BINARY_DIR}/repriseConfigVersion.cmake
+  DESTINATION ${REPRISE_PACKAGE_DIR} COMPONENT development)

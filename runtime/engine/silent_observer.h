@@ -1,0 +1,29 @@
+// SilentObserver: for programs that do not ask what the engine did.
+#pragma once
+
+#include <memory>
+
+#include "runtime/engine/observer.h"
+
+namespace reprise {
+
+class SilentObserver final : public Observer {
+ public:
+  std::unique_ptr<ModelObserver> ForModel(const ModelObserverSpec&) override {
+    return std::make_unique<ForOne>();
+  }
+
+ private:
+  class ForOne final : public ModelObserver {
+    void OnCompile(const CompileRecord&) override {}
+    void OnReplay(const ReplayRecord&) override {}
+    void OnRequestLengths(absl::Span<const int64_t>) override {}
+    void OnCacheRequest(bool) override {}
+    void OnCacheSize(int64_t, int64_t) override {}
+    void OnEviction(EvictionReason) override {}
+    void OnProbe(int64_t) override {}
+    void OnReferenceKernel(absl::string_view, absl::string_view) override {}
+  };
+};
+
+}  // namespace reprise

@@ -1,0 +1,69 @@
+// The report of `reprise check` on a model with a safe axis, an unsafe one and a slow kernel.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "client/cli/check_report.h"
+#include "tests/runtime/onnx/model_builder.h"
+#include "tests/testing/engine_fixture.h"
+
+namespace reprise {
+namespace {
+
+using testing::ContainsRegex;
+using testing::HasSubstr;
+using testing::Not;
+
+class CheckReportTest : public testing::Test {
+ protected:
+  std::string Report(const ModelBuilder& builder) {
+    const std::string path = testing::TempDir() + "/check_report.onnx";
+    std::ofstream(path, std::ios::binary) << builder.Bytes();
+    const auto model = fixture_.engine.Load({.id = {"m", 1}, .path = path});
+    std::filesystem::remove(path);
+    EXPECT_TRUE(model.ok()) << model.status();
+    const auto report = cli::CheckReport(fixture_.engine, **model, /*streams=*/2);
+    EXPECT_TRUE(report.ok()) << report.status();
+    return *report;
+  }
+
+  EngineFixture fixture_;
+};
+
+TEST_F(CheckReportTest, AxesKernelsMemoryAndWeightsAreThere) {
+  ModelBuilder builder;
+  builder.Input("x", {"batch", "sequence"}).Output("y");
+  builder.Node("Softmax", {"x"}, {"s"}, "mixes_the_sequence");
+  builder.Floats("w", {1}, {2});
+  builder.Node("Mul", {"s", "w"}, {"y"}, "scale");
+  const std::string report = Report(builder);
+  EXPECT_THAT(report, ContainsRegex("input x +f32 +\\[batch, sequence\\]"));
+  EXPECT_THAT(report, ContainsRegex("batch +batch +1,2,4,8,16,32 +certified"));
+  EXPECT_THAT(report, ContainsRegex("sequence +sequence +exact sizes +never"));
+  EXPECT_THAT(report, HasSubstr("kernels at batch=1,sequence=128: "));
+  EXPECT_THAT(report, ContainsRegex("exact +batch=32,sequence=512 +[0-9]+ +[0-9.]+ [KM]iB"));
+  EXPECT_THAT(report, HasSubstr("with 2 streams"));
+}
+
+TEST_F(CheckReportTest, ModelWithoutAxesHasOneBinding) {
+  ModelBuilder builder;
+  builder.Input("x", {"4", "6"}).Output("y");
+  builder.Node("Relu", {"x"}, {"y"}, "relu");
+  const std::string report = Report(builder);
+  EXPECT_THAT(report, HasSubstr("no axis"));
+  EXPECT_THAT(report, HasSubstr("1 launches, 1 fast, 0 reference"));
+}
+
+TEST_F(CheckReportTest, ShapeInputsAreSaid) {
+  ModelBuilder builder;
+  builder.Input("x", {"count"}).Input("shape", {"2"}, onnx::TensorProto::INT64).Output("y");
+  builder.Node("Reshape", {"x", "shape"}, {"y"}, "reshape");
+  const std::string report = Report(builder);
+  EXPECT_THAT(report, HasSubstr("an input decides shapes"));
+  EXPECT_THAT(report, Not(HasSubstr("kernels at")));
+}
+
+}  // namespace
+}  // namespace reprise

@@ -1,0 +1,95 @@
+"""`reprise check` needs no server, and says what a server would say."""
+
+import subprocess
+
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+from testing import models
+from testing.daemon import BUILD, Daemon
+from testing.repository import MINILM
+
+
+def check(path, *flags):
+    return subprocess.run([str(BUILD / "reprise"), "check", str(path), *flags],
+                          stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300)
+
+
+def many_reasons():
+    """An op nobody has, one of another domain, one over a dtype that it does not take, a string."""
+    g = models.Graph(17)
+    g.nodes += [
+        helper.make_node("Erf", ["ids"], ["e"], name="integer_erf"),
+        helper.make_node("Frobnicate", ["e"], ["f"], name="the_odd_one", domain="com.example"),
+        helper.make_node("If", ["f", "text"], ["y"], name="the_branch"),
+    ]
+    model = g.model([("ids", TensorProto.INT64, ["batch", "sequence"]),
+                     ("text", TensorProto.STRING, ["batch"])],
+                    [("y", TensorProto.FLOAT, ["batch"])])
+    model.opset_import.append(helper.make_opsetid("com.example", 3))
+    return model
+
+
+def test_a_model_that_can_be_served_is_described():
+    done = check(MINILM)
+    assert done.returncode == 0, done.stderr
+    text = done.stdout
+    assert "input input_ids" in text and "output last_hidden_state" in text
+    axes = [line for line in text.splitlines() if "certified" in line]
+    assert any(line.startswith("batch") for line in axes)
+    assert any(line.startswith("sequence") and "attention_mask" in line for line in axes)
+    assert "gemm" in text and " 0 reference" in text
+    for bucket in ("b1_s16", "b1_s512", "b8_s128", "b32_s128"):
+        assert bucket in text
+    assert "weights 2" in text and "MiB as stored" in text  # 22 MB of int8
+    assert done.stderr == ""
+
+
+def test_buckets_can_be_chosen():
+    text = check(MINILM, "--buckets", "batch=1,3", "--buckets", "sequence=24").stdout
+    assert "b1_s24" in text and "b3_s24" in text and "s16" not in text
+
+
+def test_every_reason_is_the_same_in_check_index_and_log(repository):
+    path = repository.add("refused", many_reasons())
+    done = check(path)
+    assert done.returncode == 1
+    heading, *reasons = done.stdout.splitlines()
+    assert heading == f"{path} cannot be served:"
+    reasons = [reason.strip() for reason in reasons]
+    assert len(reasons) == 4
+    assert "op 'Erf' (domain 'ai.onnx', version 17, node 'integer_erf', dtypes (i64))" in "".join(
+        reasons)
+    assert "op 'Frobnicate' (domain 'com.example', version 3, node 'the_odd_one'" in "".join(
+        reasons)
+    assert "'the_branch'" in "".join(reasons) and "dtype string" in "".join(reasons)
+    assert "for 4 reasons" in done.stderr and len(done.stderr.splitlines()) == 1
+    with Daemon(repository) as daemon:
+        (entry,) = daemon.client().get_model_repository_index().models
+        assert entry.state == "UNAVAILABLE"
+        assert entry.reason == "; ".join(reasons)
+        assert entry.reason in daemon.log()
+
+
+@pytest.mark.parametrize("content,word", [(b"", "empty"), (b"no model", "no ONNX file"), (None, "")])
+def test_a_file_that_is_no_model_is_refused_in_words(tmp_path, content, word):
+    path = tmp_path / "model.onnx"
+    if content is not None:
+        path.write_bytes(content)
+    done = check(path)
+    assert done.returncode == 1
+    assert word in done.stdout and str(path) in done.stderr
+
+
+def test_wrong_usage_is_exit_2():
+    assert check(MINILM, "--buckets", "sequence").returncode == 2
+    assert check(MINILM, "--buckets", "sequence=a").returncode == 2
+    assert check(MINILM, "--max-isa", "sse9").returncode == 2
+
+
+def test_an_older_opset_without_axes_is_checked(tmp_path):
+    path = tmp_path / "model.onnx"
+    onnx.save(models.no_batch_axis(), path)
+    done = check(path)
+    assert done.returncode == 0 and "no axis" in done.stdout

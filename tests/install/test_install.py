@@ -1,0 +1,92 @@
+"""`cmake --install` gives programs, libraries, headers and a package that others can build against."""
+
+import os
+import re
+import shutil
+import subprocess
+
+import pytest
+
+from testing import models
+from testing.daemon import BUILD, SOURCE
+from testing.repository import MINILM
+
+
+def run(*command, **options):
+    done = subprocess.run([str(c) for c in command], stdin=subprocess.DEVNULL, capture_output=True,
+                          text=True, timeout=600, **options)
+    assert done.returncode == 0, f"{command}\n{done.stdout[-8000:]}\n{done.stderr[-8000:]}"
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def prefix(tmp_path_factory):
+    """A prefix whose path does not look like a system's, with a space in it."""
+    path = tmp_path_factory.mktemp("install") / "a prefix"
+    run("cmake", "--install", BUILD, "--prefix", path)
+    return path
+
+
+def build_example(name, prefix, folder):
+    """Configures and builds examples/<name> against the installed package; its program."""
+    launcher = ["-DCMAKE_CXX_COMPILER_LAUNCHER=ccache"] if shutil.which("ccache") else []
+    environment = {**os.environ, "CCACHE_BASEDIR": str(prefix.parent), "CCACHE_NOHASHDIR": "1"}
+    run("cmake", "-S", SOURCE / "examples" / name, "-B", folder, "-G", "Ninja",
+        f"-DCMAKE_PREFIX_PATH={prefix}", "-DCMAKE_EXE_LINKER_FLAGS=-fuse-ld=mold", *launcher)
+    run("cmake", "--build", folder, env=environment)
+    return folder / name
+
+
+def test_installed_programs_run(prefix):
+    for program in ("reprised", "reprise"):
+        assert re.search(r"\d+\.\d+\.\d+", run(prefix / "bin" / program, "--version"))
+
+
+def test_installed_headers_come_alone(prefix, tmp_path):
+    """Each header compiles as the only one of a file. The build shows it for those that are the
+    first include of their source; the others are compiled here, and all must be installed whole."""
+    root = prefix / "include/reprise"
+    headers = sorted(str(h.relative_to(root)) for h in root.rglob("*.h"))
+    assert {"runtime/engine/engine.h", "runtime/device/cpu/cpu_device.h", "client/client.h",
+            "proto/grpc_service.pb.h"} <= set(headers)
+    unproved = []
+    for header in headers:
+        text = (root / header).read_text()
+        missing = [h for h in re.findall(r'^#include "([^"]+)"', text, re.M) if h not in headers]
+        # What generated code includes of protobuf's own comes with protobuf.
+        assert [h for h in missing if h.split("/")[0] in ("runtime", "client", "proto")] == []
+        source = SOURCE / re.sub(r"\.h$", ".cc", header)
+        first = re.search(r"^#include .*$", source.read_text(), re.M) if source.exists() else None
+        if header.startswith("proto/") or (first and first.group() == f'#include "{header}"'):
+            continue
+        unproved.append(header)
+    for i, header in enumerate(unproved):
+        (tmp_path / f"{i}.cc").write_text(f'#include "{header}"\n')
+    run("g++", "-std=c++20", "-fsyntax-only", "-I", root, *sorted(tmp_path.glob("*.cc")))
+
+
+@pytest.fixture(scope="module")
+def in_process(prefix, tmp_path_factory):
+    return build_example("in_process", prefix, tmp_path_factory.mktemp("in_process"))
+
+
+def test_example_captures_and_replays_in_process(in_process):
+    lines = run(in_process, MINILM, 40).splitlines()
+    assert len(lines) == 2
+    assert lines[0].startswith("captured: ") and lines[1].startswith("replayed: ")
+    keys = [re.search(r"recipe (\w+), bucket b1_s64", line).group(1) for line in lines]
+    assert keys[0] == keys[1]
+    assert "[1, 40, 384]" in lines[0]
+
+
+def test_example_says_why_a_model_is_refused(in_process, tmp_path):
+    (tmp_path / "odd.onnx").write_bytes(models.unknown_op().SerializeToString())
+    done = subprocess.run([in_process, tmp_path / "odd.onnx"], capture_output=True, text=True,
+                          timeout=60)
+    assert done.returncode == 1 and "Frobnicate" in done.stderr
+
+
+def test_programs_install_without_the_libraries(tmp_path):
+    run("cmake", "--install", BUILD, "--prefix", tmp_path, "--component", "programs", "--strip")
+    files = {str(f.relative_to(tmp_path)) for f in tmp_path.rglob("*") if f.is_file()}
+    assert files == {"bin/reprised", "bin/reprise"}
