@@ -75,10 +75,12 @@ Daemon::Daemon(const Options& options, const std::string& version, LogFunction l
       events_(catalogue_, log_),
       device_(std::move(device)),
       cores_(AvailableCpus()),
+      store_(options, log_),
       engine_({.device = device_.get(),
                .clock = &clock_,
                .cores = &cores_,
                .cache_bytes = options.recipe_cache_memory_mb << 20,
+               .store = store_.store(),
                .log = [this](const std::string& text) { log_(LogLevel::kInfo, text); }},
               observer_),
       scheduler_(clock_),
@@ -91,7 +93,10 @@ Daemon::Daemon(const Options& options, const std::string& version, LogFunction l
             return LoadServable(engine_, scheduler_, model, folder, settings);
           },
           events_),
-      inference_(repository_, scheduler_, engine_, clock_, events_) {}
+      inference_(repository_, scheduler_, engine_, clock_, events_) {
+  if (!options_.recipe_cache.empty()) catalogue_.SetStore(store_.store());
+  store_.Start([] {});
+}
 
 absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(const Options& options,
                                                       const std::string& version, LogFunction log) {
@@ -187,6 +192,7 @@ void Daemon::Drain() {
     scheduler_.Shutdown(Stopping());
   }
   rpc_->Shutdown(std::chrono::system_clock::now() + kFlushTime);
+  store_.Finish();
 }
 
 Daemon::~Daemon() {

@@ -25,6 +25,7 @@
 #include "server/metrics/metrics_observer.h"
 #include "server/rpc/rpc_server.h"
 #include "server/server_events.h"
+#include "server/store_keeper.h"
 
 namespace reprise {
 
@@ -61,6 +62,7 @@ class Daemon {
   ServerState state_;
   const std::unique_ptr<const Device> device_;
   CorePool cores_;
+  StoreKeeper store_;
   Engine engine_;
   Scheduler scheduler_;
   Repository repository_;

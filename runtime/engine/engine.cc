@@ -42,6 +42,7 @@ absl::StatusOr<std::shared_ptr<Model>> Engine::Load(ModelOptions options) {
                             .clock = options_.clock,
                             .observer = &observer_,
                             .cores = options_.cores,
+                            .store = options_.store,
                             .log = options_.log});
   ASSIGN_OR_RETURN(std::unique_ptr<Model> model, loader.Load(std::move(options)));
   // When the last user lets go, the recipes that the model captured leave the cache.

@@ -29,6 +29,7 @@
 #include "runtime/engine/request.h"
 #include "runtime/engine/stream.h"
 #include "runtime/recipe/cache.h"
+#include "runtime/recipe/store.h"
 
 namespace reprise {
 
@@ -37,6 +38,8 @@ struct EngineOptions {
   const Clock* clock = nullptr;
   CorePool* cores = nullptr;      // that replays run on
   int64_t cache_bytes = 1 << 30;  // --recipe-cache-memory-mb
+  // What is kept over restarts; null: nothing. Outlives the engine.
+  RecipeStore* store = nullptr;
   // Warnings and notes for the operator ("model minilm: axis sequence is not certified: …").
   std::function<void(const std::string&)> log = [](const std::string&) {};
 };

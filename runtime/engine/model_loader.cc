@@ -6,6 +6,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "runtime/base/digest128.h"
+#include "runtime/base/hash64.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/certify/axes.h"
 #include "runtime/certify/probe.h"
@@ -45,7 +47,7 @@ absl::StatusOr<std::unique_ptr<Model>> ModelLoader::Load(ModelOptions options) c
   }
   model->fingerprint_ = FingerprintGraph(model->graph_);
   const int64_t analysed = context_.clock->NowNs();
-  RETURN_IF_ERROR(Certify(*model));
+  RETURN_IF_ERROR(FindOut(*model));
   const int64_t certified = context_.clock->NowNs();
   RETURN_IF_ERROR(SetPolicy(*model));
   ModelObserverSpec spec = {.id = model->id(), .buckets = model->bucket_labels_};
@@ -185,6 +187,78 @@ absl::Status ModelLoader::DescribeOutputs(Model& model) const {
     model.outputs_[i].dims.clear();
     for (int64_t size : *value.shape) model.outputs_[i].dims.push_back({.size = size});
   }
+  return absl::OkStatus();
+}
+
+StoredModelKey ModelLoader::KeyOf(const Model& model) const {
+  std::string settings = absl::StrCat("certify ", kCertifyVersion, "\n");
+  for (const ModelAxis& axis : model.axes_) {
+    absl::StrAppend(&settings, "axis ", axis.label, ": ",
+                    absl::StrJoin(BucketSizes(model, axis), ","),
+                    model.options_.no_padding.contains(axis.label) ? " off" : "", "\n");
+  }
+  for (const auto& [input, fill] : model.options_.fills) {
+    absl::StrAppend(&settings, "fill ", input, ": ", fill, "\n");
+  }
+  // Names of inputs and outputs are in the findings, and not in the text of the graph.
+  for (const ModelIo& input : model.inputs_) absl::StrAppend(&settings, "input ", input.name, "\n");
+  for (const ModelIo& output : model.outputs_) {
+    absl::StrAppend(&settings, "output ", output.name, "\n");
+  }
+  return {.graph = HexDigest128(*model.fingerprint_.text),
+          .parameters = model.owner_->parameters().Digest(),
+          .settings = std::move(settings),
+          .device = context_.device->fingerprint(),
+          .compiler = absl::StrCat(kCompilerVersion)};
+}
+
+bool ModelLoader::Restore(const StoredModelKey& key, Model& model) const {
+  const int64_t start = context_.clock->NowNs();
+  const RecordName name = key.NameOf(model.id());
+  RecipeStore::Found found = context_.store->Read(name);
+  if (found.payload.has_value()) {
+    std::vector<std::string> labels, inputs;
+    for (const ModelAxis& axis : model.axes_) labels.push_back(axis.label);
+    for (const ModelIo& input : model.inputs_) inputs.push_back(input.name);
+    absl::StatusOr<ModelFindings> findings =
+        DecodeFindings(*found.payload, key, labels, inputs, model.outputs_.size());
+    if (findings.ok()) {
+      for (size_t i = 0; i < model.axes_.size(); ++i) {
+        model.axes_[i].certificate = std::move(findings->axes[i]);
+      }
+      model.output_shapes_ = std::move(findings->outputs);
+      for (size_t i = 0; i < model.outputs_.size(); ++i) {
+        model.outputs_[i].dtype = findings->output_dtypes[i];
+      }
+      context_.log(absl::StrFormat("model %s: loaded certificate %s from %s in %.1f ms",
+                                   model.id().name, HexKey(name.key), context_.store->folder(),
+                                   (context_.clock->NowNs() - start) / 1e6));
+      return true;
+    }
+    found.detail = std::string(findings.status().message());
+    const bool corrupt = absl::IsDataLoss(findings.status());
+    found.miss = corrupt ? StoreMiss::kCorrupt : StoreMiss::kForeign;
+    if (corrupt) context_.store->NoteCorrupt(name, found.detail);
+  }
+  context_.log(absl::StrCat(
+      "model ", model.id().name, ": could not find certificate ", HexKey(name.key), ": ",
+      StoreMissWords(found.miss), found.detail.empty() ? "" : ": ", found.detail));
+  return false;
+}
+
+absl::Status ModelLoader::FindOut(Model& model) const {
+  const bool measured = !model.axes_.empty() && model.shape_inputs_.empty();
+  if (context_.store == nullptr || !measured) return Certify(model);
+  const StoredModelKey key = KeyOf(model);
+  if (Restore(key, model)) return absl::OkStatus();
+  const int64_t start = context_.clock->NowNs();
+  RETURN_IF_ERROR(Certify(model));
+  ModelFindings findings = {.outputs = model.output_shapes_};
+  for (const ModelAxis& axis : model.axes_) findings.axes.push_back(axis.certificate);
+  for (const ModelIo& output : model.outputs_) findings.output_dtypes.push_back(output.dtype);
+  const int64_t took_ns = context_.clock->NowNs() - start;
+  context_.store->WriteLater(key.NameOf(model.id()), took_ns,
+                             EncodeFindings(key, model.id(), findings, took_ns));
   return absl::OkStatus();
 }
 

@@ -11,6 +11,8 @@
 #include "runtime/device/device.h"
 #include "runtime/engine/core_pool.h"
 #include "runtime/engine/model.h"
+#include "runtime/engine/stored_model.h"
+#include "runtime/recipe/store.h"
 
 namespace reprise {
 
@@ -19,6 +21,7 @@ struct LoaderContext {
   const Clock* clock = nullptr;
   Observer* observer = nullptr;
   CorePool* cores = nullptr;
+  RecipeStore* store = nullptr;  // null: everything is measured at each start
   std::function<void(const std::string&)> log;
 };
 
@@ -46,6 +49,13 @@ class ModelLoader {
                                 absl::Span<const InputRange> ranges,
                                 absl::Span<const std::string> output_names,
                                 const ProbeRunner& runner, ProbeOptions options) const;
+  // Finds out what can only be measured: from the store where it is known, else by running the
+  // model.
+  absl::Status FindOut(Model& model) const;
+  // The key of a model whose findings are worth keeping.
+  StoredModelKey KeyOf(const Model& model) const;
+  // True when the store knew the findings.
+  bool Restore(const StoredModelKey& key, Model& model) const;
   // Measures the certificates; what fails leaves its axis uncertified.
   absl::Status Certify(Model& model) const;
   absl::Status SetPolicy(Model& model) const;

@@ -10,6 +10,7 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "runtime/recipe/record_file.h"
 
 namespace reprise {
 
@@ -90,6 +91,9 @@ class ModelObserver {
   // A request of a batch with its sizes by axis, before bucketing.
   virtual void OnRequestLengths(absl::Span<const int64_t> sizes) = 0;
   virtual void OnCacheRequest(bool hit) = 0;
+  // A recipe that was not in memory was looked up in the recipe store.
+  virtual void OnStoreHit() {}
+  virtual void OnStoreMiss(StoreMiss miss) {}
   // The cache now holds `recipes` recipes of `bytes` that this model captured.
   virtual void OnCacheSize(int64_t recipes, int64_t bytes) = 0;
   virtual void OnEviction(EvictionReason reason) = 0;

@@ -1,6 +1,7 @@
 #include "runtime/engine/parameter_store.h"
 
 #include "absl/strings/str_cat.h"
+#include "runtime/base/digest128.h"
 #include "runtime/base/status_macros.h"
 
 namespace reprise {
@@ -50,6 +51,15 @@ absl::StatusOr<Tensor> ParameterStore::Evaluate(const ParameterExpr& expression)
 void ParameterStore::Forget(const Recipe& recipe) {
   MutexLock lock(mutex_);
   tables_.erase(&recipe);
+}
+
+std::string ParameterStore::Digest() const {
+  Digest128 digest;
+  for (const Tensor& leaf : leaves_) {
+    digest.Add(absl::StrCat(std::string(DTypeName(leaf.dtype())), ShapeToString(leaf.shape())));
+    digest.Add({static_cast<const char*>(leaf.data()), leaf.bytes()});
+  }
+  return digest.Hex();
 }
 
 int64_t ParameterStore::leaf_bytes() const {

@@ -47,6 +47,8 @@ class ParameterStore {
   // Forgets the table (not the parameters) of a recipe that left the cache.
   void Forget(const Recipe& recipe);
 
+  // Of dtypes, shapes and bytes of all parameters, in hex. Reads every weight.
+  std::string Digest() const;
   int64_t leaf_bytes() const;
   int64_t prepared_bytes() const;
 

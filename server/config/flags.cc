@@ -86,6 +86,17 @@ constexpr Flag kFlags[] = {
        return app.add_option(flag.name, options.recipe_cache_memory_mb, flag.meaning)
            ->check(CLI::Range(int64_t{1}, int64_t{1} << 30));
      }},
+    {"--recipe-cache", "DIR", "",
+     "Folder that keeps recipes and certificates over a restart; several servers may share it",
+     [](CLI::App& app, const Flag& flag, Options& options) {
+       return app.add_option(flag.name, options.recipe_cache, flag.meaning);
+     }},
+    {"--recipe-cache-disk-mb", "MB", "1024",
+     "Size of that folder, in MiB; beyond it the files that are worth the least go",
+     [](CLI::App& app, const Flag& flag, Options& options) {
+       return app.add_option(flag.name, options.recipe_cache_disk_mb, flag.meaning)
+           ->check(CLI::Range(int64_t{1}, int64_t{1} << 30));
+     }},
     {"--device", "NAME", "cpu", "cpu, or reference: plain loops, slow, the definition of right",
      [](CLI::App& app, const Flag& flag, Options& options) {
        return AddChoice<DeviceKind>(

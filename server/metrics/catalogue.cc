@@ -12,6 +12,7 @@
 #include "runtime/base/status_macros.h"
 #include "runtime/engine/observer.h"
 #include "server/metrics/process_metrics.h"
+#include "server/metrics/store_metrics.h"
 
 namespace reprise {
 namespace {
@@ -70,7 +71,7 @@ Catalogue::Catalogue(const BuildInfo& build)
       gauges_(MetricTable().size()),
       histograms_(MetricTable().size()) {
   for (const MetricRow& row : MetricTable()) {
-    if (IsProcessMetric(row.id)) continue;
+    if (IsProcessMetric(row.id) || IsStoreMetric(row.id)) continue;
     const std::string name(row.name);
     const std::string help(row.help);
     const size_t index = static_cast<size_t>(row.id);
@@ -158,6 +159,7 @@ std::unique_ptr<ModelMetrics> Catalogue::MakeModel(const std::string& model,
   m.nv_compute_output_us = counter(MetricId::kNvComputeOutputDuration);
   m.compiles = counters_by(MetricId::kCompiles);
   m.evictions = counters_by(MetricId::kCacheEvictions);
+  m.store_misses_by = counters_by(MetricId::kStoreMisses);
   m.replays = counters_by(MetricId::kReplays);
   m.replay_duration = histograms_by(MetricId::kReplayDuration);
   m.valid_elements = counters_by(MetricId::kElements, {{"kind", "valid"}});
@@ -174,6 +176,9 @@ std::unique_ptr<ModelMetrics> Catalogue::MakeModel(const std::string& model,
   }
   for (int reason = 0; reason < kNumEvictionReasons; ++reason) {
     m.evictions->at(EvictionReasonName(static_cast<EvictionReason>(reason)));
+  }
+  for (int miss = 0; miss < kNumStoreMisses; ++miss) {
+    m.store_misses_by->at(StoreMissName(static_cast<StoreMiss>(miss)));
   }
   for (absl::string_view code : RequestCodes()) m.requests->at(code);
   for (absl::string_view reason : FailureReasons()) m.nv_failure->at(reason);
@@ -202,10 +207,16 @@ void Catalogue::Announce(ModelMetrics& metrics, const KnownSeries& known) {
   for (const std::string& op : known.ops) metrics.reference_kernels->at(op);
 }
 
+void Catalogue::SetStore(const RecipeStore* store) {
+  wants_store_ = true;
+  store_ = store;
+}
+
 void Catalogue::SetServerReady(bool ready) { server_ready_->Set(ready ? 1 : 0); }
 
 std::string Catalogue::Scrape() const {
   std::vector<prometheus::MetricFamily> families = registry_->Collect();
+  AppendStoreMetrics(store_, wants_store_, families);
   AppendProcessMetrics(families);
   std::ostringstream out;
   prometheus::TextSerializer().Serialize(out, families);

@@ -17,6 +17,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/string_view.h"
 #include "runtime/base/mutex.h"
+#include "runtime/recipe/store.h"
 #include "server/metrics/metric_table.h"
 
 namespace prometheus {
@@ -91,6 +92,7 @@ struct ModelMetrics {
   prometheus::Counter* nv_compute_output_us;
   std::unique_ptr<LabelledSeries<prometheus::Counter>> compiles;           // reason
   std::unique_ptr<LabelledSeries<prometheus::Counter>> evictions;          // reason
+  std::unique_ptr<LabelledSeries<prometheus::Counter>> store_misses_by;    // reason
   std::unique_ptr<LabelledSeries<prometheus::Counter>> replays;            // bucket
   std::unique_ptr<LabelledSeries<prometheus::Histogram>> replay_duration;  // bucket
   std::unique_ptr<LabelledSeries<prometheus::Gauge>> axis_certified;       // axis
@@ -126,6 +128,10 @@ class Catalogue {
 
   void SetServerReady(bool ready);
 
+  // The recipe store that was asked for, null if it could not be opened. Once, before the first
+  // scrape; the store outlives the catalogue's last scrape.
+  void SetStore(const RecipeStore* store);
+
   // The text exposition format, version 0.0.4.
   std::string Scrape() const;
 
@@ -142,6 +148,8 @@ class Catalogue {
   std::vector<prometheus::Family<prometheus::Histogram>*> histograms_;
   std::unique_ptr<ModelMetrics> unknown_;
   prometheus::Gauge* server_ready_ = nullptr;
+  bool wants_store_ = false;
+  const RecipeStore* store_ = nullptr;
   // Guarded.
   mutable Mutex mutex_;
   std::map<std::pair<std::string, std::string>, std::unique_ptr<ModelMetrics>> models_

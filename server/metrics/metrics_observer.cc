@@ -50,6 +50,13 @@ class ModelMetricsObserver final : public ModelObserver {
     (hit ? metrics_.memory_hits : metrics_.memory_misses)->Increment();
   }
 
+  void OnStoreHit() override { metrics_.store_hits->Increment(); }
+
+  void OnStoreMiss(StoreMiss miss) override {
+    metrics_.store_misses->Increment();
+    metrics_.store_misses_by->at(StoreMissName(miss)).Increment();
+  }
+
   void OnCacheSize(int64_t recipes, int64_t bytes) override {
     metrics_.cache_recipes->Set(static_cast<double>(recipes));
     metrics_.cache_bytes->Set(static_cast<double>(bytes));

@@ -5,6 +5,7 @@
 #include <prometheus/counter.h>
 #include <prometheus/histogram.h>
 
+#include <filesystem>
 #include <set>
 
 #include "absl/strings/match.h"
@@ -83,6 +84,28 @@ TEST(CatalogueTest, LabelsOfEverySeriesAreThoseOfItsRow) {
     ASSERT_NE(row, nullptr) << name << " is not in the table";
     EXPECT_EQ(labels, std::set<std::string>(row->labels.begin(), row->labels.end())) << line;
   }
+}
+
+TEST(CatalogueTest, StoreThatCouldNotBeOpenedIsNotUsable) {
+  auto catalogue = MakeCatalogue();
+  EXPECT_THAT(catalogue->Scrape(), ::testing::Not(HasSubstr("\nreprise_store_usable ")));
+  catalogue->SetStore(nullptr);
+  EXPECT_THAT(catalogue->Scrape(), HasSubstr("\nreprise_store_usable 0\n"));
+}
+
+TEST(CatalogueTest, StoreTellsWhatItHolds) {
+  const std::string folder = ::testing::TempDir() + "catalogue_store";
+  auto store = RecipeStore::Open({.folder = folder, .max_bytes = 5000});
+  ASSERT_TRUE(store.ok()) << store.status();
+  ASSERT_TRUE((*store)->Write(RecordName{}, 1, "payload").ok());
+  auto catalogue = MakeCatalogue();
+  catalogue->SetStore(store->get());
+  const std::string text = catalogue->Scrape();
+  EXPECT_THAT(text, HasSubstr("\nreprise_store_usable 1\n"));
+  EXPECT_THAT(text, HasSubstr("\nreprise_store_entries 1\n"));
+  EXPECT_THAT(text, HasSubstr("\nreprise_store_max_bytes 5000\n"));
+  EXPECT_THAT(text, HasSubstr("\nreprise_store_writes_total 1\n"));
+  std::filesystem::remove_all(folder);
 }
 
 TEST(CatalogueTest, AModelAddedTwiceKeepsItsCounters) {

@@ -1,0 +1,46 @@
+// What loading a model found out by running it, as a record of the recipe store.
+//
+// The findings hold for the same graph, the same weights (they decide how strong a mask is), the
+// same settings, device and compiler: all of them are in the key, and compared in full.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "runtime/engine/model.h"
+#include "runtime/recipe/record_name.h"
+
+namespace reprise {
+
+// Raised when the measurement changes in what it finds.
+inline constexpr int kCertifyVersion = 1;
+
+struct StoredModelKey {
+  std::string graph;       // digest of the canonical text
+  std::string parameters;  // digest of the weights
+  std::string settings;    // of the configuration, what the findings depend on
+  std::string device;
+  std::string compiler;
+
+  RecordName NameOf(const ModelId& id) const;
+};
+
+// What was measured; in the order of the model's axes and outputs.
+struct ModelFindings {
+  std::vector<AxisCertificate> axes;
+  std::vector<OutputShape> outputs;  // empty where no axis could be fitted
+  std::vector<DType> output_dtypes;
+};
+
+std::string EncodeFindings(const StoredModelKey& key, const ModelId& id,
+                           const ModelFindings& findings, int64_t measure_ns);
+
+// DATA_LOSS for bytes that are no findings, or none for a model of these axis labels and input
+// names; FAILED_PRECONDITION for those of another key.
+absl::StatusOr<ModelFindings> DecodeFindings(absl::string_view bytes, const StoredModelKey& key,
+                                             const std::vector<std::string>& axis_labels,
+                                             const std::vector<std::string>& input_names,
+                                             size_t outputs);
+
+}  // namespace reprise

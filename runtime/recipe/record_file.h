@@ -1,0 +1,76 @@
+// RecordFile: one checksummed file of a recipe store, as bytes.
+//
+//   offset  bytes  field (integers little-endian)
+//        0      8  "RPSTORE\n"
+//        8      4  format version
+//       12      4  kind (RecordKind)
+//       16      8  bytes of the payload
+//       24      8  cost of making it again, in nanoseconds
+//       32     16  XXH3-128 of the 32 bytes above and the payload
+//       48      -  the payload: a message of proto/recipe.proto, serialised
+//
+// Nothing follows the payload. A file that differs from this in one bit is not a record.
+//
+// Threads: functions are pure but for the files they touch; call from any thread.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace reprise {
+
+// Raised whenever the layout above, or the meaning of a payload, changes.
+inline constexpr uint32_t kRecordFormat = 1;
+inline constexpr size_t kRecordHeaderBytes = 48;
+
+enum class RecordKind : uint32_t { kRecipe = 1, kModel = 2, kUsage = 3 };
+// "recipe", "model", "usage".
+absl::string_view RecordKindName(RecordKind kind);
+
+// Why the store did not give what was asked for.
+enum class StoreMiss {
+  kAbsent,         // no such file
+  kCorrupt,        // truncated, altered, or no record at all
+  kOtherFormat,    // an intact header of another format version
+  kForeign,        // intact, but under a name that is not its own
+  kOtherGraph,     // absent; the model had another graph when this bucket was stored
+  kOtherDevice,    // absent; stored for another device
+  kOtherCompiler,  // absent; stored by another compiler version
+  kUnreadable,     // the folder or file cannot be read
+};
+inline constexpr int kNumStoreMisses = 8;
+absl::string_view StoreMissName(StoreMiss miss);   // "absent", "other_device"
+absl::string_view StoreMissWords(StoreMiss miss);  // for people
+
+struct Record {
+  RecordKind kind = RecordKind::kRecipe;
+  int64_t rebuild_ns = 0;
+  std::string payload;
+};
+
+std::string EncodeRecord(const Record& record);
+
+// DATA_LOSS where the bytes are no intact record, FAILED_PRECONDITION where they are one of another
+// format version; RecordMissOf tells them apart.
+absl::StatusOr<Record> DecodeRecord(absl::string_view bytes);
+StoreMiss RecordMissOf(const absl::Status& status);
+
+// The bytes of a file of at most `max_bytes`. NOT_FOUND, PERMISSION_DENIED, UNAVAILABLE (other
+// errors of the system) or DATA_LOSS (larger than that), naming the path.
+absl::StatusOr<std::string> ReadWholeFile(const std::string& path, int64_t max_bytes);
+
+// Makes `folder`/`name` hold `bytes`, all of them or none: written to a temporary name, synced,
+// renamed, the folder synced. A crash leaves the old file, or the new one, and perhaps a temporary
+// one that SweepTemporaries removes. RESOURCE_EXHAUSTED when the disk is full, PERMISSION_DENIED
+// when the folder is read-only, else UNAVAILABLE.
+absl::Status WriteFileAtomically(const std::string& folder, const std::string& name,
+                                 absl::string_view bytes);
+
+// Removes temporary files that no living writer holds.
+void SweepTemporaries(const std::string& folder);
+
+}  // namespace reprise

@@ -1,0 +1,145 @@
+// RecipeStore: a folder of what was expensive to find out, shared by any number of daemons.
+//
+// One file a record (record_file.h), named after its key (record_name.h). Whatever is wrong with a
+// file is a miss with a reason, never an error: the caller then finds out again, and the file is
+// replaced. Files appear and vanish whole, so that daemons need no agreement to read; writers
+// that delete hold a lock in the folder.
+//
+// A folder that cannot be written is served from. When the files take more than `max_bytes`, those
+// of the least value (cost of making it again x uses / bytes) go.
+//
+// Writes wait in a queue, off the path of requests: somebody runs RunWriter() on a thread of their
+// own, or calls WritePending(). Those that wait are written before the object is gone.
+//
+//   ASSIGN_OR_RETURN(auto store, RecipeStore::Open({.folder = folder}));
+//   const RecipeStore::Found found = store->Read(name);
+//   if (!found.payload.has_value()) log(StoreMissWords(found.miss));
+//   store->WriteLater(name, rebuild_ns, message.SerializeAsString());
+//
+// Threads: all methods are safe from any thread.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "runtime/base/mutex.h"
+#include "runtime/recipe/record_name.h"
+
+namespace reprise {
+
+struct RecipeStoreOptions {
+  std::string folder;  // made when it is absent
+  int64_t max_bytes = int64_t{1} << 30;
+  bool read_only = false;  // as if the folder could not be written
+  // Notes and warnings for the operator.
+  std::function<void(const std::string&)> log = [](const std::string&) {};
+};
+
+class RecipeStore {
+ public:
+  // Errors: NOT_FOUND or PERMISSION_DENIED where the folder is absent and cannot be made or read.
+  static absl::StatusOr<std::unique_ptr<RecipeStore>> Open(RecipeStoreOptions options);
+  ~RecipeStore();
+  RecipeStore(const RecipeStore&) = delete;
+  RecipeStore& operator=(const RecipeStore&) = delete;
+
+  const std::string& folder() const { return options_.folder; }
+  bool writable() const;
+
+  struct Found {
+    std::optional<std::string> payload;
+    StoreMiss miss = StoreMiss::kAbsent;  // where there is no payload
+    std::string detail;                   // what is wrong with the file, for people
+  };
+  // The payload of the record of exactly this name. The caller compares the full fields of its key.
+  Found Read(const RecordName& name);
+  // What a caller found when it looked at a payload: counted, and warned of, as damage.
+  void NoteCorrupt(const RecordName& name, absl::string_view what);
+
+  // Queues a record; nothing where the folder is read-only. A record of the same name that still
+  // waits is replaced.
+  void WriteLater(const RecordName& name, int64_t rebuild_ns, std::string payload);
+  // Writes what waits, on this thread.
+  void WritePending();
+  // Writes what is queued, as it comes, until StopWriter(); calls `tick` about every `period_ms`.
+  void RunWriter(int64_t period_ms, const std::function<void()>& tick);
+  void StopWriter();
+
+  // Writes a record now. Errors: as WriteFileAtomically; RESOURCE_EXHAUSTED for one that is larger
+  // than the store may be. Evicts as needed.
+  absl::Status Write(const RecordName& name, int64_t rebuild_ns, const std::string& payload);
+
+  // Reads a record, lets `change` make the next one, and writes it, with no other daemon in
+  // between. `change` gets an empty string where there is none.
+  absl::Status Update(const RecordName& name, int64_t rebuild_ns,
+                      const std::function<std::string(const std::string& payload)>& change);
+
+  struct Entry {
+    std::string file;
+    std::optional<RecordName> name;  // absent: the name is none of ours
+    int64_t bytes = 0;
+    int64_t modified_unix_s = 0;
+  };
+  // The files of the folder that are, or claim to be, records; by name.
+  std::vector<Entry> List() const;
+
+  // Removes records of the least value until at most `max_bytes` are left, and the damaged ones.
+  struct Pruned {
+    int64_t files = 0;
+    int64_t bytes = 0;
+  };
+  absl::StatusOr<Pruned> Prune(int64_t max_bytes, bool damaged_too);
+
+  struct Stats {
+    bool usable = true;    // the folder can be read, and written unless it is read-only
+    bool writable = true;
+    int64_t entries = 0;
+    int64_t bytes = 0;
+    int64_t max_bytes = 0;
+    int64_t reads = 0;
+    int64_t corrupt = 0;
+    int64_t writes = 0;
+    int64_t write_failures = 0;
+    int64_t evictions = 0;
+    int64_t pending = 0;
+  };
+  Stats GetStats() const;
+
+ private:
+  struct Pending {
+    RecordName name;
+    int64_t rebuild_ns = 0;
+    std::string payload;
+  };
+  explicit RecipeStore(RecipeStoreOptions options) : options_(std::move(options)) {}
+
+  std::string PathOf(const RecordName& name) const;
+  // Why a record is absent, from the names of those that are there.
+  StoreMiss WhyAbsent(const RecordName& name) const;
+  // Notes how a write ended; warns once for each new failure.
+  void NoteWrite(const absl::Status& status);
+  // Deletes by value. The folder's lock is held.
+  absl::StatusOr<Pruned> EvictLocked(int64_t max_bytes, bool damaged_too);
+  std::map<uint64_t, uint64_t> UsesByKey(const std::vector<Entry>& entries) const;
+
+  // Constant after construction.
+  RecipeStoreOptions options_;
+  // Guarded.
+  mutable Mutex mutex_;
+  CondVar changed_;
+  std::deque<Pending> pending_ GUARDED_BY(mutex_);
+  bool stopping_ GUARDED_BY(mutex_) = false;
+  bool writable_ GUARDED_BY(mutex_) = true;
+  std::string last_failure_ GUARDED_BY(mutex_);
+  Stats stats_ GUARDED_BY(mutex_);
+};
+
+}  // namespace reprise

@@ -1,0 +1,21 @@
+// What the recipe store knows of itself, read at each scrape.
+#pragma once
+
+#include <prometheus/metric_family.h>
+
+#include <vector>
+
+#include "runtime/recipe/store.h"
+#include "server/metrics/metric_table.h"
+
+namespace reprise {
+
+// Whether a row is filled here instead of by a registry.
+bool IsStoreMetric(MetricId id);
+
+// Without a store (null) the families have no series but for reprise_store_usable, which is 0 where
+// a store was asked for and could not be opened (`wanted`).
+void AppendStoreMetrics(const RecipeStore* store, bool wanted,
+                        std::vector<prometheus::MetricFamily>& families);
+
+}  // namespace reprise

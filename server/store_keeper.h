@@ -1,0 +1,41 @@
+// StoreKeeper: the recipe store of the daemon, and the thread that writes to it.
+//
+// The thread is nicer than those that answer requests. What is queued when the keeper goes is
+// written first.
+//
+// Threads: made and destroyed by one thread; store() from any.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <thread>
+
+#include "runtime/recipe/store.h"
+#include "server/config/options.h"
+#include "server/server_events.h"
+
+namespace reprise {
+
+class StoreKeeper {
+ public:
+  // Opens the folder of --recipe-cache. One that cannot be used is warned of: the daemon serves
+  // without it.
+  StoreKeeper(const Options& options, const LogFunction& log);
+  ~StoreKeeper();
+  StoreKeeper(const StoreKeeper&) = delete;
+  StoreKeeper& operator=(const StoreKeeper&) = delete;
+
+  // Null where none was asked for, or it cannot be used.
+  RecipeStore* store() const { return store_.get(); }
+  // Begins to write; `save_usage` is called every few seconds and once more at the end.
+  void Start(std::function<void()> save_usage);
+  // Writes what is queued and ends the thread.
+  void Finish();
+
+ private:
+  std::unique_ptr<RecipeStore> store_;
+  std::function<void()> save_usage_;
+  std::thread writer_;
+};
+
+}  // namespace reprise
