@@ -25,20 +25,20 @@ void BeNice() {
 
 StoreKeeper::StoreKeeper(const Options& options, const LogFunction& log) {
   if (options.recipe_cache.empty()) return;
-  auto store = RecipeStore::Open(
-      {.folder = options.recipe_cache,
-       .max_bytes = options.recipe_cache_disk_mb << 20,
-       .log = [log](const std::string& text) { log(LogLevel::kWarning, text); }});
+  auto store =
+      RecipeStore::Open({.folder = options.recipe_cache,
+                         .max_bytes = options.recipe_cache_disk_mb << 20,
+                         .log = [log](const std::string& text) { log(LogLevel::kWarning, text); }});
   if (!store.ok()) {
-    log(LogLevel::kWarning, absl::StrCat(std::string(store.status().message()),
-                                         "; nothing is kept over a restart"));
+    log(LogLevel::kWarning,
+        absl::StrCat(std::string(store.status().message()), "; nothing is kept over a restart"));
     return;
   }
   store_ = *std::move(store);
   const RecipeStore::Stats stats = store_->GetStats();
-  log(LogLevel::kInfo, absl::StrCat("recipe store ", options.recipe_cache, ": ", stats.entries,
-                                    " files, ", stats.bytes, " bytes",
-                                    stats.writable ? "" : ", read-only"));
+  log(LogLevel::kInfo,
+      absl::StrCat("recipe store ", options.recipe_cache, ": ", stats.entries, " files, ",
+                   stats.bytes, " bytes", stats.writable ? "" : ", read-only"));
 }
 
 StoreKeeper::~StoreKeeper() { Finish(); }

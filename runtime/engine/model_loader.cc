@@ -240,9 +240,9 @@ bool ModelLoader::Restore(const StoredModelKey& key, Model& model) const {
     found.miss = corrupt ? StoreMiss::kCorrupt : StoreMiss::kForeign;
     if (corrupt) context_.store->NoteCorrupt(name, found.detail);
   }
-  context_.log(absl::StrCat(
-      "model ", model.id().name, ": could not find certificate ", HexKey(name.key), ": ",
-      StoreMissWords(found.miss), found.detail.empty() ? "" : ": ", found.detail));
+  context_.log(absl::StrCat("model ", model.id().name, ": could not find certificate ",
+                            HexKey(name.key), ": ", StoreMissWords(found.miss),
+                            found.detail.empty() ? "" : ": ", found.detail));
   return false;
 }
 

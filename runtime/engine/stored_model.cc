@@ -66,8 +66,8 @@ RecordName StoredModelKey::NameOf(const ModelId& id) const {
   const uint64_t subject = Hash64(settings, Hash64(parameters));
   const uint64_t device_hash = Hash64(device);
   return {.kind = RecordKind::kModel,
-          .key = Hash64(absl::StrCat(graph, "\n", parameters, "\n", settings, "\n", device, "\n",
-                                     compiler)),
+          .key = Hash64(
+              absl::StrCat(graph, "\n", parameters, "\n", settings, "\n", device, "\n", compiler)),
           .graph = graph_hash,
           .subject = subject,
           .device = device_hash,
@@ -155,8 +155,8 @@ absl::StatusOr<ModelFindings> DecodeFindings(absl::string_view bytes, const Stor
     return findings;
   }
   for (int i = 0; i < stored.outputs_size(); ++i) {
-    ASSIGN_OR_RETURN(OutputShape shape, OutputOf(stored.outputs(i), findings.output_dtypes[i],
-                                                 axis_labels.size()));
+    ASSIGN_OR_RETURN(OutputShape shape,
+                     OutputOf(stored.outputs(i), findings.output_dtypes[i], axis_labels.size()));
     findings.outputs.push_back(std::move(shape));
   }
   return findings;

@@ -195,7 +195,8 @@ absl::StatusOr<Record> DecodeRecord(absl::string_view bytes) {
                                             " were written"));
   }
   const absl::string_view payload = bytes.substr(kRecordHeaderBytes);
-  if (bytes.substr(kDigestOffset, kDigestBytes) != DigestOf(bytes.substr(0, kDigestOffset), payload)) {
+  if (bytes.substr(kDigestOffset, kDigestBytes) !=
+      DigestOf(bytes.substr(0, kDigestOffset), payload)) {
     return absl::DataLossError("its checksum does not hold");
   }
   const uint32_t kind = GetInteger<uint32_t>(bytes, 12);

@@ -188,9 +188,10 @@ void RecipeStore::NoteWrite(const absl::Status& status) {
     last_failure_ = std::string(status.message());
     text = last_failure_;
   }
-  options_.log(absl::StrCat("recipe store: ", text, absl::IsPermissionDenied(status)
-                                                        ? "; it is read from now on, not written"
-                                                        : "; serving goes on without it"));
+  options_.log(absl::StrCat("recipe store: ", text,
+                            absl::IsPermissionDenied(status)
+                                ? "; it is read from now on, not written"
+                                : "; serving goes on without it"));
 }
 
 void RecipeStore::RunWriter(int64_t period_ms, const std::function<void()>& tick) {
@@ -198,8 +199,7 @@ void RecipeStore::RunWriter(int64_t period_ms, const std::function<void()>& tick
     bool stopping;
     {
       MutexLock lock(mutex_);
-      const auto end =
-          std::chrono::steady_clock::now() + std::chrono::milliseconds(period_ms);
+      const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(period_ms);
       while (pending_.empty() && !stopping_) {
         const auto left = end - std::chrono::steady_clock::now();
         if (left <= left.zero() || !changed_.WaitFor(mutex_, left)) break;

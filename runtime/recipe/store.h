@@ -99,7 +99,7 @@ class RecipeStore {
   absl::StatusOr<Pruned> Prune(int64_t max_bytes, bool damaged_too);
 
   struct Stats {
-    bool usable = true;    // the folder can be read, and written unless it is read-only
+    bool usable = true;  // the folder can be read, and written unless it is read-only
     bool writable = true;
     int64_t entries = 0;
     int64_t bytes = 0;

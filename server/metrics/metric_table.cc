@@ -187,7 +187,8 @@ std::vector<MetricRow> BuildTable() {
       {MetricId::kStoreUsable,
        "reprise_store_usable",
        kGauge,
-       "1 while the recipe store's folder can be used, 0 when it fails; absent without --recipe-cache",
+       "1 while the recipe store's folder can be used, 0 when it fails; absent without "
+       "--recipe-cache",
        {},
        {}},
       {MetricId::kStoreWritable,

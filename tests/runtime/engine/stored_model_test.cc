@@ -44,8 +44,8 @@ TEST(StoredModelTest, FindingsOfAnotherKeyAreNotTaken) {
         &StoredModelKey::device, &StoredModelKey::compiler}) {
     StoredModelKey other = kKey;
     other.*field += "x";
-    EXPECT_TRUE(absl::IsFailedPrecondition(
-        DecodeFindings(Encoded(), other, kLabels, kInputs, 2).status()));
+    EXPECT_TRUE(
+        absl::IsFailedPrecondition(DecodeFindings(Encoded(), other, kLabels, kInputs, 2).status()));
     EXPECT_NE(other.NameOf({"m", 1}).key, kKey.NameOf({"m", 1}).key);
   }
 }

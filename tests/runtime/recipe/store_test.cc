@@ -149,8 +149,8 @@ TEST_F(RecipeStoreTest, RecordUnderAnotherKindsNameIsForeign) {
 
 TEST_F(RecipeStoreTest, FolderWithoutWriteBitsIsServedFromAndNeverWritten) {
   ASSERT_TRUE(Open()->Write(NameOf(1), 100, "payload").ok());
-  std::filesystem::permissions(folder_, std::filesystem::perms::owner_read |
-                                            std::filesystem::perms::owner_exec);
+  std::filesystem::permissions(
+      folder_, std::filesystem::perms::owner_read | std::filesystem::perms::owner_exec);
   const auto before = std::filesystem::last_write_time(folder_);
   {
     const auto store = Open();
@@ -240,8 +240,7 @@ TEST_F(RecipeStoreTest, UpdatesOfSeveralDaemonsAddUp) {
       bool ok = store.ok();
       for (int i = 0; ok && i < kUpdates; ++i) {
         ok = (*store)
-                 ->Update(NameOf(1), 1,
-                          [](const std::string& so_far) { return so_far + "x"; })
+                 ->Update(NameOf(1), 1, [](const std::string& so_far) { return so_far + "x"; })
                  .ok() &&
              (*store)->Write(NameOf(100 + i), 1, std::string(1000, 'y')).ok();
       }
