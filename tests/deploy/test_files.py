@@ -37,6 +37,12 @@ def daemon_flags():
     return set(re.findall(r"--[a-z][a-z-]+", text))
 
 
+def assert_folders_of(command, mounted):
+    """The flags are flags of the daemon, and the folders that they name are mounted."""
+    assert {f for f in command if f.startswith("--")} <= daemon_flags()
+    assert {f for f in command if f.startswith("/")} == mounted
+
+
 # --- Compose. ---
 
 
@@ -52,12 +58,13 @@ def test_the_check_notices_what_the_specification_does_not_know(tmp_path):
 
 
 def test_what_the_compose_file_mounts_is_there_and_agrees():
-    services = yaml.safe_load(COMPOSE.read_text())["services"]
+    compose = yaml.safe_load(COMPOSE.read_text())
+    services = compose["services"]
     for name, service in services.items():
         for volume in service.get("volumes", []):
             if volume.startswith("."):
                 assert (DEPLOY / volume.split(":")[0]).exists(), (name, volume)
-            assert volume.endswith(":ro"), (name, volume)
+            assert volume.endswith(":ro") or volume.split(":")[0] in compose["volumes"], volume
     (config,) = [v for v in services["prometheus"]["volumes"] if ":/etc/prometheus" in v]
     folder = DEPLOY / config.split(":")[0]
     scrape = yaml.safe_load((folder / "prometheus.yml").read_text())
@@ -67,6 +74,8 @@ def test_what_the_compose_file_mounts_is_there_and_agrees():
     assert any(p.endswith(f":{port}") for p in services[host]["ports"])
     reprised = services["reprised"]
     assert reprised["read_only"] is True and reprised["cap_drop"] == ["ALL"]
+    mounted = {re.sub(r":ro$", "", v).rsplit(":", 1)[1] for v in reprised["volumes"]}
+    assert_folders_of(reprised["command"], mounted)
     (url,) = [source["url"] for source in DATASOURCES]
     assert re.fullmatch(r"http://(\w+):\d+", url).group(1) in services
 
@@ -166,9 +175,9 @@ def test_parts_of_the_manifest_agree():
     assert {p["targetPort"] for p in found["Service"]["spec"]["ports"]} <= set(ports)
     for probe in ("startupProbe", "readinessProbe", "livenessProbe"):
         assert container[probe]["httpGet"]["port"] in ports
-    assert {f for f in container["args"] if f.startswith("--")} <= daemon_flags()
-    mounts = {m["name"] for m in container["volumeMounts"]}
-    assert mounts == {v["name"] for v in pod["spec"]["volumes"]}
+    mounts = container["volumeMounts"]
+    assert_folders_of(container["args"], {m["mountPath"] for m in mounts})
+    assert {m["name"] for m in mounts} == {v["name"] for v in pod["spec"]["volumes"]}
 
 
 def test_manifest_runs_as_the_user_of_the_image():
@@ -198,8 +207,12 @@ def test_unit_gives_nothing_away(tmp_path):
 
 
 def test_unit_starts_with_flags_that_there_are():
-    command = re.search(r"^ExecStart=(.*)$", UNIT.read_text(), re.M).group(1)
+    text = UNIT.read_text()
+    command = re.search(r"^ExecStart=((?:.*\\\n)*.*)$", text, re.M).group(1)
+    assert "--recipe-cache" in command
     assert set(re.findall(r"--[a-z][a-z-]+", command)) <= daemon_flags()
+    folder = re.search(r"--recipe-cache (\S+)", command).group(1)
+    assert folder == "/var/cache/" + re.search(r"^CacheDirectory=(.*)$", text, re.M).group(1)
 
 
 # --- deploy/README.md. ---

@@ -96,7 +96,8 @@ class Prometheus:
 def prometheus(module_repository, tmp_path_factory):
     """A Prometheus that has seen captures, replays and an error of a running daemon."""
     module_repository.add("bert", models.bert())
-    with Daemon(module_repository) as daemon:
+    store = tmp_path_factory.mktemp("store")
+    with Daemon(module_repository, "--recipe-cache", store) as daemon:
         server = Prometheus(tmp_path_factory.mktemp("prometheus"),
                             f"127.0.0.1:{daemon.metrics_port}")
         try:
