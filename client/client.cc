@@ -176,6 +176,28 @@ absl::StatusOr<v1::DumpRecipeResponse> Client::DumpRecipe(absl::string_view key)
   return state_->Call(options_, *state_->admin, &v1::Admin::Stub::DumpRecipe, request);
 }
 
+absl::StatusOr<v1::ExplainMissesResponse> Client::ExplainMisses(absl::string_view model,
+                                                                absl::string_view version,
+                                                                uint64_t after_sequence) {
+  v1::ExplainMissesRequest request;
+  request.set_model(std::string(model));
+  request.set_version(std::string(version));
+  request.set_after_sequence(after_sequence);
+  return state_->Call(options_, *state_->admin, &v1::Admin::Stub::ExplainMisses, request);
+}
+
+absl::StatusOr<v1::ExplainModelResponse> Client::ExplainModel(absl::string_view model,
+                                                              absl::string_view version) {
+  v1::ExplainModelRequest request;
+  request.set_model(std::string(model));
+  request.set_version(std::string(version));
+  return state_->Call(options_, *state_->admin, &v1::Admin::Stub::ExplainModel, request);
+}
+
+absl::StatusOr<v1::WarmupResponse> Client::Warmup(const v1::WarmupRequest& request) {
+  return state_->Call(options_, *state_->admin, &v1::Admin::Stub::Warmup, request);
+}
+
 absl::StatusOr<v1::GetStatsResponse> Client::GetStats(absl::string_view model,
                                                       absl::string_view version) {
   v1::GetStatsRequest request;

@@ -111,6 +111,13 @@ class Client {
   absl::StatusOr<v1::GetStatsResponse> GetStats(absl::string_view model = "",
                                                 absl::string_view version = "");
 
+  absl::StatusOr<v1::ExplainMissesResponse> ExplainMisses(absl::string_view model,
+                                                          absl::string_view version,
+                                                          uint64_t after_sequence);
+  absl::StatusOr<v1::ExplainModelResponse> ExplainModel(absl::string_view model,
+                                                        absl::string_view version = "");
+  absl::StatusOr<v1::WarmupResponse> Warmup(const v1::WarmupRequest& request);
+
   const std::string& target() const { return options_.target; }
 
  private:

@@ -76,11 +76,17 @@ Daemon::Daemon(const Options& options, const std::string& version, LogFunction l
       device_(std::move(device)),
       cores_(AvailableCpus()),
       store_(options, log_),
+      captures_({.urgent_threads = std::max(1, cores_.cores() / 2),
+                 .behind_threads = std::max(1, cores_.cores() / 8)}),
       engine_({.device = device_.get(),
                .clock = &clock_,
                .cores = &cores_,
                .cache_bytes = options.recipe_cache_memory_mb << 20,
                .store = store_.store(),
+               .captures = &captures_,
+               .frozen = options.frozen,
+               .on_capture =
+                   [this](const MissRecord& record) { log_(LogLevel::kInfo, MissText(record)); },
                .log = [this](const std::string& text) { log_(LogLevel::kInfo, text); }},
               observer_),
       scheduler_(clock_),
@@ -198,6 +204,8 @@ void Daemon::Drain() {
 Daemon::~Daemon() {
   scheduler_.Shutdown(Stopping());
   dispatcher_.reset();
+  // Nobody takes what they would make ready, and their callbacks end in the scheduler.
+  captures_.Stop();
   metrics_.reset();
   http_.reset();
   rpc_.reset();

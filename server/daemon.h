@@ -11,6 +11,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/mutex.h"
 #include "runtime/device/device.h"
+#include "runtime/engine/capture_pool.h"
 #include "runtime/engine/core_pool.h"
 #include "runtime/engine/engine.h"
 #include "server/batching/dispatcher.h"
@@ -63,6 +64,7 @@ class Daemon {
   const std::unique_ptr<const Device> device_;
   CorePool cores_;
   StoreKeeper store_;
+  CapturePool captures_;
   Engine engine_;
   Scheduler scheduler_;
   Repository repository_;

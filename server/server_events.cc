@@ -48,6 +48,11 @@ class CountingModelEvents final : public ModelEvents {
     add_us(metrics_.nv_compute_output_us, times.compute_output_ns);
   }
 
+  void OnWarmup(int64_t wanted, int64_t done) override {
+    metrics_.warmup_wanted->Set(static_cast<double>(wanted));
+    metrics_.warmup_done->Set(static_cast<double>(done));
+  }
+
   void OnState(ModelState state, const absl::Status& why) override {
     metrics_.ready->Set(state == ModelState::kReady ? 1 : 0);
     if (state == ModelState::kReady) {

@@ -1,9 +1,11 @@
 // reprise demo: sentences through a text model, twice, to see captures become replays.
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <fstream>
 #include <iterator>
+#include <numeric>
 #include <set>
 
 #include "absl/strings/match.h"
@@ -28,22 +30,29 @@ struct DemoFlags {
 
 using Embeddings = std::vector<std::vector<float>>;
 
-// Sends all sentences one after another and prints how each was served. INTERNAL if the second pass
-// is not all replays: then what this command shows would not be true.
+// Sends all sentences one after another, shortest first (a short one after a long one would be
+// served by the long one's recipe), and prints how each was served. Embeddings are in the order of
+// `sentences`. INTERNAL if the second pass is not all replays: then what this command shows would
+// not be true.
 absl::StatusOr<Embeddings> RunPass(client::Client& client, const std::string& model, int pass,
                                    const std::vector<Sentence>& sentences) {
   ASSIGN_OR_RETURN(const auto metadata, client.ModelMetadata(model));
-  Embeddings embeddings;
+  std::vector<size_t> order(sentences.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    return sentences[a].ids.size() < sentences[b].ids.size();
+  });
+  Embeddings embeddings(sentences.size());
   Table table(
       {{"sentence"}, {"length", kRight}, {"bucket"}, {"served"}, {"latency ms", kRight}, {"text"}});
   std::string not_replayed;
-  for (const Sentence& sentence : sentences) {
+  for (const size_t position : order) {
+    const Sentence& sentence = sentences[position];
     ASSIGN_OR_RETURN(const auto tensors, SentenceInputs(metadata, sentence));
     const auto start = std::chrono::steady_clock::now();
     ASSIGN_OR_RETURN(const auto result, client.Infer({.model = model, .inputs = Views(tensors)}));
     const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
-    ASSIGN_OR_RETURN(auto embedding, MeanPooled(result));
-    embeddings.push_back(std::move(embedding));
+    ASSIGN_OR_RETURN(embeddings[position], MeanPooled(result));
     const std::string served = result.Parameter("reprise.capture");
     if (served != "replayed") not_replayed = sentence.label;
     table.AddRow({sentence.label, absl::StrCat(sentence.ids.size()),
@@ -104,7 +113,7 @@ absl::Status RunDemo(const DemoFlags& flags) {
   ASSIGN_OR_RETURN(const auto sentences, ParseSentences(text));
   ASSIGN_OR_RETURN(auto client, flags.server.Connect());
 
-  std::printf("First pass: a shape is captured when its first sentence comes.\n\n");
+  std::printf("First pass, shortest first: a shape is captured when its first sentence comes.\n\n");
   ASSIGN_OR_RETURN(const Embeddings embeddings, RunPass(*client, flags.model, 1, sentences));
   std::printf("\nSecond pass: everything is a replay.\n\n");
   RETURN_IF_ERROR(RunPass(*client, flags.model, 2, sentences).status());

@@ -2,31 +2,25 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/engine/gather.h"
-#include "runtime/recipe/compiler.h"
 
 namespace reprise {
-namespace {
-
-// Priming and probing do not look at data.
-class IgnoreErrors final : public ReplayErrors {
- public:
-  void Report(int, int, int64_t, int64_t, int64_t, int64_t) override {}
-};
-
-}  // namespace
-
-BatchRun::BatchRun(const EngineOptions& options, RecipeCache& cache, const BatchPlan& plan,
+BatchRun::BatchRun(const EngineOptions& options, RecipeCache& cache, MissReport& misses,
+                   const BatchPlan& plan, BatchPlan::Resolution resolution,
                    absl::Span<const Request* const> requests, Stream& stream)
     : options_(options),
       cache_(cache),
+      misses_(misses),
       plan_(plan),
       model_(plan.model()),
       requests_(requests),
-      stream_(stream) {
+      stream_(stream),
+      resolution_(std::move(resolution)),
+      target_(plan.target_) {
   REPRISE_CHECK(requests.size() == plan.shapes().size());
   int64_t row = 0;
   for (const RequestShape& shape : plan.shapes()) {
@@ -35,17 +29,13 @@ BatchRun::BatchRun(const EngineOptions& options, RecipeCache& cache, const Batch
   }
 }
 
-int64_t BatchRun::RecipeRows() const {
-  return model_.batch_axis_ < 0 ? 1 : plan_.target_.sizes[model_.batch_axis_];
-}
-
 const std::vector<int>& BatchRun::RecipeInputs() const {
   return variant_ == nullptr ? model_.recipe_inputs_ : variant_->recipe_inputs;
 }
 
 std::vector<Response> BatchRun::Run(int64_t batch) {
   std::vector<Response> responses(requests_.size());
-  const absl::Status ready = FindOrCapture();
+  const absl::Status ready = FindRecipe();
   if (!ready.ok()) {
     for (Response& response : responses) response.status = ready;
     return responses;
@@ -62,112 +52,69 @@ std::vector<Response> BatchRun::Run(int64_t batch) {
   if (error.get() != nullptr) FailOffenders(*error.get(), frame, responses);
   const int64_t scattered = options_.clock->NowNs();
 
-  // One request of a capture says so; its batch-mates waited for it.
-  const auto captured = std::find_if(responses.begin(), responses.end(),
-                                     [](const Response& one) { return one.status.ok(); });
+  replay_ns_ = replayed - gathered;
+  bool first = true;
   for (size_t i = 0; i < responses.size(); ++i) {
     ReplayInfo& info = responses[i].info;
-    info.bucket = model_.bucket_labels_[plan_.target_.bucket];
+    info.bucket = model_.bucket_labels_[target_.bucket];
     info.recipe = recipe_->key.hex();
-    info.capture =
-        outcome_ == RecipeCache::Outcome::kHit ? CaptureOutcome::kReplayed
-        : outcome_ == RecipeCache::Outcome::kCaptured && responses.begin() + i == captured
-            ? CaptureOutcome::kCaptured
-            : CaptureOutcome::kWaited;
+    if (responses[i].status.ok()) info.capture = OutcomeOf(i, std::exchange(first, false));
     info.batch = batch;
     info.batch_size = plan_.rows();
     info.gather_ns = gathered - start;
-    info.replay_ns = replayed - gathered;
+    info.replay_ns = replay_ns_;
     info.scatter_ns = scattered - replayed;
   }
-  Observe(replayed - gathered);
+  Observe(replay_ns_);
   return responses;
 }
 
-absl::Status BatchRun::FindOrCapture() {
-  // A request that overrides initialisers is alone in its batch.
-  const RequestShape& shape = plan_.shapes()[0];
-  if (!shape.overrides.empty()) {
-    ASSIGN_OR_RETURN(variant_, model_.variants_->Get(shape.overrides));
-  }
-  Binding binding;
-  binding.axes = shape.override_sizes;
-  for (size_t i = 0; i < model_.axes_.size(); ++i) {
-    binding.axes[model_.axes_[i].symbol] = plan_.target_.sizes[i];
-  }
-  binding.shape_inputs = shape.shape_inputs;
-  const RecipeKey key = MakeKey(variant_ == nullptr ? model_.fingerprint_ : variant_->fingerprint,
-                                std::move(binding), options_.device->fingerprint());
-  recipe_ = cache_.Find(key);
-  model_.owner_->observer().OnCacheRequest(recipe_ != nullptr);
-  if (recipe_ == nullptr) {
+absl::Status BatchRun::FindRecipe() {
+  RETURN_IF_ERROR(resolution_.status);
+  variant_ = resolution_.variant;
+  if (!resolution_.decided) {
+    RETURN_IF_ERROR(Capture());
+  } else if (resolution_.outcome == CaptureOutcome::kEager) {
+    ASSIGN_OR_RETURN(target_, plan_.TargetFor(plan_.sizes_, /*exact=*/true));
     ASSIGN_OR_RETURN(
-        RecipeCache::Result result,
-        cache_.GetOrCapture(key, model_.owner_, plan_.target_.exact, [&] { return Capture(key); }));
-    recipe_ = std::move(result.recipe);
-    outcome_ = result.outcome;
+        std::unique_ptr<Recipe> compiled,
+        model_.CompileAt(model_.KeyAt(target_.sizes, plan_.shapes()[0], variant_.get()),
+                         variant_.get(), options_));
+    recipe_ = std::move(compiled);
+  } else {
+    recipe_ = resolution_.recipe;
+    if (resolution_.outcome == CaptureOutcome::kLarger) target_ = plan_.TargetOf(*recipe_);
   }
   RETURN_IF_ERROR(stream_.Reserve(*recipe_));
   ASSIGN_OR_RETURN(parameters_, model_.owner_->parameters().TableFor(recipe_));
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::shared_ptr<const Recipe>> BatchRun::Capture(const RecipeKey& key) {
-  ModelObserver& observer = model_.owner_->observer();
-  const std::string& bucket = model_.bucket_labels_[plan_.target_.bucket];
-  CompileRecord record;
-  ASSIGN_OR_RETURN(
-      std::unique_ptr<Recipe> compiled,
-      Compile(
-          variant_ == nullptr ? model_.graph_ : variant_->graph, key,
-          {.device = options_.device,
-           .clock = options_.clock,
-           .batch_symbol = model_.batch_axis_ < 0 ? "" : model_.axes_[model_.batch_axis_].symbol}));
-  const bool first = model_.owner_->BeginFirstCapture();
-  record.reason = cache_.WasEvicted(key) ? CompileReason::kEvicted
-                  : first                ? CompileReason::kFirstRequest
-                                         : CompileReason::kNewShape;
-  compiled->note = {.model = model_.id().name,
-                    .version = model_.id().version,
-                    .bucket = bucket,
-                    .reason = std::string(CompileReasonName(record.reason))};
-  Recipe* mutable_recipe = compiled.get();
-  const std::shared_ptr<const Recipe> recipe = std::move(compiled);
-
-  const int64_t compiled_at = options_.clock->NowNs();
-  ASSIGN_OR_RETURN(const auto parameters, model_.owner_->parameters().TableFor(recipe));
-  const int64_t prepared_at = options_.clock->NowNs();
-  RETURN_IF_ERROR(Prime(*recipe, *parameters));
-  const int64_t primed_at = options_.clock->NowNs();
-
-  const std::string hex = key.hex();
-  record.bucket = bucket;
-  record.recipe = hex;
-  record.specialize_ns = recipe->times.specialize_ns;
-  record.passes_ns = recipe->times.passes_ns;
-  record.plan_ns = recipe->times.plan_ns;
-  record.bind_ns = recipe->times.bind_ns;
-  record.prepare_ns = prepared_at - compiled_at;
-  record.prime_ns = primed_at - prepared_at;
-  mutable_recipe->note.total_ns = record.total_ns();  // not published yet
-  observer.OnCompile(record);
-  for (const Launch& launch : recipe->launches) {
-    if (!launch.reference) continue;
-    observer.OnReferenceKernel(absl::string_view(launch.kernel).substr(sizeof("reference/") - 1),
-                               launch.node);
-  }
-  return recipe;
+absl::Status BatchRun::Capture() {
+  const int64_t since_ns = options_.clock->NowNs();
+  ASSIGN_OR_RETURN(CaptureResult result,
+                   CaptureRecipe(options_, cache_, model_,
+                                 plan_.CaptureTargetOf(plan_.target_, variant_), stream_));
+  recipe_ = std::move(result.recipe);
+  outcome_ = result.outcome;
+  if (!result.record.has_value()) return absl::OkStatus();
+  const int64_t waited_ns = options_.clock->NowNs() - since_ns;
+  for (const RequestShape& shape : plan_.shapes()) result.record->AddWaiter(shape.id, waited_ns);
+  options_.on_capture(*result.record);
+  misses_.Add(*std::move(result.record));
+  return absl::OkStatus();
 }
 
-absl::Status BatchRun::Prime(const Recipe& recipe, const ParameterTable& parameters) {
-  RETURN_IF_ERROR(stream_.Reserve(recipe));
-  IgnoreErrors errors;
-  Frame frame = stream_.MakeFrame(recipe, parameters.addresses(), &errors);
-  frame.live_rows = 0;  // all
-  // Zeros are in range for every index.
-  std::memset(const_cast<std::byte*>(frame.inputs), 0, recipe.input_bytes);
-  stream_.Replay(recipe, frame);
-  return absl::OkStatus();
+CaptureOutcome BatchRun::OutcomeOf(size_t i, bool first) {
+  const bool own_bucket = resolution_.outcome == CaptureOutcome::kReplayed;
+  if (CaptureTicket* ticket = plan_.waited_[i].get()) {
+    return own_bucket && ticket->Claim() ? CaptureOutcome::kCaptured : CaptureOutcome::kWaited;
+  }
+  if (!own_bucket) return resolution_.outcome;
+  if (outcome_ == RecipeCache::Outcome::kHit) return CaptureOutcome::kReplayed;
+  // One request of a capture says so; its batch-mates waited for it.
+  return outcome_ == RecipeCache::Outcome::kCaptured && first ? CaptureOutcome::kCaptured
+                                                              : CaptureOutcome::kWaited;
 }
 
 void BatchRun::Gather(std::byte* inputs, std::optional<size_t> only) const {
@@ -221,7 +168,7 @@ Shape BatchRun::TrueShape(size_t position, size_t i, const Shape& slot) const {
 }
 
 void BatchRun::Scatter(const std::byte* outputs, std::vector<Response>& responses) const {
-  const bool unpadded = requests_.size() == 1 && plan_.target_.sizes == plan_.shapes()[0].sizes;
+  const bool unpadded = requests_.size() == 1 && target_.sizes == plan_.shapes()[0].sizes;
   for (size_t i = 0; i < requests_.size(); ++i) {
     responses[i].outputs.resize(recipe_->outputs.size());
     for (size_t position = 0; position < recipe_->outputs.size(); ++position) {
@@ -296,9 +243,9 @@ void BatchRun::Observe(int64_t replay_ns) const {
   }
   for (size_t i = 0; i < axes.size(); ++i) {
     const int64_t rows = model_.axes_[i].is_batch ? 1 : plan_.rows();
-    axes[i].padded = rows * plan_.target_.sizes[i] - axes[i].valid;
+    axes[i].padded = rows * target_.sizes[i] - axes[i].valid;
   }
-  observer.OnReplay({.bucket = plan_.target_.bucket,
+  observer.OnReplay({.bucket = target_.bucket,
                      .duration_ns = replay_ns,
                      .rows = plan_.rows(),
                      .requests = static_cast<int64_t>(requests_.size()),

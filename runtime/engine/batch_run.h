@@ -18,16 +18,23 @@ namespace reprise {
 
 class BatchRun {
  public:
-  BatchRun(const EngineOptions& options, RecipeCache& cache, const BatchPlan& plan,
+  BatchRun(const EngineOptions& options, RecipeCache& cache, MissReport& misses,
+           const BatchPlan& plan, BatchPlan::Resolution resolution,
            absl::Span<const Request* const> requests, Stream& stream);
 
   // `batch`: the id of this replay. One response a request, in order.
   std::vector<Response> Run(int64_t batch);
 
+  // After Run: what it ran on, and for how long; 0 if nothing was replayed.
+  const BatchTarget& target() const { return target_; }
+  int64_t replay_ns() const { return replay_ns_; }
+
  private:
-  absl::Status FindOrCapture();
-  absl::StatusOr<std::shared_ptr<const Recipe>> Capture(const RecipeKey& key);
-  absl::Status Prime(const Recipe& recipe, const ParameterTable& parameters);
+  // Finds what the batch runs on: as resolved, or captured now.
+  absl::Status FindRecipe();
+  absl::Status Capture();
+  // How request `i`, whose answer is OK, came by its recipe.
+  CaptureOutcome OutcomeOf(size_t i, bool first);
   // Copies the requests into the frame; with `only` that one alone, the others' rows being padding.
   void Gather(std::byte* inputs, std::optional<size_t> only = std::nullopt) const;
   void Scatter(const std::byte* outputs, std::vector<Response>& responses) const;
@@ -41,17 +48,19 @@ class BatchRun {
   void Observe(int64_t replay_ns) const;
   // Where the rows of request `i` begin in the batch.
   int64_t FirstRow(size_t i) const { return first_row_[i]; }
-  // Rows of the recipe along the batch axis; 1 where the model has none.
-  int64_t RecipeRows() const;
   const std::vector<int>& RecipeInputs() const;
 
   const EngineOptions& options_;
   RecipeCache& cache_;
+  MissReport& misses_;
   const BatchPlan& plan_;
   const Model& model_;
   absl::Span<const Request* const> requests_;
   Stream& stream_;
   std::vector<int64_t> first_row_;
+  BatchPlan::Resolution resolution_;
+  BatchTarget target_;  // of the recipe, which may be larger than the plan's
+  int64_t replay_ns_ = 0;
 
   std::shared_ptr<const ModelVariant> variant_;  // null: the model itself
   std::shared_ptr<const Recipe> recipe_;

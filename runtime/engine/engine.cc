@@ -30,10 +30,29 @@ void JoinOutput(int dim, const OutputTensor& more, OutputTensor& output) {
   output.shape[dim] += more.shape[dim];
 }
 
+int Rank(CaptureOutcome outcome) {
+  switch (outcome) {
+    case CaptureOutcome::kReplayed:
+      return 0;
+    case CaptureOutcome::kLarger:
+      return 1;
+    case CaptureOutcome::kEager:
+      return 2;
+    case CaptureOutcome::kWaited:
+      return 3;
+    case CaptureOutcome::kCaptured:
+      return 4;
+  }
+  return 0;
+}
+
 }  // namespace
 
 Engine::Engine(const EngineOptions& options, Observer& observer)
-    : options_(options), observer_(observer), cache_(options.cache_bytes) {}
+    : options_(options),
+      observer_(observer),
+      cache_(options.cache_bytes),
+      captures_(options_, cache_, misses_, options.captures) {}
 
 Engine::~Engine() = default;
 
@@ -45,6 +64,8 @@ absl::StatusOr<std::shared_ptr<Model>> Engine::Load(ModelOptions options) {
                             .store = options_.store,
                             .log = options_.log});
   ASSIGN_OR_RETURN(std::unique_ptr<Model> model, loader.Load(std::move(options)));
+  model->ready_ = cache_.IndexOf(model->fingerprint_);
+  model->log_ = options_.log;
   // When the last user lets go, the recipes that the model captured leave the cache.
   return std::shared_ptr<Model>(model.release(), [this](Model* gone) {
     cache_.RemoveOwner(gone->owner());
@@ -54,7 +75,16 @@ absl::StatusOr<std::shared_ptr<Model>> Engine::Load(ModelOptions options) {
 
 std::vector<Response> Engine::Run(const BatchPlan& plan, absl::Span<const Request* const> requests,
                                   Stream& stream) {
-  return BatchRun(options_, cache_, plan, requests, stream).Run(next_batch_++);
+  BatchPlan::Resolution resolution = plan.resolution_;
+  if (!resolution.decided) {
+    resolution = Resolve(plan);
+    if (!resolution.decided && !MayCaptureFor(plan)) resolution.status = RefuseMiss(plan);
+  }
+  const bool eager = resolution.outcome == CaptureOutcome::kEager;
+  BatchRun run(options_, cache_, misses_, plan, std::move(resolution), requests, stream);
+  std::vector<Response> responses = run.Run(next_batch_++);
+  if (run.replay_ns() > 0) NoteLosses(plan, run.target(), eager, run.replay_ns());
+  return responses;
 }
 
 Response Engine::RunOne(const Model& model, const Request& request, Stream& stream) {
@@ -153,13 +183,10 @@ Response JoinRows(const Model& model, std::vector<Response> parts) {
     for (size_t i = 0; i < joined.outputs.size(); ++i) {
       JoinOutput(model.BatchDimOf(i), parts[p].outputs[i], joined.outputs[i]);
     }
-    // A request that was split says captured if any part of it was.
+    // A request that was split says the least usual of what its parts say.
     const CaptureOutcome so_far = joined.info.capture;
     joined.info = parts[p].info;
-    if (so_far == CaptureOutcome::kCaptured ||
-        (so_far == CaptureOutcome::kWaited && joined.info.capture == CaptureOutcome::kReplayed)) {
-      joined.info.capture = so_far;
-    }
+    if (Rank(so_far) > Rank(joined.info.capture)) joined.info.capture = so_far;
   }
   return joined;
 }

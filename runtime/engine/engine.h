@@ -24,10 +24,13 @@
 #include "absl/types/span.h"
 #include "runtime/base/clock.h"
 #include "runtime/device/device.h"
+#include "runtime/engine/captures.h"
+#include "runtime/engine/miss_report.h"
 #include "runtime/engine/model.h"
 #include "runtime/engine/observer.h"
 #include "runtime/engine/request.h"
 #include "runtime/engine/stream.h"
+#include "runtime/engine/wishes.h"
 #include "runtime/recipe/cache.h"
 #include "runtime/recipe/store.h"
 
@@ -40,6 +43,11 @@ struct EngineOptions {
   int64_t cache_bytes = 1 << 30;  // --recipe-cache-memory-mb
   // What is kept over restarts; null: nothing. Outlives the engine.
   RecipeStore* store = nullptr;
+  // Where captures run; null: on the threads of those who ask. See Engine::Prepare.
+  CapturePool* captures = nullptr;
+  bool frozen = false;  // no model captures anything for a request
+  // Told of every capture, when those who waited for it are known.
+  std::function<void(const MissRecord&)> on_capture = [](const MissRecord&) {};
   // Warnings and notes for the operator ("model minilm: axis sequence is not certified: …").
   std::function<void(const std::string&)> log = [](const std::string&) {};
 };
@@ -61,9 +69,21 @@ class Engine {
   // a missing file, INVALID_ARGUMENT and UNIMPLEMENTED as the importer says.
   absl::StatusOr<std::shared_ptr<Model>> Load(ModelOptions options);
 
-  // Replays one batch, capturing the recipe first if it is absent. Responses are in the order of
-  // `requests`, which must be those of `plan`, in its order. One request's bad data fails that
-  // request alone.
+  // Decides how `plan` will run. Null: Run will not wait for anything. Otherwise a recipe is being
+  // captured on the capture threads, and `ready` is called once, on one of them, when it is in the
+  // cache or could not be made: plan again then, with the ticket as what the requests have waited
+  // for. Never blocks.
+  std::shared_ptr<CaptureTicket> Prepare(BatchPlan& plan, std::function<void(absl::Status)> ready);
+
+  // Captures the recipe of `sizes` (by axis label) before a request needs it, for `reason`, if it
+  // is not ready; `done` is called once, on a capture thread, or on this one where nothing is to be
+  // done. Works on frozen models too.
+  void CaptureAhead(const Model& model, const AxisSizes& sizes, CompileReason reason,
+                    CaptureUrgency urgency, std::function<void(absl::Status)> done);
+
+  // Replays one batch, capturing the recipe first, on this thread, if `plan` was not prepared and
+  // nothing ready serves it. Responses are in the order of `requests`, which must be those of
+  // `plan`, in its order. One request's bad data fails that request alone.
   std::vector<Response> Run(const BatchPlan& plan, absl::Span<const Request* const> requests,
                             Stream& stream);
 
@@ -84,14 +104,29 @@ class Engine {
   // A recipe in the cache by its hex key; Recipe::Dump() is its text. NOT_FOUND names the key.
   absl::StatusOr<std::shared_ptr<const Recipe>> FindRecipe(const std::string& hex_key) const;
 
+  // Bytes that the cache counts for its recipes.
+  int64_t cache_bytes() const { return cache_.bytes(); }
+  const MissReport& misses() const { return misses_; }
   const EngineOptions& options() const { return options_; }
 
  private:
   friend class BatchRun;
 
+  // The recipe or the error that `plan` gets without a capture; undecided where it needs one.
+  BatchPlan::Resolution Resolve(const BatchPlan& plan);
+  // A capture may begin for the requests of `plan`.
+  bool MayCaptureFor(const BatchPlan& plan) const;
+  // Adds up what a batch lost for want of a recipe, and captures it behind once that pays.
+  void NoteLosses(const BatchPlan& plan, const BatchTarget& used, bool eager, int64_t replay_ns);
+  // FAILED_PRECONDITION: what was missing, why it is not captured, and the nearest that is ready.
+  absl::Status RefuseMiss(const BatchPlan& plan) const;
+
   EngineOptions options_;
   Observer& observer_;
   RecipeCache cache_;
+  MissReport misses_;
+  Captures captures_;
+  Wishes wishes_;
   std::atomic<int64_t> next_batch_{1};
 };
 

@@ -6,14 +6,14 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/engine/engine.h"
 #include "runtime/engine/gather.h"
 #include "runtime/engine/signature.h"
+#include "runtime/recipe/compiler.h"
 
 namespace reprise {
 namespace {
 
-// Padding a small request up costs less than a replay of its own up to about this many tokens.
-constexpr int64_t kReplayOverheadTokens = 64;
 // Values of shape inputs are part of the key; longer ones are data.
 constexpr int64_t kMaxShapeInputElements = 64;
 
@@ -88,6 +88,34 @@ int Model::BatchDimOf(size_t position) const {
 }
 
 int64_t Model::parameter_bytes() const { return owner_->parameters().leaf_bytes(); }
+
+const std::string& Model::LabelOf(const std::string& symbol) const {
+  for (const ModelAxis& axis : axes_) {
+    if (axis.symbol == symbol) return axis.label;
+  }
+  return symbol;
+}
+
+void Model::Note(const std::string& text) const {
+  log_(absl::StrCat("model ", id().name, ": ", text));
+}
+
+RecipeKey Model::KeyAt(const std::vector<int64_t>& sizes, const RequestShape& shape,
+                       const ModelVariant* variant) const {
+  Binding binding;
+  binding.axes = shape.override_sizes;
+  for (size_t i = 0; i < axes_.size(); ++i) binding.axes[axes_[i].symbol] = sizes[i];
+  binding.shape_inputs = shape.shape_inputs;
+  return MakeKey(variant == nullptr ? fingerprint_ : variant->fingerprint, std::move(binding),
+                 device_fingerprint_);
+}
+
+absl::StatusOr<std::unique_ptr<Recipe>> Model::CompileAt(const RecipeKey& key,
+                                                         const ModelVariant* variant,
+                                                         const EngineOptions& options) const {
+  return Compile(variant == nullptr ? graph_ : variant->graph, key,
+                 {.device = options.device, .clock = options.clock, .batch_symbol = batch_symbol_});
+}
 
 const std::string& Model::InputWithAxis(const std::string& symbol) const {
   const auto has_axis = [&](const ModelIo& input) {
@@ -178,77 +206,6 @@ absl::StatusOr<RequestShape> Model::Measure(const Request& request) const {
     }
   }
   return result;
-}
-
-absl::StatusOr<BatchPlan::Target> BatchPlan::TargetFor(const std::vector<int64_t>& sizes,
-                                                       bool exact) const {
-  const std::vector<ModelAxis>& axes = model_->axes_;
-  AxisSizes by_label;
-  for (size_t i = 0; i < axes.size(); ++i) by_label[axes[i].label] = sizes[i];
-  AxisSizes fitted = by_label;
-  if (!exact) {
-    ASSIGN_OR_RETURN(fitted, model_->policy_.FitBinding(by_label, model_->certified_));
-  }
-  Target target;
-  AxisSizes bucketed;
-  const bool in_bucket = !exact && model_->policy_.IsBucket(fitted, model_->certified_);
-  target.tokens = 1;
-  for (const ModelAxis& axis : axes) {
-    target.sizes.push_back(fitted[axis.label]);
-    // Kernels skip the rows that no request fills: along the batch axis padding costs no time.
-    const int64_t computed = axis.is_batch ? by_label[axis.label] : fitted[axis.label];
-    target.tokens *= std::max<int64_t>(computed, 1);
-    if (in_bucket && model_->certified_.contains(axis.label)) {
-      bucketed[axis.label] = fitted[axis.label];
-    }
-  }
-  target.exact = exact || bucketed.size() < axes.size();
-  const auto it = model_->bucket_index_.find(BucketLabel(bucketed, model_->policy_.batch_axis));
-  target.bucket = it == model_->bucket_index_.end()
-                      ? static_cast<int>(model_->bucket_labels_.size()) - 1
-                      : it->second;
-  return target;
-}
-
-bool BatchPlan::TryAdd(const RequestShape& shape) {
-  if (shapes_.empty()) {
-    absl::StatusOr<Target> target = TargetFor(shape.sizes, shape.exact);
-    if (!target.ok()) return false;
-    target_ = *std::move(target);
-    sizes_ = shape.sizes;
-    rows_ = shape.rows;
-    shapes_.push_back(shape);
-    return true;
-  }
-  if (!model_->batches_requests() || shape.exact || shapes_[0].exact) return false;
-  std::vector<int64_t> sizes = sizes_;
-  for (size_t i = 0; i < sizes.size(); ++i) {
-    if (static_cast<int>(i) == model_->batch_axis_) {
-      sizes[i] += shape.sizes[i];
-    } else if (model_->certified_.contains(model_->axes_[i].label)) {
-      sizes[i] = std::max(sizes[i], shape.sizes[i]);
-    } else if (sizes[i] != shape.sizes[i]) {
-      return false;  // No certificate: only equal sizes go together.
-    }
-  }
-  RequestShape joint{.sizes = sizes};
-  if (rows_ + shape.rows > model_->LargestBatchAt(joint)) return false;
-  const absl::StatusOr<Target> alone = TargetFor(shape.sizes, false);
-  absl::StatusOr<Target> together = TargetFor(sizes, false);
-  if (!alone.ok() || !together.ok()) return false;
-  if (together->tokens > target_.tokens + alone->tokens + kReplayOverheadTokens) return false;
-  target_ = *std::move(together);
-  sizes_ = std::move(sizes);
-  rows_ += shape.rows;
-  shapes_.push_back(shape);
-  return true;
-}
-
-bool BatchPlan::full() const {
-  if (shapes_.empty()) return false;
-  if (!model_->batches_requests() || shapes_[0].exact) return true;
-  RequestShape joint{.sizes = sizes_};
-  return rows_ >= model_->LargestBatchAt(joint);
 }
 
 }  // namespace reprise

@@ -13,8 +13,10 @@
 // Ownership: shared; a model outlives every call that uses it. Threads: all methods from any.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -23,6 +25,7 @@
 #include "absl/status/statusor.h"
 #include "runtime/bucket/policy.h"
 #include "runtime/certify/certificate.h"
+#include "runtime/engine/capture.h"
 #include "runtime/engine/model_owner.h"
 #include "runtime/engine/model_variants.h"
 #include "runtime/engine/observer.h"
@@ -30,8 +33,19 @@
 #include "runtime/engine/request.h"
 #include "runtime/onnx/importer.h"
 #include "runtime/recipe/key.h"
+#include "runtime/recipe/ready_index.h"
 
 namespace reprise {
+
+class CaptureTicket;
+struct EngineOptions;
+
+// What happens when no recipe of a request's bucket is ready.
+enum class CapturePolicy {
+  kQuick,       // a larger ready recipe serves; else the request waits for a capture of its bucket
+  kInline,      // the request waits for a capture of its bucket, whatever else is ready
+  kBackground,  // no request waits: a larger ready recipe serves, else the request runs eagerly
+};
 
 struct ModelOptions {
   ModelId id;
@@ -48,6 +62,8 @@ struct ModelOptions {
   std::set<std::string> no_padding;
   // What padding is filled with, by input name; 0 where not named.
   std::map<std::string, double> fills;
+  CapturePolicy capture = CapturePolicy::kQuick;
+  bool frozen = false;  // nothing is ever captured for a request
 };
 
 // One axis of a model.
@@ -58,7 +74,7 @@ struct ModelAxis {
   AxisCertificate certificate;  // certified: may be padded (and batched, for the batch axis)
 };
 
-class Model {
+class Model : public std::enable_shared_from_this<Model> {
  public:
   const ModelId& id() const { return options_.id; }
   const ModelOptions& options() const { return options_; }
@@ -87,6 +103,20 @@ class Model {
   // The dim of output `position` that grows by one a row, or -1.
   int BatchDimOf(size_t position) const;
   const std::shared_ptr<ModelOwner>& owner() const { return owner_; }
+  // The recipes of the model's graph that are ready.
+  const ReadyIndex& ready() const { return *ready_; }
+  // What users call the axis of `symbol`; the symbol itself where no axis has it.
+  const std::string& LabelOf(const std::string& symbol) const;
+  // The key of the recipe at `sizes`, by axis, for requests like `shape`. `variant`: of a request
+  // that overrides initialisers, else null.
+  RecipeKey KeyAt(const std::vector<int64_t>& sizes, const RequestShape& shape,
+                  const ModelVariant* variant) const;
+  // Compiles the model for `key`, which KeyAt made; the recipe is in no cache and not primed.
+  absl::StatusOr<std::unique_ptr<Recipe>> CompileAt(const RecipeKey& key,
+                                                    const ModelVariant* variant,
+                                                    const EngineOptions& options) const;
+  // A note for the operator, with the model's name.
+  void Note(const std::string& text) const;
   // Bytes of the model's own parameters, as stored in its file.
   int64_t parameter_bytes() const;
 
@@ -122,9 +152,22 @@ class Model {
   std::set<std::string> certified_;         // labels of the certified axes
   std::vector<std::string> bucket_labels_;
   absl::flat_hash_map<std::string, int> bucket_index_;  // label -> position in bucket_labels_
+  std::set<std::string> paddable_;                      // symbols of the certified axes
+  std::string batch_symbol_;                            // empty without a batch axis
+  std::string device_fingerprint_;
+  std::function<void(const std::string&)> log_ = [](const std::string&) {};
   // Self-synchronised.
+  std::shared_ptr<const ReadyIndex> ready_;
   std::shared_ptr<ModelOwner> owner_;
   std::unique_ptr<ModelVariants> variants_;  // null where no initialiser can be overridden
+};
+
+// Where a batch runs: buckets along certified axes, exact sizes along the others.
+struct BatchTarget {
+  std::vector<int64_t> sizes;  // by axis
+  int bucket = 0;              // position in Model::bucket_labels()
+  bool exact = false;          // some axis has no bucket: one of many possible sizes
+  int64_t tokens = 0;          // rows that requests fill, times the other axes with padding
 };
 
 // BatchPlan: which requests go into one replay, decided before any of them is touched.
@@ -134,8 +177,10 @@ class BatchPlan {
 
   // Adds a request if it may share a replay with those already in the plan and if doing so costs
   // less than a replay of its own would (padding counted). The first one always fits, unless it has
-  // more rows than Model::max_batch(): split it first.
-  bool TryAdd(const RequestShape& shape);
+  // more rows than Model::max_batch(): split it first. A request is left out as well where the plan
+  // can run on a ready recipe without it and would have to wait for a capture with it.
+  // `waited`: what the request has waited for, if it has (see Engine::Prepare).
+  bool TryAdd(const RequestShape& shape, std::shared_ptr<CaptureTicket> waited = nullptr);
 
   bool empty() const { return shapes_.empty(); }
   int64_t rows() const { return rows_; }
@@ -146,20 +191,40 @@ class BatchPlan {
 
  private:
   friend class BatchRun;
-  // The binding that serves sizes: buckets along certified axes, exact along the others.
-  struct Target {
-    std::vector<int64_t> sizes;  // by axis
-    int bucket = 0;              // position in Model::bucket_labels()
-    bool exact = false;          // some axis has no bucket: one of many possible sizes
-    int64_t tokens = 0;          // rows that requests fill, times the other axes with padding
+  friend class Engine;
+  // How the plan will run, once that is decided.
+  struct Resolution {
+    absl::Status status;                   // not OK: it will not run
+    std::shared_ptr<const Recipe> recipe;  // null: eagerly, or not resolved
+    CaptureOutcome outcome = CaptureOutcome::kReplayed;
+    std::shared_ptr<const ModelVariant> variant;  // null: the model itself
+    bool decided = false;
   };
-  absl::StatusOr<Target> TargetFor(const std::vector<int64_t>& sizes, bool exact) const;
+  absl::StatusOr<BatchTarget> TargetFor(const std::vector<int64_t>& sizes, bool exact) const;
+  // The target of a recipe that serves the plan.
+  BatchTarget TargetOf(const Recipe& recipe) const;
+  RecipeKey Key(const ModelVariant* variant = nullptr) const;
+  CaptureTarget CaptureTargetOf(const BatchTarget& target,
+                                std::shared_ptr<const ModelVariant> variant = nullptr) const;
+  // A ready recipe can serve `target`.
+  bool Served(const BatchTarget& target);
+  // The joint sizes of the plan and one more request, nullopt where they may not share a replay.
+  std::optional<std::vector<int64_t>> Join(const std::vector<int64_t>& sizes,
+                                           const RequestShape& shape) const;
+  // Remembers that `shape` would have joined had there been a recipe.
+  void Wish(const RequestShape& shape);
 
   const Model* model_;
   std::vector<RequestShape> shapes_;
   std::vector<int64_t> sizes_;  // rows added up, the largest of every other axis
   int64_t rows_ = 0;
-  Target target_;
+  BatchTarget target_;
+  std::vector<std::shared_ptr<CaptureTicket>> waited_;  // by request; null: did not wait
+  std::shared_ptr<const RecipeList> ready_;             // looked at once, when first needed
+  // What the plan would have been, had a recipe been ready: empty where it is as good as can be.
+  std::vector<int64_t> wished_sizes_;
+  int64_t wished_rows_ = 0;
+  Resolution resolution_;
 };
 
 }  // namespace reprise

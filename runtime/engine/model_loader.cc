@@ -46,6 +46,7 @@ absl::StatusOr<std::unique_ptr<Model>> ModelLoader::Load(ModelOptions options) c
     return ExplainRefusal(model->options_.path, status);
   }
   model->fingerprint_ = FingerprintGraph(model->graph_);
+  model->device_fingerprint_ = context_.device->fingerprint();
   const int64_t analysed = context_.clock->NowNs();
   RETURN_IF_ERROR(FindOut(*model));
   const int64_t certified = context_.clock->NowNs();
@@ -406,6 +407,10 @@ absl::Status ModelLoader::SetPolicy(Model& model) const {
     model.bucket_labels_.push_back(BucketLabel(sizes, model.policy_.batch_axis));
   }
   model.bucket_labels_.push_back("exact");
+  for (const ModelAxis& axis : model.axes_) {
+    if (model.certified_.contains(axis.label)) model.paddable_.insert(axis.symbol);
+    if (axis.is_batch) model.batch_symbol_ = axis.symbol;
+  }
   for (size_t i = 0; i < model.bucket_labels_.size(); ++i) {
     model.bucket_index_[model.bucket_labels_[i]] = static_cast<int>(i);
   }

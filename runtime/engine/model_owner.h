@@ -24,6 +24,10 @@ class ModelOwner final : public RecipeCache::Owner {
   // True for the first caller: the model has captured nothing yet.
   bool BeginFirstCapture() { return !has_captured_.exchange(true); }
 
+  // What a capture of the model takes once its weights are packed, in nanoseconds.
+  int64_t capture_ns() const { return capture_ns_; }
+  void SetCaptureNs(int64_t ns) { capture_ns_ = ns; }
+
   ParameterStore& parameters() const { return *parameters_; }
   ModelObserver& observer() const { return *observer_; }
 
@@ -41,6 +45,7 @@ class ModelOwner final : public RecipeCache::Owner {
   const int64_t max_exact_;
   std::unique_ptr<ModelObserver> observer_;
   std::atomic<bool> has_captured_{false};
+  std::atomic<int64_t> capture_ns_{30'000'000};  // until one was captured
 };
 
 }  // namespace reprise

@@ -24,6 +24,15 @@ struct Request {
   std::vector<bool> wanted_outputs;  // by position in Model::outputs(); empty: all
 };
 
+// What a request wants when no recipe of its own bucket is ready (`reprise.on_miss`).
+enum class OnMiss {
+  kDefault,  // as the model's capture policy says
+  kPad,      // a larger recipe that is ready, else an error
+  kWait,     // its own bucket, captured now
+  kEager,    // no recipe: compiled for this request alone, and thrown away
+  kReject,   // an error
+};
+
 // What a request means to one model: computed once at admission, read by the scheduler.
 struct RequestShape {
   std::vector<int64_t> sizes;  // by position in Model::axes()
@@ -34,6 +43,9 @@ struct RequestShape {
   std::vector<int> overrides;  // positions of the initialisers that the request has values for
   std::map<std::string, int64_t> override_sizes;  // of symbols that only they have
   bool exact = false;  // must not be padded, whatever the certificates say: see nonzero_rows
+  // Set by the caller.
+  OnMiss on_miss = OnMiss::kDefault;
+  std::string id;  // the client's, for reports
 };
 
 struct OutputTensor {

@@ -62,6 +62,7 @@ void Stream::Replay(const Recipe& recipe, const Frame& frame) {
   const int threads =
       worthwhile < options_.max_threads ? static_cast<int>(worthwhile) : options_.max_threads;
   ReplayCall call = {&recipe, &frame, &team_};
+  if (options_.cores == nullptr) return ReplayPart(&call, 0);
   options_.cores->Run(team_, threads, ReplayPart, &call);
 }
 

@@ -19,8 +19,8 @@
 namespace reprise {
 
 struct StreamOptions {
-  CorePool* cores = nullptr;
-  int max_threads = 1;  // of one replay; the pool gives fewer when it is busy
+  CorePool* cores = nullptr;  // null: replays run on the caller's thread alone, whatever is busy
+  int max_threads = 1;        // of one replay; the pool gives fewer when it is busy
   size_t max_arena_bytes = size_t{16} << 30;
 };
 

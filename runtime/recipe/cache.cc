@@ -27,6 +27,11 @@ std::shared_ptr<const Recipe> RecipeCache::Find(const RecipeKey& key) {
   return it->second->recipe;
 }
 
+bool RecipeCache::Contains(const RecipeKey& key) const {
+  MutexLock lock(mutex_);
+  return entries_.contains(key);
+}
+
 void RecipeCache::Touch(Lru::iterator it) {
   lru_.splice(lru_.begin(), lru_, it);
   ++it->uses;
@@ -93,6 +98,7 @@ void RecipeCache::Insert(Entry entry, std::vector<Gone>& gone) {
     }
   }
   bytes_ += bytes;
+  IndexLocked(entry.recipe->key.graph.hash).Add(entry.recipe);
   lru_.push_front(std::move(entry));
   entries_[lru_.front().recipe->key] = lru_.begin();
 }
@@ -105,6 +111,7 @@ void RecipeCache::Remove(Lru::iterator it, bool exact_limit, std::vector<Gone>& 
     evicted_order_.pop_front();
   }
   entries_.erase(key);
+  IndexLocked(key.graph.hash).Remove(*it->recipe);
   bytes_ -= it->recipe->memory_bytes();
   gone.push_back({std::move(*it), exact_limit});
   lru_.erase(it);
@@ -135,6 +142,22 @@ bool RecipeCache::WasEvicted(const RecipeKey& key) const {
   return evicted_.contains(key.hash);
 }
 
+ReadyIndex& RecipeCache::IndexLocked(uint64_t graph_hash) {
+  std::shared_ptr<ReadyIndex>& index = ready_[graph_hash];
+  if (index == nullptr) index = std::make_shared<ReadyIndex>();
+  return *index;
+}
+
+std::shared_ptr<const ReadyIndex> RecipeCache::IndexOf(const GraphFingerprint& graph) {
+  MutexLock lock(mutex_);
+  // Those of graphs that are gone go when another one comes.
+  absl::erase_if(ready_, [](const auto& one) {
+    return one.second.use_count() == 1 && one.second->Snapshot()->empty();
+  });
+  IndexLocked(graph.hash);
+  return ready_[graph.hash];
+}
+
 void RecipeCache::RemoveOwner(const std::shared_ptr<Owner>& owner) {
   MutexLock lock(mutex_);
   for (auto it = lru_.begin(); it != lru_.end();) {
@@ -143,6 +166,7 @@ void RecipeCache::RemoveOwner(const std::shared_ptr<Owner>& owner) {
       continue;
     }
     bytes_ -= it->recipe->memory_bytes();
+    IndexLocked(it->recipe->key.graph.hash).Remove(*it->recipe);
     entries_.erase(it->recipe->key);
     it = lru_.erase(it);
   }

@@ -21,6 +21,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/statusor.h"
 #include "runtime/base/mutex.h"
+#include "runtime/recipe/ready_index.h"
 #include "runtime/recipe/recipe.h"
 
 namespace reprise {
@@ -47,6 +48,9 @@ class RecipeCache {
   // The recipe if it is ready; marks it as used.
   std::shared_ptr<const Recipe> Find(const RecipeKey& key);
 
+  // The recipe is ready. Does not mark it as used.
+  bool Contains(const RecipeKey& key) const;
+
   // `exact`: counts against the owner's max_exact, beyond which its least recently used goes.
   absl::StatusOr<Result> GetOrCapture(
       const RecipeKey& key, const std::shared_ptr<Owner>& owner, bool exact,
@@ -54,6 +58,9 @@ class RecipeCache {
 
   // True when a recipe of this key was here and was evicted (remembered for the last 4096).
   bool WasEvicted(const RecipeKey& key) const;
+
+  // The recipes of a graph that are in memory, whoever captured them. Lives as long as it is held.
+  std::shared_ptr<const ReadyIndex> IndexOf(const GraphFingerprint& graph);
 
   // Forgets the owner; and its recipes.
   void RemoveOwner(const std::shared_ptr<Owner>& owner);
@@ -82,6 +89,7 @@ class RecipeCache {
     Entry entry;
     bool exact_limit;
   };
+  ReadyIndex& IndexLocked(uint64_t graph_hash) REQUIRES(mutex_);
   // Makes it the most recently used.
   void Touch(Lru::iterator it) REQUIRES(mutex_);
   void Insert(Entry entry, std::vector<Gone>& gone) REQUIRES(mutex_);
@@ -95,6 +103,7 @@ class RecipeCache {
   Lru lru_ GUARDED_BY(mutex_);
   absl::flat_hash_map<RecipeKey, Lru::iterator, KeyHash> entries_ GUARDED_BY(mutex_);
   absl::flat_hash_map<RecipeKey, std::shared_ptr<Flight>, KeyHash> flights_ GUARDED_BY(mutex_);
+  absl::flat_hash_map<uint64_t, std::shared_ptr<ReadyIndex>> ready_ GUARDED_BY(mutex_);
   int64_t bytes_ GUARDED_BY(mutex_) = 0;
   std::list<uint64_t> evicted_order_ GUARDED_BY(mutex_);
   absl::flat_hash_set<uint64_t> evicted_ GUARDED_BY(mutex_);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <iterator>
+#include <tuple>
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
@@ -38,14 +39,11 @@ absl::Status ModelQueue::Push(absl::Span<const Item> items, int64_t now_ns) {
   RETURN_IF_ERROR(check("bytes", bytes_, bytes, options_.max_bytes));
 
   for (const Item& item : items) {
-    auto position = items_.end();
-    while (position != items_.begin() &&
-           (*std::prev(position))->shape.priority > item->shape.priority) {
-      --position;
-    }
     item->place.queue = this;
     item->place.enqueued_ns = now_ns;
-    item->place.position = items_.insert(position, item);
+    item->place.arrival = next_arrival_++;
+    std::list<Item> one = {item};
+    Link(one, one.begin());
     if (item->shape.deadline_ns != kNoDeadline) ++with_deadline_;
   }
   tokens_ += tokens;
@@ -54,40 +52,60 @@ absl::Status ModelQueue::Push(absl::Span<const Item> items, int64_t now_ns) {
   return absl::OkStatus();
 }
 
-void ModelQueue::Unlink(std::list<Item>::iterator position) {
+void ModelQueue::Link(std::list<Item>& from, std::list<Item>::iterator position) {
   WorkItem& item = **position;
-  tokens_ -= item.shape.tokens;
-  bytes_ -= item.shape.bytes;
-  if (item.shape.deadline_ns != kNoDeadline) --with_deadline_;
-  item.place.queue = nullptr;
-  items_.erase(position);
+  const auto goes_before = [](const WorkItem& a, const WorkItem& b) {
+    return std::tie(a.shape.priority, a.place.arrival) <
+           std::tie(b.shape.priority, b.place.arrival);
+  };
+  auto next = items_.end();
+  while (next != items_.begin() && goes_before(item, **std::prev(next))) --next;
+  item.place.position = position;
+  items_.splice(next, from, position);
+}
+
+void ModelQueue::Unlink(const Item& item) {
+  const std::shared_ptr<WorkItem> alive = item;  // the list may hold the last reference
+  tokens_ -= alive->shape.tokens;
+  bytes_ -= alive->shape.bytes;
+  if (alive->shape.deadline_ns != kNoDeadline) --with_deadline_;
+  alive->place.queue = nullptr;
+  (alive->place.held == 0 ? items_ : held_).erase(alive->place.position);
 }
 
 void ModelQueue::Remove(const Item& item) {
   REPRISE_CHECK(item->place.queue == this);
-  Unlink(item->place.position);
+  Unlink(item);
   ReportDepth();
+}
+
+void ModelQueue::RemoveExpired(std::list<Item>& items, int64_t now_ns,
+                               std::vector<Dropped>& dropped) {
+  for (auto it = items.begin(); it != items.end();) {
+    const Item item = *it++;
+    if (item->shape.deadline_ns > now_ns) continue;
+    const int64_t waited_us = (now_ns - item->place.enqueued_ns) / 1000;
+    dropped.push_back(
+        {item, absl::DeadlineExceededError(absl::StrCat("the deadline passed after ", waited_us,
+                                                        " us in the queue of ", options_.name))});
+    Unlink(item);
+  }
 }
 
 void ModelQueue::RemoveExpired(int64_t now_ns, std::vector<Dropped>& dropped) {
   if (with_deadline_ == 0) return;
   const size_t before = dropped.size();
-  for (auto it = items_.begin(); it != items_.end();) {
-    const auto current = it++;
-    if ((*current)->shape.deadline_ns > now_ns) continue;
-    const int64_t waited_us = (now_ns - (*current)->place.enqueued_ns) / 1000;
-    dropped.push_back({*current, absl::DeadlineExceededError(
-                                     absl::StrCat("the deadline passed after ", waited_us,
-                                                  " us in the queue of ", options_.name))});
-    Unlink(current);
-  }
+  RemoveExpired(items_, now_ns, dropped);
+  RemoveExpired(held_, now_ns, dropped);
   if (dropped.size() != before) ReportDepth();
 }
 
 void ModelQueue::RemoveAll(const absl::Status& why, std::vector<Dropped>& dropped) {
-  while (!items_.empty()) {
-    dropped.push_back({items_.front(), why});
-    Unlink(items_.begin());
+  for (std::list<Item>* items : {&items_, &held_}) {
+    while (!items->empty()) {
+      dropped.push_back({items->front(), why});
+      Unlink(items->front());
+    }
   }
   ReportDepth();
 }
@@ -95,7 +113,9 @@ void ModelQueue::RemoveAll(const absl::Status& why, std::vector<Dropped>& droppe
 int64_t ModelQueue::earliest_deadline_ns() const {
   int64_t earliest = kNoDeadline;
   if (with_deadline_ == 0) return earliest;
-  for (const Item& item : items_) earliest = std::min(earliest, item->shape.deadline_ns);
+  for (const std::list<Item>* items : {&items_, &held_}) {
+    for (const Item& item : *items) earliest = std::min(earliest, item->shape.deadline_ns);
+  }
   return earliest;
 }
 
@@ -134,18 +154,47 @@ bool ModelQueue::WorthWaiting(const Batch& batch) const {
   return options_.enough_rows == 0 || rows < options_.enough_rows;
 }
 
-std::optional<ModelQueue::Batch> ModelQueue::Take(int64_t now_ns, int64_t& wake_ns) {
-  Batch batch = Form();
-  if (options_.delay_ns > 0 && WorthWaiting(batch)) {
-    const int64_t ready_ns = batch.items.front()->place.enqueued_ns + options_.delay_ns;
-    if (now_ns < ready_ns) {
-      wake_ns = std::min(wake_ns, ready_ns);
-      return std::nullopt;
+std::optional<ModelQueue::Batch> ModelQueue::Take(int64_t now_ns, int64_t& wake_ns,
+                                                  const Release& release) {
+  while (!items_.empty()) {
+    Batch batch = Form();
+    if (options_.delay_ns > 0 && WorthWaiting(batch)) {
+      const int64_t ready_ns = batch.items.front()->place.enqueued_ns + options_.delay_ns;
+      if (now_ns < ready_ns) {
+        wake_ns = std::min(wake_ns, ready_ns);
+        return std::nullopt;
+      }
+    }
+    const int64_t number = next_number_++;
+    const auto ready = [release, number](absl::Status status) { release(number, status); };
+    if (batch.builder == nullptr || batch.builder->Start(ready)) {
+      for (const Item& item : batch.items) Unlink(item);
+      ReportDepth();
+      return batch;
+    }
+    for (const Item& item : batch.items) {
+      item->place.held = number;
+      held_.splice(held_.end(), items_, item->place.position);
     }
   }
-  for (const Item& item : batch.items) Unlink(item->place.position);
-  ReportDepth();
-  return batch;
+  return std::nullopt;
+}
+
+void ModelQueue::PutBack(int64_t number, const absl::Status& status,
+                         std::vector<Dropped>& dropped) {
+  for (auto it = held_.begin(); it != held_.end();) {
+    const auto position = it++;
+    const Item item = *position;
+    if (item->place.held != number) continue;
+    if (!status.ok()) {
+      dropped.push_back({item, status});
+      Unlink(item);
+      continue;
+    }
+    item->place.held = 0;
+    Link(held_, position);
+  }
+  if (!status.ok()) ReportDepth();
 }
 
 }  // namespace reprise

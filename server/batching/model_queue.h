@@ -28,6 +28,10 @@ class BatchBuilder {
   virtual bool TryAdd(const WorkItem& item) = 0;
   // Not one more row would fit.
   virtual bool full() const = 0;
+  // Called once, when the batch is to start. False: what it runs on is being made ready; its items
+  // go on waiting, and `ready` is called once, later and from another thread, with the reason if it
+  // could not be made.
+  virtual bool Start(std::function<void(absl::Status)> ready) { return true; }
 };
 
 struct QueueOptions {
@@ -52,6 +56,7 @@ struct QueueOptions {
 class ModelQueue {
  public:
   using Item = std::shared_ptr<WorkItem>;
+  using Release = std::function<void(int64_t number, absl::Status status)>;
   struct Dropped {
     Item item;
     absl::Status why;
@@ -75,11 +80,19 @@ class ModelQueue {
 
   // The next batch if one should start now. Otherwise nullopt, and `wake_ns` is lowered to the time
   // at which one should. The queue must not be empty.
-  std::optional<Batch> Take(int64_t now_ns, int64_t& wake_ns);
+  // Batches that cannot start (BatchBuilder::Start) are held back under a number of their own, and
+  // the next one is looked at; `release` is called with that number when they may be tried again.
+  std::optional<Batch> Take(int64_t now_ns, int64_t& wake_ns, const Release& release);
+  // Puts the items that were held under `number` back where they were in the order, or, with an
+  // error, moves them to `dropped`.
+  void PutBack(int64_t number, const absl::Status& status, std::vector<Dropped>& dropped);
 
+  // Nothing to take; items may be held back.
   bool empty() const { return items_.empty(); }
+  // Nothing waits at all.
+  bool idle() const { return items_.empty() && held_.empty(); }
   bool may_run() const { return options_.max_running == 0 || running < options_.max_running; }
-  int64_t depth() const { return static_cast<int64_t>(items_.size()); }
+  int64_t depth() const { return static_cast<int64_t>(items_.size() + held_.size()); }
   int64_t earliest_deadline_ns() const;
   const QueueOptions& options() const { return options_; }
 
@@ -91,11 +104,17 @@ class ModelQueue {
   // The front item and what best goes with it.
   Batch Form() const;
   bool WorthWaiting(const Batch& batch) const;
-  void Unlink(std::list<Item>::iterator position);
+  void Unlink(const Item& item);
+  // Into items_, behind those of its priority that came before it.
+  void Link(std::list<Item>& from, std::list<Item>::iterator position);
+  void RemoveExpired(std::list<Item>& items, int64_t now_ns, std::vector<Dropped>& dropped);
   void ReportDepth() const;
 
   const QueueOptions options_;
   std::list<Item> items_;
+  std::list<Item> held_;  // in no order
+  int64_t next_number_ = 1;
+  int64_t next_arrival_ = 0;
   int64_t tokens_ = 0;
   int64_t bytes_ = 0;
   int64_t with_deadline_ = 0;  // so that queues without deadlines are not searched for them

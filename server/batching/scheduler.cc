@@ -91,7 +91,10 @@ std::optional<Scheduler::Batch> Scheduler::TakeLocked(int64_t now_ns, int64_t& w
     if (queue.empty() || !queue.may_run()) continue;
     queue.RemoveExpired(now_ns, dropped);
     if (queue.empty()) continue;
-    auto taken = queue.Take(now_ns, wake_ns);
+    const auto release = [this, queue = *it](int64_t number, const absl::Status& status) {
+      PutBack(queue, number, status);
+    };
+    auto taken = queue.Take(now_ns, wake_ns, release);
     if (!taken) continue;
     Batch batch = {.queue = *it,
                    .items = std::move(taken->items),
@@ -140,6 +143,18 @@ std::optional<Scheduler::Batch> Scheduler::Take() {
   }
 }
 
+void Scheduler::PutBack(const std::shared_ptr<ModelQueue>& queue, int64_t number,
+                        const absl::Status& status) {
+  Dropped dropped;
+  {
+    MutexLock lock(mutex_);
+    queue->PutBack(number, status, dropped);
+    if (!queue->empty()) work_.NotifyOne();
+    if (IdleLocked()) idle_.NotifyAll();
+  }
+  Drop(dropped);
+}
+
 void Scheduler::Finish(const Batch& batch) {
   MutexLock lock(mutex_);
   --batch.queue->running;
@@ -185,7 +200,7 @@ void Scheduler::ExpireUntilShutdown() {
 
 bool Scheduler::IdleLocked() const {
   return running_ == 0 && std::all_of(queues_.begin(), queues_.end(),
-                                      [](const auto& queue) { return queue->empty(); });
+                                      [](const auto& queue) { return queue->idle(); });
 }
 
 void Scheduler::StopAccepting(const absl::Status& why) {

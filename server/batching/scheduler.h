@@ -4,8 +4,13 @@
 // nothing else to do. Models with work take turns. Cancelled and expired requests leave before any
 // work is spent on them.
 //
+// A batch whose recipe is being captured is held back meanwhile: its items still wait, expire and
+// can be cancelled, and no stream waits for it.
+//
 // Ownership: queues are shared: a removed one lives until its last batch has finished.
 // Threads:   all methods are safe from any thread. Items are dropped with no lock held.
+//            What BatchBuilder::Start began must have called back, or never will, when the
+//            scheduler goes.
 #pragma once
 
 #include <chrono>
@@ -73,6 +78,9 @@ class Scheduler {
   using Dropped = std::vector<ModelQueue::Dropped>;
   std::optional<Batch> TakeLocked(int64_t now_ns, int64_t& wake_ns, Dropped& dropped)
       REQUIRES(mutex_);
+  // The items that `queue` holds back under `number` may be tried again, or have failed.
+  void PutBack(const std::shared_ptr<ModelQueue>& queue, int64_t number,
+               const absl::Status& status);
   int64_t ExpireLocked(int64_t now_ns, Dropped& dropped) REQUIRES(mutex_);
   bool IdleLocked() const REQUIRES(mutex_);
   static void Drop(const Dropped& dropped);

@@ -39,6 +39,8 @@ class WorkItem {
     ModelQueue* queue = nullptr;  // null: in no queue
     std::list<std::shared_ptr<WorkItem>>::iterator position;
     int64_t enqueued_ns = 0;
+    int64_t arrival = 0;  // order of arrival in the queue
+    int64_t held = 0;     // not 0: held back under this number
   } place;
 };
 

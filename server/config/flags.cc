@@ -97,6 +97,10 @@ constexpr Flag kFlags[] = {
        return app.add_option(flag.name, options.recipe_cache_disk_mb, flag.meaning)
            ->check(CLI::Range(int64_t{1}, int64_t{1} << 30));
      }},
+    {"--frozen", "", "", "Capture nothing for a request: what no ready recipe serves is refused",
+     [](CLI::App& app, const Flag& flag, Options& options) {
+       return app.add_flag(flag.name, options.frozen, flag.meaning);
+     }},
     {"--device", "NAME", "cpu", "cpu, or reference: plain loops, slow, the definition of right",
      [](CLI::App& app, const Flag& flag, Options& options) {
        return AddChoice<DeviceKind>(
@@ -183,7 +187,7 @@ absl::StatusOr<ParsedFlags> ParseFlags(int argc, const char* const* argv,
   CLI::App app("reprised: serves ONNX models on CPUs from captured recipes", "reprised");
   for (const Flag& flag : kFlags) {
     CLI::Option* option = flag.add(app, flag, parsed.options);
-    option->type_name(flag.value)->default_str(flag.default_value);
+    if (*flag.value != '\0') option->type_name(flag.value)->default_str(flag.default_value);
   }
   app.set_version_flag("--version", absl::StrCat("reprised ", version));
   try {

@@ -81,6 +81,74 @@ constexpr Parameter kParameters[] = {
      [](absl::string_view, absl::string_view value, ModelSettings& settings) {
        return WantInteger(value, 1, kLargest, settings.max_exact);
      }},
+    {"reprise.capture", "", "quick|inline|background", "quick",
+     "No recipe of a request's bucket is ready. quick: a larger one serves, else the request waits "
+     "for the capture; inline: it waits in any case; background: it never waits, and runs eagerly "
+     "where none is large enough",
+     [](absl::string_view, absl::string_view value, ModelSettings& settings) {
+       if (value == "quick") {
+         settings.capture = CaptureMode::kQuick;
+       } else if (value == "inline") {
+         settings.capture = CaptureMode::kInline;
+       } else if (value == "background") {
+         settings.capture = CaptureMode::kBackground;
+       } else {
+         return absl::InvalidArgumentError("must be quick, inline or background");
+       }
+       return absl::OkStatus();
+     }},
+    {"reprise.frozen", "", "true|false", "false",
+     "Nothing is captured for a request: what no ready recipe serves is refused",
+     [](absl::string_view, absl::string_view value, ModelSettings& settings) {
+       if (value != "true" && value != "false") {
+         return absl::InvalidArgumentError("must be true or false");
+       }
+       settings.frozen = value == "true";
+       return absl::OkStatus();
+     }},
+    {"reprise.warmup", "", "all, or list of buckets", "",
+     "What is captured before the model is ready, the largest first: all, or b1_s16,b8_s128",
+     [](absl::string_view, absl::string_view value, ModelSettings& settings) {
+       if (value == "all") {
+         settings.warmup.all = true;
+         return absl::OkStatus();
+       }
+       for (absl::string_view part : absl::StrSplit(value, ',')) {
+         part = absl::StripAsciiWhitespace(part);
+         if (part.empty()) return absl::InvalidArgumentError("must be all or buckets");
+         settings.warmup.buckets.emplace_back(part);
+       }
+       return absl::OkStatus();
+     }},
+    {"reprise.warmup_lengths", "", "file", "",
+     "File in the model's folder, a line LENGTH [COUNT]: captured are the buckets of its lengths, "
+     "the most valuable first",
+     [](absl::string_view, absl::string_view value, ModelSettings& settings) {
+       if (value.empty()) return absl::InvalidArgumentError("must name a file");
+       settings.warmup.lengths_file = std::string(value);
+       return absl::OkStatus();
+     }},
+    {"reprise.warmup_ready", "", "largest|all", "largest",
+     "The model is ready when the largest buckets of its warm-up are, or when all are",
+     [](absl::string_view, absl::string_view value, ModelSettings& settings) {
+       if (value != "largest" && value != "all") {
+         return absl::InvalidArgumentError("must be largest or all");
+       }
+       settings.warmup.ready_when_all = value == "all";
+       return absl::OkStatus();
+     }},
+    {"reprise.warmup_seconds", "", "integer", "300",
+     "Time that a warm-up may take, in seconds; the rest is left out. 0: no limit",
+     [](absl::string_view, absl::string_view value, ModelSettings& settings) {
+       return WantInteger(value, 0, kLargest / 1'000'000'000, settings.warmup.max_seconds);
+     }},
+    {"reprise.warmup_memory_mb", "", "integer", "0",
+     "Memory that a warm-up may fill with recipes and their arena, in MiB. 0: no limit",
+     [](absl::string_view, absl::string_view value, ModelSettings& settings) {
+       RETURN_IF_ERROR(WantInteger(value, 0, kLargest >> 20, settings.warmup.max_bytes));
+       settings.warmup.max_bytes <<= 20;
+       return absl::OkStatus();
+     }},
     {"reprise.padding.", "<axis>", "auto|off", "auto",
      "off: never pad along the axis (for batch: never batch), whatever the certificate says",
      [](absl::string_view axis, absl::string_view value, ModelSettings& settings) {

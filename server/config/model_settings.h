@@ -14,6 +14,17 @@
 namespace reprise {
 
 enum class Overflow { kExact, kReject };
+enum class CaptureMode { kQuick, kInline, kBackground };
+
+// What is captured before requests need it. All empty: nothing.
+struct WarmupSettings {
+  bool all = false;                  // every bucket
+  std::vector<std::string> buckets;  // labels
+  std::string lengths_file;          // in the model's folder: a line "LENGTH [COUNT]"
+  bool ready_when_all = false;       // false: ready when the largest buckets are
+  int64_t max_seconds = 300;         // 0: no limit
+  int64_t max_bytes = 0;             // of recipes and their arena; 0: no limit
+};
 
 struct ModelSettings {
   inference::ModelConfig config;  // as written; the default message if there is no file
@@ -26,6 +37,9 @@ struct ModelSettings {
   int64_t max_batch_tokens = 4096;
   Overflow overflow = Overflow::kExact;
   int64_t max_exact = 32;
+  CaptureMode capture = CaptureMode::kQuick;
+  bool frozen = false;  // nothing is captured for a request
+  WarmupSettings warmup;
   std::set<std::string> padding_off;    // axis labels
   std::map<std::string, double> fills;  // by input name
 

@@ -34,6 +34,7 @@ struct Options {
   int threads_per_stream = 0;  // 0: chosen by load, never more than the CPUs in all
   std::optional<Isa> max_isa;  // absent: whatever the CPU has
   GemmProvider gemm_provider = GemmProvider::kAuto;
+  bool frozen = false;         // no model captures anything for a request
   int exit_timeout_secs = 30;  // how long a drain may take
   LogFormat log_format = LogFormat::kText;
   LogLevel log_level = LogLevel::kInfo;

@@ -33,6 +33,8 @@ class Part final : public WorkItem {
 
   const Request request;
   const RequestShape measured;
+  // The last capture that it was held back for. Guarded by the scheduler's mutex.
+  mutable std::shared_ptr<CaptureTicket> waited_for;
 
  private:
   const std::shared_ptr<Call> call_;

@@ -51,7 +51,9 @@ absl::StatusOr<std::shared_ptr<Call>> Inference::Queue(const InferRequest& reque
     pieces.emplace_back(std::move(admitted.request), std::move(shape));
   }
 
-  for (const auto& [piece, piece_shape] : pieces) {
+  for (auto& [piece, piece_shape] : pieces) {
+    piece_shape.on_miss = request.on_miss;
+    piece_shape.id = std::string(request.id);
     if (!BatchPlan(model).TryAdd(piece_shape)) {
       return absl::InvalidArgumentError(
           absl::StrCat("the request has ", rows, " rows of ", tokens / rows,

@@ -24,14 +24,18 @@ ModelOptions EngineOptionsOf(const ModelVersion& version, const std::string& pat
                                                              : BucketPolicy::Overflow::kExact,
           .max_exact = settings.max_exact,
           .no_padding = settings.padding_off,
-          .fills = settings.fills};
+          .fills = settings.fills,
+          .capture = settings.capture == CaptureMode::kInline       ? CapturePolicy::kInline
+                     : settings.capture == CaptureMode::kBackground ? CapturePolicy::kBackground
+                                                                    : CapturePolicy::kQuick,
+          .frozen = settings.frozen};
 }
 
-QueueOptions QueueOptionsOf(const ModelVersion& version, const std::shared_ptr<Model>& model,
-                            const ModelSettings& settings) {
+QueueOptions QueueOptionsOf(Engine& engine, const ModelVersion& version,
+                            const std::shared_ptr<Model>& model, const ModelSettings& settings) {
   QueueOptions options = {
       .name = absl::StrCat("model \"", version.name, "\" version ", version.version),
-      .start_batch = [model] { return std::make_unique<PlanBuilder>(model); },
+      .start_batch = [&engine, model] { return std::make_unique<PlanBuilder>(engine, model); },
       .delay_ns = settings.queue_delay_us * 1000,
       .enough_rows = settings.enough_rows,
       .max_running = settings.max_running,
@@ -66,7 +70,13 @@ absl::StatusOr<std::shared_ptr<const Servable>> LoadServable(Engine& engine, Sch
   for (const ModelAxis& axis : model.axes()) facts.axes.push_back(axis.label);
   ASSIGN_OR_RETURN(servable->signature, Reconcile(settings, version.name, facts));
   servable->settings = settings;
-  servable->queue = scheduler.AddModel(QueueOptionsOf(version, servable->model, settings));
+  servable->warmup =
+      std::make_shared<Warmup>(engine, servable->model, settings.warmup, version.warmup);
+  ASSIGN_OR_RETURN(
+      const std::vector<AxisSizes> bindings,
+      WarmupBindings(model, settings.warmup, std::filesystem::path(folder).parent_path().string()));
+  servable->warmup->RunUntilReady(bindings);
+  servable->queue = scheduler.AddModel(QueueOptionsOf(engine, version, servable->model, settings));
   return std::shared_ptr<const Servable>(std::move(servable));
 }
 

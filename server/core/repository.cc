@@ -30,6 +30,10 @@ Repository::Entry& Repository::AddEntry(const std::string& name, int64_t number)
     version->number = number;
     version->version = number == 0 ? "" : absl::StrCat(number);
     version->events = events_.ForModel(name, version->version);
+    version->warmup = std::make_shared<WarmupProgress>(
+        [events = version->events.get()](const WarmupProgress::State& state) {
+          events->OnWarmup(state.wanted, state.done);
+        });
     entry.version = std::move(version);
   }
   return entry;

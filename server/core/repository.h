@@ -26,6 +26,7 @@
 #include "server/core/repository_scan.h"
 #include "server/core/servable.h"
 #include "server/core/statistics.h"
+#include "server/core/warmup_progress.h"
 
 namespace reprise {
 
@@ -36,6 +37,7 @@ struct ModelVersion {
   std::string version;  // "3"; empty for number 0
   std::unique_ptr<ModelEvents> events;
   StatisticsRecorder statistics;
+  std::shared_ptr<WarmupProgress> warmup;
 };
 
 class Repository {

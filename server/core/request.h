@@ -8,6 +8,7 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "runtime/engine/request.h"
 #include "server/batching/work.h"
 
 namespace reprise {
@@ -27,6 +28,8 @@ struct InferRequest {
   int64_t deadline_ns = kNoDeadline;       // of the transport, by the server's clock
   std::optional<int64_t> timeout_us;       // how long the request may wait in the queue
   uint64_t priority = 0;                   // 0: the model's default
+  absl::string_view id;                    // the client's, for reports
+  OnMiss on_miss = OnMiss::kDefault;
 };
 
 }  // namespace reprise

@@ -9,6 +9,7 @@
 #include "server/batching/model_queue.h"
 #include "server/config/model_settings.h"
 #include "server/core/signature.h"
+#include "server/core/warmup.h"
 
 namespace reprise {
 
@@ -17,6 +18,7 @@ struct Servable {
   ModelSettings settings;
   Signature signature;
   std::shared_ptr<ModelQueue> queue;
+  std::shared_ptr<Warmup> warmup;
 };
 
 }  // namespace reprise

@@ -144,6 +144,8 @@ std::unique_ptr<ModelMetrics> Catalogue::MakeModel(const std::string& model,
   m.cache_bytes = gauge(MetricId::kCacheBytes);
   m.queue_depth = gauge(MetricId::kQueueDepth);
   m.ready = gauge(MetricId::kModelReady);
+  m.warmup_wanted = gauge(MetricId::kWarmupWanted);
+  m.warmup_done = gauge(MetricId::kWarmupDone);
   m.compile_duration = histogram(MetricId::kCompileDuration);
   m.batch_size = histogram(MetricId::kBatchSize);
   m.queue_duration = histogram(MetricId::kQueueDuration);

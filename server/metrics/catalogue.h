@@ -77,6 +77,8 @@ struct ModelMetrics {
   prometheus::Gauge* cache_bytes;
   prometheus::Gauge* queue_depth;
   prometheus::Gauge* ready;
+  prometheus::Gauge* warmup_wanted;
+  prometheus::Gauge* warmup_done;
   prometheus::Histogram* compile_duration;
   prometheus::Histogram* batch_size;
   prometheus::Histogram* queue_duration;

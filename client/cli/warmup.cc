@@ -1,0 +1,76 @@
+// reprise warmup: captures buckets before traffic needs them, with a progress bar.
+
+#include <chrono>
+#include <cstdio>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "client/cli/command.h"
+#include "client/cli/progress.h"
+#include "client/cli/table.h"
+#include "runtime/base/status_macros.h"
+
+namespace reprise::cli {
+namespace {
+
+constexpr std::chrono::milliseconds kPollInterval(100);
+
+struct WarmupFlags {
+  ServerFlags server;
+  std::string model;
+  std::string version;
+  std::string buckets;
+  bool all = false;
+};
+
+absl::Status RunWarmup(const WarmupFlags& flags) {
+  ASSIGN_OR_RETURN(auto client, flags.server.Connect());
+  v1::WarmupRequest request;
+  request.set_model(flags.model);
+  request.set_version(flags.version);
+  request.set_all(flags.all);
+  if (!flags.buckets.empty()) {
+    for (absl::string_view bucket : absl::StrSplit(flags.buckets, ',')) {
+      request.add_buckets(std::string(bucket));
+    }
+  }
+  ASSIGN_OR_RETURN(v1::WarmupResponse state, client->Warmup(request));
+  request.clear_buckets();
+  request.set_all(false);
+  {
+    Progress progress(absl::StrCat("warming up ", flags.model));
+    while (state.done() + state.failed() < state.wanted() && state.stopped().empty()) {
+      progress.Show(static_cast<double>(state.done()) / state.wanted(),
+                    absl::StrCat(state.done(), " of ", state.wanted(), " recipes"));
+      std::this_thread::sleep_for(kPollInterval);
+      ASSIGN_OR_RETURN(state, client->Warmup(request));
+    }
+  }
+  std::printf("%s version %s: %u of %u recipes are ready\n", state.model().c_str(),
+              state.version().c_str(), state.done(), state.wanted());
+  if (!state.stopped().empty()) {
+    return absl::ResourceExhaustedError(absl::StrCat("the rest is left out: ", state.stopped()));
+  }
+  if (state.failed() > 0) {
+    return absl::InternalError(
+        absl::StrCat(state.failed(), " recipes could not be captured; the server's log says why"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void AddWarmup(CLI::App& app, Action& action) {
+  auto flags = std::make_shared<WarmupFlags>();
+  CLI::App* command = app.add_subcommand(
+      "warmup", "Capture buckets before traffic needs them; without any, follow what is under way");
+  flags->server.Add(*command);
+  command->add_option("model", flags->model, "Name of the model")->required();
+  command->add_option("--version", flags->version, "Version; the newest if left out");
+  command->add_option("--buckets", flags->buckets, "Buckets, as in reprise.bucket: b1_s16,b8_s128");
+  command->add_flag("--all", flags->all, "Every bucket of the model");
+  command->callback([flags, &action] { action = [flags] { return RunWarmup(*flags); }; });
+}
+
+}  // namespace reprise::cli

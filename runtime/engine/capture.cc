@@ -1,0 +1,169 @@
+#include "runtime/engine/capture.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/engine/engine.h"
+#include "runtime/engine/model.h"
+#include "runtime/recipe/compiler.h"
+
+namespace reprise {
+namespace {
+
+// Priming does not look at data.
+class IgnoreErrors final : public ReplayErrors {
+ public:
+  void Report(int, int, int64_t, int64_t, int64_t, int64_t) override {}
+};
+
+int64_t ResidentBytes() {
+  std::FILE* file = std::fopen("/proc/self/statm", "re");
+  if (file == nullptr) return 0;
+  long long pages = 0;
+  const int fields = std::fscanf(file, "%*d %lld", &pages);
+  std::fclose(file);
+  return fields == 1 ? static_cast<int64_t>(pages) * sysconf(_SC_PAGESIZE) : 0;
+}
+
+absl::Status Prime(const Recipe& recipe, const ParameterTable& parameters, Stream& stream) {
+  RETURN_IF_ERROR(stream.Reserve(recipe));
+  IgnoreErrors errors;
+  Frame frame = stream.MakeFrame(recipe, parameters.addresses(), &errors);
+  frame.live_rows = 0;  // all
+  // Zeros are in range for every index.
+  std::memset(const_cast<std::byte*>(frame.inputs), 0, recipe.input_bytes);
+  stream.Replay(recipe, frame);
+  return absl::OkStatus();
+}
+
+// The line of configuration that would have avoided the capture.
+std::string Suggestion(const Model& model, const CaptureTarget& target, CompileReason reason) {
+  if (reason == CompileReason::kWarmup || reason == CompileReason::kBucketChange) return "";
+  if (reason == CompileReason::kEvicted) {
+    return target.exact ? absl::StrCat("reprise.max_exact: \"", 2 * model.options().max_exact, "\"")
+                        : "a larger --recipe-cache-memory-mb";
+  }
+  if (!target.exact) return absl::StrCat("reprise.warmup: \"", target.bucket, "\"");
+  for (const ModelAxis& axis : model.axes()) {
+    const int64_t size = target.key.binding.axes.at(axis.symbol);
+    if (!axis.certificate.certified) {
+      return absl::StrCat("none: padding along axis ", axis.label,
+                          " is not proved safe, so every size has a recipe of its own");
+    }
+    const auto largest = model.policy().Largest(axis.label);
+    if (!largest.has_value() || size <= *largest) continue;
+    for (const AxisBuckets& buckets : model.policy().axes) {
+      if (buckets.axis != axis.label) continue;
+      int64_t bucket = *largest;
+      while (bucket < size) bucket *= 2;
+      const std::string name = axis.label == "batch" || axis.label == "sequence"
+                                   ? absl::StrCat("reprise.", axis.label, "_buckets")
+                                   : absl::StrCat("reprise.buckets.", axis.label);
+      return absl::StrCat(name, ": \"", absl::StrJoin(buckets.sizes, ","), ",", bucket, "\"");
+    }
+  }
+  return "";
+}
+
+MissRecord NewRecord(const Model& model, const CaptureTarget& target, const RecipeList& ready) {
+  MissRecord record{.time = std::chrono::system_clock::now(),
+                    .model = model.id(),
+                    .bucket = target.bucket,
+                    .binding = target.key.binding.ToString(),
+                    .recipe = target.key.hex()};
+  if (const auto nearest = NearestRecipe(ready, target.key)) {
+    record.nearest =
+        nearest->note.bucket == "exact" ? nearest->key.binding.ToString() : nearest->note.bucket;
+    record.differences = DifferencesOf(
+        target.key, nearest->key, [&](const std::string& symbol) { return model.LabelOf(symbol); });
+  }
+  return record;
+}
+
+absl::StatusOr<std::shared_ptr<const Recipe>> Capture(const EngineOptions& options,
+                                                      RecipeCache& cache, const Model& model,
+                                                      const CaptureTarget& target, Stream& stream,
+                                                      MissRecord& record) {
+  record = NewRecord(model, target, *model.ready().Snapshot());
+  const int64_t rss_before = ResidentBytes();
+  ASSIGN_OR_RETURN(std::unique_ptr<Recipe> compiled,
+                   model.CompileAt(target.key, target.variant.get(), options));
+  const bool first = model.owner()->BeginFirstCapture();
+  record.reason = target.reason.has_value()      ? *target.reason
+                  : cache.WasEvicted(target.key) ? CompileReason::kEvicted
+                  : first                        ? CompileReason::kFirstRequest
+                                                 : CompileReason::kNewShape;
+  compiled->note = {.model = model.id().name,
+                    .version = model.id().version,
+                    .bucket = target.bucket,
+                    .reason = std::string(CompileReasonName(record.reason))};
+  Recipe* mutable_recipe = compiled.get();
+  const std::shared_ptr<const Recipe> recipe = std::move(compiled);
+
+  const int64_t rss_compiled = ResidentBytes();
+  const int64_t compiled_at = options.clock->NowNs();
+  ASSIGN_OR_RETURN(const auto parameters, model.owner()->parameters().TableFor(recipe));
+  const int64_t prepared_at = options.clock->NowNs();
+  const int64_t rss_prepared = ResidentBytes();
+  RETURN_IF_ERROR(Prime(*recipe, *parameters, stream));
+  const int64_t primed_at = options.clock->NowNs();
+
+  CompileRecord compile{.reason = record.reason,
+                        .bucket = target.bucket,
+                        .recipe = record.recipe,
+                        .specialize_ns = recipe->times.specialize_ns,
+                        .passes_ns = recipe->times.passes_ns,
+                        .plan_ns = recipe->times.plan_ns,
+                        .bind_ns = recipe->times.bind_ns,
+                        .prepare_ns = prepared_at - compiled_at,
+                        .prime_ns = primed_at - prepared_at};
+  record.specialize_ns = compile.specialize_ns;
+  record.passes_ns = compile.passes_ns;
+  record.plan_ns = compile.plan_ns;
+  record.bind_ns = compile.bind_ns;
+  record.prepare_ns = compile.prepare_ns;
+  record.prime_ns = compile.prime_ns;
+  record.total_ns = compile.total_ns();
+  record.compile_rss_bytes = rss_compiled - rss_before;
+  record.prepare_rss_bytes = rss_prepared - rss_compiled;
+  record.prime_rss_bytes = ResidentBytes() - rss_prepared;
+  record.recipe_bytes = recipe->memory_bytes();
+  record.frame_bytes = static_cast<int64_t>(recipe->frame_bytes());
+  record.suggestion = Suggestion(model, target, record.reason);
+  mutable_recipe->note.total_ns = record.total_ns;  // not published yet
+
+  ModelObserver& observer = model.owner()->observer();
+  observer.OnCompile(compile);
+  for (const Launch& launch : recipe->launches) {
+    if (!launch.reference) continue;
+    observer.OnReferenceKernel(absl::string_view(launch.kernel).substr(sizeof("reference/") - 1),
+                               launch.node);
+  }
+  // Weights are packed once: what the next capture will take is without them.
+  model.owner()->SetCaptureNs(record.total_ns - record.prepare_ns);
+  return recipe;
+}
+
+}  // namespace
+
+absl::StatusOr<CaptureResult> CaptureRecipe(const EngineOptions& options, RecipeCache& cache,
+                                            const Model& model, const CaptureTarget& target,
+                                            Stream& stream) {
+  MissRecord record;
+  ASSIGN_OR_RETURN(RecipeCache::Result result,
+                   cache.GetOrCapture(target.key, model.owner(), target.exact, [&] {
+                     return Capture(options, cache, model, target, stream, record);
+                   }));
+  CaptureResult captured{.recipe = std::move(result.recipe), .outcome = result.outcome};
+  if (result.outcome == RecipeCache::Outcome::kCaptured) captured.record = std::move(record);
+  return captured;
+}
+
+}  // namespace reprise

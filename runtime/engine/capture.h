@@ -1,0 +1,45 @@
+// CaptureRecipe: the walk of a capture on one thread: compile, prepare parameters, prime, publish.
+//
+// A recipe is primed by one replay before the cache shows it to anybody.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "runtime/engine/miss_report.h"
+#include "runtime/engine/observer.h"
+#include "runtime/engine/stream.h"
+#include "runtime/recipe/cache.h"
+
+namespace reprise {
+
+class Model;
+struct ModelVariant;
+struct EngineOptions;
+
+// What is to be captured.
+struct CaptureTarget {
+  RecipeKey key;
+  std::string bucket;                           // label
+  bool exact = false;                           // counts against reprise.max_exact
+  std::shared_ptr<const ModelVariant> variant;  // of the model, where it is not the model itself
+  // Absent: found when it is captured (evicted, first_request, new_shape).
+  std::optional<CompileReason> reason;
+};
+
+struct CaptureResult {
+  std::shared_ptr<const Recipe> recipe;
+  RecipeCache::Outcome outcome = RecipeCache::Outcome::kHit;
+  // Of the one that captured: complete but for those who waited.
+  std::optional<MissRecord> record;
+};
+
+// Under the cache's single flight: one of the threads that ask for a key captures, the others wait.
+// Errors: as Compile, and RESOURCE_EXHAUSTED where the stream's or the cache's memory is too small.
+absl::StatusOr<CaptureResult> CaptureRecipe(const EngineOptions& options, RecipeCache& cache,
+                                            const Model& model, const CaptureTarget& target,
+                                            Stream& stream);
+
+}  // namespace reprise

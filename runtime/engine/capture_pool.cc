@@ -1,0 +1,88 @@
+#include "runtime/engine/capture_pool.h"
+
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <utility>
+
+namespace reprise {
+namespace {
+
+// On Linux a nice value belongs to a thread.
+void BeNicer(int by) {
+  const auto thread = static_cast<id_t>(syscall(SYS_gettid));
+  // A refusal leaves the thread as it is: slower replays, not wrong ones.
+  (void)setpriority(PRIO_PROCESS, thread, getpriority(PRIO_PROCESS, thread) + by);
+}
+
+}  // namespace
+
+CapturePool::CapturePool(const Options& options) : options_(options) {
+  for (int i = 0; i < options.urgent_threads; ++i) {
+    threads_.emplace_back([this] { Work(urgent_); });
+  }
+  for (int i = 0; i < options.behind_threads; ++i) {
+    threads_.emplace_back([this] {
+      BeNicer(options_.behind_nice);
+      Work(behind_);
+    });
+  }
+}
+
+bool CapturePool::Add(CaptureUrgency urgency, Job job) {
+  MutexLock lock(mutex_);
+  Lane& lane = LaneOf(urgency);
+  if (stopped_) return false;
+  if (urgency == CaptureUrgency::kBehind && lane.jobs.size() >= options_.max_queued_behind) {
+    return false;
+  }
+  lane.jobs.push_back(std::move(job));
+  lane.added.NotifyOne();
+  return true;
+}
+
+void CapturePool::Work(Lane& lane) {
+  std::unique_ptr<Stream> stream;
+  while (true) {
+    Job job;
+    {
+      MutexLock lock(mutex_);
+      while (lane.jobs.empty() && !stopped_) {
+        stream.reset();  // idle: gives its memory back
+        lane.added.Wait(mutex_);
+      }
+      if (stopped_) return;
+      job = std::move(lane.jobs.front());
+      lane.jobs.pop_front();
+    }
+    if (stream == nullptr) {
+      auto made = Stream::Create({.cores = nullptr, .max_arena_bytes = options_.max_arena_bytes});
+      if (made.ok()) stream = *std::move(made);
+    }
+    job(stream.get());
+  }
+}
+
+void CapturePool::Stop() {
+  std::deque<Job> left;
+  {
+    MutexLock lock(mutex_);
+    stopped_ = true;
+    for (Lane* lane : {&urgent_, &behind_}) {
+      for (Job& job : lane->jobs) left.push_back(std::move(job));
+      lane->jobs.clear();
+      lane->added.NotifyAll();
+    }
+  }
+  for (std::thread& thread : threads_) thread.join();
+  threads_.clear();
+  for (Job& job : left) job(nullptr);
+}
+
+size_t CapturePool::queued() const {
+  MutexLock lock(mutex_);
+  return urgent_.jobs.size() + behind_.jobs.size();
+}
+
+}  // namespace reprise

@@ -1,0 +1,72 @@
+// CapturePool: the threads that captures run on, so that no replay waits behind one.
+//
+// Urgent jobs are those that a request waits for; they run at the process's own priority. The
+// others run behind, on threads that are nicer than those of replays: under saturation they get a
+// small share of a core (nice 10 is about a tenth), and nothing while there is no job.
+//
+// Each thread has a stream of its own to prime recipes on, one thread wide and outside the core
+// pool: a nice thread must not hold a core that a replay waits for. Its memory goes back when the
+// thread runs out of jobs.
+//
+// Threads: all methods from any.
+#pragma once
+
+#include <cstddef>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "runtime/base/mutex.h"
+#include "runtime/engine/stream.h"
+
+namespace reprise {
+
+enum class CaptureUrgency { kUrgent, kBehind };
+
+class CapturePool {
+ public:
+  struct Options {
+    int urgent_threads = 1;
+    int behind_threads = 1;
+    int behind_nice = 10;  // added to the process's own
+    size_t max_queued_behind = 1024;
+    size_t max_arena_bytes = size_t{16} << 30;  // of one thread
+  };
+  // `stream` is the thread's, or null when the pool stops before the job's turn.
+  using Job = std::function<void(Stream* stream)>;
+
+  explicit CapturePool(const Options& options);
+  ~CapturePool() { Stop(); }
+  CapturePool(const CapturePool&) = delete;
+  CapturePool& operator=(const CapturePool&) = delete;
+
+  // False, and the job is not kept, when the pool has stopped or too many wait behind.
+  bool Add(CaptureUrgency urgency, Job job);
+  // Finishes the jobs that run, and calls those that wait with null. Once, from one thread.
+  void Stop();
+  // Jobs that wait, of both kinds.
+  size_t queued() const;
+
+ private:
+  struct Lane {
+    std::deque<Job> jobs;
+    CondVar added;
+  };
+  Lane& LaneOf(CaptureUrgency urgency) {
+    return urgency == CaptureUrgency::kUrgent ? urgent_ : behind_;
+  }
+  void Work(Lane& lane);
+
+  // Constant after construction.
+  const Options options_;
+  std::vector<std::thread> threads_;
+  // Guarded.
+  mutable Mutex mutex_;
+  Lane urgent_;
+  Lane behind_;
+  bool stopped_ GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace reprise

@@ -1,0 +1,91 @@
+#include "runtime/engine/captures.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "runtime/engine/engine.h"
+
+namespace reprise {
+
+std::shared_ptr<CaptureTicket> Captures::Begin(std::shared_ptr<const Model> model,
+                                               CaptureTarget target, CaptureUrgency urgency,
+                                               Waiter waiter) {
+  if (pool_ == nullptr) return nullptr;
+  MutexLock lock(mutex_);
+  for (const FlightPtr& flight : flights_) {
+    if (flight->target.key == target.key) return JoinLocked(flight, urgency, std::move(waiter));
+  }
+  auto flight = std::make_shared<Flight>();
+  flight->model = std::move(model);
+  flight->target = std::move(target);
+  flight->behind = urgency == CaptureUrgency::kBehind;
+  flight->urgent = urgency == CaptureUrgency::kUrgent;
+  flight->waiting.push_back({std::move(waiter), options_.clock->NowNs()});
+  if (!AddJob(flight, urgency)) return nullptr;
+  flights_.push_back(flight);
+  return flight->ticket;
+}
+
+std::shared_ptr<CaptureTicket> Captures::Join(const RecipeKey& want,
+                                              const std::set<std::string>& paddable,
+                                              Waiter waiter) {
+  MutexLock lock(mutex_);
+  for (const FlightPtr& flight : flights_) {
+    const CaptureTarget& target = flight->target;
+    if (target.key == want || (target.bucket != "exact" && CanServe(target.key, want, paddable))) {
+      return JoinLocked(flight, CaptureUrgency::kUrgent, std::move(waiter));
+    }
+  }
+  return nullptr;
+}
+
+std::shared_ptr<CaptureTicket> Captures::JoinLocked(const FlightPtr& flight, CaptureUrgency urgency,
+                                                    Waiter waiter) {
+  if (urgency == CaptureUrgency::kUrgent && !flight->urgent && !flight->started) {
+    flight->urgent = AddJob(flight, CaptureUrgency::kUrgent);
+  }
+  flight->waiting.push_back({std::move(waiter), options_.clock->NowNs()});
+  return flight->ticket;
+}
+
+bool Captures::AddJob(const FlightPtr& flight, CaptureUrgency urgency) {
+  return pool_->Add(urgency, [this, flight](Stream* stream) { Run(flight, stream); });
+}
+
+void Captures::Run(const FlightPtr& flight, Stream* stream) {
+  {
+    MutexLock lock(mutex_);
+    if (flight->started) return;
+    flight->started = true;
+  }
+  absl::StatusOr<CaptureResult> result = absl::UnavailableError("the server is stopping");
+  if (stream != nullptr) {
+    result = CaptureRecipe(options_, cache_, *flight->model, flight->target, *stream);
+  }
+  if (result.ok()) {
+    flight->ticket->captured = result->outcome == RecipeCache::Outcome::kCaptured;
+  }
+  std::vector<Flight::Waiting> waiting;
+  {
+    MutexLock lock(mutex_);
+    flights_.remove(flight);
+    waiting = std::move(flight->waiting);
+  }
+  const int64_t now_ns = options_.clock->NowNs();
+  if (result.ok() && result->record.has_value()) {
+    MissRecord& record = *result->record;
+    record.behind = flight->behind;
+    for (const Flight::Waiting& one : waiting) {
+      for (const std::string& id : one.waiter.request_ids) {
+        record.AddWaiter(id, now_ns - one.since_ns);
+      }
+    }
+    options_.on_capture(record);
+    report_.Add(std::move(record));
+  }
+  for (Flight::Waiting& one : waiting) {
+    if (one.waiter.done) one.waiter.done(result.status());
+  }
+}
+
+}  // namespace reprise

@@ -1,0 +1,114 @@
+#include "server/rpc/explain_codec.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "server/rpc/recipe_codec.h"
+
+namespace reprise {
+namespace {
+
+constexpr double kMsPerNs = 1e-6;
+
+bool Contains(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+// What is done with sizes along the axis.
+std::string Consequence(const Model& model, const ModelAxis& axis) {
+  const bool certified = axis.certificate.certified;
+  if (axis.is_batch) {
+    return certified ? "requests share replays"
+                     : "every request runs alone, on a recipe of exactly its number of rows";
+  }
+  if (!certified) return "never padded: every size gets a recipe of its own, or runs eagerly";
+  const auto largest = model.policy().Largest(axis.label);
+  const bool reject = model.policy().overflow == BucketPolicy::Overflow::kReject;
+  return absl::StrCat("padded to the next bucket",
+                      !largest.has_value() ? ""
+                      : reject             ? absl::StrCat("; longer than ", *largest, " is refused")
+                               : absl::StrCat("; longer than ", *largest, " runs exact"));
+}
+
+}  // namespace
+
+void EncodeMiss(const MissRecord& record, v1::MissRecord& message) {
+  message.set_sequence(static_cast<uint64_t>(record.sequence));
+  *message.mutable_time() = EncodeTime(record.time);
+  message.set_model(record.model.name);
+  message.set_version(absl::StrCat(record.model.version));
+  message.set_bucket(record.bucket);
+  message.set_binding(record.binding);
+  message.set_recipe(record.recipe);
+  message.set_reason(std::string(CompileReasonName(record.reason)));
+  message.set_behind(record.behind);
+  message.set_nearest(record.nearest);
+  for (const KeyDifference& difference : record.differences) {
+    v1::KeyDifference& one = *message.add_differences();
+    one.set_field(difference.field);
+    one.set_wanted(difference.wanted);
+    one.set_had(difference.had);
+  }
+  const auto phase = [&](const char* name, int64_t ns) {
+    v1::CapturePhase& one = *message.add_phases();
+    one.set_name(name);
+    one.set_ms(static_cast<double>(ns) * kMsPerNs);
+  };
+  phase("specialise", record.specialize_ns);
+  phase("passes", record.passes_ns);
+  phase("plan", record.plan_ns);
+  phase("bind", record.bind_ns);
+  phase("prepare", record.prepare_ns);
+  phase("prime", record.prime_ns);
+  // The resident memory is read where compiling ends, and after each of the two steps behind it.
+  message.mutable_phases(3)->set_rss_bytes(record.compile_rss_bytes);
+  message.mutable_phases(4)->set_rss_bytes(record.prepare_rss_bytes);
+  message.mutable_phases(5)->set_rss_bytes(record.prime_rss_bytes);
+  message.set_total_ms(static_cast<double>(record.total_ns) * kMsPerNs);
+  message.set_recipe_bytes(static_cast<uint64_t>(record.recipe_bytes));
+  message.set_frame_bytes(static_cast<uint64_t>(record.frame_bytes));
+  for (const CaptureWaiter& waiter : record.waiters) {
+    v1::CaptureWaiter& one = *message.add_waiters();
+    one.set_request_id(waiter.request_id);
+    one.set_waited_ms(static_cast<double>(waiter.waited_ns) * kMsPerNs);
+  }
+  message.set_num_waiters(static_cast<uint64_t>(record.num_waiters));
+  message.set_longest_wait_ms(static_cast<double>(record.longest_wait_ns) * kMsPerNs);
+  message.set_suggestion(record.suggestion);
+}
+
+void EncodeExplanation(const Model& model, v1::ExplainModelResponse& message) {
+  message.set_model(model.id().name);
+  message.set_version(absl::StrCat(model.id().version));
+  for (const ModelAxis& axis : model.axes()) {
+    v1::AxisExplanation& one = *message.add_axes();
+    const AxisCertificate& certificate = axis.certificate;
+    one.set_axis(axis.label);
+    one.set_symbol(axis.symbol);
+    one.set_certified(certificate.certified);
+    one.set_reason(certificate.reason);
+    one.set_consequence(Consequence(model, axis));
+    one.set_runs(static_cast<uint32_t>(certificate.runs));
+    for (const ModelIo& input : model.inputs()) {
+      const bool has_axis = std::any_of(input.dims.begin(), input.dims.end(),
+                                        [&](const Dim& dim) { return dim.symbol == axis.symbol; });
+      if (!has_axis || !certificate.certified) continue;
+      if (Contains(certificate.guards, input.name)) {
+        const auto fill = model.options().fills.find(input.name);
+        v1::GuardInput& guard = *one.add_guards();
+        guard.set_input(input.name);
+        guard.set_fill(fill == model.options().fills.end() ? 0 : fill->second);
+        guard.set_needs_other_value(Contains(certificate.nonzero_rows, input.name));
+      } else {
+        one.add_free_inputs(input.name);
+      }
+    }
+    for (const AxisBuckets& buckets : model.policy().axes) {
+      if (buckets.axis != axis.label) continue;
+      for (const int64_t size : buckets.sizes) one.add_buckets(size);
+    }
+  }
+}
+
+}  // namespace reprise

@@ -1,0 +1,15 @@
+// Misses and certificates -> messages, for people and tools.
+#pragma once
+
+#include "proto/admin.pb.h"
+#include "runtime/engine/miss_report.h"
+#include "runtime/engine/model.h"
+
+namespace reprise {
+
+void EncodeMiss(const MissRecord& record, v1::MissRecord& message);
+
+// What may be padded along which axis and why, in words that do not ask for the code.
+void EncodeExplanation(const Model& model, v1::ExplainModelResponse& message);
+
+}  // namespace reprise
