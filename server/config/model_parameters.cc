@@ -106,7 +106,7 @@ constexpr Parameter kParameters[] = {
        settings.frozen = value == "true";
        return absl::OkStatus();
      }},
-    {"reprise.warmup", "", "all, or list of buckets", "",
+    {"reprise.warmup", "", "all, or list of buckets", "nothing",
      "What is captured before the model is ready, the largest first: all, or b1_s16,b8_s128",
      [](absl::string_view, absl::string_view value, ModelSettings& settings) {
        if (value == "all") {
@@ -120,7 +120,7 @@ constexpr Parameter kParameters[] = {
        }
        return absl::OkStatus();
      }},
-    {"reprise.warmup_lengths", "", "file", "",
+    {"reprise.warmup_lengths", "", "file", "nothing",
      "File in the model's folder, a line LENGTH [COUNT]: captured are the buckets of its lengths, "
      "the most valuable first",
      [](absl::string_view, absl::string_view value, ModelSettings& settings) {

@@ -1,0 +1,125 @@
+"""Ready means primed: what is captured before readiness, how far it is, and what ends it."""
+
+import json
+import re
+import urllib.request
+
+import pytest
+from tritonclient.utils import InferenceServerException
+
+from testing import models
+from testing.daemon import Daemon
+from testing.inference import infer, text_inputs
+from testing.metrics import Scrape
+
+NAMES = ["input_ids", "attention_mask"]
+
+
+def config(**parameters):
+    return "\n".join(f'parameters {{ key: "reprise.{key}" value {{ string_value: "{value}" }} }}'
+                     for key, value in parameters.items())
+
+
+def ready_body(daemon):
+    with urllib.request.urlopen(daemon.http_url + "/v2/health/ready", timeout=10) as response:
+        return json.load(response)
+
+
+def warmup_of(daemon):
+    return ready_body(daemon)["models"][0]["warmup"]
+
+
+def wait_for_warmup(daemon):
+    """Follows the warm-up, as a person would, until nothing of it is left."""
+    return daemon.reprise("warmup", "bert")
+
+
+def test_without_a_list_nothing_is_captured_before_readiness(repository):
+    repository.add("bert", models.bert())
+    with Daemon(repository) as daemon:
+        assert Scrape(daemon.metrics_url).total("reprise_compiles_total") == 0
+        assert ready_body(daemon) == {
+            "ready": True, "models": [{"name": "bert", "version": "1", "state": "READY"}]}
+
+
+def test_a_warm_model_serves_every_bucket_and_captures_nothing_for_a_request(repository, rng):
+    repository.add("bert", models.bert(), config=config(warmup="all"))
+    with Daemon(repository) as daemon:
+        client = daemon.client()
+        # The largest are there: nothing waits, whatever comes first.
+        for rows, length in [(1, 3), (8, 512), (32, 128), (16, 200), (2, 77)]:
+            answer = infer(client, "bert", text_inputs(NAMES, rows, length, rng, 200))
+            assert answer.capture in ("replayed", "larger"), (rows, length, answer.capture)
+        assert "33 of 33 recipes are ready" in wait_for_warmup(daemon)
+        for rows, length, bucket in [(1, 3, "b1_s16"), (3, 60, "b4_s64"), (8, 512, "b8_s512")]:
+            answer = infer(client, "bert", text_inputs(NAMES, rows, length, rng, 200))
+            assert (answer.capture, answer.bucket) == ("replayed", bucket)
+        scrape = Scrape(daemon.metrics_url)
+        reasons = scrape.by("reprise_compiles_total", "reason", model="bert")
+        assert {reason for reason, count in reasons.items() if count} == {"warmup"}
+        assert scrape.total("reprise_warmup_done") == scrape.total("reprise_warmup_wanted")
+        assert re.search(r"warm-up: 3 of 3 recipes after .*\n(.*\n)*.*ready: 1 models", daemon.log())
+
+
+def test_a_lengths_file_chooses_what_is_warmed_up(repository, rng):
+    path = repository.add("bert", models.bert(),
+                          config=config(warmup_lengths="lengths.txt", warmup_ready="all"))
+    (path.parent.parent / "lengths.txt").write_text("# seen last week\n12 900\n40 100\n")
+    with Daemon(repository) as daemon:
+        buckets = {line.split()[3] for line in daemon.reprise("recipes").splitlines()[2:]}
+        assert buckets == {"b1_s16", "b32_s16", "b1_s64", "b32_s64"}
+
+
+def test_a_bucket_that_the_model_does_not_have_refuses_the_model(repository):
+    repository.add("bert", models.bert(), config=config(warmup="b1_s17"))
+    with Daemon(repository) as daemon:
+        model = ready_body(daemon)["models"][0]
+        assert model["state"] == "UNAVAILABLE" and "b1_s17" in model["reason"]
+
+
+def test_memory_ends_a_warmup_early_and_says_so(repository):
+    repository.add("bert", models.bert(), config=config(warmup="all", warmup_memory_mb=1))
+    with Daemon(repository) as daemon:
+        state = warmup_of(daemon)
+        assert state["done"] < state["wanted"]
+        assert "reprise.warmup_memory_mb" in state["stopped"]
+        done = daemon.reprise("warmup", "bert", check=False)
+        assert done.returncode == 1 and "reprise.warmup_memory_mb" in done.stderr
+
+
+def test_a_frozen_daemon_serves_what_was_warmed_up(repository, rng):
+    repository.add("bert", models.bert(), config=config(warmup="b4_s64"))
+    with Daemon(repository, "--frozen") as daemon:
+        client = daemon.client()
+        assert infer(client, "bert", text_inputs(NAMES, 4, 60, rng, 200)).capture == "replayed"
+        assert infer(client, "bert", text_inputs(NAMES, 1, 5, rng, 200)).capture == "larger"
+        with pytest.raises(InferenceServerException, match="nearest that is ready is b4_s64"):
+            infer(client, "bert", text_inputs(NAMES, 1, 100, rng, 200))
+
+
+def test_the_command_warms_up_a_running_daemon(repository, rng):
+    repository.add("bert", models.bert())
+    with Daemon(repository) as daemon:
+        assert "2 of 2 recipes are ready" in daemon.reprise("warmup", "bert", "--buckets",
+                                                            "b1_s16,b2_s32")
+        answer = infer(daemon.client(), "bert", text_inputs(NAMES, 2, 20, rng, 200))
+        assert (answer.capture, answer.bucket) == ("replayed", "b2_s32")
+        wrong = daemon.reprise("warmup", "bert", "--buckets", "b3_s16", check=False)
+        assert wrong.returncode == 1 and "b3_s16" in wrong.stderr
+
+
+def test_explain_shows_the_certificate_and_each_capture(repository, rng):
+    repository.add("bert", models.bert())
+    with Daemon(repository) as daemon:
+        client = daemon.client()
+        for length in (60, 100):
+            infer(client, "bert", text_inputs(NAMES, 1, length, rng, 200))
+        text = daemon.reprise("explain", "bert")
+        assert re.search(r"axis sequence.*: safe to pad", text)
+        assert "guard    attention_mask: padding is filled with 0" in text
+        assert re.search(r"free     .*input_ids", text)
+        assert re.search(r"#2 .*b1_s128 .*new_shape", text)
+        assert "nearest  b1_s64: sequence 64, needed 128" in text
+        assert "waited   1 request, at most" in text
+        assert 'avoid    reprise.warmup: "b1_s128"' in text
+        assert daemon.reprise("explain").count("nearest") == 2
