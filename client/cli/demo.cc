@@ -54,7 +54,8 @@ absl::StatusOr<Embeddings> RunPass(client::Client& client, const std::string& mo
     const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
     ASSIGN_OR_RETURN(embeddings[position], MeanPooled(result));
     const std::string served = result.Parameter("reprise.capture");
-    if (served != "replayed") not_replayed = sentence.label;
+    // On a daemon that has served others a larger recipe may be what is ready: a replay too.
+    if (served != "replayed" && served != "larger") not_replayed = sentence.label;
     table.AddRow({sentence.label, absl::StrCat(sentence.ids.size()),
                   result.Parameter("reprise.bucket"), served, Fixed(took.count(), 2),
                   Shorten(sentence.text, 44)});
