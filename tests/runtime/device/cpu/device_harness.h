@@ -139,7 +139,7 @@ class NodeRun {
       }
       const Value& value = graph.value(output);
       results.push_back(Tensor::Make(value.dtype, *value.shape, [&](void* data) {
-        std::memcpy(data, outputs[i].data(), outputs[i].bytes());
+        if (outputs[i].bytes() > 0) std::memcpy(data, outputs[i].data(), outputs[i].bytes());
       }));
     }
     workspace.ExpectIntact();
