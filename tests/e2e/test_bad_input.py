@@ -20,6 +20,8 @@ GOOD = [1, 5]
 @pytest.fixture(scope="module")
 def daemon(module_repository):
     module_repository.add("bert", models.bert())
+    module_repository.add("patient_bert", models.bert(),
+                          config="dynamic_batching { max_queue_delay_microseconds: 50000 }")
     module_repository.add("elementwise", models.elementwise())
     module_repository.add("mixes_batch", models.mixes_batch())
     with Daemon(module_repository) as daemon:
@@ -153,7 +155,7 @@ def test_token_id_out_of_range_fails_only_its_own_request_of_a_batch(daemon, mod
         start.wait()
         for index in range(first, 96, 48):
             try:
-                outcomes[index] = infer(client, "bert", requests[index])
+                outcomes[index] = infer(client, "patient_bert", requests[index])
             except InferenceServerException as error:
                 outcomes[index] = error
 
@@ -171,7 +173,7 @@ def test_token_id_out_of_range_fails_only_its_own_request_of_a_batch(daemon, mod
         else:
             assert not isinstance(outcome, InferenceServerException), outcome
             sizes.append(outcome.parameters["reprise.batch_size"])
-            expected = reference(module_repository.path("bert"), requests[index])
+            expected = reference(module_repository.path("patient_bert"), requests[index])
             assert_same_answer(outcome.outputs, expected, f"request {index}")
     assert max(sizes) > 1, "no request had batch-mates"
 
