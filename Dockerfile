@@ -1,13 +1,19 @@
-# The daemon and the command line on Debian 12. Packages come from deploy/packages.txt, the list that
-# the demo and the tests use.
+# The daemon and the command line, and nothing else: no shell, no package manager, no compiler.
+# Packages come from deploy/packages.txt, the list that the demo and the tests use.
 #
 #   docker build --tag reprise .
 #   docker run --rm -p 8000-8002:8000-8002 -v /path/to/models:/models:ro reprise
+#
+# tests/container builds and proves it.
 
 FROM docker.io/library/debian:bookworm-slim AS build
+# Where compilations are kept; mount a folder there to build again quickly. What a compilation is known
+# by leaves out where it took place, but not the language of its messages.
+ARG CCACHE_DIR=/root/.cache/ccache
+ENV CCACHE_BASEDIR=/reprise CCACHE_NOHASHDIR=1 LANG=C.UTF-8
 WORKDIR /reprise
 COPY deploy/packages.txt deploy/lib.sh deploy/
-RUN bash -c '. deploy/lib.sh && install_packages build'
+RUN bash -c '. deploy/lib.sh && install_packages build runtime'
 COPY CMakeLists.txt CMakePresets.json ./
 COPY cmake cmake
 COPY proto proto
@@ -15,15 +21,13 @@ COPY runtime runtime
 COPY server server
 COPY client client
 RUN bash -c '. deploy/lib.sh && build release -DREPRISE_TESTS=OFF -- reprised reprise' \
-    && strip build/release/reprised build/release/reprise
+    && cmake --install build/release --component programs --strip --prefix /image/usr/local
+COPY LICENSE deploy/image_root.sh deploy/
+RUN bash deploy/image_root.sh /image
 
-FROM docker.io/library/debian:bookworm-slim
-COPY deploy/packages.txt deploy/lib.sh /tmp/reprise/deploy/
-RUN bash -c '. /tmp/reprise/deploy/lib.sh && install_packages runtime' \
-    && rm -rf /tmp/reprise /root/.cache /var/lib/apt/lists/* /var/cache/apt/* /usr/share/doc /usr/share/man \
-    && useradd --system --uid 10001 --no-create-home --shell /usr/sbin/nologin reprise \
-    && mkdir /models
-COPY --from=build /reprise/build/release/reprised /reprise/build/release/reprise /usr/local/bin/
+FROM scratch
+COPY --from=build /image /
+ENV PATH=/usr/local/bin
 USER 10001
 EXPOSE 8000 8001 8002
 HEALTHCHECK --interval=10s --timeout=5s --start-period=60s --retries=3 \
