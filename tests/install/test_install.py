@@ -8,8 +8,8 @@ import subprocess
 import pytest
 
 from testing import models
-from testing.daemon import BUILD, SOURCE
-from testing.repository import MINILM
+from testing.daemon import BUILD, SOURCE, Daemon
+from testing.repository import MINILM, Repository
 
 
 def run(*command, **options):
@@ -84,6 +84,30 @@ def test_example_says_why_a_model_is_refused(in_process, tmp_path):
     done = subprocess.run([in_process, tmp_path / "odd.onnx"], capture_output=True, text=True,
                           timeout=60)
     assert done.returncode == 1 and "Frobnicate" in done.stderr
+
+
+@pytest.fixture(scope="module")
+def remote(prefix, tmp_path_factory):
+    return build_example("remote", prefix, tmp_path_factory.mktemp("remote"))
+
+
+def test_remote_example_calls_a_server(remote, tmp_path):
+    repository = Repository(tmp_path / "models")
+    repository.add("minilm", MINILM)
+    repository.add("odd", models.unknown_op())
+    with Daemon(repository) as daemon:
+        assert run(remote, daemon.grpc_address).splitlines() == ["minilm 1 READY",
+                                                                 "odd 1 UNAVAILABLE"]
+        first, second = (run(remote, daemon.grpc_address, "minilm", 40).splitlines()
+                         for _ in range(2))
+        assert first[:-1] == second[:-1] and "1x40x384" in first[0]
+        assert re.fullmatch(r"bucket b1_s64, recipe \w+, captured", first[-1])
+        assert second[-1] == first[-1].replace("captured", "replayed")
+
+
+def test_remote_example_says_what_went_wrong(remote, tmp_path):
+    done = subprocess.run([remote, "127.0.0.1:1"], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1 and "127.0.0.1:1" in done.stderr
 
 
 def test_programs_install_without_the_libraries(tmp_path):
