@@ -110,7 +110,7 @@ class NodeRun {
     }
     if (in_place && option.in_place >= 0) {
       const size_t bytes = inputs[option.in_place]->bytes();
-      std::memcpy(outputs[0].data(), operands[option.in_place], bytes);
+      if (bytes > 0) std::memcpy(outputs[0].data(), operands[option.in_place], bytes);
       operands[option.in_place] = outputs[0].data();
     }
     Guarded workspace(option.workspace_bytes);
