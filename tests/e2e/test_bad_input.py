@@ -21,7 +21,8 @@ GOOD = [1, 5]
 def daemon(module_repository):
     module_repository.add("bert", models.bert())
     module_repository.add("patient_bert", models.bert(),
-                          config="dynamic_batching { max_queue_delay_microseconds: 50000 }")
+                          config='dynamic_batching { max_queue_delay_microseconds: 50000 }\n'
+                          'parameters { key: "reprise.warmup" value { string_value: "b32_s16" } }')
     module_repository.add("elementwise", models.elementwise())
     module_repository.add("mixes_batch", models.mixes_batch())
     with Daemon(module_repository) as daemon:
