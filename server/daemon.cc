@@ -16,7 +16,7 @@ namespace reprise {
 namespace {
 
 // How long answers that are ready may take to reach their clients.
-constexpr std::chrono::seconds kFlushTime(2);
+constexpr std::chrono::seconds kFlushTime(5);
 
 #if defined(__clang__)
 constexpr char kCompiler[] = __VERSION__;
