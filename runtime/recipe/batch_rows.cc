@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/algorithm/container.h"
+#include "absl/strings/match.h"
 #include "runtime/ops/op.h"
 
 namespace reprise {
@@ -39,6 +40,7 @@ class Marker {
     const std::vector<NodeId> ids = graph_.NodeIds();
     for (auto id = ids.rbegin(); id != ids.rend(); ++id) {
       const Node& node = graph_.node(*id);
+      if (ReadsLiveRowsAlone(node)) continue;
       const bool apart = absl::c_all_of(node.outputs, [&](ValueId output) {
         return output == kNone || graph_.value(output).batch_rows == rows_;
       });
@@ -137,6 +139,13 @@ class Marker {
       const std::vector<int64_t> perm = node.attributes.Ints("perm");
       return IsMarked(node, 0) && !perm.empty() && perm[0] == 0;
     }
+    if (absl::StartsWith(node.op, "Reduce")) return ReducesInside(node);
+    if (node.op == "reprise.SegmentAttention") {
+      return absl::c_all_of(kAttentionRows,
+                            [&](size_t i) { return !Has(node, i) || IsMarked(node, i); });
+    }
+    if (node.op == "reprise.SegmentCumSum") return IsMarked(node, 0);
+    if (node.op == "reprise.SegmentSpread") return IsMarked(node, 2);
     if (node.op == "Concat" || node.op == "Split") {
       return AxisIsInside(node, 0) && (node.op == "Split" ? IsMarked(node, 0) : AllMarked(node));
     }
@@ -148,6 +157,26 @@ class Marker {
       if (!IsMarked(node, i)) return false;
     }
     return true;
+  }
+
+  // Elements are reduced within a block.
+  bool ReducesInside(const Node& node) const {
+    if (!IsMarked(node, 0) || !Has(node, 1)) return false;
+    const Tensor* constant = graph_.ConstantOf(node.input(1));
+    const auto axes = constant == nullptr
+                          ? absl::StatusOr<std::vector<int64_t>>(absl::UnknownError("not known"))
+                          : constant->ToInt64s();
+    if (!axes.ok() || axes->empty()) return false;
+    const int64_t rank = static_cast<int64_t>(ShapeOf(node, 0).size());
+    return absl::c_all_of(*axes, [&](int64_t value) {
+      const auto axis = NormalizeAxis(value, rank);
+      return axis.ok() && *axis > 0;
+    });
+  }
+
+  // Segments hold live tokens and no others, so nothing else is read, whatever comes out.
+  static bool ReadsLiveRowsAlone(const Node& node) {
+    return absl::StartsWith(node.op, "reprise.Segment");
   }
 
   static constexpr size_t kAttentionRows[] = {0, 1, 2};  // q, k, v

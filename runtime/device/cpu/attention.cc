@@ -220,12 +220,12 @@ void TransposeQueries(const AttentionArgs& args, int64_t first, int64_t live, in
 // Bias and keep-mask together as one thing to add. One row when all queries share them.
 void MakeMask(const AttentionArgs& args, int64_t first, int64_t live, int64_t stride,
               float* HWY_RESTRICT to, Block& block) {
-  if (args.bias == nullptr && args.keep == nullptr) return;
+  if (args.bias == nullptr && args.keep == nullptr && args.key_bias == nullptr) return;
   const bool shared = (args.bias == nullptr || args.bias_stride == 0) &&
                       (args.keep == nullptr || args.keep_stride == 0);
   block.mask_is_row = shared;
-  if (shared && args.keep == nullptr) {
-    block.mask = args.bias;
+  if (shared && args.keep == nullptr && (args.bias == nullptr || args.key_bias == nullptr)) {
+    block.mask = args.bias == nullptr ? args.key_bias : args.bias;
     return;
   }
   block.mask = to;
@@ -236,7 +236,8 @@ void MakeMask(const AttentionArgs& args, int64_t first, int64_t live, int64_t st
     const uint8_t* keep =
         args.keep == nullptr ? nullptr : args.keep + (first + i) * args.keep_stride;
     for (int64_t j = 0; j < args.keys; ++j) {
-      const float value = bias == nullptr ? 0.0f : bias[j];
+      const float value =
+          (bias == nullptr ? 0.0f : bias[j]) + (args.key_bias == nullptr ? 0.0f : args.key_bias[j]);
       to[j * step + i] = keep == nullptr || keep[j] != 0 ? value : kMinusInfinity;
     }
   }

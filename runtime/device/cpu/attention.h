@@ -32,6 +32,7 @@ struct AttentionArgs {
   float scale = 1;
   const float* bias = nullptr;  // Added to the scaled scores, or null.
   int64_t bias_stride = 0;
+  const float* key_bias = nullptr;  // [keys], added for every query, beside `bias`. Or null.
   const uint8_t* keep = nullptr;  // 0: the score becomes -inf. Or null.
   int64_t keep_stride = 0;
   // What a query without any key left gives: NaN, as softmax over -inf does in ONNX, or zeros.

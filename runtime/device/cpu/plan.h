@@ -140,6 +140,12 @@ absl::StatusOr<Tensor> RunPack(const CpuTarget& target, const Attributes& attrib
 // plan_attention.cc
 std::vector<Candidate> PlanAttention(const CpuTarget& target, const NodeView& node);
 
+// plan_segment.cc: packed tokens
+std::vector<Candidate> PlanSegmentAttention(const CpuTarget& target, const NodeView& node);
+std::vector<Candidate> PlanSegmentReduce(const CpuTarget& target, const NodeView& node);
+std::vector<Candidate> PlanSegmentSpread(const CpuTarget& target, const NodeView& node);
+std::vector<Candidate> PlanSegmentCumSum(const CpuTarget& target, const NodeView& node);
+
 // plan_rows.cc
 std::vector<Candidate> PlanLayerNorm(const CpuTarget& target, const NodeView& node);
 std::vector<Candidate> PlanRmsNorm(const CpuTarget& target, const NodeView& node);

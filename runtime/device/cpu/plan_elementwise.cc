@@ -12,11 +12,13 @@ namespace {
 struct UnaryParams {
   UnaryFunction function = nullptr;
   int64_t count = 0;
+  int64_t batch_rows = 0;
 };
 
 void RunUnary(const LaunchArgs& launch) {
   const auto& p = *static_cast<const UnaryParams*>(launch.params);
-  const ItemRange range = RangeOfPart(p.count, 64, launch.part, launch.parts);
+  const int64_t live = LiveOf(p.count, p.batch_rows, *launch.frame);
+  const ItemRange range = RangeOfPart(live, 64, launch.part, launch.parts);
   p.function(static_cast<const float*>(launch.operands[0]) + range.begin,
              static_cast<float*>(launch.operands[1]) + range.begin, range.end - range.begin);
 }
@@ -24,6 +26,7 @@ void RunUnary(const LaunchArgs& launch) {
 struct BinaryParams {
   BinaryFunction function = nullptr;
   Walk<2> walk;
+  int64_t batch_rows = 0;
 };
 
 void RunBinary(const LaunchArgs& launch) {
@@ -31,7 +34,8 @@ void RunBinary(const LaunchArgs& launch) {
   const auto* a = static_cast<const float*>(launch.operands[0]);
   const auto* b = static_cast<const float*>(launch.operands[1]);
   auto* y = static_cast<float*>(launch.operands[2]);
-  ForEachRun(p.walk, launch.part, launch.parts,
+  const int64_t live = LiveOf(p.walk.elements, p.batch_rows, *launch.frame);
+  ForEachRun(p.walk, live, launch.part, launch.parts,
              [&](int64_t position, const std::array<int64_t, 2>& offsets, int64_t count) {
                p.function(a + offsets[0], b + offsets[1], y + position, count);
              });
@@ -42,11 +46,13 @@ struct ClipParams {
   bool has_low = false, has_high = false;
   int64_t count = 0;
   int out = 0;
+  int64_t batch_rows = 0;
 };
 
 void RunClip(const LaunchArgs& launch) {
   const auto& p = *static_cast<const ClipParams*>(launch.params);
-  const ItemRange range = RangeOfPart(p.count, 64, launch.part, launch.parts);
+  const int64_t live = LiveOf(p.count, p.batch_rows, *launch.frame);
+  const ItemRange range = RangeOfPart(live, 64, launch.part, launch.parts);
   const auto bound = [&](bool given, int operand, float otherwise) {
     return given ? *static_cast<const float*>(launch.operands[operand]) : otherwise;
   };
@@ -58,10 +64,10 @@ void RunClip(const LaunchArgs& launch) {
 Candidate UnaryCandidate(const CpuTarget& target, const NodeView& node, Unary op) {
   const int64_t count = NumElements(node.shape(0));
   constexpr double kFlopsOfOne = 8;
-  Candidate candidate =
-      MakeCandidate(target, node, "unary", RunUnary,
-                    UnaryParams{target.elementwise.unary(op), count}, kFlopsOfOne * count);
+  const UnaryParams params = {target.elementwise.unary(op), count, node.batch_rows()};
+  Candidate candidate = MakeCandidate(target, node, "unary", RunUnary, params, kFlopsOfOne * count);
   candidate.option.in_place = 0;
+  candidate.option.takes_live_rows = params.batch_rows > 0;
   return candidate;
 }
 
@@ -129,8 +135,10 @@ std::vector<Candidate> PlanBinary(const CpuTarget& target, const NodeView& node)
                   : walk->inner_stride(0) == 0                   ? Run::kScalarA
                                                                  : Run::kScalarB;
   params.function = target.elementwise.binary(*op, run);
+  params.batch_rows = node.batch_rows();
   Candidate candidate =
       MakeCandidate(target, node, "binary", RunBinary, params, static_cast<double>(walk->elements));
+  candidate.option.takes_live_rows = params.batch_rows > 0;
   for (int i : {1, 0}) {
     if (node.shape(i) == node.out_shape()) candidate.option.in_place = i;
   }
@@ -145,7 +153,8 @@ std::vector<Candidate> PlanPow(const CpuTarget& target, const NodeView& node) {
   }
   const double value = exponent->ToDoubles()[0];
   const auto with = [&](Unary op) {
-    UnaryParams params = {target.elementwise.unary(op), NumElements(node.shape(0))};
+    UnaryParams params = {target.elementwise.unary(op), NumElements(node.shape(0)),
+                          node.batch_rows()};
     // Operand 1, the exponent, stands between.
     const KernelFn run = [](const LaunchArgs& launch) {
       LaunchArgs shifted = launch;
@@ -156,6 +165,7 @@ std::vector<Candidate> PlanPow(const CpuTarget& target, const NodeView& node) {
     Candidate candidate =
         MakeCandidate(target, node, "unary", run, params, static_cast<double>(params.count));
     candidate.option.in_place = 0;
+    candidate.option.takes_live_rows = params.batch_rows > 0;
     return std::vector<Candidate>{std::move(candidate)};
   };
   if (value == 2) return with(Unary::kSquare);
@@ -173,9 +183,11 @@ std::vector<Candidate> PlanClip(const CpuTarget& target, const NodeView& node) {
   params.has_high = node.has_input(2);
   params.count = NumElements(node.shape(0));
   params.out = static_cast<int>(node.num_inputs());
+  params.batch_rows = node.batch_rows();
   Candidate candidate =
       MakeCandidate(target, node, "clip", RunClip, params, 2.0 * static_cast<double>(params.count));
   candidate.option.in_place = 0;
+  candidate.option.takes_live_rows = params.batch_rows > 0;
   return {std::move(candidate)};
 }
 

@@ -32,6 +32,7 @@ struct GatherParams {
   int64_t outer = 1, size = 1, count = 1;
   int64_t block_bytes = 0;
   bool wide = false;
+  int64_t batch_rows = 0;
 };
 
 void RunGather(const LaunchArgs& launch) {
@@ -39,7 +40,8 @@ void RunGather(const LaunchArgs& launch) {
   const auto* from = static_cast<const std::byte*>(launch.operands[0]);
   const Indices indices = {launch.operands[1], p.wide};
   auto* to = static_cast<std::byte*>(launch.operands[2]);
-  const ItemRange range = RangeOfPart(p.outer * p.count, 1, launch.part, launch.parts);
+  const int64_t live = LiveOf(p.outer * p.count, p.batch_rows, *launch.frame);
+  const ItemRange range = RangeOfPart(live, 1, launch.part, launch.parts);
   for (int64_t i = range.begin; i < range.end; ++i) {
     const int64_t index = CheckedIndex(launch, 1, indices, i % p.count, p.size);
     std::memcpy(to + i * p.block_bytes, from + (i / p.count * p.size + index) * p.block_bytes,
@@ -106,11 +108,13 @@ std::vector<Candidate> PlanGather(const CpuTarget& target, const NodeView& node)
   params.block_bytes =
       NumElements(shape.subspan(*axis + 1)) * static_cast<int64_t>(DTypeSize(node.dtype(0)));
   params.wide = node.dtype(1) == DType::kInt64;
+  params.batch_rows = node.batch_rows();
   Candidate candidate = MakeCandidate(target, node, "gather", RunGather, params, 0);
   // The table is not read as a whole.
   candidate.bound.bytes = 2.0 * static_cast<double>(params.outer * params.count) *
                           static_cast<double>(params.block_bytes);
   candidate.option.estimate_ns = candidate.bound.bytes / 10;
+  candidate.option.takes_live_rows = params.batch_rows > 0;
   return {std::move(candidate)};
 }
 

@@ -18,6 +18,7 @@ struct CopyParams {
   // tiles, so that both sides use whole cache lines.
   bool tiled = false;
   size_t tile_dim = 0;
+  int64_t batch_rows = 0;
 };
 
 template <class T>
@@ -74,7 +75,8 @@ void RunCopy(const LaunchArgs& launch) {
     return;
   }
   const int64_t stride = p.walk.inner_stride(0);
-  ForEachRun(p.walk, launch.part, launch.parts,
+  const int64_t live = LiveOf(p.walk.elements, p.batch_rows, *launch.frame);
+  ForEachRun(p.walk, live, launch.part, launch.parts,
              [&](int64_t position, const std::array<int64_t, 1>& offsets, int64_t count) {
                CopyRun(from + offsets[0], stride, to + position, count);
              });
@@ -112,7 +114,11 @@ std::vector<Candidate> Copy(const CpuTarget& target, const NodeView& node,
     default:
       return {};
   }
-  return {MakeCandidate(target, node, "copy", run, params, 0)};
+  // Tiles cross the border between live rows and others.
+  if (!params.tiled) params.batch_rows = node.batch_rows();
+  Candidate candidate = MakeCandidate(target, node, "copy", run, params, 0);
+  candidate.option.takes_live_rows = params.batch_rows > 0;
+  return {std::move(candidate)};
 }
 
 // Blocks of bytes between one tensor with the axis whole and several with a piece of it each.
@@ -124,11 +130,13 @@ struct PiecesParams {
   int first_piece = 0;
   int pieces = 0;
   int64_t piece_bytes[kMaxOperands] = {};  // of one row of each
+  int64_t batch_rows = 0;
 };
 
 void RunPieces(const LaunchArgs& launch) {
   const auto& p = *static_cast<const PiecesParams*>(launch.params);
   auto* whole = static_cast<std::byte*>(launch.operands[p.whole_operand]);
+  const int64_t outer = LiveOf(p.outer, p.batch_rows, *launch.frame);
   for (int i = 0; i < p.pieces; ++i) {
     const int64_t bytes = p.piece_bytes[i];
     auto* piece = static_cast<std::byte*>(launch.operands[p.first_piece + i]);
@@ -137,7 +145,7 @@ void RunPieces(const LaunchArgs& launch) {
       // Rows to parts; of a single row, bytes.
       const bool one = p.outer == 1;
       const ItemRange rows =
-          one ? ItemRange{0, 1} : RangeOfPart(p.outer, 1, launch.part, launch.parts);
+          one ? ItemRange{0, 1} : RangeOfPart(outer, 1, launch.part, launch.parts);
       const ItemRange span =
           one ? RangeOfPart(bytes, 4096, launch.part, launch.parts) : ItemRange{0, bytes};
       for (int64_t row = rows.begin; row < rows.end && span.begin < span.end; ++row) {
@@ -149,6 +157,14 @@ void RunPieces(const LaunchArgs& launch) {
     }
     whole += bytes;
   }
+}
+
+Candidate Pieces(const CpuTarget& target, const NodeView& node, absl::string_view name,
+                 PiecesParams params) {
+  params.batch_rows = node.batch_rows();
+  Candidate candidate = MakeCandidate(target, node, name, RunPieces, params, 0);
+  candidate.option.takes_live_rows = params.batch_rows > 0;
+  return candidate;
 }
 
 }  // namespace
@@ -231,7 +247,7 @@ std::vector<Candidate> PlanConcat(const CpuTarget& target, const NodeView& node)
   params.whole_operand = static_cast<int>(node.num_inputs());
   params.pieces = static_cast<int>(node.num_inputs());
   for (int i = 0; i < params.pieces; ++i) params.piece_bytes[i] = node.shape(i)[*axis] * inner;
-  return {MakeCandidate(target, node, "concat", RunPieces, params, 0)};
+  return {Pieces(target, node, "concat", params)};
 }
 
 std::vector<Candidate> PlanSplit(const CpuTarget& target, const NodeView& node) {
@@ -251,7 +267,7 @@ std::vector<Candidate> PlanSplit(const CpuTarget& target, const NodeView& node) 
     if (!node.has_output(i)) return {};
     params.piece_bytes[i] = node.out_shape(i)[*axis] * inner;
   }
-  return {MakeCandidate(target, node, "split", RunPieces, params, 0)};
+  return {Pieces(target, node, "split", params)};
 }
 
 }  // namespace reprise::cpu

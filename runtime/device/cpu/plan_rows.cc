@@ -78,11 +78,13 @@ std::vector<Candidate> PlanPlainNorm(const CpuTarget& target, const NodeView& no
 struct SoftmaxParams {
   const RowKernels* kernels = nullptr;
   int64_t rows = 0, size = 0;
+  int64_t batch_rows = 0;
 };
 
 void RunSoftmax(const LaunchArgs& launch) {
   const auto& p = *static_cast<const SoftmaxParams*>(launch.params);
-  const ItemRange rows = RangeOfPart(p.rows, 1, launch.part, launch.parts);
+  const int64_t live = LiveOf(p.rows, p.batch_rows, *launch.frame);
+  const ItemRange rows = RangeOfPart(live, 1, launch.part, launch.parts);
   p.kernels->softmax(static_cast<const float*>(launch.operands[0]),
                      static_cast<float*>(launch.operands[1]), p.size, rows.begin, rows.end);
 }
@@ -93,13 +95,15 @@ struct ReduceParams {
   int64_t outer = 1, reduced = 1, inner = 1;
   float scale = 1;
   int out = 0;
+  int64_t batch_rows = 0;
 };
 
 void RunReduce(const LaunchArgs& launch) {
   const auto& p = *static_cast<const ReduceParams*>(launch.params);
   const auto* x = static_cast<const float*>(launch.operands[0]);
   auto* y = static_cast<float*>(launch.operands[p.out]);
-  const ItemRange range = RangeOfPart(p.outer, 1, launch.part, launch.parts);
+  const int64_t live = LiveOf(p.outer, p.batch_rows, *launch.frame);
+  const ItemRange range = RangeOfPart(live, 1, launch.part, launch.parts);
   if (p.inner == 1) {
     p.kernels->row_sums(x, p.reduced, p.scale, y, range.begin, range.end);
     return;
@@ -149,9 +153,11 @@ std::vector<Candidate> PlanSoftmax(const CpuTarget& target, const NodeView& node
   params.size = node.shape(0).back();
   if (params.size == 0) return {};
   params.rows = NumElements(node.shape(0)) / params.size;
+  params.batch_rows = node.batch_rows();
   const double flops = 20.0 * static_cast<double>(NumElements(node.shape(0)));
   Candidate candidate = MakeCandidate(target, node, "softmax", RunSoftmax, params, flops);
   candidate.option.in_place = 0;
+  candidate.option.takes_live_rows = params.batch_rows > 0;
   return {std::move(candidate)};
 }
 
@@ -187,8 +193,11 @@ std::vector<Candidate> PlanReduce(const CpuTarget& target, const NodeView& node)
   if (params.reduced == 0) return {};
   if (node.op() == "ReduceMean") params.scale = 1.0f / static_cast<float>(params.reduced);
   params.out = static_cast<int>(node.num_inputs());
-  return {MakeCandidate(target, node, "reduce", RunReduce, params,
-                        static_cast<double>(NumElements(shape)))};
+  params.batch_rows = node.batch_rows();
+  Candidate candidate = MakeCandidate(target, node, "reduce", RunReduce, params,
+                                      static_cast<double>(NumElements(shape)));
+  candidate.option.takes_live_rows = params.batch_rows > 0;
+  return {std::move(candidate)};
 }
 
 }  // namespace reprise::cpu

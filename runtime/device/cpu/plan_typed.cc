@@ -25,6 +25,7 @@ struct TypedParams {
   size_t out_size = 0;
   int out = 0;
   Walk<kMaxOperandsOfOne> walk;
+  int64_t batch_rows = 0;
 };
 
 void RunTyped(const LaunchArgs& launch) {
@@ -32,8 +33,9 @@ void RunTyped(const LaunchArgs& launch) {
   auto* y = static_cast<std::byte*>(launch.operands[p.out]);
   int64_t strides[kMaxOperandsOfOne];
   for (size_t n = 0; n < kMaxOperandsOfOne; ++n) strides[n] = p.walk.inner_stride(n);
+  const int64_t live = LiveOf(p.walk.elements, p.batch_rows, *launch.frame);
   ForEachRun(
-      p.walk, launch.part, launch.parts,
+      p.walk, live, launch.part, launch.parts,
       [&](int64_t position, const std::array<int64_t, kMaxOperandsOfOne>& offsets, int64_t count) {
         const void* in[kMaxOperandsOfOne] = {};
         for (size_t n = 0; n < p.operands; ++n) {
@@ -129,8 +131,10 @@ std::vector<Candidate> Typed(const CpuTarget& target, const NodeView& node, RunF
   const auto walk = MakeBroadcastWalk<kMaxOperandsOfOne>(node.out_shape(), shapes);
   if (!walk.has_value()) return {};
   params.walk = *walk;
+  params.batch_rows = node.batch_rows();
   Candidate candidate =
       MakeCandidate(target, node, "typed", RunTyped, params, static_cast<double>(walk->elements));
+  candidate.option.takes_live_rows = params.batch_rows > 0;
   for (size_t i = params.operands; i-- > 0;) {
     if (node.shape(i) == node.out_shape() && params.sizes[i] == params.out_size) {
       candidate.option.in_place = static_cast<int>(i);

@@ -61,12 +61,13 @@ std::optional<Walk<N>> MakeBroadcastWalk(absl::Span<const int64_t> out,
   return MakeWalk<N>(out, strides);
 }
 
-// run(position, offsets, count) for the runs of part `part`: elements [position, position + count)
-// of the output, `offsets[n]` the element of operand n that the run begins with.
+// run(position, offsets, count) for the runs of part `part` of the first `live` elements of the
+// output: elements [position, position + count) of it, `offsets[n]` the element of operand n that
+// the run begins with.
 template <size_t N, class F>
-void ForEachRun(const Walk<N>& walk, int part, int parts, F run) {
+void ForEachRun(const Walk<N>& walk, int64_t live, int part, int parts, F run) {
   constexpr int64_t kGrain = 64;
-  const ItemRange range = RangeOfPart(walk.elements, kGrain, part, parts);
+  const ItemRange range = RangeOfPart(live, kGrain, part, parts);
   if (range.begin >= range.end) return;
   int64_t index[kMaxWalkDims];
   std::array<int64_t, N> offsets = {};

@@ -51,7 +51,15 @@ TEST(BatchRowsTest, OpsThatWorkInsideRowsKeepThemApart) {
         "%y: ? = Gather(%x, %i) {axis = 1}\noutput %y",
         "input %x: f32[4, 3, 8]\n%y: ? = Transpose(%x) {perm = [0, 2, 1]}\noutput %y",
         "input %x: f32[4, 3, 8]\nconst %s: i64[2] = {12, 8}\n%z: ? = Reshape(%x, %s)\n"
-        "%y: ? = Relu(%z)\noutput %y"}) {
+        "%y: ? = Relu(%z)\noutput %y",
+        "input %x: f32[4, 3, 8]\nconst %a: i64[2] = {1, -1}\n%y: ? = ReduceMean(%x, %a)\n"
+        "output %y",
+        // Packed tokens, and segments that are no rows of them.
+        "input %x: f32[4, 24]\ninput %m: f32[4]\ninput %s: i32[3]\n%y: ? = "
+        "reprise.SegmentAttention(%x, _, _, %m, _, %s) {num_heads = 2, packed_qkv = 1}\noutput %y",
+        "input %x: i64[4]\ninput %s: i32[3]\n%y: ? = reprise.SegmentCumSum(%x, %s)\noutput %y",
+        "input %x: f32[2, 8]\ninput %s: i32[3]\ninput %t: i64[4]\n%y: ? = "
+        "reprise.SegmentSpread(%x, %s, %t)\noutput %y"}) {
     EXPECT_TRUE(Marked(body)) << body;
   }
 }
@@ -68,6 +76,10 @@ TEST(BatchRowsTest, OpsThatMayMixRowsAreNotMarked) {
         "%y: ? = Gather(%x, %i)\noutput %y",
         "input %x: f32[4, 3]\nconst %a: i64[1] = {0}\n"
         "%y: ? = ReduceSum(%x, %a)\noutput %y",
+        "input %x: f32[4, 3]\nconst %a: i64[1] = {-2}\n%y: ? = ReduceMean(%x, %a)\noutput %y",
+        "input %x: f32[4, 3]\n%y: ? = ReduceSum(%x)\noutput %y",
+        "input %x: f32[4, 8]\ninput %s: i32[3]\n%y: ? = reprise.SegmentReduce(%x, %s)\n"
+        "output %y",
         "input %x: f32[4, 6]\nconst %s: i64[2] = {3, 8}\n%y: ? = Reshape(%x, %s)\noutput %y"}) {
     EXPECT_FALSE(Marked(body)) << body;
   }
@@ -81,6 +93,13 @@ TEST(BatchRowsTest, WhatIsMixedLaterIsComputedWhole) {
   EXPECT_TRUE(
       Marked("input %x: f32[4, 8]\n%y: ? = Relu(%x)\n%z: ? = Exp(%x)\n"
              "%s: ? = Softmax(%z) {axis = 0}\noutput %y\noutput %s"));
+}
+
+TEST(BatchRowsTest, TokensThatSegmentsReadStayMarked) {
+  // Tokens behind the last segment are read by nobody.
+  EXPECT_TRUE(
+      Marked("input %x: f32[4, 8]\ninput %s: i32[3]\n%y: ? = Relu(%x)\n"
+             "%r: ? = reprise.SegmentReduce(%y, %s)\noutput %y\noutput %r"));
 }
 
 }  // namespace

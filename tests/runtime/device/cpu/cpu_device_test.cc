@@ -171,6 +171,36 @@ constexpr const char* kNodes[] = {
     "input %x: f32[2, 3, 12]\n%y: ?, %z: ? = Split(%x) {axis = 2}\noutput %y\noutput %z",
     "input %x: f32[5, 3]\nconst %s: i64[2] = {4, 1}\n%y: ?, %z: ? = Split(%x, %s)\noutput "
     "%y\noutput %z",
+    // Packed tokens: segments of 0, 1 and many tokens, of more than a block of queries.
+    "input %x: f32[41, 96]\nconst %s: i32[6] = {0, 7, 7, 8, 30, 41}\n%y: ? = "
+    "reprise.SegmentAttention(%x, _, _, _, _, %s) {num_heads = 4, packed_qkv = 1, scale = 0.35, "
+    "longest = 22}\noutput %y",
+    "input %q: f32[150, 40]\ninput %k: f32[150, 40]\ninput %v: f32[150, 24]\ninput %m: "
+    "f32[150]\nconst %s: i32[4] = {0, 129, 133, 150}\n%y: ? = reprise.SegmentAttention(%q, %k, "
+    "%v, %m, _, %s) {num_heads = 8, scale = 0.4, longest = 129}\noutput %y",
+    "input %x: f32[90, 192]\ninput %m: bool[90]\nconst %s: i32[4] = {0, 40, 71, 90}\n%y: ? = "
+    "reprise.SegmentAttention(%x, _, _, %m, _, %s) {num_heads = 2, packed_qkv = 1, scale = 0.2, "
+    "longest = 40}\noutput %y",
+    "input %x: f32[60, 96]\ninput %m: f32[60]\nparam %b: f32[2, 45, 45] = p0\nconst %s: i32[4] "
+    "= {0, 45, 46, 60}\n%y: ? = reprise.SegmentAttention(%x, _, _, %m, %b, %s) {num_heads = 2, "
+    "packed_qkv = 1, scale = 0.3, longest = 45}\noutput %y",
+    "input %x: f32[60, 48]\ninput %m: bool[60]\nparam %b: f32[1, 64, 64] = p0\nconst %s: "
+    "i32[3] = {0, 19, 60}\n%y: ? = reprise.SegmentAttention(%x, _, _, %m, %b, %s) {num_heads = "
+    "1, packed_qkv = 1, longest = 50}\noutput %y",
+    "input %x: f32[41, 200]\nconst %s: i32[6] = {0, 7, 7, 8, 30, 41}\n%y: ? = "
+    "reprise.SegmentReduce(%x, %s) {reduction = \"sum\"}\noutput %y",
+    "input %x: f32[41, 3, 5]\nconst %s: i32[4] = {0, 40, 41, 41}\n%y: ? = "
+    "reprise.SegmentReduce(%x, %s) {reduction = \"mean\"}\noutput %y",
+    "input %x: i64[41, 3]\nconst %s: i32[6] = {0, 7, 7, 8, 30, 41}\n%y: ? = "
+    "reprise.SegmentReduce(%x, %s) {reduction = \"first\"}\noutput %y",
+    "input %x: f32[5, 17]\nconst %s: i32[6] = {0, 7, 7, 8, 30, 41}\ninput %t: i64[41]\n%y: ? = "
+    "reprise.SegmentSpread(%x, %s, %t)\noutput %y",
+    "input %x: bool[2]\nconst %s: i32[3] = {0, 20, 41}\ninput %t: i64[41]\n%y: ? = "
+    "reprise.SegmentSpread(%x, %s, %t)\noutput %y",
+    "input %x: i64[41]\nconst %s: i32[6] = {0, 7, 7, 8, 30, 41}\n%y: ? = "
+    "reprise.SegmentCumSum(%x, %s) {exclusive = 1}\noutput %y",
+    "input %x: f32[41, 3]\nconst %s: i32[6] = {0, 7, 7, 8, 30, 41}\n%y: ? = "
+    "reprise.SegmentCumSum(%x, %s) {reverse = 1}\noutput %y",
 };
 
 // Floats within 1e-5 of the largest element, everything else equal.
@@ -255,7 +285,19 @@ TEST_P(CpuDeviceTest, RowsWithoutARequestAreLeftAlone) {
         "input %x: f32[4, 5, 33]\nparam %g: f32[33] = p0\n%y: ? = LayerNormalization(%x, "
         "%g)\noutput %y",
         "param %t: f32[9, 40] = p0\ninput %i: i64[4, 7]\n%y: ? = reprise.EmbeddingSum(%t, "
-        "%i)\noutput %y"}) {
+        "%i)\noutput %y",
+        "param %t: f32[9, 40] = p0\ninput %i: i64[4, 7]\n%y: ? = Gather(%t, %i)\noutput %y",
+        "input %x: f32[4, 3, 8]\n%y: ? = Tanh(%x)\noutput %y",
+        "input %x: f32[4, 3, 8]\ninput %z: f32[4, 1, 8]\n%y: ? = Mul(%x, %z)\noutput %y",
+        "input %x: f32[4, 3, 8]\nconst %l: f32[] = {0.5}\n%y: ? = Clip(%x, %l)\noutput %y",
+        "input %x: f32[4, 3, 8]\nconst %e: f32[] = {2.0}\n%y: ? = Pow(%x, %e)\noutput %y",
+        "input %x: i64[4, 3, 8]\n%y: ? = Cast(%x) {to = 1}\noutput %y",
+        "input %x: f32[4, 3, 8]\n%y: ? = Softmax(%x)\noutput %y",
+        "input %x: f32[4, 3, 8]\nconst %a: i64[1] = {1}\n%y: ? = ReduceSum(%x, %a)\noutput %y",
+        "input %x: f32[4, 3, 8]\ninput %z: f32[4, 3, 5]\n%y: ? = Concat(%x, %z) {axis = "
+        "2}\noutput %y",
+        "input %x: f32[4, 3, 8]\nconst %b: i64[1] = {1}\nconst %e: i64[1] = {7}\nconst %a: "
+        "i64[1] = {2}\n%y: ? = Slice(%x, %b, %e, %a)\noutput %y"}) {
     SCOPED_TRACE(text);
     NodeRun run(text);
     run.graph.value(run.node().outputs[0]).batch_rows = 4;
@@ -272,6 +314,20 @@ TEST_P(CpuDeviceTest, RowsWithoutARequestAreLeftAlone) {
       } else {
         ASSERT_EQ(std::bit_cast<uint32_t>(result.span<float>()[i]), untouched) << "element " << i;
       }
+    }
+  }
+}
+
+TEST_P(CpuDeviceTest, SumsBehindTheLastSegmentAreZero) {
+  NodeRun run(
+      "input %x: i64[41]\nconst %s: i32[4] = {0, 7, 7, 30}\n%y: ? = reprise.SegmentCumSum(%x, "
+      "%s)\noutput %y");
+  const KernelOption option = device_.Options(run.graph, run.id).at(0);
+  const Tensor expected = run.Reference()[0];
+  for (int parts : {1, 3, 7}) {
+    const Tensor result = run.RunOption(device_, option, parts)[0];
+    for (int64_t i = 0; i < 41; ++i) {
+      EXPECT_EQ(result.span<int64_t>()[i], i < 30 ? expected.span<int64_t>()[i] : 0) << i;
     }
   }
 }
