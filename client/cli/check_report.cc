@@ -51,9 +51,9 @@ std::string SignatureText(const Model& model) {
   return table.Text();
 }
 
-const AxisBuckets* BucketsOf(const Model& model, const ModelAxis& axis) {
+const AxisBuckets* BucketsOf(const BucketPolicy& policy, const ModelAxis& axis) {
   if (!axis.certificate.certified) return nullptr;
-  for (const AxisBuckets& buckets : model.policy().axes) {
+  for (const AxisBuckets& buckets : policy.axes) {
     if (buckets.axis == axis.label && !buckets.sizes.empty()) return &buckets;
   }
   return nullptr;
@@ -62,8 +62,9 @@ const AxisBuckets* BucketsOf(const Model& model, const ModelAxis& axis) {
 std::string AxesText(const Model& model) {
   if (model.axes().empty()) return "no axis: every request has the same shape\n";
   Table table({{"axis"}, {"symbol"}, {"buckets"}, {"padding"}, {"certificate"}});
+  const std::shared_ptr<const BucketPolicy> policy = model.buckets();
   for (const ModelAxis& axis : model.axes()) {
-    const AxisBuckets* buckets = BucketsOf(model, axis);
+    const AxisBuckets* buckets = BucketsOf(*policy, axis);
     const AxisCertificate& certificate = axis.certificate;
     std::string words = certificate.reason;
     if (certificate.certified && !certificate.guards.empty()) {
@@ -79,7 +80,8 @@ std::string AxesText(const Model& model) {
 
 // Every bucket; axes without buckets at sizes that stand for them.
 std::vector<Compiled> CompileAll(const Engine& engine, const Model& model) {
-  std::vector<AxisSizes> bindings = model.policy().AllBuckets();
+  const std::shared_ptr<const BucketPolicy> policy = model.buckets();
+  std::vector<AxisSizes> bindings = policy->AllBuckets();
   if (bindings.empty()) bindings.emplace_back();
   std::vector<Compiled> all;
   for (const AxisSizes& bucketed : bindings) {
@@ -105,9 +107,8 @@ std::vector<Compiled> CompileAll(const Engine& engine, const Model& model) {
     }
     for (std::vector<int64_t>& one : sizes) {
       Compiled& compiled = all.emplace_back();
-      compiled.bucket = exact || model.axes().empty()
-                            ? "exact"
-                            : BucketLabel(bucketed, model.policy().batch_axis);
+      compiled.bucket =
+          exact || model.axes().empty() ? "exact" : BucketLabel(bucketed, policy->batch_axis);
       auto recipe = engine.CompileAt(model, one);
       compiled.sizes = std::move(one);
       if (recipe.ok()) {

@@ -268,9 +268,12 @@ std::vector<WantedRecipe> BucketAdvisor::Captures(absl::Span<const WeightedSizes
   return wanted;
 }
 
-std::optional<BucketAdvice> BucketAdvisor::Consider(int64_t now_ns) {
+bool BucketAdvisor::BeginLook() {
   next_look_ = seen_ + options_.consider_every;
-  if (Drifting()) return std::nullopt;
+  return !Drifting();
+}
+
+std::optional<BucketAdvice> BucketAdvisor::Advise(int64_t now_ns) const {
   const std::vector<WeightedSizes> halves[2] = {halves_[0].Snapshot(), halves_[1].Snapshot()};
   if (halves[0].empty() || halves[1].empty()) return std::nullopt;
   Gain gains[2];

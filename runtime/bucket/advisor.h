@@ -62,6 +62,8 @@ class BucketAdvisor {
 
   // Some axis learns: otherwise nothing is ever advised.
   bool learns() const { return learns_; }
+  const std::vector<AdvisorAxis>& axes() const { return options_.axes; }
+  int64_t seen() const { return seen_; }  // requests
 
   // A request, with its sizes by axis and its rows.
   void RecordRequest(absl::Span<const int64_t> sizes, int64_t rows, int64_t now_ns);
@@ -71,8 +73,16 @@ class BucketAdvisor {
 
   // Enough was seen since the last look that another one may find something.
   bool due() const { return learns_ && seen_ >= next_look_; }
-  // A look: what would be better, if anything pays.
-  std::optional<BucketAdvice> Consider(int64_t now_ns);
+  // A look: what would be better, if anything pays. In two halves, so that the slow one may run on
+  // a copy while the original goes on recording.
+  std::optional<BucketAdvice> Consider(int64_t now_ns) {
+    return BeginLook() ? Advise(now_ns) : std::nullopt;
+  }
+  // The quick half: what of the past is to be forgotten. False: the traffic is changing, and advice
+  // must wait until it has.
+  bool BeginLook();
+  // The slow half: up to some tens of milliseconds.
+  std::optional<BucketAdvice> Advise(int64_t now_ns) const;
   // The set is in force from now on.
   void Adopt(const BoundarySets& boundaries);
 

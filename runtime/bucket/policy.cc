@@ -170,6 +170,12 @@ std::vector<AxisSizes> BucketPolicy::AllBuckets() const {
   return bindings;
 }
 
+std::vector<std::string> BucketPolicy::Labels() const {
+  std::vector<std::string> labels;
+  for (const AxisSizes& sizes : AllBuckets()) labels.push_back(BucketLabel(sizes, batch_axis));
+  return labels;
+}
+
 int64_t BucketPolicy::LargestBatch(const AxisSizes& others) const {
   const AxisBuckets* buckets = FindAxis(axes, batch_axis);
   if (buckets == nullptr || buckets->sizes.empty()) return 1;

@@ -79,6 +79,9 @@ struct BucketPolicy {
   // Every allowed binding of all axes, in ascending order of axis and size; empty without axes.
   std::vector<AxisSizes> AllBuckets() const;
 
+  // Their labels, in the same order.
+  std::vector<std::string> Labels() const;
+
   // The largest batch bucket that is allowed with these sizes of the other axes (`others` may hold
   // a batch, it is ignored): the most rows of one replay. 1 without a batch axis.
   int64_t LargestBatch(const AxisSizes& others) const;

@@ -19,11 +19,11 @@ absl::StatusOr<BatchTarget> BatchPlan::TargetFor(const std::vector<int64_t>& siz
   for (size_t i = 0; i < axes.size(); ++i) by_label[axes[i].label] = sizes[i];
   AxisSizes fitted = by_label;
   if (!exact) {
-    ASSIGN_OR_RETURN(fitted, model_->policy_.FitBinding(by_label, model_->certified_));
+    ASSIGN_OR_RETURN(fitted, buckets_->FitBinding(by_label, model_->certified_));
   }
   BatchTarget target;
   AxisSizes bucketed;
-  const bool in_bucket = !exact && model_->policy_.IsBucket(fitted, model_->certified_);
+  const bool in_bucket = !exact && buckets_->IsBucket(fitted, model_->certified_);
   target.tokens = 1;
   for (const ModelAxis& axis : axes) {
     target.sizes.push_back(fitted[axis.label]);
@@ -35,10 +35,7 @@ absl::StatusOr<BatchTarget> BatchPlan::TargetFor(const std::vector<int64_t>& siz
     }
   }
   target.exact = exact || bucketed.size() < axes.size();
-  const auto it = model_->bucket_index_.find(BucketLabel(bucketed, model_->policy_.batch_axis));
-  target.bucket = it == model_->bucket_index_.end()
-                      ? static_cast<int>(model_->bucket_labels_.size()) - 1
-                      : it->second;
+  target.bucket = BucketLabel(bucketed, buckets_->batch_axis);
   return target;
 }
 
@@ -50,10 +47,7 @@ BatchTarget BatchPlan::TargetOf(const Recipe& recipe) const {
     target.sizes[i] = recipe.key.binding.axes.at(axis.symbol);
     target.tokens *= std::max<int64_t>(axis.is_batch ? rows_ : target.sizes[i], 1);
   }
-  const auto it = model_->bucket_index_.find(recipe.note.bucket);
-  target.bucket = it == model_->bucket_index_.end()
-                      ? static_cast<int>(model_->bucket_labels_.size()) - 1
-                      : it->second;
+  target.bucket = recipe.note.bucket;
   return target;
 }
 
@@ -64,7 +58,7 @@ RecipeKey BatchPlan::Key(const ModelVariant* variant) const {
 CaptureTarget BatchPlan::CaptureTargetOf(const BatchTarget& target,
                                          std::shared_ptr<const ModelVariant> variant) const {
   return {.key = model_->KeyAt(target.sizes, shapes_[0], variant.get()),
-          .bucket = model_->bucket_labels_[target.bucket],
+          .bucket = target.bucket,
           .exact = target.exact,
           .variant = std::move(variant)};
 }
@@ -106,13 +100,18 @@ void BatchPlan::Wish(const RequestShape& shape) {
   }
   std::optional<std::vector<int64_t>> joint = Join(wished_sizes_, shape);
   if (!joint.has_value()) return;
-  if (wished_rows_ + shape.rows > model_->LargestBatchAt({.sizes = *joint})) return;
+  if (wished_rows_ + shape.rows > model_->LargestBatchAt(*buckets_, *joint)) return;
   wished_sizes_ = *std::move(joint);
   wished_rows_ += shape.rows;
 }
 
 bool BatchPlan::TryAdd(const RequestShape& shape, std::shared_ptr<CaptureTicket> waited) {
   if (shapes_.empty()) {
+    // Its rows were counted under the set that it was measured with.
+    if (shape.buckets != nullptr && shape.buckets != buckets_ &&
+        shape.rows > model_->LargestBatchAt(*buckets_, shape.sizes)) {
+      buckets_ = shape.buckets;
+    }
     absl::StatusOr<BatchTarget> target = TargetFor(shape.sizes, shape.exact);
     if (!target.ok()) return false;
     target_ = *std::move(target);
@@ -126,7 +125,7 @@ bool BatchPlan::TryAdd(const RequestShape& shape, std::shared_ptr<CaptureTicket>
   if (shape.on_miss != shapes_[0].on_miss || shape.on_miss == OnMiss::kEager) return false;
   std::optional<std::vector<int64_t>> joint = Join(sizes_, shape);
   if (!joint.has_value()) return false;
-  if (rows_ + shape.rows > model_->LargestBatchAt({.sizes = *joint})) return false;
+  if (rows_ + shape.rows > model_->LargestBatchAt(*buckets_, *joint)) return false;
   const absl::StatusOr<BatchTarget> alone = TargetFor(shape.sizes, false);
   absl::StatusOr<BatchTarget> together = TargetFor(*joint, false);
   if (!alone.ok() || !together.ok()) return false;
@@ -147,8 +146,7 @@ bool BatchPlan::TryAdd(const RequestShape& shape, std::shared_ptr<CaptureTicket>
 bool BatchPlan::full() const {
   if (shapes_.empty()) return false;
   if (!model_->batches_requests() || shapes_[0].exact) return true;
-  RequestShape joint{.sizes = sizes_};
-  return rows_ >= model_->LargestBatchAt(joint);
+  return rows_ >= model_->LargestBatchAt(*buckets_, sizes_);
 }
 
 }  // namespace reprise

@@ -56,7 +56,7 @@ std::vector<Response> BatchRun::Run(int64_t batch) {
   bool first = true;
   for (size_t i = 0; i < responses.size(); ++i) {
     ReplayInfo& info = responses[i].info;
-    info.bucket = model_.bucket_labels_[target_.bucket];
+    info.bucket = target_.bucket;
     info.recipe = recipe_->key.hex();
     if (responses[i].status.ok()) info.capture = OutcomeOf(i, std::exchange(first, false));
     info.batch = batch;

@@ -51,15 +51,16 @@ std::string Suggestion(const Model& model, const CaptureTarget& target, CompileR
                         : "a larger --recipe-cache-memory-mb";
   }
   if (!target.exact) return absl::StrCat("reprise.warmup: \"", target.bucket, "\"");
+  const std::shared_ptr<const BucketPolicy> policy = model.buckets();
   for (const ModelAxis& axis : model.axes()) {
     const int64_t size = target.key.binding.axes.at(axis.symbol);
     if (!axis.certificate.certified) {
       return absl::StrCat("none: padding along axis ", axis.label,
                           " is not proved safe, so every size has a recipe of its own");
     }
-    const auto largest = model.policy().Largest(axis.label);
+    const auto largest = policy->Largest(axis.label);
     if (!largest.has_value() || size <= *largest) continue;
-    for (const AxisBuckets& buckets : model.policy().axes) {
+    for (const AxisBuckets& buckets : policy->axes) {
       if (buckets.axis != axis.label) continue;
       int64_t bucket = *largest;
       while (bucket < size) bucket *= 2;

@@ -97,6 +97,7 @@ Response Engine::RunOne(const Model& model, const Request& request, Stream& stre
   for (const Request& part : parts) {
     absl::StatusOr<RequestShape> part_shape = model.Measure(part);
     if (!part_shape.ok()) return {.status = part_shape.status()};
+    part_shape->buckets = shape->buckets;  // that it was split for
     BatchPlan plan(model);
     REPRISE_CHECK(plan.TryAdd(*part_shape));
     const Request* pointer = &part;

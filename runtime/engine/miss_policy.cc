@@ -86,8 +86,8 @@ absl::Status Engine::RefuseMiss(const BatchPlan& plan) const {
                               ? "reprise.on_miss is pad, and no ready recipe is large enough"
                               : "reprise.on_miss is reject";
   return absl::FailedPreconditionError(absl::StrCat(
-      "model '", model.id().name, "' has no recipe for ", model.bucket_labels_[plan.target_.bucket],
-      " (", key.binding.ToString(), "), and ", why, "; ",
+      "model '", model.id().name, "' has no recipe for ", plan.target_.bucket, " (",
+      key.binding.ToString(), "), and ", why, "; ",
       nearest == nullptr ? "no recipe is ready"
                          : absl::StrCat("the nearest that is ready is ", RecipeName(*nearest))));
 }

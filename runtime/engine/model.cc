@@ -46,7 +46,8 @@ bool Model::batches_requests() const {
 
 int64_t Model::max_batch() const {
   if (!batches_requests()) return 0;
-  const int64_t largest = policy_.Largest(axes_[batch_axis_].label).value_or(1);
+  // Numbers of rows are not learnt: every set has the same.
+  const int64_t largest = buckets()->Largest(axes_[batch_axis_].label).value_or(1);
   return options_.max_batch_size > 0 ? std::min(options_.max_batch_size, largest) : largest;
 }
 
@@ -57,19 +58,26 @@ int64_t Model::MaxRows(const RequestShape& shape) const {
     const auto moves = [&](const AffineDim& dim) { return dim.MovesWith(batch_axis_); };
     if (std::count_if(output.dims.begin(), output.dims.end(), moves) > 1) return kNoLimit;
   }
-  return LargestBatchAt(shape);
+  return LargestBatchAt(shape.buckets == nullptr ? *buckets() : *shape.buckets, shape.sizes);
 }
 
-int64_t Model::LargestBatchAt(const RequestShape& shape) const {
+void Model::SetBuckets(BucketPolicy buckets) {
+  auto set = std::make_shared<const BucketPolicy>(std::move(buckets));
+  MutexLock lock(buckets_mutex_);
+  buckets_.swap(set);
+}
+
+int64_t Model::LargestBatchAt(const BucketPolicy& buckets,
+                              const std::vector<int64_t>& sizes) const {
   AxisSizes others;
   for (size_t i = 0; i < axes_.size(); ++i) {
     if (static_cast<int>(i) == batch_axis_) continue;
     const std::string& label = axes_[i].label;
     const std::optional<int64_t> bucket =
-        certified_.contains(label) ? policy_.Fit(label, shape.sizes[i]) : std::nullopt;
-    others[label] = bucket.value_or(shape.sizes[i]);
+        certified_.contains(label) ? buckets.Fit(label, sizes[i]) : std::nullopt;
+    others[label] = bucket.value_or(sizes[i]);
   }
-  return std::min(policy_.LargestBatch(others), max_batch());
+  return std::min(buckets.LargestBatch(others), max_batch());
 }
 
 bool Model::MovesWithBatch(size_t position, size_t dim) const {
@@ -130,7 +138,7 @@ absl::StatusOr<RequestShape> Model::Measure(const Request& request) const {
     return absl::InvalidArgumentError(absl::StrCat("model '", id().name, "' has ", inputs_.size(),
                                                    " inputs, the request ", request.inputs.size()));
   }
-  RequestShape result;
+  RequestShape result{.buckets = buckets()};
   std::vector<const Shape*> shapes;
   for (size_t i = 0; i < inputs_.size(); ++i) {
     const InputTensor& tensor = request.inputs[i];
@@ -166,7 +174,7 @@ absl::StatusOr<RequestShape> Model::Measure(const Request& request) const {
       result.exact = true;
     } else if (certified_.contains(axis.label)) {
       // Refuses, as configured, what is longer than the largest bucket.
-      RETURN_IF_ERROR(policy_.FitBinding({{axis.label, size}}, {axis.label}).status());
+      RETURN_IF_ERROR(result.buckets->FitBinding({{axis.label, size}}, {axis.label}).status());
     }
     if (__builtin_mul_overflow(result.tokens, std::max<int64_t>(size, 1), &result.tokens)) {
       return absl::ResourceExhaustedError(

@@ -1,8 +1,9 @@
 // Model: one loaded version, ready to be asked.
 //
 // Loading imports the file, finds the axes, measures the padding certificate and fixes the
-// buckets. After that a model is immutable but for its prepared parameters, which appear as
-// recipes ask for them.
+// first buckets. After that a model is immutable but for its prepared parameters, which appear as
+// recipes ask for them, and for the set of buckets in force, which is replaced as a whole: whoever
+// plans holds the one that it began with.
 //
 //   ASSIGN_OR_RETURN(auto model, engine.Load({.id = {"minilm", 1}, .path = path}));
 //   ASSIGN_OR_RETURN(RequestShape shape, model->Measure(request));
@@ -21,8 +22,8 @@
 #include <string>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
+#include "runtime/base/mutex.h"
 #include "runtime/bucket/policy.h"
 #include "runtime/certify/certificate.h"
 #include "runtime/engine/capture.h"
@@ -95,9 +96,16 @@ class Model : public std::enable_shared_from_this<Model> {
   // The largest number of rows of one replay; a larger request is split by rows where the batch
   // axis is certified. 0 where the batch axis is not certified or absent.
   int64_t max_batch() const;
-  const BucketPolicy& policy() const { return policy_; }
-  // Labels of all buckets, then "exact".
-  const std::vector<std::string>& bucket_labels() const { return bucket_labels_; }
+  // The buckets in force, of the certified axes by label. Never changed, only replaced: hold the
+  // pointer while you read.
+  std::shared_ptr<const BucketPolicy> buckets() const {
+    MutexLock lock(buckets_mutex_);
+    return buckets_;
+  }
+  // From now on `buckets` are in force; plans that exist go on with theirs.
+  void SetBuckets(BucketPolicy buckets);
+  // The certified axes, by label.
+  const std::set<std::string>& certified() const { return certified_; }
   // Dim `dim` of output `position` is cut at a request's rows.
   bool MovesWithBatch(size_t position, size_t dim) const;
   // The dim of output `position` that grows by one a row, or -1.
@@ -134,8 +142,8 @@ class Model : public std::enable_shared_from_this<Model> {
 
   // The name of the first input that has the axis.
   const std::string& InputWithAxis(const std::string& symbol) const;
-  // The most rows of a batch bucket at the other sizes of `shape`.
-  int64_t LargestBatchAt(const RequestShape& shape) const;
+  // The most rows of a batch bucket beside the other sizes of `sizes`, by axis.
+  int64_t LargestBatchAt(const BucketPolicy& buckets, const std::vector<int64_t>& sizes) const;
 
   // Constant after loading.
   ModelOptions options_;
@@ -148,14 +156,14 @@ class Model : public std::enable_shared_from_this<Model> {
   std::vector<int> shape_inputs_;           // positions in inputs_
   std::vector<int> recipe_inputs_;          // model input position of each input of a recipe
   std::vector<OutputShape> output_shapes_;  // empty where no axis was fitted
-  BucketPolicy policy_;                     // over the certified axes, by label
   std::set<std::string> certified_;         // labels of the certified axes
-  std::vector<std::string> bucket_labels_;
-  absl::flat_hash_map<std::string, int> bucket_index_;  // label -> position in bucket_labels_
-  std::set<std::string> paddable_;                      // symbols of the certified axes
-  std::string batch_symbol_;                            // empty without a batch axis
+  std::set<std::string> paddable_;          // symbols of the certified axes
+  std::string batch_symbol_;                // empty without a batch axis
   std::string device_fingerprint_;
   std::function<void(const std::string&)> log_ = [](const std::string&) {};
+  // Guarded.
+  mutable Mutex buckets_mutex_;
+  std::shared_ptr<const BucketPolicy> buckets_ GUARDED_BY(buckets_mutex_);
   // Self-synchronised.
   std::shared_ptr<const ReadyIndex> ready_;
   std::shared_ptr<ModelOwner> owner_;
@@ -165,7 +173,7 @@ class Model : public std::enable_shared_from_this<Model> {
 // Where a batch runs: buckets along certified axes, exact sizes along the others.
 struct BatchTarget {
   std::vector<int64_t> sizes;  // by axis
-  int bucket = 0;              // position in Model::bucket_labels()
+  std::string bucket;          // label, "exact"
   bool exact = false;          // some axis has no bucket: one of many possible sizes
   int64_t tokens = 0;          // rows that requests fill, times the other axes with padding
 };
@@ -173,7 +181,7 @@ struct BatchTarget {
 // BatchPlan: which requests go into one replay, decided before any of them is touched.
 class BatchPlan {
  public:
-  explicit BatchPlan(const Model& model) : model_(&model) {}
+  explicit BatchPlan(const Model& model) : model_(&model), buckets_(model.buckets()) {}
 
   // Adds a request if it may share a replay with those already in the plan and if doing so costs
   // less than a replay of its own would (padding counted). The first one always fits, unless it has
@@ -215,6 +223,7 @@ class BatchPlan {
   void Wish(const RequestShape& shape);
 
   const Model* model_;
+  std::shared_ptr<const BucketPolicy> buckets_;  // that it began with
   std::vector<RequestShape> shapes_;
   std::vector<int64_t> sizes_;  // rows added up, the largest of every other axis
   int64_t rows_ = 0;

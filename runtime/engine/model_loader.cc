@@ -51,7 +51,8 @@ absl::StatusOr<std::unique_ptr<Model>> ModelLoader::Load(ModelOptions options) c
   RETURN_IF_ERROR(FindOut(*model));
   const int64_t certified = context_.clock->NowNs();
   RETURN_IF_ERROR(SetPolicy(*model));
-  ModelObserverSpec spec = {.id = model->id(), .buckets = model->bucket_labels_};
+  ModelObserverSpec spec = {.id = model->id(), .buckets = model->buckets()->Labels()};
+  spec.buckets.push_back("exact");
   int64_t runs = 0;
   for (const ModelAxis& axis : model->axes_) {
     spec.axes.push_back(axis.label);
@@ -383,9 +384,9 @@ absl::Status ModelLoader::SetPolicy(Model& model) const {
       others.push_back(axis.label);
     }
   }
-  model.policy_ = BucketPolicy::Default(batch_label, others);
-  model.policy_.max_batch_tokens = model.options_.max_batch_tokens;
-  model.policy_.overflow = model.options_.overflow;
+  BucketPolicy policy = BucketPolicy::Default(batch_label, others);
+  policy.max_batch_tokens = model.options_.max_batch_tokens;
+  policy.overflow = model.options_.overflow;
   for (const auto& [label, sizes] : model.options_.buckets) {
     const bool known = std::any_of(model.axes_.begin(), model.axes_.end(),
                                    [&](const ModelAxis& axis) { return axis.label == label; });
@@ -397,32 +398,26 @@ absl::Status ModelLoader::SetPolicy(Model& model) const {
               [](std::string* out, const ModelAxis& axis) { absl::StrAppend(out, axis.label); }),
           ")"));
     }
-    for (AxisBuckets& buckets : model.policy_.axes) {
+    for (AxisBuckets& buckets : policy.axes) {
       if (buckets.axis == label) buckets.sizes = sizes;
     }
   }
-  RETURN_IF_ERROR(model.policy_.Validate());
-  LimitBuckets(model);
-  for (const AxisSizes& sizes : model.policy_.AllBuckets()) {
-    model.bucket_labels_.push_back(BucketLabel(sizes, model.policy_.batch_axis));
-  }
-  model.bucket_labels_.push_back("exact");
+  RETURN_IF_ERROR(policy.Validate());
+  LimitBuckets(model, policy);
+  model.SetBuckets(std::move(policy));
   for (const ModelAxis& axis : model.axes_) {
     if (model.certified_.contains(axis.label)) model.paddable_.insert(axis.symbol);
     if (axis.is_batch) model.batch_symbol_ = axis.symbol;
-  }
-  for (size_t i = 0; i < model.bucket_labels_.size(); ++i) {
-    model.bucket_index_[model.bucket_labels_[i]] = static_cast<int>(i);
   }
   return absl::OkStatus();
 }
 
 // A model with 256 positions takes no bucket of 512.
-void ModelLoader::LimitBuckets(Model& model) const {
+void ModelLoader::LimitBuckets(Model& model, BucketPolicy& policy) const {
   for (ModelAxis& axis : model.axes_) {
     if (!axis.certificate.certified) continue;
     absl::Status refusal;
-    const std::vector<int64_t> dropped = model.policy_.DropRefused(axis.label, [&](int64_t size) {
+    const std::vector<int64_t> dropped = policy.DropRefused(axis.label, [&](int64_t size) {
       Binding binding;
       for (const ModelAxis& other : model.axes_) {
         binding.axes[other.symbol] = other.is_batch ? kFitBatch : kFitLengths[0];
@@ -437,10 +432,10 @@ void ModelLoader::LimitBuckets(Model& model) const {
         absl::StrCat("the model does not take ", absl::StrJoin(dropped, ", "), " along axis ",
                      axis.label, ": ", std::string(refusal.message()));
     context_.log(absl::StrCat("model ", model.id().name, ": buckets dropped, ", text));
-    if (model.policy_.Largest(axis.label).has_value()) continue;
+    if (policy.Largest(axis.label).has_value()) continue;
     Refuse(axis, text);
     model.certified_.erase(axis.label);
-    if (axis.is_batch) model.policy_.batch_axis.clear();
+    if (axis.is_batch) policy.batch_axis.clear();
   }
 }
 

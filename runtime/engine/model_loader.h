@@ -60,7 +60,7 @@ class ModelLoader {
   absl::Status Certify(Model& model) const;
   absl::Status SetPolicy(Model& model) const;
   // Drops buckets at which the model cannot be specialised.
-  void LimitBuckets(Model& model) const;
+  void LimitBuckets(Model& model, BucketPolicy& policy) const;
 
   LoaderContext context_;
 };

@@ -63,15 +63,15 @@ struct AxisElements {
 };
 
 struct ReplayRecord {
-  int bucket = 0;  // position in ModelObserverSpec::buckets; the last one is "exact"
+  absl::string_view bucket;  // label; not of ModelObserverSpec::buckets where those have changed
   int64_t duration_ns = 0;
   int64_t rows = 0;  // rows of requests
   int64_t requests = 0;
   absl::Span<const AxisElements> axes;  // by position in ModelObserverSpec::axes
 };
 
-// Whether an axis may be padded: its certificate holds or was refused, or padding is switched off in
-// the model's configuration.
+// Whether an axis may be padded: its certificate holds or was refused, or padding is switched off
+// in the model's configuration.
 enum class AxisPadding { kCertified, kRefused, kOff };
 
 // What is known of a model when it is ready.
@@ -79,7 +79,7 @@ struct ModelObserverSpec {
   ModelId id;
   std::vector<std::string> axes;     // labels: "batch", "sequence", ...
   std::vector<AxisPadding> padding;  // by position in `axes`
-  std::vector<std::string> buckets;  // labels of all buckets, then "exact"
+  std::vector<std::string> buckets;  // labels of all buckets at first, then "exact"
 };
 
 // One model version's events.

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "runtime/bucket/policy.h"
 #include "runtime/graph/tensor.h"
 
 namespace reprise {
@@ -43,6 +44,8 @@ struct RequestShape {
   std::vector<int> overrides;  // positions of the initialisers that the request has values for
   std::map<std::string, int64_t> override_sizes;  // of symbols that only they have
   bool exact = false;  // must not be padded, whatever the certificates say: see nonzero_rows
+  // In force when it was measured: what it was admitted under holds for it.
+  std::shared_ptr<const BucketPolicy> buckets;
   // Set by the caller.
   OnMiss on_miss = OnMiss::kDefault;
   std::string id;  // the client's, for reports

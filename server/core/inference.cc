@@ -45,6 +45,7 @@ absl::StatusOr<std::shared_ptr<Call>> Inference::Queue(const InferRequest& reque
   if (const int64_t most = model.MaxRows(shape); rows > most) {
     for (Request& piece : SplitRows(model, admitted.request, rows, most)) {
       ASSIGN_OR_RETURN(RequestShape piece_shape, model.Measure(piece));
+      piece_shape.buckets = shape.buckets;  // that it was split for
       pieces.emplace_back(std::move(piece), std::move(piece_shape));
     }
   } else {

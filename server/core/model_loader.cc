@@ -44,7 +44,8 @@ QueueOptions QueueOptionsOf(Engine& engine, const ModelVersion& version,
   if (settings.max_queue_bytes > 0) options.max_bytes = settings.max_queue_bytes;
   // A batch is full at max_batch_tokens, or at its largest buckets where those hold more.
   int64_t largest = 1;
-  for (const AxisBuckets& axis : model->policy().axes) {
+  const std::shared_ptr<const BucketPolicy> buckets = model->buckets();
+  for (const AxisBuckets& axis : buckets->axes) {
     if (!axis.sizes.empty()) __builtin_mul_overflow(largest, axis.sizes.back(), &largest);
   }
   const int64_t full = std::max(settings.max_batch_tokens, largest);

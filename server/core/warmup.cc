@@ -48,7 +48,8 @@ absl::StatusOr<std::map<int64_t, int64_t>> ReadLengths(const std::string& path) 
 // requests compute most come first.
 std::vector<AxisSizes> BindingsOfLengths(const Model& model, const std::string& axis,
                                          const std::map<int64_t, int64_t>& counts) {
-  const BucketPolicy& policy = model.policy();
+  const std::shared_ptr<const BucketPolicy> buckets = model.buckets();
+  const BucketPolicy& policy = *buckets;
   std::map<int64_t, int64_t> elements;  // by bucket
   for (const auto& [length, count] : counts) {
     if (const auto bucket = policy.Fit(axis, length)) elements[*bucket] += *bucket * count;
@@ -75,13 +76,14 @@ std::vector<AxisSizes> BindingsOfLengths(const Model& model, const std::string& 
 
 absl::StatusOr<std::vector<AxisSizes>> BindingsOf(const Model& model,
                                                   const std::vector<std::string>& labels) {
-  std::vector<AxisSizes> all = model.policy().AllBuckets();
+  const std::shared_ptr<const BucketPolicy> policy = model.buckets();
+  std::vector<AxisSizes> all = policy->AllBuckets();
   if (model.axes().empty()) all = {AxisSizes()};
   if (labels.empty()) return all;
   std::vector<AxisSizes> bindings;
   for (const std::string& label : labels) {
     const auto it = std::find_if(all.begin(), all.end(), [&](const AxisSizes& sizes) {
-      return BucketLabel(sizes, model.policy().batch_axis) == label;
+      return BucketLabel(sizes, policy->batch_axis) == label;
     });
     if (it == all.end()) {
       return absl::InvalidArgumentError(
@@ -208,7 +210,7 @@ void Warmup::Next(CaptureUrgency urgency) {
 }
 
 void Warmup::Done(const AxisSizes& sizes, CaptureUrgency urgency, const absl::Status& status) {
-  const std::string bucket = BucketLabel(sizes, model_->policy().batch_axis);
+  const std::string bucket = BucketLabel(sizes, model_->buckets()->batch_axis);
   const WarmupProgress::State now = progress_->Change([&](WarmupProgress::State& state) {
     ++(status.ok() ? state.done : state.failed);
     state.elapsed_ns = engine_.options().clock->NowNs() - started_ns_;

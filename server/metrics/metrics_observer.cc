@@ -15,9 +15,6 @@ constexpr double kSecondsPerNs = 1e-9;
 class ModelMetricsObserver final : public ModelObserver {
  public:
   ModelMetricsObserver(ModelMetrics& metrics, const ModelObserverSpec& spec) : metrics_(metrics) {
-    for (const std::string& bucket : spec.buckets) {
-      buckets_.push_back({&metrics.replays->at(bucket), &metrics.replay_duration->at(bucket)});
-    }
     for (const std::string& axis : spec.axes) {
       axes_.push_back({&metrics.valid_elements->at(axis), &metrics.padded_elements->at(axis),
                        &metrics.request_length->at(axis)});
@@ -30,9 +27,8 @@ class ModelMetricsObserver final : public ModelObserver {
   }
 
   void OnReplay(const ReplayRecord& record) override {
-    const Bucket& bucket = buckets_[record.bucket];
-    bucket.replays->Increment();
-    bucket.duration->Observe(record.duration_ns * kSecondsPerNs);
+    metrics_.replays->at(record.bucket).Increment();
+    metrics_.replay_duration->at(record.bucket).Observe(record.duration_ns * kSecondsPerNs);
     metrics_.batch_size->Observe(static_cast<double>(record.rows));
     for (size_t i = 0; i < record.axes.size(); ++i) {
       axes_[i].valid->Increment(static_cast<double>(record.axes[i].valid));
@@ -73,10 +69,6 @@ class ModelMetricsObserver final : public ModelObserver {
   }
 
  private:
-  struct Bucket {
-    prometheus::Counter* replays;
-    prometheus::Histogram* duration;
-  };
   struct Axis {
     prometheus::Counter* valid;
     prometheus::Counter* padded;
@@ -85,7 +77,6 @@ class ModelMetricsObserver final : public ModelObserver {
 
   // Constant after construction.
   ModelMetrics& metrics_;
-  std::vector<Bucket> buckets_;
   std::vector<Axis> axes_;
 };
 

@@ -23,8 +23,9 @@ std::string Consequence(const Model& model, const ModelAxis& axis) {
                      : "every request runs alone, on a recipe of exactly its number of rows";
   }
   if (!certified) return "never padded: every size gets a recipe of its own, or runs eagerly";
-  const auto largest = model.policy().Largest(axis.label);
-  const bool reject = model.policy().overflow == BucketPolicy::Overflow::kReject;
+  const std::shared_ptr<const BucketPolicy> policy = model.buckets();
+  const auto largest = policy->Largest(axis.label);
+  const bool reject = policy->overflow == BucketPolicy::Overflow::kReject;
   return absl::StrCat("padded to the next bucket",
                       !largest.has_value() ? ""
                       : reject             ? absl::StrCat("; longer than ", *largest, " is refused")
@@ -81,6 +82,7 @@ void EncodeMiss(const MissRecord& record, v1::MissRecord& message) {
 void EncodeExplanation(const Model& model, v1::ExplainModelResponse& message) {
   message.set_model(model.id().name);
   message.set_version(absl::StrCat(model.id().version));
+  const std::shared_ptr<const BucketPolicy> policy = model.buckets();
   for (const ModelAxis& axis : model.axes()) {
     v1::AxisExplanation& one = *message.add_axes();
     const AxisCertificate& certificate = axis.certificate;
@@ -104,7 +106,7 @@ void EncodeExplanation(const Model& model, v1::ExplainModelResponse& message) {
         one.add_free_inputs(input.name);
       }
     }
-    for (const AxisBuckets& buckets : model.policy().axes) {
+    for (const AxisBuckets& buckets : policy->axes) {
       if (buckets.axis != axis.label) continue;
       for (const int64_t size : buckets.sizes) one.add_buckets(size);
     }

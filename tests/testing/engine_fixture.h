@@ -32,15 +32,14 @@ class RememberingObserver final : public Observer {
     auto observed = std::make_shared<Observed>();
     observed->elements.resize(spec.axes.size());
     by_model_[spec.id.name] = observed;
-    return std::make_unique<ForOne>(observed, spec.buckets);
+    return std::make_unique<ForOne>(observed);
   }
   Observed& of(const std::string& model) { return *by_model_.at(model); }
 
  private:
   class ForOne final : public ModelObserver {
    public:
-    ForOne(std::shared_ptr<Observed> observed, std::vector<std::string> buckets)
-        : observed_(std::move(observed)), buckets_(std::move(buckets)) {}
+    explicit ForOne(std::shared_ptr<Observed> observed) : observed_(std::move(observed)) {}
     void OnCompile(const CompileRecord& record) override {
       MutexLock lock(observed_->mutex);
       observed_->compiles.push_back(std::string(record.bucket) + " " +
@@ -48,7 +47,7 @@ class RememberingObserver final : public Observer {
     }
     void OnReplay(const ReplayRecord& record) override {
       MutexLock lock(observed_->mutex);
-      observed_->replays.push_back(buckets_[record.bucket]);
+      observed_->replays.push_back(std::string(record.bucket));
       for (size_t i = 0; i < record.axes.size(); ++i) {
         observed_->elements[i].valid += record.axes[i].valid;
         observed_->elements[i].padded += record.axes[i].padded;
@@ -72,7 +71,6 @@ class RememberingObserver final : public Observer {
 
    private:
     std::shared_ptr<Observed> observed_;
-    std::vector<std::string> buckets_;
   };
   std::map<std::string, std::shared_ptr<Observed>> by_model_;
 };

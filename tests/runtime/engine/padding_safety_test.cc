@@ -219,7 +219,7 @@ TEST_P(PaddingSafetyTest, TheCertificateIsAsExpected) {
   EXPECT_EQ(sequence.guards, GetParam().guards);
   EXPECT_EQ(model->batches_requests(), GetParam().batch);
   if (sequence.certified) {
-    EXPECT_EQ(model->policy().Largest("sequence"), GetParam().largest_bucket);
+    EXPECT_EQ(model->buckets()->Largest("sequence"), GetParam().largest_bucket);
   } else {
     EXPECT_NE(sequence.reason, "");
   }

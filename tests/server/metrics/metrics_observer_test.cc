@@ -43,7 +43,8 @@ TEST_F(MetricsObserverTest, CertificatesAreThereUnlessPaddingIsSwitchedOff) {
 
 TEST_F(MetricsObserverTest, ReplayCountsUnderItsBucketAndItsAxes) {
   const AxisElements axes[] = {{.valid = 2, .padded = 0}, {.valid = 40, .padded = 24}};
-  model->OnReplay({.bucket = 1, .duration_ns = 2'000'000, .rows = 2, .requests = 2, .axes = axes});
+  model->OnReplay(
+      {.bucket = "b2_s32", .duration_ns = 2'000'000, .rows = 2, .requests = 2, .axes = axes});
   ExpectLine("reprise_replays_total{bucket=\"b2_s32\",model=\"bert\",version=\"2\"} 1");
   ExpectLine("reprise_replays_total{bucket=\"b1_s16\",model=\"bert\",version=\"2\"} 0");
   ExpectLine(
