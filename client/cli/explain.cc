@@ -72,6 +72,37 @@ void PrintMiss(const v1::MissRecord& miss) {
   std::printf("\n");
 }
 
+std::string BoundariesText(const google::protobuf::RepeatedPtrField<v1::AxisBoundaries>& sets) {
+  return absl::StrJoin(sets, "; ", [](std::string* out, const v1::AxisBoundaries& one) {
+    absl::StrAppend(out, one.axis(), " ", absl::StrJoin(one.sizes(), ","));
+  });
+}
+
+void PrintBuckets(const v1::BucketLearning& buckets) {
+  if (buckets.in_force().empty()) return;
+  std::printf("buckets: %s\n", buckets.policy() == "apply"     ? "follow the traffic"
+                               : buckets.policy() == "suggest" ? "stay; better ones are shown"
+                                                               : "stay");
+  std::printf("    in force %s\n", BoundariesText(buckets.in_force()).c_str());
+  if (buckets.policy() == "off") {
+    std::printf("    padding  %.1f%% of what is computed\n\n", 100 * buckets.actual_waste());
+    return;
+  }
+  std::printf("    learnt   from %llu requests, changed %llu times\n",
+              static_cast<unsigned long long>(buckets.requests()),
+              static_cast<unsigned long long>(buckets.changes()));
+  std::printf("    padding  %.1f%% of what is computed; %.1f%% expected, %.1f%% at best\n",
+              100 * buckets.actual_waste(), 100 * buckets.expected_waste(),
+              100 * buckets.best_waste());
+  std::printf("    drift    %.2f\n", buckets.drift());
+  if (!buckets.suggestion().empty()) {
+    std::printf("    better   %s: saves %.1f%% of the computing time, pays in %.0f s%s\n",
+                BoundariesText(buckets.suggestion()).c_str(), 100 * buckets.suggested_saving(),
+                buckets.suggested_payback_seconds(), buckets.changing() ? "; being captured" : "");
+  }
+  std::printf("\n");
+}
+
 void PrintModel(const v1::ExplainModelResponse& model) {
   std::printf("%s version %s\n\n", model.model().c_str(), model.version().c_str());
   if (model.axes().empty()) std::printf("The model has no axis: there is one shape.\n\n");
@@ -95,6 +126,7 @@ void PrintModel(const v1::ExplainModelResponse& model) {
     }
     std::printf("    measured in %u runs\n\n", axis.runs());
   }
+  if (model.has_buckets()) PrintBuckets(model.buckets());
 }
 
 absl::Status RunExplain(const ExplainFlags& flags) {

@@ -330,6 +330,7 @@ BucketAdvisor::State BucketAdvisor::Look() const {
               .drift = drift_,
               .requests = seen_,
               .changes = changes_};
+  if (changes_ == 0) state.expected_waste = state.current_waste;
   state.best_waste = all.empty() ? 0 : Waste(all, Solve(all));
   if (recent_.size() >= 2) state.requests_per_s = RequestsPerSecond(recent_.back().at_ns);
   return state;

@@ -89,7 +89,7 @@ class BucketAdvisor {
   // What is known, for people.
   struct State {
     BoundarySets boundaries;    // in force
-    double expected_waste = 0;  // of what was seen when they came into force
+    double expected_waste = 0;  // of what was seen when they came into force; of the first: so far
     double current_waste = 0;   // of what is remembered now
     double best_waste = 0;      // that the solver reaches on it
     double drift = 0;           // distance to the distribution that the set was solved for

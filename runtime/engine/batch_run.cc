@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/engine/gather.h"
@@ -230,12 +231,28 @@ void BatchRun::FailOffenders(const DataError& first, const Frame& frame,
   }
 }
 
+void BatchRun::RecordRequest(const RequestShape& shape) const {
+  if (shape.exact) return;
+  BucketLearner& learner = model_.learner();
+  absl::InlinedVector<int64_t, 4> sizes;
+  for (const std::string& label : learner.axes()) {
+    for (size_t i = 0; i < model_.axes_.size(); ++i) {
+      if (model_.axes_[i].label == label) sizes.push_back(shape.sizes[i]);
+    }
+  }
+  learner.RecordRequest(sizes, shape.rows, options_.clock->NowNs());
+}
+
 void BatchRun::Observe(int64_t replay_ns) const {
   ModelObserver& observer = model_.owner_->observer();
   // Along the batch axis an element is a row; along another it is a position of a live row.
   std::vector<AxisElements> axes(model_.axes_.size());
+  BucketLearner::Replay replay = {.rows = plan_.rows(), .valid = 0, .ns = replay_ns};
+  const bool was_new = model_.learner().IsNewShape(plan_.sizes_);
   for (const RequestShape& shape : plan_.shapes()) {
     observer.OnRequestLengths(shape.sizes);
+    RecordRequest(shape);
+    replay.valid += shape.tokens;
     for (size_t i = 0; i < axes.size(); ++i) {
       const int64_t rows = model_.axes_[i].is_batch ? 1 : shape.rows;
       axes[i].valid += rows * shape.sizes[i];
@@ -244,12 +261,27 @@ void BatchRun::Observe(int64_t replay_ns) const {
   for (size_t i = 0; i < axes.size(); ++i) {
     const int64_t rows = model_.axes_[i].is_batch ? 1 : plan_.rows();
     axes[i].padded = rows * target_.sizes[i] - axes[i].valid;
+    if (model_.axes_[i].is_batch) {
+      replay.batch_bucket = target_.sizes[i];
+      continue;
+    }
+    replay.row_size *= std::max<int64_t>(target_.sizes[i], 1);
+    const int64_t computed = axes[i].valid + axes[i].padded;
+    if (computed > 0) {
+      axes[i].wasted_ns =
+          static_cast<int64_t>(static_cast<double>(replay_ns) *
+                               static_cast<double>(axes[i].padded) / static_cast<double>(computed));
+    }
   }
-  observer.OnReplay({.bucket = target_.bucket,
-                     .duration_ns = replay_ns,
-                     .rows = plan_.rows(),
-                     .requests = static_cast<int64_t>(requests_.size()),
-                     .axes = axes});
+  model_.learner().RecordReplay(replay);
+  observer.OnReplay(
+      {.bucket = target_.bucket,
+       .duration_ns = replay_ns,
+       .rows = plan_.rows(),
+       .requests = static_cast<int64_t>(requests_.size()),
+       .saved_capture = was_new && target_.sizes != plan_.sizes_ &&
+                        (resolution_.decided || outcome_ == RecipeCache::Outcome::kHit),
+       .axes = axes});
 }
 
 }  // namespace reprise

@@ -46,6 +46,7 @@ class BatchRun {
   void FailOffenders(const DataError& first, const Frame& frame, std::vector<Response>& responses);
   absl::Status ErrorFor(const DataError& error) const;
   void Observe(int64_t replay_ns) const;
+  void RecordRequest(const RequestShape& shape) const;
   // Where the rows of request `i` begin in the batch.
   int64_t FirstRow(size_t i) const { return first_row_[i]; }
   const std::vector<int>& RecipeInputs() const;

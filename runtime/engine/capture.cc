@@ -149,6 +149,7 @@ absl::StatusOr<std::shared_ptr<const Recipe>> Capture(const EngineOptions& optio
   }
   // Weights are packed once: what the next capture will take is without them.
   model.owner()->SetCaptureNs(record.total_ns - record.prepare_ns);
+  model.learner().RecordCapture(record.total_ns - record.prepare_ns, record.recipe_bytes);
   return recipe;
 }
 

@@ -1,10 +1,12 @@
 #include "runtime/engine/engine.h"
 
 #include <algorithm>
+#include <set>
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/engine/batch_run.h"
+#include "runtime/engine/bucket_change.h"
 #include "runtime/engine/exact_runner.h"
 #include "runtime/engine/model_loader.h"
 #include "runtime/recipe/compiler.h"
@@ -83,7 +85,10 @@ std::vector<Response> Engine::Run(const BatchPlan& plan, absl::Span<const Reques
   const bool eager = resolution.outcome == CaptureOutcome::kEager;
   BatchRun run(options_, cache_, misses_, plan, std::move(resolution), requests, stream);
   std::vector<Response> responses = run.Run(next_batch_++);
-  if (run.replay_ns() > 0) NoteLosses(plan, run.target(), eager, run.replay_ns());
+  if (run.replay_ns() > 0) {
+    NoteLosses(plan, run.target(), eager, run.replay_ns());
+    FollowTraffic(plan.model());
+  }
   return responses;
 }
 
@@ -139,6 +144,23 @@ absl::StatusOr<std::unique_ptr<const Recipe>> Engine::CompileAt(
            .clock = options_.clock,
            .batch_symbol = model.batch_axis_ < 0 ? "" : model.axes_[model.batch_axis_].symbol}));
   return recipe;
+}
+
+void Engine::FollowTraffic(const Model& model) {
+  if (options_.captures == nullptr || !model.learner().BeginLook()) return;
+  const auto look = [this, shared = model.shared_from_this()](Stream* stream) {
+    if (stream == nullptr) return shared->learner().EndLook();
+    BucketChange::Look(*this, shared);
+  };
+  if (!options_.captures->Add(CaptureUrgency::kBehind, look)) model.learner().EndLook();
+}
+
+void Engine::RetireRecipes(const Model& model) {
+  const std::vector<std::string> labels = model.buckets()->Labels();
+  const std::set<std::string> in_force(labels.begin(), labels.end());
+  cache_.Retire(model.owner(), [&](const Recipe& recipe) {
+    return recipe.note.bucket == "exact" || in_force.contains(recipe.note.bucket);
+  });
 }
 
 std::vector<CachedRecipe> Engine::ListRecipes() const {

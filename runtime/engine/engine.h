@@ -77,9 +77,14 @@ class Engine {
 
   // Captures the recipe of `sizes` (by axis label) before a request needs it, for `reason`, if it
   // is not ready; `done` is called once, on a capture thread, or on this one where nothing is to be
-  // done. Works on frozen models too.
+  // done. Works on frozen models too. `buckets`: of which `sizes` is one; null: those in force.
   void CaptureAhead(const Model& model, const AxisSizes& sizes, CompileReason reason,
-                    CaptureUrgency urgency, std::function<void(absl::Status)> done);
+                    CaptureUrgency urgency, std::function<void(absl::Status)> done,
+                    std::shared_ptr<const BucketPolicy> buckets = nullptr);
+
+  // Recipes that `model` captured for buckets that are not in force any more are the first to leave
+  // the cache, and leave it when the set changes again. Replays that hold them are not disturbed.
+  void RetireRecipes(const Model& model);
 
   // Replays one batch, capturing the recipe first, on this thread, if `plan` was not prepared and
   // nothing ready serves it. Responses are in the order of `requests`, which must be those of
@@ -116,6 +121,8 @@ class Engine {
   BatchPlan::Resolution Resolve(const BatchPlan& plan);
   // A capture may begin for the requests of `plan`.
   bool MayCaptureFor(const BatchPlan& plan) const;
+  // Looks at the model's traffic, behind, when that is due: its buckets may change.
+  void FollowTraffic(const Model& model);
   // Adds up what a batch lost for want of a recipe, and captures it behind once that pays.
   void NoteLosses(const BatchPlan& plan, const BatchTarget& used, bool eager, int64_t replay_ns);
   // FAILED_PRECONDITION: what was missing, why it is not captured, and the nearest that is ready.

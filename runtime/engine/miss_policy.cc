@@ -122,7 +122,8 @@ std::shared_ptr<CaptureTicket> Engine::Prepare(BatchPlan& plan,
 }
 
 void Engine::CaptureAhead(const Model& model, const AxisSizes& sizes, CompileReason reason,
-                          CaptureUrgency urgency, std::function<void(absl::Status)> done) {
+                          CaptureUrgency urgency, std::function<void(absl::Status)> done,
+                          std::shared_ptr<const BucketPolicy> buckets) {
   RequestShape shape;
   for (const ModelAxis& axis : model.axes()) {
     const auto it = sizes.find(axis.label);
@@ -133,7 +134,7 @@ void Engine::CaptureAhead(const Model& model, const AxisSizes& sizes, CompileRea
     shape.sizes.push_back(it->second);
     if (axis.is_batch) shape.rows = it->second;
   }
-  BatchPlan plan(model);
+  BatchPlan plan(model, buckets == nullptr ? model.buckets() : std::move(buckets));
   if (!plan.TryAdd(shape)) {
     return done(absl::InvalidArgumentError(
         absl::StrCat("no bucket of model '", model.id().name, "' has these sizes")));

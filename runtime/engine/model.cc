@@ -61,12 +61,6 @@ int64_t Model::MaxRows(const RequestShape& shape) const {
   return LargestBatchAt(shape.buckets == nullptr ? *buckets() : *shape.buckets, shape.sizes);
 }
 
-void Model::SetBuckets(BucketPolicy buckets) {
-  auto set = std::make_shared<const BucketPolicy>(std::move(buckets));
-  MutexLock lock(buckets_mutex_);
-  buckets_.swap(set);
-}
-
 int64_t Model::LargestBatchAt(const BucketPolicy& buckets,
                               const std::vector<int64_t>& sizes) const {
   AxisSizes others;
@@ -106,6 +100,10 @@ const std::string& Model::LabelOf(const std::string& symbol) const {
 
 void Model::Note(const std::string& text) const {
   log_(absl::StrCat("model ", id().name, ": ", text));
+}
+
+void Model::ReportBuckets() const {
+  owner_->observer().OnBuckets(learner_->Report(), buckets()->Labels());
 }
 
 RecipeKey Model::KeyAt(const std::vector<int64_t>& sizes, const RequestShape& shape,

@@ -23,9 +23,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "runtime/base/mutex.h"
 #include "runtime/bucket/policy.h"
 #include "runtime/certify/certificate.h"
+#include "runtime/engine/bucket_learner.h"
 #include "runtime/engine/capture.h"
 #include "runtime/engine/model_owner.h"
 #include "runtime/engine/model_variants.h"
@@ -52,8 +52,14 @@ struct ModelOptions {
   ModelId id;
   std::string path;  // of model.onnx
 
-  // Buckets by axis label ("batch", "sequence", a symbol); an axis not named gets the defaults.
+  // Buckets by axis label ("batch", "sequence", a symbol), which stay.
   std::map<std::string, std::vector<int64_t>> buckets;
+  // Of axes whose buckets follow the traffic, beginning with the defaults; one that is named in
+  // neither (but the batch, which does not follow it) has `auto`.
+  std::map<std::string, BoundaryRule> learnt_buckets;
+  BucketMode bucket_mode = BucketMode::kApply;
+  // A change of buckets must save the time of its captures within as long.
+  int64_t bucket_payback_ns = int64_t{600} * 1'000'000'000;
   int64_t max_batch_tokens = 4096;
   // The largest number of rows in one replay; 0: the largest batch bucket.
   int64_t max_batch_size = 0;
@@ -98,12 +104,9 @@ class Model : public std::enable_shared_from_this<Model> {
   int64_t max_batch() const;
   // The buckets in force, of the certified axes by label. Never changed, only replaced: hold the
   // pointer while you read.
-  std::shared_ptr<const BucketPolicy> buckets() const {
-    MutexLock lock(buckets_mutex_);
-    return buckets_;
-  }
-  // From now on `buckets` are in force; plans that exist go on with theirs.
-  void SetBuckets(BucketPolicy buckets);
+  std::shared_ptr<const BucketPolicy> buckets() const { return learner_->InForce(); }
+  // What finds better ones.
+  BucketLearner& learner() const { return *learner_; }
   // The certified axes, by label.
   const std::set<std::string>& certified() const { return certified_; }
   // Dim `dim` of output `position` is cut at a request's rows.
@@ -123,6 +126,8 @@ class Model : public std::enable_shared_from_this<Model> {
   absl::StatusOr<std::unique_ptr<Recipe>> CompileAt(const RecipeKey& key,
                                                     const ModelVariant* variant,
                                                     const EngineOptions& options) const;
+  // Tells the observer what the buckets are worth.
+  void ReportBuckets() const;
   // A note for the operator, with the model's name.
   void Note(const std::string& text) const;
   // Bytes of the model's own parameters, as stored in its file.
@@ -161,12 +166,10 @@ class Model : public std::enable_shared_from_this<Model> {
   std::string batch_symbol_;                // empty without a batch axis
   std::string device_fingerprint_;
   std::function<void(const std::string&)> log_ = [](const std::string&) {};
-  // Guarded.
-  mutable Mutex buckets_mutex_;
-  std::shared_ptr<const BucketPolicy> buckets_ GUARDED_BY(buckets_mutex_);
   // Self-synchronised.
   std::shared_ptr<const ReadyIndex> ready_;
   std::shared_ptr<ModelOwner> owner_;
+  std::unique_ptr<BucketLearner> learner_;
   std::unique_ptr<ModelVariants> variants_;  // null where no initialiser can be overridden
 };
 
@@ -181,7 +184,9 @@ struct BatchTarget {
 // BatchPlan: which requests go into one replay, decided before any of them is touched.
 class BatchPlan {
  public:
-  explicit BatchPlan(const Model& model) : model_(&model), buckets_(model.buckets()) {}
+  explicit BatchPlan(const Model& model) : BatchPlan(model, model.buckets()) {}
+  BatchPlan(const Model& model, std::shared_ptr<const BucketPolicy> buckets)
+      : model_(&model), buckets_(std::move(buckets)) {}
 
   // Adds a request if it may share a replay with those already in the plan and if doing so costs
   // less than a replay of its own would (padding counted). The first one always fits, unless it has

@@ -387,29 +387,51 @@ absl::Status ModelLoader::SetPolicy(Model& model) const {
   BucketPolicy policy = BucketPolicy::Default(batch_label, others);
   policy.max_batch_tokens = model.options_.max_batch_tokens;
   policy.overflow = model.options_.overflow;
-  for (const auto& [label, sizes] : model.options_.buckets) {
+  const auto check = [&](const std::string& label) {
     const bool known = std::any_of(model.axes_.begin(), model.axes_.end(),
                                    [&](const ModelAxis& axis) { return axis.label == label; });
-    if (!known) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "buckets are configured for axis '", label, "', which the model does not have (it has: ",
-          absl::StrJoin(
-              model.axes_, ", ",
-              [](std::string* out, const ModelAxis& axis) { absl::StrAppend(out, axis.label); }),
-          ")"));
-    }
+    if (known) return absl::OkStatus();
+    return absl::InvalidArgumentError(absl::StrCat(
+        "buckets are configured for axis '", label, "', which the model does not have (it has: ",
+        absl::StrJoin(
+            model.axes_, ", ",
+            [](std::string* out, const ModelAxis& axis) { absl::StrAppend(out, axis.label); }),
+        ")"));
+  };
+  for (const auto& [label, rule] : model.options_.learnt_buckets) RETURN_IF_ERROR(check(label));
+  for (const auto& [label, sizes] : model.options_.buckets) {
+    RETURN_IF_ERROR(check(label));
     for (AxisBuckets& buckets : policy.axes) {
       if (buckets.axis == label) buckets.sizes = sizes;
     }
   }
   RETURN_IF_ERROR(policy.Validate());
   LimitBuckets(model, policy);
-  model.SetBuckets(std::move(policy));
+  MakeLearner(model, std::move(policy));
   for (const ModelAxis& axis : model.axes_) {
     if (model.certified_.contains(axis.label)) model.paddable_.insert(axis.symbol);
     if (axis.is_batch) model.batch_symbol_ = axis.symbol;
   }
   return absl::OkStatus();
+}
+
+void ModelLoader::MakeLearner(Model& model, BucketPolicy policy) const {
+  const ModelOptions& options = model.options_;
+  BucketLearner::Options learner = {.mode = options.bucket_mode};
+  learner.advisor.payback_ns = options.bucket_payback_ns;
+  for (const AxisBuckets& buckets : policy.axes) {
+    if (buckets.axis == policy.batch_axis) continue;
+    AdvisorAxis axis = {.label = buckets.axis, .start = buckets.sizes};
+    const auto rule = options.learnt_buckets.find(axis.label);
+    if (rule != options.learnt_buckets.end()) {
+      axis.rule = rule->second;
+    } else if (options.buckets.contains(axis.label)) {
+      axis.rule.kind = BoundaryRule::Kind::kExplicit;
+    }
+    learner.advisor.axes.push_back(std::move(axis));
+  }
+  learner.first = std::move(policy);
+  model.learner_ = std::make_unique<BucketLearner>(std::move(learner));
 }
 
 // A model with 256 positions takes no bucket of 512.

@@ -59,6 +59,8 @@ class ModelLoader {
   // Measures the certificates; what fails leaves its axis uncertified.
   absl::Status Certify(Model& model) const;
   absl::Status SetPolicy(Model& model) const;
+  // `policy`: what is in force first.
+  void MakeLearner(Model& model, BucketPolicy policy) const;
   // Drops buckets at which the model cannot be specialised.
   void LimitBuckets(Model& model, BucketPolicy& policy) const;
 

@@ -31,9 +31,11 @@ class ModelOwner final : public RecipeCache::Owner {
   ParameterStore& parameters() const { return *parameters_; }
   ModelObserver& observer() const { return *observer_; }
 
-  void OnEvicted(const Recipe& recipe, bool exact_limit) override {
+  void OnEvicted(const Recipe& recipe, RecipeCache::Why why) override {
     parameters_->Forget(recipe);
-    observer_->OnEviction(exact_limit ? EvictionReason::kExactLimit : EvictionReason::kMemory);
+    observer_->OnEviction(why == RecipeCache::Why::kMemory       ? EvictionReason::kMemory
+                          : why == RecipeCache::Why::kExactLimit ? EvictionReason::kExactLimit
+                                                                 : EvictionReason::kRetired);
   }
   void OnCacheSize(int64_t recipes, int64_t bytes) override {
     observer_->OnCacheSize(recipes, bytes);

@@ -54,6 +54,8 @@ absl::string_view EvictionReasonName(EvictionReason reason) {
       return "exact_limit";
     case EvictionReason::kUnload:
       return "unload";
+    case EvictionReason::kRetired:
+      return "retired";
   }
   return "";
 }

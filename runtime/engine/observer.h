@@ -10,6 +10,7 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "runtime/engine/bucket_learner.h"
 #include "runtime/recipe/record_file.h"
 
 namespace reprise {
@@ -36,9 +37,14 @@ inline constexpr int kNumCompileReasons = 10;
 absl::string_view CompileReasonName(CompileReason reason);  // "first_request"
 
 // Why a recipe left the cache.
-enum class EvictionReason { kMemory, kExactLimit, kUnload };
-inline constexpr int kNumEvictionReasons = 3;
-absl::string_view EvictionReasonName(EvictionReason reason);  // "memory", "exact_limit", "unload"
+enum class EvictionReason {
+  kMemory,
+  kExactLimit,
+  kUnload,
+  kRetired,  // its bucket left the set in force
+};
+inline constexpr int kNumEvictionReasons = 4;
+absl::string_view EvictionReasonName(EvictionReason reason);  // "memory", "exact_limit", ...
 
 struct CompileRecord {
   CompileReason reason = CompileReason::kNewShape;
@@ -60,6 +66,9 @@ struct CompileRecord {
 struct AxisElements {
   int64_t valid = 0;
   int64_t padded = 0;
+  // The padded share of the replay's time. 0 along the batch axis: kernels skip rows that no
+  // request fills.
+  int64_t wasted_ns = 0;
 };
 
 struct ReplayRecord {
@@ -67,6 +76,8 @@ struct ReplayRecord {
   int64_t duration_ns = 0;
   int64_t rows = 0;  // rows of requests
   int64_t requests = 0;
+  // The first replay of its exact sizes, and no recipe was captured for them.
+  bool saved_capture = false;
   absl::Span<const AxisElements> axes;  // by position in ModelObserverSpec::axes
 };
 
@@ -100,6 +111,9 @@ class ModelObserver {
   virtual void OnProbe(int64_t duration_ns) = 0;
   // A node of a captured recipe runs by its reference kernel.
   virtual void OnReferenceKernel(absl::string_view op, absl::string_view node) = 0;
+  // After each look at the traffic, and when another set of buckets is in force. `labels`: of all
+  // buckets in force.
+  virtual void OnBuckets(const BucketReport& report, const std::vector<std::string>& labels) {}
 };
 
 class Observer {

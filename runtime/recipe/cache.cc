@@ -35,6 +35,7 @@ bool RecipeCache::Contains(const RecipeKey& key) const {
 void RecipeCache::Touch(Lru::iterator it) {
   lru_.splice(lru_.begin(), lru_, it);
   ++it->uses;
+  it->retired = false;
   it->last_used = std::chrono::system_clock::now();
 }
 
@@ -68,7 +69,7 @@ absl::StatusOr<RecipeCache::Result> RecipeCache::GetOrCapture(
   {
     MutexLock lock(mutex_);
     const auto now = std::chrono::system_clock::now();
-    if (result.ok()) Insert({*result, owner, exact, /*uses=*/1, now, now}, gone);
+    if (result.ok()) Insert({*result, owner, exact, /*uses=*/1, /*retired=*/false, now, now}, gone);
     flight->result = result;
     flight->landed = true;
     flights_.erase(key);
@@ -81,10 +82,7 @@ absl::StatusOr<RecipeCache::Result> RecipeCache::GetOrCapture(
 
 void RecipeCache::Insert(Entry entry, std::vector<Gone>& gone) {
   const int64_t bytes = entry.recipe->memory_bytes();
-  // The least recently used go first.
-  while (!lru_.empty() && bytes_ + bytes > max_bytes_) {
-    Remove(std::prev(lru_.end()), /*exact_limit=*/false, gone);
-  }
+  while (!lru_.empty() && bytes_ + bytes > max_bytes_) Remove(Victim(), Why::kMemory, gone);
   if (entry.exact) {
     int64_t exact = 1;
     Lru::iterator oldest = lru_.end();
@@ -94,7 +92,7 @@ void RecipeCache::Insert(Entry entry, std::vector<Gone>& gone) {
       oldest = it;
     }
     if (exact > entry.owner->max_exact() && oldest != lru_.end()) {
-      Remove(oldest, /*exact_limit=*/true, gone);
+      Remove(oldest, Why::kExactLimit, gone);
     }
   }
   bytes_ += bytes;
@@ -103,7 +101,31 @@ void RecipeCache::Insert(Entry entry, std::vector<Gone>& gone) {
   entries_[lru_.front().recipe->key] = lru_.begin();
 }
 
-void RecipeCache::Remove(Lru::iterator it, bool exact_limit, std::vector<Gone>& gone) {
+RecipeCache::Lru::iterator RecipeCache::Victim() {
+  // Among those that are wanted, and among those that are not, the least recently used.
+  for (auto it = lru_.rbegin(); it != lru_.rend(); ++it) {
+    if (it->retired) return std::prev(it.base());
+  }
+  return std::prev(lru_.end());
+}
+
+void RecipeCache::Retire(const std::shared_ptr<Owner>& owner,
+                         const std::function<bool(const Recipe&)>& wanted) {
+  std::vector<Gone> gone;
+  {
+    MutexLock lock(mutex_);
+    for (auto it = lru_.begin(); it != lru_.end();) {
+      const auto entry = it++;
+      if (entry->owner != owner) continue;
+      const bool again = entry->retired;
+      entry->retired = !wanted(*entry->recipe);
+      if (again && entry->retired) Remove(entry, Why::kRetired, gone);
+    }
+  }
+  Tell(gone, owner);
+}
+
+void RecipeCache::Remove(Lru::iterator it, Why why, std::vector<Gone>& gone) {
   const RecipeKey& key = it->recipe->key;
   if (evicted_.insert(key.hash).second) evicted_order_.push_back(key.hash);
   if (evicted_order_.size() > kRememberedEvictions) {
@@ -113,14 +135,14 @@ void RecipeCache::Remove(Lru::iterator it, bool exact_limit, std::vector<Gone>& 
   entries_.erase(key);
   IndexLocked(key.graph.hash).Remove(*it->recipe);
   bytes_ -= it->recipe->memory_bytes();
-  gone.push_back({std::move(*it), exact_limit});
+  gone.push_back({std::move(*it), why});
   lru_.erase(it);
 }
 
 void RecipeCache::Tell(const std::vector<Gone>& gone, const std::shared_ptr<Owner>& owner) {
   std::set<std::shared_ptr<Owner>> changed = {owner};
   for (const Gone& one : gone) {
-    one.entry.owner->OnEvicted(*one.entry.recipe, one.exact_limit);
+    one.entry.owner->OnEvicted(*one.entry.recipe, one.why);
     changed.insert(one.entry.owner);
   }
   for (const std::shared_ptr<Owner>& one : changed) {

@@ -28,11 +28,13 @@ namespace reprise {
 
 class RecipeCache {
  public:
+  // Why a recipe leaves: room is needed; its owner has too many exact ones; nobody wants it.
+  enum class Why { kMemory, kExactLimit, kRetired };
   // Who captured a recipe: what evictions and sizes are told for. Compared by address.
   class Owner {
    public:
     virtual ~Owner() = default;
-    virtual void OnEvicted(const Recipe& recipe, bool exact_limit) = 0;
+    virtual void OnEvicted(const Recipe& recipe, Why why) = 0;
     virtual void OnCacheSize(int64_t recipes, int64_t bytes) = 0;
     virtual int64_t max_exact() const = 0;
   };
@@ -62,6 +64,11 @@ class RecipeCache {
   // The recipes of a graph that are in memory, whoever captured them. Lives as long as it is held.
   std::shared_ptr<const ReadyIndex> IndexOf(const GraphFingerprint& graph);
 
+  // Recipes of `owner` that `wanted` denies are the first to go when room is needed. Those that it
+  // denied at the call before as well, and that nobody used since, go now.
+  void Retire(const std::shared_ptr<Owner>& owner,
+              const std::function<bool(const Recipe&)>& wanted);
+
   // Forgets the owner; and its recipes.
   void RemoveOwner(const std::shared_ptr<Owner>& owner);
 
@@ -70,6 +77,7 @@ class RecipeCache {
     std::shared_ptr<Owner> owner;
     bool exact = false;
     int64_t uses = 0;
+    bool retired = false;  // and not used since
     // For people: kept with the entry, never compared.
     std::chrono::system_clock::time_point created;
     std::chrono::system_clock::time_point last_used;
@@ -87,13 +95,15 @@ class RecipeCache {
   // What left the cache, to be told about without the lock.
   struct Gone {
     Entry entry;
-    bool exact_limit;
+    Why why;
   };
   ReadyIndex& IndexLocked(uint64_t graph_hash) REQUIRES(mutex_);
   // Makes it the most recently used.
   void Touch(Lru::iterator it) REQUIRES(mutex_);
   void Insert(Entry entry, std::vector<Gone>& gone) REQUIRES(mutex_);
-  void Remove(Lru::iterator it, bool exact_limit, std::vector<Gone>& gone) REQUIRES(mutex_);
+  // The one that goes when room is needed; there is one.
+  Lru::iterator Victim() REQUIRES(mutex_);
+  void Remove(Lru::iterator it, Why why, std::vector<Gone>& gone) REQUIRES(mutex_);
   void Tell(const std::vector<Gone>& gone, const std::shared_ptr<Owner>& owner);
 
   // Constant after construction.

@@ -27,12 +27,18 @@ absl::Status WantInteger(absl::string_view value, int64_t least, int64_t most, i
   return absl::OkStatus();
 }
 
-absl::Status WantSizes(absl::string_view value, std::vector<int64_t>& target) {
+absl::Status WantBuckets(absl::string_view value, const std::string& axis,
+                         ModelSettings& settings) {
   ASSIGN_OR_RETURN(BoundaryRule rule, ParseBoundaryRule(value));
-  if (rule.learns()) {
-    return absl::InvalidArgumentError("buckets that follow the traffic are not supported");
+  if (rule.learns() && axis == "batch") {
+    return absl::InvalidArgumentError(
+        "numbers of rows do not follow the traffic; write a list, linear: or exponential:");
   }
-  target = std::move(rule.sizes);
+  if (rule.learns()) {
+    settings.learnt_buckets[axis] = std::move(rule);
+  } else {
+    settings.buckets[axis] = std::move(rule.sizes);
+  }
   return absl::OkStatus();
 }
 
@@ -51,17 +57,40 @@ constexpr Parameter kParameters[] = {
      "Numbers of rows that recipes are captured for: 1,2,4 or linear:FIRST,STEP,LAST or "
      "exponential:FIRST,FACTOR,LAST",
      [](absl::string_view, absl::string_view value, ModelSettings& settings) {
-       return WantSizes(value, settings.buckets["batch"]);
+       return WantBuckets(value, "batch", settings);
      }},
-    {"reprise.sequence_buckets", "", "list of sizes or rule", "16,32,64,128,256,512",
-     "Lengths that recipes are captured for, in the same words",
+    {"reprise.sequence_buckets", "", "list of sizes or rule", "auto:8",
+     "Lengths that recipes are captured for: a list or rule as above, which stays; or auto:K, the "
+     "at "
+     "most K that cost least time, or percentile:K, which begin with 16,32,64,128,256,512 and "
+     "follow the traffic",
      [](absl::string_view, absl::string_view value, ModelSettings& settings) {
-       return WantSizes(value, settings.buckets["sequence"]);
+       return WantBuckets(value, "sequence", settings);
      }},
-    {"reprise.buckets.", "<axis>", "list of sizes or rule", "16,32,64,128,256,512",
+    {"reprise.buckets.", "<axis>", "list of sizes or rule", "auto:8",
      "The same for an axis with another label",
      [](absl::string_view axis, absl::string_view value, ModelSettings& settings) {
-       return WantSizes(value, settings.buckets[std::string(axis)]);
+       return WantBuckets(value, std::string(axis), settings);
+     }},
+    {"reprise.bucket_policy", "", "apply|suggest|off", "apply",
+     "Better buckets that the traffic shows: captured behind and put in force; or only shown, by "
+     "the log and by reprise explain; or not looked for",
+     [](absl::string_view, absl::string_view value, ModelSettings& settings) {
+       if (value == "apply") {
+         settings.bucket_policy = BucketPolicyMode::kApply;
+       } else if (value == "suggest") {
+         settings.bucket_policy = BucketPolicyMode::kSuggest;
+       } else if (value == "off") {
+         settings.bucket_policy = BucketPolicyMode::kOff;
+       } else {
+         return absl::InvalidArgumentError("must be apply, suggest or off");
+       }
+       return absl::OkStatus();
+     }},
+    {"reprise.bucket_payback_seconds", "", "integer", "600",
+     "A change of buckets must save the time of its captures within as long",
+     [](absl::string_view, absl::string_view value, ModelSettings& settings) {
+       return WantInteger(value, 1, kLargest / 1'000'000'000, settings.bucket_payback_seconds);
      }},
     {"reprise.max_batch_tokens", "", "integer", "4096",
      "Largest product of rows and lengths of one bucket",

@@ -10,10 +10,12 @@
 #include <vector>
 
 #include "proto/model_config.pb.h"
+#include "runtime/bucket/boundaries.h"
 
 namespace reprise {
 
 enum class Overflow { kExact, kReject };
+enum class BucketPolicyMode { kApply, kSuggest, kOff };
 enum class CaptureMode { kQuick, kInline, kBackground };
 
 // What is captured before requests need it. All empty: nothing.
@@ -32,8 +34,12 @@ struct ModelSettings {
   bool max_batch_size_given = false;
   std::string model_filename = "model.onnx";
 
-  // Shapes. Buckets by axis label; an axis that is not named gets the defaults.
+  // Shapes. Buckets by axis label: those that stay, and the rules of those that follow the traffic;
+  // an axis that is named in neither gets the defaults.
   std::map<std::string, std::vector<int64_t>> buckets;
+  std::map<std::string, BoundaryRule> learnt_buckets;
+  BucketPolicyMode bucket_policy = BucketPolicyMode::kApply;
+  int64_t bucket_payback_seconds = 600;
   int64_t max_batch_tokens = 4096;
   Overflow overflow = Overflow::kExact;
   int64_t max_exact = 32;

@@ -27,8 +27,8 @@ struct Options {
   Endpoint http = {.port = 8000};
   Endpoint metrics = {.port = 8002};
   int64_t recipe_cache_memory_mb = 1024;  // MiB of arena layouts, launches and packed constants
-  std::string recipe_cache;                // folder of the recipe store; empty: none
-  int64_t recipe_cache_disk_mb = 1024;     // MiB of files in it
+  std::string recipe_cache;               // folder of the recipe store; empty: none
+  int64_t recipe_cache_disk_mb = 1024;    // MiB of files in it
   DeviceKind device = DeviceKind::kCpu;
   int streams = 0;             // 0: one for each CPU that the process may use
   int threads_per_stream = 0;  // 0: chosen by load, never more than the CPUs in all

@@ -18,6 +18,12 @@ ModelOptions EngineOptionsOf(const ModelVersion& version, const std::string& pat
   return {.id = {.name = version.name, .version = version.number},
           .path = path,
           .buckets = settings.buckets,
+          .learnt_buckets = settings.learnt_buckets,
+          .bucket_mode = settings.bucket_policy == BucketPolicyMode::kApply ? BucketMode::kApply
+                         : settings.bucket_policy == BucketPolicyMode::kSuggest
+                             ? BucketMode::kSuggest
+                             : BucketMode::kOff,
+          .bucket_payback_ns = settings.bucket_payback_seconds * 1'000'000'000,
           .max_batch_tokens = settings.max_batch_tokens,
           .max_batch_size = settings.config.max_batch_size(),
           .overflow = settings.overflow == Overflow::kReject ? BucketPolicy::Overflow::kReject

@@ -134,6 +134,7 @@ std::unique_ptr<ModelMetrics> Catalogue::MakeModel(const std::string& model,
 
   auto metrics = std::make_unique<ModelMetrics>();
   ModelMetrics& m = *metrics;
+  m.labels = labels;
   m.tunes = counter(MetricId::kTunes);
   m.probes = counter(MetricId::kProbes);
   m.memory_hits = cache("memory", "hit");
@@ -142,6 +143,17 @@ std::unique_ptr<ModelMetrics> Catalogue::MakeModel(const std::string& model,
   m.store_misses = cache("store", "miss");
   m.cache_recipes = gauge(MetricId::kCacheRecipes);
   m.cache_bytes = gauge(MetricId::kCacheBytes);
+  auto waste = [&](const char* kind) {
+    LabelValues all = labels;
+    all.emplace_back("kind", kind);
+    return &AddSeries(GaugeFamily(MetricId::kBucketWaste), all);
+  };
+  m.bucket_waste_expected = waste("expected");
+  m.bucket_waste_actual = waste("actual");
+  m.bucket_drift = gauge(MetricId::kBucketDrift);
+  m.bucket_saving = gauge(MetricId::kBucketSaving);
+  m.bucket_changes = counter(MetricId::kBucketChanges);
+  m.captures_saved = counter(MetricId::kCapturesSaved);
   m.queue_depth = gauge(MetricId::kQueueDepth);
   m.ready = gauge(MetricId::kModelReady);
   m.warmup_wanted = gauge(MetricId::kWarmupWanted);
@@ -167,9 +179,9 @@ std::unique_ptr<ModelMetrics> Catalogue::MakeModel(const std::string& model,
   m.valid_elements = counters_by(MetricId::kElements, {{"kind", "valid"}});
   m.padded_elements = counters_by(MetricId::kElements, {{"kind", "padded"}});
   m.request_length = histograms_by(MetricId::kRequestLength);
-  m.axis_certified = std::make_unique<LabelledSeries<Gauge>>(
-      GaugeFamily(MetricId::kAxisCertified), labels,
-      std::string(Row(MetricId::kAxisCertified).labels[2]));
+  m.axis_certified =
+      std::make_unique<LabelledSeries<Gauge>>(GaugeFamily(MetricId::kAxisCertified), labels,
+                                              std::string(Row(MetricId::kAxisCertified).labels[2]));
   m.requests = counters_by(MetricId::kRequests);
   m.nv_failure = counters_by(MetricId::kNvRequestFailure);
   m.reference_kernels = counters_by(MetricId::kReferenceKernels);
@@ -207,6 +219,20 @@ void Catalogue::Announce(ModelMetrics& metrics, const KnownSeries& known) {
     metrics.request_length->at(axis);
   }
   for (const std::string& op : known.ops) metrics.reference_kernels->at(op);
+}
+
+std::unique_ptr<AxisSeries> Catalogue::SeriesOf(const ModelMetrics& metrics,
+                                                const std::string& axis) const {
+  LabelValues labels = metrics.labels;
+  labels.emplace_back("axis", axis);
+  const auto elements = [&](const char* kind) {
+    LabelValues all = labels;
+    all.emplace_back("kind", kind);
+    return LabelledSeries<Counter>(CounterFamily(MetricId::kBucketElements), all, "bucket");
+  };
+  return std::unique_ptr<AxisSeries>(
+      new AxisSeries{elements("valid"), elements("padded"),
+                     LabelledSeries<Counter>(CounterFamily(MetricId::kWasted), labels, "bucket")});
 }
 
 void Catalogue::SetStore(const RecipeStore* store) {

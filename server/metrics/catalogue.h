@@ -65,8 +65,16 @@ struct KnownSeries {
   std::vector<std::string> ops;  // that may fall back to a reference kernel
 };
 
+// What the replays of each bucket computed along one axis. A bucket appears with its first replay.
+struct AxisSeries {
+  LabelledSeries<prometheus::Counter> valid;
+  LabelledSeries<prometheus::Counter> padded;
+  LabelledSeries<prometheus::Counter> wasted_seconds;
+};
+
 // The series of one version of a model.
 struct ModelMetrics {
+  LabelValues labels;
   prometheus::Counter* tunes;
   prometheus::Counter* probes;
   prometheus::Counter* memory_hits;
@@ -75,6 +83,12 @@ struct ModelMetrics {
   prometheus::Counter* store_misses;
   prometheus::Gauge* cache_recipes;
   prometheus::Gauge* cache_bytes;
+  prometheus::Gauge* bucket_waste_expected;
+  prometheus::Gauge* bucket_waste_actual;
+  prometheus::Gauge* bucket_drift;
+  prometheus::Gauge* bucket_saving;
+  prometheus::Counter* bucket_changes;
+  prometheus::Counter* captures_saved;
   prometheus::Gauge* queue_depth;
   prometheus::Gauge* ready;
   prometheus::Gauge* warmup_wanted;
@@ -123,6 +137,8 @@ class Catalogue {
   ModelMetrics& Model(const std::string& model, const std::string& version) EXCLUDES(mutex_);
   // Creates the series that `known` names.
   void Announce(ModelMetrics& metrics, const KnownSeries& known);
+  // The series of an axis by bucket; of the same axis always the same ones underneath.
+  std::unique_ptr<AxisSeries> SeriesOf(const ModelMetrics& metrics, const std::string& axis) const;
 
   // Requests that name no model that exists: one set of series with empty labels, because names
   // from outside must not become label values.

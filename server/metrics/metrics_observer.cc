@@ -14,10 +14,15 @@ constexpr double kSecondsPerNs = 1e-9;
 
 class ModelMetricsObserver final : public ModelObserver {
  public:
-  ModelMetricsObserver(ModelMetrics& metrics, const ModelObserverSpec& spec) : metrics_(metrics) {
+  ModelMetricsObserver(Catalogue& catalogue, ModelMetrics& metrics, const ModelObserverSpec& spec)
+      : catalogue_(catalogue), metrics_(metrics) {
     for (const std::string& axis : spec.axes) {
       axes_.push_back({&metrics.valid_elements->at(axis), &metrics.padded_elements->at(axis),
-                       &metrics.request_length->at(axis)});
+                       &metrics.request_length->at(axis), catalogue.SeriesOf(metrics, axis)});
+      AxisSeries& by_bucket = *axes_.back().by_bucket;
+      for (auto* series : {&by_bucket.valid, &by_bucket.padded, &by_bucket.wasted_seconds}) {
+        series->at("exact");
+      }
     }
   }
 
@@ -33,7 +38,13 @@ class ModelMetricsObserver final : public ModelObserver {
     for (size_t i = 0; i < record.axes.size(); ++i) {
       axes_[i].valid->Increment(static_cast<double>(record.axes[i].valid));
       axes_[i].padded->Increment(static_cast<double>(record.axes[i].padded));
+      AxisSeries& by_bucket = *axes_[i].by_bucket;
+      by_bucket.valid.at(record.bucket).Increment(static_cast<double>(record.axes[i].valid));
+      by_bucket.padded.at(record.bucket).Increment(static_cast<double>(record.axes[i].padded));
+      by_bucket.wasted_seconds.at(record.bucket)
+          .Increment(static_cast<double>(record.axes[i].wasted_ns) * kSecondsPerNs);
     }
+    if (record.saved_capture) metrics_.captures_saved->Increment();
   }
 
   void OnRequestLengths(absl::Span<const int64_t> sizes) override {
@@ -62,6 +73,17 @@ class ModelMetricsObserver final : public ModelObserver {
     metrics_.evictions->at(EvictionReasonName(reason)).Increment();
   }
 
+  void OnBuckets(const BucketReport& report, const std::vector<std::string>& labels) override {
+    catalogue_.Announce(metrics_, {.buckets = labels});
+    metrics_.bucket_waste_expected->Set(report.state.expected_waste);
+    metrics_.bucket_waste_actual->Set(report.actual_waste);
+    metrics_.bucket_drift->Set(report.state.drift);
+    metrics_.bucket_saving->Set(report.suggestion.has_value() ? report.suggestion->saving : 0);
+    // Told by one thread at a time.
+    metrics_.bucket_changes->Increment(static_cast<double>(report.state.changes - changes_));
+    changes_ = report.state.changes;
+  }
+
   void OnProbe(int64_t) override { metrics_.probes->Increment(); }
 
   void OnReferenceKernel(absl::string_view op, absl::string_view) override {
@@ -73,11 +95,15 @@ class ModelMetricsObserver final : public ModelObserver {
     prometheus::Counter* valid;
     prometheus::Counter* padded;
     prometheus::Histogram* length;
+    std::unique_ptr<AxisSeries> by_bucket;
   };
 
   // Constant after construction.
+  Catalogue& catalogue_;
   ModelMetrics& metrics_;
   std::vector<Axis> axes_;
+  // Used by one thread at a time.
+  int64_t changes_ = 0;
 };
 
 }  // namespace
@@ -89,7 +115,7 @@ std::unique_ptr<ModelObserver> MetricsObserver::ForModel(const ModelObserverSpec
     if (spec.padding[i] == AxisPadding::kOff) continue;
     metrics.axis_certified->at(spec.axes[i]).Set(spec.padding[i] == AxisPadding::kCertified);
   }
-  return std::make_unique<ModelMetricsObserver>(metrics, spec);
+  return std::make_unique<ModelMetricsObserver>(catalogue_, metrics, spec);
 }
 
 }  // namespace reprise

@@ -32,6 +32,31 @@ std::string Consequence(const Model& model, const ModelAxis& axis) {
                                : absl::StrCat("; longer than ", *largest, " runs exact"));
 }
 
+void EncodeBoundaries(const std::vector<std::string>& axes, const BoundarySets& sets,
+                      google::protobuf::RepeatedPtrField<v1::AxisBoundaries>& message) {
+  for (size_t i = 0; i < sets.size(); ++i) {
+    v1::AxisBoundaries& one = *message.Add();
+    one.set_axis(axes[i]);
+    one.mutable_sizes()->Add(sets[i].begin(), sets[i].end());
+  }
+}
+
+void EncodeBuckets(const BucketReport& report, v1::BucketLearning& message) {
+  message.set_policy(BucketModeName(report.mode));
+  EncodeBoundaries(report.axes, report.state.boundaries, *message.mutable_in_force());
+  message.set_requests(static_cast<uint64_t>(report.state.requests));
+  message.set_changes(static_cast<uint64_t>(report.state.changes));
+  message.set_expected_waste(report.state.expected_waste);
+  message.set_actual_waste(report.actual_waste);
+  message.set_best_waste(report.state.best_waste);
+  message.set_drift(report.state.drift);
+  message.set_changing(report.changing);
+  if (!report.suggestion.has_value()) return;
+  EncodeBoundaries(report.axes, report.suggestion->boundaries, *message.mutable_suggestion());
+  message.set_suggested_saving(report.suggestion->saving);
+  message.set_suggested_payback_seconds(report.suggestion->payback_s);
+}
+
 }  // namespace
 
 void EncodeMiss(const MissRecord& record, v1::MissRecord& message) {
@@ -111,6 +136,7 @@ void EncodeExplanation(const Model& model, v1::ExplainModelResponse& message) {
       for (const int64_t size : buckets.sizes) one.add_buckets(size);
     }
   }
+  EncodeBuckets(model.learner().Report(), *message.mutable_buckets());
 }
 
 }  // namespace reprise

@@ -24,6 +24,7 @@ struct Observed {
   std::vector<AxisElements> elements;
   std::vector<std::string> reference_kernels;  // ops
   std::vector<EvictionReason> evictions;
+  std::vector<BucketReport> buckets;
 };
 
 class RememberingObserver final : public Observer {
@@ -64,6 +65,10 @@ class RememberingObserver final : public Observer {
       observed_->evictions.push_back(reason);
     }
     void OnProbe(int64_t) override {}
+    void OnBuckets(const BucketReport& report, const std::vector<std::string>&) override {
+      MutexLock lock(observed_->mutex);
+      observed_->buckets.push_back(report);
+    }
     void OnReferenceKernel(absl::string_view op, absl::string_view) override {
       MutexLock lock(observed_->mutex);
       observed_->reference_kernels.push_back(std::string(op));

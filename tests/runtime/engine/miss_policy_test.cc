@@ -8,48 +8,14 @@
 #include <optional>
 #include <random>
 
-#include "tests/runtime/onnx/model_builder.h"
 #include "tests/testing/engine_fixture.h"
+#include "tests/testing/masked_mean.h"
 
 namespace reprise {
 namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
-
-constexpr int64_t kVocabulary = 50;
-constexpr int64_t kHidden = 8;
-
-// The mean of the embeddings of the tokens that count.
-std::string MaskedMean() {
-  ModelBuilder b;
-  b.Input("input_ids", {"batch", "sequence"}, onnx::TensorProto::INT64);
-  b.Input("attention_mask", {"batch", "sequence"}, onnx::TensorProto::INT64);
-  std::vector<float> table(kVocabulary * kHidden);
-  for (size_t i = 0; i < table.size(); ++i) table[i] = static_cast<float>(i % 17) - 8;
-  b.Floats("table", {kVocabulary, kHidden}, table);
-  b.Initializer<int64_t>("one", onnx::TensorProto::INT64, {1}, {1});
-  b.Initializer<int64_t>("two", onnx::TensorProto::INT64, {1}, {2});
-  b.Node("Gather", {"table", "input_ids"}, {"x"});
-  SetAttribute(b.Node("Cast", {"attention_mask"}, {"mask"}), "to",
-               int64_t{onnx::TensorProto::FLOAT});
-  b.Node("Unsqueeze", {"mask", "two"}, {"mask3"});
-  b.Node("Mul", {"x", "mask3"}, {"masked"});
-  SetAttribute(b.Node("ReduceSum", {"masked", "one"}, {"sum"}), "keepdims", int64_t{0});
-  SetAttribute(b.Node("ReduceSum", {"mask3", "one"}, {"count"}), "keepdims", int64_t{0});
-  b.Node("Div", {"sum", "count"}, {"y"});
-  b.Output("y");
-  return b.Bytes();
-}
-
-struct Tokens {
-  Tokens(int64_t rows, int64_t length) : ids(rows * length), mask(rows * length, 1) {
-    for (size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<int64_t>(i * 7 % kVocabulary);
-    request.inputs = {{{rows, length}, ids.data()}, {{rows, length}, mask.data()}};
-  }
-  std::vector<int64_t> ids, mask;
-  Request request;
-};
 
 class MissPolicyTest : public testing::Test {
  protected:
@@ -75,9 +41,10 @@ class MissPolicyTest : public testing::Test {
     const std::filesystem::path path =
         std::filesystem::path(testing::TempDir()) /
         (std::string(testing::UnitTest::GetInstance()->current_test_info()->name()) + ".onnx");
-    std::ofstream(path, std::ios::binary) << MaskedMean();
+    std::ofstream(path, std::ios::binary) << MaskedMeanModel();
     options.id = {"mean", 1};
     options.path = path.string();
+    options.bucket_mode = BucketMode::kOff;
     auto model = engine_.Load(std::move(options));
     std::filesystem::remove(path);
     EXPECT_TRUE(model.ok()) << model.status();
@@ -86,7 +53,7 @@ class MissPolicyTest : public testing::Test {
 
   Response Run(const Model& model, int64_t rows, int64_t length,
                OnMiss on_miss = OnMiss::kDefault) {
-    const Tokens tokens(rows, length);
+    const MeanRequest tokens(rows, length);
     BatchPlan plan(model);
     EXPECT_TRUE(plan.TryAdd(Shape(model, tokens, on_miss)));
     const Request* request = &tokens.request;
@@ -96,7 +63,7 @@ class MissPolicyTest : public testing::Test {
   // As the server does it: prepared, held back while its recipe is captured, then run.
   Response RunPrepared(const Model& model, int64_t rows, int64_t length,
                        OnMiss on_miss = OnMiss::kDefault) {
-    const Tokens tokens(rows, length);
+    const MeanRequest tokens(rows, length);
     const Request* request = &tokens.request;
     std::shared_ptr<CaptureTicket> ticket;
     while (true) {
@@ -111,7 +78,7 @@ class MissPolicyTest : public testing::Test {
     }
   }
 
-  static RequestShape Shape(const Model& model, const Tokens& tokens,
+  static RequestShape Shape(const Model& model, const MeanRequest& tokens,
                             OnMiss on_miss = OnMiss::kDefault) {
     RequestShape shape = *model.Measure(tokens.request);
     shape.on_miss = on_miss;
@@ -198,7 +165,7 @@ TEST_F(MissPolicyTest, BackgroundPolicyRunsEagerlyAndCapturesBehind) {
 TEST_F(MissPolicyTest, BatchStaysWithinWhatIsReadyAndTheLargerOneIsCapturedBehind) {
   const auto model = Load();
   ASSERT_TRUE(RunPrepared(*model, 1, 16).status.ok());
-  const Tokens tokens(1, 16);
+  const MeanRequest tokens(1, 16);
   for (int i = 0; engine_.misses().last_sequence() < 2; ++i) {
     BatchPlan plan(*model);
     ASSERT_TRUE(plan.TryAdd(Shape(*model, tokens)));
@@ -222,7 +189,7 @@ TEST_F(MissPolicyTest, OneCaptureServesAllWhoWaitAndOneOfThemSaysSo) {
   const auto model = Load();
   std::promise<void> release;
   BlockUrgent(release);
-  const Tokens tokens(1, 100), shorter(1, 20);
+  const MeanRequest tokens(1, 100), shorter(1, 20);
   std::vector<std::shared_ptr<CaptureTicket>> tickets;
   std::vector<std::promise<absl::Status>> ready(64);
   for (int i = 0; i < 64; ++i) {
@@ -237,7 +204,7 @@ TEST_F(MissPolicyTest, OneCaptureServesAllWhoWaitAndOneOfThemSaysSo) {
   int captured = 0, waited = 0;
   for (int i = 0; i < 64; ++i) {
     ASSERT_TRUE(ready[i].get_future().get().ok());
-    const Tokens& sent = i % 2 == 0 ? tokens : shorter;
+    const MeanRequest& sent = i % 2 == 0 ? tokens : shorter;
     BatchPlan plan(*model);
     ASSERT_TRUE(plan.TryAdd(Shape(*model, sent), tickets[i]));
     ASSERT_EQ(engine_.Prepare(plan, [](absl::Status) {}), nullptr);
@@ -278,7 +245,7 @@ TEST_F(MissPolicyTest, StoppedPoolFailsThoseWhoWait) {
   const auto model = Load();
   std::promise<void> release;
   BlockUrgent(release);
-  const Tokens tokens(1, 100);
+  const MeanRequest tokens(1, 100);
   BatchPlan plan(*model);
   ASSERT_TRUE(plan.TryAdd(Shape(*model, tokens)));
   std::promise<absl::Status> ready;

@@ -13,9 +13,9 @@ namespace {
 class CountingOwner final : public RecipeCache::Owner {
  public:
   explicit CountingOwner(int64_t max_exact = 100) : max_exact_(max_exact) {}
-  void OnEvicted(const Recipe& recipe, bool exact_limit) override {
+  void OnEvicted(const Recipe& recipe, RecipeCache::Why why) override {
     evicted.push_back(recipe.key.binding.axes.at("n"));
-    last_was_exact_limit = exact_limit;
+    last_why = why;
   }
   void OnCacheSize(int64_t recipes, int64_t bytes) override {
     this->recipes = recipes;
@@ -24,7 +24,7 @@ class CountingOwner final : public RecipeCache::Owner {
   int64_t max_exact() const override { return max_exact_; }
 
   std::vector<int64_t> evicted;
-  bool last_was_exact_limit = false;
+  RecipeCache::Why last_why = RecipeCache::Why::kMemory;
   int64_t recipes = 0;
   int64_t bytes = 0;
 
@@ -100,6 +100,37 @@ TEST(RecipeCacheTest, FailureReachesTheAskerAndIsForgotten) {
   EXPECT_EQ(Get(cache, owner, 1)->outcome, RecipeCache::Outcome::kCaptured);
 }
 
+TEST(RecipeCacheTest, WhatIsNotWantedAnyMoreGoesFirst) {
+  const int64_t one = RecipeFor(1)->memory_bytes();
+  RecipeCache cache(3 * one);
+  auto owner = std::make_shared<CountingOwner>();
+  for (int64_t n : {1, 2, 3}) ASSERT_TRUE(Get(cache, owner, n).ok());
+  cache.Retire(owner, [](const Recipe& recipe) { return recipe.key != KeyFor(3); });
+  EXPECT_TRUE(owner->evicted.empty());
+  ASSERT_TRUE(Get(cache, owner, 4).ok());
+  EXPECT_THAT(owner->evicted, testing::ElementsAre(3));
+}
+
+TEST(RecipeCacheTest, WhatIsNotWantedTwiceLeavesUnlessItWasUsedAndItsHoldersKeepIt) {
+  RecipeCache cache(1 << 20);
+  auto owner = std::make_shared<CountingOwner>();
+  for (int64_t n : {1, 2, 3}) ASSERT_TRUE(Get(cache, owner, n).ok());
+  const std::shared_ptr<const Recipe> held = cache.Find(KeyFor(1));
+  const auto only_third = [](const Recipe& recipe) { return recipe.key == KeyFor(3); };
+  cache.Retire(owner, only_third);
+  cache.Find(KeyFor(2));
+  cache.Retire(owner, only_third);
+  EXPECT_THAT(owner->evicted, testing::ElementsAre(1));
+  EXPECT_EQ(owner->last_why, RecipeCache::Why::kRetired);
+  EXPECT_EQ(held->key, KeyFor(1));
+  EXPECT_EQ(owner->recipes, 2);
+  // Of another owner nothing goes.
+  auto other = std::make_shared<CountingOwner>();
+  cache.Retire(other, only_third);
+  cache.Retire(other, only_third);
+  EXPECT_EQ(owner->evicted.size(), 1u);
+}
+
 TEST(RecipeCacheTest, ByteLimitEvictsLeastRecentlyUsed) {
   const int64_t one = RecipeFor(1)->memory_bytes();
   RecipeCache cache(3 * one);
@@ -128,7 +159,7 @@ TEST(RecipeCacheTest, ExactRecipesAreBoundedPerOwner) {
   ASSERT_TRUE(Get(cache, owner, 100).ok());  // a bucket: does not count
   for (int64_t n : {1, 2, 3}) ASSERT_TRUE(Get(cache, owner, n, /*exact=*/true).ok());
   EXPECT_THAT(owner->evicted, testing::ElementsAre(1));
-  EXPECT_TRUE(owner->last_was_exact_limit);
+  EXPECT_EQ(owner->last_why, RecipeCache::Why::kExactLimit);
   EXPECT_NE(cache.Find(KeyFor(100)), nullptr);
 }
 

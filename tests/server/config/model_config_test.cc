@@ -120,8 +120,12 @@ TEST(ModelConfigTest, WhatIsNotHonouredFailsByName) {
       {"parameters { key: \"reprise.no_such\" value { string_value: \"1\" } }", "reprise.no_such"},
       {"parameters { key: \"reprise.sequence_buckets\" value { string_value: \"16,8\" } }",
        "8 follows 16"},
-      {"parameters { key: \"reprise.sequence_buckets\" value { string_value: \"auto\" } }",
-       "not supported"},
+      {"parameters { key: \"reprise.batch_buckets\" value { string_value: \"auto\" } }",
+       "do not follow the traffic"},
+      {"parameters { key: \"reprise.bucket_policy\" value { string_value: \"auto\" } }",
+       "apply, suggest or off"},
+      {"parameters { key: \"reprise.bucket_payback_seconds\" value { string_value: \"0\" } }",
+       "reprise.bucket_payback_seconds"},
       {"parameters { key: \"reprise.batch_buckets\" value { string_value: \"\" } }",
        "reprise.batch_buckets"},
       {"parameters { key: \"reprise.max_exact\" value { string_value: \"0\" } }",
@@ -137,6 +141,20 @@ TEST(ModelConfigTest, WhatIsNotHonouredFailsByName) {
     EXPECT_THAT(std::string(settings.status().message()), HasSubstr(test.culprit)) << test.text;
     EXPECT_THAT(std::string(settings.status().message()), HasSubstr("config.pbtxt"));
   }
+}
+
+TEST(ModelConfigTest, BucketsThatFollowTheTrafficKeepTheirRule) {
+  const auto settings = ParseModelConfig(
+      "parameters { key: \"reprise.sequence_buckets\" value { string_value: \"percentile:5\" } }"
+      "parameters { key: \"reprise.buckets.past\" value { string_value: \"auto\" } }"
+      "parameters { key: \"reprise.bucket_policy\" value { string_value: \"suggest\" } }",
+      "bert");
+  ASSERT_TRUE(settings.ok()) << settings.status().ToString();
+  EXPECT_EQ(settings->learnt_buckets.at("sequence").kind, BoundaryRule::Kind::kPercentile);
+  EXPECT_EQ(settings->learnt_buckets.at("sequence").most, 5);
+  EXPECT_EQ(settings->learnt_buckets.at("past").kind, BoundaryRule::Kind::kAuto);
+  EXPECT_TRUE(settings->buckets.empty());
+  EXPECT_EQ(settings->bucket_policy, BucketPolicyMode::kSuggest);
 }
 
 TEST(ModelConfigTest, BucketsByRuleAreTheirSizes) {

@@ -56,6 +56,35 @@ TEST_F(MetricsObserverTest, ReplayCountsUnderItsBucketAndItsAxes) {
       "reprise_replay_duration_seconds_count{bucket=\"b2_s32\",model=\"bert\",version=\"2\"} 1");
 }
 
+TEST_F(MetricsObserverTest, PaddingIsCountedByAxisAndBucketWithTheTimeItTook) {
+  const AxisElements axes[] = {{.valid = 2}, {.valid = 40, .padded = 24, .wasted_ns = 750'000'000}};
+  model->OnReplay({.bucket = "b2_s32", .rows = 2, .saved_capture = true, .axes = axes});
+  const std::string rest = "model=\"bert\",version=\"2\"}";
+  ExpectLine(
+      absl::StrCat("reprise_bucket_elements_total{axis=\"sequence\",bucket=\"b2_s32\",kind="
+                   "\"padded\",",
+                   rest, " 24"));
+  ExpectLine(absl::StrCat("reprise_wasted_seconds_total{axis=\"sequence\",bucket=\"b2_s32\",", rest,
+                          " 0.75"));
+  ExpectLine(absl::StrCat("reprise_captures_saved_total{", rest, " 1"));
+}
+
+TEST_F(MetricsObserverTest, BucketsInForceAreAnnouncedWithWhatTheyAreWorth) {
+  BucketReport report = {.actual_waste = 0.25, .suggestion = BucketAdvice{.saving = 0.5}};
+  report.state.expected_waste = 0.125;
+  report.state.drift = 0.75;
+  report.state.changes = 2;
+  model->OnBuckets(report, {"b1_s24"});
+  model->OnBuckets(report, {"b1_s24"});
+  const std::string rest = "model=\"bert\",version=\"2\"}";
+  ExpectLine(absl::StrCat("reprise_replays_total{bucket=\"b1_s24\",", rest, " 0"));
+  ExpectLine(absl::StrCat("reprise_bucket_waste_ratio{kind=\"actual\",", rest, " 0.25"));
+  ExpectLine(absl::StrCat("reprise_bucket_waste_ratio{kind=\"expected\",", rest, " 0.125"));
+  ExpectLine(absl::StrCat("reprise_bucket_drift{", rest, " 0.75"));
+  ExpectLine(absl::StrCat("reprise_bucket_changes_total{", rest, " 2"));
+  ExpectLine(absl::StrCat("reprise_bucket_suggested_saving_ratio{", rest, " 0.5"));
+}
+
 TEST_F(MetricsObserverTest, CompileCountsUnderItsReasonWithItsTime) {
   model->OnCompile({.reason = CompileReason::kEvicted, .bind_ns = 500'000'000});
   ExpectLine("reprise_compiles_total{model=\"bert\",reason=\"evicted\",version=\"2\"} 1");

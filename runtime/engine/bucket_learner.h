@@ -1,0 +1,105 @@
+// BucketLearner: the buckets of one model: the set in force, and what its traffic says of them.
+//
+// Requests and replays are recorded as they end. Once enough of them came, a look is due: whoever
+// is told so runs it on a thread that no request waits for (see BucketChange), and puts a better
+// set in force. A set is never changed, only replaced: plans hold the one that they began with.
+//
+// Threads: all methods from any; none of them waits for a look.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/types/span.h"
+#include "runtime/base/mutex.h"
+#include "runtime/bucket/advisor.h"
+#include "runtime/bucket/policy.h"
+
+namespace reprise {
+
+// What becomes of better buckets that traffic shows.
+enum class BucketMode { kOff, kSuggest, kApply };
+const char* BucketModeName(BucketMode mode);  // "off", "suggest", "apply"
+
+// What is known of a model's buckets, for people and for metrics.
+struct BucketReport {
+  BucketMode mode = BucketMode::kOff;
+  BucketAdvisor::State state;
+  std::vector<std::string> axes;  // those of state.boundaries
+  double actual_waste = 0;        // padding in what was computed since the set is in force, fading
+  std::optional<BucketAdvice> suggestion;  // of the last look, not in force
+  bool changing = false;                   // its recipes are being captured
+};
+
+class BucketLearner {
+ public:
+  struct Options {
+    BucketMode mode = BucketMode::kApply;
+    AdvisorOptions advisor;  // labels of its axes are those of `first`
+    BucketPolicy first;      // in force until something better is known
+  };
+  explicit BucketLearner(Options options);
+
+  // The set in force. Hold the pointer while you read.
+  std::shared_ptr<const BucketPolicy> InForce() const;
+  // What replays cost, as far as it is known; refreshed now and then, never changed.
+  std::shared_ptr<const ReplayCost> Cost() const;
+  // Positions of sizes in RecordRequest.
+  const std::vector<std::string>& axes() const { return axes_; }
+
+  // A request that may be padded, its sizes by axes(), its rows.
+  void RecordRequest(absl::Span<const int64_t> sizes, int64_t rows, int64_t now_ns);
+  struct Replay {
+    int64_t rows = 1;  // that requests filled
+    int64_t batch_bucket = 1;
+    int64_t row_size = 1;  // padded elements of a row
+    int64_t valid = 1;     // elements that clients sent
+    int64_t ns = 0;
+  };
+  void RecordReplay(const Replay& replay);
+  void RecordCapture(int64_t ns, int64_t bytes);
+  // True the first time for sizes of a replay; false always once very many were seen.
+  bool IsNewShape(absl::Span<const int64_t> sizes);
+
+  // True for one caller, who owes EndLook: it is time for a look, and nobody is at one.
+  bool BeginLook();
+  struct Found {
+    BucketAdvice advice;
+    BucketPolicy policy;  // the set in force with these boundaries
+    bool apply = false;   // else it is only shown
+    bool news = false;    // it was not shown before
+  };
+  // Slow. What would be better, if anything pays.
+  std::optional<Found> Look(int64_t now_ns);
+  // The set that was found is in force from now on.
+  void Adopt(const Found& found);
+  // A look, or the change that it found, is under way.
+  bool looking() const;
+  // `failed`: a recipe that the set wanted could not be made; none is looked for in a long while.
+  void EndLook(bool failed = false);
+
+  BucketReport Report() const;
+
+ private:
+  // Constant after construction.
+  const BucketMode mode_;
+  std::vector<std::string> axes_;
+  const bool learns_;
+  // Guarded.
+  mutable Mutex mutex_;
+  std::shared_ptr<const BucketPolicy> in_force_ GUARDED_BY(mutex_);
+  std::shared_ptr<const ReplayCost> cost_ GUARDED_BY(mutex_);
+  BucketAdvisor advisor_ GUARDED_BY(mutex_);
+  int64_t replays_ GUARDED_BY(mutex_) = 0;
+  double valid_ GUARDED_BY(mutex_) = 0, computed_ GUARDED_BY(mutex_) = 0;  // elements, fading
+  bool looking_ GUARDED_BY(mutex_) = false;
+  int64_t quiet_until_ GUARDED_BY(mutex_) = 0;  // requests seen before which no look is due
+  std::optional<BucketAdvice> suggestion_ GUARDED_BY(mutex_);
+  absl::flat_hash_set<uint64_t> shapes_ GUARDED_BY(mutex_);  // hashes of sizes seen
+};
+
+}  // namespace reprise
