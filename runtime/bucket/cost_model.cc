@@ -20,6 +20,7 @@ constexpr int64_t kFitEvery = 64;
 constexpr double kMostOverhead = 0.8;
 // Before anything was measured: time is elements.
 constexpr double kNsPerElement = 1;
+constexpr double kOverheadElements = 16;
 constexpr double kFirstCaptureNs = 50e6;
 constexpr double kCaptureShare = 0.2;  // of the newest capture in the mean
 
@@ -129,8 +130,12 @@ double ReplayCost::RowNs(int64_t row_size) const {
   return low.row_ns + share * (after->row_ns - low.row_ns);
 }
 
+double ReplayCost::overhead_ns() const {
+  return curve_.empty() ? kOverheadElements * kNsPerElement : overhead_ns_;
+}
+
 double ReplayCost::Ns(int64_t rows, int64_t row_size) const {
-  return overhead_ns_ + static_cast<double>(rows) * RowNs(row_size);
+  return overhead_ns() + static_cast<double>(rows) * RowNs(row_size);
 }
 
 std::vector<ReplayCost::Point> ReplayCost::Curve() const { return curve_; }

@@ -4,7 +4,8 @@
 // takes about overhead + rows * g(x): kernels compute live rows only. g is measured at the sizes of
 // the buckets that ran and interpolated between them; it never falls. Until something was measured
 // an element costs the same everywhere, which makes the cheapest boundaries those with least
-// padding. What few replays say counts less than the line through all of them.
+// padding, and a replay costs as much as some elements more. What few replays say counts less than
+// the line through all of them.
 //
 //   ReplayCost cost;
 //   cost.Record(4, 128, took_ns);
@@ -30,7 +31,7 @@ class ReplayCost {
   double Ns(int64_t rows, int64_t row_size) const;
   // What a row costs beyond the overhead.
   double RowNs(int64_t row_size) const;
-  double overhead_ns() const { return overhead_ns_; }
+  double overhead_ns() const;
   // Replays measured, faded or not.
   int64_t replays() const { return replays_; }
   // Expected cost of one more recipe.

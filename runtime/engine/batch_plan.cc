@@ -7,11 +7,10 @@
 namespace reprise {
 namespace {
 
-// Padding a small request up costs less than a replay of its own up to about this many tokens.
-constexpr int64_t kReplayOverheadTokens = 64;
+// Sums of the same costs in another order may differ by as much.
+constexpr double kRounding = 1 + 1e-9;
 
 }  // namespace
-
 absl::StatusOr<BatchTarget> BatchPlan::TargetFor(const std::vector<int64_t>& sizes,
                                                  bool exact) const {
   const std::vector<ModelAxis>& axes = model_->axes_;
@@ -37,6 +36,15 @@ absl::StatusOr<BatchTarget> BatchPlan::TargetFor(const std::vector<int64_t>& siz
   target.exact = exact || bucketed.size() < axes.size();
   target.bucket = BucketLabel(bucketed, buckets_->batch_axis);
   return target;
+}
+
+double BatchPlan::ExpectedNs(const BatchTarget& target, int64_t rows) const {
+  int64_t row_size = 1;
+  for (size_t i = 0; i < target.sizes.size(); ++i) {
+    if (static_cast<int>(i) != model_->batch_axis_)
+      row_size *= std::max<int64_t>(target.sizes[i], 1);
+  }
+  return cost_->Ns(rows, row_size);
 }
 
 BatchTarget BatchPlan::TargetOf(const Recipe& recipe) const {
@@ -129,7 +137,8 @@ bool BatchPlan::TryAdd(const RequestShape& shape, std::shared_ptr<CaptureTicket>
   const absl::StatusOr<BatchTarget> alone = TargetFor(shape.sizes, false);
   absl::StatusOr<BatchTarget> together = TargetFor(*joint, false);
   if (!alone.ok() || !together.ok()) return false;
-  if (together->tokens > target_.tokens + alone->tokens + kReplayOverheadTokens) return false;
+  const double apart_ns = ExpectedNs(target_, rows_) + ExpectedNs(*alone, shape.rows);
+  if (ExpectedNs(*together, rows_ + shape.rows) > apart_ns * kRounding) return false;
   if (model_->options_.capture != CapturePolicy::kInline && together->sizes != target_.sizes &&
       !Served(*together) && Served(target_)) {
     Wish(shape);

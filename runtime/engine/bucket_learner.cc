@@ -11,6 +11,8 @@ namespace {
 // The cost that planners read is at most as many replays old; the first ones are shown each.
 constexpr int64_t kRefreshEvery = 64;
 constexpr int64_t kFirstReplays = 64;
+// Replays between two reports of a set that stays.
+constexpr int64_t kReportEvery = 256;
 // Waste is that of about as many replays.
 constexpr double kWasteDecay = 1 - 1.0 / 1024;
 constexpr size_t kMostShapes = 65536;
@@ -81,14 +83,20 @@ bool BucketLearner::IsNewShape(absl::Span<const int64_t> sizes) {
 }
 
 bool BucketLearner::BeginLook() {
-  if (!learns_) return false;
   MutexLock lock(mutex_);
+  if (!learns_) {
+    if (looking_ || replays_ < next_report_) return false;
+    next_report_ = replays_ + kReportEvery;
+    looking_ = true;
+    return true;
+  }
   if (looking_ || !advisor_.due() || advisor_.seen() < quiet_until_) return false;
   looking_ = true;
   return true;
 }
 
 std::optional<BucketLearner::Found> BucketLearner::Look(int64_t now_ns) {
+  if (!learns_) return std::nullopt;
   std::optional<BucketAdvisor> copy;
   Found found;
   {

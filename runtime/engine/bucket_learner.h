@@ -65,7 +65,8 @@ class BucketLearner {
   // True the first time for sizes of a replay; false always once very many were seen.
   bool IsNewShape(absl::Span<const int64_t> sizes);
 
-  // True for one caller, who owes EndLook: it is time for a look, and nobody is at one.
+  // True for one caller, who owes EndLook: it is time for a look (of a set that stays: for a
+  // report), and nobody is at one.
   bool BeginLook();
   struct Found {
     BucketAdvice advice;
@@ -95,6 +96,7 @@ class BucketLearner {
   std::shared_ptr<const ReplayCost> cost_ GUARDED_BY(mutex_);
   BucketAdvisor advisor_ GUARDED_BY(mutex_);
   int64_t replays_ GUARDED_BY(mutex_) = 0;
+  int64_t next_report_ GUARDED_BY(mutex_) = 256;  // replays, where the set stays
   double valid_ GUARDED_BY(mutex_) = 0, computed_ GUARDED_BY(mutex_) = 0;  // elements, fading
   bool looking_ GUARDED_BY(mutex_) = false;
   int64_t quiet_until_ GUARDED_BY(mutex_) = 0;  // requests seen before which no look is due

@@ -186,14 +186,18 @@ class BatchPlan {
  public:
   explicit BatchPlan(const Model& model) : BatchPlan(model, model.buckets()) {}
   BatchPlan(const Model& model, std::shared_ptr<const BucketPolicy> buckets)
-      : model_(&model), buckets_(std::move(buckets)) {}
+      : model_(&model), buckets_(std::move(buckets)), cost_(model.learner().Cost()) {}
 
-  // Adds a request if it may share a replay with those already in the plan and if doing so costs
-  // less than a replay of its own would (padding counted). The first one always fits, unless it has
-  // more rows than Model::max_batch(): split it first. A request is left out as well where the plan
-  // can run on a ready recipe without it and would have to wait for a capture with it.
-  // `waited`: what the request has waited for, if it has (see Engine::Prepare).
+  // Adds a request if it may share a replay with those already in the plan and if doing so takes
+  // no longer than a replay of its own would (as measured, padding counted). The first one always
+  // fits, unless it has more rows than Model::max_batch(): split it first. A request is left out as
+  // well where the plan can run on a ready recipe without it and would have to wait for a capture
+  // with it. `waited`: what the request has waited for, if it has (see Engine::Prepare).
   bool TryAdd(const RequestShape& shape, std::shared_ptr<CaptureTicket> waited = nullptr);
+
+  // Which of `waiting` should go into one plan with the first of them, by what replays cost:
+  // positions, the first among them.
+  std::vector<size_t> Choose(absl::Span<const RequestShape* const> waiting) const;
 
   bool empty() const { return shapes_.empty(); }
   int64_t rows() const { return rows_; }
@@ -214,6 +218,8 @@ class BatchPlan {
     bool decided = false;
   };
   absl::StatusOr<BatchTarget> TargetFor(const std::vector<int64_t>& sizes, bool exact) const;
+  // What a replay of `rows` rows on `target` is expected to take.
+  double ExpectedNs(const BatchTarget& target, int64_t rows) const;
   // The target of a recipe that serves the plan.
   BatchTarget TargetOf(const Recipe& recipe) const;
   RecipeKey Key(const ModelVariant* variant = nullptr) const;
@@ -229,6 +235,7 @@ class BatchPlan {
 
   const Model* model_;
   std::shared_ptr<const BucketPolicy> buckets_;  // that it began with
+  std::shared_ptr<const ReplayCost> cost_;
   std::vector<RequestShape> shapes_;
   std::vector<int64_t> sizes_;  // rows added up, the largest of every other axis
   int64_t rows_ = 0;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <iterator>
+#include <numeric>
 #include <tuple>
 
 #include "absl/strings/str_cat.h"
@@ -15,6 +16,21 @@ namespace {
 constexpr size_t kWindow = 256;
 
 }  // namespace
+
+std::vector<size_t> BatchBuilder::Order(absl::Span<const WorkItem* const> waiting) const {
+  const auto length = [](const WorkItem& item) {
+    return item.shape.tokens / std::max<int64_t>(1, item.shape.rows);
+  };
+  const int64_t head_length = length(*waiting[0]);
+  std::vector<size_t> order(waiting.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  // Among equals those that waited longest.
+  std::stable_sort(order.begin() + 1, order.end(), [&](size_t a, size_t b) {
+    return std::abs(length(*waiting[a]) - head_length) <
+           std::abs(length(*waiting[b]) - head_length);
+  });
+  return order;
+}
 
 void ModelQueue::ReportDepth() const {
   if (options_.on_depth) options_.on_depth(depth());
@@ -127,21 +143,18 @@ ModelQueue::Batch ModelQueue::Form() const {
   batch.builder = options_.start_batch();
   REPRISE_CHECK(batch.builder->TryAdd(*head));
 
-  // Those of a length most like the head's first, and among equals those that waited longest.
-  std::vector<Item> candidates;
-  for (auto it = std::next(items_.begin()); it != items_.end() && candidates.size() < kWindow;
-       ++it) {
-    candidates.push_back(*it);
+  if (items_.size() == 1) return batch;
+
+  std::vector<const Item*> candidates;
+  std::vector<const WorkItem*> waiting;
+  for (auto it = items_.begin(); it != items_.end() && waiting.size() < kWindow; ++it) {
+    candidates.push_back(&*it);
+    waiting.push_back(it->get());
   }
-  auto length = [](const Item& item) {
-    return item->shape.tokens / std::max<int64_t>(1, item->shape.rows);
-  };
-  const int64_t head_length = length(head);
-  std::stable_sort(candidates.begin(), candidates.end(), [&](const Item& a, const Item& b) {
-    return std::abs(length(a) - head_length) < std::abs(length(b) - head_length);
-  });
-  for (const Item& item : candidates) {
+  for (const size_t position : batch.builder->Order(waiting)) {
+    if (position == 0) continue;
     if (batch.builder->full()) break;
+    const Item& item = *candidates[position];
     if (batch.builder->TryAdd(*item)) batch.items.push_back(item);
   }
   return batch;

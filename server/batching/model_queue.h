@@ -26,6 +26,9 @@ class BatchBuilder {
   // Adds the item if it may share a replay with those added before, and if that is worth it. The
   // first one must be taken.
   virtual bool TryAdd(const WorkItem& item) = 0;
+  // Which of `waiting` to try to add, in which order: positions, of the first, which was added
+  // already, as well. By default all, those of a length most like the first one's first.
+  virtual std::vector<size_t> Order(absl::Span<const WorkItem* const> waiting) const;
   // Not one more row would fit.
   virtual bool full() const = 0;
   // Called once, when the batch is to start. False: what it runs on is being made ready; its items

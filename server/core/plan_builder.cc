@@ -11,6 +11,14 @@ bool PlanBuilder::TryAdd(const WorkItem& item) {
   return true;
 }
 
+std::vector<size_t> PlanBuilder::Order(absl::Span<const WorkItem* const> waiting) const {
+  std::vector<const RequestShape*> shapes;
+  for (const WorkItem* item : waiting) {
+    shapes.push_back(&static_cast<const Part*>(item)->measured);
+  }
+  return plan_.Choose(shapes);
+}
+
 bool PlanBuilder::Start(std::function<void(absl::Status)> ready) {
   const std::shared_ptr<CaptureTicket> ticket = engine_.Prepare(plan_, std::move(ready));
   if (ticket == nullptr) return true;

@@ -19,6 +19,7 @@ class PlanBuilder final : public BatchBuilder {
 
   // The items of a model's queue are Parts.
   bool TryAdd(const WorkItem& item) override;
+  std::vector<size_t> Order(absl::Span<const WorkItem* const> waiting) const override;
   bool full() const override { return plan_.full(); }
   bool Start(std::function<void(absl::Status)> ready) override;
   const BatchPlan& plan() const { return plan_; }

@@ -1,0 +1,43 @@
+// Grouping: which of the requests that wait go into one replay, by what replays cost.
+//
+// Requests that share a replay are padded to the largest of them along every axis; each replay has
+// an overhead. The grouping that costs least in all is searched among those whose groups are
+// neighbours in order of size (for requests of as many rows along one axis the best of all), and
+// compared with first fit: it is never worse than that.
+//
+// Numbers only. Threads: free functions of their arguments.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "runtime/bucket/cost_model.h"
+
+namespace reprise {
+
+struct WaitingRequest {
+  std::vector<int64_t> sizes;  // bucketed, by axis, without the batch
+  int64_t rows = 1;
+};
+
+struct GroupingLimits {
+  // The most rows of a replay with these sizes (bucketed).
+  std::function<int64_t(absl::Span<const int64_t> sizes)> most_rows;
+};
+
+struct Grouping {
+  std::vector<std::vector<size_t>> groups;  // positions, each group ascending
+  double ns = 0;                            // expected, of all
+};
+
+// The cheapest grouping that is found. A request with more rows than fit is alone.
+Grouping GroupByCost(absl::Span<const WaitingRequest> waiting, const ReplayCost& cost,
+                     const GroupingLimits& limits);
+
+// Each request, in order, joins the first group that has room.
+Grouping FirstFit(absl::Span<const WaitingRequest> waiting, const ReplayCost& cost,
+                  const GroupingLimits& limits);
+
+}  // namespace reprise

@@ -1,0 +1,49 @@
+// Which of the requests that wait go into one plan: by what replays cost.
+#include <algorithm>
+
+#include "runtime/bucket/grouping.h"
+#include "runtime/engine/model.h"
+
+namespace reprise {
+
+std::vector<size_t> BatchPlan::Choose(absl::Span<const RequestShape* const> waiting) const {
+  const RequestShape& head = *waiting[0];
+  if (!model_->batches_requests() || head.exact || head.on_miss == OnMiss::kEager) return {0};
+  const std::vector<ModelAxis>& axes = model_->axes_;
+  const auto goes_with_head = [&](const RequestShape& shape) {
+    if (shape.exact || shape.on_miss != head.on_miss) return false;
+    for (size_t i = 0; i < axes.size(); ++i) {
+      if (!axes[i].certificate.certified && shape.sizes[i] != head.sizes[i]) return false;
+    }
+    return true;
+  };
+  std::vector<size_t> positions;
+  std::vector<WaitingRequest> requests;
+  for (size_t position = 0; position < waiting.size(); ++position) {
+    const RequestShape& shape = *waiting[position];
+    if (!goes_with_head(shape)) continue;
+    WaitingRequest& request = requests.emplace_back(WaitingRequest{.rows = shape.rows});
+    for (size_t i = 0; i < axes.size(); ++i) {
+      if (axes[i].is_batch) continue;
+      const int64_t size = shape.sizes[i];
+      request.sizes.push_back(model_->certified_.contains(axes[i].label)
+                                  ? buckets_->Fit(axes[i].label, size).value_or(size)
+                                  : size);
+    }
+    positions.push_back(position);
+  }
+  const GroupingLimits limits = {.most_rows = [&](absl::Span<const int64_t> sizes) {
+    std::vector<int64_t> all(sizes.begin(), sizes.end());
+    all.insert(all.begin() + model_->batch_axis_, 1);
+    return model_->LargestBatchAt(*buckets_, all);
+  }};
+  for (const std::vector<size_t>& group : GroupByCost(requests, *cost_, limits).groups) {
+    if (group[0] != 0) continue;
+    std::vector<size_t> chosen;
+    for (const size_t member : group) chosen.push_back(positions[member]);
+    return chosen;
+  }
+  return {0};
+}
+
+}  // namespace reprise
