@@ -217,6 +217,7 @@ void Catalogue::Announce(ModelMetrics& metrics, const KnownSeries& known) {
     metrics.valid_elements->at(axis);
     metrics.padded_elements->at(axis);
     metrics.request_length->at(axis);
+    SeriesOf(metrics, axis);
   }
   for (const std::string& op : known.ops) metrics.reference_kernels->at(op);
 }
@@ -230,9 +231,11 @@ std::unique_ptr<AxisSeries> Catalogue::SeriesOf(const ModelMetrics& metrics,
     all.emplace_back("kind", kind);
     return LabelledSeries<Counter>(CounterFamily(MetricId::kBucketElements), all, "bucket");
   };
-  return std::unique_ptr<AxisSeries>(
+  std::unique_ptr<AxisSeries> series(
       new AxisSeries{elements("valid"), elements("padded"),
                      LabelledSeries<Counter>(CounterFamily(MetricId::kWasted), labels, "bucket")});
+  for (auto* one : {&series->valid, &series->padded, &series->wasted_seconds}) one->at("exact");
+  return series;
 }
 
 void Catalogue::SetStore(const RecipeStore* store) {

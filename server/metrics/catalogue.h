@@ -65,7 +65,8 @@ struct KnownSeries {
   std::vector<std::string> ops;  // that may fall back to a reference kernel
 };
 
-// What the replays of each bucket computed along one axis. A bucket appears with its first replay.
+// What the replays of each bucket computed along one axis. A bucket appears with its first replay,
+// `exact` at once.
 struct AxisSeries {
   LabelledSeries<prometheus::Counter> valid;
   LabelledSeries<prometheus::Counter> padded;

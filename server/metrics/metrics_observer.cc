@@ -19,10 +19,6 @@ class ModelMetricsObserver final : public ModelObserver {
     for (const std::string& axis : spec.axes) {
       axes_.push_back({&metrics.valid_elements->at(axis), &metrics.padded_elements->at(axis),
                        &metrics.request_length->at(axis), catalogue.SeriesOf(metrics, axis)});
-      AxisSeries& by_bucket = *axes_.back().by_bucket;
-      for (auto* series : {&by_bucket.valid, &by_bucket.padded, &by_bucket.wasted_seconds}) {
-        series->at("exact");
-      }
     }
   }
 
