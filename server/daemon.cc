@@ -192,10 +192,18 @@ void Daemon::Drain() {
     catalogue_.SetServerReady(false);
   }
   scheduler_.StopAccepting(Stopping());
+  const auto end =
+      std::chrono::steady_clock::now() + std::chrono::seconds(options_.exit_timeout_secs);
   if (!scheduler_.WaitUntilIdle(std::chrono::seconds(options_.exit_timeout_secs))) {
     log_(LogLevel::kWarning, absl::StrCat("requests are left after ", options_.exit_timeout_secs,
                                           " s; those that wait are refused"));
     scheduler_.Shutdown(Stopping());
+  }
+  // Not by the deadline of Shutdown: that one waits as long for calls that never end, such as a
+  // watch of the health service.
+  if (!rpc_->WaitUntilSent(end - std::chrono::steady_clock::now())) {
+    log_(LogLevel::kWarning, absl::StrCat("clients have not read their answers after ",
+                                          options_.exit_timeout_secs, " s; they are cut off"));
   }
   rpc_->Shutdown(std::chrono::system_clock::now() + kFlushTime);
   store_.Finish();

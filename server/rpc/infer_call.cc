@@ -55,12 +55,25 @@ class CallState {
 
 class InferReactor final : public grpc::ServerUnaryReactor {
  public:
-  explicit InferReactor(std::shared_ptr<CallState> state) : state_(std::move(state)) {}
+  InferReactor(std::shared_ptr<CallState> state, OpenAnswers& open)
+      : state_(std::move(state)), open_(open) {}
+
+  // Refusals are not waited for: who refuses is ending, and they are small.
+  void FinishCall(const absl::Status& status) {
+    is_answer_ = status.ok();
+    if (is_answer_) open_.Begin();
+    Finish(ToGrpc(status));
+  }
   void OnCancel() override { state_->Cancel(); }
-  void OnDone() override { delete this; }
+  void OnDone() override {
+    if (is_answer_) open_.End();
+    delete this;
+  }
 
  private:
   const std::shared_ptr<CallState> state_;
+  OpenAnswers& open_;
+  bool is_answer_ = false;  // written before Finish, read after it
 };
 
 // The call's deadline by the server's clock.
@@ -76,26 +89,26 @@ int64_t DeadlineNs(const grpc::CallbackServerContext& context, const Clock& cloc
 
 }  // namespace
 
-grpc::ServerUnaryReactor* StartInfer(Inference& inference, const Clock& clock,
+grpc::ServerUnaryReactor* StartInfer(Inference& inference, const Clock& clock, OpenAnswers& open,
                                      grpc::CallbackServerContext& context,
                                      const inference::ModelInferRequest& request,
                                      inference::ModelInferResponse& response) {
   auto state = std::make_shared<CallState>(inference);
-  auto* reactor = new InferReactor(state);
+  auto* reactor = new InferReactor(state, open);
   const absl::Status decoded = Decode(request, state->decoded);
   InferRequest& view = state->decoded.view;
   view.deadline_ns = DeadlineNs(context, clock);
   if (!decoded.ok()) {
     inference.Refuse(view, decoded);
-    reactor->Finish(ToGrpc(decoded));
+    reactor->FinishCall(decoded);
     return reactor;
   }
-  // Once Finish is called the reactor and the messages may be gone: only the state is ours.
+  // Once FinishCall is called the reactor and the messages may be gone: only the state is ours.
   state->SetCall(inference.Start(view, [state, reactor, &request, &response](InferResult result) {
     absl::Status status = result.status;
     if (status.ok()) status = Encode(std::move(result), request.id(), response);
     state->Finish();
-    reactor->Finish(ToGrpc(status));
+    reactor->FinishCall(status);
   }));
   return reactor;
 }

@@ -6,12 +6,14 @@
 #include "proto/grpc_service.pb.h"
 #include "runtime/base/clock.h"
 #include "server/core/inference.h"
+#include "server/rpc/open_answers.h"
 
 namespace reprise {
 
 // Starts the request and returns the reactor that finishes the call; gRPC owns it. The messages
-// live until the call is done. A cancelled call leaves the queue.
-grpc::ServerUnaryReactor* StartInfer(Inference& inference, const Clock& clock,
+// live until the call is done. A cancelled call leaves the queue. An answer is in `open` from
+// before the core is through with the request until it is sent.
+grpc::ServerUnaryReactor* StartInfer(Inference& inference, const Clock& clock, OpenAnswers& open,
                                      grpc::CallbackServerContext& context,
                                      const inference::ModelInferRequest& request,
                                      inference::ModelInferResponse& response);

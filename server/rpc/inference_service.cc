@@ -88,7 +88,8 @@ Reactor* InferenceService::ModelMetadata(CallContext* call,
 Reactor* InferenceService::ModelInfer(CallContext* call,
                                       const inference::ModelInferRequest* request,
                                       inference::ModelInferResponse* response) {
-  return StartInfer(*context_.inference, *context_.clock, *call, *request, *response);
+  return StartInfer(*context_.inference, *context_.clock, open_answers_, *call, *request,
+                    *response);
 }
 
 Reactor* InferenceService::ModelConfig(CallContext* call,

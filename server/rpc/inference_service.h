@@ -11,6 +11,7 @@
 #include "server/core/inference.h"
 #include "server/core/repository.h"
 #include "server/core/server_state.h"
+#include "server/rpc/open_answers.h"
 
 namespace reprise {
 
@@ -25,6 +26,8 @@ class InferenceService final : public inference::GRPCInferenceService::CallbackS
   };
   // Everything in `context` outlives the service.
   explicit InferenceService(Context context) : context_(std::move(context)) {}
+
+  OpenAnswers& open_answers() { return open_answers_; }
 
   using Reactor = grpc::ServerUnaryReactor;
   using CallContext = grpc::CallbackServerContext;
@@ -84,6 +87,7 @@ class InferenceService final : public inference::GRPCInferenceService::CallbackS
 
  private:
   const Context context_;
+  OpenAnswers open_answers_;
 };
 
 }  // namespace reprise

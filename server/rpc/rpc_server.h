@@ -28,6 +28,10 @@ class RpcServer {
   int port() const { return port_; }
   // What grpc.health.v1 answers, for "" and for the inference service.
   void SetServing(bool serving);
+  // True when every answer to an inference is sent; false after `timeout`.
+  bool WaitUntilSent(std::chrono::nanoseconds timeout) {
+    return inference_.open_answers().WaitUntilNone(timeout);
+  }
   // Takes no new calls; those under way may take until `deadline`, then they are cancelled.
   void Shutdown(std::chrono::system_clock::time_point deadline);
 

@@ -1,14 +1,22 @@
 """Start and stop: SIGTERM answers what was accepted, refuses what comes after, and ends with 0."""
 
+import contextlib
+import queue
 import signal
+import socket
+import subprocess
 import threading
+import time
 
 import numpy as np
+import pytest
+import tritonclient.grpc
 from tritonclient.utils import InferenceServerException
 
 from testing import models
 from testing.daemon import Daemon
-from testing.inference import infer, text_inputs
+from testing.inference import infer, tensors, text_inputs
+from testing.metrics import Scrape
 from testing.repository import MINILM
 
 NAMES = ["input_ids", "attention_mask", "token_type_ids"]
@@ -46,6 +54,81 @@ def test_sigterm_answers_accepted_requests_and_ends_with_0(repository, rng):
         assert len(refused) == 8
         assert all("UNAVAILABLE" in status for status in refused), refused
         assert all(o is np.True_ or o == True for o in outcomes if not isinstance(o, str))  # noqa
+
+
+class SlowLine:
+    """A way to the daemon that lets `head` bytes of its answers through, and the rest after `open`."""
+
+    def __init__(self, port, head=4096):
+        self._port, self._head, self._opened = port, head, threading.Event()
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.address = f"127.0.0.1:{self._listener.getsockname()[1]}"
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def open(self):
+        self._opened.set()
+
+    def _serve(self):
+        near, _ = self._listener.accept()
+        far = socket.create_connection(("127.0.0.1", self._port))
+        threading.Thread(target=self._copy, args=(near, far, False), daemon=True).start()
+        self._copy(far, near, True)
+
+    def _copy(self, source, target, slow):
+        left = self._head
+        try:
+            while data := source.recv(min(left, 65536) if slow and left > 0 else 65536):
+                left -= len(data)
+                target.sendall(data)
+                if slow and left <= 0:
+                    self._opened.wait()
+        except OSError:
+            pass  # one of the ends is gone
+        finally:
+            for end in (source, target):
+                with contextlib.suppress(OSError):
+                    end.shutdown(socket.SHUT_RDWR)
+
+
+def ask_over(line, daemon, inputs, ended):
+    """Sends a request whose answer of 6 MB the daemon has computed, and cannot send, at the return."""
+    infer(daemon.client(), "minilm", inputs)
+    before = Scrape(daemon.metrics_url).total("reprise_replays_total", model="minilm")
+    client = tritonclient.grpc.InferenceServerClient(line.address)
+    client.async_infer("minilm", tensors(inputs),
+                       lambda result, error: ended.put((result, error)))
+    end = time.monotonic() + 60
+    while Scrape(daemon.metrics_url).total("reprise_replays_total", model="minilm") == before:
+        assert time.monotonic() < end
+    return client  # whose end would end the call
+
+
+def test_sigterm_waits_for_a_client_that_reads_slowly(repository, rng):
+    repository.add("minilm", MINILM)
+    with Daemon(repository) as daemon:
+        line, ended = SlowLine(daemon.grpc_port), queue.Queue()
+        client = ask_over(line, daemon, text_inputs(NAMES, 8, 512, rng), ended)
+        daemon.process.send_signal(signal.SIGTERM)
+        with pytest.raises(subprocess.TimeoutExpired):
+            daemon.process.wait(4)
+        line.open()
+        result, error = ended.get(timeout=60)
+        assert error is None
+        assert np.isfinite(result.as_numpy("last_hidden_state")).all()
+        assert daemon.process.wait(60) == 0
+        client.close()
+
+
+def test_a_client_that_never_reads_is_cut_off(repository, rng):
+    repository.add("minilm", MINILM)
+    with Daemon(repository, "--exit-timeout-secs", "1") as daemon:
+        line, ended = SlowLine(daemon.grpc_port), queue.Queue()
+        client = ask_over(line, daemon, text_inputs(NAMES, 8, 512, rng), ended)
+        daemon.process.send_signal(signal.SIGTERM)
+        assert daemon.process.wait(60) == 0
+        assert "have not read their answers" in daemon.log()
+        line.open()
+        client.close()
 
 
 def test_idle_daemon_ends_at_once_on_sigterm_and_on_sigint(repository):

@@ -1,0 +1,27 @@
+// OpenAnswers: how many answers gRPC was given and has not sent yet. A client that reads slowly
+// keeps its answer open for seconds, long after the request has left the queues.
+//
+// Threads: all methods are safe from any thread.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+
+#include "runtime/base/mutex.h"
+
+namespace reprise {
+
+class OpenAnswers {
+ public:
+  void Begin();
+  void End();
+  // True when none is open; false after `timeout`.
+  bool WaitUntilNone(std::chrono::nanoseconds timeout);
+
+ private:
+  Mutex mutex_;
+  CondVar none_;
+  int64_t open_ GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace reprise
