@@ -1,6 +1,7 @@
 #include "runtime/engine/model_loader.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
@@ -14,6 +15,7 @@
 #include "runtime/engine/exact_runner.h"
 #include "runtime/engine/refusal.h"
 #include "runtime/engine/signature.h"
+#include "runtime/engine/size_check.h"
 #include "runtime/graph/dim_expression.h"
 #include "runtime/passes/pass.h"
 
@@ -23,6 +25,15 @@ namespace {
 // Sizes at which output shapes are fitted: small, distinct, and not 1, which broadcasts.
 constexpr int64_t kFitBatch = 2;
 constexpr int64_t kFitLengths[] = {5, 16, 64, 96, 224, 256};  // the first that the model takes
+
+// A Squeeze of whatever dims are 1.
+bool SizesDecideRanks(const Graph& graph) {
+  return absl::c_any_of(graph.NodeIds(), [&](NodeId id) {
+    const Node& node = graph.node(id);
+    return !node.removed && node.op == "Squeeze" &&
+           (node.inputs.size() < 2 || node.inputs[1] == kNone);
+  });
+}
 
 // Marks what an axis lost its certificate for.
 void Refuse(ModelAxis& axis, std::string reason) {
@@ -119,6 +130,14 @@ absl::Status ModelLoader::FindAxes(Model& model, Graph as_imported) const {
   }
   if (absl::IsFailedPrecondition(first_error) || absl::IsUnimplemented(first_error)) {
     return first_error;  // No binding will do better.
+  }
+  if (can_try && !merged.note.empty() && !SizesDecideRanks(model.graph_)) {
+    std::vector<ModelIo> wanted;
+    absl::c_copy_if(model.inputs_, std::back_inserter(wanted),
+                    [](const ModelIo& input) { return !input.optional; });
+    RETURN_IF_ERROR(CheckSomeSizes(wanted, [&](const std::map<std::string, int64_t>& sizes) {
+      return Specialize(model.graph_, {.axes = sizes}).status();
+    }));
   }
   for (ModelIo& input : model.inputs_) {
     input.dims = merged.Apply(input.dims);

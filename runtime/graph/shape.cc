@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "runtime/graph/rank_error.h"
 
 namespace reprise {
 
@@ -65,8 +66,7 @@ absl::StatusOr<Shape> BroadcastShapes(absl::Span<const int64_t> a, absl::Span<co
 absl::StatusOr<int64_t> NormalizeAxis(int64_t axis, int64_t rank, bool inclusive) {
   const int64_t limit = inclusive ? rank + 1 : rank;
   if (axis < -limit || axis >= limit) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("axis ", axis, " is out of range for rank ", rank));
+    return RankError(absl::StrCat("axis ", axis, " is out of range for rank ", rank));
   }
   return axis < 0 ? axis + limit : axis;
 }

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/rank_error.h"
 #include "runtime/ops/broadcast.h"
 #include "runtime/ops/typed.h"
 
@@ -25,7 +26,7 @@ absl::StatusOr<Dims> DimsOf(const Node& node, F shape) {
   dims.heads = node.attributes.Int("num_heads", 0);
   if (dims.heads <= 0) return absl::InvalidArgumentError("attribute 'num_heads' is missing");
   const Shape& q = shape(0);
-  if (q.size() != 3) return absl::InvalidArgumentError("input 0 has not 3 dims");
+  if (q.size() != 3) return RankError("input 0 has not 3 dims");
   dims.batch = q[0];
   dims.queries = q[1];
   const int64_t given_v = node.attributes.Int("head_size_v", 0);

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/rank_error.h"
 #include "runtime/ops/typed.h"
 
 namespace reprise::ops {
@@ -23,7 +24,7 @@ absl::Status CheckSameType(const InferContext& context, size_t a, size_t b) {
 
 absl::Status CheckRank(const InferContext& context, size_t input, int64_t rank) {
   if (context.rank(input) == rank) return absl::OkStatus();
-  return absl::InvalidArgumentError(
+  return RankError(
       absl::StrCat("input ", input, " has rank ", context.rank(input), ", expected ", rank));
 }
 

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/rank_error.h"
 #include "runtime/ops/broadcast.h"
 #include "runtime/ops/typed.h"
 
@@ -17,8 +18,8 @@ absl::StatusOr<std::vector<int64_t>> Permutation(const Node& node, int64_t rank)
   std::iota(perm.rbegin(), perm.rend(), 0);
   if (const auto* given = node.attributes.Get<std::vector<int64_t>>("perm"); given != nullptr) {
     if (static_cast<int64_t>(given->size()) != rank) {
-      return absl::InvalidArgumentError(absl::StrCat("attribute 'perm' has ", given->size(),
-                                                     " entries for an input of rank ", rank));
+      return RankError(absl::StrCat("attribute 'perm' has ", given->size(),
+                                    " entries for an input of rank ", rank));
     }
     std::vector<bool> seen(rank, false);
     for (int64_t i = 0; i < rank; ++i) {
@@ -228,8 +229,7 @@ absl::Status TileRule(InferContext& context) {
   ASSIGN_OR_RETURN(const std::vector<int64_t> repeats, context.RequireInt64s(1));
   Shape shape = context.shape(0);
   if (repeats.size() != shape.size()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(repeats.size(), " repeats for an input of rank ", shape.size()));
+    return RankError(absl::StrCat(repeats.size(), " repeats for an input of rank ", shape.size()));
   }
   for (size_t d = 0; d < shape.size(); ++d) {
     if (repeats[d] < 0) return absl::InvalidArgumentError("a repeat is negative");
@@ -259,7 +259,7 @@ absl::Status TileKernel(const KernelContext& context) {
 }
 
 absl::Status TriluRule(InferContext& context) {
-  if (context.rank(0) < 2) return absl::InvalidArgumentError("the input has less than 2 dims");
+  if (context.rank(0) < 2) return RankError("the input has less than 2 dims");
   context.SetOutput(0, context.dtype(0), context.shape(0));
   return absl::OkStatus();
 }

@@ -7,6 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "runtime/base/aligned_buffer.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/rank_error.h"
 
 namespace reprise {
 namespace {
@@ -28,8 +29,8 @@ std::string OperandsText(absl::Span<const InferContext::Input> inputs) {
 
 absl::Status Annotate(const absl::Status& status, const Node& node,
                       absl::Span<const InferContext::Input> inputs) {
-  return absl::Status(status.code(),
-                      absl::StrCat(NodeLabel(node), OperandsText(inputs), ": ", status.message()));
+  return WithMessage(status,
+                     absl::StrCat(NodeLabel(node), OperandsText(inputs), ": ", status.message()));
 }
 
 absl::Status CheckCount(absl::string_view what, size_t count, int min, int max) {

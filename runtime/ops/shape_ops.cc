@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/rank_error.h"
 #include "runtime/ops/onnx_types.h"
 #include "runtime/ops/typed.h"
 
@@ -63,7 +64,10 @@ absl::Status ReshapeRule(InferContext& context) {
   for (size_t i = 0; i < wanted.size(); ++i) {
     int64_t size = wanted[i];
     if (size == 0 && !zero_is_zero) {
-      if (i >= from.size()) return disagree();
+      if (i >= from.size()) {
+        return RankError(absl::StrCat("the shape ", ShapeToString(wanted), " copies dim ", i,
+                                      " of an input of rank ", from.size()));
+      }
       size = from[i];
     }
     if (size < -1 || (size == -1 && unknown >= 0)) return disagree();

@@ -73,6 +73,66 @@ TEST_F(RefusalTest, MixedDtypesAreRefusedAtLoadNotInARequest) {
                           "inputs 0 and 1 are of dtypes f32 and i64"));
 }
 
+TEST_F(RefusalTest, InputsOfTooFewDimsAreRefusedWithWhatTheFileDeclares) {
+  ModelBuilder transpose;
+  transpose.Input("x", {"batch", "sequence"}).Output("y");
+  SetAttribute(transpose.Node("Transpose", {"x"}, {"y"}, "turn"), "perm",
+               std::vector<int64_t>{0, 2, 1});
+  const absl::Status status = Load(transpose);
+  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+  EXPECT_THAT(std::string(status.message()),
+              AllOf(HasSubstr("Transpose 'turn'"), HasSubstr("3 entries for an input of rank 2"),
+                    HasSubstr("the file declares: x [batch, sequence]")));
+
+  ModelBuilder gather;
+  gather.Input("x", {"batch", ""}).Output("y");
+  gather.Initializer<int64_t>("i", onnx::TensorProto::INT64, {1}, {0});
+  SetAttribute(gather.Node("Gather", {"x", "i"}, {"y"}, "pick"), "axis", int64_t{2});
+  EXPECT_THAT(std::string(Load(gather).message()),
+              AllOf(HasSubstr("Gather 'pick'"), HasSubstr("x [batch, x:1]")));
+
+  ModelBuilder gemm;
+  gemm.Input("x", {"batch", "sequence", "8"}).Output("y");
+  gemm.Floats("w", {8, 8}, std::vector<float>(64, 1));
+  gemm.Node("Gemm", {"x", "w"}, {"y"}, "product");
+  EXPECT_THAT(std::string(Load(gemm).message()), HasSubstr("input 0 has rank 3, expected 2"));
+
+  ModelBuilder reshape;
+  reshape.Input("x", {"batch", "sequence"}).Output("y");
+  reshape.Initializer<int64_t>("s", onnx::TensorProto::INT64, {4}, {0, 0, 0, -1});
+  reshape.Node("Reshape", {"x", "s"}, {"y"}, "heads");
+  EXPECT_THAT(std::string(Load(reshape).message()),
+              HasSubstr("copies dim 2 of an input of rank 2"));
+}
+
+TEST_F(RefusalTest, ASizeThatIsAskedForOfNoDimIsRefused) {
+  ModelBuilder builder;
+  builder.Input("x", {"batch", "sequence"}).Output("y");
+  builder.Initializer<int64_t>("two", onnx::TensorProto::INT64, {1}, {2});
+  builder.Node("Shape", {"x"}, {"s"}, "shape");
+  builder.Node("Gather", {"s", "two"}, {"size"}, "third");
+  builder.Node("Expand", {"x", "size"}, {"y"}, "wide");
+  EXPECT_THAT(std::string(Load(builder).message()),
+              AllOf(HasSubstr("Gather 'third'"), HasSubstr("outside [-2, 1]"),
+                    HasSubstr("x [batch, sequence]")));
+}
+
+TEST_F(RefusalTest, ADimOfWhichOneSizeFitsIsServed) {
+  ModelBuilder builder;
+  builder.Input("x", {"batch", "sequence", "hidden"}).Output("y");
+  builder.Floats("w", {8, 8}, std::vector<float>(64, 1));
+  builder.Node("MatMul", {"x", "w"}, {"y"}, "product");
+  EXPECT_TRUE(Load(builder).ok());
+}
+
+TEST_F(RefusalTest, ARankThatSizesDecideIsLeftToRequests) {
+  ModelBuilder builder;
+  builder.Input("x", {"batch", "sequence"}).Output("y");
+  builder.Node("Squeeze", {"x"}, {"v"}, "squeeze");
+  SetAttribute(builder.Node("Transpose", {"v"}, {"y"}, "turn"), "perm", std::vector<int64_t>{0});
+  EXPECT_TRUE(Load(builder).ok());
+}
+
 TEST_F(RefusalTest, SoundModelIsNotRefused) {
   ModelBuilder builder;
   builder.Input("x", {"batch", "sequence"}).Output("y");

@@ -1,0 +1,23 @@
+// CheckSomeSizes: whether a model can run at any size at all.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "runtime/onnx/importer.h"
+
+namespace reprise {
+
+// `specialize(sizes)`: the status of specialising at these sizes of all symbols of `inputs`.
+// INVALID_ARGUMENT when it fails in a way that no sizes can change: by a rank, or by what is the
+// same whatever the sizes are. The message says which dims the file declares. OK for what merely
+// refused the few sizes that are tried here.
+absl::Status CheckSomeSizes(
+    absl::Span<const ModelIo> inputs,
+    const std::function<absl::Status(const std::map<std::string, int64_t>&)>& specialize);
+
+}  // namespace reprise
