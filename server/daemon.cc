@@ -93,7 +93,9 @@ Daemon::Daemon(const Options& options, const std::string& version, LogFunction l
       repository_(
           {.folders = options.model_repositories,
            .threads = cores_.cores(),
-           .on_settled = [this] { OnSettled(); }},
+           .on_settled = [this] { OnSettled(); },
+           .after_ready =
+               [this](const Servable& servable) { engine_.ConfirmPadding(*servable.model); }},
           [this](const ModelVersion& model, const std::string& folder,
                  const ModelSettings& settings) {
             return LoadServable(engine_, scheduler_, model, folder, settings);

@@ -58,13 +58,21 @@ Engine::Engine(const EngineOptions& options, Observer& observer)
 
 Engine::~Engine() = default;
 
+LoaderContext Engine::MakeLoaderContext() const {
+  return {.device = options_.device,
+          .clock = options_.clock,
+          .observer = &observer_,
+          .cores = options_.cores,
+          .store = options_.store,
+          .log = options_.log};
+}
+
+void Engine::ConfirmPadding(const Model& model) const {
+  ModelLoader(MakeLoaderContext()).Confirm(model);
+}
+
 absl::StatusOr<std::shared_ptr<Model>> Engine::Load(ModelOptions options) {
-  const ModelLoader loader({.device = options_.device,
-                            .clock = options_.clock,
-                            .observer = &observer_,
-                            .cores = options_.cores,
-                            .store = options_.store,
-                            .log = options_.log});
+  const ModelLoader loader(MakeLoaderContext());
   ASSIGN_OR_RETURN(std::unique_ptr<Model> model, loader.Load(std::move(options)));
   model->ready_ = cache_.IndexOf(model->fingerprint_);
   model->log_ = options_.log;

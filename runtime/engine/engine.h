@@ -60,6 +60,8 @@ struct CachedRecipe {
   std::chrono::system_clock::time_point last_used;
 };
 
+struct LoaderContext;
+
 class Engine {
  public:
   Engine(const EngineOptions& options, Observer& observer);
@@ -69,10 +71,16 @@ class Engine {
   // a missing file, INVALID_ARGUMENT and UNIMPLEMENTED as the importer says.
   absl::StatusOr<std::shared_ptr<Model>> Load(ModelOptions options);
 
+  // Measures what a Load with `confirm_padding_later` has left out: a few long replays on the
+  // caller's thread alone, while the model serves. Once a model; does nothing where nothing was left
+  // out. Where the proof fails, requests run exact from then on.
+  void ConfirmPadding(const Model& model) const;
+
   // Decides how `plan` will run. Null: Run will not wait for anything. Otherwise a recipe is being
   // captured on the capture threads, and `ready` is called once, on one of them, when it is in the
   // cache or could not be made: plan again then, with the ticket as what the requests have waited
-  // for. Never blocks.
+  // for. So it is where padding is not proved yet at the size of the plan; `ready` comes from the
+  // thread that proves it. Never blocks.
   std::shared_ptr<CaptureTicket> Prepare(BatchPlan& plan, std::function<void(absl::Status)> ready);
 
   // Captures the recipe of `sizes` (by axis label) before a request needs it, for `reason`, if it
@@ -127,6 +135,7 @@ class Engine {
   void NoteLosses(const BatchPlan& plan, const BatchTarget& used, bool eager, int64_t replay_ns);
   // FAILED_PRECONDITION: what was missing, why it is not captured, and the nearest that is ready.
   absl::Status RefuseMiss(const BatchPlan& plan) const;
+  LoaderContext MakeLoaderContext() const;
 
   EngineOptions options_;
   Observer& observer_;

@@ -55,7 +55,7 @@ BatchPlan::Resolution Engine::Resolve(const BatchPlan& plan) {
   if (result.recipe != nullptr) return result;
   if (!shape.exact && TakesLarger(shape.on_miss, model.options_, frozen)) {
     result.recipe =
-        SmallestThatServes(*model.ready_->Snapshot(), key, model.paddable_, model.batch_symbol_);
+        SmallestThatServes(*model.ready_->Snapshot(), key, model.Paddable(), model.batch_symbol_);
     if (result.recipe != nullptr) {
       result.outcome = CaptureOutcome::kLarger;
       cache_.Find(result.recipe->key);  // it was used
@@ -96,11 +96,15 @@ std::shared_ptr<CaptureTicket> Engine::Prepare(BatchPlan& plan,
                                                std::function<void(absl::Status)> ready) {
   // A variant of the model is built, and its exact recipe captured, on the stream that runs it.
   if (!plan.shapes_[0].overrides.empty()) return nullptr;
-  plan.resolution_ = Resolve(plan);
-  if (plan.resolution_.decided) return nullptr;
   const Model& model = *plan.model_;
   const RequestShape& shape = plan.shapes_[0];
   const bool frozen = options_.frozen || model.options_.frozen;
+  if (shape.unproved && !RunsEagerly(shape.on_miss, model.options_, frozen) &&
+      model.padding_.WhenDone([ready] { ready(absl::OkStatus()); })) {
+    return std::make_shared<CaptureTicket>();
+  }
+  plan.resolution_ = Resolve(plan);
+  if (plan.resolution_.decided) return nullptr;
   const bool larger_will_do = !shape.exact && TakesLarger(shape.on_miss, model.options_, frozen);
   const RecipeKey key = plan.Key();
   Captures::Waiter waiter{.done = std::move(ready)};
@@ -110,7 +114,7 @@ std::shared_ptr<CaptureTicket> Engine::Prepare(BatchPlan& plan,
   std::shared_ptr<CaptureTicket> ticket;
   if (shape.on_miss != OnMiss::kReject) {
     const std::set<std::string> none;
-    ticket = captures_.Join(key, larger_will_do ? model.paddable_ : none, waiter);
+    ticket = captures_.Join(key, larger_will_do ? model.Paddable() : none, waiter);
   }
   if (ticket != nullptr) return ticket;
   if (!MayCaptureFor(plan)) {

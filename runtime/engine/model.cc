@@ -53,7 +53,7 @@ int64_t Model::max_batch() const {
 
 int64_t Model::MaxRows(const RequestShape& shape) const {
   constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();
-  if (!batches_requests() || shape.exact) return kNoLimit;
+  if (!batches_requests() || (shape.exact && !shape.unproved)) return kNoLimit;
   for (const OutputShape& output : output_shapes_) {
     const auto moves = [&](const AffineDim& dim) { return dim.MovesWith(batch_axis_); };
     if (std::count_if(output.dims.begin(), output.dims.end(), moves) > 1) return kNoLimit;
@@ -121,6 +121,35 @@ absl::StatusOr<std::unique_ptr<Recipe>> Model::CompileAt(const RecipeKey& key,
                                                          const EngineOptions& options) const {
   return Compile(variant == nullptr ? graph_ : variant->graph, key,
                  {.device = options.device, .clock = options.clock, .batch_symbol = batch_symbol_});
+bool Model::BeyondProof(const std::vector<int64_t>& sizes) const {
+  for (size_t i = 0; i < axes_.size(); ++i) {
+    const int64_t proved = padding_.proved_to(i);
+    if (proved == PaddingProgress::kAnySize || !certified_.contains(axes_[i].label)) continue;
+    if (policy_.Fit(axes_[i].label, sizes[i]).value_or(sizes[i]) > proved) return true;
+  }
+  return false;
+}
+
+std::set<std::string> Model::Paddable() const {
+  std::set<std::string> symbols = paddable_;
+  for (size_t i = 0; i < axes_.size(); ++i) {
+    if (padding_.proved_to(i) != PaddingProgress::kAnySize) symbols.erase(axes_[i].symbol);
+  }
+  return symbols;
+}
+
+AxisCertificate Model::CertificateOf(size_t axis) const {
+  const std::shared_ptr<const AxisCertificate> finished = padding_.Finished(axis);
+  return finished == nullptr ? axes_[axis].certificate : *finished;
+}
+
+std::optional<RequestShape> Model::MeasureAgain(const RequestShape& shape) const {
+  if (shape.exact && !shape.unproved) return std::nullopt;
+  const bool beyond = BeyondProof(shape.sizes);
+  if (beyond == shape.unproved) return std::nullopt;
+  RequestShape changed = shape;
+  changed.exact = changed.unproved = beyond;
+  return changed;
 }
 
 const std::string& Model::InputWithAxis(const std::string& symbol) const {
@@ -211,6 +240,7 @@ absl::StatusOr<RequestShape> Model::Measure(const Request& request) const {
       }
     }
   }
+  if (!result.exact) result.exact = result.unproved = BeyondProof(result.sizes);
   return result;
 }
 

@@ -31,6 +31,7 @@
 #include "runtime/engine/model_variants.h"
 #include "runtime/engine/observer.h"
 #include "runtime/engine/output_shapes.h"
+#include "runtime/engine/padding_progress.h"
 #include "runtime/engine/request.h"
 #include "runtime/onnx/importer.h"
 #include "runtime/recipe/key.h"
@@ -71,6 +72,9 @@ struct ModelOptions {
   std::map<std::string, double> fills;
   CapturePolicy capture = CapturePolicy::kQuick;
   bool frozen = false;  // nothing is ever captured for a request
+  // Engine::Load measures padding at small sizes only, and Engine::ConfirmPadding, which the caller
+  // then owes, at the large ones; until it has, requests of large buckets wait, or run exact.
+  bool confirm_padding_later = false;
 };
 
 // One axis of a model.
@@ -80,6 +84,8 @@ struct ModelAxis {
   bool is_batch = false;
   AxisCertificate certificate;  // certified: may be padded (and batched, for the batch axis)
 };
+
+struct PendingProof;
 
 class Model : public std::enable_shared_from_this<Model> {
  public:
@@ -91,6 +97,10 @@ class Model : public std::enable_shared_from_this<Model> {
   const std::vector<ModelAxis>& axes() const { return axes_; }
   // The value of an input decides a shape: every request runs at its exact sizes.
   bool has_shape_inputs() const { return !shape_inputs_.empty(); }
+  // How far the certificates are proved: see Engine::ConfirmPadding.
+  const PaddingProgress& padding() const { return padding_; }
+  // What is known of axis `axis` of axes() by now.
+  AxisCertificate CertificateOf(size_t axis) const;
   // Position of the batch axis in axes(), or -1.
   int batch_axis() const { return batch_axis_; }
   // The most rows that a request of the other sizes of `shape` may have in one replay; one with
@@ -137,14 +147,22 @@ class Model : public std::enable_shared_from_this<Model> {
   // values when shapes disagree. Reads the bytes of shape inputs, and of guards whose rows must not
   // be all zero.
   absl::StatusOr<RequestShape> Measure(const Request& request) const;
+  // `shape` as Measure would return it by now, if that is something else: padding may have been
+  // proved, or refuted, since.
+  std::optional<RequestShape> MeasureAgain(const RequestShape& shape) const;
 
  private:
   friend class Engine;
   friend class ModelLoader;
+  friend class PaddingProof;
   friend class BatchPlan;
   friend class BatchRun;
   Model() = default;
 
+  // Padding is not proved (yet) at the bucket of `sizes`.
+  bool BeyondProof(const std::vector<int64_t>& sizes) const;
+  // Symbols of the axes along which any size may be padded by now.
+  std::set<std::string> Paddable() const;
   // The name of the first input that has the axis.
   const std::string& InputWithAxis(const std::string& symbol) const;
   // The most rows of a batch bucket beside the other sizes of `sizes`, by axis.
@@ -166,7 +184,9 @@ class Model : public std::enable_shared_from_this<Model> {
   std::string batch_symbol_;                // empty without a batch axis
   std::string device_fingerprint_;
   std::function<void(const std::string&)> log_ = [](const std::string&) {};
+  std::shared_ptr<const PendingProof> pending_proof_;   // what ConfirmPadding goes on with, or null
   // Self-synchronised.
+  mutable PaddingProgress padding_;  // a model that serves is constant but for its proof
   std::shared_ptr<const ReadyIndex> ready_;
   std::shared_ptr<ModelOwner> owner_;
   std::unique_ptr<BucketLearner> learner_;

@@ -11,8 +11,7 @@
 #include "runtime/base/hash64.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/certify/axes.h"
-#include "runtime/certify/probe.h"
-#include "runtime/engine/exact_runner.h"
+#include "runtime/engine/padding_proof.h"
 #include "runtime/engine/refusal.h"
 #include "runtime/engine/signature.h"
 #include "runtime/engine/size_check.h"
@@ -35,13 +34,6 @@ bool SizesDecideRanks(const Graph& graph) {
   });
 }
 
-// Marks what an axis lost its certificate for.
-void Refuse(ModelAxis& axis, std::string reason) {
-  axis.certificate.axis = axis.label;
-  axis.certificate.certified = false;
-  axis.certificate.reason = std::move(reason);
-}
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Model>> ModelLoader::Load(ModelOptions options) const {
@@ -58,6 +50,7 @@ absl::StatusOr<std::unique_ptr<Model>> ModelLoader::Load(ModelOptions options) c
   }
   model->fingerprint_ = FingerprintGraph(model->graph_);
   model->device_fingerprint_ = context_.device->fingerprint();
+  model->padding_.Start(model->axes_.size());
   const int64_t analysed = context_.clock->NowNs();
   RETURN_IF_ERROR(FindOut(*model));
   const int64_t certified = context_.clock->NowNs();
@@ -270,17 +263,46 @@ bool ModelLoader::Restore(const StoredModelKey& key, Model& model) const {
 absl::Status ModelLoader::FindOut(Model& model) const {
   const bool measured = !model.axes_.empty() && model.shape_inputs_.empty();
   if (context_.store == nullptr || !measured) return Certify(model);
-  const StoredModelKey key = KeyOf(model);
-  if (Restore(key, model)) return absl::OkStatus();
+  if (Restore(KeyOf(model), model)) return absl::OkStatus();
   const int64_t start = context_.clock->NowNs();
   RETURN_IF_ERROR(Certify(model));
+  const int64_t took_ns = context_.clock->NowNs() - start;
+  // Half a proof is not kept: a restart would take it for the whole.
+  if (!model.padding_.pending()) Keep(model, {}, took_ns);
+  return absl::OkStatus();
+}
+
+void ModelLoader::Keep(const Model& model, const std::map<size_t, AxisCertificate>& confirmed,
+                       int64_t measure_ns) const {
+  const StoredModelKey key = KeyOf(model);
   ModelFindings findings = {.outputs = model.output_shapes_};
   for (const ModelAxis& axis : model.axes_) findings.axes.push_back(axis.certificate);
+  for (const auto& [axis, certificate] : confirmed) findings.axes[axis] = certificate;
   for (const ModelIo& output : model.outputs_) findings.output_dtypes.push_back(output.dtype);
-  const int64_t took_ns = context_.clock->NowNs() - start;
-  context_.store->WriteLater(key.NameOf(model.id()), took_ns,
-                             EncodeFindings(key, model.id(), findings, took_ns));
-  return absl::OkStatus();
+  context_.store->WriteLater(key.NameOf(model.id()), measure_ns,
+                             EncodeFindings(key, model.id(), findings, measure_ns));
+}
+
+void ModelLoader::Confirm(const Model& model) const {
+  if (!model.padding_.pending()) return;
+  const int64_t start = context_.clock->NowNs();
+  std::map<size_t, AxisCertificate> confirmed;
+  absl::StatusOr<std::map<size_t, AxisCertificate>> measured = PaddingProof(context_).Confirm(model);
+  if (measured.ok()) {
+    confirmed = *std::move(measured);
+    if (context_.store != nullptr) Keep(model, confirmed, context_.clock->NowNs() - start);
+  } else {
+    for (size_t i = 0; i < model.axes_.size(); ++i) {
+      if (model.padding_.proved_to(i) == PaddingProgress::kAnySize) continue;
+      confirmed[i] = model.axes_[i].certificate;
+      confirmed[i].certified = false;
+      confirmed[i].reason = std::string(measured.status().message());
+    }
+  }
+  for (const auto& [axis, certificate] : confirmed) {
+    if (!certificate.certified) model.owner_->observer().OnAxisRefused(axis);
+  }
+  model.padding_.Finish(std::move(confirmed));
 }
 
 absl::Status ModelLoader::Certify(Model& model) const {
@@ -297,87 +319,9 @@ absl::Status ModelLoader::Certify(Model& model) const {
   }
 
   RETURN_IF_ERROR(FitShapes(model));
-  std::vector<ModelIo> graph_inputs;
-  std::vector<ProbeInput> probe_inputs;
-  std::vector<std::string> output_names;
-  for (const ModelIo& input : model.inputs_) {
-    if (input.optional) continue;
-    graph_inputs.push_back(input);
-    probe_inputs.push_back({.name = input.name, .dtype = input.dtype, .dims = input.dims});
-  }
-  for (const ModelIo& output : model.outputs_) output_names.push_back(output.name);
-
-  ASSIGN_OR_RETURN(const std::unique_ptr<Stream> stream, Stream::Create({.cores = context_.cores}));
-  ExactRunner exact(model.graph_, model.fingerprint_, graph_inputs, model.owner_->parameters(),
-                    *context_.device, *context_.clock, *stream);
-  const ProbeRunner runner = [&](const std::vector<Tensor>& inputs) { return exact.Run(inputs); };
-  ProbeOptions options = {.fills = model.options_.fills, .dim_size = DimSize};
-  if (model.batch_axis_ >= 0) options.batch_axis = model.axes_[model.batch_axis_].symbol;
-  const absl::StatusOr<std::vector<InputRange>> ranges = FindRanges(probe_inputs, runner, options);
-
-  for (size_t i = 0; i < model.axes_.size(); ++i) {
-    ModelAxis& axis = model.axes_[i];
-    if (model.options_.no_padding.contains(axis.label)) {
-      Refuse(axis, "padding along this axis is switched off in config.pbtxt");
-      context_.log(absl::StrCat("model ", model.id().name, ": axis ", axis.label, ": ",
-                                axis.certificate.reason));
-      continue;
-    }
-    if (!axis.certificate.reason.empty()) continue;  // Its output shapes are no simple function.
-    if (!ranges.ok()) {
-      Refuse(axis, std::string(ranges.status().message()));
-      continue;
-    }
-    options.axis = axis.symbol;
-    options.is_batch = axis.is_batch;
-    ASSIGN_OR_RETURN(axis.certificate,
-                     ProbeAxis(probe_inputs, *ranges, output_names, runner, options));
-    axis.certificate.axis = axis.label;
-    if (axis.certificate.certified) {
-      RETURN_IF_ERROR(
-          ConfirmAtLargest(model, axis, probe_inputs, *ranges, output_names, runner, options));
-    }
-    // What the probe saw at a few sizes, the fitted shapes say for all.
-    for (size_t output = 0; axis.is_batch && output < model.output_shapes_.size(); ++output) {
-      for (const AffineDim& dim : model.output_shapes_[output].dims) {
-        if (!dim.MovesWith(i) || dim.IsAxis(i)) continue;
-        Refuse(axis, absl::StrCat("a dim of output '", output_names[output],
-                                  "' does not grow by one a row"));
-      }
-    }
-  }
-  for (const ModelAxis& axis : model.axes_) {
-    context_.log(
-        absl::StrCat("model ", model.id().name, ": axis ", axis.label,
-                     axis.certificate.certified ? " may be padded: " : " is never padded: ",
-                     axis.certificate.reason));
-  }
-  return absl::OkStatus();
-}
-
-absl::Status ModelLoader::ConfirmAtLargest(const Model& model, ModelAxis& axis,
-                                           absl::Span<const ProbeInput> inputs,
-                                           absl::Span<const InputRange> ranges,
-                                           absl::Span<const std::string> output_names,
-                                           const ProbeRunner& runner, ProbeOptions options) const {
-  const std::vector<int64_t> buckets = BucketSizes(model, axis);
-  Binding binding;
-  for (const ModelAxis& other : model.axes_) {
-    const int64_t size = other.is_batch ? 1 : kFitLengths[0];
-    binding.axes[other.symbol] = size;
-    if (&other != &axis) options.sizes[other.symbol] = size;
-  }
-  // The largest that the model takes; buckets beyond are dropped later.
-  for (auto bucket = buckets.rbegin(); bucket != buckets.rend(); ++bucket) {
-    binding.axes[axis.symbol] = *bucket;
-    if (!Specialize(model.graph_, binding).ok()) continue;
-    if (*bucket <= options.padded_sizes.back()) return absl::OkStatus();
-    options.padded_sizes = {*bucket};
-    ASSIGN_OR_RETURN(axis.certificate,
-                     ConfirmAxis(axis.certificate, inputs, ranges, output_names, runner, options));
-    return absl::OkStatus();
-  }
-  return absl::OkStatus();
+  std::vector<std::vector<int64_t>> buckets;
+  for (const ModelAxis& axis : model.axes_) buckets.push_back(BucketSizes(model, axis));
+  return PaddingProof(context_).Measure(model, buckets);
 }
 
 absl::Status ModelLoader::SetPolicy(Model& model) const {

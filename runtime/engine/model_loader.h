@@ -2,12 +2,12 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 
 #include "absl/status/statusor.h"
 #include "runtime/base/clock.h"
-#include "runtime/certify/probe.h"
 #include "runtime/device/device.h"
 #include "runtime/engine/core_pool.h"
 #include "runtime/engine/model.h"
@@ -31,6 +31,8 @@ class ModelLoader {
 
   // See Engine::Load.
   absl::StatusOr<std::unique_ptr<Model>> Load(ModelOptions options) const;
+  // See Engine::ConfirmPadding.
+  void Confirm(const Model& model) const;
 
  private:
   // `as_imported`: the graph before any pass, if requests may override initialisers.
@@ -43,12 +45,6 @@ class ModelLoader {
   absl::Status FitShapes(Model& model) const;
   // Of a model without axes: dtypes and shapes as they are.
   absl::Status DescribeOutputs(Model& model) const;
-  // A last look at a certificate at the largest bucket of its axis.
-  absl::Status ConfirmAtLargest(const Model& model, ModelAxis& axis,
-                                absl::Span<const ProbeInput> inputs,
-                                absl::Span<const InputRange> ranges,
-                                absl::Span<const std::string> output_names,
-                                const ProbeRunner& runner, ProbeOptions options) const;
   // Finds out what can only be measured: from the store where it is known, else by running the
   // model.
   absl::Status FindOut(Model& model) const;
@@ -56,6 +52,9 @@ class ModelLoader {
   StoredModelKey KeyOf(const Model& model) const;
   // True when the store knew the findings.
   bool Restore(const StoredModelKey& key, Model& model) const;
+  // Keeps what was measured in `measure_ns`; `confirmed` replaces certificates, by axis.
+  void Keep(const Model& model, const std::map<size_t, AxisCertificate>& confirmed,
+            int64_t measure_ns) const;
   // Measures the certificates; what fails leaves its axis uncertified.
   absl::Status Certify(Model& model) const;
   absl::Status SetPolicy(Model& model) const;

@@ -109,6 +109,8 @@ class ModelObserver {
   virtual void OnCacheSize(int64_t recipes, int64_t bytes) = 0;
   virtual void OnEviction(EvictionReason reason) = 0;
   virtual void OnProbe(int64_t duration_ns) = 0;
+  // The certificate of an axis (position in ModelObserverSpec::axes) did not hold at long sizes.
+  virtual void OnAxisRefused(size_t axis) {}
   // A node of a captured recipe runs by its reference kernel.
   virtual void OnReferenceKernel(absl::string_view op, absl::string_view node) = 0;
   // After each look at the traffic, and when another set of buckets is in force. `labels`: of all

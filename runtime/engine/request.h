@@ -46,6 +46,7 @@ struct RequestShape {
   bool exact = false;  // must not be padded, whatever the certificates say: see nonzero_rows
   // In force when it was measured: what it was admitted under holds for it.
   std::shared_ptr<const BucketPolicy> buckets;
+  bool unproved = false;  // exact only because padding at its sizes is not proved (yet)
   // Set by the caller.
   OnMiss on_miss = OnMiss::kDefault;
   std::string id;  // the client's, for reports

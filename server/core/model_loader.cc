@@ -14,7 +14,7 @@ namespace {
 constexpr int64_t kQueuedBatches = 64;
 
 ModelOptions EngineOptionsOf(const ModelVersion& version, const std::string& path,
-                             const ModelSettings& settings) {
+                             const ModelSettings& settings, bool frozen) {
   return {.id = {.name = version.name, .version = version.number},
           .path = path,
           .buckets = settings.buckets,
@@ -34,7 +34,9 @@ ModelOptions EngineOptionsOf(const ModelVersion& version, const std::string& pat
           .capture = settings.capture == CaptureMode::kInline       ? CapturePolicy::kInline
                      : settings.capture == CaptureMode::kBackground ? CapturePolicy::kBackground
                                                                     : CapturePolicy::kQuick,
-          .frozen = settings.frozen};
+          .frozen = settings.frozen,
+          // Where ready means that nothing is captured any more, everything is proved before.
+          .confirm_padding_later = !frozen && !settings.frozen && !WantsWarmup(settings.warmup)};
 }
 
 QueueOptions QueueOptionsOf(Engine& engine, const ModelVersion& version,
@@ -69,7 +71,7 @@ absl::StatusOr<std::shared_ptr<const Servable>> LoadServable(Engine& engine, Sch
                                                              const ModelSettings& settings) {
   const std::string path = (std::filesystem::path(folder) / settings.model_filename).string();
   auto servable = std::make_shared<Servable>();
-  ASSIGN_OR_RETURN(servable->model, engine.Load(EngineOptionsOf(version, path, settings)));
+  ASSIGN_OR_RETURN(servable->model, engine.Load(EngineOptionsOf(version, path, settings, engine.options().frozen)));
   const Model& model = *servable->model;
   ModelFacts facts = {.inputs = model.inputs(),
                       .outputs = model.outputs(),

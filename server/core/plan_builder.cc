@@ -1,12 +1,15 @@
 #include "server/core/plan_builder.h"
 
+#include <optional>
+
 #include "server/core/call.h"
 
 namespace reprise {
 
 bool PlanBuilder::TryAdd(const WorkItem& item) {
   const auto& part = static_cast<const Part&>(item);
-  if (!plan_.TryAdd(part.measured, part.waited_for)) return false;
+  const std::optional<RequestShape> changed = model_->MeasureAgain(part.measured);
+  if (!plan_.TryAdd(changed.has_value() ? *changed : part.measured, part.waited_for)) return false;
   parts_.push_back(&part);
   return true;
 }

@@ -109,7 +109,7 @@ void Repository::LoadLoop() {
       folder = entry.folder;
       settings = entry.settings;
     }
-    auto servable = loader_(*version, folder, settings);
+    const auto servable = loader_(*version, folder, settings);
     const ModelState state = servable.ok() ? ModelState::kReady : ModelState::kUnavailable;
     // Told before it is visible: whoever sees a ready model finds its series.
     version->events->OnState(state, servable.status());
@@ -118,9 +118,10 @@ void Repository::LoadLoop() {
       Entry& entry = models_[id.first][id.second];
       entry.state = state;
       entry.why = servable.status();
-      if (servable.ok()) entry.servable = *std::move(servable);
+      if (servable.ok()) entry.servable = *servable;
     }
     Settle();
+    if (servable.ok()) options_.after_ready(**servable);
   }
 }
 

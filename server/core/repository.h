@@ -47,6 +47,8 @@ class Repository {
     int threads = 1;  // that load
     // Called once, when every version is ready or refused, by whichever thread sees it first.
     std::function<void()> on_settled = [] {};
+    // What a version that is ready still wants done: on its loader thread, before the next load.
+    std::function<void(const Servable&)> after_ready = [](const Servable&) {};
   };
   // Loads one version from the folder `folder` of its files. Runs on a loader thread.
   using Loader = std::function<absl::StatusOr<std::shared_ptr<const Servable>>(

@@ -94,12 +94,14 @@ absl::StatusOr<std::vector<AxisSizes>> BindingsOf(const Model& model,
   return bindings;
 }
 
+bool WantsWarmup(const WarmupSettings& settings) {
+  return settings.all || !settings.buckets.empty() || !settings.lengths_file.empty();
+}
+
 absl::StatusOr<std::vector<AxisSizes>> WarmupBindings(const Model& model,
                                                       const WarmupSettings& settings,
                                                       const std::string& folder) {
-  if (!settings.all && settings.buckets.empty() && settings.lengths_file.empty()) {
-    return std::vector<AxisSizes>();
-  }
+  if (!WantsWarmup(settings)) return std::vector<AxisSizes>();
   for (const ModelAxis& axis : model.axes()) {
     if (axis.certificate.certified) continue;
     model.Note(absl::StrCat("no warm-up: axis ", axis.label,

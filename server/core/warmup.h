@@ -56,6 +56,9 @@ class Warmup : public std::enable_shared_from_this<Warmup> {
   bool behind_runs_ GUARDED_BY(mutex_) = false;
 };
 
+// Anything is to be captured before the model is ready.
+bool WantsWarmup(const WarmupSettings& settings);
+
 // The bindings that config.pbtxt names, most valuable first. Empty, with a note in the log, where
 // an axis without a certificate has no sizes to name. `folder`: the model's, for the lengths file.
 // Errors: INVALID_ARGUMENT for a bucket that the model does not have or a line that is no length,

@@ -52,12 +52,15 @@ double Sum(const LabelledSeries<prometheus::Counter>& series) {
 
 // "batch, sequence (not certified: ...)".
 std::string Axes(const Model& model) {
-  return absl::StrJoin(model.axes(), ", ", [](std::string* out, const ModelAxis& axis) {
-    absl::StrAppend(out, axis.label);
-    if (!axis.certificate.certified) {
-      absl::StrAppend(out, " (exact: ", axis.certificate.reason, ")");
+  std::vector<std::string> texts;
+  for (size_t i = 0; i < model.axes().size(); ++i) {
+    const AxisCertificate certificate = model.CertificateOf(i);
+    texts.push_back(model.axes()[i].label);
+    if (!certificate.certified) {
+      absl::StrAppend(&texts.back(), " (exact: ", certificate.reason, ")");
     }
-  });
+  }
+  return absl::StrJoin(texts, ", ");
 }
 
 void RenderModels(const PageContext& context, std::string& page) {

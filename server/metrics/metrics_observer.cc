@@ -15,7 +15,7 @@ constexpr double kSecondsPerNs = 1e-9;
 class ModelMetricsObserver final : public ModelObserver {
  public:
   ModelMetricsObserver(Catalogue& catalogue, ModelMetrics& metrics, const ModelObserverSpec& spec)
-      : catalogue_(catalogue), metrics_(metrics) {
+      : catalogue_(catalogue), metrics_(metrics), labels_(spec.axes) {
     for (const std::string& axis : spec.axes) {
       axes_.push_back({&metrics.valid_elements->at(axis), &metrics.padded_elements->at(axis),
                        &metrics.request_length->at(axis), catalogue.SeriesOf(metrics, axis)});
@@ -81,6 +81,7 @@ class ModelMetricsObserver final : public ModelObserver {
   }
 
   void OnProbe(int64_t) override { metrics_.probes->Increment(); }
+  void OnAxisRefused(size_t axis) override { metrics_.axis_certified->at(labels_[axis]).Set(0); }
 
   void OnReferenceKernel(absl::string_view op, absl::string_view) override {
     metrics_.reference_kernels->at(op).Increment();
@@ -97,6 +98,7 @@ class ModelMetricsObserver final : public ModelObserver {
   // Constant after construction.
   Catalogue& catalogue_;
   ModelMetrics& metrics_;
+  const std::vector<std::string> labels_;  // of the axes
   std::vector<Axis> axes_;
   // Used by one thread at a time.
   int64_t changes_ = 0;

@@ -16,8 +16,7 @@ bool Contains(const std::vector<std::string>& names, const std::string& name) {
 }
 
 // What is done with sizes along the axis.
-std::string Consequence(const Model& model, const ModelAxis& axis) {
-  const bool certified = axis.certificate.certified;
+std::string Consequence(const Model& model, const ModelAxis& axis, bool certified) {
   if (axis.is_batch) {
     return certified ? "requests share replays"
                      : "every request runs alone, on a recipe of exactly its number of rows";
@@ -108,14 +107,19 @@ void EncodeExplanation(const Model& model, v1::ExplainModelResponse& message) {
   message.set_model(model.id().name);
   message.set_version(absl::StrCat(model.id().version));
   const std::shared_ptr<const BucketPolicy> policy = model.buckets();
-  for (const ModelAxis& axis : model.axes()) {
+  for (size_t i = 0; i < model.axes().size(); ++i) {
+    const ModelAxis& axis = model.axes()[i];
     v1::AxisExplanation& one = *message.add_axes();
-    const AxisCertificate& certificate = axis.certificate;
+    const AxisCertificate certificate = model.CertificateOf(i);
     one.set_axis(axis.label);
     one.set_symbol(axis.symbol);
     one.set_certified(certificate.certified);
-    one.set_reason(certificate.reason);
-    one.set_consequence(Consequence(model, axis));
+    const int64_t proved_to = model.padding().proved_to(i);
+    one.set_reason(proved_to == PaddingProgress::kAnySize || !certificate.certified
+                       ? certificate.reason
+                       : absl::StrCat(certificate.reason, "; measured to ", proved_to,
+                                      " so far, longer requests wait for the rest"));
+    one.set_consequence(Consequence(model, axis, certificate.certified));
     one.set_runs(static_cast<uint32_t>(certificate.runs));
     for (const ModelIo& input : model.inputs()) {
       const bool has_axis = std::any_of(input.dims.begin(), input.dims.end(),

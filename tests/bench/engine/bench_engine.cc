@@ -97,9 +97,12 @@ int main(int argc, char** argv) {
                  .log = [](const std::string& line) { std::cerr << line << "\n"; }},
                 observer);
   const int64_t start = clock.NowNs();
-  auto model = engine.Load({.id = {"model", 1}, .path = argv[1]});
+  auto model = engine.Load({.id = {"model", 1}, .path = argv[1], .confirm_padding_later = true});
   if (!model.ok()) return Fail(std::string(model.status().message()));
   json loaded = {{"load_ns", clock.NowNs() - start}, {"axes", json::array()}};
+  // As the daemon does it: behind readiness.
+  engine.ConfirmPadding(**model);
+  loaded["confirmed_ns"] = clock.NowNs() - start;
   for (const ModelAxis& axis : (*model)->axes()) {
     loaded["axes"].push_back({{"label", axis.label}, {"certified", axis.certificate.certified}});
   }

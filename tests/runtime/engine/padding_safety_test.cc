@@ -191,15 +191,18 @@ void ExpectSame(const Response& actual, const Response& expected) {
 
 class PaddingSafetyTest : public testing::TestWithParam<HabitCase> {
  protected:
-  std::shared_ptr<Model> Load(const std::string& name, std::set<std::string> no_padding) {
+  std::shared_ptr<Model> Load(const std::string& name, std::set<std::string> no_padding,
+                              bool later = false) {
     ModelBuilder builder;
     GetParam().build(builder);
     builder.Output("y");
     const std::filesystem::path path = std::filesystem::path(testing::TempDir()) /
                                        (std::string(GetParam().name) + "_" + name + ".onnx");
     std::ofstream(path, std::ios::binary) << builder.Bytes();
-    auto model = fixture_.engine.Load(
-        {.id = {name, 1}, .path = path.string(), .no_padding = std::move(no_padding)});
+    auto model = fixture_.engine.Load({.id = {name, 1},
+                                       .path = path.string(),
+                                       .no_padding = std::move(no_padding),
+                                       .confirm_padding_later = later});
     std::filesystem::remove(path);
     EXPECT_TRUE(model.ok()) << model.status();
     return model.ok() ? *std::move(model) : nullptr;
@@ -223,6 +226,17 @@ TEST_P(PaddingSafetyTest, TheCertificateIsAsExpected) {
   } else {
     EXPECT_NE(sequence.reason, "");
   }
+}
+
+TEST_P(PaddingSafetyTest, ConfirmingLaterCertifiesAsLoadingDoes) {
+  const std::shared_ptr<Model> at_once = Load("at_once", {});
+  const std::shared_ptr<Model> later = Load("later", {}, /*later=*/true);
+  ASSERT_TRUE(at_once != nullptr && later != nullptr);
+  EXPECT_EQ(later->axes()[1].certificate.certified, at_once->axes()[1].certificate.certified);
+  EXPECT_EQ(later->axes()[1].certificate.guards, at_once->axes()[1].certificate.guards);
+  fixture_.engine.ConfirmPadding(*later);
+  EXPECT_FALSE(later->padding().pending());
+  EXPECT_EQ(later->padding().proved_to(1), PaddingProgress::kAnySize);
 }
 
 TEST_P(PaddingSafetyTest, AnswersInCompanyAreThoseAloneAndUnpadded) {

@@ -1,0 +1,53 @@
+// PaddingProgress: how far padding is proved along each axis, of a model that serves already.
+//
+// Loading proves small sizes; the rest may follow behind (Engine::ConfirmPadding). Who needs more
+// than is proved waits for the end of the proof, as it would wait for a capture.
+//
+// Threads: Start and Defer before the model is shared, all others from any thread.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "runtime/base/mutex.h"
+#include "runtime/certify/certificate.h"
+
+namespace reprise {
+
+class PaddingProgress {
+ public:
+  static constexpr int64_t kAnySize = std::numeric_limits<int64_t>::max();
+
+  // Everything that a certificate says holds at any size.
+  void Start(size_t axes);
+  // Axis `axis` is proved to `size`; Finish will say more.
+  void Defer(size_t axis, int64_t size);
+
+  // Nothing is padded along `axis` to more than this; 0 once its proof has failed.
+  int64_t proved_to(size_t axis) const { return proved_to_[axis].load(std::memory_order_acquire); }
+  // Finish is still to come.
+  bool pending() const { return pending_.load(std::memory_order_acquire); }
+  // Calls `done` once, on the thread that finishes the proof. False, and `done` is not called, when
+  // it is finished already.
+  bool WhenDone(std::function<void()> done);
+
+  // The end of the proof: by axis, for those that were deferred, what is known now.
+  void Finish(std::map<size_t, AxisCertificate> certificates);
+  // What Finish said of `axis`; null before, and for an axis that was not deferred.
+  std::shared_ptr<const AxisCertificate> Finished(size_t axis) const;
+
+ private:
+  std::unique_ptr<std::atomic<int64_t>[]> proved_to_;  // by axis
+  std::atomic<bool> pending_{false};
+  // Guarded.
+  mutable Mutex mutex_;
+  std::vector<std::function<void()>> waiting_ GUARDED_BY(mutex_);
+  std::map<size_t, std::shared_ptr<const AxisCertificate>> finished_ GUARDED_BY(mutex_);
+};
+
+}  // namespace reprise

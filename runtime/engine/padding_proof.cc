@@ -1,0 +1,186 @@
+#include "runtime/engine/padding_proof.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/passes/specialize.h"
+
+namespace reprise {
+namespace {
+
+// Of the other axes, while one is measured at its largest size.
+constexpr int64_t kOtherLength = 5;
+
+// The model as the certificate's measurements see it.
+class Prober {
+ public:
+  Prober(const Model& model, const LoaderContext& context, ParameterStore& parameters,
+         const Graph& graph, const GraphFingerprint& fingerprint, Stream& stream) {
+    for (const ModelIo& input : model.inputs()) {
+      if (input.optional) continue;
+      graph_inputs_.push_back(input);
+      inputs_.push_back({.name = input.name, .dtype = input.dtype, .dims = input.dims});
+    }
+    for (const ModelIo& output : model.outputs()) outputs_.push_back(output.name);
+    runner_.emplace(graph, fingerprint, graph_inputs_, parameters, *context.device, *context.clock,
+                    stream);
+    run_ = [this](const std::vector<Tensor>& inputs) { return runner_->Run(inputs); };
+  }
+
+  // For the axis at `position`, or for none (-1).
+  static ProbeOptions OptionsFor(const Model& model, int position) {
+    ProbeOptions options = {.fills = model.options().fills, .dim_size = DimSize};
+    if (model.batch_axis() >= 0) options.batch_axis = model.axes()[model.batch_axis()].symbol;
+    if (position >= 0) {
+      options.axis = model.axes()[position].symbol;
+      options.is_batch = model.axes()[position].is_batch;
+    }
+    return options;
+  }
+
+  absl::StatusOr<std::vector<InputRange>> Ranges(const ProbeOptions& options) const {
+    return FindRanges(inputs_, run_, options);
+  }
+  absl::StatusOr<AxisCertificate> Probe(absl::Span<const InputRange> ranges,
+                                        const ProbeOptions& options) const {
+    return ProbeAxis(inputs_, ranges, outputs_, run_, options);
+  }
+  absl::StatusOr<AxisCertificate> Confirm(const AxisCertificate& certificate,
+                                          absl::Span<const InputRange> ranges,
+                                          const ProbeOptions& options) const {
+    return ConfirmAxis(certificate, inputs_, ranges, outputs_, run_, options);
+  }
+  const std::string& output(size_t i) const { return outputs_[i]; }
+
+ private:
+  std::vector<ModelIo> graph_inputs_;
+  std::vector<ProbeInput> inputs_;
+  std::vector<std::string> outputs_;
+  std::optional<ExactRunner> runner_;
+  ProbeRunner run_;
+};
+
+// Every axis but the one at `position` small, one request.
+Binding SmallBinding(const Model& model, size_t position, int64_t size) {
+  Binding binding;
+  for (size_t i = 0; i < model.axes().size(); ++i) {
+    const ModelAxis& axis = model.axes()[i];
+    binding.axes[axis.symbol] = i == position ? size : axis.is_batch ? 1 : kOtherLength;
+  }
+  return binding;
+}
+
+void SetOtherSizes(const Model& model, size_t position, ProbeOptions& options) {
+  for (const auto& [symbol, size] : SmallBinding(model, position, 0).axes) {
+    if (symbol != model.axes()[position].symbol) options.sizes[symbol] = size;
+  }
+}
+
+// The largest bucket that the model takes (those beyond are dropped later); 0 without one.
+int64_t LargestTaken(const Model& model, const Graph& graph, size_t position,
+                     const std::vector<int64_t>& buckets) {
+  for (auto bucket = buckets.rbegin(); bucket != buckets.rend(); ++bucket) {
+    if (Specialize(graph, SmallBinding(model, position, *bucket)).ok()) return *bucket;
+  }
+  return 0;
+}
+
+}  // namespace
+
+void Refuse(ModelAxis& axis, std::string reason) {
+  axis.certificate.axis = axis.label;
+  axis.certificate.certified = false;
+  axis.certificate.reason = std::move(reason);
+}
+
+absl::Status PaddingProof::Measure(Model& model,
+                                   const std::vector<std::vector<int64_t>>& buckets) const {
+  // One thread: a team on a busy machine waits for its slowest member after every launch.
+  ASSIGN_OR_RETURN(const std::unique_ptr<Stream> stream, Stream::Create({.cores = context_.cores}));
+  const Prober prober(model, context_, model.owner_->parameters(), model.graph_, model.fingerprint_,
+                      *stream);
+  const absl::StatusOr<std::vector<InputRange>> ranges =
+      prober.Ranges(Prober::OptionsFor(model, -1));
+  PendingProof pending;
+  for (size_t i = 0; i < model.axes_.size(); ++i) {
+    ModelAxis& axis = model.axes_[i];
+    if (model.options_.no_padding.contains(axis.label)) {
+      Refuse(axis, "padding along this axis is switched off in config.pbtxt");
+      continue;
+    }
+    if (!axis.certificate.reason.empty()) continue;  // Its output shapes are no simple function.
+    if (!ranges.ok()) {
+      Refuse(axis, std::string(ranges.status().message()));
+      continue;
+    }
+    ProbeOptions options = Prober::OptionsFor(model, static_cast<int>(i));
+    std::vector<int64_t> later;
+    std::vector<int64_t>& sizes = options.padded_sizes;
+    const bool split = model.options_.confirm_padding_later && !axis.is_batch &&
+                       Specialize(model.graph_, SmallBinding(model, i, sizes[0])).ok() &&
+                       Specialize(model.graph_, SmallBinding(model, i, 1)).ok();
+    if (split) {
+      later.assign(sizes.begin() + 1, sizes.end());
+      sizes.resize(1);
+    }
+    ASSIGN_OR_RETURN(axis.certificate, prober.Probe(*ranges, options));
+    axis.certificate.axis = axis.label;
+    if (!axis.certificate.certified) continue;
+    const int64_t largest = LargestTaken(model, model.graph_, i, buckets[i]);
+    const int64_t measured = later.empty() ? sizes.back() : later.back();
+    if (largest > measured) later.push_back(largest);
+    if (split) {
+      model.padding_.Defer(i, sizes.back());
+      pending.axes.push_back({i, std::move(later)});
+    } else if (!later.empty()) {
+      SetOtherSizes(model, i, options);
+      options.padded_sizes = later;
+      ASSIGN_OR_RETURN(axis.certificate, prober.Confirm(axis.certificate, *ranges, options));
+    }
+    // What the probe saw at a few sizes, the fitted shapes say for all.
+    for (size_t output = 0; axis.is_batch && output < model.output_shapes_.size(); ++output) {
+      for (const AffineDim& dim : model.output_shapes_[output].dims) {
+        if (!dim.MovesWith(i) || dim.IsAxis(i)) continue;
+        Refuse(axis, absl::StrCat("a dim of output '", prober.output(output),
+                                  "' does not grow by one a row"));
+      }
+    }
+  }
+  for (const ModelAxis& axis : model.axes_) {
+    context_.log(
+        absl::StrCat("model ", model.id().name, ": axis ", axis.label,
+                     axis.certificate.certified ? " may be padded: " : " is never padded: ",
+                     axis.certificate.reason));
+  }
+  if (!pending.axes.empty()) {
+    pending.ranges = *ranges;
+    model.pending_proof_ = std::make_shared<const PendingProof>(std::move(pending));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::map<size_t, AxisCertificate>> PaddingProof::Confirm(const Model& model) const {
+  // A core of its own: no replay waits for one of the others.
+  CorePool own_core(1);
+  ASSIGN_OR_RETURN(const std::unique_ptr<Stream> stream, Stream::Create({.cores = &own_core}));
+  const Prober prober(model, context_, model.owner_->parameters(), model.graph_, model.fingerprint_,
+                      *stream);
+  std::map<size_t, AxisCertificate> certificates;
+  for (const auto& [position, padded_sizes] : model.pending_proof_->axes) {
+    const ModelAxis& axis = model.axes_[position];
+    ProbeOptions options = Prober::OptionsFor(model, static_cast<int>(position));
+    SetOtherSizes(model, position, options);
+    options.padded_sizes = padded_sizes;
+    ASSIGN_OR_RETURN(AxisCertificate certificate,
+                     prober.Confirm(axis.certificate, model.pending_proof_->ranges, options));
+    context_.log(absl::StrCat("model ", model.id().name, ": axis ", axis.label,
+                              certificate.certified
+                                  ? absl::StrCat(" may be padded to any size: the same at ",
+                                                 absl::StrJoin(padded_sizes, ", "))
+                                  : absl::StrCat(" is no longer padded: ", certificate.reason)));
+    certificates[position] = std::move(certificate);
+  }
+  return certificates;
+}
+
+}  // namespace reprise

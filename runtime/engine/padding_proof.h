@@ -1,0 +1,51 @@
+// PaddingProof: measures along which axes of a model requests may be padded, and how far.
+//
+// `Measure` fills in the certificates while a model is loaded. Where the model's options say so it
+// stops at small sizes, which takes a few short replays, and `Confirm` does the long ones later, on
+// whatever thread the caller has to spare.
+//
+// Ownership: borrows the context; nothing is kept. Threads: Measure before the model is shared;
+// Confirm once, from any thread, while the model serves.
+// Errors: no memory for a stream.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "runtime/certify/probe.h"
+#include "runtime/engine/exact_runner.h"
+#include "runtime/engine/model_loader.h"
+
+namespace reprise {
+
+// What Measure leaves for Confirm.
+struct PendingProof {
+  struct Axis {
+    size_t position = 0;                // in Model::axes()
+    std::vector<int64_t> padded_sizes;  // still to be measured, ascending
+  };
+  std::vector<InputRange> ranges;
+  std::vector<Axis> axes;
+};
+
+class PaddingProof {
+ public:
+  explicit PaddingProof(const LoaderContext& context) : context_(context) {}
+
+  // Fills in the certificates of the axes that have no refusal yet. `buckets` by axis.
+  absl::Status Measure(Model& model, const std::vector<std::vector<int64_t>>& buckets) const;
+
+  // Does what Measure has left, on the caller's thread alone: the certificates of the axes that were
+  // left, by position.
+  absl::StatusOr<std::map<size_t, AxisCertificate>> Confirm(const Model& model) const;
+
+ private:
+  LoaderContext context_;
+};
+
+// Marks what an axis lost its certificate for.
+void Refuse(ModelAxis& axis, std::string reason);
+
+}  // namespace reprise

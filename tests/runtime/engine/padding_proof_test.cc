@@ -1,0 +1,207 @@
+// A proof of padding that is finished while the model serves.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <optional>
+
+#include "tests/runtime/onnx/model_builder.h"
+#include "tests/testing/engine_fixture.h"
+
+namespace reprise {
+namespace {
+
+constexpr int64_t kVocabulary = 50;
+constexpr int64_t kHidden = 8;
+constexpr size_t kSequence = 1;  // position in Model::axes()
+
+// The mean of the embeddings of the tokens that count. `leaky`: plus all those from position 40 on,
+// whatever the mask says, which nobody sees at a small size.
+std::string MaskedMean(bool leaky) {
+  ModelBuilder b;
+  b.Input("input_ids", {"batch", "sequence"}, onnx::TensorProto::INT64);
+  b.Input("attention_mask", {"batch", "sequence"}, onnx::TensorProto::INT64);
+  std::vector<float> table(kVocabulary * kHidden);
+  for (size_t i = 0; i < table.size(); ++i) table[i] = static_cast<float>(i % 17) - 8;
+  b.Floats("table", {kVocabulary, kHidden}, table);
+  b.Initializer<int64_t>("one", onnx::TensorProto::INT64, {1}, {1});
+  b.Initializer<int64_t>("two", onnx::TensorProto::INT64, {1}, {2});
+  b.Initializer<int64_t>("forty", onnx::TensorProto::INT64, {1}, {40});
+  b.Initializer<int64_t>("end", onnx::TensorProto::INT64, {1}, {100000});
+  b.Node("Gather", {"table", "input_ids"}, {"x"});
+  SetAttribute(b.Node("Cast", {"attention_mask"}, {"mask"}), "to",
+               int64_t{onnx::TensorProto::FLOAT});
+  b.Node("Unsqueeze", {"mask", "two"}, {"mask3"});
+  b.Node("Mul", {"x", "mask3"}, {"masked"});
+  SetAttribute(b.Node("ReduceSum", {"masked", "one"}, {"sum"}), "keepdims", int64_t{0});
+  SetAttribute(b.Node("ReduceSum", {"mask3", "one"}, {"count"}), "keepdims", int64_t{0});
+  b.Node("Div", {"sum", "count"}, {"mean"});
+  b.Node("Slice", {"x", "forty", "end", "one"}, {"late"});
+  SetAttribute(b.Node("ReduceSum", {"late", "one"}, {"leak"}), "keepdims", int64_t{0});
+  b.Node("Add", {"mean", leaky ? "leak" : "mean"}, {"y"});
+  b.Output("y");
+  return b.Bytes();
+}
+
+struct Tokens {
+  explicit Tokens(int64_t length) : ids(length), mask(length, 1) {
+    for (size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<int64_t>(i * 7 % kVocabulary);
+    request.inputs = {{{1, length}, ids.data()}, {{1, length}, mask.data()}};
+  }
+  std::vector<int64_t> ids, mask;
+  Request request;
+};
+
+class PaddingProofTest : public testing::Test {
+ protected:
+  PaddingProofTest() {
+    folder_ = std::filesystem::path(testing::TempDir()) /
+              testing::UnitTest::GetInstance()->current_test_info()->name();
+    std::filesystem::remove_all(folder_);
+    store_ = *RecipeStore::Open({.folder = (folder_ / "store").string()});
+    engine_.emplace(EngineOptions{.device = &device_,
+                                  .clock = &clock_,
+                                  .cores = &cores_,
+                                  .store = store_.get(),
+                                  .captures = &captures_},
+                    observer_);
+    stream_ = *Stream::Create({.cores = &cores_});
+  }
+  ~PaddingProofTest() override {
+    captures_.Stop();
+    store_.reset();
+    std::filesystem::remove_all(folder_);
+  }
+
+  std::shared_ptr<Model> Load(bool leaky, ModelOptions options = {.confirm_padding_later = true}) {
+    const std::filesystem::path path = folder_ / "model.onnx";
+    std::ofstream(path, std::ios::binary) << MaskedMean(leaky);
+    options.id = {"mean", 1};
+    options.path = path.string();
+    auto model = engine_->Load(std::move(options));
+    EXPECT_TRUE(model.ok()) << model.status();
+    return model.ok() ? *model : nullptr;
+  }
+
+  // The answer, and the bucket of it.
+  std::pair<std::string, std::string> Run(const Model& model, int64_t length) {
+    const Tokens tokens(length);
+    const Response response = engine_->RunOne(model, tokens.request, *stream_);
+    EXPECT_TRUE(response.status.ok()) << response.status;
+    if (!response.status.ok()) return {};
+    return {response.outputs[0].bytes, response.info.bucket};
+  }
+
+  // Whether a request of `length` tokens would wait for the proof.
+  bool Waits(const Model& model, int64_t length, std::function<void(absl::Status)> ready) {
+    const Tokens tokens(length);
+    BatchPlan plan(model);
+    EXPECT_TRUE(plan.TryAdd(*model.Measure(tokens.request)));
+    return engine_->Prepare(plan, std::move(ready)) != nullptr;
+  }
+
+  SteadyClock clock_;
+  CorePool cores_{1};
+  CpuDevice device_{DetectIsa()};
+  RememberingObserver observer_;
+  CapturePool captures_{{.urgent_threads = 1, .behind_threads = 1}};
+  std::filesystem::path folder_;
+  std::unique_ptr<RecipeStore> store_;
+  std::optional<Engine> engine_;
+  std::unique_ptr<Stream> stream_;
+};
+
+TEST_F(PaddingProofTest, LongRequestsWaitForTheProofAndThenGetTheirBucket) {
+  const auto model = Load(false);
+  ASSERT_NE(model, nullptr);
+  ASSERT_TRUE(model->padding().pending());
+  EXPECT_EQ(model->padding().proved_to(kSequence), 16);
+  EXPECT_EQ(Run(*model, 10).second, "b1_s16");
+  const RequestShape before = *model->Measure(Tokens(20).request);
+  EXPECT_TRUE(before.exact && before.unproved);
+  int told = 0;
+  ASSERT_TRUE(Waits(*model, 20, [&](absl::Status status) { told += status.ok(); }));
+  EXPECT_EQ(told, 0);
+  engine_->ConfirmPadding(*model);
+  EXPECT_EQ(told, 1);
+  const auto now = model->MeasureAgain(before);
+  ASSERT_TRUE(now.has_value());
+  EXPECT_FALSE(now->exact || now->unproved);
+  EXPECT_FALSE(model->MeasureAgain(*now).has_value());
+  EXPECT_EQ(Run(*model, 20).second, "b1_s32");
+}
+
+TEST_F(PaddingProofTest, CallersThatDoNotWaitRunExact) {
+  const auto model = Load(false);
+  ASSERT_NE(model, nullptr);
+  const auto exact = Run(*model, 20);
+  EXPECT_EQ(exact.second, "exact");
+  engine_->ConfirmPadding(*model);
+  EXPECT_EQ(Run(*model, 20), std::make_pair(exact.first, std::string("b1_s32")));
+}
+
+TEST_F(PaddingProofTest, LargerRecipeServesOnlyOnceItsSizeIsProved) {
+  const auto model = Load(false);
+  ASSERT_NE(model, nullptr);
+  absl::Status captured = absl::UnknownError("not called");
+  Mutex mutex;
+  CondVar changed;
+  bool done = false;
+  engine_->CaptureAhead(*model, {{"batch", 1}, {"sequence", 64}}, CompileReason::kWarmup,
+                        CaptureUrgency::kUrgent, [&](absl::Status status) {
+                          MutexLock lock(mutex);
+                          captured = status;
+                          done = true;
+                          changed.NotifyAll();
+                        });
+  {
+    MutexLock lock(mutex);
+    while (!done) changed.Wait(mutex);
+  }
+  ASSERT_TRUE(captured.ok()) << captured;
+  EXPECT_EQ(Run(*model, 10).second, "b1_s16");
+  engine_->ConfirmPadding(*model);
+  EXPECT_EQ(Run(*model, 20).second, "b1_s64");
+}
+
+TEST_F(PaddingProofTest, WhatLeaksAtLongSizesOnlyIsNeverPaddedAgain) {
+  const auto model = Load(true);
+  ASSERT_NE(model, nullptr);
+  EXPECT_TRUE(model->axes()[kSequence].certificate.certified);
+  const RequestShape before = *model->Measure(Tokens(10).request);
+  EXPECT_FALSE(before.exact);
+  engine_->ConfirmPadding(*model);
+  EXPECT_EQ(model->padding().proved_to(kSequence), 0);
+  EXPECT_FALSE(model->CertificateOf(kSequence).certified);
+  EXPECT_THAT(model->CertificateOf(kSequence).reason, testing::Not(testing::IsEmpty()));
+  // Also what was measured before the proof failed.
+  const auto now = model->MeasureAgain(before);
+  ASSERT_TRUE(now.has_value());
+  EXPECT_TRUE(now->exact);
+  EXPECT_EQ(Run(*model, 10).second, "exact");
+  EXPECT_EQ(Run(*model, 50).second, "exact");
+  EXPECT_FALSE(Waits(*model, 50, [](absl::Status) {}));
+}
+
+TEST_F(PaddingProofTest, OnlyTheWholeProofIsKeptForTheNextStart) {
+  for (const bool leaky : {false, true}) {
+    std::filesystem::remove_all(folder_ / "store");
+    const auto first = Load(leaky);
+    ASSERT_NE(first, nullptr);
+    store_->WritePending();
+    const auto second = Load(leaky);
+    ASSERT_NE(second, nullptr);
+    EXPECT_TRUE(second->padding().pending()) << "half a proof was taken for the whole";
+    engine_->ConfirmPadding(*first);
+    store_->WritePending();
+    const auto third = Load(leaky);
+    ASSERT_NE(third, nullptr);
+    EXPECT_FALSE(third->padding().pending());
+    EXPECT_EQ(third->axes()[kSequence].certificate.runs, 0);
+    EXPECT_EQ(third->axes()[kSequence].certificate.certified, !leaky);
+  }
+}
+
+}  // namespace
+}  // namespace reprise
