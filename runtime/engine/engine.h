@@ -72,8 +72,8 @@ class Engine {
   absl::StatusOr<std::shared_ptr<Model>> Load(ModelOptions options);
 
   // Measures what a Load with `confirm_padding_later` has left out: a few long replays on the
-  // caller's thread alone, while the model serves. Once a model; does nothing where nothing was left
-  // out. Where the proof fails, requests run exact from then on.
+  // caller's thread alone, while the model serves. Once a model; does nothing where nothing was
+  // left out. Where the proof fails, requests run exact from then on.
   void ConfirmPadding(const Model& model) const;
 
   // Decides how `plan` will run. Null: Run will not wait for anything. Otherwise a recipe is being

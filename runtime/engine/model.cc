@@ -121,6 +121,8 @@ absl::StatusOr<std::unique_ptr<Recipe>> Model::CompileAt(const RecipeKey& key,
                                                          const EngineOptions& options) const {
   return Compile(variant == nullptr ? graph_ : variant->graph, key,
                  {.device = options.device, .clock = options.clock, .batch_symbol = batch_symbol_});
+}
+
 bool Model::BeyondProof(const std::vector<int64_t>& sizes) const {
   for (size_t i = 0; i < axes_.size(); ++i) {
     const int64_t proved = padding_.proved_to(i);

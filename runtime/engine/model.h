@@ -184,7 +184,7 @@ class Model : public std::enable_shared_from_this<Model> {
   std::string batch_symbol_;                // empty without a batch axis
   std::string device_fingerprint_;
   std::function<void(const std::string&)> log_ = [](const std::string&) {};
-  std::shared_ptr<const PendingProof> pending_proof_;   // what ConfirmPadding goes on with, or null
+  std::shared_ptr<const PendingProof> pending_proof_;  // what ConfirmPadding goes on with, or null
   // Self-synchronised.
   mutable PaddingProgress padding_;  // a model that serves is constant but for its proof
   std::shared_ptr<const ReadyIndex> ready_;

@@ -287,7 +287,8 @@ void ModelLoader::Confirm(const Model& model) const {
   if (!model.padding_.pending()) return;
   const int64_t start = context_.clock->NowNs();
   std::map<size_t, AxisCertificate> confirmed;
-  absl::StatusOr<std::map<size_t, AxisCertificate>> measured = PaddingProof(context_).Confirm(model);
+  absl::StatusOr<std::map<size_t, AxisCertificate>> measured =
+      PaddingProof(context_).Confirm(model);
   if (measured.ok()) {
     confirmed = *std::move(measured);
     if (context_.store != nullptr) Keep(model, confirmed, context_.clock->NowNs() - start);

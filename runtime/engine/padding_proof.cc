@@ -3,6 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/dim_expression.h"
 #include "runtime/passes/specialize.h"
 
 namespace reprise {

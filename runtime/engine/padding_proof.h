@@ -37,8 +37,8 @@ class PaddingProof {
   // Fills in the certificates of the axes that have no refusal yet. `buckets` by axis.
   absl::Status Measure(Model& model, const std::vector<std::vector<int64_t>>& buckets) const;
 
-  // Does what Measure has left, on the caller's thread alone: the certificates of the axes that were
-  // left, by position.
+  // Does what Measure has left, on the caller's thread alone: the certificates of the axes that
+  // were left, by position.
   absl::StatusOr<std::map<size_t, AxisCertificate>> Confirm(const Model& model) const;
 
  private:

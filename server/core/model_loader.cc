@@ -71,7 +71,8 @@ absl::StatusOr<std::shared_ptr<const Servable>> LoadServable(Engine& engine, Sch
                                                              const ModelSettings& settings) {
   const std::string path = (std::filesystem::path(folder) / settings.model_filename).string();
   auto servable = std::make_shared<Servable>();
-  ASSIGN_OR_RETURN(servable->model, engine.Load(EngineOptionsOf(version, path, settings, engine.options().frozen)));
+  ASSIGN_OR_RETURN(servable->model,
+                   engine.Load(EngineOptionsOf(version, path, settings, engine.options().frozen)));
   const Model& model = *servable->model;
   ModelFacts facts = {.inputs = model.inputs(),
                       .outputs = model.outputs(),

@@ -59,6 +59,7 @@ class PaddingProofTest : public testing::Test {
     folder_ = std::filesystem::path(testing::TempDir()) /
               testing::UnitTest::GetInstance()->current_test_info()->name();
     std::filesystem::remove_all(folder_);
+    std::filesystem::create_directories(folder_);
     store_ = *RecipeStore::Open({.folder = (folder_ / "store").string()});
     engine_.emplace(EngineOptions{.device = &device_,
                                   .clock = &clock_,
@@ -186,7 +187,6 @@ TEST_F(PaddingProofTest, WhatLeaksAtLongSizesOnlyIsNeverPaddedAgain) {
 
 TEST_F(PaddingProofTest, OnlyTheWholeProofIsKeptForTheNextStart) {
   for (const bool leaky : {false, true}) {
-    std::filesystem::remove_all(folder_ / "store");
     const auto first = Load(leaky);
     ASSERT_NE(first, nullptr);
     store_->WritePending();

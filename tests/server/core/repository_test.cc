@@ -95,6 +95,21 @@ TEST_F(RepositoryTest, LatestVersionIsServedByDefault) {
   EXPECT_EQ(found->version->version, "10");
 }
 
+TEST_F(RepositoryTest, WhatIsLeftToDoIsDoneOnceTheVersionIsServed) {
+  Write("bad/1/model.onnx", "broken");
+  Write("bert/1/model.onnx", "good");
+  std::promise<bool> found_ready;
+  Repository* served = nullptr;
+  Repository repository(
+      {.folders = {root.string()},
+       .after_ready =
+           [&](const Servable&) { found_ready.set_value(served->Find("bert", "").ok()); }},
+      Load, events);
+  served = &repository;
+  ASSERT_TRUE(repository.Start().ok());
+  EXPECT_TRUE(found_ready.get_future().get());
+}
+
 TEST_F(RepositoryTest, VersionPolicyIsHonoured) {
   for (const char* model : {"all", "two", "some"}) {
     for (const char* version : {"1", "2", "3"}) {

@@ -122,5 +122,12 @@ TEST_F(MetricsObserverTest, LengthsProbesAndReferenceKernelsAreCounted) {
   ExpectLine("reprise_reference_kernels_total{model=\"bert\",op=\"Erf\",version=\"2\"} 1");
 }
 
+TEST_F(MetricsObserverTest, AxisThatLosesItsCertificateIsSeen) {
+  const std::string series = "reprise_axis_certified{axis=\"batch\",model=\"bert\",version=\"2\"} ";
+  ExpectLine(series + "1");
+  model->OnAxisRefused(0);
+  ExpectLine(series + "0");
+}
+
 }  // namespace
 }  // namespace reprise
