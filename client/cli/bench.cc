@@ -4,11 +4,13 @@
 #include <chrono>
 #include <cstdio>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "client/cli/command.h"
 #include "client/cli/lengths.h"
 #include "client/cli/load.h"
 #include "client/cli/load_report.h"
+#include "client/cli/profile.h"
 #include "client/cli/progress.h"
 #include "client/cli/random_inputs.h"
 #include "runtime/base/status_macros.h"
@@ -25,6 +27,9 @@ struct BenchFlags {
   std::string lengths = "uniform:1-128";
   double duration_s = 0;
   int64_t warmup_requests = 0;
+  bool profile = false;
+  std::string bucket;
+  std::string max_isa = std::string(IsaName(Isa::kAvx512Bf16));
 };
 
 absl::StatusOr<LoadResult> RunWithBar(client::Client& client, const LoadOptions& options,
@@ -45,6 +50,12 @@ absl::StatusOr<LoadResult> RunWithBar(client::Client& client, const LoadOptions&
 }
 
 absl::Status RunBench(BenchFlags flags) {
+  if (flags.profile) {
+    return RunProfile({.path = flags.load.model,
+                       .bucket = flags.bucket,
+                       .max_isa = *ParseIsa(flags.max_isa),
+                       .max_id = flags.load.max_id});
+  }
   ASSIGN_OR_RETURN(const Lengths lengths, Lengths::Parse(flags.lengths));
   ASSIGN_OR_RETURN(auto client, flags.server.Connect());
   LoadOptions& load = flags.load;
@@ -80,7 +91,26 @@ void AddBench(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("bench", "Measure throughput and latency under load");
   command->footer(kRandomInputsHelp);
   flags->server.Add(*command);
-  command->add_option("model", flags->load.model, "Name of the model")->required();
+  command
+      ->add_option("model", flags->load.model,
+                   "Name of the model; with --profile the path of a model.onnx")
+      ->required();
+  CLI::Option* profile = command->add_flag(
+      "--profile", flags->profile,
+      "No server and no load: time one replay launch by launch, beside this machine's roofline");
+  command
+      ->add_option("--bucket", flags->bucket,
+                   "What to profile: a bucket (b1_s128), or sizes (batch=1,sequence=100)")
+      ->needs(profile)
+      ->type_name("BUCKET");
+  command
+      ->add_option("--max-isa", flags->max_isa,
+                   "Highest instruction set to profile with, as for reprised")
+      ->needs(profile)
+      ->check([](const std::string& name) {
+        return ParseIsa(name).has_value() ? std::string()
+                                          : absl::StrCat("no instruction set '", name, "'");
+      });
   command->add_option("--version", flags->load.version, "Version; the newest if not given");
   command
       ->add_option("-c,--concurrency", flags->load.concurrency,

@@ -158,7 +158,7 @@ std::string KernelsText(const Model& model, const Compiled& shown) {
   for (const Launch& launch : shown.recipe->launches) {
     Row& row = rows[launch.kernel];
     ++row.launches;
-    row.flops += launch.flops;
+    row.flops += launch.work.flops;
     row.first = &launch;
     row.nodes.push_back(launch.node);
     reference += launch.reference;

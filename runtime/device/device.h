@@ -47,8 +47,7 @@ struct BoundKernel {
   std::shared_ptr<const void> params;
   std::string detail;
   bool foreign = false;
-  double flops = 0;
-  double bytes = 0;
+  LaunchWork work;
 };
 
 class Device {

@@ -72,6 +72,15 @@ struct LaunchArgs {
 // Allocates nothing, takes no lock, throws nothing.
 using KernelFn = void (*)(const LaunchArgs&);
 
+// What a full launch must do at least: for the roofline.
+struct LaunchWork {
+  double flops = 0;  // multiplications and additions
+  double exps = 0;   // exp, or a function that hangs on one: tanh, sigmoid
+  double erfs = 0;
+  double bytes = 0;         // of operands that are read or written
+  double weight_bytes = 0;  // of them, those of weights, which rarely lie in a core's cache
+};
+
 struct Launch {
   std::string kernel;  // "gemm_avx512", "reference/Erf"
   std::string node;    // the node's name or op, for people
@@ -81,8 +90,7 @@ struct Launch {
   std::shared_ptr<const void> params;
   bool reference = false;  // the op's reference kernel, one thread, may allocate
   bool foreign = false;    // calls a library that may allocate or lock
-  double flops = 0;        // floating-point operations of a full launch, for the roofline
-  double bytes = 0;        // operand bytes that it must at least read and write
+  LaunchWork work;
 };
 
 // The most operands a launch may have, workspace included.

@@ -56,14 +56,14 @@ absl::StatusOr<BoundKernel> BindReference(const Graph& graph, NodeId id) {
     if (input == kNone) continue;
     view.dtype = graph.value(input).dtype;
     view.shape = *graph.value(input).shape;
-    bound.bytes += view.bytes();
+    bound.work.bytes += view.bytes();
   }
   for (ValueId output : node.outputs) {
     MutableTensorView& view = params->outputs.emplace_back();
     if (output == kNone) continue;
     view.dtype = graph.value(output).dtype;
     view.shape = *graph.value(output).shape;
-    bound.bytes += view.bytes();
+    bound.work.bytes += view.bytes();
     if (!bound.detail.empty()) bound.detail += ", ";
     bound.detail += ShapeToString(view.shape);
   }

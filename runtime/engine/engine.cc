@@ -119,8 +119,8 @@ Response Engine::RunOne(const Model& model, const Request& request, Stream& stre
   return responses.size() == 1 ? std::move(responses[0]) : JoinRows(model, std::move(responses));
 }
 
-absl::StatusOr<std::string> Engine::Profile(const Model& model, const Request& request,
-                                            Stream& stream, int repeats) {
+absl::StatusOr<RecipeProfile> Engine::Profile(const Model& model, const Request& request,
+                                              Stream& stream, int repeats) {
   ASSIGN_OR_RETURN(const RequestShape shape, model.Measure(request));
   if (!shape.overrides.empty()) {
     return absl::InvalidArgumentError("a profile takes no value for an initialiser");

@@ -28,6 +28,7 @@
 #include "runtime/engine/miss_report.h"
 #include "runtime/engine/model.h"
 #include "runtime/engine/observer.h"
+#include "runtime/engine/profile.h"
 #include "runtime/engine/request.h"
 #include "runtime/engine/stream.h"
 #include "runtime/engine/wishes.h"
@@ -103,10 +104,9 @@ class Engine {
   // Measure, split by rows where needed, run, join. For callers without a scheduler.
   Response RunOne(const Model& model, const Request& request, Stream& stream);
 
-  // Times every launch of the recipe that serves `request`, at its exact shapes and on one thread:
-  // a table for people.
-  absl::StatusOr<std::string> Profile(const Model& model, const Request& request, Stream& stream,
-                                      int repeats);
+  // Times every launch of the recipe that serves `request`, at its exact shapes and on one thread.
+  absl::StatusOr<RecipeProfile> Profile(const Model& model, const Request& request, Stream& stream,
+                                        int repeats);
 
   // Compiles the recipe of `sizes` (by position in Model::axes()) without keeping, preparing or
   // running it: for people. Not for a model with shape inputs. Errors: what Compile says.

@@ -6,7 +6,6 @@
 #include "runtime/base/status_macros.h"
 #include "runtime/certify/probe.h"
 #include "runtime/engine/data_error.h"
-#include "runtime/engine/profile.h"
 #include "runtime/engine/signature.h"
 
 namespace reprise {
@@ -40,11 +39,12 @@ absl::StatusOr<Frame> ExactRunner::FrameFor(const std::shared_ptr<const Recipe>&
   return frame;
 }
 
-absl::StatusOr<std::string> ExactRunner::Profile(const std::vector<Tensor>& inputs, int repeats) {
+absl::StatusOr<RecipeProfile> ExactRunner::Profile(const std::vector<Tensor>& inputs, int repeats) {
   ASSIGN_OR_RETURN(const std::shared_ptr<const Recipe> recipe, RecipeFor(inputs));
   FirstDataError errors(*recipe);
   ASSIGN_OR_RETURN(const Frame frame, FrameFor(recipe, inputs, errors));
-  return ProfileTable(*recipe, ProfileLaunches(*recipe, frame, repeats, clock_));
+  return ProfileRecipe(
+      recipe, frame, [&] { stream_.Replay(*recipe, frame); }, repeats, clock_);
 }
 
 absl::StatusOr<std::vector<Tensor>> ExactRunner::Run(const std::vector<Tensor>& inputs) {

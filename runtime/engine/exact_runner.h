@@ -13,6 +13,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/device/device.h"
 #include "runtime/engine/parameter_store.h"
+#include "runtime/engine/profile.h"
 #include "runtime/engine/stream.h"
 #include "runtime/onnx/importer.h"
 #include "runtime/recipe/compiler.h"
@@ -36,8 +37,8 @@ class ExactRunner {
   // INVALID_ARGUMENT for shapes that do not fit and for data errors (with the range as a payload).
   absl::StatusOr<std::vector<Tensor>> Run(const std::vector<Tensor>& inputs);
 
-  // Times each launch at the shapes of `inputs`; the text of ProfileTable.
-  absl::StatusOr<std::string> Profile(const std::vector<Tensor>& inputs, int repeats);
+  // Times each launch at the shapes of `inputs`.
+  absl::StatusOr<RecipeProfile> Profile(const std::vector<Tensor>& inputs, int repeats);
 
  private:
   absl::StatusOr<std::shared_ptr<const Recipe>> RecipeFor(const std::vector<Tensor>& inputs);

@@ -1,16 +1,57 @@
 #include "runtime/engine/profile.h"
 
 #include <algorithm>
-#include <limits>
-#include <numeric>
+#include <map>
+#include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
 namespace reprise {
+namespace {
 
-std::vector<int64_t> ProfileLaunches(const Recipe& recipe, const Frame& frame, int repeats,
-                                     const Clock& clock) {
-  std::vector<int64_t> best(recipe.launches.size(), std::numeric_limits<int64_t>::max());
+constexpr int kBarWidth = 30;
+
+int64_t MedianOf(std::vector<int64_t>& values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+// "181.3 GF/s" or "20.1 GB/s", of what bounds the launch.
+std::string RateText(const LaunchWork& work, const LaunchFloor& floor, double ns) {
+  if (floor.compute_ns >= floor.memory_ns && work.flops > 0) {
+    return absl::StrFormat("%.1f GF/s", work.flops / ns);
+  }
+  return work.bytes > 0 ? absl::StrFormat("%.1f GB/s", work.bytes / ns) : "-";
+}
+
+std::string ShareText(double floor, double ns) {
+  return floor > 0 ? absl::StrFormat("%.0f %%", 100 * floor / ns) : "-";
+}
+
+// `ns` of `longest` as a bar: '#' for the part that the roofline takes, '.' for the rest.
+std::string Bar(double floor, double ns, double longest) {
+  const auto length = [&](double value) {
+    return static_cast<size_t>(kBarWidth * value / longest + 0.5);
+  };
+  const size_t whole = length(ns);
+  const size_t solid = std::min(whole, length(floor));
+  return std::string(solid, '#') + std::string(whole - solid, '.');
+}
+
+struct Sum {
+  int launches = 0;
+  double ns = 0;
+  double floor = 0;
+};
+
+}  // namespace
+
+RecipeProfile ProfileRecipe(std::shared_ptr<const Recipe> recipe, const Frame& frame,
+                            const std::function<void()>& replay, int repeats, const Clock& clock) {
+  std::vector<std::vector<int64_t>> times(recipe->launches.size());
+  std::vector<int64_t> whole;
   void* operands[kMaxOperands];
   for (int repeat = 0; repeat < repeats; ++repeat) {
     LaunchArgs args = {.operands = operands,
@@ -19,34 +60,78 @@ std::vector<int64_t> ProfileLaunches(const Recipe& recipe, const Frame& frame, i
                        .launch = 0,
                        .part = 0,
                        .parts = 1};
-    for (const Launch& launch : recipe.launches) {
+    for (const Launch& launch : recipe->launches) {
       for (size_t i = 0; i < launch.operands.size(); ++i) {
         operands[i] = Resolve(launch.operands[i], frame);
       }
       args.params = launch.params.get();
       const int64_t start = clock.NowNs();
       launch.run(args);
-      best[args.launch] = std::min(best[args.launch], clock.NowNs() - start);
+      times[args.launch].push_back(clock.NowNs() - start);
       ++args.launch;
     }
+    const int64_t start = clock.NowNs();
+    replay();
+    whole.push_back(clock.NowNs() - start);
   }
-  return best;
+  RecipeProfile profile = {.recipe = std::move(recipe)};
+  for (std::vector<int64_t>& one : times) profile.launch_ns.push_back(MedianOf(one));
+  profile.replay_ns = MedianOf(whole);
+  return profile;
 }
 
-std::string ProfileTable(const Recipe& recipe, const std::vector<int64_t>& launch_ns) {
-  const double total =
-      std::max<double>(std::accumulate(launch_ns.begin(), launch_ns.end(), int64_t{0}), 1);
-  std::string table = absl::StrFormat("%4s %-22s %9s %6s %8s %8s  %s\n", "#", "kernel", "us",
-                                      "share", "GF/s", "GB/s", "shapes");
-  for (size_t i = 0; i < launch_ns.size(); ++i) {
-    const Launch& launch = recipe.launches[i];
-    const double ns = std::max<double>(launch_ns[i], 1);
-    const int bar = static_cast<int>(40 * launch_ns[i] / total + 0.5);
-    absl::StrAppendFormat(&table, "%4d %-22s %9.1f %5.1f%% %8.1f %8.1f  %s %s\n", i, launch.kernel,
-                          ns / 1e3, 100 * ns / total, launch.flops / ns, launch.bytes / ns,
-                          launch.detail, std::string(bar, '#'));
+double FloorNs(const Recipe& recipe, const Roofline& roofline) {
+  double sum = 0;
+  for (const Launch& launch : recipe.launches) sum += FloorOf(launch.work, roofline).ns();
+  return sum;
+}
+
+double WeightBytes(const Recipe& recipe) {
+  double sum = 0;
+  for (const Launch& launch : recipe.launches) sum += launch.work.weight_bytes;
+  return sum;
+}
+
+std::string ProfileTable(const RecipeProfile& profile, const Roofline& roofline) {
+  const std::vector<Launch>& launches = profile.recipe->launches;
+  double longest = 1, total = 0;
+  for (const int64_t ns : profile.launch_ns) {
+    longest = std::max(longest, static_cast<double>(ns));
+    total += static_cast<double>(ns);
   }
-  absl::StrAppendFormat(&table, "%4s %-22s %9.1f\n", "", "all", total / 1e3);
+  std::string table = absl::StrFormat("%4s  %-18s %9s %6s %12s %8s  %-*s  %s\n", "#", "kernel",
+                                      "us", "share", "rate", "roofline", kBarWidth, "", "shapes");
+  std::map<std::string, Sum> by_kernel;
+  for (size_t i = 0; i < launches.size(); ++i) {
+    const Launch& launch = launches[i];
+    const double ns = std::max(static_cast<double>(profile.launch_ns[i]), 1.0);
+    const LaunchFloor floor = FloorOf(launch.work, roofline);
+    absl::StrAppendFormat(&table, "%4d  %-18s %9.1f %5.1f%% %12s %8s  %-*s  %s\n", i, launch.kernel,
+                          ns / 1e3, 100 * ns / std::max(total, 1.0),
+                          RateText(launch.work, floor, ns), ShareText(floor.ns(), ns), kBarWidth,
+                          Bar(floor.ns(), ns, longest), launch.detail);
+    Sum& sum = by_kernel[launch.kernel];
+    ++sum.launches;
+    sum.ns += ns;
+    sum.floor += floor.ns();
+  }
+  std::vector<std::pair<std::string, Sum>> sorted(by_kernel.begin(), by_kernel.end());
+  std::sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) {
+    return a.second.ns - a.second.floor > b.second.ns - b.second.floor;
+  });
+  absl::StrAppendFormat(&table, "\n%-18s %8s %9s %9s %9s %8s\n", "kernel", "launches", "us",
+                        "floor us", "lost us", "roofline");
+  double floor = 0;
+  for (const auto& [kernel, sum] : sorted) {
+    absl::StrAppendFormat(&table, "%-18s %8d %9.1f %9.1f %9.1f %8s\n", kernel, sum.launches,
+                          sum.ns / 1e3, sum.floor / 1e3, (sum.ns - sum.floor) / 1e3,
+                          ShareText(sum.floor, sum.ns));
+    floor += sum.floor;
+  }
+  const auto replay = static_cast<double>(std::max<int64_t>(profile.replay_ns, 1));
+  absl::StrAppendFormat(&table, "%-18s %8d %9.1f %9.1f %9.1f %8s\n", "whole replay",
+                        launches.size(), replay / 1e3, floor / 1e3, (replay - floor) / 1e3,
+                        ShareText(floor, replay));
   return table;
 }
 

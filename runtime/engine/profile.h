@@ -1,22 +1,38 @@
-// Profile: the time of each launch of a recipe, one thread.
+// Profile: what each launch of a recipe takes, beside what it would take at the roofline of the
+// machine: the longer of computing at the best rate and of moving its bytes at the best bandwidth.
 //
-// Ownership: borrows all. Threads: the frame's stream must be idle.
+// Ownership: ProfileRecipe borrows all. Threads: the frame's stream must be idle.
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
 #include <vector>
 
 #include "runtime/base/clock.h"
-#include "runtime/device/launch.h"
+#include "runtime/device/roofline.h"
 #include "runtime/recipe/recipe.h"
 
 namespace reprise {
 
-// Replays the recipe `repeats` times and returns the fastest time of each launch, in nanoseconds.
-std::vector<int64_t> ProfileLaunches(const Recipe& recipe, const Frame& frame, int repeats,
-                                     const Clock& clock);
+struct RecipeProfile {
+  std::shared_ptr<const Recipe> recipe;
+  std::vector<int64_t> launch_ns;  // medians, one thread
+  int64_t replay_ns = 0;           // median of whole replays, in which nothing else was timed
+};
 
-// A table for people: launch, kernel, shapes, time, share of the replay, GF/s and GB/s.
-std::string ProfileTable(const Recipe& recipe, const std::vector<int64_t>& launch_ns);
+// Replays the recipe `repeats` times with a clock around each launch, and `repeats` times without.
+RecipeProfile ProfileRecipe(std::shared_ptr<const Recipe> recipe, const Frame& frame,
+                            const std::function<void()>& replay, int repeats, const Clock& clock);
+
+// What all launches take at the roofline, in nanoseconds.
+double FloorNs(const Recipe& recipe, const Roofline& roofline);
+// Bytes of all weights that a replay reads.
+double WeightBytes(const Recipe& recipe);
+
+// A table for people: launch, kernel, shapes, time, rate, share of the roofline, and a bar of which
+// the solid part is the floor; then the kernels by what they lose.
+std::string ProfileTable(const RecipeProfile& profile, const Roofline& roofline);
 
 }  // namespace reprise

@@ -160,9 +160,8 @@ class Compilation {
     launch.params = std::move(bound.params);
     launch.reference = !option.has_value();
     launch.foreign = bound.foreign;
-    launch.flops = bound.flops;
-    launch.bytes = bound.bytes;
-    recipe_.flops += bound.flops;
+    launch.work = bound.work;
+    recipe_.flops += bound.work.flops;
     recipe_.launches.push_back(std::move(launch));
     recipe_.index_sources.push_back(IndexSources(node));
     recipe_.operand_notes.push_back(std::move(notes));

@@ -51,8 +51,8 @@ void EncodeLaunch(const Launch& launch, const std::vector<OperandNote>& notes,
   message.set_node(launch.node);
   message.set_detail(launch.detail);
   message.set_foreign(launch.foreign);
-  message.set_flops(launch.flops);
-  message.set_bytes(launch.bytes);
+  message.set_flops(launch.work.flops);
+  message.set_bytes(launch.work.bytes);
   for (size_t i = 0; i < launch.operands.size(); ++i) {
     pb::Operand* operand = nullptr;
     switch (notes[i].role) {

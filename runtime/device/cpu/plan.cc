@@ -26,16 +26,25 @@ double NodeView::OperandBytes() const {
   return bytes;
 }
 
+double NodeView::ParameterBytes() const {
+  double bytes = 0;
+  for (size_t i = 0; i < num_inputs(); ++i) {
+    if (!is_parameter(i)) continue;
+    bytes += static_cast<double>(NumElements(shape(i))) * static_cast<double>(DTypeSize(dtype(i)));
+  }
+  return bytes;
+}
+
 Candidate MakeCandidate(const CpuTarget& target, const NodeView& node, absl::string_view name,
                         KernelFn run, std::shared_ptr<const void> params, double flops) {
   Candidate candidate;
   candidate.option.kernel = absl::StrCat(name, "_", IsaName(std::min(target.isa, Isa::kAvx512)));
   candidate.bound.run = run;
   candidate.bound.params = std::move(params);
-  candidate.bound.flops = flops;
-  candidate.bound.bytes = node.OperandBytes();
+  candidate.bound.work = {
+      .flops = flops, .bytes = node.OperandBytes(), .weight_bytes = node.ParameterBytes()};
   // Rough rates of one core of a server: only the order of options hangs on them.
-  candidate.option.estimate_ns = flops / 100 + candidate.bound.bytes / 10;
+  candidate.option.estimate_ns = flops / 100 + candidate.bound.work.bytes / 10;
   for (size_t i = 0; i < node.num_inputs(); ++i) {
     if (!node.has_input(i)) continue;
     absl::StrAppend(&candidate.bound.detail, i == 0 ? "" : ", ", ShapeToString(node.shape(i)));

@@ -79,6 +79,8 @@ class NodeView {
   bool AllOf(DType wanted) const;
   // Bytes of all operands: what a launch must at least move.
   double OperandBytes() const;
+  // Of them, those of parameters.
+  double ParameterBytes() const;
 
  private:
   const Graph& graph_;

@@ -126,6 +126,7 @@ std::vector<Candidate> PlanAttention(const CpuTarget& target, const NodeView& no
   const double flops = 2.0 * static_cast<double>(p.batch * p.heads * p.queries * args.keys) *
                        static_cast<double>(args.head_dim + args.v_head_dim);
   Candidate candidate = MakeCandidate(target, node, "attention", RunAttention, p, flops);
+  candidate.bound.work.exps = static_cast<double>(p.batch * p.heads * p.queries * args.keys);
   const int64_t units = p.batch * p.heads * p.units_of_head;
   candidate.option.takes_live_rows = p.batch_rows > 0;
   candidate.option.workspace_bytes =

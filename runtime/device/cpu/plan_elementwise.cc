@@ -61,11 +61,31 @@ void RunClip(const LaunchArgs& launch) {
              static_cast<float*>(launch.operands[p.out]) + range.begin, range.end - range.begin);
 }
 
+// What `count` values of `op` cost beyond an operation each.
+void CountFunction(Unary op, double count, LaunchWork& work) {
+  switch (op) {
+    case Unary::kExp:
+    case Unary::kTanh:
+    case Unary::kSigmoid:
+    case Unary::kGeluTanh:
+    case Unary::kSilu:
+      work.exps += count;
+      break;
+    case Unary::kErf:
+    case Unary::kGelu:
+      work.erfs += count;
+      break;
+    default:
+      break;
+  }
+}
+
 Candidate UnaryCandidate(const CpuTarget& target, const NodeView& node, Unary op) {
   const int64_t count = NumElements(node.shape(0));
-  constexpr double kFlopsOfOne = 8;
   const UnaryParams params = {target.elementwise.unary(op), count, node.batch_rows()};
-  Candidate candidate = MakeCandidate(target, node, "unary", RunUnary, params, kFlopsOfOne * count);
+  Candidate candidate =
+      MakeCandidate(target, node, "unary", RunUnary, params, static_cast<double>(count));
+  CountFunction(op, static_cast<double>(count), candidate.bound.work);
   candidate.option.in_place = 0;
   candidate.option.takes_live_rows = params.batch_rows > 0;
   return candidate;
@@ -139,6 +159,9 @@ std::vector<Candidate> PlanBinary(const CpuTarget& target, const NodeView& node)
   Candidate candidate =
       MakeCandidate(target, node, "binary", RunBinary, params, static_cast<double>(walk->elements));
   candidate.option.takes_live_rows = params.batch_rows > 0;
+  LaunchWork& work = candidate.bound.work;
+  if (*op == Binary::kAddGelu) CountFunction(Unary::kGelu, params.walk.elements, work);
+  if (*op == Binary::kAddGeluTanh) CountFunction(Unary::kGeluTanh, params.walk.elements, work);
   for (int i : {1, 0}) {
     if (node.shape(i) == node.out_shape()) candidate.option.in_place = i;
   }

@@ -111,9 +111,11 @@ std::vector<Candidate> PlanGather(const CpuTarget& target, const NodeView& node)
   params.batch_rows = node.batch_rows();
   Candidate candidate = MakeCandidate(target, node, "gather", RunGather, params, 0);
   // The table is not read as a whole.
-  candidate.bound.bytes = 2.0 * static_cast<double>(params.outer * params.count) *
-                          static_cast<double>(params.block_bytes);
-  candidate.option.estimate_ns = candidate.bound.bytes / 10;
+  LaunchWork& work = candidate.bound.work;
+  work.bytes = 2.0 * static_cast<double>(params.outer * params.count) *
+               static_cast<double>(params.block_bytes);
+  work.weight_bytes = node.is_parameter(0) ? work.bytes / 2 : 0;
+  candidate.option.estimate_ns = work.bytes / 10;
   candidate.option.takes_live_rows = params.batch_rows > 0;
   return {std::move(candidate)};
 }
@@ -146,8 +148,11 @@ std::vector<Candidate> PlanEmbeddingSum(const CpuTarget& target, const NodeView&
   Candidate candidate = MakeCandidate(target, node, "embedding", RunEmbedding, params,
                                       elements * (params.tables - 1));
   candidate.option.takes_live_rows = params.batch_rows > 0;
-  candidate.bound.bytes = 4 * elements * (params.tables + 1);
-  candidate.option.estimate_ns = candidate.bound.bytes / 10;
+  LaunchWork& work = candidate.bound.work;
+  work.bytes = 4 * elements * (params.tables + 1);
+  // One row of each table for a row of the result, but for what repeats.
+  work.weight_bytes = 4 * elements;
+  candidate.option.estimate_ns = work.bytes / 10;
   return {std::move(candidate)};
 }
 

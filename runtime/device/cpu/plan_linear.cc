@@ -102,6 +102,24 @@ Candidate Unpacked(const CpuTarget& target, const NodeView& node, ProductParams 
   return candidate;
 }
 
+void CountActivation(const Product& product, LaunchWork& work) {
+  const auto results = static_cast<double>(product.stack * product.m * product.n);
+  switch (product.activation) {
+    case Activation::kNone:
+    case Activation::kRelu:
+      break;
+    case Activation::kGelu:
+      work.erfs = results;
+      break;
+    case Activation::kGeluTanh:
+    case Activation::kTanh:
+    case Activation::kSigmoid:
+    case Activation::kSilu:
+      work.exps = results;
+      break;
+  }
+}
+
 // The product by the kernels of this folder; nothing where they do not take it.
 std::optional<Candidate> OwnCandidate(const CpuTarget& target, const NodeView& node,
                                       const Product& product) {
@@ -125,6 +143,7 @@ std::optional<Candidate> OwnCandidate(const CpuTarget& target, const NodeView& n
       product.weights ? Packed(target, node, params) : Unpacked(target, node, params);
   candidate.option.in_place = params.residual;
   candidate.option.takes_live_rows = product.takes_live_rows();
+  CountActivation(product, candidate.bound.work);
   candidate.bound.detail = product.Detail();
   return candidate;
 }

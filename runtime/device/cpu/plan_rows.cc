@@ -154,8 +154,9 @@ std::vector<Candidate> PlanSoftmax(const CpuTarget& target, const NodeView& node
   if (params.size == 0) return {};
   params.rows = NumElements(node.shape(0)) / params.size;
   params.batch_rows = node.batch_rows();
-  const double flops = 20.0 * static_cast<double>(NumElements(node.shape(0)));
-  Candidate candidate = MakeCandidate(target, node, "softmax", RunSoftmax, params, flops);
+  const auto elements = static_cast<double>(NumElements(node.shape(0)));
+  Candidate candidate = MakeCandidate(target, node, "softmax", RunSoftmax, params, 4 * elements);
+  candidate.bound.work.exps = elements;
   candidate.option.in_place = 0;
   candidate.option.takes_live_rows = params.batch_rows > 0;
   return {std::move(candidate)};

@@ -10,9 +10,11 @@
 //   with "outputs": "prefix" the outputs are written to prefix.0, prefix.1, ... and their shapes
 //   are answered as "shapes".
 //   {"op": "profile", "repeat": 5, "inputs": [...]} prints a table of launches to standard error.
+//     -> {"floor_ns": ...}, what a replay would take at the roofline of this machine, one thread
 //   {"op": "memory"} -> {"rss_kb": ...}
 //
 // The first line that it prints is {"load_ns": ..., "axes": [...]}.
+#include <algorithm>
 #include <fstream>
 #include <iostream>
 #include <nlohmann/json.hpp>
@@ -20,6 +22,7 @@
 
 #include "absl/strings/numbers.h"
 #include "runtime/device/cpu/cpu_device.h"
+#include "runtime/device/cpu/rates.h"
 #include "runtime/engine/engine.h"
 
 namespace {
@@ -87,6 +90,7 @@ int main(int argc, char** argv) {
     if (flag == "--threads" && !absl::SimpleAtoi(argv[i + 1], &threads)) return 2;
     if (flag == "--max-isa") isa = ParseIsa(argv[i + 1]).value_or(isa);
   }
+  isa = std::min(isa, DetectIsa());
   SteadyClock clock;
   CpuDevice device(isa);
   NoObserver observer;
@@ -125,10 +129,16 @@ int main(int argc, char** argv) {
       request.inputs.push_back({shape, bytes[i].data()});
     }
     if (command["op"] == "profile") {
-      const auto table = engine.Profile(**model, request, **stream, command.value("repeat", 5));
-      if (!table.ok()) return Fail(std::string(table.status().message()));
-      std::cerr << *table;
-      std::cout << json::object() << std::endl;
+      const auto profile = engine.Profile(**model, request, **stream, command.value("repeat", 5));
+      if (!profile.ok()) return Fail(std::string(profile.status().message()));
+      const Recipe& recipe = *profile->recipe;
+      const Roofline roofline =
+          cpu::MeasureRoofline(isa, static_cast<size_t>(WeightBytes(recipe)), recipe.frame_bytes());
+      std::cerr << ProfileTable(*profile, roofline);
+      std::cout << json{{"floor_ns", FloorNs(recipe, roofline)},
+                        {"gflops", roofline.gflops},
+                        {"gbytes", roofline.weight_gbytes}}
+                << std::endl;
       continue;
     }
     json answer = {{"ns", json::array()}};

@@ -21,7 +21,7 @@
 #include "runtime/device/cpu/attention.h"
 #include "runtime/device/cpu/foreign_blas.h"
 #include "runtime/device/cpu/gemm.h"
-#include "tests/bench/kernels/peak.h"
+#include "runtime/device/cpu/rates.h"
 
 namespace reprise::cpu {
 namespace {
@@ -79,7 +79,7 @@ std::shared_ptr<const ForeignBlas> LoadOpenBlas(Isa isa) {
 
 void BenchGemm(Isa isa, double seconds) {
   const GemmKernels& kernels = GemmKernelsFor(isa);
-  const double peak = PeakGflops(isa);
+  const double peak = MeasureGflops(isa);
   const std::shared_ptr<const ForeignBlas> blas = LoadOpenBlas(isa);
   std::printf("peak of fused multiply-adds: %.1f GF/s, one thread, %s\n", peak,
               std::string(IsaName(isa)).c_str());

@@ -5,6 +5,7 @@ take turns within every round, so that a busy machine hurts all of them alike.
 """
 
 import argparse
+import datetime
 import json
 import os
 import pathlib
@@ -14,6 +15,8 @@ import sys
 import tempfile
 
 import numpy as np
+
+import chart
 
 LINES = "1x8 1x16 1x32 1x64 1x128 1x256 1x512 8x32 8x128"
 PEERS = ["onnxruntime", "openvino-dynamic", "openvino-static"]
@@ -84,6 +87,11 @@ def busy_share():
     return 1 - (idle2 - idle) / max(total2 - total, 1)
 
 
+def cpu_name():
+    lines = pathlib.Path("/proc/cpuinfo").read_text().splitlines()
+    return next((x.split(":")[1].strip() for x in lines if x.startswith("model name")), "CPU")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--engine", required=True)
@@ -94,7 +102,8 @@ def main():
     parser.add_argument("--lines", default=LINES, help="ROWSxLENGTH ...")
     parser.add_argument("--peers", default=" ".join(PEERS + [EXTRA]))
     parser.add_argument("--max-isa", default="")
-    parser.add_argument("--json")
+    parser.add_argument("--json", help="write the figures")
+    parser.add_argument("--svg", help="write a picture")
     arguments = parser.parse_args()
 
     busy = busy_share()
@@ -112,10 +121,11 @@ def main():
     names = [s.name for s in sides]
     float32 = [n for n in names[1:] if n != EXTRA]
     print(f"\nmedian ms, {arguments.threads} thread{'s' if arguments.threads > 1 else ''}; error: in "
-          "units of 1e-4 + 1e-4 |onnxruntime|; vs best: of the float32 peers")
+          "units of 1e-4 + 1e-4 |onnxruntime|; vs best: of the float32 peers; roofline: the share "
+          "of our time that this machine needs at its measured peak rate and bandwidth")
     titles = {EXTRA: "(as shipped)"}
     print(f"{'rows x length':>14}" + "".join(f"{titles.get(n, n):>18}" for n in names) +
-          f"{'vs ' + names[1]:>16}{'vs best':>9}{'error':>8}" +
+          f"{'vs ' + names[1]:>16}{'vs best':>9}{'roofline':>10}{'error':>8}" +
           (f"{'as shipped':>12}" if EXTRA in names else ""))
     results = []
     with tempfile.TemporaryDirectory() as scratch:
@@ -124,6 +134,9 @@ def main():
             rows, length = (int(x) for x in line.split("x"))
             inputs = make_inputs(folder, rows, length, seed=rows * 1000 + length)
             error = compare(folder, sides, inputs)
+            # Of one thread; more of them can at best share it evenly.
+            roofline = sides[0].ask(op="profile", inputs=inputs, repeat=arguments.repeat)
+            floor = roofline["floor_ns"] / 1e6 / arguments.threads
             times = {s.name: [] for s in sides}
             for _ in range(arguments.rounds):
                 for side in sides:
@@ -133,19 +146,26 @@ def main():
             ours = median["reprise"]
             best = min(median[n] for n in float32)
             print(f"{line:>14}" + "".join(f"{median[n]:18.2f}" for n in names) +
-                  f"{median[names[1]] / ours:16.2f}{best / ours:9.2f}{error['reprise']:8.3f}" +
+                  f"{median[names[1]] / ours:16.2f}{best / ours:9.2f}{floor / ours:10.0%}"
+                  f"{error['reprise']:8.3f}" +
                   (f"{error[EXTRA]:12.1f}" if EXTRA in names else ""), flush=True)
-            results.append({"line": line, "median_ms": median, "error": error})
+            results.append({"line": line, "median_ms": median, "floor_ms": floor,
+                            "gflops": roofline["gflops"], "gbytes": roofline["gbytes"],
+                            "vs_best": best / ours, "share_of_roofline": floor / ours,
+                            "error": error})
             for name in ["reprise"] + float32:
                 if error[name] > 1:
                     sys.exit(f"{name} differs at {line}: {error[name]:.2f} times the bound")
         memory = {s.name: s.ask(op="memory")["rss_kb"] / 1024 for s in sides}
     print("\nmemory, MB: " + ", ".join(f"{n} {m:.0f}" for n, m in memory.items()))
+    run = {"date": datetime.date.today().isoformat(), "cpu": cpu_name(),
+           "model": pathlib.Path(arguments.model).parent.name, "threads": arguments.threads,
+           "rounds": arguments.rounds, "busy": busy, "cpus": os.cpu_count(),
+           "load_ms": {s.name: s.load_ms for s in sides}, "memory_mb": memory, "lines": results}
     if arguments.json:
-        pathlib.Path(arguments.json).write_text(json.dumps(
-            {"threads": arguments.threads, "busy": busy, "cpus": os.cpu_count(),
-             "load_ms": {s.name: s.load_ms for s in sides}, "memory_mb": memory,
-             "lines": results}, indent=1))
+        pathlib.Path(arguments.json).write_text(json.dumps(run, indent=1) + "\n")
+    if arguments.svg:
+        pathlib.Path(arguments.svg).write_text(chart.svg(run))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,151 @@
+#include "client/cli/profile.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <random>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "client/cli/random_inputs.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/device/cpu/cpu_device.h"
+#include "runtime/device/cpu/rates.h"
+#include "runtime/engine/engine.h"
+#include "runtime/engine/profile.h"
+#include "runtime/engine/silent_observer.h"
+#include "runtime/graph/dim_expression.h"
+
+namespace reprise::cli {
+namespace {
+
+// The protocol's name of a dtype, as the made-up inputs know them.
+std::string DatatypeOf(DType dtype) {
+  switch (dtype) {
+    case DType::kBool:
+      return "BOOL";
+    case DType::kInt8:
+      return "INT8";
+    case DType::kUInt8:
+      return "UINT8";
+    case DType::kInt16:
+      return "INT16";
+    case DType::kUInt16:
+      return "UINT16";
+    case DType::kInt32:
+      return "INT32";
+    case DType::kUInt32:
+      return "UINT32";
+    case DType::kInt64:
+      return "INT64";
+    case DType::kUInt64:
+      return "UINT64";
+    case DType::kFloat32:
+      return "FP32";
+    case DType::kFloat64:
+      return "FP64";
+    default:
+      return std::string(DTypeName(dtype));
+  }
+}
+
+// Inputs of the model at `sizes`, with made-up values; those that may be left out are.
+absl::StatusOr<std::vector<OwnedTensor>> InputsAt(const Model& model, const AxisSizes& sizes,
+                                                  int64_t max_id) {
+  std::map<std::string, int64_t> by_symbol;
+  for (const ModelAxis& axis : model.axes()) by_symbol[axis.symbol] = sizes.at(axis.label);
+  inference::ModelMetadataResponse metadata;
+  metadata.set_name(model.id().name);
+  for (const ModelIo& input : model.inputs()) {
+    if (input.optional) continue;
+    auto& tensor = *metadata.add_inputs();
+    tensor.set_name(input.name);
+    tensor.set_datatype(DatatypeOf(input.dtype));
+    for (const Dim& dim : input.dims) {
+      ASSIGN_OR_RETURN(const int64_t size, DimSize(dim, by_symbol));
+      tensor.add_shape(size);
+    }
+  }
+  std::mt19937_64 random(1);
+  return RandomInputs(metadata, {.max_id = max_id}, random);
+}
+
+Request RequestOf(const Model& model, const std::vector<OwnedTensor>& tensors) {
+  Request request;
+  size_t next = 0;
+  for (const ModelIo& input : model.inputs()) {
+    InputTensor& tensor = request.inputs.emplace_back();
+    if (input.optional) continue;
+    const OwnedTensor& owned = tensors[next++];
+    tensor.shape.assign(owned.shape.begin(), owned.shape.end());
+    tensor.data = owned.bytes.data();
+  }
+  return request;
+}
+
+}  // namespace
+
+absl::StatusOr<AxisSizes> SizesOf(const Model& model, const std::string& text) {
+  const std::vector<AxisSizes> buckets = model.policy().AllBuckets();
+  std::vector<std::string> axes;
+  for (const ModelAxis& axis : model.axes()) axes.push_back(absl::StrCat(axis.label, "=SIZE"));
+  if (axes.empty()) return AxisSizes();
+  if (text.empty() && !buckets.empty()) return buckets.front();
+  for (const AxisSizes& sizes : buckets) {
+    if (BucketLabel(sizes, model.policy().batch_axis) != text) continue;
+    // Axes without a certificate are in no bucket.
+    if (sizes.size() == model.axes().size()) return sizes;
+  }
+  AxisSizes sizes;
+  for (const absl::string_view part : absl::StrSplit(text, ',')) {
+    const std::pair<std::string, std::string> pair = absl::StrSplit(part, absl::MaxSplits('=', 1));
+    int64_t size = 0;
+    if (absl::SimpleAtoi(pair.second, &size) && size > 0) sizes[pair.first] = size;
+  }
+  const bool known = std::all_of(model.axes().begin(), model.axes().end(),
+                                 [&](const ModelAxis& axis) { return sizes.contains(axis.label); });
+  if (known && sizes.size() == model.axes().size()) return sizes;
+  const auto& labels = model.bucket_labels();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "'", text, "' is neither a bucket of the model (",
+      absl::StrJoin(labels.begin(), labels.end() - 1, ", "), ") nor ", absl::StrJoin(axes, ",")));
+}
+
+absl::Status RunProfile(const ProfileOptions& options) {
+  SteadyClock clock;
+  CpuDevice device(options.max_isa);
+  CorePool cores(1);
+  SilentObserver observer;
+  Engine engine({.device = &device, .clock = &clock, .cores = &cores}, observer);
+  // Which buckets there are hangs on the certificates; nothing is answered, so half a proof will
+  // do.
+  ASSIGN_OR_RETURN(
+      const std::shared_ptr<Model> model,
+      engine.Load({.id = {.name = std::filesystem::path(options.path).filename().string()},
+                   .path = options.path,
+                   .confirm_padding_later = true}));
+  ASSIGN_OR_RETURN(const AxisSizes sizes, SizesOf(*model, options.bucket));
+  ASSIGN_OR_RETURN(const std::vector<OwnedTensor> inputs, InputsAt(*model, sizes, options.max_id));
+  ASSIGN_OR_RETURN(const std::unique_ptr<Stream> stream, Stream::Create({.cores = &cores}));
+  ASSIGN_OR_RETURN(const RecipeProfile profile,
+                   engine.Profile(*model, RequestOf(*model, inputs), *stream, options.repeats));
+  const Isa isa = std::min(options.max_isa, DetectIsa());
+  const Recipe& recipe = *profile.recipe;
+  const Roofline roofline =
+      cpu::MeasureRoofline(isa, static_cast<size_t>(WeightBytes(recipe)), recipe.frame_bytes());
+  std::printf("%s at %s, one thread of %s (%s)\n", options.path.c_str(),
+              absl::StrJoin(sizes, ", ", absl::PairFormatter(" ")).c_str(), CpuModelName().c_str(),
+              std::string(IsaName(isa)).c_str());
+  std::printf(
+      "measured: %.0f GF/s; %.2f G exp/s, %.2f G erf/s; reads %.0f GB/s of %.1f MB of weights, "
+      "%.0f GB/s of %.1f MB of activations\n\n",
+      roofline.gflops, roofline.gexps, roofline.gerfs, roofline.weight_gbytes,
+      WeightBytes(recipe) / 1e6, roofline.other_gbytes,
+      static_cast<double>(recipe.frame_bytes()) / 1e6);
+  std::printf("%s", ProfileTable(profile, roofline).c_str());
+  return absl::OkStatus();
+}
+
+}  // namespace reprise::cli

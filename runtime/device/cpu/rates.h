@@ -1,0 +1,24 @@
+// What this machine can do at most, measured: the yardstick of the roofline.
+//
+// Threads: the caller's alone; the figures are of a core that has nothing else to do.
+#pragma once
+
+#include <cstddef>
+
+#include "runtime/base/cpu_info.h"
+#include "runtime/device/roofline.h"
+
+namespace reprise::cpu {
+
+// 1e9 operations a second of fused multiply-adds in registers, each two operations: the best of
+// several short runs.
+double MeasureGflops(Isa isa);
+
+// 1e9 bytes a second that one core reads of a buffer of `bytes` bytes, again and again: that of a
+// cache where it fits into one.
+double MeasureReadBandwidth(Isa isa, size_t bytes);
+
+// For a recipe with so many bytes of weights, and of inputs, outputs and arena. Takes about 0.2 s.
+Roofline MeasureRoofline(Isa isa, size_t weight_bytes, size_t other_bytes);
+
+}  // namespace reprise::cpu

@@ -1,0 +1,76 @@
+// Which sizes `reprise bench --profile --bucket` means, and that a profile can be made of them.
+#include "client/cli/profile.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "tests/runtime/onnx/model_builder.h"
+#include "tests/testing/engine_fixture.h"
+
+namespace reprise::cli {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+class ProfileTest : public testing::Test {
+ protected:
+  ProfileTest() : path_(testing::TempDir() + "/profile_test.onnx") {
+    ModelBuilder builder;
+    builder.Input("x", {"batch", "sequence"}).Output("y");
+    builder.Node("Softmax", {"x"}, {"s"}, "mixes_the_sequence");
+    builder.Node("Erf", {"s"}, {"y"}, "erf");
+    std::ofstream(path_, std::ios::binary) << builder.Bytes();
+  }
+  ~ProfileTest() override { std::filesystem::remove(path_); }
+
+  std::shared_ptr<Model> Load() {
+    const auto model = fixture_.engine.Load({.id = {"m", 1}, .path = path_});
+    EXPECT_TRUE(model.ok()) << model.status();
+    return *model;
+  }
+
+  const std::string path_;
+  EngineFixture fixture_;
+};
+
+TEST_F(ProfileTest, SizesAreNamedByAxis) {
+  const auto sizes = SizesOf(*Load(), "batch=3,sequence=77");
+  ASSERT_TRUE(sizes.ok()) << sizes.status();
+  EXPECT_EQ(*sizes, (AxisSizes{{"batch", 3}, {"sequence", 77}}));
+}
+
+TEST_F(ProfileTest, WhatIsNoBucketIsRefusedWithWhatThereIs) {
+  for (const char* text : {"b1_s128", "batch=3", "batch=3,sequence=0", "batch=3,sequence=4,z=5"}) {
+    const auto sizes = SizesOf(*Load(), text);
+    EXPECT_EQ(sizes.status().code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(std::string(sizes.status().message()),
+                AllOf(HasSubstr(text), HasSubstr("b32"), HasSubstr("batch=SIZE,sequence=SIZE")));
+  }
+}
+
+TEST_F(ProfileTest, BucketsAreNamedByTheirLabel) {
+  ModelBuilder builder;
+  builder.Input("x", {"batch", "4"}).Output("y");
+  builder.Node("Relu", {"x"}, {"y"});
+  std::ofstream(path_, std::ios::binary) << builder.Bytes();
+  const auto model = Load();
+  EXPECT_EQ(*SizesOf(*model, "b8"), (AxisSizes{{"batch", 8}}));
+  EXPECT_EQ(*SizesOf(*model, ""), (AxisSizes{{"batch", 1}}));
+}
+
+TEST_F(ProfileTest, EveryLaunchIsListedWithItsShareOfTheRoofline) {
+  testing::internal::CaptureStdout();
+  const absl::Status status =
+      RunProfile({.path = path_, .bucket = "batch=2,sequence=30", .repeats = 3});
+  const std::string text = testing::internal::GetCapturedStdout();
+  ASSERT_TRUE(status.ok()) << status;
+  EXPECT_THAT(text, AllOf(HasSubstr("batch 2, sequence 30"), HasSubstr("measured: "),
+                          HasSubstr("softmax_"), HasSubstr("unary_"), HasSubstr("whole replay")));
+}
+
+}  // namespace
+}  // namespace reprise::cli
