@@ -27,6 +27,8 @@ namespace reprise {
 // table. The result joins the prepare program.
 struct PrepareStep {
   size_t input = 0;
+  // What `op` is applied to where that is not the operand itself: parts of its expression.
+  std::vector<ParameterExprPtr> parts;
   std::string op;
   Attributes attributes;
   DType dtype = DType::kUInt8;  // of the result; packed layouts are bytes

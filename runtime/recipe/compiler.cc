@@ -204,7 +204,10 @@ class Compilation {
         const ParameterExprPtr& from =
             expression != nullptr ? expression : graph_.value(input).parameter;
         REPRISE_CHECK(from != nullptr);
-        expression = ParameterExpr::Apply(step.op, step.attributes, {from}, step.dtype, step.shape);
+        expression = ParameterExpr::Apply(
+            step.op, step.attributes,
+            step.parts.empty() ? std::vector<ParameterExprPtr>{from} : step.parts, step.dtype,
+            step.shape);
       }
       if (expression != nullptr) return ParameterPlace(expression);
     }

@@ -11,7 +11,7 @@ namespace {
 
 // Raised when a kernel, a packed layout or a rule of choice changes: old recipes are then not taken
 // for new ones.
-constexpr int kKernelVersion = 3;
+constexpr int kKernelVersion = 4;
 
 struct OpPlan {
   absl::string_view op;
@@ -144,6 +144,10 @@ absl::StatusOr<BoundKernel> CpuDevice::Bind(const Graph& graph, NodeId node,
 
 absl::StatusOr<Tensor> CpuDevice::Prepare(const std::string& op, const Attributes& attributes,
                                           absl::Span<const std::optional<Tensor>> inputs) const {
+  if (op == cpu::kPackInt8Op && !inputs.empty() && inputs[0].has_value()) {
+    return cpu::RunPackInt8(*target_, attributes, *inputs[0],
+                            inputs.size() > 1 ? &*inputs[1] : nullptr, *weights_);
+  }
   if (op != cpu::kPackOp) return PrepareWithReference(op, attributes, inputs);
   if (inputs.size() != 1 || !inputs[0].has_value()) {
     return absl::InternalError(absl::StrCat(op, " takes one parameter"));

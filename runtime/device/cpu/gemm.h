@@ -41,6 +41,15 @@ struct GemmSource {
   bool transposed = false;
 };
 
+// B as int8 times a factor for each column: w[i, j] = data[i, j] * scales[j].
+struct Int8Source {
+  const int8_t* data = nullptr;  // as in GemmSource
+  int64_t ld = 0;
+  bool transposed = false;
+  const float* scales = nullptr;  // [n], or [1] with `one_scale`; null: 1
+  bool one_scale = false;
+};
+
 // Activations times activations: nothing is packed ahead. Like GemmArgs otherwise.
 struct UnpackedGemmArgs {
   GemmArgs gemm;  // packed_b is unused.
@@ -63,9 +72,18 @@ struct GemmKernels {
   void (*pack)(const GemmSource& b, int64_t k, int64_t n, float scale, float* packed);
   void (*part)(const GemmArgs& args, const GemmPart& part);
   void (*unpacked)(const UnpackedGemmArgs& args, const GemmPart& part);
+  // Weights stored as int8: a fourth of the bytes, widened on their way. `pack_int8` writes
+  // PackedInt8Bytes(k, n) bytes; `part_int8` is `part` for packed_b of that form. The factor of a
+  // column comes to its sums at the end.
+  void (*pack_int8)(const Int8Source& b, int64_t k, int64_t n, float scale, void* packed);
+  void (*part_int8)(const GemmArgs& args, const GemmPart& part);
 
   int64_t Panels(int64_t n) const { return (n + panel_columns - 1) / panel_columns; }
   int64_t PackedFloats(int64_t k, int64_t n) const { return Panels(n) * panel_columns * k; }
+  // The factors of all columns, then the panels.
+  int64_t PackedInt8Bytes(int64_t k, int64_t n) const {
+    return Panels(n) * panel_columns * (static_cast<int64_t>(sizeof(float)) + k);
+  }
   int64_t UnpackedScratchFloats(int64_t k) const { return panel_columns * k; }
 
   // Part `part` of `parts` of a product, chosen so that the slowest part is as fast as possible:

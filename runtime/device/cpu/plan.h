@@ -69,6 +69,10 @@ class NodeView {
   bool is_parameter(size_t i) const {
     return has_input(i) && graph_.value(node_.inputs[i]).kind == Value::Kind::kParameter;
   }
+  // Null where the input is no parameter.
+  ParameterExprPtr parameter(size_t i) const {
+    return is_parameter(i) ? graph_.value(node_.inputs[i]).parameter : nullptr;
+  }
   // The value, where it is known at capture.
   const Tensor* constant(size_t i) const { return graph_.ConstantOf(node_.input(i)); }
 
@@ -138,6 +142,11 @@ std::vector<Candidate> PlanGemm(const CpuTarget& target, const NodeView& node);
 inline constexpr char kPackOp[] = "cpu.PackPanels";
 absl::StatusOr<Tensor> RunPack(const CpuTarget& target, const Attributes& attributes,
                                const Tensor& weights, WeightMemory& memory);
+// Of packed int8 weights: of the values, and of their scales unless they are 1.
+inline constexpr char kPackInt8Op[] = "cpu.PackInt8Panels";
+absl::StatusOr<Tensor> RunPackInt8(const CpuTarget& target, const Attributes& attributes,
+                                   const Tensor& values, const Tensor* scales,
+                                   WeightMemory& memory);
 
 // plan_attention.cc
 std::vector<Candidate> PlanAttention(const CpuTarget& target, const NodeView& node);

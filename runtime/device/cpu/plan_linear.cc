@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/device/cpu/int8_weights.h"
 #include "runtime/device/cpu/product.h"
 #include "runtime/device/cpu/weight_memory.h"
 
@@ -93,6 +94,39 @@ Candidate Packed(const CpuTarget& target, const NodeView& node, const ProductPar
   return candidate;
 }
 
+void RunPackedInt8(const LaunchArgs& args) {
+  const auto& params = *static_cast<const ProductParams*>(args.params);
+  const Product& p = params.product;
+  const int64_t m = p.LiveExtent(*args.frame).rows;
+  params.kernels->part_int8(ArgsOf(params, args),
+                            params.kernels->Partition(m, p.n, p.k, args.parts, args.part));
+}
+
+// Like Packed, of weights that the model stores as int8: they stay so.
+Candidate PackedInt8(const CpuTarget& target, const NodeView& node, const ProductParams& params,
+                     const Int8Weights& weights) {
+  const Product& product = params.product;
+  Candidate candidate =
+      MakeCandidate(target, node, "gemm_int8", RunPackedInt8, params, product.flops());
+  const int64_t bytes = target.gemm.PackedInt8Bytes(product.k, product.n);
+  PrepareStep step = {.input = 1,
+                      .op = kPackInt8Op,
+                      .attributes = {{"panel", target.gemm.panel_columns},
+                                     {"scale", product.alpha},
+                                     {"transposed", int64_t{product.transposed_b}}},
+                      .dtype = DType::kUInt8,
+                      .shape = {bytes}};
+  step.parts.push_back(weights.values);
+  if (weights.scales != nullptr) step.parts.push_back(weights.scales);
+  candidate.option.prepare.push_back(std::move(step));
+  // The floats of the node were never made.
+  LaunchWork& work = candidate.bound.work;
+  const double saved = static_cast<double>(product.k * product.n) * (sizeof(float) - 1);
+  work.bytes -= saved;
+  work.weight_bytes -= saved;
+  return candidate;
+}
+
 Candidate Unpacked(const CpuTarget& target, const NodeView& node, ProductParams params) {
   params.workspace = static_cast<int>(node.num_inputs() + node.num_outputs());
   Candidate candidate =
@@ -139,8 +173,11 @@ std::optional<Candidate> OwnCandidate(const CpuTarget& target, const NodeView& n
       return std::nullopt;
     }
   }
-  Candidate candidate =
-      product.weights ? Packed(target, node, params) : Unpacked(target, node, params);
+  const std::optional<Int8Weights> int8 =
+      product.weights ? SplitInt8(node.parameter(1), product.transposed_b ? 0 : 1) : std::nullopt;
+  Candidate candidate = int8.has_value()  ? PackedInt8(target, node, params, *int8)
+                        : product.weights ? Packed(target, node, params)
+                                          : Unpacked(target, node, params);
   candidate.option.in_place = params.residual;
   candidate.option.takes_live_rows = product.takes_live_rows();
   CountActivation(product, candidate.bound.work);
@@ -192,6 +229,37 @@ absl::StatusOr<Tensor> RunPack(const CpuTarget& target, const Attributes& attrib
                     .ld = weights.shape()[1],
                     .transposed = transposed},
                    k, n, attributes.Float("scale", 1), reinterpret_cast<float*>(packed.get()));
+  return Tensor(DType::kUInt8, {bytes}, std::move(packed));
+}
+
+absl::StatusOr<Tensor> RunPackInt8(const CpuTarget& target, const Attributes& attributes,
+                                   const Tensor& values, const Tensor* scales,
+                                   WeightMemory& memory) {
+  const bool transposed = attributes.Int("transposed", 0) != 0;
+  if (values.dtype() != DType::kInt8 || values.shape().size() != 2 ||
+      attributes.Int("panel", 0) != target.gemm.panel_columns) {
+    return absl::InternalError(absl::StrCat(kPackInt8Op, " of ", DTypeName(values.dtype()), " ",
+                                            ShapeToString(values.shape()), " into panels of ",
+                                            attributes.Int("panel", 0), " columns on a device of ",
+                                            target.gemm.panel_columns));
+  }
+  const int64_t k = values.shape()[transposed ? 1 : 0];
+  const int64_t n = values.shape()[transposed ? 0 : 1];
+  if (scales != nullptr && (scales->dtype() != DType::kFloat32 ||
+                            (scales->num_elements() != n && scales->num_elements() != 1))) {
+    return absl::InternalError(absl::StrCat(kPackInt8Op, " of ", n, " columns with scales ",
+                                            DTypeName(scales->dtype()), " ",
+                                            ShapeToString(scales->shape())));
+  }
+  const int64_t bytes = target.gemm.PackedInt8Bytes(k, n);
+  std::shared_ptr<std::byte> packed = memory.Allocate(static_cast<size_t>(bytes));
+  target.gemm.pack_int8(
+      {.data = static_cast<const int8_t*>(values.data()),
+       .ld = values.shape()[1],
+       .transposed = transposed,
+       .scales = scales == nullptr ? nullptr : static_cast<const float*>(scales->data()),
+       .one_scale = scales != nullptr && scales->num_elements() == 1},
+      k, n, attributes.Float("scale", 1), packed.get());
   return Tensor(DType::kUInt8, {bytes}, std::move(packed));
 }
 

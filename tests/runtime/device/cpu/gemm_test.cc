@@ -229,6 +229,68 @@ TEST_P(GemmTest, PartsAreBalanced) {
   }
 }
 
+// Int8 weights with factors, and the floats that they stand for.
+struct Int8Product : Product {
+  Int8Product(const Case& c, uint32_t seed, bool transposed) : Product(c, seed, transposed) {
+    std::mt19937 random(seed);
+    scales.resize(static_cast<size_t>(c.n));
+    for (float& scale : scales) scale = 0.001f * static_cast<float>(1 + random() % 9);
+    values.resize(b.size());
+    for (size_t i = 0; i < b.size(); ++i) {
+      values[i] = static_cast<int8_t>(static_cast<int>(random() % 255) - 127);
+      const size_t column = (transposed ? i / ldb : i % ldb);
+      b[i] = column < scales.size() ? values[i] * scales[column] : 0;
+    }
+  }
+  Int8Source Int8() const { return {values.data(), ldb, Source().transposed, scales.data()}; }
+
+  std::vector<int8_t> values;
+  std::vector<float> scales;
+};
+
+TEST_P(GemmTest, Int8ProductEqualsPlainLoopForAnyShape) {
+  uint32_t seed = 1;
+  for (int64_t m : {1, 2, 3, 5, 6, 7, 8, 9, 11, 16, 23, 130}) {
+    for (int64_t n : {1, 7, 16, 17, 31, 48, 49, 97}) {
+      for (int64_t k : {1, 13, 64, 255, 256, 257, 600}) {
+        SCOPED_TRACE(testing::Message() << "m " << m << " n " << n << " k " << k);
+        ++seed;
+        Int8Product p({m, k, n}, seed, seed % 2 == 0);
+        AlignedBuffer packed(static_cast<size_t>(kernels().PackedInt8Bytes(k, n)));
+        kernels().pack_int8(p.Int8(), k, n, 1, packed.data());
+        GemmArgs args = p.Args(seed % 7 == 0 ? Activation::kGelu : Activation::kNone);
+        args.packed_b = packed.data();
+        if (seed % 3 == 0) args.bias = nullptr;
+        if (seed % 5 == 0) args.residual = nullptr;
+        kernels().part_int8(args, {0, m, 0, kernels().Panels(n)});
+        p.Check(args);
+        if (HasFatalFailure()) return;
+      }
+    }
+  }
+}
+
+TEST_P(GemmTest, Int8RowsDoNotDependOnTheirMatesNorOnThePartition) {
+  const Case c = {37, 300, 200};
+  Int8Product whole(c, 5, false);
+  AlignedBuffer packed(static_cast<size_t>(kernels().PackedInt8Bytes(c.k, c.n)));
+  kernels().pack_int8(whole.Int8(), c.k, c.n, 0.5f, packed.data());
+  GemmArgs args = whole.Args(Activation::kGelu);
+  args.packed_b = packed.data();
+  kernels().part_int8(args, {0, c.m, 0, kernels().Panels(c.n)});
+  Int8Product divided(c, 5, false);
+  GemmArgs part_args = divided.Args(Activation::kGelu);
+  part_args.packed_b = packed.data();
+  for (int part = 0; part < 3; ++part) {
+    kernels().part_int8(part_args, kernels().Partition(c.m, c.n, c.k, 3, part));
+  }
+  ASSERT_THAT(divided.result(), testing::ElementsAreArray(whole.result()));
+  for (int64_t row = 0; row < c.m; ++row) {
+    kernels().part_int8(part_args, {row, row + 1, 0, kernels().Panels(c.n)});
+  }
+  ASSERT_THAT(divided.result(), testing::ElementsAreArray(whole.result()));
+}
+
 TEST_P(GemmTest, UnpackedProductEqualsPlainLoop) {
   uint32_t seed = 1;
   for (bool transposed : {false, true}) {

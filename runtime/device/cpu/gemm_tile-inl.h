@@ -1,0 +1,361 @@
+// The inner loop of every product: a tile of C in registers, and the tiles of one panel. Included
+// inside a kernel file after hwy/highway.h, once for each Highway target.
+#if defined(REPRISE_CPU_GEMM_TILE_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef REPRISE_CPU_GEMM_TILE_INL_H_
+#undef REPRISE_CPU_GEMM_TILE_INL_H_
+#else
+#define REPRISE_CPU_GEMM_TILE_INL_H_
+#endif
+
+#include <algorithm>
+#include <type_traits>
+
+#include "hwy/cache_control.h"
+#include "hwy/highway.h"
+#include "runtime/device/cpu/gemm.h"
+#include "runtime/device/cpu/math-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace reprise::cpu::HWY_NAMESPACE {
+namespace {
+
+// A tile of C lives in registers: 8 x 48 floats are 24 of the 32 vectors of AVX-512, 6 x 16 are 12
+// of the 16 of AVX2; the rest hold a row of B and one broadcast element of A.
+#if HWY_TARGET == HWY_AVX3
+constexpr int kVectors = 3;
+constexpr int kTileRows = 8;
+#else
+constexpr int kVectors = 2;
+constexpr int kTileRows = 6;
+#endif
+constexpr int kLanes = HWY_LANES(float);
+constexpr int64_t kPanel = int64_t{kVectors} * kLanes;
+
+// Rows of A that stay in the second-level cache while all panels pass by.
+constexpr int64_t kRowBlock = 16 * kTileRows;
+// Rows of a panel at a time: counting and moving pointers takes execution slots from the products.
+constexpr int kUnroll = HWY_TARGET == HWY_AVX3 ? 2 : 4;
+// Longest stretch of k: a panel of it (and its tile rows of A) stays in the second-level cache.
+// Beyond it partial sums wait in a buffer on the stack.
+constexpr int64_t kDepthBlock = 2048;
+// Weights come from afar: a model has many more of them than a core has cache. While the tiles of
+// one panel are computed the next panel is asked for, into the second-level cache, a little at each
+// step, so that a core computes and fetches at the same time. With fewer tiles than this nothing
+// hides the fetching; then every line is asked for, and again, kPrefetchRows ahead of its use, into
+// the first-level cache.
+constexpr int64_t kFewTiles = 3;
+constexpr int64_t kPrefetchRows = 12;
+
+struct Ahead {
+  const char* next;  // where to go on
+  int64_t step;      // bytes to advance at each row of the current panel
+};
+
+// Where a tile of C goes.
+struct TileOut {
+  float* c;
+  int64_t ldc;
+  const float* scale;  // of each column, or null
+  const float* bias;
+  const float* residual;
+  int64_t ld_residual;
+  Activation activation;
+  int64_t columns;  // Live columns of the panel, 1..kPanel.
+  float* partial;   // [kTileRows][kPanel] sums of earlier stretches of k, or null.
+  bool first;       // Nothing in `partial` yet.
+  bool last;        // Apply the epilogue and write C.
+};
+
+HWY_INLINE VF Activate(F32 d, VF v, Activation activation) {
+  switch (activation) {
+    case Activation::kNone:
+      return v;
+    case Activation::kRelu:
+      return Relu(d, v);
+    case Activation::kGelu:
+      return Gelu(d, v);
+    case Activation::kGeluTanh:
+      return GeluTanh(d, v);
+    case Activation::kTanh:
+      return Tanh(d, v);
+    case Activation::kSigmoid:
+      return Sigmoid(d, v);
+    case Activation::kSilu:
+      return Silu(d, v);
+  }
+  return v;
+}
+
+// The slow half of the epilogue: a tile that waits in `tile` gets its activation, residual and
+// partial columns.
+template <Activation activation>
+HWY_NOINLINE void FinishTile(const float* HWY_RESTRICT tile, int rows, const TileOut& out) {
+  const F32 d;
+  for (int r = 0; r < rows; ++r) {
+    for (int v = 0; v < kVectors; ++v) {
+      const int64_t live = std::min<int64_t>(out.columns - v * kLanes, kLanes);
+      if (live <= 0) break;
+      VF x = Activate(d, hn::Load(d, tile + r * kPanel + v * kLanes), activation);
+      float* c = out.c + r * out.ldc + v * kLanes;
+      const float* residual =
+          out.residual == nullptr ? nullptr : out.residual + r * out.ld_residual + v * kLanes;
+      if (live == kLanes) {
+        if (residual != nullptr) x = hn::Add(x, hn::LoadU(d, residual));
+        hn::StoreU(x, d, c);
+      } else {
+        if (residual != nullptr) x = hn::Add(x, LoadPart(d, residual, live));
+        StorePart(x, d, c, live);
+      }
+    }
+  }
+}
+
+HWY_NOINLINE void FinishTile(const float* tile, int rows, const TileOut& out) {
+  switch (out.activation) {
+    case Activation::kNone:
+      return FinishTile<Activation::kNone>(tile, rows, out);
+    case Activation::kRelu:
+      return FinishTile<Activation::kRelu>(tile, rows, out);
+    case Activation::kGelu:
+      return FinishTile<Activation::kGelu>(tile, rows, out);
+    case Activation::kGeluTanh:
+      return FinishTile<Activation::kGeluTanh>(tile, rows, out);
+    case Activation::kTanh:
+      return FinishTile<Activation::kTanh>(tile, rows, out);
+    case Activation::kSigmoid:
+      return FinishTile<Activation::kSigmoid>(tile, rows, out);
+    case Activation::kSilu:
+      return FinishTile<Activation::kSilu>(tile, rows, out);
+  }
+}
+
+// How the rows of a panel lie, and how they are asked for; see kFewTiles.
+enum class Panel {
+  kPacked,     // kPanel floats each, side by side
+  kPackedFew,  // so too, with few tiles to hide the fetching
+  kInPlace,    // `ldb` floats apart in a row-major B, which only a tile or two read
+  kInt8,       // kPanel int8 each, side by side, widened in registers
+};
+// A panel of int8 streams by so fast that only asking far ahead hides the way from memory: bytes.
+constexpr int64_t kInt8Near = 1536;
+constexpr int64_t kInt8Far = 8192;
+
+HWY_INLINE VF LoadRow(F32 d, const float* p) { return hn::LoadU(d, p); }
+HWY_INLINE VF LoadRow(F32 d, const int8_t* p) {
+  const hn::Rebind<int8_t, F32> d8;
+  const hn::Rebind<int32_t, F32> d32;
+  return hn::ConvertTo(d, hn::PromoteTo(d32, hn::LoadU(d8, p)));
+}
+
+// The compiler keeps `pointer` in a register of its own, in place of computing it from another one
+// at each use.
+HWY_INLINE const float* Kept(const float* pointer) {
+  asm("" : "+r"(pointer));
+  return pointer;
+}
+
+// sum += a * b, in the register that `sum` has: the compiler's own choice of form and order copies
+// accumulators around, which the products wait for.
+HWY_INLINE void Accumulate(VF& sum, VF a, VF b) {
+#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2
+  auto register_of_sum = sum.raw;
+  asm("vfmadd231ps %2, %1, %0" : "+v"(register_of_sum) : "v"(a.raw), "v"(b.raw));
+  sum.raw = register_of_sum;
+#else
+  sum = hn::MulAdd(a, b, sum);
+#endif
+}
+
+// kRows rows of A times the first kVecs vectors of a panel: the inner loop of everything.
+template <int kRows, Panel kKind, int kVecs>
+HWY_NOINLINE void Tile(const float* HWY_RESTRICT a, int64_t lda, const void* panel,
+                       int64_t ldb_in_place, int64_t k, Ahead ahead, const TileOut& out) {
+  using Element = std::conditional_t<kKind == Panel::kInt8, int8_t, float>;
+  const F32 d;
+  const Element* HWY_RESTRICT b = static_cast<const Element*>(panel);
+  const int64_t ldb = kKind == Panel::kInPlace ? ldb_in_place : kPanel;
+  VF acc[kRows][kVecs];
+  if (out.partial != nullptr && !out.first) {
+    HWY_UNROLL(8) for (int r = 0; r < kRows; ++r) {
+      HWY_UNROLL(4) for (int v = 0; v < kVecs; ++v) {
+        acc[r][v] = hn::Load(d, out.partial + r * kPanel + v * kLanes);
+      }
+    }
+  } else {
+    HWY_UNROLL(8) for (int r = 0; r < kRows; ++r) {
+      HWY_UNROLL(4) for (int v = 0; v < kVecs; ++v) acc[r][v] = hn::Zero(d);
+    }
+  }
+
+  // Every third row of A has a pointer; the two behind it are an index away.
+  const float* HWY_RESTRICT a3 = kRows > 3 ? Kept(a + 3 * lda) : nullptr;
+  const float* HWY_RESTRICT a6 = kRows > 6 ? Kept(a + 6 * lda) : nullptr;
+  // Row `u` of those that are next; pointers move once for all of them.
+  const auto step = [&](int u) HWY_ATTR {
+    const Element* HWY_RESTRICT row = b + u * ldb;
+    if constexpr (kKind == Panel::kPacked) {
+      __builtin_prefetch(ahead.next, /*rw=*/0, /*locality=*/2);
+    } else if constexpr (kKind == Panel::kInt8) {
+      __builtin_prefetch(row + kInt8Near, /*rw=*/0, /*locality=*/3);
+      __builtin_prefetch(row + kInt8Far, /*rw=*/0, /*locality=*/2);
+    } else {
+      HWY_UNROLL(4) for (int v = 0; v < kVecs; ++v) {
+        hwy::Prefetch(row + kPrefetchRows * ldb + v * kLanes);
+        if constexpr (kKind == Panel::kPackedFew) {
+          __builtin_prefetch(ahead.next + v * kLanes * sizeof(float), /*rw=*/0, /*locality=*/2);
+        }
+      }
+    }
+    ahead.next += ahead.step;
+    VF bv[kVecs];
+    HWY_UNROLL(4) for (int v = 0; v < kVecs; ++v) bv[v] = LoadRow(d, row + v * kLanes);
+    HWY_UNROLL(8) for (int r = 0; r < kRows; ++r) {
+      const float* group = r < 3 ? a : r < 6 ? a3 : a6;
+      const VF av = hn::Set(d, group[r % 3 * lda + u]);
+      HWY_UNROLL(4) for (int v = 0; v < kVecs; ++v) { Accumulate(acc[r][v], av, bv[v]); }
+    }
+  };
+  const auto advance = [&](int64_t rows) HWY_ATTR {
+    a += rows;
+    if constexpr (kRows > 3) a3 += rows;
+    if constexpr (kRows > 6) a6 += rows;
+    b += rows * ldb;
+  };
+  int64_t i = 0;
+  for (; i + kUnroll <= k; i += kUnroll) {
+    HWY_UNROLL(4) for (int u = 0; u < kUnroll; ++u) step(u);
+    advance(kUnroll);
+  }
+  for (; i < k; ++i) {
+    step(0);
+    advance(1);
+  }
+
+  if (!out.last) {
+    HWY_UNROLL(8) for (int r = 0; r < kRows; ++r) {
+      HWY_UNROLL(4) for (int v = 0; v < kVecs; ++v) {
+        hn::Store(acc[r][v], d, out.partial + r * kPanel + v * kLanes);
+      }
+    }
+    return;
+  }
+  if (out.scale != nullptr) {
+    HWY_UNROLL(4) for (int v = 0; v < kVecs; ++v) {
+      const VF scale = hn::LoadU(d, out.scale + v * kLanes);
+      HWY_UNROLL(8) for (int r = 0; r < kRows; ++r) acc[r][v] = hn::Mul(acc[r][v], scale);
+    }
+  }
+  const bool whole = out.columns == int64_t{kVecs} * kLanes;
+  if (out.bias != nullptr) {
+    HWY_UNROLL(4) for (int v = 0; v < kVecs; ++v) {
+      const int64_t live = std::min<int64_t>(out.columns - v * kLanes, kLanes);
+      const VF bias = live == kLanes ? hn::LoadU(d, out.bias + v * kLanes)
+                      : live > 0     ? LoadPart(d, out.bias + v * kLanes, live)
+                                     : hn::Zero(d);
+      HWY_UNROLL(8) for (int r = 0; r < kRows; ++r) acc[r][v] = hn::Add(acc[r][v], bias);
+    }
+  }
+  if (whole && out.activation == Activation::kNone) {
+    HWY_UNROLL(8) for (int r = 0; r < kRows; ++r) {
+      HWY_UNROLL(4) for (int v = 0; v < kVecs; ++v) {
+        VF x = acc[r][v];
+        if (out.residual != nullptr) {
+          x = hn::Add(x, hn::LoadU(d, out.residual + r * out.ld_residual + v * kLanes));
+        }
+        hn::StoreU(x, d, out.c + r * out.ldc + v * kLanes);
+      }
+    }
+    return;
+  }
+  HWY_ALIGN float tile[kRows * kPanel];
+  HWY_UNROLL(8) for (int r = 0; r < kRows; ++r) {
+    HWY_UNROLL(4) for (int v = 0; v < kVecs; ++v) {
+      hn::Store(acc[r][v], d, tile + r * kPanel + v * kLanes);
+    }
+  }
+  FinishTile(tile, kRows, out);
+}
+
+using TileFunction = void (*)(const float*, int64_t, const void*, int64_t, int64_t, Ahead,
+                              const TileOut&);
+template <Panel kKind, int kVecs>
+constexpr TileFunction kTilesOf[] = {
+    Tile<1, kKind, kVecs>, Tile<2, kKind, kVecs>, Tile<3, kKind, kVecs>,
+    Tile<4, kKind, kVecs>, Tile<5, kKind, kVecs>, Tile<6, kKind, kVecs>,
+#if HWY_TARGET == HWY_AVX3
+    Tile<7, kKind, kVecs>, Tile<8, kKind, kVecs>,
+#endif
+};
+
+// By rows - 1, for a panel with `columns` live columns.
+const TileFunction* TilesFor(bool in_place, bool few, int64_t columns) {
+  if (in_place) return kTilesOf<Panel::kInPlace, kVectors>;
+  if (columns > (kVectors - 1) * kLanes) {
+    return few ? kTilesOf<Panel::kPackedFew, kVectors> : kTilesOf<Panel::kPacked, kVectors>;
+  }
+  if (columns <= kLanes) return kTilesOf<Panel::kPacked, 1>;
+  return kTilesOf<Panel::kPacked, (kVectors > 2 ? 2 : 1)>;
+}
+
+// A tile of one or two rows waits for its own sums, so a tail that is a little longer than a tile
+// is cut in halves.
+constexpr int64_t NextTileRows(int64_t remaining) {
+  if (remaining <= kTileRows) return remaining;
+  return remaining < kTileRows + 4 ? (remaining + 1) / 2 : kTileRows;
+}
+
+// Rows [begin, end) (at most kRowBlock) of one panel by `functions`, `depth_block` rows of the
+// panel at a time; `rows_of_b(depth, depth_end)` says where those are, `ldb` elements apart.
+template <class RowsOfB>
+HWY_INLINE void TilesOfPanel(const GemmArgs& args, const float* scale, int64_t panel, int64_t begin,
+                             int64_t end, const TileFunction* functions, int64_t ldb,
+                             int64_t depth_block, Ahead ahead, const RowsOfB& rows_of_b) {
+  HWY_ALIGN float partial[kRowBlock * kPanel];
+  const bool split = args.k > depth_block;
+  const int64_t column = panel * kPanel;
+  TileOut out;
+  out.ldc = args.ldc;
+  out.scale = scale;
+  out.bias = args.bias == nullptr ? nullptr : args.bias + column;
+  out.ld_residual = args.ld_residual;
+  out.activation = args.activation;
+  out.columns = std::min(kPanel, args.n - column);
+  int64_t depth = 0;
+  do {
+    const int64_t depth_end = split ? std::min(depth + depth_block, args.k) : args.k;
+    out.first = depth == 0;
+    out.last = depth_end == args.k;
+    const void* b = rows_of_b(depth, depth_end);
+    for (int64_t row = begin, rows; row < end; row += rows) {
+      rows = NextTileRows(end - row);
+      out.c = args.c + row * args.ldc + column;
+      out.residual =
+          args.residual == nullptr ? nullptr : args.residual + row * args.ld_residual + column;
+      out.partial = split ? partial + (row - begin) * kPanel : nullptr;
+      functions[rows - 1](args.a + row * args.lda + depth, args.lda, b, ldb, depth_end - depth,
+                          ahead, out);
+      ahead.next += ahead.step * (depth_end - depth);
+    }
+    depth = depth_end;
+  } while (depth < args.k);
+}
+
+// Rows [begin, end) of one panel, whose rows lie `ldb` apart at `b`; `next` is the panel that comes
+// after it, k * kPanel floats side by side.
+void PanelRows(const GemmArgs& args, const float* b, int64_t ldb, const float* next, int64_t panel,
+               int64_t begin, int64_t end) {
+  // Each tile asks for its share of the next panel.
+  const int64_t tiles = (end - begin + kTileRows - 1) / kTileRows;
+  const int64_t columns = std::min(kPanel, args.n - panel * kPanel);
+  TilesOfPanel(
+      args, nullptr, panel, begin, end, TilesFor(ldb != kPanel, tiles < kFewTiles, columns), ldb,
+      kDepthBlock,
+      {reinterpret_cast<const char*>(next), kPanel * static_cast<int64_t>(sizeof(float)) / tiles},
+      [&](int64_t depth, int64_t) { return b + depth * ldb; });
+}
+
+}  // namespace
+}  // namespace reprise::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // include guard

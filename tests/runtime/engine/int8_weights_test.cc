@@ -1,0 +1,213 @@
+// Models that store weights as int8 with factors, in the forms that exporters write, from file to
+// answer: beside the plain loops of the reference device, on every tier.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <random>
+
+#include "runtime/device/reference/reference_device.h"
+#include "runtime/engine/silent_observer.h"
+#include "tests/runtime/device/cpu/tiers.h"
+#include "tests/runtime/onnx/model_builder.h"
+#include "tests/testing/engine_fixture.h"
+
+namespace reprise {
+namespace {
+
+using onnx::TensorProto;
+
+constexpr int64_t kRows = 37;     // of the weights
+constexpr int64_t kColumns = 50;  // no multiple of a vector
+
+class WeightBuilder {
+ public:
+  ModelBuilder b;
+
+  void Values(const std::string& name, int64_t rows, int64_t columns) {
+    std::vector<int8_t> values(rows * columns);
+    for (int8_t& value : values) value = static_cast<int8_t>(random_() % 255 - 127);
+    b.Initializer(name, TensorProto::INT8, {rows, columns}, values);
+  }
+  void Scales(const std::string& name, std::vector<int64_t> dims) {
+    int64_t elements = 1;
+    for (const int64_t dim : dims) elements *= dim;
+    std::vector<float> values(elements);
+    for (float& value : values) value = 0.001f * static_cast<float>(1 + random_() % 20);
+    b.Floats(name, dims, values);
+  }
+  void Cast(const std::string& from, const std::string& to) {
+    SetAttribute(b.Node("Cast", {from}, {to}), "to", int64_t{TensorProto::FLOAT});
+  }
+
+ private:
+  std::mt19937 random_{3};
+};
+
+struct FormCase {
+  const char* name;
+  void (*build)(WeightBuilder&);  // x [rows, kRows] to y
+  bool int8 = true;               // the int8 kernel takes it
+};
+
+void PrintTo(const FormCase& c, std::ostream* out) { *out << c.name; }
+
+const FormCase kForms[] = {
+    {"CastAndFactorOfColumns",
+     [](WeightBuilder& w) {
+       w.Values("q", kRows, kColumns);
+       w.Scales("s", {1, kColumns});
+       w.Cast("q", "f");
+       w.b.Node("Mul", {"f", "s"}, {"weight"});
+       w.b.Node("MatMul", {"x", "weight"}, {"y"});
+     }},
+    {"OneFactorForAll",
+     [](WeightBuilder& w) {
+       w.Values("q", kRows, kColumns);
+       w.Scales("s", {});
+       w.Cast("q", "f");
+       w.b.Node("Mul", {"s", "f"}, {"weight"});
+       w.b.Node("MatMul", {"x", "weight"}, {"y"});
+     }},
+    {"NoFactor",
+     [](WeightBuilder& w) {
+       w.Values("q", kRows, kColumns);
+       w.Cast("q", "weight");
+       w.b.Node("MatMul", {"x", "weight"}, {"y"});
+     }},
+    {"FactorOfRowsIsNoFactorOfColumns",
+     [](WeightBuilder& w) {
+       w.Values("q", kRows, kColumns);
+       w.Scales("s", {kRows, 1});
+       w.Cast("q", "f");
+       w.b.Node("Mul", {"f", "s"}, {"weight"});
+       w.b.Node("MatMul", {"x", "weight"}, {"y"});
+     },
+     false},
+    {"DequantizeLinearByColumn",
+     [](WeightBuilder& w) {
+       w.Values("q", kRows, kColumns);
+       w.Scales("s", {kColumns});
+       w.b.Initializer("z", TensorProto::INT8, {kColumns}, std::vector<int8_t>(kColumns, 0));
+       w.b.Node("DequantizeLinear", {"q", "s", "z"}, {"weight"});
+       w.b.Node("MatMul", {"x", "weight"}, {"y"});
+     }},
+    {"DequantizeLinearWithAZeroPoint",
+     [](WeightBuilder& w) {
+       w.Values("q", kRows, kColumns);
+       w.Scales("s", {});
+       w.b.Initializer("z", TensorProto::INT8, {}, std::vector<int8_t>{3});
+       w.b.Node("DequantizeLinear", {"q", "s", "z"}, {"weight"});
+       w.b.Node("MatMul", {"x", "weight"}, {"y"});
+     },
+     false},
+    {"TransposedGemmByRowOfTheFile",
+     [](WeightBuilder& w) {
+       w.Values("q", kColumns, kRows);
+       w.Scales("s", {kColumns});
+       SetAttribute(w.b.Node("DequantizeLinear", {"q", "s"}, {"weight"}), "axis", int64_t{0});
+       w.Scales("bias", {kColumns});
+       auto& gemm = w.b.Node("Gemm", {"x", "weight", "bias"}, {"y"});
+       SetAttribute(gemm, "transB", int64_t{1});
+       SetAttribute(gemm, "alpha", 0.5f);
+     }},
+    {"TransposedBeforeTheProduct",
+     [](WeightBuilder& w) {
+       w.Values("q", kColumns, kRows);
+       w.Scales("s", {kColumns, 1});
+       w.Cast("q", "f");
+       w.b.Node("Mul", {"f", "s"}, {"turned"});
+       SetAttribute(w.b.Node("Transpose", {"turned"}, {"weight"}), "perm",
+                    std::vector<int64_t>{1, 0});
+       w.b.Node("MatMul", {"x", "weight"}, {"y"});
+     }},
+    {"TwoFactorsAndAnActivation",
+     [](WeightBuilder& w) {
+       w.Values("q", kRows, kColumns);
+       w.Scales("s", {kColumns});
+       w.Scales("t", {1});
+       w.Cast("q", "f");
+       w.b.Node("Mul", {"f", "s"}, {"once"});
+       w.b.Node("Mul", {"once", "t"}, {"weight"});
+       w.b.Node("MatMul", {"x", "weight"}, {"product"});
+       w.Scales("bias", {kColumns});
+       w.b.Node("Add", {"product", "bias"}, {"sum"});
+       w.b.Node("Relu", {"sum"}, {"y"});
+     }},
+    {"PiecesSideBySide",
+     [](WeightBuilder& w) {
+       for (const char* piece : {"1", "2"}) {
+         const std::string p = piece;
+         w.Values("q" + p, kRows, kColumns);
+         w.Scales("s" + p, {1, kColumns});
+         w.Cast("q" + p, "f" + p);
+         w.b.Node("Mul", {"f" + p, "s" + p}, {"weight" + p});
+       }
+       SetAttribute(w.b.Node("Concat", {"weight1", "weight2"}, {"weight"}), "axis", int64_t{1});
+       w.b.Node("MatMul", {"x", "weight"}, {"y"});
+     }},
+};
+
+class Int8WeightsTest : public testing::TestWithParam<std::tuple<FormCase, Isa>> {};
+
+TEST_P(Int8WeightsTest, AnswersAreThoseOfTheWidenedWeights) {
+  const auto& [form, isa] = GetParam();
+  WeightBuilder weights;
+  weights.b.Input("x", {"batch", std::to_string(kRows)});
+  form.build(weights);
+  weights.b.Output("y");
+  const std::string path = testing::TempDir() + "/int8_" + form.name + ".onnx";
+  std::ofstream(path, std::ios::binary) << weights.b.Bytes();
+
+  SteadyClock clock;
+  CorePool cores(1);
+  SilentObserver observer;
+  const CpuDevice fast({.max_isa = isa, .gemm_provider = GemmProvider::kOwn});
+  const ReferenceDevice plain;
+  Engine engine({.device = &fast, .clock = &clock, .cores = &cores}, observer);
+  Engine reference({.device = &plain, .clock = &clock, .cores = &cores}, observer);
+  const auto model = engine.Load({.id = {"m", 1}, .path = path});
+  const auto expected_model = reference.Load({.id = {"m", 1}, .path = path});
+  std::filesystem::remove(path);
+  ASSERT_TRUE(model.ok() && expected_model.ok()) << model.status();
+  const auto stream = *Stream::Create({.cores = &cores});
+  const auto recipe = engine.CompileAt(**model, {1});
+  ASSERT_TRUE(recipe.ok()) << recipe.status();
+  bool int8 = false;
+  for (const Launch& launch : (*recipe)->launches) {
+    int8 = int8 || launch.kernel.rfind("gemm_int8", 0) == 0;
+  }
+  EXPECT_EQ(int8, form.int8);
+
+  std::mt19937 random(5);
+  std::uniform_real_distribution<float> uniform(-1, 1);
+  for (const int64_t rows : {1, 2, 3, 7, 8, 9, 13, 17, 32}) {
+    std::vector<float> x(rows * kRows);
+    for (float& value : x) value = uniform(random);
+    Request request;
+    request.inputs = {{{rows, kRows}, x.data()}};
+    const Response response = engine.RunOne(**model, request, *stream);
+    const Response expected = reference.RunOne(**expected_model, request, *stream);
+    ASSERT_TRUE(response.status.ok()) << response.status;
+    ASSERT_TRUE(expected.status.ok()) << expected.status;
+    ASSERT_EQ(response.outputs[0].shape, expected.outputs[0].shape);
+    const auto* got = reinterpret_cast<const float*>(response.outputs[0].bytes.data());
+    const auto* want = reinterpret_cast<const float*>(expected.outputs[0].bytes.data());
+    for (size_t i = 0; i < expected.outputs[0].bytes.size() / sizeof(float); ++i) {
+      ASSERT_NEAR(got[i], want[i], 1e-5 + 1e-5 * std::abs(want[i]))
+          << rows << " rows, element " << i;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Forms, Int8WeightsTest,
+                         testing::Combine(testing::ValuesIn(kForms),
+                                          testing::ValuesIn(cpu::TestedTiers())),
+                         [](const auto& info) {
+                           return std::string(std::get<0>(info.param).name) + "_" +
+                                  std::string(IsaName(std::get<1>(info.param)));
+                         });
+
+}  // namespace
+}  // namespace reprise
