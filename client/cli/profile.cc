@@ -132,18 +132,17 @@ absl::Status RunProfile(const ProfileOptions& options) {
   ASSIGN_OR_RETURN(const RecipeProfile profile,
                    engine.Profile(*model, RequestOf(*model, inputs), *stream, options.repeats));
   const Isa isa = std::min(options.max_isa, DetectIsa());
-  const Recipe& recipe = *profile.recipe;
-  const Roofline roofline =
-      cpu::MeasureRoofline(isa, static_cast<size_t>(WeightBytes(recipe)), recipe.frame_bytes());
+  const RecipeBytes bytes = BytesOf(*profile.recipe);
+  const Roofline roofline = cpu::MeasureRoofline(isa, static_cast<size_t>(bytes.weights),
+                                                 static_cast<size_t>(bytes.others));
   std::printf("%s at %s, one thread of %s (%s)\n", options.path.c_str(),
               absl::StrJoin(sizes, ", ", absl::PairFormatter(" ")).c_str(), CpuModelName().c_str(),
               std::string(IsaName(isa)).c_str());
   std::printf(
       "measured: %.0f GF/s; %.2f G exp/s, %.2f G erf/s; reads %.0f GB/s of %.1f MB of weights, "
       "%.0f GB/s of %.1f MB of activations\n\n",
-      roofline.gflops, roofline.gexps, roofline.gerfs, roofline.weight_gbytes,
-      WeightBytes(recipe) / 1e6, roofline.other_gbytes,
-      static_cast<double>(recipe.frame_bytes()) / 1e6);
+      roofline.gflops, roofline.gexps, roofline.gerfs, roofline.weight_gbytes, bytes.weights / 1e6,
+      roofline.other_gbytes, bytes.others / 1e6);
   std::printf("%s", ProfileTable(profile, roofline).c_str());
   return absl::OkStatus();
 }

@@ -14,7 +14,7 @@ struct Roofline {
   double gexps = 0;          // exp of a float, as the kernels compute it
   double gerfs = 0;          // erf, so too
   double weight_gbytes = 0;  // reading as many bytes as the recipe has weights, again and again
-  double other_gbytes = 0;   // reading as many bytes as its inputs, outputs and arena have
+  double other_gbytes = 0;   // reading as many bytes as its largest launch moves besides
 };
 
 // Nanoseconds.

@@ -86,10 +86,13 @@ double FloorNs(const Recipe& recipe, const Roofline& roofline) {
   return sum;
 }
 
-double WeightBytes(const Recipe& recipe) {
-  double sum = 0;
-  for (const Launch& launch : recipe.launches) sum += launch.work.weight_bytes;
-  return sum;
+RecipeBytes BytesOf(const Recipe& recipe) {
+  RecipeBytes bytes;
+  for (const Launch& launch : recipe.launches) {
+    bytes.weights += launch.work.weight_bytes;
+    bytes.others = std::max(bytes.others, launch.work.bytes - launch.work.weight_bytes);
+  }
+  return bytes;
 }
 
 std::string ProfileTable(const RecipeProfile& profile, const Roofline& roofline) {

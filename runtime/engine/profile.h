@@ -28,8 +28,12 @@ RecipeProfile ProfileRecipe(std::shared_ptr<const Recipe> recipe, const Frame& f
 
 // What all launches take at the roofline, in nanoseconds.
 double FloorNs(const Recipe& recipe, const Roofline& roofline);
-// Bytes of all weights that a replay reads.
-double WeightBytes(const Recipe& recipe);
+// What the bandwidths of a Roofline are to be measured at.
+struct RecipeBytes {
+  double weights = 0;  // of all launches
+  double others = 0;   // of the launch that moves most of them
+};
+RecipeBytes BytesOf(const Recipe& recipe);
 
 // A table for people: launch, kernel, shapes, time, rate, share of the roofline, and a bar of which
 // the solid part is the floor; then the kernels by what they lose.

@@ -148,6 +148,11 @@ absl::StatusOr<Tensor> RunPackInt8(const CpuTarget& target, const Attributes& at
                                    const Tensor& values, const Tensor* scales,
                                    WeightMemory& memory);
 
+// Of int8 rows, each behind its factor; see plan_gather.cc.
+inline constexpr char kPackInt8RowsOp[] = "cpu.PackInt8Rows";
+absl::StatusOr<Tensor> RunPackInt8Rows(const Tensor& values, const Tensor* scales,
+                                       WeightMemory& memory);
+
 // plan_attention.cc
 std::vector<Candidate> PlanAttention(const CpuTarget& target, const NodeView& node);
 

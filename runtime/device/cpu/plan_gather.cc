@@ -1,9 +1,13 @@
 // Rows chosen by indices. An index out of range is reported and row 0 used in its place, so that
 // batch-mates are answered; negative ones count from the end.
+#include <algorithm>
 #include <cstring>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/device/cpu/int8_weights.h"
 #include "runtime/device/cpu/plan.h"
+#include "runtime/device/cpu/weight_memory.h"
 
 namespace reprise::cpu {
 namespace {
@@ -52,6 +56,9 @@ void RunGather(const LaunchArgs& launch) {
 constexpr int kMaxTables = 8;
 constexpr size_t kMaxDims = 6;
 
+// A row of a table that the model stores as int8: its factor, then its values.
+constexpr int64_t Int8RowBytes(int64_t width) { return width + int64_t{sizeof(float)}; }
+
 struct EmbeddingParams {
   const RowKernels* kernels = nullptr;
   int tables = 0;
@@ -62,6 +69,7 @@ struct EmbeddingParams {
   struct Table {
     int64_t size = 0;
     bool wide = false;
+    bool int8 = false;             // rows of Int8RowBytes(width), else of width floats
     int64_t steps[kMaxDims] = {};  // elements of the ids from one row to the next along each dim
   } table[kMaxTables];
 };
@@ -79,15 +87,28 @@ void RunEmbedding(const LaunchArgs& launch) {
       rest /= p.sizes[d];
     }
     const float* rows[kMaxTables];
+    const std::byte* int8_rows[kMaxTables];
+    int floats = 0, int8s = 0;
     for (int t = 0; t < p.tables; ++t) {
       const EmbeddingParams::Table& table = p.table[t];
       int64_t element = 0;
       for (size_t d = 0; d < p.dims; ++d) element += position[d] * table.steps[d];
       const Indices ids = {launch.operands[2 * t + 1], table.wide};
-      rows[t] = static_cast<const float*>(launch.operands[2 * t]) +
-                CheckedIndex(launch, 2 * t + 1, ids, element, table.size) * p.width;
+      const int64_t index = CheckedIndex(launch, 2 * t + 1, ids, element, table.size);
+      if (table.int8) {
+        int8_rows[int8s++] =
+            static_cast<const std::byte*>(launch.operands[2 * t]) + index * Int8RowBytes(p.width);
+      } else {
+        rows[floats++] = static_cast<const float*>(launch.operands[2 * t]) + index * p.width;
+      }
     }
-    p.kernels->sum_rows(rows, p.tables, p.width, out + row * p.width);
+    float* sum = out + row * p.width;
+    if (floats > 0) {
+      p.kernels->sum_rows(rows, floats, p.width, sum);
+    } else {
+      std::fill_n(sum, p.width, 0.0f);
+    }
+    p.kernels->add_int8_rows(int8_rows, int8s, p.width, sum);
   }
 }
 
@@ -144,9 +165,23 @@ std::vector<Candidate> PlanEmbeddingSum(const CpuTarget& target, const NodeView&
       step *= size;
     }
   }
+  std::vector<PrepareStep> prepare;
+  for (int t = 0; t < params.tables; ++t) {
+    const size_t input = 2 * static_cast<size_t>(t);
+    const std::optional<Int8Weights> weights = SplitInt8(node.parameter(input), /*axis=*/0);
+    if (!weights.has_value()) continue;
+    params.table[t].int8 = true;
+    PrepareStep& step = prepare.emplace_back();
+    step.input = input;
+    step.op = kPackInt8RowsOp;
+    step.parts.push_back(weights->values);
+    if (weights->scales != nullptr) step.parts.push_back(weights->scales);
+    step.shape = {node.shape(input)[0] * Int8RowBytes(params.width)};
+  }
   const double elements = static_cast<double>(NumElements(out));
   Candidate candidate = MakeCandidate(target, node, "embedding", RunEmbedding, params,
                                       elements * (params.tables - 1));
+  candidate.option.prepare = std::move(prepare);
   candidate.option.takes_live_rows = params.batch_rows > 0;
   LaunchWork& work = candidate.bound.work;
   work.bytes = 4 * elements * (params.tables + 1);
@@ -154,6 +189,28 @@ std::vector<Candidate> PlanEmbeddingSum(const CpuTarget& target, const NodeView&
   work.weight_bytes = 4 * elements;
   candidate.option.estimate_ns = work.bytes / 10;
   return {std::move(candidate)};
+}
+
+absl::StatusOr<Tensor> RunPackInt8Rows(const Tensor& values, const Tensor* scales,
+                                       WeightMemory& memory) {
+  const Shape& shape = values.shape();
+  const int64_t given = scales == nullptr ? 1 : scales->num_elements();
+  if (values.dtype() != DType::kInt8 || shape.size() != 2 || (given != 1 && given != shape[0])) {
+    return absl::InternalError(absl::StrCat(kPackInt8RowsOp, " of ", DTypeName(values.dtype()), " ",
+                                            ShapeToString(shape), " with ", given, " scales"));
+  }
+  const auto width = static_cast<size_t>(shape[1]);
+  const int64_t bytes = shape[0] * Int8RowBytes(shape[1]);
+  std::shared_ptr<std::byte> packed = memory.Allocate(static_cast<size_t>(bytes));
+  std::byte* to = packed.get();
+  const auto* from = static_cast<const int8_t*>(values.data());
+  for (int64_t row = 0; row < shape[0]; ++row, from += width) {
+    const float factor = scales == nullptr ? 1 : scales->span<float>()[given == 1 ? 0 : row];
+    std::memcpy(to, &factor, sizeof(factor));
+    std::memcpy(to + sizeof(factor), from, width);
+    to += sizeof(factor) + width;
+  }
+  return Tensor(DType::kUInt8, {bytes}, std::move(packed));
 }
 
 }  // namespace reprise::cpu

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "runtime/device/cpu/targets.h"
 
@@ -143,6 +144,25 @@ void SumRows(const float* const* rows, int count, int64_t size, float* out) {
   });
 }
 
+void AddInt8Rows(const std::byte* const* rows, int count, int64_t size, float* out) {
+  const F32 d;
+  const hn::Rebind<int8_t, F32> d8;
+  const hn::Rebind<int32_t, F32> d32;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  for (int r = 0; r < count; ++r) {
+    float factor;
+    std::memcpy(&factor, rows[r], sizeof(factor));
+    const auto* values = reinterpret_cast<const int8_t*>(rows[r] + sizeof(factor));
+    const VF factors = hn::Set(d, factor);
+    int64_t i = 0;
+    for (; i + lanes <= size; i += lanes) {
+      const VF v = hn::ConvertTo(d, hn::PromoteTo(d32, hn::LoadU(d8, values + i)));
+      hn::StoreU(hn::MulAdd(v, factors, hn::LoadU(d, out + i)), d, out + i);
+    }
+    for (; i < size; ++i) out[i] = std::fma(static_cast<float>(values[i]), factor, out[i]);
+  }
+}
+
 void WeightedSum(const float* x, int64_t stride, const float* weights, int64_t rows, int64_t size,
                  float scale, float* out) {
   const F32 d;
@@ -159,7 +179,7 @@ void WeightedSum(const float* x, int64_t stride, const float* weights, int64_t r
 
 }  // namespace
 
-constexpr RowKernels kRowKernels = {Norm, Softmax, RowSums, SumRows, WeightedSum};
+constexpr RowKernels kRowKernels = {Norm, Softmax, RowSums, SumRows, AddInt8Rows, WeightedSum};
 
 }  // namespace reprise::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();

@@ -4,6 +4,7 @@
 // Threads: pure; calls on disjoint row ranges may run at the same time.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "runtime/base/cpu_info.h"
@@ -37,6 +38,9 @@ struct RowKernels {
 
   // out[0..size) = the sum of `count` >= 1 rows.
   void (*sum_rows)(const float* const* rows, int count, int64_t size, float* out);
+
+  // out[0..size) += the sum of `count` rows, each a float factor and, right behind it, `size` int8.
+  void (*add_int8_rows)(const std::byte* const* rows, int count, int64_t size, float* out);
 
   // out[0..size) = sum over r of weights[r] * x[r][0..size), times `scale`; `weights` null: ones.
   // Rows of x are `stride` apart.

@@ -132,8 +132,9 @@ int main(int argc, char** argv) {
       const auto profile = engine.Profile(**model, request, **stream, command.value("repeat", 5));
       if (!profile.ok()) return Fail(std::string(profile.status().message()));
       const Recipe& recipe = *profile->recipe;
-      const Roofline roofline =
-          cpu::MeasureRoofline(isa, static_cast<size_t>(WeightBytes(recipe)), recipe.frame_bytes());
+      const RecipeBytes bytes = BytesOf(recipe);
+      const Roofline roofline = cpu::MeasureRoofline(isa, static_cast<size_t>(bytes.weights),
+                                                     static_cast<size_t>(bytes.others));
       std::cerr << ProfileTable(*profile, roofline);
       std::cout << json{{"floor_ns", FloorNs(recipe, roofline)},
                         {"gflops", roofline.gflops},

@@ -149,6 +149,45 @@ const FormCase kForms[] = {
      }},
 };
 
+// One model on the fast device, and on the one of plain loops.
+struct Both {
+  Both(const std::string& path, Isa isa)
+      : fast({.max_isa = isa, .gemm_provider = GemmProvider::kOwn}),
+        engine({.device = &fast, .clock = &clock, .cores = &cores}, observer),
+        reference({.device = &plain, .clock = &clock, .cores = &cores}, observer),
+        stream(*Stream::Create({.cores = &cores})) {
+    const auto loaded = engine.Load({.id = {"m", 1}, .path = path});
+    const auto expected = reference.Load({.id = {"m", 1}, .path = path});
+    EXPECT_TRUE(loaded.ok() && expected.ok()) << loaded.status();
+    if (loaded.ok()) model = *loaded;
+    if (expected.ok()) expected_model = *expected;
+  }
+
+  void ExpectSame(const Request& request) {
+    const Response response = engine.RunOne(*model, request, *stream);
+    const Response expected = reference.RunOne(*expected_model, request, *stream);
+    ASSERT_TRUE(response.status.ok()) << response.status;
+    ASSERT_TRUE(expected.status.ok()) << expected.status;
+    ASSERT_EQ(response.outputs[0].shape, expected.outputs[0].shape);
+    const auto* got = reinterpret_cast<const float*>(response.outputs[0].bytes.data());
+    const auto* want = reinterpret_cast<const float*>(expected.outputs[0].bytes.data());
+    for (size_t i = 0; i < expected.outputs[0].bytes.size() / sizeof(float); ++i) {
+      ASSERT_NEAR(got[i], want[i], 1e-5 + 1e-5 * std::abs(want[i]))
+          << ShapeToString(request.inputs[0].shape) << ", element " << i;
+    }
+  }
+
+  SteadyClock clock;
+  CorePool cores{1};
+  SilentObserver observer;
+  const CpuDevice fast;
+  const ReferenceDevice plain;
+  Engine engine;
+  Engine reference;
+  std::unique_ptr<Stream> stream;
+  std::shared_ptr<Model> model, expected_model;
+};
+
 class Int8WeightsTest : public testing::TestWithParam<std::tuple<FormCase, Isa>> {};
 
 TEST_P(Int8WeightsTest, AnswersAreThoseOfTheWidenedWeights) {
@@ -157,22 +196,14 @@ TEST_P(Int8WeightsTest, AnswersAreThoseOfTheWidenedWeights) {
   weights.b.Input("x", {"batch", std::to_string(kRows)});
   form.build(weights);
   weights.b.Output("y");
-  const std::string path = testing::TempDir() + "/int8_" + form.name + ".onnx";
+  const std::string path =
+      testing::TempDir() + "/int8_" + form.name + "_" + std::string(IsaName(isa)) + ".onnx";
   std::ofstream(path, std::ios::binary) << weights.b.Bytes();
 
-  SteadyClock clock;
-  CorePool cores(1);
-  SilentObserver observer;
-  const CpuDevice fast({.max_isa = isa, .gemm_provider = GemmProvider::kOwn});
-  const ReferenceDevice plain;
-  Engine engine({.device = &fast, .clock = &clock, .cores = &cores}, observer);
-  Engine reference({.device = &plain, .clock = &clock, .cores = &cores}, observer);
-  const auto model = engine.Load({.id = {"m", 1}, .path = path});
-  const auto expected_model = reference.Load({.id = {"m", 1}, .path = path});
+  Both both(path, isa);
   std::filesystem::remove(path);
-  ASSERT_TRUE(model.ok() && expected_model.ok()) << model.status();
-  const auto stream = *Stream::Create({.cores = &cores});
-  const auto recipe = engine.CompileAt(**model, {1});
+  ASSERT_TRUE(both.model != nullptr && both.expected_model != nullptr);
+  const auto recipe = both.engine.CompileAt(*both.model, {1});
   ASSERT_TRUE(recipe.ok()) << recipe.status();
   bool int8 = false;
   for (const Launch& launch : (*recipe)->launches) {
@@ -187,19 +218,59 @@ TEST_P(Int8WeightsTest, AnswersAreThoseOfTheWidenedWeights) {
     for (float& value : x) value = uniform(random);
     Request request;
     request.inputs = {{{rows, kRows}, x.data()}};
-    const Response response = engine.RunOne(**model, request, *stream);
-    const Response expected = reference.RunOne(**expected_model, request, *stream);
-    ASSERT_TRUE(response.status.ok()) << response.status;
-    ASSERT_TRUE(expected.status.ok()) << expected.status;
-    ASSERT_EQ(response.outputs[0].shape, expected.outputs[0].shape);
-    const auto* got = reinterpret_cast<const float*>(response.outputs[0].bytes.data());
-    const auto* want = reinterpret_cast<const float*>(expected.outputs[0].bytes.data());
-    for (size_t i = 0; i < expected.outputs[0].bytes.size() / sizeof(float); ++i) {
-      ASSERT_NEAR(got[i], want[i], 1e-5 + 1e-5 * std::abs(want[i]))
-          << rows << " rows, element " << i;
-    }
+    both.ExpectSame(request);
+    if (HasFatalFailure()) return;
   }
 }
+
+class Int8TablesTest : public testing::TestWithParam<Isa> {};
+
+TEST_P(Int8TablesTest, RowsAreThoseOfTheWidenedTables) {
+  constexpr int64_t kWidth = 37, kEntries = 23, kPositions = 11;
+  WeightBuilder weights;
+  ModelBuilder& b = weights.b;
+  b.Input("ids", {"batch", "sequence"}, TensorProto::INT64);
+  b.Input("places", {"batch", "sequence"}, TensorProto::INT64);
+  weights.Values("q1", kEntries, kWidth);
+  weights.Scales("s1", {kEntries, 1});
+  weights.Cast("q1", "f1");
+  b.Node("Mul", {"f1", "s1"}, {"words"});
+  weights.Values("q2", kPositions, kWidth);
+  weights.Scales("s2", {});
+  b.Node("DequantizeLinear", {"q2", "s2"}, {"positions"});
+  weights.Scales("floats", {kPositions, kWidth});
+  b.Node("Gather", {"words", "ids"}, {"a"});
+  b.Node("Gather", {"positions", "places"}, {"b"});
+  b.Node("Gather", {"floats", "places"}, {"c"});
+  b.Node("Add", {"a", "b"}, {"ab"});
+  b.Node("Add", {"ab", "c"}, {"y"});
+  b.Output("y");
+  const std::string path =
+      testing::TempDir() + "/int8_tables_" + std::string(IsaName(GetParam())) + ".onnx";
+  std::ofstream(path, std::ios::binary) << b.Bytes();
+  Both both(path, GetParam());
+  std::filesystem::remove(path);
+  ASSERT_TRUE(both.model != nullptr && both.expected_model != nullptr);
+  const auto recipe = both.engine.CompileAt(*both.model, {1, 8});
+  ASSERT_TRUE(recipe.ok()) << recipe.status();
+  int int8_tables = 0;
+  for (const ParameterExprPtr& parameter : (*recipe)->parameters) {
+    int8_tables += parameter->op() == "cpu.PackInt8Rows";
+  }
+  EXPECT_EQ(int8_tables, 2);
+  std::vector<int64_t> ids(2 * 9), places(2 * 9);
+  for (size_t i = 0; i < ids.size(); ++i) {
+    ids[i] = static_cast<int64_t>(i * 7 % kEntries);
+    places[i] = static_cast<int64_t>(i % kPositions);
+  }
+  ids[3] = -1;  // the last entry
+  Request request;
+  request.inputs = {{{2, 9}, ids.data()}, {{2, 9}, places.data()}};
+  both.ExpectSame(request);
+}
+
+INSTANTIATE_TEST_SUITE_P(Tiers, Int8TablesTest, testing::ValuesIn(cpu::TestedTiers()),
+                         cpu::TierName);
 
 INSTANTIATE_TEST_SUITE_P(Forms, Int8WeightsTest,
                          testing::Combine(testing::ValuesIn(kForms),
