@@ -9,6 +9,7 @@ namespace reprise {
 std::vector<size_t> BatchPlan::Choose(absl::Span<const RequestShape* const> waiting) const {
   const RequestShape& head = *waiting[0];
   if (!model_->batches_requests() || head.exact || head.on_miss == OnMiss::kEager) return {0};
+  if (model_->Packs(head)) return ChoosePacked(waiting);
   const std::vector<ModelAxis>& axes = model_->axes_;
   const auto goes_with_head = [&](const RequestShape& shape) {
     if (shape.exact || shape.on_miss != head.on_miss) return false;
@@ -44,6 +45,21 @@ std::vector<size_t> BatchPlan::Choose(absl::Span<const RequestShape* const> wait
     return chosen;
   }
   return {0};
+}
+
+// Without padding company costs nothing: first come, first served, while there is room.
+std::vector<size_t> BatchPlan::ChoosePacked(absl::Span<const RequestShape* const> waiting) const {
+  std::vector<size_t> chosen;
+  PackedSizes sizes;
+  for (size_t position = 0; position < waiting.size(); ++position) {
+    const RequestShape& shape = *waiting[position];
+    if (!model_->Packs(shape) || shape.on_miss != waiting[0]->on_miss) continue;
+    const PackedSizes joint = {sizes.tokens + shape.tokens, sizes.segments + shape.rows};
+    if (position > 0 && !FitsPacked(joint)) continue;
+    sizes = joint;
+    chosen.push_back(position);
+  }
+  return chosen;
 }
 
 }  // namespace reprise

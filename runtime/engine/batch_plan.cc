@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/engine/model.h"
 
@@ -10,7 +11,13 @@ namespace {
 // Sums of the same costs in another order may differ by as much.
 constexpr double kRounding = 1 + 1e-9;
 
+// Packed requests join up to this many tokens. More are computed no faster a token (products are at
+// their rate long before, and what they write no longer lies in the cache), and each request waits
+// for all of them.
+constexpr int64_t kEnoughTokens = 512;
+
 }  // namespace
+
 absl::StatusOr<BatchTarget> BatchPlan::TargetFor(const std::vector<int64_t>& sizes,
                                                  bool exact) const {
   const std::vector<ModelAxis>& axes = model_->axes_;
@@ -38,6 +45,35 @@ absl::StatusOr<BatchTarget> BatchPlan::TargetFor(const std::vector<int64_t>& siz
   return target;
 }
 
+absl::StatusOr<BatchTarget> BatchPlan::PackedTargetFor(const std::vector<int64_t>& sizes) const {
+  const auto fitted = model_->packing_->Fit({.tokens = sizes[0], .segments = sizes[1]});
+  if (!fitted.has_value()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(sizes[0], " tokens in ", sizes[1], " rows are more than one replay holds"));
+  }
+  return BatchTarget{.sizes = {fitted->tokens, fitted->segments},
+                     .packed = true,
+                     .bucket = PackedLabel(fitted->tokens),
+                     .tokens = sizes[0]};
+}
+
+bool BatchPlan::FitsPacked(const PackedSizes& sizes) const {
+  return sizes.tokens <= kEnoughTokens && model_->packing_->Fit(sizes).has_value();
+}
+
+const ReadyIndex& BatchPlan::ready_index() const {
+  return target_.packed ? model_->packing_->ready() : *model_->ready_;
+}
+
+std::set<std::string> BatchPlan::paddable() const {
+  return target_.packed ? PackedAxes() : model_->Paddable();
+}
+
+const std::string& BatchPlan::cheap_symbol() const {
+  static const auto* const tokens = new std::string(kTokensAxis);
+  return target_.packed ? *tokens : model_->batch_symbol_;
+}
+
 double BatchPlan::ExpectedNs(const BatchTarget& target, int64_t rows) const {
   int64_t row_size = 1;
   for (size_t i = 0; i < target.sizes.size(); ++i) {
@@ -49,31 +85,40 @@ double BatchPlan::ExpectedNs(const BatchTarget& target, int64_t rows) const {
 
 BatchTarget BatchPlan::TargetOf(const Recipe& recipe) const {
   BatchTarget target = target_;
+  target.bucket = recipe.note.bucket;
+  if (target.packed) {
+    const PackedSizes sizes = PackedSizesOf(recipe.key);
+    target.sizes = {sizes.tokens, sizes.segments};
+    return target;
+  }
   target.tokens = 1;
   for (size_t i = 0; i < model_->axes_.size(); ++i) {
     const ModelAxis& axis = model_->axes_[i];
     target.sizes[i] = recipe.key.binding.axes.at(axis.symbol);
     target.tokens *= std::max<int64_t>(axis.is_batch ? rows_ : target.sizes[i], 1);
   }
-  target.bucket = recipe.note.bucket;
   return target;
 }
 
 RecipeKey BatchPlan::Key(const ModelVariant* variant) const {
-  return model_->KeyAt(target_.sizes, shapes_[0], variant);
+  return model_->KeyAt(target_, shapes_[0], variant);
 }
 
 CaptureTarget BatchPlan::CaptureTargetOf(const BatchTarget& target,
                                          std::shared_ptr<const ModelVariant> variant) const {
-  return {.key = model_->KeyAt(target.sizes, shapes_[0], variant.get()),
+  return {.key = model_->KeyAt(target, shapes_[0], variant.get()),
           .bucket = target.bucket,
           .exact = target.exact,
           .variant = std::move(variant)};
 }
 
 bool BatchPlan::Served(const BatchTarget& target) {
-  if (ready_ == nullptr) ready_ = model_->ready_->Snapshot();
+  if (ready_ == nullptr) ready_ = ready_index().Snapshot();
   const auto serves = [&](const std::shared_ptr<const Recipe>& recipe) {
+    if (target.packed) {
+      const PackedSizes have = PackedSizesOf(recipe->key);
+      return have.tokens >= target.sizes[0] && have.segments >= target.sizes[1];
+    }
     const std::map<std::string, int64_t>& have = recipe->key.binding.axes;
     if (recipe->note.bucket == "exact" || !recipe->key.binding.shape_inputs.empty()) return false;
     for (size_t i = 0; i < model_->axes_.size(); ++i) {
@@ -89,6 +134,12 @@ bool BatchPlan::Served(const BatchTarget& target) {
 std::optional<std::vector<int64_t>> BatchPlan::Join(const std::vector<int64_t>& sizes,
                                                     const RequestShape& shape) const {
   std::vector<int64_t> joint = sizes;
+  if (target_.packed) {
+    joint[0] += shape.tokens;
+    joint[1] += shape.rows;
+    if (!FitsPacked({.tokens = joint[0], .segments = joint[1]})) return std::nullopt;
+    return joint;
+  }
   for (size_t i = 0; i < joint.size(); ++i) {
     if (static_cast<int>(i) == model_->batch_axis_) {
       joint[i] += shape.sizes[i];
@@ -98,6 +149,8 @@ std::optional<std::vector<int64_t>> BatchPlan::Join(const std::vector<int64_t>& 
       return std::nullopt;  // No certificate: only equal sizes go together.
     }
   }
+  const int batch = model_->batch_axis_;
+  if (batch >= 0 && joint[batch] > model_->LargestBatchAt(*buckets_, joint)) return std::nullopt;
   return joint;
 }
 
@@ -108,7 +161,6 @@ void BatchPlan::Wish(const RequestShape& shape) {
   }
   std::optional<std::vector<int64_t>> joint = Join(wished_sizes_, shape);
   if (!joint.has_value()) return;
-  if (wished_rows_ + shape.rows > model_->LargestBatchAt(*buckets_, *joint)) return;
   wished_sizes_ = *std::move(joint);
   wished_rows_ += shape.rows;
 }
@@ -120,10 +172,12 @@ bool BatchPlan::TryAdd(const RequestShape& shape, std::shared_ptr<CaptureTicket>
         shape.rows > model_->LargestBatchAt(*buckets_, shape.sizes)) {
       buckets_ = shape.buckets;
     }
-    absl::StatusOr<BatchTarget> target = TargetFor(shape.sizes, shape.exact);
+    const bool packed = model_->Packs(shape);
+    sizes_ = packed ? std::vector<int64_t>{shape.tokens, shape.rows} : shape.sizes;
+    absl::StatusOr<BatchTarget> target =
+        packed ? PackedTargetFor(sizes_) : TargetFor(sizes_, shape.exact);
     if (!target.ok()) return false;
     target_ = *std::move(target);
-    sizes_ = shape.sizes;
     rows_ = shape.rows;
     shapes_.push_back(shape);
     waited_.push_back(std::move(waited));
@@ -131,14 +185,18 @@ bool BatchPlan::TryAdd(const RequestShape& shape, std::shared_ptr<CaptureTicket>
   }
   if (!model_->batches_requests() || shape.exact || shapes_[0].exact) return false;
   if (shape.on_miss != shapes_[0].on_miss || shape.on_miss == OnMiss::kEager) return false;
+  if (model_->Packs(shape) != target_.packed) return false;
   std::optional<std::vector<int64_t>> joint = Join(sizes_, shape);
   if (!joint.has_value()) return false;
-  if (rows_ + shape.rows > model_->LargestBatchAt(*buckets_, *joint)) return false;
-  const absl::StatusOr<BatchTarget> alone = TargetFor(shape.sizes, false);
-  absl::StatusOr<BatchTarget> together = TargetFor(*joint, false);
-  if (!alone.ok() || !together.ok()) return false;
-  const double apart_ns = ExpectedNs(target_, rows_) + ExpectedNs(*alone, shape.rows);
-  if (ExpectedNs(*together, rows_ + shape.rows) > apart_ns * kRounding) return false;
+  absl::StatusOr<BatchTarget> together =
+      target_.packed ? PackedTargetFor(*joint) : TargetFor(*joint, false);
+  if (!together.ok()) return false;
+  if (!target_.packed) {
+    const absl::StatusOr<BatchTarget> alone = TargetFor(shape.sizes, false);
+    if (!alone.ok()) return false;
+    const double apart_ns = ExpectedNs(target_, rows_) + ExpectedNs(*alone, shape.rows);
+    if (ExpectedNs(*together, rows_ + shape.rows) > apart_ns * kRounding) return false;
+  }
   if (model_->options_.capture != CapturePolicy::kInline && together->sizes != target_.sizes &&
       !Served(*together) && Served(target_)) {
     Wish(shape);
@@ -155,6 +213,10 @@ bool BatchPlan::TryAdd(const RequestShape& shape, std::shared_ptr<CaptureTicket>
 bool BatchPlan::full() const {
   if (shapes_.empty()) return false;
   if (!model_->batches_requests() || shapes_[0].exact) return true;
+  if (target_.packed) {
+    return rows_ >= model_->packing_->max_segments() ||
+           sizes_[0] >= std::min(kEnoughTokens, model_->packing_->buckets().back());
+  }
   return rows_ >= model_->LargestBatchAt(*buckets_, sizes_);
 }
 

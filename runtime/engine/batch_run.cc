@@ -27,6 +27,10 @@ BatchRun::BatchRun(const EngineOptions& options, RecipeCache& cache, MissReport&
   for (const RequestShape& shape : plan.shapes()) {
     first_row_.push_back(row);
     row += shape.rows;
+    if (!plan.packed()) continue;
+    packed_.push_back({.request = requests[packed_.size()],
+                       .rows = shape.rows,
+                       .length = shape.sizes[model_.packing()->sequence_axis()]});
   }
 }
 
@@ -43,7 +47,9 @@ std::vector<Response> BatchRun::Run(int64_t batch) {
   }
   FirstDataError error(*recipe_);
   Frame frame = stream_.MakeFrame(*recipe_, parameters_->addresses(), &error);
-  frame.live_rows = model_.batch_axis_ < 0 ? 0 : plan_.rows();
+  frame.live_rows = plan_.packed()           ? plan_.live_tokens()
+                    : model_.batch_axis_ < 0 ? 0
+                                             : plan_.rows();
   const int64_t start = options_.clock->NowNs();
   Gather(const_cast<std::byte*>(frame.inputs));
   const int64_t gathered = options_.clock->NowNs();
@@ -76,11 +82,12 @@ absl::Status BatchRun::FindRecipe() {
   if (!resolution_.decided) {
     RETURN_IF_ERROR(Capture());
   } else if (resolution_.outcome == CaptureOutcome::kEager) {
-    ASSIGN_OR_RETURN(target_, plan_.TargetFor(plan_.sizes_, /*exact=*/true));
-    ASSIGN_OR_RETURN(
-        std::unique_ptr<Recipe> compiled,
-        model_.CompileAt(model_.KeyAt(target_.sizes, plan_.shapes()[0], variant_.get()),
-                         variant_.get(), options_));
+    if (!plan_.packed()) {
+      ASSIGN_OR_RETURN(target_, plan_.TargetFor(plan_.sizes_, /*exact=*/true));
+    }
+    ASSIGN_OR_RETURN(std::unique_ptr<Recipe> compiled,
+                     model_.CompileAt(model_.KeyAt(target_, plan_.shapes()[0], variant_.get()),
+                                      variant_.get(), options_));
     recipe_ = std::move(compiled);
   } else {
     recipe_ = resolution_.recipe;
@@ -119,6 +126,7 @@ CaptureOutcome BatchRun::OutcomeOf(size_t i, bool first) {
 }
 
 void BatchRun::Gather(std::byte* inputs, std::optional<size_t> only) const {
+  if (plan_.packed()) return GatherPacked(*recipe_, RecipeInputs(), packed_, only, inputs);
   const size_t first = only.value_or(0);
   const size_t last = only.has_value() ? *only + 1 : requests_.size();
   for (size_t slot_index = 0; slot_index < recipe_->inputs.size(); ++slot_index) {
@@ -169,7 +177,8 @@ Shape BatchRun::TrueShape(size_t position, size_t i, const Shape& slot) const {
 }
 
 void BatchRun::Scatter(const std::byte* outputs, std::vector<Response>& responses) const {
-  const bool unpadded = requests_.size() == 1 && target_.sizes == plan_.shapes()[0].sizes;
+  const bool unpadded =
+      !plan_.packed() && requests_.size() == 1 && target_.sizes == plan_.shapes()[0].sizes;
   for (size_t i = 0; i < requests_.size(); ++i) {
     responses[i].outputs.resize(recipe_->outputs.size());
     for (size_t position = 0; position < recipe_->outputs.size(); ++position) {
@@ -177,6 +186,10 @@ void BatchRun::Scatter(const std::byte* outputs, std::vector<Response>& response
       if (!wanted.empty() && !wanted[position]) continue;
       const TensorSlot& slot = recipe_->outputs[position];
       OutputTensor& output = responses[i].outputs[position];
+      if (plan_.packed()) {
+        output = ReadPacked(*recipe_, position, packed_, i, outputs);
+        continue;
+      }
       output.shape = unpadded ? slot.shape : TrueShape(position, i, slot.shape);
       const Shape origin(slot.shape.size(), 0);
       Shape offset = origin;
@@ -206,10 +219,10 @@ void BatchRun::Scatter(const std::byte* outputs, std::vector<Response>& response
 }
 
 absl::Status BatchRun::ErrorFor(const DataError& error) const {
+  const bool of_request = error.input >= 0 && error.input < static_cast<int>(RecipeInputs().size());
   const std::string name =
-      error.input < 0
-          ? "an index"
-          : absl::StrCat("input '", model_.inputs_[RecipeInputs()[error.input]].name, "'");
+      !of_request ? "an index"
+                  : absl::StrCat("input '", model_.inputs_[RecipeInputs()[error.input]].name, "'");
   return absl::InvalidArgumentError(absl::StrCat(name, ": ", RangeText(error)));
 }
 
@@ -232,7 +245,7 @@ void BatchRun::FailOffenders(const DataError& first, const Frame& frame,
 }
 
 void BatchRun::RecordRequest(const RequestShape& shape) const {
-  if (shape.exact) return;
+  if (shape.exact || plan_.packed()) return;
   BucketLearner& learner = model_.learner();
   absl::InlinedVector<int64_t, 4> sizes;
   for (const std::string& label : learner.axes()) {
@@ -259,6 +272,7 @@ void BatchRun::Observe(int64_t replay_ns) const {
     }
   }
   for (size_t i = 0; i < axes.size(); ++i) {
+    if (plan_.packed()) continue;  // Nothing else is computed.
     const int64_t rows = model_.axes_[i].is_batch ? 1 : plan_.rows();
     axes[i].padded = rows * target_.sizes[i] - axes[i].valid;
     if (model_.axes_[i].is_batch) {
@@ -273,7 +287,7 @@ void BatchRun::Observe(int64_t replay_ns) const {
                                static_cast<double>(axes[i].padded) / static_cast<double>(computed));
     }
   }
-  model_.learner().RecordReplay(replay);
+  if (!plan_.packed()) model_.learner().RecordReplay(replay);
   observer.OnReplay(
       {.bucket = target_.bucket,
        .duration_ns = replay_ns,

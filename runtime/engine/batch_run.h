@@ -12,6 +12,7 @@
 #include "runtime/engine/data_error.h"
 #include "runtime/engine/engine.h"
 #include "runtime/engine/model.h"
+#include "runtime/engine/packed_frame.h"
 #include "runtime/engine/stream.h"
 
 namespace reprise {
@@ -59,6 +60,7 @@ class BatchRun {
   absl::Span<const Request* const> requests_;
   Stream& stream_;
   std::vector<int64_t> first_row_;
+  std::vector<PackedPart> packed_;  // by request; of a packed plan
   BatchPlan::Resolution resolution_;
   BatchTarget target_;  // of the recipe, which may be larger than the plan's
   int64_t replay_ns_ = 0;

@@ -12,6 +12,7 @@
 #include "runtime/base/status_macros.h"
 #include "runtime/engine/engine.h"
 #include "runtime/engine/model.h"
+#include "runtime/engine/packed_frame.h"
 #include "runtime/recipe/compiler.h"
 
 namespace reprise {
@@ -22,6 +23,9 @@ class IgnoreErrors final : public ReplayErrors {
  public:
   void Report(int, int, int64_t, int64_t, int64_t, int64_t) override {}
 };
+
+// A packed recipe is primed with as many: it may hold many more, which few batches fill.
+constexpr int64_t kPrimeTokens = 64;
 
 int64_t ResidentBytes() {
   std::FILE* file = std::fopen("/proc/self/statm", "re");
@@ -36,9 +40,15 @@ absl::Status Prime(const Recipe& recipe, const ParameterTable& parameters, Strea
   RETURN_IF_ERROR(stream.Reserve(recipe));
   IgnoreErrors errors;
   Frame frame = stream.MakeFrame(recipe, parameters.addresses(), &errors);
-  frame.live_rows = 0;  // all
-  // Zeros are in range for every index.
-  std::memset(const_cast<std::byte*>(frame.inputs), 0, recipe.input_bytes);
+  std::byte* inputs = const_cast<std::byte*>(frame.inputs);
+  if (recipe.key.packing == kPacked) {
+    frame.live_rows = std::min(kPrimeTokens, PackedSizesOf(recipe.key).tokens);
+    PrimePacked(recipe, frame.live_rows, inputs);
+  } else {
+    frame.live_rows = 0;  // all
+    // Zeros are in range for every index.
+    std::memset(inputs, 0, recipe.input_bytes);
+  }
   stream.Replay(recipe, frame);
   return absl::OkStatus();
 }
@@ -92,7 +102,7 @@ absl::StatusOr<std::shared_ptr<const Recipe>> Capture(const EngineOptions& optio
                                                       RecipeCache& cache, const Model& model,
                                                       const CaptureTarget& target, Stream& stream,
                                                       MissRecord& record) {
-  record = NewRecord(model, target, *model.ready().Snapshot());
+  record = NewRecord(model, target, *model.ReadyBeside(target.key).Snapshot());
   const int64_t rss_before = ResidentBytes();
   ASSIGN_OR_RETURN(std::unique_ptr<Recipe> compiled,
                    model.CompileAt(target.key, target.variant.get(), options));

@@ -75,6 +75,9 @@ absl::StatusOr<std::shared_ptr<Model>> Engine::Load(ModelOptions options) {
   const ModelLoader loader(MakeLoaderContext());
   ASSIGN_OR_RETURN(std::unique_ptr<Model> model, loader.Load(std::move(options)));
   model->ready_ = cache_.IndexOf(model->fingerprint_);
+  if (model->packing_ != nullptr) {
+    model->packing_->SetReady(cache_.IndexOf(model->packing_->fingerprint()));
+  }
   model->log_ = options_.log;
   // When the last user lets go, the recipes that the model captured leave the cache.
   return std::shared_ptr<Model>(model.release(), [this](Model* gone) {
@@ -164,7 +167,7 @@ void Engine::FollowTraffic(const Model& model) {
 }
 
 void Engine::RetireRecipes(const Model& model) {
-  const std::vector<std::string> labels = model.buckets()->Labels();
+  const std::vector<std::string> labels = model.BucketLabels();
   const std::set<std::string> in_force(labels.begin(), labels.end());
   cache_.Retire(model.owner(), [&](const Recipe& recipe) {
     return recipe.note.bucket == "exact" || in_force.contains(recipe.note.bucket);

@@ -84,9 +84,10 @@ class Engine {
   // thread that proves it. Never blocks.
   std::shared_ptr<CaptureTicket> Prepare(BatchPlan& plan, std::function<void(absl::Status)> ready);
 
-  // Captures the recipe of `sizes` (by axis label) before a request needs it, for `reason`, if it
-  // is not ready; `done` is called once, on a capture thread, or on this one where nothing is to be
-  // done. Works on frozen models too. `buckets`: of which `sizes` is one; null: those in force.
+  // Captures the recipe of `sizes` (by axis label, one of Model::AllBuckets() of a packed model)
+  // before a request needs it, for `reason`, if it is not ready; `done` is called once, on a
+  // capture thread, or on this one where nothing is to be done. Works on frozen models too.
+  // `buckets`: of which `sizes` is one; null: those in force.
   void CaptureAhead(const Model& model, const AxisSizes& sizes, CompileReason reason,
                     CaptureUrgency urgency, std::function<void(absl::Status)> done,
                     std::shared_ptr<const BucketPolicy> buckets = nullptr);
@@ -108,8 +109,9 @@ class Engine {
   absl::StatusOr<RecipeProfile> Profile(const Model& model, const Request& request, Stream& stream,
                                         int repeats);
 
-  // Compiles the recipe of `sizes` (by position in Model::axes()) without keeping, preparing or
-  // running it: for people. Not for a model with shape inputs. Errors: what Compile says.
+  // Compiles the recipe of `sizes` (by position in Model::axes(), not packed) without keeping,
+  // preparing or running it: for people. Not for a model with shape inputs. Errors: what Compile
+  // says.
   absl::StatusOr<std::unique_ptr<const Recipe>> CompileAt(const Model& model,
                                                           const std::vector<int64_t>& sizes) const;
 
@@ -125,6 +127,8 @@ class Engine {
  private:
   friend class BatchRun;
 
+  void CaptureAhead(const Model& model, CaptureTarget target, CaptureUrgency urgency,
+                    std::function<void(absl::Status)> done);
   // The recipe or the error that `plan` gets without a capture; undecided where it needs one.
   BatchPlan::Resolution Resolve(const BatchPlan& plan);
   // A capture may begin for the requests of `plan`.

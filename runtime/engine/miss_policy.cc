@@ -54,8 +54,8 @@ BatchPlan::Resolution Engine::Resolve(const BatchPlan& plan) {
   model.owner_->observer().OnCacheRequest(result.recipe != nullptr);
   if (result.recipe != nullptr) return result;
   if (!shape.exact && TakesLarger(shape.on_miss, model.options_, frozen)) {
-    result.recipe =
-        SmallestThatServes(*model.ready_->Snapshot(), key, model.Paddable(), model.batch_symbol_);
+    result.recipe = SmallestThatServes(*plan.ready_index().Snapshot(), key, plan.paddable(),
+                                       plan.cheap_symbol());
     if (result.recipe != nullptr) {
       result.outcome = CaptureOutcome::kLarger;
       cache_.Find(result.recipe->key);  // it was used
@@ -79,7 +79,7 @@ absl::Status Engine::RefuseMiss(const BatchPlan& plan) const {
   const Model& model = *plan.model_;
   const RequestShape& shape = plan.shapes_[0];
   const RecipeKey key = plan.Key();
-  const auto nearest = NearestRecipe(*model.ready_->Snapshot(), key);
+  const auto nearest = NearestRecipe(*plan.ready_index().Snapshot(), key);
   const std::string why = options_.frozen         ? "the server is frozen"
                           : model.options_.frozen ? "the model is frozen"
                           : shape.on_miss == OnMiss::kPad
@@ -114,7 +114,7 @@ std::shared_ptr<CaptureTicket> Engine::Prepare(BatchPlan& plan,
   std::shared_ptr<CaptureTicket> ticket;
   if (shape.on_miss != OnMiss::kReject) {
     const std::set<std::string> none;
-    ticket = captures_.Join(key, larger_will_do ? model.Paddable() : none, waiter);
+    ticket = captures_.Join(key, larger_will_do ? plan.paddable() : none, waiter);
   }
   if (ticket != nullptr) return ticket;
   if (!MayCaptureFor(plan)) {
@@ -128,6 +128,21 @@ std::shared_ptr<CaptureTicket> Engine::Prepare(BatchPlan& plan,
 void Engine::CaptureAhead(const Model& model, const AxisSizes& sizes, CompileReason reason,
                           CaptureUrgency urgency, std::function<void(absl::Status)> done,
                           std::shared_ptr<const BucketPolicy> buckets) {
+  if (model.packing() != nullptr) {
+    const auto it = sizes.find(kTokensAxis);
+    const std::optional<PackedSizes> fitted =
+        it == sizes.end() ? std::nullopt : model.packing()->Fit({.tokens = it->second});
+    if (!fitted.has_value()) {
+      return done(absl::InvalidArgumentError(
+          absl::StrCat("no bucket of model '", model.id().name, "' has these sizes")));
+    }
+    const BatchTarget target = {.sizes = {fitted->tokens, fitted->segments}, .packed = true};
+    return CaptureAhead(model,
+                        {.key = model.KeyAt(target, {}, nullptr),
+                         .bucket = PackedLabel(fitted->tokens),
+                         .reason = reason},
+                        urgency, std::move(done));
+  }
   RequestShape shape;
   for (const ModelAxis& axis : model.axes()) {
     const auto it = sizes.find(axis.label);
@@ -145,6 +160,11 @@ void Engine::CaptureAhead(const Model& model, const AxisSizes& sizes, CompileRea
   }
   CaptureTarget target = plan.CaptureTargetOf(plan.target_);
   target.reason = reason;
+  CaptureAhead(model, std::move(target), urgency, std::move(done));
+}
+
+void Engine::CaptureAhead(const Model& model, CaptureTarget target, CaptureUrgency urgency,
+                          std::function<void(absl::Status)> done) {
   if (cache_.Contains(target.key)) return done(absl::OkStatus());
   const auto ticket =
       captures_.Begin(model.shared_from_this(), std::move(target), urgency, {.done = done});
@@ -176,7 +196,9 @@ void Engine::NoteLosses(const BatchPlan& plan, const BatchTarget& used, bool eag
     note(plan.target_, total_ns * (1 - static_cast<double>(plan.target_.tokens) / used.tokens));
   }
   if (plan.wished_rows_ > plan.rows_) {
-    const absl::StatusOr<BatchTarget> wanted = plan.TargetFor(plan.wished_sizes_, false);
+    const absl::StatusOr<BatchTarget> wanted = plan.packed()
+                                                   ? plan.PackedTargetFor(plan.wished_sizes_)
+                                                   : plan.TargetFor(plan.wished_sizes_, false);
     if (wanted.ok()) {
       note(*wanted, total_ns * kLossPerRequestLeftOut * (plan.wished_rows_ - plan.rows_));
     }

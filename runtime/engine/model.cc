@@ -54,6 +54,10 @@ int64_t Model::max_batch() const {
 int64_t Model::MaxRows(const RequestShape& shape) const {
   constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();
   if (!batches_requests() || (shape.exact && !shape.unproved)) return kNoLimit;
+  if (Packs(shape)) {
+    const int64_t length = shape.sizes[packing_->sequence_axis()];
+    return std::clamp<int64_t>(packing_->buckets().back() / length, 1, packing_->max_segments());
+  }
   for (const OutputShape& output : output_shapes_) {
     const auto moves = [&](const AffineDim& dim) { return dim.MovesWith(batch_axis_); };
     if (std::count_if(output.dims.begin(), output.dims.end(), moves) > 1) return kNoLimit;
@@ -72,6 +76,29 @@ int64_t Model::LargestBatchAt(const BucketPolicy& buckets,
     others[label] = bucket.value_or(sizes[i]);
   }
   return std::min(buckets.LargestBatch(others), max_batch());
+}
+
+bool Model::Packs(const RequestShape& shape) const {
+  return packing_ != nullptr && !shape.exact &&
+         shape.sizes[packing_->sequence_axis()] <= packing_->longest();
+}
+
+std::vector<AxisSizes> Model::AllBuckets() const {
+  if (packing_ == nullptr) return buckets()->AllBuckets();
+  std::vector<AxisSizes> buckets;
+  for (const int64_t tokens : packing_->buckets()) buckets.push_back({{kTokensAxis, tokens}});
+  return buckets;
+}
+
+std::string Model::LabelOfBucket(const AxisSizes& bucket) const {
+  return packing_ == nullptr ? BucketLabel(bucket, buckets()->batch_axis)
+                             : PackedLabel(bucket.at(kTokensAxis));
+}
+
+std::vector<std::string> Model::BucketLabels() const {
+  std::vector<std::string> labels;
+  for (const AxisSizes& bucket : AllBuckets()) labels.push_back(LabelOfBucket(bucket));
+  return labels;
 }
 
 bool Model::MovesWithBatch(size_t position, size_t dim) const {
@@ -103,14 +130,15 @@ void Model::Note(const std::string& text) const {
 }
 
 void Model::ReportBuckets() const {
-  owner_->observer().OnBuckets(learner_->Report(), buckets()->Labels());
+  owner_->observer().OnBuckets(learner_->Report(), BucketLabels());
 }
 
-RecipeKey Model::KeyAt(const std::vector<int64_t>& sizes, const RequestShape& shape,
+RecipeKey Model::KeyAt(const BatchTarget& target, const RequestShape& shape,
                        const ModelVariant* variant) const {
+  if (target.packed) return packing_->KeyAt(target.packed_sizes(), device_fingerprint_);
   Binding binding;
   binding.axes = shape.override_sizes;
-  for (size_t i = 0; i < axes_.size(); ++i) binding.axes[axes_[i].symbol] = sizes[i];
+  for (size_t i = 0; i < axes_.size(); ++i) binding.axes[axes_[i].symbol] = target.sizes[i];
   binding.shape_inputs = shape.shape_inputs;
   return MakeKey(variant == nullptr ? fingerprint_ : variant->fingerprint, std::move(binding),
                  device_fingerprint_);
@@ -119,6 +147,10 @@ RecipeKey Model::KeyAt(const std::vector<int64_t>& sizes, const RequestShape& sh
 absl::StatusOr<std::unique_ptr<Recipe>> Model::CompileAt(const RecipeKey& key,
                                                          const ModelVariant* variant,
                                                          const EngineOptions& options) const {
+  if (key.packing == kPacked) {
+    return Compile(packing_->graph(), key,
+                   {.device = options.device, .clock = options.clock, .batch_symbol = kTokensAxis});
+  }
   return Compile(variant == nullptr ? graph_ : variant->graph, key,
                  {.device = options.device, .clock = options.clock, .batch_symbol = batch_symbol_});
 }

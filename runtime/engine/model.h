@@ -31,6 +31,7 @@
 #include "runtime/engine/model_variants.h"
 #include "runtime/engine/observer.h"
 #include "runtime/engine/output_shapes.h"
+#include "runtime/engine/packing.h"
 #include "runtime/engine/padding_progress.h"
 #include "runtime/engine/request.h"
 #include "runtime/onnx/importer.h"
@@ -40,6 +41,7 @@
 namespace reprise {
 
 class CaptureTicket;
+struct BatchTarget;
 struct EngineOptions;
 
 // What happens when no recipe of a request's bucket is ready.
@@ -47,6 +49,12 @@ enum class CapturePolicy {
   kQuick,       // a larger ready recipe serves; else the request waits for a capture of its bucket
   kInline,      // the request waits for a capture of its bucket, whatever else is ready
   kBackground,  // no request waits: a larger ready recipe serves, else the request runs eagerly
+};
+
+// Whether requests lie one after another in a replay, or side by side, padded to one length.
+enum class PackingMode {
+  kAuto,  // packed where the model can be
+  kOff,
 };
 
 struct ModelOptions {
@@ -68,6 +76,7 @@ struct ModelOptions {
   int64_t max_exact = 32;  // exact recipes kept at once
   // Axis labels along which nothing is ever padded or batched, whatever the certificate says.
   std::set<std::string> no_padding;
+  PackingMode packing = PackingMode::kOff;
   // What padding is filled with, by input name; 0 where not named.
   std::map<std::string, double> fills;
   CapturePolicy capture = CapturePolicy::kQuick;
@@ -119,18 +128,32 @@ class Model : public std::enable_shared_from_this<Model> {
   BucketLearner& learner() const { return *learner_; }
   // The certified axes, by label.
   const std::set<std::string>& certified() const { return certified_; }
+  // Null where the model is padded; packing_refusal() says why.
+  const Packing* packing() const { return packing_.get(); }
+  const std::string& packing_refusal() const { return packing_refusal_; }
+  // The request lies beside others in a packed replay.
+  bool Packs(const RequestShape& shape) const;
+  // All buckets in force: sizes by axis label, of a packed model the number of tokens.
+  std::vector<AxisSizes> AllBuckets() const;
+  // The label of one of AllBuckets(), and those of all.
+  std::string LabelOfBucket(const AxisSizes& bucket) const;
+  std::vector<std::string> BucketLabels() const;
   // Dim `dim` of output `position` is cut at a request's rows.
   bool MovesWithBatch(size_t position, size_t dim) const;
   // The dim of output `position` that grows by one a row, or -1.
   int BatchDimOf(size_t position) const;
   const std::shared_ptr<ModelOwner>& owner() const { return owner_; }
-  // The recipes of the model's graph that are ready.
-  const ReadyIndex& ready() const { return *ready_; }
+  // The recipes that are ready: of the buckets.
+  const ReadyIndex& ready() const { return packing_ != nullptr ? packing_->ready() : *ready_; }
+  // Those of the same graph as the recipe of `key`.
+  const ReadyIndex& ReadyBeside(const RecipeKey& key) const {
+    return key.packing == kPacked ? packing_->ready() : *ready_;
+  }
   // What users call the axis of `symbol`; the symbol itself where no axis has it.
   const std::string& LabelOf(const std::string& symbol) const;
-  // The key of the recipe at `sizes`, by axis, for requests like `shape`. `variant`: of a request
+  // The key of the recipe of `target` for requests like `shape`. `variant`: of a request
   // that overrides initialisers, else null.
-  RecipeKey KeyAt(const std::vector<int64_t>& sizes, const RequestShape& shape,
+  RecipeKey KeyAt(const BatchTarget& target, const RequestShape& shape,
                   const ModelVariant* variant) const;
   // Compiles the model for `key`, which KeyAt made; the recipe is in no cache and not primed.
   absl::StatusOr<std::unique_ptr<Recipe>> CompileAt(const RecipeKey& key,
@@ -154,6 +177,7 @@ class Model : public std::enable_shared_from_this<Model> {
  private:
   friend class Engine;
   friend class ModelLoader;
+  friend class ModelPacker;
   friend class PaddingProof;
   friend class BatchPlan;
   friend class BatchRun;
@@ -183,6 +207,7 @@ class Model : public std::enable_shared_from_this<Model> {
   std::set<std::string> paddable_;          // symbols of the certified axes
   std::string batch_symbol_;                // empty without a batch axis
   std::string device_fingerprint_;
+  std::string packing_refusal_;  // empty: packed, or nobody asked
   std::function<void(const std::string&)> log_ = [](const std::string&) {};
   std::shared_ptr<const PendingProof> pending_proof_;  // what ConfirmPadding goes on with, or null
   // Self-synchronised.
@@ -190,15 +215,20 @@ class Model : public std::enable_shared_from_this<Model> {
   std::shared_ptr<const ReadyIndex> ready_;
   std::shared_ptr<ModelOwner> owner_;
   std::unique_ptr<BucketLearner> learner_;
+  std::unique_ptr<Packing> packing_;
   std::unique_ptr<ModelVariants> variants_;  // null where no initialiser can be overridden
 };
 
 // Where a batch runs: buckets along certified axes, exact sizes along the others.
 struct BatchTarget {
-  std::vector<int64_t> sizes;  // by axis
-  std::string bucket;          // label, "exact"
-  bool exact = false;          // some axis has no bucket: one of many possible sizes
-  int64_t tokens = 0;          // rows that requests fill, times the other axes with padding
+  std::vector<int64_t> sizes;  // by axis; packed: tokens and segments
+  bool packed = false;
+  std::string bucket;  // label, "exact"
+  bool exact = false;  // some axis has no bucket: one of many possible sizes
+  int64_t tokens = 0;  // rows that requests fill, times the other axes with padding
+                       // (packed: none)
+
+  PackedSizes packed_sizes() const { return {sizes[0], sizes[1]}; }
 };
 
 // BatchPlan: which requests go into one replay, decided before any of them is touched.
@@ -220,6 +250,9 @@ class BatchPlan {
   std::vector<size_t> Choose(absl::Span<const RequestShape* const> waiting) const;
 
   bool empty() const { return shapes_.empty(); }
+  bool packed() const { return target_.packed; }
+  // Of a packed plan: tokens of all requests.
+  int64_t live_tokens() const { return sizes_[0]; }
   int64_t rows() const { return rows_; }
   // No request of one row could be added: dispatch now.
   bool full() const;
@@ -240,11 +273,20 @@ class BatchPlan {
   absl::StatusOr<BatchTarget> TargetFor(const std::vector<int64_t>& sizes, bool exact) const;
   // What a replay of `rows` rows on `target` is expected to take.
   double ExpectedNs(const BatchTarget& target, int64_t rows) const;
+  absl::StatusOr<BatchTarget> PackedTargetFor(const std::vector<int64_t>& sizes) const;
+  // Requests that bring so much together share a packed replay.
+  bool FitsPacked(const PackedSizes& sizes) const;
+  std::vector<size_t> ChoosePacked(absl::Span<const RequestShape* const> waiting) const;
   // The target of a recipe that serves the plan.
   BatchTarget TargetOf(const Recipe& recipe) const;
   RecipeKey Key(const ModelVariant* variant = nullptr) const;
   CaptureTarget CaptureTargetOf(const BatchTarget& target,
                                 std::shared_ptr<const ModelVariant> variant = nullptr) const;
+  // Of the graph that the plan runs on: ready recipes, axes along which a larger one serves, and
+  // the one of these that costs no time.
+  const ReadyIndex& ready_index() const;
+  std::set<std::string> paddable() const;
+  const std::string& cheap_symbol() const;
   // A ready recipe can serve `target`.
   bool Served(const BatchTarget& target);
   // The joint sizes of the plan and one more request, nullopt where they may not share a replay.
@@ -257,7 +299,8 @@ class BatchPlan {
   std::shared_ptr<const BucketPolicy> buckets_;  // that it began with
   std::shared_ptr<const ReplayCost> cost_;
   std::vector<RequestShape> shapes_;
-  std::vector<int64_t> sizes_;  // rows added up, the largest of every other axis
+  // Rows added up, the largest of every other axis; packed: tokens and segments, both added up.
+  std::vector<int64_t> sizes_;
   int64_t rows_ = 0;
   BatchTarget target_;
   std::vector<std::shared_ptr<CaptureTicket>> waited_;  // by request; null: did not wait

@@ -11,6 +11,7 @@
 #include "runtime/base/hash64.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/certify/axes.h"
+#include "runtime/engine/model_packer.h"
 #include "runtime/engine/padding_proof.h"
 #include "runtime/engine/refusal.h"
 #include "runtime/engine/signature.h"
@@ -55,7 +56,7 @@ absl::StatusOr<std::unique_ptr<Model>> ModelLoader::Load(ModelOptions options) c
   RETURN_IF_ERROR(FindOut(*model));
   const int64_t certified = context_.clock->NowNs();
   RETURN_IF_ERROR(SetPolicy(*model));
-  ModelObserverSpec spec = {.id = model->id(), .buckets = model->buckets()->Labels()};
+  ModelObserverSpec spec = {.id = model->id(), .buckets = model->BucketLabels()};
   spec.buckets.push_back("exact");
   int64_t runs = 0;
   for (const ModelAxis& axis : model->axes_) {
@@ -159,6 +160,12 @@ std::vector<int64_t> ModelLoader::BucketSizes(const Model& model, const ModelAxi
   return {};
 }
 
+std::vector<std::vector<int64_t>> ModelLoader::BucketsByAxis(const Model& model) const {
+  std::vector<std::vector<int64_t>> buckets;
+  for (const ModelAxis& axis : model.axes_) buckets.push_back(BucketSizes(model, axis));
+  return buckets;
+}
+
 absl::Status ModelLoader::FitShapes(Model& model) const {
   std::vector<std::string> symbols;
   std::vector<std::vector<int64_t>> samples;
@@ -211,6 +218,7 @@ StoredModelKey ModelLoader::KeyOf(const Model& model) const {
                     absl::StrJoin(BucketSizes(model, axis), ","),
                     model.options_.no_padding.contains(axis.label) ? " off" : "", "\n");
   }
+  if (model.options_.packing == PackingMode::kAuto) absl::StrAppend(&settings, "packing auto\n");
   for (const auto& [input, fill] : model.options_.fills) {
     absl::StrAppend(&settings, "fill ", input, ": ", fill, "\n");
   }
@@ -244,6 +252,11 @@ bool ModelLoader::Restore(const StoredModelKey& key, Model& model) const {
       for (size_t i = 0; i < model.outputs_.size(); ++i) {
         model.outputs_[i].dtype = findings->output_dtypes[i];
       }
+      if (!findings->packing_refusal.empty()) {
+        ModelPacker(context_).Refuse(model, findings->packing_refusal);
+      } else {
+        ModelPacker(context_).Pack(model, BucketsByAxis(model));
+      }
       context_.log(absl::StrFormat("model %s: loaded certificate %s from %s in %.1f ms",
                                    model.id().name, HexKey(name.key), context_.store->folder(),
                                    (context_.clock->NowNs() - start) / 1e6));
@@ -262,7 +275,12 @@ bool ModelLoader::Restore(const StoredModelKey& key, Model& model) const {
 
 absl::Status ModelLoader::FindOut(Model& model) const {
   const bool measured = !model.axes_.empty() && model.shape_inputs_.empty();
-  if (context_.store == nullptr || !measured) return Certify(model);
+  if (!measured) {
+    RETURN_IF_ERROR(Certify(model));
+    ModelPacker(context_).Pack(model, BucketsByAxis(model));  // Says why not.
+    return absl::OkStatus();
+  }
+  if (context_.store == nullptr) return Certify(model);
   if (Restore(KeyOf(model), model)) return absl::OkStatus();
   const int64_t start = context_.clock->NowNs();
   RETURN_IF_ERROR(Certify(model));
@@ -275,7 +293,8 @@ absl::Status ModelLoader::FindOut(Model& model) const {
 void ModelLoader::Keep(const Model& model, const std::map<size_t, AxisCertificate>& confirmed,
                        int64_t measure_ns) const {
   const StoredModelKey key = KeyOf(model);
-  ModelFindings findings = {.outputs = model.output_shapes_};
+  ModelFindings findings = {.outputs = model.output_shapes_,
+                            .packing_refusal = model.packing_refusal_};
   for (const ModelAxis& axis : model.axes_) findings.axes.push_back(axis.certificate);
   for (const auto& [axis, certificate] : confirmed) findings.axes[axis] = certificate;
   for (const ModelIo& output : model.outputs_) findings.output_dtypes.push_back(output.dtype);
@@ -320,9 +339,7 @@ absl::Status ModelLoader::Certify(Model& model) const {
   }
 
   RETURN_IF_ERROR(FitShapes(model));
-  std::vector<std::vector<int64_t>> buckets;
-  for (const ModelAxis& axis : model.axes_) buckets.push_back(BucketSizes(model, axis));
-  return PaddingProof(context_).Measure(model, buckets);
+  return PaddingProof(context_).Measure(model, BucketsByAxis(model));
 }
 
 absl::Status ModelLoader::SetPolicy(Model& model) const {
@@ -371,6 +388,10 @@ absl::Status ModelLoader::SetPolicy(Model& model) const {
   }
   RETURN_IF_ERROR(policy.Validate());
   LimitBuckets(model, policy);
+  // By now an axis may have lost its certificate.
+  if (model.packing_ != nullptr && model.certified_.size() != model.axes_.size()) {
+    ModelPacker(context_).Refuse(model, "an axis has no buckets");
+  }
   MakeLearner(model, std::move(policy));
   for (const ModelAxis& axis : model.axes_) {
     if (model.certified_.contains(axis.label)) model.paddable_.insert(axis.symbol);
@@ -381,7 +402,9 @@ absl::Status ModelLoader::SetPolicy(Model& model) const {
 
 void ModelLoader::MakeLearner(Model& model, BucketPolicy policy) const {
   const ModelOptions& options = model.options_;
-  BucketLearner::Options learner = {.mode = options.bucket_mode};
+  // Tokens of packed requests fit every bucket alike.
+  const BucketMode mode = model.packing_ != nullptr ? BucketMode::kOff : options.bucket_mode;
+  BucketLearner::Options learner = {.mode = mode};
   learner.advisor.payback_ns = options.bucket_payback_ns;
   for (const AxisBuckets& buckets : policy.axes) {
     if (buckets.axis == policy.batch_axis) continue;

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "runtime/base/clock.h"
@@ -41,6 +42,7 @@ class ModelLoader {
   absl::Status FindAxes(Model& model, Graph as_imported) const;
   // The sizes that the policy will have along an axis, as configured or by default.
   std::vector<int64_t> BucketSizes(const Model& model, const ModelAxis& axis) const;
+  std::vector<std::vector<int64_t>> BucketsByAxis(const Model& model) const;
   // Fits the shapes of outputs; an axis that they do not follow simply is refused.
   absl::Status FitShapes(Model& model) const;
   // Of a model without axes: dtypes and shapes as they are.

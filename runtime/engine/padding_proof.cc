@@ -3,6 +3,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/certify/draw.h"
+#include "runtime/engine/model_packer.h"
+#include "runtime/engine/packing_check.h"
 #include "runtime/graph/dim_expression.h"
 #include "runtime/passes/specialize.h"
 
@@ -52,6 +55,21 @@ class Prober {
     return ConfirmAxis(certificate, inputs_, ranges, outputs_, run_, options);
   }
   const std::string& output(size_t i) const { return outputs_[i]; }
+  // The packed model, against the model unpadded.
+  absl::Status Check(const Packing& packing, absl::Span<const InputRange> ranges,
+                     const ProbeOptions& options, const LoaderContext& context,
+                     ParameterStore& parameters, Stream& stream) const {
+    const Drawer drawer(inputs_, ranges, options);
+    return CheckPacking(packing, {.drawer = &drawer,
+                                  .sequence = options.axis,
+                                  .output_names = outputs_,
+                                  .exact = &run_,
+                                  .tolerance = options.tolerance,
+                                  .parameters = &parameters,
+                                  .device = context.device,
+                                  .clock = context.clock,
+                                  .stream = &stream});
+  }
 
  private:
   std::vector<ModelIo> graph_inputs_;
@@ -152,6 +170,13 @@ absl::Status PaddingProof::Measure(Model& model,
         absl::StrCat("model ", model.id().name, ": axis ", axis.label,
                      axis.certificate.certified ? " may be padded: " : " is never padded: ",
                      axis.certificate.reason));
+  }
+  const ModelPacker packer(context_);
+  if (packer.Pack(model, buckets)) {
+    const absl::Status checked = prober.Check(
+        *model.packing_, *ranges, Prober::OptionsFor(model, model.packing_->sequence_axis()),
+        context_, model.owner_->parameters(), *stream);
+    if (!checked.ok()) packer.Refuse(model, checked.message());
   }
   if (!pending.axes.empty()) {
     pending.ranges = *ranges;

@@ -111,6 +111,7 @@ std::string EncodeFindings(const StoredModelKey& key, const ModelId& id,
       for (int64_t factor : dim.factors) to_dim->add_factors(factor);
     }
   }
+  stored.set_packing_refusal(findings.packing_refusal);
   return stored.SerializeAsString();
 }
 
@@ -134,7 +135,7 @@ absl::StatusOr<ModelFindings> DecodeFindings(absl::string_view bytes, const Stor
   if (stored.outputs_size() != static_cast<int>(outputs)) {
     return Damaged(absl::StrCat("that it has ", stored.outputs_size(), " outputs"));
   }
-  ModelFindings findings;
+  ModelFindings findings = {.packing_refusal = stored.packing_refusal()};
   bool certified = false;
   for (int i = 0; i < stored.axes_size(); ++i) {
     ASSIGN_OR_RETURN(AxisCertificate axis, AxisOf(stored.axes(i), input_names));

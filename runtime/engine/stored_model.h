@@ -31,6 +31,7 @@ struct ModelFindings {
   std::vector<AxisCertificate> axes;
   std::vector<OutputShape> outputs;  // empty where no axis could be fitted
   std::vector<DType> output_dtypes;
+  std::string packing_refusal;  // empty: nothing speaks against packing
 };
 
 std::string EncodeFindings(const StoredModelKey& key, const ModelId& id,

@@ -58,7 +58,9 @@ Frame Stream::MakeFrame(const Recipe& recipe, const void* const* parameters,
 }
 
 void Stream::Replay(const Recipe& recipe, const Frame& frame) {
-  const double worthwhile = 1 + recipe.flops / kFlopsPerThread;
+  const bool some = frame.live_rows > 0 && frame.live_rows < recipe.rows;
+  const double share = some ? static_cast<double>(frame.live_rows) / recipe.rows : 1;
+  const double worthwhile = 1 + share * recipe.flops / kFlopsPerThread;
   const int threads =
       worthwhile < options_.max_threads ? static_cast<int>(worthwhile) : options_.max_threads;
   ReplayCall call = {&recipe, &frame, &team_};

@@ -264,14 +264,17 @@ absl::StatusOr<std::unique_ptr<Recipe>> Compile(const Graph& symbolic, RecipeKey
   ASSIGN_OR_RETURN(Graph graph, Specialize(symbolic, key.binding, options.specialize));
   const int64_t specialized = options.clock->NowNs();
   RETURN_IF_ERROR(RunCapturePasses(graph, options.passes));
+  int64_t rows = 0;
   if (const auto batch = key.binding.axes.find(options.batch_symbol);
       batch != key.binding.axes.end()) {
-    MarkBatchRows(graph, batch->second);
+    rows = batch->second;
+    MarkBatchRows(graph, rows);
   }
   const int64_t rewritten = options.clock->NowNs();
 
   auto recipe = std::make_unique<Recipe>();
   recipe->key = std::move(key);
+  recipe->rows = rows;
   Compilation compilation(graph, *options.device, *recipe);
   RETURN_IF_ERROR(compilation.Plan());
   const int64_t planned = options.clock->NowNs();

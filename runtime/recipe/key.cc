@@ -20,9 +20,11 @@ bool operator==(const RecipeKey& a, const RecipeKey& b) {
          (a.graph.text == b.graph.text || *a.graph.text == *b.graph.text);
 }
 
-RecipeKey MakeKey(const GraphFingerprint& graph, Binding binding, const std::string& device) {
+RecipeKey MakeKey(const GraphFingerprint& graph, Binding binding, const std::string& device,
+                  const std::string& packing) {
   RecipeKey key;
   key.graph = graph;
+  key.packing = packing;
   key.binding = std::move(binding);
   key.device = device;
   // The separators keep two fields from running into each other.

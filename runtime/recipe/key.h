@@ -36,6 +36,7 @@ struct RecipeKey {
   friend bool operator==(const RecipeKey& a, const RecipeKey& b);
 };
 
-RecipeKey MakeKey(const GraphFingerprint& graph, Binding binding, const std::string& device);
+RecipeKey MakeKey(const GraphFingerprint& graph, Binding binding, const std::string& device,
+                  const std::string& packing = "padded");
 
 }  // namespace reprise

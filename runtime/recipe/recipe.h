@@ -65,6 +65,7 @@ struct Recipe {
   size_t output_bytes = 0;
   size_t arena_bytes = 0;
   double flops = 0;  // of all launches
+  int64_t rows = 0;  // that Frame::live_rows counts, all of them; 0: it does not count
   CompileTimes times;
 
   // Bytes that keeping this recipe costs.

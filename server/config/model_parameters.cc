@@ -178,6 +178,17 @@ constexpr Parameter kParameters[] = {
        settings.warmup.max_bytes <<= 20;
        return absl::OkStatus();
      }},
+    {"reprise.packing", "", "auto|off", "off",
+     "auto: requests of different lengths lie one after another in a replay, without padding, "
+     "where "
+     "the model can be computed so; buckets are then numbers of tokens",
+     [](absl::string_view, absl::string_view value, ModelSettings& settings) {
+       if (value != "auto" && value != "off") {
+         return absl::InvalidArgumentError("must be auto or off");
+       }
+       settings.packing = value == "auto";
+       return absl::OkStatus();
+     }},
     {"reprise.padding.", "<axis>", "auto|off", "auto",
      "off: never pad along the axis (for batch: never batch), whatever the certificate says",
      [](absl::string_view axis, absl::string_view value, ModelSettings& settings) {

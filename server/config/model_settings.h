@@ -46,6 +46,7 @@ struct ModelSettings {
   CaptureMode capture = CaptureMode::kQuick;
   bool frozen = false;  // nothing is captured for a request
   WarmupSettings warmup;
+  bool packing = false;                 // where the model can be packed
   std::set<std::string> padding_off;    // axis labels
   std::map<std::string, double> fills;  // by input name
 

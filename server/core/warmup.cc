@@ -5,6 +5,7 @@
 #include <fstream>
 #include <map>
 #include <optional>
+#include <set>
 #include <sstream>
 #include <utility>
 
@@ -48,6 +49,19 @@ absl::StatusOr<std::map<int64_t, int64_t>> ReadLengths(const std::string& path) 
 // requests compute most come first.
 std::vector<AxisSizes> BindingsOfLengths(const Model& model, const std::string& axis,
                                          const std::map<int64_t, int64_t>& counts) {
+  if (const Packing* packing = model.packing()) {
+    // Of one request of each length, and of as many as a replay takes.
+    std::set<int64_t> tokens = {packing->buckets().back()};
+    for (const auto& [length, count] : counts) {
+      const auto fitted = packing->Fit({.tokens = length, .segments = 1});
+      if (fitted.has_value() && length <= packing->longest()) tokens.insert(fitted->tokens);
+    }
+    std::vector<AxisSizes> bindings;
+    for (auto it = tokens.rbegin(); it != tokens.rend(); ++it) {
+      bindings.push_back({{kTokensAxis, *it}});
+    }
+    return bindings;
+  }
   const std::shared_ptr<const BucketPolicy> buckets = model.buckets();
   const BucketPolicy& policy = *buckets;
   std::map<int64_t, int64_t> elements;  // by bucket
@@ -76,14 +90,13 @@ std::vector<AxisSizes> BindingsOfLengths(const Model& model, const std::string& 
 
 absl::StatusOr<std::vector<AxisSizes>> BindingsOf(const Model& model,
                                                   const std::vector<std::string>& labels) {
-  const std::shared_ptr<const BucketPolicy> policy = model.buckets();
-  std::vector<AxisSizes> all = policy->AllBuckets();
+  std::vector<AxisSizes> all = model.AllBuckets();
   if (model.axes().empty()) all = {AxisSizes()};
   if (labels.empty()) return all;
   std::vector<AxisSizes> bindings;
   for (const std::string& label : labels) {
     const auto it = std::find_if(all.begin(), all.end(), [&](const AxisSizes& sizes) {
-      return BucketLabel(sizes, policy->batch_axis) == label;
+      return model.LabelOfBucket(sizes) == label;
     });
     if (it == all.end()) {
       return absl::InvalidArgumentError(
@@ -212,7 +225,7 @@ void Warmup::Next(CaptureUrgency urgency) {
 }
 
 void Warmup::Done(const AxisSizes& sizes, CaptureUrgency urgency, const absl::Status& status) {
-  const std::string bucket = BucketLabel(sizes, model_->buckets()->batch_axis);
+  const std::string bucket = model_->LabelOfBucket(sizes);
   const WarmupProgress::State now = progress_->Change([&](WarmupProgress::State& state) {
     ++(status.ok() ? state.done : state.failed);
     state.elapsed_ns = engine_.options().clock->NowNs() - started_ns_;

@@ -25,7 +25,14 @@ std::string Consequence(const Model& model, const ModelAxis& axis, bool certifie
   const std::shared_ptr<const BucketPolicy> policy = model.buckets();
   const auto largest = policy->Largest(axis.label);
   const bool reject = policy->overflow == BucketPolicy::Overflow::kReject;
-  return absl::StrCat("padded to the next bucket",
+  const std::string padding =
+      model.packing_refusal().empty()
+          ? "padded to the next bucket"
+          : absl::StrCat("padded to the next bucket, not packed: ", model.packing_refusal());
+  return absl::StrCat(model.packing() != nullptr
+                          ? absl::StrCat("packed: requests lie one after another, up to ",
+                                         model.packing()->buckets().back(), " tokens a replay")
+                          : padding,
                       !largest.has_value() ? ""
                       : reject             ? absl::StrCat("; longer than ", *largest, " is refused")
                                : absl::StrCat("; longer than ", *largest, " runs exact"));
@@ -136,7 +143,7 @@ void EncodeExplanation(const Model& model, v1::ExplainModelResponse& message) {
       }
     }
     for (const AxisBuckets& buckets : policy->axes) {
-      if (buckets.axis != axis.label) continue;
+      if (buckets.axis != axis.label || model.packing() != nullptr) continue;
       for (const int64_t size : buckets.sizes) one.add_buckets(size);
     }
   }

@@ -63,6 +63,7 @@ struct HabitCase {
   std::vector<std::string> guards = {};
   int64_t longest = 60;  // the model takes no longer requests
   int64_t largest_bucket = 512;
+  bool packs = false;
 };
 
 void PrintTo(const HabitCase& c, std::ostream* out) { *out << c.name; }
@@ -83,7 +84,10 @@ const HabitCase kCases[] = {
      },
      true,
      true,
-     {"attention_mask"}},
+     {"attention_mask"},
+     60,
+     512,
+     true},
     {"UnmaskedMean",
      [](ModelBuilder& b) {
        AddInputs(b, "batch", "sequence");
@@ -189,19 +193,23 @@ void ExpectSame(const Response& actual, const Response& expected) {
   for (size_t i = 0; i < count; ++i) ASSERT_NEAR(got[i], want[i], 1e-5 * largest);
 }
 
-class PaddingSafetyTest : public testing::TestWithParam<HabitCase> {
+class PaddingSafetyTest : public testing::TestWithParam<std::tuple<HabitCase, PackingMode>> {
  protected:
+  const HabitCase& habit() const { return std::get<0>(GetParam()); }
+  PackingMode packing() const { return std::get<1>(GetParam()); }
+
   std::shared_ptr<Model> Load(const std::string& name, std::set<std::string> no_padding,
                               bool later = false) {
     ModelBuilder builder;
-    GetParam().build(builder);
+    habit().build(builder);
     builder.Output("y");
     const std::filesystem::path path = std::filesystem::path(testing::TempDir()) /
-                                       (std::string(GetParam().name) + "_" + name + ".onnx");
+                                       (std::string(habit().name) + "_" + name + ".onnx");
     std::ofstream(path, std::ios::binary) << builder.Bytes();
     auto model = fixture_.engine.Load({.id = {name, 1},
                                        .path = path.string(),
                                        .no_padding = std::move(no_padding),
+                                       .packing = packing(),
                                        .confirm_padding_later = later});
     std::filesystem::remove(path);
     EXPECT_TRUE(model.ok()) << model.status();
@@ -217,12 +225,15 @@ TEST_P(PaddingSafetyTest, TheCertificateIsAsExpected) {
   ASSERT_EQ(model->axes().size(), 2u);
   const AxisCertificate& batch = model->axes()[0].certificate;
   const AxisCertificate& sequence = model->axes()[1].certificate;
-  EXPECT_EQ(batch.certified, GetParam().batch) << batch.reason;
-  EXPECT_EQ(sequence.certified, GetParam().sequence) << sequence.reason;
-  EXPECT_EQ(sequence.guards, GetParam().guards);
-  EXPECT_EQ(model->batches_requests(), GetParam().batch);
+  EXPECT_EQ(batch.certified, habit().batch) << batch.reason;
+  EXPECT_EQ(sequence.certified, habit().sequence) << sequence.reason;
+  EXPECT_EQ(sequence.guards, habit().guards);
+  EXPECT_EQ(model->packing() != nullptr, packing() == PackingMode::kAuto && habit().packs)
+      << model->packing_refusal();
+  EXPECT_EQ(model->packing_refusal().empty(), packing() == PackingMode::kOff || habit().packs);
+  EXPECT_EQ(model->batches_requests(), habit().batch);
   if (sequence.certified) {
-    EXPECT_EQ(model->buckets()->Largest("sequence"), GetParam().largest_bucket);
+    EXPECT_EQ(model->buckets()->Largest("sequence"), habit().largest_bucket);
   } else {
     EXPECT_NE(sequence.reason, "");
   }
@@ -251,8 +262,7 @@ TEST_P(PaddingSafetyTest, AnswersInCompanyAreThoseAloneAndUnpadded) {
   for (int round = 0; round < 25; ++round) {
     std::vector<std::unique_ptr<Tokens>> waiting;
     for (int64_t i = 0; i < 1 + below(5); ++i) {
-      waiting.push_back(
-          std::make_unique<Tokens>(1 + below(3), 1 + below(GetParam().longest), random));
+      waiting.push_back(std::make_unique<Tokens>(1 + below(3), 1 + below(habit().longest), random));
     }
     while (!waiting.empty()) {
       BatchPlan plan(*model);
@@ -280,11 +290,11 @@ TEST_P(PaddingSafetyTest, AnswersInCompanyAreThoseAloneAndUnpadded) {
       waiting = std::move(rest);
     }
   }
-  EXPECT_EQ(shared > 0, GetParam().batch);
+  EXPECT_EQ(shared > 0, habit().batch);
 }
 
 TEST_P(PaddingSafetyTest, BadIdFailsItsRequestAlone) {
-  if (!GetParam().batch) return;  // Nobody shares a replay.
+  if (!habit().batch) return;  // Nobody shares a replay.
   const std::shared_ptr<Model> model = Load("model", {});
   ASSERT_NE(model, nullptr);
   std::mt19937 random(3);
@@ -308,8 +318,14 @@ TEST_P(PaddingSafetyTest, BadIdFailsItsRequestAlone) {
   EXPECT_EQ(responses[0].info.capture, CaptureOutcome::kCaptured);
 }
 
-INSTANTIATE_TEST_SUITE_P(Habits, PaddingSafetyTest, testing::ValuesIn(kCases),
-                         [](const auto& info) { return info.param.name; });
+INSTANTIATE_TEST_SUITE_P(Habits, PaddingSafetyTest,
+                         testing::Combine(testing::ValuesIn(kCases),
+                                          testing::Values(PackingMode::kOff, PackingMode::kAuto)),
+                         [](const auto& info) {
+                           const bool packed = std::get<1>(info.param) == PackingMode::kAuto;
+                           return std::string(std::get<0>(info.param).name) +
+                                  (packed ? "PackedWherePossible" : "");
+                         });
 
 }  // namespace
 }  // namespace reprise

@@ -1,0 +1,107 @@
+#include "runtime/engine/packed_frame.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "runtime/engine/packing.h"
+
+namespace reprise {
+namespace {
+
+// Where a request begins, and what lies before it.
+PackedSizes Before(absl::Span<const PackedPart> parts, size_t end) {
+  PackedSizes sizes;
+  for (const PackedPart& part : parts.subspan(0, end)) {
+    sizes.tokens += part.rows * part.length;
+    sizes.segments += part.rows;
+  }
+  return sizes;
+}
+
+bool IsByToken(const Recipe& recipe, const TensorSlot& slot) {
+  return slot.shape[0] == PackedSizesOf(recipe.key).tokens;
+}
+
+size_t RowBytes(const TensorSlot& slot) {
+  return NumElements(absl::MakeConstSpan(slot.shape).subspan(1)) * DTypeSize(slot.dtype);
+}
+
+void WritePositions(absl::Span<const PackedPart> parts, int64_t capacity, int64_t* to) {
+  int64_t at = 0;
+  for (const PackedPart& part : parts) {
+    for (int64_t row = 0; row < part.rows; ++row) {
+      for (int64_t i = 0; i < part.length; ++i) to[at++] = i;
+    }
+  }
+  std::fill(to + at, to + capacity, 0);
+}
+
+void WriteSegments(absl::Span<const PackedPart> parts, int64_t capacity, int32_t* to) {
+  int64_t token = 0, segment = 0;
+  for (const PackedPart& part : parts) {
+    for (int64_t row = 0; row < part.rows; ++row, token += part.length) {
+      to[segment++] = static_cast<int32_t>(token);
+    }
+  }
+  std::fill(to + segment, to + capacity + 1, static_cast<int32_t>(token));
+}
+
+}  // namespace
+
+void GatherPacked(const Recipe& recipe, absl::Span<const int> positions,
+                  absl::Span<const PackedPart> parts, std::optional<size_t> only,
+                  std::byte* inputs) {
+  const PackedSizes room = PackedSizesOf(recipe.key);
+  for (size_t i = 0; i < recipe.inputs.size(); ++i) {
+    const TensorSlot& slot = recipe.inputs[i];
+    std::byte* to = inputs + slot.offset;
+    if (i == positions.size()) {
+      WritePositions(parts, room.tokens, reinterpret_cast<int64_t*>(to));
+      continue;
+    }
+    if (i > positions.size()) {
+      WriteSegments(parts, room.segments, reinterpret_cast<int32_t*>(to));
+      continue;
+    }
+    const bool by_token = IsByToken(recipe, slot);
+    const size_t row_bytes = RowBytes(slot);
+    if (only.has_value()) std::memset(to, 0, slot.bytes);
+    std::byte* end = to;
+    for (size_t p = 0; p < parts.size(); ++p) {
+      const size_t bytes = row_bytes * parts[p].rows * (by_token ? parts[p].length : 1);
+      if (bytes > 0 && (!only.has_value() || p == *only)) {
+        std::memcpy(end, parts[p].request->inputs[positions[i]].data, bytes);
+      }
+      end += bytes;
+    }
+    std::memset(end, 0, slot.bytes - (end - to));
+  }
+}
+
+OutputTensor ReadPacked(const Recipe& recipe, size_t position, absl::Span<const PackedPart> parts,
+                        size_t part, const std::byte* outputs) {
+  const TensorSlot& slot = recipe.outputs[position];
+  const PackedSizes before = Before(parts, part);
+  const bool by_token = IsByToken(recipe, slot);
+  const PackedPart& own = parts[part];
+  OutputTensor output;
+  output.shape = {own.rows};
+  if (by_token) output.shape.push_back(own.length);
+  output.shape.insert(output.shape.end(), slot.shape.begin() + 1, slot.shape.end());
+  const size_t first = by_token ? before.tokens : before.segments;
+  const size_t count = own.rows * (by_token ? own.length : 1);
+  output.bytes.assign(reinterpret_cast<const char*>(outputs) + slot.offset + first * RowBytes(slot),
+                      count * RowBytes(slot));
+  return output;
+}
+
+void PrimePacked(const Recipe& recipe, int64_t tokens, std::byte* inputs) {
+  std::memset(inputs, 0, recipe.input_bytes);
+  const PackedPart one = {.rows = 1, .length = tokens};
+  const PackedSizes room = PackedSizesOf(recipe.key);
+  const size_t positions = recipe.inputs.size() - 2;
+  WriteSegments({&one, 1}, room.segments,
+                reinterpret_cast<int32_t*>(inputs + recipe.inputs[positions + 1].offset));
+}
+
+}  // namespace reprise

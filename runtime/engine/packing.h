@@ -1,0 +1,83 @@
+// Packing: how the requests of a model lie one after another in a replay, without padding.
+//
+// The model's graph becomes one over tokens and segments (passes/pack_tokens.h). A recipe of it is
+// compiled for a number of tokens; the segments that it has room for follow from that. A replay
+// computes the tokens that requests brought and no others, so a larger recipe costs addresses, not
+// time. Requests with rows longer than `longest`, and those that must not be padded, run at their
+// exact sizes on the model's own graph.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "runtime/passes/pack_tokens.h"
+#include "runtime/recipe/key.h"
+#include "runtime/recipe/ready_index.h"
+
+namespace reprise {
+
+// RecipeKey::packing of a packed recipe.
+inline constexpr char kPacked[] = "packed";
+
+// What a packed replay holds, or has room for.
+struct PackedSizes {
+  int64_t tokens = 0;
+  int64_t segments = 0;
+};
+
+struct PackingLimits {
+  int64_t max_tokens = 4096;  // of one replay
+  int64_t max_segments = 32;
+};
+
+class Packing {
+ public:
+  // UNIMPLEMENTED naming the node that cannot be packed; what the passes return. `sequence_axis`:
+  // the position of options.sequence in Model::axes().
+  static absl::StatusOr<Packing> Make(const Graph& symbolic, const PackOptions& options,
+                                      int sequence_axis, const PackingLimits& limits);
+
+  const Graph& graph() const { return graph_; }
+  const GraphFingerprint& fingerprint() const { return fingerprint_; }
+  int sequence_axis() const { return sequence_axis_; }
+  int64_t longest() const { return longest_; }  // tokens of a segment
+  int64_t max_segments() const { return max_segments_; }
+  // Numbers of tokens that recipes are compiled for, ascending: powers of two, and the largest. The
+  // largest holds a segment of `longest`, and as many segments as there may be.
+  const std::vector<int64_t>& buckets() const { return buckets_; }
+  // Segments that a recipe of a bucket has room for: at most one for two tokens, so that a number
+  // of rows never looks like a number of tokens.
+  int64_t SegmentsOf(int64_t tokens) const;
+  // The smallest bucket that holds so much; nullopt where none does.
+  std::optional<PackedSizes> Fit(const PackedSizes& sizes) const;
+
+  RecipeKey KeyAt(const PackedSizes& sizes, const std::string& device) const;
+
+  const ReadyIndex& ready() const { return *ready_; }
+  void SetReady(std::shared_ptr<const ReadyIndex> ready) { ready_ = std::move(ready); }
+
+ private:
+  Packing() = default;
+
+  Graph graph_;
+  GraphFingerprint fingerprint_;
+  int sequence_axis_ = -1;
+  int64_t longest_ = 0;
+  int64_t max_segments_ = 0;
+  std::vector<int64_t> buckets_;
+  std::shared_ptr<const ReadyIndex> ready_;
+};
+
+// What a packed recipe has room for.
+PackedSizes PackedSizesOf(const RecipeKey& key);
+// The axes that a packed recipe may be larger along.
+const std::set<std::string>& PackedAxes();
+// "t512"
+std::string PackedLabel(int64_t tokens);
+
+}  // namespace reprise

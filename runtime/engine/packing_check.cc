@@ -1,0 +1,117 @@
+#include "runtime/engine/packing_check.h"
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/engine/data_error.h"
+#include "runtime/engine/packed_frame.h"
+#include "runtime/recipe/compiler.h"
+
+namespace reprise {
+namespace {
+
+// Lengths that the certificates were measured at, so that their recipes are there. All together
+// they are fewer tokens than the bucket.
+constexpr int64_t kLengths[] = {5, 1, 31, 2, 13};
+constexpr PackedSizes kRoom = {.tokens = 128, .segments = 16};
+
+const Drawer::Content kContents[] = {
+    {.patterns = {MaskPattern::kOnes, MaskPattern::kRagged}, .seed = 101},
+    {.patterns = {MaskPattern::kHoles, MaskPattern::kLeftPadded},
+     .float_masks = true,
+     .fill_ids = true,
+     .seed = 102}};
+
+// One request: what is sent, and the answer that it gets alone.
+struct Case {
+  int64_t length = 0;
+  std::vector<Tensor> inputs;
+  Request request;
+  std::vector<Tensor> expected;
+};
+
+absl::StatusOr<std::vector<Case>> MakeCases(const Packing& packing, const PackingCheck& check,
+                                            const Drawer::Content& content) {
+  std::vector<Case> cases;
+  for (const int64_t length : kLengths) {
+    if (length > packing.longest()) continue;
+    Case& one = cases.emplace_back();
+    one.length = length;
+    SymbolSizes sizes = check.drawer->base_sizes();
+    sizes[check.sequence] = length;
+    for (size_t i = 0; i < check.drawer->size(); ++i) {
+      ASSIGN_OR_RETURN(const Shape shape, check.drawer->ShapeAt(i, sizes));
+      Drawer::Content own = content;
+      own.seed = content.seed * 1000 + length;
+      one.inputs.push_back(ToTensor(check.drawer->Draw(i, shape, own)));
+      one.request.inputs.push_back({shape, one.inputs.back().data()});
+    }
+    ASSIGN_OR_RETURN(one.expected, (*check.exact)(one.inputs));
+  }
+  return cases;
+}
+
+absl::Status Compare(const Recipe& recipe, const PackingCheck& check,
+                     const std::vector<Case>& cases, absl::Span<const PackedPart> parts,
+                     const std::byte* outputs) {
+  for (size_t i = 0; i < cases.size(); ++i) {
+    for (size_t position = 0; position < check.output_names.size(); ++position) {
+      const OutputTensor got = ReadPacked(recipe, position, parts, i, outputs);
+      const Tensor& expected = cases[i].expected[position];
+      const std::string where =
+          absl::StrCat("output '", check.output_names[position], "' at length ", cases[i].length);
+      if (got.shape != expected.shape() || recipe.outputs[position].dtype != expected.dtype()) {
+        return absl::FailedPreconditionError(absl::StrCat(where, " has shape ",
+                                                          ShapeToString(got.shape), ", not ",
+                                                          ShapeToString(expected.shape())));
+      }
+      const Tensor actual = Tensor::Make(expected.dtype(), got.shape, [&](void* data) {
+        std::memcpy(data, got.bytes.data(), got.bytes.size());
+      });
+      const Shape origin(got.shape.size(), 0);
+      if (const auto difference = Differ(expected, actual, origin, check.tolerance)) {
+        return absl::FailedPreconditionError(
+            absl::StrCat(where, " changes when requests lie beside it: ", *difference));
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status CheckPacking(const Packing& packing, const PackingCheck& check) {
+  ASSIGN_OR_RETURN(
+      std::shared_ptr<const Recipe> recipe,
+      Compile(packing.graph(), packing.KeyAt(kRoom, check.device->fingerprint()),
+              {.device = check.device, .clock = check.clock, .batch_symbol = kTokensAxis}));
+  ASSIGN_OR_RETURN(const auto parameters, check.parameters->TableFor(recipe));
+  RETURN_IF_ERROR(check.stream->Reserve(*recipe));
+  std::vector<int> positions(check.drawer->size());
+  std::iota(positions.begin(), positions.end(), 0);
+  for (const Drawer::Content& content : kContents) {
+    // The runs alone use the same stream: they come first.
+    ASSIGN_OR_RETURN(const std::vector<Case> cases, MakeCases(packing, check, content));
+    std::vector<PackedPart> parts;
+    FirstDataError error(*recipe);
+    Frame frame = check.stream->MakeFrame(*recipe, parameters->addresses(), &error);
+    for (const Case& one : cases) {
+      const int64_t rows = one.inputs[0].shape()[0];
+      parts.push_back({.request = &one.request, .rows = rows, .length = one.length});
+      frame.live_rows += rows * one.length;
+    }
+    GatherPacked(*recipe, positions, parts, std::nullopt, const_cast<std::byte*>(frame.inputs));
+    check.stream->Replay(*recipe, frame);
+    if (error.get() != nullptr) return absl::FailedPreconditionError(RangeText(*error.get()));
+    RETURN_IF_ERROR(Compare(*recipe, check, cases, parts, frame.outputs));
+  }
+  check.parameters->Forget(*recipe);
+  return absl::OkStatus();
+}
+
+}  // namespace reprise

@@ -1,0 +1,237 @@
+// bench_mixed: requests of mixed lengths, packed against padded, in one process and run.
+//
+//   bench_mixed MODEL.onnx [--threads N] [--requests N] [--window N] [--rounds N]
+//               [--max-batch-tokens N] [--max-isa ISA]
+//
+// Three seeded traces: short queries (lognormal, median 14, sigma 0.6, 4 to 64), SQuAD-like
+// (lognormal, median 150, sigma 0.5, 16 to 512), chat (half short, half long, 8 to 512). Whatever
+// lies within a window of requests may share a replay. The sides alternate, round by round; every
+// side meets its first round cold, so that its captures are in the first figure. Printed are tokens
+// a second, cold and warm (the median of the other rounds), the share of computed elements that no
+// request sent, and each side's ratio to `padded`.
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <iostream>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "runtime/device/cpu/cpu_device.h"
+#include "runtime/engine/engine.h"
+
+namespace {
+
+using namespace reprise;  // a program of its own
+
+// Adds up what was computed.
+class CountingObserver final : public Observer {
+ public:
+  struct Counts {
+    int64_t valid = 0, padded = 0, replays = 0, compiles = 0;
+  };
+  std::unique_ptr<ModelObserver> ForModel(const ModelObserverSpec& spec) override {
+    return std::make_unique<ForOne>(counts_, spec.axes.size() - 1);
+  }
+  Counts Take() { return std::exchange(counts_, {}); }
+
+ private:
+  class ForOne final : public ModelObserver {
+   public:
+    ForOne(Counts& counts, size_t axis) : counts_(counts), axis_(axis) {}
+    void OnCompile(const CompileRecord&) override { ++counts_.compiles; }
+    void OnReplay(const ReplayRecord& record) override {
+      ++counts_.replays;
+      counts_.valid += record.axes[axis_].valid;
+      counts_.padded += record.axes[axis_].padded;
+    }
+    void OnRequestLengths(absl::Span<const int64_t>) override {}
+    void OnCacheRequest(bool) override {}
+    void OnCacheSize(int64_t, int64_t) override {}
+    void OnEviction(EvictionReason) override {}
+    void OnProbe(int64_t) override {}
+    void OnReferenceKernel(absl::string_view op, absl::string_view node) override {
+      std::cerr << "reference kernel: " << op << " at " << node << "\n";
+    }
+
+   private:
+    Counts& counts_;
+    const size_t axis_;
+  };
+  Counts counts_;
+};
+
+struct Trace {
+  const char* name;
+  std::vector<int64_t> lengths;
+};
+
+std::vector<Trace> MakeTraces(int64_t requests) {
+  std::mt19937 random(2024);
+  const auto lognormal = [&](double median, double sigma, int64_t low, int64_t high) {
+    std::lognormal_distribution<double> lengths(std::log(median), sigma);
+    return std::clamp<int64_t>(std::llround(lengths(random)), low, high);
+  };
+  std::vector<Trace> traces = {{"short", {}}, {"squad", {}}, {"chat", {}}};
+  for (int64_t i = 0; i < requests; ++i) {
+    traces[0].lengths.push_back(lognormal(14, 0.6, 4, 64));
+    traces[1].lengths.push_back(lognormal(150, 0.5, 16, 512));
+    traces[2].lengths.push_back(random() % 2 == 0 ? lognormal(20, 0.6, 8, 512)
+                                                  : lognormal(300, 0.4, 8, 512));
+  }
+  return traces;
+}
+
+// One row of tokens for every input of the model: ones for masks, zeros for types, ids.
+struct OneRequest {
+  OneRequest(const Model& model, int64_t length, std::mt19937& random) {
+    for (size_t i = 0; i < model.inputs().size(); ++i) {
+      std::vector<int64_t>& values = columns.emplace_back(length, 0);
+      const std::string& name = model.inputs()[i].name;
+      const bool mask = name.find("mask") != std::string::npos;
+      const bool ids =
+          name.find("ids") != std::string::npos && name.find("type") == std::string::npos;
+      for (int64_t& value : values) value = mask ? 1 : ids ? 1000 + random() % 20000 : 0;
+      request.inputs.push_back({{1, length}, values.data()});
+    }
+  }
+  OneRequest(const OneRequest&) = delete;
+  std::vector<std::vector<int64_t>> columns;
+  Request request;
+};
+
+// One side of the comparison: an engine of its own.
+struct Side {
+  Side(const char* name, int threads, Isa isa)
+      : name(name),
+        cores(threads),
+        device(isa),
+        engine({.device = &device, .clock = &clock, .cores = &cores}, observer) {}
+
+  const char* name;
+  bool alone = false;  // every request is a batch
+  SteadyClock clock;
+  CorePool cores;
+  CpuDevice device;
+  CountingObserver observer;
+  Engine engine;
+  std::shared_ptr<Model> model;
+  std::unique_ptr<Stream> stream;
+};
+
+// Nanoseconds for all of `requests`, in windows.
+int64_t Run(Side& side, const std::vector<std::unique_ptr<OneRequest>>& requests, size_t window) {
+  const int64_t start = side.clock.NowNs();
+  for (size_t first = 0; first < requests.size(); first += window) {
+    std::vector<std::pair<RequestShape, const Request*>> waiting;
+    for (size_t i = first; i < std::min(requests.size(), first + window); ++i) {
+      waiting.emplace_back(*side.model->Measure(requests[i]->request), &requests[i]->request);
+    }
+    // Padding is least among requests that are alike.
+    std::stable_sort(waiting.begin(), waiting.end(),
+                     [](const auto& a, const auto& b) { return a.first.tokens < b.first.tokens; });
+    while (!waiting.empty()) {
+      BatchPlan plan(*side.model);
+      std::vector<const Request*> together;
+      std::vector<std::pair<RequestShape, const Request*>> rest;
+      for (auto& one : waiting) {
+        if (!(side.alone && !plan.empty()) && plan.TryAdd(one.first)) {
+          together.push_back(one.second);
+        } else {
+          rest.push_back(std::move(one));
+        }
+      }
+      for (const Response& response : side.engine.Run(plan, together, *side.stream)) {
+        if (!response.status.ok()) std::cerr << response.status << "\n";
+      }
+      waiting = std::move(rest);
+    }
+  }
+  return side.clock.NowNs() - start;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 2) {
+    std::cerr << "usage: bench_mixed MODEL.onnx [--threads N] [--requests N] [--window N]"
+                 " [--rounds N] [--max-batch-tokens N] [--max-isa ISA]\n";
+    return 2;
+  }
+  int threads = 1;
+  int64_t count = 500, window = 32, rounds = 4, batch_tokens = 4096;
+  Isa isa = DetectIsa();
+  for (int i = 2; i + 1 < argc; i += 2) {
+    const std::string flag = argv[i];
+    bool ok = true;
+    if (flag == "--threads") ok = absl::SimpleAtoi(argv[i + 1], &threads);
+    if (flag == "--requests") ok = absl::SimpleAtoi(argv[i + 1], &count);
+    if (flag == "--window") ok = absl::SimpleAtoi(argv[i + 1], &window);
+    if (flag == "--rounds") ok = absl::SimpleAtoi(argv[i + 1], &rounds);
+    if (flag == "--max-batch-tokens") ok = absl::SimpleAtoi(argv[i + 1], &batch_tokens);
+    if (flag == "--max-isa") isa = ParseIsa(argv[i + 1]).value_or(isa);
+    if (!ok) return 2;
+  }
+
+  std::printf("%-6s %-8s %12s %12s %8s %8s %8s %9s\n", "trace", "side", "cold tok/s", "warm tok/s",
+              "ratio", "padding", "replays", "captures");
+  for (const Trace& trace : MakeTraces(count)) {
+    std::vector<std::unique_ptr<Side>> sides;
+    for (const char* name : {"padded", "alone", "packed"}) {
+      sides.push_back(std::make_unique<Side>(name, threads, isa));
+      Side& side = *sides.back();
+      side.alone = name == std::string("alone");
+      const bool packed = name == std::string("packed");
+      auto model = side.engine.Load({.id = {"model", 1},
+                                     .path = argv[1],
+                                     .max_batch_tokens = packed ? batch_tokens : 4096,
+                                     .packing = packed ? PackingMode::kAuto : PackingMode::kOff});
+      auto stream = Stream::Create({.cores = &side.cores, .max_threads = threads});
+      if (!model.ok() || !stream.ok()) {
+        std::cerr << model.status() << " " << stream.status() << "\n";
+        return 1;
+      }
+      side.model = *std::move(model);
+      side.stream = *std::move(stream);
+      if (packed && side.model->packing() == nullptr) {
+        std::cerr << "not packed: " << side.model->packing_refusal() << "\n";
+        return 1;
+      }
+    }
+    std::mt19937 random(7);
+    std::vector<std::unique_ptr<OneRequest>> requests;
+    int64_t tokens = 0;
+    for (const int64_t length : trace.lengths) {
+      requests.push_back(std::make_unique<OneRequest>(*sides[0]->model, length, random));
+      tokens += length;
+    }
+    std::vector<std::vector<int64_t>> ns(sides.size());
+    std::vector<CountingObserver::Counts> counts(sides.size());
+    for (int64_t round = 0; round < rounds; ++round) {
+      for (size_t s = 0; s < sides.size(); ++s) {
+        ns[s].push_back(Run(*sides[s], requests, window));
+        const CountingObserver::Counts one = sides[s]->observer.Take();
+        const int64_t compiles = counts[s].compiles + one.compiles;
+        counts[s] = one;
+        counts[s].compiles = compiles;
+      }
+    }
+    std::vector<double> warm;
+    for (std::vector<int64_t>& side : ns) {
+      std::vector<int64_t> later(side.begin() + (rounds > 1), side.end());
+      std::sort(later.begin(), later.end());
+      warm.push_back(tokens * 1e9 / static_cast<double>(later[later.size() / 2]));
+    }
+    for (size_t s = 0; s < sides.size(); ++s) {
+      const CountingObserver::Counts& c = counts[s];
+      std::printf("%-6s %-8s %12.0f %12.0f %8.2f %7.1f%% %8ld %9ld\n", trace.name, sides[s]->name,
+                  tokens * 1e9 / static_cast<double>(ns[s][0]), warm[s], warm[s] / warm[0],
+                  100.0 * c.padded / std::max<int64_t>(1, c.valid + c.padded), c.replays,
+                  c.compiles);
+    }
+    std::fflush(stdout);
+  }
+  return 0;
+}

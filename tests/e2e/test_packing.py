@@ -1,0 +1,101 @@
+"""Packed models: requests of all lengths share replays without padding, and get their answers."""
+
+import concurrent.futures
+import re
+
+import numpy as np
+import pytest
+
+from testing import exporters, models
+from testing.daemon import Daemon
+from testing.inference import assert_same_answer, infer, reference, text_inputs
+from testing.metrics import Scrape
+from testing.repository import MINILM, PARAPHRASE
+
+CONFIG = 'parameters { key: "reprise.packing" value { string_value: "auto" } }\n'
+BERT_INPUTS = ["input_ids", "attention_mask", "token_type_ids"]
+
+MODELS = {
+    "minilm": (lambda: MINILM, BERT_INPUTS, 1000),
+    "paraphrase": (lambda: PARAPHRASE, BERT_INPUTS[:2], 1000),
+    "bert": (lambda: models.bert(opset=13, layers=3), BERT_INPUTS, 200),
+    **{
+        name: (make, exporters.INPUTS.get(name, BERT_INPUTS[:2]), exporters.VOCABULARY)
+        for name, make in exporters.ALL.items()
+    },
+}
+REFUSED = {"mixes_sequence": models.mixes_sequence, "similarity": models.similarity}
+PACKED = ["minilm", "paraphrase", "bert"]
+
+
+@pytest.fixture(scope="module")
+def served(module_repository):
+    paths = {
+        name: module_repository.add(name, make(), config=CONFIG)
+        for name, (make, _, _) in MODELS.items()
+    }
+    for name, make in REFUSED.items():
+        paths[name] = module_repository.add(name, make(), config=CONFIG)
+    with Daemon(module_repository) as daemon:
+        yield daemon, paths
+
+
+def mixed_inputs(names, vocabulary, count, rng):
+    """Requests of one to three rows, most of them short, with masks of all kinds."""
+    requests = []
+    for i in range(count):
+        rows = int(rng.integers(1, 4))
+        length = int(np.clip(rng.lognormal(3, 1), 1, 128))
+        inputs = text_inputs(names, rows, length, rng, vocabulary, ragged=i % 2 == 0)
+        if i % 5 == 0 and "attention_mask" in inputs:
+            inputs["attention_mask"][:, : length // 2] = 0  # padded on the left
+        requests.append(inputs)
+    return requests
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_concurrent_requests_of_all_lengths_get_their_answers(served, rng, model):
+    daemon, paths = served
+    _, names, vocabulary = MODELS[model]
+    requests = mixed_inputs(names, vocabulary, 48, rng)
+    client = daemon.client()
+    with concurrent.futures.ThreadPoolExecutor(16) as pool:
+        answers = list(pool.map(lambda inputs: infer(client, model, inputs), requests))
+    for inputs, answer in zip(requests, answers):
+        shape = next(iter(inputs.values())).shape
+        assert_same_answer(answer.outputs, reference(paths[model], inputs), f"{model}, {shape}")
+
+
+@pytest.mark.parametrize("model", PACKED)
+def test_nothing_is_computed_that_no_client_sent(served, rng, model):
+    daemon, _ = served
+    _, names, vocabulary = MODELS[model]
+    before = Scrape(daemon.metrics_url)
+    requests = mixed_inputs(names, vocabulary, 32, rng)
+    client = daemon.client()
+    with concurrent.futures.ThreadPoolExecutor(16) as pool:
+        answers = list(pool.map(lambda inputs: infer(client, model, inputs), requests))
+    after = Scrape(daemon.metrics_url)
+
+    def count(kind, axis):
+        labels = {"model": model, "axis": axis, "kind": kind}
+        return after.total("reprise_elements_total", **labels) - before.total(
+            "reprise_elements_total", **labels)
+
+    packed = [a for a in answers if re.fullmatch(r"t\d+", a.bucket)]
+    assert len(packed) >= len(answers) - 5  # a row that masks everything out runs exact
+    assert count("valid", "sequence") == sum(i["input_ids"].size for i in requests)
+    assert count("padded", "sequence") == 0
+    assert count("valid", "batch") == sum(len(i["input_ids"]) for i in requests)
+    assert max(a.parameters["reprise.batch_size"] for a in answers) > 3, "nobody shared a replay"
+
+
+@pytest.mark.parametrize("model", REFUSED)
+def test_model_that_cannot_be_packed_is_served_and_says_why(served, rng, model):
+    daemon, paths = served
+    inputs = {"x": rng.normal(size=(2, 8)).astype(np.float32)}
+    answer = infer(daemon.client(), model, inputs)
+    assert_same_answer(answer.outputs, reference(paths[model], inputs), model)
+    assert not answer.bucket.startswith("t")
+    assert re.search(rf"model {model}: requests are padded, not packed: \S+", daemon.log())
+
