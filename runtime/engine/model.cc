@@ -159,7 +159,7 @@ bool Model::BeyondProof(const std::vector<int64_t>& sizes) const {
   for (size_t i = 0; i < axes_.size(); ++i) {
     const int64_t proved = padding_.proved_to(i);
     if (proved == PaddingProgress::kAnySize || !certified_.contains(axes_[i].label)) continue;
-    if (policy_.Fit(axes_[i].label, sizes[i]).value_or(sizes[i]) > proved) return true;
+    if (buckets()->Fit(axes_[i].label, sizes[i]).value_or(sizes[i]) > proved) return true;
   }
   return false;
 }
