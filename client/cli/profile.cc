@@ -88,13 +88,13 @@ Request RequestOf(const Model& model, const std::vector<OwnedTensor>& tensors) {
 }  // namespace
 
 absl::StatusOr<AxisSizes> SizesOf(const Model& model, const std::string& text) {
-  const std::vector<AxisSizes> buckets = model.policy().AllBuckets();
+  const std::vector<AxisSizes> buckets = model.AllBuckets();
   std::vector<std::string> axes;
   for (const ModelAxis& axis : model.axes()) axes.push_back(absl::StrCat(axis.label, "=SIZE"));
   if (axes.empty()) return AxisSizes();
   if (text.empty() && !buckets.empty()) return buckets.front();
   for (const AxisSizes& sizes : buckets) {
-    if (BucketLabel(sizes, model.policy().batch_axis) != text) continue;
+    if (model.LabelOfBucket(sizes) != text) continue;
     // Axes without a certificate are in no bucket.
     if (sizes.size() == model.axes().size()) return sizes;
   }
@@ -107,10 +107,9 @@ absl::StatusOr<AxisSizes> SizesOf(const Model& model, const std::string& text) {
   const bool known = std::all_of(model.axes().begin(), model.axes().end(),
                                  [&](const ModelAxis& axis) { return sizes.contains(axis.label); });
   if (known && sizes.size() == model.axes().size()) return sizes;
-  const auto& labels = model.bucket_labels();
-  return absl::InvalidArgumentError(absl::StrCat(
-      "'", text, "' is neither a bucket of the model (",
-      absl::StrJoin(labels.begin(), labels.end() - 1, ", "), ") nor ", absl::StrJoin(axes, ",")));
+  return absl::InvalidArgumentError(absl::StrCat("'", text, "' is neither a bucket of the model (",
+                                                 absl::StrJoin(model.BucketLabels(), ", "),
+                                                 ") nor ", absl::StrJoin(axes, ",")));
 }
 
 absl::Status RunProfile(const ProfileOptions& options) {

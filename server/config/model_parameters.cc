@@ -180,8 +180,7 @@ constexpr Parameter kParameters[] = {
      }},
     {"reprise.packing", "", "auto|off", "off",
      "auto: requests of different lengths lie one after another in a replay, without padding, "
-     "where "
-     "the model can be computed so; buckets are then numbers of tokens",
+     "where the model can be computed so; buckets are then numbers of tokens",
      [](absl::string_view, absl::string_view value, ModelSettings& settings) {
        if (value != "auto" && value != "off") {
          return absl::InvalidArgumentError("must be auto or off");

@@ -186,7 +186,7 @@ TEST_F(PackedEngineTest, LongRowsAndRowsThatMaskEverythingRunAtTheirOwnSizes) {
 TEST_F(PackedEngineTest, MoreRowsThanAReplayTakesAreSplitAndJoined) {
   const TokenRequest many(35, 4), large(7, 60);
   ExpectSame(Run(many), Alone(many));
-  // 32 rows, then 3; four rows of 60 tokens, ... five are 300.
+  // 32 rows and 3; 5 rows, which are 300 tokens, and 2.
   EXPECT_THAT(observed().replays.size(), 2);
   ExpectSame(Run(large), Alone(large));
   EXPECT_THAT(observed().replays.size(), 4);
@@ -213,7 +213,7 @@ TEST(PackingTest, ModelThatMayNotBePaddedSaysWhyItIsNotPacked) {
 
 TEST_F(PackedEngineTest, FirstOfTheQueueGoesWithWhateverHasRoomBesideIt) {
   std::vector<RequestShape> shapes;
-  for (const int64_t length : {60, 64, kLongest + 1, 64, 64, 50, 40}) {
+  for (const int64_t length : std::vector<int64_t>{60, 64, kLongest + 1, 64, 64, 50, 40}) {
     shapes.push_back(*model().Measure(TokenRequest(1, length).request));
   }
   std::vector<const RequestShape*> waiting;
