@@ -36,6 +36,20 @@ double Elements(absl::Span<const int64_t> sizes) {
   return product;
 }
 
+// What a row of `size` costs, for the choice of boundaries: half as measured, half in proportion to
+// its size. Next to other work the times of short replays are mostly noise, and boundaries must not
+// follow that.
+double SteadyRowNs(const ReplayCost& cost, int64_t size) {
+  double ns = 0, elements = 0;
+  for (const ReplayCost::Point& point : cost.Curve()) {
+    ns += point.replays * point.row_ns;
+    elements += point.replays * static_cast<double>(point.row_size);
+  }
+  const double measured = cost.RowNs(size);
+  if (elements <= 0) return measured;
+  return (measured + ns / elements * static_cast<double>(size)) / 2;
+}
+
 // The half that request `i` belongs to: scattered, so that no rhythm of clients follows it.
 int HalfOf(int64_t i) {
   return static_cast<int>((static_cast<uint64_t>(i) * 0x9E3779B97F4A7C15u) >> 63);
@@ -161,7 +175,7 @@ double BucketAdvisor::CostOfOne(absl::Span<const int64_t> sizes, const BoundaryS
   for (size_t i = 0; i < sizes.size(); ++i) {
     product *= static_cast<double>(Holding(sets[i], sizes[i]));
   }
-  return cost_.RowNs(static_cast<int64_t>(product));
+  return SteadyRowNs(cost_, static_cast<int64_t>(product));
 }
 
 double BucketAdvisor::Waste(absl::Span<const WeightedSizes> seen, const BoundarySets& sets) const {
@@ -191,7 +205,7 @@ BoundarySets BucketAdvisor::Solve(absl::Span<const WeightedSizes> seen) const {
   }
   if (sets.size() == 1 && automatic.size() == 1) {
     sets[0] = SolveBoundaries(AlongAxis(seen, 0), options_.axes[0].rule.most, [&](int64_t size) {
-                return cost_.RowNs(size);
+                return SteadyRowNs(cost_, size);
               }).sizes;
   } else if (!automatic.empty()) {
     GridOptions grid{.fixed = sets};
@@ -200,7 +214,7 @@ BoundarySets BucketAdvisor::Solve(absl::Span<const WeightedSizes> seen) const {
     }
     for (size_t axis : automatic) grid.fixed[axis].clear();
     const BindingCost cost = [&](absl::Span<const int64_t>, absl::Span<const int64_t> binding) {
-      return cost_.RowNs(static_cast<int64_t>(Elements(binding)));
+      return SteadyRowNs(cost_, static_cast<int64_t>(Elements(binding)));
     };
     sets = SolveGrid(Coarse(seen), cost, grid).boundaries;
   }

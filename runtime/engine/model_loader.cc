@@ -26,6 +26,9 @@ namespace {
 constexpr int64_t kFitBatch = 2;
 constexpr int64_t kFitLengths[] = {5, 16, 64, 96, 224, 256};  // the first that the model takes
 
+// Requests before the first look at buckets: enough that what it finds stays.
+constexpr int64_t kFirstLookAfter = 600;
+
 // A Squeeze of whatever dims are 1.
 bool SizesDecideRanks(const Graph& graph) {
   return absl::c_any_of(graph.NodeIds(), [&](NodeId id) {
@@ -406,6 +409,7 @@ void ModelLoader::MakeLearner(Model& model, BucketPolicy policy) const {
   const BucketMode mode = model.packing_ != nullptr ? BucketMode::kOff : options.bucket_mode;
   BucketLearner::Options learner = {.mode = mode};
   learner.advisor.payback_ns = options.bucket_payback_ns;
+  learner.advisor.first_after = kFirstLookAfter;
   for (const AxisBuckets& buckets : policy.axes) {
     if (buckets.axis == policy.batch_axis) continue;
     AdvisorAxis axis = {.label = buckets.axis, .start = buckets.sizes};

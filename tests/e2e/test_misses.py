@@ -14,6 +14,8 @@ from testing.metrics import Scrape
 
 NAMES = ["input_ids", "attention_mask"]
 SEQUENCES = [16, 32, 64, 128, 256, 512]
+# What is captured for requests alone.
+FIXED = 'parameters { key: "reprise.bucket_policy" value { string_value: "off" } }'
 
 
 def bucket_of(length):
@@ -70,7 +72,7 @@ def test_a_request_waits_only_where_no_ready_recipe_is_large_enough(repository, 
 
 
 def test_after_the_traffic_has_settled_nothing_is_captured(repository):
-    repository.add("bert", models.bert())
+    repository.add("bert", models.bert(), config=FIXED)
     with Daemon(repository) as daemon:
         rng = np.random.default_rng(5)
 
@@ -104,7 +106,7 @@ def test_after_the_traffic_has_settled_nothing_is_captured(repository):
 
 
 def test_a_larger_recipe_gives_the_same_answer_and_its_own_bucket_follows(repository, rng):
-    path = repository.add("bert", models.bert())
+    path = repository.add("bert", models.bert(), config=FIXED)
     inputs = text_inputs(NAMES, 1, 9, rng, 200)
     with Daemon(repository) as daemon:
         client = daemon.client()
