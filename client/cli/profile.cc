@@ -92,11 +92,14 @@ absl::StatusOr<AxisSizes> SizesOf(const Model& model, const std::string& text) {
   std::vector<std::string> axes;
   for (const ModelAxis& axis : model.axes()) axes.push_back(absl::StrCat(axis.label, "=SIZE"));
   if (axes.empty()) return AxisSizes();
-  if (text.empty() && !buckets.empty()) return buckets.front();
+  // Axes without a certificate are in no bucket.
+  const auto names_all = [&](const AxisSizes& sizes) {
+    return sizes.size() == axes.size() &&
+           std::all_of(model.axes().begin(), model.axes().end(),
+                       [&](const ModelAxis& axis) { return sizes.contains(axis.label); });
+  };
   for (const AxisSizes& sizes : buckets) {
-    if (model.LabelOfBucket(sizes) != text) continue;
-    // Axes without a certificate are in no bucket.
-    if (sizes.size() == model.axes().size()) return sizes;
+    if (names_all(sizes) && (text.empty() || model.LabelOfBucket(sizes) == text)) return sizes;
   }
   AxisSizes sizes;
   for (const absl::string_view part : absl::StrSplit(text, ',')) {
@@ -104,9 +107,7 @@ absl::StatusOr<AxisSizes> SizesOf(const Model& model, const std::string& text) {
     int64_t size = 0;
     if (absl::SimpleAtoi(pair.second, &size) && size > 0) sizes[pair.first] = size;
   }
-  const bool known = std::all_of(model.axes().begin(), model.axes().end(),
-                                 [&](const ModelAxis& axis) { return sizes.contains(axis.label); });
-  if (known && sizes.size() == model.axes().size()) return sizes;
+  if (names_all(sizes)) return sizes;
   return absl::InvalidArgumentError(absl::StrCat("'", text, "' is neither a bucket of the model (",
                                                  absl::StrJoin(model.BucketLabels(), ", "),
                                                  ") nor ", absl::StrJoin(axes, ",")));
