@@ -103,7 +103,7 @@ Daemon::Daemon(const Options& options, const std::string& version, LogFunction l
           events_),
       inference_(repository_, scheduler_, engine_, clock_, events_) {
   if (!options_.recipe_cache.empty()) catalogue_.SetStore(store_.store());
-  store_.Start([] {});
+  store_.Start();
 }
 
 absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(const Options& options,

@@ -1,25 +1,15 @@
 #include "server/store_keeper.h"
 
-#include <sys/resource.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/base/thread_priority.h"
 
 namespace reprise {
 namespace {
 
-constexpr int64_t kSavePeriodMs = 10'000;
 constexpr int kWriterNice = 10;
-
-// On Linux the priority of a thread, not of the process.
-void BeNice() {
-  const auto thread = static_cast<id_t>(syscall(SYS_gettid));
-  setpriority(PRIO_PROCESS, thread, getpriority(PRIO_PROCESS, thread) + kWriterNice);
-}
 
 }  // namespace
 
@@ -43,18 +33,16 @@ StoreKeeper::StoreKeeper(const Options& options, const LogFunction& log) {
 
 StoreKeeper::~StoreKeeper() { Finish(); }
 
-void StoreKeeper::Start(std::function<void()> save_usage) {
+void StoreKeeper::Start() {
   if (store_ == nullptr) return;
-  save_usage_ = std::move(save_usage);
   writer_ = std::thread([this] {
-    BeNice();
-    store_->RunWriter(kSavePeriodMs, save_usage_);
+    LowerThreadPriority(kWriterNice);
+    store_->RunWriter();
   });
 }
 
 void StoreKeeper::Finish() {
   if (!writer_.joinable()) return;
-  save_usage_();
   store_->StopWriter();
   writer_.join();
 }

@@ -6,7 +6,6 @@
 // Threads: made and destroyed by one thread; store() from any.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <thread>
 
@@ -27,14 +26,13 @@ class StoreKeeper {
 
   // Null where none was asked for, or it cannot be used.
   RecipeStore* store() const { return store_.get(); }
-  // Begins to write; `save_usage` is called every few seconds and once more at the end.
-  void Start(std::function<void()> save_usage);
+  // Begins to write.
+  void Start();
   // Writes what is queued and ends the thread.
   void Finish();
 
  private:
   std::unique_ptr<RecipeStore> store_;
-  std::function<void()> save_usage_;
   std::thread writer_;
 };
 

@@ -115,7 +115,8 @@ absl::Status BatchRun::Capture() {
 
 CaptureOutcome BatchRun::OutcomeOf(size_t i, bool first) {
   const bool own_bucket = resolution_.outcome == CaptureOutcome::kReplayed;
-  if (CaptureTicket* ticket = plan_.waited_[i].get()) {
+  CaptureTicket* ticket = plan_.waited_[i].get();
+  if (ticket != nullptr && ticket->of_capture()) {
     return own_bucket && ticket->Claim() ? CaptureOutcome::kCaptured : CaptureOutcome::kWaited;
   }
   if (!own_bucket) return resolution_.outcome;

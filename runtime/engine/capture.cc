@@ -126,40 +126,34 @@ absl::StatusOr<std::shared_ptr<const Recipe>> Capture(const EngineOptions& optio
   RETURN_IF_ERROR(Prime(*recipe, *parameters, stream));
   const int64_t primed_at = options.clock->NowNs();
 
-  CompileRecord compile{.reason = record.reason,
-                        .bucket = target.bucket,
-                        .recipe = record.recipe,
-                        .specialize_ns = recipe->times.specialize_ns,
-                        .passes_ns = recipe->times.passes_ns,
-                        .plan_ns = recipe->times.plan_ns,
-                        .bind_ns = recipe->times.bind_ns,
-                        .prepare_ns = prepared_at - compiled_at,
-                        .prime_ns = primed_at - prepared_at};
-  record.specialize_ns = compile.specialize_ns;
-  record.passes_ns = compile.passes_ns;
-  record.plan_ns = compile.plan_ns;
-  record.bind_ns = compile.bind_ns;
-  record.prepare_ns = compile.prepare_ns;
-  record.prime_ns = compile.prime_ns;
-  record.total_ns = compile.total_ns();
+  record.phases = {.specialize_ns = recipe->times.specialize_ns,
+                   .passes_ns = recipe->times.passes_ns,
+                   .plan_ns = recipe->times.plan_ns,
+                   .bind_ns = recipe->times.bind_ns,
+                   .prepare_ns = prepared_at - compiled_at,
+                   .prime_ns = primed_at - prepared_at};
   record.compile_rss_bytes = rss_compiled - rss_before;
   record.prepare_rss_bytes = rss_prepared - rss_compiled;
   record.prime_rss_bytes = ResidentBytes() - rss_prepared;
   record.recipe_bytes = recipe->memory_bytes();
   record.frame_bytes = static_cast<int64_t>(recipe->frame_bytes());
   record.suggestion = Suggestion(model, target, record.reason);
-  mutable_recipe->note.total_ns = record.total_ns;  // not published yet
+  mutable_recipe->note.total_ns = record.phases.total_ns();  // not published yet
 
   ModelObserver& observer = model.owner()->observer();
-  observer.OnCompile(compile);
+  observer.OnCompile({.reason = record.reason,
+                      .bucket = target.bucket,
+                      .recipe = record.recipe,
+                      .phases = record.phases});
   for (const Launch& launch : recipe->launches) {
     if (!launch.reference) continue;
     observer.OnReferenceKernel(absl::string_view(launch.kernel).substr(sizeof("reference/") - 1),
                                launch.node);
   }
   // Weights are packed once: what the next capture will take is without them.
-  model.owner()->SetCaptureNs(record.total_ns - record.prepare_ns);
-  model.learner().RecordCapture(record.total_ns - record.prepare_ns, record.recipe_bytes);
+  const int64_t work_ns = record.phases.total_ns() - record.phases.prepare_ns;
+  model.owner()->SetCaptureNs(work_ns);
+  model.learner().RecordCapture(work_ns, record.recipe_bytes);
   return recipe;
 }
 

@@ -1,22 +1,10 @@
 #include "runtime/engine/capture_pool.h"
 
-#include <sys/resource.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include <utility>
 
+#include "runtime/base/thread_priority.h"
+
 namespace reprise {
-namespace {
-
-// On Linux a nice value belongs to a thread.
-void BeNicer(int by) {
-  const auto thread = static_cast<id_t>(syscall(SYS_gettid));
-  // A refusal leaves the thread as it is: slower replays, not wrong ones.
-  (void)setpriority(PRIO_PROCESS, thread, getpriority(PRIO_PROCESS, thread) + by);
-}
-
-}  // namespace
 
 CapturePool::CapturePool(const Options& options) : options_(options) {
   for (int i = 0; i < options.urgent_threads; ++i) {
@@ -24,7 +12,7 @@ CapturePool::CapturePool(const Options& options) : options_(options) {
   }
   for (int i = 0; i < options.behind_threads; ++i) {
     threads_.emplace_back([this] {
-      BeNicer(options_.behind_nice);
+      LowerThreadPriority(options_.behind_nice);
       Work(behind_);
     });
   }

@@ -144,17 +144,7 @@ absl::StatusOr<RecipeProfile> Engine::Profile(const Model& model, const Request&
 
 absl::StatusOr<std::unique_ptr<const Recipe>> Engine::CompileAt(
     const Model& model, const std::vector<int64_t>& sizes) const {
-  Binding binding;
-  for (size_t i = 0; i < model.axes_.size(); ++i) binding.axes[model.axes_[i].symbol] = sizes[i];
-  ASSIGN_OR_RETURN(
-      std::unique_ptr<const Recipe> recipe,
-      Compile(
-          model.graph_,
-          MakeKey(model.fingerprint_, std::move(binding), options_.device->fingerprint()),
-          {.device = options_.device,
-           .clock = options_.clock,
-           .batch_symbol = model.batch_axis_ < 0 ? "" : model.axes_[model.batch_axis_].symbol}));
-  return recipe;
+  return model.CompileAt(model.KeyAt({.sizes = sizes}, RequestShape(), nullptr), nullptr, options_);
 }
 
 void Engine::FollowTraffic(const Model& model) {

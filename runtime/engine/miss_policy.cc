@@ -101,7 +101,7 @@ std::shared_ptr<CaptureTicket> Engine::Prepare(BatchPlan& plan,
   const bool frozen = options_.frozen || model.options_.frozen;
   if (shape.unproved && !RunsEagerly(shape.on_miss, model.options_, frozen) &&
       model.padding_.WhenDone([ready] { ready(absl::OkStatus()); })) {
-    return std::make_shared<CaptureTicket>();
+    return std::make_shared<CaptureTicket>(CaptureTicket::Of::kPaddingProof);
   }
   plan.resolution_ = Resolve(plan);
   if (plan.resolution_.decided) return nullptr;

@@ -47,11 +47,11 @@ void MissRecord::AddWaiter(std::string request_id, int64_t waited_ns) {
 std::string MissText(const MissRecord& record) {
   std::string text = absl::StrFormat(
       "model %s: captured %s (%s) because of %s in %.1f ms", record.model.name, record.bucket,
-      record.binding, std::string(CompileReasonName(record.reason)), Ms(record.total_ns));
+      record.binding, std::string(CompileReasonName(record.reason)), Ms(record.phases.total_ns()));
   absl::StrAppendFormat(
       &text, " (specialise %.1f, passes %.1f, plan %.1f, bind %.1f, prepare %.1f, prime %.1f)",
-      Ms(record.specialize_ns), Ms(record.passes_ns), Ms(record.plan_ns), Ms(record.bind_ns),
-      Ms(record.prepare_ns), Ms(record.prime_ns));
+      Ms(record.phases.specialize_ns), Ms(record.phases.passes_ns), Ms(record.phases.plan_ns),
+      Ms(record.phases.bind_ns), Ms(record.phases.prepare_ns), Ms(record.phases.prime_ns));
   if (record.nearest.empty()) {
     absl::StrAppend(&text, "; no recipe of the model was ready");
   } else {

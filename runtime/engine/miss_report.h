@@ -45,14 +45,7 @@ struct MissRecord {
   std::string nearest;                     // bucket or binding of it; empty: there was none
   std::vector<KeyDifference> differences;  // of the nearest
 
-  // Milliseconds by phase are those of the CompileRecord.
-  int64_t specialize_ns = 0;
-  int64_t passes_ns = 0;
-  int64_t plan_ns = 0;
-  int64_t bind_ns = 0;
-  int64_t prepare_ns = 0;
-  int64_t prime_ns = 0;
-  int64_t total_ns = 0;
+  CapturePhases phases;
   // How much more memory the process had after each step than before it; other threads count too.
   int64_t compile_rss_bytes = 0;
   int64_t prepare_rss_bytes = 0;

@@ -56,7 +56,8 @@ absl::StatusOr<std::unique_ptr<Model>> ModelLoader::Load(ModelOptions options) c
   model->device_fingerprint_ = context_.device->fingerprint();
   model->padding_.Start(model->axes_.size());
   const int64_t analysed = context_.clock->NowNs();
-  RETURN_IF_ERROR(FindOut(*model));
+  StoreLookup lookup;
+  RETURN_IF_ERROR(FindOut(*model, lookup));
   const int64_t certified = context_.clock->NowNs();
   RETURN_IF_ERROR(SetPolicy(*model));
   ModelObserverSpec spec = {.id = model->id(), .buckets = model->BucketLabels()};
@@ -71,6 +72,8 @@ absl::StatusOr<std::unique_ptr<Model>> ModelLoader::Load(ModelOptions options) c
     runs += axis.certificate.runs;
   }
   std::unique_ptr<ModelObserver> observer = context_.observer->ForModel(spec);
+  if (lookup.tried && lookup.found) observer->OnStoreHit();
+  if (lookup.tried && !lookup.found) observer->OnStoreMiss(lookup.miss);
   if (runs > 0) observer->OnProbe(certified - analysed);
   model->owner_->SetObserver(std::move(observer));
   context_.log(absl::StrFormat(
@@ -237,7 +240,7 @@ StoredModelKey ModelLoader::KeyOf(const Model& model) const {
           .compiler = absl::StrCat(kCompilerVersion)};
 }
 
-bool ModelLoader::Restore(const StoredModelKey& key, Model& model) const {
+ModelLoader::StoreLookup ModelLoader::Restore(const StoredModelKey& key, Model& model) const {
   const int64_t start = context_.clock->NowNs();
   const RecordName name = key.NameOf(model.id());
   RecipeStore::Found found = context_.store->Read(name);
@@ -263,7 +266,7 @@ bool ModelLoader::Restore(const StoredModelKey& key, Model& model) const {
       context_.log(absl::StrFormat("model %s: loaded certificate %s from %s in %.1f ms",
                                    model.id().name, HexKey(name.key), context_.store->folder(),
                                    (context_.clock->NowNs() - start) / 1e6));
-      return true;
+      return {.tried = true, .found = true};
     }
     found.detail = std::string(findings.status().message());
     const bool corrupt = absl::IsDataLoss(findings.status());
@@ -273,10 +276,10 @@ bool ModelLoader::Restore(const StoredModelKey& key, Model& model) const {
   context_.log(absl::StrCat("model ", model.id().name, ": could not find certificate ",
                             HexKey(name.key), ": ", StoreMissWords(found.miss),
                             found.detail.empty() ? "" : ": ", found.detail));
-  return false;
+  return {.tried = true, .miss = found.miss};
 }
 
-absl::Status ModelLoader::FindOut(Model& model) const {
+absl::Status ModelLoader::FindOut(Model& model, StoreLookup& lookup) const {
   const bool measured = !model.axes_.empty() && model.shape_inputs_.empty();
   if (!measured) {
     RETURN_IF_ERROR(Certify(model));
@@ -284,7 +287,8 @@ absl::Status ModelLoader::FindOut(Model& model) const {
     return absl::OkStatus();
   }
   if (context_.store == nullptr) return Certify(model);
-  if (Restore(KeyOf(model), model)) return absl::OkStatus();
+  lookup = Restore(KeyOf(model), model);
+  if (lookup.found) return absl::OkStatus();
   const int64_t start = context_.clock->NowNs();
   RETURN_IF_ERROR(Certify(model));
   const int64_t took_ns = context_.clock->NowNs() - start;

@@ -47,13 +47,19 @@ class ModelLoader {
   absl::Status FitShapes(Model& model) const;
   // Of a model without axes: dtypes and shapes as they are.
   absl::Status DescribeOutputs(Model& model) const;
+  // What became of the question to the store.
+  struct StoreLookup {
+    bool tried = false;
+    bool found = false;
+    StoreMiss miss = StoreMiss::kAbsent;  // where it was tried and not found
+  };
   // Finds out what can only be measured: from the store where it is known, else by running the
   // model.
-  absl::Status FindOut(Model& model) const;
+  absl::Status FindOut(Model& model, StoreLookup& lookup) const;
   // The key of a model whose findings are worth keeping.
   StoredModelKey KeyOf(const Model& model) const;
-  // True when the store knew the findings.
-  bool Restore(const StoredModelKey& key, Model& model) const;
+  // Takes the findings from the store where it knows them.
+  StoreLookup Restore(const StoredModelKey& key, Model& model) const;
   // Keeps what was measured in `measure_ns`; `confirmed` replaces certificates, by axis.
   void Keep(const Model& model, const std::map<size_t, AxisCertificate>& confirmed,
             int64_t measure_ns) const;

@@ -46,10 +46,7 @@ enum class EvictionReason {
 inline constexpr int kNumEvictionReasons = 4;
 absl::string_view EvictionReasonName(EvictionReason reason);  // "memory", "exact_limit", ...
 
-struct CompileRecord {
-  CompileReason reason = CompileReason::kNewShape;
-  absl::string_view bucket;
-  absl::string_view recipe;  // hex key
+struct CapturePhases {
   int64_t specialize_ns = 0;
   int64_t passes_ns = 0;
   int64_t plan_ns = 0;  // kernel choice, lifetimes, offsets
@@ -59,6 +56,13 @@ struct CompileRecord {
   int64_t total_ns() const {
     return specialize_ns + passes_ns + plan_ns + bind_ns + prepare_ns + prime_ns;
   }
+};
+
+struct CompileRecord {
+  CompileReason reason = CompileReason::kNewShape;
+  absl::string_view bucket;
+  absl::string_view recipe;  // hex key
+  CapturePhases phases;
 };
 
 // Elements along one axis of a replay: client-sent and computed beyond them. Along the batch axis
@@ -102,7 +106,7 @@ class ModelObserver {
   // A request of a batch with its sizes by axis, before bucketing.
   virtual void OnRequestLengths(absl::Span<const int64_t> sizes) = 0;
   virtual void OnCacheRequest(bool hit) = 0;
-  // A recipe that was not in memory was looked up in the recipe store.
+  // The certificate of the model was looked up in the recipe store.
   virtual void OnStoreHit() {}
   virtual void OnStoreMiss(StoreMiss miss) {}
   // The cache now holds `recipes` recipes of `bytes` that this model captured.

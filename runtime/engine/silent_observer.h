@@ -1,4 +1,5 @@
-// SilentObserver: for programs that do not ask what the engine did.
+// Observers that take no notice: for programs that do not ask what the engine did, and as a base of
+// those that ask for little.
 #pragma once
 
 #include <memory>
@@ -7,23 +8,23 @@
 
 namespace reprise {
 
+class SilentModelObserver : public ModelObserver {
+ public:
+  void OnCompile(const CompileRecord&) override {}
+  void OnReplay(const ReplayRecord&) override {}
+  void OnRequestLengths(absl::Span<const int64_t>) override {}
+  void OnCacheRequest(bool) override {}
+  void OnCacheSize(int64_t, int64_t) override {}
+  void OnEviction(EvictionReason) override {}
+  void OnProbe(int64_t) override {}
+  void OnReferenceKernel(absl::string_view, absl::string_view) override {}
+};
+
 class SilentObserver final : public Observer {
  public:
   std::unique_ptr<ModelObserver> ForModel(const ModelObserverSpec&) override {
-    return std::make_unique<ForOne>();
+    return std::make_unique<SilentModelObserver>();
   }
-
- private:
-  class ForOne final : public ModelObserver {
-    void OnCompile(const CompileRecord&) override {}
-    void OnReplay(const ReplayRecord&) override {}
-    void OnRequestLengths(absl::Span<const int64_t>) override {}
-    void OnCacheRequest(bool) override {}
-    void OnCacheSize(int64_t, int64_t) override {}
-    void OnEviction(EvictionReason) override {}
-    void OnProbe(int64_t) override {}
-    void OnReferenceKernel(absl::string_view, absl::string_view) override {}
-  };
 };
 
 }  // namespace reprise

@@ -122,7 +122,7 @@ std::vector<float> SpreadMask(const TensorView& mask, const Shape& scores) {
   return bias;
 }
 
-absl::Status AttentionRule(InferContext& context) {
+absl::Status CheckAttentionInputs(InferContext& context) {
   RETURN_IF_ERROR(CheckType(context, 0, TypeBit(DType::kFloat32)));
   const bool packed = context.attributes().Int("packed_qkv", 0) != 0;
   for (size_t i : {1, 2}) {
@@ -132,6 +132,11 @@ absl::Status AttentionRule(InferContext& context) {
     }
     if (!packed) RETURN_IF_ERROR(CheckSameType(context, 0, i));
   }
+  return absl::OkStatus();
+}
+
+absl::Status AttentionRule(InferContext& context) {
+  RETURN_IF_ERROR(CheckAttentionInputs(context));
   ASSIGN_OR_RETURN(const Dims dims, DimsOf(context.node(), [&](size_t i) -> const Shape& {
                      return context.shape(i);
                    }));

@@ -12,6 +12,9 @@ namespace reprise::ops {
 Rule AttentionRule;
 Kernel AttentionKernel;
 
+// Inputs 0 to 2 of this op and of its form over segments are float32 and there as packed_qkv says.
+absl::Status CheckAttentionInputs(InferContext& context);
+
 // A [batch, heads, rows, columns] operand somewhere in memory, by element strides; columns dense.
 struct HeadView {
   const float* data = nullptr;

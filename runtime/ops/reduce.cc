@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/ops/broadcast.h"
+#include "runtime/ops/sums.h"
 #include "runtime/ops/typed.h"
 
 namespace reprise::ops {
@@ -43,18 +44,6 @@ absl::Status ReduceRuleFor(InferContext& context, uint32_t types) {
   }
   context.SetOutput(0, context.dtype(0), std::move(shape));
   return absl::OkStatus();
-}
-
-// Sums: floats in double; integers as their own width, wrapping.
-template <typename T>
-using Sum = std::conditional_t<std::is_integral_v<T>, uint64_t, double>;
-template <typename T>
-T FromSum(Sum<T> sum) {
-  if constexpr (std::is_integral_v<T>) {
-    return static_cast<T>(sum);
-  } else {
-    return static_cast<T>(static_cast<Compute<T>>(sum));
-  }
 }
 
 // out = f(the elements that are reduced into it, as a span of T).

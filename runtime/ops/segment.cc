@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/ops/attention.h"
+#include "runtime/ops/sums.h"
 #include "runtime/ops/typed.h"
 
 namespace reprise::ops {
@@ -40,18 +41,6 @@ absl::StatusOr<Reduction> ReductionOf(const Node& node) {
   if (name == "min") return Reduction::kMin;
   if (name == "first") return Reduction::kFirst;
   return absl::InvalidArgumentError(absl::StrCat("there is no reduction '", name, "'"));
-}
-
-// Sums: floats in double; integers as their own width, wrapping.
-template <typename T>
-using Sum = std::conditional_t<std::is_integral_v<T>, uint64_t, double>;
-template <typename T>
-T FromSum(Sum<T> sum) {
-  if constexpr (std::is_integral_v<T>) {
-    return static_cast<T>(sum);
-  } else {
-    return static_cast<T>(static_cast<Compute<T>>(sum));
-  }
 }
 
 // `size` >= 1 elements, `step` apart.
@@ -151,15 +140,7 @@ std::vector<float> SegmentBias(const KernelContext& context, const SegmentRange&
 }  // namespace
 
 absl::Status SegmentAttentionRule(InferContext& context) {
-  RETURN_IF_ERROR(CheckType(context, 0, TypeBit(DType::kFloat32)));
-  const bool packed = context.attributes().Int("packed_qkv", 0) != 0;
-  for (size_t i : {1, 2}) {
-    if (context.has_input(i) == packed) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("input ", i, packed ? " is given" : " is left out"));
-    }
-    if (!packed) RETURN_IF_ERROR(CheckSameType(context, 0, i));
-  }
+  RETURN_IF_ERROR(CheckAttentionInputs(context));
   ASSIGN_OR_RETURN(
       const AttentionDims dims,
       AttentionDimsOf(context.node(), [&](size_t i) -> const Shape& { return context.shape(i); }));

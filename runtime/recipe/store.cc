@@ -194,21 +194,16 @@ void RecipeStore::NoteWrite(const absl::Status& status) {
                                 : "; serving goes on without it"));
 }
 
-void RecipeStore::RunWriter(int64_t period_ms, const std::function<void()>& tick) {
+void RecipeStore::RunWriter() {
   while (true) {
     bool stopping;
     {
       MutexLock lock(mutex_);
-      const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(period_ms);
-      while (pending_.empty() && !stopping_) {
-        const auto left = end - std::chrono::steady_clock::now();
-        if (left <= left.zero() || !changed_.WaitFor(mutex_, left)) break;
-      }
+      while (pending_.empty() && !stopping_) changed_.Wait(mutex_);
       stopping = stopping_;
     }
     WritePending();
     if (stopping) return;
-    tick();
   }
 }
 

@@ -69,8 +69,8 @@ class RecipeStore {
   void WriteLater(const RecordName& name, int64_t rebuild_ns, std::string payload);
   // Writes what waits, on this thread.
   void WritePending();
-  // Writes what is queued, as it comes, until StopWriter(); calls `tick` about every `period_ms`.
-  void RunWriter(int64_t period_ms, const std::function<void()>& tick);
+  // Writes what is queued, as it comes, until StopWriter().
+  void RunWriter();
   void StopWriter();
 
   // Writes a record now. Errors: as WriteFileAtomically; RESOURCE_EXHAUSTED for one that is larger

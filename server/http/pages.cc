@@ -1,53 +1,34 @@
 #include "server/http/pages.h"
 
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
-#include "absl/strings/str_join.h"
+#include <nlohmann/json.hpp>
+#include <utility>
+
 #include "server/http/status_page.h"
 
 namespace reprise {
 namespace {
 
-// Names come from folders: anything may be in them.
-std::string JsonText(const std::string& text) {
-  std::string quoted = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') {
-      quoted += '\\';
-      quoted += c;
-    } else if (static_cast<unsigned char>(c) < 0x20) {
-      absl::StrAppendFormat(&quoted, "\\u%04x", static_cast<unsigned>(c));
-    } else {
-      quoted += c;
-    }
-  }
-  return quoted + "\"";
-}
-
 // What is ready, and how far what is not ready is.
 std::string ReadyBody(const Repository& repository, const ServerState& state) {
-  std::vector<std::string> models;
+  nlohmann::ordered_json models = nlohmann::ordered_json::array();
   for (const Repository::Listed& listed : repository.List()) {
+    nlohmann::ordered_json model = {{"name", listed.version->name},
+                                    {"version", listed.version->version},
+                                    {"state", ModelStateName(listed.state)}};
+    if (!listed.why.ok()) model["reason"] = std::string(listed.why.message());
     const WarmupProgress::State warmup = listed.version->warmup->state();
-    std::string text = absl::StrCat("{\"name\":", JsonText(listed.version->name),
-                                    ",\"version\":", JsonText(listed.version->version),
-                                    ",\"state\":\"", ModelStateName(listed.state), "\"");
-    if (!listed.why.ok()) {
-      absl::StrAppend(&text, ",\"reason\":", JsonText(std::string(listed.why.message())));
-    }
     if (warmup.wanted > 0) {
-      absl::StrAppend(&text, ",\"warmup\":{\"done\":", warmup.done, ",\"wanted\":", warmup.wanted,
-                      ",\"failed\":", warmup.failed,
-                      ",\"seconds\":", static_cast<double>(warmup.elapsed_ns) * 1e-9);
-      if (!warmup.stopped.empty()) {
-        absl::StrAppend(&text, ",\"stopped\":", JsonText(warmup.stopped));
-      }
-      text += "}";
+      model["warmup"] = {{"done", warmup.done},
+                         {"wanted", warmup.wanted},
+                         {"failed", warmup.failed},
+                         {"seconds", static_cast<double>(warmup.elapsed_ns) * 1e-9}};
+      if (!warmup.stopped.empty()) model["warmup"]["stopped"] = warmup.stopped;
     }
-    models.push_back(text + "}");
+    models.push_back(std::move(model));
   }
-  return absl::StrCat("{\"ready\":", state.ready() ? "true" : "false", ",\"models\":[",
-                      absl::StrJoin(models, ","), "]}\n");
+  const nlohmann::ordered_json body = {{"ready", state.ready()}, {"models", std::move(models)}};
+  // Names come from folders: what is no UTF-8 in them is replaced.
+  return body.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace

@@ -24,7 +24,7 @@ class ModelMetricsObserver final : public ModelObserver {
 
   void OnCompile(const CompileRecord& record) override {
     metrics_.compiles->at(CompileReasonName(record.reason)).Increment();
-    metrics_.compile_duration->Observe(record.total_ns() * kSecondsPerNs);
+    metrics_.compile_duration->Observe(record.phases.total_ns() * kSecondsPerNs);
   }
 
   void OnReplay(const ReplayRecord& record) override {

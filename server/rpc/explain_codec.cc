@@ -87,17 +87,17 @@ void EncodeMiss(const MissRecord& record, v1::MissRecord& message) {
     one.set_name(name);
     one.set_ms(static_cast<double>(ns) * kMsPerNs);
   };
-  phase("specialise", record.specialize_ns);
-  phase("passes", record.passes_ns);
-  phase("plan", record.plan_ns);
-  phase("bind", record.bind_ns);
-  phase("prepare", record.prepare_ns);
-  phase("prime", record.prime_ns);
+  phase("specialise", record.phases.specialize_ns);
+  phase("passes", record.phases.passes_ns);
+  phase("plan", record.phases.plan_ns);
+  phase("bind", record.phases.bind_ns);
+  phase("prepare", record.phases.prepare_ns);
+  phase("prime", record.phases.prime_ns);
   // The resident memory is read where compiling ends, and after each of the two steps behind it.
   message.mutable_phases(3)->set_rss_bytes(record.compile_rss_bytes);
   message.mutable_phases(4)->set_rss_bytes(record.prepare_rss_bytes);
   message.mutable_phases(5)->set_rss_bytes(record.prime_rss_bytes);
-  message.set_total_ms(static_cast<double>(record.total_ns) * kMsPerNs);
+  message.set_total_ms(static_cast<double>(record.phases.total_ns()) * kMsPerNs);
   message.set_recipe_bytes(static_cast<uint64_t>(record.recipe_bytes));
   message.set_frame_bytes(static_cast<uint64_t>(record.frame_bytes));
   for (const CaptureWaiter& waiter : record.waiters) {

@@ -18,7 +18,8 @@ double MeasureGflops(Isa isa);
 // cache where it fits into one.
 double MeasureReadBandwidth(Isa isa, size_t bytes);
 
-// For a recipe with so many bytes of weights, and at most so many others in one launch. Takes about 0.2 s.
+// For a recipe with so many bytes of weights, and at most so many others in one launch. Takes about
+// 0.2 s.
 Roofline MeasureRoofline(Isa isa, size_t weight_bytes, size_t other_bytes);
 
 }  // namespace reprise::cpu

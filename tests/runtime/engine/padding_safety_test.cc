@@ -9,6 +9,7 @@
 #include <fstream>
 #include <random>
 
+#include "absl/strings/str_cat.h"
 #include "tests/runtime/onnx/model_builder.h"
 #include "tests/testing/engine_fixture.h"
 
@@ -76,7 +77,10 @@ const HabitCase kCases[] = {
      },
      true,
      true,
-     {"attention_mask"}},
+     {"attention_mask"},
+     60,
+     512,
+     true},
     {"MaskedMeanOfUnnamedDims",
      [](ModelBuilder& b) {
        AddInputs(b, "", "");
@@ -203,8 +207,10 @@ class PaddingSafetyTest : public testing::TestWithParam<std::tuple<HabitCase, Pa
     ModelBuilder builder;
     habit().build(builder);
     builder.Output("y");
-    const std::filesystem::path path = std::filesystem::path(testing::TempDir()) /
-                                       (std::string(habit().name) + "_" + name + ".onnx");
+    const std::filesystem::path path =
+        std::filesystem::path(testing::TempDir()) /
+        absl::StrCat(habit().name, "_", name, packing() == PackingMode::kAuto ? "_packed" : "",
+                     ".onnx");
     std::ofstream(path, std::ios::binary) << builder.Bytes();
     auto model = fixture_.engine.Load({.id = {name, 1},
                                        .path = path.string(),

@@ -36,30 +36,6 @@ absl::StatusOr<Graph> Pack(absl::string_view text) {
                     {.batch = "batch", .sequence = "sequence", .longest = kLongest});
 }
 
-Tensor Random(DType dtype, const Shape& shape, std::mt19937& random) {
-  const int64_t count = NumElements(shape);
-  std::vector<float> floats(count);
-  std::vector<int64_t> ids(count);
-  for (int64_t i = 0; i < count; ++i) {
-    floats[i] = std::normal_distribution<float>()(random);
-    ids[i] = static_cast<int64_t>(random() % kIdLimit);
-  }
-  return dtype == DType::kInt64 ? Tensor::FromVector(dtype, shape, ids)
-                                : Tensor::FromVector(dtype, shape, floats);
-}
-
-std::vector<Tensor> Parameters(const Graph& graph, std::mt19937& random) {
-  std::vector<Tensor> parameters;
-  for (ValueId id = 0; id < static_cast<ValueId>(graph.num_values()); ++id) {
-    const Value& value = graph.value(id);
-    if (value.kind != Value::Kind::kParameter || !value.parameter->is_leaf()) continue;
-    const size_t index = value.parameter->index();
-    if (parameters.size() <= index) parameters.resize(index + 1);
-    parameters[index] = Random(value.dtype, *value.shape, random);
-  }
-  return parameters;
-}
-
 // The model's inputs of one segment, and the same put at its place in a packed tensor.
 struct Segment {
   int64_t begin;
@@ -109,7 +85,7 @@ void ExpectPacks(absl::string_view text) {
 
   std::mt19937 random(11);
   for (int round = 0; round < 3; ++round) {
-    const std::vector<Tensor> parameters = Parameters(symbolic, random);
+    const std::vector<Tensor> parameters = RandomParameters(symbolic, kIdLimit, random);
     std::vector<Segment> segments;
     int64_t tokens = 0;
     for (int64_t length : {int64_t{5}, int64_t{1}, kLongest, int64_t{7}}) {
@@ -120,7 +96,7 @@ void ExpectPacks(absl::string_view text) {
         for (const Dim& dim : value.dims) {
           shape.push_back(dim.symbol == "batch" ? 1 : dim.is_constant() ? dim.size : length);
         }
-        segment.inputs[value.name] = Random(value.dtype, shape, random);
+        segment.inputs[value.name] = RandomTensor(value.dtype, shape, kIdLimit, random);
       }
       segments.push_back(std::move(segment));
       tokens += length;

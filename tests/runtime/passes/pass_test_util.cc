@@ -21,6 +21,39 @@ void Run(const Pass& pass, Graph& graph) {
   ASSERT_TRUE(status.ok()) << status.ToString() << "\n" << Print(graph);
 }
 
+double LargestElement(const Tensor& tensor) {
+  double largest = 0;
+  for (double x : tensor.ToDoubles()) {
+    if (std::isfinite(x)) largest = std::max(largest, std::abs(x));
+  }
+  return largest;
+}
+
+void ExpectSame(const Graph& before, const Graph& after, const SameAnswersOptions& options) {
+  std::mt19937 random(7);
+  for (int round = 0; round < options.rounds; ++round) {
+    const std::vector<Tensor> parameters = RandomParameters(before, 2, random);
+    std::map<std::string, Tensor> inputs;
+    for (ValueId id : before.inputs()) {
+      const Value& value = before.value(id);
+      inputs[value.name] = RandomTensor(value.dtype, *value.shape, options.integer_limit, random);
+    }
+    const auto expected = Interpret(before, inputs, parameters);
+    ASSERT_TRUE(expected.ok()) << expected.status().ToString() << "\n" << Print(before);
+    const auto actual = Interpret(after, inputs, parameters);
+    ASSERT_TRUE(actual.ok()) << actual.status().ToString() << "\n" << Print(after);
+    ASSERT_EQ(actual->size(), expected->size());
+    for (size_t i = 0; i < expected->size(); ++i) {
+      EXPECT_LE(LargestDifference((*actual)[i], (*expected)[i]),
+                options.tolerance + options.relative * LargestElement((*expected)[i]))
+          << "output " << i << " of\n"
+          << Print(after);
+    }
+  }
+}
+
+}  // namespace
+
 Tensor RandomTensor(DType dtype, const Shape& shape, int64_t limit, std::mt19937& random) {
   const int64_t count = NumElements(shape);
   if (dtype == DType::kFloat32) {
@@ -42,50 +75,17 @@ Tensor RandomTensor(DType dtype, const Shape& shape, int64_t limit, std::mt19937
 }
 
 // By leaf index; leaves whose type the text does not give are made [features] or as the test says.
-std::vector<Tensor> RandomParameters(const Graph& graph, std::mt19937& random) {
+std::vector<Tensor> RandomParameters(const Graph& graph, int64_t limit, std::mt19937& random) {
   std::vector<Tensor> parameters;
   for (ValueId id = 0; id < static_cast<ValueId>(graph.num_values()); ++id) {
     const Value& value = graph.value(id);
     if (value.kind != Value::Kind::kParameter || !value.parameter->is_leaf()) continue;
     const size_t index = value.parameter->index();
     if (parameters.size() <= index) parameters.resize(index + 1);
-    parameters[index] = RandomTensor(value.dtype, *value.shape, 2, random);
+    parameters[index] = RandomTensor(value.dtype, *value.shape, limit, random);
   }
   return parameters;
 }
-
-double LargestElement(const Tensor& tensor) {
-  double largest = 0;
-  for (double x : tensor.ToDoubles()) {
-    if (std::isfinite(x)) largest = std::max(largest, std::abs(x));
-  }
-  return largest;
-}
-
-void ExpectSame(const Graph& before, const Graph& after, const SameAnswersOptions& options) {
-  std::mt19937 random(7);
-  for (int round = 0; round < options.rounds; ++round) {
-    const std::vector<Tensor> parameters = RandomParameters(before, random);
-    std::map<std::string, Tensor> inputs;
-    for (ValueId id : before.inputs()) {
-      const Value& value = before.value(id);
-      inputs[value.name] = RandomTensor(value.dtype, *value.shape, options.integer_limit, random);
-    }
-    const auto expected = Interpret(before, inputs, parameters);
-    ASSERT_TRUE(expected.ok()) << expected.status().ToString() << "\n" << Print(before);
-    const auto actual = Interpret(after, inputs, parameters);
-    ASSERT_TRUE(actual.ok()) << actual.status().ToString() << "\n" << Print(after);
-    ASSERT_EQ(actual->size(), expected->size());
-    for (size_t i = 0; i < expected->size(); ++i) {
-      EXPECT_LE(LargestDifference((*actual)[i], (*expected)[i]),
-                options.tolerance + options.relative * LargestElement((*expected)[i]))
-          << "output " << i << " of\n"
-          << Print(after);
-    }
-  }
-}
-
-}  // namespace
 
 Graph ParseSpecialized(absl::string_view text) {
   auto graph = Parse(text);

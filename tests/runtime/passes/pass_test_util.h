@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -21,7 +22,8 @@ std::string RunPass(const Pass& pass, absl::string_view text);
 void ExpectUnchanged(const Pass& pass, absl::string_view text);
 
 // Expects that the graph gives the same answers after `pass` (or after the whole capture pipeline)
-// on random data, within `tolerance` + `relative` times the largest element. Bool and integer inputs draw from `[0, integer_limit)`.
+// on random data, within `tolerance` + `relative` times the largest element. Bool and integer
+// inputs draw from `[0, integer_limit)`.
 struct SameAnswersOptions {
   double tolerance = 2e-5;
   double relative = 0;
@@ -35,6 +37,12 @@ void ExpectSameAnswersAfterCapture(absl::string_view text, const SameAnswersOpti
 // Both: the answers stay, and the result is `expected` (compared as numbered text).
 void ExpectRewrite(const Pass& pass, absl::string_view text, absl::string_view expected,
                    const SameAnswersOptions& options = {});
+
+// Normal floats; integers and bools in [0, integer_limit).
+Tensor RandomTensor(DType dtype, const Shape& shape, int64_t integer_limit, std::mt19937& random);
+// A value for each leaf parameter, by its index.
+std::vector<Tensor> RandomParameters(const Graph& graph, int64_t integer_limit,
+                                     std::mt19937& random);
 
 // How many nodes apply `op`.
 int CountOps(const Graph& graph, absl::string_view op);

@@ -50,7 +50,13 @@ class RememberingEvents final : public ServerEvents {
 struct Server {
   explicit Server(const fs::path& folder)
       : repository(
-            {.folders = {folder.string()}, .on_settled = [this] { settled.set_value(); }},
+            {.folders = {folder.string()},
+             .on_settled = [this] { settled.set_value(); },
+             .after_ready =
+                 [this](const Servable& servable) {
+                   fixture.engine.ConfirmPadding(*servable.model);
+                   proved.set_value();
+                 }},
             [this](const ModelVersion& version, const std::string& path,
                    const ModelSettings& settings) {
               return LoadServable(fixture.engine, scheduler, version, path, settings);
@@ -60,6 +66,7 @@ struct Server {
 
   FakeClock clock;
   std::promise<void> settled;
+  std::promise<void> proved;
   RememberingEvents events;
   EngineFixture fixture;
   Scheduler scheduler{clock};
@@ -80,6 +87,7 @@ class InferenceTest : public ::testing::Test {
     server_ = new Server(*root_);
     ASSERT_TRUE(server_->repository.Start().ok());
     server_->settled.get_future().wait();
+    server_->proved.get_future().wait();
   }
   static void TearDownTestSuite() {
     delete server_;

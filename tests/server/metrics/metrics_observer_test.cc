@@ -86,7 +86,7 @@ TEST_F(MetricsObserverTest, BucketsInForceAreAnnouncedWithWhatTheyAreWorth) {
 }
 
 TEST_F(MetricsObserverTest, CompileCountsUnderItsReasonWithItsTime) {
-  model->OnCompile({.reason = CompileReason::kEvicted, .bind_ns = 500'000'000});
+  model->OnCompile({.reason = CompileReason::kEvicted, .phases = {.bind_ns = 500'000'000}});
   ExpectLine("reprise_compiles_total{model=\"bert\",reason=\"evicted\",version=\"2\"} 1");
   ExpectLine("reprise_compile_duration_seconds_sum{model=\"bert\",version=\"2\"} 0.5");
 }
