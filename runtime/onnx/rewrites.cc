@@ -215,6 +215,59 @@ absl::Status MicrosoftGeluIsGelu(NodeDraft& draft, Graph&) {
   return absl::OkStatus();
 }
 
+// Before opset 7 an attribute said whether Y was wanted, which the list of outputs says as well.
+absl::Status DropOutputSequence(NodeDraft& draft, Graph&) {
+  draft.attributes.Erase("output_sequence");
+  return absl::OkStatus();
+}
+
+// Before opset 21 scale and bias had one element a group: now one a channel.
+absl::Status GroupsToChannels(NodeDraft& draft, Graph& graph) {
+  if (draft.inputs.size() != 3 || draft.inputs[0] == kNone) {
+    return absl::InvalidArgumentError("does not have three inputs");
+  }
+  const auto add = [&](absl::string_view op, std::vector<ValueId> inputs, Attributes attributes) {
+    return graph.node(graph.AddNode(op, std::move(inputs), std::move(attributes))).outputs[0];
+  };
+  const auto constant = [&](std::vector<int64_t> values) {
+    return graph.AddConstant("", Tensor::Int64s(values));
+  };
+  const int64_t groups = draft.attributes.Int("num_groups", 0);
+  if (groups < 1) return absl::InvalidArgumentError("attribute 'num_groups' is missing");
+  const ValueId channels =
+      add("Shape", {draft.inputs[0]}, {{"start", int64_t{1}}, {"end", int64_t{2}}});
+  const ValueId each = add("Div", {channels, constant({groups})}, {});
+  const ValueId target = add("Concat", {constant({groups}), each}, {{"axis", int64_t{0}}});
+  for (size_t i : {1, 2}) {
+    const ValueId column = add("Reshape", {draft.inputs[i], constant({groups, 1})}, {});
+    const ValueId spread = add("Expand", {column, target}, {});
+    draft.inputs[i] = add("Reshape", {spread, constant({-1})}, {});
+  }
+  return absl::OkStatus();
+}
+
+// Resize of opset 10 had no choice of coordinates.
+absl::Status ResizeAtCorner(NodeDraft& draft, Graph&) {
+  if (draft.inputs.size() == 2) draft.inputs = {draft.inputs[0], kNone, draft.inputs[1]};
+  draft.attributes.Set("coordinate_transformation_mode", std::string("asymmetric"));
+  draft.attributes.Set("nearest_mode", std::string("floor"));
+  return absl::OkStatus();
+}
+
+// Upsample, which Resize replaced. Its scales were an attribute before opset 9.
+absl::Status UpsampleIsResize(NodeDraft& draft, Graph& graph) {
+  if (const auto* scales = draft.attributes.Get<std::vector<float>>("scales")) {
+    SetInput(
+        draft, 1,
+        graph.AddConstant(
+            absl::StrCat(draft.name, "/scales"),
+            Tensor::FromVector(DType::kFloat32, {static_cast<int64_t>(scales->size())}, *scales)));
+    draft.attributes.Erase("scales");
+  }
+  draft.op = "Resize";
+  return ResizeAtCorner(draft, graph);
+}
+
 struct RewriteRow {
   absl::string_view op;
   int64_t below;  // applies to opset versions below this one
@@ -241,11 +294,15 @@ constexpr RewriteRow kRewrites[] = {
     {"Clip", 11, ClipToInputs},
     {"Concat", 4, ConcatAxis},
     {"Dropout", 12, DropoutDefaults},
+    {"GRU", 7, DropOutputSequence},
     {"Gemm", 7, DropBroadcast},
+    {"GroupNormalization", 21, GroupsToChannels},
     {"Hardmax", 13, FlattenAround},
+    {"LSTM", 7, DropOutputSequence},
     {"LogSoftmax", 13, FlattenAround},
     {"PRelu", 7, SlopePerChannel},
     {"Pad", 11, PadToInputs},
+    {"RNN", 7, DropOutputSequence},
     {"ReduceL1", 18, AxesToInput},
     {"ReduceL2", 18, AxesToInput},
     {"ReduceLogSum", 18, AxesToInput},
@@ -257,6 +314,7 @@ constexpr RewriteRow kRewrites[] = {
     {"ReduceSum", 13, AxesToInput},
     {"ReduceSumSquare", 18, AxesToInput},
     {"Reshape", 5, ShapeToInput},
+    {"Resize", 11, ResizeAtCorner},
     {"Scatter", 11, ScatterIsScatterElements},
     {"Selu", 6, SeluDefaults},
     {"SimplifiedLayerNormalization", kAlways, SimplifiedIsRms},
@@ -266,6 +324,7 @@ constexpr RewriteRow kRewrites[] = {
     {"Squeeze", 13, AxesToInput},
     {"TopK", 10, TopKToInput},
     {"Unsqueeze", 13, AxesToInput},
+    {"Upsample", kAlways, UpsampleIsResize},
     {"com.microsoft.Gelu", kAlways, MicrosoftGeluIsGelu},
     {"com.microsoft.SimplifiedLayerNormalization", kAlways, SimplifiedIsRms},
 };

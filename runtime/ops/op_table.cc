@@ -3,8 +3,10 @@
 #include "runtime/ops/attention_microsoft.h"
 #include "runtime/ops/attention_onnx.h"
 #include "runtime/ops/binary.h"
+#include "runtime/ops/conv.h"
 #include "runtime/ops/einsum.h"
 #include "runtime/ops/gather.h"
+#include "runtime/ops/group_norm.h"
 #include "runtime/ops/infer.h"
 #include "runtime/ops/matmul.h"
 #include "runtime/ops/movement.h"
@@ -13,7 +15,10 @@
 #include "runtime/ops/pool.h"
 #include "runtime/ops/quantize.h"
 #include "runtime/ops/quantize_microsoft.h"
+#include "runtime/ops/rearrange.h"
+#include "runtime/ops/recurrent.h"
 #include "runtime/ops/reduce.h"
+#include "runtime/ops/resize.h"
 #include "runtime/ops/rotary.h"
 #include "runtime/ops/segment.h"
 #include "runtime/ops/select.h"
@@ -66,6 +71,7 @@ constexpr OpRow kRows[] = {
     {"HardSigmoid", 1, 1, 1, 1, kElementwise, 0, SameRule<kFloats>, HardSigmoidKernel},
     {"HardSwish", 1, 1, 1, 1, kElementwise, 0, SameRule<kFloats>, HardSwishKernel},
     {"ThresholdedRelu", 1, 1, 1, 1, kElementwise, 0, SameRule<kFloats>, ThresholdedReluKernel},
+    {"Shrink", 1, 1, 1, 1, kElementwise, 0, SameRule<kNumbers>, ShrinkKernel},
     {"com.microsoft.QuickGelu", 1, 1, 1, 1, kElementwise, 0, SameRule<kFloats>, QuickGeluKernel},
     {"Not", 1, 1, 1, 1, kElementwise, 0, CompareRule<kBools>, NotKernel},
     {"IsNaN", 1, 1, 1, 1, kElementwise, 0, CompareRule<kFloats>, IsNaNKernel},
@@ -120,6 +126,10 @@ constexpr OpRow kRows[] = {
     {"Tile", 2, 2, 1, 1, 0, 0b10, TileRule, TileKernel},
     {"Pad", 2, 4, 1, 1, 0, 0b1010, PadRule, PadKernel},
     {"Trilu", 1, 2, 1, 1, 0, 0, TriluRule, TriluKernel},
+    {"DepthToSpace", 1, 1, 1, 1, 0, 0, DepthToSpaceRule, DepthToSpaceKernel},
+    {"SpaceToDepth", 1, 1, 1, 1, 0, 0, SpaceToDepthRule, SpaceToDepthKernel},
+    {"ReverseSequence", 2, 2, 1, 1, 0, 0, ReverseSequenceRule, ReverseSequenceKernel},
+    {"Resize", 1, 4, 1, 1, 0, 0b1100, ResizeRule, ResizeKernel},
     // Gathering and scattering.
     {"Gather", 2, 2, 1, 1, 0, 0, GatherRule, GatherKernel},
     {"GatherElements", 2, 2, 1, 1, 0, 0, GatherElementsRule, GatherElementsKernel},
@@ -150,8 +160,16 @@ constexpr OpRow kRows[] = {
     {"Einsum", 1, -1, 1, 1, 0, 0, EinsumRule, EinsumKernel},
     {"com.microsoft.FusedMatMul", 2, 2, 1, 1, 0, 0, FusedMatMulRule, FusedMatMulKernel},
     {"reprise.Linear", 2, 4, 1, 1, kInternal, 0, LinearRule, LinearKernel},
-    // Pooling.
+    // Convolution and pooling.
+    {"Conv", 2, 3, 1, 1, 0, 0, ConvRule, ConvKernel},
     {"AveragePool", 1, 1, 1, 1, 0, 0, AveragePoolRule, AveragePoolKernel},
+    {"MaxPool", 1, 1, 1, 2, 0, 0, MaxPoolRule, MaxPoolKernel},
+    {"GlobalAveragePool", 1, 1, 1, 1, 0, 0, GlobalPoolRule, GlobalAveragePoolKernel},
+    {"GlobalMaxPool", 1, 1, 1, 1, 0, 0, GlobalPoolRule, GlobalMaxPoolKernel},
+    // Recurrent layers.
+    {"LSTM", 3, 8, 1, 3, 0, 0, LstmRule, LstmKernel},
+    {"GRU", 3, 6, 1, 2, 0, 0, GruRule, GruKernel},
+    {"RNN", 3, 6, 1, 2, 0, 0, RnnRule, RnnKernel},
     // Normalisations.
     {"Softmax", 1, 1, 1, 1, 0, 0, SoftmaxRule, SoftmaxKernel},
     {"LogSoftmax", 1, 1, 1, 1, 0, 0, SoftmaxRule, LogSoftmaxKernel},
@@ -159,6 +177,8 @@ constexpr OpRow kRows[] = {
     {"LayerNormalization", 2, 3, 1, 3, 0, 0, LayerNormalizationRule, LayerNormalizationKernel},
     {"RMSNormalization", 2, 2, 1, 1, 0, 0, RmsNormalizationRule, RmsNormalizationKernel},
     {"BatchNormalization", 5, 5, 1, 1, 0, 0, BatchNormalizationRule, BatchNormalizationKernel},
+    {"InstanceNormalization", 3, 3, 1, 1, 0, 0, InstanceNormalizationRule, InstanceNormalizationKernel},
+    {"GroupNormalization", 3, 3, 1, 1, 0, 0, GroupNormalizationRule, GroupNormalizationKernel},
     {"reprise.AddLayerNorm", 3, 4, 1, 2, kInternal, 0, AddLayerNormRule, AddLayerNormKernel},
     {"com.microsoft.SkipLayerNormalization", 3, 5, 1, 4, 0, 0, SkipLayerNormRule, SkipLayerNormKernel},
     {"com.microsoft.SkipSimplifiedLayerNormalization", 3, 4, 1, 4, 0, 0, SkipSimplifiedLayerNormRule, SkipSimplifiedLayerNormKernel},

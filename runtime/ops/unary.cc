@@ -211,6 +211,18 @@ absl::Status ThresholdedReluKernel(const KernelContext& context) {
   const float alpha = context.node.attributes.Float("alpha", 1.0f);
   return MapFloats(context, [alpha](auto x) { return x > alpha ? x : decltype(x)(0); });
 }
+absl::Status ShrinkKernel(const KernelContext& context) {
+  const float lambd = context.node.attributes.Float("lambd", 0.5f);
+  const float bias = context.node.attributes.Float("bias", 0.0f);
+  return Dispatch(NumericList{}, context.inputs[0].dtype, [&]<typename T>() {
+    const int64_t count = context.inputs[0].num_elements();
+    for (int64_t i = 0; i < count; ++i) {
+      const auto x = static_cast<double>(static_cast<Compute<T>>(context.inputs[0].as<T>()[i]));
+      const double y = x < -lambd ? x + bias : x > lambd ? x - bias : 0;
+      context.outputs[0].as<T>()[i] = ConvertTo<T>(y);
+    }
+  });
+}
 absl::Status NotKernel(const KernelContext& context) {
   return MapToBool<TypeList<Bool>>(context, [](bool x) { return !x; });
 }

@@ -14,6 +14,8 @@ Kernel SinKernel, CosKernel, TanKernel, AsinKernel, AcosKernel, AtanKernel, Sinh
 Kernel SigmoidKernel, GeluKernel, QuickGeluKernel, SiluKernel, SoftplusKernel, SoftsignKernel,
     MishKernel, EluKernel, CeluKernel, SeluKernel, LeakyReluKernel, HardSigmoidKernel,
     HardSwishKernel, ThresholdedReluKernel;
+// Numbers: what is within `lambd` of 0 becomes 0, the rest moves towards 0 by `bias`.
+Kernel ShrinkKernel;
 // To bool.
 Kernel NotKernel, IsNaNKernel, IsInfKernel;
 

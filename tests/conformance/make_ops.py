@@ -56,6 +56,8 @@ def cases():
         "epsilon": 1e-5, "axis": -1}, ["y"]
     yield "rms_norm", "", "RMSNormalization", [x, f32(12)], {"epsilon": 1e-5}, ["y"]
     yield from attention_cases(x)
+    yield from recurrent_cases()
+    yield from window_cases()
     yield from quantized_cases()
     yield from embedding_cases()
 
@@ -146,6 +148,53 @@ def embedding_cases():
             "epsilon": 1e-5}, ["y", "mask"]
     yield "embed_plain", MICROSOFT, "EmbedLayerNormalization", [
         ids, None] + tables + [None] + norm, {}, ["y", "mask"]
+
+
+def recurrent_cases():
+    sequence, batch, size, hidden = 5, 3, 4, 6
+    lengths = np.array([5, 2, 0], np.int32)
+    for op, gates, outputs in (("LSTM", 4, ["y", "h", "c"]), ("GRU", 3, ["y", "h"]),
+                               ("RNN", 1, ["y", "h"])):
+        for direction in ("forward", "reverse", "bidirectional"):
+            n = 2 if direction == "bidirectional" else 1
+            inputs = [f32(sequence, batch, size), f32(n, gates * hidden, size),
+                      f32(n, gates * hidden, hidden) / 2, f32(n, 2 * gates * hidden), lengths,
+                      f32(n, batch, hidden)]
+            if op == "LSTM":
+                inputs += [f32(n, batch, hidden), f32(n, 3 * hidden)]
+            form = {"hidden_size": hidden, "direction": direction}
+            name = f"{op.lower()}_{direction}"
+            yield name, "", op, inputs, form, outputs
+            yield f"{name}_clip", "", op, inputs[:4], {**form, "clip": 0.4}, outputs
+            if op == "GRU":
+                yield f"{name}_linear", "", op, inputs, {**form, "linear_before_reset": 1}, outputs
+            if op == "LSTM":
+                names = ["HardSigmoid", "Softsign", "LeakyRelu"] * n
+                yield f"{name}_activations", "", op, inputs[:3], {
+                    **form, "activations": names, "activation_alpha": [0.3, 0.2] * n,
+                    "activation_beta": [0.4] * n}, ["", "h", ""]
+
+
+def window_cases():
+    x, kernel = f32(2, 4, 9), f32(6, 2, 3)
+    for auto in ("SAME_UPPER", "SAME_LOWER", "VALID"):
+        yield f"conv_{auto.lower()}", "", "Conv", [x, kernel, f32(6)], {
+            "group": 2, "strides": [2], "auto_pad": auto}, ["y"]
+    yield "conv_dilated", "", "Conv", [x, kernel], {
+        "group": 2, "dilations": [2], "pads": [3, 1]}, ["y"]
+    plane = f32(2, 3, 7, 6)
+    yield "conv_2d", "", "Conv", [plane, f32(5, 3, 3, 2), f32(5)], {
+        "strides": [2, 1], "pads": [1, 0, 2, 1], "dilations": [1, 2]}, ["y"]
+    yield "conv_depthwise", "", "Conv", [plane, f32(3, 1, 3, 3)], {
+        "group": 3, "pads": [1, 1, 1, 1]}, ["y"]
+    yield "max_pool", "", "MaxPool", [plane], {
+        "kernel_shape": [3, 2], "strides": [2, 2], "pads": [1, 0, 1, 1], "ceil_mode": 1}, [
+            "y", "where"]
+    for mode in ("nearest", "linear", "cubic"):
+        for at in ("half_pixel", "asymmetric", "align_corners", "pytorch_half_pixel"):
+            yield f"resize_{mode}_{at}", "", "Resize", [
+                plane, None, np.array([1, 1, 1.7, 0.6], np.float32)], {
+                    "mode": mode, "coordinate_transformation_mode": at}, ["y"]
 
 
 def write_case(folder, name, domain, op, values, attributes, outputs):

@@ -56,6 +56,54 @@ void AddReduceMean(ModelBuilder& b, int64_t axis, const std::string& result, boo
   SetAttribute(node, "keepdims", int64_t{keep});
 }
 
+void AddTurned(ModelBuilder& b, const std::string& from, const std::string& to,
+               const std::vector<int64_t>& permutation) {
+  SetAttribute(b.Node("Transpose", {from}, {to}), "perm", permutation);
+}
+
+void AddWeights(ModelBuilder& b, const std::string& name, const std::vector<int64_t>& dims) {
+  int64_t count = 1;
+  for (const int64_t dim : dims) count *= dim;
+  std::vector<float> values;
+  for (int64_t i = 0; i < count; ++i) values.push_back(static_cast<float>((i * 37) % 23 - 11) / 16);
+  b.Floats(name, dims, values);
+}
+
+// y [batch, hidden, sequence] = a window of three tokens around each, over `from`.
+void AddConv(ModelBuilder& b, const std::string& from, int64_t stride) {
+  AddTurned(b, from, "turned", {0, 2, 1});
+  AddWeights(b, "kernel", {kHidden, kHidden, 3});
+  auto& conv = b.Node("Conv", {"turned", "kernel"}, {"y"});
+  SetAttribute(conv, "pads", std::vector<int64_t>{1, 1});
+  SetAttribute(conv, "strides", std::vector<int64_t>{stride});
+}
+
+// A recurrent layer over the tokens, with what comes behind its three weights. States [sequence,
+// directions, batch, hidden] and the last of them.
+onnx::NodeProto& AddRecurrent(ModelBuilder& b, const std::string& op, int64_t gates,
+                              const std::string& direction,
+                              const std::vector<std::string>& more = {}) {
+  const int64_t directions = direction == "bidirectional" ? 2 : 1;
+  AddTurned(b, "x", "steps", {1, 0, 2});
+  AddWeights(b, "w", {directions, gates * kHidden, kHidden});
+  AddWeights(b, "r", {directions, gates * kHidden, kHidden});
+  std::vector<std::string> inputs = {"steps", "w", "r"};
+  inputs.insert(inputs.end(), more.begin(), more.end());
+  auto& node = b.Node(op, inputs, {"states", "last"});
+  SetAttribute(node, "hidden_size", kHidden);
+  auto* attribute = node.add_attribute();
+  attribute->set_name("direction");
+  attribute->set_type(onnx::AttributeProto::STRING);
+  attribute->set_s(direction);
+  return node;
+}
+
+// How many positions of each row count, as the client's mask says.
+void AddLengths(ModelBuilder& b, int64_t type, const std::string& result) {
+  SetAttribute(b.Node("ReduceSum", {"attention_mask", "one"}, {"counted"}), "keepdims", int64_t{0});
+  SetAttribute(b.Node("Cast", {"counted"}, {result}), "to", type);
+}
+
 struct HabitCase {
   const char* name;
   void (*build)(ModelBuilder&);
@@ -156,6 +204,95 @@ const HabitCase kCases[] = {
                     std::vector<int64_t>{1, 0, 2});
      },
      true, true},
+    {"StridedConvolution",
+     [](ModelBuilder& b) {
+       AddInputs(b, "batch", "sequence");
+       AddConv(b, "x", 2);
+     },
+     true, false},
+    {"ConvolutionOverTheEdge",
+     [](ModelBuilder& b) {
+       AddInputs(b, "batch", "sequence");
+       AddConv(b, "x", 1);
+     },
+     true, false},
+    {"ConvolutionOfMaskedTokens",
+     [](ModelBuilder& b) {
+       AddInputs(b, "batch", "sequence");
+       b.Node("Mul", {"x", "mask3"}, {"masked"});
+       AddConv(b, "masked", 1);
+     },
+     true,
+     true,
+     {"attention_mask"}},
+    {"PooledOverTheEdge",
+     [](ModelBuilder& b) {
+       AddInputs(b, "batch", "sequence");
+       AddTurned(b, "x", "turned", {0, 2, 1});
+       auto& pool = b.Node("AveragePool", {"turned"}, {"y"});
+       SetAttribute(pool, "kernel_shape", std::vector<int64_t>{3});
+       SetAttribute(pool, "strides", std::vector<int64_t>{2});
+       SetAttribute(pool, "pads", std::vector<int64_t>{0, 2});
+     },
+     true, false},
+    {"RecurrenceForward",
+     [](ModelBuilder& b) {
+       AddInputs(b, "batch", "sequence");
+       AddRecurrent(b, "LSTM", 4, "forward");
+       AddTurned(b, "states", "y", {2, 0, 1, 3});
+     },
+     true, true},
+    {"RecurrenceReversed",
+     [](ModelBuilder& b) {
+       AddInputs(b, "batch", "sequence");
+       AddRecurrent(b, "LSTM", 4, "reverse");
+       AddTurned(b, "states", "y", {2, 0, 1, 3});
+     },
+     true, false},
+    {"RecurrenceUpToTheMask",
+     [](ModelBuilder& b) {
+       AddInputs(b, "batch", "sequence");
+       AddLengths(b, onnx::TensorProto::INT32, "lengths");
+       AddRecurrent(b, "GRU", 3, "bidirectional", {"", "lengths"});
+       AddTurned(b, "last", "y", {1, 0, 2});
+     },
+     true,
+     true,
+     {"attention_mask"}},
+    {"LastState",
+     [](ModelBuilder& b) {
+       AddInputs(b, "batch", "sequence");
+       AddRecurrent(b, "RNN", 1, "forward");
+       AddTurned(b, "last", "y", {1, 0, 2});
+     },
+     true, false},
+    {"StatisticsOfTheSequence",
+     [](ModelBuilder& b) {
+       AddInputs(b, "batch", "sequence");
+       AddTurned(b, "x", "turned", {0, 2, 1});
+       AddWeights(b, "scale", {kHidden});
+       b.Node("InstanceNormalization", {"turned", "scale", "scale"}, {"y"});
+     },
+     true, false},
+    {"ReversedUpToTheMask",
+     [](ModelBuilder& b) {
+       AddInputs(b, "batch", "sequence");
+       AddLengths(b, onnx::TensorProto::INT64, "lengths");
+       auto& node = b.Node("ReverseSequence", {"x", "lengths"}, {"y"});
+       SetAttribute(node, "batch_axis", int64_t{0});
+       SetAttribute(node, "time_axis", int64_t{1});
+     },
+     true,
+     true,
+     {"attention_mask"}},
+    {"SampledAtTwoThirds",
+     [](ModelBuilder& b) {
+       AddInputs(b, "batch", "sequence");
+       AddTurned(b, "x", "turned", {0, 2, 1});
+       b.Floats("scales", {3}, {1, 1, 1.5f});
+       b.Node("Resize", {"turned", "", "scales"}, {"y"});
+     },
+     true, false},
     {"SimilarityOfRows",
      [](ModelBuilder& b) {
        AddInputs(b, "batch", "sequence");

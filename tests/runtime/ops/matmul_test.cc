@@ -88,15 +88,5 @@ TEST(EinsumTest, FormsOfEquations) {
   EXPECT_FALSE(RunOp("Einsum", {kA}, {{"equation", std::string("ij->k")}}).ok());
 }
 
-TEST(AveragePoolTest, OneDimWithPadding) {
-  const Attributes attributes = {{"kernel_shape", std::vector<int64_t>{2}},
-                                 {"pads", std::vector<int64_t>{1, 0}}};
-  const Tensor x = F32({1, 1, 3}, {2, 4, 6});
-  EXPECT_THAT(Numbers(RunOp("AveragePool", {x}, attributes)), ElementsAre(2, 3, 5));
-  Attributes counted = attributes;
-  counted.Set("count_include_pad", int64_t{1});
-  EXPECT_THAT(Numbers(RunOp("AveragePool", {x}, counted)), ElementsAre(1, 3, 5));
-}
-
 }  // namespace
 }  // namespace reprise

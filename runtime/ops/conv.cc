@@ -1,0 +1,124 @@
+#include "runtime/ops/conv.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/graph/rank_error.h"
+#include "runtime/ops/typed.h"
+#include "runtime/ops/windows.h"
+
+namespace reprise::ops {
+namespace {
+
+absl::StatusOr<Windows> ConvWindows(const Node& node, const Shape& x, const Shape& weight) {
+  return WindowsOf(node, x, std::vector<int64_t>(weight.begin() + 2, weight.end()));
+}
+
+// The windows [first, last) of dim `d` whose tap `k` is inside the operand.
+std::pair<int64_t, int64_t> WindowsInside(const Windows& w, size_t d, int64_t k, int64_t size) {
+  const int64_t shift = k * w.dilations[d] - w.pad_begin[d];
+  const int64_t first = shift >= 0 ? 0 : (-shift + w.strides[d] - 1) / w.strides[d];
+  const int64_t last = size <= shift ? 0 : (size - shift - 1) / w.strides[d] + 1;
+  return {std::min(first, w.out[d]), std::clamp(last, first, std::max(first, w.out[d]))};
+}
+
+// Adds `weight` times the elements that tap `tap` sees to the sums of one plane. Each sum is added
+// up in the order of channels and taps, wherever its window is and however many there are.
+template <typename T, typename C>
+void AddTap(const Windows& w, const Shape& spatial, const T* x, int64_t tap, C weight, C* sums) {
+  const size_t last = w.kernel.size() - 1;
+  const auto [first, end] = WindowsInside(w, last, tap % w.kernel[last], spatial[last]);
+  const int64_t rows = NumElements(w.out) / std::max<int64_t>(1, w.out[last]);
+  const int64_t shift = tap % w.kernel[last] * w.dilations[last] - w.pad_begin[last];
+  const int64_t stride = w.strides[last];
+  for (int64_t row = 0; row < rows; ++row) {
+    int64_t window = row, rest = tap / w.kernel[last], offset = 0, plane = spatial[last];
+    bool inside = true;
+    for (size_t d = last; d-- > 0;) {
+      const int64_t position =
+          window % w.out[d] * w.strides[d] - w.pad_begin[d] + rest % w.kernel[d] * w.dilations[d];
+      window /= w.out[d];
+      rest /= w.kernel[d];
+      inside &= position >= 0 && position < spatial[d];
+      offset += position * plane;
+      plane *= spatial[d];
+    }
+    if (!inside) continue;
+    C* to = sums + row * w.out[last];
+    if (stride == 1) {
+      for (int64_t o = first; o < end; ++o) to[o] += weight * static_cast<C>(x[offset + o + shift]);
+    } else {
+      for (int64_t o = first; o < end; ++o) {
+        to[o] += weight * static_cast<C>(x[offset + o * stride + shift]);
+      }
+    }
+  }
+}
+
+}  // namespace
+
+absl::Status ConvRule(InferContext& context) {
+  RETURN_IF_ERROR(CheckType(context, 0, kFloats));
+  RETURN_IF_ERROR(CheckSameType(context, 0, 1));
+  if (context.rank(0) < 3) {
+    return RankError("its operand has no dims after batch and channel");
+  }
+  RETURN_IF_ERROR(CheckRank(context, 1, context.rank(0)));
+  const Shape& x = context.shape(0);
+  const Shape& weight = context.shape(1);
+  const int64_t group = context.attributes().Int("group", 1);
+  if (group < 1 || x[1] % group != 0 || weight[0] % group != 0 || weight[1] != x[1] / group) {
+    return absl::InvalidArgumentError(absl::StrCat("a weight ", ShapeToString(weight), " in ",
+                                                   group, " groups does not fit ", x[1],
+                                                   " channels"));
+  }
+  ASSIGN_OR_RETURN(const Windows windows, ConvWindows(context.node(), x, weight));
+  if (!std::equal(windows.kernel.begin(), windows.kernel.end(), weight.begin() + 2)) {
+    return absl::InvalidArgumentError(absl::StrCat("kernel_shape ", ShapeToString(windows.kernel),
+                                                   " is not that of the weight ",
+                                                   ShapeToString(weight)));
+  }
+  if (context.has_input(2)) {
+    RETURN_IF_ERROR(CheckSameType(context, 0, 2));
+    if (context.shape(2) != Shape{weight[0]}) {
+      return absl::InvalidArgumentError(absl::StrCat("a bias ", ShapeToString(context.shape(2)),
+                                                     " does not fit ", weight[0], " maps"));
+    }
+  }
+  context.SetOutput(0, context.dtype(0), WindowsShape(windows, x[0], weight[0]));
+  return absl::OkStatus();
+}
+
+absl::Status ConvKernel(const KernelContext& context) {
+  const TensorView& in = context.inputs[0];
+  const TensorView& weight = context.inputs[1];
+  ASSIGN_OR_RETURN(const Windows w, ConvWindows(context.node, in.shape, weight.shape));
+  const Shape spatial(in.shape.begin() + 2, in.shape.end());
+  const int64_t in_plane = NumElements(spatial), out_plane = NumElements(w.out);
+  const int64_t batch = in.shape[0], channels = in.shape[1], maps = weight.shape[0];
+  const int64_t group_channels = weight.shape[1];
+  const int64_t group_maps = maps / context.node.attributes.Int("group", 1);
+  const int64_t taps = NumElements(w.kernel);
+  return Dispatch(FloatList{}, in.dtype, [&]<typename T>() {
+    using C = Compute<T>;
+    std::vector<C> sums(out_plane);
+    for (int64_t at = 0; at < batch * maps; ++at) {
+      const int64_t map = at % maps;
+      const C bias = HasInput(context, 2) ? static_cast<C>(context.inputs[2].as<T>()[map]) : C(0);
+      std::fill(sums.begin(), sums.end(), bias);
+      for (int64_t c = 0; c < group_channels; ++c) {
+        const int64_t channel = map / group_maps * group_channels + c;
+        const T* x = in.as<T>() + (at / maps * channels + channel) * in_plane;
+        const T* taps_of_map = weight.as<T>() + (map * group_channels + c) * taps;
+        for (int64_t tap = 0; tap < taps; ++tap) {
+          AddTap<T, C>(w, spatial, x, tap, static_cast<C>(taps_of_map[tap]), sums.data());
+        }
+      }
+      T* out = context.outputs[0].as<T>() + at * out_plane;
+      for (int64_t i = 0; i < out_plane; ++i) out[i] = static_cast<T>(sums[i]);
+    }
+  });
+}
+
+}  // namespace reprise::ops

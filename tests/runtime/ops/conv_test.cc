@@ -1,0 +1,124 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "tests/runtime/ops/op_testing.h"
+
+namespace reprise {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using Ints = std::vector<int64_t>;
+
+std::string ErrorOf(const absl::StatusOr<std::vector<Tensor>>& results) {
+  return results.ok() ? "OK" : std::string(results.status().message());
+}
+
+const Tensor kRow = F32({1, 1, 5}, {1, 2, 3, 4, 5});
+const Tensor kSum3 = F32({1, 1, 3}, {1, 1, 1});
+
+TEST(ConvTest, OneDimWithBiasAndUnevenPadding) {
+  EXPECT_THAT(Numbers(RunOp("Conv", {kRow, kSum3, F32({1}, {100})}, {{"pads", Ints{2, 0}}})),
+              ElementsAre(101, 103, 106, 109, 112));
+}
+
+TEST(ConvTest, StridesAndDilations) {
+  EXPECT_THAT(Numbers(RunOp("Conv", {kRow, kSum3}, {{"strides", Ints{2}}})), ElementsAre(6, 12));
+  EXPECT_THAT(Numbers(RunOp("Conv", {kRow, kSum3},
+                            {{"dilations", Ints{2}}, {"pads", Ints{2, 2}}, {"strides", Ints{3}}})),
+              ElementsAre(4, 6));
+}
+
+TEST(ConvTest, AutomaticPaddingPutsTheOddOneWhereItSays) {
+  const auto run = [](const char* mode) {
+    return Numbers(RunOp("Conv", {F32({1, 1, 4}, {1, 2, 3, 4}), F32({1, 1, 2}, {1, 10})},
+                         {{"auto_pad", std::string(mode)}}));
+  };
+  EXPECT_THAT(run("SAME_UPPER"), ElementsAre(21, 32, 43, 4));
+  EXPECT_THAT(run("SAME_LOWER"), ElementsAre(10, 21, 32, 43));
+  EXPECT_THAT(run("VALID"), ElementsAre(21, 32, 43));
+}
+
+TEST(ConvTest, TwoDims) {
+  const Tensor x = F32({1, 1, 3, 3}, {1, 2, 3, 4, 5, 6, 7, 8, 9});
+  const Tensor weight = F32({1, 1, 2, 2}, {1, 0, 0, 10});
+  EXPECT_THAT(Numbers(RunOp("Conv", {x, weight})), ElementsAre(51, 62, 84, 95));
+  const auto padded = RunOp("Conv", {x, weight}, {{"pads", Ints{1, 1, 0, 0}}});
+  EXPECT_EQ(ShapeOf(padded), (Shape{1, 1, 3, 3}));
+  EXPECT_THAT(Numbers(padded), ElementsAre(10, 20, 30, 40, 51, 62, 70, 84, 95));
+}
+
+TEST(ConvTest, GroupsSeeTheirOwnChannels) {
+  const Tensor x = F32({2, 2, 2}, {1, 2, 10, 20, 3, 4, 30, 40});
+  const Tensor weight = F32({4, 1, 1}, {1, 2, 3, 4});
+  EXPECT_THAT(Numbers(RunOp("Conv", {x, weight}, {{"group", int64_t{2}}})),
+              ElementsAre(1, 2, 2, 4, 30, 60, 40, 80, 3, 4, 6, 8, 90, 120, 120, 160));
+}
+
+TEST(ConvTest, WhatDoesNotFitIsRefusedWithBothNumbers) {
+  EXPECT_THAT(ErrorOf(RunOp("Conv", {kRow, F32({1, 2, 3}, {1, 1, 1, 1, 1, 1})})),
+              HasSubstr("does not fit 1 channels"));
+  EXPECT_THAT(ErrorOf(RunOp("Conv", {F32({1, 1, 2}, {1, 2}), kSum3})),
+              HasSubstr("window of 3 is larger than dim 2 of 2"));
+  EXPECT_THAT(ErrorOf(RunOp("Conv", {kRow, kSum3, F32({2}, {1, 1})})),
+              HasSubstr("does not fit 1 maps"));
+  EXPECT_THAT(ErrorOf(RunOp("Conv", {kRow, kSum3}, {{"kernel_shape", Ints{2}}})),
+              HasSubstr("kernel_shape [2]"));
+  EXPECT_THAT(ErrorOf(RunOp("Conv", {kRow, kSum3}, {{"strides", Ints{0}}})),
+              HasSubstr("out of range"));
+  EXPECT_THAT(ErrorOf(RunOp("Conv", {kRow, kSum3}, {{"auto_pad", std::string("SAME")}})),
+              HasSubstr("auto_pad 'SAME'"));
+}
+
+TEST(AveragePoolTest, OneDimWithPadding) {
+  const Attributes attributes = {{"kernel_shape", Ints{2}}, {"pads", Ints{1, 0}}};
+  const Tensor x = F32({1, 1, 3}, {2, 4, 6});
+  EXPECT_THAT(Numbers(RunOp("AveragePool", {x}, attributes)), ElementsAre(2, 3, 5));
+  Attributes counted = attributes;
+  counted.Set("count_include_pad", int64_t{1});
+  EXPECT_THAT(Numbers(RunOp("AveragePool", {x}, counted)), ElementsAre(1, 3, 5));
+}
+
+TEST(MaxPoolTest, PaddingIsNeverTheLargest) {
+  const Tensor x = F32({1, 1, 3}, {-5, -4, -6});
+  const auto result = RunOp("MaxPool", {x}, {{"kernel_shape", Ints{2}}, {"pads", Ints{1, 1}}});
+  EXPECT_THAT(Numbers(result), ElementsAre(-5, -4, -4, -6));
+}
+
+TEST(MaxPoolTest, LastWindowIsCutInCeilMode) {
+  const Attributes attributes = {
+      {"kernel_shape", Ints{2}}, {"strides", Ints{2}}, {"ceil_mode", int64_t{1}}};
+  EXPECT_THAT(Numbers(RunOp("MaxPool", {kRow}, attributes)), ElementsAre(2, 4, 5));
+}
+
+TEST(MaxPoolTest, TwoDimsAndWhereTheyAre) {
+  const Tensor x = F32({1, 2, 2, 2}, {1, 9, 3, 4, 5, 6, 8, 7});
+  Attributes attributes = {{"kernel_shape", Ints{2, 2}}};
+  EXPECT_THAT(Numbers(RunOp("MaxPool", {x}, attributes, 2), 0), ElementsAre(9, 8));
+  EXPECT_THAT(Numbers(RunOp("MaxPool", {x}, attributes, 2), 1), ElementsAre(1, 6));
+  attributes.Set("storage_order", int64_t{1});
+  EXPECT_THAT(Numbers(RunOp("MaxPool", {x}, attributes, 2), 1), ElementsAre(2, 5));
+}
+
+TEST(MaxPoolTest, IntegersAndNaN) {
+  const Attributes attributes = {{"kernel_shape", Ints{2}}};
+  EXPECT_THAT(Numbers(RunOp("MaxPool", {I8({1, 1, 3}, {-128, -3, 2})}, attributes)),
+              ElementsAre(-3, 2));
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const auto result = Numbers(RunOp("MaxPool", {F32({1, 1, 3}, {nan, 1, 2})}, attributes));
+  ASSERT_EQ(result.size(), 2u);
+  EXPECT_TRUE(std::isnan(result[0]));
+  EXPECT_EQ(result[1], 2);
+}
+
+TEST(GlobalPoolTest, MeanAndLargestOfAllDims) {
+  const Tensor x = F32({1, 2, 2, 2}, {1, 2, 3, 6, -1, -1, -1, -5});
+  EXPECT_THAT(Numbers(RunOp("GlobalAveragePool", {x})), ElementsAre(3, -2));
+  EXPECT_THAT(Numbers(RunOp("GlobalMaxPool", {x})), ElementsAre(6, -1));
+  EXPECT_EQ(ShapeOf(RunOp("GlobalMaxPool", {x})), (Shape{1, 2, 1, 1}));
+}
+
+}  // namespace
+}  // namespace reprise

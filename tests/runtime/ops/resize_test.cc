@@ -1,0 +1,110 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/runtime/ops/op_testing.h"
+
+namespace reprise {
+namespace {
+
+using ::testing::DoubleNear;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Pointwise;
+
+std::string ErrorOf(const absl::StatusOr<std::vector<Tensor>>& results) {
+  return results.ok() ? "OK" : std::string(results.status().message());
+}
+
+const Tensor kRow = F32({1, 1, 2}, {1, 3});
+const Tensor kTwice = F32({3}, {1, 1, 2});
+
+absl::StatusOr<std::vector<Tensor>> Resize(const std::string& mode, const std::string& coordinates,
+                                           const Tensor& scales = kTwice) {
+  return RunOp("Resize", {kRow, std::nullopt, scales},
+               {{"mode", mode}, {"coordinate_transformation_mode", coordinates}});
+}
+
+TEST(ResizeTest, LinearAtTheUsualCoordinates) {
+  EXPECT_THAT(Numbers(Resize("linear", "half_pixel")), ElementsAre(1, 1.5, 2.5, 3));
+  EXPECT_THAT(Numbers(Resize("linear", "asymmetric")), ElementsAre(1, 2, 3, 3));
+  EXPECT_THAT(Numbers(Resize("linear", "align_corners")),
+              Pointwise(DoubleNear(1e-6), {1, 5.0 / 3, 7.0 / 3, 3}));
+}
+
+TEST(ResizeTest, NearestAndCubic) {
+  EXPECT_THAT(Numbers(Resize("nearest", "half_pixel")), ElementsAre(1, 1, 3, 3));
+  EXPECT_THAT(Numbers(Resize("cubic", "asymmetric")), ElementsAre(1, 2, 3, 3.1875));
+}
+
+TEST(ResizeTest, SizesOfChosenAxesWithTheRatioKept) {
+  const Tensor x = F32({1, 1, 2, 4}, {1, 2, 3, 4, 5, 6, 7, 8});
+  const OptionalTensors inputs = {x, std::nullopt, std::nullopt, I64({2}, {4, 4})};
+  Attributes attributes = {{"axes", std::vector<int64_t>{2, 3}}};
+  EXPECT_EQ(ShapeOf(RunOp("Resize", inputs, attributes)), (Shape{1, 1, 4, 4}));
+  attributes.Set("keep_aspect_ratio_policy", std::string("not_larger"));
+  EXPECT_EQ(ShapeOf(RunOp("Resize", inputs, attributes)), (Shape{1, 1, 2, 4}));
+  attributes.Set("keep_aspect_ratio_policy", std::string("not_smaller"));
+  EXPECT_EQ(ShapeOf(RunOp("Resize", inputs, attributes)), (Shape{1, 1, 4, 8}));
+}
+
+TEST(ResizeTest, EmptyListsAreLeftOutOperands) {
+  const Tensor empty = F32({0}, {});
+  EXPECT_EQ(ShapeOf(RunOp("Resize", {kRow, empty, empty, I64({3}, {1, 1, 6})})), (Shape{1, 1, 6}));
+}
+
+TEST(ResizeTest, WhatWeLackOrDoesNotFitIsNamed) {
+  EXPECT_THAT(ErrorOf(Resize("area", "half_pixel")), HasSubstr("mode 'area'"));
+  EXPECT_THAT(ErrorOf(Resize("linear", "upside_down")), HasSubstr("'upside_down'"));
+  EXPECT_THAT(ErrorOf(Resize("linear", "half_pixel", F32({2}, {1, 2}))),
+              HasSubstr("scales has 2 elements instead of 3"));
+  EXPECT_THAT(ErrorOf(Resize("linear", "half_pixel", F32({3}, {1, 1, -2}))),
+              HasSubstr("dim 2 of 2 cannot be made"));
+  EXPECT_THAT(ErrorOf(RunOp("Resize", {kRow})), HasSubstr("either scales or sizes"));
+}
+
+TEST(RearrangeTest, DepthToSpaceAndBack) {
+  const Tensor deep = F32({1, 8, 1, 1}, {0, 1, 2, 3, 4, 5, 6, 7});
+  const auto wide = RunOp("DepthToSpace", {deep}, {{"blocksize", int64_t{2}}});
+  EXPECT_EQ(ShapeOf(wide), (Shape{1, 2, 2, 2}));
+  EXPECT_THAT(Numbers(wide), ElementsAre(0, 2, 4, 6, 1, 3, 5, 7));
+  EXPECT_THAT(Numbers(RunOp("SpaceToDepth", {wide->front()}, {{"blocksize", int64_t{2}}})),
+              ElementsAre(0, 1, 2, 3, 4, 5, 6, 7));
+  EXPECT_THAT(Numbers(RunOp("DepthToSpace", {deep},
+                            {{"blocksize", int64_t{2}}, {"mode", std::string("CRD")}})),
+              ElementsAre(0, 1, 2, 3, 4, 5, 6, 7));
+}
+
+TEST(RearrangeTest, RowsAreReversedUpToTheirLengths) {
+  const Tensor x = F32({3, 2}, {1, 10, 2, 20, 3, 30});  // [time, batch]
+  EXPECT_THAT(Numbers(RunOp("ReverseSequence", {x, I64({2}, {3, 2})})),
+              ElementsAre(3, 20, 2, 10, 1, 30));
+  EXPECT_THAT(Numbers(RunOp("ReverseSequence", {F32({2, 3}, {1, 2, 3, 4, 5, 6}), I64({2}, {2, 1})},
+                            {{"batch_axis", int64_t{0}}, {"time_axis", int64_t{1}}})),
+              ElementsAre(2, 1, 3, 4, 5, 6));
+  EXPECT_THAT(ErrorOf(RunOp("ReverseSequence", {x, I64({2}, {4, 2})})),
+              HasSubstr("is 4, outside [0, 3]"));
+}
+
+TEST(GroupNormTest, StatisticsOfOneChannelOrOfAGroup) {
+  const Tensor x = F32({1, 2, 2}, {1, 3, 10, 30});
+  const Tensor scale = F32({2}, {1, 2}), bias = F32({2}, {0, 5});
+  const Attributes exact = {{"epsilon", 0.0f}};
+  EXPECT_THAT(Numbers(RunOp("InstanceNormalization", {x, scale, bias}, exact)),
+              Pointwise(DoubleNear(1e-6), {-1, 1, 3, 7}));
+  Attributes grouped = exact;
+  grouped.Set("num_groups", int64_t{1});
+  const Tensor line = F32({1, 2, 1}, {1, 3});
+  EXPECT_THAT(Numbers(RunOp("GroupNormalization", {line, scale, bias}, grouped)),
+              Pointwise(DoubleNear(1e-6), {-1, 7}));
+  grouped.Set("num_groups", int64_t{3});
+  EXPECT_THAT(ErrorOf(RunOp("GroupNormalization", {line, scale, bias}, grouped)),
+              HasSubstr("num_groups 3 does not divide 2 channels"));
+}
+
+TEST(ShrinkTest, WhatIsNearZeroIsZero) {
+  EXPECT_THAT(Numbers(RunOp("Shrink", {F32({4}, {-2, -0.5, 0.5, 3})}, {{"bias", 1.0f}})),
+              ElementsAre(-1, 0, 0, 2));
+}
+
+}  // namespace
+}  // namespace reprise
