@@ -100,6 +100,7 @@ absl::Status ModelLoader::Import(Model& model, Graph& as_imported) const {
     }
   }
   RETURN_IF_ERROR(RunLoadPasses(model.graph_));
+  RETURN_IF_ERROR(CheckConditions(model.graph_, model.inputs_));
   model.shape_inputs_ = FindShapeInputs(model.graph_, model.inputs_);
   for (size_t i = 0; i < model.inputs_.size(); ++i) {
     const auto& shape_inputs = model.shape_inputs_;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/algorithm/container.h"
+#include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/ops/op.h"
 #include "runtime/passes/pass.h"
@@ -18,19 +20,11 @@ bool Contains(const std::vector<int>& positions, size_t position) {
          positions.end();
 }
 
-}  // namespace
-
-std::vector<int> FindShapeInputs(const Graph& graph, const std::vector<ModelIo>& inputs) {
-  // Walks back from every operand that decides a shape; where only a shape is read, values end.
+// Positions of the inputs whose values those in `stack` are made of; where only a shape is read,
+// values end.
+std::vector<int> InputsBehind(const Graph& graph, const std::vector<ModelIo>& inputs,
+                              std::vector<ValueId> stack) {
   std::vector<bool> seen(graph.num_values(), false);
-  std::vector<ValueId> stack;
-  for (NodeId id : graph.NodeIds()) {
-    const Node& node = graph.node(id);
-    const OpRow* row = FindOp(node.op);
-    for (size_t i = 0; row != nullptr && i < node.inputs.size(); ++i) {
-      if (row->IsValueInput(i)) stack.push_back(node.inputs[i]);
-    }
-  }
   std::vector<int> found;
   while (!stack.empty()) {
     const ValueId id = stack.back();
@@ -51,6 +45,38 @@ std::vector<int> FindShapeInputs(const Graph& graph, const std::vector<ModelIo>&
   }
   std::sort(found.begin(), found.end());
   return found;
+}
+
+}  // namespace
+
+std::vector<int> FindShapeInputs(const Graph& graph, const std::vector<ModelIo>& inputs) {
+  std::vector<ValueId> deciding;
+  for (NodeId id : graph.NodeIds()) {
+    const Node& node = graph.node(id);
+    const OpRow* row = FindOp(node.op);
+    for (size_t i = 0; row != nullptr && i < node.inputs.size(); ++i) {
+      if (row->IsValueInput(i)) deciding.push_back(node.inputs[i]);
+    }
+  }
+  return InputsBehind(graph, inputs, std::move(deciding));
+}
+
+absl::Status CheckConditions(const Graph& graph, const std::vector<ModelIo>& inputs) {
+  for (NodeId id : graph.NodeIds()) {
+    const Node& node = graph.node(id);
+    if (node.op != "If") continue;
+    for (const int position : InputsBehind(graph, inputs, {node.input(0)})) {
+      const ModelIo& input = inputs[position];
+      const bool is_option =
+          (input.dtype == DType::kBool || input.dtype == DType::kInt64 ||
+           input.dtype == DType::kInt32) &&
+          absl::c_all_of(input.dims, [](const Dim& dim) { return dim.is_constant(); });
+      if (is_option) continue;
+      return absl::UnimplementedError(absl::StrCat(
+          NodeLabel(node), ": its condition depends on the data of input '", input.name, "'"));
+    }
+  }
+  return absl::OkStatus();
 }
 
 ModelVariants::ModelVariants(Graph imported, std::vector<ModelIo> inputs)

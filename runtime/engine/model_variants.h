@@ -52,4 +52,8 @@ class ModelVariants {
 // Positions of the inputs whose values reach an operand that decides a shape.
 std::vector<int> FindShapeInputs(const Graph& graph, const std::vector<ModelIo>& inputs);
 
+// UNIMPLEMENTED, naming node and input, when the condition of an If is made of data: of an input
+// that is no small bool or integer of constant dims, which could be part of the binding.
+absl::Status CheckConditions(const Graph& graph, const std::vector<ModelIo>& inputs);
+
 }  // namespace reprise

@@ -7,6 +7,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/onnx/branches.h"
 
 namespace reprise {
 namespace {
@@ -34,6 +35,9 @@ class Inliner {
     if (it == functions_.end()) {
       if (out_.nodes.size() >= kMaxNodes) {
         return absl::InvalidArgumentError(absl::StrCat("the model has over ", kMaxNodes, " nodes"));
+      }
+      if (node.op_type() == "If" && CanonicalDomain(node.domain()).empty()) {
+        return AddIf(node, opsets, depth);
       }
       out_.nodes.push_back({&node, &opsets});
       return absl::OkStatus();
@@ -80,14 +84,66 @@ class Inliner {
       node.set_name(absl::StrCat(prefix, body.name()));
       for (std::string& name : *node.mutable_input()) name = rename(name);
       for (std::string& name : *node.mutable_output()) name = rename(name);
+      RenameCaptured(node, rename);
       BindAttributes(call, node);
       RETURN_IF_ERROR(Add(node, opsets, depth + 1));
     }
     return absl::OkStatus();
   }
 
+  // The nodes of both branches, and an If that chooses between their results: its inputs are the
+  // condition, the results of the first branch, those of the second.
+  absl::Status AddIf(const onnx::NodeProto& call, const OpsetMap& opsets, int depth) {
+    if (depth >= kMaxDepth) {
+      return absl::InvalidArgumentError(absl::StrCat(Label(call), " nests too deeply"));
+    }
+    if (call.input_size() != 1) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(Label(call), " has ", call.input_size(), " inputs, takes a condition"));
+    }
+    onnx::NodeProto chosen = call;
+    chosen.clear_attribute();
+    for (const char* name : {"then_branch", "else_branch"}) {
+      ASSIGN_OR_RETURN(const onnx::GraphProto* branch, BranchOf(call, name));
+      RETURN_IF_ERROR(
+          AddBranch(*branch, absl::StrCat(call.name(), "#", calls_++, "/"), opsets, depth, chosen));
+    }
+    out_.nodes.push_back({&out_.inlined.emplace_back(std::move(chosen)), &opsets});
+    return absl::OkStatus();
+  }
+
+  // Results go to the inputs of `chosen`. Names that the branch defines get `prefix`.
+  absl::Status AddBranch(const onnx::GraphProto& branch, const std::string& prefix,
+                         const OpsetMap& opsets, int depth, onnx::NodeProto& chosen) {
+    std::set<std::string> own;
+    for (const auto& tensor : branch.initializer()) own.insert(tensor.name());
+    for (const auto& node : branch.node()) own.insert(node.output().begin(), node.output().end());
+    own.erase("");
+    const auto rename = [&](const std::string& name) {
+      return own.contains(name) ? absl::StrCat(prefix, name) : name;
+    };
+    for (const auto& tensor : branch.initializer()) {
+      out_.inlined.push_back(ConstantNode(tensor, rename(tensor.name())));
+      RETURN_IF_ERROR(Add(out_.inlined.back(), opsets, depth + 1));
+    }
+    for (const onnx::NodeProto& body : branch.node()) {
+      onnx::NodeProto& node = out_.inlined.emplace_back(body);
+      node.set_name(absl::StrCat(prefix, body.name()));
+      for (std::string& name : *node.mutable_input()) name = rename(name);
+      for (std::string& name : *node.mutable_output()) name = rename(name);
+      RenameCaptured(node, rename);
+      RETURN_IF_ERROR(Add(node, opsets, depth + 1));
+    }
+    for (const auto& output : branch.output()) chosen.add_input(rename(output.name()));
+    return absl::OkStatus();
+  }
+
   // References to the function's attributes become the caller's values, or vanish.
   static void BindAttributes(const onnx::NodeProto& call, onnx::NodeProto& node) {
+    for (onnx::AttributeProto& attribute : *node.mutable_attribute()) {
+      if (!attribute.has_g()) continue;
+      for (auto& inner : *attribute.mutable_g()->mutable_node()) BindAttributes(call, inner);
+    }
     google::protobuf::RepeatedPtrField<onnx::AttributeProto> bound;
     for (const onnx::AttributeProto& attribute : node.attribute()) {
       if (attribute.ref_attr_name().empty()) {

@@ -1,5 +1,6 @@
 // The nodes of a model in an order in which every value is defined before it is used, with calls
-// of the model's own functions replaced by their bodies.
+// of the model's own functions replaced by their bodies. The nodes of an If's branches lie beside
+// it; its inputs are then the condition and the results of both branches.
 #pragma once
 
 #include <deque>

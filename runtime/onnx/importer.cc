@@ -266,6 +266,7 @@ class ModelImporter {
       if (draft.outputs.size() != 1) return absl::InvalidArgumentError("has not one output");
       return Define(draft.outputs[0], AddTensor(draft.outputs[0], std::move(value)));
     }
+    if (draft.op == "If") return AddBranches(draft);
     // Control flow and other ops that we lack are refused before their attributes are read.
     if (Row(draft.op) == nullptr) {
       NodeDraft probe = draft;
@@ -281,6 +282,16 @@ class ModelImporter {
     RETURN_IF_ERROR(CheckCount("outputs", draft.outputs.size(), 0, row->max_outputs));
     const NodeId node = result_.graph.AddNodeWithOutputs(
         draft.op, std::move(draft.inputs), std::move(draft.attributes), draft.outputs, draft.name);
+    for (size_t i = 0; i < draft.outputs.size(); ++i) {
+      if (draft.outputs[i].empty()) continue;
+      RETURN_IF_ERROR(Define(draft.outputs[i], result_.graph.node(node).outputs[i]));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status AddBranches(NodeDraft& draft) {
+    const NodeId node = result_.graph.AddNodeWithOutputs("If", std::move(draft.inputs), {},
+                                                         draft.outputs, draft.name);
     for (size_t i = 0; i < draft.outputs.size(); ++i) {
       if (draft.outputs[i].empty()) continue;
       RETURN_IF_ERROR(Define(draft.outputs[i], result_.graph.node(node).outputs[i]));

@@ -3,6 +3,7 @@
 #include "runtime/ops/attention_microsoft.h"
 #include "runtime/ops/attention_onnx.h"
 #include "runtime/ops/binary.h"
+#include "runtime/ops/branch.h"
 #include "runtime/ops/conv.h"
 #include "runtime/ops/einsum.h"
 #include "runtime/ops/gather.h"
@@ -117,6 +118,7 @@ constexpr OpRow kRows[] = {
     {"Range", 3, 3, 1, 1, 0, 0b111, RangeRule, RangeKernel},
     {"EyeLike", 1, 1, 1, 1, kShapeOnly, 0, EyeLikeRule, EyeLikeKernel},
     {"NonZero", 1, 1, 1, 1, kDataDependent, 0b1, NonZeroRule, NonZeroKernel},
+    {"If", 1, -1, 1, -1, 0, 0b1, IfRule, IfKernel},
     // Moving elements.
     {"Transpose", 1, 1, 1, 1, 0, 0, TransposeRule, TransposeKernel},
     {"Concat", 1, -1, 1, 1, 0, 0, ConcatRule, ConcatKernel},

@@ -1,4 +1,5 @@
 #include "runtime/base/status_macros.h"
+#include "runtime/passes/branches.h"
 #include "runtime/passes/fold.h"
 #include "runtime/passes/passes.h"
 
@@ -14,10 +15,21 @@ class FoldConstantsPass : public Pass {
 
   absl::StatusOr<bool> Run(Graph& graph) const override {
     bool changed = false;
+    const bool branches = HasBranches(graph);
     for (NodeId id : graph.NodeIds()) {
       if (graph.node(id).removed) continue;
-      ASSIGN_OR_RETURN(const bool folded, FoldNode(graph, id, kMaxFoldedBytes));
-      changed |= folded;
+      if (graph.node(id).op == "If") {
+        const Tensor* condition = KnownCondition(graph, id);
+        if (condition == nullptr) continue;
+        ASSIGN_OR_RETURN(const std::vector<int64_t> elements, condition->ToInt64s());
+        TakeBranch(graph, id, elements[0] != 0);
+        changed = true;
+        continue;
+      }
+      const auto folded = FoldNode(graph, id, kMaxFoldedBytes);
+      if (!folded.ok() && branches) continue;
+      RETURN_IF_ERROR(folded.status());
+      changed |= *folded;
     }
     return changed;
   }

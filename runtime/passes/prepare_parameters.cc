@@ -1,5 +1,6 @@
 #include "runtime/base/status_macros.h"
 #include "runtime/ops/op.h"
+#include "runtime/passes/branches.h"
 #include "runtime/passes/passes.h"
 #include "runtime/passes/rewrite.h"
 
@@ -28,11 +29,13 @@ class PrepareParametersPass : public Pass {
 
   absl::StatusOr<bool> Run(Graph& graph) const override {
     bool changed = false;
+    const bool branches = HasBranches(graph);
     for (NodeId id : graph.NodeIds()) {
       if (graph.node(id).removed || !DependsOnParametersAlone(graph, graph.node(id))) continue;
       const absl::Status inferred = InferNode(graph, id);
       // Parameters' elements are never read, so a shape that hangs on them stays unknown.
       if (inferred.code() == absl::StatusCode::kFailedPrecondition) continue;
+      if (!inferred.ok() && branches) continue;
       RETURN_IF_ERROR(inferred);
       const Node& node = graph.node(id);
       std::vector<ParameterExprPtr> inputs;

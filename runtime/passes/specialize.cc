@@ -1,10 +1,13 @@
 #include "runtime/passes/specialize.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/graph/dim_expression.h"
 #include "runtime/ops/op.h"
+#include "runtime/passes/branches.h"
 #include "runtime/passes/fold.h"
 
 namespace reprise {
@@ -82,6 +85,86 @@ absl::Status BindInputs(Graph& graph, const Binding& binding, const SpecializeOp
   return absl::OkStatus();
 }
 
+// The walk over the nodes. Of an If only the branch that is taken is walked, since the other may
+// not fit at this binding: with such nodes around, a node is walked when a result needs it.
+class Walk {
+ public:
+  Walk(Graph& graph, const SpecializeOptions& options) : graph_(graph), options_(options) {}
+
+  absl::Status Run() {
+    if (HasBranches(graph_)) {
+      listed_.assign(graph_.num_nodes(), false);
+      return WalkBehind(graph_.outputs(), 0);
+    }
+    for (NodeId id : graph_.NodeIds()) {
+      if (!graph_.node(id).removed) RETURN_IF_ERROR(Visit(id));
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  static constexpr int kMaxDepth = 1000;  // of branches that need branches
+
+  absl::Status Visit(NodeId id) {
+    ASSIGN_OR_RETURN(const bool folded, FoldNode(graph_, id, options_.max_folded_bytes));
+    if (folded) return absl::OkStatus();
+    RETURN_IF_ERROR(InferNode(graph_, id));
+    for (ValueId output : graph_.node(id).outputs) {
+      if (output == kNone) continue;
+      RETURN_IF_ERROR(
+          CheckSize(graph_.value(output), NodeLabel(graph_.node(id)), options_.max_value_bytes));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status VisitIf(NodeId id, int depth) {
+    const Tensor* known = KnownCondition(graph_, id);
+    if (known == nullptr) {
+      const std::string label = NodeLabel(graph_.node(id));
+      return graph_.ConstantOf(graph_.node(id).input(0)) == nullptr
+                 ? absl::FailedPreconditionError(
+                       absl::StrCat(label, ": its condition depends on data"))
+                 : absl::InvalidArgumentError(
+                       absl::StrCat(label, ": its condition is not one bool"));
+    }
+    ASSIGN_OR_RETURN(const std::vector<int64_t> elements, known->ToInt64s());
+    const bool condition = elements[0] != 0;
+    RETURN_IF_ERROR(WalkBehind(BranchTaken(graph_, id, condition), depth + 1));
+    TakeBranch(graph_, id, condition);
+    return absl::OkStatus();
+  }
+
+  // Walks what `values` need and was not walked yet, in the order of the graph.
+  absl::Status WalkBehind(const std::vector<ValueId>& values, int depth) {
+    if (depth > kMaxDepth) return absl::InvalidArgumentError("If nodes nest too deeply");
+    std::vector<NodeId> nodes;
+    std::vector<ValueId> stack = values;
+    while (!stack.empty()) {
+      const NodeId id = stack.back() == kNone ? kNone : graph_.value(stack.back()).producer;
+      stack.pop_back();
+      if (id == kNone || listed_[id]) continue;
+      listed_[id] = true;
+      nodes.push_back(id);
+      const std::vector<ValueId>& inputs = graph_.node(id).inputs;
+      if (graph_.node(id).op == "If") {
+        stack.push_back(inputs[0]);
+      } else {
+        stack.insert(stack.end(), inputs.begin(), inputs.end());
+      }
+    }
+    std::sort(nodes.begin(), nodes.end());
+    for (const NodeId id : nodes) {
+      if (graph_.node(id).removed) continue;
+      RETURN_IF_ERROR(graph_.node(id).op == "If" ? VisitIf(id, depth) : Visit(id));
+    }
+    return absl::OkStatus();
+  }
+
+  Graph& graph_;
+  const SpecializeOptions& options_;
+  std::vector<bool> listed_;  // by node: walked, or about to be
+};
+
 }  // namespace
 
 std::string Binding::ToString() const {
@@ -100,17 +183,7 @@ absl::StatusOr<Graph> Specialize(const Graph& symbolic, const Binding& binding,
   for (ValueId id = 0; id < static_cast<ValueId>(graph.num_values()); ++id) {
     graph.value(id).overridable = false;  // What a request overrides became an input before.
   }
-  for (NodeId id : graph.NodeIds()) {
-    if (graph.node(id).removed) continue;
-    ASSIGN_OR_RETURN(const bool folded, FoldNode(graph, id, options.max_folded_bytes));
-    if (folded) continue;
-    RETURN_IF_ERROR(InferNode(graph, id));
-    for (ValueId output : graph.node(id).outputs) {
-      if (output == kNone) continue;
-      RETURN_IF_ERROR(
-          CheckSize(graph.value(output), NodeLabel(graph.node(id)), options.max_value_bytes));
-    }
-  }
+  RETURN_IF_ERROR(Walk(graph, options).Run());
   if (!graph.Compact()) return absl::InternalError("specialize: the graph has a cycle");
   return graph;
 }

@@ -141,5 +141,55 @@ TEST_F(SignatureTest, ASumOfKnownSymbolsIsChecked) {
   EXPECT_THAT(std::string(refused.status.message()), HasSubstr("'n + 1' is 2 instead of 3"));
 }
 
+// y = condition ? Relu(x) : Neg(x).
+void AddChoice(ModelBuilder& b, const std::string& condition) {
+  auto& node = b.Node("If", {condition}, {"y"}, "choice");
+  onnx::GraphProto& first = AddBranch(node, "then_branch");
+  AddBranchNode(first, "Relu", {"x"}, "r");
+  first.add_output()->set_name("r");
+  onnx::GraphProto& second = AddBranch(node, "else_branch");
+  AddBranchNode(second, "Neg", {"x"}, "r");
+  second.add_output()->set_name("r");
+}
+
+TEST_F(SignatureTest, AnOptionThatIsAnInputChoosesTheBranch) {
+  ModelBuilder b;
+  b.Input("x", {"batch"}).Input("option", {"1"}, onnx::TensorProto::BOOL).Output("y");
+  AddChoice(b, "option");
+  Load(b);
+  const std::vector<float> x = {-1, 2};
+  const uint8_t yes = 1, no = 0;
+  EXPECT_THAT(Floats(Run({{{2}, x.data()}, {{1}, &yes}})), ElementsAre(0, 2));
+  EXPECT_THAT(Floats(Run({{{2}, x.data()}, {{1}, &no}})), ElementsAre(1, -2));
+}
+
+TEST_F(SignatureTest, ALengthChoosesTheBranch) {
+  ModelBuilder b;
+  b.Input("x", {"batch", "n"}).Output("y");
+  b.Initializer<int64_t>("four", onnx::TensorProto::INT64, {1}, {4});
+  SetAttribute(b.Node("Shape", {"x"}, {"length"}), "start", int64_t{1});
+  b.Node("Less", {"length", "four"}, {"is_short"});
+  AddChoice(b, "is_short");
+  Load(b);
+  const std::vector<float> x = {-1, 2, 3, -4, 5};
+  EXPECT_THAT(Floats(Run({{{1, 3}, x.data()}})), ElementsAre(0, 2, 3));
+  EXPECT_THAT(Floats(Run({{{1, 5}, x.data()}})), ElementsAre(1, -2, -3, 4, -5));
+}
+
+TEST_F(SignatureTest, AConditionOverDataIsRefusedByName) {
+  ModelBuilder b;
+  b.Input("x", {"batch"}).Output("y");
+  b.Floats("zero", {}, {0});
+  SetAttribute(b.Node("ReduceMax", {"x"}, {"largest"}), "keepdims", int64_t{0});
+  b.Node("Greater", {"largest", "zero"}, {"any"});
+  AddChoice(b, "any");
+  const std::string path = testing::TempDir() + "/condition_over_data.onnx";
+  std::ofstream(path, std::ios::binary) << b.Bytes();
+  const auto loaded = fixture_.engine.Load({.id = {"m", 1}, .path = path});
+  EXPECT_EQ(loaded.status().code(), absl::StatusCode::kUnimplemented);
+  EXPECT_THAT(std::string(loaded.status().message()),
+              testing::AllOf(HasSubstr("'choice'"), HasSubstr("depends on")));
+}
+
 }  // namespace
 }  // namespace reprise

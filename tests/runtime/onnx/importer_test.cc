@@ -463,5 +463,61 @@ TEST_F(ImporterFileTest, ParametersOutliveTheImport) {
   EXPECT_EQ(parameter.span<int8_t>()[1023], -1);
 }
 
+// y = c ? Relu(x) + k : (c ? h : Exp(x)), where h = Neg(x) is outside.
+ModelBuilder BranchModel() {
+  ModelBuilder builder;
+  builder.Input("c", {}, onnx::TensorProto::BOOL).Input("x", {"n"}).Output("y");
+  builder.Node("Neg", {"x"}, {"h"}, "neg");
+  auto& node = builder.Node("If", {"c"}, {"y"}, "branch");
+  onnx::GraphProto& first = AddBranch(node, "then_branch");
+  auto* k = first.add_initializer();
+  k->set_name("k");
+  k->set_data_type(onnx::TensorProto::FLOAT);
+  k->add_float_data(2);
+  AddBranchNode(first, "Relu", {"x"}, "t");
+  AddBranchNode(first, "Add", {"t", "k"}, "r");
+  first.add_output()->set_name("r");
+  onnx::GraphProto& second = AddBranch(node, "else_branch");
+  auto& inner = AddBranchNode(second, "If", {"c"}, "t");
+  AddBranch(inner, "then_branch").add_output()->set_name("h");
+  onnx::GraphProto& last = AddBranch(inner, "else_branch");
+  AddBranchNode(last, "Exp", {"x"}, "e");
+  last.add_output()->set_name("e");
+  second.add_output()->set_name("t");
+  return builder;
+}
+
+TEST(ImporterTest, BranchesLieBesideTheirIfAndSeeWhatIsAround) {
+  const auto model = Import(BranchModel());
+  ASSERT_TRUE(model.ok()) << model.status();
+  const Graph& graph = model->graph;
+  std::vector<std::string> ops;
+  std::vector<std::vector<std::string>> operands;  // of each If
+  for (const NodeId id : graph.NodeIds()) {
+    ops.push_back(graph.node(id).op);
+    if (ops.back() != "If") continue;
+    operands.emplace_back();
+    for (const ValueId input : graph.node(id).inputs) {
+      operands.back().push_back(graph.value(input).name);
+    }
+  }
+  EXPECT_THAT(ops, ElementsAre("Neg", "Relu", "Add", "Exp", "If", "If"));
+  EXPECT_THAT(operands, ElementsAre(ElementsAre("c", "h", "branch#1/#3/e"),
+                                    ElementsAre("c", "branch#0/r", "branch#1/t")));
+}
+
+TEST(ImporterTest, ABrokenBranchIsNamed) {
+  ModelBuilder missing = BranchModel();
+  missing.graph().mutable_node(1)->mutable_attribute()->RemoveLast();
+  EXPECT_THAT(InvalidArgument(missing), HasSubstr("If 'branch': else_branch is missing"));
+  ModelBuilder uneven = BranchModel();
+  uneven.graph().mutable_node(1)->mutable_attribute(0)->mutable_g()->add_output()->set_name("t");
+  EXPECT_THAT(InvalidArgument(uneven), HasSubstr("then_branch has 2 results, the node 1"));
+  ModelBuilder unknown = BranchModel();
+  unknown.graph().mutable_node(1)->mutable_attribute(0)->mutable_g()->mutable_node(0)->set_input(
+      0, "nobody");
+  EXPECT_THAT(InvalidArgument(unknown), HasSubstr("'nobody', which nothing defines"));
+}
+
 }  // namespace
 }  // namespace reprise

@@ -98,4 +98,21 @@ inline void SetAttribute(onnx::NodeProto& node, const std::string& name,
   for (int64_t value : values) attribute->add_ints(value);
 }
 
+// A subgraph as attribute `name`.
+inline onnx::GraphProto& AddBranch(onnx::NodeProto& node, const std::string& name) {
+  auto* attribute = node.add_attribute();
+  attribute->set_name(name);
+  attribute->set_type(onnx::AttributeProto::GRAPH);
+  return *attribute->mutable_g();
+}
+inline onnx::NodeProto& AddBranchNode(onnx::GraphProto& branch, const std::string& op,
+                                      const std::vector<std::string>& inputs,
+                                      const std::string& output) {
+  auto* node = branch.add_node();
+  node->set_op_type(op);
+  for (const auto& input : inputs) node->add_input(input);
+  node->add_output(output);
+  return *node;
+}
+
 }  // namespace reprise

@@ -176,5 +176,61 @@ TEST(BindingTest, PrintsAxesAndShapeInputs) {
   EXPECT_EQ(binding.ToString(), "batch=8,sequence=128,k=[3]");
 }
 
+constexpr absl::string_view kBranches = R"(graph {
+  input %x: f32[batch, n]
+  const %one: i64[] = {1}
+  const %at: i64[1] = {1}
+  %shape: ? = Shape(%x)
+  %size: ? = Gather(%shape, %one)
+  %is_one: ? = Equal(%size, %one)
+  %squeezed: ? = Squeeze(%x, %at)
+  %same: ? = Relu(%x)
+  %y: ? = If(%is_one, %squeezed, %same)
+  output %y
+})";
+
+TEST(SpecializeTest, OnlyTheBranchThatIsTakenHasToFit) {
+  const auto one = Specialize(MustParse(kBranches), {.axes = {{"batch", 2}, {"n", 1}}});
+  ASSERT_TRUE(one.ok()) << one.status();
+  EXPECT_THAT(Print(*one), HasSubstr("%squeezed: f32[2] = Squeeze"));
+  EXPECT_EQ(one->live_nodes(), 1u);
+  const auto more = Specialize(MustParse(kBranches), {.axes = {{"batch", 2}, {"n", 3}}});
+  ASSERT_TRUE(more.ok()) << more.status();
+  EXPECT_THAT(Print(*more), HasSubstr("%same: f32[2, 3] = Relu"));
+  EXPECT_EQ(more->live_nodes(), 1u);
+}
+
+TEST(SpecializeTest, BranchesInBranchesAreTakenFromTheOutside) {
+  const auto graph = Specialize(MustParse(R"(graph {
+  input %x: f32[n]
+  const %yes: bool[] = {1}
+  const %no: bool[] = {0}
+  %a: ? = Relu(%x)
+  %b: ? = Neg(%a)
+  %inner: ? = If(%no, %a, %b)
+  %outer: ? = If(%yes, %inner, %x)
+  %next: ? = If(%no, %x, %outer)
+  %y: ? = Exp(%next)
+  output %y
+})"),
+                                {.axes = {{"n", 2}}});
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  EXPECT_EQ(graph->live_nodes(), 3u);
+  EXPECT_THAT(Print(*graph), HasSubstr("%y: f32[2] = Exp(%b)"));
+}
+
+TEST(SpecializeTest, ConditionOverDataIsNamed) {
+  const auto graph = Specialize(MustParse(R"(graph {
+  input %c: bool[]
+  input %x: f32[n]
+  %a: ? = Relu(%x)
+  %y: ? = If(%c, %a, %x)
+  output %y
+})"),
+                                {.axes = {{"n", 2}}});
+  EXPECT_EQ(graph.status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(graph.status().message()), HasSubstr("its condition depends on data"));
+}
+
 }  // namespace
 }  // namespace reprise

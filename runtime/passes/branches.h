@@ -1,0 +1,22 @@
+// Branches of `If` nodes, while their conditions are being found out.
+#pragma once
+
+#include "absl/status/statusor.h"
+#include "runtime/graph/graph.h"
+
+namespace reprise {
+
+// Whether some nodes of `graph` may belong to a branch that is not taken: what does not fit there
+// is no error.
+bool HasBranches(const Graph& graph);
+
+// What is known of the condition of node `id`, an If: nullptr, or one element.
+const Tensor* KnownCondition(const Graph& graph, NodeId id);
+
+// The operands of node `id`, an If, that it results in under `condition`, in the order of outputs.
+std::vector<ValueId> BranchTaken(const Graph& graph, NodeId id, bool condition);
+
+// Uses of the results of node `id`, an If, become uses of those of the branch taken.
+void TakeBranch(Graph& graph, NodeId id, bool condition);
+
+}  // namespace reprise
