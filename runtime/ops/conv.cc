@@ -18,9 +18,10 @@ absl::StatusOr<Windows> ConvWindows(const Node& node, const Shape& x, const Shap
 // The windows [first, last) of dim `d` whose tap `k` is inside the operand.
 std::pair<int64_t, int64_t> WindowsInside(const Windows& w, size_t d, int64_t k, int64_t size) {
   const int64_t shift = k * w.dilations[d] - w.pad_begin[d];
-  const int64_t first = shift >= 0 ? 0 : (-shift + w.strides[d] - 1) / w.strides[d];
-  const int64_t last = size <= shift ? 0 : (size - shift - 1) / w.strides[d] + 1;
-  return {std::min(first, w.out[d]), std::clamp(last, first, std::max(first, w.out[d]))};
+  const int64_t from = shift >= 0 ? 0 : (-shift + w.strides[d] - 1) / w.strides[d];
+  const int64_t to = size <= shift ? 0 : (size - shift - 1) / w.strides[d] + 1;
+  const int64_t first = std::min(from, w.out[d]);
+  return {first, std::clamp(to, first, w.out[d])};
 }
 
 // Adds `weight` times the elements that tap `tap` sees to the sums of one plane. Each sum is added

@@ -15,6 +15,7 @@
 #include "runtime/engine/stream.h"
 #include "runtime/graph/verifier.h"
 #include "runtime/ops/op.h"
+#include "runtime/passes/branches.h"
 #include "runtime/passes/pass.h"
 #include "runtime/passes/specialize.h"
 #include "runtime/recipe/compiler.h"
@@ -45,7 +46,46 @@ absl::StatusOr<Tensor> EvaluateParameter(const ParameterExpr& expr,
   return results[0];
 }
 
-// Every node of `graph` by its reference kernel.
+// The nodes that the values wanted need, by their reference kernels; of an If the branch taken.
+class Interpreter {
+ public:
+  Interpreter(const Graph& graph, std::vector<std::optional<Tensor>>& values)
+      : graph_(graph), values_(values), done_(graph.num_nodes(), false) {}
+
+  absl::Status Need(ValueId id) {
+    if (id == kNone || values_[id].has_value()) return absl::OkStatus();
+    const NodeId producer = graph_.value(id).producer;
+    if (producer == kNone || done_[producer]) return absl::OkStatus();
+    done_[producer] = true;
+    const Node& node = graph_.node(producer);
+    if (node.op == "If") {
+      RETURN_IF_ERROR(Need(node.input(0)));
+      ASSIGN_OR_RETURN(const std::vector<int64_t> condition, values_[node.input(0)]->ToInt64s());
+      const std::vector<ValueId> taken = BranchTaken(graph_, producer, condition[0] != 0);
+      for (size_t i = 0; i < taken.size(); ++i) {
+        RETURN_IF_ERROR(Need(taken[i]));
+        if (node.outputs[i] != kNone) values_[node.outputs[i]] = values_[taken[i]];
+      }
+      return absl::OkStatus();
+    }
+    std::vector<std::optional<Tensor>> operands;
+    for (ValueId input : node.inputs) {
+      RETURN_IF_ERROR(Need(input));
+      operands.push_back(input == kNone ? std::nullopt : values_[input]);
+    }
+    ASSIGN_OR_RETURN(std::vector<Tensor> results, Evaluate(node, operands, kMaxBytes));
+    for (size_t i = 0; i < node.outputs.size(); ++i) {
+      if (node.outputs[i] != kNone) values_[node.outputs[i]] = std::move(results[i]);
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  const Graph& graph_;
+  std::vector<std::optional<Tensor>>& values_;
+  std::vector<bool> done_;
+};
+
 absl::StatusOr<std::vector<Tensor>> EvaluateGraph(const Graph& graph, const ImportedModel& model,
                                                   const std::vector<Tensor>& inputs) {
   std::vector<std::optional<Tensor>> values(graph.num_values());
@@ -60,19 +100,10 @@ absl::StatusOr<std::vector<Tensor>> EvaluateGraph(const Graph& graph, const Impo
     const ValueId id = graph.FindValue(model.inputs[i].name);
     if (i < inputs.size() && id != kNone) values[id] = inputs[i];
   }
-  for (NodeId id : graph.NodeIds()) {
-    const Node& node = graph.node(id);
-    std::vector<std::optional<Tensor>> operands;
-    for (ValueId input : node.inputs) {
-      operands.push_back(input == kNone ? std::nullopt : values[input]);
-    }
-    ASSIGN_OR_RETURN(std::vector<Tensor> results, Evaluate(node, operands, kMaxBytes));
-    for (size_t i = 0; i < node.outputs.size(); ++i) {
-      if (node.outputs[i] != kNone) values[node.outputs[i]] = std::move(results[i]);
-    }
-  }
+  Interpreter interpreter(graph, values);
   std::vector<Tensor> outputs;
   for (ValueId id : graph.outputs()) {
+    RETURN_IF_ERROR(interpreter.Need(id));
     if (!values[id].has_value()) return absl::InternalError("an output has no value");
     outputs.push_back(*values[id]);
   }

@@ -193,7 +193,7 @@ def window_cases():
     for mode in ("nearest", "linear", "cubic"):
         for at in ("half_pixel", "asymmetric", "align_corners", "pytorch_half_pixel"):
             yield f"resize_{mode}_{at}", "", "Resize", [
-                plane, None, np.array([1, 1, 1.7, 0.6], np.float32)], {
+                plane, None, None, np.array([2, 3, 11, 4])], {
                     "mode": mode, "coordinate_transformation_mode": at}, ["y"]
 
 

@@ -28,7 +28,7 @@ TEST(ResizeTest, LinearAtTheUsualCoordinates) {
   EXPECT_THAT(Numbers(Resize("linear", "half_pixel")), ElementsAre(1, 1.5, 2.5, 3));
   EXPECT_THAT(Numbers(Resize("linear", "asymmetric")), ElementsAre(1, 2, 3, 3));
   EXPECT_THAT(Numbers(Resize("linear", "align_corners")),
-              Pointwise(DoubleNear(1e-6), {1, 5.0 / 3, 7.0 / 3, 3}));
+              Pointwise(DoubleNear(1e-6), std::vector<double>{1, 5.0 / 3, 7.0 / 3, 3}));
 }
 
 TEST(ResizeTest, NearestAndCubic) {

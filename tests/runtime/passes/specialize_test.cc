@@ -203,8 +203,8 @@ TEST(SpecializeTest, OnlyTheBranchThatIsTakenHasToFit) {
 TEST(SpecializeTest, BranchesInBranchesAreTakenFromTheOutside) {
   const auto graph = Specialize(MustParse(R"(graph {
   input %x: f32[n]
-  const %yes: bool[] = {1}
-  const %no: bool[] = {0}
+  const %yes: bool[] = {true}
+  const %no: bool[] = {false}
   %a: ? = Relu(%x)
   %b: ? = Neg(%a)
   %inner: ? = If(%no, %a, %b)
