@@ -85,6 +85,10 @@ Daemon::Daemon(const Options& options, const std::string& version, LogFunction l
                .store = store_.store(),
                .captures = &captures_,
                .frozen = options.frozen,
+               .on_primed =
+                   [this](const Recipe& recipe) {
+                     for (const auto& stream : streams_) stream->Touch(recipe.frame_bytes());
+                   },
                .on_capture =
                    [this](const MissRecord& record) { log_(LogLevel::kInfo, MissText(record)); },
                .log = [this](const std::string& text) { log_(LogLevel::kInfo, text); }},

@@ -45,11 +45,11 @@ absl::Status Prime(const Recipe& recipe, const ParameterTable& parameters, Strea
     frame.live_rows = std::min(kPrimeTokens, PackedSizesOf(recipe.key).tokens);
     PrimePacked(recipe, frame.live_rows, inputs);
   } else {
-    frame.live_rows = 0;  // all
+    frame.live_rows = recipe.rows > 0 ? 1 : 0;
     // Zeros are in range for every index.
     std::memset(inputs, 0, recipe.input_bytes);
   }
-  stream.Replay(recipe, frame);
+  stream.Prime(recipe, frame);
   return absl::OkStatus();
 }
 
@@ -124,6 +124,7 @@ absl::StatusOr<std::shared_ptr<const Recipe>> Capture(const EngineOptions& optio
   const int64_t prepared_at = options.clock->NowNs();
   const int64_t rss_prepared = ResidentBytes();
   RETURN_IF_ERROR(Prime(*recipe, *parameters, stream));
+  options.on_primed(*recipe);
   const int64_t primed_at = options.clock->NowNs();
 
   record.phases = {.specialize_ns = recipe->times.specialize_ns,

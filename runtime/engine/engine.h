@@ -47,6 +47,8 @@ struct EngineOptions {
   // Where captures run; null: on the threads of those who ask. See Engine::Prepare.
   CapturePool* captures = nullptr;
   bool frozen = false;  // no model captures anything for a request
+  // Told of every recipe that is about to be published: the streams it will run on can make room.
+  std::function<void(const Recipe&)> on_primed = [](const Recipe&) {};
   // Told of every capture, when those who waited for it are known.
   std::function<void(const MissRecord&)> on_capture = [](const MissRecord&) {};
   // Warnings and notes for the operator ("model minilm: axis sequence is not certified: …").

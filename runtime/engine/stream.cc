@@ -11,6 +11,21 @@ namespace {
 // pays from about this much arithmetic.
 constexpr double kFlopsPerThread = 2e7;
 
+// A launch of more work than this is primed by a part of it, at most as many parts.
+constexpr double kPrimeWork = 1e6;
+constexpr double kPrimeParts = 64;
+
+// Parts into which a launch is cut so that one of them primes it. What may decide a place (an
+// integer) is computed whole: a later launch may rely on it.
+int PartsToPrime(const Launch& launch, const std::vector<OperandNote>& notes) {
+  for (const OperandNote& note : notes) {
+    if (note.role == OperandNote::Role::kOutput && IsInteger(note.dtype)) return 1;
+  }
+  const LaunchWork& work = launch.work;
+  const double all = work.flops + 16 * (work.exps + work.erfs) + work.bytes;
+  return static_cast<int>(std::clamp(all / kPrimeWork, 1.0, kPrimeParts));
+}
+
 struct ReplayCall {
   const Recipe* recipe;
   const Frame* frame;
@@ -66,6 +81,21 @@ void Stream::Replay(const Recipe& recipe, const Frame& frame) {
   ReplayCall call = {&recipe, &frame, &team_};
   if (options_.cores == nullptr) return ReplayPart(&call, 0);
   options_.cores->Run(team_, threads, ReplayPart, &call);
+}
+
+void Stream::Prime(const Recipe& recipe, const Frame& frame) const {
+  void* operands[kMaxOperands];
+  LaunchArgs args = {
+      .operands = operands, .params = nullptr, .frame = &frame, .launch = 0, .part = 0, .parts = 1};
+  for (const Launch& launch : recipe.launches) {
+    for (size_t i = 0; i < launch.operands.size(); ++i) {
+      operands[i] = Resolve(launch.operands[i], frame);
+    }
+    args.params = launch.params.get();
+    args.parts = PartsToPrime(launch, recipe.operand_notes[args.launch]);
+    launch.run(args);
+    ++args.launch;
+  }
 }
 
 }  // namespace reprise

@@ -4,7 +4,7 @@
 // for them. One replay at a time.
 //
 // Ownership: borrows the pool, which outlives it. Threads: a stream belongs to one caller at a
-// time. Errors: RESOURCE_EXHAUSTED from Create and Reserve.
+// time, but for Touch. Errors: RESOURCE_EXHAUSTED from Create and Reserve.
 #pragma once
 
 #include <cstdint>
@@ -38,6 +38,15 @@ class Stream {
   // Runs every launch in order. Between the first and the last: no allocation, no lock, no string,
   // no map.
   void Replay(const Recipe& recipe, const Frame& frame);
+
+  // Runs a small part of every launch of some size, so that code, weights and libraries are there
+  // when the first request comes. Takes a few milliseconds at most, whatever the recipe's size;
+  // what it leaves in the outputs means nothing. `frame` as for Replay.
+  void Prime(const Recipe& recipe, const Frame& frame) const;
+
+  // Makes the pages of the first `bytes` of the block memory now, so that no replay waits for the
+  // system to clear them. From any thread, also during a replay. Does what it can.
+  void Touch(size_t bytes) { arena_.Touch(bytes); }
 
   // Gives the memory back to the system; addresses stay.
   void Release() { arena_.Release(); }

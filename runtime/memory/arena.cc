@@ -52,7 +52,7 @@ Arena::Arena(Arena&& other) noexcept { *this = std::move(other); }
 
 Arena& Arena::operator=(Arena&& other) noexcept {
   std::swap(base_, other.base_);
-  std::swap(bytes_, other.bytes_);
+  bytes_ = other.bytes_.exchange(bytes_);
   std::swap(limit_bytes_, other.limit_bytes_);
   std::swap(mapping_, other.mapping_);
   std::swap(mapping_bytes_, other.mapping_bytes_);
@@ -69,13 +69,26 @@ absl::Status Arena::Ensure(size_t bytes) {
     return absl::ResourceExhaustedError(absl::StrCat(
         "an arena of ", bytes, " bytes is needed, its limit is ", limit_bytes_, " bytes"));
   }
+  MutexLock lock(growing_);
+  if (bytes <= bytes_) return absl::OkStatus();
   const size_t wanted = std::min(AlignUp(bytes, PageBytes()), limit_bytes_);
   if (mprotect(base_ + bytes_, wanted - bytes_, PROT_READ | PROT_WRITE) != 0) {
-    return absl::ResourceExhaustedError(absl::StrCat("cannot grow an arena from ", bytes_, " to ",
-                                                     wanted, " bytes: ", std::strerror(errno)));
+    return absl::ResourceExhaustedError(absl::StrCat("cannot grow an arena from ", bytes_.load(),
+                                                     " to ", wanted,
+                                                     " bytes: ", std::strerror(errno)));
   }
   bytes_ = wanted;
   return absl::OkStatus();
+}
+
+void Arena::Touch(size_t bytes) {
+  if (bytes == 0 || !Ensure(bytes).ok()) return;
+  bytes = std::min(AlignUp(bytes, PageBytes()), bytes_.load());
+  if (madvise(base_, bytes, MADV_POPULATE_WRITE) == 0 || errno != EINVAL) return;
+  // A system that does not know the advice. A replay may be writing: nothing is changed here.
+  for (size_t i = 0; i < bytes; i += PageBytes()) {
+    __atomic_fetch_or(reinterpret_cast<unsigned char*>(base_ + i), 0, __ATOMIC_RELAXED);
+  }
 }
 
 void Arena::Release() {

@@ -4,16 +4,18 @@
 // usable. Pages become memory when they are first written. Recipes of one stream share its arena.
 //
 // Ownership: frees its range when it goes. Movable, not copyable.
-// Threads:   Ensure and Release from one thread at a time, never during a replay on the arena.
+// Threads:   Ensure and Touch from any; Release never during a replay on the arena.
 //
 //   ASSIGN_OR_RETURN(Arena arena, Arena::Reserve());
 //   RETURN_IF_ERROR(arena.Ensure(recipe.arena_bytes));
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "runtime/base/mutex.h"
 
 namespace reprise {
 
@@ -39,6 +41,10 @@ class Arena {
   // RESOURCE_EXHAUSTED, naming both numbers, beyond the limit or when memory is out.
   absl::Status Ensure(size_t bytes);
 
+  // Makes the first `bytes` usable, and their pages memory now. What they hold stays. Does as much
+  // as the system allows: a page that is left out becomes memory when it is first written.
+  void Touch(size_t bytes);
+
   // Gives all pages back to the system. The bytes stay usable and read as zero.
   void Release();
 
@@ -48,7 +54,8 @@ class Arena {
 
  private:
   std::byte* base_ = nullptr;
-  size_t bytes_ = 0;
+  std::atomic<size_t> bytes_{0};
+  Mutex growing_;  // held to change bytes_
   size_t limit_bytes_ = 0;
   void* mapping_ = nullptr;  // what munmap takes back; base_ is its first aligned address
   size_t mapping_bytes_ = 0;

@@ -76,6 +76,24 @@ TEST(ArenaTest, MemoryIsTakenWhenBytesAreWritten) {
   EXPECT_EQ(ResidentPages(*arena), 1u);
 }
 
+TEST(ArenaTest, TouchedBytesAreMemoryAndKeepWhatTheyHold) {
+  auto arena = Arena::Reserve({.huge_pages = false});
+  ASSERT_TRUE(arena.ok());
+  ASSERT_TRUE(arena->Ensure(4096).ok());
+  arena->base()[7] = std::byte{9};
+  arena->Touch(1 << 20);
+  EXPECT_EQ(arena->bytes(), size_t{1} << 20);
+  EXPECT_EQ(ResidentPages(*arena), arena->bytes() / 4096);
+  EXPECT_EQ(arena->base()[7], std::byte{9});
+}
+
+TEST(ArenaTest, TouchBeyondTheLimitDoesNothing) {
+  auto arena = Arena::Reserve({.limit_bytes = 1 << 20});
+  ASSERT_TRUE(arena.ok());
+  arena->Touch(size_t{1} << 40);
+  EXPECT_EQ(arena->bytes(), 0u);
+}
+
 TEST(ArenaTest, ReleaseGivesPagesBackAndBytesReadAsZero) {
   auto arena = Arena::Reserve();
   ASSERT_TRUE(arena.ok());
