@@ -107,7 +107,7 @@ Daemon::Daemon(const Options& options, const std::string& version, LogFunction l
           events_),
       inference_(repository_, scheduler_, engine_, clock_, events_) {
   if (!options_.recipe_cache.empty()) catalogue_.SetStore(store_.store());
-  store_.Start();
+  store_.Start([this] { engine_.SaveUsage(UsageKeeper::When::kWorthwhile); });
 }
 
 absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(const Options& options,
@@ -213,6 +213,7 @@ void Daemon::Drain() {
   }
   rpc_->Shutdown(std::chrono::system_clock::now() + kFlushTime);
   store_.Finish();
+  engine_.SaveUsage(UsageKeeper::When::kNow);
 }
 
 Daemon::~Daemon() {
@@ -220,6 +221,7 @@ Daemon::~Daemon() {
   dispatcher_.reset();
   // Nobody takes what they would make ready, and their callbacks end in the scheduler.
   captures_.Stop();
+  store_.Finish();
   metrics_.reset();
   http_.reset();
   rpc_.reset();

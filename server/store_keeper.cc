@@ -1,5 +1,6 @@
 #include "server/store_keeper.h"
 
+#include <chrono>
 #include <string>
 #include <utility>
 
@@ -10,6 +11,7 @@ namespace reprise {
 namespace {
 
 constexpr int kWriterNice = 10;
+constexpr std::chrono::seconds kTick(5);
 
 }  // namespace
 
@@ -33,11 +35,11 @@ StoreKeeper::StoreKeeper(const Options& options, const LogFunction& log) {
 
 StoreKeeper::~StoreKeeper() { Finish(); }
 
-void StoreKeeper::Start() {
+void StoreKeeper::Start(std::function<void()> tick) {
   if (store_ == nullptr) return;
-  writer_ = std::thread([this] {
+  writer_ = std::thread([this, tick = std::move(tick)] {
     LowerThreadPriority(kWriterNice);
-    store_->RunWriter();
+    store_->RunWriter(kTick, tick);
   });
 }
 

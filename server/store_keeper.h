@@ -6,6 +6,7 @@
 // Threads: made and destroyed by one thread; store() from any.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <thread>
 
@@ -26,8 +27,8 @@ class StoreKeeper {
 
   // Null where none was asked for, or it cannot be used.
   RecipeStore* store() const { return store_.get(); }
-  // Begins to write.
-  void Start();
+  // Begins to write; calls `tick` every few seconds, on the thread that writes, until Finish().
+  void Start(std::function<void()> tick);
   // Writes what is queued and ends the thread.
   void Finish();
 

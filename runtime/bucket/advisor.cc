@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <functional>
 #include <utility>
 
 #include "runtime/bucket/grid_solver.h"
@@ -114,6 +115,59 @@ void BucketAdvisor::RecordReplay(int64_t rows, int64_t batch_bucket, int64_t row
   cost_.Record(rows, row_size, ns);
   for (auto& [bucket, weight] : batches_) weight *= kBatchDecay;
   batches_[batch_bucket] += 1;
+}
+
+bool BucketAdvisor::Sound(const BoundarySets& boundaries) const {
+  if (boundaries.size() != options_.axes.size()) return false;
+  for (size_t i = 0; i < boundaries.size(); ++i) {
+    const AdvisorAxis& axis = options_.axes[i];
+    const std::vector<int64_t>& sizes = boundaries[i];
+    if (!axis.rule.learns() || axis.start.empty()) {
+      if (sizes != axis.start) return false;
+      continue;
+    }
+    // The largest always stays; beside it there may be as many as the rule says.
+    if (sizes.empty() || sizes.size() > static_cast<size_t>(axis.rule.most) + 1 ||
+        sizes.front() < 1 || sizes.back() != axis.start.back() ||
+        !std::is_sorted(sizes.begin(), sizes.end(), std::less_equal<>())) {
+      return sizes == axis.start;
+    }
+  }
+  return true;
+}
+
+LearntBuckets BucketAdvisor::Learnt() const {
+  LearntBuckets learnt = {.boundaries = boundaries_,
+                          .expected_waste = expected_waste_,
+                          .halves = {halves_[0].Snapshot(), halves_[1].Snapshot()},
+                          .batches = {batches_.begin(), batches_.end()},
+                          .costs = cost_.Samples()};
+  for (const AdvisorAxis& axis : options_.axes) learnt.start.push_back(axis.start);
+  return learnt;
+}
+
+void BucketAdvisor::Restore(const LearntBuckets& learnt) {
+  cost_.Restore(learnt.costs);
+  if (!learns_) return;
+  for (const auto& [bucket, weight] : learnt.batches) {
+    if (bucket >= 1 && weight > 0 && std::isfinite(weight)) batches_[bucket] = weight;
+  }
+  BoundarySets start;
+  for (const AdvisorAxis& axis : options_.axes) start.push_back(axis.start);
+  const bool same = learnt.start == start && Sound(learnt.boundaries);
+  if (same) boundaries_ = learnt.boundaries;
+  for (int half = 0; half < 2; ++half) {
+    for (const WeightedSizes& one : learnt.halves[half]) {
+      if (one.sizes.size() != options_.axes.size() || !Holds(one.sizes)) continue;
+      if (one.weight > 0 && std::isfinite(one.weight)) halves_[half].Add(one.sizes, one.weight);
+    }
+  }
+  if (!same || boundaries_ == start) return;
+  expected_waste_ = learnt.expected_waste;
+  const std::vector<WeightedSizes> all = Remembered();
+  for (size_t axis = 0; axis < options_.axes.size(); ++axis) {
+    solved_for_.push_back(AlongAxis(all, axis));
+  }
 }
 
 void BucketAdvisor::ForgetAllButRecent() {
@@ -298,7 +352,8 @@ std::optional<BucketAdvice> BucketAdvisor::Advise(int64_t now_ns) const {
                      saving >= std::max(kLeastSaving, kLeastErrors * error);
   bool asked = false;  // boundaries that were asked for by their rule, not for what they save
   for (const AdvisorAxis& axis : options_.axes) {
-    asked = asked || (axis.rule.kind == BoundaryRule::Kind::kPercentile && changes_ == 0);
+    asked = asked || (axis.rule.kind == BoundaryRule::Kind::kPercentile && changes_ == 0 &&
+                       solved_for_.empty());
   }
   if (!saves && !asked) return std::nullopt;
   const std::vector<WeightedSizes> all = Remembered();

@@ -17,6 +17,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/types/span.h"
@@ -56,6 +57,16 @@ struct BucketAdvice {
   std::vector<WantedRecipe> captures;  // the most wanted first
 };
 
+// What an advisor knows, as numbers: what a restart would lose.
+struct LearntBuckets {
+  BoundarySets start;       // that the rules began with
+  BoundarySets boundaries;  // in force
+  double expected_waste = 0;
+  std::vector<WeightedSizes> halves[2];             // what is remembered of requests
+  std::vector<std::pair<int64_t, double>> batches;  // replays by bucket of rows
+  std::vector<ReplayCost::Sample> costs;
+};
+
 class BucketAdvisor {
  public:
   explicit BucketAdvisor(AdvisorOptions options);
@@ -85,6 +96,11 @@ class BucketAdvisor {
   std::optional<BucketAdvice> Advise(int64_t now_ns) const;
   // The set is in force from now on.
   void Adopt(const BoundarySets& boundaries);
+
+  // What was learnt so far, and the way back, for an advisor that has seen nothing yet. Boundaries
+  // are taken over where the options are the same and they could have been solved for.
+  LearntBuckets Learnt() const;
+  void Restore(const LearntBuckets& learnt);
 
   // What is known, for people.
   struct State {
@@ -119,6 +135,8 @@ class BucketAdvisor {
   };
 
   bool Holds(absl::Span<const int64_t> sizes) const;
+  // Boundaries that this advisor could have solved for.
+  bool Sound(const BoundarySets& boundaries) const;
   void Remember(const Seen& seen);
   void ForgetAllButRecent();
   // The distribution changed, or did and is being waited for.

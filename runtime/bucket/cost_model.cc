@@ -60,6 +60,29 @@ double ReplayCost::CaptureNs() const { return captures_ == 0 ? kFirstCaptureNs :
 
 double ReplayCost::CaptureBytes() const { return capture_bytes_; }
 
+std::vector<ReplayCost::Sample> ReplayCost::Samples() const {
+  std::vector<Sample> samples;
+  for (const auto& [size, sums] : sums_) {
+    samples.push_back({size, sums.weight, sums.rows, sums.rows2, sums.ns, sums.rows_ns});
+  }
+  return samples;
+}
+
+void ReplayCost::Restore(const std::vector<Sample>& samples) {
+  sums_.clear();
+  curve_.clear();
+  replays_ = 0;
+  for (const Sample& one : samples) {
+    const bool sound = one.row_size >= 1 && one.weight > 0 && one.rows >= one.weight &&
+                       one.rows2 >= one.rows && one.ns >= 0 && one.rows_ns >= one.ns &&
+                       std::isfinite(one.rows2) && std::isfinite(one.rows_ns);
+    if (!sound || sums_.size() >= kMostSizes) continue;
+    sums_[one.row_size] = {one.weight, one.rows, one.rows2, one.ns, one.rows_ns};
+    replays_ += static_cast<int64_t>(std::min(one.weight, 1e6));
+  }
+  if (!sums_.empty()) Fit();
+}
+
 void ReplayCost::Fit() {
   since_fit_ = 0;
   // Least squares of ns = overhead + rows * g(size) with a g of its own for each size: what the

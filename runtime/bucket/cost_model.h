@@ -46,6 +46,16 @@ class ReplayCost {
   // The curve g at the sizes measured, ascending.
   std::vector<Point> Curve() const;
 
+  // What was measured, to be kept: decayed sums over the replays of one row size.
+  struct Sample {
+    int64_t row_size = 0;
+    double weight = 0, rows = 0, rows2 = 0, ns = 0, rows_ns = 0;
+  };
+  std::vector<Sample> Samples() const;
+  // Replaces what was measured by what an earlier one did; samples that no replays can have given
+  // are left out.
+  void Restore(const std::vector<Sample>& samples);
+
  private:
   // Decayed sums over the replays of one row size.
   struct Sums {

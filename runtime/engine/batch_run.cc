@@ -105,7 +105,11 @@ absl::Status BatchRun::Capture() {
                                  plan_.CaptureTargetOf(plan_.target_, variant_), stream_));
   recipe_ = std::move(result.recipe);
   outcome_ = result.outcome;
-  if (!result.record.has_value()) return absl::OkStatus();
+  if (!result.record.has_value()) {
+    // The store had it: nobody captured, all waited.
+    if (outcome_ == RecipeCache::Outcome::kCaptured) outcome_ = RecipeCache::Outcome::kWaited;
+    return absl::OkStatus();
+  }
   const int64_t waited_ns = options_.clock->NowNs() - since_ns;
   for (const RequestShape& shape : plan_.shapes()) result.record->AddWaiter(shape.id, waited_ns);
   options_.on_capture(*result.record);

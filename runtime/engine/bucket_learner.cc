@@ -42,6 +42,25 @@ BucketLearner::BucketLearner(Options options)
       cost_(std::make_shared<const ReplayCost>()),
       advisor_(std::move(options.advisor)) {
   for (const AdvisorAxis& axis : advisor_.axes()) axes_.push_back(axis.label);
+  if (options.learnt == nullptr) return;
+  LearntBuckets learnt = *options.learnt;
+  // Better buckets are only taken over where they would be put in force.
+  if (mode_ != BucketMode::kApply) learnt.boundaries = learnt.start;
+  advisor_.Restore(learnt);
+  cost_ = std::make_shared<const ReplayCost>(advisor_.cost());
+  BucketPolicy policy = *in_force_;
+  const BoundarySets boundaries = advisor_.Learnt().boundaries;
+  for (size_t i = 0; i < axes_.size(); ++i) {
+    for (AxisBuckets& axis : policy.axes) {
+      if (axis.axis == axes_[i] && !boundaries[i].empty()) axis.sizes = boundaries[i];
+    }
+  }
+  in_force_ = std::make_shared<const BucketPolicy>(std::move(policy));
+}
+
+LearntBuckets BucketLearner::Learnt() const {
+  MutexLock lock(mutex_);
+  return advisor_.Learnt();
 }
 
 std::shared_ptr<const BucketPolicy> BucketLearner::InForce() const {

@@ -41,6 +41,8 @@ class BucketLearner {
     BucketMode mode = BucketMode::kApply;
     AdvisorOptions advisor;  // labels of its axes are those of `first`
     BucketPolicy first;      // in force until something better is known
+    // Of the same model before a restart; null: nothing is known.
+    const LearntBuckets* learnt = nullptr;
   };
   explicit BucketLearner(Options options);
 
@@ -84,6 +86,8 @@ class BucketLearner {
   void EndLook(bool failed = false);
 
   BucketReport Report() const;
+  // What a restart would lose.
+  LearntBuckets Learnt() const;
 
  private:
   // Constant after construction.

@@ -8,11 +8,13 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/engine/engine.h"
 #include "runtime/engine/model.h"
 #include "runtime/engine/packed_frame.h"
+#include "runtime/engine/stored_recipes.h"
 #include "runtime/recipe/compiler.h"
 
 namespace reprise {
@@ -98,75 +100,131 @@ MissRecord NewRecord(const Model& model, const CaptureTarget& target, const Reci
   return record;
 }
 
-absl::StatusOr<std::shared_ptr<const Recipe>> Capture(const EngineOptions& options,
-                                                      RecipeCache& cache, const Model& model,
-                                                      const CaptureTarget& target, Stream& stream,
-                                                      MissRecord& record) {
-  record = NewRecord(model, target, *model.ReadyBeside(target.key).Snapshot());
-  const int64_t rss_before = ResidentBytes();
-  ASSIGN_OR_RETURN(std::unique_ptr<Recipe> compiled,
-                   model.CompileAt(target.key, target.variant.get(), options));
-  const bool first = model.owner()->BeginFirstCapture();
-  record.reason = target.reason.has_value()      ? *target.reason
-                  : cache.WasEvicted(target.key) ? CompileReason::kEvicted
-                  : first                        ? CompileReason::kFirstRequest
-                                                 : CompileReason::kNewShape;
-  compiled->note = {.model = model.id().name,
-                    .version = model.id().version,
-                    .bucket = target.bucket,
-                    .reason = std::string(CompileReasonName(record.reason))};
-  Recipe* mutable_recipe = compiled.get();
-  const std::shared_ptr<const Recipe> recipe = std::move(compiled);
-
-  const int64_t rss_compiled = ResidentBytes();
-  const int64_t compiled_at = options.clock->NowNs();
-  ASSIGN_OR_RETURN(const auto parameters, model.owner()->parameters().TableFor(recipe));
-  const int64_t prepared_at = options.clock->NowNs();
-  const int64_t rss_prepared = ResidentBytes();
-  RETURN_IF_ERROR(Prime(*recipe, *parameters, stream));
-  options.on_primed(*recipe);
-  const int64_t primed_at = options.clock->NowNs();
-
-  record.phases = {.specialize_ns = recipe->times.specialize_ns,
-                   .passes_ns = recipe->times.passes_ns,
-                   .plan_ns = recipe->times.plan_ns,
-                   .bind_ns = recipe->times.bind_ns,
-                   .prepare_ns = prepared_at - compiled_at,
-                   .prime_ns = primed_at - prepared_at};
-  record.compile_rss_bytes = rss_compiled - rss_before;
-  record.prepare_rss_bytes = rss_prepared - rss_compiled;
-  record.prime_rss_bytes = ResidentBytes() - rss_prepared;
-  record.recipe_bytes = recipe->memory_bytes();
-  record.frame_bytes = static_cast<int64_t>(recipe->frame_bytes());
-  record.suggestion = Suggestion(model, target, record.reason);
-  mutable_recipe->note.total_ns = record.phases.total_ns();  // not published yet
-
-  ModelObserver& observer = model.owner()->observer();
-  observer.OnCompile({.reason = record.reason,
-                      .bucket = target.bucket,
-                      .recipe = record.recipe,
-                      .phases = record.phases});
-  for (const Launch& launch : recipe->launches) {
+// What the recipe runs by a reference kernel, so that it can be counted.
+void TellReferenceKernels(const Recipe& recipe, ModelObserver& observer) {
+  for (const Launch& launch : recipe.launches) {
     if (!launch.reference) continue;
     observer.OnReferenceKernel(absl::string_view(launch.kernel).substr(sizeof("reference/") - 1),
                                launch.node);
   }
-  // Weights are packed once: what the next capture will take is without them.
-  const int64_t work_ns = record.phases.total_ns() - record.phases.prepare_ns;
-  model.owner()->SetCaptureNs(work_ns);
-  model.learner().RecordCapture(work_ns, record.recipe_bytes);
-  return recipe;
 }
+
+// One walk. `record` is that of a capture: it stays empty where the store had the recipe.
+class CaptureWalk {
+ public:
+  CaptureWalk(const EngineOptions& options, RecipeCache& cache, const Model& model,
+              const CaptureTarget& target, Stream& stream, std::optional<MissRecord>& record)
+      : options_(options),
+        cache_(cache),
+        model_(model),
+        target_(target),
+        stream_(stream),
+        record_(record),
+        start_ns_(options.clock->NowNs()) {}
+
+  absl::StatusOr<std::shared_ptr<const Recipe>> Run() {
+    std::optional<StoreMiss> store_miss;
+    if (IsKept(options_, target_)) {
+      RestoredRecipe restored = RestoreRecipe(options_, model_, target_);
+      if (restored.recipe != nullptr) return Publish(std::move(restored.recipe));
+      store_miss = restored.miss;
+    }
+    MissRecord& record =
+        record_.emplace(NewRecord(model_, target_, *model_.ReadyBeside(target_.key).Snapshot()));
+    const int64_t rss_before = ResidentBytes();
+    CompiledPlan plan;
+    const bool keep = IsKept(options_, target_) && options_.store->writable();
+    ASSIGN_OR_RETURN(
+        std::unique_ptr<Recipe> compiled,
+        model_.CompileAt(target_.key, target_.variant.get(), options_, keep ? &plan : nullptr));
+    record.reason = Reason(store_miss);
+    record.compile_rss_bytes = ResidentBytes() - rss_before;
+    ASSIGN_OR_RETURN(const std::shared_ptr<const Recipe> recipe, Publish(std::move(compiled)));
+    // Weights are packed once: what the next capture will take is without them.
+    const int64_t work_ns = record.phases.total_ns() - record.phases.prepare_ns;
+    model_.owner()->SetCaptureNs(work_ns);
+    model_.learner().RecordCapture(work_ns, record.recipe_bytes);
+    if (keep) KeepRecipe(options_, model_, *recipe, plan, work_ns);
+    return recipe;
+  }
+
+ private:
+  CompileReason Reason(const std::optional<StoreMiss>& store_miss) {
+    const bool first = model_.owner()->BeginFirstCapture();
+    if (target_.reason.has_value()) return *target_.reason;
+    if (store_miss.has_value()) {
+      if (const auto reason = ReasonOf(*store_miss)) return *reason;
+    }
+    if (cache_.WasEvicted(target_.key)) return CompileReason::kEvicted;
+    return first ? CompileReason::kFirstRequest : CompileReason::kNewShape;
+  }
+
+  // Prepares parameters and primes: what a recipe needs before anybody may see it.
+  absl::StatusOr<std::shared_ptr<const Recipe>> Publish(std::unique_ptr<Recipe> made) {
+    ModelObserver& observer = model_.owner()->observer();
+    made->note = {
+        .model = model_.id().name,
+        .version = model_.id().version,
+        .bucket = target_.bucket,
+        .reason = record_.has_value() ? std::string(CompileReasonName(record_->reason)) : "store"};
+    Recipe* mutable_recipe = made.get();
+    const std::shared_ptr<const Recipe> recipe = std::move(made);
+    const int64_t rss_compiled = ResidentBytes();
+    const int64_t compiled_at = options_.clock->NowNs();
+    ASSIGN_OR_RETURN(const auto parameters, model_.owner()->parameters().TableFor(recipe));
+    const int64_t prepared_at = options_.clock->NowNs();
+    const int64_t rss_prepared = ResidentBytes();
+    RETURN_IF_ERROR(Prime(*recipe, *parameters, stream_));
+    options_.on_primed(*recipe);
+    const int64_t primed_at = options_.clock->NowNs();
+    TellReferenceKernels(*recipe, observer);
+    if (!record_.has_value()) {
+      mutable_recipe->note.total_ns = primed_at - start_ns_;  // not published yet
+      observer.OnStoreHit();
+      model_.Note(absl::StrFormat(
+          "loaded recipe %s (%s) from %s in %.1f ms (prepare %.1f, prime %.1f)", target_.key.hex(),
+          target_.bucket, options_.store->folder(), (primed_at - start_ns_) / 1e6,
+          (prepared_at - compiled_at) / 1e6, (primed_at - prepared_at) / 1e6));
+      return recipe;
+    }
+    MissRecord& record = *record_;
+    record.phases = {.specialize_ns = recipe->times.specialize_ns,
+                     .passes_ns = recipe->times.passes_ns,
+                     .plan_ns = recipe->times.plan_ns,
+                     .bind_ns = recipe->times.bind_ns,
+                     .prepare_ns = prepared_at - compiled_at,
+                     .prime_ns = primed_at - prepared_at};
+    record.prepare_rss_bytes = rss_prepared - rss_compiled;
+    record.prime_rss_bytes = ResidentBytes() - rss_prepared;
+    record.recipe_bytes = recipe->memory_bytes();
+    record.frame_bytes = static_cast<int64_t>(recipe->frame_bytes());
+    record.suggestion = Suggestion(model_, target_, record.reason);
+    mutable_recipe->note.total_ns = record.phases.total_ns();
+    observer.OnCompile({.reason = record.reason,
+                        .bucket = target_.bucket,
+                        .recipe = record.recipe,
+                        .phases = record.phases});
+    return recipe;
+  }
+
+  const EngineOptions& options_;
+  RecipeCache& cache_;
+  const Model& model_;
+  const CaptureTarget& target_;
+  Stream& stream_;
+  std::optional<MissRecord>& record_;
+  const int64_t start_ns_;
+};
 
 }  // namespace
 
 absl::StatusOr<CaptureResult> CaptureRecipe(const EngineOptions& options, RecipeCache& cache,
                                             const Model& model, const CaptureTarget& target,
                                             Stream& stream) {
-  MissRecord record;
+  std::optional<MissRecord> record;
   ASSIGN_OR_RETURN(RecipeCache::Result result,
                    cache.GetOrCapture(target.key, model.owner(), target.exact, [&] {
-                     return Capture(options, cache, model, target, stream, record);
+                     return CaptureWalk(options, cache, model, target, stream, record).Run();
                    }));
   CaptureResult captured{.recipe = std::move(result.recipe), .outcome = result.outcome};
   if (result.outcome == RecipeCache::Outcome::kCaptured) captured.record = std::move(record);

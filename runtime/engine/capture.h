@@ -1,4 +1,5 @@
-// CaptureRecipe: the walk of a capture on one thread: compile, prepare parameters, prime, publish.
+// CaptureRecipe: the walk of a capture on one thread: take from the recipe store or compile,
+// prepare parameters, prime, publish.
 //
 // A recipe is primed by one replay before the cache shows it to anybody.
 #pragma once
@@ -32,7 +33,8 @@ struct CaptureTarget {
 struct CaptureResult {
   std::shared_ptr<const Recipe> recipe;
   RecipeCache::Outcome outcome = RecipeCache::Outcome::kHit;
-  // Of the one that captured: complete but for those who waited.
+  // Of the one that captured: complete but for those who waited. None where the recipe store had
+  // the recipe.
   std::optional<MissRecord> record;
 };
 

@@ -63,7 +63,8 @@ void Captures::Run(const FlightPtr& flight, Stream* stream) {
     result = CaptureRecipe(options_, cache_, *flight->model, flight->target, *stream);
   }
   if (result.ok()) {
-    flight->ticket->captured = result->outcome == RecipeCache::Outcome::kCaptured;
+    // From the store it was captured by nobody: all waited for it.
+    flight->ticket->captured = result->record.has_value();
   }
   std::vector<Flight::Waiting> waiting;
   {

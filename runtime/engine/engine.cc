@@ -54,7 +54,8 @@ Engine::Engine(const EngineOptions& options, Observer& observer)
     : options_(options),
       observer_(observer),
       cache_(options.cache_bytes),
-      captures_(options_, cache_, misses_, options.captures) {}
+      captures_(options_, cache_, misses_, options.captures),
+      usage_(options_, cache_) {}
 
 Engine::~Engine() = default;
 
@@ -80,10 +81,27 @@ absl::StatusOr<std::shared_ptr<Model>> Engine::Load(ModelOptions options) {
   }
   model->log_ = options_.log;
   // When the last user lets go, the recipes that the model captured leave the cache.
-  return std::shared_ptr<Model>(model.release(), [this](Model* gone) {
+  const std::shared_ptr<Model> loaded(model.release(), [this](Model* gone) {
+    usage_.Save(*gone, UsageKeeper::When::kNow);
+    usage_.Forget(*gone);
     cache_.RemoveOwner(gone->owner());
     delete gone;
   });
+  MutexLock lock(models_mutex_);
+  std::erase_if(models_, [](const auto& one) { return one.expired(); });
+  models_.push_back(loaded);
+  return loaded;
+}
+
+void Engine::SaveUsage(UsageKeeper::When when) {
+  std::vector<std::weak_ptr<const Model>> models;
+  {
+    MutexLock lock(models_mutex_);
+    models = models_;
+  }
+  for (const auto& one : models) {
+    if (const std::shared_ptr<const Model> model = one.lock()) usage_.Save(*model, when);
+  }
 }
 
 std::vector<Response> Engine::Run(const BatchPlan& plan, absl::Span<const Request* const> requests,

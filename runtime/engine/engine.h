@@ -31,6 +31,7 @@
 #include "runtime/engine/profile.h"
 #include "runtime/engine/request.h"
 #include "runtime/engine/stream.h"
+#include "runtime/engine/usage_keeper.h"
 #include "runtime/engine/wishes.h"
 #include "runtime/recipe/cache.h"
 #include "runtime/recipe/store.h"
@@ -121,6 +122,9 @@ class Engine {
   // A recipe in the cache by its hex key; Recipe::Dump() is its text. NOT_FOUND names the key.
   absl::StatusOr<std::shared_ptr<const Recipe>> FindRecipe(const std::string& hex_key) const;
 
+  // Writes down how much the recipes of all models are used: see UsageKeeper.
+  void SaveUsage(UsageKeeper::When when);
+
   // Bytes that the cache counts for its recipes.
   int64_t cache_bytes() const { return cache_.bytes(); }
   const MissReport& misses() const { return misses_; }
@@ -149,7 +153,10 @@ class Engine {
   MissReport misses_;
   Captures captures_;
   Wishes wishes_;
+  UsageKeeper usage_;
   std::atomic<int64_t> next_batch_{1};
+  Mutex models_mutex_;
+  std::vector<std::weak_ptr<const Model>> models_ GUARDED_BY(models_mutex_);
 };
 
 // Cuts a request of `rows` rows, more than Model::MaxRows() allows in one replay, into requests of

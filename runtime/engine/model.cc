@@ -144,15 +144,27 @@ RecipeKey Model::KeyAt(const BatchTarget& target, const RequestShape& shape,
                  device_fingerprint_);
 }
 
+CompileOptions Model::CompileOptionsFor(const RecipeKey& key, const EngineOptions& options) const {
+  return {.device = options.device,
+          .clock = options.clock,
+          .batch_symbol = key.packing == kPacked ? kTokensAxis : batch_symbol_};
+}
+
 absl::StatusOr<std::unique_ptr<Recipe>> Model::CompileAt(const RecipeKey& key,
                                                          const ModelVariant* variant,
-                                                         const EngineOptions& options) const {
-  if (key.packing == kPacked) {
-    return Compile(packing_->graph(), key,
-                   {.device = options.device, .clock = options.clock, .batch_symbol = kTokensAxis});
-  }
-  return Compile(variant == nullptr ? graph_ : variant->graph, key,
-                 {.device = options.device, .clock = options.clock, .batch_symbol = batch_symbol_});
+                                                         const EngineOptions& options,
+                                                         CompiledPlan* plan) const {
+  CompileOptions compile = CompileOptionsFor(key, options);
+  compile.plan = plan;
+  if (key.packing == kPacked) return Compile(packing_->graph(), key, compile);
+  return Compile(variant == nullptr ? graph_ : variant->graph, key, compile);
+}
+
+absl::StatusOr<std::unique_ptr<Recipe>> Model::RebindAt(const CompiledPlan& plan,
+                                                        const RecipeKey& key,
+                                                        const EngineOptions& options) const {
+  return Rebind(plan, key.packing == kPacked ? packing_->graph() : graph_, key,
+                CompileOptionsFor(key, options));
 }
 
 bool Model::BeyondProof(const std::vector<int64_t>& sizes) const {

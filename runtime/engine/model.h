@@ -28,6 +28,7 @@
 #include "runtime/engine/bucket_learner.h"
 #include "runtime/engine/capture.h"
 #include "runtime/engine/model_owner.h"
+#include "runtime/engine/model_usage.h"
 #include "runtime/engine/model_variants.h"
 #include "runtime/engine/observer.h"
 #include "runtime/engine/output_shapes.h"
@@ -42,6 +43,8 @@ namespace reprise {
 
 class CaptureTicket;
 struct BatchTarget;
+struct CompiledPlan;
+struct CompileOptions;
 struct EngineOptions;
 
 // What happens when no recipe of a request's bucket is ready.
@@ -100,6 +103,9 @@ class Model : public std::enable_shared_from_this<Model> {
  public:
   const ModelId& id() const { return options_.id; }
   const ModelOptions& options() const { return options_; }
+  const GraphFingerprint& fingerprint() const { return fingerprint_; }
+  // What the recipe store knew of its use when it was loaded.
+  const ModelUsage& usage() const { return usage_; }
   // As a client sees them: symbols merged, -1 for an axis in metadata is the caller's business.
   const std::vector<ModelIo>& inputs() const { return inputs_; }
   const std::vector<ModelIo>& outputs() const { return outputs_; }
@@ -156,9 +162,14 @@ class Model : public std::enable_shared_from_this<Model> {
   RecipeKey KeyAt(const BatchTarget& target, const RequestShape& shape,
                   const ModelVariant* variant) const;
   // Compiles the model for `key`, which KeyAt made; the recipe is in no cache and not primed.
+  // `plan`: filled where it is not null.
   absl::StatusOr<std::unique_ptr<Recipe>> CompileAt(const RecipeKey& key,
                                                     const ModelVariant* variant,
-                                                    const EngineOptions& options) const;
+                                                    const EngineOptions& options,
+                                                    CompiledPlan* plan = nullptr) const;
+  // The same from a plan that was made for `key` before. DATA_LOSS where it cannot have been.
+  absl::StatusOr<std::unique_ptr<Recipe>> RebindAt(const CompiledPlan& plan, const RecipeKey& key,
+                                                   const EngineOptions& options) const;
   // Tells the observer what the buckets are worth.
   void ReportBuckets() const;
   // A note for the operator, with the model's name.
@@ -183,6 +194,7 @@ class Model : public std::enable_shared_from_this<Model> {
   friend class BatchRun;
   Model() = default;
 
+  CompileOptions CompileOptionsFor(const RecipeKey& key, const EngineOptions& options) const;
   // Padding is not proved (yet) at the bucket of `sizes`.
   bool BeyondProof(const std::vector<int64_t>& sizes) const;
   // Symbols of the axes along which any size may be padded by now.
@@ -207,6 +219,7 @@ class Model : public std::enable_shared_from_this<Model> {
   std::set<std::string> paddable_;          // symbols of the certified axes
   std::string batch_symbol_;                // empty without a batch axis
   std::string device_fingerprint_;
+  ModelUsage usage_;
   std::string packing_refusal_;  // empty: packed, or nobody asked
   std::function<void(const std::string&)> log_ = [](const std::string&) {};
   std::shared_ptr<const PendingProof> pending_proof_;  // what ConfirmPadding goes on with, or null

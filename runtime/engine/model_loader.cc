@@ -7,7 +7,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "runtime/base/digest128.h"
 #include "runtime/base/hash64.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/certify/axes.h"
@@ -59,6 +58,7 @@ absl::StatusOr<std::unique_ptr<Model>> ModelLoader::Load(ModelOptions options) c
   StoreLookup lookup;
   RETURN_IF_ERROR(FindOut(*model, lookup));
   const int64_t certified = context_.clock->NowNs();
+  FindUsage(*model);
   RETURN_IF_ERROR(SetPolicy(*model));
   ModelObserverSpec spec = {.id = model->id(), .buckets = model->BucketLabels()};
   spec.buckets.push_back("exact");
@@ -234,11 +234,11 @@ StoredModelKey ModelLoader::KeyOf(const Model& model) const {
   for (const ModelIo& output : model.outputs_) {
     absl::StrAppend(&settings, "output ", output.name, "\n");
   }
-  return {.graph = HexDigest128(*model.fingerprint_.text),
+  return {.graph = model.fingerprint_.digest,
           .parameters = model.owner_->parameters().Digest(),
           .settings = std::move(settings),
           .device = context_.device->fingerprint(),
-          .compiler = absl::StrCat(kCompilerVersion)};
+          .compiler = CompilerId()};
 }
 
 ModelLoader::StoreLookup ModelLoader::Restore(const StoredModelKey& key, Model& model) const {
@@ -278,6 +278,20 @@ ModelLoader::StoreLookup ModelLoader::Restore(const StoredModelKey& key, Model& 
                             HexKey(name.key), ": ", StoreMissWords(found.miss),
                             found.detail.empty() ? "" : ": ", found.detail));
   return {.tried = true, .miss = found.miss};
+}
+
+void ModelLoader::FindUsage(Model& model) const {
+  if (context_.store == nullptr) return;
+  const RecordName name = UsageNameOf(model.id(), model.fingerprint_);
+  const RecipeStore::Found found = context_.store->Read(name);
+  if (!found.payload.has_value()) return;  // Nobody used it yet, or the store has warned.
+  absl::StatusOr<ModelUsage> usage =
+      DecodeUsage(*found.payload, model.id(), model.fingerprint_, context_.device->fingerprint());
+  if (usage.ok()) {
+    model.usage_ = *std::move(usage);
+  } else {
+    context_.store->NoteCorrupt(name, std::string(usage.status().message()));
+  }
 }
 
 absl::Status ModelLoader::FindOut(Model& model, StoreLookup& lookup) const {
@@ -427,6 +441,9 @@ void ModelLoader::MakeLearner(Model& model, BucketPolicy policy) const {
     learner.advisor.axes.push_back(std::move(axis));
   }
   learner.first = std::move(policy);
+  std::vector<std::string> axes;
+  for (const AdvisorAxis& axis : learner.advisor.axes) axes.push_back(axis.label);
+  if (!axes.empty() && axes == model.usage_.axes) learner.learnt = &model.usage_.learnt;
   model.learner_ = std::make_unique<BucketLearner>(std::move(learner));
 }
 

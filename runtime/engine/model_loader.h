@@ -63,6 +63,8 @@ class ModelLoader {
   // Keeps what was measured in `measure_ns`; `confirmed` replaces certificates, by axis.
   void Keep(const Model& model, const std::map<size_t, AxisCertificate>& confirmed,
             int64_t measure_ns) const;
+  // What is known of the use of the model.
+  void FindUsage(Model& model) const;
   // Measures the certificates; what fails leaves its axis uncertified.
   absl::Status Certify(Model& model) const;
   absl::Status SetPolicy(Model& model) const;

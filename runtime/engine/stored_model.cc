@@ -72,7 +72,7 @@ RecordName StoredModelKey::NameOf(const ModelId& id) const {
           .subject = subject,
           .device = device_hash,
           .origin = Hash64(id.name),
-          .compiler = kCompilerVersion};
+          .compiler = Hash64(compiler)};
 }
 
 std::string EncodeFindings(const StoredModelKey& key, const ModelId& id,

@@ -105,7 +105,7 @@ class Printer {
       const Value& value = graph_.value(id);
       const absl::string_view suffix = value.overridable ? " overridable" : "";
       if (value.kind == Value::Kind::kParameter) {
-        Line(out, "param ", Declaration(id), " = ", value.parameter->text(), suffix);
+        Line(out, "param ", Declaration(id), " = ", ExpressionText(*value.parameter), suffix);
       } else if (value.kind == Value::Kind::kConstant) {
         Line(out, "const ", Declaration(id), " = ", PrintTensorBody(value.constant), suffix);
       }
@@ -156,6 +156,26 @@ class Printer {
                                                                  : IdentifierOrQuoted(dim.symbol));
                                       }),
                         "]");
+  }
+
+  std::string ExpressionText(const ParameterExpr& expression) const {
+    if (!options_.part_types || expression.is_leaf() || expression.is_constant()) {
+      return expression.text();
+    }
+    return absl::StrCat(expression.op(), PrintAttributesIndented(expression.attributes()), "(",
+                        absl::StrJoin(expression.inputs(), ", ",
+                                      [this](std::string* out, const ParameterExprPtr& part) {
+                                        if (part == nullptr) {
+                                          absl::StrAppend(out, "_");
+                                        } else if (part->is_constant()) {
+                                          absl::StrAppend(out, part->text());
+                                        } else {
+                                          absl::StrAppend(out, DTypeName(part->dtype()),
+                                                          ShapeToString(part->shape()), " ",
+                                                          ExpressionText(*part));
+                                        }
+                                      }),
+                        ")");
   }
 
   std::string Declaration(ValueId id) const {

@@ -15,7 +15,7 @@
 // request may override. Names that are not identifiers are quoted as C strings. Floats print so
 // that they parse back to the same bits (inf, -inf, nan; a NaN of other bits is `nan(0x7fc00001)`);
 // tensors above 16 elements print as hex"…" bytes. The parts of a parameter expression print
-// without types, so a parsed expression knows dtype and shape of the whole alone.
+// without types, unless asked for, so a parsed expression knows dtype and shape of the whole alone.
 // Attributes: integers `1`, floats with a point or exponent, strings quoted, lists in [ ] (an empty
 // list is `ints[]`, `floats[]`, `strings[]`), tensors `f32[2]{1, 2}`, graphs nested in braces.
 #pragma once
@@ -31,6 +31,9 @@ struct PrintOptions {
   // False: values are numbered in order of definition (%0, %1, ...) and node names are left out,
   // so that two graphs that differ in names alone print alike: the canonical text of a key.
   bool names = true;
+  // True: parts of a parameter expression print with their types, `Transpose(f32[2, 3] p1)`, so
+  // that a parsed expression knows all of them.
+  bool part_types = false;
 };
 
 std::string Print(const Graph& graph, const PrintOptions& options = {});

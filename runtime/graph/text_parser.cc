@@ -229,7 +229,7 @@ absl::Status Parser::ParseConstant(Graph& graph, int depth) {
   return absl::OkStatus();
 }
 
-// The text gives the type of the whole expression alone; parts of it have none.
+// The text gives the type of the whole expression; parts of it may have one of their own.
 absl::StatusOr<ParameterExprPtr> Parser::ParseExpr(const Type& type, int depth) {
   if (depth > kMaxDepth) return lexer_.Error("expressions nested too deep");
   if (lexer_.TryWord("_")) return ParameterExprPtr();
@@ -248,6 +248,11 @@ absl::StatusOr<ParameterExprPtr> Parser::ParseExpr(const Type& type, int depth) 
     lexer_.set_position(position);
     ASSIGN_OR_RETURN(const Type own, ParseType());
     ASSIGN_OR_RETURN(Shape own_shape, ConstantShape(own));
+    const char next = lexer_.Peek();
+    const size_t body = lexer_.position();
+    const bool is_hex = lexer_.TryWord("hex");
+    lexer_.set_position(body);
+    if (next != '{' && !is_hex) return ParseExpr(own, depth + 1);
     ASSIGN_OR_RETURN(Tensor tensor, ParseTensorBody(own.dtype, std::move(own_shape)));
     return ParameterExpr::Constant(std::move(tensor));
   }

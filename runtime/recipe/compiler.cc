@@ -7,6 +7,8 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/text.h"
+#include "runtime/graph/verifier.h"
 #include "runtime/memory/lifetime.h"
 #include "runtime/memory/planner.h"
 #include "runtime/recipe/batch_rows.h"
@@ -22,11 +24,13 @@ struct NodeChoice {
 
 class Compilation {
  public:
-  Compilation(const Graph& graph, const Device& device, Recipe& recipe)
-      : graph_(graph), device_(device), recipe_(recipe) {}
+  // `kernels`: chosen before, by node; null: the device's first option of each.
+  Compilation(const Graph& graph, const Device& device, const std::vector<std::string>* kernels,
+              Recipe& recipe)
+      : graph_(graph), device_(device), kernels_(kernels), recipe_(recipe) {}
 
   absl::Status Plan() {
-    ChooseKernels();
+    RETURN_IF_ERROR(ChooseKernels());
     RETURN_IF_ERROR(LayOutSlots());
     return PlanOffsets();
   }
@@ -38,19 +42,48 @@ class Compilation {
     return absl::OkStatus();
   }
 
+  // By node; empty for a view.
+  std::vector<std::string> Kernels() const {
+    std::vector<std::string> kernels;
+    for (NodeId id : graph_.NodeIds()) kernels.push_back(KernelOf(id));
+    return kernels;
+  }
+
  private:
-  void ChooseKernels() {
+  absl::Status ChooseKernels() {
     choices_.resize(graph_.num_nodes());
+    size_t position = 0;
     for (NodeId id : graph_.NodeIds()) {
       const OpRow* row = FindOp(graph_.node(id).op);
       REPRISE_CHECK(row != nullptr);
-      if (row->Has(kView)) {
-        choices_[id].view = true;
-        continue;
+      choices_[id].view = row->Has(kView);
+      std::vector<KernelOption> options;
+      if (!choices_[id].view) options = device_.Options(graph_, id);
+      if (kernels_ != nullptr) {
+        RETURN_IF_ERROR(Take(id, (*kernels_)[position++], options));
+      } else if (!options.empty()) {
+        choices_[id].option = std::move(options.front());
       }
-      std::vector<KernelOption> options = device_.Options(graph_, id);
-      if (!options.empty()) choices_[id].option = std::move(options.front());
     }
+    return absl::OkStatus();
+  }
+
+  // The one of `options` that was chosen before.
+  absl::Status Take(NodeId id, const std::string& kernel, std::vector<KernelOption>& options) {
+    if (kernel == KernelOf(id)) return absl::OkStatus();
+    for (KernelOption& option : options) {
+      if (option.kernel != kernel) continue;
+      choices_[id].option = std::move(option);
+      return absl::OkStatus();
+    }
+    return absl::DataLossError(absl::StrCat("it names a kernel '", kernel, "' for ",
+                                            NodeLabel(graph_.node(id)), ", which there is not"));
+  }
+
+  std::string KernelOf(NodeId id) const {
+    if (choices_[id].view) return "";
+    const std::optional<KernelOption>& option = choices_[id].option;
+    return option.has_value() ? option->kernel : absl::StrCat("reference/", graph_.node(id).op);
   }
 
   absl::Status LayOutSlots() {
@@ -153,7 +186,7 @@ class Compilation {
     }
     ASSIGN_OR_RETURN(BoundKernel bound, option.has_value() ? device_.Bind(graph_, id, *option)
                                                            : BindReference(graph_, id));
-    launch.kernel = option.has_value() ? option->kernel : absl::StrCat("reference/", node.op);
+    launch.kernel = KernelOf(id);
     launch.node = NodeLabel(node);
     launch.detail = std::move(bound.detail);
     launch.run = bound.run;
@@ -249,12 +282,57 @@ class Compilation {
 
   const Graph& graph_;
   const Device& device_;
+  const std::vector<std::string>* const kernels_;
   Recipe& recipe_;
   std::vector<NodeChoice> choices_;  // by node id
   Lifetimes lifetimes_;
   std::vector<Operand> places_;  // by buffer
   absl::flat_hash_map<std::string, uint64_t> slot_by_text_;
 };
+
+// Choose, plan, bind: from a graph that the passes have rewritten. `recipe->times` gets these two.
+absl::Status Finish(Graph& graph, const std::vector<std::string>* kernels,
+                    const CompileOptions& options, Recipe& recipe) {
+  const int64_t start = options.clock->NowNs();
+  if (options.plan != nullptr) options.plan->graph = Print(graph, {.part_types = true});
+  if (const auto batch = recipe.key.binding.axes.find(options.batch_symbol);
+      batch != recipe.key.binding.axes.end()) {
+    recipe.rows = batch->second;
+    MarkBatchRows(graph, recipe.rows);
+  }
+  Compilation compilation(graph, *options.device, kernels, recipe);
+  RETURN_IF_ERROR(compilation.Plan());
+  const int64_t planned = options.clock->NowNs();
+  RETURN_IF_ERROR(compilation.Bind());
+  recipe.times.plan_ns = planned - start;
+  recipe.times.bind_ns = options.clock->NowNs() - planned;
+  if (options.plan != nullptr) options.plan->kernels = compilation.Kernels();
+  return absl::OkStatus();
+}
+
+// The graph of `plan`, if it can be one of `symbolic`.
+absl::StatusOr<Graph> GraphOf(const CompiledPlan& plan, const Graph& symbolic) {
+  absl::StatusOr<Graph> graph = Parse(plan.graph);
+  absl::Status status = graph.ok() ? Verify(*graph, /*specialized=*/true) : graph.status();
+  if (!status.ok()) {
+    return absl::DataLossError(absl::StrCat("its graph is none: ", std::string(status.message())));
+  }
+  const auto differs = [](absl::string_view what) {
+    return absl::DataLossError(absl::StrCat("its graph has other ", what, " than the model"));
+  };
+  if (graph->outputs().size() != symbolic.outputs().size()) return differs("outputs");
+  for (const ValueId id : graph->inputs()) {
+    const ValueId known = symbolic.FindValue(graph->value(id).name);
+    if (known == kNone || symbolic.value(known).dtype != graph->value(id).dtype) {
+      return differs("inputs");
+    }
+  }
+  for (const NodeId id : graph->NodeIds()) {
+    if (FindOp(graph->node(id).op) == nullptr) return differs("operators");
+  }
+  if (plan.kernels.size() != graph->NodeIds().size()) return differs("nodes");
+  return graph;
+}
 
 }  // namespace
 
@@ -264,26 +342,23 @@ absl::StatusOr<std::unique_ptr<Recipe>> Compile(const Graph& symbolic, RecipeKey
   ASSIGN_OR_RETURN(Graph graph, Specialize(symbolic, key.binding, options.specialize));
   const int64_t specialized = options.clock->NowNs();
   RETURN_IF_ERROR(RunCapturePasses(graph, options.passes));
-  int64_t rows = 0;
-  if (const auto batch = key.binding.axes.find(options.batch_symbol);
-      batch != key.binding.axes.end()) {
-    rows = batch->second;
-    MarkBatchRows(graph, rows);
-  }
   const int64_t rewritten = options.clock->NowNs();
 
   auto recipe = std::make_unique<Recipe>();
   recipe->key = std::move(key);
-  recipe->rows = rows;
-  Compilation compilation(graph, *options.device, *recipe);
-  RETURN_IF_ERROR(compilation.Plan());
-  const int64_t planned = options.clock->NowNs();
-  RETURN_IF_ERROR(compilation.Bind());
+  recipe->times = {.specialize_ns = specialized - start, .passes_ns = rewritten - specialized};
+  RETURN_IF_ERROR(Finish(graph, /*kernels=*/nullptr, options, *recipe));
+  return recipe;
+}
 
-  recipe->times = {.specialize_ns = specialized - start,
-                   .passes_ns = rewritten - specialized,
-                   .plan_ns = planned - rewritten,
-                   .bind_ns = options.clock->NowNs() - planned};
+absl::StatusOr<std::unique_ptr<Recipe>> Rebind(const CompiledPlan& plan, const Graph& symbolic,
+                                               RecipeKey key, const CompileOptions& options) {
+  const int64_t start = options.clock->NowNs();
+  ASSIGN_OR_RETURN(Graph graph, GraphOf(plan, symbolic));
+  auto recipe = std::make_unique<Recipe>();
+  recipe->key = std::move(key);
+  recipe->times = {.specialize_ns = options.clock->NowNs() - start};
+  RETURN_IF_ERROR(Finish(graph, &plan.kernels, options, *recipe));
   return recipe;
 }
 

@@ -1,10 +1,13 @@
 // Compile: the walk of a capture, from a symbolic graph and a binding to a recipe.
 //
 // Specialise, rewrite, choose a kernel for each node, plan memory, bind. Touches no weight and
-// keeps no graph.
+// keeps no graph. What the passes and the choice found out can be kept as a plan, from which Rebind
+// makes the recipe again at a fraction of the cost.
 #pragma once
 
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "runtime/base/clock.h"
@@ -14,6 +17,12 @@
 
 namespace reprise {
 
+// What a compilation decided, without any address.
+struct CompiledPlan {
+  std::string graph;                 // specialised and rewritten, as text
+  std::vector<std::string> kernels;  // by node; empty: a view
+};
+
 struct CompileOptions {
   const Device* device = nullptr;
   const Clock* clock = nullptr;
@@ -22,11 +31,18 @@ struct CompileOptions {
   // The axis that is dim 0 of every non-scalar input, or empty. With it kernels may leave out the
   // rows of a replay that carry no request (Frame::live_rows).
   std::string batch_symbol;
+  // Filled where it is not null.
+  CompiledPlan* plan = nullptr;
 };
 
 // Errors: INVALID_ARGUMENT when the shapes do not agree at the key's binding, FAILED_PRECONDITION
 // when a shape depends on data, RESOURCE_EXHAUSTED when a size limit is passed; all name the node.
 absl::StatusOr<std::unique_ptr<Recipe>> Compile(const Graph& symbolic, RecipeKey key,
                                                 const CompileOptions& options);
+
+// The recipe of a plan that Compile made for the same key on the same device. DATA_LOSS where the
+// plan is none of `symbolic`'s, or names a kernel that the device does not have.
+absl::StatusOr<std::unique_ptr<Recipe>> Rebind(const CompiledPlan& plan, const Graph& symbolic,
+                                               RecipeKey key, const CompileOptions& options);
 
 }  // namespace reprise

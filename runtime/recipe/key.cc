@@ -1,15 +1,19 @@
 #include "runtime/recipe/key.h"
 
 #include "absl/strings/str_cat.h"
+#include "runtime/base/digest128.h"
 #include "runtime/base/hash64.h"
 #include "runtime/graph/text.h"
+#include "runtime/recipe/compiler_digest.h"
 
 namespace reprise {
+
+std::string CompilerId() { return absl::StrCat(kCompilerVersion, "-", kCompilerDigest); }
 
 GraphFingerprint FingerprintGraph(const Graph& graph) {
   auto text = std::make_shared<const std::string>(Print(graph, {.names = false}));
   const uint64_t hash = Hash64(*text);
-  return {std::move(text), hash};
+  return {text, hash, HexDigest128(*text)};
 }
 
 std::string RecipeKey::hex() const { return HexKey(hash); }

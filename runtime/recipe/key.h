@@ -16,10 +16,15 @@ namespace reprise {
 // Raised whenever the same fields would compile to different launches.
 inline constexpr int kCompilerVersion = 1;
 
+// What on disk must be equal: the version, and a digest of the compiler's own source, so that
+// nobody has to remember to raise the version before an old plan is taken for a new one.
+std::string CompilerId();
+
 // The canonical text of a symbolic graph and its hash, computed once a model.
 struct GraphFingerprint {
   std::shared_ptr<const std::string> text;
   uint64_t hash = 0;
+  std::string digest;  // 128 bits of the text in hex: what stands for it on disk
 };
 GraphFingerprint FingerprintGraph(const Graph& graph);
 

@@ -21,8 +21,8 @@ bool ParseHash(absl::string_view text, uint64_t& hash) {
 
 std::string RecordName::file() const {
   return absl::StrCat(RecordKindName(kind), "-", HexKey(key), "-", HexKey(graph), "-",
-                      HexKey(subject), "-", HexKey(device), "-", HexKey(origin), "-c", compiler,
-                      kSuffix);
+                      HexKey(subject), "-", HexKey(device), "-", HexKey(origin), "-",
+                      HexKey(compiler), kSuffix);
 }
 
 std::optional<RecordName> RecordName::Parse(absl::string_view file) {
@@ -36,11 +36,9 @@ std::optional<RecordName> RecordName::Parse(absl::string_view file) {
     name.kind = kind;
     known = true;
   }
-  absl::string_view compiler = parts[6];
   if (!known || !ParseHash(parts[1], name.key) || !ParseHash(parts[2], name.graph) ||
       !ParseHash(parts[3], name.subject) || !ParseHash(parts[4], name.device) ||
-      !ParseHash(parts[5], name.origin) || !absl::ConsumePrefix(&compiler, "c") ||
-      !absl::SimpleAtoi(compiler, &name.compiler)) {
+      !ParseHash(parts[5], name.origin) || !ParseHash(parts[6], name.compiler)) {
     return std::nullopt;
   }
   return name;

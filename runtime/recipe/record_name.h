@@ -1,8 +1,8 @@
 // RecordName: the name of a file in a recipe store, which is all that a lookup needs.
 //
-//   recipe-KEY-GRAPH-SUBJECT-DEVICE-ORIGIN-c1.rps
+//   recipe-KEY-GRAPH-SUBJECT-DEVICE-ORIGIN-COMPILER.rps
 //
-// KEY to ORIGIN are 64-bit hashes in hex, c1 is the compiler version. KEY is that of all the fields
+// All in capitals are 64-bit hashes in hex. KEY is that of all the fields
 // of the record's key; the others tell why a record is absent, from a listing of the folder
 // alone: one with the same graph and subject but another device was stored for another device.
 #pragma once
@@ -23,7 +23,7 @@ struct RecordName {
   uint64_t subject = 0;  // what else it is for: binding and policy; settings
   uint64_t device = 0;
   uint64_t origin = 0;  // the name of the model that had it stored
-  int compiler = 0;
+  uint64_t compiler = 0;
 
   std::string file() const;
   static std::optional<RecordName> Parse(absl::string_view file);

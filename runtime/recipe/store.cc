@@ -11,6 +11,7 @@
 #include <chrono>
 #include <cstring>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "proto/recipe.pb.h"
@@ -127,9 +128,13 @@ void RecipeStore::NoteCorrupt(const RecordName& name, absl::string_view what) {
 
 StoreMiss RecipeStore::WhyAbsent(const RecordName& name) const {
   StoreMiss why = StoreMiss::kAbsent;
-  for (const Entry& entry : List()) {
-    if (!entry.name.has_value()) continue;
-    const RecordName& other = *entry.name;
+  DIR* directory = opendir(options_.folder.c_str());
+  if (directory == nullptr) return StoreMiss::kUnreadable;
+  const auto close = absl::MakeCleanup([directory] { closedir(directory); });
+  while (const dirent* file = readdir(directory)) {
+    const std::optional<RecordName> parsed = RecordName::Parse(file->d_name);
+    if (!parsed.has_value()) continue;
+    const RecordName& other = *parsed;
     if (other.kind != name.kind || other.subject != name.subject) continue;
     const bool same_graph = other.graph == name.graph;
     const bool same_device = other.device == name.device;
@@ -194,16 +199,23 @@ void RecipeStore::NoteWrite(const absl::Status& status) {
                                 : "; serving goes on without it"));
 }
 
-void RecipeStore::RunWriter() {
+void RecipeStore::RunWriter(std::chrono::nanoseconds every, const std::function<void()>& tick) {
+  auto last = std::chrono::steady_clock::now();
   while (true) {
     bool stopping;
     {
       MutexLock lock(mutex_);
-      while (pending_.empty() && !stopping_) changed_.Wait(mutex_);
+      while (pending_.empty() && !stopping_) {
+        const auto left = last + every - std::chrono::steady_clock::now();
+        if (left <= left.zero() || !changed_.WaitFor(mutex_, left)) break;
+      }
       stopping = stopping_;
     }
     WritePending();
     if (stopping) return;
+    if (std::chrono::steady_clock::now() < last + every) continue;
+    tick();
+    last = std::chrono::steady_clock::now();
   }
 }
 

@@ -19,6 +19,7 @@
 // Threads: all methods are safe from any thread.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -69,8 +70,10 @@ class RecipeStore {
   void WriteLater(const RecordName& name, int64_t rebuild_ns, std::string payload);
   // Writes what waits, on this thread.
   void WritePending();
-  // Writes what is queued, as it comes, until StopWriter().
-  void RunWriter();
+  // Writes what is queued, as it comes, until StopWriter(); calls `tick` about every `every`.
+  void RunWriter(
+      std::chrono::nanoseconds every = std::chrono::hours(1),
+      const std::function<void()>& tick = [] {});
   void StopWriter();
 
   // Writes a record now. Errors: as WriteFileAtomically; RESOURCE_EXHAUSTED for one that is larger

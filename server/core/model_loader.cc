@@ -86,7 +86,7 @@ absl::StatusOr<std::shared_ptr<const Servable>> LoadServable(Engine& engine, Sch
   ASSIGN_OR_RETURN(
       const std::vector<AxisSizes> bindings,
       WarmupBindings(model, settings.warmup, std::filesystem::path(folder).parent_path().string()));
-  servable->warmup->RunUntilReady(bindings);
+  servable->warmup->RunUntilReady(bindings, UsedBefore(model));
   servable->queue = scheduler.AddModel(QueueOptionsOf(engine, version, servable->model, settings));
   return std::shared_ptr<const Servable>(std::move(servable));
 }

@@ -182,9 +182,13 @@ void Warmup::Add(const std::vector<AxisSizes>& bindings, CaptureUrgency urgency)
   if (!runs) Next(urgency);
 }
 
-void Warmup::RunUntilReady(const std::vector<AxisSizes>& bindings) {
-  if (bindings.empty()) return;
+void Warmup::RunUntilReady(const std::vector<AxisSizes>& bindings,
+                           const std::vector<AxisSizes>& used) {
+  if (bindings.empty() && used.empty()) return;
   Add(settings_.ready_when_all ? bindings : LargestOf(bindings), CaptureUrgency::kUrgent);
+  // Those that serve all others first, then the most used.
+  Add(LargestOf(used), CaptureUrgency::kUrgent);
+  Add(used, CaptureUrgency::kUrgent);
   {
     MutexLock lock(mutex_);
     while (urgent_runs_) finished_.Wait(mutex_);

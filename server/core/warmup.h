@@ -31,8 +31,8 @@ class Warmup : public std::enable_shared_from_this<Warmup> {
   // Adds bindings that are captured one after another; those that were added before are left out.
   void Add(const std::vector<AxisSizes>& bindings, CaptureUrgency urgency);
   // Adds `bindings`, and waits until the largest of them are ready, or all of them where the
-  // settings say so, or until a limit ends it.
-  void RunUntilReady(const std::vector<AxisSizes>& bindings);
+  // settings say so, or until a limit ends it. `used`: what an earlier start used, ready as well.
+  void RunUntilReady(const std::vector<AxisSizes>& bindings, const std::vector<AxisSizes>& used);
 
  private:
   void Next(CaptureUrgency urgency);

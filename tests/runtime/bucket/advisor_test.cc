@@ -228,5 +228,37 @@ TEST(BucketAdvisorTest, HeightsAndWidthsMoveTogether) {
   EXPECT_THAT(advice->boundaries[1], ElementsAre(400, 480, 1024));
 }
 
+TEST(BucketAdvisorTest, WhatWasLearntIsKnownToTheNextOne) {
+  Lengths lengths(3);
+  Server server;
+  server.Serve(4000, lengths.LogNormal(40, 0.5, 512));
+  ASSERT_GT(server.changes, 0);
+  const LearntBuckets learnt = server.advisor().Learnt();
+  Server again;
+  again.advisor().Restore(learnt);
+  const BucketAdvisor::State state = again.advisor().Look();
+  EXPECT_THAT(state.boundaries, ElementsAre(server.boundaries()));
+  EXPECT_NEAR(state.current_waste, server.advisor().Look().current_waste, 0.01);
+  EXPECT_NEAR(again.advisor().cost().RowNs(100), server.advisor().cost().RowNs(100), 1);
+}
+
+TEST(BucketAdvisorTest, BoundariesLearntUnderOtherRulesAreNotTakenOver) {
+  Lengths lengths(3);
+  Server server;
+  server.Serve(4000, lengths.LogNormal(40, 0.5, 512));
+  LearntBuckets learnt = server.advisor().Learnt();
+  const std::vector<int64_t> shorter = {16, 32, 256};
+  Server other({.axes = {{"sequence", {}, shorter}}});
+  other.advisor().Restore(learnt);
+  EXPECT_THAT(other.advisor().Look().boundaries, ElementsAre(shorter));
+  // Nor are some that nobody can have solved for.
+  for (const std::vector<int64_t>& bad : {std::vector<int64_t>{}, {32, 16, 512}, {0, 512}, {16}}) {
+    learnt.boundaries = {bad};
+    Server same;
+    same.advisor().Restore(learnt);
+    EXPECT_THAT(same.advisor().Look().boundaries, ElementsAre(kStart));
+  }
+}
+
 }  // namespace
 }  // namespace reprise

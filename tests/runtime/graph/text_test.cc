@@ -330,5 +330,27 @@ TEST(TextTest, DamagedTextNeverCrashes) {
   }
 }
 
+TEST(TextTest, PartsOfExpressionsKeepTheirTypesWhereTheyArePrinted) {
+  Graph graph;
+  const ParameterExprPtr leaf = ParameterExpr::Leaf(3, DType::kInt8, {2, 3});
+  const ParameterExprPtr scale =
+      ParameterExpr::Constant(Tensor::Make(DType::kFloat32, {}, [](void* data) {
+        const float one = 1;
+        std::memcpy(data, &one, sizeof(one));
+      }));
+  const ParameterExprPtr wide = ParameterExpr::Apply("Cast", {}, {leaf}, DType::kFloat32, {2, 3});
+  graph.AddParameter(
+      "w", ParameterExpr::Apply("Mul", {}, {wide, scale, nullptr}, DType::kFloat32, {2, 3}));
+  const std::string text = Print(graph, {.part_types = true});
+  EXPECT_THAT(text, testing::HasSubstr("Mul(f32[2, 3] Cast(i8[2, 3] p3), f32[]{1}, _)"));
+  const auto parsed = Parse(text);
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  EXPECT_EQ(Print(*parsed, {.part_types = true}), text);
+  EXPECT_EQ(Print(*parsed), Print(graph));
+  const ParameterExpr& cast = *parsed->value(0).parameter->inputs()[0];
+  EXPECT_EQ(cast.shape(), (Shape{2, 3}));
+  EXPECT_EQ(cast.inputs()[0]->dtype(), DType::kInt8);
+}
+
 }  // namespace
 }  // namespace reprise

@@ -1,0 +1,34 @@
+// What the recipe store is asked before a capture, and told after one.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "runtime/engine/capture.h"
+#include "runtime/engine/observer.h"
+#include "runtime/recipe/compiler.h"
+#include "runtime/recipe/record_file.h"
+
+namespace reprise {
+
+// The store has recipes of this target, or may get them: a variant of a model is not kept.
+bool IsKept(const EngineOptions& options, const CaptureTarget& target);
+
+// Null where the store does not have the recipe, whatever is wrong with its file: `miss` then says
+// why, and the log does. Not primed; without its note.
+struct RestoredRecipe {
+  std::unique_ptr<Recipe> recipe;
+  StoreMiss miss = StoreMiss::kAbsent;
+};
+RestoredRecipe RestoreRecipe(const EngineOptions& options, const Model& model,
+                             const CaptureTarget& target);
+
+// Queues a captured recipe to be written. `capture_ns`: what making it again would take.
+void KeepRecipe(const EngineOptions& options, const Model& model, const Recipe& recipe,
+                const CompiledPlan& plan, int64_t capture_ns);
+
+// The reason of a capture that a stored recipe would have spared, had it not been for `miss`.
+std::optional<CompileReason> ReasonOf(StoreMiss miss);
+
+}  // namespace reprise

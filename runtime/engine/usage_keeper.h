@@ -1,0 +1,53 @@
+// UsageKeeper: writes down how much recipes are used, and reads it at the next start.
+//
+// Threads: all methods from any. Save takes a lock in the store's folder and writes a file: not on
+// the path of a request.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "runtime/base/mutex.h"
+#include "runtime/bucket/policy.h"
+#include "runtime/engine/model_usage.h"
+#include "runtime/recipe/cache.h"
+
+namespace reprise {
+
+class Model;
+struct EngineOptions;
+
+class UsageKeeper {
+ public:
+  enum class When {
+    kNow,         // whatever is new
+    kWorthwhile,  // a recipe that was not known, or twice as many uses as were written
+  };
+
+  // Both outlive the object.
+  UsageKeeper(const EngineOptions& options, const RecipeCache& cache)
+      : options_(options), cache_(cache) {}
+
+  // Adds the uses since the last time to those in the store. Does nothing without one that can be
+  // written.
+  void Save(const Model& model, When when);
+  void Forget(const Model& model);
+
+ private:
+  using Uses = std::map<uint64_t, uint64_t>;  // by key of the recipe's record
+
+  // Constant after construction.
+  const EngineOptions& options_;
+  const RecipeCache& cache_;
+  // Guarded.
+  Mutex mutex_;
+  std::map<const Model*, Uses> saved_ GUARDED_BY(mutex_);
+};
+
+// The sizes of the recipes that were used before this start and are buckets, or exact shapes, of
+// the model now: the most used first.
+std::vector<AxisSizes> UsedBefore(const Model& model);
+
+}  // namespace reprise

@@ -1,0 +1,27 @@
+// A captured recipe as a record of the recipe store: what a start needs to have it again without
+// running a pass.
+//
+// Kept are the graph as the passes left it, and which kernel was chosen for each node. Bound again
+// from these a recipe has the same launches: no weight is in it, so it also serves new weights of
+// the same graph. Everything that the graph depends on is in the key, and compared in full.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "runtime/recipe/compiler.h"
+#include "runtime/recipe/record_name.h"
+
+namespace reprise {
+
+// `origin`: the name of the model that has it stored.
+RecordName RecordNameOf(const RecipeKey& key, absl::string_view origin);
+
+std::string EncodeRecipe(const Recipe& recipe, const CompiledPlan& plan);
+
+// DATA_LOSS for bytes that are no recipe, FAILED_PRECONDITION for those of another key.
+absl::StatusOr<CompiledPlan> DecodeRecipe(absl::string_view bytes, const RecipeKey& key);
+
+}  // namespace reprise

@@ -1,0 +1,200 @@
+// What a second start takes from the recipe store, and what it does where that is not good.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "runtime/engine/usage_keeper.h"
+#include "runtime/recipe/record_file.h"
+#include "tests/testing/engine_fixture.h"
+#include "tests/testing/masked_mean.h"
+
+namespace reprise {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+class RecipeStoreEngineTest : public testing::Test {
+ protected:
+  RecipeStoreEngineTest()
+      : folder_(std::filesystem::path(testing::TempDir()) /
+                testing::UnitTest::GetInstance()->current_test_info()->name()) {
+    std::filesystem::remove_all(folder_);
+    std::filesystem::create_directories(folder_);
+    std::ofstream(folder_ / "model.onnx", std::ios::binary) << MaskedMeanModel();
+  }
+  ~RecipeStoreEngineTest() override { std::filesystem::remove_all(folder_); }
+
+  // One start of a server: what is written waits for no thread.
+  struct Start {
+    explicit Start(RecipeStoreEngineTest& test, std::string folder = "store") {
+      auto opened = RecipeStore::Open({.folder = test.folder_ / folder});
+      EXPECT_TRUE(opened.ok()) << opened.status();
+      store = *std::move(opened);
+      engine.emplace(EngineOptions{.device = &device,
+                                   .clock = &clock,
+                                   .cores = &cores,
+                                   .store = store.get(),
+                                   .log = [this](const std::string& line) { log.push_back(line); }},
+                     observer);
+      auto loaded = engine->Load({.id = {"mean", 1}, .path = test.folder_ / "model.onnx"});
+      EXPECT_TRUE(loaded.ok()) << loaded.status();
+      model = *loaded;
+      stream = *Stream::Create({.cores = &cores});
+    }
+    ~Start() { End(); }
+    void End() {
+      model.reset();
+      store->WritePending();
+    }
+    Response Run(int64_t rows, int64_t length) {
+      const MeanRequest tokens(rows, length);
+      Response response = engine->RunOne(*model, tokens.request, *stream);
+      EXPECT_TRUE(response.status.ok()) << response.status;
+      return response;
+    }
+    std::vector<std::string> Logged(const std::string& what) const {
+      std::vector<std::string> lines;
+      for (const std::string& line : log) {
+        if (line.find(what) != std::string::npos) lines.push_back(line);
+      }
+      return lines;
+    }
+
+    SteadyClock clock;
+    CorePool cores{1};
+    CpuDevice device{{}};
+    RememberingObserver observer;
+    std::vector<std::string> log;
+    std::unique_ptr<RecipeStore> store;
+    std::optional<Engine> engine;
+    std::shared_ptr<Model> model;
+    std::unique_ptr<Stream> stream;
+  };
+
+  // The files of one kind of record.
+  std::vector<std::filesystem::path> Files(const std::string& kind) const {
+    std::vector<std::filesystem::path> files;
+    for (const auto& file : std::filesystem::directory_iterator(folder_ / "store")) {
+      if (file.path().filename().string().rfind(kind, 0) == 0) files.push_back(file.path());
+    }
+    return files;
+  }
+
+  std::filesystem::path folder_;
+};
+
+TEST_F(RecipeStoreEngineTest, SecondStartHasItsRecipesWithoutACapture) {
+  std::string answer;
+  {
+    Start first(*this);
+    answer = first.Run(1, 10).outputs[0].bytes;
+    EXPECT_THAT(first.observer.of("mean").compiles, ElementsAre("b1_s16 first_request"));
+    EXPECT_THAT(first.Logged("could not find recipe"), SizeIs(1));
+  }
+  EXPECT_THAT(Files("recipe"), SizeIs(1));
+  Start second(*this);
+  const Response response = second.Run(1, 10);
+  EXPECT_EQ(response.outputs[0].bytes, answer);
+  EXPECT_EQ(response.info.capture, CaptureOutcome::kWaited);
+  EXPECT_EQ(second.Run(1, 9).info.capture, CaptureOutcome::kReplayed);
+  EXPECT_THAT(second.observer.of("mean").compiles, IsEmpty());
+  EXPECT_THAT(second.Logged("loaded recipe"), ElementsAre(HasSubstr("(b1_s16) from")));
+}
+
+TEST_F(RecipeStoreEngineTest, DamagedRecipeIsCapturedAgainAndReplaced) {
+  Start(*this).Run(1, 10);
+  const auto files = Files("recipe");
+  ASSERT_THAT(files, SizeIs(1));
+  std::filesystem::resize_file(files[0], std::filesystem::file_size(files[0]) / 2);
+  {
+    Start second(*this);
+    EXPECT_EQ(second.Run(1, 10).info.capture, CaptureOutcome::kCaptured);
+    EXPECT_THAT(second.observer.of("mean").compiles, ElementsAre("b1_s16 store_corrupt"));
+  }
+  Start third(*this);
+  third.Run(1, 10);
+  EXPECT_THAT(third.observer.of("mean").compiles, IsEmpty());
+}
+
+TEST_F(RecipeStoreEngineTest, RecipeUnderTheNameOfAnotherIsNotUsed) {
+  {
+    Start first(*this);
+    first.Run(1, 10);
+    first.Run(1, 30);
+  }
+  const auto files = Files("recipe");
+  ASSERT_THAT(files, SizeIs(2));
+  std::filesystem::copy_file(files[0], files[1], std::filesystem::copy_options::overwrite_existing);
+  Start second(*this);
+  second.Run(1, 10);
+  second.Run(1, 30);
+  EXPECT_THAT(second.observer.of("mean").compiles, SizeIs(1));
+  EXPECT_THAT(second.Logged("another one"), SizeIs(1));
+}
+
+TEST_F(RecipeStoreEngineTest, MostUsedRecipesAreKnownToTheNextStart) {
+  {
+    Start first(*this);
+    first.Run(1, 10);
+    first.Run(1, 10);
+    first.Run(1, 100);
+    for (int i = 0; i < 6; ++i) first.Run(1, 60);
+    EXPECT_THAT(UsedBefore(*first.model), IsEmpty());
+  }
+  {
+    Start second(*this);
+    // Requests of 60 ran on the larger recipe that was there.
+    EXPECT_THAT(UsedBefore(*second.model), ElementsAre(AxisSizes{{"batch", 1}, {"sequence", 128}},
+                                                       AxisSizes{{"batch", 1}, {"sequence", 16}}));
+    second.Run(1, 10);
+    for (int i = 0; i < 8; ++i) second.Run(1, 10);
+  }
+  Start third(*this);
+  EXPECT_THAT(UsedBefore(*third.model), ElementsAre(AxisSizes{{"batch", 1}, {"sequence", 16}},
+                                                    AxisSizes{{"batch", 1}, {"sequence", 128}}));
+}
+
+TEST_F(RecipeStoreEngineTest, DamagedUsageIsNoUsage) {
+  {
+    Start first(*this);
+    first.Run(1, 10);
+    first.Run(1, 10);
+  }
+  const auto files = Files("usage");
+  ASSERT_THAT(files, SizeIs(1));
+  const auto bytes = ReadWholeFile(files[0].string(), 1 << 20);
+  ASSERT_TRUE(bytes.ok());
+  const auto record = DecodeRecord(*bytes);
+  ASSERT_TRUE(record.ok());
+  std::string payload = record->payload;
+  payload[payload.size() / 2] ^= 0x55;
+  // With a checksum that fits, as if the writer had been broken.
+  std::ofstream(files[0], std::ios::binary)
+      << EncodeRecord({.kind = RecordKind::kUsage, .payload = payload});
+  Start second(*this);
+  second.Run(1, 10);
+  EXPECT_THAT(second.observer.of("mean").compiles, IsEmpty());
+}
+
+TEST_F(RecipeStoreEngineTest, ReadOnlyFolderIsServedFrom) {
+  Start(*this).Run(1, 10);
+  const auto size = std::filesystem::file_size(Files("recipe")[0]);
+  std::filesystem::permissions(folder_ / "store", std::filesystem::perms(0555));
+  {
+    Start second(*this);
+    second.Run(1, 10);
+    second.Run(1, 30);
+    EXPECT_THAT(second.observer.of("mean").compiles, ElementsAre("b1_s32 first_request"));
+  }
+  std::filesystem::permissions(folder_ / "store", std::filesystem::perms::owner_all);
+  EXPECT_THAT(Files("recipe"), SizeIs(1));
+  EXPECT_EQ(std::filesystem::file_size(Files("recipe")[0]), size);
+}
+
+}  // namespace
+}  // namespace reprise
