@@ -178,7 +178,7 @@ constexpr Parameter kParameters[] = {
        settings.warmup.max_bytes <<= 20;
        return absl::OkStatus();
      }},
-    {"reprise.packing", "", "auto|off", "off",
+    {"reprise.packing", "", "auto|off", "auto; off where buckets are named",
      "auto: requests of different lengths lie one after another in a replay, without padding, "
      "where the model can be computed so; buckets are then numbers of tokens",
      [](absl::string_view, absl::string_view value, ModelSettings& settings) {

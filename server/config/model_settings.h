@@ -46,7 +46,7 @@ struct ModelSettings {
   CaptureMode capture = CaptureMode::kQuick;
   bool frozen = false;  // nothing is captured for a request
   WarmupSettings warmup;
-  bool packing = false;                 // where the model can be packed
+  std::optional<bool> packing;          // where the model can be packed; absent: see WantsPacking
   std::set<std::string> padding_off;    // axis labels
   std::map<std::string, double> fills;  // by input name
 
@@ -62,5 +62,11 @@ struct ModelSettings {
   uint64_t priority_levels = 0;
   uint64_t default_priority = 0;
 };
+
+// Whether requests lie end to end where the model can be computed so. Who names buckets, and says
+// nothing of packing, wants those.
+inline bool WantsPacking(const ModelSettings& settings) {
+  return settings.packing.value_or(settings.buckets.empty() && settings.learnt_buckets.empty());
+}
 
 }  // namespace reprise

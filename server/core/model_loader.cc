@@ -30,7 +30,7 @@ ModelOptions EngineOptionsOf(const ModelVersion& version, const std::string& pat
                                                              : BucketPolicy::Overflow::kExact,
           .max_exact = settings.max_exact,
           .no_padding = settings.padding_off,
-          .packing = settings.packing ? PackingMode::kAuto : PackingMode::kOff,
+          .packing = WantsPacking(settings) ? PackingMode::kAuto : PackingMode::kOff,
           .fills = settings.fills,
           .capture = settings.capture == CaptureMode::kInline       ? CapturePolicy::kInline
                      : settings.capture == CaptureMode::kBackground ? CapturePolicy::kBackground

@@ -86,6 +86,25 @@ std::vector<AxisSizes> BindingsOfLengths(const Model& model, const std::string& 
   return bindings;
 }
 
+// The bucket of `model` that `label` names. Of a packed model it may be the label of a padded
+// bucket as well: that is room for its rows and tokens.
+std::optional<AxisSizes> BucketNamed(const Model& model, const std::string& label) {
+  for (AxisSizes& sizes : model.AllBuckets()) {
+    if (model.LabelOfBucket(sizes) == label) return std::move(sizes);
+  }
+  const Packing* packing = model.packing();
+  if (packing == nullptr) return std::nullopt;
+  const std::shared_ptr<const BucketPolicy> policy = model.buckets();
+  for (const AxisSizes& sizes : policy->AllBuckets()) {
+    if (BucketLabel(sizes, policy->batch_axis) != label) continue;
+    PackedSizes wanted = {.tokens = 1, .segments = sizes.at(policy->batch_axis)};
+    for (const auto& [axis, size] : sizes) wanted.tokens *= size;
+    const auto fitted = packing->Fit(wanted);
+    if (fitted.has_value()) return AxisSizes{{kTokensAxis, fitted->tokens}};
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 absl::StatusOr<std::vector<AxisSizes>> BindingsOf(const Model& model,
@@ -95,14 +114,13 @@ absl::StatusOr<std::vector<AxisSizes>> BindingsOf(const Model& model,
   if (labels.empty()) return all;
   std::vector<AxisSizes> bindings;
   for (const std::string& label : labels) {
-    const auto it = std::find_if(all.begin(), all.end(), [&](const AxisSizes& sizes) {
-      return model.LabelOfBucket(sizes) == label;
-    });
-    if (it == all.end()) {
+    std::optional<AxisSizes> bucket =
+        model.axes().empty() ? std::nullopt : BucketNamed(model, label);
+    if (!bucket.has_value()) {
       return absl::InvalidArgumentError(
           absl::StrCat("model '", model.id().name, "' has no bucket \"", label, "\""));
     }
-    bindings.push_back(*it);
+    bindings.push_back(*std::move(bucket));
   }
   return bindings;
 }

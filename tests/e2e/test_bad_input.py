@@ -169,7 +169,7 @@ def test_token_id_out_of_range_fails_only_its_own_request_of_a_batch(daemon, mod
     for index, outcome in sorted(outcomes.items()):
         if index in bad:
             assert isinstance(outcome, InferenceServerException), index
-            assert "INVALID_ARGUMENT" in str(outcome.status())
+            assert "INVALID_ARGUMENT" in str(outcome.status()), outcome
             assert str(1000 + index) in outcome.message()
         else:
             assert not isinstance(outcome, InferenceServerException), outcome

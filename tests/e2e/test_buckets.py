@@ -10,6 +10,7 @@ from testing import models
 from testing.daemon import Daemon
 from testing.inference import assert_same_answer, infer, reference, text_inputs
 from testing.metrics import Scrape
+from testing.repository import PADDED
 
 NAMES = ["input_ids", "attention_mask"]
 
@@ -65,7 +66,7 @@ def padding(scrape):
 
 
 def test_buckets_follow_the_traffic_and_its_drift_and_no_request_waits(repository, rng):
-    path = repository.add("bert", models.bert())
+    path = repository.add("bert", models.bert(), config=PADDED)
     first, then = [40, 70, 140, 300], [25, 100, 200, 410]
     with Daemon(repository) as daemon:
         client = daemon.client()
@@ -104,7 +105,7 @@ def test_buckets_follow_the_traffic_and_its_drift_and_no_request_waits(repositor
 
 
 def test_suggested_buckets_are_shown_and_nothing_changes(repository, rng):
-    repository.add("bert", models.bert(), config=(
+    repository.add("bert", models.bert(), config=PADDED + (
         'parameters { key: "reprise.bucket_policy" value { string_value: "suggest" } }'))
     centres = [40, 70, 140]
     with Daemon(repository) as daemon:

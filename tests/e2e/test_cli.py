@@ -9,14 +9,14 @@ import pytest
 from testing import models
 from testing.daemon import SOURCE, Daemon
 from testing.inference import infer, text_inputs
-from testing.repository import MINILM
+from testing.repository import MINILM, PADDED
 
 NAMES = ["input_ids", "attention_mask", "token_type_ids"]
 
 
 @pytest.fixture(scope="module")
 def daemon(module_repository):
-    module_repository.add("minilm", MINILM)
+    module_repository.add("minilm", MINILM, config=PADDED)
     module_repository.add("elementwise", models.elementwise())
     with Daemon(module_repository) as daemon:
         yield daemon

@@ -9,7 +9,7 @@ from testing import models
 from testing.daemon import Daemon
 from testing.inference import infer, text_inputs
 from testing.metrics import Scrape
-from testing.repository import MINILM
+from testing.repository import MINILM, PADDED
 
 SEQUENCES = [16, 32, 64, 128, 256, 512]
 ROWS = [1, 2, 4, 8, 16, 32]
@@ -30,7 +30,7 @@ def capture_every_bucket(client, model, rng):
 @pytest.fixture(scope="module")
 def warm(module_repository):
     """A daemon in which every bucket of `bert` was captured."""
-    module_repository.add("bert", models.bert())
+    module_repository.add("bert", models.bert(), config=PADDED)
     with Daemon(module_repository) as daemon:
         capture_every_bucket(daemon.client(), "bert", np.random.default_rng(1))
         yield daemon
@@ -108,18 +108,21 @@ def test_concurrent_requests_of_different_lengths_share_replays_and_counters_agr
     assert len(ids) < 128
 
 
-def test_sixty_four_clients_at_one_cold_length_cause_one_compile(repository, rng):
-    repository.add("minilm", MINILM)
-    names = ["input_ids", "attention_mask", "token_type_ids"]
+@pytest.mark.parametrize("model, names, config, bucket", [
+    (MINILM, ["input_ids", "attention_mask", "token_type_ids"], "", "t4096"),
+    (models.bert(), ["input_ids", "attention_mask"], PADDED, "b32_s128")], ids=["packed", "padded"])
+def test_sixty_four_clients_at_one_cold_length_cause_one_compile(repository, rng, model, names,
+                                                                 config, bucket):
+    repository.add("model", model, config=config)
     with Daemon(repository) as daemon:
-        inputs = text_inputs(names, 32, 100, rng)
+        inputs = text_inputs(names, 32, 100, rng, 200)
         answers, errors, start = [], [], threading.Barrier(64)
 
         def work():
             client = daemon.client()
             start.wait()
             try:
-                answers.append(infer(client, "minilm", inputs, timeout_s=600))
+                answers.append(infer(client, "model", inputs, timeout_s=600))
             except Exception as error:  # reported below, with all others
                 errors.append(error)
 
@@ -132,11 +135,11 @@ def test_sixty_four_clients_at_one_cold_length_cause_one_compile(repository, rng
         captures = [answer.capture for answer in answers]
         assert captures.count("captured") == 1, captures
         assert set(captures) <= {"captured", "waited", "replayed"}, captures
-        assert {answer.bucket for answer in answers} == {"b32_s128"}
+        assert {answer.bucket for answer in answers} == {bucket}
         scrape = Scrape(daemon.metrics_url)
-        assert scrape.total("reprise_compiles_total", model="minilm") == 1
+        assert scrape.total("reprise_compiles_total", model="model") == 1
         ids = {i for answer in answers for i in answer.batches}
-        assert scrape.total("reprise_replays_total", model="minilm") == len(ids)
+        assert scrape.total("reprise_replays_total", model="model") == len(ids)
         first = answers[0].outputs["last_hidden_state"]
         for answer in answers[1:]:
             assert np.abs(answer.outputs["last_hidden_state"] - first).max() <= 1e-5 * np.abs(

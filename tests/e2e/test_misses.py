@@ -11,11 +11,12 @@ from testing import models
 from testing.daemon import Daemon
 from testing.inference import assert_same_answer, infer, reference, tensors, text_inputs
 from testing.metrics import Scrape
+from testing.repository import PADDED
 
 NAMES = ["input_ids", "attention_mask"]
 SEQUENCES = [16, 32, 64, 128, 256, 512]
 # What is captured for requests alone.
-FIXED = 'parameters { key: "reprise.bucket_policy" value { string_value: "off" } }'
+FIXED = PADDED + 'parameters { key: "reprise.bucket_policy" value { string_value: "off" } }'
 
 
 def bucket_of(length):
@@ -53,7 +54,7 @@ TRACES = {"chat": chat, "lumpy": lumpy, "drifting": drifting()}
 
 @pytest.mark.parametrize("trace", TRACES)
 def test_a_request_waits_only_where_no_ready_recipe_is_large_enough(repository, trace):
-    repository.add("bert", models.bert())
+    repository.add("bert", models.bert(), config=PADDED)
     rng = np.random.default_rng(11)
     ready = []  # (rows, length) of recipes that answers have named, in order
     with Daemon(repository) as daemon:
@@ -133,7 +134,7 @@ def with_on_miss(client, inputs, choice):
 
 
 def test_frozen_daemon_captures_nothing_and_says_what_it_did(repository, rng):
-    repository.add("bert", models.bert())
+    repository.add("bert", models.bert(), config=PADDED)
     with Daemon(repository, "--frozen") as daemon:
         client = daemon.client()
         inputs = text_inputs(NAMES, 1, 9, rng, 200)
@@ -149,7 +150,7 @@ def test_frozen_daemon_captures_nothing_and_says_what_it_did(repository, rng):
 
 
 def test_a_request_chooses_what_a_miss_does(repository, rng):
-    repository.add("bert", models.bert())
+    repository.add("bert", models.bert(), config=PADDED)
     with Daemon(repository) as daemon:
         client = daemon.client()
         long, short = (text_inputs(NAMES, 1, n, rng, 200) for n in (100, 9))
@@ -167,7 +168,7 @@ def test_a_request_chooses_what_a_miss_does(repository, rng):
 
 def test_two_cold_buckets_at_once_hold_up_no_warm_one(repository, rng):
     """With one stream, a leader that captured itself would answer nobody else meanwhile."""
-    repository.add("bert", models.bert())
+    repository.add("bert", models.bert(), config=PADDED)
     with Daemon(repository, "--streams", "1") as daemon:
         client = daemon.client()
         infer(client, "bert", text_inputs(NAMES, 1, 16, rng, 200))

