@@ -101,7 +101,7 @@ def test_remote_example_calls_a_server(remote, tmp_path):
         first, second = (run(remote, daemon.grpc_address, "minilm", 40).splitlines()
                          for _ in range(2))
         assert first[:-1] == second[:-1] and "1x40x384" in first[0]
-        assert re.fullmatch(r"bucket b1_s64, recipe \w+, captured", first[-1])
+        assert re.fullmatch(r"bucket t64, recipe \w+, captured", first[-1])
         assert second[-1] == first[-1].replace("captured", "replayed")
 
 

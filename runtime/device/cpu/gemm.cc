@@ -75,7 +75,7 @@ void Pack(const GemmSource& b, int64_t k, int64_t n, float scale, float* packed)
 }
 
 // Rows of an int8 panel that are widened at a time: they and the tile's rows of A stay close.
-constexpr int64_t kInt8DepthBlock = 256;
+constexpr int64_t kInt8DepthBlock = 192;
 // Up to so many tiles widen a panel in registers, each for itself: it costs less than a buffer.
 constexpr int64_t kInt8Tiles = 4;
 

@@ -155,7 +155,7 @@ TEST_F(InferenceTest, DifferentLengthsAreAnsweredFromOneReplay) {
     ASSERT_EQ(asked->results.size(), 1u);
     ASSERT_TRUE(asked->status().ok()) << asked->status();
     const ReplayInfo& info = asked->results[0].response.info;
-    EXPECT_EQ(info.bucket, "b4_s32");
+    EXPECT_EQ(info.bucket, "t128");
     EXPECT_EQ(info.batch, a->results[0].response.info.batch);
     EXPECT_EQ(info.batch_size, 4);
   }
