@@ -1,7 +1,7 @@
 // bench_engine: the engine in process, driven line by line, so that a script can alternate it with
 // its peers over the same inputs in one run.
 //
-//   bench_engine MODEL.onnx [--threads N] [--max-isa ISA]
+//   bench_engine MODEL.onnx [--threads N] [--max-isa ISA] [--packing auto|off]
 //
 // Reads one JSON object a line from standard input and answers with one:
 //
@@ -11,6 +11,8 @@
 //   are answered as "shapes".
 //   {"op": "profile", "repeat": 5, "inputs": [...]} prints a table of launches to standard error.
 //     -> {"floor_ns": ...}, what a replay would take at the roofline of this machine, one thread
+//   {"op": "trace", "lengths": [...], "window": 32, "repeat": 2}
+//     -> {"ns": [...]}, of requests of one row each, those within a window in shared replays
 //   {"op": "memory"} -> {"rss_kb": ...}
 //
 // The first line that it prints is {"load_ns": ..., "axes": [...]}.
@@ -18,6 +20,7 @@
 #include <fstream>
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <random>
 #include <sstream>
 
 #include "absl/strings/numbers.h"
@@ -25,6 +28,7 @@
 #include "runtime/device/cpu/rates.h"
 #include "runtime/engine/engine.h"
 #include "runtime/engine/silent_observer.h"
+#include "tests/bench/trace.h"
 
 namespace {
 
@@ -76,14 +80,17 @@ int Fail(const std::string& message) {
 
 int main(int argc, char** argv) {
   if (argc < 2) {
-    std::cerr << "usage: bench_engine MODEL.onnx [--threads N] [--max-isa ISA]\n";
+    std::cerr << "usage: bench_engine MODEL.onnx [--threads N] [--max-isa ISA]"
+                 " [--packing auto|off]\n";
     return 2;
   }
   int threads = 1;
   Isa isa = DetectIsa();
+  PackingMode packing = PackingMode::kOff;
   for (int i = 2; i + 1 < argc; i += 2) {
     const std::string flag = argv[i];
     if (flag == "--threads" && !absl::SimpleAtoi(argv[i + 1], &threads)) return 2;
+    if (flag == "--packing" && argv[i + 1] == std::string("auto")) packing = PackingMode::kAuto;
     if (flag == "--max-isa") isa = ParseIsa(argv[i + 1]).value_or(isa);
   }
   isa = std::min(isa, DetectIsa());
@@ -97,7 +104,8 @@ int main(int argc, char** argv) {
                  .log = [](const std::string& line) { std::cerr << line << "\n"; }},
                 observer);
   const int64_t start = clock.NowNs();
-  auto model = engine.Load({.id = {"model", 1}, .path = argv[1], .confirm_padding_later = true});
+  auto model = engine.Load(
+      {.id = {"model", 1}, .path = argv[1], .packing = packing, .confirm_padding_later = true});
   if (!model.ok()) return Fail(std::string(model.status().message()));
   json loaded = {{"load_ns", clock.NowNs() - start}, {"axes", json::array()}};
   // As the daemon does it: behind readiness.
@@ -114,6 +122,20 @@ int main(int argc, char** argv) {
     const json command = json::parse(line);
     if (command["op"] == "memory") {
       std::cout << json{{"rss_kb", RssKb()}} << std::endl;
+      continue;
+    }
+    if (command["op"] == "trace") {
+      std::mt19937 random(7);
+      std::vector<std::unique_ptr<OneRow>> requests;
+      for (int64_t length : command["lengths"]) {
+        requests.push_back(std::make_unique<OneRow>(**model, length, random));
+      }
+      json answer = {{"ns", json::array()}};
+      for (int i = 0; i < command.value("repeat", 1); ++i) {
+        answer["ns"].push_back(RunTrace(engine, **model, **stream, requests,
+                                        command.value("window", 32), /*alone=*/false));
+      }
+      std::cout << answer << std::endl;
       continue;
     }
     Request request;

@@ -21,6 +21,7 @@
 #include "absl/strings/numbers.h"
 #include "runtime/device/cpu/cpu_device.h"
 #include "runtime/engine/engine.h"
+#include "tests/bench/trace.h"
 
 namespace {
 
@@ -84,24 +85,6 @@ std::vector<Trace> MakeTraces(int64_t requests) {
   return traces;
 }
 
-// One row of tokens for every input of the model: ones for masks, zeros for types, ids.
-struct OneRequest {
-  OneRequest(const Model& model, int64_t length, std::mt19937& random) {
-    for (size_t i = 0; i < model.inputs().size(); ++i) {
-      std::vector<int64_t>& values = columns.emplace_back(length, 0);
-      const std::string& name = model.inputs()[i].name;
-      const bool mask = name.find("mask") != std::string::npos;
-      const bool ids =
-          name.find("ids") != std::string::npos && name.find("type") == std::string::npos;
-      for (int64_t& value : values) value = mask ? 1 : ids ? 1000 + random() % 20000 : 0;
-      request.inputs.push_back({{1, length}, values.data()});
-    }
-  }
-  OneRequest(const OneRequest&) = delete;
-  std::vector<std::vector<int64_t>> columns;
-  Request request;
-};
-
 // One side of the comparison: an engine of its own.
 struct Side {
   Side(const char* name, int threads, Isa isa)
@@ -120,37 +103,6 @@ struct Side {
   std::shared_ptr<Model> model;
   std::unique_ptr<Stream> stream;
 };
-
-// Nanoseconds for all of `requests`, in windows.
-int64_t Run(Side& side, const std::vector<std::unique_ptr<OneRequest>>& requests, size_t window) {
-  const int64_t start = side.clock.NowNs();
-  for (size_t first = 0; first < requests.size(); first += window) {
-    std::vector<std::pair<RequestShape, const Request*>> waiting;
-    for (size_t i = first; i < std::min(requests.size(), first + window); ++i) {
-      waiting.emplace_back(*side.model->Measure(requests[i]->request), &requests[i]->request);
-    }
-    // Padding is least among requests that are alike.
-    std::stable_sort(waiting.begin(), waiting.end(),
-                     [](const auto& a, const auto& b) { return a.first.tokens < b.first.tokens; });
-    while (!waiting.empty()) {
-      BatchPlan plan(*side.model);
-      std::vector<const Request*> together;
-      std::vector<std::pair<RequestShape, const Request*>> rest;
-      for (auto& one : waiting) {
-        if (!(side.alone && !plan.empty()) && plan.TryAdd(one.first)) {
-          together.push_back(one.second);
-        } else {
-          rest.push_back(std::move(one));
-        }
-      }
-      for (const Response& response : side.engine.Run(plan, together, *side.stream)) {
-        if (!response.status.ok()) std::cerr << response.status << "\n";
-      }
-      waiting = std::move(rest);
-    }
-  }
-  return side.clock.NowNs() - start;
-}
 
 }  // namespace
 
@@ -201,17 +153,18 @@ int main(int argc, char** argv) {
       }
     }
     std::mt19937 random(7);
-    std::vector<std::unique_ptr<OneRequest>> requests;
+    std::vector<std::unique_ptr<OneRow>> requests;
     int64_t tokens = 0;
     for (const int64_t length : trace.lengths) {
-      requests.push_back(std::make_unique<OneRequest>(*sides[0]->model, length, random));
+      requests.push_back(std::make_unique<OneRow>(*sides[0]->model, length, random));
       tokens += length;
     }
     std::vector<std::vector<int64_t>> ns(sides.size());
     std::vector<CountingObserver::Counts> counts(sides.size());
     for (int64_t round = 0; round < rounds; ++round) {
       for (size_t s = 0; s < sides.size(); ++s) {
-        ns[s].push_back(Run(*sides[s], requests, window));
+        ns[s].push_back(RunTrace(sides[s]->engine, *sides[s]->model, *sides[s]->stream, requests,
+                                 window, sides[s]->alone));
         const CountingObserver::Counts one = sides[s]->observer.Take();
         const int64_t compiles = counts[s].compiles + one.compiles;
         counts[s] = one;

@@ -1,6 +1,9 @@
 """One peer in a process of its own, driven line by line with the protocol of bench_engine.
 
 python peer_worker.py onnxruntime|openvino-dynamic|openvino-static|openvino-static-as-shipped MODEL THREADS
+
+A trace: requests of one row each, `batch` of those within a window together, sorted by length and
+padded to the longest; `buckets`: each padded to the next of these lengths instead.
 """
 
 import json
@@ -44,6 +47,7 @@ class OpenVino:
                 "DYNAMIC_QUANTIZATION_GROUP_SIZE": 0,
             }
         self.path = model
+        self.names = [i.any_name for i in self.core.read_model(model).inputs]
         if not static:
             self.compiled[None] = self._compile(None)
 
@@ -62,6 +66,23 @@ class OpenVino:
         return [request.get_output_tensor(i).data for i in range(len(request.results))]
 
 
+def batches(names, command):
+    """The inputs of every call that a trace becomes."""
+    rng = np.random.default_rng(7)
+    lengths, window, batch = command["lengths"], command["window"], command["batch"]
+    for first in range(0, len(lengths), window):
+        waiting = sorted(lengths[first:first + window])
+        for at in range(0, len(waiting), batch):
+            rows = waiting[at:at + batch]
+            longest = rows[-1]
+            if "buckets" in command:
+                longest = next(b for b in command["buckets"] if b >= longest)
+            valid = np.arange(longest) < np.array(rows)[:, None]
+            yield [valid.astype(np.int64) if "mask" in name
+                   else np.where(valid, rng.integers(1000, 21000, valid.shape), 0)
+                   if "type" not in name else np.zeros(valid.shape, np.int64) for name in names]
+
+
 def main():
     kind, model, threads = sys.argv[1], sys.argv[2], int(sys.argv[3])
     start = time.perf_counter_ns()
@@ -76,6 +97,16 @@ def main():
             with open("/proc/self/status") as status:
                 rss = next(int(l.split()[1]) for l in status if l.startswith("VmRSS:"))
             print(json.dumps({"rss_kb": rss}), flush=True)
+            continue
+        if command["op"] == "trace":
+            calls = list(batches(peer.names, command))
+            answer = {"ns": []}
+            for _ in range(command.get("repeat", 1)):
+                begin = time.perf_counter_ns()
+                for arrays in calls:
+                    peer.run(arrays)
+                answer["ns"].append(time.perf_counter_ns() - begin)
+            print(json.dumps(answer), flush=True)
             continue
         arrays = [
             np.fromfile(i["file"], dtype=np.int64).reshape(i["shape"]) for i in command["inputs"]

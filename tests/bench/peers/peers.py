@@ -10,41 +10,18 @@ import json
 import os
 import pathlib
 import statistics
-import subprocess
 import sys
 import tempfile
 
 import numpy as np
 
 import chart
+from side import Side, busy_share, cpu_name
 
 LINES = "1x8 1x16 1x32 1x64 1x128 1x256 1x512 8x32 8x128"
 PEERS = ["onnxruntime", "openvino-dynamic", "openvino-static"]
 # Shown beside them, and no part of the best: it does not compute in float32.
 EXTRA = "openvino-static-as-shipped"
-
-
-class Side:
-    def __init__(self, name, command):
-        self.name = name
-        self.process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-            text=True)
-        self.load_ms = self._answer()["load_ns"] / 1e6
-
-    def _answer(self):
-        line = self.process.stdout.readline()
-        if not line:
-            sys.exit(f"{self.name} ended with code {self.process.wait()}")
-        answer = json.loads(line)
-        if "error" in answer:
-            sys.exit(f"{self.name}: {answer['error']}")
-        return answer
-
-    def ask(self, **command):
-        self.process.stdin.write(json.dumps(command) + "\n")
-        self.process.stdin.flush()
-        return self._answer()
 
 
 def make_inputs(folder, rows, length, seed):
@@ -71,25 +48,6 @@ def compare(folder, sides, inputs):
     truth = answers["onnxruntime"]
     bound = 1e-4 + 1e-4 * np.abs(truth)
     return {name: float(np.max(np.abs(x - truth) / bound)) for name, x in answers.items()}
-
-
-def busy_share():
-    """Share of the CPUs that others keep busy, over a quarter of a second."""
-    import time
-
-    def read():
-        fields = [int(x) for x in pathlib.Path("/proc/stat").read_text().split("\n")[0].split()[1:]]
-        return sum(fields), fields[3] + fields[4]
-
-    total, idle = read()
-    time.sleep(0.25)
-    total2, idle2 = read()
-    return 1 - (idle2 - idle) / max(total2 - total, 1)
-
-
-def cpu_name():
-    lines = pathlib.Path("/proc/cpuinfo").read_text().splitlines()
-    return next((x.split(":")[1].strip() for x in lines if x.startswith("model name")), "CPU")
 
 
 def main():
