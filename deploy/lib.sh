@@ -137,4 +137,20 @@ make_venv() {
   printf '%s\n' "$wanted" >"$venv/requirements.sha256"
 }
 
+# make_newest_onnx: the newest onnx package, whose cases are the second list of the conformance
+# suite, in $REPRISE_CACHE/onnx-newest. A folder of its own: the environment of the tests keeps the
+# version whose data files are the first list, and what both depend on.
+make_newest_onnx() {
+  local folder=$REPRISE_CACHE/onnx-newest wanted
+  local requirements=$REPRISE_ROOT/tests/conformance/requirements.txt
+  wanted=$(sha256sum <"$requirements")
+  [ "$(cat "$folder/requirements.sha256" 2>/dev/null)" = "$wanted" ] && return
+  say "Fetching the newest onnx package"
+  rm -rf "$folder"
+  "$REPRISE_CACHE/venv/bin/python" -m pip --disable-pip-version-check install --quiet --no-deps \
+    --only-binary=:all: --require-hashes --target "$folder" --requirement "$requirements" \
+    </dev/null || die "could not install tests/conformance/requirements.txt"
+  printf '%s\n' "$wanted" >"$folder/requirements.sha256"
+}
+
 mkdir -p "$REPRISE_CACHE"

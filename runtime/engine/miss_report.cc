@@ -98,12 +98,12 @@ std::vector<KeyDifference> DifferencesOf(
     differences.push_back({label_of(symbol), absl::StrCat(size),
                            it == have.binding.axes.end() ? "none" : absl::StrCat(it->second)});
   }
-  for (const auto& [name, values] : want.binding.shape_inputs) {
+  for (const auto& [name, value] : want.binding.shape_inputs) {
     const auto it = have.binding.shape_inputs.find(name);
-    if (it != have.binding.shape_inputs.end() && it->second == values) continue;
+    if (it != have.binding.shape_inputs.end() && it->second == value) continue;
     differences.push_back(
-        {name, absl::StrJoin(values, ","),
-         it == have.binding.shape_inputs.end() ? "none" : absl::StrJoin(it->second, ",")});
+        {name, ElementsText(value),
+         it == have.binding.shape_inputs.end() ? "none" : ElementsText(it->second)});
   }
   const auto text = [&](const char* field, const std::string& wanted, const std::string& had) {
     if (wanted != had) differences.push_back({field, wanted, had});

@@ -264,11 +264,11 @@ absl::StatusOr<RequestShape> Model::Measure(const Request& request) const {
           " elements; at most ", kMaxShapeInputElements, " are supported"));
     }
     // A copy: the client's bytes need not be aligned.
-    const Tensor value = Tensor::Make(input.dtype, tensor.shape, [&](void* data) {
+    Tensor value = Tensor::Make(input.dtype, tensor.shape, [&](void* data) {
       const size_t bytes = NumElements(tensor.shape) * DTypeSize(input.dtype);
       if (bytes > 0) std::memcpy(data, tensor.data, bytes);
     });
-    ASSIGN_OR_RETURN(result.shape_inputs[input.name], value.ToInt64s());
+    result.shape_inputs.insert_or_assign(input.name, std::move(value));
     result.exact = true;
   }
   for (const ModelAxis& axis : axes_) {

@@ -40,7 +40,7 @@ struct RequestShape {
   int64_t rows = 1;            // size of the batch axis, 1 where the model has none
   int64_t tokens = 1;          // rows times the product of the other axes
   int64_t bytes = 0;           // of all inputs
-  std::map<std::string, std::vector<int64_t>> shape_inputs;
+  std::map<std::string, Tensor> shape_inputs;
   std::vector<int> overrides;  // positions of the initialisers that the request has values for
   std::map<std::string, int64_t> override_sizes;  // of symbols that only they have
   bool exact = false;  // must not be padded, whatever the certificates say: see nonzero_rows

@@ -21,7 +21,7 @@
 namespace reprise {
 namespace {
 
-constexpr int64_t kNewestOpset = 23;
+constexpr int64_t kNewestOpset = 28;
 
 std::string Quoted(absl::string_view kind, absl::string_view name) {
   return absl::StrCat(kind, " '", name, "'");
@@ -268,11 +268,8 @@ class ModelImporter {
     }
     if (draft.op == "If") return AddBranches(draft);
     // Control flow and other ops that we lack are refused before their attributes are read.
-    if (Row(draft.op) == nullptr) {
-      NodeDraft probe = draft;
-      Graph scratch;
-      const bool renamed = RewriteToNewest(probe, scratch).ok() && Row(probe.op) != nullptr;
-      if (!renamed) return absl::UnimplementedError("is not supported");
+    if (Row(draft.op) == nullptr && !HasRewrite(draft)) {
+      return absl::UnimplementedError("is not supported");
     }
     ASSIGN_OR_RETURN(draft.attributes, ReadAttributes(proto, tensors_));
     RETURN_IF_ERROR(RewriteToNewest(draft, result_.graph));

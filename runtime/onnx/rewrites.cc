@@ -268,6 +268,25 @@ absl::Status UpsampleIsResize(NodeDraft& draft, Graph& graph) {
   return ResizeAtCorner(draft, graph);
 }
 
+// x * sigmoid(alpha * x) under its name in ONNX, where alpha is 1 by default.
+absl::Status SwishIsQuickGelu(NodeDraft& draft, Graph&) {
+  draft.op = "com.microsoft.QuickGelu";
+  if (!draft.attributes.Has("alpha")) draft.attributes.Set("alpha", 1.0f);
+  return absl::OkStatus();
+}
+
+absl::Status SwiGluIsSwishTimes(NodeDraft& draft, Graph& graph) {
+  if (draft.inputs.size() != 2 || draft.inputs[0] == kNone || draft.inputs[1] == kNone) {
+    return absl::InvalidArgumentError("does not have two inputs");
+  }
+  const NodeId gate = graph.AddNode("com.microsoft.QuickGelu", {draft.inputs[0]},
+                                    {{"alpha", draft.attributes.Float("alpha", 1.0f)}});
+  draft.op = "Mul";
+  draft.attributes = {};
+  draft.inputs[0] = graph.node(gate).outputs[0];
+  return absl::OkStatus();
+}
+
 struct RewriteRow {
   absl::string_view op;
   int64_t below;  // applies to opset versions below this one
@@ -322,6 +341,8 @@ constexpr RewriteRow kRewrites[] = {
     {"Softmax", 13, FlattenAround},
     {"Split", 13, SplitToInput},
     {"Squeeze", 13, AxesToInput},
+    {"SwiGLU", kAlways, SwiGluIsSwishTimes},
+    {"Swish", kAlways, SwishIsQuickGelu},
     {"TopK", 10, TopKToInput},
     {"Unsqueeze", 13, AxesToInput},
     {"Upsample", kAlways, UpsampleIsResize},
@@ -330,6 +351,13 @@ constexpr RewriteRow kRewrites[] = {
 };
 
 }  // namespace
+
+bool HasRewrite(const NodeDraft& draft) {
+  for (const RewriteRow& row : kRewrites) {
+    if (row.op == draft.op && draft.version < row.below) return true;
+  }
+  return false;
+}
 
 absl::Status RewriteToNewest(NodeDraft& draft, Graph& graph) {
   for (const RewriteRow& row : kRewrites) {

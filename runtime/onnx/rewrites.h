@@ -19,6 +19,9 @@ struct NodeDraft {
   std::vector<std::string> outputs;  // empty: left out
 };
 
+// Whether a row of the table says how the op of `draft` is brought to its newest form.
+bool HasRewrite(const NodeDraft& draft);
+
 // Brings `draft` to the newest form; may add constants and helper nodes to `graph`. UNIMPLEMENTED
 // for forms that cannot be brought there.
 absl::Status RewriteToNewest(NodeDraft& draft, Graph& graph);

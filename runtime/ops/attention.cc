@@ -82,12 +82,12 @@ void ComputeAttention(const AttentionProblem& p, float* out, int64_t batch_strid
           scores[j] = dot * p.scale;
         }
         report(0);
-        if (!p.bias.empty()) {
-          for (int64_t j = 0; j < p.keys; ++j) scores[j] += p.bias[row + j];
-        }
-        report(1);
         if (p.softcap > 0) {
           for (float& score : scores) score = p.softcap * std::tanh(score / p.softcap);
+        }
+        report(1);
+        if (!p.bias.empty()) {
+          for (int64_t j = 0; j < p.keys; ++j) scores[j] += p.bias[row + j];
         }
         report(2);
         float largest = -std::numeric_limits<float>::infinity();

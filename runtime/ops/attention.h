@@ -34,9 +34,9 @@ struct AttentionProblem {
   float scale = 1;
   float softcap = 0;         // 0: none; otherwise softcap * tanh(score / softcap)
   bool nan_to_zero = false;  // a fully masked row gives zeros instead of NaN
-  // Added to the scaled scores; [batch, heads, queries, keys], empty: none.
+  // Added to the capped scores; [batch, heads, queries, keys], empty: none.
   std::vector<float> bias;
-  // When wanted, the scores after which step: 0 = scaled, 1 = + bias, 2 = capped, 3 = softmax.
+  // When wanted, the scores after which step: 0 = scaled, 1 = capped, 2 = + bias, 3 = softmax.
   float* scores_out = nullptr;
   int scores_stage = 0;
 };

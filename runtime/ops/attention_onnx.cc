@@ -91,9 +91,79 @@ std::vector<float> Present(const KernelContext& context, size_t now, size_t past
   return all;
 }
 
+// Which keys a query of a batch row may see by its position alone, [first, last].
+struct Visible {
+  bool causal;
+  int64_t left, right;  // -1: no bound
+  int64_t keys;
+
+  static Visible Of(const Attributes& attributes, int64_t keys) {
+    return {attributes.Int("is_causal", 0) != 0, attributes.Int("left_window_size", -1),
+            attributes.Int("right_window_size", -1), keys};
+  }
+  bool all() const { return !causal && left < 0 && right < 0; }
+  // `position` is the query's among the keys.
+  int64_t first(int64_t position) const { return left < 0 ? 0 : position - left; }
+  int64_t last(int64_t position) const {
+    int64_t last = keys - 1;
+    if (causal) last = std::min(last, position);
+    if (right >= 0) last = std::min(last, position + right);
+    return last;
+  }
+};
+
+// Adds what positions, windows and the counts of keys forbid.
+void MaskPositions(const KernelContext& context, const Problem& p, const Shape& scores,
+                   std::vector<float>& bias) {
+  const std::vector<int64_t> counts =
+      HasInput(context, 6) ? Int64sOf(context, 6) : std::vector<int64_t>();
+  const Visible visible = Visible::Of(context.node.attributes, scores[3]);
+  if (counts.empty() && visible.all()) return;
+  bias.resize(NumElements(scores), 0.0f);
+  float* row = bias.data();
+  for (int64_t b = 0; b < scores[0]; ++b) {
+    const int64_t count = counts.empty() ? scores[3] : counts[b];
+    // The keys before this block of queries: those of the past, or of a cache kept outside.
+    const int64_t before = counts.empty() ? p.past : count - p.q.length;
+    for (int64_t i = 0; i < scores[1] * scores[2]; ++i, row += scores[3]) {
+      const int64_t position = i % scores[2] + before;
+      const int64_t first = visible.first(position);
+      const int64_t last = std::min(visible.last(position), count - 1);
+      for (int64_t k = 0; k < scores[3]; ++k) {
+        if (k < first || k > last) row[k] = -std::numeric_limits<float>::infinity();
+      }
+    }
+  }
+}
+
+// A mask may end before the keys do; what it does not cover is hidden.
+Shape MaskTarget(const Shape& mask, const Shape& scores) {
+  Shape target = scores;
+  if (!mask.empty() && mask.back() > 1 && mask.back() < scores[3]) target[3] = mask.back();
+  return target;
+}
+
+std::vector<float> MaskBias(const TensorView& mask, const Shape& scores) {
+  const Shape target = MaskTarget(mask.shape, scores);
+  std::vector<float> bias;
+  if (mask.dtype == DType::kBool || mask.dtype == DType::kFloat32) {
+    bias = SpreadMask(mask, target);
+  } else {
+    const std::vector<float> floats = FloatsOf(mask);
+    bias = SpreadMask({DType::kFloat32, mask.shape, floats.data()}, target);
+  }
+  if (target == scores) return bias;
+  std::vector<float> wide(NumElements(scores), -std::numeric_limits<float>::infinity());
+  for (int64_t row = 0; row < NumElements(scores) / scores[3]; ++row) {
+    std::copy_n(bias.begin() + row * target[3], target[3], wide.begin() + row * scores[3]);
+  }
+  return wide;
+}
+
 }  // namespace
 
-// Q, K, V, attn_mask?, past_key?, past_value? -> Y, present_key, present_value, scores
+// Q, K, V, attn_mask?, past_key?, past_value?, nonpad_kv_seqlen? -> Y, present_key, present_value,
+// scores
 absl::Status OnnxAttentionRule(InferContext& context) {
   for (size_t i : {0, 1, 2}) RETURN_IF_ERROR(CheckType(context, i, kFloats));
   ASSIGN_OR_RETURN(const Problem p,
@@ -103,10 +173,22 @@ absl::Status OnnxAttentionRule(InferContext& context) {
   const Shape scores = {p.q.batch, p.q.heads, p.q.length, p.past + p.k.length};
   if (context.has_input(3)) {
     RETURN_IF_ERROR(CheckType(context, 3, kFloats | kBools));
-    ASSIGN_OR_RETURN(const Shape broadcast, BroadcastShapes(scores, context.shape(3)));
-    if (broadcast != scores) {
+    const Shape target = MaskTarget(context.shape(3), scores);
+    ASSIGN_OR_RETURN(const Shape broadcast, BroadcastShapes(target, context.shape(3)));
+    if (broadcast != target) {
       return absl::InvalidArgumentError(
           absl::StrCat("the mask does not broadcast to ", ShapeToString(scores)));
+    }
+  }
+  if (context.has_input(6)) {
+    RETURN_IF_ERROR(CheckType(context, 6, TypeBit(DType::kInt64)));
+    if (context.shape(6) != Shape{p.q.batch}) {
+      return absl::InvalidArgumentError(absl::StrCat("the counts of keys have the shape ",
+                                                     ShapeToString(context.shape(6)), ", not ",
+                                                     ShapeToString({p.q.batch})));
+    }
+    if (context.has_input(4)) {
+      return absl::InvalidArgumentError("counts of keys and a past do not go together");
     }
   }
   Shape out = {p.q.batch, p.q.heads, p.q.length, p.v.size};
@@ -143,18 +225,9 @@ absl::Status OnnxAttentionKernel(const KernelContext& context) {
   a.v = {v.data(), p.v.heads * keys * p.v.size, keys * p.v.size, p.v.size};
   a.scale = attributes.Float("scale", 1 / std::sqrt(static_cast<float>(p.q.size)));
   a.softcap = attributes.Float("softcap", 0);
-  if (HasInput(context, 3)) {
-    const TensorView& mask = context.inputs[3];
-    if (mask.dtype == DType::kBool || mask.dtype == DType::kFloat32) {
-      a.bias = SpreadMask(mask, scores);
-    } else {
-      const std::vector<float> floats = FloatsOf(mask);
-      a.bias = SpreadMask({DType::kFloat32, mask.shape, floats.data()}, scores);
-    }
-  }
-  if (attributes.Int("is_causal", 0) != 0) {
-    MaskFuture(scores, p.past, -std::numeric_limits<float>::infinity(), a.bias);
-  }
+  a.nan_to_zero = true;
+  if (HasInput(context, 3)) a.bias = MaskBias(context.inputs[3], scores);
+  MaskPositions(context, p, scores, a.bias);
   std::vector<float> seen;
   if (HasOutput(context, 3)) {
     seen.resize(NumElements(scores));

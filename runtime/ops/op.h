@@ -5,7 +5,7 @@
 // fast device compares itself with it. Ops of ONNX are named as in ONNX, those of other domains
 // "com.microsoft.Gelu", and ours "reprise.Attention" (internal: no model file may name them).
 //
-// Every row defines the newest form of its op up to opset 23: the importer rewrites older forms
+// Every row defines the newest form of its op up to opset 28: the importer rewrites older forms
 // (attributes that became inputs, changed defaults) into it.
 #pragma once
 

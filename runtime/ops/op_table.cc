@@ -155,6 +155,7 @@ constexpr OpRow kRows[] = {
     {"ArgMin", 1, 1, 1, 1, 0, 0, ArgRule, ArgMinKernel},
     {"TopK", 2, 2, 2, 2, 0, 0b10, TopKRule, TopKKernel},
     {"CumSum", 2, 2, 1, 1, 0, 0, CumSumRule, CumSumKernel},
+    {"CumProd", 2, 2, 1, 1, 0, 0, CumSumRule, CumProdKernel},
     // Matrix products.
     {"MatMul", 2, 2, 1, 1, 0, 0, MatMulRule, MatMulKernel},
     {"Gemm", 2, 3, 1, 1, 0, 0, GemmRule, GemmKernel},
@@ -185,7 +186,7 @@ constexpr OpRow kRows[] = {
     {"com.microsoft.SkipLayerNormalization", 3, 5, 1, 4, 0, 0, SkipLayerNormRule, SkipLayerNormKernel},
     {"com.microsoft.SkipSimplifiedLayerNormalization", 3, 4, 1, 4, 0, 0, SkipSimplifiedLayerNormRule, SkipSimplifiedLayerNormKernel},
     // Attention.
-    {"Attention", 3, 6, 1, 4, 0, 0, OnnxAttentionRule, OnnxAttentionKernel},
+    {"Attention", 3, 7, 1, 4, 0, 0, OnnxAttentionRule, OnnxAttentionKernel},
     {"RotaryEmbedding", 3, 4, 1, 1, 0, 0, RotaryEmbeddingRule, RotaryEmbeddingKernel},
     {"com.microsoft.Attention", 2, 7, 1, 1, 0, 0, MicrosoftAttentionRule, MicrosoftAttentionKernel},
     {"com.microsoft.MultiHeadAttention", 1, 10, 1, 1, 0, 0, MultiHeadAttentionRule, MultiHeadAttentionKernel},

@@ -19,6 +19,13 @@ absl::StatusOr<int64_t> BlockSize(const InferContext& context) {
   return block;
 }
 
+// Whether the blocks of one depth lie `depth` apart (DCR) or beside each other (CRD).
+absl::StatusOr<bool> DepthFirst(const Attributes& attributes) {
+  const std::string mode = attributes.String("mode", "DCR");
+  if (mode == "DCR" || mode == "CRD") return mode == "DCR";
+  return absl::InvalidArgumentError(absl::StrCat("there is no mode '", mode, "'"));
+}
+
 // Calls `move(deep, wide)` with the element numbers that belong together in `deep`
 // [batch, depth * block^2, height, width] and [batch, depth, height * block, width * block].
 template <typename Move>
@@ -43,10 +50,7 @@ void ForEachPair(const Shape& deep, int64_t block, bool depth_first, Move move) 
 
 absl::Status DepthToSpaceRule(InferContext& context) {
   ASSIGN_OR_RETURN(const int64_t block, BlockSize(context));
-  const std::string mode = context.attributes().String("mode", "DCR");
-  if (mode != "DCR" && mode != "CRD") {
-    return absl::InvalidArgumentError(absl::StrCat("there is no mode '", mode, "'"));
-  }
+  RETURN_IF_ERROR(DepthFirst(context.attributes()).status());
   const Shape& in = context.shape(0);
   if (in[1] % (block * block) != 0) {
     return absl::InvalidArgumentError(
@@ -59,7 +63,7 @@ absl::Status DepthToSpaceRule(InferContext& context) {
 
 absl::Status DepthToSpaceKernel(const KernelContext& context) {
   const int64_t block = context.node.attributes.Int("blocksize", 1);
-  const bool depth_first = context.node.attributes.String("mode", "DCR") == "DCR";
+  ASSIGN_OR_RETURN(const bool depth_first, DepthFirst(context.node.attributes));
   DispatchSize(context.inputs[0].dtype, [&]<typename T>() {
     const T* in = context.inputs[0].as<T>();
     T* out = context.outputs[0].as<T>();
@@ -71,6 +75,7 @@ absl::Status DepthToSpaceKernel(const KernelContext& context) {
 
 absl::Status SpaceToDepthRule(InferContext& context) {
   ASSIGN_OR_RETURN(const int64_t block, BlockSize(context));
+  RETURN_IF_ERROR(DepthFirst(context.attributes()).status());
   const Shape& in = context.shape(0);
   if (in[2] % block != 0 || in[3] % block != 0) {
     return absl::InvalidArgumentError(absl::StrCat("the last dims ", in[2], " and ", in[3],
@@ -83,10 +88,11 @@ absl::Status SpaceToDepthRule(InferContext& context) {
 
 absl::Status SpaceToDepthKernel(const KernelContext& context) {
   const int64_t block = context.node.attributes.Int("blocksize", 1);
+  ASSIGN_OR_RETURN(const bool depth_first, DepthFirst(context.node.attributes));
   DispatchSize(context.inputs[0].dtype, [&]<typename T>() {
     const T* in = context.inputs[0].as<T>();
     T* out = context.outputs[0].as<T>();
-    ForEachPair(context.outputs[0].shape, block, /*depth_first=*/true,
+    ForEachPair(context.outputs[0].shape, block, depth_first,
                 [&](int64_t deep, int64_t wide) { out[deep] = in[wide]; });
   });
   return absl::OkStatus();

@@ -303,7 +303,11 @@ absl::Status CumSumRule(InferContext& context) {
   return absl::OkStatus();
 }
 
-absl::Status CumSumKernel(const KernelContext& context) {
+namespace {
+
+// What of `in` comes before each element along the axis, put together by `add(total, x)`.
+template <typename F>
+absl::Status Accumulate(const KernelContext& context, int start, F add) {
   const TensorView& in = context.inputs[0];
   ASSIGN_OR_RETURN(const int64_t axis,
                    NormalizeAxis(Int64sOf(context, 1)[0], static_cast<int64_t>(in.shape.size())));
@@ -313,18 +317,28 @@ absl::Status CumSumKernel(const KernelContext& context) {
   return Dispatch(NumericList{}, in.dtype, [&]<typename T>() {
     for (int64_t o = 0; o < view.outer; ++o) {
       for (int64_t i = 0; i < view.inner; ++i) {
-        Sum<T> sum = 0;
+        Sum<T> total = start;
         for (int64_t step = 0; step < view.size; ++step) {
           const int64_t k = reverse ? view.size - 1 - step : step;
           const int64_t at = (o * view.size + k) * view.inner + i;
           const Sum<T> x = static_cast<Sum<T>>(static_cast<Compute<T>>(in.as<T>()[at]));
-          if (!exclusive) sum += x;
-          context.outputs[0].as<T>()[at] = FromSum<T>(sum);
-          if (exclusive) sum += x;
+          if (!exclusive) total = add(total, x);
+          context.outputs[0].as<T>()[at] = FromSum<T>(total);
+          if (exclusive) total = add(total, x);
         }
       }
     }
   });
+}
+
+}  // namespace
+
+absl::Status CumSumKernel(const KernelContext& context) {
+  return Accumulate(context, 0, [](auto total, auto x) { return total + x; });
+}
+
+absl::Status CumProdKernel(const KernelContext& context) {
+  return Accumulate(context, 1, [](auto total, auto x) { return total * x; });
 }
 
 }  // namespace reprise::ops

@@ -1,4 +1,4 @@
-// Ops that combine the elements along axes: Reduce*, ArgMax, ArgMin, TopK, CumSum.
+// Ops that combine the elements along axes: Reduce*, ArgMax, ArgMin, TopK, CumSum, CumProd.
 #pragma once
 
 #include "runtime/ops/infer.h"
@@ -12,6 +12,6 @@ Kernel ReduceSumKernel, ReduceMeanKernel, ReduceMaxKernel, ReduceMinKernel, Redu
     ReduceLogSumExpKernel;
 
 Rule ArgRule, TopKRule, CumSumRule;
-Kernel ArgMaxKernel, ArgMinKernel, TopKKernel, CumSumKernel;
+Kernel ArgMaxKernel, ArgMinKernel, TopKKernel, CumSumKernel, CumProdKernel;
 
 }  // namespace reprise::ops

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/graph/dim_expression.h"
@@ -39,29 +40,12 @@ absl::StatusOr<Shape> InputShape(const Value& input, const std::map<std::string,
   return shape;
 }
 
-absl::StatusOr<Tensor> ShapeInputTensor(const Value& value, const Shape& shape,
-                                        const std::vector<int64_t>& elements) {
-  const auto mismatch = [&](absl::string_view what) {
-    return absl::InvalidArgumentError(absl::StrCat("shape input '", value.name, "' ",
-                                                   DTypeName(value.dtype), ShapeToString(shape),
-                                                   ": ", what));
-  };
-  if (NumElements(shape) != static_cast<int64_t>(elements.size())) {
-    return mismatch(absl::StrCat("the binding has ", elements.size(), " elements"));
-  }
-  if (value.dtype == DType::kInt64) return Tensor::FromVector(DType::kInt64, shape, elements);
-  if (value.dtype == DType::kBool) {
-    return Tensor::FromVector(DType::kBool, shape,
-                              std::vector<uint8_t>(elements.begin(), elements.end()));
-  }
-  if (value.dtype != DType::kInt32) return mismatch("only i64, i32 and bool can be shape inputs");
-  for (int64_t element : elements) {
-    if (element != static_cast<int32_t>(element)) {
-      return mismatch(absl::StrCat("the value ", element, " is out of range"));
-    }
-  }
-  return Tensor::FromVector(DType::kInt32, shape,
-                            std::vector<int32_t>(elements.begin(), elements.end()));
+absl::Status CheckShapeInput(const Value& declared, const Tensor& value) {
+  if (value.dtype() == declared.dtype && value.shape() == *declared.shape) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("shape input '", declared.name, "' ", DTypeName(declared.dtype),
+                   ShapeToString(*declared.shape), ": the binding has ", DTypeName(value.dtype()),
+                   ShapeToString(value.shape())));
 }
 
 absl::Status BindInputs(Graph& graph, const Binding& binding, const SpecializeOptions& options) {
@@ -72,15 +56,14 @@ absl::Status BindInputs(Graph& graph, const Binding& binding, const SpecializeOp
     RETURN_IF_ERROR(CheckSize(value, "input", options.max_value_bytes));
     for (size_t i = 0; i < value.dims.size(); ++i) value.dims[i] = {.size = (*value.shape)[i]};
   }
-  for (const auto& [name, elements] : binding.shape_inputs) {
+  for (const auto& [name, tensor] : binding.shape_inputs) {
     const ValueId id = graph.FindValue(name);
     if (id == kNone || !graph.value(id).shape.has_value()) {
       return absl::InvalidArgumentError(
           absl::StrCat("the binding's shape input '", name, "' is no input of the model"));
     }
-    ASSIGN_OR_RETURN(Tensor tensor,
-                     ShapeInputTensor(graph.value(id), *graph.value(id).shape, elements));
-    graph.ReplaceWithConstant(id, std::move(tensor));
+    RETURN_IF_ERROR(CheckShapeInput(graph.value(id), tensor));
+    graph.ReplaceWithConstant(id, tensor);
   }
   return absl::OkStatus();
 }
@@ -167,11 +150,19 @@ class Walk {
 
 }  // namespace
 
+std::string ElementsText(const Tensor& value) {
+  const auto integers = value.ToInt64s();
+  if (integers.ok()) return absl::StrJoin(*integers, ",");
+  return absl::StrJoin(value.ToDoubles(), ",", [](std::string* out, double element) {
+    absl::StrAppendFormat(out, "%.17g", element);
+  });
+}
+
 std::string Binding::ToString() const {
   std::vector<std::string> parts;
   for (const auto& [axis, size] : axes) parts.push_back(absl::StrCat(axis, "=", size));
   for (const auto& [name, values] : shape_inputs) {
-    parts.push_back(absl::StrCat(name, "=[", absl::StrJoin(values, ","), "]"));
+    parts.push_back(absl::StrCat(name, "=[", ElementsText(values), "]"));
   }
   return absl::StrJoin(parts, ",");
 }

@@ -7,7 +7,6 @@
 
 #include <map>
 #include <string>
-#include <tuple>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -17,16 +16,20 @@ namespace reprise {
 
 // One concrete size for each axis, and the values of shape inputs.
 struct Binding {
-  std::map<std::string, int64_t> axes;                       // symbol -> size
-  std::map<std::string, std::vector<int64_t>> shape_inputs;  // input name -> its elements
+  std::map<std::string, int64_t> axes;         // symbol -> size
+  std::map<std::string, Tensor> shape_inputs;  // input name -> its value, of any dtype
 
-  // "batch=8,sequence=128", shape inputs as "k=[3]".
+  // "batch=8,sequence=128", shape inputs as "k=[3]". Bindings of one model are equal when these
+  // are.
   std::string ToString() const;
   friend bool operator==(const Binding&, const Binding&) = default;
   friend bool operator<(const Binding& a, const Binding& b) {
-    return std::tie(a.axes, a.shape_inputs) < std::tie(b.axes, b.shape_inputs);
+    return a.axes != b.axes ? a.axes < b.axes : a.ToString() < b.ToString();
   }
 };
+
+// The elements of a shape input, "3,4" or "0.5,2": floats with all their digits.
+std::string ElementsText(const Tensor& value);
 
 struct SpecializeOptions {
   // The largest result that folding may allocate, and the largest value that a specialised graph
@@ -37,7 +40,7 @@ struct SpecializeOptions {
 
 // INVALID_ARGUMENT naming the node when shapes do not agree at this binding; FAILED_PRECONDITION
 // "depends on data" naming the node whose output shape cannot be known. Shape inputs named in the
-// binding become constants of their declared dtype and shape.
+// binding become constants.
 absl::StatusOr<Graph> Specialize(const Graph& symbolic, const Binding& binding,
                                  const SpecializeOptions& options = {});
 

@@ -19,10 +19,15 @@ recipe::v1::Key KeyMessage(const RecipeKey& key) {
     to->set_axis(axis);
     to->set_size(size);
   }
-  for (const auto& [input, values] : key.binding.shape_inputs) {
+  for (const auto& [input, value] : key.binding.shape_inputs) {
     auto* to = message.add_shape_values();
     to->set_input(input);
-    for (const int64_t value : values) to->add_values(value);
+    if (const auto integers = value.ToInt64s(); integers.ok()) {
+      to->mutable_values()->Add(integers->begin(), integers->end());
+    } else {
+      const std::vector<double> numbers = value.ToDoubles();
+      to->mutable_numbers()->Add(numbers.begin(), numbers.end());
+    }
   }
   message.set_packing(key.packing);
   message.set_precision(key.precision);

@@ -92,10 +92,15 @@ void EncodeKey(const RecipeKey& key, pb::Key& message) {
     binding.set_axis(axis);
     binding.set_size(size);
   }
-  for (const auto& [input, values] : key.binding.shape_inputs) {
+  for (const auto& [input, tensor] : key.binding.shape_inputs) {
     pb::ShapeValue& value = *message.add_shape_values();
     value.set_input(input);
-    value.mutable_values()->Add(values.begin(), values.end());
+    if (const auto integers = tensor.ToInt64s(); integers.ok()) {
+      value.mutable_values()->Add(integers->begin(), integers->end());
+    } else {
+      const std::vector<double> numbers = tensor.ToDoubles();
+      value.mutable_numbers()->Add(numbers.begin(), numbers.end());
+    }
   }
   message.set_packing(key.packing);
   message.set_precision(key.precision);

@@ -34,6 +34,14 @@ absl::StatusOr<std::vector<Tensor>> ReadTensors(const fs::path& folder, const st
   }
 }
 
+// Two steps of a narrow dtype, relative: the expected values of the suite are rounded to it after
+// every operation of an op, ours once.
+double StepsOf(DType dtype) {
+  if (dtype == DType::kFloat16) return 0x1p-9;
+  if (dtype == DType::kBFloat16) return 0x1p-6;
+  return 0;
+}
+
 }  // namespace
 
 absl::StatusOr<std::vector<DataSet>> ReadDataSets(const std::string& case_folder) {
@@ -74,13 +82,14 @@ absl::Status CompareTensors(const Tensor& actual, const Tensor& expected,
     return absl::OkStatus();
   }
   const std::vector<double> a = actual.ToDoubles(), b = expected.ToDoubles();
+  const double relative = std::max(tolerance.relative, StepsOf(expected.dtype()));
   double largest = 0;
   for (double x : b) {
     if (std::isfinite(x)) largest = std::max(largest, std::abs(x));
   }
   for (size_t i = 0; i < b.size(); ++i) {
     const bool same = (std::isnan(a[i]) && std::isnan(b[i])) || a[i] == b[i] ||
-                      std::abs(a[i] - b[i]) <= tolerance.relative * std::abs(b[i]) +
+                      std::abs(a[i] - b[i]) <= relative * std::abs(b[i]) +
                                                    tolerance.of_largest * largest +
                                                    tolerance.absolute;
     if (!same || (std::isinf(b[i]) && a[i] != b[i])) {

@@ -1,12 +1,16 @@
 // conformance_runner: runs cases of the ONNX backend suite and prints a score.
 //
-//   conformance_runner --data FOLDER --device rows|reference|cpu [--score FILE] [--verbose]
-//   [CASE...]
+//   conformance_runner --environment FOLDER --device WAY [--score FILE] [--verbose] [CASE...]
+//   conformance_runner --suite FOLDER --list NAME ...
+//   conformance_runner --models FOLDER --device WAY
 //
 // The environment is a Python environment with the onnx package, whose data files hold the suite:
 // every case below its folders node, simple, pytorch-converted and pytorch-operator that is in
-// scope is run. With --score the run fails when fewer cases pass than the line of the device in
-// FILE says. Without cases on the command line all are run. WAY is one of those of execute.h.
+// scope is run. --suite names that folder itself; --list says which list of cases it is in the file
+// of scores (onnx-1.16 without it). With --score the run fails when the number that pass is not
+// that of the line "<list> <way>" in FILE. Without cases on the command line all are run. WAY is
+// one of those of execute.h. --print-cases runs nothing and prints the folders of the cases in
+// scope.
 //
 // --models runs every case in FOLDER, whatever its ops, against the tighter bound that answers of
 // whole models have: 1e-4 + 1e-4 relative.
@@ -36,6 +40,8 @@ struct Options {
   std::string device = "rows";
   std::string models;
   std::string score;
+  std::string list = "onnx-1.16";
+  bool print_cases = false;
   Tolerance tolerance;
   bool verbose = false;
   std::vector<std::string> cases;
@@ -77,13 +83,13 @@ absl::Status RunCase(const std::string& folder, const Options& options) {
   return absl::OkStatus();
 }
 
-// The score of `device` in a file of lines "<device> <passed>"; -1 when there is none.
-int ExpectedScore(const std::string& path, const std::string& device) {
-  std::ifstream file(path);
-  std::string name;
+// The score in a file of lines "<list> <way> <passed>"; -1 when there is none.
+int ExpectedScore(const Options& options) {
+  std::ifstream file(options.score);
+  std::string list, way;
   int score = 0;
-  while (file >> name >> score) {
-    if (name == device) return score;
+  while (file >> list >> way >> score) {
+    if (list == options.list && way == options.device) return score;
   }
   return -1;
 }
@@ -137,8 +143,12 @@ int Run(const Options& options) {
       continue;
     }
     if (const auto reason = ExclusionReason(name)) {
-      std::printf("excluded %s: %s\n", name.c_str(), reason->c_str());
+      if (!options.print_cases) std::printf("excluded %s: %s\n", name.c_str(), reason->c_str());
       ++excluded;
+      continue;
+    }
+    if (options.print_cases) {
+      std::printf("%s\n", path.c_str());
       continue;
     }
     const absl::Status status = RunCase(path.string(), options);
@@ -150,17 +160,19 @@ int Run(const Options& options) {
       std::printf("FAILED %s: %s\n", name.c_str(), std::string(status.ToString()).c_str());
     }
   }
+  if (options.print_cases) return 0;
   if (options.verbose) {
     for (const auto& [reason, count] : outside_reasons) {
       std::printf("outside scope: %s: %d cases\n", reason.c_str(), count);
     }
   }
-  std::printf("score %s: %d of %d cases pass; %d excluded, %d outside scope\n",
-              options.device.c_str(), passed, passed + failed, excluded, outside);
+  std::printf("score %s %s: %d of %d cases pass; %d excluded, %d outside scope\n",
+              options.list.c_str(), options.device.c_str(), passed, passed + failed, excluded,
+              outside);
   if (options.score.empty()) return failed == 0 ? 0 : 1;
-  const int expected = ExpectedScore(options.score, options.device);
+  const int expected = ExpectedScore(options);
   if (expected < 0) {
-    std::printf("'%s' has no line for device '%s'\n", options.score.c_str(),
+    std::printf("'%s' has no line for '%s %s'\n", options.score.c_str(), options.list.c_str(),
                 options.device.c_str());
     return 1;
   }
@@ -190,6 +202,12 @@ int main(int argc, char** argv) {
         std::fprintf(stderr, "no onnx package in '%s'\n", environment.c_str());
         return 2;
       }
+    } else if (argument == "--suite") {
+      options.data = value();
+    } else if (argument == "--list") {
+      options.list = value();
+    } else if (argument == "--print-cases") {
+      options.print_cases = true;
     } else if (argument == "--device") {
       options.device = value();
     } else if (argument == "--models") {
@@ -206,8 +224,8 @@ int main(int argc, char** argv) {
   if (!options.models.empty()) return reprise::RunModels(options);
   if (options.data.empty()) {
     std::fprintf(stderr,
-                 "usage: conformance_runner --environment FOLDER [--device WAY] [--score FILE] "
-                 "[--verbose] [CASE...]\n"
+                 "usage: conformance_runner --environment FOLDER|--suite FOLDER --list NAME "
+                 "[--device WAY] [--score FILE] [--verbose] [--print-cases] [CASE...]\n"
                  "       conformance_runner --models FOLDER [--device WAY]\n");
     return 2;
   }

@@ -11,6 +11,7 @@
 #include "runtime/device/cpu/cpu_device.h"
 #include "runtime/device/reference/reference_device.h"
 #include "runtime/engine/core_pool.h"
+#include "runtime/engine/model_variants.h"
 #include "runtime/engine/parameter_store.h"
 #include "runtime/engine/stream.h"
 #include "runtime/graph/verifier.h"
@@ -24,7 +25,6 @@ namespace reprise {
 namespace {
 
 constexpr int64_t kMaxBytes = int64_t{1} << 30;
-constexpr int64_t kMaxShapeInput = 64;  // elements that may be part of a binding
 
 // The value of a parameter expression.
 absl::StatusOr<Tensor> EvaluateParameter(const ParameterExpr& expr,
@@ -110,40 +110,26 @@ absl::StatusOr<std::vector<Tensor>> EvaluateGraph(const Graph& graph, const Impo
   return outputs;
 }
 
-// The sizes of all symbols, and with `shape_inputs` the values of small integer inputs.
-Binding BindingOf(const ImportedModel& model, const std::vector<Tensor>& inputs,
-                  bool shape_inputs) {
+// The sizes of all symbols, and the values of the inputs that decide shapes, as the engine finds
+// them.
+Binding BindingOf(const ImportedModel& model, const std::vector<Tensor>& inputs) {
   Binding binding;
   for (size_t i = 0; i < inputs.size() && i < model.inputs.size(); ++i) {
     const ModelIo& io = model.inputs[i];
     for (size_t d = 0; d < io.dims.size() && d < inputs[i].shape().size(); ++d) {
       if (!io.dims[d].is_constant()) binding.axes[io.dims[d].symbol] = inputs[i].shape()[d];
     }
-    const bool can_bind = inputs[i].dtype() == DType::kInt64 ||
-                          inputs[i].dtype() == DType::kInt32 || inputs[i].dtype() == DType::kBool;
-    if (shape_inputs && can_bind && inputs[i].num_elements() <= kMaxShapeInput) {
-      binding.shape_inputs[io.name] = *inputs[i].ToInt64s();
-    }
+  }
+  for (const size_t i : FindShapeInputs(model.graph, model.inputs)) {
+    if (i < inputs.size()) binding.shape_inputs.emplace(model.inputs[i].name, inputs[i]);
   }
   return binding;
-}
-
-// Calls `run` with the binding of the inputs' sizes, and when a shape depends on data once more
-// with the values of small inputs in the binding.
-template <typename F>
-auto WithBinding(const ImportedModel& model, const std::vector<Tensor>& inputs, F run)
-    -> decltype(run(Binding())) {
-  auto result = run(BindingOf(model, inputs, false));
-  if (result.status().code() != absl::StatusCode::kFailedPrecondition) return result;
-  return run(BindingOf(model, inputs, true));
 }
 
 absl::StatusOr<std::vector<Tensor>> ExecutePasses(ImportedModel model,
                                                   const std::vector<Tensor>& inputs) {
   RETURN_IF_ERROR(RunLoadPasses(model.graph));
-  ASSIGN_OR_RETURN(Graph graph, WithBinding(model, inputs, [&](const Binding& binding) {
-                     return Specialize(model.graph, binding);
-                   }));
+  ASSIGN_OR_RETURN(Graph graph, Specialize(model.graph, BindingOf(model, inputs)));
   RETURN_IF_ERROR(Verify(graph, /*specialized=*/true));
   RETURN_IF_ERROR(RunCapturePasses(graph));
   return EvaluateGraph(graph, model, inputs);
@@ -168,10 +154,9 @@ absl::StatusOr<std::vector<Tensor>> ExecuteOnDevice(ImportedModel model,
   const SteadyClock clock;
   const GraphFingerprint fingerprint = FingerprintGraph(model.graph);
   ASSIGN_OR_RETURN(
-      std::shared_ptr<const Recipe> recipe, WithBinding(model, inputs, [&](const Binding& binding) {
-        return Compile(model.graph, MakeKey(fingerprint, binding, device.fingerprint()),
-                       {.device = &device, .clock = &clock});
-      }));
+      std::shared_ptr<const Recipe> recipe,
+      Compile(model.graph, MakeKey(fingerprint, BindingOf(model, inputs), device.fingerprint()),
+              {.device = &device, .clock = &clock}));
   ParameterStore store(model.parameters, &device);
   ASSIGN_OR_RETURN(const auto table, store.TableFor(recipe));
   CorePool cores(2);

@@ -34,7 +34,7 @@ TEST(CanServeTest, EveryOtherFieldMustBeEqual) {
   precise.precision = "bf16";
   EXPECT_FALSE(CanServe(Key(8, 64), precise, kBoth));
   RecipeKey shaped = Key(4, 64);
-  shaped.binding.shape_inputs["k"] = {3};
+  shaped.binding.shape_inputs["k"] = Tensor::Int64s({3});
   EXPECT_FALSE(CanServe(Key(8, 64), shaped, kBoth));
 }
 
