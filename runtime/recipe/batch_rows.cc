@@ -62,11 +62,11 @@ class Marker {
   }
 
   // Operand i is left out, or marked along dim 0 of a result of shape `out`, or the same for every
-  // element of that dim.
+  // element of that dim. A scalar has no dim 0.
   bool Follows(const Node& node, size_t i, const Shape& out) const {
     if (!Has(node, i)) return true;
     const Shape& shape = ShapeOf(node, i);
-    if (shape.size() < out.size() || (shape.size() == out.size() && shape[0] == 1)) {
+    if (out.empty() || shape.size() < out.size() || (shape.size() == out.size() && shape[0] == 1)) {
       return !IsMarked(node, i);
     }
     return shape.size() == out.size() && shape[0] == out[0] && IsMarked(node, i);

@@ -29,6 +29,12 @@ bool Marked(const std::string& body) {
   return rows == 4;
 }
 
+TEST(BatchRowsTest, ScalarsThatAreComputedAreNoRows) {
+  EXPECT_FALSE(
+      Marked("input %x: f32[4, 3]\n%q: ?, %s: ?, %z: ? = DynamicQuantizeLinear(%x)\n"
+             "%y: ? = Mul(%s, %s)\noutput %y"));
+}
+
 TEST(BatchRowsTest, OpsThatWorkInsideRowsKeepThemApart) {
   for (const char* body :
        {"input %x: f32[4, 3, 8]\n%y: ? = Relu(%x)\noutput %y",
