@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/onnx/onnx_proto.h"
+#include "runtime/onnx/rewrites_quantized.h"
 
 namespace reprise {
 namespace {
@@ -287,6 +288,34 @@ absl::Status SwiGluIsSwishTimes(NodeDraft& draft, Graph& graph) {
   return absl::OkStatus();
 }
 
+// Gemm and the activation behind it, which onnxruntime joins.
+absl::Status FusedGemmInSteps(NodeDraft& draft, Graph& graph) {
+  const std::string activation = draft.attributes.String("activation", "");
+  Attributes of_activation;
+  for (const auto& [from, to] : {std::pair{"activation_alpha", "alpha"},
+                                 {"activation_beta", "beta"},
+                                 {"activation_gamma", "gamma"}}) {
+    if (const float* value = draft.attributes.Get<float>(from); value != nullptr) {
+      of_activation.Set(to, *value);
+    }
+    draft.attributes.Erase(from);
+  }
+  draft.attributes.Erase("activation");
+  const bool known = activation == "Relu" || activation == "LeakyRelu" || activation == "Tanh" ||
+                     activation == "Sigmoid" || activation == "Softplus" ||
+                     activation == "Softsign" || activation == "Elu" || activation == "HardSigmoid";
+  if (!known) return absl::UnimplementedError(absl::StrCat("activation '", activation, "'"));
+  for (const ValueId input : draft.inputs) {
+    if (input == kNone) return absl::InvalidArgumentError("an input is left out");
+  }
+  const NodeId product =
+      graph.AddNode("Gemm", std::move(draft.inputs), std::move(draft.attributes));
+  draft.op = activation;
+  draft.attributes = std::move(of_activation);
+  draft.inputs = {graph.node(product).outputs[0]};
+  return absl::OkStatus();
+}
+
 struct RewriteRow {
   absl::string_view op;
   int64_t below;  // applies to opset versions below this one
@@ -346,6 +375,16 @@ constexpr RewriteRow kRewrites[] = {
     {"TopK", 10, TopKToInput},
     {"Unsqueeze", 13, AxesToInput},
     {"Upsample", kAlways, UpsampleIsResize},
+    {"com.microsoft.FusedGemm", kAlways, FusedGemmInSteps},
+    {"com.microsoft.QEmbedLayerNormalization", kAlways, QEmbedLayerNormInSteps},
+    {"com.microsoft.QGemm", kAlways, QGemmInSteps},
+    {"com.microsoft.QLinearAdd", kAlways, QLinearAddInSteps},
+    {"com.microsoft.QLinearConcat", kAlways, QLinearConcatInSteps},
+    {"com.microsoft.QLinearLeakyRelu", kAlways, QLinearLeakyReluInSteps},
+    {"com.microsoft.QLinearMul", kAlways, QLinearMulInSteps},
+    {"com.microsoft.QLinearSigmoid", kAlways, QLinearSigmoidInSteps},
+    {"com.microsoft.QLinearSoftmax", kAlways, QLinearSoftmaxInSteps},
+    {"com.microsoft.QLinearWhere", kAlways, QLinearWhereInSteps},
     {"com.microsoft.Gelu", kAlways, MicrosoftGeluIsGelu},
     {"com.microsoft.SimplifiedLayerNormalization", kAlways, SimplifiedIsRms},
 };

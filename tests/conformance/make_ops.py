@@ -59,6 +59,7 @@ def cases():
     yield from recurrent_cases()
     yield from window_cases()
     yield from quantized_cases()
+    yield from qlinear_cases()
     yield from embedding_cases()
 
 
@@ -137,6 +138,39 @@ def quantized_cases():
     yield "qattention", MICROSOFT, "QAttention", [
         ints(0, 256, (2, 5, 12), np.uint8), w, f32(36), np.array(0.01, np.float32), np.array(0.02, np.float32),
         lengths_mask(2, 5), np.array(128, np.uint8), np.array(0, np.int8)], {"num_heads": 3}, ["y"]
+
+
+def qlinear_cases():
+    for dtype, low, high, zero in ((np.uint8, 0, 256, 120), (np.int8, -128, 128, -3)):
+        kind = np.dtype(dtype).name
+
+        def q(shape, scale, point=zero):
+            return [ints(low, high, shape, dtype)] + to(scale, point)
+
+        def to(scale, point=zero):
+            return [np.array(scale, np.float32), np.array(point, dtype)]
+
+        for op in ("QLinearAdd", "QLinearMul"):
+            yield f"{op.lower()}_{kind}", MICROSOFT, op, q((3, 1, 4), 0.0301) + q((5, 4), 0.0173) + to(
+                0.0407 if op == "QLinearAdd" else 0.0511), {}, ["y"]
+        x = q((4, 7), 0.035)
+        yield f"qlinearsigmoid_{kind}", MICROSOFT, "QLinearSigmoid", x + to(1 / 250), {}, ["y"]
+        yield f"qlinearleakyrelu_{kind}", MICROSOFT, "QLinearLeakyRelu", x + to(0.03), {
+            "alpha": 0.2}, ["y"]
+        yield f"qlinearsoftmax_{kind}", MICROSOFT, "QLinearSoftmax", x + to(1 / 255, low), {
+            "axis": -1, "opset": 13}, ["y"]
+        yield f"qlinearconcat_{kind}", MICROSOFT, "QLinearConcat", to(0.05) + q((2, 3), 0.03) + q(
+            (2, 4), 0.06), {"axis": 1}, ["y"]
+        yield f"qlinearwhere_{kind}", MICROSOFT, "QLinearWhere", [
+            ints(0, 2, (3, 1)) > 0] + q((3, 4), 0.03) + q((4,), 0.05) + to(0.04), {}, ["y"]
+        product = q((6, 5), 0.02) + [ints(-127, 128, (5, 4), np.int8),
+                                     np.float32([0.01, 0.02, 0.03, 0.01]), np.zeros(4, np.int8)]
+        bias = ints(-900, 900, 4, np.int32)
+        yield f"qgemm_{kind}", MICROSOFT, "QGemm", product + [bias] + to(0.07), {
+            "alpha": 1.0}, ["y"]
+        yield f"qgemm_float_{kind}", MICROSOFT, "QGemm", product + [bias], {"alpha": 1.0}, ["y"]
+    yield "fused_gemm", MICROSOFT, "FusedGemm", [f32(3, 4), f32(5, 4), f32(5)], {
+        "transB": 1, "activation": "LeakyRelu", "activation_alpha": 0.2}, ["y"]
 
 
 def embedding_cases():

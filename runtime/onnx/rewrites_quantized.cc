@@ -1,0 +1,172 @@
+#include "runtime/onnx/rewrites_quantized.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/base/status_macros.h"
+
+namespace reprise {
+namespace {
+
+// Adds helper nodes for the op of a draft and reads its inputs.
+class Steps {
+ public:
+  Steps(NodeDraft& draft, Graph& graph) : draft_(draft), graph_(graph) {}
+
+  ValueId input(size_t i) const { return i < draft_.inputs.size() ? draft_.inputs[i] : kNone; }
+
+  absl::Status Require(std::initializer_list<size_t> inputs) const {
+    for (const size_t i : inputs) {
+      if (input(i) == kNone) {
+        return absl::InvalidArgumentError(absl::StrCat("input ", i, " is left out"));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  ValueId Add(absl::string_view op, std::vector<ValueId> inputs, Attributes attributes = {}) {
+    while (!inputs.empty() && inputs.back() == kNone) inputs.pop_back();
+    const NodeId node = graph_.AddNode(op, std::move(inputs), std::move(attributes));
+    return graph_.node(node).outputs[0];
+  }
+  // The floats that input `at` stands for; its scale and zero point follow it.
+  ValueId Dequantized(size_t at) {
+    return Add("DequantizeLinear", {input(at), input(at + 1), input(at + 2)});
+  }
+  // The op becomes the quantisation of `x` with the scale and zero point at `at`. The zero point
+  // says what dtype results have, so that it must be there.
+  absl::Status Quantize(ValueId x, size_t at) {
+    RETURN_IF_ERROR(Require({at, at + 1}));
+    draft_.inputs = {x, input(at), input(at + 1)};
+    draft_.op = "QuantizeLinear";
+    draft_.attributes = {};
+    return absl::OkStatus();
+  }
+
+  NodeDraft& draft() { return draft_; }
+
+ private:
+  NodeDraft& draft_;
+  Graph& graph_;
+};
+
+// A, its scale and zero point, B, its scale and zero point, those of the result.
+absl::Status QuantizedBinary(NodeDraft& draft, Graph& graph, absl::string_view op) {
+  Steps steps(draft, graph);
+  RETURN_IF_ERROR(steps.Require({0, 1, 3, 4}));
+  return steps.Quantize(steps.Add(op, {steps.Dequantized(0), steps.Dequantized(3)}), 6);
+}
+
+absl::Status QuantizedUnary(NodeDraft& draft, Graph& graph, absl::string_view op,
+                            Attributes attributes) {
+  Steps steps(draft, graph);
+  RETURN_IF_ERROR(steps.Require({0, 1}));
+  return steps.Quantize(steps.Add(op, {steps.Dequantized(0)}, std::move(attributes)), 3);
+}
+
+}  // namespace
+
+absl::Status QLinearAddInSteps(NodeDraft& draft, Graph& graph) {
+  return QuantizedBinary(draft, graph, "Add");
+}
+
+absl::Status QLinearMulInSteps(NodeDraft& draft, Graph& graph) {
+  return QuantizedBinary(draft, graph, "Mul");
+}
+
+absl::Status QLinearSigmoidInSteps(NodeDraft& draft, Graph& graph) {
+  return QuantizedUnary(draft, graph, "Sigmoid", {});
+}
+
+absl::Status QLinearLeakyReluInSteps(NodeDraft& draft, Graph& graph) {
+  return QuantizedUnary(draft, graph, "LeakyRelu",
+                        {{"alpha", draft.attributes.Float("alpha", 0.01f)}});
+}
+
+// onnxruntime quantises the result with the largest whole number below 1 / scale, not with the
+// scale: of 1 / 255 in float32 the inverse is 254.99998, and 254 is used.
+absl::Status QLinearSoftmaxInSteps(NodeDraft& draft, Graph& graph) {
+  const int64_t axis = draft.attributes.Int("axis", -1);
+  if (draft.attributes.Int("opset", 13) < 13 && axis != -1) {
+    return absl::UnimplementedError(absl::StrCat(
+        "the Softmax of opset ", draft.attributes.Int("opset", 13), " at axis ", axis));
+  }
+  Steps steps(draft, graph);
+  RETURN_IF_ERROR(steps.Require({0, 1, 3, 4}));
+  const ValueId shares = steps.Add("Softmax", {steps.Dequantized(0)}, {{"axis", axis}});
+  const ValueId steps_of_one = steps.Add("Floor", {steps.Add("Reciprocal", {steps.input(3)})});
+  const ValueId one = graph.AddConstant(absl::StrCat(draft.name, "/one"), Tensor::FloatScalar(1));
+  draft.inputs = {steps.Add("Mul", {shares, steps_of_one}), one, steps.input(4)};
+  draft.op = "QuantizeLinear";
+  draft.attributes = {};
+  return absl::OkStatus();
+}
+
+absl::Status QLinearConcatInSteps(NodeDraft& draft, Graph& graph) {
+  Steps steps(draft, graph);
+  std::vector<ValueId> parts;
+  for (size_t i = 2; i < draft.inputs.size(); i += 3) {
+    RETURN_IF_ERROR(steps.Require({i, i + 1}));
+    parts.push_back(steps.Dequantized(i));
+  }
+  if (parts.empty()) return absl::InvalidArgumentError("has nothing to concatenate");
+  return steps.Quantize(
+      steps.Add("Concat", std::move(parts), {{"axis", draft.attributes.Int("axis", 0)}}), 0);
+}
+
+absl::Status QLinearWhereInSteps(NodeDraft& draft, Graph& graph) {
+  Steps steps(draft, graph);
+  RETURN_IF_ERROR(steps.Require({0, 1, 2, 4, 5}));
+  return steps.Quantize(
+      steps.Add("Where", {steps.input(0), steps.Dequantized(1), steps.Dequantized(4)}), 7);
+}
+
+// A, a_scale, a_zero_point?, B, b_scale, b_zero_point?, C?, y_scale?, y_zero_point?: the product
+// and C are int32; without y_scale the result is float.
+absl::Status QGemmInSteps(NodeDraft& draft, Graph& graph) {
+  Steps steps(draft, graph);
+  RETURN_IF_ERROR(steps.Require({0, 1, 3, 4}));
+  const auto operand = [&](size_t i, absl::string_view transposed) {
+    if (draft.attributes.Int(transposed, 0) == 0) return steps.input(i);
+    return steps.Add("Transpose", {steps.input(i)}, {{"perm", std::vector<int64_t>{1, 0}}});
+  };
+  ValueId sum = steps.Add("MatMulInteger", {operand(0, "transA"), operand(3, "transB"),
+                                            steps.input(2), steps.input(5)});
+  if (steps.input(6) != kNone) sum = steps.Add("Add", {sum, steps.input(6)});
+  ValueId scale = steps.Add("Mul", {steps.input(1), steps.input(4)});
+  if (const float alpha = draft.attributes.Float("alpha", 1); alpha != 1) {
+    const ValueId factor =
+        graph.AddConstant(absl::StrCat(draft.name, "/alpha"), Tensor::FloatScalar(alpha));
+    scale = steps.Add("Mul", {scale, factor});
+  }
+  constexpr int64_t kFloat = 1;
+  const ValueId product = steps.Add("Cast", {sum}, {{"to", kFloat}});
+  if (steps.input(7) != kNone) return steps.Quantize(steps.Add("Mul", {product, scale}), 7);
+  draft.op = "Mul";
+  draft.attributes = {};
+  draft.inputs = {product, scale};
+  return absl::OkStatus();
+}
+
+// input_ids, segment_ids?, tables of words, positions and segments?, gamma, beta, mask?, and from
+// 8 on the scales of the five, from 13 on their zero points.
+absl::Status QEmbedLayerNormInSteps(NodeDraft& draft, Graph& graph) {
+  Steps steps(draft, graph);
+  std::vector<ValueId> inputs = {steps.input(0), steps.input(1)};
+  for (size_t i = 2; i < 7; ++i) {
+    if (steps.input(i) == kNone) {
+      inputs.push_back(kNone);
+      continue;
+    }
+    RETURN_IF_ERROR(steps.Require({i + 6}));
+    inputs.push_back(
+        steps.Add("DequantizeLinear", {steps.input(i), steps.input(i + 6), steps.input(i + 11)}));
+  }
+  inputs.push_back(steps.input(7));
+  while (!inputs.empty() && inputs.back() == kNone) inputs.pop_back();
+  draft.op = "com.microsoft.EmbedLayerNormalization";
+  draft.inputs = std::move(inputs);
+  return absl::OkStatus();
+}
+
+}  // namespace reprise
