@@ -43,5 +43,10 @@ absl::StatusOr<ValueId> EinsumRule(Graph& graph, NodeId node);
 absl::StatusOr<ValueId> SplitFeaturesRule(Graph& graph, NodeId node);
 // Fused nodes of graphs that onnxruntime has optimised become the nodes that our passes know.
 absl::StatusOr<ValueId> ContribRule(Graph& graph, NodeId node);
+// Attention of ONNX and of onnxruntime becomes its products and Softmax, which fuse_attention
+// fuses.
+absl::StatusOr<ValueId> NamedAttentionRule(Graph& graph, NodeId node);
+// onnxruntime's EmbedLayerNormalization becomes lookups, sums and a LayerNormalization.
+absl::StatusOr<ValueId> EmbeddingNormRule(Graph& graph, NodeId node);
 
 }  // namespace reprise
