@@ -174,16 +174,17 @@ absl::Status ReduceSumSquareKernel(const KernelContext& context) {
   });
 }
 absl::Status ReduceLogSumKernel(const KernelContext& context) {
-  return Reduce<FloatList>(context, []<typename T>(absl::Span<const T> row) {
-    return FromSum<T>(std::log(SumOf(row, [](auto x) { return x; })));
+  return Reduce<NumericList>(context, []<typename T>(absl::Span<const T> row) {
+    return ConvertTo<T>(std::log(static_cast<double>(SumOf(row, [](auto x) { return x; }))));
   });
 }
 absl::Status ReduceLogSumExpKernel(const KernelContext& context) {
-  return Reduce<FloatList>(context, []<typename T>(absl::Span<const T> row) {
+  return Reduce<NumericList>(context, []<typename T>(absl::Span<const T> row) {
     const double largest = static_cast<double>(static_cast<Compute<T>>(Extreme(row, true)));
-    if (std::isinf(largest)) return FromSum<T>(largest);
-    const double sum = SumOf(row, [largest](double x) { return std::exp(x - largest); });
-    return FromSum<T>(largest + std::log(sum));
+    if (std::isinf(largest)) return ConvertTo<T>(largest);
+    double sum = 0;
+    for (T x : row) sum += std::exp(static_cast<double>(static_cast<Compute<T>>(x)) - largest);
+    return ConvertTo<T>(largest + std::log(sum));
   });
 }
 
