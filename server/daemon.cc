@@ -59,6 +59,18 @@ BuildInfo MakeBuildInfo(const Options& options, const std::string& version) {
           .cpu = CpuModelName()};
 }
 
+// Threads that capture.
+int UrgentThreads(int cores) { return std::max(1, cores / 2); }
+int BehindThreads(int cores) { return std::max(1, cores / 8); }
+
+// What the arena of one stream, or of one thread that captures, may take.
+size_t ArenaBytes(const Options& options, int cores) {
+  const int streams = options.streams > 0 ? options.streams : cores;
+  if (options.arena_memory_mb == 0) return StreamOptions().max_arena_bytes;
+  const auto all = static_cast<size_t>(options.arena_memory_mb) << 20;
+  return all / static_cast<size_t>(streams + UrgentThreads(cores) + BehindThreads(cores));
+}
+
 absl::Status Stopping() { return absl::UnavailableError("the server is stopping"); }
 
 }  // namespace
@@ -75,20 +87,20 @@ Daemon::Daemon(const Options& options, const std::string& version, LogFunction l
       events_(catalogue_, log_),
       device_(std::move(device)),
       cores_(AvailableCpus()),
+      arenas_(clock_, [this] { catalogue_.CountArenaRelease(); }),
       store_(options, log_),
-      captures_({.urgent_threads = std::max(1, cores_.cores() / 2),
-                 .behind_threads = std::max(1, cores_.cores() / 8)}),
+      captures_({.urgent_threads = UrgentThreads(cores_.cores()),
+                 .behind_threads = BehindThreads(cores_.cores()),
+                 .max_arena_bytes = ArenaBytes(options, cores_.cores())}),
       engine_({.device = device_.get(),
                .clock = &clock_,
                .cores = &cores_,
                .cache_bytes = options.recipe_cache_memory_mb << 20,
+               .parameter_bytes = options.parameter_memory_mb << 20,
                .store = store_.store(),
                .captures = &captures_,
                .frozen = options.frozen,
-               .on_primed =
-                   [this](const Recipe& recipe) {
-                     for (const auto& stream : streams_) stream->Touch(recipe.frame_bytes());
-                   },
+               .on_primed = [this](const Recipe& recipe) { arenas_.Touch(recipe.frame_bytes()); },
                .on_capture =
                    [this](const MissRecord& record) { log_(LogLevel::kInfo, MissText(record)); },
                .log = [this](const std::string& text) { log_(LogLevel::kInfo, text); }},
@@ -102,10 +114,14 @@ Daemon::Daemon(const Options& options, const std::string& version, LogFunction l
                [this](const Servable& servable) { engine_.ConfirmPadding(*servable.model); }},
           [this](const ModelVersion& model, const std::string& folder,
                  const ModelSettings& settings) {
+            arenas_.ReleaseAfter(settings.release_after_ms * 1'000'000);
             return LoadServable(engine_, scheduler_, model, folder, settings);
           },
           events_),
       inference_(repository_, scheduler_, engine_, clock_, events_) {
+  catalogue_.SetMemory([this]() -> MemoryUse {
+    return {.arena_bytes = arenas_.held_bytes(), .parameter_bytes = engine_.parameter_bytes()};
+  });
   if (!options_.recipe_cache.empty()) catalogue_.SetStore(store_.store());
   store_.Start([this] { engine_.SaveUsage(UsageKeeper::When::kWorthwhile); });
 }
@@ -127,13 +143,15 @@ absl::Status Daemon::StartStreams() {
                           : cores_.cores();
   for (int i = 0; i < streams; ++i) {
     ASSIGN_OR_RETURN(std::unique_ptr<Stream> stream,
-                     Stream::Create({.cores = &cores_, .max_threads = threads}));
-    streams_.push_back(std::move(stream));
+                     Stream::Create({.cores = &cores_,
+                                     .max_threads = threads,
+                                     .max_arena_bytes = ArenaBytes(options_, cores_.cores())}));
+    arenas_.Add(std::move(stream));
   }
-  dispatcher_ = std::make_unique<Dispatcher>(scheduler_, streams,
-                                             [this](int stream, Scheduler::Batch& batch) {
-                                               inference_.Execute(batch, *streams_[stream]);
-                                             });
+  dispatcher_ =
+      std::make_unique<Dispatcher>(scheduler_, streams, [this](int i, Scheduler::Batch& batch) {
+        arenas_.Run(i, [&](Stream& stream) { inference_.Execute(batch, stream); });
+      });
   log_(LogLevel::kInfo, absl::StrCat("reprised ", version_, " on ", device_text_, ", ", streams,
                                      " streams over ", cores_.cores(), " cores"));
   return absl::OkStatus();
@@ -151,7 +169,7 @@ absl::Status Daemon::OpenPorts() {
                                            .catalogue = &catalogue_,
                                            .version = version_,
                                            .device = device_text_,
-                                           .streams = static_cast<int>(streams_.size()),
+                                           .streams = static_cast<int>(arenas_.size()),
                                            .threads_per_stream = options_.threads_per_stream > 0
                                                                      ? options_.threads_per_stream
                                                                      : cores_.cores(),

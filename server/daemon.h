@@ -17,6 +17,7 @@
 #include "server/batching/dispatcher.h"
 #include "server/batching/scheduler.h"
 #include "server/config/options.h"
+#include "server/core/arena_keeper.h"
 #include "server/core/inference.h"
 #include "server/core/repository.h"
 #include "server/core/server_state.h"
@@ -63,13 +64,13 @@ class Daemon {
   ServerState state_;
   const std::unique_ptr<const Device> device_;
   CorePool cores_;
+  ArenaKeeper arenas_;
   StoreKeeper store_;
   CapturePool captures_;
   Engine engine_;
   Scheduler scheduler_;
   Repository repository_;
   Inference inference_;
-  std::vector<std::unique_ptr<Stream>> streams_;
   std::unique_ptr<Dispatcher> dispatcher_;
   std::unique_ptr<RpcServer> rpc_;
   std::unique_ptr<HttpServer> http_;

@@ -29,6 +29,7 @@ void AddWarmup(CLI::App& app, Action& action);
 void AddHealth(CLI::App& app, Action& action);
 void AddCheck(CLI::App& app, Action& action);
 void AddDemo(CLI::App& app, Action& action);
+void AddStore(CLI::App& app, Action& action);
 
 // Where the server is; the flags --server and --timeout-ms.
 struct ServerFlags {

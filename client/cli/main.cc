@@ -36,6 +36,7 @@ int main(int argc, char** argv) {
   reprise::cli::AddHealth(app, action);
   reprise::cli::AddCheck(app, action);
   reprise::cli::AddDemo(app, action);
+  reprise::cli::AddStore(app, action);
 
   try {
     app.parse(argc, argv);

@@ -93,6 +93,7 @@ absl::Status BatchRun::FindRecipe() {
     recipe_ = resolution_.recipe;
     if (resolution_.outcome == CaptureOutcome::kLarger) target_ = plan_.TargetOf(*recipe_);
   }
+  RETURN_IF_ERROR(model_.CheckArena(*recipe_));
   RETURN_IF_ERROR(stream_.Reserve(*recipe_));
   ASSIGN_OR_RETURN(parameters_, model_.owner_->parameters().TableFor(recipe_));
   return absl::OkStatus();

@@ -28,6 +28,8 @@ class IgnoreErrors final : public ReplayErrors {
 
 // A packed recipe is primed with as many: it may hold many more, which few batches fill.
 constexpr int64_t kPrimeTokens = 64;
+// A recipe that is made again within as long of its eviction should have stayed.
+constexpr int64_t kThrashingNs = int64_t{60} * 1'000'000'000;
 
 int64_t ResidentBytes() {
   std::FILE* file = std::fopen("/proc/self/statm", "re");
@@ -123,6 +125,7 @@ class CaptureWalk {
         start_ns_(options.clock->NowNs()) {}
 
   absl::StatusOr<std::shared_ptr<const Recipe>> Run() {
+    NoteThrashing();
     std::optional<StoreMiss> store_miss;
     if (IsKept(options_, target_)) {
       RestoredRecipe restored = RestoreRecipe(options_, model_, target_);
@@ -149,13 +152,28 @@ class CaptureWalk {
   }
 
  private:
+  void NoteThrashing() {
+    const std::optional<int64_t> evicted_ns = cache_.EvictedAt(target_.key);
+    if (!evicted_ns.has_value() || start_ns_ - *evicted_ns >= kThrashingNs) return;
+    model_.owner()->observer().OnThrash(target_.bucket);
+    const std::optional<int64_t> times = model_.owner()->CountThrash(start_ns_);
+    if (!times.has_value()) return;
+    model_.Note(absl::StrFormat(
+        "recipes thrash: %s (%s) was evicted %.1f s ago and is made again, as were %d others since "
+        "the last such line; give them more room: %s",
+        target_.bucket, target_.key.binding.ToString(), (start_ns_ - *evicted_ns) * 1e-9,
+        *times - 1,
+        target_.exact ? absl::StrCat("reprise.max_exact is ", model_.options().max_exact)
+                      : "a larger --recipe-cache-memory-mb or reprise.max_recipe_mb"));
+  }
+
   CompileReason Reason(const std::optional<StoreMiss>& store_miss) {
     const bool first = model_.owner()->BeginFirstCapture();
     if (target_.reason.has_value()) return *target_.reason;
     if (store_miss.has_value()) {
       if (const auto reason = ReasonOf(*store_miss)) return *reason;
     }
-    if (cache_.WasEvicted(target_.key)) return CompileReason::kEvicted;
+    if (cache_.EvictedAt(target_.key).has_value()) return CompileReason::kEvicted;
     return first ? CompileReason::kFirstRequest : CompileReason::kNewShape;
   }
 
@@ -174,6 +192,7 @@ class CaptureWalk {
     ASSIGN_OR_RETURN(const auto parameters, model_.owner()->parameters().TableFor(recipe));
     const int64_t prepared_at = options_.clock->NowNs();
     const int64_t rss_prepared = ResidentBytes();
+    RETURN_IF_ERROR(model_.CheckArena(*recipe));
     RETURN_IF_ERROR(Prime(*recipe, *parameters, stream_));
     options_.on_primed(*recipe);
     const int64_t primed_at = options_.clock->NowNs();

@@ -53,7 +53,8 @@ int Rank(CaptureOutcome outcome) {
 Engine::Engine(const EngineOptions& options, Observer& observer)
     : options_(options),
       observer_(observer),
-      cache_(options.cache_bytes),
+      parameter_budget_(std::make_unique<MemoryBudget>(options.parameter_bytes)),
+      cache_(options.cache_bytes, *options.clock),
       captures_(options_, cache_, misses_, options.captures),
       usage_(options_, cache_) {}
 
@@ -64,6 +65,7 @@ LoaderContext Engine::MakeLoaderContext() const {
           .clock = options_.clock,
           .observer = &observer_,
           .cores = options_.cores,
+          .parameter_budget = parameter_budget_.get(),
           .store = options_.store,
           .log = options_.log};
 }

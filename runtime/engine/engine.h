@@ -43,6 +43,8 @@ struct EngineOptions {
   const Clock* clock = nullptr;
   CorePool* cores = nullptr;      // that replays run on
   int64_t cache_bytes = 1 << 30;  // --recipe-cache-memory-mb
+  // Of the parameters of all models, as stored and as kernels want them; 0: no limit.
+  int64_t parameter_bytes = 0;
   // What is kept over restarts; null: nothing. Outlives the engine.
   RecipeStore* store = nullptr;
   // Where captures run; null: on the threads of those who ask. See Engine::Prepare.
@@ -127,6 +129,8 @@ class Engine {
 
   // Bytes that the cache counts for its recipes.
   int64_t cache_bytes() const { return cache_.bytes(); }
+  // Bytes of the parameters of all models.
+  int64_t parameter_bytes() const { return parameter_budget_->used(); }
   const MissReport& misses() const { return misses_; }
   const EngineOptions& options() const { return options_; }
 
@@ -149,6 +153,7 @@ class Engine {
 
   EngineOptions options_;
   Observer& observer_;
+  const std::unique_ptr<MemoryBudget> parameter_budget_;
   RecipeCache cache_;
   MissReport misses_;
   Captures captures_;

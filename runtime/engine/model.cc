@@ -167,6 +167,15 @@ absl::StatusOr<std::unique_ptr<Recipe>> Model::RebindAt(const CompiledPlan& plan
                 CompileOptionsFor(key, options));
 }
 
+absl::Status Model::CheckArena(const Recipe& recipe) const {
+  const int64_t most = options_.max_arena_bytes;
+  if (most <= 0 || static_cast<int64_t>(recipe.frame_bytes()) <= most) return absl::OkStatus();
+  return absl::ResourceExhaustedError(
+      absl::StrCat("model '", id().name, "' needs ", recipe.frame_bytes(), " bytes of arena at ",
+                   recipe.key.binding.ToString(), "; reprise.max_arena_mb allows ", most,
+                   " (a smaller reprise.max_batch_tokens makes smaller replays)"));
+}
+
 bool Model::BeyondProof(const std::vector<int64_t>& sizes) const {
   for (size_t i = 0; i < axes_.size(); ++i) {
     const int64_t proved = padding_.proved_to(i);

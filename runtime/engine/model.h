@@ -77,6 +77,10 @@ struct ModelOptions {
   int64_t max_batch_size = 0;
   BucketPolicy::Overflow overflow = BucketPolicy::Overflow::kExact;
   int64_t max_exact = 32;  // exact recipes kept at once
+  // Limits on memory in bytes; 0: those of all models together alone.
+  int64_t max_recipe_bytes = 0;     // of its recipes in the cache
+  int64_t max_arena_bytes = 0;      // of what a stream must hold for one recipe
+  int64_t max_parameter_bytes = 0;  // of its parameters, as stored and as kernels want them
   // Axis labels along which nothing is ever padded or batched, whatever the certificate says.
   std::set<std::string> no_padding;
   PackingMode packing = PackingMode::kOff;
@@ -170,6 +174,8 @@ class Model : public std::enable_shared_from_this<Model> {
   // The same from a plan that was made for `key` before. DATA_LOSS where it cannot have been.
   absl::StatusOr<std::unique_ptr<Recipe>> RebindAt(const CompiledPlan& plan, const RecipeKey& key,
                                                    const EngineOptions& options) const;
+  // RESOURCE_EXHAUSTED where a stream would have to hold more for the recipe than the model may.
+  absl::Status CheckArena(const Recipe& recipe) const;
   // Tells the observer what the buckets are worth.
   void ReportBuckets() const;
   // A note for the operator, with the model's name.

@@ -89,8 +89,14 @@ absl::Status ModelLoader::Import(Model& model, Graph& as_imported) const {
   model.inputs_ = std::move(imported.inputs);
   model.outputs_ = std::move(imported.outputs);
   model.owner_ = std::make_shared<ModelOwner>(
-      std::make_unique<ParameterStore>(std::move(imported.parameters), context_.device),
-      model.options_.max_exact);
+      std::make_unique<ParameterStore>(
+          std::move(imported.parameters),
+          ParameterStore::Options{.device = context_.device,
+                                  .cores = context_.cores,
+                                  .max_bytes = model.options_.max_parameter_bytes,
+                                  .all_stores = context_.parameter_budget}),
+      model.options_.max_exact, model.options_.max_recipe_bytes);
+  RETURN_IF_ERROR(model.owner_->parameters().CountLeaves());
   // Without a request that overrides them, initialisers are constants.
   if (absl::c_any_of(model.inputs_, [](const ModelIo& input) { return input.optional; })) {
     as_imported = model.graph_;

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "runtime/engine/observer.h"
@@ -15,8 +16,9 @@ namespace reprise {
 
 class ModelOwner final : public RecipeCache::Owner {
  public:
-  ModelOwner(std::unique_ptr<ParameterStore> parameters, int64_t max_exact)
-      : parameters_(std::move(parameters)), max_exact_(max_exact) {}
+  // `max_bytes` of recipes; 0: no limit of the model's own.
+  ModelOwner(std::unique_ptr<ParameterStore> parameters, int64_t max_exact, int64_t max_bytes)
+      : parameters_(std::move(parameters)), max_exact_(max_exact), max_bytes_(max_bytes) {}
 
   // Once, before the first recipe is captured through this owner.
   void SetObserver(std::unique_ptr<ModelObserver> observer) { observer_ = std::move(observer); }
@@ -27,6 +29,17 @@ class ModelOwner final : public RecipeCache::Owner {
   // What a capture of the model takes once its weights are packed, in nanoseconds.
   int64_t capture_ns() const { return capture_ns_; }
   void SetCaptureNs(int64_t ns) { capture_ns_ = ns; }
+
+  // A recipe was wanted again right after it was evicted. The number of such since it was last
+  // told, where that is a minute ago; else nothing is to be told.
+  std::optional<int64_t> CountThrash(int64_t now_ns) {
+    constexpr int64_t kTellEveryNs = int64_t{60} * 1'000'000'000;
+    ++thrashed_;
+    int64_t told = thrash_told_ns_;
+    if (told != kNeverTold && now_ns - told < kTellEveryNs) return std::nullopt;
+    if (!thrash_told_ns_.compare_exchange_strong(told, now_ns)) return std::nullopt;
+    return thrashed_.exchange(0);
+  }
 
   ParameterStore& parameters() const { return *parameters_; }
   ModelObserver& observer() const { return *observer_; }
@@ -41,12 +54,18 @@ class ModelOwner final : public RecipeCache::Owner {
     observer_->OnCacheSize(recipes, bytes);
   }
   int64_t max_exact() const override { return max_exact_; }
+  int64_t max_bytes() const override { return max_bytes_; }
 
  private:
+  static constexpr int64_t kNeverTold = -1;
+
   const std::unique_ptr<ParameterStore> parameters_;
   const int64_t max_exact_;
+  const int64_t max_bytes_;
   std::unique_ptr<ModelObserver> observer_;
   std::atomic<bool> has_captured_{false};
+  std::atomic<int64_t> thrashed_{0};
+  std::atomic<int64_t> thrash_told_ns_{kNeverTold};
   std::atomic<int64_t> capture_ns_{30'000'000};  // until one was captured
 };
 

@@ -106,12 +106,14 @@ class ModelObserver {
   // A request of a batch with its sizes by axis, before bucketing.
   virtual void OnRequestLengths(absl::Span<const int64_t> sizes) = 0;
   virtual void OnCacheRequest(bool hit) = 0;
-  // The certificate of the model was looked up in the recipe store.
+  // The certificate of the model, or a recipe, was looked up in the recipe store.
   virtual void OnStoreHit() {}
   virtual void OnStoreMiss(StoreMiss miss) {}
   // The cache now holds `recipes` recipes of `bytes` that this model captured.
   virtual void OnCacheSize(int64_t recipes, int64_t bytes) = 0;
   virtual void OnEviction(EvictionReason reason) = 0;
+  // A recipe of this bucket is made again within a minute of its eviction.
+  virtual void OnThrash(absl::string_view bucket) {}
   virtual void OnProbe(int64_t duration_ns) = 0;
   // The certificate of an axis (position in ModelObserverSpec::axes) did not hold at long sizes.
   virtual void OnAxisRefused(size_t axis) {}

@@ -1,10 +1,19 @@
 #include "runtime/engine/parameter_store.h"
 
+#include <atomic>
+
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/base/digest128.h"
 #include "runtime/base/status_macros.h"
 
 namespace reprise {
+namespace {
+
+// A prepare program that makes fewer elements is not worth waking other threads.
+constexpr int64_t kWorthCores = 1 << 20;
+
+}  // namespace
 
 absl::StatusOr<std::shared_ptr<const ParameterTable>> ParameterStore::TableFor(
     const std::shared_ptr<const Recipe>& recipe) {
@@ -13,15 +22,11 @@ absl::StatusOr<std::shared_ptr<const ParameterTable>> ParameterStore::TableFor(
       it != tables_.end() && it->second.recipe.lock() == recipe) {
     return it->second.table;
   }
+  RETURN_IF_ERROR(Prepare(*recipe));
   std::vector<Tensor> tensors;
   tensors.reserve(recipe->parameters.size());
   for (const ParameterExprPtr& expression : recipe->parameters) {
-    auto it = prepared_.find(expression->text());
-    if (it == prepared_.end()) {
-      ASSIGN_OR_RETURN(Tensor tensor, Evaluate(*expression));
-      it = prepared_.emplace(expression->text(), std::move(tensor)).first;
-    }
-    tensors.push_back(it->second);
+    tensors.push_back(prepared_.at(expression->text()));
   }
   auto table = std::make_shared<const ParameterTable>(std::move(tensors));
   // Recipes of other models and of probes go without a word; their tables are swept here.
@@ -30,7 +35,69 @@ absl::StatusOr<std::shared_ptr<const ParameterTable>> ParameterStore::TableFor(
   return table;
 }
 
-absl::StatusOr<Tensor> ParameterStore::Evaluate(const ParameterExpr& expression) {
+absl::Status ParameterStore::Prepare(const Recipe& recipe) {
+  struct Work {
+    const ParameterStore* store;
+    std::vector<const ParameterExpr*> missing;
+    std::vector<absl::StatusOr<Tensor>> results;
+    std::atomic<size_t> next{0};
+  } work = {.store = this};
+  absl::flat_hash_set<absl::string_view> seen;
+  int64_t bytes = 0;
+  for (const ParameterExprPtr& expression : recipe.parameters) {
+    if (prepared_.contains(expression->text()) || !seen.insert(expression->text()).second) continue;
+    work.missing.push_back(expression.get());
+    if (!expression->is_leaf()) bytes += NumElements(expression->shape());
+  }
+  if (work.missing.empty()) return absl::OkStatus();
+  work.results.resize(work.missing.size(), absl::UnknownError("not evaluated"));
+  const auto run = [](void* context, int) {
+    Work& shared = *static_cast<Work*>(context);
+    for (size_t i; (i = shared.next++) < shared.missing.size();) {
+      shared.results[i] = shared.store->Evaluate(*shared.missing[i]);
+    }
+  };
+  if (options_.cores != nullptr && bytes >= kWorthCores) {
+    ThreadTeam team;
+    options_.cores->Run(team, options_.cores->cores(), run, &work);
+  } else {
+    run(&work, 0);
+  }
+  for (size_t i = 0; i < work.missing.size(); ++i) {
+    RETURN_IF_ERROR(work.results[i].status());
+    const bool leaf = work.missing[i]->is_leaf() || work.missing[i]->is_constant();
+    if (!leaf) RETURN_IF_ERROR(Take(static_cast<int64_t>(work.results[i]->bytes())));
+    prepared_.emplace(work.missing[i]->text(), *std::move(work.results[i]));
+  }
+  return absl::OkStatus();
+}
+
+ParameterStore::~ParameterStore() {
+  if (options_.all_stores != nullptr) options_.all_stores->Give(taken_);
+}
+
+absl::Status ParameterStore::CountLeaves() {
+  MutexLock lock(mutex_);
+  return Take(leaf_bytes());
+}
+
+absl::Status ParameterStore::Take(int64_t bytes) {
+  if (options_.max_bytes > 0 && taken_ + bytes > options_.max_bytes) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "its parameters, as stored and as kernels want them, take more than ", taken_ + bytes,
+        " bytes; reprise.max_parameter_mb allows ", options_.max_bytes));
+  }
+  MemoryBudget* all = options_.all_stores;
+  if (all != nullptr && !all->Take(bytes)) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("its parameters need ", bytes, " bytes more, ", all->used(),
+                     " are taken by all models; --parameter-memory-mb allows ", all->max_bytes()));
+  }
+  taken_ += bytes;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Tensor> ParameterStore::Evaluate(const ParameterExpr& expression) const {
   if (expression.is_leaf()) {
     if (expression.index() >= static_cast<int>(leaves_.size())) {
       return absl::InternalError(absl::StrCat("parameter ", expression.index(), " of ",
@@ -45,7 +112,7 @@ absl::StatusOr<Tensor> ParameterStore::Evaluate(const ParameterExpr& expression)
     if (input == nullptr) continue;
     ASSIGN_OR_RETURN(inputs.back(), Evaluate(*input));
   }
-  return device_->Prepare(expression.op(), expression.attributes(), inputs);
+  return options_.device->Prepare(expression.op(), expression.attributes(), inputs);
 }
 
 void ParameterStore::Forget(const Recipe& recipe) {

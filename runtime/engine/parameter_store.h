@@ -1,7 +1,9 @@
 // ParameterStore: the parameters of one model version, as its recipes want them.
 //
 // Runs the prepare program: each distinct parameter expression is evaluated once, when the first
-// recipe asks for it, and kept while the model is loaded.
+// recipe asks for it, on idle cores as well, and kept while the model is loaded. What it holds, the
+// parameters as stored and as recipes want them, stays within a limit of the model's and one of all
+// models.
 //
 // Threads: any. A second asker of an expression under evaluation waits for it.
 #pragma once
@@ -14,6 +16,8 @@
 #include "absl/status/statusor.h"
 #include "runtime/base/mutex.h"
 #include "runtime/device/device.h"
+#include "runtime/engine/core_pool.h"
+#include "runtime/engine/memory_budget.h"
 #include "runtime/graph/parameter_expr.h"
 #include "runtime/graph/tensor.h"
 #include "runtime/recipe/recipe.h"
@@ -35,12 +39,26 @@ class ParameterTable {
 
 class ParameterStore {
  public:
-  // `parameters` by leaf index; `device` runs the steps and outlives the store.
-  ParameterStore(std::vector<Tensor> parameters, const Device* device)
-      : leaves_(std::move(parameters)), device_(device) {}
+  struct Options {
+    const Device* device = nullptr;      // runs the steps
+    CorePool* cores = nullptr;           // null: steps run on the caller's thread alone
+    int64_t max_bytes = 0;               // of this store; 0: no limit
+    MemoryBudget* all_stores = nullptr;  // null: no limit
+  };
+
+  // `parameters` by leaf index. What the options point to outlives the store.
+  ParameterStore(std::vector<Tensor> parameters, const Options& options)
+      : leaves_(std::move(parameters)), options_(options) {}
+  ~ParameterStore();
+  ParameterStore(const ParameterStore&) = delete;
+  ParameterStore& operator=(const ParameterStore&) = delete;
+
+  // Counts the parameters themselves, once, before anything is asked for. RESOURCE_EXHAUSTED with
+  // the numbers where they are more than a limit.
+  absl::Status CountLeaves();
 
   // The table of `recipe`; the prepare program runs for expressions not seen before. Cheap for a
-  // recipe seen before. Errors: what a step returns.
+  // recipe seen before. Errors: what a step returns; RESOURCE_EXHAUSTED as above.
   absl::StatusOr<std::shared_ptr<const ParameterTable>> TableFor(
       const std::shared_ptr<const Recipe>& recipe);
 
@@ -57,15 +75,20 @@ class ParameterStore {
     std::weak_ptr<const Recipe> recipe;  // tells a reused address from the recipe that had it
     std::shared_ptr<const ParameterTable> table;
   };
-  absl::StatusOr<Tensor> Evaluate(const ParameterExpr& expression) REQUIRES(mutex_);
+  absl::StatusOr<Tensor> Evaluate(const ParameterExpr& expression) const;
+  // Evaluates those of the recipe's expressions that nobody asked for yet.
+  absl::Status Prepare(const Recipe& recipe) REQUIRES(mutex_);
+  // Takes `bytes` more from the limits.
+  absl::Status Take(int64_t bytes) REQUIRES(mutex_);
 
   // Constant after construction.
   const std::vector<Tensor> leaves_;
-  const Device* const device_;
+  const Options options_;
   // Guarded.
   mutable Mutex mutex_;
   absl::flat_hash_map<std::string, Tensor> prepared_ GUARDED_BY(mutex_);  // by expression text
   absl::flat_hash_map<const Recipe*, KnownTable> tables_ GUARDED_BY(mutex_);
+  int64_t taken_ GUARDED_BY(mutex_) = 0;  // bytes
 };
 
 }  // namespace reprise

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
 
 namespace reprise {
@@ -59,7 +60,31 @@ absl::StatusOr<std::unique_ptr<Stream>> Stream::Create(const StreamOptions& opti
   return std::unique_ptr<Stream>(new Stream(std::move(arena), options));
 }
 
-absl::Status Stream::Reserve(const Recipe& recipe) { return arena_.Ensure(recipe.frame_bytes()); }
+absl::Status Stream::Reserve(const Recipe& recipe) {
+  if (const absl::Status status = arena_.Ensure(recipe.frame_bytes()); !status.ok()) {
+    return absl::Status(status.code(),
+                        absl::StrCat("a replay at ", recipe.key.binding.ToString(), ": ",
+                                     std::string(status.message()), " (see --arena-memory-mb)"));
+  }
+  Hold(recipe.frame_bytes());
+  return absl::OkStatus();
+}
+
+void Stream::Touch(size_t bytes) {
+  arena_.Touch(bytes);
+  Hold(std::min(bytes, arena_.bytes()));
+}
+
+void Stream::Release() {
+  held_ = 0;
+  arena_.Release();
+}
+
+void Stream::Hold(size_t bytes) {
+  size_t held = held_;
+  while (held < bytes && !held_.compare_exchange_weak(held, bytes)) {
+  }
+}
 
 Frame Stream::MakeFrame(const Recipe& recipe, const void* const* parameters,
                         ReplayErrors* errors) const {

@@ -7,6 +7,7 @@
 // time, but for Touch. Errors: RESOURCE_EXHAUSTED from Create and Reserve.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 
@@ -30,6 +31,7 @@ class Stream {
   static absl::StatusOr<std::unique_ptr<Stream>> Create(const StreamOptions& options);
 
   // Makes room for `recipe`: inputs, outputs and arena lie one after another in the stream's block.
+  // Before every replay: a Release in between counts from anew.
   absl::Status Reserve(const Recipe& recipe);
 
   // The frame of `recipe` on this stream, after Reserve. `parameters` is the recipe's slot table.
@@ -46,19 +48,22 @@ class Stream {
 
   // Makes the pages of the first `bytes` of the block memory now, so that no replay waits for the
   // system to clear them. From any thread, also during a replay. Does what it can.
-  void Touch(size_t bytes) { arena_.Touch(bytes); }
+  void Touch(size_t bytes);
 
-  // Gives the memory back to the system; addresses stay.
-  void Release() { arena_.Release(); }
+  // Gives the memory back to the system; addresses stay. Never during a replay.
+  void Release();
 
-  size_t committed_bytes() const { return arena_.bytes(); }
+  // Bytes that replays may have made memory since the last Release. From any thread.
+  size_t held_bytes() const { return held_; }
 
  private:
+  void Hold(size_t bytes);
   Stream(Arena arena, const StreamOptions& options) : options_(options), arena_(std::move(arena)) {}
 
   const StreamOptions options_;
   Arena arena_;
   ThreadTeam team_;
+  std::atomic<size_t> held_{0};
 };
 
 }  // namespace reprise

@@ -65,6 +65,12 @@ absl::StatusOr<RecipeCache::Result> RecipeCache::GetOrCapture(
         absl::StrCat("recipe ", key.hex(), " (", key.binding.ToString(), ") takes ",
                      (*result)->memory_bytes(), " bytes; the recipe cache holds ", max_bytes_));
   }
+  if (const int64_t most = owner->max_bytes();
+      result.ok() && most > 0 && (*result)->memory_bytes() > most) {
+    result = absl::ResourceExhaustedError(
+        absl::StrCat("recipe ", key.hex(), " (", key.binding.ToString(), ") takes ",
+                     (*result)->memory_bytes(), " bytes; reprise.max_recipe_mb allows ", most));
+  }
   std::vector<Gone> gone;
   {
     MutexLock lock(mutex_);
@@ -82,7 +88,13 @@ absl::StatusOr<RecipeCache::Result> RecipeCache::GetOrCapture(
 
 void RecipeCache::Insert(Entry entry, std::vector<Gone>& gone) {
   const int64_t bytes = entry.recipe->memory_bytes();
-  while (!lru_.empty() && bytes_ + bytes > max_bytes_) Remove(Victim(), Why::kMemory, gone);
+  if (const int64_t most = entry.owner->max_bytes(); most > 0) {
+    for (int64_t held = BytesOf(*entry.owner); held > 0 && held + bytes > most;
+         held = BytesOf(*entry.owner)) {
+      Remove(Victim(entry.owner.get()), Why::kMemory, gone);
+    }
+  }
+  while (!lru_.empty() && bytes_ + bytes > max_bytes_) Remove(Victim(nullptr), Why::kMemory, gone);
   if (entry.exact) {
     int64_t exact = 1;
     Lru::iterator oldest = lru_.end();
@@ -101,12 +113,22 @@ void RecipeCache::Insert(Entry entry, std::vector<Gone>& gone) {
   entries_[lru_.front().recipe->key] = lru_.begin();
 }
 
-RecipeCache::Lru::iterator RecipeCache::Victim() {
+RecipeCache::Lru::iterator RecipeCache::Victim(const Owner* owner) {
   // Among those that are wanted, and among those that are not, the least recently used.
-  for (auto it = lru_.rbegin(); it != lru_.rend(); ++it) {
-    if (it->retired) return std::prev(it.base());
+  auto oldest = lru_.end();
+  for (auto it = lru_.begin(); it != lru_.end(); ++it) {
+    if (owner != nullptr && it->owner.get() != owner) continue;
+    if (oldest == lru_.end() || it->retired || !oldest->retired) oldest = it;
   }
-  return std::prev(lru_.end());
+  return oldest;
+}
+
+int64_t RecipeCache::BytesOf(const Owner& owner) const {
+  int64_t bytes = 0;
+  for (const Entry& entry : lru_) {
+    if (entry.owner.get() == &owner) bytes += entry.recipe->memory_bytes();
+  }
+  return bytes;
 }
 
 void RecipeCache::Retire(const std::shared_ptr<Owner>& owner,
@@ -127,7 +149,9 @@ void RecipeCache::Retire(const std::shared_ptr<Owner>& owner,
 
 void RecipeCache::Remove(Lru::iterator it, Why why, std::vector<Gone>& gone) {
   const RecipeKey& key = it->recipe->key;
-  if (evicted_.insert(key.hash).second) evicted_order_.push_back(key.hash);
+  if (evicted_.insert_or_assign(key.hash, clock_.NowNs()).second) {
+    evicted_order_.push_back(key.hash);
+  }
   if (evicted_order_.size() > kRememberedEvictions) {
     evicted_.erase(evicted_order_.front());
     evicted_order_.pop_front();
@@ -159,9 +183,11 @@ void RecipeCache::Tell(const std::vector<Gone>& gone, const std::shared_ptr<Owne
   }
 }
 
-bool RecipeCache::WasEvicted(const RecipeKey& key) const {
+std::optional<int64_t> RecipeCache::EvictedAt(const RecipeKey& key) const {
   MutexLock lock(mutex_);
-  return evicted_.contains(key.hash);
+  const auto it = evicted_.find(key.hash);
+  if (it == evicted_.end()) return std::nullopt;
+  return it->second;
 }
 
 ReadyIndex& RecipeCache::IndexLocked(uint64_t graph_hash) {

@@ -6,7 +6,7 @@
 //
 // Ownership: recipes are shared; evicting one leaves it alive until its last replay ends.
 // Threads:   all methods are safe from any thread; callbacks run without the lock.
-// Errors:    whatever `capture` returns; RESOURCE_EXHAUSTED if one recipe exceeds the byte limit.
+// Errors:    whatever `capture` returns; RESOURCE_EXHAUSTED if one recipe exceeds a byte limit.
 #pragma once
 
 #include <chrono>
@@ -14,12 +14,13 @@
 #include <functional>
 #include <list>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/container/flat_hash_set.h"
 #include "absl/status/statusor.h"
+#include "runtime/base/clock.h"
 #include "runtime/base/mutex.h"
 #include "runtime/recipe/ready_index.h"
 #include "runtime/recipe/recipe.h"
@@ -37,6 +38,8 @@ class RecipeCache {
     virtual void OnEvicted(const Recipe& recipe, Why why) = 0;
     virtual void OnCacheSize(int64_t recipes, int64_t bytes) = 0;
     virtual int64_t max_exact() const = 0;
+    // Of its recipes together; 0: no limit of its own.
+    virtual int64_t max_bytes() const { return 0; }
   };
 
   enum class Outcome { kHit, kCaptured, kWaited };
@@ -45,7 +48,8 @@ class RecipeCache {
     Outcome outcome = Outcome::kHit;
   };
 
-  explicit RecipeCache(int64_t max_bytes) : max_bytes_(max_bytes) {}
+  // `clock` outlives the cache.
+  RecipeCache(int64_t max_bytes, const Clock& clock) : max_bytes_(max_bytes), clock_(clock) {}
 
   // The recipe if it is ready; marks it as used.
   std::shared_ptr<const Recipe> Find(const RecipeKey& key);
@@ -58,8 +62,9 @@ class RecipeCache {
       const RecipeKey& key, const std::shared_ptr<Owner>& owner, bool exact,
       const std::function<absl::StatusOr<std::shared_ptr<const Recipe>>()>& capture);
 
-  // True when a recipe of this key was here and was evicted (remembered for the last 4096).
-  bool WasEvicted(const RecipeKey& key) const;
+  // When a recipe of this key was evicted last, by the clock, if one was (remembered for the last
+  // 4096).
+  std::optional<int64_t> EvictedAt(const RecipeKey& key) const;
 
   // The recipes of a graph that are in memory, whoever captured them. Lives as long as it is held.
   std::shared_ptr<const ReadyIndex> IndexOf(const GraphFingerprint& graph);
@@ -101,13 +106,15 @@ class RecipeCache {
   // Makes it the most recently used.
   void Touch(Lru::iterator it) REQUIRES(mutex_);
   void Insert(Entry entry, std::vector<Gone>& gone) REQUIRES(mutex_);
-  // The one that goes when room is needed; there is one.
-  Lru::iterator Victim() REQUIRES(mutex_);
+  // The one that goes when room is needed, of `owner` or of anybody where it is null; there is one.
+  Lru::iterator Victim(const Owner* owner) REQUIRES(mutex_);
+  int64_t BytesOf(const Owner& owner) const REQUIRES(mutex_);
   void Remove(Lru::iterator it, Why why, std::vector<Gone>& gone) REQUIRES(mutex_);
   void Tell(const std::vector<Gone>& gone, const std::shared_ptr<Owner>& owner);
 
   // Constant after construction.
   const int64_t max_bytes_;
+  const Clock& clock_;
   // Guarded.
   mutable Mutex mutex_;
   Lru lru_ GUARDED_BY(mutex_);
@@ -116,7 +123,7 @@ class RecipeCache {
   absl::flat_hash_map<uint64_t, std::shared_ptr<ReadyIndex>> ready_ GUARDED_BY(mutex_);
   int64_t bytes_ GUARDED_BY(mutex_) = 0;
   std::list<uint64_t> evicted_order_ GUARDED_BY(mutex_);
-  absl::flat_hash_set<uint64_t> evicted_ GUARDED_BY(mutex_);
+  absl::flat_hash_map<uint64_t, int64_t> evicted_ GUARDED_BY(mutex_);  // when
 };
 
 }  // namespace reprise

@@ -93,6 +93,8 @@ class RecipeStore {
   };
   // The files of the folder that are, or claim to be, records; by name.
   std::vector<Entry> List() const;
+  // How often each recipe was used, by key of its record.
+  std::map<uint64_t, uint64_t> Uses() const { return UsesByKey(List()); }
 
   // Removes records of the least value until at most `max_bytes` are left, and the damaged ones.
   struct Pruned {

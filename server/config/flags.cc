@@ -86,6 +86,19 @@ constexpr Flag kFlags[] = {
        return app.add_option(flag.name, options.recipe_cache_memory_mb, flag.meaning)
            ->check(CLI::Range(int64_t{1}, int64_t{1} << 30));
      }},
+    {"--arena-memory-mb", "MB", "0",
+     "Memory that arenas of all streams may take, in MiB; 0: no limit",
+     [](CLI::App& app, const Flag& flag, Options& options) {
+       return app.add_option(flag.name, options.arena_memory_mb, flag.meaning)
+           ->check(CLI::Range(int64_t{0}, int64_t{1} << 30));
+     }},
+    {"--parameter-memory-mb", "MB", "0",
+     "Memory that parameters of all models may take, as stored and as kernels want them, in MiB; "
+     "0: no limit",
+     [](CLI::App& app, const Flag& flag, Options& options) {
+       return app.add_option(flag.name, options.parameter_memory_mb, flag.meaning)
+           ->check(CLI::Range(int64_t{0}, int64_t{1} << 30));
+     }},
     {"--recipe-cache", "DIR", "",
      "Folder that keeps recipes and certificates over a restart; several servers may share it",
      [](CLI::App& app, const Flag& flag, Options& options) {

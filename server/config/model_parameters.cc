@@ -27,6 +27,13 @@ absl::Status WantInteger(absl::string_view value, int64_t least, int64_t most, i
   return absl::OkStatus();
 }
 
+// MiB as bytes.
+absl::Status WantMegabytes(absl::string_view value, int64_t& bytes) {
+  RETURN_IF_ERROR(WantInteger(value, 0, kLargest >> 20, bytes));
+  bytes <<= 20;
+  return absl::OkStatus();
+}
+
 absl::Status WantBuckets(absl::string_view value, const std::string& axis,
                          ModelSettings& settings) {
   ASSIGN_OR_RETURN(BoundaryRule rule, ParseBoundaryRule(value));
@@ -174,9 +181,32 @@ constexpr Parameter kParameters[] = {
     {"reprise.warmup_memory_mb", "", "integer", "0",
      "Memory that a warm-up may fill with recipes and their arena, in MiB. 0: no limit",
      [](absl::string_view, absl::string_view value, ModelSettings& settings) {
-       RETURN_IF_ERROR(WantInteger(value, 0, kLargest >> 20, settings.warmup.max_bytes));
-       settings.warmup.max_bytes <<= 20;
-       return absl::OkStatus();
+       return WantMegabytes(value, settings.warmup.max_bytes);
+     }},
+    {"reprise.max_recipe_mb", "", "integer", "0",
+     "Memory that recipes of the model may take, in MiB; beyond it the least recently used go. 0: "
+     "the "
+     "limit of all models alone",
+     [](absl::string_view, absl::string_view value, ModelSettings& settings) {
+       return WantMegabytes(value, settings.max_recipe_bytes);
+     }},
+    {"reprise.max_arena_mb", "", "integer", "0",
+     "Memory that one replay of the model may need, in MiB; what needs more is refused. 0: no "
+     "limit",
+     [](absl::string_view, absl::string_view value, ModelSettings& settings) {
+       return WantMegabytes(value, settings.max_arena_bytes);
+     }},
+    {"reprise.max_parameter_mb", "", "integer", "0",
+     "Memory that parameters of the model may take, as stored and as kernels want them, in MiB; a "
+     "model that needs more is not loaded. 0: the limit of all models alone",
+     [](absl::string_view, absl::string_view value, ModelSettings& settings) {
+       return WantMegabytes(value, settings.max_parameter_bytes);
+     }},
+    {"reprise.release_after_ms", "", "integer", "0",
+     "Streams that nothing ran on for as long give the memory of their arena back; of several "
+     "models the shortest counts. 0: never",
+     [](absl::string_view, absl::string_view value, ModelSettings& settings) {
+       return WantInteger(value, 0, kLargest / 1'000'000, settings.release_after_ms);
      }},
     {"reprise.packing", "", "auto|off", "auto; off where buckets are named",
      "auto: requests of different lengths lie one after another in a replay, without padding, "

@@ -46,6 +46,11 @@ struct ModelSettings {
   CaptureMode capture = CaptureMode::kQuick;
   bool frozen = false;  // nothing is captured for a request
   WarmupSettings warmup;
+  // Memory in bytes; 0: the server's limits alone.
+  int64_t max_recipe_bytes = 0;
+  int64_t max_arena_bytes = 0;
+  int64_t max_parameter_bytes = 0;
+  int64_t release_after_ms = 0;         // 0: arenas keep their memory
   std::optional<bool> packing;          // where the model can be packed; absent: see WantsPacking
   std::set<std::string> padding_off;    // axis labels
   std::map<std::string, double> fills;  // by input name

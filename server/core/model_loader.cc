@@ -29,6 +29,9 @@ ModelOptions EngineOptionsOf(const ModelVersion& version, const std::string& pat
           .overflow = settings.overflow == Overflow::kReject ? BucketPolicy::Overflow::kReject
                                                              : BucketPolicy::Overflow::kExact,
           .max_exact = settings.max_exact,
+          .max_recipe_bytes = settings.max_recipe_bytes,
+          .max_arena_bytes = settings.max_arena_bytes,
+          .max_parameter_bytes = settings.max_parameter_bytes,
           .no_padding = settings.padding_off,
           .packing = WantsPacking(settings) ? PackingMode::kAuto : PackingMode::kOff,
           .fills = settings.fills,

@@ -94,6 +94,9 @@ Catalogue::Catalogue(const BuildInfo& build)
                                                 {"cpu", build.cpu}})
       .Set(1);
   server_ready_ = &AddSeries(GaugeFamily(MetricId::kServerReady), {});
+  arena_bytes_ = &AddSeries(GaugeFamily(MetricId::kMemory), {{"kind", "arena"}});
+  parameter_bytes_ = &AddSeries(GaugeFamily(MetricId::kMemory), {{"kind", "parameters"}});
+  arena_releases_ = &AddSeries(CounterFamily(MetricId::kArenaReleases), {});
   unknown_ = MakeModel("", "");
 }
 
@@ -173,6 +176,7 @@ std::unique_ptr<ModelMetrics> Catalogue::MakeModel(const std::string& model,
   m.nv_compute_output_us = counter(MetricId::kNvComputeOutputDuration);
   m.compiles = counters_by(MetricId::kCompiles);
   m.evictions = counters_by(MetricId::kCacheEvictions);
+  m.thrash = counters_by(MetricId::kCacheThrash);
   m.store_misses_by = counters_by(MetricId::kStoreMisses);
   m.replays = counters_by(MetricId::kReplays);
   m.replay_duration = histograms_by(MetricId::kReplayDuration);
@@ -210,6 +214,7 @@ void Catalogue::Announce(ModelMetrics& metrics, const KnownSeries& known) {
   auto announce = [&metrics](absl::string_view bucket) {
     metrics.replays->at(bucket);
     metrics.replay_duration->at(bucket);
+    metrics.thrash->at(bucket);
   };
   for (const std::string& bucket : known.buckets) announce(bucket);
   announce("exact");
@@ -245,7 +250,12 @@ void Catalogue::SetStore(const RecipeStore* store) {
 
 void Catalogue::SetServerReady(bool ready) { server_ready_->Set(ready ? 1 : 0); }
 
+void Catalogue::CountArenaRelease() { arena_releases_->Increment(); }
+
 std::string Catalogue::Scrape() const {
+  const MemoryUse memory = memory_();
+  arena_bytes_->Set(static_cast<double>(memory.arena_bytes));
+  parameter_bytes_->Set(static_cast<double>(memory.parameter_bytes));
   std::vector<prometheus::MetricFamily> families = registry_->Collect();
   AppendStoreMetrics(store_, wants_store_, families);
   AppendProcessMetrics(families);

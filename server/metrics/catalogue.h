@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -109,6 +110,7 @@ struct ModelMetrics {
   prometheus::Counter* nv_compute_output_us;
   std::unique_ptr<LabelledSeries<prometheus::Counter>> compiles;           // reason
   std::unique_ptr<LabelledSeries<prometheus::Counter>> evictions;          // reason
+  std::unique_ptr<LabelledSeries<prometheus::Counter>> thrash;             // bucket
   std::unique_ptr<LabelledSeries<prometheus::Counter>> store_misses_by;    // reason
   std::unique_ptr<LabelledSeries<prometheus::Counter>> replays;            // bucket
   std::unique_ptr<LabelledSeries<prometheus::Histogram>> replay_duration;  // bucket
@@ -119,6 +121,12 @@ struct ModelMetrics {
   std::unique_ptr<LabelledSeries<prometheus::Counter>> requests;           // code
   std::unique_ptr<LabelledSeries<prometheus::Counter>> nv_failure;         // reason
   std::unique_ptr<LabelledSeries<prometheus::Counter>> reference_kernels;  // op
+};
+
+// Memory of all models together, read at each scrape.
+struct MemoryUse {
+  int64_t arena_bytes = 0;
+  int64_t parameter_bytes = 0;
 };
 
 // The labels of reprise_build_info.
@@ -151,6 +159,10 @@ class Catalogue {
   // scrape; the store outlives the catalogue's last scrape.
   void SetStore(const RecipeStore* store);
 
+  // Asked at each scrape. Once, before the first one; what it uses outlives the last.
+  void SetMemory(std::function<MemoryUse()> memory) { memory_ = std::move(memory); }
+  void CountArenaRelease();
+
   // The text exposition format, version 0.0.4.
   std::string Scrape() const;
 
@@ -167,6 +179,10 @@ class Catalogue {
   std::vector<prometheus::Family<prometheus::Histogram>*> histograms_;
   std::unique_ptr<ModelMetrics> unknown_;
   prometheus::Gauge* server_ready_ = nullptr;
+  prometheus::Gauge* arena_bytes_ = nullptr;
+  prometheus::Gauge* parameter_bytes_ = nullptr;
+  prometheus::Counter* arena_releases_ = nullptr;
+  std::function<MemoryUse()> memory_ = [] { return MemoryUse(); };
   bool wants_store_ = false;
   const RecipeStore* store_ = nullptr;
   // Guarded.

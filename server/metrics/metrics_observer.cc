@@ -69,6 +69,8 @@ class ModelMetricsObserver final : public ModelObserver {
     metrics_.evictions->at(EvictionReasonName(reason)).Increment();
   }
 
+  void OnThrash(absl::string_view bucket) override { metrics_.thrash->at(bucket).Increment(); }
+
   void OnBuckets(const BucketReport& report, const std::vector<std::string>& labels) override {
     catalogue_.Announce(metrics_, {.buckets = labels});
     metrics_.bucket_waste_expected->Set(report.state.expected_waste);

@@ -1,13 +1,30 @@
 """Memory does not grow with the number of shapes that were seen."""
 
+import time
+
 import numpy as np
+import pytest
+from tritonclient.utils import InferenceServerException
 
 from testing import models
 from testing.daemon import Daemon
 from testing.inference import infer, text_inputs
+from testing.metrics import Scrape
 from testing.repository import MINILM
 
 NAMES = ["input_ids", "attention_mask", "token_type_ids"]
+
+
+def config(**parameters):
+    return "\n".join(f'parameters {{ key: "reprise.{key}" value {{ string_value: "{value}" }} }}'
+                     for key, value in parameters.items())
+
+
+def wait_until(condition, within_s=60):
+    end = time.monotonic() + within_s
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.05)  # the interval of polling
 
 
 def test_rss_after_500_lengths_is_that_of_all_buckets(repository, rng):
@@ -40,3 +57,49 @@ def test_rss_settles_when_exact_shapes_come_and_go(repository, rng):
         settled = daemon.rss_bytes()
         send(range(400, 1200))
         assert daemon.rss_bytes() < 1.05 * settled + (4 << 20)
+
+
+def test_idle_arenas_give_their_memory_back_and_serve_again(repository, rng):
+    repository.add("minilm", MINILM, config=config(release_after_ms=300, warmup="b8_s512"))
+    with Daemon(repository, "--streams", "1") as daemon:
+        client = daemon.client()
+        inputs = text_inputs(NAMES, 8, 512, rng)
+        before = infer(client, "minilm", inputs)
+
+        def arena():
+            return Scrape(daemon.metrics_url).total("reprise_memory_bytes", kind="arena")
+
+        held = daemon.rss_bytes()
+        wait_until(lambda: arena() == 0)
+        assert Scrape(daemon.metrics_url).total("reprise_arena_releases_total") >= 1
+        # 4096 tokens: more than 20 MB.
+        assert daemon.rss_bytes() < held - (16 << 20)
+        after = infer(client, "minilm", inputs)
+        assert after.capture == "replayed"
+        for name, value in before.outputs.items():
+            assert np.array_equal(after.outputs[name], value)
+
+
+def test_limits_of_memory_refuse_by_name_what_does_not_fit(repository, rng):
+    repository.add("small", MINILM, config=config(max_arena_mb=4))
+    repository.add("large", MINILM, config=config(max_parameter_mb=10))
+    with Daemon(repository) as daemon:
+        client = daemon.client()
+        assert not client.is_model_ready("large")
+        assert "reprise.max_parameter_mb allows 10485760" in daemon.log()
+        infer(client, "small", text_inputs(NAMES, 1, 16, rng))
+        with pytest.raises(InferenceServerException, match="reprise.max_arena_mb allows 4194304"):
+            infer(client, "small", text_inputs(NAMES, 8, 512, rng))
+        infer(client, "small", text_inputs(NAMES, 1, 16, rng))
+
+
+def test_model_that_thrashes_is_named(repository, rng):
+    repository.add("mixes_sequence", models.mixes_sequence(), config=config(max_exact=1))
+    with Daemon(repository) as daemon:
+        client = daemon.client()
+        for length in [5, 6] * 4:
+            x = rng.normal(size=(1, length)).astype(np.float32)
+            infer(client, "mixes_sequence", {"x": x})
+        scrape = Scrape(daemon.metrics_url)
+        assert scrape.by("reprise_cache_thrash_total", "bucket", model="mixes_sequence") == {"b1": 6}
+        assert daemon.log().count("recipes thrash: b1") == 1

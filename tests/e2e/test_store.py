@@ -1,9 +1,11 @@
 """--recipe-cache: what a first start measured, a second one finds, and the counters say so."""
 
+import subprocess
+
 import numpy
 
 from testing import models
-from testing.daemon import Daemon
+from testing.daemon import BUILD, Daemon
 from testing.inference import infer, text_inputs
 from testing.metrics import Scrape
 
@@ -59,4 +61,107 @@ def test_second_start_is_ready_with_the_recipes_that_the_first_one_used(reposito
         assert answer.recipe == before.recipe
         for name, value in before.outputs.items():
             assert numpy.array_equal(answer.outputs[name], value)
+        assert Scrape(daemon.metrics_url).total("reprise_compiles_total") == 0
+
+
+def store(*arguments, code=0):
+    """Runs `reprise store`, which needs no server; its output."""
+    done = subprocess.run([str(BUILD / "reprise"), "store", *map(str, arguments)],
+                          capture_output=True, text=True, timeout=60)
+    assert done.returncode == code, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+def test_store_is_listed_verified_carried_away_and_pruned(repository, tmp_path, rng):
+    repository.add("bert", models.bert())
+    folder = tmp_path / "store"
+    with Daemon(repository, "--recipe-cache", str(folder)) as daemon:
+        warm(daemon, rng)
+    listed = store("list", folder)
+    for word in ("recipe", "model", "usage", "bert"):
+        assert word in listed, word
+    assert "0 are not" in store("verify", folder)
+
+    bundle, other = tmp_path / "bundle", tmp_path / "other"
+    store("export", folder, bundle)
+    count = len(list(folder.glob("*.rps")))
+    assert f"{count} of {count} records can be used" in store("import", bundle, other)
+    with Daemon(repository, "--recipe-cache", str(other)) as daemon:
+        assert Scrape(daemon.metrics_url).total("reprise_compiles_total") == 0
+        assert "loaded recipe" in daemon.log()
+
+    damaged = next(folder.glob("recipe-*"))
+    damaged.write_bytes(damaged.read_bytes()[:-1])
+    assert damaged.name in store("verify", folder, code=1)
+    assert "damaged" in store("list", folder)
+    assert "removed 1 files" in store("prune", folder)
+    assert "0 are not" in store("verify", folder)
+    store("prune", folder, "--max-mb", 0)
+    assert not list(folder.glob("*.rps"))
+    bundle.write_bytes(bundle.read_bytes()[:100])
+    assert "no intact bundle" in store("import", bundle, other, code=1)
+
+
+def test_bundle_of_another_cpu_says_why_it_is_of_no_use(repository, tmp_path, rng):
+    repository.add("bert", models.bert())
+    folder = tmp_path / "store"
+    # The reference device stands for another machine.
+    with Daemon(repository, "--recipe-cache", str(folder), "--device", "reference") as daemon:
+        warm(daemon, rng)
+    store("export", folder, tmp_path / "bundle")
+    told = store("import", tmp_path / "bundle", tmp_path / "other")
+    assert "cannot: it was made for" in told
+    with Daemon(repository, "--recipe-cache", str(tmp_path / "other")) as daemon:
+        assert "it was stored for another device" in daemon.log()
+        reasons = Scrape(daemon.metrics_url).by("reprise_compiles_total", "reason")
+        # What the other machine used is captured here before the first request.
+        assert {reason for reason, count in reasons.items() if count} == {"warmup"}
+
+
+def test_two_daemons_share_a_folder_that_one_of_them_may_not_write(repository, tmp_path, rng):
+    repository.add("bert", models.bert())
+    folder = tmp_path / "store"
+    with Daemon(repository, "--recipe-cache", str(folder)) as writer:
+        warm(writer, rng)
+    folder.chmod(0o555)
+    try:
+        before = {path.name: path.read_bytes() for path in folder.glob("*.rps")}
+        flags = ["--recipe-cache", str(folder)]
+        with Daemon(repository, *flags) as one, Daemon(repository, *flags) as two:
+            for daemon in (one, two):
+                assert Scrape(daemon.metrics_url).total("reprise_compiles_total") == 0
+                warm(daemon, rng)
+                infer(daemon.client(), "bert", text_inputs(NAMES, 4, 100, rng, 200))
+        assert {path.name: path.read_bytes() for path in folder.glob("*.rps")} == before
+    finally:
+        folder.chmod(0o755)
+
+
+def test_packed_recipes_and_exact_shapes_are_found_again_as_well(repository, tmp_path, rng):
+    packing = 'parameters { key: "reprise.packing" value { string_value: "auto" } }'
+    repository.add("bert", models.bert(opset=13, layers=3), config=packing)
+    repository.add("mixes_sequence", models.mixes_sequence())
+    flags = ["--recipe-cache", str(tmp_path / "store")]
+    x = rng.normal(size=(1, 9)).astype(numpy.float32)
+
+    def send(daemon):
+        client = daemon.client()
+        answers = []
+        for inputs in (text_inputs(NAMES, 1, 10, fixed, 200), text_inputs(NAMES, 3, 90, fixed, 200)):
+            answers.append(infer(client, "bert", inputs))
+        answers.append(infer(client, "mixes_sequence", {"x": x}))
+        return answers
+
+    with Daemon(repository, *flags) as daemon:
+        for _ in range(3):
+            fixed = numpy.random.default_rng(1)
+            before = send(daemon)
+        assert before[0].bucket.startswith("t") and before[2].bucket == "b1"
+    with Daemon(repository, *flags) as daemon:
+        fixed = numpy.random.default_rng(1)
+        for one, two in zip(before, send(daemon)):
+            assert two.capture == "replayed"
+            assert two.recipe == one.recipe
+            for name, value in one.outputs.items():
+                assert numpy.array_equal(two.outputs[name], value)
         assert Scrape(daemon.metrics_url).total("reprise_compiles_total") == 0

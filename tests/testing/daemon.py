@@ -50,10 +50,14 @@ class Daemon:
         self._log = tempfile.NamedTemporaryFile(prefix="reprised-", suffix=".log")
         self.process = None
 
-    def __enter__(self):
+    def start(self):
+        """Without waiting for it to be ready."""
         self.process = subprocess.Popen(
             self._command, stdin=subprocess.DEVNULL, stdout=self._log, stderr=self._log
         )
+
+    def __enter__(self):
+        self.start()
         try:
             self.wait_ready()
         except BaseException:

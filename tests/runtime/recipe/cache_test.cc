@@ -22,7 +22,9 @@ class CountingOwner final : public RecipeCache::Owner {
     this->bytes = bytes;
   }
   int64_t max_exact() const override { return max_exact_; }
+  int64_t max_bytes() const override { return most; }
 
+  int64_t most = 0;
   std::vector<int64_t> evicted;
   RecipeCache::Why last_why = RecipeCache::Why::kMemory;
   int64_t recipes = 0;
@@ -56,7 +58,8 @@ absl::StatusOr<RecipeCache::Result> Get(RecipeCache& cache,
 }
 
 TEST(RecipeCacheTest, SecondAskerHits) {
-  RecipeCache cache(1 << 20);
+  const FakeClock clock;
+  RecipeCache cache(1 << 20, clock);
   auto owner = std::make_shared<CountingOwner>();
   EXPECT_EQ(Get(cache, owner, 1)->outcome, RecipeCache::Outcome::kCaptured);
   EXPECT_EQ(Get(cache, owner, 1)->outcome, RecipeCache::Outcome::kHit);
@@ -65,7 +68,8 @@ TEST(RecipeCacheTest, SecondAskerHits) {
 }
 
 TEST(RecipeCacheTest, ManyThreadsCauseOneCapture) {
-  RecipeCache cache(1 << 20);
+  const FakeClock clock;
+  RecipeCache cache(1 << 20, clock);
   auto owner = std::make_shared<CountingOwner>();
   constexpr int kThreads = 16;
   std::atomic<int> captures{0}, captured{0};
@@ -91,7 +95,8 @@ TEST(RecipeCacheTest, ManyThreadsCauseOneCapture) {
 }
 
 TEST(RecipeCacheTest, FailureReachesTheAskerAndIsForgotten) {
-  RecipeCache cache(1 << 20);
+  const FakeClock clock;
+  RecipeCache cache(1 << 20, clock);
   auto owner = std::make_shared<CountingOwner>();
   auto failed = cache.GetOrCapture(
       KeyFor(1), owner, false,
@@ -102,7 +107,8 @@ TEST(RecipeCacheTest, FailureReachesTheAskerAndIsForgotten) {
 
 TEST(RecipeCacheTest, WhatIsNotWantedAnyMoreGoesFirst) {
   const int64_t one = RecipeFor(1)->memory_bytes();
-  RecipeCache cache(3 * one);
+  const FakeClock clock;
+  RecipeCache cache(3 * one, clock);
   auto owner = std::make_shared<CountingOwner>();
   for (int64_t n : {1, 2, 3}) ASSERT_TRUE(Get(cache, owner, n).ok());
   cache.Retire(owner, [](const Recipe& recipe) { return recipe.key != KeyFor(3); });
@@ -112,7 +118,8 @@ TEST(RecipeCacheTest, WhatIsNotWantedAnyMoreGoesFirst) {
 }
 
 TEST(RecipeCacheTest, WhatIsNotWantedTwiceLeavesUnlessItWasUsedAndItsHoldersKeepIt) {
-  RecipeCache cache(1 << 20);
+  const FakeClock clock;
+  RecipeCache cache(1 << 20, clock);
   auto owner = std::make_shared<CountingOwner>();
   for (int64_t n : {1, 2, 3}) ASSERT_TRUE(Get(cache, owner, n).ok());
   const std::shared_ptr<const Recipe> held = cache.Find(KeyFor(1));
@@ -133,20 +140,41 @@ TEST(RecipeCacheTest, WhatIsNotWantedTwiceLeavesUnlessItWasUsedAndItsHoldersKeep
 
 TEST(RecipeCacheTest, ByteLimitEvictsLeastRecentlyUsed) {
   const int64_t one = RecipeFor(1)->memory_bytes();
-  RecipeCache cache(3 * one);
+  const FakeClock clock;
+  RecipeCache cache(3 * one, clock);
   auto owner = std::make_shared<CountingOwner>();
   for (int64_t n : {1, 2, 3}) ASSERT_TRUE(Get(cache, owner, n).ok());
   ASSERT_NE(cache.Find(KeyFor(1)), nullptr);  // 2 is now the oldest.
   ASSERT_TRUE(Get(cache, owner, 4).ok());
   EXPECT_THAT(owner->evicted, testing::ElementsAre(2));
-  EXPECT_TRUE(cache.WasEvicted(KeyFor(2)));
-  EXPECT_FALSE(cache.WasEvicted(KeyFor(1)));
+  EXPECT_EQ(cache.EvictedAt(KeyFor(2)), clock.NowNs());
+  EXPECT_FALSE(cache.EvictedAt(KeyFor(1)).has_value());
   EXPECT_LE(cache.bytes(), 3 * one);
   EXPECT_EQ(owner->recipes, 3);
 }
 
+TEST(RecipeCacheTest, LimitOfAnOwnerEvictsItsOwnRecipesAlone) {
+  const int64_t one = RecipeFor(1)->memory_bytes();
+  const FakeClock clock;
+  RecipeCache cache(10 * one, clock);
+  auto small = std::make_shared<CountingOwner>();
+  small->most = 2 * one;
+  auto other = std::make_shared<CountingOwner>();
+  ASSERT_TRUE(Get(cache, other, 1).ok());
+  for (int64_t n : {2, 3}) ASSERT_TRUE(Get(cache, small, n).ok());
+  ASSERT_NE(cache.Find(KeyFor(2)), nullptr);
+  ASSERT_TRUE(Get(cache, small, 4).ok());
+  EXPECT_THAT(small->evicted, testing::ElementsAre(3));
+  EXPECT_TRUE(other->evicted.empty());
+  small->most = one - 1;
+  const auto refused = Get(cache, small, 5);
+  EXPECT_TRUE(absl::IsResourceExhausted(refused.status()));
+  EXPECT_THAT(std::string(refused.status().message()), testing::HasSubstr("max_recipe_mb"));
+}
+
 TEST(RecipeCacheTest, RecipeAboveTheLimitIsRefusedWithBothNumbers) {
-  RecipeCache cache(10);
+  const FakeClock clock;
+  RecipeCache cache(10, clock);
   auto owner = std::make_shared<CountingOwner>();
   auto result = Get(cache, owner, 1);
   EXPECT_TRUE(absl::IsResourceExhausted(result.status()));
@@ -154,7 +182,8 @@ TEST(RecipeCacheTest, RecipeAboveTheLimitIsRefusedWithBothNumbers) {
 }
 
 TEST(RecipeCacheTest, ExactRecipesAreBoundedPerOwner) {
-  RecipeCache cache(1 << 20);
+  const FakeClock clock;
+  RecipeCache cache(1 << 20, clock);
   auto owner = std::make_shared<CountingOwner>(/*max_exact=*/2);
   ASSERT_TRUE(Get(cache, owner, 100).ok());  // a bucket: does not count
   for (int64_t n : {1, 2, 3}) ASSERT_TRUE(Get(cache, owner, n, /*exact=*/true).ok());
@@ -164,7 +193,8 @@ TEST(RecipeCacheTest, ExactRecipesAreBoundedPerOwner) {
 }
 
 TEST(RecipeCacheTest, RemovedOwnerTakesItsRecipesAlong) {
-  RecipeCache cache(1 << 20);
+  const FakeClock clock;
+  RecipeCache cache(1 << 20, clock);
   auto ours = std::make_shared<CountingOwner>();
   auto theirs = std::make_shared<CountingOwner>();
   ASSERT_TRUE(Get(cache, ours, 1).ok());

@@ -1,0 +1,33 @@
+// MemoryBudget: bytes that several may take from one limit.
+//
+// Threads: all methods from any.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace reprise {
+
+class MemoryBudget {
+ public:
+  // 0: no limit, only counted.
+  explicit MemoryBudget(int64_t max_bytes) : max_bytes_(max_bytes) {}
+
+  // False, and nothing is taken, where less is left.
+  bool Take(int64_t bytes) {
+    const int64_t now = used_.fetch_add(bytes) + bytes;
+    if (max_bytes_ <= 0 || now <= max_bytes_) return true;
+    used_.fetch_sub(bytes);
+    return false;
+  }
+  void Give(int64_t bytes) { used_.fetch_sub(bytes); }
+
+  int64_t used() const { return used_; }
+  int64_t max_bytes() const { return max_bytes_; }
+
+ private:
+  const int64_t max_bytes_;
+  std::atomic<int64_t> used_{0};
+};
+
+}  // namespace reprise

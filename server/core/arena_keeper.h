@@ -1,0 +1,73 @@
+// ArenaKeeper: the streams' memory: there before a recipe needs it, given back when nothing runs.
+//
+// A stream that nothing ran on for the time that is set gives its pages back to the system; the
+// next replay on it takes them anew, which costs about a millisecond for a few megabytes.
+//
+// Ownership: borrows the clock, which outlives it. Threads: all methods from any; Run of one stream
+// from one thread at a time.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "runtime/base/clock.h"
+#include "runtime/base/mutex.h"
+#include "runtime/engine/stream.h"
+
+namespace reprise {
+
+class ArenaKeeper {
+ public:
+  // `on_release` is called after a stream gave its memory back.
+  explicit ArenaKeeper(
+      const Clock& clock, std::function<void()> on_release = [] {});
+  ~ArenaKeeper();
+  ArenaKeeper(const ArenaKeeper&) = delete;
+  ArenaKeeper& operator=(const ArenaKeeper&) = delete;
+
+  // Before anything else is called.
+  void Add(std::unique_ptr<Stream> stream);
+  size_t size() const { return lanes_.size(); }
+
+  // The shortest of all times that were set counts; 0 sets none.
+  void ReleaseAfter(int64_t idle_ns);
+
+  // Calls `work` with stream number `i`, whose memory stays until it returns.
+  void Run(size_t i, const std::function<void(Stream&)>& work);
+  // See Stream::Touch; of every stream.
+  void Touch(size_t bytes);
+  // Of all streams: see Stream::held_bytes.
+  int64_t held_bytes() const;
+
+  // Gives back what nothing ran on for long enough. Returns the time at which to ask again,
+  // INT64_MAX if only work can change that. Called by a thread of the keeper's own.
+  int64_t ReleaseIdle();
+
+ private:
+  struct Lane {
+    std::unique_ptr<Stream> stream;
+    Mutex busy;  // held while work runs, and while memory is given back
+    std::atomic<int64_t> used_ns{0};
+  };
+  void Used(Lane& lane);
+  void Work();
+
+  // Constant after construction.
+  const Clock& clock_;
+  const std::function<void()> on_release_;
+  std::vector<std::unique_ptr<Lane>> lanes_;
+  // Self-synchronised.
+  std::atomic<int64_t> idle_ns_{0};  // 0: never
+  std::atomic<bool> asleep_{false};  // the thread waits for work
+  // Guarded.
+  Mutex mutex_;
+  CondVar changed_;
+  bool stopping_ GUARDED_BY(mutex_) = false;
+  std::thread thread_;
+};
+
+}  // namespace reprise

@@ -1,0 +1,111 @@
+#include "server/core/arena_keeper.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstring>
+#include <future>
+#include <limits>
+#include <optional>
+#include <thread>
+
+namespace reprise {
+namespace {
+
+constexpr int64_t kMs = 1'000'000;
+constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
+
+Recipe RecipeOf(size_t arena_bytes) {
+  Recipe recipe;
+  recipe.arena_bytes = arena_bytes;
+  return recipe;
+}
+
+class ArenaKeeperTest : public testing::Test {
+ protected:
+  void Add(ArenaKeeper& keeper) {
+    auto stream = Stream::Create({.max_arena_bytes = 64 << 20});
+    ASSERT_TRUE(stream.ok());
+    keeper.Add(*std::move(stream));
+  }
+  static void Use(ArenaKeeper& keeper, size_t i) {
+    keeper.Run(i, [](Stream& stream) { ASSERT_TRUE(stream.Reserve(RecipeOf(1 << 20)).ok()); });
+  }
+
+  FakeClock clock_;
+};
+
+TEST_F(ArenaKeeperTest, WithoutATimeMemoryStays) {
+  ArenaKeeper keeper(clock_);
+  Add(keeper);
+  Use(keeper, 0);
+  clock_.AdvanceNs(int64_t{1} << 60);
+  EXPECT_EQ(keeper.ReleaseIdle(), kNever);
+  EXPECT_EQ(keeper.held_bytes(), 1 << 20);
+}
+
+TEST_F(ArenaKeeperTest, MemoryGoesBackOnceNothingRanForTheShortestTimeThatWasSet) {
+  std::atomic<int> releases{0};
+  std::optional<ArenaKeeper> made;
+  ArenaKeeper& keeper = made.emplace(clock_, [&] { ++releases; });
+  Add(keeper);
+  Add(keeper);
+  keeper.ReleaseAfter(500 * kMs);
+  keeper.ReleaseAfter(100 * kMs);
+  keeper.ReleaseAfter(0);
+  Use(keeper, 0);
+  clock_.AdvanceNs(60 * kMs);
+  Use(keeper, 1);
+  EXPECT_EQ(keeper.held_bytes(), 2 << 20);
+  clock_.AdvanceNs(50 * kMs);
+  EXPECT_EQ(keeper.ReleaseIdle(), 160 * kMs);
+  EXPECT_EQ(keeper.held_bytes(), 1 << 20);
+  clock_.AdvanceNs(50 * kMs);
+  EXPECT_EQ(keeper.ReleaseIdle(), kNever);
+  EXPECT_EQ(keeper.held_bytes(), 0);
+  made.reset();
+  EXPECT_EQ(releases, 2);
+}
+
+TEST_F(ArenaKeeperTest, MemoryStaysWhileWorkRuns) {
+  SteadyClock clock;  // the keeper's own thread does the releasing
+  std::promise<void> released;
+  std::atomic<bool> running{false};
+  std::atomic<bool> once{false};
+  ArenaKeeper keeper(clock, [&] {
+    EXPECT_FALSE(running);
+    if (!once.exchange(true)) released.set_value();
+  });
+  Add(keeper);
+  keeper.ReleaseAfter(1);
+  keeper.Run(0, [&](Stream& stream) {
+    running = true;
+    const Recipe recipe = RecipeOf(8 << 20);
+    ASSERT_TRUE(stream.Reserve(recipe).ok());
+    std::byte* bytes = stream.MakeFrame(recipe, nullptr, nullptr).arena;
+    for (int round = 0; round < 20; ++round) {
+      std::memset(bytes, round + 1, recipe.arena_bytes);
+      for (size_t i = 0; i < recipe.arena_bytes; i += 4096) {
+        ASSERT_EQ(bytes[i], std::byte(round + 1));
+      }
+    }
+    running = false;
+  });
+  released.get_future().wait();
+  EXPECT_EQ(keeper.held_bytes(), 0);
+}
+
+TEST_F(ArenaKeeperTest, TouchedMemoryOfEveryStreamIsThereAndGoesBackToo) {
+  ArenaKeeper keeper(clock_);
+  Add(keeper);
+  Add(keeper);
+  keeper.ReleaseAfter(kMs);
+  keeper.Touch(3 << 20);
+  EXPECT_EQ(keeper.held_bytes(), 6 << 20);
+  clock_.AdvanceNs(2 * kMs);
+  keeper.ReleaseIdle();
+  EXPECT_EQ(keeper.held_bytes(), 0);
+}
+
+}  // namespace
+}  // namespace reprise
