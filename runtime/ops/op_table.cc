@@ -5,12 +5,14 @@
 #include "runtime/ops/binary.h"
 #include "runtime/ops/branch.h"
 #include "runtime/ops/conv.h"
+#include "runtime/ops/data_sized.h"
 #include "runtime/ops/einsum.h"
 #include "runtime/ops/gather.h"
 #include "runtime/ops/group_norm.h"
 #include "runtime/ops/infer.h"
 #include "runtime/ops/matmul.h"
 #include "runtime/ops/movement.h"
+#include "runtime/ops/non_max_suppression.h"
 #include "runtime/ops/norm.h"
 #include "runtime/ops/op.h"
 #include "runtime/ops/pool.h"
@@ -117,7 +119,11 @@ constexpr OpRow kRows[] = {
     {"ConstantOfShape", 1, 1, 1, 1, 0, 0b1, ConstantOfShapeRule, ConstantOfShapeKernel},
     {"Range", 3, 3, 1, 1, 0, 0b111, RangeRule, RangeKernel},
     {"EyeLike", 1, 1, 1, 1, kShapeOnly, 0, EyeLikeRule, EyeLikeKernel},
+    // As many elements as the data says.
     {"NonZero", 1, 1, 1, 1, kDataDependent, 0b1, NonZeroRule, NonZeroKernel},
+    {"Compress", 2, 2, 1, 1, kDataDependent, 0b10, CompressRule, CompressKernel},
+    {"Unique", 1, 1, 1, 4, kDataDependent, 0b1, UniqueRule, UniqueKernel},
+    {"NonMaxSuppression", 2, 5, 1, 1, kDataDependent, 0b11111, NonMaxSuppressionRule, NonMaxSuppressionKernel},
     {"If", 1, -1, 1, -1, 0, 0b1, IfRule, IfKernel},
     // Moving elements.
     {"Transpose", 1, 1, 1, 1, 0, 0, TransposeRule, TransposeKernel},

@@ -219,35 +219,4 @@ absl::Status EyeLikeKernel(const KernelContext& context) {
   });
 }
 
-absl::Status NonZeroRule(InferContext& context) {
-  const Tensor* value = context.constant(0);
-  if (value == nullptr) {
-    return absl::FailedPreconditionError("its output shape depends on data (input 0)");
-  }
-  const std::vector<double> elements = value->ToDoubles();
-  const int64_t count =
-      static_cast<int64_t>(elements.size()) - std::count(elements.begin(), elements.end(), 0.0);
-  context.SetOutput(0, DType::kInt64, {context.rank(0), count});
-  return absl::OkStatus();
-}
-
-absl::Status NonZeroKernel(const KernelContext& context) {
-  const TensorView& in = context.inputs[0];
-  const MutableTensorView& out = context.outputs[0];
-  const int64_t columns = out.shape[1];
-  const Shape strides = Strides(in.shape);
-  return Dispatch(AllList{}, in.dtype, [&]<typename T>() {
-    int64_t column = 0;
-    for (int64_t i = 0; i < in.num_elements() && column < columns; ++i) {
-      if (static_cast<Compute<T>>(in.as<T>()[i]) == Compute<T>(0)) continue;
-      int64_t rest = i;
-      for (size_t d = 0; d < strides.size(); ++d) {
-        out.as<int64_t>()[d * columns + column] = rest / strides[d];
-        rest %= strides[d];
-      }
-      ++column;
-    }
-  });
-}
-
 }  // namespace reprise::ops

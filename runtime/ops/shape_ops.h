@@ -11,7 +11,7 @@ Kernel ShapeKernel, SizeKernel;
 
 Rule ReshapeRule, SqueezeRule, UnsqueezeRule, FlattenRule;
 
-Rule ConstantOfShapeRule, RangeRule, EyeLikeRule, NonZeroRule;
-Kernel ConstantOfShapeKernel, RangeKernel, EyeLikeKernel, NonZeroKernel;
+Rule ConstantOfShapeRule, RangeRule, EyeLikeRule;
+Kernel ConstantOfShapeKernel, RangeKernel, EyeLikeKernel;
 
 }  // namespace reprise::ops

@@ -167,11 +167,5 @@ TEST(ShapeOpsTest, ConstantOfShapeAboveTheLimitIsRefusedBeforeAllocation) {
       absl::StatusCode::kResourceExhausted);
 }
 
-TEST(ShapeOpsTest, NonZeroListsCoordinates) {
-  const auto result = RunOp("NonZero", {F32({2, 2}, {0, 1, 2, 0})});
-  EXPECT_EQ(ShapeOf(result), (Shape{2, 2}));
-  EXPECT_THAT(Numbers(result), ElementsAre(0, 1, 1, 0));
-}
-
 }  // namespace
 }  // namespace reprise
