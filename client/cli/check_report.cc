@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "client/cli/table.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/engine/tail.h"
 
 namespace reprise::cli {
 namespace {
@@ -210,10 +211,22 @@ std::string MemoryText(const Model& model, const std::vector<Compiled>& all, int
                       streams == 1 ? " stream" : " streams", " and every recipe above in memory\n");
 }
 
+std::string CutsText(const Model& model) {
+  if (model.tail() == nullptr) return "";
+  std::string text =
+      "cut where data decides shapes; the kernels and memory below are those of what "
+      "comes before\n";
+  for (const Cut& cut : model.tail()->cuts()) {
+    absl::StrAppend(&text, "  ", cut.op, " '", cut.node, "': ", cut.why, "\n");
+  }
+  return absl::StrCat(text, "\n");
+}
+
 }  // namespace
 
 absl::StatusOr<std::string> CheckReport(const Engine& engine, const Model& model, int streams) {
-  std::string text = absl::StrCat(SignatureText(model), "\n", AxesText(model), "\n");
+  std::string text =
+      absl::StrCat(SignatureText(model), "\n", AxesText(model), "\n", CutsText(model));
   if (model.has_shape_inputs()) {
     absl::StrAppend(&text,
                     "an input decides shapes: kernels and memory follow its value, which "

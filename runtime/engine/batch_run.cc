@@ -167,6 +167,15 @@ void BatchRun::Gather(std::byte* inputs, std::optional<size_t> only) const {
   }
 }
 
+const Tail* BatchRun::tail() const {
+  return variant_ == nullptr ? model_.tail_.get() : variant_->tail.get();
+}
+
+bool BatchRun::IsWanted(const Request& request, size_t position) const {
+  // What lies behind a cut may need anything.
+  return tail() != nullptr || request.wanted_outputs.empty() || request.wanted_outputs[position];
+}
+
 Shape BatchRun::TrueShape(size_t position, size_t i, const Shape& slot) const {
   Shape shape = slot;
   if (model_.output_shapes_.empty()) return shape;
@@ -188,8 +197,7 @@ void BatchRun::Scatter(const std::byte* outputs, std::vector<Response>& response
   for (size_t i = 0; i < requests_.size(); ++i) {
     responses[i].outputs.resize(recipe_->outputs.size());
     for (size_t position = 0; position < recipe_->outputs.size(); ++position) {
-      const std::vector<bool>& wanted = requests_[i]->wanted_outputs;
-      if (!wanted.empty() && !wanted[position]) continue;
+      if (!IsWanted(*requests_[i], position)) continue;
       const TensorSlot& slot = recipe_->outputs[position];
       OutputTensor& output = responses[i].outputs[position];
       if (plan_.packed()) {
@@ -203,9 +211,9 @@ void BatchRun::Scatter(const std::byte* outputs, std::vector<Response>& response
         if (!unpadded && model_.MovesWithBatch(position, d)) offset[d] = FirstRow(i);
         if (offset[d] + output.shape[d] > slot.shape[d]) {
           responses[i].status = absl::InternalError(absl::StrCat(
-              "output '", model_.outputs_[position].name, "' has shape ", ShapeToString(slot.shape),
-              " in its recipe, not the ", ShapeToString(output.shape), " at row ", FirstRow(i),
-              " that the model's other sizes promise"));
+              "output '", model_.recipe_outputs_[position].name, "' has shape ",
+              ShapeToString(slot.shape), " in its recipe, not the ", ShapeToString(output.shape),
+              " at row ", FirstRow(i), " that the model's other sizes promise"));
         }
       }
       if (!responses[i].status.ok()) {

@@ -29,6 +29,9 @@ class BatchRun {
   // After Run: what it ran on, and for how long; 0 if nothing was replayed.
   const BatchTarget& target() const { return target_; }
   int64_t replay_ns() const { return replay_ns_; }
+  // What its responses still lack, or null: they hold the results of the recipe then.
+  const Tail* tail() const;
+  const Recipe& recipe() const { return *recipe_; }
 
  private:
   // Finds what the batch runs on: as resolved, or captured now.
@@ -39,6 +42,7 @@ class BatchRun {
   // Copies the requests into the frame; with `only` that one alone, the others' rows being padding.
   void Gather(std::byte* inputs, std::optional<size_t> only = std::nullopt) const;
   void Scatter(const std::byte* outputs, std::vector<Response>& responses) const;
+  bool IsWanted(const Request& request, size_t position) const;
   // The shape that output `position` has for request `i`, whose slot has shape `slot`.
   Shape TrueShape(size_t position, size_t i, const Shape& slot) const;
   // Fails the requests whose data the kernels could not use. Which of several it was is found by

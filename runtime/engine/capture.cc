@@ -64,6 +64,7 @@ std::string Suggestion(const Model& model, const CaptureTarget& target, CompileR
     return target.exact ? absl::StrCat("reprise.max_exact: \"", 2 * model.options().max_exact, "\"")
                         : "a larger --recipe-cache-memory-mb";
   }
+  if (!target.section.empty()) return "none: sizes behind a cut come with the data";
   if (!target.exact) return absl::StrCat("reprise.warmup: \"", target.bucket, "\"");
   const std::shared_ptr<const BucketPolicy> policy = model.buckets();
   for (const ModelAxis& axis : model.axes()) {
@@ -92,7 +93,8 @@ MissRecord NewRecord(const Model& model, const CaptureTarget& target, const Reci
                     .model = model.id(),
                     .bucket = target.bucket,
                     .binding = target.key.binding.ToString(),
-                    .recipe = target.key.hex()};
+                    .recipe = target.key.hex(),
+                    .section = target.section};
   if (const auto nearest = NearestRecipe(ready, target.key)) {
     record.nearest =
         nearest->note.bucket == "exact" ? nearest->key.binding.ToString() : nearest->note.bucket;
@@ -132,8 +134,8 @@ class CaptureWalk {
       if (restored.recipe != nullptr) return Publish(std::move(restored.recipe));
       store_miss = restored.miss;
     }
-    MissRecord& record =
-        record_.emplace(NewRecord(model_, target_, *model_.ReadyBeside(target_.key).Snapshot()));
+    const std::shared_ptr<const ReadyIndex> ready = cache_.IndexOf(target_.key.graph);
+    MissRecord& record = record_.emplace(NewRecord(model_, target_, *ready->Snapshot()));
     const int64_t rss_before = ResidentBytes();
     CompiledPlan plan;
     const bool keep = IsKept(options_, target_) && options_.store->writable();
@@ -145,8 +147,10 @@ class CaptureWalk {
     ASSIGN_OR_RETURN(const std::shared_ptr<const Recipe> recipe, Publish(std::move(compiled)));
     // Weights are packed once: what the next capture will take is without them.
     const int64_t work_ns = record.phases.total_ns() - record.phases.prepare_ns;
-    model_.owner()->SetCaptureNs(work_ns);
-    model_.learner().RecordCapture(work_ns, record.recipe_bytes);
+    if (target_.section.empty()) {
+      model_.owner()->SetCaptureNs(work_ns);
+      model_.learner().RecordCapture(work_ns, record.recipe_bytes);
+    }
     if (keep) KeepRecipe(options_, model_, *recipe, plan, work_ns);
     return recipe;
   }

@@ -28,6 +28,7 @@ struct CaptureTarget {
   std::shared_ptr<const ModelVariant> variant;  // of the model, where it is not the model itself
   // Absent: found when it is captured (evicted, first_request, new_shape).
   std::optional<CompileReason> reason;
+  std::string section = {};  // of a model that is cut: which, for people
 };
 
 struct CaptureResult {

@@ -9,6 +9,7 @@
 #include "runtime/engine/bucket_change.h"
 #include "runtime/engine/exact_runner.h"
 #include "runtime/engine/model_loader.h"
+#include "runtime/engine/tail_run.h"
 #include "runtime/recipe/compiler.h"
 
 namespace reprise {
@@ -30,22 +31,6 @@ void JoinOutput(int dim, const OutputTensor& more, OutputTensor& output) {
   }
   output.bytes = std::move(joined);
   output.shape[dim] += more.shape[dim];
-}
-
-int Rank(CaptureOutcome outcome) {
-  switch (outcome) {
-    case CaptureOutcome::kReplayed:
-      return 0;
-    case CaptureOutcome::kLarger:
-      return 1;
-    case CaptureOutcome::kEager:
-      return 2;
-    case CaptureOutcome::kWaited:
-      return 3;
-    case CaptureOutcome::kCaptured:
-      return 4;
-  }
-  return 0;
 }
 
 }  // namespace
@@ -116,6 +101,12 @@ std::vector<Response> Engine::Run(const BatchPlan& plan, absl::Span<const Reques
   const bool eager = resolution.outcome == CaptureOutcome::kEager;
   BatchRun run(options_, cache_, misses_, plan, std::move(resolution), requests, stream);
   std::vector<Response> responses = run.Run(next_batch_++);
+  for (size_t i = 0; i < responses.size(); ++i) {
+    if (!responses[i].status.ok() || run.tail() == nullptr) continue;
+    TailRun(options_, cache_, captures_, misses_, plan.model(), *run.tail(), plan.shapes()[i],
+            stream)
+        .Run(*requests[i], run.recipe(), responses[i]);
+  }
   if (run.replay_ns() > 0) {
     NoteLosses(plan, run.target(), eager, run.replay_ns());
     FollowTraffic(plan.model());
@@ -230,7 +221,7 @@ Response JoinRows(const Model& model, std::vector<Response> parts) {
     // A request that was split says the least usual of what its parts say.
     const CaptureOutcome so_far = joined.info.capture;
     joined.info = parts[p].info;
-    if (Rank(so_far) > Rank(joined.info.capture)) joined.info.capture = so_far;
+    joined.info.capture = Harder(joined.info.capture, so_far);
   }
   return joined;
 }

@@ -39,6 +39,7 @@ struct MissRecord {
   std::string bucket;   // "b1_s128", "exact"
   std::string binding;  // "batch=1,sequence=128"
   std::string recipe;   // hex key
+  std::string section;  // of a model that is cut at data: which; empty: what comes before the cuts
   CompileReason reason = CompileReason::kNewShape;
   bool behind = false;  // nobody waited when it began
 

@@ -9,13 +9,11 @@
 #include "runtime/engine/engine.h"
 #include "runtime/engine/gather.h"
 #include "runtime/engine/signature.h"
+#include "runtime/engine/tail.h"
 #include "runtime/recipe/compiler.h"
 
 namespace reprise {
 namespace {
-
-// Values of shape inputs are part of the key; longer ones are data.
-constexpr int64_t kMaxShapeInputElements = 64;
 
 // Whether every slice of `tensor` along its dims before `axis_dim` has an element other than
 // `fill`.
@@ -54,10 +52,9 @@ int64_t Model::max_batch() const {
 int64_t Model::MaxRows(const RequestShape& shape) const {
   constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();
   if (!batches_requests() || (shape.exact && !shape.unproved)) return kNoLimit;
-  if (Packs(shape)) {
-    const int64_t length = shape.sizes[packing_->sequence_axis()];
-    return std::clamp<int64_t>(packing_->buckets().back() / length, 1, packing_->max_segments());
-  }
+  // What lies behind a cut sees all rows of a request at once.
+  if (tail_ != nullptr) return kNoLimit;
+  if (Packs(shape)) return MaxPackedRows(shape.sizes[packing_->sequence_axis()]);
   for (const OutputShape& output : output_shapes_) {
     const auto moves = [&](const AffineDim& dim) { return dim.MovesWith(batch_axis_); };
     if (std::count_if(output.dims.begin(), output.dims.end(), moves) > 1) return kNoLimit;
@@ -78,9 +75,19 @@ int64_t Model::LargestBatchAt(const BucketPolicy& buckets,
   return std::min(buckets.LargestBatch(others), max_batch());
 }
 
+int64_t Model::MaxPackedRows(int64_t length) const {
+  return std::clamp<int64_t>(packing_->buckets().back() / length, 1, packing_->max_segments());
+}
+
 bool Model::Packs(const RequestShape& shape) const {
-  return packing_ != nullptr && !shape.exact &&
-         shape.sizes[packing_->sequence_axis()] <= packing_->longest();
+  if (packing_ == nullptr || shape.exact) return false;
+  const int64_t length = shape.sizes[packing_->sequence_axis()];
+  if (length > packing_->longest()) return false;
+  return tail_ == nullptr || shape.rows <= MaxPackedRows(length);
+}
+
+const std::vector<ModelIo>& Model::outputs() const {
+  return tail_ == nullptr ? recipe_outputs_ : tail_->outputs();
 }
 
 std::vector<AxisSizes> Model::AllBuckets() const {

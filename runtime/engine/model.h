@@ -42,6 +42,7 @@
 namespace reprise {
 
 class CaptureTicket;
+class Tail;
 struct BatchTarget;
 struct CompiledPlan;
 struct CompileOptions;
@@ -112,7 +113,11 @@ class Model : public std::enable_shared_from_this<Model> {
   const ModelUsage& usage() const { return usage_; }
   // As a client sees them: symbols merged, -1 for an axis in metadata is the caller's business.
   const std::vector<ModelIo>& inputs() const { return inputs_; }
-  const std::vector<ModelIo>& outputs() const { return outputs_; }
+  const std::vector<ModelIo>& outputs() const;
+  // What a replay results in: outputs(), or of a model that is cut what comes before its cuts.
+  const std::vector<ModelIo>& recipe_outputs() const { return recipe_outputs_; }
+  // What runs behind replays, request by request; null where the model is not cut at data.
+  const Tail* tail() const { return tail_.get(); }
   const std::vector<ModelAxis>& axes() const { return axes_; }
   // The value of an input decides a shape: every request runs at its exact sizes.
   bool has_shape_inputs() const { return !shape_inputs_.empty(); }
@@ -155,10 +160,6 @@ class Model : public std::enable_shared_from_this<Model> {
   const std::shared_ptr<ModelOwner>& owner() const { return owner_; }
   // The recipes that are ready: of the buckets.
   const ReadyIndex& ready() const { return packing_ != nullptr ? packing_->ready() : *ready_; }
-  // Those of the same graph as the recipe of `key`.
-  const ReadyIndex& ReadyBeside(const RecipeKey& key) const {
-    return key.packing == kPacked ? packing_->ready() : *ready_;
-  }
   // What users call the axis of `symbol`; the symbol itself where no axis has it.
   const std::string& LabelOf(const std::string& symbol) const;
   // The key of the recipe of `target` for requests like `shape`. `variant`: of a request
@@ -198,9 +199,13 @@ class Model : public std::enable_shared_from_this<Model> {
   friend class PaddingProof;
   friend class BatchPlan;
   friend class BatchRun;
+  friend class TailRun;
   Model() = default;
 
   CompileOptions CompileOptionsFor(const RecipeKey& key, const EngineOptions& options) const;
+  // The most rows that a request of `length` tokens each may have in a packed replay.
+  int64_t MaxPackedRows(int64_t length) const;
+
   // Padding is not proved (yet) at the bucket of `sizes`.
   bool BeyondProof(const std::vector<int64_t>& sizes) const;
   // Symbols of the axes along which any size may be padded by now.
@@ -215,11 +220,12 @@ class Model : public std::enable_shared_from_this<Model> {
   Graph graph_;
   GraphFingerprint fingerprint_;
   std::vector<ModelIo> inputs_;
-  std::vector<ModelIo> outputs_;
+  std::vector<ModelIo> recipe_outputs_;
   std::vector<ModelAxis> axes_;
   int batch_axis_ = -1;
   std::vector<int> shape_inputs_;           // positions in inputs_
   std::vector<int> recipe_inputs_;          // model input position of each input of a recipe
+  std::shared_ptr<const Tail> tail_;        // null: the graph is all of the model
   std::vector<OutputShape> output_shapes_;  // empty where no axis was fitted
   std::set<std::string> certified_;         // labels of the certified axes
   std::set<std::string> paddable_;          // symbols of the certified axes

@@ -15,6 +15,7 @@
 #include "runtime/engine/refusal.h"
 #include "runtime/engine/signature.h"
 #include "runtime/engine/size_check.h"
+#include "runtime/engine/tail.h"
 #include "runtime/graph/dim_expression.h"
 #include "runtime/passes/pass.h"
 
@@ -62,6 +63,9 @@ absl::StatusOr<std::unique_ptr<Model>> ModelLoader::Load(ModelOptions options) c
   RETURN_IF_ERROR(SetPolicy(*model));
   ModelObserverSpec spec = {.id = model->id(), .buckets = model->BucketLabels()};
   spec.buckets.push_back("exact");
+  if (model->tail_ != nullptr) {
+    for (const Cut& cut : model->tail_->cuts()) spec.eager_ops.push_back(cut.op);
+  }
   int64_t runs = 0;
   for (const ModelAxis& axis : model->axes_) {
     spec.axes.push_back(axis.label);
@@ -87,7 +91,7 @@ absl::Status ModelLoader::Import(Model& model, Graph& as_imported) const {
   ASSIGN_OR_RETURN(ImportedModel imported, ImportOnnxFile(model.options_.path));
   model.graph_ = std::move(imported.graph);
   model.inputs_ = std::move(imported.inputs);
-  model.outputs_ = std::move(imported.outputs);
+  model.recipe_outputs_ = std::move(imported.outputs);
   model.owner_ = std::make_shared<ModelOwner>(
       std::make_unique<ParameterStore>(
           std::move(imported.parameters),
@@ -106,13 +110,27 @@ absl::Status ModelLoader::Import(Model& model, Graph& as_imported) const {
     }
   }
   RETURN_IF_ERROR(RunLoadPasses(model.graph_));
-  RETURN_IF_ERROR(CheckConditions(model.graph_, model.inputs_));
   model.shape_inputs_ = FindShapeInputs(model.graph_, model.inputs_);
+  RETURN_IF_ERROR(CutAtData(model));
   for (size_t i = 0; i < model.inputs_.size(); ++i) {
     const auto& shape_inputs = model.shape_inputs_;
     const bool is_shape_input =
         std::find(shape_inputs.begin(), shape_inputs.end(), i) != shape_inputs.end();
     if (!model.inputs_[i].optional && !is_shape_input) model.recipe_inputs_.push_back(i);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ModelLoader::CutAtData(Model& model) const {
+  const std::shared_ptr<const Tail> tail =
+      CutModel(model.graph_, model.inputs_, model.shape_inputs_, model.recipe_outputs_);
+  if (tail == nullptr) return absl::OkStatus();
+  RETURN_IF_ERROR(CheckOutputTypes(*tail));
+  model.recipe_outputs_ = tail->front_outputs();
+  model.tail_ = tail;
+  for (const Cut& cut : tail->cuts()) {
+    context_.log(absl::StrCat("model ", model.id().name, ": cut at ", cut.op, " '", cut.node,
+                              "': ", cut.why, "; what follows runs at each request's own sizes"));
   }
   return absl::OkStatus();
 }
@@ -153,9 +171,10 @@ absl::Status ModelLoader::FindAxes(Model& model, Graph as_imported) const {
     if (value != kNone) model.graph_.value(value).dims = input.dims;
   }
   if (absl::c_any_of(model.inputs_, [](const ModelIo& input) { return input.optional; })) {
-    model.variants_ = std::make_unique<ModelVariants>(std::move(as_imported), model.inputs_);
+    model.variants_ =
+        std::make_unique<ModelVariants>(std::move(as_imported), model.inputs_, model.outputs());
   }
-  for (ModelIo& output : model.outputs_) output.dims = merged.Apply(output.dims);
+  for (ModelIo& output : model.recipe_outputs_) output.dims = merged.Apply(output.dims);
   for (const Axis& axis : merged.axes) {
     if (axis.is_batch) model.batch_axis_ = static_cast<int>(model.axes_.size());
     model.axes_.push_back({.label = axis.label, .symbol = axis.symbol, .is_batch = axis.is_batch});
@@ -207,19 +226,19 @@ absl::Status ModelLoader::FitShapes(Model& model) const {
     if (!fit->refusals[i].empty()) Refuse(model.axes_[i], fit->refusals[i]);
   }
   model.output_shapes_ = std::move(fit->outputs);
-  for (size_t i = 0; i < model.outputs_.size(); ++i) {
-    model.outputs_[i].dtype = model.output_shapes_[i].dtype;
+  for (size_t i = 0; i < model.recipe_outputs_.size(); ++i) {
+    model.recipe_outputs_[i].dtype = model.output_shapes_[i].dtype;
   }
   return absl::OkStatus();
 }
 
 absl::Status ModelLoader::DescribeOutputs(Model& model) const {
   ASSIGN_OR_RETURN(const Graph specialized, Specialize(model.graph_, {}));
-  for (size_t i = 0; i < model.outputs_.size(); ++i) {
+  for (size_t i = 0; i < model.recipe_outputs_.size(); ++i) {
     const Value& value = specialized.value(specialized.outputs()[i]);
-    model.outputs_[i].dtype = value.dtype;
-    model.outputs_[i].dims.clear();
-    for (int64_t size : *value.shape) model.outputs_[i].dims.push_back({.size = size});
+    model.recipe_outputs_[i].dtype = value.dtype;
+    model.recipe_outputs_[i].dims.clear();
+    for (int64_t size : *value.shape) model.recipe_outputs_[i].dims.push_back({.size = size});
   }
   return absl::OkStatus();
 }
@@ -237,7 +256,7 @@ StoredModelKey ModelLoader::KeyOf(const Model& model) const {
   }
   // Names of inputs and outputs are in the findings, and not in the text of the graph.
   for (const ModelIo& input : model.inputs_) absl::StrAppend(&settings, "input ", input.name, "\n");
-  for (const ModelIo& output : model.outputs_) {
+  for (const ModelIo& output : model.recipe_outputs_) {
     absl::StrAppend(&settings, "output ", output.name, "\n");
   }
   return {.graph = model.fingerprint_.digest,
@@ -256,14 +275,14 @@ ModelLoader::StoreLookup ModelLoader::Restore(const StoredModelKey& key, Model& 
     for (const ModelAxis& axis : model.axes_) labels.push_back(axis.label);
     for (const ModelIo& input : model.inputs_) inputs.push_back(input.name);
     absl::StatusOr<ModelFindings> findings =
-        DecodeFindings(*found.payload, key, labels, inputs, model.outputs_.size());
+        DecodeFindings(*found.payload, key, labels, inputs, model.recipe_outputs_.size());
     if (findings.ok()) {
       for (size_t i = 0; i < model.axes_.size(); ++i) {
         model.axes_[i].certificate = std::move(findings->axes[i]);
       }
       model.output_shapes_ = std::move(findings->outputs);
-      for (size_t i = 0; i < model.outputs_.size(); ++i) {
-        model.outputs_[i].dtype = findings->output_dtypes[i];
+      for (size_t i = 0; i < model.recipe_outputs_.size(); ++i) {
+        model.recipe_outputs_[i].dtype = findings->output_dtypes[i];
       }
       if (!findings->packing_refusal.empty()) {
         ModelPacker(context_).Refuse(model, findings->packing_refusal);
@@ -325,7 +344,8 @@ void ModelLoader::Keep(const Model& model, const std::map<size_t, AxisCertificat
                             .packing_refusal = model.packing_refusal_};
   for (const ModelAxis& axis : model.axes_) findings.axes.push_back(axis.certificate);
   for (const auto& [axis, certificate] : confirmed) findings.axes[axis] = certificate;
-  for (const ModelIo& output : model.outputs_) findings.output_dtypes.push_back(output.dtype);
+  for (const ModelIo& output : model.recipe_outputs_)
+    findings.output_dtypes.push_back(output.dtype);
   context_.store->WriteLater(key.NameOf(model.id()), measure_ns,
                              EncodeFindings(key, model.id(), findings, measure_ns));
 }

@@ -39,6 +39,8 @@ class ModelLoader {
  private:
   // `as_imported`: the graph before any pass, if requests may override initialisers.
   absl::Status Import(Model& model, Graph& as_imported) const;
+  // A graph that data decides shapes in becomes what comes before that, and a tail.
+  absl::Status CutAtData(Model& model) const;
   // Merges symbols and names the axes; an axis that only takes one size becomes a constant dim.
   absl::Status FindAxes(Model& model, Graph as_imported) const;
   // The sizes that the policy will have along an axis, as configured or by default.

@@ -4,8 +4,9 @@
 #include <utility>
 
 #include "absl/algorithm/container.h"
-#include "absl/strings/str_cat.h"
+#include "absl/strings/match.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/engine/tail.h"
 #include "runtime/ops/op.h"
 #include "runtime/passes/pass.h"
 
@@ -20,12 +21,13 @@ bool Contains(const std::vector<int>& positions, size_t position) {
          positions.end();
 }
 
-// Positions of the inputs whose values those in `stack` are made of; where only a shape is read,
-// values end.
-std::vector<int> InputsBehind(const Graph& graph, const std::vector<ModelIo>& inputs,
-                              std::vector<ValueId> stack) {
+// By input: whether values in `stack` are made of it. Where only a shape is read, or as many
+// elements are made as the data says, values end; so they do at reductions, with
+// `through_reductions` false.
+std::vector<bool> InputsBehind(const Graph& graph, const std::vector<ModelIo>& inputs,
+                               std::vector<ValueId> stack, bool through_reductions) {
   std::vector<bool> seen(graph.num_values(), false);
-  std::vector<int> found;
+  std::vector<bool> found(inputs.size(), false);
   while (!stack.empty()) {
     const ValueId id = stack.back();
     stack.pop_back();
@@ -34,17 +36,37 @@ std::vector<int> InputsBehind(const Graph& graph, const std::vector<ModelIo>& in
     const Value& value = graph.value(id);
     if (value.kind == Value::Kind::kInput) {
       for (size_t i = 0; i < inputs.size(); ++i) {
-        if (inputs[i].name == value.name) found.push_back(i);
+        if (inputs[i].name == value.name) found[i] = true;
       }
     } else if (value.kind == Value::Kind::kResult) {
       const Node& producer = graph.node(value.producer);
       const OpRow* row = FindOp(producer.op);
-      if (row != nullptr && row->Has(kShapeOnly)) continue;
+      if (row != nullptr && (row->Has(kShapeOnly) || row->Has(kDataDependent))) continue;
+      const bool reduces = absl::StartsWith(producer.op, "Reduce") ||
+                           absl::StartsWith(producer.op, "Arg") || producer.op == "CumSum";
+      if (reduces && !through_reductions) continue;
       for (ValueId input : producer.inputs) stack.push_back(input);
     }
   }
-  std::sort(found.begin(), found.end());
   return found;
+}
+
+bool HasConstantDims(const ModelIo& input) {
+  return absl::c_all_of(input.dims, [](const Dim& dim) { return dim.is_constant(); });
+}
+
+// An operand that decides a shape is a number or a short list of them, of its own length.
+bool LooksLikeAShape(const ModelIo& input, const std::vector<ModelIo>& inputs) {
+  if (input.dtype != DType::kInt64 && input.dtype != DType::kInt32 && input.dtype != DType::kBool) {
+    return false;
+  }
+  if (input.dims.size() > 1) return false;
+  if (HasConstantDims(input)) {
+    return input.dims.empty() || input.dims[0].size <= kMaxShapeInputElements;
+  }
+  return absl::c_none_of(inputs, [&](const ModelIo& other) {
+    return &other != &input && absl::c_linear_search(other.dims, input.dims[0]);
+  });
 }
 
 }  // namespace
@@ -54,33 +76,25 @@ std::vector<int> FindShapeInputs(const Graph& graph, const std::vector<ModelIo>&
   for (NodeId id : graph.NodeIds()) {
     const Node& node = graph.node(id);
     const OpRow* row = FindOp(node.op);
-    for (size_t i = 0; row != nullptr && i < node.inputs.size(); ++i) {
+    if (row == nullptr || row->Has(kDataDependent)) continue;
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
       if (row->IsValueInput(i)) deciding.push_back(node.inputs[i]);
     }
   }
-  return InputsBehind(graph, inputs, std::move(deciding));
-}
-
-absl::Status CheckConditions(const Graph& graph, const std::vector<ModelIo>& inputs) {
-  for (NodeId id : graph.NodeIds()) {
-    const Node& node = graph.node(id);
-    if (node.op != "If") continue;
-    for (const int position : InputsBehind(graph, inputs, {node.input(0)})) {
-      const ModelIo& input = inputs[position];
-      const bool is_option =
-          (input.dtype == DType::kBool || input.dtype == DType::kInt64 ||
-           input.dtype == DType::kInt32) &&
-          absl::c_all_of(input.dims, [](const Dim& dim) { return dim.is_constant(); });
-      if (is_option) continue;
-      return absl::UnimplementedError(absl::StrCat(
-          NodeLabel(node), ": its condition depends on the data of input '", input.name, "'"));
-    }
+  const std::vector<bool> behind = InputsBehind(graph, inputs, deciding, true);
+  const std::vector<bool> unreduced = InputsBehind(graph, inputs, deciding, false);
+  std::vector<int> found;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    // The largest of a list of any length is data.
+    const bool decides = HasConstantDims(inputs[i]) ? behind[i] : unreduced[i];
+    if (decides && LooksLikeAShape(inputs[i], inputs)) found.push_back(static_cast<int>(i));
   }
-  return absl::OkStatus();
+  return found;
 }
 
-ModelVariants::ModelVariants(Graph imported, std::vector<ModelIo> inputs)
-    : imported_(std::move(imported)), inputs_(std::move(inputs)) {
+ModelVariants::ModelVariants(Graph imported, std::vector<ModelIo> inputs,
+                             std::vector<ModelIo> outputs)
+    : imported_(std::move(imported)), inputs_(std::move(inputs)), outputs_(std::move(outputs)) {
   std::vector<int> all;
   for (size_t i = 0; i < inputs_.size(); ++i) {
     if (inputs_[i].optional) all.push_back(i);
@@ -109,6 +123,7 @@ absl::StatusOr<std::shared_ptr<const ModelVariant>> ModelVariants::Get(
   auto variant = std::make_shared<ModelVariant>();
   variant->graph = WithInputs(overrides);
   RETURN_IF_ERROR(RunLoadPasses(variant->graph));
+  variant->tail = CutModel(variant->graph, inputs_, shape_inputs_, outputs_);
   variant->fingerprint = FingerprintGraph(variant->graph);
   for (ValueId id : variant->graph.inputs()) {
     for (size_t i = 0; i < inputs_.size(); ++i) {

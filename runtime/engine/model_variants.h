@@ -20,16 +20,23 @@
 
 namespace reprise {
 
+class Tail;
+
 struct ModelVariant {
   Graph graph;
   GraphFingerprint fingerprint;
-  std::vector<int> recipe_inputs;  // position in the model's inputs of each input of a recipe
+  std::vector<int> recipe_inputs;    // position in the model's inputs of each input of a recipe
+  std::shared_ptr<const Tail> tail;  // null: the graph is all of the model
 };
+
+// Values of shape inputs are part of the key; longer ones are data.
+inline constexpr int64_t kMaxShapeInputElements = 64;
 
 class ModelVariants {
  public:
-  // `imported`: the graph before any pass; `inputs`: the model's, with the symbols of its axes.
-  ModelVariants(Graph imported, std::vector<ModelIo> inputs);
+  // `imported`: the graph before any pass; `inputs`, `outputs`: the model's, with the symbols of
+  // its axes.
+  ModelVariants(Graph imported, std::vector<ModelIo> inputs, std::vector<ModelIo> outputs);
 
   // Positions of the inputs whose values decide shapes in some variant: part of the binding then.
   const std::vector<int>& shape_inputs() const { return shape_inputs_; }
@@ -43,17 +50,16 @@ class ModelVariants {
   // Constant after construction.
   const Graph imported_;
   const std::vector<ModelIo> inputs_;
+  const std::vector<ModelIo> outputs_;
   std::vector<int> shape_inputs_;
   // Guarded.
   Mutex mutex_;
   std::map<std::vector<int>, std::shared_ptr<const ModelVariant>> built_ GUARDED_BY(mutex_);
 };
 
-// Positions of the inputs whose values reach an operand that decides a shape.
+// Positions of the inputs whose values reach an operand that decides a shape, and that look as if
+// they were sent for that: integers or bools of rank 0 or 1, few, and not one for each element of
+// another input. What else reaches such an operand is data, and the graph is cut there.
 std::vector<int> FindShapeInputs(const Graph& graph, const std::vector<ModelIo>& inputs);
-
-// UNIMPLEMENTED, naming node and input, when the condition of an If is made of data: of an input
-// that is no small bool or integer of constant dims, which could be part of the binding.
-absl::Status CheckConditions(const Graph& graph, const std::vector<ModelIo>& inputs);
 
 }  // namespace reprise

@@ -3,6 +3,27 @@
 #include "runtime/engine/request.h"
 
 namespace reprise {
+namespace {
+
+int Rank(CaptureOutcome outcome) {
+  switch (outcome) {
+    case CaptureOutcome::kReplayed:
+      return 0;
+    case CaptureOutcome::kLarger:
+      return 1;
+    case CaptureOutcome::kEager:
+      return 2;
+    case CaptureOutcome::kWaited:
+      return 3;
+    case CaptureOutcome::kCaptured:
+      return 4;
+  }
+  return 0;
+}
+
+}  // namespace
+
+CaptureOutcome Harder(CaptureOutcome a, CaptureOutcome b) { return Rank(a) > Rank(b) ? a : b; }
 
 absl::string_view CaptureOutcomeName(CaptureOutcome outcome) {
   switch (outcome) {

@@ -92,9 +92,10 @@ enum class AxisPadding { kCertified, kRefused, kOff };
 // What is known of a model when it is ready.
 struct ModelObserverSpec {
   ModelId id;
-  std::vector<std::string> axes;     // labels: "batch", "sequence", ...
-  std::vector<AxisPadding> padding;  // by position in `axes`
-  std::vector<std::string> buckets;  // labels of all buckets at first, then "exact"
+  std::vector<std::string> axes;       // labels: "batch", "sequence", ...
+  std::vector<AxisPadding> padding;    // by position in `axes`
+  std::vector<std::string> buckets;    // labels of all buckets at first, then "exact"
+  std::vector<std::string> eager_ops;  // of nodes at which the model is cut
 };
 
 // One model version's events.
@@ -117,6 +118,10 @@ class ModelObserver {
   virtual void OnProbe(int64_t duration_ns) = 0;
   // The certificate of an axis (position in ModelObserverSpec::axes) did not hold at long sizes.
   virtual void OnAxisRefused(size_t axis) {}
+  // Of a model that is cut where data decides shapes: a node at a cut ran, a section behind one
+  // did.
+  virtual void OnEagerNode(absl::string_view op, int64_t duration_ns) {}
+  virtual void OnSection(int64_t duration_ns) {}
   // A node of a captured recipe runs by its reference kernel.
   virtual void OnReferenceKernel(absl::string_view op, absl::string_view node) = 0;
   // After each look at the traffic, and when another set of buckets is in force. `labels`: of all

@@ -25,7 +25,7 @@ class Prober {
       graph_inputs_.push_back(input);
       inputs_.push_back({.name = input.name, .dtype = input.dtype, .dims = input.dims});
     }
-    for (const ModelIo& output : model.outputs()) outputs_.push_back(output.name);
+    for (const ModelIo& output : model.recipe_outputs()) outputs_.push_back(output.name);
     runner_.emplace(graph, fingerprint, graph_inputs_, parameters, *context.device, *context.clock,
                     stream);
     run_ = [this](const std::vector<Tensor>& inputs) { return runner_->Run(inputs); };

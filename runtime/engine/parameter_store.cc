@@ -65,11 +65,24 @@ absl::Status ParameterStore::Prepare(const Recipe& recipe) {
   }
   for (size_t i = 0; i < work.missing.size(); ++i) {
     RETURN_IF_ERROR(work.results[i].status());
-    const bool leaf = work.missing[i]->is_leaf() || work.missing[i]->is_constant();
-    if (!leaf) RETURN_IF_ERROR(Take(static_cast<int64_t>(work.results[i]->bytes())));
-    prepared_.emplace(work.missing[i]->text(), *std::move(work.results[i]));
+    RETURN_IF_ERROR(Keep(*work.missing[i], *std::move(work.results[i])));
   }
   return absl::OkStatus();
+}
+
+absl::Status ParameterStore::Keep(const ParameterExpr& expression, Tensor value) {
+  const bool leaf = expression.is_leaf() || expression.is_constant();
+  if (!leaf) RETURN_IF_ERROR(Take(static_cast<int64_t>(value.bytes())));
+  prepared_.emplace(expression.text(), std::move(value));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Tensor> ParameterStore::ValueOf(const ParameterExpr& expression) {
+  MutexLock lock(mutex_);
+  if (const auto it = prepared_.find(expression.text()); it != prepared_.end()) return it->second;
+  ASSIGN_OR_RETURN(Tensor value, Evaluate(expression));
+  RETURN_IF_ERROR(Keep(expression, value));
+  return value;
 }
 
 ParameterStore::~ParameterStore() {

@@ -62,6 +62,9 @@ class ParameterStore {
   absl::StatusOr<std::shared_ptr<const ParameterTable>> TableFor(
       const std::shared_ptr<const Recipe>& recipe);
 
+  // One parameter as a tensor, kept like those of tables.
+  absl::StatusOr<Tensor> ValueOf(const ParameterExpr& expression);
+
   // Forgets the table (not the parameters) of a recipe that left the cache.
   void Forget(const Recipe& recipe);
 
@@ -78,6 +81,8 @@ class ParameterStore {
   absl::StatusOr<Tensor> Evaluate(const ParameterExpr& expression) const;
   // Evaluates those of the recipe's expressions that nobody asked for yet.
   absl::Status Prepare(const Recipe& recipe) REQUIRES(mutex_);
+  // Keeps what an expression came to, within the limits.
+  absl::Status Keep(const ParameterExpr& expression, Tensor value) REQUIRES(mutex_);
   // Takes `bytes` more from the limits.
   absl::Status Take(int64_t bytes) REQUIRES(mutex_);
 

@@ -90,11 +90,9 @@ absl::Status ExplainRefusal(const std::string& path, const absl::Status& refusal
     node.reason.dtypes = DTypesText(walk.graph, node.inputs);
     reasons.AddNode(node.code, std::move(node.reason));
   }
-  const bool has_shape_inputs = !FindShapeInputs(examined->graph, examined->inputs).empty();
   for (const NodeRefusal& found : walk.refusals) {
-    // Values of shape inputs come with the request.
-    if (DependsOnSizes(found.why)) continue;
-    if (absl::IsFailedPrecondition(found.why) && has_shape_inputs) continue;
+    // Sizes that depend on data are no reason: the graph is cut there.
+    if (DependsOnSizes(found.why) || absl::IsFailedPrecondition(found.why)) continue;
     const Node& node = examined->graph.node(found.node);
     const auto [domain, op] = SplitDomain(node.op);
     const auto version = examined->versions.find(domain);

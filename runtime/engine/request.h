@@ -60,6 +60,8 @@ struct OutputTensor {
 // How a request came by its recipe.
 enum class CaptureOutcome { kReplayed, kCaptured, kWaited, kLarger, kEager };
 absl::string_view CaptureOutcomeName(CaptureOutcome outcome);  // "replayed", "captured", ...
+// Of two parts of one answer: the outcome that cost more.
+CaptureOutcome Harder(CaptureOutcome a, CaptureOutcome b);
 
 struct ReplayInfo {
   std::string bucket;  // "b8_s128", "exact"

@@ -75,8 +75,8 @@ std::vector<int64_t> Kept(const TensorView& condition, int64_t items) {
 
 // Equal items, one group each, in the order of the results of a Unique.
 struct Groups {
-  std::vector<int64_t> first;    // by group: its first item
-  std::vector<int64_t> counts;   // by group
+  std::vector<int64_t> first;     // by group: its first item
+  std::vector<int64_t> counts;    // by group
   std::vector<int64_t> group_of;  // by item
 };
 
@@ -110,9 +110,8 @@ absl::StatusOr<Groups> GroupItems(const TensorView& in, const Items& items, bool
   groups.group_of.resize(items.count);
   RETURN_IF_ERROR(Dispatch(AllList{}, in.dtype, [&]<typename T>() {
     const T* data = in.as<T>();
-    std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
-      return CompareItems(data, items, a, b) < 0;
-    });
+    std::stable_sort(order.begin(), order.end(),
+                     [&](int64_t a, int64_t b) { return CompareItems(data, items, a, b) < 0; });
     for (int64_t i = 0; i < items.count; ++i) {
       if (i == 0 || CompareItems(data, items, order[i - 1], order[i]) != 0) {
         groups.first.push_back(order[i]);

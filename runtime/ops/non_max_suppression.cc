@@ -86,12 +86,11 @@ absl::StatusOr<Limits> LimitsOf(const InferContext& context) {
   Limits limits;
   for (size_t i = 2; i < 5; ++i) {
     if (!context.has_input(i)) continue;
-    RETURN_IF_ERROR(CheckType(context, i, i == 2 ? TypeBit(DType::kInt64)
-                                                 : TypeBit(DType::kFloat32)));
+    RETURN_IF_ERROR(
+        CheckType(context, i, i == 2 ? TypeBit(DType::kInt64) : TypeBit(DType::kFloat32)));
     if (NumElements(context.shape(i)) != 1) {
-      return absl::InvalidArgumentError(absl::StrCat("input ", i, " has ",
-                                                     NumElements(context.shape(i)),
-                                                     " elements, not 1"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("input ", i, " has ", NumElements(context.shape(i)), " elements, not 1"));
     }
     if (context.constant(i) == nullptr) {
       return absl::FailedPreconditionError(
@@ -137,17 +136,15 @@ absl::Status NonMaxSuppressionRule(InferContext& context) {
     return absl::FailedPreconditionError(
         absl::StrCat("its output shape depends on data (input ", i, ")"));
   }
-  const Selected selected =
-      Select(context.constant(0)->view(), context.constant(1)->view(), limits,
-             context.attributes().Int("center_point_box", 0) != 0);
+  const Selected selected = Select(context.constant(0)->view(), context.constant(1)->view(), limits,
+                                   context.attributes().Int("center_point_box", 0) != 0);
   context.SetOutput(0, DType::kInt64, {static_cast<int64_t>(selected.size()), 3});
   return absl::OkStatus();
 }
 
 absl::Status NonMaxSuppressionKernel(const KernelContext& context) {
-  const Selected selected =
-      Select(context.inputs[0], context.inputs[1], LimitsOf(context),
-             context.node.attributes.Int("center_point_box", 0) != 0);
+  const Selected selected = Select(context.inputs[0], context.inputs[1], LimitsOf(context),
+                                   context.node.attributes.Int("center_point_box", 0) != 0);
   auto* out = context.outputs[0].as<int64_t>();
   for (const auto& one : selected) out = std::copy(one.begin(), one.end(), out);
   return absl::OkStatus();

@@ -157,6 +157,8 @@ std::unique_ptr<ModelMetrics> Catalogue::MakeModel(const std::string& model,
   m.bucket_saving = gauge(MetricId::kBucketSaving);
   m.bucket_changes = counter(MetricId::kBucketChanges);
   m.captures_saved = counter(MetricId::kCapturesSaved);
+  m.sections = counter(MetricId::kSections);
+  m.section_seconds = counter(MetricId::kSectionSeconds);
   m.queue_depth = gauge(MetricId::kQueueDepth);
   m.ready = gauge(MetricId::kModelReady);
   m.warmup_wanted = gauge(MetricId::kWarmupWanted);
@@ -189,6 +191,8 @@ std::unique_ptr<ModelMetrics> Catalogue::MakeModel(const std::string& model,
   m.requests = counters_by(MetricId::kRequests);
   m.nv_failure = counters_by(MetricId::kNvRequestFailure);
   m.reference_kernels = counters_by(MetricId::kReferenceKernels);
+  m.eager_nodes = counters_by(MetricId::kEagerNodes);
+  m.eager_seconds = counters_by(MetricId::kEagerSeconds);
   for (int reason = 0; reason < kNumCompileReasons; ++reason) {
     m.compiles->at(CompileReasonName(static_cast<CompileReason>(reason)));
   }
@@ -225,6 +229,10 @@ void Catalogue::Announce(ModelMetrics& metrics, const KnownSeries& known) {
     SeriesOf(metrics, axis);
   }
   for (const std::string& op : known.ops) metrics.reference_kernels->at(op);
+  for (const std::string& op : known.eager_ops) {
+    metrics.eager_nodes->at(op);
+    metrics.eager_seconds->at(op);
+  }
 }
 
 std::unique_ptr<AxisSeries> Catalogue::SeriesOf(const ModelMetrics& metrics,

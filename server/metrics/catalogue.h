@@ -63,7 +63,8 @@ class LabelledSeries {
 struct KnownSeries {
   std::vector<std::string> buckets;  // "exact" is added
   std::vector<std::string> axes;
-  std::vector<std::string> ops;  // that may fall back to a reference kernel
+  std::vector<std::string> ops;        // that may fall back to a reference kernel
+  std::vector<std::string> eager_ops;  // of nodes at which the model is cut
 };
 
 // What the replays of each bucket computed along one axis. A bucket appears with its first replay,
@@ -91,6 +92,8 @@ struct ModelMetrics {
   prometheus::Gauge* bucket_saving;
   prometheus::Counter* bucket_changes;
   prometheus::Counter* captures_saved;
+  prometheus::Counter* sections;
+  prometheus::Counter* section_seconds;
   prometheus::Gauge* queue_depth;
   prometheus::Gauge* ready;
   prometheus::Gauge* warmup_wanted;
@@ -121,6 +124,8 @@ struct ModelMetrics {
   std::unique_ptr<LabelledSeries<prometheus::Counter>> requests;           // code
   std::unique_ptr<LabelledSeries<prometheus::Counter>> nv_failure;         // reason
   std::unique_ptr<LabelledSeries<prometheus::Counter>> reference_kernels;  // op
+  std::unique_ptr<LabelledSeries<prometheus::Counter>> eager_nodes;        // op
+  std::unique_ptr<LabelledSeries<prometheus::Counter>> eager_seconds;      // op
 };
 
 // Memory of all models together, read at each scrape.

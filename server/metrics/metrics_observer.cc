@@ -85,6 +85,16 @@ class ModelMetricsObserver final : public ModelObserver {
   void OnProbe(int64_t) override { metrics_.probes->Increment(); }
   void OnAxisRefused(size_t axis) override { metrics_.axis_certified->at(labels_[axis]).Set(0); }
 
+  void OnEagerNode(absl::string_view op, int64_t duration_ns) override {
+    metrics_.eager_nodes->at(op).Increment();
+    metrics_.eager_seconds->at(op).Increment(static_cast<double>(duration_ns) * kSecondsPerNs);
+  }
+
+  void OnSection(int64_t duration_ns) override {
+    metrics_.sections->Increment();
+    metrics_.section_seconds->Increment(static_cast<double>(duration_ns) * kSecondsPerNs);
+  }
+
   void OnReferenceKernel(absl::string_view op, absl::string_view) override {
     metrics_.reference_kernels->at(op).Increment();
   }
@@ -110,7 +120,7 @@ class ModelMetricsObserver final : public ModelObserver {
 
 std::unique_ptr<ModelObserver> MetricsObserver::ForModel(const ModelObserverSpec& spec) {
   ModelMetrics& metrics = catalogue_.Model(spec.id.name, std::to_string(spec.id.version));
-  catalogue_.Announce(metrics, {.buckets = spec.buckets, .axes = spec.axes});
+  catalogue_.Announce(metrics, {.buckets = spec.buckets, .axes = spec.axes, .eager_ops = spec.eager_ops});
   for (size_t i = 0; i < spec.padding.size(); ++i) {
     if (spec.padding[i] == AxisPadding::kOff) continue;
     metrics.axis_certified->at(spec.axes[i]).Set(spec.padding[i] == AxisPadding::kCertified);

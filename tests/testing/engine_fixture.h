@@ -25,6 +25,7 @@ struct Observed {
   std::vector<std::string> reference_kernels;  // ops
   std::vector<EvictionReason> evictions;
   std::vector<BucketReport> buckets;
+  std::vector<std::string> eager;  // ops of nodes at cuts
 };
 
 class RememberingObserver final : public Observer {
@@ -68,6 +69,10 @@ class RememberingObserver final : public Observer {
     void OnBuckets(const BucketReport& report, const std::vector<std::string>&) override {
       MutexLock lock(observed_->mutex);
       observed_->buckets.push_back(report);
+    }
+    void OnEagerNode(absl::string_view op, int64_t) override {
+      MutexLock lock(observed_->mutex);
+      observed_->eager.push_back(std::string(op));
     }
     void OnReferenceKernel(absl::string_view op, absl::string_view) override {
       MutexLock lock(observed_->mutex);

@@ -176,20 +176,5 @@ TEST_F(SignatureTest, ALengthChoosesTheBranch) {
   EXPECT_THAT(Floats(Run({{{1, 5}, x.data()}})), ElementsAre(1, -2, -3, 4, -5));
 }
 
-TEST_F(SignatureTest, AConditionOverDataIsRefusedByName) {
-  ModelBuilder b;
-  b.Input("x", {"batch"}).Output("y");
-  b.Floats("zero", {}, {0});
-  SetAttribute(b.Node("ReduceMax", {"x"}, {"largest"}), "keepdims", int64_t{0});
-  b.Node("Greater", {"largest", "zero"}, {"any"});
-  AddChoice(b, "any");
-  const std::string path = testing::TempDir() + "/condition_over_data.onnx";
-  std::ofstream(path, std::ios::binary) << b.Bytes();
-  const auto loaded = fixture_.engine.Load({.id = {"m", 1}, .path = path});
-  EXPECT_EQ(loaded.status().code(), absl::StatusCode::kUnimplemented);
-  EXPECT_THAT(std::string(loaded.status().message()),
-              testing::AllOf(HasSubstr("'choice'"), HasSubstr("depends on")));
-}
-
 }  // namespace
 }  // namespace reprise

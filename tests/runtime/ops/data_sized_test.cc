@@ -132,33 +132,28 @@ TEST(NonMaxSuppressionTest, CornersMayBeGivenInAnyOrderAndAsCentres) {
   }
   OptionalTensors inputs = Boxes(3, 0.5f, 0.0f);
   inputs[0] = F32({1, 6, 4}, flipped);
-  EXPECT_THAT(Numbers(RunOp("NonMaxSuppression", inputs)),
-              ElementsAre(0, 0, 3, 0, 0, 0, 0, 0, 5));
+  EXPECT_THAT(Numbers(RunOp("NonMaxSuppression", inputs)), ElementsAre(0, 0, 3, 0, 0, 0, 0, 0, 5));
   inputs[0] = F32({1, 6, 4}, centres);
   EXPECT_THAT(Numbers(RunOp("NonMaxSuppression", inputs, With({{"center_point_box", 1}}))),
               ElementsAre(0, 0, 3, 0, 0, 0, 0, 0, 5));
 }
 
 TEST(NonMaxSuppressionTest, BatchesAndClassesAreSuppressedApart) {
-  const auto result = RunOp(
-      "NonMaxSuppression",
-      {F32({2, 2, 4}, {0, 0, 1, 1, 0, 0, 1, 1, 0, 0, 1, 1, 5, 5, 6, 6}),
-       F32({2, 2, 2}, {0.1f, 0.2f, 0.9f, 0.8f, 0.5f, 0.5f, 0.3f, 0.4f}), I64({}, {5}),
-       F32({}, {0.5f})});
-  EXPECT_THAT(Numbers(result),
-              ElementsAre(0, 0, 1, 0, 1, 0, 1, 0, 0, 1, 0, 1, 1, 1, 1, 1, 1, 0));
+  const auto result =
+      RunOp("NonMaxSuppression", {F32({2, 2, 4}, {0, 0, 1, 1, 0, 0, 1, 1, 0, 0, 1, 1, 5, 5, 6, 6}),
+                                  F32({2, 2, 2}, {0.1f, 0.2f, 0.9f, 0.8f, 0.5f, 0.5f, 0.3f, 0.4f}),
+                                  I64({}, {5}), F32({}, {0.5f})});
+  EXPECT_THAT(Numbers(result), ElementsAre(0, 0, 1, 0, 1, 0, 1, 0, 0, 1, 0, 1, 1, 1, 1, 1, 1, 0));
 }
 
 TEST(NonMaxSuppressionTest, WithoutALimitNothingIsSelected) {
-  const auto result =
-      RunOp("NonMaxSuppression", {F32({1, 6, 4}, kBoxes), F32({1, 1, 6}, kScores)});
+  const auto result = RunOp("NonMaxSuppression", {F32({1, 6, 4}, kBoxes), F32({1, 1, 6}, kScores)});
   EXPECT_EQ(ShapeOf(result), (Shape{0, 3}));
   EXPECT_THAT(Numbers(result), IsEmpty());
 }
 
 TEST(NonMaxSuppressionTest, OperandsThatDoNotAgreeAreRefused) {
-  const auto shapes =
-      RunOp("NonMaxSuppression", {F32({1, 6, 4}, kBoxes), F32({1, 2, 3}, kScores)});
+  const auto shapes = RunOp("NonMaxSuppression", {F32({1, 6, 4}, kBoxes), F32({1, 2, 3}, kScores)});
   EXPECT_THAT(shapes.status().message(), HasSubstr("do not agree"));
   const auto overlap = RunOp("NonMaxSuppression", Boxes(3, 1.5f, 0.0f));
   EXPECT_THAT(overlap.status().message(), HasSubstr("iou_threshold is 1.5"));

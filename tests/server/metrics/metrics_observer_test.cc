@@ -122,6 +122,16 @@ TEST_F(MetricsObserverTest, LengthsProbesAndReferenceKernelsAreCounted) {
   ExpectLine("reprise_reference_kernels_total{model=\"bert\",op=\"Erf\",version=\"2\"} 1");
 }
 
+TEST_F(MetricsObserverTest, NodesAtCutsAndSectionsBehindThemAreCounted) {
+  model->OnEagerNode("NonZero", 500'000'000);
+  model->OnEagerNode("NonZero", 500'000'000);
+  model->OnSection(2'000'000'000);
+  ExpectLine("reprise_eager_nodes_total{model=\"bert\",op=\"NonZero\",version=\"2\"} 2");
+  ExpectLine("reprise_eager_seconds_total{model=\"bert\",op=\"NonZero\",version=\"2\"} 1");
+  ExpectLine("reprise_section_runs_total{model=\"bert\",version=\"2\"} 1");
+  ExpectLine("reprise_section_seconds_total{model=\"bert\",version=\"2\"} 2");
+}
+
 TEST_F(MetricsObserverTest, AxisThatLosesItsCertificateIsSeen) {
   const std::string series = "reprise_axis_certified{axis=\"batch\",model=\"bert\",version=\"2\"} ";
   ExpectLine(series + "1");

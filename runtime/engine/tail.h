@@ -1,0 +1,67 @@
+// Tail: what of a model lies behind its first cut, where shapes depend on data.
+//
+// The model's own graph is what comes before: it is padded, batched and bucketed like any other.
+// The tail runs request by request, on what the replay gave that request, unpadded: nodes at cuts
+// one by one, sections between them as recipes of exactly the shapes that arrive (see TailRun).
+//
+// Ownership: shared by a model and its runs. Threads: all methods from any.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "runtime/base/mutex.h"
+#include "runtime/engine/model_variants.h"
+#include "runtime/onnx/importer.h"
+#include "runtime/passes/cut_graph.h"
+
+namespace reprise {
+
+class Tail {
+ public:
+  // `inputs`, `outputs`: of the whole model.
+  Tail(std::shared_ptr<const CutGraph> graph, std::vector<ModelIo> inputs,
+       std::vector<ModelIo> outputs);
+
+  const CutGraph& graph() const { return *graph_; }
+  const std::vector<ModelIo>& inputs() const { return inputs_; }
+  const std::vector<ModelIo>& outputs() const { return outputs_; }
+  // What the model's own graph results in.
+  const std::vector<ModelIo>& front_outputs() const { return front_outputs_; }
+  const std::vector<Cut>& cuts() const { return graph_->cuts; }
+
+  // `section` of graph() as a graph that can be compiled, for inputs of these dtypes and ranks (by
+  // position among its inputs). Every dim is a symbol, SymbolOf of the input and the dim.
+  std::shared_ptr<const ModelVariant> SectionFor(
+      const GraphSection& section, const std::vector<std::pair<DType, size_t>>& types) const;
+  static std::string SymbolOf(const std::string& input, size_t dim);
+
+ private:
+  using Types = std::vector<std::pair<DType, size_t>>;
+
+  // Constant after construction.
+  const std::shared_ptr<const CutGraph> graph_;
+  const std::vector<ModelIo> inputs_;
+  const std::vector<ModelIo> outputs_;
+  std::vector<ModelIo> front_outputs_;
+  // Guarded.
+  mutable Mutex mutex_;
+  mutable std::map<std::pair<const GraphSection*, Types>, std::shared_ptr<const ModelVariant>>
+      sections_ GUARDED_BY(mutex_);
+};
+
+// Cuts `graph`, after the load passes, where data decides shapes: it becomes what comes before, and
+// the rest is returned. Null, and `graph` as it was, where there is no cut.
+std::shared_ptr<const Tail> CutModel(Graph& graph, const std::vector<ModelIo>& inputs,
+                                     const std::vector<int>& shape_inputs,
+                                     const std::vector<ModelIo>& outputs);
+
+// INVALID_ARGUMENT naming an output whose dtype the file does not declare: behind a cut nothing
+// else says it before there is data.
+absl::Status CheckOutputTypes(const Tail& tail);
+
+}  // namespace reprise

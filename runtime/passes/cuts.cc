@@ -1,0 +1,205 @@
+#include "runtime/passes/cuts.h"
+
+#include <algorithm>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "runtime/ops/op.h"
+#include "runtime/passes/shape_source.h"
+
+namespace reprise {
+namespace {
+
+NodeId ProducerOf(const Graph& graph, ValueId id) {
+  return id == kNone || graph.value(id).kind != Value::Kind::kResult ? kNone
+                                                                     : graph.value(id).producer;
+}
+
+// The operands of an If that its branches result in.
+std::vector<ValueId> BranchResults(const Node& node) {
+  return {node.inputs.begin() + 1, node.inputs.end()};
+}
+
+class Analysis {
+ public:
+  Analysis(const Graph& graph, const std::set<std::string>& shape_inputs) : graph_(graph) {
+    result_.is_static.assign(graph.num_values(), false);
+    result_.is_cut.assign(graph.num_nodes(), false);
+    result_.level.assign(graph.num_values(), 0);
+    for (ValueId id = 0; id < static_cast<ValueId>(graph.num_values()); ++id) {
+      const Value& value = graph.value(id);
+      result_.is_static[id] =
+          value.kind == Value::Kind::kConstant ||
+          (value.kind == Value::Kind::kInput && shape_inputs.contains(value.name));
+    }
+  }
+
+  CutAnalysis Run() {
+    // Whatever becomes of any If.
+    const std::vector<bool> always = NodesBehind(graph_.outputs(), [](NodeId) { return true; });
+    for (const NodeId id : graph_.NodeIds()) Look(id, always);
+    result_.is_needed =
+        NodesBehind(graph_.outputs(), [&](NodeId id) { return result_.is_cut[id]; });
+    for (const NodeId id : graph_.NodeIds()) {
+      if (result_.is_needed[id]) SetLevel(id);
+    }
+    return std::move(result_);
+  }
+
+ private:
+  // The nodes that `values` need; of an If for which `condition_only` holds, its branches not.
+  template <typename F>
+  std::vector<bool> NodesBehind(std::vector<ValueId> stack, F condition_only) const {
+    std::vector<bool> found(graph_.num_nodes(), false);
+    while (!stack.empty()) {
+      const NodeId id = ProducerOf(graph_, stack.back());
+      stack.pop_back();
+      if (id == kNone || found[id]) continue;
+      found[id] = true;
+      const Node& node = graph_.node(id);
+      if (node.op == "If" && condition_only(id)) {
+        stack.push_back(node.input(0));
+      } else {
+        stack.insert(stack.end(), node.inputs.begin(), node.inputs.end());
+      }
+    }
+    return found;
+  }
+
+  void Look(NodeId id, const std::vector<bool>& always) {
+    const Node& node = graph_.node(id);
+    const OpRow* row = FindOp(node.op);
+    const auto is_known = [&](ValueId input) { return input == kNone || result_.is_static[input]; };
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      if (row->IsValueInput(i) && !is_known(node.inputs[i])) result_.is_cut[id] = true;
+    }
+    if (node.op == "If" && !result_.is_cut[id]) {
+      const std::vector<bool> branch =
+          NodesBehind(BranchResults(node), [](NodeId) { return false; });
+      for (const NodeId other : graph_.NodeIds()) {
+        if (branch[other] && !always[other] && result_.is_cut[other]) result_.is_cut[id] = true;
+      }
+    }
+    const bool is_static = !result_.is_cut[id] && !row->Has(kNoFold) &&
+                           (row->Has(kShapeOnly) || absl::c_all_of(node.inputs, is_known));
+    for (const ValueId output : node.outputs) {
+      if (output != kNone) result_.is_static[output] = is_static;
+    }
+  }
+
+  void SetLevel(NodeId id) {
+    const Node& node = graph_.node(id);
+    int level = 0;
+    const auto join = [&](ValueId value) {
+      if (value != kNone) level = std::max(level, result_.level[value]);
+    };
+    if (node.op == "If" && result_.is_cut[id]) {
+      join(node.input(0));
+      for (const ValueId operand : BranchBehind(graph_, result_, BranchResults(node)).operands) {
+        join(operand);
+      }
+    } else {
+      for (const ValueId input : node.inputs) join(input);
+    }
+    if (result_.is_cut[id]) ++level;
+    for (const ValueId output : node.outputs) {
+      if (output != kNone) result_.level[output] = level;
+    }
+  }
+
+  const Graph& graph_;
+  CutAnalysis result_;
+};
+
+// "(input 'mask')": the inputs that `value` is made of; empty where it is one itself.
+std::string Sources(const Graph& graph, ValueId value) {
+  std::vector<bool> seen(graph.num_values(), false);
+  std::vector<ValueId> stack = {value};
+  std::vector<std::string> names;
+  while (!stack.empty()) {
+    const ValueId id = stack.back();
+    stack.pop_back();
+    if (id == kNone || seen[id]) continue;
+    seen[id] = true;
+    if (graph.value(id).kind == Value::Kind::kInput && id != value) {
+      names.push_back(absl::StrCat("'", graph.value(id).name, "'"));
+    }
+    const NodeId producer = ProducerOf(graph, id);
+    if (producer == kNone || FindOp(graph.node(producer).op)->Has(kShapeOnly)) continue;
+    const std::vector<ValueId>& inputs = graph.node(producer).inputs;
+    stack.insert(stack.end(), inputs.begin(), inputs.end());
+  }
+  if (names.empty()) return "";
+  std::sort(names.begin(), names.end());
+  return absl::StrCat(", which is computed from ", absl::StrJoin(names, ", "));
+}
+
+}  // namespace
+
+std::vector<NodeId> CutAnalysis::Cuts(const Graph& graph) const {
+  std::vector<NodeId> cuts;
+  for (const NodeId id : graph.NodeIds()) {
+    if (is_cut[id] && is_needed[id]) cuts.push_back(id);
+  }
+  return cuts;
+}
+
+CutAnalysis FindCuts(const Graph& graph, const std::set<std::string>& shape_inputs) {
+  return Analysis(graph, shape_inputs).Run();
+}
+
+BranchPart BranchBehind(const Graph& graph, const CutAnalysis& analysis,
+                        const std::vector<ValueId>& results) {
+  BranchPart part;
+  std::vector<bool> seen(graph.num_values(), false), listed(graph.num_nodes(), false);
+  std::vector<ValueId> stack = results;
+  while (!stack.empty()) {
+    const ValueId id = stack.back();
+    stack.pop_back();
+    if (id == kNone || seen[id]) continue;
+    seen[id] = true;
+    const NodeId producer = ProducerOf(graph, id);
+    if (graph.value(id).kind == Value::Kind::kInput ||
+        (producer != kNone && analysis.is_needed[producer] && !analysis.is_static[id])) {
+      part.operands.push_back(id);
+    } else if (producer != kNone) {
+      if (!listed[producer]) part.nodes.push_back(producer);
+      listed[producer] = true;
+      for (size_t i = 0; i < graph.node(producer).inputs.size(); ++i) {
+        stack.push_back(OperandOf(graph, producer, i));
+      }
+    }
+  }
+  std::sort(part.nodes.begin(), part.nodes.end());
+  std::sort(part.operands.begin(), part.operands.end());
+  return part;
+}
+
+Cut DescribeCut(const Graph& graph, const CutAnalysis& analysis, NodeId id) {
+  const Node& node = graph.node(id);
+  const OpRow* row = FindOp(node.op);
+  Cut cut = {.op = node.op, .node = node.name};
+  for (const ValueId output : node.outputs) {
+    if (output == kNone) continue;
+    if (cut.node.empty()) cut.node = graph.value(output).name;
+    cut.level = analysis.level[output] - 1;
+  }
+  std::vector<std::string> reasons;
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    const ValueId input = node.inputs[i];
+    if (!row->IsValueInput(i) || input == kNone || analysis.is_static[input]) continue;
+    reasons.push_back(absl::StrCat("'", graph.value(input).name, "'", Sources(graph, input)));
+  }
+  if (node.op != "If") {
+    cut.why = absl::StrCat("the size of its result depends on the elements of ",
+                           absl::StrJoin(reasons, " and of "));
+  } else if (!reasons.empty()) {
+    cut.why = absl::StrCat("which branch runs depends on ", reasons[0]);
+  } else {
+    cut.why = "a branch of it has a size that depends on data";
+  }
+  return cut;
+}
+
+}  // namespace reprise

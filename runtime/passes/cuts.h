@@ -1,0 +1,54 @@
+// FindCuts: the nodes behind which shapes are known only once there is data.
+//
+// A node is a cut when the elements of an operand decide the shape of its result (NonZero, the ends
+// of a Slice, the bounds of a Range, the k of a TopK), or which of two branches runs (If), and that
+// operand is made of data. What specialising makes a constant of is no data: constants, shape
+// inputs, shapes, and what is computed from nothing else.
+#pragma once
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "runtime/graph/graph.h"
+
+namespace reprise {
+
+struct CutAnalysis {
+  // By value: specialising knows its elements.
+  std::vector<bool> is_static;
+  // By node: it is a cut. An If is one, too, when a branch of it has a cut.
+  std::vector<bool> is_cut;
+  // By node: an output needs it whatever branches are taken. Of a branch of an If that is a cut,
+  // only what others need as well.
+  std::vector<bool> is_needed;
+  // By value: how many cuts lie in front of it, one behind the other. 0 where is_needed does not
+  // hold.
+  std::vector<int> level;
+
+  // The needed cuts, in the order of the graph.
+  std::vector<NodeId> Cuts(const Graph& graph) const;
+};
+
+// `shape_inputs`: names of the inputs whose values are part of a binding. `graph` is compact, and
+// its nodes are ops of the table.
+CutAnalysis FindCuts(const Graph& graph, const std::set<std::string>& shape_inputs);
+
+// What a branch of a cut If computes by itself, and what it takes from around it.
+struct BranchPart {
+  std::vector<NodeId> nodes;      // in the order of the graph
+  std::vector<ValueId> operands;  // inputs of the graph, results of other nodes; in ascending order
+};
+BranchPart BranchBehind(const Graph& graph, const CutAnalysis& analysis,
+                        const std::vector<ValueId>& results);
+
+// A cut, for people.
+struct Cut {
+  std::string op;
+  std::string node;  // its name; of a node without one, its result's
+  std::string why;   // "the size of its result depends on the elements of 'mask' (input 'mask')"
+  int level = 0;     // of its operands: how many cuts lie in front of it
+};
+Cut DescribeCut(const Graph& graph, const CutAnalysis& analysis, NodeId node);
+
+}  // namespace reprise

@@ -1,0 +1,12 @@
+// Where a shape comes from: of several values of one shape, the one that is at hand in most places.
+#pragma once
+
+#include "runtime/graph/graph.h"
+
+namespace reprise {
+
+// Operand `i` of node `id`. Where its shape alone is asked for (Shape, Size): the value that it has
+// its shape from, as far up as nodes change nothing but elements.
+ValueId OperandOf(const Graph& graph, NodeId id, size_t i);
+
+}  // namespace reprise

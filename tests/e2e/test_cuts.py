@@ -1,0 +1,228 @@
+"""Models in which data decides shapes: cut there, and every answer is onnxruntime's."""
+
+import concurrent.futures
+import subprocess
+
+import numpy as np
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+from tritonclient.utils import InferenceServerException
+
+from testing import models
+from testing.daemon import BUILD, Daemon
+from testing.inference import assert_same_answer, infer, reference, text_inputs
+from testing.metrics import Scrape
+
+FLOAT, INT64, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
+
+
+def encoder():
+    """The hidden states of the tokens that are not masked, [tokens, hidden], and where they are."""
+    model = models.bert(outputs=("last_hidden_state",))
+    model.graph.node.extend([
+        helper.make_node("NonZero", ["attention_mask"], ["where"], name="find_tokens"),
+        helper.make_node("Transpose", ["where"], ["places"], perm=[1, 0]),
+        helper.make_node("GatherND", ["last_hidden_state", "places"], ["tokens"]),
+    ])
+    model.graph.output.extend([
+        helper.make_tensor_value_info("tokens", FLOAT, ["found", 32]),
+        helper.make_tensor_value_info("places", INT64, ["found", 2])])
+    # GatherND came with opset 11; the encoder is of that.
+    return model
+
+
+def longest():
+    """x cut to the longest of the lengths, its rows summed, and positions counted up to there."""
+    g = models.Graph(13)
+    most = g.node("ReduceMax", "lengths", keepdims=1)
+    cut = g.node("Slice", "x", g.ints(0), most, g.ints(1))
+    g.rename(g.node("Relu", cut), "cut")
+    end = g.node("ReduceMax", "lengths", keepdims=0)
+    g.rename(g.node("Range", g.scalar(0, np.int64), end, g.scalar(1, np.int64)), "positions")
+    return g.model([("x", FLOAT, ["batch", "sequence", 4]), ("lengths", INT64, ["batch"])],
+                   [("cut", FLOAT, ["batch", "longest", 4]), ("positions", INT64, ["longest"])])
+
+
+def best():
+    """As many of the best scores of each row as the mask has ones in its first row, doubled."""
+    g = models.Graph(13)
+    first = g.node("Slice", "mask", g.ints(0), g.ints(1), g.ints(0))
+    k = g.node("ReduceSum", first, g.ints(0, 1), keepdims=0)
+    values, places = g.node("TopK", g.node("Mul", "x", g.scalar(2.0)), g.unsqueeze(k, 0),
+                            outputs=2, axis=1)
+    g.rename(g.node("Tanh", values), "values")
+    g.rename(places, "places")
+    return g.model([("x", FLOAT, ["batch", "sequence"]), ("mask", INT64, ["batch", "sequence"])],
+                   [("values", FLOAT, ["batch", "k"]), ("places", INT64, ["batch", "k"])])
+
+
+def words():
+    """Of the words kept, the distinct ones, their vectors times a matrix; of these the positive."""
+    g = models.Graph(13)
+    rng = np.random.default_rng(3)
+    kept = g.node("Compress", "ids", "keep", axis=0)
+    distinct, _, inverse, counts = g.node("Unique", kept, outputs=4, sorted=1)
+    rows = g.node("Gather", g.const(rng.normal(0, 1, (40, 16)), hint="table"), distinct, axis=0)
+    product = g.node("MatMul", rows, g.const(rng.normal(0, 1, (16, 20)), hint="weight"))
+    score = g.node("ReduceMean", product, axes=[1], keepdims=0)
+    g.rename(g.node("Compress", product, g.node("Greater", score, g.scalar(0.0)), axis=0), "good")
+    g.rename(inverse, "inverse")
+    g.rename(counts, "counts")
+    g.rename(g.node("Size", "ids"), "all")
+    return g.model([("ids", INT64, ["n"]), ("keep", BOOL, ["n"])],
+                   [("good", FLOAT, ["good", 20]), ("inverse", INT64, ["kept"]),
+                    ("counts", INT64, ["distinct"]), ("all", INT64, [])])
+
+
+def boxes():
+    """Boxes that do not overlap, with their coordinates."""
+    g = models.Graph(13)
+    selected = g.node("NonMaxSuppression", "boxes", "scores", g.ints(5),
+                      g.const([0.5]), g.const([0.2]))
+    where = g.node("Gather", selected, g.ints(0, 2), axis=1)
+    g.rename(selected, "selected")
+    g.rename(g.node("GatherND", "boxes", where), "chosen")
+    return g.model([("boxes", FLOAT, ["batch", "n", 4]), ("scores", FLOAT, ["batch", 3, "n"])],
+                   [("selected", INT64, ["found", 3]), ("chosen", FLOAT, ["found", 4])])
+
+
+def choice():
+    """A row at a time where the sum is positive, else something of another shape."""
+    g = models.Graph(13)
+    total = g.node("ReduceSum", "x", keepdims=0)
+    then = helper.make_graph(
+        [helper.make_node("Relu", ["x"], ["then_y"])], "then", [],
+        [helper.make_tensor_value_info("then_y", FLOAT, None)])
+    flat = numpy_helper.from_array(np.array([-1], np.int64), "flat")
+    other = helper.make_graph(
+        [helper.make_node("Neg", ["x"], ["negative"]),
+         helper.make_node("Reshape", ["negative", "flat"], ["else_y"])], "else", [],
+        [helper.make_tensor_value_info("else_y", FLOAT, None)], [flat])
+    g.nodes.append(helper.make_node("If", [g.node("Greater", total, g.scalar(0.0))], ["y"],
+                                    name="choose", then_branch=then, else_branch=other))
+    g.rename(total, "total")
+    return g.model([("x", FLOAT, ["batch", "n"])],
+                   [("y", FLOAT, None), ("total", FLOAT, [])])
+
+
+def draw(name, batch, length, rng):
+    normal = lambda *shape: rng.standard_normal(shape).astype(np.float32)
+    if name == "encoder":
+        return text_inputs(["input_ids", "attention_mask"], batch, length, rng, 200, ragged=True)
+    if name == "longest":
+        return {"x": normal(batch, length, 4), "lengths": rng.integers(1, length + 1, batch)}
+    if name == "best":
+        mask = rng.integers(0, 2, (batch, length))
+        mask[0, 0] = 1
+        return {"x": normal(batch, length), "mask": mask}
+    if name == "words":
+        return {"ids": rng.integers(0, 40, batch * length),
+                "keep": rng.integers(0, 2, batch * length).astype(bool)}
+    if name == "boxes":
+        corner = rng.random((batch, length, 2)).astype(np.float32)
+        size = rng.random((batch, length, 2)).astype(np.float32)
+        return {"boxes": np.concatenate([corner, corner + size], 2),
+                "scores": rng.random((batch, 3, length)).astype(np.float32)}
+    return {"x": normal(batch, length)}
+
+
+MODELS = {"encoder": encoder, "longest": longest, "best": best, "words": words, "boxes": boxes,
+          "choice": choice}
+CUTS = {"encoder": ["NonZero"], "longest": ["Slice", "Range"], "best": ["TopK"],
+        "words": ["Compress", "Unique", "Compress"], "boxes": ["NonMaxSuppression"],
+        "choice": ["If"]}
+SIZES = [(1, 5), (3, 17), (2, 17), (1, 33), (4, 8), (1, 1), (3, 17)]
+
+
+@pytest.fixture(scope="module")
+def paths(module_repository):
+    return {name: module_repository.add(name, make()) for name, make in MODELS.items()}
+
+
+@pytest.fixture(scope="module")
+def daemon(module_repository, paths):
+    with Daemon(module_repository) as running:
+        yield running
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_every_answer_is_that_of_onnxruntime(daemon, paths, rng, name):
+    client = daemon.client()
+    for batch, length in SIZES:
+        inputs = draw(name, batch, length, rng)
+        answer = infer(client, name, inputs)
+        assert_same_answer(answer.outputs, reference(paths[name], inputs), f"{name} {batch}x{length}")
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_request_seen_before_captures_nothing(daemon, paths, rng, name):
+    client, inputs = daemon.client(), draw(name, 2, 9, rng)
+    infer(client, name, inputs)
+    before = Scrape(daemon.metrics_url)
+    again = infer(client, name, inputs)
+    assert_same_answer(again.outputs, reference(paths[name], inputs))
+    assert again.capture == "replayed"
+    after = Scrape(daemon.metrics_url)
+    compiles = "reprise_compiles_total"
+    assert after.total(compiles, model=name) == before.total(compiles, model=name)
+    # Branches in which nothing is computed from data are no eager node of their own.
+    ran = {op: after.total("reprise_eager_nodes_total", model=name, op=op)
+           - before.total("reprise_eager_nodes_total", model=name, op=op) for op in CUTS[name]}
+    assert ran == {op: CUTS[name].count(op) for op in CUTS[name]}
+
+
+def test_the_part_before_a_cut_has_buckets(daemon, rng):
+    client = daemon.client()
+    bucket = infer(client, "encoder", draw("encoder", 1, 20, rng)).bucket
+    assert bucket in ("b1_s32", "t32")
+    before = Scrape(daemon.metrics_url)
+    assert infer(client, "encoder", draw("encoder", 1, 27, rng)).bucket == bucket
+    after, replays = Scrape(daemon.metrics_url), "reprise_replays_total"
+    assert after.total(replays, model="encoder", bucket=bucket) == before.total(
+        replays, model="encoder", bucket=bucket) + 1
+
+
+@pytest.mark.parametrize("name", ["encoder", "longest", "words"])
+def test_requests_at_once_do_not_mix(daemon, paths, name):
+    def ask(seed):
+        rng = np.random.default_rng(seed)
+        inputs = draw(name, int(rng.integers(1, 4)), int(rng.integers(1, 40)), rng)
+        answer = infer(daemon.client(), name, inputs)
+        return answer.outputs, reference(paths[name], inputs)
+
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        for ours, theirs in pool.map(ask, range(40)):
+            assert_same_answer(ours, theirs, name)
+
+
+def test_data_that_does_not_fit_is_the_clients_error(daemon):
+    inputs = {"ids": np.array([3, 77, 5]), "keep": np.array([True, True, False])}
+    with pytest.raises(InferenceServerException) as caught:
+        infer(daemon.client(), "words", inputs)
+    assert "INVALID_ARGUMENT" in str(caught.value.status())
+    assert "77" in caught.value.message() and "Unique" in caught.value.message()
+    # It harmed nobody else.
+    inputs["keep"] = np.array([True, False, False])
+    assert infer(daemon.client(), "words", inputs).outputs["counts"].tolist() == [1]
+
+
+def test_one_output_alone_may_be_asked_for(daemon, paths, rng):
+    inputs = draw("words", 1, 12, rng)
+    answer = infer(daemon.client(), "words", inputs, outputs=["all"])
+    assert {k: v.tolist() for k, v in answer.outputs.items()} == {"all": 12}
+
+
+def test_metadata_and_words_for_people(daemon, paths):
+    metadata = daemon.client().get_model_metadata("encoder", as_json=True)
+    assert {o["name"]: [int(d) for d in o["shape"]] for o in metadata["outputs"]} == {
+        "last_hidden_state": [-1, -1, 32], "tokens": [-1, 32], "places": [-1, 2]}
+    explained = subprocess.run(
+        [str(BUILD / "reprise"), "explain", "encoder", "--server", daemon.grpc_address],
+        stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
+    assert explained.returncode == 0, explained.stderr
+    checked = subprocess.run([str(BUILD / "reprise"), "check", str(paths["encoder"])],
+                             stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
+    assert checked.returncode == 0, checked.stderr + checked.stdout
+    for text in explained.stdout, checked.stdout, daemon.log():
+        assert "NonZero 'find_tokens'" in text
+        assert "the size of its result depends on the elements of 'attention_mask'" in text

@@ -1,0 +1,195 @@
+#include "runtime/passes/cuts.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "runtime/graph/text.h"
+#include "runtime/passes/cut_graph.h"
+
+namespace reprise {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::UnorderedElementsAre;
+
+Graph MustParse(absl::string_view text) {
+  auto graph = Parse(text);
+  EXPECT_TRUE(graph.ok()) << graph.status().ToString();
+  return *std::move(graph);
+}
+
+std::vector<std::string> CutNames(const Graph& graph, const std::set<std::string>& shape_inputs) {
+  const CutAnalysis analysis = FindCuts(graph, shape_inputs);
+  std::vector<std::string> names;
+  for (const NodeId id : analysis.Cuts(graph)) {
+    const Cut cut = DescribeCut(graph, analysis, id);
+    names.push_back(cut.node + " " + std::to_string(cut.level));
+  }
+  return names;
+}
+
+TEST(CutsTest, WhatIsMadeOfShapesAloneIsNoCut) {
+  const Graph graph = MustParse(R"(graph {
+    input %x: f32[batch, sequence]
+    const %zero: i64[1] = {0}
+    %shape: ? = Shape(%x)
+    %ones: ? = ConstantOfShape(%shape)
+    %positions: ? = NonZero(%ones)
+    %y: ? = Slice(%positions, %zero, %shape, %zero)
+    output %y
+  })");
+  EXPECT_THAT(CutNames(graph, {}), IsEmpty());
+  EXPECT_EQ(CutAtData(graph, {}), nullptr);
+}
+
+constexpr absl::string_view kSlice = R"(graph {
+  input %x: f32[batch, sequence]
+  input %ends: i64[1]
+  const %zero: i64[1] = {0}
+  %y: ? = Slice(%x, %zero, %ends, %zero) @cut_here
+  output %y
+})";
+
+TEST(CutsTest, AnOperandOfDataIsACutAndAShapeInputIsNone) {
+  EXPECT_THAT(CutNames(MustParse(kSlice), {}), ElementsAre("cut_here 0"));
+  EXPECT_THAT(CutNames(MustParse(kSlice), {"ends"}), IsEmpty());
+}
+
+TEST(CutsTest, LevelsCountCutsBehindEachOther) {
+  const Graph graph = MustParse(R"(graph {
+    input %x: f32[n]
+    %a: ? = NonZero(%x) @first
+    %b: ? = Neg(%x)
+    %c: ? = NonZero(%b) @beside
+    %d: ? = Mul(%a, %a)
+    %e: ? = NonZero(%d) @second
+    output %e
+    output %c
+  })");
+  EXPECT_THAT(CutNames(graph, {}), UnorderedElementsAre("first 0", "beside 0", "second 1"));
+}
+
+TEST(CutsTest, ACutSaysWhatItDependsOn) {
+  const Graph graph = MustParse(R"(graph {
+    input %x: f32[n]
+    input %mask: i64[n]
+    const %zero: i64[1] = {0}
+    const %axes: i64[1] = {0}
+    %end: ? = ReduceMax(%mask, %axes)
+    %y: ? = Slice(%x, %zero, %end, %zero) @"/slice"
+    output %y
+  })");
+  const CutAnalysis analysis = FindCuts(graph, {});
+  ASSERT_EQ(analysis.Cuts(graph).size(), 1);
+  const Cut cut = DescribeCut(graph, analysis, analysis.Cuts(graph)[0]);
+  EXPECT_EQ(cut.op, "Slice");
+  EXPECT_EQ(cut.why,
+            "the size of its result depends on the elements of 'end', which is computed from "
+            "'mask'");
+}
+
+TEST(CutGraphTest, TheFrontIsWhatComesBeforeAndSectionsLieBetween) {
+  const auto cut = CutAtData(MustParse(R"(graph {
+    input %x: f32[n, 4]
+    input %unused: f32[m]
+    %hidden: ? = Neg(%x)
+    %where: ? = NonZero(%hidden) @where
+    %indices: ? = Transpose(%where)
+    %y: ? = GatherND(%hidden, %indices)
+    output %y
+  })"),
+                             {});
+  ASSERT_NE(cut, nullptr);
+  ASSERT_EQ(cut->stages.size(), 2);
+  EXPECT_EQ(Print(cut->stages[0].section.graph), R"(graph {
+  input %x: f32[n, 4]
+  input %unused: f32[m]
+  %hidden: ? = Neg(%x)
+  output %hidden
+}
+)");
+  ASSERT_EQ(cut->stages[0].nodes.size(), 1);
+  EXPECT_THAT(cut->stages[0].nodes[0].inputs, ElementsAre("hidden"));
+  EXPECT_THAT(cut->stages[0].nodes[0].outputs, ElementsAre("where"));
+  const GraphSection& section = cut->stages[1].section;
+  EXPECT_EQ(section.label, "behind NonZero 'where'");
+  EXPECT_THAT(section.outputs, ElementsAre("y"));
+  EXPECT_EQ(section.graph.inputs().size(), 2);
+  EXPECT_EQ(section.graph.live_nodes(), 2);
+}
+
+// The count of tokens behind a cut is that of the request: it is computed there from the shape of
+// the input, and the padded front hands over nothing of it.
+TEST(CutGraphTest, WhatShapesSayIsComputedAgainBehindACut) {
+  const auto cut = CutAtData(MustParse(R"(graph {
+    input %x: f32[n, 4]
+    %hidden: ? = Neg(%x)
+    %size: ? = Size(%hidden)
+    %where: ? = NonZero(%x)
+    %y: ? = Mul(%where, %size)
+    output %y
+    output %size
+  })"),
+                             {});
+  ASSERT_NE(cut, nullptr);
+  EXPECT_THAT(cut->stages[0].section.outputs, IsEmpty());
+  const GraphSection& section = cut->stages[1].section;
+  EXPECT_THAT(section.shape_only, ElementsAre("x"));
+  // As an output it is computed by itself.
+  ASSERT_EQ(cut->stages[1].nodes.size(), 1);
+  EXPECT_EQ(cut->stages[1].nodes[0].node.op, "Size");
+  EXPECT_FALSE(cut->stages[1].nodes[0].is_cut);
+}
+
+constexpr absl::string_view kChoice = R"(graph {
+  input %x: f32[n]
+  input %flag: bool[m]
+  %both: ? = Neg(%x)
+  %first: ? = Exp(%both)
+  %second: ? = NonZero(%x) @inside
+  %f: ? = Cast(%second) {to = 1}
+  %y: ? = If(%flag, %first, %f) @choice
+  output %y
+  output %both
+})";
+
+TEST(CutGraphTest, BranchesOfACutRunOnlyWhenTaken) {
+  const auto cut = CutAtData(MustParse(kChoice), {});
+  ASSERT_NE(cut, nullptr);
+  EXPECT_THAT(cut->stages[0].section.outputs, ElementsAre("both"));
+  ASSERT_EQ(cut->stages[0].nodes.size(), 1);
+  const EagerNode& choice = cut->stages[0].nodes[0];
+  EXPECT_THAT(choice.inputs, ElementsAre("flag"));
+  ASSERT_NE(choice.then_branch, nullptr);
+  EXPECT_THAT(choice.then_branch->outputs, ElementsAre("first"));
+  EXPECT_EQ(choice.then_branch->stages.size(), 1);
+  EXPECT_EQ(choice.else_branch->stages.size(), 2);
+  EXPECT_THAT(choice.else_branch->stages[0].section.label, HasSubstr("second branch of If"));
+}
+
+TEST(CutGraphTest, ABranchTakesAShapeFromWhereItIsAtHand) {
+  const auto cut = CutAtData(MustParse(R"(graph {
+    input %x: f32[n]
+    input %flag: bool[m]
+    %both: ? = Neg(%x)
+    %shape: ? = Shape(%both)
+    %zeros: ? = ConstantOfShape(%shape)
+    %y: ? = If(%flag, %zeros, %both)
+    output %y
+  })"),
+                             {});
+  ASSERT_NE(cut, nullptr);
+  const EagerNode& choice = cut->stages[0].nodes[0];
+  EXPECT_EQ(Print(choice.then_branch->stages[0].section.graph).find("Neg"), std::string::npos);
+  EXPECT_THAT(choice.else_branch->outputs, ElementsAre("both"));
+  EXPECT_THAT(choice.else_branch->stages[0].section.outputs, IsEmpty());
+}
+
+TEST(CutGraphTest, ACutInABranchCutsItsIfWhateverTheConditionIs) {
+  EXPECT_THAT(CutNames(MustParse(kChoice), {"flag"}), ElementsAre("choice 0"));
+}
+
+}  // namespace
+}  // namespace reprise
