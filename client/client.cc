@@ -194,6 +194,11 @@ absl::StatusOr<v1::ExplainModelResponse> Client::ExplainModel(absl::string_view 
   return state_->Call(options_, *state_->admin, &v1::Admin::Stub::ExplainModel, request);
 }
 
+absl::StatusOr<v1::GetDynamicityResponse> Client::GetDynamicity(
+    const v1::GetDynamicityRequest& request) {
+  return state_->Call(options_, *state_->admin, &v1::Admin::Stub::GetDynamicity, request);
+}
+
 absl::StatusOr<v1::WarmupResponse> Client::Warmup(const v1::WarmupRequest& request) {
   return state_->Call(options_, *state_->admin, &v1::Admin::Stub::Warmup, request);
 }

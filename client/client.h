@@ -116,6 +116,7 @@ class Client {
                                                           uint64_t after_sequence);
   absl::StatusOr<v1::ExplainModelResponse> ExplainModel(absl::string_view model,
                                                         absl::string_view version = "");
+  absl::StatusOr<v1::GetDynamicityResponse> GetDynamicity(const v1::GetDynamicityRequest& request);
   absl::StatusOr<v1::WarmupResponse> Warmup(const v1::WarmupRequest& request);
 
   const std::string& target() const { return options_.target; }

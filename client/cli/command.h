@@ -24,6 +24,7 @@ void AddRecipes(CLI::App& app, Action& action);
 void AddDump(CLI::App& app, Action& action);
 void AddStats(CLI::App& app, Action& action);
 void AddPlan(CLI::App& app, Action& action);
+void AddDynamicity(CLI::App& app, Action& action);
 void AddExplain(CLI::App& app, Action& action);
 void AddWarmup(CLI::App& app, Action& action);
 void AddHealth(CLI::App& app, Action& action);

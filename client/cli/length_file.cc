@@ -1,10 +1,13 @@
 #include "client/cli/length_file.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <system_error>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -18,6 +21,7 @@ namespace {
 constexpr int64_t kLongest = int64_t{1} << 24;
 // A count column may not ask for more memory than this many lengths take.
 constexpr int64_t kMostLengths = 50'000'000;
+constexpr size_t kShownCharacters = 60;  // of a cell that is wrong
 
 struct Line {
   int number = 0;
@@ -25,6 +29,9 @@ struct Line {
 };
 
 absl::StatusOr<std::string> ReadText(const std::string& path) {
+  if (std::error_code ignored; std::filesystem::is_directory(path, ignored)) {
+    return absl::NotFoundError(absl::StrCat("cannot read '", path, "': it is a folder"));
+  }
   std::ifstream file(path, std::ios::binary);
   std::ostringstream text;
   if (file) text << file.rdbuf();
@@ -32,20 +39,37 @@ absl::StatusOr<std::string> ReadText(const std::string& path) {
   return text.str();
 }
 
+// The cells of a line, separated by commas; within double quotes a comma is one of the text.
+std::vector<std::string> Cells(absl::string_view line) {
+  std::vector<std::string> cells;
+  std::string cell;
+  bool quoted = false;
+  const auto end = [&] {
+    cells.push_back(std::string(absl::StripAsciiWhitespace(cell)));
+    cell.clear();
+  };
+  for (const char c : line) {
+    if (c == '"') {
+      quoted = !quoted;
+    } else if (c == ',' && !quoted) {
+      end();
+    } else {
+      cell += c;
+    }
+  }
+  end();
+  return cells;
+}
+
 std::vector<Line> Lines(absl::string_view text) {
   std::vector<Line> lines;
+  absl::ConsumePrefix(&text, "\xEF\xBB\xBF");  // a byte order mark
   int number = 0;
   for (absl::string_view line : absl::StrSplit(text, '\n')) {
     ++number;
     line = absl::StripAsciiWhitespace(line);
     if (line.empty() || line.front() == '#') continue;
-    Line& parsed = lines.emplace_back(Line{number, {}});
-    for (absl::string_view cell : absl::StrSplit(line, ',')) {
-      cell = absl::StripAsciiWhitespace(cell);
-      absl::ConsumePrefix(&cell, "\"");
-      absl::ConsumeSuffix(&cell, "\"");
-      parsed.cells.push_back(std::string(cell));
-    }
+    lines.push_back({number, Cells(line)});
   }
   return lines;
 }
@@ -55,6 +79,12 @@ bool IsHeader(const Line& line) {
   return std::any_of(line.cells.begin(), line.cells.end(), [](const std::string& cell) {
     return !cell.empty() && absl::ascii_isalpha(static_cast<unsigned char>(cell[0]));
   });
+}
+
+// Columns of `reprise dynamicity --csv` that are neither shapes nor their count.
+bool IsRemark(absl::string_view column) {
+  return column == "model" || column == "version" || column == "recent" || column == "larger" ||
+         column == "outside";
 }
 
 // Position of the first of `names` among the cells, ignoring case; -1: none.
@@ -69,12 +99,13 @@ int FindColumn(const Line& header, std::initializer_list<const char*> names) {
 
 absl::Status BadCell(absl::string_view name, const Line& line, absl::string_view cell,
                      absl::string_view what) {
+  const std::string shown = absl::CHexEscape(cell.substr(0, kShownCharacters));
   return absl::InvalidArgumentError(
-      absl::StrCat(name, ":", line.number, ": '", cell, "' is no ", what));
+      absl::StrCat(name, ":", line.number, ": '", shown, "' is no ", what));
 }
 
 absl::StatusOr<int64_t> CellNumber(absl::string_view name, const Line& line, int column,
-                                   absl::string_view what) {
+                                   absl::string_view what, int64_t least = 1) {
   if (column >= static_cast<int>(line.cells.size())) {
     return absl::InvalidArgumentError(absl::StrCat(name, ":", line.number, ": has ",
                                                    line.cells.size(), " columns, the ", what,
@@ -82,7 +113,7 @@ absl::StatusOr<int64_t> CellNumber(absl::string_view name, const Line& line, int
   }
   int64_t number = 0;
   const std::string& cell = line.cells[column];
-  if (!absl::SimpleAtoi(cell, &number) || number < 1 || number > kLongest) {
+  if (!absl::SimpleAtoi(cell, &number) || number < least || number > kLongest) {
     return BadCell(name, line, cell, what);
   }
   return number;
@@ -121,7 +152,7 @@ absl::StatusOr<std::vector<int64_t>> ParseLengths(absl::string_view text, absl::
     int64_t count = 1;
     if (count_column >= 0 && count_column < static_cast<int>(line.cells.size()) &&
         count_column != length_column) {
-      ASSIGN_OR_RETURN(count, CellNumber(name, line, count_column, "count"));
+      ASSIGN_OR_RETURN(count, CellNumber(name, line, count_column, "count", /*least=*/0));
     }
     if (static_cast<int64_t>(lengths.size()) + count > kMostLengths) {
       return absl::InvalidArgumentError(
@@ -143,6 +174,7 @@ absl::StatusOr<ShapeColumns> ParseShapes(absl::string_view text, absl::string_vi
   ShapeColumns shapes;
   int count_column = -1;
   size_t columns = 0;
+  std::vector<bool> remark;
   for (size_t i = 0; i < lines.size(); ++i) {
     const Line& line = lines[i];
     if (i == 0) {
@@ -150,7 +182,8 @@ absl::StatusOr<ShapeColumns> ParseShapes(absl::string_view text, absl::string_vi
       const bool header = IsHeader(line);
       if (header) count_column = FindColumn(line, {"count", "requests", "n"});
       for (size_t c = 0; c < columns; ++c) {
-        if (static_cast<int>(c) == count_column) continue;
+        remark.push_back(header && IsRemark(line.cells[c]));
+        if (static_cast<int>(c) == count_column || remark[c]) continue;
         shapes.inputs.push_back(header ? line.cells[c] : absl::StrCat("input ", c + 1));
       }
       if (header) continue;
@@ -164,10 +197,12 @@ absl::StatusOr<ShapeColumns> ParseShapes(absl::string_view text, absl::string_vi
     std::vector<std::vector<int64_t>>& row = shapes.rows.emplace_back();
     for (size_t c = 0; c < columns; ++c) {
       if (static_cast<int>(c) == count_column) {
-        ASSIGN_OR_RETURN(const int64_t number, CellNumber(name, line, count_column, "count"));
+        ASSIGN_OR_RETURN(const int64_t number,
+                         CellNumber(name, line, count_column, "count", /*least=*/0));
         count = static_cast<double>(number);
         continue;
       }
+      if (remark[c]) continue;
       ASSIGN_OR_RETURN(std::vector<int64_t> shape, ParseShape(name, line, line.cells[c]));
       row.push_back(std::move(shape));
     }

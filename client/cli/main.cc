@@ -31,6 +31,7 @@ int main(int argc, char** argv) {
   reprise::cli::AddDump(app, action);
   reprise::cli::AddStats(app, action);
   reprise::cli::AddPlan(app, action);
+  reprise::cli::AddDynamicity(app, action);
   reprise::cli::AddExplain(app, action);
   reprise::cli::AddWarmup(app, action);
   reprise::cli::AddHealth(app, action);

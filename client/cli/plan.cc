@@ -1,5 +1,6 @@
 // reprise plan: which buckets a set of lengths wants, and what others would cost.
 
+#include <google/protobuf/io/tokenizer.h>
 #include <google/protobuf/text_format.h>
 
 #include <cstdio>
@@ -7,11 +8,13 @@
 #include <fstream>
 #include <sstream>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "client/cli/command.h"
 #include "client/cli/length_file.h"
 #include "client/cli/plan_report.h"
+#include "client/cli/server_lengths.h"
 #include "proto/model_config.pb.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/bucket/boundaries.h"
@@ -23,6 +26,9 @@ constexpr int kMostBuckets = 16;
 
 struct PlanFlags {
   std::string file;
+  std::string from;
+  std::string model;
+  std::string version;
   std::string svg;
   std::string check;
   int64_t batch = 1;
@@ -38,13 +44,29 @@ absl::StatusOr<std::string> ReadText(const std::string& path) {
   return text.str();
 }
 
+// What is wrong first, and where.
+class FirstError : public google::protobuf::io::ErrorCollector {
+ public:
+  void AddError(int line, int column, const std::string& message) override {
+    if (text_.empty()) text_ = absl::StrCat("line ", line + 1, ": ", absl::CHexEscape(message));
+  }
+  const std::string& text() const { return text_; }
+
+ private:
+  std::string text_;
+};
+
 // The rule that config.pbtxt has for the axis; that of a server without configuration if it has
 // none.
 absl::StatusOr<BoundaryRule> RuleOf(const std::string& path, const std::string& axis) {
   ASSIGN_OR_RETURN(const std::string text, ReadText(path));
   inference::ModelConfig config;
-  if (!google::protobuf::TextFormat::ParseFromString(text, &config)) {
-    return absl::InvalidArgumentError(absl::StrCat("'", path, "' is no config.pbtxt"));
+  FirstError error;
+  google::protobuf::TextFormat::Parser parser;
+  parser.RecordErrorsTo(&error);
+  if (!parser.ParseFromString(text, &config)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", path, "' is no config.pbtxt: ", error.text()));
   }
   for (const std::string& key :
        {absl::StrCat("reprise.buckets.", axis), absl::StrCat("reprise.", axis, "_buckets")}) {
@@ -94,12 +116,28 @@ std::string CheckText(const PlannedLengths& lengths, const BoundaryRule& rule,
   return text;
 }
 
-absl::Status RunPlan(const PlanFlags& flags) {
+// The lengths that came to a server, a row of a request each, and what recipes cost there.
+absl::StatusOr<PlannedLengths> AskServer(const PlanFlags& flags, PlanFacts& facts) {
+  const ServerFlags server = {.server = flags.from};
+  ASSIGN_OR_RETURN(auto client, server.Connect());
+  ASSIGN_OR_RETURN(const ServerLengths found,
+                   FindServerLengths(*client, flags.model, flags.version, flags.axis));
+  facts.source = absl::StrCat(found.model, " version ", found.version, " at ", flags.from);
+  facts.bytes_per_element = found.bytes_per_element;
+  facts.capture_ms = found.capture_ms;
+  return PlanCounts(found.lengths);
+}
+
+absl::StatusOr<PlannedLengths> ReadFile(const PlanFlags& flags, PlanFacts& facts) {
+  facts.source = std::filesystem::path(flags.file).filename().string();
   ASSIGN_OR_RETURN(const std::vector<int64_t> read, ReadLengths(flags.file));
-  const PlannedLengths lengths = PlanLengths(read, flags.batch);
-  PlanFacts facts = {.source = std::filesystem::path(flags.file).filename().string(),
-                     .chosen = flags.buckets,
-                     .axis = flags.axis};
+  return PlanLengths(read, flags.batch);
+}
+
+absl::Status RunPlan(const PlanFlags& flags) {
+  PlanFacts facts = {.chosen = flags.buckets, .axis = flags.axis};
+  ASSIGN_OR_RETURN(const PlannedLengths lengths,
+                   flags.from.empty() ? ReadFile(flags, facts) : AskServer(flags, facts));
   const BoundaryCost cost = [](int64_t size) { return static_cast<double>(size); };
   const PlanTable table = MakePlan(lengths, std::max(kMostBuckets, flags.buckets), cost);
   std::printf("%s", PlanText(lengths, table, facts).c_str());
@@ -128,13 +166,22 @@ void AddPlan(CLI::App& app, Action& action) {
   command->footer(
       "A text file has a length a line; a CSV file a column `length` and, if wanted, `count`.\n"
       "The report ends with the lines to paste into config.pbtxt.");
-  command->add_option("lengths", flags->file, "File of lengths, .txt or .csv")
-      ->required()
-      ->type_name("FILE");
+  CLI::Option* file = command->add_option("lengths", flags->file, "File of lengths, .txt or .csv")
+                          ->type_name("FILE");
+  CLI::Option* from =
+      command->add_option("--from", flags->from, "Take the lengths that came to this server")
+          ->excludes(file)
+          ->type_name("HOST:PORT");
+  command->add_option("--model", flags->model, "Of the server; may be left out if it has one")
+      ->needs(from)
+      ->type_name("NAME");
+  command->add_option("--version", flags->version, "Of the model; the newest if left out")
+      ->needs(from);
   command
       ->add_option("-b,--batch", flags->batch,
                    "Rows that are padded together, to the longest, in the order of the file")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 20))
+      ->excludes(from)
       ->capture_default_str()
       ->type_name("N");
   command->add_option("-k,--buckets", flags->buckets, "Buckets of the lines to paste")
@@ -147,7 +194,12 @@ void AddPlan(CLI::App& app, Action& action) {
   command->add_option("--axis", flags->axis, "The axis that the lengths are of")
       ->capture_default_str()
       ->type_name("NAME");
-  command->callback([flags, &action] { action = [flags] { return RunPlan(*flags); }; });
+  command->callback([flags, &action] {
+    if (flags->file.empty() && flags->from.empty()) {
+      throw CLI::RequiredError("a file of lengths, or --from HOST:PORT,");
+    }
+    action = [flags] { return RunPlan(*flags); };
+  });
 }
 
 }  // namespace reprise::cli

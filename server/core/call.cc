@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "server/core/shape_columns.h"
+
 namespace reprise {
 
 void Part::Drop(const absl::Status& why) { Finish(Response{.status = why}, {}); }
@@ -12,10 +14,12 @@ void Part::Finish(Response response, const PhaseTimes& times) {
 
 ModelVersion* Part::model_version() const { return call_->model().version.get(); }
 
-Call::Call(Repository::Found model, std::vector<int> outputs, int64_t rows, size_t parts,
-           int64_t start_ns, const Clock& clock, Scheduler& scheduler, Inference::Done done)
+Call::Call(Repository::Found model, std::vector<int> outputs, std::vector<int64_t> shape,
+           int64_t rows, size_t parts, int64_t start_ns, const Clock& clock, Scheduler& scheduler,
+           Inference::Done done)
     : model_(std::move(model)),
       outputs_(std::move(outputs)),
+      shape_(std::move(shape)),
       rows_(rows),
       start_ns_(start_ns),
       clock_(clock),
@@ -70,6 +74,7 @@ void Call::Complete() {
   result.status = result.response.status;
   result.outputs = outputs_;
   result.model = model_;
+  model_.servable->shapes->Record(shape_, ServiceOf(result.response));
 
   const int64_t total_ns = clock_.NowNs() - start_ns_;
   ModelVersion& version = *model_.version;

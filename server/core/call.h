@@ -43,8 +43,10 @@ class Part final : public WorkItem {
 
 class Call {
  public:
-  Call(Repository::Found model, std::vector<int> outputs, int64_t rows, size_t parts,
-       int64_t start_ns, const Clock& clock, Scheduler& scheduler, Inference::Done done);
+  // `shape`: by ShapeColumns of its model.
+  Call(Repository::Found model, std::vector<int> outputs, std::vector<int64_t> shape, int64_t rows,
+       size_t parts, int64_t start_ns, const Clock& clock, Scheduler& scheduler,
+       Inference::Done done);
 
   // Before Submit: what Cancel and a failing part drop.
   void SetParts(std::vector<std::weak_ptr<Part>> parts) { parts_ = std::move(parts); }
@@ -59,6 +61,7 @@ class Call {
   // Constant once submitted.
   const Repository::Found model_;
   const std::vector<int> outputs_;
+  const std::vector<int64_t> shape_;
   const int64_t rows_;
   const int64_t start_ns_;
   const Clock& clock_;

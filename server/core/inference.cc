@@ -8,6 +8,7 @@
 #include "server/core/admission.h"
 #include "server/core/call.h"
 #include "server/core/plan_builder.h"
+#include "server/core/shape_columns.h"
 
 namespace reprise {
 
@@ -41,6 +42,7 @@ absl::StatusOr<std::shared_ptr<Call>> Inference::Queue(const InferRequest& reque
 
   const int64_t rows = shape.rows;
   const int64_t tokens = shape.tokens;
+  std::vector<int64_t> columns = ShapeOf(model, shape);
   std::vector<std::pair<Request, RequestShape>> pieces;
   if (const int64_t most = model.MaxRows(shape); rows > most) {
     for (Request& piece : SplitRows(model, admitted.request, rows, most)) {
@@ -62,8 +64,8 @@ absl::StatusOr<std::shared_ptr<Call>> Inference::Queue(const InferRequest& reque
     }
   }
 
-  auto call = std::make_shared<Call>(found, std::move(admitted.wanted_outputs), rows, pieces.size(),
-                                     start_ns, clock_, scheduler_, done);
+  auto call = std::make_shared<Call>(found, std::move(admitted.wanted_outputs), std::move(columns),
+                                     rows, pieces.size(), start_ns, clock_, scheduler_, done);
   std::vector<std::shared_ptr<WorkItem>> items;
   std::vector<std::weak_ptr<Part>> parts;
   for (auto& [piece, measured] : pieces) {

@@ -1,10 +1,12 @@
 // Servable: a model version that is loaded, with all that answering a request needs.
 //
-// Ownership: shared by the repository and by the requests in flight; immutable.
+// Ownership: shared by the repository and by the requests in flight; immutable, but for what
+// is counted.
 #pragma once
 
 #include <memory>
 
+#include "runtime/bucket/shape_recorder.h"
 #include "runtime/engine/model.h"
 #include "server/batching/model_queue.h"
 #include "server/config/model_settings.h"
@@ -19,6 +21,7 @@ struct Servable {
   Signature signature;
   std::shared_ptr<ModelQueue> queue;
   std::shared_ptr<Warmup> warmup;
+  std::shared_ptr<ShapeRecorder> shapes = std::make_shared<ShapeRecorder>();
 };
 
 }  // namespace reprise

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "server/metrics/process_metrics.h"
+#include "server/rpc/dynamicity_codec.h"
 #include "server/rpc/explain_codec.h"
 #include "server/rpc/recipe_codec.h"
 #include "server/rpc/stats_codec.h"
@@ -90,6 +91,25 @@ grpc::ServerUnaryReactor* AdminService::ExplainModel(grpc::CallbackServerContext
   const auto found = context_.repository->Find(request->model(), request->version());
   if (found.ok()) EncodeExplanation(*found->servable->model, *response);
   return Finish(call, found.status());
+}
+
+grpc::ServerUnaryReactor* AdminService::GetDynamicity(grpc::CallbackServerContext* call,
+                                                      const v1::GetDynamicityRequest* request,
+                                                      v1::GetDynamicityResponse* response) {
+  if (!request->model().empty()) {
+    const auto found = context_.repository->Find(request->model(), request->version());
+    if (!found.ok()) return Finish(call, found.status());
+    EncodeDynamicity(*found->servable, request->most_shapes(), *response->add_models());
+    return Finish(call, absl::OkStatus());
+  }
+  for (const Repository::Listed& listed : context_.repository->List()) {
+    if (listed.servable == nullptr ||
+        !Selects(*request, listed.version->name, listed.version->version)) {
+      continue;
+    }
+    EncodeDynamicity(*listed.servable, request->most_shapes(), *response->add_models());
+  }
+  return Finish(call, absl::OkStatus());
 }
 
 grpc::ServerUnaryReactor* AdminService::Warmup(grpc::CallbackServerContext* call,

@@ -42,6 +42,9 @@ class AdminService final : public v1::Admin::CallbackService {
   grpc::ServerUnaryReactor* ExplainModel(grpc::CallbackServerContext* call,
                                          const v1::ExplainModelRequest* request,
                                          v1::ExplainModelResponse* response) override;
+  grpc::ServerUnaryReactor* GetDynamicity(grpc::CallbackServerContext* call,
+                                          const v1::GetDynamicityRequest* request,
+                                          v1::GetDynamicityResponse* response) override;
   grpc::ServerUnaryReactor* Warmup(grpc::CallbackServerContext* call,
                                    const v1::WarmupRequest* request,
                                    v1::WarmupResponse* response) override;

@@ -30,14 +30,33 @@ TEST(LengthFileTest, ColumnsByNameOrPosition) {
   EXPECT_THAT(Lengths("\"length\"\n\"5\"\n"), ElementsAre(5));
 }
 
+TEST(LengthFileTest, WhatSpreadsheetsWriteIsRead) {
+  EXPECT_THAT(Lengths("\xEF\xBB\xBF"
+                      "5\r\n9\r\n"),
+              ElementsAre(5, 9));
+  EXPECT_THAT(Lengths("text,len\n\"a, b\",5\n\"c\",7\n"), ElementsAre(5, 7));
+  EXPECT_THAT(Lengths("length,count\n5,0\n7,2\n"), ElementsAre(7, 7));
+}
+
 TEST(LengthFileTest, WhatIsWrongIsNamedWithItsLine) {
   EXPECT_THAT(LengthError("5\nx\n"), HasSubstr("x.csv:2: 'x' is no length"));
   EXPECT_THAT(LengthError("5\n0\n"), HasSubstr("x.csv:2: '0' is no length"));
+  EXPECT_THAT(LengthError("\x01\xff"), HasSubstr("x.csv:1: '\\x01\\xff' is no length"));
   EXPECT_THAT(LengthError("5,1\n6,-1\n"), HasSubstr("x.csv:2: '-1' is no count"));
   EXPECT_THAT(LengthError("a,length\n1\n"), HasSubstr("has 1 columns, the length is in column 2"));
   EXPECT_THAT(LengthError("length\n"), HasSubstr("no length"));
   EXPECT_THAT(LengthError("5,16777216\n5,16777216\n5,16777216\n"), HasSubstr("more than"));
+  EXPECT_EQ(ReadLengths("/").status().code(), absl::StatusCode::kNotFound);
   EXPECT_EQ(ReadLengths("/nowhere/x").status().code(), absl::StatusCode::kNotFound);
+}
+
+TEST(LengthFileTest, RemarksOfADynamicityTableAreNoShapes) {
+  const auto shapes = ParseShapes(
+      "model,version,ids,requests,recent,larger,outside\nbert,1,1x12,3,1,0,2\n", "x.csv");
+  ASSERT_TRUE(shapes.ok()) << shapes.status().ToString();
+  EXPECT_THAT(shapes->inputs, ElementsAre("ids"));
+  EXPECT_THAT(shapes->rows[0][0], ElementsAre(1, 12));
+  EXPECT_THAT(shapes->counts, ElementsAre(3));
 }
 
 TEST(LengthFileTest, ShapesByInput) {

@@ -1,0 +1,24 @@
+// How a dynamicity report looks, and how one comes of a file of shapes.
+#pragma once
+
+#include <string>
+
+#include "absl/strings/string_view.h"
+#include "client/cli/length_file.h"
+#include "proto/admin.pb.h"
+
+namespace reprise::cli {
+
+// The verdict, what it rests on, the axes, the most frequent shapes, nodes, and what to do.
+// `server`: the report is of one, that knows of recipes.
+std::string DynamicityText(const v1::ModelDynamicity& report, bool server);
+
+// A line each shape: model, version, a column an input, counts. `dynamicity --file` reads it.
+std::string DynamicityCsv(const v1::ModelDynamicity& report);
+
+// The same judgement of shapes that were written down, in their order of arrival unless the file
+// counts them. `most_shapes`: listed, 0: all.
+v1::ModelDynamicity JudgeShapeFile(const ShapeColumns& shapes, absl::string_view source,
+                                   int most_shapes);
+
+}  // namespace reprise::cli

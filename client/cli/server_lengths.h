@@ -1,0 +1,34 @@
+// The lengths that came to a server, for `reprise plan --from`.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "client/client.h"
+#include "runtime/bucket/histogram.h"
+
+namespace reprise::cli {
+
+struct ServerLengths {
+  std::string model;
+  std::string version;
+  std::vector<WeightedSize> lengths;  // weight in rows, ascending
+  // Of the recipes that are ready, in the mean; 0: not known.
+  double bytes_per_element = 0;  // an element is a position of a row
+  double capture_ms = 0;
+};
+
+// Sizes along `axis`. `model` may be empty where one model had requests. Errors: those of the
+// server; NOT_FOUND names the models, or the axes, that there are; FAILED_PRECONDITION where no
+// request came.
+absl::StatusOr<ServerLengths> FindServerLengths(client::Client& client, const std::string& model,
+                                                const std::string& version,
+                                                const std::string& axis);
+
+// The same of what a server has answered.
+absl::StatusOr<ServerLengths> LengthsAlong(const v1::ModelDynamicity& report,
+                                           const v1::ListRecipesResponse& recipes,
+                                           const std::string& axis);
+
+}  // namespace reprise::cli

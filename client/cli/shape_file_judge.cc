@@ -1,0 +1,142 @@
+// JudgeShapeFile: the report of shapes that were written down.
+
+#include <algorithm>
+#include <limits>
+#include <map>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "client/cli/dynamicity_report.h"
+#include "runtime/bucket/dynamicity.h"
+#include "runtime/bucket/plan.h"
+
+namespace reprise::cli {
+namespace {
+
+constexpr int kAdvisedBuckets = 8;
+
+// Each dim of each input is a column; those that are equal in every row are one axis.
+struct Columns {
+  std::vector<std::string> names;           // "ids[1], mask[1]"
+  std::vector<std::vector<int64_t>> sizes;  // by row
+};
+
+Columns FindColumns(const ShapeColumns& shapes) {
+  std::vector<std::string> names;
+  std::vector<std::vector<int64_t>> columns;  // by dim, then by row
+  for (size_t input = 0; input < shapes.inputs.size(); ++input) {
+    size_t rank = 0;
+    for (const auto& row : shapes.rows) rank = std::max(rank, row[input].size());
+    for (size_t d = 0; d < rank; ++d) {
+      names.push_back(rank == 1 ? shapes.inputs[input]
+                                : absl::StrCat(shapes.inputs[input], "[", d, "]"));
+      std::vector<int64_t>& column = columns.emplace_back();
+      for (const auto& row : shapes.rows) {
+        column.push_back(d < row[input].size() ? row[input][d] : 0);
+      }
+    }
+  }
+  Columns result;
+  std::map<std::vector<int64_t>, size_t> known;
+  std::vector<size_t> kept;
+  for (size_t i = 0; i < columns.size(); ++i) {
+    const auto [it, is_new] = known.emplace(columns[i], result.names.size());
+    if (is_new) {
+      result.names.push_back(names[i]);
+      kept.push_back(i);
+    } else {
+      absl::StrAppend(&result.names[it->second], ", ", names[i]);
+    }
+  }
+  for (size_t row = 0; row < shapes.rows.size(); ++row) {
+    std::vector<int64_t>& sizes = result.sizes.emplace_back();
+    for (size_t i : kept) sizes.push_back(columns[i][row]);
+  }
+  return result;
+}
+
+std::string ShapeText(const std::vector<int64_t>& shape) { return absl::StrJoin(shape, "x"); }
+
+void Advise(const ShapeTable& table, const Dynamicity& judged, v1::ModelDynamicity& report) {
+  if (judged.verdict == DynamicityVerdict::kLittle) {
+    report.add_advice(
+        "nothing: the first request of each shape is captured, and a recipe of each is kept. "
+        "reprise.warmup captures them before traffic comes");
+    return;
+  }
+  std::map<int64_t, double> counts;
+  for (const ShapeRow& row : table.rows) {
+    const int64_t size = row.sizes[judged.cause];
+    if (size > 0) counts[size] += static_cast<double>(row.all.requests);
+  }
+  std::vector<WeightedSize> sizes;
+  for (const auto& [size, weight] : counts) sizes.push_back({size, weight});
+  if (sizes.empty()) return;
+  const BoundaryCost cost = [](int64_t size) { return static_cast<double>(size); };
+  const Boundaries best = SolveBoundaries(sizes, kAdvisedBuckets, cost);
+  report.add_advice(absl::StrFormat(
+      "let axis %s be padded to %d buckets, %s: %.1f%% of what is computed is padding then. A "
+      "server without configuration finds them by itself",
+      report.cause(), best.sizes.size(), absl::StrJoin(best.sizes, ","),
+      100 * Judge(PlanCounts(sizes), best.sizes, cost).waste));
+  report.add_advice("`reprise check MODEL` says whether the model may be padded along it");
+}
+
+}  // namespace
+
+v1::ModelDynamicity JudgeShapeFile(const ShapeColumns& shapes, absl::string_view source,
+                                   int most_shapes) {
+  const Columns columns = FindColumns(shapes);
+  const bool counted = std::any_of(shapes.counts.begin(), shapes.counts.end(),
+                                   [](double count) { return count != 1; });
+  const auto rows = static_cast<int64_t>(shapes.rows.size());
+  ShapeRecorder recorder(counted ? std::numeric_limits<int64_t>::max()
+                                 : std::max<int64_t>(rows / 2, 1));
+  std::map<std::vector<int64_t>, size_t> first;  // row of each shape
+  for (size_t row = 0; row < shapes.rows.size(); ++row) {
+    recorder.Record(columns.sizes[row], ShapeService::kReady,
+                    static_cast<int64_t>(shapes.counts[row]));
+    first.emplace(columns.sizes[row], row);
+  }
+  const ShapeTable table = recorder.Snapshot();
+  const Dynamicity judged = JudgeShapes(table, /*recent=*/false);
+  v1::ModelDynamicity report;
+  report.set_model(std::string(source));
+  report.set_requests(static_cast<uint64_t>(table.all.requests));
+  report.set_recent_requests(report.requests());
+  report.set_distinct(static_cast<uint64_t>(table.distinct));
+  report.set_distinct_more(table.distinct_more);
+  report.set_entropy_bits(judged.entropy_bits);
+  report.set_shapes_that_count(judged.shapes_that_count);
+  report.set_fresh_share(judged.fresh_share);
+  report.set_trend(DynamicityTrendName(judged.trend));
+  report.set_verdict(DynamicityVerdictName(judged.verdict));
+  if (judged.cause >= 0) report.set_cause(columns.names[judged.cause]);
+  for (size_t i = 0; i < judged.axes.size(); ++i) {
+    v1::AxisDynamicity& axis = *report.add_axes();
+    axis.set_axis(columns.names[i]);
+    axis.set_entropy_bits(judged.axes[i].entropy_bits);
+    axis.set_distinct(static_cast<uint64_t>(judged.axes[i].distinct));
+    axis.set_least(judged.axes[i].least);
+    axis.set_most(judged.axes[i].most);
+    axis.set_moved(judged.axes[i].moved);
+  }
+  for (const std::string& input : shapes.inputs) report.add_inputs(input);
+  int64_t unlisted = table.all.requests;
+  for (const ShapeRow& row : table.rows) {
+    if (most_shapes > 0 && report.shapes_size() == most_shapes) break;
+    v1::RequestShape& shape = *report.add_shapes();
+    shape.mutable_sizes()->Add(row.sizes.begin(), row.sizes.end());
+    for (const auto& input : shapes.rows[first.at(row.sizes)]) shape.add_inputs(ShapeText(input));
+    shape.set_requests(static_cast<uint64_t>(row.all.requests));
+    shape.set_recent(shape.requests());
+    unlisted -= row.all.requests;
+  }
+  report.set_unlisted_requests(static_cast<uint64_t>(unlisted));
+  Advise(table, judged, report);
+  return report;
+}
+
+}  // namespace reprise::cli

@@ -1,0 +1,81 @@
+// ShapeRecorder: which shapes arrive, how often, and how that changes.
+//
+// A shape is a list of numbers, one a column; what the columns mean the caller knows. Counts are
+// kept since the start and in windows of as many requests: the one that fills, the last full one
+// and the one before it. What is recent is the first two; the trend is the last two against each
+// other. The table holds 4096 shapes; when more come, those that are seen least of late leave it.
+//
+// Threads: all methods from any.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/types/span.h"
+#include "runtime/base/mutex.h"
+
+namespace reprise {
+
+// How a shape was served when it came.
+enum class ShapeService {
+  kReady,    // by a recipe of its own bucket that was ready
+  kLarger,   // by a larger one that was ready
+  kOutside,  // no ready recipe could serve it
+};
+
+// Counts over some requests.
+struct ShapeTally {
+  int64_t requests = 0;
+  int64_t larger = 0;
+  int64_t outside = 0;
+  int64_t fresh = 0;  // that brought a shape never seen before
+};
+
+struct ShapeRow {
+  std::vector<int64_t> sizes;  // by column
+  ShapeTally all;
+  int64_t recent = 0, last = 0, before = 0;  // requests
+};
+
+struct ShapeTable {
+  std::vector<ShapeRow> rows;  // the most frequent first, then in order of sizes
+  ShapeTally all, recent, last, before;
+  int64_t distinct = 0;        // shapes seen
+  bool distinct_more = false;  // so many at least: they are not told apart any more
+  // Requests of shapes that have left the table.
+  int64_t unlisted() const;
+};
+
+class ShapeRecorder {
+ public:
+  static constexpr size_t kMaxShapes = 4096;
+  static constexpr size_t kMaxDistinct = 65536;
+
+  // `window` in requests.
+  explicit ShapeRecorder(int64_t window = 1024) : window_(window) {}
+
+  // `requests` of one shape; they come into one window together.
+  void Record(absl::Span<const int64_t> sizes, ShapeService service, int64_t requests = 1);
+
+  ShapeTable Snapshot() const;
+
+ private:
+  struct Entry {
+    ShapeTally all;
+    int64_t filling = 0, last = 0, before = 0;
+  };
+  void Roll() REQUIRES(mutex_);
+  void Shrink() REQUIRES(mutex_);
+
+  const int64_t window_;
+  mutable Mutex mutex_;
+  absl::flat_hash_map<std::vector<int64_t>, Entry> entries_ GUARDED_BY(mutex_);
+  absl::flat_hash_set<uint64_t> seen_ GUARDED_BY(mutex_);  // hashes
+  ShapeTally all_ GUARDED_BY(mutex_), filling_ GUARDED_BY(mutex_), last_ GUARDED_BY(mutex_),
+      before_ GUARDED_BY(mutex_);
+};
+
+}  // namespace reprise

@@ -1,0 +1,171 @@
+#include "server/rpc/dynamicity_codec.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "runtime/bucket/dynamicity.h"
+#include "server/core/shape_columns.h"
+
+namespace reprise {
+namespace {
+
+// Shares of requests below this are not worth an advice.
+constexpr double kWorthAdvice = 0.01;
+// Fewer requests than this say little.
+constexpr int64_t kFewRequests = 100;
+
+// Share of the recent requests whose size along column `column` is above `largest`.
+double ShareAbove(const ShapeTable& table, size_t column, int64_t largest) {
+  int64_t above = 0, all = 0;
+  for (const ShapeRow& row : table.rows) {
+    all += row.recent;
+    if (row.sizes[column] > largest) above += row.recent;
+  }
+  return all > 0 ? static_cast<double>(above) / static_cast<double>(all) : 0;
+}
+
+std::string BucketsKey(const std::string& axis) {
+  return axis == "sequence" || axis == "batch" ? absl::StrCat("reprise.", axis, "_buckets")
+                                               : absl::StrCat("reprise.buckets.", axis);
+}
+
+// About one axis along which sizes vary.
+void AdviseAxis(const Model& model, size_t i, const ShapeTable& table, const Dynamicity& judged,
+                std::vector<std::string>& advice) {
+  const ModelAxis& axis = model.axes()[i];
+  const AxisCertificate certificate = model.CertificateOf(i);
+  if (!certificate.certified) {
+    if (judged.axes[i].distinct <= 1) return;
+    advice.push_back(
+        absl::StrFormat("axis %s may not be padded (%s): each of its sizes is a recipe of its own. "
+                        "Send a mask that "
+                        "the model reads, or pad to few sizes in the client",
+                        axis.label, certificate.reason));
+    return;
+  }
+  const auto largest = model.buckets()->Largest(axis.label);
+  if (axis.is_batch || !largest.has_value() || model.packing() != nullptr) return;
+  const double above = ShareAbove(table, i, *largest);
+  if (above > 0) {
+    advice.push_back(absl::StrFormat(
+        "%.1f%% of the requests are longer than the largest bucket of axis %s, %d, and run exact: "
+        "let %s end with %d",
+        100 * above, axis.label, *largest, BucketsKey(axis.label), judged.axes[i].most));
+  }
+}
+
+std::vector<std::string> Advice(const Model& model, const ShapeTable& table,
+                                const Dynamicity& judged) {
+  std::vector<std::string> advice;
+  if (table.all.requests == 0) return {"no request came yet"};
+  if (table.recent.requests < kFewRequests) {
+    advice.push_back(absl::StrCat("only ", table.recent.requests,
+                                  " requests came so far: the verdict may change"));
+  }
+  for (size_t i = 0; i < model.axes().size(); ++i) AdviseAxis(model, i, table, judged, advice);
+  if (model.has_shape_inputs()) {
+    advice.push_back(
+        "the value of an input decides shapes: every value is a recipe of its own, of which "
+        "reprise.max_exact are kept; send few different values");
+  }
+  if (judged.outside_share > kWorthAdvice) {
+    advice.push_back(absl::StrFormat(
+        "%.1f%% of the requests found no ready recipe that could serve them: warm up the buckets "
+        "(reprise.warmup, or `reprise warmup %s --all`), and keep recipes over restarts with "
+        "--recipe-cache; `reprise explain %s` lists the captures",
+        100 * judged.outside_share, model.id().name, model.id().name));
+  }
+  if (judged.verdict != DynamicityVerdict::kLittle && model.packing() == nullptr &&
+      !model.learner().axes().empty()) {
+    const BucketReport report = model.learner().Report();
+    if (report.mode == BucketMode::kOff) {
+      advice.push_back(absl::StrCat(
+          "the buckets are fixed: `reprise plan --from SERVER ", model.id().name,
+          "` judges them against these shapes; without them in config.pbtxt they follow the "
+          "traffic"));
+    } else if (report.mode == BucketMode::kSuggest && report.suggestion.has_value()) {
+      advice.push_back(absl::StrFormat(
+          "other buckets would save %.1f%% of the computing time: set reprise.bucket_policy to "
+          "apply",
+          100 * report.suggestion->saving));
+    } else if (report.mode == BucketMode::kApply) {
+      advice.push_back(absl::StrFormat(
+          "the buckets follow the traffic, and padding is %.1f%% of what is computed (%.1f%% at "
+          "best): nothing is to be done about lengths",
+          100 * report.actual_waste, 100 * report.state.best_waste));
+    }
+  }
+  if (judged.verdict == DynamicityVerdict::kALot && model.packing() == nullptr &&
+      model.options().packing == PackingMode::kOff && model.batches_requests()) {
+    advice.push_back(
+        "with reprise.packing: auto requests of different lengths lie end to end in a replay, and "
+        "no padding is computed, where the model can be packed");
+  }
+  if (advice.empty()) {
+    advice.push_back(model.axes().empty() ? "the model has one shape: nothing is to be done"
+                                          : "nothing: the recipes that are ready serve it");
+  }
+  return advice;
+}
+
+void EncodeShape(const Model& model, const ShapeRow& row, v1::RequestShape& message) {
+  message.mutable_sizes()->Add(row.sizes.begin(), row.sizes.end());
+  for (const ModelIo& input : model.inputs()) {
+    if (!input.optional) message.add_inputs(InputShapeText(model, input, row.sizes));
+  }
+  message.set_requests(static_cast<uint64_t>(row.all.requests));
+  message.set_recent(static_cast<uint64_t>(row.recent));
+  message.set_larger(static_cast<uint64_t>(row.all.larger));
+  message.set_outside(static_cast<uint64_t>(row.all.outside));
+}
+
+}  // namespace
+
+void EncodeDynamicity(const Servable& servable, uint32_t most_shapes,
+                      v1::ModelDynamicity& message) {
+  const Model& model = *servable.model;
+  const ShapeTable table = servable.shapes->Snapshot();
+  const Dynamicity judged = JudgeShapes(table, /*recent=*/true);
+  const std::vector<std::string> columns = ShapeColumns(model);
+  message.set_model(model.id().name);
+  message.set_version(absl::StrCat(model.id().version));
+  message.set_requests(static_cast<uint64_t>(table.all.requests));
+  message.set_recent_requests(static_cast<uint64_t>(table.recent.requests));
+  message.set_distinct(static_cast<uint64_t>(table.distinct));
+  message.set_distinct_more(table.distinct_more);
+  message.set_entropy_bits(judged.entropy_bits);
+  message.set_shapes_that_count(judged.shapes_that_count);
+  message.set_outside_share(judged.outside_share);
+  message.set_larger_share(judged.larger_share);
+  message.set_fresh_share(judged.fresh_share);
+  message.set_trend(DynamicityTrendName(judged.trend));
+  message.set_verdict(DynamicityVerdictName(judged.verdict));
+  if (judged.cause >= 0) message.set_cause(columns[judged.cause]);
+  for (size_t i = 0; i < columns.size(); ++i) {
+    v1::AxisDynamicity& axis = *message.add_axes();
+    axis.set_axis(columns[i]);
+    axis.set_certified(i < model.axes().size() && model.CertificateOf(i).certified);
+    if (i >= judged.axes.size()) continue;  // nothing came yet
+    axis.set_entropy_bits(judged.axes[i].entropy_bits);
+    axis.set_distinct(static_cast<uint64_t>(judged.axes[i].distinct));
+    axis.set_least(judged.axes[i].least);
+    axis.set_most(judged.axes[i].most);
+    axis.set_moved(judged.axes[i].moved);
+  }
+  for (const ModelIo& input : model.inputs()) {
+    if (!input.optional) message.add_inputs(input.name);
+  }
+  size_t listed = table.rows.size();
+  if (most_shapes > 0) listed = std::min<size_t>(listed, most_shapes);
+  int64_t unlisted = table.all.requests;
+  for (size_t i = 0; i < listed; ++i) {
+    EncodeShape(model, table.rows[i], *message.add_shapes());
+    unlisted -= table.rows[i].all.requests;
+  }
+  message.set_unlisted_requests(static_cast<uint64_t>(unlisted));
+  for (std::string& sentence : Advice(model, table, judged))
+    message.add_advice(std::move(sentence));
+}
+
+}  // namespace reprise
