@@ -32,6 +32,7 @@ void PrintMiss(const v1::MissRecord& miss) {
   std::printf("#%llu  %s  %s  %s  (%s)  %s%s\n", static_cast<unsigned long long>(miss.sequence()),
               Ago(miss.time()).c_str(), miss.model().c_str(), miss.bucket().c_str(),
               miss.binding().c_str(), miss.reason().c_str(), miss.behind() ? ", behind" : "");
+  if (!miss.section().empty()) std::printf("    section  %s\n", miss.section().c_str());
   if (miss.nearest().empty()) {
     std::printf("    nearest  none was ready\n");
   } else {
@@ -103,6 +104,16 @@ void PrintBuckets(const v1::BucketLearning& buckets) {
   std::printf("\n");
 }
 
+void PrintCuts(const v1::ExplainModelResponse& model) {
+  for (const auto& cut : model.cuts()) {
+    std::printf("cut at %s '%s'\n", cut.op().c_str(), cut.node().c_str());
+    std::printf("    because  %s\n", cut.reason().c_str());
+    std::printf(
+        "    so       it runs by itself for each request, and what follows at the sizes "
+        "that it finds\n\n");
+  }
+}
+
 void PrintModel(const v1::ExplainModelResponse& model) {
   std::printf("%s version %s\n\n", model.model().c_str(), model.version().c_str());
   if (model.axes().empty()) std::printf("The model has no axis: there is one shape.\n\n");
@@ -126,6 +137,7 @@ void PrintModel(const v1::ExplainModelResponse& model) {
     }
     std::printf("    measured in %u runs\n\n", axis.runs());
   }
+  PrintCuts(model);
   if (model.has_buckets()) PrintBuckets(model.buckets());
 }
 

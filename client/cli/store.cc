@@ -169,7 +169,8 @@ absl::Status Import(const StoreFlags& flags) {
         "'", flags.bundle, "' is no intact bundle: ", std::string(records.status().message())));
   }
   ASSIGN_OR_RETURN(const auto store, OpenStore(flags.folder, /*read_only=*/false));
-  const std::string device = CpuDevice({}).fingerprint();
+  // As a server has it whose flags say nothing of the device.
+  const std::string device = CpuDevice({.max_isa = Isa::kAvx512Bf16}).fingerprint();
   int64_t usable = 0;
   std::map<std::string, int64_t> refused;  // by reason
   for (const BundledRecord& record : *records) {

@@ -22,6 +22,17 @@ constexpr double kLeastErrors = 4;
 // A bucket of rows with a smaller share of the replays is left to be captured when it is needed.
 constexpr double kLeastBatchShare = 0.01;
 constexpr double kBatchDecay = 1 - 1.0 / 1024;
+// The next larger request must not fall into the largest bucket of all: of those in force at first
+// the one that holds all seen so far is kept, within the boundaries asked for where that costs no
+// more than this.
+constexpr double kGuardCost = 1.005;
+constexpr double kGuardWeight = 1e-6;
+// While it learns it looks every so often; when it has seen most of what there is to see, where the
+// requests are others than those that the set was solved for, and when twice as many were seen, at
+// most so many apart.
+constexpr int64_t kLearning = 768;
+constexpr int64_t kFirstDoubling = 2048;
+constexpr int64_t kMostApart = 16384;
 // Several axes at once are solved over at most about this many sizes of each.
 constexpr size_t kMostGridSizes = 96;
 constexpr double kNsPerSecond = 1e9;
@@ -51,9 +62,37 @@ double SteadyRowNs(const ReplayCost& cost, int64_t size) {
   return (measured + ns / elements * static_cast<double>(size)) / 2;
 }
 
+// The boundaries of one axis, without the largest bucket of all, which always stays.
+std::vector<int64_t> SolveLine(std::vector<WeightedSize> seen, const AdvisorAxis& axis,
+                               const BoundaryCost& cost) {
+  Boundaries best = SolveBoundaries(seen, axis.rule.most, cost);
+  if (best.sizes.empty()) return best.sizes;
+  const int64_t guard = Holding(axis.start, best.sizes.back());
+  if (guard == best.sizes.back()) return best.sizes;
+  seen.push_back({guard, kGuardWeight});
+  const Boundaries guarded = SolveBoundaries(seen, axis.rule.most, cost);
+  if (guarded.cost <= best.cost * kGuardCost) return guarded.sizes;
+  best.sizes.push_back(guard);
+  return best.sizes;
+}
+
 // The half that request `i` belongs to: scattered, so that no rhythm of clients follows it.
 int HalfOf(int64_t i) {
   return static_cast<int>((static_cast<uint64_t>(i) * 0x9E3779B97F4A7C15u) >> 63);
+}
+
+// How far `kRecent` requests of so many rows in the mean may be by chance from others of the same
+// kind, which are `weight` rows.
+double Chance(double mean_rows, double weight) {
+  const double requests = std::max(weight / mean_rows, 1.0);
+  return kDriftFactor * std::sqrt(1.0 / kRecent + 1.0 / requests);
+}
+
+// Looks that are due until so many requests were seen, beyond those while it learns.
+int64_t LooksUntil(int64_t requests) {
+  int64_t looks = 0;
+  for (int64_t at = kFirstDoubling; at <= requests; at += std::min(at, kMostApart)) ++looks;
+  return looks;
 }
 
 // Sizes rounded up so far that few enough of them differ along each axis.
@@ -126,8 +165,9 @@ bool BucketAdvisor::Sound(const BoundarySets& boundaries) const {
       if (sizes != axis.start) return false;
       continue;
     }
-    // The largest always stays; beside it there may be as many as the rule says.
-    if (sizes.empty() || sizes.size() > static_cast<size_t>(axis.rule.most) + 1 ||
+    // The largest always stays, and one that guards it; beside them there may be as many as the
+    // rule says.
+    if (sizes.empty() || sizes.size() > static_cast<size_t>(axis.rule.most) + 2 ||
         sizes.front() < 1 || sizes.back() != axis.start.back() ||
         !std::is_sorted(sizes.begin(), sizes.end(), std::less_equal<>())) {
       return sizes == axis.start;
@@ -204,11 +244,9 @@ bool BucketAdvisor::Drifting() {
   for (const Seen& one : recent_) now.Add(one.sizes, static_cast<double>(one.rows));
   const std::vector<WeightedSizes> present = now.Snapshot();
   const std::vector<WeightedSizes> past = Remembered();
-  double mean_rows = now.total_weight() / static_cast<double>(kRecent);
-  double past_requests = 0;
-  for (const WeightedSizes& one : past) past_requests += one.weight / mean_rows;
-  const double chance =
-      kDriftFactor * std::sqrt(1.0 / kRecent + 1.0 / std::max(past_requests, 1.0));
+  double past_weight = 0;
+  for (const WeightedSizes& one : past) past_weight += one.weight;
+  const double chance = Chance(now.total_weight() / static_cast<double>(kRecent), past_weight);
   drift_ = 0;
   bool drifts = false;
   for (size_t axis = 0; axis < options_.axes.size(); ++axis) {
@@ -258,9 +296,8 @@ BoundarySets BucketAdvisor::Solve(absl::Span<const WeightedSizes> seen) const {
     }
   }
   if (sets.size() == 1 && automatic.size() == 1) {
-    sets[0] = SolveBoundaries(AlongAxis(seen, 0), options_.axes[0].rule.most, [&](int64_t size) {
-                return SteadyRowNs(cost_, size);
-              }).sizes;
+    sets[0] = SolveLine(AlongAxis(seen, 0), options_.axes[0],
+                        [&](int64_t size) { return SteadyRowNs(cost_, size); });
   } else if (!automatic.empty()) {
     GridOptions grid{.fixed = sets};
     for (size_t axis = 0; axis < sets.size(); ++axis) {
@@ -338,7 +375,16 @@ std::vector<WantedRecipe> BucketAdvisor::Captures(absl::Span<const WeightedSizes
 
 bool BucketAdvisor::BeginLook() {
   next_look_ = seen_ + options_.consider_every;
-  return !Drifting();
+  if (Drifting()) return false;
+  if (solved_for_.empty()) return true;
+  double rows = 0, weight = 0;
+  for (const Seen& one : recent_) rows += static_cast<double>(one.rows);
+  for (const WeightedSize& one : solved_for_[0]) weight += one.weight;
+  const double mean_rows = rows / static_cast<double>(std::max<size_t>(recent_.size(), 1));
+  if (drift_ > Chance(mean_rows, weight)) return true;
+  // Since the start, or since a drift was over.
+  const int64_t learnt = halves_[0].observations() + halves_[1].observations();
+  return learnt <= kLearning || LooksUntil(learnt) != LooksUntil(learnt - options_.consider_every);
 }
 
 std::optional<BucketAdvice> BucketAdvisor::Advise(int64_t now_ns) const {
@@ -353,7 +399,7 @@ std::optional<BucketAdvice> BucketAdvisor::Advise(int64_t now_ns) const {
   bool asked = false;  // boundaries that were asked for by their rule, not for what they save
   for (const AdvisorAxis& axis : options_.axes) {
     asked = asked || (axis.rule.kind == BoundaryRule::Kind::kPercentile && changes_ == 0 &&
-                       solved_for_.empty());
+                      solved_for_.empty());
   }
   if (!saves && !asked) return std::nullopt;
   const std::vector<WeightedSizes> all = Remembered();

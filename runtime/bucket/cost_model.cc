@@ -16,6 +16,10 @@ constexpr double kPriorReplays = 8;
 constexpr size_t kMostSizes = 512;
 // A new fit after this many replays; the first ones each.
 constexpr int64_t kFitEvery = 64;
+// What a size said halves with as many replays of any size, so that sizes that are not used any
+// more are forgotten, and with what weight they are.
+constexpr double kHalfLife = 2048;
+constexpr double kForgotten = 0.5;
 // The overhead takes at most this share of the shortest replays.
 constexpr double kMostOverhead = 0.8;
 // Before anything was measured: time is elements.
@@ -84,6 +88,14 @@ void ReplayCost::Restore(const std::vector<Sample>& samples) {
 }
 
 void ReplayCost::Fit() {
+  const double kept = std::exp2(-static_cast<double>(since_fit_) / kHalfLife);
+  for (auto it = sums_.begin(); it != sums_.end();) {
+    Sums& sums = it->second;
+    for (double* sum : {&sums.weight, &sums.rows, &sums.rows2, &sums.ns, &sums.rows_ns}) {
+      *sum *= kept;
+    }
+    it = sums.weight < kForgotten ? sums_.erase(it) : std::next(it);
+  }
   since_fit_ = 0;
   // Least squares of ns = overhead + rows * g(size) with a g of its own for each size: what the
   // replays of one size with more and fewer rows say of the overhead, relative to their time.

@@ -1,5 +1,7 @@
 #include "runtime/engine/batch_run.h"
 
+#include <time.h>
+
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -10,6 +12,32 @@
 #include "runtime/engine/gather.h"
 
 namespace reprise {
+namespace {
+
+int64_t ReadNs(clockid_t clock) {
+  timespec time = {};
+  clock_gettime(clock, &time);
+  return int64_t{1'000'000'000} * time.tv_sec + time.tv_nsec;
+}
+
+// The share of the time since it was made in which the calling thread ran: less than 1 where it
+// waited for a core, or others took it away.
+class BusyMeter {
+ public:
+  BusyMeter() : real_ns_(ReadNs(CLOCK_MONOTONIC)), ran_ns_(ReadNs(CLOCK_THREAD_CPUTIME_ID)) {}
+  double Share() const {
+    const auto ran = static_cast<double>(ReadNs(CLOCK_THREAD_CPUTIME_ID) - ran_ns_);
+    const auto real = static_cast<double>(ReadNs(CLOCK_MONOTONIC) - real_ns_);
+    return real > 0 ? std::clamp(ran / real, 0.0, 1.0) : 1;
+  }
+
+ private:
+  const int64_t real_ns_;
+  const int64_t ran_ns_;
+};
+
+}  // namespace
+
 BatchRun::BatchRun(const EngineOptions& options, RecipeCache& cache, MissReport& misses,
                    const BatchPlan& plan, BatchPlan::Resolution resolution,
                    absl::Span<const Request* const> requests, Stream& stream)
@@ -53,7 +81,9 @@ std::vector<Response> BatchRun::Run(int64_t batch) {
   const int64_t start = options_.clock->NowNs();
   Gather(const_cast<std::byte*>(frame.inputs));
   const int64_t gathered = options_.clock->NowNs();
+  const BusyMeter meter;
   stream_.Replay(*recipe_, frame);
+  const double busy = meter.Share();
   const int64_t replayed = options_.clock->NowNs();
   Scatter(frame.outputs, responses);
   if (error.get() != nullptr) FailOffenders(*error.get(), frame, responses);
@@ -72,7 +102,7 @@ std::vector<Response> BatchRun::Run(int64_t batch) {
     info.replay_ns = replay_ns_;
     info.scatter_ns = scattered - replayed;
   }
-  Observe(replay_ns_);
+  Observe(static_cast<int64_t>(static_cast<double>(replay_ns_) * busy));
   return responses;
 }
 
@@ -270,11 +300,11 @@ void BatchRun::RecordRequest(const RequestShape& shape) const {
   learner.RecordRequest(sizes, shape.rows, options_.clock->NowNs());
 }
 
-void BatchRun::Observe(int64_t replay_ns) const {
+void BatchRun::Observe(int64_t busy_ns) const {
   ModelObserver& observer = model_.owner_->observer();
   // Along the batch axis an element is a row; along another it is a position of a live row.
   std::vector<AxisElements> axes(model_.axes_.size());
-  BucketLearner::Replay replay = {.rows = plan_.rows(), .valid = 0, .ns = replay_ns};
+  BucketLearner::Replay replay = {.rows = plan_.rows(), .valid = 0, .ns = busy_ns};
   const bool was_new = model_.learner().IsNewShape(plan_.sizes_);
   for (const RequestShape& shape : plan_.shapes()) {
     observer.OnRequestLengths(shape.sizes);
@@ -297,14 +327,14 @@ void BatchRun::Observe(int64_t replay_ns) const {
     const int64_t computed = axes[i].valid + axes[i].padded;
     if (computed > 0) {
       axes[i].wasted_ns =
-          static_cast<int64_t>(static_cast<double>(replay_ns) *
+          static_cast<int64_t>(static_cast<double>(replay_ns_) *
                                static_cast<double>(axes[i].padded) / static_cast<double>(computed));
     }
   }
   if (!plan_.packed()) model_.learner().RecordReplay(replay);
   observer.OnReplay(
       {.bucket = target_.bucket,
-       .duration_ns = replay_ns,
+       .duration_ns = replay_ns_,
        .rows = plan_.rows(),
        .requests = static_cast<int64_t>(requests_.size()),
        .saved_capture = was_new && target_.sizes != plan_.sizes_ &&

@@ -50,7 +50,8 @@ class BatchRun {
   // does not say whose it was.
   void FailOffenders(const DataError& first, const Frame& frame, std::vector<Response>& responses);
   absl::Status ErrorFor(const DataError& error) const;
-  void Observe(int64_t replay_ns) const;
+  // `busy_ns`: of the replay, without what it waited for a core.
+  void Observe(int64_t busy_ns) const;
   void RecordRequest(const RequestShape& shape) const;
   // Where the rows of request `i` begin in the batch.
   int64_t FirstRow(size_t i) const { return first_row_[i]; }

@@ -55,15 +55,22 @@ bool HasConstantDims(const ModelIo& input) {
   return absl::c_all_of(input.dims, [](const Dim& dim) { return dim.is_constant(); });
 }
 
+bool IsCount(DType dtype) {
+  return dtype == DType::kInt64 || dtype == DType::kInt32 || dtype == DType::kBool;
+}
+
+// Elements of a shape input of another dtype than those of counts: a bound of a Range, the depth of
+// a OneHot, the scales of a Resize.
+constexpr int64_t kMaxMeasures = 8;
+
 // An operand that decides a shape is a number or a short list of them, of its own length.
 bool LooksLikeAShape(const ModelIo& input, const std::vector<ModelIo>& inputs) {
-  if (input.dtype != DType::kInt64 && input.dtype != DType::kInt32 && input.dtype != DType::kBool) {
-    return false;
-  }
   if (input.dims.size() > 1) return false;
   if (HasConstantDims(input)) {
-    return input.dims.empty() || input.dims[0].size <= kMaxShapeInputElements;
+    const int64_t most = IsCount(input.dtype) ? kMaxShapeInputElements : kMaxMeasures;
+    return input.dims.empty() || input.dims[0].size <= most;
   }
+  if (!IsCount(input.dtype)) return false;
   return absl::c_none_of(inputs, [&](const ModelIo& other) {
     return &other != &input && absl::c_linear_search(other.dims, input.dims[0]);
   });
@@ -72,21 +79,27 @@ bool LooksLikeAShape(const ModelIo& input, const std::vector<ModelIo>& inputs) {
 }  // namespace
 
 std::vector<int> FindShapeInputs(const Graph& graph, const std::vector<ModelIo>& inputs) {
-  std::vector<ValueId> deciding;
+  std::vector<ValueId> deciding, sizes;  // `sizes`: but for conditions
   for (NodeId id : graph.NodeIds()) {
     const Node& node = graph.node(id);
     const OpRow* row = FindOp(node.op);
     if (row == nullptr || row->Has(kDataDependent)) continue;
     for (size_t i = 0; i < node.inputs.size(); ++i) {
-      if (row->IsValueInput(i)) deciding.push_back(node.inputs[i]);
+      if (!row->IsValueInput(i)) continue;
+      deciding.push_back(node.inputs[i]);
+      if (node.op != "If") sizes.push_back(node.inputs[i]);
     }
   }
   const std::vector<bool> behind = InputsBehind(graph, inputs, deciding, true);
   const std::vector<bool> unreduced = InputsBehind(graph, inputs, deciding, false);
+  const std::vector<bool> as_size = InputsBehind(graph, inputs, sizes, false);
   std::vector<int> found;
   for (size_t i = 0; i < inputs.size(); ++i) {
     // The largest of a list of any length is data.
-    const bool decides = HasConstantDims(inputs[i]) ? behind[i] : unreduced[i];
+    // So is a measure that a condition compares: each value of it would be a recipe of its own.
+    const bool decides = !IsCount(inputs[i].dtype)    ? as_size[i]
+                         : HasConstantDims(inputs[i]) ? behind[i]
+                                                      : unreduced[i];
     if (decides && LooksLikeAShape(inputs[i], inputs)) found.push_back(static_cast<int>(i));
   }
   return found;

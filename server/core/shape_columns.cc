@@ -25,12 +25,20 @@ std::vector<std::string> ShapeColumns(const Model& model) {
 std::vector<int64_t> ShapeOf(const Model& model, const RequestShape& shape) {
   std::vector<int64_t> columns = shape.sizes;
   if (!model.has_shape_inputs()) return columns;
-  const auto& values = shape.shape_inputs;
-  if (values.size() == 1 && values.begin()->second.size() == 1) {
-    columns.push_back(values.begin()->second[0]);
-  } else {
-    columns.push_back(static_cast<int64_t>(absl::HashOf(values) & kValuesMask));
+  const std::map<std::string, Tensor>& values = shape.shape_inputs;
+  if (values.size() == 1 && values.begin()->second.num_elements() == 1) {
+    const absl::StatusOr<std::vector<int64_t>> one = values.begin()->second.ToInt64s();
+    if (one.ok()) {
+      columns.push_back(one->front());
+      return columns;
+    }
   }
+  uint64_t hash = 0;
+  for (const auto& [name, value] : values) {
+    const absl::string_view bytes(static_cast<const char*>(value.data()), value.bytes());
+    hash = absl::HashOf(hash, name, value.shape(), bytes);
+  }
+  columns.push_back(static_cast<int64_t>(hash & kValuesMask));
   return columns;
 }
 

@@ -120,7 +120,8 @@ class ModelMetricsObserver final : public ModelObserver {
 
 std::unique_ptr<ModelObserver> MetricsObserver::ForModel(const ModelObserverSpec& spec) {
   ModelMetrics& metrics = catalogue_.Model(spec.id.name, std::to_string(spec.id.version));
-  catalogue_.Announce(metrics, {.buckets = spec.buckets, .axes = spec.axes, .eager_ops = spec.eager_ops});
+  catalogue_.Announce(metrics,
+                      {.buckets = spec.buckets, .axes = spec.axes, .eager_ops = spec.eager_ops});
   for (size_t i = 0; i < spec.padding.size(); ++i) {
     if (spec.padding[i] == AxisPadding::kOff) continue;
     metrics.axis_certified->at(spec.axes[i]).Set(spec.padding[i] == AxisPadding::kCertified);

@@ -96,6 +96,11 @@ std::vector<std::string> Advice(const Model& model, const ShapeTable& table,
           100 * report.actual_waste, 100 * report.state.best_waste));
     }
   }
+  if (judged.verdict != DynamicityVerdict::kLittle && model.packing() != nullptr) {
+    advice.push_back(
+        "requests lie end to end in a replay, and no padding is computed: nothing is to be done "
+        "about lengths");
+  }
   if (judged.verdict == DynamicityVerdict::kALot && model.packing() == nullptr &&
       model.options().packing == PackingMode::kOff && model.batches_requests()) {
     advice.push_back(

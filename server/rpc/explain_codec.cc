@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "runtime/engine/tail.h"
 #include "server/rpc/recipe_codec.h"
 
 namespace reprise {
@@ -108,6 +109,7 @@ void EncodeMiss(const MissRecord& record, v1::MissRecord& message) {
   message.set_num_waiters(static_cast<uint64_t>(record.num_waiters));
   message.set_longest_wait_ms(static_cast<double>(record.longest_wait_ns) * kMsPerNs);
   message.set_suggestion(record.suggestion);
+  message.set_section(record.section);
 }
 
 void EncodeExplanation(const Model& model, v1::ExplainModelResponse& message) {
@@ -145,6 +147,15 @@ void EncodeExplanation(const Model& model, v1::ExplainModelResponse& message) {
     for (const AxisBuckets& buckets : policy->axes) {
       if (buckets.axis != axis.label || model.packing() != nullptr) continue;
       for (const int64_t size : buckets.sizes) one.add_buckets(size);
+    }
+  }
+  if (model.tail() != nullptr) {
+    for (const Cut& cut : model.tail()->cuts()) {
+      v1::CutExplanation& one = *message.add_cuts();
+      one.set_op(cut.op);
+      one.set_node(cut.node);
+      one.set_reason(cut.why);
+      one.set_depth(static_cast<uint32_t>(cut.level));
     }
   }
   EncodeBuckets(model.learner().Report(), *message.mutable_buckets());

@@ -157,7 +157,7 @@ absl::StatusOr<std::vector<Tensor>> ExecuteOnDevice(ImportedModel model,
       std::shared_ptr<const Recipe> recipe,
       Compile(model.graph, MakeKey(fingerprint, BindingOf(model, inputs), device.fingerprint()),
               {.device = &device, .clock = &clock}));
-  ParameterStore store(model.parameters, &device);
+  ParameterStore store(model.parameters, {.device = &device});
   ASSIGN_OR_RETURN(const auto table, store.TableFor(recipe));
   CorePool cores(2);
   ASSIGN_OR_RETURN(const std::unique_ptr<Stream> stream,

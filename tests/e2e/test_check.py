@@ -72,6 +72,16 @@ def test_every_reason_is_the_same_in_check_index_and_log(repository):
         assert entry.reason in daemon.log()
 
 
+def test_a_newer_opset_is_told_beside_the_ops_that_are_lacking(tmp_path):
+    model = many_reasons()
+    model.opset_import[0].version = 99
+    path = tmp_path / "model.onnx"
+    onnx.save(model, path)
+    text = check(path).stdout
+    assert "opset 99 is newer than 28" in text
+    assert "'the_odd_one'" in text and "'the_branch'" in text and "'integer_erf'" in text
+
+
 @pytest.mark.parametrize("content,word", [(b"", "empty"), (b"no model", "no ONNX file"), (None, "")])
 def test_a_file_that_is_no_model_is_refused_in_words(tmp_path, content, word):
     path = tmp_path / "model.onnx"

@@ -14,6 +14,7 @@ from testing.daemon import BUILD, Daemon
 from testing.inference import infer, text_inputs
 
 NAMES = ["input_ids", "attention_mask"]
+PADDED = 'parameters { key: "reprise.packing" value { string_value: "off" } }'
 FIXED = 'parameters { key: "reprise.sequence_buckets" value { string_value: "16,64" } }'
 
 
@@ -39,13 +40,15 @@ def offline(*arguments, check=True):
 
 def test_each_model_is_judged_by_the_shapes_that_came(repository, rng):
     repository.add("steady", models.bert())
-    repository.add("mixed", models.bert(seed=1))
+    repository.add("mixed", models.bert(seed=1), config=PADDED)
+    repository.add("packed", models.bert(seed=4))
     repository.add("idle", models.bert(seed=2))
     repository.add("fixed", models.bert(seed=3), config=FIXED)
     with Daemon(repository) as daemon:
         client = daemon.client()
         send(client, "steady", [32] * 120, rng)
         send(client, "mixed", rng.integers(1, 200, 240), rng)
+        send(client, "packed", rng.integers(1, 200, 120), rng)
         send(client, "fixed", [10] * 60 + [100] * 40, rng)
 
         assert "idle version 1: no requests yet" in daemon.reprise("dynamicity", "idle")
@@ -56,11 +59,13 @@ def test_each_model_is_judged_by_the_shapes_that_came(repository, rng):
         assert "mixed version 1: a lot of dynamicity" in mixed
         assert "cause     axis sequence" in mixed
         assert "the buckets follow the traffic" in mixed
+        packed = daemon.reprise("dynamicity", "packed")
+        assert "a lot of dynamicity" in packed and "requests lie end to end" in packed
         fixed = daemon.reprise("dynamicity", "fixed")
         assert "40.0% of the requests are longer than the largest bucket" in fixed
         assert "let reprise.sequence_buckets end with 100" in fixed
         everything = daemon.reprise("dynamicity")
-        for name in ("steady", "mixed", "idle", "fixed"):
+        for name in ("steady", "mixed", "packed", "idle", "fixed"):
             assert f"{name} version 1: " in everything
 
         # Every request stands in the CSV, once, under its shape.
@@ -83,7 +88,7 @@ def test_each_model_is_judged_by_the_shapes_that_came(repository, rng):
 
 def test_shapes_outside_the_ready_recipes_are_counted(repository, rng):
     repository.add("bert", models.bert(), config=(
-        'parameters { key: "reprise.frozen" value { string_value: "true" } }'
+        PADDED + 'parameters { key: "reprise.frozen" value { string_value: "true" } }'
         'parameters { key: "reprise.warmup" value { string_value: "b1_s64" } }'))
     with Daemon(repository) as daemon:
         client = daemon.client()
@@ -111,7 +116,7 @@ def test_values_that_decide_shapes_are_a_cause(repository):
 def test_the_admin_call_says_the_same_to_other_programs(repository, rng):
     repository.add("bert", models.bert())
     with Daemon(repository) as daemon:
-        send(daemon.client(), "bert", [16, 16, 48], rng)
+        send(daemon.client(), "bert", [48] + [16] * 60, rng)
         text = daemon.reprise("dynamicity", daemon.grpc_address)
         assert "bert version 1: little dynamicity" in text
         with grpc.insecure_channel(daemon.grpc_address) as channel:

@@ -13,7 +13,11 @@ from testing.inference import infer, text_inputs
 from testing.metrics import Scrape
 
 NAMES = ["input_ids", "attention_mask"]
-CONFIG = 'parameters { key: "reprise.warmup" value { string_value: "all" } }'
+# Padded: that makes more recipes.
+CONFIG = """
+parameters { key: "reprise.warmup" value { string_value: "all" } }
+parameters { key: "reprise.packing" value { string_value: "off" } }
+"""
 # Nobody waits longer for a file to appear: then the daemons are killed while they do nothing.
 PATIENCE_S = 3
 

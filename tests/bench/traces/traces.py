@@ -1,6 +1,6 @@
 """Replays seeded traces of lengths through the real daemon: what its own buckets waste beside others.
 
-See tests/bench/traces/run. For each trace a daemon without configuration (`auto`), and daemons whose
+See tests/bench/traces/run. For each trace a daemon that finds its own buckets (`auto`), and daemons whose
 boundaries are fixed: the offline optimum of the measured requests, powers of two, multiples of 128.
 Measured are the last 1000 requests of a trace, after as many as it took to get there; of a trace that
 drifts, those from the 1001st after the drift on. `elements` is what was computed over what the
@@ -186,8 +186,6 @@ def main():
             sides = arguments.sides.split(",")
             for name in sorted(sides, key=lambda side: side != "optimum"):
                 parameters = {"packing": arguments.packing, **fixed[name]}
-                if arguments.packing == "off":
-                    del parameters["packing"]
                 results[name] = measure(Side(name, parameters), model, names, lengths, clients)
             for name in sides:
                 r = results[name]

@@ -53,6 +53,17 @@ TEST(ReplayCostTest, FollowsAMachineThatBecameSlower) {
   EXPECT_NEAR(cost.Ns(1, 100), 2e6, 1e5);
 }
 
+TEST(ReplayCostTest, SizesThatAreNotUsedAnyMoreAreForgotten) {
+  ReplayCost cost;
+  // While the machine was busy a row more cost nothing: all of it was overhead.
+  for (int i = 0; i < 2000; ++i) cost.Record(1 + i % 4, 64, 1000000);
+  EXPECT_GT(cost.overhead_ns(), 5e5);
+  for (int i = 0; i < 20000; ++i) cost.Record(1 + i % 4, 100, (1 + i % 4) * 500000);
+  EXPECT_LT(cost.overhead_ns(), 2e4);
+  ASSERT_EQ(cost.Curve().size(), 1u);
+  EXPECT_EQ(cost.Curve()[0].row_size, 100);
+}
+
 TEST(ReplayCostTest, CapturesCostWhatTheyTookLately) {
   ReplayCost cost;
   for (int i = 0; i < 50; ++i) cost.RecordCapture(30000000, 5000);

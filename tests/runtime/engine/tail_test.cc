@@ -1,4 +1,6 @@
 // Models that are cut where data decides shapes: what runs before, at and behind the cuts.
+#include "runtime/engine/tail.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -376,6 +378,30 @@ TEST_F(TailTest, AConditionOverDataChoosesTheBranchOfEachRequest) {
   const Response odd = Run({{{1, 3}, negative.data()}});
   EXPECT_EQ(odd.status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(odd.status.message()), HasSubstr("second branch of If 'choice'"));
+}
+
+TEST_F(TailTest, AMeasureThatAConditionComparesIsDataAndNoPartOfAKey) {
+  ModelBuilder b;
+  b.Input("x", {"batch", "n"}).Input("threshold", {"1"});
+  b.Floats("half", {1}, {0.5f});
+  b.Node("Greater", {"threshold", "half"}, {"any"});
+  auto& node = b.Node("If", {"any"}, {"y"}, "choice");
+  onnx::GraphProto& first = AddBranch(node, "then_branch");
+  AddBranchNode(first, "Relu", {"x"}, "r");
+  first.add_output()->set_name("r");
+  onnx::GraphProto& second = AddBranch(node, "else_branch");
+  AddBranchNode(second, "Neg", {"x"}, "r");
+  second.add_output()->set_name("r");
+  AddOutput(b, "y", Proto::FLOAT, {"batch", "n"});
+  Load(b);
+  EXPECT_FALSE(model_->has_shape_inputs());
+  const std::vector<float> x = {-1, 2};
+  const float low = 0.25f, high = 0.75f, higher = 0.8f;
+  EXPECT_THAT(Elements<float>(Run({{{1, 2}, x.data()}, {{1}, &low}})), ElementsAre(1, -2));
+  EXPECT_THAT(Elements<float>(Run({{{1, 2}, x.data()}, {{1}, &high}})), ElementsAre(0, 2));
+  const size_t before = compiles();
+  EXPECT_THAT(Elements<float>(Run({{{1, 2}, x.data()}, {{1}, &higher}})), ElementsAre(0, 2));
+  EXPECT_EQ(compiles(), before);
 }
 
 TEST_F(TailTest, AnOverriddenInitialiserMayBeData) {

@@ -178,6 +178,7 @@ TEST(CutGraphTest, ABranchTakesAShapeFromWhereItIsAtHand) {
     %zeros: ? = ConstantOfShape(%shape)
     %y: ? = If(%flag, %zeros, %both)
     output %y
+    output %both
   })"),
                              {});
   ASSERT_NE(cut, nullptr);

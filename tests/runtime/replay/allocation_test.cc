@@ -105,7 +105,7 @@ TEST_P(ReplayAllocationTest, ReplayOfARealModelAllocatesNothing) {
     EXPECT_FALSE(launch.reference) << launch.node;
     EXPECT_FALSE(launch.foreign) << launch.node;
   }
-  ParameterStore parameters(std::move(imported->parameters), &device);
+  ParameterStore parameters(std::move(imported->parameters), {.device = &device});
   auto table = parameters.TableFor(recipe);
   ASSERT_TRUE(table.ok()) << table.status();
   auto stream = Stream::Create({.cores = &cores, .max_threads = 2});

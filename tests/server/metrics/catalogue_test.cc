@@ -35,9 +35,10 @@ TEST(MetricTableTest, RowsAreInTheOrderOfTheirIdsAndComplete) {
 
 TEST(CatalogueTest, EveryMetricOfTheTableIsThereFromTheFirstScrapeOfAModel) {
   auto catalogue = MakeCatalogue();
-  catalogue->Announce(
-      catalogue->Model("bert", "1"),
-      {.buckets = {"b1_s16", "b8_s128"}, .axes = {"batch", "sequence"}, .ops = {"Gelu"}});
+  catalogue->Announce(catalogue->Model("bert", "1"), {.buckets = {"b1_s16", "b8_s128"},
+                                                      .axes = {"batch", "sequence"},
+                                                      .ops = {"Gelu"},
+                                                      .eager_ops = {"NonZero"}});
   // The engine tells what a certificate says; a model without one has no such series.
   catalogue->Model("bert", "1").axis_certified->at("sequence");
   const std::string text = catalogue->Scrape();
