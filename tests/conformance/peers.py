@@ -1,7 +1,7 @@
 """Runs the cases in scope on onnxruntime and OpenVINO, with the bound that ours have.
 
-    peers.py [--failures] CASE_FOLDER... < list of folders, or
-    conformance_runner --environment VENV --print-cases | peers.py
+    conformance_runner --environment VENV --print-cases | peers.py [--failures]
+    peers.py [--failures] CASE_FOLDER...
 
 For the table in README.md, by hand: needs onnx, onnxruntime and openvino. Each case runs in a process
 of its own, since some end it.
