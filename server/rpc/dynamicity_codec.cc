@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "runtime/bucket/dynamicity.h"
+#include "runtime/engine/tail.h"
 #include "server/core/shape_columns.h"
 
 namespace reprise {
@@ -69,6 +70,12 @@ std::vector<std::string> Advice(const Model& model, const ShapeTable& table,
         "the value of an input decides shapes: every value is a recipe of its own, of which "
         "reprise.max_exact are kept; send few different values");
   }
+  if (model.tail() != nullptr) {
+    for (const Cut& cut : model.tail()->cuts()) {
+      advice.push_back(absl::StrCat(cut.op, " '", cut.node, "': ", cut.why,
+                                    "; what lies behind runs at the sizes that it finds"));
+    }
+  }
   if (judged.outside_share > kWorthAdvice) {
     advice.push_back(absl::StrFormat(
         "%.1f%% of the requests found no ready recipe that could serve them: warm up the buckets "
@@ -90,10 +97,13 @@ std::vector<std::string> Advice(const Model& model, const ShapeTable& table,
           "apply",
           100 * report.suggestion->saving));
     } else if (report.mode == BucketMode::kApply) {
+      const bool settled = report.actual_waste <= report.state.best_waste + kWorthAdvice;
       advice.push_back(absl::StrFormat(
           "the buckets follow the traffic, and padding is %.1f%% of what is computed (%.1f%% at "
-          "best): nothing is to be done about lengths",
-          100 * report.actual_waste, 100 * report.state.best_waste));
+          "best): %s",
+          100 * report.actual_waste, 100 * report.state.best_waste,
+          settled ? "nothing is to be done about lengths"
+                  : "better boundaries are looked for as more requests come"));
     }
   }
   if (judged.verdict != DynamicityVerdict::kLittle && model.packing() != nullptr) {

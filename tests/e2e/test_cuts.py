@@ -184,6 +184,14 @@ def test_the_part_before_a_cut_has_buckets(daemon, rng):
         replays, model="encoder", bucket=bucket) + 1
 
 
+def test_the_dynamicity_report_names_the_nodes_whose_shapes_are_data(daemon, rng):
+    infer(daemon.client(), "encoder", draw("encoder", 1, 27, rng))
+    text = daemon.reprise("dynamicity", "encoder")
+    for op in CUTS["encoder"]:
+        assert f"{op} '" in text
+    assert "what lies behind runs at the sizes that it finds" in text
+
+
 @pytest.mark.parametrize("name", ["encoder", "longest", "words"])
 def test_requests_at_once_do_not_mix(daemon, paths, name):
     def ask(seed):
