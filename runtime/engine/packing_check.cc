@@ -15,17 +15,27 @@
 namespace reprise {
 namespace {
 
-// Lengths that the certificates were measured at, so that their recipes are there. All together
-// they are fewer tokens than the bucket.
-constexpr int64_t kLengths[] = {5, 1, 31, 2, 13};
 constexpr PackedSizes kRoom = {.tokens = 128, .segments = 16};
 
-const Drawer::Content kContents[] = {
-    {.patterns = {MaskPattern::kOnes, MaskPattern::kRagged}, .seed = 101},
-    {.patterns = {MaskPattern::kHoles, MaskPattern::kLeftPadded},
-     .float_masks = true,
-     .fill_ids = true,
-     .seed = 102}};
+struct Size {
+  int64_t rows = 0;
+  int64_t length = 0;
+};
+
+// Requests that lie in one replay, fewer tokens than there is room for. All but the longest have
+// shapes that the certificates were measured at, so that the recipes that answer them alone are
+// there: this is paid at every load without a store.
+struct Round {
+  Drawer::Content content;
+  std::vector<Size> sizes;
+};
+const Round kRounds[] = {{{.patterns = {MaskPattern::kOnes, MaskPattern::kRagged}, .seed = 101},
+                          {{2, 5}, {2, 1}, {1, 31}, {2, 2}}},
+                         {{.patterns = {MaskPattern::kHoles, MaskPattern::kLeftPadded},
+                           .float_masks = true,
+                           .fill_ids = true,
+                           .seed = 102},
+                          {{2, 13}, {2, 1}, {2, 5}}}};
 
 // One request: what is sent, and the answer that it gets alone.
 struct Case {
@@ -36,18 +46,19 @@ struct Case {
 };
 
 absl::StatusOr<std::vector<Case>> MakeCases(const Packing& packing, const PackingCheck& check,
-                                            const Drawer::Content& content) {
+                                            const Round& round) {
   std::vector<Case> cases;
-  for (const int64_t length : kLengths) {
+  for (const auto& [rows, length] : round.sizes) {
     if (length > packing.longest()) continue;
     Case& one = cases.emplace_back();
     one.length = length;
     SymbolSizes sizes = check.drawer->base_sizes();
     sizes[check.sequence] = length;
+    if (!check.batch.empty()) sizes[check.batch] = rows;
     for (size_t i = 0; i < check.drawer->size(); ++i) {
       ASSIGN_OR_RETURN(const Shape shape, check.drawer->ShapeAt(i, sizes));
-      Drawer::Content own = content;
-      own.seed = content.seed * 1000 + length;
+      Drawer::Content own = round.content;
+      own.seed = own.seed * 1000 + length;
       one.inputs.push_back(ToTensor(check.drawer->Draw(i, shape, own)));
       one.request.inputs.push_back({shape, one.inputs.back().data()});
     }
@@ -94,9 +105,9 @@ absl::Status CheckPacking(const Packing& packing, const PackingCheck& check) {
   RETURN_IF_ERROR(check.stream->Reserve(*recipe));
   std::vector<int> positions(check.drawer->size());
   std::iota(positions.begin(), positions.end(), 0);
-  for (const Drawer::Content& content : kContents) {
+  for (const Round& round : kRounds) {
     // The runs alone use the same stream: they come first.
-    ASSIGN_OR_RETURN(const std::vector<Case> cases, MakeCases(packing, check, content));
+    ASSIGN_OR_RETURN(const std::vector<Case> cases, MakeCases(packing, check, round));
     std::vector<PackedPart> parts;
     FirstDataError error(*recipe);
     Frame frame = check.stream->MakeFrame(*recipe, parameters->addresses(), &error);

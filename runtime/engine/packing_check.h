@@ -21,6 +21,7 @@ namespace reprise {
 struct PackingCheck {
   const Drawer* drawer = nullptr;
   std::string sequence;  // symbol of the axis
+  std::string batch;     // symbol; empty for a model without
   absl::Span<const std::string> output_names;
   const ProbeRunner* exact = nullptr;
   double tolerance = 1e-5;  // of the largest |element| of the unpadded output

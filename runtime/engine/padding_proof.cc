@@ -62,6 +62,7 @@ class Prober {
     const Drawer drawer(inputs_, ranges, options);
     return CheckPacking(packing, {.drawer = &drawer,
                                   .sequence = options.axis,
+                                  .batch = options.batch_axis,
                                   .output_names = outputs_,
                                   .exact = &run_,
                                   .tolerance = options.tolerance,

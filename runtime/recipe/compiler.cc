@@ -136,7 +136,7 @@ class Compilation {
           constant_bytes += AlignUp(buffer.bytes);
           break;
         case Buffer::Home::kParameter:
-          places_[i] = ParameterPlace(graph_.value(buffer.index).parameter);
+          // Placed when a launch reads it: most are read in a prepared form alone.
           break;
       }
     }
@@ -163,8 +163,13 @@ class Compilation {
     return {Space::kParameter, it->second};
   }
 
-  Operand PlaceOf(ValueId value) const {
-    return value == kNone ? Operand{} : places_[lifetimes_.buffer_of_value[value]];
+  Operand PlaceOf(ValueId value) {
+    if (value == kNone) return {};
+    const size_t buffer = lifetimes_.buffer_of_value[value];
+    if (lifetimes_.buffers[buffer].home == Buffer::Home::kParameter) {
+      return ParameterPlace(graph_.value(lifetimes_.buffers[buffer].index).parameter);
+    }
+    return places_[buffer];
   }
 
   absl::Status BindNode(NodeId id) {
@@ -286,7 +291,7 @@ class Compilation {
   Recipe& recipe_;
   std::vector<NodeChoice> choices_;  // by node id
   Lifetimes lifetimes_;
-  std::vector<Operand> places_;  // by buffer
+  std::vector<Operand> places_;  // by buffer; not those of parameters
   absl::flat_hash_map<std::string, uint64_t> slot_by_text_;
 };
 
