@@ -2,6 +2,7 @@
 // its peers over the same inputs in one run.
 //
 //   bench_engine MODEL.onnx [--threads N] [--max-isa ISA] [--packing auto|off]
+//     [--capture quick|inline]
 //
 // Reads one JSON object a line from standard input and answers with one:
 //
@@ -14,6 +15,9 @@
 //   {"op": "trace", "lengths": [...], "window": 32, "repeat": 2}
 //     -> {"ns": [...]}, of requests of one row each, those within a window in shared replays
 //   {"op": "memory"} -> {"rss_kb": ...}
+//   {"op": "captures"} -> {"captures": [{"bucket": "b1_s32", "capture_us": ..., "prepare_us": ...,
+//   "prime_us": ...}, ...]}, all so far; capture: from specialising to published, without the
+//   others
 //
 // The first line that it prints is {"load_ns": ..., "axes": [...]}.
 #include <algorithm>
@@ -37,23 +41,37 @@ using namespace reprise;  // a program of its own
 
 class PrintingModelObserver final : public SilentModelObserver {
  public:
+  explicit PrintingModelObserver(json& captures) : captures_(captures) {}
   void OnCompile(const CompileRecord& record) override {
     const CapturePhases& phases = record.phases;
     std::cerr << "compile " << record.bucket << " specialize " << phases.specialize_ns / 1000
               << " us, passes " << phases.passes_ns / 1000 << ", plan " << phases.plan_ns / 1000
               << ", bind " << phases.bind_ns / 1000 << ", prepare " << phases.prepare_ns / 1000
               << ", prime " << phases.prime_ns / 1000 << "\n";
+    captures_.push_back(
+        {{"bucket", record.bucket},
+         {"capture_us",
+          (phases.specialize_ns + phases.passes_ns + phases.plan_ns + phases.bind_ns) / 1000},
+         {"prepare_us", phases.prepare_ns / 1000},
+         {"prime_us", phases.prime_ns / 1000}});
   }
   void OnReferenceKernel(absl::string_view op, absl::string_view node) override {
     std::cerr << "reference kernel: " << op << " at " << node << "\n";
   }
+
+ private:
+  json& captures_;
 };
 
 class PrintingObserver final : public Observer {
  public:
   std::unique_ptr<ModelObserver> ForModel(const ModelObserverSpec&) override {
-    return std::make_unique<PrintingModelObserver>();
+    return std::make_unique<PrintingModelObserver>(captures_);
   }
+  const json& captures() const { return captures_; }
+
+ private:
+  json captures_ = json::array();  // this program captures on the thread that asks
 };
 
 std::string ReadFile(const std::string& path) {
@@ -81,16 +99,20 @@ int Fail(const std::string& message) {
 int main(int argc, char** argv) {
   if (argc < 2) {
     std::cerr << "usage: bench_engine MODEL.onnx [--threads N] [--max-isa ISA]"
-                 " [--packing auto|off]\n";
+                 " [--packing auto|off] [--capture quick|inline]\n";
     return 2;
   }
   int threads = 1;
   Isa isa = DetectIsa();
   PackingMode packing = PackingMode::kOff;
+  CapturePolicy capture = CapturePolicy::kQuick;
   for (int i = 2; i + 1 < argc; i += 2) {
     const std::string flag = argv[i];
     if (flag == "--threads" && !absl::SimpleAtoi(argv[i + 1], &threads)) return 2;
     if (flag == "--packing" && argv[i + 1] == std::string("auto")) packing = PackingMode::kAuto;
+    if (flag == "--capture" && argv[i + 1] == std::string("inline")) {
+      capture = CapturePolicy::kInline;
+    }
     if (flag == "--max-isa") isa = ParseIsa(argv[i + 1]).value_or(isa);
   }
   isa = std::min(isa, DetectIsa());
@@ -104,8 +126,11 @@ int main(int argc, char** argv) {
                  .log = [](const std::string& line) { std::cerr << line << "\n"; }},
                 observer);
   const int64_t start = clock.NowNs();
-  auto model = engine.Load(
-      {.id = {"model", 1}, .path = argv[1], .packing = packing, .confirm_padding_later = true});
+  auto model = engine.Load({.id = {"model", 1},
+                            .path = argv[1],
+                            .packing = packing,
+                            .capture = capture,
+                            .confirm_padding_later = true});
   if (!model.ok()) return Fail(std::string(model.status().message()));
   json loaded = {{"load_ns", clock.NowNs() - start}, {"axes", json::array()}};
   // As the daemon does it: behind readiness.
@@ -122,6 +147,10 @@ int main(int argc, char** argv) {
     const json command = json::parse(line);
     if (command["op"] == "memory") {
       std::cout << json{{"rss_kb", RssKb()}} << std::endl;
+      continue;
+    }
+    if (command["op"] == "captures") {
+      std::cout << json{{"captures", observer.captures()}} << std::endl;
       continue;
     }
     if (command["op"] == "trace") {
