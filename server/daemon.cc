@@ -1,5 +1,7 @@
 #include "server/daemon.h"
 
+#include <malloc.h>
+
 #include <algorithm>
 #include <chrono>
 #include <utility>
@@ -111,7 +113,11 @@ Daemon::Daemon(const Options& options, const std::string& version, LogFunction l
            .threads = cores_.cores(),
            .on_settled = [this] { OnSettled(); },
            .after_ready =
-               [this](const Servable& servable) { engine_.ConfirmPadding(*servable.model); }},
+               [this](const Servable& servable) {
+                 engine_.ConfirmPadding(*servable.model);
+                 // What reading and measuring the model took is not wanted again for long.
+                 malloc_trim(0);
+               }},
           [this](const ModelVersion& model, const std::string& folder,
                  const ModelSettings& settings) {
             arenas_.ReleaseAfter(settings.release_after_ms * 1'000'000);

@@ -41,7 +41,8 @@ struct KernelOption {
   size_t workspace_bytes = 0;  // scratch in the arena, whatever the number of parts
   int in_place = -1;           // input whose buffer output 0 may take over when it is dead; -1 none
   bool takes_live_rows = false;
-  double estimate_ns = 0;  // one thread, warm; options come cheapest first
+  std::vector<size_t> unaligned_inputs;  // that may begin at any address
+  double estimate_ns = 0;                // one thread, warm; options come cheapest first
 };
 
 struct BoundKernel {

@@ -98,7 +98,8 @@ absl::Status ModelLoader::Import(Model& model, Graph& as_imported) const {
           ParameterStore::Options{.device = context_.device,
                                   .cores = context_.cores,
                                   .max_bytes = model.options_.max_parameter_bytes,
-                                  .all_stores = context_.parameter_budget}),
+                                  .all_stores = context_.parameter_budget,
+                                  .files = std::move(imported.files)}),
       model.options_.max_exact, model.options_.max_recipe_bytes);
   RETURN_IF_ERROR(model.owner_->parameters().CountLeaves());
   // Without a request that overrides them, initialisers are constants.

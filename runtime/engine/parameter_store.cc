@@ -25,8 +25,10 @@ absl::StatusOr<std::shared_ptr<const ParameterTable>> ParameterStore::TableFor(
   RETURN_IF_ERROR(Prepare(*recipe));
   std::vector<Tensor> tensors;
   tensors.reserve(recipe->parameters.size());
-  for (const ParameterExprPtr& expression : recipe->parameters) {
-    tensors.push_back(prepared_.at(expression->text()));
+  for (size_t slot = 0; slot < recipe->parameters.size(); ++slot) {
+    const ParameterExpr& expression = *recipe->parameters[slot];
+    tensors.push_back(ReadInPlace(*recipe, slot) ? leaves_[expression.index()]
+                                                 : prepared_.at(expression.text()));
   }
   auto table = std::make_shared<const ParameterTable>(std::move(tensors));
   // Recipes of other models and of probes go without a word; their tables are swept here.
@@ -44,8 +46,12 @@ absl::Status ParameterStore::Prepare(const Recipe& recipe) {
   } work = {.store = this};
   absl::flat_hash_set<absl::string_view> seen;
   int64_t bytes = 0;
-  for (const ParameterExprPtr& expression : recipe.parameters) {
-    if (prepared_.contains(expression->text()) || !seen.insert(expression->text()).second) continue;
+  for (size_t slot = 0; slot < recipe.parameters.size(); ++slot) {
+    const ParameterExprPtr& expression = recipe.parameters[slot];
+    if (ReadInPlace(recipe, slot) || prepared_.contains(expression->text()) ||
+        !seen.insert(expression->text()).second) {
+      continue;
+    }
     work.missing.push_back(expression.get());
     if (!expression->is_leaf()) bytes += NumElements(expression->shape());
   }
@@ -68,6 +74,12 @@ absl::Status ParameterStore::Prepare(const Recipe& recipe) {
     RETURN_IF_ERROR(Keep(*work.missing[i], *std::move(work.results[i])));
   }
   return absl::OkStatus();
+}
+
+bool ParameterStore::ReadInPlace(const Recipe& recipe, size_t slot) const {
+  const ParameterExpr& expression = *recipe.parameters[slot];
+  return recipe.unaligned[slot] && expression.is_leaf() &&
+         expression.index() < static_cast<int>(leaves_.size());
 }
 
 absl::Status ParameterStore::Keep(const ParameterExpr& expression, Tensor value) {
@@ -116,7 +128,11 @@ absl::StatusOr<Tensor> ParameterStore::Evaluate(const ParameterExpr& expression)
       return absl::InternalError(absl::StrCat("parameter ", expression.index(), " of ",
                                               leaves_.size(), " does not exist"));
     }
-    return leaves_[expression.index()];
+    const Tensor& leaf = leaves_[expression.index()];
+    if (leaf.aligned()) return leaf;
+    Tensor copy = leaf.Aligned();
+    DropPagesOf(leaf);
+    return copy;
   }
   if (expression.is_constant()) return expression.constant();
   std::vector<std::optional<Tensor>> inputs;
@@ -125,7 +141,16 @@ absl::StatusOr<Tensor> ParameterStore::Evaluate(const ParameterExpr& expression)
     if (input == nullptr) continue;
     ASSIGN_OR_RETURN(inputs.back(), Evaluate(*input));
   }
-  return options_.device->Prepare(expression.op(), expression.attributes(), inputs);
+  auto result = options_.device->Prepare(expression.op(), expression.attributes(), inputs);
+  for (const ParameterExprPtr& input : expression.inputs()) {
+    if (input != nullptr && input->is_leaf()) DropPagesOf(leaves_[input->index()]);
+  }
+  return result;
+}
+
+void ParameterStore::DropPagesOf(const Tensor& leaf) const {
+  const absl::string_view bytes(static_cast<const char*>(leaf.data()), leaf.bytes());
+  for (const FileBytes& file : options_.files) DropPages(file, bytes);
 }
 
 void ParameterStore::Forget(const Recipe& recipe) {
@@ -138,6 +163,7 @@ std::string ParameterStore::Digest() const {
   for (const Tensor& leaf : leaves_) {
     digest.Add(absl::StrCat(std::string(DTypeName(leaf.dtype())), ShapeToString(leaf.shape())));
     digest.Add({static_cast<const char*>(leaf.data()), leaf.bytes()});
+    DropPagesOf(leaf);
   }
   return digest.Hex();
 }

@@ -20,6 +20,7 @@
 #include "runtime/engine/memory_budget.h"
 #include "runtime/graph/parameter_expr.h"
 #include "runtime/graph/tensor.h"
+#include "runtime/onnx/file_bytes.h"
 #include "runtime/recipe/recipe.h"
 
 namespace reprise {
@@ -44,11 +45,12 @@ class ParameterStore {
     CorePool* cores = nullptr;           // null: steps run on the caller's thread alone
     int64_t max_bytes = 0;               // of this store; 0: no limit
     MemoryBudget* all_stores = nullptr;  // null: no limit
+    std::vector<FileBytes> files;        // that parameters may point into
   };
 
-  // `parameters` by leaf index. What the options point to outlives the store.
-  ParameterStore(std::vector<Tensor> parameters, const Options& options)
-      : leaves_(std::move(parameters)), options_(options) {}
+  // `parameters` by leaf index, at any address. What the options point to outlives the store.
+  ParameterStore(std::vector<Tensor> parameters, Options options)
+      : leaves_(std::move(parameters)), options_(std::move(options)) {}
   ~ParameterStore();
   ParameterStore(const ParameterStore&) = delete;
   ParameterStore& operator=(const ParameterStore&) = delete;
@@ -79,6 +81,10 @@ class ParameterStore {
     std::shared_ptr<const ParameterTable> table;
   };
   absl::StatusOr<Tensor> Evaluate(const ParameterExpr& expression) const;
+  // Whether the parameter of a slot is the leaf, where it lies.
+  bool ReadInPlace(const Recipe& recipe, size_t slot) const;
+  // A leaf was read, and the copy of it is what is needed from now on.
+  void DropPagesOf(const Tensor& leaf) const;
   // Evaluates those of the recipe's expressions that nobody asked for yet.
   absl::Status Prepare(const Recipe& recipe) REQUIRES(mutex_);
   // Keeps what an expression came to, within the limits.

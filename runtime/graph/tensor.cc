@@ -21,6 +21,11 @@ Tensor Tensor::Make(DType dtype, Shape shape, const std::function<void(void*)>& 
   return Tensor(dtype, std::move(shape), std::shared_ptr<const void>(std::move(buffer), data));
 }
 
+Tensor Tensor::Aligned() const {
+  if (aligned()) return *this;
+  return Make(dtype_, shape_, [&](void* data) { std::memcpy(data, data_.get(), bytes()); });
+}
+
 absl::StatusOr<std::vector<int64_t>> Tensor::ToInt64s() const {
   switch (dtype_) {
     case DType::kBool:

@@ -4,7 +4,9 @@
 // whatever owns them alive. Row-major, densely packed, little-endian.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <functional>
 #include <memory>
@@ -83,6 +85,13 @@ class Tensor {
   int64_t num_elements() const { return NumElements(shape_); }
   size_t bytes() const { return num_elements() * DTypeSize(dtype_); }
   TensorView view() const { return {dtype_, shape_, data_.get()}; }
+
+  // Whether its elements may be read as numbers: one that lies in a file may begin anywhere.
+  bool aligned() const {
+    return reinterpret_cast<uintptr_t>(data_.get()) % std::max<size_t>(DTypeSize(dtype_), 1) == 0;
+  }
+  // Itself if it is aligned, else a copy that is.
+  Tensor Aligned() const;
 
   // The elements as int64; INVALID_ARGUMENT unless the dtype is an integer or bool.
   absl::StatusOr<std::vector<int64_t>> ToInt64s() const;

@@ -36,7 +36,7 @@ absl::StatusOr<Attribute> ReadAttribute(const onnx::AttributeProto& proto, Tenso
       return Attribute(std::vector<std::string>(proto.strings().begin(), proto.strings().end()));
     case onnx::AttributeProto::TENSOR: {
       ASSIGN_OR_RETURN(Tensor tensor, tensors.Read(proto.t(), {}, label));
-      return Attribute(std::move(tensor));
+      return Attribute(tensor.Aligned());
     }
     default:
       return absl::UnimplementedError(absl::StrCat(

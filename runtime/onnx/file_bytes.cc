@@ -7,6 +7,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <functional>
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/aligned_buffer.h"
@@ -52,7 +53,11 @@ FileBytes CopyBytes(absl::string_view bytes) {
 }
 
 void DropPages(const FileBytes& file, absl::string_view bytes) {
-  if (!file.mapped) return;
+  const std::less_equal<> at_most;  // orders pointers into different objects too
+  if (!file.mapped || !at_most(file.bytes.data(), bytes.data()) ||
+      !at_most(bytes.data() + bytes.size(), file.bytes.data() + file.bytes.size())) {
+    return;
+  }
   const uintptr_t page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
   const uintptr_t begin = (reinterpret_cast<uintptr_t>(bytes.data()) + page - 1) / page * page;
   const uintptr_t end = reinterpret_cast<uintptr_t>(bytes.data() + bytes.size()) / page * page;

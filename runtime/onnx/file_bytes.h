@@ -23,7 +23,8 @@ absl::StatusOr<FileBytes> MapFile(const std::string& path);
 FileBytes CopyBytes(absl::string_view bytes);
 
 // The whole pages inside `bytes` may leave memory until they are read again: what was copied out of
-// a mapping should not count twice.
+// a mapping should not count twice. Nothing happens where `bytes` is not inside `file`, or `file`
+// no mapping.
 void DropPages(const FileBytes& file, absl::string_view bytes);
 
 }  // namespace reprise

@@ -44,6 +44,7 @@ class ModelImporter {
       return reasons_.ToStatus();
     }
     if (!result_.graph.Compact()) return absl::InternalError("the imported graph is cyclic");
+    result_.files = tensors_.Files();
     return std::move(result_);
   }
 

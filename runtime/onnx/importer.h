@@ -13,6 +13,7 @@
 
 #include "absl/status/statusor.h"
 #include "runtime/graph/graph.h"
+#include "runtime/onnx/file_bytes.h"
 #include "runtime/onnx/reasons.h"
 
 namespace reprise {
@@ -26,14 +27,15 @@ struct ModelIo {
 
 struct ImportedModel {
   Graph graph;                     // symbolic; graph.outputs() in the order of `outputs`
-  std::vector<Tensor> parameters;  // by ParameterExpr leaf index
+  std::vector<Tensor> parameters;  // by ParameterExpr leaf index; may be unaligned
+  std::vector<FileBytes> files;    // that parameters point into
   std::vector<ModelIo> inputs;     // every graph input that a request gives
   std::vector<ModelIo> outputs;
   std::string producer;  // for people
 };
 
 // Reads the model at `path` (symbolic links are followed). External data must stay in the folder
-// of the resolved file. Parameters point into mappings of the files where their alignment allows.
+// of the resolved file. Parameters point into mappings of the files.
 absl::StatusOr<ImportedModel> ImportOnnxFile(const std::string& path);
 
 // The same for bytes in memory; external data is an error.

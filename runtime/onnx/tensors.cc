@@ -63,6 +63,12 @@ absl::StatusOr<Tensor> TensorReader::Read(const onnx::TensorProto& proto, absl::
   return tensor;
 }
 
+std::vector<FileBytes> TensorReader::Files() const {
+  std::vector<FileBytes> files = {file_};
+  for (const auto& [location, file] : external_) files.push_back(file);
+  return files;
+}
+
 absl::StatusOr<Tensor> TensorReader::FromBytes(DType dtype, Shape shape, absl::string_view bytes,
                                                const FileBytes& file) {
   const int64_t elements = NumElements(shape);
@@ -70,8 +76,7 @@ absl::StatusOr<Tensor> TensorReader::FromBytes(DType dtype, Shape shape, absl::s
   if (static_cast<int64_t>(bytes.size()) != wanted) {
     return CountError(static_cast<int64_t>(bytes.size()), wanted, "bytes");
   }
-  const bool aligned = reinterpret_cast<uintptr_t>(bytes.data()) % DTypeSize(dtype) == 0;
-  if (file.owner != nullptr && aligned && IsParameterLike(dtype, elements)) {
+  if (file.owner != nullptr && IsParameterLike(dtype, elements)) {
     return Tensor(dtype, std::move(shape), std::shared_ptr<const void>(file.owner, bytes.data()));
   }
   Tensor tensor = Tensor::Make(dtype, std::move(shape), [&](void* data) {

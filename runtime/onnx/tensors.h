@@ -3,6 +3,7 @@
 
 #include <map>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "runtime/graph/tensor.h"
@@ -19,17 +20,20 @@ class TensorReader {
   TensorReader(const std::string& model_path, FileBytes file);
 
   // The tensor in `proto`, whose raw bytes are `raw` when data() is set (they may be views of the
-  // model's file), else in the message. Large floats and bytes keep pointing into a mapping where
-  // their alignment allows; everything else is copied. INVALID_ARGUMENT for what is broken,
-  // UNIMPLEMENTED for dtypes that we lack; both name `label`.
+  // model's file), else in the message. What is like a parameter keeps pointing into a mapping, at
+  // any address (see Tensor::Aligned); everything else is copied. INVALID_ARGUMENT for what is
+  // broken, UNIMPLEMENTED for dtypes that we lack; both name `label`.
   absl::StatusOr<Tensor> Read(const onnx::TensorProto& proto, absl::string_view raw,
                               absl::string_view label);
+
+  // All that tensors may point into.
+  std::vector<FileBytes> Files() const;
 
  private:
   absl::StatusOr<Tensor> ReadTyped(const onnx::TensorProto& proto, DType dtype, Shape shape);
   absl::StatusOr<Tensor> ReadExternal(const onnx::TensorProto& proto, DType dtype, Shape shape);
   absl::StatusOr<const FileBytes*> ExternalFile(const std::string& location);
-  // The bytes, shared with `file` when they are a parameter's and aligned, else copied.
+  // The bytes, shared with `file` when they are a parameter's, else copied.
   absl::StatusOr<Tensor> FromBytes(DType dtype, Shape shape, absl::string_view bytes,
                                    const FileBytes& file);
 

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <optional>
 
+#include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
@@ -157,17 +158,22 @@ class Compilation {
   }
 
   // One slot for each distinct expression.
-  Operand ParameterPlace(const ParameterExprPtr& expression) {
+  Operand ParameterPlace(const ParameterExprPtr& expression, bool unaligned = false) {
     auto [it, added] = slot_by_text_.try_emplace(expression->text(), recipe_.parameters.size());
-    if (added) recipe_.parameters.push_back(expression);
+    if (added) {
+      recipe_.parameters.push_back(expression);
+      recipe_.unaligned.push_back(unaligned);
+    } else if (!unaligned) {
+      recipe_.unaligned[it->second] = false;
+    }
     return {Space::kParameter, it->second};
   }
 
-  Operand PlaceOf(ValueId value) {
+  Operand PlaceOf(ValueId value, bool unaligned = false) {
     if (value == kNone) return {};
     const size_t buffer = lifetimes_.buffer_of_value[value];
     if (lifetimes_.buffers[buffer].home == Buffer::Home::kParameter) {
-      return ParameterPlace(graph_.value(lifetimes_.buffers[buffer].index).parameter);
+      return ParameterPlace(graph_.value(lifetimes_.buffers[buffer].index).parameter, unaligned);
     }
     return places_[buffer];
   }
@@ -249,7 +255,7 @@ class Compilation {
       }
       if (expression != nullptr) return ParameterPlace(expression);
     }
-    return PlaceOf(input);
+    return PlaceOf(input, option.has_value() && absl::c_linear_search(option->unaligned_inputs, i));
   }
 
   // Follows integer operands back to the inputs they were made from.

@@ -60,6 +60,7 @@ struct Recipe {
   std::vector<std::vector<int>> index_sources;
   std::vector<std::vector<OperandNote>> operand_notes;  // by launch, by operand
   std::vector<ParameterExprPtr> parameters;             // by slot
+  std::vector<bool> unaligned;  // by slot: whoever reads it takes it at any address
   AlignedBuffer constants;
   size_t input_bytes = 0;
   size_t output_bytes = 0;

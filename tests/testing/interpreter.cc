@@ -21,7 +21,7 @@ absl::StatusOr<Tensor> EvaluateParameter(const ParameterExpr& expr,
     if (expr.index() >= static_cast<int>(parameters.size())) {
       return absl::InvalidArgumentError(absl::StrCat("parameter ", expr.index(), " is missing"));
     }
-    return parameters[expr.index()];
+    return parameters[expr.index()].Aligned();
   }
   Node node;
   node.op = expr.op();

@@ -86,7 +86,7 @@ void RunEmbedding(const LaunchArgs& launch) {
       position[d] = rest % p.sizes[d];
       rest /= p.sizes[d];
     }
-    const float* rows[kMaxTables];
+    const std::byte* rows[kMaxTables];
     const std::byte* int8_rows[kMaxTables];
     int floats = 0, int8s = 0;
     for (int t = 0; t < p.tables; ++t) {
@@ -95,11 +95,11 @@ void RunEmbedding(const LaunchArgs& launch) {
       for (size_t d = 0; d < p.dims; ++d) element += position[d] * table.steps[d];
       const Indices ids = {launch.operands[2 * t + 1], table.wide};
       const int64_t index = CheckedIndex(launch, 2 * t + 1, ids, element, table.size);
+      const auto* data = static_cast<const std::byte*>(launch.operands[2 * t]);
       if (table.int8) {
-        int8_rows[int8s++] =
-            static_cast<const std::byte*>(launch.operands[2 * t]) + index * Int8RowBytes(p.width);
+        int8_rows[int8s++] = data + index * Int8RowBytes(p.width);
       } else {
-        rows[floats++] = static_cast<const float*>(launch.operands[2 * t]) + index * p.width;
+        rows[floats++] = data + index * p.width * static_cast<int64_t>(sizeof(float));
       }
     }
     float* sum = out + row * p.width;
@@ -138,6 +138,7 @@ std::vector<Candidate> PlanGather(const CpuTarget& target, const NodeView& node)
   work.weight_bytes = node.is_parameter(0) ? work.bytes / 2 : 0;
   candidate.option.estimate_ns = work.bytes / 10;
   candidate.option.takes_live_rows = params.batch_rows > 0;
+  candidate.option.unaligned_inputs = {0};
   return {std::move(candidate)};
 }
 
@@ -182,6 +183,9 @@ std::vector<Candidate> PlanEmbeddingSum(const CpuTarget& target, const NodeView&
   Candidate candidate = MakeCandidate(target, node, "embedding", RunEmbedding, params,
                                       elements * (params.tables - 1));
   candidate.option.prepare = std::move(prepare);
+  for (size_t t = 0; t < node.num_inputs() / 2; ++t) {
+    candidate.option.unaligned_inputs.push_back(2 * t);
+  }
   candidate.option.takes_live_rows = params.batch_rows > 0;
   LaunchWork& work = candidate.bound.work;
   work.bytes = 4 * elements * (params.tables + 1);

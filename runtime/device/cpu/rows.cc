@@ -136,12 +136,28 @@ void RowSums(const float* x, int64_t size, float scale, float* out, int64_t row_
   }
 }
 
-void SumRows(const float* const* rows, int count, int64_t size, float* out) {
-  ForEachVector(size, [&](auto load, auto store) HWY_ATTR {
-    VF sum = load(rows[0]);
-    for (int r = 1; r < count; ++r) sum = hn::Add(sum, load(rows[r]));
-    store(sum, out);
-  });
+void SumRows(const std::byte* const* rows, int count, int64_t size, float* out) {
+  const F32 d;
+  // As floats they may be misaligned.
+  const auto load = [&](int row, int64_t i) HWY_ATTR {
+    HWY_ALIGN float lanes[kLanes];
+    std::memcpy(lanes, rows[row] + i * sizeof(float), sizeof(lanes));
+    return hn::Load(d, lanes);
+  };
+  int64_t i = 0;
+  for (; i + kLanes <= size; i += kLanes) {
+    VF sum = load(0, i);
+    for (int r = 1; r < count; ++r) sum = hn::Add(sum, load(r, i));
+    hn::StoreU(sum, d, out + i);
+  }
+  for (; i < size; ++i) {
+    out[i] = 0;
+    for (int r = 0; r < count; ++r) {
+      float value;
+      std::memcpy(&value, rows[r] + i * sizeof(float), sizeof(value));
+      out[i] = r == 0 ? value : out[i] + value;
+    }
+  }
 }
 
 void AddInt8Rows(const std::byte* const* rows, int count, int64_t size, float* out) {

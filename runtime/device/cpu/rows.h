@@ -36,8 +36,8 @@ struct RowKernels {
   void (*row_sums)(const float* x, int64_t size, float scale, float* out, int64_t row_begin,
                    int64_t row_end);
 
-  // out[0..size) = the sum of `count` >= 1 rows.
-  void (*sum_rows)(const float* const* rows, int count, int64_t size, float* out);
+  // out[0..size) = the sum of `count` >= 1 rows of floats, each at any address.
+  void (*sum_rows)(const std::byte* const* rows, int count, int64_t size, float* out);
 
   // out[0..size) += the sum of `count` rows, each a float factor and, right behind it, `size` int8.
   void (*add_int8_rows)(const std::byte* const* rows, int count, int64_t size, float* out);

@@ -73,9 +73,7 @@ TEST(ImporterTest, LargeFloatsAreParametersTheRestConstants) {
   const auto model = Import(builder);
   ASSERT_TRUE(model.ok()) << model.status();
   ASSERT_EQ(model->parameters.size(), 1u);
-  EXPECT_THAT(std::vector<float>(model->parameters[0].span<float>().begin(),
-                                 model->parameters[0].span<float>().end()),
-              ::testing::ElementsAreArray(weights));
+  EXPECT_THAT(model->parameters[0].Aligned().span<float>(), ::testing::ElementsAreArray(weights));
   const ValueId b = model->graph.FindValue("b");
   ASSERT_NE(b, kNone);
   EXPECT_EQ(model->graph.ConstantOf(b)->span<float>()[15], 2.0f);
@@ -431,7 +429,19 @@ TEST_F(ImporterFileTest, ExternalDataIsReadAtItsOffset) {
   Write(path_, External("weights.bin", "8").Bytes());
   const auto model = ImportOnnxFile(path_);
   ASSERT_TRUE(model.ok()) << model.status();
-  EXPECT_EQ(model->parameters[0].span<float>()[255], 1.5f);
+  EXPECT_EQ(model->parameters[0].Aligned().span<float>()[255], 1.5f);
+}
+
+TEST_F(ImporterFileTest, ParametersAtOddAddressesStayInTheFileUntilTheyAreRead) {
+  Write(folder_ / "model" / "weights.bin", "123" + Weights());
+  Write(path_, External("weights.bin", "3").Bytes());
+  const auto model = ImportOnnxFile(path_);
+  ASSERT_TRUE(model.ok()) << model.status();
+  const Tensor& stored = model->parameters[0];
+  EXPECT_FALSE(stored.aligned());
+  EXPECT_EQ(model->files.back().bytes.data() + 3, stored.data());
+  EXPECT_EQ(stored.Aligned(),
+            Tensor::FromVector(DType::kFloat32, stored.shape(), std::vector<float>(256, 1.5f)));
 }
 
 TEST_F(ImporterFileTest, LinkToTheModelFindsDataBesideTheModel) {
