@@ -20,6 +20,7 @@ struct CheckFlags {
   std::string max_isa = std::string(IsaName(Isa::kAvx512Bf16));
   std::vector<std::string> buckets;  // "sequence=16,32"
   int64_t max_batch_tokens = ModelOptions().max_batch_tokens;
+  std::string packing = "auto";
   int streams = AvailableCpus();
 };
 
@@ -46,6 +47,8 @@ absl::Status RunCheck(const CheckFlags& flags) {
                           .path = flags.path,
                           .max_batch_tokens = flags.max_batch_tokens};
   for (const std::string& text : flags.buckets) AddBuckets(text, options);
+  // As a server does it: named buckets are there to be padded to.
+  if (flags.packing == "auto" && flags.buckets.empty()) options.packing = PackingMode::kAuto;
   const auto model = engine.Load(std::move(options));
   if (!model.ok()) {
     const std::vector<std::string> reasons = ReasonsOf(model.status());
@@ -91,6 +94,10 @@ void AddCheck(CLI::App& app, Action& action) {
       ->add_option("--max-batch-tokens", flags->max_batch_tokens,
                    "As `reprise.max_batch_tokens` of config.pbtxt")
       ->check(CLI::PositiveNumber);
+  command
+      ->add_option("--packing", flags->packing,
+                   "As `reprise.packing` of config.pbtxt: auto (unless --buckets are given), off")
+      ->check(CLI::IsMember({"auto", "off"}));
   command->add_option("--streams", flags->streams, "Replays at a time, for the estimate of memory")
       ->check(CLI::PositiveNumber);
   command->callback([flags, &action] { action = [flags] { return RunCheck(*flags); }; });

@@ -24,7 +24,7 @@ constexpr int64_t kShownLength = 128;
 
 struct Compiled {
   std::string bucket;
-  std::vector<int64_t> sizes;            // by axis
+  std::vector<int64_t> sizes;            // by axis; packed: tokens and segments
   std::unique_ptr<const Recipe> recipe;  // nullptr: refused
   absl::Status refused;
 };
@@ -73,13 +73,47 @@ std::string AxesText(const Model& model) {
                       "must be filled: ", absl::StrJoin(certificate.guards, ", "));
     }
     table.AddRow({axis.label, axis.symbol,
-                  buckets == nullptr ? "exact sizes" : absl::StrJoin(buckets->sizes, ","),
+                  model.packing() != nullptr ? "packed"
+                  : buckets == nullptr       ? "exact sizes"
+                                             : absl::StrJoin(buckets->sizes, ","),
                   certificate.certified ? "certified" : "never", words});
   }
   return table.Text();
 }
 
-// Every bucket; axes without buckets at sizes that stand for them.
+// How requests of different sizes share a replay; nothing where no one would think of packing.
+std::string PackingText(const Model& model) {
+  const Packing* const packing = model.packing();
+  if (packing == nullptr) {
+    return model.packing_refusal().empty()
+               ? ""
+               : absl::StrCat("requests are padded, not packed: ", model.packing_refusal(), "\n\n");
+  }
+  return absl::StrCat(
+      "requests are packed: they lie one after another in a replay, and no padding is computed\n"
+      "  numbers of tokens that recipes are compiled for: ",
+      absl::StrJoin(packing->buckets(), ","), "\n  requests longer than ", packing->longest(),
+      " run at their exact sizes\n\n");
+}
+
+// Every number of tokens.
+std::vector<Compiled> CompilePacked(const Engine& engine, const Model& model) {
+  std::vector<Compiled> all;
+  for (const int64_t tokens : model.packing()->buckets()) {
+    Compiled& compiled = all.emplace_back();
+    compiled.bucket = PackedLabel(tokens);
+    compiled.sizes = {tokens, model.packing()->SegmentsOf(tokens)};
+    auto recipe = engine.CompileAt(model, compiled.sizes, /*packed=*/true);
+    if (recipe.ok()) {
+      compiled.recipe = *std::move(recipe);
+    } else {
+      compiled.refused = recipe.status();
+    }
+  }
+  return all;
+}
+
+// Every bucket of a padded model; axes without buckets at sizes that stand for them.
 std::vector<Compiled> CompileAll(const Engine& engine, const Model& model) {
   const std::shared_ptr<const BucketPolicy> policy = model.buckets();
   std::vector<AxisSizes> bindings = policy->AllBuckets();
@@ -123,6 +157,7 @@ std::vector<Compiled> CompileAll(const Engine& engine, const Model& model) {
 }
 
 std::string BindingText(const Model& model, const std::vector<int64_t>& sizes) {
+  if (model.packing() != nullptr) return absl::StrCat("tokens=", sizes[0], ",segments=", sizes[1]);
   std::vector<std::string> parts;
   for (size_t i = 0; i < sizes.size(); ++i) {
     parts.push_back(absl::StrCat(model.axes()[i].label, "=", sizes[i]));
@@ -130,12 +165,13 @@ std::string BindingText(const Model& model, const std::vector<int64_t>& sizes) {
   return parts.empty() ? "-" : absl::StrJoin(parts, ",");
 }
 
-// The smallest batch, and of its lengths the largest up to kShownLength.
+// The smallest batch, and of its lengths (packed: tokens) the largest up to kShownLength.
 const Compiled* Shown(const Model& model, const std::vector<Compiled>& all) {
   const Compiled* best = nullptr;
   auto order = [&](const Compiled& compiled) {
     int64_t batch = 1, length = 1;
-    for (size_t i = 0; i < compiled.sizes.size(); ++i) {
+    if (model.packing() != nullptr) length = compiled.sizes[0];
+    for (size_t i = 0; model.packing() == nullptr && i < compiled.sizes.size(); ++i) {
       (model.axes()[i].is_batch ? batch : length) *= compiled.sizes[i];
     }
     return std::make_tuple(batch, length > kShownLength ? length : kShownLength - length);
@@ -225,8 +261,8 @@ std::string CutsText(const Model& model) {
 }  // namespace
 
 absl::StatusOr<std::string> CheckReport(const Engine& engine, const Model& model, int streams) {
-  std::string text =
-      absl::StrCat(SignatureText(model), "\n", AxesText(model), "\n", CutsText(model));
+  std::string text = absl::StrCat(SignatureText(model), "\n", AxesText(model), "\n",
+                                  PackingText(model), CutsText(model));
   if (model.has_shape_inputs()) {
     absl::StrAppend(&text,
                     "an input decides shapes: kernels and memory follow its value, which "
@@ -234,7 +270,8 @@ absl::StatusOr<std::string> CheckReport(const Engine& engine, const Model& model
                     Bytes(model.parameter_bytes()), " as stored\n");
     return text;
   }
-  const std::vector<Compiled> all = CompileAll(engine, model);
+  const std::vector<Compiled> all =
+      model.packing() != nullptr ? CompilePacked(engine, model) : CompileAll(engine, model);
   const Compiled* shown = Shown(model, all);
   if (shown == nullptr) return all.front().refused;
   absl::StrAppend(&text, KernelsText(model, *shown), "\n", MemoryText(model, all, streams));

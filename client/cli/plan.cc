@@ -116,8 +116,10 @@ std::string CheckText(const PlannedLengths& lengths, const BoundaryRule& rule,
   return text;
 }
 
-// The lengths that came to a server, a row of a request each, and what recipes cost there.
-absl::StatusOr<PlannedLengths> AskServer(const PlanFlags& flags, PlanFacts& facts) {
+// The lengths that came to a server, a row of a request each, and what replays and recipes cost
+// there.
+absl::StatusOr<PlannedLengths> AskServer(const PlanFlags& flags, PlanFacts& facts,
+                                         BoundaryCost& cost) {
   const ServerFlags server = {.server = flags.from};
   ASSIGN_OR_RETURN(auto client, server.Connect());
   ASSIGN_OR_RETURN(const ServerLengths found,
@@ -125,6 +127,10 @@ absl::StatusOr<PlannedLengths> AskServer(const PlanFlags& flags, PlanFacts& fact
   facts.source = absl::StrCat(found.model, " version ", found.version, " at ", flags.from);
   facts.bytes_per_element = found.bytes_per_element;
   facts.capture_ms = found.capture_ms;
+  facts.measured = found.cost.replays() > 0;
+  if (facts.measured) {
+    cost = [measured = found.cost](int64_t size) { return measured.Ns(1, size); };
+  }
   return PlanCounts(found.lengths);
 }
 
@@ -136,9 +142,9 @@ absl::StatusOr<PlannedLengths> ReadFile(const PlanFlags& flags, PlanFacts& facts
 
 absl::Status RunPlan(const PlanFlags& flags) {
   PlanFacts facts = {.chosen = flags.buckets, .axis = flags.axis};
+  BoundaryCost cost = [](int64_t size) { return static_cast<double>(size); };
   ASSIGN_OR_RETURN(const PlannedLengths lengths,
-                   flags.from.empty() ? ReadFile(flags, facts) : AskServer(flags, facts));
-  const BoundaryCost cost = [](int64_t size) { return static_cast<double>(size); };
+                   flags.from.empty() ? ReadFile(flags, facts) : AskServer(flags, facts, cost));
   const PlanTable table = MakePlan(lengths, std::max(kMostBuckets, flags.buckets), cost);
   std::printf("%s", PlanText(lengths, table, facts).c_str());
   if (!flags.svg.empty()) {

@@ -31,10 +31,22 @@ double ElementsOf(const std::string& binding) {
   return elements;
 }
 
+ReplayCost CostOf(const v1::BucketLearning& learnt) {
+  std::vector<ReplayCost::Sample> samples;
+  for (const v1::ReplayTimes& one : learnt.replay_times()) {
+    samples.push_back({one.row_size(), one.replays(), one.rows(), one.rows_squared(), one.ns(),
+                       one.rows_times_ns()});
+  }
+  ReplayCost cost;
+  cost.Restore(samples);
+  return cost;
+}
+
 }  // namespace
 
 absl::StatusOr<ServerLengths> LengthsAlong(const v1::ModelDynamicity& report,
                                            const v1::ListRecipesResponse& recipes,
+                                           const v1::BucketLearning& learnt,
                                            const std::string& axis) {
   const int position = PositionOf(report, axis);
   if (position < 0) {
@@ -66,6 +78,10 @@ absl::StatusOr<ServerLengths> LengthsAlong(const v1::ModelDynamicity& report,
   }
   if (elements > 0) result.bytes_per_element = bytes / elements;
   if (!recipes.recipes().empty()) result.capture_ms = ms / recipes.recipes_size();
+  // Of one axis beside the batch: elsewhere a size does not say what a row costs.
+  if (learnt.in_force_size() == 1 && learnt.in_force(0).axis() == axis) {
+    result.cost = CostOf(learnt);
+  }
   return result;
 }
 
@@ -93,7 +109,9 @@ absl::StatusOr<ServerLengths> FindServerLengths(client::Client& client, const st
   }
   ASSIGN_OR_RETURN(const v1::ListRecipesResponse recipes,
                    client.ListRecipes(model, response.models(0).version()));
-  return LengthsAlong(response.models(0), recipes, axis);
+  ASSIGN_OR_RETURN(const v1::ExplainModelResponse explained,
+                   client.ExplainModel(model, response.models(0).version()));
+  return LengthsAlong(response.models(0), recipes, explained.buckets(), axis);
 }
 
 }  // namespace reprise::cli

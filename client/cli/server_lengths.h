@@ -1,4 +1,4 @@
-// The lengths that came to a server, for `reprise plan --from`.
+// The lengths that came to a server, and what they cost there, for `reprise plan --from`.
 #pragma once
 
 #include <string>
@@ -6,6 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "client/client.h"
+#include "runtime/bucket/cost_model.h"
 #include "runtime/bucket/histogram.h"
 
 namespace reprise::cli {
@@ -17,6 +18,9 @@ struct ServerLengths {
   // Of the recipes that are ready, in the mean; 0: not known.
   double bytes_per_element = 0;  // an element is a position of a row
   double capture_ms = 0;
+  // What replays took; nothing was measured where the model has several axes beside the batch, or
+  // packs its requests.
+  ReplayCost cost;
 };
 
 // Sizes along `axis`. `model` may be empty where one model had requests. Errors: those of the
@@ -29,6 +33,7 @@ absl::StatusOr<ServerLengths> FindServerLengths(client::Client& client, const st
 // The same of what a server has answered.
 absl::StatusOr<ServerLengths> LengthsAlong(const v1::ModelDynamicity& report,
                                            const v1::ListRecipesResponse& recipes,
+                                           const v1::BucketLearning& learnt,
                                            const std::string& axis);
 
 }  // namespace reprise::cli

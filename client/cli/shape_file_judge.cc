@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "client/cli/dynamicity_report.h"
 #include "runtime/bucket/dynamicity.h"
+#include "runtime/bucket/dynamicity_message.h"
 #include "runtime/bucket/plan.h"
 
 namespace reprise::cli {
@@ -104,37 +105,14 @@ v1::ModelDynamicity JudgeShapeFile(const ShapeColumns& shapes, absl::string_view
   const Dynamicity judged = JudgeShapes(table, /*recent=*/false);
   v1::ModelDynamicity report;
   report.set_model(std::string(source));
-  report.set_requests(static_cast<uint64_t>(table.all.requests));
-  report.set_recent_requests(report.requests());
-  report.set_distinct(static_cast<uint64_t>(table.distinct));
-  report.set_distinct_more(table.distinct_more);
-  report.set_entropy_bits(judged.entropy_bits);
-  report.set_shapes_that_count(judged.shapes_that_count);
-  report.set_fresh_share(judged.fresh_share);
-  report.set_trend(DynamicityTrendName(judged.trend));
-  report.set_verdict(DynamicityVerdictName(judged.verdict));
-  if (judged.cause >= 0) report.set_cause(columns.names[judged.cause]);
-  for (size_t i = 0; i < judged.axes.size(); ++i) {
-    v1::AxisDynamicity& axis = *report.add_axes();
-    axis.set_axis(columns.names[i]);
-    axis.set_entropy_bits(judged.axes[i].entropy_bits);
-    axis.set_distinct(static_cast<uint64_t>(judged.axes[i].distinct));
-    axis.set_least(judged.axes[i].least);
-    axis.set_most(judged.axes[i].most);
-    axis.set_moved(judged.axes[i].moved);
-  }
   for (const std::string& input : shapes.inputs) report.add_inputs(input);
-  int64_t unlisted = table.all.requests;
-  for (const ShapeRow& row : table.rows) {
-    if (most_shapes > 0 && report.shapes_size() == most_shapes) break;
-    v1::RequestShape& shape = *report.add_shapes();
-    shape.mutable_sizes()->Add(row.sizes.begin(), row.sizes.end());
-    for (const auto& input : shapes.rows[first.at(row.sizes)]) shape.add_inputs(ShapeText(input));
-    shape.set_requests(static_cast<uint64_t>(row.all.requests));
-    shape.set_recent(shape.requests());
-    unlisted -= row.all.requests;
-  }
-  report.set_unlisted_requests(static_cast<uint64_t>(unlisted));
+  const auto inputs_of = [&](const ShapeRow& row) {
+    std::vector<std::string> inputs;
+    for (const auto& input : shapes.rows[first.at(row.sizes)]) inputs.push_back(ShapeText(input));
+    return inputs;
+  };
+  FillDynamicity(table, judged, /*recent=*/false, columns.names,
+                 static_cast<size_t>(std::max(most_shapes, 0)), inputs_of, report);
   Advise(table, judged, report);
   return report;
 }

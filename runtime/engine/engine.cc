@@ -153,9 +153,11 @@ absl::StatusOr<RecipeProfile> Engine::Profile(const Model& model, const Request&
   return runner.Profile(tensors, repeats);
 }
 
-absl::StatusOr<std::unique_ptr<const Recipe>> Engine::CompileAt(
-    const Model& model, const std::vector<int64_t>& sizes) const {
-  return model.CompileAt(model.KeyAt({.sizes = sizes}, RequestShape(), nullptr), nullptr, options_);
+absl::StatusOr<std::unique_ptr<const Recipe>> Engine::CompileAt(const Model& model,
+                                                                const std::vector<int64_t>& sizes,
+                                                                bool packed) const {
+  const BatchTarget target = {.sizes = sizes, .packed = packed};
+  return model.CompileAt(model.KeyAt(target, RequestShape(), nullptr), nullptr, options_);
 }
 
 void Engine::FollowTraffic(const Model& model) {

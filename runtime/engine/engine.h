@@ -114,11 +114,12 @@ class Engine {
   absl::StatusOr<RecipeProfile> Profile(const Model& model, const Request& request, Stream& stream,
                                         int repeats);
 
-  // Compiles the recipe of `sizes` (by position in Model::axes(), not packed) without keeping,
-  // preparing or running it: for people. Not for a model with shape inputs. Errors: what Compile
-  // says.
+  // Compiles the recipe of `sizes` (by position in Model::axes(); `packed`: tokens and segments)
+  // without keeping, preparing or running it: for people. Not for a model with shape inputs.
+  // Errors: what Compile says.
   absl::StatusOr<std::unique_ptr<const Recipe>> CompileAt(const Model& model,
-                                                          const std::vector<int64_t>& sizes) const;
+                                                          const std::vector<int64_t>& sizes,
+                                                          bool packed = false) const;
 
   std::vector<CachedRecipe> ListRecipes() const;
   // A recipe in the cache by its hex key; Recipe::Dump() is its text. NOT_FOUND names the key.

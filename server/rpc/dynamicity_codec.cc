@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "runtime/bucket/dynamicity.h"
+#include "runtime/bucket/dynamicity_message.h"
 #include "runtime/engine/tail.h"
 #include "server/core/shape_columns.h"
 
@@ -124,17 +125,6 @@ std::vector<std::string> Advice(const Model& model, const ShapeTable& table,
   return advice;
 }
 
-void EncodeShape(const Model& model, const ShapeRow& row, v1::RequestShape& message) {
-  message.mutable_sizes()->Add(row.sizes.begin(), row.sizes.end());
-  for (const ModelIo& input : model.inputs()) {
-    if (!input.optional) message.add_inputs(InputShapeText(model, input, row.sizes));
-  }
-  message.set_requests(static_cast<uint64_t>(row.all.requests));
-  message.set_recent(static_cast<uint64_t>(row.recent));
-  message.set_larger(static_cast<uint64_t>(row.all.larger));
-  message.set_outside(static_cast<uint64_t>(row.all.outside));
-}
-
 }  // namespace
 
 void EncodeDynamicity(const Servable& servable, uint32_t most_shapes,
@@ -145,42 +135,23 @@ void EncodeDynamicity(const Servable& servable, uint32_t most_shapes,
   const std::vector<std::string> columns = ShapeColumns(model);
   message.set_model(model.id().name);
   message.set_version(absl::StrCat(model.id().version));
-  message.set_requests(static_cast<uint64_t>(table.all.requests));
-  message.set_recent_requests(static_cast<uint64_t>(table.recent.requests));
-  message.set_distinct(static_cast<uint64_t>(table.distinct));
-  message.set_distinct_more(table.distinct_more);
-  message.set_entropy_bits(judged.entropy_bits);
-  message.set_shapes_that_count(judged.shapes_that_count);
-  message.set_outside_share(judged.outside_share);
-  message.set_larger_share(judged.larger_share);
-  message.set_fresh_share(judged.fresh_share);
-  message.set_trend(DynamicityTrendName(judged.trend));
-  message.set_verdict(DynamicityVerdictName(judged.verdict));
-  if (judged.cause >= 0) message.set_cause(columns[judged.cause]);
-  for (size_t i = 0; i < columns.size(); ++i) {
-    v1::AxisDynamicity& axis = *message.add_axes();
-    axis.set_axis(columns[i]);
-    axis.set_certified(i < model.axes().size() && model.CertificateOf(i).certified);
-    if (i >= judged.axes.size()) continue;  // nothing came yet
-    axis.set_entropy_bits(judged.axes[i].entropy_bits);
-    axis.set_distinct(static_cast<uint64_t>(judged.axes[i].distinct));
-    axis.set_least(judged.axes[i].least);
-    axis.set_most(judged.axes[i].most);
-    axis.set_moved(judged.axes[i].moved);
+  const auto inputs_of = [&](const ShapeRow& row) {
+    std::vector<std::string> inputs;
+    for (const ModelIo& input : model.inputs()) {
+      if (!input.optional) inputs.push_back(InputShapeText(model, input, row.sizes));
+    }
+    return inputs;
+  };
+  FillDynamicity(table, judged, /*recent=*/true, columns, most_shapes, inputs_of, message);
+  for (size_t i = 0; i < model.axes().size(); ++i) {
+    message.mutable_axes(static_cast<int>(i))->set_certified(model.CertificateOf(i).certified);
   }
   for (const ModelIo& input : model.inputs()) {
     if (!input.optional) message.add_inputs(input.name);
   }
-  size_t listed = table.rows.size();
-  if (most_shapes > 0) listed = std::min<size_t>(listed, most_shapes);
-  int64_t unlisted = table.all.requests;
-  for (size_t i = 0; i < listed; ++i) {
-    EncodeShape(model, table.rows[i], *message.add_shapes());
-    unlisted -= table.rows[i].all.requests;
-  }
-  message.set_unlisted_requests(static_cast<uint64_t>(unlisted));
-  for (std::string& sentence : Advice(model, table, judged))
+  for (std::string& sentence : Advice(model, table, judged)) {
     message.add_advice(std::move(sentence));
+  }
 }
 
 }  // namespace reprise

@@ -64,6 +64,18 @@ void EncodeBuckets(const BucketReport& report, v1::BucketLearning& message) {
   message.set_suggested_payback_seconds(report.suggestion->payback_s);
 }
 
+void EncodeReplayTimes(const ReplayCost& cost, v1::BucketLearning& message) {
+  for (const ReplayCost::Sample& sample : cost.Samples()) {
+    v1::ReplayTimes& times = *message.add_replay_times();
+    times.set_row_size(sample.row_size);
+    times.set_replays(sample.weight);
+    times.set_rows(sample.rows);
+    times.set_rows_squared(sample.rows2);
+    times.set_ns(sample.ns);
+    times.set_rows_times_ns(sample.rows_ns);
+  }
+}
+
 }  // namespace
 
 void EncodeMiss(const MissRecord& record, v1::MissRecord& message) {
@@ -159,6 +171,7 @@ void EncodeExplanation(const Model& model, v1::ExplainModelResponse& message) {
     }
   }
   EncodeBuckets(model.learner().Report(), *message.mutable_buckets());
+  EncodeReplayTimes(*model.learner().Cost(), *message.mutable_buckets());
 }
 
 }  // namespace reprise

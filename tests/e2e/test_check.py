@@ -39,11 +39,21 @@ def test_a_model_that_can_be_served_is_described():
     axes = [line for line in text.splitlines() if "certified" in line]
     assert any(line.startswith("batch") for line in axes)
     assert any(line.startswith("sequence") and "attention_mask" in line for line in axes)
+    # As a server serves it: packed, in numbers of tokens.
+    assert "requests are packed" in text and "16,32,64,128,256,512,1024,2048,4096" in text
     assert "gemm" in text and " 0 reference" in text
-    for bucket in ("b1_s16", "b1_s512", "b8_s128", "b32_s128"):
+    for bucket in ("t16 ", "t512 ", "t4096 "):
         assert bucket in text
+    assert "b1_s16" not in text
     assert "weights 2" in text and "MiB as stored" in text  # 22 MB of int8
     assert done.stderr == ""
+
+
+def test_buckets_are_shown_where_requests_are_padded():
+    text = check(MINILM, "--packing", "off").stdout
+    assert "packed" not in text and "16,32,64,128,256,512" in text
+    for bucket in ("b1_s16", "b1_s512", "b8_s128", "b32_s128"):
+        assert bucket in text
 
 
 def test_buckets_can_be_chosen():

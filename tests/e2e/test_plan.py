@@ -1,4 +1,4 @@
-"""`reprise plan` on length files: no server."""
+"""`reprise plan` on length files, and on what came to a server."""
 
 import itertools
 import subprocess
@@ -6,7 +6,10 @@ import xml.etree.ElementTree
 
 import numpy as np
 
-from testing.daemon import BUILD
+from testing import models
+from testing.daemon import BUILD, Daemon
+from testing.inference import infer, text_inputs
+from testing.repository import PADDED
 
 
 def plan(*arguments, check=True):
@@ -95,3 +98,35 @@ def test_a_bad_file_is_one_line_with_the_place(tmp_path):
     assert done.returncode == 1
     assert "lengths.txt:2: 'five' is no length" in done.stderr
     assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_server_is_planned_for_by_the_lengths_and_times_that_it_saw(repository, tmp_path, rng):
+    repository.add("bert", models.bert(), config=PADDED)
+    repository.add("idle", models.bert(seed=1), config=PADDED)
+    lengths = [int(length) for length in rng.choice([9, 30, 31, 100, 200], 150)]
+    with Daemon(repository) as daemon:
+        client = daemon.client()
+        for length in lengths:
+            infer(client, "bert", text_inputs(["input_ids", "attention_mask"], 1, length, rng, 200))
+        text = plan("--from", daemon.grpc_address, "-k", 3)
+        assert f"bert version 1 at {daemon.grpc_address}: 150 lengths" in text
+        assert "5 distinct shapes, from 9 to 200" in text
+        assert "time: measured replays, against replays at the exact length" in text
+        # What recipes take there is known as well.
+        assert "memory of the recipes\n" in text and "KiB" in text.split("memory of the recipes")[1]
+        assert " ms" in text.split("\ncaptures\n")[1]
+        done = plan("--from", daemon.grpc_address, "--model", "idle", check=False)
+        assert done.returncode == 1 and "no request came to model 'idle' yet" in done.stderr
+        done = plan("--from", daemon.grpc_address, "--model", "nobody", check=False)
+        assert done.returncode == 1 and "nobody" in done.stderr
+        done = plan("--from", daemon.grpc_address, "--model", "bert", "--axis", "height", check=False)
+        assert done.returncode == 1 and "no axis 'height'; it has: batch, sequence" in done.stderr
+    # The lines to paste are such as a server takes.
+    lines = text.split("for config.pbtxt:\n")[1]
+    (repository.root / "bert" / "config.pbtxt").write_text(PADDED + lines)
+    with Daemon(repository) as daemon:
+        answer = infer(daemon.client(), "bert",
+                       text_inputs(["input_ids", "attention_mask"], 1, 9, rng, 200))
+        assert answer.bucket == f"b1_s{boundaries_of(text, 3)[0][0]}"
+    done = plan("--from", "127.0.0.1:1", check=False)
+    assert done.returncode == 1 and len(done.stderr.splitlines()) == 1
