@@ -217,6 +217,31 @@ def unnamed_axes(opset=13):
                    [("y", TensorProto.FLOAT, [None, None, None])])
 
 
+def masked_image(opset=13):
+    """Two axes beside the batch: pixels and their mask -> a map of the pixels, the mean of those that count."""
+    g = Graph(opset)
+    g.rename(g.node("Sigmoid", "pixels"), "map")
+    counted = g.node("Mul", g.node("Relu", "pixels"), "mask")
+    total = g.node("ReduceSum", counted, g.ints(1, 2), keepdims=0)
+    g.rename(g.node("Div", total, g.node("ReduceSum", "mask", g.ints(1, 2), keepdims=0)), "mean")
+    sizes = ["batch", "height", "width"]
+    return g.model([("pixels", TensorProto.FLOAT, sizes), ("mask", TensorProto.FLOAT, sizes)],
+                   [("map", TensorProto.FLOAT, sizes), ("mean", TensorProto.FLOAT, ["batch"])])
+
+
+def masked_audio(opset=13, features=4):
+    """Frames of features and their mask -> features at each frame, and the mean of the frames that count."""
+    g = Graph(opset)
+    g.rename(g.node("Tanh", "features"), "frames_out")
+    counted = g.node("Mul", "features", g.unsqueeze("mask", 2))
+    total = g.node("ReduceSum", counted, g.ints(1), keepdims=0)
+    g.rename(g.node("Div", total, g.node("ReduceSum", "mask", g.ints(1), keepdims=1)), "mean")
+    return g.model([("features", TensorProto.FLOAT, ["batch", "frames", features]),
+                    ("mask", TensorProto.FLOAT, ["batch", "frames"])],
+                   [("frames_out", TensorProto.FLOAT, ["batch", "frames", features]),
+                    ("mean", TensorProto.FLOAT, ["batch", features])])
+
+
 def unknown_op():
     g = Graph(13)
     g.nodes.append(helper.make_node("Frobnicate", ["x"], ["y"], name="the_odd_one",

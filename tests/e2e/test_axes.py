@@ -1,0 +1,111 @@
+"""Buckets of axes that are no lengths of texts: heights and widths, frames; limits on their products."""
+
+import re
+import time
+
+import numpy as np
+import pytest
+from tritonclient.utils import InferenceServerException
+
+from testing import models
+from testing.daemon import Daemon
+from testing.inference import assert_same_answer, infer, reference
+from testing.metrics import Scrape
+
+# Of images, less a few pixels: (height, width).
+KINDS = [(90, 400), (200, 120), (330, 210)]
+
+
+def parameters(**values):
+    return "".join(f'parameters {{ key: "reprise.{key}" value {{ string_value: "{value}" }} }}\n'
+                   for key, value in values.items())
+
+
+def image(rng, height, width, rows=1):
+    return {"pixels": rng.standard_normal((rows, height, width), np.float32),
+            "mask": np.ones((rows, height, width), np.float32)}
+
+
+def audio(rng, frames, rows=1):
+    return {"features": rng.standard_normal((rows, frames, 4), np.float32),
+            "mask": np.ones((rows, frames), np.float32)}
+
+
+def some_image(rng):
+    height, width = KINDS[rng.integers(len(KINDS))]
+    return image(rng, height - int(rng.integers(4)), width - int(rng.integers(4)))
+
+
+def bucket_of(answer):
+    sizes = re.fullmatch(r"b(\d+)_height_(\d+)_width_(\d+)", answer.bucket)
+    return tuple(int(size) for size in sizes.groups())
+
+
+def test_heights_and_widths_follow_the_traffic_together(repository, rng):
+    path = repository.add("image", models.masked_image())
+    with Daemon(repository) as daemon:
+        client = daemon.client()
+        infer(client, "image", image(rng, 512, 512))
+        deadline = time.monotonic() + 120
+        while Scrape(daemon.metrics_url).total("reprise_bucket_changes_total", model="image") < 1:
+            assert time.monotonic() < deadline, daemon.log()
+            for _ in range(32):
+                infer(client, "image", some_image(rng))
+        for height, width in KINDS:
+            inputs = image(rng, height - 1, width - 2)
+            answer = infer(client, "image", inputs)
+            rows, high, wide = bucket_of(answer)
+            # The buckets that it began with would be twice as large and more.
+            assert height - 1 <= high <= height and width - 2 <= wide <= width, answer.bucket
+            assert answer.capture == "replayed"
+            assert_same_answer(answer.outputs, reference(path, inputs), answer.bucket)
+        text = daemon.reprise("explain", "image")
+        in_force = re.search(r"in force height ([\d,]+); width ([\d,]+)", text)
+        for sizes in in_force.groups():
+            boundaries = [int(size) for size in sizes.split(",")]
+            assert len(boundaries) <= 8 and boundaries[-1] == 512
+        # What was never sent before is served too.
+        assert bucket_of(infer(client, "image", image(rng, 400, 30)))[1] == 512
+
+
+def test_each_axis_has_its_rule_and_their_product_a_limit(repository, rng):
+    rules = {"buckets.height": "linear:32,32,96", "buckets.width": "exponential:16,2,128",
+             "batch_buckets": "1,2,4"}
+    path = repository.add("image", models.masked_image(),
+                          config=parameters(**rules, max_batch_tokens=16384))
+    repository.add("strict", models.masked_image(), config=parameters(**rules, overflow="reject"))
+    with Daemon(repository) as daemon:
+        client = daemon.client()
+        for (height, width), bucket in {(1, 1): (32, 16), (32, 17): (32, 32), (33, 128): (64, 128),
+                                        (96, 65): (96, 128)}.items():
+            inputs = image(rng, height, width)
+            answer = infer(client, "image", inputs)
+            assert bucket_of(answer) == (1, *bucket)
+            assert_same_answer(answer.outputs, reference(path, inputs), answer.bucket)
+        # 4 rows of 64 x 128 are 32768, twice the limit: two replays.
+        inputs = image(rng, 60, 100, rows=4)
+        answer = infer(client, "image", inputs)
+        assert len(answer.batches) == 2 and bucket_of(answer) == (2, 64, 128)
+        assert_same_answer(answer.outputs, reference(path, inputs))
+        # 4 of 32 x 64 are within it.
+        assert bucket_of(infer(client, "image", image(rng, 20, 50, rows=4))) == (4, 32, 64)
+        # Beyond the largest bucket the exact size runs, or is refused by name.
+        inputs = image(rng, 97, 20)
+        answer = infer(client, "image", inputs)
+        assert answer.bucket == "exact"
+        assert_same_answer(answer.outputs, reference(path, inputs))
+        with pytest.raises(InferenceServerException) as error:
+            infer(client, "strict", image(rng, 97, 20))
+        assert "axis 'height' has size 97, the largest bucket is 96" in error.value.message()
+
+
+def test_frames_of_audio_have_buckets_of_thousands(repository, rng):
+    path = repository.add("audio", models.masked_audio(),
+                          config=parameters(sequence_buckets="exponential:375,2,3000"))
+    with Daemon(repository) as daemon:
+        client = daemon.client()
+        for frames, bucket in {1: 375, 376: 750, 1499: 1500, 2999: 3000}.items():
+            inputs = audio(rng, frames)
+            answer = infer(client, "audio", inputs)
+            assert answer.bucket == f"b1_s{bucket}"
+            assert_same_answer(answer.outputs, reference(path, inputs), answer.bucket)
