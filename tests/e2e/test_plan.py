@@ -113,7 +113,7 @@ def test_a_server_is_planned_for_by_the_lengths_and_times_that_it_saw(repository
         assert "5 distinct shapes, from 9 to 200" in text
         assert "time: measured replays, against replays at the exact length" in text
         # What recipes take there is known as well.
-        assert "memory of the recipes\n" in text and "KiB" in text.split("memory of the recipes")[1]
+        assert "memory of the recipes\n" in text and "iB" in text.split("memory of the recipes")[1]
         assert " ms" in text.split("\ncaptures\n")[1]
         done = plan("--from", daemon.grpc_address, "--model", "idle", check=False)
         assert done.returncode == 1 and "no request came to model 'idle' yet" in done.stderr
