@@ -1,6 +1,7 @@
 """`reprise plan` on length files, and on what came to a server."""
 
 import itertools
+import re
 import subprocess
 import xml.etree.ElementTree
 
@@ -21,7 +22,7 @@ def plan(*arguments, check=True):
 
 def boundaries_of(text, k):
     """The solver's and the percentiles' boundaries in the last table."""
-    lines = text.split("solver's boundaries   ")[1].splitlines()
+    lines = re.split(r"solver's boundaries +percentiles", text)[1].splitlines()
     (cells,) = [line.split() for line in lines if line.split()[:1] == [str(k)]]
     return [[int(size) for size in cell.split(",")] for cell in cells[1:]]
 
