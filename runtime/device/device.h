@@ -43,6 +43,10 @@ struct KernelOption {
   bool takes_live_rows = false;
   std::vector<size_t> unaligned_inputs;  // that may begin at any address
   double estimate_ns = 0;                // one thread, warm; options come cheapest first
+  // Which of several options is the fastest depends on the machine: what is to be timed, as text
+  // with all that it depends on. Equal for all options of a node that are worth timing, and for all
+  // nodes that have the same answer; empty: the first option it is.
+  std::string question;
 };
 
 struct BoundKernel {
@@ -63,7 +67,9 @@ class Device {
   // versions. Part of the key.
   virtual std::string fingerprint() const = 0;
 
-  // Ways to run the node, cheapest estimate first; empty when only the reference kernel can.
+  // Ways to run the node, cheapest estimate first; empty when only the reference kernel can. The
+  // first wants a parameter in the form in which other nodes want it too; what a later one wants
+  // otherwise would be held a second time.
   virtual std::vector<KernelOption> Options(const Graph& graph, NodeId node) const = 0;
 
   // The kernel of `option` for this node. `graph` still has the node's original operands; the

@@ -8,7 +8,7 @@
 namespace reprise {
 
 enum class GemmProvider : uint8_t {
-  kAuto,      // our kernels where they are the faster ones, OpenBLAS elsewhere
+  kAuto,      // our kernels, and OpenBLAS where ours cannot or timing has shown it to be faster
   kOwn,       // our kernels, then the reference
   kOpenBlas,  // OpenBLAS wherever it can
 };

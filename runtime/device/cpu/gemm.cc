@@ -17,10 +17,17 @@ HWY_BEFORE_NAMESPACE();
 namespace reprise::cpu::HWY_NAMESPACE {
 namespace {
 
+// Rows of A at a time, where stretches of k are at most `depth` long.
+int64_t RowBlock(const GemmArgs& args, int64_t depth) {
+  const int64_t rows = args.blocking.row_tiles * kTileRows;
+  return args.k > depth ? std::min(rows, kMaxSplitRows) : rows;
+}
+
 void Part(const GemmArgs& args, const GemmPart& part) {
   const float* packed = static_cast<const float*>(args.packed_b);
-  for (int64_t begin = part.row_begin; begin < part.row_end; begin += kRowBlock) {
-    const int64_t end = std::min(begin + kRowBlock, part.row_end);
+  const int64_t row_block = RowBlock(args, args.blocking.depth);
+  for (int64_t begin = part.row_begin; begin < part.row_end; begin += row_block) {
+    const int64_t end = std::min(begin + row_block, part.row_end);
     for (int64_t panel = part.panel_begin; panel < part.panel_end; ++panel) {
       const bool last = panel + 1 == part.panel_end;
       const int64_t next = last ? part.panel_begin : panel + 1;
@@ -105,8 +112,9 @@ void Int8Part(const GemmArgs& args, const GemmPart& part) {
   const int64_t panels = (args.n + kPanel - 1) / kPanel;
   const float* scales = static_cast<const float*>(args.packed_b);
   const int8_t* packed = reinterpret_cast<const int8_t*>(scales + panels * kPanel);
-  for (int64_t begin = part.row_begin; begin < part.row_end; begin += kRowBlock) {
-    const int64_t end = std::min(begin + kRowBlock, part.row_end);
+  const int64_t row_block = RowBlock(args, kInt8DepthBlock);
+  for (int64_t begin = part.row_begin; begin < part.row_end; begin += row_block) {
+    const int64_t end = std::min(begin + row_block, part.row_end);
     for (int64_t panel = part.panel_begin; panel < part.panel_end; ++panel) {
       const bool last = panel + 1 == part.panel_end;
       const int64_t next = last ? part.panel_begin : panel + 1;
@@ -151,8 +159,9 @@ void Unpacked(const UnpackedGemmArgs& args, const GemmPart& part) {
     if (!direct) PackPanel(args.b, gemm.k, gemm.n, panel, 1.0f, args.scratch);
     const float* b = direct ? args.b.data + column : args.scratch;
     const int64_t ldb = direct ? args.b.ld : kPanel;
-    for (int64_t begin = part.row_begin; begin < part.row_end; begin += kRowBlock) {
-      PanelRows(gemm, b, ldb, b, panel, begin, std::min(begin + kRowBlock, part.row_end));
+    const int64_t row_block = RowBlock(gemm, gemm.blocking.depth);
+    for (int64_t begin = part.row_begin; begin < part.row_end; begin += row_block) {
+      PanelRows(gemm, b, ldb, b, panel, begin, std::min(begin + row_block, part.row_end));
     }
   }
 }

@@ -18,6 +18,18 @@ namespace reprise::cpu {
 
 enum class Activation : uint8_t { kNone, kRelu, kGelu, kGeluTanh, kTanh, kSigmoid, kSilu };
 
+// How a product of packed weights walks over its operands. The order of every sum is the same, and
+// so is every bit of the result: only the caches see a difference, and which walk suits them best
+// is measured (see KernelOption::question).
+struct GemmBlocking {
+  // Which panel is asked for while one is computed; by the number of rows unless it is said.
+  enum class Fetch : uint8_t { kByRows, kSame, kNext };
+
+  int64_t row_tiles = 16;  // tiles of rows of A that stay in the cache while all panels pass by
+  int64_t depth = 2048;    // longest stretch of k: a panel of it stays in the cache
+  Fetch fetch = Fetch::kByRows;
+};
+
 // Strides are in elements. `c` may be `residual` (same address, same stride), but not `a`.
 struct GemmArgs {
   const float* a = nullptr;
@@ -31,6 +43,7 @@ struct GemmArgs {
   const float* residual = nullptr;  // [m, n] or null.
   int64_t ld_residual = 0;
   Activation activation = Activation::kNone;
+  GemmBlocking blocking;
 };
 
 // B as it lies in memory: row-major [k, n], or [n, k] when `transposed`. `ld` is the distance of

@@ -31,13 +31,10 @@ constexpr int kTileRows = 6;
 constexpr int kLanes = HWY_LANES(float);
 constexpr int64_t kPanel = int64_t{kVectors} * kLanes;
 
-// Rows of A that stay in the second-level cache while all panels pass by.
-constexpr int64_t kRowBlock = 16 * kTileRows;
+// The most rows of A at a time where partial sums wait for the next stretch of k.
+constexpr int64_t kMaxSplitRows = 16 * kTileRows;
 // Rows of a panel at a time: counting and moving pointers takes execution slots from the products.
 constexpr int kUnroll = HWY_TARGET == HWY_AVX3 ? 2 : 4;
-// Longest stretch of k: a panel of it (and its tile rows of A) stays in the second-level cache.
-// Beyond it partial sums wait in a buffer on the stack.
-constexpr int64_t kDepthBlock = 2048;
 // Weights come from afar: a model has many more of them than a core has cache. While the tiles of
 // one panel are computed the next panel is asked for, into the second-level cache, a little at each
 // step, so that a core computes and fetches at the same time. With fewer tiles than this nothing
@@ -304,13 +301,14 @@ constexpr int64_t NextTileRows(int64_t remaining) {
   return remaining < kTileRows + 4 ? (remaining + 1) / 2 : kTileRows;
 }
 
-// Rows [begin, end) (at most kRowBlock) of one panel by `functions`, `depth_block` rows of the
-// panel at a time; `rows_of_b(depth, depth_end)` says where those are, `ldb` elements apart.
+// Rows [begin, end) (at most kMaxSplitRows where k is cut) of one panel by `functions`,
+// `depth_block` rows of the panel at a time; `rows_of_b(depth, depth_end)` says where those are,
+// `ldb` elements apart.
 template <class RowsOfB>
 HWY_INLINE void TilesOfPanel(const GemmArgs& args, const float* scale, int64_t panel, int64_t begin,
                              int64_t end, const TileFunction* functions, int64_t ldb,
                              int64_t depth_block, Ahead ahead, const RowsOfB& rows_of_b) {
-  HWY_ALIGN float partial[kRowBlock * kPanel];
+  HWY_ALIGN float partial[kMaxSplitRows * kPanel];
   const bool split = args.k > depth_block;
   const int64_t column = panel * kPanel;
   TileOut out;
@@ -347,9 +345,12 @@ void PanelRows(const GemmArgs& args, const float* b, int64_t ldb, const float* n
   // Each tile asks for its share of the next panel.
   const int64_t tiles = (end - begin + kTileRows - 1) / kTileRows;
   const int64_t columns = std::min(kPanel, args.n - panel * kPanel);
+  const GemmBlocking& blocking = args.blocking;
+  const bool few = blocking.fetch == GemmBlocking::Fetch::kByRows
+                       ? tiles < kFewTiles
+                       : blocking.fetch == GemmBlocking::Fetch::kSame;
   TilesOfPanel(
-      args, nullptr, panel, begin, end, TilesFor(ldb != kPanel, tiles < kFewTiles, columns), ldb,
-      kDepthBlock,
+      args, nullptr, panel, begin, end, TilesFor(ldb != kPanel, few, columns), ldb, blocking.depth,
       {reinterpret_cast<const char*>(next), kPanel * static_cast<int64_t>(sizeof(float)) / tiles},
       [&](int64_t depth, int64_t) { return b + depth * ldb; });
 }

@@ -18,6 +18,7 @@ struct ProductParams {
   int bias = kNoOperand;
   int residual = kNoOperand;
   int workspace = kNoOperand;
+  GemmBlocking blocking;
 };
 
 const float* FloatsAt(const LaunchArgs& args, int operand) {
@@ -36,7 +37,8 @@ GemmArgs ArgsOf(const ProductParams& params, const LaunchArgs& args) {
           .bias = FloatsAt(args, params.bias),
           .residual = FloatsAt(args, params.residual),
           .ld_residual = p.n,
-          .activation = p.activation};
+          .activation = p.activation,
+          .blocking = params.blocking};
 }
 
 void RunPacked(const LaunchArgs& args) {
@@ -154,11 +156,39 @@ void CountActivation(const Product& product, LaunchWork& work) {
   }
 }
 
-// The product by the kernels of this folder; nothing where they do not take it.
-std::optional<Candidate> OwnCandidate(const CpuTarget& target, const NodeView& node,
-                                      const Product& product) {
-  if (!node.AllOf(DType::kFloat32) || product.transposed_a) return std::nullopt;
-  if (product.alpha != 1 && !product.weights) return std::nullopt;
+// A walk over the operands that may suit a machine better than the usual one.
+struct Walk {
+  absl::string_view name;
+  GemmBlocking blocking;
+};
+
+// The walks that differ from the usual one for this product. The usual one comes first, unnamed.
+std::vector<Walk> WalksOf(const CpuTarget& target, const Product& product, bool int8) {
+  std::vector<Walk> walks = {{"", {}}};
+  if (!product.weights) return walks;
+  using Fetch = GemmBlocking::Fetch;
+  const GemmBlocking usual;
+  constexpr int64_t kFew = 2, kShort = 4, kLong = 64, kShallow = 256;
+  const int64_t tiles = (product.m + target.gemm.tile_rows - 1) / target.gemm.tile_rows;
+  const bool split = product.k > usual.depth;
+  if (!int8) {
+    if (tiles <= kShort) {
+      const Fetch other = tiles <= kFew ? Fetch::kNext : Fetch::kSame;
+      walks.push_back({other == Fetch::kNext ? "next" : "same", {.fetch = other}});
+    }
+    if (tiles > kShort && product.k > kShallow) walks.push_back({"shallow", {.depth = kShallow}});
+    if (tiles > usual.row_tiles && !split) walks.push_back({"long", {.row_tiles = kLong}});
+  }
+  if (tiles > kShort) walks.push_back({"short", {.row_tiles = kShort}});
+  return walks;
+}
+
+// The product by the kernels of this folder, the usual walk first; nothing where they do not take
+// it.
+std::vector<Candidate> OwnCandidates(const CpuTarget& target, const NodeView& node,
+                                     const Product& product) {
+  if (!node.AllOf(DType::kFloat32) || product.transposed_a) return {};
+  if (product.alpha != 1 && !product.weights) return {};
   ProductParams params;
   params.kernels = &target.gemm;
   params.product = product;
@@ -170,41 +200,59 @@ std::optional<Candidate> OwnCandidate(const CpuTarget& target, const NodeView& n
                product.activation == Activation::kNone) {
       params.residual = product.addend;
     } else {
-      return std::nullopt;
+      return {};
     }
   }
   const std::optional<Int8Weights> int8 =
       product.weights ? SplitInt8(node.parameter(1), product.transposed_b ? 0 : 1) : std::nullopt;
-  Candidate candidate = int8.has_value()  ? PackedInt8(target, node, params, *int8)
-                        : product.weights ? Packed(target, node, params)
-                                          : Unpacked(target, node, params);
-  candidate.option.in_place = params.residual;
-  candidate.option.takes_live_rows = product.takes_live_rows();
-  CountActivation(product, candidate.bound.work);
-  candidate.bound.detail = product.Detail();
-  return candidate;
+  std::vector<Candidate> candidates;
+  for (const Walk& walk : WalksOf(target, product, int8.has_value())) {
+    params.blocking = walk.blocking;
+    Candidate& candidate =
+        candidates.emplace_back(int8.has_value()  ? PackedInt8(target, node, params, *int8)
+                                : product.weights ? Packed(target, node, params)
+                                                  : Unpacked(target, node, params));
+    if (!walk.name.empty()) absl::StrAppend(&candidate.option.kernel, "/", walk.name);
+    candidate.option.in_place = params.residual;
+    candidate.option.takes_live_rows = product.takes_live_rows();
+    CountActivation(product, candidate.bound.work);
+    candidate.bound.detail = product.Detail();
+  }
+  return candidates;
 }
 
-// Whether OpenBLAS is asked before our own kernels, where both can.
-bool ForeignFirst(const CpuTarget& target) {
-  if (target.gemm_provider == GemmProvider::kOpenBlas) return true;
-  // Without vectors ours are there to be right.
-  return target.isa < Isa::kAvx2;
+bool ReadsInt8(const Candidate& candidate) {
+  const std::vector<PrepareStep>& prepare = candidate.option.prepare;
+  return !prepare.empty() && prepare[0].op == kPackInt8Op;
+}
+
+// What decides which of `candidates` is the fastest; the machine is that of the recipe.
+std::string QuestionOf(const Product& product, const std::vector<Candidate>& candidates) {
+  const absl::string_view usual = candidates.front().option.kernel;
+  return absl::StrCat(usual, ": ", product.Detail(), product.weights ? ", weights" : "");
 }
 
 std::vector<Candidate> CandidatesOf(const CpuTarget& target, const NodeView& node,
                                     const std::optional<Product>& product) {
   if (!product.has_value()) return {};
-  std::optional<Candidate> own = OwnCandidate(target, node, *product);
+  std::vector<Candidate> candidates = OwnCandidates(target, node, *product);
   std::optional<Candidate> foreign = ForeignCandidate(target, node, *product);
-  std::vector<Candidate> candidates;
-  if (foreign.has_value() && (!own.has_value() || ForeignFirst(target))) {
+  if (target.gemm_provider == GemmProvider::kOpenBlas && foreign.has_value()) {
+    // As it was asked for: there is nothing to choose.
+    candidates.clear();
     candidates.push_back(*std::move(foreign));
+    return candidates;
   }
-  // Ours need weights in a layout of their own: they are not kept twice.
-  if (own.has_value() && (candidates.empty() || !product->weights)) {
-    candidates.push_back(*std::move(own));
+  // Without vectors ours are there to be right.
+  const bool foreign_first = target.isa < Isa::kAvx2;
+  // Weights that lie there as int8 would be read as floats.
+  const bool offered = foreign_first || candidates.empty() || !ReadsInt8(candidates.front());
+  if (foreign.has_value() && offered) {
+    candidates.insert(foreign_first ? candidates.begin() : candidates.end(), *std::move(foreign));
   }
+  if (candidates.size() < 2) return candidates;
+  const std::string question = QuestionOf(*product, candidates);
+  for (Candidate& candidate : candidates) candidate.option.question = question;
   return candidates;
 }
 

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstring>
 #include <random>
 #include <set>
 #include <tuple>
@@ -196,6 +197,58 @@ TEST(GemmProviderChoiceTest, WeightsAreOursAndFloat64IsForeignByDefault) {
     EXPECT_EQ(Taken(device, kLinear).second, !vectors) << IsaName(isa);
     EXPECT_EQ(Taken(device, kDoubles), std::make_pair(std::string("gemm_openblas"), true));
   }
+}
+
+// Products that are large enough for every walk; with `param` weights.
+constexpr const char* kLarge[] = {
+    "input %x: f32[150, 300]\nparam %w: f32[300, 70] = p0\nparam %b: f32[70] = p1\n%y: ? = "
+    "reprise.Linear(%x, %w, %b) {activation = \"gelu\"}\noutput %y",
+    "input %x: f32[530, 40]\nparam %w: f32[40, 100] = p0\n%y: ? = reprise.Linear(%x, %w)\noutput "
+    "%y",
+    "input %x: f32[3, 2500]\nparam %w: f32[2500, 50] = p0\n%y: ? = reprise.Linear(%x, %w)\noutput "
+    "%y",
+    "input %x: f32[20, 40]\nparam %w: f32[40, 100] = p0\n%y: ? = reprise.Linear(%x, %w)\noutput "
+    "%y"};
+
+TEST(GemmProviderChoiceTest, EveryWalkOverPackedWeightsGivesTheSameBits) {
+  std::set<std::string> walks;
+  for (const Isa isa : cpu::TestedTiers()) {
+    const CpuDevice device({.max_isa = isa, .gemm_provider = GemmProvider::kOwn});
+    for (const char* text : kLarge) {
+      NodeRun run(text, 3);
+      const std::vector<KernelOption> options = device.Options(run.graph, run.id);
+      ASSERT_GT(options.size(), 1u) << text;
+      const Tensor usual = run.RunOption(device, options[0], 1)[0];
+      for (const KernelOption& option : options) {
+        walks.insert(option.kernel.substr(std::min(option.kernel.find('/'), option.kernel.size())));
+        EXPECT_EQ(option.question, options[0].question);
+        EXPECT_NE(option.question, "");
+        for (const int parts : {1, 3}) {
+          const Tensor got = run.RunOption(device, option, parts)[0];
+          EXPECT_EQ(std::memcmp(got.data(), usual.data(), usual.bytes()), 0)
+              << option.kernel << ", " << parts << " parts: " << text;
+        }
+      }
+    }
+  }
+  EXPECT_THAT(walks,
+              testing::UnorderedElementsAre("", "/short", "/long", "/shallow", "/same", "/next"));
+}
+
+TEST(GemmProviderChoiceTest, QuestionIsAskedOnlyWhereThereIsAChoice) {
+  const auto questions = [](GemmProvider provider, const char* text) {
+    const CpuDevice device({.gemm_provider = provider});
+    const NodeRun run(text);
+    std::set<std::string> asked;
+    for (const KernelOption& option : device.Options(run.graph, run.id)) {
+      asked.insert(option.question);
+    }
+    return asked;
+  };
+  EXPECT_THAT(questions(GemmProvider::kOpenBlas, kLinear), testing::ElementsAre(""));
+  EXPECT_THAT(questions(GemmProvider::kAuto, kDoubles), testing::ElementsAre(""));
+  EXPECT_THAT(questions(GemmProvider::kAuto, kLinear),
+              testing::ElementsAre(testing::HasSubstr("[9, 20] x [20, 50], weights")));
 }
 
 TEST(GemmProviderChoiceTest, OwnNeverCallsTheLibrary) {
