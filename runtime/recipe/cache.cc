@@ -32,6 +32,37 @@ bool RecipeCache::Contains(const RecipeKey& key) const {
   return entries_.contains(key);
 }
 
+std::shared_ptr<const Recipe> RecipeCache::Peek(const RecipeKey& key) const {
+  MutexLock lock(mutex_);
+  const auto it = entries_.find(key);
+  return it == entries_.end() ? nullptr : it->second->recipe;
+}
+
+bool RecipeCache::Replace(const Recipe& recipe, std::shared_ptr<const Recipe> better) {
+  std::shared_ptr<Owner> owner;
+  {
+    MutexLock lock(mutex_);
+    const auto it = entries_.find(recipe.key);
+    if (it == entries_.end() || it->second->recipe.get() != &recipe) return false;
+    Entry& entry = *it->second;
+    const int64_t more = better->memory_bytes() - recipe.memory_bytes();
+    const int64_t most = entry.owner->max_bytes();
+    if (bytes_ + more > max_bytes_ || (most > 0 && BytesOf(*entry.owner) + more > most)) {
+      return false;
+    }
+    bytes_ += more;
+    ReadyIndex& index = IndexLocked(recipe.key.graph.hash);
+    index.Add(better);
+    index.Remove(recipe);
+    owner = entry.owner;
+    entry.recipe.swap(better);
+  }
+  // Told without the lock; `better` is now the old one, which lives until here.
+  owner->OnReplaced(*better);
+  Tell({}, owner);
+  return true;
+}
+
 void RecipeCache::Touch(Lru::iterator it) {
   lru_.splice(lru_.begin(), lru_, it);
   ++it->uses;

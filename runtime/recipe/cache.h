@@ -37,6 +37,8 @@ class RecipeCache {
     virtual ~Owner() = default;
     virtual void OnEvicted(const Recipe& recipe, Why why) = 0;
     virtual void OnCacheSize(int64_t recipes, int64_t bytes) = 0;
+    // Another recipe of the same key has its place.
+    virtual void OnReplaced(const Recipe& recipe) {}
     virtual int64_t max_exact() const = 0;
     // Of its recipes together; 0: no limit of its own.
     virtual int64_t max_bytes() const { return 0; }
@@ -61,6 +63,14 @@ class RecipeCache {
   absl::StatusOr<Result> GetOrCapture(
       const RecipeKey& key, const std::shared_ptr<Owner>& owner, bool exact,
       const std::function<absl::StatusOr<std::shared_ptr<const Recipe>>()>& capture);
+
+  // The recipe if it is ready. Does not mark it as used.
+  std::shared_ptr<const Recipe> Peek(const RecipeKey& key) const;
+
+  // Puts `better` in the place of `recipe`, which has the same key: whoever looks it up from now on
+  // gets that one, and replays that hold the other go on with it. False, and nothing changes, where
+  // `recipe` is not in the cache (any more), or `better` would not fit into the memory.
+  bool Replace(const Recipe& recipe, std::shared_ptr<const Recipe> better);
 
   // When a recipe of this key was evicted last, by the clock, if one was (remembered for the last
   // 4096).

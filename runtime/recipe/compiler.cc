@@ -25,10 +25,14 @@ struct NodeChoice {
 
 class Compilation {
  public:
-  // `kernels`: chosen before, by node; null: the device's first option of each.
-  Compilation(const Graph& graph, const Device& device, const std::vector<std::string>* kernels,
-              Recipe& recipe)
-      : graph_(graph), device_(device), kernels_(kernels), recipe_(recipe) {}
+  // `kernels`: chosen before, by node; null: they are to be chosen.
+  Compilation(const Graph& graph, const CompileOptions& options,
+              const std::vector<std::string>* kernels, Recipe& recipe)
+      : graph_(graph),
+        device_(*options.device),
+        options_(options),
+        kernels_(kernels),
+        recipe_(recipe) {}
 
   absl::Status Plan() {
     RETURN_IF_ERROR(ChooseKernels());
@@ -50,6 +54,8 @@ class Compilation {
     return kernels;
   }
 
+  std::vector<CompiledPlan::Question> TakeQuestions() { return std::move(questions_); }
+
  private:
   absl::Status ChooseKernels() {
     choices_.resize(graph_.num_nodes());
@@ -60,18 +66,63 @@ class Compilation {
       choices_[id].view = row->Has(kView);
       std::vector<KernelOption> options;
       if (!choices_[id].view) options = device_.Options(graph_, id);
-      if (kernels_ != nullptr) {
-        RETURN_IF_ERROR(Take(id, (*kernels_)[position++], options));
-      } else if (!options.empty()) {
-        choices_[id].option = std::move(options.front());
+      if (options_.plan != nullptr) AddQuestion(options);
+      const std::string* answer = AnswerFor(id, options);
+      std::string kernel = kernels_ == nullptr ? "" : (*kernels_)[position++];
+      if (kernels_ == nullptr && !options.empty()) {
+        kernel = answer != nullptr ? *answer : options.front().kernel;
       }
+      NoteTiming(options, answer, kernel);
+      RETURN_IF_ERROR(Take(id, kernel, options));
     }
     return absl::OkStatus();
   }
 
-  // The one of `options` that was chosen before.
+  void AddQuestion(const std::vector<KernelOption>& options) {
+    CompiledPlan::Question& question = questions_.emplace_back();
+    if (options.empty() || options[0].question.empty()) return;
+    question.text = options[0].question;
+    for (const KernelOption& option : options) question.kernels.push_back(option.kernel);
+  }
+
+  // The one of `options` that timing has shown to be the fastest, if it has and it may be used.
+  const std::string* AnswerFor(NodeId id, const std::vector<KernelOption>& options) const {
+    if (options_.choices == nullptr || options.empty() || options[0].question.empty()) {
+      return nullptr;
+    }
+    const std::optional<std::string> known = options_.choices->Find(options[0].question);
+    if (!known.has_value()) return nullptr;
+    for (const KernelOption& option : options) {
+      if (option.kernel != *known) continue;
+      return MayHold(id, options[0], option) ? &option.kernel : &options[0].kernel;
+    }
+    return nullptr;
+  }
+
+  // The forms in which `option` wants parameters are those of `first`, or may be held beside them.
+  bool MayHold(NodeId id, const KernelOption& first, const KernelOption& option) const {
+    if (options_.may_hold == nullptr) return true;
+    const Node& node = graph_.node(id);
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      const ParameterExprPtr wanted = ParameterFor(node, i, &option);
+      if (wanted == nullptr) continue;
+      if (wanted->text() != ParameterFor(node, i, &first)->text() && !options_.may_hold(*wanted)) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  void NoteTiming(const std::vector<KernelOption>& options, const std::string* answer,
+                  const std::string& kernel) {
+    if (options.empty() || options[0].question.empty()) return;
+    ++recipe_.timeable;
+    recipe_.untimed += answer == nullptr || *answer != kernel;
+  }
+
+  // The one of `options` that was chosen; none for a view, and for a reference kernel.
   absl::Status Take(NodeId id, const std::string& kernel, std::vector<KernelOption>& options) {
-    if (kernel == KernelOf(id)) return absl::OkStatus();
+    if (kernel.empty() || kernel == KernelOf(id)) return absl::OkStatus();
     for (KernelOption& option : options) {
       if (option.kernel != kernel) continue;
       choices_[id].option = std::move(option);
@@ -137,8 +188,7 @@ class Compilation {
           constant_bytes += AlignUp(buffer.bytes);
           break;
         case Buffer::Home::kParameter:
-          // Placed when a launch reads it: most are read in a prepared form alone.
-          break;
+          break;  // in the form in which it is used: see PlaceOf and ParameterFor
       }
     }
     const MemoryPlan plan = PlanMemory(requests);
@@ -169,11 +219,11 @@ class Compilation {
     return {Space::kParameter, it->second};
   }
 
-  Operand PlaceOf(ValueId value, bool unaligned = false) {
+  Operand PlaceOf(ValueId value) {
     if (value == kNone) return {};
     const size_t buffer = lifetimes_.buffer_of_value[value];
     if (lifetimes_.buffers[buffer].home == Buffer::Home::kParameter) {
-      return ParameterPlace(graph_.value(lifetimes_.buffers[buffer].index).parameter, unaligned);
+      return ParameterPlace(graph_.value(lifetimes_.buffers[buffer].index).parameter);
     }
     return places_[buffer];
   }
@@ -241,21 +291,29 @@ class Compilation {
 
   Operand InputPlace(const Node& node, size_t i, const std::optional<KernelOption>& option) {
     const ValueId input = node.inputs[i];
-    if (option.has_value()) {
-      ParameterExprPtr expression;
-      for (const PrepareStep& step : option->prepare) {
-        if (step.input != i) continue;
-        const ParameterExprPtr& from =
-            expression != nullptr ? expression : graph_.value(input).parameter;
-        REPRISE_CHECK(from != nullptr);
-        expression = ParameterExpr::Apply(
-            step.op, step.attributes,
-            step.parts.empty() ? std::vector<ParameterExprPtr>{from} : step.parts, step.dtype,
-            step.shape);
-      }
-      if (expression != nullptr) return ParameterPlace(expression);
+    const ParameterExprPtr expression =
+        ParameterFor(node, i, option.has_value() ? &*option : nullptr);
+    if (expression == nullptr) return PlaceOf(input);
+    const bool unaligned = option.has_value() && absl::c_linear_search(option->unaligned_inputs, i);
+    return ParameterPlace(expression, unaligned);
+  }
+
+  // Input `i` of the node as `option` (null: the reference kernel) wants it; null where it is no
+  // parameter.
+  ParameterExprPtr ParameterFor(const Node& node, size_t i, const KernelOption* option) const {
+    const ValueId input = node.inputs[i];
+    if (input == kNone) return nullptr;
+    ParameterExprPtr expression = graph_.value(input).parameter;
+    if (option == nullptr) return expression;
+    for (const PrepareStep& step : option->prepare) {
+      if (step.input != i) continue;
+      REPRISE_CHECK(expression != nullptr);
+      expression = ParameterExpr::Apply(
+          step.op, step.attributes,
+          step.parts.empty() ? std::vector<ParameterExprPtr>{expression} : step.parts, step.dtype,
+          step.shape);
     }
-    return PlaceOf(input, option.has_value() && absl::c_linear_search(option->unaligned_inputs, i));
+    return expression;
   }
 
   // Follows integer operands back to the inputs they were made from.
@@ -293,9 +351,11 @@ class Compilation {
 
   const Graph& graph_;
   const Device& device_;
+  const CompileOptions& options_;
   const std::vector<std::string>* const kernels_;
   Recipe& recipe_;
   std::vector<NodeChoice> choices_;  // by node id
+  std::vector<CompiledPlan::Question> questions_;
   Lifetimes lifetimes_;
   std::vector<Operand> places_;  // by buffer; not those of parameters
   absl::flat_hash_map<std::string, uint64_t> slot_by_text_;
@@ -311,13 +371,16 @@ absl::Status Finish(Graph& graph, const std::vector<std::string>* kernels,
     recipe.rows = batch->second;
     MarkBatchRows(graph, recipe.rows);
   }
-  Compilation compilation(graph, *options.device, kernels, recipe);
+  Compilation compilation(graph, options, kernels, recipe);
   RETURN_IF_ERROR(compilation.Plan());
   const int64_t planned = options.clock->NowNs();
   RETURN_IF_ERROR(compilation.Bind());
   recipe.times.plan_ns = planned - start;
   recipe.times.bind_ns = options.clock->NowNs() - planned;
-  if (options.plan != nullptr) options.plan->kernels = compilation.Kernels();
+  if (options.plan != nullptr) {
+    options.plan->kernels = compilation.Kernels();
+    options.plan->questions = compilation.TakeQuestions();
+  }
   return absl::OkStatus();
 }
 

@@ -5,6 +5,7 @@
 // makes the recipe again at a fraction of the cost.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/device/device.h"
 #include "runtime/passes/pass.h"
+#include "runtime/recipe/kernel_choices.h"
 #include "runtime/recipe/recipe.h"
 
 namespace reprise {
@@ -21,6 +23,12 @@ namespace reprise {
 struct CompiledPlan {
   std::string graph;                 // specialised and rewritten, as text
   std::vector<std::string> kernels;  // by node; empty: a view
+  // By node: which of several kernels is the fastest is a question of timing. Not kept on disk.
+  struct Question {
+    std::string text;                  // KernelOption::question; empty: there is none
+    std::vector<std::string> kernels;  // to choose from
+  };
+  std::vector<Question> questions;
 };
 
 struct CompileOptions {
@@ -31,6 +39,11 @@ struct CompileOptions {
   // The axis that is dim 0 of every non-scalar input, or empty. With it kernels may leave out the
   // rows of a replay that carry no request (Frame::live_rows).
   std::string batch_symbol;
+  // What timing has shown so far; null: nothing. Each node without an answer gets its first option.
+  const KernelChoices* choices = nullptr;
+  // Whether a parameter may be held in this form as well, beside that of a node's first option;
+  // asked only where an answer wants it. Null: it may.
+  std::function<bool(const ParameterExpr&)> may_hold;
   // Filled where it is not null.
   CompiledPlan* plan = nullptr;
 };

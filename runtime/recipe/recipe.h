@@ -47,6 +47,7 @@ struct CaptureNote {
   std::string bucket;  // "b8_s128", "exact"
   std::string reason;  // "first_request"
   int64_t total_ns = 0;
+  std::string tuning;  // how its kernels were chosen by timing; empty: they were not
 };
 
 struct Recipe {
@@ -67,6 +68,10 @@ struct Recipe {
   size_t arena_bytes = 0;
   double flops = 0;  // of all launches
   int64_t rows = 0;  // that Frame::live_rows counts, all of them; 0: it does not count
+  // Of its launches, those whose kernel can be chosen by timing, and of these the ones for which it
+  // was not yet done or came to another kernel than the recipe has.
+  int timeable = 0;
+  int untimed = 0;
   CompileTimes times;
 
   // Bytes that keeping this recipe costs.

@@ -56,6 +56,14 @@ absl::StatusOr<RecordFacts> FactsOf(absl::string_view bytes, const RecordName& n
       facts.created_unix_s = stored.updated_unix_s();
       return facts;
     }
+    case RecordKind::kChoices: {
+      ASSIGN_OR_RETURN(const auto stored, MessageOf<recipe::v1::StoredChoices>(record.payload));
+      if (Hash64(stored.device()) != name.device) return NotItsName();
+      facts.device = stored.device();
+      facts.compiler = stored.compiler();
+      facts.created_unix_s = stored.updated_unix_s();
+      return facts;
+    }
     case RecordKind::kBundle:
       break;
   }

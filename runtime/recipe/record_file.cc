@@ -117,6 +117,8 @@ absl::string_view RecordKindName(RecordKind kind) {
       return "usage";
     case RecordKind::kBundle:
       return "bundle";
+    case RecordKind::kChoices:
+      return "choices";
   }
   return "";
 }
@@ -204,7 +206,7 @@ absl::StatusOr<Record> DecodeRecord(absl::string_view bytes) {
   const uint32_t kind = GetInteger<uint32_t>(bytes, 12);
   const uint64_t rebuild_ns = GetInteger<uint64_t>(bytes, 24);
   if (kind < static_cast<uint32_t>(RecordKind::kRecipe) ||
-      kind > static_cast<uint32_t>(RecordKind::kBundle) || rebuild_ns > INT64_MAX) {
+      kind > static_cast<uint32_t>(RecordKind::kChoices) || rebuild_ns > INT64_MAX) {
     return absl::DataLossError(absl::StrCat("has kind ", kind, ", which does not exist"));
   }
   return Record{static_cast<RecordKind>(kind), static_cast<int64_t>(rebuild_ns),

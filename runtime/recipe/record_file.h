@@ -28,8 +28,8 @@ inline constexpr uint32_t kRecordFormat = 1;
 inline constexpr size_t kRecordHeaderBytes = 48;
 
 // A bundle holds other records, and is in no store.
-enum class RecordKind : uint32_t { kRecipe = 1, kModel = 2, kUsage = 3, kBundle = 4 };
-// "recipe", "model", "usage", "bundle".
+enum class RecordKind : uint32_t { kRecipe = 1, kModel = 2, kUsage = 3, kBundle = 4, kChoices = 5 };
+// "recipe", "model", "usage", "bundle", "choices".
 absl::string_view RecordKindName(RecordKind kind);
 
 // Why the store did not give what was asked for.

@@ -31,7 +31,8 @@ std::optional<RecordName> RecordName::Parse(absl::string_view file) {
   if (parts.size() != 7) return std::nullopt;
   RecordName name;
   bool known = false;
-  for (RecordKind kind : {RecordKind::kRecipe, RecordKind::kModel, RecordKind::kUsage}) {
+  for (RecordKind kind :
+       {RecordKind::kRecipe, RecordKind::kModel, RecordKind::kUsage, RecordKind::kChoices}) {
     if (parts[0] != RecordKindName(kind)) continue;
     name.kind = kind;
     known = true;

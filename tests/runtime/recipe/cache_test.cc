@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <latch>
 #include <thread>
@@ -65,6 +66,52 @@ TEST(RecipeCacheTest, SecondAskerHits) {
   EXPECT_EQ(Get(cache, owner, 1)->outcome, RecipeCache::Outcome::kHit);
   EXPECT_EQ(owner->recipes, 1);
   EXPECT_EQ(owner->bytes, cache.bytes());
+}
+
+TEST(RecipeCacheTest, BetterRecipeTakesThePlaceAndTheUsesOfTheOld) {
+  const FakeClock clock;
+  RecipeCache cache(1 << 20, clock);
+  auto owner = std::make_shared<CountingOwner>();
+  const std::shared_ptr<const Recipe> old = Get(cache, owner, 1)->recipe;
+  Get(cache, owner, 2).IgnoreError();
+  cache.Find(KeyFor(1));
+  const auto better = RecipeFor(1, 3000);
+  EXPECT_TRUE(cache.Replace(*old, better));
+  EXPECT_EQ(cache.Peek(KeyFor(1)), better);
+  EXPECT_EQ(owner->recipes, 2);
+  EXPECT_EQ(owner->bytes, cache.bytes());
+  EXPECT_EQ(cache.bytes(), better->memory_bytes() + cache.Peek(KeyFor(2))->memory_bytes());
+  EXPECT_EQ(cache.Entries()[0].uses, 2);
+  EXPECT_TRUE(owner->evicted.empty());
+  const std::shared_ptr<const RecipeList> ready = cache.IndexOf(TestGraph())->Snapshot();
+  EXPECT_EQ(std::count(ready->begin(), ready->end(), old), 0);
+  EXPECT_EQ(std::count(ready->begin(), ready->end(), better), 1);
+}
+
+TEST(RecipeCacheTest, RecipeThatLeftOrWasReplacedIsNotReplacedAgain) {
+  const FakeClock clock;
+  RecipeCache cache(1 << 20, clock);
+  auto owner = std::make_shared<CountingOwner>(/*max_exact=*/1);
+  const std::shared_ptr<const Recipe> old = Get(cache, owner, 1, /*exact=*/true)->recipe;
+  const auto better = RecipeFor(1);
+  EXPECT_TRUE(cache.Replace(*old, better));
+  EXPECT_FALSE(cache.Replace(*old, RecipeFor(1)));
+  EXPECT_EQ(cache.Peek(KeyFor(1)), better);
+  Get(cache, owner, 2, /*exact=*/true).IgnoreError();  // evicts it
+  EXPECT_FALSE(cache.Replace(*better, RecipeFor(1)));
+  EXPECT_EQ(cache.Peek(KeyFor(1)), nullptr);
+}
+
+TEST(RecipeCacheTest, ReplacementThatDoesNotFitIsRefused) {
+  const FakeClock clock;
+  RecipeCache cache(20'000, clock);
+  auto owner = std::make_shared<CountingOwner>();
+  const std::shared_ptr<const Recipe> old = Get(cache, owner, 1)->recipe;
+  EXPECT_FALSE(cache.Replace(*old, RecipeFor(1, 30'000)));
+  owner->most = old->memory_bytes() + 1000;
+  EXPECT_FALSE(cache.Replace(*old, RecipeFor(1, 5'000)));
+  EXPECT_EQ(cache.Peek(KeyFor(1)), old);
+  EXPECT_EQ(cache.bytes(), old->memory_bytes());
 }
 
 TEST(RecipeCacheTest, ManyThreadsCauseOneCapture) {

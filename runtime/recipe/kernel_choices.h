@@ -1,0 +1,66 @@
+// KernelChoices: which of several kernels of a product is the fastest on this machine, as timed.
+//
+// Questions are those of KernelOption: text with all that an answer depends on. Shared by all
+// models: a product of the same sizes has the same answer. What is not known here is answered by
+// the first option.
+//
+// Threads: all methods from any. Bounded: beyond kMost the oldest answers are forgotten.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "runtime/base/mutex.h"
+#include "runtime/recipe/record_name.h"
+
+namespace reprise {
+
+struct KernelChoice {
+  std::string question;
+  std::string kernel;
+  int64_t ns = 0;        // one run of it, on one thread
+  int64_t first_ns = 0;  // of the first option
+
+  friend bool operator==(const KernelChoice&, const KernelChoice&) = default;
+};
+
+class KernelChoices {
+ public:
+  static constexpr size_t kMost = 4096;
+
+  // The kernel that is the answer, if it is known.
+  std::optional<std::string> Find(const std::string& question) const;
+  // Replaces an earlier answer.
+  void Set(KernelChoice choice);
+  // The oldest first.
+  std::vector<KernelChoice> All() const;
+
+ private:
+  struct Answer {
+    std::string kernel;
+    int64_t ns = 0;
+    int64_t first_ns = 0;
+  };
+  mutable Mutex mutex_;
+  absl::flat_hash_map<std::string, Answer> answers_ GUARDED_BY(mutex_);
+  std::deque<std::string> order_ GUARDED_BY(mutex_);
+};
+
+// The record of a recipe store that holds what was timed on `device` with the kernels of this
+// build.
+RecordName ChoicesNameOf(const std::string& device);
+
+std::string EncodeChoices(const std::string& device, const std::vector<KernelChoice>& choices);
+
+// DATA_LOSS for bytes that are no choices; FAILED_PRECONDITION for those of another device or
+// build.
+absl::StatusOr<std::vector<KernelChoice>> DecodeChoices(absl::string_view bytes,
+                                                        const std::string& device);
+
+}  // namespace reprise
