@@ -40,23 +40,6 @@ int64_t ResidentBytes() {
   return fields == 1 ? static_cast<int64_t>(pages) * sysconf(_SC_PAGESIZE) : 0;
 }
 
-absl::Status Prime(const Recipe& recipe, const ParameterTable& parameters, Stream& stream) {
-  RETURN_IF_ERROR(stream.Reserve(recipe));
-  IgnoreErrors errors;
-  Frame frame = stream.MakeFrame(recipe, parameters.addresses(), &errors);
-  std::byte* inputs = const_cast<std::byte*>(frame.inputs);
-  if (recipe.key.packing == kPacked) {
-    frame.live_rows = std::min(kPrimeTokens, PackedSizesOf(recipe.key).tokens);
-    PrimePacked(recipe, frame.live_rows, inputs);
-  } else {
-    frame.live_rows = recipe.rows > 0 ? 1 : 0;
-    // Zeros are in range for every index.
-    std::memset(inputs, 0, recipe.input_bytes);
-  }
-  stream.Prime(recipe, frame);
-  return absl::OkStatus();
-}
-
 // The line of configuration that would have avoided the capture.
 std::string Suggestion(const Model& model, const CaptureTarget& target, CompileReason reason) {
   if (reason == CompileReason::kWarmup || reason == CompileReason::kBucketChange) return "";
@@ -189,6 +172,7 @@ class CaptureWalk {
         .version = model_.id().version,
         .bucket = target_.bucket,
         .reason = record_.has_value() ? std::string(CompileReasonName(record_->reason)) : "store"};
+    if (made->timeable > 0 && made->untimed == 0) made->note.tuning = "by what was timed before";
     Recipe* mutable_recipe = made.get();
     const std::shared_ptr<const Recipe> recipe = std::move(made);
     const int64_t rss_compiled = ResidentBytes();
@@ -197,7 +181,7 @@ class CaptureWalk {
     const int64_t prepared_at = options_.clock->NowNs();
     const int64_t rss_prepared = ResidentBytes();
     RETURN_IF_ERROR(model_.CheckArena(*recipe));
-    RETURN_IF_ERROR(Prime(*recipe, *parameters, stream_));
+    RETURN_IF_ERROR(PrimeRecipe(*recipe, *parameters, stream_));
     options_.on_primed(*recipe);
     const int64_t primed_at = options_.clock->NowNs();
     TellReferenceKernels(*recipe, observer);
@@ -240,6 +224,23 @@ class CaptureWalk {
 };
 
 }  // namespace
+
+absl::Status PrimeRecipe(const Recipe& recipe, const ParameterTable& parameters, Stream& stream) {
+  RETURN_IF_ERROR(stream.Reserve(recipe));
+  IgnoreErrors errors;
+  Frame frame = stream.MakeFrame(recipe, parameters.addresses(), &errors);
+  std::byte* inputs = const_cast<std::byte*>(frame.inputs);
+  if (recipe.key.packing == kPacked) {
+    frame.live_rows = std::min(kPrimeTokens, PackedSizesOf(recipe.key).tokens);
+    PrimePacked(recipe, frame.live_rows, inputs);
+  } else {
+    frame.live_rows = recipe.rows > 0 ? 1 : 0;
+    // Zeros are in range for every index.
+    std::memset(inputs, 0, recipe.input_bytes);
+  }
+  stream.Prime(recipe, frame);
+  return absl::OkStatus();
+}
 
 absl::StatusOr<CaptureResult> CaptureRecipe(const EngineOptions& options, RecipeCache& cache,
                                             const Model& model, const CaptureTarget& target,

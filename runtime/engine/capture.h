@@ -17,6 +17,7 @@
 namespace reprise {
 
 class Model;
+class ParameterTable;
 struct ModelVariant;
 struct EngineOptions;
 
@@ -44,5 +45,9 @@ struct CaptureResult {
 absl::StatusOr<CaptureResult> CaptureRecipe(const EngineOptions& options, RecipeCache& cache,
                                             const Model& model, const CaptureTarget& target,
                                             Stream& stream);
+
+// One small replay of `recipe` on `stream`, with inputs that are in range, so that everything is
+// there when the first request comes. RESOURCE_EXHAUSTED where the stream's memory is too small.
+absl::Status PrimeRecipe(const Recipe& recipe, const ParameterTable& parameters, Stream& stream);
 
 }  // namespace reprise

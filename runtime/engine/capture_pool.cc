@@ -16,13 +16,19 @@ CapturePool::CapturePool(const Options& options) : options_(options) {
       Work(behind_);
     });
   }
+  for (int i = 0; i < options.tuning_threads; ++i) {
+    threads_.emplace_back([this] {
+      LowerThreadPriority(options_.tuning_nice);
+      Work(tuning_);
+    });
+  }
 }
 
 bool CapturePool::Add(CaptureUrgency urgency, Job job) {
   MutexLock lock(mutex_);
   Lane& lane = LaneOf(urgency);
   if (stopped_) return false;
-  if (urgency == CaptureUrgency::kBehind && lane.jobs.size() >= options_.max_queued_behind) {
+  if (urgency != CaptureUrgency::kUrgent && lane.jobs.size() >= options_.max_queued_behind) {
     return false;
   }
   lane.jobs.push_back(std::move(job));
@@ -57,7 +63,7 @@ void CapturePool::Stop() {
   {
     MutexLock lock(mutex_);
     stopped_ = true;
-    for (Lane* lane : {&urgent_, &behind_}) {
+    for (Lane* lane : {&urgent_, &behind_, &tuning_}) {
       for (Job& job : lane->jobs) left.push_back(std::move(job));
       lane->jobs.clear();
       lane->added.NotifyAll();
@@ -71,6 +77,11 @@ void CapturePool::Stop() {
 size_t CapturePool::queued() const {
   MutexLock lock(mutex_);
   return urgent_.jobs.size() + behind_.jobs.size();
+}
+
+bool CapturePool::stopped() const {
+  MutexLock lock(mutex_);
+  return stopped_;
 }
 
 }  // namespace reprise

@@ -2,7 +2,9 @@
 //
 // Urgent jobs are those that a request waits for; they run at the process's own priority. The
 // others run behind, on threads that are nicer than those of replays: under saturation they get a
-// small share of a core (nice 10 is about a tenth), and nothing while there is no job.
+// small share of a core (nice 10 is about a tenth), and nothing while there is no job. Tuning has a
+// thread of its own, so that no capture waits behind it; it holds itself back (see SpareTime), and
+// is less nice so that it gets the little that it takes.
 //
 // Each thread has a stream of its own to prime recipes on, one thread wide and outside the core
 // pool: a nice thread must not hold a core that a replay waits for. Its memory goes back when the
@@ -23,7 +25,7 @@
 
 namespace reprise {
 
-enum class CaptureUrgency { kUrgent, kBehind };
+enum class CaptureUrgency { kUrgent, kBehind, kTuning };
 
 class CapturePool {
  public:
@@ -31,7 +33,9 @@ class CapturePool {
     int urgent_threads = 1;
     int behind_threads = 1;
     int behind_nice = 10;  // added to the process's own
-    size_t max_queued_behind = 1024;
+    int tuning_threads = 1;
+    int tuning_nice = 5;
+    size_t max_queued_behind = 1024;            // of captures, and of tuning
     size_t max_arena_bytes = size_t{16} << 30;  // of one thread
   };
   // `stream` is the thread's, or null when the pool stops before the job's turn.
@@ -46,8 +50,10 @@ class CapturePool {
   bool Add(CaptureUrgency urgency, Job job);
   // Finishes the jobs that run, and calls those that wait with null. Once, from one thread.
   void Stop();
-  // Jobs that wait, of both kinds.
+  // Jobs that wait, without tuning.
   size_t queued() const;
+  // A job that takes its time asks now and then.
+  bool stopped() const;
 
  private:
   struct Lane {
@@ -55,7 +61,9 @@ class CapturePool {
     CondVar added;
   };
   Lane& LaneOf(CaptureUrgency urgency) {
-    return urgency == CaptureUrgency::kUrgent ? urgent_ : behind_;
+    return urgency == CaptureUrgency::kUrgent   ? urgent_
+           : urgency == CaptureUrgency::kBehind ? behind_
+                                                : tuning_;
   }
   void Work(Lane& lane);
 
@@ -66,6 +74,7 @@ class CapturePool {
   mutable Mutex mutex_;
   Lane urgent_;
   Lane behind_;
+  Lane tuning_;
   bool stopped_ GUARDED_BY(mutex_) = false;
 };
 

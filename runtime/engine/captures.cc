@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "runtime/engine/engine.h"
+#include "runtime/engine/tuner.h"
 
 namespace reprise {
 
@@ -65,6 +66,8 @@ void Captures::Run(const FlightPtr& flight, Stream* stream) {
   if (result.ok()) {
     // From the store it was captured by nobody: all waited for it.
     flight->ticket->captured = result->record.has_value();
+    // An exact shape may never come again: Engine::Run wants it where it does.
+    if (!flight->target.exact) tuner_.Want(*flight->model, *result->recipe);
   }
   std::vector<Flight::Waiting> waiting;
   {

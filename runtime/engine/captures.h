@@ -22,6 +22,7 @@
 
 namespace reprise {
 
+class Tuner;
 struct EngineOptions;
 
 // What a request that waited holds afterwards: of those that waited for one capture exactly one
@@ -53,8 +54,9 @@ class Captures {
   };
 
   // All outlive the object. `pool` may be null: Begin then answers null.
-  Captures(const EngineOptions& options, RecipeCache& cache, MissReport& report, CapturePool* pool)
-      : options_(options), cache_(cache), report_(report), pool_(pool) {}
+  Captures(const EngineOptions& options, RecipeCache& cache, MissReport& report, CapturePool* pool,
+           Tuner& tuner)
+      : options_(options), cache_(cache), report_(report), pool_(pool), tuner_(tuner) {}
 
   // Begins the capture, or joins it. Null, and `waiter` is not called, when the pool takes nothing.
   std::shared_ptr<CaptureTicket> Begin(std::shared_ptr<const Model> model, CaptureTarget target,
@@ -91,6 +93,7 @@ class Captures {
   RecipeCache& cache_;
   MissReport& report_;
   CapturePool* const pool_;
+  Tuner& tuner_;
   // Guarded.
   Mutex mutex_;
   std::list<FlightPtr> flights_ GUARDED_BY(mutex_);

@@ -60,6 +60,7 @@ void CorePool::Run(ThreadTeam& team, int max_threads, ThreadTeam::Function funct
   {
     MutexLock lock(mutex_);
     ++calls_;
+    ++begun_;
     while (free_cores_ == 0) core_freed_.Wait(mutex_);
     const int share = std::max(1, cores_ / calls_);
     team.size_ = std::max(1, std::min({max_threads, share, free_cores_}));
@@ -97,6 +98,11 @@ void CorePool::Run(ThreadTeam& team, int max_threads, ThreadTeam::Function funct
     helpers = next;
   }
   core_freed_.NotifyAll();
+}
+
+CorePool::Activity CorePool::activity() const {
+  MutexLock lock(mutex_);
+  return {.running = calls_, .begun = begun_};
 }
 
 void CorePool::Work(Helper& helper) {

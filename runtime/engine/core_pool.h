@@ -56,6 +56,12 @@ class CorePool {
   // thread; returns when all have returned. The team has at most `max_threads` threads.
   void Run(ThreadTeam& team, int max_threads, ThreadTeam::Function function, void* context);
 
+  struct Activity {
+    int running = 0;     // calls of Run under way, or waiting for a core
+    uint64_t begun = 0;  // of all times
+  };
+  Activity activity() const;
+
  private:
   struct Helper {
     std::atomic<uint32_t> calls{0};  // grows by one for each call given to it
@@ -70,10 +76,11 @@ class CorePool {
   const int cores_;
   std::vector<std::unique_ptr<Helper>> helpers_;
   // Guarded.
-  Mutex mutex_;
+  mutable Mutex mutex_;
   CondVar core_freed_;
   int free_cores_ GUARDED_BY(mutex_);
   int calls_ GUARDED_BY(mutex_) = 0;  // under way or waiting for a core
+  uint64_t begun_ GUARDED_BY(mutex_) = 0;
   Helper* free_helpers_ GUARDED_BY(mutex_) = nullptr;
 };
 

@@ -40,8 +40,12 @@ Engine::Engine(const EngineOptions& options, Observer& observer)
       observer_(observer),
       parameter_budget_(std::make_unique<MemoryBudget>(options.parameter_bytes)),
       cache_(options.cache_bytes, *options.clock),
-      captures_(options_, cache_, misses_, options.captures),
-      usage_(options_, cache_) {}
+      tuner_(options_, cache_, choices_),
+      captures_(options_, cache_, misses_, options.captures, tuner_),
+      usage_(options_, cache_) {
+  options_.choices = &choices_;
+  tuner_.ReadChoices();
+}
 
 Engine::~Engine() = default;
 
@@ -108,6 +112,7 @@ std::vector<Response> Engine::Run(const BatchPlan& plan, absl::Span<const Reques
         .Run(*requests[i], run.recipe(), responses[i]);
   }
   if (run.replay_ns() > 0) {
+    if (!eager) tuner_.Want(plan.model(), run.recipe());
     NoteLosses(plan, run.target(), eager, run.replay_ns());
     FollowTraffic(plan.model());
   }

@@ -31,9 +31,11 @@
 #include "runtime/engine/profile.h"
 #include "runtime/engine/request.h"
 #include "runtime/engine/stream.h"
+#include "runtime/engine/tuner.h"
 #include "runtime/engine/usage_keeper.h"
 #include "runtime/engine/wishes.h"
 #include "runtime/recipe/cache.h"
+#include "runtime/recipe/kernel_choices.h"
 #include "runtime/recipe/store.h"
 
 namespace reprise {
@@ -50,6 +52,8 @@ struct EngineOptions {
   // Where captures run; null: on the threads of those who ask. See Engine::Prepare.
   CapturePool* captures = nullptr;
   bool frozen = false;  // no model captures anything for a request
+  // What timing has shown of kernels; the engine has its own.
+  const KernelChoices* choices = nullptr;
   // Told of every recipe that is about to be published: the streams it will run on can make room.
   std::function<void(const Recipe&)> on_primed = [](const Recipe&) {};
   // Told of every capture, when those who waited for it are known.
@@ -157,6 +161,8 @@ class Engine {
   const std::unique_ptr<MemoryBudget> parameter_budget_;
   RecipeCache cache_;
   MissReport misses_;
+  KernelChoices choices_;
+  Tuner tuner_;
   Captures captures_;
   Wishes wishes_;
   UsageKeeper usage_;

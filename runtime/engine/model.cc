@@ -154,7 +154,11 @@ RecipeKey Model::KeyAt(const BatchTarget& target, const RequestShape& shape,
 CompileOptions Model::CompileOptionsFor(const RecipeKey& key, const EngineOptions& options) const {
   return {.device = options.device,
           .clock = options.clock,
-          .batch_symbol = key.packing == kPacked ? kTokensAxis : batch_symbol_};
+          .batch_symbol = key.packing == kPacked ? kTokensAxis : batch_symbol_,
+          .choices = options.choices,
+          .may_hold = [parameters = &owner_->parameters()](const ParameterExpr& expression) {
+            return parameters->MayHold(expression);
+          }};
 }
 
 absl::StatusOr<std::unique_ptr<Recipe>> Model::CompileAt(const RecipeKey& key,

@@ -55,6 +55,12 @@ enum class CapturePolicy {
   kBackground,  // no request waits: a larger ready recipe serves, else the request runs eagerly
 };
 
+// Whether the kernels of captured recipes are timed behind the traffic.
+enum class TuneMode {
+  kAuto,  // those that were not timed before, unless nothing may be captured
+  kOff,
+};
+
 // Whether requests lie one after another in a replay, or side by side, padded to one length.
 enum class PackingMode {
   kAuto,  // packed where the model can be
@@ -88,7 +94,8 @@ struct ModelOptions {
   // What padding is filled with, by input name; 0 where not named.
   std::map<std::string, double> fills;
   CapturePolicy capture = CapturePolicy::kQuick;
-  bool frozen = false;  // nothing is ever captured for a request
+  bool frozen = false;  // nothing is ever captured for a request, nor tuned
+  TuneMode tune = TuneMode::kAuto;
   // Engine::Load measures padding at small sizes only, and Engine::ConfirmPadding, which the caller
   // then owes, at the large ones; until it has, requests of large buckets wait, or run exact.
   bool confirm_padding_later = false;
@@ -200,6 +207,7 @@ class Model : public std::enable_shared_from_this<Model> {
   friend class BatchPlan;
   friend class BatchRun;
   friend class TailRun;
+  friend class Tuner;
   Model() = default;
 
   CompileOptions CompileOptionsFor(const RecipeKey& key, const EngineOptions& options) const;

@@ -50,6 +50,7 @@ class ModelOwner final : public RecipeCache::Owner {
                           : why == RecipeCache::Why::kExactLimit ? EvictionReason::kExactLimit
                                                                  : EvictionReason::kRetired);
   }
+  void OnReplaced(const Recipe& recipe) override { parameters_->Forget(recipe); }
   void OnCacheSize(int64_t recipes, int64_t bytes) override {
     observer_->OnCacheSize(recipes, bytes);
   }

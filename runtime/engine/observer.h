@@ -113,6 +113,8 @@ class ModelObserver {
   // The cache now holds `recipes` recipes of `bytes` that this model captured.
   virtual void OnCacheSize(int64_t recipes, int64_t bytes) = 0;
   virtual void OnEviction(EvictionReason reason) = 0;
+  // A recipe of this bucket has given way to one whose kernels were chosen by timing.
+  virtual void OnTune(absl::string_view bucket) {}
   // A recipe of this bucket is made again within a minute of its eviction.
   virtual void OnThrash(absl::string_view bucket) {}
   virtual void OnProbe(int64_t duration_ns) = 0;

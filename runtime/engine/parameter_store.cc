@@ -2,7 +2,6 @@
 
 #include <atomic>
 
-#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/base/digest128.h"
 #include "runtime/base/status_macros.h"
@@ -12,6 +11,8 @@ namespace {
 
 // A prepare program that makes fewer elements is not worth waking other threads.
 constexpr int64_t kWorthCores = 1 << 20;
+// Of the parameters, the part that may be held in a second form.
+constexpr int64_t kSecondFormsPart = 10;
 
 }  // namespace
 
@@ -95,6 +96,27 @@ absl::StatusOr<Tensor> ParameterStore::ValueOf(const ParameterExpr& expression) 
   ASSIGN_OR_RETURN(Tensor value, Evaluate(expression));
   RETURN_IF_ERROR(Keep(expression, value));
   return value;
+}
+
+absl::StatusOr<Tensor> ParameterStore::Peek(const ParameterExpr& expression) const {
+  {
+    MutexLock lock(mutex_);
+    if (const auto it = prepared_.find(expression.text()); it != prepared_.end()) return it->second;
+  }
+  return Evaluate(expression);
+}
+
+bool ParameterStore::MayHold(const ParameterExpr& expression) {
+  const int64_t bytes =
+      NumElements(expression.shape()) * static_cast<int64_t>(DTypeSize(expression.dtype()));
+  MutexLock lock(mutex_);
+  if (prepared_.contains(expression.text()) || second_forms_.contains(expression.text())) {
+    return true;
+  }
+  if (second_bytes_ + bytes > leaf_bytes() / kSecondFormsPart) return false;
+  second_bytes_ += bytes;
+  second_forms_.insert(expression.text());
+  return true;
 }
 
 ParameterStore::~ParameterStore() {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/status/statusor.h"
 #include "runtime/base/mutex.h"
 #include "runtime/device/device.h"
@@ -67,6 +68,13 @@ class ParameterStore {
   // One parameter as a tensor, kept like those of tables.
   absl::StatusOr<Tensor> ValueOf(const ParameterExpr& expression);
 
+  // The same, but kept only if it is so already: to look at, and to let go of.
+  absl::StatusOr<Tensor> Peek(const ParameterExpr& expression) const;
+
+  // Whether a parameter that recipes hold in another form may be held in this one as well: those
+  // that may take a tenth of the parameters together, and stay so.
+  bool MayHold(const ParameterExpr& expression);
+
   // Forgets the table (not the parameters) of a recipe that left the cache.
   void Forget(const Recipe& recipe);
 
@@ -99,7 +107,9 @@ class ParameterStore {
   mutable Mutex mutex_;
   absl::flat_hash_map<std::string, Tensor> prepared_ GUARDED_BY(mutex_);  // by expression text
   absl::flat_hash_map<const Recipe*, KnownTable> tables_ GUARDED_BY(mutex_);
-  int64_t taken_ GUARDED_BY(mutex_) = 0;  // bytes
+  int64_t taken_ GUARDED_BY(mutex_) = 0;                              // bytes
+  absl::flat_hash_set<std::string> second_forms_ GUARDED_BY(mutex_);  // texts that MayHold let in
+  int64_t second_bytes_ GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace reprise

@@ -24,6 +24,7 @@ struct Observed {
   std::vector<AxisElements> elements;
   std::vector<std::string> reference_kernels;  // ops
   std::vector<EvictionReason> evictions;
+  std::vector<std::string> tunes;  // bucket labels
   std::vector<BucketReport> buckets;
   std::vector<std::string> eager;  // ops of nodes at cuts
 };
@@ -64,6 +65,10 @@ class RememberingObserver final : public Observer {
     void OnEviction(EvictionReason reason) override {
       MutexLock lock(observed_->mutex);
       observed_->evictions.push_back(reason);
+    }
+    void OnTune(absl::string_view bucket) override {
+      MutexLock lock(observed_->mutex);
+      observed_->tunes.push_back(std::string(bucket));
     }
     void OnProbe(int64_t) override {}
     void OnBuckets(const BucketReport& report, const std::vector<std::string>&) override {

@@ -1,0 +1,173 @@
+#include "runtime/engine/trial_run.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "runtime/base/status_macros.h"
+
+namespace reprise {
+namespace {
+
+// Rounds stop after as many, or when the time is up; the first is spoilt by what has to be fetched
+// from afar.
+constexpr int kMinRounds = 2;
+constexpr int kMaxRounds = 8;
+constexpr int64_t kBudgetNs = 60'000'000;
+// Launches of one question that are timed: of so many different weights.
+constexpr size_t kMaxSamples = 2;
+// A slice of work: the rows beyond it are left out.
+constexpr double kMaxFlops = 4e8;
+// One launch of this much work is enough.
+constexpr double kMuchWork = 1e8;
+// A library may lock, wants the weights in a form of its own and adds up in another order, so that
+// the last bits of an answer change: that has to be worth it.
+constexpr double kForeignWorthwhile = 1.2;
+// What operands are filled with.
+constexpr float kFill = 0.0625f;
+
+// The rows of a frame that a launch is timed with; 0: all.
+int64_t LiveRows(const Recipe& recipe, const Launch& launch) {
+  if (recipe.rows <= 1 || launch.work.flops <= kMaxFlops) return 0;
+  const double rows = static_cast<double>(recipe.rows) * kMaxFlops / launch.work.flops;
+  return std::max<int64_t>(1, static_cast<int64_t>(rows));
+}
+
+class IgnoreErrors final : public ReplayErrors {
+ public:
+  void Report(int, int, int64_t, int64_t, int64_t, int64_t) override {}
+};
+
+}  // namespace
+
+void TrialRun::CollectQuestions(const CompiledPlan& plan, const KernelChoices& choices) {
+  int launch = -1;
+  std::vector<size_t> sampled;
+  for (size_t node = 0; node < plan.kernels.size(); ++node) {
+    if (!plan.kernels[node].empty()) ++launch;  // a view has none
+    const CompiledPlan::Question& asked = plan.questions[node];
+    if (asked.text.empty() || choices.Find(asked.text).has_value()) continue;
+    size_t at = 0;
+    while (at < questions_.size() && questions_[at].text != asked.text) ++at;
+    if (at == questions_.size()) {
+      questions_.push_back({.text = asked.text, .trial = KernelTrial(asked.kernels)});
+      sampled.push_back(0);
+    }
+    if (sampled[at]++ < kMaxSamples) samples_.push_back({at, launch});
+  }
+}
+
+absl::Status TrialRun::MakeTurn(
+    size_t contender, const CompiledPlan& plan,
+    const std::function<absl::StatusOr<std::unique_ptr<Recipe>>(const CompiledPlan&)>& bind) {
+  CompiledPlan other = {.graph = plan.graph, .kernels = plan.kernels};
+  for (size_t node = 0; node < plan.kernels.size(); ++node) {
+    for (const Question& question : questions_) {
+      if (question.text == plan.questions[node].text && contender < question.trial.size()) {
+        other.kernels[node] = question.trial.kernel(contender);
+      }
+    }
+  }
+  ASSIGN_OR_RETURN(std::unique_ptr<Recipe> recipe, bind(other));
+  RETURN_IF_ERROR(stream_.Reserve(*recipe));
+  Turn turn = {.addresses = std::vector<const void*>(recipe->parameters.size(), nullptr)};
+  for (const Sample& sample : samples_) {
+    KernelTrial& trial = questions_[sample.question].trial;
+    if (!trial.Wants(contender)) continue;
+    const Launch& launch = recipe->launches[sample.launch];
+    if (launch.foreign) trial.Demand(contender, kForeignWorthwhile);
+    for (const Operand& operand : launch.operands) {
+      if (operand.space != Space::kParameter) continue;
+      ASSIGN_OR_RETURN(Tensor value, parameters_.Peek(*recipe->parameters[operand.offset]));
+      turn.addresses[operand.offset] = value.data();
+      turn.parameters.push_back(std::move(value));
+    }
+  }
+  turn.recipe = std::move(recipe);
+  turns_.push_back(std::move(turn));
+  return absl::OkStatus();
+}
+
+void TrialRun::Time(const Turn& turn, size_t contender, const Sample& sample) {
+  const Recipe& recipe = *turn.recipe;
+  const Launch& launch = recipe.launches[sample.launch];
+  IgnoreErrors errors;
+  Frame frame = stream_.MakeFrame(recipe, turn.addresses.data(), &errors);
+  frame.live_rows = LiveRows(recipe, launch);
+  const double share = frame.live_rows == 0 ? 1
+                                            : static_cast<double>(frame.live_rows) /
+                                                  static_cast<double>(recipe.rows);
+  void* operands[kMaxOperands];
+  for (size_t i = 0; i < launch.operands.size(); ++i) {
+    operands[i] = Resolve(launch.operands[i], frame);
+    const OperandNote& note = recipe.operand_notes[sample.launch][i];
+    const Space space = launch.operands[i].space;
+    // What the launch before would have left, in the cache as it would be.
+    if (note.role != OperandNote::Role::kInput || note.dtype != DType::kFloat32 ||
+        (space != Space::kArena && space != Space::kInput)) {
+      continue;
+    }
+    const auto floats = static_cast<double>(note.bytes / sizeof(float));
+    std::fill_n(static_cast<float*>(operands[i]), static_cast<int64_t>(floats * share), kFill);
+  }
+  const LaunchArgs args = {.operands = operands,
+                           .params = launch.params.get(),
+                           .frame = &frame,
+                           .launch = sample.launch,
+                           .part = 0,
+                           .parts = 1};
+  const int64_t start = thread_clock_.NowNs();
+  launch.run(args);
+  questions_[sample.question].trial.Add(contender, thread_clock_.NowNs() - start);
+}
+
+absl::Status TrialRun::Round() {
+  for (size_t contender = 0; contender < turns_.size(); ++contender) {
+    const Turn& turn = turns_[contender];
+    RETURN_IF_ERROR(stream_.Reserve(*turn.recipe));
+    for (size_t i = 0; i < samples_.size(); ++i) {
+      Question& question = questions_[samples_[i].question];
+      if (!question.trial.Wants(contender)) continue;
+      const Launch& launch = turn.recipe->launches[samples_[i].launch];
+      question.shapes = launch.detail;
+      const bool first = std::none_of(
+          samples_.begin(), samples_.begin() + static_cast<int64_t>(i),
+          [&](const Sample& earlier) { return earlier.question == samples_[i].question; });
+      if (!first && launch.work.flops > kMuchWork) continue;
+      if (!spare_.Wait()) return absl::CancelledError("nobody waits for it any more");
+      Time(turn, contender, samples_[i]);
+    }
+  }
+  for (Question& question : questions_) question.trial.EndRound();
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<TrialResult>> TrialRun::Run(
+    const CompiledPlan& plan, const KernelChoices& choices,
+    const std::function<absl::StatusOr<std::unique_ptr<Recipe>>(const CompiledPlan&)>& bind) {
+  CollectQuestions(plan, choices);
+  size_t contenders = 0;
+  for (const Question& question : questions_) {
+    contenders = std::max(contenders, question.trial.size());
+  }
+  for (size_t contender = 0; contender < contenders; ++contender) {
+    if (!spare_.Wait()) return absl::CancelledError("nobody waits for it any more");
+    RETURN_IF_ERROR(MakeTurn(contender, plan, bind));
+  }
+  const int64_t start = thread_clock_.NowNs();
+  for (int round = 0; round < kMaxRounds; ++round) {
+    if (round >= kMinRounds && thread_clock_.NowNs() - start > kBudgetNs) break;
+    RETURN_IF_ERROR(Round());
+  }
+  std::vector<TrialResult> results;
+  for (const Question& question : questions_) {
+    const size_t best = question.trial.Best();
+    results.push_back({.choice = {.question = question.text,
+                                  .kernel = question.trial.kernel(best),
+                                  .ns = question.trial.NsOf(best),
+                                  .first_ns = question.trial.NsOf(0)},
+                       .shapes = question.shapes});
+  }
+  return results;
+}
+
+}  // namespace reprise
