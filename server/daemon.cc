@@ -64,13 +64,15 @@ BuildInfo MakeBuildInfo(const Options& options, const std::string& version) {
 // Threads that capture.
 int UrgentThreads(int cores) { return std::max(1, cores / 2); }
 int BehindThreads(int cores) { return std::max(1, cores / 8); }
+constexpr int kTuningThreads = 1;
 
 // What the arena of one stream, or of one thread that captures, may take.
 size_t ArenaBytes(const Options& options, int cores) {
   const int streams = options.streams > 0 ? options.streams : cores;
   if (options.arena_memory_mb == 0) return StreamOptions().max_arena_bytes;
   const auto all = static_cast<size_t>(options.arena_memory_mb) << 20;
-  return all / static_cast<size_t>(streams + UrgentThreads(cores) + BehindThreads(cores));
+  return all / static_cast<size_t>(streams + UrgentThreads(cores) + BehindThreads(cores) +
+                                   kTuningThreads);
 }
 
 absl::Status Stopping() { return absl::UnavailableError("the server is stopping"); }
@@ -93,6 +95,7 @@ Daemon::Daemon(const Options& options, const std::string& version, LogFunction l
       store_(options, log_),
       captures_({.urgent_threads = UrgentThreads(cores_.cores()),
                  .behind_threads = BehindThreads(cores_.cores()),
+                 .tuning_threads = kTuningThreads,
                  .max_arena_bytes = ArenaBytes(options, cores_.cores())}),
       engine_({.device = device_.get(),
                .clock = &clock_,

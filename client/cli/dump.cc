@@ -70,8 +70,8 @@ void PrintHead(const v1::RecipeInfo& info, const Recipe& recipe) {
   Table table({{"what"}, {"value"}});
   table.AddRow({"model", absl::StrCat(info.model(), " version ", info.version())});
   table.AddRow({"bucket", absl::StrCat(info.bucket(), " (", info.binding(), ")")});
-  table.AddRow({"captured", absl::StrFormat("%s, in %.1f ms%s", info.reason(), info.capture_ms(),
-                                            info.tuned() ? ", tuned" : "")});
+  table.AddRow({"captured", absl::StrFormat("%s, in %.1f ms", info.reason(), info.capture_ms())});
+  table.AddRow({"tuned", info.tuned() ? info.tuning() : "no"});
   table.AddRow({"device", recipe.key().device()});
   table.AddRow({"precision", recipe.key().precision()});
   table.AddRow({"compiler", recipe.key().compiler()});

@@ -141,11 +141,26 @@ void PrintModel(const v1::ExplainModelResponse& model) {
   if (model.has_buckets()) PrintBuckets(model.buckets());
 }
 
+// How the kernels of the recipes in memory were chosen.
+void PrintTuning(const v1::ListRecipesResponse& recipes) {
+  if (recipes.recipes().empty()) return;
+  std::printf("kernels:\n");
+  for (const auto& recipe : recipes.recipes()) {
+    const std::string& name = recipe.bucket() == "exact" ? recipe.binding() : recipe.bucket();
+    std::printf("    %-8s %s\n", name.c_str(),
+                recipe.tuned() ? absl::StrCat("tuned: ", recipe.tuning()).c_str()
+                               : "as captured, not tuned");
+  }
+  std::printf("\n");
+}
+
 absl::Status RunExplain(const ExplainFlags& flags) {
   ASSIGN_OR_RETURN(auto client, flags.server.Connect());
   if (!flags.model.empty()) {
     ASSIGN_OR_RETURN(const auto model, client->ExplainModel(flags.model, flags.version));
     PrintModel(model);
+    ASSIGN_OR_RETURN(const auto recipes, client->ListRecipes(flags.model, model.version()));
+    PrintTuning(recipes);
   }
   uint64_t seen = 0;
   bool any = false;

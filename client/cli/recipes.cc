@@ -27,6 +27,7 @@ absl::Status RunRecipes(const RecipesFlags& flags) {
                {"bucket"},
                {"binding"},
                {"reason"},
+               {"tuned"},
                {"launches", kRight},
                {"arena", kRight},
                {"capture ms", kRight},
@@ -34,9 +35,9 @@ absl::Status RunRecipes(const RecipesFlags& flags) {
                {"last used", kRight}});
   for (const auto& recipe : response.recipes()) {
     table.AddRow({recipe.key(), recipe.model(), recipe.version(), recipe.bucket(), recipe.binding(),
-                  recipe.reason(), absl::StrCat(recipe.launches()), Bytes(recipe.arena_bytes()),
-                  Fixed(recipe.capture_ms(), 1), Count(recipe.replays()),
-                  recipe.has_last_used() ? Ago(recipe.last_used()) : "-"});
+                  recipe.reason(), recipe.tuned() ? "yes" : "no", absl::StrCat(recipe.launches()),
+                  Bytes(recipe.arena_bytes()), Fixed(recipe.capture_ms(), 1),
+                  Count(recipe.replays()), recipe.has_last_used() ? Ago(recipe.last_used()) : "-"});
   }
   if (table.empty()) {
     std::printf("no recipes yet: the first request of each shape captures one\n");

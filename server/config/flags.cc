@@ -100,7 +100,8 @@ constexpr Flag kFlags[] = {
            ->check(CLI::Range(int64_t{0}, int64_t{1} << 30));
      }},
     {"--recipe-cache", "DIR", "",
-     "Folder that keeps recipes and certificates over a restart; several servers may share it",
+     "Folder that keeps recipes, timed kernels and certificates over a restart; several servers "
+     "may share it",
      [](CLI::App& app, const Flag& flag, Options& options) {
        return app.add_option(flag.name, options.recipe_cache, flag.meaning);
      }},
@@ -139,7 +140,9 @@ constexpr Flag kFlags[] = {
        return AddChoice(app, flag, options.max_isa, std::move(choices));
      }},
     {"--gemm-provider", "NAME", "auto",
-     "Who multiplies matrices: own, openblas, or auto: own kernels where they are the faster ones",
+     "Who multiplies matrices: own, openblas, or auto: own kernels, and what was timed to be "
+     "clearly "
+     "faster",
      [](CLI::App& app, const Flag& flag, Options& options) {
        std::vector<std::pair<std::string, GemmProvider>> choices;
        for (GemmProvider provider :

@@ -133,6 +133,17 @@ constexpr Parameter kParameters[] = {
        }
        return absl::OkStatus();
      }},
+    {"reprise.tune", "", "auto|off", "auto",
+     "auto: behind the traffic the kernels of a captured recipe are timed, and one with the "
+     "fastest "
+     "takes its place; off: the usual or known kernels stay. Nothing frozen is tuned",
+     [](absl::string_view, absl::string_view value, ModelSettings& settings) {
+       if (value != "auto" && value != "off") {
+         return absl::InvalidArgumentError("must be auto or off");
+       }
+       settings.tune = value == "auto";
+       return absl::OkStatus();
+     }},
     {"reprise.frozen", "", "true|false", "false",
      "Nothing is captured for a request: what no ready recipe serves is refused",
      [](absl::string_view, absl::string_view value, ModelSettings& settings) {

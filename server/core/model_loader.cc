@@ -39,6 +39,7 @@ ModelOptions EngineOptionsOf(const ModelVersion& version, const std::string& pat
                      : settings.capture == CaptureMode::kBackground ? CapturePolicy::kBackground
                                                                     : CapturePolicy::kQuick,
           .frozen = settings.frozen,
+          .tune = settings.tune ? TuneMode::kAuto : TuneMode::kOff,
           // Where ready means that nothing is captured any more, everything is proved before.
           .confirm_padding_later = !frozen && !settings.frozen && !WantsWarmup(settings.warmup)};
 }

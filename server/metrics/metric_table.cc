@@ -34,7 +34,7 @@ std::vector<MetricRow> BuildTable() {
       {MetricId::kTunes,
        "reprise_tunes_total",
        kCounter,
-       "Recipes replaced by one with measured kernels",
+       "Recipes replaced by one whose kernels were chosen by timing",
        kModel,
        {}},
       {MetricId::kProbes,

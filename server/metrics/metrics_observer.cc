@@ -69,6 +69,8 @@ class ModelMetricsObserver final : public ModelObserver {
     metrics_.evictions->at(EvictionReasonName(reason)).Increment();
   }
 
+  void OnTune(absl::string_view) override { metrics_.tunes->Increment(); }
+
   void OnThrash(absl::string_view bucket) override { metrics_.thrash->at(bucket).Increment(); }
 
   void OnBuckets(const BucketReport& report, const std::vector<std::string>& labels) override {

@@ -132,6 +132,8 @@ void EncodeRecipeInfo(const CachedRecipe& cached, v1::RecipeInfo& message) {
   message.set_replays(static_cast<uint64_t>(cached.replays));
   message.set_capture_ms(static_cast<double>(recipe.note.total_ns) / 1e6);
   message.set_reason(recipe.note.reason);
+  message.set_tuned(!recipe.note.tuning.empty());
+  message.set_tuning(recipe.note.tuning);
   *message.mutable_created() = EncodeTime(cached.created);
   *message.mutable_last_used() = EncodeTime(cached.last_used);
 }
