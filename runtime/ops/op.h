@@ -1,4 +1,5 @@
-// What an op is: one OpRow, the single definition of its arity, shape rule, traits and meaning.
+// What an op is: one OpRow, the single definition of its arity, shape rule, traits and meaning, and
+// of how positions along an axis flow through it.
 //
 // Rows are listed in op_table.cc and nowhere else. The importer asks whether an op exists, the
 // passes ask for traits and shapes, folding and the reference device run the reference kernel, the
@@ -82,6 +83,10 @@ using InferRule = absl::Status (*)(InferContext&);
 // Plain loops that define the op. Inputs and outputs do not overlap.
 using ReferenceKernel = absl::Status (*)(const KernelContext&);
 
+// How the positions along an axis flow through the op. See axis_rule.h.
+class AxisContext;
+using AxisRule = void (*)(AxisContext&);
+
 enum OpTrait : uint32_t {
   kElementwise = 1u << 0,    // output element i depends on (broadcast) input elements i alone
   kCommutative = 1u << 1,    // two inputs, order irrelevant
@@ -102,6 +107,7 @@ struct OpRow {
   uint32_t value_inputs;  // bit i: the values of input i decide shapes (Reshape: input 1)
   InferRule infer;
   ReferenceKernel reference;
+  AxisRule axis;
 
   bool Has(OpTrait trait) const { return (traits & trait) != 0; }
   bool IsValueInput(size_t i) const { return i < 32 && ((value_inputs >> i) & 1) != 0; }

@@ -1,0 +1,268 @@
+#include "runtime/certify/axis_flow.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/str_cat.h"
+
+namespace reprise {
+namespace {
+
+using Source = AxisFlowValue::Source;
+using Verdict = AxisFinding::Verdict;
+
+bool SameNumber(double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); }
+
+// What a constant holds where a position lies behind the end along dim `dim`, wherever that is.
+// `query`: another dim of positions, of which only those before the end count: keys behind the end
+// lie behind the diagonal of a causal mask then.
+PaddingValue ValueBehind(const Shape& shape, const std::vector<double>& values, int64_t dim,
+                         std::optional<int64_t> query) {
+  std::optional<double> first;
+  double largest = -std::numeric_limits<double>::infinity();
+  bool uniform = true;
+  const Shape strides = Strides(shape);
+  for (size_t e = 0; e < values.size(); ++e) {
+    const auto at = [&](int64_t d) { return static_cast<int64_t>(e) / strides[d] % shape[d]; };
+    if (query.has_value() && at(dim) <= at(*query)) continue;
+    if (!first.has_value()) first = values[e];
+    uniform = uniform && SameNumber(*first, values[e]);
+    if (std::isnan(values[e])) return PaddingValue::Unknown();
+    largest = std::max(largest, values[e]);
+  }
+  if (!first.has_value()) return PaddingValue::Unknown();
+  if (uniform) return PaddingValue::Constant(*first);
+  return largest < 0 ? PaddingValue::Low(largest) : PaddingValue::Unknown();
+}
+
+// A constant that both sizes have: with positions where one is the beginning of the other.
+AxisFlowValue FlowOfConstant(const Tensor& small, const Tensor& large,
+                             const AxisFlowOptions& options) {
+  AxisFlowValue flow;
+  const Shape& a = small.shape();
+  const Shape& b = large.shape();
+  if (a.size() != b.size()) {
+    flow.follows_size = true;
+    return flow;
+  }
+  for (size_t d = 0; d < a.size(); ++d) {
+    if (a[d] == b[d]) continue;
+    if (a[d] == options.small_size && b[d] == options.large_size) {
+      flow.along.push_back({.dim = static_cast<int64_t>(d)});
+    } else {
+      flow.along.push_back({.dim = static_cast<int64_t>(d), .moved = true});
+      flow.follows_size = true;
+    }
+  }
+  if (flow.follows_size) return flow;
+  const std::vector<double> values = small.ToDoubles();
+  const std::vector<double> larger = large.ToDoubles();
+  const Shape strides = Strides(a);
+  const Shape larger_strides = Strides(b);
+  for (size_t e = 0; e < values.size() && !flow.follows_size; ++e) {
+    size_t other = 0;
+    for (size_t d = 0; d < a.size(); ++d) other += e / strides[d] % a[d] * larger_strides[d];
+    flow.follows_size = !SameNumber(values[e], larger[other]);
+  }
+  for (size_t i = 0; i < flow.along.size() && flow.along.size() <= 2; ++i) {
+    Positions& positions = flow.along[i];
+    positions.padding = ValueBehind(b, larger, positions.dim, std::nullopt);
+    const bool known = positions.padding.kind == PaddingValue::Kind::kConstant;
+    // Requests of a batch lie anywhere: what differs by the place differs for them.
+    if (options.is_batch && !known) flow.follows_size = true;
+    if (!known && flow.along.size() == 2 && i == 1) {
+      positions.padding = ValueBehind(b, larger, positions.dim, flow.along[0].dim);
+    }
+  }
+  return flow;
+}
+
+const ParameterExpr* InputOf(const ParameterExpr& expr, size_t i) {
+  return i < expr.inputs().size() ? expr.inputs()[i].get() : nullptr;
+}
+
+bool SameExpr(const ParameterExpr* a, const ParameterExpr* b) {
+  return a != nullptr && b != nullptr && a->text() == b->text();
+}
+
+// Weights: what is cut from them by a length begins alike.
+AxisFlowValue FlowOfParameter(const ParameterExpr& small, const ParameterExpr& large,
+                              const AxisFlowOptions& options) {
+  AxisFlowValue flow;
+  if (small.text() == large.text()) return flow;
+  const bool cut = small.op() == "Slice" && large.op() == "Slice" &&
+                   SameExpr(InputOf(small, 0), InputOf(large, 0)) &&
+                   SameExpr(InputOf(small, 1), InputOf(large, 1));
+  const Shape& a = small.shape();
+  const Shape& b = large.shape();
+  flow.follows_size = !cut || a.size() != b.size() || options.is_batch;
+  // Eight bits, or two dims of positions, may be a mask, whose elements are not known here.
+  int64_t dims = 0;
+  for (size_t d = 0; d < a.size() && d < b.size(); ++d) dims += a[d] != b[d] ? 1 : 0;
+  const bool masks = dims > 1 || !IsFloating(small.dtype());
+  for (size_t d = 0; d < a.size() && d < b.size(); ++d) {
+    if (a[d] == b[d]) continue;
+    const bool grows = a[d] == options.small_size && b[d] == options.large_size;
+    flow.follows_size = flow.follows_size || !grows;
+    flow.along.push_back({.dim = static_cast<int64_t>(d), .guarded = masks, .moved = !grows});
+  }
+  return flow;
+}
+
+AxisFlowValue FlowOfInput(const Value& small, const Value& large, const AxisFlowOptions& options) {
+  const auto guard = options.guards.find(small.name);
+  const bool guarded = guard != options.guards.end();
+  AxisFlowValue flow = {.source = guarded ? Source::kGuards : Source::kData};
+  for (size_t d = 0; d < small.shape->size(); ++d) {
+    const int64_t a = (*small.shape)[d], b = (*large.shape)[d];
+    if (a == b) continue;
+    // A dim that is computed from the axis (twice the length, the length and one).
+    const bool itself = a == options.small_size && b == options.large_size;
+    flow.along.push_back(
+        {.dim = static_cast<int64_t>(d),
+         .padding = guarded ? PaddingValue::Constant(guard->second) : PaddingValue::Unknown(),
+         .guarded = guarded,
+         .moved = !itself});
+  }
+  // What has no positions is not padded.
+  if (flow.along.empty()) flow.source = Source::kGuards;
+  return flow;
+}
+
+class Walk {
+ public:
+  Walk(const Graph& small, const Graph& large, const AxisFlowOptions& options)
+      : small_(small),
+        large_(large),
+        options_(options),
+        flows_(small.num_values()),
+        entered_(small.num_values(), false) {}
+
+  AxisFinding Run() {
+    const std::vector<NodeId> nodes = small_.NodeIds();
+    const std::vector<NodeId> larger = large_.NodeIds();
+    if (nodes.size() != larger.size() || small_.inputs().size() != large_.inputs().size()) {
+      return OtherAtOtherSize("the model");
+    }
+    for (size_t i = 0; i < small_.inputs().size(); ++i) {
+      const Value& value = small_.value(small_.inputs()[i]);
+      const Value& other = large_.value(large_.inputs()[i]);
+      if (value.shape->size() != other.shape->size()) return OtherAtOtherSize("an input");
+      flows_[small_.inputs()[i]] = FlowOfInput(value, other, options_);
+    }
+    AxisFinding doubt;
+    for (size_t i = 0; i < nodes.size(); ++i) {
+      const Node& node = small_.node(nodes[i]);
+      const Node& other = large_.node(larger[i]);
+      if (!Alike(node, other)) return OtherAtOtherSize(AxisNodeName(small_, node));
+      AxisContext context(small_, large_, node, other, options_, flows_);
+      Visit(node, other, context);
+      if (context.finding().verdict == Verdict::kMixes) return context.finding();
+      if (doubt.verdict == Verdict::kProved) doubt = context.finding();
+    }
+    return doubt.verdict == Verdict::kProved ? CheckOutputs() : doubt;
+  }
+
+ private:
+  static AxisFinding OtherAtOtherSize(std::string what) {
+    return {Verdict::kUndecided, std::move(what), "is another one at another size"};
+  }
+
+  // The first elements of an answer must be those of the request.
+  AxisFinding CheckOutputs() const {
+    for (const ValueId id : small_.outputs()) {
+      for (const Positions& positions : flows_[id].along) {
+        if (!positions.moved && !positions.repeated) continue;
+        return {Verdict::kUndecided, absl::StrCat("output '", small_.value(id).name, "'"),
+                absl::StrCat("need not begin with the positions of ", options_.axis)};
+      }
+    }
+    return {};
+  }
+
+  static bool Alike(const Node& a, const Node& b) {
+    return a.op == b.op && a.inputs.size() == b.inputs.size() &&
+           a.outputs.size() == b.outputs.size() && a.attributes == b.attributes;
+  }
+
+  // Constants and parameters are met where they are used.
+  void Enter(ValueId id, ValueId larger, AxisContext& context) {
+    if ((id == kNone) != (larger == kNone)) context.Doubt("has other operands at another size of");
+    if (id == kNone || larger == kNone || entered_[id]) return;
+    entered_[id] = true;
+    const Value& value = small_.value(id);
+    const Value& other = large_.value(larger);
+    if (value.kind != other.kind) {
+      context.Doubt("has other operands at another size of");
+    } else if (value.kind == Value::Kind::kConstant) {
+      flows_[id] = FlowOfConstant(value.constant, other.constant, options_);
+    } else if (value.kind == Value::Kind::kParameter) {
+      flows_[id] = FlowOfParameter(*value.parameter, *other.parameter, options_);
+    }
+  }
+
+  void Visit(const Node& node, const Node& larger, AxisContext& context) {
+    const OpRow* row = FindOp(node.op);
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      Enter(node.inputs[i], larger.inputs[i], context);
+    }
+    if (row == nullptr) return context.Doubt("does what is not known to");
+    row->axis(context);
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      // What decides shapes may know the length: that is how shapes come to follow it.
+      if (node.inputs[i] == kNone || row->IsValueInput(i)) continue;
+      if (flows_[node.inputs[i]].follows_size)
+        context.Doubt("takes numbers that follow the size of");
+    }
+    for (size_t i = 0; i < node.outputs.size(); ++i) {
+      if (node.outputs[i] != kNone) CheckSizes(node, i, larger.outputs[i], context);
+    }
+  }
+
+  // The dims that follow the axis are those that the rule says; else they are taken as they are.
+  void CheckSizes(const Node& node, size_t output, ValueId larger, AxisContext& context) {
+    const ValueId id = node.outputs[output];
+    if (larger == kNone || !small_.value(id).shape || !large_.value(larger).shape) return;
+    const Shape& a = *small_.value(id).shape;
+    const Shape& b = *large_.value(larger).shape;
+    if (a.size() != b.size())
+      return context.Doubt("has a result of another rank at another size of");
+    AxisFlowValue flow = flows_[id];
+    const bool guarded = context.AnyGuarded();
+    bool agrees = true;
+    for (size_t d = 0; d < a.size(); ++d) {
+      const int64_t dim = static_cast<int64_t>(d);
+      const Positions* known = flow.At(dim);
+      // Some of the positions may be as many at every size.
+      if ((a[d] != b[d]) == (known != nullptr) || (known != nullptr && known->moved)) continue;
+      agrees = false;
+      if (known != nullptr) {
+        std::erase_if(flow.along, [&](const Positions& one) { return one.dim == dim; });
+      } else {
+        flow.along.push_back({.dim = dim, .guarded = guarded, .moved = true});
+      }
+    }
+    if (!agrees) context.Doubt("moves elements in a way that is not known, by the positions of");
+    context.Set(output, std::move(flow));
+  }
+
+  const Graph& small_;
+  const Graph& large_;
+  const AxisFlowOptions& options_;
+  std::vector<AxisFlowValue> flows_;  // by value of the small graph
+  std::vector<bool> entered_;         // constants and parameters that were met
+};
+
+}  // namespace
+
+AxisFinding FindMixing(const Graph& small, const Graph& large, const AxisFlowOptions& options) {
+  return Walk(small, large, options).Run();
+}
+
+std::string MixingWords(const AxisFinding& finding) {
+  return absl::StrCat(finding.node, " ", finding.how);
+}
+
+}  // namespace reprise

@@ -1,0 +1,147 @@
+#include "runtime/ops/axis_rule.h"
+
+#include <algorithm>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/str_cat.h"
+
+namespace reprise {
+namespace {
+
+using Source = AxisFlowValue::Source;
+
+std::optional<std::vector<int64_t>> Integers(const Tensor* tensor) {
+  if (tensor == nullptr) return std::nullopt;
+  auto values = tensor->ToInt64s();
+  if (!values.ok()) return std::nullopt;
+  return *std::move(values);
+}
+
+}  // namespace
+
+const Positions* AxisFlowValue::At(int64_t dim) const {
+  for (const Positions& positions : along) {
+    if (positions.dim == dim) return &positions;
+  }
+  return nullptr;
+}
+
+std::string AxisNodeName(const Graph& graph, const Node& node) {
+  std::string name = node.name;
+  for (size_t i = 0; i < node.outputs.size() && name.empty(); ++i) {
+    if (node.outputs[i] != kNone) name = graph.value(node.outputs[i]).name;
+  }
+  return absl::StrCat("node '", name, "' (", node.op, ")");
+}
+
+AxisContext::AxisContext(const Graph& graph, const Graph& larger, const Node& node,
+                         const Node& larger_node, const AxisFlowOptions& options,
+                         std::vector<AxisFlowValue>& flows)
+    : graph_(graph),
+      larger_(larger),
+      node_(node),
+      larger_node_(larger_node),
+      options_(options),
+      flows_(flows) {}
+
+const AxisFlowValue& AxisContext::input(size_t i) const {
+  static const AxisFlowValue kNothing;
+  return has_input(i) ? flows_[node_.inputs[i]] : kNothing;
+}
+
+const Shape& AxisContext::shape(size_t i) const {
+  static const Shape kScalar;
+  return has_input(i) ? *graph_.value(node_.inputs[i]).shape : kScalar;
+}
+
+const Shape& AxisContext::larger_shape(size_t i) const {
+  static const Shape kScalar;
+  return has_input(i) ? *larger_.value(larger_node_.inputs[i]).shape : kScalar;
+}
+
+const Shape& AxisContext::output_shape(size_t i) const {
+  static const Shape kScalar;
+  return has_output(i) ? *graph_.value(node_.outputs[i]).shape : kScalar;
+}
+
+DType AxisContext::dtype(size_t i) const {
+  return has_input(i) ? graph_.value(node_.inputs[i]).dtype : DType::kUndefined;
+}
+
+bool AxisContext::OutputGrows(int64_t dim, size_t output) const {
+  const Shape& larger = *larger_.value(larger_node_.outputs[output]).shape;
+  return output_shape(output)[dim] == options_.small_size &&
+         dim < static_cast<int64_t>(larger.size()) && larger[dim] == options_.large_size;
+}
+
+const Tensor* AxisContext::constant(size_t i) const { return graph_.ConstantOf(node_.input(i)); }
+
+const Tensor* AxisContext::larger_constant(size_t i) const {
+  return larger_.ConstantOf(larger_node_.input(i));
+}
+
+std::optional<std::vector<int64_t>> AxisContext::integers(size_t i) const {
+  return Integers(constant(i));
+}
+
+std::optional<std::vector<int64_t>> AxisContext::larger_integers(size_t i) const {
+  return Integers(larger_constant(i));
+}
+
+std::optional<double> AxisContext::Uniform(size_t i) const {
+  const Tensor* tensor = constant(i);
+  if (tensor == nullptr || tensor->num_elements() == 0) return std::nullopt;
+  const std::vector<double> values = tensor->ToDoubles();
+  if (absl::c_any_of(values, [&](double value) { return value != values[0]; })) return std::nullopt;
+  return values[0];
+}
+
+bool AxisContext::AnyPositions() const {
+  for (size_t i = 0; i < num_inputs(); ++i) {
+    if (!input(i).along.empty()) return true;
+  }
+  return false;
+}
+
+bool AxisContext::AnyGuarded() const {
+  for (size_t i = 0; i < num_inputs(); ++i) {
+    if (input(i).source == Source::kGuards) return true;
+    for (const Positions& positions : input(i).along) {
+      if (positions.guarded) return true;
+    }
+  }
+  return false;
+}
+
+void AxisContext::Set(size_t output, AxisFlowValue flow) {
+  if (!has_output(output)) return;
+  flow.source = Source::kConstant;
+  for (size_t i = 0; i < num_inputs(); ++i) flow.source = std::max(flow.source, input(i).source);
+  absl::c_sort(flow.along, [](const Positions& a, const Positions& b) { return a.dim < b.dim; });
+  flows_[node_.outputs[output]] = std::move(flow);
+}
+
+void AxisContext::Note(AxisFinding::Verdict verdict, std::string how) {
+  if (verdict <= finding_.verdict) return;
+  finding_ = {verdict, AxisNodeName(graph_, node_), std::move(how)};
+}
+
+void AxisContext::Mix(absl::string_view how, bool guarded, std::optional<double> weak) {
+  const std::string under = weak.has_value() ? absl::StrCat("under a mask of only ", *weak)
+                            : guarded        ? std::string("under what may be a mask")
+                                             : std::string("without a mask");
+  Note(guarded ? AxisFinding::Verdict::kUndecided : AxisFinding::Verdict::kMixes,
+       absl::StrCat(how, " ", axis(), " ", under));
+}
+
+void AxisContext::Look(absl::string_view how, const Positions& positions) {
+  const bool known = !positions.guarded && !positions.moved && !positions.repeated;
+  Note(known ? AxisFinding::Verdict::kMixes : AxisFinding::Verdict::kUndecided,
+       absl::StrCat(how, " ", axis()));
+}
+
+void AxisContext::Doubt(absl::string_view how) {
+  Note(AxisFinding::Verdict::kUndecided, absl::StrCat(how, " ", axis()));
+}
+
+}  // namespace reprise

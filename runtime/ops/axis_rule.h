@@ -1,0 +1,156 @@
+// Axis rules: how the positions along one axis of a model flow through an op.
+//
+// Every row of the op table has one. A rule looks at where the positions of the operands lie and
+// what is known of the padding there, sets the same of the results, and says where the op lets one
+// position see another: that is where padding could change an answer. A rule that cannot know says
+// so (Doubt); none may call harmless what is not.
+//
+// The model is looked at at two sizes of the axis at once, a small one and a large one, since what
+// follows the length (one over it, positions counted from the end) differs between them.
+//
+// Threads: rules are pure functions of their context.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "runtime/ops/op.h"
+
+namespace reprise {
+
+// What the elements at positions behind the end of a request hold.
+struct PaddingValue {
+  enum class Kind {
+    kUnknown,
+    kConstant,  // `value`, everywhere
+    kLow,       // anything plus `value`, which is negative
+  };
+  Kind kind = Kind::kUnknown;
+  double value = 0;
+
+  static PaddingValue Unknown() { return {}; }
+  static PaddingValue Constant(double value) { return {Kind::kConstant, value}; }
+  static PaddingValue Low(double value) { return {Kind::kLow, value}; }
+
+  bool Is(double constant) const { return kind == Kind::kConstant && value == constant; }
+  // What a mask has put there; nullopt where nothing is known.
+  std::optional<double> Depth() const {
+    if (kind == Kind::kUnknown) return std::nullopt;
+    return value;
+  }
+};
+
+// One dim that the axis lies along.
+struct Positions {
+  int64_t dim = 0;
+  int64_t inner = 1;  // so many elements of the dim belong to one position, side by side
+  PaddingValue padding;
+  bool guarded = false;   // what lies at a position depends on a guard there: it may be a mask
+  bool moved = false;     // position i need not lie at index i: how they lie is not known
+  bool repeated = false;  // behind the last position comes the first one of something else
+};
+
+struct AxisFlowValue {
+  // Made of constants alone, also of what padding does not change (guards, inputs without the
+  // axis), or of anything a client may send.
+  enum class Source { kConstant, kGuards, kData };
+
+  std::vector<Positions> along;  // ascending dims; empty: no position has a say of its own
+  Source source = Source::kConstant;
+  // A constant that is not the same, or does not begin alike, at another size of the axis.
+  bool follows_size = false;
+
+  const Positions* At(int64_t dim) const;
+};
+
+// What a walk over a model found. See certify/axis_flow.h.
+struct AxisFinding {
+  enum class Verdict { kProved, kUndecided, kMixes };
+
+  Verdict verdict = Verdict::kProved;
+  std::string node;  // the first that makes the verdict: "node '/pool/ReduceMean' (ReduceMean)"
+  std::string how;   // "averages over sequence without a mask"
+  friend bool operator==(const AxisFinding&, const AxisFinding&) = default;
+};
+
+struct AxisFlowOptions {
+  std::string axis;  // what people call it
+  // Positions are requests, which may lie anywhere: what only looks back is no better then.
+  bool is_batch = false;
+  int64_t small_size = 0;  // of the axis in the first graph
+  int64_t large_size = 0;  // and in the second
+  // Guards by name: the value that their padding holds. The padding of other inputs is unknown.
+  std::map<std::string, double> guards;
+};
+
+// One node under the eyes of its rule.
+class AxisContext {
+ public:
+  // Borrows all arguments. `flows`: by value of `graph`.
+  AxisContext(const Graph& graph, const Graph& larger, const Node& node, const Node& larger_node,
+              const AxisFlowOptions& options, std::vector<AxisFlowValue>& flows);
+
+  const Node& node() const { return node_; }
+  const Attributes& attributes() const { return node_.attributes; }
+  const std::string& axis() const { return options_.axis; }
+  bool is_batch() const { return options_.is_batch; }
+  int64_t axis_size() const { return options_.small_size; }
+  size_t num_inputs() const { return node_.inputs.size(); }
+  bool has_input(size_t i) const { return node_.input(i) != kNone; }
+  bool has_output(size_t i) const { return node_.output(i) != kNone; }
+  const AxisFlowValue& input(size_t i) const;
+  const Shape& shape(size_t i) const;
+  const Shape& larger_shape(size_t i) const;
+  DType dtype(size_t i) const;
+  int64_t rank(size_t i) const { return static_cast<int64_t>(shape(i).size()); }
+  const Shape& output_shape(size_t i = 0) const;
+  int64_t output_rank(size_t i = 0) const { return static_cast<int64_t>(output_shape(i).size()); }
+  // The output's dim has the axis' size in both graphs.
+  bool OutputGrows(int64_t dim, size_t output = 0) const;
+  // The value of an operand where it is known; of the larger size in `larger_constant`.
+  const Tensor* constant(size_t i) const;
+  const Tensor* larger_constant(size_t i) const;
+  std::optional<std::vector<int64_t>> integers(size_t i) const;
+  std::optional<std::vector<int64_t>> larger_integers(size_t i) const;
+  // The one value of a constant operand all of whose elements are equal.
+  std::optional<double> Uniform(size_t i) const;
+  // An attribute that names a dim of operand `i`, in [0, rank).
+  int64_t Dim(int64_t dim, size_t i = 0) const { return dim < 0 ? dim + rank(i) : dim; }
+  bool AnyPositions() const;
+  bool AnyGuarded() const;
+
+  // Sets where positions lie in a result. Its source follows from those of the operands.
+  void Set(size_t output, AxisFlowValue flow);
+
+  // Every position sees every other one, for which only a mask could make up: "averages over".
+  // `guarded`: there may be one, so that it is for the measurement to say. `weak`: there is one,
+  // which adds no more than this.
+  void Mix(absl::string_view how, bool guarded, std::optional<double> weak = std::nullopt);
+  // Position i sees a few others, found by where they lie: nothing is known where they may lie
+  // elsewhere (`moved`, `repeated`).
+  void Look(absl::string_view how, const Positions& positions);
+  // Whether padding shows cannot be seen here.
+  void Doubt(absl::string_view how);
+
+  const AxisFinding& finding() const { return finding_; }
+
+ private:
+  void Note(AxisFinding::Verdict verdict, std::string how);
+
+  const Graph& graph_;
+  const Graph& larger_;
+  const Node& node_;
+  const Node& larger_node_;
+  const AxisFlowOptions& options_;
+  std::vector<AxisFlowValue>& flows_;
+  AxisFinding finding_;
+};
+
+// "node '/pool/ReduceMean' (ReduceMean)"; of a node without a name, the name of its result.
+std::string AxisNodeName(const Graph& graph, const Node& node);
+
+}  // namespace reprise

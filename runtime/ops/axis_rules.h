@@ -1,0 +1,33 @@
+// The axis rules of the op table's rows. What each op does is named by its rule.
+#pragma once
+
+#include "runtime/ops/axis_rule.h"
+
+namespace reprise::ops {
+
+using AxisOf = void(AxisContext&);
+
+// axis_elementwise.cc
+AxisOf ElementwiseAxis;  // position i depends on position i of all operands
+AxisOf KnownAxis;        // depends on shapes alone: a constant wherever shapes are
+AxisOf UnknownAxis;      // nothing is known: for the measurement to say
+
+// axis_products.cc
+AxisOf MatMulAxis, GemmAxis, MatMulIntegerAxis, QLinearMatMulAxis, LastDimProductAxis;
+
+// axis_movement.cc
+AxisOf ViewAxis, TransposeAxis, ExpandAxis, ConcatAxis, SplitAxis, SliceAxis, GatherAxis, TriluAxis,
+    DataAxis;
+
+// axis_reduce.cc
+AxisOf ReduceSumAxis, ReduceNormAxis, ReduceProdAxis, ReduceMeanAxis, ReduceMaxAxis, ReduceMinAxis,
+    ReduceLogSumExpAxis, ArgMaxAxis, ArgMinAxis, TopKAxis, CumulativeAxis, SoftmaxAxis;
+
+// axis_layers.cc
+AxisOf LastDimsNormAxis, InstanceNormAxis, GroupNormAxis, BatchNormAxis, RecurrentAxis, ConvAxis,
+    AveragePoolAxis, MaxPoolAxis, GlobalPoolAxis, ResizeAxis, DynamicQuantizeAxis, AttentionAxis;
+
+// A number above this is too near to what models compute with to be meant as a mask.
+inline constexpr double kWeakestMask = -1000;
+
+}  // namespace reprise::ops

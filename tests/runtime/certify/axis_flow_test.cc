@@ -1,0 +1,208 @@
+// The static part of the certificate: what it says of small graphs, read at two sizes.
+#include "runtime/certify/axis_flow.h"
+
+#include <gtest/gtest.h>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "runtime/graph/text.h"
+
+namespace reprise {
+namespace {
+
+constexpr int64_t kSmall = 19, kLarge = 23;
+
+Graph GraphAt(absl::string_view body, int64_t size) {
+  const std::string text = absl::StrCat(
+      "graph {\n", absl::StrReplaceAll(body, {{"$S", absl::StrCat(size)}}), "\n  output %y\n}");
+  auto graph = Parse(text);
+  EXPECT_TRUE(graph.ok()) << graph.status();
+  for (const NodeId id : graph->NodeIds()) {
+    const absl::Status status = InferNode(*graph, id);
+    EXPECT_TRUE(status.ok()) << status;
+  }
+  return *std::move(graph);
+}
+
+struct FlowCase {
+  const char* name;
+  const char* body;
+  AxisFinding::Verdict verdict;
+  const char* words = "";  // of the finding, whole
+  bool is_batch = false;
+};
+
+void PrintTo(const FlowCase& c, std::ostream* out) { *out << c.name; }
+
+constexpr auto kProved = AxisFinding::Verdict::kProved;
+constexpr auto kUndecided = AxisFinding::Verdict::kUndecided;
+constexpr auto kMixes = AxisFinding::Verdict::kMixes;
+
+const FlowCase kCases[] = {
+    {"TokenByToken", R"(
+  input %x: f32[2, $S, 8]
+  const %w: f32[2] = {1.0, 2.0}
+  const %s: f32[] = {3.0}
+  %a: ? = Mul(%x, %s)
+  %y: ? = Softmax(%a) {axis = -1})",
+     kProved},
+    {"MeanOfAll", R"(
+  input %x: f32[2, $S, 8]
+  const %axes: i64[1] = {1}
+  %y: ? = ReduceMean(%x, %axes) @"/pool/ReduceMean")",
+     kMixes, "node '/pool/ReduceMean' (ReduceMean) averages over tokens without a mask"},
+    {"NodesWithoutANameAreCalledByTheirResult", R"(
+  input %x: f32[2, $S, 8]
+  const %axes: i64[1] = {1}
+  %y: ? = ReduceMax(%x, %axes))",
+     kMixes, "node 'y' (ReduceMax) takes the largest over tokens without a mask"},
+    {"SumOfWhatTheMaskLeaves", R"(
+  input %x: f32[2, $S, 8]
+  input %mask: f32[2, $S, 1]
+  const %axes: i64[1] = {1}
+  %masked: ? = Mul(%x, %mask)
+  %y: ? = ReduceSum(%masked, %axes))",
+     kProved},
+    {"MeanOfWhatTheMaskLeavesCountsThePadding", R"(
+  input %x: f32[2, $S, 8]
+  input %mask: f32[2, $S, 1]
+  const %axes: i64[1] = {1}
+  %masked: ? = Mul(%x, %mask)
+  %y: ? = ReduceMean(%masked, %axes) @mean)",
+     kUndecided, "node 'mean' (ReduceMean) averages over tokens under what may be a mask"},
+    {"PlacesBelowALengthAreAMask", R"(
+  input %x: f32[2, $S, 8]
+  input %lengths: i64[2, 1]
+  const %axes: i64[1] = {1}
+  const %last: i64[1] = {2}
+  const %zero: f32[] = {0.0}
+  const %none: i64[] = {0}
+  const %step: i64[] = {1}
+  const %size: i64[] = {$S}
+  %places: ? = Range(%none, %size, %step)
+  %inside: ? = Less(%places, %lengths)
+  %wide: ? = Unsqueeze(%inside, %last)
+  %left: ? = Where(%wide, %x, %zero)
+  %y: ? = ReduceSum(%left, %axes) @sum)",
+     kUndecided},
+    {"HalvesOfADimBelongToOnePosition", R"(
+  input %x: f32[2, $S, 8]
+  const %flat: i64[2] = {2, -1}
+  const %axes: i64[1] = {1}
+  %wide: ? = Reshape(%x, %flat)
+  %y: ? = ReduceSum(%wide, %axes) @sum)",
+     kMixes, "node 'sum' (ReduceSum) adds up over tokens without a mask"},
+    {"RowsAndTokensInOneDimAndBack", R"(
+  input %x: f32[2, $S, 8]
+  const %flat: i64[2] = {-1, 8}
+  const %back: i64[3] = {2, -1, 8}
+  %all: ? = Reshape(%x, %flat)
+  %more: ? = Relu(%all)
+  %y: ? = Reshape(%more, %back))",
+     kProved},
+    {"RowsAndTokensInOneDimAsAnAnswer", R"(
+  input %x: f32[2, $S, 8]
+  const %flat: i64[2] = {-1, 8}
+  %y: ? = Reshape(%x, %flat))",
+     kUndecided, "output 'y' need not begin with the positions of tokens"},
+    {"SumsSoFarOverRowsAndTokens", R"(
+  input %x: f32[2, $S, 8]
+  const %flat: i64[2] = {-1, 8}
+  const %back: i64[3] = {2, -1, 8}
+  const %axis: i64[] = {0}
+  %all: ? = Reshape(%x, %flat)
+  %sums: ? = CumSum(%all, %axis) @sums
+  %y: ? = Reshape(%sums, %back))",
+     kUndecided, "node 'sums' (CumSum) adds up over tokens"},
+    {"ProductOverTokens", R"(
+  input %x: f32[2, $S, 8]
+  %turned: ? = Transpose(%x) {perm = [0, 2, 1]}
+  %y: ? = MatMul(%turned, %x) @product)",
+     kMixes, "node 'product' (MatMul) adds up products over tokens without a mask"},
+    {"MaximumThatASoftmaxSubtracts", R"(
+  input %scores: f32[2, $S]
+  input %mask: f32[2, $S]
+  const %axes: i64[1] = {1}
+  const %one: f32[] = {1.0}
+  const %low: f32[] = {-1e38}
+  %left_out: ? = Sub(%one, %mask)
+  %lows: ? = Mul(%left_out, %low)
+  %masked: ? = Add(%scores, %lows)
+  %largest: ? = ReduceMax(%masked, %axes)
+  %moved: ? = Sub(%masked, %largest)
+  %powers: ? = Exp(%moved)
+  %sum: ? = ReduceSum(%powers, %axes)
+  %y: ? = Div(%powers, %sum))",
+     kProved},
+    {"StateAfterAll", R"(
+  input %x: f32[$S, 2, 3]
+  input %w: f32[1, 4, 3]
+  input %r: f32[1, 4, 4]
+  %states: ?, %y: ? = RNN(%x, %w, %r) {hidden_size = 4} @rnn)",
+     kMixes, "node 'rnn' (RNN) ends in a state that has seen all of tokens without a mask"},
+    {"EveryThirdToken", R"(
+  input %x: f32[2, 8, $S]
+  const %w: f32[1, 8, 1] = {1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0}
+  %y: ? = Conv(%x, %w) {strides = [3]} @conv)",
+     kMixes,
+     "node 'conv' (Conv) reads windows in strides of 3, the last of which reaches behind the end "
+     "of "
+     "tokens"},
+    {"LookingBackIsNoHelpInABatch", R"(
+  input %x: f32[$S, 8]
+  const %axis: i64[] = {0}
+  %y: ? = CumSum(%x, %axis) @sums)",
+     kMixes, "node 'sums' (CumSum) adds up over tokens without a mask", true},
+    {"FirstOfABatch", R"(
+  input %x: f32[$S, 8]
+  const %none: i64[1] = {0}
+  %first: ? = Gather(%x, %none) {axis = 0} @first
+  %y: ? = Sub(%x, %first))",
+     kUndecided, "node 'first' (Gather) takes some of the positions of tokens", true},
+    {"UnknownOps", R"(
+  input %x: f32[2, 2, $S, 8]
+  %y: ? = DepthToSpace(%x) {blocksize = 1} @odd)",
+     kUndecided,
+     "node 'odd' (DepthToSpace) relates positions in a way that is not known, of tokens"},
+};
+
+class AxisFlowTest : public testing::TestWithParam<FlowCase> {};
+
+TEST_P(AxisFlowTest, FindsTheFirstNodeThatMixes) {
+  const FlowCase& c = GetParam();
+  const AxisFinding finding = FindMixing(GraphAt(c.body, kSmall), GraphAt(c.body, kLarge),
+                                         {.axis = "tokens",
+                                          .is_batch = c.is_batch,
+                                          .small_size = kSmall,
+                                          .large_size = kLarge,
+                                          .guards = {{"mask", 0}}});
+  EXPECT_EQ(finding.verdict, c.verdict) << MixingWords(finding);
+  if (*c.words != '\0') {
+    EXPECT_EQ(MixingWords(finding), c.words);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Graphs, AxisFlowTest, testing::ValuesIn(kCases),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+TEST(AxisFlowTest, ConstantsThatFollowTheSizeAreNoted) {
+  const std::string body = R"(
+  input %x: f32[2, $S]
+  const %place: i64[] = {$L}
+  %y: ? = Gather(%x, %place) {axis = 1} @last)";
+  const auto at = [&](int64_t size) {
+    return GraphAt(absl::StrReplaceAll(body, {{"$L", absl::StrCat(size - 1)}}), size);
+  };
+  const AxisFinding finding = FindMixing(
+      at(kSmall), at(kLarge), {.axis = "tokens", .small_size = kSmall, .large_size = kLarge});
+  EXPECT_EQ(finding.verdict, kMixes);
+  EXPECT_EQ(MixingWords(finding),
+            "node 'last' (Gather) takes elements counted from the end of tokens");
+}
+
+TEST(AxisFlowTest, EveryRowOfTheOpTableHasARule) {
+  for (const OpRow& row : AllOps()) EXPECT_NE(row.axis, nullptr) << row.name;
+}
+
+}  // namespace
+}  // namespace reprise
