@@ -21,34 +21,49 @@ bool Contains(const std::vector<int>& positions, size_t position) {
          positions.end();
 }
 
-// By input: whether values in `stack` are made of it. Where only a shape is read, or as many
-// elements are made as the data says, values end; so they do at reductions, with
-// `through_reductions` false.
-std::vector<bool> InputsBehind(const Graph& graph, const std::vector<ModelIo>& inputs,
-                               std::vector<ValueId> stack, bool through_reductions) {
-  std::vector<bool> seen(graph.num_values(), false);
-  std::vector<bool> found(inputs.size(), false);
-  while (!stack.empty()) {
-    const ValueId id = stack.back();
-    stack.pop_back();
-    if (id == kNone || seen[id]) continue;
-    seen[id] = true;
-    const Value& value = graph.value(id);
-    if (value.kind == Value::Kind::kInput) {
-      for (size_t i = 0; i < inputs.size(); ++i) {
-        if (inputs[i].name == value.name) found[i] = true;
-      }
-    } else if (value.kind == Value::Kind::kResult) {
-      const Node& producer = graph.node(value.producer);
-      const OpRow* row = FindOp(producer.op);
-      if (row != nullptr && (row->Has(kShapeOnly) || row->Has(kDataDependent))) continue;
-      const bool reduces = absl::StartsWith(producer.op, "Reduce") ||
-                           absl::StartsWith(producer.op, "Arg") || producer.op == "CumSum";
-      if (reduces && !through_reductions) continue;
-      for (ValueId input : producer.inputs) stack.push_back(input);
+// How the elements of a value come to decide a shape.
+enum Way : uint8_t {
+  kSomehow = 1,
+  kUnreduced = 2,  // not as the sum, the largest or the like of them
+  kAsSize = 4,     // unreduced, and not as a condition alone
+};
+
+bool Reduces(const Node& node) {
+  return absl::StartsWith(node.op, "Reduce") || absl::StartsWith(node.op, "Arg") ||
+         node.op == "CumSum";
+}
+
+// By value: the ways in which it decides shapes. Where only a shape is read, or as many elements
+// are made as the data says, a way ends.
+std::vector<uint8_t> WaysToShapes(const Graph& graph) {
+  std::vector<uint8_t> ways(graph.num_values(), 0);
+  std::vector<ValueId> changed;
+  const auto add = [&](ValueId id, uint8_t more) {
+    if (id == kNone || (ways[id] | more) == ways[id]) return;
+    ways[id] |= more;
+    changed.push_back(id);
+  };
+  for (const NodeId id : graph.NodeIds()) {
+    const Node& node = graph.node(id);
+    const OpRow* row = FindOp(node.op);
+    if (row == nullptr || row->Has(kDataDependent)) continue;
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      if (!row->IsValueInput(i)) continue;
+      add(node.inputs[i],
+          node.op == "If" ? kSomehow | kUnreduced : kSomehow | kUnreduced | kAsSize);
     }
   }
-  return found;
+  while (!changed.empty()) {
+    const ValueId id = changed.back();
+    changed.pop_back();
+    if (graph.value(id).kind != Value::Kind::kResult) continue;
+    const Node& producer = graph.node(graph.value(id).producer);
+    const OpRow* row = FindOp(producer.op);
+    if (row != nullptr && (row->Has(kShapeOnly) || row->Has(kDataDependent))) continue;
+    const uint8_t passed = Reduces(producer) ? ways[id] & kSomehow : ways[id];
+    for (const ValueId input : producer.inputs) add(input, passed);
+  }
+  return ways;
 }
 
 bool HasConstantDims(const ModelIo& input) {
@@ -79,27 +94,17 @@ bool LooksLikeAShape(const ModelIo& input, const std::vector<ModelIo>& inputs) {
 }  // namespace
 
 std::vector<int> FindShapeInputs(const Graph& graph, const std::vector<ModelIo>& inputs) {
-  std::vector<ValueId> deciding, sizes;  // `sizes`: but for conditions
-  for (NodeId id : graph.NodeIds()) {
-    const Node& node = graph.node(id);
-    const OpRow* row = FindOp(node.op);
-    if (row == nullptr || row->Has(kDataDependent)) continue;
-    for (size_t i = 0; i < node.inputs.size(); ++i) {
-      if (!row->IsValueInput(i)) continue;
-      deciding.push_back(node.inputs[i]);
-      if (node.op != "If") sizes.push_back(node.inputs[i]);
-    }
-  }
-  const std::vector<bool> behind = InputsBehind(graph, inputs, deciding, true);
-  const std::vector<bool> unreduced = InputsBehind(graph, inputs, deciding, false);
-  const std::vector<bool> as_size = InputsBehind(graph, inputs, sizes, false);
+  const std::vector<uint8_t> ways = WaysToShapes(graph);
   std::vector<int> found;
   for (size_t i = 0; i < inputs.size(); ++i) {
+    const ValueId id = graph.FindValue(inputs[i].name);
+    if (id == kNone || graph.value(id).kind != Value::Kind::kInput) continue;
     // The largest of a list of any length is data.
     // So is a measure that a condition compares: each value of it would be a recipe of its own.
-    const bool decides = !IsCount(inputs[i].dtype)    ? as_size[i]
-                         : HasConstantDims(inputs[i]) ? behind[i]
-                                                      : unreduced[i];
+    const Way wanted = !IsCount(inputs[i].dtype)    ? kAsSize
+                       : HasConstantDims(inputs[i]) ? kSomehow
+                                                    : kUnreduced;
+    const bool decides = (ways[id] & wanted) != 0;
     if (decides && LooksLikeAShape(inputs[i], inputs)) found.push_back(static_cast<int>(i));
   }
   return found;
