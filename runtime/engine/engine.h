@@ -155,6 +155,7 @@ class Engine {
   // FAILED_PRECONDITION: what was missing, why it is not captured, and the nearest that is ready.
   absl::Status RefuseMiss(const BatchPlan& plan) const;
   LoaderContext MakeLoaderContext() const;
+  bool IsOneTooMany(const BatchPlan& plan, const RecipeKey& key) const;
 
   EngineOptions options_;
   Observer& observer_;

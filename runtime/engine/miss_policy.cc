@@ -62,13 +62,24 @@ BatchPlan::Resolution Engine::Resolve(const BatchPlan& plan) {
       return result;
     }
   }
-  if (RunsEagerly(shape.on_miss, model.options_, frozen)) {
+  if (RunsEagerly(shape.on_miss, model.options_, frozen) || IsOneTooMany(plan, key)) {
     result.outcome = CaptureOutcome::kEager;
     return result;
   }
   // Whoever may not begin a capture may still wait for one that is under way: see Prepare.
   result.decided = false;
   return result;
+}
+
+// A shape of which there may be no more recipes makes room for itself when it comes again: one that
+// comes once would only drive out others.
+bool Engine::IsOneTooMany(const BatchPlan& plan, const RecipeKey& key) const {
+  const Model& model = *plan.model_;
+  ModelOwner& owner = *model.owner_;
+  if (!plan.target_.exact || !MayCaptureFor(plan)) return false;
+  if (owner.WantedBefore(key.hash) || model.options_.capture == CapturePolicy::kInline) return false;
+  return plan.shapes_[0].on_miss == OnMiss::kDefault &&
+         cache_.NumExact(owner) >= owner.max_exact();
 }
 
 bool Engine::MayCaptureFor(const BatchPlan& plan) const {

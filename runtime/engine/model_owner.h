@@ -4,10 +4,13 @@
 #pragma once
 
 #include <atomic>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <utility>
 
+#include "absl/container/flat_hash_set.h"
+#include "runtime/base/mutex.h"
 #include "runtime/engine/observer.h"
 #include "runtime/engine/parameter_store.h"
 #include "runtime/recipe/cache.h"
@@ -41,6 +44,18 @@ class ModelOwner final : public RecipeCache::Owner {
     return thrashed_.exchange(0);
   }
 
+  // A recipe of this key was wanted before, as far back as is remembered.
+  bool WantedBefore(uint64_t key_hash) {
+    MutexLock lock(mutex_);
+    if (!wanted_.insert(key_hash).second) return true;
+    wanted_order_.push_back(key_hash);
+    if (wanted_order_.size() > kMostWanted) {
+      wanted_.erase(wanted_order_.front());
+      wanted_order_.pop_front();
+    }
+    return false;
+  }
+
   ParameterStore& parameters() const { return *parameters_; }
   ModelObserver& observer() const { return *observer_; }
 
@@ -59,6 +74,7 @@ class ModelOwner final : public RecipeCache::Owner {
 
  private:
   static constexpr int64_t kNeverTold = -1;
+  static constexpr size_t kMostWanted = 4096;
 
   const std::unique_ptr<ParameterStore> parameters_;
   const int64_t max_exact_;
@@ -68,6 +84,9 @@ class ModelOwner final : public RecipeCache::Owner {
   std::atomic<int64_t> thrashed_{0};
   std::atomic<int64_t> thrash_told_ns_{kNeverTold};
   std::atomic<int64_t> capture_ns_{30'000'000};  // until one was captured
+  Mutex mutex_;
+  absl::flat_hash_set<uint64_t> wanted_ GUARDED_BY(mutex_);
+  std::deque<uint64_t> wanted_order_ GUARDED_BY(mutex_);
 };
 
 }  // namespace reprise

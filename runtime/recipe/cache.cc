@@ -2,6 +2,7 @@
 
 #include <set>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
 
@@ -142,6 +143,12 @@ void RecipeCache::Insert(Entry entry, std::vector<Gone>& gone) {
   IndexLocked(entry.recipe->key.graph.hash).Add(entry.recipe);
   lru_.push_front(std::move(entry));
   entries_[lru_.front().recipe->key] = lru_.begin();
+}
+
+int64_t RecipeCache::NumExact(const Owner& owner) const {
+  MutexLock lock(mutex_);
+  return absl::c_count_if(
+      lru_, [&](const Entry& entry) { return entry.exact && entry.owner.get() == &owner; });
 }
 
 RecipeCache::Lru::iterator RecipeCache::Victim(const Owner* owner) {

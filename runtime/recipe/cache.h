@@ -72,6 +72,9 @@ class RecipeCache {
   // `recipe` is not in the cache (any more), or `better` would not fit into the memory.
   bool Replace(const Recipe& recipe, std::shared_ptr<const Recipe> better);
 
+  // Exact recipes of `owner` that are in memory.
+  int64_t NumExact(const Owner& owner) const;
+
   // When a recipe of this key was evicted last, by the clock, if one was (remembered for the last
   // 4096).
   std::optional<int64_t> EvictedAt(const RecipeKey& key) const;

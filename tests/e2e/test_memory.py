@@ -97,9 +97,10 @@ def test_model_that_thrashes_is_named(repository, rng):
     repository.add("mixes_sequence", models.mixes_sequence(), config=config(max_exact=1))
     with Daemon(repository) as daemon:
         client = daemon.client()
+        # The first 6 is one too many and runs eagerly; when it comes again it makes room for itself.
         for length in [5, 6] * 4:
             x = rng.normal(size=(1, length)).astype(np.float32)
             infer(client, "mixes_sequence", {"x": x})
         scrape = Scrape(daemon.metrics_url)
-        assert scrape.by("reprise_cache_thrash_total", "bucket", model="mixes_sequence") == {"b1": 6}
+        assert scrape.by("reprise_cache_thrash_total", "bucket", model="mixes_sequence") == {"b1": 4}
         assert daemon.log().count("recipes thrash: b1") == 1
