@@ -17,6 +17,12 @@ struct AxisCertificate {
   // than 0, where none is configured): a row that masks everything out spreads its attention over
   // the padding as well, so a request with such a row runs exact.
   std::vector<std::string> nonzero_rows;
+  // The ops alone show it: what was measured at a few sizes holds at any.
+  bool proved = false;
+  // The first node that lets one position see another, and how: "node '/pool/ReduceMean'
+  // (ReduceMean) averages over sequence without a mask". Empty where it is proved that none does,
+  // and where the ops were not looked at.
+  std::string mixing;
   // Words for a person: what was measured; or which output, at which lengths, with which fill, was
   // off by how much.
   std::string reason;

@@ -15,6 +15,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -43,6 +44,7 @@ struct ProbeOptions {
   bool is_batch = false;
   std::string batch_axis;                // may be empty; its rows are drawn with different masks
   std::map<std::string, double> fills;   // input -> its fill value; 0 where it has none
+  std::set<std::string> guards;          // inputs that are guards whatever is measured
   std::map<std::string, int64_t> sizes;  // sizes for other axes; default 2 for batch, else 5
   std::vector<int64_t> padded_sizes = {16, 32, 64};
   // The size of a dim under sizes of the symbols: DimSize of passes/specialize.h.
@@ -80,8 +82,8 @@ absl::StatusOr<AxisCertificate> ProbeAxis(absl::Span<const ProbeInput> inputs,
                                           absl::Span<const std::string> output_names,
                                           const ProbeRunner& runner, const ProbeOptions& options);
 
-// A second look at a certificate, at `options.padded_sizes` (longer ones): the same guards, one
-// length for each size. Returns it with `certified` false and the reason where it does not hold.
+// A second look at a certificate, at `options.padded_sizes` (longer ones): the same guards, two
+// lengths for each size. Returns it with `certified` false and the reason where it does not hold.
 absl::StatusOr<AxisCertificate> ConfirmAxis(const AxisCertificate& certificate,
                                             absl::Span<const ProbeInput> inputs,
                                             absl::Span<const InputRange> ranges,

@@ -192,7 +192,7 @@ absl::StatusOr<AxisCertificate> BatchProbe::Confirm(const AxisCertificate& certi
       ASSIGN_OR_RETURN(wrong, TryBatch(total, {&*one}, {total - 1}, Hostile::kHigh, 12));
     }
     if (!wrong.has_value()) continue;
-    certificate_.certified = false;
+    certificate_.certified = certificate_.proved = false;
     certificate_.reason = *wrong;
     break;
   }

@@ -25,16 +25,28 @@ const Patterns kPatterns[] = {
 
 constexpr double kFloatShifts[] = {-5, 0, 5};
 
+// Which of the padded sizes, in ascending order; or one of a second look.
+enum class Place { kFirst, kMiddle, kLast, kSecondLook };
+
 // Lengths to try in a padded size: many in the smallest one, which is cheap, first the most telling
-// one, so that what does not hold fails at once.
-std::vector<int64_t> Lengths(int64_t padded, bool first, bool last) {
+// one, so that what does not hold fails at once. A second look pads half of a long size, and all
+// but the first few positions: each of these is padding once, so that what adds them up from some
+// place on is seen.
+std::vector<int64_t> Lengths(int64_t padded, Place place) {
   std::vector<int64_t> lengths;
-  if (first) {
-    lengths = {5, 1, 2, 13, padded - 1};
-  } else if (last) {
-    lengths = {padded / 2};
-  } else {
-    lengths = {padded - 1};
+  switch (place) {
+    case Place::kFirst:
+      lengths = {5, 1, 2, 13, padded - 1};
+      break;
+    case Place::kMiddle:
+      lengths = {padded - 1};
+      break;
+    case Place::kLast:
+      lengths = {padded / 2};
+      break;
+    case Place::kSecondLook:
+      lengths = {padded / 2, 5};
+      break;
   }
   std::vector<int64_t> usable;
   for (int64_t length : lengths) {
@@ -64,12 +76,14 @@ absl::Status LengthProbe::Prepare() {
   return absl::OkStatus();
 }
 
-void LengthProbe::MakeCases(bool one_length_a_size) {
+void LengthProbe::MakeCases(bool confirming) {
   const std::vector<int64_t>& sizes = options_.padded_sizes;
   for (size_t s = 0; s < sizes.size(); ++s) {
-    const std::vector<int64_t> lengths =
-        one_length_a_size ? Lengths(sizes[s], false, true)
-                          : Lengths(sizes[s], s == 0, s > 0 && s + 1 == sizes.size());
+    const Place place = confirming             ? Place::kSecondLook
+                        : s == 0               ? Place::kFirst
+                        : s + 1 < sizes.size() ? Place::kMiddle
+                                               : Place::kLast;
+    const std::vector<int64_t> lengths = Lengths(sizes[s], place);
     for (int64_t length : lengths) {
       Case c;
       c.length = length;
@@ -216,9 +230,10 @@ absl::StatusOr<bool> LengthProbe::Holds(const Free& free) {
 
 absl::StatusOr<std::optional<LengthProbe::Free>> LengthProbe::FindFree() {
   // Token-wise models need no guard; most others need their masks alone.
-  const Free all(moving_.begin(), moving_.end());
-  Free ids;
+  Free all, ids;
   for (size_t i : moving_) {
+    if (options_.guards.contains(drawer_.name(i))) continue;
+    all.insert(i);
     if (!drawer_.MaskLike(i)) ids.insert(i);
   }
   std::optional<Free> found;
@@ -233,7 +248,7 @@ absl::StatusOr<std::optional<LengthProbe::Free>> LengthProbe::FindFree() {
   absl::c_stable_sort(order, [&](size_t a, size_t b) { return ids.count(a) > ids.count(b); });
   for (size_t i : order) {
     Free more = *found;
-    if (!more.insert(i).second) continue;
+    if (options_.guards.contains(drawer_.name(i)) || !more.insert(i).second) continue;
     ASSIGN_OR_RETURN(const bool holds, Holds(more));
     if (holds) found = std::move(more);
   }
@@ -284,7 +299,7 @@ void LengthProbe::Succeed(const Free& free) {
 
 absl::StatusOr<AxisCertificate> LengthProbe::Run() {
   RETURN_IF_ERROR(Prepare());
-  MakeCases(/*one_length_a_size=*/false);
+  MakeCases(/*confirming=*/false);
   ASSIGN_OR_RETURN(const std::optional<Free> free, FindFree());
   const auto ran = absl::c_count_if(cases_, [](const Case& c) { return !c.dropped; });
   if (!free.has_value()) {
@@ -307,14 +322,14 @@ absl::StatusOr<AxisCertificate> LengthProbe::Run() {
 absl::StatusOr<AxisCertificate> LengthProbe::Confirm(const AxisCertificate& certificate) {
   RETURN_IF_ERROR(Prepare());
   certificate_ = certificate;
-  MakeCases(/*one_length_a_size=*/true);
+  MakeCases(/*confirming=*/true);
   Free free;
   for (size_t i : moving_) {
     if (!absl::c_linear_search(certificate.guards, drawer_.name(i))) free.insert(i);
   }
   ASSIGN_OR_RETURN(const bool holds, Holds(free));
   if (!holds) {
-    certificate_.certified = false;
+    certificate_.certified = certificate_.proved = false;
     certificate_.reason = failure_;
   } else {
     absl::StrAppend(&certificate_.reason, "; the same at ",

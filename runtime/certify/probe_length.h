@@ -18,7 +18,7 @@ class LengthProbe {
 
   // Finds the guards. INVALID_ARGUMENT when no input has the axis.
   absl::StatusOr<AxisCertificate> Run();
-  // Tries the guards of `certificate` at one length for each padded size.
+  // Tries the guards of `certificate` at two lengths for each padded size.
   absl::StatusOr<AxisCertificate> Confirm(const AxisCertificate& certificate);
 
  private:
@@ -36,7 +36,7 @@ class LengthProbe {
   };
 
   absl::Status Prepare();
-  void MakeCases(bool one_length_a_size);
+  void MakeCases(bool confirming);
   // Draws and runs unpadded, once; drops the case if the model refuses.
   absl::Status Expect(Case& c);
   // What is wrong with padding when these inputs are free; nullopt: nothing.

@@ -7,6 +7,7 @@
 #include "runtime/base/status_macros.h"
 #include "runtime/engine/batch_run.h"
 #include "runtime/engine/bucket_change.h"
+#include "runtime/engine/certifier.h"
 #include "runtime/engine/exact_runner.h"
 #include "runtime/engine/model_loader.h"
 #include "runtime/engine/tail_run.h"
@@ -60,7 +61,7 @@ LoaderContext Engine::MakeLoaderContext() const {
 }
 
 void Engine::ConfirmPadding(const Model& model) const {
-  ModelLoader(MakeLoaderContext()).Confirm(model);
+  Certifier(MakeLoaderContext()).Confirm(model);
 }
 
 absl::StatusOr<std::shared_ptr<Model>> Engine::Load(ModelOptions options) {

@@ -200,10 +200,12 @@ class Model : public std::enable_shared_from_this<Model> {
   std::optional<RequestShape> MeasureAgain(const RequestShape& shape) const;
 
  private:
+  friend class Certifier;
   friend class Engine;
   friend class ModelLoader;
   friend class ModelPacker;
   friend class PaddingProof;
+  friend class PolicyMaker;
   friend class BatchPlan;
   friend class BatchRun;
   friend class TailRun;

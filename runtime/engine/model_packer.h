@@ -4,7 +4,8 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
-#include "runtime/engine/model_loader.h"
+#include "runtime/engine/loader_context.h"
+#include "runtime/engine/model.h"
 
 namespace reprise {
 

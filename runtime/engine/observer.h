@@ -85,15 +85,16 @@ struct ReplayRecord {
   absl::Span<const AxisElements> axes;  // by position in ModelObserverSpec::axes
 };
 
-// Whether an axis may be padded: its certificate holds or was refused, or padding is switched off
-// in the model's configuration.
-enum class AxisPadding { kCertified, kRefused, kOff };
+// Whether an axis may be padded: the ops prove it, or measurements alone show it; it was refused, or
+// padding is switched off in the model's configuration.
+enum class AxisPadding { kProved, kMeasured, kRefused, kOff };
 
 // What is known of a model when it is ready.
 struct ModelObserverSpec {
   ModelId id;
   std::vector<std::string> axes;       // labels: "batch", "sequence", ...
   std::vector<AxisPadding> padding;    // by position in `axes`
+  std::vector<std::string> mixing;     // and AxisCertificate::mixing
   std::vector<std::string> buckets;    // labels of all buckets at first, then "exact"
   std::vector<std::string> eager_ops;  // of nodes at which the model is cut
 };

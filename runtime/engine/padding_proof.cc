@@ -1,9 +1,11 @@
 #include "runtime/engine/padding_proof.h"
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/certify/draw.h"
+#include "runtime/engine/mixing.h"
 #include "runtime/engine/model_packer.h"
 #include "runtime/engine/packing_check.h"
 #include "runtime/graph/dim_expression.h"
@@ -15,11 +17,14 @@ namespace {
 // Of the other axes, while one is measured at its largest size.
 constexpr int64_t kOtherLength = 5;
 
+constexpr char kSwitchedOff[] = "padding along this axis is switched off in config.pbtxt";
+
 // The model as the certificate's measurements see it.
 class Prober {
  public:
   Prober(const Model& model, const LoaderContext& context, ParameterStore& parameters,
-         const Graph& graph, const GraphFingerprint& fingerprint, Stream& stream) {
+         const Graph& graph, const GraphFingerprint& fingerprint, Stream& stream)
+      : graph_(graph) {
     for (const ModelIo& input : model.inputs()) {
       if (input.optional) continue;
       graph_inputs_.push_back(input);
@@ -54,6 +59,36 @@ class Prober {
                                           const ProbeOptions& options) const {
     return ConfirmAxis(certificate, inputs_, ranges, outputs_, run_, options);
   }
+  // What the ops say of the axis at `position`, with the guards that were measured; without a
+  // certificate, with the inputs that may be masks by their dtype and range.
+  AxisFinding Mixing(const Model& model, size_t position, absl::Span<const InputRange> ranges,
+                     int64_t largest, const AxisCertificate& certificate) const {
+    MixingQuestion question = {
+        .graph = &graph_, .axes = &model.axes(), .position = position, .largest = largest};
+    const std::set<std::string> moving = MovingInputs(model.axes()[position].symbol);
+    for (size_t i = 0; i < inputs_.size(); ++i) {
+      const ProbeInput& input = inputs_[i];
+      const bool guard = certificate.certified
+                             ? absl::c_linear_search(certificate.guards, input.name)
+                             : !ranges[i].limited && !IsFloating(input.dtype);
+      if (!guard || !moving.contains(input.name)) continue;
+      const auto fill = model.options().fills.find(input.name);
+      question.guards[input.name] = fill == model.options().fills.end() ? 0 : fill->second;
+    }
+    return FindMixingAlong(question);
+  }
+  // The names of the inputs that have the axis, in whatever form.
+  std::set<std::string> MovingInputs(const std::string& symbol) const {
+    std::set<std::string> names;
+    for (const ProbeInput& input : inputs_) {
+      for (const Dim& dim : input.dims) {
+        const bool moves =
+            dim.symbol == symbol || absl::c_linear_search(ExpressionSymbols(dim.symbol), symbol);
+        if (moves) names.insert(input.name);
+      }
+    }
+    return names;
+  }
   const std::string& output(size_t i) const { return outputs_[i]; }
   // The packed model, against the model unpadded.
   absl::Status Check(const Packing& packing, absl::Span<const InputRange> ranges,
@@ -73,6 +108,7 @@ class Prober {
   }
 
  private:
+  const Graph& graph_;
   std::vector<ModelIo> graph_inputs_;
   std::vector<ProbeInput> inputs_;
   std::vector<std::string> outputs_;
@@ -105,11 +141,34 @@ int64_t LargestTaken(const Model& model, const Graph& graph, size_t position,
   return 0;
 }
 
+// What the ops say of the axis, joined with what was measured.
+void Join(const AxisFinding& finding, AxisCertificate& certificate) {
+  using Verdict = AxisFinding::Verdict;
+  certificate.mixing = finding.verdict == Verdict::kProved ? "" : MixingWords(finding);
+  if (!certificate.certified) {
+    if (certificate.mixing.empty()) return;
+    certificate.reason = absl::StrCat(certificate.mixing, "; ", certificate.reason);
+    return;
+  }
+  certificate.proved = finding.verdict == Verdict::kProved;
+  if (certificate.proved) {
+    certificate.reason =
+        absl::StrCat("no node lets a position see the padding behind it; ", certificate.reason);
+  } else if (finding.verdict == Verdict::kMixes) {
+    // What no answer showed may yet show for other contents.
+    certificate.certified = false;
+    certificate.reason =
+        absl::StrCat(certificate.mixing, ", although the measurement saw no difference");
+  } else {
+    absl::StrAppend(&certificate.reason, "; ", certificate.mixing);
+  }
+}
+
 }  // namespace
 
 void Refuse(ModelAxis& axis, std::string reason) {
   axis.certificate.axis = axis.label;
-  axis.certificate.certified = false;
+  axis.certificate.certified = axis.certificate.proved = false;
   axis.certificate.reason = std::move(reason);
 }
 
@@ -119,13 +178,27 @@ absl::Status PaddingProof::Measure(Model& model,
   ASSIGN_OR_RETURN(const std::unique_ptr<Stream> stream, Stream::Create({.cores = context_.cores}));
   const Prober prober(model, context_, model.owner_->parameters(), model.graph_, model.fingerprint_,
                       *stream);
+  if (model.recipe_outputs_.empty()) {
+    // All of it lies behind cuts, where nothing is padded.
+    for (ModelAxis& axis : model.axes_) {
+      if (model.options_.no_padding.contains(axis.label)) {
+        Refuse(axis, kSwitchedOff);
+      } else if (axis.certificate.reason.empty()) {
+        axis.certificate = {.axis = axis.label,
+                            .certified = true,
+                            .proved = true,
+                            .reason = "nothing runs in front of the first cut"};
+      }
+    }
+    return absl::OkStatus();
+  }
   const absl::StatusOr<std::vector<InputRange>> ranges =
       prober.Ranges(Prober::OptionsFor(model, -1));
   PendingProof pending;
   for (size_t i = 0; i < model.axes_.size(); ++i) {
     ModelAxis& axis = model.axes_[i];
     if (model.options_.no_padding.contains(axis.label)) {
-      Refuse(axis, "padding along this axis is switched off in config.pbtxt");
+      Refuse(axis, kSwitchedOff);
       continue;
     }
     if (!axis.certificate.reason.empty()) continue;  // Its output shapes are no simple function.
@@ -145,12 +218,26 @@ absl::Status PaddingProof::Measure(Model& model,
     }
     ASSIGN_OR_RETURN(axis.certificate, prober.Probe(*ranges, options));
     axis.certificate.axis = axis.label;
-    if (!axis.certificate.certified) continue;
     const int64_t largest = LargestTaken(model, model.graph_, i, buckets[i]);
+    AxisFinding finding = prober.Mixing(model, i, *ranges, largest, axis.certificate);
+    if (axis.certificate.certified && finding.verdict == AxisFinding::Verdict::kMixes &&
+        !axis.is_batch) {
+      // Ids whose padding was free may be told apart by what follows, ones that nobody drew.
+      options.guards = prober.MovingInputs(axis.symbol);
+      ASSIGN_OR_RETURN(AxisCertificate guarded, prober.Probe(*ranges, options));
+      guarded.axis = axis.label;
+      const AxisFinding again = prober.Mixing(model, i, *ranges, largest, guarded);
+      if (guarded.certified && again.verdict != AxisFinding::Verdict::kMixes) {
+        axis.certificate = std::move(guarded);
+        finding = again;
+      }
+    }
+    Join(finding, axis.certificate);
+    if (!axis.certificate.certified) continue;
     const int64_t measured = later.empty() ? sizes.back() : later.back();
     if (largest > measured) later.push_back(largest);
     if (split) {
-      model.padding_.Defer(i, sizes.back());
+      model.padding_.Defer(i, axis.certificate.proved ? PaddingProgress::kAnySize : sizes.back());
       pending.axes.push_back({i, std::move(later)});
     } else if (!later.empty()) {
       SetOtherSizes(model, i, options);

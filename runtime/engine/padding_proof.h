@@ -16,7 +16,8 @@
 #include "absl/status/status.h"
 #include "runtime/certify/probe.h"
 #include "runtime/engine/exact_runner.h"
-#include "runtime/engine/model_loader.h"
+#include "runtime/engine/loader_context.h"
+#include "runtime/engine/model.h"
 
 namespace reprise {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
-#include "runtime/engine/model_loader.h"
+#include "runtime/engine/model.h"
 #include "runtime/onnx/importer.h"
 #include "runtime/passes/examine.h"
 

@@ -26,8 +26,11 @@ bool Contains(const std::vector<std::string>& list, const std::string& item) {
 
 absl::StatusOr<AxisCertificate> AxisOf(const recipe::v1::StoredAxis& stored,
                                        const std::vector<std::string>& input_names) {
-  AxisCertificate axis = {
-      .axis = stored.label(), .certified = stored.certified(), .reason = stored.reason()};
+  AxisCertificate axis = {.axis = stored.label(),
+                          .certified = stored.certified(),
+                          .proved = stored.proved(),
+                          .mixing = stored.mixing(),
+                          .reason = stored.reason()};
   for (const auto* from : {&stored.guards(), &stored.nonzero_rows()}) {
     auto& to = from == &stored.guards() ? axis.guards : axis.nonzero_rows;
     for (const std::string& input : *from) {
@@ -37,6 +40,7 @@ absl::StatusOr<AxisCertificate> AxisOf(const recipe::v1::StoredAxis& stored,
       to.push_back(input);
     }
   }
+  if (axis.proved && !axis.certified) return Damaged("that it is proved, and not certified");
   if (axis.reason.empty()) return Damaged("nothing about an axis");
   return axis;
 }
@@ -94,6 +98,8 @@ std::string EncodeFindings(const StoredModelKey& key, const ModelId& id,
     to->set_certified(axis.certified);
     for (const std::string& guard : axis.guards) to->add_guards(guard);
     for (const std::string& input : axis.nonzero_rows) to->add_nonzero_rows(input);
+    to->set_proved(axis.proved);
+    to->set_mixing(axis.mixing);
     to->set_reason(axis.reason);
     runs += axis.runs;
   }

@@ -251,6 +251,20 @@ std::unique_ptr<AxisSeries> Catalogue::SeriesOf(const ModelMetrics& metrics,
   return series;
 }
 
+void Catalogue::SetVerdict(const ModelMetrics& metrics, const std::string& axis,
+                           absl::string_view verdict, const std::string& mixing) {
+  LabelValues labels = metrics.labels;
+  labels.emplace_back("axis", axis);
+  Family<Gauge>& family = GaugeFamily(MetricId::kAxisVerdict);
+  MutexLock lock(mutex_);
+  Gauge*& series = verdicts_[labels];
+  if (series != nullptr) family.Remove(series);
+  labels.emplace_back("verdict", std::string(verdict));
+  labels.emplace_back("mixing", mixing);
+  series = &AddSeries(family, labels);
+  series->Set(1);
+}
+
 void Catalogue::SetStore(const RecipeStore* store) {
   wants_store_ = true;
   store_ = store;

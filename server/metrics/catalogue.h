@@ -158,6 +158,10 @@ class Catalogue {
   // from outside must not become label values.
   ModelMetrics& Unknown() { return *unknown_; }
 
+  // Replaces what is known of padding along an axis.
+  void SetVerdict(const ModelMetrics& metrics, const std::string& axis, absl::string_view verdict,
+                  const std::string& mixing) EXCLUDES(mutex_);
+
   void SetServerReady(bool ready);
 
   // The recipe store that was asked for, null if it could not be opened. Once, before the first
@@ -194,6 +198,7 @@ class Catalogue {
   mutable Mutex mutex_;
   std::map<std::pair<std::string, std::string>, std::unique_ptr<ModelMetrics>> models_
       GUARDED_BY(mutex_);
+  std::map<LabelValues, prometheus::Gauge*> verdicts_ GUARDED_BY(mutex_);  // by model and axis
 };
 
 }  // namespace reprise

@@ -213,6 +213,13 @@ std::vector<MetricRow> BuildTable() {
        "exact sizes. Absent where config.pbtxt switches padding off",
        ModelAnd("axis"),
        {}},
+      {MetricId::kAxisVerdict,
+       "reprise_axis_verdict",
+       kGauge,
+       "1 for what is known of padding along the axis: proved (by the ops, for any size), measured, "
+       "refused; mixing: the first node that lets one position see another, and how",
+       {"model", "version", "axis", "verdict", "mixing"},
+       {}},
       {MetricId::kWarmupWanted,
        "reprise_warmup_wanted",
        kGauge,

@@ -47,6 +47,7 @@ enum class MetricId {
   kStoreMisses,
   kModelReady,
   kAxisCertified,
+  kAxisVerdict,
   kWarmupWanted,
   kWarmupDone,
   kBuildInfo,

@@ -12,10 +12,24 @@ namespace {
 
 constexpr double kSecondsPerNs = 1e-9;
 
+absl::string_view VerdictName(AxisPadding padding) {
+  switch (padding) {
+    case AxisPadding::kProved:
+      return "proved";
+    case AxisPadding::kMeasured:
+      return "measured";
+    case AxisPadding::kRefused:
+      return "refused";
+    case AxisPadding::kOff:
+      return "off";
+  }
+  return "";
+}
+
 class ModelMetricsObserver final : public ModelObserver {
  public:
   ModelMetricsObserver(Catalogue& catalogue, ModelMetrics& metrics, const ModelObserverSpec& spec)
-      : catalogue_(catalogue), metrics_(metrics), labels_(spec.axes) {
+      : catalogue_(catalogue), metrics_(metrics), labels_(spec.axes), mixing_(spec.mixing) {
     for (const std::string& axis : spec.axes) {
       axes_.push_back({&metrics.valid_elements->at(axis), &metrics.padded_elements->at(axis),
                        &metrics.request_length->at(axis), catalogue.SeriesOf(metrics, axis)});
@@ -85,7 +99,11 @@ class ModelMetricsObserver final : public ModelObserver {
   }
 
   void OnProbe(int64_t) override { metrics_.probes->Increment(); }
-  void OnAxisRefused(size_t axis) override { metrics_.axis_certified->at(labels_[axis]).Set(0); }
+  void OnAxisRefused(size_t axis) override {
+    metrics_.axis_certified->at(labels_[axis]).Set(0);
+    catalogue_.SetVerdict(metrics_, labels_[axis], VerdictName(AxisPadding::kRefused),
+                          mixing_[axis]);
+  }
 
   void OnEagerNode(absl::string_view op, int64_t duration_ns) override {
     metrics_.eager_nodes->at(op).Increment();
@@ -113,6 +131,7 @@ class ModelMetricsObserver final : public ModelObserver {
   Catalogue& catalogue_;
   ModelMetrics& metrics_;
   const std::vector<std::string> labels_;  // of the axes
+  const std::vector<std::string> mixing_;  // and what is known of where their positions meet
   std::vector<Axis> axes_;
   // Used by one thread at a time.
   int64_t changes_ = 0;
@@ -126,7 +145,9 @@ std::unique_ptr<ModelObserver> MetricsObserver::ForModel(const ModelObserverSpec
                       {.buckets = spec.buckets, .axes = spec.axes, .eager_ops = spec.eager_ops});
   for (size_t i = 0; i < spec.padding.size(); ++i) {
     if (spec.padding[i] == AxisPadding::kOff) continue;
-    metrics.axis_certified->at(spec.axes[i]).Set(spec.padding[i] == AxisPadding::kCertified);
+    const bool certified = spec.padding[i] != AxisPadding::kRefused;
+    metrics.axis_certified->at(spec.axes[i]).Set(certified);
+    catalogue_.SetVerdict(metrics, spec.axes[i], VerdictName(spec.padding[i]), spec.mixing[i]);
   }
   return std::make_unique<ModelMetricsObserver>(catalogue_, metrics, spec);
 }

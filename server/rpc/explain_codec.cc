@@ -142,6 +142,8 @@ void EncodeExplanation(const Model& model, v1::ExplainModelResponse& message) {
                                       " so far, longer requests wait for the rest"));
     one.set_consequence(Consequence(model, axis, certificate.certified));
     one.set_runs(static_cast<uint32_t>(certificate.runs));
+    one.set_proved(certificate.proved);
+    one.set_mixing(certificate.mixing);
     for (const ModelIo& input : model.inputs()) {
       const bool has_axis = std::any_of(input.dims.begin(), input.dims.end(),
                                         [&](const Dim& dim) { return dim.symbol == axis.symbol; });

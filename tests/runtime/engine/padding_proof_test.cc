@@ -6,52 +6,13 @@
 #include <fstream>
 #include <optional>
 
-#include "tests/runtime/onnx/model_builder.h"
 #include "tests/testing/engine_fixture.h"
+#include "tests/testing/masked_mean.h"
 
 namespace reprise {
 namespace {
 
-constexpr int64_t kVocabulary = 50;
-constexpr int64_t kHidden = 8;
 constexpr size_t kSequence = 1;  // position in Model::axes()
-
-// The mean of the embeddings of the tokens that count. `leaky`: plus all those from position 40 on,
-// whatever the mask says, which nobody sees at a small size.
-std::string MaskedMean(bool leaky) {
-  ModelBuilder b;
-  b.Input("input_ids", {"batch", "sequence"}, onnx::TensorProto::INT64);
-  b.Input("attention_mask", {"batch", "sequence"}, onnx::TensorProto::INT64);
-  std::vector<float> table(kVocabulary * kHidden);
-  for (size_t i = 0; i < table.size(); ++i) table[i] = static_cast<float>(i % 17) - 8;
-  b.Floats("table", {kVocabulary, kHidden}, table);
-  b.Initializer<int64_t>("one", onnx::TensorProto::INT64, {1}, {1});
-  b.Initializer<int64_t>("two", onnx::TensorProto::INT64, {1}, {2});
-  b.Initializer<int64_t>("forty", onnx::TensorProto::INT64, {1}, {40});
-  b.Initializer<int64_t>("end", onnx::TensorProto::INT64, {1}, {100000});
-  b.Node("Gather", {"table", "input_ids"}, {"x"});
-  SetAttribute(b.Node("Cast", {"attention_mask"}, {"mask"}), "to",
-               int64_t{onnx::TensorProto::FLOAT});
-  b.Node("Unsqueeze", {"mask", "two"}, {"mask3"});
-  b.Node("Mul", {"x", "mask3"}, {"masked"});
-  SetAttribute(b.Node("ReduceSum", {"masked", "one"}, {"sum"}), "keepdims", int64_t{0});
-  SetAttribute(b.Node("ReduceSum", {"mask3", "one"}, {"count"}), "keepdims", int64_t{0});
-  b.Node("Div", {"sum", "count"}, {"mean"});
-  b.Node("Slice", {"x", "forty", "end", "one"}, {"late"});
-  SetAttribute(b.Node("ReduceSum", {"late", "one"}, {"leak"}), "keepdims", int64_t{0});
-  b.Node("Add", {"mean", leaky ? "leak" : "mean"}, {"y"});
-  b.Output("y");
-  return b.Bytes();
-}
-
-struct Tokens {
-  explicit Tokens(int64_t length) : ids(length), mask(length, 1) {
-    for (size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<int64_t>(i * 7 % kVocabulary);
-    request.inputs = {{{1, length}, ids.data()}, {{1, length}, mask.data()}};
-  }
-  std::vector<int64_t> ids, mask;
-  Request request;
-};
 
 class PaddingProofTest : public testing::Test {
  protected:
@@ -75,9 +36,10 @@ class PaddingProofTest : public testing::Test {
     std::filesystem::remove_all(folder_);
   }
 
-  std::shared_ptr<Model> Load(bool leaky, ModelOptions options = {.confirm_padding_later = true}) {
+  std::shared_ptr<Model> Load(LateTokens late,
+                              ModelOptions options = {.confirm_padding_later = true}) {
     const std::filesystem::path path = folder_ / "model.onnx";
-    std::ofstream(path, std::ios::binary) << MaskedMean(leaky);
+    std::ofstream(path, std::ios::binary) << MaskedMeanModel(late);
     options.id = {"mean", 1};
     options.path = path.string();
     auto model = engine_->Load(std::move(options));
@@ -87,7 +49,7 @@ class PaddingProofTest : public testing::Test {
 
   // The answer, and the bucket of it.
   std::pair<std::string, std::string> Run(const Model& model, int64_t length) {
-    const Tokens tokens(length);
+    const MeanRequest tokens(1, length);
     const Response response = engine_->RunOne(model, tokens.request, *stream_);
     EXPECT_TRUE(response.status.ok()) << response.status;
     if (!response.status.ok()) return {};
@@ -96,7 +58,7 @@ class PaddingProofTest : public testing::Test {
 
   // Whether a request of `length` tokens would wait for the proof.
   bool Waits(const Model& model, int64_t length, std::function<void(absl::Status)> ready) {
-    const Tokens tokens(length);
+    const MeanRequest tokens(1, length);
     BatchPlan plan(model);
     EXPECT_TRUE(plan.TryAdd(*model.Measure(tokens.request)));
     return engine_->Prepare(plan, std::move(ready)) != nullptr;
@@ -114,12 +76,12 @@ class PaddingProofTest : public testing::Test {
 };
 
 TEST_F(PaddingProofTest, LongRequestsWaitForTheProofAndThenGetTheirBucket) {
-  const auto model = Load(false);
+  const auto model = Load(LateTokens::kTwice);
   ASSERT_NE(model, nullptr);
   ASSERT_TRUE(model->padding().pending());
   EXPECT_EQ(model->padding().proved_to(kSequence), 16);
   EXPECT_EQ(Run(*model, 10).second, "b1_s16");
-  const RequestShape before = *model->Measure(Tokens(20).request);
+  const RequestShape before = *model->Measure(MeanRequest(1, 20).request);
   EXPECT_TRUE(before.exact && before.unproved);
   int told = 0;
   ASSERT_TRUE(Waits(*model, 20, [&](absl::Status status) { told += status.ok(); }));
@@ -133,8 +95,22 @@ TEST_F(PaddingProofTest, LongRequestsWaitForTheProofAndThenGetTheirBucket) {
   EXPECT_EQ(Run(*model, 20).second, "b1_s32");
 }
 
+TEST_F(PaddingProofTest, WhatTheOpsProveIsPaddedToAnySizeAtOnce) {
+  const auto model = Load(LateTokens::kLikeOthers);
+  ASSERT_NE(model, nullptr);
+  EXPECT_TRUE(model->axes()[kSequence].certificate.proved);
+  EXPECT_EQ(model->axes()[kSequence].certificate.mixing, "");
+  EXPECT_TRUE(model->padding().pending()) << "long sizes are measured all the same";
+  EXPECT_EQ(model->padding().proved_to(kSequence), PaddingProgress::kAnySize);
+  EXPECT_FALSE(model->Measure(MeanRequest(1, 200).request)->exact);
+  EXPECT_EQ(Run(*model, 20).second, "b1_s32");
+  engine_->ConfirmPadding(*model);
+  EXPECT_TRUE(model->CertificateOf(kSequence).proved);
+  EXPECT_EQ(Run(*model, 20).second, "b1_s32");
+}
+
 TEST_F(PaddingProofTest, CallersThatDoNotWaitRunExact) {
-  const auto model = Load(false);
+  const auto model = Load(LateTokens::kTwice);
   ASSERT_NE(model, nullptr);
   const auto exact = Run(*model, 20);
   EXPECT_EQ(exact.second, "exact");
@@ -143,7 +119,7 @@ TEST_F(PaddingProofTest, CallersThatDoNotWaitRunExact) {
 }
 
 TEST_F(PaddingProofTest, LargerRecipeServesOnlyOnceItsSizeIsProved) {
-  const auto model = Load(false);
+  const auto model = Load(LateTokens::kTwice);
   ASSERT_NE(model, nullptr);
   absl::Status captured = absl::UnknownError("not called");
   Mutex mutex;
@@ -167,10 +143,10 @@ TEST_F(PaddingProofTest, LargerRecipeServesOnlyOnceItsSizeIsProved) {
 }
 
 TEST_F(PaddingProofTest, WhatLeaksAtLongSizesOnlyIsNeverPaddedAgain) {
-  const auto model = Load(true);
+  const auto model = Load(LateTokens::kUnmasked);
   ASSERT_NE(model, nullptr);
   EXPECT_TRUE(model->axes()[kSequence].certificate.certified);
-  const RequestShape before = *model->Measure(Tokens(10).request);
+  const RequestShape before = *model->Measure(MeanRequest(1, 10).request);
   EXPECT_FALSE(before.exact);
   engine_->ConfirmPadding(*model);
   EXPECT_EQ(model->padding().proved_to(kSequence), 0);
@@ -186,20 +162,20 @@ TEST_F(PaddingProofTest, WhatLeaksAtLongSizesOnlyIsNeverPaddedAgain) {
 }
 
 TEST_F(PaddingProofTest, OnlyTheWholeProofIsKeptForTheNextStart) {
-  for (const bool leaky : {false, true}) {
-    const auto first = Load(leaky);
+  for (const LateTokens late : {LateTokens::kTwice, LateTokens::kUnmasked}) {
+    const auto first = Load(late);
     ASSERT_NE(first, nullptr);
     store_->WritePending();
-    const auto second = Load(leaky);
+    const auto second = Load(late);
     ASSERT_NE(second, nullptr);
     EXPECT_TRUE(second->padding().pending()) << "half a proof was taken for the whole";
     engine_->ConfirmPadding(*first);
     store_->WritePending();
-    const auto third = Load(leaky);
+    const auto third = Load(late);
     ASSERT_NE(third, nullptr);
     EXPECT_FALSE(third->padding().pending());
     EXPECT_EQ(third->axes()[kSequence].certificate.runs, 0);
-    EXPECT_EQ(third->axes()[kSequence].certificate.certified, !leaky);
+    EXPECT_EQ(third->axes()[kSequence].certificate.certified, late == LateTokens::kTwice);
   }
 }
 

@@ -170,12 +170,20 @@ TEST_F(TailTest, ACutOnAnInputNeedsNoFront) {
   AddOutput(b, "y", Proto::INT64, {"2", "found"});
   AddOutput(b, "x", Proto::FLOAT, {"n", "m"});
   Load(b);
+  // Nothing of it is padded, so that nothing speaks against buckets either.
+  for (const ModelAxis& axis : model_->axes()) {
+    EXPECT_TRUE(axis.certificate.certified) << axis.certificate.reason;
+    EXPECT_EQ(axis.certificate.reason, "nothing runs in front of the first cut");
+  }
   const std::vector<float> x = {0, 1, 2, 0, 0, 3};
   const Response response = Run({{{2, 3}, x.data()}});
   EXPECT_THAT(Elements<int64_t>(response), ElementsAre(0, 0, 1, 1, 2, 2));
   EXPECT_EQ(response.outputs[0].shape, Shape({2, 3}));
   EXPECT_EQ(Elements<float>(response, 1), x);
+  EXPECT_NE(response.info.bucket, "exact");
+  const size_t captured = compiles();
   const Response part = Run({{{3, 2}, x.data()}}, {false, true});
+  EXPECT_EQ(compiles(), captured) << "sizes of one bucket";
   EXPECT_THAT(part.outputs[0].bytes, IsEmpty());
   EXPECT_EQ(Elements<float>(part, 1), x);
 }

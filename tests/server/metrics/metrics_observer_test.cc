@@ -21,7 +21,8 @@ class MetricsObserverTest : public ::testing::Test {
   std::unique_ptr<ModelObserver> model =
       observer.ForModel({.id = {.name = "bert", .version = 2},
                          .axes = {"batch", "sequence"},
-                         .padding = {AxisPadding::kCertified, AxisPadding::kRefused},
+                         .padding = {AxisPadding::kProved, AxisPadding::kRefused},
+                         .mixing = {"", "node 'mean' averages"},
                          .buckets = {"b1_s16", "b2_s32", "exact"}});
 };
 
@@ -36,6 +37,7 @@ TEST_F(MetricsObserverTest, CertificatesAreThereUnlessPaddingIsSwitchedOff) {
   observer.ForModel({.id = {.name = "off"},
                      .axes = {"sequence"},
                      .padding = {AxisPadding::kOff},
+                     .mixing = {""},
                      .buckets = {"exact"}});
   EXPECT_THAT(catalogue.Scrape(),
               Not(HasSubstr("reprise_axis_certified{axis=\"sequence\",model=\"off\"")));
@@ -135,8 +137,18 @@ TEST_F(MetricsObserverTest, NodesAtCutsAndSectionsBehindThemAreCounted) {
 TEST_F(MetricsObserverTest, AxisThatLosesItsCertificateIsSeen) {
   const std::string series = "reprise_axis_certified{axis=\"batch\",model=\"bert\",version=\"2\"} ";
   ExpectLine(series + "1");
+  const auto verdict = [](const char* name) {
+    return absl::StrCat("reprise_axis_verdict{axis=\"batch\",mixing=\"\",model=\"bert\",verdict=\"",
+                        name, "\",version=\"2\"} 1");
+  };
+  ExpectLine(verdict("proved"));
   model->OnAxisRefused(0);
   ExpectLine(series + "0");
+  ExpectLine(verdict("refused"));
+  EXPECT_THAT(catalogue.Scrape(), Not(HasSubstr(verdict("proved"))));
+  ExpectLine(
+      "reprise_axis_verdict{axis=\"sequence\",mixing=\"node 'mean' averages\",model=\"bert\","
+      "verdict=\"refused\",version=\"2\"} 1");
 }
 
 }  // namespace

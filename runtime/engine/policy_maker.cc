@@ -1,0 +1,148 @@
+#include "runtime/engine/policy_maker.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/engine/model_packer.h"
+#include "runtime/engine/padding_proof.h"
+#include "runtime/passes/specialize.h"
+
+namespace reprise {
+namespace {
+
+// Requests before the first look at buckets: enough that what it finds stays.
+constexpr int64_t kFirstLookAfter = 600;
+
+}  // namespace
+
+std::vector<int64_t> PolicyMaker::BucketSizes(const Model& model, const ModelAxis& axis) {
+  const auto configured = model.options_.buckets.find(axis.label);
+  if (configured != model.options_.buckets.end()) return configured->second;
+  const BucketPolicy defaults = BucketPolicy::Default("batch", {"other"});
+  for (const AxisBuckets& buckets : defaults.axes) {
+    if (buckets.axis == (axis.is_batch ? "batch" : "other")) return buckets.sizes;
+  }
+  return {};
+}
+
+std::vector<std::vector<int64_t>> PolicyMaker::BucketsByAxis(const Model& model) {
+  std::vector<std::vector<int64_t>> buckets;
+  for (const ModelAxis& axis : model.axes_) buckets.push_back(BucketSizes(model, axis));
+  return buckets;
+}
+
+absl::Status PolicyMaker::SetPolicy(Model& model) const {
+  // Every input of a replay must be cut from requests by rows, or the same for all of them.
+  if (model.batch_axis_ >= 0) {
+    ModelAxis& batch = model.axes_[model.batch_axis_];
+    for (int position : model.recipe_inputs_) {
+      const std::vector<Dim>& dims = model.inputs_[position].dims;
+      if (batch.certificate.certified && (dims.empty() || dims[0].symbol != batch.symbol)) {
+        Refuse(batch, absl::StrCat("input '", model.inputs_[position].name,
+                                   "' belongs to a whole request, not to its rows"));
+      }
+    }
+  }
+  std::string batch_label;
+  std::vector<std::string> others;
+  for (const ModelAxis& axis : model.axes_) {
+    if (!axis.certificate.certified) continue;
+    model.certified_.insert(axis.label);
+    if (axis.is_batch) {
+      batch_label = axis.label;
+    } else {
+      others.push_back(axis.label);
+    }
+  }
+  BucketPolicy policy = BucketPolicy::Default(batch_label, others);
+  policy.max_batch_tokens = model.options_.max_batch_tokens;
+  policy.overflow = model.options_.overflow;
+  const auto check = [&](const std::string& label) {
+    const bool known = std::any_of(model.axes_.begin(), model.axes_.end(),
+                                   [&](const ModelAxis& axis) { return axis.label == label; });
+    if (known) return absl::OkStatus();
+    return absl::InvalidArgumentError(absl::StrCat(
+        "buckets are configured for axis '", label, "', which the model does not have (it has: ",
+        absl::StrJoin(
+            model.axes_, ", ",
+            [](std::string* out, const ModelAxis& axis) { absl::StrAppend(out, axis.label); }),
+        ")"));
+  };
+  for (const auto& [label, rule] : model.options_.learnt_buckets) RETURN_IF_ERROR(check(label));
+  for (const auto& [label, sizes] : model.options_.buckets) {
+    RETURN_IF_ERROR(check(label));
+    for (AxisBuckets& buckets : policy.axes) {
+      if (buckets.axis == label) buckets.sizes = sizes;
+    }
+  }
+  RETURN_IF_ERROR(policy.Validate());
+  LimitBuckets(model, policy);
+  // By now an axis may have lost its certificate.
+  if (model.packing_ != nullptr && model.certified_.size() != model.axes_.size()) {
+    ModelPacker(context_).Refuse(model, "an axis has no buckets");
+  }
+  MakeLearner(model, std::move(policy));
+  for (const ModelAxis& axis : model.axes_) {
+    if (model.certified_.contains(axis.label)) model.paddable_.insert(axis.symbol);
+    if (axis.is_batch) model.batch_symbol_ = axis.symbol;
+  }
+  return absl::OkStatus();
+}
+
+void PolicyMaker::MakeLearner(Model& model, BucketPolicy policy) const {
+  const ModelOptions& options = model.options_;
+  // Tokens of packed requests fit every bucket alike.
+  const BucketMode mode = model.packing_ != nullptr ? BucketMode::kOff : options.bucket_mode;
+  BucketLearner::Options learner = {.mode = mode};
+  learner.advisor.payback_ns = options.bucket_payback_ns;
+  learner.advisor.first_after = kFirstLookAfter;
+  for (const AxisBuckets& buckets : policy.axes) {
+    if (buckets.axis == policy.batch_axis) continue;
+    AdvisorAxis axis = {.label = buckets.axis, .start = buckets.sizes};
+    const auto rule = options.learnt_buckets.find(axis.label);
+    if (rule != options.learnt_buckets.end()) {
+      axis.rule = rule->second;
+    } else if (options.buckets.contains(axis.label)) {
+      axis.rule.kind = BoundaryRule::Kind::kExplicit;
+    }
+    learner.advisor.axes.push_back(std::move(axis));
+  }
+  learner.first = std::move(policy);
+  std::vector<std::string> axes;
+  for (const AdvisorAxis& axis : learner.advisor.axes) axes.push_back(axis.label);
+  if (!axes.empty() && axes == model.usage_.axes) learner.learnt = &model.usage_.learnt;
+  model.learner_ = std::make_unique<BucketLearner>(std::move(learner));
+}
+
+// A model with 256 positions takes no bucket of 512.
+void PolicyMaker::LimitBuckets(Model& model, BucketPolicy& policy) const {
+  for (ModelAxis& axis : model.axes_) {
+    if (!axis.certificate.certified) continue;
+    absl::Status refusal;
+    const std::vector<int64_t> dropped = policy.DropRefused(axis.label, [&](int64_t size) {
+      Binding binding;
+      for (const ModelAxis& other : model.axes_) {
+        binding.axes[other.symbol] = other.is_batch ? kFitBatch : kFitLengths[0];
+      }
+      binding.axes[axis.symbol] = size;
+      const absl::Status status = Specialize(model.graph_, binding).status();
+      if (!status.ok()) refusal = status;
+      return status.ok();
+    });
+    if (dropped.empty()) continue;
+    const std::string text =
+        absl::StrCat("the model does not take ", absl::StrJoin(dropped, ", "), " along axis ",
+                     axis.label, ": ", std::string(refusal.message()));
+    context_.log(absl::StrCat("model ", model.id().name, ": buckets dropped, ", text));
+    if (policy.Largest(axis.label).has_value()) continue;
+    Refuse(axis, text);
+    model.certified_.erase(axis.label);
+    if (axis.is_batch) policy.batch_axis.clear();
+  }
+}
+
+}  // namespace reprise
