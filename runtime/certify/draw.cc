@@ -18,6 +18,15 @@ constexpr int64_t kDefaultSize = 5;
 constexpr double kLargeFloat = 1e4;
 constexpr double kLargeMask = 1 << 20;
 
+// A prime far from small tables' sizes: steps of it meet every id of a table before they repeat
+// one.
+constexpr int64_t kSweepStride = 10007;
+constexpr int64_t kSweepStep = 61;  // between one sweep and the next
+
+// What is added up along an axis and looked up then (the position of the last token, positions
+// counted by a mask) takes no more than a few, as masks go, however long a table it is.
+constexpr int64_t kLargestOfMasks = 3;
+
 bool Counts(MaskPattern pattern, int64_t i, int64_t length) {
   switch (pattern) {
     case MaskPattern::kOnes:
@@ -48,6 +57,8 @@ absl::string_view HostileName(Hostile hostile) {
       return "ones";
     case Hostile::kSmall:
       return "small values";
+    case Hostile::kSweep:
+      return "many values";
   }
   return "";
 }
@@ -147,10 +158,15 @@ Numbers Drawer::Draw(size_t i, const Shape& shape, const Content& content) const
     return numbers;
   }
   const double fill = Fill(i);
-  if (ranges_[i].limited) {
+  const bool draws_ids = ranges_[i].limited && ranges_[i].high > kLargestOfMasks;
+  if (draws_ids) {
     std::uniform_int_distribution<int64_t> uniform(
         std::min(std::max<int64_t>(ranges_[i].low, 0), ranges_[i].high), ranges_[i].high);
     absl::c_generate(numbers.values, [&] { return static_cast<double>(uniform(random)); });
+    const size_t row = shape.empty() ? 1 : numbers.values.size() / std::max<size_t>(shape[0], 1);
+    for (size_t e = 0; content.one_id && e < numbers.values.size(); ++e) {
+      if (e % row != 0) numbers.values[e] = numbers.values[e - 1];
+    }
     if (!content.fill_ids || fill < ranges_[i].low || fill > ranges_[i].high) return numbers;
   }
   // What counts in a mask is anything but the fill value.
@@ -168,8 +184,10 @@ Numbers Drawer::Draw(size_t i, const Shape& shape, const Content& content) const
         along.has_value() ? Counts(pattern, coordinate(*along), shape[*along]) : random() % 2 == 0;
     if (!on) {
       numbers.values[e] = fill;
-    } else if (!ranges_[i].limited) {
-      numbers.values[e] = counts;
+    } else if (!draws_ids) {
+      const InputRange& range = ranges_[i];
+      numbers.values[e] =
+          range.limited ? std::clamp<int64_t>(counts, range.low, range.high) : counts;
     }
   }
   return numbers;
@@ -195,6 +213,19 @@ Numbers Drawer::DrawHostile(size_t i, const Shape& shape, Hostile hostile, uint6
       return Constant(i, shape, is_float ? -kLargeFloat : range.limited ? range.low : 0);
     case Hostile::kOne:
       return Constant(i, shape, range.limited ? std::clamp<int64_t>(1, range.low, range.high) : 1);
+    case Hostile::kSweep: {
+      if (MaskLike(i)) return DrawHostile(i, shape, Hostile::kRandom, seed);
+      // As many different ids as there is room for, which do not repeat in a small table.
+      Numbers numbers = Constant(i, shape, 0);
+      const int64_t low = std::min(std::max<int64_t>(range.low, 0), range.high);
+      const int64_t span = range.high - low + 1;
+      for (size_t e = 0; e < numbers.values.size(); ++e) {
+        const auto number =
+            static_cast<int64_t>(seed % 1000) * kSweepStep + static_cast<int64_t>(e);
+        numbers.values[e] = static_cast<double>(low + number * kSweepStride % span);
+      }
+      return numbers;
+    }
     case Hostile::kSmall: {
       // Among the first few ids are those that mean something: padding, start, end.
       Numbers numbers = Constant(i, shape, 0);

@@ -19,7 +19,7 @@ namespace reprise {
 enum class MaskPattern { kOnes, kRagged, kHoles, kLeftPadded, kAlternating };
 
 // What padding that is free, or the row of a batch-mate, is filled with.
-enum class Hostile { kRandom, kHigh, kLow, kOne, kSmall };
+enum class Hostile { kRandom, kHigh, kLow, kOne, kSmall, kSweep };
 inline constexpr Hostile kAllHostile[] = {Hostile::kHigh, Hostile::kSmall, Hostile::kLow,
                                           Hostile::kRandom, Hostile::kOne};
 absl::string_view HostileName(Hostile hostile);
@@ -50,6 +50,7 @@ class Drawer {
     std::vector<MaskPattern> patterns = {MaskPattern::kOnes};
     bool float_masks = false;  // floats are masks rather than random numbers
     bool fill_ids = false;     // ids hold their fill value where masks do not count
+    bool one_id = false;       // all ids of a row are one and the same
     // Added to random floats, so that rows all below and all above the padding occur too.
     double float_shift = 0;
     uint64_t seed = 0;

@@ -42,9 +42,11 @@ using ProbeRunner =
 struct ProbeOptions {
   std::string axis;  // the symbol
   bool is_batch = false;
-  std::string batch_axis;                // may be empty; its rows are drawn with different masks
-  std::map<std::string, double> fills;   // input -> its fill value; 0 where it has none
-  std::set<std::string> guards;          // inputs that are guards whatever is measured
+  std::string batch_axis;               // may be empty; its rows are drawn with different masks
+  std::map<std::string, double> fills;  // input -> its fill value; 0 where it has none
+  std::set<std::string> guards;         // inputs that are guards whatever is measured
+  // Of a second look: so many more cases at the smallest size, for what few contents show.
+  int sweeps = 0;
   std::map<std::string, int64_t> sizes;  // sizes for other axes; default 2 for batch, else 5
   std::vector<int64_t> padded_sizes = {16, 32, 64};
   // The size of a dim under sizes of the symbols: DimSize of passes/specialize.h.

@@ -29,7 +29,8 @@ class LengthProbe {
     int64_t length = 0;
     int64_t padded = 0;
     Drawer::Content content;
-    bool dropped = false;  // the model does not take these sizes, padded or not
+    Hostile hostile = Hostile::kRandom;  // what free padding holds
+    bool dropped = false;                // the model does not take these sizes, padded or not
     bool drawn = false;
     std::vector<Numbers> inputs;
     std::vector<Tensor> expected;

@@ -17,6 +17,9 @@ namespace {
 // Of the other axes, while one is measured at its largest size.
 constexpr int64_t kOtherLength = 5;
 
+// More cases for a model of which the ops do not say that it may be padded.
+constexpr int kSweeps = 8;
+
 constexpr char kSwitchedOff[] = "padding along this axis is switched off in config.pbtxt";
 
 // The model as the certificate's measurements see it.
@@ -232,6 +235,15 @@ absl::Status PaddingProof::Measure(Model& model,
         finding = again;
       }
     }
+    if (axis.certificate.certified && finding.verdict == AxisFinding::Verdict::kUndecided &&
+        !axis.is_batch) {
+      ProbeOptions closer = options;
+      closer.padded_sizes.resize(1);
+      closer.sweeps = kSweeps;
+      ASSIGN_OR_RETURN(AxisCertificate looked, prober.Confirm(axis.certificate, *ranges, closer));
+      axis.certificate.runs = looked.runs;
+      if (!looked.certified) axis.certificate = std::move(looked);
+    }
     Join(finding, axis.certificate);
     if (!axis.certificate.certified) continue;
     const int64_t measured = later.empty() ? sizes.back() : later.back();
@@ -285,6 +297,7 @@ absl::StatusOr<std::map<size_t, AxisCertificate>> PaddingProof::Confirm(const Mo
     ProbeOptions options = Prober::OptionsFor(model, static_cast<int>(position));
     SetOtherSizes(model, position, options);
     options.padded_sizes = padded_sizes;
+    options.sweeps = axis.certificate.proved ? 0 : kSweeps;
     ASSIGN_OR_RETURN(AxisCertificate certificate,
                      prober.Confirm(axis.certificate, model.pending_proof_->ranges, options));
     context_.log(absl::StrCat("model ", model.id().name, ": axis ", axis.label,

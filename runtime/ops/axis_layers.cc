@@ -119,7 +119,7 @@ void RecurrentAxis(AxisContext& context) {
                   false);
     } else if (context.is_batch()) {
       context.Mix("runs over", false);
-    } else if (context.has_output(1) || context.has_output(2)) {
+    } else if (context.IsRead(1) || context.IsRead(2)) {
       context.Mix("ends in a state that has seen all of", positions.guarded);
     } else if (positions.moved || positions.repeated) {
       context.Doubt("runs over");

@@ -44,6 +44,11 @@ AxisContext::AxisContext(const Graph& graph, const Graph& larger, const Node& no
       options_(options),
       flows_(flows) {}
 
+bool AxisContext::IsRead(size_t i) const {
+  return has_output(i) &&
+         (!graph_.value(node_.outputs[i]).users.empty() || graph_.IsOutput(node_.outputs[i]));
+}
+
 const AxisFlowValue& AxisContext::input(size_t i) const {
   static const AxisFlowValue kNothing;
   return has_input(i) ? flows_[node_.inputs[i]] : kNothing;

@@ -102,6 +102,8 @@ class AxisContext {
   size_t num_inputs() const { return node_.inputs.size(); }
   bool has_input(size_t i) const { return node_.input(i) != kNone; }
   bool has_output(size_t i) const { return node_.output(i) != kNone; }
+  // Somebody reads output `i`.
+  bool IsRead(size_t i) const;
   const AxisFlowValue& input(size_t i) const;
   const Shape& shape(size_t i) const;
   const Shape& larger_shape(size_t i) const;

@@ -108,7 +108,7 @@ struct HabitCase {
   int64_t largest_bucket = 512;
   bool packs = false;
   std::string words = "";  // among those of the certificate of the sequence
-  bool proved = false;  // the ops alone prove that the sequence may be padded
+  bool proved = false;     // the ops alone prove that the sequence may be padded
 };
 
 inline void PrintTo(const HabitCase& c, std::ostream* out) { *out << c.name; }

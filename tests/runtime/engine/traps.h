@@ -32,12 +32,11 @@ inline void AddLength(ModelBuilder& b, const std::string& to) {
 }
 
 // One head of attention over the tokens, [batch, sequence, hidden]; `mask` is added to the scores
-// [batch, sequence, sequence], which are `scale` times what they usually are.
-inline void AddAttention(ModelBuilder& b, const std::string& mask, const std::string& to,
-                         float scale = 1) {
+// [batch, sequence, sequence].
+inline void AddAttention(ModelBuilder& b, const std::string& mask, const std::string& to) {
   AddTurned(b, "x", "keys", {0, 2, 1});
   b.Node("MatMul", {"x", "keys"}, {"products"});
-  AddNumber(b, "scale", scale / 3);
+  AddNumber(b, "scale", 1.0f / 3);
   b.Node("Mul", {"products", "scale"}, {"scores"});
   b.Node("Add", {"scores", mask}, {"masked_scores"});
   b.Node("Softmax", {"masked_scores"}, {"weights"}, "/attention/Softmax");
@@ -51,6 +50,23 @@ inline void AddLowMask(ModelBuilder& b, float low, const std::string& to) {
   b.Node("Unsqueeze", {"mask", "one"}, {"mask_of_keys"});
   b.Node("Sub", {"1.0", "mask_of_keys"}, {"left_out"});
   b.Node("Mul", {"left_out", "low"}, {to});
+}
+
+// y: a mean weighted by what a softmax makes of one score a token, `scale` times what is usual.
+inline void AddPooling(ModelBuilder& b, float low, float scale) {
+  AddNumber(b, "1.0", 1);
+  AddNumber(b, "low", low);
+  AddNumber(b, "scale", scale);
+  AddWeights(b, "query", {kHidden});
+  b.Node("MatMul", {"x", "query"}, {"products"});
+  b.Node("Mul", {"products", "scale"}, {"scores"});
+  b.Node("Sub", {"1.0", "mask"}, {"left_out"});
+  b.Node("Mul", {"left_out", "low"}, {"mask_to_add"});
+  b.Node("Add", {"scores", "mask_to_add"}, {"masked_scores"});
+  b.Node("Softmax", {"masked_scores"}, {"weights"}, "/pool/Softmax");
+  b.Node("Unsqueeze", {"weights", "two"}, {"column"});
+  b.Node("Mul", {"x", "column"}, {"weighted"});
+  AddSum(b, "weighted", "y");
 }
 
 // A causal mask of the length, 0 and `low`, [sequence, sequence].
@@ -112,15 +128,23 @@ inline const HabitCase kTraps[] = {
      .batch = true,
      .sequence = false,
      .words = "normalises over sequence under a mask of only -10"},
-    {.name = "LoudAttentionUnderAMaskOfThousands",
+    {.name = "LoudPoolingUnderAMaskOfThousands",
      .build =
          [](ModelBuilder& b) {
            AddInputs(b, "batch", "sequence");
-           AddLowMask(b, -10000, "mask_to_add");
-           AddAttention(b, "mask_to_add", "y", 10000);
+           AddPooling(b, -10000, -1e4f);
          },
      .batch = true,
      .sequence = false},
+    {.name = "PoolingUnderAMaskOfThousands",
+     .build =
+         [](ModelBuilder& b) {
+           AddInputs(b, "batch", "sequence");
+           AddPooling(b, -10000, 1);
+         },
+     .batch = true,
+     .sequence = true,
+     .guards = {"attention_mask"}},
     {.name = "AttentionWithoutAMask",
      .build =
          [](ModelBuilder& b) {
@@ -476,8 +500,8 @@ inline const HabitCase kTraps[] = {
            b.Node("Equal", {"input_ids", "seven"}, {"is_seven"});
            SetAttribute(b.Node("Cast", {"is_seven"}, {"sevens"}), "to",
                         int64_t{onnx::TensorProto::FLOAT});
-           AddSum(b, "sevens", "count");
-           b.Node("Unsqueeze", {"count", "one"}, {"column"});
+           AddSum(b, "sevens", "number");
+           b.Node("Unsqueeze", {"number", "one"}, {"column"});
            AddMaskedMean(b, "mean");
            b.Node("Add", {"mean", "column"}, {"y"});
          },
@@ -493,8 +517,8 @@ inline const HabitCase kTraps[] = {
            b.Node("Equal", {"input_ids", "rare"}, {"is_rare"});
            SetAttribute(b.Node("Cast", {"is_rare"}, {"rares"}), "to",
                         int64_t{onnx::TensorProto::FLOAT});
-           AddSum(b, "rares", "count");
-           b.Node("Unsqueeze", {"count", "one"}, {"column"});
+           AddSum(b, "rares", "number");
+           b.Node("Unsqueeze", {"number", "one"}, {"column"});
            AddMaskedMean(b, "mean");
            b.Node("Add", {"mean", "column"}, {"y"});
          },
@@ -508,8 +532,8 @@ inline const HabitCase kTraps[] = {
            b.Node("Equal", {"input_ids", "zero"}, {"is_zero"});
            SetAttribute(b.Node("Cast", {"is_zero"}, {"zeros"}), "to",
                         int64_t{onnx::TensorProto::FLOAT});
-           AddSum(b, "zeros", "count");
-           b.Node("Unsqueeze", {"count", "one"}, {"column"});
+           AddSum(b, "zeros", "number");
+           b.Node("Unsqueeze", {"number", "one"}, {"column"});
            AddMaskedMean(b, "mean");
            b.Node("Add", {"mean", "column"}, {"y"});
          },
