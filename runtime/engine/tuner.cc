@@ -172,7 +172,7 @@ absl::StatusOr<bool> Tuner::Tune(const Model& model, const std::shared_ptr<const
     KeepRecipe(options_, model, *better, better_plan, model.owner()->capture_ns());
   }
   model.owner()->observer().OnTune(better->note.bucket);
-  model.Note(absl::StrFormat("tuned recipe %s (%s) in %.1f ms (%.1f of a core): %s", key.hex(),
+  model.Note(absl::StrFormat("tuned recipe %s (%s) in %.1f ms (%.1f ms of a core): %s", key.hex(),
                              better->note.bucket,
                              static_cast<double>(options_.clock->NowNs() - start_ns) / 1e6,
                              static_cast<double>(spare.spent_ns()) / 1e6, better->note.tuning));
