@@ -1,10 +1,17 @@
 // The smallest model of sentences: the mean of the embeddings of the tokens that count.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "runtime/engine/engine.h"
 #include "runtime/engine/request.h"
 #include "tests/runtime/onnx/model_builder.h"
 
@@ -49,6 +56,22 @@ inline std::string MaskedMeanModel(LateTokens late = LateTokens::kLikeOthers) {
   }
   b.Output("y");
   return b.Bytes();
+}
+
+// Loads a model, as "mean" unless the options name it, from a file that is gone afterwards. Null,
+// and the test has failed, where it cannot be loaded.
+inline std::shared_ptr<Model> LoadBytes(Engine& engine, const std::string& bytes,
+                                        ModelOptions options = {}) {
+  const std::filesystem::path path =
+      std::filesystem::path(testing::TempDir()) /
+      (std::string(testing::UnitTest::GetInstance()->current_test_info()->name()) + ".onnx");
+  std::ofstream(path, std::ios::binary) << bytes;
+  if (options.id.name.empty()) options.id = {"mean", 1};
+  options.path = path.string();
+  auto model = engine.Load(std::move(options));
+  std::filesystem::remove(path);
+  EXPECT_TRUE(model.ok()) << model.status();
+  return model.ok() ? *std::move(model) : nullptr;
 }
 
 struct MeanRequest {

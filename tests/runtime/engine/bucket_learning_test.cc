@@ -2,8 +2,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <filesystem>
-#include <fstream>
 #include <functional>
 #include <future>
 #include <random>
@@ -43,16 +41,7 @@ class BucketLearningTest : public testing::Test {
   ~BucketLearningTest() override { captures_.Stop(); }
 
   std::shared_ptr<Model> Load(ModelOptions options = {}) {
-    const std::filesystem::path path =
-        std::filesystem::path(testing::TempDir()) /
-        (std::string(testing::UnitTest::GetInstance()->current_test_info()->name()) + ".onnx");
-    std::ofstream(path, std::ios::binary) << MaskedMeanModel();
-    options.id = {"mean", 1};
-    options.path = path.string();
-    auto model = engine_.Load(std::move(options));
-    std::filesystem::remove(path);
-    EXPECT_TRUE(model.ok()) << model.status();
-    return *model;
+    return LoadBytes(engine_, MaskedMeanModel(), std::move(options));
   }
 
   // As the server does it; counts those that had to wait. 100 requests a second.

@@ -2,8 +2,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <filesystem>
-#include <fstream>
 #include <future>
 #include <optional>
 #include <random>
@@ -39,17 +37,8 @@ class MissPolicyTest : public testing::Test {
   ~MissPolicyTest() override { captures_.Stop(); }
 
   std::shared_ptr<Model> Load(ModelOptions options = {}) {
-    const std::filesystem::path path =
-        std::filesystem::path(testing::TempDir()) /
-        (std::string(testing::UnitTest::GetInstance()->current_test_info()->name()) + ".onnx");
-    std::ofstream(path, std::ios::binary) << MaskedMeanModel();
-    options.id = {"mean", 1};
-    options.path = path.string();
     options.bucket_mode = BucketMode::kOff;
-    auto model = engine_.Load(std::move(options));
-    std::filesystem::remove(path);
-    EXPECT_TRUE(model.ok()) << model.status();
-    return model.ok() ? *model : nullptr;
+    return LoadBytes(engine_, MaskedMeanModel(), std::move(options));
   }
 
   Response Run(const Model& model, int64_t rows, int64_t length,
