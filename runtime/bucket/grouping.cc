@@ -28,13 +28,26 @@ class Prices {
  public:
   struct Price {
     double row_ns = 0;
+    double row_size = 0;
     int64_t most_rows = 0;
   };
   Prices(const ReplayCost& cost, const GroupingLimits& limits) : cost_(cost), limits_(limits) {}
   const Price& Of(const std::vector<int64_t>& sizes) {
     const auto [it, is_new] = prices_.try_emplace(sizes);
-    if (is_new) it->second = {cost_.RowNs(Product(sizes)), limits_.most_rows(sizes)};
+    if (is_new) {
+      const int64_t row_size = Product(sizes);
+      it->second = {cost_.RowNs(row_size), static_cast<double>(row_size), limits_.most_rows(sizes)};
+    }
     return it->second;
+  }
+  // Elements of a request alone.
+  double Alone(const WaitingRequest& one) {
+    return static_cast<double>(one.rows) * Of(one.sizes).row_size;
+  }
+  // Several requests of so many rows may share a replay of that price.
+  bool Allows(int64_t rows, const Price& price, double alone) const {
+    return rows <= price.most_rows &&
+           PadsLittle(alone, static_cast<double>(rows) * price.row_size, limits_.most_padding);
   }
   double Ns(int64_t rows, const Price& price) const {
     return cost_.overhead_ns() + static_cast<double>(rows) * price.row_ns;
@@ -60,9 +73,11 @@ Grouping Neighbours(absl::Span<const WaitingRequest> waiting, Prices& prices) {
     std::vector<int64_t> joint = waiting[order[end - 1]].sizes;
     const Prices::Price* price = &prices.Of(joint);
     int64_t rows = 0;
+    double alone = 0;
     for (size_t begin = end; begin-- > 0;) {
       const WaitingRequest& one = waiting[order[begin]];
       rows += one.rows;
+      alone += prices.Alone(one);
       const bool wider = !std::equal(joint.begin(), joint.end(), one.sizes.begin(),
                                      [](int64_t a, int64_t b) { return a >= b; });
       if (wider) {
@@ -70,6 +85,7 @@ Grouping Neighbours(absl::Span<const WaitingRequest> waiting, Prices& prices) {
         price = &prices.Of(joint);
       }
       if (begin + 1 < end && rows > price->most_rows) break;
+      if (begin + 1 < end && !prices.Allows(rows, *price, alone)) continue;
       const double ns = best[begin] + prices.Ns(rows, *price);
       if (ns < best[end]) {
         best[end] = ns;
@@ -91,6 +107,7 @@ Grouping FirstFitOf(absl::Span<const WaitingRequest> waiting, Prices& prices) {
   struct Open {
     std::vector<int64_t> sizes;
     int64_t rows = 0;
+    double alone = 0;
   };
   std::vector<Open> open;
   Grouping grouping;
@@ -99,15 +116,19 @@ Grouping FirstFitOf(absl::Span<const WaitingRequest> waiting, Prices& prices) {
     for (; g < open.size(); ++g) {
       std::vector<int64_t> joint = open[g].sizes;
       Widen(joint, waiting[i].sizes);
-      if (open[g].rows + waiting[i].rows > prices.Of(joint).most_rows) continue;
+      if (!prices.Allows(open[g].rows + waiting[i].rows, prices.Of(joint),
+                         open[g].alone + prices.Alone(waiting[i]))) {
+        continue;
+      }
       open[g].sizes = std::move(joint);
       break;
     }
     if (g == open.size()) {
-      open.push_back({waiting[i].sizes, 0});
+      open.push_back({.sizes = waiting[i].sizes});
       grouping.groups.emplace_back();
     }
     open[g].rows += waiting[i].rows;
+    open[g].alone += prices.Alone(waiting[i]);
     grouping.groups[g].push_back(i);
   }
   for (const Open& one : open) grouping.ns += prices.Ns(one.rows, prices.Of(one.sizes));

@@ -3,7 +3,11 @@
 // Requests that share a replay are padded to the largest of them along every axis; each replay has
 // an overhead. The grouping that costs least in all is searched among those whose groups are
 // neighbours in order of size (for requests of as many rows along one axis the best of all), and
-// compared with first fit: it is never worse than that.
+// compared with first fit under the same limits: it is never worse than that.
+//
+// Time alone would let short requests share replays at any padding, where a replay costs about the
+// same whatever is in it. Padding is promised to be little, so a limit holds for what a replay may
+// pad beyond the buckets of its requests.
 //
 // Numbers only. Threads: free functions of their arguments.
 #pragma once
@@ -25,7 +29,18 @@ struct WaitingRequest {
 struct GroupingLimits {
   // The most rows of a replay with these sizes (bucketed).
   std::function<int64_t(absl::Span<const int64_t> sizes)> most_rows;
+  // The most padding that sharing may add: its share of what the replay computes.
+  double most_padding = 1;
 };
+
+// Requests of different buckets share a replay up to this much padding: with what the buckets pad
+// themselves it stays within 5% of the least.
+inline constexpr double kMostSharedPadding = 1.0 / 32;
+
+// Whether a replay of `computed` elements may serve requests that alone compute `alone` in all.
+inline bool PadsLittle(double alone, double computed, double most_padding) {
+  return computed - alone <= most_padding * computed;
+}
 
 struct Grouping {
   std::vector<std::vector<size_t>> groups;  // positions, each group ascending

@@ -33,11 +33,13 @@ std::vector<size_t> BatchPlan::Choose(absl::Span<const RequestShape* const> wait
     }
     positions.push_back(position);
   }
-  const GroupingLimits limits = {.most_rows = [&](absl::Span<const int64_t> sizes) {
-    std::vector<int64_t> all(sizes.begin(), sizes.end());
-    all.insert(all.begin() + model_->batch_axis_, 1);
-    return model_->LargestBatchAt(*buckets_, all);
-  }};
+  const GroupingLimits limits = {.most_rows =
+                                     [&](absl::Span<const int64_t> sizes) {
+                                       std::vector<int64_t> all(sizes.begin(), sizes.end());
+                                       all.insert(all.begin() + model_->batch_axis_, 1);
+                                       return model_->LargestBatchAt(*buckets_, all);
+                                     },
+                                 .most_padding = kMostSharedPadding};
   for (const std::vector<size_t>& group : GroupByCost(requests, *cost_, limits).groups) {
     if (group[0] != 0) continue;
     std::vector<size_t> chosen;

@@ -3,6 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/bucket/grouping.h"
 #include "runtime/engine/model.h"
 
 namespace reprise {
@@ -114,21 +115,8 @@ CaptureTarget BatchPlan::CaptureTargetOf(const BatchTarget& target,
 
 bool BatchPlan::Served(const BatchTarget& target) {
   if (ready_ == nullptr) ready_ = ready_index().Snapshot();
-  const auto serves = [&](const std::shared_ptr<const Recipe>& recipe) {
-    if (target.packed) {
-      const PackedSizes have = PackedSizesOf(recipe->key);
-      return have.tokens >= target.sizes[0] && have.segments >= target.sizes[1];
-    }
-    const std::map<std::string, int64_t>& have = recipe->key.binding.axes;
-    if (recipe->note.bucket == "exact" || !recipe->key.binding.shape_inputs.empty()) return false;
-    for (size_t i = 0; i < model_->axes_.size(); ++i) {
-      const auto it = have.find(model_->axes_[i].symbol);
-      if (it == have.end() || it->second < target.sizes[i]) return false;
-      if (it->second != target.sizes[i] && !model_->paddable_.contains(it->first)) return false;
-    }
-    return true;
-  };
-  return std::any_of(ready_->begin(), ready_->end(), serves);
+  return SmallestThatServes(*ready_, CaptureTargetOf(target).key, paddable(), cheap_symbol()) !=
+         nullptr;
 }
 
 std::optional<std::vector<int64_t>> BatchPlan::Join(const std::vector<int64_t>& sizes,
@@ -165,7 +153,8 @@ void BatchPlan::Wish(const RequestShape& shape) {
   wished_rows_ += shape.rows;
 }
 
-bool BatchPlan::TryAdd(const RequestShape& shape, std::shared_ptr<CaptureTicket> waited) {
+bool BatchPlan::TryAdd(const RequestShape& shape, std::shared_ptr<CaptureTicket> waited,
+                       bool chosen) {
   if (shapes_.empty()) {
     // Its rows were counted under the set that it was measured with.
     if (shape.buckets != nullptr && shape.buckets != buckets_ &&
@@ -178,6 +167,7 @@ bool BatchPlan::TryAdd(const RequestShape& shape, std::shared_ptr<CaptureTicket>
         packed ? PackedTargetFor(sizes_) : TargetFor(sizes_, shape.exact);
     if (!target.ok()) return false;
     target_ = *std::move(target);
+    alone_tokens_ = target_.tokens;
     rows_ = shape.rows;
     shapes_.push_back(shape);
     waited_.push_back(std::move(waited));
@@ -191,11 +181,16 @@ bool BatchPlan::TryAdd(const RequestShape& shape, std::shared_ptr<CaptureTicket>
   absl::StatusOr<BatchTarget> together =
       target_.packed ? PackedTargetFor(*joint) : TargetFor(*joint, false);
   if (!together.ok()) return false;
+  int64_t alone_tokens = alone_tokens_;
   if (!target_.packed) {
     const absl::StatusOr<BatchTarget> alone = TargetFor(shape.sizes, false);
     if (!alone.ok()) return false;
+    alone_tokens += alone->tokens;
     const double apart_ns = ExpectedNs(target_, rows_) + ExpectedNs(*alone, shape.rows);
-    if (ExpectedNs(*together, rows_ + shape.rows) > apart_ns * kRounding) return false;
+    const bool pays = ExpectedNs(*together, rows_ + shape.rows) <= apart_ns * kRounding &&
+                      PadsLittle(static_cast<double>(alone_tokens),
+                                 static_cast<double>(together->tokens), kMostSharedPadding);
+    if (!chosen && !pays) return false;
   }
   if (model_->options_.capture != CapturePolicy::kInline && together->sizes != target_.sizes &&
       !Served(*together) && Served(target_)) {
@@ -204,6 +199,7 @@ bool BatchPlan::TryAdd(const RequestShape& shape, std::shared_ptr<CaptureTicket>
   }
   target_ = *std::move(together);
   sizes_ = *std::move(joint);
+  alone_tokens_ = alone_tokens;
   rows_ += shape.rows;
   shapes_.push_back(shape);
   waited_.push_back(std::move(waited));

@@ -273,12 +273,14 @@ class BatchPlan {
   BatchPlan(const Model& model, std::shared_ptr<const BucketPolicy> buckets)
       : model_(&model), buckets_(std::move(buckets)), cost_(model.learner().Cost()) {}
 
-  // Adds a request if it may share a replay with those already in the plan and if doing so takes
-  // no longer than a replay of its own would (as measured, padding counted). The first one always
-  // fits, unless it has more rows than Model::max_batch(): split it first. A request is left out as
-  // well where the plan can run on a ready recipe without it and would have to wait for a capture
-  // with it. `waited`: what the request has waited for, if it has (see Engine::Prepare).
-  bool TryAdd(const RequestShape& shape, std::shared_ptr<CaptureTicket> waited = nullptr);
+  // Adds a request if it may share a replay with those already in the plan, if that takes no longer
+  // than a replay of its own would (as measured), and pads little (kMostSharedPadding); neither is
+  // asked again of one that Choose named. The first one always fits, unless it has more rows than
+  // Model::max_batch(): split it first. A request is left out as well where the plan can run on a
+  // ready recipe without it and would have to wait for a capture with it. `waited`: what the
+  // request has waited for, if it has (see Engine::Prepare).
+  bool TryAdd(const RequestShape& shape, std::shared_ptr<CaptureTicket> waited = nullptr,
+              bool chosen = false);
 
   // Which of `waiting` should go into one plan with the first of them, by what replays cost:
   // positions, the first among them.
@@ -338,6 +340,7 @@ class BatchPlan {
   std::vector<int64_t> sizes_;
   int64_t rows_ = 0;
   BatchTarget target_;
+  int64_t alone_tokens_ = 0;                            // of the requests' own buckets, all of them
   std::vector<std::shared_ptr<CaptureTicket>> waited_;  // by request; null: did not wait
   std::shared_ptr<const RecipeList> ready_;             // looked at once, when first needed
   // What the plan would have been, had a recipe been ready: empty where it is as good as can be.

@@ -9,7 +9,11 @@ namespace reprise {
 bool PlanBuilder::TryAdd(const WorkItem& item) {
   const auto& part = static_cast<const Part&>(item);
   const std::optional<RequestShape> changed = model_->MeasureAgain(part.measured);
-  if (!plan_.TryAdd(changed.has_value() ? *changed : part.measured, part.waited_for)) return false;
+  // Behind the first one come those that Order named.
+  const bool chosen = !parts_.empty();
+  if (!plan_.TryAdd(changed.has_value() ? *changed : part.measured, part.waited_for, chosen)) {
+    return false;
+  }
   parts_.push_back(&part);
   return true;
 }
