@@ -19,14 +19,24 @@ constexpr size_t kRecent = 256;
 constexpr double kDriftFactor = 2.2;
 constexpr double kLeastSaving = 0.02;
 constexpr double kLeastErrors = 4;
-// A bucket of rows with a smaller share of the replays is left to be captured when it is needed.
+// Of a bucket that nothing seen falls into.
+constexpr double kUnseenShare = 1e-3;
+// A larger bucket of rows with a smaller share of the replays runs on the largest that is allowed.
 constexpr double kLeastBatchShare = 0.01;
 constexpr double kBatchDecay = 1 - 1.0 / 1024;
-// The next larger request must not fall into the largest bucket of all: of those in force at first
-// the one that holds all seen so far is kept, within the boundaries asked for where that costs no
-// more than this.
-constexpr double kGuardCost = 1.005;
-constexpr double kGuardWeight = 1e-6;
+// What the solver must hold beside what was seen, though it costs nothing.
+constexpr double kUnseenWeight = 1e-6;
+// The next request that is longer than all before: boundaries are solved for as if one had come.
+constexpr double kNextWeight = 1;
+// What a row costs, for the choice of boundaries, is this share in proportion to its size and the
+// rest as measured: the first under which the boundaries found pad hardly more than those of least
+// padding. Half at least: next to other work the times of short replays are mostly noise.
+constexpr double kElementShares[] = {0.5, 0.75, 1};
+constexpr double kMostElements = 1.005;
+// The largest bucket grows when more than this share of what was seen is larger, and holds all but
+// as much afterwards. So many requests are enough to see that.
+constexpr double kMostBeyond = 0.01;
+constexpr int64_t kFewBeyond = 64;
 // While it learns it looks every so often; when it has seen most of what there is to see, where the
 // requests are others than those that the set was solved for, and when twice as many were seen, at
 // most so many apart.
@@ -42,38 +52,64 @@ int64_t Holding(absl::Span<const int64_t> boundaries, int64_t size) {
   return it == boundaries.end() ? size : *it;
 }
 
-double Elements(absl::Span<const int64_t> sizes) {
+double Product(absl::Span<const int64_t> sizes) {
   double product = 1;
   for (int64_t size : sizes) product *= static_cast<double>(size);
   return product;
 }
 
-// What a row of `size` costs, for the choice of boundaries: half as measured, half in proportion to
-// its size. Next to other work the times of short replays are mostly noise, and boundaries must not
-// follow that.
-double SteadyRowNs(const ReplayCost& cost, int64_t size) {
-  double ns = 0, elements = 0;
-  for (const ReplayCost::Point& point : cost.Curve()) {
-    ns += point.replays * point.row_ns;
-    elements += point.replays * static_cast<double>(point.row_size);
+// The elements of a row of `sizes` in its bucket.
+double Padded(absl::Span<const int64_t> sizes, const BoundarySets& sets) {
+  double product = 1;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    product *= static_cast<double>(Holding(sets[i], sizes[i]));
   }
-  const double measured = cost.RowNs(size);
-  if (elements <= 0) return measured;
-  return (measured + ns / elements * static_cast<double>(size)) / 2;
+  return product;
 }
 
-// The boundaries of one axis, without the largest bucket of all, which always stays.
+// What a row of a size costs, for the choice of boundaries.
+class RowCost {
+ public:
+  explicit RowCost(const ReplayCost& cost, double element_share = kElementShares[0])
+      : cost_(cost), element_share_(element_share) {
+    double ns = 0, elements = 0;
+    for (const ReplayCost::Point& point : cost.Curve()) {
+      ns += point.replays * point.row_ns;
+      elements += point.replays * static_cast<double>(point.row_size);
+    }
+    if (elements > 0) ns_per_element_ = ns / elements;
+  }
+  double operator()(int64_t size) const {
+    const double measured = cost_.RowNs(size);
+    // Before anything was measured, time is elements.
+    if (ns_per_element_ <= 0) return measured;
+    return element_share_ * ns_per_element_ * static_cast<double>(size) +
+           (1 - element_share_) * measured;
+  }
+
+ private:
+  const ReplayCost& cost_;
+  const double element_share_;
+  double ns_per_element_ = 0;
+};
+
+// The boundaries of one axis. The last one is `ceiling`, which holds everything seen. It is one of
+// those that the rule allows; or beside them, where it only waits for what nobody sends: all that
+// came is held by a smaller one of those in force at first.
 std::vector<int64_t> SolveLine(std::vector<WeightedSize> seen, const AdvisorAxis& axis,
-                               const BoundaryCost& cost) {
-  Boundaries best = SolveBoundaries(seen, axis.rule.most, cost);
-  if (best.sizes.empty()) return best.sizes;
-  const int64_t guard = Holding(axis.start, best.sizes.back());
-  if (guard == best.sizes.back()) return best.sizes;
-  seen.push_back({guard, kGuardWeight});
-  const Boundaries guarded = SolveBoundaries(seen, axis.rule.most, cost);
-  if (guarded.cost <= best.cost * kGuardCost) return guarded.sizes;
-  best.sizes.push_back(guard);
-  return best.sizes;
+                               int64_t ceiling, const BoundaryCost& cost) {
+  if (seen.empty()) return {ceiling};
+  const int64_t longest = seen.back().size;
+  const int64_t guard = longest > axis.start.back() ? ceiling : Holding(axis.start, longest);
+  // The next longer request falls into the guard, not into the ceiling.
+  if (longest == guard) {
+    seen.back().weight += kNextWeight;
+  } else {
+    seen.push_back({guard, kNextWeight});
+  }
+  std::vector<int64_t> sizes = SolveBoundaries(seen, axis.rule.most, cost).sizes;
+  if (guard < ceiling) sizes.push_back(ceiling);
+  return sizes;
 }
 
 // The half that request `i` belongs to: scattered, so that no rhythm of clients follows it.
@@ -129,11 +165,37 @@ BucketAdvisor::BucketAdvisor(AdvisorOptions options)
   }
 }
 
-bool BucketAdvisor::Holds(absl::Span<const int64_t> sizes) const {
+bool BucketAdvisor::MayGrow(size_t axis) const {
+  return options_.takes && options_.axes[axis].rule.learns();
+}
+
+bool BucketAdvisor::Counts(absl::Span<const int64_t> sizes) const {
   for (size_t i = 0; i < sizes.size(); ++i) {
-    if (sizes[i] < 1 || boundaries_[i].empty() || sizes[i] > boundaries_[i].back()) return false;
+    if (sizes[i] < 1 || sizes[i] > kLargestSize || boundaries_[i].empty()) return false;
+    if (sizes[i] > boundaries_[i].back() && !MayGrow(i)) return false;
   }
   return true;
+}
+
+int64_t BucketAdvisor::Ceiling(absl::Span<const WeightedSize> seen, size_t axis) const {
+  const int64_t now = boundaries_[axis].back();
+  if (!MayGrow(axis)) return now;
+  double total = 0, beyond = 0;
+  for (const WeightedSize& one : seen) {
+    total += one.weight;
+    if (one.size > now) beyond += one.weight;
+  }
+  if (beyond <= kMostBeyond * total) return now;
+  auto last = seen.rbegin();
+  for (double left = kMostBeyond * total - last->weight; left > 0; left -= last->weight) ++last;
+  for (auto size = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(last->size)));
+       size > now; size /= 2) {
+    if (options_.takes(axis, size)) return size;
+    if (size > last->size && last->size > size / 2 && options_.takes(axis, last->size)) {
+      return last->size;
+    }
+  }
+  return now;
 }
 
 void BucketAdvisor::Remember(const Seen& seen) {
@@ -143,8 +205,13 @@ void BucketAdvisor::Remember(const Seen& seen) {
 void BucketAdvisor::RecordRequest(absl::Span<const int64_t> sizes, int64_t rows, int64_t now_ns) {
   if (sizes.size() != options_.axes.size()) return;
   ++seen_;
-  // What is longer than every bucket runs exact, whatever the buckets are.
-  if (!learns_ || !Holds(sizes)) return;
+  // What is longer than every bucket may ever be runs exact, whatever the buckets are.
+  if (!learns_ || !Counts(sizes)) return;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    if (sizes[i] <= boundaries_[i].back()) continue;
+    if (++beyond_ == kFewBeyond) next_look_ = std::min(next_look_, seen_);
+    break;
+  }
   recent_.push_back({{sizes.begin(), sizes.end()}, std::max<int64_t>(rows, 1), now_ns});
   if (recent_.size() > kRecent) recent_.pop_front();
   Remember(recent_.back());
@@ -165,10 +232,10 @@ bool BucketAdvisor::Sound(const BoundarySets& boundaries) const {
       if (sizes != axis.start) return false;
       continue;
     }
-    // The largest always stays, and one that guards it; beside them there may be as many as the
-    // rule says.
-    if (sizes.empty() || sizes.size() > static_cast<size_t>(axis.rule.most) + 2 ||
-        sizes.front() < 1 || sizes.back() != axis.start.back() ||
+    // The largest may be there beside those of the rule.
+    if (sizes.empty() || sizes.size() > static_cast<size_t>(axis.rule.most) + 1 ||
+        sizes.front() < 1 || sizes.back() < axis.start.back() || sizes.back() > kLargestSize ||
+        (sizes.back() > axis.start.back() && !MayGrow(i)) ||
         !std::is_sorted(sizes.begin(), sizes.end(), std::less_equal<>())) {
       return sizes == axis.start;
     }
@@ -198,7 +265,7 @@ void BucketAdvisor::Restore(const LearntBuckets& learnt) {
   if (same) boundaries_ = learnt.boundaries;
   for (int half = 0; half < 2; ++half) {
     for (const WeightedSizes& one : learnt.halves[half]) {
-      if (one.sizes.size() != options_.axes.size() || !Holds(one.sizes)) continue;
+      if (one.sizes.size() != options_.axes.size() || !Counts(one.sizes)) continue;
       if (one.weight > 0 && std::isfinite(one.weight)) halves_[half].Add(one.sizes, one.weight);
     }
   }
@@ -262,75 +329,99 @@ bool BucketAdvisor::Drifting() {
   return true;
 }
 
-double BucketAdvisor::CostOfOne(absl::Span<const int64_t> sizes, const BoundarySets& sets) const {
-  double product = 1;
-  for (size_t i = 0; i < sizes.size(); ++i) {
-    product *= static_cast<double>(Holding(sets[i], sizes[i]));
-  }
-  return SteadyRowNs(cost_, static_cast<int64_t>(product));
+double BucketAdvisor::Elements(absl::Span<const WeightedSizes> seen,
+                               const BoundarySets& sets) const {
+  double computed = 0;
+  for (const WeightedSizes& one : seen) computed += one.weight * Padded(one.sizes, sets);
+  return computed;
 }
 
 double BucketAdvisor::Waste(absl::Span<const WeightedSizes> seen, const BoundarySets& sets) const {
-  double valid = 0, computed = 0;
-  for (const WeightedSizes& one : seen) {
-    valid += one.weight * Elements(one.sizes);
-    double product = 1;
-    for (size_t i = 0; i < sets.size(); ++i) {
-      product *= static_cast<double>(Holding(sets[i], one.sizes[i]));
-    }
-    computed += one.weight * product;
-  }
+  double valid = 0;
+  for (const WeightedSizes& one : seen) valid += one.weight * Product(one.sizes);
+  const double computed = Elements(seen, sets);
   return computed > 0 ? 1 - valid / computed : 0;
 }
 
 BoundarySets BucketAdvisor::Solve(absl::Span<const WeightedSizes> seen) const {
+  const double least = Elements(seen, SolveFor(seen, RowCost(cost_, 1)));
+  BoundarySets sets;
+  for (const double share : kElementShares) {
+    sets = SolveFor(seen, RowCost(cost_, share));
+    if (Elements(seen, sets) <= least * kMostElements) break;
+  }
+  return sets;
+}
+
+BoundarySets BucketAdvisor::SolveFor(absl::Span<const WeightedSizes> seen,
+                                     const BoundaryCost& row_ns) const {
   BoundarySets sets = boundaries_;
   std::vector<size_t> automatic;
   for (size_t axis = 0; axis < sets.size(); ++axis) {
     const AdvisorAxis& own = options_.axes[axis];
-    if (own.start.empty()) continue;
-    if (own.rule.kind == BoundaryRule::Kind::kPercentile) {
-      sets[axis] = PercentileBoundaries(AlongAxis(seen, axis), own.rule.most);
-    } else if (own.rule.kind == BoundaryRule::Kind::kAuto) {
-      automatic.push_back(axis);
-    }
+    if (own.start.empty() || !own.rule.learns()) continue;
+    const int64_t ceiling = Ceiling(AlongAxis(seen, axis), axis);
+    sets[axis] = {ceiling};
+    if (own.rule.kind == BoundaryRule::Kind::kAuto) automatic.push_back(axis);
   }
-  if (sets.size() == 1 && automatic.size() == 1) {
-    sets[0] = SolveLine(AlongAxis(seen, 0), options_.axes[0],
-                        [&](int64_t size) { return SteadyRowNs(cost_, size); });
-  } else if (!automatic.empty()) {
-    GridOptions grid{.fixed = sets};
+  // What is larger still runs exact.
+  std::vector<WeightedSizes> within;
+  for (const WeightedSizes& one : seen) {
+    bool fits = true;
     for (size_t axis = 0; axis < sets.size(); ++axis) {
-      grid.most.push_back(options_.axes[axis].rule.most);
+      fits = fits && (sets[axis].empty() || one.sizes[axis] <= sets[axis].back());
     }
-    for (size_t axis : automatic) grid.fixed[axis].clear();
-    const BindingCost cost = [&](absl::Span<const int64_t>, absl::Span<const int64_t> binding) {
-      return SteadyRowNs(cost_, static_cast<int64_t>(Elements(binding)));
-    };
-    sets = SolveGrid(Coarse(seen), cost, grid).boundaries;
+    if (fits) within.push_back(one);
   }
   for (size_t axis = 0; axis < sets.size(); ++axis) {
     const AdvisorAxis& own = options_.axes[axis];
-    if (!own.rule.learns() || own.start.empty()) continue;
-    if (sets[axis].empty() || sets[axis].back() < own.start.back()) {
-      sets[axis].push_back(own.start.back());
-    }
+    if (own.start.empty() || own.rule.kind != BoundaryRule::Kind::kPercentile) continue;
+    // As the rule says, and what holds the lengths that did not come yet.
+    const int64_t ceiling = sets[axis].back();
+    sets[axis] = PercentileBoundaries(AlongAxis(within, axis), own.rule.most);
+    if (sets[axis].empty() || sets[axis].back() < ceiling) sets[axis].push_back(ceiling);
+  }
+  if (sets.size() == 1 && automatic.size() == 1) {
+    sets[0] = SolveLine(AlongAxis(within, 0), options_.axes[0], sets[0].back(), row_ns);
+  } else if (!automatic.empty()) {
+    SolveTogether(within, automatic, row_ns, sets);
   }
   return sets;
+}
+
+void BucketAdvisor::SolveTogether(absl::Span<const WeightedSizes> seen,
+                                  absl::Span<const size_t> automatic, const BoundaryCost& row_ns,
+                                  BoundarySets& sets) const {
+  GridOptions grid{.fixed = sets};
+  std::vector<int64_t> largest;
+  for (size_t axis = 0; axis < sets.size(); ++axis) {
+    grid.most.push_back(options_.axes[axis].rule.most);
+    largest.push_back(sets[axis].empty() ? 1 : sets[axis].back());
+  }
+  std::vector<WeightedSizes> with_largest = Coarse(seen);
+  with_largest.push_back({largest, kUnseenWeight});
+  for (const size_t axis : automatic) grid.fixed[axis].clear();
+  const BindingCost cost = [&](absl::Span<const int64_t>, absl::Span<const int64_t> binding) {
+    return row_ns(static_cast<int64_t>(Product(binding)));
+  };
+  sets = SolveGrid(with_largest, cost, grid).boundaries;
 }
 
 BucketAdvisor::Gain BucketAdvisor::GainOf(absl::Span<const WeightedSizes> seen,
                                           const BoundarySets& before,
                                           const BoundarySets& after) const {
-  double weight = 0, gain = 0, cost = 0, squares = 0, heaviest = 0;
+  const RowCost row_ns(cost_);
+  const auto cost_of = [&](absl::Span<const int64_t> sizes, const BoundarySets& sets) {
+    return row_ns(static_cast<int64_t>(Padded(sizes, sets)));
+  };
+  double weight = 0, gain = 0, cost = 0, squares = 0;
   for (const WeightedSizes& one : seen) {
-    const double now = CostOfOne(one.sizes, before);
-    const double saved = now - CostOfOne(one.sizes, after);
+    const double now = cost_of(one.sizes, before);
+    const double saved = now - cost_of(one.sizes, after);
     weight += one.weight;
     cost += one.weight * now;
     gain += one.weight * saved;
     squares += one.weight * saved * saved;
-    heaviest = std::max(heaviest, one.weight);
   }
   if (cost <= 0) return {};
   const double mean = gain / weight;
@@ -348,28 +439,35 @@ std::vector<WantedRecipe> BucketAdvisor::Captures(absl::Span<const WeightedSizes
     cells.Add(cell, one.weight);
     total += one.weight;
   }
-  // What no one sent yet, but would otherwise be captured while its request waits.
+  // What no one sent yet, but would otherwise be captured once someone does.
   std::vector<int64_t> largest;
   for (const auto& set : sets) largest.push_back(set.empty() ? 1 : set.back());
-  cells.Add(largest, 1e-3);
+  cells.Add(largest, kUnseenShare);
+  if (sets.size() == 1) {
+    for (const int64_t size : sets[0]) cells.Add({{size}}, kUnseenShare);
+  }
+  // A recipe serves fewer rows as fast: one for all that are used.
   double replays = 0;
   for (const auto& [bucket, weight] : batches_) replays += weight;
-  std::vector<WantedRecipe> wanted;
+  int64_t batch = 1;
+  for (const auto& [bucket, weight] : batches_) {
+    if (weight >= kLeastBatchShare * replays) batch = bucket;
+  }
+  std::vector<WantedRecipe> wanted, kept;
   for (const WeightedSizes& cell : cells.Snapshot()) {
-    bool is_new = cell.sizes == largest;
+    bool is_new = false;
     for (size_t i = 0; i < sets.size() && !is_new; ++i) {
       is_new = !std::binary_search(boundaries_[i].begin(), boundaries_[i].end(), cell.sizes[i]);
     }
-    if (!is_new) continue;
-    for (const auto& [bucket, weight] : batches_) {
-      const bool used = weight >= kLeastBatchShare * replays || bucket == batches_.rbegin()->first;
-      if (!used) continue;
-      wanted.push_back({bucket, cell.sizes, cell.weight / total * weight / replays});
+    if (is_new) {
+      wanted.push_back({batch, cell.sizes, cell.weight / total});
+    } else {
+      kept.push_back({WantedRecipe::kMostRows, cell.sizes, 0});
     }
-    if (batches_.empty()) wanted.push_back({1, cell.sizes, cell.weight / total});
   }
   std::stable_sort(wanted.begin(), wanted.end(),
                    [](const auto& a, const auto& b) { return a.share > b.share; });
+  wanted.insert(wanted.end(), kept.begin(), kept.end());
   return wanted;
 }
 
@@ -396,29 +494,40 @@ std::optional<BucketAdvice> BucketAdvisor::Advise(int64_t now_ns) const {
   const double saving = (gains[0].share + gains[1].share) / 2;
   const bool saves = std::min(gains[0].share, gains[1].share) >= kLeastSaving / 2 &&
                      saving >= std::max(kLeastSaving, kLeastErrors * error);
-  bool asked = false;  // boundaries that were asked for by their rule, not for what they save
+  // Boundaries that are asked for by their rule, or by requests that none holds: not for what they
+  // save.
+  bool asked = false;
   for (const AdvisorAxis& axis : options_.axes) {
     asked = asked || (axis.rule.kind == BoundaryRule::Kind::kPercentile && changes_ == 0 &&
                       solved_for_.empty());
   }
-  if (!saves && !asked) return std::nullopt;
   const std::vector<WeightedSizes> all = Remembered();
+  for (size_t axis = 0; axis < options_.axes.size(); ++axis) {
+    asked = asked || (!boundaries_[axis].empty() &&
+                      Ceiling(AlongAxis(all, axis), axis) > boundaries_[axis].back());
+  }
+  if (!saves && !asked) return std::nullopt;
   BucketAdvice advice{.boundaries = Solve(all), .saving = (gains[0].share + gains[1].share) / 2};
   if (advice.boundaries == boundaries_) return std::nullopt;
   advice.expected_waste = Waste(all, advice.boundaries);
   advice.captures = Captures(all, advice.boundaries);
 
+  const RowCost row_ns(cost_);
   double mean_ns = 0, weight = 0, rows = 0;
   for (const WeightedSizes& one : all) {
-    mean_ns += one.weight * CostOfOne(one.sizes, boundaries_);
+    mean_ns += one.weight * row_ns(static_cast<int64_t>(Padded(one.sizes, boundaries_)));
     weight += one.weight;
   }
   for (const Seen& one : recent_) rows += static_cast<double>(one.rows);
   rows /= static_cast<double>(std::max<size_t>(recent_.size(), 1));
   const double saved_ns_per_s = advice.saving * mean_ns / weight * rows * RequestsPerSecond(now_ns);
-  advice.payback_s = saved_ns_per_s > 0 ? static_cast<double>(advice.captures.size()) *
-                                              cost_.CaptureNs() / saved_ns_per_s
-                                        : 1e18;
+  const auto captures =
+      std::count_if(advice.captures.begin(), advice.captures.end(),
+                    [](const auto& one) { return one.batch != WantedRecipe::kMostRows; });
+  // Each of them, and one for the most rows beside it.
+  advice.payback_s = saved_ns_per_s > 0
+                         ? 2 * static_cast<double>(captures) * cost_.CaptureNs() / saved_ns_per_s
+                         : 1e18;
   if (!asked && advice.payback_s * kNsPerSecond > static_cast<double>(options_.payback_ns)) {
     return std::nullopt;
   }
@@ -435,6 +544,7 @@ void BucketAdvisor::Adopt(const BoundarySets& boundaries) {
   }
   expected_waste_ = Waste(all, boundaries_);
   drift_ = 0;
+  beyond_ = 0;
 }
 
 BucketAdvisor::State BucketAdvisor::Look() const {

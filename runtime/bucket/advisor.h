@@ -7,13 +7,17 @@
 //   half of what was seen are judged on the other half, both ways;
 // - that saving is four times its standard error;
 // - at the present rate of requests the captures are paid back within the time that is set.
-// The largest bucket of an axis stays: what the model took before, it takes after a change.
+// The largest bucket of an axis stays: what the model took before, it takes after a change. It is
+// one of the K of `auto:K` that requests fall into; where they are all held by a smaller default,
+// and with percentiles, it waits beside the K. It grows where more than one request in a hundred is
+// larger, and the model takes that: images and sounds have sizes that no default foresees.
 //
 // Numbers only; the caller says what the time is. Threads: not safe; the caller guards it.
 #pragma once
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -24,6 +28,7 @@
 #include "runtime/bucket/boundaries.h"
 #include "runtime/bucket/cost_model.h"
 #include "runtime/bucket/histogram.h"
+#include "runtime/bucket/solver.h"
 
 namespace reprise {
 
@@ -39,12 +44,16 @@ struct AdvisorOptions {
   int64_t consider_every = 128;   // requests between two looks
   double half_life = 1024;        // of what was seen, in requests
   int64_t payback_ns = int64_t{600} * 1'000'000'000;
+  // Whether the model takes a bucket of this size along an axis (position); null: the largest
+  // bucket of each axis stays as it is.
+  std::function<bool(size_t axis, int64_t size)> takes;
 };
 
 // A set of buckets by axis, and a recipe that it wants ready before it is in force.
 using BoundarySets = std::vector<std::vector<int64_t>>;
 struct WantedRecipe {
-  int64_t batch = 1;           // bucket of rows
+  static constexpr int64_t kMostRows = 0;
+  int64_t batch = 1;           // bucket of rows; kMostRows: the largest that is allowed
   std::vector<int64_t> sizes;  // by axis
   double share = 0;            // of the requests
 };
@@ -54,7 +63,9 @@ struct BucketAdvice {
   double saving = 0;          // share of the computing time, on requests it was not solved on
   double expected_waste = 0;  // share of the computed elements that will be padding
   double payback_s = 0;       // until the captures are paid back
-  std::vector<WantedRecipe> captures;  // the most wanted first
+  // The most wanted first; then, of buckets that stay, those that serve any number of rows: most of
+  // them are there already.
+  std::vector<WantedRecipe> captures;
 };
 
 // What an advisor knows, as numbers: what a restart would lose.
@@ -134,15 +145,26 @@ class BucketAdvisor {
     double error = 0;  // its standard error
   };
 
-  bool Holds(absl::Span<const int64_t> sizes) const;
+  // What larger sizes cost, or buckets for them, is of interest.
+  bool MayGrow(size_t axis) const;
+  // Sizes that buckets hold, or may hold one day.
+  bool Counts(absl::Span<const int64_t> sizes) const;
+  // The largest bucket that an axis should have.
+  int64_t Ceiling(absl::Span<const WeightedSize> seen, size_t axis) const;
   // Boundaries that this advisor could have solved for.
   bool Sound(const BoundarySets& boundaries) const;
   void Remember(const Seen& seen);
   void ForgetAllButRecent();
   // The distribution changed, or did and is being waited for.
   bool Drifting();
+  // Least time among boundaries that pad hardly more than the best.
   BoundarySets Solve(absl::Span<const WeightedSizes> seen) const;
-  double CostOfOne(absl::Span<const int64_t> sizes, const BoundarySets& sets) const;
+  BoundarySets SolveFor(absl::Span<const WeightedSizes> seen, const BoundaryCost& row_ns) const;
+  // Several axes: those in `automatic`, beside the others of `sets`.
+  void SolveTogether(absl::Span<const WeightedSizes> seen, absl::Span<const size_t> automatic,
+                     const BoundaryCost& row_ns, BoundarySets& sets) const;
+  // Computed, padding included.
+  double Elements(absl::Span<const WeightedSizes> seen, const BoundarySets& sets) const;
   double Waste(absl::Span<const WeightedSizes> seen, const BoundarySets& sets) const;
   Gain GainOf(absl::Span<const WeightedSizes> seen, const BoundarySets& before,
               const BoundarySets& after) const;
@@ -164,6 +186,7 @@ class BucketAdvisor {
   std::vector<std::vector<WeightedSize>> solved_for_;  // by axis
   int64_t seen_ = 0;
   int64_t next_look_;
+  int64_t beyond_ = 0;        // requests larger than the largest bucket, since the set is in force
   int64_t settle_until_ = 0;  // seen_ at which a drift is over; 0: none
   int64_t changes_ = 0;
   double drift_ = 0;

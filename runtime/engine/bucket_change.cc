@@ -68,13 +68,15 @@ std::deque<AxisSizes> BucketChange::Wanted() const {
       continue;
     }
     const std::string& batch = model_->axes()[model_->batch_axis()].label;
+    const bool any_rows = recipe.batch == WantedRecipe::kMostRows;
     if (!model_->batches_requests()) {
+      if (any_rows) continue;  // none serves other rows than its own
       sizes[batch] = recipe.batch;
       add(std::move(sizes));
       continue;
     }
     const int64_t most = std::min(policy_->LargestBatch(sizes), model_->max_batch());
-    for (const int64_t rows : {std::min(recipe.batch, most), most}) {
+    for (const int64_t rows : {any_rows ? most : std::min(recipe.batch, most), most}) {
       AxisSizes whole = sizes;
       whole[batch] = policy_->Fit(batch, rows).value_or(rows);
       add(std::move(whole));
@@ -109,11 +111,16 @@ void BucketChange::Finish() {
   BucketLearner& learner = model_->learner();
   learner.Adopt(found_);
   engine_.RetireRecipes(*model_);
-  model_->Note(absl::StrFormat(
-      "buckets in force: %s; %d recipes ready, expected to save %.1f%% of the computing time and "
-      "to pay for the captures in %.0f s",
-      BoundariesText(learner, found_.advice.boundaries), captured_, 100 * found_.advice.saving,
-      found_.advice.payback_s));
+  std::string text = absl::StrFormat("buckets in force: %s; %d recipes ready",
+                                     BoundariesText(learner, found_.advice.boundaries), captured_);
+  // Those that hold what none held before are there for that.
+  if (found_.advice.saving > 0) {
+    absl::StrAppendFormat(&text,
+                          ", expected to save %.1f%% of the computing time and to pay for the "
+                          "captures in %.0f s",
+                          100 * found_.advice.saving, found_.advice.payback_s);
+  }
+  model_->Note(text);
   model_->ReportBuckets();
   learner.EndLook();
 }

@@ -93,6 +93,16 @@ absl::Status PolicyMaker::SetPolicy(Model& model) const {
   return absl::OkStatus();
 }
 
+absl::Status PolicyMaker::TakesBucket(const Model& model, const std::string& label, int64_t size) {
+  Binding binding;
+  for (const ModelAxis& axis : model.axes_) {
+    binding.axes[axis.symbol] = axis.label == label ? size
+                                : axis.is_batch     ? kFitBatch
+                                                    : kFitLengths[0];
+  }
+  return Specialize(model.graph_, binding).status();
+}
+
 void PolicyMaker::MakeLearner(Model& model, BucketPolicy policy) const {
   const ModelOptions& options = model.options_;
   // Tokens of packed requests fit every bucket alike.
@@ -111,9 +121,15 @@ void PolicyMaker::MakeLearner(Model& model, BucketPolicy policy) const {
     }
     learner.advisor.axes.push_back(std::move(axis));
   }
-  learner.first = std::move(policy);
   std::vector<std::string> axes;
   for (const AdvisorAxis& axis : learner.advisor.axes) axes.push_back(axis.label);
+  if (policy.overflow == BucketPolicy::Overflow::kExact) {
+    // The model owns the learner.
+    learner.advisor.takes = [&model, axes](size_t axis, int64_t size) {
+      return TakesBucket(model, axes[axis], size).ok();
+    };
+  }
+  learner.first = std::move(policy);
   if (!axes.empty() && axes == model.usage_.axes) learner.learnt = &model.usage_.learnt;
   model.learner_ = std::make_unique<BucketLearner>(std::move(learner));
 }
@@ -124,12 +140,7 @@ void PolicyMaker::LimitBuckets(Model& model, BucketPolicy& policy) const {
     if (!axis.certificate.certified) continue;
     absl::Status refusal;
     const std::vector<int64_t> dropped = policy.DropRefused(axis.label, [&](int64_t size) {
-      Binding binding;
-      for (const ModelAxis& other : model.axes_) {
-        binding.axes[other.symbol] = other.is_batch ? kFitBatch : kFitLengths[0];
-      }
-      binding.axes[axis.symbol] = size;
-      const absl::Status status = Specialize(model.graph_, binding).status();
+      const absl::Status status = TakesBucket(model, axis.label, size);
       if (!status.ok()) refusal = status;
       return status.ok();
     });

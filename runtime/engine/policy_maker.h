@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -30,6 +31,8 @@ class PolicyMaker {
  private:
   // `policy`: what is in force first.
   void MakeLearner(Model& model, BucketPolicy policy) const;
+  // Whether the model can be specialised to a bucket of an axis.
+  static absl::Status TakesBucket(const Model& model, const std::string& label, int64_t size);
   // Drops buckets at which the model cannot be specialised.
   void LimitBuckets(Model& model, BucketPolicy& policy) const;
 

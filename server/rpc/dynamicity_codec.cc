@@ -48,6 +48,10 @@ void AdviseAxis(const Model& model, size_t i, const ShapeTable& table, const Dyn
   }
   const auto largest = model.buckets()->Largest(axis.label);
   if (axis.is_batch || !largest.has_value() || model.packing() != nullptr) return;
+  // It grows by itself.
+  const bool follows = model.options().bucket_mode == BucketMode::kApply &&
+                       !model.options().buckets.contains(axis.label);
+  if (follows) return;
   const double above = ShareAbove(table, i, *largest);
   if (above > 0) {
     advice.push_back(absl::StrFormat(

@@ -109,3 +109,26 @@ def test_frames_of_audio_have_buckets_of_thousands(repository, rng):
             answer = infer(client, "audio", inputs)
             assert answer.bucket == f"b1_s{bucket}"
             assert_same_answer(answer.outputs, reference(path, inputs), answer.bucket)
+
+
+def test_larger_images_than_any_bucket_get_buckets_of_their_own(repository, rng):
+    path = repository.add("image", models.masked_image())
+    with Daemon(repository) as daemon:
+        client = daemon.client()
+
+        def send():
+            inputs = image(rng, int(rng.integers(560, 620)), int(rng.integers(20, 40)))
+            return inputs, infer(client, "image", inputs)
+
+        inputs, answer = send()
+        assert answer.bucket == "exact"
+        deadline = time.monotonic() + 120
+        while answer.bucket == "exact":
+            assert time.monotonic() < deadline, daemon.log()
+            inputs, answer = send()
+        assert 560 <= bucket_of(answer)[1] <= 1024
+        assert_same_answer(answer.outputs, reference(path, inputs), answer.bucket)
+        for _ in range(20):
+            inputs, answer = send()
+            assert answer.bucket != "exact" and answer.capture in ("replayed", "larger")
+            assert_same_answer(answer.outputs, reference(path, inputs), answer.bucket)

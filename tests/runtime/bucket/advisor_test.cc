@@ -37,11 +37,12 @@ class Server {
     for (int64_t i = 0; i < count; ++i) {
       now_ns_ += static_cast<int64_t>(1e9 / per_second);
       const int64_t one = length();
-      const int64_t bucket = *std::lower_bound(sets_[0].begin(), sets_[0].end(), one);
+      const auto holds = std::lower_bound(sets_[0].begin(), sets_[0].end(), one);
+      const int64_t bucket = holds == sets_[0].end() ? one : *holds;
       valid += static_cast<double>(one);
       computed += static_cast<double>(bucket);
       advisor_.RecordRequest(std::vector<int64_t>{one}, 1, now_ns_);
-      advisor_.RecordReplay(1, 1, bucket, ReplayNs(bucket));
+      advisor_.RecordReplay(1, 1, bucket, replay_ns(bucket));
       if (!advisor_.due()) continue;
       if (const auto advice = advisor_.Consider(now_ns_)) {
         captures += static_cast<int64_t>(advice->captures.size());
@@ -62,6 +63,7 @@ class Server {
 
   double valid = 0, computed = 0;
   int64_t changes = 0, captures = 0, last_change = -1;
+  std::function<int64_t(int64_t size)> replay_ns = ReplayNs;
 
  private:
   BoundarySets sets_;
@@ -139,6 +141,43 @@ TEST(BucketAdvisorTest, WhatWasLearntIsCloseToTheBestForTheRequestsThatFollow) {
     const double best =
         SolveBoundaries(CountSizes(next), 8, [](int64_t size) { return double(size); }).cost;
     EXPECT_LE(server.computed, 1.05 * best);
+  }
+}
+
+TEST(BucketAdvisorTest, RequestsNeverFallIntoMoreBucketsThanTheRuleSays) {
+  for (const size_t most : {1, 2, 3, 8}) {
+    for (const int64_t longest : {62, 64, 300, 512}) {
+      Server server({.axes = {{"sequence", {.most = static_cast<int>(most)}, kStart}}});
+      std::mt19937_64 random(most);
+      server.Serve(2000, [&] { return 1 + static_cast<int64_t>(random() % longest); });
+      if (most == 8) ASSERT_GE(server.changes, 1);
+      if (server.changes == 0) continue;  // so few are no better than the six of the start
+      EXPECT_EQ(server.boundaries().back(), 512);
+      EXPECT_EQ(server.boundaries().size(), longest > 256 ? most : most + 1);
+    }
+  }
+}
+
+// Short replays on a machine that reads the weights for each of them: time says nothing of length.
+TEST(BucketAdvisorTest, PaddingIsLittleAlsoWhereItCostsHardlyAnyTime) {
+  for (uint64_t seed : {31, 32, 33}) {
+    Server server;
+    std::mt19937_64 noise(seed);
+    server.replay_ns = [&](int64_t size) {
+      return 2'000'000 + 2'000 * size + static_cast<int64_t>(noise() % 500'000);
+    };
+    Lengths lengths(seed);
+    const auto traffic = lengths.LogNormal(14, 0.6, 64);
+    server.Serve(1000, traffic);
+    server.Reset();
+    std::vector<int64_t> next;
+    server.Serve(1000, [&] {
+      next.push_back(traffic());
+      return next.back();
+    });
+    const double best =
+        SolveBoundaries(CountSizes(next), 8, [](int64_t size) { return double(size); }).cost;
+    EXPECT_LE(server.computed, 1.05 * best) << "seed " << seed;
   }
 }
 
@@ -236,10 +275,12 @@ TEST(BucketAdvisorTest, CapturesAreThoseThatTrafficNeedsTheMostWantedFirst) {
   ASSERT_TRUE(advice.has_value());
   // 256 was there before, and spares a request of 201 the 512.
   EXPECT_THAT(advice->boundaries[0], ElementsAre(40, 200, 256, 512));
-  ASSERT_EQ(advice->captures.size(), 6u);  // two new lengths and the ceiling, at 1 and at 4 rows
+  ASSERT_EQ(advice->captures.size(), 4u);  // two new lengths, at up to 4 rows, and two that stay
   EXPECT_EQ(advice->captures[0].sizes[0], 40);
-  EXPECT_EQ(advice->captures[0].batch, 1);
-  EXPECT_EQ(advice->captures[5].sizes[0], 512);
+  EXPECT_EQ(advice->captures[0].batch, 4);
+  EXPECT_EQ(advice->captures[1].sizes[0], 200);
+  EXPECT_EQ(advice->captures[3].sizes[0], 512);
+  EXPECT_EQ(advice->captures[3].batch, WantedRecipe::kMostRows);
   EXPECT_GT(advice->saving, 0.2);
   EXPECT_LT(advice->payback_s, 60);
 }
@@ -259,6 +300,42 @@ TEST(BucketAdvisorTest, HeightsAndWidthsMoveTogether) {
   ASSERT_TRUE(advice.has_value());
   EXPECT_THAT(advice->boundaries[0], ::testing::IsSupersetOf({300, 640, 1024}));
   EXPECT_THAT(advice->boundaries[1], ElementsAre(400, 480, 1024));
+}
+
+TEST(BucketAdvisorTest, TheLargestBucketGrowsWhereRequestsAreLarger) {
+  Server server({.axes = {{"frames", {}, kStart}},
+                 .takes = [](size_t, int64_t size) { return size <= 4096; }});
+  std::mt19937_64 random(14);
+  const auto frames = [&] { return 700 + 100 * static_cast<int64_t>(random() % 20); };
+  server.Serve(200, frames);
+  // Long before boundaries are looked for.
+  ASSERT_EQ(server.changes, 1);
+  EXPECT_EQ(server.boundaries().back(), 4096);
+  EXPECT_LE(server.boundaries().size(), 8u);
+  server.Serve(1800, frames);
+  server.Reset();
+  server.Serve(1000, frames);
+  EXPECT_LT(server.computed / server.valid, 1.1);
+  EXPECT_LE(server.changes, 3);
+}
+
+TEST(BucketAdvisorTest, TheLargestBucketIsNoLargerThanTheModelTakes) {
+  // 1500 positions: what most requests need, though no power of two.
+  Server server({.axes = {{"frames", {}, kStart}},
+                 .takes = [](size_t, int64_t size) { return size <= 1500; }});
+  server.Serve(200, [i = 0]() mutable { return ++i % 2 == 0 ? 1400 : 60; });
+  EXPECT_EQ(server.boundaries().back(), 1400);
+  Server small({.axes = {{"frames", {}, kStart}},
+                .takes = [](size_t, int64_t size) { return size <= 512; }});
+  small.Serve(200, [i = 0]() mutable { return ++i % 2 == 0 ? 1400 : 60; });
+  EXPECT_EQ(small.changes, 0);
+}
+
+TEST(BucketAdvisorTest, FewLargeRequestsRunExact) {
+  Server server({.axes = {{"frames", {}, kStart}}, .takes = [](size_t, int64_t) { return true; }});
+  std::mt19937_64 random(15);
+  server.Serve(20'000, [&] { return random() % 200 == 0 ? 3000 : kStart[random() % 6]; });
+  EXPECT_EQ(server.boundaries().back(), 512);
 }
 
 TEST(BucketAdvisorTest, WhatWasLearntIsKnownToTheNextOne) {
