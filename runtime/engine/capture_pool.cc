@@ -40,6 +40,7 @@ void CapturePool::Work(Lane& lane) {
   std::unique_ptr<Stream> stream;
   while (true) {
     Job job;
+    const int captures = &lane == &tuning_ ? 0 : 1;
     {
       MutexLock lock(mutex_);
       while (lane.jobs.empty() && !stopped_) {
@@ -49,12 +50,15 @@ void CapturePool::Work(Lane& lane) {
       if (stopped_) return;
       job = std::move(lane.jobs.front());
       lane.jobs.pop_front();
+      captures_running_ += captures;
     }
     if (stream == nullptr) {
       auto made = Stream::Create({.cores = nullptr, .max_arena_bytes = options_.max_arena_bytes});
       if (made.ok()) stream = *std::move(made);
     }
     job(stream.get());
+    MutexLock lock(mutex_);
+    captures_running_ -= captures;
   }
 }
 
@@ -77,6 +81,11 @@ void CapturePool::Stop() {
 size_t CapturePool::queued() const {
   MutexLock lock(mutex_);
   return urgent_.jobs.size() + behind_.jobs.size();
+}
+
+bool CapturePool::captures() const {
+  MutexLock lock(mutex_);
+  return captures_running_ > 0 || !urgent_.jobs.empty() || !behind_.jobs.empty();
 }
 
 bool CapturePool::stopped() const {

@@ -54,6 +54,8 @@ class CapturePool {
   size_t queued() const;
   // A job that takes its time asks now and then.
   bool stopped() const;
+  // A capture runs or waits: tuning holds itself back.
+  bool captures() const;
 
  private:
   struct Lane {
@@ -75,6 +77,7 @@ class CapturePool {
   Lane urgent_;
   Lane behind_;
   Lane tuning_;
+  int captures_running_ GUARDED_BY(mutex_) = 0;
   bool stopped_ GUARDED_BY(mutex_) = false;
 };
 

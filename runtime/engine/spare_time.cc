@@ -23,7 +23,8 @@ bool SpareTime::Wait() {
     const int64_t now_ns = options_.clock->NowNs();
     if (Quiet(now_ns)) return true;
     const auto elapsed = static_cast<double>(now_ns - start_ns_);
-    if (static_cast<double>(spent_ns()) <= kBusyShare * elapsed) return true;
+    const double share = now_ns - options_.asked_ns >= kLateNs ? kLateShare : kBusyShare;
+    if (static_cast<double>(spent_ns()) <= share * elapsed) return true;
     options_.sleep(kLookEveryNs);
   }
   return false;

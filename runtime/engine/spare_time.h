@@ -1,9 +1,10 @@
 // SpareTime: lets work behind the traffic go on while no replay runs, and slowly while they do.
 //
 // Work is cut into slices of a few milliseconds. A slice begins at once while no replay has begun
-// for a moment; otherwise only as far as the work has had less than a twentieth of a core since it
-// began. So it is always done at last, and traffic pays for at most one slice at a time. Time that
-// others have the core does not count: what is measured is the thread's own.
+// for a moment; otherwise only as far as the work has had less than its share of a core since it
+// began: a twentieth, and more where it has waited for long. So it is always done at last, and
+// traffic pays for at most one slice at a time. Time that others have the core does not count: what
+// is measured is the thread's own.
 //
 // Threads: one thread, the one that does the work.
 #pragma once
@@ -19,14 +20,18 @@ namespace reprise {
 class SpareTime {
  public:
   static constexpr double kBusyShare = 0.05;
+  // Of work that was asked for as long ago.
+  static constexpr double kLateShare = 0.12;
+  static constexpr int64_t kLateNs = int64_t{20} * 1'000'000'000;
   // Without a replay for as long, the cores are idle.
   static constexpr int64_t kQuietNs = 2'000'000;
   static constexpr int64_t kLookEveryNs = 1'000'000;
 
   struct Options {
     const Clock* clock = nullptr;
+    int64_t asked_ns = 0;                          // by it: when the work was asked for
     const Clock* thread_clock = nullptr;           // processor time of the calling thread
-    std::function<CorePool::Activity()> activity;  // of replays
+    std::function<CorePool::Activity()> activity;  // of replays, and captures count as such
     std::function<bool()> stopped;                 // nobody wants the work any more
     std::function<void(int64_t ns)> sleep;
   };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "runtime/base/status_macros.h"
 
 namespace reprise {
@@ -45,14 +46,18 @@ void TrialRun::CollectQuestions(const CompiledPlan& plan, const KernelChoices& c
   for (size_t node = 0; node < plan.kernels.size(); ++node) {
     if (!plan.kernels[node].empty()) ++launch;  // a view has none
     const CompiledPlan::Question& asked = plan.questions[node];
-    if (asked.text.empty() || choices.Find(asked.text).has_value()) continue;
+    if (asked.text.empty()) continue;
+    // An answer that is none of the kernels is none.
+    const std::optional<std::string> known = choices.Find(asked.text);
+    if (known.has_value() && absl::c_linear_search(asked.kernels, *known)) continue;
     size_t at = 0;
     while (at < questions_.size() && questions_[at].text != asked.text) ++at;
     if (at == questions_.size()) {
       questions_.push_back({.text = asked.text, .trial = KernelTrial(asked.kernels)});
       sampled.push_back(0);
     }
-    if (sampled[at]++ < kMaxSamples) samples_.push_back({at, launch});
+    if (sampled[at] < kMaxSamples) samples_.push_back({at, launch, sampled[at] == 0});
+    ++sampled[at];
   }
 }
 
@@ -75,6 +80,7 @@ absl::Status TrialRun::MakeTurn(
     if (!trial.Wants(contender)) continue;
     const Launch& launch = recipe->launches[sample.launch];
     if (launch.foreign) trial.Demand(contender, kForeignWorthwhile);
+    if (!IsTimed(launch, sample)) continue;
     for (const Operand& operand : launch.operands) {
       if (operand.space != Space::kParameter) continue;
       ASSIGN_OR_RETURN(Tensor value, parameters_.Peek(*recipe->parameters[operand.offset]));
@@ -85,6 +91,11 @@ absl::Status TrialRun::MakeTurn(
   turn.recipe = std::move(recipe);
   turns_.push_back(std::move(turn));
   return absl::OkStatus();
+}
+
+bool TrialRun::IsTimed(const Launch& launch, const Sample& sample) {
+  // What a library wants weights to lie like is made for the trial: little of it at a time.
+  return sample.first || (!launch.foreign && launch.work.flops <= kMuchWork);
 }
 
 void TrialRun::Time(const Turn& turn, size_t contender, const Sample& sample) {
@@ -124,17 +135,14 @@ absl::Status TrialRun::Round() {
   for (size_t contender = 0; contender < turns_.size(); ++contender) {
     const Turn& turn = turns_[contender];
     RETURN_IF_ERROR(stream_.Reserve(*turn.recipe));
-    for (size_t i = 0; i < samples_.size(); ++i) {
-      Question& question = questions_[samples_[i].question];
+    for (const Sample& sample : samples_) {
+      Question& question = questions_[sample.question];
       if (!question.trial.Wants(contender)) continue;
-      const Launch& launch = turn.recipe->launches[samples_[i].launch];
+      const Launch& launch = turn.recipe->launches[sample.launch];
       question.shapes = launch.detail;
-      const bool first = std::none_of(
-          samples_.begin(), samples_.begin() + static_cast<int64_t>(i),
-          [&](const Sample& earlier) { return earlier.question == samples_[i].question; });
-      if (!first && launch.work.flops > kMuchWork) continue;
+      if (!IsTimed(launch, sample)) continue;
       if (!spare_.Wait()) return absl::CancelledError("nobody waits for it any more");
-      Time(turn, contender, samples_[i]);
+      Time(turn, contender, sample);
     }
   }
   for (Question& question : questions_) question.trial.EndRound();

@@ -53,6 +53,7 @@ class TrialRun {
   struct Sample {
     size_t question;
     int launch;
+    bool first;  // of its question
   };
   // The recipe in which each question has its contender of one number.
   struct Turn {
@@ -66,6 +67,8 @@ class TrialRun {
       size_t contender, const CompiledPlan& plan,
       const std::function<absl::StatusOr<std::unique_ptr<Recipe>>(const CompiledPlan&)>& bind);
   absl::Status Round();
+  // Whether `launch` is timed at `sample`, or the first one of its question is enough.
+  static bool IsTimed(const Launch& launch, const Sample& sample);
   void Time(const Turn& turn, size_t contender, const Sample& sample);
 
   ParameterStore& parameters_;

@@ -1,5 +1,7 @@
 #include "runtime/engine/tuner.h"
 
+#include <malloc.h>
+
 #include <chrono>
 #include <map>
 #include <thread>
@@ -101,13 +103,16 @@ void Tuner::Want(const Model& model, const Recipe& recipe) {
     wanted.queued = true;
   }
   const auto job = [this, weak = std::weak_ptr<const Model>(model.shared_from_this()),
-                    key = recipe.key](Stream* stream) { Run(weak, key, stream); };
+                    key = recipe.key, asked_ns = options_.clock->NowNs()](Stream* stream) {
+    Run(weak, key, asked_ns, stream);
+  };
   if (options_.captures->Add(CaptureUrgency::kTuning, job)) return;
   MutexLock lock(mutex_);
   wanted_.erase(recipe.key.hash);
 }
 
-void Tuner::Run(const std::weak_ptr<const Model>& weak, const RecipeKey& key, Stream* stream) {
+void Tuner::Run(const std::weak_ptr<const Model>& weak, const RecipeKey& key, int64_t asked_ns,
+                Stream* stream) {
   const std::shared_ptr<const Model> model = weak.lock();
   const std::shared_ptr<const Recipe> recipe = cache_.Peek(key);
   bool again = true;
@@ -115,10 +120,14 @@ void Tuner::Run(const std::weak_ptr<const Model>& weak, const RecipeKey& key, St
     const ThreadCpuClock thread_clock;
     SpareTime spare(
         {.clock = options_.clock,
+         .asked_ns = asked_ns,
          .thread_clock = &thread_clock,
          .activity =
-             [cores = options_.cores] {
-               return cores == nullptr ? CorePool::Activity() : cores->activity();
+             [this] {
+               CorePool::Activity activity;
+               if (options_.cores != nullptr) activity = options_.cores->activity();
+               if (options_.captures->captures()) ++activity.running;
+               return activity;
              },
          .stopped =
              [&] {
@@ -128,6 +137,8 @@ void Tuner::Run(const std::weak_ptr<const Model>& weak, const RecipeKey& key, St
              },
          .sleep = [](int64_t ns) { std::this_thread::sleep_for(std::chrono::nanoseconds(ns)); }});
     const absl::StatusOr<bool> tuned = Tune(*model, recipe, *stream, spare);
+    // The allocator would keep what the trial took, which is more than recipes take: a millisecond.
+    malloc_trim(0);
     if (!tuned.ok()) {
       again = false;
       model->Note(absl::StrCat("could not tune recipe ", key.hex(), " (", recipe->note.bucket,
@@ -167,7 +178,10 @@ absl::StatusOr<bool> Tuner::Tune(const Model& model, const std::shared_ptr<const
   RETURN_IF_ERROR(model.CheckArena(*better));
   RETURN_IF_ERROR(PrimeRecipe(*better, *parameters, stream));
   options_.on_primed(*better);
-  if (!cache_.Replace(*recipe, better)) return false;
+  if (!cache_.Replace(*recipe, better)) {
+    if (cache_.Peek(key) != recipe) return false;
+    return absl::ResourceExhaustedError("the recipe cache has no room for the better one");
+  }
   if (options_.store != nullptr && options_.store->writable()) {
     KeepRecipe(options_, model, *better, better_plan, model.owner()->capture_ns());
   }

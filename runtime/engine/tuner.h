@@ -50,7 +50,8 @@ class Tuner {
     bool queued = false;  // or tuned in vain: it is not tried again
   };
   bool MayTune(const Model& model, const Recipe& recipe) const;
-  void Run(const std::weak_ptr<const Model>& model, const RecipeKey& key, Stream* stream);
+  void Run(const std::weak_ptr<const Model>& model, const RecipeKey& key, int64_t asked_ns,
+           Stream* stream);
   // False where the recipe is gone or the work was stopped.
   absl::StatusOr<bool> Tune(const Model& model, const std::shared_ptr<const Recipe>& recipe,
                             Stream& stream, SpareTime& spare);

@@ -12,9 +12,10 @@ constexpr int64_t kMs = 1'000'000;
 // A world in which time passes only in sleeps and slices.
 class SpareTimeTest : public testing::Test {
  protected:
-  SpareTimeTest() {
+  void SetUp() override {
     spare_ = std::make_unique<SpareTime>(
         SpareTime::Options{.clock = &clock_,
+                           .asked_ns = 0,
                            .thread_clock = &thread_clock_,
                            .activity = [this] { return activity_; },
                            .stopped = [this] { return stopped_; },
@@ -46,6 +47,17 @@ TEST_F(SpareTimeTest, BusyCoresGiveATwentiethAndNotLess) {
   const auto share = static_cast<double>(500 * kMs) / static_cast<double>(clock_.NowNs());
   EXPECT_GE(share, 0.049);
   EXPECT_LE(share, 0.053);
+}
+
+TEST_F(SpareTimeTest, WorkThatWasAskedForLongAgoGetsMore) {
+  activity_ = {.running = 1, .begun = 1};
+  clock_.AdvanceNs(SpareTime::kLateNs);
+  SetUp();
+  const int64_t start = clock_.NowNs();
+  for (int i = 0; i < 100; ++i) Slice(5 * kMs);
+  const auto share = static_cast<double>(500 * kMs) / static_cast<double>(clock_.NowNs() - start);
+  EXPECT_GE(share, 0.115);
+  EXPECT_LE(share, 0.125);
 }
 
 TEST_F(SpareTimeTest, TimeThatOthersHaveTheCoreIsNotCounted) {
