@@ -41,6 +41,7 @@ TEST(CatalogueTest, EveryMetricOfTheTableIsThereFromTheFirstScrapeOfAModel) {
                                                       .eager_ops = {"NonZero"}});
   // The engine tells what a certificate says; a model without one has no such series.
   catalogue->Model("bert", "1").axis_certified->at("sequence");
+  catalogue->SetVerdict(catalogue->Model("bert", "1"), "sequence", "proved", "");
   const std::string text = catalogue->Scrape();
   for (const MetricRow& row : MetricTable()) {
     EXPECT_THAT(text, HasSubstr(absl::StrCat("# TYPE ", std::string(row.name), " ")));
