@@ -624,6 +624,246 @@ inline const HabitCase kTraps[] = {
          },
      .batch = true,
      .sequence = true},
+    {.name = "MeanOfMaskedTokens",
+     .build =
+         [](ModelBuilder& b) {
+           AddInputs(b, "batch", "sequence");
+           b.Node("Mul", {"x", "mask3"}, {"masked"});
+           AddReduce(b, "ReduceMean", "masked", "y", {1});
+         },
+     .batch = true,
+     .sequence = false},
+    {.name = "LargestOfPositiveMaskedTokens",
+     .build =
+         [](ModelBuilder& b) {
+           AddInputs(b, "batch", "sequence");
+           b.Node("Relu", {"x"}, {"positive"});
+           b.Node("Mul", {"positive", "mask3"}, {"masked"});
+           AddReduce(b, "ReduceMax", "masked", "y", {1});
+         },
+     .batch = true,
+     .sequence = true,
+     .guards = {"attention_mask"}},
+    {.name = "MaskOfQueriesInsteadOfKeys",
+     .build =
+         [](ModelBuilder& b) {
+           AddInputs(b, "batch", "sequence");
+           AddNumber(b, "1.0", 1);
+           AddNumber(b, "low", -1e9f);
+           b.Node("Sub", {"1.0", "mask3"}, {"left_out"});
+           b.Node("Mul", {"left_out", "low"}, {"mask_to_add"});
+           AddAttention(b, "mask_to_add", "y");
+         },
+     .batch = true,
+     .sequence = false,
+     .words = "node '/attention/Softmax' (Softmax) normalises over sequence without a mask"},
+    {.name = "SharesMaskedAfterTheyWereMade",
+     .build =
+         [](ModelBuilder& b) {
+           AddInputs(b, "batch", "sequence");
+           SetAttribute(b.Node("Softmax", {"x"}, {"shares"}), "axis", int64_t{1});
+           b.Node("Mul", {"shares", "mask3"}, {"y"});
+         },
+     .batch = true,
+     .sequence = false},
+    {.name = "SumOfNormalisedMaskedTokens",
+     .build =
+         [](ModelBuilder& b) {
+           AddInputs(b, "batch", "sequence");
+           AddWeights(b, "scale", {kHidden});
+           b.Node("Mul", {"x", "mask3"}, {"masked"});
+           b.Node("LayerNormalization", {"masked", "scale", "scale"}, {"normal"});
+           AddSum(b, "normal", "y");
+         },
+     .batch = true,
+     .sequence = false},
+    {.name = "PlacesAsShareOfTheLength",
+     .build =
+         [](ModelBuilder& b) {
+           AddInputs(b, "batch", "sequence");
+           AddLength(b, "length.float");
+           b.Initializer<int64_t>("none", onnx::TensorProto::INT64, {}, {0});
+           b.Node("Range", {"none", "length", "at_one"}, {"places"});
+           SetAttribute(b.Node("Cast", {"places"}, {"places.float"}), "to",
+                        int64_t{onnx::TensorProto::FLOAT});
+           b.Node("Div", {"places.float", "length.float"}, {"shares"});
+           b.Node("Unsqueeze", {"shares", "one"}, {"column"});
+           b.Node("Add", {"x", "column"}, {"y"});
+         },
+     .batch = true,
+     .sequence = false},
+    {.name = "PlacesAsAWave",
+     .build =
+         [](ModelBuilder& b) {
+           AddInputs(b, "batch", "sequence");
+           AddLength(b, "length.float");
+           b.Initializer<int64_t>("none", onnx::TensorProto::INT64, {}, {0});
+           b.Node("Range", {"none", "length", "at_one"}, {"places"});
+           SetAttribute(b.Node("Cast", {"places"}, {"places.float"}), "to",
+                        int64_t{onnx::TensorProto::FLOAT});
+           b.Node("Sin", {"places.float"}, {"waves"});
+           b.Node("Unsqueeze", {"waves", "one"}, {"column"});
+           b.Node("Add", {"x", "column"}, {"y"});
+         },
+     .batch = true,
+     .sequence = true,
+     .proved = true},
+    {.name = "AllButTheLastToken",
+     .build =
+         [](ModelBuilder& b) {
+           AddInputs(b, "batch", "sequence");
+           AddLength(b, "length.float");
+           b.Initializer<int64_t>("none", onnx::TensorProto::INT64, {}, {0});
+           b.Node("Sub", {"length", "at_one"}, {"last"});
+           b.Node("Range", {"none", "length", "at_one"}, {"places"});
+           b.Node("Less", {"places", "last"}, {"is_before"});
+           b.Node("Unsqueeze", {"is_before", "one"}, {"column"});
+           AddNumber(b, "nothing", 0);
+           b.Node("Where", {"column", "x", "nothing"}, {"y"});
+         },
+     .batch = true,
+     .sequence = false},
+    {.name = "RowsByTheirPlace",
+     .build =
+         [](ModelBuilder& b) {
+           AddInputs(b, "batch", "sequence");
+           b.Node("Shape", {"input_ids"}, {"shape"});
+           b.Initializer<int64_t>("none", onnx::TensorProto::INT64, {}, {0});
+           b.Initializer<int64_t>("step", onnx::TensorProto::INT64, {}, {1});
+           b.Node("Gather", {"shape", "none"}, {"rows"});
+           b.Node("Range", {"none", "rows", "step"}, {"places"});
+           b.Node("Gather", {"positions", "places"}, {"embedded"});
+           b.Node("Unsqueeze", {"embedded", "one"}, {"column"});
+           b.Node("Add", {"x", "column"}, {"y"});
+         },
+     .batch = false,
+     .sequence = true},
+    {.name = "SharesOfSimilarity",
+     .build =
+         [](ModelBuilder& b) {
+           AddInputs(b, "batch", "sequence");
+           AddMaskedMean(b, "pooled");
+           AddTurned(b, "pooled", "turned", {1, 0});
+           b.Node("MatMul", {"pooled", "turned"}, {"similarity"});
+           b.Node("Softmax", {"similarity"}, {"y"});
+         },
+     .batch = false,
+     .sequence = true,
+     .guards = {"attention_mask"}},
+    {.name = "SummedByEinsum",
+     .build =
+         [](ModelBuilder& b) {
+           AddInputs(b, "batch", "sequence");
+           auto& node = b.Node("Einsum", {"x", "mask"}, {"y"});
+           auto* attribute = node.add_attribute();
+           attribute->set_name("equation");
+           attribute->set_type(onnx::AttributeProto::STRING);
+           attribute->set_s("bsh,bs->bh");
+         },
+     .batch = true,
+     .sequence = true,
+     .guards = {"attention_mask"}},
+    {.name = "SummedByEinsumWithoutAMask",
+     .build =
+         [](ModelBuilder& b) {
+           AddInputs(b, "batch", "sequence");
+           auto& node = b.Node("Einsum", {"x"}, {"y"});
+           auto* attribute = node.add_attribute();
+           attribute->set_name("equation");
+           attribute->set_type(onnx::AttributeProto::STRING);
+           attribute->set_s("bsh->bh");
+         },
+     .batch = true,
+     .sequence = false},
+    {.name = "EverySecondToken",
+     .build =
+         [](ModelBuilder& b) {
+           AddInputs(b, "batch", "sequence");
+           b.Initializer<int64_t>("end", onnx::TensorProto::INT64, {1}, {kNoEnd});
+           b.Node("Slice", {"x", "zero", "end", "one", "two"}, {"y"});
+         },
+     .batch = true,
+     .sequence = false},
+    {.name = "LastTokenThatCountsByItsPlace",
+     .build =
+         [](ModelBuilder& b) {
+           AddInputs(b, "batch", "sequence");
+           SetAttribute(b.Node("ReduceSum", {"attention_mask", "one"}, {"counted"}), "keepdims",
+                        int64_t{1});
+           b.Node("Sub", {"counted", "one"}, {"last"});
+           AddLength(b, "unused");
+           b.Initializer<int64_t>("none", onnx::TensorProto::INT64, {}, {0});
+           b.Node("Range", {"none", "length", "at_one"}, {"places"});
+           b.Node("Equal", {"places", "last"}, {"is_last"});
+           SetAttribute(b.Node("Cast", {"is_last"}, {"chosen"}), "to",
+                        int64_t{onnx::TensorProto::FLOAT});
+           b.Node("Unsqueeze", {"chosen", "two"}, {"column"});
+           b.Node("Mul", {"x", "column"}, {"left"});
+           AddSum(b, "left", "y");
+         },
+     .batch = true,
+     .sequence = true,
+     .guards = {"attention_mask"}},
+    {.name = "TheTokenBefore",
+     .build =
+         [](ModelBuilder& b) {
+           AddInputs(b, "batch", "sequence");
+           AddSlice(b, "x", "others", 0, -1);
+           AddSlice(b, "x", "first", 0, 1);
+           SetAttribute(b.Node("Concat", {"first", "others"}, {"before"}), "axis", int64_t{1});
+           b.Node("Add", {"x", "before"}, {"y"});
+         },
+     .batch = true,
+     .sequence = true},
+    {.name = "TheTokenBehind",
+     .build =
+         [](ModelBuilder& b) {
+           AddInputs(b, "batch", "sequence");
+           AddSlice(b, "x", "others", 1, kNoEnd);
+           AddSlice(b, "x", "first", 0, 1);
+           SetAttribute(b.Node("Concat", {"others", "first"}, {"behind"}), "axis", int64_t{1});
+           b.Node("Add", {"x", "behind"}, {"y"});
+         },
+     .batch = true,
+     .sequence = false},
+    {.name = "TheIdBehind",
+     // The last one is followed by a 0, as padding is.
+     .build =
+         [](ModelBuilder& b) {
+           AddInputs(b, "batch", "sequence");
+           b.Initializer<int64_t>("pads", onnx::TensorProto::INT64, {4}, {0, 0, 0, 1});
+           b.Initializer<int64_t>("start", onnx::TensorProto::INT64, {1}, {1});
+           b.Initializer<int64_t>("end", onnx::TensorProto::INT64, {1}, {kNoEnd});
+           b.Node("Pad", {"input_ids", "pads"}, {"longer"});
+           b.Node("Slice", {"longer", "start", "end", "one"}, {"next"});
+           b.Node("Gather", {"table", "next"}, {"followers"});
+           b.Node("Add", {"x", "followers"}, {"y"});
+         },
+     .batch = true,
+     .sequence = true,
+     .guards = {"input_ids"}},
+    {.name = "GatedByTheMeanOfAll",
+     .build =
+         [](ModelBuilder& b) {
+           AddInputs(b, "batch", "sequence");
+           AddReduceMean(b, 1, "mean", true);
+           b.Node("Sigmoid", {"mean"}, {"gate"});
+           b.Node("Mul", {"x", "gate"}, {"y"});
+         },
+     .batch = true,
+     .sequence = false},
+    {.name = "CountedInAFewBits",
+     // A sum that saturates: what is added to it beyond that does not show.
+     .build =
+         [](ModelBuilder& b) {
+           AddInputs(b, "batch", "sequence");
+           AddNumber(b, "least", 0);
+           AddNumber(b, "most", 1e-3f);
+           AddSum(b, "x", "sum");
+           b.Node("Clip", {"sum", "least", "most"}, {"y"});
+         },
+     .batch = true,
+     .sequence = false},
 };
 
 }  // namespace reprise
