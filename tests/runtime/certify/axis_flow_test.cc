@@ -200,6 +200,15 @@ TEST(AxisFlowTest, ConstantsThatFollowTheSizeAreNoted) {
             "node 'last' (Gather) takes elements counted from the end of tokens");
 }
 
+TEST(AxisFlowTest, AnotherGraphAtAnotherSizeIsUndecided) {
+  const Graph small = GraphAt("  input %x: f32[2, $S]\n  %y: ? = Relu(%x)", kSmall);
+  const Graph large = GraphAt("  input %x: f32[2, $S]\n  %y: ? = Neg(%x)", kLarge);
+  const AxisFinding finding =
+      FindMixing(small, large, {.axis = "tokens", .small_size = kSmall, .large_size = kLarge});
+  EXPECT_EQ(finding.verdict, kUndecided);
+  EXPECT_EQ(MixingWords(finding), "node 'y' (Relu) is another one at another size");
+}
+
 TEST(AxisFlowTest, EveryRowOfTheOpTableHasARule) {
   for (const OpRow& row : AllOps()) EXPECT_NE(row.axis, nullptr) << row.name;
 }
