@@ -242,6 +242,14 @@ absl::StatusOr<std::shared_ptr<const Recipe>> TailRun::RecipeFor(const GraphSect
   return Miss(target);
 }
 
+// Sizes that come once would only drive out those that come again.
+bool TailRun::IsOneTooMany(const RecipeKey& key) const {
+  ModelOwner& owner = *model_.owner();
+  const bool usual =
+      shape_.on_miss == OnMiss::kDefault && model_.options().capture == CapturePolicy::kQuick;
+  return !owner.WantedBefore(key.hash) && usual && cache_.NumExact(owner) >= owner.max_exact();
+}
+
 absl::StatusOr<std::shared_ptr<const Recipe>> TailRun::Miss(const CaptureTarget& target) {
   const bool frozen = options_.frozen || model_.options().frozen;
   const bool is_default = shape_.on_miss == OnMiss::kDefault;
@@ -251,7 +259,8 @@ absl::StatusOr<std::shared_ptr<const Recipe>> TailRun::Miss(const CaptureTarget&
         target.key.binding.ToString(), ", and reprise.on_miss is reject"));
   }
   const bool behind = is_default && model_.options().capture == CapturePolicy::kBackground;
-  if (frozen || behind || (!is_default && shape_.on_miss != OnMiss::kWait)) {
+  if (frozen || behind || IsOneTooMany(target.key) ||
+      (!is_default && shape_.on_miss != OnMiss::kWait)) {
     if (behind && !frozen) {
       captures_.Begin(model_.shared_from_this(), target, CaptureUrgency::kBehind,
                       {.done = [](absl::Status) {}});

@@ -52,6 +52,7 @@ class TailRun {
   // The recipe of `section` for inputs as they are, from the cache or captured now.
   absl::StatusOr<std::shared_ptr<const Recipe>> RecipeFor(const GraphSection& section);
   absl::StatusOr<std::shared_ptr<const Recipe>> Miss(const CaptureTarget& target);
+  bool IsOneTooMany(const RecipeKey& key) const;
   void Note(CaptureOutcome outcome);
 
   const EngineOptions& options_;

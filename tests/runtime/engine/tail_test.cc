@@ -130,6 +130,20 @@ TEST_F(TailTest, ASectionWithAProductIsARecipeOfTheSizesThatArrive) {
   EXPECT_EQ(records[2].differences[0].wanted, "3");
 }
 
+TEST_F(TailTest, SizesOfASectionThatAreOneTooManyRunEagerlyUntilTheyComeAgain) {
+  Load(Masked(/*product=*/true), {.max_exact = 1});
+  const std::vector<float> x = {1, 2, 3, 4};
+  const std::vector<int64_t> one = {0, 1, 0, 0}, two = {1, 0, 0, 1};
+  const auto capture_of = [&](const std::vector<int64_t>& mask) {
+    return Run({{{1, 4}, x.data()}, {{1, 4}, mask.data()}}).info.capture;
+  };
+  EXPECT_EQ(capture_of(one), CaptureOutcome::kCaptured);
+  EXPECT_EQ(capture_of(two), CaptureOutcome::kEager);
+  EXPECT_EQ(capture_of(one), CaptureOutcome::kReplayed);
+  EXPECT_EQ(capture_of(two), CaptureOutcome::kCaptured);
+  EXPECT_EQ(capture_of(two), CaptureOutcome::kReplayed);
+}
+
 TEST_F(TailTest, NothingFoundIsAnEmptyAnswer) {
   for (const bool product : {false, true}) {
     Load(Masked(product));
