@@ -77,9 +77,9 @@ bool Engine::IsOneTooMany(const BatchPlan& plan, const RecipeKey& key) const {
   const Model& model = *plan.model_;
   ModelOwner& owner = *model.owner_;
   if (!plan.target_.exact || !MayCaptureFor(plan)) return false;
-  if (owner.WantedBefore(key.hash) || model.options_.capture == CapturePolicy::kInline) return false;
-  return plan.shapes_[0].on_miss == OnMiss::kDefault &&
-         cache_.NumExact(owner) >= owner.max_exact();
+  if (owner.WantedBefore(key.hash) || model.options_.capture == CapturePolicy::kInline)
+    return false;
+  return plan.shapes_[0].on_miss == OnMiss::kDefault && cache_.NumExact(owner) >= owner.max_exact();
 }
 
 bool Engine::MayCaptureFor(const BatchPlan& plan) const {

@@ -216,7 +216,8 @@ std::vector<MetricRow> BuildTable() {
       {MetricId::kAxisVerdict,
        "reprise_axis_verdict",
        kGauge,
-       "1 for what is known of padding along the axis: proved (by the ops, for any size), measured, "
+       "1 for what is known of padding along the axis: proved (by the ops, for any size), "
+       "measured, "
        "refused; mixing: the first node that lets one position see another, and how",
        {"model", "version", "axis", "verdict", "mixing"},
        {}},

@@ -5,7 +5,8 @@ from testing.daemon import Daemon
 from testing.metrics import Scrape
 
 MODELS = {
-    "mixes": (models.mixes_sequence, "refused", "(Softmax) normalises over sequence without a mask"),
+    "mixes": (models.mixes_sequence, "refused",
+              "(Softmax) normalises over sequence without a mask"),
     "bert": (models.bert, "measured", "(Softmax) normalises under a mask of -10000"),
     "lowest": (families.ALL["e5_optimum"], "proved", ""),
 }
