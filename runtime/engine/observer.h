@@ -85,8 +85,8 @@ struct ReplayRecord {
   absl::Span<const AxisElements> axes;  // by position in ModelObserverSpec::axes
 };
 
-// Whether an axis may be padded: the ops prove it, or measurements alone show it; it was refused, or
-// padding is switched off in the model's configuration.
+// Whether an axis may be padded: the ops prove it, or measurements alone show it; it was refused,
+// or padding is switched off in the model's configuration.
 enum class AxisPadding { kProved, kMeasured, kRefused, kOff };
 
 // What is known of a model when it is ready.
