@@ -83,13 +83,11 @@ void Pack(const GemmSource& b, int64_t k, int64_t n, float scale, float* packed)
 
 // Rows of an int8 panel that are widened at a time: they and the tile's rows of A stay close.
 constexpr int64_t kInt8DepthBlock = 192;
-// Up to so many tiles widen a panel in registers, each for itself: it costs less than a buffer.
-constexpr int64_t kInt8Tiles = 4;
 
 // Rows [begin, end) of a panel of int8, widened in registers, or once for many tiles.
 void Int8PanelRows(const GemmArgs& args, const float* scale, const int8_t* b, const int8_t* next,
                    int64_t panel, int64_t begin, int64_t end) {
-  if (end - begin <= kInt8Tiles * kTileRows) {
+  if (end - begin <= args.blocking.int8_tiles * kTileRows) {
     return TilesOfPanel(args, scale, panel, begin, end, kTilesOf<Panel::kInt8, kVectors>, kPanel,
                         std::max<int64_t>(args.k, 1), {nullptr, 0},
                         [&](int64_t depth, int64_t) { return b + depth * kPanel; });

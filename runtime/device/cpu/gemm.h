@@ -28,6 +28,9 @@ struct GemmBlocking {
   int64_t row_tiles = 16;  // tiles of rows of A that stay in the cache while all panels pass by
   int64_t depth = 2048;    // longest stretch of k: a panel of it stays in the cache
   Fetch fetch = Fetch::kByRows;
+  // Up to so many tiles of rows widen a panel of int8 in registers, each for itself; more have it
+  // widened once, in a buffer.
+  int64_t int8_tiles = 4;
 };
 
 // Strides are in elements. `c` may be `residual` (same address, same stride), but not `a`.

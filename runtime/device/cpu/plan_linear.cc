@@ -179,6 +179,7 @@ std::vector<Walk> WalksOf(const CpuTarget& target, const Product& product, bool 
     if (tiles > kShort && product.k > kShallow) walks.push_back({"shallow", {.depth = kShallow}});
     if (tiles > usual.row_tiles && !split) walks.push_back({"long", {.row_tiles = kLong}});
   }
+  if (int8 && tiles <= kShort) walks.push_back({"buffer", {.int8_tiles = 0}});
   if (tiles > kShort) walks.push_back({"short", {.row_tiles = kShort}});
   return walks;
 }

@@ -289,6 +289,17 @@ TEST_P(GemmTest, Int8RowsDoNotDependOnTheirMatesNorOnThePartition) {
     kernels().part_int8(part_args, {row, row + 1, 0, kernels().Panels(c.n)});
   }
   ASSERT_THAT(divided.result(), testing::ElementsAreArray(whole.result()));
+  // Nor on the walk.
+  for (const GemmBlocking& blocking :
+       {GemmBlocking{.int8_tiles = 0}, GemmBlocking{.int8_tiles = 16}, GemmBlocking{.row_tiles = 2},
+        GemmBlocking{.row_tiles = 1, .int8_tiles = 0}}) {
+    Int8Product walked(c, 5, false);
+    GemmArgs walk_args = walked.Args(Activation::kGelu);
+    walk_args.packed_b = packed.data();
+    walk_args.blocking = blocking;
+    kernels().part_int8(walk_args, {0, c.m, 0, kernels().Panels(c.n)});
+    ASSERT_THAT(walked.result(), testing::ElementsAreArray(whole.result()));
+  }
 }
 
 TEST_P(GemmTest, UnpackedProductEqualsPlainLoop) {
