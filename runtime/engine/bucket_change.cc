@@ -89,8 +89,11 @@ void BucketChange::Next() {
   if (wanted_.empty()) return Finish();
   const AxisSizes sizes = std::move(wanted_.front());
   wanted_.pop_front();
+  // Nobody waits for it, but a nice thread beside saturated ones would take a thousand requests
+  // over a set: one capture at a time at the process's own priority is over in some tenths of a
+  // second.
   engine_.CaptureAhead(
-      *model_, sizes, CompileReason::kBucketChange, CaptureUrgency::kBehind,
+      *model_, sizes, CompileReason::kBucketChange, CaptureUrgency::kUrgent,
       [self = shared_from_this(), sizes](const absl::Status& status) {
         if (!status.ok()) return self->GiveUp(sizes, status);
         ++self->captured_;
