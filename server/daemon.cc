@@ -19,6 +19,9 @@ namespace {
 
 // How long answers that are ready may take to reach their clients.
 constexpr std::chrono::seconds kFlushTime(5);
+// Without a call for as long, clients know that the server is going: a call that meets the closing
+// of the connection would be cancelled, which tells them less than a refusal.
+constexpr std::chrono::milliseconds kQuietTime(200);
 
 #if defined(__clang__)
 constexpr char kCompiler[] = __VERSION__;
@@ -234,7 +237,7 @@ void Daemon::Drain() {
   }
   // Not by the deadline of Shutdown: that one waits as long for calls that never end, such as a
   // watch of the health service.
-  if (!rpc_->WaitUntilSent(end - std::chrono::steady_clock::now())) {
+  if (!rpc_->WaitUntilSent(kQuietTime, end - std::chrono::steady_clock::now())) {
     log_(LogLevel::kWarning, absl::StrCat("clients have not read their answers after ",
                                           options_.exit_timeout_secs, " s; they are cut off"));
   }

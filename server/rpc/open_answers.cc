@@ -1,5 +1,7 @@
 #include "server/rpc/open_answers.h"
 
+#include <algorithm>
+
 namespace reprise {
 
 void OpenAnswers::Begin() {
@@ -9,18 +11,19 @@ void OpenAnswers::Begin() {
 
 void OpenAnswers::End() {
   MutexLock lock(mutex_);
+  ended_ = std::chrono::steady_clock::now();
   if (--open_ == 0) none_.NotifyAll();
 }
 
-bool OpenAnswers::WaitUntilNone(std::chrono::nanoseconds timeout) {
+bool OpenAnswers::WaitUntilQuiet(std::chrono::nanoseconds quiet, std::chrono::nanoseconds timeout) {
   const auto end = std::chrono::steady_clock::now() + timeout;
   MutexLock lock(mutex_);
-  while (open_ > 0) {
-    const auto left = end - std::chrono::steady_clock::now();
-    if (left <= left.zero()) return false;
-    none_.WaitFor(mutex_, left);
+  while (true) {
+    const auto now = std::chrono::steady_clock::now();
+    if (open_ == 0 && (now >= ended_ + quiet || now >= end)) return true;
+    if (now >= end) return false;
+    none_.WaitFor(mutex_, open_ > 0 ? end - now : std::min(end, ended_ + quiet) - now);
   }
-  return true;
 }
 
 }  // namespace reprise

@@ -15,13 +15,15 @@ class OpenAnswers {
  public:
   void Begin();
   void End();
-  // True when none is open; false after `timeout`.
-  bool WaitUntilNone(std::chrono::nanoseconds timeout);
+  // True when none is open and none was for `quiet`; false when one is open after `timeout`.
+  bool WaitUntilQuiet(std::chrono::nanoseconds quiet, std::chrono::nanoseconds timeout);
 
  private:
   Mutex mutex_;
   CondVar none_;
   int64_t open_ GUARDED_BY(mutex_) = 0;
+  // When the last one ended.
+  std::chrono::steady_clock::time_point ended_ GUARDED_BY(mutex_);
 };
 
 }  // namespace reprise

@@ -28,9 +28,10 @@ class RpcServer {
   int port() const { return port_; }
   // What grpc.health.v1 answers, for "" and for the inference service.
   void SetServing(bool serving);
-  // True when every answer to an inference is sent; false after `timeout`.
-  bool WaitUntilSent(std::chrono::nanoseconds timeout) {
-    return inference_.open_answers().WaitUntilNone(timeout);
+  // True when every answer to an inference is sent and none was for `quiet`, so that clients who
+  // ask again at once have heard a refusal; false when one is open after `timeout`.
+  bool WaitUntilSent(std::chrono::nanoseconds quiet, std::chrono::nanoseconds timeout) {
+    return inference_.open_answers().WaitUntilQuiet(quiet, timeout);
   }
   // Takes no new calls; those under way may take until `deadline`, then they are cancelled.
   void Shutdown(std::chrono::system_clock::time_point deadline);
