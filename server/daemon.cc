@@ -19,9 +19,10 @@ namespace {
 
 // How long answers that are ready may take to reach their clients.
 constexpr std::chrono::seconds kFlushTime(5);
-// Without a call for as long, clients know that the server is going: a call that meets the closing
-// of the connection would be cancelled, which tells them less than a refusal.
+// Calls are refused until none came for as long: one that meets the closing of its connection would
+// be cancelled, which tells its client less. Who calls without pause does not hold up the end.
 constexpr std::chrono::milliseconds kQuietTime(200);
+constexpr std::chrono::seconds kLongestRefusing(2);
 
 #if defined(__clang__)
 constexpr char kCompiler[] = __VERSION__;
@@ -237,9 +238,11 @@ void Daemon::Drain() {
   }
   // Not by the deadline of Shutdown: that one waits as long for calls that never end, such as a
   // watch of the health service.
-  if (!rpc_->WaitUntilSent(kQuietTime, end - std::chrono::steady_clock::now())) {
+  if (!rpc_->WaitUntilSent(kQuietTime.zero(), end - std::chrono::steady_clock::now())) {
     log_(LogLevel::kWarning, absl::StrCat("clients have not read their answers after ",
                                           options_.exit_timeout_secs, " s; they are cut off"));
+  } else {
+    rpc_->WaitUntilSent(kQuietTime, kLongestRefusing);
   }
   rpc_->Shutdown(std::chrono::system_clock::now() + kFlushTime);
   store_.Finish();

@@ -310,4 +310,24 @@ absl::StatusOr<std::map<size_t, AxisCertificate>> PaddingProof::Confirm(const Mo
   return certificates;
 }
 
+absl::Status PaddingProof::Extend(const Model& model, size_t position, int64_t size) const {
+  CorePool own_core(1);
+  ASSIGN_OR_RETURN(const std::unique_ptr<Stream> stream, Stream::Create({.cores = &own_core}));
+  const Prober prober(model, context_, model.owner_->parameters(), model.graph_, model.fingerprint_,
+                      *stream);
+  ASSIGN_OR_RETURN(const std::vector<InputRange> ranges,
+                   prober.Ranges(Prober::OptionsFor(model, -1)));
+  const AxisCertificate& known = model.axes_[position].certificate;
+  const AxisFinding finding = prober.Mixing(model, position, ranges, size, known);
+  if (finding.verdict == AxisFinding::Verdict::kMixes) {
+    return absl::FailedPreconditionError(MixingWords(finding));
+  }
+  ProbeOptions options = Prober::OptionsFor(model, static_cast<int>(position));
+  SetOtherSizes(model, position, options);
+  options.padded_sizes = {size};
+  options.sweeps = finding.verdict == AxisFinding::Verdict::kProved ? 0 : kSweeps;
+  ASSIGN_OR_RETURN(const AxisCertificate found, prober.Confirm(known, ranges, options));
+  return found.certified ? absl::OkStatus() : absl::FailedPreconditionError(found.reason);
+}
+
 }  // namespace reprise

@@ -42,6 +42,10 @@ class PaddingProof {
   // were left, by position.
   absl::StatusOr<std::map<size_t, AxisCertificate>> Confirm(const Model& model) const;
 
+  // Looks at one more size of a certified axis, larger than what was measured, on the caller's
+  // thread alone. FAILED_PRECONDITION saying why where padding to it could change an answer.
+  absl::Status Extend(const Model& model, size_t position, int64_t size) const;
+
  private:
   LoaderContext context_;
 };

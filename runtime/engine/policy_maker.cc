@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "runtime/base/status_macros.h"
@@ -16,6 +17,17 @@ namespace {
 
 // Requests before the first look at buckets: enough that what it finds stays.
 constexpr int64_t kFirstLookAfter = 600;
+
+// Whether padding may go as far as boundaries of an earlier run went.
+bool Covers(const AdvisorOptions& advisor, const LearntBuckets& learnt) {
+  for (size_t i = 0; i < std::min(advisor.axes.size(), learnt.boundaries.size()); ++i) {
+    const std::vector<int64_t>& now = advisor.axes[i].start;
+    const std::vector<int64_t>& then = learnt.boundaries[i];
+    if (now.empty() || then.empty() || then.back() <= now.back()) continue;
+    if (!advisor.takes || !advisor.takes(i, then.back())) return false;
+  }
+  return true;
+}
 
 }  // namespace
 
@@ -124,13 +136,19 @@ void PolicyMaker::MakeLearner(Model& model, BucketPolicy policy) const {
   std::vector<std::string> axes;
   for (const AdvisorAxis& axis : learner.advisor.axes) axes.push_back(axis.label);
   if (policy.overflow == BucketPolicy::Overflow::kExact) {
-    // The model owns the learner.
-    learner.advisor.takes = [&model, axes](size_t axis, int64_t size) {
-      return TakesBucket(model, axes[axis], size).ok();
+    // The model owns the learner. Its certificates end at the largest bucket that it began with.
+    learner.advisor.takes = [&model, axes, proof = PaddingProof(context_)](size_t axis,
+                                                                           int64_t size) {
+      const auto position = absl::c_find_if(
+          model.axes_, [&](const ModelAxis& one) { return one.label == axes[axis]; });
+      return TakesBucket(model, axes[axis], size).ok() &&
+             proof.Extend(model, position - model.axes_.begin(), size).ok();
     };
   }
   learner.first = std::move(policy);
-  if (!axes.empty() && axes == model.usage_.axes) learner.learnt = &model.usage_.learnt;
+  if (!axes.empty() && axes == model.usage_.axes && Covers(learner.advisor, model.usage_.learnt)) {
+    learner.learnt = &model.usage_.learnt;
+  }
   model.learner_ = std::make_unique<BucketLearner>(std::move(learner));
 }
 

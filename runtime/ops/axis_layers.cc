@@ -199,7 +199,8 @@ void WindowsAxis(AxisContext& context, bool zeros_count) {
                                 " ahead, behind the end of"),
                    positions);
     }
-    if (ahead != 0 && context.output_shape()[positions.dim] != context.shape(0)[positions.dim]) {
+    if (context.output_shape()[positions.dim] != context.shape(0)[positions.dim]) {
+      if (ahead == 0) context.Doubt("reads zeros behind the end of");
       out.moved = true;
     }
     flow.along.push_back(out);
@@ -220,7 +221,14 @@ void AveragePoolAxis(AxisContext& context) {
   // Zeros are averaged with; elements that are not there only where the node says so.
   WindowsAxis(context, context.attributes().Int("count_include_pad", 0) == 0);
 }
-void MaxPoolAxis(AxisContext& context) { WindowsAxis(context, /*zeros_count=*/true); }
+void MaxPoolAxis(AxisContext& context) {
+  // Its second result counts over all dims but the first two.
+  const auto& along = context.input(0).along;
+  if (context.IsRead(1) && absl::c_any_of(along, [](const Positions& p) { return p.dim >= 2; })) {
+    context.Doubt("counts where the largest lie over all positions of");
+  }
+  WindowsAxis(context, /*zeros_count=*/true);
+}
 
 void GlobalPoolAxis(AxisContext& context) {
   AxisFlowValue flow;

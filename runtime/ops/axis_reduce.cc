@@ -12,14 +12,17 @@ namespace {
 // At most this is never anything but a mask, and nothing that is added brings it back: float32
 // scores that differ by as much are out of any model's reach.
 constexpr double kStrong = -1e30;
+// What is put in the place of a number hides it if no number of a model is as low.
+constexpr double kOutOfReach = -1e8;
 
-// The padding is low enough for `what` to pass over it; finite numbers are left to measure.
+// The padding is low enough for `what` to pass over it; what may not be is left to measure.
 bool Masks(const Positions& positions, AxisContext& context, absl::string_view what) {
   const std::optional<double> depth = positions.padding.Depth();
   if (!depth.has_value() || *depth > kWeakestMask) return false;
-  if (positions.padding.kind == PaddingValue::Kind::kLow && *depth > kStrong) {
-    context.Doubt(absl::StrCat(what, " under a mask of ", *depth,
-                               ", which holds while scores stay closer together, over"));
+  const bool added = positions.padding.kind == PaddingValue::Kind::kLow;
+  if (*depth > (added ? kStrong : kOutOfReach)) {
+    context.Doubt(absl::StrCat(what, " under a mask of ", *depth, ", which holds while scores ",
+                               added ? "stay closer together" : "are higher", ", over"));
   }
   return true;
 }

@@ -144,9 +144,9 @@ std::unique_ptr<ModelObserver> MetricsObserver::ForModel(const ModelObserverSpec
   catalogue_.Announce(metrics,
                       {.buckets = spec.buckets, .axes = spec.axes, .eager_ops = spec.eager_ops});
   for (size_t i = 0; i < spec.padding.size(); ++i) {
-    if (spec.padding[i] == AxisPadding::kOff) continue;
-    const bool certified = spec.padding[i] != AxisPadding::kRefused;
-    metrics.axis_certified->at(spec.axes[i]).Set(certified);
+    if (spec.padding[i] != AxisPadding::kOff) {
+      metrics.axis_certified->at(spec.axes[i]).Set(spec.padding[i] != AxisPadding::kRefused);
+    }
     catalogue_.SetVerdict(metrics, spec.axes[i], VerdictName(spec.padding[i]), spec.mixing[i]);
   }
   return std::make_unique<ModelMetricsObserver>(catalogue_, metrics, spec);

@@ -61,7 +61,11 @@ class InferReactor final : public grpc::ServerUnaryReactor {
   // Refusals are not waited for: who refuses is ending, and they are small.
   void FinishCall(const absl::Status& status) {
     is_answer_ = status.ok();
-    if (is_answer_) open_.Begin();
+    if (is_answer_) {
+      open_.Begin();
+    } else {
+      open_.Note();
+    }
     Finish(ToGrpc(status));
   }
   void OnCancel() override { state_->Cancel(); }

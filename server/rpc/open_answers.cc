@@ -15,6 +15,11 @@ void OpenAnswers::End() {
   if (--open_ == 0) none_.NotifyAll();
 }
 
+void OpenAnswers::Note() {
+  MutexLock lock(mutex_);
+  ended_ = std::chrono::steady_clock::now();
+}
+
 bool OpenAnswers::WaitUntilQuiet(std::chrono::nanoseconds quiet, std::chrono::nanoseconds timeout) {
   const auto end = std::chrono::steady_clock::now() + timeout;
   MutexLock lock(mutex_);

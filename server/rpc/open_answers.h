@@ -15,14 +15,17 @@ class OpenAnswers {
  public:
   void Begin();
   void End();
-  // True when none is open and none was for `quiet`; false when one is open after `timeout`.
+  // A call was refused.
+  void Note();
+  // True when none is open, and no answer ended and no call was refused for `quiet`, or when
+  // `timeout` is over and none is open; false when one is open then.
   bool WaitUntilQuiet(std::chrono::nanoseconds quiet, std::chrono::nanoseconds timeout);
 
  private:
   Mutex mutex_;
   CondVar none_;
   int64_t open_ GUARDED_BY(mutex_) = 0;
-  // When the last one ended.
+  // When the last one ended, or a call was refused.
   std::chrono::steady_clock::time_point ended_ GUARDED_BY(mutex_);
 };
 

@@ -28,8 +28,8 @@ class RpcServer {
   int port() const { return port_; }
   // What grpc.health.v1 answers, for "" and for the inference service.
   void SetServing(bool serving);
-  // True when every answer to an inference is sent and none was for `quiet`, so that clients who
-  // ask again at once have heard a refusal; false when one is open after `timeout`.
+  // True when every answer to an inference is sent, and none was and no call was refused for
+  // `quiet`, or `timeout` is over; false when one is still open then.
   bool WaitUntilSent(std::chrono::nanoseconds quiet, std::chrono::nanoseconds timeout) {
     return inference_.open_answers().WaitUntilQuiet(quiet, timeout);
   }

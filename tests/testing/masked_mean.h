@@ -23,12 +23,14 @@ inline constexpr int64_t kMeanHidden = 8;
 // What else there is in the model, that shows in long requests alone.
 enum class LateTokens {
   kLikeOthers,  // nothing: the ops prove that it may be padded
-  kTwice,       // tokens from 40 on count twice: right, but the ops alone do not prove it
-  kUnmasked,    // plus the tokens from 40 on that the mask leaves out, padding among them
+  kTwice,       // late tokens count twice: right, but the ops alone do not prove it
+  kUnmasked,    // plus the late tokens that the mask leaves out, padding among them
 };
 
-// input_ids, attention_mask [batch, sequence] -> y [batch, 8]
-inline std::string MaskedMeanModel(LateTokens late = LateTokens::kLikeOthers) {
+// input_ids, attention_mask [batch, sequence] -> y [batch, 8]. Tokens are late from `first_late`
+// on.
+inline std::string MaskedMeanModel(LateTokens late = LateTokens::kLikeOthers,
+                                   int64_t first_late = 40) {
   ModelBuilder b;
   b.Input("input_ids", {"batch", "sequence"}, onnx::TensorProto::INT64);
   b.Input("attention_mask", {"batch", "sequence"}, onnx::TensorProto::INT64);
@@ -46,10 +48,11 @@ inline std::string MaskedMeanModel(LateTokens late = LateTokens::kLikeOthers) {
   SetAttribute(b.Node("ReduceSum", {"mask3", "one"}, {"count"}), "keepdims", int64_t{0});
   b.Node("Div", {"sum", "count"}, {late == LateTokens::kLikeOthers ? "y" : "mean"});
   if (late != LateTokens::kLikeOthers) {
-    b.Initializer<int64_t>("forty", onnx::TensorProto::INT64, {1}, {40});
+    b.Initializer<int64_t>("first_late", onnx::TensorProto::INT64, {1}, {first_late});
     b.Initializer<int64_t>("end", onnx::TensorProto::INT64, {1}, {100000});
     b.Node("Sub", {"x", "masked"}, {"left_out"});
-    b.Node("Slice", {late == LateTokens::kTwice ? "masked" : "left_out", "forty", "end", "one"},
+    b.Node("Slice",
+           {late == LateTokens::kTwice ? "masked" : "left_out", "first_late", "end", "one"},
            {"late"});
     SetAttribute(b.Node("ReduceSum", {"late", "one"}, {"more"}), "keepdims", int64_t{0});
     b.Node("Add", {"mean", "more"}, {"y"});

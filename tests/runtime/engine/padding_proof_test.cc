@@ -1,4 +1,6 @@
 // A proof of padding that is finished while the model serves.
+#include "runtime/engine/padding_proof.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -159,6 +161,20 @@ TEST_F(PaddingProofTest, WhatLeaksAtLongSizesOnlyIsNeverPaddedAgain) {
   EXPECT_EQ(Run(*model, 10).second, "exact");
   EXPECT_EQ(Run(*model, 50).second, "exact");
   EXPECT_FALSE(Waits(*model, 50, [](absl::Status) {}));
+}
+
+TEST_F(PaddingProofTest, ASizeBeyondTheLargestBucketIsLookedAtBeforePaddingGoesThere) {
+  const PaddingProof proof({.device = &device_, .clock = &clock_, .cores = &cores_});
+  for (const LateTokens late : {LateTokens::kLikeOthers, LateTokens::kTwice}) {
+    const auto model = LoadBytes(*engine_, MaskedMeanModel(late, /*first_late=*/600));
+    ASSERT_NE(model, nullptr);
+    EXPECT_TRUE(proof.Extend(*model, kSequence, 1024).ok());
+  }
+  const auto model = LoadBytes(*engine_, MaskedMeanModel(LateTokens::kUnmasked, 600));
+  ASSERT_NE(model, nullptr);
+  EXPECT_TRUE(model->CertificateOf(kSequence).certified);
+  const absl::Status status = proof.Extend(*model, kSequence, 1024);
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
 }
 
 TEST_F(PaddingProofTest, OnlyTheWholeProofIsKeptForTheNextStart) {
