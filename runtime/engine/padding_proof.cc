@@ -16,6 +16,8 @@ namespace {
 
 // Of the other axes, while one is measured at its largest size.
 constexpr int64_t kOtherLength = 5;
+// Most rows of a batch that is probed, before a look at the largest bucket.
+constexpr int64_t kProbedRows = 5;
 
 // More cases for a model of which the ops do not say that it may be padded.
 constexpr int kSweeps = 8;
@@ -246,7 +248,9 @@ absl::Status PaddingProof::Measure(Model& model,
     }
     Join(finding, axis.certificate);
     if (!axis.certificate.certified) continue;
-    const int64_t measured = later.empty() ? sizes.back() : later.back();
+    int64_t measured = later.empty() ? sizes.back() : later.back();
+    // A probe of the batch looks at few rows.
+    if (axis.is_batch) measured = axis.certificate.proved ? largest : kProbedRows;
     if (largest > measured) later.push_back(largest);
     if (split) {
       model.padding_.Defer(i, axis.certificate.proved ? PaddingProgress::kAnySize : sizes.back());

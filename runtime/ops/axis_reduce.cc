@@ -27,10 +27,10 @@ bool Masks(const Positions& positions, AxisContext& context, absl::string_view w
   return true;
 }
 
-// How weak a mask is that is there and does not do.
+// How low a mask is that is there and does not do.
 std::optional<double> Weakness(const Positions& positions) {
-  const bool is_mask = positions.padding.kind == PaddingValue::Kind::kLow;
-  return is_mask ? std::optional<double>(positions.padding.value) : std::nullopt;
+  const std::optional<double> depth = positions.padding.Depth();
+  return depth.has_value() && *depth < 0 ? depth : std::nullopt;
 }
 
 // The flow after dims are gone (or are 1, with `keep`).

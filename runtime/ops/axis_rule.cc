@@ -135,7 +135,8 @@ void AxisContext::Mix(absl::string_view how, bool guarded, std::optional<double>
   const std::string under = weak.has_value() ? absl::StrCat("under a mask of only ", *weak)
                             : guarded        ? std::string("under what may be a mask")
                                              : std::string("without a mask");
-  Note(guarded ? AxisFinding::Verdict::kUndecided : AxisFinding::Verdict::kMixes,
+  const bool may_do = guarded && !weak.has_value();
+  Note(may_do ? AxisFinding::Verdict::kUndecided : AxisFinding::Verdict::kMixes,
        absl::StrCat(how, " ", axis(), " ", under));
 }
 

@@ -130,7 +130,7 @@ class AxisContext {
 
   // Every position sees every other one, for which only a mask could make up: "averages over".
   // `guarded`: there may be one, so that it is for the measurement to say. `weak`: there is one,
-  // which adds no more than this.
+  // which is no lower than this: louder contents than any measurement draws would show through.
   void Mix(absl::string_view how, bool guarded, std::optional<double> weak = std::nullopt);
   // Position i sees a few others, found by where they lie: nothing is known where they may lie
   // elsewhere (`moved`, `repeated`).

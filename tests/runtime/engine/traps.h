@@ -338,6 +338,19 @@ inline const HabitCase kTraps[] = {
          },
      .batch = true,
      .sequence = false},
+    {.name = "LargestUnderAMaskOfFifty",
+     .build =
+         [](ModelBuilder& b) {
+           AddInputs(b, "batch", "sequence");
+           AddNumber(b, "none", 0);
+           AddNumber(b, "low", -50);
+           b.Node("Greater", {"mask3", "none"}, {"counts"});
+           b.Node("Where", {"counts", "x", "low"}, {"left"});
+           AddReduce(b, "ReduceMax", "left", "y", {1});
+         },
+     .batch = true,
+     .sequence = false,
+     .words = "under a mask of only -50"},
     {.name = "LargestOfTokensThatCount",
      .build =
          [](ModelBuilder& b) {
