@@ -165,7 +165,7 @@ void Join(const AxisFinding& finding, AxisCertificate& certificate) {
     certificate.reason =
         absl::StrCat(certificate.mixing, ", although the measurement saw no difference");
   } else {
-    absl::StrAppend(&certificate.reason, "; ", certificate.mixing);
+    absl::StrAppend(&certificate.reason, "; measured, not proved: ", certificate.mixing);
   }
 }
 
