@@ -1,7 +1,5 @@
 #include "server/daemon.h"
 
-#include <malloc.h>
-
 #include <algorithm>
 #include <chrono>
 #include <utility>
@@ -9,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "runtime/base/cpu_info.h"
+#include "runtime/base/heap.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/device/cpu/cpu_device.h"
 #include "runtime/device/reference/reference_device.h"
@@ -123,7 +122,7 @@ Daemon::Daemon(const Options& options, const std::string& version, LogFunction l
                [this](const Servable& servable) {
                  engine_.ConfirmPadding(*servable.model);
                  // What reading and measuring the model took is not wanted again for long.
-                 malloc_trim(0);
+                 ReturnFreedMemory();
                }},
           [this](const ModelVersion& model, const std::string& folder,
                  const ModelSettings& settings) {

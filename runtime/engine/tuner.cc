@@ -1,7 +1,5 @@
 #include "runtime/engine/tuner.h"
 
-#include <malloc.h>
-
 #include <chrono>
 #include <map>
 #include <thread>
@@ -11,6 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "runtime/base/cpu_clock.h"
+#include "runtime/base/heap.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/engine/engine.h"
 #include "runtime/engine/spare_time.h"
@@ -138,7 +137,7 @@ void Tuner::Run(const std::weak_ptr<const Model>& weak, const RecipeKey& key, in
          .sleep = [](int64_t ns) { std::this_thread::sleep_for(std::chrono::nanoseconds(ns)); }});
     const absl::StatusOr<bool> tuned = Tune(*model, recipe, *stream, spare);
     // The allocator would keep what the trial took, which is more than recipes take: a millisecond.
-    malloc_trim(0);
+    ReturnFreedMemory();
     if (!tuned.ok()) {
       again = false;
       model->Note(absl::StrCat("could not tune recipe ", key.hex(), " (", recipe->note.bucket,
