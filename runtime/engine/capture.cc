@@ -12,6 +12,7 @@
 #include "absl/strings/str_join.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/engine/engine.h"
+#include "runtime/engine/ignore_errors.h"
 #include "runtime/engine/model.h"
 #include "runtime/engine/packed_frame.h"
 #include "runtime/engine/stored_recipes.h"
@@ -19,12 +20,6 @@
 
 namespace reprise {
 namespace {
-
-// Priming does not look at data.
-class IgnoreErrors final : public ReplayErrors {
- public:
-  void Report(int, int, int64_t, int64_t, int64_t, int64_t) override {}
-};
 
 // A packed recipe is primed with as many: it may hold many more, which few batches fill.
 constexpr int64_t kPrimeTokens = 64;

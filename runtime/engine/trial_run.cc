@@ -5,6 +5,7 @@
 
 #include "absl/algorithm/container.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/engine/ignore_errors.h"
 
 namespace reprise {
 namespace {
@@ -32,11 +33,6 @@ int64_t LiveRows(const Recipe& recipe, const Launch& launch) {
   const double rows = static_cast<double>(recipe.rows) * kMaxFlops / launch.work.flops;
   return std::max<int64_t>(1, static_cast<int64_t>(rows));
 }
-
-class IgnoreErrors final : public ReplayErrors {
- public:
-  void Report(int, int, int64_t, int64_t, int64_t, int64_t) override {}
-};
 
 }  // namespace
 

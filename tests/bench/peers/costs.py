@@ -13,7 +13,7 @@ import tempfile
 import numpy as np
 
 from peers import make_inputs
-from side import Side, busy_share, cpu_name
+from side import Side, cpu_name, warn_if_busy
 
 LONGEST = 512
 RECIPES = 20
@@ -59,9 +59,7 @@ def main():
     parser.add_argument("--lengths", type=int, default=40, help="new lengths of each side")
     parser.add_argument("--json", help="write the figures")
     arguments = parser.parse_args()
-    busy = busy_share()
-    if busy > 0.2:
-        print(f"warning: others keep {busy:.0%} of this machine busy; ratios will be noisy")
+    warn_if_busy()
     worker = str(pathlib.Path(__file__).with_name("peer_worker.py"))
     engine = [arguments.engine, arguments.model]
     commands = {"reprise": engine + ["--packing", "auto"], "reprise padded": engine}

@@ -16,7 +16,7 @@ import tempfile
 import numpy as np
 
 import chart
-from side import Side, busy_share, cpu_name
+from side import Side, cpu_name, warn_if_busy
 
 LINES = "1x8 1x16 1x32 1x64 1x128 1x256 1x512 8x32 8x128"
 PEERS = ["onnxruntime", "openvino-dynamic", "openvino-static"]
@@ -64,9 +64,7 @@ def main():
     parser.add_argument("--svg", help="write a picture")
     arguments = parser.parse_args()
 
-    busy = busy_share()
-    if busy > 0.2:
-        print(f"warning: others keep {busy:.0%} of this machine busy; ratios will be noisy")
+    busy = warn_if_busy()
     worker = str(pathlib.Path(__file__).with_name("peer_worker.py"))
     engine = [arguments.engine, arguments.model, "--threads", str(arguments.threads)]
     if arguments.max_isa:

@@ -46,6 +46,14 @@ def busy_share():
     return 1 - (idle2 - idle) / max(total2 - total, 1)
 
 
+def warn_if_busy():
+    """The share of busy_share(), after a warning if it will disturb what is measured."""
+    busy = busy_share()
+    if busy > 0.2:
+        print(f"warning: others keep {busy:.0%} of this machine busy; ratios will be noisy")
+    return busy
+
+
 def cpu_name():
     lines = pathlib.Path("/proc/cpuinfo").read_text().splitlines()
     return next((x.split(":")[1].strip() for x in lines if x.startswith("model name")), "CPU")

@@ -12,7 +12,7 @@ import sys
 
 import numpy as np
 
-from side import Side, busy_share, cpu_name
+from side import Side, cpu_name, warn_if_busy
 
 POWERS = [16, 32, 64, 128, 256, 512]
 WAYS = {
@@ -48,9 +48,7 @@ def main():
     parser.add_argument("--only", default="", help="short, squad or chat")
     parser.add_argument("--json", help="write the figures")
     arguments = parser.parse_args()
-    busy = busy_share()
-    if busy > 0.2:
-        print(f"warning: others keep {busy:.0%} of this machine busy; ratios will be noisy")
+    warn_if_busy()
     worker = str(pathlib.Path(__file__).with_name("peer_worker.py"))
     run = {"cpu": cpu_name(), "requests": arguments.requests, "traces": {}}
     for trace, lengths in traces(arguments.requests).items():

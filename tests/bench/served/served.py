@@ -20,7 +20,7 @@ os.environ.setdefault("REPRISE_SOURCE_DIR", str(ROOT))
 os.environ.setdefault("REPRISE_CACHE", str(pathlib.Path.home() / ".cache/reprise"))
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests/bench/peers")]
 
-from side import Side, busy_share, cpu_name  # noqa: E402
+from side import Side, cpu_name, warn_if_busy  # noqa: E402
 from testing.daemon import Daemon  # noqa: E402
 from testing.inference import tensors, text_inputs  # noqa: E402
 from testing.repository import MINILM, Repository  # noqa: E402
@@ -154,9 +154,7 @@ def main():
     parser.add_argument("--requests", type=int, default=200, help="of the table of CPU time")
     parser.add_argument("--only", default="", choices=["", "latency", "cpu"])
     arguments = parser.parse_args()
-    busy = busy_share()
-    if busy > 0.2:
-        print(f"warning: others keep {busy:.0%} of this machine busy; ratios will be noisy")
+    warn_if_busy()
     for name, table in {"latency": latency, "cpu": cpu}.items():
         if arguments.only in ("", name):
             table(arguments)
