@@ -7,6 +7,7 @@
 #include <random>
 #include <thread>
 
+#include "tests/runtime/engine/held_lane.h"
 #include "tests/testing/engine_fixture.h"
 #include "tests/testing/masked_mean.h"
 
@@ -79,16 +80,6 @@ class MissPolicyTest : public testing::Test {
   void WaitForCaptures(size_t count) {
     MutexLock lock(mutex_);
     while (captured_.size() < count) changed_.Wait(mutex_);
-  }
-
-  // Keeps the urgent thread busy until the promise is kept.
-  void BlockUrgent(std::promise<void>& release) {
-    std::promise<void> begun;
-    captures_.Add(CaptureUrgency::kUrgent, [&begun, until = release.get_future().share()](Stream*) {
-      begun.set_value();
-      until.wait();
-    });
-    begun.get_future().wait();
   }
 
   SteadyClock clock_;
@@ -177,8 +168,7 @@ TEST_F(MissPolicyTest, BatchStaysWithinWhatIsReadyAndTheLargerOneIsCapturedBehin
 
 TEST_F(MissPolicyTest, OneCaptureServesAllWhoWaitAndOneOfThemSaysSo) {
   const auto model = Load();
-  std::promise<void> release;
-  BlockUrgent(release);
+  HeldLane urgent(captures_, CaptureUrgency::kUrgent);
   const MeanRequest tokens(1, 100), shorter(1, 20);
   std::vector<std::shared_ptr<CaptureTicket>> tickets;
   std::vector<std::promise<absl::Status>> ready(64);
@@ -190,7 +180,7 @@ TEST_F(MissPolicyTest, OneCaptureServesAllWhoWaitAndOneOfThemSaysSo) {
         engine_.Prepare(plan, [&ready, i](absl::Status s) { ready[i].set_value(s); }));
     ASSERT_NE(tickets.back(), nullptr);
   }
-  release.set_value();
+  urgent.Release();
   int captured = 0, waited = 0;
   for (int i = 0; i < 64; ++i) {
     ASSERT_TRUE(ready[i].get_future().get().ok());
@@ -215,33 +205,27 @@ TEST_F(MissPolicyTest, OneCaptureServesAllWhoWaitAndOneOfThemSaysSo) {
 
 TEST_F(MissPolicyTest, CaptureThatWaitsBehindBecomesUrgentWhenARequestNeedsIt) {
   const auto model = Load();
-  std::promise<void> release, begun;
-  captures_.Add(CaptureUrgency::kBehind, [&](Stream*) {
-    begun.set_value();
-    release.get_future().wait();
-  });
-  begun.get_future().wait();
+  HeldLane behind(captures_, CaptureUrgency::kBehind);
   std::promise<absl::Status> warmed;
   engine_.CaptureAhead(*model, {{"batch", 1}, {"sequence", 64}}, CompileReason::kWarmup,
                        CaptureUrgency::kBehind, [&](absl::Status s) { warmed.set_value(s); });
-  // The thread behind is blocked: only the urgent one can do it.
+  // The thread behind is held: only the urgent one can do it.
   EXPECT_EQ(RunPrepared(*model, 1, 60).info.bucket, "b1_s64");
-  release.set_value();
+  behind.Release();
   EXPECT_TRUE(warmed.get_future().get().ok());
   EXPECT_THAT(observer_.of("mean").compiles, ElementsAre("b1_s64 warmup"));
 }
 
 TEST_F(MissPolicyTest, StoppedPoolFailsThoseWhoWait) {
   const auto model = Load();
-  std::promise<void> release;
-  BlockUrgent(release);
+  HeldLane urgent(captures_, CaptureUrgency::kUrgent);
   const MeanRequest tokens(1, 100);
   BatchPlan plan(*model);
   ASSERT_TRUE(plan.TryAdd(Shape(*model, tokens)));
   std::promise<absl::Status> ready;
   ASSERT_NE(engine_.Prepare(plan, [&](absl::Status s) { ready.set_value(s); }), nullptr);
   std::thread stopping([&] { captures_.Stop(); });
-  release.set_value();
+  urgent.Release();
   stopping.join();
   // Whichever came first: the job's turn or the end.
   const absl::Status status = ready.get_future().get();

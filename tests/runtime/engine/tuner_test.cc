@@ -12,6 +12,7 @@
 #include <optional>
 #include <thread>
 
+#include "tests/runtime/engine/held_lane.h"
 #include "tests/runtime/onnx/model_builder.h"
 #include "tests/testing/engine_fixture.h"
 
@@ -263,12 +264,10 @@ TEST_F(TunerTest, ExactShapeIsTunedWhenItComesAgain) {
 
 TEST_F(TunerTest, ModelThatIsUnloadedMeanwhileIsNotTuned) {
   Start start(*this);
-  std::promise<void> release;
-  start.captures.Add(CaptureUrgency::kTuning,
-                     [until = release.get_future().share()](Stream*) { until.wait(); });
+  HeldLane tuning(start.captures, CaptureUrgency::kTuning);
   start.Run(1, 100);
   start.model.reset();
-  release.set_value();
+  tuning.Release();
   start.FinishTuning();
   EXPECT_THAT(start.observer.of("ffn").tunes, IsEmpty());
 }
