@@ -116,4 +116,9 @@ absl::Status TextLexer::Error(absl::string_view message) {
       absl::StrCat("line ", line, ", column ", column, ": ", message, ", found ", found));
 }
 
+absl::Status TextLexer::ErrorAt(size_t position, absl::string_view message) {
+  position_ = position;
+  return Error(message);
+}
+
 }  // namespace reprise

@@ -1,6 +1,7 @@
 // TextLexer: characters and words of the text form of a graph, with their places.
 //
-// Private to the parser (text_parser.cc); the printer shares IsTextIdentifier with it.
+// Private to the parser (text_parser.cc, text_literals.cc); the printer shares IsTextIdentifier
+// with it.
 #pragma once
 
 #include <cstddef>
@@ -36,6 +37,8 @@ class TextLexer {
 
   // INVALID_ARGUMENT "line 3, column 7: <message>" for the place of the next character.
   absl::Status Error(absl::string_view message);
+  // The same for the character at `position`, which is next then.
+  absl::Status ErrorAt(size_t position, absl::string_view message);
 
   size_t position() const { return position_; }
   void set_position(size_t position) { position_ = position; }

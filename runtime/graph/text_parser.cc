@@ -1,15 +1,11 @@
-#include <bit>
-#include <charconv>
-#include <cmath>
-#include <limits>
-
 #include "absl/container/flat_hash_set.h"
-#include "absl/strings/escaping.h"
-#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/graph/text.h"
 #include "runtime/graph/text_lexer.h"
+#include "runtime/graph/text_literals.h"
 
 namespace reprise {
 namespace {
@@ -33,25 +29,6 @@ struct ParsedNode {
   Attributes attributes;
   std::string name;
 };
-
-bool LooksLikeFloat(absl::string_view text) {
-  return text.find('.') != absl::string_view::npos || text.find('e') != absl::string_view::npos ||
-         absl::StrContains(text, "inf") || absl::StrContains(text, "nan");
-}
-
-template <typename T>
-bool ParsePlain(absl::string_view text, T* value) {
-  const auto result = std::from_chars(text.data(), text.data() + text.size(), *value);
-  return result.ec == std::errc() && result.ptr == text.data() + text.size();
-}
-
-// The bits X of "nan(0xX)".
-bool ParseNanBits(absl::string_view text, uint64_t* bits) {
-  if (!absl::StartsWith(text, "nan(0x")) return false;
-  text.remove_prefix(6);
-  const auto result = std::from_chars(text.data(), text.data() + text.size(), *bits, 16);
-  return result.ec == std::errc() && absl::string_view(result.ptr, 1) == ")";
-}
 
 class Parser {
  public:
@@ -78,18 +55,6 @@ class Parser {
   absl::StatusOr<ParameterExprPtr> ParseExpr(const Type& type, int depth);
   absl::StatusOr<Attributes> ParseAttributes(int depth);
   absl::StatusOr<Attribute> ParseAttribute(int depth);
-  absl::StatusOr<Attribute> ParseList();
-  absl::StatusOr<Tensor> ParseTensorBody(DType dtype, Shape shape);
-  template <typename T>
-  absl::StatusOr<T> Integer();
-  template <typename T>
-  absl::StatusOr<T> ToInteger(const std::string& text, size_t position);
-  absl::StatusOr<float> ToFloat(const std::string& text, size_t position);
-  absl::Status ParseElement(DType dtype, char* out);
-  absl::Status ErrorAt(size_t position, absl::string_view message) {
-    lexer_.set_position(position);
-    return lexer_.Error(message);
-  }
 
   TextLexer lexer_;
 };
@@ -122,7 +87,8 @@ absl::StatusOr<Graph> Parser::ParseGraph(int depth) {
   RETURN_IF_ERROR(BuildNodes(graph, nodes));
   for (const auto& [name, position] : outputs) {
     const ValueId id = graph.FindValue(name);
-    if (id == kNone) return ErrorAt(position, absl::StrCat("value '", name, "' is not defined"));
+    if (id == kNone)
+      return lexer_.ErrorAt(position, absl::StrCat("value '", name, "' is not defined"));
     graph.AddOutput(id);
   }
   lexer_.set_position(end);
@@ -133,7 +99,7 @@ absl::StatusOr<std::string> Parser::ValueName() {
   RETURN_IF_ERROR(lexer_.Expect('%'));
   const size_t position = lexer_.position();
   ASSIGN_OR_RETURN(std::string name, lexer_.Name());
-  if (name.empty()) return ErrorAt(position, "a value needs a name");
+  if (name.empty()) return lexer_.ErrorAt(position, "a value needs a name");
   return name;
 }
 
@@ -142,7 +108,7 @@ absl::StatusOr<std::string> Parser::NewValueName(const Graph& graph) {
   const size_t position = lexer_.position();
   ASSIGN_OR_RETURN(std::string name, ValueName());
   if (graph.FindValue(name) != kNone) {
-    return ErrorAt(position, absl::StrCat("value '", name, "' is defined twice"));
+    return lexer_.ErrorAt(position, absl::StrCat("value '", name, "' is defined twice"));
   }
   return name;
 }
@@ -154,7 +120,7 @@ absl::StatusOr<Type> Parser::ParseType() {
     ASSIGN_OR_RETURN(const std::string name, lexer_.Name());
     const std::optional<DType> dtype = ParseDType(name);
     if (!dtype.has_value()) {
-      return ErrorAt(position, absl::StrCat("'", name, "' is not a dtype"));
+      return lexer_.ErrorAt(position, absl::StrCat("'", name, "' is not a dtype"));
     }
     type.dtype = *dtype;
   }
@@ -164,7 +130,7 @@ absl::StatusOr<Type> Parser::ParseType() {
   do {
     const char next = lexer_.Peek();
     if (next == '-' || (next >= '0' && next <= '9')) {
-      ASSIGN_OR_RETURN(const int64_t size, Integer<int64_t>());
+      ASSIGN_OR_RETURN(const int64_t size, ReadInteger(lexer_));
       type.dims.push_back({.size = size});
     } else {
       ASSIGN_OR_RETURN(std::string symbol, lexer_.Name());
@@ -223,7 +189,7 @@ absl::Status Parser::ParseConstant(Graph& graph, int depth) {
   ASSIGN_OR_RETURN(const Type type, ParseType());
   ASSIGN_OR_RETURN(Shape shape, ConstantShape(type));
   RETURN_IF_ERROR(lexer_.Expect('='));
-  ASSIGN_OR_RETURN(Tensor tensor, ParseTensorBody(type.dtype, std::move(shape)));
+  ASSIGN_OR_RETURN(Tensor tensor, ReadTensorBody(lexer_, type.dtype, std::move(shape)));
   const ValueId id = graph.AddConstant(name, std::move(tensor));
   graph.value(id).overridable = lexer_.TryWord("overridable");
   return absl::OkStatus();
@@ -239,9 +205,9 @@ absl::StatusOr<ParameterExprPtr> Parser::ParseExpr(const Type& type, int depth) 
   }
   const size_t position = lexer_.position();
   ASSIGN_OR_RETURN(std::string op, lexer_.Name());
+  absl::string_view leaf = op;
   int index = 0;
-  if (op.size() > 1 && op[0] == 'p' && ParsePlain(absl::string_view(op).substr(1), &index) &&
-      index >= 0) {
+  if (absl::ConsumePrefix(&leaf, "p") && absl::SimpleAtoi(leaf, &index) && index >= 0) {
     return ParameterExpr::Leaf(index, type.dtype, std::move(shape));
   }
   if (ParseDType(op).has_value() && lexer_.Peek() == '[') {
@@ -253,7 +219,7 @@ absl::StatusOr<ParameterExprPtr> Parser::ParseExpr(const Type& type, int depth) 
     const bool is_hex = lexer_.TryWord("hex");
     lexer_.set_position(body);
     if (next != '{' && !is_hex) return ParseExpr(own, depth + 1);
-    ASSIGN_OR_RETURN(Tensor tensor, ParseTensorBody(own.dtype, std::move(own_shape)));
+    ASSIGN_OR_RETURN(Tensor tensor, ReadTensorBody(lexer_, own.dtype, std::move(own_shape)));
     return ParameterExpr::Constant(std::move(tensor));
   }
   ASSIGN_OR_RETURN(Attributes attributes, ParseAttributes(depth));
@@ -340,8 +306,8 @@ absl::Status Parser::BuildNodes(Graph& graph, const std::vector<ParsedNode>& nod
       if (name.empty()) continue;
       const ValueId id = graph.FindValue(name);
       if (id == kNone) {
-        return ErrorAt(nodes[n].input_positions[i],
-                       absl::StrCat("value '", name, "' is not defined"));
+        return lexer_.ErrorAt(nodes[n].input_positions[i],
+                              absl::StrCat("value '", name, "' is not defined"));
       }
       graph.SetInput(ids[n], i, id);
     }
@@ -370,7 +336,7 @@ absl::StatusOr<Attribute> Parser::ParseAttribute(int depth) {
   const char next = lexer_.Peek();
   const size_t begin = lexer_.position();
   if (next == '"') return lexer_.Quoted();
-  if (next == '[') return ParseList();
+  if (next == '[') return ReadList(lexer_);
   if (lexer_.TryWord("graph")) {
     lexer_.set_position(begin);
     ASSIGN_OR_RETURN(Graph graph, ParseGraph(depth + 1));
@@ -389,167 +355,9 @@ absl::StatusOr<Attribute> Parser::ParseAttribute(int depth) {
     lexer_.set_position(begin);
     ASSIGN_OR_RETURN(const Type type, ParseType());
     ASSIGN_OR_RETURN(Shape shape, ConstantShape(type));
-    return ParseTensorBody(type.dtype, std::move(shape));
+    return ReadTensorBody(lexer_, type.dtype, std::move(shape));
   }
-  if (LooksLikeFloat(text)) return ToFloat(text, begin);
-  return ToInteger<int64_t>(text, begin);
-}
-
-absl::StatusOr<Attribute> Parser::ParseList() {
-  RETURN_IF_ERROR(lexer_.Expect('['));
-  if (lexer_.Peek() == '"') {
-    std::vector<std::string> strings;
-    do {
-      ASSIGN_OR_RETURN(std::string text, lexer_.Quoted());
-      strings.push_back(std::move(text));
-    } while (lexer_.TryChar(','));
-    RETURN_IF_ERROR(lexer_.Expect(']'));
-    return strings;
-  }
-  std::vector<std::pair<std::string, size_t>> items;
-  bool floats = false;
-  do {
-    lexer_.Peek();
-    const size_t position = lexer_.position();
-    ASSIGN_OR_RETURN(std::string text, lexer_.Number());
-    floats |= LooksLikeFloat(text);
-    items.emplace_back(std::move(text), position);
-  } while (lexer_.TryChar(','));
-  RETURN_IF_ERROR(lexer_.Expect(']'));
-  if (floats) {
-    std::vector<float> values;
-    for (const auto& [text, position] : items) {
-      ASSIGN_OR_RETURN(const float value, ToFloat(text, position));
-      values.push_back(value);
-    }
-    return values;
-  }
-  std::vector<int64_t> values;
-  for (const auto& [text, position] : items) {
-    ASSIGN_OR_RETURN(const int64_t value, ToInteger<int64_t>(text, position));
-    values.push_back(value);
-  }
-  return values;
-}
-
-template <typename T>
-absl::StatusOr<T> Parser::ToInteger(const std::string& text, size_t position) {
-  T value;
-  if (!ParsePlain(text, &value)) {
-    return ErrorAt(position, absl::StrCat("'", text, "' is not an integer in range"));
-  }
-  return value;
-}
-
-template <typename T>
-absl::StatusOr<T> Parser::Integer() {
-  lexer_.Peek();
-  const size_t position = lexer_.position();
-  ASSIGN_OR_RETURN(const std::string text, lexer_.Number());
-  return ToInteger<T>(text, position);
-}
-
-absl::StatusOr<float> Parser::ToFloat(const std::string& text, size_t position) {
-  float value;
-  uint64_t bits;
-  if (text == "nan") return std::numeric_limits<float>::quiet_NaN();
-  if (ParseNanBits(text, &bits)) return std::bit_cast<float>(static_cast<uint32_t>(bits));
-  if (!ParsePlain(text, &value) || std::isnan(value)) {
-    return ErrorAt(position, absl::StrCat("'", text, "' is not a float"));
-  }
-  return value;
-}
-
-template <typename T>
-void Store(T value, char* out) {
-  std::memcpy(out, &value, sizeof(value));
-}
-
-absl::Status Parser::ParseElement(DType dtype, char* out) {
-  lexer_.Peek();
-  const size_t position = lexer_.position();
-  if (dtype == DType::kBool) {
-    if (lexer_.TryWord("true")) return Store<uint8_t>(1, out), absl::OkStatus();
-    if (lexer_.TryWord("false")) return Store<uint8_t>(0, out), absl::OkStatus();
-    return lexer_.Error("expected true or false");
-  }
-  if (IsInteger(dtype)) {
-    // Checked in the element's own type; the switch names each.
-    const auto store = [&](auto zero) -> absl::Status {
-      ASSIGN_OR_RETURN(const auto value, Integer<decltype(zero)>());
-      Store(value, out);
-      return absl::OkStatus();
-    };
-    switch (dtype) {
-      case DType::kInt8:
-        return store(int8_t{});
-      case DType::kUInt8:
-        return store(uint8_t{});
-      case DType::kInt16:
-        return store(int16_t{});
-      case DType::kUInt16:
-        return store(uint16_t{});
-      case DType::kInt32:
-        return store(int32_t{});
-      case DType::kUInt32:
-        return store(uint32_t{});
-      case DType::kInt64:
-        return store(int64_t{});
-      default:
-        return store(uint64_t{});
-    }
-  }
-  ASSIGN_OR_RETURN(const std::string text, lexer_.Number());
-  uint64_t bits;
-  if (ParseNanBits(text, &bits)) {
-    std::memcpy(out, &bits, DTypeSize(dtype));  // Little-endian: the low bytes come first.
-    return absl::OkStatus();
-  }
-  if (dtype == DType::kFloat64) {
-    double value = std::numeric_limits<double>::quiet_NaN();
-    if (text != "nan" && !ParsePlain(text, &value)) {
-      return ErrorAt(position, absl::StrCat("'", text, "' is not a float"));
-    }
-    Store(value, out);
-    return absl::OkStatus();
-  }
-  ASSIGN_OR_RETURN(const float value, ToFloat(text, position));
-  if (dtype == DType::kFloat32) Store(value, out);
-  if (dtype == DType::kFloat16) Store(FloatToHalf(value), out);
-  if (dtype == DType::kBFloat16) Store(FloatToBFloat16(value), out);
-  return absl::OkStatus();
-}
-
-absl::StatusOr<Tensor> Parser::ParseTensorBody(DType dtype, Shape shape) {
-  if (dtype == DType::kUndefined) return lexer_.Error("a tensor needs a dtype");
-  const size_t elements = NumElements(shape);
-  const size_t size = DTypeSize(dtype);
-  std::string bytes;
-  if (lexer_.TryWord("hex")) {
-    ASSIGN_OR_RETURN(const std::string hex, lexer_.Quoted());
-    if (hex.size() % 2 != 0 || hex.find_first_not_of("0123456789abcdefABCDEF") != hex.npos) {
-      return lexer_.Error("expected pairs of hex digits before this");
-    }
-    bytes = absl::HexStringToBytes(hex);
-  } else {
-    RETURN_IF_ERROR(lexer_.Expect('{'));
-    if (!lexer_.TryChar('}')) {
-      do {
-        char element[8];
-        RETURN_IF_ERROR(ParseElement(dtype, element));
-        bytes.append(element, size);
-      } while (lexer_.TryChar(','));
-      RETURN_IF_ERROR(lexer_.Expect('}'));
-    }
-  }
-  // Compared before anything is multiplied or allocated: the shape may claim any size.
-  if (bytes.size() % size != 0 || bytes.size() / size != elements) {
-    return lexer_.Error(absl::StrCat("shape ", ShapeToString(shape), " needs ", elements,
-                                     " elements, got ", bytes.size() / size, " before this"));
-  }
-  return Tensor::Make(dtype, std::move(shape), [&](void* data) {
-    if (!bytes.empty()) std::memcpy(data, bytes.data(), bytes.size());
-  });
+  return ToNumber(lexer_, text, begin);
 }
 
 }  // namespace
