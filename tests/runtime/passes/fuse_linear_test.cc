@@ -1,0 +1,139 @@
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+#include "runtime/passes/passes.h"
+#include "tests/runtime/passes/pass_test_util.h"
+
+namespace reprise {
+namespace {
+
+TEST(FuseLinearTest, MatMulBiasAndActivationBecomeOneNode) {
+  const std::vector<std::pair<std::string, std::string>> activations = {
+      {"%y: ? = Relu(%a)", "relu"},
+      {"%y: ? = Tanh(%a)", "tanh"},
+      {"%y: ? = Sigmoid(%a)", "sigmoid"},
+      {"%y: ? = Gelu(%a)", "gelu"},
+      {"%y: ? = Gelu(%a) {approximate = \"tanh\"}", "gelu_tanh"},
+      {"%s: ? = Sigmoid(%a)\n %y: ? = Mul(%a, %s)", "silu"},
+      {"%s: ? = Sigmoid(%a)\n %y: ? = Mul(%s, %a)", "silu"},
+  };
+  for (const auto& [nodes, name] : activations) {
+    for (const char* add : {"Add(%m, %b)", "Add(%b, %m)"}) {
+      ExpectRewrite(*FuseLinear(),
+                    absl::StrCat(R"(graph {
+        input %x: f32[2, 3, 4]
+        param %w: f32[4, 5] = p0
+        param %b: f32[5] = p1
+        %m: ? = MatMul(%x, %w)
+        %a: ? = )",
+                                 add, "\n", nodes, "\n output %y\n}"),
+                    absl::StrCat(R"(graph {
+        input %x: f32[2, 3, 4]
+        param %w: f32[4, 5] = p0
+        param %b: f32[5] = p1
+        %y: ? = reprise.Linear(%x, %w, %b) {activation = ")",
+                                 name, "\"}\n output %y\n}"));
+    }
+  }
+}
+
+TEST(FuseLinearTest, NearlyTheFormStays) {
+  const std::vector<std::string> graphs = {
+      // The right side is data.
+      R"(input %x: f32[3, 4]
+         input %w: f32[4, 5]
+         %y: ? = MatMul(%x, %w))",
+      // A batch of weights.
+      R"(input %x: f32[2, 3, 4]
+         param %w: f32[2, 4, 5] = p0
+         %y: ? = MatMul(%x, %w))",
+      // A vector.
+      R"(input %x: f32[4]
+         param %w: f32[4, 5] = p0
+         %y: ? = MatMul(%x, %w))",
+  };
+  for (const std::string& body : graphs) {
+    ExpectUnchanged(*FuseLinear(), absl::StrCat("graph {\n", body, "\n output %y\n}"));
+  }
+}
+
+TEST(FuseLinearTest, WhatIsNoBiasStaysOutside) {
+  const auto expect_no_bias = [](absl::string_view bias) {
+    const std::string text = absl::StrCat("graph {\n input %x: f32[5, 4]\n", bias, R"(
+      param %w: f32[4, 5] = p0
+      %m: ? = MatMul(%x, %w)
+      %y: ? = Add(%m, %b)
+      output %y
+    })");
+    ExpectSameAnswers(*FuseLinear(), text);
+    Graph graph = ParseSpecialized(text);
+    ASSERT_TRUE(FuseLinear()->Run(graph).ok());
+    EXPECT_EQ(CountOps(graph, "Add"), 1);
+  };
+  expect_no_bias("input %b: f32[5]");
+  expect_no_bias("param %b: f32[5, 1] = p1");
+  expect_no_bias("param %b: f32[5, 5] = p1");
+  expect_no_bias("param %b: f32[2, 1, 5] = p1");
+  expect_no_bias("const %b: f32[] = {3}");
+}
+
+TEST(FuseLinearTest, AProductThatOthersReadKeepsItsOwnResult) {
+  ExpectRewrite(*FuseLinear(), R"(graph {
+    input %x: f32[3, 4]
+    param %w: f32[4, 5] = p0
+    param %b: f32[5] = p1
+    %m: ? = MatMul(%x, %w)
+    %y: ? = Add(%m, %b)
+    output %m
+    output %y
+  })",
+                R"(graph {
+    input %x: f32[3, 4]
+    param %w: f32[4, 5] = p0
+    param %b: f32[5] = p1
+    %m: ? = reprise.Linear(%x, %w) {activation = "none"}
+    %y: ? = Add(%m, %b)
+    output %m
+    output %y
+  })");
+}
+
+TEST(FuseResidualTest, AnAddOfEqualShapesBecomesTheResidual) {
+  for (const char* add : {"Add(%y, %r)", "Add(%r, %y)"}) {
+    ExpectRewrite(*FuseResidual(),
+                  absl::StrCat(R"(graph {
+      input %x: f32[3, 4]
+      input %r: f32[3, 5]
+      param %w: f32[4, 5] = p0
+      %y: ? = reprise.Linear(%x, %w) {activation = "relu"}
+      %z: ? = )",
+                               add, "\n output %z\n}"),
+                  R"(graph {
+      input %x: f32[3, 4]
+      input %r: f32[3, 5]
+      param %w: f32[4, 5] = p0
+      %z: ? = reprise.Linear(%x, %w, _, %r) {activation = "relu"}
+      output %z
+    })");
+  }
+}
+
+TEST(FuseResidualTest, BroadcastSharedAndSelfAddsStay) {
+  const auto graph = [](absl::string_view residual, absl::string_view rest) {
+    return absl::StrCat("graph {\n input %x: f32[3, 5]\n", residual, R"(
+      param %w: f32[5, 5] = p0
+      %y: ? = reprise.Linear(%x, %w) {activation = "none"}
+      )",
+                        rest, "\n output %z\n}");
+  };
+  ExpectUnchanged(*FuseResidual(), graph("input %r: f32[5]", "%z: ? = Add(%y, %r)"));
+  ExpectUnchanged(*FuseResidual(), graph("input %r: f32[2, 3, 5]", "%z: ? = Add(%y, %r)"));
+  ExpectUnchanged(*FuseResidual(), graph("", "%z: ? = Add(%y, %y)"));
+  ExpectUnchanged(*FuseResidual(), graph("input %r: f32[3, 5]", "%z: ? = Add(%y, %r)\n output %y"));
+  // The residual is made from the product itself.
+  ExpectUnchanged(*FuseResidual(), graph("", "%r: ? = Relu(%y)\n %z: ? = Add(%y, %r)"));
+}
+
+}  // namespace
+}  // namespace reprise

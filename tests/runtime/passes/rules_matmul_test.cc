@@ -1,0 +1,145 @@
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+#include "runtime/passes/passes.h"
+#include "tests/runtime/passes/pass_test_util.h"
+
+namespace reprise {
+namespace {
+
+void ExpectCanonical(absl::string_view text, absl::string_view expected) {
+  ExpectRewrite(*Canonicalize(), text, expected);
+}
+
+TEST(MatMulRulesTest, AGemmWithAParameterIsAMatMulAndAnAdd) {
+  ExpectCanonical(R"(graph {
+    input %x: f32[3, 4]
+    param %w: f32[5, 4] = p0
+    param %b: f32[1, 5] = p1
+    %y: ? = Gemm(%x, %w, %b) {transB = 1}
+    output %y
+  })",
+                  R"(graph {
+    input %x: f32[3, 4]
+    param %wt: f32[4, 5] = Transpose{perm = [1, 0]}(p0)
+    param %b: f32[5] = Reshape{allowzero = 1}(p1, i64[1]{5})
+    %m: ? = MatMul(%x, %wt)
+    %y: ? = Add(%m, %b)
+    output %y
+  })");
+}
+
+TEST(MatMulRulesTest, AScaledOrTransposedGemmAndOneOverDataStay) {
+  for (const char* gemm : {"Gemm(%x, %w) {alpha = 2.0}", "Gemm(%x, %w) {transA = 1}",
+                           "Gemm(%x, %w, %b) {beta = 2.0}", "Gemm(%x, %d)"}) {
+    ExpectUnchanged(*Canonicalize(), absl::StrCat(R"(graph {
+    input %x: f32[4, 4]
+    input %d: f32[4, 4]
+    param %w: f32[4, 4] = p0
+    param %b: f32[4] = p1
+    %y: ? = )",
+                                                  gemm, "\n output %y\n}"));
+  }
+}
+
+TEST(MatMulRulesTest, RowsThatWereFlattenedAroundAProductAreNot) {
+  ExpectCanonical(R"(graph {
+    input %x: f32[2, 3, 4]
+    param %w: f32[4, 5] = p0
+    param %b: f32[5] = p1
+    const %flat: i64[2] = {-1, 4}
+    const %back: i64[3] = {2, 3, 5}
+    const %half: f32[] = {0.5}
+    %rows: ? = Reshape(%x, %flat)
+    %m: ? = MatMul(%rows, %w)
+    %a: ? = Add(%b, %m)
+    %h: ? = Mul(%a, %half)
+    %g: ? = Mul(%a, %h)
+    %y: ? = Reshape(%g, %back)
+    output %y
+  })",
+                  R"(graph {
+    input %x: f32[2, 3, 4]
+    param %w: f32[4, 5] = p0
+    param %b: f32[5] = p1
+    const %half: f32[] = {0.5}
+    %m: ? = MatMul(%x, %w)
+    %a: ? = Add(%b, %m)
+    %h: ? = Mul(%a, %half)
+    %g: ? = Mul(%a, %h)
+    output %g
+  })");
+}
+
+TEST(MatMulRulesTest, AReshapeOfTheFeaturesOrAnOperandOfSeveralRowsStays) {
+  ExpectUnchanged(*Canonicalize(), R"(graph {
+    input %x: f32[2, 3, 4]
+    param %w: f32[6, 5] = p0
+    param %b: f32[4, 6] = p1
+    param %c: f32[5] = p2
+    const %shape: i64[2] = {4, 6}
+    const %shape2: i64[2] = {4, 5}
+    input %z: f32[2, 2, 5]
+    %rows: ? = Reshape(%x, %shape) {allowzero = 1}
+    %m: ? = MatMul(%rows, %w)
+    %a: ? = Add(%rows, %b)
+    %z2: ? = Reshape(%z, %shape2) {allowzero = 1}
+    %s: ? = Add(%m, %z2)
+    output %a
+    output %s
+  })");
+}
+
+std::string EinsumGraph(absl::string_view a, absl::string_view b, absl::string_view equation) {
+  return absl::StrCat("graph {\n input %a: f32", a, "\n input %b: f32", b,
+                      "\n %y: ? = Einsum(%a, %b) {equation = \"", equation, "\"}\n output %y\n}");
+}
+
+TEST(MatMulRulesTest, AnEinsumOfTwoIsAProduct) {
+  const std::vector<std::vector<std::string>> cases = {
+      {"[2, 3, 4]", "[4, 5]", "abc,cd->abd"},
+      {"[2, 3, 4]", "[4, 2, 5]", "abc, cde -> abde"},
+      {"[2, 3, 4, 5]", "[4, 5, 6]", "abcd,cde->abe"},
+      {"[2, 7, 4, 5]", "[2, 3, 4, 5]", "aecd,abcd->acbe"},
+      {"[2, 4, 3, 7]", "[2, 7, 4, 5]", "acbe,aecd->abcd"},
+      {"[2, 3, 4]", "[2, 5, 4]", "bik,bjk->bij"},
+      {"[2, 3, 4]", "[2, 5, 4]", "bik,bjk->jib"},
+      {"[3]", "[3, 4]", "i,ij->j"},
+  };
+  for (const auto& c : cases) {
+    const std::string text = EinsumGraph(c[0], c[1], c[2]);
+    ExpectSameAnswers(*Canonicalize(), text);
+    const Graph graph = Captured(text);
+    EXPECT_EQ(CountOps(graph, "Einsum"), c[0] == "[3]" ? 1 : 0) << c[2];
+  }
+}
+
+TEST(MatMulRulesTest, AnEinsumThatIsNoProductStays) {
+  ExpectUnchanged(*Canonicalize(), EinsumGraph("[3, 3]", "[3, 4]", "ii,ij->ij"));
+  ExpectUnchanged(*Canonicalize(), EinsumGraph("[3, 4]", "[3, 4]", "ij,ij->ij"));
+  ExpectUnchanged(*Canonicalize(), EinsumGraph("[3, 4]", "[4, 5]", "ij,jk->i"));
+  ExpectUnchanged(*Canonicalize(), EinsumGraph("[3, 4]", "[5, 6]", "ij,kl->ijkl"));
+}
+
+TEST(MatMulRulesTest, ABiasOfHeadsComesBeforeTheirSplit) {
+  ExpectCanonical(R"(graph {
+    input %x: f32[2, 3, 8]
+    param %b: f32[2, 4] = p0
+    const %heads: i64[4] = {2, 3, 2, 4}
+    %h: ? = Reshape(%x, %heads)
+    %y: ? = Add(%h, %b)
+    output %y
+  })",
+                  R"(graph {
+    input %x: f32[2, 3, 8]
+    param %b: f32[8] = Reshape{allowzero = 1}(p0, i64[1]{8})
+    const %heads: i64[4] = {2, 3, 2, 4}
+    %s: ? = Add(%x, %b)
+    %y: ? = Reshape(%s, %heads) {allowzero = 1}
+    output %y
+  })");
+}
+
+}  // namespace
+}  // namespace reprise

@@ -1,0 +1,269 @@
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+#include "runtime/passes/passes.h"
+#include "tests/runtime/passes/pass_test_util.h"
+
+namespace reprise {
+namespace {
+
+void ExpectCanonical(absl::string_view text, absl::string_view expected) {
+  ExpectRewrite(*Canonicalize(), text, expected);
+}
+
+TEST(MovementRulesTest, IdentityDropoutAndCastToTheSameTypeGo) {
+  ExpectCanonical(R"(graph {
+    input %x: f32[2, 3]
+    const %ratio: f32[] = {0.5}
+    %a: ? = Identity(%x)
+    %b: ? = Dropout(%a, %ratio)
+    %c: ? = Cast(%b) {to = 1}
+    %d: ? = Relu(%c)
+    output %d
+  })",
+                  R"(graph {
+    input %x: f32[2, 3]
+    %d: ? = Relu(%x)
+    output %d
+  })");
+}
+
+TEST(MovementRulesTest, ACastToAnotherTypeStays) {
+  ExpectUnchanged(*Canonicalize(), R"(graph {
+    input %x: f32[2, 3]
+    %c: ? = Cast(%x) {to = 7}
+    output %c
+  })");
+}
+
+TEST(MovementRulesTest, ViewsInARowBecomeOneReshape) {
+  ExpectCanonical(R"(graph {
+    input %x: f32[2, 3]
+    const %axes: i64[1] = {0}
+    const %shape: i64[2] = {3, -1}
+    %a: ? = Unsqueeze(%x, %axes)
+    %b: ? = Flatten(%a) {axis = 2}
+    %c: ? = Reshape(%b, %shape)
+    %d: ? = Relu(%c)
+    output %d
+  })",
+                  R"(graph {
+    input %x: f32[2, 3]
+    const %shape: i64[2] = {3, 2}
+    %c: ? = Reshape(%x, %shape) {allowzero = 1}
+    %d: ? = Relu(%c)
+    output %d
+  })");
+}
+
+TEST(MovementRulesTest, ViewsThatEndWhereTheyBeganGo) {
+  ExpectCanonical(R"(graph {
+    input %x: f32[2, 3]
+    const %axes: i64[1] = {1}
+    %a: ? = Unsqueeze(%x, %axes)
+    %b: ? = Squeeze(%a, %axes)
+    %d: ? = Relu(%b)
+    output %d
+  })",
+                  R"(graph {
+    input %x: f32[2, 3]
+    %d: ? = Relu(%x)
+    output %d
+  })");
+}
+
+TEST(MovementRulesTest, TransposesOfTransposesBecomeOneOrNone) {
+  ExpectCanonical(R"(graph {
+    input %x: f32[2, 3, 4]
+    %a: ? = Transpose(%x) {perm = [1, 2, 0]}
+    %b: ? = Transpose(%a) {perm = [0, 2, 1]}
+    %c: ? = Transpose(%b) {perm = [1, 0, 2]}
+    %d: ? = Relu(%c)
+    output %b
+    output %d
+  })",
+                  R"(graph {
+    input %x: f32[2, 3, 4]
+    %d: ? = Relu(%x)
+    %b: ? = Transpose(%x) {perm = [1, 0, 2]}
+    output %b
+    output %d
+  })");
+}
+
+TEST(MovementRulesTest, ATransposeThatMovesNoElementIsAReshape) {
+  ExpectCanonical(R"(graph {
+    input %x: f32[1, 3, 4]
+    %a: ? = Transpose(%x) {perm = [1, 0, 2]}
+    %d: ? = Relu(%a)
+    output %d
+  })",
+                  R"(graph {
+    input %x: f32[1, 3, 4]
+    const %shape: i64[3] = {3, 1, 4}
+    %d: ? = Relu(%x)
+    %a: ? = Reshape(%d, %shape) {allowzero = 1}
+    output %a
+  })");
+}
+
+TEST(MovementRulesTest, AnExpandMovesBehindElementwiseNodesAndGoesWhereOthersBroadcast) {
+  // A mask that an all-true condition blows up to [2, 1, 3, 3]: only the sum needs that shape.
+  ExpectCanonical(R"(graph {
+    input %m: bool[2, 1, 1, 3]
+    input %scores: f32[2, 4, 3, 3]
+    const %true: bool[1, 1, 3, 1] = {true, true, true}
+    const %zero: f32[] = {0}
+    const %low: f32[] = {-inf}
+    %a: ? = And(%true, %m)
+    %b: ? = Where(%a, %zero, %low)
+    %c: ? = Add(%scores, %b)
+    output %c
+  })",
+                  R"(graph {
+    input %m: bool[2, 1, 1, 3]
+    input %scores: f32[2, 4, 3, 3]
+    const %zero: f32[] = {0}
+    const %low: f32[] = {-inf}
+    %b: ? = Where(%m, %zero, %low)
+    %c: ? = Add(%scores, %b)
+    output %c
+  })");
+}
+
+TEST(MovementRulesTest, AnExpandThatNothingElseDoesStaysInTheEnd) {
+  ExpectCanonical(R"(graph {
+    input %x: f32[2, 1]
+    const %shape: i64[2] = {2, 3}
+    %a: ? = Expand(%x, %shape)
+    %b: ? = Relu(%a)
+    output %b
+  })",
+                  R"(graph {
+    input %x: f32[2, 1]
+    const %shape: i64[2] = {2, 3}
+    %b: ? = Relu(%x)
+    %a: ? = Expand(%b, %shape)
+    output %a
+  })");
+}
+
+TEST(MovementRulesTest, AReductionComesBeforeAnExpandOfOtherDims) {
+  // Mean pooling: the mask is summed before it is spread over the features.
+  ExpectCanonical(R"(graph {
+    input %mask: f32[2, 3, 1]
+    input %sum: f32[2, 4]
+    const %shape: i64[3] = {2, 3, 4}
+    const %axis: i64[1] = {1}
+    %wide: ? = Expand(%mask, %shape)
+    %count: ? = ReduceSum(%wide, %axis) {keepdims = 0}
+    %mean: ? = Div(%sum, %count)
+    output %mean
+  })",
+                  R"(graph {
+    input %mask: f32[2, 3, 1]
+    input %sum: f32[2, 4]
+    const %axis: i64[1] = {1}
+    %count: ? = ReduceSum(%mask, %axis) {keepdims = 0}
+    %mean: ? = Div(%sum, %count)
+    output %mean
+  })");
+}
+
+TEST(MovementRulesTest, AReductionOfExpandedDimsStays) {
+  ExpectUnchanged(*Canonicalize(), R"(graph {
+    input %mask: f32[2, 3, 1]
+    const %shape: i64[3] = {2, 3, 4}
+    const %axes: i64[2] = {1, 2}
+    %wide: ? = Expand(%mask, %shape)
+    %count: ? = ReduceSum(%wide, %axes) {keepdims = 0}
+    output %count
+  })");
+}
+
+TEST(MovementRulesTest, ASoftmaxOfFlattenedRowsIsOneOfTheRows) {
+  ExpectCanonical(R"(graph {
+    input %x: f32[2, 3, 4]
+    const %shape: i64[3] = {2, 3, 4}
+    %flat: ? = Flatten(%x) {axis = 2}
+    %soft: ? = Softmax(%flat) {axis = 1}
+    %y: ? = Reshape(%soft, %shape)
+    output %y
+  })",
+                  R"(graph {
+    input %x: f32[2, 3, 4]
+    %y: ? = Softmax(%x) {axis = -1}
+    output %y
+  })");
+}
+
+TEST(MovementRulesTest, ASoftmaxOverSeveralDimsStays) {
+  ExpectUnchanged(*Canonicalize(), R"(graph {
+    input %x: f32[2, 3, 4]
+    const %shape: i64[2] = {2, 12}
+    %flat: ? = Reshape(%x, %shape) {allowzero = 1}
+    %soft: ? = Softmax(%flat) {axis = 1}
+    output %soft
+  })");
+}
+
+std::string GatherNd(absl::string_view indices, absl::string_view shape) {
+  return absl::StrCat(R"(graph {
+    input %x: f32[2, 3]
+    const %indices: i64)",
+                      shape, " = {", indices, R"(}
+    %a: ? = GatherND(%x, %indices)
+    %b: ? = Relu(%a)
+    output %b
+  })");
+}
+
+TEST(MovementRulesTest, AGatherNdOfEverythingInOrderIsAReshape) {
+  ExpectCanonical(GatherNd("0, 0, 0, 1, 0, 2, 1, 0, 1, 1, 1, -1", "[2, 1, 3, 2]"), R"(graph {
+    input %x: f32[2, 3]
+    const %shape: i64[3] = {2, 1, 3}
+    %b: ? = Relu(%x)
+    %a: ? = Reshape(%b, %shape) {allowzero = 1}
+    output %a
+  })");
+}
+
+TEST(MovementRulesTest, AGatherNdOfRowsInOrderIsNothing) {
+  ExpectCanonical(GatherNd("0, 1", "[2, 1]"), R"(graph {
+    input %x: f32[2, 3]
+    %b: ? = Relu(%x)
+    output %b
+  })");
+}
+
+TEST(MovementRulesTest, AGatherNdOfAnotherOrderOrOfAPartStays) {
+  ExpectUnchanged(*Canonicalize(), GatherNd("1, 0", "[2, 1]"));
+  ExpectUnchanged(*Canonicalize(), GatherNd("0", "[1, 1]"));
+  ExpectUnchanged(*Canonicalize(), GatherNd("0, 0, 0, 1, 0, 2, 1, 0, 1, 1, 1, 1", "[2, 1, 3, 2]"));
+}
+
+TEST(MovementRulesTest, ASliceOfEverythingGoesAndAReversedOneStays) {
+  ExpectCanonical(R"(graph {
+    input %x: f32[4]
+    const %zero: i64[1] = {0}
+    const %many: i64[1] = {9223372036854775807}
+    %a: ? = Slice(%x, %zero, %many)
+    %b: ? = Relu(%a)
+    output %b
+  })",
+                  R"(graph {
+    input %x: f32[4]
+    %b: ? = Relu(%x)
+    output %b
+  })");
+  ExpectUnchanged(*Canonicalize(), R"(graph {
+    input %x: f32[4]
+    const %last: i64[1] = {-1}
+    const %end: i64[1] = {-9223372036854775807}
+    const %zero: i64[1] = {0}
+    %a: ? = Slice(%x, %last, %end, %zero, %last)
+    output %a
+  })");
+}
+
+}  // namespace
+}  // namespace reprise
