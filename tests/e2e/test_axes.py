@@ -1,7 +1,6 @@
 """Buckets of axes that are no lengths of texts: heights and widths, frames; limits on their products."""
 
 import re
-import time
 
 import numpy as np
 import pytest
@@ -11,6 +10,7 @@ from testing import models
 from testing.daemon import Daemon
 from testing.inference import assert_same_answer, infer, reference
 from testing.metrics import Scrape
+from testing.patience import wait_until
 
 # Of images, less a few pixels: (height, width).
 KINDS = [(90, 400), (200, 120), (330, 210)]
@@ -41,16 +41,20 @@ def bucket_of(answer):
     return tuple(int(size) for size in sizes.groups())
 
 
+def wait_for_a_change(daemon, send):
+    """More of the same traffic until the buckets have changed."""
+    wait_until(lambda: Scrape(daemon.metrics_url).total("reprise_bucket_changes_total",
+                                                        model="image") >= 1,
+               meanwhile=send, explain=daemon.log)
+
+
 def test_heights_and_widths_follow_the_traffic_together(repository, rng):
     path = repository.add("image", models.masked_image())
     with Daemon(repository) as daemon:
         client = daemon.client()
         infer(client, "image", image(rng, 512, 512))
-        deadline = time.monotonic() + 120
-        while Scrape(daemon.metrics_url).total("reprise_bucket_changes_total", model="image") < 1:
-            assert time.monotonic() < deadline, daemon.log()
-            for _ in range(32):
-                infer(client, "image", some_image(rng))
+        wait_for_a_change(
+            daemon, lambda: [infer(client, "image", some_image(rng)) for _ in range(32)])
         for height, width in KINDS:
             inputs = image(rng, height - 1, width - 2)
             answer = infer(client, "image", inputs)
@@ -121,10 +125,7 @@ def test_larger_images_than_any_bucket_get_buckets_of_their_own(repository, rng)
             return inputs, infer(client, "image", inputs)
 
         assert send()[1].bucket == "exact"
-        deadline = time.monotonic() + 120
-        while Scrape(daemon.metrics_url).total("reprise_bucket_changes_total", model="image") < 1:
-            assert time.monotonic() < deadline, daemon.log()
-            send()
+        wait_for_a_change(daemon, send)
         for _ in range(20):
             inputs, answer = send()
             assert answer.capture in ("replayed", "larger")

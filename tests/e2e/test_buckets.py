@@ -2,7 +2,6 @@
 
 import re
 import threading
-import time
 
 import numpy as np
 
@@ -10,6 +9,7 @@ from testing import models
 from testing.daemon import Daemon
 from testing.inference import assert_same_answer, infer, reference, text_inputs
 from testing.metrics import Scrape
+from testing.patience import wait_until
 from testing.repository import PADDED
 
 NAMES = ["input_ids", "attention_mask"]
@@ -51,13 +51,15 @@ def changes(daemon):
 
 def wait_for_changes(daemon, count, rng, centres):
     """More of the same traffic until the buckets have changed; how many requests it took."""
-    sent = 0
-    deadline = time.monotonic() + 120
-    while changes(daemon) < count:
-        assert time.monotonic() < deadline, daemon.log()
-        traffic(daemon, [lumps(rng, centres) for _ in range(64)])
-        sent += 64
-    return sent
+    sent = []
+
+    def send():
+        lengths = [lumps(rng, centres) for _ in range(64)]
+        traffic(daemon, lengths)
+        sent.extend(lengths)
+
+    wait_until(lambda: changes(daemon) >= count, meanwhile=send, explain=daemon.log)
+    return len(sent)
 
 
 def padding(scrape):
@@ -109,14 +111,13 @@ def test_suggested_buckets_are_shown_and_nothing_changes(repository, rng):
         'parameters { key: "reprise.bucket_policy" value { string_value: "suggest" } }'))
     centres = [40, 70, 140]
     with Daemon(repository) as daemon:
-        deadline = time.monotonic() + 120
-        saving = 0
-        while saving == 0:
-            assert time.monotonic() < deadline, daemon.log()
-            traffic(daemon, [lumps(rng, centres) for _ in range(128)])
-            saving = Scrape(daemon.metrics_url).total("reprise_bucket_suggested_saving_ratio",
-                                                      model="bert")
-        assert saving > 0.02
+        def saving():
+            return Scrape(daemon.metrics_url).total("reprise_bucket_suggested_saving_ratio",
+                                                    model="bert")
+
+        wait_until(lambda: saving() > 0.02,
+                   meanwhile=lambda: traffic(daemon, [lumps(rng, centres) for _ in range(128)]),
+                   explain=daemon.log)
         assert changes(daemon) == 0
         assert "reprise.bucket_policy suggest" in daemon.log()
         text = daemon.reprise("explain", "bert")

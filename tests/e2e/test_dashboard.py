@@ -14,6 +14,7 @@ import yaml
 from testing import models
 from testing.daemon import SOURCE, Daemon, free_ports
 from testing.inference import infer, text_inputs
+from testing.patience import PATIENCE_S
 
 DASHBOARDS = sorted((SOURCE / "deploy/grafana/dashboards").glob("*.json"))
 RULES = sorted((SOURCE / "deploy/prometheus").glob("*.yml"))
@@ -76,9 +77,9 @@ class Prometheus:
         except urllib.error.HTTPError as error:
             return json.load(error)
 
-    def wait_for(self, expression, accept, within_s=60):
+    def wait_for(self, expression, accept):
         """Polls until the first value of `expression` is accepted."""
-        end = time.monotonic() + within_s
+        end = time.monotonic() + PATIENCE_S
         while time.monotonic() < end:
             try:
                 result = self.get("/api/v1/query", query=expression)["data"]["result"]

@@ -6,7 +6,6 @@ import signal
 import socket
 import subprocess
 import threading
-import time
 
 import numpy as np
 import pytest
@@ -17,6 +16,7 @@ from testing import models
 from testing.daemon import Daemon
 from testing.inference import infer, tensors, text_inputs
 from testing.metrics import Scrape
+from testing.patience import wait_until
 from testing.repository import MINILM
 
 NAMES = ["input_ids", "attention_mask", "token_type_ids"]
@@ -97,9 +97,8 @@ def ask_over(line, daemon, inputs, ended):
     client = tritonclient.grpc.InferenceServerClient(line.address)
     client.async_infer("minilm", tensors(inputs),
                        lambda result, error: ended.put((result, error)))
-    end = time.monotonic() + 60
-    while Scrape(daemon.metrics_url).total("reprise_replays_total", model="minilm") == before:
-        assert time.monotonic() < end
+    wait_until(lambda: Scrape(daemon.metrics_url).total("reprise_replays_total",
+                                                        model="minilm") > before)
     return client  # whose end would end the call
 
 

@@ -1,6 +1,5 @@
 """Memory does not grow with the number of shapes that were seen."""
 
-import time
 
 import numpy as np
 import pytest
@@ -10,6 +9,7 @@ from testing import models
 from testing.daemon import Daemon
 from testing.inference import infer, text_inputs
 from testing.metrics import Scrape
+from testing.patience import wait_until
 from testing.repository import MINILM
 
 NAMES = ["input_ids", "attention_mask", "token_type_ids"]
@@ -18,13 +18,6 @@ NAMES = ["input_ids", "attention_mask", "token_type_ids"]
 def config(**parameters):
     return "\n".join(f'parameters {{ key: "reprise.{key}" value {{ string_value: "{value}" }} }}'
                      for key, value in parameters.items())
-
-
-def wait_until(condition, within_s=60):
-    end = time.monotonic() + within_s
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.05)  # the interval of polling
 
 
 def test_rss_after_500_lengths_is_that_of_all_buckets(repository, rng):

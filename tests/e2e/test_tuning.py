@@ -1,6 +1,5 @@
 """After a quick capture the kernels are timed behind the traffic, and the recipe is exchanged for a better one."""
 
-import time
 
 import numpy as np
 
@@ -8,6 +7,7 @@ from testing import models
 from testing.daemon import Daemon
 from testing.inference import infer, text_inputs
 from testing.metrics import Scrape
+from testing.patience import wait_until
 from testing.repository import PADDED
 
 NAMES = ["input_ids", "attention_mask"]
@@ -25,10 +25,7 @@ def tunes(daemon):
 
 
 def wait_for_tunes(daemon, count):
-    end = time.monotonic() + 60
-    while tunes(daemon) < count:
-        assert time.monotonic() < end, daemon.log()
-        time.sleep(0.05)  # the interval of polling
+    wait_until(lambda: tunes(daemon) >= count, explain=daemon.log)
 
 
 def assert_close(got, wanted):

@@ -4,8 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
-#include <filesystem>
-#include <fstream>
 #include <memory>
 #include <string>
 #include <utility>
@@ -14,6 +12,7 @@
 #include "runtime/engine/engine.h"
 #include "runtime/engine/request.h"
 #include "tests/runtime/onnx/model_builder.h"
+#include "tests/testing/temp_folder.h"
 
 namespace reprise {
 
@@ -65,14 +64,10 @@ inline std::string MaskedMeanModel(LateTokens late = LateTokens::kLikeOthers,
 // and the test has failed, where it cannot be loaded.
 inline std::shared_ptr<Model> LoadBytes(Engine& engine, const std::string& bytes,
                                         ModelOptions options = {}) {
-  const std::filesystem::path path =
-      std::filesystem::path(testing::TempDir()) /
-      (std::string(testing::UnitTest::GetInstance()->current_test_info()->name()) + ".onnx");
-  std::ofstream(path, std::ios::binary) << bytes;
+  const TempFolder folder;
   if (options.id.name.empty()) options.id = {"mean", 1};
-  options.path = path.string();
+  options.path = folder.Write("model.onnx", bytes);
   auto model = engine.Load(std::move(options));
-  std::filesystem::remove(path);
   EXPECT_TRUE(model.ok()) << model.status();
   return model.ok() ? *std::move(model) : nullptr;
 }

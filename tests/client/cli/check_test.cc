@@ -2,12 +2,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <filesystem>
-#include <fstream>
-
 #include "client/cli/check_report.h"
 #include "tests/runtime/onnx/model_builder.h"
 #include "tests/testing/engine_fixture.h"
+#include "tests/testing/temp_folder.h"
 
 namespace reprise {
 namespace {
@@ -19,10 +17,9 @@ using testing::Not;
 class CheckReportTest : public testing::Test {
  protected:
   std::string Report(const ModelBuilder& builder) {
-    const std::string path = testing::TempDir() + "/check_report.onnx";
-    std::ofstream(path, std::ios::binary) << builder.Bytes();
+    const TempFolder folder;
+    const std::string path = folder.Write("model.onnx", builder.Bytes());
     const auto model = fixture_.engine.Load({.id = {"m", 1}, .path = path});
-    std::filesystem::remove(path);
     EXPECT_TRUE(model.ok()) << model.status();
     const auto report = cli::CheckReport(fixture_.engine, **model, /*streams=*/2);
     EXPECT_TRUE(report.ok()) << report.status();

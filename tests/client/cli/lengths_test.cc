@@ -4,7 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <fstream>
+
+#include "tests/testing/temp_folder.h"
 
 namespace reprise::cli {
 namespace {
@@ -51,8 +52,8 @@ TEST(LengthsTest, BimodalKeepsItsShare) {
 }
 
 TEST(LengthsTest, FileIsRepeatedInOrder) {
-  const std::string path = ::testing::TempDir() + "/lengths.txt";
-  std::ofstream(path) << "5\n\n 9 \n";
+  const TempFolder folder;
+  const std::string path = folder.Write("lengths.txt", "5\n\n 9 \n");
   EXPECT_THAT(Draw("file:" + path, 5), ElementsAre(5, 9, 5, 9, 5));
 }
 
@@ -67,8 +68,8 @@ TEST(LengthsTest, WrongTextNamesTheWrongPart) {
 }
 
 TEST(LengthsTest, WrongLineOfFileIsNamed) {
-  const std::string path = ::testing::TempDir() + "/bad_lengths.txt";
-  std::ofstream(path) << "5\n0\n";
+  const TempFolder folder;
+  const std::string path = folder.Write("bad_lengths.txt", "5\n0\n");
   EXPECT_THAT(Lengths::Parse("file:" + path).status().message(),
               HasSubstr("bad_lengths.txt:2: '0' is no length"));
 }

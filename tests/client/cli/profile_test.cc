@@ -4,11 +4,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <filesystem>
 #include <fstream>
 
 #include "tests/runtime/onnx/model_builder.h"
 #include "tests/testing/engine_fixture.h"
+#include "tests/testing/temp_folder.h"
 
 namespace reprise::cli {
 namespace {
@@ -18,14 +18,13 @@ using testing::HasSubstr;
 
 class ProfileTest : public testing::Test {
  protected:
-  ProfileTest() : path_(testing::TempDir() + "/profile_test.onnx") {
+  ProfileTest() {
     ModelBuilder builder;
     builder.Input("x", {"batch", "sequence"}).Output("y");
     builder.Node("Softmax", {"x"}, {"s"}, "mixes_the_sequence");
     builder.Node("Erf", {"s"}, {"y"}, "erf");
-    std::ofstream(path_, std::ios::binary) << builder.Bytes();
+    path_ = folder_.Write("model.onnx", builder.Bytes());
   }
-  ~ProfileTest() override { std::filesystem::remove(path_); }
 
   std::shared_ptr<Model> Load() {
     const auto model = fixture_.engine.Load({.id = {"m", 1}, .path = path_});
@@ -33,7 +32,8 @@ class ProfileTest : public testing::Test {
     return *model;
   }
 
-  const std::string path_;
+  const TempFolder folder_;
+  std::string path_;
   EngineFixture fixture_;
 };
 

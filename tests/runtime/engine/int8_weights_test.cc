@@ -5,8 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
-#include <fstream>
 #include <random>
 
 #include "runtime/device/reference/reference_device.h"
@@ -14,6 +12,7 @@
 #include "tests/runtime/device/cpu/tiers.h"
 #include "tests/runtime/onnx/model_builder.h"
 #include "tests/testing/engine_fixture.h"
+#include "tests/testing/temp_folder.h"
 
 namespace reprise {
 namespace {
@@ -201,12 +200,8 @@ TEST_P(Int8WeightsTest, AnswersAreThoseOfTheWidenedWeights) {
   weights.b.Input("x", {"batch", std::to_string(kRows)});
   form.build(weights);
   weights.b.Output("y");
-  const std::string path =
-      testing::TempDir() + "/int8_" + form.name + "_" + std::string(IsaName(isa)) + ".onnx";
-  std::ofstream(path, std::ios::binary) << weights.b.Bytes();
-
-  Both both(path, isa);
-  std::filesystem::remove(path);
+  const TempFolder folder;
+  Both both(folder.Write("model.onnx", weights.b.Bytes()), isa);
   ASSERT_TRUE(both.model != nullptr && both.expected_model != nullptr);
   const auto recipe = both.engine.CompileAt(*both.model, {1});
   ASSERT_TRUE(recipe.ok()) << recipe.status();
@@ -250,11 +245,8 @@ TEST_P(Int8TablesTest, RowsAreThoseOfTheWidenedTables) {
   b.Node("Add", {"a", "b"}, {"ab"});
   b.Node("Add", {"ab", "c"}, {"y"});
   b.Output("y");
-  const std::string path =
-      testing::TempDir() + "/int8_tables_" + std::string(IsaName(GetParam())) + ".onnx";
-  std::ofstream(path, std::ios::binary) << b.Bytes();
-  Both both(path, GetParam());
-  std::filesystem::remove(path);
+  const TempFolder folder;
+  Both both(folder.Write("model.onnx", b.Bytes()), GetParam());
   ASSERT_TRUE(both.model != nullptr && both.expected_model != nullptr);
   const auto recipe = both.engine.CompileAt(*both.model, {1, 8});
   ASSERT_TRUE(recipe.ok()) << recipe.status();

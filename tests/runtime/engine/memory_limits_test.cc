@@ -3,11 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
-#include <fstream>
 #include <thread>
 
 #include "tests/testing/engine_fixture.h"
 #include "tests/testing/masked_mean.h"
+#include "tests/testing/temp_folder.h"
 
 namespace reprise {
 namespace {
@@ -17,14 +17,6 @@ using testing::SizeIs;
 
 class MemoryLimitsTest : public testing::Test {
  protected:
-  MemoryLimitsTest()
-      : path_(std::filesystem::path(testing::TempDir()) /
-              (std::string(testing::UnitTest::GetInstance()->current_test_info()->name()) +
-               ".onnx")) {
-    std::ofstream(path_, std::ios::binary) << MaskedMeanModel();
-  }
-  ~MemoryLimitsTest() override { std::filesystem::remove(path_); }
-
   void MakeEngine(EngineOptions options = {}) {
     options.device = &device_;
     options.clock = &clock_;
@@ -37,7 +29,7 @@ class MemoryLimitsTest : public testing::Test {
   }
   absl::StatusOr<std::shared_ptr<Model>> Load(ModelOptions options = {}) {
     if (options.id.name.empty()) options.id = {"mean", 1};
-    options.path = path_.string();
+    options.path = folder_.Write("model.onnx", MaskedMeanModel());
     options.bucket_mode = BucketMode::kOff;
     return engine_->Load(std::move(options));
   }
@@ -54,7 +46,7 @@ class MemoryLimitsTest : public testing::Test {
     return lines;
   }
 
-  const std::filesystem::path path_;
+  const TempFolder folder_;
   FakeClock clock_;
   CorePool cores_{2};
   CpuDevice device_{{}};

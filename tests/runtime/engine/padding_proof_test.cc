@@ -4,12 +4,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <filesystem>
-#include <fstream>
 #include <optional>
 
 #include "tests/testing/engine_fixture.h"
 #include "tests/testing/masked_mean.h"
+#include "tests/testing/temp_folder.h"
 
 namespace reprise {
 namespace {
@@ -19,11 +18,7 @@ constexpr size_t kSequence = 1;  // position in Model::axes()
 class PaddingProofTest : public testing::Test {
  protected:
   PaddingProofTest() {
-    folder_ = std::filesystem::path(testing::TempDir()) /
-              testing::UnitTest::GetInstance()->current_test_info()->name();
-    std::filesystem::remove_all(folder_);
-    std::filesystem::create_directories(folder_);
-    store_ = *RecipeStore::Open({.folder = (folder_ / "store").string()});
+    store_ = *RecipeStore::Open({.folder = folder_.File("store")});
     engine_.emplace(EngineOptions{.device = &device_,
                                   .clock = &clock_,
                                   .cores = &cores_,
@@ -35,15 +30,12 @@ class PaddingProofTest : public testing::Test {
   ~PaddingProofTest() override {
     captures_.Stop();
     store_.reset();
-    std::filesystem::remove_all(folder_);
   }
 
   std::shared_ptr<Model> Load(LateTokens late,
                               ModelOptions options = {.confirm_padding_later = true}) {
-    const std::filesystem::path path = folder_ / "model.onnx";
-    std::ofstream(path, std::ios::binary) << MaskedMeanModel(late);
     options.id = {"mean", 1};
-    options.path = path.string();
+    options.path = folder_.Write("model.onnx", MaskedMeanModel(late));
     auto model = engine_->Load(std::move(options));
     EXPECT_TRUE(model.ok()) << model.status();
     return model.ok() ? *model : nullptr;
@@ -71,7 +63,7 @@ class PaddingProofTest : public testing::Test {
   CpuDevice device_{DetectIsa()};
   RememberingObserver observer_;
   CapturePool captures_{{.urgent_threads = 1, .behind_threads = 1}};
-  std::filesystem::path folder_;
+  const TempFolder folder_;
   std::unique_ptr<RecipeStore> store_;
   std::optional<Engine> engine_;
   std::unique_ptr<Stream> stream_;

@@ -5,14 +5,13 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <filesystem>
-#include <fstream>
 #include <random>
 
 #include "absl/strings/str_cat.h"
 #include "tests/runtime/engine/habits.h"
 #include "tests/runtime/engine/traps.h"
 #include "tests/testing/engine_fixture.h"
+#include "tests/testing/temp_folder.h"
 
 namespace reprise {
 namespace {
@@ -246,17 +245,13 @@ class PaddingSafetyTest : public testing::TestWithParam<std::tuple<HabitCase, Pa
     ModelBuilder builder;
     habit().build(builder);
     builder.Output("y");
-    const std::filesystem::path path =
-        std::filesystem::path(testing::TempDir()) /
-        absl::StrCat(habit().name, "_", name, packing() == PackingMode::kAuto ? "_packed" : "",
-                     ".onnx");
-    std::ofstream(path, std::ios::binary) << builder.Bytes();
+    const TempFolder folder;
+    const std::string path = folder.Write("model.onnx", builder.Bytes());
     auto model = fixture_.engine.Load({.id = {name, 1},
-                                       .path = path.string(),
+                                       .path = path,
                                        .no_padding = std::move(no_padding),
                                        .packing = packing(),
                                        .confirm_padding_later = later});
-    std::filesystem::remove(path);
     EXPECT_TRUE(model.ok()) << model.status();
     return model.ok() ? *std::move(model) : nullptr;
   }

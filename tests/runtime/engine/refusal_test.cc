@@ -2,12 +2,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <filesystem>
-#include <fstream>
-
 #include "runtime/onnx/reasons.h"
 #include "tests/runtime/onnx/model_builder.h"
 #include "tests/testing/engine_fixture.h"
+#include "tests/testing/temp_folder.h"
 
 namespace reprise {
 namespace {
@@ -19,17 +17,12 @@ using testing::UnorderedElementsAre;
 
 class RefusalTest : public testing::Test {
  protected:
-  RefusalTest()
-      : path_(testing::TempDir() + "/" +
-              testing::UnitTest::GetInstance()->current_test_info()->name() + ".onnx") {}
-  ~RefusalTest() override { std::filesystem::remove(path_); }
-
   absl::Status Load(const ModelBuilder& builder) {
-    std::ofstream(path_, std::ios::binary) << builder.Bytes();
-    return fixture_.engine.Load({.id = {"refused", 1}, .path = path_}).status();
+    const std::string path = folder_.Write("model.onnx", builder.Bytes());
+    return fixture_.engine.Load({.id = {"refused", 1}, .path = path}).status();
   }
 
-  const std::string path_;
+  const TempFolder folder_;
   EngineFixture fixture_;
 };
 

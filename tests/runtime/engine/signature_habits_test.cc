@@ -2,11 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <filesystem>
-#include <fstream>
-
 #include "tests/runtime/onnx/model_builder.h"
 #include "tests/testing/engine_fixture.h"
+#include "tests/testing/temp_folder.h"
 
 namespace reprise {
 namespace {
@@ -17,14 +15,11 @@ using testing::HasSubstr;
 class SignatureTest : public testing::Test {
  protected:
   void Load(const ModelBuilder& builder) {
-    const std::string path = testing::TempDir() + "/signature_" +
-                             testing::UnitTest::GetInstance()->current_test_info()->name() +
-                             ".onnx";
-    std::ofstream(path, std::ios::binary) << builder.Bytes();
+    const TempFolder folder;
+    const std::string path = folder.Write("model.onnx", builder.Bytes());
     auto loaded = fixture_.engine.Load({.id = {"m", 1}, .path = path});
     ASSERT_TRUE(loaded.ok()) << loaded.status();
     model_ = *std::move(loaded);
-    std::filesystem::remove(path);
   }
   Response Run(std::vector<InputTensor> inputs) {
     return fixture_.engine.RunOne(*model_, {.inputs = std::move(inputs)}, *fixture_.stream);

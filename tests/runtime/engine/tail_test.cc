@@ -4,11 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <filesystem>
-#include <fstream>
-
 #include "tests/runtime/onnx/model_builder.h"
 #include "tests/testing/engine_fixture.h"
+#include "tests/testing/temp_folder.h"
 
 namespace reprise {
 namespace {
@@ -25,14 +23,11 @@ class TailTest : public testing::Test {
  protected:
   void Load(const ModelBuilder& builder, ModelOptions options = {}) {
     options.id = {"m", 1};
-    options.path = testing::TempDir() + "/tail_" +
-                   testing::UnitTest::GetInstance()->current_test_info()->name() + ".onnx";
-    std::ofstream(options.path, std::ios::binary) << builder.Bytes();
-    const std::string path = options.path;
+    const TempFolder folder;
+    options.path = folder.Write("model.onnx", builder.Bytes());
     auto loaded = fixture_.engine.Load(std::move(options));
     ASSERT_TRUE(loaded.ok()) << loaded.status();
     model_ = *std::move(loaded);
-    std::filesystem::remove(path);
   }
   Response Run(std::vector<InputTensor> inputs, std::vector<bool> wanted = {}) {
     return fixture_.engine.RunOne(

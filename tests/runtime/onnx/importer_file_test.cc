@@ -5,6 +5,7 @@
 #include <map>
 
 #include "tests/runtime/onnx/import_test_util.h"
+#include "tests/testing/temp_folder.h"
 
 namespace reprise {
 namespace {
@@ -14,13 +15,9 @@ using ::testing::HasSubstr;
 class ImporterFileTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    folder_ = std::filesystem::path(::testing::TempDir()) /
-              ::testing::UnitTest::GetInstance()->current_test_info()->name();
-    std::filesystem::remove_all(folder_);
     std::filesystem::create_directories(folder_ / "model");
     path_ = (folder_ / "model" / "model.onnx").string();
   }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
 
   static void Write(const std::filesystem::path& path, const std::string& bytes) {
     std::ofstream(path, std::ios::binary) << bytes;
@@ -56,7 +53,8 @@ class ImporterFileTest : public ::testing::Test {
     return std::string(model.status().message());
   }
 
-  std::filesystem::path folder_;
+  const TempFolder temp_;
+  const std::filesystem::path& folder_ = temp_.path();
   std::string path_;
 };
 

@@ -11,6 +11,7 @@
 #include <fstream>
 
 #include "runtime/recipe/record_name.h"
+#include "tests/testing/temp_folder.h"
 
 namespace reprise {
 namespace {
@@ -23,19 +24,12 @@ Record SomeRecord() {
 
 class RecordFileTest : public testing::Test {
  protected:
-  RecordFileTest() {
-    folder_ = testing::TempDir() + "record_file_" +
-              testing::UnitTest::GetInstance()->current_test_info()->name();
-    std::filesystem::remove_all(folder_);
-    std::filesystem::create_directories(folder_);
-  }
-  ~RecordFileTest() override { std::filesystem::remove_all(folder_); }
-
   size_t FilesInFolder() const {
     return std::distance(std::filesystem::directory_iterator(folder_), {});
   }
 
-  std::string folder_;
+  const TempFolder temp_;
+  const std::string folder_ = temp_.path().string();
 };
 
 TEST_F(RecordFileTest, WhatIsEncodedIsDecoded) {

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "proto/recipe.pb.h"
+#include "tests/testing/temp_folder.h"
 
 namespace reprise {
 namespace {
@@ -34,19 +35,6 @@ std::string ReadFile(const std::string& path) {
 
 class RecipeStoreTest : public testing::Test {
  protected:
-  RecipeStoreTest() {
-    folder_ = testing::TempDir() + "store_" +
-              testing::UnitTest::GetInstance()->current_test_info()->name();
-    Remove();
-  }
-  ~RecipeStoreTest() override { Remove(); }
-
-  void Remove() {
-    std::error_code ignored;
-    std::filesystem::permissions(folder_, std::filesystem::perms::owner_all, ignored);
-    std::filesystem::remove_all(folder_);
-  }
-
   std::unique_ptr<RecipeStore> Open(int64_t max_bytes = 1 << 20) {
     auto store = RecipeStore::Open(
         {.folder = folder_, .max_bytes = max_bytes, .log = [this](const std::string& line) {
@@ -56,7 +44,8 @@ class RecipeStoreTest : public testing::Test {
     return store.ok() ? *std::move(store) : nullptr;
   }
 
-  std::string folder_;
+  const TempFolder temp_;
+  const std::string folder_ = temp_.File("store");
   std::vector<std::string> log_;
 };
 

@@ -5,12 +5,12 @@
 #include <prometheus/counter.h>
 #include <prometheus/histogram.h>
 
-#include <filesystem>
 #include <set>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "tests/testing/temp_folder.h"
 
 namespace reprise {
 namespace {
@@ -96,8 +96,8 @@ TEST(CatalogueTest, StoreThatCouldNotBeOpenedIsNotUsable) {
 }
 
 TEST(CatalogueTest, StoreTellsWhatItHolds) {
-  const std::string folder = ::testing::TempDir() + "catalogue_store";
-  auto store = RecipeStore::Open({.folder = folder, .max_bytes = 5000});
+  const TempFolder folder;
+  auto store = RecipeStore::Open({.folder = folder.File("store"), .max_bytes = 5000});
   ASSERT_TRUE(store.ok()) << store.status();
   ASSERT_TRUE((*store)->Write(RecordName{}, 1, "payload").ok());
   auto catalogue = MakeCatalogue();
@@ -107,7 +107,6 @@ TEST(CatalogueTest, StoreTellsWhatItHolds) {
   EXPECT_THAT(text, HasSubstr("\nreprise_store_entries 1\n"));
   EXPECT_THAT(text, HasSubstr("\nreprise_store_max_bytes 5000\n"));
   EXPECT_THAT(text, HasSubstr("\nreprise_store_writes_total 1\n"));
-  std::filesystem::remove_all(folder);
 }
 
 TEST(CatalogueTest, AModelAddedTwiceKeepsItsCounters) {
