@@ -102,7 +102,7 @@ absl::Status CheckAxes(const ModelSettings& settings, const ModelFacts& facts) {
   }
   for (const auto& [input, value] : settings.fills) {
     if (std::none_of(facts.inputs.begin(), facts.inputs.end(),
-                     [&input](const ModelIo& io) { return io.name == input; })) {
+                     [&input = input](const ModelIo& io) { return io.name == input; })) {
       return absl::InvalidArgumentError(absl::StrCat("config.pbtxt: reprise.fill for the input \"",
                                                      input, "\", but the model's inputs are ",
                                                      Names(facts.inputs)));
