@@ -154,8 +154,9 @@ absl::StatusOr<RecipeProfile> Engine::Profile(const Model& model, const Request&
     tensors.push_back(Tensor(model.inputs_[position].dtype, input.shape,
                              std::shared_ptr<const void>(input.data, [](const void*) {})));
   }
+  ExactRecipes recipes;
   ExactRunner runner(model.graph_, model.fingerprint_, inputs, model.owner_->parameters(),
-                     *options_.device, *options_.clock, stream);
+                     *options_.device, *options_.clock, stream, recipes);
   return runner.Profile(tensors, repeats);
 }
 

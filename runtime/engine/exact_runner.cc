@@ -16,11 +16,11 @@ absl::StatusOr<std::shared_ptr<const Recipe>> ExactRunner::RecipeFor(
   for (const Tensor& input : inputs) shapes.push_back(&input.shape());
   Binding binding;
   ASSIGN_OR_RETURN(binding.axes, MatchShapes(inputs_, shapes));
-  if (auto it = recipes_.find(binding); it != recipes_.end()) return it->second;
+  if (std::shared_ptr<const Recipe> known = recipes_.Find(binding)) return known;
   ASSIGN_OR_RETURN(std::shared_ptr<const Recipe> recipe,
                    Compile(graph_, MakeKey(fingerprint_, binding, device_.fingerprint()),
                            {.device = &device_, .clock = &clock_}));
-  recipes_[binding] = recipe;
+  recipes_.Add(binding, recipe);
   return recipe;
 }
 

@@ -1,16 +1,18 @@
 // ExactRunner: runs a model at exactly the shapes it is given, without bucket, batch or cache.
 //
-// What the certificate is measured with. Recipes are kept by shape while the runner lives.
+// What the certificate is measured with. Runners on several threads may share their recipes.
 // Threads: one caller at a time.
 #pragma once
 
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "runtime/base/clock.h"
+#include "runtime/base/mutex.h"
 #include "runtime/device/device.h"
 #include "runtime/engine/parameter_store.h"
 #include "runtime/engine/profile.h"
@@ -20,19 +22,39 @@
 
 namespace reprise {
 
+// The recipes of one model that runners compiled, by shape. Threads: any.
+class ExactRecipes {
+ public:
+  // Null: not yet.
+  std::shared_ptr<const Recipe> Find(const Binding& binding) const {
+    MutexLock lock(mutex_);
+    const auto it = recipes_.find(binding);
+    return it == recipes_.end() ? nullptr : it->second;
+  }
+  void Add(const Binding& binding, std::shared_ptr<const Recipe> recipe) {
+    MutexLock lock(mutex_);
+    recipes_.try_emplace(binding, std::move(recipe));
+  }
+
+ private:
+  mutable Mutex mutex_;
+  std::map<Binding, std::shared_ptr<const Recipe>> recipes_ GUARDED_BY(mutex_);
+};
+
 class ExactRunner {
  public:
   // All references must outlive the runner. `inputs` are those of the graph, in its order.
   ExactRunner(const Graph& graph, const GraphFingerprint& fingerprint,
               const std::vector<ModelIo>& inputs, ParameterStore& parameters, const Device& device,
-              const Clock& clock, Stream& stream)
+              const Clock& clock, Stream& stream, ExactRecipes& recipes)
       : graph_(graph),
         fingerprint_(fingerprint),
         inputs_(inputs),
         parameters_(parameters),
         device_(device),
         clock_(clock),
-        stream_(stream) {}
+        stream_(stream),
+        recipes_(recipes) {}
 
   // INVALID_ARGUMENT for shapes that do not fit and for data errors (with the range as a payload).
   absl::StatusOr<std::vector<Tensor>> Run(const std::vector<Tensor>& inputs);
@@ -53,7 +75,7 @@ class ExactRunner {
   const Device& device_;
   const Clock& clock_;
   Stream& stream_;
-  std::map<Binding, std::shared_ptr<const Recipe>> recipes_;
+  ExactRecipes& recipes_;
 };
 
 }  // namespace reprise

@@ -14,7 +14,7 @@ class ModelPacker {
   explicit ModelPacker(const LoaderContext& context) : context_(context) {}
 
   // Packs `model` where its options and its certificates allow it; whether the answers are right is
-  // for CheckPacking to say. `buckets` by axis. False: it is padded, and model.packing_refusal()
+  // for a PackingCheck to say. `buckets` by axis. False: it is padded, and model.packing_refusal()
   // says why (nothing where nobody asked).
   bool Pack(Model& model, const std::vector<std::vector<int64_t>>& buckets) const;
   // The model is padded, for `reason`.

@@ -29,13 +29,14 @@ struct Round {
   Drawer::Content content;
   std::vector<Size> sizes;
 };
-const Round kRounds[] = {{{.patterns = {MaskPattern::kOnes, MaskPattern::kRagged}, .seed = 101},
-                          {{2, 5}, {2, 1}, {1, 31}, {2, 2}}},
-                         {{.patterns = {MaskPattern::kHoles, MaskPattern::kLeftPadded},
-                           .float_masks = true,
-                           .fill_ids = true,
-                           .seed = 102},
-                          {{2, 13}, {2, 1}, {2, 5}}}};
+const Round kRoundList[PackingCheck::kRounds] = {
+    {{.patterns = {MaskPattern::kOnes, MaskPattern::kRagged}, .seed = 101},
+     {{2, 5}, {2, 1}, {1, 31}, {2, 2}}},
+    {{.patterns = {MaskPattern::kHoles, MaskPattern::kLeftPadded},
+      .float_masks = true,
+      .fill_ids = true,
+      .seed = 102},
+     {{2, 13}, {2, 1}, {2, 5}}}};
 
 // One request: what is sent, and the answer that it gets alone.
 struct Case {
@@ -45,37 +46,37 @@ struct Case {
   std::vector<Tensor> expected;
 };
 
-absl::StatusOr<std::vector<Case>> MakeCases(const Packing& packing, const PackingCheck& check,
+absl::StatusOr<std::vector<Case>> MakeCases(const Packing& packing, const PackingCheck::Lane& lane,
                                             const Round& round) {
   std::vector<Case> cases;
   for (const auto& [rows, length] : round.sizes) {
     if (length > packing.longest()) continue;
     Case& one = cases.emplace_back();
     one.length = length;
-    SymbolSizes sizes = check.drawer->base_sizes();
-    sizes[check.sequence] = length;
-    if (!check.batch.empty()) sizes[check.batch] = rows;
-    for (size_t i = 0; i < check.drawer->size(); ++i) {
-      ASSIGN_OR_RETURN(const Shape shape, check.drawer->ShapeAt(i, sizes));
+    SymbolSizes sizes = lane.drawer->base_sizes();
+    sizes[lane.sequence] = length;
+    if (!lane.batch.empty()) sizes[lane.batch] = rows;
+    for (size_t i = 0; i < lane.drawer->size(); ++i) {
+      ASSIGN_OR_RETURN(const Shape shape, lane.drawer->ShapeAt(i, sizes));
       Drawer::Content own = round.content;
       own.seed = own.seed * 1000 + length;
-      one.inputs.push_back(ToTensor(check.drawer->Draw(i, shape, own)));
+      one.inputs.push_back(ToTensor(lane.drawer->Draw(i, shape, own)));
       one.request.inputs.push_back({shape, one.inputs.back().data()});
     }
-    ASSIGN_OR_RETURN(one.expected, (*check.exact)(one.inputs));
+    ASSIGN_OR_RETURN(one.expected, (*lane.exact)(one.inputs));
   }
   return cases;
 }
 
-absl::Status Compare(const Recipe& recipe, const PackingCheck& check,
+absl::Status Compare(const Recipe& recipe, const PackingCheck::Lane& lane,
                      const std::vector<Case>& cases, absl::Span<const PackedPart> parts,
                      const std::byte* outputs) {
   for (size_t i = 0; i < cases.size(); ++i) {
-    for (size_t position = 0; position < check.output_names.size(); ++position) {
+    for (size_t position = 0; position < lane.output_names.size(); ++position) {
       const OutputTensor got = ReadPacked(recipe, position, parts, i, outputs);
       const Tensor& expected = cases[i].expected[position];
       const std::string where =
-          absl::StrCat("output '", check.output_names[position], "' at length ", cases[i].length);
+          absl::StrCat("output '", lane.output_names[position], "' at length ", cases[i].length);
       if (got.shape != expected.shape() || recipe.outputs[position].dtype != expected.dtype()) {
         return absl::FailedPreconditionError(absl::StrCat(where, " has shape ",
                                                           ShapeToString(got.shape), ", not ",
@@ -85,7 +86,7 @@ absl::Status Compare(const Recipe& recipe, const PackingCheck& check,
         std::memcpy(data, got.bytes.data(), got.bytes.size());
       });
       const Shape origin(got.shape.size(), 0);
-      if (const auto difference = Differ(expected, actual, origin, check.tolerance)) {
+      if (const auto difference = Differ(expected, actual, origin, lane.tolerance)) {
         return absl::FailedPreconditionError(
             absl::StrCat(where, " changes when requests lie beside it: ", *difference));
       }
@@ -96,33 +97,43 @@ absl::Status Compare(const Recipe& recipe, const PackingCheck& check,
 
 }  // namespace
 
-absl::Status CheckPacking(const Packing& packing, const PackingCheck& check) {
-  ASSIGN_OR_RETURN(
-      std::shared_ptr<const Recipe> recipe,
-      Compile(packing.graph(), packing.KeyAt(kRoom, check.device->fingerprint()),
-              {.device = check.device, .clock = check.clock, .batch_symbol = kTokensAxis}));
-  ASSIGN_OR_RETURN(const auto parameters, check.parameters->TableFor(recipe));
-  RETURN_IF_ERROR(check.stream->Reserve(*recipe));
-  std::vector<int> positions(check.drawer->size());
-  std::iota(positions.begin(), positions.end(), 0);
-  for (const Round& round : kRounds) {
-    // The runs alone use the same stream: they come first.
-    ASSIGN_OR_RETURN(const std::vector<Case> cases, MakeCases(packing, check, round));
-    std::vector<PackedPart> parts;
-    FirstDataError error(*recipe);
-    Frame frame = check.stream->MakeFrame(*recipe, parameters->addresses(), &error);
-    for (const Case& one : cases) {
-      const int64_t rows = one.inputs[0].shape()[0];
-      parts.push_back({.request = &one.request, .rows = rows, .length = one.length});
-      frame.live_rows += rows * one.length;
-    }
-    GatherPacked(*recipe, positions, parts, std::nullopt, const_cast<std::byte*>(frame.inputs));
-    check.stream->Replay(*recipe, frame);
-    if (error.get() != nullptr) return absl::FailedPreconditionError(RangeText(*error.get()));
-    RETURN_IF_ERROR(Compare(*recipe, check, cases, parts, frame.outputs));
+PackingCheck::~PackingCheck() {
+  MutexLock lock(mutex_);
+  if (recipe_ != nullptr) options_.parameters->Forget(*recipe_);
+}
+
+absl::StatusOr<std::shared_ptr<const Recipe>> PackingCheck::PackedRecipe() {
+  MutexLock lock(mutex_);
+  if (recipe_ == nullptr) {
+    const RecipeKey key = packing_.KeyAt(kRoom, options_.device->fingerprint());
+    ASSIGN_OR_RETURN(
+        recipe_,
+        Compile(packing_.graph(), key,
+                {.device = options_.device, .clock = options_.clock, .batch_symbol = kTokensAxis}));
   }
-  check.parameters->Forget(*recipe);
-  return absl::OkStatus();
+  return recipe_;
+}
+
+absl::Status PackingCheck::Run(size_t round, const Lane& lane) {
+  // The runs alone use the same stream: they come first.
+  ASSIGN_OR_RETURN(const std::vector<Case> cases, MakeCases(packing_, lane, kRoundList[round]));
+  ASSIGN_OR_RETURN(const std::shared_ptr<const Recipe> recipe, PackedRecipe());
+  ASSIGN_OR_RETURN(const auto parameters, options_.parameters->TableFor(recipe));
+  RETURN_IF_ERROR(lane.stream->Reserve(*recipe));
+  std::vector<int> positions(lane.drawer->size());
+  std::iota(positions.begin(), positions.end(), 0);
+  std::vector<PackedPart> parts;
+  FirstDataError error(*recipe);
+  Frame frame = lane.stream->MakeFrame(*recipe, parameters->addresses(), &error);
+  for (const Case& one : cases) {
+    const int64_t rows = one.inputs[0].shape()[0];
+    parts.push_back({.request = &one.request, .rows = rows, .length = one.length});
+    frame.live_rows += rows * one.length;
+  }
+  GatherPacked(*recipe, positions, parts, std::nullopt, const_cast<std::byte*>(frame.inputs));
+  lane.stream->Replay(*recipe, frame);
+  if (error.get() != nullptr) return absl::FailedPreconditionError(RangeText(*error.get()));
+  return Compare(*recipe, lane, cases, parts, frame.outputs);
 }
 
 }  // namespace reprise

@@ -1,10 +1,16 @@
 #include "runtime/engine/padding_proof.h"
 
+#include <algorithm>
+#include <atomic>
+#include <functional>
+#include <utility>
+
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/certify/draw.h"
+#include "runtime/engine/lanes.h"
 #include "runtime/engine/mixing.h"
 #include "runtime/engine/model_packer.h"
 #include "runtime/engine/packing_check.h"
@@ -24,12 +30,15 @@ constexpr int kSweeps = 8;
 
 constexpr char kSwitchedOff[] = "padding along this axis is switched off in config.pbtxt";
 
-// The model as the certificate's measurements see it.
-class Prober {
+}  // namespace
+
+// The model as the certificate's measurements see it. One caller at a time.
+class PaddingProof::Prober {
  public:
   Prober(const Model& model, const LoaderContext& context, ParameterStore& parameters,
-         const Graph& graph, const GraphFingerprint& fingerprint, Stream& stream)
-      : graph_(graph) {
+         const Graph& graph, const GraphFingerprint& fingerprint, Stream& stream,
+         ExactRecipes& recipes)
+      : graph_(graph), stream_(stream) {
     for (const ModelIo& input : model.inputs()) {
       if (input.optional) continue;
       graph_inputs_.push_back(input);
@@ -37,7 +46,7 @@ class Prober {
     }
     for (const ModelIo& output : model.recipe_outputs()) outputs_.push_back(output.name);
     runner_.emplace(graph, fingerprint, graph_inputs_, parameters, *context.device, *context.clock,
-                    stream);
+                    stream, recipes);
     run_ = [this](const std::vector<Tensor>& inputs) { return runner_->Run(inputs); };
   }
 
@@ -95,31 +104,76 @@ class Prober {
     return names;
   }
   const std::string& output(size_t i) const { return outputs_[i]; }
-  // The packed model, against the model unpadded.
-  absl::Status Check(const Packing& packing, absl::Span<const InputRange> ranges,
-                     const ProbeOptions& options, const LoaderContext& context,
-                     ParameterStore& parameters, Stream& stream) const {
+  // A round of the packed model, against the model unpadded.
+  absl::Status Check(PackingCheck& check, size_t round, absl::Span<const InputRange> ranges,
+                     const ProbeOptions& options) const {
     const Drawer drawer(inputs_, ranges, options);
-    return CheckPacking(packing, {.drawer = &drawer,
-                                  .sequence = options.axis,
-                                  .batch = options.batch_axis,
-                                  .output_names = outputs_,
-                                  .exact = &run_,
-                                  .tolerance = options.tolerance,
-                                  .parameters = &parameters,
-                                  .device = context.device,
-                                  .clock = context.clock,
-                                  .stream = &stream});
+    return check.Run(round, {.drawer = &drawer,
+                             .sequence = options.axis,
+                             .batch = options.batch_axis,
+                             .output_names = outputs_,
+                             .exact = &run_,
+                             .tolerance = options.tolerance,
+                             .stream = &stream_});
   }
 
  private:
   const Graph& graph_;
+  Stream& stream_;
   std::vector<ModelIo> graph_inputs_;
   std::vector<ProbeInput> inputs_;
   std::vector<std::string> outputs_;
   std::optional<ExactRunner> runner_;
   ProbeRunner run_;
 };
+
+// The probers of the threads that share what there is to measure.
+class PaddingProof::Lanes {
+ public:
+  Lanes(const Model& model, const LoaderContext& context) : model_(model), context_(context) {}
+
+  // Of one of them. Not while ForEach runs. RESOURCE_EXHAUSTED: no memory for a stream.
+  absl::StatusOr<const Prober*> ProberOf(size_t lane) {
+    while (lanes_.size() <= lane) {
+      // One thread: a team on a busy machine waits for its slowest member after every launch.
+      ASSIGN_OR_RETURN(std::unique_ptr<Stream> stream, Stream::Create({.cores = context_.cores}));
+      Lane& made = lanes_.emplace_back();
+      made.stream = std::move(stream);
+      made.prober =
+          std::make_unique<Prober>(model_, context_, model_.owner()->parameters(), model_.graph_,
+                                   model_.fingerprint(), *made.stream, recipes_);
+    }
+    return lanes_[lane].prober.get();
+  }
+
+  // Calls `work` for each of [0, count), on as many threads as there are cores. Returns the first
+  // error.
+  absl::Status ForEach(size_t count,
+                       const std::function<absl::Status(size_t, const Prober&)>& work) {
+    const size_t cores = context_.cores == nullptr ? 1 : context_.cores->cores();
+    const size_t lanes = std::max<size_t>(std::min(count, cores), 1);
+    RETURN_IF_ERROR(ProberOf(lanes - 1).status());
+    std::vector<absl::Status> results(count);
+    std::atomic<size_t> next{0};
+    RunOnLanes(static_cast<int>(lanes), [&](int lane) {
+      for (size_t i; (i = next++) < count;) results[i] = work(i, *lanes_[lane].prober);
+    });
+    for (const absl::Status& result : results) RETURN_IF_ERROR(result);
+    return absl::OkStatus();
+  }
+
+ private:
+  struct Lane {
+    std::unique_ptr<Stream> stream;
+    std::unique_ptr<const Prober> prober;
+  };
+  const Model& model_;
+  const LoaderContext& context_;
+  ExactRecipes recipes_;
+  std::vector<Lane> lanes_;
+};
+
+namespace {
 
 // Every axis but the one at `position` small, one request.
 Binding SmallBinding(const Model& model, size_t position, int64_t size) {
@@ -179,10 +233,6 @@ void Refuse(ModelAxis& axis, std::string reason) {
 
 absl::Status PaddingProof::Measure(Model& model,
                                    const std::vector<std::vector<int64_t>>& buckets) const {
-  // One thread: a team on a busy machine waits for its slowest member after every launch.
-  ASSIGN_OR_RETURN(const std::unique_ptr<Stream> stream, Stream::Create({.cores = context_.cores}));
-  const Prober prober(model, context_, model.owner_->parameters(), model.graph_, model.fingerprint_,
-                      *stream);
   if (model.recipe_outputs_.empty()) {
     // All of it lies behind cuts, where nothing is padded.
     for (ModelAxis& axis : model.axes_) {
@@ -197,77 +247,33 @@ absl::Status PaddingProof::Measure(Model& model,
     }
     return absl::OkStatus();
   }
+  Lanes lanes(model, context_);
+  ASSIGN_OR_RETURN(const Prober* const prober, lanes.ProberOf(0));
   const absl::StatusOr<std::vector<InputRange>> ranges =
-      prober.Ranges(Prober::OptionsFor(model, -1));
-  PendingProof pending;
+      prober->Ranges(Prober::OptionsFor(model, -1));
+  std::vector<size_t> wanted;
   for (size_t i = 0; i < model.axes_.size(); ++i) {
     ModelAxis& axis = model.axes_[i];
     if (model.options_.no_padding.contains(axis.label)) {
       Refuse(axis, kSwitchedOff);
-      continue;
-    }
-    if (!axis.certificate.reason.empty()) continue;  // Its output shapes are no simple function.
-    if (!ranges.ok()) {
+    } else if (!axis.certificate.reason.empty()) {
+      continue;  // Its output shapes are no simple function.
+    } else if (!ranges.ok()) {
       Refuse(axis, std::string(ranges.status().message()));
-      continue;
+    } else {
+      wanted.push_back(i);
     }
-    ProbeOptions options = Prober::OptionsFor(model, static_cast<int>(i));
-    std::vector<int64_t> later;
-    std::vector<int64_t>& sizes = options.padded_sizes;
-    const bool split = model.options_.confirm_padding_later && !axis.is_batch &&
-                       Specialize(model.graph_, SmallBinding(model, i, sizes[0])).ok() &&
-                       Specialize(model.graph_, SmallBinding(model, i, 1)).ok();
-    if (split) {
-      later.assign(sizes.begin() + 1, sizes.end());
-      sizes.resize(1);
-    }
-    ASSIGN_OR_RETURN(axis.certificate, prober.Probe(*ranges, options));
-    axis.certificate.axis = axis.label;
-    const int64_t largest = LargestTaken(model, model.graph_, i, buckets[i]);
-    AxisFinding finding = prober.Mixing(model, i, *ranges, largest, axis.certificate);
-    if (axis.certificate.certified && finding.verdict == AxisFinding::Verdict::kMixes &&
-        !axis.is_batch) {
-      // Ids whose padding was free may be told apart by what follows, ones that nobody drew.
-      options.guards = prober.MovingInputs(axis.symbol);
-      ASSIGN_OR_RETURN(AxisCertificate guarded, prober.Probe(*ranges, options));
-      guarded.axis = axis.label;
-      const AxisFinding again = prober.Mixing(model, i, *ranges, largest, guarded);
-      if (guarded.certified && again.verdict != AxisFinding::Verdict::kMixes) {
-        axis.certificate = std::move(guarded);
-        finding = again;
-      }
-    }
-    if (axis.certificate.certified && finding.verdict == AxisFinding::Verdict::kUndecided &&
-        !axis.is_batch) {
-      ProbeOptions closer = options;
-      closer.padded_sizes.resize(1);
-      closer.sweeps = kSweeps;
-      ASSIGN_OR_RETURN(AxisCertificate looked, prober.Confirm(axis.certificate, *ranges, closer));
-      axis.certificate.runs = looked.runs;
-      if (!looked.certified) axis.certificate = std::move(looked);
-    }
-    Join(finding, axis.certificate);
-    if (!axis.certificate.certified) continue;
-    int64_t measured = later.empty() ? sizes.back() : later.back();
-    // A probe of the batch looks at few rows.
-    if (axis.is_batch) measured = axis.certificate.proved ? largest : kProbedRows;
-    if (largest > measured) later.push_back(largest);
-    if (split) {
-      model.padding_.Defer(i, axis.certificate.proved ? PaddingProgress::kAnySize : sizes.back());
-      pending.axes.push_back({i, std::move(later)});
-    } else if (!later.empty()) {
-      SetOtherSizes(model, i, options);
-      options.padded_sizes = later;
-      ASSIGN_OR_RETURN(axis.certificate, prober.Confirm(axis.certificate, *ranges, options));
-    }
-    // What the probe saw at a few sizes, the fitted shapes say for all.
-    for (size_t output = 0; axis.is_batch && output < model.output_shapes_.size(); ++output) {
-      for (const AffineDim& dim : model.output_shapes_[output].dims) {
-        if (!dim.MovesWith(i) || dim.IsAxis(i)) continue;
-        Refuse(axis, absl::StrCat("a dim of output '", prober.output(output),
-                                  "' does not grow by one a row"));
-      }
-    }
+  }
+  // One axis knows nothing of the others.
+  std::vector<Deferred> deferred(model.axes_.size());
+  RETURN_IF_ERROR(lanes.ForEach(wanted.size(), [&](size_t i, const Prober& own) {
+    return MeasureAxis(model, wanted[i], own, *ranges, buckets[wanted[i]], deferred[wanted[i]]);
+  }));
+  PendingProof pending;
+  for (const size_t i : wanted) {
+    if (!deferred[i].any) continue;
+    model.padding_.Defer(i, deferred[i].proved_to);
+    pending.axes.push_back({i, std::move(deferred[i].padded_sizes)});
   }
   for (const ModelAxis& axis : model.axes_) {
     context_.log(
@@ -277,9 +283,7 @@ absl::Status PaddingProof::Measure(Model& model,
   }
   const ModelPacker packer(context_);
   if (packer.Pack(model, buckets)) {
-    const absl::Status checked = prober.Check(
-        *model.packing_, *ranges, Prober::OptionsFor(model, model.packing_->sequence_axis()),
-        context_, model.owner_->parameters(), *stream);
+    const absl::Status checked = CheckPacked(model, *ranges, lanes);
     if (!checked.ok()) packer.Refuse(model, checked.message());
   }
   if (!pending.axes.empty()) {
@@ -289,12 +293,90 @@ absl::Status PaddingProof::Measure(Model& model,
   return absl::OkStatus();
 }
 
+absl::Status PaddingProof::MeasureAxis(Model& model, size_t i, const Prober& prober,
+                                       absl::Span<const InputRange> ranges,
+                                       const std::vector<int64_t>& buckets,
+                                       Deferred& deferred) const {
+  ModelAxis& axis = model.axes_[i];
+  ProbeOptions options = Prober::OptionsFor(model, static_cast<int>(i));
+  std::vector<int64_t> later;
+  std::vector<int64_t>& sizes = options.padded_sizes;
+  const bool split = model.options_.confirm_padding_later && !axis.is_batch &&
+                     Specialize(model.graph_, SmallBinding(model, i, sizes[0])).ok() &&
+                     Specialize(model.graph_, SmallBinding(model, i, 1)).ok();
+  if (split) {
+    later.assign(sizes.begin() + 1, sizes.end());
+    sizes.resize(1);
+  }
+  ASSIGN_OR_RETURN(axis.certificate, prober.Probe(ranges, options));
+  axis.certificate.axis = axis.label;
+  const int64_t largest = LargestTaken(model, model.graph_, i, buckets);
+  AxisFinding finding = prober.Mixing(model, i, ranges, largest, axis.certificate);
+  if (axis.certificate.certified && finding.verdict == AxisFinding::Verdict::kMixes &&
+      !axis.is_batch) {
+    // Ids whose padding was free may be told apart by what follows, ones that nobody drew.
+    options.guards = prober.MovingInputs(axis.symbol);
+    ASSIGN_OR_RETURN(AxisCertificate guarded, prober.Probe(ranges, options));
+    guarded.axis = axis.label;
+    const AxisFinding again = prober.Mixing(model, i, ranges, largest, guarded);
+    if (guarded.certified && again.verdict != AxisFinding::Verdict::kMixes) {
+      axis.certificate = std::move(guarded);
+      finding = again;
+    }
+  }
+  if (axis.certificate.certified && finding.verdict == AxisFinding::Verdict::kUndecided &&
+      !axis.is_batch) {
+    ProbeOptions closer = options;
+    closer.padded_sizes.resize(1);
+    closer.sweeps = kSweeps;
+    ASSIGN_OR_RETURN(AxisCertificate looked, prober.Confirm(axis.certificate, ranges, closer));
+    axis.certificate.runs = looked.runs;
+    if (!looked.certified) axis.certificate = std::move(looked);
+  }
+  Join(finding, axis.certificate);
+  if (!axis.certificate.certified) return absl::OkStatus();
+  int64_t measured = later.empty() ? sizes.back() : later.back();
+  // A probe of the batch looks at few rows.
+  if (axis.is_batch) measured = axis.certificate.proved ? largest : kProbedRows;
+  if (largest > measured) later.push_back(largest);
+  if (split) {
+    deferred = {.any = true,
+                .proved_to = axis.certificate.proved ? PaddingProgress::kAnySize : sizes.back(),
+                .padded_sizes = std::move(later)};
+  } else if (!later.empty()) {
+    SetOtherSizes(model, i, options);
+    options.padded_sizes = later;
+    ASSIGN_OR_RETURN(axis.certificate, prober.Confirm(axis.certificate, ranges, options));
+  }
+  // What the probe saw at a few sizes, the fitted shapes say for all.
+  for (size_t output = 0; axis.is_batch && output < model.output_shapes_.size(); ++output) {
+    for (const AffineDim& dim : model.output_shapes_[output].dims) {
+      if (!dim.MovesWith(i) || dim.IsAxis(i)) continue;
+      Refuse(axis, absl::StrCat("a dim of output '", prober.output(output),
+                                "' does not grow by one a row"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status PaddingProof::CheckPacked(const Model& model, absl::Span<const InputRange> ranges,
+                                       Lanes& lanes) const {
+  PackingCheck check(*model.packing_, {.parameters = &model.owner_->parameters(),
+                                       .device = context_.device,
+                                       .clock = context_.clock});
+  const ProbeOptions options = Prober::OptionsFor(model, model.packing_->sequence_axis());
+  return lanes.ForEach(PackingCheck::kRounds, [&](size_t round, const Prober& own) {
+    return own.Check(check, round, ranges, options);
+  });
+}
+
 absl::StatusOr<std::map<size_t, AxisCertificate>> PaddingProof::Confirm(const Model& model) const {
   // A core of its own: no replay waits for one of the others.
   CorePool own_core(1);
   ASSIGN_OR_RETURN(const std::unique_ptr<Stream> stream, Stream::Create({.cores = &own_core}));
+  ExactRecipes recipes;
   const Prober prober(model, context_, model.owner_->parameters(), model.graph_, model.fingerprint_,
-                      *stream);
+                      *stream, recipes);
   std::map<size_t, AxisCertificate> certificates;
   for (const auto& [position, padded_sizes] : model.pending_proof_->axes) {
     const ModelAxis& axis = model.axes_[position];
@@ -317,8 +399,9 @@ absl::StatusOr<std::map<size_t, AxisCertificate>> PaddingProof::Confirm(const Mo
 absl::Status PaddingProof::Extend(const Model& model, size_t position, int64_t size) const {
   CorePool own_core(1);
   ASSIGN_OR_RETURN(const std::unique_ptr<Stream> stream, Stream::Create({.cores = &own_core}));
+  ExactRecipes recipes;
   const Prober prober(model, context_, model.owner_->parameters(), model.graph_, model.fingerprint_,
-                      *stream);
+                      *stream, recipes);
   ASSIGN_OR_RETURN(const std::vector<InputRange> ranges,
                    prober.Ranges(Prober::OptionsFor(model, -1)));
   const AxisCertificate& known = model.axes_[position].certificate;

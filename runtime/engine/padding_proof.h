@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/types/span.h"
 #include "runtime/certify/probe.h"
 #include "runtime/engine/exact_runner.h"
 #include "runtime/engine/loader_context.h"
@@ -35,7 +36,8 @@ class PaddingProof {
  public:
   explicit PaddingProof(const LoaderContext& context) : context_(context) {}
 
-  // Fills in the certificates of the axes that have no refusal yet. `buckets` by axis.
+  // Fills in the certificates of the axes that have no refusal yet, each on a thread of its own as
+  // far as there are cores. `buckets` by axis.
   absl::Status Measure(Model& model, const std::vector<std::vector<int64_t>>& buckets) const;
 
   // Does what Measure has left, on the caller's thread alone: the certificates of the axes that
@@ -47,6 +49,21 @@ class PaddingProof {
   absl::Status Extend(const Model& model, size_t position, int64_t size) const;
 
  private:
+  class Prober;
+  class Lanes;
+  // What of one axis is left for Confirm.
+  struct Deferred {
+    bool any = false;
+    int64_t proved_to = 0;
+    std::vector<int64_t> padded_sizes;
+  };
+  // Fills in the certificate of one axis; other axes may be under way on other threads.
+  absl::Status MeasureAxis(Model& model, size_t position, const Prober& prober,
+                           absl::Span<const InputRange> ranges, const std::vector<int64_t>& buckets,
+                           Deferred& deferred) const;
+  absl::Status CheckPacked(const Model& model, absl::Span<const InputRange> ranges,
+                           Lanes& lanes) const;
+
   LoaderContext context_;
 };
 

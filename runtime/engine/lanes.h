@@ -1,0 +1,16 @@
+// RunOnLanes: one piece of work on a few threads that live as long as it does.
+//
+// For what must not take a core of the CorePool for its whole time, as loading a model beside
+// traffic: a thread here holds a core only while it replays.
+#pragma once
+
+#include <functional>
+
+namespace reprise {
+
+// Calls `work(lane)` for every lane of [0, lanes), lane 0 on the caller's thread; returns when all
+// have returned. Where the system gives no more threads there are fewer lanes: the lanes claim what
+// is to be done from each other.
+void RunOnLanes(int lanes, const std::function<void(int lane)>& work);
+
+}  // namespace reprise
