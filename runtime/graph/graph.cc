@@ -8,6 +8,64 @@
 #include "runtime/base/status_macros.h"
 
 namespace reprise {
+namespace {
+
+// Those that an output depends on.
+std::vector<bool> NeededNodes(const std::vector<Value>& values, const std::vector<Node>& nodes,
+                              std::vector<ValueId> stack) {
+  std::vector<bool> needed(nodes.size(), false);
+  while (!stack.empty()) {
+    const ValueId id = stack.back();
+    stack.pop_back();
+    if (id == kNone) continue;
+    const NodeId producer = values[id].producer;
+    if (producer == kNone || needed[producer]) continue;
+    needed[producer] = true;
+    for (ValueId input : nodes[producer].inputs) stack.push_back(input);
+  }
+  return needed;
+}
+
+// They in topological order, the lowest id first where there is a choice; fewer on a cycle.
+std::vector<NodeId> Sorted(const std::vector<Value>& values, const std::vector<Node>& nodes,
+                           const std::vector<bool>& needed) {
+  std::vector<NodeId> order;
+  order.reserve(nodes.size());
+  bool sorted = true;
+  for (NodeId id = 0; id < static_cast<NodeId>(nodes.size()); ++id) {
+    if (!needed[id]) continue;
+    order.push_back(id);
+    for (ValueId input : nodes[id].inputs) {
+      sorted = sorted && (input == kNone || values[input].producer < id);
+    }
+  }
+  if (sorted) return order;  // Mostly: what a pass adds at the end alone is out of place.
+  order.clear();
+  // Kahn's algorithm; among ready nodes the lowest id goes first, which keeps the order stable.
+  std::vector<int> missing(nodes.size(), 0);
+  std::priority_queue<NodeId, std::vector<NodeId>, std::greater<>> ready;
+  for (NodeId id = 0; id < static_cast<NodeId>(nodes.size()); ++id) {
+    if (!needed[id]) continue;
+    for (ValueId input : nodes[id].inputs) {
+      if (input != kNone && values[input].producer != kNone) ++missing[id];
+    }
+    if (missing[id] == 0) ready.push(id);
+  }
+  while (!ready.empty()) {
+    const NodeId id = ready.top();
+    ready.pop();
+    order.push_back(id);
+    for (ValueId output : nodes[id].outputs) {
+      if (output == kNone) continue;
+      for (NodeId user : values[output].users) {
+        if (needed[user] && --missing[user] == 0) ready.push(user);
+      }
+    }
+  }
+  return order;
+}
+
+}  // namespace
 
 bool IsParameterLike(DType dtype, int64_t num_elements) {
   return num_elements >= kMinParameterElements &&
@@ -178,43 +236,9 @@ void Graph::ReplaceWithInput(ValueId id) {
 }
 
 bool Graph::Compact() {
-  // Nodes that an output depends on.
-  std::vector<bool> needed(nodes_.size(), false);
-  std::vector<ValueId> stack = outputs_;
-  while (!stack.empty()) {
-    const ValueId id = stack.back();
-    stack.pop_back();
-    if (id == kNone) continue;
-    const NodeId producer = values_[id].producer;
-    if (producer == kNone || needed[producer]) continue;
-    needed[producer] = true;
-    for (ValueId input : nodes_[producer].inputs) stack.push_back(input);
-  }
-  // Kahn's algorithm; among ready nodes the lowest id goes first, which keeps the order stable.
-  std::vector<int> missing(nodes_.size(), 0);
-  std::priority_queue<NodeId, std::vector<NodeId>, std::greater<>> ready;
-  size_t wanted = 0;
-  for (NodeId id = 0; id < static_cast<NodeId>(nodes_.size()); ++id) {
-    if (!needed[id]) continue;
-    ++wanted;
-    for (ValueId input : nodes_[id].inputs) {
-      if (input != kNone && values_[input].producer != kNone) ++missing[id];
-    }
-    if (missing[id] == 0) ready.push(id);
-  }
-  std::vector<NodeId> order;
-  while (!ready.empty()) {
-    const NodeId id = ready.top();
-    ready.pop();
-    order.push_back(id);
-    for (ValueId output : nodes_[id].outputs) {
-      if (output == kNone) continue;
-      for (NodeId user : values_[output].users) {
-        if (needed[user] && --missing[user] == 0) ready.push(user);
-      }
-    }
-  }
-  if (order.size() != wanted) return false;
+  const std::vector<bool> needed = NeededNodes(values_, nodes_, outputs_);
+  const std::vector<NodeId> order = Sorted(values_, nodes_, needed);
+  if (order.size() != static_cast<size_t>(absl::c_count(needed, true))) return false;
 
   for (NodeId id = static_cast<NodeId>(nodes_.size()) - 1; id >= 0; --id) {
     if (needed[id] || nodes_[id].removed) continue;
@@ -234,19 +258,23 @@ bool Graph::Compact() {
     nodes.push_back(std::move(nodes_[id]));
   }
   std::vector<ValueId> new_value(values_.size(), kNone);
-  std::vector<Value> values;
-  by_name_.clear();
+  ValueId kept = 0;
   for (ValueId id = 0; id < static_cast<ValueId>(values_.size()); ++id) {
     Value& value = values_[id];
     const bool keep = value.kind == Value::Kind::kInput || !value.users.empty() || IsOutput(id) ||
                       (value.kind == Value::Kind::kResult && value.producer != kNone);
     if (value.kind == Value::Kind::kRemoved || !keep) continue;
-    new_value[id] = static_cast<ValueId>(values.size());
+    new_value[id] = kept++;
     if (value.producer != kNone) value.producer = new_node[value.producer];
     for (NodeId& user : value.users) user = new_node[user];
-    by_name_[value.name] = new_value[id];
-    values.push_back(std::move(value));
+    if (new_value[id] != id) values_[new_value[id]] = std::move(value);
   }
+  values_.resize(kept);
+  // Names stay, so that none need be hashed.
+  absl::erase_if(by_name_, [&](auto& named) {
+    named.second = new_value[named.second];
+    return named.second == kNone;
+  });
   for (Node& node : nodes) {
     for (ValueId& input : node.inputs) input = input == kNone ? kNone : new_value[input];
     for (ValueId& output : node.outputs) output = output == kNone ? kNone : new_value[output];
@@ -254,7 +282,6 @@ bool Graph::Compact() {
   for (ValueId& input : inputs_) input = new_value[input];
   for (ValueId& output : outputs_) output = new_value[output];
   nodes_ = std::move(nodes);
-  values_ = std::move(values);
   return true;
 }
 

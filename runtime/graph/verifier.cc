@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
 
@@ -91,13 +90,12 @@ absl::Status VerifyDefinition(const Graph& graph, ValueId id) {
 absl::Status Verify(const Graph& graph, bool specialized) {
   std::vector<int> uses(graph.num_values(), 0);
   for (NodeId id : graph.NodeIds()) RETURN_IF_ERROR(VerifyNode(graph, id, uses));
-  absl::flat_hash_set<absl::string_view> names;
   for (ValueId id = 0; id < static_cast<ValueId>(graph.num_values()); ++id) {
     const Value& value = graph.value(id);
     if (value.kind == Value::Kind::kRemoved) continue;
     RETURN_IF_ERROR(VerifyDefinition(graph, id));
     if (value.name.empty()) return Broken("value ", id, " has no name");
-    if (!names.insert(value.name).second) return Broken("two values are named '", value.name, "'");
+    if (graph.FindValue(value.name) != id) return Broken("two values are named '", value.name, "'");
     if (static_cast<size_t>(uses[id]) != value.users.size()) {
       return Broken("'", value.name, "' lists ", value.users.size(), " uses, but has ", uses[id]);
     }
