@@ -189,8 +189,8 @@ absl::Status Certifier::Certify(Model& model) const {
     return absl::OkStatus();
   }
 
-  RETURN_IF_ERROR(FitShapes(model));
-  return PaddingProof(context_).Measure(model, PolicyMaker::BucketsByAxis(model));
+  return PaddingProof(context_).Measure(model, PolicyMaker::BucketsByAxis(model),
+                                        [&] { return FitShapes(model); });
 }
 
 }  // namespace reprise

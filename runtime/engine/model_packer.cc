@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/base/status_macros.h"
 #include "runtime/passes/specialize.h"
 
 namespace reprise {
@@ -21,22 +22,35 @@ void ModelPacker::Refuse(Model& model, absl::string_view reason) const {
                             ": requests are padded, not packed: ", model.packing_refusal_));
 }
 
-bool ModelPacker::Pack(Model& model, const std::vector<std::vector<int64_t>>& buckets) const {
-  if (model.options_.packing == PackingMode::kOff) return false;
-  int sequence = -1;
-  for (size_t i = 0; i < model.axes_.size(); ++i) {
-    const ModelAxis& axis = model.axes_[i];
-    if (!axis.certificate.certified) {
-      Refuse(model,
-             absl::StrCat("axis ", axis.label, " is never padded: ", axis.certificate.reason));
-      return false;
-    }
-    if (!axis.is_batch) sequence = static_cast<int>(i);
+bool ModelPacker::IsRefused(Model& model) const {
+  if (model.options_.packing == PackingMode::kOff) return true;
+  for (const ModelAxis& axis : model.axes_) {
+    if (axis.certificate.certified) continue;
+    Refuse(model, absl::StrCat("axis ", axis.label, " is never padded: ", axis.certificate.reason));
+    return true;
   }
+  return false;
+}
+
+void ModelPacker::Pack(Model& model, const std::vector<std::vector<int64_t>>& buckets) const {
+  if (!IsRefused(model)) Pack(model, Make(model, buckets));
+}
+
+void ModelPacker::Pack(Model& model, absl::StatusOr<std::unique_ptr<Packing>> packing) const {
+  if (IsRefused(model)) return;
+  if (packing.ok()) {
+    model.packing_ = *std::move(packing);
+  } else {
+    Refuse(model, packing.status().message());
+  }
+}
+
+absl::StatusOr<std::unique_ptr<Packing>> ModelPacker::Make(
+    const Model& model, const std::vector<std::vector<int64_t>>& buckets) const {
   if (model.axes_.size() != kBatchAndSequence || model.batch_axis_ < 0) {
-    Refuse(model, "it needs a batch and one other axis");
-    return false;
+    return absl::UnimplementedError("it needs a batch and one other axis");
   }
+  const int sequence = model.batch_axis_ == 0 ? 1 : 0;
   int64_t max_segments = buckets[model.batch_axis_].back();
   if (model.options_.max_batch_size > 0) {
     max_segments = std::min(max_segments, model.options_.max_batch_size);
@@ -49,15 +63,10 @@ bool ModelPacker::Pack(Model& model, const std::vector<std::vector<int64_t>>& bu
     if (options.longest > 0 && !Specialize(model.graph_, binding).ok()) break;
     options.longest = length;
   }
-  absl::StatusOr<Packing> packing =
-      Packing::Make(model.graph_, options, sequence,
-                    {.max_tokens = model.options_.max_batch_tokens, .max_segments = max_segments});
-  if (!packing.ok()) {
-    Refuse(model, packing.status().message());
-    return false;
-  }
-  model.packing_ = std::make_unique<Packing>(*std::move(packing));
-  return true;
+  ASSIGN_OR_RETURN(Packing packing, Packing::Make(model.graph_, options, sequence,
+                                                  {.max_tokens = model.options_.max_batch_tokens,
+                                                   .max_segments = max_segments}));
+  return std::make_unique<Packing>(std::move(packing));
 }
 
 }  // namespace reprise

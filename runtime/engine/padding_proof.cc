@@ -132,27 +132,13 @@ class PaddingProof::Lanes {
  public:
   Lanes(const Model& model, const LoaderContext& context) : model_(model), context_(context) {}
 
-  // Of one of them. Not while ForEach runs. RESOURCE_EXHAUSTED: no memory for a stream.
-  absl::StatusOr<const Prober*> ProberOf(size_t lane) {
-    while (lanes_.size() <= lane) {
-      // One thread: a team on a busy machine waits for its slowest member after every launch.
-      ASSIGN_OR_RETURN(std::unique_ptr<Stream> stream, Stream::Create({.cores = context_.cores}));
-      Lane& made = lanes_.emplace_back();
-      made.stream = std::move(stream);
-      made.prober =
-          std::make_unique<Prober>(model_, context_, model_.owner()->parameters(), model_.graph_,
-                                   model_.fingerprint(), *made.stream, recipes_);
-    }
-    return lanes_[lane].prober.get();
-  }
-
   // Calls `work` for each of [0, count), on as many threads as there are cores. Returns the first
-  // error.
+  // error. RESOURCE_EXHAUSTED: no memory for a stream.
   absl::Status ForEach(size_t count,
                        const std::function<absl::Status(size_t, const Prober&)>& work) {
     const size_t cores = context_.cores == nullptr ? 1 : context_.cores->cores();
     const size_t lanes = std::max<size_t>(std::min(count, cores), 1);
-    RETURN_IF_ERROR(ProberOf(lanes - 1).status());
+    while (lanes_.size() < lanes) RETURN_IF_ERROR(AddLane());
     std::vector<absl::Status> results(count);
     std::atomic<size_t> next{0};
     RunOnLanes(static_cast<int>(lanes), [&](int lane) {
@@ -167,10 +153,80 @@ class PaddingProof::Lanes {
     std::unique_ptr<Stream> stream;
     std::unique_ptr<const Prober> prober;
   };
+
+  absl::Status AddLane() {
+    // One thread: a team on a busy machine waits for its slowest member after every launch.
+    ASSIGN_OR_RETURN(std::unique_ptr<Stream> stream, Stream::Create({.cores = context_.cores}));
+    auto prober = std::make_unique<Prober>(model_, context_, model_.owner()->parameters(),
+                                           model_.graph_, model_.fingerprint(), *stream, recipes_);
+    lanes_.push_back({std::move(stream), std::move(prober)});
+    return absl::OkStatus();
+  }
+
   const Model& model_;
   const LoaderContext& context_;
   ExactRecipes recipes_;
   std::vector<Lane> lanes_;
+};
+
+// The packed form of a model, tried while its axes are still measured.
+class PaddingProof::PackedTrial {
+ public:
+  PackedTrial(const PaddingProof& proof, const Model& model,
+              const std::vector<std::vector<int64_t>>& buckets, std::vector<InputRange> ranges)
+      : proof_(proof), model_(model), buckets_(buckets), ranges_(std::move(ranges)) {}
+
+  // Rounds to run; in any order, on any threads.
+  size_t rounds() const {
+    return model_.options_.packing == PackingMode::kOff ? 0 : PackingCheck::kRounds;
+  }
+  // The model is padded whatever comes out: what has not begun is left out.
+  void GiveUp() { given_up_ = true; }
+
+  absl::Status Run(size_t round, const Prober& prober) {
+    if (given_up_) return absl::OkStatus();
+    {
+      MutexLock lock(mutex_);
+      if (!tried_) Begin();
+      if (!packing_.ok()) return absl::OkStatus();
+    }
+    absl::Status checked = prober.Check(*check_, round, ranges_,
+                                        Prober::OptionsFor(model_, (*packing_)->sequence_axis()));
+    if (checked.ok()) return absl::OkStatus();
+    MutexLock lock(mutex_);
+    if (wrong_.ok()) wrong_ = std::move(checked);
+    return absl::OkStatus();
+  }
+
+  // After all rounds: the packed form, or why there is none.
+  absl::StatusOr<std::unique_ptr<Packing>> Take() {
+    MutexLock lock(mutex_);
+    check_.reset();
+    if (!wrong_.ok()) return wrong_;
+    return std::move(packing_);
+  }
+
+ private:
+  void Begin() REQUIRES(mutex_) {
+    tried_ = true;
+    packing_ = ModelPacker(proof_.context_).Make(model_, buckets_);
+    if (!packing_.ok()) return;
+    check_.emplace(**packing_, PackingCheck::Options{.parameters = &model_.owner_->parameters(),
+                                                     .device = proof_.context_.device,
+                                                     .clock = proof_.context_.clock});
+  }
+
+  const PaddingProof& proof_;
+  const Model& model_;
+  const std::vector<std::vector<int64_t>>& buckets_;
+  const std::vector<InputRange> ranges_;
+  std::atomic<bool> given_up_{false};
+  Mutex mutex_;
+  bool tried_ GUARDED_BY(mutex_) = false;
+  absl::Status wrong_ GUARDED_BY(mutex_);
+  // Set by Begin, and constant from then on until Take.
+  absl::StatusOr<std::unique_ptr<Packing>> packing_ = absl::UnknownError("not tried");
+  std::optional<PackingCheck> check_;
 };
 
 namespace {
@@ -231,9 +287,11 @@ void Refuse(ModelAxis& axis, std::string reason) {
   axis.certificate.reason = std::move(reason);
 }
 
-absl::Status PaddingProof::Measure(Model& model,
-                                   const std::vector<std::vector<int64_t>>& buckets) const {
+absl::Status PaddingProof::Measure(Model& model, const std::vector<std::vector<int64_t>>& buckets,
+                                   const std::function<absl::Status()>& fit_shapes) const {
+  Lanes lanes(model, context_);
   if (model.recipe_outputs_.empty()) {
+    RETURN_IF_ERROR(fit_shapes());
     // All of it lies behind cuts, where nothing is padded.
     for (ModelAxis& axis : model.axes_) {
       if (model.options_.no_padding.contains(axis.label)) {
@@ -247,10 +305,12 @@ absl::Status PaddingProof::Measure(Model& model,
     }
     return absl::OkStatus();
   }
-  Lanes lanes(model, context_);
-  ASSIGN_OR_RETURN(const Prober* const prober, lanes.ProberOf(0));
-  const absl::StatusOr<std::vector<InputRange>> ranges =
-      prober->Ranges(Prober::OptionsFor(model, -1));
+  absl::StatusOr<std::vector<InputRange>> ranges = absl::UnknownError("not looked for");
+  RETURN_IF_ERROR(lanes.ForEach(2, [&](size_t i, const Prober& own) -> absl::Status {
+    if (i == 1) return fit_shapes();
+    ranges = own.Ranges(Prober::OptionsFor(model, -1));
+    return absl::OkStatus();
+  }));
   std::vector<size_t> wanted;
   for (size_t i = 0; i < model.axes_.size(); ++i) {
     ModelAxis& axis = model.axes_[i];
@@ -264,11 +324,19 @@ absl::Status PaddingProof::Measure(Model& model,
       wanted.push_back(i);
     }
   }
-  // One axis knows nothing of the others.
   std::vector<Deferred> deferred(model.axes_.size());
-  RETURN_IF_ERROR(lanes.ForEach(wanted.size(), [&](size_t i, const Prober& own) {
-    return MeasureAxis(model, wanted[i], own, *ranges, buckets[wanted[i]], deferred[wanted[i]]);
-  }));
+  PackedTrial packed(*this, model, buckets, ranges.ok() ? *ranges : std::vector<InputRange>());
+  if (wanted.size() < model.axes_.size()) packed.GiveUp();
+  // One axis knows nothing of the others. A core that has none left tries the packed form, which is
+  // in vain where an axis that is still measured gets no certificate.
+  RETURN_IF_ERROR(
+      lanes.ForEach(wanted.size() + packed.rounds(), [&](size_t work, const Prober& own) {
+        if (work >= wanted.size()) return packed.Run(work - wanted.size(), own);
+        const size_t i = wanted[work];
+        const absl::Status status = MeasureAxis(model, i, own, *ranges, buckets[i], deferred[i]);
+        if (!model.axes_[i].certificate.certified) packed.GiveUp();
+        return status;
+      }));
   PendingProof pending;
   for (const size_t i : wanted) {
     if (!deferred[i].any) continue;
@@ -281,11 +349,7 @@ absl::Status PaddingProof::Measure(Model& model,
                      axis.certificate.certified ? " may be padded: " : " is never padded: ",
                      axis.certificate.reason));
   }
-  const ModelPacker packer(context_);
-  if (packer.Pack(model, buckets)) {
-    const absl::Status checked = CheckPacked(model, *ranges, lanes);
-    if (!checked.ok()) packer.Refuse(model, checked.message());
-  }
+  ModelPacker(context_).Pack(model, packed.Take());
   if (!pending.axes.empty()) {
     pending.ranges = *ranges;
     model.pending_proof_ = std::make_shared<const PendingProof>(std::move(pending));
@@ -357,17 +421,6 @@ absl::Status PaddingProof::MeasureAxis(Model& model, size_t i, const Prober& pro
     }
   }
   return absl::OkStatus();
-}
-
-absl::Status PaddingProof::CheckPacked(const Model& model, absl::Span<const InputRange> ranges,
-                                       Lanes& lanes) const {
-  PackingCheck check(*model.packing_, {.parameters = &model.owner_->parameters(),
-                                       .device = context_.device,
-                                       .clock = context_.clock});
-  const ProbeOptions options = Prober::OptionsFor(model, model.packing_->sequence_axis());
-  return lanes.ForEach(PackingCheck::kRounds, [&](size_t round, const Prober& own) {
-    return own.Check(check, round, ranges, options);
-  });
 }
 
 absl::StatusOr<std::map<size_t, AxisCertificate>> PaddingProof::Confirm(const Model& model) const {

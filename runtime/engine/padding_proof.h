@@ -9,6 +9,7 @@
 // Errors: no memory for a stream.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -36,9 +37,11 @@ class PaddingProof {
  public:
   explicit PaddingProof(const LoaderContext& context) : context_(context) {}
 
-  // Fills in the certificates of the axes that have no refusal yet, each on a thread of its own as
-  // far as there are cores. `buckets` by axis.
-  absl::Status Measure(Model& model, const std::vector<std::vector<int64_t>>& buckets) const;
+  // Fills in the certificates of the axes that have no refusal yet, and packs the model where that
+  // holds; on as many threads as there are cores. `buckets` by axis. `fit_shapes` fits the shapes
+  // of the outputs, and may refuse axes; it is called once, on any thread.
+  absl::Status Measure(Model& model, const std::vector<std::vector<int64_t>>& buckets,
+                       const std::function<absl::Status()>& fit_shapes) const;
 
   // Does what Measure has left, on the caller's thread alone: the certificates of the axes that
   // were left, by position.
@@ -51,6 +54,7 @@ class PaddingProof {
  private:
   class Prober;
   class Lanes;
+  class PackedTrial;
   // What of one axis is left for Confirm.
   struct Deferred {
     bool any = false;
@@ -61,8 +65,6 @@ class PaddingProof {
   absl::Status MeasureAxis(Model& model, size_t position, const Prober& prober,
                            absl::Span<const InputRange> ranges, const std::vector<int64_t>& buckets,
                            Deferred& deferred) const;
-  absl::Status CheckPacked(const Model& model, absl::Span<const InputRange> ranges,
-                           Lanes& lanes) const;
 
   LoaderContext context_;
 };
