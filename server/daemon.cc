@@ -30,7 +30,7 @@ constexpr char kCompiler[] = "gcc " __VERSION__;
 #endif
 
 Isa UsedIsa(const Options& options) {
-  return std::min(DetectIsa(), options.max_isa.value_or(Isa::kAvx512Bf16));
+  return std::min(DetectIsa(), options.max_isa.value_or(kHighestIsa));
 }
 
 // Without OpenBLAS other kernels serve, more slowly where it is the best there is; a user who asked
@@ -39,7 +39,7 @@ absl::StatusOr<std::unique_ptr<const Device>> MakeDevice(const Options& options,
                                                          const LogFunction& log) {
   if (options.device == DeviceKind::kReference) return std::make_unique<ReferenceDevice>();
   auto device = std::make_unique<CpuDevice>(
-      CpuDeviceOptions{.max_isa = options.max_isa.value_or(Isa::kAvx512Bf16),
+      CpuDeviceOptions{.max_isa = options.max_isa.value_or(kHighestIsa),
                        .gemm_provider = options.gemm_provider});
   if (const absl::Status status = device->openblas_status(); !status.ok()) {
     if (options.gemm_provider == GemmProvider::kOpenBlas) {

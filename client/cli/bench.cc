@@ -29,7 +29,7 @@ struct BenchFlags {
   int64_t warmup_requests = 0;
   bool profile = false;
   std::string bucket;
-  std::string max_isa = std::string(IsaName(Isa::kAvx512Bf16));
+  std::string max_isa = std::string(IsaName(kHighestIsa));
 };
 
 absl::StatusOr<LoadResult> RunWithBar(client::Client& client, const LoadOptions& options,

@@ -17,7 +17,7 @@ namespace {
 
 struct CheckFlags {
   std::string path;
-  std::string max_isa = std::string(IsaName(Isa::kAvx512Bf16));
+  std::string max_isa = std::string(IsaName(kHighestIsa));
   std::vector<std::string> buckets;  // "sequence=16,32"
   int64_t max_batch_tokens = ModelOptions().max_batch_tokens;
   std::string packing = "auto";

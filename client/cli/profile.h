@@ -15,7 +15,7 @@ namespace reprise::cli {
 struct ProfileOptions {
   std::string path;    // of a model.onnx
   std::string bucket;  // see SizesOf
-  Isa max_isa = Isa::kAvx512Bf16;
+  Isa max_isa = kHighestIsa;
   int repeats = 30;
   int64_t max_id = 1000;
 };

@@ -2,6 +2,8 @@
 
 #include <cpuid.h>
 #include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -19,8 +21,8 @@
 namespace reprise {
 namespace {
 
-constexpr std::array<absl::string_view, 5> kIsaNames = {"baseline", "avx2", "avx512", "avx512_vnni",
-                                                        "avx512_bf16"};
+constexpr std::array<absl::string_view, 6> kIsaNames = {"baseline", "avx2", "avx512", "avx512_vnni",
+                                                        "avx512_bf16", "amx"};
 
 std::string ReadFirstLine(const std::string& path) {
   std::ifstream file(path);
@@ -69,18 +71,18 @@ double QuotaCpus() {
   return cpus;
 }
 
-}  // namespace
-
-absl::string_view IsaName(Isa isa) { return kIsaNames[static_cast<size_t>(isa)]; }
-
-std::optional<Isa> ParseIsa(absl::string_view name) {
-  for (size_t i = 0; i < kIsaNames.size(); ++i) {
-    if (kIsaNames[i] == name) return static_cast<Isa>(i);
-  }
-  return std::nullopt;
+// Whether this process may use the tile unit: its registers are so large that a process has to ask.
+bool MayUseTiles() {
+  constexpr unsigned kAmxBf16 = 1u << 22, kAmxTile = 1u << 24;
+  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+  if (!__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx)) return false;
+  if ((edx & kAmxBf16) == 0 || (edx & kAmxTile) == 0) return false;
+  constexpr long kRequestPermission = 0x1023;  // ARCH_REQ_XCOMP_PERM
+  constexpr long kTileData = 18;               // XFEATURE_XTILEDATA
+  return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
 }
 
-Isa DetectIsa() {
+Isa FindIsa() {
   __builtin_cpu_init();
   if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) return Isa::kBaseline;
   if (!__builtin_cpu_supports("avx512f") || !__builtin_cpu_supports("avx512bw") ||
@@ -93,7 +95,23 @@ Isa DetectIsa() {
   if (!__get_cpuid_count(7, 1, &eax, &ebx, &ecx, &edx) || !(eax & (1u << 5))) {
     return Isa::kAvx512Vnni;
   }
-  return Isa::kAvx512Bf16;
+  return MayUseTiles() ? Isa::kAmx : Isa::kAvx512Bf16;
+}
+
+}  // namespace
+
+absl::string_view IsaName(Isa isa) { return kIsaNames[static_cast<size_t>(isa)]; }
+
+std::optional<Isa> ParseIsa(absl::string_view name) {
+  for (size_t i = 0; i < kIsaNames.size(); ++i) {
+    if (kIsaNames[i] == name) return static_cast<Isa>(i);
+  }
+  return std::nullopt;
+}
+
+Isa DetectIsa() {
+  static const Isa isa = FindIsa();
+  return isa;
 }
 
 std::string CpuModelName() {

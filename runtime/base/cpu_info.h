@@ -10,13 +10,16 @@ namespace reprise {
 
 // Instruction-set tiers that kernels are written for, each including those before it. `kBaseline`
 // is x86-64 without any extension.
-enum class Isa { kBaseline, kAvx2, kAvx512, kAvx512Vnni, kAvx512Bf16 };
+enum class Isa { kBaseline, kAvx2, kAvx512, kAvx512Vnni, kAvx512Bf16, kAmx };
+inline constexpr Isa kHighestIsa = Isa::kAmx;
 
-// "baseline", "avx2", "avx512", "avx512_vnni", "avx512_bf16": the values of --max-isa.
+// "baseline", "avx2", "avx512", "avx512_vnni", "avx512_bf16", "amx": the values of
+// --max-isa.
 absl::string_view IsaName(Isa isa);
 std::optional<Isa> ParseIsa(absl::string_view name);
 
-// The highest tier that CPU and operating system support.
+// The highest tier that CPU and operating system support. The same all the time: the first call asks
+// the system for what a process has to ask for.
 Isa DetectIsa();
 
 // Vendor and model as CPUID gives them: part of a device fingerprint.

@@ -20,7 +20,7 @@ class WeightMemory;
 }  // namespace cpu
 
 struct CpuDeviceOptions {
-  Isa max_isa = Isa::kAvx512Bf16;  // the highest tier to use, of those that the machine has
+  Isa max_isa = kHighestIsa;  // the highest tier to use, of those that the machine has
   GemmProvider gemm_provider = GemmProvider::kAuto;
 };
 
@@ -28,7 +28,7 @@ class CpuDevice final : public Device {
  public:
   // May load OpenBLAS, which reads the environment: build devices before threads start.
   explicit CpuDevice(const CpuDeviceOptions& options);
-  explicit CpuDevice(Isa max_isa = Isa::kAvx512Bf16)
+  explicit CpuDevice(Isa max_isa = kHighestIsa)
       : CpuDevice(CpuDeviceOptions{.max_isa = max_isa}) {}
   ~CpuDevice() override;
 

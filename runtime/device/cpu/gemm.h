@@ -47,6 +47,7 @@ struct GemmArgs {
   int64_t ld_residual = 0;
   Activation activation = Activation::kNone;
   GemmBlocking blocking;
+  void* scratch = nullptr;  // GemmKernels::PartScratchBytes, aligned to 64 bytes.
 };
 
 // B as it lies in memory: row-major [k, n], or [n, k] when `transposed`. `ld` is the distance of
@@ -93,6 +94,8 @@ struct GemmKernels {
   // column comes to its sums at the end.
   void (*pack_int8)(const Int8Source& b, int64_t k, int64_t n, float scale, void* packed);
   void (*part_int8)(const GemmArgs& args, const GemmPart& part);
+  // See PartScratchBytes; null: 0.
+  int64_t (*part_scratch_bytes)(int64_t m, int64_t k) = nullptr;
 
   int64_t Panels(int64_t n) const { return (n + panel_columns - 1) / panel_columns; }
   int64_t PackedFloats(int64_t k, int64_t n) const { return Panels(n) * panel_columns * k; }
@@ -101,6 +104,10 @@ struct GemmKernels {
     return Panels(n) * panel_columns * (static_cast<int64_t>(sizeof(float)) + k);
   }
   int64_t UnpackedScratchFloats(int64_t k) const { return panel_columns * k; }
+  // Of GemmArgs::scratch, for a part of up to `m` rows.
+  int64_t PartScratchBytes(int64_t m, int64_t k) const {
+    return part_scratch_bytes == nullptr ? 0 : part_scratch_bytes(m, k);
+  }
 
   // Part `part` of `parts` of a product, chosen so that the slowest part is as fast as possible:
   // whole row tiles and whole panels, few rows split by panels because the weights' bandwidth is
@@ -110,5 +117,9 @@ struct GemmKernels {
 
 // The kernels of the highest tier that is not above `isa`.
 const GemmKernels& GemmKernelsFor(Isa isa);
+
+// The same over the same packed weights, whatever is packed multiplied by the tile unit of the CPU;
+// null where `isa` has none. Pays from a few rows on. See gemm_amx.cc.
+const GemmKernels* TileGemmKernelsFor(Isa isa);
 
 }  // namespace reprise::cpu

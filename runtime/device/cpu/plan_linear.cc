@@ -41,13 +41,24 @@ GemmArgs ArgsOf(const ProductParams& params, const LaunchArgs& args) {
           .blocking = params.blocking};
 }
 
-void RunPacked(const LaunchArgs& args) {
+// Of a product by packed weights: `part_of` is a member of GemmKernels.
+void RunWeights(const LaunchArgs& args,
+                void (*GemmKernels::*part_of)(const GemmArgs&, const GemmPart&)) {
   const auto& params = *static_cast<const ProductParams*>(args.params);
   const Product& p = params.product;
   const int64_t m = p.LiveExtent(*args.frame).rows;
-  params.kernels->part(ArgsOf(params, args),
-                       params.kernels->Partition(m, p.n, p.k, args.parts, args.part));
+  GemmArgs gemm = ArgsOf(params, args);
+  int parts = args.parts;
+  if (params.workspace != kNoOperand) {
+    parts = std::min(parts, kMaxScratchParts);
+    if (args.part >= parts) return;
+    gemm.scratch = static_cast<std::byte*>(args.operands[params.workspace]) +
+                   args.part * params.kernels->PartScratchBytes(p.m, p.k);
+  }
+  (params.kernels->*part_of)(gemm, params.kernels->Partition(m, p.n, p.k, parts, args.part));
 }
+
+void RunPacked(const LaunchArgs& args) { RunWeights(args, &GemmKernels::part); }
 
 // Whole matrices of the stack to each part while there are enough of them, else rows and panels of
 // each matrix.
@@ -96,13 +107,7 @@ Candidate Packed(const CpuTarget& target, const NodeView& node, const ProductPar
   return candidate;
 }
 
-void RunPackedInt8(const LaunchArgs& args) {
-  const auto& params = *static_cast<const ProductParams*>(args.params);
-  const Product& p = params.product;
-  const int64_t m = p.LiveExtent(*args.frame).rows;
-  params.kernels->part_int8(ArgsOf(params, args),
-                            params.kernels->Partition(m, p.n, p.k, args.parts, args.part));
-}
+void RunPackedInt8(const LaunchArgs& args) { RunWeights(args, &GemmKernels::part_int8); }
 
 // Like Packed, of weights that the model stores as int8: they stay so.
 Candidate PackedInt8(const CpuTarget& target, const NodeView& node, const ProductParams& params,
@@ -184,6 +189,15 @@ std::vector<Walk> WalksOf(const CpuTarget& target, const Product& product, bool 
   return walks;
 }
 
+// Whether the tile unit is the usual one for this product: it takes 16 rows at a time, however few
+// there are, and makes its form of the weights anew in each launch.
+bool SuitsTiles(const Product& product, bool int8) {
+  constexpr int64_t kFewestRows = 16, kFewestRowsOfInt8 = 8;
+  constexpr int64_t kFewestDepth = 32, kMostDepth = 16384;  // less is mostly padding; the scratch
+  return product.weights && product.m >= (int8 ? kFewestRowsOfInt8 : kFewestRows) &&
+         product.k >= kFewestDepth && product.k <= kMostDepth;
+}
+
 // The product by the kernels of this folder, the usual walk first; nothing where they do not take
 // it.
 std::vector<Candidate> OwnCandidates(const CpuTarget& target, const NodeView& node,
@@ -207,17 +221,35 @@ std::vector<Candidate> OwnCandidates(const CpuTarget& target, const NodeView& no
   const std::optional<Int8Weights> int8 =
       product.weights ? SplitInt8(node.parameter(1), product.transposed_b ? 0 : 1) : std::nullopt;
   std::vector<Candidate> candidates;
-  for (const Walk& walk : WalksOf(target, product, int8.has_value())) {
-    params.blocking = walk.blocking;
+  const auto add = [&]() -> Candidate& {
     Candidate& candidate =
         candidates.emplace_back(int8.has_value()  ? PackedInt8(target, node, params, *int8)
                                 : product.weights ? Packed(target, node, params)
                                                   : Unpacked(target, node, params));
-    if (!walk.name.empty()) absl::StrAppend(&candidate.option.kernel, "/", walk.name);
     candidate.option.in_place = params.residual;
     candidate.option.takes_live_rows = product.takes_live_rows();
     CountActivation(product, candidate.bound.work);
     candidate.bound.detail = product.Detail();
+    return candidate;
+  };
+  const GemmKernels* const tiles = TileGemmKernelsFor(target.isa);
+  if (tiles != nullptr && SuitsTiles(product, int8.has_value())) {
+    params.kernels = tiles;
+    params.workspace = static_cast<int>(node.num_inputs() + node.num_outputs());
+    KernelOption& option = add().option;
+    option.kernel = int8.has_value() ? "gemm_int8_amx" : "gemm_amx";
+    option.workspace_bytes =
+        static_cast<size_t>(kMaxScratchParts * tiles->PartScratchBytes(product.m, product.k));
+    params.kernels = &target.gemm;
+    params.workspace = kNoOperand;
+    // One other way is enough to ask about: the walks differ by less than the units.
+    add();
+    return candidates;
+  }
+  for (const Walk& walk : WalksOf(target, product, int8.has_value())) {
+    params.blocking = walk.blocking;
+    Candidate& candidate = add();
+    if (!walk.name.empty()) absl::StrAppend(&candidate.option.kernel, "/", walk.name);
   }
   return candidates;
 }

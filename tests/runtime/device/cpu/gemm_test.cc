@@ -54,6 +54,9 @@ class Product {
     fill(bias, n);
     fill(residual, m * ldr);
     c_.assign(static_cast<size_t>(m * ldc), kCanary);
+    if (const GemmKernels* kernels = TileGemmKernelsFor(DetectIsa())) {
+      scratch_ = AlignedBuffer(static_cast<size_t>(kernels->PartScratchBytes(m, k)));
+    }
   }
 
   GemmSource Source() const { return {b.data(), ldb, transposed_}; }
@@ -67,7 +70,8 @@ class Product {
             .bias = bias.data(),
             .residual = residual.data(),
             .ld_residual = ldr,
-            .activation = activation};
+            .activation = activation,
+            .scratch = scratch_.data()};
   }
   void Check(const GemmArgs& args, double scale = 1) const {
     for (int64_t i = 0; i < m; ++i) {
@@ -98,11 +102,16 @@ class Product {
  private:
   bool transposed_;
   std::vector<float> c_;
+  AlignedBuffer scratch_;
 };
 
+// Of kAmx the kernels of the tile unit.
 class GemmTest : public testing::TestWithParam<Isa> {
  protected:
-  const GemmKernels& kernels() const { return GemmKernelsFor(GetParam()); }
+  const GemmKernels& kernels() const {
+    const GemmKernels* tiles = TileGemmKernelsFor(GetParam());
+    return tiles == nullptr ? GemmKernelsFor(GetParam()) : *tiles;
+  }
   AlignedBuffer PackB(const Product& p, float scale = 1) const {
     AlignedBuffer packed(sizeof(float) * static_cast<size_t>(kernels().PackedFloats(p.k, p.n)));
     kernels().pack(p.Source(), p.k, p.n, scale, reinterpret_cast<float*>(packed.data()));
@@ -323,7 +332,13 @@ TEST_P(GemmTest, UnpackedProductEqualsPlainLoop) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Tiers, GemmTest, testing::ValuesIn(TestedTiers()), TierName);
+std::vector<Isa> TiersWithTiles() {
+  std::vector<Isa> tiers = TestedTiers();
+  if (DetectIsa() >= Isa::kAmx) tiers.push_back(Isa::kAmx);
+  return tiers;
+}
+
+INSTANTIATE_TEST_SUITE_P(Tiers, GemmTest, testing::ValuesIn(TiersWithTiles()), TierName);
 
 }  // namespace
 }  // namespace reprise::cpu

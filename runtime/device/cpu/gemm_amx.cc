@@ -1,0 +1,317 @@
+// Products by the tile unit (AMX) of a CPU, exact to float32.
+//
+// The unit multiplies bfloat16, 8 significant bits, and sums in float32. A float has 24 bits, so it
+// is the exact sum of three such numbers. An int8 is one of them: weights stored so need three
+// products, which are all that there is. Of two floats the six largest of nine products are taken;
+// what the others would add is below 2^-22 of a product and has no sign of its own.
+//
+// A tile of 16 by 48 sums stays in the unit for all of k, and each row of it is its own, so that
+// neither other rows nor a division of the work change a bit. While the unit works on one tile the
+// vector units finish the one before it.
+#include <algorithm>
+#include <cstring>
+
+#include "runtime/device/cpu/gemm.h"
+#include "runtime/device/cpu/targets.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "runtime/device/cpu/gemm_amx.cc"
+#include "hwy/foreach_target.h"
+// After foreach_target.
+#include "hwy/highway.h"
+#include "runtime/device/cpu/gemm_epilogue-inl.h"
+
+#if HWY_TARGET == HWY_AVX3
+HWY_BEFORE_NAMESPACE();
+namespace reprise::cpu::HWY_NAMESPACE {
+namespace {
+
+using Bits = hn::RebindToUnsigned<F32>;
+using VBits = hn::Vec<Bits>;
+
+// What one instruction multiplies: 16 rows of A and 16 columns of B, 32 deep, a kilobyte each. A
+// lane of 32 bits holds two numbers that are half a depth apart, in A and in B alike.
+constexpr int64_t kRowsOfTile = 16;
+constexpr int64_t kDepth = 32;
+constexpr int64_t kTileBytes = 1024;
+constexpr int kParts = 3;  // bfloat16 numbers of a float
+// The parts of A's rows should stay in the second-level cache.
+constexpr int64_t kMaxBytesOfA = 1 << 20;
+
+int64_t Blocks(int64_t k) { return (k + kDepth - 1) / kDepth; }
+int64_t RowTiles(int64_t m) { return (m + kRowsOfTile - 1) / kRowsOfTile; }
+int64_t BytesOfRowTile(int64_t k) { return Blocks(k) * kParts * kTileBytes; }
+int64_t MaxRowTiles(int64_t k) {
+  return std::max<int64_t>(1, kMaxBytesOfA / std::max<int64_t>(1, BytesOfRowTile(k)));
+}
+// Three kinds of columns of a panel, in as many parts as there can be.
+int64_t BytesOfPanel(int64_t k) { return Blocks(k) * kParts * kVectors * kTileBytes; }
+
+int64_t PartScratchBytes(int64_t m, int64_t k) {
+  return std::min(RowTiles(m), MaxRowTiles(k)) * BytesOfRowTile(k) + BytesOfPanel(k);
+}
+
+// The upper halves of two vectors of floats whose lower halves are not needed.
+HWY_INLINE VBits Pair(VF low, VF high) {
+  const Bits du;
+  const VBits mask = hn::Set(du, 0xFFFF0000u);
+  return hn::OrAnd(hn::ShiftRight<16>(hn::BitCast(du, low)), hn::BitCast(du, high), mask);
+}
+
+// x = parts[0] + parts[1] + parts[2], but for numbers so small that the unit takes them for 0.
+struct Split {
+  VF parts[kParts];
+};
+HWY_INLINE Split SplitFloat(VF x) {
+  const F32 d;
+  const Bits du;
+  const VBits mask = hn::Set(du, 0xFFFF0000u);
+  const VF first = hn::BitCast(d, hn::And(hn::BitCast(du, x), mask));
+  // Infinity less itself would be no number.
+  const VF rest = hn::IfThenZeroElse(hn::IsInf(x), hn::Sub(x, first));
+  const VBits rounded = hn::Add(hn::BitCast(du, rest), hn::Set(du, 0x8000u));
+  const VF second = hn::BitCast(d, hn::And(rounded, mask));
+  return {first, second, hn::Sub(rest, second)};
+}
+
+HWY_INLINE VF LoadFirst(F32 d, const float* p, int64_t count) {
+  return count >= kLanes ? hn::LoadU(d, p) : count > 0 ? LoadPart(d, p, count) : hn::Zero(d);
+}
+
+// Rows [0, rows) of A, at most kRowsOfTile, as tiles: [block][part][row][kDepth].
+void SplitRows(const float* a, int64_t lda, int64_t rows, int64_t k, std::byte* to) {
+  const F32 d;
+  const Bits du;
+  for (int64_t r = 0; r < rows; ++r) {
+    const float* HWY_RESTRICT from = a + r * lda;
+    auto* HWY_RESTRICT out = reinterpret_cast<uint32_t*>(to + r * 64);
+    for (int64_t at = 0; at < k; at += kDepth, out += kParts * kTileBytes / 4) {
+      const Split low = SplitFloat(LoadFirst(d, from + at, k - at));
+      const Split high = SplitFloat(LoadFirst(d, from + at + kLanes, k - at - kLanes));
+      HWY_UNROLL(3) for (int p = 0; p < kParts; ++p) {
+        hn::Store(Pair(low.parts[p], high.parts[p]), du, out + p * kTileBytes / 4);
+      }
+    }
+  }
+}
+
+HWY_INLINE VF LoadWeights(F32 d, const int8_t* p) {
+  const hn::Rebind<int8_t, F32> d8;
+  const hn::Rebind<int32_t, F32> d32;
+  return hn::ConvertTo(d, hn::PromoteTo(d32, hn::LoadU(d8, p)));
+}
+HWY_INLINE VF LoadWeights(F32 d, const float* p) { return hn::LoadU(d, p); }
+
+// A packed panel, [k][kPanel], as tiles: [block][part][16 columns][kDepth / 2 pairs of rows]; an
+// int8 has one part.
+template <class Element>
+void SplitPanel(const Element* HWY_RESTRICT b, int64_t k, std::byte* to) {
+  constexpr bool kInt8 = sizeof(Element) == 1;
+  const F32 d;
+  const Bits du;
+  auto* HWY_RESTRICT out = reinterpret_cast<uint32_t*>(to);
+  for (int64_t block = 0; block < k; block += kDepth) {
+    for (int64_t i = 0; i < kDepth / 2; ++i, out += kLanes) {
+      const int64_t low_row = block + i, high_row = low_row + kDepth / 2;
+      HWY_UNROLL(3) for (int v = 0; v < kVectors; ++v) {
+        const VF low =
+            low_row < k ? LoadWeights(d, b + low_row * kPanel + v * kLanes) : hn::Zero(d);
+        const VF high =
+            high_row < k ? LoadWeights(d, b + high_row * kPanel + v * kLanes) : hn::Zero(d);
+        uint32_t* HWY_RESTRICT tile = out + v * (kTileBytes / 4);
+        if constexpr (kInt8) {
+          hn::Store(Pair(low, high), du, tile);
+        } else {
+          const Split low_parts = SplitFloat(low), high_parts = SplitFloat(high);
+          HWY_UNROLL(3) for (int p = 0; p < kParts; ++p) {
+            hn::Store(Pair(low_parts.parts[p], high_parts.parts[p]), du,
+                      tile + p * kVectors * (kTileBytes / 4));
+          }
+        }
+      }
+    }
+    out += (kInt8 ? kVectors - 1 : kParts * kVectors - 1) * (kTileBytes / 4);
+  }
+}
+
+// A finished tile of sums on its way to C, a few rows at a time.
+struct Waiting {
+  const float* sums = nullptr;  // [kRowsOfTile][kPanel]
+  TileOut out = {};
+  int64_t rows = 0;
+  int64_t next = 0;
+
+  void FinishTo(int64_t end) {
+    end = std::min(end, rows);
+    if (next < end) FinishRows(end);
+  }
+
+ private:
+  HWY_NOINLINE void FinishRows(int64_t end) {
+    const F32 d;
+    HWY_ALIGN float tile[kRowsOfTile * kPanel];
+    VF scale[kVectors], bias[kVectors];
+    HWY_UNROLL(3) for (int v = 0; v < kVectors; ++v) {
+      const int64_t live = out.columns - v * kLanes;
+      scale[v] = out.scale == nullptr ? hn::Set(d, 1.0f) : hn::LoadU(d, out.scale + v * kLanes);
+      bias[v] = out.bias == nullptr ? hn::Zero(d) : LoadFirst(d, out.bias + v * kLanes, live);
+    }
+    const float* HWY_RESTRICT from = sums + next * kPanel;
+    for (int64_t r = 0; r < end - next; ++r) {
+      HWY_UNROLL(3) for (int v = 0; v < kVectors; ++v) {
+        const VF x = hn::Load(d, from + r * kPanel + v * kLanes);
+        // Two roundings, as everywhere else.
+        hn::Store(hn::Add(hn::Mul(x, scale[v]), bias[v]), d, tile + r * kPanel + v * kLanes);
+      }
+    }
+    TileOut rows_out = out;
+    rows_out.c += next * out.ldc;
+    if (out.residual != nullptr) rows_out.residual += next * out.ld_residual;
+    FinishTile(tile, static_cast<int>(end - next), rows_out);
+    next = end;
+  }
+};
+
+// What the unit needs to know about its eight tiles: all are 16 rows of 64 bytes.
+struct alignas(64) TileConfig {
+  uint8_t palette = 1;
+  uint8_t start_row = 0;
+  uint8_t reserved[14] = {};
+  uint16_t row_bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
+  uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
+};
+
+// Tiles 0 to 2 are the sums, 3 to 5 a part of B, 6 and 7 parts of A.
+#define REPRISE_LOAD_B(offset)                                   \
+  "tileloadd " #offset "(%[b],%[stride],1), %%tmm3\n\t"          \
+  "tileloadd " #offset "+1024(%[b],%[stride],1), %%tmm4\n\t"     \
+  "tileloadd " #offset "+2048(%[b],%[stride],1), %%tmm5\n\t"
+#define REPRISE_LOAD_A(offset, tile) "tileloadd " #offset "(%[a],%[stride],1), %%tmm" #tile "\n\t"
+#define REPRISE_MULTIPLY(tile)                   \
+  "tdpbf16ps %%tmm3, %%tmm" #tile ", %%tmm0\n\t" \
+  "tdpbf16ps %%tmm4, %%tmm" #tile ", %%tmm1\n\t" \
+  "tdpbf16ps %%tmm5, %%tmm" #tile ", %%tmm2\n\t"
+
+// Sums of one row tile and one panel. Meanwhile `waiting` is finished.
+template <bool kInt8>
+void Multiply(const std::byte* a, const std::byte* b, int64_t blocks, float* sums,
+              Waiting& waiting) {
+  constexpr int64_t kStride = 64;
+  asm volatile("tilezero %%tmm0\n\ttilezero %%tmm1\n\ttilezero %%tmm2" ::: "memory");
+  for (int64_t block = 0; block < blocks; ++block) {
+    if constexpr (kInt8) {
+      asm volatile(REPRISE_LOAD_B(0)                            //
+                   REPRISE_LOAD_A(0, 6) REPRISE_MULTIPLY(6)     //
+                   REPRISE_LOAD_A(1024, 7) REPRISE_MULTIPLY(7)  //
+                   REPRISE_LOAD_A(2048, 6) REPRISE_MULTIPLY(6)  //
+                   ::[a] "r"(a), [b] "r"(b), [stride] "r"(kStride)
+                   : "memory");
+      b += kVectors * kTileBytes;
+    } else {
+      asm volatile(REPRISE_LOAD_B(0)                                              //
+                   REPRISE_LOAD_A(2048, 6) REPRISE_MULTIPLY(6)                    //
+                   REPRISE_LOAD_A(1024, 7) REPRISE_MULTIPLY(7)                    //
+                   REPRISE_LOAD_A(0, 6) REPRISE_MULTIPLY(6)                       //
+                   REPRISE_LOAD_B(3072) REPRISE_MULTIPLY(7) REPRISE_MULTIPLY(6)   //
+                   REPRISE_LOAD_B(6144) REPRISE_MULTIPLY(6)                       //
+                   ::[a] "r"(a), [b] "r"(b), [stride] "r"(kStride)
+                   : "memory");
+      b += kParts * kVectors * kTileBytes;
+    }
+    a += kParts * kTileBytes;
+    waiting.FinishTo(kRowsOfTile * (block + 1) / blocks);
+  }
+  constexpr int64_t kSumsStride = kPanel * sizeof(float);
+  asm volatile(
+      "tilestored %%tmm0, (%[c],%[stride],1)\n\t"
+      "tilestored %%tmm1, 64(%[c],%[stride],1)\n\t"
+      "tilestored %%tmm2, 128(%[c],%[stride],1)" ::[c] "r"(sums),
+      [stride] "r"(kSumsStride)
+      : "memory");
+}
+
+// Weights of type Element; `scales`: of each column, or null.
+template <class Element>
+void TilePart(const GemmArgs& args, const GemmPart& part, const Element* packed,
+              const float* scales) {
+  if (part.row_begin >= part.row_end || part.panel_begin >= part.panel_end) return;
+  const TileConfig config;
+  asm volatile("ldtilecfg %0" ::"m"(config));
+  const int64_t blocks = Blocks(args.k);
+  const int64_t tiles = RowTiles(part.row_end - part.row_begin);
+  // Blocks of rows of one size: each of them makes all the panels again.
+  const int64_t rounds = (tiles + MaxRowTiles(args.k) - 1) / MaxRowTiles(args.k);
+  const int64_t tiles_of_round = (tiles + rounds - 1) / rounds;
+  auto* const a = static_cast<std::byte*>(args.scratch);
+  std::byte* const b = a + tiles_of_round * BytesOfRowTile(args.k);
+  HWY_ALIGN float sums[2][kRowsOfTile * kPanel];
+  int turn = 0;
+  Waiting waiting;
+  for (int64_t begin = part.row_begin; begin < part.row_end;
+       begin += tiles_of_round * kRowsOfTile) {
+    const int64_t end = std::min(begin + tiles_of_round * kRowsOfTile, part.row_end);
+    for (int64_t row = begin; row < end; row += kRowsOfTile) {
+      SplitRows(args.a + row * args.lda, args.lda, std::min(kRowsOfTile, end - row), args.k,
+                a + (row - begin) / kRowsOfTile * BytesOfRowTile(args.k));
+    }
+    for (int64_t panel = part.panel_begin; panel < part.panel_end; ++panel) {
+      SplitPanel(packed + panel * kPanel * args.k, args.k, b);
+      const int64_t column = panel * kPanel;
+      for (int64_t row = begin; row < end; row += kRowsOfTile) {
+        Multiply<sizeof(Element) == 1>(a + (row - begin) / kRowsOfTile * BytesOfRowTile(args.k), b,
+                                       blocks, sums[turn], waiting);
+        waiting.FinishTo(kRowsOfTile);
+        waiting = {.sums = sums[turn], .rows = std::min(kRowsOfTile, end - row)};
+        TileOut& out = waiting.out;
+        out.c = args.c + row * args.ldc + column;
+        out.ldc = args.ldc;
+        out.scale = scales == nullptr ? nullptr : scales + column;
+        out.bias = args.bias == nullptr ? nullptr : args.bias + column;
+        out.residual =
+            args.residual == nullptr ? nullptr : args.residual + row * args.ld_residual + column;
+        out.ld_residual = args.ld_residual;
+        out.activation = args.activation;
+        out.columns = std::min(kPanel, args.n - column);
+        turn ^= 1;
+      }
+    }
+  }
+  waiting.FinishTo(kRowsOfTile);
+  asm volatile("tilerelease");
+}
+
+void Part(const GemmArgs& args, const GemmPart& part) {
+  TilePart(args, part, static_cast<const float*>(args.packed_b), nullptr);
+}
+
+void Int8Part(const GemmArgs& args, const GemmPart& part) {
+  const int64_t panels = (args.n + kPanel - 1) / kPanel;
+  const auto* scales = static_cast<const float*>(args.packed_b);
+  TilePart(args, part, reinterpret_cast<const int8_t*>(scales + panels * kPanel), scales);
+}
+
+}  // namespace
+
+GemmKernels MakeTileGemmKernels(const GemmKernels& vectors) {
+  GemmKernels kernels = vectors;
+  kernels.tile_rows = kRowsOfTile;
+  kernels.part = Part;
+  kernels.part_int8 = Int8Part;
+  kernels.part_scratch_bytes = PartScratchBytes;
+  return kernels;
+}
+
+}  // namespace reprise::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+#endif  // HWY_TARGET == HWY_AVX3
+
+#if HWY_ONCE
+namespace reprise::cpu {
+
+const GemmKernels* TileGemmKernelsFor(Isa isa) {
+  static const GemmKernels kernels = N_AVX3::MakeTileGemmKernels(GemmKernelsFor(Isa::kAvx512));
+  return isa >= Isa::kAmx ? &kernels : nullptr;
+}
+
+}  // namespace reprise::cpu
+#endif  // HWY_ONCE
