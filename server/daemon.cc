@@ -38,9 +38,8 @@ Isa UsedIsa(const Options& options) {
 absl::StatusOr<std::unique_ptr<const Device>> MakeDevice(const Options& options,
                                                          const LogFunction& log) {
   if (options.device == DeviceKind::kReference) return std::make_unique<ReferenceDevice>();
-  auto device = std::make_unique<CpuDevice>(
-      CpuDeviceOptions{.max_isa = options.max_isa.value_or(kHighestIsa),
-                       .gemm_provider = options.gemm_provider});
+  auto device = std::make_unique<CpuDevice>(CpuDeviceOptions{
+      .max_isa = options.max_isa.value_or(kHighestIsa), .gemm_provider = options.gemm_provider});
   if (const absl::Status status = device->openblas_status(); !status.ok()) {
     if (options.gemm_provider == GemmProvider::kOpenBlas) {
       return absl::Status(status.code(),

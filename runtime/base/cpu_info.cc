@@ -21,8 +21,8 @@
 namespace reprise {
 namespace {
 
-constexpr std::array<absl::string_view, 6> kIsaNames = {"baseline", "avx2", "avx512", "avx512_vnni",
-                                                        "avx512_bf16", "amx"};
+constexpr std::array<absl::string_view, 6> kIsaNames = {"baseline",    "avx2",        "avx512",
+                                                        "avx512_vnni", "avx512_bf16", "amx"};
 
 std::string ReadFirstLine(const std::string& path) {
   std::ifstream file(path);

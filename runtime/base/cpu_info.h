@@ -18,8 +18,8 @@ inline constexpr Isa kHighestIsa = Isa::kAmx;
 absl::string_view IsaName(Isa isa);
 std::optional<Isa> ParseIsa(absl::string_view name);
 
-// The highest tier that CPU and operating system support. The same all the time: the first call asks
-// the system for what a process has to ask for.
+// The highest tier that CPU and operating system support. The same all the time: the first call
+// asks the system for what a process has to ask for.
 Isa DetectIsa();
 
 // Vendor and model as CPUID gives them: part of a device fingerprint.

@@ -133,8 +133,8 @@ constexpr Flag kFlags[] = {
     {"--max-isa", "ISA", "", "Highest instruction set to use, the libraries included",
      [](CLI::App& app, const Flag& flag, Options& options) {
        std::vector<std::pair<std::string, std::optional<Isa>>> choices;
-       for (Isa isa : {Isa::kBaseline, Isa::kAvx2, Isa::kAvx512, Isa::kAvx512Vnni,
-                       Isa::kAvx512Bf16, Isa::kAmx}) {
+       for (Isa isa : {Isa::kBaseline, Isa::kAvx2, Isa::kAvx512, Isa::kAvx512Vnni, Isa::kAvx512Bf16,
+                       Isa::kAmx}) {
          choices.emplace_back(std::string(IsaName(isa)), isa);
        }
        return AddChoice(app, flag, options.max_isa, std::move(choices));

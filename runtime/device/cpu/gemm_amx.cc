@@ -35,8 +35,13 @@ constexpr int64_t kRowsOfTile = 16;
 constexpr int64_t kDepth = 32;
 constexpr int64_t kTileBytes = 1024;
 constexpr int kParts = 3;  // bfloat16 numbers of a float
-// The parts of A's rows should stay in the second-level cache.
-constexpr int64_t kMaxBytesOfA = 1 << 20;
+// The parts of A's rows should stay in the second-level cache, beside those of a stretch of a
+// panel.
+constexpr int64_t kMaxBytesOfA = 5 << 18;
+// The longest stretch of a panel, in blocks, by the element: one of int8 stays in the first-level
+// cache.
+template <class Element>
+constexpr int64_t kMaxBlocks = sizeof(Element) == 1 ? 4 : 12;
 
 int64_t Blocks(int64_t k) { return (k + kDepth - 1) / kDepth; }
 int64_t RowTiles(int64_t m) { return (m + kRowsOfTile - 1) / kRowsOfTile; }
@@ -44,11 +49,13 @@ int64_t BytesOfRowTile(int64_t k) { return Blocks(k) * kParts * kTileBytes; }
 int64_t MaxRowTiles(int64_t k) {
   return std::max<int64_t>(1, kMaxBytesOfA / std::max<int64_t>(1, BytesOfRowTile(k)));
 }
-// Three kinds of columns of a panel, in as many parts as there can be.
-int64_t BytesOfPanel(int64_t k) { return Blocks(k) * kParts * kVectors * kTileBytes; }
+// A stretch of a panel, in as many parts as there can be.
+constexpr int64_t kBytesOfStretch = kMaxBlocks<float> * kParts * kVectors * kTileBytes;
+constexpr int64_t kBytesOfSums = kRowsOfTile * kPanel * sizeof(float);
 
 int64_t PartScratchBytes(int64_t m, int64_t k) {
-  return std::min(RowTiles(m), MaxRowTiles(k)) * BytesOfRowTile(k) + BytesOfPanel(k);
+  const int64_t tiles = std::min(RowTiles(m), MaxRowTiles(k));
+  return tiles * (BytesOfRowTile(k) + kBytesOfSums) + kBytesOfStretch;
 }
 
 // The upper halves of two vectors of floats whose lower halves are not needed.
@@ -143,32 +150,76 @@ struct Waiting {
 
   void FinishTo(int64_t end) {
     end = std::min(end, rows);
-    if (next < end) FinishRows(end);
+    if (next >= end) return;
+    if (out.columns < kPanel) {
+      FinishNarrow(end);
+    } else {
+      FinishRows(end);
+    }
+    next = end;
   }
 
  private:
-  HWY_NOINLINE void FinishRows(int64_t end) {
+  // One pass from the sums to C.
+  template <Activation activation>
+  HWY_NOINLINE void FinishWhole(int64_t end) const {
     const F32 d;
-    HWY_ALIGN float tile[kRowsOfTile * kPanel];
     VF scale[kVectors], bias[kVectors];
     HWY_UNROLL(3) for (int v = 0; v < kVectors; ++v) {
-      const int64_t live = out.columns - v * kLanes;
       scale[v] = out.scale == nullptr ? hn::Set(d, 1.0f) : hn::LoadU(d, out.scale + v * kLanes);
-      bias[v] = out.bias == nullptr ? hn::Zero(d) : LoadFirst(d, out.bias + v * kLanes, live);
+      bias[v] = out.bias == nullptr ? hn::Zero(d) : hn::LoadU(d, out.bias + v * kLanes);
     }
     const float* HWY_RESTRICT from = sums + next * kPanel;
-    for (int64_t r = 0; r < end - next; ++r) {
+    float* c = out.c + next * out.ldc;
+    const float* residual =
+        out.residual == nullptr ? nullptr : out.residual + next * out.ld_residual;
+    for (int64_t r = next; r < end; ++r, from += kPanel, c += out.ldc) {
       HWY_UNROLL(3) for (int v = 0; v < kVectors; ++v) {
-        const VF x = hn::Load(d, from + r * kPanel + v * kLanes);
         // Two roundings, as everywhere else.
-        hn::Store(hn::Add(hn::Mul(x, scale[v]), bias[v]), d, tile + r * kPanel + v * kLanes);
+        VF x = hn::Add(hn::Mul(hn::Load(d, from + v * kLanes), scale[v]), bias[v]);
+        x = Activate(d, x, activation);
+        if (residual != nullptr) x = hn::Add(x, hn::LoadU(d, residual + v * kLanes));
+        hn::StoreU(x, d, c + v * kLanes);
+      }
+      if (residual != nullptr) residual += out.ld_residual;
+    }
+  }
+  void FinishRows(int64_t end) const {
+    switch (out.activation) {
+      case Activation::kNone:
+        return FinishWhole<Activation::kNone>(end);
+      case Activation::kRelu:
+        return FinishWhole<Activation::kRelu>(end);
+      case Activation::kGelu:
+        return FinishWhole<Activation::kGelu>(end);
+      case Activation::kGeluTanh:
+        return FinishWhole<Activation::kGeluTanh>(end);
+      case Activation::kTanh:
+        return FinishWhole<Activation::kTanh>(end);
+      case Activation::kSigmoid:
+        return FinishWhole<Activation::kSigmoid>(end);
+      case Activation::kSilu:
+        return FinishWhole<Activation::kSilu>(end);
+    }
+  }
+  // The last panel, where it is not whole.
+  HWY_NOINLINE void FinishNarrow(int64_t end) const {
+    const F32 d;
+    HWY_ALIGN float tile[kRowsOfTile * kPanel];
+    for (int v = 0; v < kVectors; ++v) {
+      const int64_t live = out.columns - v * kLanes;
+      const VF scale =
+          out.scale == nullptr ? hn::Set(d, 1.0f) : hn::LoadU(d, out.scale + v * kLanes);
+      const VF bias = out.bias == nullptr ? hn::Zero(d) : LoadFirst(d, out.bias + v * kLanes, live);
+      for (int64_t r = next; r < end; ++r) {
+        const VF x = hn::Load(d, sums + r * kPanel + v * kLanes);
+        hn::Store(hn::Add(hn::Mul(x, scale), bias), d, tile + (r - next) * kPanel + v * kLanes);
       }
     }
     TileOut rows_out = out;
     rows_out.c += next * out.ldc;
     if (out.residual != nullptr) rows_out.residual += next * out.ld_residual;
     FinishTile(tile, static_cast<int>(end - next), rows_out);
-    next = end;
   }
 };
 
@@ -182,46 +233,62 @@ struct alignas(64) TileConfig {
 };
 
 // Tiles 0 to 2 are the sums, 3 to 5 a part of B, 6 and 7 parts of A.
-#define REPRISE_LOAD_B(offset)                                   \
-  "tileloadd " #offset "(%[b],%[stride],1), %%tmm3\n\t"          \
-  "tileloadd " #offset "+1024(%[b],%[stride],1), %%tmm4\n\t"     \
+#define REPRISE_LOAD_B(offset)          \
+  "tileloadd " #offset                  \
+  "(%[b],%[stride],1), %%tmm3\n\t"      \
+  "tileloadd " #offset                  \
+  "+1024(%[b],%[stride],1), %%tmm4\n\t" \
   "tileloadd " #offset "+2048(%[b],%[stride],1), %%tmm5\n\t"
 #define REPRISE_LOAD_A(offset, tile) "tileloadd " #offset "(%[a],%[stride],1), %%tmm" #tile "\n\t"
-#define REPRISE_MULTIPLY(tile)                   \
-  "tdpbf16ps %%tmm3, %%tmm" #tile ", %%tmm0\n\t" \
-  "tdpbf16ps %%tmm4, %%tmm" #tile ", %%tmm1\n\t" \
+#define REPRISE_MULTIPLY(tile)    \
+  "tdpbf16ps %%tmm3, %%tmm" #tile \
+  ", %%tmm0\n\t"                  \
+  "tdpbf16ps %%tmm4, %%tmm" #tile \
+  ", %%tmm1\n\t"                  \
   "tdpbf16ps %%tmm5, %%tmm" #tile ", %%tmm2\n\t"
 
-// Sums of one row tile and one panel. Meanwhile `waiting` is finished.
+// Sums of one row tile and a stretch of one panel, from nothing or from what is in `sums`.
+// Meanwhile `waiting` is finished.
 template <bool kInt8>
-void Multiply(const std::byte* a, const std::byte* b, int64_t blocks, float* sums,
+void Multiply(const std::byte* a, const std::byte* b, int64_t blocks, bool first, float* sums,
               Waiting& waiting) {
   constexpr int64_t kStride = 64;
-  asm volatile("tilezero %%tmm0\n\ttilezero %%tmm1\n\ttilezero %%tmm2" ::: "memory");
+  constexpr int64_t kSumsStride = kPanel * sizeof(float);
+  if (first) {
+    asm volatile("tilezero %%tmm0\n\ttilezero %%tmm1\n\ttilezero %%tmm2" ::: "memory");
+  } else {
+    asm volatile(
+        "tileloadd (%[c],%[stride],1), %%tmm0\n\t"
+        "tileloadd 64(%[c],%[stride],1), %%tmm1\n\t"
+        "tileloadd 128(%[c],%[stride],1), %%tmm2" ::[c] "r"(sums),
+        [stride] "r"(kSumsStride)
+        : "memory");
+  }
   for (int64_t block = 0; block < blocks; ++block) {
     if constexpr (kInt8) {
       asm volatile(REPRISE_LOAD_B(0)                            //
                    REPRISE_LOAD_A(0, 6) REPRISE_MULTIPLY(6)     //
                    REPRISE_LOAD_A(1024, 7) REPRISE_MULTIPLY(7)  //
                    REPRISE_LOAD_A(2048, 6) REPRISE_MULTIPLY(6)  //
-                   ::[a] "r"(a), [b] "r"(b), [stride] "r"(kStride)
+                   ::[a] "r"(a),
+                   [b] "r"(b), [stride] "r"(kStride)
                    : "memory");
       b += kVectors * kTileBytes;
     } else {
-      asm volatile(REPRISE_LOAD_B(0)                                              //
-                   REPRISE_LOAD_A(2048, 6) REPRISE_MULTIPLY(6)                    //
-                   REPRISE_LOAD_A(1024, 7) REPRISE_MULTIPLY(7)                    //
-                   REPRISE_LOAD_A(0, 6) REPRISE_MULTIPLY(6)                       //
-                   REPRISE_LOAD_B(3072) REPRISE_MULTIPLY(7) REPRISE_MULTIPLY(6)   //
-                   REPRISE_LOAD_B(6144) REPRISE_MULTIPLY(6)                       //
-                   ::[a] "r"(a), [b] "r"(b), [stride] "r"(kStride)
+      asm volatile(REPRISE_LOAD_B(0)                                             //
+                   REPRISE_LOAD_A(2048, 6) REPRISE_MULTIPLY(6)                   //
+                   REPRISE_LOAD_A(1024, 7) REPRISE_MULTIPLY(7)                   //
+                   REPRISE_LOAD_A(0, 6) REPRISE_MULTIPLY(6)                      //
+                   REPRISE_LOAD_B(3072) REPRISE_MULTIPLY(7) REPRISE_MULTIPLY(6)  //
+                   REPRISE_LOAD_B(6144) REPRISE_MULTIPLY(6)                      //
+                   ::[a] "r"(a),
+                   [b] "r"(b), [stride] "r"(kStride)
                    : "memory");
       b += kParts * kVectors * kTileBytes;
     }
     a += kParts * kTileBytes;
     waiting.FinishTo(kRowsOfTile * (block + 1) / blocks);
   }
-  constexpr int64_t kSumsStride = kPanel * sizeof(float);
   asm volatile(
       "tilestored %%tmm0, (%[c],%[stride],1)\n\t"
       "tilestored %%tmm1, 64(%[c],%[stride],1)\n\t"
@@ -237,15 +304,13 @@ void TilePart(const GemmArgs& args, const GemmPart& part, const Element* packed,
   if (part.row_begin >= part.row_end || part.panel_begin >= part.panel_end) return;
   const TileConfig config;
   asm volatile("ldtilecfg %0" ::"m"(config));
-  const int64_t blocks = Blocks(args.k);
   const int64_t tiles = RowTiles(part.row_end - part.row_begin);
   // Blocks of rows of one size: each of them makes all the panels again.
   const int64_t rounds = (tiles + MaxRowTiles(args.k) - 1) / MaxRowTiles(args.k);
   const int64_t tiles_of_round = (tiles + rounds - 1) / rounds;
   auto* const a = static_cast<std::byte*>(args.scratch);
-  std::byte* const b = a + tiles_of_round * BytesOfRowTile(args.k);
-  HWY_ALIGN float sums[2][kRowsOfTile * kPanel];
-  int turn = 0;
+  auto* const all_sums = reinterpret_cast<float*>(a + tiles_of_round * BytesOfRowTile(args.k));
+  std::byte* const b = reinterpret_cast<std::byte*>(all_sums) + tiles_of_round * kBytesOfSums;
   Waiting waiting;
   for (int64_t begin = part.row_begin; begin < part.row_end;
        begin += tiles_of_round * kRowsOfTile) {
@@ -255,25 +320,33 @@ void TilePart(const GemmArgs& args, const GemmPart& part, const Element* packed,
                 a + (row - begin) / kRowsOfTile * BytesOfRowTile(args.k));
     }
     for (int64_t panel = part.panel_begin; panel < part.panel_end; ++panel) {
-      SplitPanel(packed + panel * kPanel * args.k, args.k, b);
       const int64_t column = panel * kPanel;
-      for (int64_t row = begin; row < end; row += kRowsOfTile) {
-        Multiply<sizeof(Element) == 1>(a + (row - begin) / kRowsOfTile * BytesOfRowTile(args.k), b,
-                                       blocks, sums[turn], waiting);
-        waiting.FinishTo(kRowsOfTile);
-        waiting = {.sums = sums[turn], .rows = std::min(kRowsOfTile, end - row)};
-        TileOut& out = waiting.out;
-        out.c = args.c + row * args.ldc + column;
-        out.ldc = args.ldc;
-        out.scale = scales == nullptr ? nullptr : scales + column;
-        out.bias = args.bias == nullptr ? nullptr : args.bias + column;
-        out.residual =
-            args.residual == nullptr ? nullptr : args.residual + row * args.ld_residual + column;
-        out.ld_residual = args.ld_residual;
-        out.activation = args.activation;
-        out.columns = std::min(kPanel, args.n - column);
-        turn ^= 1;
-      }
+      int64_t depth = 0;
+      do {
+        const int64_t stretch = std::min(args.k - depth, kMaxBlocks<Element> * kDepth);
+        SplitPanel(packed + panel * kPanel * args.k + depth * kPanel, stretch, b);
+        for (int64_t row = begin; row < end; row += kRowsOfTile) {
+          const int64_t tile = (row - begin) / kRowsOfTile;
+          float* const sums = all_sums + tile * kRowsOfTile * kPanel;
+          Multiply<sizeof(Element) == 1>(
+              a + tile * BytesOfRowTile(args.k) + depth / kDepth * kParts * kTileBytes, b,
+              Blocks(stretch), depth == 0, sums, waiting);
+          waiting.FinishTo(kRowsOfTile);
+          if (depth + stretch < args.k) continue;
+          waiting = {.sums = sums, .rows = std::min(kRowsOfTile, end - row)};
+          TileOut& out = waiting.out;
+          out.c = args.c + row * args.ldc + column;
+          out.ldc = args.ldc;
+          out.scale = scales == nullptr ? nullptr : scales + column;
+          out.bias = args.bias == nullptr ? nullptr : args.bias + column;
+          out.residual =
+              args.residual == nullptr ? nullptr : args.residual + row * args.ld_residual + column;
+          out.ld_residual = args.ld_residual;
+          out.activation = args.activation;
+          out.columns = std::min(kPanel, args.n - column);
+        }
+        depth += stretch;
+      } while (depth < args.k);
     }
   }
   waiting.FinishTo(kRowsOfTile);

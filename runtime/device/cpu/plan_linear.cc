@@ -192,7 +192,7 @@ std::vector<Walk> WalksOf(const CpuTarget& target, const Product& product, bool 
 // Whether the tile unit is the usual one for this product: it takes 16 rows at a time, however few
 // there are, and makes its form of the weights anew in each launch.
 bool SuitsTiles(const Product& product, bool int8) {
-  constexpr int64_t kFewestRows = 16, kFewestRowsOfInt8 = 8;
+  constexpr int64_t kFewestRows = 64, kFewestRowsOfInt8 = 8;
   constexpr int64_t kFewestDepth = 32, kMostDepth = 16384;  // less is mostly padding; the scratch
   return product.weights && product.m >= (int8 ? kFewestRowsOfInt8 : kFewestRows) &&
          product.k >= kFewestDepth && product.k <= kMostDepth;

@@ -7,8 +7,8 @@ namespace reprise {
 namespace {
 
 TEST(CpuInfoTest, IsaNamesParseBack) {
-  for (Isa isa : {Isa::kBaseline, Isa::kAvx2, Isa::kAvx512, Isa::kAvx512Vnni, Isa::kAvx512Bf16,
-                  Isa::kAmx}) {
+  for (Isa isa :
+       {Isa::kBaseline, Isa::kAvx2, Isa::kAvx512, Isa::kAvx512Vnni, Isa::kAvx512Bf16, Isa::kAmx}) {
     EXPECT_EQ(ParseIsa(IsaName(isa)), isa);
   }
   EXPECT_EQ(ParseIsa("avx1024"), std::nullopt);
