@@ -60,13 +60,16 @@ def main():
     parser.add_argument("--lines", default=LINES, help="ROWSxLENGTH ...")
     parser.add_argument("--peers", default=" ".join(PEERS + [EXTRA]))
     parser.add_argument("--max-isa", default="")
+    parser.add_argument("--packing", default="auto", choices=["auto", "off"],
+                        help="auto: as the server does by default; off: rows padded to buckets")
     parser.add_argument("--json", help="write the figures")
     parser.add_argument("--svg", help="write a picture")
     arguments = parser.parse_args()
 
     busy = warn_if_busy()
     worker = str(pathlib.Path(__file__).with_name("peer_worker.py"))
-    engine = [arguments.engine, arguments.model, "--threads", str(arguments.threads)]
+    engine = [arguments.engine, arguments.model, "--threads", str(arguments.threads),
+              "--packing", arguments.packing]
     if arguments.max_isa:
         engine += ["--max-isa", arguments.max_isa]
     sides = [Side("reprise", engine)]
@@ -78,7 +81,8 @@ def main():
     float32 = [n for n in names[1:] if n != EXTRA]
     print(f"\nmedian ms, {arguments.threads} thread{'s' if arguments.threads > 1 else ''}; error: in "
           "units of 1e-4 + 1e-4 |onnxruntime|; vs best: of the float32 peers; roofline: the share "
-          "of our time that this machine needs at its measured peak rate and bandwidth")
+          "of our time that this machine needs at its measured bandwidth and its peak rate of float32 "
+          "multiply-adds, which a tile unit exceeds")
     titles = {EXTRA: "(as shipped)"}
     print(f"{'rows x length':>14}" + "".join(f"{titles.get(n, n):>18}" for n in names) +
           f"{'vs ' + names[1]:>16}{'vs best':>9}{'roofline':>10}{'error':>8}" +
