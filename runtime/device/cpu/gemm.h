@@ -95,7 +95,7 @@ struct GemmKernels {
   void (*pack_int8)(const Int8Source& b, int64_t k, int64_t n, float scale, void* packed);
   void (*part_int8)(const GemmArgs& args, const GemmPart& part);
   // See PartScratchBytes; null: 0.
-  int64_t (*part_scratch_bytes)(int64_t m, int64_t k) = nullptr;
+  int64_t (*part_scratch_bytes)(int64_t m, int64_t k, bool int8) = nullptr;
 
   int64_t Panels(int64_t n) const { return (n + panel_columns - 1) / panel_columns; }
   int64_t PackedFloats(int64_t k, int64_t n) const { return Panels(n) * panel_columns * k; }
@@ -104,9 +104,9 @@ struct GemmKernels {
     return Panels(n) * panel_columns * (static_cast<int64_t>(sizeof(float)) + k);
   }
   int64_t UnpackedScratchFloats(int64_t k) const { return panel_columns * k; }
-  // Of GemmArgs::scratch, for a part of up to `m` rows.
-  int64_t PartScratchBytes(int64_t m, int64_t k) const {
-    return part_scratch_bytes == nullptr ? 0 : part_scratch_bytes(m, k);
+  // Of GemmArgs::scratch, for a part of up to `m` rows by `part` or, with `int8`, `part_int8`.
+  int64_t PartScratchBytes(int64_t m, int64_t k, bool int8) const {
+    return part_scratch_bytes == nullptr ? 0 : part_scratch_bytes(m, k, int8);
   }
 
   // Part `part` of `parts` of a product, chosen so that the slowest part is as fast as possible:

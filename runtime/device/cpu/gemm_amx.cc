@@ -49,13 +49,14 @@ int64_t BytesOfRowTile(int64_t k) { return Blocks(k) * kParts * kTileBytes; }
 int64_t MaxRowTiles(int64_t k) {
   return std::max<int64_t>(1, kMaxBytesOfA / std::max<int64_t>(1, BytesOfRowTile(k)));
 }
-// A stretch of a panel, in as many parts as there can be.
-constexpr int64_t kBytesOfStretch = kMaxBlocks<float> * kParts * kVectors * kTileBytes;
 constexpr int64_t kBytesOfSums = kRowsOfTile * kPanel * sizeof(float);
 
-int64_t PartScratchBytes(int64_t m, int64_t k) {
+// A's rows and their sums, and a stretch of a panel.
+int64_t PartScratchBytes(int64_t m, int64_t k, bool int8) {
   const int64_t tiles = std::min(RowTiles(m), MaxRowTiles(k));
-  return tiles * (BytesOfRowTile(k) + kBytesOfSums) + kBytesOfStretch;
+  const int64_t most = int8 ? kMaxBlocks<int8_t> : kMaxBlocks<float>;
+  return tiles * (BytesOfRowTile(k) + kBytesOfSums) +
+         std::min(Blocks(k), most) * (int8 ? 1 : kParts) * kVectors * kTileBytes;
 }
 
 // The upper halves of two vectors of floats whose lower halves are not needed.

@@ -18,6 +18,9 @@ struct ProductParams {
   int bias = kNoOperand;
   int residual = kNoOperand;
   int workspace = kNoOperand;
+  // Of the workspace of products by weights: bytes for each of so many parts.
+  int64_t scratch_bytes = 0;
+  int scratch_parts = 0;
   GemmBlocking blocking;
 };
 
@@ -50,10 +53,10 @@ void RunWeights(const LaunchArgs& args,
   GemmArgs gemm = ArgsOf(params, args);
   int parts = args.parts;
   if (params.workspace != kNoOperand) {
-    parts = std::min(parts, kMaxScratchParts);
+    parts = std::min(parts, params.scratch_parts);
     if (args.part >= parts) return;
-    gemm.scratch = static_cast<std::byte*>(args.operands[params.workspace]) +
-                   args.part * params.kernels->PartScratchBytes(p.m, p.k);
+    gemm.scratch =
+        static_cast<std::byte*>(args.operands[params.workspace]) + args.part * params.scratch_bytes;
   }
   (params.kernels->*part_of)(gemm, params.kernels->Partition(m, p.n, p.k, parts, args.part));
 }
@@ -236,10 +239,13 @@ std::vector<Candidate> OwnCandidates(const CpuTarget& target, const NodeView& no
   if (tiles != nullptr && SuitsTiles(product, int8.has_value())) {
     params.kernels = tiles;
     params.workspace = static_cast<int>(node.num_inputs() + node.num_outputs());
+    params.scratch_bytes = tiles->PartScratchBytes(product.m, product.k, int8.has_value());
+    const int64_t most_parts =
+        (product.m + tiles->tile_rows - 1) / tiles->tile_rows * tiles->Panels(product.n);
+    params.scratch_parts = static_cast<int>(std::min<int64_t>(kMaxScratchParts, most_parts));
     KernelOption& option = add().option;
     option.kernel = int8.has_value() ? "gemm_int8_amx" : "gemm_amx";
-    option.workspace_bytes =
-        static_cast<size_t>(kMaxScratchParts * tiles->PartScratchBytes(product.m, product.k));
+    option.workspace_bytes = static_cast<size_t>(params.scratch_parts * params.scratch_bytes);
     params.kernels = &target.gemm;
     params.workspace = kNoOperand;
     // One other way is enough to ask about: the walks differ by less than the units.

@@ -55,7 +55,8 @@ class Product {
     fill(residual, m * ldr);
     c_.assign(static_cast<size_t>(m * ldc), kCanary);
     if (const GemmKernels* kernels = TileGemmKernelsFor(DetectIsa())) {
-      scratch_ = AlignedBuffer(static_cast<size_t>(kernels->PartScratchBytes(m, k)));
+      scratch_ =
+          AlignedBuffer(static_cast<size_t>(kernels->PartScratchBytes(m, k, /*int8=*/false)));
     }
   }
 
