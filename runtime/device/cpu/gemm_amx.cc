@@ -7,9 +7,9 @@
 //
 // A tile of 16 by 48 sums stays in the unit for all of k, and each row of it is its own, so that
 // neither other rows nor a division of the work change a bit. While the unit works on one tile the
-// vector units finish the one before it.
+// vector units finish the one before it and make the next weights.
 #include <algorithm>
-#include <cstring>
+#include <utility>
 
 #include "runtime/device/cpu/gemm.h"
 #include "runtime/device/cpu/targets.h"
@@ -51,12 +51,12 @@ int64_t MaxRowTiles(int64_t k) {
 }
 constexpr int64_t kBytesOfSums = kRowsOfTile * kPanel * sizeof(float);
 
-// A's rows and their sums, and a stretch of a panel.
+// A's rows and their sums, and a stretch of a panel; of floats also the one after it.
 int64_t PartScratchBytes(int64_t m, int64_t k, bool int8) {
   const int64_t tiles = std::min(RowTiles(m), MaxRowTiles(k));
   const int64_t most = int8 ? kMaxBlocks<int8_t> : kMaxBlocks<float>;
   return tiles * (BytesOfRowTile(k) + kBytesOfSums) +
-         std::min(Blocks(k), most) * (int8 ? 1 : kParts) * kVectors * kTileBytes;
+         std::min(Blocks(k), most) * (int8 ? 1 : 2 * kParts) * kVectors * kTileBytes;
 }
 
 // The upper halves of two vectors of floats whose lower halves are not needed.
@@ -110,37 +110,61 @@ HWY_INLINE VF LoadWeights(F32 d, const int8_t* p) {
 }
 HWY_INLINE VF LoadWeights(F32 d, const float* p) { return hn::LoadU(d, p); }
 
-// A packed panel, [k][kPanel], as tiles: [block][part][16 columns][kDepth / 2 pairs of rows]; an
-// int8 has one part.
+// The next kDepth of `rows` rows of a packed panel as tiles: [part][16 columns][kDepth / 2 pairs of
+// rows]; an int8 has one part.
 template <class Element>
-void SplitPanel(const Element* HWY_RESTRICT b, int64_t k, std::byte* to) {
-  constexpr bool kInt8 = sizeof(Element) == 1;
+constexpr int64_t kBytesOfBlock = (sizeof(Element) == 1 ? 1 : kParts) * kVectors* kTileBytes;
+template <class Element>
+HWY_NOINLINE void SplitBlock(const Element* HWY_RESTRICT b, int64_t rows, std::byte* to) {
   const F32 d;
   const Bits du;
+  const VF zero = hn::Zero(d);
   auto* HWY_RESTRICT out = reinterpret_cast<uint32_t*>(to);
-  for (int64_t block = 0; block < k; block += kDepth) {
-    for (int64_t i = 0; i < kDepth / 2; ++i, out += kLanes) {
-      const int64_t low_row = block + i, high_row = low_row + kDepth / 2;
-      HWY_UNROLL(3) for (int v = 0; v < kVectors; ++v) {
-        const VF low =
-            low_row < k ? LoadWeights(d, b + low_row * kPanel + v * kLanes) : hn::Zero(d);
-        const VF high =
-            high_row < k ? LoadWeights(d, b + high_row * kPanel + v * kLanes) : hn::Zero(d);
-        uint32_t* HWY_RESTRICT tile = out + v * (kTileBytes / 4);
-        if constexpr (kInt8) {
-          hn::Store(Pair(low, high), du, tile);
-        } else {
-          const Split low_parts = SplitFloat(low), high_parts = SplitFloat(high);
-          HWY_UNROLL(3) for (int p = 0; p < kParts; ++p) {
-            hn::Store(Pair(low_parts.parts[p], high_parts.parts[p]), du,
-                      tile + p * kVectors * (kTileBytes / 4));
-          }
+  for (int64_t i = 0; i < std::min(rows, kDepth / 2); ++i, out += kLanes, b += kPanel) {
+    const bool has_high = i + kDepth / 2 < rows;
+    const Element* HWY_RESTRICT b_high = has_high ? b + kDepth / 2 * kPanel : b;
+    HWY_UNROLL(3) for (int v = 0; v < kVectors; ++v) {
+      const VF low = LoadWeights(d, b + v * kLanes);
+      const VF high = has_high ? LoadWeights(d, b_high + v * kLanes) : zero;
+      uint32_t* HWY_RESTRICT tile = out + v * (kTileBytes / 4);
+      if constexpr (sizeof(Element) == 1) {
+        hn::Store(Pair(low, high), du, tile);
+      } else {
+        const Split low_parts = SplitFloat(low), high_parts = SplitFloat(high);
+        HWY_UNROLL(3) for (int p = 0; p < kParts; ++p) {
+          hn::Store(Pair(low_parts.parts[p], high_parts.parts[p]), du,
+                    tile + p * kVectors * (kTileBytes / 4));
         }
       }
     }
-    out += (kInt8 ? kVectors - 1 : kParts * kVectors - 1) * (kTileBytes / 4);
+  }
+  for (int64_t i = rows; i < kDepth / 2; ++i, out += kLanes) {
+    for (int64_t tile = 0; tile < kBytesOfBlock<Element> / kTileBytes; ++tile) {
+      hn::Store(hn::Zero(du), du, out + tile * (kTileBytes / 4));
+    }
   }
 }
+
+// A stretch of a panel on its way to tiles, a few blocks at a time.
+template <class Element>
+struct Making {
+  const Element* from = nullptr;  // [rows][kPanel]
+  int64_t rows = 0;
+  std::byte* to = nullptr;
+  int64_t next = 0;
+
+  // Floats cost so much that they are made while the unit works. Of int8 there is little to hide,
+  // and one stretch fits into the first-level cache where two do not.
+  static constexpr bool kAhead = sizeof(Element) != 1;
+
+  int64_t blocks() const { return Blocks(rows); }
+  void MakeTo(int64_t end) {
+    for (; next < end; ++next) {
+      SplitBlock(from + next * kDepth * kPanel, rows - next * kDepth,
+                 to + next * kBytesOfBlock<Element>);
+    }
+  }
+};
 
 // A finished tile of sums on its way to C, a few rows at a time.
 struct Waiting {
@@ -249,10 +273,10 @@ struct alignas(64) TileConfig {
   "tdpbf16ps %%tmm5, %%tmm" #tile ", %%tmm2\n\t"
 
 // Sums of one row tile and a stretch of one panel, from nothing or from what is in `sums`.
-// Meanwhile `waiting` is finished.
-template <bool kInt8>
+// Meanwhile `waiting` is finished and share `tile` of `tiles` of the next stretch may be made.
+template <class Element>
 void Multiply(const std::byte* a, const std::byte* b, int64_t blocks, bool first, float* sums,
-              Waiting& waiting) {
+              Waiting& waiting, Making<Element>& making, int64_t tile, int64_t tiles) {
   constexpr int64_t kStride = 64;
   constexpr int64_t kSumsStride = kPanel * sizeof(float);
   if (first) {
@@ -266,7 +290,7 @@ void Multiply(const std::byte* a, const std::byte* b, int64_t blocks, bool first
         : "memory");
   }
   for (int64_t block = 0; block < blocks; ++block) {
-    if constexpr (kInt8) {
+    if constexpr (sizeof(Element) == 1) {
       asm volatile(REPRISE_LOAD_B(0)                            //
                    REPRISE_LOAD_A(0, 6) REPRISE_MULTIPLY(6)     //
                    REPRISE_LOAD_A(1024, 7) REPRISE_MULTIPLY(7)  //
@@ -274,7 +298,6 @@ void Multiply(const std::byte* a, const std::byte* b, int64_t blocks, bool first
                    ::[a] "r"(a),
                    [b] "r"(b), [stride] "r"(kStride)
                    : "memory");
-      b += kVectors * kTileBytes;
     } else {
       asm volatile(REPRISE_LOAD_B(0)                                             //
                    REPRISE_LOAD_A(2048, 6) REPRISE_MULTIPLY(6)                   //
@@ -285,10 +308,13 @@ void Multiply(const std::byte* a, const std::byte* b, int64_t blocks, bool first
                    ::[a] "r"(a),
                    [b] "r"(b), [stride] "r"(kStride)
                    : "memory");
-      b += kParts * kVectors * kTileBytes;
     }
+    b += kBytesOfBlock<Element>;
     a += kParts * kTileBytes;
     waiting.FinishTo(kRowsOfTile * (block + 1) / blocks);
+    if constexpr (Making<Element>::kAhead) {
+      making.MakeTo(making.blocks() * (tile * blocks + block + 1) / (tiles * blocks));
+    }
   }
   asm volatile(
       "tilestored %%tmm0, (%[c],%[stride],1)\n\t"
@@ -311,11 +337,20 @@ void TilePart(const GemmArgs& args, const GemmPart& part, const Element* packed,
   const int64_t tiles_of_round = (tiles + rounds - 1) / rounds;
   auto* const a = static_cast<std::byte*>(args.scratch);
   auto* const all_sums = reinterpret_cast<float*>(a + tiles_of_round * BytesOfRowTile(args.k));
-  std::byte* const b = reinterpret_cast<std::byte*>(all_sums) + tiles_of_round * kBytesOfSums;
+  std::byte* b = reinterpret_cast<std::byte*>(all_sums) + tiles_of_round * kBytesOfSums;
+  constexpr int64_t kMaxStretch = kMaxBlocks<Element> * kDepth;
+  const int64_t longest = std::min(args.k, kMaxStretch);
+  std::byte* b_next = Making<Element>::kAhead ? b + Blocks(longest) * kBytesOfBlock<Element> : b;
+  const auto rows_of = [&](int64_t panel, int64_t depth) {
+    return packed + (panel * args.k + depth) * kPanel;
+  };
+  Making<Element> making = {rows_of(part.panel_begin, 0), longest, b};
+  making.MakeTo(making.blocks());
   Waiting waiting;
   for (int64_t begin = part.row_begin; begin < part.row_end;
        begin += tiles_of_round * kRowsOfTile) {
     const int64_t end = std::min(begin + tiles_of_round * kRowsOfTile, part.row_end);
+    const bool last_round = end == part.row_end;
     for (int64_t row = begin; row < end; row += kRowsOfTile) {
       SplitRows(args.a + row * args.lda, args.lda, std::min(kRowsOfTile, end - row), args.k,
                 a + (row - begin) / kRowsOfTile * BytesOfRowTile(args.k));
@@ -324,16 +359,23 @@ void TilePart(const GemmArgs& args, const GemmPart& part, const Element* packed,
       const int64_t column = panel * kPanel;
       int64_t depth = 0;
       do {
-        const int64_t stretch = std::min(args.k - depth, kMaxBlocks<Element> * kDepth);
-        SplitPanel(packed + panel * kPanel * args.k + depth * kPanel, stretch, b);
+        const int64_t depth_end = std::min(depth + kMaxStretch, args.k);
+        // What comes next: of this panel, of the next one, of the first one for other rows.
+        if (depth_end < args.k) {
+          making = {rows_of(panel, depth_end), std::min(args.k - depth_end, kMaxStretch), b_next};
+        } else if (panel + 1 < part.panel_end) {
+          making = {rows_of(panel + 1, 0), longest, b_next};
+        } else {
+          making = {rows_of(part.panel_begin, 0), last_round ? 0 : longest, b_next};
+        }
         for (int64_t row = begin; row < end; row += kRowsOfTile) {
           const int64_t tile = (row - begin) / kRowsOfTile;
           float* const sums = all_sums + tile * kRowsOfTile * kPanel;
-          Multiply<sizeof(Element) == 1>(
-              a + tile * BytesOfRowTile(args.k) + depth / kDepth * kParts * kTileBytes, b,
-              Blocks(stretch), depth == 0, sums, waiting);
+          Multiply(a + tile * BytesOfRowTile(args.k) + depth / kDepth * kParts * kTileBytes, b,
+                   Blocks(depth_end - depth), depth == 0, sums, waiting, making, tile,
+                   RowTiles(end - begin));
           waiting.FinishTo(kRowsOfTile);
-          if (depth + stretch < args.k) continue;
+          if (depth_end < args.k) continue;
           waiting = {.sums = sums, .rows = std::min(kRowsOfTile, end - row)};
           TileOut& out = waiting.out;
           out.c = args.c + row * args.ldc + column;
@@ -346,7 +388,9 @@ void TilePart(const GemmArgs& args, const GemmPart& part, const Element* packed,
           out.activation = args.activation;
           out.columns = std::min(kPanel, args.n - column);
         }
-        depth += stretch;
+        making.MakeTo(making.blocks());
+        std::swap(b, b_next);
+        depth = depth_end;
       } while (depth < args.k);
     }
   }
