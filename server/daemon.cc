@@ -120,7 +120,9 @@ Daemon::Daemon(const Options& options, const std::string& version, LogFunction l
            .after_ready =
                [this](const Servable& servable) {
                  engine_.ConfirmPadding(*servable.model);
-                 // What reading and measuring the model took is not wanted again for long.
+                 // What reading and measuring the model took is not wanted again for long: hostile
+                 // inputs looked up entries of tables that no request may ever ask for.
+                 servable.model->owner()->parameters().DropFilePages();
                  ReturnFreedMemory();
                }},
           [this](const ModelVersion& model, const std::string& folder,

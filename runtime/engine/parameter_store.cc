@@ -175,6 +175,10 @@ void ParameterStore::DropPagesOf(const Tensor& leaf) const {
   for (const FileBytes& file : options_.files) DropPages(file, bytes);
 }
 
+void ParameterStore::DropFilePages() const {
+  for (const FileBytes& file : options_.files) DropPages(file, file.bytes);
+}
+
 void ParameterStore::Forget(const Recipe& recipe) {
   MutexLock lock(mutex_);
   tables_.erase(&recipe);

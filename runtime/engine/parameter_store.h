@@ -75,6 +75,10 @@ class ParameterStore {
   // that may take a tenth of the parameters together, and stay so.
   bool MayHold(const ParameterExpr& expression);
 
+  // The pages of files that were read, in place or into copies, leave memory until they are read
+  // again.
+  void DropFilePages() const;
+
   // Forgets the table (not the parameters) of a recipe that left the cache.
   void Forget(const Recipe& recipe);
 

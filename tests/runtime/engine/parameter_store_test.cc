@@ -2,6 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <numeric>
+#include <sstream>
+#include <string>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_split.h"
 #include "runtime/device/cpu/cpu_device.h"
 
 namespace reprise {
@@ -24,6 +32,43 @@ TEST(ParameterStoreTest, TenthOfTheParametersMayBeHeldInASecondForm) {
   // What is held anyway costs nothing more.
   ASSERT_TRUE(store.ValueOf(*expressions[3]).ok());
   EXPECT_TRUE(store.MayHold(*expressions[3]));
+}
+
+// KiB of the mappings of the file at `path` that are in this process's memory.
+int64_t ResidentKib(const std::string& path) {
+  std::ifstream maps("/proc/self/smaps");
+  int64_t total = 0;
+  bool inside = false;
+  for (std::string line; std::getline(maps, line);) {
+    const std::vector<std::string> words = absl::StrSplit(line, ' ', absl::SkipEmpty());
+    if (absl::StrContains(words[0], '-')) inside = absl::EndsWith(line, path);
+    int64_t kib = 0;
+    if (inside && words[0] == "Rss:" && absl::SimpleAtoi(words[1], &kib)) total += kib;
+  }
+  return total;
+}
+
+TEST(ParameterStoreTest, PagesOfTheFileLeaveMemoryAndComeBackWhenTheyAreRead) {
+  constexpr int64_t kElements = 1 << 18;
+  const std::string path = testing::TempDir() + "parameter_store_test.weights";
+  std::vector<float> values(kElements);
+  std::iota(values.begin(), values.end(), 0.0f);
+  std::ofstream(path, std::ios::binary)
+      .write(reinterpret_cast<const char*>(values.data()), kElements * sizeof(float));
+  const auto file = MapFile(path);
+  ASSERT_TRUE(file.ok());
+  const Tensor leaf(DType::kFloat32, {kElements},
+                    std::shared_ptr<const void>(file->owner, file->bytes.data()));
+  ParameterStore store({leaf}, {.files = {*file}});
+  const auto sum = [&] {
+    const auto* read = static_cast<const float*>(leaf.data());
+    return std::accumulate(read, read + kElements, 0.0);
+  };
+  const double before = sum();
+  EXPECT_GE(ResidentKib(path), 1024);
+  store.DropFilePages();
+  EXPECT_EQ(ResidentKib(path), 0);
+  EXPECT_EQ(sum(), before);
 }
 
 }  // namespace
