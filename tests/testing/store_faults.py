@@ -67,7 +67,8 @@ def run(repository, folder, rounds, seed=1):
             for one, right in zip(inputs, expected):
                 answer = infer(client, "bert", one).outputs
                 for name, value in right.items():
-                    numpy.testing.assert_allclose(answer[name], value, rtol=0, atol=1e-6)
+                    # Tuning goes on: other kernels round differently.
+                    numpy.testing.assert_allclose(answer[name], value, rtol=0, atol=1e-5)
             assert Scrape(daemon.metrics_url).total("reprise_store_corrupt_total") == 0
     # What killed writers left goes at a later start, when no writer can be at it any more.
     for path in folder.glob(".tmp-*"):
