@@ -11,6 +11,7 @@
 #include "runtime/base/status_macros.h"
 #include "runtime/device/cpu/cpu_device.h"
 #include "runtime/device/reference/reference_device.h"
+#include "runtime/recipe/scratch.h"
 #include "server/core/model_loader.h"
 
 namespace reprise {
@@ -107,7 +108,8 @@ Daemon::Daemon(const Options& options, const std::string& version, LogFunction l
                .store = store_.store(),
                .captures = &captures_,
                .frozen = options.frozen,
-               .on_primed = [this](const Recipe& recipe) { arenas_.Touch(recipe.frame_bytes()); },
+               .on_primed =
+                   [this](const Recipe& recipe) { arenas_.Touch(BytesInFrontOfScratch(recipe)); },
                .on_capture =
                    [this](const MissRecord& record) { log_(LogLevel::kInfo, MissText(record)); },
                .log = [this](const std::string& text) { log_(LogLevel::kInfo, text); }},

@@ -170,7 +170,12 @@ class Compilation {
     std::vector<size_t> buffer_of_request;
     size_t constant_bytes = 0;
     places_.resize(lifetimes_.buffers.size());
+    std::vector<bool> is_workspace(lifetimes_.buffers.size(), false);
+    for (const int workspace : lifetimes_.workspace_of_node) {
+      if (workspace >= 0) is_workspace[workspace] = true;
+    }
     for (size_t i = 0; i < lifetimes_.buffers.size(); ++i) {
+      if (is_workspace[i]) continue;
       const Buffer& buffer = lifetimes_.buffers[i];
       switch (buffer.home) {
         case Buffer::Home::kArena:
@@ -196,6 +201,14 @@ class Compilation {
       places_[buffer_of_request[i]] = {Space::kArena, plan.offsets[i]};
     }
     recipe_.arena_bytes = plan.bytes;
+    // Workspaces have room for more threads than there may be, and are never needed two at a time:
+    // they lie behind all else, where what nobody uses is no memory.
+    for (const int workspace : lifetimes_.workspace_of_node) {
+      if (workspace < 0) continue;
+      places_[workspace] = {Space::kArena, plan.bytes};
+      recipe_.arena_bytes =
+          std::max(recipe_.arena_bytes, plan.bytes + AlignUp(lifetimes_.buffers[workspace].bytes));
+    }
 
     recipe_.constants = AlignedBuffer(constant_bytes);
     for (size_t i = 0; i < places_.size(); ++i) {

@@ -1,0 +1,16 @@
+// BytesInFrontOfScratch: what of a recipe's frame every replay writes.
+//
+// Workspaces lie at the end of the arena, with room for more threads than most machines have: only
+// what the threads of a replay use of them becomes memory.
+#pragma once
+
+#include <cstddef>
+
+#include "runtime/recipe/recipe.h"
+
+namespace reprise {
+
+// Inputs, outputs and the arena up to the workspaces, of Recipe::frame_bytes().
+size_t BytesInFrontOfScratch(const Recipe& recipe);
+
+}  // namespace reprise
