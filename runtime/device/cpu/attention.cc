@@ -38,6 +38,9 @@ constexpr int64_t kBlock = int64_t{kVectors} * kLanes;
 constexpr int64_t kMaxBlockScores = 64 * 1024;
 
 constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
+// A weight below e^-60 of the largest one changes no sum. It is 0: a smaller one times a value is
+// a subnormal number, for which Intel's cores stop and think.
+constexpr float kLowestExponent = -60.0f;
 
 // One block of queries against all keys. A score row is `stride` floats, one for each query.
 struct Block {
@@ -125,7 +128,8 @@ HWY_NOINLINE void ScoreBlock(const AttentionArgs& args, const Block& block, floa
   float* HWY_RESTRICT scores = block.scores;
   for (int64_t j = 0; j < args.keys; ++j, scores += kStride) {
     HWY_UNROLL(8) for (int v = 0; v < kVecs; ++v) {
-      const VF p = SoftmaxExp(d, hn::Sub(hn::Load(d, scores + v * kLanes), max[v]));
+      const VF p =
+          SoftmaxExp(d, hn::Sub(hn::Load(d, scores + v * kLanes), max[v]), kLowestExponent);
       hn::Store(p, d, scores + v * kLanes);
       sum[v] = hn::Add(sum[v], p);
     }

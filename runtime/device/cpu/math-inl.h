@@ -6,7 +6,7 @@
 // tier:
 //
 //   Exp        2 ulp over all floats, gradual underflow included; overflow gives +inf
-//   SoftmaxExp 1e-7 * (2 + |x|) relative for x in [-87, 0]; below -87 exactly 0
+//   SoftmaxExp 1e-7 * (2 + |x|) relative for x in [lowest, 0]; below `lowest`, -87, exactly 0
 //   Tanh       2e-7 relative
 //   Sigmoid    2e-7 relative above -87, absolute below
 //   Erf        2e-7 absolute, 3e-7 relative
@@ -116,13 +116,19 @@ HWY_INLINE VF Exp(F32 d, VF x) {
 }
 
 // What softmax needs: x <= 0 is a distance from the row's maximum, so an error that grows with |x|
-// belongs to a weight that shrinks much faster.
-HWY_INLINE VF SoftmaxExp(F32 d, VF x) {
+// belongs to a weight that shrinks much faster. 0 below `lowest`, which is at least -87.
+HWY_INLINE VF SoftmaxExp(F32 d, VF x, float lowest = -87.0f) {
   const VF t = hn::Mul(x, hn::Set(d, 1.44269504f));
   const VF n = hn::Round(t);
   const VF p = Polynomial(d, hn::Sub(t, n), 1.000000119e+00f, 6.931469440e-01f, 2.402211726e-01f,
                           5.550714582e-02f, 9.675655514e-03f, 1.327635720e-03f);
-  return hn::IfThenZeroElse(hn::Lt(x, hn::Set(d, -87.0f)), ScaleNormal(d, p, n));
+#if HWY_TARGET == HWY_AVX3
+  // Lanes that are to be 0 are not computed: for a subnormal result a core stops and thinks.
+  const __mmask16 kept = _mm512_cmp_ps_mask(x.raw, _mm512_set1_ps(lowest), _CMP_NLT_UQ);
+  return VF{_mm512_maskz_scalef_ps(kept, p.raw, n.raw)};
+#else
+  return hn::IfThenZeroElse(hn::Lt(x, hn::Set(d, lowest)), ScaleNormal(d, p, n));
+#endif
 }
 
 // 2^-p for p >= 0; 0 from p = 126 on.
