@@ -157,6 +157,15 @@ struct Making {
   // and one stretch fits into the first-level cache where two do not.
   static constexpr bool kAhead = sizeof(Element) != 1;
 
+  int64_t asked = 0;  // bytes
+
+  // Asks for the bytes before `end`, so that they are near when they are needed.
+  void AskTo(int64_t end) {
+    for (; asked < end; asked += 64) {
+      __builtin_prefetch(reinterpret_cast<const std::byte*>(from) + asked, /*rw=*/0,
+                         /*locality=*/2);
+    }
+  }
   int64_t blocks() const { return Blocks(rows); }
   void MakeTo(int64_t end) {
     for (; next < end; ++next) {
@@ -312,8 +321,11 @@ void Multiply(const std::byte* a, const std::byte* b, int64_t blocks, bool first
     b += kBytesOfBlock<Element>;
     a += kParts * kTileBytes;
     waiting.FinishTo(kRowsOfTile * (block + 1) / blocks);
+    const int64_t share = tile * blocks + block + 1;
     if constexpr (Making<Element>::kAhead) {
-      making.MakeTo(making.blocks() * (tile * blocks + block + 1) / (tiles * blocks));
+      making.MakeTo(making.blocks() * share / (tiles * blocks));
+    } else {
+      making.AskTo(making.rows * kPanel * share / (tiles * blocks));
     }
   }
   asm volatile(
