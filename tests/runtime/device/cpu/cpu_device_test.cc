@@ -370,7 +370,7 @@ TEST(CpuDeviceFingerprintTest, DiffersByTier) {
   EXPECT_EQ(fingerprints.size(), cpu::TestedTiers().size());
 }
 
-INSTANTIATE_TEST_SUITE_P(Tiers, CpuDeviceTest, testing::ValuesIn(cpu::TestedTiers()),
+INSTANTIATE_TEST_SUITE_P(Tiers, CpuDeviceTest, testing::ValuesIn(cpu::TiersWithTiles()),
                          cpu::TierName);
 
 }  // namespace

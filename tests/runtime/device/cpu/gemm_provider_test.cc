@@ -166,7 +166,7 @@ TEST_P(GemmProviderTest, RandomProductsAgreeWithTheReference) {
 
 INSTANTIATE_TEST_SUITE_P(Providers, GemmProviderTest,
                          testing::Combine(testing::ValuesIn(kProviders),
-                                          testing::ValuesIn(cpu::TestedTiers()),
+                                          testing::ValuesIn(cpu::TiersWithTiles()),
                                           testing::ValuesIn(kForms)),
                          [](const auto& info) {
                            return absl::StrCat(ProviderName(std::get<0>(info.param)), "_",
@@ -197,6 +197,21 @@ TEST(GemmProviderChoiceTest, WeightsAreOursAndFloat64IsForeignByDefault) {
     EXPECT_EQ(Taken(device, kLinear).second, !vectors) << IsaName(isa);
     EXPECT_EQ(Taken(device, kDoubles), std::make_pair(std::string("gemm_openblas"), true));
   }
+}
+
+TEST(GemmProviderChoiceTest, TheTileUnitTakesWeightsFromItsFewestRowsOnUnlessItIsCapped) {
+  const auto linear = [](int64_t rows) {
+    return absl::StrCat("input %x: f32[", rows,
+                        ", 40]\nparam %w: f32[40, 100] = p0\n%y: ? = reprise.Linear(%x, %w)\n"
+                        "output %y");
+  };
+  const CpuDevice device;
+  const CpuDevice capped(Isa::kAvx512Bf16);
+  const bool has_tiles = DetectIsa() >= Isa::kAmx;
+  EXPECT_EQ(Taken(device, linear(64).c_str()).first == "gemm_amx", has_tiles);
+  EXPECT_NE(Taken(device, linear(63).c_str()).first, "gemm_amx");
+  EXPECT_NE(Taken(capped, linear(64).c_str()).first, "gemm_amx");
+  EXPECT_EQ(device.fingerprint() == capped.fingerprint(), !has_tiles);
 }
 
 // Products that are large enough for every walk; with `param` weights.

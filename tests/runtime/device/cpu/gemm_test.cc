@@ -333,12 +333,6 @@ TEST_P(GemmTest, UnpackedProductEqualsPlainLoop) {
   }
 }
 
-std::vector<Isa> TiersWithTiles() {
-  std::vector<Isa> tiers = TestedTiers();
-  if (DetectIsa() >= Isa::kAmx) tiers.push_back(Isa::kAmx);
-  return tiers;
-}
-
 INSTANTIATE_TEST_SUITE_P(Tiers, GemmTest, testing::ValuesIn(TiersWithTiles()), TierName);
 
 }  // namespace

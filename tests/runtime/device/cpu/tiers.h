@@ -17,6 +17,13 @@ inline std::vector<Isa> TestedTiers() {
   return tiers;
 }
 
+// For products: also the tile unit's, where the machine has one.
+inline std::vector<Isa> TiersWithTiles() {
+  std::vector<Isa> tiers = TestedTiers();
+  if (DetectIsa() >= Isa::kAmx) tiers.push_back(Isa::kAmx);
+  return tiers;
+}
+
 inline std::string TierName(const testing::TestParamInfo<Isa>& info) {
   return std::string(IsaName(info.param));
 }
