@@ -67,6 +67,8 @@ HWY_INLINE VBits Pair(VF low, VF high) {
 }
 
 // x = parts[0] + parts[1] + parts[2], but for numbers so small that the unit takes them for 0.
+// Infinity is the last part, which is multiplied by nothing but the first part of the other side:
+// the others may be 0 or of the other sign, and would make it no number.
 struct Split {
   VF parts[kParts];
 };
@@ -74,11 +76,12 @@ HWY_INLINE Split SplitFloat(VF x) {
   const F32 d;
   const Bits du;
   const VBits mask = hn::Set(du, 0xFFFF0000u);
-  const VF first = hn::BitCast(d, hn::And(hn::BitCast(du, x), mask));
-  // Infinity less itself would be no number.
-  const VF rest = hn::IfThenZeroElse(hn::IsInf(x), hn::Sub(x, first));
+  const auto infinite = hn::IsInf(x);
+  const VF upper = hn::BitCast(d, hn::And(hn::BitCast(du, x), mask));
+  const VF first = hn::IfThenZeroElse(infinite, upper);
+  const VF rest = hn::Sub(x, first);
   const VBits rounded = hn::Add(hn::BitCast(du, rest), hn::Set(du, 0x8000u));
-  const VF second = hn::BitCast(d, hn::And(rounded, mask));
+  const VF second = hn::IfThenZeroElse(infinite, hn::BitCast(d, hn::And(rounded, mask)));
   return {first, second, hn::Sub(rest, second)};
 }
 
