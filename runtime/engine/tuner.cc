@@ -19,10 +19,6 @@
 namespace reprise {
 namespace {
 
-// Exact shapes are many: one that came once is not worth the time.
-constexpr int64_t kMinTimesExact = 2;
-// Beyond as many recipes that are not tuned what is known of them is forgotten.
-constexpr size_t kMostWanted = 4096;
 // What the choices took to find out, for the value of their record: it goes last.
 constexpr int64_t kRebuildNs = int64_t{60} * 1'000'000'000;
 
@@ -91,30 +87,19 @@ bool Tuner::MayTune(const Model& model, const Recipe& recipe) const {
 
 void Tuner::Want(const Model& model, const Recipe& recipe) {
   if (!MayTune(model, recipe)) return;
-  {
-    MutexLock lock(mutex_);
-    if (wanted_.size() > kMostWanted) {
-      absl::erase_if(wanted_, [](const auto& one) { return !one.second.queued; });
-    }
-    Wanted& wanted = wanted_[recipe.key.hash];
-    ++wanted.times;
-    if (wanted.queued || (recipe.note.bucket == "exact" && wanted.times < kMinTimesExact)) return;
-    wanted.queued = true;
-  }
+  const int64_t now_ns = options_.clock->NowNs();
+  if (!wishes_.Begin(recipe.key.hash, recipe.note.bucket == "exact", now_ns)) return;
   const auto job = [this, weak = std::weak_ptr<const Model>(model.shared_from_this()),
-                    key = recipe.key, asked_ns = options_.clock->NowNs()](Stream* stream) {
-    Run(weak, key, asked_ns, stream);
-  };
+                    key = recipe.key, now_ns](Stream* stream) { Run(weak, key, now_ns, stream); };
   if (options_.captures->Add(CaptureUrgency::kTuning, job)) return;
-  MutexLock lock(mutex_);
-  wanted_.erase(recipe.key.hash);
+  wishes_.End(recipe.key.hash, absl::OkStatus(), now_ns);
 }
 
 void Tuner::Run(const std::weak_ptr<const Model>& weak, const RecipeKey& key, int64_t asked_ns,
                 Stream* stream) {
   const std::shared_ptr<const Model> model = weak.lock();
   const std::shared_ptr<const Recipe> recipe = cache_.Peek(key);
-  bool again = true;
+  absl::Status status;
   if (stream != nullptr && model != nullptr && recipe != nullptr) {
     const ThreadCpuClock thread_clock;
     SpareTime spare(
@@ -139,14 +124,12 @@ void Tuner::Run(const std::weak_ptr<const Model>& weak, const RecipeKey& key, in
     // The allocator would keep what the trial took, which is more than recipes take: a millisecond.
     ReturnFreedMemory();
     if (!tuned.ok()) {
-      again = false;
+      status = tuned.status();
       model->Note(absl::StrCat("could not tune recipe ", key.hex(), " (", recipe->note.bucket,
                                "): ", std::string(tuned.status().message())));
     }
   }
-  if (!again) return;
-  MutexLock lock(mutex_);
-  wanted_.erase(key.hash);
+  wishes_.End(key.hash, status, options_.clock->NowNs());
 }
 
 absl::StatusOr<bool> Tuner::Tune(const Model& model, const std::shared_ptr<const Recipe>& recipe,

@@ -9,7 +9,7 @@
 // with them, primed, and exchanged in the cache. Replays that hold the old one are not disturbed.
 //
 // Nothing is tuned that is frozen or that says so (ModelOptions::tune), and no section behind a
-// cut nor variant of a model. An exact shape is tuned from its second replay on.
+// cut nor variant of a model. When a recipe's turn comes: see TuningWishes.
 //
 // Threads: all methods from any.
 #pragma once
@@ -18,9 +18,8 @@
 #include <memory>
 #include <string>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
-#include "runtime/base/mutex.h"
+#include "runtime/engine/tuning_wishes.h"
 #include "runtime/recipe/cache.h"
 #include "runtime/recipe/kernel_choices.h"
 
@@ -45,10 +44,6 @@ class Tuner {
   void Want(const Model& model, const Recipe& recipe);
 
  private:
-  struct Wanted {
-    int64_t times = 0;
-    bool queued = false;  // or tuned in vain: it is not tried again
-  };
   bool MayTune(const Model& model, const Recipe& recipe) const;
   void Run(const std::weak_ptr<const Model>& model, const RecipeKey& key, int64_t asked_ns,
            Stream* stream);
@@ -61,9 +56,8 @@ class Tuner {
   const EngineOptions& options_;
   RecipeCache& cache_;
   KernelChoices& choices_;
-  // Guarded.
-  Mutex mutex_;
-  absl::flat_hash_map<uint64_t, Wanted> wanted_ GUARDED_BY(mutex_);  // by the key's hash
+  // Self-synchronised.
+  TuningWishes wishes_;
 };
 
 }  // namespace reprise

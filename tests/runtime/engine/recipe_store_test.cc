@@ -7,7 +7,7 @@
 
 #include "runtime/engine/usage_keeper.h"
 #include "runtime/recipe/record_file.h"
-#include "tests/testing/engine_fixture.h"
+#include "tests/runtime/engine/server_start.h"
 #include "tests/testing/masked_mean.h"
 
 namespace reprise {
@@ -20,72 +20,21 @@ using testing::SizeIs;
 
 class RecipeStoreEngineTest : public testing::Test {
  protected:
-  RecipeStoreEngineTest()
-      : folder_(std::filesystem::path(testing::TempDir()) /
-                testing::UnitTest::GetInstance()->current_test_info()->name()) {
-    std::filesystem::remove_all(folder_);
-    std::filesystem::create_directories(folder_);
-    std::ofstream(folder_ / "model.onnx", std::ios::binary) << MaskedMeanModel();
-  }
-  ~RecipeStoreEngineTest() override { std::filesystem::remove_all(folder_); }
-
-  // One start of a server: what is written waits for no thread.
-  struct Start {
-    explicit Start(RecipeStoreEngineTest& test, std::string folder = "store") {
-      auto opened = RecipeStore::Open({.folder = test.folder_ / folder});
-      EXPECT_TRUE(opened.ok()) << opened.status();
-      store = *std::move(opened);
-      engine.emplace(EngineOptions{.device = &device,
-                                   .clock = &clock,
-                                   .cores = &cores,
-                                   .store = store.get(),
-                                   .log = [this](const std::string& line) { log.push_back(line); }},
-                     observer);
-      auto loaded = engine->Load({.id = {"mean", 1}, .path = test.folder_ / "model.onnx"});
-      EXPECT_TRUE(loaded.ok()) << loaded.status();
-      model = *loaded;
-      stream = *Stream::Create({.cores = &cores});
-    }
-    ~Start() { End(); }
-    void End() {
-      model.reset();
-      store->WritePending();
-    }
+  // What is written waits for no thread.
+  struct Start : ServerStart {
+    explicit Start(const RecipeStoreEngineTest& test, const std::string& store = "store")
+        : ServerStart(test.folder_, {.model = {.id = {"mean", 1}}, .store = store}) {}
     Response Run(int64_t rows, int64_t length) {
       const MeanRequest tokens(rows, length);
-      Response response = engine->RunOne(*model, tokens.request, *stream);
-      EXPECT_TRUE(response.status.ok()) << response.status;
-      return response;
+      return ServerStart::Run(tokens.request);
     }
-    std::vector<std::string> Logged(const std::string& what) const {
-      std::vector<std::string> lines;
-      for (const std::string& line : log) {
-        if (line.find(what) != std::string::npos) lines.push_back(line);
-      }
-      return lines;
-    }
-
-    SteadyClock clock;
-    CorePool cores{1};
-    CpuDevice device{{}};
-    RememberingObserver observer;
-    std::vector<std::string> log;
-    std::unique_ptr<RecipeStore> store;
-    std::optional<Engine> engine;
-    std::shared_ptr<Model> model;
-    std::unique_ptr<Stream> stream;
   };
 
-  // The files of one kind of record.
   std::vector<std::filesystem::path> Files(const std::string& kind) const {
-    std::vector<std::filesystem::path> files;
-    for (const auto& file : std::filesystem::directory_iterator(folder_ / "store")) {
-      if (file.path().filename().string().rfind(kind, 0) == 0) files.push_back(file.path());
-    }
-    return files;
+    return folder_.Files(kind);
   }
 
-  std::filesystem::path folder_;
+  const StartFolder folder_{MaskedMeanModel()};
 };
 
 TEST_F(RecipeStoreEngineTest, SecondStartHasItsRecipesWithoutACapture) {
@@ -184,14 +133,14 @@ TEST_F(RecipeStoreEngineTest, DamagedUsageIsNoUsage) {
 TEST_F(RecipeStoreEngineTest, ReadOnlyFolderIsServedFrom) {
   Start(*this).Run(1, 10);
   const auto size = std::filesystem::file_size(Files("recipe")[0]);
-  std::filesystem::permissions(folder_ / "store", std::filesystem::perms(0555));
+  std::filesystem::permissions(folder_.path() / "store", std::filesystem::perms(0555));
   {
     Start second(*this);
     second.Run(1, 10);
     second.Run(1, 30);
     EXPECT_THAT(second.observer.of("mean").compiles, ElementsAre("b1_s32 first_request"));
   }
-  std::filesystem::permissions(folder_ / "store", std::filesystem::perms::owner_all);
+  std::filesystem::permissions(folder_.path() / "store", std::filesystem::perms::owner_all);
   EXPECT_THAT(Files("recipe"), SizeIs(1));
   EXPECT_EQ(std::filesystem::file_size(Files("recipe")[0]), size);
 }

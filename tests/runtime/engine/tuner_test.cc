@@ -7,14 +7,12 @@
 #include <cmath>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <future>
-#include <optional>
 #include <thread>
 
 #include "tests/runtime/engine/held_lane.h"
+#include "tests/runtime/engine/server_start.h"
 #include "tests/runtime/onnx/model_builder.h"
-#include "tests/testing/engine_fixture.h"
 
 namespace reprise {
 namespace {
@@ -59,60 +57,24 @@ struct FloatRequest {
 
 class TunerTest : public testing::Test {
  protected:
-  TunerTest()
-      : folder_(std::filesystem::path(testing::TempDir()) /
-                testing::UnitTest::GetInstance()->current_test_info()->name()) {
-    std::filesystem::remove_all(folder_);
-    std::filesystem::create_directories(folder_);
-    std::ofstream(folder_ / "model.onnx", std::ios::binary) << FeedForwardModel();
-  }
-  ~TunerTest() override { std::filesystem::remove_all(folder_); }
-
-  // One start of a server.
-  struct Start {
-    explicit Start(const TunerTest& test, ModelOptions model_options = {}, bool frozen = false) {
-      store = *RecipeStore::Open({.folder = test.folder_ / "store"});
-      engine.emplace(EngineOptions{.device = &device,
-                                   .clock = &clock,
-                                   .cores = &cores,
-                                   .store = store.get(),
-                                   .captures = &captures,
-                                   .frozen = frozen,
-                                   .log =
-                                       [this](const std::string& line) {
-                                         MutexLock lock(mutex);
-                                         log.push_back(line);
-                                         logged.NotifyAll();
-                                       }},
-                     observer);
-      model_options.id = {"ffn", 1};
-      model_options.path = test.folder_ / "model.onnx";
-      model_options.bucket_mode = BucketMode::kOff;
-      auto loaded = engine->Load(std::move(model_options));
-      EXPECT_TRUE(loaded.ok()) << loaded.status();
-      model = *loaded;
-      stream = *Stream::Create({.cores = &cores});
+  // Begun before the engine that uses it, and ended after it.
+  struct Pool {
+    CapturePool captures{{.urgent_threads = 1, .behind_threads = 1, .tuning_nice = 0}};
+  };
+  struct Start : Pool, ServerStart {
+    explicit Start(const TunerTest& test, ModelOptions options = {}, bool frozen = false)
+        : ServerStart(test.folder_, {.model = WithDefaults(std::move(options)),
+                                     .captures = &captures,
+                                     .frozen = frozen}) {}
+    static ModelOptions WithDefaults(ModelOptions options) {
+      options.id = {"ffn", 1};
+      options.bucket_mode = BucketMode::kOff;
+      return options;
     }
-    ~Start() {
-      captures.Stop();
-      model.reset();
-      store->WritePending();
-    }
-
     Response Run(int64_t rows, int64_t length) { return Run(rows, length, *stream); }
     Response Run(int64_t rows, int64_t length, Stream& on) {
       const FloatRequest tokens(rows, length);
-      Response response = engine->RunOne(*model, tokens.request, on);
-      EXPECT_TRUE(response.status.ok()) << response.status;
-      return response;
-    }
-    std::vector<std::string> Logged(const std::string& what) {
-      MutexLock lock(mutex);
-      return LoggedLocked(what);
-    }
-    void WaitFor(const std::string& what, size_t count) {
-      MutexLock lock(mutex);
-      while (LoggedLocked(what).size() < count) logged.Wait(mutex);
+      return ServerStart::Run(tokens.request, on);
     }
     // Returns when the jobs that were queued are done.
     void FinishTuning() {
@@ -120,26 +82,6 @@ class TunerTest : public testing::Test {
       ASSERT_TRUE(captures.Add(CaptureUrgency::kTuning, [&](Stream*) { done.set_value(); }));
       done.get_future().wait();
     }
-    std::vector<std::string> LoggedLocked(const std::string& what) REQUIRES(mutex) {
-      std::vector<std::string> lines;
-      for (const std::string& line : log) {
-        if (line.find(what) != std::string::npos) lines.push_back(line);
-      }
-      return lines;
-    }
-
-    SteadyClock clock;
-    CorePool cores{1};
-    CpuDevice device{DetectIsa()};
-    RememberingObserver observer;
-    Mutex mutex;
-    CondVar logged;
-    std::vector<std::string> log GUARDED_BY(mutex);
-    std::unique_ptr<RecipeStore> store;
-    CapturePool captures{{.urgent_threads = 1, .behind_threads = 1, .tuning_nice = 0}};
-    std::optional<Engine> engine;
-    std::shared_ptr<Model> model;
-    std::unique_ptr<Stream> stream;
   };
 
   static void ExpectSame(const Response& got, const Response& expected) {
@@ -153,15 +95,7 @@ class TunerTest : public testing::Test {
     for (size_t i = 0; i < count; ++i) ASSERT_NEAR(a[i], b[i], 1e-5 * largest) << i;
   }
 
-  // The only file of one kind of record.
-  std::filesystem::path File(const std::string& kind) const {
-    for (const auto& file : std::filesystem::directory_iterator(folder_ / "store")) {
-      if (file.path().filename().string().rfind(kind, 0) == 0) return file.path();
-    }
-    return "";
-  }
-
-  std::filesystem::path folder_;
+  const StartFolder folder_{FeedForwardModel()};
 };
 
 TEST_F(TunerTest, CapturedRecipeGivesWayToATunedOne) {
@@ -285,7 +219,7 @@ TEST_F(TunerTest, SecondStartCapturesWithTheKernelsThatTheFirstOneTimed) {
     second.FinishTuning();
     EXPECT_THAT(second.observer.of("ffn").tunes, IsEmpty());
   }
-  std::filesystem::remove(File("recipe"));
+  std::filesystem::remove(folder_.Files("recipe").at(0));
   Start third(*this);
   third.Run(1, 100);
   third.FinishTuning();
@@ -300,8 +234,7 @@ TEST_F(TunerTest, DamagedChoicesAreTimedAnewAndReplaced) {
     first.Run(1, 100);
     first.WaitFor("tuned recipe", 1);
   }
-  const std::filesystem::path choices = File("choices");
-  ASSERT_NE(choices, "");
+  const std::filesystem::path choices = folder_.Files("choices").at(0);
   std::filesystem::resize_file(choices, std::filesystem::file_size(choices) - 1);
   {
     Start second(*this);

@@ -1,0 +1,41 @@
+#include "runtime/engine/tuning_wishes.h"
+
+namespace reprise {
+namespace {
+
+constexpr int64_t kMinTimesExact = 2;
+
+}  // namespace
+
+bool TuningWishes::Begin(uint64_t key_hash, bool exact, int64_t now_ns) {
+  MutexLock lock(mutex_);
+  if (wishes_.size() >= kMost && !wishes_.contains(key_hash)) {
+    absl::erase_if(wishes_, [](const auto& one) { return !one.second.queued; });
+  }
+  Wish& wish = wishes_[key_hash];
+  ++wish.times;
+  if (wish.queued || now_ns < wish.not_before_ns || (exact && wish.times < kMinTimesExact)) {
+    return false;
+  }
+  wish.queued = true;
+  return true;
+}
+
+void TuningWishes::End(uint64_t key_hash, const absl::Status& status, int64_t now_ns) {
+  MutexLock lock(mutex_);
+  const auto it = wishes_.find(key_hash);
+  if (it == wishes_.end()) return;
+  if (status.ok()) {
+    wishes_.erase(it);
+    return;
+  }
+  it->second.queued = false;
+  it->second.not_before_ns = absl::IsResourceExhausted(status) ? now_ns + kRetryNs : INT64_MAX;
+}
+
+size_t TuningWishes::size() const {
+  MutexLock lock(mutex_);
+  return wishes_.size();
+}
+
+}  // namespace reprise

@@ -1,0 +1,43 @@
+// TuningWishes: which recipes are to be tuned, and when: numbers only.
+//
+// An exact shape is worth it from its second replay on. What could not be tuned for want of memory
+// is tried again later; what failed otherwise is not, as long as that is remembered.
+//
+// Threads: all methods from any.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "runtime/base/mutex.h"
+
+namespace reprise {
+
+class TuningWishes {
+ public:
+  // What lacked memory is not tried again before that.
+  static constexpr int64_t kRetryNs = int64_t{60} * 1'000'000'000;
+  // Of more recipes that do not wait for their tuning nothing is remembered.
+  static constexpr size_t kMost = 4096;
+
+  // A recipe that could be better was captured or replayed. True where it is to be queued now;
+  // End must follow.
+  bool Begin(uint64_t key_hash, bool exact, int64_t now_ns);
+  // Its turn has ended. OK: it was tuned, or there is nothing left to tune.
+  void End(uint64_t key_hash, const absl::Status& status, int64_t now_ns);
+
+  size_t size() const;
+
+ private:
+  struct Wish {
+    int64_t times = 0;
+    bool queued = false;
+    int64_t not_before_ns = INT64_MIN;
+  };
+  mutable Mutex mutex_;
+  absl::flat_hash_map<uint64_t, Wish> wishes_ GUARDED_BY(mutex_);  // by the key's hash
+};
+
+}  // namespace reprise
