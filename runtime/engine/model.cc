@@ -156,9 +156,12 @@ CompileOptions Model::CompileOptionsFor(const RecipeKey& key, const EngineOption
           .clock = options.clock,
           .batch_symbol = key.packing == kPacked ? kTokensAxis : batch_symbol_,
           .choices = options.choices,
-          .may_hold = [parameters = &owner_->parameters()](const ParameterExpr& expression) {
-            return parameters->MayHold(expression);
-          }};
+          .hold_second =
+              [parameters = &owner_->parameters()](const ParameterExpr& expression) {
+                return parameters->HoldSecond(expression);
+              },
+          .holds = [parameters = &owner_->parameters()](
+                       const ParameterExpr& expression) { return parameters->Holds(expression); }};
 }
 
 absl::StatusOr<std::unique_ptr<Recipe>> Model::CompileAt(const RecipeKey& key,

@@ -106,7 +106,12 @@ absl::StatusOr<Tensor> ParameterStore::Peek(const ParameterExpr& expression) con
   return Evaluate(expression);
 }
 
-bool ParameterStore::MayHold(const ParameterExpr& expression) {
+bool ParameterStore::Holds(const ParameterExpr& expression) const {
+  MutexLock lock(mutex_);
+  return prepared_.contains(expression.text()) || second_forms_.contains(expression.text());
+}
+
+bool ParameterStore::HoldSecond(const ParameterExpr& expression) {
   const int64_t bytes =
       NumElements(expression.shape()) * static_cast<int64_t>(DTypeSize(expression.dtype()));
   MutexLock lock(mutex_);

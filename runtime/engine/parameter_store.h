@@ -71,9 +71,11 @@ class ParameterStore {
   // The same, but kept only if it is so already: to look at, and to let go of.
   absl::StatusOr<Tensor> Peek(const ParameterExpr& expression) const;
 
-  // Whether a parameter that recipes hold in another form may be held in this one as well: those
-  // that may take a tenth of the parameters together, and stay so.
-  bool MayHold(const ParameterExpr& expression);
+  // Takes room for a parameter in this form, which recipes hold in another one as well, until the
+  // store goes: second forms take at most a tenth of the parameters together. False: there is none.
+  bool HoldSecond(const ParameterExpr& expression);
+  // Whether the parameter is held in this form, or room for it was taken.
+  bool Holds(const ParameterExpr& expression) const;
 
   // The pages of files that were read, in place or into copies, leave memory until they are read
   // again.
@@ -111,8 +113,9 @@ class ParameterStore {
   mutable Mutex mutex_;
   absl::flat_hash_map<std::string, Tensor> prepared_ GUARDED_BY(mutex_);  // by expression text
   absl::flat_hash_map<const Recipe*, KnownTable> tables_ GUARDED_BY(mutex_);
-  int64_t taken_ GUARDED_BY(mutex_) = 0;                              // bytes
-  absl::flat_hash_set<std::string> second_forms_ GUARDED_BY(mutex_);  // texts that MayHold let in
+  int64_t taken_ GUARDED_BY(mutex_) = 0;  // bytes
+  absl::flat_hash_set<std::string> second_forms_
+      GUARDED_BY(mutex_);  // texts that HoldSecond let in
   int64_t second_bytes_ GUARDED_BY(mutex_) = 0;
 };
 

@@ -94,19 +94,22 @@ class Compilation {
     if (!known.has_value()) return nullptr;
     for (const KernelOption& option : options) {
       if (option.kernel != *known) continue;
-      return MayHold(id, options[0], option) ? &option.kernel : &options[0].kernel;
+      // A plan that is bound again takes no room: its kernels are what they are.
+      const auto& has_room = kernels_ == nullptr ? options_.hold_second : options_.holds;
+      return HasRoom(id, options[0], option, has_room) ? &option.kernel : &options[0].kernel;
     }
     return nullptr;
   }
 
-  // The forms in which `option` wants parameters are those of `first`, or may be held beside them.
-  bool MayHold(NodeId id, const KernelOption& first, const KernelOption& option) const {
-    if (options_.may_hold == nullptr) return true;
+  // The forms in which `option` wants parameters are those of `first`, or have room beside them.
+  bool HasRoom(NodeId id, const KernelOption& first, const KernelOption& option,
+               const std::function<bool(const ParameterExpr&)>& has_room) const {
+    if (has_room == nullptr) return true;
     const Node& node = graph_.node(id);
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       const ParameterExprPtr wanted = ParameterFor(node, i, &option);
       if (wanted == nullptr) continue;
-      if (wanted->text() != ParameterFor(node, i, &first)->text() && !options_.may_hold(*wanted)) {
+      if (wanted->text() != ParameterFor(node, i, &first)->text() && !has_room(*wanted)) {
         return false;
       }
     }

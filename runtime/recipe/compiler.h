@@ -41,9 +41,13 @@ struct CompileOptions {
   std::string batch_symbol;
   // What timing has shown so far; null: nothing. Each node without an answer gets its first option.
   const KernelChoices* choices = nullptr;
-  // Whether a parameter may be held in this form as well, beside that of a node's first option;
-  // asked only where an answer wants it. Null: it may.
-  std::function<bool(const ParameterExpr&)> may_hold;
+  // Takes room for a parameter in this form, beside that of a node's first option; asked only where
+  // Compile takes an answer that wants it. False: there is no room, and the first option it is.
+  // Null: there always is.
+  std::function<bool(const ParameterExpr&)> hold_second;
+  // Whether there is room taken already: all that Rebind asks, whose kernels are decided. Null:
+  // yes.
+  std::function<bool(const ParameterExpr&)> holds;
   // Filled where it is not null.
   CompiledPlan* plan = nullptr;
 };

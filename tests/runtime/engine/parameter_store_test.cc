@@ -24,14 +24,17 @@ TEST(ParameterStoreTest, TenthOfTheParametersMayBeHeldInASecondForm) {
     expressions.push_back(ParameterExpr::Leaf(i, DType::kFloat32, {1000}));
   }
   ParameterStore store(std::move(leaves), {.device = &device});
-  EXPECT_TRUE(store.MayHold(*expressions[0]));
-  EXPECT_TRUE(store.MayHold(*expressions[1]));
-  EXPECT_FALSE(store.MayHold(*expressions[2]));
+  EXPECT_FALSE(store.Holds(*expressions[0])) << "to ask takes no room";
+  EXPECT_TRUE(store.HoldSecond(*expressions[0]));
+  EXPECT_TRUE(store.Holds(*expressions[0]));
+  EXPECT_TRUE(store.HoldSecond(*expressions[1]));
+  EXPECT_FALSE(store.HoldSecond(*expressions[2]));
+  EXPECT_FALSE(store.Holds(*expressions[2]));
   // Those that may, may for good.
-  EXPECT_TRUE(store.MayHold(*expressions[0]));
+  EXPECT_TRUE(store.HoldSecond(*expressions[0]));
   // What is held anyway costs nothing more.
   ASSERT_TRUE(store.ValueOf(*expressions[3]).ok());
-  EXPECT_TRUE(store.MayHold(*expressions[3]));
+  EXPECT_TRUE(store.HoldSecond(*expressions[3]));
 }
 
 // KiB of the mappings of the file at `path` that are in this process's memory.

@@ -40,7 +40,11 @@ class KernelChoiceTest : public testing::Test {
                           {.device = &device_,
                            .clock = &clock_,
                            .choices = &choices_,
-                           .may_hold = [this](const ParameterExpr&) { return may_hold_; },
+                           .hold_second =
+                               [this](const ParameterExpr&) {
+                                 ++asked_for_room_;
+                                 return has_room_;
+                               },
                            .plan = plan});
     EXPECT_TRUE(recipe.ok()) << recipe.status();
     return *std::move(recipe);
@@ -52,7 +56,8 @@ class KernelChoiceTest : public testing::Test {
   Graph graph_;
   RecipeKey key_;
   KernelChoices choices_;
-  bool may_hold_ = true;
+  bool has_room_ = true;
+  int asked_for_room_ = 0;
   CompiledPlan::Question question_;
 };
 
@@ -81,10 +86,35 @@ TEST_F(KernelChoiceTest, AnswerThatIsNoKernelLeavesTheQuestionOpen) {
 TEST_F(KernelChoiceTest, AnswerThatHoldsWeightsTwiceNeedsLeave) {
   Answer("gemm_openblas");
   EXPECT_EQ(Compiled()->launches[0].kernel, "gemm_openblas");
-  may_hold_ = false;
+  has_room_ = false;
   const auto recipe = Compiled();
   EXPECT_EQ(recipe->launches[0].kernel, question_.kernels[0]);
   EXPECT_EQ(recipe->untimed, 0);
+}
+
+TEST_F(KernelChoiceTest, PlanThatIsBoundAgainTakesNoRoomForWeights) {
+  CompiledPlan plan;
+  Compiled(&plan);
+  Answer("gemm_openblas");
+  bool holds = true;
+  const auto untimed = [&] {
+    const auto again = Rebind(plan, graph_, key_,
+                              {.device = &device_,
+                               .clock = &clock_,
+                               .choices = &choices_,
+                               .hold_second =
+                                   [this](const ParameterExpr&) {
+                                     ++asked_for_room_;
+                                     return true;
+                                   },
+                               .holds = [&](const ParameterExpr&) { return holds; }});
+    EXPECT_TRUE(again.ok()) << again.status();
+    return (*again)->untimed;
+  };
+  EXPECT_EQ(untimed(), 1) << "the answer could be taken";
+  holds = false;
+  EXPECT_EQ(untimed(), 0) << "it could not";
+  EXPECT_EQ(asked_for_room_, 0);
 }
 
 TEST_F(KernelChoiceTest, StoredPlanOfAnotherKernelThanTheAnswerIsToBeTuned) {
