@@ -153,6 +153,13 @@ void BatchPlan::Wish(const RequestShape& shape) {
   wished_rows_ += shape.rows;
 }
 
+bool BatchPlan::SameLengths(const RequestShape& a, const RequestShape& b) const {
+  for (size_t i = 0; i < a.sizes.size(); ++i) {
+    if (static_cast<int>(i) != model_->batch_axis_ && a.sizes[i] != b.sizes[i]) return false;
+  }
+  return true;
+}
+
 bool BatchPlan::TryAdd(const RequestShape& shape, std::shared_ptr<CaptureTicket> waited,
                        bool chosen) {
   if (shapes_.empty()) {
@@ -181,6 +188,9 @@ bool BatchPlan::TryAdd(const RequestShape& shape, std::shared_ptr<CaptureTicket>
   absl::StatusOr<BatchTarget> together =
       target_.packed ? PackedTargetFor(*joint) : TargetFor(*joint, false);
   if (!together.ok()) return false;
+  // What has no bucket has a recipe of its very sizes, and would pad others to them.
+  if (!together->packed && together->bucket == "exact" && !SameLengths(shapes_[0], shape))
+    return false;
   int64_t alone_tokens = alone_tokens_;
   if (!target_.packed) {
     const absl::StatusOr<BatchTarget> alone = TargetFor(shape.sizes, false);

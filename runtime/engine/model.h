@@ -333,6 +333,8 @@ class BatchPlan {
   void Wish(const RequestShape& shape);
 
   const Model* model_;
+  // Both have the same sizes along every axis but the batch.
+  bool SameLengths(const RequestShape& a, const RequestShape& b) const;
   std::shared_ptr<const BucketPolicy> buckets_;  // that it began with
   std::shared_ptr<const ReplayCost> cost_;
   std::vector<RequestShape> shapes_;

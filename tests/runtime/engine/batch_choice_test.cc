@@ -66,6 +66,17 @@ TEST_F(BatchChoiceTest, AnotherBucketJoinsWhereThatPadsLittle) {
   EXPECT_FALSE(plan.TryAdd(Shape(1, 60)));
 }
 
+TEST_F(BatchChoiceTest, LengthBeyondTheLargestBucketIsSharedOnlyWithItsEqual) {
+  for (const bool chosen : {false, true}) {
+    BatchPlan plan(*model_);
+    ASSERT_TRUE(plan.TryAdd(Shape(1, 100)));
+    EXPECT_FALSE(plan.TryAdd(Shape(1, 90), nullptr, chosen)) << "it would be padded to 100";
+    EXPECT_FALSE(plan.TryAdd(Shape(1, 110), nullptr, chosen)) << "the other would be";
+    EXPECT_FALSE(plan.TryAdd(Shape(1, 60), nullptr, chosen));
+    EXPECT_TRUE(plan.TryAdd(Shape(1, 100), nullptr, chosen));
+  }
+}
+
 TEST_F(BatchChoiceTest, WhatIsWorthItAllTogetherIsAddedOneByOne) {
   std::vector<RequestShape> shapes = {Shape(1, 40)};
   for (int i = 0; i < 16; ++i) shapes.push_back(Shape(1, 60));
