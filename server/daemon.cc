@@ -104,6 +104,7 @@ Daemon::Daemon(const Options& options, const std::string& version, LogFunction l
                .clock = &clock_,
                .cores = &cores_,
                .cache_bytes = options.recipe_cache_memory_mb << 20,
+               .eager_cache_bytes = options.eager_cache_memory_mb << 20,
                .parameter_bytes = options.parameter_memory_mb << 20,
                .store = store_.store(),
                .captures = &captures_,

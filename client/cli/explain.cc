@@ -112,6 +112,20 @@ void PrintCuts(const v1::ExplainModelResponse& model) {
         "    so       it runs by itself for each request, and what follows at the sizes "
         "that it finds\n\n");
   }
+  for (const auto& section : model.sections()) {
+    std::printf("section %s\n", section.section().c_str());
+    for (const std::string& size : section.sizes()) std::printf("    size     %s\n", size.c_str());
+    std::printf("\n");
+  }
+}
+
+void PrintEagerCache(const v1::EagerCacheUse& use) {
+  const auto number = [](uint64_t value) { return static_cast<unsigned long long>(value); };
+  std::printf("eager runs: %llu\n", number(use.hits() + use.misses()));
+  std::printf("    prepared %llu times, found prepared %llu times\n", number(use.misses()),
+              number(use.hits()));
+  std::printf("    kept     %llu, %.1f kB; %llu went because room was needed\n\n",
+              number(use.ops()), static_cast<double>(use.bytes()) / 1e3, number(use.evictions()));
 }
 
 void PrintModel(const v1::ExplainModelResponse& model) {
@@ -138,6 +152,7 @@ void PrintModel(const v1::ExplainModelResponse& model) {
     std::printf("    measured in %u runs\n\n", axis.runs());
   }
   PrintCuts(model);
+  if (model.has_eager_cache()) PrintEagerCache(model.eager_cache());
   if (model.has_buckets()) PrintBuckets(model.buckets());
 }
 

@@ -38,11 +38,12 @@ class BusyMeter {
 
 }  // namespace
 
-BatchRun::BatchRun(const EngineOptions& options, RecipeCache& cache, MissReport& misses,
-                   const BatchPlan& plan, BatchPlan::Resolution resolution,
+BatchRun::BatchRun(const EngineOptions& options, RecipeCache& cache, EagerCache& eager,
+                   MissReport& misses, const BatchPlan& plan, BatchPlan::Resolution resolution,
                    absl::Span<const Request* const> requests, Stream& stream)
     : options_(options),
       cache_(cache),
+      eager_(eager),
       misses_(misses),
       plan_(plan),
       model_(plan.model()),
@@ -115,10 +116,10 @@ absl::Status BatchRun::FindRecipe() {
     if (!plan_.packed()) {
       ASSIGN_OR_RETURN(target_, plan_.TargetFor(plan_.sizes_, /*exact=*/true));
     }
-    ASSIGN_OR_RETURN(std::unique_ptr<Recipe> compiled,
-                     model_.CompileAt(model_.KeyAt(target_, plan_.shapes()[0], variant_.get()),
-                                      variant_.get(), options_));
-    recipe_ = std::move(compiled);
+    const RecipeKey key = model_.KeyAt(target_, plan_.shapes()[0], variant_.get());
+    ASSIGN_OR_RETURN(recipe_, eager_.GetOrPrepare(key, model_.eager_share(), [&] {
+      return model_.CompileAt(key, variant_.get(), options_);
+    }));
   } else {
     recipe_ = resolution_.recipe;
     if (resolution_.outcome == CaptureOutcome::kLarger) target_ = plan_.TargetOf(*recipe_);

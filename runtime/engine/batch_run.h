@@ -19,7 +19,7 @@ namespace reprise {
 
 class BatchRun {
  public:
-  BatchRun(const EngineOptions& options, RecipeCache& cache, MissReport& misses,
+  BatchRun(const EngineOptions& options, RecipeCache& cache, EagerCache& eager, MissReport& misses,
            const BatchPlan& plan, BatchPlan::Resolution resolution,
            absl::Span<const Request* const> requests, Stream& stream);
 
@@ -59,6 +59,7 @@ class BatchRun {
 
   const EngineOptions& options_;
   RecipeCache& cache_;
+  EagerCache& eager_;
   MissReport& misses_;
   const BatchPlan& plan_;
   const Model& model_;

@@ -41,6 +41,7 @@ Engine::Engine(const EngineOptions& options, Observer& observer)
       observer_(observer),
       parameter_budget_(std::make_unique<MemoryBudget>(options.parameter_bytes)),
       cache_(options.cache_bytes, *options.clock),
+      eager_(options.eager_cache_bytes, *options.clock),
       tuner_(options_, cache_, choices_),
       captures_(options_, cache_, misses_, options.captures, tuner_),
       usage_(options_, cache_) {
@@ -77,6 +78,7 @@ absl::StatusOr<std::shared_ptr<Model>> Engine::Load(ModelOptions options) {
     usage_.Save(*gone, UsageKeeper::When::kNow);
     usage_.Forget(*gone);
     cache_.RemoveOwner(gone->owner());
+    eager_.Remove(gone->eager_share());
     delete gone;
   });
   MutexLock lock(models_mutex_);
@@ -104,12 +106,19 @@ std::vector<Response> Engine::Run(const BatchPlan& plan, absl::Span<const Reques
     if (!resolution.decided && !MayCaptureFor(plan)) resolution.status = RefuseMiss(plan);
   }
   const bool eager = resolution.outcome == CaptureOutcome::kEager;
-  BatchRun run(options_, cache_, misses_, plan, std::move(resolution), requests, stream);
+  BatchRun run(options_, cache_, eager_, misses_, plan, std::move(resolution), requests, stream);
   std::vector<Response> responses = run.Run(next_batch_++);
   for (size_t i = 0; i < responses.size(); ++i) {
     if (!responses[i].status.ok() || run.tail() == nullptr) continue;
-    TailRun(options_, cache_, captures_, misses_, plan.model(), *run.tail(), plan.shapes()[i],
-            stream)
+    TailRun({.options = options_,
+             .cache = cache_,
+             .eager = eager_,
+             .captures = captures_,
+             .misses = misses_,
+             .model = plan.model(),
+             .tail = *run.tail(),
+             .shape = plan.shapes()[i],
+             .stream = stream})
         .Run(*requests[i], run.recipe(), responses[i]);
   }
   if (run.replay_ns() > 0) {

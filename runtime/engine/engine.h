@@ -25,6 +25,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/device/device.h"
 #include "runtime/engine/captures.h"
+#include "runtime/engine/eager_cache.h"
 #include "runtime/engine/miss_report.h"
 #include "runtime/engine/model.h"
 #include "runtime/engine/observer.h"
@@ -43,8 +44,9 @@ namespace reprise {
 struct EngineOptions {
   const Device* device = nullptr;
   const Clock* clock = nullptr;
-  CorePool* cores = nullptr;      // that replays run on
-  int64_t cache_bytes = 1 << 30;  // --recipe-cache-memory-mb
+  CorePool* cores = nullptr;             // that replays run on
+  int64_t cache_bytes = 1 << 30;         // --recipe-cache-memory-mb
+  int64_t eager_cache_bytes = 64 << 20;  // --eager-cache-memory-mb
   // Of the parameters of all models, as stored and as kernels want them; 0: no limit.
   int64_t parameter_bytes = 0;
   // What is kept over restarts; null: nothing. Outlives the engine.
@@ -155,12 +157,12 @@ class Engine {
   // FAILED_PRECONDITION: what was missing, why it is not captured, and the nearest that is ready.
   absl::Status RefuseMiss(const BatchPlan& plan) const;
   LoaderContext MakeLoaderContext() const;
-  bool IsOneTooMany(const BatchPlan& plan, const RecipeKey& key) const;
 
   EngineOptions options_;
   Observer& observer_;
   const std::unique_ptr<MemoryBudget> parameter_budget_;
   RecipeCache cache_;
+  EagerCache eager_;
   MissReport misses_;
   KernelChoices choices_;
   Tuner tuner_;

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/engine/engine.h"
+#include "runtime/engine/exact_limit.h"
 
 namespace reprise {
 namespace {
@@ -62,24 +63,15 @@ BatchPlan::Resolution Engine::Resolve(const BatchPlan& plan) {
       return result;
     }
   }
-  if (RunsEagerly(shape.on_miss, model.options_, frozen) || IsOneTooMany(plan, key)) {
+  if (RunsEagerly(shape.on_miss, model.options_, frozen) ||
+      (plan.target_.exact && MayCaptureFor(plan) &&
+       IsOneTooMany(model, shape.on_miss, key, cache_))) {
     result.outcome = CaptureOutcome::kEager;
     return result;
   }
   // Whoever may not begin a capture may still wait for one that is under way: see Prepare.
   result.decided = false;
   return result;
-}
-
-// A shape of which there may be no more recipes makes room for itself when it comes again: one that
-// comes once would only drive out others.
-bool Engine::IsOneTooMany(const BatchPlan& plan, const RecipeKey& key) const {
-  const Model& model = *plan.model_;
-  ModelOwner& owner = *model.owner_;
-  if (!plan.target_.exact || !MayCaptureFor(plan)) return false;
-  if (owner.WantedBefore(key.hash) || model.options_.capture == CapturePolicy::kInline)
-    return false;
-  return plan.shapes_[0].on_miss == OnMiss::kDefault && cache_.NumExact(owner) >= owner.max_exact();
 }
 
 bool Engine::MayCaptureFor(const BatchPlan& plan) const {
@@ -200,7 +192,7 @@ void Engine::NoteLosses(const BatchPlan& plan, const BatchTarget& used, bool eag
       wishes_.Forget(key);
     }
   };
-  // An eager run compiles as a capture does, and keeps nothing of it.
+  // An eager run compiles as a capture does. What it keeps is not timed, nor there after a restart.
   if (eager) return note(plan.target_, static_cast<double>(model.owner_->capture_ns()));
   const auto total_ns = static_cast<double>(replay_ns);
   if (used.sizes != plan.target_.sizes && used.tokens > plan.target_.tokens) {

@@ -27,6 +27,7 @@
 #include "runtime/certify/certificate.h"
 #include "runtime/engine/bucket_learner.h"
 #include "runtime/engine/capture.h"
+#include "runtime/engine/eager_cache.h"
 #include "runtime/engine/model_owner.h"
 #include "runtime/engine/model_usage.h"
 #include "runtime/engine/model_variants.h"
@@ -165,6 +166,8 @@ class Model : public std::enable_shared_from_this<Model> {
   // The dim of output `position` that grows by one a row, or -1.
   int BatchDimOf(size_t position) const;
   const std::shared_ptr<ModelOwner>& owner() const { return owner_; }
+  // What eager runs of it have prepared.
+  const std::shared_ptr<EagerCache::Share>& eager_share() const { return eager_share_; }
   // The recipes that are ready: of the buckets.
   const ReadyIndex& ready() const { return packing_ != nullptr ? packing_->ready() : *ready_; }
   // What users call the axis of `symbol`; the symbol itself where no axis has it.
@@ -208,8 +211,6 @@ class Model : public std::enable_shared_from_this<Model> {
   friend class PolicyMaker;
   friend class BatchPlan;
   friend class BatchRun;
-  friend class TailRun;
-  friend class Tuner;
   Model() = default;
 
   CompileOptions CompileOptionsFor(const RecipeKey& key, const EngineOptions& options) const;
@@ -249,6 +250,7 @@ class Model : public std::enable_shared_from_this<Model> {
   mutable PaddingProgress padding_;  // a model that serves is constant but for its proof
   std::shared_ptr<const ReadyIndex> ready_;
   std::shared_ptr<ModelOwner> owner_;
+  std::shared_ptr<EagerCache::Share> eager_share_;
   std::unique_ptr<BucketLearner> learner_;
   std::unique_ptr<Packing> packing_;
   std::unique_ptr<ModelVariants> variants_;  // null where no initialiser can be overridden
@@ -331,10 +333,10 @@ class BatchPlan {
                                            const RequestShape& shape) const;
   // Remembers that `shape` would have joined had there been a recipe.
   void Wish(const RequestShape& shape);
-
-  const Model* model_;
   // Both have the same sizes along every axis but the batch.
   bool SameLengths(const RequestShape& a, const RequestShape& b) const;
+
+  const Model* model_;
   std::shared_ptr<const BucketPolicy> buckets_;  // that it began with
   std::shared_ptr<const ReplayCost> cost_;
   std::vector<RequestShape> shapes_;

@@ -95,6 +95,7 @@ absl::Status ModelLoader::Import(Model& model, Graph& as_imported) const {
                                   .all_stores = context_.parameter_budget,
                                   .files = std::move(imported.files)}),
       model.options_.max_exact, model.options_.max_recipe_bytes);
+  model.eager_share_ = std::make_shared<EagerCache::Share>(model.owner_);
   RETURN_IF_ERROR(model.owner_->parameters().CountLeaves());
   // Without a request that overrides them, initialisers are constants.
   if (absl::c_any_of(model.inputs_, [](const ModelIo& input) { return input.optional; })) {

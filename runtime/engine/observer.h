@@ -125,6 +125,11 @@ class ModelObserver {
   // did.
   virtual void OnEagerNode(absl::string_view op, int64_t duration_ns) {}
   virtual void OnSection(int64_t duration_ns) {}
+  // An eager run looked for what an earlier one has prepared; what is kept of such now; one of them
+  // went because room was needed. See EagerCache.
+  virtual void OnEagerCacheRequest(bool hit) {}
+  virtual void OnEagerCacheSize(int64_t ops, int64_t bytes) {}
+  virtual void OnEagerEviction() {}
   // A node of a captured recipe runs by its reference kernel.
   virtual void OnReferenceKernel(absl::string_view op, absl::string_view node) = 0;
   // After each look at the traffic, and when another set of buckets is in force. `labels`: of all

@@ -30,7 +30,7 @@ enum class OnMiss {
   kDefault,  // as the model's capture policy says
   kPad,      // a larger recipe that is ready, else an error
   kWait,     // its own bucket, captured now
-  kEager,    // no recipe: compiled for this request alone, and thrown away
+  kEager,    // no recipe: what is prepared for it is kept apart from recipes, see EagerCache
   kReject,   // an error
 };
 

@@ -3,6 +3,7 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/ops/op.h"
 
 namespace reprise {
 
@@ -18,24 +19,34 @@ std::string Tail::SymbolOf(const std::string& input, size_t dim) {
   return absl::StrCat(input, ".d", dim);
 }
 
-std::shared_ptr<const ModelVariant> Tail::SectionFor(
+std::shared_ptr<const Tail::TypedSection> Tail::SectionFor(
     const GraphSection& section, const std::vector<std::pair<DType, size_t>>& types) const {
   MutexLock lock(mutex_);
-  std::shared_ptr<const ModelVariant>& made = sections_[{&section, types}];
+  std::shared_ptr<const TypedSection>& made = sections_[{&section, types}];
   if (made != nullptr) return made;
-  auto variant = std::make_shared<ModelVariant>();
-  variant->graph = section.graph;
+  ModelVariant variant;
+  variant.graph = section.graph;
   for (size_t i = 0; i < types.size(); ++i) {
-    Value& input = variant->graph.value(variant->graph.inputs()[i]);
+    Value& input = variant.graph.value(variant.graph.inputs()[i]);
     input.dtype = types[i].first;
     input.dims.clear();
     for (size_t d = 0; d < types[i].second; ++d) {
       input.dims.push_back({.symbol = SymbolOf(input.name, d)});
     }
   }
-  variant->fingerprint = FingerprintGraph(variant->graph);
-  made = std::move(variant);
+  variant.fingerprint = FingerprintGraph(variant.graph);
+  made = std::make_shared<const TypedSection>(std::move(variant));
   return made;
+}
+
+std::vector<Tail::SectionWords> Tail::Sections() const {
+  MutexLock lock(mutex_);
+  std::vector<SectionWords> sections;
+  for (const auto& [key, typed] : sections_) {
+    std::vector<std::string> sizes = typed->padding.Words();
+    if (!sizes.empty()) sections.push_back({key.first->label, std::move(sizes)});
+  }
+  return sections;
 }
 
 std::shared_ptr<const Tail> CutModel(Graph& graph, const std::vector<ModelIo>& inputs,
@@ -57,6 +68,57 @@ absl::Status CheckOutputTypes(const Tail& tail) {
                      "' has no declared dtype, and the model is cut where shapes depend on data"));
   }
   return absl::OkStatus();
+}
+
+namespace {
+
+// Null as Tail::SectionOf says.
+std::unique_ptr<const GraphSection> MakeSection(const CutGraph& graph, const EagerNode& node) {
+  const OpRow* row = FindOp(node.node.op);
+  if (row->Has(kDataDependent) || row->Has(kNoFold) || node.then_branch != nullptr) return nullptr;
+  auto section = std::make_unique<GraphSection>();
+  section->label = NodeLabel(node.node);
+  std::map<std::string, ValueId> made;
+  bool has_data = false;
+  std::vector<ValueId> inputs;
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    const std::string& name = node.inputs[i];
+    if (name.empty()) {
+      inputs.push_back(kNone);
+      continue;
+    }
+    auto [it, added] = made.try_emplace(name, kNone);
+    const auto constant = graph.constants.find(name);
+    const auto parameter = graph.parameters.find(name);
+    const bool is_data = constant == graph.constants.end() && parameter == graph.parameters.end();
+    if (added) {
+      it->second = is_data ? section->graph.AddInput(name, DType::kUndefined, {})
+                   : parameter == graph.parameters.end()
+                       ? section->graph.AddConstant(name, constant->second)
+                       : section->graph.AddParameter(name, parameter->second);
+    }
+    inputs.push_back(it->second);
+    if (is_data && row->IsValueInput(i)) section->shape_inputs.insert(name);
+    has_data |= !row->IsValueInput(i);
+  }
+  if (!has_data) return nullptr;
+  const NodeId id = section->graph.AddNodeWithOutputs(
+      node.node.op, std::move(inputs), node.node.attributes, node.outputs, node.node.name);
+  for (size_t i = 0; i < node.outputs.size(); ++i) {
+    if (node.outputs[i].empty()) continue;
+    section->graph.AddOutput(section->graph.node(id).outputs[i]);
+    section->outputs.push_back(node.outputs[i]);
+  }
+  return section;
+}
+
+}  // namespace
+
+const GraphSection* Tail::SectionOf(const CutGraph& graph, const EagerNode& node) const {
+  MutexLock lock(mutex_);
+  auto [it, added] = nodes_.try_emplace(&node);
+  if (added) it->second = MakeSection(graph, node);
+  return it->second.get();
 }
 
 }  // namespace reprise

@@ -16,6 +16,7 @@
 #include "absl/status/statusor.h"
 #include "runtime/base/mutex.h"
 #include "runtime/engine/model_variants.h"
+#include "runtime/engine/section_padding.h"
 #include "runtime/onnx/importer.h"
 #include "runtime/passes/cut_graph.h"
 
@@ -34,11 +35,31 @@ class Tail {
   const std::vector<ModelIo>& front_outputs() const { return front_outputs_; }
   const std::vector<Cut>& cuts() const { return graph_->cuts; }
 
-  // `section` of graph() as a graph that can be compiled, for inputs of these dtypes and ranks (by
-  // position among its inputs). Every dim is a symbol, SymbolOf of the input and the dim.
-  std::shared_ptr<const ModelVariant> SectionFor(
+  // A section as a graph that can be compiled, and what is known of its sizes.
+  struct TypedSection {
+    explicit TypedSection(ModelVariant made)
+        : variant(std::make_shared<const ModelVariant>(std::move(made))), padding(*variant) {}
+
+    const std::shared_ptr<const ModelVariant> variant;
+    mutable SectionPadding padding;  // synchronises itself
+  };
+  // `section` of graph() for inputs of these dtypes and ranks (by position among its inputs). Every
+  // dim is a symbol, SymbolOf of the input and the dim.
+  std::shared_ptr<const TypedSection> SectionFor(
       const GraphSection& section, const std::vector<std::pair<DType, size_t>>& types) const;
   static std::string SymbolOf(const std::string& input, size_t dim);
+
+  // What is known of the sizes of the sections that ran as recipes, for people.
+  struct SectionWords {
+    std::string section;             // "behind NonZero 'find'"
+    std::vector<std::string> sizes;  // SectionPadding::Words
+  };
+  std::vector<SectionWords> Sections() const;
+
+  // A node at a cut of `graph` as a section of its own, which can be compiled where data is at
+  // hand: operands that decide shapes are its shape inputs. Null where that never makes a kernel:
+  // its elements, too, decide the shape of its result, or nothing but shapes goes in.
+  const GraphSection* SectionOf(const CutGraph& graph, const EagerNode& node) const;
 
  private:
   using Types = std::vector<std::pair<DType, size_t>>;
@@ -50,8 +71,9 @@ class Tail {
   std::vector<ModelIo> front_outputs_;
   // Guarded.
   mutable Mutex mutex_;
-  mutable std::map<std::pair<const GraphSection*, Types>, std::shared_ptr<const ModelVariant>>
+  mutable std::map<std::pair<const GraphSection*, Types>, std::shared_ptr<const TypedSection>>
       sections_ GUARDED_BY(mutex_);
+  mutable std::map<const EagerNode*, std::unique_ptr<const GraphSection>> nodes_ GUARDED_BY(mutex_);
 };
 
 // Cuts `graph`, after the load passes, where data decides shapes: it becomes what comes before, and

@@ -86,6 +86,12 @@ constexpr Flag kFlags[] = {
        return app.add_option(flag.name, options.recipe_cache_memory_mb, flag.meaning)
            ->check(CLI::Range(int64_t{1}, int64_t{1} << 30));
      }},
+    {"--eager-cache-memory-mb", "MB", "64",
+     "Memory that what eager runs prepare may take, in MiB: beside that of recipes",
+     [](CLI::App& app, const Flag& flag, Options& options) {
+       return app.add_option(flag.name, options.eager_cache_memory_mb, flag.meaning)
+           ->check(CLI::Range(int64_t{0}, int64_t{1} << 30));
+     }},
     {"--arena-memory-mb", "MB", "0",
      "Memory that arenas of all streams may take, in MiB; 0: no limit",
      [](CLI::App& app, const Flag& flag, Options& options) {

@@ -159,6 +159,16 @@ std::unique_ptr<ModelMetrics> Catalogue::MakeModel(const std::string& model,
   m.captures_saved = counter(MetricId::kCapturesSaved);
   m.sections = counter(MetricId::kSections);
   m.section_seconds = counter(MetricId::kSectionSeconds);
+  auto eager = [&](const char* outcome) {
+    LabelValues all = labels;
+    all.emplace_back("outcome", outcome);
+    return &AddSeries(CounterFamily(MetricId::kEagerCacheRequests), all);
+  };
+  m.eager_hits = eager("hit");
+  m.eager_misses = eager("miss");
+  m.eager_evictions = counter(MetricId::kEagerCacheEvictions);
+  m.eager_ops = gauge(MetricId::kEagerCacheOps);
+  m.eager_bytes = gauge(MetricId::kEagerCacheBytes);
   m.queue_depth = gauge(MetricId::kQueueDepth);
   m.ready = gauge(MetricId::kModelReady);
   m.warmup_wanted = gauge(MetricId::kWarmupWanted);

@@ -94,6 +94,11 @@ struct ModelMetrics {
   prometheus::Counter* captures_saved;
   prometheus::Counter* sections;
   prometheus::Counter* section_seconds;
+  prometheus::Counter* eager_hits;
+  prometheus::Counter* eager_misses;
+  prometheus::Counter* eager_evictions;
+  prometheus::Gauge* eager_ops;
+  prometheus::Gauge* eager_bytes;
   prometheus::Gauge* queue_depth;
   prometheus::Gauge* ready;
   prometheus::Gauge* warmup_wanted;

@@ -115,6 +115,17 @@ class ModelMetricsObserver final : public ModelObserver {
     metrics_.section_seconds->Increment(static_cast<double>(duration_ns) * kSecondsPerNs);
   }
 
+  void OnEagerCacheRequest(bool hit) override {
+    (hit ? metrics_.eager_hits : metrics_.eager_misses)->Increment();
+  }
+
+  void OnEagerCacheSize(int64_t ops, int64_t bytes) override {
+    metrics_.eager_ops->Set(static_cast<double>(ops));
+    metrics_.eager_bytes->Set(static_cast<double>(bytes));
+  }
+
+  void OnEagerEviction() override { metrics_.eager_evictions->Increment(); }
+
   void OnReferenceKernel(absl::string_view op, absl::string_view) override {
     metrics_.reference_kernels->at(op).Increment();
   }

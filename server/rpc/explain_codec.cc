@@ -171,6 +171,19 @@ void EncodeExplanation(const Model& model, v1::ExplainModelResponse& message) {
       one.set_reason(cut.why);
       one.set_depth(static_cast<uint32_t>(cut.level));
     }
+    for (const Tail::SectionWords& section : model.tail()->Sections()) {
+      v1::SectionExplanation& one = *message.add_sections();
+      one.set_section(section.section);
+      for (const std::string& size : section.sizes) one.add_sizes(size);
+    }
+  }
+  if (const EagerUse use = model.eager_share()->use(); use.hits + use.misses > 0) {
+    v1::EagerCacheUse& eager = *message.mutable_eager_cache();
+    eager.set_ops(static_cast<uint64_t>(use.ops));
+    eager.set_bytes(static_cast<uint64_t>(use.bytes));
+    eager.set_hits(static_cast<uint64_t>(use.hits));
+    eager.set_misses(static_cast<uint64_t>(use.misses));
+    eager.set_evictions(static_cast<uint64_t>(use.evictions));
   }
   EncodeBuckets(model.learner().Report(), *message.mutable_buckets());
   EncodeReplayTimes(*model.learner().Cost(), *message.mutable_buckets());

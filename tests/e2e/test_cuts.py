@@ -222,6 +222,37 @@ def test_one_output_alone_may_be_asked_for(daemon, paths, rng):
     assert {k: v.tolist() for k, v in answer.outputs.items()} == {"all": 12}
 
 
+def test_counts_behind_a_cut_share_few_recipes_where_padding_is_proved(daemon, paths, rng):
+    client = daemon.client()
+    compiles = lambda: Scrape(daemon.metrics_url).total("reprise_compiles_total", model="words")
+    before = compiles()
+    for count in range(2, 38):
+        ids = rng.permutation(40)[:count]
+        inputs = {"ids": ids, "keep": np.ones(count, bool)}
+        assert_same_answer(infer(client, "words", inputs).outputs, reference(paths["words"], inputs), count)
+    # 16, 24, 32, 48, and sizes that came before it was known which of them follow the data.
+    assert compiles() - before <= 6
+    text = daemon.reprise("explain", "words")
+    assert "section behind" in text
+    assert "padded, which the ops prove safe" in text
+
+
+def test_what_runs_eagerly_is_prepared_once_for_a_size(daemon, paths, rng):
+    client = daemon.client()
+    inputs = {"x": rng.standard_normal((3, 9000, 4)).astype(np.float32), "lengths": np.array([3, 8, 2])}
+    requests = lambda outcome: Scrape(daemon.metrics_url).total(
+        "reprise_eager_cache_requests_total", model="longest", outcome=outcome)
+    hits, misses = requests("hit"), requests("miss")
+    for _ in range(3):
+        assert_same_answer(infer(client, "longest", inputs).outputs, reference(paths["longest"], inputs))
+    assert requests("miss") == misses + 1
+    assert requests("hit") == hits + 2
+    metrics = Scrape(daemon.metrics_url)
+    assert metrics.total("reprise_eager_cache_ops", model="longest") >= 1
+    assert metrics.total("reprise_eager_cache_bytes", model="longest") > 0
+    assert "eager runs:" in daemon.reprise("explain", "longest")
+
+
 def test_metadata_and_words_for_people(daemon, paths):
     metadata = daemon.client().get_model_metadata("encoder", as_json=True)
     assert {o["name"]: [int(d) for d in o["shape"]] for o in metadata["outputs"]} == {

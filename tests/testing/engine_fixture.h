@@ -27,6 +27,10 @@ struct Observed {
   std::vector<std::string> tunes;  // bucket labels
   std::vector<BucketReport> buckets;
   std::vector<std::string> eager;  // ops of nodes at cuts
+  int64_t eager_hits = 0;          // of what eager runs prepare
+  int64_t eager_misses = 0;
+  int64_t eager_evictions = 0;
+  int64_t eager_bytes = 0;
 };
 
 class RememberingObserver final : public Observer {
@@ -79,6 +83,18 @@ class RememberingObserver final : public Observer {
       MutexLock lock(observed_->mutex);
       observed_->eager.push_back(std::string(op));
     }
+    void OnEagerCacheRequest(bool hit) override {
+      MutexLock lock(observed_->mutex);
+      ++(hit ? observed_->eager_hits : observed_->eager_misses);
+    }
+    void OnEagerCacheSize(int64_t, int64_t bytes) override {
+      MutexLock lock(observed_->mutex);
+      observed_->eager_bytes = bytes;
+    }
+    void OnEagerEviction() override {
+      MutexLock lock(observed_->mutex);
+      ++observed_->eager_evictions;
+    }
     void OnReferenceKernel(absl::string_view op, absl::string_view) override {
       MutexLock lock(observed_->mutex);
       observed_->reference_kernels.push_back(std::string(op));
@@ -91,10 +107,15 @@ class RememberingObserver final : public Observer {
 };
 
 struct EngineFixture {
-  explicit EngineFixture(int threads = 1, Isa isa = DetectIsa(), int64_t cache_bytes = 1 << 30)
+  explicit EngineFixture(int threads = 1, Isa isa = DetectIsa(), int64_t cache_bytes = 1 << 30,
+                         int64_t eager_cache_bytes = 64 << 20)
       : cores(threads),
         device(isa),
-        engine({.device = &device, .clock = &clock, .cores = &cores, .cache_bytes = cache_bytes},
+        engine({.device = &device,
+                .clock = &clock,
+                .cores = &cores,
+                .cache_bytes = cache_bytes,
+                .eager_cache_bytes = eager_cache_bytes},
                observer) {
     auto made = Stream::Create({.cores = &cores, .max_threads = threads});
     stream = *std::move(made);

@@ -1,0 +1,12 @@
+#include "runtime/engine/exact_limit.h"
+
+namespace reprise {
+
+bool IsOneTooMany(const Model& model, OnMiss on_miss, const RecipeKey& key,
+                  const RecipeCache& cache) {
+  if (on_miss != OnMiss::kDefault || model.options().capture != CapturePolicy::kQuick) return false;
+  ModelOwner& owner = *model.owner();
+  return !owner.WantedBefore(key.hash) && cache.NumExact(owner) >= owner.max_exact();
+}
+
+}  // namespace reprise
