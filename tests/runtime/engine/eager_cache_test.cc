@@ -4,12 +4,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <filesystem>
-#include <fstream>
+#include <algorithm>
+#include <cstring>
 #include <numeric>
 
 #include "tests/runtime/onnx/model_builder.h"
 #include "tests/testing/engine_fixture.h"
+#include "tests/testing/temp_folder.h"
 
 namespace reprise {
 namespace {
@@ -24,14 +25,10 @@ class EagerCacheTest : public testing::Test {
   void Load(const ModelBuilder& builder, int64_t eager_cache_bytes = kEnough) {
     model_.reset();  // no model outlives its engine
     fixture_ = std::make_unique<EngineFixture>(1, DetectIsa(), int64_t{1} << 30, eager_cache_bytes);
-    const std::string path = testing::TempDir() + "/eager_" +
-                             testing::UnitTest::GetInstance()->current_test_info()->name() +
-                             ".onnx";
-    std::ofstream(path, std::ios::binary) << builder.Bytes();
+    const std::string path = folder_.Write("model.onnx", builder.Bytes());
     auto loaded = fixture_->engine.Load({.id = {"m", 1}, .path = path});
     ASSERT_TRUE(loaded.ok()) << loaded.status();
     model_ = *std::move(loaded);
-    std::filesystem::remove(path);
   }
 
   Response Run(std::vector<InputTensor> inputs, OnMiss on_miss = OnMiss::kDefault) {
@@ -44,7 +41,7 @@ class EagerCacheTest : public testing::Test {
     return std::move(fixture_->engine.Run(plan, {&pointer, 1}, *fixture_->stream)[0]);
   }
 
-  // The sums of the rows of x, [1, length], run eagerly; `length` is not safe to pad.
+  // The mean of 1, 2, ... length, run eagerly.
   float MeanOf(int64_t length) {
     std::vector<float> x(length);
     std::iota(x.begin(), x.end(), 1.0f);
@@ -58,6 +55,7 @@ class EagerCacheTest : public testing::Test {
 
   Observed& told() { return fixture_->observer.of("m"); }
 
+  const TempFolder folder_;
   std::unique_ptr<EngineFixture> fixture_;
   std::shared_ptr<Model> model_;
 };
@@ -117,7 +115,7 @@ TEST_F(EagerCacheTest, WhatIsLargerThanTheCacheRunsAndIsNotKept) {
   EXPECT_EQ(model_->eager_share()->use().ops, 0);
 }
 
-// The rows of tanh(x) at which mask is not 0: of much data, so that it is prepared.
+// Twice the rows of x that are kept, where positive: of much data, so that it is prepared.
 TEST_F(EagerCacheTest, ALightSectionOverMuchDataIsPreparedAndMakesNoRecipe) {
   ModelBuilder b;
   b.Input("x", {"n", "m"}).Input("keep", {"n"}, Proto::BOOL);

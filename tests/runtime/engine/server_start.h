@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
-#include <fstream>
 #include <memory>
 #include <optional>
 #include <string>
@@ -14,35 +13,28 @@
 
 #include "runtime/recipe/store.h"
 #include "tests/testing/engine_fixture.h"
+#include "tests/testing/temp_folder.h"
 
 namespace reprise {
 
-// The folder that starts share: `model.onnx`, and what the stores write. Named after the test.
+// The folder that starts share: `model.onnx`, and what the stores write.
 class StartFolder {
  public:
-  explicit StartFolder(const std::string& model_bytes)
-      : path_(std::filesystem::path(testing::TempDir()) /
-              testing::UnitTest::GetInstance()->current_test_info()->name()) {
-    std::filesystem::remove_all(path_);
-    std::filesystem::create_directories(path_);
-    std::ofstream(path_ / "model.onnx", std::ios::binary) << model_bytes;
-  }
-  ~StartFolder() { std::filesystem::remove_all(path_); }
-  StartFolder(const StartFolder&) = delete;
+  explicit StartFolder(const std::string& model_bytes) { folder_.Write("model.onnx", model_bytes); }
 
-  const std::filesystem::path& path() const { return path_; }
+  const std::filesystem::path& path() const { return folder_.path(); }
 
   // The files of one kind of record in the store.
   std::vector<std::filesystem::path> Files(const std::string& kind) const {
     std::vector<std::filesystem::path> files;
-    for (const auto& file : std::filesystem::directory_iterator(path_ / "store")) {
+    for (const auto& file : std::filesystem::directory_iterator(path() / "store")) {
       if (file.path().filename().string().rfind(kind, 0) == 0) files.push_back(file.path());
     }
     return files;
   }
 
  private:
-  const std::filesystem::path path_;
+  const TempFolder folder_;
 };
 
 class ServerStart {
