@@ -72,7 +72,9 @@ SectionRecipes::RecipePtr SectionRecipes::Larger(const CaptureTarget& target,
     return nullptr;
   }
   RecipePtr least;
-  for (const RecipePtr& ready : *context_.cache.IndexOf(target.key.graph)->Snapshot()) {
+  const std::shared_ptr<const ReadyIndex> index = context_.cache.IndexOf(target.key.graph);
+  const std::shared_ptr<const RecipeList> recipes = index->Snapshot();
+  for (const RecipePtr& ready : *recipes) {
     if (!CanServe(ready->key, target.key, padded)) continue;
     if (least == nullptr || ready->frame_bytes() < least->frame_bytes()) least = ready;
   }
