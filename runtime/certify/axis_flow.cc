@@ -6,6 +6,7 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
+#include "runtime/ops/axis_rules.h"
 
 namespace reprise {
 namespace {
@@ -37,12 +38,41 @@ PaddingValue ValueBehind(const Shape& shape, const std::vector<double>& values, 
   return largest < 0 ? PaddingValue::Low(largest) : PaddingValue::Unknown();
 }
 
+// Whether all places along `dim` hold the same.
+bool SameAlong(const Shape& shape, const std::vector<double>& values, int64_t dim) {
+  const Shape strides = Strides(shape);
+  for (size_t e = 0; e < values.size(); ++e) {
+    const size_t first = e - e / strides[dim] % shape[dim] * strides[dim];
+    if (!SameNumber(values[e], values[first])) return false;
+  }
+  return true;
+}
+
+// Whether every line along `dim` begins in `larger` as in `small` but for one number that is added.
+bool IsShift(const Shape& shape, const std::vector<double>& small, const Shape& larger_shape,
+             const std::vector<double>& larger, int64_t dim) {
+  constexpr double kNear = 1e-4;
+  const Shape strides = Strides(shape), larger_strides = Strides(larger_shape);
+  for (size_t e = 0; e < small.size(); ++e) {
+    size_t first = e - e / strides[dim] % shape[dim] * strides[dim];
+    size_t there = 0, first_there = 0;
+    for (size_t d = 0; d < shape.size(); ++d) {
+      there += e / strides[d] % shape[d] * larger_strides[d];
+      first_there += first / strides[d] % shape[d] * larger_strides[d];
+    }
+    const double by = larger[there] - small[e], by_first = larger[first_there] - small[first];
+    if (!(std::abs(by - by_first) <= kNear)) return false;
+  }
+  return true;
+}
+
 // A constant that both sizes have: with positions where one is the beginning of the other.
 AxisFlowValue FlowOfConstant(const Tensor& small, const Tensor& large,
                              const AxisFlowOptions& options) {
   AxisFlowValue flow;
   const Shape& a = small.shape();
   const Shape& b = large.shape();
+  flow.nonnegative = absl::c_all_of(large.ToDoubles(), [](double value) { return value >= 0; });
   if (a == b && small.data() == large.data()) return flow;  // The model's own.
   if (a.size() != b.size()) {
     flow.follows_size = true;
@@ -51,7 +81,7 @@ AxisFlowValue FlowOfConstant(const Tensor& small, const Tensor& large,
   for (size_t d = 0; d < a.size(); ++d) {
     if (a[d] == b[d]) continue;
     if (a[d] == options.small_size && b[d] == options.large_size) {
-      flow.along.push_back({.dim = static_cast<int64_t>(d)});
+      flow.along.push_back({.dim = static_cast<int64_t>(d), .settled = true});
     } else {
       flow.along.push_back({.dim = static_cast<int64_t>(d), .moved = true});
       flow.follows_size = true;
@@ -67,12 +97,20 @@ AxisFlowValue FlowOfConstant(const Tensor& small, const Tensor& large,
     for (size_t d = 0; d < a.size(); ++d) other += e / strides[d] % a[d] * larger_strides[d];
     flow.follows_size = !SameNumber(values[e], larger[other]);
   }
+  if (flow.follows_size) {
+    for (const Positions& positions : flow.along) {
+      if (options.is_batch || !IsShift(a, values, b, larger, positions.dim)) continue;
+      flow.shifted = positions.dim;
+      flow.follows_size = false;
+      break;
+    }
+  }
   for (size_t i = 0; i < flow.along.size() && flow.along.size() <= 2; ++i) {
     Positions& positions = flow.along[i];
     positions.padding = ValueBehind(b, larger, positions.dim, std::nullopt);
     const bool known = positions.padding.kind == PaddingValue::Kind::kConstant;
     // Requests of a batch lie anywhere: what differs by the place differs for them.
-    if (options.is_batch && !known) flow.follows_size = true;
+    if (options.is_batch && !SameAlong(b, larger, positions.dim)) flow.follows_size = true;
     if (!known && flow.along.size() == 2 && i == 1) {
       positions.padding = ValueBehind(b, larger, positions.dim, flow.along[0].dim);
     }
@@ -107,7 +145,8 @@ AxisFlowValue FlowOfParameter(const ParameterExpr& small, const ParameterExpr& l
     if (a[d] == b[d]) continue;
     const bool grows = a[d] == options.small_size && b[d] == options.large_size;
     flow.follows_size = flow.follows_size || !grows;
-    flow.along.push_back({.dim = static_cast<int64_t>(d), .guarded = masks, .moved = !grows});
+    flow.along.push_back(
+        {.dim = static_cast<int64_t>(d), .guarded = masks, .settled = true, .moved = !grows});
   }
   return flow;
 }
@@ -115,7 +154,9 @@ AxisFlowValue FlowOfParameter(const ParameterExpr& small, const ParameterExpr& l
 AxisFlowValue FlowOfInput(const Value& small, const Value& large, const AxisFlowOptions& options) {
   const auto guard = options.guards.find(small.name);
   const bool guarded = guard != options.guards.end();
-  AxisFlowValue flow = {.source = guarded ? Source::kGuards : Source::kData};
+  const bool masks = guarded && options.masks.contains(small.name);
+  AxisFlowValue flow = {.source = masks ? Source::kGuards : Source::kData};
+  flow.nonnegative = masks || small.dtype == DType::kBool || small.dtype == DType::kUInt8;
   for (size_t d = 0; d < small.shape->size(); ++d) {
     const int64_t a = (*small.shape)[d], b = (*large.shape)[d];
     if (a == b) continue;
@@ -124,7 +165,8 @@ AxisFlowValue FlowOfInput(const Value& small, const Value& large, const AxisFlow
     flow.along.push_back(
         {.dim = static_cast<int64_t>(d),
          .padding = guarded ? PaddingValue::Constant(guard->second) : PaddingValue::Unknown(),
-         .guarded = guarded,
+         .guarded = masks,
+         .settled = guarded,
          .moved = !itself});
   }
   // What has no positions is not padded.
@@ -164,7 +206,8 @@ class Walk {
       if (context.finding().verdict == Verdict::kMixes) return context.finding();
       if (doubt.verdict == Verdict::kProved) doubt = context.finding();
     }
-    return doubt.verdict == Verdict::kProved ? CheckOutputs() : doubt;
+    const AxisFinding outputs = CheckOutputs();
+    return outputs.verdict > doubt.verdict ? outputs : doubt;
   }
 
  private:
@@ -175,6 +218,10 @@ class Walk {
   // The first elements of an answer must be those of the request.
   AxisFinding CheckOutputs() const {
     for (const ValueId id : small_.outputs()) {
+      if (flows_[id].shifted.has_value()) {
+        return {Verdict::kMixes, absl::StrCat("output '", small_.value(id).name, "'"),
+                absl::StrCat("holds numbers that follow the size of ", options_.axis)};
+      }
       for (const Positions& positions : flows_[id].along) {
         if (!positions.moved && !positions.repeated) continue;
         return {Verdict::kUndecided, absl::StrCat("output '", small_.value(id).name, "'"),
@@ -215,11 +262,48 @@ class Walk {
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       // What decides shapes may know the length: that is how shapes come to follow it.
       if (node.inputs[i] == kNone || row->IsValueInput(i)) continue;
-      if (flows_[node.inputs[i]].follows_size)
-        context.Doubt("takes numbers that follow the size of");
+      if (!flows_[node.inputs[i]].follows_size) continue;
+      if (row->axis == ops::AttentionAxis) {
+        context.Doubt("takes numbers that follow the size of");  // How long its masks are.
+      } else {
+        context.SeeLength("takes numbers that follow the size of");
+      }
     }
+    FollowShifts(node, context);
     for (size_t i = 0; i < node.outputs.size(); ++i) {
       if (node.outputs[i] != kNone) CheckSizes(node, i, larger.outputs[i], context);
+    }
+  }
+
+  // Numbers that are off by as much for a whole line stay so in sums, and do not show in a softmax.
+  void FollowShifts(const Node& node, AxisContext& context) {
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      if (node.inputs[i] == kNone || !flows_[node.inputs[i]].shifted.has_value()) continue;
+      const int64_t dim = *flows_[node.inputs[i]].shifted;
+      const bool along = dim == context.Dim(node.attributes.Int("axis", -1));
+      if (node.op == "Softmax" && along) {
+        flows_[node.outputs[0]].shifted.reset();
+        continue;
+      }
+      const AxisFlowValue& result = flows_[node.outputs[0]];
+      const bool moves = node.op == "Unsqueeze" || node.op == "Reshape" || node.op == "Expand" ||
+                         node.op == "Cast";
+      if (moves && flows_[node.inputs[i]].along.size() == 1 && result.along.size() == 1) {
+        flows_[node.outputs[0]].shifted = result.along[0].dim;
+        continue;
+      }
+      // A mask may take the place of some, by numbers that are out of reach either way.
+      const bool masked = node.op == "Where" && i > 0 && context.input(0).source < Source::kData &&
+                          context.Uniform(3 - i).value_or(0) <= ops::kOutOfReach;
+      const bool sum =
+          node.op == "Add" || (node.op == "Sub" && i == 0) || node.op == "Identity" || masked;
+      const bool scaled =
+          (node.op == "Mul" || node.op == "Div") && i == 0 && context.Uniform(1).has_value();
+      if (sum || scaled) {
+        flows_[node.outputs[0]].shifted = dim + context.output_rank() - context.rank(i);
+      } else {
+        context.SeeLength("takes numbers that follow the size of");
+      }
     }
   }
 

@@ -1,6 +1,7 @@
 #include "runtime/certify/draw.h"
 
 #include <algorithm>
+#include <cmath>
 #include <random>
 
 #include "absl/algorithm/container.h"
@@ -155,6 +156,11 @@ Numbers Drawer::Draw(size_t i, const Shape& shape, const Content& content) const
   if (is_float && !content.float_masks) {
     std::normal_distribution<double> normal;
     absl::c_generate(numbers.values, [&] { return normal(random) + content.float_shift; });
+    for (size_t e = 0; content.seed % 2 == 1 && e < numbers.values.size(); ++e) {
+      const std::vector<double>& telling = inputs_[i].telling;
+      if (telling.empty() || random() % 4 != 0) continue;
+      numbers.values[e] = telling[random() % telling.size()] + normal(random);
+    }
     return numbers;
   }
   const double fill = Fill(i);
@@ -163,6 +169,14 @@ Numbers Drawer::Draw(size_t i, const Shape& shape, const Content& content) const
     std::uniform_int_distribution<int64_t> uniform(
         std::min(std::max<int64_t>(ranges_[i].low, 0), ranges_[i].high), ranges_[i].high);
     absl::c_generate(numbers.values, [&] { return static_cast<double>(uniform(random)); });
+    for (size_t e = 0; content.seed % 2 == 1 && e < numbers.values.size(); ++e) {
+      const std::vector<double>& telling = inputs_[i].telling;
+      if (telling.empty() || random() % 4 != 0) continue;
+      const double id = std::floor(telling[random() % telling.size()]);
+      if (id >= static_cast<double>(ranges_[i].low) && id <= static_cast<double>(ranges_[i].high)) {
+        numbers.values[e] = id;
+      }
+    }
     const size_t row = shape.empty() ? 1 : numbers.values.size() / std::max<size_t>(shape[0], 1);
     for (size_t e = 0; content.one_id && e < numbers.values.size(); ++e) {
       if (e % row != 0) numbers.values[e] = numbers.values[e - 1];
@@ -196,7 +210,8 @@ Numbers Drawer::Draw(size_t i, const Shape& shape, const Content& content) const
 Numbers Drawer::DrawFill(size_t i, const Shape& shape) const { return Constant(i, shape, Fill(i)); }
 
 Numbers Drawer::DrawHostile(size_t i, const Shape& shape, Hostile hostile, uint64_t seed) const {
-  const InputRange& range = ranges_[i];
+  // A mask is as hostile as it can be with ones and zeros.
+  const InputRange range = inputs_[i].is_mask ? InputRange{.limited = true} : ranges_[i];
   const bool is_float = IsFloating(inputs_[i].dtype);
   switch (hostile) {
     case Hostile::kRandom:
@@ -206,7 +221,7 @@ Numbers Drawer::DrawHostile(size_t i, const Shape& shape, Hostile hostile, uint6
         absl::c_generate(numbers.values, [&] { return static_cast<double>(random() % 2); });
         return numbers;
       }
-      return Draw(i, shape, {.seed = seed});
+      return Draw(i, shape, {.seed = 2 * seed + 1});
     case Hostile::kHigh:
       return Constant(i, shape, is_float ? kLargeFloat : range.limited ? range.high : kLargeMask);
     case Hostile::kLow:

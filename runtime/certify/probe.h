@@ -31,6 +31,8 @@ struct ProbeInput {
   std::string name;
   DType dtype = DType::kUndefined;
   std::vector<Dim> dims;        // after symbols are merged
+  bool is_mask = false;         // an integer input that holds ones and zeros alone
+  std::vector<double> telling;  // numbers that the model compares with: drawn more often
   std::optional<Tensor> value;  // set: always this (a shape input)
 };
 

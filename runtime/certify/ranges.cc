@@ -49,7 +49,8 @@ class RangeFinder {
   absl::StatusOr<std::vector<InputRange>> Run() {
     RETURN_IF_ERROR(FindStart());
     for (size_t i = 0; i < inputs_.size(); ++i) {
-      if (IsInteger(inputs_[i].dtype) && !inputs_[i].value.has_value()) {
+      const bool any = IsInteger(inputs_[i].dtype) && !inputs_[i].is_mask;
+      if (any && !inputs_[i].value.has_value()) {
         RETURN_IF_ERROR(FindRange(i));
       }
     }

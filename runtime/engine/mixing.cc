@@ -16,18 +16,32 @@ constexpr std::pair<int64_t, int64_t> kSizes[] = {{19, 23}, {7, 11}, {64, 96}, {
 // Of the other axes; the batch has kOtherBatch.
 constexpr int64_t kOthers[] = {5, 16, 64, 224};
 constexpr int64_t kOtherBatch = 3;
+constexpr int64_t kHighBatch = 7;
+// A sample takes a specialisation; they are as many as two to the power of the axes.
+constexpr size_t kMaxSampledAxes = 4;
+
+// A request may have more of the other axes than any bucket.
+constexpr int64_t kAnySize = 1 << 20;
 
 class Finder {
  public:
   explicit Finder(const MixingQuestion& question) : question_(question) {}
 
   AxisFinding Run() {
+    const AxisFinding walked = Walk();
+    if (walked.verdict == Verdict::kMixes || !MayHoldSizeChoices(*question_.graph)) return walked;
+    const AxisFinding chosen =
+        FindSizeChoices(question_.sampler->Ask(question_.position, question_.largest));
+    return chosen.verdict > walked.verdict ? chosen : walked;
+  }
+
+ private:
+  AxisFinding Walk() const {
     std::string refusal;
     for (const int64_t other : kOthers) {
-      other_ = other;
       for (const auto& [small, large] : kSizes) {
-        const auto a = At(small), b = At(large);
-        if (a.ok() && b.ok()) return Look(small, *a, large, *b);
+        const auto a = At(small, other), b = At(large, other);
+        if (a.ok() && b.ok()) return Look(small, *a, large, *b, other);
         if (refusal.empty()) refusal = std::string((a.ok() ? b : a).status().message());
       }
     }
@@ -35,22 +49,22 @@ class Finder {
             "takes no sizes at which it could be read: " + refusal};
   }
 
- private:
-  absl::StatusOr<Graph> At(int64_t size) const {
+  absl::StatusOr<Graph> At(int64_t size, int64_t other) const {
     Binding binding;
     for (size_t i = 0; i < question_.axes->size(); ++i) {
       const ModelAxis& axis = (*question_.axes)[i];
       binding.axes[axis.symbol] = i == question_.position ? size
                                   : axis.is_batch         ? kOtherBatch
-                                                          : other_;
+                                                          : other;
     }
     return Specialize(*question_.graph, binding);
   }
 
-  AxisFinding Look(int64_t small, const Graph& a, int64_t large, const Graph& b) const {
+  AxisFinding Look(int64_t small, const Graph& a, int64_t large, const Graph& b,
+                   int64_t other) const {
     const AxisFinding first = Compare(small, a, large, b);
     if (first.verdict != Verdict::kProved || question_.largest <= large) return first;
-    const auto longest = At(question_.largest);
+    const auto longest = At(question_.largest, other);
     if (!longest.ok()) {
       return {Verdict::kUndecided, "the model", "could not be read at its largest bucket"};
     }
@@ -63,10 +77,12 @@ class Finder {
                                      .is_batch = axis.is_batch,
                                      .small_size = small,
                                      .large_size = large,
-                                     .guards = question_.guards};
+                                     .guards = question_.guards,
+                                     .masks = question_.masks};
     const AxisFinding as_written = FindMixing(a, b, options);
-    if (as_written.verdict != Verdict::kUndecided) return as_written;
-    // Attention that is one op is products and a softmax then.
+    if (as_written.verdict == Verdict::kProved) return as_written;
+    // Attention that is one op is products and a softmax then, and rows that are looked up by their
+    // own places are the rows: what is proved of that is proved.
     Graph plain_a = a, plain_b = b;
     const bool made = Canonical(plain_a) && Canonical(plain_b);
     if (!made) return as_written;
@@ -77,10 +93,59 @@ class Finder {
   static bool Canonical(Graph& graph) { return Canonicalize()->Run(graph).ok() && graph.Compact(); }
 
   const MixingQuestion& question_;
-  int64_t other_ = 0;
 };
 
 }  // namespace
+
+std::optional<SizeSample> SizeSampler::At(const std::vector<int64_t>& sizes) const {
+  Binding binding;
+  for (size_t i = 0; i < axes_.size(); ++i) binding.axes[axes_[i].symbol] = sizes[i];
+  SpecializeTrace trace;
+  if (!Specialize(graph_, binding, {.trace = &trace}).ok()) return std::nullopt;
+  return SizeSample{sizes, std::move(trace.constants), std::move(trace.shapes)};
+}
+
+void SizeSampler::FindGrid() const {
+  if (axes_.size() > kMaxSampledAxes) return;
+  for (const auto& [small, large] : kSizes) {
+    std::vector<SizeSample> grid;
+    const size_t corners = size_t{1} << axes_.size();
+    for (size_t corner = 0; corner < corners; ++corner) {
+      std::vector<int64_t> sizes;
+      for (size_t i = 0; i < axes_.size(); ++i) {
+        const bool high = (corner >> i & 1) != 0;
+        sizes.push_back(axes_[i].is_batch ? (high ? kHighBatch : kOtherBatch)
+                                          : (high ? large : small));
+      }
+      std::optional<SizeSample> sample = At(sizes);
+      if (!sample.has_value()) break;
+      grid.push_back(*std::move(sample));
+    }
+    if (grid.size() < corners) continue;
+    grid_ = std::move(grid);
+    // Whether what looks like straight lines is: sizes of another remainder.
+    for (size_t i = 0; i < axes_.size(); ++i) {
+      std::vector<int64_t> sizes = grid_[0].sizes;
+      sizes[i] = 2 * grid_[corners - 1].sizes[i] + 2;
+      if (std::optional<SizeSample> sample = At(sizes)) grid_.push_back(*std::move(sample));
+    }
+    return;
+  }
+}
+
+SizeQuestion SizeSampler::Ask(size_t position, int64_t largest) const {
+  std::call_once(looked_, [this] { FindGrid(); });
+  SizeQuestion question = {
+      .graph = &graph_, .axis = axes_[position].label, .position = position, .samples = grid_};
+  for (size_t i = 0; i < axes_.size(); ++i) {
+    question.largest.push_back(i == position && largest > 0 ? largest : kAnySize);
+  }
+  if (grid_.empty() || largest == 0) return question;
+  std::vector<int64_t> sizes = grid_[0].sizes;
+  sizes[position] = largest;
+  if (std::optional<SizeSample> sample = At(sizes)) question.samples.push_back(*std::move(sample));
+  return question;
+}
 
 AxisFinding FindMixingAlong(const MixingQuestion& question) { return Finder(question).Run(); }
 

@@ -4,25 +4,53 @@
 // two small ones, then, where nothing speaks against padding, against the largest bucket, so that
 // what only long requests meet is met as well.
 //
+// Before that the symbolic model is searched for what the size of the axis decides
+// (certify/size_flow.h), which no walk at a few sizes shows.
+//
 // Ownership: borrows everything. Threads: any.
 #pragma once
 
 #include <cstdint>
 #include <map>
+#include <mutex>
+#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "runtime/certify/axis_flow.h"
+#include "runtime/certify/size_flow.h"
 #include "runtime/engine/model.h"
 
 namespace reprise {
+
+// The numbers that a model makes of its sizes, at a few of them: the same for all its axes.
+class SizeSampler {
+ public:
+  SizeSampler(const Graph& graph, const std::vector<ModelAxis>& axes)
+      : graph_(graph), axes_(axes) {}
+
+  // With the axis at `position` at its `largest` as well.
+  SizeQuestion Ask(size_t position, int64_t largest) const;
+
+ private:
+  std::optional<SizeSample> At(const std::vector<int64_t>& sizes) const;
+  void FindGrid() const;
+
+  const Graph& graph_;
+  const std::vector<ModelAxis>& axes_;
+  mutable std::once_flag looked_;
+  mutable std::vector<SizeSample> grid_;  // empty: the model takes no such sizes
+};
 
 struct MixingQuestion {
   const Graph* graph = nullptr;  // after the load passes
   const std::vector<ModelAxis>* axes = nullptr;
   size_t position = 0;                   // of the axis
   std::map<std::string, double> guards;  // what their padding is filled with
+  std::set<std::string> masks;           // those of them that are masks
   int64_t largest = 0;                   // bucket of the axis; 0: none
+  const SizeSampler* sampler = nullptr;  // of the graph
 };
 
 AxisFinding FindMixingAlong(const MixingQuestion& question);

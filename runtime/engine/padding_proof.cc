@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <functional>
 #include <utility>
 
@@ -11,6 +12,7 @@
 #include "runtime/base/status_macros.h"
 #include "runtime/certify/draw.h"
 #include "runtime/engine/lanes.h"
+#include "runtime/engine/mask_inputs.h"
 #include "runtime/engine/mixing.h"
 #include "runtime/engine/model_packer.h"
 #include "runtime/engine/packing_check.h"
@@ -28,7 +30,31 @@ constexpr int64_t kProbedRows = 5;
 // More cases for a model of which the ops do not say that it may be padded.
 constexpr int kSweeps = 8;
 
+// Larger numbers in a comparison are the ends of types and masks.
+constexpr double kLargestTelling = 1e6;
+
 constexpr char kSwitchedOff[] = "padding along this axis is switched off in config.pbtxt";
+
+// Numbers that a model compares something with: what it does for a rare token, or for large values
+// alone, shows only where they are drawn.
+std::vector<double> TellingNumbers(const Graph& graph) {
+  constexpr size_t kMost = 16;
+  static const auto* const kCompare =
+      new std::set<absl::string_view>{"Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual"};
+  std::set<double> numbers;
+  for (const NodeId id : graph.NodeIds()) {
+    if (!kCompare->contains(graph.node(id).op)) continue;
+    for (const ValueId input : graph.node(id).inputs) {
+      const Tensor* constant = graph.ConstantOf(input);
+      if (constant == nullptr || constant->num_elements() > 4) continue;
+      for (const double value : constant->ToDoubles()) {
+        if (std::abs(value) <= kLargestTelling) numbers.insert(value);
+      }
+    }
+    if (numbers.size() >= kMost) break;
+  }
+  return {numbers.begin(), numbers.end()};
+}
 
 }  // namespace
 
@@ -38,11 +64,16 @@ class PaddingProof::Prober {
   Prober(const Model& model, const LoaderContext& context, ParameterStore& parameters,
          const Graph& graph, const GraphFingerprint& fingerprint, Stream& stream,
          ExactRecipes& recipes)
-      : graph_(graph), stream_(stream) {
+      : graph_(graph), stream_(stream), sampler_(graph, model.axes()) {
     for (const ModelIo& input : model.inputs()) {
       if (input.optional) continue;
       graph_inputs_.push_back(input);
-      inputs_.push_back({.name = input.name, .dtype = input.dtype, .dims = input.dims});
+      const ValueId value = graph.FindValue(input.name);
+      inputs_.push_back({.name = input.name,
+                         .dtype = input.dtype,
+                         .dims = input.dims,
+                         .is_mask = value != kNone && IsMaskInput(graph, value),
+                         .telling = TellingNumbers(graph)});
     }
     for (const ModelIo& output : model.recipe_outputs()) outputs_.push_back(output.name);
     runner_.emplace(graph, fingerprint, graph_inputs_, parameters, *context.device, *context.clock,
@@ -77,8 +108,16 @@ class PaddingProof::Prober {
   // certificate, with the inputs that may be masks by their dtype and range.
   AxisFinding Mixing(const Model& model, size_t position, absl::Span<const InputRange> ranges,
                      int64_t largest, const AxisCertificate& certificate) const {
-    MixingQuestion question = {
-        .graph = &graph_, .axes = &model.axes(), .position = position, .largest = largest};
+    return Mixing(model, position, ranges, largest, certificate, model.options().fills);
+  }
+  AxisFinding Mixing(const Model& model, size_t position, absl::Span<const InputRange> ranges,
+                     int64_t largest, const AxisCertificate& certificate,
+                     const std::map<std::string, double>& fills) const {
+    MixingQuestion question = {.graph = &graph_,
+                               .axes = &model.axes(),
+                               .position = position,
+                               .largest = largest,
+                               .sampler = &sampler_};
     const std::set<std::string> moving = MovingInputs(model.axes()[position].symbol);
     for (size_t i = 0; i < inputs_.size(); ++i) {
       const ProbeInput& input = inputs_[i];
@@ -86,8 +125,11 @@ class PaddingProof::Prober {
                              ? absl::c_linear_search(certificate.guards, input.name)
                              : !ranges[i].limited && !IsFloating(input.dtype);
       if (!guard || !moving.contains(input.name)) continue;
-      const auto fill = model.options().fills.find(input.name);
-      question.guards[input.name] = fill == model.options().fills.end() ? 0 : fill->second;
+      const auto fill = fills.find(input.name);
+      question.guards[input.name] = fill == fills.end() ? 0 : fill->second;
+      if (input.is_mask || (!ranges[i].limited && !IsFloating(input.dtype))) {
+        question.masks.insert(input.name);
+      }
     }
     return FindMixingAlong(question);
   }
@@ -102,6 +144,29 @@ class PaddingProof::Prober {
       }
     }
     return names;
+  }
+  // A line for config.pbtxt with which the axis may be padded, where that takes no more than a mask
+  // in which what does not count is 1; else nothing.
+  absl::StatusOr<std::string> FillThatHelps(const Model& model, size_t position,
+                                            absl::Span<const InputRange> ranges, int64_t largest,
+                                            const ProbeOptions& options) const {
+    const std::set<std::string> moving = MovingInputs(options.axis);
+    for (const ProbeInput& input : inputs_) {
+      const bool may_be = input.is_mask && moving.contains(input.name) &&
+                          model.options().fills.count(input.name) == 0;
+      if (!may_be) continue;
+      ProbeOptions turned = options;
+      turned.fills[input.name] = 1;
+      turned.guards.insert(input.name);
+      ASSIGN_OR_RETURN(const AxisCertificate certificate, Probe(ranges, turned));
+      if (!certificate.certified) continue;
+      const AxisFinding finding =
+          Mixing(model, position, ranges, largest, certificate, turned.fills);
+      if (finding.verdict == AxisFinding::Verdict::kMixes) continue;
+      return absl::StrCat("parameters { key: \"reprise.fill.", input.name,
+                          "\" value { string_value: \"1\" } }");
+    }
+    return "";
   }
   const std::string& output(size_t i) const { return outputs_[i]; }
   // A round of the packed model, against the model unpadded.
@@ -120,6 +185,7 @@ class PaddingProof::Prober {
  private:
   const Graph& graph_;
   Stream& stream_;
+  SizeSampler sampler_;
   std::vector<ModelIo> graph_inputs_;
   std::vector<ProbeInput> inputs_;
   std::vector<std::string> outputs_;
@@ -398,7 +464,17 @@ absl::Status PaddingProof::MeasureAxis(Model& model, size_t i, const Prober& pro
     if (!looked.certified) axis.certificate = std::move(looked);
   }
   Join(finding, axis.certificate);
-  if (!axis.certificate.certified) return absl::OkStatus();
+  if (!axis.certificate.certified) {
+    if (axis.is_batch) return absl::OkStatus();
+    ASSIGN_OR_RETURN(const std::string line,
+                     prober.FillThatHelps(model, i, ranges, largest, options));
+    if (line.empty()) return absl::OkStatus();
+    absl::StrAppend(&axis.certificate.reason,
+                    "; it may be padded where 1 in the mask means padding: say so in "
+                    "config.pbtxt: ",
+                    line);
+    return absl::OkStatus();
+  }
   int64_t measured = later.empty() ? sizes.back() : later.back();
   // A probe of the batch looks at few rows.
   if (axis.is_batch) measured = axis.certificate.proved ? largest : kProbedRows;

@@ -74,6 +74,43 @@ PaddingValue Scaled(const PaddingValue& low, const PaddingValue& by, bool divide
   return LowOrUnknown(divide ? low.value / by.value : low.value * by.value);
 }
 
+// What a function that never falls makes of low numbers: no lower than it makes of so low a number.
+// A soft cap behind a mask leaves a mask of the cap.
+std::optional<PaddingValue> Bent(const AxisContext& context,
+                                 absl::Span<const PaddingValue> paddings) {
+  static const auto* const kNeverFall = new std::set<absl::string_view>{
+      "Tanh", "Erf",  "Softsign", "Elu",  "Selu",  "Celu", "LeakyRelu", "Clip", "Max",
+      "Atan", "Relu", "Floor",    "Ceil", "Round", "Sign", "Asinh",     "Sinh"};
+  if (!kNeverFall->contains(context.node().op)) return std::nullopt;
+  std::vector<PaddingValue> at(paddings.begin(), paddings.end());
+  bool any_low = false;
+  for (PaddingValue& one : at) {
+    if (one.kind == PaddingValue::Kind::kUnknown) return PaddingValue::Unknown();
+    any_low = any_low || one.kind == PaddingValue::Kind::kLow;
+    one.kind = PaddingValue::Kind::kConstant;
+  }
+  if (!any_low) return std::nullopt;
+  const std::optional<double> depth = ComputeScalar(context, at);
+  return depth.has_value() ? LowOrUnknown(*depth) : PaddingValue::Unknown();
+}
+
+// Ids compared with what their padding holds tell what is padding: a mask.
+bool TellsPadding(const AxisContext& context) {
+  static const auto* const kOps =
+      new std::set<absl::string_view>{"Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual"};
+  if (!kOps->contains(context.node().op)) return false;
+  for (size_t i = 0; i < 2; ++i) {
+    const std::optional<double> with = context.Uniform(1 - i);
+    const AxisFlowValue& flow = context.input(i);
+    const bool tells = with.has_value() && !IsFloating(context.dtype(i)) && !flow.along.empty() &&
+                       absl::c_all_of(flow.along, [&](const Positions& one) {
+                         return one.settled && one.padding.Is(*with);
+                       });
+    if (tells) return true;
+  }
+  return false;
+}
+
 PaddingValue Combine(const AxisContext& context, absl::Span<const PaddingValue> paddings) {
   if (const auto known = ComputeScalar(context, paddings)) return PaddingValue::Constant(*known);
   const std::string& op = context.node().op;
@@ -102,6 +139,7 @@ PaddingValue Combine(const AxisContext& context, absl::Span<const PaddingValue> 
     }
     return lowest;
   }
+  if (const auto bent = Bent(context, paddings)) return *bent;
   if (op == "Exp" && paddings[0].kind == PaddingValue::Kind::kLow &&
       paddings[0].value <= kVanishes) {
     return PaddingValue::Constant(0);
@@ -131,6 +169,8 @@ void ElementwiseAxis(AxisContext& context) {
   for (size_t i = 0; i < context.num_inputs(); ++i) {
     source = std::max(source, context.input(i).source);
   }
+  const bool is_mask = TellsPadding(context);
+  if (is_mask) source = std::min(source, Source::kGuards);
   AxisFlowValue flow;
   for (int64_t dim = 0; dim < context.output_rank(); ++dim) {
     Positions joint = {.dim = dim};
@@ -158,14 +198,14 @@ void ElementwiseAxis(AxisContext& context) {
       const bool compared = source == Source::kGuards &&
                             context.input(i).source == Source::kConstant &&
                             !context.Uniform(i).has_value();
-      joint.guarded = joint.guarded || positions->guarded || compared;
+      joint.guarded = joint.guarded || positions->guarded || compared || is_mask;
       joint.moved = joint.moved || positions->moved;
     }
     if (!found) continue;
     joint.padding = Combine(context, paddings);
     flow.along.push_back(joint);
   }
-  context.Set(0, std::move(flow));
+  context.Set(0, std::move(flow), is_mask);
 }
 
 void KnownAxis(AxisContext&) {}

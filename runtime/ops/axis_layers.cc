@@ -23,7 +23,7 @@ void NormFrom(AxisContext& context, int64_t first) {
         continue;
       }
       if (positions.dim >= first) {
-        context.Mix("takes statistics over", positions.guarded);
+        context.Mix("takes statistics over", /*guarded=*/false);
       }
       if (flow.At(positions.dim) == nullptr) flow.along.push_back(positions);
     }
@@ -64,7 +64,7 @@ void DynamicQuantizeAxis(AxisContext& context) {
   AxisFlowValue flow = context.input(0);
   for (const Positions& positions : flow.along) {
     if (!positions.padding.Is(0)) {
-      context.Mix("takes its scale from the range of all elements over", positions.guarded);
+      context.Mix("takes its scale from the range of all elements over", /*guarded=*/false);
     }
   }
   KeepWithoutPadding(flow);
@@ -243,8 +243,12 @@ void GlobalPoolAxis(AxisContext& context) {
                      *positions.padding.Depth() <= kWeakestMask;
     if (low) {
       context.Doubt("takes the largest under a mask over");
+    } else if (context.node().op == "GlobalMaxPool" && positions.padding.Is(0) &&
+               context.input(0).nonnegative) {
+      // Zeros are never the largest then.
     } else {
-      context.Mix("pools over", positions.guarded);
+      const bool may_be = context.node().op == "GlobalMaxPool" && MayBeMasked(positions);
+      context.Mix("pools over", may_be);
     }
   }
   context.Set(0, std::move(flow));

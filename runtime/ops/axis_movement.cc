@@ -157,13 +157,18 @@ void SliceAxis(AxisContext& context) {
     const Positions* positions = context.input(0).At(dim);
     if (positions == nullptr) {
       if (end == larger_end && start == larger_start) continue;
-      // A table that is cut at the length: its beginning.
-      if (start == 0 && larger_start == 0 && steps[i] == 1 && context.OutputGrows(dim)) {
+      // A table that is cut at the length: as it begins.
+      const bool grows = steps[i] == 1 && context.OutputGrows(dim);
+      if (grows && start == larger_start) {
         // Along two dims it may be a mask, whose elements are not known here.
         flow.along.push_back({.dim = dim, .guarded = !flow.along.empty()});
         if (flow.along.size() > 1) flow.along[0].guarded = true;
+      } else if (grows && end == size && larger_end == larger && flow.along.empty()) {
+        context.Doubt("takes the last elements of a table, as many as there are positions of");
+        flow.along.push_back({.dim = dim});
+        flow.shifted = dim;
       } else {
-        context.Doubt("cuts a table where the length says, by");
+        context.SeeLength("cuts a table where the length says, by");
       }
       continue;
     }
@@ -171,11 +176,12 @@ void SliceAxis(AxisContext& context) {
         *absl::c_find_if(flow.along, [&](const Positions& one) { return one.dim == dim; });
     const bool all = start == 0 && larger_start == 0 && end == size && larger_end == larger;
     if (all && steps[i] == 1) continue;
-    const bool same_start = (*starts)[i] == (*larger_starts)[i] && (*starts)[i] >= 0;
+    const bool said = (*starts)[i] == (*larger_starts)[i] && (*starts)[i] >= 0;
+    const bool same_start = said || start == larger_start;
     if (steps[i] < 0) {
       context.Look("turns round", *positions);
     } else if (!same_start) {
-      context.Look("takes elements counted from the end of", *positions);
+      context.SeeLength("takes elements counted from the end of");
     } else if (start == 0 && end == larger_end && end <= positions->inner && !context.is_batch() &&
                !positions->repeated && !positions->moved) {
       Erase(flow, dim);  // The first position: every request has it.
@@ -221,7 +227,7 @@ void GatherAxis(AxisContext& context) {
     if (!indices || !larger) {
       context.Doubt("picks by data among the positions of");
     } else if (*indices != *larger || absl::c_any_of(*indices, negative)) {
-      context.Look("takes elements counted from the end of", *picked);
+      context.SeeLength("takes elements counted from the end of");
     } else if (context.is_batch() || absl::c_any_of(*indices, not_first)) {
       context.Doubt("takes some of the positions of");  // A short request has no such position.
     }

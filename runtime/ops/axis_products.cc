@@ -1,6 +1,14 @@
 // Axis rules of matrix products.
 #include <algorithm>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
 
+#include "absl/algorithm/container.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
 #include "runtime/ops/axis_rules.h"
 
 namespace reprise::ops {
@@ -21,9 +29,9 @@ void Product(AxisContext& context, bool transpose_a, bool transpose_b, size_t se
   if (a_meets != nullptr || b_meets != nullptr) {
     const bool zeros = keeps_zeros && ((a_meets != nullptr && a_meets->padding.Is(0)) ||
                                        (b_meets != nullptr && b_meets->padding.Is(0)));
-    const bool guarded =
-        (a_meets != nullptr && a_meets->guarded) || (b_meets != nullptr && b_meets->guarded);
-    if (!zeros) context.Mix(kSums, guarded);
+    const bool may_be = (a_meets != nullptr && MayBeZeros(*a_meets)) ||
+                        (b_meets != nullptr && MayBeZeros(*b_meets));
+    if (!zeros) context.Mix(kSums, may_be);
   }
   AxisFlowValue flow;
   const auto add = [&](int64_t dim, const Positions& from) {
@@ -38,7 +46,10 @@ void Product(AxisContext& context, bool transpose_a, bool transpose_b, size_t se
           known.moved || from.moved || known.inner != from.inner || known.repeated != from.repeated;
       return;
     }
-    flow.along.push_back({dim, from.inner, padding, from.guarded, from.moved, from.repeated});
+    Positions product = from;
+    product.dim = dim;
+    product.padding = padding;
+    flow.along.push_back(product);
   };
   const int64_t rows_at = rank_b == 1 ? rank - 1 : rank - 2;
   for (const Positions& positions : context.input(0).along) {
@@ -88,12 +99,54 @@ void QLinearMatMulAxis(AxisContext& context) {
   Product(context, false, false, 3, /*keeps_zeros=*/false);
 }
 
+// Sums of products along the letters that the result lacks. A letter of padding that is zero in one
+// operand is zero in the product.
+void EinsumAxis(AxisContext& context) {
+  const std::string text =
+      absl::StrReplaceAll(context.attributes().String("equation", ""), {{" ", ""}});
+  const std::pair<std::string, std::string> sides = absl::StrSplit(text, "->");
+  const std::vector<std::string> terms = absl::StrSplit(sides.first, ',');
+  const bool plain = absl::StrContains(text, "->") && !absl::StrContains(text, ".") &&
+                     terms.size() == context.num_inputs();
+  if (!plain) return UnknownAxis(context);
+  AxisFlowValue flow;
+  std::map<char, Positions> letters;
+  for (size_t i = 0; i < terms.size(); ++i) {
+    if (static_cast<int64_t>(terms[i].size()) != context.rank(i)) return UnknownAxis(context);
+    for (const Positions& positions : context.input(i).along) {
+      const char letter = terms[i][positions.dim];
+      if (absl::c_count(terms[i], letter) > 1) return UnknownAxis(context);
+      const auto [known, is_new] = letters.emplace(letter, positions);
+      Positions& joint = known->second;
+      if (is_new) {
+        if (!joint.padding.Is(0)) joint.padding = PaddingValue::Unknown();
+        continue;
+      }
+      if (positions.padding.Is(0)) joint.padding = positions.padding;
+      joint.guarded = joint.guarded || positions.guarded;
+      joint.settled = joint.settled && positions.settled;
+      joint.moved = joint.moved || positions.moved || joint.inner != positions.inner ||
+                    joint.repeated != positions.repeated;
+    }
+  }
+  for (const auto& [letter, positions] : letters) {
+    const size_t dim = sides.second.find(letter);
+    if (dim != std::string::npos) {
+      flow.along.push_back(positions);
+      flow.along.back().dim = static_cast<int64_t>(dim);
+    } else if (!positions.padding.Is(0)) {
+      context.Mix(kSums, MayBeZeros(positions));
+    }
+  }
+  context.Set(0, std::move(flow));
+}
+
 // Weights of a known number of columns: the last dim meets, the others stay.
 void LastDimProductAxis(AxisContext& context) {
   AxisFlowValue flow;
   for (const Positions& positions : context.input(0).along) {
     if (positions.dim == context.rank(0) - 1) {
-      context.Mix(kSums, positions.guarded);
+      context.Mix(kSums, MayBeZeros(positions));
     } else {
       flow.along.push_back(positions);
       flow.along.back().padding = PaddingValue::Unknown();

@@ -12,8 +12,6 @@ namespace {
 // At most this is never anything but a mask, and nothing that is added brings it back: float32
 // scores that differ by as much are out of any model's reach.
 constexpr double kStrong = -1e30;
-// What is put in the place of a number hides it if no number of a model is as low.
-constexpr double kOutOfReach = -1e8;
 
 // The padding is low enough for `what` to pass over it; what may not be is left to measure.
 bool Masks(const Positions& positions, AxisContext& context, absl::string_view what) {
@@ -61,7 +59,17 @@ std::optional<std::vector<int64_t>> ReducedDims(const AxisContext& context) {
   return dims;
 }
 
-enum class Ignores { kNothing, kZero, kOne, kLow };
+enum class Ignores { kNothing, kZero, kOne, kLow, kHigh };
+
+// Zeros behind numbers none of which is below zero are never larger; nor are the ids that clients
+// send.
+bool NeverLarger(const AxisContext& context, const Positions& positions) {
+  return positions.padding.Is(0) && context.input(0).nonnegative;
+}
+
+bool IsIdOfPadding(const AxisContext& context, const Positions& positions) {
+  return positions.padding.Is(0) && positions.settled && !IsFloating(context.dtype(0));
+}
 
 // A reduction that the padding does not change where it holds what `ignores` says.
 template <Ignores ignores>
@@ -71,10 +79,23 @@ void Reduce(AxisContext& context, absl::string_view how, absl::string_view noun 
   for (const int64_t dim : *dims) {
     const Positions* positions = context.input(0).At(dim);
     if (positions == nullptr) continue;
-    const bool fine = (ignores == Ignores::kZero && positions->padding.Is(0)) ||
-                      (ignores == Ignores::kOne && positions->padding.Is(1)) ||
-                      (ignores == Ignores::kLow && Masks(*positions, context, noun));
-    if (!fine) context.Mix(how, positions->guarded, Weakness(*positions));
+    const bool fine =
+        (ignores == Ignores::kZero && positions->padding.Is(0)) ||
+        (ignores == Ignores::kOne && positions->padding.Is(1)) ||
+        (ignores == Ignores::kLow &&
+         (NeverLarger(context, *positions) || Masks(*positions, context, noun))) ||
+        (ignores == Ignores::kHigh && positions->padding.Is(positions->padding.value) &&
+         positions->padding.value >= -kOutOfReach);
+    if (fine) continue;
+    if (ignores == Ignores::kLow && IsIdOfPadding(context, *positions)) {
+      context.Doubt(absl::StrCat(how, " ids, which padding with 0 need not change, of"));
+      continue;
+    }
+    // An average counts what it adds up: no mask in front of it takes the padding out.
+    const bool may_be = ignores == Ignores::kNothing ? false
+                        : ignores == Ignores::kZero  ? MayBeZeros(*positions)
+                                                     : MayBeMasked(*positions);
+    context.Mix(how, may_be, Weakness(*positions));
   }
   AxisFlowValue flow =
       Without(context.input(0), *dims, context.attributes().Int("keepdims", 1) != 0);
@@ -96,8 +117,13 @@ void Reduce(AxisContext& context, absl::string_view how, absl::string_view noun 
 void ArgExtreme(AxisContext& context, bool largest) {
   const int64_t dim = context.Dim(context.attributes().Int("axis", 0));
   if (const Positions* positions = context.input(0).At(dim)) {
-    const bool fine = largest && Masks(*positions, context, "looks for the largest");
-    if (!fine) context.Mix("looks for an extreme over", positions->guarded);
+    const bool fine = largest && (NeverLarger(context, *positions) ||
+                                  Masks(*positions, context, "looks for the largest"));
+    if (!fine && largest && IsIdOfPadding(context, *positions)) {
+      context.Doubt("looks for the largest id, which padding with 0 is not, over");
+    } else if (!fine) {
+      context.Mix("looks for an extreme over", MayBeMasked(*positions));
+    }
   }
   context.Set(0, Without(context.input(0), {dim}, context.attributes().Int("keepdims", 1) != 0));
 }
@@ -113,7 +139,7 @@ void ReduceMaxAxis(AxisContext& context) {
   Reduce<Ignores::kLow>(context, "takes the largest over", "takes the largest");
 }
 void ReduceMinAxis(AxisContext& context) {
-  Reduce<Ignores::kNothing>(context, "takes the smallest over");
+  Reduce<Ignores::kHigh>(context, "takes the smallest over");
 }
 void ReduceLogSumExpAxis(AxisContext& context) {
   Reduce<Ignores::kLow>(context, "adds up exponentials over", "adds up exponentials");
@@ -137,7 +163,7 @@ void TopKAxis(AxisContext& context) {
     } else if (fine) {
       context.Doubt("picks some positions, of which there may be fewer than it wants, of");
     } else {
-      context.Mix("picks extremes over", positions->guarded);
+      context.Mix("picks extremes over", MayBeMasked(*positions));
     }
     flow.along.push_back({.dim = dim, .guarded = positions->guarded, .moved = true});
   }
@@ -156,7 +182,7 @@ void CumulativeAxis(AxisContext& context) {
   for (Positions& positions : flow.along) {
     const bool here = !dim.has_value() || positions.dim == *dim;
     if (here && reverse && !positions.padding.Is(neutral)) {
-      context.Mix("adds up from the end, where the padding is, over", positions.guarded);
+      context.Mix("adds up from the end, where the padding is, over", MayBeZeros(positions));
     } else if (here && context.is_batch()) {
       context.Mix("adds up over", positions.guarded);
     } else if (here && (positions.moved || positions.repeated)) {
@@ -174,7 +200,9 @@ void SoftmaxAxis(AxisContext& context) {
   for (Positions& positions : flow.along) {
     const bool here = positions.dim == dim;
     const bool masked = here && Masks(positions, context, "normalises");
-    if (here && !masked) context.Mix("normalises over", positions.guarded, Weakness(positions));
+    if (here && !masked) {
+      context.Mix("normalises over", MayBeMasked(positions), Weakness(positions));
+    }
     const bool zeros = masked && context.node().op == "Softmax";
     positions.padding = zeros ? PaddingValue::Constant(0) : PaddingValue::Unknown();
   }

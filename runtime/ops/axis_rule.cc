@@ -1,9 +1,11 @@
 #include "runtime/ops/axis_rule.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
+#include "runtime/ops/op.h"
 
 namespace reprise {
 namespace {
@@ -118,10 +120,126 @@ bool AxisContext::AnyGuarded() const {
   return false;
 }
 
-void AxisContext::Set(size_t output, AxisFlowValue flow) {
+bool AxisContext::IsNonnegative(size_t output) const {
+  static const auto* const kAlways =
+      new std::set<absl::string_view>{"Relu",        "Abs",
+                                      "Sigmoid",     "HardSigmoid",
+                                      "Exp",         "Sqrt",
+                                      "Softplus",    "Equal",
+                                      "Less",        "Greater",
+                                      "LessOrEqual", "GreaterOrEqual",
+                                      "Not",         "And",
+                                      "Or",          "Xor",
+                                      "IsNaN",       "IsInf",
+                                      "Softmax",     "ReduceL1",
+                                      "ReduceL2",    "ReduceSumSquare",
+                                      "Hardmax"};
+  // Of operands none of which is negative.
+  static const auto* const kOfThem = new std::set<absl::string_view>{"Mul",
+                                                                     "Add",
+                                                                     "Div",
+                                                                     "Sum",
+                                                                     "Mean",
+                                                                     "Min",
+                                                                     "Max",
+                                                                     "ReduceSum",
+                                                                     "ReduceMean",
+                                                                     "ReduceMax",
+                                                                     "ReduceMin",
+                                                                     "ReduceProd",
+                                                                     "Concat",
+                                                                     "Transpose",
+                                                                     "Reshape",
+                                                                     "Squeeze",
+                                                                     "Unsqueeze",
+                                                                     "Flatten",
+                                                                     "Identity",
+                                                                     "Dropout",
+                                                                     "Expand",
+                                                                     "Tile",
+                                                                     "Slice",
+                                                                     "Split",
+                                                                     "Gather",
+                                                                     "Where",
+                                                                     "Cast",
+                                                                     "MaxPool",
+                                                                     "AveragePool",
+                                                                     "GlobalMaxPool",
+                                                                     "GlobalAveragePool",
+                                                                     "Pow",
+                                                                     "MatMul",
+                                                                     "Floor",
+                                                                     "Ceil",
+                                                                     "Round"};
+  const std::string& op = node_.op;
+  const Value& value = graph_.value(node_.outputs[output]);
+  const bool unsigned_type = value.dtype == DType::kBool || value.dtype == DType::kUInt8 ||
+                             value.dtype == DType::kUInt16 || value.dtype == DType::kUInt32 ||
+                             value.dtype == DType::kUInt64;
+  if (unsigned_type || kAlways->contains(op)) return true;
+  if (op == "Mul" && node_.inputs[0] == node_.inputs[1]) return true;
+  if (op == "Pow") {
+    const std::optional<double> power = Uniform(1);
+    if (power.has_value() && std::fmod(*power, 2) == 0) return true;
+  }
+  if (op == "Clip" || op == "Max") {
+    for (size_t i = 0; i < num_inputs(); ++i) {
+      const bool bound = op == "Max" || i == 1;
+      if (bound && has_input(i) && input(i).nonnegative) return true;
+    }
+  }
+  if (!kOfThem->contains(op)) return false;
+  const OpRow* row = FindOp(op);
+  for (size_t i = 0; i < num_inputs(); ++i) {
+    const bool counts = has_input(i) && !row->IsValueInput(i) && !(op == "Where" && i == 0) &&
+                        !(op == "Gather" && i == 1);
+    if (counts && !input(i).nonnegative) return false;
+  }
+  return true;
+}
+
+bool AxisContext::AnyUnknownMask() const {
+  for (size_t i = 0; i < num_inputs(); ++i) {
+    if (input(i).source == Source::kGuards && input(i).along.empty()) return true;
+    for (const Positions& positions : input(i).along) {
+      if (positions.guarded && positions.padding.kind == PaddingValue::Kind::kUnknown) return true;
+    }
+  }
+  return false;
+}
+
+bool AxisContext::IsSettled() const {
+  const OpRow* row = FindOp(node_.op);
+  static const auto* const kInPlace = new std::set<absl::string_view>{
+      "Gather", "Transpose", "Expand", "LayerNormalization", "RMSNormalization"};
+  const bool product = node_.op == "MatMul" || node_.op == "Gemm";
+  const bool in_place =
+      row->Has(kElementwise) || row->Has(kView) || product || kInPlace->contains(node_.op);
+  if (!in_place) return false;
+  int data = 0;
+  for (size_t i = 0; i < num_inputs(); ++i) {
+    const AxisFlowValue& flow = input(i);
+    data += flow.source == Source::kData ? 1 : 0;
+    const bool settled = absl::c_all_of(flow.along, [](const auto& one) { return one.settled; });
+    if (!settled || (flow.source == Source::kData && flow.along.empty())) return false;
+  }
+  return !product || data <= 1;
+}
+
+void AxisContext::Set(size_t output, AxisFlowValue flow, bool is_mask) {
   if (!has_output(output)) return;
   flow.source = Source::kConstant;
   for (size_t i = 0; i < num_inputs(); ++i) flow.source = std::max(flow.source, input(i).source);
+  if (is_mask) flow.source = std::min(flow.source, Source::kGuards);
+  flow.nonnegative = IsNonnegative(output);
+  const bool settled = IsSettled(), unknown_mask = AnyUnknownMask();
+  for (Positions& positions : flow.along) {
+    positions.settled = settled;
+    // What data makes of a known mask is known to be none when it is not known.
+    const bool data =
+        flow.source == Source::kData && positions.padding.kind == PaddingValue::Kind::kUnknown;
+    if (data && !unknown_mask) positions.guarded = false;
+  }
   absl::c_sort(flow.along, [](const Positions& a, const Positions& b) { return a.dim < b.dim; });
   flows_[node_.outputs[output]] = std::move(flow);
 }
@@ -144,6 +262,10 @@ void AxisContext::Look(absl::string_view how, const Positions& positions) {
   const bool known = !positions.guarded && !positions.moved && !positions.repeated;
   Note(known ? AxisFinding::Verdict::kMixes : AxisFinding::Verdict::kUndecided,
        absl::StrCat(how, " ", axis()));
+}
+
+void AxisContext::SeeLength(absl::string_view how) {
+  Note(AxisFinding::Verdict::kMixes, absl::StrCat(how, " ", axis()));
 }
 
 void AxisContext::Doubt(absl::string_view how) {

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -49,20 +50,26 @@ struct Positions {
   int64_t dim = 0;
   int64_t inner = 1;  // so many elements of the dim belong to one position, side by side
   PaddingValue padding;
-  bool guarded = false;   // what lies at a position depends on a guard there: it may be a mask
+  bool guarded = false;   // a mask may act here in a way that is not known; not data beside a mask
+  bool settled = false;   // what padding holds follows from fill values and weights alone
   bool moved = false;     // position i need not lie at index i: how they lie is not known
   bool repeated = false;  // behind the last position comes the first one of something else
 };
 
 struct AxisFlowValue {
-  // Made of constants alone, also of what padding does not change (guards, inputs without the
-  // axis), or of anything a client may send.
+  // Made of constants alone, also of what may be a mask (inputs that are masks and guards, inputs
+  // without the axis), or of anything a client may send.
   enum class Source { kConstant, kGuards, kData };
 
   std::vector<Positions> along;  // ascending dims; empty: no position has a say of its own
   Source source = Source::kConstant;
   // A constant that is not the same, or does not begin alike, at another size of the axis.
   bool follows_size = false;
+  // It follows the size, but by one number for all elements of a line along this dim: a softmax
+  // along it does not see that. Biases by distance are so, where they are counted from the last
+  // key.
+  std::optional<int64_t> shifted;
+  bool nonnegative = false;  // no element is below zero, whatever the inputs hold
 
   const Positions* At(int64_t dim) const;
 };
@@ -85,6 +92,8 @@ struct AxisFlowOptions {
   int64_t large_size = 0;  // and in the second
   // Guards by name: the value that their padding holds. The padding of other inputs is unknown.
   std::map<std::string, double> guards;
+  // Those of the guards that are masks: nothing but ones and zeros. Others hold data.
+  std::set<std::string> masks;
 };
 
 // One node under the eyes of its rule.
@@ -125,8 +134,9 @@ class AxisContext {
   bool AnyPositions() const;
   bool AnyGuarded() const;
 
-  // Sets where positions lie in a result. Its source follows from those of the operands.
-  void Set(size_t output, AxisFlowValue flow);
+  // Sets where positions lie in a result. Its source follows from those of the operands: it is a
+  // mask made of them with `is_mask`.
+  void Set(size_t output, AxisFlowValue flow, bool is_mask = false);
 
   // Every position sees every other one, for which only a mask could make up: "averages over".
   // `guarded`: there may be one, so that it is for the measurement to say. `weak`: there is one,
@@ -135,6 +145,8 @@ class AxisContext {
   // Position i sees a few others, found by where they lie: nothing is known where they may lie
   // elsewhere (`moved`, `repeated`).
   void Look(absl::string_view how, const Positions& positions);
+  // Position i sees what lies where the length says.
+  void SeeLength(absl::string_view how);
   // Whether padding shows cannot be seen here.
   void Doubt(absl::string_view how);
 
@@ -149,6 +161,12 @@ class AxisContext {
   const Node& larger_node_;
   const AxisFlowOptions& options_;
   std::vector<AxisFlowValue>& flows_;
+  bool IsNonnegative(size_t output) const;
+  // What a mask does is not known in an operand already.
+  bool AnyUnknownMask() const;
+  // Padding of the results follows from that of the operands and from weights.
+  bool IsSettled() const;
+
   AxisFinding finding_;
 };
 

@@ -13,7 +13,7 @@ AxisOf KnownAxis;        // depends on shapes alone: a constant wherever shapes 
 AxisOf UnknownAxis;      // nothing is known: for the measurement to say
 
 // axis_products.cc
-AxisOf MatMulAxis, GemmAxis, MatMulIntegerAxis, QLinearMatMulAxis, LastDimProductAxis;
+AxisOf MatMulAxis, GemmAxis, MatMulIntegerAxis, QLinearMatMulAxis, LastDimProductAxis, EinsumAxis;
 
 // axis_movement.cc
 AxisOf ViewAxis, TransposeAxis, ExpandAxis, ConcatAxis, SplitAxis, SliceAxis, GatherAxis, TriluAxis,
@@ -27,7 +27,18 @@ AxisOf ReduceSumAxis, ReduceNormAxis, ReduceProdAxis, ReduceMeanAxis, ReduceMaxA
 AxisOf LastDimsNormAxis, InstanceNormAxis, GroupNormAxis, BatchNormAxis, RecurrentAxis, ConvAxis,
     AveragePoolAxis, MaxPoolAxis, GlobalPoolAxis, ResizeAxis, DynamicQuantizeAxis, AttentionAxis;
 
+// Nothing is known of the padding but that a mask may act on it; or that it does not hang on data.
+inline bool MayBeMasked(const Positions& positions) {
+  return positions.guarded && positions.padding.kind == PaddingValue::Kind::kUnknown;
+}
+inline bool MayBeZeros(const Positions& positions) {
+  return (positions.guarded || positions.settled) &&
+         positions.padding.kind == PaddingValue::Kind::kUnknown;
+}
+
 // A number above this is too near to what models compute with to be meant as a mask.
 inline constexpr double kWeakestMask = -1000;
+// What is put in the place of a number hides it if no number of a model is as low.
+inline constexpr double kOutOfReach = -1e8;
 
 }  // namespace reprise::ops

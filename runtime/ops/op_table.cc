@@ -167,7 +167,7 @@ constexpr OpRow kRows[] = {
     {"MatMul", 2, 2, 1, 1, 0, 0, MatMulRule, MatMulKernel, MatMulAxis},
     {"Gemm", 2, 3, 1, 1, 0, 0, GemmRule, GemmKernel, GemmAxis},
     {"MatMulInteger", 2, 4, 1, 1, 0, 0, MatMulIntegerRule, MatMulIntegerKernel, MatMulIntegerAxis},
-    {"Einsum", 1, -1, 1, 1, 0, 0, EinsumRule, EinsumKernel, UnknownAxis},
+    {"Einsum", 1, -1, 1, 1, 0, 0, EinsumRule, EinsumKernel, EinsumAxis},
     {"com.microsoft.FusedMatMul", 2, 2, 1, 1, 0, 0, FusedMatMulRule, FusedMatMulKernel, GemmAxis},
     {"reprise.Linear", 2, 4, 1, 1, kInternal, 0, LinearRule, LinearKernel, UnknownAxis},
     // Convolution and pooling.

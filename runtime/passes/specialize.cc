@@ -148,6 +148,17 @@ class Walk {
   std::vector<bool> listed_;  // by node: walked, or about to be
 };
 
+void Trace(const Graph& symbolic, const Graph& walked, SpecializeTrace& trace) {
+  const size_t count = symbolic.num_values();
+  trace.constants.assign(count, std::nullopt);
+  trace.shapes.assign(count, std::nullopt);
+  for (ValueId id = 0; id < static_cast<ValueId>(count); ++id) {
+    const Value& value = walked.value(id);
+    if (value.kind == Value::Kind::kConstant) trace.constants[id] = value.constant;
+    trace.shapes[id] = value.shape;
+  }
+}
+
 }  // namespace
 
 std::string ElementsText(const Tensor& value) {
@@ -175,6 +186,7 @@ absl::StatusOr<Graph> Specialize(const Graph& symbolic, const Binding& binding,
     graph.value(id).overridable = false;  // What a request overrides became an input before.
   }
   RETURN_IF_ERROR(Walk(graph, options).Run());
+  if (options.trace != nullptr) Trace(symbolic, graph, *options.trace);
   if (!graph.Compact()) return absl::InternalError("specialize: the graph has a cycle");
   return graph;
 }

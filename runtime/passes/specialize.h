@@ -6,6 +6,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,11 +32,18 @@ struct Binding {
 // The elements of a shape input, "3,4" or "0.5,2": floats with all their digits.
 std::string ElementsText(const Tensor& value);
 
+// What a walk came across, by value of the symbolic graph: of what it did not walk, nothing.
+struct SpecializeTrace {
+  std::vector<std::optional<Tensor>> constants;  // what folded away
+  std::vector<std::optional<Shape>> shapes;
+};
+
 struct SpecializeOptions {
   // The largest result that folding may allocate, and the largest value that a specialised graph
   // may hold (checked before anything is allocated): RESOURCE_EXHAUSTED names node, size, limit.
   int64_t max_folded_bytes = 64 << 20;
   int64_t max_value_bytes = int64_t{4} << 30;
+  SpecializeTrace* trace = nullptr;  // set: filled in
 };
 
 // INVALID_ARGUMENT naming the node when shapes do not agree at this binding; FAILED_PRECONDITION

@@ -50,8 +50,14 @@ inline std::string MaskedMeanModel(LateTokens late = LateTokens::kLikeOthers,
     b.Initializer<int64_t>("first_late", onnx::TensorProto::INT64, {1}, {first_late});
     b.Initializer<int64_t>("end", onnx::TensorProto::INT64, {1}, {100000});
     b.Node("Sub", {"x", "masked"}, {"left_out"});
-    b.Node("Slice",
-           {late == LateTokens::kTwice ? "masked" : "left_out", "first_late", "end", "one"},
+    // What counts is turned round, so that the ops do not tell what lies where.
+    b.Initializer<int64_t>("along", onnx::TensorProto::INT64, {1}, {1});
+    SetAttribute(b.Node("ReduceSum", {"attention_mask", "along"}, {"lengths"}), "keepdims",
+                 int64_t{0});
+    auto& turn = b.Node("ReverseSequence", {"left_out", "lengths"}, {"turned"});
+    SetAttribute(turn, "batch_axis", int64_t{0});
+    SetAttribute(turn, "time_axis", int64_t{1});
+    b.Node("Slice", {late == LateTokens::kTwice ? "masked" : "turned", "first_late", "end", "one"},
            {"late"});
     SetAttribute(b.Node("ReduceSum", {"late", "one"}, {"more"}), "keepdims", int64_t{0});
     b.Node("Add", {"mean", "more"}, {"y"});

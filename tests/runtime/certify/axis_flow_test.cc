@@ -69,7 +69,7 @@ const FlowCase kCases[] = {
   const %axes: i64[1] = {1}
   %masked: ? = Mul(%x, %mask)
   %y: ? = ReduceMean(%masked, %axes) @mean)",
-     kUndecided, "node 'mean' (ReduceMean) averages over tokens under what may be a mask"},
+     kMixes, "node 'mean' (ReduceMean) averages over tokens without a mask"},
     {"PlacesBelowALengthAreAMask", R"(
   input %x: f32[2, $S, 8]
   input %lengths: i64[2, 1]
@@ -175,7 +175,8 @@ TEST_P(AxisFlowTest, FindsTheFirstNodeThatMixes) {
                                           .is_batch = c.is_batch,
                                           .small_size = kSmall,
                                           .large_size = kLarge,
-                                          .guards = {{"mask", 0}}});
+                                          .guards = {{"mask", 0}},
+                                          .masks = {"mask"}});
   EXPECT_EQ(finding.verdict, c.verdict) << MixingWords(finding);
   if (*c.words != '\0') {
     EXPECT_EQ(MixingWords(finding), c.words);

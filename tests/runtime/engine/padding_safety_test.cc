@@ -9,6 +9,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "tests/runtime/engine/habits.h"
+#include "tests/runtime/engine/rare_traps.h"
+#include "tests/runtime/engine/size_traps.h"
 #include "tests/runtime/engine/traps.h"
 #include "tests/testing/engine_fixture.h"
 #include "tests/testing/temp_folder.h"
@@ -383,6 +385,15 @@ INSTANTIATE_TEST_SUITE_P(Habits, PaddingSafetyTest,
                          NameOfCase);
 INSTANTIATE_TEST_SUITE_P(Traps, PaddingSafetyTest,
                          testing::Combine(testing::ValuesIn(kTraps),
+                                          testing::Values(PackingMode::kOff)),
+                         NameOfCase);
+
+INSTANTIATE_TEST_SUITE_P(Rare, PaddingSafetyTest,
+                         testing::Combine(testing::ValuesIn(kRareTraps),
+                                          testing::Values(PackingMode::kOff)),
+                         NameOfCase);
+INSTANTIATE_TEST_SUITE_P(Sizes, PaddingSafetyTest,
+                         testing::Combine(testing::ValuesIn(kSizeTraps),
                                           testing::Values(PackingMode::kOff)),
                          NameOfCase);
 

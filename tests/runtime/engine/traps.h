@@ -493,7 +493,6 @@ inline const HabitCase kTraps[] = {
          },
      .batch = true,
      .sequence = true,
-     .guards = {"attention_mask"},
      .longest = kPositions - 1},
     {.name = "TokenWithTheLargestId",
      .build =
@@ -656,7 +655,8 @@ inline const HabitCase kTraps[] = {
          },
      .batch = true,
      .sequence = true,
-     .guards = {"attention_mask"}},
+     .guards = {"attention_mask"},
+     .proved = true},
     {.name = "MaskOfQueriesInsteadOfKeys",
      .build =
          [](ModelBuilder& b) {

@@ -1,0 +1,50 @@
+// FindSizeChoices: where a model lets the size of an axis decide something.
+//
+// What follows a size evenly (twice the length, one over it) differs between any two sizes, so that
+// a walk at two of them (axis_flow.h) sees it. What a size decides does not: a comparison with 100,
+// a remainder, the smaller of two sizes. Specialising folds such nodes away, and no measurement at
+// a few sizes finds the one where they change their mind. So they are looked for in the symbolic
+// model, where sizes are still computed.
+//
+// Numbers made of sizes are followed from each Shape on. While they are sums and products of sizes
+// they are known exactly, for all sizes at once, from a few samples; a comparison that comes out
+// the same wherever the sizes lie (a shape with -1, a length with the largest one) decides nothing.
+//
+// Threads: pure.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/ops/axis_rule.h"
+
+namespace reprise {
+
+// The symbolic model as it is at one binding.
+struct SizeSample {
+  std::vector<int64_t> sizes;                    // of the axes
+  std::vector<std::optional<Tensor>> constants;  // by value of the symbolic graph: what folded away
+  std::vector<std::optional<Shape>> shapes;      // what is known of the shapes
+};
+
+struct SizeQuestion {
+  const Graph* graph = nullptr;  // symbolic, its nodes in topological order
+  std::string axis;              // what people call it
+  size_t position = 0;           // of the axis
+  std::vector<int64_t> largest;  // of each axis, that a request may have
+  // All combinations of two sizes of each axis (bit i of the index: the second one of axis i), then
+  // any number of others. Fewer than that: nothing can be said of comparisons.
+  std::vector<SizeSample> samples;
+};
+
+// A model may hold a few numbers that sizes decide; this one may hold any.
+bool MayHoldSizeChoices(const Graph& graph);
+
+//   proved     no size decides anything
+//   undecided  a shape follows it in steps
+//   mixes      numbers that the model computes with, or which branch it takes, hang on a comparison
+AxisFinding FindSizeChoices(const SizeQuestion& question);
+
+}  // namespace reprise

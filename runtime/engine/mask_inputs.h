@@ -1,0 +1,16 @@
+// IsMaskInput: which integer inputs of a model hold ones and zeros alone, as its clients know.
+//
+// A model need not say so: positions counted by a mask are looked up in a table, so that larger
+// numbers are refused, as with ids. What is no mask for a person is none here: an input named so,
+// or one that is added up along the tokens and never looked up itself.
+//
+// Threads: pure.
+#pragma once
+
+#include "runtime/graph/graph.h"
+
+namespace reprise {
+
+bool IsMaskInput(const Graph& graph, ValueId input);
+
+}  // namespace reprise

@@ -1,0 +1,214 @@
+// Models in which padding shows for few contents alone, which no measurement need draw, and their
+// harmless neighbours.
+#pragma once
+
+#include "tests/runtime/engine/traps.h"
+
+namespace reprise {
+
+inline const HabitCase kRareTraps[] = {
+    {.name = "CappedBehindTheMask",
+     // tanh makes -50 of a mask of -1e9, which contents of some loudness see through.
+     .build =
+         [](ModelBuilder& b) {
+           AddInputs(b, "batch", "sequence");
+           AddLowMask(b, -1e9f, "mask_to_add");
+           AddNumber(b, "cap", 50);
+           AddTurned(b, "x", "keys", {0, 2, 1});
+           b.Node("MatMul", {"x", "keys"}, {"products"});
+           b.Node("Add", {"products", "mask_to_add"}, {"masked"});
+           b.Node("Div", {"masked", "cap"}, {"small"});
+           b.Node("Tanh", {"small"}, {"bent"});
+           b.Node("Mul", {"bent", "cap"}, {"capped"});
+           b.Node("Softmax", {"capped"}, {"weights"}, "/attention/Softmax");
+           b.Node("MatMul", {"weights", "x"}, {"y"});
+         },
+     .batch = true,
+     .sequence = false,
+     .words = "normalises over sequence under a mask of only -50"},
+    {.name = "CappedInFrontOfTheMask",
+     .build =
+         [](ModelBuilder& b) {
+           AddInputs(b, "batch", "sequence");
+           AddLowMask(b, -3.4028234663852886e38f, "mask_to_add");
+           AddNumber(b, "cap", 50);
+           AddTurned(b, "x", "keys", {0, 2, 1});
+           b.Node("MatMul", {"x", "keys"}, {"products"});
+           b.Node("Div", {"products", "cap"}, {"small"});
+           b.Node("Tanh", {"small"}, {"bent"});
+           b.Node("Mul", {"bent", "cap"}, {"capped"});
+           b.Node("Add", {"capped", "mask_to_add"}, {"masked"});
+           b.Node("Softmax", {"masked"}, {"weights"}, "/attention/Softmax");
+           b.Node("MatMul", {"weights", "x"}, {"y"});
+         },
+     .batch = true,
+     .sequence = true,
+     .guards = {"attention_mask"},
+     .proved = true},
+    {.name = "ClippedBehindTheMask",
+     .build =
+         [](ModelBuilder& b) {
+           AddInputs(b, "batch", "sequence");
+           AddLowMask(b, -1e9f, "mask_to_add");
+           AddNumber(b, "least", -40);
+           AddTurned(b, "x", "keys", {0, 2, 1});
+           b.Node("MatMul", {"x", "keys"}, {"products"});
+           b.Node("Add", {"products", "mask_to_add"}, {"masked"});
+           b.Node("Clip", {"masked", "least"}, {"clipped"});
+           b.Node("Softmax", {"clipped"}, {"weights"}, "/attention/Softmax");
+           b.Node("MatMul", {"weights", "x"}, {"y"});
+         },
+     .batch = true,
+     .sequence = false,
+     .words = "under a mask of only -40"},
+    {.name = "ARareTokenTimesTheLength",
+     .build =
+         [](ModelBuilder& b) {
+           AddInputs(b, "batch", "sequence", 20000);
+           AddLength(b, "length.float");
+           b.Initializer<int64_t>("rare", onnx::TensorProto::INT64, {}, {12345});
+           b.Node("Equal", {"input_ids", "rare"}, {"is_rare"});
+           b.Node("Unsqueeze", {"is_rare", "two"}, {"column"});
+           b.Node("Mul", {"x", "length.float"}, {"longer"});
+           b.Node("Where", {"column", "longer", "x"}, {"y"});
+         },
+     .batch = true,
+     .sequence = false},
+    {.name = "ARareTokenSeesTheLast",
+     .build =
+         [](ModelBuilder& b) {
+           AddInputs(b, "batch", "sequence", 20000);
+           b.Node("Mul", {"x", "mask3"}, {"masked"});
+           AddSlice(b, "masked", "last", -1, kNoEnd);
+           b.Initializer<int64_t>("rare", onnx::TensorProto::INT64, {}, {12345});
+           b.Node("Equal", {"input_ids", "rare"}, {"is_rare"});
+           b.Node("Unsqueeze", {"is_rare", "two"}, {"column"});
+           b.Node("Where", {"column", "last", "masked"}, {"y"});
+         },
+     .batch = true,
+     .sequence = false,
+     .words = "takes elements counted from the end of sequence"},
+    {.name = "BiasesByTheDistanceFromTheLastKey",
+     // Off by one number for all keys at another length, which no softmax sees.
+     .build =
+         [](ModelBuilder& b) {
+           AddInputs(b, "batch", "sequence");
+           AddLength(b, "length.float");
+           b.Initializer<int64_t>("none", onnx::TensorProto::INT64, {}, {0});
+           b.Node("Range", {"none", "length", "at_one"}, {"places"});
+           b.Node("Sub", {"places", "length"}, {"from_end"});
+           SetAttribute(b.Node("Cast", {"from_end"}, {"distance"}), "to",
+                        int64_t{onnx::TensorProto::FLOAT});
+           AddNumber(b, "slope", 0.125f);
+           b.Node("Mul", {"distance", "slope"}, {"bias"});
+           AddLowMask(b, -3.4028234663852886e38f, "mask_to_add");
+           b.Node("Add", {"bias", "mask_to_add"}, {"mask_and_bias"});
+           AddAttention(b, "mask_and_bias", "y");
+         },
+     .batch = true,
+     .sequence = true,
+     .guards = {"attention_mask"},
+     .proved = true},
+    {.name = "DistanceFromTheLastAsAnAnswer",
+     .build =
+         [](ModelBuilder& b) {
+           AddInputs(b, "batch", "sequence");
+           AddLength(b, "length.float");
+           b.Initializer<int64_t>("none", onnx::TensorProto::INT64, {}, {0});
+           b.Node("Range", {"none", "length", "at_one"}, {"places"});
+           b.Node("Sub", {"places", "length"}, {"from_end"});
+           SetAttribute(b.Node("Cast", {"from_end"}, {"distance"}), "to",
+                        int64_t{onnx::TensorProto::FLOAT});
+           b.Node("Unsqueeze", {"distance", "one"}, {"column"});
+           b.Node("Add", {"x", "column"}, {"y"});
+         },
+     .batch = true,
+     .sequence = false,
+     .words = "that follow the size of sequence"},
+    {.name = "MeanOfWhatIsRarelyAboveZero",
+     .build =
+         [](ModelBuilder& b) {
+           AddInputs(b, "batch", "sequence");
+           AddNumber(b, "far", 50);
+           b.Node("Sub", {"x", "far"}, {"below"});
+           b.Node("Relu", {"below"}, {"above"});
+           AddReduce(b, "ReduceMean", "above", "y", {1});
+         },
+     .batch = true,
+     .sequence = false,
+     .words = "averages over sequence without a mask"},
+    {.name = "OneScaleOfWhatIsRarelyAboveZero",
+     .build =
+         [](ModelBuilder& b) {
+           AddInputs(b, "batch", "sequence");
+           AddNumber(b, "far", 50);
+           b.Node("Mul", {"x", "mask3"}, {"masked"});
+           AddWeights(b, "weights", {kHidden, kHidden});
+           b.Node("MatMul", {"masked", "weights"}, {"mixed"});
+           AddNumber(b, "near", -1);
+           b.Node("Sub", {"mixed", "near"}, {"shifted"});
+           b.Node("Relu", {"shifted"}, {"above"});
+           b.Node("DynamicQuantizeLinear", {"above"}, {"q", "q.scale", "q.zero"});
+           b.Node("DequantizeLinear", {"q", "q.scale", "q.zero"}, {"y"});
+         },
+     .batch = false,
+     .sequence = false},
+    {.name = "SharesOfARareToken",
+     .build =
+         [](ModelBuilder& b) {
+           AddInputs(b, "batch", "sequence", 20000);
+           b.Initializer<int64_t>("rare", onnx::TensorProto::INT64, {}, {12345});
+           b.Node("Equal", {"input_ids", "rare"}, {"is_rare"});
+           SetAttribute(b.Node("Cast", {"is_rare"}, {"rares"}), "to",
+                        int64_t{onnx::TensorProto::FLOAT});
+           SetAttribute(b.Node("Softmax", {"rares"}, {"shares"}), "axis", int64_t{1});
+           b.Node("Unsqueeze", {"shares", "two"}, {"column"});
+           b.Node("Mul", {"x", "column"}, {"y"});
+         },
+     .batch = true,
+     .sequence = false},
+    {.name = "PlaceOfTheEndToken",
+     .build =
+         [](ModelBuilder& b) {
+           AddInputs(b, "batch", "sequence");
+           b.Initializer<int64_t>("end_id", onnx::TensorProto::INT64, {}, {49});
+           b.Node("Equal", {"input_ids", "end_id"}, {"is_end"});
+           SetAttribute(b.Node("Cast", {"is_end"}, {"ends"}), "to",
+                        int64_t{onnx::TensorProto::INT32});
+           SetAttribute(b.Node("ArgMax", {"ends"}, {"place"}), "axis", int64_t{1});
+           SetAttribute(b.Node("GatherND", {"x", "place"}, {"y"}), "batch_dims", int64_t{1});
+         },
+     .batch = true,
+     .sequence = true,
+     .guards = {"input_ids"}},
+    {.name = "SmallestOfTokensThatCount",
+     .build =
+         [](ModelBuilder& b) {
+           AddInputs(b, "batch", "sequence");
+           AddNumber(b, "none", 0);
+           AddNumber(b, "highest", 1e9f);
+           b.Node("Greater", {"mask3", "none"}, {"counts"});
+           b.Node("Where", {"counts", "x", "highest"}, {"left"});
+           AddReduce(b, "ReduceMin", "left", "y", {1});
+         },
+     .batch = true,
+     .sequence = true,
+     .guards = {"attention_mask"},
+     .proved = true},
+    {.name = "RowsTurnedRoundBySizesAlone",
+     .build =
+         [](ModelBuilder& b) {
+           AddInputs(b, "batch", "sequence");
+           b.Node("Shape", {"input_ids"}, {"shape"});
+           b.Node("Slice", {"shape", "one", "two"}, {"length"});
+           b.Node("Slice", {"shape", "zero", "one"}, {"rows"});
+           b.Node("Expand", {"length", "rows"}, {"lengths"});
+           auto& node = b.Node("ReverseSequence", {"x", "lengths"}, {"y"});
+           SetAttribute(node, "batch_axis", int64_t{0});
+           SetAttribute(node, "time_axis", int64_t{1});
+         },
+     .batch = true,
+     .sequence = false},
+};
+
+}  // namespace reprise
