@@ -71,8 +71,9 @@ def run(repository, folder, rounds, seed=1):
                     numpy.testing.assert_allclose(answer[name], value, rtol=0, atol=1e-5)
             assert Scrape(daemon.metrics_url).total("reprise_store_corrupt_total") == 0
     # What killed writers left goes at a later start, when no writer can be at it any more.
-    for path in folder.glob(".tmp-*"):
+    left = set(folder.glob(".tmp-*"))
+    for path in left:
         os.utime(path, (path.stat().st_atime, path.stat().st_mtime - 120))
     with Daemon(repository, "--recipe-cache", str(folder)):
-        assert not list(folder.glob(".tmp-*"))
+        assert not left & set(folder.glob(".tmp-*"))  # others are its own, of this moment
     assert interrupted > rounds // 2, f"only {interrupted} of {rounds} kills hit a writer"
