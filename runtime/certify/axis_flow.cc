@@ -300,7 +300,12 @@ class Walk {
       const bool scaled =
           (node.op == "Mul" || node.op == "Div") && i == 0 && context.Uniform(1).has_value();
       if (sum || scaled) {
-        flows_[node.outputs[0]].shifted = dim + context.output_rank() - context.rank(i);
+        const int64_t shifted = dim + context.output_rank() - context.rank(i);
+        std::optional<int64_t>& known = flows_[node.outputs[0]].shifted;
+        if (known.value_or(shifted) != shifted) {
+          context.SeeLength("takes numbers that follow the size of");
+        }
+        known = shifted;
       } else {
         context.SeeLength("takes numbers that follow the size of");
       }

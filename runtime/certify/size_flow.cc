@@ -94,6 +94,12 @@ class SizeWalk {
       Visit(id, graph_.node(id));
       if (finding_.verdict == Verdict::kMixes) break;
     }
+    for (const ValueId output : graph_.outputs()) {
+      const SizeFlow& flow = FlowOf(output);
+      const NodeId producer = graph_.value(output).producer;
+      if (flow.use < Use::kEven || producer == kNone) continue;
+      Note(Verdict::kMixes, graph_.node(producer), flow.chooser, "answers with a number", flow.use);
+    }
     return finding_;
   }
 
@@ -535,11 +541,13 @@ class SizeWalk {
     return kKeepPlaces->contains(node.op) ? fixed : Chosen(id);
   }
 
-  void Note(Verdict verdict, const Node& node, NodeId chooser, absl::string_view what) {
+  void Note(Verdict verdict, const Node& node, NodeId chooser, absl::string_view what,
+            Use use = Use::kSteps) {
     if (verdict <= finding_.verdict) return;
     finding_ = {verdict, AxisNodeName(graph_, node),
                 chooser == kNone
-                    ? absl::StrCat(what, " that follows in steps the size of ", question_.axis)
+                    ? absl::StrCat(what, " that follows ", use == Use::kEven ? "" : "in steps ",
+                                   "the size of ", question_.axis)
                     : absl::StrCat(what, " that ", AxisNodeName(graph_, graph_.node(chooser)),
                                    " decides by the size of ", question_.axis)};
   }

@@ -29,7 +29,7 @@ bool IsMaskInput(const Graph& graph, ValueId input) {
   const Value& value = graph.value(input);
   if (value.dtype == DType::kBool) return true;
   if (!IsInteger(value.dtype)) return false;
-  if (absl::StrContains(absl::AsciiStrToLower(value.name), "mask")) return true;
+  const bool named = absl::StrContains(absl::AsciiStrToLower(value.name), "mask");
   bool counted = false;
   std::vector<ValueId> itself = {input};
   std::set<ValueId> seen = {input};
@@ -44,7 +44,7 @@ bool IsMaskInput(const Graph& graph, ValueId input) {
       if (passes && seen.insert(node.outputs[0]).second) itself.push_back(node.outputs[0]);
     }
   }
-  return counted;
+  return named || counted;
 }
 
 }  // namespace reprise

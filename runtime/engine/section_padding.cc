@@ -85,13 +85,15 @@ void SectionPadding::Prove() {
   for (const Axis& axis : axes_) {
     axes.push_back({.label = "what is found", .symbol = axis.symbols[0]});
   }
+  const SizeSampler sampler(merged, axes);
   bool any = false;
   for (size_t i = 0; i < axes_.size(); ++i) {
     const AxisFinding finding = FindMixingAlong({.graph = &merged,
                                                  .axes = &axes,
                                                  .position = i,
                                                  .guards = {},
-                                                 .largest = kLargestLookedAt});
+                                                 .largest = kLargestLookedAt,
+                                                 .sampler = &sampler});
     axes_[i].padded = finding.verdict == AxisFinding::Verdict::kProved;
     if (!axes_[i].padded) axes_[i].why_not = MixingWords(finding);
     any |= axes_[i].padded;
@@ -135,7 +137,7 @@ std::optional<SectionPadding::Fitted> SectionPadding::Fit(const Binding& arrived
   for (const Axis& axis : axes_) {
     const int64_t size = arrived.axes.at(axis.symbols[0]);
     sizes.push_back(size);
-    padded.push_back(axis.padded && size >= kLeastPadded);
+    padded.push_back(axis.padded && size >= kLeastPadded && size <= kLargestLookedAt);
     if (!padded.back()) continue;
     for (const std::string& symbol : axis.symbols) {
       fitted.binding.axes[symbol] = SectionBucket(size);

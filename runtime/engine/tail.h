@@ -2,7 +2,8 @@
 //
 // The model's own graph is what comes before: it is padded, batched and bucketed like any other.
 // The tail runs request by request, on what the replay gave that request, unpadded: nodes at cuts
-// one by one, sections between them as recipes of exactly the shapes that arrive (see TailRun).
+// one by one, sections between them as recipes of the sizes that arrive, rounded up where that is proved safe
+// (see SectionPadding).
 //
 // Ownership: shared by a model and its runs. Threads: all methods from any.
 #pragma once

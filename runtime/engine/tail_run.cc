@@ -288,6 +288,9 @@ absl::Status TailRun::Replay(const GraphSection& section, const SectionRecipes::
     Shape shape = slot.shape;
     for (size_t d = 0; choice.fitted.has_value() && d < shape.size(); ++d) {
       shape[d] = choice.fitted->true_sizes[i][d].value_or(shape[d]);
+      if (shape[d] <= slot.shape[d]) continue;
+      return absl::InternalError(absl::StrCat("dim ", d, " of '", slot.name, "' should be ",
+                                              shape[d], ", but its recipe has ", slot.shape[d]));
     }
     values_[section.outputs[i]] = CopiedOut(slot, shape, frame.outputs + slot.offset);
   }

@@ -1,5 +1,7 @@
 #include "runtime/engine/tuning_wishes.h"
 
+#include <algorithm>
+
 namespace reprise {
 namespace {
 
@@ -29,8 +31,10 @@ void TuningWishes::End(uint64_t key_hash, const absl::Status& status, int64_t no
     wishes_.erase(it);
     return;
   }
-  it->second.queued = false;
-  it->second.not_before_ns = absl::IsResourceExhausted(status) ? now_ns + kRetryNs : INT64_MAX;
+  Wish& wish = it->second;
+  wish.queued = false;
+  wish.not_before_ns = absl::IsResourceExhausted(status) ? now_ns + wish.wait_ns : INT64_MAX;
+  wish.wait_ns = std::min(2 * wish.wait_ns, kMostRetryNs);
 }
 
 size_t TuningWishes::size() const {

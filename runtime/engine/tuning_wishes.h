@@ -19,6 +19,7 @@ class TuningWishes {
  public:
   // What lacked memory is not tried again before that.
   static constexpr int64_t kRetryNs = int64_t{60} * 1'000'000'000;
+  static constexpr int64_t kMostRetryNs = 60 * kRetryNs;  // doubled until here
   // Of more recipes that do not wait for their tuning nothing is remembered.
   static constexpr size_t kMost = 4096;
 
@@ -35,6 +36,7 @@ class TuningWishes {
     int64_t times = 0;
     bool queued = false;
     int64_t not_before_ns = INT64_MIN;
+    int64_t wait_ns = kRetryNs;  // after the next failure
   };
   mutable Mutex mutex_;
   absl::flat_hash_map<uint64_t, Wish> wishes_ GUARDED_BY(mutex_);  // by the key's hash

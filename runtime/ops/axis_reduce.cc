@@ -59,7 +59,8 @@ std::optional<std::vector<int64_t>> ReducedDims(const AxisContext& context) {
   return dims;
 }
 
-enum class Ignores { kNothing, kZero, kOne, kLow, kHigh };
+// kLow: for the largest of them; kLowest: for their exponentials, to which zeros count.
+enum class Ignores { kNothing, kZero, kOne, kLow, kLowest, kHigh };
 
 // Zeros behind numbers none of which is below zero are never larger; nor are the ids that clients
 // send.
@@ -84,6 +85,7 @@ void Reduce(AxisContext& context, absl::string_view how, absl::string_view noun 
         (ignores == Ignores::kOne && positions->padding.Is(1)) ||
         (ignores == Ignores::kLow &&
          (NeverLarger(context, *positions) || Masks(*positions, context, noun))) ||
+        (ignores == Ignores::kLowest && Masks(*positions, context, noun)) ||
         (ignores == Ignores::kHigh && positions->padding.Is(positions->padding.value) &&
          positions->padding.value >= -kOutOfReach);
     if (fine) continue;
@@ -142,7 +144,7 @@ void ReduceMinAxis(AxisContext& context) {
   Reduce<Ignores::kHigh>(context, "takes the smallest over");
 }
 void ReduceLogSumExpAxis(AxisContext& context) {
-  Reduce<Ignores::kLow>(context, "adds up exponentials over", "adds up exponentials");
+  Reduce<Ignores::kLowest>(context, "adds up exponentials over", "adds up exponentials");
 }
 
 void ArgMaxAxis(AxisContext& context) {

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/base/cpu_info.h"
 #include "runtime/device/cpu/int8_weights.h"
 #include "runtime/device/cpu/product.h"
 #include "runtime/device/cpu/weight_memory.h"
@@ -242,7 +243,10 @@ std::vector<Candidate> OwnCandidates(const CpuTarget& target, const NodeView& no
     params.scratch_bytes = tiles->PartScratchBytes(product.m, product.k, int8.has_value());
     const int64_t most_parts =
         (product.m + tiles->tile_rows - 1) / tiles->tile_rows * tiles->Panels(product.n);
-    params.scratch_parts = static_cast<int>(std::min<int64_t>(kMaxScratchParts, most_parts));
+    // No more threads than CPUs share a product.
+    static const int64_t cpus = AvailableCpus();
+    params.scratch_parts =
+        static_cast<int>(std::min({int64_t{kMaxScratchParts}, cpus, most_parts}));
     KernelOption& option = add().option;
     option.kernel = int8.has_value() ? "gemm_int8_amx" : "gemm_amx";
     option.workspace_bytes = static_cast<size_t>(params.scratch_parts * params.scratch_bytes);

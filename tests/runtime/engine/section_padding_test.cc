@@ -120,6 +120,65 @@ TEST_F(SectionPaddingTest, AxisThatMayNotBePaddedDoesNotHinderAnother) {
             (std::map<std::string, int64_t>{{"rows.d0", 16}, {"rows.d1", 9}}));
 }
 
+TEST_F(SectionPaddingTest, SizesBeyondThoseThatWereLookedAtStayExact) {
+  // The first 600 of what is found: of 700, padded to 768, they are not all.
+  Read(R"(graph {
+  input %rows: f32[rows.d0, rows.d1]
+  const %zero: i64[1] = {0}
+  const %most: i64[1] = {600}
+  %y: ? = Slice(%rows, %zero, %most, %zero)
+  output %y
+})");
+  Fit({{"rows.d0", 3}, {"rows.d1", 8}});
+  ASSERT_TRUE(Fit({{"rows.d0", 18}, {"rows.d1", 8}}).has_value());
+  EXPECT_TRUE(Fit({{"rows.d0", 512}, {"rows.d1", 8}}).has_value());
+  EXPECT_FALSE(Fit({{"rows.d0", 513}, {"rows.d1", 8}}).has_value());
+  EXPECT_FALSE(Fit({{"rows.d0", 700}, {"rows.d1", 8}}).has_value());
+}
+
+TEST_F(SectionPaddingTest, SizesInsideASectionAreFollowed) {
+  Read(R"(graph {
+  input %rows: f32[rows.d0, rows.d1]
+  const %zero: i64[1] = {0}
+  const %many: i64[1] = {20}
+  %shape: ? = Shape(%rows)
+  %count: ? = Gather(%shape, %zero)
+  %few: ? = Less(%count, %many)
+  %r: ? = Relu(%rows)
+  %n: ? = Neg(%rows)
+  %y: ? = Where(%few, %r, %n)
+  output %y
+})");
+  Fit({{"rows.d0", 3}, {"rows.d1", 8}});
+  EXPECT_FALSE(Fit({{"rows.d0", 18}, {"rows.d1", 8}}).has_value());
+  EXPECT_THAT(padding_->Words(), ElementsAre(HasSubstr("rows.d0: exact, since")));
+  // The choice alone may be the answer.
+  Read(R"(graph {
+  input %rows: f32[rows.d0, rows.d1]
+  const %zero: i64[1] = {0}
+  const %many: i64[1] = {20}
+  %shape: ? = Shape(%rows)
+  %count: ? = Gather(%shape, %zero)
+  %few: ? = Less(%count, %many)
+  %y: ? = Expand(%few, %shape)
+  output %y
+})");
+  Fit({{"rows.d0", 3}, {"rows.d1", 8}});
+  EXPECT_FALSE(Fit({{"rows.d0", 18}, {"rows.d1", 8}}).has_value());
+  EXPECT_THAT(padding_->Words(), ElementsAre(HasSubstr("answers with a number")));
+  Read(R"(graph {
+  input %rows: f32[rows.d0, rows.d1]
+  const %one: f32[1] = {1}
+  %shape: ? = Shape(%rows)
+  %ones: ? = Expand(%one, %shape)
+  %r: ? = Relu(%rows)
+  %y: ? = Add(%r, %ones)
+  output %y
+})");
+  Fit({{"rows.d0", 3}, {"rows.d1", 8}});
+  EXPECT_TRUE(Fit({{"rows.d0", 18}, {"rows.d1", 8}}).has_value());
+}
+
 TEST_F(SectionPaddingTest, NothingIsSaidOfSizesThatNeverDiffered) {
   Read(kProduct);
   for (int i = 0; i < 3; ++i) EXPECT_FALSE(Fit({{"rows.d0", 5}, {"rows.d1", 8}}).has_value());

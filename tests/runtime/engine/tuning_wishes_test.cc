@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 namespace reprise {
 namespace {
 
@@ -28,6 +30,19 @@ TEST(TuningWishesTest, WhatLackedMemoryIsTriedAgainLater) {
   wishes.End(1, absl::ResourceExhaustedError("no room"), 100);
   EXPECT_FALSE(wishes.Begin(1, false, 100 + kRetry - 1));
   EXPECT_TRUE(wishes.Begin(1, false, 100 + kRetry));
+}
+
+TEST(TuningWishesTest, WhatLacksMemoryForLongIsTriedEverMoreSeldom) {
+  TuningWishes wishes;
+  int64_t now = 0, waited = 0;
+  for (int i = 0; i < 12; ++i) {
+    ASSERT_TRUE(wishes.Begin(1, false, now));
+    wishes.End(1, absl::ResourceExhaustedError("no room"), now);
+    waited = std::min(i == 0 ? kRetry : 2 * waited, TuningWishes::kMostRetryNs);
+    EXPECT_FALSE(wishes.Begin(1, false, now + waited - 1));
+    now += waited;
+  }
+  EXPECT_EQ(waited, TuningWishes::kMostRetryNs);
 }
 
 TEST(TuningWishesTest, WhatFailedOtherwiseIsNotTriedAgain) {
