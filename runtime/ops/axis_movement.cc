@@ -18,6 +18,8 @@ Positions At(const Positions& positions, int64_t dim) {
   return moved;
 }
 
+constexpr char kMayCount[] = "picks by data, which may count from the end, among the positions of";
+
 bool SamePadding(const PaddingValue& a, const PaddingValue& b) {
   return a.kind == b.kind && (a.kind == PaddingValue::Kind::kUnknown || a.value == b.value);
 }
@@ -224,7 +226,9 @@ void GatherAxis(AxisContext& context) {
     const auto not_first = [&](int64_t index) {
       return index >= picked->inner || picked->repeated || picked->moved;
     };
-    if (!indices || !larger) {
+    if (!indices && context.MayCountFromEnd(1)) {
+      context.SeeLength(kMayCount);
+    } else if (!indices || !larger) {
       context.Doubt("picks by data among the positions of");
     } else if (*indices != *larger || absl::c_any_of(*indices, negative)) {
       context.SeeLength("takes elements counted from the end of");
@@ -254,9 +258,30 @@ void TriluAxis(AxisContext& context) {
   context.Set(0, std::move(flow));
 }
 
-// Elements are found or put by data.
+// Elements are found or put by data. Places that a client's numbers may bring below zero are
+// counted from the end, where the padding is.
 void DataAxis(AxisContext& context) {
+  const std::string& op = context.node().op;
+  if (op == "GatherElements" || op == "ScatterElements") {
+    const int64_t dim = context.Dim(context.attributes().Int("axis", 0));
+    const bool meets = context.input(0).At(dim) != nullptr;
+    if (meets && context.MayCountFromEnd(1)) context.SeeLength(kMayCount);
+  } else if (context.rank(1) > 0) {
+    const int64_t first = op == "GatherND" ? context.attributes().Int("batch_dims", 0) : 0;
+    for (int64_t column = 0; column < context.shape(1).back(); ++column) {
+      const bool meets = context.input(0).At(first + column) != nullptr;
+      if (meets && context.MayCountFromEnd(1, column)) context.SeeLength(kMayCount);
+    }
+  }
   if (context.AnyPositions()) context.Doubt("picks by data among the positions of");
+}
+
+// Places as ones among as many zeros as the depth says.
+void OneHotAxis(AxisContext& context) {
+  const int64_t axis = context.attributes().Int("axis", -1);
+  const bool grows = context.OutputGrows(axis < 0 ? axis + context.output_rank() : axis);
+  if (grows && context.MayCountFromEnd(0)) context.SeeLength(kMayCount);
+  UnknownAxis(context);
 }
 
 }  // namespace reprise::ops

@@ -120,57 +120,56 @@ bool AxisContext::AnyGuarded() const {
   return false;
 }
 
+bool AxisContext::MayCountFromEnd(size_t i, std::optional<int64_t> column) const {
+  ValueId places = node_.input(i);
+  if (places == kNone) return false;
+  const Node* concat = graph_.ProducerIf(places, "Concat");
+  if (column.has_value() && concat != nullptr) {
+    const int64_t dim = concat->attributes.Int("axis", 0);
+    const bool columns = (dim == -1 || dim == rank(i) - 1) &&
+                         static_cast<int64_t>(concat->inputs.size()) == shape(i).back();
+    if (columns) places = concat->inputs[*column];
+  }
+  if (const auto known = Integers(graph_.ConstantOf(places))) {
+    return absl::c_any_of(*known, [](int64_t place) { return place < 0; });
+  }
+  return flows_[places].chosen && !flows_[places].nonnegative;
+}
+
 bool AxisContext::IsNonnegative(size_t output) const {
   static const auto* const kAlways =
-      new std::set<absl::string_view>{"Relu",        "Abs",
-                                      "Sigmoid",     "HardSigmoid",
-                                      "Exp",         "Sqrt",
-                                      "Softplus",    "Equal",
-                                      "Less",        "Greater",
-                                      "LessOrEqual", "GreaterOrEqual",
-                                      "Not",         "And",
-                                      "Or",          "Xor",
-                                      "IsNaN",       "IsInf",
-                                      "Softmax",     "ReduceL1",
-                                      "ReduceL2",    "ReduceSumSquare",
+      new std::set<absl::string_view>{"Relu",        "Abs",         "Sigmoid",
+                                      "HardSigmoid", "Exp",         "Sqrt",
+                                      "Softplus",    "Equal",       "Less",
+                                      "Greater",     "LessOrEqual", "GreaterOrEqual",
+                                      "Not",         "And",         "Or",
+                                      "Xor",         "IsNaN",       "IsInf",
+                                      "ArgMax",      "ArgMin",      "Shape",
+                                      "Size",        "NonZero",     "Softmax",
+                                      "ReduceL1",    "ReduceL2",    "ReduceSumSquare",
                                       "Hardmax"};
   // Of operands none of which is negative.
-  static const auto* const kOfThem = new std::set<absl::string_view>{"Mul",
-                                                                     "Add",
-                                                                     "Div",
-                                                                     "Sum",
-                                                                     "Mean",
-                                                                     "Min",
-                                                                     "Max",
-                                                                     "ReduceSum",
-                                                                     "ReduceMean",
-                                                                     "ReduceMax",
-                                                                     "ReduceMin",
-                                                                     "ReduceProd",
-                                                                     "Concat",
-                                                                     "Transpose",
-                                                                     "Reshape",
-                                                                     "Squeeze",
-                                                                     "Unsqueeze",
-                                                                     "Flatten",
-                                                                     "Identity",
-                                                                     "Dropout",
-                                                                     "Expand",
-                                                                     "Tile",
-                                                                     "Slice",
-                                                                     "Split",
-                                                                     "Gather",
-                                                                     "Where",
-                                                                     "Cast",
-                                                                     "MaxPool",
-                                                                     "AveragePool",
-                                                                     "GlobalMaxPool",
-                                                                     "GlobalAveragePool",
-                                                                     "Pow",
-                                                                     "MatMul",
-                                                                     "Floor",
-                                                                     "Ceil",
-                                                                     "Round"};
+  static const auto* const kOfThem =
+      new std::set<absl::string_view>{"Mul",           "Add",
+                                      "Div",           "Sum",
+                                      "Mean",          "Min",
+                                      "Max",           "ReduceSum",
+                                      "ReduceMean",    "ReduceMax",
+                                      "ReduceMin",     "ReduceProd",
+                                      "Concat",        "Transpose",
+                                      "Reshape",       "Squeeze",
+                                      "Unsqueeze",     "Flatten",
+                                      "Identity",      "Dropout",
+                                      "Expand",        "Tile",
+                                      "Slice",         "Split",
+                                      "Gather",        "GatherElements",
+                                      "GatherND",      "CumSum",
+                                      "Where",         "Cast",
+                                      "MaxPool",       "AveragePool",
+                                      "GlobalMaxPool", "GlobalAveragePool",
+                                      "Pow",           "MatMul",
+                                      "Floor",         "Ceil",
+                                      "Round"};
   const std::string& op = node_.op;
   const Value& value = graph_.value(node_.outputs[output]);
   const bool unsigned_type = value.dtype == DType::kBool || value.dtype == DType::kUInt8 ||
@@ -178,6 +177,9 @@ bool AxisContext::IsNonnegative(size_t output) const {
                              value.dtype == DType::kUInt64;
   if (unsigned_type || kAlways->contains(op)) return true;
   if (op == "Mul" && node_.inputs[0] == node_.inputs[1]) return true;
+  if (op == "TopK" && output == 1) return true;
+  // Remainders have the sign of what is divided by; with `fmod` that of what is divided.
+  if (op == "Mod") return input(attributes().Int("fmod", 0) != 0 ? 0 : 1).nonnegative;
   if (op == "Pow") {
     const std::optional<double> power = Uniform(1);
     if (power.has_value() && std::fmod(*power, 2) == 0) return true;
@@ -191,8 +193,10 @@ bool AxisContext::IsNonnegative(size_t output) const {
   if (!kOfThem->contains(op)) return false;
   const OpRow* row = FindOp(op);
   for (size_t i = 0; i < num_inputs(); ++i) {
-    const bool counts = has_input(i) && !row->IsValueInput(i) && !(op == "Where" && i == 0) &&
-                        !(op == "Gather" && i == 1);
+    const bool places =
+        i == 1 && (op == "Gather" || op == "GatherElements" || op == "GatherND" || op == "CumSum");
+    const bool counts =
+        has_input(i) && !row->IsValueInput(i) && !(op == "Where" && i == 0) && !places;
     if (counts && !input(i).nonnegative) return false;
   }
   return true;
@@ -231,6 +235,14 @@ void AxisContext::Set(size_t output, AxisFlowValue flow, bool is_mask) {
   flow.source = Source::kConstant;
   for (size_t i = 0; i < num_inputs(); ++i) flow.source = std::max(flow.source, input(i).source);
   if (is_mask) flow.source = std::min(flow.source, Source::kGuards);
+  makes_mask_ = makes_mask_ || is_mask;
+  // What follows from one place of a mask, which may be empty there: the first place where it ends
+  // may be the very first one.
+  const bool of_place = node_.op == "ArgMax" || node_.op == "ArgMin" || node_.op == "Where";
+  flow.chosen = of_place && flow.source != Source::kConstant;
+  for (size_t i = 0; i < num_inputs() && !makes_mask_; ++i) {
+    flow.chosen = flow.chosen || input(i).chosen;
+  }
   flow.nonnegative = IsNonnegative(output);
   const bool settled = IsSettled(), unknown_mask = AnyUnknownMask();
   for (Positions& positions : flow.along) {

@@ -70,6 +70,8 @@ struct AxisFlowValue {
   // key.
   std::optional<int64_t> shifted;
   bool nonnegative = false;  // no element is below zero, whatever the inputs hold
+  // Numbers that a client may choose have a say: not constants and counts of masks alone.
+  bool chosen = false;
 
   const Positions* At(int64_t dim) const;
 };
@@ -133,6 +135,9 @@ class AxisContext {
   int64_t Dim(int64_t dim, size_t i = 0) const { return dim < 0 ? dim + rank(i) : dim; }
   bool AnyPositions() const;
   bool AnyGuarded() const;
+  // The places that operand `i` holds may be below zero, which counts them from the end, for some
+  // contents of the inputs. `column`: only those of this element of its last dim count.
+  bool MayCountFromEnd(size_t i, std::optional<int64_t> column = std::nullopt) const;
 
   // Sets where positions lie in a result. Its source follows from those of the operands: it is a
   // mask made of them with `is_mask`.
@@ -168,6 +173,7 @@ class AxisContext {
   bool IsSettled() const;
 
   AxisFinding finding_;
+  bool makes_mask_ = false;  // a result was said to be one
 };
 
 // "node '/pool/ReduceMean' (ReduceMean)"; of a node without a name, the name of its result.

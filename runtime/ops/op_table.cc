@@ -145,7 +145,7 @@ constexpr OpRow kRows[] = {
     {"GatherND", 2, 2, 1, 1, 0, 0, GatherNDRule, GatherNDKernel, DataAxis},
     {"ScatterElements", 3, 3, 1, 1, 0, 0, ScatterElementsRule, ScatterElementsKernel, DataAxis},
     {"ScatterND", 3, 3, 1, 1, 0, 0, ScatterNDRule, ScatterNDKernel, DataAxis},
-    {"OneHot", 3, 3, 1, 1, 0, 0b10, OneHotRule, OneHotKernel, UnknownAxis},
+    {"OneHot", 3, 3, 1, 1, 0, 0b10, OneHotRule, OneHotKernel, OneHotAxis},
     {"reprise.EmbeddingSum", 2, -1, 1, 1, kInternal, 0, EmbeddingSumRule, EmbeddingSumKernel, UnknownAxis},
     // Reductions.
     {"ReduceSum", 1, 2, 1, 1, 0, 0b10, ReduceRule, ReduceSumKernel, ReduceSumAxis},

@@ -6,6 +6,15 @@
 
 namespace reprise {
 
+// `to`, [batch, sequence]: -1 where there is a token that hardly any text holds, else 0.
+inline void AddPlacesOfARareToken(ModelBuilder& b, const std::string& to) {
+  b.Initializer<int64_t>("rare", onnx::TensorProto::INT64, {}, {12345});
+  b.Initializer<int64_t>("last", onnx::TensorProto::INT64, {}, {-1});
+  b.Initializer<int64_t>("first", onnx::TensorProto::INT64, {}, {0});
+  b.Node("Equal", {"input_ids", "rare"}, {"is_rare"});
+  b.Node("Where", {"is_rare", "last", "first"}, {to});
+}
+
 inline const HabitCase kRareTraps[] = {
     {.name = "CappedBehindTheMask",
      // tanh makes -50 of a mask of -1e9, which contents of some loudness see through.
@@ -181,6 +190,101 @@ inline const HabitCase kRareTraps[] = {
      .batch = true,
      .sequence = true,
      .guards = {"input_ids"}},
+    {.name = "ARareTokenPicksTheLast",
+     // No filling need hold that token, and any other one picks the first.
+     .build =
+         [](ModelBuilder& b) {
+           AddInputs(b, "batch", "sequence", 20000);
+           AddPlacesOfARareToken(b, "places");
+           SetAttribute(b.Node("Cast", {"input_ids"}, {"ids.float"}), "to",
+                        int64_t{onnx::TensorProto::FLOAT});
+           SetAttribute(b.Node("GatherElements", {"ids.float", "places"}, {"picked"}), "axis",
+                        int64_t{1});
+           b.Node("Unsqueeze", {"picked", "two"}, {"column"});
+           b.Node("Add", {"x", "column"}, {"y"});
+         },
+     .batch = true,
+     .sequence = false,
+     .words = "picks by data, which may count from the end, among the positions of sequence"},
+    {.name = "ARareTokenPicksTheLastOfAllRows",
+     .build =
+         [](ModelBuilder& b) {
+           AddInputs(b, "batch", "sequence", 20000);
+           AddPlacesOfARareToken(b, "places");
+           AddSlice(b, "places", "place", 0, 1);
+           SetAttribute(b.Node("GatherND", {"x", "place"}, {"y"}), "batch_dims", int64_t{1});
+         },
+     .batch = true,
+     .sequence = false,
+     .words = "picks by data, which may count from the end, among the positions of sequence"},
+    {.name = "ARareTokenMarksTheLast",
+     .build =
+         [](ModelBuilder& b) {
+           AddInputs(b, "batch", "sequence", 20000);
+           AddPlacesOfARareToken(b, "places");
+           AddSlice(b, "places", "place", 0, 1);
+           b.Node("Shape", {"input_ids"}, {"shape"});
+           b.Node("Slice", {"shape", "one", "two"}, {"length"});
+           b.Floats("off_and_on", {2}, {0, 1});
+           b.Node("OneHot", {"place", "length", "off_and_on"}, {"marks"});
+           b.Node("MatMul", {"marks", "x"}, {"y"});
+         },
+     .batch = true,
+     .sequence = false,
+     .words = "picks by data, which may count from the end, among the positions of sequence"},
+    {.name = "PlaceBeforeTheEndToken",
+     // -1 where the first token is the end, which is the last position.
+     .build =
+         [](ModelBuilder& b) {
+           AddInputs(b, "batch", "sequence");
+           b.Initializer<int64_t>("end_id", onnx::TensorProto::INT64, {}, {49});
+           b.Node("Equal", {"input_ids", "end_id"}, {"is_end"});
+           SetAttribute(b.Node("Cast", {"is_end"}, {"ends"}), "to",
+                        int64_t{onnx::TensorProto::INT32});
+           SetAttribute(b.Node("ArgMax", {"ends"}, {"place"}), "axis", int64_t{1});
+           b.Node("Sub", {"place", "one"}, {"before"});
+           SetAttribute(b.Node("GatherND", {"x", "before"}, {"y"}), "batch_dims", int64_t{1});
+         },
+     .batch = true,
+     .sequence = false},
+    {.name = "PlaceBeforeTheEndTokenOrTheFirst",
+     .build =
+         [](ModelBuilder& b) {
+           AddInputs(b, "batch", "sequence");
+           b.Initializer<int64_t>("end_id", onnx::TensorProto::INT64, {}, {49});
+           b.Initializer<int64_t>("none", onnx::TensorProto::INT64, {}, {0});
+           b.Node("Equal", {"input_ids", "end_id"}, {"is_end"});
+           SetAttribute(b.Node("Cast", {"is_end"}, {"ends"}), "to",
+                        int64_t{onnx::TensorProto::INT32});
+           SetAttribute(b.Node("ArgMax", {"ends"}, {"place"}), "axis", int64_t{1});
+           b.Node("Sub", {"place", "one"}, {"before"});
+           b.Node("Max", {"before", "none"}, {"place_to_read"});
+           SetAttribute(b.Node("GatherND", {"x", "place_to_read"}, {"y"}), "batch_dims",
+                        int64_t{1});
+         },
+     .batch = true,
+     .sequence = true,
+     .guards = {"input_ids"}},
+    {.name = "LastTokenThatCountsByRows",
+     // As PyTorch writes x[arange(rows), last], which finds rows by where they lie in the batch.
+     .build =
+         [](ModelBuilder& b) {
+           AddInputs(b, "batch", "sequence");
+           b.Node("Shape", {"input_ids"}, {"shape"});
+           b.Initializer<int64_t>("at_zero", onnx::TensorProto::INT64, {}, {0});
+           b.Initializer<int64_t>("by_one", onnx::TensorProto::INT64, {}, {1});
+           b.Node("Gather", {"shape", "at_zero"}, {"rows"});
+           b.Node("Range", {"at_zero", "rows", "by_one"}, {"each_row"});
+           b.Node("Unsqueeze", {"each_row", "one"}, {"row"});
+           SetAttribute(b.Node("ReduceSum", {"attention_mask", "one"}, {"counted"}), "keepdims",
+                        int64_t{1});
+           b.Node("Sub", {"counted", "one"}, {"last"});
+           SetAttribute(b.Node("Concat", {"row", "last"}, {"places"}), "axis", int64_t{-1});
+           b.Node("GatherND", {"x", "places"}, {"y"});
+         },
+     .batch = false,
+     .sequence = true,
+     .guards = {"attention_mask"}},
     {.name = "SmallestOfTokensThatCount",
      .build =
          [](ModelBuilder& b) {
