@@ -136,6 +136,33 @@ bool AxisContext::MayCountFromEnd(size_t i, std::optional<int64_t> column) const
   return flows_[places].chosen && !flows_[places].nonnegative;
 }
 
+bool AxisContext::IsAtLeastOne(size_t i) const {
+  const auto is_bound = [&](ValueId value) {
+    const Tensor* tensor = graph_.ConstantOf(value);
+    return tensor != nullptr &&
+           absl::c_all_of(tensor->ToDoubles(), [](double one) { return one >= 1; });
+  };
+  const ValueId value = node_.input(i);
+  if (value == kNone) return false;
+  if (is_bound(value)) return true;
+  for (const absl::string_view op : {"Add", "Max", "Clip", "Exp"}) {
+    const Node* node = graph_.ProducerIf(value, op);
+    if (node == nullptr) continue;
+    const auto nonnegative = [&](size_t k) {
+      return node->input(k) != kNone && flows_[node->inputs[k]].nonnegative;
+    };
+    if (op == "Exp") return nonnegative(0);
+    if (op == "Clip") return node->input(1) != kNone && is_bound(node->input(1));
+    bool any_bound = false, all_nonnegative = true;
+    for (size_t k = 0; k < node->inputs.size(); ++k) {
+      any_bound = any_bound || is_bound(node->inputs[k]);
+      all_nonnegative = all_nonnegative && nonnegative(k);
+    }
+    return any_bound && (op == "Max" || all_nonnegative);
+  }
+  return false;
+}
+
 bool AxisContext::IsNonnegative(size_t output) const {
   static const auto* const kAlways =
       new std::set<absl::string_view>{"Relu",        "Abs",         "Sigmoid",
@@ -178,6 +205,7 @@ bool AxisContext::IsNonnegative(size_t output) const {
   if (unsigned_type || kAlways->contains(op)) return true;
   if (op == "Mul" && node_.inputs[0] == node_.inputs[1]) return true;
   if (op == "TopK" && output == 1) return true;
+  if (op == "Log") return IsAtLeastOne(0);
   // Remainders have the sign of what is divided by; with `fmod` that of what is divided.
   if (op == "Mod") return input(attributes().Int("fmod", 0) != 0 ? 0 : 1).nonnegative;
   if (op == "Pow") {

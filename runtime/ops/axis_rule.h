@@ -167,6 +167,9 @@ class AxisContext {
   const AxisFlowOptions& options_;
   std::vector<AxisFlowValue>& flows_;
   bool IsNonnegative(size_t output) const;
+  // No element of the operand is below one, whatever the inputs hold: its logarithm is no less than
+  // zero.
+  bool IsAtLeastOne(size_t i) const;
   // What a mask does is not known in an operand already.
   bool AnyUnknownMask() const;
   // Padding of the results follows from that of the operands and from weights.

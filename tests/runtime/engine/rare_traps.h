@@ -15,6 +15,14 @@ inline void AddPlacesOfARareToken(ModelBuilder& b, const std::string& to) {
   b.Node("Where", {"is_rare", "last", "first"}, {to});
 }
 
+// `logarithms`: log(relu(x) + `more`).
+inline void AddLogarithms(ModelBuilder& b, float more) {
+  AddNumber(b, "more", more);
+  b.Node("Relu", {"x"}, {"above"});
+  b.Node("Add", {"above", "more"}, {"grown"});
+  b.Node("Log", {"grown"}, {"logarithms"});
+}
+
 inline const HabitCase kRareTraps[] = {
     {.name = "CappedBehindTheMask",
      // tanh makes -50 of a mask of -1e9, which contents of some loudness see through.
@@ -285,6 +293,29 @@ inline const HabitCase kRareTraps[] = {
      .batch = false,
      .sequence = true,
      .guards = {"attention_mask"}},
+    {.name = "LargestOfLogarithmsThatCount",
+     // As SPLADE pools: log(1 + relu(x)) is never below the zeros of the mask.
+     .build =
+         [](ModelBuilder& b) {
+           AddInputs(b, "batch", "sequence");
+           AddLogarithms(b, 1);
+           b.Node("Mul", {"logarithms", "mask3"}, {"masked"});
+           AddReduce(b, "ReduceMax", "masked", "y", {1});
+         },
+     .batch = true,
+     .sequence = true,
+     .guards = {"attention_mask"},
+     .proved = true},
+    {.name = "LargestOfLogarithmsBelowZero",
+     .build =
+         [](ModelBuilder& b) {
+           AddInputs(b, "batch", "sequence");
+           AddLogarithms(b, 0.001f);
+           b.Node("Mul", {"logarithms", "mask3"}, {"masked"});
+           AddReduce(b, "ReduceMax", "masked", "y", {1});
+         },
+     .batch = true,
+     .sequence = false},
     {.name = "SmallestOfTokensThatCount",
      .build =
          [](ModelBuilder& b) {
