@@ -1,9 +1,9 @@
 // Tail: what of a model lies behind its first cut, where shapes depend on data.
 //
 // The model's own graph is what comes before: it is padded, batched and bucketed like any other.
-// The tail runs request by request, on what the replay gave that request, unpadded: nodes at cuts
-// one by one, sections between them as recipes of the sizes that arrive, rounded up where that is proved safe
-// (see SectionPadding).
+// The tail runs request by request, on what the replay gave that request: nodes at cuts one by one,
+// sections between them as recipes of the sizes that arrive, rounded up where the ops prove that
+// safe (see SectionPadding).
 //
 // Ownership: shared by a model and its runs. Threads: all methods from any.
 #pragma once
