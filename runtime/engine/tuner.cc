@@ -100,7 +100,8 @@ void Tuner::Run(const std::weak_ptr<const Model>& weak, const RecipeKey& key, in
   const std::shared_ptr<const Model> model = weak.lock();
   const std::shared_ptr<const Recipe> recipe = cache_.Peek(key);
   absl::Status status;
-  if (stream != nullptr && model != nullptr && recipe != nullptr) {
+  // It is tuned where the replay that asked had begun before the exchange.
+  if (stream != nullptr && model != nullptr && recipe != nullptr && MayTune(*model, *recipe)) {
     const ThreadCpuClock thread_clock;
     SpareTime spare(
         {.clock = options_.clock,
