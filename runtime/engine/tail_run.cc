@@ -17,7 +17,8 @@ namespace {
 // Kernels read aligned elements; clients send what they like.
 constexpr uintptr_t kAlignment = alignof(int64_t);
 
-// Up to so much, reference kernels take less time than kernels take to prepare.
+// Up to so much a node or a light section reads, reference kernels run it at once: looking up or
+// preparing fast ones is left to where there is work for them.
 constexpr size_t kLittleBytes = 64 << 10;
 
 // What would need more is not run on the stream's memory, which is made for what requests bring

@@ -236,12 +236,15 @@ ReadyIndex& RecipeCache::IndexLocked(uint64_t graph_hash) {
 
 std::shared_ptr<const ReadyIndex> RecipeCache::IndexOf(const GraphFingerprint& graph) {
   MutexLock lock(mutex_);
-  // Those of graphs that are gone go when another one comes.
+  DropUnusedIndexes();
+  IndexLocked(graph.hash);
+  return ready_[graph.hash];
+}
+
+void RecipeCache::DropUnusedIndexes() {
   absl::erase_if(ready_, [](const auto& one) {
     return one.second.use_count() == 1 && one.second->Snapshot()->empty();
   });
-  IndexLocked(graph.hash);
-  return ready_[graph.hash];
 }
 
 void RecipeCache::RemoveOwner(const std::shared_ptr<Owner>& owner) {
@@ -256,6 +259,7 @@ void RecipeCache::RemoveOwner(const std::shared_ptr<Owner>& owner) {
     entries_.erase(it->recipe->key);
     it = lru_.erase(it);
   }
+  DropUnusedIndexes();
 }
 
 std::vector<RecipeCache::Entry> RecipeCache::Entries() const {

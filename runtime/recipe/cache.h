@@ -116,6 +116,8 @@ class RecipeCache {
     Why why;
   };
   ReadyIndex& IndexLocked(uint64_t graph_hash) REQUIRES(mutex_);
+  // Forgets the indexes of graphs of which nothing is left, and that nobody holds.
+  void DropUnusedIndexes() REQUIRES(mutex_);
   // Makes it the most recently used.
   void Touch(Lru::iterator it) REQUIRES(mutex_);
   void Insert(Entry entry, std::vector<Gone>& gone) REQUIRES(mutex_);

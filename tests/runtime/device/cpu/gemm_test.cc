@@ -42,7 +42,7 @@ double Apply(Activation activation, double x) {
 // wider than the rows and canaries in the gaps of C.
 class Product {
  public:
-  Product(const Case& c, uint32_t seed, bool transposed)
+  Product(const Case& c, uint32_t seed, bool transposed, bool int8 = false)
       : m(c.m), k(c.k), n(c.n), lda(k + 3), ldc(n + 5), ldr(n + 1), transposed_(transposed) {
     std::mt19937 random(seed);
     std::uniform_real_distribution<float> uniform(-1, 1);
@@ -57,8 +57,7 @@ class Product {
     fill(residual, m * ldr);
     c_.assign(static_cast<size_t>(m * ldc), kCanary);
     if (const GemmKernels* kernels = TileGemmKernelsFor(DetectIsa())) {
-      scratch_ =
-          AlignedBuffer(static_cast<size_t>(kernels->PartScratchBytes(m, k, /*int8=*/false)));
+      scratch_ = AlignedBuffer(static_cast<size_t>(kernels->PartScratchBytes(m, k, int8)));
     }
   }
 
@@ -108,6 +107,27 @@ class Product {
   AlignedBuffer scratch_;
 };
 
+// Int8 weights with factors, and the floats that they stand for.
+struct Int8Product : Product {
+  // `int8`: whether they are multiplied as they are, or as the floats.
+  Int8Product(const Case& c, uint32_t seed, bool transposed, bool int8 = true)
+      : Product(c, seed, transposed, int8) {
+    std::mt19937 random(seed);
+    scales.resize(static_cast<size_t>(c.n));
+    for (float& scale : scales) scale = 0.001f * static_cast<float>(1 + random() % 9);
+    values.resize(b.size());
+    for (size_t i = 0; i < b.size(); ++i) {
+      values[i] = static_cast<int8_t>(static_cast<int>(random() % 255) - 127);
+      const size_t column = (transposed ? i / ldb : i % ldb);
+      b[i] = column < scales.size() ? values[i] * scales[column] : 0;
+    }
+  }
+  Int8Source Int8() const { return {values.data(), ldb, Source().transposed, scales.data()}; }
+
+  std::vector<int8_t> values;
+  std::vector<float> scales;
+};
+
 // Of kAmx the kernels of the tile unit.
 class GemmTest : public testing::TestWithParam<Isa> {
  protected:
@@ -143,14 +163,25 @@ TEST_P(GemmTest, PackedProductEqualsPlainLoopForAnyShape) {
   }
 }
 
+// The last one has more rows than the tile unit keeps at a time.
 TEST_P(GemmTest, DeepProductIsSummedInStretches) {
-  for (int64_t k : {2047, 2048, 2049, 5000}) {
-    Product p({19, k, 50}, 3, false);
+  for (const Case& c : {Case{19, 2047, 50}, Case{19, 2048, 50}, Case{19, 2049, 50},
+                        Case{19, 5000, 50}, Case{100, 5000, 50}}) {
+    SCOPED_TRACE(testing::Message() << "m " << c.m << " k " << c.k);
+    Product p(c, 3, false);
     const AlignedBuffer packed = PackB(p);
     GemmArgs args = p.Args(Activation::kRelu);
     args.packed_b = packed.data();
-    kernels().part(args, {0, 19, 0, kernels().Panels(50)});
+    kernels().part(args, {0, c.m, 0, kernels().Panels(c.n)});
     p.Check(args);
+    Int8Product q(c, 3, false);
+    AlignedBuffer packed_int8(static_cast<size_t>(kernels().PackedInt8Bytes(c.k, c.n)));
+    kernels().pack_int8(q.Int8(), c.k, c.n, 1, packed_int8.data());
+    GemmArgs int8_args = q.Args(Activation::kRelu);
+    int8_args.packed_b = packed_int8.data();
+    kernels().part_int8(int8_args, {0, c.m, 0, kernels().Panels(c.n)});
+    q.Check(int8_args);
+    if (HasFatalFailure()) return;
   }
 }
 
@@ -241,25 +272,6 @@ TEST_P(GemmTest, PartsAreBalanced) {
   }
 }
 
-// Int8 weights with factors, and the floats that they stand for.
-struct Int8Product : Product {
-  Int8Product(const Case& c, uint32_t seed, bool transposed) : Product(c, seed, transposed) {
-    std::mt19937 random(seed);
-    scales.resize(static_cast<size_t>(c.n));
-    for (float& scale : scales) scale = 0.001f * static_cast<float>(1 + random() % 9);
-    values.resize(b.size());
-    for (size_t i = 0; i < b.size(); ++i) {
-      values[i] = static_cast<int8_t>(static_cast<int>(random() % 255) - 127);
-      const size_t column = (transposed ? i / ldb : i % ldb);
-      b[i] = column < scales.size() ? values[i] * scales[column] : 0;
-    }
-  }
-  Int8Source Int8() const { return {values.data(), ldb, Source().transposed, scales.data()}; }
-
-  std::vector<int8_t> values;
-  std::vector<float> scales;
-};
-
 TEST_P(GemmTest, Int8ProductEqualsPlainLoopForAnyShape) {
   uint32_t seed = 1;
   for (int64_t m : {1, 2, 3, 5, 6, 7, 8, 9, 11, 16, 23, 130}) {
@@ -319,7 +331,7 @@ TEST_P(GemmTest, InfinityNoNumberAndLargeNumbersStayInTheirRows) {
   constexpr float kLarge = std::numeric_limits<float>::max() / 256;
   for (const bool int8 : {false, true}) {
     SCOPED_TRACE(int8 ? "int8" : "float");
-    Int8Product p({20, 70, 60}, 5, false);
+    Int8Product p({20, 70, 60}, 5, false, int8);
     if (!int8) {
       // Few bits and many: parts of a weight may be 0 and of either sign.
       for (size_t i = 0; i < p.b.size(); ++i) p.b[i] = i % 3 == 0 ? 0.5f : p.b[i] - 0.0001f;
