@@ -17,26 +17,17 @@
 
 #include <cstdint>
 #include <deque>
-#include <functional>
 #include <map>
 #include <optional>
-#include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/types/span.h"
-#include "runtime/bucket/boundaries.h"
+#include "runtime/bucket/boundary_choice.h"
 #include "runtime/bucket/cost_model.h"
 #include "runtime/bucket/histogram.h"
-#include "runtime/bucket/solver.h"
 
 namespace reprise {
-
-struct AdvisorAxis {
-  std::string label;
-  BoundaryRule rule;           // one that does not learn leaves the axis as it is
-  std::vector<int64_t> start;  // buckets in force at first, ascending
-};
 
 struct AdvisorOptions {
   std::vector<AdvisorAxis> axes;  // without the batch
@@ -44,13 +35,10 @@ struct AdvisorOptions {
   int64_t consider_every = 128;   // requests between two looks
   double half_life = 1024;        // of what was seen, in requests
   int64_t payback_ns = int64_t{600} * 1'000'000'000;
-  // Whether the model takes a bucket of this size along an axis (position); null: the largest
-  // bucket of each axis stays as it is.
-  std::function<bool(size_t axis, int64_t size)> takes;
+  TakesSize takes;
 };
 
-// A set of buckets by axis, and a recipe that it wants ready before it is in force.
-using BoundarySets = std::vector<std::vector<int64_t>>;
+// A recipe that a set of buckets wants ready before it is in force.
 struct WantedRecipe {
   static constexpr int64_t kMostRows = 0;
   int64_t batch = 1;           // bucket of rows; kMostRows: the largest that is allowed
@@ -139,35 +127,17 @@ class BucketAdvisor {
     int64_t rows;
     int64_t at_ns;
   };
-  // How much cheaper one set is than another on some requests.
-  struct Gain {
-    double share = 0;
-    double error = 0;  // its standard error
-  };
-
   // What larger sizes cost, or buckets for them, is of interest.
   bool MayGrow(size_t axis) const;
   // Sizes that buckets hold, or may hold one day.
   bool Counts(absl::Span<const int64_t> sizes) const;
-  // The largest bucket that an axis should have.
-  int64_t Ceiling(absl::Span<const WeightedSize> seen, size_t axis) const;
   // Boundaries that this advisor could have solved for.
   bool Sound(const BoundarySets& boundaries) const;
   void Remember(const Seen& seen);
   void ForgetAllButRecent();
   // The distribution changed, or did and is being waited for.
   bool Drifting();
-  // Least time among boundaries that pad hardly more than the best.
-  BoundarySets Solve(absl::Span<const WeightedSizes> seen) const;
-  BoundarySets SolveFor(absl::Span<const WeightedSizes> seen, const BoundaryCost& row_ns) const;
-  // Several axes: those in `automatic`, beside the others of `sets`.
-  void SolveTogether(absl::Span<const WeightedSizes> seen, absl::Span<const size_t> automatic,
-                     const BoundaryCost& row_ns, BoundarySets& sets) const;
-  // Computed, padding included.
-  double Elements(absl::Span<const WeightedSizes> seen, const BoundarySets& sets) const;
-  double Waste(absl::Span<const WeightedSizes> seen, const BoundarySets& sets) const;
-  Gain GainOf(absl::Span<const WeightedSizes> seen, const BoundarySets& before,
-              const BoundarySets& after) const;
+  BoundaryChoice Choice() const { return {options_.axes, options_.takes, cost_, boundaries_}; }
   std::vector<WantedRecipe> Captures(absl::Span<const WeightedSizes> seen,
                                      const BoundarySets& sets) const;
   double RequestsPerSecond(int64_t now_ns) const;

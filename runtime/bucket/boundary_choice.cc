@@ -1,0 +1,254 @@
+#include "runtime/bucket/boundary_choice.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <utility>
+
+#include "runtime/bucket/grid_solver.h"
+
+namespace reprise {
+namespace {
+
+// What the solver must hold beside what was seen, though it costs nothing.
+constexpr double kUnseenWeight = 1e-6;
+// The next request that is longer than all before: boundaries are solved for as if one had come.
+constexpr double kNextWeight = 1;
+// What a row costs, for the choice of boundaries, is this share in proportion to its size and the
+// rest as measured: the first under which the boundaries found pad hardly more than those of least
+// padding. Half at least: next to other work the times of short replays are mostly noise.
+constexpr double kElementShares[] = {0.5, 0.75, 1};
+constexpr double kMostElements = 1.005;
+// The largest bucket grows when more than this share of what was seen is larger, and holds all but
+// as much afterwards.
+constexpr double kMostBeyond = 0.01;
+// Several axes at once are solved over at most about this many sizes of each.
+constexpr size_t kMostGridSizes = 96;
+
+double Product(absl::Span<const int64_t> sizes) {
+  double product = 1;
+  for (int64_t size : sizes) product *= static_cast<double>(size);
+  return product;
+}
+
+// Computed, padding included.
+double ComputedElements(absl::Span<const WeightedSizes> seen, const BoundarySets& sets) {
+  double computed = 0;
+  for (const WeightedSizes& one : seen) computed += one.weight * PaddedElements(one.sizes, sets);
+  return computed;
+}
+
+// What a row of a size costs, for the choice of boundaries.
+class RowCost {
+ public:
+  explicit RowCost(const ReplayCost& cost, double element_share = kElementShares[0])
+      : cost_(cost), element_share_(element_share) {
+    double ns = 0, elements = 0;
+    for (const ReplayCost::Point& point : cost.Curve()) {
+      ns += point.replays * point.row_ns;
+      elements += point.replays * static_cast<double>(point.row_size);
+    }
+    if (elements > 0) ns_per_element_ = ns / elements;
+  }
+  double operator()(int64_t size) const {
+    const double measured = cost_.RowNs(size);
+    // Before anything was measured, time is elements.
+    if (ns_per_element_ <= 0) return measured;
+    return element_share_ * ns_per_element_ * static_cast<double>(size) +
+           (1 - element_share_) * measured;
+  }
+
+ private:
+  const ReplayCost& cost_;
+  const double element_share_;
+  double ns_per_element_ = 0;
+};
+
+// The boundaries of one axis. The last one is `ceiling`, which holds everything seen. It is one of
+// those that the rule allows; or beside them, where it only waits for what nobody sends: all that
+// came is held by a smaller one of those in force at first.
+std::vector<int64_t> SolveLine(std::vector<WeightedSize> seen, const AdvisorAxis& axis,
+                               int64_t ceiling, const BoundaryCost& cost) {
+  if (seen.empty()) return {ceiling};
+  const int64_t longest = seen.back().size;
+  const int64_t guard = longest > axis.start.back() ? ceiling : Holding(axis.start, longest);
+  // The next longer request falls into the guard, not into the ceiling.
+  if (longest == guard) {
+    seen.back().weight += kNextWeight;
+  } else {
+    seen.push_back({guard, kNextWeight});
+  }
+  std::vector<int64_t> sizes = SolveBoundaries(seen, axis.rule.most, cost).sizes;
+  if (guard < ceiling) sizes.push_back(ceiling);
+  return sizes;
+}
+
+// Sizes rounded up so far that few enough of them differ along each axis.
+std::vector<WeightedSizes> Coarse(absl::Span<const WeightedSizes> seen) {
+  std::vector<WeightedSizes> coarse(seen.begin(), seen.end());
+  for (size_t axis = 0; !coarse.empty() && axis < coarse[0].sizes.size(); ++axis) {
+    for (int bits = 10; bits > 1 && AlongAxis(coarse, axis).size() > kMostGridSizes; --bits) {
+      int64_t largest = 0;
+      for (const WeightedSizes& one : seen) largest = std::max(largest, one.sizes[axis]);
+      for (WeightedSizes& one : coarse) {
+        int64_t& size = one.sizes[axis];
+        const int shift = static_cast<int>(std::bit_width(static_cast<uint64_t>(size))) - bits;
+        if (shift <= 0) continue;
+        const int64_t step = int64_t{1} << shift;
+        size = std::min(largest, (size + step - 1) / step * step);
+      }
+    }
+  }
+  SizeHistogram merged;
+  for (const WeightedSizes& one : coarse) merged.Add(one.sizes, one.weight);
+  return merged.Snapshot();
+}
+
+}  // namespace
+
+int64_t Holding(absl::Span<const int64_t> boundaries, int64_t size) {
+  const auto it = std::lower_bound(boundaries.begin(), boundaries.end(), size);
+  return it == boundaries.end() ? size : *it;
+}
+
+double PaddedElements(absl::Span<const int64_t> sizes, const BoundarySets& sets) {
+  double product = 1;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    product *= static_cast<double>(Holding(sets[i], sizes[i]));
+  }
+  return product;
+}
+
+double PaddingShare(absl::Span<const WeightedSizes> seen, const BoundarySets& sets) {
+  double valid = 0;
+  for (const WeightedSizes& one : seen) valid += one.weight * Product(one.sizes);
+  const double computed = ComputedElements(seen, sets);
+  return computed > 0 ? 1 - valid / computed : 0;
+}
+
+BoundaryGain GainOf(absl::Span<const WeightedSizes> seen, const BoundarySets& before,
+                    const BoundarySets& after, const ReplayCost& replays) {
+  const RowCost row_ns(replays);
+  const auto cost_of = [&](absl::Span<const int64_t> sizes, const BoundarySets& sets) {
+    return row_ns(static_cast<int64_t>(PaddedElements(sizes, sets)));
+  };
+  double weight = 0, gain = 0, cost = 0, squares = 0;
+  for (const WeightedSizes& one : seen) {
+    const double now = cost_of(one.sizes, before);
+    const double saved = now - cost_of(one.sizes, after);
+    weight += one.weight;
+    cost += one.weight * now;
+    gain += one.weight * saved;
+    squares += one.weight * saved * saved;
+  }
+  if (cost <= 0) return {};
+  const double mean = gain / weight;
+  const double variance = std::max(0.0, squares / weight - mean * mean);
+  return {.share = gain / cost, .error = std::sqrt(variance / weight) * weight / cost};
+}
+
+double MeanRowNs(absl::Span<const WeightedSizes> seen, const BoundarySets& sets,
+                 const ReplayCost& cost) {
+  const RowCost row_ns(cost);
+  double ns = 0, weight = 0;
+  for (const WeightedSizes& one : seen) {
+    ns += one.weight * row_ns(static_cast<int64_t>(PaddedElements(one.sizes, sets)));
+    weight += one.weight;
+  }
+  return weight > 0 ? ns / weight : 0;
+}
+
+int64_t BoundaryChoice::Ceiling(absl::Span<const WeightedSize> seen, size_t axis) const {
+  const int64_t now = in_force_[axis].back();
+  if (!takes_ || !axes_[axis].rule.learns()) return now;
+  double total = 0, beyond = 0;
+  for (const WeightedSize& one : seen) {
+    total += one.weight;
+    if (one.size > now) beyond += one.weight;
+  }
+  if (beyond <= kMostBeyond * total) return now;
+  auto last = seen.rbegin();
+  for (double left = kMostBeyond * total - last->weight; left > 0; left -= last->weight) ++last;
+  for (auto size = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(last->size)));
+       size > now; size /= 2) {
+    if (takes_(axis, size)) return size;
+    if (size > last->size && last->size > size / 2 && takes_(axis, last->size)) {
+      return last->size;
+    }
+  }
+  return now;
+}
+
+bool BoundaryChoice::SomeShouldGrow(absl::Span<const WeightedSizes> seen) const {
+  for (size_t axis = 0; axis < axes_.size(); ++axis) {
+    if (in_force_[axis].empty()) continue;
+    if (Ceiling(AlongAxis(seen, axis), axis) > in_force_[axis].back()) return true;
+  }
+  return false;
+}
+
+BoundarySets BoundaryChoice::Solve(absl::Span<const WeightedSizes> seen) const {
+  const double least = ComputedElements(seen, SolveFor(seen, RowCost(cost_, 1)));
+  BoundarySets sets;
+  for (const double share : kElementShares) {
+    sets = SolveFor(seen, RowCost(cost_, share));
+    if (ComputedElements(seen, sets) <= least * kMostElements) break;
+  }
+  return sets;
+}
+
+BoundarySets BoundaryChoice::SolveFor(absl::Span<const WeightedSizes> seen,
+                                      const BoundaryCost& row_ns) const {
+  BoundarySets sets = in_force_;
+  std::vector<size_t> automatic;
+  for (size_t axis = 0; axis < sets.size(); ++axis) {
+    const AdvisorAxis& own = axes_[axis];
+    if (own.start.empty() || !own.rule.learns()) continue;
+    const int64_t ceiling = Ceiling(AlongAxis(seen, axis), axis);
+    sets[axis] = {ceiling};
+    if (own.rule.kind == BoundaryRule::Kind::kAuto) automatic.push_back(axis);
+  }
+  // What is larger still runs exact.
+  std::vector<WeightedSizes> within;
+  for (const WeightedSizes& one : seen) {
+    bool fits = true;
+    for (size_t axis = 0; axis < sets.size(); ++axis) {
+      fits = fits && (sets[axis].empty() || one.sizes[axis] <= sets[axis].back());
+    }
+    if (fits) within.push_back(one);
+  }
+  for (size_t axis = 0; axis < sets.size(); ++axis) {
+    const AdvisorAxis& own = axes_[axis];
+    if (own.start.empty() || own.rule.kind != BoundaryRule::Kind::kPercentile) continue;
+    // As the rule says, and what holds the lengths that did not come yet.
+    const int64_t ceiling = sets[axis].back();
+    sets[axis] = PercentileBoundaries(AlongAxis(within, axis), own.rule.most);
+    if (sets[axis].empty() || sets[axis].back() < ceiling) sets[axis].push_back(ceiling);
+  }
+  if (sets.size() == 1 && automatic.size() == 1) {
+    sets[0] = SolveLine(AlongAxis(within, 0), axes_[0], sets[0].back(), row_ns);
+  } else if (!automatic.empty()) {
+    SolveTogether(within, automatic, row_ns, sets);
+  }
+  return sets;
+}
+
+void BoundaryChoice::SolveTogether(absl::Span<const WeightedSizes> seen,
+                                   absl::Span<const size_t> automatic, const BoundaryCost& row_ns,
+                                   BoundarySets& sets) const {
+  GridOptions grid{.fixed = sets};
+  std::vector<int64_t> largest;
+  for (size_t axis = 0; axis < sets.size(); ++axis) {
+    grid.most.push_back(axes_[axis].rule.most);
+    largest.push_back(sets[axis].empty() ? 1 : sets[axis].back());
+  }
+  std::vector<WeightedSizes> with_largest = Coarse(seen);
+  with_largest.push_back({largest, kUnseenWeight});
+  for (const size_t axis : automatic) grid.fixed[axis].clear();
+  const BindingCost cost = [&](absl::Span<const int64_t>, absl::Span<const int64_t> binding) {
+    return row_ns(static_cast<int64_t>(Product(binding)));
+  };
+  sets = SolveGrid(with_largest, cost, grid).boundaries;
+}
+
+}  // namespace reprise

@@ -1,0 +1,82 @@
+// Which boundaries the requests of one model should have, on any number of axes: the least time
+// among those that pad hardly more than need be. And what boundaries cost on requests: elements,
+// padding, time.
+//
+// A look at one moment: it holds references to what it is asked about. Numbers only. Threads: none
+// of its own; the caller guards what it refers to.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "runtime/bucket/boundaries.h"
+#include "runtime/bucket/cost_model.h"
+#include "runtime/bucket/histogram.h"
+#include "runtime/bucket/solver.h"
+
+namespace reprise {
+
+// A set of buckets by axis, each ascending; empty: the axis has none.
+using BoundarySets = std::vector<std::vector<int64_t>>;
+
+struct AdvisorAxis {
+  std::string label;
+  BoundaryRule rule;           // one that does not learn leaves the axis as it is
+  std::vector<int64_t> start;  // buckets in force at first, ascending
+};
+
+// Whether the model takes a bucket of this size along an axis (position). Null: the largest bucket
+// of each axis stays as it is.
+using TakesSize = std::function<bool(size_t axis, int64_t size)>;
+
+// The smallest boundary that holds `size`; `size` itself where none does: it runs exact.
+int64_t Holding(absl::Span<const int64_t> boundaries, int64_t size);
+// The elements of a row of `sizes` in its bucket.
+double PaddedElements(absl::Span<const int64_t> sizes, const BoundarySets& sets);
+// The share of the computed elements that is padding. Weights of `seen` are rows.
+double PaddingShare(absl::Span<const WeightedSizes> seen, const BoundarySets& sets);
+
+// How much cheaper one set is than another on some requests.
+struct BoundaryGain {
+  double share = 0;  // of the time under the first
+  double error = 0;  // its standard error
+};
+BoundaryGain GainOf(absl::Span<const WeightedSizes> seen, const BoundarySets& before,
+                    const BoundarySets& after, const ReplayCost& cost);
+// What requests of `seen` take in the mean, by row.
+double MeanRowNs(absl::Span<const WeightedSizes> seen, const BoundarySets& sets,
+                 const ReplayCost& cost);
+
+class BoundaryChoice {
+ public:
+  // All outlive it. `in_force` has a set for each axis.
+  BoundaryChoice(const std::vector<AdvisorAxis>& axes, const TakesSize& takes,
+                 const ReplayCost& cost, const BoundarySets& in_force)
+      : axes_(axes), takes_(takes), cost_(cost), in_force_(in_force) {}
+
+  // What to put in the place of the sets in force. Axes that do not learn keep theirs.
+  BoundarySets Solve(absl::Span<const WeightedSizes> seen) const;
+
+  // Requests on some axis that learns are larger than its largest bucket so often that it should
+  // grow.
+  bool SomeShouldGrow(absl::Span<const WeightedSizes> seen) const;
+
+ private:
+  // The largest bucket that an axis should have.
+  int64_t Ceiling(absl::Span<const WeightedSize> seen, size_t axis) const;
+  BoundarySets SolveFor(absl::Span<const WeightedSizes> seen, const BoundaryCost& row_ns) const;
+  // Several axes: those in `automatic`, beside the others of `sets`.
+  void SolveTogether(absl::Span<const WeightedSizes> seen, absl::Span<const size_t> automatic,
+                     const BoundaryCost& row_ns, BoundarySets& sets) const;
+
+  const std::vector<AdvisorAxis>& axes_;
+  const TakesSize& takes_;
+  const ReplayCost& cost_;
+  const BoundarySets& in_force_;
+};
+
+}  // namespace reprise
