@@ -86,13 +86,25 @@ absl::Status DequantizeLinearRule(InferContext& context) {
   return absl::OkStatus();
 }
 
+// How the elements of input 0 are quantised, by inputs 1 and 2.
+struct Quantisation {
+  Granularity granularity;
+  std::vector<float> scales;
+  std::vector<int64_t> points;  // zero points, as many as scales
+
+  static absl::StatusOr<Quantisation> Of(const KernelContext& context) {
+    ASSIGN_OR_RETURN(Granularity granularity,
+                     GranularityOf(context.node, context.inputs[0].shape, context.inputs[1].shape));
+    Quantisation made = {granularity, FloatsOf(context.inputs[1]), Int64sOf(context, 2)};
+    made.points.resize(made.scales.size(), 0);
+    return made;
+  }
+};
+
 absl::Status DequantizeLinearKernel(const KernelContext& context) {
   const TensorView& in = context.inputs[0];
-  ASSIGN_OR_RETURN(const Granularity granularity,
-                   GranularityOf(context.node, in.shape, context.inputs[1].shape));
-  const std::vector<float> scales = FloatsOf(context.inputs[1]);
-  std::vector<int64_t> points = Int64sOf(context, 2);
-  points.resize(scales.size(), 0);
+  ASSIGN_OR_RETURN(const Quantisation quantisation, Quantisation::Of(context));
+  const auto& [granularity, scales, points] = quantisation;
   return Dispatch(DequantizedList{}, in.dtype, [&]<typename T>() {
     (void)Dispatch(FloatList{}, context.outputs[0].dtype, [&]<typename F>() {
       const T* x = in.as<T>();
@@ -137,11 +149,8 @@ absl::Status QuantizeLinearRule(InferContext& context) {
 
 absl::Status QuantizeLinearKernel(const KernelContext& context) {
   const TensorView& in = context.inputs[0];
-  ASSIGN_OR_RETURN(const Granularity granularity,
-                   GranularityOf(context.node, in.shape, context.inputs[1].shape));
-  const std::vector<float> scales = FloatsOf(context.inputs[1]);
-  std::vector<int64_t> points = Int64sOf(context, 2);
-  points.resize(scales.size(), 0);
+  ASSIGN_OR_RETURN(const Quantisation quantisation, Quantisation::Of(context));
+  const auto& [granularity, scales, points] = quantisation;
   return Dispatch(TypeList<float, Half, BFloat16, int32_t>{}, in.dtype, [&]<typename F>() {
     (void)Dispatch(QuantizedList{}, context.outputs[0].dtype, [&]<typename T>() {
       const int64_t count = in.num_elements();

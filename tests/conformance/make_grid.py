@@ -12,7 +12,9 @@ import sys
 
 import numpy as np
 import onnxruntime
-from onnx import ValueInfoProto, helper, numpy_helper
+from onnx import ValueInfoProto, helper
+
+import case_folder
 
 RANDOM = np.random.default_rng(29)
 EXPECTED = 766  # pairs that onnxruntime 1.31 runs
@@ -239,14 +241,7 @@ def write_case(folder, name, op, nodes):
         results = session.run(None, given)
     except Exception:  # pylint: disable=broad-except
         return False
-    data = os.path.join(folder, name, "test_data_set_0")
-    os.makedirs(data)
-    with open(os.path.join(folder, name, "model.onnx"), "wb") as file:
-        file.write(model.SerializeToString())
-    for prefix, tensors in (("input", list(given.values())), ("output", results)):
-        for i, tensor in enumerate(tensors):
-            with open(os.path.join(data, f"{prefix}_{i}.pb"), "wb") as file:
-                file.write(numpy_helper.from_array(np.asarray(tensor)).SerializeToString())
+    case_folder.write(os.path.join(folder, name), model, list(given.values()), results)
     return True
 
 

@@ -11,7 +11,9 @@ import sys
 
 import numpy as np
 import onnxruntime
-from onnx import ValueInfoProto, helper, numpy_helper
+from onnx import ValueInfoProto, helper
+
+import case_folder
 
 RANDOM = np.random.default_rng(11)
 MICROSOFT = "com.microsoft"
@@ -245,14 +247,7 @@ def write_case(folder, name, domain, op, values, attributes, outputs):
     session = onnxruntime.InferenceSession(model.SerializeToString(),
                                            providers=["CPUExecutionProvider"])
     results = session.run(names, given)
-    data = os.path.join(folder, name, "test_data_set_0")
-    os.makedirs(data)
-    with open(os.path.join(folder, name, "model.onnx"), "wb") as file:
-        file.write(model.SerializeToString())
-    for prefix, tensors in (("input", list(given.values())), ("output", results)):
-        for i, tensor in enumerate(tensors):
-            with open(os.path.join(data, f"{prefix}_{i}.pb"), "wb") as file:
-                file.write(numpy_helper.from_array(np.asarray(tensor)).SerializeToString())
+    case_folder.write(os.path.join(folder, name), model, list(given.values()), results)
 
 
 def main():
