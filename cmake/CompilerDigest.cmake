@@ -2,6 +2,8 @@
 #
 # Writes the source that defines kCompilerDigest (runtime/recipe/compiler_digest.h): a digest of the
 # files under COMPILER_FOLDERS, whatever their order and the place of the checkout.
+cmake_minimum_required(VERSION 3.25)
+
 set(COMPILER_FOLDERS graph ops passes memory device recipe)
 set(all "")
 foreach(folder ${COMPILER_FOLDERS})
@@ -15,9 +17,11 @@ foreach(folder ${COMPILER_FOLDERS})
 endforeach()
 string(SHA256 digest "${all}")
 string(SUBSTRING ${digest} 0 16 digest)
-file(CONFIGURE OUTPUT ${OUTPUT} CONTENT "#include \"runtime/recipe/compiler_digest.h\"
+set(source "#include \"runtime/recipe/compiler_digest.h\"
 
 namespace reprise {
-const char kCompilerDigest[] = \"@digest@\";
+const char kCompilerDigest[] = \"${digest}\";
 }
-" @ONLY)
+")
+# One that is the same already keeps its time.
+file(CONFIGURE OUTPUT ${OUTPUT} CONTENT "${source}")
