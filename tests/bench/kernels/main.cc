@@ -3,7 +3,8 @@
 //   bench_kernels [--isa avx2|avx512] [--only gemm|unpacked|attention] [--seconds-per-case 0.2]
 //
 // GEMM shapes are those of MiniLM; each line alternates ours and OpenBLAS (loaded at run time, with
-// the core type of this machine, one thread) and prints medians, so that noise hits both sides.
+// the core type of this machine, one thread), and oneDNN with packed weights where it is installed,
+// and prints medians, so that noise hits all sides.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -14,6 +15,7 @@
 #include <memory>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "runtime/base/aligned_buffer.h"
@@ -22,6 +24,7 @@
 #include "runtime/device/cpu/foreign_blas.h"
 #include "runtime/device/cpu/gemm.h"
 #include "runtime/device/cpu/rates.h"
+#include "tests/bench/kernels/onednn.h"
 
 namespace reprise::cpu {
 namespace {
@@ -83,7 +86,8 @@ void BenchGemm(Isa isa, double seconds) {
   const std::shared_ptr<const ForeignBlas> blas = LoadOpenBlas(isa);
   std::printf("peak of fused multiply-adds: %.1f GF/s, one thread, %s\n", peak,
               std::string(IsaName(isa)).c_str());
-  std::printf("%6s %6s %6s %9s %6s %9s %7s\n", "m", "k", "n", "ours", "share", "openblas", "ratio");
+  std::printf("%6s %6s %6s %9s %6s %9s %7s %9s %7s\n", "m", "k", "n", "ours", "share", "openblas",
+              "ratio", "onednn", "ratio");
   const int64_t shapes[][2] = {{384, 384}, {384, 1152}, {384, 1536}, {1536, 384}};
   for (const auto& [k, n] : shapes) {
     for (int64_t m : {1, 4, 8, 9, 16, 32, 57, 64, 128, 256, 512, 4096}) {
@@ -113,11 +117,16 @@ void BenchGemm(Isa isa, double seconds) {
                                             .ldc = n});
         });
       }
+      if (auto onednn = OneDnnProduct(isa, m, k, n, a.data(), b.data(), c.data())) {
+        functions.push_back(std::move(onednn));
+      }
       const std::vector<double> times = Race(functions, seconds);
       const double flops = 2e-9 * static_cast<double>(m * n * k);
       std::printf("%6ld %6ld %6ld %9.1f %5.0f%%", m, k, n, flops / times[0],
                   100 * flops / times[0] / peak);
-      if (times.size() > 1) std::printf(" %9.1f %6.2fx", flops / times[1], times[1] / times[0]);
+      for (size_t i = 1; i < times.size(); ++i) {
+        std::printf(" %9.1f %6.2fx", flops / times[i], times[i] / times[0]);
+      }
       std::printf("\n");
     }
   }
