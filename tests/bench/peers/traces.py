@@ -46,18 +46,22 @@ def main():
     parser.add_argument("--requests", type=int, default=2000)
     parser.add_argument("--rounds", type=int, default=3, help="warm passes of each side, in turns")
     parser.add_argument("--only", default="", help="short, squad or chat")
+    parser.add_argument("--max-isa", default="", help="of Reprise")
     parser.add_argument("--json", help="write the figures")
     arguments = parser.parse_args()
     warn_if_busy()
     worker = str(pathlib.Path(__file__).with_name("peer_worker.py"))
+    engine = [arguments.engine, arguments.model, "--threads", str(arguments.threads),
+              "--packing", "auto"]
+    if arguments.max_isa:
+        engine += ["--max-isa", arguments.max_isa]
     run = {"cpu": cpu_name(), "requests": arguments.requests, "traces": {}}
     for trace, lengths in traces(arguments.requests).items():
         if arguments.only and arguments.only != trace:
             continue
         tokens = int(lengths.sum())
         command = {"op": "trace", "lengths": lengths.tolist(), "window": 32}
-        sides = [(Side("reprise", [arguments.engine, arguments.model, "--threads",
-                                   str(arguments.threads), "--packing", "auto"]), command)]
+        sides = [(Side("reprise", engine), command)]
         for name, (peer, how) in WAYS.items():
             sides.append((Side(name, [sys.executable, worker, peer, arguments.model,
                                       str(arguments.threads)]), command | how))
