@@ -156,9 +156,7 @@ AxisFlowValue FlowOfInput(const Value& small, const Value& large, const AxisFlow
   const bool guarded = guard != options.guards.end();
   const bool masks = guarded && options.masks.contains(small.name);
   AxisFlowValue flow = {.source = masks ? Source::kGuards : Source::kData};
-  flow.nonnegative = masks || small.dtype == DType::kBool || small.dtype == DType::kUInt8 ||
-                     small.dtype == DType::kUInt16 || small.dtype == DType::kUInt32 ||
-                     small.dtype == DType::kUInt64;
+  flow.nonnegative = masks || IsNeverNegative(small.dtype);
   flow.chosen = !masks;
   for (size_t d = 0; d < small.shape->size(); ++d) {
     const int64_t a = (*small.shape)[d], b = (*large.shape)[d];

@@ -44,6 +44,17 @@ bool Counts(MaskPattern pattern, int64_t i, int64_t length) {
   return false;
 }
 
+// In half of the contents a quarter of the elements are numbers that the model compares with:
+// `put(element, number)`.
+template <typename Put>
+void SprinkleTelling(const std::vector<double>& telling, const Drawer::Content& content,
+                     size_t elements, std::mt19937_64& random, Put&& put) {
+  if (content.seed % 2 != 1 || telling.empty()) return;
+  for (size_t e = 0; e < elements; ++e) {
+    if (random() % 4 == 0) put(e, telling[random() % telling.size()]);
+  }
+}
+
 }  // namespace
 
 absl::string_view HostileName(Hostile hostile) {
@@ -156,11 +167,8 @@ Numbers Drawer::Draw(size_t i, const Shape& shape, const Content& content) const
   if (is_float && !content.float_masks) {
     std::normal_distribution<double> normal;
     absl::c_generate(numbers.values, [&] { return normal(random) + content.float_shift; });
-    for (size_t e = 0; content.seed % 2 == 1 && e < numbers.values.size(); ++e) {
-      const std::vector<double>& telling = inputs_[i].telling;
-      if (telling.empty() || random() % 4 != 0) continue;
-      numbers.values[e] = telling[random() % telling.size()] + normal(random);
-    }
+    SprinkleTelling(inputs_[i].telling, content, numbers.values.size(), random,
+                    [&](size_t e, double number) { numbers.values[e] = number + normal(random); });
     return numbers;
   }
   const double fill = Fill(i);
@@ -169,14 +177,14 @@ Numbers Drawer::Draw(size_t i, const Shape& shape, const Content& content) const
     std::uniform_int_distribution<int64_t> uniform(
         std::min(std::max<int64_t>(ranges_[i].low, 0), ranges_[i].high), ranges_[i].high);
     absl::c_generate(numbers.values, [&] { return static_cast<double>(uniform(random)); });
-    for (size_t e = 0; content.seed % 2 == 1 && e < numbers.values.size(); ++e) {
-      const std::vector<double>& telling = inputs_[i].telling;
-      if (telling.empty() || random() % 4 != 0) continue;
-      const double id = std::floor(telling[random() % telling.size()]);
-      if (id >= static_cast<double>(ranges_[i].low) && id <= static_cast<double>(ranges_[i].high)) {
-        numbers.values[e] = id;
-      }
-    }
+    SprinkleTelling(inputs_[i].telling, content, numbers.values.size(), random,
+                    [&](size_t e, double number) {
+                      const double id = std::floor(number);
+                      if (id >= static_cast<double>(ranges_[i].low) &&
+                          id <= static_cast<double>(ranges_[i].high)) {
+                        numbers.values[e] = id;
+                      }
+                    });
     const size_t row = shape.empty() ? 1 : numbers.values.size() / std::max<size_t>(shape[0], 1);
     for (size_t e = 0; content.one_id && e < numbers.values.size(); ++e) {
       if (e % row != 0) numbers.values[e] = numbers.values[e - 1];

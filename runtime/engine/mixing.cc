@@ -3,6 +3,7 @@
 #include <optional>
 #include <utility>
 
+#include "runtime/certify/size_numbers.h"
 #include "runtime/passes/passes.h"
 #include "runtime/passes/specialize.h"
 
@@ -17,11 +18,8 @@ constexpr std::pair<int64_t, int64_t> kSizes[] = {{19, 23}, {7, 11}, {64, 96}, {
 constexpr int64_t kOthers[] = {5, 16, 64, 224};
 constexpr int64_t kOtherBatch = 3;
 constexpr int64_t kHighBatch = 7;
-// A sample takes a specialisation; they are as many as two to the power of the axes.
-constexpr size_t kMaxSampledAxes = 4;
-
 // A request may have more of the other axes than any bucket.
-constexpr int64_t kAnySize = 1 << 20;
+constexpr int64_t kLargestRequest = 1 << 20;
 
 class Finder {
  public:
@@ -29,9 +27,9 @@ class Finder {
 
   AxisFinding Run() {
     const AxisFinding walked = Walk();
-    if (walked.verdict == Verdict::kMixes || !MayHoldSizeChoices(*question_.graph)) return walked;
+    if (walked.verdict == Verdict::kMixes || !MayHoldSizeChoices(question_.graph)) return walked;
     const AxisFinding chosen =
-        FindSizeChoices(question_.sampler->Ask(question_.position, question_.largest));
+        FindSizeChoices(question_.sampler.Ask(question_.position, question_.largest));
     return chosen.verdict > walked.verdict ? chosen : walked;
   }
 
@@ -51,13 +49,13 @@ class Finder {
 
   absl::StatusOr<Graph> At(int64_t size, int64_t other) const {
     Binding binding;
-    for (size_t i = 0; i < question_.axes->size(); ++i) {
-      const ModelAxis& axis = (*question_.axes)[i];
+    for (size_t i = 0; i < question_.axes.size(); ++i) {
+      const ModelAxis& axis = question_.axes[i];
       binding.axes[axis.symbol] = i == question_.position ? size
                                   : axis.is_batch         ? kOtherBatch
                                                           : other;
     }
-    return Specialize(*question_.graph, binding);
+    return Specialize(question_.graph, binding);
   }
 
   AxisFinding Look(int64_t small, const Graph& a, int64_t large, const Graph& b,
@@ -72,7 +70,7 @@ class Finder {
   }
 
   AxisFinding Compare(int64_t small, const Graph& a, int64_t large, const Graph& b) const {
-    const ModelAxis& axis = (*question_.axes)[question_.position];
+    const ModelAxis& axis = question_.axes[question_.position];
     const AxisFlowOptions options = {.axis = axis.label,
                                      .is_batch = axis.is_batch,
                                      .small_size = small,
@@ -106,7 +104,8 @@ std::optional<SizeSample> SizeSampler::At(const std::vector<int64_t>& sizes) con
 }
 
 void SizeSampler::FindGrid() const {
-  if (axes_.size() > kMaxSampledAxes) return;
+  // A sample takes a specialisation; they are as many as two to the power of the axes.
+  if (axes_.size() > SizePolynomial::kMaxAxes) return;
   for (const auto& [small, large] : kSizes) {
     std::vector<SizeSample> grid;
     const size_t corners = size_t{1} << axes_.size();
@@ -138,7 +137,7 @@ SizeQuestion SizeSampler::Ask(size_t position, int64_t largest) const {
   SizeQuestion question = {
       .graph = &graph_, .axis = axes_[position].label, .position = position, .samples = grid_};
   for (size_t i = 0; i < axes_.size(); ++i) {
-    question.largest.push_back(i == position && largest > 0 ? largest : kAnySize);
+    question.largest.push_back(i == position && largest > 0 ? largest : kLargestRequest);
   }
   if (grid_.empty() || largest == 0) return question;
   std::vector<int64_t> sizes = grid_[0].sizes;

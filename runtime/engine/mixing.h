@@ -24,7 +24,10 @@
 
 namespace reprise {
 
-// The numbers that a model makes of its sizes, at a few of them: the same for all its axes.
+// The numbers that a model makes of its sizes, at a few of them: the same for all its axes, so that
+// one sampler does for all of them.
+//
+// Threads: all methods from any; the first to ask looks, the others wait for it.
 class SizeSampler {
  public:
   SizeSampler(const Graph& graph, const std::vector<ModelAxis>& axes)
@@ -44,13 +47,13 @@ class SizeSampler {
 };
 
 struct MixingQuestion {
-  const Graph* graph = nullptr;  // after the load passes
-  const std::vector<ModelAxis>* axes = nullptr;
+  const Graph& graph;  // after the load passes
+  const std::vector<ModelAxis>& axes;
+  const SizeSampler& sampler;            // of the graph
   size_t position = 0;                   // of the axis
   std::map<std::string, double> guards;  // what their padding is filled with
   std::set<std::string> masks;           // those of them that are masks
   int64_t largest = 0;                   // bucket of the axis; 0: none
-  const SizeSampler* sampler = nullptr;  // of the graph
 };
 
 AxisFinding FindMixingAlong(const MixingQuestion& question);

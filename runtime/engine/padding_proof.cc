@@ -1,8 +1,6 @@
 #include "runtime/engine/padding_proof.h"
 
 #include <algorithm>
-#include <atomic>
-#include <cmath>
 #include <functional>
 #include <utility>
 
@@ -10,13 +8,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "runtime/base/status_macros.h"
-#include "runtime/certify/draw.h"
-#include "runtime/engine/lanes.h"
-#include "runtime/engine/mask_inputs.h"
-#include "runtime/engine/mixing.h"
 #include "runtime/engine/model_packer.h"
-#include "runtime/engine/packing_check.h"
-#include "runtime/graph/dim_expression.h"
+#include "runtime/engine/packed_trial.h"
+#include "runtime/engine/prober_lanes.h"
 #include "runtime/passes/specialize.h"
 
 namespace reprise {
@@ -30,272 +24,7 @@ constexpr int64_t kProbedRows = 5;
 // More cases for a model of which the ops do not say that it may be padded.
 constexpr int kSweeps = 8;
 
-// Larger numbers in a comparison are the ends of types and masks.
-constexpr double kLargestTelling = 1e6;
-
 constexpr char kSwitchedOff[] = "padding along this axis is switched off in config.pbtxt";
-
-// Numbers that a model compares something with: what it does for a rare token, or for large values
-// alone, shows only where they are drawn.
-std::vector<double> TellingNumbers(const Graph& graph) {
-  constexpr size_t kMost = 16;
-  static const auto* const kCompare =
-      new std::set<absl::string_view>{"Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual"};
-  std::set<double> numbers;
-  for (const NodeId id : graph.NodeIds()) {
-    if (!kCompare->contains(graph.node(id).op)) continue;
-    for (const ValueId input : graph.node(id).inputs) {
-      const Tensor* constant = graph.ConstantOf(input);
-      if (constant == nullptr || constant->num_elements() > 4) continue;
-      for (const double value : constant->ToDoubles()) {
-        if (std::abs(value) <= kLargestTelling) numbers.insert(value);
-      }
-    }
-    if (numbers.size() >= kMost) break;
-  }
-  return {numbers.begin(), numbers.end()};
-}
-
-}  // namespace
-
-// The model as the certificate's measurements see it. One caller at a time.
-class PaddingProof::Prober {
- public:
-  Prober(const Model& model, const LoaderContext& context, ParameterStore& parameters,
-         const Graph& graph, const GraphFingerprint& fingerprint, Stream& stream,
-         ExactRecipes& recipes)
-      : graph_(graph), stream_(stream), sampler_(graph, model.axes()) {
-    for (const ModelIo& input : model.inputs()) {
-      if (input.optional) continue;
-      graph_inputs_.push_back(input);
-      const ValueId value = graph.FindValue(input.name);
-      inputs_.push_back({.name = input.name,
-                         .dtype = input.dtype,
-                         .dims = input.dims,
-                         .is_mask = value != kNone && IsMaskInput(graph, value),
-                         .telling = TellingNumbers(graph)});
-    }
-    for (const ModelIo& output : model.recipe_outputs()) outputs_.push_back(output.name);
-    runner_.emplace(graph, fingerprint, graph_inputs_, parameters, *context.device, *context.clock,
-                    stream, recipes);
-    run_ = [this](const std::vector<Tensor>& inputs) { return runner_->Run(inputs); };
-  }
-
-  // For the axis at `position`, or for none (-1).
-  static ProbeOptions OptionsFor(const Model& model, int position) {
-    ProbeOptions options = {.fills = model.options().fills, .dim_size = DimSize};
-    if (model.batch_axis() >= 0) options.batch_axis = model.axes()[model.batch_axis()].symbol;
-    if (position >= 0) {
-      options.axis = model.axes()[position].symbol;
-      options.is_batch = model.axes()[position].is_batch;
-    }
-    return options;
-  }
-
-  absl::StatusOr<std::vector<InputRange>> Ranges(const ProbeOptions& options) const {
-    return FindRanges(inputs_, run_, options);
-  }
-  absl::StatusOr<AxisCertificate> Probe(absl::Span<const InputRange> ranges,
-                                        const ProbeOptions& options) const {
-    return ProbeAxis(inputs_, ranges, outputs_, run_, options);
-  }
-  absl::StatusOr<AxisCertificate> Confirm(const AxisCertificate& certificate,
-                                          absl::Span<const InputRange> ranges,
-                                          const ProbeOptions& options) const {
-    return ConfirmAxis(certificate, inputs_, ranges, outputs_, run_, options);
-  }
-  // What the ops say of the axis at `position`, with the guards that were measured; without a
-  // certificate, with the inputs that may be masks by their dtype and range.
-  AxisFinding Mixing(const Model& model, size_t position, absl::Span<const InputRange> ranges,
-                     int64_t largest, const AxisCertificate& certificate) const {
-    return Mixing(model, position, ranges, largest, certificate, model.options().fills);
-  }
-  AxisFinding Mixing(const Model& model, size_t position, absl::Span<const InputRange> ranges,
-                     int64_t largest, const AxisCertificate& certificate,
-                     const std::map<std::string, double>& fills) const {
-    MixingQuestion question = {.graph = &graph_,
-                               .axes = &model.axes(),
-                               .position = position,
-                               .largest = largest,
-                               .sampler = &sampler_};
-    const std::set<std::string> moving = MovingInputs(model.axes()[position].symbol);
-    for (size_t i = 0; i < inputs_.size(); ++i) {
-      const ProbeInput& input = inputs_[i];
-      const bool guard = certificate.certified
-                             ? absl::c_linear_search(certificate.guards, input.name)
-                             : !ranges[i].limited && !IsFloating(input.dtype);
-      if (!guard || !moving.contains(input.name)) continue;
-      const auto fill = fills.find(input.name);
-      question.guards[input.name] = fill == fills.end() ? 0 : fill->second;
-      if (input.is_mask || (!ranges[i].limited && !IsFloating(input.dtype))) {
-        question.masks.insert(input.name);
-      }
-    }
-    return FindMixingAlong(question);
-  }
-  // The names of the inputs that have the axis, in whatever form.
-  std::set<std::string> MovingInputs(const std::string& symbol) const {
-    std::set<std::string> names;
-    for (const ProbeInput& input : inputs_) {
-      for (const Dim& dim : input.dims) {
-        const bool moves =
-            dim.symbol == symbol || absl::c_linear_search(ExpressionSymbols(dim.symbol), symbol);
-        if (moves) names.insert(input.name);
-      }
-    }
-    return names;
-  }
-  // A line for config.pbtxt with which the axis may be padded, where that takes no more than a mask
-  // in which what does not count is 1; else nothing.
-  absl::StatusOr<std::string> FillThatHelps(const Model& model, size_t position,
-                                            absl::Span<const InputRange> ranges, int64_t largest,
-                                            const ProbeOptions& options) const {
-    const std::set<std::string> moving = MovingInputs(options.axis);
-    for (const ProbeInput& input : inputs_) {
-      const bool may_be = input.is_mask && moving.contains(input.name) &&
-                          model.options().fills.count(input.name) == 0;
-      if (!may_be) continue;
-      ProbeOptions turned = options;
-      turned.fills[input.name] = 1;
-      turned.guards.insert(input.name);
-      ASSIGN_OR_RETURN(const AxisCertificate certificate, Probe(ranges, turned));
-      if (!certificate.certified) continue;
-      const AxisFinding finding =
-          Mixing(model, position, ranges, largest, certificate, turned.fills);
-      if (finding.verdict == AxisFinding::Verdict::kMixes) continue;
-      return absl::StrCat("parameters { key: \"reprise.fill.", input.name,
-                          "\" value { string_value: \"1\" } }");
-    }
-    return "";
-  }
-  const std::string& output(size_t i) const { return outputs_[i]; }
-  // A round of the packed model, against the model unpadded.
-  absl::Status Check(PackingCheck& check, size_t round, absl::Span<const InputRange> ranges,
-                     const ProbeOptions& options) const {
-    const Drawer drawer(inputs_, ranges, options);
-    return check.Run(round, {.drawer = &drawer,
-                             .sequence = options.axis,
-                             .batch = options.batch_axis,
-                             .output_names = outputs_,
-                             .exact = &run_,
-                             .tolerance = options.tolerance,
-                             .stream = &stream_});
-  }
-
- private:
-  const Graph& graph_;
-  Stream& stream_;
-  SizeSampler sampler_;
-  std::vector<ModelIo> graph_inputs_;
-  std::vector<ProbeInput> inputs_;
-  std::vector<std::string> outputs_;
-  std::optional<ExactRunner> runner_;
-  ProbeRunner run_;
-};
-
-// The probers of the threads that share what there is to measure.
-class PaddingProof::Lanes {
- public:
-  Lanes(const Model& model, const LoaderContext& context) : model_(model), context_(context) {}
-
-  // Calls `work` for each of [0, count), on as many threads as there are cores. Returns the first
-  // error. RESOURCE_EXHAUSTED: no memory for a stream.
-  absl::Status ForEach(size_t count,
-                       const std::function<absl::Status(size_t, const Prober&)>& work) {
-    const size_t cores = context_.cores == nullptr ? 1 : context_.cores->cores();
-    const size_t lanes = std::max<size_t>(std::min(count, cores), 1);
-    while (lanes_.size() < lanes) RETURN_IF_ERROR(AddLane());
-    std::vector<absl::Status> results(count);
-    std::atomic<size_t> next{0};
-    RunOnLanes(static_cast<int>(lanes), [&](int lane) {
-      for (size_t i; (i = next++) < count;) results[i] = work(i, *lanes_[lane].prober);
-    });
-    for (const absl::Status& result : results) RETURN_IF_ERROR(result);
-    return absl::OkStatus();
-  }
-
- private:
-  struct Lane {
-    std::unique_ptr<Stream> stream;
-    std::unique_ptr<const Prober> prober;
-  };
-
-  absl::Status AddLane() {
-    // One thread: a team on a busy machine waits for its slowest member after every launch.
-    ASSIGN_OR_RETURN(std::unique_ptr<Stream> stream, Stream::Create({.cores = context_.cores}));
-    auto prober = std::make_unique<Prober>(model_, context_, model_.owner()->parameters(),
-                                           model_.graph_, model_.fingerprint(), *stream, recipes_);
-    lanes_.push_back({std::move(stream), std::move(prober)});
-    return absl::OkStatus();
-  }
-
-  const Model& model_;
-  const LoaderContext& context_;
-  ExactRecipes recipes_;
-  std::vector<Lane> lanes_;
-};
-
-// The packed form of a model, tried while its axes are still measured.
-class PaddingProof::PackedTrial {
- public:
-  PackedTrial(const PaddingProof& proof, const Model& model,
-              const std::vector<std::vector<int64_t>>& buckets, std::vector<InputRange> ranges)
-      : proof_(proof), model_(model), buckets_(buckets), ranges_(std::move(ranges)) {}
-
-  // Rounds to run; in any order, on any threads.
-  size_t rounds() const {
-    return model_.options_.packing == PackingMode::kOff ? 0 : PackingCheck::kRounds;
-  }
-  // The model is padded whatever comes out: what has not begun is left out.
-  void GiveUp() { given_up_ = true; }
-
-  absl::Status Run(size_t round, const Prober& prober) {
-    if (given_up_) return absl::OkStatus();
-    {
-      MutexLock lock(mutex_);
-      if (!tried_) Begin();
-      if (!packing_.ok()) return absl::OkStatus();
-    }
-    absl::Status checked = prober.Check(*check_, round, ranges_,
-                                        Prober::OptionsFor(model_, (*packing_)->sequence_axis()));
-    if (checked.ok()) return absl::OkStatus();
-    MutexLock lock(mutex_);
-    if (wrong_.ok()) wrong_ = std::move(checked);
-    return absl::OkStatus();
-  }
-
-  // After all rounds: the packed form, or why there is none.
-  absl::StatusOr<std::unique_ptr<Packing>> Take() {
-    MutexLock lock(mutex_);
-    check_.reset();
-    if (!wrong_.ok()) return wrong_;
-    return std::move(packing_);
-  }
-
- private:
-  void Begin() REQUIRES(mutex_) {
-    tried_ = true;
-    packing_ = ModelPacker(proof_.context_).Make(model_, buckets_);
-    if (!packing_.ok()) return;
-    check_.emplace(**packing_, PackingCheck::Options{.parameters = &model_.owner_->parameters(),
-                                                     .device = proof_.context_.device,
-                                                     .clock = proof_.context_.clock});
-  }
-
-  const PaddingProof& proof_;
-  const Model& model_;
-  const std::vector<std::vector<int64_t>>& buckets_;
-  const std::vector<InputRange> ranges_;
-  std::atomic<bool> given_up_{false};
-  Mutex mutex_;
-  bool tried_ GUARDED_BY(mutex_) = false;
-  absl::Status wrong_ GUARDED_BY(mutex_);
-  // Set by Begin, and constant from then on until Take.
-  absl::StatusOr<std::unique_ptr<Packing>> packing_ = absl::UnknownError("not tried");
-  std::optional<PackingCheck> check_;
-};
-
-namespace {
 
 // Every axis but the one at `position` small, one request.
 Binding SmallBinding(const Model& model, size_t position, int64_t size) {
@@ -355,7 +84,7 @@ void Refuse(ModelAxis& axis, std::string reason) {
 
 absl::Status PaddingProof::Measure(Model& model, const std::vector<std::vector<int64_t>>& buckets,
                                    const std::function<absl::Status()>& fit_shapes) const {
-  Lanes lanes(model, context_);
+  ProberLanes lanes(model, model.graph_, context_);
   if (model.recipe_outputs_.empty()) {
     RETURN_IF_ERROR(fit_shapes());
     // All of it lies behind cuts, where nothing is padded.
@@ -372,9 +101,9 @@ absl::Status PaddingProof::Measure(Model& model, const std::vector<std::vector<i
     return absl::OkStatus();
   }
   absl::StatusOr<std::vector<InputRange>> ranges = absl::UnknownError("not looked for");
-  RETURN_IF_ERROR(lanes.ForEach(2, [&](size_t i, const Prober& own) -> absl::Status {
+  RETURN_IF_ERROR(lanes.ForEach(2, [&](size_t i, const PaddingProber& own) -> absl::Status {
     if (i == 1) return fit_shapes();
-    ranges = own.Ranges(Prober::OptionsFor(model, -1));
+    ranges = own.Ranges(PaddingProber::OptionsFor(model, -1));
     return absl::OkStatus();
   }));
   std::vector<size_t> wanted;
@@ -391,12 +120,12 @@ absl::Status PaddingProof::Measure(Model& model, const std::vector<std::vector<i
     }
   }
   std::vector<Deferred> deferred(model.axes_.size());
-  PackedTrial packed(*this, model, buckets, ranges.ok() ? *ranges : std::vector<InputRange>());
+  PackedTrial packed(context_, model, buckets, ranges.ok() ? *ranges : std::vector<InputRange>());
   if (wanted.size() < model.axes_.size()) packed.GiveUp();
   // One axis knows nothing of the others. A core that has none left tries the packed form, which is
   // in vain where an axis that is still measured gets no certificate.
   RETURN_IF_ERROR(
-      lanes.ForEach(wanted.size() + packed.rounds(), [&](size_t work, const Prober& own) {
+      lanes.ForEach(wanted.size() + packed.rounds(), [&](size_t work, const PaddingProber& own) {
         if (work >= wanted.size()) return packed.Run(work - wanted.size(), own);
         const size_t i = wanted[work];
         const absl::Status status = MeasureAxis(model, i, own, *ranges, buckets[i], deferred[i]);
@@ -423,12 +152,12 @@ absl::Status PaddingProof::Measure(Model& model, const std::vector<std::vector<i
   return absl::OkStatus();
 }
 
-absl::Status PaddingProof::MeasureAxis(Model& model, size_t i, const Prober& prober,
+absl::Status PaddingProof::MeasureAxis(Model& model, size_t i, const PaddingProber& prober,
                                        absl::Span<const InputRange> ranges,
                                        const std::vector<int64_t>& buckets,
                                        Deferred& deferred) const {
   ModelAxis& axis = model.axes_[i];
-  ProbeOptions options = Prober::OptionsFor(model, static_cast<int>(i));
+  ProbeOptions options = PaddingProber::OptionsFor(model, static_cast<int>(i));
   std::vector<int64_t> later;
   std::vector<int64_t>& sizes = options.padded_sizes;
   const bool split = model.options_.confirm_padding_later && !axis.is_batch &&
@@ -441,14 +170,14 @@ absl::Status PaddingProof::MeasureAxis(Model& model, size_t i, const Prober& pro
   ASSIGN_OR_RETURN(axis.certificate, prober.Probe(ranges, options));
   axis.certificate.axis = axis.label;
   const int64_t largest = LargestTaken(model, model.graph_, i, buckets);
-  AxisFinding finding = prober.Mixing(model, i, ranges, largest, axis.certificate);
+  AxisFinding finding = prober.Mixing(i, ranges, largest, axis.certificate);
   if (axis.certificate.certified && finding.verdict == AxisFinding::Verdict::kMixes &&
       !axis.is_batch) {
     // Ids whose padding was free may be told apart by what follows, ones that nobody drew.
     options.guards = prober.MovingInputs(axis.symbol);
     ASSIGN_OR_RETURN(AxisCertificate guarded, prober.Probe(ranges, options));
     guarded.axis = axis.label;
-    const AxisFinding again = prober.Mixing(model, i, ranges, largest, guarded);
+    const AxisFinding again = prober.Mixing(i, ranges, largest, guarded);
     if (guarded.certified && again.verdict != AxisFinding::Verdict::kMixes) {
       axis.certificate = std::move(guarded);
       finding = again;
@@ -466,8 +195,7 @@ absl::Status PaddingProof::MeasureAxis(Model& model, size_t i, const Prober& pro
   Join(finding, axis.certificate);
   if (!axis.certificate.certified) {
     if (axis.is_batch) return absl::OkStatus();
-    ASSIGN_OR_RETURN(const std::string line,
-                     prober.FillThatHelps(model, i, ranges, largest, options));
+    ASSIGN_OR_RETURN(const std::string line, prober.FillThatHelps(i, ranges, largest, options));
     if (line.empty()) return absl::OkStatus();
     absl::StrAppend(&axis.certificate.reason,
                     "; it may be padded where 1 in the mask means padding: say so in "
@@ -504,12 +232,12 @@ absl::StatusOr<std::map<size_t, AxisCertificate>> PaddingProof::Confirm(const Mo
   CorePool own_core(1);
   ASSIGN_OR_RETURN(const std::unique_ptr<Stream> stream, Stream::Create({.cores = &own_core}));
   ExactRecipes recipes;
-  const Prober prober(model, context_, model.owner_->parameters(), model.graph_, model.fingerprint_,
-                      *stream, recipes);
+  const SizeSampler sampler(model.graph_, model.axes());
+  const PaddingProber prober(model, model.graph_, context_, sampler, *stream, recipes);
   std::map<size_t, AxisCertificate> certificates;
   for (const auto& [position, padded_sizes] : model.pending_proof_->axes) {
     const ModelAxis& axis = model.axes_[position];
-    ProbeOptions options = Prober::OptionsFor(model, static_cast<int>(position));
+    ProbeOptions options = PaddingProber::OptionsFor(model, static_cast<int>(position));
     SetOtherSizes(model, position, options);
     options.padded_sizes = padded_sizes;
     options.sweeps = axis.certificate.proved ? 0 : kSweeps;
@@ -529,16 +257,16 @@ absl::Status PaddingProof::Extend(const Model& model, size_t position, int64_t s
   CorePool own_core(1);
   ASSIGN_OR_RETURN(const std::unique_ptr<Stream> stream, Stream::Create({.cores = &own_core}));
   ExactRecipes recipes;
-  const Prober prober(model, context_, model.owner_->parameters(), model.graph_, model.fingerprint_,
-                      *stream, recipes);
+  const SizeSampler sampler(model.graph_, model.axes());
+  const PaddingProber prober(model, model.graph_, context_, sampler, *stream, recipes);
   ASSIGN_OR_RETURN(const std::vector<InputRange> ranges,
-                   prober.Ranges(Prober::OptionsFor(model, -1)));
+                   prober.Ranges(PaddingProber::OptionsFor(model, -1)));
   const AxisCertificate& known = model.axes_[position].certificate;
-  const AxisFinding finding = prober.Mixing(model, position, ranges, size, known);
+  const AxisFinding finding = prober.Mixing(position, ranges, size, known);
   if (finding.verdict == AxisFinding::Verdict::kMixes) {
     return absl::FailedPreconditionError(MixingWords(finding));
   }
-  ProbeOptions options = Prober::OptionsFor(model, static_cast<int>(position));
+  ProbeOptions options = PaddingProber::OptionsFor(model, static_cast<int>(position));
   SetOtherSizes(model, position, options);
   options.padded_sizes = {size};
   options.sweeps = finding.verdict == AxisFinding::Verdict::kProved ? 0 : kSweeps;

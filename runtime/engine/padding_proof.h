@@ -17,9 +17,9 @@
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "runtime/certify/probe.h"
-#include "runtime/engine/exact_runner.h"
 #include "runtime/engine/loader_context.h"
 #include "runtime/engine/model.h"
+#include "runtime/engine/padding_prober.h"
 
 namespace reprise {
 
@@ -52,9 +52,6 @@ class PaddingProof {
   absl::Status Extend(const Model& model, size_t position, int64_t size) const;
 
  private:
-  class Prober;
-  class Lanes;
-  class PackedTrial;
   // What of one axis is left for Confirm.
   struct Deferred {
     bool any = false;
@@ -62,7 +59,7 @@ class PaddingProof {
     std::vector<int64_t> padded_sizes;
   };
   // Fills in the certificate of one axis; other axes may be under way on other threads.
-  absl::Status MeasureAxis(Model& model, size_t position, const Prober& prober,
+  absl::Status MeasureAxis(Model& model, size_t position, const PaddingProber& prober,
                            absl::Span<const InputRange> ranges, const std::vector<int64_t>& buckets,
                            Deferred& deferred) const;
 

@@ -88,12 +88,11 @@ void SectionPadding::Prove() {
   const SizeSampler sampler(merged, axes);
   bool any = false;
   for (size_t i = 0; i < axes_.size(); ++i) {
-    const AxisFinding finding = FindMixingAlong({.graph = &merged,
-                                                 .axes = &axes,
+    const AxisFinding finding = FindMixingAlong({.graph = merged,
+                                                 .axes = axes,
+                                                 .sampler = sampler,
                                                  .position = i,
-                                                 .guards = {},
-                                                 .largest = kLargestLookedAt,
-                                                 .sampler = &sampler});
+                                                 .largest = kLargestLookedAt});
     axes_[i].padded = finding.verdict == AxisFinding::Verdict::kProved;
     if (!axes_[i].padded) axes_[i].why_not = MixingWords(finding);
     any |= axes_[i].padded;

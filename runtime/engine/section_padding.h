@@ -7,7 +7,10 @@
 // that counts that come once do not each capture a recipe; along every other one it stays as it is.
 // Padding holds zeros.
 //
-// Ownership: value. Threads: all methods from any.
+// Ownership: value.
+// Threads:   all methods from any. `Fit` proves under its lock when sizes have told dims apart
+// anew:
+//            specialisations of the section, some milliseconds each; whoever comes meanwhile waits.
 #pragma once
 
 #include <cstdint>

@@ -96,9 +96,7 @@ std::optional<PaddingValue> Bent(const AxisContext& context,
 
 // Ids compared with what their padding holds tell what is padding: a mask.
 bool TellsPadding(const AxisContext& context) {
-  static const auto* const kOps =
-      new std::set<absl::string_view>{"Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual"};
-  if (!kOps->contains(context.node().op)) return false;
+  if (!IsComparison(context.node().op)) return false;
   for (size_t i = 0; i < 2; ++i) {
     const std::optional<double> with = context.Uniform(1 - i);
     const AxisFlowValue& flow = context.input(i);

@@ -80,14 +80,13 @@ void Reduce(AxisContext& context, absl::string_view how, absl::string_view noun 
   for (const int64_t dim : *dims) {
     const Positions* positions = context.input(0).At(dim);
     if (positions == nullptr) continue;
-    const bool fine =
-        (ignores == Ignores::kZero && positions->padding.Is(0)) ||
-        (ignores == Ignores::kOne && positions->padding.Is(1)) ||
-        (ignores == Ignores::kLow &&
-         (NeverLarger(context, *positions) || Masks(*positions, context, noun))) ||
-        (ignores == Ignores::kLowest && Masks(*positions, context, noun)) ||
-        (ignores == Ignores::kHigh && positions->padding.Is(positions->padding.value) &&
-         positions->padding.value >= -kOutOfReach);
+    const bool fine = (ignores == Ignores::kZero && positions->padding.Is(0)) ||
+                      (ignores == Ignores::kOne && positions->padding.Is(1)) ||
+                      (ignores == Ignores::kLow &&
+                       (NeverLarger(context, *positions) || Masks(*positions, context, noun))) ||
+                      (ignores == Ignores::kLowest && Masks(*positions, context, noun)) ||
+                      (ignores == Ignores::kHigh && positions->padding.is_constant() &&
+                       positions->padding.value >= -kOutOfReach);
     if (fine) continue;
     if (ignores == Ignores::kLow && IsIdOfPadding(context, *positions)) {
       context.Doubt(absl::StrCat(how, " ids, which padding with 0 need not change, of"));

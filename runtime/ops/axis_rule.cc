@@ -28,6 +28,14 @@ const Positions* AxisFlowValue::At(int64_t dim) const {
   return nullptr;
 }
 
+bool IsComparison(absl::string_view op) {
+  static const auto* const kOps =
+      new std::set<absl::string_view>{"Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual"};
+  return kOps->contains(op);
+}
+
+bool IsNeverNegative(DType dtype) { return dtype != DType::kUndefined && !IsSigned(dtype); }
+
 std::string AxisNodeName(const Graph& graph, const Node& node) {
   std::string name = node.name;
   for (size_t i = 0; i < node.outputs.size() && name.empty(); ++i) {
@@ -198,11 +206,8 @@ bool AxisContext::IsNonnegative(size_t output) const {
                                       "Floor",         "Ceil",
                                       "Round"};
   const std::string& op = node_.op;
-  const Value& value = graph_.value(node_.outputs[output]);
-  const bool unsigned_type = value.dtype == DType::kBool || value.dtype == DType::kUInt8 ||
-                             value.dtype == DType::kUInt16 || value.dtype == DType::kUInt32 ||
-                             value.dtype == DType::kUInt64;
-  if (unsigned_type || kAlways->contains(op)) return true;
+  const DType dtype = graph_.value(node_.outputs[output]).dtype;
+  if (IsNeverNegative(dtype) || kAlways->contains(op)) return true;
   if (op == "Mul" && node_.inputs[0] == node_.inputs[1]) return true;
   if (op == "TopK" && output == 1) return true;
   if (op == "Log") return IsAtLeastOne(0);

@@ -37,6 +37,7 @@ struct PaddingValue {
   static PaddingValue Constant(double value) { return {Kind::kConstant, value}; }
   static PaddingValue Low(double value) { return {Kind::kLow, value}; }
 
+  bool is_constant() const { return kind == Kind::kConstant; }
   bool Is(double constant) const { return kind == Kind::kConstant && value == constant; }
   // What a mask has put there; nullopt where nothing is known.
   std::optional<double> Depth() const {
@@ -178,6 +179,11 @@ class AxisContext {
   AxisFinding finding_;
   bool makes_mask_ = false;  // a result was said to be one
 };
+
+// Equal, Less and their kin, between two numbers.
+bool IsComparison(absl::string_view op);
+// No element of the type is below zero: bool, and the unsigned integers.
+bool IsNeverNegative(DType dtype);
 
 // "node '/pool/ReduceMean' (ReduceMean)"; of a node without a name, the name of its result.
 std::string AxisNodeName(const Graph& graph, const Node& node);

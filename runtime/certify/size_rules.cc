@@ -1,0 +1,316 @@
+#include "runtime/certify/size_rules.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/match.h"
+#include "runtime/ops/axis_rule.h"
+#include "runtime/ops/op.h"
+
+namespace reprise {
+namespace {
+
+using Use = SizeUse;
+using Elements = SizeFacts::Elements;
+
+// What sums, copies and moves: straight lines stay straight.
+bool IsEven(absl::string_view op) {
+  static const auto* const kOps = new std::set<absl::string_view>{
+      "Add",       "Sub",       "Neg",        "Sum",    "Identity", "Reshape", "Squeeze",
+      "Unsqueeze", "Flatten",   "Transpose",  "Concat", "Split",    "Expand",  "Tile",
+      "Mul",       "ReduceSum", "ReduceProd", "Gather", "Slice"};
+  return kOps->contains(op);
+}
+
+// What turns a straight line into a curve without a step.
+bool IsSmooth(absl::string_view op) {
+  static const auto* const kOps =
+      new std::set<absl::string_view>{"Sqrt", "Log", "Reciprocal", "Pow", "Div"};
+  return kOps->contains(op);
+}
+
+class Rules {
+ public:
+  explicit Rules(const SizeFacts& facts) : facts_(facts), graph_(facts.graph()) {}
+
+  SizeFlow Derive(NodeId id, ValueId output) const {
+    const Node& node = graph_.node(id);
+    if (node.op == "Shape" || node.op == "Size") return OfShape(node, output);
+    const OpRow* row = FindOp(node.op);
+    Use most = Use::kFixed;
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      const SizeFlow& flow = facts_.In(node, i);
+      if (flow.use == Use::kChosen) return flow;
+      // What a shape follows decides how many elements there are, not what they hold.
+      const bool counts = !row->IsValueInput(i) || flow.use == Use::kSteps;
+      if (counts) most = std::max(most, flow.use);
+    }
+    if (IsComparison(node.op)) {
+      if (auto decided = Decide(node)) return {.use = Use::kFixed, .elements = *std::move(decided)};
+      return most == Use::kFixed ? SizeFlow{.use = most} : Chosen(id);
+    }
+    if (node.op == "Where") return DeriveWhere(node, output, most);
+    if (node.op == "Cast") return DeriveCast(id, node, output, most);
+    if (node.op == "Range") {
+      // Where it ends decides how long it is alone.
+      return {.use = std::max({facts_.In(node, 0).use, facts_.In(node, 2).use, most})};
+    }
+    if (node.op == "ConstantOfShape")
+      return facts_.Fitted(output, most == Use::kSteps ? most : Use::kFixed);
+    if (IsEven(node.op)) return DeriveEven(id, node, output, most);
+    if (most == Use::kFixed) return DeriveFixed(id, node, output);
+    if (node.op == "Min" || node.op == "Max") {
+      const bool wins =
+          node.inputs.size() == 1 ||
+          (node.inputs.size() == 2 && OneWins(node.inputs[0], node.inputs[1], output));
+      return wins ? facts_.Fitted(output, most) : Chosen(id);
+    }
+    if (node.op == "Clip") {
+      for (size_t i = 1; i < node.inputs.size(); ++i) {
+        const bool wins =
+            node.inputs[i] == kNone || OneWins(node.inputs[0], node.inputs[i], output);
+        if (!wins) return Chosen(id);
+      }
+      return facts_.Fitted(output, most);
+    }
+    if (node.op == "Div" || node.op == "Mod") return DeriveQuotient(id, node, output, most);
+    if (node.op == "Floor" || node.op == "Ceil" || node.op == "Round") {
+      const Elements& from = facts_.In(node, 0).elements;
+      const bool whole = !from.empty() &&
+                         absl::c_all_of(from, [](const SizePolynomial& p) { return p.is_whole(); });
+      return whole ? facts_.Fitted(output, most) : SizeFlow{.use = Use::kSteps};
+    }
+    if (node.op == "Abs") {
+      const Elements& from = facts_.In(node, 0).elements;
+      const bool known = !from.empty() && absl::c_all_of(from, [&](const SizePolynomial& p) {
+        const auto [least, largest] = facts_.RangeOf(p);
+        return least >= 0 || largest <= 0;
+      });
+      return known ? facts_.Fitted(output, most) : Chosen(id);
+    }
+    const bool smooth = IsSmooth(node.op) && most == Use::kEven;
+    return smooth ? SizeFlow{.use = Use::kEven} : Chosen(id);
+  }
+
+ private:
+  SizeFlow OfShape(const Node& node, ValueId output) const {
+    const SizeFlow& of = facts_.In(node, 0);
+    if (of.use == Use::kChosen) return of;
+    return facts_.Fitted(output, Use::kSteps);
+  }
+
+  // What a comparison says of every element, wherever the sizes lie.
+  std::optional<Elements> Decide(const Node& node) const {
+    Elements results;
+    const bool decided =
+        facts_.ForEachPair(node.input(0), node.input(1), node.outputs[0],
+                           [&](const SizePolynomial& a, const SizePolynomial& b) {
+                             const auto [least, most] = facts_.RangeOf(a - b);
+                             std::optional<bool> holds;
+                             if (node.op == "Equal") {
+                               if (least > 0 || most < 0) holds = false;
+                               if (least == 0 && most == 0) holds = true;
+                             } else if (node.op == "Less" || node.op == "GreaterOrEqual") {
+                               if (most < 0) holds = node.op == "Less";
+                               if (least >= 0) holds = node.op != "Less";
+                             } else {
+                               if (least > 0) holds = node.op == "Greater";
+                               if (most <= 0) holds = node.op != "Greater";
+                             }
+                             if (holds.has_value())
+                               results.push_back(SizePolynomial::Constant(facts_.axes(), *holds));
+                             return holds.has_value();
+                           });
+    if (!decided) return std::nullopt;
+    return results;
+  }
+
+  // One operand of the two is the smaller one (or the larger one) wherever the sizes lie.
+  bool OneWins(ValueId a, ValueId b, ValueId output) const {
+    return facts_.ForEachPair(a, b, output,
+                              [&](const SizePolynomial& left, const SizePolynomial& right) {
+                                const auto [least, most] = facts_.RangeOf(left - right);
+                                return least >= 0 || most <= 0;
+                              });
+  }
+
+  SizeFlow Chosen(NodeId id) const { return {.use = Use::kChosen, .chooser = id}; }
+
+  SizeFlow DeriveWhere(const Node& node, ValueId output, Use most) const {
+    const SizeFlow& condition = facts_.In(node, 0);
+    if (condition.elements.empty() || !facts_.AllKnown(node)) return {.use = most};
+    const bool constant = absl::c_all_of(
+        condition.elements, [](const SizePolynomial& one) { return one.is_constant(); });
+    return constant ? facts_.Fitted(output, most) : SizeFlow{.use = most};
+  }
+
+  SizeFlow DeriveCast(NodeId id, const Node& node, ValueId output, Use most) const {
+    const SizeFlow& from = facts_.In(node, 0);
+    if (most == Use::kFixed) {
+      return from.elements.empty() ? SizeFlow{.use = most} : facts_.Fitted(output, most);
+    }
+    const auto to = static_cast<int64_t>(node.attributes.Int("to", 0));
+    constexpr int64_t kBool = 9, kFloats[] = {1, 10, 11, 16};
+    if (to == kBool) {
+      Elements results;
+      for (const SizePolynomial& one : from.elements) {
+        const auto [least, largest] = facts_.RangeOf(one);
+        if (least <= 0 && largest >= 0) return Chosen(id);
+        results.push_back(SizePolynomial::Constant(facts_.axes(), 1));
+      }
+      return results.empty() ? Chosen(id)
+                             : SizeFlow{.use = Use::kFixed, .elements = std::move(results)};
+    }
+    if (absl::c_linear_search(kFloats, to)) return facts_.Fitted(output, most);
+    const bool whole =
+        !from.elements.empty() &&
+        absl::c_all_of(from.elements, [](const SizePolynomial& one) { return one.is_whole(); });
+    if (whole) return facts_.Fitted(output, most);
+    const Tensor* any = facts_.AnySample(facts_.Resolved(node.input(0)));
+    return {.use = any != nullptr && IsFloating(any->dtype()) ? Use::kSteps : most};
+  }
+
+  SizeFlow DeriveQuotient(NodeId id, const Node& node, ValueId output, Use most) const {
+    // What steps by the divisor leaves the same rest at every size.
+    const auto divides = [&](const SizePolynomial& a, const SizePolynomial& b) {
+      if (!b.is_constant()) return a.MultipleOf(b).has_value();
+      return facts_.RangeOf(a).first >= 0 && facts_.Constant(b) > 0 &&
+             a.StepsBy(facts_.Constant(b));
+    };
+    const bool exact = facts_.ForEachPair(node.input(0), node.input(1), output, divides);
+    const Tensor* any = facts_.AnySample(facts_.Resolved(node.input(0)));
+    const bool floats = any != nullptr && IsFloating(any->dtype());
+    if (node.op == "Div" && floats) {
+      const SizeFlow& by = facts_.In(node, 1);
+      const bool straight = by.use == Use::kFixed && !by.elements.empty() &&
+                            SizeFacts::AxesOf(by.elements) == 0 && facts_.AllKnown(node);
+      return straight ? facts_.Fitted(output, most) : SizeFlow{.use = most};
+    }
+    if (exact) return facts_.Fitted(output, most);
+    return node.op == "Div" ? SizeFlow{.use = Use::kSteps} : Chosen(id);
+  }
+
+  // Sums, products, copies.
+  SizeFlow DeriveEven(NodeId id, const Node& node, ValueId output, Use most) const {
+    bool straight = facts_.AllKnown(node);
+    if (node.op == "Mul") {
+      straight = straight && (SizeFacts::AxesOf(facts_.In(node, 0).elements) &
+                              SizeFacts::AxesOf(facts_.In(node, 1).elements)) == 0;
+    }
+    if (node.op == "ReduceProd") {
+      size_t seen = 0;
+      for (const SizePolynomial& one : facts_.In(node, 0).elements) {
+        straight = straight && (seen & one.axes()) == 0;
+        seen |= one.axes();
+      }
+    }
+    if (straight) {
+      SizeFlow flow = facts_.Fitted(output, most);
+      if (!flow.elements.empty()) {
+        // Which number is looked up, or where a table is cut, by a size: that is a choice.
+        if (PlaceFollowsSize(node) && flow.use == Use::kEven) return Chosen(id);
+        if (PlaceFollowsSize(node) && SizeFacts::AxesOf(facts_.In(node, 0).elements) == 0)
+          return Chosen(id);
+        return flow;
+      }
+    }
+    if (PlaceFollowsSize(node)) return Chosen(id);
+    const bool reduces = node.op == "ReduceSum" || node.op == "ReduceProd";
+    if (reduces && facts_.AnyVaries(node)) return Chosen(id);
+    if (most != Use::kFixed || !facts_.AnyVaries(node)) return {.use = most};
+    return {.use = KeepsPlaces(node, output) ? Use::kFixed : Use::kEven};
+  }
+
+  bool PlaceFollowsSize(const Node& node) const {
+    if (node.op == "Gather") return facts_.In(node, 1).use >= Use::kEven;
+    if (node.op == "Slice")
+      return facts_.In(node, 1).use >= Use::kEven || facts_.In(node, 4).use >= Use::kEven;
+    return false;
+  }
+
+  // The elements at the first places stay there, however long the axis is.
+  bool KeepsPlaces(const Node& node, ValueId output) const {
+    const auto dims = facts_.VaryingDims(node.input(0));
+    if (!dims || !facts_.VaryingDims(output)) return false;
+    const auto integers = [&](size_t i) -> std::vector<double> {
+      const Tensor* tensor = facts_.AnySample(facts_.Resolved(node.input(i)));
+      return tensor == nullptr ? std::vector<double>() : tensor->ToDoubles();
+    };
+    const auto negative = [](double value) { return value < 0; };
+    if (node.op == "Slice") {
+      return !absl::c_any_of(integers(1), negative) && !absl::c_any_of(integers(4), negative);
+    }
+    if (node.op == "Gather") {
+      const auto rank = static_cast<int64_t>(facts_.LowShape(node.input(0))->size());
+      int64_t dim = node.attributes.Int("axis", 0);
+      if (dim < 0) dim += rank;
+      // Places in a table that does not grow are places; those in one that grows must not be
+      // counted from its end.
+      return !absl::c_linear_search(*dims, static_cast<size_t>(dim)) ||
+             !absl::c_any_of(integers(1), negative);
+    }
+    if (node.op == "Concat") {
+      const auto rank = static_cast<int64_t>(facts_.LowShape(node.input(0))->size());
+      int64_t dim = node.attributes.Int("axis", 0);
+      if (dim < 0) dim += rank;
+      for (size_t i = 0; i + 1 < node.inputs.size(); ++i) {
+        const auto varying = facts_.VaryingDims(node.inputs[i]);
+        if (!varying || absl::c_linear_search(*varying, static_cast<size_t>(dim))) return false;
+      }
+      return true;
+    }
+    if (node.op == "Reshape" || node.op == "Flatten" || node.op == "Squeeze" ||
+        node.op == "Unsqueeze") {
+      return facts_.Places(node.input(0)) == facts_.Places(output);
+    }
+    return node.op != "ReduceSum" && node.op != "ReduceProd";
+  }
+
+  // Of what does not depend on the size, but may be as long.
+  SizeFlow DeriveFixed(NodeId id, const Node& node, ValueId output) const {
+    const SizeFlow fixed = {.use = Use::kFixed};
+    bool constants = facts_.AllKnown(node);
+    for (const ValueId input : node.inputs) {
+      constants = constants && SizeFacts::AxesOf(facts_.FlowOf(input).elements) == 0;
+    }
+    if (constants) return facts_.Fitted(output, Use::kFixed);
+    if (FindOp(node.op)->Has(kElementwise) || !facts_.AnyVaries(node)) return fixed;
+    const bool reduces = absl::StartsWith(node.op, "Reduce") || absl::StartsWith(node.op, "Arg") ||
+                         node.op == "TopK" || node.op == "Softmax";
+    const auto from = facts_.VaryingDims(node.input(0)), to = facts_.VaryingDims(output);
+    if (!from || !to) return Chosen(id);
+    if (reduces) return from->size() == to->size() && node.op != "TopK" ? fixed : Chosen(id);
+    if (node.op == "MatMul") {
+      const auto rank = facts_.LowShape(node.input(0))->size();
+      return absl::c_linear_search(*from, rank - 1) ? Chosen(id) : fixed;
+    }
+    if (node.op == "Einsum") {
+      size_t varying = 0;
+      for (const ValueId input : node.inputs)
+        varying += facts_.VaryingDims(input).value_or(*from).size();
+      return varying == to->size() ? fixed : Chosen(id);
+    }
+    if (node.op == "CumSum") return node.attributes.Int("reverse", 0) == 0 ? fixed : Chosen(id);
+    if (node.op == "NonZero") {
+      const Node* producer = graph_.ProducerIf(facts_.Resolved(node.input(0)), "ConstantOfShape");
+      return producer != nullptr ? fixed : Chosen(id);
+    }
+    static const auto* const kKeepPlaces = new std::set<absl::string_view>{
+        "Trilu",    "EyeLike",        "OneHot",           "ScatterND", "ScatterElements",
+        "GatherND", "GatherElements", "DequantizeLinear", "CastLike",  "Dropout"};
+    return kKeepPlaces->contains(node.op) ? fixed : Chosen(id);
+  }
+
+  const SizeFacts& facts_;
+  const Graph& graph_;
+};
+
+}  // namespace
+
+SizeFlow DeriveSizeFlow(const SizeFacts& facts, NodeId id, ValueId output) {
+  return Rules(facts).Derive(id, output);
+}
+
+}  // namespace reprise

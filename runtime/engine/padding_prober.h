@@ -1,0 +1,80 @@
+// PaddingProber: a model as the measurements of its padding certificate see it.
+//
+// Runs the model at exact shapes, without padding, on one stream, and asks what the ops say.
+//
+// Ownership: borrows everything that it is made with. Threads: one caller at a time; probers on
+// streams of their own run side by side and may share sampler and recipes.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "runtime/certify/probe.h"
+#include "runtime/engine/exact_runner.h"
+#include "runtime/engine/loader_context.h"
+#include "runtime/engine/mixing.h"
+#include "runtime/engine/model.h"
+#include "runtime/engine/packing_check.h"
+
+namespace reprise {
+
+class PaddingProber {
+ public:
+  // `graph`: of the model, after the load passes. `sampler`: of the same graph.
+  PaddingProber(const Model& model, const Graph& graph, const LoaderContext& context,
+                const SizeSampler& sampler, Stream& stream, ExactRecipes& recipes);
+  PaddingProber(const PaddingProber&) = delete;
+  PaddingProber& operator=(const PaddingProber&) = delete;
+
+  // For the axis at `position`, or for none (-1).
+  static ProbeOptions OptionsFor(const Model& model, int position);
+
+  absl::StatusOr<std::vector<InputRange>> Ranges(const ProbeOptions& options) const;
+  absl::StatusOr<AxisCertificate> Probe(absl::Span<const InputRange> ranges,
+                                        const ProbeOptions& options) const;
+  absl::StatusOr<AxisCertificate> Confirm(const AxisCertificate& certificate,
+                                          absl::Span<const InputRange> ranges,
+                                          const ProbeOptions& options) const;
+
+  // What the ops say of the axis at `position`, with the guards that were measured; without a
+  // certificate, with the inputs that may be masks by their dtype and range. `largest`: bucket.
+  AxisFinding Mixing(size_t position, absl::Span<const InputRange> ranges, int64_t largest,
+                     const AxisCertificate& certificate) const;
+
+  // The names of the inputs that have the axis, in whatever form.
+  std::set<std::string> MovingInputs(const std::string& symbol) const;
+
+  // A line for config.pbtxt with which the axis may be padded, where that takes no more than a mask
+  // in which what does not count is 1; else nothing.
+  absl::StatusOr<std::string> FillThatHelps(size_t position, absl::Span<const InputRange> ranges,
+                                            int64_t largest, const ProbeOptions& options) const;
+
+  // A round of the packed model, against the model unpadded.
+  absl::Status Check(PackingCheck& check, size_t round, absl::Span<const InputRange> ranges,
+                     const ProbeOptions& options) const;
+
+  const std::string& output(size_t i) const { return outputs_[i]; }
+
+ private:
+  AxisFinding Mixing(size_t position, absl::Span<const InputRange> ranges, int64_t largest,
+                     const AxisCertificate& certificate,
+                     const std::map<std::string, double>& fills) const;
+
+  const Model& model_;
+  const Graph& graph_;
+  const SizeSampler& sampler_;
+  Stream& stream_;
+  std::vector<ModelIo> graph_inputs_;
+  std::vector<ProbeInput> inputs_;
+  std::vector<std::string> outputs_;
+  std::optional<ExactRunner> runner_;
+  ProbeRunner run_;
+};
+
+}  // namespace reprise
