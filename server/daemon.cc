@@ -34,13 +34,20 @@ Isa UsedIsa(const Options& options) {
   return std::min(DetectIsa(), options.max_isa.value_or(kHighestIsa));
 }
 
+// Of one replay, at most.
+int ThreadsPerStream(const Options& options, int cores) {
+  return options.threads_per_stream > 0 ? std::min(options.threads_per_stream, cores) : cores;
+}
+
 // Without OpenBLAS other kernels serve, more slowly where it is the best there is; a user who asked
 // for it by name gets an error.
-absl::StatusOr<std::unique_ptr<const Device>> MakeDevice(const Options& options,
+absl::StatusOr<std::unique_ptr<const Device>> MakeDevice(const Options& options, int max_threads,
                                                          const LogFunction& log) {
   if (options.device == DeviceKind::kReference) return std::make_unique<ReferenceDevice>();
-  auto device = std::make_unique<CpuDevice>(CpuDeviceOptions{
-      .max_isa = options.max_isa.value_or(kHighestIsa), .gemm_provider = options.gemm_provider});
+  auto device =
+      std::make_unique<CpuDevice>(CpuDeviceOptions{.max_isa = options.max_isa.value_or(kHighestIsa),
+                                                   .gemm_provider = options.gemm_provider,
+                                                   .max_threads = max_threads});
   if (const absl::Status status = device->openblas_status(); !status.ok()) {
     if (options.gemm_provider == GemmProvider::kOpenBlas) {
       return absl::Status(status.code(),
@@ -144,7 +151,8 @@ Daemon::Daemon(const Options& options, const std::string& version, LogFunction l
 
 absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(const Options& options,
                                                       const std::string& version, LogFunction log) {
-  ASSIGN_OR_RETURN(std::unique_ptr<const Device> device, MakeDevice(options, log));
+  ASSIGN_OR_RETURN(std::unique_ptr<const Device> device,
+                   MakeDevice(options, ThreadsPerStream(options, AvailableCpus()), log));
   std::unique_ptr<Daemon> daemon(new Daemon(options, version, std::move(log), std::move(device)));
   RETURN_IF_ERROR(daemon->StartStreams());
   RETURN_IF_ERROR(daemon->OpenPorts());
@@ -154,9 +162,7 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(const Options& options,
 
 absl::Status Daemon::StartStreams() {
   const int streams = options_.streams > 0 ? options_.streams : cores_.cores();
-  const int threads = options_.threads_per_stream > 0
-                          ? std::min(options_.threads_per_stream, cores_.cores())
-                          : cores_.cores();
+  const int threads = ThreadsPerStream(options_, cores_.cores());
   for (int i = 0; i < streams; ++i) {
     ASSIGN_OR_RETURN(std::unique_ptr<Stream> stream,
                      Stream::Create({.cores = &cores_,

@@ -67,6 +67,8 @@ struct LaunchArgs {
   int launch;  // index in the recipe, for error reports
   int part;    // this call's share of the work
   int parts;
+  // No other part of the launch is called: the part may use the workspace as if it were all of it.
+  bool lone_part = false;
 };
 
 // Allocates nothing, takes no lock, throws nothing.

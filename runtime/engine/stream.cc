@@ -13,8 +13,8 @@ namespace {
 constexpr double kFlopsPerThread = 2e7;
 
 // A launch of more work than this is primed by a part of it, at most as many parts.
-constexpr double kPrimeWork = 1e6;
-constexpr double kPrimeParts = 64;
+constexpr double kPrimeWork = 2e5;
+constexpr double kPrimeParts = 1024;
 
 // Parts into which a launch is cut so that one of them primes it. What may decide a place (an
 // integer) is computed whole: a later launch may rely on it.
@@ -110,8 +110,13 @@ void Stream::Replay(const Recipe& recipe, const Frame& frame) {
 
 void Stream::Prime(const Recipe& recipe, const Frame& frame) const {
   void* operands[kMaxOperands];
-  LaunchArgs args = {
-      .operands = operands, .params = nullptr, .frame = &frame, .launch = 0, .part = 0, .parts = 1};
+  LaunchArgs args = {.operands = operands,
+                     .params = nullptr,
+                     .frame = &frame,
+                     .launch = 0,
+                     .part = 0,
+                     .parts = 1,
+                     .lone_part = true};
   for (const Launch& launch : recipe.launches) {
     for (size_t i = 0; i < launch.operands.size(); ++i) {
       operands[i] = Resolve(launch.operands[i], frame);

@@ -119,7 +119,8 @@ std::string Fingerprint(const cpu::CpuTarget& target) {
 CpuDevice::CpuDevice(const CpuDeviceOptions& options)
     : target_(std::make_unique<cpu::CpuTarget>(std::min(options.max_isa, DetectIsa()),
                                                options.gemm_provider,
-                                               LoadBlas(options, openblas_status_))),
+                                               LoadBlas(options, openblas_status_),
+                                               options.max_threads)),
       fingerprint_(Fingerprint(*target_)),
       weights_(std::make_unique<cpu::WeightMemory>()) {}
 

@@ -22,14 +22,15 @@ class WeightMemory;
 struct CpuDeviceOptions {
   Isa max_isa = kHighestIsa;  // the highest tier to use, of those that the machine has
   GemmProvider gemm_provider = GemmProvider::kAuto;
+  // Of one replay. Scratch is planned for as many; a larger team computes the same, on as many.
+  int max_threads = AvailableCpus();
 };
 
 class CpuDevice final : public Device {
  public:
   // May load OpenBLAS, which reads the environment: build devices before threads start.
   explicit CpuDevice(const CpuDeviceOptions& options);
-  explicit CpuDevice(Isa max_isa = kHighestIsa)
-      : CpuDevice(CpuDeviceOptions{.max_isa = max_isa}) {}
+  explicit CpuDevice(Isa max_isa = kHighestIsa) : CpuDevice(CpuDeviceOptions{.max_isa = max_isa}) {}
   ~CpuDevice() override;
 
   // Whether OpenBLAS serves what it is wanted for; else why not (its products then run by our own

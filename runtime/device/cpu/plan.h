@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/base/cpu_info.h"
 #include "runtime/device/cpu/attention.h"
 #include "runtime/device/cpu/elementwise.h"
 #include "runtime/device/cpu/gemm.h"
@@ -25,17 +26,22 @@ class WeightMemory;
 // The kernels that a device may use.
 struct CpuTarget {
   explicit CpuTarget(Isa isa, GemmProvider gemm_provider = GemmProvider::kAuto,
-                     std::shared_ptr<const ForeignBlas> blas = nullptr)
+                     std::shared_ptr<const ForeignBlas> blas = nullptr,
+                     int max_threads = AvailableCpus())
       : isa(isa),
         gemm_provider(gemm_provider),
+        scratch_parts(std::clamp(max_threads, 1, kMaxScratchParts)),
         blas(std::move(blas)),
         gemm(GemmKernelsFor(isa)),
         attention(AttentionKernelsFor(isa)),
         rows(RowKernelsFor(isa)),
         elementwise(ElementwiseKernelsFor(isa)) {}
 
+  static constexpr int kMaxScratchParts = 16;
+
   Isa isa;
   GemmProvider gemm_provider;
+  int scratch_parts;  // that workspaces are planned for, at most; see PartsWithScratch
   std::shared_ptr<const ForeignBlas> blas;  // null: there is none, or it is not wanted
   const GemmKernels& gemm;
   const AttentionKernels& attention;
@@ -124,8 +130,11 @@ inline ItemRange RangeOfPart(int64_t count, int64_t grain, int part, int parts) 
           std::min(count, grains * (part + 1) / parts * grain)};
 }
 
-// Workspaces are planned for this many parts at once; of a larger team the others have no share.
-inline constexpr int kMaxScratchParts = 16;
+// The parts that a launch of `launch.parts` has where its workspace is planned for `planned` at
+// once: of a larger team the others have no share.
+inline int PartsWithScratch(const LaunchArgs& launch, int planned) {
+  return launch.lone_part ? launch.parts : std::min(launch.parts, planned);
+}
 
 template <class Params>
 Candidate MakeCandidate(const CpuTarget& target, const NodeView& node, absl::string_view name,

@@ -18,6 +18,7 @@ struct AttentionParams {
   int64_t mask_batch = 0, mask_head = 0, mask_query = 0;  // elements, 0 where it is shared
   int out = 0, workspace = 0;
   int64_t scratch_floats = 0;
+  int scratch_parts = 0;
   int64_t units_of_head = 0;  // blocks of queries
   int64_t block = 0;
   int64_t batch_rows = 0;
@@ -28,7 +29,7 @@ void RunAttention(const LaunchArgs& launch) {
   const int64_t batch = LiveOf(p.batch, p.batch_rows, *launch.frame);
   const int64_t units = batch * p.heads * p.units_of_head;
   const int parts =
-      static_cast<int>(std::min<int64_t>(units, std::min(launch.parts, kMaxScratchParts)));
+      static_cast<int>(std::min<int64_t>(units, PartsWithScratch(launch, p.scratch_parts)));
   if (launch.part >= parts) return;
   AttentionArgs args = p.args;
   const auto* q = static_cast<const float*>(launch.operands[0]);
@@ -121,6 +122,7 @@ std::vector<Candidate> PlanAttention(const CpuTarget& target, const NodeView& no
   p.block = 2 * target.attention.query_block;
   p.units_of_head = (p.queries + p.block - 1) / p.block;
 
+  p.scratch_parts = target.scratch_parts;
   p.batch_rows = node.batch_rows();
 
   const double flops = 2.0 * static_cast<double>(p.batch * p.heads * p.queries * args.keys) *
@@ -130,7 +132,7 @@ std::vector<Candidate> PlanAttention(const CpuTarget& target, const NodeView& no
   const int64_t units = p.batch * p.heads * p.units_of_head;
   candidate.option.takes_live_rows = p.batch_rows > 0;
   candidate.option.workspace_bytes =
-      sizeof(float) * p.scratch_floats * std::min<int64_t>(units, kMaxScratchParts);
+      sizeof(float) * p.scratch_floats * std::min<int64_t>(units, p.scratch_parts);
   candidate.bound.detail = absl::StrCat(
       p.batch, " x ", p.heads, " heads, ", p.queries, " queries, ", args.keys, " keys, head dim ",
       args.head_dim, p.has_mask ? p.mask_is_bool ? ", bool mask" : ", added mask" : "");

@@ -4,7 +4,6 @@
 #include <optional>
 
 #include "absl/strings/str_cat.h"
-#include "runtime/base/cpu_info.h"
 #include "runtime/device/cpu/int8_weights.h"
 #include "runtime/device/cpu/product.h"
 #include "runtime/device/cpu/weight_memory.h"
@@ -19,7 +18,7 @@ struct ProductParams {
   int bias = kNoOperand;
   int residual = kNoOperand;
   int workspace = kNoOperand;
-  // Of the workspace of products by weights: bytes for each of so many parts.
+  // Of the workspace: bytes for each of so many parts.
   int64_t scratch_bytes = 0;
   int scratch_parts = 0;
   GemmBlocking blocking;
@@ -54,7 +53,7 @@ void RunWeights(const LaunchArgs& args,
   GemmArgs gemm = ArgsOf(params, args);
   int parts = args.parts;
   if (params.workspace != kNoOperand) {
-    parts = std::min(parts, params.scratch_parts);
+    parts = PartsWithScratch(args, params.scratch_parts);
     if (args.part >= parts) return;
     gemm.scratch =
         static_cast<std::byte*>(args.operands[params.workspace]) + args.part * params.scratch_bytes;
@@ -70,7 +69,7 @@ void RunUnpacked(const LaunchArgs& args) {
   const auto& params = *static_cast<const ProductParams*>(args.params);
   const Product& p = params.product;
   const GemmKernels& kernels = *params.kernels;
-  const int parts = std::min(args.parts, kMaxScratchParts);
+  const int parts = PartsWithScratch(args, params.scratch_parts);
   if (args.part >= parts) return;
   const Product::Extent live = p.LiveExtent(*args.frame);
   const int64_t scratch_floats = kernels.UnpackedScratchFloats(p.k);
@@ -140,10 +139,11 @@ Candidate PackedInt8(const CpuTarget& target, const NodeView& node, const Produc
 
 Candidate Unpacked(const CpuTarget& target, const NodeView& node, ProductParams params) {
   params.workspace = static_cast<int>(node.num_inputs() + node.num_outputs());
+  params.scratch_parts = target.scratch_parts;
   Candidate candidate =
       MakeCandidate(target, node, "gemm_unpacked", RunUnpacked, params, params.product.flops());
   candidate.option.workspace_bytes =
-      sizeof(float) * kMaxScratchParts * target.gemm.UnpackedScratchFloats(params.product.k);
+      sizeof(float) * params.scratch_parts * target.gemm.UnpackedScratchFloats(params.product.k);
   return candidate;
 }
 
@@ -243,10 +243,7 @@ std::vector<Candidate> OwnCandidates(const CpuTarget& target, const NodeView& no
     params.scratch_bytes = tiles->PartScratchBytes(product.m, product.k, int8.has_value());
     const int64_t most_parts =
         (product.m + tiles->tile_rows - 1) / tiles->tile_rows * tiles->Panels(product.n);
-    // No more threads than CPUs share a product.
-    static const int64_t cpus = AvailableCpus();
-    params.scratch_parts =
-        static_cast<int>(std::min({int64_t{kMaxScratchParts}, cpus, most_parts}));
+    params.scratch_parts = static_cast<int>(std::min<int64_t>(target.scratch_parts, most_parts));
     KernelOption& option = add().option;
     option.kernel = int8.has_value() ? "gemm_int8_amx" : "gemm_amx";
     option.workspace_bytes = static_cast<size_t>(params.scratch_parts * params.scratch_bytes);

@@ -27,6 +27,7 @@ struct SegmentAttentionParams {
   int64_t bias_head = 0;  // elements from one head's bias to the next
   int out = 0, workspace = 0;
   int64_t scratch_floats = 0;
+  int scratch_parts = 0;
   int64_t block = 0;  // queries of a unit
 };
 
@@ -71,7 +72,7 @@ void RunUnits(const LaunchArgs& launch, const SegmentAttentionParams& p,
 // the segments and takes those that begin in its share.
 void RunSegmentAttention(const LaunchArgs& launch) {
   const auto& p = *static_cast<const SegmentAttentionParams*>(launch.params);
-  const int parts = std::min(launch.parts, kMaxScratchParts);
+  const int parts = PartsWithScratch(launch, p.scratch_parts);
   if (launch.part >= parts) return;
   const auto* segments = static_cast<const int32_t*>(launch.operands[kSegments]);
   const auto units_of = [&](const SegmentRange& segment) {
@@ -238,6 +239,7 @@ std::vector<Candidate> PlanSegmentAttention(const CpuTarget& target, const NodeV
   p.workspace = p.out + 1;
   p.scratch_floats = static_cast<int64_t>(
       AlignUp(target.attention.ScratchFloats(p.longest, args.head_dim, args.v_head_dim), 16));
+  p.scratch_parts = target.scratch_parts;
   p.block = 2 * target.attention.query_block;
 
   // Of as many longest segments as the tokens hold.
@@ -246,7 +248,7 @@ std::vector<Candidate> PlanSegmentAttention(const CpuTarget& target, const NodeV
   Candidate candidate =
       MakeCandidate(target, node, "segment_attention", RunSegmentAttention, p, flops);
   candidate.option.takes_live_rows = true;
-  candidate.option.workspace_bytes = sizeof(float) * p.scratch_floats * kMaxScratchParts;
+  candidate.option.workspace_bytes = sizeof(float) * p.scratch_floats * p.scratch_parts;
   candidate.bound.detail =
       absl::StrCat(p.tokens, " tokens in ", p.segments, " segments of at most ", p.longest, ", ",
                    p.heads, " heads of ", args.head_dim,

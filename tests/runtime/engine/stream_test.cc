@@ -14,6 +14,7 @@ struct Seen {
 
 void Note(const LaunchArgs& args) {
   EXPECT_EQ(args.part, 0);
+  EXPECT_TRUE(args.lone_part);
   // Params are const to kernels; this one only looks at how it is called.
   const_cast<Seen*>(static_cast<const Seen*>(args.params))->parts.push_back(args.parts);
 }
@@ -41,10 +42,10 @@ class StreamTest : public testing::Test {
 
 TEST_F(StreamTest, PrimingRunsAPartOfEachLargeLaunchAndSmallOnesWhole) {
   Add(1e3, DType::kFloat32);
-  Add(4e6, DType::kFloat32);
+  Add(8e5, DType::kFloat32);
   Add(1e12, DType::kFloat32);
   Prime();
-  EXPECT_THAT(seen_->parts, ElementsAre(1, 4, 64));
+  EXPECT_THAT(seen_->parts, ElementsAre(1, 4, 1024));
 }
 
 TEST_F(StreamTest, PrimingComputesIntegersWholeAsTheyMayBePlaces) {

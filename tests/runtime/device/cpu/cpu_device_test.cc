@@ -356,6 +356,27 @@ TEST_P(CpuDeviceTest, WeightsArePackedOnceForTheDevicesOwnTier) {
   EXPECT_THAT(device.Prepare(step.op, other, weights).status().ToString(), HasSubstr("columns"));
 }
 
+TEST_P(CpuDeviceTest, ScratchIsThatOfTheThreadsOfAReplayAndMoreGiveTheSameAnswer) {
+  const CpuDevice one(
+      {.max_isa = GetParam(), .gemm_provider = GemmProvider::kOwn, .max_threads = 1});
+  const CpuDevice three(
+      {.max_isa = GetParam(), .gemm_provider = GemmProvider::kOwn, .max_threads = 3});
+  for (const char* text :
+       {"input %x: f32[4, 150, 64]\ninput %w: f32[4, 64, 150]\n%y: ? = MatMul(%x, %w)\noutput %y",
+        "input %x: f32[150, 300]\nparam %w: f32[300, 70] = p0\n%y: ? = reprise.Linear(%x, "
+        "%w)\noutput %y"}) {
+    NodeRun run(text);
+    const std::vector<KernelOption> options = one.Options(run.graph, run.id);
+    const std::vector<KernelOption> wider = three.Options(run.graph, run.id);
+    ASSERT_EQ(options.size(), wider.size());
+    for (size_t i = 0; i < options.size(); ++i) {
+      EXPECT_EQ(3 * options[i].workspace_bytes, wider[i].workspace_bytes) << options[i].kernel;
+      const std::vector<Tensor> alone = run.RunOption(one, options[i], 1);
+      EXPECT_EQ(run.RunOption(one, options[i], 5)[0], alone[0]) << options[i].kernel;
+    }
+  }
+}
+
 TEST_P(CpuDeviceTest, UnknownKernelIsRefusedByName) {
   NodeRun run(kNodes[0]);
   KernelOption option;
