@@ -16,6 +16,7 @@
 #include "runtime/engine/model.h"
 #include "runtime/engine/packed_frame.h"
 #include "runtime/engine/stored_recipes.h"
+#include "runtime/engine/suggestion.h"
 #include "runtime/recipe/compiler.h"
 
 namespace reprise {
@@ -33,37 +34,6 @@ int64_t ResidentBytes() {
   const int fields = std::fscanf(file, "%*d %lld", &pages);
   std::fclose(file);
   return fields == 1 ? static_cast<int64_t>(pages) * sysconf(_SC_PAGESIZE) : 0;
-}
-
-// The line of configuration that would have avoided the capture.
-std::string Suggestion(const Model& model, const CaptureTarget& target, CompileReason reason) {
-  if (reason == CompileReason::kWarmup || reason == CompileReason::kBucketChange) return "";
-  if (reason == CompileReason::kEvicted) {
-    return target.exact ? absl::StrCat("reprise.max_exact: \"", 2 * model.options().max_exact, "\"")
-                        : "a larger --recipe-cache-memory-mb";
-  }
-  if (!target.section.empty()) return "none: sizes behind a cut come with the data";
-  if (!target.exact) return absl::StrCat("reprise.warmup: \"", target.bucket, "\"");
-  const std::shared_ptr<const BucketPolicy> policy = model.buckets();
-  for (const ModelAxis& axis : model.axes()) {
-    const int64_t size = target.key.binding.axes.at(axis.symbol);
-    if (!axis.certificate.certified) {
-      return absl::StrCat("none: padding along axis ", axis.label,
-                          " is not proved safe, so every size has a recipe of its own");
-    }
-    const auto largest = policy->Largest(axis.label);
-    if (!largest.has_value() || size <= *largest) continue;
-    for (const AxisBuckets& buckets : policy->axes) {
-      if (buckets.axis != axis.label) continue;
-      int64_t bucket = *largest;
-      while (bucket < size) bucket *= 2;
-      const std::string name = axis.label == "batch" || axis.label == "sequence"
-                                   ? absl::StrCat("reprise.", axis.label, "_buckets")
-                                   : absl::StrCat("reprise.buckets.", axis.label);
-      return absl::StrCat(name, ": \"", absl::StrJoin(buckets.sizes, ","), ",", bucket, "\"");
-    }
-  }
-  return "";
 }
 
 MissRecord NewRecord(const Model& model, const CaptureTarget& target, const RecipeList& ready) {
@@ -135,18 +105,17 @@ class CaptureWalk {
 
  private:
   void NoteThrashing() {
-    const std::optional<int64_t> evicted_ns = cache_.EvictedAt(target_.key);
-    if (!evicted_ns.has_value() || start_ns_ - *evicted_ns >= kThrashingNs) return;
+    const std::optional<RecipeCache::Eviction> eviction = cache_.EvictionOf(target_.key);
+    if (!eviction.has_value() || start_ns_ - eviction->at_ns >= kThrashingNs) return;
     model_.owner()->observer().OnThrash(target_.bucket);
     const std::optional<int64_t> times = model_.owner()->CountThrash(start_ns_);
     if (!times.has_value()) return;
     model_.Note(absl::StrFormat(
         "recipes thrash: %s (%s) was evicted %.1f s ago and is made again, as were %d others since "
         "the last such line; give them more room: %s",
-        target_.bucket, target_.key.binding.ToString(), (start_ns_ - *evicted_ns) * 1e-9,
+        target_.bucket, target_.key.binding.ToString(), (start_ns_ - eviction->at_ns) * 1e-9,
         *times - 1,
-        target_.exact ? absl::StrCat("reprise.max_exact is ", model_.options().max_exact)
-                      : "a larger --recipe-cache-memory-mb or reprise.max_recipe_mb"));
+        SuggestionFor(model_, target_, CompileReason::kEvicted, eviction, options_.cache_bytes)));
   }
 
   CompileReason Reason(const std::optional<StoreMiss>& store_miss) {
@@ -155,7 +124,7 @@ class CaptureWalk {
     if (store_miss.has_value()) {
       if (const auto reason = ReasonOf(*store_miss)) return *reason;
     }
-    if (cache_.EvictedAt(target_.key).has_value()) return CompileReason::kEvicted;
+    if (cache_.EvictionOf(target_.key).has_value()) return CompileReason::kEvicted;
     return first ? CompileReason::kFirstRequest : CompileReason::kNewShape;
   }
 
@@ -200,7 +169,8 @@ class CaptureWalk {
     record.prime_rss_bytes = ResidentBytes() - rss_prepared;
     record.recipe_bytes = recipe->memory_bytes();
     record.frame_bytes = static_cast<int64_t>(recipe->frame_bytes());
-    record.suggestion = Suggestion(model_, target_, record.reason);
+    record.suggestion = SuggestionFor(model_, target_, record.reason,
+                                      cache_.EvictionOf(target_.key), options_.cache_bytes);
     mutable_recipe->note.total_ns = record.phases.total_ns();
     observer.OnCompile({.reason = record.reason,
                         .bucket = target_.bucket,

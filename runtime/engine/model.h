@@ -97,6 +97,9 @@ struct ModelOptions {
   CapturePolicy capture = CapturePolicy::kQuick;
   bool frozen = false;  // nothing is ever captured for a request, nor tuned
   TuneMode tune = TuneMode::kAuto;
+  // Labels of the buckets that are captured before requests need them, so that a suggestion of more
+  // names them as well.
+  std::vector<std::string> warmup;
   // Engine::Load measures padding at small sizes only, and Engine::ConfirmPadding, which the caller
   // then owes, at the large ones; until it has, requests of large buckets wait, or run exact.
   bool confirm_padding_later = false;

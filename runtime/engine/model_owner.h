@@ -61,9 +61,9 @@ class ModelOwner final : public RecipeCache::Owner {
 
   void OnEvicted(const Recipe& recipe, RecipeCache::Why why) override {
     parameters_->Forget(recipe);
-    observer_->OnEviction(why == RecipeCache::Why::kMemory       ? EvictionReason::kMemory
-                          : why == RecipeCache::Why::kExactLimit ? EvictionReason::kExactLimit
-                                                                 : EvictionReason::kRetired);
+    observer_->OnEviction(why == RecipeCache::Why::kExactLimit ? EvictionReason::kExactLimit
+                          : why == RecipeCache::Why::kRetired  ? EvictionReason::kRetired
+                                                               : EvictionReason::kMemory);
   }
   void OnReplaced(const Recipe& recipe) override { parameters_->Forget(recipe); }
   void OnCacheSize(int64_t recipes, int64_t bytes) override {

@@ -123,7 +123,7 @@ void RecipeCache::Insert(Entry entry, std::vector<Gone>& gone) {
   if (const int64_t most = entry.owner->max_bytes(); most > 0) {
     for (int64_t held = BytesOf(*entry.owner); held > 0 && held + bytes > most;
          held = BytesOf(*entry.owner)) {
-      Remove(Victim(entry.owner.get()), Why::kMemory, gone);
+      Remove(Victim(entry.owner.get()), Why::kOwnMemory, gone);
     }
   }
   while (!lru_.empty() && bytes_ + bytes > max_bytes_) Remove(Victim(nullptr), Why::kMemory, gone);
@@ -187,7 +187,7 @@ void RecipeCache::Retire(const std::shared_ptr<Owner>& owner,
 
 void RecipeCache::Remove(Lru::iterator it, Why why, std::vector<Gone>& gone) {
   const RecipeKey& key = it->recipe->key;
-  if (evicted_.insert_or_assign(key.hash, clock_.NowNs()).second) {
+  if (evicted_.insert_or_assign(key.hash, Eviction{clock_.NowNs(), why}).second) {
     evicted_order_.push_back(key.hash);
   }
   if (evicted_order_.size() > kRememberedEvictions) {
@@ -221,7 +221,7 @@ void RecipeCache::Tell(const std::vector<Gone>& gone, const std::shared_ptr<Owne
   }
 }
 
-std::optional<int64_t> RecipeCache::EvictedAt(const RecipeKey& key) const {
+std::optional<RecipeCache::Eviction> RecipeCache::EvictionOf(const RecipeKey& key) const {
   MutexLock lock(mutex_);
   const auto it = evicted_.find(key.hash);
   if (it == evicted_.end()) return std::nullopt;

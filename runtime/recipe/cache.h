@@ -29,8 +29,13 @@ namespace reprise {
 
 class RecipeCache {
  public:
-  // Why a recipe leaves: room is needed; its owner has too many exact ones; nobody wants it.
-  enum class Why { kMemory, kExactLimit, kRetired };
+  // Why a recipe leaves: room is needed, of all owners or of its own; its owner has too many exact
+  // ones; nobody wants it.
+  enum class Why { kMemory, kOwnMemory, kExactLimit, kRetired };
+  struct Eviction {
+    int64_t at_ns = 0;  // by the clock
+    Why why = Why::kMemory;
+  };
   // Who captured a recipe: what evictions and sizes are told for. Compared by address.
   class Owner {
    public:
@@ -75,9 +80,8 @@ class RecipeCache {
   // Exact recipes of `owner` that are in memory.
   int64_t NumExact(const Owner& owner) const;
 
-  // When a recipe of this key was evicted last, by the clock, if one was (remembered for the last
-  // 4096).
-  std::optional<int64_t> EvictedAt(const RecipeKey& key) const;
+  // The last eviction of a recipe of this key, if there was one (remembered for the last 4096).
+  std::optional<Eviction> EvictionOf(const RecipeKey& key) const;
 
   // The recipes of a graph that are in memory, whoever captured them. Lives as long as it is held.
   std::shared_ptr<const ReadyIndex> IndexOf(const GraphFingerprint& graph);
@@ -138,7 +142,7 @@ class RecipeCache {
   absl::flat_hash_map<uint64_t, std::shared_ptr<ReadyIndex>> ready_ GUARDED_BY(mutex_);
   int64_t bytes_ GUARDED_BY(mutex_) = 0;
   std::list<uint64_t> evicted_order_ GUARDED_BY(mutex_);
-  absl::flat_hash_map<uint64_t, int64_t> evicted_ GUARDED_BY(mutex_);  // when
+  absl::flat_hash_map<uint64_t, Eviction> evicted_ GUARDED_BY(mutex_);
 };
 
 }  // namespace reprise

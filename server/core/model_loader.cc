@@ -40,6 +40,7 @@ ModelOptions EngineOptionsOf(const ModelVersion& version, const std::string& pat
                                                                     : CapturePolicy::kQuick,
           .frozen = settings.frozen,
           .tune = settings.tune ? TuneMode::kAuto : TuneMode::kOff,
+          .warmup = settings.warmup.all ? std::vector<std::string>{"all"} : settings.warmup.buckets,
           // Where ready means that nothing is captured any more, everything is proved before.
           .confirm_padding_later = !frozen && !settings.frozen && !WantsWarmup(settings.warmup)};
 }

@@ -65,7 +65,7 @@ TEST_F(MemoryLimitsTest, RecipeThatIsMadeAgainRightAfterItsEvictionIsNamedOnceAM
   for (const int64_t length : {5, 6, 5, 6}) Run(*model, 1, length, *stream_);
   EXPECT_THAT(Logged("thrash"), SizeIs(1));
   EXPECT_THAT(Logged("thrash")[0], HasSubstr("sequence=5"));
-  EXPECT_THAT(Logged("thrash")[0], HasSubstr("reprise.max_exact is 1"));
+  EXPECT_THAT(Logged("thrash")[0], HasSubstr("reprise.max_exact: \"2\""));
   // What comes back after a minute is not thrashing.
   clock_.AdvanceNs(int64_t{61} * 1'000'000'000);
   Run(*model, 1, 5, *stream_);

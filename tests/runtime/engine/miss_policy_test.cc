@@ -282,7 +282,9 @@ TEST_F(MissPolicyTest, ReportNamesTheNearestRecipeTheDifferenceAndTheRemedy) {
   EXPECT_GT(records[1].longest_wait_ns, 0);
   EXPECT_GT(records[1].frame_bytes, 0);
   EXPECT_EQ(records[2].bucket, "exact");
-  EXPECT_EQ(records[2].suggestion, "reprise.sequence_buckets: \"16,32,64,128,256,512,1024\"");
+  EXPECT_EQ(
+      records[2].suggestion,
+      "reprise.sequence_buckets: \"16,32,64,128,256,512,1024\" and reprise.warmup: \"b1_s1024\"");
   EXPECT_TRUE(engine_.misses().Since(0, "other").empty());
   EXPECT_EQ(engine_.misses().Since(records[1].sequence).size(), 1);
   const std::string text = MissText(records[1]);

@@ -194,8 +194,10 @@ TEST(RecipeCacheTest, ByteLimitEvictsLeastRecentlyUsed) {
   ASSERT_NE(cache.Find(KeyFor(1)), nullptr);  // 2 is now the oldest.
   ASSERT_TRUE(Get(cache, owner, 4).ok());
   EXPECT_THAT(owner->evicted, testing::ElementsAre(2));
-  EXPECT_EQ(cache.EvictedAt(KeyFor(2)), clock.NowNs());
-  EXPECT_FALSE(cache.EvictedAt(KeyFor(1)).has_value());
+  ASSERT_TRUE(cache.EvictionOf(KeyFor(2)).has_value());
+  EXPECT_EQ(cache.EvictionOf(KeyFor(2))->at_ns, clock.NowNs());
+  EXPECT_EQ(cache.EvictionOf(KeyFor(2))->why, RecipeCache::Why::kMemory);
+  EXPECT_FALSE(cache.EvictionOf(KeyFor(1)).has_value());
   EXPECT_LE(cache.bytes(), 3 * one);
   EXPECT_EQ(owner->recipes, 3);
 }
