@@ -1,5 +1,6 @@
 """Memory does not grow with the number of shapes that were seen."""
 
+import threading
 
 import numpy as np
 import pytest
@@ -7,7 +8,7 @@ from tritonclient.utils import InferenceServerException
 
 from testing import models
 from testing.daemon import Daemon
-from testing.inference import infer, text_inputs
+from testing.inference import assert_same_answer, infer, reference, text_inputs
 from testing.metrics import Scrape
 from testing.patience import wait_until
 from testing.repository import MINILM
@@ -97,3 +98,35 @@ def test_model_that_thrashes_is_named(repository, rng):
         scrape = Scrape(daemon.metrics_url)
         assert scrape.by("reprise_cache_thrash_total", "bucket", model="mixes_sequence") == {"b1": 4}
         assert daemon.log().count("recipes thrash: b1") == 1
+
+
+def test_recipes_go_and_arenas_are_given_back_under_traffic_and_every_answer_is_right(repository):
+    """A megabyte for recipes that need more, and arenas that are given back at once."""
+    path = repository.add("bert", models.bert(layers=8),
+                          config=config(packing="off", capture="inline", release_after_ms=1,
+                                        max_recipe_mb=1))
+    with Daemon(repository, "--streams", "2") as daemon:
+        errors, over = [], []
+
+        def work(seed):
+            rng, client = np.random.default_rng(seed), daemon.client()
+            try:
+                for _ in range(60):
+                    rows, length = int(rng.choice([1, 2, 4, 8])), int(rng.integers(1, 400))
+                    inputs = text_inputs(NAMES[:2], rows, length, rng, 200)
+                    assert_same_answer(infer(client, "bert", inputs).outputs, reference(path, inputs))
+                    held = Scrape(daemon.metrics_url).total("reprise_cache_bytes")
+                    if held > 1 << 20:
+                        over.append(held)
+            except Exception as error:
+                errors.append(error)
+
+        threads = [threading.Thread(target=work, args=(seed,)) for seed in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert errors == [] and over == []
+        scrape = Scrape(daemon.metrics_url)
+        assert scrape.total("reprise_cache_evictions_total", model="bert", reason="memory") > 0
+        assert scrape.total("reprise_arena_releases_total") > 0
