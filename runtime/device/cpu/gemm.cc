@@ -176,7 +176,8 @@ namespace reprise::cpu {
 
 const GemmKernels& GemmKernelsFor(Isa isa) { return REPRISE_CHOOSE_TARGET(isa, kGemmKernels); }
 
-GemmPart GemmKernels::Partition(int64_t m, int64_t n, int64_t k, int parts, int part) const {
+GemmPart GemmKernels::Partition(int64_t m, int64_t n, bool int8, int parts, int part) const {
+  const GemmCosts& of = int8 ? int8_costs : costs;
   const int64_t panels = Panels(n);
   const int64_t tiles = (m + tile_rows - 1) / tile_rows;
   int best_rows = 1;
@@ -186,11 +187,10 @@ GemmPart GemmKernels::Partition(int64_t m, int64_t n, int64_t k, int parts, int 
     const int columns = parts / rows;
     const int64_t part_tiles = (tiles + rows - 1) / rows;
     const int64_t part_panels = (panels + columns - 1) / columns;
-    // In units of one multiplication of a tile with a row of a panel: a tile costs 1; a row of the
-    // weights that comes from far costs about 2 tiles, once for each part that reads it; a row of A
-    // costs less, but is read by each column of parts.
-    const double cost = static_cast<double>(part_tiles) * part_panels + 2.0 * part_panels +
-                        0.25 * static_cast<double>(part_tiles);
+    const double row_tile = columns == 1 ? of.row_tile : of.strange_tile;
+    const double cost = static_cast<double>(part_tiles * part_panels) +
+                        of.panel * static_cast<double>(part_panels) +
+                        row_tile * static_cast<double>(part_tiles);
     if (best < 0 || cost < best) {
       best = cost;
       best_rows = rows;

@@ -82,6 +82,16 @@ struct GemmPart {
   int64_t panel_end = 0;
 };
 
+// What a share of a product costs for each row of the weights, in units of one multiplication of a
+// tile of rows with that row of a panel.
+struct GemmCosts {
+  double panel = 2.0;      // the row of a panel: it comes from far, or is made into another form
+  double row_tile = 0.25;  // a tile of rows of A: reading it, or making it into another form
+  // The same where A's columns were made by several threads and are read by several: half of them
+  // lie in another core's cache.
+  double strange_tile = 0.25;
+};
+
 struct GemmKernels {
   int64_t panel_columns;
   int64_t tile_rows;
@@ -96,6 +106,8 @@ struct GemmKernels {
   void (*part_int8)(const GemmArgs& args, const GemmPart& part);
   // See PartScratchBytes; null: 0.
   int64_t (*part_scratch_bytes)(int64_t m, int64_t k, bool int8) = nullptr;
+  GemmCosts costs = {};
+  GemmCosts int8_costs = {};
 
   int64_t Panels(int64_t n) const { return (n + panel_columns - 1) / panel_columns; }
   int64_t PackedFloats(int64_t k, int64_t n) const { return Panels(n) * panel_columns * k; }
@@ -112,7 +124,8 @@ struct GemmKernels {
   // Part `part` of `parts` of a product, chosen so that the slowest part is as fast as possible:
   // whole row tiles and whole panels, few rows split by panels because the weights' bandwidth is
   // their limit. The parts are disjoint and cover C; some are empty when there is too little work.
-  GemmPart Partition(int64_t m, int64_t n, int64_t k, int parts, int part) const;
+  // `int8` for part_int8.
+  GemmPart Partition(int64_t m, int64_t n, bool int8, int parts, int part) const;
 };
 
 // The kernels of the highest tier that is not above `isa`.

@@ -44,9 +44,8 @@ GemmArgs ArgsOf(const ProductParams& params, const LaunchArgs& args) {
           .blocking = params.blocking};
 }
 
-// Of a product by packed weights: `part_of` is a member of GemmKernels.
-void RunWeights(const LaunchArgs& args,
-                void (*GemmKernels::*part_of)(const GemmArgs&, const GemmPart&)) {
+// Of a product by packed weights, stored as int8 or as floats.
+void RunWeights(const LaunchArgs& args, bool int8) {
   const auto& params = *static_cast<const ProductParams*>(args.params);
   const Product& p = params.product;
   const int64_t m = p.LiveExtent(*args.frame).rows;
@@ -58,10 +57,12 @@ void RunWeights(const LaunchArgs& args,
     gemm.scratch =
         static_cast<std::byte*>(args.operands[params.workspace]) + args.part * params.scratch_bytes;
   }
-  (params.kernels->*part_of)(gemm, params.kernels->Partition(m, p.n, p.k, parts, args.part));
+  const GemmKernels& kernels = *params.kernels;
+  const auto part_of = int8 ? kernels.part_int8 : kernels.part;
+  part_of(gemm, kernels.Partition(m, p.n, int8, parts, args.part));
 }
 
-void RunPacked(const LaunchArgs& args) { RunWeights(args, &GemmKernels::part); }
+void RunPacked(const LaunchArgs& args) { RunWeights(args, /*int8=*/false); }
 
 // Whole matrices of the stack to each part while there are enough of them, else rows and panels of
 // each matrix.
@@ -82,7 +83,7 @@ void RunUnpacked(const LaunchArgs& args) {
   const ItemRange range =
       divide_stack ? RangeOfPart(live.stack, 1, args.part, parts) : ItemRange{0, live.stack};
   const GemmPart part = divide_stack ? GemmPart{0, live.rows, 0, kernels.Panels(p.n)}
-                                     : kernels.Partition(live.rows, p.n, p.k, parts, args.part);
+                                     : kernels.Partition(live.rows, p.n, /*int8=*/false, parts, args.part);
   const float* a = gemm.gemm.a;
   const float* b = gemm.b.data;
   float* c = gemm.gemm.c;
@@ -110,7 +111,7 @@ Candidate Packed(const CpuTarget& target, const NodeView& node, const ProductPar
   return candidate;
 }
 
-void RunPackedInt8(const LaunchArgs& args) { RunWeights(args, &GemmKernels::part_int8); }
+void RunPackedInt8(const LaunchArgs& args) { RunWeights(args, /*int8=*/true); }
 
 // Like Packed, of weights that the model stores as int8: they stay so.
 Candidate PackedInt8(const CpuTarget& target, const NodeView& node, const ProductParams& params,

@@ -238,7 +238,7 @@ TEST_P(GemmTest, PartsOfAnyPartitionGiveTheSameBits) {
       GemmArgs part_args = divided.Args(Activation::kGelu);
       part_args.packed_b = packed.data();
       for (int part = 0; part < parts; ++part) {
-        kernels().part(part_args, kernels().Partition(c.m, c.n, c.k, parts, part));
+        kernels().part(part_args, kernels().Partition(c.m, c.n, false, parts, part));
       }
       ASSERT_THAT(divided.result(), testing::ElementsAreArray(whole.result())) << parts << " parts";
     }
@@ -263,7 +263,7 @@ TEST_P(GemmTest, PartsAreBalanced) {
     for (int parts : {1, 2, 4, 8}) {
       int64_t largest = 0;
       for (int part = 0; part < parts; ++part) {
-        const GemmPart g = kernels().Partition(c.m, c.n, c.k, parts, part);
+        const GemmPart g = kernels().Partition(c.m, c.n, false, parts, part);
         largest = std::max(largest, (g.row_end - g.row_begin) * (g.panel_end - g.panel_begin));
       }
       EXPECT_LE(largest * parts, c.m * kernels().Panels(c.n) * 5 / 3)
@@ -306,7 +306,7 @@ TEST_P(GemmTest, Int8RowsDoNotDependOnTheirMatesNorOnThePartition) {
   GemmArgs part_args = divided.Args(Activation::kGelu);
   part_args.packed_b = packed.data();
   for (int part = 0; part < 3; ++part) {
-    kernels().part_int8(part_args, kernels().Partition(c.m, c.n, c.k, 3, part));
+    kernels().part_int8(part_args, kernels().Partition(c.m, c.n, true, 3, part));
   }
   ASSERT_THAT(divided.result(), testing::ElementsAreArray(whole.result()));
   for (int64_t row = 0; row < c.m; ++row) {
