@@ -117,10 +117,9 @@ std::string Fingerprint(const cpu::CpuTarget& target) {
 }  // namespace
 
 CpuDevice::CpuDevice(const CpuDeviceOptions& options)
-    : target_(std::make_unique<cpu::CpuTarget>(std::min(options.max_isa, DetectIsa()),
-                                               options.gemm_provider,
-                                               LoadBlas(options, openblas_status_),
-                                               options.max_threads)),
+    : target_(std::make_unique<cpu::CpuTarget>(
+          std::min(options.max_isa, DetectIsa()), options.gemm_provider,
+          LoadBlas(options, openblas_status_), options.max_threads)),
       fingerprint_(Fingerprint(*target_)),
       weights_(std::make_unique<cpu::WeightMemory>()) {}
 

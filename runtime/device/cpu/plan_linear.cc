@@ -82,8 +82,9 @@ void RunUnpacked(const LaunchArgs& args) {
   const bool divide_stack = live.stack >= parts;
   const ItemRange range =
       divide_stack ? RangeOfPart(live.stack, 1, args.part, parts) : ItemRange{0, live.stack};
-  const GemmPart part = divide_stack ? GemmPart{0, live.rows, 0, kernels.Panels(p.n)}
-                                     : kernels.Partition(live.rows, p.n, /*int8=*/false, parts, args.part);
+  const GemmPart part = divide_stack
+                            ? GemmPart{0, live.rows, 0, kernels.Panels(p.n)}
+                            : kernels.Partition(live.rows, p.n, /*int8=*/false, parts, args.part);
   const float* a = gemm.gemm.a;
   const float* b = gemm.b.data;
   float* c = gemm.gemm.c;
