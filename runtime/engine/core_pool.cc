@@ -3,101 +3,103 @@
 #include <immintrin.h>
 
 #include <algorithm>
-#include <chrono>
 
 namespace reprise {
 namespace {
 
-constexpr auto kSpin = std::chrono::microseconds(50);
+// How long a helper stays awake after a call.
+constexpr int kLingerUs = 50;
 
-// Returns when `value` is no longer `old`: spins for kSpin, then parks.
-void SpinWhile(std::atomic<uint32_t>& value, uint32_t old) {
-  const auto deadline = std::chrono::steady_clock::now() + kSpin;
-  do {
-    for (int i = 0; i < 32; ++i) {
-      if (value.load(std::memory_order_acquire) != old) return;
-      _mm_pause();
-    }
-  } while (std::chrono::steady_clock::now() < deadline);
-  value.wait(old, std::memory_order_acquire);
-}
+// How often the caller looks whether a helper is on its way out, before it goes without it.
+constexpr int kLooks = 50;
 
 }  // namespace
-
-void ThreadTeam::Barrier() {
-  if (size_ == 1) return;
-  const uint32_t phase = phase_.load(std::memory_order_acquire);
-  if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == static_cast<uint32_t>(size_)) {
-    arrived_.store(0, std::memory_order_relaxed);
-    phase_.store(phase + 1, std::memory_order_release);
-    phase_.notify_all();
-    return;
-  }
-  SpinWhile(phase_, phase);
-}
 
 CorePool::CorePool(int cores) : cores_(std::max(cores, 1)), free_cores_(cores_) {
   for (int i = 1; i < cores_; ++i) {
     Helper& helper = *helpers_.emplace_back(std::make_unique<Helper>());
     helper.next = free_helpers_;
     free_helpers_ = &helper;
-    helper.thread = std::thread([&helper] { Work(helper); });
+    helper.thread = std::thread([this, &helper] { Work(helper); });
+  }
+  // A call with helpers takes two cores at least.
+  for (int i = 1; i < cores_; i += 2) {
+    free_teams_.push_back(teams_.emplace_back(std::make_unique<StepTeam>(cores_)).get());
   }
 }
 
 CorePool::~CorePool() {
+  {
+    MutexLock lock(mutex_);
+    while (free_cores_ < cores_) core_freed_.Wait(mutex_);
+  }
   for (const std::unique_ptr<Helper>& helper : helpers_) {
-    helper->team = nullptr;
-    helper->calls.fetch_add(1, std::memory_order_release);
-    helper->calls.notify_one();
+    helper->state.store(kStop, std::memory_order_release);
+    helper->state.notify_one();
     helper->thread.join();
   }
 }
 
-void CorePool::Run(ThreadTeam& team, int max_threads, ThreadTeam::Function function,
-                   void* context) {
+int CorePool::Run(int max_threads, int steps, StepTeam::Function function, void* context) {
   Helper* helpers = nullptr;
+  StepTeam* team = nullptr;
+  int parts = 1;
   {
     MutexLock lock(mutex_);
     ++calls_;
     ++begun_;
     while (free_cores_ == 0) core_freed_.Wait(mutex_);
     const int share = std::max(1, cores_ / calls_);
-    team.size_ = std::max(1, std::min({max_threads, share, free_cores_}));
-    free_cores_ -= team.size_;
-    for (int i = 1; i < team.size_; ++i) {
+    parts = std::max(1, std::min({max_threads, share, free_cores_}));
+    free_cores_ -= parts;
+    for (int i = 1; i < parts; ++i) {
       Helper* helper = free_helpers_;
       free_helpers_ = helper->next;
       helper->next = helpers;
       helpers = helper;
     }
+    if (parts > 1) {
+      team = free_teams_.back();
+      free_teams_.pop_back();
+    }
   }
-  team.function_ = function;
-  team.context_ = context;
-  team.left_.store(0, std::memory_order_relaxed);
-  int part = 1;
-  for (Helper* helper = helpers; helper != nullptr; helper = helper->next) {
-    helper->team = &team;
-    helper->part = part++;
-    helper->calls.fetch_add(1, std::memory_order_release);
-    helper->calls.notify_one();
+  if (parts == 1) {
+    for (int step = 0; step < steps; ++step) function(context, step, 0, 1);
+  } else {
+    const StepTeam::Sequence sequence = team->Begin(function, context, steps, parts);
+    int part = 1;
+    for (Helper* helper = helpers; helper != nullptr; helper = helper->next) {
+      helper->team = team;
+      helper->sequence = sequence;
+      helper->part = part++;
+      helper->state.store(kOffered, std::memory_order_release);
+      helper->state.notify_one();
+    }
+    team->Lead(sequence);
   }
-  function(context, 0);
-  team.Barrier();
-  // A helper reads the team until it has left the barrier; only then may the team be used again.
-  while (team.left_.load(std::memory_order_acquire) + 1 < static_cast<uint32_t>(team.size_)) {
-    _mm_pause();
+  int freed = 1;
+  Helper* idle = nullptr;
+  while (helpers != nullptr) {
+    Helper* next = helpers->next;
+    if (TakeBack(*helpers)) {
+      helpers->next = idle;
+      idle = helpers;
+      ++freed;
+    }
+    helpers = next;
   }
   MutexLock lock(mutex_);
   --calls_;
-  free_cores_ += team.size_;
-  while (helpers != nullptr) {
-    Helper* next = helpers->next;
-    helpers->next = free_helpers_;
-    free_helpers_ = helpers;
-    helpers = next;
+  free_cores_ += freed;
+  while (idle != nullptr) {
+    Helper* next = idle->next;
+    idle->next = free_helpers_;
+    free_helpers_ = idle;
+    idle = next;
   }
+  if (team != nullptr) free_teams_.push_back(team);
   core_freed_.NotifyAll();
+  return parts;
 }
 
 CorePool::Activity CorePool::activity() const {
@@ -105,14 +107,35 @@ CorePool::Activity CorePool::activity() const {
   return {.running = calls_, .begun = begun_};
 }
 
+bool CorePool::TakeBack(Helper& helper) {
+  uint32_t state = kOffered;
+  if (helper.state.compare_exchange_strong(state, kIdle, std::memory_order_acq_rel)) return true;
+  for (int i = 0; i < kLooks; ++i) {
+    if (helper.state.load(std::memory_order_acquire) == kIdle) return true;
+    _mm_pause();
+  }
+  state = kHelping;
+  return !helper.state.compare_exchange_strong(state, kLeft, std::memory_order_acq_rel);
+}
+
 void CorePool::Work(Helper& helper) {
-  for (uint32_t seen = 0;; ++seen) {
-    helper.calls.wait(seen, std::memory_order_acquire);
-    ThreadTeam* team = helper.team;
-    if (team == nullptr) return;
-    team->function_(team->context_, helper.part);
-    team->Barrier();
-    team->left_.fetch_add(1, std::memory_order_release);
+  for (;;) {
+    uint32_t state = helper.state.load(std::memory_order_acquire);
+    if (state == kIdle) {
+      SpinThenPark(helper.state, kIdle, kLingerUs);
+      continue;
+    }
+    if (state == kStop) return;
+    if (!helper.state.compare_exchange_strong(state, kHelping, std::memory_order_acq_rel)) continue;
+    helper.team->Help(helper.sequence, helper.part);
+    state = kHelping;
+    if (helper.state.compare_exchange_strong(state, kIdle, std::memory_order_acq_rel)) continue;
+    MutexLock lock(mutex_);
+    helper.state.store(kIdle, std::memory_order_relaxed);
+    helper.next = free_helpers_;
+    free_helpers_ = &helper;
+    ++free_cores_;
+    core_freed_.NotifyAll();
   }
 }
 

@@ -6,10 +6,14 @@
 // is decided when it begins: the pool's cores divided by the replays under way, and no more than
 // are free. A call that finds no core free waits for one.
 //
-// Between calls helpers park; within one they meet at barriers, where a wait spins at most 50 us
-// and then parks.
+// A core that the system gives to somebody else is not waited for: see StepTeam. A helper that has
+// not come when the call ends is not needed any more; one that has been stopped on its way out
+// keeps its core until it goes on.
 //
-// Threads: Run from any thread; a ThreadTeam belongs to one call at a time.
+// A helper stays awake for some microseconds after a call, because replays come in rows and waking
+// it takes as long; then it parks.
+//
+// Threads: Run from any thread.
 #pragma once
 
 #include <atomic>
@@ -19,42 +23,26 @@
 #include <vector>
 
 #include "runtime/base/mutex.h"
+#include "runtime/engine/step_team.h"
 
 namespace reprise {
-
-// The threads of one call of CorePool::Run.
-class ThreadTeam {
- public:
-  // Threads in this call, the caller included.
-  int size() const { return size_; }
-  // Called by every thread of the team: returns when all have called it. Allocates nothing.
-  void Barrier();
-
- private:
-  friend class CorePool;
-
-  using Function = void (*)(void* context, int part);
-  Function function_ = nullptr;
-  void* context_ = nullptr;
-  int size_ = 1;
-  alignas(64) std::atomic<uint32_t> arrived_{0};
-  alignas(64) std::atomic<uint32_t> phase_{0};
-  alignas(64) std::atomic<uint32_t> left_{0};  // helpers that are done with this object
-};
 
 class CorePool {
  public:
   // Starts `cores` - 1 helper threads; at least one core.
   explicit CorePool(int cores);
+  // No call may be under way.
   ~CorePool();
   CorePool(const CorePool&) = delete;
   CorePool& operator=(const CorePool&) = delete;
 
   int cores() const { return cores_; }
 
-  // Calls `function(context, part)` for every part of [0, team.size()), part 0 on the caller's
-  // thread; returns when all have returned. The team has at most `max_threads` threads.
-  void Run(ThreadTeam& team, int max_threads, ThreadTeam::Function function, void* context);
+  // Runs `steps` steps one after another, each cut into as many parts as the call got cores, at
+  // most `max_threads`; returns that number. `function(context, step, part, parts)` is called on
+  // the caller's thread and on those of helpers: for every part, or for part 0 of 1 where nobody
+  // helps.
+  int Run(int max_threads, int steps, StepTeam::Function function, void* context);
 
   struct Activity {
     int running = 0;     // calls of Run under way, or waiting for a core
@@ -63,18 +51,26 @@ class CorePool {
   Activity activity() const;
 
  private:
+  // kOffered: there is a call for the helper; kHelping: it has come; kLeft: it has come, and the
+  // call is over without it.
+  enum State : uint32_t { kIdle, kOffered, kHelping, kLeft, kStop };
+
   struct Helper {
-    std::atomic<uint32_t> calls{0};  // grows by one for each call given to it
-    ThreadTeam* team = nullptr;      // of that call; nullptr: stop
+    std::atomic<uint32_t> state{kIdle};
+    StepTeam* team = nullptr;  // these three: of the call that it was offered
+    StepTeam::Sequence sequence;
     int part = 0;
     Helper* next = nullptr;  // in the free list, or in the list of a call
     std::thread thread;
   };
-  static void Work(Helper& helper);
+  void Work(Helper& helper);
+  // Whether the helper is idle now; if it is not, it gives itself back later.
+  static bool TakeBack(Helper& helper);
 
   // Constant after construction.
   const int cores_;
   std::vector<std::unique_ptr<Helper>> helpers_;
+  std::vector<std::unique_ptr<StepTeam>> teams_;
   // Guarded.
   mutable Mutex mutex_;
   CondVar core_freed_;
@@ -82,6 +78,7 @@ class CorePool {
   int calls_ GUARDED_BY(mutex_) = 0;  // under way or waiting for a core
   uint64_t begun_ GUARDED_BY(mutex_) = 0;
   Helper* free_helpers_ GUARDED_BY(mutex_) = nullptr;
+  std::vector<StepTeam*> free_teams_ GUARDED_BY(mutex_);
 };
 
 }  // namespace reprise

@@ -58,17 +58,16 @@ absl::Status ParameterStore::Prepare(const Recipe& recipe) {
   }
   if (work.missing.empty()) return absl::OkStatus();
   work.results.resize(work.missing.size(), absl::UnknownError("not evaluated"));
-  const auto run = [](void* context, int) {
+  const auto run = [](void* context, int, int, int) {
     Work& shared = *static_cast<Work*>(context);
     for (size_t i; (i = shared.next++) < shared.missing.size();) {
       shared.results[i] = shared.store->Evaluate(*shared.missing[i]);
     }
   };
   if (options_.cores != nullptr && bytes >= kWorthCores) {
-    ThreadTeam team;
-    options_.cores->Run(team, options_.cores->cores(), run, &work);
+    options_.cores->Run(options_.cores->cores(), 1, run, &work);
   } else {
-    run(&work, 0);
+    run(&work, 0, 0, 1);
   }
   for (size_t i = 0; i < work.missing.size(); ++i) {
     RETURN_IF_ERROR(work.results[i].status());

@@ -30,27 +30,21 @@ int PartsToPrime(const Launch& launch, const std::vector<OperandNote>& notes) {
 struct ReplayCall {
   const Recipe* recipe;
   const Frame* frame;
-  ThreadTeam* team;
 };
 
-void ReplayPart(void* context, int part) {
+void RunLaunch(void* context, int index, int part, int parts) {
   const ReplayCall& call = *static_cast<const ReplayCall*>(context);
+  const Launch& launch = call.recipe->launches[static_cast<size_t>(index)];
   void* operands[kMaxOperands];
-  LaunchArgs args = {.operands = operands,
-                     .params = nullptr,
-                     .frame = call.frame,
-                     .launch = 0,
-                     .part = part,
-                     .parts = call.team->size()};
-  for (const Launch& launch : call.recipe->launches) {
-    for (size_t i = 0; i < launch.operands.size(); ++i) {
-      operands[i] = Resolve(launch.operands[i], *call.frame);
-    }
-    args.params = launch.params.get();
-    launch.run(args);
-    ++args.launch;
-    call.team->Barrier();
+  for (size_t i = 0; i < launch.operands.size(); ++i) {
+    operands[i] = Resolve(launch.operands[i], *call.frame);
   }
+  launch.run({.operands = operands,
+              .params = launch.params.get(),
+              .frame = call.frame,
+              .launch = index,
+              .part = part,
+              .parts = parts});
 }
 
 }  // namespace
@@ -103,9 +97,13 @@ void Stream::Replay(const Recipe& recipe, const Frame& frame) {
   const double worthwhile = 1 + share * recipe.flops / kFlopsPerThread;
   const int threads =
       worthwhile < options_.max_threads ? static_cast<int>(worthwhile) : options_.max_threads;
-  ReplayCall call = {&recipe, &frame, &team_};
-  if (options_.cores == nullptr) return ReplayPart(&call, 0);
-  options_.cores->Run(team_, threads, ReplayPart, &call);
+  ReplayCall call = {&recipe, &frame};
+  const int launches = static_cast<int>(recipe.launches.size());
+  if (options_.cores == nullptr) {
+    for (int i = 0; i < launches; ++i) RunLaunch(&call, i, 0, 1);
+    return;
+  }
+  options_.cores->Run(threads, launches, RunLaunch, &call);
 }
 
 void Stream::Prime(const Recipe& recipe, const Frame& frame) const {

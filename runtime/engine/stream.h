@@ -62,7 +62,6 @@ class Stream {
 
   const StreamOptions options_;
   Arena arena_;
-  ThreadTeam team_;
   std::atomic<size_t> held_{0};
 };
 

@@ -1,0 +1,103 @@
+#include "runtime/engine/step_team.h"
+
+#include <immintrin.h>
+
+#include <chrono>
+
+namespace reprise {
+namespace {
+
+constexpr int kSpinUs = 100;
+
+// Until so long after the beginning the leader leaves parts for those who are on their way; after
+// that it does whole steps, which cost less than their parts one after another.
+constexpr auto kPatience = std::chrono::microseconds(200);
+
+}  // namespace
+
+void SpinThenPark(const std::atomic<uint32_t>& value, uint32_t old, int spin_us) {
+  if (value.load(std::memory_order_acquire) != old) return;
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::microseconds(spin_us);
+  do {
+    for (int i = 0; i < 32; ++i) {
+      if (value.load(std::memory_order_acquire) != old) return;
+      _mm_pause();
+    }
+  } while (std::chrono::steady_clock::now() < deadline);
+  value.wait(old, std::memory_order_acquire);
+}
+
+StepTeam::Sequence StepTeam::Begin(Function function, void* context, int steps, int parts) {
+  const uint32_t first = done_.load(std::memory_order_relaxed);
+  // Nobody else writes claims now: those who are late have no step that could be taken.
+  for (int part = 0; part < parts; ++part) {
+    claims_[part].next.store(first, std::memory_order_relaxed);
+  }
+  helped_.store(false, std::memory_order_relaxed);
+  return {function, context, static_cast<uint32_t>(steps), parts, first};
+}
+
+bool StepTeam::Take(int part, uint32_t step) {
+  std::atomic<uint32_t>& next = claims_[part].next;
+  return next.load(std::memory_order_relaxed) == step &&
+         next.compare_exchange_strong(step, step + 1, std::memory_order_relaxed);
+}
+
+void StepTeam::Finish(const Sequence& sequence, int parts, uint32_t step) {
+  if (finished_.fetch_add(parts, std::memory_order_acq_rel) + parts < sequence.parts) return;
+  finished_.store(0, std::memory_order_relaxed);
+  done_.store(step + 1, std::memory_order_release);
+  done_.notify_all();
+}
+
+void StepTeam::RunParts(const Sequence& sequence, int thread, uint32_t step) {
+  for (int i = 0; i < sequence.parts; ++i) {
+    const int part = (thread + i) % sequence.parts;
+    if (!Take(part, step)) continue;
+    sequence.function(sequence.context, static_cast<int>(step - sequence.first), part,
+                      sequence.parts);
+    Finish(sequence, 1, step);
+  }
+}
+
+bool StepTeam::RunWhole(const Sequence& sequence, uint32_t step) {
+  int taken = 0;
+  while (taken < sequence.parts && Take(taken, step)) ++taken;
+  const int index = static_cast<int>(step - sequence.first);
+  if (taken == sequence.parts) {
+    sequence.function(sequence.context, index, 0, 1);
+    Finish(sequence, taken, step);
+    return true;
+  }
+  for (int part = 0; part < taken; ++part) {
+    sequence.function(sequence.context, index, part, sequence.parts);
+    Finish(sequence, 1, step);
+  }
+  return false;
+}
+
+void StepTeam::Lead(const Sequence& sequence) {
+  const auto patient_until = std::chrono::steady_clock::now() + kPatience;
+  bool patient = true;
+  for (uint32_t i = 0; i < sequence.steps; ++i) {
+    const uint32_t step = sequence.first + i;
+    if (!helped_.load(std::memory_order_relaxed)) {
+      patient = patient && std::chrono::steady_clock::now() < patient_until;
+      if (!patient && RunWhole(sequence, step)) continue;
+    }
+    RunParts(sequence, 0, step);
+    SpinThenPark(done_, step, kSpinUs);
+  }
+}
+
+void StepTeam::Help(const Sequence& sequence, int thread) {
+  helped_.store(true, std::memory_order_relaxed);
+  for (;;) {
+    const uint32_t step = done_.load(std::memory_order_acquire);
+    if (step - sequence.first >= sequence.steps) return;
+    RunParts(sequence, thread, step);
+    SpinThenPark(done_, step, kSpinUs);
+  }
+}
+
+}  // namespace reprise

@@ -1,0 +1,69 @@
+// StepTeam: threads that go through a sequence of steps together.
+//
+// Every step is cut into parts, one for each thread, and begins when the one before is done. Part p
+// is meant for thread p, so that what a step leaves in a core's cache is there for the next one.
+// But the system may have other plans for a core: a thread that is done with its own part takes
+// those that nobody has begun. So a thread that does not come, comes late or is stopped between two
+// parts costs nothing; one that is stopped within a part costs the time until it goes on.
+//
+// A thread touches the context of a sequence within parts only, and there is none left when Lead
+// returns: who comes after that, however late, finds nothing to do and leaves.
+//
+// Waits spin for up to 100 us, which is more than a parked thread needs to wake, and then park: a
+// thread that had to be woken must not find that the others have gone to sleep over it, step after
+// step.
+//
+// Ownership: borrows function and context of a sequence until Lead returns. Threads: one sequence
+// at a time; Lead on one thread, Help on any others and at any time, also after the sequence.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <vector>
+
+namespace reprise {
+
+class StepTeam {
+ public:
+  // Called once for every part of a step, or once with part 0 of 1.
+  using Function = void (*)(void* context, int step, int part, int parts);
+
+  struct Sequence {
+    Function function = nullptr;
+    void* context = nullptr;
+    uint32_t steps = 0;
+    int parts = 1;       // of each step
+    uint32_t first = 0;  // number of the first step, counted over all sequences
+  };
+
+  explicit StepTeam(int max_parts) : claims_(static_cast<size_t>(max_parts)) {}
+
+  // The next sequence, to be given to Lead and Help. The one before has been led to its end.
+  Sequence Begin(Function function, void* context, int steps, int parts);
+  // Returns when all steps are done, if need be by this thread alone. Allocates nothing.
+  void Lead(const Sequence& sequence);
+  // Helps until all steps are done. `thread` in [1, parts).
+  void Help(const Sequence& sequence, int thread);
+
+ private:
+  struct alignas(64) Claim {
+    std::atomic<uint32_t> next{0};  // the first step of which nobody has begun this part
+  };
+
+  bool Take(int part, uint32_t step);
+  void Finish(const Sequence& sequence, int parts, uint32_t step);
+  void RunParts(const Sequence& sequence, int thread, uint32_t step);
+  // The whole step at once; false if somebody else takes part, then perhaps a few of its parts.
+  bool RunWhole(const Sequence& sequence, uint32_t step);
+
+  // All self-synchronised; a step's results are published by done_.
+  std::vector<Claim> claims_;                    // by part
+  alignas(64) std::atomic<int> finished_{0};     // parts of the step under way
+  alignas(64) std::atomic<uint32_t> done_{0};    // steps of all sequences
+  alignas(64) std::atomic<bool> helped_{false};  // somebody came
+};
+
+// Returns when `value` is no longer `old`: spins for some time, then parks.
+void SpinThenPark(const std::atomic<uint32_t>& value, uint32_t old, int spin_us);
+
+}  // namespace reprise

@@ -1,0 +1,138 @@
+#include "runtime/engine/step_team.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+
+namespace reprise {
+namespace {
+
+constexpr int kParts = 3;
+
+// Notes who ran what; a thread can be stopped within a part.
+class Steps {
+ public:
+  static void Run(void* steps, int step, int part, int parts) {
+    static_cast<Steps*>(steps)->Note(step, part, parts);
+  }
+
+  // The thread that runs `part` of `step` stays in it until Release.
+  void Hold(int step, int part) {
+    std::lock_guard lock(mutex_);
+    held_ = {step, part};
+  }
+  void AwaitHeld() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return holding_; });
+  }
+  void Release() {
+    std::lock_guard lock(mutex_);
+    held_ = {-1, -1};
+    changed_.notify_all();
+  }
+  void AwaitParts(int count) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return runs_ >= count; });
+  }
+
+  // Shares of each step that are done, in sixtieths.
+  std::vector<int> shares() const {
+    std::lock_guard lock(mutex_);
+    return shares_;
+  }
+  int runs_by(std::thread::id thread) const {
+    std::lock_guard lock(mutex_);
+    return static_cast<int>(std::count(threads_.begin(), threads_.end(), thread));
+  }
+  bool early() const { return early_; }
+
+ private:
+  void Note(int step, int part, int parts) {
+    std::unique_lock lock(mutex_);
+    // Everything before is done.
+    if (step > 0 && shares_[static_cast<size_t>(step - 1)] != 60) early_ = true;
+    if (held_ == std::pair(step, part)) {
+      holding_ = true;
+      changed_.notify_all();
+      changed_.wait(lock, [&] { return held_ != std::pair(step, part); });
+    }
+    if (shares_.size() <= static_cast<size_t>(step)) shares_.resize(static_cast<size_t>(step) + 1);
+    shares_[static_cast<size_t>(step)] += 60 / parts;
+    threads_.push_back(std::this_thread::get_id());
+    ++runs_;
+    changed_.notify_all();
+  }
+
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<int> shares_;
+  std::vector<std::thread::id> threads_;
+  std::pair<int, int> held_ = {-1, -1};
+  bool holding_ = false;
+  bool early_ = false;
+  int runs_ = 0;
+};
+
+TEST(StepTeamTest, LeaderDoesAllWhereNobodyComes) {
+  StepTeam team(kParts);
+  for (int round = 0; round < 3; ++round) {
+    Steps steps;
+    team.Lead(team.Begin(Steps::Run, &steps, 4, kParts));
+    EXPECT_THAT(steps.shares(), testing::ElementsAre(60, 60, 60, 60));
+  }
+}
+
+TEST(StepTeamTest, WhoComesAfterTheEndFindsNothingToDo) {
+  StepTeam team(kParts);
+  Steps steps, more_steps;
+  const StepTeam::Sequence sequence = team.Begin(Steps::Run, &steps, 4, kParts);
+  team.Lead(sequence);
+  std::thread([&] { team.Help(sequence, 1); }).join();
+  EXPECT_THAT(steps.shares(), testing::Each(60));
+  // Nor during the next sequence.
+  const StepTeam::Sequence next = team.Begin(Steps::Run, &more_steps, 4, kParts);
+  std::thread([&] { team.Help(sequence, 2); }).join();
+  EXPECT_THAT(more_steps.shares(), testing::IsEmpty());
+  team.Lead(next);
+  EXPECT_THAT(more_steps.shares(), testing::ElementsAre(60, 60, 60, 60));
+}
+
+TEST(StepTeamTest, OthersTakeThePartsOfOneThatIsStopped) {
+  StepTeam team(kParts);
+  Steps steps;
+  const StepTeam::Sequence sequence = team.Begin(Steps::Run, &steps, 1, kParts);
+  steps.Hold(0, 1);
+  std::thread stopped([&] { team.Help(sequence, 1); });
+  steps.AwaitHeld();
+  // It holds one part of three; thread 2 never comes.
+  std::thread leader([&] { team.Lead(sequence); });
+  const std::thread::id leader_id = leader.get_id();
+  steps.AwaitParts(kParts - 1);
+  EXPECT_EQ(steps.runs_by(leader_id), kParts - 1);
+  steps.Release();
+  leader.join();
+  stopped.join();
+  EXPECT_THAT(steps.shares(), testing::ElementsAre(60));
+}
+
+TEST(StepTeamTest, StepsRunInOrderAndEveryPartOnceHoweverManyHelp) {
+  StepTeam team(kParts);
+  for (int round = 0; round < 100; ++round) {
+    Steps steps;
+    const StepTeam::Sequence sequence = team.Begin(Steps::Run, &steps, 50, kParts);
+    std::thread one([&] { team.Help(sequence, 1); });
+    std::thread two([&] { team.Help(sequence, 2); });
+    team.Lead(sequence);
+    one.join();
+    two.join();
+    ASSERT_THAT(steps.shares(), testing::Each(60));
+    ASSERT_EQ(steps.shares().size(), 50u);
+    ASSERT_FALSE(steps.early());
+  }
+}
+
+}  // namespace
+}  // namespace reprise
