@@ -11,7 +11,7 @@ namespace {
 
 // Raised when a kernel, a packed layout or a rule of choice changes: old recipes are then not taken
 // for new ones.
-constexpr int kKernelVersion = 5;
+constexpr int kKernelVersion = 6;
 
 struct OpPlan {
   absl::string_view op;
@@ -29,6 +29,7 @@ constexpr OpPlan kPlans[] = {
     {"reprise.SegmentReduce", cpu::PlanSegmentReduce},
     {"reprise.SegmentSpread", cpu::PlanSegmentSpread},
     {"reprise.SegmentCumSum", cpu::PlanSegmentCumSum},
+    {"Conv", cpu::PlanConv},
     {"LayerNormalization", cpu::PlanLayerNorm},
     {"RMSNormalization", cpu::PlanRmsNorm},
     {"reprise.AddLayerNorm", cpu::PlanAddLayerNorm},

@@ -54,6 +54,7 @@ class NodeView {
  public:
   NodeView(const Graph& graph, NodeId id) : graph_(graph), node_(graph.node(id)) {}
 
+  const Node& node() const { return node_; }
   const std::string& op() const { return node_.op; }
   const Attributes& attributes() const { return node_.attributes; }
   size_t num_inputs() const { return node_.inputs.size(); }
@@ -164,6 +165,9 @@ absl::StatusOr<Tensor> RunPackInt8Rows(const Tensor& values, const Tensor* scale
 
 // plan_attention.cc
 std::vector<Candidate> PlanAttention(const CpuTarget& target, const NodeView& node);
+
+// plan_conv.cc
+std::vector<Candidate> PlanConv(const CpuTarget& target, const NodeView& node);
 
 // plan_segment.cc: packed tokens
 std::vector<Candidate> PlanSegmentAttention(const CpuTarget& target, const NodeView& node);

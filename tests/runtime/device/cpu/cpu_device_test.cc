@@ -42,6 +42,19 @@ constexpr const char* kNodes[] = {
     "input %a: f32[2, 3, 5, 16]\ninput %b: f32[2, 3, 16, 7]\n%y: ? = MatMul(%a, %b)\noutput %y",
     "input %a: f32[2, 1, 5, 16]\ninput %b: f32[3, 16, 60]\n%y: ? = MatMul(%a, %b)\noutput %y",
     "input %a: f32[1, 70, 16]\ninput %b: f32[1, 16, 60]\n%y: ? = MatMul(%a, %b)\noutput %y",
+    // Convolutions.
+    "input %x: f32[2, 3, 130]\nparam %w: f32[20, 3, 5] = p0\nparam %b: f32[20] = p1\n"
+    "%y: ? = Conv(%x, %w, %b) {pads = [2, 2]}\noutput %y",
+    "input %x: f32[1, 40, 301]\nparam %w: f32[24, 40, 3] = p0\n"
+    "%y: ? = Conv(%x, %w) {strides = [2], pads = [0, 3], dilations = [4]}\noutput %y",
+    "input %x: f32[2, 6, 17, 23]\nparam %w: f32[8, 3, 3, 3] = p0\nparam %b: f32[8] = p1\n"
+    "%y: ? = Conv(%x, %w, %b) {group = 2, pads = [1, 2, 0, 1], strides = [2, 1]}\noutput %y",
+    "input %x: f32[1, 9, 20, 21]\nparam %w: f32[9, 1, 3, 3] = p0\n"
+    "%y: ? = Conv(%x, %w) {group = 9, pads = [1, 1, 1, 1]}\noutput %y",
+    "input %x: f32[3, 16, 7, 9]\nparam %w: f32[40, 16, 1, 1] = p0\n"
+    "%y: ? = Conv(%x, %w)\noutput %y",
+    "input %x: f32[1, 2, 5, 6, 7]\nparam %w: f32[3, 2, 2, 3, 2] = p0\n"
+    "%y: ? = Conv(%x, %w) {pads = [0, 4, 1, 1, 4, 0], auto_pad = \"NOTSET\"}\noutput %y",
     // Attention.
     "input %x: f32[2, 20, 96]\n%y: ? = reprise.Attention(%x) {num_heads = 4, packed_qkv = 1, "
     "scale = 0.3}\noutput %y",
