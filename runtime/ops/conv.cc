@@ -15,46 +15,22 @@ absl::StatusOr<Windows> ConvWindows(const Node& node, const Shape& x, const Shap
   return WindowsOf(node, x, std::vector<int64_t>(weight.begin() + 2, weight.end()));
 }
 
-// The windows [first, last) of dim `d` whose tap `k` is inside the operand.
-std::pair<int64_t, int64_t> WindowsInside(const Windows& w, size_t d, int64_t k, int64_t size) {
-  const int64_t shift = k * w.dilations[d] - w.pad_begin[d];
-  const int64_t from = shift >= 0 ? 0 : (-shift + w.strides[d] - 1) / w.strides[d];
-  const int64_t to = size <= shift ? 0 : (size - shift - 1) / w.strides[d] + 1;
-  const int64_t first = std::min(from, w.out[d]);
-  return {first, std::clamp(to, first, w.out[d])};
-}
-
 // Adds `weight` times the elements that tap `tap` sees to the sums of one plane. Each sum is added
 // up in the order of channels and taps, wherever its window is and however many there are.
 template <typename T, typename C>
 void AddTap(const Windows& w, const Shape& spatial, const T* x, int64_t tap, C weight, C* sums) {
-  const size_t last = w.kernel.size() - 1;
-  const auto [first, end] = WindowsInside(w, last, tap % w.kernel[last], spatial[last]);
-  const int64_t rows = NumElements(w.out) / std::max<int64_t>(1, w.out[last]);
-  const int64_t shift = tap % w.kernel[last] * w.dilations[last] - w.pad_begin[last];
-  const int64_t stride = w.strides[last];
-  for (int64_t row = 0; row < rows; ++row) {
-    int64_t window = row, rest = tap / w.kernel[last], offset = 0, plane = spatial[last];
-    bool inside = true;
-    for (size_t d = last; d-- > 0;) {
-      const int64_t position =
-          window % w.out[d] * w.strides[d] - w.pad_begin[d] + rest % w.kernel[d] * w.dilations[d];
-      window /= w.out[d];
-      rest /= w.kernel[d];
-      inside &= position >= 0 && position < spatial[d];
-      offset += position * plane;
-      plane *= spatial[d];
-    }
-    if (!inside) continue;
-    C* to = sums + row * w.out[last];
+  const int64_t stride = w.strides.back();
+  ForEachRowOfTap(w, spatial, tap, [&](int64_t row, int64_t first, int64_t end, int64_t offset) {
+    C* to = sums + row * w.out.back();
     if (stride == 1) {
-      for (int64_t o = first; o < end; ++o) to[o] += weight * static_cast<C>(x[offset + o + shift]);
+      const T* from = x + offset;
+      for (int64_t o = first; o < end; ++o) to[o] += weight * static_cast<C>(from[o]);
     } else {
       for (int64_t o = first; o < end; ++o) {
-        to[o] += weight * static_cast<C>(x[offset + o * stride + shift]);
+        to[o] += weight * static_cast<C>(x[offset + o * stride]);
       }
     }
-  }
+  });
 }
 
 }  // namespace

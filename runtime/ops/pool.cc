@@ -55,17 +55,31 @@ absl::Status AveragePoolKernel(const KernelContext& context) {
   const int64_t planes = in.shape[0] * in.shape[1];
   const int64_t taps = NumElements(w.kernel);
   return Dispatch(FloatList{}, in.dtype, [&]<typename T>() {
-    for (int64_t at = 0; at < planes * out_plane; ++at) {
-      const T* x = in.as<T>() + at / out_plane * in_plane;
-      double sum = 0;
-      int64_t counted = 0;
-      ForEachTap(w, spatial, at % out_plane, taps,
-                 [&](int64_t offset, int64_t, bool inside, bool padded) {
-                   if (inside) sum += static_cast<Compute<T>>(x[offset]);
-                   if (inside || (include_pad && padded)) ++counted;
-                 });
-      const double mean = counted == 0 ? 0 : sum / static_cast<double>(counted);
-      out.as<T>()[at] = static_cast<T>(static_cast<Compute<T>>(mean));
+    // How many elements each window counts; the same in every plane.
+    std::vector<int64_t> counted(out_plane);
+    for (int64_t window = 0; window < out_plane; ++window) {
+      ForEachTap(w, spatial, window, taps, [&](int64_t, int64_t, bool inside, bool padded) {
+        if (inside || (include_pad && padded)) ++counted[window];
+      });
+    }
+    std::vector<double> sums(out_plane);
+    for (int64_t plane = 0; plane < planes; ++plane) {
+      const T* x = in.as<T>() + plane * in_plane;
+      std::fill(sums.begin(), sums.end(), 0.0);
+      for (int64_t tap = 0; tap < taps; ++tap) {
+        ForEachRowOfTap(w, spatial, tap,
+                        [&](int64_t row, int64_t first, int64_t end, int64_t offset) {
+                          double* to = sums.data() + row * w.out.back();
+                          for (int64_t o = first; o < end; ++o) {
+                            to[o] += static_cast<Compute<T>>(x[offset + o * w.strides.back()]);
+                          }
+                        });
+      }
+      T* to = out.as<T>() + plane * out_plane;
+      for (int64_t i = 0; i < out_plane; ++i) {
+        const double mean = counted[i] == 0 ? 0 : sums[i] / static_cast<double>(counted[i]);
+        to[i] = static_cast<T>(static_cast<Compute<T>>(mean));
+      }
     }
   });
 }
@@ -82,23 +96,35 @@ absl::Status MaxPoolKernel(const KernelContext& context) {
   const int64_t planes = in.shape[0] * in.shape[1];
   const int64_t taps = NumElements(w.kernel);
   return Dispatch(NumericList{}, in.dtype, [&]<typename T>() {
-    for (int64_t at = 0; at < planes * out_plane; ++at) {
-      const T* x = in.as<T>() + at / out_plane * in_plane;
-      Compute<T> best = Lowest<T>();
-      int64_t where = -1;
-      ForEachTap(w, spatial, at % out_plane, taps, [&](int64_t offset, int64_t, bool inside, bool) {
-        if (!inside) return;
-        const Compute<T> value = x[offset];
-        // NaN stays, so that it is seen.
-        if (where < 0 || value > best || value != value) {
-          best = value;
-          where = offset;
-        }
-      });
-      if (HasOutput(context, 0)) context.outputs[0].as<T>()[at] = static_cast<T>(best);
-      if (HasOutput(context, 1)) {
-        const int64_t element = by_columns && where >= 0 ? ByColumns(where, spatial) : where;
-        context.outputs[1].as<int64_t>()[at] = at / out_plane * in_plane + element;
+    using C = Compute<T>;
+    std::vector<C> best(out_plane);
+    std::vector<int64_t> where(out_plane);
+    for (int64_t plane = 0; plane < planes; ++plane) {
+      const T* x = in.as<T>() + plane * in_plane;
+      std::fill(best.begin(), best.end(), Lowest<T>());
+      std::fill(where.begin(), where.end(), -1);
+      for (int64_t tap = 0; tap < taps; ++tap) {
+        ForEachRowOfTap(
+            w, spatial, tap, [&](int64_t row, int64_t first, int64_t end, int64_t offset) {
+              const int64_t window = row * w.out.back();
+              for (int64_t o = first; o < end; ++o) {
+                const int64_t element = offset + o * w.strides.back();
+                const C value = x[element];
+                // NaN stays, so that it is seen.
+                if (where[window + o] < 0 || value > best[window + o] || value != value) {
+                  best[window + o] = value;
+                  where[window + o] = element;
+                }
+              }
+            });
+      }
+      for (int64_t i = 0; i < out_plane; ++i) {
+        const int64_t at = plane * out_plane + i;
+        if (HasOutput(context, 0)) context.outputs[0].as<T>()[at] = static_cast<T>(best[i]);
+        if (!HasOutput(context, 1)) continue;
+        const int64_t element =
+            by_columns && where[i] >= 0 ? ByColumns(where[i], spatial) : where[i];
+        context.outputs[1].as<int64_t>()[at] = plane * in_plane + element;
       }
     }
   });

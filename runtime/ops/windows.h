@@ -1,6 +1,7 @@
 // The windows that convolution and pooling slide over the dims after batch and channel.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -45,6 +46,36 @@ void ForEachTap(const Windows& w, const Shape& spatial, int64_t window, int64_t 
       stride *= spatial[d];
     }
     visit(offset, tap, inside, padded);
+  }
+}
+
+// Walks the rows of windows along the last dim. `visit(row, first, end, offset)`: of the windows
+// [0, out.back()) of row `row` those of [first, end) have tap `tap` inside the operand, window `o`
+// at element `offset + o * strides.back()` of its plane. Rows in which no window has it inside are
+// left out.
+template <typename Visit>
+void ForEachRowOfTap(const Windows& w, const Shape& spatial, int64_t tap, Visit visit) {
+  const size_t last = w.kernel.size() - 1;
+  const int64_t stride = w.strides[last], size = spatial[last];
+  const int64_t shift = tap % w.kernel[last] * w.dilations[last] - w.pad_begin[last];
+  const int64_t from = shift >= 0 ? 0 : (-shift + stride - 1) / stride;
+  const int64_t to = size <= shift ? 0 : (size - shift - 1) / stride + 1;
+  const int64_t first = std::min(from, w.out[last]);
+  const int64_t end = std::clamp(to, first, w.out[last]);
+  const int64_t rows = NumElements(w.out) / std::max<int64_t>(1, w.out[last]);
+  for (int64_t row = 0; row < rows; ++row) {
+    int64_t window = row, rest = tap / w.kernel[last], offset = shift, plane = size;
+    bool inside = true;
+    for (size_t d = last; d-- > 0;) {
+      const int64_t position =
+          window % w.out[d] * w.strides[d] - w.pad_begin[d] + rest % w.kernel[d] * w.dilations[d];
+      window /= w.out[d];
+      rest /= w.kernel[d];
+      inside &= position >= 0 && position < spatial[d];
+      offset += position * plane;
+      plane *= spatial[d];
+    }
+    if (inside) visit(row, first, end, offset);
   }
 }
 
