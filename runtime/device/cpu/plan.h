@@ -169,6 +169,11 @@ std::vector<Candidate> PlanAttention(const CpuTarget& target, const NodeView& no
 // plan_conv.cc
 std::vector<Candidate> PlanConv(const CpuTarget& target, const NodeView& node);
 
+// plan_recurrent.cc
+std::vector<Candidate> PlanLstm(const CpuTarget& target, const NodeView& node);
+std::vector<Candidate> PlanGru(const CpuTarget& target, const NodeView& node);
+std::vector<Candidate> PlanRnn(const CpuTarget& target, const NodeView& node);
+
 // plan_segment.cc: packed tokens
 std::vector<Candidate> PlanSegmentAttention(const CpuTarget& target, const NodeView& node);
 std::vector<Candidate> PlanSegmentReduce(const CpuTarget& target, const NodeView& node);

@@ -55,6 +55,29 @@ constexpr const char* kNodes[] = {
     "%y: ? = Conv(%x, %w)\noutput %y",
     "input %x: f32[1, 2, 5, 6, 7]\nparam %w: f32[3, 2, 2, 3, 2] = p0\n"
     "%y: ? = Conv(%x, %w) {pads = [0, 4, 1, 1, 4, 0], auto_pad = \"NOTSET\"}\noutput %y",
+    // Recurrent layers.
+    "input %x: f32[7, 1, 20]\nparam %w: f32[1, 128, 20] = p0\nparam %r: f32[1, 128, 32] = "
+    "p1\nparam %b: f32[1, 256] = p2\n%y: ?, %h: ?, %c: ? = LSTM(%x, %w, %r, %b) {hidden_size = "
+    "32}\noutput %y\noutput %h\noutput %c",
+    "input %x: f32[5, 3, 9]\nparam %w: f32[2, 132, 9] = p0\nparam %r: f32[2, 132, 33] = p1\nparam "
+    "%b: f32[2, 264] = p2\ninput %h0: f32[2, 3, 33]\ninput %c0: f32[2, 3, 33]\n%y: ?, %h: ?, %c: ? "
+    "= LSTM(%x, %w, %r, %b, _, %h0, %c0) {hidden_size = 33, direction = \"bidirectional\"}\noutput "
+    "%y\noutput %h\noutput %c",
+    "input %x: f32[6, 2, 8]\nparam %w: f32[1, 80, 8] = p0\nparam %r: f32[1, 80, 20] = p1\n%y: ? = "
+    "LSTM(%x, %w, %r) {hidden_size = 20, direction = \"reverse\"}\noutput %y",
+    "input %x: f32[7, 2, 20]\nparam %w: f32[1, 72, 20] = p0\nparam %r: f32[1, 72, 24] = p1\nparam "
+    "%b: f32[1, 144] = p2\n%y: ?, %h: ? = GRU(%x, %w, %r, %b) {hidden_size = 24}\noutput "
+    "%y\noutput %h",
+    "input %x: f32[4, 3, 11]\nparam %w: f32[2, 150, 11] = p0\nparam %r: f32[2, 150, 50] = "
+    "p1\nparam %b: f32[2, 300] = p2\ninput %h0: f32[2, 3, 50]\n%y: ?, %h: ? = GRU(%x, %w, %r, %b, "
+    "_, %h0) {hidden_size = 50, direction = \"bidirectional\", linear_before_reset = 1}\noutput "
+    "%y\noutput %h",
+    "input %x: f32[5, 1, 7]\nparam %w: f32[1, 48, 7] = p0\nparam %r: f32[1, 48, 16] = p1\n%y: ?, "
+    "%h: ? = GRU(%x, %w, %r) {hidden_size = 16, linear_before_reset = 1}\noutput %y\noutput %h",
+    "input %x: f32[6, 2, 12]\nparam %w: f32[2, 17, 12] = p0\nparam %r: f32[2, 17, 17] = p1\nparam "
+    "%b: f32[2, 34] = p2\ninput %h0: f32[2, 2, 17]\n%y: ?, %h: ? = RNN(%x, %w, %r, %b, _, %h0) "
+    "{hidden_size = 17, direction = \"bidirectional\", activations = [\"Tanh\", \"Tanh\"]}\noutput "
+    "%y\noutput %h",
     // Attention.
     "input %x: f32[2, 20, 96]\n%y: ? = reprise.Attention(%x) {num_heads = 4, packed_qkv = 1, "
     "scale = 0.3}\noutput %y",

@@ -1,0 +1,297 @@
+// LSTM, GRU and RNN layers of the usual form: the inputs of all steps are one product, each step
+// one more with the state, its functions on vectors. What the ops offer beyond that (other
+// functions, clipping, peepholes, lengths) runs by the reference kernel.
+#include <algorithm>
+#include <optional>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/device/cpu/plan.h"
+#include "runtime/device/cpu/weight_memory.h"
+#include "runtime/ops/recurrent_activations.h"
+
+namespace reprise::cpu {
+namespace {
+
+constexpr int kNoOutput = -1;
+
+enum Operand : int { kX, kW, kR, kB, kLengths, kInitialH, kInitialC, kPeepholes };
+
+struct RecurrentParams {
+  enum class Cell : uint8_t { kRnn, kGru, kLstm };
+
+  const GemmKernels* gemm = nullptr;
+  UnaryFunction sigmoid = nullptr, tanh = nullptr;
+  BinaryFunction add = nullptr, sub = nullptr, mul = nullptr;
+  Cell cell = Cell::kRnn;
+  int64_t gates = 1, directions = 1, sequence = 0, batch = 0, size = 0, hidden = 0;
+  bool reverse = false, linear_before_reset = false;
+  bool has_bias = false, has_h = false, has_c = false;
+  int y = 0, last_h = 0, last_c = 0, workspace = 0;  // operands; y and the states may be unused
+
+  int64_t width() const { return gates * hidden; }
+  // Of one packed matrix: all gates of an LSTM, which share a product, else one.
+  int64_t columns() const { return cell == Cell::kLstm ? width() : hidden; }
+  int64_t matrices() const { return width() / columns(); }
+  // Floats of a direction's workspace: gates of all steps, bias, state, cell, two spare rows a row.
+  int64_t gate_floats() const { return sequence * batch * width(); }
+  int64_t scratch_floats() const {
+    return static_cast<int64_t>(AlignUp(gate_floats() + width() + 4 * batch * hidden, 16));
+  }
+};
+
+using Cell = RecurrentParams::Cell;
+
+// One direction of a layer in one launch.
+class Direction {
+ public:
+  Direction(const RecurrentParams& p, const LaunchArgs& launch, int64_t direction)
+      : p_(p), launch_(launch), direction_(direction), state_(p.batch * p.hidden) {
+    gates_ = static_cast<float*>(launch.operands[p.workspace]) + direction * p.scratch_floats();
+    bias_ = gates_ + p.gate_floats();
+    h_ = bias_ + p.width();
+    c_ = h_ + state_;
+    spare_ = c_ + state_;
+    other_ = spare_ + state_;
+  }
+
+  void Run() {
+    Start(p_.has_h, kInitialH, h_);
+    Start(p_.has_c, kInitialC, c_);
+    MultiplyInputs();
+    const bool backwards = p_.reverse || direction_ == 1;
+    const float* before = h_;
+    auto* const y = static_cast<float*>(launch_.operands[p_.y]);
+    for (int64_t step = 0; step < p_.sequence; ++step) {
+      const int64_t t = backwards ? p_.sequence - 1 - step : step;
+      float* const after = y == nullptr ? h_ : y + (t * p_.directions + direction_) * state_;
+      Step(gates_ + t * p_.batch * p_.width(), before, after);
+      before = after;
+    }
+    Store(p_.last_h, before);
+    Store(p_.last_c, c_);
+  }
+
+ private:
+  const float* input(int operand) const {
+    return static_cast<const float*>(launch_.operands[operand]);
+  }
+
+  void Start(bool given, int operand, float* to) const {
+    if (given) {
+      std::copy_n(input(operand) + direction_ * state_, state_, to);
+    } else {
+      std::fill_n(to, state_, 0.0f);
+    }
+  }
+  void Store(int operand, const float* from) const {
+    if (operand == kNoOutput || launch_.operands[operand] == nullptr) return;
+    std::copy_n(from, state_, static_cast<float*>(launch_.operands[operand]) + direction_ * state_);
+  }
+
+  // c[rows, columns of matrix i] = a times that matrix of W or R, plus `bias` or what is there.
+  void Multiply(int weights, int64_t i, const float* a, int64_t k, int64_t rows, float* c,
+                int64_t ldc, const float* bias, bool added) const {
+    const int64_t matrix = direction_ * p_.matrices() + i;
+    p_.gemm->part({.a = a,
+                   .lda = k,
+                   .packed_b = input(weights) + matrix * p_.gemm->PackedFloats(k, p_.columns()),
+                   .c = c,
+                   .ldc = ldc,
+                   .n = p_.columns(),
+                   .k = k,
+                   .bias = bias,
+                   .residual = added ? c : nullptr,
+                   .ld_residual = ldc},
+                  {0, rows, 0, p_.gemm->Panels(p_.columns())});
+  }
+
+  // The part of every gate that does not hang on the state.
+  void MultiplyInputs() const {
+    if (p_.has_bias) {
+      const float* of_input = input(kB) + direction_ * 2 * p_.width();
+      std::copy_n(of_input, p_.width(), bias_);
+      // The last gate of such a GRU takes the state's bias before the reset.
+      const int64_t both = p_.linear_before_reset ? 2 * p_.hidden : p_.width();
+      p_.add(bias_, of_input + p_.width(), bias_, both);
+    }
+    for (int64_t i = 0; i < p_.matrices(); ++i) {
+      const int64_t column = i * p_.columns();
+      Multiply(kW, i, input(kX), p_.size, p_.sequence * p_.batch, gates_ + column, p_.width(),
+               p_.has_bias ? bias_ + column : nullptr, false);
+    }
+  }
+
+  void MultiplyState(int64_t i, const float* h, float* gates) const {
+    Multiply(kR, i, h, p_.hidden, p_.batch, gates + i * p_.columns(), p_.width(), nullptr, true);
+  }
+
+  void Step(float* gates, const float* before, float* after) const {
+    switch (p_.cell) {
+      case Cell::kRnn:
+        MultiplyState(0, before, gates);
+        p_.tanh(gates, after, state_);
+        break;
+      case Cell::kGru:
+        GruStep(gates, before, after);
+        break;
+      case Cell::kLstm:
+        LstmStep(gates, before, after);
+        break;
+    }
+  }
+
+  // Gates: update, reset, hidden.
+  void GruStep(float* gates, const float* before, float* after) const {
+    const int64_t n = p_.hidden, row = p_.width();
+    MultiplyState(0, before, gates);
+    MultiplyState(1, before, gates);
+    for (int64_t b = 0; b < p_.batch; ++b) p_.sigmoid(gates + b * row, gates + b * row, 2 * n);
+    if (p_.linear_before_reset) {
+      const float* bias = p_.has_bias ? input(kB) + direction_ * 2 * row + row + 2 * n : nullptr;
+      Multiply(kR, 2, before, n, p_.batch, spare_, n, bias, false);
+      for (int64_t b = 0; b < p_.batch; ++b) {
+        float* const g = gates + b * row;
+        p_.mul(g + n, spare_ + b * n, spare_ + b * n, n);
+        p_.add(g + 2 * n, spare_ + b * n, g + 2 * n, n);
+      }
+    } else {
+      for (int64_t b = 0; b < p_.batch; ++b) {
+        p_.mul(gates + b * row + n, before + b * n, spare_ + b * n, n);
+      }
+      MultiplyState(2, spare_, gates);
+    }
+    for (int64_t b = 0; b < p_.batch; ++b) {
+      float* const g = gates + b * row;
+      float* const made = g + 2 * n;
+      float* const kept = other_ + b * n;
+      p_.tanh(made, made, n);
+      // (1 - update) made + update before
+      p_.mul(g, before + b * n, kept, n);
+      p_.mul(g, made, g, n);
+      p_.sub(made, g, made, n);
+      p_.add(made, kept, after + b * n, n);
+    }
+  }
+
+  // Gates: input, output, forget, cell.
+  void LstmStep(float* gates, const float* before, float* after) const {
+    const int64_t n = p_.hidden;
+    MultiplyState(0, before, gates);
+    for (int64_t b = 0; b < p_.batch; ++b) {
+      float* const g = gates + b * p_.width();
+      float* const cell = c_ + b * n;
+      p_.sigmoid(g, g, 3 * n);
+      p_.tanh(g + 3 * n, g + 3 * n, n);
+      p_.mul(g, g + 3 * n, g, n);
+      p_.mul(g + 2 * n, cell, cell, n);
+      p_.add(cell, g, cell, n);
+      p_.tanh(cell, g, n);
+      p_.mul(g + n, g, after + b * n, n);
+    }
+  }
+
+  const RecurrentParams& p_;
+  const LaunchArgs& launch_;
+  const int64_t direction_;
+  const int64_t state_;
+  float *gates_, *bias_, *h_, *c_, *spare_, *other_;
+};
+
+// Directions do not know of each other.
+void RunRecurrent(const LaunchArgs& launch) {
+  const auto& p = *static_cast<const RecurrentParams*>(launch.params);
+  const ItemRange range = RangeOfPart(p.directions, 1, launch.part, launch.parts);
+  for (int64_t direction = range.begin; direction < range.end; ++direction) {
+    Direction(p, launch, direction).Run();
+  }
+}
+
+// The functions of the op's gates are those that it has when nothing is said.
+bool HasUsualFunctions(const NodeView& node, int64_t directions, Cell cell) {
+  using ops::ActivationKind;
+  std::vector<ops::Activation> usual;
+  if (cell != Cell::kRnn) usual.push_back({ActivationKind::kSigmoid});
+  usual.push_back({ActivationKind::kTanh});
+  if (cell == Cell::kLstm) usual.push_back({ActivationKind::kTanh});
+  const auto named = ops::ActivationsOf(node.node(), directions, usual);
+  if (!named.ok()) return false;
+  for (size_t i = 0; i < named->size(); ++i) {
+    if ((*named)[i].kind != usual[i % usual.size()].kind) return false;
+  }
+  return true;
+}
+
+// Of [directions, gates * hidden, k]: `columns` rows at a time are one matrix.
+PrepareStep PackStep(const CpuTarget& target, const RecurrentParams& p, size_t input, int64_t k) {
+  const int64_t floats = p.directions * p.matrices() * target.gemm.PackedFloats(k, p.columns());
+  return {.input = input,
+          .op = kPackOp,
+          .attributes = {{"panel", target.gemm.panel_columns},
+                         {"columns", p.columns()},
+                         {"transposed", int64_t{1}}},
+          .dtype = DType::kUInt8,
+          .shape = {floats * static_cast<int64_t>(sizeof(float))}};
+}
+
+std::vector<Candidate> PlanLayer(const CpuTarget& target, const NodeView& node, Cell cell,
+                                 int64_t gates) {
+  const Attributes& attributes = node.attributes();
+  if (!node.is_parameter(kW) || !node.is_parameter(kR) || node.has_input(kLengths) ||
+      node.has_input(kPeepholes) || !node.AllOf(DType::kFloat32) ||
+      attributes.Int("layout", 0) != 0 || attributes.Float("clip", 0) > 0 ||
+      attributes.Int("input_forget", 0) != 0) {
+    return {};
+  }
+  RecurrentParams p;
+  p.gemm = &target.gemm;
+  p.sigmoid = target.elementwise.unary(Unary::kSigmoid);
+  p.tanh = target.elementwise.unary(Unary::kTanh);
+  p.add = target.elementwise.binary(Binary::kAdd, Run::kBoth);
+  p.sub = target.elementwise.binary(Binary::kSub, Run::kBoth);
+  p.mul = target.elementwise.binary(Binary::kMul, Run::kBoth);
+  p.cell = cell;
+  p.gates = gates;
+  const Shape &x = node.shape(kX), &r = node.shape(kR);
+  p.directions = r[0];
+  p.sequence = x[0];
+  p.batch = x[1];
+  p.size = x[2];
+  p.hidden = r[2];
+  p.reverse = attributes.String("direction", "forward") == "reverse";
+  p.linear_before_reset = cell == Cell::kGru && attributes.Int("linear_before_reset", 0) != 0;
+  p.has_bias = node.has_input(kB);
+  p.has_h = node.has_input(kInitialH);
+  p.has_c = node.has_input(kInitialC);
+  if (p.sequence == 0 || p.batch == 0 || p.size == 0 || p.hidden == 0 ||
+      !HasUsualFunctions(node, p.directions, cell)) {
+    return {};
+  }
+  p.y = static_cast<int>(node.num_inputs());
+  p.workspace = static_cast<int>(node.num_inputs() + node.num_outputs());
+  // An output that the node does not list is like one that nobody uses.
+  p.last_h = node.num_outputs() > 1 ? p.y + 1 : kNoOutput;
+  p.last_c = node.num_outputs() > 2 ? p.y + 2 : kNoOutput;
+  const double flops = 2.0 * static_cast<double>(p.directions * p.sequence * p.batch) *
+                       static_cast<double>(p.width() * (p.size + p.hidden));
+  const size_t workspace = sizeof(float) * static_cast<size_t>(p.directions * p.scratch_floats());
+  Candidate candidate = MakeCandidate(target, node, "recurrent", RunRecurrent, p, flops);
+  candidate.option.workspace_bytes = workspace;
+  candidate.option.prepare = {PackStep(target, p, kW, p.size), PackStep(target, p, kR, p.hidden)};
+  return {std::move(candidate)};
+}
+
+}  // namespace
+
+std::vector<Candidate> PlanLstm(const CpuTarget& target, const NodeView& node) {
+  return PlanLayer(target, node, Cell::kLstm, 4);
+}
+
+std::vector<Candidate> PlanGru(const CpuTarget& target, const NodeView& node) {
+  return PlanLayer(target, node, Cell::kGru, 3);
+}
+
+std::vector<Candidate> PlanRnn(const CpuTarget& target, const NodeView& node) {
+  return PlanLayer(target, node, Cell::kRnn, 1);
+}
+
+}  // namespace reprise::cpu
