@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <ctime>
 
@@ -286,7 +287,9 @@ void SweepTemporaries(const std::string& folder) {
     const int fd = openat(dirfd(directory), entry->d_name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0) continue;
     struct stat info = {};
-    const bool old = fstat(fd, &info) == 0 && info.st_mtime + kTemporaryGraceS < time(nullptr);
+    // One from the future was written before the clock was set back.
+    const bool old =
+        fstat(fd, &info) == 0 && std::abs(time(nullptr) - info.st_mtime) > kTemporaryGraceS;
     if (old && flock(fd, LOCK_EX | LOCK_NB) == 0) unlinkat(dirfd(directory), entry->d_name, 0);
     close(fd);
   }

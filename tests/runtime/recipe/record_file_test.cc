@@ -101,13 +101,16 @@ TEST_F(RecordFileTest, FullDiskLeavesTheOldFileAndNoOther) {
 }
 
 TEST_F(RecordFileTest, OldTemporaryFilesAreSwept) {
-  for (const char* name : {"/.tmp-1-old", "/.tmp-1-young", "/kept"}) {
+  for (const char* name : {"/.tmp-1-old", "/.tmp-1-young", "/.tmp-1-ahead", "/kept"}) {
     std::ofstream(folder_ + name) << "x";
   }
   const auto long_ago = std::filesystem::file_time_type::clock::now() - std::chrono::hours(1);
   std::filesystem::last_write_time(folder_ + "/.tmp-1-old", long_ago);
   std::filesystem::last_write_time(folder_ + "/kept", long_ago);
+  // The clock was set back since.
+  std::filesystem::last_write_time(folder_ + "/.tmp-1-ahead", long_ago + std::chrono::hours(2));
   SweepTemporaries(folder_);
+  EXPECT_FALSE(std::filesystem::exists(folder_ + "/.tmp-1-ahead"));
   EXPECT_FALSE(std::filesystem::exists(folder_ + "/.tmp-1-old"));
   EXPECT_TRUE(std::filesystem::exists(folder_ + "/.tmp-1-young"));
   EXPECT_TRUE(std::filesystem::exists(folder_ + "/kept"));
