@@ -325,9 +325,13 @@ void Rows(const AttentionArgs& args, int64_t query_begin, int64_t query_end) {
   }
 }
 
+int64_t ScratchFloats(int64_t keys, int64_t head_dim, int64_t v_head_dim) {
+  return kBlock * (head_dim + 2 * keys + 2) + keys * (v_head_dim + 16) + 64;
+}
+
 }  // namespace
 
-constexpr AttentionKernels kAttentionKernels = {kBlock, Rows};
+constexpr AttentionKernels kAttentionKernels = {kBlock, Rows, ScratchFloats};
 
 }  // namespace reprise::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();

@@ -33,12 +33,12 @@ struct AttentionArgs {
   const float* bias = nullptr;  // Added to the scaled scores, or null.
   int64_t bias_stride = 0;
   const float* key_bias = nullptr;  // [keys], added for every query, beside `bias`. Or null.
-  const uint8_t* keep = nullptr;  // 0: the score becomes -inf. Or null.
+  const uint8_t* keep = nullptr;    // 0: the score becomes -inf. Or null.
   int64_t keep_stride = 0;
   // What a query without any key left gives: NaN, as softmax over -inf does in ONNX, or zeros.
   // Without keys at all it gives zeros either way.
   bool zero_when_masked = false;
-  float* scratch = nullptr;  // AttentionKernels::ScratchFloats, aligned to 64 bytes.
+  float* scratch = nullptr;  // AttentionKernels::scratch_floats, aligned to 64 bytes.
 };
 
 struct AttentionKernels {
@@ -47,12 +47,17 @@ struct AttentionKernels {
   void (*rows)(const AttentionArgs& args, int64_t query_begin, int64_t query_end);
 
   // Enough for any number of queries against up to `keys` keys.
-  int64_t ScratchFloats(int64_t keys, int64_t head_dim, int64_t v_head_dim) const {
-    return query_block * (head_dim + 2 * keys + 2) + keys * (v_head_dim + 16) + 64;
-  }
+  int64_t (*scratch_floats)(int64_t keys, int64_t head_dim, int64_t v_head_dim);
 };
 
 // The kernels of the highest tier that is not above `isa`.
 const AttentionKernels& AttentionKernelsFor(Isa isa);
+
+// The same by the tile unit of the CPU; null where `isa` has none. See attention_amx.cc.
+const AttentionKernels* TileAttentionKernelsFor(Isa isa);
+// Whether they are the faster ones for so many queries of a head: never for more than
+// kMostTileAttentionKeys keys.
+bool SuitsTileAttention(int64_t queries, int64_t keys, int64_t head_dim);
+inline constexpr int64_t kMostTileAttentionKeys = 16384;
 
 }  // namespace reprise::cpu

@@ -1,9 +1,7 @@
 // Products by the tile unit (AMX) of a CPU, exact to float32.
 //
-// The unit multiplies bfloat16, 8 significant bits, and sums in float32. A float has 24 bits, so it
-// is the exact sum of three such numbers. An int8 is one of them: weights stored so need three
-// products, which are all that there is. Of two floats the six largest of nine products are taken;
-// what the others would add is below 2^-22 of a product and has no sign of its own.
+// Floats are three bfloat16 numbers each and take six products (tile_unit-inl.h). An int8 is one
+// such number: weights stored so need three products, which are all that there is.
 //
 // A tile of 16 by 48 sums stays in the unit for all of k, and each row of it is its own, so that
 // neither other rows nor a division of the work change a bit. While the unit works on one tile the
@@ -20,21 +18,13 @@
 // After foreach_target.
 #include "hwy/highway.h"
 #include "runtime/device/cpu/gemm_epilogue-inl.h"
+#include "runtime/device/cpu/tile_unit-inl.h"
 
 #if HWY_TARGET == HWY_AVX3
 HWY_BEFORE_NAMESPACE();
 namespace reprise::cpu::HWY_NAMESPACE {
 namespace {
 
-using Bits = hn::RebindToUnsigned<F32>;
-using VBits = hn::Vec<Bits>;
-
-// What one instruction multiplies: 16 rows of A and 16 columns of B, 32 deep, a kilobyte each. A
-// lane of 32 bits holds two numbers that are half a depth apart, in A and in B alike.
-constexpr int64_t kRowsOfTile = 16;
-constexpr int64_t kDepth = 32;
-constexpr int64_t kTileBytes = 1024;
-constexpr int kParts = 3;  // bfloat16 numbers of a float
 // The parts of A's rows should stay in the second-level cache, beside those of a stretch of a
 // panel.
 constexpr int64_t kMaxBytesOfA = 5 << 18;
@@ -57,36 +47,6 @@ int64_t PartScratchBytes(int64_t m, int64_t k, bool int8) {
   const int64_t most = int8 ? kMaxBlocks<int8_t> : kMaxBlocks<float>;
   return tiles * (BytesOfRowTile(k) + kBytesOfSums) +
          std::min(Blocks(k), most) * (int8 ? 1 : 2 * kParts) * kVectors * kTileBytes;
-}
-
-// The upper halves of two vectors of floats whose lower halves are not needed.
-HWY_INLINE VBits Pair(VF low, VF high) {
-  const Bits du;
-  const VBits mask = hn::Set(du, 0xFFFF0000u);
-  return hn::OrAnd(hn::ShiftRight<16>(hn::BitCast(du, low)), hn::BitCast(du, high), mask);
-}
-
-// x = parts[0] + parts[1] + parts[2], but for numbers so small that the unit takes them for 0.
-// Infinity is the last part, which is multiplied by nothing but the first part of the other side:
-// the others may be 0 or of the other sign, and would make it no number.
-struct Split {
-  VF parts[kParts];
-};
-HWY_INLINE Split SplitFloat(VF x) {
-  const F32 d;
-  const Bits du;
-  const VBits mask = hn::Set(du, 0xFFFF0000u);
-  const auto infinite = hn::IsInf(x);
-  const VF upper = hn::BitCast(d, hn::And(hn::BitCast(du, x), mask));
-  const VF first = hn::IfThenZeroElse(infinite, upper);
-  const VF rest = hn::Sub(x, first);
-  const VBits rounded = hn::Add(hn::BitCast(du, rest), hn::Set(du, 0x8000u));
-  const VF second = hn::IfThenZeroElse(infinite, hn::BitCast(d, hn::And(rounded, mask)));
-  return {first, second, hn::Sub(rest, second)};
-}
-
-HWY_INLINE VF LoadFirst(F32 d, const float* p, int64_t count) {
-  return count >= kLanes ? hn::LoadU(d, p) : count > 0 ? LoadPart(d, p, count) : hn::Zero(d);
 }
 
 // Rows [0, rows) of A, at most kRowsOfTile, as tiles: [block][part][row][kDepth]. Block by block: a
@@ -263,15 +223,6 @@ struct Waiting {
     if (out.residual != nullptr) rows_out.residual += next * out.ld_residual;
     FinishTile(tile, static_cast<int>(end - next), rows_out);
   }
-};
-
-// What the unit needs to know about its eight tiles: all are 16 rows of 64 bytes.
-struct alignas(64) TileConfig {
-  uint8_t palette = 1;
-  uint8_t start_row = 0;
-  uint8_t reserved[14] = {};
-  uint16_t row_bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
-  uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
 };
 
 // Tiles 0 to 2 are the sums, 3 to 5 a part of B, 6 and 7 parts of A.

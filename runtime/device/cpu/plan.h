@@ -34,6 +34,7 @@ struct CpuTarget {
         blas(std::move(blas)),
         gemm(GemmKernelsFor(isa)),
         attention(AttentionKernelsFor(isa)),
+        tile_attention(TileAttentionKernelsFor(isa)),
         rows(RowKernelsFor(isa)),
         elementwise(ElementwiseKernelsFor(isa)) {}
 
@@ -45,6 +46,7 @@ struct CpuTarget {
   std::shared_ptr<const ForeignBlas> blas;  // null: there is none, or it is not wanted
   const GemmKernels& gemm;
   const AttentionKernels& attention;
+  const AttentionKernels* tile_attention;  // null: there are none
   const RowKernels& rows;
   const ElementwiseKernels& elementwise;
 };

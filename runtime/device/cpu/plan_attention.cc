@@ -69,7 +69,6 @@ std::vector<Candidate> PlanAttention(const CpuTarget& target, const NodeView& no
   if (node.dtype(0) != DType::kFloat32) return {};
   const Attributes& attributes = node.attributes();
   AttentionParams p;
-  p.kernels = &target.attention;
   p.heads = attributes.Int("num_heads", 0);
   const Shape& q = node.shape(0);
   if (p.heads <= 0 || q.size() != 3) return {};
@@ -116,10 +115,13 @@ std::vector<Candidate> PlanAttention(const CpuTarget& target, const NodeView& no
   }
   p.out = static_cast<int>(node.num_inputs());
   p.workspace = p.out + 1;
+  const bool tiles =
+      target.tile_attention != nullptr && SuitsTileAttention(p.queries, args.keys, args.head_dim);
+  p.kernels = tiles ? target.tile_attention : &target.attention;
   p.scratch_floats = static_cast<int64_t>(
-      AlignUp(target.attention.ScratchFloats(args.keys, args.head_dim, args.v_head_dim), 16));
+      AlignUp(p.kernels->scratch_floats(args.keys, args.head_dim, args.v_head_dim), 16));
   // Long sequences are divided further, so that few heads still keep many parts busy.
-  p.block = 2 * target.attention.query_block;
+  p.block = 2 * p.kernels->query_block;
   p.units_of_head = (p.queries + p.block - 1) / p.block;
 
   p.scratch_parts = target.scratch_parts;
@@ -128,6 +130,7 @@ std::vector<Candidate> PlanAttention(const CpuTarget& target, const NodeView& no
   const double flops = 2.0 * static_cast<double>(p.batch * p.heads * p.queries * args.keys) *
                        static_cast<double>(args.head_dim + args.v_head_dim);
   Candidate candidate = MakeCandidate(target, node, "attention", RunAttention, p, flops);
+  if (tiles) candidate.option.kernel = "attention_amx";
   candidate.bound.work.exps = static_cast<double>(p.batch * p.heads * p.queries * args.keys);
   const int64_t units = p.batch * p.heads * p.units_of_head;
   candidate.option.takes_live_rows = p.batch_rows > 0;

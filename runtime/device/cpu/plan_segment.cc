@@ -18,6 +18,7 @@ constexpr size_t kMask = 3, kBias = 4, kSegments = 5;
 
 struct SegmentAttentionParams {
   const AttentionKernels* kernels = nullptr;
+  const AttentionKernels* tile_kernels = nullptr;  // of segments that suit them, or null
   AttentionArgs args;  // strides and sizes; the pointers are those of token 0, head 0
   int64_t tokens = 0, segments = 0, heads = 0;
   int64_t longest = 0;                 // tokens of a segment that the scratch holds
@@ -52,6 +53,10 @@ void RunUnits(const LaunchArgs& launch, const SegmentAttentionParams& p,
   } else if (p.has_mask) {
     args.key_bias = static_cast<const float*>(launch.operands[kMask]) + segment.begin;
   }
+  // By nothing but the segment's own length, so that its batch-mates do not matter.
+  const bool tiles = p.tile_kernels != nullptr &&
+                     SuitsTileAttention(segment.size(), segment.size(), args.head_dim);
+  const AttentionKernels& kernels = tiles ? *p.tile_kernels : *p.kernels;
   const int64_t blocks = (segment.size() + p.block - 1) / p.block;
   for (int64_t unit = first; unit < last;) {
     const int64_t head = unit / blocks, begin = unit % blocks;
@@ -63,7 +68,7 @@ void RunUnits(const LaunchArgs& launch, const SegmentAttentionParams& p,
     if (p.has_bias) {
       args.bias = static_cast<const float*>(launch.operands[kBias]) + head * p.bias_head;
     }
-    p.kernels->rows(args, begin * p.block, std::min(segment.size(), end * p.block));
+    kernels.rows(args, begin * p.block, std::min(segment.size(), end * p.block));
     unit += end - begin;
   }
 }
@@ -201,6 +206,7 @@ std::vector<Candidate> PlanSegmentAttention(const CpuTarget& target, const NodeV
   const Attributes& attributes = node.attributes();
   SegmentAttentionParams p;
   p.kernels = &target.attention;
+  p.tile_kernels = target.tile_attention;
   p.heads = attributes.Int("num_heads", 0);
   const Shape& q = node.shape(0);
   p.tokens = q[0];
@@ -237,8 +243,14 @@ std::vector<Candidate> PlanSegmentAttention(const CpuTarget& target, const NodeV
   }
   p.out = static_cast<int>(node.num_inputs());
   p.workspace = p.out + 1;
-  p.scratch_floats = static_cast<int64_t>(
-      AlignUp(target.attention.ScratchFloats(p.longest, args.head_dim, args.v_head_dim), 16));
+  int64_t scratch_floats =
+      target.attention.scratch_floats(p.longest, args.head_dim, args.v_head_dim);
+  if (p.tile_kernels != nullptr) {
+    const int64_t keys = std::min(p.longest, kMostTileAttentionKeys);
+    scratch_floats = std::max(scratch_floats,
+                              p.tile_kernels->scratch_floats(keys, args.head_dim, args.v_head_dim));
+  }
+  p.scratch_floats = static_cast<int64_t>(AlignUp(scratch_floats, 16));
   p.scratch_parts = target.scratch_parts;
   p.block = 2 * target.attention.query_block;
 

@@ -176,7 +176,8 @@ void BenchUnpacked(Isa isa, double seconds) {
 // One sequence of all 12 heads, read out of a fused Q-K-V product. OpenBLAS does the two products
 // of each head and no softmax.
 void BenchAttention(Isa isa, double seconds) {
-  const AttentionKernels& kernels = AttentionKernelsFor(isa);
+  const AttentionKernels& kernels =
+      isa >= Isa::kAmx ? *TileAttentionKernelsFor(isa) : AttentionKernelsFor(isa);
   const std::shared_ptr<const ForeignBlas> blas = LoadOpenBlas(isa);
   std::printf("\n%6s %6s %6s %9s %9s %9s %7s\n", "length", "heads", "dim", "us", "GF/s", "blas us",
               "ratio");
@@ -185,7 +186,7 @@ void BenchAttention(Isa isa, double seconds) {
     for (int64_t length : {8, 16, 20, 32, 64, 128, 256, 512}) {
       const int64_t hidden = kHeads * dim;
       const Floats qkv(length * 3 * hidden), out(length * hidden), bias(length),
-          scratch(kernels.ScratchFloats(length, dim, dim)), scores(length * length);
+          scratch(kernels.scratch_floats(length, dim, dim)), scores(length * length);
       const std::vector<double> times =
           Race({[&] {
                   for (int64_t head = 0; head < kHeads; ++head) {

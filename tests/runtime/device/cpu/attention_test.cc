@@ -57,38 +57,55 @@ struct Head {
   }
 
   void Run(const AttentionKernels& kernels, int64_t begin, int64_t end) {
-    AlignedBuffer scratch(sizeof(float) * kernels.ScratchFloats(keys, head_dim, v_head_dim));
+    AlignedBuffer scratch(sizeof(float) * kernels.scratch_floats(keys, head_dim, v_head_dim));
     args.scratch = reinterpret_cast<float*>(scratch.data());
     kernels.rows(args, begin, end);
   }
 
-  // The plain loop, in double.
+  // The plain loop, in double: [v_head_dim] of query `i`.
+  std::vector<double> Expected(int64_t i) const {
+    std::vector<double> p(keys), expected(v_head_dim);
+    double max = -std::numeric_limits<double>::infinity(), sum = 0;
+    for (int64_t j = 0; j < args.keys; ++j) {
+      for (int64_t c = 0; c < head_dim; ++c) {
+        p[j] += static_cast<double>(q[i * stride + c]) * k[j * stride + c];
+      }
+      p[j] *= args.scale;
+      if (args.bias != nullptr) p[j] += args.bias[i * args.bias_stride + j];
+      if (args.keep != nullptr && args.keep[i * args.keep_stride + j] == 0) {
+        p[j] = -std::numeric_limits<double>::infinity();
+      }
+      max = std::max(max, p[j]);
+    }
+    for (int64_t j = 0; j < args.keys; ++j) sum += p[j] = std::exp(p[j] - max);
+    for (int64_t j = 0; j < args.keys; ++j) {
+      for (int64_t c = 0; c < v_head_dim; ++c) expected[c] += p[j] / sum * v[j * stride + c];
+    }
+    return expected;
+  }
   void Check() const {
     for (int64_t i = 0; i < queries; ++i) {
-      std::vector<double> p(keys);
-      double max = -std::numeric_limits<double>::infinity(), sum = 0;
-      for (int64_t j = 0; j < args.keys; ++j) {
-        for (int64_t c = 0; c < head_dim; ++c) p[j] += q[i * stride + c] * k[j * stride + c];
-        p[j] *= args.scale;
-        if (args.bias != nullptr) p[j] += args.bias[i * args.bias_stride + j];
-        if (args.keep != nullptr && args.keep[i * args.keep_stride + j] == 0) {
-          p[j] = -std::numeric_limits<double>::infinity();
-        }
-        max = std::max(max, p[j]);
-      }
-      for (int64_t j = 0; j < args.keys; ++j) sum += p[j] = std::exp(p[j] - max);
+      const std::vector<double> expected = Expected(i);
       for (int64_t c = 0; c < stride; ++c) {
         if (c >= v_head_dim) {
           ASSERT_EQ(out[i * stride + c], kCanary) << "query " << i << " column " << c;
           continue;
         }
-        double expected = 0;
-        for (int64_t j = 0; j < args.keys; ++j) expected += p[j] / sum * v[j * stride + c];
-        ASSERT_NEAR(out[i * stride + c], expected, 1e-5) << "query " << i << " column " << c;
+        ASSERT_NEAR(out[i * stride + c], expected[c], tolerance)
+            << "query " << i << " column " << c;
       }
     }
   }
+  double MeanError() const {
+    double sum = 0;
+    for (int64_t i = 0; i < queries; ++i) {
+      const std::vector<double> expected = Expected(i);
+      for (int64_t c = 0; c < v_head_dim; ++c) sum += std::abs(out[i * stride + c] - expected[c]);
+    }
+    return sum / static_cast<double>(queries * v_head_dim);
+  }
 
+  double tolerance = 1e-5;
   static constexpr float kCanary = 777.0f;
   int64_t queries, keys, head_dim, v_head_dim, stride;
   std::vector<float> q, k, v, bias, out;
@@ -98,7 +115,10 @@ struct Head {
 
 class AttentionTest : public testing::TestWithParam<Isa> {
  protected:
-  const AttentionKernels& kernels() const { return AttentionKernelsFor(GetParam()); }
+  const AttentionKernels& kernels() const {
+    return GetParam() >= Isa::kAmx ? *TileAttentionKernelsFor(GetParam())
+                                   : AttentionKernelsFor(GetParam());
+  }
 };
 
 TEST_P(AttentionTest, EqualsPlainLoopForAnyShapeAndMask) {
@@ -177,6 +197,70 @@ TEST_P(AttentionTest, FullyMaskedQueryGivesNanOrZeroAsAsked) {
   }
 }
 
+TEST_P(AttentionTest, ScoresThatGrowWithTheKeysKeepTheirWeights) {
+  for (float step : {0.05f, 1.0f, 30.0f}) {
+    Head head(37, 203, 32, 32, Mask::kBiasRow, 1);
+    for (int64_t j = 0; j < 203; ++j) head.bias[j] = step * static_cast<float>(j);
+    head.Run(kernels(), 0, 37);
+    head.Check();
+  }
+}
+
+TEST_P(AttentionTest, MaskedKeysInFrontOfOthersWeighNothing) {
+  const float lowest = std::numeric_limits<float>::lowest();
+  for (float masked : {-1e4f, -1e9f, lowest, -std::numeric_limits<float>::infinity()}) {
+    Head head(35, 150, 32, 32, Mask::kBiasRow, 1);
+    for (int64_t j = 0; j < 150; ++j) head.bias[j] = j < 70 ? masked : -60.0f;
+    head.Run(kernels(), 0, 35);
+    head.Check();
+  }
+}
+
+TEST_P(AttentionTest, DivisionOfQueriesChangesNoBit) {
+  Head whole(77, 140, 40, 24, Mask::kBoth, 1), parts = whole;
+  parts.args.q = parts.q.data();
+  parts.args.k = parts.k.data();
+  parts.args.v = parts.v.data();
+  parts.args.out = parts.out.data();
+  parts.args.bias = parts.bias.data();
+  parts.args.keep = parts.keep.data();
+  whole.Run(kernels(), 0, 77);
+  for (int64_t begin : {0, 31, 32, 60}) {
+    const int64_t end = begin == 0 ? 31 : begin == 31 ? 32 : begin == 32 ? 60 : 77;
+    parts.Run(kernels(), begin, end);
+  }
+  EXPECT_EQ(whole.out, parts.out);
+}
+
+TEST_P(AttentionTest, MaskedKeysBehindTheOthersChangeNoBit) {
+  for (int64_t keys : {20, 33, 64, 100}) {
+    Head few(40, 140, 32, 32, Mask::kKeepRow, 1);
+    for (int64_t j = 0; j < 140; ++j) few.keep[j] = j < keys;
+    few.Run(kernels(), 0, 40);
+    const std::vector<float> expected = few.out;
+    few.args.keys = keys;
+    few.Run(kernels(), 0, 40);
+    EXPECT_EQ(few.out, expected) << keys << " keys";
+  }
+}
+
+TEST_P(AttentionTest, InfiniteValueReachesEveryQuery) {
+  Head head(33, 100, 32, 32, Mask::kNone, 1);
+  head.v[50 * head.stride + 3] = std::numeric_limits<float>::infinity();
+  head.Run(kernels(), 0, 33);
+  for (int64_t i = 0; i < 33; ++i) {
+    EXPECT_EQ(head.out[i * head.stride + 3], std::numeric_limits<float>::infinity());
+    EXPECT_TRUE(std::isfinite(head.out[i * head.stride + 4]));
+  }
+}
+
+TEST_P(AttentionTest, NanScoreMakesItsQueryNan) {
+  Head head(33, 100, 32, 32, Mask::kNone, 1);
+  head.q[7 * head.stride + 3] = NAN;
+  head.Run(kernels(), 0, 33);
+  for (int64_t i = 0; i < 33; ++i) EXPECT_EQ(std::isnan(head.out[i * head.stride]), i == 7);
+}
+
 TEST_P(AttentionTest, NoKeysGiveZeros) {
   Head head(3, 1, 8, 8, Mask::kNone, 1);
   head.args.keys = 0;
@@ -184,7 +268,21 @@ TEST_P(AttentionTest, NoKeysGiveZeros) {
   for (int64_t c = 0; c < 8; ++c) EXPECT_EQ(head.out[c], 0.0f);
 }
 
-INSTANTIATE_TEST_SUITE_P(Tiers, AttentionTest, testing::ValuesIn(TestedTiers()), TierName);
+TEST(TileAttentionTest, IsAtLeastAsExactAsVectors) {
+  const AttentionKernels* const tiles = TileAttentionKernelsFor(DetectIsa());
+  if (tiles == nullptr) return;  // a machine without the unit
+  for (int64_t keys : {96, 200, 512}) {
+    for (int64_t head_dim : {32, 64}) {
+      Head head(64, keys, head_dim, head_dim, Mask::kBiasPerQuery, 3);
+      head.Run(AttentionKernelsFor(Isa::kAvx512), 0, 64);
+      const double vectors = head.MeanError();
+      head.Run(*tiles, 0, 64);
+      EXPECT_LE(head.MeanError(), vectors) << keys << " keys, head dim " << head_dim;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Tiers, AttentionTest, testing::ValuesIn(TiersWithTiles()), TierName);
 
 }  // namespace
 }  // namespace reprise::cpu

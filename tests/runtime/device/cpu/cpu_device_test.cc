@@ -95,6 +95,9 @@ constexpr const char* kNodes[] = {
     "scale = 0.5}\noutput %y",
     "input %x: f32[2, 20, 80]\n%y: ? = reprise.Attention(%x) {num_heads = 4, packed_qkv = 1, "
     "head_size_v = 8, scale = 0.3}\noutput %y",
+    "input %q: f32[2, 100, 96]\ninput %k: f32[2, 97, 96]\ninput %v: f32[2, 97, 96]\n"
+    "input %m: bool[2, 1, 100, 97]\n%y: ? = reprise.Attention(%q, %k, %v, %m) {num_heads = 3, "
+    "scale = 0.2, nan_to_zero = 1}\noutput %y",
     // Normalisations.
     "input %x: f32[2, 5, 33]\nparam %g: f32[33] = p0\nparam %b: f32[33] = p1\n"
     "%y: ? = LayerNormalization(%x, %g, %b) {epsilon = 1e-12}\noutput %y",
@@ -223,6 +226,9 @@ constexpr const char* kNodes[] = {
     "input %x: f32[60, 48]\ninput %m: bool[60]\nparam %b: f32[1, 64, 64] = p0\nconst %s: "
     "i32[3] = {0, 19, 60}\n%y: ? = reprise.SegmentAttention(%x, _, _, %m, %b, %s) {num_heads = "
     "1, packed_qkv = 1, longest = 50}\noutput %y",
+    "input %x: f32[270, 192]\ninput %m: f32[270]\nparam %b: f32[2, 130, 130] = p0\nconst %s: "
+    "i32[4] = {0, 120, 150, 270}\n%y: ? = reprise.SegmentAttention(%x, _, _, %m, %b, %s) "
+    "{num_heads = 2, packed_qkv = 1, scale = 0.2, longest = 125}\noutput %y",
     "input %x: f32[41, 200]\nconst %s: i32[6] = {0, 7, 7, 8, 30, 41}\n%y: ? = "
     "reprise.SegmentReduce(%x, %s) {reduction = \"sum\"}\noutput %y",
     "input %x: f32[41, 3, 5]\nconst %s: i32[4] = {0, 40, 41, 41}\n%y: ? = "

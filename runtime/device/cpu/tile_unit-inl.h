@@ -1,0 +1,82 @@
+// What every kernel of the tile unit (AMX) needs: its configuration, and floats as the bfloat16
+// numbers that it multiplies. Included inside a kernel file after math-inl.h; AVX-512 only.
+//
+// The unit multiplies bfloat16, 8 significant bits, and sums in float32. A float has 24 bits, so it
+// is the exact sum of three such numbers. Of two floats the six largest of nine products are taken;
+// what the others would add is below 2^-22 of a product and has no sign of its own.
+#if defined(REPRISE_CPU_TILE_UNIT_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef REPRISE_CPU_TILE_UNIT_INL_H_
+#undef REPRISE_CPU_TILE_UNIT_INL_H_
+#else
+#define REPRISE_CPU_TILE_UNIT_INL_H_
+#endif
+
+#include <cstddef>
+#include <cstdint>
+
+#include "hwy/highway.h"
+#include "runtime/device/cpu/math-inl.h"
+
+#if HWY_TARGET == HWY_AVX3
+HWY_BEFORE_NAMESPACE();
+namespace reprise::cpu::HWY_NAMESPACE {
+namespace {
+
+using Bits = hn::RebindToUnsigned<F32>;
+using VBits = hn::Vec<Bits>;
+
+// What one instruction multiplies: 16 rows of A and 16 columns of B, 32 deep, a kilobyte each. A
+// lane of 32 bits holds two numbers that are half a depth apart, in A and in B alike.
+constexpr int64_t kRowsOfTile = 16;
+constexpr int64_t kDepth = 32;
+constexpr int64_t kTileBytes = 1024;
+constexpr int kParts = 3;  // bfloat16 numbers of a float
+
+// What the unit needs to know about its eight tiles: all are 16 rows of 64 bytes.
+struct alignas(64) TileConfig {
+  uint8_t palette = 1;
+  uint8_t start_row = 0;
+  uint8_t reserved[14] = {};
+  uint16_t row_bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
+  uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
+};
+
+// The upper halves of two vectors of floats whose lower halves are not needed.
+HWY_INLINE VBits Pair(VF low, VF high) {
+  const Bits du;
+  const VBits mask = hn::Set(du, 0xFFFF0000u);
+  return hn::OrAnd(hn::ShiftRight<16>(hn::BitCast(du, low)), hn::BitCast(du, high), mask);
+}
+
+// x = parts[0] + parts[1] + parts[2], but for numbers so small that the unit takes them for 0.
+// Infinity is the last part, which is multiplied by nothing but the first part of the other side:
+// the others may be 0 or of the other sign, and would make it no number.
+struct Split {
+  VF parts[kParts];
+};
+HWY_INLINE Split SplitFloat(VF x) {
+  const F32 d;
+  const Bits du;
+  const VBits mask = hn::Set(du, 0xFFFF0000u);
+  const auto infinite = hn::IsInf(x);
+  const VF upper = hn::BitCast(d, hn::And(hn::BitCast(du, x), mask));
+  const VF first = hn::IfThenZeroElse(infinite, upper);
+  const VF rest = hn::Sub(x, first);
+  const VBits rounded = hn::Add(hn::BitCast(du, rest), hn::Set(du, 0x8000u));
+  const VF second = hn::IfThenZeroElse(infinite, hn::BitCast(d, hn::And(rounded, mask)));
+  return {first, second, hn::Sub(rest, second)};
+}
+
+// The first `count` of a vector's floats, at most all of them, and zeros.
+HWY_INLINE VF LoadFirst(F32 d, const float* p, int64_t count) {
+  return count >= static_cast<int64_t>(HWY_LANES(float)) ? hn::LoadU(d, p)
+         : count > 0                                     ? LoadPart(d, p, count)
+                                                         : hn::Zero(d);
+}
+
+}  // namespace
+}  // namespace reprise::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+#endif  // HWY_TARGET == HWY_AVX3
+
+#endif  // include guard
