@@ -138,9 +138,11 @@ void PrintModel(const v1::ExplainModelResponse& model) {
     std::printf("    because  %s\n", axis.reason().c_str());
     std::printf("    so       %s\n", axis.consequence().c_str());
     for (const auto& guard : axis.guards()) {
-      std::printf("    guard    %s: padding is filled with %g%s\n", guard.input().c_str(),
-                  guard.fill(),
-                  guard.needs_other_value() ? "; a row of nothing else runs exact" : "");
+      std::printf(
+          "    guard    %s: padding is filled with %g%s\n", guard.input().c_str(), guard.fill(),
+          guard.needs_other_value()
+              ? absl::StrCat("; a request with a row ", guard.exact_rows(), " runs exact").c_str()
+              : "");
     }
     if (!axis.free_inputs().empty()) {
       std::printf("    free     %s: whatever the padding holds, answers are the same\n",

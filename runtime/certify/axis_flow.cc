@@ -6,6 +6,7 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
+#include "runtime/certify/axis_numbers.h"
 #include "runtime/ops/axis_rules.h"
 
 namespace reprise {
@@ -48,6 +49,17 @@ bool SameAlong(const Shape& shape, const std::vector<double>& values, int64_t di
   return true;
 }
 
+// Whether every element is its place along `dim`.
+bool IsOwnPlace(const Tensor& tensor, int64_t dim) {
+  const std::vector<double> values = tensor.ToDoubles();
+  const Shape strides = Strides(tensor.shape());
+  for (size_t e = 0; e < values.size(); ++e) {
+    const int64_t place = static_cast<int64_t>(e) / strides[dim] % tensor.shape()[dim];
+    if (values[e] != static_cast<double>(place)) return false;
+  }
+  return IsInteger(tensor.dtype());
+}
+
 // Whether every line along `dim` begins in `larger` as in `small` but for one number that is added.
 bool IsShift(const Shape& shape, const std::vector<double>& small, const Shape& larger_shape,
              const std::vector<double>& larger, int64_t dim) {
@@ -64,6 +76,29 @@ bool IsShift(const Shape& shape, const std::vector<double>& small, const Shape& 
     if (!(std::abs(by - by_first) <= kNear)) return false;
   }
   return true;
+}
+
+// What a table of queries and keys hides. `values` behind the diagonal hold one number where it is
+// causal; what is hidden elsewhere is false, or so low that it is a mask.
+Structure StructureOf(const Shape& shape, const std::vector<double>& values, int64_t query,
+                      int64_t key) {
+  const Shape strides = Strides(shape);
+  const bool low = absl::c_any_of(values, [](double one) { return one <= ops::kWeakestMask; });
+  const bool binary = absl::c_all_of(values, [](double one) { return one == 0 || one == 1; });
+  if (!low && !binary) return Structure::kNone;  // Numbers to compute with.
+  std::vector<double> first(shape[key]);
+  bool varies = false, keeps_first = true;
+  const PaddingValue behind = ValueBehind(shape, values, key, query);
+  for (size_t e = 0; e < values.size(); ++e) {
+    const int64_t at = static_cast<int64_t>(e) / strides[key] % shape[key];
+    const double start = values[e - at * strides[key]];
+    varies = varies || values[e] != start;
+    const bool hidden = low ? values[e] <= ops::kWeakestMask : behind.Is(values[e]);
+    if (at == 0) keeps_first = keeps_first && !hidden;
+  }
+  if (!varies) return Structure::kNone;
+  const bool causal = keeps_first && (low || behind.is_constant());
+  return causal ? Structure::kKeepsFirst : Structure::kAny;
 }
 
 // A constant that both sizes have: with positions where one is the beginning of the other.
@@ -110,10 +145,16 @@ AxisFlowValue FlowOfConstant(const Tensor& small, const Tensor& large,
     positions.padding = ValueBehind(b, larger, positions.dim, std::nullopt);
     const bool known = positions.padding.kind == PaddingValue::Kind::kConstant;
     // Requests of a batch lie anywhere: what differs by the place differs for them.
-    if (options.is_batch && !SameAlong(b, larger, positions.dim)) flow.follows_size = true;
+    if (options.is_batch && !SameAlong(b, larger, positions.dim)) {
+      flow.own_place = flow.along.size() == 1 && IsOwnPlace(large, positions.dim);
+      flow.follows_size = !flow.own_place;
+    }
     if (!known && flow.along.size() == 2 && i == 1) {
       positions.padding = ValueBehind(b, larger, positions.dim, flow.along[0].dim);
     }
+  }
+  if (flow.along.size() == 2 && !options.is_batch) {
+    flow.structure = StructureOf(b, larger, flow.along[0].dim, flow.along[1].dim);
   }
   return flow;
 }
@@ -198,6 +239,7 @@ class Walk {
       flows_[small_.inputs()[i]] = FlowOfInput(value, other, options_);
     }
     AxisFinding doubt;
+    CountingPlaces must_count = CountingPlaces::kNone;
     for (size_t i = 0; i < nodes.size(); ++i) {
       const Node& node = small_.node(nodes[i]);
       const Node& other = large_.node(larger[i]);
@@ -205,10 +247,13 @@ class Walk {
       AxisContext context(small_, large_, node, other, options_, flows_);
       Visit(node, other, context);
       if (context.finding().verdict == Verdict::kMixes) return context.finding();
+      must_count = std::max(must_count, context.finding().must_count);
       if (doubt.verdict == Verdict::kProved) doubt = context.finding();
     }
     const AxisFinding outputs = CheckOutputs();
-    return outputs.verdict > doubt.verdict ? outputs : doubt;
+    if (outputs.verdict > doubt.verdict) doubt = outputs;
+    doubt.must_count = must_count;
+    return doubt;
   }
 
  private:
@@ -222,6 +267,14 @@ class Walk {
       if (flows_[id].shifted.has_value()) {
         return {Verdict::kMixes, absl::StrCat("output '", small_.value(id).name, "'"),
                 absl::StrCat("holds numbers that follow the size of ", options_.axis)};
+      }
+      if (flows_[id].averaged != kNone) {
+        return {Verdict::kMixes, AxisNodeName(small_, small_.node(flows_[id].averaged)),
+                absl::StrCat(ops::kAverages, " ", options_.axis, " without a mask")};
+      }
+      if (flows_[id].own_place) {
+        return {Verdict::kMixes, absl::StrCat("output '", small_.value(id).name, "'"),
+                absl::StrCat("holds places in ", options_.axis)};
       }
       for (const Positions& positions : flows_[id].along) {
         if (!positions.moved && !positions.repeated) continue;
@@ -270,46 +323,9 @@ class Walk {
         context.SeeLength("takes numbers that follow the size of");
       }
     }
-    FollowShifts(node, context);
+    FollowNumbers(small_, context, flows_);
     for (size_t i = 0; i < node.outputs.size(); ++i) {
       if (node.outputs[i] != kNone) CheckSizes(node, i, larger.outputs[i], context);
-    }
-  }
-
-  // Numbers that are off by as much for a whole line stay so in sums, and do not show in a softmax.
-  void FollowShifts(const Node& node, AxisContext& context) {
-    for (size_t i = 0; i < node.inputs.size(); ++i) {
-      if (node.inputs[i] == kNone || !flows_[node.inputs[i]].shifted.has_value()) continue;
-      const int64_t dim = *flows_[node.inputs[i]].shifted;
-      const bool along = dim == context.Dim(node.attributes.Int("axis", -1));
-      if (node.op == "Softmax" && along) {
-        flows_[node.outputs[0]].shifted.reset();
-        continue;
-      }
-      const AxisFlowValue& result = flows_[node.outputs[0]];
-      const bool moves = node.op == "Unsqueeze" || node.op == "Reshape" || node.op == "Expand" ||
-                         node.op == "Cast";
-      if (moves && flows_[node.inputs[i]].along.size() == 1 && result.along.size() == 1) {
-        flows_[node.outputs[0]].shifted = result.along[0].dim;
-        continue;
-      }
-      // A mask may take the place of some, by numbers that are out of reach either way.
-      const bool masked = node.op == "Where" && i > 0 && context.input(0).source < Source::kData &&
-                          context.Uniform(3 - i).value_or(0) <= ops::kOutOfReach;
-      const bool sum =
-          node.op == "Add" || (node.op == "Sub" && i == 0) || node.op == "Identity" || masked;
-      const bool scaled =
-          (node.op == "Mul" || node.op == "Div") && i == 0 && context.Uniform(1).has_value();
-      if (sum || scaled) {
-        const int64_t shifted = dim + context.output_rank() - context.rank(i);
-        std::optional<int64_t>& known = flows_[node.outputs[0]].shifted;
-        if (known.value_or(shifted) != shifted) {
-          context.SeeLength("takes numbers that follow the size of");
-        }
-        known = shifted;
-      } else {
-        context.SeeLength("takes numbers that follow the size of");
-      }
     }
   }
 

@@ -1,8 +1,11 @@
 // AxisCertificate: the finding, for one axis of a model, how padding cannot change an answer.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
+
+#include "runtime/ops/axis_rule.h"
 
 namespace reprise {
 
@@ -13,10 +16,12 @@ struct AxisCertificate {
   // Inputs whose padding must hold their fill value; the padding of every other input is free. A
   // batch axis has none: batch-mates are requests, and hold what their clients sent.
   std::vector<std::string> guards;
-  // Guards of which every line along the axis needs an element other than the fill value (other
-  // than 0, where none is configured): a row that masks everything out spreads its attention over
-  // the padding as well, so a request with such a row runs exact.
-  std::vector<std::string> nonzero_rows;
+  // Guards of which every line along the axis must hold something other than the fill value (other
+  // than 0, where none is configured) at these places, or the request runs exact: a row that masks
+  // everything out spreads its attention over the padding as well; where a causal mask is joined
+  // with that of the request, a row that masks its first position does. What is not here may hold
+  // anything.
+  std::map<std::string, CountingPlaces> must_count;
   // The ops alone show it: what was measured at a few sizes holds at any.
   bool proved = false;
   // The first node that lets one position see another, and how: "node '/pool/ReduceMean'

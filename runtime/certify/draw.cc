@@ -40,6 +40,8 @@ bool Counts(MaskPattern pattern, int64_t i, int64_t length) {
       return i >= length / 2;
     case MaskPattern::kAlternating:
       return i % 2 == 0;
+    case MaskPattern::kFirst:
+      return i == 0;
   }
   return false;
 }
@@ -174,6 +176,7 @@ Numbers Drawer::Draw(size_t i, const Shape& shape, const Content& content) const
   const double fill = Fill(i);
   const bool draws_ids = ranges_[i].limited && ranges_[i].high > kLargestOfMasks;
   if (draws_ids) {
+    const auto highest = static_cast<double>(ranges_[i].high);
     std::uniform_int_distribution<int64_t> uniform(
         std::min(std::max<int64_t>(ranges_[i].low, 0), ranges_[i].high), ranges_[i].high);
     absl::c_generate(numbers.values, [&] { return static_cast<double>(uniform(random)); });
@@ -188,6 +191,9 @@ Numbers Drawer::Draw(size_t i, const Shape& shape, const Content& content) const
     const size_t row = shape.empty() ? 1 : numbers.values.size() / std::max<size_t>(shape[0], 1);
     for (size_t e = 0; content.one_id && e < numbers.values.size(); ++e) {
       if (e % row != 0) numbers.values[e] = numbers.values[e - 1];
+    }
+    for (double& id : numbers.values) {
+      if (content.counted_ids && id == fill) id = id > 0 ? id - 1 : std::min(id + 1, highest);
     }
     if (!content.fill_ids || fill < ranges_[i].low || fill > ranges_[i].high) return numbers;
   }

@@ -16,7 +16,7 @@
 namespace reprise {
 
 // What a mask may look like along an axis. Every one has a position that counts.
-enum class MaskPattern { kOnes, kRagged, kHoles, kLeftPadded, kAlternating };
+enum class MaskPattern { kOnes, kRagged, kHoles, kLeftPadded, kAlternating, kFirst };
 
 // What padding that is free, or the row of a batch-mate, is filled with.
 enum class Hostile { kRandom, kHigh, kLow, kOne, kSmall, kSweep };
@@ -43,6 +43,7 @@ class Drawer {
 
   // Floats, bools, and integers without a limit may be masks; limited integers are ids.
   bool MaskLike(size_t i) const;
+  bool IsFloat(size_t i) const { return IsFloating(inputs_[i].dtype); }
   double Fill(size_t i) const;
 
   struct Content {
@@ -51,6 +52,7 @@ class Drawer {
     bool float_masks = false;  // floats are masks rather than random numbers
     bool fill_ids = false;     // ids hold their fill value where masks do not count
     bool one_id = false;       // all ids of a row are one and the same
+    bool counted_ids = false;  // ids hold their fill value nowhere else
     // Added to random floats, so that rows all below and all above the padding occur too.
     double float_shift = 0;
     uint64_t seed = 0;

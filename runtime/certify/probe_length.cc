@@ -22,6 +22,30 @@ const Patterns kPatterns[] = {
     {MaskPattern::kRagged, MaskPattern::kAlternating}, {MaskPattern::kOnes, MaskPattern::kRagged},
     {MaskPattern::kLeftPadded, MaskPattern::kHoles},
 };
+// The same where the first position must count.
+const Patterns kPatternsFromFirst[] = {
+    {MaskPattern::kHoles, MaskPattern::kFirst},        {MaskPattern::kOnes, MaskPattern::kOnes},
+    {MaskPattern::kRagged, MaskPattern::kAlternating}, {MaskPattern::kOnes, MaskPattern::kRagged},
+    {MaskPattern::kFirst, MaskPattern::kHoles},
+};
+const Patterns kWholeRows = {MaskPattern::kOnes};
+
+const Patterns& PatternsOf(size_t number, CountingPlaces level) {
+  if (level == CountingPlaces::kAll) return kWholeRows;
+  return (level == CountingPlaces::kFirst ? kPatternsFromFirst
+                                          : kPatterns)[number % std::size(kPatterns)];
+}
+
+absl::string_view LevelWords(CountingPlaces level) {
+  switch (level) {
+    case CountingPlaces::kFirst:
+      return ", for rows that do not begin with it";
+    case CountingPlaces::kAll:
+      return ", for rows that hold it nowhere";
+    default:
+      return "";
+  }
+}
 
 constexpr double kFloatShifts[] = {-5, 0, 5};
 
@@ -89,9 +113,10 @@ void LengthProbe::MakeCases(bool confirming) {
       c.length = length;
       c.padded = sizes[s];
       const size_t number = cases_.size();
-      c.content = {.patterns = kPatterns[number % std::size(kPatterns)],
+      c.content = {.patterns = PatternsOf(number, level_),
                    .float_masks = number % 4 == 3,
                    .fill_ids = number % 2 == 1,
+                   .counted_ids = level_ > CountingPlaces::kOne,
                    .float_shift = kFloatShifts[number % std::size(kFloatShifts)],
                    .seed = number};
       c.hostile = kAllHostile[number % std::size(kAllHostile)];
@@ -103,8 +128,9 @@ void LengthProbe::MakeCases(bool confirming) {
     c.padded = sizes.front();
     c.length = std::max<int64_t>(c.padded / 2, 1);
     // Rows of one token alone are quiet: little is enough to be heard beside them.
-    c.content = {.patterns = kPatterns[i % std::size(kPatterns)],
+    c.content = {.patterns = PatternsOf(i, level_),
                  .one_id = i % 2 == 0,
+                 .counted_ids = level_ > CountingPlaces::kOne,
                  .seed = static_cast<uint64_t>(300 + i)};
     c.hostile = Hostile::kSweep;
     cases_.push_back(std::move(c));
@@ -240,11 +266,16 @@ absl::StatusOr<bool> LengthProbe::Holds(const Free& free) {
   return false;
 }
 
+bool LengthProbe::IsBound(size_t i) const {
+  return options_.guards.contains(drawer_.name(i)) ||
+         (level_ > CountingPlaces::kOne && !drawer_.IsFloat(i));
+}
+
 absl::StatusOr<std::optional<LengthProbe::Free>> LengthProbe::FindFree() {
   // Token-wise models need no guard; most others need their masks alone.
   Free all, ids;
   for (size_t i : moving_) {
-    if (options_.guards.contains(drawer_.name(i))) continue;
+    if (IsBound(i)) continue;
     all.insert(i);
     if (!drawer_.MaskLike(i)) ids.insert(i);
   }
@@ -260,27 +291,31 @@ absl::StatusOr<std::optional<LengthProbe::Free>> LengthProbe::FindFree() {
   absl::c_stable_sort(order, [&](size_t a, size_t b) { return ids.count(a) > ids.count(b); });
   for (size_t i : order) {
     Free more = *found;
-    if (options_.guards.contains(drawer_.name(i)) || !more.insert(i).second) continue;
+    if (IsBound(i) || !more.insert(i).second) continue;
     ASSIGN_OR_RETURN(const bool holds, Holds(more));
     if (holds) found = std::move(more);
   }
   return found;
 }
 
-// Does padding show in the answer to rows that hold nothing but the fill value?
-absl::StatusOr<bool> LengthProbe::NeedsNonzeroRows(size_t input, const Free& free) {
+absl::StatusOr<bool> LengthProbe::ShowsWith(size_t input, std::optional<MaskPattern> pattern,
+                                            const Free& free) {
   for (const Case& like : cases_) {
-    if (like.dropped) continue;
+    if (like.dropped || (pattern.has_value() && like.length < 2)) continue;
     Case c;
     c.length = like.length;
     c.padded = like.padded;
-    c.content.seed = 900;
+    c.content = {.counted_ids = level_ > CountingPlaces::kOne, .seed = 900};
+    Drawer::Content own = c.content;
+    own.fill_ids = own.float_masks = true;
+    if (pattern.has_value()) own.patterns = {*pattern};
     SymbolSizes sizes = drawer_.base_sizes();
     sizes[options_.axis] = c.length;
     for (size_t i = 0; i < drawer_.size(); ++i) {
       ASSIGN_OR_RETURN(const Shape shape, drawer_.ShapeAt(i, sizes));
-      c.inputs.push_back(i == input ? drawer_.DrawFill(i, shape)
-                                    : drawer_.Draw(i, shape, c.content));
+      c.inputs.push_back(i != input            ? drawer_.Draw(i, shape, c.content)
+                         : pattern.has_value() ? drawer_.Draw(i, shape, own)
+                                               : drawer_.DrawFill(i, shape));
     }
     c.drawn = true;
     auto expected = Execute(c.inputs);
@@ -290,6 +325,21 @@ absl::StatusOr<bool> LengthProbe::NeedsNonzeroRows(size_t input, const Free& fre
     return wrong.has_value();
   }
   return false;
+}
+
+absl::StatusOr<CountingPlaces> LengthProbe::NeedOf(size_t input, const Free& free) {
+  std::vector<MaskPattern> patterns;
+  if (level_ == CountingPlaces::kFirst) patterns = {MaskPattern::kLeftPadded};
+  if (level_ == CountingPlaces::kAll) {
+    patterns = {MaskPattern::kRagged, MaskPattern::kHoles, MaskPattern::kLeftPadded,
+                MaskPattern::kFirst};
+  }
+  for (const MaskPattern pattern : patterns) {
+    ASSIGN_OR_RETURN(const bool shows, ShowsWith(input, pattern, free));
+    if (shows) return level_;
+  }
+  ASSIGN_OR_RETURN(const bool shows, ShowsWith(input, std::nullopt, free));
+  return shows ? CountingPlaces::kOne : CountingPlaces::kNone;
 }
 
 void LengthProbe::Succeed(const Free& free) {
@@ -305,17 +355,34 @@ void LengthProbe::Succeed(const Free& free) {
   certificate_.guards = guards;
   certificate_.reason = absl::StrCat(
       "padded to ", absl::StrJoin(sizes, ", "), " no answer changed",
-      guards.empty() ? "" : absl::StrCat(", with the fill value in ", absl::StrJoin(guards, ", ")),
+      guards.empty() ? ""
+                     : absl::StrCat(", with the fill value in ", absl::StrJoin(guards, ", "),
+                                    LevelWords(level_)),
       frees.empty() ? "" : absl::StrCat(", with anything in ", absl::StrJoin(frees, ", ")));
+}
+
+void LengthProbe::SetLevel(CountingPlaces level) {
+  level_ = level;
+  cases_.clear();
+  failed_.clear();
 }
 
 absl::StatusOr<AxisCertificate> LengthProbe::Run() {
   RETURN_IF_ERROR(Prepare());
-  MakeCases(/*confirming=*/false);
-  ASSIGN_OR_RETURN(const std::optional<Free> free, FindFree());
+  // What a request's masks hold is asked for only where padding shows without.
+  std::optional<Free> free;
+  std::string failure;
+  for (const CountingPlaces level :
+       {CountingPlaces::kOne, CountingPlaces::kFirst, CountingPlaces::kAll}) {
+    SetLevel(level);
+    MakeCases(/*confirming=*/false);
+    ASSIGN_OR_RETURN(free, FindFree());
+    if (failure.empty()) failure = failure_;
+    if (free.has_value()) break;
+  }
   const auto ran = absl::c_count_if(cases_, [](const Case& c) { return !c.dropped; });
   if (!free.has_value()) {
-    certificate_.reason = failure_;
+    certificate_.reason = failure;
   } else if (ran < std::min<int64_t>(kLeastCases, cases_.size()) || ran == 0) {
     certificate_.reason = refusal_.empty() ? "no length to try" : refusal_;
   } else if (!saw_finite_) {
@@ -324,8 +391,15 @@ absl::StatusOr<AxisCertificate> LengthProbe::Run() {
     Succeed(*free);
     for (size_t i : moving_) {
       if (free->count(i)) continue;
-      ASSIGN_OR_RETURN(const bool needs, NeedsNonzeroRows(i, *free));
-      if (needs) certificate_.nonzero_rows.push_back(drawer_.name(i));
+      ASSIGN_OR_RETURN(const CountingPlaces need, NeedOf(i, *free));
+      if (need != CountingPlaces::kNone) certificate_.must_count[drawer_.name(i)] = need;
+    }
+    const bool found = level_ == CountingPlaces::kOne ||
+                       absl::c_any_of(certificate_.must_count,
+                                      [&](const auto& one) { return one.second == level_; });
+    // It takes several of them to show.
+    for (const std::string& guard : certificate_.guards) {
+      if (!found) certificate_.must_count[guard] = level_;
     }
   }
   return certificate_;
@@ -334,6 +408,9 @@ absl::StatusOr<AxisCertificate> LengthProbe::Run() {
 absl::StatusOr<AxisCertificate> LengthProbe::Confirm(const AxisCertificate& certificate) {
   RETURN_IF_ERROR(Prepare());
   certificate_ = certificate;
+  CountingPlaces level = CountingPlaces::kOne;
+  for (const auto& [input, places] : certificate.must_count) level = std::max(level, places);
+  SetLevel(level);
   MakeCases(/*confirming=*/true);
   Free free;
   for (size_t i : moving_) {
@@ -343,7 +420,7 @@ absl::StatusOr<AxisCertificate> LengthProbe::Confirm(const AxisCertificate& cert
   if (!holds) {
     certificate_.certified = certificate_.proved = false;
     certificate_.guards.clear();
-    certificate_.nonzero_rows.clear();
+    certificate_.must_count.clear();
     certificate_.reason = failure_;
   } else {
     absl::StrAppend(&certificate_.reason, "; the same at ",

@@ -36,6 +36,8 @@ class LengthProbe {
     std::vector<Tensor> expected;
   };
 
+  // Which places of masks count in whatever is drawn from now on.
+  void SetLevel(CountingPlaces level);
   absl::Status Prepare();
   void MakeCases(bool confirming);
   // Draws and runs unpadded, once; drops the case if the model refuses.
@@ -47,9 +49,16 @@ class LengthProbe {
   absl::StatusOr<bool> Holds(const Free& free);
   // True when the model takes `padded` itself, unpadded.
   absl::StatusOr<bool> TakesSize(int64_t padded);
+  // The padding of input `i` holds its fill whatever is measured: so it was asked for, or its rows
+  // may matter (of masks, and of ids that masks are made of), of whatever its padding holds.
+  bool IsBound(size_t i) const;
   // The smallest guard set's complement, or nullopt when not even all guards hold.
   absl::StatusOr<std::optional<Free>> FindFree();
-  absl::StatusOr<bool> NeedsNonzeroRows(size_t input, const Free& free);
+  // Which places of the guard `input` must count.
+  absl::StatusOr<CountingPlaces> NeedOf(size_t input, const Free& free);
+  // Padding shows where this input alone looks so; with nullopt: holds the fill value alone.
+  absl::StatusOr<bool> ShowsWith(size_t input, std::optional<MaskPattern> pattern,
+                                 const Free& free);
 
   absl::StatusOr<std::vector<Tensor>> Execute(const std::vector<Numbers>& inputs);
   std::string Describe(const Case& c, const Free& free, Hostile hostile) const;
@@ -60,6 +69,7 @@ class LengthProbe {
   const ProbeRunner& runner_;
   const ProbeOptions& options_;
   std::vector<size_t> moving_;  // inputs that have the axis
+  CountingPlaces level_ = CountingPlaces::kOne;
   std::vector<Case> cases_;
   std::vector<Free> failed_;  // sets that do not hold; no larger set does
   std::map<int64_t, bool> takes_size_;

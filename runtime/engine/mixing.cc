@@ -1,5 +1,6 @@
 #include "runtime/engine/mixing.h"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -28,8 +29,9 @@ class Finder {
   AxisFinding Run() {
     const AxisFinding walked = Walk();
     if (walked.verdict == Verdict::kMixes || !MayHoldSizeChoices(question_.graph)) return walked;
-    const AxisFinding chosen =
+    AxisFinding chosen =
         FindSizeChoices(question_.sampler.Ask(question_.position, question_.largest));
+    chosen.must_count = walked.must_count;
     return chosen.verdict > walked.verdict ? chosen : walked;
   }
 
@@ -66,7 +68,9 @@ class Finder {
     if (!longest.ok()) {
       return {Verdict::kUndecided, "the model", "could not be read at its largest bucket"};
     }
-    return Compare(small, a, question_.largest, *longest);
+    AxisFinding second = Compare(small, a, question_.largest, *longest);
+    second.must_count = std::max(first.must_count, second.must_count);
+    return second;
   }
 
   AxisFinding Compare(int64_t small, const Graph& a, int64_t large, const Graph& b) const {

@@ -15,23 +15,32 @@
 namespace reprise {
 namespace {
 
-// Whether every slice of `tensor` along its dims before `axis_dim` has an element other than
-// `fill`.
-bool EveryRowDiffersFrom(double fill, DType dtype, const InputTensor& tensor, size_t axis_dim) {
-  int64_t rows = 1, row_elements = 1;
+// Whether every line of `tensor` along `axis_dim` holds something other than `fill` at `places`.
+bool EveryRowCounts(CountingPlaces places, double fill, DType dtype, const InputTensor& tensor,
+                    size_t axis_dim) {
+  // A row of one line is a piece that must hold it; so are all its places, or the first of them.
+  int64_t pieces = 1, piece_elements = 1, rows = 1;
   for (size_t d = 0; d < tensor.shape.size(); ++d) {
-    (d < axis_dim ? rows : row_elements) *= tensor.shape[d];
+    (d < axis_dim ? rows : piece_elements) *= tensor.shape[d];
+  }
+  const int64_t row_elements = piece_elements;
+  if (places >= CountingPlaces::kFirst && tensor.shape[axis_dim] > 0) {
+    piece_elements /= tensor.shape[axis_dim];
+    if (places == CountingPlaces::kAll) pieces = tensor.shape[axis_dim];
   }
   const size_t size = DTypeSize(dtype);
   char fill_bytes[sizeof(double)];
   FillElements(dtype, fill, 1, fill_bytes);
   const auto* data = static_cast<const char*>(tensor.data);
   for (int64_t row = 0; row < rows; ++row) {
-    bool differs = false;
-    for (int64_t i = 0; i < row_elements && !differs; ++i) {
-      differs = std::memcmp(data + (row * row_elements + i) * size, fill_bytes, size) != 0;
+    for (int64_t piece = 0; piece < pieces; ++piece) {
+      const char* at = data + (row * row_elements + piece * piece_elements) * size;
+      bool differs = false;
+      for (int64_t i = 0; i < piece_elements && !differs; ++i) {
+        differs = std::memcmp(at + i * size, fill_bytes, size) != 0;
+      }
+      if (!differs) return false;
     }
-    if (!differs) return false;
   }
   return true;
 }
@@ -297,13 +306,13 @@ absl::StatusOr<RequestShape> Model::Measure(const Request& request) const {
   for (const ModelAxis& axis : axes_) {
     if (result.exact) break;
     for (size_t i = 0; i < inputs_.size(); ++i) {
-      const auto& names = axis.certificate.nonzero_rows;
-      if (std::find(names.begin(), names.end(), inputs_[i].name) == names.end()) continue;
+      const auto counts = axis.certificate.must_count.find(inputs_[i].name);
+      if (counts == axis.certificate.must_count.end()) continue;
       for (size_t d = 0; d < inputs_[i].dims.size(); ++d) {
         if (inputs_[i].dims[d].symbol != axis.symbol) continue;
         const auto fill = options_.fills.find(inputs_[i].name);
-        if (!EveryRowDiffersFrom(fill == options_.fills.end() ? 0 : fill->second, inputs_[i].dtype,
-                                 request.inputs[i], d)) {
+        const double filled = fill == options_.fills.end() ? 0 : fill->second;
+        if (!EveryRowCounts(counts->second, filled, inputs_[i].dtype, request.inputs[i], d)) {
           result.exact = true;
         }
       }

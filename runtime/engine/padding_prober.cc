@@ -15,6 +15,9 @@
 namespace reprise {
 namespace {
 
+// Ids that are tried as padding, each of which takes some runs.
+constexpr size_t kMostFills = 4;
+
 // Larger numbers in a comparison are the ends of types and masks.
 constexpr double kLargestTelling = 1e6;
 
@@ -35,6 +38,27 @@ std::vector<double> TellingNumbers(const Graph& graph) {
     if (numbers.size() >= kMost) break;
   }
   return {numbers.begin(), numbers.end()};
+}
+
+// Whether a mask is made of the input by comparing it: ids that are not padding.
+bool IsCompared(const Graph& graph, const std::string& input) {
+  static const auto* const kPasses = new std::set<absl::string_view>{
+      "Cast", "Identity", "Reshape", "Squeeze", "Unsqueeze", "Transpose", "Expand", "Sub"};
+  std::vector<ValueId> itself = {graph.FindValue(input)};
+  std::set<ValueId> seen(itself.begin(), itself.end());
+  while (!itself.empty()) {
+    const ValueId one = itself.back();
+    itself.pop_back();
+    if (one == kNone) continue;
+    for (const NodeId user : graph.value(one).users) {
+      const Node& node = graph.node(user);
+      const bool to_bool = node.op == "Cast" && graph.value(node.outputs[0]).dtype == DType::kBool;
+      if (IsComparison(node.op) || to_bool || node.op == "Sign") return true;
+      const bool passes = kPasses->contains(node.op) && node.input(0) == one;
+      if (passes && seen.insert(node.outputs[0]).second) itself.push_back(node.outputs[0]);
+    }
+  }
+  return false;
 }
 
 }  // namespace
@@ -101,15 +125,38 @@ AxisFinding PaddingProber::Mixing(size_t position, absl::Span<const InputRange> 
   for (size_t i = 0; i < inputs_.size(); ++i) {
     const ProbeInput& input = inputs_[i];
     const bool guard = certificate.certified ? absl::c_linear_search(certificate.guards, input.name)
-                                             : !ranges[i].limited && !IsFloating(input.dtype);
+                                             : MayBeMask(i, ranges);
     if (!guard || !moving.contains(input.name)) continue;
     const auto fill = fills.find(input.name);
     question.guards[input.name] = fill == fills.end() ? 0 : fill->second;
-    if (input.is_mask || (!ranges[i].limited && !IsFloating(input.dtype))) {
-      question.masks.insert(input.name);
-    }
+    if (IsMask(i, ranges)) question.masks.insert(input.name);
   }
   return FindMixingAlong(question);
+}
+
+std::vector<std::string> PaddingProber::MaskGuards(absl::Span<const InputRange> ranges,
+                                                   const AxisCertificate& certificate) const {
+  std::vector<std::string> masks;
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    const bool guard = absl::c_linear_search(certificate.guards, inputs_[i].name);
+    const bool tells = guard && (IsMask(i, ranges) || IsCompared(graph_, inputs_[i].name));
+    if (tells) masks.push_back(inputs_[i].name);
+  }
+  return masks.empty() ? certificate.guards : masks;
+}
+
+std::vector<std::string> PaddingProber::WithMasks(const std::string& symbol,
+                                                  absl::Span<const InputRange> ranges,
+                                                  const std::vector<std::string>& guards) const {
+  const std::set<std::string> moving = MovingInputs(symbol);
+  std::vector<std::string> all;
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    const std::string& name = inputs_[i].name;
+    const bool mask = moving.contains(name) && !IsFloating(inputs_[i].dtype) &&
+                      (IsMask(i, ranges) || IsCompared(graph_, name));
+    if (mask || absl::c_linear_search(guards, name)) all.push_back(name);
+  }
+  return all;
 }
 
 std::set<std::string> PaddingProber::MovingInputs(const std::string& symbol) const {
@@ -129,21 +176,39 @@ absl::StatusOr<std::string> PaddingProber::FillThatHelps(size_t position,
                                                          int64_t largest,
                                                          const ProbeOptions& options) const {
   const std::set<std::string> moving = MovingInputs(options.axis);
-  for (const ProbeInput& input : inputs_) {
-    const bool may_be = input.is_mask && moving.contains(input.name) &&
-                        model_.options().fills.count(input.name) == 0;
-    if (!may_be) continue;
-    ProbeOptions turned = options;
-    turned.fills[input.name] = 1;
-    turned.guards.insert(input.name);
-    ASSIGN_OR_RETURN(const AxisCertificate certificate, Probe(ranges, turned));
-    if (!certificate.certified) continue;
-    const AxisFinding finding = Mixing(position, ranges, largest, certificate, turned.fills);
-    if (finding.verdict == AxisFinding::Verdict::kMixes) continue;
-    return absl::StrCat("parameters { key: \"reprise.fill.", input.name,
-                        "\" value { string_value: \"1\" } }");
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    const std::string& name = inputs_[i].name;
+    if (!moving.contains(name) || model_.options().fills.count(name) != 0) continue;
+    for (const int64_t fill : OtherFills(i, ranges)) {
+      ProbeOptions turned = options;
+      turned.fills[name] = static_cast<double>(fill);
+      turned.guards.insert(name);
+      ASSIGN_OR_RETURN(const AxisCertificate certificate, Probe(ranges, turned));
+      if (!certificate.certified) continue;
+      const AxisFinding finding = Mixing(position, ranges, largest, certificate, turned.fills);
+      if (finding.verdict == AxisFinding::Verdict::kMixes) continue;
+      return absl::StrCat("it may be padded where ", fill,
+                          IsMask(i, ranges) ? " in the mask" : absl::StrCat(" in ", name),
+                          " means padding: say so in config.pbtxt: parameters { key: "
+                          "\"reprise.fill.",
+                          name, "\" value { string_value: \"", fill, "\" } }");
+    }
   }
   return "";
+}
+
+std::vector<int64_t> PaddingProber::OtherFills(size_t i,
+                                               absl::Span<const InputRange> ranges) const {
+  if (IsFloating(inputs_[i].dtype)) return {};
+  if (IsMask(i, ranges)) return {1};
+  std::vector<int64_t> fills;
+  for (const double number : inputs_[i].telling) {
+    const auto whole = static_cast<int64_t>(number);
+    const bool is_id = static_cast<double>(whole) == number && whole > 0 &&
+                       whole <= ranges[i].high && fills.size() < kMostFills;
+    if (is_id) fills.push_back(whole);
+  }
+  return fills;
 }
 
 absl::Status PaddingProber::Check(PackingCheck& check, size_t round,

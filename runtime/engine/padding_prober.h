@@ -47,11 +47,21 @@ class PaddingProber {
   AxisFinding Mixing(size_t position, absl::Span<const InputRange> ranges, int64_t largest,
                      const AxisCertificate& certificate) const;
 
+  // The guards of the certificate that are masks, or that the model makes masks of by comparing
+  // them; all of them where none is.
+  std::vector<std::string> MaskGuards(absl::Span<const InputRange> ranges,
+                                      const AxisCertificate& certificate) const;
+
+  // `guards` and the masks that have the axis: a table of the model may join one whose own padding
+  // is free.
+  std::vector<std::string> WithMasks(const std::string& symbol, absl::Span<const InputRange> ranges,
+                                     const std::vector<std::string>& guards) const;
+
   // The names of the inputs that have the axis, in whatever form.
   std::set<std::string> MovingInputs(const std::string& symbol) const;
 
-  // A line for config.pbtxt with which the axis may be padded, where that takes no more than a mask
-  // in which what does not count is 1; else nothing.
+  // Where the axis may be padded if only padding is another number, in a mask in which what does
+  // not count is 1 or in ids: which, and the line of config.pbtxt that says so. Else nothing.
   absl::StatusOr<std::string> FillThatHelps(size_t position, absl::Span<const InputRange> ranges,
                                             int64_t largest, const ProbeOptions& options) const;
 
@@ -65,6 +75,15 @@ class PaddingProber {
   AxisFinding Mixing(size_t position, absl::Span<const InputRange> ranges, int64_t largest,
                      const AxisCertificate& certificate,
                      const std::map<std::string, double>& fills) const;
+
+  // What padding of the input may be other than 0.
+  std::vector<int64_t> OtherFills(size_t i, absl::Span<const InputRange> ranges) const;
+  bool MayBeMask(size_t i, absl::Span<const InputRange> ranges) const {
+    return !ranges[i].limited && !IsFloating(inputs_[i].dtype);
+  }
+  bool IsMask(size_t i, absl::Span<const InputRange> ranges) const {
+    return inputs_[i].is_mask || MayBeMask(i, ranges);
+  }
 
   const Model& model_;
   const Graph& graph_;

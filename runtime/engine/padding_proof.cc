@@ -51,6 +51,16 @@ int64_t LargestTaken(const Model& model, const Graph& graph, size_t position,
   return 0;
 }
 
+// What the ops ask of the rows of these masks.
+void Ask(const AxisFinding& finding, const std::vector<std::string>& masks,
+         AxisCertificate& certificate) {
+  for (const std::string& guard : masks) {
+    if (finding.must_count == CountingPlaces::kNone) break;
+    CountingPlaces& places = certificate.must_count[guard];
+    places = std::max(places, finding.must_count);
+  }
+}
+
 // What the ops say of the axis, joined with what was measured.
 void Join(const AxisFinding& finding, AxisCertificate& certificate) {
   using Verdict = AxisFinding::Verdict;
@@ -61,6 +71,16 @@ void Join(const AxisFinding& finding, AxisCertificate& certificate) {
     return;
   }
   certificate.proved = finding.verdict == Verdict::kProved;
+  const bool whole_rows = absl::c_any_of(
+      certificate.must_count, [](const auto& one) { return one.second == CountingPlaces::kAll; });
+  if (!certificate.proved && whole_rows) {
+    // Rows of one kind show too little.
+    certificate.certified = false;
+    certificate.must_count.clear();
+    certificate.reason =
+        absl::StrCat("only rows without the fill value could be padded, and ", certificate.mixing);
+    return;
+  }
   if (certificate.proved) {
     certificate.reason =
         absl::StrCat("no node lets a position see the padding behind it; ", certificate.reason);
@@ -183,6 +203,18 @@ absl::Status PaddingProof::MeasureAxis(Model& model, size_t i, const PaddingProb
       finding = again;
     }
   }
+  if (axis.certificate.certified && !axis.is_batch) {
+    AxisCertificate bound = axis.certificate;
+    bound.guards = prober.WithMasks(axis.symbol, ranges, bound.guards);
+    if (bound.guards != axis.certificate.guards) {
+      const AxisFinding asked = prober.Mixing(i, ranges, largest, bound);
+      if (asked.must_count > finding.must_count) {
+        axis.certificate.guards = bound.guards;
+        finding.must_count = asked.must_count;
+      }
+    }
+    Ask(finding, prober.MaskGuards(ranges, axis.certificate), axis.certificate);
+  }
   if (axis.certificate.certified && finding.verdict == AxisFinding::Verdict::kUndecided &&
       !axis.is_batch) {
     ProbeOptions closer = options;
@@ -197,10 +229,7 @@ absl::Status PaddingProof::MeasureAxis(Model& model, size_t i, const PaddingProb
     if (axis.is_batch) return absl::OkStatus();
     ASSIGN_OR_RETURN(const std::string line, prober.FillThatHelps(i, ranges, largest, options));
     if (line.empty()) return absl::OkStatus();
-    absl::StrAppend(&axis.certificate.reason,
-                    "; it may be padded where 1 in the mask means padding: say so in "
-                    "config.pbtxt: ",
-                    line);
+    absl::StrAppend(&axis.certificate.reason, "; ", line);
     return absl::OkStatus();
   }
   int64_t measured = later.empty() ? sizes.back() : later.back();

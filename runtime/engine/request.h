@@ -43,7 +43,7 @@ struct RequestShape {
   std::map<std::string, Tensor> shape_inputs;
   std::vector<int> overrides;  // positions of the initialisers that the request has values for
   std::map<std::string, int64_t> override_sizes;  // of symbols that only they have
-  bool exact = false;  // must not be padded, whatever the certificates say: see nonzero_rows
+  bool exact = false;  // must not be padded, whatever the certificates say: see must_count
   // In force when it was measured: what it was admitted under holds for it.
   std::shared_ptr<const BucketPolicy> buckets;
   bool unproved = false;  // exact only because padding at its sizes is not proved (yet)

@@ -31,14 +31,20 @@ absl::StatusOr<AxisCertificate> AxisOf(const recipe::v1::StoredAxis& stored,
                           .proved = stored.proved(),
                           .mixing = stored.mixing(),
                           .reason = stored.reason()};
-  for (const auto* from : {&stored.guards(), &stored.nonzero_rows()}) {
-    auto& to = from == &stored.guards() ? axis.guards : axis.nonzero_rows;
-    for (const std::string& input : *from) {
-      if (!Contains(input_names, input)) {
-        return Damaged(absl::StrCat("that it has an input '", input, "'"));
-      }
-      to.push_back(input);
-    }
+  const auto has_input = [&](const std::string& input) {
+    return Contains(input_names, input)
+               ? absl::OkStatus()
+               : Damaged(absl::StrCat("that it has an input '", input, "'"));
+  };
+  for (const std::string& input : stored.guards()) {
+    RETURN_IF_ERROR(has_input(input));
+    axis.guards.push_back(input);
+  }
+  for (const recipe::v1::StoredCount& one : stored.must_count()) {
+    RETURN_IF_ERROR(has_input(one.input()));
+    const bool known = one.places() > 0 && one.places() <= static_cast<int>(CountingPlaces::kAll);
+    if (!known) return Damaged("places of a mask that there are not");
+    axis.must_count[one.input()] = static_cast<CountingPlaces>(one.places());
   }
   if (axis.proved && !axis.certified) return Damaged("that it is proved, and not certified");
   if (axis.reason.empty()) return Damaged("nothing about an axis");
@@ -97,7 +103,11 @@ std::string EncodeFindings(const StoredModelKey& key, const ModelId& id,
     to->set_label(axis.axis);
     to->set_certified(axis.certified);
     for (const std::string& guard : axis.guards) to->add_guards(guard);
-    for (const std::string& input : axis.nonzero_rows) to->add_nonzero_rows(input);
+    for (const auto& [input, places] : axis.must_count) {
+      auto* one = to->add_must_count();
+      one->set_input(input);
+      one->set_places(static_cast<int32_t>(places));
+    }
     to->set_proved(axis.proved);
     to->set_mixing(axis.mixing);
     to->set_reason(axis.reason);

@@ -201,6 +201,11 @@ void ElementwiseAxis(AxisContext& context) {
     }
     if (!found) continue;
     joint.padding = Combine(context, paddings);
+    for (size_t i = 0; i < context.num_inputs(); ++i) {
+      const int64_t own = dim - (context.output_rank() - context.rank(i));
+      const bool taken_out = context.node().op == "Mul" && joint.padding.Is(0) && own >= 0;
+      if (taken_out && context.MayBeInfiniteAt(i, own)) context.Doubt(kTakesOut);
+    }
     flow.along.push_back(joint);
   }
   context.Set(0, std::move(flow), is_mask);

@@ -252,6 +252,7 @@ void TriluAxis(AxisContext& context) {
     if (k && !k->empty() && (*k)[0] == 0 && last_two) {
       flow.along[1].padding = PaddingValue::Constant(0);
     }
+    flow.structure = Structure::kKeepsFirst;
   }
   if (context.is_batch() && !flow.along.empty())
     context.Doubt("puts zeros where the place says, in");

@@ -32,6 +32,10 @@ void Product(AxisContext& context, bool transpose_a, bool transpose_b, size_t se
     const bool may_be = (a_meets != nullptr && MayBeZeros(*a_meets)) ||
                         (b_meets != nullptr && MayBeZeros(*b_meets));
     if (!zeros) context.Mix(kSums, may_be);
+    if (zeros &&
+        (context.MayBeInfiniteAt(0, a_inner) || context.MayBeInfiniteAt(second, b_inner))) {
+      context.Doubt(kTakesOut);
+    }
   }
   AxisFlowValue flow;
   const auto add = [&](int64_t dim, const Positions& from) {
@@ -136,6 +140,12 @@ void EinsumAxis(AxisContext& context) {
       flow.along.back().dim = static_cast<int64_t>(dim);
     } else if (!positions.padding.Is(0)) {
       context.Mix(kSums, MayBeZeros(positions));
+    }
+    for (size_t i = 0; i < terms.size() && positions.padding.Is(0); ++i) {
+      const size_t own = terms[i].find(letter);
+      const bool infinite =
+          own != std::string::npos && context.MayBeInfiniteAt(i, static_cast<int64_t>(own));
+      if (infinite) context.Doubt(kTakesOut);
     }
   }
   context.Set(0, std::move(flow));

@@ -77,6 +77,10 @@ template <Ignores ignores>
 void Reduce(AxisContext& context, absl::string_view how, absl::string_view noun = "") {
   const auto dims = ReducedDims(context);
   if (!dims) return UnknownAxis(context);
+  const auto here =
+      absl::c_count_if(*dims, [&](int64_t dim) { return context.input(0).At(dim) != nullptr; });
+  const bool averages = ignores == Ignores::kNothing && here == 1;
+  NodeId averaged = kNone;
   for (const int64_t dim : *dims) {
     const Positions* positions = context.input(0).At(dim);
     if (positions == nullptr) continue;
@@ -92,7 +96,13 @@ void Reduce(AxisContext& context, absl::string_view how, absl::string_view noun 
       context.Doubt(absl::StrCat(how, " ids, which padding with 0 need not change, of"));
       continue;
     }
-    // An average counts what it adds up: no mask in front of it takes the padding out.
+    // An average counts what it adds up: no mask in front of it takes the padding out, unless it is
+    // divided by another one.
+    const bool whole = !positions->moved && !positions->repeated && !context.is_batch();
+    if (averages && positions->padding.Is(0) && whole) {
+      averaged = context.id();
+      continue;
+    }
     const bool may_be = ignores == Ignores::kNothing ? false
                         : ignores == Ignores::kZero  ? MayBeZeros(*positions)
                                                      : MayBeMasked(*positions);
@@ -112,6 +122,7 @@ void Reduce(AxisContext& context, absl::string_view how, absl::string_view noun 
       if (is_it && from.padding.Is(0)) positions.padding = PaddingValue::Constant(0);
     }
   }
+  flow.averaged = averaged;
   context.Set(0, std::move(flow));
 }
 
@@ -135,7 +146,7 @@ void ReduceSumAxis(AxisContext& context) { Reduce<Ignores::kZero>(context, "adds
 void ReduceNormAxis(AxisContext& context) { Reduce<Ignores::kZero>(context, "takes a norm over"); }
 void ReduceProdAxis(AxisContext& context) { Reduce<Ignores::kOne>(context, "multiplies over"); }
 // Zeros do not count in a sum, but in the number that it is divided by.
-void ReduceMeanAxis(AxisContext& context) { Reduce<Ignores::kNothing>(context, "averages over"); }
+void ReduceMeanAxis(AxisContext& context) { Reduce<Ignores::kNothing>(context, kAverages); }
 void ReduceMaxAxis(AxisContext& context) {
   Reduce<Ignores::kLow>(context, "takes the largest over", "takes the largest");
 }
@@ -203,6 +214,12 @@ void SoftmaxAxis(AxisContext& context) {
     const bool masked = here && Masks(positions, context, "normalises");
     if (here && !masked) {
       context.Mix("normalises over", MayBeMasked(positions), Weakness(positions));
+    }
+    // Masks that leave nothing of what a table leaves to a query.
+    const Structure structure = context.input(0).structure;
+    if (masked && positions.guarded && structure > Structure::kApart) {
+      context.MustCount(structure == Structure::kKeepsFirst ? CountingPlaces::kFirst
+                                                            : CountingPlaces::kAll);
     }
     const bool zeros = masked && context.node().op == "Softmax";
     positions.padding = zeros ? PaddingValue::Constant(0) : PaddingValue::Unknown();

@@ -144,97 +144,6 @@ bool AxisContext::MayCountFromEnd(size_t i, std::optional<int64_t> column) const
   return flows_[places].chosen && !flows_[places].nonnegative;
 }
 
-bool AxisContext::IsAtLeastOne(size_t i) const {
-  const auto is_bound = [&](ValueId value) {
-    const Tensor* tensor = graph_.ConstantOf(value);
-    return tensor != nullptr &&
-           absl::c_all_of(tensor->ToDoubles(), [](double one) { return one >= 1; });
-  };
-  const ValueId value = node_.input(i);
-  if (value == kNone) return false;
-  if (is_bound(value)) return true;
-  for (const absl::string_view op : {"Add", "Max", "Clip", "Exp"}) {
-    const Node* node = graph_.ProducerIf(value, op);
-    if (node == nullptr) continue;
-    const auto nonnegative = [&](size_t k) {
-      return node->input(k) != kNone && flows_[node->inputs[k]].nonnegative;
-    };
-    if (op == "Exp") return nonnegative(0);
-    if (op == "Clip") return node->input(1) != kNone && is_bound(node->input(1));
-    bool any_bound = false, all_nonnegative = true;
-    for (size_t k = 0; k < node->inputs.size(); ++k) {
-      any_bound = any_bound || is_bound(node->inputs[k]);
-      all_nonnegative = all_nonnegative && nonnegative(k);
-    }
-    return any_bound && (op == "Max" || all_nonnegative);
-  }
-  return false;
-}
-
-bool AxisContext::IsNonnegative(size_t output) const {
-  static const auto* const kAlways =
-      new std::set<absl::string_view>{"Relu",        "Abs",         "Sigmoid",
-                                      "HardSigmoid", "Exp",         "Sqrt",
-                                      "Softplus",    "Equal",       "Less",
-                                      "Greater",     "LessOrEqual", "GreaterOrEqual",
-                                      "Not",         "And",         "Or",
-                                      "Xor",         "IsNaN",       "IsInf",
-                                      "ArgMax",      "ArgMin",      "Shape",
-                                      "Size",        "NonZero",     "Softmax",
-                                      "ReduceL1",    "ReduceL2",    "ReduceSumSquare",
-                                      "Hardmax"};
-  // Of operands none of which is negative.
-  static const auto* const kOfThem =
-      new std::set<absl::string_view>{"Mul",           "Add",
-                                      "Div",           "Sum",
-                                      "Mean",          "Min",
-                                      "Max",           "ReduceSum",
-                                      "ReduceMean",    "ReduceMax",
-                                      "ReduceMin",     "ReduceProd",
-                                      "Concat",        "Transpose",
-                                      "Reshape",       "Squeeze",
-                                      "Unsqueeze",     "Flatten",
-                                      "Identity",      "Dropout",
-                                      "Expand",        "Tile",
-                                      "Slice",         "Split",
-                                      "Gather",        "GatherElements",
-                                      "GatherND",      "CumSum",
-                                      "Where",         "Cast",
-                                      "MaxPool",       "AveragePool",
-                                      "GlobalMaxPool", "GlobalAveragePool",
-                                      "Pow",           "MatMul",
-                                      "Floor",         "Ceil",
-                                      "Round"};
-  const std::string& op = node_.op;
-  const DType dtype = graph_.value(node_.outputs[output]).dtype;
-  if (IsNeverNegative(dtype) || kAlways->contains(op)) return true;
-  if (op == "Mul" && node_.inputs[0] == node_.inputs[1]) return true;
-  if (op == "TopK" && output == 1) return true;
-  if (op == "Log") return IsAtLeastOne(0);
-  // Remainders have the sign of what is divided by; with `fmod` that of what is divided.
-  if (op == "Mod") return input(attributes().Int("fmod", 0) != 0 ? 0 : 1).nonnegative;
-  if (op == "Pow") {
-    const std::optional<double> power = Uniform(1);
-    if (power.has_value() && std::fmod(*power, 2) == 0) return true;
-  }
-  if (op == "Clip" || op == "Max") {
-    for (size_t i = 0; i < num_inputs(); ++i) {
-      const bool bound = op == "Max" || i == 1;
-      if (bound && has_input(i) && input(i).nonnegative) return true;
-    }
-  }
-  if (!kOfThem->contains(op)) return false;
-  const OpRow* row = FindOp(op);
-  for (size_t i = 0; i < num_inputs(); ++i) {
-    const bool places =
-        i == 1 && (op == "Gather" || op == "GatherElements" || op == "GatherND" || op == "CumSum");
-    const bool counts =
-        has_input(i) && !row->IsValueInput(i) && !(op == "Where" && i == 0) && !places;
-    if (counts && !input(i).nonnegative) return false;
-  }
-  return true;
-}
-
 bool AxisContext::AnyUnknownMask() const {
   for (size_t i = 0; i < num_inputs(); ++i) {
     if (input(i).source == Source::kGuards && input(i).along.empty()) return true;
@@ -263,6 +172,33 @@ bool AxisContext::IsSettled() const {
   return !product || data <= 1;
 }
 
+Structure AxisContext::JointStructure() const {
+  static const auto* const kMoves = new std::set<absl::string_view>{
+      "Transpose", "Expand", "Slice", "Concat", "Split", "Tile", "Gather", "Trilu"};
+  static const auto* const kKeepApart =
+      new std::set<absl::string_view>{"Add", "Sub", "Mul", "Div", "Cast", "Identity", "Dropout"};
+  const OpRow* row = FindOp(node_.op);
+  const bool moves = row->Has(kView) || kMoves->contains(node_.op);
+  if (!moves && !row->Has(kElementwise)) return Structure::kNone;
+  Structure joint = Structure::kNone;
+  bool fresh = true, masked = false;  // the first key's keepers are tables; a mask meets them
+  for (size_t i = 0; i < num_inputs(); ++i) {
+    if (!has_input(i) || row->IsValueInput(i)) continue;
+    const AxisFlowValue& flow = input(i);
+    joint = std::max(joint, flow.structure);
+    fresh = fresh && (flow.structure != Structure::kKeepsFirst || flow.source == Source::kConstant);
+    for (const Positions& positions : flow.along) masked = masked || positions.guarded;
+  }
+  const bool adds = node_.op == "Add";
+  const bool covers =
+      node_.op == "Where" && input(0).structure == Structure::kKeepsFirst && !masked;
+  if (joint == Structure::kKeepsFirst && fresh && (adds || covers)) return Structure::kApart;
+  if (joint == Structure::kApart && !moves && !kKeepApart->contains(node_.op)) {
+    return Structure::kKeepsFirst;  // A cap brings what is hidden twice as high as the rest.
+  }
+  return joint;
+}
+
 void AxisContext::Set(size_t output, AxisFlowValue flow, bool is_mask) {
   if (!has_output(output)) return;
   flow.source = Source::kConstant;
@@ -277,6 +213,8 @@ void AxisContext::Set(size_t output, AxisFlowValue flow, bool is_mask) {
     flow.chosen = flow.chosen || input(i).chosen;
   }
   flow.nonnegative = IsNonnegative(output);
+  flow.unbounded = MayBeUnbounded();
+  flow.structure = std::max(flow.structure, JointStructure());
   const bool settled = IsSettled(), unknown_mask = AnyUnknownMask();
   for (Positions& positions : flow.along) {
     positions.settled = settled;
@@ -291,7 +229,9 @@ void AxisContext::Set(size_t output, AxisFlowValue flow, bool is_mask) {
 
 void AxisContext::Note(AxisFinding::Verdict verdict, std::string how) {
   if (verdict <= finding_.verdict) return;
-  finding_ = {verdict, AxisNodeName(graph_, node_), std::move(how)};
+  finding_.verdict = verdict;
+  finding_.node = AxisNodeName(graph_, node_);
+  finding_.how = std::move(how);
 }
 
 void AxisContext::Mix(absl::string_view how, bool guarded, std::optional<double> weak) {
@@ -309,8 +249,18 @@ void AxisContext::Look(absl::string_view how, const Positions& positions) {
        absl::StrCat(how, " ", axis()));
 }
 
+void AxisContext::MustCount(CountingPlaces places) {
+  finding_.must_count = std::max(finding_.must_count, places);
+}
+
 void AxisContext::SeeLength(absl::string_view how) {
   Note(AxisFinding::Verdict::kMixes, absl::StrCat(how, " ", axis()));
+}
+
+void AxisContext::BlameMixing(NodeId node, absl::string_view how) {
+  if (finding_.verdict == AxisFinding::Verdict::kMixes) return;
+  Mix(how, /*guarded=*/false);
+  finding_.node = AxisNodeName(graph_, graph_.node(node));
 }
 
 void AxisContext::Doubt(absl::string_view how) {

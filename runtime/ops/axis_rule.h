@@ -57,6 +57,19 @@ struct Positions {
   bool repeated = false;  // behind the last position comes the first one of something else
 };
 
+// Which places of a line along the axis must hold another value than the fill, in a guard of a
+// request that is padded: the larger the stricter. A query that sees nothing but what is hidden
+// from it spreads its attention over all keys, the padding as well.
+enum class CountingPlaces { kNone, kOne, kFirst, kAll };
+
+// What a table of queries and keys hides, whatever the masks say.
+enum class Structure {
+  kNone,
+  kApart,       // keeps the first key, and what it hides lies deeper than what a mask hides
+  kKeepsFirst,  // no query the first key: those that follow it, say
+  kAny,         // windows, blocks
+};
+
 struct AxisFlowValue {
   // Made of constants alone, also of what may be a mask (inputs that are masks and guards, inputs
   // without the axis), or of anything a client may send.
@@ -73,6 +86,15 @@ struct AxisFlowValue {
   bool nonnegative = false;  // no element is below zero, whatever the inputs hold
   // Numbers that a client may choose have a say: not constants and counts of masks alone.
   bool chosen = false;
+  Structure structure = Structure::kNone;
+  // The node that averaged over the axis what padding holds zeros of: off by a factor that follows
+  // the size, which the quotient of two such does not have.
+  NodeId averaged = kNone;
+  // Something infinite, or no number, may be among them where what clients sent is as usual: what
+  // is made of padding may be so where nothing else is.
+  bool unbounded = false;
+  // Of a batch: places of rows, each of which holds its own (or a column of them does).
+  bool own_place = false;
 
   const Positions* At(int64_t dim) const;
 };
@@ -84,6 +106,8 @@ struct AxisFinding {
   Verdict verdict = Verdict::kProved;
   std::string node;  // the first that makes the verdict: "node '/pool/ReduceMean' (ReduceMean)"
   std::string how;   // "averages over sequence without a mask"
+  // What the verdict holds for: requests whose masks count there.
+  CountingPlaces must_count = CountingPlaces::kNone;
   friend bool operator==(const AxisFinding&, const AxisFinding&) = default;
 };
 
@@ -107,6 +131,7 @@ class AxisContext {
               const AxisFlowOptions& options, std::vector<AxisFlowValue>& flows);
 
   const Node& node() const { return node_; }
+  NodeId id() const { return graph_.value(node_.outputs[0]).producer; }
   const Attributes& attributes() const { return node_.attributes; }
   const std::string& axis() const { return options_.axis; }
   bool is_batch() const { return options_.is_batch; }
@@ -125,6 +150,8 @@ class AxisContext {
   int64_t output_rank(size_t i = 0) const { return static_cast<int64_t>(output_shape(i).size()); }
   // The output's dim has the axis' size in both graphs.
   bool OutputGrows(int64_t dim, size_t output = 0) const;
+  // The first result is made of floats.
+  bool casts_to_float() const { return IsFloating(graph_.value(node_.outputs[0]).dtype); }
   // The value of an operand where it is known; of the larger size in `larger_constant`.
   const Tensor* constant(size_t i) const;
   const Tensor* larger_constant(size_t i) const;
@@ -136,6 +163,8 @@ class AxisContext {
   int64_t Dim(int64_t dim, size_t i = 0) const { return dim < 0 ? dim + rank(i) : dim; }
   bool AnyPositions() const;
   bool AnyGuarded() const;
+  // Padding of operand `i` along its dim `dim` may hold what zero does not take out.
+  bool MayBeInfiniteAt(size_t i, int64_t dim) const;
   // The places that operand `i` holds may be below zero, which counts them from the end, for some
   // contents of the inputs. `column`: only those of this element of its last dim count.
   bool MayCountFromEnd(size_t i, std::optional<int64_t> column = std::nullopt) const;
@@ -151,8 +180,12 @@ class AxisContext {
   // Position i sees a few others, found by where they lie: nothing is known where they may lie
   // elsewhere (`moved`, `repeated`).
   void Look(absl::string_view how, const Positions& positions);
+  // The verdict holds where masks count at these places.
+  void MustCount(CountingPlaces places);
   // Position i sees what lies where the length says.
   void SeeLength(absl::string_view how);
+  // What `node`, before this one, did, matters now.
+  void BlameMixing(NodeId node, absl::string_view how);
   // Whether padding shows cannot be seen here.
   void Doubt(absl::string_view how);
 
@@ -171,8 +204,17 @@ class AxisContext {
   // No element of the operand is below one, whatever the inputs hold: its logarithm is no less than
   // zero.
   bool IsAtLeastOne(size_t i) const;
+  // All elements are above zero.
+  bool IsPositive(ValueId value, int depth = 0) const;
+  // None is above zero, as what is left of scores less the largest.
+  bool IsNotPositive(ValueId value) const;
+  // The node makes something infinite of some numbers that are not.
+  bool MayOverflow() const;
+  bool MayBeUnbounded() const;
   // What a mask does is not known in an operand already.
   bool AnyUnknownMask() const;
+  // What the operands hide, joined.
+  Structure JointStructure() const;
   // Padding of the results follows from that of the operands and from weights.
   bool IsSettled() const;
 

@@ -36,6 +36,12 @@ inline bool MayBeZeros(const Positions& positions) {
          positions.padding.kind == PaddingValue::Kind::kUnknown;
 }
 
+// Zero times infinity is no number: whether it comes to that is for the measurement to say.
+inline constexpr char kTakesOut[] = "takes out with zeros what may overflow in the padding of";
+
+// Words of ReduceMean, which others say for it.
+inline constexpr char kAverages[] = "averages over";
+
 // A number above this is too near to what models compute with to be meant as a mask.
 inline constexpr double kWeakestMask = -1000;
 // What is put in the place of a number hides it if no number of a model is as low.

@@ -17,6 +17,21 @@ bool Contains(const std::vector<std::string>& names, const std::string& name) {
 }
 
 // What is done with sizes along the axis.
+// Rows of a guard with which a request runs exact.
+absl::string_view ExactRows(CountingPlaces must_count) {
+  switch (must_count) {
+    case CountingPlaces::kNone:
+      return "";
+    case CountingPlaces::kOne:
+      return "of nothing else";
+    case CountingPlaces::kFirst:
+      return "that begins with it";
+    case CountingPlaces::kAll:
+      return "that holds any of it";
+  }
+  return "";
+}
+
 std::string Consequence(const Model& model, const ModelAxis& axis, bool certified) {
   if (axis.is_batch) {
     return certified ? "requests share replays"
@@ -153,7 +168,11 @@ void EncodeExplanation(const Model& model, v1::ExplainModelResponse& message) {
         v1::GuardInput& guard = *one.add_guards();
         guard.set_input(input.name);
         guard.set_fill(fill == model.options().fills.end() ? 0 : fill->second);
-        guard.set_needs_other_value(Contains(certificate.nonzero_rows, input.name));
+        const auto counts = certificate.must_count.find(input.name);
+        if (counts != certificate.must_count.end()) {
+          guard.set_needs_other_value(true);
+          guard.set_exact_rows(std::string(ExactRows(counts->second)));
+        }
       } else {
         one.add_free_inputs(input.name);
       }

@@ -70,6 +70,40 @@ const FlowCase kCases[] = {
   %masked: ? = Mul(%x, %mask)
   %y: ? = ReduceMean(%masked, %axes) @mean)",
      kMixes, "node 'mean' (ReduceMean) averages over tokens without a mask"},
+    {"TheQuotientOfTwoMeansDoesNotCountIt", R"(
+  input %x: f32[2, $S, 8]
+  input %mask: f32[2, $S, 1]
+  const %axes: i64[1] = {1}
+  const %scale: f32[] = {3.0}
+  %masked: ? = Mul(%x, %mask)
+  %mean: ? = ReduceMean(%masked, %axes)
+  %counted: ? = ReduceMean(%mask, %axes)
+  %scaled: ? = Mul(%mean, %scale)
+  %y: ? = Div(%scaled, %counted))",
+     kProved},
+    {"TheQuotientOfAMeanAndMoreThanAnotherDoes", R"(
+  input %x: f32[2, $S, 8]
+  input %mask: f32[2, $S, 1]
+  const %axes: i64[1] = {1}
+  const %more: f32[] = {0.5}
+  %masked: ? = Mul(%x, %mask)
+  %mean: ? = ReduceMean(%masked, %axes) @mean
+  %counted: ? = ReduceMean(%mask, %axes) @count
+  %grown: ? = Add(%counted, %more)
+  %y: ? = Div(%mean, %grown))",
+     kMixes, "node 'count' (ReduceMean) averages over tokens without a mask"},
+    {"TheQuotientOfMeansOfOtherPositionsDoes", R"(
+  input %x: f32[2, $S, 8]
+  input %mask: f32[2, $S, 1]
+  const %axes: i64[1] = {1}
+  const %one: i64[1] = {1}
+  const %end: i64[1] = {1000000}
+  %masked: ? = Mul(%x, %mask)
+  %rest: ? = Slice(%masked, %one, %end, %one)
+  %mean: ? = ReduceMean(%rest, %axes) @mean
+  %counted: ? = ReduceMean(%mask, %axes)
+  %y: ? = Div(%mean, %counted))",
+     kMixes, "node 'mean' (ReduceMean) averages over tokens without a mask"},
     {"PlacesBelowALengthAreAMask", R"(
   input %x: f32[2, $S, 8]
   input %lengths: i64[2, 1]

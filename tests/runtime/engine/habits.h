@@ -2,11 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <ostream>
 #include <random>
 #include <string>
 #include <vector>
 
+#include "runtime/ops/axis_rule.h"
 #include "tests/runtime/onnx/model_builder.h"
 
 namespace reprise {
@@ -109,6 +111,10 @@ struct HabitCase {
   bool packs = false;
   std::string words = "";  // among those of the certificate of the sequence
   bool proved = false;     // the ops alone prove that the sequence may be padded
+  // What rows of a guard must hold; set: requests are drawn with any masks, whole rows of zeros
+  // too.
+  std::optional<CountingPlaces> must_count = std::nullopt;
+  const char* mask = "attention_mask";  // of which input
 };
 
 inline void PrintTo(const HabitCase& c, std::ostream* out) { *out << c.name; }

@@ -9,6 +9,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "tests/runtime/engine/habits.h"
+#include "tests/runtime/engine/joined_traps.h"
+#include "tests/runtime/engine/number_traps.h"
 #include "tests/runtime/engine/rare_traps.h"
 #include "tests/runtime/engine/size_traps.h"
 #include "tests/runtime/engine/traps.h"
@@ -209,12 +211,23 @@ const HabitCase kCases[] = {
      {"attention_mask"}},
 };
 
-// One request with its own bytes. The first position always counts.
+// One request with its own bytes. The first position always counts, but with `any_mask`: rows may
+// be filled up at either end, in the middle, and all through.
 struct Tokens {
-  Tokens(int64_t rows, int64_t length, std::mt19937& random) {
+  Tokens(int64_t rows, int64_t length, std::mt19937& random, bool any_mask = false) {
     for (int64_t i = 0; i < rows * length; ++i) {
       ids.push_back(std::uniform_int_distribution<int64_t>(0, kVocabulary - 1)(random));
       mask.push_back(i % length == 0 || random() % 4 != 0);
+    }
+    const bool whole = any_mask && random() % 3 == 0;
+    if (whole) mask.assign(mask.size(), 1);
+    for (int64_t row = 0; any_mask && !whole && row < rows; ++row) {
+      const auto begin = static_cast<int64_t>(random() % 3 == 0 ? 0 : random() % length);
+      const auto end = static_cast<int64_t>(random() % 3 == 0 ? length : random() % (length + 1));
+      for (int64_t i = 0; i < length; ++i) {
+        int64_t& one = mask[row * length + i];
+        one = random() % 8 == 0 ? one : (begin <= i && i < end) || end < begin;
+      }
     }
     request.inputs = {{{rows, length}, ids.data()}, {{rows, length}, mask.data()}};
   }
@@ -272,6 +285,11 @@ TEST_P(PaddingSafetyTest, TheCertificateIsAsExpected) {
   EXPECT_EQ(sequence.certified ? sequence.guards : std::vector<std::string>(), habit().guards);
   EXPECT_THAT(sequence.reason, HasSubstr(habit().words));
   EXPECT_TRUE(sequence.proved || !habit().proved) << sequence.mixing;
+  if (habit().must_count.has_value()) {
+    const auto places = sequence.must_count.find(habit().mask);
+    EXPECT_EQ(places == sequence.must_count.end() ? CountingPlaces::kNone : places->second,
+              *habit().must_count);
+  }
   EXPECT_EQ(model->packing() != nullptr, packing() == PackingMode::kAuto && habit().packs)
       << model->packing_refusal();
   EXPECT_EQ(model->packing_refusal().empty(), packing() == PackingMode::kOff || habit().packs);
@@ -318,7 +336,8 @@ TEST_P(PaddingSafetyTest, AnswersInCompanyAreThoseAloneAndUnpadded) {
   for (int round = 0; round < 25; ++round) {
     std::vector<std::unique_ptr<Tokens>> waiting;
     for (int64_t i = 0; i < 1 + below(5); ++i) {
-      waiting.push_back(std::make_unique<Tokens>(1 + below(3), 1 + below(habit().longest), random));
+      waiting.push_back(std::make_unique<Tokens>(1 + below(3), 1 + below(habit().longest), random,
+                                                 habit().must_count.has_value()));
     }
     while (!waiting.empty()) {
       BatchPlan plan(*model);
@@ -357,6 +376,10 @@ TEST_P(PaddingSafetyTest, BadIdFailsItsRequestAlone) {
   // As many rows as positions, so that neither can be told from the other by its size.
   Tokens good(2, 4, random), bad(1, 4, random), other(1, 4, random);
   bad.ids[2] = 1000000;
+  for (Tokens* tokens : {&good, &bad, &other}) {
+    // Whatever their masks must hold.
+    if (habit().must_count.has_value()) tokens->mask.assign(tokens->mask.size(), 1);
+  }
   BatchPlan plan(*model);
   std::vector<const Request*> requests;
   for (const Tokens* tokens : {&good, &bad, &other}) {
@@ -390,6 +413,14 @@ INSTANTIATE_TEST_SUITE_P(Traps, PaddingSafetyTest,
 
 INSTANTIATE_TEST_SUITE_P(Rare, PaddingSafetyTest,
                          testing::Combine(testing::ValuesIn(kRareTraps),
+                                          testing::Values(PackingMode::kOff)),
+                         NameOfCase);
+INSTANTIATE_TEST_SUITE_P(Joined, PaddingSafetyTest,
+                         testing::Combine(testing::ValuesIn(kJoinedTraps),
+                                          testing::Values(PackingMode::kOff, PackingMode::kAuto)),
+                         NameOfCase);
+INSTANTIATE_TEST_SUITE_P(Numbers, PaddingSafetyTest,
+                         testing::Combine(testing::ValuesIn(kNumberTraps),
                                           testing::Values(PackingMode::kOff)),
                          NameOfCase);
 INSTANTIATE_TEST_SUITE_P(Sizes, PaddingSafetyTest,

@@ -274,7 +274,7 @@ inline const HabitCase kRareTraps[] = {
      .sequence = true,
      .guards = {"input_ids"}},
     {.name = "LastTokenThatCountsByRows",
-     // As PyTorch writes x[arange(rows), last], which finds rows by where they lie in the batch.
+     // As PyTorch writes x[arange(rows), last]: every row finds itself, wherever it lies.
      .build =
          [](ModelBuilder& b) {
            AddInputs(b, "batch", "sequence");
@@ -290,7 +290,7 @@ inline const HabitCase kRareTraps[] = {
            SetAttribute(b.Node("Concat", {"row", "last"}, {"places"}), "axis", int64_t{-1});
            b.Node("GatherND", {"x", "places"}, {"y"});
          },
-     .batch = false,
+     .batch = true,
      .sequence = true,
      .guards = {"attention_mask"}},
     {.name = "LargestOfLogarithmsThatCount",

@@ -14,7 +14,7 @@ ModelFindings SomeFindings() {
                    {.axis = "sequence",
                     .certified = true,
                     .guards = {"mask"},
-                    .nonzero_rows = {"mask"},
+                    .must_count = {{"mask", CountingPlaces::kFirst}},
                     .reason = "held with the mask",
                     .runs = 21}},
           .outputs = {{.dtype = DType::kFloat32, .dims = {{0, {1, 0}}, {1, {0, 2}}, {384, {0, 0}}}},
@@ -30,7 +30,8 @@ TEST(StoredModelTest, FindingsAreFoundAgain) {
   ASSERT_EQ(found->axes.size(), 2u);
   EXPECT_TRUE(found->axes[1].certified);
   EXPECT_EQ(found->axes[1].guards, std::vector<std::string>{"mask"});
-  EXPECT_EQ(found->axes[1].nonzero_rows, std::vector<std::string>{"mask"});
+  EXPECT_EQ(found->axes[1].must_count,
+            (std::map<std::string, CountingPlaces>{{"mask", CountingPlaces::kFirst}}));
   EXPECT_EQ(found->axes[1].reason, "held with the mask");
   EXPECT_EQ(found->axes[1].runs, 0);  // nothing was run
   ASSERT_EQ(found->outputs.size(), 2u);

@@ -1,0 +1,149 @@
+#include "runtime/certify/axis_numbers.h"
+
+#include <algorithm>
+#include <optional>
+#include <set>
+
+#include "absl/algorithm/container.h"
+#include "runtime/ops/axis_rules.h"
+
+namespace reprise {
+namespace {
+
+using Source = AxisFlowValue::Source;
+
+// An average of a mask is at least one over the size: this is below it at any.
+constexpr double kBelowAnyAverage = 1e-7;
+
+constexpr char kFollows[] = "takes numbers that follow the size of";
+
+// Numbers that are off by as much for a whole line stay so in sums, and do not show in a softmax.
+void FollowShifts(AxisContext& context, std::vector<AxisFlowValue>& flows) {
+  const Node& node = context.node();
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    if (node.inputs[i] == kNone || !flows[node.inputs[i]].shifted.has_value()) continue;
+    const int64_t dim = *flows[node.inputs[i]].shifted;
+    const bool along = dim == context.Dim(node.attributes.Int("axis", -1));
+    if (node.op == "Softmax" && along) {
+      flows[node.outputs[0]].shifted.reset();
+      continue;
+    }
+    const AxisFlowValue& result = flows[node.outputs[0]];
+    const bool moves =
+        node.op == "Unsqueeze" || node.op == "Reshape" || node.op == "Expand" || node.op == "Cast";
+    if (moves && flows[node.inputs[i]].along.size() == 1 && result.along.size() == 1) {
+      flows[node.outputs[0]].shifted = result.along[0].dim;
+      continue;
+    }
+    // A mask may take the place of some, by numbers that are out of reach either way.
+    const bool masked = node.op == "Where" && i > 0 && context.input(0).source < Source::kData &&
+                        context.Uniform(3 - i).value_or(0) <= ops::kOutOfReach;
+    const bool sum =
+        node.op == "Add" || (node.op == "Sub" && i == 0) || node.op == "Identity" || masked;
+    const bool scaled =
+        (node.op == "Mul" || node.op == "Div") && i == 0 && context.Uniform(1).has_value();
+    if (sum || scaled) {
+      const int64_t shifted = dim + context.output_rank() - context.rank(i);
+      std::optional<int64_t>& known = flows[node.outputs[0]].shifted;
+      if (known.value_or(shifted) != shifted) {
+        context.SeeLength(kFollows);
+      }
+      known = shifted;
+    } else {
+      context.SeeLength(kFollows);
+    }
+  }
+}
+
+bool OnlyCopies(const AxisContext& context) {
+  static const auto* const kOps =
+      new std::set<absl::string_view>{"Unsqueeze", "Squeeze", "Reshape", "Flatten", "Identity",
+                                      "Expand",    "Cast",    "Dropout", "Concat"};
+  return kOps->contains(context.node().op);
+}
+
+// The least that a clip or a maximum leaves of operand `i`.
+std::optional<double> LowerBound(const AxisContext& context, size_t i) {
+  const std::string& op = context.node().op;
+  if (op == "Max" && context.num_inputs() == 2) return context.Uniform(1 - i);
+  if (op == "Clip" && i == 0 && !context.has_input(2)) return context.Uniform(1);
+  return std::nullopt;
+}
+
+void FollowAverages(AxisContext& context, std::vector<AxisFlowValue>& flows) {
+  const Node& node = context.node();
+  std::optional<size_t> at;
+  size_t averages = 0;
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    if (context.input(i).averaged == kNone) continue;
+    ++averages;
+    if (!at.has_value()) at = i;
+  }
+  if (!at.has_value()) return;
+  const AxisFlowValue& from = context.input(*at);
+  AxisFlowValue& result = flows[node.outputs[0]];
+  if (node.op == "Div" && averages == 2) return;  // As many were counted in both.
+  const std::optional<double> least = LowerBound(context, *at);
+  const bool bounded = least.has_value() && *least <= kBelowAnyAverage && *least > 0 &&
+                       from.source == Source::kGuards;
+  const bool scaled = averages == 1 && (node.op == "Mul" || (node.op == "Div" && *at == 0));
+  const bool copied =
+      OnlyCopies(context) && node.op != "Concat" && (node.op != "Cast" || context.casts_to_float());
+  if (bounded || scaled || copied || node.op == "Transpose" || node.op == "Neg") {
+    result.averaged = from.averaged;
+  } else {
+    context.BlameMixing(from.averaged, ops::kAverages);
+  }
+}
+
+// Whether the rows that `node` picks by these places are each its own: a column of the places is
+// that of the dim along which rows lie.
+bool PicksOwnRows(const Graph& graph, const AxisContext& context,
+                  const std::vector<AxisFlowValue>& flows) {
+  const Node& node = context.node();
+  const bool picks = node.op == "GatherND" && context.attributes().Int("batch_dims", 0) == 0 &&
+                     !context.input(0).own_place;
+  if (!picks) return false;
+  const Positions* rows = context.input(1).At(0);
+  if (rows == nullptr || rows->moved || rows->repeated || rows->inner != 1) return false;
+  const auto lies_along = [&](int64_t dim) {
+    const Positions* own = context.input(0).At(dim);
+    return own != nullptr && own->inner == 1 && !own->repeated && !own->moved;
+  };
+  const Node* concat = graph.ProducerIf(node.inputs[1], "Concat");
+  if (concat == nullptr) return context.shape(1).back() == 1 && lies_along(0);
+  const bool columns = static_cast<int64_t>(concat->inputs.size()) == context.shape(1).back();
+  if (!columns || context.Dim(concat->attributes.Int("axis", 0), 1) != context.rank(1) - 1) {
+    return false;
+  }
+  for (size_t column = 0; column < concat->inputs.size(); ++column) {
+    const bool own = flows[concat->inputs[column]].own_place;
+    if (own != lies_along(static_cast<int64_t>(column))) return false;
+  }
+  return true;
+}
+
+void FollowOwnPlaces(const Graph& graph, AxisContext& context, std::vector<AxisFlowValue>& flows) {
+  const Node& node = context.node();
+  const OpRow* row = FindOp(node.op);
+  bool any = false;
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    any = any || (context.input(i).own_place && !row->IsValueInput(i));
+  }
+  if (!any) return;
+  if (OnlyCopies(context) && !(node.op == "Cast" && context.casts_to_float())) {
+    flows[node.outputs[0]].own_place = true;
+  } else if (!PicksOwnRows(graph, context, flows)) {
+    context.SeeLength(kFollows);
+  }
+}
+
+}  // namespace
+
+void FollowNumbers(const Graph& graph, AxisContext& context, std::vector<AxisFlowValue>& flows) {
+  FollowShifts(context, flows);
+  FollowAverages(context, flows);
+  FollowOwnPlaces(graph, context, flows);
+}
+
+}  // namespace reprise

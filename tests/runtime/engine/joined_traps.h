@@ -1,0 +1,173 @@
+// Models that join the mask of a request with one of their own, so that a query may be left without
+// any key it sees.
+#pragma once
+
+#include "tests/runtime/engine/traps.h"
+
+namespace reprise {
+
+inline constexpr float kLowestFloat = -3.4028234663852886e38f;
+
+// `distance`, [sequence, sequence]: of the query from the key, in positions.
+inline void AddDistances(ModelBuilder& b) {
+  AddLength(b, "unused");
+  b.Initializer<int64_t>("none", onnx::TensorProto::INT64, {}, {0});
+  b.Node("Range", {"none", "length", "at_one"}, {"places"});
+  b.Node("Unsqueeze", {"places", "zero"}, {"place_of_key"});
+  b.Node("Unsqueeze", {"places", "one"}, {"place_of_query"});
+  b.Node("Sub", {"place_of_query", "place_of_key"}, {"distance"});
+}
+
+// `causal`, bool: no key behind the query.
+inline void AddCausal(ModelBuilder& b) {
+  AddDistances(b);
+  b.Node("GreaterOrEqual", {"distance", "none"}, {"causal"});
+}
+
+// `window`, bool: keys at most `reach` away.
+inline void AddWindow(ModelBuilder& b, int64_t reach) {
+  AddDistances(b);
+  b.Initializer<int64_t>("reach", onnx::TensorProto::INT64, {}, {reach});
+  b.Node("Abs", {"distance"}, {"apart"});
+  b.Node("LessOrEqual", {"apart", "reach"}, {"window"});
+}
+
+// `keys`, bool [batch, 1, sequence]: the keys that count.
+inline void AddKeys(ModelBuilder& b) {
+  b.Node("Unsqueeze", {"attention_mask", "one"}, {"mask_of_keys"});
+  SetAttribute(b.Node("Cast", {"mask_of_keys"}, {"keys"}), "to", int64_t{onnx::TensorProto::BOOL});
+}
+
+// Attention that sees what `seen` says, [.., sequence, sequence]; the rest gets the lowest float.
+inline void AddSeeing(ModelBuilder& b, const std::string& seen) {
+  AddNumber(b, "lowest", kLowestFloat);
+  AddTurned(b, "x", "turned", {0, 2, 1});
+  b.Node("MatMul", {"x", "turned"}, {"scores"});
+  b.Node("Where", {seen, "scores", "lowest"}, {"masked"});
+  b.Node("Softmax", {"masked"}, {"weights"}, "/attention/Softmax");
+  b.Node("MatMul", {"weights", "x"}, {"y"});
+}
+
+// `mask_to_add`: 0 and the lowest float where the causal mask hides; `low` the same of the request.
+inline void AddBothAsNumbers(ModelBuilder& b) {
+  AddLowMask(b, kLowestFloat, "low.keys");
+  AddCausalMask(b, kLowestFloat, "low.behind");
+}
+
+inline const HabitCase kJoinedTraps[] = {
+    {.name = "CausalAndPaddingInOneWhere",
+     .build =
+         [](ModelBuilder& b) {
+           AddInputs(b, "batch", "sequence");
+           AddCausal(b);
+           AddKeys(b);
+           b.Node("And", {"causal", "keys"}, {"seen"});
+           AddSeeing(b, "seen");
+         },
+     .batch = true,
+     .sequence = true,
+     .guards = {"input_ids", "attention_mask"},
+     .words = "for rows that do not begin with it",
+     .proved = true,
+     .must_count = CountingPlaces::kFirst},
+    {.name = "WindowAndPaddingInOneWhere",
+     // Wider than what is measured first: what a mask leaves out of it shows at long sizes alone.
+     .build =
+         [](ModelBuilder& b) {
+           AddInputs(b, "batch", "sequence");
+           AddWindow(b, 20);
+           AddKeys(b);
+           b.Node("And", {"window", "keys"}, {"seen"});
+           AddSeeing(b, "seen");
+         },
+     .batch = true,
+     .sequence = true,
+     .guards = {"attention_mask"},
+     .proved = true,
+     .must_count = CountingPlaces::kAll},
+    {.name = "QueriesAndKeysThatCountInOneWhere",
+     .build =
+         [](ModelBuilder& b) {
+           AddInputs(b, "batch", "sequence");
+           AddKeys(b);
+           AddTurned(b, "keys", "queries", {0, 2, 1});
+           b.Node("And", {"queries", "keys"}, {"seen"});
+           AddSeeing(b, "seen");
+         },
+     .batch = true,
+     .sequence = true,
+     .guards = {"input_ids", "attention_mask"},
+     .words = "for rows that hold it nowhere",
+     .proved = true,
+     .must_count = CountingPlaces::kAll},
+    {.name = "CausalAddedToPadding",
+     // What both hide lies twice as deep: padding is behind every query, and stays hidden.
+     .build =
+         [](ModelBuilder& b) {
+           AddInputs(b, "batch", "sequence");
+           AddBothAsNumbers(b);
+           b.Node("Add", {"low.keys", "low.behind"}, {"low.both"});
+           AddAttention(b, "low.both", "y");
+         },
+     .batch = true,
+     .sequence = true,
+     .guards = {"attention_mask"},
+     .proved = true,
+     .must_count = CountingPlaces::kNone},
+    {.name = "CausalAddedToPaddingAndCapped",
+     .build =
+         [](ModelBuilder& b) {
+           AddInputs(b, "batch", "sequence");
+           AddBothAsNumbers(b);
+           AddNumber(b, "lowest", kLowestFloat);
+           b.Node("Add", {"low.keys", "low.behind"}, {"low.both"});
+           b.Node("Max", {"low.both", "lowest"}, {"capped"});
+           AddAttention(b, "capped", "y");
+         },
+     .batch = true,
+     .sequence = true,
+     .guards = {"input_ids", "attention_mask"},
+     .proved = true,
+     .must_count = CountingPlaces::kFirst},
+    {.name = "CausalAndIdsThatAreNotPadding",
+     .build =
+         [](ModelBuilder& b) {
+           AddInputs(b, "batch", "sequence");
+           AddCausal(b);
+           b.Node("Equal", {"input_ids", "none"}, {"is_padding"});
+           b.Node("Not", {"is_padding"}, {"counts"});
+           b.Node("Unsqueeze", {"counts", "one"}, {"keys"});
+           b.Node("And", {"causal", "keys"}, {"seen"});
+           AddSeeing(b, "seen");
+         },
+     .batch = true,
+     .sequence = true,
+     .guards = {"input_ids", "attention_mask"},
+     .proved = true,
+     .must_count = CountingPlaces::kFirst,
+     .mask = "input_ids"},
+    {.name = "LastTokenOfCausalAndPadding",
+     .build =
+         [](ModelBuilder& b) {
+           AddInputs(b, "batch", "sequence");
+           AddCausal(b);
+           AddKeys(b);
+           b.Node("And", {"causal", "keys"}, {"seen"});
+           AddNumber(b, "lowest", kLowestFloat);
+           AddTurned(b, "x", "turned", {0, 2, 1});
+           b.Node("MatMul", {"x", "turned"}, {"scores"});
+           b.Node("Where", {"seen", "scores", "lowest"}, {"masked"});
+           b.Node("Softmax", {"masked"}, {"weights"}, "/attention/Softmax");
+           b.Node("MatMul", {"weights", "x"}, {"context"});
+           SetAttribute(b.Node("ReduceSum", {"attention_mask", "one"}, {"counted"}), "keepdims",
+                        int64_t{1});
+           b.Node("Sub", {"counted", "one"}, {"last"});
+           SetAttribute(b.Node("GatherND", {"context", "last"}, {"y"}), "batch_dims", int64_t{1});
+         },
+     .batch = true,
+     .sequence = true,
+     .guards = {"attention_mask"},
+     .must_count = CountingPlaces::kFirst},
+};
+
+}  // namespace reprise
