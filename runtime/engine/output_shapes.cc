@@ -70,7 +70,7 @@ class Fitter {
     for (size_t output = 0; output < shapes->size(); ++output) {
       const Shape& moved = (*shapes)[output];
       if (moved.size() != base_shapes_[output].size()) {
-        Refuse(axis, absl::StrCat("the rank of output ", output, " depends on it"));
+        Refuse(axis, absl::StrCat("the rank of output '", NameOf(output), "' depends on it"));
         return;
       }
     }
@@ -92,12 +92,30 @@ class Fitter {
     for (size_t output = 0; output < shapes->size(); ++output) {
       const Shape expected = fit_.outputs[output].At(sizes);
       if (expected == (*shapes)[output]) continue;
-      Refuse(axis, absl::StrCat("at size ", size, " output ", output, " has shape ",
-                                ShapeToString((*shapes)[output]), ", where its growth says ",
-                                ShapeToString(expected)));
+      Refuse(axis, UnevenWords(axis, output, size, expected, (*shapes)[output]));
       return;
     }
   }
+
+  // "output 'y' does not grow evenly: dim 2 is 10 at size 19, 10 at 20 and 50 at 100, ...".
+  std::string UnevenWords(size_t axis, size_t output, int64_t size, const Shape& expected,
+                          const Shape& found) const {
+    const std::string name = NameOf(output);
+    if (expected.size() != found.size()) {
+      return absl::StrCat("the rank of output '", name, "' depends on it");
+    }
+    size_t d = 0;
+    while (expected[d] == found[d]) ++d;
+    const int64_t base = base_shapes_[output][d];
+    return absl::StrCat("output '", name, "' does not grow evenly: its dim ", d, " is ", base,
+                        " at size ", origin_[axis], ", ",
+                        base + fit_.outputs[output].dims[d].factors[axis], " at ",
+                        origin_[axis] + 1, " and ", found[d], " at ", size,
+                        ", as strides and pooling make it, so that of a padded answer it is not "
+                        "known which part is the request's");
+  }
+
+  std::string NameOf(size_t output) const { return graph_.value(graph_.outputs()[output]).name; }
 
   // A product of two axes looks affine along each of them alone.
   void CheckAllAxesTogether() {
@@ -111,7 +129,8 @@ class Fitter {
     for (size_t output = 0; output < shapes->size(); ++output) {
       if (fit_.outputs[output].At(sizes) == (*shapes)[output]) continue;
       for (size_t axis = 0; axis < symbols_.size(); ++axis) {
-        Refuse(axis, absl::StrCat("a dim of output ", output, " grows with several axes at once"));
+        Refuse(axis, absl::StrCat("a dim of output '", NameOf(output),
+                                  "' grows with several axes at once"));
       }
       return;
     }
