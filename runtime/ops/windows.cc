@@ -51,11 +51,13 @@ absl::StatusOr<Windows> WindowsOf(const Node& node, const Shape& shape,
     } else {
       if (auto_pad == "VALID") begin = end = 0;
       const int64_t room = size + begin + end - extent;
-      if (room < 0) {
+      // Rounding up, a window may reach behind all that there is, if it begins inside.
+      if (room < 0 && !(ceil_mode && room > -w.strides[d])) {
         return absl::InvalidArgumentError(absl::StrCat("the window of ", extent,
                                                        " is larger than dim ", d + 2, " of ", size,
                                                        " with its padding of ", begin + end));
       }
+      // Of more than minus one stride the ceiling is zero, as this division has it.
       out = (room + (ceil_mode ? w.strides[d] - 1 : 0)) / w.strides[d] + 1;
       // A window must start inside the input or the padding before it.
       if (ceil_mode && (out - 1) * w.strides[d] >= size + begin) --out;

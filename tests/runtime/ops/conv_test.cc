@@ -93,6 +93,18 @@ TEST(MaxPoolTest, LastWindowIsCutInCeilMode) {
   EXPECT_THAT(Numbers(RunOp("MaxPool", {kRow}, attributes)), ElementsAre(2, 4, 5));
 }
 
+TEST(AveragePoolTest, AWindowThatReachesBehindTheInputIsCutInCeilMode) {
+  const Attributes attributes = {
+      {"kernel_shape", Ints{2}}, {"strides", Ints{2}}, {"ceil_mode", int64_t{1}}};
+  EXPECT_THAT(Numbers(RunOp("AveragePool", {F32({1, 1, 1}, {3})}, attributes)), ElementsAre(3));
+  EXPECT_THAT(Numbers(RunOp("MaxPool", {F32({1, 1, 1}, {3})}, attributes)), ElementsAre(3));
+  // One that a whole stride is missing for begins nowhere.
+  const Attributes larger = {
+      {"kernel_shape", Ints{4}}, {"strides", Ints{2}}, {"ceil_mode", int64_t{1}}};
+  EXPECT_THAT(ErrorOf(RunOp("AveragePool", {F32({1, 1, 2}, {3, 4})}, larger)),
+              HasSubstr("window of 4 is larger than dim 2 of 2"));
+}
+
 TEST(MaxPoolTest, TwoDimsAndWhereTheyAre) {
   const Tensor x = F32({1, 2, 2, 2}, {1, 9, 3, 4, 5, 6, 8, 7});
   Attributes attributes = {{"kernel_shape", Ints{2, 2}}};
