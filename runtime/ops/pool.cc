@@ -97,6 +97,8 @@ absl::Status MaxPoolKernel(const KernelContext& context) {
   const int64_t taps = NumElements(w.kernel);
   return Dispatch(NumericList{}, in.dtype, [&]<typename T>() {
     using C = Compute<T>;
+    const bool numbered = HasOutput(context, 1);
+    const int64_t stride = w.strides.back();
     std::vector<C> best(out_plane);
     std::vector<int64_t> where(out_plane);
     for (int64_t plane = 0; plane < planes; ++plane) {
@@ -104,24 +106,31 @@ absl::Status MaxPoolKernel(const KernelContext& context) {
       std::fill(best.begin(), best.end(), Lowest<T>());
       std::fill(where.begin(), where.end(), -1);
       for (int64_t tap = 0; tap < taps; ++tap) {
-        ForEachRowOfTap(
-            w, spatial, tap, [&](int64_t row, int64_t first, int64_t end, int64_t offset) {
-              const int64_t window = row * w.out.back();
-              for (int64_t o = first; o < end; ++o) {
-                const int64_t element = offset + o * w.strides.back();
-                const C value = x[element];
-                // NaN stays, so that it is seen.
-                if (where[window + o] < 0 || value > best[window + o] || value != value) {
-                  best[window + o] = value;
-                  where[window + o] = element;
-                }
-              }
-            });
+        ForEachRowOfTap(w, spatial, tap,
+                        [&](int64_t row, int64_t first, int64_t end, int64_t offset) {
+                          const T* from = x + offset;
+                          C* to = best.data() + row * w.out.back();
+                          // NaN stays, so that it is seen.
+                          if (!numbered) {
+                            for (int64_t o = first; o < end; ++o) {
+                              const C value = from[o * stride];
+                              to[o] = value > to[o] || value != value ? value : to[o];
+                            }
+                            return;
+                          }
+                          int64_t* number = where.data() + row * w.out.back();
+                          for (int64_t o = first; o < end; ++o) {
+                            const C value = from[o * stride];
+                            if (number[o] >= 0 && !(value > to[o] || value != value)) continue;
+                            to[o] = value;
+                            number[o] = offset + o * stride;
+                          }
+                        });
       }
       for (int64_t i = 0; i < out_plane; ++i) {
         const int64_t at = plane * out_plane + i;
         if (HasOutput(context, 0)) context.outputs[0].as<T>()[at] = static_cast<T>(best[i]);
-        if (!HasOutput(context, 1)) continue;
+        if (!numbered) continue;
         const int64_t element =
             by_columns && where[i] >= 0 ? ByColumns(where[i], spatial) : where[i];
         context.outputs[1].as<int64_t>()[at] = plane * in_plane + element;

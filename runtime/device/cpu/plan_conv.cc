@@ -17,6 +17,7 @@ namespace {
 // Of the copied elements of a block: a half of a small second-level cache.
 constexpr int64_t kBlockFloats = 64 << 10;
 constexpr int64_t kMaxBlockPanels = 16;
+constexpr size_t kMaxDims = 3;
 
 struct ConvParams {
   const GemmKernels* kernels = nullptr;
@@ -25,7 +26,8 @@ struct ConvParams {
   int64_t batch = 0, batch_rows = 0;
   int64_t groups = 1, group_channels = 0, group_maps = 0;
   int64_t taps = 1, in_plane = 1, out_plane = 1;
-  int64_t block = 0;  // windows of a unit, whole panels
+  std::vector<int64_t> shifts;  // [taps, dims]: of a tap from where its window begins
+  int64_t block = 0;            // windows of a unit, whole panels
   bool has_bias = false;
   int out = 0, workspace = 0;
   int64_t scratch_floats = 0;
@@ -40,29 +42,31 @@ struct RunOfTap {
   int64_t begin = 0, end = 0;  // the windows of the run whose element is inside the operand
 };
 
-RunOfTap PlaceTap(const ConvParams& p, int64_t window, int64_t count, int64_t tap) {
-  const ops::Windows& w = p.windows;
-  const size_t last = w.kernel.size() - 1;
-  RunOfTap run{.end = count};
-  int64_t plane = 1, window_rest = window, tap_rest = tap;
-  for (size_t d = last + 1; d-- > 0;) {
-    const int64_t position = window_rest % w.out[d] * w.strides[d] - w.pad_begin[d] +
-                             tap_rest % w.kernel[d] * w.dilations[d];
-    window_rest /= w.out[d];
-    tap_rest /= w.kernel[d];
-    if (d == last) {
-      const int64_t stride = w.strides[d];
-      run.begin = position >= 0 ? 0 : std::min(count, (-position + stride - 1) / stride);
-      const int64_t room = p.spatial[d] - 1 - position;
-      run.end = room < 0 ? 0 : std::min(count, room / stride + 1);
-      run.end = std::max(run.begin, run.end);
-    } else if (position < 0 || position >= p.spatial[d]) {
-      return {};
-    }
-    run.offset += position * plane;
-    plane *= p.spatial[d];
+// `origin`: by dim, where the first window of the run begins, the padding in front left out.
+RunOfTap PlaceTap(const ConvParams& p, const int64_t* origin, int64_t count, int64_t tap) {
+  const size_t dims = p.spatial.size(), last = dims - 1;
+  const int64_t* shifts = p.shifts.data() + tap * dims;
+  int64_t offset = 0;
+  for (size_t d = 0; d < last; ++d) {
+    const int64_t position = origin[d] + shifts[d];
+    if (position < 0 || position >= p.spatial[d]) return {};
+    offset = (offset + position) * p.spatial[d + 1];
   }
-  return run;
+  const int64_t position = origin[last] + shifts[last];
+  const int64_t stride = p.windows.strides[last], room = p.spatial[last] - 1 - position;
+  // Most runs lie inside as a whole.
+  if (position >= 0 && room >= (count - 1) * stride) return {offset + position, 0, count};
+  const int64_t begin = position >= 0 ? 0 : std::min(count, (-position + stride - 1) / stride);
+  const int64_t end = room < 0 ? 0 : std::min(count, room / stride + 1);
+  return {offset + position, begin, std::max(begin, end)};
+}
+
+// Where window `window` begins along each dim.
+void OriginOf(const ConvParams& p, int64_t window, int64_t* origin) {
+  for (size_t d = p.spatial.size(); d-- > 0;) {
+    origin[d] = window % p.windows.out[d] * p.windows.strides[d];
+    window /= p.windows.out[d];
+  }
 }
 
 // The elements that `count` windows from `first` on see, as the panels of a product's right side.
@@ -74,8 +78,10 @@ void FillPanels(const ConvParams& p, const float* x, int64_t first, int64_t coun
     const int64_t run =
         std::min({count - column, width - column % width, row - (first + column) % row});
     float* const to = panels + column / width * width * depth + column % width;
+    int64_t origin[kMaxDims];
+    OriginOf(p, first + column, origin);
     for (int64_t tap = 0; tap < p.taps; ++tap) {
-      const RunOfTap place = PlaceTap(p, first + column, run, tap);
+      const RunOfTap place = PlaceTap(p, origin, run, tap);
       for (int64_t channel = 0; channel < p.group_channels; ++channel) {
         float* line = to + (channel * p.taps + tap) * width;
         const float* from = x + channel * p.in_plane + place.offset;
@@ -156,7 +162,17 @@ std::vector<Candidate> PlanConv(const CpuTarget& target, const NodeView& node) {
   p.in_plane = NumElements(p.spatial);
   p.out_plane = NumElements(p.windows.out);
   p.has_bias = node.has_input(2);
-  if (p.depth() == 0 || p.group_maps == 0) return {};
+  if (p.depth() == 0 || p.group_maps == 0 || p.spatial.size() > kMaxDims) return {};
+  for (int64_t tap = 0; tap < p.taps; ++tap) {
+    const size_t dims = p.spatial.size();
+    p.shifts.resize(p.shifts.size() + dims);
+    int64_t rest = tap;
+    for (size_t d = dims; d-- > 0;) {
+      p.shifts[tap * dims + d] =
+          rest % p.windows.kernel[d] * p.windows.dilations[d] - p.windows.pad_begin[d];
+      rest /= p.windows.kernel[d];
+    }
+  }
   const int64_t panels =
       std::clamp<int64_t>(kBlockFloats / (p.depth() * p.kernels->panel_columns), 1,
                           std::min(kMaxBlockPanels, p.kernels->Panels(p.out_plane)));
