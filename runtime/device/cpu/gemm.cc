@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "runtime/device/cpu/parts.h"
 #include "runtime/device/cpu/targets.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -187,7 +188,7 @@ GemmPart GemmKernels::Partition(int64_t m, int64_t n, bool int8, int parts, int 
     const int columns = parts / rows;
     const int64_t part_tiles = (tiles + rows - 1) / rows;
     const int64_t part_panels = (panels + columns - 1) / columns;
-    const double row_tile = columns == 1 ? of.row_tile : of.strange_tile;
+    const double row_tile = columns == 1 ? of.row_tile : of.shared_tile;
     const double cost = static_cast<double>(part_tiles * part_panels) +
                         of.panel * static_cast<double>(part_panels) +
                         row_tile * static_cast<double>(part_tiles);
@@ -201,10 +202,10 @@ GemmPart GemmKernels::Partition(int64_t m, int64_t n, bool int8, int parts, int 
   const int panel_index = part % best_panels;
   if (row_index >= best_rows) return {};
   GemmPart result;
-  result.row_begin = std::min(m, tiles * row_index / best_rows * tile_rows);
-  result.row_end = std::min(m, tiles * (row_index + 1) / best_rows * tile_rows);
-  result.panel_begin = panels * panel_index / best_panels;
-  result.panel_end = panels * (panel_index + 1) / best_panels;
+  result.row_begin = std::min(m, FirstOfPart(tiles, row_index, best_rows) * tile_rows);
+  result.row_end = std::min(m, FirstOfPart(tiles, row_index + 1, best_rows) * tile_rows);
+  result.panel_begin = FirstOfPart(panels, panel_index, best_panels);
+  result.panel_end = FirstOfPart(panels, panel_index + 1, best_panels);
   return result;
 }
 

@@ -89,7 +89,7 @@ struct GemmCosts {
   double row_tile = 0.25;  // a tile of rows of A: reading it, or making it into another form
   // The same where A's columns were made by several threads and are read by several: half of them
   // lie in another core's cache.
-  double strange_tile = 0.25;
+  double shared_tile = 0.25;
 };
 
 struct GemmKernels {

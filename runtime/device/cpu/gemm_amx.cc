@@ -390,8 +390,8 @@ GemmKernels MakeTileGemmKernels(const GemmKernels& vectors) {
   // Measured, see GemmCosts: a block of a panel of int8 is made in two thirds of the time of a
   // tile's products with it, floats in 1.3 times theirs, which are twice as many; A's rows in twice
   // the time.
-  kernels.costs = {.panel = 1.3, .row_tile = 0.9, .strange_tile = 1.5};
-  kernels.int8_costs = {.panel = 0.65, .row_tile = 2.0, .strange_tile = 3.5};
+  kernels.costs = {.panel = 1.3, .row_tile = 0.9, .shared_tile = 1.5};
+  kernels.int8_costs = {.panel = 0.65, .row_tile = 2.0, .shared_tile = 3.5};
   return kernels;
 }
 

@@ -14,6 +14,7 @@
 #include "runtime/device/cpu/attention.h"
 #include "runtime/device/cpu/elementwise.h"
 #include "runtime/device/cpu/gemm.h"
+#include "runtime/device/cpu/parts.h"
 #include "runtime/device/cpu/rows.h"
 #include "runtime/device/device.h"
 #include "runtime/device/gemm_provider.h"
@@ -120,17 +121,6 @@ using PlanFunction = std::vector<Candidate> (*)(const CpuTarget& target, const N
 inline int64_t LiveOf(int64_t count, int64_t batch_rows, const Frame& frame) {
   const bool whole = frame.live_rows == 0 || frame.live_rows >= batch_rows;
   return whole ? count : count / batch_rows * frame.live_rows;
-}
-
-// Items [begin, end) of `count` that part `part` of `parts` does, in multiples of `grain`.
-struct ItemRange {
-  int64_t begin;
-  int64_t end;
-};
-inline ItemRange RangeOfPart(int64_t count, int64_t grain, int part, int parts) {
-  const int64_t grains = (count + grain - 1) / grain;
-  return {std::min(count, grains * part / parts * grain),
-          std::min(count, grains * (part + 1) / parts * grain)};
 }
 
 // The parts that a launch of `launch.parts` has where its workspace is planned for `planned` at

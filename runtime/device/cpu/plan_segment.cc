@@ -88,7 +88,8 @@ void RunSegmentAttention(const LaunchArgs& launch) {
     const SegmentRange segment = BoundedSegment(p, segments, s);
     total += units_of(segment) * segment.size();
   }
-  const int64_t low = total * launch.part / parts, high = total * (launch.part + 1) / parts;
+  const int64_t low = FirstOfPart(total, launch.part, parts);
+  const int64_t high = FirstOfPart(total, launch.part + 1, parts);
   int64_t cost = 0;
   for (int64_t s = 0; s < p.segments && cost < high; ++s) {
     const SegmentRange segment = BoundedSegment(p, segments, s);

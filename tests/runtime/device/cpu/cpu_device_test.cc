@@ -292,6 +292,23 @@ TEST_P(CpuDeviceTest, EveryKernelAgreesWithItsReference) {
   }
 }
 
+// It touches what later parts need: code, weights, memory.
+TEST_P(CpuDeviceTest, FirstPartOfManyHasWork) {
+  for (const char* text : kNodes) {
+    SCOPED_TRACE(text);
+    NodeRun run(text, 7);
+    for (const KernelOption& option : device_.Options(run.graph, run.id)) {
+      SCOPED_TRACE(option.kernel);
+      const Tensor result = run.RunOption(device_, option, 1024, /*in_place=*/false,
+                                          /*live_rows=*/0, /*first_part_alone=*/true)[0];
+      const auto* bytes = static_cast<const uint8_t*>(result.data());
+      const bool untouched =
+          std::all_of(bytes, bytes + result.bytes(), [](uint8_t byte) { return byte == 0x5a; });
+      EXPECT_TRUE(result.bytes() == 0 || !untouched);
+    }
+  }
+}
+
 TEST_P(CpuDeviceTest, IndexOutOfRangeIsReportedAndAnsweredWithRowZero) {
   for (const char* text :
        {"param %t: f32[5, 64] = p0\ninput %i: i64[6]\n%y: ? = Gather(%t, %i)\noutput %y",
