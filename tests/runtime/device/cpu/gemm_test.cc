@@ -260,14 +260,16 @@ TEST_P(GemmTest, RowsDoNotDependOnTheirMates) {
 
 TEST_P(GemmTest, PartsAreBalanced) {
   for (const Case& c : {Case{512, 384, 384}, Case{8, 384, 1536}, Case{128, 1536, 384}}) {
-    for (int parts : {1, 2, 4, 8}) {
-      int64_t largest = 0;
-      for (int part = 0; part < parts; ++part) {
-        const GemmPart g = kernels().Partition(c.m, c.n, false, parts, part);
-        largest = std::max(largest, (g.row_end - g.row_begin) * (g.panel_end - g.panel_begin));
+    for (const bool int8 : {false, true}) {
+      for (int parts : {1, 2, 4, 8}) {
+        int64_t largest = 0;
+        for (int part = 0; part < parts; ++part) {
+          const GemmPart g = kernels().Partition(c.m, c.n, int8, parts, part);
+          largest = std::max(largest, (g.row_end - g.row_begin) * (g.panel_end - g.panel_begin));
+        }
+        EXPECT_LE(largest * parts, c.m * kernels().Panels(c.n) * 5 / 3)
+            << "m " << c.m << " n " << c.n << " parts " << parts << (int8 ? ", int8" : "");
       }
-      EXPECT_LE(largest * parts, c.m * kernels().Panels(c.n) * 5 / 3)
-          << "m " << c.m << " n " << c.n << " parts " << parts;
     }
   }
 }
