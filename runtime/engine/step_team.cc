@@ -4,14 +4,18 @@
 
 #include <chrono>
 
+#include "runtime/base/status_macros.h"
+
 namespace reprise {
 namespace {
 
 constexpr int kSpinUs = 100;
 
-// Until so long after the beginning the leader leaves parts for those who are on their way; after
-// that it does whole steps, which cost less than their parts one after another.
+// A whole step costs less than its parts one after another, but takes them all from those who come
+// meanwhile. So for so long after the beginning the leader goes part by part, whoever is there ...
 constexpr auto kPatience = std::chrono::microseconds(200);
+// ... and later as long as a helper has looked at one of so many steps before.
+constexpr uint32_t kRecentSteps = 8;
 
 }  // namespace
 
@@ -28,12 +32,13 @@ void SpinThenPark(const std::atomic<uint32_t>& value, uint32_t old, int spin_us)
 }
 
 StepTeam::Sequence StepTeam::Begin(Function function, void* context, int steps, int parts) {
+  REPRISE_CHECK(parts >= 1 && static_cast<size_t>(parts) <= claims_.size());
   const uint32_t first = done_.load(std::memory_order_relaxed);
   // Nobody else writes claims now: those who are late have no step that could be taken.
   for (int part = 0; part < parts; ++part) {
     claims_[part].next.store(first, std::memory_order_relaxed);
   }
-  helped_.store(false, std::memory_order_relaxed);
+  seen_.store(first - kRecentSteps, std::memory_order_relaxed);
   return {function, context, static_cast<uint32_t>(steps), parts, first};
 }
 
@@ -41,6 +46,12 @@ bool StepTeam::Take(int part, uint32_t step) {
   std::atomic<uint32_t>& next = claims_[part].next;
   return next.load(std::memory_order_relaxed) == step &&
          next.compare_exchange_strong(step, step + 1, std::memory_order_relaxed);
+}
+
+void StepTeam::Appear(uint32_t step) {
+  // Not at each step: the leader's core would fetch the line each time.
+  if (step - seen_.load(std::memory_order_relaxed) < kRecentSteps / 2) return;
+  seen_.store(step, std::memory_order_relaxed);
 }
 
 void StepTeam::Finish(const Sequence& sequence, int parts, uint32_t step) {
@@ -81,7 +92,7 @@ void StepTeam::Lead(const Sequence& sequence) {
   bool patient = true;
   for (uint32_t i = 0; i < sequence.steps; ++i) {
     const uint32_t step = sequence.first + i;
-    if (!helped_.load(std::memory_order_relaxed)) {
+    if (step - seen_.load(std::memory_order_relaxed) >= kRecentSteps) {
       patient = patient && std::chrono::steady_clock::now() < patient_until;
       if (!patient && RunWhole(sequence, step)) continue;
     }
@@ -91,10 +102,10 @@ void StepTeam::Lead(const Sequence& sequence) {
 }
 
 void StepTeam::Help(const Sequence& sequence, int thread) {
-  helped_.store(true, std::memory_order_relaxed);
   for (;;) {
     const uint32_t step = done_.load(std::memory_order_acquire);
     if (step - sequence.first >= sequence.steps) return;
+    Appear(step);
     RunParts(sequence, thread, step);
     SpinThenPark(done_, step, kSpinUs);
   }

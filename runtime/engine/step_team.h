@@ -39,6 +39,7 @@ class StepTeam {
   explicit StepTeam(int max_parts) : claims_(static_cast<size_t>(max_parts)) {}
 
   // The next sequence, to be given to Lead and Help. The one before has been led to its end.
+  // `parts` in [1, max_parts].
   Sequence Begin(Function function, void* context, int steps, int parts);
   // Returns when all steps are done, if need be by this thread alone. Allocates nothing.
   void Lead(const Sequence& sequence);
@@ -51,6 +52,8 @@ class StepTeam {
   };
 
   bool Take(int part, uint32_t step);
+  // A helper looks at `step`.
+  void Appear(uint32_t step);
   void Finish(const Sequence& sequence, int parts, uint32_t step);
   void RunParts(const Sequence& sequence, int thread, uint32_t step);
   // The whole step at once; false if somebody else takes part, then perhaps a few of its parts.
@@ -60,7 +63,9 @@ class StepTeam {
   std::vector<Claim> claims_;                    // by part
   alignas(64) std::atomic<int> finished_{0};     // parts of the step under way
   alignas(64) std::atomic<uint32_t> done_{0};    // steps of all sequences
-  alignas(64) std::atomic<bool> helped_{false};  // somebody came
+  // A step that a helper looked at lately. One that was stopped may store a number that is old by
+  // then: the leader goes by how old it is.
+  alignas(64) std::atomic<uint32_t> seen_{0};
 };
 
 // Returns when `value` is no longer `old`: spins for some time, then parks.

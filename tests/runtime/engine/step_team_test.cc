@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <condition_variable>
 #include <mutex>
 #include <thread>
@@ -116,6 +117,38 @@ TEST(StepTeamTest, OthersTakeThePartsOfOneThatIsStopped) {
   leader.join();
   stopped.join();
   EXPECT_THAT(steps.shares(), testing::ElementsAre(60));
+}
+
+// A helper that comes for the first steps only, as one whose core the system gives to others.
+StepTeam::Sequence FirstOf(const StepTeam::Sequence& sequence, uint32_t steps) {
+  StepTeam::Sequence first = sequence;
+  first.steps = steps;
+  return first;
+}
+
+TEST(StepTeamTest, LeaderGoesBackToWholeStepsWhenItsHelperIsGone) {
+  struct Context {
+    std::thread::id leader = std::this_thread::get_id();
+    std::atomic<bool> helped{false};
+    int last_parts = 0;
+  } context;
+  StepTeam team(kParts);
+  // So many that the time in which the leader goes part by part anyhow is over.
+  const StepTeam::Sequence sequence = team.Begin(
+      [](void* c, int step, int, int parts) {
+        Context& context = *static_cast<Context*>(c);
+        if (std::this_thread::get_id() != context.leader) {
+          context.helped = true;
+          return;
+        }
+        while (step == 0 && !context.helped) std::this_thread::yield();
+        if (step == 299'999) context.last_parts = parts;
+      },
+      &context, 300'000, kParts);
+  std::thread helper([&] { team.Help(FirstOf(sequence, 10), 1); });
+  team.Lead(sequence);
+  helper.join();
+  EXPECT_EQ(context.last_parts, 1);
 }
 
 TEST(StepTeamTest, StepsRunInOrderAndEveryPartOnceHoweverManyHelp) {
