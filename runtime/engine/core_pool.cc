@@ -122,7 +122,7 @@ void CorePool::Work(Helper& helper) {
   for (;;) {
     uint32_t state = helper.state.load(std::memory_order_acquire);
     if (state == kIdle) {
-      SpinThenPark(helper.state, kIdle, kLingerUs);
+      if (!SpinWhile(helper.state, kIdle, kLingerUs)) helper.state.wait(kIdle);
       continue;
     }
     if (state == kStop) return;

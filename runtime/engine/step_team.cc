@@ -19,16 +19,16 @@ constexpr uint32_t kRecentSteps = 8;
 
 }  // namespace
 
-void SpinThenPark(const std::atomic<uint32_t>& value, uint32_t old, int spin_us) {
-  if (value.load(std::memory_order_acquire) != old) return;
+bool SpinWhile(const std::atomic<uint32_t>& value, uint32_t old, int spin_us) {
+  if (value.load(std::memory_order_acquire) != old) return true;
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::microseconds(spin_us);
   do {
     for (int i = 0; i < 32; ++i) {
-      if (value.load(std::memory_order_acquire) != old) return;
+      if (value.load(std::memory_order_acquire) != old) return true;
       _mm_pause();
     }
   } while (std::chrono::steady_clock::now() < deadline);
-  value.wait(old, std::memory_order_acquire);
+  return false;
 }
 
 StepTeam::Sequence StepTeam::Begin(Function function, void* context, int steps, int parts) {
@@ -57,8 +57,18 @@ void StepTeam::Appear(uint32_t step) {
 void StepTeam::Finish(const Sequence& sequence, int parts, uint32_t step) {
   if (finished_.fetch_add(parts, std::memory_order_acq_rel) + parts < sequence.parts) return;
   finished_.store(0, std::memory_order_relaxed);
-  done_.store(step + 1, std::memory_order_release);
-  done_.notify_all();
+  // notify_all may be a system call although nobody waits here: the library counts waiters of many
+  // addresses together. All four accesses, of here and of Await, are in one total order: either
+  // this thread sees who parks, or that one sees that the step is done.
+  done_.store(step + 1, std::memory_order_seq_cst);
+  if (parked_.load(std::memory_order_seq_cst) > 0) done_.notify_all();
+}
+
+void StepTeam::Await(uint32_t step) {
+  if (SpinWhile(done_, step, kSpinUs)) return;
+  parked_.fetch_add(1, std::memory_order_seq_cst);
+  done_.wait(step, std::memory_order_seq_cst);
+  parked_.fetch_sub(1, std::memory_order_relaxed);
 }
 
 void StepTeam::RunParts(const Sequence& sequence, int thread, uint32_t step) {
@@ -97,7 +107,7 @@ void StepTeam::Lead(const Sequence& sequence) {
       if (!patient && RunWhole(sequence, step)) continue;
     }
     RunParts(sequence, 0, step);
-    SpinThenPark(done_, step, kSpinUs);
+    Await(step);
   }
 }
 
@@ -107,7 +117,7 @@ void StepTeam::Help(const Sequence& sequence, int thread) {
     if (step - sequence.first >= sequence.steps) return;
     Appear(step);
     RunParts(sequence, thread, step);
-    SpinThenPark(done_, step, kSpinUs);
+    Await(step);
   }
 }
 

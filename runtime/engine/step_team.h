@@ -52,6 +52,8 @@ class StepTeam {
   };
 
   bool Take(int part, uint32_t step);
+  // Returns when `step` is done.
+  void Await(uint32_t step);
   // A helper looks at `step`.
   void Appear(uint32_t step);
   void Finish(const Sequence& sequence, int parts, uint32_t step);
@@ -63,12 +65,13 @@ class StepTeam {
   std::vector<Claim> claims_;                    // by part
   alignas(64) std::atomic<int> finished_{0};     // parts of the step under way
   alignas(64) std::atomic<uint32_t> done_{0};    // steps of all sequences
+  std::atomic<uint32_t> parked_{0};              // threads that wait for done_ without spinning
   // A step that a helper looked at lately. One that was stopped may store a number that is old by
   // then: the leader goes by how old it is.
   alignas(64) std::atomic<uint32_t> seen_{0};
 };
 
-// Returns when `value` is no longer `old`: spins for some time, then parks.
-void SpinThenPark(const std::atomic<uint32_t>& value, uint32_t old, int spin_us);
+// Spins until `value` is no longer `old`, at most so long; whether it has changed.
+bool SpinWhile(const std::atomic<uint32_t>& value, uint32_t old, int spin_us);
 
 }  // namespace reprise

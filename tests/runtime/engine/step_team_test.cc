@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <atomic>
 #include <condition_variable>
 #include <mutex>
@@ -149,6 +150,51 @@ TEST(StepTeamTest, LeaderGoesBackToWholeStepsWhenItsHelperIsGone) {
   team.Lead(sequence);
   helper.join();
   EXPECT_EQ(context.last_parts, 1);
+}
+
+// Memory without a lock: what a step wrote is seen by all parts of the next one. Under a thread
+// sanitizer, or where a thread reads too early, a missing order is seen.
+TEST(StepTeamTest, EachStepSeesWhatTheOneBeforeWrote) {
+  constexpr int kSteps = 400;
+  struct Context {
+    std::array<std::array<int, kParts>, kSteps> cells{};
+    std::array<int, kParts> wrong{};
+    std::atomic<int> step{0};  // relaxed: it orders nothing
+    void Fill(int step, int part) {
+      for (int other = 0; step > 0 && other < kParts; ++other) {
+        if (cells[static_cast<size_t>(step - 1)][static_cast<size_t>(other)] != step + other) {
+          ++wrong[static_cast<size_t>(part)];
+        }
+      }
+      cells[static_cast<size_t>(step)][static_cast<size_t>(part)] = step + 1 + part;
+    }
+  };
+  StepTeam team(kParts);
+  Context context;
+  for (int round = 0; round < 50; ++round) {
+    context.cells = {};  // by the leader's thread: nobody reads them any more
+    context.step.store(0, std::memory_order_relaxed);
+    const StepTeam::Sequence sequence = team.Begin(
+        [](void* c, int step, int part, int parts) {
+          Context& context = *static_cast<Context*>(c);
+          context.step.store(step, std::memory_order_relaxed);
+          for (int p = part; p < (parts == 1 ? kParts : part + 1); ++p) context.Fill(step, p);
+        },
+        &context, kSteps, kParts);
+    // One is there from the beginning and leaves, the other comes in the midst of it.
+    std::thread early([&] { team.Help(FirstOf(sequence, kSteps / 2), 1); });
+    std::thread late([&] {
+      while (context.step.load(std::memory_order_relaxed) < kSteps / 4) std::this_thread::yield();
+      team.Help(sequence, 2);
+    });
+    team.Lead(sequence);
+    for (int part = 0; part < kParts; ++part) {
+      ASSERT_EQ(context.cells[kSteps - 1][static_cast<size_t>(part)], kSteps + part);
+    }
+    early.join();
+    late.join();
+    ASSERT_THAT(context.wrong, testing::Each(0));
+  }
 }
 
 TEST(StepTeamTest, StepsRunInOrderAndEveryPartOnceHoweverManyHelp) {
