@@ -10,7 +10,8 @@ namespace {
 // How long a helper stays awake after a call.
 constexpr int kLingerUs = 50;
 
-// How often the caller looks whether a helper is on its way out, before it goes without it.
+// How often the caller looks whether a helper has read what it was offered, which takes it some
+// nanoseconds unless it is stopped, before it goes without it.
 constexpr int kLooks = 50;
 
 }  // namespace
@@ -69,9 +70,7 @@ int CorePool::Run(int max_threads, int steps, StepTeam::Function function, void*
     const StepTeam::Sequence sequence = team->Begin(function, context, steps, parts);
     int part = 1;
     for (Helper* helper = helpers; helper != nullptr; helper = helper->next) {
-      helper->team = team;
-      helper->sequence = sequence;
-      helper->part = part++;
+      helper->offer = {team, sequence, part++};
       helper->state.store(kOffered, std::memory_order_release);
       helper->state.notify_one();
     }
@@ -114,8 +113,8 @@ bool CorePool::TakeBack(Helper& helper) {
     if (helper.state.load(std::memory_order_acquire) == kIdle) return true;
     _mm_pause();
   }
-  state = kHelping;
-  return !helper.state.compare_exchange_strong(state, kLeft, std::memory_order_acq_rel);
+  state = kReading;
+  return !helper.state.compare_exchange_strong(state, kCallOver, std::memory_order_acq_rel);
 }
 
 void CorePool::Work(Helper& helper) {
@@ -126,10 +125,13 @@ void CorePool::Work(Helper& helper) {
       continue;
     }
     if (state == kStop) return;
-    if (!helper.state.compare_exchange_strong(state, kHelping, std::memory_order_acq_rel)) continue;
-    helper.team->Help(helper.sequence, helper.part);
-    state = kHelping;
-    if (helper.state.compare_exchange_strong(state, kIdle, std::memory_order_acq_rel)) continue;
+    if (!helper.state.compare_exchange_strong(state, kReading, std::memory_order_acq_rel)) continue;
+    const Offer offer = helper.offer;
+    state = kReading;
+    if (helper.state.compare_exchange_strong(state, kIdle, std::memory_order_acq_rel)) {
+      offer.team->Help(offer.sequence, offer.part);
+      continue;
+    }
     MutexLock lock(mutex_);
     helper.state.store(kIdle, std::memory_order_relaxed);
     helper.next = free_helpers_;

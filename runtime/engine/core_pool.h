@@ -7,8 +7,9 @@
 // are free. A call that finds no core free waits for one.
 //
 // A core that the system gives to somebody else is not waited for: see StepTeam. A helper that has
-// not come when the call ends is not needed any more; one that has been stopped on its way out
-// keeps its core until it goes on.
+// not come when the call ends is not needed any more. One that is there may still be parked or on
+// its way out: nothing is left for it to do, so the next call can have its core, and offer it its
+// parts, at once.
 //
 // A helper stays awake for some microseconds after a call, because replays come in rows and waking
 // it takes as long; then it parks.
@@ -39,9 +40,9 @@ class CorePool {
   int cores() const { return cores_; }
 
   // Runs `steps` steps one after another, each cut into as many parts as the call got cores, at
-  // most `max_threads`; returns that number. `function(context, step, part, parts)` is called on
-  // the caller's thread and on those of helpers: for every part, or for part 0 of 1 where nobody
-  // helps.
+  // most `max_threads`; returns that number, which is for tests to see. `function(context, step,
+  // part, parts)` is called on the caller's thread and on those of helpers: for every part, or for
+  // part 0 of 1 where nobody helps.
   int Run(int max_threads, int steps, StepTeam::Function function, void* context);
 
   struct Activity {
@@ -51,20 +52,24 @@ class CorePool {
   Activity activity() const;
 
  private:
-  // kOffered: there is a call for the helper; kHelping: it has come; kLeft: it has come, and the
-  // call is over without it.
-  enum State : uint32_t { kIdle, kOffered, kHelping, kLeft, kStop };
+  // What there is for a helper to read. kIdle: nothing, though it may be busy with what it read;
+  // kOffered: a call; kReading: a call, and it is at it; kCallOver: the same of a call that is
+  // over.
+  enum State : uint32_t { kIdle, kOffered, kReading, kCallOver, kStop };
 
-  struct Helper {
-    std::atomic<uint32_t> state{kIdle};
-    StepTeam* team = nullptr;  // these three: of the call that it was offered
+  struct Offer {
+    StepTeam* team = nullptr;
     StepTeam::Sequence sequence;
     int part = 0;
+  };
+  struct Helper {
+    std::atomic<uint32_t> state{kIdle};
+    Offer offer;             // written by a call while kIdle, read by the helper while kReading
     Helper* next = nullptr;  // in the free list, or in the list of a call
     std::thread thread;
   };
   void Work(Helper& helper);
-  // Whether the helper is idle now; if it is not, it gives itself back later.
+  // Whether another call may have the helper now; if not, it gives itself back later.
   static bool TakeBack(Helper& helper);
 
   // Constant after construction.

@@ -62,10 +62,10 @@ class StepTeam {
   bool RunWhole(const Sequence& sequence, uint32_t step);
 
   // All self-synchronised; a step's results are published by done_.
-  std::vector<Claim> claims_;                    // by part
-  alignas(64) std::atomic<int> finished_{0};     // parts of the step under way
-  alignas(64) std::atomic<uint32_t> done_{0};    // steps of all sequences
-  std::atomic<uint32_t> parked_{0};              // threads that wait for done_ without spinning
+  std::vector<Claim> claims_;                  // by part
+  alignas(64) std::atomic<int> finished_{0};   // parts of the step under way
+  alignas(64) std::atomic<uint32_t> done_{0};  // steps of all sequences
+  std::atomic<uint32_t> parked_{0};            // threads that wait for done_ without spinning
   // A step that a helper looked at lately. One that was stopped may store a number that is old by
   // then: the leader goes by how old it is.
   alignas(64) std::atomic<uint32_t> seen_{0};

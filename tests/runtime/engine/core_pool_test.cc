@@ -3,7 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <atomic>
+#include <chrono>
+#include <memory>
 #include <thread>
+#include <vector>
 
 namespace reprise {
 namespace {
@@ -75,6 +79,33 @@ TEST_P(CorePoolTest, NobodyUsesTheContextAfterTheCall) {
     pool.Run(8, 2, count, context.get());
     ASSERT_EQ(*context, 120);
     // Memory that is given back here is seen by a sanitizer if a helper still comes.
+  }
+}
+
+TEST(CorePoolTest, HelperOnItsWayOutDoesNotCostTheNextCallItsCore) {
+  CorePool pool(2);
+  for (int round = 0; round < 20; ++round) {
+    struct Context {
+      std::thread::id leader = std::this_thread::get_id();
+      std::atomic<bool> helped{false};
+    } context;
+    const int parts = pool.Run(
+        2, 2,
+        [](void* c, int step, int, int parts) {
+          Context& context = *static_cast<Context*>(c);
+          if (std::this_thread::get_id() != context.leader) {
+            context.helped = true;
+            return;
+          }
+          // A leader that was stopped at first may run the whole step: then nobody can help.
+          while (parts > 1 && !context.helped) std::this_thread::yield();
+          // Long enough for the helper to park.
+          const auto end = std::chrono::steady_clock::now() + std::chrono::microseconds(200);
+          while (step == 1 && std::chrono::steady_clock::now() < end) {
+          }
+        },
+        &context);
+    ASSERT_EQ(parts, 2) << "in round " << round;
   }
 }
 

@@ -142,7 +142,8 @@ TEST(StepTeamTest, LeaderGoesBackToWholeStepsWhenItsHelperIsGone) {
           context.helped = true;
           return;
         }
-        while (step == 0 && !context.helped) std::this_thread::yield();
+        // A leader that was stopped at first may run the whole step: then nobody can help.
+        while (step == 0 && parts > 1 && !context.helped) std::this_thread::yield();
         if (step == 299'999) context.last_parts = parts;
       },
       &context, 300'000, kParts);
