@@ -1,9 +1,9 @@
 // Convolutions as products: the maps' weights times the elements that each window sees.
 //
 // Of a block of windows the elements are copied into panels, one row a channel and tap, zeros where
-// a window hangs over the edge: what the product then reads fits a core's cache, however large the
-// operand is. Every element is summed in the order of channels and taps, so that no division of the
-// work changes a bit.
+// a window hangs over the edge: what the product then reads lies side by side in a core's cache,
+// however large the operand is. Every element is summed in the order of channels and taps, so that
+// no division of the work changes a bit.
 #include <algorithm>
 #include <cstring>
 
@@ -16,7 +16,14 @@ namespace {
 
 // Of the copied elements of a block: a half of a small second-level cache.
 constexpr int64_t kBlockFloats = 64 << 10;
-constexpr int64_t kMaxBlockPanels = 16;
+// The weights pass by once a block, which must not be for a few windows, however deep they are.
+constexpr int64_t kMinBlock = 96;
+constexpr int64_t kMaxBlock = 768;
+// Channels times taps of one copy: deeper sums are added up stretch by stretch.
+constexpr int64_t kMaxDepth = 8192;
+// With fewer blocks a part than this, the maps of a block are divided too. Each part that shares a
+// block copies it, which many blocks do not need.
+constexpr int64_t kFewBlocks = 4;
 constexpr size_t kMaxDims = 3;
 
 struct ConvParams {
@@ -27,23 +34,32 @@ struct ConvParams {
   int64_t groups = 1, group_channels = 0, group_maps = 0;
   int64_t taps = 1, in_plane = 1, out_plane = 1;
   std::vector<int64_t> shifts;  // [taps, dims]: of a tap from where its window begins
-  int64_t block = 0;            // windows of a unit, whole panels
+  int64_t block = 0;            // windows, whole panels
+  int64_t stretch = 0;          // channels copied at a time
   bool has_bias = false;
   int out = 0, workspace = 0;
   int64_t scratch_floats = 0;
   int scratch_parts = 0;
 
   int64_t depth() const { return group_channels * taps; }
+  int64_t blocks() const { return (out_plane + block - 1) / block; }  // of a group
+  int64_t map_tiles() const {                                         // of a group
+    return (group_maps + kernels->tile_rows - 1) / kernels->tile_rows;
+  }
 };
 
-// Where a tap falls for a run of windows that lie side by side along the last dim.
-struct RunOfTap {
-  int64_t offset = 0;  // of the element that window 0 of the run would see, within the plane
-  int64_t begin = 0, end = 0;  // the windows of the run whose element is inside the operand
+struct Channels {
+  int64_t begin, end;
 };
 
-// `origin`: by dim, where the first window of the run begins, the padding in front left out.
-RunOfTap PlaceTap(const ConvParams& p, const int64_t* origin, int64_t count, int64_t tap) {
+// Where a tap falls for neighbouring windows along the last dim.
+struct TapSpan {
+  int64_t offset = 0;          // of the element that window 0 would see, within the plane
+  int64_t begin = 0, end = 0;  // the windows whose element is inside the operand
+};
+
+// `origin`: by dim, where the first of `count` windows begins, the padding in front left out.
+TapSpan PlaceTap(const ConvParams& p, const int64_t* origin, int64_t count, int64_t tap) {
   const size_t dims = p.spatial.size(), last = dims - 1;
   const int64_t* shifts = p.shifts.data() + tap * dims;
   int64_t offset = 0;
@@ -69,33 +85,34 @@ void OriginOf(const ConvParams& p, int64_t window, int64_t* origin) {
   }
 }
 
-// The elements that `count` windows from `first` on see, as the panels of a product's right side.
-void FillPanels(const ConvParams& p, const float* x, int64_t first, int64_t count, float* panels) {
-  const int64_t width = p.kernels->panel_columns, depth = p.depth();
+// The elements of `channels` that `count` windows from `first` on see, as the panels of a product's
+// right side.
+void FillPanels(const ConvParams& p, const float* x, Channels channels, int64_t first,
+                int64_t count, float* panels) {
+  const int64_t width = p.kernels->panel_columns;
+  const int64_t depth = (channels.end - channels.begin) * p.taps;
   const int64_t row = p.windows.out.back(), stride = p.windows.strides.back();
-  for (int64_t column = 0; column < count;) {
-    // A run ends with a row of windows, or with a panel.
-    const int64_t run =
-        std::min({count - column, width - column % width, row - (first + column) % row});
+  for (int64_t column = 0, length; column < count; column += length) {
+    // Neighbours end with a row of windows, or with a panel.
+    length = std::min({count - column, width - column % width, row - (first + column) % row});
     float* const to = panels + column / width * width * depth + column % width;
     int64_t origin[kMaxDims];
     OriginOf(p, first + column, origin);
     for (int64_t tap = 0; tap < p.taps; ++tap) {
-      const RunOfTap place = PlaceTap(p, origin, run, tap);
-      for (int64_t channel = 0; channel < p.group_channels; ++channel) {
-        float* line = to + (channel * p.taps + tap) * width;
-        const float* from = x + channel * p.in_plane + place.offset;
-        std::fill(line, line + place.begin, 0.0f);
+      const TapSpan span = PlaceTap(p, origin, length, tap);
+      float* line = to + tap * width;
+      for (int64_t c = channels.begin; c < channels.end; ++c, line += p.taps * width) {
+        const float* from = x + c * p.in_plane + span.offset;
+        std::fill(line, line + span.begin, 0.0f);
         if (stride == 1) {
-          std::memcpy(line + place.begin, from + place.begin,
-                      static_cast<size_t>(place.end - place.begin) * sizeof(float));
+          std::memcpy(line + span.begin, from + span.begin,
+                      static_cast<size_t>(span.end - span.begin) * sizeof(float));
         } else {
-          for (int64_t i = place.begin; i < place.end; ++i) line[i] = from[i * stride];
+          for (int64_t i = span.begin; i < span.end; ++i) line[i] = from[i * stride];
         }
-        std::fill(line + place.end, line + run, 0.0f);
+        std::fill(line + span.end, line + length, 0.0f);
       }
     }
-    column += run;
   }
   // Nobody reads the results of what lies behind the last window, but it must be numbers.
   const int64_t tail = count % width;
@@ -104,10 +121,39 @@ void FillPanels(const ConvParams& p, const float* x, int64_t first, int64_t coun
   for (int64_t i = 0; i < depth; ++i) std::fill(to + i * width + tail, to + (i + 1) * width, 0.0f);
 }
 
-// A unit is a block of windows of one group of one element of the batch.
+// The first `maps` maps of `count` windows from `first` on. `x` is the operand's group; `weights`,
+// `bias` (null: none) and `out` begin with the first map.
+void ConvolveBlock(const ConvParams& p, const float* x, const float* weights, const float* bias,
+                   int64_t maps, int64_t first, int64_t count, float* panels, float* out) {
+  float* const c = out + first;
+  for (int64_t begin = 0; begin < p.group_channels; begin += p.stretch) {
+    const Channels channels{begin, std::min(begin + p.stretch, p.group_channels)};
+    FillPanels(p, x, channels, first, count, panels);
+    p.kernels->part({.a = weights + begin * p.taps,
+                     .lda = p.depth(),
+                     .packed_b = panels,
+                     .c = c,
+                     .ldc = p.out_plane,
+                     .n = count,
+                     .k = (channels.end - begin) * p.taps,
+                     .residual = begin == 0 ? nullptr : c,
+                     .ld_residual = p.out_plane},
+                    {0, maps, 0, p.kernels->Panels(count)});
+  }
+  if (bias == nullptr) return;
+  for (int64_t i = 0; i < maps; ++i) {
+    float* const line = c + i * p.out_plane;
+    for (int64_t j = 0; j < count; ++j) line[j] += bias[i];
+  }
+}
+
+// A unit is a tile of the maps of a block of windows, of one group of one element of the batch.
 void RunConv(const LaunchArgs& launch) {
   const auto& p = *static_cast<const ConvParams*>(launch.params);
-  const int parts = PartsWithScratch(launch, p.scratch_parts);
+  const int64_t blocks = p.blocks(), tiles = p.map_tiles(), tile_rows = p.kernels->tile_rows;
+  const int64_t all_blocks = LiveOf(p.batch, p.batch_rows, *launch.frame) * p.groups * blocks;
+  const int parts = static_cast<int>(
+      std::min<int64_t>(all_blocks * tiles, PartsWithScratch(launch, p.scratch_parts)));
   if (launch.part >= parts) return;
   const auto* x = static_cast<const float*>(launch.operands[0]);
   const auto* weights = static_cast<const float*>(launch.operands[1]);
@@ -115,30 +161,31 @@ void RunConv(const LaunchArgs& launch) {
   auto* out = static_cast<float*>(launch.operands[p.out]);
   float* const panels =
       static_cast<float*>(launch.operands[p.workspace]) + launch.part * p.scratch_floats;
-  const int64_t blocks = (p.out_plane + p.block - 1) / p.block;
-  const int64_t batch = LiveOf(p.batch, p.batch_rows, *launch.frame);
-  const ItemRange units = RangeOfPart(batch * p.groups * blocks, 1, launch.part, parts);
-  for (int64_t unit = units.begin; unit < units.end; ++unit) {
-    const int64_t group = unit / blocks;  // of all groups of the batch
-    const int64_t first = unit % blocks * p.block;
-    const int64_t count = std::min(p.block, p.out_plane - first);
-    FillPanels(p, x + group * p.group_channels * p.in_plane, first, count, panels);
-    const int64_t map = group % p.groups * p.group_maps;
-    float* const c = out + group * p.group_maps * p.out_plane + first;
-    p.kernels->part({.a = weights + map * p.depth(),
-                     .lda = p.depth(),
-                     .packed_b = panels,
-                     .c = c,
-                     .ldc = p.out_plane,
-                     .n = count,
-                     .k = p.depth()},
-                    {0, p.group_maps, 0, p.kernels->Panels(count)});
-    if (bias == nullptr) continue;
-    for (int64_t i = 0; i < p.group_maps; ++i) {
-      float* const line = c + i * p.out_plane;
-      for (int64_t j = 0; j < count; ++j) line[j] += bias[map + i];
-    }
+  const int64_t grain = all_blocks < kFewBlocks * parts ? 1 : tiles;
+  const ItemRange units = RangeOfPart(all_blocks * tiles, grain, launch.part, parts);
+  // The tiles of one block are one product.
+  for (int64_t unit = units.begin, next; unit < units.end; unit = next) {
+    const int64_t block = unit / tiles;
+    next = std::min(units.end, (block + 1) * tiles);
+    const int64_t slab = block / blocks;  // a group of one element of the batch
+    const int64_t first = block % blocks * p.block;
+    const int64_t begin = unit % tiles * tile_rows;
+    const int64_t end = std::min(p.group_maps, (next - block * tiles) * tile_rows);
+    const int64_t map = slab % p.groups * p.group_maps + begin;
+    ConvolveBlock(p, x + slab * p.group_channels * p.in_plane, weights + map * p.depth(),
+                  bias == nullptr ? nullptr : bias + map, end - begin, first,
+                  std::min(p.block, p.out_plane - first), panels,
+                  out + (slab * p.group_maps + begin) * p.out_plane);
   }
+}
+
+// Blocks of about one size, whole panels.
+int64_t BlockOf(const ConvParams& p) {
+  const int64_t all = p.kernels->Panels(p.out_plane);
+  const int64_t most =
+      p.kernels->Panels(std::clamp(kBlockFloats / (p.stretch * p.taps), kMinBlock, kMaxBlock));
+  const int64_t blocks = (all + most - 1) / most;
+  return (all + blocks - 1) / blocks * p.kernels->panel_columns;
 }
 
 }  // namespace
@@ -154,7 +201,8 @@ std::vector<Candidate> PlanConv(const CpuTarget& target, const NodeView& node) {
   p.windows = *std::move(windows);
   p.spatial.assign(x.begin() + 2, x.end());
   p.batch = x[0];
-  p.batch_rows = node.batch_rows();
+  // Only whole elements of the batch can be left out.
+  p.batch_rows = node.batch_rows() > 0 && p.batch % node.batch_rows() == 0 ? node.batch_rows() : 0;
   p.groups = node.attributes().Int("group", 1);
   p.group_channels = weight[1];
   p.group_maps = weight[0] / p.groups;
@@ -173,18 +221,18 @@ std::vector<Candidate> PlanConv(const CpuTarget& target, const NodeView& node) {
       rest /= p.windows.kernel[d];
     }
   }
-  const int64_t panels =
-      std::clamp<int64_t>(kBlockFloats / (p.depth() * p.kernels->panel_columns), 1,
-                          std::min(kMaxBlockPanels, p.kernels->Panels(p.out_plane)));
-  p.block = panels * p.kernels->panel_columns;
+  p.stretch = std::clamp<int64_t>(kMaxDepth / p.taps, 1, p.group_channels);
+  p.block = BlockOf(p);
   p.out = static_cast<int>(node.num_inputs());
   p.workspace = static_cast<int>(node.num_inputs() + node.num_outputs());
-  p.scratch_floats = static_cast<int64_t>(AlignUp(p.block * p.depth(), 16));
+  p.scratch_floats = static_cast<int64_t>(AlignUp(p.block * p.stretch * p.taps, 16));
   p.scratch_parts = target.scratch_parts;
   const double flops =
       2.0 * static_cast<double>(NumElements(node.out_shape())) * static_cast<double>(p.depth());
-  const size_t workspace = sizeof(float) * p.scratch_floats * p.scratch_parts;
-  const bool takes_live_rows = p.batch_rows > 0 && p.batch % p.batch_rows == 0;
+  const int64_t units = p.batch * p.groups * p.blocks() * p.map_tiles();
+  const size_t workspace =
+      sizeof(float) * p.scratch_floats * std::min<int64_t>(units, p.scratch_parts);
+  const bool takes_live_rows = p.batch_rows > 0;
   Candidate candidate = MakeCandidate(target, node, "conv", RunConv, std::move(p), flops);
   candidate.option.workspace_bytes = workspace;
   candidate.option.takes_live_rows = takes_live_rows;

@@ -55,6 +55,11 @@ constexpr const char* kNodes[] = {
     "%y: ? = Conv(%x, %w)\noutput %y",
     "input %x: f32[1, 2, 5, 6, 7]\nparam %w: f32[3, 2, 2, 3, 2] = p0\n"
     "%y: ? = Conv(%x, %w) {pads = [0, 4, 1, 1, 4, 0], auto_pad = \"NOTSET\"}\noutput %y",
+    // Few windows of many maps, more than one copy deep.
+    "input %x: f32[1, 96, 7, 7]\nparam %w: f32[130, 96, 1, 1] = p0\nparam %b: f32[130] = p1\n"
+    "%y: ? = Conv(%x, %w, %b)\noutput %y",
+    "input %x: f32[1, 2100, 4, 4]\nparam %w: f32[20, 2100, 2, 2] = p0\nparam %b: f32[20] = p1\n"
+    "%y: ? = Conv(%x, %w, %b) {pads = [1, 0, 0, 1]}\noutput %y",
     // Recurrent layers.
     "input %x: f32[7, 1, 20]\nparam %w: f32[1, 128, 20] = p0\nparam %r: f32[1, 128, 32] = "
     "p1\nparam %b: f32[1, 256] = p2\n%y: ?, %h: ?, %c: ? = LSTM(%x, %w, %r, %b) {hidden_size = "
@@ -300,7 +305,7 @@ TEST_P(CpuDeviceTest, FirstPartOfManyHasWork) {
     for (const KernelOption& option : device_.Options(run.graph, run.id)) {
       SCOPED_TRACE(option.kernel);
       const Tensor result = run.RunOption(device_, option, 1024, /*in_place=*/false,
-                                          /*live_rows=*/0, /*first_part_alone=*/true)[0];
+                                          /*live_rows=*/0, /*only_part=*/0)[0];
       const auto* bytes = static_cast<const uint8_t*>(result.data());
       const bool untouched =
           std::all_of(bytes, bytes + result.bytes(), [](uint8_t byte) { return byte == 0x5a; });
@@ -346,6 +351,8 @@ TEST_P(CpuDeviceTest, RowsWithoutARequestAreLeftAlone) {
         "param %t: f32[9, 40] = p0\ninput %i: i64[4, 7]\n%y: ? = reprise.EmbeddingSum(%t, "
         "%i)\noutput %y",
         "param %t: f32[9, 40] = p0\ninput %i: i64[4, 7]\n%y: ? = Gather(%t, %i)\noutput %y",
+        "input %x: f32[4, 6, 9, 9]\nparam %w: f32[4, 3, 3, 3] = p0\nparam %b: f32[4] = p1\n"
+        "%y: ? = Conv(%x, %w, %b) {group = 2}\noutput %y",
         "input %x: f32[4, 3, 8]\n%y: ? = Tanh(%x)\noutput %y",
         "input %x: f32[4, 3, 8]\ninput %z: f32[4, 1, 8]\n%y: ? = Mul(%x, %z)\noutput %y",
         "input %x: f32[4, 3, 8]\nconst %l: f32[] = {0.5}\n%y: ? = Clip(%x, %l)\noutput %y",
@@ -375,6 +382,41 @@ TEST_P(CpuDeviceTest, RowsWithoutARequestAreLeftAlone) {
       }
     }
   }
+}
+
+TEST_P(CpuDeviceTest, PartsOfAConvolutionDivideItsMapsAndChangeNoBit) {
+  NodeRun run(
+      "input %x: f32[1, 64, 7, 7]\nparam %w: f32[128, 64, 3, 3] = p0\n"
+      "%y: ? = Conv(%x, %w) {pads = [1, 1, 1, 1]}\noutput %y");
+  const KernelOption option = device_.Options(run.graph, run.id).at(0);
+  const Tensor whole = run.RunOption(device_, option, 1)[0];
+  for (int parts : {2, 3, 16}) {
+    const Tensor divided = run.RunOption(device_, option, parts)[0];
+    EXPECT_EQ(std::memcmp(divided.data(), whole.data(), whole.bytes()), 0) << parts << " parts";
+  }
+  // What one part of two writes is neither nothing nor all.
+  const Tensor half = run.RunOption(device_, option, 2, false, 0, /*only_part=*/1)[0];
+  EXPECT_NE(std::memcmp(half.data(), whole.data(), whole.bytes() / 4), 0);
+  EXPECT_EQ(std::memcmp(half.span<float>().data() + half.span<float>().size() / 4 * 3,
+                        whole.span<float>().data() + whole.span<float>().size() / 4 * 3,
+                        whole.bytes() / 4),
+            0);
+}
+
+TEST_P(CpuDeviceTest, WorkspaceOfAConvolutionFitsItsWork) {
+  const CpuDevice device({.max_isa = GetParam(), .max_threads = 16});
+  const auto workspace = [&](const char* text) {
+    const NodeRun run(text);
+    return device.Options(run.graph, run.id).at(0).workspace_bytes;
+  };
+  // One tile of maps: one part's.
+  EXPECT_LE(workspace("input %x: f32[1, 64, 3, 3]\nparam %w: f32[4, 64, 3, 3] = p0\n"
+                      "%y: ? = Conv(%x, %w)\noutput %y"),
+            size_t{64 * 9 * 48 * sizeof(float)});
+  // A copy is not as deep as the sums are.
+  EXPECT_LE(workspace("input %x: f32[1, 1024, 14, 14]\nparam %w: f32[4, 1024, 7, 7] = p0\n"
+                      "%y: ? = Conv(%x, %w) {pads = [3, 3, 3, 3]}\noutput %y"),
+            size_t{12} << 20);
 }
 
 TEST_P(CpuDeviceTest, SumsBehindTheLastSegmentAreZero) {

@@ -75,11 +75,11 @@ class NodeRun {
     return outputs.ok() ? *std::move(outputs) : std::vector<Tensor>();
   }
 
-  // The outputs that `option` computes when its launch is cut into `parts`, or the first of those
-  // by itself. Checks that nothing outside outputs and workspace is written.
+  // The outputs that `option` computes when its launch is cut into `parts`. Checks that nothing
+  // outside outputs and workspace is written. `only_part`: it is called by itself, as its lone
+  // part where it is the first; -1: all are.
   std::vector<Tensor> RunOption(const Device& device, const KernelOption& option, int parts,
-                                bool in_place = false, int64_t live_rows = 0,
-                                bool first_part_alone = false) {
+                                bool in_place = false, int64_t live_rows = 0, int only_part = -1) {
     absl::StatusOr<BoundKernel> bound = device.Bind(graph, id, option);
     EXPECT_TRUE(bound.ok()) << bound.status().ToString();
     std::vector<Tensor> prepared;
@@ -122,14 +122,15 @@ class NodeRun {
     frame.errors = &errors;
     frame.live_rows = live_rows;
     // Parts may run in any order.
-    for (int part = first_part_alone ? 0 : parts - 1; part >= 0; --part) {
+    for (int part = parts - 1; part >= 0; --part) {
+      if (only_part >= 0 && part != only_part) continue;
       bound->run({.operands = operands.data(),
                   .params = bound->params.get(),
                   .frame = &frame,
                   .launch = 0,
                   .part = part,
                   .parts = parts,
-                  .lone_part = first_part_alone});
+                  .lone_part = only_part == 0});
     }
     std::vector<Tensor> results;
     for (size_t i = 0; i < outputs.size(); ++i) {
