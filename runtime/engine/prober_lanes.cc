@@ -24,7 +24,7 @@ absl::Status ProberLanes::ForEach(
 }
 
 absl::Status ProberLanes::AddLane() {
-  // One thread: a team on a busy machine waits for its slowest member after every launch.
+  // One thread: the lanes run side by side, and a core that one borrows another has to wait for.
   ASSIGN_OR_RETURN(std::unique_ptr<Stream> stream, Stream::Create({.cores = context_.cores}));
   auto prober =
       std::make_unique<PaddingProber>(model_, graph_, context_, sampler_, *stream, recipes_);

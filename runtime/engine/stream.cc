@@ -8,8 +8,8 @@
 namespace reprise {
 namespace {
 
-// Waking a helper costs some microseconds and a barrier after each launch about one: a thread more
-// pays from about this much arithmetic.
+// Waking a helper costs some microseconds and waiting for each other after each launch about one: a
+// thread more pays from about this much arithmetic.
 constexpr double kFlopsPerThread = 2e7;
 
 // A launch of more work than this is primed by a part of it, at most as many parts.

@@ -204,8 +204,8 @@ class Compilation {
       places_[buffer_of_request[i]] = {Space::kArena, plan.offsets[i]};
     }
     recipe_.arena_bytes = plan.bytes;
-    // Workspaces have room for more threads than there may be, and are never needed two at a time:
-    // they lie behind all else, where what nobody uses is no memory.
+    // Workspaces have room for more threads than most machines have, and are never needed two at a
+    // time: they lie behind all else, where what nobody uses is no memory.
     for (const int workspace : lifetimes_.workspace_of_node) {
       if (workspace < 0) continue;
       places_[workspace] = {Space::kArena, plan.bytes};
