@@ -3,12 +3,14 @@
 #include <immintrin.h>
 
 #include <algorithm>
+#include <chrono>
 
 namespace reprise {
 namespace {
 
-// How long a helper stays awake after a call.
-constexpr int kLingerUs = 50;
+// How long a helper stays awake after a call, and how often it looks for a core to do so.
+constexpr auto kLinger = std::chrono::microseconds(50);
+constexpr int kLookUs = 2;
 
 // How often the caller looks whether a helper has read what it was offered, which takes it some
 // nanoseconds unless it is stopped, before it goes without it.
@@ -51,7 +53,7 @@ int CorePool::Run(int max_threads, int steps, StepTeam::Function function, void*
     ++begun_;
     while (free_cores_ == 0) core_freed_.Wait(mutex_);
     const int share = std::max(1, cores_ / calls_);
-    parts = std::max(1, std::min({max_threads, share, free_cores_}));
+    parts = std::max(1, std::min({max_threads, share, free_cores_.load()}));
     free_cores_ -= parts;
     for (int i = 1; i < parts; ++i) {
       Helper* helper = free_helpers_;
@@ -117,11 +119,26 @@ bool CorePool::TakeBack(Helper& helper) {
   return !helper.state.compare_exchange_strong(state, kCallOver, std::memory_order_acq_rel);
 }
 
+bool CorePool::Linger(const Helper& helper) {
+  const auto until = std::chrono::steady_clock::now() + kLinger;
+  ++lingering_;
+  bool offered = false;
+  // Twice in a row: a call takes cores a moment before it offers parts, and frees them a moment
+  // after its helpers are through.
+  int crowded = 0;
+  do {
+    offered = SpinWhile(helper.state, kIdle, kLookUs);
+    crowded = lingering_ > free_cores_ ? crowded + 1 : 0;
+  } while (!offered && crowded < 2 && std::chrono::steady_clock::now() < until);
+  --lingering_;
+  return offered;
+}
+
 void CorePool::Work(Helper& helper) {
   for (;;) {
     uint32_t state = helper.state.load(std::memory_order_acquire);
     if (state == kIdle) {
-      if (!SpinWhile(helper.state, kIdle, kLingerUs)) helper.state.wait(kIdle);
+      if (!Linger(helper)) helper.state.wait(kIdle, std::memory_order_acquire);
       continue;
     }
     if (state == kStop) return;

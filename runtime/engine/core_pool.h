@@ -11,8 +11,10 @@
 // its way out: nothing is left for it to do, so the next call can have its core, and offer it its
 // parts, at once.
 //
-// A helper stays awake for some microseconds after a call, because replays come in rows and waking
-// it takes as long; then it parks.
+// A helper stays awake for up to 50 us after a call, because replays come in rows and waking it
+// takes as long; then it parks. It does so on a core that no call has: where calls take the cores
+// that it and others spin on, it sees that and parks within some 5 us, in which a thread too many
+// runs.
 //
 // Threads: Run from any thread.
 #pragma once
@@ -69,6 +71,8 @@ class CorePool {
     std::thread thread;
   };
   void Work(Helper& helper);
+  // Waits awake for an offer while there is a core for that; false: the helper is to park.
+  bool Linger(const Helper& helper);
   // Whether another call may have the helper now; if not, it gives itself back later.
   static bool TakeBack(Helper& helper);
 
@@ -76,10 +80,12 @@ class CorePool {
   const int cores_;
   std::vector<std::unique_ptr<Helper>> helpers_;
   std::vector<std::unique_ptr<StepTeam>> teams_;
+  // Self-synchronised.
+  std::atomic<int> lingering_{0};   // helpers
+  std::atomic<int> free_cores_{0};  // written under mutex_
   // Guarded.
   mutable Mutex mutex_;
   CondVar core_freed_;
-  int free_cores_ GUARDED_BY(mutex_);
   int calls_ GUARDED_BY(mutex_) = 0;  // under way or waiting for a core
   uint64_t begun_ GUARDED_BY(mutex_) = 0;
   Helper* free_helpers_ GUARDED_BY(mutex_) = nullptr;
