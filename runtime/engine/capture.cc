@@ -112,7 +112,7 @@ class CaptureWalk {
     if (!times.has_value()) return;
     model_.Note(absl::StrFormat(
         "recipes thrash: %s (%s) was evicted %.1f s ago and is made again, as were %d others since "
-        "the last such line; give them more room: %s",
+        "the last such line; what would avoid it: %s",
         target_.bucket, target_.key.binding.ToString(), (start_ns_ - eviction->at_ns) * 1e-9,
         *times - 1,
         SuggestionFor(model_, target_, CompileReason::kEvicted, eviction, options_.cache_bytes)));

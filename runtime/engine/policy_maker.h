@@ -24,6 +24,8 @@ class PolicyMaker {
   // The sizes that the policy will have along an axis, as configured or by default.
   static std::vector<int64_t> BucketSizes(const Model& model, const ModelAxis& axis);
   static std::vector<std::vector<int64_t>> BucketsByAxis(const Model& model);
+  // Whether the model can be specialised to a bucket of an axis.
+  static absl::Status TakesBucket(const Model& model, const std::string& label, int64_t size);
 
   // INVALID_ARGUMENT for buckets of an axis that the model does not have.
   absl::Status SetPolicy(Model& model) const;
@@ -31,8 +33,6 @@ class PolicyMaker {
  private:
   // `policy`: what is in force first.
   void MakeLearner(Model& model, BucketPolicy policy) const;
-  // Whether the model can be specialised to a bucket of an axis.
-  static absl::Status TakesBucket(const Model& model, const std::string& label, int64_t size);
   // Drops buckets at which the model cannot be specialised.
   void LimitBuckets(Model& model, BucketPolicy& policy) const;
 

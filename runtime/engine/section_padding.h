@@ -8,9 +8,8 @@
 // Padding holds zeros.
 //
 // Ownership: value.
-// Threads:   all methods from any. `Fit` proves under its lock when sizes have told dims apart
-// anew:
-//            specialisations of the section, some milliseconds each; whoever comes meanwhile waits.
+// Threads:   all methods from any. Where sizes have told dims apart anew, `Fit` proves under its
+//            lock, which takes some milliseconds for each specialisation; others wait meanwhile.
 #pragma once
 
 #include <cstdint>

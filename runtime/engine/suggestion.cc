@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "runtime/engine/model.h"
+#include "runtime/engine/policy_maker.h"
 
 namespace reprise {
 namespace {
@@ -32,13 +33,17 @@ std::string RoomFor(const Model& model, RecipeCache::Why why, int64_t max_cache_
   return Line("bucket_policy", "off");
 }
 
+// Whether the configuration warms `label` up.
+bool IsWarmedUp(const Model& model, const std::string& label) {
+  const std::vector<std::string>& labels = model.options().warmup;
+  return std::any_of(labels.begin(), labels.end(),
+                     [&](const std::string& one) { return one == "all" || one == label; });
+}
+
 // `label` beside what is warmed up already.
 std::string WarmupWith(const Model& model, const std::string& label) {
+  if (IsWarmedUp(model, label)) return "none: reprise.warmup has it, and was not done with it";
   std::vector<std::string> labels = model.options().warmup;
-  if (std::any_of(labels.begin(), labels.end(),
-                  [&](const std::string& one) { return one == "all" || one == label; })) {
-    return "none: reprise.warmup has it, and was not done with it";
-  }
   labels.push_back(label);
   return Line("warmup", absl::StrJoin(labels, ","));
 }
@@ -63,6 +68,8 @@ std::string BucketFor(const Model& model, const CaptureTarget& target) {
         if (buckets.axis != axis.label || buckets.sizes.empty()) continue;
         fitted = buckets.sizes.back();
         while (fitted < size) fitted *= 2;
+        // A table of positions may end in between.
+        if (!PolicyMaker::TakesBucket(model, axis.label, fitted).ok()) fitted = size;
         lines.push_back(Line(BucketsParameter(axis),
                              absl::StrCat(absl::StrJoin(buckets.sizes, ","), ",", fitted)));
       }
@@ -74,7 +81,8 @@ std::string BucketFor(const Model& model, const CaptureTarget& target) {
     lines.push_back(Line("max_batch_tokens", absl::StrCat(tokens)));
   }
   if (lines.empty()) return "";
-  lines.push_back(WarmupWith(model, BucketLabel(bucket, policy->batch_axis)));
+  const std::string label = BucketLabel(bucket, policy->batch_axis);
+  if (!IsWarmedUp(model, label)) lines.push_back(WarmupWith(model, label));
   return absl::StrJoin(lines, " and ");
 }
 
@@ -84,9 +92,13 @@ std::string ForExactShape(const Model& model, const CaptureTarget& target) {
     return absl::StrCat("none: input '", target.key.binding.shape_inputs.begin()->first,
                         "' decides a shape, so each of its values has a recipe of its own");
   }
-  if (model.axes().empty()) return Line("warmup", "all");
-  for (const ModelAxis& axis : model.axes()) {
-    if (axis.certificate.certified) continue;
+  if (model.axes().empty()) return WarmupWith(model, "all");
+  bool counts = false;  // requests whose mask forbids padding
+  for (size_t i = 0; i < model.axes().size(); ++i) {
+    const ModelAxis& axis = model.axes()[i];
+    const AxisCertificate certificate = model.CertificateOf(i);
+    counts = counts || !certificate.must_count.empty();
+    if (certificate.certified) continue;
     return model.options().no_padding.contains(axis.label)
                ? absl::StrCat("none: ", Line(absl::StrCat("padding.", axis.label), "off"),
                               " gives every size a recipe of its own")
@@ -94,9 +106,9 @@ std::string ForExactShape(const Model& model, const CaptureTarget& target) {
                               " is not proved safe, so every size has a recipe of its own");
   }
   const std::string line = BucketFor(model, target);
-  return line.empty()
-             ? "none: what the request holds (a row without a 1 in its mask) forbids padding"
-             : line;
+  if (!line.empty()) return line;
+  return counts ? "none: the request's mask forbids padding, see `reprise explain MODEL`"
+                : "none: its sizes may not be padded, or not yet, see `reprise explain MODEL`";
 }
 
 }  // namespace

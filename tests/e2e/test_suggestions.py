@@ -100,6 +100,10 @@ CASES = {
     "new_shape, another is warm": (models.bert(), {"warmup": "b1_s16"}, {}, text((1, 9), (1, 40))),
     "longer than all buckets": (models.bert(positions=2000), {"warmup": "b1_s512"}, {},
                                 text((1, 700))),
+    "longer than all buckets, of few positions": (models.bert(positions=700), {"warmup": "b1_s512"},
+                                                  {}, text((1, 600))),
+    "longer than all buckets, all warmed up": (models.bert(positions=2000), {
+        "warmup": "all", "sequence_buckets": "16,32", "batch_buckets": "1"}, {}, text((1, 60))),
     "longer than named buckets": (models.bert(), {"sequence_buckets": "16,32"}, {}, text((1, 60))),
     "more than a replay holds": (models.bert(), {"max_batch_tokens": "256"}, {}, text((1, 300))),
     "no axis": (models.no_batch_axis(), {}, {}, floats((4, 6))),
