@@ -12,7 +12,6 @@ namespace reprise {
 namespace {
 
 constexpr int64_t kDefaultBatch = 2;
-constexpr int64_t kDefaultSize = 5;
 
 // Large against what models compute with, small enough that products of two stay finite in float16
 // wherever the model itself keeps finite numbers apart from masked ones.

@@ -41,6 +41,9 @@ struct ProbeInput {
 using ProbeRunner =
     std::function<absl::StatusOr<std::vector<Tensor>>(const std::vector<Tensor>& inputs)>;
 
+// Of axes that are not probed, where ProbeOptions says nothing else.
+inline constexpr int64_t kDefaultSize = 5;
+
 struct ProbeOptions {
   std::string axis;  // the symbol
   bool is_batch = false;
@@ -49,7 +52,7 @@ struct ProbeOptions {
   std::set<std::string> guards;         // inputs that are guards whatever is measured
   // Of a second look: so many more cases at the smallest size, for what few contents show.
   int sweeps = 0;
-  std::map<std::string, int64_t> sizes;  // sizes for other axes; default 2 for batch, else 5
+  std::map<std::string, int64_t> sizes;  // of other axes; default: 2 for batch
   std::vector<int64_t> padded_sizes = {16, 32, 64};
   // The size of a dim under sizes of the symbols: DimSize of passes/specialize.h.
   std::function<absl::StatusOr<int64_t>(const Dim&, const std::map<std::string, int64_t>&)>

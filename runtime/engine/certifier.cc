@@ -40,6 +40,7 @@ absl::Status Certifier::FitShapes(Model& model) const {
     return absl::OkStatus();
   }
   for (size_t i = 0; i < model.axes_.size(); ++i) {
+    model.axes_[i].smallest = fit->smallest[i];
     if (!fit->refusals[i].empty()) Refuse(model.axes_[i], fit->refusals[i]);
   }
   model.output_shapes_ = std::move(fit->outputs);
@@ -96,6 +97,7 @@ Certifier::StoreLookup Certifier::Restore(const StoredModelKey& key, Model& mode
     if (findings.ok()) {
       for (size_t i = 0; i < model.axes_.size(); ++i) {
         model.axes_[i].certificate = std::move(findings->axes[i]);
+        model.axes_[i].smallest = findings->smallest[i];
       }
       model.output_shapes_ = std::move(findings->outputs);
       for (size_t i = 0; i < model.recipe_outputs_.size(); ++i) {
@@ -145,7 +147,10 @@ void Certifier::Keep(const Model& model, const std::map<size_t, AxisCertificate>
   const StoredModelKey key = KeyOf(model);
   ModelFindings findings = {.outputs = model.output_shapes_,
                             .packing_refusal = model.packing_refusal_};
-  for (const ModelAxis& axis : model.axes_) findings.axes.push_back(axis.certificate);
+  for (const ModelAxis& axis : model.axes_) {
+    findings.axes.push_back(axis.certificate);
+    findings.smallest.push_back(axis.smallest);
+  }
   for (const auto& [axis, certificate] : confirmed) findings.axes[axis] = certificate;
   for (const ModelIo& output : model.recipe_outputs_)
     findings.output_dtypes.push_back(output.dtype);

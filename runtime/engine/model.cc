@@ -275,7 +275,7 @@ absl::StatusOr<RequestShape> Model::Measure(const Request& request) const {
                                                        "' must be at least 1"));
       }
       result.rows = size;
-    } else if (size == 0) {
+    } else if (size < axis.smallest) {
       result.exact = true;
     } else if (certified_.contains(axis.label)) {
       // Refuses, as configured, what is longer than the largest bucket.

@@ -111,6 +111,7 @@ struct ModelAxis {
   std::string symbol;  // in the graph
   bool is_batch = false;
   AxisCertificate certificate;  // certified: may be padded (and batched, for the batch axis)
+  int64_t smallest = 1;  // that the model takes: smaller requests run exact, and are refused there
 };
 
 struct PendingProof;

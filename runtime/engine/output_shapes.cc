@@ -19,6 +19,7 @@ class Fitter {
   absl::StatusOr<OutputFit> Run(const std::vector<std::vector<int64_t>>& samples) {
     RETURN_IF_ERROR(StartAtBase());
     for (size_t axis = 0; axis < symbols_.size(); ++axis) FitAxis(axis);
+    for (size_t axis = 0; axis < symbols_.size(); ++axis) FindSmallest(axis);
     for (size_t axis = 0; axis < symbols_.size(); ++axis) {
       for (int64_t size : samples[axis]) CheckAxis(axis, size);
     }
@@ -80,6 +81,20 @@ class Fitter {
         dim.factors[axis] = (*shapes)[output][d] - base_shapes_[output][d];
         dim.constant -= dim.factors[axis] * origin_[axis];
       }
+    }
+  }
+
+  // Between 1 and the base, which the model takes.
+  void FindSmallest(size_t axis) {
+    int64_t& smallest = fit_.smallest.emplace_back(1);
+    std::vector<int64_t> sizes = origin_;
+    sizes[axis] = 1;
+    if (SpecializedAt(sizes).ok()) return;
+    int64_t refused = 1;
+    smallest = origin_[axis];
+    while (smallest - refused > 1) {
+      sizes[axis] = refused + (smallest - refused) / 2;
+      (SpecializedAt(sizes).ok() ? smallest : refused) = sizes[axis];
     }
   }
 

@@ -37,6 +37,9 @@ struct OutputShape {
 struct OutputFit {
   std::vector<OutputShape> outputs;
   std::vector<std::string> refusals;  // by axis: why it cannot be fitted; empty where it was
+  // By axis: the smallest size that the model takes. A window or a TopK may want more than 1, which
+  // a padded request would seem to have.
+  std::vector<int64_t> smallest;
 };
 
 // Specialises `graph` around `base` (sizes by axis symbol) and fits every output's dims, then looks

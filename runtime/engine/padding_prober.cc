@@ -90,6 +90,9 @@ ProbeOptions PaddingProber::OptionsFor(const Model& model, int position) {
     options.axis = model.axes()[position].symbol;
     options.is_batch = model.axes()[position].is_batch;
   }
+  for (const ModelAxis& axis : model.axes()) {
+    if (axis.smallest > kDefaultSize) options.sizes[axis.symbol] = axis.smallest;
+  }
   return options;
 }
 

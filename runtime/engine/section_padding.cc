@@ -113,6 +113,7 @@ void SectionPadding::Prove() {
   }
   if (refusal.empty()) {
     outputs_ = std::move(fit->outputs);
+    for (size_t i = 0; i < axes_.size(); ++i) axes_[i].smallest = fit->smallest[i];
     return;
   }
   // What an answer's size would be is not known then, whatever was padded.
@@ -136,7 +137,8 @@ std::optional<SectionPadding::Fitted> SectionPadding::Fit(const Binding& arrived
   for (const Axis& axis : axes_) {
     const int64_t size = arrived.axes.at(axis.symbols[0]);
     sizes.push_back(size);
-    padded.push_back(axis.padded && size >= kLeastPadded && size <= kLargestLookedAt);
+    padded.push_back(axis.padded && size >= std::max(kLeastPadded, axis.smallest) &&
+                     size <= kLargestLookedAt);
     if (!padded.back()) continue;
     for (const std::string& symbol : axis.symbols) {
       fitted.binding.axes[symbol] = SectionBucket(size);

@@ -53,6 +53,7 @@ class SectionPadding {
   struct Axis {
     std::vector<std::string> symbols;
     bool padded = false;
+    int64_t smallest = 1;  // size that the section takes
     std::string why_not;
   };
   // Sorts the symbols by the sizes that they had, and proves what can be.

@@ -98,8 +98,10 @@ std::string EncodeFindings(const StoredModelKey& key, const ModelId& id,
   stored.set_created_unix_s(time(nullptr));
   stored.set_measure_ns(measure_ns);
   int64_t runs = 0;
-  for (const AxisCertificate& axis : findings.axes) {
+  for (size_t i = 0; i < findings.axes.size(); ++i) {
+    const AxisCertificate& axis = findings.axes[i];
     auto* to = stored.add_axes();
+    to->set_smallest(findings.smallest[i]);
     to->set_label(axis.axis);
     to->set_certified(axis.certified);
     for (const std::string& guard : axis.guards) to->add_guards(guard);
@@ -160,6 +162,10 @@ absl::StatusOr<ModelFindings> DecodeFindings(absl::string_view bytes, const Stor
     }
     certified = certified || axis.certified;
     findings.axes.push_back(std::move(axis));
+    findings.smallest.push_back(stored.axes(i).smallest());
+    if (findings.smallest.back() < 1) {
+      return Damaged(absl::StrCat("that it takes sizes from ", findings.smallest.back(), " on"));
+    }
   }
   for (const auto& output : stored.outputs()) {
     const std::optional<DType> dtype =

@@ -135,3 +135,29 @@ def test_larger_images_than_any_bucket_get_buckets_of_their_own(repository, rng)
         answer = infer(client, "image", inputs)
         assert bucket_of(answer)[1] == 1024
         assert_same_answer(answer.outputs, reference(path, inputs), answer.bucket)
+
+
+def windowed(rng, frames, rows=1):
+    return {"features": rng.standard_normal((rows, 3, frames), np.float32),
+            "score": rng.standard_normal((rows, frames), np.float32),
+            "mask": np.ones((rows, frames), np.float32)}
+
+
+@pytest.mark.parametrize("window, largest", [(10, 1), (3, 7)])
+def test_smaller_requests_than_the_model_takes_are_refused_though_a_bucket_holds_them(
+        repository, rng, window, largest):
+    path = repository.add("audio", models.windowed_audio(window, largest))
+    smallest = max(window, largest)
+    with Daemon(repository) as daemon:
+        client = daemon.client()
+        for frames in (1, 4, smallest - 1):
+            with pytest.raises(InferenceServerException, match="INVALID_ARGUMENT"):
+                infer(client, "audio", windowed(rng, frames))
+        for frames in (smallest, smallest + 1, 40):
+            for rows in (1, 3):
+                inputs = windowed(rng, frames, rows)
+                answer = infer(client, "audio", inputs)
+                assert_same_answer(answer.outputs, reference(path, inputs), f"{rows}x{frames}")
+                assert answer.bucket != "exact"
+        # What it is measured with fits the windows: rows share replays, frames are padded.
+        assert "never padded" not in daemon.reprise("explain", "audio")

@@ -242,6 +242,22 @@ def masked_audio(opset=13, features=4):
                     ("mean", TensorProto.FLOAT, ["batch", features])])
 
 
+def windowed_audio(window, largest, opset=13):
+    """Frames -> what each window of them gives, and the `largest` of the frames that count."""
+    g = Graph(opset)
+    weight = g.const(np.linspace(-1, 1, 5 * 3 * window).reshape(5, 3, window))
+    g.rename(g.node("Conv", "features", weight), "windows")
+    masked = g.node("Mul", g.node("Sub", g.scalar(1), "mask"), g.scalar(1e9))
+    lifted = g.node("Sub", "score", masked)
+    values, _ = g.node("TopK", lifted, g.ints(largest), outputs=2, axis=1)
+    g.rename(values, "top")
+    return g.model([("features", TensorProto.FLOAT, ["batch", 3, "frames"]),
+                    ("score", TensorProto.FLOAT, ["batch", "frames"]),
+                    ("mask", TensorProto.FLOAT, ["batch", "frames"])],
+                   [("windows", TensorProto.FLOAT, ["batch", 5, None]),
+                    ("top", TensorProto.FLOAT, ["batch", largest])])
+
+
 def unknown_op():
     g = Graph(13)
     g.nodes.append(helper.make_node("Frobnicate", ["x"], ["y"], name="the_odd_one",

@@ -17,6 +17,7 @@ ModelFindings SomeFindings() {
                     .must_count = {{"mask", CountingPlaces::kFirst}},
                     .reason = "held with the mask",
                     .runs = 21}},
+          .smallest = {1, 8},
           .outputs = {{.dtype = DType::kFloat32, .dims = {{0, {1, 0}}, {1, {0, 2}}, {384, {0, 0}}}},
                       {.dtype = DType::kInt64, .dims = {}}},
           .output_dtypes = {DType::kFloat32, DType::kInt64}};
@@ -34,6 +35,7 @@ TEST(StoredModelTest, FindingsAreFoundAgain) {
             (std::map<std::string, CountingPlaces>{{"mask", CountingPlaces::kFirst}}));
   EXPECT_EQ(found->axes[1].reason, "held with the mask");
   EXPECT_EQ(found->axes[1].runs, 0);  // nothing was run
+  EXPECT_EQ(found->smallest, (std::vector<int64_t>{1, 8}));
   ASSERT_EQ(found->outputs.size(), 2u);
   EXPECT_EQ(found->outputs[0].At({3, 5}), Shape({3, 11, 384}));
   EXPECT_TRUE(found->outputs[1].dims.empty());
