@@ -110,7 +110,7 @@ absl::Status PolicyMaker::TakesBucket(const Model& model, const std::string& lab
   for (const ModelAxis& axis : model.axes_) {
     binding.axes[axis.symbol] = axis.label == label ? size
                                 : axis.is_batch     ? kFitBatch
-                                                    : kFitLengths[0];
+                                                    : std::max(kFitLengths[0], axis.smallest);
   }
   return Specialize(model.graph_, binding).status();
 }

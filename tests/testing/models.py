@@ -247,8 +247,7 @@ def windowed_audio(window, largest, opset=13):
     g = Graph(opset)
     weight = g.const(np.linspace(-1, 1, 5 * 3 * window).reshape(5, 3, window))
     g.rename(g.node("Conv", "features", weight), "windows")
-    masked = g.node("Mul", g.node("Sub", g.scalar(1), "mask"), g.scalar(1e9))
-    lifted = g.node("Sub", "score", masked)
+    lifted = g.node("Where", g.node("Greater", "mask", g.scalar(0.5)), "score", g.scalar(-3e38))
     values, _ = g.node("TopK", lifted, g.ints(largest), outputs=2, axis=1)
     g.rename(values, "top")
     return g.model([("features", TensorProto.FLOAT, ["batch", 3, "frames"]),
