@@ -3,7 +3,8 @@
 //
 // The unit multiplies bfloat16, 8 significant bits, and sums in float32. A float has 24 bits, so it
 // is the exact sum of three such numbers. Of two floats the six largest of nine products are taken;
-// what the others would add is below 2^-22 of a product and has no sign of its own.
+// what the others would add is below 2^-22 of a product and has no sign of its own. Magnitudes below
+// about 1e-33 lose digits, as the unit takes the smallest parts of them for 0.
 #if defined(REPRISE_CPU_TILE_UNIT_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef REPRISE_CPU_TILE_UNIT_INL_H_
 #undef REPRISE_CPU_TILE_UNIT_INL_H_
