@@ -1,11 +1,11 @@
 """What eager runs prepare has bytes of its own: beyond them the least recently used goes, answers stay right."""
 
-import threading
 
 import numpy as np
 import pytest
 
 from testing import models
+from testing.clients import together
 from testing.daemon import Daemon
 from testing.inference import assert_same_answer, infer, reference, tensors, text_inputs
 from testing.metrics import Scrape
@@ -63,23 +63,13 @@ def test_shapes_beyond_the_limit_drive_out_the_oldest_and_every_answer_is_right(
 def test_runs_go_on_with_what_is_driven_out_under_them(repository):
     path = repository.add("model", models.bert(), config=PADDED)
     with Daemon(repository, "--eager-cache-memory-mb", "1", "--streams", "2") as daemon:
-        errors = []
-
         def work(seed):
             rng, client = np.random.default_rng(seed), daemon.client()
-            try:
-                for length in rng.integers(1, 300, 60):
-                    inputs = text_inputs(NAMES, 1, int(length), rng, 200)
-                    assert_same_answer(infer_eagerly(client, inputs), reference(path, inputs), length)
-            except Exception as error:
-                errors.append(error)
+            for length in rng.integers(1, 300, 60):
+                inputs = text_inputs(NAMES, 1, int(length), rng, 200)
+                assert_same_answer(infer_eagerly(client, inputs), reference(path, inputs), length)
 
-        threads = [threading.Thread(target=work, args=(seed,)) for seed in range(8)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert errors == []
+        together(work, range(8))
         use = Use(daemon)
         assert use.evictions > 0 and use.bytes <= MB
         assert use.hits + use.misses == 8 * 60

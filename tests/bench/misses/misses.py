@@ -30,6 +30,7 @@ sys.path.insert(0, str(ROOT / "tests/bench/traces"))
 
 import traces as lengths_of  # noqa: E402  (sets the environment of the tests' modules)
 from testing import models  # noqa: E402
+from testing.clients import together  # noqa: E402
 from testing.daemon import Daemon  # noqa: E402
 from testing.inference import infer, text_inputs  # noqa: E402
 from testing.metrics import Scrape  # noqa: E402
@@ -90,35 +91,26 @@ class Run:
         self.answers = []  # (sent, took, length, capture)
 
     def send(self, lengths, clients):
-        position, errors = iter(range(len(lengths))), []
+        position = iter(range(len(lengths)))
 
-        def work():
+        def work(_):
             client, rng = self._daemon.client(), np.random.default_rng(1)
-            try:
-                while True:
-                    with self._lock:
-                        i = next(position, None)
-                    if i is None:
-                        return
-                    length = int(lengths[i])
-                    inputs = self._inputs_of(length, rng)
-                    sent = time.monotonic()
-                    answer = infer(client, "model", inputs)
-                    end = time.monotonic()
-                    with self._lock:
-                        self.answers.append((sent, end - sent, length, answer.capture))
-                        if answer.capture != "eager":
-                            self._named.append((end, answer.bucket, length))
-            except Exception as error:
-                errors.append(error)
+            while True:
+                with self._lock:
+                    i = next(position, None)
+                if i is None:
+                    return
+                length = int(lengths[i])
+                inputs = self._inputs_of(length, rng)
+                sent = time.monotonic()
+                answer = infer(client, "model", inputs)
+                end = time.monotonic()
+                with self._lock:
+                    self.answers.append((sent, end - sent, length, answer.capture))
+                    if answer.capture != "eager":
+                        self._named.append((end, answer.bucket, length))
 
-        threads = [threading.Thread(target=work) for _ in range(clients)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        if errors:
-            raise errors[0]
+        together(work, range(clients))
 
     def _holds(self, bucket, length_of_it, length):
         if self._exact:

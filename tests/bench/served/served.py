@@ -21,6 +21,7 @@ os.environ.setdefault("REPRISE_CACHE", str(pathlib.Path.home() / ".cache/reprise
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests/bench/peers")]
 
 from side import Side, cpu_name, warn_if_busy  # noqa: E402
+from testing.clients import together  # noqa: E402
 from testing.daemon import Daemon  # noqa: E402
 from testing.inference import tensors, text_inputs  # noqa: E402
 from testing.repository import MINILM, Repository  # noqa: E402
@@ -89,27 +90,18 @@ def latency(arguments):
 
 
 def send_all(daemon, lengths, clients):
-    position, lock, errors = iter(lengths), threading.Lock(), []
+    position, lock = iter(lengths), threading.Lock()
 
     def work(seed):
         client, rng = daemon.client(), np.random.default_rng(seed)
-        try:
-            while True:
-                with lock:
-                    length = next(position, None)
-                if length is None:
-                    return
-                client.infer("model", tensors(text_inputs(NAMES, 1, int(length), rng, 20000)))
-        except Exception as error:
-            errors.append(error)
+        while True:
+            with lock:
+                length = next(position, None)
+            if length is None:
+                return
+            client.infer("model", tensors(text_inputs(NAMES, 1, int(length), rng, 20000)))
 
-    threads = [threading.Thread(target=work, args=(i,)) for i in range(clients)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    if errors:
-        raise errors[0]
+    together(work, range(clients))
 
 
 def cpu(arguments):

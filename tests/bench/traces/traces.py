@@ -34,6 +34,7 @@ os.environ.setdefault("REPRISE_CACHE", str(pathlib.Path.home() / ".cache/reprise
 sys.path.insert(0, str(ROOT / "tests"))
 
 from testing import models  # noqa: E402
+from testing.clients import together  # noqa: E402
 from testing.daemon import Daemon  # noqa: E402
 from testing.inference import infer, text_inputs  # noqa: E402
 from testing.metrics import Scrape  # noqa: E402
@@ -139,32 +140,23 @@ class Side:
 
     def send(self, lengths):
         """Seconds that each request took, in no order."""
-        took, errors = [], []
+        took = []
         position = iter(range(len(lengths)))
         lock = threading.Lock()
 
-        def work():
+        def work(_):
             client, rng = self.daemon.client(), np.random.default_rng(1)
-            try:
-                while True:
-                    with lock:
-                        i = next(position, None)
-                    if i is None:
-                        return
-                    inputs = text_inputs(self._names, 1, int(lengths[i]), rng, 200)
-                    start = time.monotonic()
-                    infer(client, "model", inputs)
-                    took.append(time.monotonic() - start)
-            except Exception as error:
-                errors.append(error)
+            while True:
+                with lock:
+                    i = next(position, None)
+                if i is None:
+                    return
+                inputs = text_inputs(self._names, 1, int(lengths[i]), rng, 200)
+                start = time.monotonic()
+                infer(client, "model", inputs)
+                took.append(time.monotonic() - start)
 
-        threads = [threading.Thread(target=work) for _ in range(self._clients)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        if errors:
-            raise errors[0]
+        together(work, range(self._clients))
         return took
 
     def learn(self, lengths, drifts):
