@@ -200,6 +200,7 @@ constexpr OpRow kRows[] = {
     {"com.microsoft.QAttention", 5, 9, 1, 1, 0, 0, QAttentionRule, QAttentionKernel, AttentionAxis},
     {"com.microsoft.RotaryEmbedding", 4, 4, 1, 1, 0, 0, MicrosoftRotaryEmbeddingRule, MicrosoftRotaryEmbeddingKernel, UnknownAxis},
     {"com.microsoft.EmbedLayerNormalization", 1, 9, 1, 3, 0, 0, EmbedLayerNormRule, EmbedLayerNormKernel, UnknownAxis},
+    {"reprise.Rotary", 3, 3, 1, 1, kInternal, 0, RotaryRule, RotaryKernel, UnknownAxis},
     {"reprise.Attention", 1, 4, 1, 1, kInternal, 0, AttentionRule, AttentionKernel, UnknownAxis},
     // Packed tokens.
     {"reprise.SegmentAttention", 1, 6, 1, 1, kInternal, 0, SegmentAttentionRule, SegmentAttentionKernel, UnknownAxis},

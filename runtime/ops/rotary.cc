@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/ops/broadcast.h"
 #include "runtime/ops/floats.h"
 #include "runtime/ops/typed.h"
 
@@ -157,6 +158,43 @@ absl::Status MicrosoftRotaryEmbeddingKernel(const KernelContext& context) {
   return Rotate(context, l, cosine, sine, [&](int64_t b, int64_t s) {
     return offset ? std::min(ids[0] + s, rows - 1) : ids[b * l.length + s];
   });
+}
+
+absl::Status RotaryRule(InferContext& context) {
+  RETURN_IF_ERROR(CheckCaches(context, 1, 2));
+  const Shape& x = context.shape(0);
+  const Shape& table = context.shape(1);
+  if (x.empty() || x.back() % 2 != 0 || table.empty() || table.back() != x.back()) {
+    return absl::InvalidArgumentError(absl::StrCat("tables of shape ", ShapeToString(table),
+                                                   " do not turn halves of ", ShapeToString(x)));
+  }
+  ASSIGN_OR_RETURN(const Shape both, BroadcastShapes(x, table));
+  if (both != x) {
+    return absl::InvalidArgumentError(absl::StrCat("tables of shape ", ShapeToString(table),
+                                                   " are larger than ", ShapeToString(x)));
+  }
+  context.SetOutput(0, context.dtype(0), x);
+  return absl::OkStatus();
+}
+
+absl::Status RotaryKernel(const KernelContext& context) {
+  const Shape& shape = context.inputs[0].shape;
+  const int64_t size = shape.back(), half = size / 2;
+  const std::vector<float> x = FloatsOf(context.inputs[0]);
+  const std::vector<float> cosine = FloatsOf(context.inputs[1]);
+  const std::vector<float> sine = FloatsOf(context.inputs[2]);
+  std::vector<float> y(x.size());
+  const Shape strides = BroadcastStrides(context.inputs[1].shape, shape);
+  StridedWalk<1>(shape, {strides})
+      .ForEachRow([&](int64_t position, const std::array<int64_t, 1>& offsets, int64_t count) {
+        // A run is a row or, where the tables are as large as x, several.
+        for (int64_t i = 0; i < count; ++i) {
+          const int64_t at = position + i, column = at % size;
+          const float turned = column < half ? -x[at + half] : x[at - half];
+          y[at] = x[at] * cosine[offsets[0] + i] + turned * sine[offsets[0] + i];
+        }
+      });
+  return StoreFloats(y, context.outputs[0]);
 }
 
 }  // namespace reprise::ops

@@ -7,6 +7,7 @@
 
 #include "runtime/base/status_macros.h"
 #include "runtime/passes/attention_match.h"
+#include "runtime/passes/head_source.h"
 #include "runtime/passes/passes.h"
 #include "runtime/passes/rewrite.h"
 #include "runtime/passes/strided_view.h"
@@ -14,99 +15,9 @@
 namespace reprise {
 namespace {
 
-constexpr int kMaxSteps = 16;
-
 struct Sizes {
   int64_t batch, heads, queries, keys, size, size_v;
 };
-
-// A value above an operand that holds the operand's elements, [tokens, width] with the operand's
-// columns at `offset`.
-struct Source {
-  ValueId value = kNone;
-  int64_t width = 0;   // of a token's row; heads * size when it holds nothing else
-  int64_t offset = 0;  // where the operand begins in a row
-  double scale = 1;    // of the products between it and the operand
-};
-
-// One operand as attention reads it: [batch, heads, rows, size], or with the last two swapped.
-struct Operand {
-  ValueId value;
-  int64_t batch, heads, rows, size;
-  bool swapped;
-  bool scalable;  // a scale on it is one on the scores
-};
-
-// The node above `value` that a source may be found behind, and the scale it applies.
-NodeId StepUp(const Graph& graph, ValueId value, bool scalable, ValueId* above, double* scale) {
-  const NodeId producer = ProducerOf(graph, value);
-  if (producer == kNone) return kNone;
-  const Node& node = graph.node(producer);
-  *scale = 1;
-  *above = node.inputs.empty() ? kNone : node.inputs[0];
-  if (node.op == "Reshape" || node.op == "Transpose" || node.op == "Gather" || node.op == "Split") {
-    return *above != kNone && IsFloat32(graph, *above) ? producer : kNone;
-  }
-  if (!scalable || (node.op != "Mul" && node.op != "Div")) return kNone;
-  for (int side = 1; side >= (node.op == "Mul" ? 0 : 1); --side) {
-    const auto factor = KnownScalar(graph, node.inputs[side]);
-    *above = node.inputs[1 - side];
-    if (!factor.has_value() || !SameShape(graph, *above, value)) continue;
-    *scale = node.op == "Mul" ? *factor : 1 / *factor;
-    return producer;
-  }
-  return kNone;
-}
-
-// All sources of an operand, the nearest first.
-std::vector<Source> FindSources(const Graph& graph, const Operand& operand) {
-  std::vector<Source> sources;
-  std::vector<std::pair<NodeId, ValueId>> path;  // from the operand upwards: node, its output
-  ValueId value = operand.value;
-  double scale = 1;
-  for (int step = 0; step <= kMaxSteps; ++step) {
-    const Shape& shape = *ShapeOf(graph, value);
-    std::optional<StridedView> view = StridedView::Dense(shape);
-    for (auto it = path.rbegin(); it != path.rend() && view.has_value(); ++it) {
-      const std::string& op = graph.node(it->first).op;
-      if (op == "Mul" || op == "Div") continue;
-      view = view->Through(graph, it->first, it->second);
-    }
-    const int64_t tokens = operand.batch * operand.rows;
-    const int64_t elements = NumElements(shape);
-    if (view.has_value() && elements % tokens == 0) {
-      const int64_t width = elements / tokens;
-      const StridedView::Atom batch = {operand.batch, operand.rows * width};
-      const StridedView::Atom head = {operand.heads, operand.size};
-      const StridedView::Atom row = {operand.rows, width};
-      const StridedView::Atom column = {operand.size, 1};
-      const StridedView expected = operand.swapped
-                                       ? StridedView::Strided({batch, head, column, row})
-                                       : StridedView::Strided({batch, head, row, column});
-      if (view->Merged() == expected.Merged() &&
-          view->offset() + operand.heads * operand.size <= width) {
-        sources.push_back({value, width, view->offset(), scale});
-      }
-    }
-    ValueId above = kNone;
-    double factor = 1;
-    const NodeId node = StepUp(graph, value, operand.scalable, &above, &factor);
-    if (node == kNone) break;
-    path.emplace_back(node, value);
-    scale *= factor;
-    value = above;
-  }
-  return sources;
-}
-
-// The furthest source that holds nothing but the operand.
-const Source* PlainSource(const std::vector<Source>& sources, const Operand& operand) {
-  const Source* found = nullptr;
-  for (const Source& source : sources) {
-    if (source.width == operand.heads * operand.size) found = &source;
-  }
-  return found;
-}
 
 // batch, heads and sizes; nullopt when the shapes do not tell.
 std::optional<Sizes> SizesOf(const Graph& graph, const AttentionPattern& pattern) {
@@ -131,19 +42,20 @@ std::optional<Sizes> SizesOf(const Graph& graph, const AttentionPattern& pattern
   // Three dims: the heads show where q comes from [batch, queries, heads * size]; otherwise each
   // group is a batch row of one head.
   ValueId value = pattern.q;
-  for (int step = 0; step < kMaxSteps; ++step) {
+  for (int step = 0; step < kMaxHeadSteps; ++step) {
     const Shape& shape = *ShapeOf(graph, value);
     if (shape.size() == 3 && shape[1] == sizes.queries && groups % shape[0] == 0) {
       sizes.batch = shape[0];
       sizes.heads = groups / shape[0];
-      const Operand q_operand = {pattern.q,  sizes.batch, sizes.heads, sizes.queries,
-                                 sizes.size, false,       true};
-      if (sizes.heads > 1 && PlainSource(FindSources(graph, q_operand), q_operand) != nullptr) {
+      const HeadOperand q_operand = {pattern.q,  sizes.batch, sizes.heads, sizes.queries,
+                                     sizes.size, false,       true};
+      if (sizes.heads > 1 &&
+          PlainHeadSource(FindHeadSources(graph, q_operand), q_operand) != nullptr) {
         return sizes;
       }
     }
     double scale;
-    if (StepUp(graph, value, true, &value, &scale) == kNone) break;
+    if (StepToHeads(graph, value, true, &value, &scale) == kNone) break;
   }
   sizes.batch = groups;
   sizes.heads = 1;
@@ -151,19 +63,19 @@ std::optional<Sizes> SizesOf(const Graph& graph, const AttentionPattern& pattern
 }
 
 // [batch, rows, heads * size] of an operand; a Transpose where no source has it.
-absl::StatusOr<ValueId> TokenMajor(Graph& graph, const Operand& operand,
-                                   const std::vector<Source>& sources, double& scale) {
+absl::StatusOr<ValueId> TokenMajor(Graph& graph, const HeadOperand& operand,
+                                   const std::vector<HeadSource>& sources, double& scale) {
   const Shape tokens = {operand.batch, operand.rows, operand.heads * operand.size};
-  if (const Source* source = PlainSource(sources, operand); source != nullptr) {
+  if (const HeadSource* source = PlainHeadSource(sources, operand); source != nullptr) {
     scale *= source->scale;
     return AddReshape(graph, source->value, tokens);
   }
   ValueId value = operand.value;
   // A scale right before the product is one on the scores.
-  for (int step = 0; step < kMaxSteps && operand.scalable; ++step) {
+  for (int step = 0; step < kMaxHeadSteps && operand.scalable; ++step) {
     ValueId above = kNone;
     double factor = 1;
-    const NodeId node = StepUp(graph, value, true, &above, &factor);
+    const NodeId node = StepToHeads(graph, value, true, &above, &factor);
     if (node == kNone || (graph.node(node).op != "Mul" && graph.node(node).op != "Div")) break;
     scale *= factor;
     value = above;
@@ -241,7 +153,7 @@ absl::Status ReplaceResult(Graph& graph, const AttentionPattern& pattern, const 
   REPRISE_CHECK(view.has_value());
   ValueId value = pattern.result;
   ValueId dense = view->IsDense() ? value : kNone;
-  for (int step = 0; step < kMaxSteps; ++step) {
+  for (int step = 0; step < kMaxHeadSteps; ++step) {
     const NodeId user = OnlyUser(graph, value);
     if (user == kNone) break;
     const Node& node = graph.node(user);
@@ -268,15 +180,15 @@ absl::Status ReplaceResult(Graph& graph, const AttentionPattern& pattern, const 
 
 // The furthest value of rows [q, k, v] that all three operands are cut from; kNone when there is
 // none.
-ValueId PackedSource(const std::vector<Source>& q, const std::vector<Source>& k,
-                     const std::vector<Source>& v, const Sizes& sizes, double* scale) {
+ValueId PackedSource(const std::vector<HeadSource>& q, const std::vector<HeadSource>& k,
+                     const std::vector<HeadSource>& v, const Sizes& sizes, double* scale) {
   const int64_t width = sizes.heads * sizes.size;
   if (sizes.size != sizes.size_v || sizes.queries != sizes.keys) return kNone;
   for (auto a = q.rbegin(); a != q.rend(); ++a) {
     if (a->width != 3 * width || a->offset != 0) continue;
-    for (const Source& b : k) {
+    for (const HeadSource& b : k) {
       if (b.value != a->value || b.offset != width) continue;
-      for (const Source& c : v) {
+      for (const HeadSource& c : v) {
         if (c.value != a->value || c.offset != 2 * width) continue;
         *scale *= a->scale * b.scale;
         return a->value;
@@ -307,13 +219,15 @@ class FuseAttentionPass : public Pass {
  private:
   static absl::Status Rewrite(Graph& graph, const AttentionPattern& pattern, const Sizes& sizes,
                               std::string name) {
-    const Operand q = {pattern.q, sizes.batch, sizes.heads, sizes.queries, sizes.size, false, true};
-    const Operand k = {pattern.k,  sizes.batch,     sizes.heads, sizes.keys,
-                       sizes.size, !pattern.k_rows, true};
-    const Operand v = {pattern.v, sizes.batch, sizes.heads, sizes.keys, sizes.size_v, false, false};
-    const std::vector<Source> q_sources = FindSources(graph, q);
-    const std::vector<Source> k_sources = FindSources(graph, k);
-    const std::vector<Source> v_sources = FindSources(graph, v);
+    const HeadOperand q = {pattern.q,  sizes.batch, sizes.heads, sizes.queries,
+                           sizes.size, false,       true};
+    const HeadOperand k = {pattern.k,  sizes.batch,     sizes.heads, sizes.keys,
+                           sizes.size, !pattern.k_rows, true};
+    const HeadOperand v = {pattern.v,    sizes.batch, sizes.heads, sizes.keys,
+                           sizes.size_v, false,       false};
+    const std::vector<HeadSource> q_sources = FindHeadSources(graph, q);
+    const std::vector<HeadSource> k_sources = FindHeadSources(graph, k);
+    const std::vector<HeadSource> v_sources = FindHeadSources(graph, v);
     double scale = pattern.scale;
     std::vector<ValueId> inputs(3, kNone);
     const ValueId packed = PackedSource(q_sources, k_sources, v_sources, sizes, &scale);

@@ -62,6 +62,7 @@ absl::Status Packer::PackNode(const Site& site) {
     return PackProduct(site);
   }
   if (site.op() == "reprise.Attention") return PackAttention(site);
+  if (site.op() == "reprise.Rotary") return PackRotary(site);
   if (site.op() == "reprise.EmbeddingSum") return PackEmbedding(site);
   if (site.op() == "Gather") return PackGather(site);
   if (site.op() == "Expand") return PackExpand(site);
@@ -91,7 +92,9 @@ absl::Status Packer::PackFixed(const Site& site) {
   }
   if (!result.fixed()) return Refuse(site, "it has rows but depends on no input");
   const bool view = row->Has(kView);
-  const bool in_place = row->Has(kElementwise) || view || site.op() == "Gather" ||
+  const bool cuts = site.op() == "Slice" && CutsBehindAlone(twins_.a, *site.a) &&
+                    CutsBehindAlone(twins_.b, *site.b);
+  const bool in_place = row->Has(kElementwise) || view || cuts || site.op() == "Gather" ||
                         site.op() == "Transpose" || site.op() == "Expand";
   const bool table = result.has_length() ||
                      std::any_of(site.inputs.begin(), site.inputs.end(),
@@ -101,8 +104,8 @@ absl::Status Packer::PackFixed(const Site& site) {
   for (size_t i = 0; i < site.inputs.size(); ++i) {
     if (!site.inputs[i].given()) {
       inputs.push_back(kNone);
-    } else if (i == 1 && (view || site.op() == "Expand")) {
-      // The shape, which is that of the longest.
+    } else if (cuts ? i >= 1 : i == 1 && (view || site.op() == "Expand")) {
+      // The shape, or where to cut, which is that of the longest.
       inputs.push_back(to_.AddConstant("", twins_.a.value(site.inputs[i].a).constant));
     } else {
       ASSIGN_OR_RETURN(inputs.emplace_back(), Table(site, site.inputs[i]));
@@ -136,6 +139,13 @@ absl::Status Packer::PackElementwise(const Site& site) {
     ASSIGN_OR_RETURN(inputs.emplace_back(), Align(site, input, result.dims));
   }
   return EmitReshaped(site, site.op(), std::move(inputs), site.attributes());
+}
+
+// Each token's heads are turned by what its position says.
+absl::Status Packer::PackRotary(const Site& site) {
+  if (site.inputs[0].form.rest == 0)
+    return Refuse(site, "it turns halves of what tokens do not keep");
+  return PackElementwise(site);
 }
 
 // Masks of attention: sums of what depends on the key's token and of tables.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/ops/op.h"
@@ -62,6 +63,14 @@ bool AllEqual(const Tensor& tensor, int64_t count) {
   return true;
 }
 
+// `value` is the parameter `table` under some shape.
+bool IsTable(const Value& value, const ParameterExpr& table) {
+  if (value.kind != Value::Kind::kParameter) return false;
+  const ParameterExpr* own = value.parameter.get();
+  while (own->text() != table.text() && own->op() == "Reshape") own = own->inputs()[0].get();
+  return own->text() == table.text();
+}
+
 Tensor FirstBlock(const Tensor& tensor, const Shape& shape) {
   return Tensor::Make(tensor.dtype(), shape, [&](void* data) {
     std::memcpy(data, tensor.data(), NumElements(shape) * DTypeSize(tensor.dtype()));
@@ -69,6 +78,18 @@ Tensor FirstBlock(const Tensor& tensor, const Shape& shape) {
 }
 
 }  // namespace
+
+bool CutsBehindAlone(const Graph& graph, const Node& slice) {
+  const auto all = [&](size_t input, int64_t expected) {
+    if (slice.input(input) == kNone) return true;
+    const Tensor* values = KnownConstant(graph, slice.input(input));
+    if (values == nullptr) return false;
+    const auto ints = values->ToInt64s();
+    return ints.ok() && absl::c_all_of(*ints, [&](int64_t i) { return i == expected; });
+  };
+  constexpr size_t kStarts = 1, kSteps = 4;
+  return all(kStarts, 0) && all(kSteps, 1);
+}
 
 bool Packer::Operand::has_length() const {
   return std::any_of(dims.begin(), dims.end(),
@@ -82,16 +103,18 @@ Packer::Packer(const Twins& twins, const Graph& symbolic, const PackOptions& opt
   packed_.resize(values, kNone);
   alias_.resize(values);
   pairs_.resize(values);
+  table_of_.resize(twins.b.num_values());
 }
 
 absl::StatusOr<Graph> Packer::Run() {
   RETURN_IF_ERROR(AddInputs());
   const std::vector<NodeId> a = twins_.a.NodeIds(), b = twins_.b.NodeIds();
-  if (a.size() != b.size()) {
-    return absl::UnimplementedError("the nodes of the model depend on its sizes");
-  }
-  for (size_t i = 0; i < a.size(); ++i) {
-    ASSIGN_OR_RETURN(const Site site, SiteOf(a[i], b[i]));
+  for (size_t i = 0, j = 0; i < a.size() || j < b.size(); ++i, ++j) {
+    while (j < b.size() && CutsTableOfAll(b[j])) ++j;
+    if (i == a.size() || j == b.size()) {
+      return absl::UnimplementedError("the nodes of the model depend on its sizes");
+    }
+    ASSIGN_OR_RETURN(const Site site, SiteOf(a[i], b[j]));
     for (size_t o = 0; o < site.outputs.size(); ++o) {
       if (site.outputs[o].given()) twin_[site.outputs[o].a] = site.outputs[o].b;
     }
@@ -183,6 +206,28 @@ Packer::Operand Packer::OperandOf(ValueId a, ValueId b) const {
   return operand;
 }
 
+bool Packer::CutsTableOfAll(NodeId b) {
+  const Node& node = twins_.b.node(b);
+  const ValueId from = node.input(0);
+  if (from == kNone) return false;
+  const OpRow* row = FindOp(node.op);
+  if (row != nullptr && row->Has(kView) && table_of_[from] != nullptr) {
+    table_of_[node.outputs[0]] = table_of_[from];
+    return true;
+  }
+  const ParameterExprPtr& table = twins_.b.value(from).parameter;
+  if (node.op != "Slice" || table == nullptr || !CutsBehindAlone(twins_.b, node)) return false;
+  for (NodeId a : twins_.a.NodeIds()) {
+    const Node& other = twins_.a.node(a);
+    if (other.op != "Slice") continue;
+    const ParameterExprPtr& cut = twins_.a.value(other.inputs[0]).parameter;
+    // A table that is longer than the longest segment is cut there too.
+    if (cut != nullptr && cut->text() == table->text()) return false;
+  }
+  table_of_[node.outputs[0]] = table;
+  return true;
+}
+
 absl::StatusOr<Packer::Site> Packer::SiteOf(NodeId a, NodeId b) const {
   Site site = {.a = &twins_.a.node(a), .b = &twins_.b.node(b)};
   const auto differs = [&] {
@@ -199,9 +244,11 @@ absl::StatusOr<Packer::Site> Packer::SiteOf(NodeId a, NodeId b) const {
     if (x != kNone) {
       const Value& in_a = twins_.a.value(x);
       const Value& in_b = twins_.b.value(y);
-      if (in_a.kind != in_b.kind || (twin_[x] != kNone && twin_[x] != y)) return differs();
-      if (in_a.kind == Value::Kind::kParameter && in_a.parameter->is_leaf() &&
-          in_a.parameter->text() != in_b.parameter->text()) {
+      if (const ParameterExprPtr& table = table_of_[y]; table != nullptr) {
+        if (!IsTable(in_a, *table)) return differs();
+      } else if (in_a.kind != in_b.kind || (twin_[x] != kNone && twin_[x] != y) ||
+                 (in_a.kind == Value::Kind::kParameter && in_a.parameter->is_leaf() &&
+                  in_a.parameter->text() != in_b.parameter->text())) {
         return differs();
       }
     }

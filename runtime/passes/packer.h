@@ -17,6 +17,9 @@ struct Twins {
   Sizes at_a, at_b;  // the length of `a` is the longest
 };
 
+// A Slice whose result is the first elements of its operand along each dim.
+bool CutsBehindAlone(const Graph& graph, const Node& slice);
+
 class Packer {
  public:
   // Borrows all arguments.
@@ -59,6 +62,9 @@ class Packer {
   absl::Status AddInputs();
   absl::Status AddOutputs();
   void MakeSymbolic();
+  // Node `b` of the second graph cuts a parameter to its length, or shows what was cut so under
+  // another shape, and the first graph, whose length is all of that parameter, does not.
+  bool CutsTableOfAll(NodeId b);
   absl::StatusOr<Site> SiteOf(NodeId a, NodeId b) const;
   Operand OperandOf(ValueId a, ValueId b) const;
   absl::Status Refuse(const Site& site, absl::string_view why) const;
@@ -91,6 +97,7 @@ class Packer {
   absl::Status PackFixed(const Site& site);
   absl::Status PackView(const Site& site);
   absl::Status PackElementwise(const Site& site);
+  absl::Status PackRotary(const Site& site);
   absl::Status PackPairs(const Site& site);
   absl::Status PackExpand(const Site& site);
   absl::Status PackTranspose(const Site& site);
@@ -113,6 +120,7 @@ class Packer {
   std::vector<ValueId> packed_;  // by value of `a`
   std::vector<Operand> alias_;   // of an Expand that only repeats rows: what it repeats
   std::vector<Pairs> pairs_;     // by value of `a`
+  std::vector<ParameterExprPtr> table_of_;  // by value of `b`: see CutsTableOfAll; null for others
   ValueId positions_ = kNone;
   ValueId segments_ = kNone;
 };

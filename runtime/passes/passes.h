@@ -32,6 +32,8 @@ std::unique_ptr<Pass> FuseLinear();
 // The Add behind a reprise.Linear becomes its residual. After FuseAddLayerNorm, which comes first
 // where a LayerNormalization is the only reader of the sum.
 std::unique_ptr<Pass> FuseResidual();
+// Heads times a cosine plus their turned halves times a sine become reprise.Rotary, over tokens.
+std::unique_ptr<Pass> FuseRotary();
 // Products of q and k, scale, mask, Softmax and product with v become reprise.Attention.
 std::unique_ptr<Pass> FuseAttention();
 // The q, k and v projections of one reprise.Attention become one reprise.Linear.

@@ -121,6 +121,7 @@ class Marker {
     if (node.op == "reprise.AddLayerNorm") {
       return IsMarked(node, 0) && AxisIsInside(node, -1) && Follows(node, 1, out);
     }
+    if (node.op == "reprise.Rotary") return IsMarked(node, 0) && AllFollow(node, out);
     if (node.op == "reprise.EmbeddingSum") {
       const Shape ids(out.begin(), out.end() - 1);
       bool any = false;

@@ -36,6 +36,7 @@ constexpr OpPlan kPlans[] = {
     {"LayerNormalization", cpu::PlanLayerNorm},
     {"RMSNormalization", cpu::PlanRmsNorm},
     {"reprise.AddLayerNorm", cpu::PlanAddLayerNorm},
+    {"reprise.Rotary", cpu::PlanRotary},
     {"Softmax", cpu::PlanSoftmax},
     {"ReduceMean", cpu::PlanReduce},
     {"ReduceSum", cpu::PlanReduce},

@@ -176,6 +176,7 @@ std::vector<Candidate> PlanSegmentCumSum(const CpuTarget& target, const NodeView
 std::vector<Candidate> PlanLayerNorm(const CpuTarget& target, const NodeView& node);
 std::vector<Candidate> PlanRmsNorm(const CpuTarget& target, const NodeView& node);
 std::vector<Candidate> PlanAddLayerNorm(const CpuTarget& target, const NodeView& node);
+std::vector<Candidate> PlanRotary(const CpuTarget& target, const NodeView& node);
 std::vector<Candidate> PlanSoftmax(const CpuTarget& target, const NodeView& node);
 std::vector<Candidate> PlanReduce(const CpuTarget& target, const NodeView& node);
 

@@ -3,6 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/device/cpu/plan.h"
+#include "runtime/device/cpu/strided.h"
 
 namespace reprise::cpu {
 namespace {
@@ -89,6 +90,31 @@ void RunSoftmax(const LaunchArgs& launch) {
                      static_cast<float*>(launch.operands[1]), p.size, rows.begin, rows.end);
 }
 
+struct RotaryParams {
+  const RowKernels* kernels = nullptr;
+  int64_t size = 0;
+  int64_t batch_rows = 0;
+  Walk<1> rows;  // of x; the operand are the tables' rows
+};
+
+void RunRotary(const LaunchArgs& launch) {
+  const auto& p = *static_cast<const RotaryParams*>(launch.params);
+  const auto* x = static_cast<const float*>(launch.operands[0]);
+  const auto* cosine = static_cast<const float*>(launch.operands[1]);
+  const auto* sine = static_cast<const float*>(launch.operands[2]);
+  auto* y = static_cast<float*>(launch.operands[3]);
+  const int64_t step = p.rows.inner_stride(0);
+  ForEachRun(p.rows, LiveOf(p.rows.elements, p.batch_rows, *launch.frame), launch.part,
+             launch.parts,
+             [&](int64_t position, const std::array<int64_t, 1>& offsets, int64_t count) {
+               for (int64_t i = 0; i < count; ++i) {
+                 const int64_t table = (offsets[0] + i * step) * p.size;
+                 const int64_t row = (position + i) * p.size;
+                 p.kernels->rotary(x + row, cosine + table, sine + table, y + row, p.size);
+               }
+             });
+}
+
 // x seen as [outer, reduced, inner].
 struct ReduceParams {
   const RowKernels* kernels = nullptr;
@@ -143,6 +169,25 @@ std::vector<Candidate> PlanAddLayerNorm(const CpuTarget& target, const NodeView&
   if (node.has_input(3)) params.beta = 3;
   if (node.output_is_used(1)) params.sum = static_cast<int>(node.num_inputs()) + 1;
   return PlanNorm(target, node, params);
+}
+
+std::vector<Candidate> PlanRotary(const CpuTarget& target, const NodeView& node) {
+  if (!node.AllOf(DType::kFloat32) || NumElements(node.shape(0)) == 0) return {};
+  Shape rows = node.shape(0), tables = node.shape(1);
+  RotaryParams params;
+  params.kernels = &target.rows;
+  params.size = rows.back();
+  params.batch_rows = node.batch_rows();
+  rows.pop_back();
+  tables.pop_back();
+  const std::optional<Walk<1>> walk = MakeBroadcastWalk<1>(rows, {tables});
+  if (!walk.has_value()) return {};
+  params.rows = *walk;
+  const double flops = 3.0 * static_cast<double>(NumElements(node.shape(0)));
+  Candidate candidate = MakeCandidate(target, node, "rotary", RunRotary, params, flops);
+  candidate.option.in_place = 0;
+  candidate.option.takes_live_rows = params.batch_rows > 0;
+  return {std::move(candidate)};
 }
 
 std::vector<Candidate> PlanSoftmax(const CpuTarget& target, const NodeView& node) {

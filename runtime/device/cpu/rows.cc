@@ -193,9 +193,19 @@ void WeightedSum(const float* x, int64_t stride, const float* weights, int64_t r
   });
 }
 
+void Rotary(const float* x, const float* cosine, const float* sine, float* y, int64_t size) {
+  const int64_t half = size / 2;
+  ForEachVector(half, [&](auto load, auto store) HWY_ATTR {
+    const VF low = load(x), high = load(x + half);
+    store(hn::NegMulAdd(high, load(sine), hn::Mul(low, load(cosine))), y);
+    store(hn::MulAdd(low, load(sine + half), hn::Mul(high, load(cosine + half))), y + half);
+  });
+}
+
 }  // namespace
 
-constexpr RowKernels kRowKernels = {Norm, Softmax, RowSums, SumRows, AddInt8Rows, WeightedSum};
+constexpr RowKernels kRowKernels = {Norm,    Softmax,     Rotary,     RowSums,
+                                    SumRows, AddInt8Rows, WeightedSum};
 
 }  // namespace reprise::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();

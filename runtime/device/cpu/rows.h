@@ -32,6 +32,10 @@ struct RowKernels {
   // Softmax of rows of `size`. y may be x. A row of -inf gives NaN.
   void (*softmax)(const float* x, float* y, int64_t size, int64_t row_begin, int64_t row_end);
 
+  // y = x * cosine + turned * sine of one row of an even size, `turned` being its second half,
+  // negated, before its first. y may be x.
+  void (*rotary)(const float* x, const float* cosine, const float* sine, float* y, int64_t size);
+
   // out[r] = the sum of row r, times `scale`.
   void (*row_sums)(const float* x, int64_t size, float scale, float* out, int64_t row_begin,
                    int64_t row_end);

@@ -187,6 +187,38 @@ TEST(PackTokensTest, APieceOfATableByPositionIsLookedUp) {
     output %y)"));
 }
 
+// Tables that are weights are cut in the recipe, or not at all where the longest segment needs all.
+TEST(PackTokensTest, APieceOfLearntPositionsIsLookedUp) {
+  for (int64_t rows : {kLongest, kLongest + 1, kLongest + 8}) {
+    ExpectPacks(absl::StrCat(kX, kLength, "param %t: f32[", rows, R"(, 8] = p0
+      %used: ? = Slice(%t, %zero1, %len, %zero1)
+      %wide: ? = Unsqueeze(%used, %zero1)
+      %y: ? = Mul(%x, %wide)
+      output %y)"));
+  }
+}
+
+TEST(PackTokensTest, APieceThatDoesNotBeginWithTheFirstPositionRefuses) {
+  const auto packed = Pack(absl::StrCat(kX, kLength, R"(
+    param %t: f32[20, 8] = p0
+    const %minus: i64[1] = {-1}
+    const %low: i64[1] = {-100}
+    %used: ? = Slice(%t, %minus, %low, %zero1, %minus)
+    %some: ? = Slice(%used, %zero1, %len, %zero1)
+    %y: ? = Mul(%x, %some)
+    output %y)"));
+  // All of it backwards does not depend on the length; a piece of that is one of a table.
+  EXPECT_TRUE(packed.ok()) << packed.status();
+  const auto behind = Pack(absl::StrCat(kX, kLength, R"(
+    param %t: f32[20, 8] = p0
+    const %end: i64[1] = {20}
+    %begin: ? = Sub(%end, %len)
+    %used: ? = Slice(%t, %begin, %end, %zero1)
+    %y: ? = Mul(%x, %used)
+    output %y)"));
+  EXPECT_FALSE(behind.ok());
+}
+
 // Positions that count the tokens which are no padding, as RoBERTa's exports have them.
 TEST(PackTokensTest, PositionsThatCountTokensBeginAnewInEverySegment) {
   ExpectPacks(absl::StrCat(kIds, R"(
@@ -231,6 +263,39 @@ std::string Attention(absl::string_view masks, absl::string_view scores) {
     %ot: ? = Transpose(%o) {perm = [0, 2, 1, 3]}
     %y: ? = Reshape(%ot, %tokens)
     output %y)");
+}
+
+TEST(PackTokensTest, HeadsAreTurnedByThePositionInTheirSegment) {
+  for (int64_t rows : {kLongest, kLongest + 4}) {
+    ExpectPacks(absl::StrCat(kX, kLength, "param %c: f32[", rows, ", 4] = p0\nparam %d: f32[", rows,
+                             R"(, 4] = p1
+      const %heads: i64[4] = {0, 0, 2, 4}
+      const %tokens: i64[3] = {0, 0, 8}
+      const %two1: i64[1] = {2}
+      const %four1: i64[1] = {4}
+      const %last1: i64[1] = {-1}
+      const %axes: i64[2] = {0, 1}
+      %c0: ? = Slice(%c, %zero1, %len, %zero1)
+      %d0: ? = Slice(%d, %zero1, %len, %zero1)
+      %cosine: ? = Unsqueeze(%c0, %axes)
+      %sine: ? = Unsqueeze(%d0, %axes)
+      %x4: ? = Reshape(%x, %heads)
+      %q0: ? = Transpose(%x4) {perm = [0, 2, 1, 3]}
+      %low: ? = Slice(%q0, %zero1, %two1, %last1)
+      %high: ? = Slice(%q0, %two1, %four1, %last1)
+      %minus: ? = Neg(%high)
+      %turned: ? = Concat(%minus, %low) {axis = -1}
+      %q1: ? = Mul(%q0, %cosine)
+      %q2: ? = Mul(%turned, %sine)
+      %q: ? = Add(%q1, %q2)
+      %k: ? = Transpose(%q) {perm = [0, 1, 3, 2]}
+      %s: ? = MatMul(%q, %k)
+      %p: ? = Softmax(%s) {axis = -1}
+      %o: ? = MatMul(%p, %q0)
+      %ot: ? = Transpose(%o) {perm = [0, 2, 1, 3]}
+      %y: ? = Reshape(%ot, %tokens)
+      output %y)"));
+  }
 }
 
 TEST(PackTokensTest, AttentionStaysWithinItsSegment) {

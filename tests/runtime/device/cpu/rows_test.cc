@@ -26,6 +26,23 @@ class RowsTest : public testing::TestWithParam<Isa> {
   const RowKernels& kernels() const { return RowKernelsFor(GetParam()); }
 };
 
+TEST_P(RowsTest, RotaryEqualsPlainLoopAlsoInPlace) {
+  for (int64_t half : kSizes) {
+    const int64_t size = 2 * half;
+    SCOPED_TRACE(testing::Message() << "size " << size);
+    std::vector<float> x = Random(size, 1);
+    const std::vector<float> cosine = Random(size, 2), sine = Random(size, 3);
+    std::vector<float> y(x.size());
+    kernels().rotary(x.data(), cosine.data(), sine.data(), y.data(), size);
+    for (int64_t i = 0; i < size; ++i) {
+      const double turned = i < half ? -x[i + half] : x[i - half];
+      ASSERT_NEAR(y[i], double{x[i]} * cosine[i] + turned * sine[i], 1e-6) << i;
+    }
+    kernels().rotary(x.data(), cosine.data(), sine.data(), x.data(), size);
+    ASSERT_EQ(x, y);
+  }
+}
+
 TEST_P(RowsTest, NormEqualsPlainLoop) {
   constexpr int64_t kRows = 5;
   for (int64_t size : kSizes) {
