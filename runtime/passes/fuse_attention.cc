@@ -3,6 +3,7 @@
 // attention_match finds the two products and what lies between. Here q, k and v are followed
 // upwards, through whatever moves heads about, to a [batch, sequence, heads * size] value; where
 // there is none (rotary embeddings, key-value buffers) a Transpose makes one.
+#include <algorithm>
 #include <cmath>
 
 #include "runtime/base/status_macros.h"
@@ -62,6 +63,44 @@ std::optional<Sizes> SizesOf(const Graph& graph, const AttentionPattern& pattern
   return sizes;
 }
 
+// Heads before each was repeated `times` times side by side, as grouped queries want them.
+struct RepeatedHeads {
+  ValueId value;  // the elements of [batch, heads / times, rows, size]
+  int64_t times;
+};
+
+// What `operand` repeats; nullopt where it repeats nothing.
+std::optional<RepeatedHeads> MatchRepeat(const Graph& graph, const HeadOperand& operand) {
+  bool swapped = operand.swapped;
+  ValueId value = operand.value;
+  for (int step = 0; step < kMaxHeadSteps; ++step) {
+    const NodeId producer = ProducerOf(graph, value);
+    if (producer == kNone) return std::nullopt;
+    const Node& node = graph.node(producer);
+    const Shape& shape = *ShapeOf(graph, value);
+    value = node.inputs[0];
+    if (node.op == "Reshape") continue;
+    if (node.op == "Transpose" && swapped) {
+      std::vector<int64_t> perm = node.attributes.Ints("perm");
+      if (perm.size() < 2 || shape.back() != operand.rows) return std::nullopt;
+      std::swap(perm[perm.size() - 1], perm[perm.size() - 2]);
+      if (!std::is_sorted(perm.begin(), perm.end())) return std::nullopt;
+      swapped = false;
+      continue;
+    }
+    if (node.op != "Expand" || swapped || shape.size() != 5) return std::nullopt;
+    const int64_t times = shape[2];
+    const Shape wide = {operand.batch, shape[1], times, operand.rows, operand.size};
+    const Shape narrow = {operand.batch, shape[1], 1, operand.rows, operand.size};
+    if (shape != wide || shape[1] * times != operand.heads || !HasShape(graph, value, narrow) ||
+        !IsFloat32(graph, value)) {
+      return std::nullopt;
+    }
+    return RepeatedHeads{value, times};
+  }
+  return std::nullopt;
+}
+
 // [batch, rows, heads * size] of an operand; a Transpose where no source has it.
 absl::StatusOr<ValueId> TokenMajor(Graph& graph, const HeadOperand& operand,
                                    const std::vector<HeadSource>& sources, double& scale) {
@@ -69,6 +108,20 @@ absl::StatusOr<ValueId> TokenMajor(Graph& graph, const HeadOperand& operand,
   if (const HeadSource* source = PlainHeadSource(sources, operand); source != nullptr) {
     scale *= source->scale;
     return AddReshape(graph, source->value, tokens);
+  }
+  if (const auto repeated = MatchRepeat(graph, operand); repeated.has_value()) {
+    // The tokens' heads are repeated in their place.
+    HeadOperand group = operand;
+    group.value = repeated->value;
+    group.heads = operand.heads / repeated->times;
+    group.swapped = false;
+    ASSIGN_OR_RETURN(ValueId value, TokenMajor(graph, group, FindHeadSources(graph, group), scale));
+    ASSIGN_OR_RETURN(
+        value, AddReshape(graph, value, {group.batch, group.rows, group.heads, 1, group.size}));
+    const ValueId wide = graph.AddConstant(
+        "", Tensor::Int64s({group.batch, group.rows, group.heads, repeated->times, group.size}));
+    ASSIGN_OR_RETURN(value, AddInferred(graph, "Expand", {value, wide}));
+    return AddReshape(graph, value, tokens);
   }
   ValueId value = operand.value;
   // A scale right before the product is one on the scores.

@@ -108,13 +108,16 @@ Packer::Packer(const Twins& twins, const Graph& symbolic, const PackOptions& opt
 
 absl::StatusOr<Graph> Packer::Run() {
   RETURN_IF_ERROR(AddInputs());
-  const std::vector<NodeId> a = twins_.a.NodeIds(), b = twins_.b.NodeIds();
-  for (size_t i = 0, j = 0; i < a.size() || j < b.size(); ++i, ++j) {
-    while (j < b.size() && CutsTableOfAll(b[j])) ++j;
-    if (i == a.size() || j == b.size()) {
-      return absl::UnimplementedError("the nodes of the model depend on its sizes");
-    }
-    ASSIGN_OR_RETURN(const Site site, SiteOf(a[i], b[j]));
+  const std::vector<NodeId> a = twins_.a.NodeIds();
+  std::vector<NodeId> b;
+  for (NodeId id : twins_.b.NodeIds()) {
+    if (!CutsTableOfAll(id)) b.push_back(id);
+  }
+  if (a.size() != b.size()) {
+    return absl::UnimplementedError("the nodes of the model depend on its sizes");
+  }
+  for (size_t i = 0; i < a.size(); ++i) {
+    ASSIGN_OR_RETURN(const Site site, TakeTwin(a[i], b));
     for (size_t o = 0; o < site.outputs.size(); ++o) {
       if (site.outputs[o].given()) twin_[site.outputs[o].a] = site.outputs[o].b;
     }
@@ -226,6 +229,17 @@ bool Packer::CutsTableOfAll(NodeId b) {
   }
   table_of_[node.outputs[0]] = table;
   return true;
+}
+
+absl::StatusOr<Packer::Site> Packer::TakeTwin(NodeId a, std::vector<NodeId>& b) const {
+  absl::StatusOr<Site> first = SiteOf(a, b.front());
+  for (size_t i = 0; i < b.size(); ++i) {
+    absl::StatusOr<Site> site = i == 0 ? first : SiteOf(a, b[i]);
+    if (!site.ok()) continue;
+    b.erase(b.begin() + static_cast<ptrdiff_t>(i));
+    return site;
+  }
+  return first;
 }
 
 absl::StatusOr<Packer::Site> Packer::SiteOf(NodeId a, NodeId b) const {

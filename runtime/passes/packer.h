@@ -66,6 +66,9 @@ class Packer {
   // another shape, and the first graph, whose length is all of that parameter, does not.
   bool CutsTableOfAll(NodeId b);
   absl::StatusOr<Site> SiteOf(NodeId a, NodeId b) const;
+  // Node `a` and the first of `b` that does the same to the same, which is taken out; what was left
+  // out above changes the order of others.
+  absl::StatusOr<Site> TakeTwin(NodeId a, std::vector<NodeId>& b) const;
   Operand OperandOf(ValueId a, ValueId b) const;
   absl::Status Refuse(const Site& site, absl::string_view why) const;
 

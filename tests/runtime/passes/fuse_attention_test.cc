@@ -263,6 +263,60 @@ TEST(FuseAttentionTest, HeadsThatStayApartAreMovedBehindTheAttention) {
   EXPECT_EQ(OpsOf(Captured(text)), "reprise.Attention Reshape Transpose");
 }
 
+TEST(FuseAttentionTest, HeadsThatAreRepeatedForGroupsOfQueriesAreRepeatedInTheirTokens) {
+  const std::string text = Make({.k = R"(
+    const %one_head: i64[5] = {2, 1, 1, 3, 4}
+    const %two_heads: i64[5] = {2, 1, 2, 3, 4}
+    const %whole: i64[4] = {2, 2, 3, 4}
+    input %few_k: f32[2, 3, 4]
+    input %few_v: f32[2, 3, 4]
+    %k5: ? = Reshape(%few_k, %one_head)
+    %kw: ? = Expand(%k5, %two_heads)
+    %k4: ? = Reshape(%kw, %whole)
+    %kh: ? = Transpose(%k4) {perm = [0, 1, 3, 2]})",
+                                 .v = R"(
+    %v5: ? = Reshape(%few_v, %one_head)
+    %vw: ? = Expand(%v5, %two_heads)
+    %vh: ? = Reshape(%vw, %whole))"});
+  ExpectSameAnswers(*FuseAttention(), text);
+  const Graph graph = Captured(text);
+  EXPECT_EQ(CountOps(graph, "reprise.Attention"), 1);
+  EXPECT_EQ(CountOps(graph, "Transpose"), 0) << OpsOf(graph);
+}
+
+TEST(FuseAttentionTest, SeveralHeadsThatAreRepeatedComeFromTheirTokens) {
+  const std::string text = AttentionGraph(R"(
+    const %many: i64[4] = {2, 3, 4, 4}
+    const %few: i64[4] = {2, 3, 2, 4}
+    const %apart: i64[5] = {2, 2, 1, 3, 4}
+    const %wide: i64[5] = {2, 2, 2, 3, 4}
+    const %all: i64[4] = {2, 4, 3, 4}
+    const %all_tokens: i64[3] = {2, 3, 16}
+    input %many_q: f32[2, 3, 16]
+    %q4: ? = Reshape(%many_q, %many)
+    %qh: ? = Transpose(%q4) {perm = [0, 2, 1, 3]}
+    %k4: ? = Reshape(%k, %few)
+    %kt: ? = Transpose(%k4) {perm = [0, 2, 1, 3]}
+    %k5: ? = Reshape(%kt, %apart)
+    %kw: ? = Expand(%k5, %wide)
+    %kr: ? = Reshape(%kw, %all)
+    %kh: ? = Transpose(%kr) {perm = [0, 1, 3, 2]}
+    %v4: ? = Reshape(%v, %few)
+    %vt: ? = Transpose(%v4) {perm = [0, 2, 1, 3]}
+    %v5: ? = Reshape(%vt, %apart)
+    %vw: ? = Expand(%v5, %wide)
+    %vh: ? = Reshape(%vw, %all)
+    %s: ? = MatMul(%qh, %kh)
+    %p: ? = Softmax(%s) {axis = -1}
+    %o: ? = MatMul(%p, %vh)
+    %ot: ? = Transpose(%o) {perm = [0, 2, 1, 3]}
+    %y: ? = Reshape(%ot, %all_tokens))");
+  ExpectSameAnswers(*FuseAttention(), text);
+  const Graph graph = Captured(text);
+  EXPECT_EQ(CountOps(graph, "reprise.Attention"), 1);
+  EXPECT_EQ(CountOps(graph, "Transpose"), 0) << OpsOf(graph);
+}
+
 TEST(FuseAttentionTest, OperandsThatComeFromNoTokensAreTransposed) {
   // As with rotary embeddings: the heads are worked on before the product.
   const std::string text = Make({.q = R"(
