@@ -50,7 +50,7 @@ absl::string_view LevelWords(CountingPlaces level) {
 constexpr double kFloatShifts[] = {-5, 0, 5};
 
 // Which of the padded sizes, in ascending order; or one of a second look.
-enum class Place { kFirst, kMiddle, kLast, kSecondLook };
+enum class Place { kBrief, kFirst, kMiddle, kLast, kSecondLook };
 
 // Lengths to try in a padded size: many in the smallest one, which is cheap, first the most telling
 // one, so that what does not hold fails at once. A second look pads half of a long size, and all
@@ -59,6 +59,9 @@ enum class Place { kFirst, kMiddle, kLast, kSecondLook };
 std::vector<int64_t> Lengths(int64_t padded, Place place) {
   std::vector<int64_t> lengths;
   switch (place) {
+    case Place::kBrief:
+      lengths = {5, 1};
+      break;
     case Place::kFirst:
       lengths = {5, 1, 2, 13, padded - 1};
       break;
@@ -104,7 +107,7 @@ void LengthProbe::MakeCases(bool confirming) {
   const std::vector<int64_t>& sizes = options_.padded_sizes;
   for (size_t s = 0; s < sizes.size(); ++s) {
     const Place place = confirming             ? Place::kSecondLook
-                        : s == 0               ? Place::kFirst
+                        : s == 0               ? options_.brief ? Place::kBrief : Place::kFirst
                         : s + 1 < sizes.size() ? Place::kMiddle
                                                : Place::kLast;
     const std::vector<int64_t> lengths = Lengths(sizes[s], place);

@@ -30,6 +30,7 @@ class FirstDataError final : public ReplayErrors {
   void Report(int launch, int operand, int64_t element, int64_t value, int64_t low,
               int64_t high) override;
 
+  bool any() const { return taken_; }
   // nullptr when there was none. After the replay.
   const DataError* get() const { return taken_ ? &error_ : nullptr; }
 

@@ -51,7 +51,7 @@ absl::StatusOr<std::vector<Tensor>> ExactRunner::Run(const std::vector<Tensor>& 
   ASSIGN_OR_RETURN(const std::shared_ptr<const Recipe> recipe, RecipeFor(inputs));
   FirstDataError errors(*recipe);
   ASSIGN_OR_RETURN(const Frame frame, FrameFor(recipe, inputs, errors));
-  stream_.Replay(*recipe, frame);
+  stream_.Replay(*recipe, frame, &errors);
   if (const DataError* error = errors.get()) {
     absl::Status status = absl::InvalidArgumentError(RangeText(*error));
     SetRangePayload(status, error->low, error->high);

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "runtime/engine/model_packer.h"
+#include "runtime/engine/packing_check.h"
 
 namespace reprise {
 
@@ -11,39 +12,19 @@ PackedTrial::PackedTrial(const LoaderContext& context, const Model& model,
                          std::vector<InputRange> ranges)
     : context_(context), model_(model), buckets_(buckets), ranges_(std::move(ranges)) {}
 
-size_t PackedTrial::rounds() const {
-  return model_.options().packing == PackingMode::kOff ? 0 : PackingCheck::kRounds;
-}
+bool PackedTrial::wanted() const { return model_.options().packing != PackingMode::kOff; }
 
-absl::Status PackedTrial::Run(size_t round, const PaddingProber& prober) {
+absl::Status PackedTrial::Run(const PaddingProber& prober) {
   if (given_up_) return absl::OkStatus();
-  {
-    MutexLock lock(mutex_);
-    if (!tried_) Begin();
-    if (!packing_.ok()) return absl::OkStatus();
-  }
-  absl::Status checked = prober.Check(
-      *check_, round, ranges_, PaddingProber::OptionsFor(model_, (*packing_)->sequence_axis()));
-  if (checked.ok()) return absl::OkStatus();
-  MutexLock lock(mutex_);
-  if (wrong_.ok()) wrong_ = std::move(checked);
-  return absl::OkStatus();
-}
-
-absl::StatusOr<std::unique_ptr<Packing>> PackedTrial::Take() {
-  MutexLock lock(mutex_);
-  check_.reset();
-  if (!wrong_.ok()) return wrong_;
-  return std::move(packing_);
-}
-
-void PackedTrial::Begin() {
-  tried_ = true;
   packing_ = ModelPacker(context_).Make(model_, buckets_);
-  if (!packing_.ok()) return;
-  check_.emplace(**packing_, PackingCheck::Options{.parameters = &model_.owner()->parameters(),
-                                                   .device = context_.device,
-                                                   .clock = context_.clock});
+  if (!packing_.ok()) return absl::OkStatus();
+  PackingCheck check(**packing_, {.parameters = &model_.owner()->parameters(),
+                                  .device = context_.device,
+                                  .clock = context_.clock});
+  const absl::Status checked =
+      prober.Check(check, ranges_, PaddingProber::OptionsFor(model_, (*packing_)->sequence_axis()));
+  if (!checked.ok()) packing_ = checked;
+  return absl::OkStatus();
 }
 
 }  // namespace reprise

@@ -1,20 +1,18 @@
 // PackedTrial: the packed form of a model, tried while its axes are still measured.
 //
-// Ownership: borrows context, model and buckets. Threads: Run and GiveUp from any; Take after all
-// rounds.
+// Ownership: borrows context, model and buckets. Threads: Run from one; GiveUp from any; Take after
+// Run.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <optional>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "runtime/base/mutex.h"
 #include "runtime/engine/loader_context.h"
 #include "runtime/engine/packing.h"
-#include "runtime/engine/packing_check.h"
 #include "runtime/engine/padding_prober.h"
 
 namespace reprise {
@@ -24,19 +22,17 @@ class PackedTrial {
   PackedTrial(const LoaderContext& context, const Model& model,
               const std::vector<std::vector<int64_t>>& buckets, std::vector<InputRange> ranges);
 
-  // Rounds to run; in any order, on any threads.
-  size_t rounds() const;
-  // The model is padded whatever comes out: what has not begun is left out.
+  // Whether there is anything to try.
+  bool wanted() const;
+  // The model is padded whatever comes out: a trial that has not begun is left out.
   void GiveUp() { given_up_ = true; }
   // What comes out is told by Take; OK always.
-  absl::Status Run(size_t round, const PaddingProber& prober);
+  absl::Status Run(const PaddingProber& prober);
 
   // The packed form, or why there is none.
-  absl::StatusOr<std::unique_ptr<Packing>> Take();
+  absl::StatusOr<std::unique_ptr<Packing>> Take() { return std::move(packing_); }
 
  private:
-  void Begin() REQUIRES(mutex_);
-
   // Constant after construction.
   const LoaderContext& context_;
   const Model& model_;
@@ -44,13 +40,8 @@ class PackedTrial {
   const std::vector<InputRange> ranges_;
   // Self-synchronised.
   std::atomic<bool> given_up_{false};
-  // Guarded.
-  Mutex mutex_;
-  bool tried_ GUARDED_BY(mutex_) = false;
-  absl::Status wrong_ GUARDED_BY(mutex_);
-  // Set by Begin, and constant from then on until Take.
+  // Of whoever runs it, and then takes it.
   absl::StatusOr<std::unique_ptr<Packing>> packing_ = absl::UnknownError("not tried");
-  std::optional<PackingCheck> check_;
 };
 
 }  // namespace reprise

@@ -17,26 +17,24 @@ namespace {
 
 constexpr PackedSizes kRoom = {.tokens = 128, .segments = 16};
 
-struct Size {
+// Requests that lie in one replay, fewer tokens than there is room for, masks of every kind beside
+// each other. All but the longest have shapes that the certificates were measured at, so that the
+// recipes that answer them alone are there: this is paid at every load without a store.
+struct Sent {
   int64_t rows = 0;
   int64_t length = 0;
-};
-
-// Requests that lie in one replay, fewer tokens than there is room for. All but the longest have
-// shapes that the certificates were measured at, so that the recipes that answer them alone are
-// there: this is paid at every load without a store.
-struct Round {
   Drawer::Content content;
-  std::vector<Size> sizes;
 };
-const Round kRoundList[PackingCheck::kRounds] = {
-    {{.patterns = {MaskPattern::kOnes, MaskPattern::kRagged}, .seed = 101},
-     {{2, 5}, {2, 1}, {1, 31}, {2, 2}}},
-    {{.patterns = {MaskPattern::kHoles, MaskPattern::kLeftPadded},
+const Sent kSent[] = {
+    {2,
+     5,
+     {.patterns = {MaskPattern::kHoles, MaskPattern::kLeftPadded},
       .float_masks = true,
       .fill_ids = true,
-      .seed = 102},
-     {{2, 13}, {2, 1}, {2, 5}}}};
+      .seed = 101}},
+    {2, 1, {.patterns = {MaskPattern::kOnes}, .seed = 102}},
+    {1, 31, {.patterns = {MaskPattern::kRagged}, .seed = 103}},
+};
 
 // One request: what is sent, and the answer that it gets alone.
 struct Case {
@@ -46,10 +44,10 @@ struct Case {
   std::vector<Tensor> expected;
 };
 
-absl::StatusOr<std::vector<Case>> MakeCases(const Packing& packing, const PackingCheck::Lane& lane,
-                                            const Round& round) {
+absl::StatusOr<std::vector<Case>> MakeCases(const Packing& packing,
+                                            const PackingCheck::Lane& lane) {
   std::vector<Case> cases;
-  for (const auto& [rows, length] : round.sizes) {
+  for (const auto& [rows, length, content] : kSent) {
     if (length > packing.longest()) continue;
     Case& one = cases.emplace_back();
     one.length = length;
@@ -58,9 +56,7 @@ absl::StatusOr<std::vector<Case>> MakeCases(const Packing& packing, const Packin
     if (!lane.batch.empty()) sizes[lane.batch] = rows;
     for (size_t i = 0; i < lane.drawer->size(); ++i) {
       ASSIGN_OR_RETURN(const Shape shape, lane.drawer->ShapeAt(i, sizes));
-      Drawer::Content own = round.content;
-      own.seed = own.seed * 1000 + length;
-      one.inputs.push_back(ToTensor(lane.drawer->Draw(i, shape, own)));
+      one.inputs.push_back(ToTensor(lane.drawer->Draw(i, shape, content)));
       one.request.inputs.push_back({shape, one.inputs.back().data()});
     }
     ASSIGN_OR_RETURN(one.expected, (*lane.exact)(one.inputs));
@@ -98,42 +94,33 @@ absl::Status Compare(const Recipe& recipe, const PackingCheck::Lane& lane,
 }  // namespace
 
 PackingCheck::~PackingCheck() {
-  MutexLock lock(mutex_);
   if (recipe_ != nullptr) options_.parameters->Forget(*recipe_);
 }
 
-absl::StatusOr<std::shared_ptr<const Recipe>> PackingCheck::PackedRecipe() {
-  MutexLock lock(mutex_);
-  if (recipe_ == nullptr) {
-    const RecipeKey key = packing_.KeyAt(kRoom, options_.device->fingerprint());
-    ASSIGN_OR_RETURN(
-        recipe_,
-        Compile(packing_.graph(), key,
-                {.device = options_.device, .clock = options_.clock, .batch_symbol = kTokensAxis}));
-  }
-  return recipe_;
-}
-
-absl::Status PackingCheck::Run(size_t round, const Lane& lane) {
+absl::Status PackingCheck::Run(const Lane& lane) {
   // The runs alone use the same stream: they come first.
-  ASSIGN_OR_RETURN(const std::vector<Case> cases, MakeCases(packing_, lane, kRoundList[round]));
-  ASSIGN_OR_RETURN(const std::shared_ptr<const Recipe> recipe, PackedRecipe());
-  ASSIGN_OR_RETURN(const auto parameters, options_.parameters->TableFor(recipe));
-  RETURN_IF_ERROR(lane.stream->Reserve(*recipe));
+  ASSIGN_OR_RETURN(const std::vector<Case> cases, MakeCases(packing_, lane));
+  const RecipeKey key = packing_.KeyAt(kRoom, options_.device->fingerprint());
+  ASSIGN_OR_RETURN(
+      recipe_,
+      Compile(packing_.graph(), key,
+              {.device = options_.device, .clock = options_.clock, .batch_symbol = kTokensAxis}));
+  ASSIGN_OR_RETURN(const auto parameters, options_.parameters->TableFor(recipe_));
+  RETURN_IF_ERROR(lane.stream->Reserve(*recipe_));
   std::vector<int> positions(lane.drawer->size());
   std::iota(positions.begin(), positions.end(), 0);
   std::vector<PackedPart> parts;
-  FirstDataError error(*recipe);
-  Frame frame = lane.stream->MakeFrame(*recipe, parameters->addresses(), &error);
+  FirstDataError error(*recipe_);
+  Frame frame = lane.stream->MakeFrame(*recipe_, parameters->addresses(), &error);
   for (const Case& one : cases) {
     const int64_t rows = one.inputs[0].shape()[0];
     parts.push_back({.request = &one.request, .rows = rows, .length = one.length});
     frame.live_rows += rows * one.length;
   }
-  GatherPacked(*recipe, positions, parts, std::nullopt, const_cast<std::byte*>(frame.inputs));
-  lane.stream->Replay(*recipe, frame);
+  GatherPacked(*recipe_, positions, parts, std::nullopt, const_cast<std::byte*>(frame.inputs));
+  lane.stream->Replay(*recipe_, frame);
   if (error.get() != nullptr) return absl::FailedPreconditionError(RangeText(*error.get()));
-  return Compare(*recipe, lane, cases, parts, frame.outputs);
+  return Compare(*recipe_, lane, cases, parts, frame.outputs);
 }
 
 }  // namespace reprise

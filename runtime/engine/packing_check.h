@@ -2,6 +2,8 @@
 //
 // Requests of several lengths, with masks of several kinds, run together in one packed replay and
 // each alone at its own shape. The pass that packs knows rules; this knows whether they were right.
+//
+// Ownership: borrows packing and what the options point to. Threads: one.
 #pragma once
 
 #include <memory>
@@ -10,7 +12,6 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "runtime/base/clock.h"
-#include "runtime/base/mutex.h"
 #include "runtime/certify/draw.h"
 #include "runtime/certify/probe.h"
 #include "runtime/device/device.h"
@@ -20,7 +21,6 @@
 
 namespace reprise {
 
-// Threads: Run from any, for another round each.
 class PackingCheck {
  public:
   struct Options {
@@ -38,9 +38,7 @@ class PackingCheck {
     double tolerance = 1e-5;             // of the largest |element| of the unpadded output
     Stream* stream = nullptr;
   };
-  static constexpr size_t kRounds = 2;
 
-  // Borrows `packing` and what the options point to.
   PackingCheck(const Packing& packing, const Options& options)
       : packing_(packing), options_(options) {}
   ~PackingCheck();
@@ -48,16 +46,12 @@ class PackingCheck {
   PackingCheck& operator=(const PackingCheck&) = delete;
 
   // FAILED_PRECONDITION naming output and length where an answer differs; what the runs return.
-  absl::Status Run(size_t round, const Lane& lane);
+  absl::Status Run(const Lane& lane);
 
  private:
-  // The packed recipe of all rounds, compiled by the first that needs it.
-  absl::StatusOr<std::shared_ptr<const Recipe>> PackedRecipe();
-
   const Packing& packing_;
   const Options options_;
-  Mutex mutex_;
-  std::shared_ptr<const Recipe> recipe_ GUARDED_BY(mutex_);
+  std::shared_ptr<const Recipe> recipe_;
 };
 
 }  // namespace reprise

@@ -214,17 +214,16 @@ std::vector<int64_t> PaddingProber::OtherFills(size_t i,
   return fills;
 }
 
-absl::Status PaddingProber::Check(PackingCheck& check, size_t round,
-                                  absl::Span<const InputRange> ranges,
+absl::Status PaddingProber::Check(PackingCheck& check, absl::Span<const InputRange> ranges,
                                   const ProbeOptions& options) const {
   const Drawer drawer(inputs_, ranges, options);
-  return check.Run(round, {.drawer = &drawer,
-                           .sequence = options.axis,
-                           .batch = options.batch_axis,
-                           .output_names = outputs_,
-                           .exact = &run_,
-                           .tolerance = options.tolerance,
-                           .stream = &stream_});
+  return check.Run({.drawer = &drawer,
+                    .sequence = options.axis,
+                    .batch = options.batch_axis,
+                    .output_names = outputs_,
+                    .exact = &run_,
+                    .tolerance = options.tolerance,
+                    .stream = &stream_});
 }
 
 }  // namespace reprise

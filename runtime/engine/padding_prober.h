@@ -66,7 +66,7 @@ class PaddingProber {
                                             int64_t largest, const ProbeOptions& options) const;
 
   // A round of the packed model, against the model unpadded.
-  absl::Status Check(PackingCheck& check, size_t round, absl::Span<const InputRange> ranges,
+  absl::Status Check(PackingCheck& check, absl::Span<const InputRange> ranges,
                      const ProbeOptions& options) const;
 
   const std::string& output(size_t i) const { return outputs_[i]; }

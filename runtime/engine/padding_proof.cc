@@ -61,16 +61,28 @@ void Ask(const AxisFinding& finding, const std::vector<std::string>& masks,
   }
 }
 
+bool IsProved(const AxisFinding& finding) {
+  return finding.verdict == AxisFinding::Verdict::kProved;
+}
+
+// The certificate that most models get: rows are their own, of lengths the masks tell.
+AxisCertificate Guess(const ModelAxis& axis, absl::Span<const InputRange> ranges,
+                      const PaddingProber& prober) {
+  AxisCertificate guess = {.axis = axis.label, .certified = true};
+  if (!axis.is_batch) guess.guards = prober.WithMasks(axis.symbol, ranges, {});
+  return guess;
+}
+
 // What the ops say of the axis, joined with what was measured.
 void Join(const AxisFinding& finding, AxisCertificate& certificate) {
   using Verdict = AxisFinding::Verdict;
-  certificate.mixing = finding.verdict == Verdict::kProved ? "" : MixingWords(finding);
+  certificate.mixing = IsProved(finding) ? "" : MixingWords(finding);
   if (!certificate.certified) {
     if (certificate.mixing.empty()) return;
     certificate.reason = absl::StrCat(certificate.mixing, "; ", certificate.reason);
     return;
   }
-  certificate.proved = finding.verdict == Verdict::kProved;
+  certificate.proved = IsProved(finding);
   const bool whole_rows = absl::c_any_of(
       certificate.must_count, [](const auto& one) { return one.second == CountingPlaces::kAll; });
   if (!certificate.proved && whole_rows) {
@@ -145,8 +157,8 @@ absl::Status PaddingProof::Measure(Model& model, const std::vector<std::vector<i
   // One axis knows nothing of the others. A core that has none left tries the packed form, which is
   // in vain where an axis that is still measured gets no certificate.
   RETURN_IF_ERROR(
-      lanes.ForEach(wanted.size() + packed.rounds(), [&](size_t work, const PaddingProber& own) {
-        if (work >= wanted.size()) return packed.Run(work - wanted.size(), own);
+      lanes.ForEach(wanted.size() + packed.wanted(), [&](size_t work, const PaddingProber& own) {
+        if (work >= wanted.size()) return packed.Run(own);
         const size_t i = wanted[work];
         const absl::Status status = MeasureAxis(model, i, own, *ranges, buckets[i], deferred[i]);
         if (!model.axes_[i].certificate.certified) packed.GiveUp();
@@ -187,10 +199,23 @@ absl::Status PaddingProof::MeasureAxis(Model& model, size_t i, const PaddingProb
     later.assign(sizes.begin() + 1, sizes.end());
     sizes.resize(1);
   }
-  ASSIGN_OR_RETURN(axis.certificate, prober.Probe(ranges, options));
-  axis.certificate.axis = axis.label;
   const int64_t largest = LargestTaken(model, model.graph_, i, buckets);
-  AxisFinding finding = prober.Mixing(i, ranges, largest, axis.certificate);
+  const AxisCertificate guess = Guess(axis, ranges, prober);
+  const AxisFinding guessed = prober.Mixing(i, ranges, largest, guess);
+  const auto look = [&]() -> absl::StatusOr<AxisFinding> {
+    ASSIGN_OR_RETURN(axis.certificate, prober.Probe(ranges, options));
+    axis.certificate.axis = axis.label;
+    const bool same = axis.certificate.certified && axis.certificate.guards == guess.guards;
+    return same ? guessed : prober.Mixing(i, ranges, largest, axis.certificate);
+  };
+  // Runs are most of what a load takes: where the ops prove the axis, a few are enough to see that.
+  options.brief = IsProved(guessed);
+  ASSIGN_OR_RETURN(AxisFinding finding, look());
+  if (options.brief && !(axis.certificate.certified && IsProved(finding))) {
+    options.brief = false;
+    ASSIGN_OR_RETURN(finding, look());
+  }
+  if (options.brief && split) later.insert(later.begin(), sizes[0]);
   if (axis.certificate.certified && finding.verdict == AxisFinding::Verdict::kMixes &&
       !axis.is_batch) {
     // Ids whose padding was free may be told apart by what follows, ones that nobody drew.
@@ -298,7 +323,7 @@ absl::Status PaddingProof::Extend(const Model& model, size_t position, int64_t s
   ProbeOptions options = PaddingProber::OptionsFor(model, static_cast<int>(position));
   SetOtherSizes(model, position, options);
   options.padded_sizes = {size};
-  options.sweeps = finding.verdict == AxisFinding::Verdict::kProved ? 0 : kSweeps;
+  options.sweeps = IsProved(finding) ? 0 : kSweeps;
   ASSIGN_OR_RETURN(const AxisCertificate found, prober.Confirm(known, ranges, options));
   return found.certified ? absl::OkStatus() : absl::FailedPreconditionError(found.reason);
 }

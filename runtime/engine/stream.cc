@@ -30,10 +30,12 @@ int PartsToPrime(const Launch& launch, const std::vector<OperandNote>& notes) {
 struct ReplayCall {
   const Recipe* recipe;
   const Frame* frame;
+  const FirstDataError* end;  // nullptr, or what ends it
 };
 
 void RunLaunch(void* context, int index, int part, int parts) {
   const ReplayCall& call = *static_cast<const ReplayCall*>(context);
+  if (call.end != nullptr && call.end->any()) return;
   const Launch& launch = call.recipe->launches[static_cast<size_t>(index)];
   void* operands[kMaxOperands];
   for (size_t i = 0; i < launch.operands.size(); ++i) {
@@ -91,13 +93,13 @@ Frame Stream::MakeFrame(const Recipe& recipe, const void* const* parameters,
           .errors = errors};
 }
 
-void Stream::Replay(const Recipe& recipe, const Frame& frame) {
+void Stream::Replay(const Recipe& recipe, const Frame& frame, const FirstDataError* end) {
   const bool some = frame.live_rows > 0 && frame.live_rows < recipe.rows;
   const double share = some ? static_cast<double>(frame.live_rows) / recipe.rows : 1;
   const double worthwhile = 1 + share * recipe.flops / kFlopsPerThread;
   const int threads =
       worthwhile < options_.max_threads ? static_cast<int>(worthwhile) : options_.max_threads;
-  ReplayCall call = {&recipe, &frame};
+  ReplayCall call = {&recipe, &frame, end};
   const int launches = static_cast<int>(recipe.launches.size());
   if (options_.cores == nullptr) {
     for (int i = 0; i < launches; ++i) RunLaunch(&call, i, 0, 1);

@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "runtime/device/launch.h"
 #include "runtime/engine/core_pool.h"
+#include "runtime/engine/data_error.h"
 #include "runtime/memory/arena.h"
 #include "runtime/recipe/recipe.h"
 
@@ -38,8 +39,9 @@ class Stream {
   Frame MakeFrame(const Recipe& recipe, const void* const* parameters, ReplayErrors* errors) const;
 
   // Runs every launch in order. Between the first and the last: no allocation, no lock, no string,
-  // no map.
-  void Replay(const Recipe& recipe, const Frame& frame);
+  // no map. With `end`, which is the frame's, launches that begin after a data error do nothing:
+  // for a run whose outputs nobody reads then.
+  void Replay(const Recipe& recipe, const Frame& frame, const FirstDataError* end = nullptr);
 
   // Runs a small part of every launch of some size, so that code, weights and libraries are there
   // when the first request comes. Takes a few milliseconds at most, whatever the recipe's size;

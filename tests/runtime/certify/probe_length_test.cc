@@ -317,6 +317,29 @@ TEST_P(LengthProbeTest, VerdictIsAsExpected) {
   EXPECT_LE(certificate->runs, 60);
 }
 
+TEST_P(LengthProbeTest, ABriefLookFindsTheSameGuardsInFewerRuns) {
+  const LengthCase& c = GetParam();
+  if (!c.certified) return;  // is never looked at briefly: nothing proves it
+  const auto whole = ProbeAxis(c.inputs, Ranges(c.inputs), kOutput, c.model, Options());
+  ProbeOptions options = Options();
+  options.brief = true;
+  const auto brief = ProbeAxis(c.inputs, Ranges(c.inputs), kOutput, c.model, options);
+  ASSERT_TRUE(whole.ok() && brief.ok());
+  EXPECT_TRUE(brief->certified) << brief->reason;
+  EXPECT_EQ(brief->guards, whole->guards);
+  EXPECT_EQ(brief->must_count, whole->must_count);
+  EXPECT_LE(brief->runs, whole->runs - 5);
+}
+
+TEST(LengthProbeTest, ABriefLookSeesPlainLeaks) {
+  const std::vector<ProbeInput> inputs = {toy::Floats()};
+  ProbeOptions options = Options();
+  options.brief = true;
+  const auto certificate = ProbeAxis(inputs, Ranges(inputs), kOutput, Softmax, options);
+  ASSERT_TRUE(certificate.ok());
+  EXPECT_FALSE(certificate->certified);
+}
+
 INSTANTIATE_TEST_SUITE_P(Toys, LengthProbeTest, testing::ValuesIn(kCases),
                          [](const auto& info) { return info.param.name; });
 

@@ -103,6 +103,19 @@ TEST_F(PaddingProofTest, WhatTheOpsProveIsPaddedToAnySizeAtOnce) {
   EXPECT_EQ(Run(*model, 20).second, "b1_s32");
 }
 
+TEST_F(PaddingProofTest, WhatTheOpsProveTakesFewRunsBeforeItServesAndTheRestBehind) {
+  const auto model = Load(LateTokens::kLikeOthers);
+  ASSERT_NE(model, nullptr);
+  EXPECT_LE(model->axes()[kSequence].certificate.runs, 8);
+  EXPECT_LE(model->axes()[1 - kSequence].certificate.runs, 5);
+  engine_->ConfirmPadding(*model);
+  // Its smallest size as well.
+  EXPECT_THAT(model->CertificateOf(kSequence).reason, testing::HasSubstr("the same at 16, 32"));
+  const auto unproved = Load(LateTokens::kTwice);
+  ASSERT_NE(unproved, nullptr);
+  EXPECT_GT(unproved->axes()[kSequence].certificate.runs, 10);
+}
+
 TEST_F(PaddingProofTest, CallersThatDoNotWaitRunExact) {
   const auto model = Load(LateTokens::kTwice);
   ASSERT_NE(model, nullptr);

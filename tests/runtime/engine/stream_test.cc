@@ -10,13 +10,15 @@ using testing::ElementsAre;
 
 struct Seen {
   std::vector<int> parts;
+  bool lone = true;
 };
 
 void Note(const LaunchArgs& args) {
   EXPECT_EQ(args.part, 0);
-  EXPECT_TRUE(args.lone_part);
   // Params are const to kernels; this one only looks at how it is called.
-  const_cast<Seen*>(static_cast<const Seen*>(args.params))->parts.push_back(args.parts);
+  Seen& seen = *const_cast<Seen*>(static_cast<const Seen*>(args.params));
+  seen.parts.push_back(args.parts);
+  seen.lone = seen.lone && args.lone_part;
 }
 
 class StreamTest : public testing::Test {
@@ -46,12 +48,35 @@ TEST_F(StreamTest, PrimingRunsAPartOfEachLargeLaunchAndSmallOnesWhole) {
   Add(1e12, DType::kFloat32);
   Prime();
   EXPECT_THAT(seen_->parts, ElementsAre(1, 4, 1024));
+  EXPECT_TRUE(seen_->lone);
 }
 
 TEST_F(StreamTest, PrimingComputesIntegersWholeAsTheyMayBePlaces) {
   Add(1e12, DType::kInt64);
   Prime();
   EXPECT_THAT(seen_->parts, ElementsAre(1));
+}
+
+// Says that its datum is out of range.
+void Refuse(const LaunchArgs& args) {
+  args.frame->errors->Report(args.launch, 0, 0, 99, 0, 9);
+  Note(args);
+}
+
+TEST_F(StreamTest, LaunchesBehindADataErrorAreLeftOutWhereNobodyReadsTheOutputs) {
+  for (int i = 0; i < 3; ++i) Add(1, DType::kFloat32);
+  recipe_.launches[1].run = Refuse;
+  recipe_.index_sources.resize(3);
+  const auto stream = Stream::Create({.max_arena_bytes = 64 << 20});
+  ASSERT_TRUE(stream.ok());
+  for (const bool ends : {true, false}) {
+    seen_->parts.clear();
+    FirstDataError error(recipe_);
+    const Frame frame = (*stream)->MakeFrame(recipe_, nullptr, &error);
+    (*stream)->Replay(recipe_, frame, ends ? &error : nullptr);
+    EXPECT_EQ(seen_->parts.size(), ends ? 2 : 3);
+    EXPECT_TRUE(error.any());
+  }
 }
 
 }  // namespace
