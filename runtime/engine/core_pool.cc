@@ -3,13 +3,13 @@
 #include <immintrin.h>
 
 #include <algorithm>
-#include <chrono>
+
+#include "runtime/engine/linger_rule.h"
 
 namespace reprise {
 namespace {
 
-// How long a helper stays awake after a call, and how often it looks for a core to do so.
-constexpr auto kLinger = std::chrono::microseconds(50);
+// How often an idle helper looks whether it may stay awake.
 constexpr int kLookUs = 2;
 
 // How often the caller looks whether a helper has read what it was offered, which takes it some
@@ -18,7 +18,10 @@ constexpr int kLooks = 50;
 
 }  // namespace
 
-CorePool::CorePool(int cores) : cores_(std::max(cores, 1)), free_cores_(cores_) {
+CorePool::CorePool(int cores, const Clock* clock)
+    : cores_(std::max(cores, 1)),
+      clock_(clock == nullptr ? steady_clock_ : *clock),
+      free_cores_(cores_) {
   for (int i = 1; i < cores_; ++i) {
     Helper& helper = *helpers_.emplace_back(std::make_unique<Helper>());
     helper.next = free_helpers_;
@@ -105,7 +108,7 @@ int CorePool::Run(int max_threads, int steps, StepTeam::Function function, void*
 
 CorePool::Activity CorePool::activity() const {
   MutexLock lock(mutex_);
-  return {.running = calls_, .begun = begun_};
+  return {.running = calls_, .begun = begun_, .lingering = lingering_};
 }
 
 bool CorePool::TakeBack(Helper& helper) {
@@ -120,16 +123,12 @@ bool CorePool::TakeBack(Helper& helper) {
 }
 
 bool CorePool::Linger(const Helper& helper) {
-  const auto until = std::chrono::steady_clock::now() + kLinger;
+  LingerRule rule(clock_.NowNs());
   ++lingering_;
   bool offered = false;
-  // Twice in a row: a call takes cores a moment before it offers parts, and frees them a moment
-  // after its helpers are through.
-  int crowded = 0;
   do {
     offered = SpinWhile(helper.state, kIdle, kLookUs);
-    crowded = lingering_ > free_cores_ ? crowded + 1 : 0;
-  } while (!offered && crowded < 2 && std::chrono::steady_clock::now() < until);
+  } while (!offered && rule.Stays(lingering_, free_cores_, clock_.NowNs()));
   --lingering_;
   return offered;
 }

@@ -11,10 +11,9 @@
 // its way out: nothing is left for it to do, so the next call can have its core, and offer it its
 // parts, at once.
 //
-// A helper stays awake for up to 50 us after a call, because replays come in rows and waking it
-// takes as long; then it parks. It does so on a core that no call has: where calls take the cores
-// that it and others spin on, it sees that and parks within some 5 us, in which a thread too many
-// runs.
+// A helper stays awake for a moment after a call (LingerRule), then it parks. Where calls take the
+// cores that it and others spin on, it sees that and parks within some 5 us, in which a thread too
+// many runs.
 //
 // Threads: Run from any thread.
 #pragma once
@@ -25,6 +24,7 @@
 #include <thread>
 #include <vector>
 
+#include "runtime/base/clock.h"
 #include "runtime/base/mutex.h"
 #include "runtime/engine/step_team.h"
 
@@ -32,8 +32,9 @@ namespace reprise {
 
 class CorePool {
  public:
-  // Starts `cores` - 1 helper threads; at least one core.
-  explicit CorePool(int cores);
+  // Starts `cores` - 1 helper threads; at least one core. `clock`, borrowed, tells how long a
+  // helper has been idle; null: the steady clock.
+  explicit CorePool(int cores, const Clock* clock = nullptr);
   // No call may be under way.
   ~CorePool();
   CorePool(const CorePool&) = delete;
@@ -50,6 +51,7 @@ class CorePool {
   struct Activity {
     int running = 0;     // calls of Run under way, or waiting for a core
     uint64_t begun = 0;  // of all times
+    int lingering = 0;   // helpers that are awake and have nothing to do
   };
   Activity activity() const;
 
@@ -78,6 +80,8 @@ class CorePool {
 
   // Constant after construction.
   const int cores_;
+  const SteadyClock steady_clock_;
+  const Clock& clock_;
   std::vector<std::unique_ptr<Helper>> helpers_;
   std::vector<std::unique_ptr<StepTeam>> teams_;
   // Self-synchronised.

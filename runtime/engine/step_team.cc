@@ -61,7 +61,9 @@ void StepTeam::Finish(const Sequence& sequence, int parts, uint32_t step) {
   // addresses together. All four accesses, of here and of Await, are in one total order: either
   // this thread sees who parks, or that one sees that the step is done.
   done_.store(step + 1, std::memory_order_seq_cst);
-  if (parked_.load(std::memory_order_seq_cst) > 0) done_.notify_all();
+  if (parked_.load(std::memory_order_seq_cst) == 0) return;
+  wakes_.fetch_add(1, std::memory_order_relaxed);
+  done_.notify_all();
 }
 
 void StepTeam::Await(uint32_t step) {

@@ -46,6 +46,10 @@ class StepTeam {
   // Helps until all steps are done. `thread` in [1, parts).
   void Help(const Sequence& sequence, int thread);
 
+  // For tests to see: threads that are parked, and how often parked ones were woken.
+  uint32_t parked() const { return parked_.load(std::memory_order_relaxed); }
+  uint64_t wakes() const { return wakes_.load(std::memory_order_relaxed); }
+
  private:
   struct alignas(64) Claim {
     std::atomic<uint32_t> next{0};  // the first step of which nobody has begun this part
@@ -66,6 +70,7 @@ class StepTeam {
   alignas(64) std::atomic<int> finished_{0};   // parts of the step under way
   alignas(64) std::atomic<uint32_t> done_{0};  // steps of all sequences
   std::atomic<uint32_t> parked_{0};            // threads that wait for done_ without spinning
+  std::atomic<uint64_t> wakes_{0};
   // A step that a helper looked at lately. One that was stopped may store a number that is old by
   // then: the leader goes by how old it is.
   alignas(64) std::atomic<uint32_t> seen_{0};

@@ -5,9 +5,12 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <thread>
 #include <vector>
+
+#include "runtime/engine/linger_rule.h"
 
 namespace reprise {
 namespace {
@@ -107,6 +110,86 @@ TEST(CorePoolTest, HelperOnItsWayOutDoesNotCostTheNextCallItsCore) {
         &context);
     ASSERT_EQ(parts, 2) << "in round " << round;
   }
+}
+
+// Waits for what another thread is about to do; false if it does not within ten seconds.
+bool Comes(const std::function<bool()>& condition) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > end) return false;
+    std::this_thread::yield();
+  }
+  return true;
+}
+
+// With a clock that stands still helpers park for want of a core alone.
+class LingeringTest : public testing::Test {
+ protected:
+  // A call of one thread that holds its core until it is let go.
+  void HoldACore() {
+    callers_.emplace_back([this] {
+      pool_.Run(
+          1, 1,
+          [](void* test, int, int, int) {
+            auto& self = *static_cast<LingeringTest*>(test);
+            ++self.held_;
+            while (!self.let_go_) std::this_thread::yield();
+          },
+          this);
+    });
+    const int held = static_cast<int>(callers_.size());
+    EXPECT_TRUE(Comes([&] { return held_ == held; }));
+  }
+  bool Lingering(int helpers) {
+    return Comes([&] { return pool_.activity().lingering == helpers; });
+  }
+  bool LingeringAtMost(int helpers) {
+    return Comes([&] { return pool_.activity().lingering <= helpers; });
+  }
+  void TearDown() override {
+    let_go_ = true;
+    for (std::thread& caller : callers_) caller.join();
+  }
+
+  FakeClock clock_;
+  std::atomic<int> held_{0};
+  std::atomic<bool> let_go_{false};
+  CorePool pool_{3, &clock_};
+  std::vector<std::thread> callers_;
+};
+
+TEST_F(LingeringTest, HelpersParkWhenTheirTimeIsOver) {
+  ASSERT_TRUE(Lingering(2));
+  clock_.AdvanceNs(LingerRule::kLongestNs);
+  EXPECT_TRUE(Lingering(0));
+}
+
+TEST_F(LingeringTest, NoMoreHelpersStayAwakeThanCoresAreFree) {
+  ASSERT_TRUE(Lingering(2));
+  HoldACore();
+  // Two cores are left for both: had one gone, it would not come back.
+  EXPECT_EQ(pool_.activity().lingering, 2);
+  HoldACore();
+  EXPECT_TRUE(LingeringAtMost(1));
+  HoldACore();
+  EXPECT_TRUE(Lingering(0));
+}
+
+TEST_F(LingeringTest, AParkedHelperIsWokenByTheNextCall) {
+  clock_.AdvanceNs(LingerRule::kLongestNs);
+  ASSERT_TRUE(Lingering(0));
+  struct Context {
+    std::thread::id leader = std::this_thread::get_id();
+    std::atomic<bool> helped{false};
+  } context;
+  pool_.Run(
+      2, 1,
+      [](void* c, int, int, int parts) {
+        Context& context = *static_cast<Context*>(c);
+        if (std::this_thread::get_id() != context.leader) context.helped = true;
+        if (parts > 1) EXPECT_TRUE(Comes([&] { return context.helped.load(); }));
+      },
+      &context);
 }
 
 TEST(CorePoolTest, MaxThreadsBoundsTheParts) {

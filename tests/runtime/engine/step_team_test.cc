@@ -78,6 +78,13 @@ class Steps {
   int runs_ = 0;
 };
 
+// A helper that comes for the first steps only, as one whose core the system gives to others.
+StepTeam::Sequence FirstOf(const StepTeam::Sequence& sequence, uint32_t steps) {
+  StepTeam::Sequence first = sequence;
+  first.steps = steps;
+  return first;
+}
+
 TEST(StepTeamTest, LeaderDoesAllWhereNobodyComes) {
   StepTeam team(kParts);
   for (int round = 0; round < 3; ++round) {
@@ -120,11 +127,28 @@ TEST(StepTeamTest, OthersTakeThePartsOfOneThatIsStopped) {
   EXPECT_THAT(steps.shares(), testing::ElementsAre(60));
 }
 
-// A helper that comes for the first steps only, as one whose core the system gives to others.
-StepTeam::Sequence FirstOf(const StepTeam::Sequence& sequence, uint32_t steps) {
-  StepTeam::Sequence first = sequence;
-  first.steps = steps;
-  return first;
+TEST(StepTeamTest, AParkedLeaderIsWokenByTheOneThatItWaitsFor) {
+  StepTeam team(kParts);
+  Steps steps;
+  const StepTeam::Sequence sequence = team.Begin(Steps::Run, &steps, 2, kParts);
+  steps.Hold(0, 1);
+  std::thread stopped([&] { team.Help(FirstOf(sequence, 1), 1); });
+  steps.AwaitHeld();
+  std::thread leader([&] { team.Lead(sequence); });
+  while (team.parked() == 0) std::this_thread::yield();
+  EXPECT_EQ(team.wakes(), 0u);
+  steps.Release();
+  leader.join();
+  stopped.join();
+  EXPECT_EQ(team.wakes(), 1u);
+  EXPECT_EQ(team.parked(), 0u);
+}
+
+TEST(StepTeamTest, NobodyIsWokenWhereNobodyIsParked) {
+  StepTeam team(kParts);
+  Steps steps;
+  team.Lead(team.Begin(Steps::Run, &steps, 100, kParts));
+  EXPECT_EQ(team.wakes(), 0u);
 }
 
 TEST(StepTeamTest, LeaderGoesBackToWholeStepsWhenItsHelperIsGone) {
