@@ -115,9 +115,17 @@ class Marker {
                return !Has(node, i) || IsMarked(node, i);
              });
     }
-    if (node.op == "LayerNormalization" || node.op == "RMSNormalization" || node.op == "Softmax") {
+    if (absl::c_linear_search(kByElement, node.op)) return OnlyTheFirstIsMarked(node);
+    if (absl::c_linear_search(kAlongTheLastAxis, node.op)) {
       return IsMarked(node, 0) && AxisIsInside(node, -1);
     }
+    if (node.op == "ArgMax" || node.op == "ArgMin") {
+      return IsMarked(node, 0) && AxisIsInside(node, 0);
+    }
+    // Each element of dim 0 is made of the one at its place.
+    if (node.op == "Expand" || node.op == "Tile") return KeepsDimZero(node, out);
+    if (node.op == "Resize") return KeepsDimZero(node, out) && ResizesInside(node);
+    if (node.op == "Slice") return KeepsDimZero(node, out) && SlicesInside(node);
     if (node.op == "reprise.AddLayerNorm") {
       return IsMarked(node, 0) && AxisIsInside(node, -1) && Follows(node, 1, out);
     }
@@ -153,6 +161,18 @@ class Marker {
     return false;
   }
 
+  bool OnlyTheFirstIsMarked(const Node& node) const {
+    for (size_t i = 1; i < node.inputs.size(); ++i) {
+      if (IsMarked(node, i)) return false;
+    }
+    return IsMarked(node, 0);
+  }
+
+  bool KeepsDimZero(const Node& node, const Shape& out) const {
+    const Shape& in = ShapeOf(node, 0);
+    return OnlyTheFirstIsMarked(node) && in.size() == out.size() && in[0] == out[0];
+  }
+
   bool AllMarked(const Node& node) const {
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       if (!IsMarked(node, i)) return false;
@@ -161,9 +181,30 @@ class Marker {
   }
 
   // Elements are reduced within a block.
-  bool ReducesInside(const Node& node) const {
-    if (!IsMarked(node, 0) || !Has(node, 1)) return false;
-    const Tensor* constant = graph_.ConstantOf(node.input(1));
+  bool ReducesInside(const Node& node) const { return IsMarked(node, 0) && AxesAreInside(node, 1); }
+
+  // A step may turn the dims that are named around.
+  bool SlicesInside(const Node& node) const {
+    constexpr size_t kAxes = 3;
+    return AxesAreInside(node, kAxes);
+  }
+
+  // Dim 0 is as it was, and not by a scale that just happens to give its size.
+  bool ResizesInside(const Node& node) const {
+    constexpr size_t kScales = 2;
+    const auto& attributes = node.attributes;
+    if (attributes.String("coordinate_transformation_mode", "") == "tf_crop_and_resize") {
+      return false;
+    }
+    if (!attributes.Ints("axes").empty() || !Has(node, kScales)) return false;
+    const Tensor* scales = graph_.ConstantOf(node.input(kScales));
+    return scales != nullptr && scales->num_elements() > 0 && scales->ToDoubles()[0] == 1;
+  }
+
+  // Input i names axes, none of them dim 0.
+  bool AxesAreInside(const Node& node, size_t i) const {
+    if (!Has(node, i)) return false;
+    const Tensor* constant = graph_.ConstantOf(node.input(i));
     const auto axes = constant == nullptr
                           ? absl::StatusOr<std::vector<int64_t>>(absl::UnknownError("not known"))
                           : constant->ToInt64s();
@@ -181,6 +222,17 @@ class Marker {
   }
 
   static constexpr size_t kAttentionRows[] = {0, 1, 2};  // q, k, v
+  // What they make of an element of dim 0 no other one has a part in. Where MaxPool says which
+  // element was the largest it counts them from the batch's first on, which is no mixing.
+  static constexpr absl::string_view kByElement[] = {"Conv",
+                                                     "MaxPool",
+                                                     "AveragePool",
+                                                     "GlobalMaxPool",
+                                                     "GlobalAveragePool",
+                                                     "InstanceNormalization",
+                                                     "GroupNormalization"};
+  static constexpr absl::string_view kAlongTheLastAxis[] = {
+      "LayerNormalization", "RMSNormalization", "Softmax", "LogSoftmax", "Hardmax"};
 
   Graph& graph_;
   const int64_t rows_;

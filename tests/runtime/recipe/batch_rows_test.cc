@@ -60,6 +60,21 @@ TEST(BatchRowsTest, OpsThatWorkInsideRowsKeepThemApart) {
         "%y: ? = Relu(%z)\noutput %y",
         "input %x: f32[4, 3, 8]\nconst %a: i64[2] = {1, -1}\n%y: ? = ReduceMean(%x, %a)\n"
         "output %y",
+        "input %x: f32[4, 3, 8, 8]\nparam %w: f32[4, 3, 3, 3] = p0\nparam %b: f32[4] = p1\n"
+        "%y: ? = Conv(%x, %w, %b)\noutput %y",
+        "input %x: f32[4, 3, 8, 8]\n%y: ? = MaxPool(%x) {kernel_shape = [2, 2]}\noutput %y",
+        "input %x: f32[4, 3, 8]\n%y: ? = AveragePool(%x) {kernel_shape = [3]}\noutput %y",
+        "input %x: f32[4, 3, 8, 8]\n%y: ? = GlobalAveragePool(%x)\noutput %y",
+        "input %x: f32[4, 3, 8]\nparam %s: f32[3] = p0\nparam %b: f32[3] = p1\n"
+        "%y: ? = InstanceNormalization(%x, %s, %b)\noutput %y",
+        "input %x: f32[4, 3, 8]\n%y: ? = LogSoftmax(%x)\noutput %y",
+        "input %x: f32[4, 3, 8]\n%y: ? = ArgMax(%x) {axis = 2}\noutput %y",
+        "input %x: f32[4, 1, 8]\nconst %s: i64[3] = {4, 3, 8}\n%y: ? = Expand(%x, %s)\noutput %y",
+        "input %x: f32[4, 3]\nconst %s: i64[2] = {1, 2}\n%y: ? = Tile(%x, %s)\noutput %y",
+        "input %x: f32[4, 3, 4, 4]\nconst %s: f32[4] = {1.0, 1.0, 2.0, 2.0}\n"
+        "%y: ? = Resize(%x, _, %s)\noutput %y",
+        "input %x: f32[4, 8]\nconst %b: i64[1] = {1}\nconst %e: i64[1] = {7}\nconst %a: i64[1] = "
+        "{1}\n%y: ? = Slice(%x, %b, %e, %a)\noutput %y",
         // Packed tokens, and segments that are no rows of them.
         "input %x: f32[4, 24]\ninput %m: f32[4]\ninput %s: i32[3]\n%y: ? = "
         "reprise.SegmentAttention(%x, _, _, %m, _, %s) {num_heads = 2, packed_qkv = 1}\noutput %y",
@@ -80,6 +95,15 @@ TEST(BatchRowsTest, OpsThatMayMixRowsAreNotMarked) {
         "input %x: f32[4, 1, 8]\ninput %z: f32[4, 8]\n%y: ? = Add(%x, %z)\noutput %y",
         "input %x: f32[4, 3, 8]\nconst %i: i64[4] = {3, 2, 1, 0}\n"
         "%y: ? = Gather(%x, %i)\noutput %y",
+        "const %x: f32[1, 1, 2] = {1.0, 2.0}\ninput %w: f32[4, 1, 2]\n%y: ? = Conv(%x, %w)\n"
+        "output %y",
+        "input %x: f32[4, 1, 2]\ninput %w: f32[4, 1, 2]\n%y: ? = Conv(%x, %w)\noutput %y",
+        "input %x: f32[4, 4]\n%y: ? = ArgMax(%x) {axis = 0}\noutput %y",
+        "input %x: f32[4, 3]\nconst %s: i64[2] = {2, 1}\n%y: ? = Tile(%x, %s)\noutput %y",
+        "input %x: f32[4, 2]\nconst %s: f32[2] = {1.1, 2.0}\n%y: ? = Resize(%x, _, %s)\noutput %y",
+        // The batch turned around.
+        "input %x: f32[4, 8]\nconst %b: i64[1] = {3}\nconst %e: i64[1] = {-9}\nconst %a: i64[1] = "
+        "{0}\nconst %s: i64[1] = {-1}\n%y: ? = Slice(%x, %b, %e, %a, %s)\noutput %y",
         "input %x: f32[4, 3]\nconst %a: i64[1] = {0}\n"
         "%y: ? = ReduceSum(%x, %a)\noutput %y",
         "input %x: f32[4, 3]\nconst %a: i64[1] = {-2}\n%y: ? = ReduceMean(%x, %a)\noutput %y",
