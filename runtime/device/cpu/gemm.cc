@@ -24,14 +24,19 @@ int64_t RowBlock(const GemmArgs& args, int64_t depth) {
   return args.k > depth ? std::min(rows, kMaxSplitRows) : rows;
 }
 
+int64_t RowBlock(const GemmArgs& args) {
+  return RowBlock(args, DepthFor(args, args.blocking.row_tiles));
+}
+
 void Part(const GemmArgs& args, const GemmPart& part) {
   const float* packed = static_cast<const float*>(args.packed_b);
-  const int64_t row_block = RowBlock(args, args.blocking.depth);
+  const int64_t row_block = RowBlock(args);
   for (int64_t begin = part.row_begin; begin < part.row_end; begin += row_block) {
     const int64_t end = std::min(begin + row_block, part.row_end);
     for (int64_t panel = part.panel_begin; panel < part.panel_end; ++panel) {
-      const bool last = panel + 1 == part.panel_end;
-      const int64_t next = last ? part.panel_begin : panel + 1;
+      // Behind the last one of all lie the weights of another product.
+      const bool again = panel + 1 == part.panel_end && end < part.row_end;
+      const int64_t next = again ? part.panel_begin : panel + 1;
       PanelRows(args, packed + panel * kPanel * args.k, kPanel, packed + next * kPanel * args.k,
                 panel, begin, end);
     }
@@ -89,22 +94,28 @@ constexpr int64_t kInt8DepthBlock = 192;
 void Int8PanelRows(const GemmArgs& args, const float* scale, const int8_t* b, const int8_t* next,
                    int64_t panel, int64_t begin, int64_t end) {
   if (end - begin <= args.blocking.int8_tiles * kTileRows) {
-    return TilesOfPanel(args, scale, panel, begin, end, kTilesOf<Panel::kInt8, kVectors>, kPanel,
-                        std::max<int64_t>(args.k, 1), {nullptr, 0},
-                        [&](int64_t depth, int64_t) { return b + depth * kPanel; });
+    return TilesOfPanel(
+        args, scale, panel, begin, end, kTilesOf<Panel::kInt8, kVectors>, kPanel,
+        std::max<int64_t>(args.k, 1), [&](int64_t depth, int64_t) { return b + depth * kPanel; },
+        [](int64_t, int64_t) {
+          return Ahead{nullptr, 0};
+        });
   }
   const F32 d;
   HWY_ALIGN float widened[kInt8DepthBlock * kPanel];
-  const int64_t tiles = (end - begin + kTileRows - 1) / kTileRows;
-  TilesOfPanel(args, scale, panel, begin, end, kTilesOf<Panel::kPacked, kVectors>, kPanel,
-               kInt8DepthBlock, {reinterpret_cast<const char*>(next), kPanel / tiles},
-               [&](int64_t depth, int64_t depth_end) HWY_ATTR {
-                 const int8_t* HWY_RESTRICT from = b + depth * kPanel;
-                 for (int64_t i = 0; i < (depth_end - depth) * kPanel; i += kLanes) {
-                   hn::Store(LoadRow(d, from + i), d, widened + i);
-                 }
-                 return widened;
-               });
+  TilesOfPanel(
+      args, scale, panel, begin, end, kTilesOf<Panel::kPacked, kVectors>, kPanel, kInt8DepthBlock,
+      [&](int64_t depth, int64_t depth_end) HWY_ATTR {
+        const int8_t* HWY_RESTRICT from = b + depth * kPanel;
+        for (int64_t i = 0; i < (depth_end - depth) * kPanel; i += kLanes) {
+          hn::Store(LoadRow(d, from + i), d, widened + i);
+        }
+        return widened;
+      },
+      [&](int64_t depth, int64_t) -> Ahead {
+        return {reinterpret_cast<const char*>(next) + depth * kPanel,
+                kPanel / TilesOf(end - begin)};
+      });
 }
 
 void Int8Part(const GemmArgs& args, const GemmPart& part) {
@@ -158,7 +169,7 @@ void Unpacked(const UnpackedGemmArgs& args, const GemmPart& part) {
     if (!direct) PackPanel(args.b, gemm.k, gemm.n, panel, 1.0f, args.scratch);
     const float* b = direct ? args.b.data + column : args.scratch;
     const int64_t ldb = direct ? args.b.ld : kPanel;
-    const int64_t row_block = RowBlock(gemm, gemm.blocking.depth);
+    const int64_t row_block = RowBlock(gemm);
     for (int64_t begin = part.row_begin; begin < part.row_end; begin += row_block) {
       PanelRows(gemm, b, ldb, b, panel, begin, std::min(begin + row_block, part.row_end));
     }
@@ -167,7 +178,8 @@ void Unpacked(const UnpackedGemmArgs& args, const GemmPart& part) {
 
 }  // namespace
 
-constexpr GemmKernels kGemmKernels = {kPanel, kTileRows, Pack, Part, Unpacked, PackInt8, Int8Part};
+constexpr GemmKernels kGemmKernels = {kPanel, kTileRows, kStretch, Pack,
+                                      Part,   Unpacked,  PackInt8, Int8Part};
 
 }  // namespace reprise::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();

@@ -22,12 +22,18 @@ enum class Activation : uint8_t { kNone, kRelu, kGelu, kGeluTanh, kTanh, kSigmoi
 // so is every bit of the result: only the caches see a difference, and which walk suits them best
 // is measured (see KernelOption::question).
 struct GemmBlocking {
-  // Which panel is asked for while one is computed; by the number of rows unless it is said.
-  enum class Fetch : uint8_t { kByRows, kSame, kNext };
+  // What is asked for while a stretch of a panel is computed: the stretch behind it, or the same
+  // one of the next panel.
+  enum class Fetch : uint8_t { kStretch, kPanel };
+  // Whether lines that are asked for far ahead are asked for once more, close to their use; by the
+  // number of rows unless it is said.
+  enum class Near : uint8_t { kByRows, kNo, kYes };
 
   int64_t row_tiles = 16;  // tiles of rows of A that stay in the cache while all panels pass by
-  int64_t depth = 2048;    // longest stretch of k: a panel of it stays in the cache
-  Fetch fetch = Fetch::kByRows;
+  // Longest stretch of k: all tiles pass over a panel's rows of it. 0: by the number of rows.
+  int64_t depth = 0;
+  Fetch fetch = Fetch::kStretch;
+  Near near = Near::kByRows;
   // Up to so many tiles of rows widen a panel of int8 in registers, each for itself; more have it
   // widened once, in a buffer.
   int64_t int8_tiles = 4;
@@ -95,6 +101,7 @@ struct GemmCosts {
 struct GemmKernels {
   int64_t panel_columns;
   int64_t tile_rows;
+  int64_t stretch_rows;  // GemmBlocking::depth for many rows, unless it is said
   // Writes PackedFloats(k, n) floats to `packed`; every element is multiplied by `scale`.
   void (*pack)(const GemmSource& b, int64_t k, int64_t n, float scale, float* packed);
   void (*part)(const GemmArgs& args, const GemmPart& part);

@@ -24,13 +24,19 @@ namespace {
 constexpr int64_t kMaxSplitRows = 16 * kTileRows;
 // Rows of a panel at a time: counting and moving pointers takes execution slots from the products.
 constexpr int kUnroll = HWY_TARGET == HWY_AVX3 ? 2 : 4;
-// Weights come from afar: a model has many more of them than a core has cache. While the tiles of
-// one panel are computed the next panel is asked for, into the second-level cache, a little at each
-// step, so that a core computes and fetches at the same time. With fewer tiles than this nothing
-// hides the fetching; then every line is asked for, and again, kPrefetchRows ahead of its use, into
-// the first-level cache.
+// Weights come from afar: a model has many more of them than a core has cache. A stretch of a panel
+// is short enough to stay in the cache for as long as all tiles of rows pass over it. While they
+// are computed the stretch behind it is asked for, into the second-level cache, a little at each
+// step, so that a core computes and fetches at the same time. With fewer tiles than kFewTiles
+// nothing hides the fetching; then every line is asked for once more, kNearRows ahead of its use,
+// into the first-level cache. A lone tile needs no stretches: it asks kFarBytes ahead. What it
+// costs to keep sums between stretches weighs more where vectors are short.
 constexpr int64_t kFewTiles = 3;
-constexpr int64_t kPrefetchRows = 12;
+constexpr int64_t kNearRows = 12;
+constexpr int64_t kFarBytes = 6144;
+constexpr int64_t kRowBytes = kPanel * static_cast<int64_t>(sizeof(float));
+constexpr int64_t kFewStretch = 24 * 1024 / kRowBytes;
+constexpr int64_t kStretch = (HWY_TARGET == HWY_AVX3 ? 36 : 96) * 1024 / kRowBytes;
 
 struct Ahead {
   const char* next;  // where to go on
@@ -108,7 +114,7 @@ HWY_NOINLINE void Tile(const float* HWY_RESTRICT a, int64_t lda, const void* pan
       __builtin_prefetch(row + kInt8Far, /*rw=*/0, /*locality=*/2);
     } else {
       HWY_UNROLL(4) for (int v = 0; v < kVecs; ++v) {
-        hwy::Prefetch(row + kPrefetchRows * ldb + v * kLanes);
+        hwy::Prefetch(row + kNearRows * ldb + v * kLanes);
         if constexpr (kKind == Panel::kPackedFew) {
           __builtin_prefetch(ahead.next + v * kLanes * sizeof(float), /*rw=*/0, /*locality=*/2);
         }
@@ -212,13 +218,22 @@ constexpr int64_t NextTileRows(int64_t remaining) {
   return remaining < kTileRows + 4 ? (remaining + 1) / 2 : kTileRows;
 }
 
+constexpr int64_t TilesOf(int64_t rows) { return (rows + kTileRows - 1) / kTileRows; }
+
+// The longest stretch of k for so many tiles of rows.
+HWY_INLINE int64_t DepthFor(const GemmArgs& args, int64_t tiles) {
+  if (args.blocking.depth > 0) return args.blocking.depth;
+  return tiles == 1 ? std::max<int64_t>(args.k, 1) : tiles < kFewTiles ? kFewStretch : kStretch;
+}
+
 // Rows [begin, end) (at most kMaxSplitRows where k is cut) of one panel by `functions`,
 // `depth_block` rows of the panel at a time; `rows_of_b(depth, depth_end)` says where those are,
-// `ldb` elements apart.
-template <class RowsOfB>
+// `ldb` elements apart, and `ahead_of(depth, depth_end)` what is asked for meanwhile.
+template <class RowsOfB, class AheadOf>
 HWY_INLINE void TilesOfPanel(const GemmArgs& args, const float* scale, int64_t panel, int64_t begin,
                              int64_t end, const TileFunction* functions, int64_t ldb,
-                             int64_t depth_block, Ahead ahead, const RowsOfB& rows_of_b) {
+                             int64_t depth_block, const RowsOfB& rows_of_b,
+                             const AheadOf& ahead_of) {
   HWY_ALIGN float partial[kMaxSplitRows * kPanel];
   const bool split = args.k > depth_block;
   const int64_t column = panel * kPanel;
@@ -235,6 +250,7 @@ HWY_INLINE void TilesOfPanel(const GemmArgs& args, const float* scale, int64_t p
     out.first = depth == 0;
     out.last = depth_end == args.k;
     const void* b = rows_of_b(depth, depth_end);
+    Ahead ahead = ahead_of(depth, depth_end);
     for (int64_t row = begin, rows; row < end; row += rows) {
       rows = NextTileRows(end - row);
       out.c = args.c + row * args.ldc + column;
@@ -253,17 +269,26 @@ HWY_INLINE void TilesOfPanel(const GemmArgs& args, const float* scale, int64_t p
 // after it, k * kPanel floats side by side.
 void PanelRows(const GemmArgs& args, const float* b, int64_t ldb, const float* next, int64_t panel,
                int64_t begin, int64_t end) {
-  // Each tile asks for its share of the next panel.
-  const int64_t tiles = (end - begin + kTileRows - 1) / kTileRows;
+  const int64_t tiles = TilesOf(end - begin);
   const int64_t columns = std::min(kPanel, args.n - panel * kPanel);
-  const GemmBlocking& blocking = args.blocking;
-  const bool few = blocking.fetch == GemmBlocking::Fetch::kByRows
-                       ? tiles < kFewTiles
-                       : blocking.fetch == GemmBlocking::Fetch::kSame;
+  using Blocking = GemmBlocking;
+  const Blocking& blocking = args.blocking;
+  const bool few = blocking.near == Blocking::Near::kByRows ? tiles < kFewTiles
+                                                            : blocking.near == Blocking::Near::kYes;
+  // Each tile asks for its share.
+  const int64_t step = kRowBytes / tiles;
   TilesOfPanel(
-      args, nullptr, panel, begin, end, TilesFor(ldb != kPanel, few, columns), ldb, blocking.depth,
-      {reinterpret_cast<const char*>(next), kPanel * static_cast<int64_t>(sizeof(float)) / tiles},
-      [&](int64_t depth, int64_t) { return b + depth * ldb; });
+      args, nullptr, panel, begin, end, TilesFor(ldb != kPanel, few, columns), ldb,
+      DepthFor(args, tiles), [&](int64_t depth, int64_t) { return b + depth * ldb; },
+      [&](int64_t depth, int64_t depth_end) -> Ahead {
+        const char* const rows = reinterpret_cast<const char*>(b);
+        const char* const rows_of_next = reinterpret_cast<const char*>(next);
+        if (blocking.fetch == Blocking::Fetch::kPanel) {
+          return {rows_of_next + depth * kRowBytes, step};
+        }
+        if (tiles == 1) return {rows + depth * kRowBytes + kFarBytes, step};
+        return {depth_end == args.k ? rows_of_next : rows + depth_end * kRowBytes, step};
+      });
 }
 
 }  // namespace

@@ -177,18 +177,17 @@ struct Walk {
 std::vector<Walk> WalksOf(const CpuTarget& target, const Product& product, bool int8) {
   std::vector<Walk> walks = {{"", {}}};
   if (!product.weights) return walks;
-  using Fetch = GemmBlocking::Fetch;
-  const GemmBlocking usual;
-  constexpr int64_t kFew = 2, kShort = 4, kLong = 64, kShallow = 256;
+  using Near = GemmBlocking::Near;
+  constexpr int64_t kUsualTiles = GemmBlocking().row_tiles;
+  constexpr int64_t kFew = 2, kShort = 4, kLong = 64, kWhole = 2048;
   const int64_t tiles = (product.m + target.gemm.tile_rows - 1) / target.gemm.tile_rows;
-  const bool split = product.k > usual.depth;
   if (!int8) {
-    if (tiles <= kShort) {
-      const Fetch other = tiles <= kFew ? Fetch::kNext : Fetch::kSame;
-      walks.push_back({other == Fetch::kNext ? "next" : "same", {.fetch = other}});
+    const GemmBlocking whole = {.depth = kWhole, .fetch = GemmBlocking::Fetch::kPanel};
+    if (tiles <= kShort && tiles > kFew) walks.push_back({"near", {.near = Near::kYes}});
+    if (tiles <= kFew || product.k > target.gemm.stretch_rows) walks.push_back({"whole", whole});
+    if (tiles > kUsualTiles && product.k <= kWhole) {
+      walks.push_back({"long", {.row_tiles = kLong, .depth = kWhole}});
     }
-    if (tiles > kShort && product.k > kShallow) walks.push_back({"shallow", {.depth = kShallow}});
-    if (tiles > usual.row_tiles && !split) walks.push_back({"long", {.row_tiles = kLong}});
   }
   if (int8 && tiles <= kShort) walks.push_back({"buffer", {.int8_tiles = 0}});
   if (tiles > kShort) walks.push_back({"short", {.row_tiles = kShort}});

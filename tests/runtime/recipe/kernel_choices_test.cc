@@ -12,7 +12,7 @@ namespace {
 using testing::ElementsAre;
 using testing::SizeIs;
 
-const KernelChoice kOne = {"gemm: [8, 384] x [384, 1536]", "gemm/next", 90, 100};
+const KernelChoice kOne = {"gemm: [8, 384] x [384, 1536]", "gemm/whole", 90, 100};
 const KernelChoice kTwo = {"gemm: [16, 384] x [384, 1536]", "gemm", 50, 50};
 
 TEST(KernelChoicesTest, LaterAnswerReplacesAnEarlierOne) {
@@ -20,7 +20,7 @@ TEST(KernelChoicesTest, LaterAnswerReplacesAnEarlierOne) {
   EXPECT_EQ(choices.Find(kOne.question), std::nullopt);
   choices.Set(kOne);
   choices.Set(kTwo);
-  EXPECT_EQ(choices.Find(kOne.question), "gemm/next");
+  EXPECT_EQ(choices.Find(kOne.question), "gemm/whole");
   KernelChoice changed = kOne;
   changed.kernel = "gemm/other";
   choices.Set(changed);

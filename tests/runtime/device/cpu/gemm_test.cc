@@ -165,8 +165,10 @@ TEST_P(GemmTest, PackedProductEqualsPlainLoopForAnyShape) {
 
 // The last one has more rows than the tile unit keeps at a time.
 TEST_P(GemmTest, DeepProductIsSummedInStretches) {
-  for (const Case& c : {Case{19, 2047, 50}, Case{19, 2048, 50}, Case{19, 2049, 50},
-                        Case{19, 5000, 50}, Case{100, 5000, 50}}) {
+  for (const Case& c :
+       {Case{11, 128, 50}, Case{11, 129, 50}, Case{11, 385, 50}, Case{19, 192, 50},
+        Case{19, 193, 50}, Case{19, 577, 50}, Case{19, 2047, 50}, Case{19, 2048, 50},
+        Case{19, 2049, 50}, Case{19, 5000, 50}, Case{100, 5000, 50}}) {
     SCOPED_TRACE(testing::Message() << "m " << c.m << " k " << c.k);
     Product p(c, 3, false);
     const AlignedBuffer packed = PackB(p);
@@ -245,17 +247,22 @@ TEST_P(GemmTest, PartsOfAnyPartitionGiveTheSameBits) {
   }
 }
 
+// How many mates there are decides whether k is cut into stretches, and which.
 TEST_P(GemmTest, RowsDoNotDependOnTheirMates) {
-  Product p({9, 100, 60}, 5, false);
-  const AlignedBuffer packed = PackB(p);
-  GemmArgs args = p.Args(Activation::kNone);
-  args.packed_b = packed.data();
-  kernels().part(args, {0, 9, 0, kernels().Panels(60)});
-  const std::vector<float> together = p.result();
-  for (int64_t row = 0; row < 9; ++row) {
-    kernels().part(args, {row, row + 1, 0, kernels().Panels(60)});
+  for (const Case& c :
+       {Case{9, 100, 60}, Case{9, 1300, 60}, Case{21, 1300, 60}, Case{130, 700, 60}}) {
+    SCOPED_TRACE(testing::Message() << c.m << " x " << c.k);
+    Product p(c, 5, false);
+    const AlignedBuffer packed = PackB(p);
+    GemmArgs args = p.Args(Activation::kNone);
+    args.packed_b = packed.data();
+    kernels().part(args, {0, c.m, 0, kernels().Panels(c.n)});
+    const std::vector<float> together = p.result();
+    for (int64_t row = 0; row < c.m; ++row) {
+      kernels().part(args, {row, row + 1, 0, kernels().Panels(c.n)});
+    }
+    EXPECT_EQ(together, p.result());
   }
-  EXPECT_EQ(together, p.result());
 }
 
 TEST_P(GemmTest, PartsAreBalanced) {
