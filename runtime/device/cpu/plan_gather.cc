@@ -59,6 +59,9 @@ constexpr size_t kMaxDims = 6;
 // A row of a table that the model stores as int8: its factor, then its values.
 constexpr int64_t Int8RowBytes(int64_t width) { return width + int64_t{sizeof(float)}; }
 
+// Of a row that is asked for ahead: from there on the hardware sees where it goes.
+constexpr int64_t kMostFetched = 512;
+
 struct EmbeddingParams {
   const RowKernels* kernels = nullptr;
   int tables = 0;
@@ -74,41 +77,65 @@ struct EmbeddingParams {
   } table[kMaxTables];
 };
 
+// The rows of the tables that one row of the result is the sum of.
+struct Summands {
+  const std::byte* rows[kMaxTables];
+  const std::byte* int8_rows[kMaxTables];
+  int floats = 0, int8s = 0;
+};
+
+void Fetch(const std::byte* row, int64_t bytes) {
+  constexpr int64_t kLine = 64;
+  for (int64_t i = 0; i < bytes; i += kLine) {
+    __builtin_prefetch(row + i, /*rw=*/0, /*locality=*/3);
+  }
+}
+
+// Finds them, and asks for what lies anywhere in a table.
+Summands SummandsOf(const EmbeddingParams& p, const LaunchArgs& launch, int64_t row) {
+  int64_t position[kMaxDims];
+  for (size_t d = p.dims; d-- > 0;) {
+    position[d] = row % p.sizes[d];
+    row /= p.sizes[d];
+  }
+  Summands found;
+  for (int t = 0; t < p.tables; ++t) {
+    const EmbeddingParams::Table& table = p.table[t];
+    int64_t element = 0;
+    for (size_t d = 0; d < p.dims; ++d) element += position[d] * table.steps[d];
+    const Indices ids = {launch.operands[2 * t + 1], table.wide};
+    const int64_t index = CheckedIndex(launch, 2 * t + 1, ids, element, table.size);
+    const int64_t bytes =
+        table.int8 ? Int8RowBytes(p.width) : p.width * static_cast<int64_t>(sizeof(float));
+    const std::byte* from = static_cast<const std::byte*>(launch.operands[2 * t]) + index * bytes;
+    (table.int8 ? found.int8_rows[found.int8s++] : found.rows[found.floats++]) = from;
+    Fetch(from, std::min(bytes, kMostFetched));
+  }
+  return found;
+}
+
 void RunEmbedding(const LaunchArgs& launch) {
   const auto& p = *static_cast<const EmbeddingParams*>(launch.params);
   auto* out = static_cast<float*>(launch.operands[2 * p.tables]);
   const int64_t live = LiveOf(p.rows, p.batch_rows, *launch.frame);
   const ItemRange range = RangeOfPart(live, 1, launch.part, launch.parts);
+  // Which rows are next no hardware can guess: they are asked for while others are summed.
+  constexpr int64_t kAhead = 6;
+  Summands found[kAhead + 1];
+  for (int64_t row = range.begin; row < std::min(range.begin + kAhead, range.end); ++row) {
+    found[row % (kAhead + 1)] = SummandsOf(p, launch, row);
+  }
   for (int64_t row = range.begin; row < range.end; ++row) {
-    int64_t position[kMaxDims];
-    int64_t rest = row;
-    for (size_t d = p.dims; d-- > 0;) {
-      position[d] = rest % p.sizes[d];
-      rest /= p.sizes[d];
-    }
-    const std::byte* rows[kMaxTables];
-    const std::byte* int8_rows[kMaxTables];
-    int floats = 0, int8s = 0;
-    for (int t = 0; t < p.tables; ++t) {
-      const EmbeddingParams::Table& table = p.table[t];
-      int64_t element = 0;
-      for (size_t d = 0; d < p.dims; ++d) element += position[d] * table.steps[d];
-      const Indices ids = {launch.operands[2 * t + 1], table.wide};
-      const int64_t index = CheckedIndex(launch, 2 * t + 1, ids, element, table.size);
-      const auto* data = static_cast<const std::byte*>(launch.operands[2 * t]);
-      if (table.int8) {
-        int8_rows[int8s++] = data + index * Int8RowBytes(p.width);
-      } else {
-        rows[floats++] = data + index * p.width * static_cast<int64_t>(sizeof(float));
-      }
-    }
+    const int64_t next = row + kAhead;
+    if (next < range.end) found[next % (kAhead + 1)] = SummandsOf(p, launch, next);
+    const Summands& of = found[row % (kAhead + 1)];
     float* sum = out + row * p.width;
-    if (floats > 0) {
-      p.kernels->sum_rows(rows, floats, p.width, sum);
+    if (of.floats > 0) {
+      p.kernels->sum_rows(of.rows, of.floats, p.width, sum);
     } else {
       std::fill_n(sum, p.width, 0.0f);
     }
-    p.kernels->add_int8_rows(int8_rows, int8s, p.width, sum);
+    p.kernels->add_int8_rows(of.int8_rows, of.int8s, p.width, sum);
   }
 }
 
