@@ -30,6 +30,7 @@ struct BenchFlags {
   bool profile = false;
   std::string bucket;
   std::string max_isa = std::string(IsaName(kHighestIsa));
+  std::string precision = std::string(PrecisionName(Precision::kExact));
 };
 
 absl::StatusOr<LoadResult> RunWithBar(client::Client& client, const LoadOptions& options,
@@ -54,6 +55,7 @@ absl::Status RunBench(BenchFlags flags) {
     return RunProfile({.path = flags.load.model,
                        .bucket = flags.bucket,
                        .max_isa = *ParseIsa(flags.max_isa),
+                       .precision = *ParsePrecision(flags.precision),
                        .max_id = flags.load.max_id});
   }
   ASSIGN_OR_RETURN(const Lengths lengths, Lengths::Parse(flags.lengths));
@@ -111,6 +113,12 @@ void AddBench(CLI::App& app, Action& action) {
         return ParseIsa(name).has_value() ? std::string()
                                           : absl::StrCat("no instruction set '", name, "'");
       });
+  command
+      ->add_option("--precision", flags->precision,
+                   "Precision to profile with, as `reprise.precision` of config.pbtxt")
+      ->needs(profile)
+      ->check(CLI::IsMember(
+          std::vector<std::string>(std::begin(kPrecisionNames), std::end(kPrecisionNames))));
   command->add_option("--version", flags->load.version, "Version; the newest if not given");
   command
       ->add_option("-c,--concurrency", flags->load.concurrency,

@@ -130,6 +130,7 @@ void PrintEagerCache(const v1::EagerCacheUse& use) {
 
 void PrintModel(const v1::ExplainModelResponse& model) {
   std::printf("%s version %s\n\n", model.model().c_str(), model.version().c_str());
+  if (!model.precision().empty()) std::printf("precision: %s\n\n", model.precision().c_str());
   if (model.axes().empty()) std::printf("The model has no axis: there is one shape.\n\n");
   for (const auto& axis : model.axes()) {
     std::printf("axis %s%s: %s\n", axis.axis().c_str(),

@@ -125,6 +125,7 @@ absl::Status RunProfile(const ProfileOptions& options) {
       const std::shared_ptr<Model> model,
       engine.Load({.id = {.name = std::filesystem::path(options.path).filename().string()},
                    .path = options.path,
+                   .precision = options.precision,
                    .confirm_padding_later = true}));
   ASSIGN_OR_RETURN(const AxisSizes sizes, SizesOf(*model, options.bucket));
   ASSIGN_OR_RETURN(const std::vector<OwnedTensor> inputs, InputsAt(*model, sizes, options.max_id));

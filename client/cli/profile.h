@@ -16,6 +16,7 @@ struct ProfileOptions {
   std::string path;    // of a model.onnx
   std::string bucket;  // see SizesOf
   Isa max_isa = kHighestIsa;
+  Precision precision = Precision::kExact;
   int repeats = 30;
   int64_t max_id = 1000;
 };

@@ -27,6 +27,7 @@ absl::Status RunRecipes(const RecipesFlags& flags) {
                {"bucket"},
                {"binding"},
                {"reason"},
+               {"precision"},
                {"tuned"},
                {"launches", kRight},
                {"arena", kRight},
@@ -35,9 +36,10 @@ absl::Status RunRecipes(const RecipesFlags& flags) {
                {"last used", kRight}});
   for (const auto& recipe : response.recipes()) {
     table.AddRow({recipe.key(), recipe.model(), recipe.version(), recipe.bucket(), recipe.binding(),
-                  recipe.reason(), recipe.tuned() ? "yes" : "no", absl::StrCat(recipe.launches()),
-                  Bytes(recipe.arena_bytes()), Fixed(recipe.capture_ms(), 1),
-                  Count(recipe.replays()), recipe.has_last_used() ? Ago(recipe.last_used()) : "-"});
+                  recipe.reason(), recipe.precision(), recipe.tuned() ? "yes" : "no",
+                  absl::StrCat(recipe.launches()), Bytes(recipe.arena_bytes()),
+                  Fixed(recipe.capture_ms(), 1), Count(recipe.replays()),
+                  recipe.has_last_used() ? Ago(recipe.last_used()) : "-"});
   }
   if (table.empty()) {
     std::printf("no recipes yet: the first request of each shape captures one\n");

@@ -69,6 +69,9 @@ StoredModelKey Certifier::KeyOf(const Model& model) const {
                     model.options_.no_padding.contains(axis.label) ? " off" : "", "\n");
   }
   if (model.options_.packing == PackingMode::kAuto) absl::StrAppend(&settings, "packing auto\n");
+  if (model.options_.precision != Precision::kExact) {
+    absl::StrAppend(&settings, "precision ", PrecisionName(model.options_.precision), "\n");
+  }
   for (const auto& [input, fill] : model.options_.fills) {
     absl::StrAppend(&settings, "fill ", input, ": ", fill, "\n");
   }

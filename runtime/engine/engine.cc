@@ -63,6 +63,7 @@ LoaderContext Engine::MakeLoaderContext() const {
 
 void Engine::ConfirmPadding(const Model& model) const {
   Certifier(MakeLoaderContext()).Confirm(model);
+  if (model.options().precision != Precision::kExact) model.owner()->parameters().DropUnused();
 }
 
 absl::StatusOr<std::shared_ptr<Model>> Engine::Load(ModelOptions options) {
@@ -165,7 +166,7 @@ absl::StatusOr<RecipeProfile> Engine::Profile(const Model& model, const Request&
   }
   ExactRecipes recipes;
   ExactRunner runner(model.graph_, model.fingerprint_, inputs, model.owner_->parameters(),
-                     *options_.device, *options_.clock, stream, recipes);
+                     *options_.device, *options_.clock, stream, recipes, model.options().precision);
   return runner.Profile(tensors, repeats);
 }
 

@@ -17,9 +17,11 @@ absl::StatusOr<std::shared_ptr<const Recipe>> ExactRunner::RecipeFor(
   Binding binding;
   ASSIGN_OR_RETURN(binding.axes, MatchShapes(inputs_, shapes));
   if (std::shared_ptr<const Recipe> known = recipes_.Find(binding)) return known;
-  ASSIGN_OR_RETURN(std::shared_ptr<const Recipe> recipe,
-                   Compile(graph_, MakeKey(fingerprint_, binding, device_.fingerprint()),
-                           {.device = &device_, .clock = &clock_}));
+  ASSIGN_OR_RETURN(
+      std::shared_ptr<const Recipe> recipe,
+      Compile(graph_,
+              MakeKey(fingerprint_, binding, device_.fingerprint(), {.precision = precision_}),
+              {.device = &device_, .clock = &clock_}));
   recipes_.Add(binding, recipe);
   return recipe;
 }

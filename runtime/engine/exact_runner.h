@@ -43,10 +43,12 @@ class ExactRecipes {
 
 class ExactRunner {
  public:
-  // All references must outlive the runner. `inputs` are those of the graph, in its order.
+  // All references must outlive the runner. `inputs` are those of the graph, in its order. Runners
+  // that share recipes have one precision.
   ExactRunner(const Graph& graph, const GraphFingerprint& fingerprint,
               const std::vector<ModelIo>& inputs, ParameterStore& parameters, const Device& device,
-              const Clock& clock, Stream& stream, ExactRecipes& recipes)
+              const Clock& clock, Stream& stream, ExactRecipes& recipes,
+              Precision precision = Precision::kExact)
       : graph_(graph),
         fingerprint_(fingerprint),
         inputs_(inputs),
@@ -54,7 +56,8 @@ class ExactRunner {
         device_(device),
         clock_(clock),
         stream_(stream),
-        recipes_(recipes) {}
+        recipes_(recipes),
+        precision_(precision) {}
 
   // INVALID_ARGUMENT for shapes that do not fit and for data errors (with the range as a payload).
   absl::StatusOr<std::vector<Tensor>> Run(const std::vector<Tensor>& inputs);
@@ -76,6 +79,7 @@ class ExactRunner {
   const Clock& clock_;
   Stream& stream_;
   ExactRecipes& recipes_;
+  const Precision precision_;
 };
 
 }  // namespace reprise

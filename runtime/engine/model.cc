@@ -151,13 +151,15 @@ void Model::ReportBuckets() const {
 
 RecipeKey Model::KeyAt(const BatchTarget& target, const RequestShape& shape,
                        const ModelVariant* variant) const {
-  if (target.packed) return packing_->KeyAt(target.packed_sizes(), device_fingerprint_);
+  if (target.packed) {
+    return packing_->KeyAt(target.packed_sizes(), device_fingerprint_, options_.precision);
+  }
   Binding binding;
   binding.axes = shape.override_sizes;
   for (size_t i = 0; i < axes_.size(); ++i) binding.axes[axes_[i].symbol] = target.sizes[i];
   binding.shape_inputs = shape.shape_inputs;
   return MakeKey(variant == nullptr ? fingerprint_ : variant->fingerprint, std::move(binding),
-                 device_fingerprint_);
+                 device_fingerprint_, {.precision = options_.precision});
 }
 
 CompileOptions Model::CompileOptionsFor(const RecipeKey& key, const EngineOptions& options) const {

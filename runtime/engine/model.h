@@ -37,6 +37,7 @@
 #include "runtime/engine/padding_progress.h"
 #include "runtime/engine/request.h"
 #include "runtime/onnx/importer.h"
+#include "runtime/ops/precision.h"
 #include "runtime/recipe/key.h"
 #include "runtime/recipe/ready_index.h"
 
@@ -92,6 +93,10 @@ struct ModelOptions {
   // Axis labels along which nothing is ever padded or batched, whatever the certificate says.
   std::set<std::string> no_padding;
   PackingMode packing = PackingMode::kOff;
+  // Of its answers. The certificate and the packing are measured exactly, whatever it is: rounding
+  // acts on each element by itself, so that it opens no way from padding to an answer, and what is
+  // measured need not tell a way from a rounding that fell to the other side.
+  Precision precision = Precision::kExact;
   // What padding is filled with, by input name; 0 where not named.
   std::map<std::string, double> fills;
   CapturePolicy capture = CapturePolicy::kQuick;

@@ -50,6 +50,8 @@ absl::StatusOr<std::unique_ptr<Model>> ModelLoader::Load(ModelOptions options) c
   const int64_t analysed = context_.clock->NowNs();
   Certifier::StoreLookup lookup;
   RETURN_IF_ERROR(Certifier(context_).FindOut(*model, lookup));
+  // What was measured was measured exactly; recipes want other forms.
+  if (model->options_.precision != Precision::kExact) model->owner_->parameters().DropUnused();
   const int64_t certified = context_.clock->NowNs();
   FindUsage(*model);
   RETURN_IF_ERROR(PolicyMaker(context_).SetPolicy(*model));
@@ -75,8 +77,10 @@ absl::StatusOr<std::unique_ptr<Model>> ModelLoader::Load(ModelOptions options) c
   if (runs > 0) observer->OnProbe(certified - analysed);
   model->owner_->SetObserver(std::move(observer));
   context_.log(absl::StrFormat(
-      "model %s: loaded in %.1f ms: import %.1f, axes %.1f, certificate %.1f in %d runs",
-      model->id().name, (context_.clock->NowNs() - start) / 1e6, (imported - start) / 1e6,
+      "model %s: loaded with precision %s in %.1f ms: import %.1f, axes %.1f, certificate %.1f in "
+      "%d runs",
+      model->id().name, std::string(PrecisionName(model->options_.precision)),
+      (context_.clock->NowNs() - start) / 1e6, (imported - start) / 1e6,
       (analysed - imported) / 1e6, (certified - analysed) / 1e6, runs));
   return model;
 }

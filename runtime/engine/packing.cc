@@ -45,9 +45,11 @@ std::optional<PackedSizes> Packing::Fit(const PackedSizes& sizes) const {
   return std::nullopt;
 }
 
-RecipeKey Packing::KeyAt(const PackedSizes& sizes, const std::string& device) const {
+RecipeKey Packing::KeyAt(const PackedSizes& sizes, const std::string& device,
+                         Precision precision) const {
   Binding binding = {.axes = {{kTokensAxis, sizes.tokens}, {kSegmentsAxis, sizes.segments}}};
-  return MakeKey(fingerprint_, std::move(binding), device, kPacked);
+  return MakeKey(fingerprint_, std::move(binding), device,
+                 {.packing = kPacked, .precision = precision});
 }
 
 PackedSizes PackedSizesOf(const RecipeKey& key) {

@@ -56,7 +56,8 @@ class Packing {
   // The smallest bucket that holds so much; nullopt where none does.
   std::optional<PackedSizes> Fit(const PackedSizes& sizes) const;
 
-  RecipeKey KeyAt(const PackedSizes& sizes, const std::string& device) const;
+  RecipeKey KeyAt(const PackedSizes& sizes, const std::string& device,
+                  Precision precision = Precision::kExact) const;
 
   const ReadyIndex& ready() const { return *ready_; }
   void SetReady(std::shared_ptr<const ReadyIndex> ready) { ready_ = std::move(ready); }

@@ -84,7 +84,10 @@ bool ParameterStore::ReadInPlace(const Recipe& recipe, size_t slot) const {
 
 absl::Status ParameterStore::Keep(const ParameterExpr& expression, Tensor value) {
   const bool leaf = expression.is_leaf() || expression.is_constant();
-  if (!leaf) RETURN_IF_ERROR(Take(static_cast<int64_t>(value.bytes())));
+  if (!leaf) {
+    RETURN_IF_ERROR(Take(static_cast<int64_t>(value.bytes())));
+    counted_.insert(expression.text());
+  }
   prepared_.emplace(expression.text(), std::move(value));
   return absl::OkStatus();
 }
@@ -186,6 +189,28 @@ void ParameterStore::DropFilePages() const {
 void ParameterStore::Forget(const Recipe& recipe) {
   MutexLock lock(mutex_);
   tables_.erase(&recipe);
+}
+
+void ParameterStore::DropUnused() {
+  MutexLock lock(mutex_);
+  absl::erase_if(tables_, [](const auto& one) { return one.second.recipe.expired(); });
+  absl::flat_hash_set<const void*> used;
+  for (const auto& [recipe, known] : tables_) {
+    const void* const* addresses = known.table->addresses();
+    used.insert(addresses, addresses + known.table->size());
+  }
+  for (const Tensor& leaf : leaves_) used.insert(leaf.data());
+  int64_t freed = 0;
+  absl::erase_if(prepared_, [&](const auto& one) {
+    if (used.contains(one.second.data())) return false;
+    // Copies of leaves were not counted: see Keep.
+    if (!counted_.contains(one.first)) return true;
+    freed += static_cast<int64_t>(one.second.bytes());
+    counted_.erase(one.first);
+    return true;
+  });
+  taken_ -= freed;
+  if (options_.all_stores != nullptr) options_.all_stores->Give(freed);
 }
 
 std::string ParameterStore::Digest() const {

@@ -33,6 +33,7 @@ class ParameterTable {
     for (const Tensor& tensor : tensors_) addresses_.push_back(tensor.data());
   }
   const void* const* addresses() const { return addresses_.data(); }
+  size_t size() const { return addresses_.size(); }
 
  private:
   std::vector<Tensor> tensors_;  // keep the bytes alive
@@ -84,6 +85,9 @@ class ParameterStore {
   // Forgets the table (not the parameters) of a recipe that left the cache.
   void Forget(const Recipe& recipe);
 
+  // Lets go of the forms that no recipe wants any more: those of measurements at another precision.
+  void DropUnused();
+
   // Of dtypes, shapes and bytes of all parameters, in hex. Reads every weight.
   std::string Digest() const;
   int64_t leaf_bytes() const;
@@ -113,7 +117,8 @@ class ParameterStore {
   mutable Mutex mutex_;
   absl::flat_hash_map<std::string, Tensor> prepared_ GUARDED_BY(mutex_);  // by expression text
   absl::flat_hash_map<const Recipe*, KnownTable> tables_ GUARDED_BY(mutex_);
-  int64_t taken_ GUARDED_BY(mutex_) = 0;  // bytes
+  int64_t taken_ GUARDED_BY(mutex_) = 0;  // bytes: of leaves, and of these prepared ones
+  absl::flat_hash_set<std::string> counted_ GUARDED_BY(mutex_);
   absl::flat_hash_set<std::string> second_forms_
       GUARDED_BY(mutex_);  // texts that HoldSecond let in
   int64_t second_bytes_ GUARDED_BY(mutex_) = 0;

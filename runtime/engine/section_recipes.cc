@@ -35,7 +35,8 @@ CaptureTarget SectionRecipes::TargetOf(const GraphSection& section, const Values
   if (typed != nullptr) *typed = known;
   target.variant = known->variant;
   target.key = MakeKey(target.variant->fingerprint, std::move(binding),
-                       context_.options.device->fingerprint());
+                       context_.options.device->fingerprint(),
+                       {.precision = context_.model.options().precision});
   return target;
 }
 
@@ -49,7 +50,8 @@ absl::StatusOr<SectionRecipes::Choice> SectionRecipes::Find(const GraphSection& 
   if (choice.fitted.has_value() && context_.cache.Contains(target.key)) choice.fitted.reset();
   if (choice.fitted.has_value()) {
     target.key = MakeKey(target.variant->fingerprint, choice.fitted->binding,
-                         context_.options.device->fingerprint());
+                         context_.options.device->fingerprint(),
+                         {.precision = context_.model.options().precision});
     target.exact = false;  // There are few of them.
   }
   choice.recipe = context_.cache.Find(target.key);

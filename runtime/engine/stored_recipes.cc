@@ -10,6 +10,21 @@
 
 namespace reprise {
 
+namespace {
+
+bool IsStoredForOtherPrecision(const EngineOptions& options, const Model& model,
+                               const RecipeKey& key) {
+  for (const Precision precision : {Precision::kExact, Precision::kBf16}) {
+    if (key.precision == PrecisionName(precision)) continue;
+    const RecipeKey other = MakeKey(key.graph, key.binding, key.device,
+                                    {.packing = key.packing, .precision = precision});
+    if (options.store->Has(RecordNameOf(other, model.id().name))) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
 bool IsKept(const EngineOptions& options, const CaptureTarget& target) {
   return options.store != nullptr && target.variant == nullptr;
 }
@@ -27,6 +42,9 @@ RestoredRecipe RestoreRecipe(const EngineOptions& options, const Model& model,
     found.miss = corrupt ? StoreMiss::kCorrupt : StoreMiss::kForeign;
     found.detail = std::string(recipe.status().message());
     if (corrupt) options.store->NoteCorrupt(name, found.detail);
+  }
+  if (found.miss == StoreMiss::kAbsent && IsStoredForOtherPrecision(options, model, target.key)) {
+    found.miss = StoreMiss::kOtherPrecision;
   }
   model.owner()->observer().OnStoreMiss(found.miss);
   model.Note(absl::StrCat("could not find recipe ", target.key.hex(), " (", target.bucket,
@@ -47,6 +65,8 @@ std::optional<CompileReason> ReasonOf(StoreMiss miss) {
       return CompileReason::kStoreCorrupt;
     case StoreMiss::kOtherGraph:
       return CompileReason::kGraphChanged;
+    case StoreMiss::kOtherPrecision:
+      return CompileReason::kPolicyChange;
     case StoreMiss::kOtherDevice:
       return CompileReason::kDeviceChanged;
     case StoreMiss::kOtherCompiler:

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/ops/broadcast.h"
+#include "runtime/ops/precision.h"
 #include "runtime/ops/typed.h"
 #include "runtime/ops/unary.h"
 
@@ -116,6 +117,34 @@ absl::Status MatMulInto(const TensorView& a, const TensorView& b, const MutableT
   });
 }
 
+// The first two operands as a product takes them: with {precision: "bf16"}, which float32 products
+// alone have, each element is rounded to bfloat16.
+class ProductOperands {
+ public:
+  explicit ProductOperands(const KernelContext& context)
+      : a_(context.inputs[0]), b_(context.inputs[1]) {
+    if (context.node.attributes.String(kPrecisionAttribute, "") !=
+        PrecisionName(Precision::kBf16)) {
+      return;
+    }
+    a_.data = Round(a_, rounded_a_);
+    b_.data = Round(b_, rounded_b_);
+  }
+  const TensorView& a() const { return a_; }
+  const TensorView& b() const { return b_; }
+
+ private:
+  static const void* Round(const TensorView& from, std::vector<float>& to) {
+    const float* values = from.as<float>();
+    to.assign(values, values + from.num_elements());
+    for (float& value : to) value = BFloat16ToFloat(FloatToBFloat16(value));
+    return to.data();
+  }
+
+  TensorView a_, b_;
+  std::vector<float> rounded_a_, rounded_b_;
+};
+
 constexpr uint32_t kMatMulTypes = kFloats | TypeBit(DType::kInt32) | TypeBit(DType::kUInt32) |
                                   TypeBit(DType::kInt64) | TypeBit(DType::kUInt64);
 
@@ -150,7 +179,8 @@ absl::Status MatMulRule(InferContext& context) {
 }
 
 absl::Status MatMulKernel(const KernelContext& context) {
-  return MatMulInto(context.inputs[0], context.inputs[1], context.outputs[0]);
+  const ProductOperands operands(context);
+  return MatMulInto(operands.a(), operands.b(), context.outputs[0]);
 }
 
 absl::Status GemmRule(InferContext& context) {
@@ -176,8 +206,9 @@ absl::Status GemmRule(InferContext& context) {
 }
 
 absl::Status GemmKernel(const KernelContext& context) {
-  const TensorView& a = context.inputs[0];
-  const TensorView& b = context.inputs[1];
+  const ProductOperands operands(context);
+  const TensorView& a = operands.a();
+  const TensorView& b = operands.b();
   const MutableTensorView& out = context.outputs[0];
   const bool ta = context.node.attributes.Int("transA", 0) != 0;
   const bool tb = context.node.attributes.Int("transB", 0) != 0;
@@ -338,7 +369,8 @@ absl::Status LinearRule(InferContext& context) {
 
 absl::Status LinearKernel(const KernelContext& context) {
   const MutableTensorView& out = context.outputs[0];
-  RETURN_IF_ERROR(MatMulInto(context.inputs[0], context.inputs[1], out));
+  const ProductOperands operands(context);
+  RETURN_IF_ERROR(MatMulInto(operands.a(), operands.b(), out));
   float* y = out.as<float>();
   const int64_t count = out.num_elements();
   const int64_t n = out.shape.back();

@@ -15,6 +15,7 @@
 
 #include "absl/status/statusor.h"
 #include "runtime/graph/graph.h"
+#include "runtime/ops/precision.h"
 
 namespace reprise {
 
@@ -28,7 +29,8 @@ class Pass {
 
 struct PipelineOptions {
   std::vector<std::string> disabled;  // pass names; an unknown one is INVALID_ARGUMENT
-  bool verify = true;                 // Verify() after each pass
+  Precision precision = Precision::kExact;
+  bool verify = true;  // Verify() after each pass
   // Called after each pass that changed something: name, the graph, nanoseconds that it took.
   std::function<void(absl::string_view, const Graph&, int64_t)> observer;
 };

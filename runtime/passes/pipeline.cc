@@ -40,6 +40,7 @@ constexpr Factory kCapturePasses[] = {
     Canonicalize,     // Views that fusions put in a row, masks that became constant.
     MergeCommon,      // Masks that each attention made for itself.
     EliminateDead,
+    RoundProducts,    // After all that makes products or joins them; not where answers are exact.
     FinalizeOutputs,  // Last: it adds what Canonicalize would take away.
 };
 // clang-format on
@@ -68,6 +69,7 @@ absl::Status RunPasses(absl::Span<const Factory> passes, Graph& graph,
                        const PipelineOptions& options, bool specialized) {
   RETURN_IF_ERROR(CheckDisabled(options));
   for (const Factory factory : passes) {
+    if (factory == RoundProducts && options.precision != Precision::kBf16) continue;
     const std::unique_ptr<Pass> pass = factory();
     if (std::find(options.disabled.begin(), options.disabled.end(), pass->name()) !=
         options.disabled.end()) {

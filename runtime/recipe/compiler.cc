@@ -431,7 +431,11 @@ absl::StatusOr<std::unique_ptr<Recipe>> Compile(const Graph& symbolic, RecipeKey
   const int64_t start = options.clock->NowNs();
   ASSIGN_OR_RETURN(Graph graph, Specialize(symbolic, key.binding, options.specialize));
   const int64_t specialized = options.clock->NowNs();
-  RETURN_IF_ERROR(RunCapturePasses(graph, options.passes));
+  PipelineOptions passes = options.passes;
+  const std::optional<Precision> precision = ParsePrecision(key.precision);
+  REPRISE_CHECK(precision.has_value());
+  passes.precision = *precision;
+  RETURN_IF_ERROR(RunCapturePasses(graph, passes));
   const int64_t rewritten = options.clock->NowNs();
 
   auto recipe = std::make_unique<Recipe>();

@@ -34,7 +34,7 @@ struct CompiledPlan {
 struct CompileOptions {
   const Device* device = nullptr;
   const Clock* clock = nullptr;
-  PipelineOptions passes;
+  PipelineOptions passes;  // precision is that of the key
   SpecializeOptions specialize;
   // The axis that is dim 0 of every non-scalar input, or empty. With it kernels may leave out the
   // rows of a replay that carry no request (Frame::live_rows).

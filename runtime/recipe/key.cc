@@ -25,10 +25,11 @@ bool operator==(const RecipeKey& a, const RecipeKey& b) {
 }
 
 RecipeKey MakeKey(const GraphFingerprint& graph, Binding binding, const std::string& device,
-                  const std::string& packing) {
+                  const KeyPolicy& policy) {
   RecipeKey key;
   key.graph = graph;
-  key.packing = packing;
+  key.packing = policy.packing;
+  key.precision = std::string(PrecisionName(policy.precision));
   key.binding = std::move(binding);
   key.device = device;
   // The separators keep two fields from running into each other.

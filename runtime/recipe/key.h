@@ -9,6 +9,7 @@
 #include <string>
 
 #include "runtime/graph/graph.h"
+#include "runtime/ops/precision.h"
 #include "runtime/passes/specialize.h"
 
 namespace reprise {
@@ -32,8 +33,8 @@ struct RecipeKey {
   GraphFingerprint graph;
   Binding binding;
   std::string packing = "padded";
-  std::string precision = "exact";
-  std::string device;  // Device::fingerprint()
+  std::string precision = "exact";  // PrecisionName
+  std::string device;               // Device::fingerprint()
   int compiler_version = kCompilerVersion;
   uint64_t hash = 0;  // of all the fields above
 
@@ -41,7 +42,13 @@ struct RecipeKey {
   friend bool operator==(const RecipeKey& a, const RecipeKey& b);
 };
 
+// How a graph is run, beside its sizes.
+struct KeyPolicy {
+  std::string packing = "padded";
+  Precision precision = Precision::kExact;
+};
+
 RecipeKey MakeKey(const GraphFingerprint& graph, Binding binding, const std::string& device,
-                  const std::string& packing = "padded");
+                  const KeyPolicy& policy = {});
 
 }  // namespace reprise

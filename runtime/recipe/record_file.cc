@@ -134,6 +134,8 @@ absl::string_view StoreMissName(StoreMiss miss) {
       return "other_format";
     case StoreMiss::kForeign:
       return "foreign";
+    case StoreMiss::kOtherPrecision:
+      return "other_precision";
     case StoreMiss::kOtherGraph:
       return "other_graph";
     case StoreMiss::kOtherDevice:
@@ -156,6 +158,8 @@ absl::string_view StoreMissWords(StoreMiss miss) {
       return "the stored file has another format version";
     case StoreMiss::kForeign:
       return "the stored file belongs to another key";
+    case StoreMiss::kOtherPrecision:
+      return "it was stored for another precision";
     case StoreMiss::kOtherGraph:
       return "it was stored for another graph of this model";
     case StoreMiss::kOtherDevice:

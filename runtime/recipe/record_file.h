@@ -34,16 +34,17 @@ absl::string_view RecordKindName(RecordKind kind);
 
 // Why the store did not give what was asked for.
 enum class StoreMiss {
-  kAbsent,         // no such file
-  kCorrupt,        // truncated, altered, or no record at all
-  kOtherFormat,    // an intact header of another format version
-  kForeign,        // intact, but under a name that is not its own
-  kOtherGraph,     // absent; the model had another graph when this bucket was stored
-  kOtherDevice,    // absent; stored for another device
-  kOtherCompiler,  // absent; stored by another compiler version
-  kUnreadable,     // the folder or file cannot be read
+  kAbsent,          // no such file
+  kCorrupt,         // truncated, altered, or no record at all
+  kOtherFormat,     // an intact header of another format version
+  kForeign,         // intact, but under a name that is not its own
+  kOtherPrecision,  // absent; stored for the model's other precision
+  kOtherGraph,      // absent; the model had another graph when this bucket was stored
+  kOtherDevice,     // absent; stored for another device
+  kOtherCompiler,   // absent; stored by another compiler version
+  kUnreadable,      // the folder or file cannot be read
 };
-inline constexpr int kNumStoreMisses = 8;
+inline constexpr int kNumStoreMisses = 9;
 absl::string_view StoreMissName(StoreMiss miss);   // "absent", "other_device"
 absl::string_view StoreMissWords(StoreMiss miss);  // for people
 

@@ -118,6 +118,10 @@ RecipeStore::Found RecipeStore::Read(const RecordName& name) {
   return found;
 }
 
+bool RecipeStore::Has(const RecordName& name) const {
+  return access(PathOf(name).c_str(), F_OK) == 0;
+}
+
 void RecipeStore::NoteCorrupt(const RecordName& name, absl::string_view what) {
   {
     MutexLock lock(mutex_);

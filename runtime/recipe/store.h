@@ -62,6 +62,8 @@ class RecipeStore {
   };
   // The payload of the record of exactly this name. The caller compares the full fields of its key.
   Found Read(const RecordName& name);
+  // There is a file of exactly this name, whatever is in it.
+  bool Has(const RecordName& name) const;
   // What a caller found when it looked at a payload: counted, and warned of, as damage.
   void NoteCorrupt(const RecordName& name, absl::string_view what);
 

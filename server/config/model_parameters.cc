@@ -229,6 +229,15 @@ constexpr Parameter kParameters[] = {
        settings.packing = value == "auto";
        return absl::OkStatus();
      }},
+    {"reprise.precision", "", "exact|bf16", "exact",
+     "bf16: products with weights round both operands to bfloat16 and sum in float32, which is "
+     "faster; each rounded number is off by up to 2^-9 of itself",
+     [](absl::string_view, absl::string_view value, ModelSettings& settings) {
+       const std::optional<Precision> precision = ParsePrecision(value);
+       if (!precision.has_value()) return absl::InvalidArgumentError("must be exact or bf16");
+       settings.precision = *precision;
+       return absl::OkStatus();
+     }},
     {"reprise.padding.", "<axis>", "auto|off", "auto",
      "off: never pad along the axis (for batch: never batch), whatever the certificate says",
      [](absl::string_view axis, absl::string_view value, ModelSettings& settings) {

@@ -11,6 +11,7 @@
 
 #include "proto/model_config.pb.h"
 #include "runtime/bucket/boundaries.h"
+#include "runtime/ops/precision.h"
 
 namespace reprise {
 
@@ -51,8 +52,9 @@ struct ModelSettings {
   int64_t max_recipe_bytes = 0;
   int64_t max_arena_bytes = 0;
   int64_t max_parameter_bytes = 0;
-  int64_t release_after_ms = 0;         // 0: arenas keep their memory
-  std::optional<bool> packing;          // where the model can be packed; absent: see WantsPacking
+  int64_t release_after_ms = 0;  // 0: arenas keep their memory
+  std::optional<bool> packing;   // where the model can be packed; absent: see WantsPacking
+  Precision precision = Precision::kExact;
   std::set<std::string> padding_off;    // axis labels
   std::map<std::string, double> fills;  // by input name
 

@@ -34,6 +34,7 @@ ModelOptions EngineOptionsOf(const ModelVersion& version, const std::string& pat
           .max_parameter_bytes = settings.max_parameter_bytes,
           .no_padding = settings.padding_off,
           .packing = WantsPacking(settings) ? PackingMode::kAuto : PackingMode::kOff,
+          .precision = settings.precision,
           .fills = settings.fills,
           .capture = settings.capture == CaptureMode::kInline       ? CapturePolicy::kInline
                      : settings.capture == CaptureMode::kBackground ? CapturePolicy::kBackground

@@ -142,6 +142,7 @@ void EncodeMiss(const MissRecord& record, v1::MissRecord& message) {
 void EncodeExplanation(const Model& model, v1::ExplainModelResponse& message) {
   message.set_model(model.id().name);
   message.set_version(absl::StrCat(model.id().version));
+  message.set_precision(std::string(PrecisionName(model.options().precision)));
   const std::shared_ptr<const BucketPolicy> policy = model.buckets();
   for (size_t i = 0; i < model.axes().size(); ++i) {
     const ModelAxis& axis = model.axes()[i];

@@ -134,6 +134,7 @@ void EncodeRecipeInfo(const CachedRecipe& cached, v1::RecipeInfo& message) {
   message.set_reason(recipe.note.reason);
   message.set_tuned(!recipe.note.tuning.empty());
   message.set_tuning(recipe.note.tuning);
+  message.set_precision(recipe.key.precision);
   *message.mutable_created() = EncodeTime(cached.created);
   *message.mutable_last_used() = EncodeTime(cached.last_used);
 }

@@ -153,6 +153,10 @@ absl::StatusOr<Tensor> CpuDevice::Prepare(const std::string& op, const Attribute
     return cpu::RunPackInt8(*target_, attributes, *inputs[0],
                             inputs.size() > 1 ? &*inputs[1] : nullptr, *weights_);
   }
+  if (op == cpu::kPackBf16Op && !inputs.empty() && inputs[0].has_value()) {
+    return cpu::RunPackBf16(*target_, attributes, *inputs[0],
+                            inputs.size() > 1 ? &*inputs[1] : nullptr, *weights_);
+  }
   if (op == cpu::kPackInt8RowsOp && !inputs.empty() && inputs[0].has_value()) {
     return cpu::RunPackInt8Rows(*inputs[0], inputs.size() > 1 ? &*inputs[1] : nullptr, *weights_);
   }

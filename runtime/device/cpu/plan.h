@@ -150,6 +150,12 @@ absl::StatusOr<Tensor> RunPackInt8(const CpuTarget& target, const Attributes& at
                                    const Tensor& values, const Tensor* scales,
                                    WeightMemory& memory);
 
+// Of packed bfloat16 weights; see plan_bf16.cc.
+inline constexpr char kPackBf16Op[] = "cpu.PackBf16Panels";
+absl::StatusOr<Tensor> RunPackBf16(const CpuTarget& target, const Attributes& attributes,
+                                   const Tensor& values, const Tensor* scales,
+                                   WeightMemory& memory);
+
 // Of int8 rows, each behind its factor; see plan_gather.cc.
 inline constexpr char kPackInt8RowsOp[] = "cpu.PackInt8Rows";
 absl::StatusOr<Tensor> RunPackInt8Rows(const Tensor& values, const Tensor* scales,

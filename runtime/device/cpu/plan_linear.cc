@@ -149,24 +149,6 @@ Candidate Unpacked(const CpuTarget& target, const NodeView& node, ProductParams 
   return candidate;
 }
 
-void CountActivation(const Product& product, LaunchWork& work) {
-  const auto results = static_cast<double>(product.stack * product.m * product.n);
-  switch (product.activation) {
-    case Activation::kNone:
-    case Activation::kRelu:
-      break;
-    case Activation::kGelu:
-      work.erfs = results;
-      break;
-    case Activation::kGeluTanh:
-    case Activation::kTanh:
-    case Activation::kSigmoid:
-    case Activation::kSilu:
-      work.exps = results;
-      break;
-  }
-}
-
 // A walk over the operands that may suit a machine better than the usual one.
 struct Walk {
   absl::string_view name;
@@ -209,20 +191,13 @@ std::vector<Candidate> OwnCandidates(const CpuTarget& target, const NodeView& no
                                      const Product& product) {
   if (!node.AllOf(DType::kFloat32) || product.transposed_a) return {};
   if (product.alpha != 1 && !product.weights) return {};
+  const std::optional<Addends> addends = AddendsOf(product);
+  if (!addends.has_value()) return {};
   ProductParams params;
   params.kernels = &target.gemm;
   params.product = product;
-  params.residual = product.residual;
-  if (product.addend != kNoOperand) {
-    if (product.has_bias()) {
-      params.bias = product.addend;
-    } else if (product.has_matrix_addend() && product.residual == kNoOperand &&
-               product.activation == Activation::kNone) {
-      params.residual = product.addend;
-    } else {
-      return {};
-    }
-  }
+  params.bias = addends->bias;
+  params.residual = addends->residual;
   const std::optional<Int8Weights> int8 =
       product.weights ? SplitInt8(node.parameter(1), product.transposed_b ? 0 : 1) : std::nullopt;
   std::vector<Candidate> candidates;
@@ -276,6 +251,10 @@ std::string QuestionOf(const Product& product, const std::vector<Candidate>& can
 std::vector<Candidate> CandidatesOf(const CpuTarget& target, const NodeView& node,
                                     const std::optional<Product>& product) {
   if (!product.has_value()) return {};
+  if (RoundsToBf16(node)) {
+    std::vector<Candidate> rounding = Bf16Candidates(target, node, *product);
+    if (!rounding.empty()) return rounding;
+  }
   std::vector<Candidate> candidates = OwnCandidates(target, node, *product);
   std::optional<Candidate> foreign = ForeignCandidate(target, node, *product);
   if (target.gemm_provider == GemmProvider::kOpenBlas && foreign.has_value()) {

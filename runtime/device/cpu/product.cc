@@ -143,4 +143,36 @@ std::optional<Product> GemmProduct(const NodeView& node) {
   return product;
 }
 
+std::optional<Addends> AddendsOf(const Product& product) {
+  Addends addends = {.residual = product.residual};
+  if (product.addend == kNoOperand) return addends;
+  if (product.has_bias()) {
+    addends.bias = product.addend;
+  } else if (product.has_matrix_addend() && product.residual == kNoOperand &&
+             product.activation == Activation::kNone) {
+    addends.residual = product.addend;
+  } else {
+    return std::nullopt;
+  }
+  return addends;
+}
+
+void CountActivation(const Product& product, LaunchWork& work) {
+  const auto results = static_cast<double>(product.stack * product.m * product.n);
+  switch (product.activation) {
+    case Activation::kNone:
+    case Activation::kRelu:
+      break;
+    case Activation::kGelu:
+      work.erfs = results;
+      break;
+    case Activation::kGeluTanh:
+    case Activation::kTanh:
+    case Activation::kSigmoid:
+    case Activation::kSilu:
+      work.exps = results;
+      break;
+  }
+}
+
 }  // namespace reprise::cpu

@@ -74,6 +74,23 @@ std::optional<Product> LinearProduct(const NodeView& node);
 std::optional<Product> MatMulProduct(const NodeView& node);
 std::optional<Product> GemmProduct(const NodeView& node);
 
+// Where a kernel of ours finds what it adds, among the operands. Nothing where it is added in a way
+// that none of them knows.
+struct Addends {
+  int bias = kNoOperand;
+  int residual = kNoOperand;
+};
+std::optional<Addends> AddendsOf(const Product& product);
+
+// Adds what the activation of the product's results takes.
+void CountActivation(const Product& product, LaunchWork& work);
+
+// plan_bf16.cc: the node's operands are to be rounded, and the product so; nothing where there is
+// no kernel for its form, which is then multiplied exactly.
+bool RoundsToBf16(const NodeView& node);
+std::vector<Candidate> Bf16Candidates(const CpuTarget& target, const NodeView& node,
+                                      const Product& product);
+
 // plan_foreign.cc: the product by OpenBLAS; nothing where the device has none, or for a dtype or
 // size that it does not take.
 std::optional<Candidate> ForeignCandidate(const CpuTarget& target, const NodeView& node,

@@ -2,7 +2,7 @@
 // its peers over the same inputs in one run.
 //
 //   bench_engine MODEL.onnx [--threads N] [--max-isa ISA] [--packing auto|off]
-//     [--capture quick|inline]
+//     [--capture quick|inline] [--precision exact|bf16]
 //
 // Reads one JSON object a line from standard input and answers with one:
 //
@@ -99,13 +99,15 @@ int Fail(const std::string& message) {
 int main(int argc, char** argv) {
   if (argc < 2) {
     std::cerr << "usage: bench_engine MODEL.onnx [--threads N] [--max-isa ISA]"
-                 " [--packing auto|off] [--capture quick|inline]\n";
+                 " [--packing auto|off] [--capture quick|inline]"
+                 " [--precision exact|bf16]\n";
     return 2;
   }
   int threads = 1;
   Isa isa = DetectIsa();
   PackingMode packing = PackingMode::kOff;
   CapturePolicy capture = CapturePolicy::kQuick;
+  Precision precision = Precision::kExact;
   for (int i = 2; i + 1 < argc; i += 2) {
     const std::string flag = argv[i];
     if (flag == "--threads" && !absl::SimpleAtoi(argv[i + 1], &threads)) return 2;
@@ -113,6 +115,7 @@ int main(int argc, char** argv) {
     if (flag == "--capture" && argv[i + 1] == std::string("inline")) {
       capture = CapturePolicy::kInline;
     }
+    if (flag == "--precision") precision = ParsePrecision(argv[i + 1]).value_or(precision);
     if (flag == "--max-isa") isa = ParseIsa(argv[i + 1]).value_or(isa);
   }
   isa = std::min(isa, DetectIsa());
@@ -129,6 +132,7 @@ int main(int argc, char** argv) {
   auto model = engine.Load({.id = {"model", 1},
                             .path = argv[1],
                             .packing = packing,
+                            .precision = precision,
                             .capture = capture,
                             .confirm_padding_later = true});
   if (!model.ok()) return Fail(std::string(model.status().message()));

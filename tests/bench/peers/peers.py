@@ -22,6 +22,8 @@ LINES = "1x8 1x16 1x32 1x64 1x128 1x256 1x512 8x32 8x128"
 PEERS = ["onnxruntime", "openvino-dynamic", "openvino-static"]
 # Shown beside them, and no part of the best: it does not compute in float32.
 EXTRA = "openvino-static-as-shipped"
+# Ours with `reprise.precision: bf16`, which is to be compared with that.
+ROUNDED = "reprise-bf16"
 
 
 def make_inputs(folder, rows, length, seed):
@@ -62,6 +64,8 @@ def main():
     parser.add_argument("--max-isa", default="")
     parser.add_argument("--packing", default="auto", choices=["auto", "off"],
                         help="auto: as the server does by default; off: rows padded to buckets")
+    parser.add_argument("--bf16", action="store_true",
+                        help="also ours with reprise.precision: bf16, beside the peer as shipped")
     parser.add_argument("--json", help="write the figures")
     parser.add_argument("--svg", help="write a picture")
     arguments = parser.parse_args()
@@ -76,9 +80,12 @@ def main():
     for peer in arguments.peers.split():
         sides.append(Side(peer, [sys.executable, worker, peer, arguments.model,
                                  str(arguments.threads)]))
+    if arguments.bf16:
+        sides.append(Side(ROUNDED, engine + ["--precision", "bf16"]))
     print("load, ms: " + ", ".join(f"{s.name} {s.load_ms:.0f}" for s in sides))
     names = [s.name for s in sides]
-    float32 = [n for n in names[1:] if n != EXTRA]
+    float32 = [n for n in names[1:] if n not in (EXTRA, ROUNDED)]
+    rounded = EXTRA in names and ROUNDED in names
     print(f"\nmedian ms, {arguments.threads} thread{'s' if arguments.threads > 1 else ''}; error: in "
           "units of 1e-4 + 1e-4 |onnxruntime|; vs best: of the float32 peers; roofline: the share "
           "of our time that this machine needs at its measured bandwidth and its peak rate of float32 "
@@ -86,7 +93,9 @@ def main():
     titles = {EXTRA: "(as shipped)"}
     print(f"{'rows x length':>14}" + "".join(f"{titles.get(n, n):>18}" for n in names) +
           f"{'vs ' + names[1]:>16}{'vs best':>9}{'roofline':>10}{'error':>8}" +
-          (f"{'as shipped':>12}" if EXTRA in names else ""))
+          (f"{'as shipped':>12}" if EXTRA in names else "") +
+          (f"{'bf16':>8}" if ROUNDED in names else "") +
+          (f"{'bf16 vs as shipped':>20}" if rounded else ""))
     results = []
     with tempfile.TemporaryDirectory() as scratch:
         folder = pathlib.Path(scratch)
@@ -108,7 +117,9 @@ def main():
             print(f"{line:>14}" + "".join(f"{median[n]:18.2f}" for n in names) +
                   f"{median[names[1]] / ours:16.2f}{best / ours:9.2f}{floor / ours:10.0%}"
                   f"{error['reprise']:8.3f}" +
-                  (f"{error[EXTRA]:12.1f}" if EXTRA in names else ""), flush=True)
+                  (f"{error[EXTRA]:12.1f}" if EXTRA in names else "") +
+                  (f"{error[ROUNDED]:8.1f}" if ROUNDED in names else "") +
+                  (f"{median[EXTRA] / median[ROUNDED]:20.2f}" if rounded else ""), flush=True)
             results.append({"line": line, "median_ms": median, "floor_ms": floor,
                             "gflops": roofline["gflops"], "gbytes": roofline["gbytes"],
                             "vs_best": best / ours, "share_of_roofline": floor / ours,

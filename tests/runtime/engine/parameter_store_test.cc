@@ -37,6 +37,40 @@ TEST(ParameterStoreTest, TenthOfTheParametersMayBeHeldInASecondForm) {
   EXPECT_TRUE(store.HoldSecond(*expressions[3]));
 }
 
+TEST(ParameterStoreTest, FormsThatNoRecipeWantsAreLetGoOfAndTheirRoomIsGivenBack) {
+  const CpuDevice device{DetectIsa()};
+  MemoryBudget budget(int64_t{1} << 20);
+  const ParameterExprPtr leaf = ParameterExpr::Leaf(0, DType::kFloat32, {4, 100});
+  const auto turned = [&](std::vector<int64_t> order, Shape shape) {
+    return ParameterExpr::Apply("Transpose", {{"perm", std::move(order)}}, {leaf}, DType::kFloat32,
+                                std::move(shape));
+  };
+  const ParameterExprPtr wanted = turned({1, 0}, {100, 4});
+  const ParameterExprPtr measured = turned({0, 1}, {4, 100});
+  ParameterStore store(
+      {Tensor::FromVector<float>(DType::kFloat32, {4, 100}, std::vector<float>(400))},
+      {.device = &device, .all_stores = &budget});
+  const auto recipe = std::make_shared<Recipe>();
+  recipe->parameters = {wanted};
+  recipe->unaligned = {false};
+  const auto table = store.TableFor(recipe);
+  ASSERT_TRUE(table.ok()) << table.status();
+  {
+    const auto probe = std::make_shared<Recipe>();
+    probe->parameters = {wanted, measured};
+    probe->unaligned = {false, false};
+    ASSERT_TRUE(store.TableFor(probe).ok());
+    store.DropUnused();
+    EXPECT_TRUE(store.Holds(*measured)) << "a recipe wants it";
+  }
+  EXPECT_EQ(budget.used(), 2 * 1600);  // leaves are counted where CountLeaves is called
+  store.DropUnused();
+  EXPECT_FALSE(store.Holds(*measured));
+  EXPECT_TRUE(store.Holds(*wanted));
+  EXPECT_EQ(budget.used(), 1600);
+  EXPECT_EQ(store.TableFor(recipe).value(), *table);
+}
+
 // KiB of the mappings of the file at `path` that are in this process's memory.
 int64_t ResidentKib(const std::string& path) {
   std::ifstream maps("/proc/self/smaps");

@@ -72,6 +72,11 @@ TEST_F(StoredRecipeTest, RecordOfAnotherKeyIsNotUsed) {
   other = MakeKey(key_.graph, key_.binding, "another device");
   EXPECT_TRUE(absl::IsFailedPrecondition(DecodeRecipe(bytes, other).status()));
   EXPECT_EQ(RecordNameOf(other, "m").subject, RecordNameOf(key_, "m").subject);
+  other = MakeKey(key_.graph, key_.binding, key_.device, {.precision = Precision::kBf16});
+  EXPECT_TRUE(absl::IsFailedPrecondition(DecodeRecipe(bytes, other).status()));
+  EXPECT_NE(RecordNameOf(other, "m").key, RecordNameOf(key_, "m").key);
+  EXPECT_NE(other.hash, key_.hash);
+  EXPECT_FALSE(other == key_);
 }
 
 TEST_F(StoredRecipeTest, EveryFlippedByteOfTheFileIsAMiss) {

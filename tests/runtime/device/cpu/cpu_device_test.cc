@@ -37,6 +37,22 @@ constexpr const char* kNodes[] = {
     "%y: ? = Gemm(%x, %w, %c) {transB = 1, alpha = 0.5}\noutput %y",
     "input %x: f32[6, 16]\nparam %w: f32[16, 30] = p0\ninput %c: f32[6, 30]\n"
     "%y: ? = Gemm(%x, %w, %c)\noutput %y",
+    // Products that round their operands.
+    "input %x: f32[2, 9, 20]\nparam %w: f32[20, 50] = p0\nparam %b: f32[50] = p1\n"
+    "%y: ? = reprise.Linear(%x, %w, %b) {activation = \"gelu\", precision = \"bf16\"}\noutput %y",
+    "input %x: f32[37, 64]\nparam %w: f32[64, 96] = p0\nparam %b: f32[96] = p1\n"
+    "input %r: f32[37, 96]\n"
+    "%y: ? = reprise.Linear(%x, %w, %b, %r) {precision = \"bf16\"}\noutput %y",
+    "input %x: f32[0, 8]\nparam %w: f32[8, 40] = p0\n"
+    "%y: ? = reprise.Linear(%x, %w) {precision = \"bf16\"}\noutput %y",
+    "input %x: f32[3, 4, 16]\nparam %w: f32[16, 20] = p0\n"
+    "%y: ? = MatMul(%x, %w) {precision = \"bf16\"}\noutput %y",
+    "input %x: f32[16]\nparam %w: f32[16, 20] = p0\n"
+    "%y: ? = MatMul(%x, %w) {precision = \"bf16\"}\noutput %y",
+    "input %x: f32[6, 16]\nparam %w: f32[30, 16] = p0\nparam %c: f32[30] = p1\n"
+    "%y: ? = Gemm(%x, %w, %c) {transB = 1, alpha = 0.3, precision = \"bf16\"}\noutput %y",
+    "input %x: f32[6, 16]\nparam %w: f32[16, 30] = p0\ninput %c: f32[6, 30]\n"
+    "%y: ? = Gemm(%x, %w, %c) {precision = \"bf16\"}\noutput %y",
     // Products of activations.
     "input %x: f32[6, 16]\ninput %w: f32[30, 16]\n%y: ? = Gemm(%x, %w) {transB = 1}\noutput %y",
     "input %a: f32[2, 3, 5, 16]\ninput %b: f32[2, 3, 16, 7]\n%y: ? = MatMul(%a, %b)\noutput %y",

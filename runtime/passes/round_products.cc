@@ -1,0 +1,36 @@
+#include "runtime/ops/precision.h"
+#include "runtime/passes/passes.h"
+
+namespace reprise {
+namespace {
+
+// A product of float32 rows with a matrix of weights: what every bfloat16 kernel takes.
+bool IsProductOfWeights(const Graph& graph, const Node& node) {
+  if (node.op != "reprise.Linear" && node.op != "MatMul" && node.op != "Gemm") return false;
+  if (node.attributes.Int("transA", 0) != 0) return false;
+  const Value& weights = graph.value(node.inputs[1]);
+  return weights.kind == Value::Kind::kParameter && weights.dtype == DType::kFloat32 &&
+         weights.shape.has_value() && weights.shape->size() == 2;
+}
+
+class RoundProductsPass : public Pass {
+ public:
+  absl::string_view name() const override { return "round_products"; }
+
+  absl::StatusOr<bool> Run(Graph& graph) const override {
+    bool changed = false;
+    for (const NodeId id : graph.NodeIds()) {
+      Node& node = graph.node(id);
+      if (node.removed || !IsProductOfWeights(graph, node)) continue;
+      node.attributes.Set(kPrecisionAttribute, std::string(PrecisionName(Precision::kBf16)));
+      changed = true;
+    }
+    return changed;
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Pass> RoundProducts() { return std::make_unique<RoundProductsPass>(); }
+
+}  // namespace reprise

@@ -1,0 +1,122 @@
+"""reprise.precision: bf16 answers close to the exact ones, faster weights, and nothing shared."""
+
+import concurrent.futures
+
+import numpy as np
+import pytest
+
+from testing import models
+from testing.daemon import Daemon
+from testing.inference import assert_same_answer, infer, reference, text_inputs
+from testing.metrics import Scrape
+from testing.repository import MINILM, PADDED, PARAPHRASE
+
+BERT_INPUTS = ["input_ids", "attention_mask", "token_type_ids"]
+PATHS = {"minilm": (MINILM, BERT_INPUTS), "paraphrase": (PARAPHRASE, BERT_INPUTS[:2])}
+
+
+def config(precision, more=""):
+    return f'parameters {{ key: "reprise.precision" value {{ string_value: "{precision}" }} }}\n' + more
+
+
+@pytest.fixture(scope="module")
+def daemon(module_repository):
+    for name, (path, _) in PATHS.items():
+        module_repository.add(name, path, config=config("bf16"))
+        module_repository.add(f"{name}_padded", path, config=config("bf16", PADDED))
+        module_repository.add(f"{name}_exact", path, config=config("exact"))
+    with Daemon(module_repository) as daemon:
+        yield daemon
+
+
+def far(ours, theirs):
+    """The largest difference, as a part of the largest element."""
+    return float(np.abs(ours.astype(np.float64) - theirs).max() / np.abs(theirs).max())
+
+
+def cosine(ours, theirs):
+    a, b = ours.ravel().astype(np.float64), theirs.ravel().astype(np.float64)
+    return float(a @ b / np.sqrt((a @ a) * (b @ b)))
+
+
+@pytest.mark.parametrize("name", PATHS)
+def test_answers_are_those_of_rounded_operands(daemon, rng, name):
+    path, inputs = PATHS[name]
+    client = daemon.client()
+    for rows, length in [(1, 3), (1, 30), (3, 61), (1, 200), (8, 100)]:
+        request = text_inputs(inputs, rows, length, rng, ragged=rows > 1)
+        expected = reference(path, request)
+        assert_same_answer(infer(client, f"{name}_exact", request).outputs, expected)
+        for served in (name, f"{name}_padded"):
+            answer = infer(client, served, request)
+            differences = []
+            for output, array in expected.items():
+                got = answer.outputs[output]
+                if "attention_mask" in request and got.shape[:2] == request["attention_mask"].shape:
+                    counts = request["attention_mask"].astype(bool)
+                    got, array = got[counts], array[counts]
+                differences.append(far(got, array))
+                assert cosine(got, array) > 0.9995, (served, rows, length, output)
+            # 2^-9 of each operand, through the layers. One output may hang on no product.
+            assert 1e-5 < max(differences) < 0.03, (served, rows, length, differences)
+
+
+@pytest.mark.parametrize("served", ["minilm", "minilm_padded", "paraphrase"])
+def test_mates_and_buckets_change_no_more_than_a_rounding(daemon, rng, served):
+    names = PATHS[served.split("_")[0]][1]
+    requests = [text_inputs(names, 1, int(length), rng) for length in rng.integers(2, 120, 40)]
+    client = daemon.client()
+    alone = [infer(client, served, request).outputs for request in requests]
+    with concurrent.futures.ThreadPoolExecutor(16) as pool:
+        together = list(pool.map(lambda request: infer(client, served, request).outputs, requests))
+    for one, other in zip(alone, together):
+        for output, array in one.items():
+            assert far(other[output], array) < 0.01
+            assert cosine(other[output], array) > 0.9999
+
+
+def test_precision_is_shown_wherever_one_looks(daemon, rng):
+    infer(daemon.client(), "minilm", text_inputs(BERT_INPUTS, 1, 10, rng))
+    infer(daemon.client(), "minilm_exact", text_inputs(BERT_INPUTS, 1, 10, rng))
+    assert "precision: bf16" in daemon.reprise("explain", "minilm")
+    assert "precision: exact" in daemon.reprise("explain", "minilm_exact")
+    assert "model minilm: loaded with precision bf16 in" in daemon.log()
+    assert "model minilm_exact: loaded with precision exact in" in daemon.log()
+    rows = daemon.reprise("recipes", "minilm").splitlines()
+    assert "precision" in rows[0] and all("bf16" in row for row in rows[2:])
+    recipe = rows[-1].split()[0]
+    dump = daemon.reprise("dump", "--recipe", recipe)
+    assert "bf16" in dump and "gemm_bf16_" in dump
+    parameters = daemon.client().get_model_config("minilm").config.parameters
+    assert parameters["reprise.precision"].string_value == "bf16"
+
+
+def test_wrong_value_is_refused_by_name(repository, rng):
+    repository.add("wrong", models.bert(), config=config("fp16"))
+    repository.add("right", models.bert(), config=config("bf16"))
+    with Daemon(repository) as daemon:
+        assert not daemon.client().is_model_ready("wrong")
+        assert ('parameter reprise.precision is "fp16": must be exact or bf16') in daemon.log()
+        infer(daemon.client(), "right", text_inputs(BERT_INPUTS[:2], 1, 10, rng, 200))
+
+
+def test_stored_recipes_of_one_precision_are_none_of_the_other(repository, tmp_path, rng):
+    flags = ["--recipe-cache", str(tmp_path / "store")]
+    request = text_inputs(BERT_INPUTS[:2], 1, 10, rng, 200)
+    answers = {}
+    for precision in ["exact", "bf16", "bf16", "exact"]:
+        repository.add("bert", models.bert(), config=config(precision))
+        with Daemon(repository, *flags) as daemon:
+            answer = infer(daemon.client(), "bert", request).outputs
+            scrape = Scrape(daemon.metrics_url)
+            captured = scrape.total("reprise_compiles_total")
+            if precision in answers:
+                assert captured == 0
+                for name, array in answers[precision].items():
+                    assert far(answer[name], array) < 1e-4  # tuning may exchange a kernel
+            else:
+                assert captured > 0
+                answers[precision] = answer
+            if precision == "bf16" and captured > 0:
+                assert scrape.total("reprise_store_misses_total", reason="other_precision") > 0
+    assert any(far(answers["bf16"][name], array) > 1e-5 for name, array in answers["exact"].items())

@@ -1,0 +1,56 @@
+#include "gtest/gtest.h"
+#include "runtime/passes/passes.h"
+#include "tests/runtime/passes/pass_test_util.h"
+
+namespace reprise {
+namespace {
+
+TEST(RoundProductsTest, ProductsOfWeightsAreMarkedAndNothingElse) {
+  EXPECT_EQ(RunPass(*RoundProducts(), R"(graph {
+    input %x: f32[2, 4]
+    input %z: f32[4, 4]
+    param %w: f32[4, 4] = p0
+    %a: ? = MatMul(%x, %w)
+    %b: ? = Gemm(%a, %w) {transB = 1}
+    %c: ? = reprise.Linear(%b, %w)
+    %d: ? = MatMul(%c, %z)
+    %e: ? = Gemm(%z, %w) {transA = 1}
+    %f: ? = Add(%e, %w)
+    output %d
+    output %f
+  })"),
+            RunPass(*EliminateDead(), R"(graph {
+    input %x: f32[2, 4]
+    input %z: f32[4, 4]
+    param %w: f32[4, 4] = p0
+    %a: ? = MatMul(%x, %w) {precision = "bf16"}
+    %b: ? = Gemm(%a, %w) {precision = "bf16", transB = 1}
+    %c: ? = reprise.Linear(%b, %w) {precision = "bf16"}
+    %d: ? = MatMul(%c, %z)
+    %e: ? = Gemm(%z, %w) {transA = 1}
+    %f: ? = Add(%e, %w)
+    output %d
+    output %f
+  })"));
+}
+
+TEST(RoundProductsTest, CaptureRoundsOnlyWhereItIsAskedFor) {
+  constexpr absl::string_view kProduct = R"(graph {
+    input %x: f32[2, 4]
+    param %w: f32[4, 4] = p0
+    param %b: f32[4] = p1
+    %m: ? = MatMul(%x, %w)
+    %y: ? = Add(%m, %b)
+    output %y
+  })";
+  for (const Precision precision : {Precision::kExact, Precision::kBf16}) {
+    Graph graph = ParseSpecialized(kProduct);
+    ASSERT_TRUE(RunCapturePasses(graph, {.precision = precision}).ok());
+    ASSERT_EQ(OpsOf(graph), "reprise.Linear");
+    const Attributes& attributes = graph.node(graph.NodeIds()[0]).attributes;
+    EXPECT_EQ(attributes.String(kPrecisionAttribute, "exact"), PrecisionName(precision));
+  }
+}
+
+}  // namespace
+}  // namespace reprise
