@@ -107,7 +107,7 @@ absl::StatusOr<ValueId> TokenMajor(Graph& graph, const HeadOperand& operand,
   const Shape tokens = {operand.batch, operand.rows, operand.heads * operand.size};
   if (const HeadSource* source = PlainHeadSource(sources, operand); source != nullptr) {
     scale *= source->scale;
-    return AddReshape(graph, source->value, tokens);
+    return AddTokens(graph, *source, operand);
   }
   if (const auto repeated = MatchRepeat(graph, operand); repeated.has_value()) {
     // The tokens' heads are repeated in their place.
@@ -122,6 +122,10 @@ absl::StatusOr<ValueId> TokenMajor(Graph& graph, const HeadOperand& operand,
         "", Tensor::Int64s({group.batch, group.rows, group.heads, repeated->times, group.size}));
     ASSIGN_OR_RETURN(value, AddInferred(graph, "Expand", {value, wide}));
     return AddReshape(graph, value, tokens);
+  }
+  if (!sources.empty()) {
+    scale *= sources.back().scale;
+    return AddTokens(graph, sources.back(), operand);
   }
   ValueId value = operand.value;
   // A scale right before the product is one on the scores.

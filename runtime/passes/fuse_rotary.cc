@@ -151,36 +151,20 @@ class FuseRotaryPass : public Pass {
     if (table.has_value() && NumElements(x) > 0) {
       const HeadOperand heads = {pattern.x, x[0], x[1], x[2], x[3], false, false};
       const std::vector<HeadSource> sources = FindHeadSources(graph, heads);
-      if (const HeadSource* source = TokensOf(sources, heads); source != nullptr) {
-        return TurnTokens(graph, pattern, *source, heads, *table, name);
+      if (!sources.empty()) {
+        const HeadSource* plain = PlainHeadSource(sources, heads);
+        const HeadSource& source = plain != nullptr ? *plain : sources.back();
+        return TurnTokens(graph, pattern, source, heads, *table, name);
       }
     }
     return AddInferred(graph, "reprise.Rotary", {pattern.x, pattern.cosine, pattern.sine}, {},
                        name);
   }
 
-  // The source with the fewest columns that is not the operand as it lies; null where there is
-  // none.
-  static const HeadSource* TokensOf(const std::vector<HeadSource>& sources,
-                                    const HeadOperand& heads) {
-    if (const HeadSource* plain = PlainHeadSource(sources, heads); plain != nullptr) return plain;
-    return sources.empty() ? nullptr : &sources.front();
-  }
-
   static absl::StatusOr<ValueId> TurnTokens(Graph& graph, const RotaryPattern& pattern,
                                             const HeadSource& source, const HeadOperand& heads,
                                             const Shape& table, const std::string& name) {
-    const int64_t columns = heads.heads * heads.size;
-    ASSIGN_OR_RETURN(ValueId tokens,
-                     AddReshape(graph, source.value, {heads.batch, heads.rows, source.width}));
-    if (source.width != columns) {
-      const auto ints = [&](int64_t value) {
-        return graph.AddConstant("", Tensor::Int64s({value}));
-      };
-      ASSIGN_OR_RETURN(tokens, AddInferred(graph, "Slice",
-                                           {tokens, ints(source.offset),
-                                            ints(source.offset + columns), ints(2), ints(1)}));
-    }
+    ASSIGN_OR_RETURN(ValueId tokens, AddTokens(graph, source, heads));
     ASSIGN_OR_RETURN(tokens,
                      AddReshape(graph, tokens, {heads.batch, heads.rows, heads.heads, heads.size}));
     ASSIGN_OR_RETURN(const ValueId cosine, AddReshape(graph, pattern.cosine, table));

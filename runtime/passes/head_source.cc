@@ -3,6 +3,7 @@
 #include <optional>
 #include <utility>
 
+#include "runtime/base/status_macros.h"
 #include "runtime/passes/rewrite.h"
 #include "runtime/passes/strided_view.h"
 
@@ -76,6 +77,18 @@ const HeadSource* PlainHeadSource(const std::vector<HeadSource>& sources,
     if (source.width == operand.heads * operand.size) found = &source;
   }
   return found;
+}
+
+absl::StatusOr<ValueId> AddTokens(Graph& graph, const HeadSource& source,
+                                  const HeadOperand& operand) {
+  const int64_t columns = operand.heads * operand.size;
+  ASSIGN_OR_RETURN(const ValueId tokens,
+                   AddReshape(graph, source.value, {operand.batch, operand.rows, source.width}));
+  if (source.width == columns) return tokens;
+  const auto ints = [&](int64_t value) { return graph.AddConstant("", Tensor::Int64s({value})); };
+  return AddInferred(
+      graph, "Slice",
+      {tokens, ints(source.offset), ints(source.offset + columns), ints(2), ints(1)});
 }
 
 }  // namespace reprise

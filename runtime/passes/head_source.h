@@ -9,6 +9,7 @@
 
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "runtime/graph/graph.h"
 
 namespace reprise {
@@ -42,6 +43,10 @@ std::vector<HeadSource> FindHeadSources(const Graph& graph, const HeadOperand& o
 
 // The furthest source that holds nothing but the operand; null where there is none.
 const HeadSource* PlainHeadSource(const std::vector<HeadSource>& sources,
+                                  const HeadOperand& operand);
+
+// [batch, rows, heads * size] of the operand: its columns of `source`, cut out where that has more.
+absl::StatusOr<ValueId> AddTokens(Graph& graph, const HeadSource& source,
                                   const HeadOperand& operand);
 
 }  // namespace reprise

@@ -80,6 +80,25 @@ class Transformer(Graph):
         table = self.weight(POSITIONS, HIDDEN, scale=0.3)
         return self.node("Add", words, self.node("Gather", table, used))
 
+    def rotary_tables(self, ids):
+        """Cosine and sine of [1, 1, length, SIZE]."""
+        angles = np.outer(np.arange(POSITIONS), 10000.0 ** (-np.arange(0, SIZE, 2) / SIZE))
+        angles = np.concatenate([angles, angles], -1)
+
+        def table(values):
+            every = self.const(values, hint="rotary")
+            rows = self.node("Slice", every, self.ints(0), self.dim(ids, 1), self.ints(0))
+            return self.unsqueeze(self.unsqueeze(rows, 0), 1)
+
+        return table(np.cos(angles)), table(np.sin(angles))
+
+    def rotate(self, x, cosine, sine):
+        half = SIZE // 2
+        low = self.node("Slice", x, self.ints(0), self.ints(half), self.ints(3))
+        high = self.node("Slice", x, self.ints(half), self.ints(SIZE), self.ints(3))
+        turned = self.node("Concat", self.node("Neg", high), low, axis=-1)
+        return self.node("Add", self.node("Mul", x, cosine), self.node("Mul", turned, sine))
+
     def additive_mask(self, mask, low=-10000.0):
         wide = self.unsqueeze(self.unsqueeze(mask, 1), 2)
         off = self.node("Sub", self.scalar(1.0), self.node("Cast", wide, to=TensorProto.FLOAT))
@@ -193,21 +212,7 @@ def llama():
     kv_heads = HEADS // 2
     x = g.embed("input_ids", positions=False)
     length = g.dim("input_ids", 1)
-    angles = np.outer(np.arange(POSITIONS), 10000.0 ** (-np.arange(0, SIZE, 2) / SIZE))
-    angles = np.concatenate([angles, angles], -1)
-
-    def table(values):
-        rows = g.node("Slice", g.const(values, hint="rotary"), g.ints(0), length, g.ints(0))
-        return g.unsqueeze(g.unsqueeze(rows, 0), 1)
-
-    cosine, sine = table(np.cos(angles)), table(np.sin(angles))
-
-    def rotate(x):
-        half = SIZE // 2
-        low = g.node("Slice", x, g.ints(0), g.ints(half), g.ints(3))
-        high = g.node("Slice", x, g.ints(half), g.ints(SIZE), g.ints(3))
-        turned = g.node("Concat", g.node("Neg", high), low, axis=-1)
-        return g.node("Add", g.node("Mul", x, cosine), g.node("Mul", turned, sine))
+    cosine, sine = g.rotary_tables("input_ids")
 
     def repeat(x):
         shape = g.node("Concat", g.dim("input_ids", 0), g.ints(kv_heads, 2), length, g.ints(SIZE),
@@ -222,8 +227,9 @@ def llama():
     causal = g.unsqueeze(g.unsqueeze(low, 0), 1)
     for _ in range(LAYERS):
         normal = g.rms_norm(x)
-        query = rotate(g.heads(g.linear(normal, HIDDEN, HIDDEN, bias=False)))
-        key = rotate(g.heads(g.linear(normal, HIDDEN, HIDDEN // 2, bias=False), heads=kv_heads))
+        query = g.rotate(g.heads(g.linear(normal, HIDDEN, HIDDEN, bias=False)), cosine, sine)
+        key = g.heads(g.linear(normal, HIDDEN, HIDDEN // 2, bias=False), heads=kv_heads)
+        key = g.rotate(key, cosine, sine)
         value = g.heads(g.linear(normal, HIDDEN, HIDDEN // 2, bias=False), heads=kv_heads)
         key = g.node("Transpose", repeat(key), perm=[0, 1, 3, 2])
         scores = g.node("Mul", g.node("MatMul", query, key), g.scalar(SIZE ** -0.5))
@@ -236,6 +242,32 @@ def llama():
         inner = g.node("Mul", gate, g.linear(normal, HIDDEN, 2 * HIDDEN, bias=False))
         x = g.node("Add", x, g.linear(inner, 2 * HIDDEN, HIDDEN, bias=False))
     return g.finish(g.rms_norm(x), "llama", inputs=("input_ids",))
+
+
+def modern_bert():
+    """One projection for queries, keys and values, rotary positions, a gated feed forward, norms
+    before what they feed."""
+    g = Transformer(17)
+    mask = g.additive_mask("attention_mask")
+    cosine, sine = g.rotary_tables("input_ids")
+    x = g.layer_norm(g.embed("input_ids", positions=False))
+    for _ in range(LAYERS):
+        projected = g.linear(g.layer_norm(x), HIDDEN, 3 * HIDDEN, bias=False)
+        apart = g.node("Reshape", projected, g.shape_of("input_ids", 3, HEADS, SIZE))
+        apart = g.node("Transpose", apart, perm=[0, 3, 2, 1, 4])
+        query, key, value = (g.node("Gather", apart, g.scalar(i, np.int64), axis=2)
+                             for i in range(3))
+        query, key = g.rotate(query, cosine, sine), g.rotate(key, cosine, sine)
+        scores = g.node("MatMul", query, g.node("Transpose", key, perm=[0, 1, 3, 2]))
+        scores = g.node("Mul", scores, g.scalar(SIZE ** -0.5))
+        weights = g.node("Softmax", g.node("Add", scores, mask), axis=-1)
+        context = g.join(g.node("MatMul", weights, value))
+        x = g.node("Add", x, g.linear(context, HIDDEN, HIDDEN, bias=False))
+        wide = g.linear(g.layer_norm(x), HIDDEN, 4 * HIDDEN, bias=False)
+        inner, gate = g.node("Split", wide, outputs=2, axis=-1)
+        inner = g.node("Mul", g.erf_gelu(inner), gate)
+        x = g.node("Add", x, g.linear(inner, 2 * HIDDEN, HIDDEN, bias=False))
+    return g.finish(g.layer_norm(x), "modern_bert")
 
 
 def keras_bert():
@@ -326,7 +358,8 @@ def bart():
 
 
 ALL = {"distilbert": distilbert, "gpt2": gpt2, "t5": t5, "vision": vision, "llama": llama,
-       "keras_bert": keras_bert, "einsum_bert": einsum_bert, "bart": bart}
+       "modern_bert": modern_bert, "keras_bert": keras_bert, "einsum_bert": einsum_bert,
+       "bart": bart}
 
 # Those whose inputs are not ids and mask.
 INPUTS = {"vision": ["input_ids"], "llama": ["input_ids"]}
