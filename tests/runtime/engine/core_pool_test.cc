@@ -176,6 +176,8 @@ TEST_F(LingeringTest, NoMoreHelpersStayAwakeThanCoresAreFree) {
 }
 
 TEST_F(LingeringTest, AParkedHelperIsWokenByTheNextCall) {
+  // Their time begins with them: one that starts late would stay awake for ever.
+  ASSERT_TRUE(Lingering(2));
   clock_.AdvanceNs(LingerRule::kLongestNs);
   ASSERT_TRUE(Lingering(0));
   struct Context {

@@ -70,7 +70,8 @@ const HabitCase kCases[] = {
      true,
      {},
      /*longest=*/kPositions,
-     /*largest_bucket=*/32},
+     /*largest_bucket=*/32,
+     /*packs=*/true},
     {"FlattenedTokens",
      [](ModelBuilder& b) {
        AddInputs(b, "batch", "sequence");
