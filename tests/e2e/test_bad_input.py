@@ -9,6 +9,7 @@ from tritonclient.grpc import service_pb2, service_pb2_grpc
 from tritonclient.utils import InferenceServerException
 
 from testing import models
+from testing.clients import together
 from testing.daemon import Daemon
 from testing.inference import assert_same_answer, infer, reference, text_inputs
 from testing.repository import MINILM
@@ -160,11 +161,7 @@ def test_token_id_out_of_range_fails_only_its_own_request_of_a_batch(daemon, mod
             except InferenceServerException as error:
                 outcomes[index] = error
 
-    threads = [threading.Thread(target=work, args=(i,)) for i in range(48)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    together(work, range(48))
     sizes = []
     for index, outcome in sorted(outcomes.items()):
         if index in bad:

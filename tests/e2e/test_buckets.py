@@ -1,11 +1,11 @@
 """Buckets follow the traffic: with no configuration, at no request's cost, and visibly."""
 
 import re
-import threading
 
 import numpy as np
 
 from testing import models
+from testing.clients import together
 from testing.daemon import Daemon
 from testing.inference import assert_same_answer, infer, reference, text_inputs
 from testing.metrics import Scrape
@@ -25,23 +25,15 @@ def length_of(bucket):
 
 def traffic(daemon, lengths, clients=2):
     """Answers with their lengths, in no order; errors fail the test."""
-    answers, errors = [], []
+    answers = []
 
     def work(part):
         client, rng = daemon.client(), np.random.default_rng(1)
-        try:
-            for length in part:
-                answer = infer(client, "bert", text_inputs(NAMES, 1, length, rng, 200))
-                answers.append((length, answer))
-        except Exception as error:
-            errors.append(error)
+        for length in part:
+            answer = infer(client, "bert", text_inputs(NAMES, 1, length, rng, 200))
+            answers.append((length, answer))
 
-    threads = [threading.Thread(target=work, args=(lengths[i::clients],)) for i in range(clients)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert errors == []
+    together(work, (lengths[i::clients] for i in range(clients)))
     return answers
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from testing import models
+from testing.clients import together
 from testing.daemon import Daemon
 from testing.inference import infer, text_inputs
 from testing.metrics import Scrape
@@ -93,11 +94,7 @@ def test_concurrent_requests_of_different_lengths_share_replays_and_counters_agr
         for inputs in part:
             answers.append(infer(client, "bert", inputs))
 
-    threads = [threading.Thread(target=work, args=(requests[i::32],)) for i in range(32)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    together(work, (requests[i::32] for i in range(32)))
     after = Scrape(warm.metrics_url)
     assert len(answers) == 128
     ids = {i for answer in answers for i in answer.batches}
@@ -116,22 +113,14 @@ def test_sixty_four_clients_at_one_cold_length_cause_one_compile(repository, rng
     repository.add("model", model, config=config)
     with Daemon(repository) as daemon:
         inputs = text_inputs(names, 32, 100, rng, 200)
-        answers, errors, start = [], [], threading.Barrier(64)
+        answers, start = [], threading.Barrier(64)
 
-        def work():
+        def work(_):
             client = daemon.client()
             start.wait()
-            try:
-                answers.append(infer(client, "model", inputs, timeout_s=600))
-            except Exception as error:  # reported below, with all others
-                errors.append(error)
+            answers.append(infer(client, "model", inputs, timeout_s=600))
 
-        threads = [threading.Thread(target=work) for _ in range(64)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert errors == []
+        together(work, range(64))
         captures = [answer.capture for answer in answers]
         assert captures.count("captured") == 1, captures
         assert set(captures) <= {"captured", "waited", "replayed"}, captures

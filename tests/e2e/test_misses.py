@@ -8,6 +8,7 @@ import pytest
 from tritonclient.utils import InferenceServerException
 
 from testing import models
+from testing.clients import together
 from testing.daemon import Daemon
 from testing.inference import assert_same_answer, infer, reference, tensors, text_inputs
 from testing.metrics import Scrape
@@ -79,23 +80,14 @@ def test_after_the_traffic_has_settled_nothing_is_captured(repository):
 
         def burst(count):
             lengths = [chat(rng) for _ in range(count)]
-            errors = []
 
             def work(part):
                 client = daemon.client()
-                try:
-                    for length in part:
-                        infer(client, "bert", text_inputs(NAMES, 1, length, np.random.default_rng(1),
-                                                          200))
-                except Exception as error:
-                    errors.append(error)
+                for length in part:
+                    inputs = text_inputs(NAMES, 1, length, np.random.default_rng(1), 200)
+                    infer(client, "bert", inputs)
 
-            threads = [threading.Thread(target=work, args=(lengths[i::8],)) for i in range(8)]
-            for thread in threads:
-                thread.start()
-            for thread in threads:
-                thread.join()
-            assert errors == []
+            together(work, (lengths[i::8] for i in range(8)))
             return Scrape(daemon.metrics_url).total("reprise_compiles_total", model="bert")
 
         compiles = [burst(200)]
