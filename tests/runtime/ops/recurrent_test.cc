@@ -88,6 +88,14 @@ TEST(RnnTest, ClipIsAppliedBeforeTheActivation) {
   EXPECT_THAT(Numbers(RunOp("RNN", {kSteps, kOne, kHalf}, attributes)), ElementsAre(1, 2, 2));
 }
 
+TEST(RnnTest, ThresholdedReluWithoutAlphaIsARelu) {
+  const Tensor steps = F32({3, 1, 1}, {0.5, -1, 0.25});
+  const Tensor none = F32({1, 1, 1}, {0});
+  const auto result =
+      RunOp("RNN", {steps, kOne, none}, {{"activations", Names{"ThresholdedRelu"}}});
+  EXPECT_THAT(Numbers(result), ElementsAre(0.5, 0, 0.25));
+}
+
 TEST(RnnTest, UnknownActivationIsNamed) {
   const auto result = RunOp("RNN", {kSteps, kOne, kHalf}, {{"activations", Names{"Sine"}}});
   EXPECT_TRUE(absl::IsUnimplemented(result.status()));
