@@ -221,6 +221,8 @@ void AveragePoolAxis(AxisContext& context) {
   // Zeros are averaged with; elements that are not there only where the node says so.
   WindowsAxis(context, context.attributes().Int("count_include_pad", 0) == 0);
 }
+// Elements that are not there count as zeros do.
+void LpPoolAxis(AxisContext& context) { WindowsAxis(context, /*zeros_count=*/false); }
 void MaxPoolAxis(AxisContext& context) {
   // Its second result counts over all dims but the first two.
   const auto& along = context.input(0).along;

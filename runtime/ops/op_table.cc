@@ -174,8 +174,10 @@ constexpr OpRow kRows[] = {
     {"Conv", 2, 3, 1, 1, 0, 0, ConvRule, ConvKernel, ConvAxis},
     {"AveragePool", 1, 1, 1, 1, 0, 0, AveragePoolRule, AveragePoolKernel, AveragePoolAxis},
     {"MaxPool", 1, 1, 1, 2, 0, 0, MaxPoolRule, MaxPoolKernel, MaxPoolAxis},
+    {"LpPool", 1, 1, 1, 1, 0, 0, LpPoolRule, LpPoolKernel, LpPoolAxis},
     {"GlobalAveragePool", 1, 1, 1, 1, 0, 0, GlobalPoolRule, GlobalAveragePoolKernel, GlobalPoolAxis},
     {"GlobalMaxPool", 1, 1, 1, 1, 0, 0, GlobalPoolRule, GlobalMaxPoolKernel, GlobalPoolAxis},
+    {"GlobalLpPool", 1, 1, 1, 1, 0, 0, GlobalPoolRule, GlobalLpPoolKernel, GlobalPoolAxis},
     // Recurrent layers.
     {"LSTM", 3, 8, 1, 3, 0, 0, LstmRule, LstmKernel, RecurrentAxis},
     {"GRU", 3, 6, 1, 2, 0, 0, GruRule, GruKernel, RecurrentAxis},

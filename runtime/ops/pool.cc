@@ -1,8 +1,10 @@
 #include "runtime/ops/pool.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
+#include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/graph/rank_error.h"
 #include "runtime/ops/typed.h"
@@ -38,6 +40,29 @@ int64_t ByColumns(int64_t offset, const Shape& spatial) {
     offset /= spatial[d];
   }
   return result;
+}
+
+// What a p-norm sums, and what becomes of the sum.
+class PowerSum {
+ public:
+  explicit PowerSum(const Node& node) : p_(PowerOf(node)) {}
+  static int64_t PowerOf(const Node& node) { return node.attributes.Int("p", 2); }
+
+  double Power(double x) const {
+    return p_ == 2 ? x * x : p_ == 1 ? std::abs(x) : std::pow(std::abs(x), p_);
+  }
+  double Root(double sum) const {
+    return p_ == 2 ? std::sqrt(sum) : p_ == 1 ? sum : std::pow(sum, 1.0 / p_);
+  }
+
+ private:
+  const double p_;
+};
+
+absl::Status CheckPower(const Node& node) {
+  const int64_t p = PowerSum::PowerOf(node);
+  if (p >= 1) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("there is no norm of p = ", p));
 }
 
 }  // namespace
@@ -139,7 +164,44 @@ absl::Status MaxPoolKernel(const KernelContext& context) {
   });
 }
 
+absl::Status LpPoolRule(InferContext& context) {
+  RETURN_IF_ERROR(CheckPower(context.node()));
+  return PoolRule(context, kFloats);
+}
+
+absl::Status LpPoolKernel(const KernelContext& context) {
+  const TensorView& in = context.inputs[0];
+  ASSIGN_OR_RETURN(const Windows w, WindowsOf(context.node, in.shape));
+  const PowerSum sum_of(context.node);
+  const Shape spatial = SpatialOf(in);
+  const int64_t in_plane = NumElements(spatial);
+  const int64_t out_plane = NumElements(w.out);
+  const int64_t planes = in.shape[0] * in.shape[1];
+  const int64_t taps = NumElements(w.kernel);
+  return Dispatch(FloatList{}, in.dtype, [&]<typename T>() {
+    std::vector<double> sums(out_plane);
+    for (int64_t plane = 0; plane < planes; ++plane) {
+      const T* x = in.as<T>() + plane * in_plane;
+      std::fill(sums.begin(), sums.end(), 0.0);
+      for (int64_t tap = 0; tap < taps; ++tap) {
+        ForEachRowOfTap(
+            w, spatial, tap, [&](int64_t row, int64_t first, int64_t end, int64_t offset) {
+              double* to = sums.data() + row * w.out.back();
+              for (int64_t o = first; o < end; ++o) {
+                to[o] += sum_of.Power(static_cast<Compute<T>>(x[offset + o * w.strides.back()]));
+              }
+            });
+      }
+      T* to = context.outputs[0].as<T>() + plane * out_plane;
+      for (int64_t i = 0; i < out_plane; ++i) {
+        to[i] = static_cast<T>(static_cast<Compute<T>>(sum_of.Root(sums[i])));
+      }
+    }
+  });
+}
+
 absl::Status GlobalPoolRule(InferContext& context) {
+  RETURN_IF_ERROR(CheckPower(context.node()));
   RETURN_IF_ERROR(CheckType(context, 0, kFloats));
   if (context.rank(0) < 3) {
     return RankError("its operand has no dims after batch and channel");
@@ -177,6 +239,21 @@ absl::Status GlobalMaxPoolKernel(const KernelContext& context) {
         if (value > best || value != value) best = value;
       }
       context.outputs[0].as<T>()[at] = static_cast<T>(best);
+    }
+  });
+}
+
+absl::Status GlobalLpPoolKernel(const KernelContext& context) {
+  const TensorView& in = context.inputs[0];
+  const int64_t plane = NumElements(SpatialOf(in));
+  const PowerSum sum_of(context.node);
+  return Dispatch(FloatList{}, in.dtype, [&]<typename T>() {
+    for (int64_t at = 0; at < in.shape[0] * in.shape[1]; ++at) {
+      double sum = 0;
+      for (int64_t i = 0; i < plane; ++i) {
+        sum += sum_of.Power(static_cast<Compute<T>>(in.as<T>()[at * plane + i]));
+      }
+      context.outputs[0].as<T>()[at] = static_cast<T>(static_cast<Compute<T>>(sum_of.Root(sum)));
     }
   });
 }

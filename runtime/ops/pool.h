@@ -13,8 +13,12 @@ Kernel AveragePoolKernel;
 Rule MaxPoolRule;
 Kernel MaxPoolKernel;
 
+// The p-norm of the elements of a window; those that are not there count as 0.
+Rule LpPoolRule;
+Kernel LpPoolKernel;
+
 // All of the dims are one window.
 Rule GlobalPoolRule;
-Kernel GlobalAveragePoolKernel, GlobalMaxPoolKernel;
+Kernel GlobalAveragePoolKernel, GlobalMaxPoolKernel, GlobalLpPoolKernel;
 
 }  // namespace reprise::ops

@@ -227,6 +227,8 @@ class Marker {
   static constexpr absl::string_view kByElement[] = {"Conv",
                                                      "MaxPool",
                                                      "AveragePool",
+                                                     "LpPool",
+                                                     "GlobalLpPool",
                                                      "GlobalMaxPool",
                                                      "GlobalAveragePool",
                                                      "InstanceNormalization",

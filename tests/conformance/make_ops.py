@@ -226,6 +226,13 @@ def window_cases():
     yield "max_pool", "", "MaxPool", [plane], {
         "kernel_shape": [3, 2], "strides": [2, 2], "pads": [1, 0, 1, 1], "ceil_mode": 1}, [
             "y", "where"]
+    for p in (1, 2, 3):
+        yield f"lp_pool_{p}", "", "LpPool", [plane], {
+            "p": p, "kernel_shape": [3, 2], "strides": [2, 2], "pads": [1, 0, 1, 1]}, ["y"]
+    yield "lp_pool_dilated", "", "LpPool", [plane], {
+        "kernel_shape": [3, 2], "dilations": [2, 3], "strides": [2, 1], "ceil_mode": 1}, ["y"]
+    yield "lp_pool_same", "", "LpPool", [plane], {
+        "kernel_shape": [3, 3], "strides": [2, 2], "auto_pad": "SAME_UPPER"}, ["y"]
     for mode in ("nearest", "linear", "cubic"):
         for at in ("half_pixel", "asymmetric", "align_corners", "pytorch_half_pixel"):
             yield f"resize_{mode}_{at}", "", "Resize", [

@@ -125,6 +125,22 @@ TEST(MaxPoolTest, IntegersAndNaN) {
   EXPECT_EQ(result[1], 2);
 }
 
+TEST(LpPoolTest, NormOfAWindowWhosePaddingCountsAsZero) {
+  const Tensor x = F32({1, 1, 4}, {3, -4, 0, 2});
+  Attributes attributes = {{"kernel_shape", Ints{2}}, {"pads", Ints{0, 1}}};
+  EXPECT_THAT(Numbers(RunOp("LpPool", {x}, attributes)), ElementsAre(5, 4, 2, 2));
+  attributes.Set("p", int64_t{1});
+  EXPECT_THAT(Numbers(RunOp("LpPool", {x}, attributes)), ElementsAre(7, 4, 2, 2));
+  attributes.Set("p", int64_t{0});
+  EXPECT_THAT(ErrorOf(RunOp("LpPool", {x}, attributes)), HasSubstr("no norm of p = 0"));
+}
+
+TEST(GlobalPoolTest, NormOfAllDims) {
+  const Tensor x = F32({1, 2, 2, 2}, {1, 1, 1, -1, 2, 2, -2, 2});
+  EXPECT_THAT(Numbers(RunOp("GlobalLpPool", {x})), ElementsAre(2, 4));
+  EXPECT_THAT(Numbers(RunOp("GlobalLpPool", {x}, {{"p", int64_t{1}}})), ElementsAre(4, 8));
+}
+
 TEST(GlobalPoolTest, MeanAndLargestOfAllDims) {
   const Tensor x = F32({1, 2, 2, 2}, {1, 2, 3, 6, -1, -1, -1, -5});
   EXPECT_THAT(Numbers(RunOp("GlobalAveragePool", {x})), ElementsAre(3, -2));
