@@ -9,7 +9,7 @@
 namespace reprise {
 namespace {
 
-constexpr int kSpinUs = 100;
+constexpr int kSpinUs = 50;
 
 // A whole step costs less than its parts one after another, but takes them all from those who come
 // meanwhile. So for so long after the beginning the leader goes part by part, whoever is there ...
