@@ -1,10 +1,13 @@
 #include "runtime/ops/conv.h"
 
 #include <algorithm>
+#include <limits>
+#include <string>
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/graph/rank_error.h"
+#include "runtime/ops/matmul.h"
 #include "runtime/ops/typed.h"
 #include "runtime/ops/windows.h"
 
@@ -31,6 +34,37 @@ void AddTap(const Windows& w, const Shape& spatial, const T* x, int64_t tap, C w
       }
     }
   });
+}
+
+constexpr size_t kResidual = 3;
+
+absl::Status CheckConvActivation(absl::string_view activation) {
+  for (absl::string_view known : {"clip", "leaky_relu", "hard_swish"}) {
+    if (activation == known) return absl::OkStatus();
+  }
+  return CheckActivation(activation);
+}
+
+void ApplyConvActivation(const Attributes& attributes, float* y, int64_t count) {
+  const auto map = [&](auto f) {
+    for (int64_t i = 0; i < count; ++i) y[i] = f(y[i]);
+  };
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  const std::string activation = attributes.String("activation", "none");
+  if (activation == "clip") {
+    const float low = attributes.Float("low", -kInfinity);
+    const float high = attributes.Float("high", kInfinity);
+    map([&](float x) {
+      x = x < low ? low : x;
+      return x > high ? high : x;
+    });
+  } else if (activation == "leaky_relu") {
+    map([slope = attributes.Float("slope", 0)](float x) { return x < 0 ? x * slope : x; });
+  } else if (activation == "hard_swish") {
+    map([](float x) { return x * std::clamp(x / 6 + 0.5f, 0.0f, 1.0f); });
+  } else {
+    ApplyActivation(activation, y, count);
+  }
 }
 
 }  // namespace
@@ -96,6 +130,31 @@ absl::Status ConvKernel(const KernelContext& context) {
       for (int64_t i = 0; i < out_plane; ++i) out[i] = static_cast<T>(sums[i]);
     }
   });
+}
+
+absl::Status FusedConvRule(InferContext& context) {
+  RETURN_IF_ERROR(CheckType(context, 0, TypeBit(DType::kFloat32)));
+  RETURN_IF_ERROR(CheckConvActivation(context.attributes().String("activation", "none")));
+  RETURN_IF_ERROR(ConvRule(context));
+  const Shape& out = context.outputs()[0].shape;
+  if (!context.has_input(kResidual)) return absl::OkStatus();
+  RETURN_IF_ERROR(CheckSameType(context, 0, kResidual));
+  if (context.shape(kResidual) == out) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("the residual has the shape ",
+                                                 ShapeToString(context.shape(kResidual)),
+                                                 ", the result ", ShapeToString(out)));
+}
+
+absl::Status FusedConvKernel(const KernelContext& context) {
+  RETURN_IF_ERROR(ConvKernel(context));
+  float* y = context.outputs[0].as<float>();
+  const int64_t count = context.outputs[0].num_elements();
+  if (HasInput(context, kResidual)) {
+    const float* residual = context.inputs[kResidual].as<float>();
+    for (int64_t i = 0; i < count; ++i) y[i] += residual[i];
+  }
+  ApplyConvActivation(context.node.attributes, y, count);
+  return absl::OkStatus();
 }
 
 }  // namespace reprise::ops

@@ -9,4 +9,10 @@ namespace reprise::ops {
 Rule ConvRule;
 Kernel ConvKernel;
 
+// reprise.Conv(x, weight, bias?, residual? [shape of the result]): activation(Conv + residual),
+// float32. Attributes are those of Conv, and `activation`: one of those of reprise.Linear, or clip
+// (from `low` to `high`), leaky_relu (`slope`), hard_swish.
+Rule FusedConvRule;
+Kernel FusedConvKernel;
+
 }  // namespace reprise::ops

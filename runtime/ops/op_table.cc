@@ -172,6 +172,7 @@ constexpr OpRow kRows[] = {
     {"reprise.Linear", 2, 4, 1, 1, kInternal, 0, LinearRule, LinearKernel, UnknownAxis},
     // Convolution and pooling.
     {"Conv", 2, 3, 1, 1, 0, 0, ConvRule, ConvKernel, ConvAxis},
+    {"reprise.Conv", 2, 4, 1, 1, kInternal, 0, FusedConvRule, FusedConvKernel, UnknownAxis},
     {"AveragePool", 1, 1, 1, 1, 0, 0, AveragePoolRule, AveragePoolKernel, AveragePoolAxis},
     {"MaxPool", 1, 1, 1, 2, 0, 0, MaxPoolRule, MaxPoolKernel, MaxPoolAxis},
     {"LpPool", 1, 1, 1, 1, 0, 0, LpPoolRule, LpPoolKernel, LpPoolAxis},

@@ -100,6 +100,9 @@ class Marker {
       return plain && IsMarked(node, 0) && !IsMarked(node, 1) && Follows(node, 2, out) &&
              Follows(node, 3, out);
     }
+    if (node.op == "reprise.Conv") {
+      return IsMarked(node, 0) && !IsMarked(node, 1) && !IsMarked(node, 2) && Follows(node, 3, out);
+    }
     if (node.op == "MatMul") {
       if (!IsMarked(node, 0) || ShapeOf(node, 0).size() < 2) return false;
       if (ShapeOf(node, 1).size() == 2) return !IsMarked(node, 1);

@@ -11,7 +11,7 @@ namespace {
 
 // Raised when a kernel, a packed layout or a rule of choice changes: old recipes are then not taken
 // for new ones.
-constexpr int kKernelVersion = 6;
+constexpr int kKernelVersion = 7;
 
 struct OpPlan {
   absl::string_view op;
@@ -30,6 +30,9 @@ constexpr OpPlan kPlans[] = {
     {"reprise.SegmentSpread", cpu::PlanSegmentSpread},
     {"reprise.SegmentCumSum", cpu::PlanSegmentCumSum},
     {"Conv", cpu::PlanConv},
+    {"reprise.Conv", cpu::PlanConv},
+    {"MaxPool", cpu::PlanPool},
+    {"AveragePool", cpu::PlanPool},
     {"LSTM", cpu::PlanLstm},
     {"GRU", cpu::PlanGru},
     {"RNN", cpu::PlanRnn},

@@ -18,6 +18,7 @@
 #include "runtime/device/cpu/rows.h"
 #include "runtime/device/device.h"
 #include "runtime/device/gemm_provider.h"
+#include "runtime/ops/windows.h"
 
 namespace reprise::cpu {
 
@@ -166,6 +167,13 @@ std::vector<Candidate> PlanAttention(const CpuTarget& target, const NodeView& no
 
 // plan_conv.cc
 std::vector<Candidate> PlanConv(const CpuTarget& target, const NodeView& node);
+
+// plan_depthwise.cc: Conv and reprise.Conv of one channel a group.
+std::vector<Candidate> PlanDepthwise(const CpuTarget& target, const NodeView& node,
+                                     const ops::Windows& windows);
+
+// plan_pool.cc
+std::vector<Candidate> PlanPool(const CpuTarget& target, const NodeView& node);
 
 // plan_recurrent.cc
 std::vector<Candidate> PlanLstm(const CpuTarget& target, const NodeView& node);

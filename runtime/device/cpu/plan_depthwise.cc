@@ -1,0 +1,109 @@
+// Convolutions of each channel by itself: nothing is shared between the maps of different channels,
+// so that a product has nothing to read twice. See strips.h.
+#include "runtime/device/cpu/conv_finish.h"
+#include "runtime/device/cpu/plan.h"
+#include "runtime/device/cpu/strips.h"
+
+namespace reprise::cpu {
+namespace {
+
+constexpr size_t kMaxDims = 2;
+// Of a copy, in floats: dilations that reach farther than this are for the plain loops.
+constexpr int64_t kMaxCopy = 1 << 20;
+
+struct DepthwiseParams {
+  const StripKernels* kernels = nullptr;
+  ConvFinish finish = nullptr;
+  ConvActivation activation;
+  Strips strips;
+  int64_t batch = 0, batch_rows = 0;
+  int64_t groups = 0, group_maps = 0;
+  bool has_bias = false;
+  int residual = -1;  // among the operands
+  int out = 0, workspace = 0;
+  int scratch_parts = 0;
+};
+
+// The windows of one strip in each map of a channel.
+void RunStrip(const DepthwiseParams& p, const LaunchArgs& launch, int64_t plane, const Strip& strip,
+              float* copied) {
+  const Strips& s = p.strips;
+  const int64_t out_plane = s.out.rows * s.out.columns;
+  const auto* x = static_cast<const float*>(launch.operands[0]);
+  const auto* weights = static_cast<const float*>(launch.operands[1]);
+  const auto* bias = p.has_bias ? static_cast<const float*>(launch.operands[2]) : nullptr;
+  const auto* residual =
+      p.residual < 0 ? nullptr : static_cast<const float*>(launch.operands[p.residual]);
+  auto* out = static_cast<float*>(launch.operands[p.out]);
+  p.kernels->copy(s, strip, x + plane * s.in.rows * s.in.columns, 0, copied);
+  const bool bounded = p.activation.clip() && residual == nullptr;
+  for (int64_t m = 0; m < p.group_maps; ++m) {
+    const int64_t map = plane % p.groups * p.group_maps + m;
+    const int64_t at = (plane * p.group_maps + m) * out_plane;
+    p.kernels->convolve(s, strip, copied, weights + map * s.num_taps(),
+                        {.bias = bias == nullptr ? 0 : bias[map],
+                         .bounded = bounded,
+                         .low = p.activation.low,
+                         .high = p.activation.high},
+                        out + at);
+    if (bounded) continue;
+    const int64_t first = at + strip.first.rows * s.out.columns + strip.first.columns;
+    p.finish({.y = out + first,
+              .ld = s.out.columns,
+              .rows = strip.size.rows,
+              .columns = strip.size.columns,
+              .residual = residual == nullptr ? nullptr : residual + first,
+              .ld_residual = s.out.columns},
+             p.activation);
+  }
+}
+
+void RunDepthwise(const LaunchArgs& launch) {
+  const auto& p = *static_cast<const DepthwiseParams*>(launch.params);
+  const int64_t per_plane = p.strips.per_plane();
+  const int64_t units = LiveOf(p.batch, p.batch_rows, *launch.frame) * p.groups * per_plane;
+  const int parts = PartsWithScratch(launch, p.scratch_parts);
+  if (launch.part >= parts) return;
+  float* const copied =
+      static_cast<float*>(launch.operands[p.workspace]) + launch.part * p.strips.CopyFloats();
+  const ItemRange range = RangeOfPart(units, 1, launch.part, parts);
+  for (int64_t unit = range.begin; unit < range.end; ++unit) {
+    RunStrip(p, launch, unit / per_plane, StripOf(p.strips, unit % per_plane), copied);
+  }
+}
+
+}  // namespace
+
+std::vector<Candidate> PlanDepthwise(const CpuTarget& target, const NodeView& node,
+                                     const ops::Windows& windows) {
+  const Shape &x = node.shape(0), &weight = node.shape(1);
+  const std::optional<ConvActivation> activation = ConvActivationOf(node.attributes());
+  if (x.size() > kMaxDims + 2 || !activation.has_value()) return {};
+  DepthwiseParams p;
+  p.kernels = &StripKernelsFor(target.isa);
+  p.finish = ConvFinishFor(target.isa);
+  p.activation = *activation;
+  p.batch = x[0];
+  p.batch_rows = p.batch % std::max<int64_t>(node.batch_rows(), 1) == 0 ? node.batch_rows() : 0;
+  p.groups = x[1];
+  p.group_maps = weight[0] / p.groups;
+  p.strips =
+      PlanStrips(windows, Shape(x.begin() + 2, x.end()), p.batch * p.groups, target.scratch_parts);
+  if (p.strips.CopyFloats() > kMaxCopy) return {};
+  p.has_bias = node.has_input(2);
+  if (node.has_input(3)) p.residual = 3;
+  p.out = static_cast<int>(node.num_inputs());
+  p.workspace = static_cast<int>(node.num_inputs() + node.num_outputs());
+  p.scratch_parts = target.scratch_parts;
+  const size_t workspace = sizeof(float) * p.strips.CopyFloats() * p.scratch_parts;
+  const double flops = 2.0 * static_cast<double>(NumElements(node.out_shape())) *
+                       static_cast<double>(p.strips.num_taps());
+  const bool takes_live_rows = p.batch_rows > 0;
+  Candidate candidate =
+      MakeCandidate(target, node, "conv_depthwise", RunDepthwise, std::move(p), flops);
+  candidate.option.workspace_bytes = workspace;
+  candidate.option.takes_live_rows = takes_live_rows;
+  return {std::move(candidate)};
+}
+
+}  // namespace reprise::cpu

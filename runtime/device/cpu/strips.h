@@ -1,0 +1,82 @@
+// Windows that slide over planes of float32, a strip of them at a time: the convolution of a
+// channel by itself, and pooling.
+//
+// What the windows of a strip see is copied first, with the padding around it and, for a stride
+// along the width, each phase of the columns side by side. Whatever the kernel, its stride and its
+// dilation, a tap of neighbouring windows is then a run of neighbouring floats in the first-level
+// cache, and nothing asks where the plane ends. Every window is computed in the order of its taps,
+// so that no division into strips changes a bit.
+//
+// Threads: all functions are pure; strips may be computed at the same time.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "runtime/base/cpu_info.h"
+#include "runtime/graph/shape.h"
+#include "runtime/ops/windows.h"
+
+namespace reprise::cpu {
+
+// Planes of `in` rows and columns; one dim is a plane of one row.
+struct Strips {
+  struct Extent {
+    int64_t rows = 1, columns = 1;
+  };
+  Extent in, out, kernel, stride, dilation, pad;  // pad: in front
+  Extent strip;                                   // windows of a strip, at most
+  int64_t phase = 0;                              // of the copy: floats of a phase of a row
+  int64_t line = 0;                               // of a row: all phases
+  std::vector<int64_t> taps;                      // where each lies from a window's begin
+  std::vector<int64_t> kernel_columns;            // where each column of the kernel lies
+
+  // Sets the size of a strip and what hangs on it.
+  void SetStrip(Extent size);
+
+  int64_t num_taps() const { return kernel.rows * kernel.columns; }
+  Extent counts() const;  // of strips in a plane
+  int64_t per_plane() const { return counts().rows * counts().columns; }
+  // Of a copy, aligned to 64 bytes.
+  int64_t CopyFloats() const;
+};
+
+// `spatial` of one or two dims. No strip is set.
+Strips StripsOf(const ops::Windows& windows, const Shape& spatial);
+// The same with strips that stay in the first-level cache, of `planes` for up to `parts`.
+Strips PlanStrips(const ops::Windows& windows, const Shape& spatial, int64_t planes, int parts);
+
+// One strip: windows [first, first + size).
+struct Strip {
+  Strips::Extent first, size;
+};
+Strip StripOf(const Strips& strips, int64_t index);
+
+// y = min(max(sum + bias, low), high).
+struct StripBounds {
+  float bias = 0;
+  bool bounded = false;
+  float low = 0, high = 0;
+};
+
+struct StripKernels {
+  // `x` is the plane, null: there is none. Outside of it lies `padding`. What no tap sees is left
+  // as it was.
+  void (*copy)(const Strips& strips, const Strip& strip, const float* x, float padding,
+               float* copied);
+  // The others write the strip's windows of the plane `y`.
+  // `weights`: [taps].
+  void (*convolve)(const Strips& strips, const Strip& strip, const float* copied,
+                   const float* weights, const StripBounds& bounds, float* y);
+  // NaN stays, so that it is seen. The padding is that of the copy.
+  void (*largest)(const Strips& strips, const Strip& strip, const float* copied, float* y);
+  // Sums over row_counts[row] * column_counts[column], which have an element for each row and
+  // column of windows and a vector behind them.
+  void (*average)(const Strips& strips, const Strip& strip, const float* copied,
+                  const float* row_counts, const float* column_counts, float* y);
+};
+
+// The kernels of the highest tier that is not above `isa`.
+const StripKernels& StripKernelsFor(Isa isa);
+
+}  // namespace reprise::cpu

@@ -1,0 +1,191 @@
+// Convolutions and pooling on every tier against their reference kernels, over shapes that are
+// drawn: sizes around a vector, strides, dilations, padding, groups.
+#include <cmath>
+#include <cstring>
+#include <random>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "gtest/gtest.h"
+#include "runtime/device/cpu/cpu_device.h"
+#include "tests/runtime/device/cpu/device_harness.h"
+#include "tests/runtime/device/cpu/tiers.h"
+
+namespace reprise {
+namespace {
+
+// Within 5e-5 of the largest element: an activation may have made all of them small.
+void ExpectNear(const Tensor& got, const Tensor& want) {
+  ASSERT_EQ(got.shape(), want.shape());
+  const absl::Span<const float> a = got.span<float>(), b = want.span<float>();
+  float largest = 1;
+  for (float x : b) {
+    if (std::isfinite(x)) largest = std::max(largest, std::abs(x));
+  }
+  for (size_t i = 0; i < a.size(); ++i) {
+    if (std::isnan(b[i]) ? std::isnan(a[i]) : a[i] == b[i]) continue;
+    ASSERT_NEAR(a[i], b[i], 5e-5 * largest) << "element " << i;
+  }
+}
+
+std::string List(absl::Span<const int64_t> values) {
+  return absl::StrCat("[", absl::StrJoin(values, ", "), "]");
+}
+
+// Shapes, drawn from sizes that are on either side of something.
+class Draw {
+ public:
+  explicit Draw(uint32_t seed) : random_(seed) {}
+
+  int64_t From(const std::vector<int64_t>& values) { return values[random_() % values.size()]; }
+  bool Chance(int of) { return random_() % of == 0; }
+
+  // The dims of an operand and the attributes of windows that fit them.
+  struct Windows {
+    std::vector<int64_t> spatial, kernel;
+    std::string attributes;
+  };
+  Windows DrawWindows(size_t dims, bool dilated, bool half_padding) {
+    Windows w;
+    std::vector<int64_t> strides, dilations, begin, end;
+    for (size_t d = 0; d < dims; ++d) {
+      const int64_t kernel = From({1, 2, 3, 3, 3, 5, 7});
+      const int64_t dilation = dilated ? From({1, 1, 1, 2, 3}) : 1;
+      const int64_t extent = (kernel - 1) * dilation + 1;
+      const int64_t most = half_padding ? kernel / 2 : 3;
+      begin.push_back(From({0, kernel / 2, std::min(most, kernel - 1)}));
+      end.push_back(From({0, kernel / 2, std::min(most, kernel - 1)}));
+      strides.push_back(From({1, 1, 1, 2, 2, 3}));
+      dilations.push_back(dilation);
+      w.kernel.push_back(kernel);
+      const bool last = d + 1 == dims;
+      const int64_t size = last ? From({1, 2, 7, 8, 13, 15, 16, 17, 31, 33, 47, 48, 49, 97, 131})
+                                : From({1, 2, 3, 4, 5, 7, 11, 14});
+      w.spatial.push_back(std::max(size, extent - begin.back() - end.back()));
+      w.spatial.back() = std::max<int64_t>(w.spatial.back(), 1);
+    }
+    begin.insert(begin.end(), end.begin(), end.end());
+    w.attributes = absl::StrCat("strides = ", List(strides), ", pads = ", List(begin));
+    if (dilated) absl::StrAppend(&w.attributes, ", dilations = ", List(dilations));
+    return w;
+  }
+
+ private:
+  std::mt19937 random_;
+};
+
+std::string Dims(std::vector<int64_t> front, const std::vector<int64_t>& back) {
+  front.insert(front.end(), back.begin(), back.end());
+  return List(front);
+}
+
+// A Conv or reprise.Conv in `groups` groups.
+std::string ConvText(Draw& draw, size_t dims, int64_t groups, int64_t group_channels,
+                     int64_t group_maps) {
+  const Draw::Windows w = draw.DrawWindows(dims, /*dilated=*/true, /*half_padding=*/false);
+  const int64_t batch = draw.From({1, 1, 2, 3}), maps = groups * group_maps;
+  std::string text =
+      absl::StrCat("input %x: f32", Dims({batch, groups * group_channels}, w.spatial),
+                   "\nparam %w: f32", Dims({maps, group_channels}, w.kernel), " = p0\n");
+  const bool bias = draw.Chance(2), fused = draw.Chance(2);
+  if (bias) absl::StrAppend(&text, "param %b: f32[", maps, "] = p1\n");
+  absl::StrAppend(&text, "%y: ? = ", fused ? "reprise.Conv" : "Conv", "(%x, %w", bias ? ", %b" : "",
+                  ") {group = ", groups, ", ", w.attributes);
+  constexpr const char* kActivations[] = {
+      "relu", "clip\", low = -0.5, high = 1.5, note = \"", "hard_swish", "sigmoid",
+      "silu", "leaky_relu\", slope = 0.1, note = \"",      "tanh",       "gelu",
+      "none"};
+  if (fused) {
+    absl::StrAppend(&text, ", activation = \"",
+                    kActivations[draw.From({0, 0, 1, 1, 2, 3, 4, 5, 6, 7, 8})], "\"");
+  }
+  return absl::StrCat(text, "}\noutput %y");
+}
+
+// `text` with a residual of the result's shape.
+std::string WithResidual(const std::string& text) {
+  const NodeRun run(text);
+  std::string with = text;
+  const size_t call = with.find("reprise.Conv(");
+  if (call == std::string::npos) return text;
+  const size_t close = with.find(')', call);
+  with.insert(close, run.node().input(2) != kNone ? ", %r" : ", _, %r");
+  const size_t line = with.find("%y: ?");
+  with.insert(line, absl::StrCat("input %r: f32",
+                                 List(*run.graph.value(run.node().outputs[0]).shape), "\n"));
+  return with;
+}
+
+class WindowsTest : public testing::TestWithParam<Isa> {
+ protected:
+  // Every option of the node, by several parts. They give the same bits.
+  void Check(const std::string& text, uint32_t seed) {
+    SCOPED_TRACE(text);
+    NodeRun run(text, seed);
+    const Tensor expected = run.Reference()[0];
+    const std::vector<KernelOption> options = device_.Options(run.graph, run.id);
+    ASSERT_FALSE(options.empty());
+    for (const KernelOption& option : options) {
+      SCOPED_TRACE(option.kernel);
+      const Tensor whole = run.RunOption(device_, option, 1)[0];
+      ExpectNear(whole, expected);
+      for (int parts : {2, 5, 40}) {
+        EXPECT_EQ(run.RunOption(device_, option, parts)[0], whole) << parts << " parts";
+      }
+    }
+  }
+
+  CpuDevice device_{GetParam()};
+};
+
+TEST_P(WindowsTest, ConvolutionsOfEachChannelByItselfAgreeWithTheReference) {
+  Draw draw(1);
+  for (uint32_t round = 0; round < 150 && !HasFailure(); ++round) {
+    const std::string text =
+        ConvText(draw, draw.From({1, 2, 2, 2}), draw.From({1, 2, 7, 33}), 1, draw.From({1, 1, 2}));
+    Check(draw.Chance(3) ? WithResidual(text) : text, round);
+  }
+}
+
+TEST_P(WindowsTest, ConvolutionsAsProductsAgreeWithTheReference) {
+  Draw draw(2);
+  for (uint32_t round = 0; round < 200 && !HasFailure(); ++round) {
+    const std::string text =
+        ConvText(draw, draw.From({1, 2, 2, 2, 3}), draw.From({1, 1, 1, 2}),
+                 draw.From({2, 3, 5, 16, 17, 40}), draw.From({1, 3, 8, 9, 16, 47, 48, 49, 60}));
+    Check(draw.Chance(3) ? WithResidual(text) : text, round);
+  }
+}
+
+TEST_P(WindowsTest, PoolsAgreeWithTheReference) {
+  Draw draw(3);
+  for (uint32_t round = 0; round < 150 && !HasFailure(); ++round) {
+    const bool average = draw.Chance(2);
+    const Draw::Windows w =
+        draw.DrawWindows(draw.From({1, 2, 2, 2}), /*dilated=*/!average, /*half_padding=*/true);
+    Check(absl::StrCat("input %x: f32",
+                       Dims({draw.From({1, 2, 3}), draw.From({1, 3, 17})}, w.spatial), "\n%y: ? = ",
+                       average ? "AveragePool" : "MaxPool", "(%x) {kernel_shape = ", List(w.kernel),
+                       ", ", w.attributes, ", ceil_mode = ", draw.From({0, 1}),
+                       average ? absl::StrCat(", count_include_pad = ", draw.From({0, 1})) : "",
+                       "}\noutput %y"),
+          round);
+  }
+}
+
+TEST_P(WindowsTest, TheLargestOfWhatHoldsNanIsNan) {
+  NodeRun run(
+      "input %x: f32[1, 1, 9, 40]\n%y: ? = MaxPool(%x) {kernel_shape = [3, 3], pads = "
+      "[1, 1, 1, 1]}\noutput %y");
+  std::vector<float> x(9 * 40, -1);
+  for (int64_t at : {0, 41, 170, 359}) x[at] = std::nanf("");
+  x[200] = -INFINITY;
+  run.inputs[0] = Tensor::FromVector<float>(DType::kFloat32, {1, 1, 9, 40}, x);
+  const KernelOption option = device_.Options(run.graph, run.id).at(0);
+  ExpectNear(run.RunOption(device_, option, 1)[0], run.Reference()[0]);
+}
+
+INSTANTIATE_TEST_SUITE_P(Tiers, WindowsTest, testing::ValuesIn(cpu::TestedTiers()), cpu::TierName);
+
+}  // namespace
+}  // namespace reprise
