@@ -3,11 +3,10 @@
 // Of a block of windows the elements are copied into panels (conv_windows.h): what the product then
 // reads lies side by side in a core's cache, however large the operand is. Every element is summed
 // in the order of channels and taps, so that no division of the work changes a bit.
+#include "runtime/device/cpu/plan_conv.h"
+
 #include <algorithm>
 
-#include "runtime/device/cpu/conv_finish.h"
-#include "runtime/device/cpu/conv_windows.h"
-#include "runtime/device/cpu/plan.h"
 #include "runtime/ops/windows.h"
 
 namespace reprise::cpu {
@@ -153,6 +152,8 @@ std::vector<Candidate> PlanConv(const CpuTarget& target, const NodeView& node) {
   if (weight[1] == 1 && p.group_maps <= kFewMaps) return PlanDepthwise(target, node, *windows);
   p.windows = ConvWindowsOf(target.isa, *windows, Shape(x.begin() + 2, x.end()), weight[1]);
   ConvWindows& w = p.windows;
+  std::vector<Candidate> few = PlanConvWeights(target, node, w, *activation);
+  if (!few.empty()) return few;
   const int64_t block =
       std::clamp(kBlockFloats / (w.stretch * w.channel_taps()), kMinBlock, kMaxBlock);
   w.SetBlocks(w.products->Panels(block) * w.products->panel_columns, w.products->panel_columns);

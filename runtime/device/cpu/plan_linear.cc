@@ -283,8 +283,10 @@ absl::StatusOr<Tensor> RunPack(const CpuTarget& target, const Attributes& attrib
   const bool transposed = attributes.Int("transposed", 0) != 0;
   // A stack of matrices as rows: so many are one matrix.
   const int64_t columns = attributes.Int("columns", 0);
+  // The kernels of so many maps, a row each.
+  const int64_t maps = attributes.Int("maps", 0);
   const bool stack = columns > 0 && transposed && weights.shape().size() == 3;
-  if (weights.dtype() != DType::kFloat32 || (weights.shape().size() != 2 && !stack)) {
+  if (weights.dtype() != DType::kFloat32 || (weights.shape().size() != 2 && !stack && maps == 0)) {
     return absl::InternalError(absl::StrCat(kPackOp, " of ", DTypeName(weights.dtype()), " ",
                                             ShapeToString(weights.shape())));
   }
@@ -292,15 +294,17 @@ absl::StatusOr<Tensor> RunPack(const CpuTarget& target, const Attributes& attrib
     return absl::InternalError(absl::StrCat(kPackOp, " into panels of ", attributes.Int("panel", 0),
                                             " columns on a device of ", target.gemm.panel_columns));
   }
-  const int64_t k = stack ? weights.shape()[2] : weights.shape()[transposed ? 1 : 0];
-  const int64_t n = stack ? columns : weights.shape()[transposed ? 0 : 1];
+  const int64_t k = maps > 0 ? NumElements(weights.shape()) / maps
+                    : stack  ? weights.shape()[2]
+                             : weights.shape()[transposed ? 1 : 0];
+  const int64_t n = maps > 0 ? maps : stack ? columns : weights.shape()[transposed ? 0 : 1];
   const int64_t matrices = NumElements(weights.shape()) / std::max<int64_t>(1, k * n);
   const int64_t floats = target.gemm.PackedFloats(k, n);
   const int64_t bytes = matrices * floats * static_cast<int64_t>(sizeof(float));
   std::shared_ptr<std::byte> packed = memory.Allocate(static_cast<size_t>(bytes));
   for (int64_t i = 0; i < matrices; ++i) {
     target.gemm.pack({.data = static_cast<const float*>(weights.data()) + i * k * n,
-                      .ld = weights.shape().back(),
+                      .ld = maps > 0 ? k : weights.shape().back(),
                       .transposed = transposed},
                      k, n, attributes.Float("scale", 1),
                      reinterpret_cast<float*>(packed.get()) + i * floats);

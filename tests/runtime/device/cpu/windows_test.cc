@@ -157,6 +157,23 @@ TEST_P(WindowsTest, ConvolutionsAsProductsAgreeWithTheReference) {
   }
 }
 
+// Another bucket may take the other way, and so may another thread's share.
+TEST_P(WindowsTest, PackedWeightsAndPackedWindowsGiveTheSameBits) {
+  for (const char* windows : {"f32[3, 40, 7, 7]", "f32[1, 40, 8, 8]", "f32[2, 40, 3, 5]"}) {
+    const auto run = [&](absl::string_view weights) {
+      NodeRun node(absl::StrCat("input %x: ", windows, "\n", weights,
+                                "\nparam %b: f32[50] = p1\n%y: ? = reprise.Conv(%x, %w, %b) "
+                                "{pads = [1, 1, 1, 1], activation = \"relu\"}\noutput %y"));
+      const KernelOption option = device_.Options(node.graph, node.id).at(0);
+      return std::pair(option.kernel, node.RunOption(device_, option, 2)[0]);
+    };
+    const auto [few, packed] = run("param %w: f32[50, 40, 3, 3] = p0");
+    const auto [many, unpacked] = run("input %w: f32[50, 40, 3, 3]");
+    EXPECT_NE(few, many);
+    EXPECT_EQ(packed, unpacked) << windows;
+  }
+}
+
 TEST_P(WindowsTest, PoolsAgreeWithTheReference) {
   Draw draw(3);
   for (uint32_t round = 0; round < 150 && !HasFailure(); ++round) {

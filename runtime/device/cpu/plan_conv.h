@@ -1,0 +1,16 @@
+// The forms of Conv and reprise.Conv that plan_conv.cc chooses from.
+#pragma once
+
+#include <vector>
+
+#include "runtime/device/cpu/conv_finish.h"
+#include "runtime/device/cpu/conv_windows.h"
+#include "runtime/device/cpu/plan.h"
+
+namespace reprise::cpu {
+
+// plan_conv_weights.cc: of few windows and many maps.
+std::vector<Candidate> PlanConvWeights(const CpuTarget& target, const NodeView& node,
+                                       ConvWindows windows, const ConvActivation& activation);
+
+}  // namespace reprise::cpu

@@ -1,0 +1,190 @@
+// Convolutions of few windows: what they see times the packed weights.
+//
+// A panel of windows (plan_conv.cc) is mostly empty where a plane has few, and the weights then
+// pass by for few results. Here the windows of several elements of the batch are the rows, and the
+// weights are packed once and stream by as those of any product do. The results come out by window
+// and are turned on their way to the planes. Every sum is that of plan_conv.cc to the bit, so that
+// buckets of different sizes give the same answers.
+#include <algorithm>
+
+#include "runtime/device/cpu/plan_conv.h"
+
+namespace reprise::cpu {
+namespace {
+
+// Windows at a time: they pay for the weights that stream by, and stay in the second-level cache.
+constexpr int64_t kMaxRows = 112;
+// With more windows than this in a plane its panels are full and pay for themselves, and where
+// there are few maps the weights' panels are the ones that are mostly empty.
+constexpr int64_t kMostWindows = 64;
+constexpr int64_t kFewestMaps = 32;
+// Panels of weights whose results are turned at a time.
+constexpr int64_t kPanels = 4;
+
+struct ConvWeightsParams {
+  ConvWindows windows;
+  ConvFinish finish = nullptr;
+  ConvActivation activation;
+  int64_t batch = 0, batch_rows = 0;
+  int64_t maps = 0;
+  int64_t elements = 1;  // of the batch, in a block: one where a plane has several blocks
+  bool has_bias = false;
+  int residual = -1;  // among the operands
+  int out = 0, workspace = 0;
+  int64_t row_floats = 0;  // from a window to the next
+  int64_t sums_floats = 0, rows_floats = 0, scratch_floats = 0;
+  int scratch_parts = 0;
+
+  int64_t panels() const { return windows.products->Panels(maps); }
+  int64_t rows() const { return elements * windows.block; }
+};
+
+// What the windows of a block see of element `element`, one row a window.
+void FillRows(const ConvWeightsParams& p, const float* x, int64_t element,
+              const ConvWindows::Block& block, float* copies, float* rows) {
+  const ConvWindows& w = p.windows;
+  x += element * w.channels * w.in_plane();
+  const auto transpose = w.panel_kernels->transpose;
+  if (w.plain) {
+    return transpose(x + block.first, w.in_plane(), w.channels, block.count, rows, p.row_floats);
+  }
+  float* const panels = copies + w.CopyFloats();
+  w.FillPanels(x, 0, {0, w.channels}, block, copies, panels);
+  const int64_t width = w.products->panel_columns;
+  for (int64_t first = 0; first < block.count; first += width) {
+    transpose(panels + first * w.depth(), width, w.depth(), std::min(width, block.count - first),
+              rows + first * p.row_floats, p.row_floats);
+  }
+}
+
+// Where the pieces of a part's scratch are.
+struct Scratch {
+  float *rows, *sums, *copies;
+};
+
+// Panels [begin, end) of the maps of a block of `count` elements from `element` on, whose windows
+// are in `scratch.rows`.
+void MultiplyRows(const ConvWeightsParams& p, const LaunchArgs& launch, int64_t element,
+                  int64_t count, const ConvWindows::Block& block, ItemRange panels,
+                  const Scratch& scratch) {
+  const ConvWindows& w = p.windows;
+  const int64_t width = w.products->panel_columns, depth = w.depth(), plane = w.out_plane();
+  const auto* packed = static_cast<const float*>(launch.operands[1]);
+  const auto* bias = p.has_bias ? static_cast<const float*>(launch.operands[2]) : nullptr;
+  const auto* residual =
+      p.residual < 0 ? nullptr : static_cast<const float*>(launch.operands[p.residual]);
+  auto* out = static_cast<float*>(launch.operands[p.out]);
+  for (int64_t panel = panels.begin, next; panel < panels.end; panel = next) {
+    next = std::min(panels.end, panel + kPanels);
+    const int64_t map = panel * width, maps = std::min(p.maps, next * width) - map;
+    const int64_t ld = kPanels * width;
+    w.products->part({.a = scratch.rows,
+                      .lda = p.row_floats,
+                      .packed_b = packed + map * depth,
+                      .c = scratch.sums,
+                      .ldc = ld,
+                      .n = maps,
+                      .k = depth,
+                      .bias = bias == nullptr ? nullptr : bias + map},
+                     {0, count * block.count, 0, next - panel});
+    for (int64_t e = 0; e < count; ++e) {
+      const int64_t at = ((element + e) * p.maps + map) * plane + block.first;
+      w.panel_kernels->transpose(scratch.sums + e * block.count * ld, ld, block.count, maps,
+                                 out + at, plane);
+      p.finish({.y = out + at,
+                .ld = plane,
+                .rows = maps,
+                .columns = block.count,
+                .residual = residual == nullptr ? nullptr : residual + at,
+                .ld_residual = plane},
+               p.activation);
+    }
+  }
+}
+
+// A unit is a panel of the maps of a block.
+void RunConvWeights(const LaunchArgs& launch) {
+  const auto& p = *static_cast<const ConvWeightsParams*>(launch.params);
+  const ConvWindows& w = p.windows;
+  const int64_t live = LiveOf(p.batch, p.batch_rows, *launch.frame);
+  const int64_t blocks = w.blocks(), panels = p.panels();
+  const int64_t units = (live + p.elements - 1) / p.elements * blocks * panels;
+  const int parts =
+      static_cast<int>(std::min<int64_t>(units, PartsWithScratch(launch, p.scratch_parts)));
+  if (launch.part >= parts) return;
+  const auto* x = static_cast<const float*>(launch.operands[0]);
+  float* const begin =
+      static_cast<float*>(launch.operands[p.workspace]) + launch.part * p.scratch_floats;
+  const Scratch scratch = {begin, begin + p.rows_floats, begin + p.rows_floats + p.sums_floats};
+  const ItemRange range = RangeOfPart(units, 1, launch.part, parts);
+  for (int64_t unit = range.begin, next; unit < range.end; unit = next) {
+    const int64_t index = unit / panels;
+    next = std::min(range.end, (index + 1) * panels);
+    const ConvWindows::Block block = w.BlockOf(index % blocks);
+    const int64_t element = index / blocks * p.elements;
+    const int64_t count = std::min(p.elements, live - element);
+    for (int64_t e = 0; e < count; ++e) {
+      FillRows(p, x, element + e, block, scratch.copies,
+               scratch.rows + e * block.count * p.row_floats);
+    }
+    MultiplyRows(p, launch, element, count, block, {unit - index * panels, next - index * panels},
+                 scratch);
+  }
+}
+
+}  // namespace
+
+std::vector<Candidate> PlanConvWeights(const CpuTarget& target, const NodeView& node,
+                                       ConvWindows windows, const ConvActivation& activation) {
+  const Shape &x = node.shape(0), &weight = node.shape(1);
+  ConvWeightsParams p;
+  p.windows = std::move(windows);
+  ConvWindows& w = p.windows;
+  p.maps = weight[0];
+  if (!node.is_parameter(1) || node.attributes().Int("group", 1) != 1 || w.out_slices > 1 ||
+      w.in_slices > 1 || w.stretch < w.channels || w.out_plane() > kMostWindows ||
+      p.maps < kFewestMaps) {
+    return {};
+  }
+  w.SetBlocks(kMaxRows, 1);
+  p.batch = x[0];
+  p.batch_rows = p.batch % std::max<int64_t>(node.batch_rows(), 1) == 0 ? node.batch_rows() : 0;
+  if (w.blocks() == 1) {
+    p.elements = std::clamp<int64_t>(kMaxRows / w.out_plane(), 1, p.batch);
+  }
+  p.finish = ConvFinishFor(target.isa);
+  p.activation = activation;
+  p.has_bias = node.has_input(2);
+  if (node.has_input(3)) p.residual = 3;
+  p.out = static_cast<int>(node.num_inputs());
+  p.workspace = static_cast<int>(node.num_inputs() + node.num_outputs());
+  p.row_floats = static_cast<int64_t>(AlignUp(w.depth(), 16));
+  p.rows_floats = p.rows() * p.row_floats;
+  p.sums_floats = p.rows() * kPanels * w.products->panel_columns;
+  p.scratch_floats =
+      p.rows_floats + p.sums_floats +
+      (w.plain ? 0 : w.CopyFloats() + static_cast<int64_t>(AlignUp(w.PanelFloats(), 16)));
+  p.scratch_parts = target.scratch_parts;
+  const int64_t columns = w.products->panel_columns, depth = w.depth();
+  const int64_t maps = p.maps;
+  const size_t packed = sizeof(float) * w.products->PackedFloats(depth, p.maps);
+  const double flops =
+      2.0 * static_cast<double>(NumElements(node.out_shape())) * static_cast<double>(depth);
+  const size_t workspace = sizeof(float) * p.scratch_floats * p.scratch_parts;
+  const bool takes_live_rows = p.batch_rows > 0;
+  Candidate candidate =
+      MakeCandidate(target, node, "conv_weights", RunConvWeights, std::move(p), flops);
+  candidate.option.workspace_bytes = workspace;
+  candidate.option.takes_live_rows = takes_live_rows;
+  candidate.option.prepare.push_back({.input = 1,
+                                      .op = kPackOp,
+                                      .attributes = {{"panel", columns},
+                                                     {"maps", maps},
+                                                     {"scale", 1.0f},
+                                                     {"transposed", int64_t{1}}},
+                                      .dtype = DType::kUInt8,
+                                      .shape = {static_cast<int64_t>(packed)}});
+  return {std::move(candidate)};
+}
+
+}  // namespace reprise::cpu
