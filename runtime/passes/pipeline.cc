@@ -31,6 +31,7 @@ constexpr Factory kCapturePasses[] = {
     FuseRmsNorm,
     FuseGelu,
     FuseLinear,
+    FuseConv,
     FuseRotary,       // Before attention, which finds its heads behind it.
     FuseAttention,
     FuseQkv,

@@ -72,6 +72,27 @@ TEST(ConvTest, WhatDoesNotFitIsRefusedWithBothNumbers) {
               HasSubstr("auto_pad 'SAME'"));
 }
 
+TEST(FusedConvTest, ResidualComesBeforeTheActivation) {
+  const Tensor residual = F32({1, 1, 3}, {-10, 1, -13});
+  const auto run = [&](Attributes attributes) {
+    return Numbers(
+        RunOp("reprise.Conv", {kRow, kSum3, F32({1}, {1}), residual}, std::move(attributes)));
+  };
+  EXPECT_THAT(run({}), ElementsAre(-3, 11, 0));
+  EXPECT_THAT(run({{"activation", std::string("relu")}}), ElementsAre(0, 11, 0));
+  EXPECT_THAT(run({{"activation", std::string("clip")}, {"high", 6.0f}}), ElementsAre(-3, 6, 0));
+  EXPECT_THAT(run({{"activation", std::string("leaky_relu")}, {"slope", 0.5f}}),
+              ElementsAre(-1.5, 11, 0));
+  EXPECT_THAT(run({{"activation", std::string("hard_swish")}}), ElementsAre(0, 11, 0));
+}
+
+TEST(FusedConvTest, WhatDoesNotFitIsRefused) {
+  EXPECT_THAT(ErrorOf(RunOp("reprise.Conv", {kRow, kSum3, std::nullopt, kRow})),
+              HasSubstr("the residual has the shape [1, 1, 5], the result [1, 1, 3]"));
+  EXPECT_THAT(ErrorOf(RunOp("reprise.Conv", {kRow, kSum3}, {{"activation", std::string("magic")}})),
+              HasSubstr("unknown activation 'magic'"));
+}
+
 TEST(AveragePoolTest, OneDimWithPadding) {
   const Attributes attributes = {{"kernel_shape", Ints{2}}, {"pads", Ints{1, 0}}};
   const Tensor x = F32({1, 1, 3}, {2, 4, 6});

@@ -1,0 +1,187 @@
+// What follows a Conv over float32 joins it, in this order: a BatchNormalization goes into its
+// weights and bias; the sum with another value of its shape and an activation are applied to the
+// results while they lie in the cache: reprise.Conv.
+#include <algorithm>
+
+#include "runtime/base/status_macros.h"
+#include "runtime/passes/passes.h"
+#include "runtime/passes/rewrite.h"
+
+namespace reprise {
+namespace {
+
+struct Conv {
+  ValueId x = kNone;
+  ValueId weight = kNone;
+  ValueId bias = kNone;      // kNone: none
+  ValueId residual = kNone;  // kNone: none
+  ValueId result = kNone;
+  Attributes attributes;
+  bool changed = false;
+
+  ValueId sum(ValueId value) {
+    changed = true;
+    return result = value;
+  }
+};
+
+// factor = scale / sqrt(variance + epsilon), bias' = (bias - mean) * factor + shift.
+absl::Status AbsorbBatchNorm(Graph& graph, Conv& conv) {
+  const NodeId user = OnlyUser(graph, conv.result);
+  if (user == kNone || graph.node(user).op != "BatchNormalization" ||
+      graph.node(user).inputs[0] != conv.result) {
+    return absl::OkStatus();
+  }
+  const Node node = graph.node(user);
+  std::vector<ValueId> weights(node.inputs.begin() + 1, node.inputs.end());
+  weights.push_back(conv.weight);
+  if (conv.bias != kNone) weights.push_back(conv.bias);
+  for (ValueId weight : weights) {
+    if (!IsWeight(graph, weight) || !IsFloat32(graph, weight)) return absl::OkStatus();
+  }
+  const Shape shape = *ShapeOf(graph, conv.weight);
+  const Shape maps = {shape[0]};
+  const auto apply = [&](absl::string_view op, std::vector<ValueId> inputs, const Shape& result) {
+    return AddWeight(graph, op, {}, inputs, DType::kFloat32, result);
+  };
+  const ValueId epsilon = graph.AddConstant(
+      "",
+      Tensor::FromVector<float>(DType::kFloat32, {1}, {node.attributes.Float("epsilon", 1e-5f)}));
+  const ValueId scale = node.inputs[1], shift = node.inputs[2], mean = node.inputs[3];
+  ASSIGN_OR_RETURN(ValueId factor, apply("Add", {node.inputs[4], epsilon}, maps));
+  ASSIGN_OR_RETURN(factor, apply("Sqrt", {factor}, maps));
+  ASSIGN_OR_RETURN(factor, apply("Div", {scale, factor}, maps));
+  ValueId bias = mean;
+  if (conv.bias == kNone) {
+    ASSIGN_OR_RETURN(bias, apply("Neg", {mean}, maps));
+  } else {
+    ASSIGN_OR_RETURN(bias, apply("Sub", {conv.bias, mean}, maps));
+  }
+  ASSIGN_OR_RETURN(bias, apply("Mul", {bias, factor}, maps));
+  ASSIGN_OR_RETURN(conv.bias, apply("Add", {bias, shift}, maps));
+  Shape by_map(shape.size(), 1);
+  by_map[0] = shape[0];
+  ASSIGN_OR_RETURN(factor, AddReshape(graph, factor, by_map));
+  ASSIGN_OR_RETURN(conv.weight, apply("Mul", {conv.weight, factor}, shape));
+  conv.sum(node.outputs[0]);
+  return absl::OkStatus();
+}
+
+void AbsorbResidual(const Graph& graph, Conv& conv) {
+  const NodeId user = OnlyUser(graph, conv.result);
+  if (user == kNone || graph.node(user).op != "Add") return;
+  // Alone in reading the convolution, the Add is no input of what makes the residual.
+  const ValueId residual = OtherInput(graph.node(user), conv.result);
+  const ValueId sum = graph.node(user).outputs[0];
+  if (residual == kNone || IsWeight(graph, residual) || !IsFloat32(graph, residual) ||
+      !SameShape(graph, residual, conv.result) || !SameShape(graph, sum, conv.result)) {
+    return;
+  }
+  conv.residual = residual;
+  conv.sum(sum);
+}
+
+// y * gate(y), where nothing else reads either; the gate, and in `product` the result.
+const Node* GateOf(const Graph& graph, ValueId y, ValueId& product) {
+  const std::vector<NodeId>& users = graph.value(y).users;
+  if (users.size() != 2 || graph.IsOutput(y)) return nullptr;
+  for (int i = 0; i < 2; ++i) {
+    const Node& gate = graph.node(users[i]);
+    const Node& mul = graph.node(users[1 - i]);
+    if (mul.op != "Mul" || gate.inputs.size() != 1) continue;
+    if (OnlyUser(graph, gate.outputs[0]) != users[1 - i]) continue;
+    product = mul.outputs[0];
+    return &gate;
+  }
+  return nullptr;
+}
+
+bool IsHardSwishGate(const Node& node) {
+  return node.op == "HardSigmoid" && IsNear(node.attributes.Float("alpha", 0.2f), 1.0 / 6) &&
+         IsNear(node.attributes.Float("beta", 0.5f), 0.5);
+}
+
+Attributes Named(absl::string_view activation) {
+  Attributes attributes;
+  attributes.Set("activation", std::string(activation));
+  return attributes;
+}
+
+// The activation and its parameters; nullopt where the node is none.
+std::optional<Attributes> ActivationOf(const Graph& graph, const Node& node) {
+  if (node.op == "Relu") return Named("relu");
+  if (node.op == "Tanh") return Named("tanh");
+  if (node.op == "Sigmoid") return Named("sigmoid");
+  if (node.op == "HardSwish") return Named("hard_swish");
+  if (node.op == "Gelu") {
+    return Named(node.attributes.String("approximate", "none") == "tanh" ? "gelu_tanh" : "gelu");
+  }
+  if (node.op == "LeakyRelu") {
+    Attributes attributes = Named("leaky_relu");
+    attributes.Set("slope", node.attributes.Float("alpha", 0.01f));
+    return attributes;
+  }
+  if (node.op != "Clip") return std::nullopt;
+  Attributes attributes = Named("clip");
+  const char* const names[] = {"low", "high"};
+  for (size_t i = 0; i < 2; ++i) {
+    if (node.input(i + 1) == kNone) continue;
+    const std::optional<double> bound = KnownScalar(graph, node.input(i + 1));
+    if (!bound.has_value()) return std::nullopt;
+    attributes.Set(names[i], static_cast<float>(*bound));
+  }
+  return attributes;
+}
+
+void AbsorbActivation(const Graph& graph, Conv& conv) {
+  ValueId result = kNone;
+  std::optional<Attributes> activation;
+  if (const Node* gate = GateOf(graph, conv.result, result); gate != nullptr) {
+    if (gate->op == "Sigmoid") activation = Named("silu");
+    if (IsHardSwishGate(*gate)) activation = Named("hard_swish");
+  } else if (const NodeId user = OnlyUser(graph, conv.result); user != kNone) {
+    activation = ActivationOf(graph, graph.node(user));
+    result = graph.node(user).outputs[0];
+  }
+  if (!activation.has_value()) return;
+  for (const auto& [name, value] : *activation) conv.attributes.Set(name, value);
+  conv.sum(result);
+}
+
+class FuseConvPass : public Pass {
+ public:
+  absl::string_view name() const override { return "fuse_conv"; }
+
+  absl::StatusOr<bool> Run(Graph& graph) const override {
+    bool changed = false;
+    // Of two convolutions the later one waits for the other.
+    std::vector<NodeId> ids = graph.NodeIds();
+    std::reverse(ids.begin(), ids.end());
+    for (NodeId id : ids) {
+      const Node node = graph.node(id);
+      if (node.removed || node.op != "Conv" || !IsFloat32(graph, node.outputs[0])) continue;
+      Conv conv{.x = node.inputs[0],
+                .weight = node.inputs[1],
+                .bias = node.input(2),
+                .result = node.outputs[0],
+                .attributes = node.attributes};
+      RETURN_IF_ERROR(AbsorbBatchNorm(graph, conv));
+      AbsorbResidual(graph, conv);
+      AbsorbActivation(graph, conv);
+      if (!conv.changed) continue;
+      std::vector<ValueId> inputs = {conv.x, conv.weight, conv.bias, conv.residual};
+      while (inputs.back() == kNone) inputs.pop_back();
+      ASSIGN_OR_RETURN(const ValueId fused, AddInferred(graph, "reprise.Conv", std::move(inputs),
+                                                        conv.attributes, node.name));
+      Replace(graph, conv.result, fused);
+      changed = true;
+    }
+    return changed;
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Pass> FuseConv() { return std::make_unique<FuseConvPass>(); }
+
+}  // namespace reprise

@@ -1,0 +1,106 @@
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "runtime/passes/passes.h"
+#include "tests/runtime/passes/pass_test_util.h"
+
+namespace reprise {
+namespace {
+
+constexpr char kConv[] = R"(graph {
+  input %x: f32[2, 3, 5, 4]
+  param %w: f32[6, 3, 3, 3] = p0
+  param %b: f32[6] = p1
+  %c: ? = Conv(%x, %w, %b) {pads = [1, 1, 1, 1]}
+)";
+
+TEST(FuseConvTest, ActivationJoinsTheConvolution) {
+  const std::vector<std::pair<std::string, std::string>> activations = {
+      {"%y: ? = Relu(%c)", "relu"},
+      {"%y: ? = Tanh(%c)", "tanh"},
+      {"%y: ? = Sigmoid(%c)", "sigmoid"},
+      {"%y: ? = Gelu(%c)", "gelu"},
+      {"%y: ? = HardSwish(%c)", "hard_swish"},
+      {"%y: ? = LeakyRelu(%c) {alpha = 0.25}", "leaky_relu"},
+      {"const %l: f32[] = {0.0}\nconst %h: f32[] = {6.0}\n%y: ? = Clip(%c, %l, %h)", "clip"},
+      {"const %h: f32[] = {0.5}\n%y: ? = Clip(%c, _, %h)", "clip"},
+      {"%s: ? = Sigmoid(%c)\n%y: ? = Mul(%c, %s)", "silu"},
+      {"%s: ? = HardSigmoid(%c) {alpha = 0.16666667, beta = 0.5}\n%y: ? = Mul(%s, %c)",
+       "hard_swish"},
+  };
+  for (const auto& [nodes, name] : activations) {
+    SCOPED_TRACE(nodes);
+    const std::string text = absl::StrCat(kConv, nodes, "\n output %y\n}");
+    ExpectSameAnswers(*FuseConv(), text);
+    Graph graph = ParseSpecialized(text);
+    ASSERT_TRUE(FuseConv()->Run(graph).ok());
+    EXPECT_EQ(OpsOf(graph), "reprise.Conv");
+    const std::string activation = absl::StrCat("activation = \"", name, "\"");
+    EXPECT_THAT(RunPass(*FuseConv(), text), testing::HasSubstr(activation));
+  }
+}
+
+TEST(FuseConvTest, ResidualJoinsTheLaterOfTwoConvolutionsAndTheActivationFollows) {
+  const std::string text = absl::StrCat(kConv, R"(
+    param %v: f32[6, 3, 1, 1] = p2
+    %d: ? = Conv(%x, %v)
+    %a: ? = Add(%c, %d)
+    %y: ? = Relu(%a)
+    output %y
+  })");
+  ExpectSameAnswers(*FuseConv(), text);
+  Graph graph = ParseSpecialized(text);
+  ASSERT_TRUE(FuseConv()->Run(graph).ok());
+  EXPECT_EQ(OpsOf(graph), "Conv reprise.Conv");
+}
+
+TEST(FuseConvTest, BatchNormalizationGoesIntoTheWeights) {
+  for (const char* conv : {"Conv(%x, %w)", "Conv(%x, %w, %b)", "Conv(%x, %w, _)"}) {
+    const std::string text = absl::StrCat(R"(graph {
+      input %x: f32[2, 3, 5, 4]
+      param %w: f32[6, 3, 3, 3] = p0
+      param %b: f32[6] = p1
+      param %scale: f32[6] = p2
+      param %shift: f32[6] = p3
+      param %mean: f32[6] = p4
+      const %variance: f32[6] = {0.5, 1.0, 2.0, 0.25, 4.0, 1.5}
+      %c: ? = )",
+                                          conv, R"(
+      %n: ? = BatchNormalization(%c, %scale, %shift, %mean, %variance) {epsilon = 0.001}
+      %y: ? = Relu(%n)
+      output %y
+    })");
+    ExpectSameAnswers(*FuseConv(), text, {.relative = 1e-5});
+    Graph graph = ParseSpecialized(text);
+    ASSERT_TRUE(FuseConv()->Run(graph).ok());
+    EXPECT_EQ(OpsOf(graph), "reprise.Conv");
+  }
+}
+
+TEST(FuseConvTest, NearlyTheFormStays) {
+  for (const char* nodes : {
+           // Nothing follows, or somebody else reads what it makes.
+           "output %c",
+           "%y: ? = Relu(%c)\noutput %y\noutput %c",
+           "%y: ? = Relu(%c)\n%z: ? = Tanh(%c)\noutput %y\noutput %z",
+           // Sums that are no residual.
+           "input %r: f32[1, 6, 5, 4]\n%y: ? = Add(%c, %r)\noutput %y",
+           "input %r: f32[2, 2, 6, 5, 4]\n%y: ? = Add(%c, %r)\noutput %y",
+           "param %r: f32[2, 6, 5, 4] = p2\n%y: ? = Add(%c, %r)\noutput %y",
+           "%y: ? = Add(%c, %c)\noutput %y",
+           // Bounds and statistics that are data.
+           "input %h: f32[]\n%y: ? = Clip(%c, _, %h)\noutput %y",
+           "input %m: f32[6]\n%y: ? = BatchNormalization(%c, %b, %b, %m, %b)\noutput %y",
+           // Not the gates that they look like.
+           "%s: ? = HardSigmoid(%c) {alpha = 0.2}\n%y: ? = Mul(%c, %s)\noutput %y",
+           "%s: ? = Sigmoid(%c)\n%y: ? = Mul(%c, %s)\noutput %y\noutput %s",
+       }) {
+    ExpectUnchanged(*FuseConv(), absl::StrCat(kConv, nodes, "\n}"));
+  }
+}
+
+}  // namespace
+}  // namespace reprise
