@@ -3,10 +3,14 @@
 // Floats are three bfloat16 numbers each and take six products (tile_unit-inl.h). An int8 is one
 // such number: weights stored so need three products, which are all that there is.
 //
-// A tile of 16 by 48 sums stays in the unit for all of k, and each row of it is its own, so that
-// neither other rows nor a division of the work change a bit. While the unit works on one tile the
-// vector units finish the one before it and make the next weights.
+// A tile of 16 by 48 sums stays in the unit for a stretch of k, two of them where there are two,
+// and each row of it is its own, so that neither other rows nor a division of the work change a
+// bit. The unit takes 16 cycles for a product of two tiles. So the vector units' work, which is
+// finishing the tile before and making the weights of the next stretch, lies between its
+// instructions in small turns: a core looks some hundred instructions ahead, and a whole block of
+// either would be all that it sees.
 #include <algorithm>
+#include <type_traits>
 #include <utility>
 
 #include "runtime/device/cpu/gemm.h"
@@ -17,6 +21,8 @@
 #include "hwy/foreach_target.h"
 // After foreach_target.
 #include "hwy/highway.h"
+#include "runtime/device/cpu/gemm_amx_operands-inl.h"
+#include "runtime/device/cpu/gemm_amx_sums-inl.h"
 #include "runtime/device/cpu/gemm_epilogue-inl.h"
 #include "runtime/device/cpu/tile_unit-inl.h"
 
@@ -28,271 +34,241 @@ namespace {
 // The parts of A's rows should stay in the second-level cache, beside those of a stretch of a
 // panel.
 constexpr int64_t kMaxBytesOfA = 5 << 18;
-// The longest stretch of a panel, in blocks, by the element: one of int8 stays in the first-level
-// cache.
-template <class Element>
-constexpr int64_t kMaxBlocks = sizeof(Element) == 1 ? 4 : 12;
 
-int64_t Blocks(int64_t k) { return (k + kDepth - 1) / kDepth; }
-int64_t RowTiles(int64_t m) { return (m + kRowsOfTile - 1) / kRowsOfTile; }
-int64_t BytesOfRowTile(int64_t k) { return Blocks(k) * kParts * kTileBytes; }
+// How panels pass by so many row tiles.
+struct Walk {
+  // Row tiles at a time: two share what is loaded of a panel.
+  int64_t tiles = kHeldTiles;
+  // The length of a stretch of a panel, in blocks. As short as can be where the sums stay in the
+  // unit all the way, so that what is made stays in the first-level cache; else so long that
+  // storing and loading the sums is little.
+  int64_t stretch = 1;
+  // Whether the next stretch is made while the unit multiplies this one.
+  bool ahead = true;
+};
+template <class Element>
+constexpr Walk WalkOf(int64_t tiles) {
+  if (tiles <= kHeldTiles) return {.stretch = sizeof(Element) == 1 ? 2 : 1};
+  // Of many tiles of int8 making is the least part, and one stretch fits into the first-level cache
+  // where two do not.
+  if (sizeof(Element) == 1) return {.tiles = 1, .stretch = 4, .ahead = false};
+  return {.stretch = 12};
+}
+
+int64_t BytesOfRowTile(int64_t k) { return Blocks(k) * kBytesOfA; }
 int64_t MaxRowTiles(int64_t k) {
   return std::max<int64_t>(1, kMaxBytesOfA / std::max<int64_t>(1, BytesOfRowTile(k)));
 }
 constexpr int64_t kBytesOfSums = kRowsOfTile * kPanel * sizeof(float);
 
-// A's rows and their sums, and a stretch of a panel; of floats also the one after it.
+template <class Element>
+int64_t ScratchBytes(int64_t tiles, int64_t k) {
+  return tiles * (BytesOfRowTile(k) + kBytesOfSums) +
+         2 * std::min(Blocks(k), WalkOf<Element>(tiles).stretch) * kBytesOfB<Element>;
+}
+
+// A's rows and their sums, a stretch of a panel and the one after it.
 int64_t PartScratchBytes(int64_t m, int64_t k, bool int8) {
   const int64_t tiles = std::min(RowTiles(m), MaxRowTiles(k));
-  const int64_t most = int8 ? kMaxBlocks<int8_t> : kMaxBlocks<float>;
-  return tiles * (BytesOfRowTile(k) + kBytesOfSums) +
-         std::min(Blocks(k), most) * (int8 ? 1 : 2 * kParts) * kVectors * kTileBytes;
+  return int8 ? ScratchBytes<int8_t>(tiles, k) : ScratchBytes<float>(tiles, k);
 }
 
-// Rows [0, rows) of A, at most kRowsOfTile, as tiles: [block][part][row][kDepth]. Block by block: a
-// row at a time would write lines that all want the same few sets of the first-level cache.
-void SplitRows(const float* a, int64_t lda, int64_t rows, int64_t k, std::byte* to) {
-  const F32 d;
-  const Bits du;
-  for (int64_t at = 0; at < k; at += kDepth, to += kParts * kTileBytes) {
-    const float* HWY_RESTRICT from = a + at;
-    auto* HWY_RESTRICT out = reinterpret_cast<uint32_t*>(to);
-    const bool whole = at + kDepth <= k;
-    for (int64_t r = 0; r < rows; ++r, from += lda, out += kLanes) {
-      const VF low_in = whole ? hn::LoadU(d, from) : LoadFirst(d, from, k - at);
-      const VF high_in =
-          whole ? hn::LoadU(d, from + kLanes) : LoadFirst(d, from + kLanes, k - at - kLanes);
-      const Split low = SplitFloat(low_in);
-      const Split high = SplitFloat(high_in);
-      HWY_UNROLL(3) for (int p = 0; p < kParts; ++p) {
-        hn::Store(Pair(low.parts[p], high.parts[p]), du, out + p * kTileBytes / 4);
-      }
-    }
-  }
+constexpr int64_t kTileStride = 64;
+constexpr int64_t kSumsStride = kPanel * sizeof(float);
+
+template <int kTile>
+HWY_INLINE void LoadTile(const void* from, int64_t stride = kTileStride) {
+  asm volatile("tileloadd (%0,%1,1), %%tmm%c2" ::"r"(from), "r"(stride), "i"(kTile) : "memory");
+}
+template <int kTile>
+HWY_INLINE void StoreTile(void* to, int64_t stride) {
+  asm volatile("tilestored %%tmm%c2, (%0,%1,1)" ::"r"(to), "r"(stride), "i"(kTile) : "memory");
+}
+template <int kTile>
+HWY_INLINE void ZeroTile() {
+  asm volatile("tilezero %%tmm%c0" ::"i"(kTile));
+}
+template <int kSums, int kA, int kB>
+HWY_INLINE void MultiplyTiles() {
+  asm volatile("tdpbf16ps %%tmm%c2, %%tmm%c1, %%tmm%c0" ::"i"(kSums), "i"(kA), "i"(kB));
 }
 
-HWY_INLINE VF LoadWeights(F32 d, const int8_t* p) {
-  const hn::Rebind<int8_t, F32> d8;
-  const hn::Rebind<int32_t, F32> d32;
-  return hn::ConvertTo(d, hn::PromoteTo(d32, hn::LoadU(d8, p)));
-}
-HWY_INLINE VF LoadWeights(F32 d, const float* p) { return hn::LoadU(d, p); }
-
-// The next kDepth of `rows` rows of a packed panel as tiles: [part][16 columns][kDepth / 2 pairs of
-// rows]; an int8 has one part.
-template <class Element>
-constexpr int64_t kBytesOfBlock = (sizeof(Element) == 1 ? 1 : kParts) * kVectors* kTileBytes;
-template <class Element>
-HWY_NOINLINE void SplitBlock(const Element* HWY_RESTRICT b, int64_t rows, std::byte* to) {
-  const F32 d;
-  const Bits du;
-  const VF zero = hn::Zero(d);
-  auto* HWY_RESTRICT out = reinterpret_cast<uint32_t*>(to);
-  for (int64_t i = 0; i < std::min(rows, kDepth / 2); ++i, out += kLanes, b += kPanel) {
-    const bool has_high = i + kDepth / 2 < rows;
-    const Element* HWY_RESTRICT b_high = has_high ? b + kDepth / 2 * kPanel : b;
-    HWY_UNROLL(3) for (int v = 0; v < kVectors; ++v) {
-      const VF low = LoadWeights(d, b + v * kLanes);
-      const VF high = has_high ? LoadWeights(d, b_high + v * kLanes) : zero;
-      uint32_t* HWY_RESTRICT tile = out + v * (kTileBytes / 4);
-      if constexpr (sizeof(Element) == 1) {
-        hn::Store(Pair(low, high), du, tile);
-      } else {
-        const Split low_parts = SplitFloat(low), high_parts = SplitFloat(high);
-        HWY_UNROLL(3) for (int p = 0; p < kParts; ++p) {
-          hn::Store(Pair(low_parts.parts[p], high_parts.parts[p]), du,
-                    tile + p * kVectors * (kTileBytes / 4));
-        }
-      }
-    }
-  }
-  for (int64_t i = rows; i < kDepth / 2; ++i, out += kLanes) {
-    for (int64_t tile = 0; tile < kBytesOfBlock<Element> / kTileBytes; ++tile) {
-      hn::Store(hn::Zero(du), du, out + tile * (kTileBytes / 4));
-    }
-  }
-}
-
-// A stretch of a panel on its way to tiles, a few blocks at a time.
-template <class Element>
-struct Making {
-  const Element* from = nullptr;  // [rows][kPanel]
-  int64_t rows = 0;
-  std::byte* to = nullptr;
-  int64_t next = 0;
-
-  // Floats cost so much that they are made while the unit works. Of int8 there is little to hide,
-  // and one stretch fits into the first-level cache where two do not.
-  static constexpr bool kAhead = sizeof(Element) != 1;
-
-  int64_t asked = 0;  // bytes
-
-  // Asks for the bytes before `end`, so that they are near when they are needed.
-  void AskTo(int64_t end) {
-    for (; asked < end; asked += 64) {
-      __builtin_prefetch(reinterpret_cast<const std::byte*>(from) + asked, /*rw=*/0,
-                         /*locality=*/2);
-    }
-  }
-  int64_t blocks() const { return Blocks(rows); }
-  void MakeTo(int64_t end) {
-    for (; next < end; ++next) {
-      SplitBlock(from + next * kDepth * kPanel, rows - next * kDepth,
-                 to + next * kBytesOfBlock<Element>);
-    }
-  }
+// Sums of one or two row tiles and a stretch of a panel.
+struct Stretch {
+  const std::byte* a = nullptr;
+  int64_t next_a = 0;  // bytes to the second tile's
+  const std::byte* b = nullptr;
+  int64_t blocks = 0;
+  float* sums = nullptr;  // [tiles][kRowsOfTile][kPanel]
+  // What the unit holds before: nothing of worth and sums begin with 0, or with `sums`, or goes on.
+  bool zero = false, load = false;
+  bool store = false;  // to `sums`
 };
 
-// A finished tile of sums on its way to C, a few rows at a time.
-struct Waiting {
-  const float* sums = nullptr;  // [kRowsOfTile][kPanel]
-  TileOut out = {};
-  int64_t rows = 0;
-  int64_t next = 0;
+// What the vector units do meanwhile; one turn after every three products.
+template <class Element>
+struct Meanwhile {
+  Waiting<Element> waiting;
+  Making<Element> making;
 
-  void FinishTo(int64_t end) {
-    end = std::min(end, rows);
-    if (next >= end) return;
-    if (out.columns < kPanel) {
-      FinishNarrow(end);
-    } else {
-      FinishRows(end);
-    }
-    next = end;
-  }
-
- private:
-  // One pass from the sums to C.
-  template <Activation activation>
-  HWY_NOINLINE void FinishWhole(int64_t end) const {
-    const F32 d;
-    VF scale[kVectors], bias[kVectors];
-    HWY_UNROLL(3) for (int v = 0; v < kVectors; ++v) {
-      scale[v] = out.scale == nullptr ? hn::Set(d, 1.0f) : hn::LoadU(d, out.scale + v * kLanes);
-      bias[v] = out.bias == nullptr ? hn::Zero(d) : hn::LoadU(d, out.bias + v * kLanes);
-    }
-    const float* HWY_RESTRICT from = sums + next * kPanel;
-    float* c = out.c + next * out.ldc;
-    const float* residual =
-        out.residual == nullptr ? nullptr : out.residual + next * out.ld_residual;
-    for (int64_t r = next; r < end; ++r, from += kPanel, c += out.ldc) {
-      HWY_UNROLL(3) for (int v = 0; v < kVectors; ++v) {
-        // Two roundings, as everywhere else.
-        VF x = hn::Add(hn::Mul(hn::Load(d, from + v * kLanes), scale[v]), bias[v]);
-        x = Activate(d, x, activation);
-        if (residual != nullptr) x = hn::Add(x, hn::LoadU(d, residual + v * kLanes));
-        hn::StoreU(x, d, c + v * kLanes);
-      }
-      if (residual != nullptr) residual += out.ld_residual;
-    }
-  }
-  void FinishRows(int64_t end) const {
-    switch (out.activation) {
-      case Activation::kNone:
-        return FinishWhole<Activation::kNone>(end);
-      case Activation::kRelu:
-        return FinishWhole<Activation::kRelu>(end);
-      case Activation::kGelu:
-        return FinishWhole<Activation::kGelu>(end);
-      case Activation::kGeluTanh:
-        return FinishWhole<Activation::kGeluTanh>(end);
-      case Activation::kTanh:
-        return FinishWhole<Activation::kTanh>(end);
-      case Activation::kSigmoid:
-        return FinishWhole<Activation::kSigmoid>(end);
-      case Activation::kSilu:
-        return FinishWhole<Activation::kSilu>(end);
-    }
-  }
-  // The last panel, where it is not whole.
-  HWY_NOINLINE void FinishNarrow(int64_t end) const {
-    const F32 d;
-    HWY_ALIGN float tile[kRowsOfTile * kPanel];
-    for (int v = 0; v < kVectors; ++v) {
-      const int64_t live = out.columns - v * kLanes;
-      const VF scale =
-          out.scale == nullptr ? hn::Set(d, 1.0f) : hn::LoadU(d, out.scale + v * kLanes);
-      const VF bias = out.bias == nullptr ? hn::Zero(d) : LoadFirst(d, out.bias + v * kLanes, live);
-      for (int64_t r = next; r < end; ++r) {
-        const VF x = hn::Load(d, sums + r * kPanel + v * kLanes);
-        hn::Store(hn::Add(hn::Mul(x, scale), bias), d, tile + (r - next) * kPanel + v * kLanes);
-      }
-    }
-    TileOut rows_out = out;
-    rows_out.c += next * out.ldc;
-    if (out.residual != nullptr) rows_out.residual += next * out.ld_residual;
-    FinishTile(tile, static_cast<int>(end - next), rows_out);
+  HWY_INLINE void TakeTurn() {
+    making.TakeTurn();
+    waiting.TakeTurn();
   }
 };
-
-// Tiles 0 to 2 are the sums, 3 to 5 a part of B, 6 and 7 parts of A.
-#define REPRISE_LOAD_B(offset)          \
-  "tileloadd " #offset                  \
-  "(%[b],%[stride],1), %%tmm3\n\t"      \
-  "tileloadd " #offset                  \
-  "+1024(%[b],%[stride],1), %%tmm4\n\t" \
-  "tileloadd " #offset "+2048(%[b],%[stride],1), %%tmm5\n\t"
-#define REPRISE_LOAD_A(offset, tile) "tileloadd " #offset "(%[a],%[stride],1), %%tmm" #tile "\n\t"
-#define REPRISE_MULTIPLY(tile)    \
-  "tdpbf16ps %%tmm3, %%tmm" #tile \
-  ", %%tmm0\n\t"                  \
-  "tdpbf16ps %%tmm4, %%tmm" #tile \
-  ", %%tmm1\n\t"                  \
-  "tdpbf16ps %%tmm5, %%tmm" #tile ", %%tmm2\n\t"
-
-// Sums of one row tile and a stretch of one panel, from nothing or from what is in `sums`.
-// Meanwhile `waiting` is finished and share `tile` of `tiles` of the next stretch may be made.
 template <class Element>
-void Multiply(const std::byte* a, const std::byte* b, int64_t blocks, bool first, float* sums,
-              Waiting& waiting, Making<Element>& making, int64_t tile, int64_t tiles) {
-  constexpr int64_t kStride = 64;
-  constexpr int64_t kSumsStride = kPanel * sizeof(float);
-  if (first) {
-    asm volatile("tilezero %%tmm0\n\ttilezero %%tmm1\n\ttilezero %%tmm2" ::: "memory");
+constexpr int64_t kTurnsOfBlock = sizeof(Element) == 1 ? 3 : 6;
+
+// One block of one row tile: tiles 0 to 2 are its sums, 3 to 5 a part of B, 6 and 7 parts of A.
+template <class Element>
+HWY_INLINE void MultiplyBlock(const std::byte* a, const std::byte* b,
+                              Meanwhile<Element>& meanwhile) {
+  LoadTile<3>(b);
+  LoadTile<4>(b + kTileBytes);
+  LoadTile<5>(b + 2 * kTileBytes);
+  const auto multiply = [&](auto part) HWY_ATTR {
+    MultiplyTiles<0, part, 3>();
+    MultiplyTiles<1, part, 4>();
+    MultiplyTiles<2, part, 5>();
+    meanwhile.TakeTurn();
+  };
+  constexpr std::integral_constant<int, 6> kEven;
+  constexpr std::integral_constant<int, 7> kOdd;
+  if constexpr (kPartsOf<Element> == 1) {
+    LoadTile<6>(a);
+    multiply(kEven);
+    LoadTile<7>(a + kTileBytes);
+    multiply(kOdd);
+    LoadTile<6>(a + 2 * kTileBytes);
+    multiply(kEven);
   } else {
-    asm volatile(
-        "tileloadd (%[c],%[stride],1), %%tmm0\n\t"
-        "tileloadd 64(%[c],%[stride],1), %%tmm1\n\t"
-        "tileloadd 128(%[c],%[stride],1), %%tmm2" ::[c] "r"(sums),
-        [stride] "r"(kSumsStride)
-        : "memory");
+    LoadTile<6>(a + 2 * kTileBytes);
+    multiply(kEven);
+    LoadTile<7>(a + kTileBytes);
+    multiply(kOdd);
+    LoadTile<6>(a);
+    multiply(kEven);
+    LoadTile<3>(b + 3 * kTileBytes);
+    LoadTile<4>(b + 4 * kTileBytes);
+    LoadTile<5>(b + 5 * kTileBytes);
+    multiply(kOdd);
+    multiply(kEven);
+    LoadTile<3>(b + 6 * kTileBytes);
+    LoadTile<4>(b + 7 * kTileBytes);
+    LoadTile<5>(b + 8 * kTileBytes);
+    multiply(kEven);
   }
-  for (int64_t block = 0; block < blocks; ++block) {
-    if constexpr (sizeof(Element) == 1) {
-      asm volatile(REPRISE_LOAD_B(0)                            //
-                   REPRISE_LOAD_A(0, 6) REPRISE_MULTIPLY(6)     //
-                   REPRISE_LOAD_A(1024, 7) REPRISE_MULTIPLY(7)  //
-                   REPRISE_LOAD_A(2048, 6) REPRISE_MULTIPLY(6)  //
-                   ::[a] "r"(a),
-                   [b] "r"(b), [stride] "r"(kStride)
-                   : "memory");
-    } else {
-      asm volatile(REPRISE_LOAD_B(0)                                             //
-                   REPRISE_LOAD_A(2048, 6) REPRISE_MULTIPLY(6)                   //
-                   REPRISE_LOAD_A(1024, 7) REPRISE_MULTIPLY(7)                   //
-                   REPRISE_LOAD_A(0, 6) REPRISE_MULTIPLY(6)                      //
-                   REPRISE_LOAD_B(3072) REPRISE_MULTIPLY(7) REPRISE_MULTIPLY(6)  //
-                   REPRISE_LOAD_B(6144) REPRISE_MULTIPLY(6)                      //
-                   ::[a] "r"(a),
-                   [b] "r"(b), [stride] "r"(kStride)
-                   : "memory");
+}
+
+// The same of 16 columns of two row tiles: tiles kColumn and 3 + kColumn are the sums, 6 is B's and
+// 7 A's. Each sum is added in the same order.
+template <class Element, int kColumn>
+HWY_INLINE void MultiplyColumns(const std::byte* a, const std::byte* a2, const std::byte* b,
+                                Meanwhile<Element>& meanwhile) {
+  const auto first = [&](int part) HWY_ATTR {
+    LoadTile<7>(a + part * kTileBytes);
+    MultiplyTiles<kColumn, 7, 6>();
+  };
+  const auto second = [&](int part) HWY_ATTR {
+    LoadTile<7>(a2 + part * kTileBytes);
+    MultiplyTiles<3 + kColumn, 7, 6>();
+  };
+  b += kColumn * kTileBytes;
+  LoadTile<6>(b);
+  if constexpr (kPartsOf<Element> == 1) {
+    first(0);
+    second(0);
+    first(1);
+    meanwhile.TakeTurn();
+    second(1);
+    first(2);
+    second(2);
+    meanwhile.TakeTurn();
+  } else {
+    first(2);
+    second(2);
+    first(1);
+    meanwhile.TakeTurn();
+    second(1);
+    first(0);
+    second(0);
+    meanwhile.TakeTurn();
+    LoadTile<6>(b + 3 * kTileBytes);
+    first(1);
+    second(1);
+    first(0);
+    meanwhile.TakeTurn();
+    second(0);
+    LoadTile<6>(b + 6 * kTileBytes);
+    MultiplyTiles<3 + kColumn, 7, 6>();
+    first(0);
+    meanwhile.TakeTurn();
+  }
+}
+
+template <class Element, int kTiles>
+HWY_NOINLINE void Multiply(const Stretch& stretch, Meanwhile<Element>& meanwhile) {
+  float* const sums = stretch.sums;
+  float* const sums2 = sums + kRowsOfTile * kPanel;
+  if (stretch.zero) {
+    ZeroTile<0>();
+    ZeroTile<1>();
+    ZeroTile<2>();
+    if constexpr (kTiles == 2) {
+      ZeroTile<3>();
+      ZeroTile<4>();
+      ZeroTile<5>();
     }
-    b += kBytesOfBlock<Element>;
-    a += kParts * kTileBytes;
-    waiting.FinishTo(kRowsOfTile * (block + 1) / blocks);
-    const int64_t share = tile * blocks + block + 1;
-    if constexpr (Making<Element>::kAhead) {
-      making.MakeTo(making.blocks() * share / (tiles * blocks));
-    } else {
-      making.AskTo(making.rows * kPanel * share / (tiles * blocks));
+  } else if (stretch.load) {
+    LoadTile<0>(sums, kSumsStride);
+    LoadTile<1>(sums + kLanes, kSumsStride);
+    LoadTile<2>(sums + 2 * kLanes, kSumsStride);
+    if constexpr (kTiles == 2) {
+      LoadTile<3>(sums2, kSumsStride);
+      LoadTile<4>(sums2 + kLanes, kSumsStride);
+      LoadTile<5>(sums2 + 2 * kLanes, kSumsStride);
     }
   }
-  asm volatile(
-      "tilestored %%tmm0, (%[c],%[stride],1)\n\t"
-      "tilestored %%tmm1, 64(%[c],%[stride],1)\n\t"
-      "tilestored %%tmm2, 128(%[c],%[stride],1)" ::[c] "r"(sums),
-      [stride] "r"(kSumsStride)
-      : "memory");
+  const std::byte* a = stretch.a;
+  const std::byte* b = stretch.b;
+  for (int64_t block = 0; block < stretch.blocks; ++block) {
+    if constexpr (kTiles == 2) {
+      const std::byte* const a2 = a + stretch.next_a;
+      MultiplyColumns<Element, 0>(a, a2, b, meanwhile);
+      MultiplyColumns<Element, 1>(a, a2, b, meanwhile);
+      MultiplyColumns<Element, 2>(a, a2, b, meanwhile);
+    } else {
+      MultiplyBlock(a, b, meanwhile);
+    }
+    a += kBytesOfA;
+    b += kBytesOfB<Element>;
+  }
+  if (!stretch.store) return;
+  // What waits may be in the way.
+  meanwhile.waiting.Finish();
+  StoreTile<0>(sums, kSumsStride);
+  StoreTile<1>(sums + kLanes, kSumsStride);
+  StoreTile<2>(sums + 2 * kLanes, kSumsStride);
+  if constexpr (kTiles == 2) {
+    StoreTile<3>(sums2, kSumsStride);
+    StoreTile<4>(sums2 + kLanes, kSumsStride);
+    StoreTile<5>(sums2 + 2 * kLanes, kSumsStride);
+  }
+}
+
+// Where rows from `row` on of a panel go.
+TileOut OutOf(const GemmArgs& args, int64_t row, int64_t column, const float* scales) {
+  TileOut out = {};
+  out.c = args.c + row * args.ldc + column;
+  out.ldc = args.ldc;
+  out.scale = scales == nullptr ? nullptr : scales + column;
+  out.bias = args.bias == nullptr ? nullptr : args.bias + column;
+  out.residual =
+      args.residual == nullptr ? nullptr : args.residual + row * args.ld_residual + column;
+  out.ld_residual = args.ld_residual;
+  out.activation = args.activation;
+  out.columns = std::min(kPanel, args.n - column);
+  return out;
 }
 
 // Weights of type Element; `scales`: of each column, or null.
@@ -306,66 +282,80 @@ void TilePart(const GemmArgs& args, const GemmPart& part, const Element* packed,
   // Blocks of rows of one size: each of them makes all the panels again.
   const int64_t rounds = (tiles + MaxRowTiles(args.k) - 1) / MaxRowTiles(args.k);
   const int64_t tiles_of_round = (tiles + rounds - 1) / rounds;
+  const int64_t bytes_of_row_tile = BytesOfRowTile(args.k);
   auto* const a = static_cast<std::byte*>(args.scratch);
-  auto* const all_sums = reinterpret_cast<float*>(a + tiles_of_round * BytesOfRowTile(args.k));
+  auto* const all_sums = reinterpret_cast<float*>(a + tiles_of_round * bytes_of_row_tile);
   std::byte* b = reinterpret_cast<std::byte*>(all_sums) + tiles_of_round * kBytesOfSums;
-  constexpr int64_t kMaxStretch = kMaxBlocks<Element> * kDepth;
-  const int64_t longest = std::min(args.k, kMaxStretch);
-  std::byte* b_next = Making<Element>::kAhead ? b + Blocks(longest) * kBytesOfBlock<Element> : b;
-  const auto rows_of = [&](int64_t panel, int64_t depth) {
-    return packed + (panel * args.k + depth) * kPanel;
-  };
-  Making<Element> making = {rows_of(part.panel_begin, 0), longest, b};
-  making.MakeTo(making.blocks());
-  Waiting waiting;
+  const Walk walk = WalkOf<Element>(tiles_of_round);
+  const int64_t longest = std::min(args.k, walk.stretch * kDepth);
+  std::byte* b_next = walk.ahead ? b + Blocks(longest) * kBytesOfB<Element> : b;
+  const auto panel_at = [&](int64_t panel) { return packed + panel * args.k * kPanel; };
+  Meanwhile<Element> meanwhile;
+  Making<Element>(panel_at(part.panel_begin), longest, b, 1).Finish();
   for (int64_t begin = part.row_begin; begin < part.row_end;
        begin += tiles_of_round * kRowsOfTile) {
     const int64_t end = std::min(begin + tiles_of_round * kRowsOfTile, part.row_end);
-    const bool last_round = end == part.row_end;
-    for (int64_t row = begin; row < end; row += kRowsOfTile) {
+    const int64_t round_tiles = RowTiles(end - begin);
+    const bool held = round_tiles <= walk.tiles;
+    for (int64_t tile = 0; tile < round_tiles; ++tile) {
+      const int64_t row = begin + tile * kRowsOfTile;
       SplitRows(args.a + row * args.lda, args.lda, std::min(kRowsOfTile, end - row), args.k,
-                a + (row - begin) / kRowsOfTile * BytesOfRowTile(args.k));
+                a + tile * bytes_of_row_tile);
     }
     for (int64_t panel = part.panel_begin; panel < part.panel_end; ++panel) {
-      const int64_t column = panel * kPanel;
       int64_t depth = 0;
       do {
-        const int64_t depth_end = std::min(depth + kMaxStretch, args.k);
+        const int64_t depth_end = std::min(depth + longest, args.k);
+        const bool last = depth_end >= args.k;
+        const int64_t blocks = Blocks(depth_end - depth);
+        const int64_t turns = std::max<int64_t>(1, blocks * kTurnsOfBlock<Element>);
+        const int64_t making_turns = walk.ahead ? round_tiles * turns : 0;
         // What comes next: of this panel, of the next one, of the first one for other rows.
-        if (depth_end < args.k) {
-          making = {rows_of(panel, depth_end), std::min(args.k - depth_end, kMaxStretch), b_next};
+        if (!last) {
+          meanwhile.making = {panel_at(panel) + depth_end * kPanel,
+                              std::min(args.k - depth_end, longest), b_next, making_turns};
         } else if (panel + 1 < part.panel_end) {
-          making = {rows_of(panel + 1, 0), longest, b_next};
+          meanwhile.making = {panel_at(panel + 1), longest, b_next, making_turns};
         } else {
-          making = {rows_of(part.panel_begin, 0), last_round ? 0 : longest, b_next};
+          meanwhile.making = {panel_at(part.panel_begin), end == part.row_end ? 0 : longest, b_next,
+                              making_turns};
         }
-        for (int64_t row = begin; row < end; row += kRowsOfTile) {
-          const int64_t tile = (row - begin) / kRowsOfTile;
+        for (int64_t tile = 0; tile < round_tiles; tile += walk.tiles) {
+          const int64_t count = std::min(walk.tiles, round_tiles - tile);
           float* const sums = all_sums + tile * kRowsOfTile * kPanel;
-          Multiply(a + tile * BytesOfRowTile(args.k) + depth / kDepth * kParts * kTileBytes, b,
-                   Blocks(depth_end - depth), depth == 0, sums, waiting, making, tile,
-                   RowTiles(end - begin));
-          waiting.FinishTo(kRowsOfTile);
-          if (depth_end < args.k) continue;
-          waiting = {.sums = sums, .rows = std::min(kRowsOfTile, end - row)};
-          TileOut& out = waiting.out;
-          out.c = args.c + row * args.ldc + column;
-          out.ldc = args.ldc;
-          out.scale = scales == nullptr ? nullptr : scales + column;
-          out.bias = args.bias == nullptr ? nullptr : args.bias + column;
-          out.residual =
-              args.residual == nullptr ? nullptr : args.residual + row * args.ld_residual + column;
-          out.ld_residual = args.ld_residual;
-          out.activation = args.activation;
-          out.columns = std::min(kPanel, args.n - column);
+          const Stretch stretch = {.a = a + tile * bytes_of_row_tile + depth / kDepth * kBytesOfA,
+                                   .next_a = bytes_of_row_tile,
+                                   .b = b,
+                                   .blocks = blocks,
+                                   .sums = sums,
+                                   .zero = depth == 0,
+                                   .load = !held,
+                                   .store = last || !held};
+          if (count == 2) {
+            Multiply<Element, 2>(stretch, meanwhile);
+          } else {
+            Multiply<Element, 1>(stretch, meanwhile);
+          }
+          if (!last) continue;
+          meanwhile.waiting.Finish();
+          const int64_t row = begin + tile * kRowsOfTile;
+          const int64_t turns_to_next =
+              held && args.k > 0 ? Blocks(args.k) * kTurnsOfBlock<Element> * count : turns;
+          meanwhile.waiting = {sums,
+                               std::min(count * kRowsOfTile, end - row),
+                               OutOf(args, row, panel * kPanel, scales),
+                               args.a + row * args.lda,
+                               args,
+                               panel_at(panel),
+                               turns_to_next};
         }
-        making.MakeTo(making.blocks());
+        meanwhile.making.Finish();
         std::swap(b, b_next);
         depth = depth_end;
       } while (depth < args.k);
     }
   }
-  waiting.FinishTo(kRowsOfTile);
+  meanwhile.waiting.Finish();
   asm volatile("tilerelease");
 }
 

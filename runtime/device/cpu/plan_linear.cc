@@ -179,10 +179,15 @@ std::vector<Walk> WalksOf(const CpuTarget& target, const Product& product, bool 
 // Whether the tile unit is the usual one for this product: it takes 16 rows at a time, however few
 // there are, and makes its form of the weights anew in each launch.
 bool SuitsTiles(const Product& product, bool int8) {
-  constexpr int64_t kFewestRows = 64, kFewestRowsOfInt8 = 8;
+  constexpr int64_t kFewestRowsOfInt8 = 8;
+  // Of floats two tiles of rows pay, or three, where they are nearly full; from there on any
+  // number.
+  constexpr int64_t kFewestOfTwoTiles = 28, kTwoTiles = 32, kFewestOfMore = 44;
   constexpr int64_t kFewestDepth = 32, kMostDepth = 16384;  // less is mostly padding; the scratch
-  return product.weights && product.m >= (int8 ? kFewestRowsOfInt8 : kFewestRows) &&
-         product.k >= kFewestDepth && product.k <= kMostDepth;
+  const int64_t m = product.m;
+  const bool enough = int8 ? m >= kFewestRowsOfInt8
+                           : m >= kFewestOfMore || (m >= kFewestOfTwoTiles && m <= kTwoTiles);
+  return product.weights && enough && product.k >= kFewestDepth && product.k <= kMostDepth;
 }
 
 // The product by the kernels of this folder, the usual walk first; nothing where they do not take

@@ -199,7 +199,7 @@ TEST(GemmProviderChoiceTest, WeightsAreOursAndFloat64IsForeignByDefault) {
   }
 }
 
-TEST(GemmProviderChoiceTest, TheTileUnitTakesWeightsFromItsFewestRowsOnUnlessItIsCapped) {
+TEST(GemmProviderChoiceTest, TheTileUnitTakesRowsThatNearlyFillItsTilesUnlessItIsCapped) {
   const auto linear = [](int64_t rows) {
     return absl::StrCat("input %x: f32[", rows,
                         ", 40]\nparam %w: f32[40, 100] = p0\n%y: ? = reprise.Linear(%x, %w)\n"
@@ -208,8 +208,12 @@ TEST(GemmProviderChoiceTest, TheTileUnitTakesWeightsFromItsFewestRowsOnUnlessItI
   const CpuDevice device;
   const CpuDevice capped(Isa::kAvx512Bf16);
   const bool has_tiles = DetectIsa() >= Isa::kAmx;
-  EXPECT_EQ(Taken(device, linear(64).c_str()).first == "gemm_amx", has_tiles);
-  EXPECT_NE(Taken(device, linear(63).c_str()).first, "gemm_amx");
+  for (const int64_t rows : {28, 32, 44, 64}) {
+    EXPECT_EQ(Taken(device, linear(rows).c_str()).first == "gemm_amx", has_tiles) << rows;
+  }
+  for (const int64_t rows : {27, 33, 43}) {
+    EXPECT_NE(Taken(device, linear(rows).c_str()).first, "gemm_amx") << rows;
+  }
   EXPECT_NE(Taken(capped, linear(64).c_str()).first, "gemm_amx");
   EXPECT_EQ(device.fingerprint() == capped.fingerprint(), !has_tiles);
 }

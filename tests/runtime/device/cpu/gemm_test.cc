@@ -168,7 +168,8 @@ TEST_P(GemmTest, DeepProductIsSummedInStretches) {
   for (const Case& c :
        {Case{11, 128, 50}, Case{11, 129, 50}, Case{11, 385, 50}, Case{19, 192, 50},
         Case{19, 193, 50}, Case{19, 577, 50}, Case{19, 2047, 50}, Case{19, 2048, 50},
-        Case{19, 2049, 50}, Case{19, 5000, 50}, Case{100, 5000, 50}}) {
+        Case{19, 2049, 50}, Case{19, 5000, 50}, Case{100, 5000, 50}, Case{32, 389, 50},
+        Case{49, 801, 100}, Case{140, 1536, 50}}) {
     SCOPED_TRACE(testing::Message() << "m " << c.m << " k " << c.k);
     Product p(c, 3, false);
     const AlignedBuffer packed = PackB(p);
@@ -249,8 +250,8 @@ TEST_P(GemmTest, PartsOfAnyPartitionGiveTheSameBits) {
 
 // How many mates there are decides whether k is cut into stretches, and which.
 TEST_P(GemmTest, RowsDoNotDependOnTheirMates) {
-  for (const Case& c :
-       {Case{9, 100, 60}, Case{9, 1300, 60}, Case{21, 1300, 60}, Case{130, 700, 60}}) {
+  for (const Case& c : {Case{9, 100, 60}, Case{9, 1300, 60}, Case{21, 1300, 60}, Case{70, 420, 60},
+                        Case{130, 700, 60}}) {
     SCOPED_TRACE(testing::Message() << c.m << " x " << c.k);
     Product p(c, 5, false);
     const AlignedBuffer packed = PackB(p);
@@ -379,6 +380,43 @@ TEST_P(GemmTest, InfinityNoNumberAndLargeNumbersStayInTheirRows) {
           EXPECT_NEAR(got / kLarge, weight(9), 1e-6);
         } else {
           EXPECT_TRUE(std::isfinite(got)) << "row " << i;
+        }
+      }
+    }
+  }
+}
+
+TEST_P(GemmTest, InfinityAndNoNumberAmongTheWeightsStayInTheirColumns) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  for (const int64_t m : {5, 40, 70}) {
+    const Case c = {m, 70, 60};
+    Product finite(c, 5, false);
+    Product p(c, 5, false);
+    p.b[7 * p.ldb + 11] = -kInfinity;
+    p.b[8 * p.ldb + 50] = std::numeric_limits<float>::quiet_NaN();
+    // Times numbers of both signs: infinity less infinity in half of the rows.
+    p.b[3 * p.ldb + 30] = kInfinity;
+    p.b[4 * p.ldb + 30] = kInfinity;
+    for (Product* product : {&finite, &p}) {
+      const AlignedBuffer packed = PackB(*product);
+      GemmArgs args = product->Args(Activation::kNone);
+      args.packed_b = packed.data();
+      kernels().part(args, {0, m, 0, kernels().Panels(c.n)});
+    }
+    for (int64_t i = 0; i < m; ++i) {
+      const auto a = [&](int64_t column) { return p.a[i * p.lda + column]; };
+      for (int64_t j = 0; j < c.n; ++j) {
+        const float got = p.result()[static_cast<size_t>(i * p.ldc + j)];
+        if (j == 11) {
+          EXPECT_EQ(got, std::copysign(kInfinity, -a(7))) << "row " << i;
+        } else if (j == 50) {
+          EXPECT_TRUE(std::isnan(got)) << "row " << i;
+        } else if (j == 30 && std::signbit(a(3)) != std::signbit(a(4))) {
+          EXPECT_TRUE(std::isnan(got)) << "row " << i;
+        } else if (j == 30) {
+          EXPECT_EQ(got, std::copysign(kInfinity, a(3))) << "row " << i;
+        } else {
+          EXPECT_EQ(got, finite.result()[static_cast<size_t>(i * p.ldc + j)]) << "row " << i;
         }
       }
     }
