@@ -13,6 +13,10 @@ bool IsProductOfWeights(const Graph& graph, const Node& node) {
          weights.shape.has_value() && weights.shape->size() == 2;
 }
 
+bool IsAttention(const Node& node) {
+  return node.op == "reprise.Attention" || node.op == "reprise.SegmentAttention";
+}
+
 class RoundProductsPass : public Pass {
  public:
   absl::string_view name() const override { return "round_products"; }
@@ -21,7 +25,7 @@ class RoundProductsPass : public Pass {
     bool changed = false;
     for (const NodeId id : graph.NodeIds()) {
       Node& node = graph.node(id);
-      if (node.removed || !IsProductOfWeights(graph, node)) continue;
+      if (node.removed || (!IsProductOfWeights(graph, node) && !IsAttention(node))) continue;
       node.attributes.Set(kPrecisionAttribute, std::string(PrecisionName(Precision::kBf16)));
       changed = true;
     }

@@ -55,7 +55,9 @@ const AttentionKernels& AttentionKernelsFor(Isa isa);
 
 // The same by the tile unit of the CPU; null where `isa` has none. See attention_amx.cc.
 const AttentionKernels* TileAttentionKernelsFor(Isa isa);
-// Whether they are the faster ones for so many queries of a head: never for more than
+// The same, but scaled queries, keys, weights and values are rounded to bfloat16.
+const AttentionKernels* RoundingAttentionKernelsFor(Isa isa);
+// Whether the exact ones are the faster ones for so many queries of a head: never for more than
 // kMostTileAttentionKeys keys.
 bool SuitsTileAttention(int64_t queries, int64_t keys, int64_t head_dim);
 inline constexpr int64_t kMostTileAttentionKeys = 16384;

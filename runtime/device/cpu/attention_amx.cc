@@ -1,6 +1,7 @@
-// Attention by the tile unit (AMX) of a CPU, exact to float32.
+// Attention by the tile unit (AMX) of a CPU, exact to float32, or rounding what it multiplies.
 //
-// Both products of a head are of floats in three parts (tile_unit-inl.h). A patch of scores, 32
+// Both products of a head are of floats in three parts (tile_unit-inl.h), or of one part, which is
+// the nearest bfloat16: what stands in templates as kPieces. A patch of scores, 32
 // queries by 32 keys, is [query][key], so that its exponentials, a vector of keys each, are the
 // next product's rows as they lie, and masks are added as they lie.
 //
@@ -33,21 +34,22 @@ HWY_BEFORE_NAMESPACE();
 namespace reprise::cpu::HWY_NAMESPACE {
 namespace {
 
-// The unit multiplies in six steps for each patch and depth.
-constexpr int64_t kSteps = 6;
+// The unit multiplies in so many steps for each patch and depth.
+template <int kPieces>
+constexpr int64_t kSteps = kPieces == 1 ? 1 : 6;
 
 // The scratch of a call.
 struct Scratch {
-  Scratch(const Extent& extent, void* memory) {
+  Scratch(const Extent& extent, int64_t operand_bytes, void* memory) {
     auto* at = static_cast<std::byte*>(memory);
     const auto take = [&](int64_t bytes) {
       std::byte* begin = at;
       at += bytes;
       return begin;
     };
-    k = take(extent.key_blocks * extent.depth * kOperandBytes);
-    v = take(extent.key_blocks * extent.columns * kOperandBytes);
-    q = take(extent.depth * kOperandBytes);
+    k = take(extent.key_blocks * extent.depth * operand_bytes);
+    v = take(extent.key_blocks * extent.columns * operand_bytes);
+    q = take(extent.depth * operand_bytes);
     for (Patch*& patch : patches) patch = reinterpret_cast<Patch*>(take(sizeof(Patch)));
     for (Rows*& of_block : rows) of_block = reinterpret_cast<Rows*>(take(sizeof(Rows)));
     output = reinterpret_cast<float*>(take(extent.columns * kPatch * kFloatBytes));
@@ -68,9 +70,11 @@ struct Scratch {
   std::byte* end;
 };
 
+template <int kPieces>
 int64_t ScratchFloats(int64_t keys, int64_t head_dim, int64_t v_head_dim) {
   std::byte* const nowhere = nullptr;
-  return (Scratch(Extent(keys, head_dim, v_head_dim), nowhere).end - nowhere) / kFloatBytes;
+  const Scratch scratch(Extent(keys, head_dim, v_head_dim), kOperandBytes<kPieces>, nowhere);
+  return (scratch.end - nowhere) / kFloatBytes;
 }
 
 template <int kTile>
@@ -112,9 +116,9 @@ HWY_INLINE void MultiplyAll() {
 
 // sums[kRows * 16][kKeys] = A B, or more by that; `depth` operands each. Of each the small products
 // come first. `meanwhile` goes on after each step.
-template <int kRows, int kColumns>
+template <int kPieces, int kRows, int kColumns>
 void Multiply(const std::byte* a, const std::byte* b, int64_t depth, bool add, float* sums,
-              Softmax& meanwhile) {
+              Softmax<kPieces>& meanwhile) {
   constexpr int64_t kStride = kKeys * kFloatBytes;
   float* const lower = sums + kRowsOfTile * kKeys;
   if (add) {
@@ -126,12 +130,17 @@ void Multiply(const std::byte* a, const std::byte* b, int64_t depth, bool add, f
     asm volatile("tilezero %%tmm0\n\ttilezero %%tmm1\n\ttilezero %%tmm2\n\ttilezero %%tmm3" ::
                      : "memory");
   }
-  for (int64_t i = 0; i < depth; ++i, a += kOperandBytes, b += kOperandBytes) {
+  for (int64_t i = 0; i < depth; ++i, a += kOperandBytes<kPieces>, b += kOperandBytes<kPieces>) {
     const auto step = [&]() HWY_ATTR {
       MultiplyAll<kRows, kColumns>();
       meanwhile.Step();
     };
     LoadB<kColumns, 0>(b);
+    if constexpr (kPieces == 1) {
+      LoadA<kRows, 0>(a);
+      step();
+      continue;
+    }
     LoadA<kRows, 2>(a);
     step();
     LoadA<kRows, 1>(a);
@@ -151,12 +160,13 @@ void Multiply(const std::byte* a, const std::byte* b, int64_t depth, bool add, f
   if constexpr (kRows > 1 && kColumns > 1) StoreTile<3>(lower + kLanes, kStride);
 }
 
+template <int kPieces>
 void MultiplyPatch(int64_t rows, int64_t columns, const std::byte* a, const std::byte* b,
-                   int64_t depth, bool add, float* sums, Softmax& meanwhile) {
+                   int64_t depth, bool add, float* sums, Softmax<kPieces>& meanwhile) {
   const bool two_rows = rows > kRowsOfTile, two_columns = columns > kLanes;
-  const auto multiply = two_rows      ? two_columns ? Multiply<2, 2> : Multiply<2, 1>
-                             : two_columns ? Multiply<1, 2>
-                                      : Multiply<1, 1>;
+  const auto multiply = two_rows ? two_columns ? Multiply<kPieces, 2, 2> : Multiply<kPieces, 2, 1>
+                        : two_columns ? Multiply<kPieces, 1, 2>
+                                      : Multiply<kPieces, 1, 1>;
   multiply(a, b, depth, add, sums, meanwhile);
 }
 
@@ -206,6 +216,7 @@ struct Position {
   int64_t block = 0;  // of queries
 };
 
+template <int kPieces>
 void TileRows(const AttentionArgs& args, int64_t query_begin, int64_t query_end) {
   if (query_begin >= query_end) return;
   if (args.keys == 0) {
@@ -217,9 +228,9 @@ void TileRows(const AttentionArgs& args, int64_t query_begin, int64_t query_end)
   const TileConfig config;
   asm volatile("ldtilecfg %0" ::"m"(config));
   const Extent extent(args.keys, args.head_dim, args.v_head_dim);
-  const Scratch scratch(extent, args.scratch);
-  SplitKeys(args, extent, scratch.columns, scratch.k);
-  SplitValues(args, extent, scratch.v);
+  const Scratch scratch(extent, kOperandBytes<kPieces>, args.scratch);
+  SplitKeys<kPieces>(args, extent, scratch.columns, scratch.k);
+  SplitValues<kPieces>(args, extent, scratch.v);
   const Masks masks(args, scratch.mask);
   const auto rows_of = [&](const Position& at) { return std::min(kQueries, query_end - at.first); };
   const auto write = [&](const Position& at) {
@@ -233,26 +244,29 @@ void TileRows(const AttentionArgs& args, int64_t query_begin, int64_t query_end)
     const bool has_next = i < patches;
     const bool has_current = i > 0 && i <= patches;
     const bool has_previous = i > 1;
-    Softmax softmax;
+    Softmax<kPieces> softmax;
     if (has_current) {
       const int64_t steps =
-          kSteps * ((has_next ? extent.depth : 0) + (has_previous ? extent.columns : 0));
-      softmax = Softmax(args, masks, *scratch.patches[(i - 1) % 2],
-                        *scratch.rows[current.block % 3], current.first, rows_of(current),
-                        current.key_block * kKeys, std::max<int64_t>(1, steps));
+          kSteps<kPieces> * ((has_next ? extent.depth : 0) + (has_previous ? extent.columns : 0));
+      softmax = Softmax<kPieces>(args, masks, *scratch.patches[(i - 1) % 2],
+                                 *scratch.rows[current.block % 3], current.first, rows_of(current),
+                                 current.key_block * kKeys, std::max<int64_t>(1, steps));
     }
     if (has_next) {
-      if (next.key_block == 0) SplitQueries(args, next.first, rows_of(next), query_end, scratch.q);
+      if (next.key_block == 0) {
+        SplitQueries<kPieces>(args, next.first, rows_of(next), query_end, scratch.q);
+      }
       MultiplyPatch(rows_of(next), args.keys - next.key_block * kKeys, scratch.q,
-                    scratch.k + next.key_block * extent.depth * kOperandBytes, extent.depth,
+                    scratch.k + next.key_block * extent.depth * kOperandBytes<kPieces>,
+                    extent.depth,
                     /*add=*/false, scratch.patches[i % 2]->scores, softmax);
     }
     if (has_previous) {
       const Patch& patch = *scratch.patches[i % 2];
       const bool first = previous.key_block == 0;
       if (!first && patch.raised) ScaleOutput(extent, patch.factors, scratch.output);
-      const std::byte* v = scratch.v + previous.key_block * extent.columns * kOperandBytes;
-      for (int64_t pair = 0; pair < extent.columns; ++pair, v += kOperandBytes) {
+      const std::byte* v = scratch.v + previous.key_block * extent.columns * kOperandBytes<kPieces>;
+      for (int64_t pair = 0; pair < extent.columns; ++pair, v += kOperandBytes<kPieces>) {
         MultiplyPatch(rows_of(previous), args.v_head_dim - pair * 2 * kLanes, patch.weights, v,
                       /*depth=*/1, /*add=*/!first, scratch.output + pair * kPatch, softmax);
       }
@@ -271,7 +285,9 @@ void TileRows(const AttentionArgs& args, int64_t query_begin, int64_t query_end)
 
 }  // namespace
 
-constexpr AttentionKernels kTileAttentionKernels = {kQueries, TileRows, ScratchFloats};
+constexpr AttentionKernels kTileAttentionKernels = {kQueries, TileRows<kParts>,
+                                                    ScratchFloats<kParts>};
+constexpr AttentionKernels kRoundingAttentionKernels = {kQueries, TileRows<1>, ScratchFloats<1>};
 
 }  // namespace reprise::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -282,6 +298,10 @@ namespace reprise::cpu {
 
 const AttentionKernels* TileAttentionKernelsFor(Isa isa) {
   return isa >= Isa::kAmx ? &N_AVX3::kTileAttentionKernels : nullptr;
+}
+
+const AttentionKernels* RoundingAttentionKernelsFor(Isa isa) {
+  return isa >= Isa::kAmx ? &N_AVX3::kRoundingAttentionKernels : nullptr;
 }
 
 bool SuitsTileAttention(int64_t queries, int64_t keys, int64_t head_dim) {

@@ -19,6 +19,7 @@
 #include "hwy/highway.h"
 #include "runtime/device/cpu/attention.h"
 #include "runtime/device/cpu/attention_operands-inl.h"
+#include "runtime/device/cpu/bf16-inl.h"
 #include "runtime/device/cpu/math-inl.h"
 #include "runtime/device/cpu/tile_unit-inl.h"
 
@@ -42,9 +43,9 @@ struct alignas(64) Rows {
 
 // A patch of scores on its way to be weights.
 struct alignas(64) Patch {
-  float scores[kPatch];              // [query][key]
-  std::byte weights[kOperandBytes];  // [part][query]
-  float factors[kQueries];           // where references were raised: of older sums
+  float scores[kPatch];                      // [query][key]
+  std::byte weights[kOperandBytes<kParts>];  // [part][query]
+  float factors[kQueries];                   // where references were raised: of older sums
   bool raised;
 };
 
@@ -109,6 +110,7 @@ HWY_INLINE VBits UpperHalves(VF low, VF high) {
 }
 
 // A patch's scores become weights, a few rows at a time.
+template <int kPieces>
 class Softmax {
  public:
   Softmax() = default;
@@ -230,6 +232,14 @@ class Softmax {
       const VF sum = hn::Add(x[2 * r], x[2 * r + 1]);
       float* HWY_RESTRICT to = sums + r * kLanes;
       hn::Store(kFirst ? sum : hn::Add(hn::Load(d, to), sum), d, to);
+    }
+    if constexpr (kPieces == 1) {
+      auto* HWY_RESTRICT rounded = reinterpret_cast<float*>(patch_->weights) + row_ * kLanes;
+      HWY_UNROLL(4) for (int r = 0; r < kGroup; ++r) {
+        hn::Store(RoundPair(x[2 * r], x[2 * r + 1]), d, rounded + r * kLanes);
+      }
+      row_ += kGroup;
+      return;
     }
     // They are finite or no number, so that each part may be cut off the rest as it is.
     auto* HWY_RESTRICT to = reinterpret_cast<uint32_t*>(patch_->weights) + row_ * kLanes;

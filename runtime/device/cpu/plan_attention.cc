@@ -1,6 +1,7 @@
 // reprise.Attention: (sequence, head, block of queries) are the units that are divided over parts.
 #include "absl/strings/str_cat.h"
 #include "runtime/device/cpu/plan.h"
+#include "runtime/device/cpu/product.h"
 
 namespace reprise::cpu {
 namespace {
@@ -115,9 +116,13 @@ std::vector<Candidate> PlanAttention(const CpuTarget& target, const NodeView& no
   }
   p.out = static_cast<int>(node.num_inputs());
   p.workspace = p.out + 1;
-  const bool tiles =
-      target.tile_attention != nullptr && SuitsTileAttention(p.queries, args.keys, args.head_dim);
-  p.kernels = tiles ? target.tile_attention : &target.attention;
+  // Where it is to be rounded the unit takes all sizes: an answer is then the same in any bucket.
+  const AttentionKernels* rounding = RoundsToBf16(node) && args.keys <= kMostTileAttentionKeys
+                                         ? RoundingAttentionKernelsFor(target.isa)
+                                         : nullptr;
+  const bool tiles = rounding == nullptr && target.tile_attention != nullptr &&
+                     SuitsTileAttention(p.queries, args.keys, args.head_dim);
+  p.kernels = rounding != nullptr ? rounding : tiles ? target.tile_attention : &target.attention;
   p.scratch_floats = static_cast<int64_t>(
       AlignUp(p.kernels->scratch_floats(args.keys, args.head_dim, args.v_head_dim), 16));
   // Long sequences are divided further, so that few heads still keep many parts busy.
@@ -131,6 +136,7 @@ std::vector<Candidate> PlanAttention(const CpuTarget& target, const NodeView& no
                        static_cast<double>(args.head_dim + args.v_head_dim);
   Candidate candidate = MakeCandidate(target, node, "attention", RunAttention, p, flops);
   if (tiles) candidate.option.kernel = "attention_amx";
+  if (rounding != nullptr) candidate.option.kernel = "attention_bf16_amx";
   candidate.bound.work.exps = static_cast<double>(p.batch * p.heads * p.queries * args.keys);
   const int64_t units = p.batch * p.heads * p.units_of_head;
   candidate.option.takes_live_rows = p.batch_rows > 0;

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/device/cpu/plan.h"
+#include "runtime/device/cpu/product.h"
 #include "runtime/ops/segment.h"
 #include "runtime/ops/typed.h"
 
@@ -19,6 +20,7 @@ constexpr size_t kMask = 3, kBias = 4, kSegments = 5;
 struct SegmentAttentionParams {
   const AttentionKernels* kernels = nullptr;
   const AttentionKernels* tile_kernels = nullptr;  // of segments that suit them, or null
+  bool rounding = false;                           // tile_kernels are of all that they can take
   AttentionArgs args;  // strides and sizes; the pointers are those of token 0, head 0
   int64_t tokens = 0, segments = 0, heads = 0;
   int64_t longest = 0;                 // tokens of a segment that the scratch holds
@@ -54,8 +56,9 @@ void RunUnits(const LaunchArgs& launch, const SegmentAttentionParams& p,
     args.key_bias = static_cast<const float*>(launch.operands[kMask]) + segment.begin;
   }
   // By nothing but the segment's own length, so that its batch-mates do not matter.
-  const bool tiles = p.tile_kernels != nullptr &&
-                     SuitsTileAttention(segment.size(), segment.size(), args.head_dim);
+  const bool suits = p.rounding ? segment.size() <= kMostTileAttentionKeys
+                                : SuitsTileAttention(segment.size(), segment.size(), args.head_dim);
+  const bool tiles = p.tile_kernels != nullptr && suits;
   const AttentionKernels& kernels = tiles ? *p.tile_kernels : *p.kernels;
   const int64_t blocks = (segment.size() + p.block - 1) / p.block;
   for (int64_t unit = first; unit < last;) {
@@ -208,6 +211,10 @@ std::vector<Candidate> PlanSegmentAttention(const CpuTarget& target, const NodeV
   SegmentAttentionParams p;
   p.kernels = &target.attention;
   p.tile_kernels = target.tile_attention;
+  if (RoundsToBf16(node) && RoundingAttentionKernelsFor(target.isa) != nullptr) {
+    p.tile_kernels = RoundingAttentionKernelsFor(target.isa);
+    p.rounding = true;
+  }
   p.heads = attributes.Int("num_heads", 0);
   const Shape& q = node.shape(0);
   p.tokens = q[0];
@@ -260,6 +267,7 @@ std::vector<Candidate> PlanSegmentAttention(const CpuTarget& target, const NodeV
                        static_cast<double>(args.head_dim + args.v_head_dim);
   Candidate candidate =
       MakeCandidate(target, node, "segment_attention", RunSegmentAttention, p, flops);
+  if (p.rounding) candidate.option.kernel = "segment_attention_bf16_amx";
   candidate.option.takes_live_rows = true;
   candidate.option.workspace_bytes = sizeof(float) * p.scratch_floats * p.scratch_parts;
   candidate.bound.detail =

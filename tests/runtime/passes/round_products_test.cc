@@ -34,6 +34,18 @@ TEST(RoundProductsTest, ProductsOfWeightsAreMarkedAndNothingElse) {
   })"));
 }
 
+TEST(RoundProductsTest, AttentionMayRound) {
+  Graph graph = ParseSpecialized(R"(graph {
+    input %q: f32[2, 3, 8]
+    %y: ? = reprise.Attention(%q, %q, %q) {num_heads = 2}
+    output %y
+  })");
+  ASSERT_TRUE(RunCapturePasses(graph, {.precision = Precision::kBf16}).ok());
+  ASSERT_EQ(OpsOf(graph), "reprise.Attention");
+  const Attributes& attributes = graph.node(graph.NodeIds()[0]).attributes;
+  EXPECT_EQ(attributes.String(kPrecisionAttribute, ""), "bf16");
+}
+
 TEST(RoundProductsTest, CaptureRoundsOnlyWhereItIsAskedFor) {
   constexpr absl::string_view kProduct = R"(graph {
     input %x: f32[2, 4]
