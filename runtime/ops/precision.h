@@ -10,8 +10,8 @@ namespace reprise {
 
 enum class Precision : uint8_t {
   kExact,  // float32 arithmetic
-  // Products with weights round both of their operands to bfloat16, to the nearest, and sum in
-  // float32; everything else is as in kExact. A rounded operand is off by up to 2^-9 of itself.
+  // Products with weights round both operands to bfloat16 and sum in float32, and attention may do
+  // so with all it multiplies; all else is as in kExact. Rounded numbers are off by up to 2^-9.
   kBf16,
 };
 inline constexpr absl::string_view kPrecisionNames[] = {"exact", "bf16"};
@@ -27,7 +27,7 @@ inline std::optional<Precision> ParsePrecision(absl::string_view name) {
   return std::nullopt;
 }
 
-// The attribute of a product that rounds its operands: {"precision": "bf16"}. Absent: exact.
+// The attribute of a product that rounds, and of an attention that may: {"precision": "bf16"}.
 inline constexpr char kPrecisionAttribute[] = "precision";
 
 }  // namespace reprise
