@@ -102,15 +102,21 @@ bool Same(double expected, double actual, double allowed) {
   return std::abs(expected - actual) <= allowed;
 }
 
-// `tolerance` is of the largest finite element of `want`.
+template <typename T>
+double LargestIn(absl::Span<const T> values) {
+  double largest = 0;
+  for (double value : values) {
+    if (std::isfinite(value)) largest = std::max(largest, std::abs(value));
+  }
+  return largest;
+}
+
+// `tolerance` is of the largest finite element of `want`, or of `usual`.
 template <typename T>
 std::optional<std::string> DifferIn(absl::Span<const T> want, absl::Span<const T> got,
                                     const Shape& shape, const Shape& outer, const Shape& offset,
-                                    double tolerance) {
-  double largest = 0;
-  for (double value : want) {
-    if (std::isfinite(value)) largest = std::max(largest, std::abs(value));
-  }
+                                    double tolerance, double usual) {
+  const double largest = std::max(usual, LargestIn(want));
   const double allowed = tolerance * largest;
   // The element that is furthest off says most.
   int64_t worst = -1;
@@ -155,15 +161,33 @@ void Paste(const Numbers& source, const Shape& offset, Numbers& target) {
 }
 
 std::optional<std::string> Differ(const Tensor& expected, const Tensor& actual, const Shape& offset,
-                                  double tolerance) {
+                                  double tolerance, double usual) {
   if (expected.dtype() == DType::kFloat32) {
     return DifferIn(expected.span<float>(), actual.span<float>(), expected.shape(), actual.shape(),
-                    offset, tolerance);
+                    offset, tolerance, usual);
   }
   const std::vector<double> want = expected.ToDoubles();
   const std::vector<double> got = actual.ToDoubles();
   return DifferIn(absl::MakeConstSpan(want), absl::MakeConstSpan(got), expected.shape(),
-                  actual.shape(), offset, IsFloating(expected.dtype()) ? tolerance : 0);
+                  actual.shape(), offset, IsFloating(expected.dtype()) ? tolerance : 0, usual);
+}
+
+double LargestOf(const Tensor& tensor) {
+  if (tensor.dtype() == DType::kFloat32) return LargestIn(tensor.span<float>());
+  return LargestIn(absl::MakeConstSpan(tensor.ToDoubles()));
+}
+
+bool MayBeRounding(const Tensor& expected, const Tensor& actual, const Shape& offset) {
+  constexpr int64_t kFewElements = 64;
+  return expected.num_elements() <= kFewElements &&
+         !Differ(expected, actual, offset, /*tolerance=*/1e-2).has_value();
+}
+
+double UsualSize(std::vector<double> sizes) {
+  if (sizes.empty()) return 0;
+  const auto middle = sizes.begin() + static_cast<ptrdiff_t>(sizes.size() / 2);
+  std::nth_element(sizes.begin(), middle, sizes.end());
+  return *middle;
 }
 
 bool HasFinite(const Tensor& tensor) {

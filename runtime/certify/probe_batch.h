@@ -43,6 +43,8 @@ class BatchProbe {
                                                       const std::vector<int64_t>& offsets,
                                                       std::optional<Hostile> hostile,
                                                       uint64_t seed);
+  // How large output `o` of a request of one row usually is.
+  double UsualSizeOf(size_t o);
   // The dims of output `o` that are one per row; the error says what else moves.
   absl::StatusOr<std::vector<size_t>> RowDims(size_t o, const Request& request, const Tensor& batch,
                                               int64_t total) const;

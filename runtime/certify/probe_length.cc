@@ -239,12 +239,26 @@ absl::StatusOr<std::optional<std::string>> LengthProbe::TryCase(Case& c, const F
       return absl::StrCat(output, " has shape ", ShapeToString(actual.shape()),
                           ", which does not hold the unpadded ", ShapeToString(expected.shape()));
     }
-    if (auto words =
-            Differ(expected, actual, Shape(actual.shape().size(), 0), options_.tolerance)) {
-      return absl::StrCat(output, " differs ", *words);
+    const Shape origin(actual.shape().size(), 0);
+    auto words = Differ(expected, actual, origin, options_.tolerance);
+    if (words.has_value() && MayBeRounding(expected, actual, origin)) {
+      ASSIGN_OR_RETURN(const double usual, UsualSizeOf(o));
+      words = Differ(expected, actual, origin, options_.tolerance, usual);
     }
+    if (words.has_value()) return absl::StrCat(output, " differs ", *words);
   }
   return std::nullopt;
+}
+
+absl::StatusOr<double> LengthProbe::UsualSizeOf(size_t o) {
+  constexpr size_t kEnough = 5;
+  std::vector<double> sizes;
+  for (Case& c : cases_) {
+    if (sizes.size() == kEnough) break;
+    RETURN_IF_ERROR(Expect(c));
+    if (!c.dropped) sizes.push_back(LargestOf(c.expected[o]));
+  }
+  return UsualSize(std::move(sizes));
 }
 
 absl::StatusOr<std::optional<std::string>> LengthProbe::Try(const Free& free) {

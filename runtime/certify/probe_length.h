@@ -46,6 +46,8 @@ class LengthProbe {
   absl::StatusOr<std::optional<std::string>> Try(const Free& free);
   // The same for one case, free inputs filled with `hostile`.
   absl::StatusOr<std::optional<std::string>> TryCase(Case& c, const Free& free, Hostile hostile);
+  // How large output `o` usually is, unpadded; draws cases where too few were drawn.
+  absl::StatusOr<double> UsualSizeOf(size_t o);
   absl::StatusOr<bool> Holds(const Free& free);
   // True when the model takes `padded` itself, unpadded.
   absl::StatusOr<bool> TakesSize(int64_t padded);

@@ -60,6 +60,22 @@ TEST(DifferTest, ToleranceIsOfTheLargestElement) {
               HasSubstr("at [1]: 1 against 1.01"));
 }
 
+TEST(DifferTest, AScoreNextToZeroIsMeasuredByWhatScoresUsuallyAre) {
+  const Tensor expected = Floats({1}, {0.00150964f});
+  const Tensor actual = Floats({1}, {0.00150991f});
+  EXPECT_NE(Differ(expected, actual, {0}, 1e-5), std::nullopt);
+  EXPECT_EQ(Differ(expected, actual, {0}, 1e-5, /*usual=*/0.5), std::nullopt);
+  EXPECT_NE(Differ(expected, Floats({1}, {0.0016f}), {0}, 1e-5, /*usual=*/0.5), std::nullopt);
+  // Their own size where that is more.
+  EXPECT_EQ(Differ(Floats({1}, {100}), Floats({1}, {100.0009f}), {0}, 1e-5, 0.5), std::nullopt);
+}
+
+TEST(UsualSizeTest, OneOutputOfAnotherSizeChangesNothing) {
+  EXPECT_EQ(UsualSize({}), 0);
+  EXPECT_EQ(UsualSize({0.5, 1e9, 0.4, 0.6, 0.001}), 0.5);
+  EXPECT_EQ(LargestOf(Floats({3}, {-2, 1, std::numeric_limits<float>::infinity()})), 2);
+}
+
 TEST(DifferTest, IntegersAreExact) {
   const Tensor expected = Tensor::Int64s({1000000, 5});
   EXPECT_EQ(Differ(expected, Tensor::Int64s({1000000, 5}), {0}, 1e-5), std::nullopt);

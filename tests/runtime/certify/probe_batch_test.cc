@@ -164,7 +164,8 @@ TEST_P(BatchProbeTest, ABriefLookComesToTheSameInFewerRuns) {
   const auto certificate = ProbeAxis(c.inputs, Ranges(c.inputs), kOutput, c.model, options);
   ASSERT_TRUE(certificate.ok()) << certificate.status();
   EXPECT_EQ(certificate->certified, c.certified) << certificate->reason;
-  EXPECT_LE(certificate->runs, 5);
+  // What may be roundings is looked at more closely.
+  EXPECT_LE(certificate->runs, c.certified ? 5 : 10);
 }
 
 INSTANTIATE_TEST_SUITE_P(Toys, BatchProbeTest, testing::ValuesIn(kCases),
