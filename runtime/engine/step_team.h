@@ -9,9 +9,9 @@
 // A thread touches the context of a sequence within parts only, and there is none left when Lead
 // returns: who comes after that, however late, finds nothing to do and leaves.
 //
-// Waits spin for up to 50 us, about what a parked thread needs to wake, and then park: a thread that
-// had to be woken must not find that the others have gone to sleep over it, step after step. Twice
-// as long gains nothing, and takes more from others where CPUs are scarce.
+// Waits spin for up to 50 us, about what a parked thread needs to wake, and then park: a thread
+// that had to be woken must not find that the others have gone to sleep over it, step after step.
+// Twice as long gains nothing, and takes more from others where CPUs are scarce.
 //
 // Ownership: borrows function and context of a sequence until Lead returns. Threads: one sequence
 // at a time; Lead on one thread, Help on any others and at any time, also after the sequence.

@@ -44,8 +44,8 @@ std::unique_ptr<Pass> FuseQkv();
 std::unique_ptr<Pass> FuseEmbedding();
 // Add and LayerNormalization become reprise.AddLayerNorm.
 std::unique_ptr<Pass> FuseAddLayerNorm();
-// Products with weights round their operands, and attention may (Precision::kBf16). Off unless the pipeline's options
-// ask for that precision.
+// Products with weights round their operands, and attention may (Precision::kBf16). Off unless the
+// pipeline's options ask for that precision.
 std::unique_ptr<Pass> RoundProducts();
 // Every output of the graph becomes a distinct result of a node that is no view of an input.
 std::unique_ptr<Pass> FinalizeOutputs();

@@ -1,8 +1,9 @@
+#include "runtime/device/cpu/strips.h"
+
 #include <algorithm>
 #include <cmath>
 
 #include "absl/types/span.h"
-#include "runtime/device/cpu/strips.h"
 #include "runtime/device/cpu/targets.h"
 
 #undef HWY_TARGET_INCLUDE
