@@ -4,9 +4,8 @@
 # reprise libraries (their folders, with / for the path: "runtime/graph"); LIBS are outside
 # libraries. The layering of DESIGN is what the DEPS say; tests/structure_test.py checks includes.
 #
-# Files named *_avx2.cc, *_avx512.cc, *_vnni.cc, *_bf16.cc are compiled for that ISA; nothing in
-# them may be called before base/cpu_info has seen the ISA, and they include no inline function
-# that other files use too (the linker would keep one copy, perhaps the wrong one).
+# No file is compiled for an ISA as a whole: kernels have functions for each, chosen when they run, and
+# whatever else a file holds must run on any CPU.
 function(reprise_library folder)
   cmake_parse_arguments(ARG "" "" "DEPS;LIBS" ${ARGN})
   string(REPLACE "/" "_" target ${folder})
@@ -26,20 +25,6 @@ function(reprise_library folder)
     target_link_libraries(${target} ${scope} ${dep_target})
   endforeach()
   target_link_libraries(${target} ${scope} ${ARG_LIBS})
-  foreach(source ${sources})
-    if(source MATCHES "_avx2\\.cc$")
-      set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS "-mavx2;-mfma;-mf16c")
-    elseif(source MATCHES "_avx512\\.cc$")
-      set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS
-        "-mavx512f;-mavx512bw;-mavx512dq;-mavx512vl;-mfma;-mf16c;-mprefer-vector-width=512")
-    elseif(source MATCHES "_vnni\\.cc$")
-      set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS
-        "-mavx512f;-mavx512bw;-mavx512dq;-mavx512vl;-mavx512vnni;-mfma;-mf16c")
-    elseif(source MATCHES "_bf16\\.cc$")
-      set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS
-        "-mavx512f;-mavx512bw;-mavx512dq;-mavx512vl;-mavx512bf16;-mfma;-mf16c")
-    endif()
-  endforeach()
 endfunction()
 
 # reprise_test(<folder> [DEPS ...] [LIBS ...] [LABELS ...])

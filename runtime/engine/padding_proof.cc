@@ -208,14 +208,15 @@ absl::Status PaddingProof::MeasureAxis(Model& model, size_t i, const PaddingProb
     const bool same = axis.certificate.certified && axis.certificate.guards == guess.guards;
     return same ? guessed : prober.Mixing(i, ranges, largest, axis.certificate);
   };
-  // Runs are most of what a load takes: where the ops prove the axis, a few are enough to see that.
-  options.brief = IsProved(guessed);
+  // Runs are most of what a load takes: where the ops prove the axis, a few are enough to begin
+  // with, if the others follow behind.
+  options.brief = split && IsProved(guessed);
   ASSIGN_OR_RETURN(AxisFinding finding, look());
   if (options.brief && !(axis.certificate.certified && IsProved(finding))) {
     options.brief = false;
     ASSIGN_OR_RETURN(finding, look());
   }
-  if (options.brief && split) later.insert(later.begin(), sizes[0]);
+  if (options.brief) later.insert(later.begin(), sizes[0]);
   if (axis.certificate.certified && finding.verdict == AxisFinding::Verdict::kMixes &&
       !axis.is_batch) {
     // Ids whose padding was free may be told apart by what follows, ones that nobody drew.

@@ -152,7 +152,10 @@ void WindowsAxis(AxisContext& context, bool zeros_count) {
   const std::vector<int64_t> ones(spatial, 1);
   const std::vector<int64_t> strides = attributes.Ints("strides", ones);
   const std::vector<int64_t> dilations = attributes.Ints("dilations", ones);
-  const std::vector<int64_t> pads = attributes.Ints("pads", std::vector<int64_t>(2 * spatial, 0));
+  const std::string auto_pad = attributes.String("auto_pad", "NOTSET");
+  const std::vector<int64_t> no_pads(2 * spatial, 0);
+  const std::vector<int64_t> pads =
+      auto_pad == "VALID" ? no_pads : attributes.Ints("pads", no_pads);
   const std::vector<int64_t> weights_kernel =
       context.has_input(1) && context.rank(1) == context.rank(0)
           ? std::vector<int64_t>(context.shape(1).begin() + 2, context.shape(1).end())
@@ -163,7 +166,7 @@ void WindowsAxis(AxisContext& context, bool zeros_count) {
                      static_cast<int64_t>(pads.size()) == 2 * spatial &&
                      static_cast<int64_t>(kernel.size()) == spatial;
   if (!whole) return UnknownAxis(context);
-  const bool explicit_pads = attributes.String("auto_pad", "NOTSET") == "NOTSET";
+  const bool explicit_pads = auto_pad == "NOTSET" || auto_pad == "VALID";
   AxisFlowValue flow;
   for (const Positions& positions : context.input(0).along) {
     const int64_t d = positions.dim - 2;

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/ops/typed.h"
@@ -191,6 +192,34 @@ std::vector<C> Sample(const std::vector<C>& values, Shape& shape, size_t d, cons
   const int64_t inner = NumElements(absl::Span<const int64_t>(shape).subspan(d + 1));
   const int64_t in = shape[d], out = static_cast<int64_t>(taps.size());
   std::vector<C> result(outer * out * inner);
+  if (inner == 1) {
+    // Rows of single elements: the taps one after another.
+    std::vector<int64_t> ends, places;
+    std::vector<C> weights;
+    for (const auto& of_element : taps) {
+      for (const Tap& tap : of_element) {
+        places.push_back(tap.at);
+        weights.push_back(copy ? C(1) : static_cast<C>(tap.weight));
+      }
+      ends.push_back(static_cast<int64_t>(places.size()));
+    }
+    for (int64_t o = 0; o < outer; ++o) {
+      const C* from = values.data() + o * in;
+      C* to = result.data() + o * out;
+      for (int64_t i = 0, t = 0; i < out; ++i) {
+        if (copy) {
+          t = ends[i];
+          to[i] = from[places[t - 1]];
+          continue;
+        }
+        C sum = 0;
+        for (; t < ends[i]; ++t) sum += weights[t] * from[places[t]];
+        to[i] = sum;
+      }
+    }
+    shape[d] = out;
+    return result;
+  }
   for (int64_t o = 0; o < outer; ++o) {
     for (int64_t i = 0; i < out; ++i) {
       C* to = result.data() + (o * out + i) * inner;
@@ -291,6 +320,13 @@ absl::Status ResizeKernel(const KernelContext& context) {
       const bool same = samplings[d].in == samplings[d].out && samplings[d].scale == 1 &&
                         coordinate != CropAndResize;
       if (!same) values = Sample(values, shape, d, taps, copy);
+    }
+    const bool all_inside = absl::c_all_of(
+        outside, [](const std::vector<bool>& dim) { return !absl::c_linear_search(dim, true); });
+    if (all_inside) {
+      std::transform(values.begin(), values.end(), out.as<T>(),
+                     [](C value) { return static_cast<T>(value); });
+      return;
     }
     for (int64_t i = 0; i < static_cast<int64_t>(values.size()); ++i) {
       int64_t rest = i;

@@ -78,11 +78,14 @@ std::optional<RepeatedHeads> MatchRepeat(const Graph& graph, const HeadOperand& 
     if (producer == kNone) return std::nullopt;
     const Node& node = graph.node(producer);
     const Shape& shape = *ShapeOf(graph, value);
-    value = node.inputs[0];
+    value = node.input(0);
     if (node.op == "Reshape") continue;
     if (node.op == "Transpose" && swapped) {
       std::vector<int64_t> perm = node.attributes.Ints("perm");
-      if (perm.size() < 2 || shape.back() != operand.rows) return std::nullopt;
+      if (perm.size() < 2 || shape.back() != operand.rows ||
+          shape[shape.size() - 2] != operand.size) {
+        return std::nullopt;
+      }
       std::swap(perm[perm.size() - 1], perm[perm.size() - 2]);
       if (!std::is_sorted(perm.begin(), perm.end())) return std::nullopt;
       swapped = false;

@@ -149,7 +149,10 @@ std::vector<Candidate> PlanConv(const CpuTarget& target, const NodeView& node) {
   ConvParams p;
   p.groups = node.attributes().Int("group", 1);
   p.group_maps = weight[0] / p.groups;
-  if (weight[1] == 1 && p.group_maps <= kFewMaps) return PlanDepthwise(target, node, *windows);
+  if (weight[1] == 1 && p.group_maps <= kFewMaps) {
+    std::vector<Candidate> strips = PlanDepthwise(target, node, *windows);
+    if (!strips.empty()) return strips;
+  }
   p.windows = ConvWindowsOf(target.isa, *windows, Shape(x.begin() + 2, x.end()), weight[1]);
   ConvWindows& w = p.windows;
   std::vector<Candidate> few = PlanConvWeights(target, node, w, *activation);

@@ -256,10 +256,9 @@ std::string QuestionOf(const Product& product, const std::vector<Candidate>& can
 std::vector<Candidate> CandidatesOf(const CpuTarget& target, const NodeView& node,
                                     const std::optional<Product>& product) {
   if (!product.has_value()) return {};
-  if (RoundsToBf16(node)) {
-    std::vector<Candidate> rounding = Bf16Candidates(target, node, *product);
-    if (!rounding.empty()) return rounding;
-  }
+  // Of a form that no such kernel has, the reference kernel rounds: an exact one would not keep what
+  // the precision promises.
+  if (RoundsToBf16(node)) return Bf16Candidates(target, node, *product);
   std::vector<Candidate> candidates = OwnCandidates(target, node, *product);
   std::optional<Candidate> foreign = ForeignCandidate(target, node, *product);
   if (target.gemm_provider == GemmProvider::kOpenBlas && foreign.has_value()) {

@@ -152,9 +152,21 @@ TEST_F(SchedulerTest, PartsOfOneRequestAreAdmittedTogetherOrNotAtAll) {
   QueueOptions options = TestOptions();
   options.max_tokens = 100;
   auto queue = scheduler.AddModel(std::move(options));
+  Submit(queue, Item("first", 1, 10));
   std::vector<std::shared_ptr<WorkItem>> parts = {Item("a", 1, 60), Item("b", 1, 60)};
   EXPECT_EQ(scheduler.Submit(queue, parts).code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(Names(scheduler.TryTake()), ElementsAre("first"));
   EXPECT_FALSE(scheduler.TryTake().has_value());
+}
+
+TEST_F(SchedulerTest, WhatHasMoreTokensThanMayWaitIsTakenWhereNothingWaits) {
+  QueueOptions options = TestOptions();
+  options.max_tokens = 100;
+  auto queue = scheduler.AddModel(std::move(options));
+  Submit(queue, Item("image", 1, 400));
+  EXPECT_TRUE(last_status.ok()) << last_status;
+  Submit(queue, Item("behind", 1, 1));
+  EXPECT_EQ(last_status.code(), absl::StatusCode::kResourceExhausted);
 }
 
 TEST_F(SchedulerTest, DrainingRefusesNewWorkAndFinishesTheOld) {

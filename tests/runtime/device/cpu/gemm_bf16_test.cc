@@ -222,6 +222,24 @@ TEST_P(GemmBf16Test, Int8WeightsAreExactAndScaledByColumn) {
                     1e-6 * (3 + magnitude * scales[j]));
       }
     }
+    // The factor and the bias are two roundings in tiles of any number of rows.
+    const std::vector<float> together = p.c, rows = p.a;
+    for (int64_t first = 0; first < m; ++first) {
+      Product fewer(m - first, k, n, 11, transposed);
+      std::copy(rows.begin() + first * p.lda, rows.begin() + (m - 1) * p.lda + k, fewer.a.begin());
+      fewer.bias = p.bias;
+      fewer.packed = AlignedBuffer(static_cast<size_t>(kernels().PackedBytes(k, n)));
+      kernels().pack_int8({values.data(), p.ldb, transposed}, k, n, fewer.packed.data());
+      GemmArgs of_fewer = fewer.Args();
+      of_fewer.residual = nullptr;
+      fewer.Run(kernels(), of_fewer, scales.data());
+      for (int64_t i = first; i < m; ++i) {
+        ASSERT_TRUE(std::equal(fewer.c.begin() + (i - first) * fewer.ldc,
+                               fewer.c.begin() + (i - first) * fewer.ldc + n,
+                               together.begin() + i * p.ldc))
+            << "row " << i << " of " << m - first << " rows";
+      }
+    }
   }
 }
 
