@@ -107,7 +107,8 @@ TEST_F(PaddingProofTest, WhatTheOpsProveTakesFewRunsBeforeItServesAndTheRestBehi
   const auto model = Load(LateTokens::kLikeOthers);
   ASSERT_NE(model, nullptr);
   EXPECT_LE(model->axes()[kSequence].certificate.runs, 8);
-  EXPECT_LE(model->axes()[1 - kSequence].certificate.runs, 5);
+  // Nothing of the batch follows behind, so it is looked at whole.
+  EXPECT_GT(model->axes()[1 - kSequence].certificate.runs, 8);
   engine_->ConfirmPadding(*model);
   // Its smallest size as well.
   EXPECT_THAT(model->CertificateOf(kSequence).reason, testing::HasSubstr("the same at 16, 32"));
