@@ -34,6 +34,8 @@ Inside InsideOf(int64_t at, int64_t columns) {
 
 HWY_INLINE VF LoadInside(F32 d, const float* from, Inside inside, VF padding) {
   if (inside.whole()) return hn::LoadU(d, from);
+  // Without vectors a masked load reads what it masks.
+  if (inside.begin >= inside.end) return padding;
   const auto mask = hn::AndNot(hn::FirstN(d, static_cast<size_t>(inside.begin)),
                                hn::FirstN(d, static_cast<size_t>(inside.end)));
   return hn::IfThenElse(mask, hn::MaskedLoad(mask, d, from), padding);
