@@ -50,8 +50,8 @@ struct ProbeOptions {
   std::string batch_axis;               // may be empty; its rows are drawn with different masks
   std::map<std::string, double> fills;  // input -> its fill value; 0 where it has none
   std::set<std::string> guards;         // inputs that are guards whatever is measured
-  // Of a first look where what the ops say proves the axis: fewer cases, to see that they are
-  // right.
+  // Of a first look at a length that what the ops say proves: fewer cases, to see that they are
+  // right, where a second look follows. The batch has no second look and is never looked at so.
   bool brief = false;
   // Of a second look: so many more cases at the smallest size, for what few contents show.
   int sweeps = 0;

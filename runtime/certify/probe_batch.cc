@@ -172,9 +172,6 @@ absl::StatusOr<std::optional<std::string>> BatchProbe::TryAll() {
        {Hostile::kHigh, Hostile::kRandom, Hostile::kSmall}},
       {{MaskPattern::kHoles, MaskPattern::kLeftPadded}, true, {Hostile::kLow, Hostile::kOne}},
   };
-  const Round brief = {
-      rounds[0].patterns, rounds[0].float_masks, {Hostile::kHigh, Hostile::kRandom}};
-  if (options_.brief) return TryRound(brief, 0);
   for (size_t i = 0; i < std::size(rounds); ++i) {
     ASSIGN_OR_RETURN(const std::optional<std::string> wrong, TryRound(rounds[i], 2 * i));
     if (wrong.has_value()) return wrong;

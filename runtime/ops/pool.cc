@@ -59,6 +59,21 @@ class PowerSum {
   const double p_;
 };
 
+// What each window of one plane has: the sum of `term` of its elements.
+template <typename T, typename Term>
+void SumWindows(const Windows& w, const Shape& spatial, const T* x, std::vector<double>& sums,
+                Term term) {
+  std::fill(sums.begin(), sums.end(), 0.0);
+  for (int64_t tap = 0; tap < NumElements(w.kernel); ++tap) {
+    ForEachRowOfTap(w, spatial, tap, [&](int64_t row, int64_t first, int64_t end, int64_t offset) {
+      double* to = sums.data() + row * w.out.back();
+      for (int64_t o = first; o < end; ++o) {
+        to[o] += term(static_cast<Compute<T>>(x[offset + o * w.strides.back()]));
+      }
+    });
+  }
+}
+
 absl::Status CheckPower(const Node& node) {
   const int64_t p = PowerSum::PowerOf(node);
   if (p >= 1) return absl::OkStatus();
@@ -90,16 +105,7 @@ absl::Status AveragePoolKernel(const KernelContext& context) {
     std::vector<double> sums(out_plane);
     for (int64_t plane = 0; plane < planes; ++plane) {
       const T* x = in.as<T>() + plane * in_plane;
-      std::fill(sums.begin(), sums.end(), 0.0);
-      for (int64_t tap = 0; tap < taps; ++tap) {
-        ForEachRowOfTap(w, spatial, tap,
-                        [&](int64_t row, int64_t first, int64_t end, int64_t offset) {
-                          double* to = sums.data() + row * w.out.back();
-                          for (int64_t o = first; o < end; ++o) {
-                            to[o] += static_cast<Compute<T>>(x[offset + o * w.strides.back()]);
-                          }
-                        });
-      }
+      SumWindows(w, spatial, x, sums, [](double element) { return element; });
       T* to = out.as<T>() + plane * out_plane;
       for (int64_t i = 0; i < out_plane; ++i) {
         const double mean = counted[i] == 0 ? 0 : sums[i] / static_cast<double>(counted[i]);
@@ -177,21 +183,11 @@ absl::Status LpPoolKernel(const KernelContext& context) {
   const int64_t in_plane = NumElements(spatial);
   const int64_t out_plane = NumElements(w.out);
   const int64_t planes = in.shape[0] * in.shape[1];
-  const int64_t taps = NumElements(w.kernel);
   return Dispatch(FloatList{}, in.dtype, [&]<typename T>() {
     std::vector<double> sums(out_plane);
     for (int64_t plane = 0; plane < planes; ++plane) {
       const T* x = in.as<T>() + plane * in_plane;
-      std::fill(sums.begin(), sums.end(), 0.0);
-      for (int64_t tap = 0; tap < taps; ++tap) {
-        ForEachRowOfTap(
-            w, spatial, tap, [&](int64_t row, int64_t first, int64_t end, int64_t offset) {
-              double* to = sums.data() + row * w.out.back();
-              for (int64_t o = first; o < end; ++o) {
-                to[o] += sum_of.Power(static_cast<Compute<T>>(x[offset + o * w.strides.back()]));
-              }
-            });
-      }
+      SumWindows(w, spatial, x, sums, [&](double element) { return sum_of.Power(element); });
       T* to = context.outputs[0].as<T>() + plane * out_plane;
       for (int64_t i = 0; i < out_plane; ++i) {
         to[i] = static_cast<T>(static_cast<Compute<T>>(sum_of.Root(sums[i])));
