@@ -128,6 +128,8 @@ std::string CpuModelName() {
   return absl::StrCat(absl::StripAsciiWhitespace(text), " (cpuid ", absl::Hex(eax & ~0xFu), ")");
 }
 
+int64_t FirstLevelCacheBytes() { return std::max<int64_t>(sysconf(_SC_LEVEL1_DCACHE_SIZE), 0); }
+
 int AvailableCpus() {
   cpu_set_t set;
   CPU_ZERO(&set);

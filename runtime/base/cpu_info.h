@@ -1,6 +1,7 @@
 // What this process may use: the instruction sets of the CPU and the share of it that it was given.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -24,6 +25,9 @@ Isa DetectIsa();
 
 // Vendor and model as CPUID gives them: part of a device fingerprint.
 std::string CpuModelName();
+
+// Bytes of a core's first-level cache of data; 0 where the system does not say.
+int64_t FirstLevelCacheBytes();
 
 // CPUs this process may keep busy: the affinity mask, cut to the cgroup's quota (v2 and v1,
 // rounded up), at least 1.

@@ -38,6 +38,9 @@ absl::StatusOr<Arena> Arena::Reserve(const ArenaOptions& options) {
           reinterpret_cast<std::byte*>(AlignUp(reinterpret_cast<uintptr_t>(mapping), kHugePage));
       // Advice: a system without huge pages refuses it, and nothing is lost.
       if (options.huge_pages) madvise(arena.base_, limit, MADV_HUGEPAGE);
+      // A page that may be used in part only is never a huge one, and stays small when the rest may
+      // be used too.
+      arena.step_bytes_ = options.huge_pages ? kHugePage : PageBytes();
       return arena;
     }
     if (limit / 2 < kLeastReservation) {
@@ -54,6 +57,7 @@ Arena& Arena::operator=(Arena&& other) noexcept {
   std::swap(base_, other.base_);
   bytes_ = other.bytes_.exchange(bytes_);
   std::swap(limit_bytes_, other.limit_bytes_);
+  std::swap(step_bytes_, other.step_bytes_);
   std::swap(mapping_, other.mapping_);
   std::swap(mapping_bytes_, other.mapping_bytes_);
   return *this;
@@ -71,7 +75,7 @@ absl::Status Arena::Ensure(size_t bytes) {
   }
   MutexLock lock(growing_);
   if (bytes <= bytes_) return absl::OkStatus();
-  const size_t wanted = std::min(AlignUp(bytes, PageBytes()), limit_bytes_);
+  const size_t wanted = std::min(AlignUp(bytes, step_bytes_), limit_bytes_);
   if (mprotect(base_ + bytes_, wanted - bytes_, PROT_READ | PROT_WRITE) != 0) {
     return absl::ResourceExhaustedError(absl::StrCat("cannot grow an arena from ", bytes_.load(),
                                                      " to ", wanted,

@@ -49,7 +49,7 @@ class Arena {
   void Release();
 
   std::byte* base() const { return base_; }  // aligned to 2 MiB
-  size_t bytes() const { return bytes_; }    // usable, a multiple of the page size
+  size_t bytes() const { return bytes_; }    // usable: whole pages, huge ones where it has them
   size_t limit_bytes() const { return limit_bytes_; }
 
  private:
@@ -57,6 +57,7 @@ class Arena {
   std::atomic<size_t> bytes_{0};
   Mutex growing_;  // held to change bytes_
   size_t limit_bytes_ = 0;
+  size_t step_bytes_ = 0;    // it grows by multiples of this
   void* mapping_ = nullptr;  // what munmap takes back; base_ is its first aligned address
   size_t mapping_bytes_ = 0;
 };

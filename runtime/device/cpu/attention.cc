@@ -52,7 +52,27 @@ struct Block {
   bool mask_is_row;   // the former
   float* max;         // [stride]
   int64_t stride;
+  bool asks_ahead;  // the first block of a call asks for the next head meanwhile
 };
+
+// Asks for what lies behind rows [first, first + rows) of Q, K and V: where a row holds all heads
+// side by side, those of the next head. Rows of a fused product are too far apart for the CPU to
+// see what comes next. Asking for what is not there does no harm.
+HWY_INLINE void AskForNextHead(const AttentionArgs& args, int64_t first, int64_t rows) {
+  constexpr int64_t kLine = 64 / sizeof(float);
+  for (int64_t row = first; row < first + rows; ++row) {
+    const float* q = args.q + row * args.q_stride + args.head_dim;
+    const float* k = args.k + row * args.k_stride + args.head_dim;
+    const float* v = args.v + row * args.v_stride + args.v_head_dim;
+    for (int64_t i = 0; i < args.head_dim; i += kLine) {
+      __builtin_prefetch(q + i, /*rw=*/0, /*locality=*/2);
+      __builtin_prefetch(k + i, /*rw=*/0, /*locality=*/2);
+    }
+    for (int64_t i = 0; i < args.v_head_dim; i += kLine) {
+      __builtin_prefetch(v + i, /*rw=*/0, /*locality=*/2);
+    }
+  }
+}
 
 // Scores of kKeys keys from `first` on, masked, and the running maximum.
 template <int kVecs, int kKeys>
@@ -110,7 +130,10 @@ HWY_NOINLINE void ScoreBlock(const AttentionArgs& args, const Block& block, floa
     hn::Store(hn::Set(d, kMinusInfinity), d, block.max + v * kLanes);
   }
   int64_t key = 0;
-  for (; key + kKeyTile <= args.keys; key += kKeyTile) ScoreTile<kVecs, kKeyTile>(args, block, key);
+  for (; key + kKeyTile <= args.keys; key += kKeyTile) {
+    if (block.asks_ahead) AskForNextHead(args, key, kKeyTile);
+    ScoreTile<kVecs, kKeyTile>(args, block, key);
+  }
   if constexpr (kKeyTile > 3) {
     for (; key + 3 <= args.keys; key += 3) ScoreTile<kVecs, 3>(args, block, key);
   }
@@ -302,6 +325,7 @@ void Rows(const AttentionArgs& args, int64_t query_begin, int64_t query_end) {
     block.scores = block.queries + args.head_dim * stride;
     block.mask = nullptr;
     block.mask_is_row = false;
+    block.asks_ahead = first == query_begin && args.k_stride > args.head_dim;
     // A tile of output may read up to kOutRows floats behind the last score.
     const int64_t mask_offset = (args.keys * stride + kOutRows + kLanes - 1) / kLanes * kLanes;
     TransposeQueries(args, first, live, stride, block.queries);

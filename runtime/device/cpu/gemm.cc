@@ -176,10 +176,12 @@ void Unpacked(const UnpackedGemmArgs& args, const GemmPart& part) {
   }
 }
 
+int64_t StretchOfManyRows() { return StretchRows(kFewTiles); }
+
 }  // namespace
 
-constexpr GemmKernels kGemmKernels = {kPanel, kTileRows, kStretch, Pack,
-                                      Part,   Unpacked,  PackInt8, Int8Part};
+constexpr GemmKernels kGemmKernels = {kPanel, kTileRows, StretchOfManyRows, Pack,
+                                      Part,   Unpacked,  PackInt8,          Int8Part};
 
 }  // namespace reprise::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();

@@ -101,7 +101,7 @@ struct GemmCosts {
 struct GemmKernels {
   int64_t panel_columns;
   int64_t tile_rows;
-  int64_t stretch_rows;  // GemmBlocking::depth for many rows, unless it is said
+  int64_t (*stretch_rows)();  // GemmBlocking::depth for many rows, unless it is said
   // Writes PackedFloats(k, n) floats to `packed`; every element is multiplied by `scale`.
   void (*pack)(const GemmSource& b, int64_t k, int64_t n, float scale, float* packed);
   void (*part)(const GemmArgs& args, const GemmPart& part);

@@ -12,6 +12,7 @@
 
 #include "hwy/cache_control.h"
 #include "hwy/highway.h"
+#include "runtime/base/cpu_info.h"
 #include "runtime/device/cpu/gemm.h"
 #include "runtime/device/cpu/gemm_epilogue-inl.h"
 #include "runtime/device/cpu/math-inl.h"
@@ -30,13 +31,22 @@ constexpr int kUnroll = HWY_TARGET == HWY_AVX3 ? 2 : 4;
 // step, so that a core computes and fetches at the same time. With fewer tiles than kFewTiles
 // nothing hides the fetching; then every line is asked for once more, kNearRows ahead of its use,
 // into the first-level cache. A lone tile needs no stretches: it asks kFarBytes ahead. What it
-// costs to keep sums between stretches weighs more where vectors are short.
+// costs to keep sums between stretches weighs more where vectors are short, and is for nothing
+// where the first-level cache cannot hold a stretch beside the rows of A.
 constexpr int64_t kFewTiles = 3;
 constexpr int64_t kNearRows = 12;
 constexpr int64_t kFarBytes = 6144;
 constexpr int64_t kRowBytes = kPanel * static_cast<int64_t>(sizeof(float));
-constexpr int64_t kFewStretch = 24 * 1024 / kRowBytes;
-constexpr int64_t kStretch = (HWY_TARGET == HWY_AVX3 ? 36 : 96) * 1024 / kRowBytes;
+constexpr int64_t kRoomyCache = 48 * 1024;  // bytes of a first-level cache that holds a stretch
+
+// Rows of a stretch for so many tiles, more than one.
+HWY_INLINE int64_t StretchRows(int64_t tiles) {
+  static const bool roomy = FirstLevelCacheBytes() >= kRoomyCache;
+  constexpr int64_t kFewBytes = 24 * 1024;
+  constexpr int64_t kBytes = (HWY_TARGET == HWY_AVX3 ? 36 : 96) * 1024;
+  constexpr int64_t kCrampedBytes = std::max<int64_t>(kBytes, 72 * 1024);
+  return (!roomy ? kCrampedBytes : tiles < kFewTiles ? kFewBytes : kBytes) / kRowBytes;
+}
 
 struct Ahead {
   const char* next;  // where to go on
@@ -223,7 +233,7 @@ constexpr int64_t TilesOf(int64_t rows) { return (rows + kTileRows - 1) / kTileR
 // The longest stretch of k for so many tiles of rows.
 HWY_INLINE int64_t DepthFor(const GemmArgs& args, int64_t tiles) {
   if (args.blocking.depth > 0) return args.blocking.depth;
-  return tiles == 1 ? std::max<int64_t>(args.k, 1) : tiles < kFewTiles ? kFewStretch : kStretch;
+  return tiles == 1 ? std::max<int64_t>(args.k, 1) : StretchRows(tiles);
 }
 
 // Rows [begin, end) (at most kMaxSplitRows where k is cut) of one panel by `functions`,

@@ -166,7 +166,7 @@ std::vector<Walk> WalksOf(const CpuTarget& target, const Product& product, bool 
   if (!int8) {
     const GemmBlocking whole = {.depth = kWhole, .fetch = GemmBlocking::Fetch::kPanel};
     if (tiles <= kShort && tiles > kFew) walks.push_back({"near", {.near = Near::kYes}});
-    if (tiles <= kFew || product.k > target.gemm.stretch_rows) walks.push_back({"whole", whole});
+    if (tiles <= kFew || product.k > target.gemm.stretch_rows()) walks.push_back({"whole", whole});
     if (tiles > kUsualTiles && product.k <= kWhole) {
       walks.push_back({"long", {.row_tiles = kLong, .depth = kWhole}});
     }
@@ -256,8 +256,8 @@ std::string QuestionOf(const Product& product, const std::vector<Candidate>& can
 std::vector<Candidate> CandidatesOf(const CpuTarget& target, const NodeView& node,
                                     const std::optional<Product>& product) {
   if (!product.has_value()) return {};
-  // Of a form that no such kernel has, the reference kernel rounds: an exact one would not keep what
-  // the precision promises.
+  // Of a form that no such kernel has, the reference kernel rounds: an exact one would not keep
+  // what the precision promises.
   if (RoundsToBf16(node)) return Bf16Candidates(target, node, *product);
   std::vector<Candidate> candidates = OwnCandidates(target, node, *product);
   std::optional<Candidate> foreign = ForeignCandidate(target, node, *product);

@@ -41,6 +41,17 @@ TEST(ArenaTest, GrowsInPlaceAndKeepsItsBytes) {
   base[(100 << 20) - 1] = std::byte{1};
 }
 
+// What may be used in part only is never one huge page, however much more is asked for later.
+TEST(ArenaTest, IsUsableInWholeHugePages) {
+  auto arena = Arena::Reserve();
+  ASSERT_TRUE(arena.ok());
+  for (size_t bytes : {size_t{1}, size_t{3} << 20, size_t{64} << 20}) {
+    ASSERT_TRUE(arena->Ensure(bytes).ok());
+    EXPECT_GE(arena->bytes(), bytes);
+    EXPECT_EQ(arena->bytes() % (size_t{2} << 20), 0u) << bytes;
+  }
+}
+
 TEST(ArenaTest, AskingForLessChangesNothing) {
   auto arena = Arena::Reserve();
   ASSERT_TRUE(arena.ok());
