@@ -1,19 +1,16 @@
 """`reprise check` needs no server, and says what a server would say."""
 
-import subprocess
-
 import onnx
 import pytest
 from onnx import TensorProto, helper
 
 from testing import models
-from testing.daemon import BUILD, Daemon
+from testing.daemon import Daemon, reprise
 from testing.repository import MINILM
 
 
 def check(path, *flags):
-    return subprocess.run([str(BUILD / "reprise"), "check", str(path), *flags],
-                          stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300)
+    return reprise("check", path, *flags, check=False)
 
 
 def many_reasons():

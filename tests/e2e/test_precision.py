@@ -1,11 +1,10 @@
 """reprise.precision: bf16 answers close to the exact ones, faster weights, and nothing shared."""
 
-import concurrent.futures
-
 import numpy as np
 import pytest
 
 from testing import models
+from testing.clients import together
 from testing.daemon import Daemon
 from testing.inference import assert_same_answer, infer, reference, text_inputs
 from testing.metrics import Scrape
@@ -67,9 +66,8 @@ def test_mates_and_buckets_change_no_bit(daemon, rng, served):
     requests = [text_inputs(names, 1, int(length), rng) for length in rng.integers(2, 120, 40)]
     client = daemon.client()
     alone = [infer(client, served, request).outputs for request in requests]
-    with concurrent.futures.ThreadPoolExecutor(16) as pool:
-        together = list(pool.map(lambda request: infer(client, served, request).outputs, requests))
-    for one, other in zip(alone, together):
+    shared = together(lambda request: infer(client, served, request).outputs, requests, clients=16)
+    for one, other in zip(alone, shared):
         for output, array in one.items():
             assert np.array_equal(other[output], array), far(other[output], array)
 
