@@ -1,5 +1,7 @@
 """reprise.precision: bf16 answers close to the exact ones, faster weights, and nothing shared."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -79,6 +81,9 @@ def test_precision_is_shown_wherever_one_looks(daemon, rng):
     assert "precision: exact" in daemon.reprise("explain", "minilm_exact")
     assert "model minilm: loaded with precision bf16 in" in daemon.log()
     assert "model minilm_exact: loaded with precision exact in" in daemon.log()
+    # Q, K and V of a layer are one product.
+    assert re.search(r"model minilm: bf16 applies to (\d+) of \1 products with weights, and to 6 att",
+                     daemon.log())
     rows = daemon.reprise("recipes", "minilm").splitlines()
     assert "precision" in rows[0] and all("bf16" in row for row in rows[2:])
     recipe = rows[-1].split()[0]
