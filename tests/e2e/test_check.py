@@ -103,6 +103,9 @@ def test_wrong_usage_is_exit_2():
     assert check(MINILM, "--buckets", "sequence").returncode == 2
     assert check(MINILM, "--buckets", "sequence=a").returncode == 2
     assert check(MINILM, "--max-isa", "sse9").returncode == 2
+    done = check(MINILM, "--max-isa")
+    assert done.returncode == 2
+    assert "--max-isa needs a value, ISA:{baseline,avx2,avx512," in done.stderr
 
 
 def test_an_older_opset_without_axes_is_checked(tmp_path):
