@@ -2,8 +2,8 @@
 // hwy/highway.h; the functions live in reprise::cpu::HWY_NAMESPACE.
 //
 // The polynomials are minimax fits of our own (weighted by the error that reaches the result).
-// Errors against the exact function, checked by tests/runtime/device/cpu/math_test.cc over every
-// tier:
+// Errors against the exact function, checked by tests/runtime/device/cpu/elementwise_test.cc over
+// every tier:
 //
 //   Exp        2 ulp over all floats, gradual underflow included; overflow gives +inf
 //   SoftmaxExp 1e-7 * (2 + |x|) relative for x in [lowest, 0]; below `lowest`, -87, exactly 0
