@@ -4,7 +4,6 @@
 #include <chrono>
 #include <cstdio>
 
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "client/cli/command.h"
 #include "client/cli/lengths.h"
@@ -105,14 +104,8 @@ void AddBench(CLI::App& app, Action& action) {
                    "What to profile: a bucket (b1_s128), or sizes (batch=1,sequence=100)")
       ->needs(profile)
       ->type_name("BUCKET");
-  command
-      ->add_option("--max-isa", flags->max_isa,
-                   "Highest instruction set to profile with, as for reprised")
-      ->needs(profile)
-      ->check([](const std::string& name) {
-        return ParseIsa(name).has_value() ? std::string()
-                                          : absl::StrCat("no instruction set '", name, "'");
-      });
+  AddMaxIsa(*command, flags->max_isa, "Highest instruction set to profile with, as for reprised")
+      ->needs(profile);
   command
       ->add_option("--precision", flags->precision,
                    "Precision to profile with, as `reprise.precision` of config.pbtxt")

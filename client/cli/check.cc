@@ -75,12 +75,7 @@ void AddCheck(CLI::App& app, Action& action) {
   command->add_option("model", flags->path, "Path of a model.onnx")
       ->required()
       ->type_name("MODEL.onnx");
-  command
-      ->add_option("--max-isa", flags->max_isa, "Highest instruction set to use, as for reprised")
-      ->check([](const std::string& name) {
-        return ParseIsa(name).has_value() ? std::string()
-                                          : absl::StrCat("no instruction set '", name, "'");
-      });
+  AddMaxIsa(*command, flags->max_isa, "Highest instruction set to use, as for reprised");
   command
       ->add_option("--buckets", flags->buckets,
                    "AXIS=SIZES: buckets of an axis, as `reprise.buckets.AXIS` of config.pbtxt")

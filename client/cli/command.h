@@ -42,4 +42,7 @@ struct ServerFlags {
   absl::StatusOr<std::unique_ptr<client::Client>> Connect() const;
 };
 
+// Adds the flag --max-isa; `name` has its default and gets its value, a name of kIsaNames.
+CLI::Option* AddMaxIsa(CLI::App& command, std::string& name, const std::string& meaning);
+
 }  // namespace reprise::cli

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <string>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "client/cli/command.h"
 
@@ -14,6 +15,17 @@ std::string CommandName(const CLI::App& app) {
   for (const CLI::App* command : app.get_subcommands())
     absl::StrAppend(&name, " ", command->get_name());
   return name;
+}
+
+// What the parser has to say; of a flag without its value, what that may be.
+std::string WordsOf(const CLI::App& app, const CLI::ParseError& error) {
+  if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) == nullptr) return error.what();
+  for (const CLI::Option* option : app.get_options()) {
+    if (!absl::StartsWith(error.what(), absl::StrCat(option->get_name(), ":"))) continue;
+    return absl::StrCat(option->get_name(), " needs a value, ", option->get_type_name());
+  }
+  for (const CLI::App* command : app.get_subcommands()) return WordsOf(*command, error);
+  return error.what();
 }
 
 }  // namespace
@@ -45,7 +57,8 @@ int main(int argc, char** argv) {
     return app.exit(asked);
   } catch (const CLI::ParseError& error) {
     const std::string name = CommandName(app);
-    std::fprintf(stderr, "%s: %s (see %s --help)\n", name.c_str(), error.what(), name.c_str());
+    std::fprintf(stderr, "%s: %s (see %s --help)\n", name.c_str(), WordsOf(app, error).c_str(),
+                 name.c_str());
     return 2;
   }
 

@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstring>
 #include <fstream>
@@ -20,9 +19,6 @@
 
 namespace reprise {
 namespace {
-
-constexpr std::array<absl::string_view, 6> kIsaNames = {"baseline",    "avx2",        "avx512",
-                                                        "avx512_vnni", "avx512_bf16", "amx"};
 
 std::string ReadFirstLine(const std::string& path) {
   std::ifstream file(path);

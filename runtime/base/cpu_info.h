@@ -1,6 +1,7 @@
 // What this process may use: the instruction sets of the CPU and the share of it that it was given.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -14,8 +15,10 @@ namespace reprise {
 enum class Isa { kBaseline, kAvx2, kAvx512, kAvx512Vnni, kAvx512Bf16, kAmx };
 inline constexpr Isa kHighestIsa = Isa::kAmx;
 
-// "baseline", "avx2", "avx512", "avx512_vnni", "avx512_bf16", "amx": the values of
-// --max-isa.
+// The values of --max-isa, by Isa.
+inline constexpr std::array<absl::string_view, static_cast<size_t>(kHighestIsa) + 1> kIsaNames = {
+    "baseline", "avx2", "avx512", "avx512_vnni", "avx512_bf16", "amx"};
+
 absl::string_view IsaName(Isa isa);
 std::optional<Isa> ParseIsa(absl::string_view name);
 

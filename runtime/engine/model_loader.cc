@@ -17,6 +17,8 @@
 #include "runtime/engine/tail.h"
 #include "runtime/graph/dim_expression.h"
 #include "runtime/passes/pass.h"
+#include "runtime/passes/passes.h"
+#include "runtime/passes/specialize.h"
 
 namespace reprise {
 namespace {
@@ -82,6 +84,7 @@ absl::StatusOr<std::unique_ptr<Model>> ModelLoader::Load(ModelOptions options) c
       model->id().name, std::string(PrecisionName(model->options_.precision)),
       (context_.clock->NowNs() - start) / 1e6, (imported - start) / 1e6,
       (analysed - imported) / 1e6, (certified - analysed) / 1e6, runs));
+  LogRounding(*model);
   return model;
 }
 
@@ -180,6 +183,18 @@ absl::Status ModelLoader::FindAxes(Model& model, Graph as_imported) const {
     model.axes_.push_back({.label = axis.label, .symbol = axis.symbol, .is_batch = axis.is_batch});
   }
   return absl::OkStatus();
+}
+
+void ModelLoader::LogRounding(const Model& model) const {
+  const Precision precision = model.options_.precision;
+  if (precision == Precision::kExact) return;
+  absl::StatusOr<Graph> graph = Specialize(model.graph_, PolicyMaker::SmallSizes(model));
+  if (!graph.ok() || !RunCapturePasses(*graph, {.precision = precision}).ok()) return;
+  const RoundedProducts products = CountRoundedProducts(*graph);
+  context_.log(absl::StrFormat(
+      "model %s: %s applies to %d of %d products with weights, and to %d attentions",
+      model.id().name, std::string(PrecisionName(precision)), products.rounded, products.all,
+      products.attentions));
 }
 
 void ModelLoader::FindUsage(Model& model) const {

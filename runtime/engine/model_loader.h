@@ -24,6 +24,9 @@ class ModelLoader {
   absl::Status CutAtData(Model& model) const;
   // Merges symbols and names the axes; an axis that only takes one size becomes a constant dim.
   absl::Status FindAxes(Model& model, Graph as_imported) const;
+  // Logs how many products round, where the model's precision lets them: as captures will have it,
+  // which is not known of a model whose shapes hang on the values of inputs.
+  void LogRounding(const Model& model) const;
   // What is known of the use of the model.
   void FindUsage(Model& model) const;
 

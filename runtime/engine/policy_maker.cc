@@ -10,7 +10,6 @@
 #include "runtime/base/status_macros.h"
 #include "runtime/engine/model_packer.h"
 #include "runtime/engine/padding_proof.h"
-#include "runtime/passes/specialize.h"
 
 namespace reprise {
 namespace {
@@ -105,12 +104,18 @@ absl::Status PolicyMaker::SetPolicy(Model& model) const {
   return absl::OkStatus();
 }
 
-absl::Status PolicyMaker::TakesBucket(const Model& model, const std::string& label, int64_t size) {
+Binding PolicyMaker::SmallSizes(const Model& model) {
   Binding binding;
   for (const ModelAxis& axis : model.axes_) {
-    binding.axes[axis.symbol] = axis.label == label ? size
-                                : axis.is_batch     ? kFitBatch
-                                                    : std::max(kFitLengths[0], axis.smallest);
+    binding.axes[axis.symbol] = axis.is_batch ? kFitBatch : std::max(kFitLengths[0], axis.smallest);
+  }
+  return binding;
+}
+
+absl::Status PolicyMaker::TakesBucket(const Model& model, const std::string& label, int64_t size) {
+  Binding binding = SmallSizes(model);
+  for (const ModelAxis& axis : model.axes_) {
+    if (axis.label == label) binding.axes[axis.symbol] = size;
   }
   return Specialize(model.graph_, binding).status();
 }

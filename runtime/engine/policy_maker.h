@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "runtime/engine/loader_context.h"
 #include "runtime/engine/model.h"
+#include "runtime/passes/specialize.h"
 
 namespace reprise {
 
@@ -24,6 +25,8 @@ class PolicyMaker {
   // The sizes that the policy will have along an axis, as configured or by default.
   static std::vector<int64_t> BucketSizes(const Model& model, const ModelAxis& axis);
   static std::vector<std::vector<int64_t>> BucketsByAxis(const Model& model);
+  // Small sizes that the model takes: of an axis that only takes larger ones the smallest.
+  static Binding SmallSizes(const Model& model);
   // Whether the model can be specialised to a bucket of an axis.
   static absl::Status TakesBucket(const Model& model, const std::string& label, int64_t size);
 

@@ -52,11 +52,4 @@ absl::StatusOr<DType> DTypeFromOnnx(int64_t number) {
   return type.dtype;
 }
 
-int64_t DTypeToOnnx(DType dtype) {
-  for (size_t i = 1; i < kOnnxTypes.size(); ++i) {
-    if (kOnnxTypes[i].dtype == dtype) return static_cast<int64_t>(i);
-  }
-  return 0;
-}
-
 }  // namespace reprise::ops

@@ -11,7 +11,5 @@ namespace reprise::ops {
 // The dtype behind ONNX's number for it (TensorProto.DataType); UNIMPLEMENTED, naming it, for those
 // that we lack.
 absl::StatusOr<DType> DTypeFromOnnx(int64_t number);
-// ONNX's number for a dtype.
-int64_t DTypeToOnnx(DType dtype);
 
 }  // namespace reprise::ops

@@ -151,9 +151,6 @@ absl::Status QuickGeluKernel(const KernelContext& context) {
   const float alpha = context.node.attributes.Float("alpha", 1.702f);
   return MapFloats(context, [alpha](auto x) { return x * Logistic(decltype(x)(alpha) * x); });
 }
-absl::Status SiluKernel(const KernelContext& context) {
-  return MapFloats(context, [](auto x) { return x * Logistic(x); });
-}
 absl::Status SoftplusKernel(const KernelContext& context) {
   return MapFloats(context, [](auto x) {
     return x > 0 ? x + std::log1p(std::exp(-x)) : std::log1p(std::exp(x));

@@ -11,9 +11,9 @@ Kernel AbsKernel, NegKernel, SignKernel, ReluKernel;
 Kernel CeilKernel, FloorKernel, RoundKernel, SqrtKernel, ReciprocalKernel, ExpKernel, LogKernel;
 Kernel SinKernel, CosKernel, TanKernel, AsinKernel, AcosKernel, AtanKernel, SinhKernel, CoshKernel,
     TanhKernel, AsinhKernel, AcoshKernel, AtanhKernel, ErfKernel;
-Kernel SigmoidKernel, GeluKernel, QuickGeluKernel, SiluKernel, SoftplusKernel, SoftsignKernel,
-    MishKernel, EluKernel, CeluKernel, SeluKernel, LeakyReluKernel, HardSigmoidKernel,
-    HardSwishKernel, ThresholdedReluKernel;
+Kernel SigmoidKernel, GeluKernel, QuickGeluKernel, SoftplusKernel, SoftsignKernel, MishKernel,
+    EluKernel, CeluKernel, SeluKernel, LeakyReluKernel, HardSigmoidKernel, HardSwishKernel,
+    ThresholdedReluKernel;
 // Numbers: what is within `lambd` of 0 becomes 0, the rest moves towards 0 by `bias`.
 Kernel ShrinkKernel;
 // To bool.

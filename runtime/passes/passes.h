@@ -47,6 +47,13 @@ std::unique_ptr<Pass> FuseAddLayerNorm();
 // Products with weights round their operands, and attention may (Precision::kBf16). Off unless the
 // pipeline's options ask for that precision.
 std::unique_ptr<Pass> RoundProducts();
+// What that pass did to a graph.
+struct RoundedProducts {
+  int64_t rounded = 0;     // of the products with weights
+  int64_t all = 0;         // products with weights, convolutions and recurrent layers among them
+  int64_t attentions = 0;  // that may round
+};
+RoundedProducts CountRoundedProducts(const Graph& graph);
 // Every output of the graph becomes a distinct result of a node that is no view of an input.
 std::unique_ptr<Pass> FinalizeOutputs();
 

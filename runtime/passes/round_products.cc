@@ -1,3 +1,4 @@
+#include "absl/algorithm/container.h"
 #include "runtime/ops/precision.h"
 #include "runtime/passes/passes.h"
 
@@ -11,6 +12,30 @@ bool IsProductOfWeights(const Graph& graph, const Node& node) {
   const Value& weights = graph.value(node.inputs[1]);
   return weights.kind == Value::Kind::kParameter && weights.dtype == DType::kFloat32 &&
          weights.shape.has_value() && weights.shape->size() == 2;
+}
+
+// A node that multiplies a parameter, in any form.
+bool MultipliesWeights(const Graph& graph, const Node& node) {
+  constexpr absl::string_view kProducts[] = {"reprise.Linear",
+                                             "MatMul",
+                                             "Gemm",
+                                             "Einsum",
+                                             "Conv",
+                                             "reprise.Conv",
+                                             "ConvTranspose",
+                                             "LSTM",
+                                             "GRU",
+                                             "RNN",
+                                             "MatMulInteger",
+                                             "QLinearMatMul",
+                                             "com.microsoft.FusedMatMul",
+                                             "com.microsoft.MatMulNBits",
+                                             "com.microsoft.MatMulIntegerToFloat",
+                                             "com.microsoft.DynamicQuantizeMatMul"};
+  if (!absl::c_linear_search(kProducts, node.op)) return false;
+  return absl::c_any_of(node.inputs, [&](ValueId input) {
+    return input != kNone && graph.value(input).kind == Value::Kind::kParameter;
+  });
 }
 
 bool IsAttention(const Node& node) {
@@ -36,5 +61,20 @@ class RoundProductsPass : public Pass {
 }  // namespace
 
 std::unique_ptr<Pass> RoundProducts() { return std::make_unique<RoundProductsPass>(); }
+
+RoundedProducts CountRoundedProducts(const Graph& graph) {
+  RoundedProducts count;
+  for (const NodeId id : graph.NodeIds()) {
+    const Node& node = graph.node(id);
+    if (node.removed) continue;
+    const bool rounded =
+        node.attributes.String(kPrecisionAttribute, "") == PrecisionName(Precision::kBf16);
+    if (IsAttention(node)) count.attentions += rounded;
+    if (!MultipliesWeights(graph, node)) continue;
+    ++count.all;
+    count.rounded += rounded;
+  }
+  return count;
+}
 
 }  // namespace reprise

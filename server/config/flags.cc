@@ -6,6 +6,7 @@
 #include <map>
 #include <system_error>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 
@@ -139,22 +140,16 @@ constexpr Flag kFlags[] = {
     {"--max-isa", "ISA", "", "Highest instruction set to use, the libraries included",
      [](CLI::App& app, const Flag& flag, Options& options) {
        std::vector<std::pair<std::string, std::optional<Isa>>> choices;
-       for (Isa isa : {Isa::kBaseline, Isa::kAvx2, Isa::kAvx512, Isa::kAvx512Vnni, Isa::kAvx512Bf16,
-                       Isa::kAmx}) {
-         choices.emplace_back(std::string(IsaName(isa)), isa);
-       }
+       for (const absl::string_view name : kIsaNames) choices.emplace_back(name, ParseIsa(name));
        return AddChoice(app, flag, options.max_isa, std::move(choices));
      }},
     {"--gemm-provider", "NAME", "auto",
      "Who multiplies matrices: own, openblas, or auto: own kernels, and what was timed to be "
-     "clearly "
-     "faster",
+     "clearly faster",
      [](CLI::App& app, const Flag& flag, Options& options) {
        std::vector<std::pair<std::string, GemmProvider>> choices;
-       for (GemmProvider provider :
-            {GemmProvider::kAuto, GemmProvider::kOwn, GemmProvider::kOpenBlas}) {
-         choices.emplace_back(std::string(kGemmProviderNames[static_cast<size_t>(provider)]),
-                              provider);
+       for (size_t i = 0; i < std::size(kGemmProviderNames); ++i) {
+         choices.emplace_back(kGemmProviderNames[i], static_cast<GemmProvider>(i));
        }
        return AddChoice(app, flag, options.gemm_provider, std::move(choices));
      }},
@@ -177,6 +172,18 @@ constexpr Flag kFlags[] = {
                                    {"error", LogLevel::kError}});
      }},
 };
+
+// What the parser has to say, in one line; of a flag without its value, what that may be.
+std::string WordsOf(const CLI::App& app, const CLI::ParseError& error) {
+  const std::string words = absl::StrReplaceAll(error.what(), {{"\n", " "}});
+  if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) == nullptr) return words;
+  for (const Flag& flag : kFlags) {
+    if (!absl::StartsWith(words, absl::StrCat(flag.name, ":"))) continue;
+    // "ISA:{baseline,avx2}", "PORT:INT in [0 - 65535]"
+    return absl::StrCat(flag.name, " needs a value, ", app.get_option(flag.name)->get_type_name());
+  }
+  return words;
+}
 
 absl::Status CheckPortsDiffer(const Options& options) {
   const std::pair<const char*, int> ports[] = {{"--grpc-port", options.grpc.port},
@@ -221,7 +228,7 @@ absl::StatusOr<ParsedFlags> ParseFlags(int argc, const char* const* argv,
     parsed.answer = absl::StrCat("reprised ", version, "\n");
     return parsed;
   } catch (const CLI::ParseError& error) {
-    return absl::InvalidArgumentError(absl::StrReplaceAll(error.what(), {{"\n", " "}}));
+    return absl::InvalidArgumentError(WordsOf(app, error));
   }
   if (absl::Status status = CheckPortsDiffer(parsed.options); !status.ok()) return status;
   return parsed;

@@ -10,7 +10,7 @@ namespace reprise {
 
 enum class MetricType { kCounter, kGauge, kHistogram };
 
-// The row of a metric is kMetricTable[static_cast<int>(id)].
+// The row of a metric is MetricTable()[static_cast<int>(id)].
 enum class MetricId {
   kCompiles,
   kCompileDuration,

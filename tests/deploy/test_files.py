@@ -9,7 +9,7 @@ import sys
 import pytest
 import yaml
 
-from testing.daemon import BUILD, SOURCE
+from testing.daemon import BUILD, SOURCE, flags_of_reprised, reprise
 
 DEPLOY = SOURCE / "deploy"
 COMPOSE = DEPLOY / "compose.yaml"
@@ -31,15 +31,9 @@ def compose_check(path):
     return tool("check-jsonschema", "--builtin-schema", "vendor.compose-spec", path)
 
 
-def daemon_flags():
-    text = subprocess.run([str(BUILD / "reprised"), "--help"], capture_output=True, text=True,
-                          timeout=60, check=True).stdout
-    return set(re.findall(r"--[a-z][a-z-]+", text))
-
-
 def assert_folders_of(command, mounted):
     """The flags are flags of the daemon, and the folders that they name are mounted."""
-    assert {f for f in command if f.startswith("--")} <= daemon_flags()
+    assert {f for f in command if f.startswith("--")} <= flags_of_reprised()
     assert {f for f in command if f.startswith("/")} == mounted
 
 
@@ -210,7 +204,7 @@ def test_unit_starts_with_flags_that_there_are():
     text = UNIT.read_text()
     command = re.search(r"^ExecStart=((?:.*\\\n)*.*)$", text, re.M).group(1)
     assert "--recipe-cache" in command
-    assert set(re.findall(r"--[a-z][a-z-]+", command)) <= daemon_flags()
+    assert set(re.findall(r"--[a-z][a-z-]+", command)) <= flags_of_reprised()
     folder = re.search(r"--recipe-cache (\S+)", command).group(1)
     assert folder == "/var/cache/" + re.search(r"^CacheDirectory=(.*)$", text, re.M).group(1)
 
@@ -230,10 +224,9 @@ def test_readme_names_files_that_there_are():
 def test_readme_flags_are_real():
     text = (DEPLOY / "README.md").read_text()
     client = "".join(
-        subprocess.run([str(BUILD / "reprise"), *command, "--help"], capture_output=True,
-                       text=True, timeout=60, check=True).stdout
+        reprise(*command, "--help")
         for command in ([], ["health"], ["check"], ["bench"], ["infer"]))
-    known = daemon_flags() | set(re.findall(r"--[a-z][a-z-]+", client))
+    known = flags_of_reprised() | set(re.findall(r"--[a-z][a-z-]+", client))
     for line in text.splitlines():
         if not re.search(r"\breprised? (?:--|health|check|bench|infer)", line):
             continue

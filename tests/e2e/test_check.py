@@ -1,19 +1,16 @@
 """`reprise check` needs no server, and says what a server would say."""
 
-import subprocess
-
 import onnx
 import pytest
 from onnx import TensorProto, helper
 
 from testing import models
-from testing.daemon import BUILD, Daemon
+from testing.daemon import Daemon, reprise
 from testing.repository import MINILM
 
 
 def check(path, *flags):
-    return subprocess.run([str(BUILD / "reprise"), "check", str(path), *flags],
-                          stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300)
+    return reprise("check", path, *flags, check=False)
 
 
 def many_reasons():
@@ -106,6 +103,9 @@ def test_wrong_usage_is_exit_2():
     assert check(MINILM, "--buckets", "sequence").returncode == 2
     assert check(MINILM, "--buckets", "sequence=a").returncode == 2
     assert check(MINILM, "--max-isa", "sse9").returncode == 2
+    done = check(MINILM, "--max-isa")
+    assert done.returncode == 2
+    assert "--max-isa needs a value, ISA:{baseline,avx2,avx512," in done.stderr
 
 
 def test_an_older_opset_without_axes_is_checked(tmp_path):

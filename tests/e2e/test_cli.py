@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from testing import models
-from testing.daemon import SOURCE, Daemon
+from testing.daemon import SOURCE, Daemon, free_ports, reprise
 from testing.inference import infer, text_inputs
 from testing.repository import MINILM, PADDED
 
@@ -94,12 +94,8 @@ def test_demo_replays_all_sentences_and_pairs_are_alike(daemon):
 
 
 def test_unreachable_server_is_one_clear_line():
-    import subprocess
-    from testing.daemon import BUILD, free_ports
-
     (port,) = free_ports(1)
-    done = subprocess.run([str(BUILD / "reprise"), "stats", "--server", f"127.0.0.1:{port}"],
-                          capture_output=True, text=True, timeout=60)
+    done = reprise("stats", "--server", f"127.0.0.1:{port}", check=False)
     assert done.returncode == 1
     assert f"no server answers at 127.0.0.1:{port}" in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1

@@ -1,15 +1,13 @@
 """Models in which data decides shapes: cut there, and every answer is onnxruntime's."""
 
-import concurrent.futures
-import subprocess
-
 import numpy as np
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 from tritonclient.utils import InferenceServerException
 
 from testing import models
-from testing.daemon import BUILD, Daemon
+from testing.clients import together
+from testing.daemon import Daemon, reprise
 from testing.inference import assert_same_answer, infer, reference, text_inputs
 from testing.metrics import Scrape
 
@@ -200,9 +198,8 @@ def test_requests_at_once_do_not_mix(daemon, paths, name):
         answer = infer(daemon.client(), name, inputs)
         return answer.outputs, reference(paths[name], inputs)
 
-    with concurrent.futures.ThreadPoolExecutor(8) as pool:
-        for ours, theirs in pool.map(ask, range(40)):
-            assert_same_answer(ours, theirs, name)
+    for ours, theirs in together(ask, range(40), clients=8):
+        assert_same_answer(ours, theirs, name)
 
 
 def test_data_that_does_not_fit_is_the_clients_error(daemon):
@@ -257,13 +254,8 @@ def test_metadata_and_words_for_people(daemon, paths):
     metadata = daemon.client().get_model_metadata("encoder", as_json=True)
     assert {o["name"]: [int(d) for d in o["shape"]] for o in metadata["outputs"]} == {
         "last_hidden_state": [-1, -1, 32], "tokens": [-1, 32], "places": [-1, 2]}
-    explained = subprocess.run(
-        [str(BUILD / "reprise"), "explain", "encoder", "--server", daemon.grpc_address],
-        stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
-    assert explained.returncode == 0, explained.stderr
-    checked = subprocess.run([str(BUILD / "reprise"), "check", str(paths["encoder"])],
-                             stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
-    assert checked.returncode == 0, checked.stderr + checked.stdout
-    for text in explained.stdout, checked.stdout, daemon.log():
+    explained = daemon.reprise("explain", "encoder")
+    checked = reprise("check", paths["encoder"])
+    for text in explained, checked, daemon.log():
         assert "NonZero 'find_tokens'" in text
         assert "the size of its result depends on the elements of 'attention_mask'" in text

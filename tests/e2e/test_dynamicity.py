@@ -2,7 +2,6 @@
 
 import csv
 import io
-import subprocess
 
 import grpc
 import numpy as np
@@ -10,7 +9,7 @@ import pytest
 from onnx import TensorProto
 
 from testing import models
-from testing.daemon import BUILD, Daemon
+from testing.daemon import Daemon, reprise
 from testing.inference import infer, text_inputs
 
 NAMES = ["input_ids", "attention_mask"]
@@ -32,10 +31,7 @@ def send(client, model, lengths, rng):
 
 
 def offline(*arguments, check=True):
-    done = subprocess.run([str(BUILD / "reprise"), "dynamicity", *map(str, arguments)],
-                          capture_output=True, text=True, timeout=60)
-    assert not check or done.returncode == 0, done.stderr
-    return done.stdout if check else done
+    return reprise("dynamicity", *arguments, check=check)
 
 
 def test_each_model_is_judged_by_the_shapes_that_came(repository, rng):

@@ -1,11 +1,10 @@
 """--gemm-provider decides who multiplies; the answers are the same, and a dump says who did."""
 
 import re
-import subprocess
 
 import pytest
 
-from testing.daemon import BUILD, Daemon
+from testing.daemon import Daemon, run_reprised
 from testing.inference import assert_same_answer, infer, reference, text_inputs
 from testing.repository import PARAPHRASE
 
@@ -29,6 +28,5 @@ def test_answers_do_not_depend_on_who_multiplies(repository, rng, provider, isa,
 
 
 def test_an_unknown_provider_is_a_wrong_flag(tmp_path):
-    done = subprocess.run([BUILD / "reprised", "--model-repository", tmp_path, "--gemm-provider",
-                           "mkl"], capture_output=True, text=True, timeout=60)
+    done = run_reprised("--model-repository", tmp_path, "--gemm-provider", "mkl")
     assert done.returncode == 2 and "openblas" in done.stderr

@@ -13,6 +13,7 @@ import tritonclient.grpc
 from tritonclient.utils import InferenceServerException
 
 from testing import models
+from testing.clients import meanwhile
 from testing.daemon import Daemon
 from testing.inference import infer, tensors, text_inputs
 from testing.metrics import Scrape
@@ -27,33 +28,24 @@ def test_sigterm_answers_accepted_requests_and_ends_with_0(repository, rng):
     with Daemon(repository) as daemon:
         inputs = text_inputs(NAMES, 8, 128, rng)
         infer(daemon.client(), "minilm", inputs)  # captured, so that the rest is replays
-        outcomes, answered = [], threading.Event()
+        answered = threading.Event()
 
-        def work():
+        def ask_until_refused(_):
             client = daemon.client()
             while True:
                 try:
                     answer = infer(client, "minilm", inputs)
-                    outcomes.append(np.isfinite(answer.outputs["last_hidden_state"]).all())
-                    answered.set()
                 except InferenceServerException as error:
-                    outcomes.append(str(error.status()))
-                    return
+                    return str(error.status())
+                assert np.isfinite(answer.outputs["last_hidden_state"]).all()
+                answered.set()
 
-        threads = [threading.Thread(target=work) for _ in range(8)]
-        for thread in threads:
-            thread.start()
-        assert answered.wait(60)
-        daemon.process.send_signal(signal.SIGTERM)
-        for thread in threads:
-            thread.join(60)
-            assert not thread.is_alive()
+        with meanwhile(ask_until_refused, range(8)) as clients:
+            assert answered.wait(60)
+            daemon.process.send_signal(signal.SIGTERM)
         assert daemon.process.wait(60) == 0
-        refused = [o for o in outcomes if isinstance(o, str)]
         # Each client ends with its first refusal: never a lost answer, never another code.
-        assert len(refused) == 8
-        assert set(refused) == {"StatusCode.UNAVAILABLE"}
-        assert all(o is np.True_ or o == True for o in outcomes if not isinstance(o, str))  # noqa
+        assert {client.result() for client in clients} == {"StatusCode.UNAVAILABLE"}
 
 
 class SlowLine:

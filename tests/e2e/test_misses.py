@@ -1,14 +1,13 @@
 """A miss is never an outage: who waits for a capture, who does not, and what is said about it."""
 
 import re
-import threading
 
 import numpy as np
 import pytest
 from tritonclient.utils import InferenceServerException
 
 from testing import models
-from testing.clients import together
+from testing.clients import meanwhile, together
 from testing.daemon import Daemon
 from testing.inference import assert_same_answer, infer, reference, tensors, text_inputs
 from testing.metrics import Scrape
@@ -166,19 +165,9 @@ def test_two_cold_buckets_at_once_hold_up_no_warm_one(repository, rng):
         infer(client, "bert", text_inputs(NAMES, 1, 16, rng, 200))
         cold = [text_inputs(NAMES, rows, length, rng, 200)
                 for rows, length in [(1, 500), (4, 250), (16, 100), (32, 60)]]
-        done, errors = [], []
-
-        def work(inputs):
-            try:
-                done.append(infer(daemon.client(), "bert", inputs).capture)
-            except Exception as error:
-                errors.append(error)
-
-        threads = [threading.Thread(target=work, args=(inputs,)) for inputs in cold]
-        for thread in threads:
-            thread.start()
-        while any(thread.is_alive() for thread in threads):
-            warm = infer(client, "bert", text_inputs(NAMES, 1, 16, rng, 200))
-            assert warm.capture in ("replayed", "larger")
-        assert errors == []
-        assert set(done) <= {"captured", "waited", "larger"}
+        with meanwhile(lambda inputs: infer(daemon.client(), "bert", inputs), cold) as waiting:
+            while not all(one.done() for one in waiting):
+                warm = infer(client, "bert", text_inputs(NAMES, 1, 16, rng, 200))
+                assert warm.capture in ("replayed", "larger")
+        captures = {one.result().capture for one in waiting}
+        assert captures <= {"captured", "waited", "larger"}

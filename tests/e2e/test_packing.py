@@ -1,12 +1,12 @@
 """Packed models: requests of all lengths share replays without padding, and get their answers."""
 
-import concurrent.futures
 import re
 
 import numpy as np
 import pytest
 
 from testing import exporters, models
+from testing.clients import together
 from testing.daemon import Daemon
 from testing.inference import assert_same_answer, infer, reference, text_inputs
 from testing.metrics import Scrape
@@ -61,8 +61,7 @@ def test_concurrent_requests_of_all_lengths_get_their_answers(served, rng, model
     _, names, vocabulary, longest = MODELS[model]
     requests = mixed_inputs(names, vocabulary, longest, 48, rng)
     client = daemon.client()
-    with concurrent.futures.ThreadPoolExecutor(16) as pool:
-        answers = list(pool.map(lambda inputs: infer(client, model, inputs), requests))
+    answers = together(lambda inputs: infer(client, model, inputs), requests, clients=16)
     for inputs, answer in zip(requests, answers):
         ids = next(iter(inputs.values()))
         expected = reference(paths[model], inputs)
@@ -81,8 +80,7 @@ def test_nothing_is_computed_that_no_client_sent(served, rng, model):
     before = Scrape(daemon.metrics_url)
     requests = mixed_inputs(names, vocabulary, longest, 32, rng)
     client = daemon.client()
-    with concurrent.futures.ThreadPoolExecutor(16) as pool:
-        answers = list(pool.map(lambda inputs: infer(client, model, inputs), requests))
+    answers = together(lambda inputs: infer(client, model, inputs), requests, clients=16)
     after = Scrape(daemon.metrics_url)
 
     def count(kind, axis):

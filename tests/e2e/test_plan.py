@@ -2,22 +2,18 @@
 
 import itertools
 import re
-import subprocess
 import xml.etree.ElementTree
 
 import numpy as np
 
 from testing import models
-from testing.daemon import BUILD, Daemon
+from testing.daemon import Daemon, reprise
 from testing.inference import infer, text_inputs
 from testing.repository import PADDED
 
 
 def plan(*arguments, check=True):
-    done = subprocess.run([str(BUILD / "reprise"), "plan", *map(str, arguments)],
-                          capture_output=True, text=True, timeout=60)
-    assert not check or done.returncode == 0, done.stderr
-    return done.stdout if check else done
+    return reprise("plan", *arguments, check=check)
 
 
 def boundaries_of(text, k):

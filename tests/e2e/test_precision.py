@@ -1,11 +1,12 @@
 """reprise.precision: bf16 answers close to the exact ones, faster weights, and nothing shared."""
 
-import concurrent.futures
+import re
 
 import numpy as np
 import pytest
 
 from testing import models
+from testing.clients import together
 from testing.daemon import Daemon
 from testing.inference import assert_same_answer, infer, reference, text_inputs
 from testing.metrics import Scrape
@@ -67,9 +68,8 @@ def test_mates_and_buckets_change_no_bit(daemon, rng, served):
     requests = [text_inputs(names, 1, int(length), rng) for length in rng.integers(2, 120, 40)]
     client = daemon.client()
     alone = [infer(client, served, request).outputs for request in requests]
-    with concurrent.futures.ThreadPoolExecutor(16) as pool:
-        together = list(pool.map(lambda request: infer(client, served, request).outputs, requests))
-    for one, other in zip(alone, together):
+    shared = together(lambda request: infer(client, served, request).outputs, requests, clients=16)
+    for one, other in zip(alone, shared):
         for output, array in one.items():
             assert np.array_equal(other[output], array), far(other[output], array)
 
@@ -81,6 +81,9 @@ def test_precision_is_shown_wherever_one_looks(daemon, rng):
     assert "precision: exact" in daemon.reprise("explain", "minilm_exact")
     assert "model minilm: loaded with precision bf16 in" in daemon.log()
     assert "model minilm_exact: loaded with precision exact in" in daemon.log()
+    # Q, K and V of a layer are one product.
+    assert re.search(r"model minilm: bf16 applies to (\d+) of \1 products with weights, and to 6 att",
+                     daemon.log())
     rows = daemon.reprise("recipes", "minilm").splitlines()
     assert "precision" in rows[0] and all("bf16" in row for row in rows[2:])
     recipe = rows[-1].split()[0]

@@ -1,12 +1,11 @@
 """README.md is true: its links, flags, parameters and metrics are those that there are."""
 
 import re
-import subprocess
 
 import pytest
 
 from testing import models
-from testing.daemon import BUILD, SOURCE, Daemon
+from testing.daemon import SOURCE, Daemon, flags_of_reprised
 from testing.metrics import Scrape
 
 README = (SOURCE / "README.md").read_text()
@@ -19,9 +18,7 @@ def test_links_lead_to_files():
 
 
 def test_flags_are_those_of_the_daemon():
-    help_text = subprocess.run([str(BUILD / "reprised"), "--help"], capture_output=True, text=True,
-                               timeout=60, check=True).stdout
-    real = set(re.findall(r"--[a-z][a-z-]+", help_text)) - {"--help", "--version"}
+    real = flags_of_reprised() - {"--help", "--version"}
     section = README.split("## Flags of reprised")[1].split("\n## ")[0]
     rows = [line for line in section.splitlines() if line.startswith("| `")]
     assert set(re.findall(r"--[a-z][a-z-]+", "\n".join(rows))) == real

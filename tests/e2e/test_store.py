@@ -1,11 +1,9 @@
 """--recipe-cache: what a first start measured, a second one finds, and the counters say so."""
 
-import subprocess
-
 import numpy
 
 from testing import models
-from testing.daemon import BUILD, Daemon
+from testing.daemon import Daemon, reprise
 from testing.inference import infer, text_inputs
 from testing.metrics import Scrape
 
@@ -68,8 +66,7 @@ def test_second_start_is_ready_with_the_recipes_that_the_first_one_used(reposito
 
 def store(*arguments, code=0):
     """Runs `reprise store`, which needs no server; its output."""
-    done = subprocess.run([str(BUILD / "reprise"), "store", *map(str, arguments)],
-                          capture_output=True, text=True, timeout=60)
+    done = reprise("store", *arguments, check=False)
     assert done.returncode == code, done.stdout + done.stderr
     return done.stdout + done.stderr
 

@@ -8,7 +8,7 @@ from tritonclient.grpc import service_pb2_grpc, service_pb2
 from tritonclient.utils import InferenceServerException
 
 from testing import models
-from testing.daemon import Daemon
+from testing.daemon import Daemon, run_reprised
 from testing.inference import assert_same_answer, infer, reference, text_inputs
 from testing.metrics import Scrape
 from testing.repository import MINILM, PADDED
@@ -215,11 +215,7 @@ def test_methods_that_are_missing_say_so_by_name(channel, method):
 
 
 def test_wrong_flags_end_with_2_and_one_line(module_repository):
-    import subprocess
-    from testing.daemon import BUILD
-
     for flags in (["--frobnicate"], ["--grpc-port", "port"], []):
-        done = subprocess.run([str(BUILD / "reprised"), *flags], capture_output=True, text=True,
-                              timeout=60)
+        done = run_reprised(*flags)
         assert done.returncode == 2
         assert len(done.stderr.strip().splitlines()) == 1, done.stderr

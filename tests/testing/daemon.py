@@ -1,7 +1,9 @@
-"""Runs the real daemon for a test.
+"""Runs the real daemon for a test, and the command line.
 
     with Daemon(repository) as daemon:          # ready, or an error that shows the log
         daemon.client().is_server_ready()
+        daemon.reprise("explain", "bert")       # a command that asks this daemon
+    reprise("check", "model.onnx")              # one that needs none
 """
 
 import os
@@ -31,6 +33,30 @@ def free_ports(count):
     finally:
         for s in sockets:
             s.close()
+
+
+def reprise(*arguments, check=True, log=lambda: ""):
+    """Runs `reprise`; its stdout, or the finished process if what it ends with is not checked.
+
+    `log` makes what is shown beside the errors of a command that fails.
+    """
+    done = subprocess.run([str(BUILD / "reprise"), *map(str, arguments)],
+                          stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300)
+    if not check:
+        return done
+    assert done.returncode == 0, f"reprise {arguments}: {done.stdout}{done.stderr}{log()}"
+    return done.stdout
+
+
+def run_reprised(*flags):
+    """Runs `reprised` with flags that end it at once; the finished process."""
+    return subprocess.run([str(BUILD / "reprised"), *map(str, flags)], stdin=subprocess.DEVNULL,
+                          capture_output=True, text=True, timeout=60)
+
+
+def flags_of_reprised():
+    """The names of all flags, `--help` and `--version` among them."""
+    return set(re.findall(r"--[a-z][a-z-]+", run_reprised("--help").stdout))
 
 
 class Daemon:
@@ -114,12 +140,5 @@ class Daemon:
         return int(re.search(r"VmRSS:\s+(\d+) kB", status).group(1)) * 1024
 
     def reprise(self, *arguments, check=True):
-        """Runs the command line against this daemon; stdout, or the finished process unchecked."""
-        done = subprocess.run(
-            [str(BUILD / "reprise"), *arguments, "--server", self.grpc_address],
-            stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300,
-        )
-        if not check:
-            return done
-        assert done.returncode == 0, f"reprise {arguments}: {done.stderr}\n{self.log()}"
-        return done.stdout
+        """`reprise` against this daemon."""
+        return reprise(*arguments, "--server", self.grpc_address, check=check, log=self.log)

@@ -91,11 +91,11 @@ void Pack(const GemmSource& b, int64_t k, int64_t n, float scale, float* packed)
 constexpr int64_t kInt8DepthBlock = 192;
 
 // Rows [begin, end) of a panel of int8, widened in registers, or once for many tiles.
-void Int8PanelRows(const GemmArgs& args, const float* scale, const int8_t* b, const int8_t* next,
+void Int8PanelRows(const GemmArgs& args, const float* scales, const int8_t* b, const int8_t* next,
                    int64_t panel, int64_t begin, int64_t end) {
   if (end - begin <= args.blocking.int8_tiles * kTileRows) {
     return TilesOfPanel(
-        args, scale, panel, begin, end, kTilesOf<Panel::kInt8, kVectors>, kPanel,
+        args, scales, panel, begin, end, kTilesOf<Panel::kInt8, kVectors>, kPanel,
         std::max<int64_t>(args.k, 1), [&](int64_t depth, int64_t) { return b + depth * kPanel; },
         [](int64_t, int64_t) {
           return Ahead{nullptr, 0};
@@ -104,7 +104,7 @@ void Int8PanelRows(const GemmArgs& args, const float* scale, const int8_t* b, co
   const F32 d;
   HWY_ALIGN float widened[kInt8DepthBlock * kPanel];
   TilesOfPanel(
-      args, scale, panel, begin, end, kTilesOf<Panel::kPacked, kVectors>, kPanel, kInt8DepthBlock,
+      args, scales, panel, begin, end, kTilesOf<Panel::kPacked, kVectors>, kPanel, kInt8DepthBlock,
       [&](int64_t depth, int64_t depth_end) HWY_ATTR {
         const int8_t* HWY_RESTRICT from = b + depth * kPanel;
         for (int64_t i = 0; i < (depth_end - depth) * kPanel; i += kLanes) {
@@ -128,8 +128,8 @@ void Int8Part(const GemmArgs& args, const GemmPart& part) {
     for (int64_t panel = part.panel_begin; panel < part.panel_end; ++panel) {
       const bool last = panel + 1 == part.panel_end;
       const int64_t next = last ? part.panel_begin : panel + 1;
-      Int8PanelRows(args, scales + panel * kPanel, packed + panel * kPanel * args.k,
-                    packed + next * kPanel * args.k, panel, begin, end);
+      Int8PanelRows(args, scales, packed + panel * kPanel * args.k, packed + next * kPanel * args.k,
+                    panel, begin, end);
     }
   }
 }

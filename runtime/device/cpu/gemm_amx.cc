@@ -256,21 +256,6 @@ HWY_NOINLINE void Multiply(const Stretch& stretch, Meanwhile<Element>& meanwhile
   }
 }
 
-// Where rows from `row` on of a panel go.
-TileOut OutOf(const GemmArgs& args, int64_t row, int64_t column, const float* scales) {
-  TileOut out = {};
-  out.c = args.c + row * args.ldc + column;
-  out.ldc = args.ldc;
-  out.scale = scales == nullptr ? nullptr : scales + column;
-  out.bias = args.bias == nullptr ? nullptr : args.bias + column;
-  out.residual =
-      args.residual == nullptr ? nullptr : args.residual + row * args.ld_residual + column;
-  out.ld_residual = args.ld_residual;
-  out.activation = args.activation;
-  out.columns = std::min(kPanel, args.n - column);
-  return out;
-}
-
 // Weights of type Element; `scales`: of each column, or null.
 template <class Element>
 void TilePart(const GemmArgs& args, const GemmPart& part, const Element* packed,
@@ -343,7 +328,7 @@ void TilePart(const GemmArgs& args, const GemmPart& part, const Element* packed,
               held && args.k > 0 ? Blocks(args.k) * kTurnsOfBlock<Element> * count : turns;
           meanwhile.waiting = {sums,
                                std::min(count * kRowsOfTile, end - row),
-                               OutOf(args, row, panel * kPanel, scales),
+                               TileOutOf(args, scales, row, panel * kPanel, kPanel),
                                args.a + row * args.lda,
                                args,
                                panel_at(panel),

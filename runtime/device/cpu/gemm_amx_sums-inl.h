@@ -124,22 +124,8 @@ class Waiting {
     }
   }
   void FinishRows(int64_t end) const {
-    switch (out_.activation) {
-      case Activation::kNone:
-        return FinishWhole<Activation::kNone>(end);
-      case Activation::kRelu:
-        return FinishWhole<Activation::kRelu>(end);
-      case Activation::kGelu:
-        return FinishWhole<Activation::kGelu>(end);
-      case Activation::kGeluTanh:
-        return FinishWhole<Activation::kGeluTanh>(end);
-      case Activation::kTanh:
-        return FinishWhole<Activation::kTanh>(end);
-      case Activation::kSigmoid:
-        return FinishWhole<Activation::kSigmoid>(end);
-      case Activation::kSilu:
-        return FinishWhole<Activation::kSilu>(end);
-    }
+    WithActivation(out_.activation,
+                   [&](auto activation) HWY_ATTR { FinishWhole<activation>(end); });
   }
   // The last panel, where it is not whole.
   HWY_NOINLINE void FinishNarrow(int64_t end) const {
@@ -156,10 +142,7 @@ class Waiting {
         hn::Store(hn::Add(hn::Mul(x, scale), bias), d, tile + (r - next_) * kPanel + v * kLanes);
       }
     }
-    TileOut rows_out = out_;
-    rows_out.c += next_ * out_.ldc;
-    if (out_.residual != nullptr) rows_out.residual += next_ * out_.ld_residual;
-    FinishTile(tile, static_cast<int>(end - next_), rows_out);
+    FinishTile(tile, static_cast<int>(end - next_), out_.Below(next_));
   }
 
   TileOut out_ = {};

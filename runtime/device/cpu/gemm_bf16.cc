@@ -95,17 +95,6 @@ HWY_INLINE const float* Kept(const float* pointer) {
   return pointer;
 }
 
-// sum += a * b, in the register that `sum` has.
-HWY_INLINE void Accumulate(VF& sum, VF a, VF b) {
-#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2
-  auto register_of_sum = sum.raw;
-  asm("vfmadd231ps %2, %1, %0" : "+v"(register_of_sum) : "v"(a.raw), "v"(b.raw));
-  sum.raw = register_of_sum;
-#else
-  sum = hn::MulAdd(a, b, sum);
-#endif
-}
-
 #if HWY_TARGET == HWY_AVX3
 // sum += upper halves' products, then the lower halves': what the widened form does, too.
 HWY_INLINE void AccumulatePairs(VF& sum, VF a, VU b) {
@@ -175,36 +164,7 @@ HWY_NOINLINE void Bf16Tile(const float* HWY_RESTRICT a, int64_t lda, const uint3
     if constexpr (kRows > 9) a9 += kStep;
   }
 
-  HWY_UNROLL(2) for (int v = 0; v < kBf16Vectors; ++v) {
-    const int64_t live = std::min<int64_t>(out.columns - v * kLanes, kLanes);
-    const VF scale = out.scale == nullptr ? hn::Set(d, 1.0f) : hn::LoadU(d, out.scale + v * kLanes);
-    const VF bias = out.bias == nullptr || live <= 0 ? hn::Zero(d)
-                    : live == kLanes                 ? hn::LoadU(d, out.bias + v * kLanes)
-                                                     : LoadPart(d, out.bias + v * kLanes, live);
-    HWY_UNROLL(12) for (int r = 0; r < kRows; ++r) {
-      if (out.scale != nullptr) acc[r][v] = hn::Mul(acc[r][v], scale);
-      if (out.bias != nullptr) acc[r][v] = hn::Add(acc[r][v], bias);
-    }
-  }
-  if (out.columns == kBf16Panel && out.activation == Activation::kNone) {
-    HWY_UNROLL(12) for (int r = 0; r < kRows; ++r) {
-      HWY_UNROLL(2) for (int v = 0; v < kBf16Vectors; ++v) {
-        VF x = acc[r][v];
-        if (out.residual != nullptr) {
-          x = hn::Add(x, hn::LoadU(d, out.residual + r * out.ld_residual + v * kLanes));
-        }
-        hn::StoreU(x, d, out.c + r * out.ldc + v * kLanes);
-      }
-    }
-    return;
-  }
-  HWY_ALIGN float tile[kRows * kPanel];
-  HWY_UNROLL(12) for (int r = 0; r < kRows; ++r) {
-    HWY_UNROLL(2) for (int v = 0; v < kBf16Vectors; ++v) {
-      hn::Store(acc[r][v], d, tile + r * kPanel + v * kLanes);
-    }
-  }
-  FinishTile(tile, kRows, out);
+  FinishSums(acc, out);
 }
 
 using Bf16TileFunction = void (*)(const float*, int64_t, const uint32_t*, int64_t, const TileOut&);
@@ -233,25 +193,15 @@ void Part(const GemmArgs& args, const float* scales, const GemmPart& part) {
   const auto* const packed = static_cast<const uint32_t*>(args.packed_b);
   const int64_t lda = RowWords<form>(args.k);
   const int64_t pairs = (args.k + 1) / 2;
-  TileOut out = {};
-  out.ldc = args.ldc;
-  out.ld_residual = args.ld_residual;
-  out.activation = args.activation;
   for (int64_t begin = part.row_begin; begin < part.row_end; begin += RowsAtATime<form>(args.k)) {
     const int64_t end = std::min(begin + RowsAtATime<form>(args.k), part.row_end);
     RoundRows<form>(args.a + begin * args.lda, args.lda, end - begin, args.k, scratch);
     for (int64_t panel = part.panel_begin; panel < part.panel_end; ++panel) {
-      const int64_t column = panel * kBf16Panel;
-      out.scale = scales == nullptr ? nullptr : scales + column;
-      out.bias = args.bias == nullptr ? nullptr : args.bias + column;
-      out.columns = std::min(kBf16Panel, args.n - column);
       for (int64_t row = begin, rows; row < end; row += rows) {
         rows = NextRows(end - row);
-        out.c = args.c + row * args.ldc + column;
-        out.residual =
-            args.residual == nullptr ? nullptr : args.residual + row * args.ld_residual + column;
         kBf16Tiles<form>[rows - 1](scratch + (row - begin) * lda, lda,
-                                   packed + panel * PanelWords(args.k), pairs, out);
+                                   packed + panel * PanelWords(args.k), pairs,
+                                   TileOutOf(args, scales, row, panel * kBf16Panel, kBf16Panel));
       }
     }
   }

@@ -68,29 +68,7 @@ struct Waiting {
   void FinishTo(int64_t end) {
     end = std::min(end, rows);
     if (next >= end) return;
-    switch (out.activation) {
-      case Activation::kNone:
-        Finish<Activation::kNone>(end);
-        break;
-      case Activation::kRelu:
-        Finish<Activation::kRelu>(end);
-        break;
-      case Activation::kGelu:
-        Finish<Activation::kGelu>(end);
-        break;
-      case Activation::kGeluTanh:
-        Finish<Activation::kGeluTanh>(end);
-        break;
-      case Activation::kTanh:
-        Finish<Activation::kTanh>(end);
-        break;
-      case Activation::kSigmoid:
-        Finish<Activation::kSigmoid>(end);
-        break;
-      case Activation::kSilu:
-        Finish<Activation::kSilu>(end);
-        break;
-    }
+    WithActivation(out.activation, [&](auto activation) HWY_ATTR { Finish<activation>(end); });
     next = end;
   }
 
@@ -229,7 +207,6 @@ void Part(const GemmArgs& args, const float* scales, const GemmPart& part) {
     }
     const int64_t steps = (end - begin + kRowsAtATime - 1) / kRowsAtATime;
     for (int64_t panel = part.panel_begin; panel < part.panel_end; ++panel) {
-      const int64_t column = panel * kBf16Panel;
       const std::byte* const b = packed + panel * blocks * kBytesOfBlock;
       // The next panel follows; behind the last one there is nothing worth asking for.
       Ahead ahead = {b + blocks * kBytesOfBlock,
@@ -242,17 +219,9 @@ void Part(const GemmArgs& args, const float* scales, const GemmPart& part) {
           MultiplyOne(rows, b, blocks, sums, waiting, ahead);
         }
         waiting.FinishTo(kRowsAtATime);
-        waiting = {.sums = sums, .rows = std::min(kRowsAtATime, end - row)};
-        TileOut& out = waiting.out;
-        out.c = args.c + row * args.ldc + column;
-        out.ldc = args.ldc;
-        out.scale = scales == nullptr ? nullptr : scales + column;
-        out.bias = args.bias == nullptr ? nullptr : args.bias + column;
-        out.residual =
-            args.residual == nullptr ? nullptr : args.residual + row * args.ld_residual + column;
-        out.ld_residual = args.ld_residual;
-        out.activation = args.activation;
-        out.columns = std::min(kBf16Panel, args.n - column);
+        waiting = {.sums = sums,
+                   .out = TileOutOf(args, scales, row, panel * kBf16Panel, kBf16Panel),
+                   .rows = std::min(kRowsAtATime, end - row)};
         std::swap(sums, other_sums);
       }
     }

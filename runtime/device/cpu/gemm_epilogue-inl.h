@@ -8,6 +8,7 @@
 #endif
 
 #include <algorithm>
+#include <type_traits>
 
 #include "hwy/highway.h"
 #include "runtime/device/cpu/gemm.h"
@@ -29,8 +30,16 @@ constexpr int kTileRows = 6;
 constexpr int kLanes = HWY_LANES(float);
 constexpr int64_t kPanel = int64_t{kVectors} * kLanes;
 
-// Where a tile of C goes.
+// Where a tile of C goes, and what becomes of its sums on the way.
 struct TileOut {
+  // The same some rows further down.
+  HWY_INLINE TileOut Below(int64_t rows) const {
+    TileOut below = *this;
+    below.c += rows * ldc;
+    if (residual != nullptr) below.residual += rows * ld_residual;
+    return below;
+  }
+
   float* c;
   int64_t ldc;
   const float* scale;  // of each column, or null
@@ -43,6 +52,23 @@ struct TileOut {
   bool first;       // Nothing in `partial` yet.
   bool last;        // Apply the epilogue and write C.
 };
+
+// The tile of `args` whose first row is `row`, and its columns the `width` from `column` on, or
+// fewer at the end of a row. `scales`: of all columns, or null.
+HWY_INLINE TileOut TileOutOf(const GemmArgs& args, const float* scales, int64_t row, int64_t column,
+                             int64_t width) {
+  TileOut out = {};
+  out.c = args.c + row * args.ldc + column;
+  out.ldc = args.ldc;
+  out.scale = scales == nullptr ? nullptr : scales + column;
+  out.bias = args.bias == nullptr ? nullptr : args.bias + column;
+  out.residual =
+      args.residual == nullptr ? nullptr : args.residual + row * args.ld_residual + column;
+  out.ld_residual = args.ld_residual;
+  out.activation = args.activation;
+  out.columns = std::min(width, args.n - column);
+  return out;
+}
 
 HWY_INLINE VF Activate(F32 d, VF v, Activation activation) {
   switch (activation) {
@@ -62,6 +88,30 @@ HWY_INLINE VF Activate(F32 d, VF v, Activation activation) {
       return Silu(d, v);
   }
   return v;
+}
+
+template <Activation activation>
+using KnownActivation = std::integral_constant<Activation, activation>;
+
+// Calls `finish` with the activation as a type, so that the loops within know it.
+template <class Finish>
+HWY_INLINE void WithActivation(Activation activation, const Finish& finish) {
+  switch (activation) {
+    case Activation::kNone:
+      return finish(KnownActivation<Activation::kNone>());
+    case Activation::kRelu:
+      return finish(KnownActivation<Activation::kRelu>());
+    case Activation::kGelu:
+      return finish(KnownActivation<Activation::kGelu>());
+    case Activation::kGeluTanh:
+      return finish(KnownActivation<Activation::kGeluTanh>());
+    case Activation::kTanh:
+      return finish(KnownActivation<Activation::kTanh>());
+    case Activation::kSigmoid:
+      return finish(KnownActivation<Activation::kSigmoid>());
+    case Activation::kSilu:
+      return finish(KnownActivation<Activation::kSilu>());
+  }
 }
 
 // The slow half of the epilogue: a tile that waits in `tile` gets its activation, residual and
@@ -89,22 +139,48 @@ HWY_NOINLINE void FinishTile(const float* HWY_RESTRICT tile, int rows, const Til
 }
 
 HWY_MAYBE_UNUSED HWY_NOINLINE void FinishTile(const float* tile, int rows, const TileOut& out) {
-  switch (out.activation) {
-    case Activation::kNone:
-      return FinishTile<Activation::kNone>(tile, rows, out);
-    case Activation::kRelu:
-      return FinishTile<Activation::kRelu>(tile, rows, out);
-    case Activation::kGelu:
-      return FinishTile<Activation::kGelu>(tile, rows, out);
-    case Activation::kGeluTanh:
-      return FinishTile<Activation::kGeluTanh>(tile, rows, out);
-    case Activation::kTanh:
-      return FinishTile<Activation::kTanh>(tile, rows, out);
-    case Activation::kSigmoid:
-      return FinishTile<Activation::kSigmoid>(tile, rows, out);
-    case Activation::kSilu:
-      return FinishTile<Activation::kSilu>(tile, rows, out);
+  WithActivation(out.activation,
+                 [&](auto activation) HWY_ATTR { FinishTile<activation>(tile, rows, out); });
+}
+
+// Sums of a whole tile of C in registers, kVecs vectors of each row, become its elements.
+template <int kRows, int kVecs>
+HWY_INLINE void FinishSums(VF (&sums)[kRows][kVecs], const TileOut& out) {
+  const F32 d;
+  if (out.scale != nullptr) {
+    HWY_UNROLL(4) for (int v = 0; v < kVecs; ++v) {
+      const VF scale = hn::LoadU(d, out.scale + v * kLanes);
+      HWY_UNROLL(12) for (int r = 0; r < kRows; ++r) sums[r][v] = hn::Mul(sums[r][v], scale);
+    }
   }
+  if (out.bias != nullptr) {
+    HWY_UNROLL(4) for (int v = 0; v < kVecs; ++v) {
+      const int64_t live = std::min<int64_t>(out.columns - v * kLanes, kLanes);
+      const VF bias = live == kLanes ? hn::LoadU(d, out.bias + v * kLanes)
+                      : live > 0     ? LoadPart(d, out.bias + v * kLanes, live)
+                                     : hn::Zero(d);
+      HWY_UNROLL(12) for (int r = 0; r < kRows; ++r) sums[r][v] = hn::Add(sums[r][v], bias);
+    }
+  }
+  if (out.columns == int64_t{kVecs} * kLanes && out.activation == Activation::kNone) {
+    HWY_UNROLL(12) for (int r = 0; r < kRows; ++r) {
+      HWY_UNROLL(4) for (int v = 0; v < kVecs; ++v) {
+        VF x = sums[r][v];
+        if (out.residual != nullptr) {
+          x = hn::Add(x, hn::LoadU(d, out.residual + r * out.ld_residual + v * kLanes));
+        }
+        hn::StoreU(x, d, out.c + r * out.ldc + v * kLanes);
+      }
+    }
+    return;
+  }
+  HWY_ALIGN float tile[kRows * kPanel];
+  HWY_UNROLL(12) for (int r = 0; r < kRows; ++r) {
+    HWY_UNROLL(4) for (int v = 0; v < kVecs; ++v) {
+      hn::Store(sums[r][v], d, tile + r * kPanel + v * kLanes);
+    }
+  }
+  FinishTile(tile, kRows, out);
 }
 
 }  // namespace

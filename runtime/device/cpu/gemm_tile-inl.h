@@ -78,18 +78,6 @@ HWY_INLINE const float* Kept(const float* pointer) {
   return pointer;
 }
 
-// sum += a * b, in the register that `sum` has: the compiler's own choice of form and order copies
-// accumulators around, which the products wait for.
-HWY_INLINE void Accumulate(VF& sum, VF a, VF b) {
-#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2
-  auto register_of_sum = sum.raw;
-  asm("vfmadd231ps %2, %1, %0" : "+v"(register_of_sum) : "v"(a.raw), "v"(b.raw));
-  sum.raw = register_of_sum;
-#else
-  sum = hn::MulAdd(a, b, sum);
-#endif
-}
-
 // kRows rows of A times the first kVecs vectors of a panel: the inner loop of everything.
 template <int kRows, Panel kKind, int kVecs>
 HWY_NOINLINE void Tile(const float* HWY_RESTRICT a, int64_t lda, const void* panel,
@@ -163,41 +151,7 @@ HWY_NOINLINE void Tile(const float* HWY_RESTRICT a, int64_t lda, const void* pan
     }
     return;
   }
-  if (out.scale != nullptr) {
-    HWY_UNROLL(4) for (int v = 0; v < kVecs; ++v) {
-      const VF scale = hn::LoadU(d, out.scale + v * kLanes);
-      HWY_UNROLL(8) for (int r = 0; r < kRows; ++r) acc[r][v] = hn::Mul(acc[r][v], scale);
-    }
-  }
-  const bool whole = out.columns == int64_t{kVecs} * kLanes;
-  if (out.bias != nullptr) {
-    HWY_UNROLL(4) for (int v = 0; v < kVecs; ++v) {
-      const int64_t live = std::min<int64_t>(out.columns - v * kLanes, kLanes);
-      const VF bias = live == kLanes ? hn::LoadU(d, out.bias + v * kLanes)
-                      : live > 0     ? LoadPart(d, out.bias + v * kLanes, live)
-                                     : hn::Zero(d);
-      HWY_UNROLL(8) for (int r = 0; r < kRows; ++r) acc[r][v] = hn::Add(acc[r][v], bias);
-    }
-  }
-  if (whole && out.activation == Activation::kNone) {
-    HWY_UNROLL(8) for (int r = 0; r < kRows; ++r) {
-      HWY_UNROLL(4) for (int v = 0; v < kVecs; ++v) {
-        VF x = acc[r][v];
-        if (out.residual != nullptr) {
-          x = hn::Add(x, hn::LoadU(d, out.residual + r * out.ld_residual + v * kLanes));
-        }
-        hn::StoreU(x, d, out.c + r * out.ldc + v * kLanes);
-      }
-    }
-    return;
-  }
-  HWY_ALIGN float tile[kRows * kPanel];
-  HWY_UNROLL(8) for (int r = 0; r < kRows; ++r) {
-    HWY_UNROLL(4) for (int v = 0; v < kVecs; ++v) {
-      hn::Store(acc[r][v], d, tile + r * kPanel + v * kLanes);
-    }
-  }
-  FinishTile(tile, kRows, out);
+  FinishSums(acc, out);
 }
 
 using TileFunction = void (*)(const float*, int64_t, const void*, int64_t, int64_t, Ahead,
@@ -237,36 +191,27 @@ HWY_INLINE int64_t DepthFor(const GemmArgs& args, int64_t tiles) {
 }
 
 // Rows [begin, end) (at most kMaxSplitRows where k is cut) of one panel by `functions`,
-// `depth_block` rows of the panel at a time; `rows_of_b(depth, depth_end)` says where those are,
-// `ldb` elements apart, and `ahead_of(depth, depth_end)` what is asked for meanwhile.
+// `depth_block` rows of the panel at a time; `scales`: of all columns of C, or null;
+// `rows_of_b(depth, depth_end)` says where those are, `ldb` elements apart, and `ahead_of(depth,
+// depth_end)` what is asked for meanwhile.
 template <class RowsOfB, class AheadOf>
-HWY_INLINE void TilesOfPanel(const GemmArgs& args, const float* scale, int64_t panel, int64_t begin,
-                             int64_t end, const TileFunction* functions, int64_t ldb,
+HWY_INLINE void TilesOfPanel(const GemmArgs& args, const float* scales, int64_t panel,
+                             int64_t begin, int64_t end, const TileFunction* functions, int64_t ldb,
                              int64_t depth_block, const RowsOfB& rows_of_b,
                              const AheadOf& ahead_of) {
   HWY_ALIGN float partial[kMaxSplitRows * kPanel];
   const bool split = args.k > depth_block;
-  const int64_t column = panel * kPanel;
-  TileOut out;
-  out.ldc = args.ldc;
-  out.scale = scale;
-  out.bias = args.bias == nullptr ? nullptr : args.bias + column;
-  out.ld_residual = args.ld_residual;
-  out.activation = args.activation;
-  out.columns = std::min(kPanel, args.n - column);
   int64_t depth = 0;
   do {
     const int64_t depth_end = split ? std::min(depth + depth_block, args.k) : args.k;
-    out.first = depth == 0;
-    out.last = depth_end == args.k;
     const void* b = rows_of_b(depth, depth_end);
     Ahead ahead = ahead_of(depth, depth_end);
     for (int64_t row = begin, rows; row < end; row += rows) {
       rows = NextTileRows(end - row);
-      out.c = args.c + row * args.ldc + column;
-      out.residual =
-          args.residual == nullptr ? nullptr : args.residual + row * args.ld_residual + column;
+      TileOut out = TileOutOf(args, scales, row, panel * kPanel, kPanel);
       out.partial = split ? partial + (row - begin) * kPanel : nullptr;
+      out.first = depth == 0;
+      out.last = depth_end == args.k;
       functions[rows - 1](args.a + row * args.lda + depth, args.lda, b, ldb, depth_end - depth,
                           ahead, out);
       ahead.next += ahead.step * (depth_end - depth);

@@ -2,8 +2,8 @@
 // hwy/highway.h; the functions live in reprise::cpu::HWY_NAMESPACE.
 //
 // The polynomials are minimax fits of our own (weighted by the error that reaches the result).
-// Errors against the exact function, checked by tests/runtime/device/cpu/math_test.cc over every
-// tier:
+// Errors against the exact function, checked by tests/runtime/device/cpu/elementwise_test.cc over
+// every tier:
 //
 //   Exp        2 ulp over all floats, gradual underflow included; overflow gives +inf
 //   SoftmaxExp 1e-7 * (2 + |x|) relative for x in [lowest, 0]; below `lowest`, -87, exactly 0
@@ -40,6 +40,18 @@ HWY_INLINE VF LoadPart(F32 d, const float* p, int64_t count) {
 
 HWY_INLINE void StorePart(VF v, F32 d, float* p, int64_t count) {
   hn::BlendedStore(v, hn::FirstN(d, static_cast<size_t>(count)), d, p);
+}
+
+// sum += a * b, in the register that `sum` has: the compiler's own choice of form and order copies
+// accumulators around, which the products wait for.
+HWY_INLINE void Accumulate(VF& sum, VF a, VF b) {
+#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2
+  auto register_of_sum = sum.raw;
+  asm("vfmadd231ps %2, %1, %0" : "+v"(register_of_sum) : "v"(a.raw), "v"(b.raw));
+  sum.raw = register_of_sum;
+#else
+  sum = hn::MulAdd(a, b, sum);
+#endif
 }
 
 // Bounds that let NaN through on every target (x86 returns the second operand where one is NaN).

@@ -8,12 +8,16 @@
 #include <random>
 
 #include "absl/strings/str_cat.h"
-#include "tests/runtime/engine/habits.h"
-#include "tests/runtime/engine/joined_traps.h"
-#include "tests/runtime/engine/number_traps.h"
-#include "tests/runtime/engine/rare_traps.h"
-#include "tests/runtime/engine/size_traps.h"
-#include "tests/runtime/engine/traps.h"
+#include "tests/runtime/engine/habits/attention.h"
+#include "tests/runtime/engine/habits/batch.h"
+#include "tests/runtime/engine/habits/habit.h"
+#include "tests/runtime/engine/habits/joined_masks.h"
+#include "tests/runtime/engine/habits/numbers.h"
+#include "tests/runtime/engine/habits/places.h"
+#include "tests/runtime/engine/habits/plain.h"
+#include "tests/runtime/engine/habits/rare.h"
+#include "tests/runtime/engine/habits/sizes.h"
+#include "tests/runtime/engine/habits/sums.h"
 #include "tests/testing/engine_fixture.h"
 #include "tests/testing/temp_folder.h"
 
@@ -21,196 +25,6 @@ namespace reprise {
 namespace {
 
 using testing::HasSubstr;
-
-const HabitCase kCases[] = {
-    {"MaskedMean",
-     [](ModelBuilder& b) {
-       AddInputs(b, "batch", "sequence");
-       AddMaskedMean(b, "y");
-     },
-     true,
-     true,
-     {"attention_mask"},
-     60,
-     512,
-     true},
-    {"MaskedMeanOfUnnamedDims",
-     [](ModelBuilder& b) {
-       AddInputs(b, "", "");
-       AddMaskedMean(b, "y");
-     },
-     true,
-     true,
-     {"attention_mask"},
-     60,
-     512,
-     true},
-    {"UnmaskedMean",
-     [](ModelBuilder& b) {
-       AddInputs(b, "batch", "sequence");
-       AddReduceMean(b, 1, "y", false);
-     },
-     true, false},
-    {"CentredOverTheBatch",
-     [](ModelBuilder& b) {
-       AddInputs(b, "batch", "sequence");
-       AddReduceMean(b, 0, "mean", true);
-       b.Node("Sub", {"x", "mean"}, {"y"});
-     },
-     false, true},
-    {"TableOfPositions",
-     [](ModelBuilder& b) {
-       AddInputs(b, "batch", "sequence");
-       b.Node("Shape", {"input_ids"}, {"shape"});
-       b.Node("Slice", {"shape", "one", "two"}, {"length"});
-       b.Node("Slice", {"positions", "zero", "length", "zero"}, {"used"});
-       b.Node("Add", {"x", "used"}, {"y"});
-     },
-     true,
-     true,
-     {},
-     /*longest=*/kPositions,
-     /*largest_bucket=*/32,
-     /*packs=*/true},
-    {"FlattenedTokens",
-     [](ModelBuilder& b) {
-       AddInputs(b, "batch", "sequence");
-       b.Initializer<int64_t>("flat", onnx::TensorProto::INT64, {2}, {-1, kHidden});
-       b.Node("Reshape", {"x", "flat"}, {"y"});
-     },
-     false, false},
-    {"ReversedTokens",
-     [](ModelBuilder& b) {
-       AddInputs(b, "batch", "sequence");
-       b.Initializer<int64_t>("start", onnx::TensorProto::INT64, {1}, {-1});
-       b.Initializer<int64_t>("end", onnx::TensorProto::INT64, {1}, {-100000});
-       b.Node("Slice", {"x", "start", "end", "one", "start"}, {"y"});
-     },
-     true, false},
-    {"LengthCutAtThirtyTwo",
-     [](ModelBuilder& b) {
-       AddInputs(b, "batch", "sequence");
-       b.Initializer<int64_t>("most", onnx::TensorProto::INT64, {1}, {32});
-       b.Node("Slice", {"x", "zero", "most", "one"}, {"y"});
-     },
-     true, false},
-    {"SqueezedAtOne",
-     [](ModelBuilder& b) {
-       AddInputs(b, "batch", "sequence");
-       b.Node("Squeeze", {"x"}, {"y"});
-     },
-     false, false},
-    {"IdsOfTransposedTokens",
-     [](ModelBuilder& b) {
-       AddInputs(b, "batch", "sequence");
-       SetAttribute(b.Node("Transpose", {"input_ids"}, {"turned"}), "perm",
-                    std::vector<int64_t>{1, 0});
-       b.Node("Gather", {"table", "turned"}, {"looked_up"});
-       SetAttribute(b.Node("Transpose", {"looked_up"}, {"y"}), "perm",
-                    std::vector<int64_t>{1, 0, 2});
-     },
-     true, true},
-    {"StridedConvolution",
-     [](ModelBuilder& b) {
-       AddInputs(b, "batch", "sequence");
-       AddConv(b, "x", 2);
-     },
-     true, false},
-    {"ConvolutionOverTheEdge",
-     [](ModelBuilder& b) {
-       AddInputs(b, "batch", "sequence");
-       AddConv(b, "x", 1);
-     },
-     true, false},
-    {"ConvolutionOfMaskedTokens",
-     [](ModelBuilder& b) {
-       AddInputs(b, "batch", "sequence");
-       b.Node("Mul", {"x", "mask3"}, {"masked"});
-       AddConv(b, "masked", 1);
-     },
-     true,
-     true,
-     {"attention_mask"}},
-    {"PooledOverTheEdge",
-     [](ModelBuilder& b) {
-       AddInputs(b, "batch", "sequence");
-       AddTurned(b, "x", "turned", {0, 2, 1});
-       auto& pool = b.Node("AveragePool", {"turned"}, {"y"});
-       SetAttribute(pool, "kernel_shape", std::vector<int64_t>{3});
-       SetAttribute(pool, "strides", std::vector<int64_t>{2});
-       SetAttribute(pool, "pads", std::vector<int64_t>{0, 2});
-     },
-     true, false},
-    {"RecurrenceForward",
-     [](ModelBuilder& b) {
-       AddInputs(b, "batch", "sequence");
-       AddRecurrent(b, "LSTM", 4, "forward");
-       AddTurned(b, "states", "y", {2, 0, 1, 3});
-     },
-     true, true},
-    {"RecurrenceReversed",
-     [](ModelBuilder& b) {
-       AddInputs(b, "batch", "sequence");
-       AddRecurrent(b, "LSTM", 4, "reverse");
-       AddTurned(b, "states", "y", {2, 0, 1, 3});
-     },
-     true, false},
-    {"RecurrenceUpToTheMask",
-     [](ModelBuilder& b) {
-       AddInputs(b, "batch", "sequence");
-       AddLengths(b, onnx::TensorProto::INT32, "lengths");
-       AddRecurrent(b, "GRU", 3, "bidirectional", {"", "lengths"});
-       AddTurned(b, "last", "y", {1, 0, 2});
-     },
-     true,
-     true,
-     {"attention_mask"}},
-    {"LastState",
-     [](ModelBuilder& b) {
-       AddInputs(b, "batch", "sequence");
-       AddRecurrent(b, "RNN", 1, "forward");
-       AddTurned(b, "last", "y", {1, 0, 2});
-     },
-     true, false},
-    {"StatisticsOfTheSequence",
-     [](ModelBuilder& b) {
-       AddInputs(b, "batch", "sequence");
-       AddTurned(b, "x", "turned", {0, 2, 1});
-       AddWeights(b, "scale", {kHidden});
-       b.Node("InstanceNormalization", {"turned", "scale", "scale"}, {"y"});
-     },
-     true, false},
-    {"ReversedUpToTheMask",
-     [](ModelBuilder& b) {
-       AddInputs(b, "batch", "sequence");
-       AddLengths(b, onnx::TensorProto::INT64, "lengths");
-       auto& node = b.Node("ReverseSequence", {"x", "lengths"}, {"y"});
-       SetAttribute(node, "batch_axis", int64_t{0});
-       SetAttribute(node, "time_axis", int64_t{1});
-     },
-     true,
-     true,
-     {"attention_mask"}},
-    {"SampledAtTwoThirds",
-     [](ModelBuilder& b) {
-       AddInputs(b, "batch", "sequence");
-       AddTurned(b, "x", "turned", {0, 2, 1});
-       b.Floats("scales", {3}, {1, 1, 1.5f});
-       b.Node("Resize", {"turned", "", "scales"}, {"y"});
-     },
-     true, false},
-    {"SimilarityOfRows",
-     [](ModelBuilder& b) {
-       AddInputs(b, "batch", "sequence");
-       AddMaskedMean(b, "pooled");
-       SetAttribute(b.Node("Transpose", {"pooled"}, {"transposed"}), "perm",
-                    std::vector<int64_t>{1, 0});
-       b.Node("MatMul", {"pooled", "transposed"}, {"y"});
-     },
-     true,
-     true,
-     {"attention_mask"}},
-};
 
 // One request with its own bytes. The first position always counts, but with `any_mask`: rows may
 // be filled up at either end, in the middle, and all through.
@@ -259,6 +73,8 @@ class PaddingSafetyTest : public testing::TestWithParam<std::tuple<HabitCase, Pa
   std::shared_ptr<Model> Load(const std::string& name, std::set<std::string> no_padding,
                               bool later = false) {
     ModelBuilder builder;
+    AddInputs(builder, habit().named_axes ? "batch" : "", habit().named_axes ? "sequence" : "",
+              habit().vocabulary);
     habit().build(builder);
     builder.Output("y");
     const TempFolder folder;
@@ -403,31 +219,20 @@ std::string NameOfCase(const testing::TestParamInfo<std::tuple<HabitCase, Packin
   return std::string(std::get<0>(info.param).name) + (packed ? "PackedWherePossible" : "");
 }
 
-INSTANTIATE_TEST_SUITE_P(Habits, PaddingSafetyTest,
-                         testing::Combine(testing::ValuesIn(kCases),
-                                          testing::Values(PackingMode::kOff, PackingMode::kAuto)),
-                         NameOfCase);
-INSTANTIATE_TEST_SUITE_P(Traps, PaddingSafetyTest,
-                         testing::Combine(testing::ValuesIn(kTraps),
-                                          testing::Values(PackingMode::kOff)),
-                         NameOfCase);
+#define REPRISE_HABITS(name, cases, ...) \
+  INSTANTIATE_TEST_SUITE_P(              \
+      name, PaddingSafetyTest,           \
+      testing::Combine(testing::ValuesIn(cases), testing::Values(__VA_ARGS__)), NameOfCase)
 
-INSTANTIATE_TEST_SUITE_P(Rare, PaddingSafetyTest,
-                         testing::Combine(testing::ValuesIn(kRareTraps),
-                                          testing::Values(PackingMode::kOff)),
-                         NameOfCase);
-INSTANTIATE_TEST_SUITE_P(Joined, PaddingSafetyTest,
-                         testing::Combine(testing::ValuesIn(kJoinedTraps),
-                                          testing::Values(PackingMode::kOff, PackingMode::kAuto)),
-                         NameOfCase);
-INSTANTIATE_TEST_SUITE_P(Numbers, PaddingSafetyTest,
-                         testing::Combine(testing::ValuesIn(kNumberTraps),
-                                          testing::Values(PackingMode::kOff)),
-                         NameOfCase);
-INSTANTIATE_TEST_SUITE_P(Sizes, PaddingSafetyTest,
-                         testing::Combine(testing::ValuesIn(kSizeTraps),
-                                          testing::Values(PackingMode::kOff)),
-                         NameOfCase);
+REPRISE_HABITS(Habits, kHabits, PackingMode::kOff, PackingMode::kAuto);
+REPRISE_HABITS(Attention, kAttentionTraps, PackingMode::kOff);
+REPRISE_HABITS(JoinedMasks, kJoinedTraps, PackingMode::kOff, PackingMode::kAuto);
+REPRISE_HABITS(Places, kPlaceTraps, PackingMode::kOff);
+REPRISE_HABITS(Sums, kSumTraps, PackingMode::kOff);
+REPRISE_HABITS(Sizes, kSizeTraps, PackingMode::kOff);
+REPRISE_HABITS(Batch, kBatchTraps, PackingMode::kOff);
+REPRISE_HABITS(Numbers, kNumberTraps, PackingMode::kOff);
+REPRISE_HABITS(Rare, kRareTraps, PackingMode::kOff);
 
 }  // namespace
 }  // namespace reprise

@@ -94,6 +94,20 @@ TEST(PrecisionTest, AnswersAreCloseToTheExactOnesAndNotEqual) {
   }
 }
 
+TEST(PrecisionTest, HowManyProductsRoundIsLoggedOnceALoad) {
+  const StartFolder folder(LayersModel());
+  for (int start = 0; start < 2; ++start) {  // with no recipe stored, and with one
+    ServerStart rounded(folder, {.model = {.id = {"layers", 1}, .precision = Precision::kBf16}});
+    const LayersRequest request(4);
+    rounded.Run(request.request);
+    EXPECT_THAT(rounded.Logged("applies to"),
+                ElementsAre("model layers: bf16 applies to 3 of 3 products with weights, and to 0 "
+                            "attentions"));
+  }
+  ServerStart exact(folder, {.model = {.id = {"layers", 1}}});
+  EXPECT_TRUE(exact.Logged("applies to").empty());
+}
+
 TEST(PrecisionTest, NoBitOfARowDependsOnItsBucketOrItsMates) {
   EngineFixture fixture;
   const auto model = LoadLayers(fixture, "rounded", Precision::kBf16);

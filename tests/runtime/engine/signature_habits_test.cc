@@ -136,17 +136,6 @@ TEST_F(SignatureTest, ASumOfKnownSymbolsIsChecked) {
   EXPECT_THAT(std::string(refused.status.message()), HasSubstr("'n + 1' is 2 instead of 3"));
 }
 
-// y = condition ? Relu(x) : Neg(x).
-void AddChoice(ModelBuilder& b, const std::string& condition) {
-  auto& node = b.Node("If", {condition}, {"y"}, "choice");
-  onnx::GraphProto& first = AddBranch(node, "then_branch");
-  AddBranchNode(first, "Relu", {"x"}, "r");
-  first.add_output()->set_name("r");
-  onnx::GraphProto& second = AddBranch(node, "else_branch");
-  AddBranchNode(second, "Neg", {"x"}, "r");
-  second.add_output()->set_name("r");
-}
-
 TEST_F(SignatureTest, AnOptionThatIsAnInputChoosesTheBranch) {
   ModelBuilder b;
   b.Input("x", {"batch"}).Input("option", {"1"}, onnx::TensorProto::BOOL).Output("y");

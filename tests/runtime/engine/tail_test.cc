@@ -403,13 +403,7 @@ TEST_F(TailTest, AMeasureThatAConditionComparesIsDataAndNoPartOfAKey) {
   b.Input("x", {"batch", "n"}).Input("threshold", {"1"});
   b.Floats("half", {1}, {0.5f});
   b.Node("Greater", {"threshold", "half"}, {"any"});
-  auto& node = b.Node("If", {"any"}, {"y"}, "choice");
-  onnx::GraphProto& first = AddBranch(node, "then_branch");
-  AddBranchNode(first, "Relu", {"x"}, "r");
-  first.add_output()->set_name("r");
-  onnx::GraphProto& second = AddBranch(node, "else_branch");
-  AddBranchNode(second, "Neg", {"x"}, "r");
-  second.add_output()->set_name("r");
+  AddChoice(b, "any");
   AddOutput(b, "y", Proto::FLOAT, {"batch", "n"});
   Load(b);
   EXPECT_FALSE(model_->has_shape_inputs());

@@ -90,6 +90,12 @@ inline void SetAttribute(onnx::NodeProto& node, const std::string& name, float v
   attribute->set_type(onnx::AttributeProto::FLOAT);
   attribute->set_f(value);
 }
+inline void SetAttribute(onnx::NodeProto& node, const std::string& name, const std::string& value) {
+  auto* attribute = node.add_attribute();
+  attribute->set_name(name);
+  attribute->set_type(onnx::AttributeProto::STRING);
+  attribute->set_s(value);
+}
 inline void SetAttribute(onnx::NodeProto& node, const std::string& name,
                          const std::vector<int64_t>& values) {
   auto* attribute = node.add_attribute();
@@ -113,6 +119,17 @@ inline onnx::NodeProto& AddBranchNode(onnx::GraphProto& branch, const std::strin
   for (const auto& input : inputs) node->add_input(input);
   node->add_output(output);
   return *node;
+}
+
+// y = condition ? Relu(x) : Neg(x), by an If with the name 'choice'.
+inline void AddChoice(ModelBuilder& b, const std::string& condition) {
+  auto& node = b.Node("If", {condition}, {"y"}, "choice");
+  onnx::GraphProto& first = AddBranch(node, "then_branch");
+  AddBranchNode(first, "Relu", {"x"}, "r");
+  first.add_output()->set_name("r");
+  onnx::GraphProto& second = AddBranch(node, "else_branch");
+  AddBranchNode(second, "Neg", {"x"}, "r");
+  second.add_output()->set_name("r");
 }
 
 }  // namespace reprise

@@ -34,6 +34,29 @@ TEST(RoundProductsTest, ProductsOfWeightsAreMarkedAndNothingElse) {
   })"));
 }
 
+TEST(RoundProductsTest, WhatRoundsIsCountedAmongAllThatMultipliesWeights) {
+  Graph graph = ParseSpecialized(R"(graph {
+    input %x: f32[2, 4]
+    input %q: f32[2, 3, 8]
+    input %image: f32[1, 4, 5, 5]
+    param %w: f32[4, 4] = p0
+    param %kernel: f32[4, 4, 3, 3] = p1
+    %a: ? = MatMul(%x, %w)
+    %b: ? = Gemm(%w, %a) {transB = 1}
+    %c: ? = MatMul(%a, %b)
+    %d: ? = Conv(%image, %kernel)
+    %e: ? = reprise.Attention(%q, %q, %q) {num_heads = 2}
+    output %c
+    output %d
+    output %e
+  })");
+  ASSERT_TRUE(RoundProducts()->Run(graph).ok());
+  const RoundedProducts count = CountRoundedProducts(graph);
+  EXPECT_EQ(count.rounded, 1);
+  EXPECT_EQ(count.all, 3);
+  EXPECT_EQ(count.attentions, 1);
+}
+
 TEST(RoundProductsTest, AttentionMayRound) {
   Graph graph = ParseSpecialized(R"(graph {
     input %q: f32[2, 3, 8]

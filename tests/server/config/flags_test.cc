@@ -67,6 +67,22 @@ TEST(FlagsTest, BadFlagsGiveOneLineThatNamesThem) {
   }
 }
 
+TEST(FlagsTest, AFlagWithoutItsValueIsToldWhichThereAre) {
+  for (const char* flag : {"--max-isa", "--max-isa="}) {
+    const auto parsed = Parse({"--model-repository=/", flag});
+    ASSERT_FALSE(parsed.ok());
+    EXPECT_EQ(parsed.status().message(),
+              "--max-isa needs a value, "
+              "ISA:{baseline,avx2,avx512,avx512_vnni,avx512_bf16,amx}");
+  }
+  const auto port = Parse({"--model-repository=/", "--grpc-port"});
+  ASSERT_FALSE(port.ok());
+  EXPECT_EQ(port.status().message(), "--grpc-port needs a value, PORT:INT in [0 - 65535]");
+  const auto file = Parse({"--model-repository=/", "--recipe-cache"});
+  ASSERT_FALSE(file.ok());
+  EXPECT_EQ(file.status().message(), "--recipe-cache needs a value, DIR");
+}
+
 TEST(FlagsTest, HelpNamesEveryFlagOfTheTable) {
   auto parsed = Parse({"--help"});
   ASSERT_TRUE(parsed.ok());

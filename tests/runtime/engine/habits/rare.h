@@ -2,16 +2,16 @@
 // harmless neighbours.
 #pragma once
 
-#include "tests/runtime/engine/traps.h"
+#include "tests/runtime/engine/habits/habit.h"
+#include "tests/runtime/engine/habits/parts.h"
 
 namespace reprise {
 
 // `to`, [batch, sequence]: -1 where there is a token that hardly any text holds, else 0.
 inline void AddPlacesOfARareToken(ModelBuilder& b, const std::string& to) {
-  b.Initializer<int64_t>("rare", onnx::TensorProto::INT64, {}, {12345});
-  b.Initializer<int64_t>("last", onnx::TensorProto::INT64, {}, {-1});
-  b.Initializer<int64_t>("first", onnx::TensorProto::INT64, {}, {0});
-  b.Node("Equal", {"input_ids", "rare"}, {"is_rare"});
+  AddIsRare(b);
+  AddInteger(b, "last", -1);
+  AddInteger(b, "first", 0);
   b.Node("Where", {"is_rare", "last", "first"}, {to});
 }
 
@@ -23,12 +23,19 @@ inline void AddLogarithms(ModelBuilder& b, float more) {
   b.Node("Log", {"grown"}, {"logarithms"});
 }
 
+// `place`, [batch]: of the first end token, 0 where there is none.
+inline void AddPlaceOfTheEnd(ModelBuilder& b) {
+  AddInteger(b, "end_id", 49);
+  b.Node("Equal", {"input_ids", "end_id"}, {"is_end"});
+  AddCast(b, "is_end", "ends", onnx::TensorProto::INT32);
+  SetAttribute(b.Node("ArgMax", {"ends"}, {"place"}), "axis", int64_t{1});
+}
+
 inline const HabitCase kRareTraps[] = {
     {.name = "CappedBehindTheMask",
      // tanh makes -50 of a mask of -1e9, which contents of some loudness see through.
      .build =
          [](ModelBuilder& b) {
-           AddInputs(b, "batch", "sequence");
            AddLowMask(b, -1e9f, "mask_to_add");
            AddNumber(b, "cap", 50);
            AddTurned(b, "x", "keys", {0, 2, 1});
@@ -46,8 +53,7 @@ inline const HabitCase kRareTraps[] = {
     {.name = "CappedInFrontOfTheMask",
      .build =
          [](ModelBuilder& b) {
-           AddInputs(b, "batch", "sequence");
-           AddLowMask(b, -3.4028234663852886e38f, "mask_to_add");
+           AddLowMask(b, kLowestFloat, "mask_to_add");
            AddNumber(b, "cap", 50);
            AddTurned(b, "x", "keys", {0, 2, 1});
            b.Node("MatMul", {"x", "keys"}, {"products"});
@@ -65,7 +71,6 @@ inline const HabitCase kRareTraps[] = {
     {.name = "ClippedBehindTheMask",
      .build =
          [](ModelBuilder& b) {
-           AddInputs(b, "batch", "sequence");
            AddLowMask(b, -1e9f, "mask_to_add");
            AddNumber(b, "least", -40);
            AddTurned(b, "x", "keys", {0, 2, 1});
@@ -81,27 +86,25 @@ inline const HabitCase kRareTraps[] = {
     {.name = "ARareTokenTimesTheLength",
      .build =
          [](ModelBuilder& b) {
-           AddInputs(b, "batch", "sequence", 20000);
            AddLength(b, "length.float");
-           b.Initializer<int64_t>("rare", onnx::TensorProto::INT64, {}, {12345});
-           b.Node("Equal", {"input_ids", "rare"}, {"is_rare"});
+           AddIsRare(b);
            b.Node("Unsqueeze", {"is_rare", "two"}, {"column"});
            b.Node("Mul", {"x", "length.float"}, {"longer"});
            b.Node("Where", {"column", "longer", "x"}, {"y"});
          },
+     .vocabulary = kLargeVocabulary,
      .batch = true,
      .sequence = false},
     {.name = "ARareTokenSeesTheLast",
      .build =
          [](ModelBuilder& b) {
-           AddInputs(b, "batch", "sequence", 20000);
            b.Node("Mul", {"x", "mask3"}, {"masked"});
            AddSlice(b, "masked", "last", -1, kNoEnd);
-           b.Initializer<int64_t>("rare", onnx::TensorProto::INT64, {}, {12345});
-           b.Node("Equal", {"input_ids", "rare"}, {"is_rare"});
+           AddIsRare(b);
            b.Node("Unsqueeze", {"is_rare", "two"}, {"column"});
            b.Node("Where", {"column", "last", "masked"}, {"y"});
          },
+     .vocabulary = kLargeVocabulary,
      .batch = true,
      .sequence = false,
      .words = "takes elements counted from the end of sequence"},
@@ -109,16 +112,12 @@ inline const HabitCase kRareTraps[] = {
      // Off by one number for all keys at another length, which no softmax sees.
      .build =
          [](ModelBuilder& b) {
-           AddInputs(b, "batch", "sequence");
-           AddLength(b, "length.float");
-           b.Initializer<int64_t>("none", onnx::TensorProto::INT64, {}, {0});
-           b.Node("Range", {"none", "length", "at_one"}, {"places"});
+           AddPlaces(b);
            b.Node("Sub", {"places", "length"}, {"from_end"});
-           SetAttribute(b.Node("Cast", {"from_end"}, {"distance"}), "to",
-                        int64_t{onnx::TensorProto::FLOAT});
+           AddCast(b, "from_end", "distance");
            AddNumber(b, "slope", 0.125f);
            b.Node("Mul", {"distance", "slope"}, {"bias"});
-           AddLowMask(b, -3.4028234663852886e38f, "mask_to_add");
+           AddLowMask(b, kLowestFloat, "mask_to_add");
            b.Node("Add", {"bias", "mask_to_add"}, {"mask_and_bias"});
            AddAttention(b, "mask_and_bias", "y");
          },
@@ -129,13 +128,9 @@ inline const HabitCase kRareTraps[] = {
     {.name = "DistanceFromTheLastAsAnAnswer",
      .build =
          [](ModelBuilder& b) {
-           AddInputs(b, "batch", "sequence");
-           AddLength(b, "length.float");
-           b.Initializer<int64_t>("none", onnx::TensorProto::INT64, {}, {0});
-           b.Node("Range", {"none", "length", "at_one"}, {"places"});
+           AddPlaces(b);
            b.Node("Sub", {"places", "length"}, {"from_end"});
-           SetAttribute(b.Node("Cast", {"from_end"}, {"distance"}), "to",
-                        int64_t{onnx::TensorProto::FLOAT});
+           AddCast(b, "from_end", "distance");
            b.Node("Unsqueeze", {"distance", "one"}, {"column"});
            b.Node("Add", {"x", "column"}, {"y"});
          },
@@ -145,7 +140,6 @@ inline const HabitCase kRareTraps[] = {
     {.name = "MeanOfWhatIsRarelyAboveZero",
      .build =
          [](ModelBuilder& b) {
-           AddInputs(b, "batch", "sequence");
            AddNumber(b, "far", 50);
            b.Node("Sub", {"x", "far"}, {"below"});
            b.Node("Relu", {"below"}, {"above"});
@@ -157,7 +151,6 @@ inline const HabitCase kRareTraps[] = {
     {.name = "OneScaleOfWhatIsRarelyAboveZero",
      .build =
          [](ModelBuilder& b) {
-           AddInputs(b, "batch", "sequence");
            AddNumber(b, "far", 50);
            b.Node("Mul", {"x", "mask3"}, {"masked"});
            AddWeights(b, "weights", {kHidden, kHidden});
@@ -173,26 +166,19 @@ inline const HabitCase kRareTraps[] = {
     {.name = "SharesOfARareToken",
      .build =
          [](ModelBuilder& b) {
-           AddInputs(b, "batch", "sequence", 20000);
-           b.Initializer<int64_t>("rare", onnx::TensorProto::INT64, {}, {12345});
-           b.Node("Equal", {"input_ids", "rare"}, {"is_rare"});
-           SetAttribute(b.Node("Cast", {"is_rare"}, {"rares"}), "to",
-                        int64_t{onnx::TensorProto::FLOAT});
+           AddIsRare(b);
+           AddCast(b, "is_rare", "rares");
            SetAttribute(b.Node("Softmax", {"rares"}, {"shares"}), "axis", int64_t{1});
            b.Node("Unsqueeze", {"shares", "two"}, {"column"});
            b.Node("Mul", {"x", "column"}, {"y"});
          },
+     .vocabulary = kLargeVocabulary,
      .batch = true,
      .sequence = false},
     {.name = "PlaceOfTheEndToken",
      .build =
          [](ModelBuilder& b) {
-           AddInputs(b, "batch", "sequence");
-           b.Initializer<int64_t>("end_id", onnx::TensorProto::INT64, {}, {49});
-           b.Node("Equal", {"input_ids", "end_id"}, {"is_end"});
-           SetAttribute(b.Node("Cast", {"is_end"}, {"ends"}), "to",
-                        int64_t{onnx::TensorProto::INT32});
-           SetAttribute(b.Node("ArgMax", {"ends"}, {"place"}), "axis", int64_t{1});
+           AddPlaceOfTheEnd(b);
            SetAttribute(b.Node("GatherND", {"x", "place"}, {"y"}), "batch_dims", int64_t{1});
          },
      .batch = true,
@@ -202,33 +188,31 @@ inline const HabitCase kRareTraps[] = {
      // No filling need hold that token, and any other one picks the first.
      .build =
          [](ModelBuilder& b) {
-           AddInputs(b, "batch", "sequence", 20000);
            AddPlacesOfARareToken(b, "places");
-           SetAttribute(b.Node("Cast", {"input_ids"}, {"ids.float"}), "to",
-                        int64_t{onnx::TensorProto::FLOAT});
+           AddCast(b, "input_ids", "ids.float");
            SetAttribute(b.Node("GatherElements", {"ids.float", "places"}, {"picked"}), "axis",
                         int64_t{1});
            b.Node("Unsqueeze", {"picked", "two"}, {"column"});
            b.Node("Add", {"x", "column"}, {"y"});
          },
+     .vocabulary = kLargeVocabulary,
      .batch = true,
      .sequence = false,
      .words = "picks by data, which may count from the end, among the positions of sequence"},
     {.name = "ARareTokenPicksTheLastOfAllRows",
      .build =
          [](ModelBuilder& b) {
-           AddInputs(b, "batch", "sequence", 20000);
            AddPlacesOfARareToken(b, "places");
            AddSlice(b, "places", "place", 0, 1);
            SetAttribute(b.Node("GatherND", {"x", "place"}, {"y"}), "batch_dims", int64_t{1});
          },
+     .vocabulary = kLargeVocabulary,
      .batch = true,
      .sequence = false,
      .words = "picks by data, which may count from the end, among the positions of sequence"},
     {.name = "ARareTokenMarksTheLast",
      .build =
          [](ModelBuilder& b) {
-           AddInputs(b, "batch", "sequence", 20000);
            AddPlacesOfARareToken(b, "places");
            AddSlice(b, "places", "place", 0, 1);
            b.Node("Shape", {"input_ids"}, {"shape"});
@@ -237,6 +221,7 @@ inline const HabitCase kRareTraps[] = {
            b.Node("OneHot", {"place", "length", "off_and_on"}, {"marks"});
            b.Node("MatMul", {"marks", "x"}, {"y"});
          },
+     .vocabulary = kLargeVocabulary,
      .batch = true,
      .sequence = false,
      .words = "picks by data, which may count from the end, among the positions of sequence"},
@@ -244,12 +229,7 @@ inline const HabitCase kRareTraps[] = {
      // -1 where the first token is the end, which is the last position.
      .build =
          [](ModelBuilder& b) {
-           AddInputs(b, "batch", "sequence");
-           b.Initializer<int64_t>("end_id", onnx::TensorProto::INT64, {}, {49});
-           b.Node("Equal", {"input_ids", "end_id"}, {"is_end"});
-           SetAttribute(b.Node("Cast", {"is_end"}, {"ends"}), "to",
-                        int64_t{onnx::TensorProto::INT32});
-           SetAttribute(b.Node("ArgMax", {"ends"}, {"place"}), "axis", int64_t{1});
+           AddPlaceOfTheEnd(b);
            b.Node("Sub", {"place", "one"}, {"before"});
            SetAttribute(b.Node("GatherND", {"x", "before"}, {"y"}), "batch_dims", int64_t{1});
          },
@@ -258,13 +238,8 @@ inline const HabitCase kRareTraps[] = {
     {.name = "PlaceBeforeTheEndTokenOrTheFirst",
      .build =
          [](ModelBuilder& b) {
-           AddInputs(b, "batch", "sequence");
-           b.Initializer<int64_t>("end_id", onnx::TensorProto::INT64, {}, {49});
-           b.Initializer<int64_t>("none", onnx::TensorProto::INT64, {}, {0});
-           b.Node("Equal", {"input_ids", "end_id"}, {"is_end"});
-           SetAttribute(b.Node("Cast", {"is_end"}, {"ends"}), "to",
-                        int64_t{onnx::TensorProto::INT32});
-           SetAttribute(b.Node("ArgMax", {"ends"}, {"place"}), "axis", int64_t{1});
+           AddPlaceOfTheEnd(b);
+           AddInteger(b, "none", 0);
            b.Node("Sub", {"place", "one"}, {"before"});
            b.Node("Max", {"before", "none"}, {"place_to_read"});
            SetAttribute(b.Node("GatherND", {"x", "place_to_read"}, {"y"}), "batch_dims",
@@ -277,16 +252,13 @@ inline const HabitCase kRareTraps[] = {
      // As PyTorch writes x[arange(rows), last]: every row finds itself, wherever it lies.
      .build =
          [](ModelBuilder& b) {
-           AddInputs(b, "batch", "sequence");
            b.Node("Shape", {"input_ids"}, {"shape"});
-           b.Initializer<int64_t>("at_zero", onnx::TensorProto::INT64, {}, {0});
-           b.Initializer<int64_t>("by_one", onnx::TensorProto::INT64, {}, {1});
+           AddInteger(b, "at_zero", 0);
+           AddInteger(b, "by_one", 1);
            b.Node("Gather", {"shape", "at_zero"}, {"rows"});
            b.Node("Range", {"at_zero", "rows", "by_one"}, {"each_row"});
            b.Node("Unsqueeze", {"each_row", "one"}, {"row"});
-           SetAttribute(b.Node("ReduceSum", {"attention_mask", "one"}, {"counted"}), "keepdims",
-                        int64_t{1});
-           b.Node("Sub", {"counted", "one"}, {"last"});
+           AddLast(b);
            SetAttribute(b.Node("Concat", {"row", "last"}, {"places"}), "axis", int64_t{-1});
            b.Node("GatherND", {"x", "places"}, {"y"});
          },
@@ -297,7 +269,6 @@ inline const HabitCase kRareTraps[] = {
      // As SPLADE pools: log(1 + relu(x)) is never below the zeros of the mask.
      .build =
          [](ModelBuilder& b) {
-           AddInputs(b, "batch", "sequence");
            AddLogarithms(b, 1);
            b.Node("Mul", {"logarithms", "mask3"}, {"masked"});
            AddReduce(b, "ReduceMax", "masked", "y", {1});
@@ -309,7 +280,6 @@ inline const HabitCase kRareTraps[] = {
     {.name = "LargestOfLogarithmsBelowZero",
      .build =
          [](ModelBuilder& b) {
-           AddInputs(b, "batch", "sequence");
            AddLogarithms(b, 0.001f);
            b.Node("Mul", {"logarithms", "mask3"}, {"masked"});
            AddReduce(b, "ReduceMax", "masked", "y", {1});
@@ -319,7 +289,6 @@ inline const HabitCase kRareTraps[] = {
     {.name = "SmallestOfTokensThatCount",
      .build =
          [](ModelBuilder& b) {
-           AddInputs(b, "batch", "sequence");
            AddNumber(b, "none", 0);
            AddNumber(b, "highest", 1e9f);
            b.Node("Greater", {"mask3", "none"}, {"counts"});
@@ -333,7 +302,6 @@ inline const HabitCase kRareTraps[] = {
     {.name = "RowsTurnedRoundBySizesAlone",
      .build =
          [](ModelBuilder& b) {
-           AddInputs(b, "batch", "sequence");
            b.Node("Shape", {"input_ids"}, {"shape"});
            b.Node("Slice", {"shape", "one", "two"}, {"length"});
            b.Node("Slice", {"shape", "zero", "one"}, {"rows"});

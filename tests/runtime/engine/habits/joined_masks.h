@@ -2,17 +2,14 @@
 // any key it sees.
 #pragma once
 
-#include "tests/runtime/engine/traps.h"
+#include "tests/runtime/engine/habits/habit.h"
+#include "tests/runtime/engine/habits/parts.h"
 
 namespace reprise {
 
-inline constexpr float kLowestFloat = -3.4028234663852886e38f;
-
 // `distance`, [sequence, sequence]: of the query from the key, in positions.
 inline void AddDistances(ModelBuilder& b) {
-  AddLength(b, "unused");
-  b.Initializer<int64_t>("none", onnx::TensorProto::INT64, {}, {0});
-  b.Node("Range", {"none", "length", "at_one"}, {"places"});
+  AddPlaces(b);
   b.Node("Unsqueeze", {"places", "zero"}, {"place_of_key"});
   b.Node("Unsqueeze", {"places", "one"}, {"place_of_query"});
   b.Node("Sub", {"place_of_query", "place_of_key"}, {"distance"});
@@ -27,7 +24,7 @@ inline void AddCausal(ModelBuilder& b) {
 // `window`, bool: keys at most `reach` away.
 inline void AddWindow(ModelBuilder& b, int64_t reach) {
   AddDistances(b);
-  b.Initializer<int64_t>("reach", onnx::TensorProto::INT64, {}, {reach});
+  AddInteger(b, "reach", reach);
   b.Node("Abs", {"distance"}, {"apart"});
   b.Node("LessOrEqual", {"apart", "reach"}, {"window"});
 }
@@ -35,20 +32,22 @@ inline void AddWindow(ModelBuilder& b, int64_t reach) {
 // `keys`, bool [batch, 1, sequence]: the keys that count.
 inline void AddKeys(ModelBuilder& b) {
   b.Node("Unsqueeze", {"attention_mask", "one"}, {"mask_of_keys"});
-  SetAttribute(b.Node("Cast", {"mask_of_keys"}, {"keys"}), "to", int64_t{onnx::TensorProto::BOOL});
+  AddCast(b, "mask_of_keys", "keys", onnx::TensorProto::BOOL);
 }
 
-// Attention that sees what `seen` says, [.., sequence, sequence]; the rest gets the lowest float.
-inline void AddSeeing(ModelBuilder& b, const std::string& seen) {
+// `to`: attention that sees what `seen` says, [.., sequence, sequence]; the rest gets the lowest
+// float.
+inline void AddSeeing(ModelBuilder& b, const std::string& seen, const std::string& to = "y") {
   AddNumber(b, "lowest", kLowestFloat);
   AddTurned(b, "x", "turned", {0, 2, 1});
   b.Node("MatMul", {"x", "turned"}, {"scores"});
   b.Node("Where", {seen, "scores", "lowest"}, {"masked"});
   b.Node("Softmax", {"masked"}, {"weights"}, "/attention/Softmax");
-  b.Node("MatMul", {"weights", "x"}, {"y"});
+  b.Node("MatMul", {"weights", "x"}, {to});
 }
 
-// `mask_to_add`: 0 and the lowest float where the causal mask hides; `low` the same of the request.
+// `low.keys` and `low.behind`: the lowest float, else 0, where the mask of the request hides and
+// where the causal one does.
 inline void AddBothAsNumbers(ModelBuilder& b) {
   AddLowMask(b, kLowestFloat, "low.keys");
   AddCausalMask(b, kLowestFloat, "low.behind");
@@ -58,7 +57,6 @@ inline const HabitCase kJoinedTraps[] = {
     {.name = "CausalAndPaddingInOneWhere",
      .build =
          [](ModelBuilder& b) {
-           AddInputs(b, "batch", "sequence");
            AddCausal(b);
            AddKeys(b);
            b.Node("And", {"causal", "keys"}, {"seen"});
@@ -74,7 +72,6 @@ inline const HabitCase kJoinedTraps[] = {
      // Wider than what is measured first: what a mask leaves out of it shows at long sizes alone.
      .build =
          [](ModelBuilder& b) {
-           AddInputs(b, "batch", "sequence");
            AddWindow(b, 20);
            AddKeys(b);
            b.Node("And", {"window", "keys"}, {"seen"});
@@ -88,7 +85,6 @@ inline const HabitCase kJoinedTraps[] = {
     {.name = "QueriesAndKeysThatCountInOneWhere",
      .build =
          [](ModelBuilder& b) {
-           AddInputs(b, "batch", "sequence");
            AddKeys(b);
            AddTurned(b, "keys", "queries", {0, 2, 1});
            b.Node("And", {"queries", "keys"}, {"seen"});
@@ -104,7 +100,6 @@ inline const HabitCase kJoinedTraps[] = {
      // What both hide lies twice as deep: padding is behind every query, and stays hidden.
      .build =
          [](ModelBuilder& b) {
-           AddInputs(b, "batch", "sequence");
            AddBothAsNumbers(b);
            b.Node("Add", {"low.keys", "low.behind"}, {"low.both"});
            AddAttention(b, "low.both", "y");
@@ -117,7 +112,6 @@ inline const HabitCase kJoinedTraps[] = {
     {.name = "CausalAddedToPaddingAndCapped",
      .build =
          [](ModelBuilder& b) {
-           AddInputs(b, "batch", "sequence");
            AddBothAsNumbers(b);
            AddNumber(b, "lowest", kLowestFloat);
            b.Node("Add", {"low.keys", "low.behind"}, {"low.both"});
@@ -132,7 +126,6 @@ inline const HabitCase kJoinedTraps[] = {
     {.name = "CausalAndIdsThatAreNotPadding",
      .build =
          [](ModelBuilder& b) {
-           AddInputs(b, "batch", "sequence");
            AddCausal(b);
            b.Node("Equal", {"input_ids", "none"}, {"is_padding"});
            b.Node("Not", {"is_padding"}, {"counts"});
@@ -149,19 +142,11 @@ inline const HabitCase kJoinedTraps[] = {
     {.name = "LastTokenOfCausalAndPadding",
      .build =
          [](ModelBuilder& b) {
-           AddInputs(b, "batch", "sequence");
            AddCausal(b);
            AddKeys(b);
            b.Node("And", {"causal", "keys"}, {"seen"});
-           AddNumber(b, "lowest", kLowestFloat);
-           AddTurned(b, "x", "turned", {0, 2, 1});
-           b.Node("MatMul", {"x", "turned"}, {"scores"});
-           b.Node("Where", {"seen", "scores", "lowest"}, {"masked"});
-           b.Node("Softmax", {"masked"}, {"weights"}, "/attention/Softmax");
-           b.Node("MatMul", {"weights", "x"}, {"context"});
-           SetAttribute(b.Node("ReduceSum", {"attention_mask", "one"}, {"counted"}), "keepdims",
-                        int64_t{1});
-           b.Node("Sub", {"counted", "one"}, {"last"});
+           AddSeeing(b, "seen", "context");
+           AddLast(b);
            SetAttribute(b.Node("GatherND", {"context", "last"}, {"y"}), "batch_dims", int64_t{1});
          },
      .batch = true,

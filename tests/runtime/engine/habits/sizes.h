@@ -1,13 +1,10 @@
 // Models in which the size of an axis decides something, and models in which it only looks so.
 #pragma once
 
-#include "tests/runtime/engine/traps.h"
+#include "tests/runtime/engine/habits/habit.h"
+#include "tests/runtime/engine/habits/parts.h"
 
 namespace reprise {
-
-inline void AddInteger(ModelBuilder& b, const std::string& name, int64_t value) {
-  b.Initializer<int64_t>(name, onnx::TensorProto::INT64, {}, {value});
-}
 
 // `length` and `rows`, scalars.
 inline void AddSizes(ModelBuilder& b) {
@@ -26,16 +23,66 @@ inline void AddTurn(ModelBuilder& b, const std::string& condition) {
 
 // y is x times the scalar integer `factor`.
 inline void AddFactor(ModelBuilder& b, const std::string& factor) {
-  SetAttribute(b.Node("Cast", {factor}, {factor + ".float"}), "to",
-               int64_t{onnx::TensorProto::FLOAT});
+  AddCast(b, factor, factor + ".float");
   b.Node("Mul", {"x", factor + ".float"}, {"y"}, "/factor/Mul");
 }
 
 inline const HabitCase kSizeTraps[] = {
+    {.name = "DividedByTheLength",
+     .build =
+         [](ModelBuilder& b) {
+           AddLength(b, "length.float");
+           b.Node("Div", {"x", "length.float"}, {"y"}, "/scale/Div");
+         },
+     .batch = true,
+     .sequence = false,
+     .words = "node '/scale/Div' (Div) computes with a number that depends on the length"},
+    {.name = "OtherAboveThreeHundred",
+     .build =
+         [](ModelBuilder& b) {
+           AddLength(b, "length.float");
+           AddNumber(b, "limit", 300);
+           b.Node("Greater", {"length.float", "limit"}, {"is_long"});
+           b.Node("Neg", {"x"}, {"other"});
+           b.Node("Where", {"is_long", "other", "x"}, {"y"});
+         },
+     .batch = true,
+     .sequence = false},
+    {.name = "SumFromPositionHundredOn",
+     .build =
+         [](ModelBuilder& b) {
+           AddMaskedMean(b, "mean");
+           AddSlice(b, "x", "late", 100, 110);
+           AddSum(b, "late", "more");
+           b.Node("Add", {"mean", "more"}, {"y"});
+         },
+     .batch = true,
+     .sequence = false},
+    {.name = "SizesAsNumbersOfALayer",
+     .build =
+         [](ModelBuilder& b) {
+           AddSum(b, "mask3", "count");
+           AddReduce(b, "ReduceMean", "x", "mean", {1});
+           AddLength(b, "length.float");
+           b.Node("Mul", {"mean", "length.float"}, {"sum"});
+           b.Node("Div", {"sum", "count"}, {"y"});
+         },
+     .batch = true,
+     .sequence = false},
+    {.name = "PlacesAsShareOfTheLength",
+     .build =
+         [](ModelBuilder& b) {
+           AddPlaces(b);
+           AddCast(b, "places", "places.float");
+           b.Node("Div", {"places.float", "length.float"}, {"shares"});
+           b.Node("Unsqueeze", {"shares", "one"}, {"column"});
+           b.Node("Add", {"x", "column"}, {"y"});
+         },
+     .batch = true,
+     .sequence = false},
     {.name = "OtherAtLengthHundred",
      .build =
          [](ModelBuilder& b) {
-           AddInputs(b, "batch", "sequence");
            AddSizes(b);
            AddInteger(b, "hundred", 100);
            b.Node("Equal", {"length", "hundred"}, {"is_it"}, "/hundred/Equal");
@@ -48,7 +95,6 @@ inline const HabitCase kSizeTraps[] = {
     {.name = "OtherBetweenHundredAndTwoHundred",
      .build =
          [](ModelBuilder& b) {
-           AddInputs(b, "batch", "sequence");
            AddSizes(b);
            AddInteger(b, "low", 99);
            AddInteger(b, "high", 200);
@@ -63,17 +109,10 @@ inline const HabitCase kSizeTraps[] = {
     {.name = "ABranchForLongRequests",
      .build =
          [](ModelBuilder& b) {
-           AddInputs(b, "batch", "sequence");
            AddSizes(b);
            AddInteger(b, "hundred", 100);
            b.Node("Greater", {"length", "hundred"}, {"is_long"});
-           auto& node = b.Node("If", {"is_long"}, {"y"}, "choice");
-           onnx::GraphProto& first = AddBranch(node, "then_branch");
-           AddBranchNode(first, "Relu", {"x"}, "r");
-           first.add_output()->set_name("r");
-           onnx::GraphProto& second = AddBranch(node, "else_branch");
-           AddBranchNode(second, "Neg", {"x"}, "r");
-           second.add_output()->set_name("r");
+           AddChoice(b, "is_long");
          },
      .batch = true,
      .sequence = false,
@@ -81,7 +120,6 @@ inline const HabitCase kSizeTraps[] = {
     {.name = "OtherAboveSixRows",
      .build =
          [](ModelBuilder& b) {
-           AddInputs(b, "batch", "sequence");
            AddSizes(b);
            AddInteger(b, "six", 6);
            b.Node("Greater", {"rows", "six"}, {"are_many"});
@@ -93,7 +131,6 @@ inline const HabitCase kSizeTraps[] = {
     {.name = "OtherOfEightRows",
      .build =
          [](ModelBuilder& b) {
-           AddInputs(b, "batch", "sequence");
            AddSizes(b);
            AddInteger(b, "eight", 8);
            b.Node("Equal", {"rows", "eight"}, {"are_eight"});
@@ -104,7 +141,6 @@ inline const HabitCase kSizeTraps[] = {
     {.name = "OtherOfSixHundredTokens",
      .build =
          [](ModelBuilder& b) {
-           AddInputs(b, "batch", "sequence");
            b.Node("Size", {"input_ids"}, {"tokens"});
            AddInteger(b, "most", 600);
            b.Node("Equal", {"tokens", "most"}, {"are_as_many"});
@@ -115,7 +151,6 @@ inline const HabitCase kSizeTraps[] = {
     {.name = "TheSmallerOfTwoSizesAsANumber",
      .build =
          [](ModelBuilder& b) {
-           AddInputs(b, "batch", "sequence");
            AddSizes(b);
            AddInteger(b, "most", 90);
            AddInteger(b, "least", 90);
@@ -128,7 +163,6 @@ inline const HabitCase kSizeTraps[] = {
     {.name = "WhatIsLeftOfTheLength",
      .build =
          [](ModelBuilder& b) {
-           AddInputs(b, "batch", "sequence");
            AddSizes(b);
            AddInteger(b, "four", 4);
            b.Node("Mod", {"length", "four"}, {"rest"}, "/rest/Mod");
@@ -139,7 +173,6 @@ inline const HabitCase kSizeTraps[] = {
     {.name = "HundredsOfTheLength",
      .build =
          [](ModelBuilder& b) {
-           AddInputs(b, "batch", "sequence");
            AddSizes(b);
            AddInteger(b, "hundred", 100);
            b.Node("Div", {"length", "hundred"}, {"hundreds"});
@@ -150,7 +183,6 @@ inline const HabitCase kSizeTraps[] = {
     {.name = "ClippedLength",
      .build =
          [](ModelBuilder& b) {
-           AddInputs(b, "batch", "sequence");
            AddSizes(b);
            AddInteger(b, "least", 80);
            AddInteger(b, "most", 90);
@@ -163,7 +195,6 @@ inline const HabitCase kSizeTraps[] = {
     {.name = "ATableOfLengths",
      .build =
          [](ModelBuilder& b) {
-           AddInputs(b, "batch", "sequence");
            AddSizes(b);
            std::vector<int64_t> table(600, 1);
            table[100] = 2;
@@ -178,13 +209,11 @@ inline const HabitCase kSizeTraps[] = {
     {.name = "HowManyPlacesLieBehindNinety",
      .build =
          [](ModelBuilder& b) {
-           AddInputs(b, "batch", "sequence");
            AddSizes(b);
            AddInteger(b, "ninety", 90);
            b.Node("Range", {"at_zero", "length", "at_one"}, {"places"});
            b.Node("Greater", {"places", "ninety"}, {"are_late"});
-           SetAttribute(b.Node("Cast", {"are_late"}, {"late"}), "to",
-                        int64_t{onnx::TensorProto::INT64});
+           AddCast(b, "are_late", "late", onnx::TensorProto::INT64);
            SetAttribute(b.Node("ReduceSum", {"late"}, {"number"}), "keepdims", int64_t{0});
            AddFactor(b, "number");
          },
@@ -193,14 +222,12 @@ inline const HabitCase kSizeTraps[] = {
     {.name = "ThePlaceCountedFromTheEndIsHundred",
      .build =
          [](ModelBuilder& b) {
-           AddInputs(b, "batch", "sequence");
            AddSizes(b);
            AddInteger(b, "hundred", 100);
            b.Node("Range", {"at_zero", "length", "at_one"}, {"places"});
            b.Node("Sub", {"length", "places"}, {"from_end"});
            b.Node("Equal", {"from_end", "hundred"}, {"are_it"});
-           SetAttribute(b.Node("Cast", {"are_it"}, {"late"}), "to",
-                        int64_t{onnx::TensorProto::FLOAT});
+           AddCast(b, "are_it", "late");
            b.Node("Unsqueeze", {"late", "one"}, {"column"});
            b.Node("Add", {"x", "column"}, {"y"});
          },
@@ -209,7 +236,6 @@ inline const HabitCase kSizeTraps[] = {
     {.name = "CutWhereTheLengthDecides",
      .build =
          [](ModelBuilder& b) {
-           AddInputs(b, "batch", "sequence");
            AddSizes(b);
            AddInteger(b, "hundred", 100);
            AddInteger(b, "fifty", 50);
@@ -226,15 +252,14 @@ inline const HabitCase kSizeTraps[] = {
     {.name = "SpreadToAShapeWithMinusOnes",
      .build =
          [](ModelBuilder& b) {
-           AddInputs(b, "batch", "sequence");
            AddSizes(b);
            b.Node("Unsqueeze", {"rows", "zero"}, {"rows1"});
            b.Node("Unsqueeze", {"length", "zero"}, {"length1"});
-           b.Initializer<int64_t>("all", onnx::TensorProto::INT64, {1}, {-1});
+           AddIntegers(b, "all", {-1});
            SetAttribute(b.Node("Concat", {"rows1", "length1", "all"}, {"wanted"}), "axis",
                         int64_t{0});
-           b.Initializer<int64_t>("ones", onnx::TensorProto::INT64, {3}, {1, 1, 1});
-           b.Initializer<int64_t>("minus", onnx::TensorProto::INT64, {3}, {-1, -1, -1});
+           AddIntegers(b, "ones", {1, 1, 1});
+           AddIntegers(b, "minus", {-1, -1, -1});
            b.Node("Equal", {"wanted", "minus"}, {"are_open"});
            b.Node("Where", {"are_open", "ones", "wanted"}, {"spread"});
            AddWeights(b, "row", {1, 1, kHidden});
@@ -247,7 +272,6 @@ inline const HabitCase kSizeTraps[] = {
     {.name = "NeverLongerThanTheTable",
      .build =
          [](ModelBuilder& b) {
-           AddInputs(b, "batch", "sequence");
            AddSizes(b);
            AddInteger(b, "most", kPositions);
            b.Node("Min", {"length", "most"}, {"end"});
@@ -263,7 +287,6 @@ inline const HabitCase kSizeTraps[] = {
     {.name = "BucketsOfDistances",
      .build =
          [](ModelBuilder& b) {
-           AddInputs(b, "batch", "sequence");
            AddSizes(b);
            b.Node("Range", {"at_zero", "length", "at_one"}, {"places"});
            b.Node("Unsqueeze", {"places", "zero"}, {"keys_at"});
@@ -276,7 +299,7 @@ inline const HabitCase kSizeTraps[] = {
            for (int i = 0; i < 8; ++i) biases.push_back(0.25f * static_cast<float>(i % 3));
            b.Floats("biases", {8}, biases);
            b.Node("Gather", {"biases", "bucket"}, {"bias"});
-           AddLowMask(b, -3.4028234663852886e38f, "mask_to_add");
+           AddLowMask(b, kLowestFloat, "mask_to_add");
            b.Node("Add", {"bias", "mask_to_add"}, {"mask_and_bias"});
            AddAttention(b, "mask_and_bias", "y");
          },
@@ -287,14 +310,13 @@ inline const HabitCase kSizeTraps[] = {
     {.name = "HalfTheChannels",
      .build =
          [](ModelBuilder& b) {
-           AddInputs(b, "batch", "sequence");
            b.Node("Shape", {"x"}, {"shape"});
            AddInteger(b, "at_two", 2);
            AddInteger(b, "half", 2);
            b.Node("Gather", {"shape", "at_two"}, {"channels"});
            b.Node("Div", {"channels", "half"}, {"middle"});
            b.Node("Unsqueeze", {"middle", "zero"}, {"middle1"});
-           b.Initializer<int64_t>("end", onnx::TensorProto::INT64, {1}, {kNoEnd});
+           AddIntegers(b, "end", {kNoEnd});
            b.Node("Slice", {"x", "zero", "middle1", "two"}, {"first"});
            b.Node("Slice", {"x", "middle1", "end", "two"}, {"second"});
            b.Node("Neg", {"second"}, {"turned"});
@@ -307,7 +329,6 @@ inline const HabitCase kSizeTraps[] = {
      // Folds the rows away and back, by quotients that are whole at every size.
      .build =
          [](ModelBuilder& b) {
-           AddInputs(b, "batch", "sequence");
            AddSizes(b);
            b.Node("Size", {"x"}, {"elements"});
            b.Node("Mul", {"rows", "length"}, {"tokens"});

@@ -2,7 +2,8 @@
 // divided by each other, places of rows, zeros that meet what overflowed, padding that is no zero.
 #pragma once
 
-#include "tests/runtime/engine/joined_traps.h"
+#include "tests/runtime/engine/habits/habit.h"
+#include "tests/runtime/engine/habits/parts.h"
 
 namespace reprise {
 
@@ -13,18 +14,12 @@ inline void AddAverages(ModelBuilder& b) {
   AddReduce(b, "ReduceMean", "mask3", "average.mask", {1});
 }
 
-// `last`, [batch, 1]: the place of the last token that counts.
-inline void AddLast(ModelBuilder& b) {
-  SetAttribute(b.Node("ReduceSum", {"attention_mask", "one"}, {"counted"}), "keepdims", int64_t{1});
-  b.Node("Sub", {"counted", "one"}, {"last"});
-}
-
 // `rows`, [batch, 1]: 0, 1, 2 ... and `more`.
 inline void AddRows(ModelBuilder& b, int64_t more) {
   b.Node("Shape", {"input_ids"}, {"shape"});
-  b.Initializer<int64_t>("at_zero", onnx::TensorProto::INT64, {}, {0});
-  b.Initializer<int64_t>("step", onnx::TensorProto::INT64, {}, {1});
-  b.Initializer<int64_t>("more", onnx::TensorProto::INT64, {}, {more});
+  AddInteger(b, "at_zero", 0);
+  AddInteger(b, "step", 1);
+  AddInteger(b, "more", more);
   b.Node("Gather", {"shape", "at_zero"}, {"batch"});
   b.Node("Range", {"at_zero", "batch", "step"}, {"counted.rows"});
   b.Node("Add", {"counted.rows", "more"}, {"moved.rows"});
@@ -41,7 +36,6 @@ inline const HabitCase kNumberTraps[] = {
     {.name = "AverageDividedByTheAverageOfTheMask",
      .build =
          [](ModelBuilder& b) {
-           AddInputs(b, "batch", "sequence");
            AddAverages(b);
            AddNumber(b, "least", 1e-9f);
            b.Node("Max", {"average.mask", "least"}, {"bounded"});
@@ -54,7 +48,6 @@ inline const HabitCase kNumberTraps[] = {
     {.name = "AverageDividedByMoreThanTheAverageOfTheMask",
      .build =
          [](ModelBuilder& b) {
-           AddInputs(b, "batch", "sequence");
            AddAverages(b);
            AddNumber(b, "half", 0.5f);
            b.Node("Add", {"average.mask", "half"}, {"more"});
@@ -66,7 +59,6 @@ inline const HabitCase kNumberTraps[] = {
     {.name = "AverageTimesTheAverageOfTheMask",
      .build =
          [](ModelBuilder& b) {
-           AddInputs(b, "batch", "sequence");
            AddAverages(b);
            b.Node("Mul", {"average.x", "average.mask"}, {"y"});
          },
@@ -75,7 +67,6 @@ inline const HabitCase kNumberTraps[] = {
     {.name = "LastTokenOfTheRowBefore",
      .build =
          [](ModelBuilder& b) {
-           AddInputs(b, "batch", "sequence");
            AddLast(b);
            AddRows(b, -1);
            SetAttribute(b.Node("Concat", {"rows", "last"}, {"where"}), "axis", int64_t{1});
@@ -87,10 +78,8 @@ inline const HabitCase kNumberTraps[] = {
     {.name = "NumberOfTheRowAsAnAnswer",
      .build =
          [](ModelBuilder& b) {
-           AddInputs(b, "batch", "sequence");
            AddRows(b, 0);
-           SetAttribute(b.Node("Cast", {"rows"}, {"number"}), "to",
-                        int64_t{onnx::TensorProto::FLOAT});
+           AddCast(b, "rows", "number");
            AddMaskedMean(b, "mean");
            b.Node("Add", {"mean", "number"}, {"y"});
          },
@@ -101,8 +90,7 @@ inline const HabitCase kNumberTraps[] = {
      // An id that only padding holds: were any padding of ids as good, zero would meet infinity.
      .build =
          [](ModelBuilder& b) {
-           AddInputs(b, "batch", "sequence", 20000);
-           b.Initializer<int64_t>("last_id", onnx::TensorProto::INT64, {}, {19999});
+           AddInteger(b, "last_id", kLargeVocabulary - 1);
            AddNumber(b, "huge", 3e38f);
            b.Node("Equal", {"input_ids", "last_id"}, {"is_last"});
            b.Node("Unsqueeze", {"is_last", "two"}, {"column"});
@@ -110,6 +98,7 @@ inline const HabitCase kNumberTraps[] = {
            b.Node("Mul", {"loud", "loud"}, {"squared"});
            AddMaskedSum(b, "squared");
          },
+     .vocabulary = kLargeVocabulary,
      .batch = true,
      .sequence = true,
      .guards = {"input_ids", "attention_mask"}},
@@ -117,7 +106,6 @@ inline const HabitCase kNumberTraps[] = {
      // A query of padding sees what clients sent; what it makes of that need not stay finite.
      .build =
          [](ModelBuilder& b) {
-           AddInputs(b, "batch", "sequence");
            AddLowMask(b, kLowestFloat, "mask_to_add");
            AddAttention(b, "mask_to_add", "context");
            b.Node("Exp", {"context"}, {"grown"});
@@ -131,7 +119,6 @@ inline const HabitCase kNumberTraps[] = {
      // Normalised: divided by the root of a variance and a little.
      .build =
          [](ModelBuilder& b) {
-           AddInputs(b, "batch", "sequence");
            AddLowMask(b, kLowestFloat, "mask_to_add");
            AddAttention(b, "mask_to_add", "context");
            AddNumber(b, "power", 2);
@@ -152,12 +139,10 @@ inline const HabitCase kNumberTraps[] = {
     {.name = "IdsThatAreNotOneCount",
      .build =
          [](ModelBuilder& b) {
-           AddInputs(b, "batch", "sequence");
-           b.Initializer<int64_t>("padding", onnx::TensorProto::INT64, {}, {1});
+           AddInteger(b, "padding", 1);
            b.Node("Equal", {"input_ids", "padding"}, {"is_padding"});
            b.Node("Not", {"is_padding"}, {"counts"});
-           SetAttribute(b.Node("Cast", {"counts"}, {"counting"}), "to",
-                        int64_t{onnx::TensorProto::FLOAT});
+           AddCast(b, "counts", "counting");
            b.Node("Unsqueeze", {"counting", "two"}, {"column"});
            b.Node("Mul", {"x", "column"}, {"left"});
            AddSum(b, "left", "y");
@@ -169,7 +154,6 @@ inline const HabitCase kNumberTraps[] = {
     {.name = "MaskOfWhatDoesNotCount",
      .build =
          [](ModelBuilder& b) {
-           AddInputs(b, "batch", "sequence");
            AddNumber(b, "lowest", kLowestFloat);
            b.Node("Unsqueeze", {"mask", "one"}, {"hidden"});
            b.Node("Mul", {"hidden", "lowest"}, {"mask_to_add"});
