@@ -157,6 +157,11 @@ absl::StatusOr<Tensor> RunPackBf16(const CpuTarget& target, const Attributes& at
                                    const Tensor& values, const Tensor* scales,
                                    WeightMemory& memory);
 
+// Of the forms of packed 3 x 3 kernels; see plan_conv_winograd.cc.
+inline constexpr char kPackWinogradOp[] = "cpu.PackWinograd";
+absl::StatusOr<Tensor> RunPackWinograd(const CpuTarget& target, const Attributes& attributes,
+                                       const Tensor& weights, WeightMemory& memory);
+
 // Of int8 rows, each behind its factor; see plan_gather.cc.
 inline constexpr char kPackInt8RowsOp[] = "cpu.PackInt8Rows";
 absl::StatusOr<Tensor> RunPackInt8Rows(const Tensor& values, const Tensor* scales,

@@ -153,6 +153,8 @@ std::vector<Candidate> PlanConv(const CpuTarget& target, const NodeView& node) {
     std::vector<Candidate> strips = PlanDepthwise(target, node, *windows);
     if (!strips.empty()) return strips;
   }
+  std::vector<Candidate> tiles = PlanConvWinograd(target, node, *windows, *activation);
+  if (!tiles.empty()) return tiles;
   p.windows = ConvWindowsOf(target.isa, *windows, Shape(x.begin() + 2, x.end()), weight[1]);
   ConvWindows& w = p.windows;
   std::vector<Candidate> few = PlanConvWeights(target, node, w, *activation);
