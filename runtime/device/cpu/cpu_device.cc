@@ -163,6 +163,9 @@ absl::StatusOr<Tensor> CpuDevice::Prepare(const std::string& op, const Attribute
   if (op == cpu::kPackInt8RowsOp && !inputs.empty() && inputs[0].has_value()) {
     return cpu::RunPackInt8Rows(*inputs[0], inputs.size() > 1 ? &*inputs[1] : nullptr, *weights_);
   }
+  if (op == cpu::kPackMapsOp && !inputs.empty() && inputs[0].has_value()) {
+    return cpu::RunPackMaps(*target_, attributes, *inputs[0], *weights_);
+  }
   if (op == cpu::kPackWinogradOp && !inputs.empty() && inputs[0].has_value()) {
     return cpu::RunPackWinograd(*target_, attributes, *inputs[0], *weights_);
   }

@@ -95,17 +95,6 @@ HWY_INLINE const float* Kept(const float* pointer) {
   return pointer;
 }
 
-// sum += a * b, in the register that `sum` has.
-HWY_INLINE void Accumulate(VF& sum, VF a, VF b) {
-#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2
-  auto register_of_sum = sum.raw;
-  asm("vfmadd231ps %2, %1, %0" : "+v"(register_of_sum) : "v"(a.raw), "v"(b.raw));
-  sum.raw = register_of_sum;
-#else
-  sum = hn::MulAdd(a, b, sum);
-#endif
-}
-
 #if HWY_TARGET == HWY_AVX3
 // sum += upper halves' products, then the lower halves': what the widened form does, too.
 HWY_INLINE void AccumulatePairs(VF& sum, VF a, VU b) {

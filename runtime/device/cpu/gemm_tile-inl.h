@@ -68,18 +68,6 @@ HWY_INLINE const float* Kept(const float* pointer) {
   return pointer;
 }
 
-// sum += a * b, in the register that `sum` has: the compiler's own choice of form and order copies
-// accumulators around, which the products wait for.
-HWY_INLINE void Accumulate(VF& sum, VF a, VF b) {
-#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2
-  auto register_of_sum = sum.raw;
-  asm("vfmadd231ps %2, %1, %0" : "+v"(register_of_sum) : "v"(a.raw), "v"(b.raw));
-  sum.raw = register_of_sum;
-#else
-  sum = hn::MulAdd(a, b, sum);
-#endif
-}
-
 // kRows rows of A times the first kVecs vectors of a panel: the inner loop of everything.
 template <int kRows, Panel kKind, int kVecs>
 HWY_NOINLINE void Tile(const float* HWY_RESTRICT a, int64_t lda, const void* panel,

@@ -42,6 +42,18 @@ HWY_INLINE void StorePart(VF v, F32 d, float* p, int64_t count) {
   hn::BlendedStore(v, hn::FirstN(d, static_cast<size_t>(count)), d, p);
 }
 
+// sum += a * b, in the register that `sum` has: the compiler's own choice of form and order copies
+// accumulators around, which the products wait for.
+HWY_INLINE void Accumulate(VF& sum, VF a, VF b) {
+#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2
+  auto register_of_sum = sum.raw;
+  asm("vfmadd231ps %2, %1, %0" : "+v"(register_of_sum) : "v"(a.raw), "v"(b.raw));
+  sum.raw = register_of_sum;
+#else
+  sum = hn::MulAdd(a, b, sum);
+#endif
+}
+
 // Bounds that let NaN through on every target (x86 returns the second operand where one is NaN).
 HWY_INLINE VF AtLeast(F32 d, VF x, float bound) {
 #if HWY_TARGET == HWY_SCALAR

@@ -157,6 +157,11 @@ absl::StatusOr<Tensor> RunPackBf16(const CpuTarget& target, const Attributes& at
                                    const Tensor& values, const Tensor* scales,
                                    WeightMemory& memory);
 
+// Of the weights of maps, by tiles; see plan_conv.cc.
+inline constexpr char kPackMapsOp[] = "cpu.PackMaps";
+absl::StatusOr<Tensor> RunPackMaps(const CpuTarget& target, const Attributes& attributes,
+                                   const Tensor& weights, WeightMemory& memory);
+
 // Of the forms of packed 3 x 3 kernels; see plan_conv_winograd.cc.
 inline constexpr char kPackWinogradOp[] = "cpu.PackWinograd";
 absl::StatusOr<Tensor> RunPackWinograd(const CpuTarget& target, const Attributes& attributes,
