@@ -33,22 +33,23 @@ HWY_INLINE Mask InsideOf(F32 d, int64_t at, int64_t columns) {
                     hn::FirstN(d, static_cast<size_t>(end)));
 }
 
-HWY_INLINE VF LoadInside(F32 d, const float* from, Mask inside, VF padding) {
+// Zero in the other lanes.
+HWY_INLINE VF LoadInside(F32 d, const float* from, Mask inside) {
 #if HWY_TARGET == HWY_SCALAR
   // Without vectors a masked load reads what it masks.
-  return inside.bits == 0 ? padding : hn::LoadU(d, from);
+  return inside.bits == 0 ? hn::Zero(d) : hn::LoadU(d, from);
 #else
-  return hn::IfThenElse(inside, hn::MaskedLoad(inside, d, from), padding);
+  return hn::MaskedLoad(inside, d, from);
 #endif
 }
 
 // The elements of one row of the plane that a vector of windows has under each column of the
 // kernel. A stride of two takes every other element of pairs of vectors.
-template <int kSize, int kStride, bool kWhole>
+template <int kSize, int kStride, bool kWhole, class Window>
 struct Columns {
   static constexpr int kLoads = kStride == 1 ? kSize : 2 * ((kSize + 1) / 2);
 
-  Columns(F32 d, int64_t first, int64_t columns, VF padding) : padding(padding) {
+  Columns(F32 d, int64_t first, int64_t columns) {
     if constexpr (!kWhole) {
       for (int i = 0; i < kLoads; ++i) inside[i] = InsideOf(d, first + ColumnOf(i), columns);
     }
@@ -58,11 +59,14 @@ struct Columns {
     return kStride == 1 || HWY_TARGET == HWY_SCALAR ? load : load / 2 * 2 + load % 2 * kLanes;
   }
   // What the loads reach to, from the first column on.
-  static constexpr int64_t Reach() { return ColumnOf(kLoads - 1) + kLanes; }
+  static constexpr int64_t kReach =
+      kStride == 1 || HWY_TARGET == HWY_SCALAR ? kLoads - 1 + kLanes : kLoads - 2 + 2 * kLanes;
 
   HWY_INLINE VF At(F32 d, const float* from, int load) const {
     if constexpr (kWhole) return hn::LoadU(d, from + ColumnOf(load));
-    return LoadInside(d, from + ColumnOf(load), inside[load], padding);
+    const VF v = LoadInside(d, from + ColumnOf(load), inside[load]);
+    return Window::kPadding == 0 ? v
+                                 : hn::IfThenElse(inside[load], v, hn::Set(d, Window::kPadding));
   }
   HWY_INLINE void Load(F32 d, const float* from, VF (&taps)[kSize]) const {
 #if HWY_TARGET != HWY_SCALAR
@@ -78,29 +82,40 @@ struct Columns {
     HWY_UNROLL(8) for (int i = 0; i < kSize; ++i) taps[i] = At(d, from, i);
   }
 
-  VF padding;
   Mask inside[kWhole ? 1 : kLoads];
 };
 
 // What a window is: a start, a step for each tap, and what becomes of it.
 template <int kSize>
 struct Convolution {
-  const float* HWY_RESTRICT weights;
-  StripBounds bounds;
+  static constexpr float kPadding = 0;
+  // So many weights have registers of their own: what loads them at each use has loads to wait for.
+  static constexpr bool kKeep = kSize == 3;
 
-  static HWY_INLINE VF Padding(F32 d) { return hn::Zero(d); }
+  Convolution(F32 d, const float* weights, const StripBounds& bounds)
+      : weights(weights), bounds(bounds) {
+    if constexpr (kKeep) {
+      HWY_UNROLL(16) for (int i = 0; i < kSize * kSize; ++i) kept[i] = hn::Set(d, weights[i]);
+    }
+  }
   HWY_INLINE VF Start(F32 d) const { return hn::Zero(d); }
   HWY_INLINE VF Step(F32 d, VF sum, int row, int column, VF x) const {
-    return hn::MulAdd(hn::Set(d, weights[row * kSize + column]), x, sum);
+    const int tap = row * kSize + column;
+    if constexpr (kKeep) return hn::MulAdd(kept[tap], x, sum);
+    return hn::MulAdd(hn::Set(d, weights[tap]), x, sum);
   }
   HWY_INLINE VF Finish(F32 d, VF sum) const {
     sum = hn::Add(sum, hn::Set(d, bounds.bias));
     return bounds.bounded ? AtMost(d, AtLeast(d, sum, bounds.low), bounds.high) : sum;
   }
+
+  const float* HWY_RESTRICT weights;
+  StripBounds bounds;
+  VF kept[kKeep ? kSize * kSize : 1];
 };
 
 struct LargestElement {
-  static HWY_INLINE VF Padding(F32 d) { return hn::Set(d, -HUGE_VALF); }
+  static constexpr float kPadding = -HUGE_VALF;
   HWY_INLINE VF Start(F32 d) const { return hn::Set(d, -HUGE_VALF); }
   HWY_INLINE VF Step(F32, VF best, int, int, VF x) const {
     return hn::IfThenElse(hn::Or(hn::Gt(x, best), hn::IsNaN(x)), x, best);
@@ -108,11 +123,12 @@ struct LargestElement {
   HWY_INLINE VF Finish(F32, VF best) const { return best; }
 };
 
-// kCount rows of windows from `row` on, a vector of them from `column` on.
+// kCount rows of windows from `row` on, a vector of them from `column` on. `outside`: what a row of
+// the padding looks like.
 template <int kSize, int kStride, int kCount, bool kWhole, class Window>
 HWY_INLINE void Slide(const PlaneWindows& w, const float* x, int64_t row, int64_t column,
-                      const Columns<kSize, kStride, kWhole>& columns, const Window& window,
-                      float* y) {
+                      const Columns<kSize, kStride, kWhole, Window>& columns, const Window& window,
+                      const float* outside, float* y) {
   const F32 d;
   VF values[kCount];
   HWY_UNROLL(4) for (int r = 0; r < kCount; ++r) values[r] = window.Start(d);
@@ -120,15 +136,14 @@ HWY_INLINE void Slide(const PlaneWindows& w, const float* x, int64_t row, int64_
   const float* from = x + top * w.in.columns + column * kStride - w.pad.columns;
   // An element is loaded for all windows that see it.
   HWY_UNROLL(16) for (int i = 0; i < (kCount - 1) * kStride + kSize; ++i) {
-    if (top + i >= 0 && top + i < w.in.rows) {
-      VF taps[kSize];
-      columns.Load(d, from, taps);
-      HWY_UNROLL(4) for (int r = 0; r < kCount; ++r) {
-        const int tap_row = i - r * kStride;
-        if (tap_row < 0 || tap_row >= kSize) continue;
-        HWY_UNROLL(8) for (int k = 0; k < kSize; ++k) {
-          values[r] = window.Step(d, values[r], tap_row, k, taps[k]);
-        }
+    const bool inside = static_cast<uint64_t>(top + i) < static_cast<uint64_t>(w.in.rows);
+    VF taps[kSize];
+    columns.Load(d, inside ? from : outside, taps);
+    HWY_UNROLL(4) for (int r = 0; r < kCount; ++r) {
+      const int tap_row = i - r * kStride;
+      if (tap_row < 0 || tap_row >= kSize) continue;
+      HWY_UNROLL(8) for (int k = 0; k < kSize; ++k) {
+        values[r] = window.Step(d, values[r], tap_row, k, taps[k]);
       }
     }
     from += w.in.columns;
@@ -150,18 +165,20 @@ template <int kSize, int kStride, bool kWhole, class Window>
 HWY_INLINE void SlideDown(const PlaneWindows& w, const PlaneRows& rows, const float* x,
                           int64_t column, const Window& window, float* y) {
   const F32 d;
-  const Columns<kSize, kStride, kWhole> columns(d, column * kStride - w.pad.columns, w.in.columns,
-                                                Window::Padding(d));
+  using ColumnsOf = Columns<kSize, kStride, kWhole, Window>;
+  const ColumnsOf columns(d, column * kStride - w.pad.columns, w.in.columns);
+  float outside[ColumnsOf::kReach];
+  std::fill_n(outside, ColumnsOf::kReach, Window::kPadding);
   if (rows.end - rows.begin < kRows) {
     for (int64_t row = rows.begin; row < rows.end; ++row) {
-      Slide<kSize, kStride, 1, kWhole>(w, x, row, column, columns, window, y);
+      Slide<kSize, kStride, 1, kWhole>(w, x, row, column, columns, window, outside, y);
     }
     return;
   }
   // Where the rows do not divide, the last ones repeat some, which changes nothing.
   for (int64_t row = rows.begin; row < rows.end; row += kRows) {
     Slide<kSize, kStride, kRows, kWhole>(w, x, std::min(row, rows.end - kRows), column, columns,
-                                         window, y);
+                                         window, outside, y);
   }
 }
 
@@ -173,7 +190,7 @@ HWY_INLINE void SlideOver(const PlaneWindows& w, const PlaneRows& rows, const fl
     end = rows.end - begin < kBand + kRows ? rows.end : begin + kBand;
     for (int64_t column = 0; column < w.out.columns; column += kLanes) {
       const int64_t first = column * kStride - w.pad.columns;
-      if (first >= 0 && first + Columns<kSize, kStride, true>::Reach() <= w.in.columns) {
+      if (first >= 0 && first + Columns<kSize, kStride, true, Window>::kReach <= w.in.columns) {
         SlideDown<kSize, kStride, true>(w, {begin, end}, x, column, window, y);
       } else {
         SlideDown<kSize, kStride, false>(w, {begin, end}, x, column, window, y);
@@ -185,7 +202,8 @@ HWY_INLINE void SlideOver(const PlaneWindows& w, const PlaneRows& rows, const fl
 template <int kSize, int kStride>
 void Convolve(const PlaneWindows& w, const PlaneRows& rows, const float* x, const float* weights,
               const StripBounds& bounds, float* y) {
-  SlideOver<kSize, kStride>(w, rows, x, Convolution<kSize>{weights, bounds}, y);
+  const F32 d;
+  SlideOver<kSize, kStride>(w, rows, x, Convolution<kSize>(d, weights, bounds), y);
 }
 
 template <int kSize, int kStride>
