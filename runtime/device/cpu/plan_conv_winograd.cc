@@ -191,14 +191,37 @@ void Store(const WinogradParams& p, const Block& block, const float* results, in
   }
 }
 
-// A unit is a panel of the maps of a block.
+// A unit is a panel of the maps of a block; blocks and panels are of several sizes. The first unit
+// of part `part` of `parts`, so that all have about as much to multiply; of part + 1: the end. The
+// first part has one unit at least.
+int64_t FirstUnit(const WinogradParams& p, int64_t live, int part, int parts) {
+  const int64_t blocks = p.blocks().rows * p.blocks().columns, panels = p.num_panels();
+  const int64_t groups = (live + p.elements - 1) / p.elements;
+  const int64_t end = groups * blocks * panels;
+  if (part == 0 || part == parts) return part == 0 ? 0 : end;
+  const int64_t tiles = p.tiles.rows * p.tiles.columns;
+  const int64_t before = live * tiles * p.maps * part / parts;  // products of tiles and maps
+  const int64_t of_group = p.elements * tiles * p.maps;
+  const int64_t group = before / of_group;
+  const int64_t count = std::min(p.elements, live - group * p.elements);
+  int64_t rest = before - group * of_group;
+  for (int64_t index = 0; index < blocks; ++index) {
+    const int64_t of_block = BlockOf(p, index).num_tiles() * count;
+    if (rest < of_block * p.maps) {
+      const int64_t width = p.products->panel_columns;
+      const int64_t panel = std::min(panels, (rest / of_block + width / 2) / width);
+      return std::max<int64_t>(1, (group * blocks + index) * panels + panel);
+    }
+    rest -= of_block * p.maps;
+  }
+  return end;
+}
+
 void RunConvWinograd(const LaunchArgs& launch) {
   const auto& p = *static_cast<const WinogradParams*>(launch.params);
   const int64_t live = LiveOf(p.batch, p.batch_rows, *launch.frame);
   const int64_t blocks = p.blocks().rows * p.blocks().columns, panels = p.num_panels();
-  const int64_t units = (live + p.elements - 1) / p.elements * blocks * panels;
-  const int parts =
-      static_cast<int>(std::min<int64_t>(units, PartsWithScratch(launch, p.scratch_parts)));
+  const int parts = PartsWithScratch(launch, p.scratch_parts);
   if (launch.part >= parts) return;
   const auto* x = static_cast<const float*>(launch.operands[0]);
   const auto* weights = static_cast<const float*>(launch.operands[1]);
@@ -210,7 +233,8 @@ void RunConvWinograd(const LaunchArgs& launch) {
       p, static_cast<float*>(launch.operands[p.workspace]) + launch.part * p.scratch_floats);
   std::fill_n(scratch.zeros, p.element_floats(), 0.0f);
   const int64_t width = p.products->panel_columns, panel_floats = p.panel_floats();
-  const ItemRange range = RangeOfPart(units, 1, launch.part, parts);
+  const ItemRange range = {FirstUnit(p, live, launch.part, parts),
+                           FirstUnit(p, live, launch.part + 1, parts)};
   for (int64_t unit = range.begin, next; unit < range.end; unit = next) {
     const int64_t index = unit / panels;
     next = std::min(range.end, (index + 1) * panels);
