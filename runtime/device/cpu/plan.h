@@ -185,6 +185,10 @@ std::vector<Candidate> PlanDepthwise(const CpuTarget& target, const NodeView& no
 // plan_pool.cc
 std::vector<Candidate> PlanPool(const CpuTarget& target, const NodeView& node);
 
+// plan_channel_norm.cc
+std::vector<Candidate> PlanChannelNorm(const CpuTarget& target, const NodeView& node);
+std::vector<Candidate> PlanGlobalAverage(const CpuTarget& target, const NodeView& node);
+
 // plan_recurrent.cc
 std::vector<Candidate> PlanLstm(const CpuTarget& target, const NodeView& node);
 std::vector<Candidate> PlanGru(const CpuTarget& target, const NodeView& node);

@@ -266,6 +266,26 @@ TEST_P(WindowsTest, PoolsAgreeWithTheReference) {
   }
 }
 
+TEST_P(WindowsTest, WholePlanesAgreeWithTheReference) {
+  Draw draw(5);
+  for (uint32_t round = 0; round < 60 && !HasFailure(); ++round) {
+    const int64_t groups = draw.From({1, 2, 5}), channels = groups * draw.From({1, 3, 16});
+    std::vector<int64_t> plane = {draw.From({1, 2, 7, 63, 64, 65, 4097})};
+    if (draw.Chance(2)) plane.push_back(draw.From({1, 3, 8}));
+    const std::string x =
+        absl::StrCat("input %x: f32", Dims({draw.From({1, 2, 3}), channels}, plane), "\n");
+    Check(absl::StrCat(x, "%y: ? = GlobalAveragePool(%x)\noutput %y"), round);
+    const std::string scales =
+        absl::StrCat("param %s: f32[", channels, "] = p0\nparam %b: f32[", channels, "] = p1\n");
+    Check(absl::StrCat(x, scales, "%y: ? = InstanceNormalization(%x, %s, %b) {epsilon = 0.01}\n",
+                       "output %y"),
+          round);
+    Check(absl::StrCat(x, scales, "%y: ? = GroupNormalization(%x, %s, %b) {epsilon = 0.01, ",
+                       "num_groups = ", groups, "}\noutput %y"),
+          round);
+  }
+}
+
 TEST_P(WindowsTest, TheLargestOfWhatHoldsNanIsNan) {
   NodeRun run(
       "input %x: f32[1, 1, 9, 40]\n%y: ? = MaxPool(%x) {kernel_shape = [3, 3], pads = "
