@@ -34,6 +34,7 @@ constexpr OpPlan kPlans[] = {
     {"MaxPool", cpu::PlanPool},
     {"AveragePool", cpu::PlanPool},
     {"GlobalAveragePool", cpu::PlanGlobalAverage},
+    {"Resize", cpu::PlanResize},
     {"InstanceNormalization", cpu::PlanChannelNorm},
     {"GroupNormalization", cpu::PlanChannelNorm},
     {"LSTM", cpu::PlanLstm},

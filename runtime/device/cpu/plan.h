@@ -200,6 +200,9 @@ std::vector<Candidate> PlanSegmentReduce(const CpuTarget& target, const NodeView
 std::vector<Candidate> PlanSegmentSpread(const CpuTarget& target, const NodeView& node);
 std::vector<Candidate> PlanSegmentCumSum(const CpuTarget& target, const NodeView& node);
 
+// plan_resize.cc
+std::vector<Candidate> PlanResize(const CpuTarget& target, const NodeView& node);
+
 // plan_rows.cc
 std::vector<Candidate> PlanLayerNorm(const CpuTarget& target, const NodeView& node);
 std::vector<Candidate> PlanRmsNorm(const CpuTarget& target, const NodeView& node);

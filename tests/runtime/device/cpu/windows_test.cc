@@ -286,6 +286,27 @@ TEST_P(WindowsTest, WholePlanesAgreeWithTheReference) {
   }
 }
 
+TEST_P(WindowsTest, ResampledPlanesAgreeWithTheReference) {
+  Draw draw(6);
+  constexpr const char* kModes[] = {"nearest", "linear", "cubic"};
+  constexpr const char* kCoordinates[] = {"half_pixel", "pytorch_half_pixel", "align_corners",
+                                          "asymmetric", "half_pixel_symmetric"};
+  constexpr const char* kNearest[] = {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"};
+  for (uint32_t round = 0; round < 120 && !HasFailure(); ++round) {
+    const std::vector<int64_t> in = {draw.From({1, 2, 3}), draw.From({1, 3}),
+                                     draw.From({1, 2, 5, 16, 17}),
+                                     draw.From({1, 2, 7, 16, 17, 49})};
+    const std::vector<int64_t> out = {in[0], in[1], draw.From({in[2], 2 * in[2], 1, 11, 33}),
+                                      draw.From({in[3], 2 * in[3], 1, 15, 16, 31, 65})};
+    Check(absl::StrCat("input %x: f32", List(in), "\nconst %s: i64[4] = {",
+                       absl::StrJoin(out, ", "), "}\n%y: ? = Resize(%x, _, _, %s) {mode = \"",
+                       kModes[draw.From({0, 1, 2})], "\", coordinate_transformation_mode = \"",
+                       kCoordinates[draw.From({0, 1, 2, 3, 4})], "\", nearest_mode = \"",
+                       kNearest[draw.From({0, 1, 2, 3})], "\"}\noutput %y"),
+          round);
+  }
+}
+
 TEST_P(WindowsTest, TheLargestOfWhatHoldsNanIsNan) {
   NodeRun run(
       "input %x: f32[1, 1, 9, 40]\n%y: ? = MaxPool(%x) {kernel_shape = [3, 3], pads = "
