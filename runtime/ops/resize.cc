@@ -135,12 +135,13 @@ float Nearest(absl::string_view mode, float x) {
   return std::ceil(x - 0.5f);
 }
 
-// The elements that one position of a dim is made of.
-struct Tap {
-  int64_t at;
-  float weight;
-};
-using Taps = std::vector<std::vector<Tap>>;
+using Tap = ResizeTap;
+using Taps = ResizeTaps;
+
+// A dim that stays as it is costs nothing.
+bool StaysAsItIs(const Sampling& s, Coordinate coordinate) {
+  return s.in == s.out && s.scale == 1 && coordinate != CropAndResize;
+}
 
 // The four weights of cubic convolution at a distance of `t` behind the second.
 std::array<float, 4> CubicWeights(float a, float t) {
@@ -316,10 +317,7 @@ absl::Status ResizeKernel(const KernelContext& context) {
     std::vector<std::vector<bool>> outside(shape.size());
     for (const size_t d : BySize(samplings)) {
       const Taps taps = TapsOf(context.node, samplings[d], coordinate, outside[d]);
-      // A dim that stays as it is costs nothing.
-      const bool same = samplings[d].in == samplings[d].out && samplings[d].scale == 1 &&
-                        coordinate != CropAndResize;
-      if (!same) values = Sample(values, shape, d, taps, copy);
+      if (!StaysAsItIs(samplings[d], coordinate)) values = Sample(values, shape, d, taps, copy);
     }
     const bool all_inside = absl::c_all_of(
         outside, [](const std::vector<bool>& dim) { return !absl::c_linear_search(dim, true); });
@@ -338,6 +336,22 @@ absl::Status ResizeKernel(const KernelContext& context) {
       out.as<T>()[i] = is_outside ? ConvertTo<T>(beyond) : static_cast<T>(values[i]);
     }
   });
+}
+
+absl::StatusOr<std::vector<ResizeTaps>> ResizeTapsOf(const Node& node, const Shape& in,
+                                                     const std::vector<double>& scales,
+                                                     const std::vector<double>& sizes) {
+  ASSIGN_OR_RETURN(const std::vector<Sampling> samplings,
+                   SamplingsOf(node, in, {.scales = scales, .sizes = sizes}));
+  ASSIGN_OR_RETURN(const Coordinate coordinate, CoordinateOf(node));
+  if (coordinate == CropAndResize) return absl::UnimplementedError("samples of a crop");
+  std::vector<ResizeTaps> taps(in.size());
+  std::vector<bool> outside;
+  for (size_t d = 0; d < in.size(); ++d) {
+    if (StaysAsItIs(samplings[d], coordinate)) continue;
+    taps[d] = TapsOf(node, samplings[d], coordinate, outside);
+  }
+  return taps;
 }
 
 }  // namespace reprise::ops

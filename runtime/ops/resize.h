@@ -1,6 +1,8 @@
 // Resize: an operand sampled at other positions.
 #pragma once
 
+#include <vector>
+
 #include "runtime/ops/infer.h"
 
 namespace reprise::ops {
@@ -8,5 +10,20 @@ namespace reprise::ops {
 // Resize(x, roi?, scales?, sizes?): modes nearest, linear and cubic, one dim after the other.
 Rule ResizeRule;
 Kernel ResizeKernel;
+
+// One of the elements that a position of a dim is made of.
+struct ResizeTap {
+  int64_t at;
+  float weight;
+};
+// By position, in the order of the sum. Empty: the dim stays as it is.
+using ResizeTaps = std::vector<std::vector<ResizeTap>>;
+
+// How a Resize of an operand of shape `in` samples each of its dims. `scales` and `sizes` are the
+// operands of that name, empty where they are left out. UNIMPLEMENTED for samples of a crop, some
+// of which are of no element.
+absl::StatusOr<std::vector<ResizeTaps>> ResizeTapsOf(const Node& node, const Shape& in,
+                                                     const std::vector<double>& scales,
+                                                     const std::vector<double>& sizes);
 
 }  // namespace reprise::ops

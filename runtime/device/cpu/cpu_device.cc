@@ -11,7 +11,7 @@ namespace {
 
 // Raised when a kernel, a packed layout or a rule of choice changes: old recipes are then not taken
 // for new ones.
-constexpr int kKernelVersion = 7;
+constexpr int kKernelVersion = 8;
 
 struct OpPlan {
   absl::string_view op;
@@ -33,6 +33,10 @@ constexpr OpPlan kPlans[] = {
     {"reprise.Conv", cpu::PlanConv},
     {"MaxPool", cpu::PlanPool},
     {"AveragePool", cpu::PlanPool},
+    {"GlobalAveragePool", cpu::PlanGlobalAverage},
+    {"Resize", cpu::PlanResize},
+    {"InstanceNormalization", cpu::PlanChannelNorm},
+    {"GroupNormalization", cpu::PlanChannelNorm},
     {"LSTM", cpu::PlanLstm},
     {"GRU", cpu::PlanGru},
     {"RNN", cpu::PlanRnn},
@@ -162,6 +166,12 @@ absl::StatusOr<Tensor> CpuDevice::Prepare(const std::string& op, const Attribute
   }
   if (op == cpu::kPackInt8RowsOp && !inputs.empty() && inputs[0].has_value()) {
     return cpu::RunPackInt8Rows(*inputs[0], inputs.size() > 1 ? &*inputs[1] : nullptr, *weights_);
+  }
+  if (op == cpu::kPackMapsOp && !inputs.empty() && inputs[0].has_value()) {
+    return cpu::RunPackMaps(*target_, attributes, *inputs[0], *weights_);
+  }
+  if (op == cpu::kPackWinogradOp && !inputs.empty() && inputs[0].has_value()) {
+    return cpu::RunPackWinograd(*target_, attributes, *inputs[0], *weights_);
   }
   if (op != cpu::kPackOp) return PrepareWithReference(op, attributes, inputs);
   if (inputs.size() != 1 || !inputs[0].has_value()) {

@@ -157,6 +157,16 @@ absl::StatusOr<Tensor> RunPackBf16(const CpuTarget& target, const Attributes& at
                                    const Tensor& values, const Tensor* scales,
                                    WeightMemory& memory);
 
+// Of the weights of maps, by tiles; see plan_conv.cc.
+inline constexpr char kPackMapsOp[] = "cpu.PackMaps";
+absl::StatusOr<Tensor> RunPackMaps(const CpuTarget& target, const Attributes& attributes,
+                                   const Tensor& weights, WeightMemory& memory);
+
+// Of the forms of packed 3 x 3 kernels; see plan_conv_winograd.cc.
+inline constexpr char kPackWinogradOp[] = "cpu.PackWinograd";
+absl::StatusOr<Tensor> RunPackWinograd(const CpuTarget& target, const Attributes& attributes,
+                                       const Tensor& weights, WeightMemory& memory);
+
 // Of int8 rows, each behind its factor; see plan_gather.cc.
 inline constexpr char kPackInt8RowsOp[] = "cpu.PackInt8Rows";
 absl::StatusOr<Tensor> RunPackInt8Rows(const Tensor& values, const Tensor* scales,
@@ -175,6 +185,10 @@ std::vector<Candidate> PlanDepthwise(const CpuTarget& target, const NodeView& no
 // plan_pool.cc
 std::vector<Candidate> PlanPool(const CpuTarget& target, const NodeView& node);
 
+// plan_channel_norm.cc
+std::vector<Candidate> PlanChannelNorm(const CpuTarget& target, const NodeView& node);
+std::vector<Candidate> PlanGlobalAverage(const CpuTarget& target, const NodeView& node);
+
 // plan_recurrent.cc
 std::vector<Candidate> PlanLstm(const CpuTarget& target, const NodeView& node);
 std::vector<Candidate> PlanGru(const CpuTarget& target, const NodeView& node);
@@ -185,6 +199,9 @@ std::vector<Candidate> PlanSegmentAttention(const CpuTarget& target, const NodeV
 std::vector<Candidate> PlanSegmentReduce(const CpuTarget& target, const NodeView& node);
 std::vector<Candidate> PlanSegmentSpread(const CpuTarget& target, const NodeView& node);
 std::vector<Candidate> PlanSegmentCumSum(const CpuTarget& target, const NodeView& node);
+
+// plan_resize.cc
+std::vector<Candidate> PlanResize(const CpuTarget& target, const NodeView& node);
 
 // plan_rows.cc
 std::vector<Candidate> PlanLayerNorm(const CpuTarget& target, const NodeView& node);

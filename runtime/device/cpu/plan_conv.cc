@@ -1,12 +1,17 @@
-// Convolutions as products: the maps' weights times the elements that each window sees.
+// Convolutions as products (conv_product.h): the maps' weights times the elements that each window
+// sees.
 //
 // Of a block of windows the elements are copied into panels (conv_windows.h): what the product then
-// reads lies side by side in a core's cache, however large the operand is. Every element is summed
-// in the order of channels and taps, so that no division of the work changes a bit.
+// reads lies side by side in a core's cache, however large the operand is. Where a window is an
+// element the product reads them where they are. Every element is summed in the order of channels
+// and taps, so that no division of the work changes a bit.
 #include "runtime/device/cpu/plan_conv.h"
 
 #include <algorithm>
 
+#include "absl/strings/str_cat.h"
+#include "runtime/device/cpu/conv_product.h"
+#include "runtime/device/cpu/weight_memory.h"
 #include "runtime/ops/windows.h"
 
 namespace reprise::cpu {
@@ -14,14 +19,13 @@ namespace {
 
 // Of the copied elements of a block: a half of a small second-level cache.
 constexpr int64_t kBlockFloats = 64 << 10;
-// The weights pass by once a block, which must not be for a few windows, however deep they are.
+// Rows that neighbouring blocks see are copied for each of them, which must not be for a few
+// windows, however deep they are.
 constexpr int64_t kMinBlock = 96;
 constexpr int64_t kMaxBlock = 768;
 // With fewer blocks a part than this, the maps of a block are divided too. Each part that shares a
 // block copies it, which many blocks do not need.
 constexpr int64_t kFewBlocks = 4;
-// Of results that are finished at a time.
-constexpr int64_t kFinishFloats = 8 << 10;
 // Of the rows that a block sees, in floats: dilations that reach farther are for the plain loops.
 constexpr int64_t kMaxCopy = 16 << 20;
 // Copying what windows see pays by being read for many maps. Where a group has one channel and so
@@ -30,64 +34,78 @@ constexpr int64_t kFewMaps = 2;
 
 struct ConvParams {
   ConvWindows windows;
+  const ConvProductKernels* kernels = nullptr;
   ConvFinish finish = nullptr;
   ConvActivation activation;
   int64_t batch = 0, batch_rows = 0;
   int64_t groups = 1, group_maps = 0;
   bool has_bias = false;
-  int residual = -1;  // among the operands
+  int residual = -1;    // among the operands
+  bool packed = false;  // the weights
   int out = 0, workspace = 0;
   int64_t scratch_floats = 0;
   int scratch_parts = 0;
 
-  int64_t map_tiles() const {  // of a group
-    return (group_maps + windows.products->tile_rows - 1) / windows.products->tile_rows;
-  }
+  int64_t map_tiles() const { return kernels->Tiles(group_maps); }  // of a group
   int64_t map_floats() const { return windows.out_slices * windows.out_plane(); }
+  // The pieces of a part's scratch, each aligned to 64 bytes.
+  int64_t PanelFloats() const {
+    const int64_t one = windows.products->PackedFloats(windows.stretch * windows.channel_taps(), 1);
+    return static_cast<int64_t>(AlignUp(windows.plain ? one : windows.PanelFloats(), 16));
+  }
+  int64_t WeightFloats() const {
+    return packed ? 0 : static_cast<int64_t>(AlignUp(group_maps * windows.depth(), 16));
+  }
 };
 
-// What a convolution reads and writes; all but `x` begin with the first map.
+// What a convolution reads and writes, of one group of one element of the batch.
 struct Operands {
-  const float* x;  // of a group of one element of the batch
-  const float* weights;
+  const float* x;
+  const float* weights;   // packed
   const float* bias;      // null: none
   const float* residual;  // null: none
   float* out;
 };
 
-// The first `maps` maps of a block of slice `slice`.
-void ConvolveBlock(const ConvParams& p, const Operands& at, int64_t slice, int64_t maps,
+// Tiles `tiles` of the maps of a block of slice `slice`.
+void ConvolveBlock(const ConvParams& p, const Operands& at, int64_t slice, const ItemRange& tiles,
                    const ConvWindows::Block& block, float* scratch) {
   const ConvWindows& w = p.windows;
   float* const panels = scratch + w.CopyFloats();
-  const int64_t ld = p.map_floats(), tile_rows = w.products->tile_rows;
+  const int64_t ld = p.map_floats(), width = w.products->panel_columns;
   const int64_t first = slice * w.out_plane() + block.first;
-  float* const c = at.out + first;
+  const int64_t map = p.kernels->MapOf(tiles.begin, p.group_maps);
+  const int64_t maps = p.kernels->MapOf(tiles.end, p.group_maps) - map;
+  const bool finished = p.activation.none() || p.activation.clip();
   for (int64_t begin = 0, end; begin < w.channels; begin = end) {
     end = std::min(begin + w.stretch, w.channels);
-    w.FillPanels(at.x, slice, {begin, end}, block, scratch, panels);
-    // The maps whose results stay in the first-level cache until they are finished.
-    const int64_t step = std::max<int64_t>(1, kFinishFloats / block.count / tile_rows) * tile_rows;
-    for (int64_t map = 0, next; map < maps; map = next) {
-      next = std::min(maps, map + step);
-      w.products->part({.a = at.weights + begin * w.channel_taps(),
-                        .lda = w.depth(),
-                        .packed_b = panels,
-                        .c = c,
-                        .ldc = ld,
-                        .n = block.count,
-                        .k = (end - begin) * w.channel_taps(),
-                        .residual = begin == 0 ? nullptr : c,
-                        .ld_residual = ld},
-                       {map, next, 0, w.products->Panels(block.count)});
-      if (end < w.channels) continue;
-      p.finish({.y = c + map * ld,
-                .ld = ld,
-                .rows = next - map,
-                .columns = block.count,
-                .bias = at.bias == nullptr ? nullptr : at.bias + map,
-                .residual = at.residual == nullptr ? nullptr : at.residual + map * ld + first,
-                .ld_residual = ld},
+    if (!w.plain) w.FillPanels(at.x, slice, {begin, end}, block, scratch, panels);
+    ConvProduct product = {.weights = at.weights,
+                           .maps = p.group_maps,
+                           .depth = w.depth(),
+                           .begin_k = begin * w.channel_taps(),
+                           .end_k = end * w.channel_taps(),
+                           .ld_in_place = w.in_plane(),
+                           .ld = ld,
+                           .bias = at.bias,
+                           .ld_residual = ld,
+                           .bounded = p.activation.clip(),
+                           .low = p.activation.low,
+                           .high = p.activation.high};
+    for (int64_t column = 0; column < block.count; column += width) {
+      const int64_t window = first + column;
+      product.panel = panels;
+      if (w.plain) {
+        product.in_place = at.x + begin * w.in_plane() + window;
+      } else {
+        product.panel += column * (product.end_k - product.begin_k);
+      }
+      product.y = at.out + window;
+      product.columns = std::min(width, block.count - column);
+      product.residual = at.residual == nullptr ? nullptr : at.residual + window;
+      p.kernels->multiply(product, tiles.begin, tiles.end);
+      if (finished || end < w.channels) continue;
+      p.finish({.y = product.y + map * ld, .ld = ld, .rows = maps, .columns = product.columns},
                p.activation);
     }
   }
@@ -98,7 +116,7 @@ void ConvolveBlock(const ConvParams& p, const Operands& at, int64_t slice, int64
 void RunConv(const LaunchArgs& launch) {
   const auto& p = *static_cast<const ConvParams*>(launch.params);
   const ConvWindows& w = p.windows;
-  const int64_t blocks = w.blocks(), tiles = p.map_tiles(), tile_rows = w.products->tile_rows;
+  const int64_t blocks = w.blocks(), tiles = p.map_tiles();
   const int64_t all_blocks =
       LiveOf(p.batch, p.batch_rows, *launch.frame) * p.groups * w.out_slices * blocks;
   const int parts = static_cast<int>(
@@ -114,23 +132,25 @@ void RunConv(const LaunchArgs& launch) {
       static_cast<float*>(launch.operands[p.workspace]) + launch.part * p.scratch_floats;
   const int64_t grain = all_blocks < kFewBlocks * parts ? 1 : tiles;
   const ItemRange units = RangeOfPart(all_blocks * tiles, grain, launch.part, parts);
+  float* const own_weights = scratch + w.CopyFloats() + p.PanelFloats();
   // The tiles of one block are one product.
   for (int64_t unit = units.begin, next; unit < units.end; unit = next) {
     const int64_t block = unit / tiles;
     next = std::min(units.end, (block + 1) * tiles);
     const int64_t slice = block / blocks % w.out_slices;
     const int64_t slab = block / blocks / w.out_slices;  // a group of one element of the batch
-    const int64_t begin = unit % tiles * tile_rows;
-    const int64_t end = std::min(p.group_maps, (next - block * tiles) * tile_rows);
-    const int64_t map = slab % p.groups * p.group_maps + begin;
-    const int64_t result = (slab * p.group_maps + begin) * p.map_floats();
+    const int64_t map = slab % p.groups * p.group_maps;
+    const int64_t result = slab * p.group_maps * p.map_floats();
+    const float* of_group = weights + map * w.depth();
+    if (!p.packed) p.kernels->pack(of_group, p.group_maps, w.depth(), own_weights);
     ConvolveBlock(p,
                   {.x = x + slab * w.channels * w.in_slices * w.in_plane(),
-                   .weights = weights + map * w.depth(),
+                   .weights = p.packed ? of_group : own_weights,
                    .bias = bias == nullptr ? nullptr : bias + map,
                    .residual = residual == nullptr ? nullptr : residual + result,
                    .out = out + result},
-                  slice, end - begin, w.BlockOf(block % blocks), scratch);
+                  slice, {unit - block * tiles, next - block * tiles}, w.BlockOf(block % blocks),
+                  scratch);
   }
 }
 
@@ -153,6 +173,8 @@ std::vector<Candidate> PlanConv(const CpuTarget& target, const NodeView& node) {
     std::vector<Candidate> strips = PlanDepthwise(target, node, *windows);
     if (!strips.empty()) return strips;
   }
+  std::vector<Candidate> tiles = PlanConvWinograd(target, node, *windows, *activation);
+  if (!tiles.empty()) return tiles;
   p.windows = ConvWindowsOf(target.isa, *windows, Shape(x.begin() + 2, x.end()), weight[1]);
   ConvWindows& w = p.windows;
   std::vector<Candidate> few = PlanConvWeights(target, node, w, *activation);
@@ -161,6 +183,7 @@ std::vector<Candidate> PlanConv(const CpuTarget& target, const NodeView& node) {
       std::clamp(kBlockFloats / (w.stretch * w.channel_taps()), kMinBlock, kMaxBlock);
   w.SetBlocks(w.products->Panels(block) * w.products->panel_columns, w.products->panel_columns);
   if (w.CopyFloats() > kMaxCopy) return {};
+  p.kernels = &ConvProductKernelsFor(target.isa);
   p.finish = ConvFinishFor(target.isa);
   p.activation = *activation;
   p.batch = x[0];
@@ -170,18 +193,51 @@ std::vector<Candidate> PlanConv(const CpuTarget& target, const NodeView& node) {
   if (node.has_input(3)) p.residual = 3;
   p.out = static_cast<int>(node.num_inputs());
   p.workspace = static_cast<int>(node.num_inputs() + node.num_outputs());
-  p.scratch_floats = w.CopyFloats() + static_cast<int64_t>(AlignUp(w.PanelFloats(), 16));
+  p.packed = node.is_parameter(1);
+  p.scratch_floats = w.CopyFloats() + p.PanelFloats() + p.WeightFloats();
   p.scratch_parts = target.scratch_parts;
   const double flops =
       2.0 * static_cast<double>(NumElements(node.out_shape())) * static_cast<double>(w.depth());
   const int64_t units = p.batch * p.groups * w.out_slices * w.blocks() * p.map_tiles();
   const size_t workspace =
       sizeof(float) * p.scratch_floats * std::min<int64_t>(units, p.scratch_parts);
-  const bool takes_live_rows = p.batch_rows > 0;
+  const bool takes_live_rows = p.batch_rows > 0, packed = p.packed;
+  const int64_t groups = p.groups, tile = p.kernels->tile_maps;
   Candidate candidate = MakeCandidate(target, node, "conv", RunConv, std::move(p), flops);
   candidate.option.workspace_bytes = workspace;
   candidate.option.takes_live_rows = takes_live_rows;
+  if (packed) {
+    candidate.option.prepare.push_back(
+        {.input = 1,
+         .op = kPackMapsOp,
+         .attributes = {{"groups", groups}, {"tile", tile}},
+         .dtype = DType::kUInt8,
+         .shape = {NumElements(weight) * static_cast<int64_t>(sizeof(float))}});
+  }
   return {std::move(candidate)};
+}
+
+absl::StatusOr<Tensor> RunPackMaps(const CpuTarget& target, const Attributes& attributes,
+                                   const Tensor& weights, WeightMemory& memory) {
+  const ConvProductKernels& kernels = ConvProductKernelsFor(target.isa);
+  const int64_t groups = attributes.Int("groups", 0), tile = attributes.Int("tile", 0);
+  const Shape& shape = weights.shape();
+  if (weights.dtype() != DType::kFloat32 || shape.empty() || groups < 1 || shape[0] % groups != 0 ||
+      tile != kernels.tile_maps) {
+    return absl::InternalError(absl::StrCat(
+        kPackMapsOp, " of ", DTypeName(weights.dtype()), " ", ShapeToString(shape), " in ", groups,
+        " groups, into tiles of ", tile, " maps on a device of ", kernels.tile_maps));
+  }
+  const int64_t maps = shape[0] / groups;
+  const int64_t floats = NumElements(shape), of_group = floats / groups;
+  const int64_t bytes = floats * static_cast<int64_t>(sizeof(float));
+  std::shared_ptr<std::byte> packed = memory.Allocate(static_cast<size_t>(bytes));
+  auto* to = reinterpret_cast<float*>(packed.get());
+  for (int64_t group = 0; group < groups; ++group) {
+    kernels.pack(weights.span<float>().data() + group * of_group, maps, of_group / maps,
+                 to + group * of_group);
+  }
+  return Tensor(DType::kUInt8, {bytes}, std::move(packed));
 }
 
 }  // namespace reprise::cpu

@@ -9,6 +9,11 @@
 
 namespace reprise::cpu {
 
+// plan_conv_winograd.cc: of 3 x 3 windows, four neighbours at a time.
+std::vector<Candidate> PlanConvWinograd(const CpuTarget& target, const NodeView& node,
+                                        const ops::Windows& windows,
+                                        const ConvActivation& activation);
+
 // plan_conv_weights.cc: of few windows and many maps.
 std::vector<Candidate> PlanConvWeights(const CpuTarget& target, const NodeView& node,
                                        ConvWindows windows, const ConvActivation& activation);

@@ -1,7 +1,9 @@
 // Convolutions of each channel by itself: nothing is shared between the maps of different channels,
-// so that a product has nothing to read twice. See strips.h.
+// so that a product has nothing to read twice. See planes.h, and strips.h for windows of other
+// forms.
 #include "runtime/device/cpu/conv_finish.h"
 #include "runtime/device/cpu/plan.h"
+#include "runtime/device/cpu/planes.h"
 #include "runtime/device/cpu/strips.h"
 
 namespace reprise::cpu {
@@ -13,6 +15,7 @@ constexpr int64_t kMaxCopy = 1 << 20;
 
 struct DepthwiseParams {
   const StripKernels* kernels = nullptr;
+  PlaneConvolve in_place = nullptr;  // null: what a strip's windows see is copied
   ConvFinish finish = nullptr;
   ConvActivation activation;
   Strips strips;
@@ -35,17 +38,23 @@ void RunStrip(const DepthwiseParams& p, const LaunchArgs& launch, int64_t plane,
   const auto* residual =
       p.residual < 0 ? nullptr : static_cast<const float*>(launch.operands[p.residual]);
   auto* out = static_cast<float*>(launch.operands[p.out]);
-  p.kernels->copy(s, strip, x + plane * s.in.rows * s.in.columns, 0, copied);
+  const float* const from = x + plane * s.in.rows * s.in.columns;
+  if (p.in_place == nullptr) p.kernels->copy(s, strip, from, 0, copied);
   const bool bounded = p.activation.clip() && residual == nullptr;
   for (int64_t m = 0; m < p.group_maps; ++m) {
     const int64_t map = plane % p.groups * p.group_maps + m;
     const int64_t at = (plane * p.group_maps + m) * out_plane;
-    p.kernels->convolve(s, strip, copied, weights + map * s.num_taps(),
-                        {.bias = bias == nullptr ? 0 : bias[map],
-                         .bounded = bounded,
-                         .low = p.activation.low,
-                         .high = p.activation.high},
-                        out + at);
+    const StripBounds bounds = {.bias = bias == nullptr ? 0 : bias[map],
+                                .bounded = bounded,
+                                .low = p.activation.low,
+                                .high = p.activation.high};
+    if (p.in_place != nullptr) {
+      p.in_place({.in = s.in, .out = s.out, .pad = s.pad},
+                 {strip.first.rows, strip.first.rows + strip.size.rows}, from,
+                 weights + map * s.num_taps(), bounds, out + at);
+    } else {
+      p.kernels->convolve(s, strip, copied, weights + map * s.num_taps(), bounds, out + at);
+    }
     if (bounded) continue;
     const int64_t first = at + strip.first.rows * s.out.columns + strip.first.columns;
     p.finish({.y = out + first,
@@ -62,10 +71,12 @@ void RunDepthwise(const LaunchArgs& launch) {
   const auto& p = *static_cast<const DepthwiseParams*>(launch.params);
   const int64_t per_plane = p.strips.per_plane();
   const int64_t units = LiveOf(p.batch, p.batch_rows, *launch.frame) * p.groups * per_plane;
-  const int parts = PartsWithScratch(launch, p.scratch_parts);
+  const bool in_place = p.in_place != nullptr;
+  const int parts = in_place ? launch.parts : PartsWithScratch(launch, p.scratch_parts);
   if (launch.part >= parts) return;
-  float* const copied =
-      static_cast<float*>(launch.operands[p.workspace]) + launch.part * p.strips.CopyFloats();
+  float* const copied = in_place ? nullptr
+                                 : static_cast<float*>(launch.operands[p.workspace]) +
+                                       launch.part * p.strips.CopyFloats();
   const ItemRange range = RangeOfPart(units, 1, launch.part, parts);
   for (int64_t unit = range.begin; unit < range.end; ++unit) {
     RunStrip(p, launch, unit / per_plane, StripOf(p.strips, unit % per_plane), copied);
@@ -87,15 +98,22 @@ std::vector<Candidate> PlanDepthwise(const CpuTarget& target, const NodeView& no
   p.batch_rows = p.batch % std::max<int64_t>(node.batch_rows(), 1) == 0 ? node.batch_rows() : 0;
   p.groups = x[1];
   p.group_maps = weight[0] / p.groups;
-  p.strips =
-      PlanStrips(windows, Shape(x.begin() + 2, x.end()), p.batch * p.groups, target.scratch_parts);
-  if (p.strips.CopyFloats() > kMaxCopy) return {};
+  const Shape spatial(x.begin() + 2, x.end());
+  const int64_t planes = p.batch * p.groups;
+  p.strips = PlanStrips(windows, spatial, planes, target.scratch_parts);
+  p.in_place = PlaneKernelsFor(target.isa).convolve(p.strips);
+  if (p.in_place != nullptr) {
+    p.strips.SetStrip(WholeRows(p.strips, planes, target.scratch_parts));
+  } else if (p.strips.CopyFloats() > kMaxCopy) {
+    return {};
+  }
   p.has_bias = node.has_input(2);
   if (node.has_input(3)) p.residual = 3;
   p.out = static_cast<int>(node.num_inputs());
   p.workspace = static_cast<int>(node.num_inputs() + node.num_outputs());
   p.scratch_parts = target.scratch_parts;
-  const size_t workspace = sizeof(float) * p.strips.CopyFloats() * p.scratch_parts;
+  const size_t workspace =
+      p.in_place != nullptr ? 0 : sizeof(float) * p.strips.CopyFloats() * p.scratch_parts;
   const double flops = 2.0 * static_cast<double>(NumElements(node.out_shape())) *
                        static_cast<double>(p.strips.num_taps());
   const bool takes_live_rows = p.batch_rows > 0;

@@ -1,7 +1,9 @@
-// MaxPool and AveragePool over one or two dims. See strips.h.
+// MaxPool and AveragePool over one or two dims. See planes.h, and strips.h for windows of other
+// forms.
 #include <limits>
 
 #include "runtime/device/cpu/plan.h"
+#include "runtime/device/cpu/planes.h"
 #include "runtime/device/cpu/strips.h"
 
 namespace reprise::cpu {
@@ -15,6 +17,7 @@ constexpr int64_t kVectorFloats = 16;
 
 struct PoolParams {
   const StripKernels* kernels = nullptr;
+  PlaneLargest in_place = nullptr;  // null: what a strip's windows see is copied
   Strips strips;
   int64_t batch = 0, batch_rows = 0, channels = 0;
   // Of an average, what the sums of a row and a column of windows are divided by, their product;
@@ -29,12 +32,14 @@ void RunPool(const LaunchArgs& launch) {
   const Strips& s = p.strips;
   const int64_t per_plane = s.per_plane();
   const int64_t units = LiveOf(p.batch, p.batch_rows, *launch.frame) * p.channels * per_plane;
-  const int parts = PartsWithScratch(launch, p.scratch_parts);
+  const bool in_place = p.in_place != nullptr;
+  const int parts = in_place ? launch.parts : PartsWithScratch(launch, p.scratch_parts);
   if (launch.part >= parts) return;
   const auto* x = static_cast<const float*>(launch.operands[0]);
   auto* out = static_cast<float*>(launch.operands[1]);
   float* const copied =
-      static_cast<float*>(launch.operands[p.workspace]) + launch.part * s.CopyFloats();
+      in_place ? nullptr
+               : static_cast<float*>(launch.operands[p.workspace]) + launch.part * s.CopyFloats();
   const bool average = !p.row_counts.empty();
   const float padding = average ? 0 : -std::numeric_limits<float>::infinity();
   const ItemRange range = RangeOfPart(units, 1, launch.part, parts);
@@ -42,7 +47,13 @@ void RunPool(const LaunchArgs& launch) {
     const Strip strip = StripOf(s, unit % per_plane);
     const int64_t plane = unit / per_plane;
     float* const y = out + plane * s.out.rows * s.out.columns;
-    p.kernels->copy(s, strip, x + plane * s.in.rows * s.in.columns, padding, copied);
+    const float* const from = x + plane * s.in.rows * s.in.columns;
+    if (in_place) {
+      p.in_place({.in = s.in, .out = s.out, .pad = s.pad},
+                 {strip.first.rows, strip.first.rows + strip.size.rows}, from, y);
+      continue;
+    }
+    p.kernels->copy(s, strip, from, padding, copied);
     if (average) {
       p.kernels->average(s, strip, copied, p.row_counts.data(), p.column_counts.data(), y);
     } else {
@@ -83,9 +94,16 @@ std::vector<Candidate> PlanPool(const CpuTarget& target, const NodeView& node) {
   p.batch = x[0];
   p.batch_rows = p.batch % std::max<int64_t>(node.batch_rows(), 1) == 0 ? node.batch_rows() : 0;
   p.channels = x[1];
-  p.strips = PlanStrips(*windows, spatial, p.batch * p.channels, target.scratch_parts);
-  if (p.strips.CopyFloats() > kMaxCopy) return {};
-  if (node.op() == "AveragePool") {
+  const int64_t planes = p.batch * p.channels;
+  p.strips = PlanStrips(*windows, spatial, planes, target.scratch_parts);
+  const bool average = node.op() == "AveragePool";
+  if (!average) p.in_place = PlaneKernelsFor(target.isa).largest(p.strips);
+  if (p.in_place != nullptr) {
+    p.strips.SetStrip(WholeRows(p.strips, planes, target.scratch_parts));
+  } else if (p.strips.CopyFloats() > kMaxCopy) {
+    return {};
+  }
+  if (average) {
     const bool with_padding = node.attributes().Int("count_include_pad", 0) != 0;
     const size_t last = spatial.size() - 1;
     p.row_counts =
@@ -95,7 +113,8 @@ std::vector<Candidate> PlanPool(const CpuTarget& target, const NodeView& node) {
   }
   p.workspace = static_cast<int>(node.num_inputs() + node.num_outputs());
   p.scratch_parts = target.scratch_parts;
-  const size_t workspace = sizeof(float) * p.strips.CopyFloats() * p.scratch_parts;
+  const size_t workspace =
+      p.in_place != nullptr ? 0 : sizeof(float) * p.strips.CopyFloats() * p.scratch_parts;
   const double flops =
       static_cast<double>(NumElements(node.out_shape())) * static_cast<double>(p.strips.num_taps());
   const bool takes_live_rows = p.batch_rows > 0;

@@ -318,6 +318,12 @@ Strips PlanStrips(const ops::Windows& windows, const Shape& spatial, int64_t pla
   return s;
 }
 
+Strips::Extent WholeRows(const Strips& strips, int64_t planes, int parts) {
+  const int64_t wanted = (kStripsOfPart * parts + planes - 1) / std::max<int64_t>(planes, 1);
+  const int64_t most = std::max(kFewRows, (strips.out.rows + wanted - 1) / wanted);
+  return {Even(strips.out.rows, most), strips.out.columns};
+}
+
 Strip StripOf(const Strips& strips, int64_t index) {
   const int64_t across = strips.counts().columns;
   Strip strip;

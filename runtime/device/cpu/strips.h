@@ -46,6 +46,10 @@ Strips StripsOf(const ops::Windows& windows, const Shape& spatial);
 // The same with strips that stay in the first-level cache, of `planes` for up to `parts`.
 Strips PlanStrips(const ops::Windows& windows, const Shape& spatial, int64_t planes, int parts);
 
+// The size of strips of whole rows, of `planes` for up to `parts`: as large as lets every part have
+// some.
+Strips::Extent WholeRows(const Strips& strips, int64_t planes, int parts);
+
 // One strip: windows [first, first + size).
 struct Strip {
   Strips::Extent first, size;

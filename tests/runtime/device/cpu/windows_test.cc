@@ -159,11 +159,12 @@ TEST_P(WindowsTest, ConvolutionsAsProductsAgreeWithTheReference) {
 
 // Another bucket may take the other way, and so may another thread's share.
 TEST_P(WindowsTest, PackedWeightsAndPackedWindowsGiveTheSameBits) {
-  for (const char* windows : {"f32[3, 40, 7, 7]", "f32[1, 40, 8, 8]", "f32[2, 40, 3, 5]"}) {
+  for (const char* windows : {"f32[3, 40, 13, 14]", "f32[1, 40, 16, 15]", "f32[2, 40, 5, 9]"}) {
     const auto run = [&](absl::string_view weights) {
       NodeRun node(absl::StrCat("input %x: ", windows, "\n", weights,
                                 "\nparam %b: f32[50] = p1\n%y: ? = reprise.Conv(%x, %w, %b) "
-                                "{pads = [1, 1, 1, 1], activation = \"relu\"}\noutput %y"));
+                                "{pads = [1, 1, 1, 1], strides = [2, 2], activation = \"relu\"}"
+                                "\noutput %y"));
       const KernelOption option = device_.Options(node.graph, node.id).at(0);
       return std::pair(option.kernel, node.RunOption(device_, option, 2)[0]);
     };
@@ -172,6 +173,81 @@ TEST_P(WindowsTest, PackedWeightsAndPackedWindowsGiveTheSameBits) {
     EXPECT_NE(few, many);
     EXPECT_EQ(packed, unpacked) << windows;
   }
+}
+
+TEST_P(WindowsTest, TilesOfNeighbouringWindowsAgreeWithTheReference) {
+  Draw draw(4);
+  for (uint32_t round = 0; round < 40 && !HasFailure(); ++round) {
+    const int64_t channels = draw.From({32, 33, 40, 48, 64, 200}),
+                  maps = draw.From({32, 47, 49, 64, 97});
+    const std::vector<int64_t> plane = {draw.From({5, 7, 8, 9, 14, 15}),
+                                        draw.From({7, 8, 13, 14, 31, 32, 97, 131, 230})};
+    const bool bias = draw.Chance(2);
+    const std::string text = absl::StrCat(
+        "input %x: f32", Dims({draw.From({1, 1, 2, 5}), channels}, plane), "\nparam %w: f32",
+        List({maps, channels, 3, 3}), " = p0\n",
+        bias ? absl::StrCat("param %b: f32[", maps, "] = p1\n") : "", "%y: ? = reprise.Conv(%x, %w",
+        bias ? ", %b" : "", ") {pads = [", draw.From({0, 1, 2}), ", ", draw.From({0, 1, 2}), ", ",
+        draw.From({1, 2}), ", ", draw.From({1, 2}), "], activation = \"",
+        draw.Chance(2) ? "relu" : "silu", "\"}\noutput %y");
+    NodeRun run(text);
+    const std::string kernel = device_.Options(run.graph, run.id).at(0).kernel;
+    EXPECT_EQ(kernel.rfind("conv_winograd", 0), 0) << kernel << " of " << text;
+    Check(draw.Chance(3) ? WithResidual(text) : text, round);
+  }
+}
+
+// Small planes share a block with those of other elements.
+TEST_P(WindowsTest, BatchMatesDoNotChangeABitOfTilesOfWindows) {
+  const auto text = [](int64_t batch) {
+    return absl::StrCat(
+        "input %x: f32[", batch,
+        ", 40, 7, 9]\nparam %w: f32[50, 40, 3, 3] = p0\n%y: ? = Conv(%x, %w) {pads = "
+        "[1, 1, 1, 1]}\noutput %y");
+  };
+  const auto result = [&](NodeRun& run) {
+    return run.RunOption(device_, device_.Options(run.graph, run.id).at(0), 2)[0];
+  };
+  const auto element = [](const Tensor& all, int64_t index, const Shape& shape) {
+    const float* begin = all.span<float>().data() + index * NumElements(shape);
+    return Tensor::FromVector<float>(DType::kFloat32, shape,
+                                     std::vector<float>(begin, begin + NumElements(shape)));
+  };
+  NodeRun together(text(5)), alone(text(1));
+  alone.inputs[1] = together.inputs[1];
+  const Tensor y = result(together);
+  for (int64_t i = 0; i < 5; ++i) {
+    alone.inputs[0] = element(*together.inputs[0], i, {1, 40, 7, 9});
+    EXPECT_EQ(result(alone), element(y, i, {1, 50, 7, 9})) << "element " << i;
+  }
+}
+
+// What a tile's other windows see is not seen: sums stay as exact as those of each window by
+// itself.
+TEST_P(WindowsTest, TilesOfWindowsAreAsExactAsSumsByWindow) {
+  NodeRun run(
+      "input %x: f32[1, 256, 14, 14]\nparam %w: f32[64, 256, 3, 3] = p0\n%y: ? = Conv(%x, %w) "
+      "{pads = [1, 1, 1, 1]}\noutput %y");
+  const Tensor y = run.RunOption(device_, device_.Options(run.graph, run.id).at(0), 1)[0];
+  const absl::Span<const float> x = run.inputs[0]->span<float>(), w = run.inputs[1]->span<float>();
+  double largest = 0, worst = 0;
+  for (int64_t map = 0; map < 64; ++map) {
+    for (int64_t row = 0; row < 14; ++row) {
+      for (int64_t column = 0; column < 14; ++column) {
+        double sum = 0;
+        for (int64_t channel = 0; channel < 256; ++channel) {
+          for (int64_t tap = 0; tap < 9; ++tap) {
+            const int64_t i = row + tap / 3 - 1, j = column + tap % 3 - 1;
+            if (i < 0 || i >= 14 || j < 0 || j >= 14) continue;
+            sum += double{x[(channel * 14 + i) * 14 + j]} * w[(map * 256 + channel) * 9 + tap];
+          }
+        }
+        largest = std::max(largest, std::abs(sum));
+        worst = std::max(worst, std::abs(sum - y.span<float>()[(map * 14 + row) * 14 + column]));
+      }
+    }
+  }
+  EXPECT_LT(worst, 2e-6 * largest);
 }
 
 TEST_P(WindowsTest, PoolsAgreeWithTheReference) {
@@ -186,6 +262,47 @@ TEST_P(WindowsTest, PoolsAgreeWithTheReference) {
                        ", ", w.attributes, ", ceil_mode = ", draw.From({0, 1}),
                        average ? absl::StrCat(", count_include_pad = ", draw.From({0, 1})) : "",
                        "}\noutput %y"),
+          round);
+  }
+}
+
+TEST_P(WindowsTest, WholePlanesAgreeWithTheReference) {
+  Draw draw(5);
+  for (uint32_t round = 0; round < 60 && !HasFailure(); ++round) {
+    const int64_t groups = draw.From({1, 2, 5}), channels = groups * draw.From({1, 3, 16});
+    std::vector<int64_t> plane = {draw.From({1, 2, 7, 63, 64, 65, 4097})};
+    if (draw.Chance(2)) plane.push_back(draw.From({1, 3, 8}));
+    const std::string x =
+        absl::StrCat("input %x: f32", Dims({draw.From({1, 2, 3}), channels}, plane), "\n");
+    Check(absl::StrCat(x, "%y: ? = GlobalAveragePool(%x)\noutput %y"), round);
+    const std::string scales =
+        absl::StrCat("param %s: f32[", channels, "] = p0\nparam %b: f32[", channels, "] = p1\n");
+    Check(absl::StrCat(x, scales, "%y: ? = InstanceNormalization(%x, %s, %b) {epsilon = 0.01}\n",
+                       "output %y"),
+          round);
+    Check(absl::StrCat(x, scales, "%y: ? = GroupNormalization(%x, %s, %b) {epsilon = 0.01, ",
+                       "num_groups = ", groups, "}\noutput %y"),
+          round);
+  }
+}
+
+TEST_P(WindowsTest, ResampledPlanesAgreeWithTheReference) {
+  Draw draw(6);
+  constexpr const char* kModes[] = {"nearest", "linear", "cubic"};
+  constexpr const char* kCoordinates[] = {"half_pixel", "pytorch_half_pixel", "align_corners",
+                                          "asymmetric", "half_pixel_symmetric"};
+  constexpr const char* kNearest[] = {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"};
+  for (uint32_t round = 0; round < 120 && !HasFailure(); ++round) {
+    const std::vector<int64_t> in = {draw.From({1, 2, 3}), draw.From({1, 3}),
+                                     draw.From({1, 2, 5, 16, 17}),
+                                     draw.From({1, 2, 7, 16, 17, 49})};
+    const std::vector<int64_t> out = {in[0], in[1], draw.From({in[2], 2 * in[2], 1, 11, 33}),
+                                      draw.From({in[3], 2 * in[3], 1, 15, 16, 31, 65})};
+    Check(absl::StrCat("input %x: f32", List(in), "\nconst %s: i64[4] = {",
+                       absl::StrJoin(out, ", "), "}\n%y: ? = Resize(%x, _, _, %s) {mode = \"",
+                       kModes[draw.From({0, 1, 2})], "\", coordinate_transformation_mode = \"",
+                       kCoordinates[draw.From({0, 1, 2, 3, 4})], "\", nearest_mode = \"",
+                       kNearest[draw.From({0, 1, 2, 3})], "\"}\noutput %y"),
           round);
   }
 }

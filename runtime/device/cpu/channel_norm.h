@@ -1,0 +1,37 @@
+// Planes of float32 as a whole: their averages, and normalisations over the planes of a group of
+// channels (InstanceNormalization, GroupNormalization).
+//
+// Sums are of vectors over some thousand elements, and of those sums as doubles: as exact for an
+// image as for a few elements. Threads: pure.
+#pragma once
+
+#include <cstdint>
+
+#include "runtime/base/cpu_info.h"
+
+namespace reprise::cpu {
+
+// y = (x - mean) / sqrt(variance + epsilon) * scale[channel] + bias[channel], mean and variance
+// over each group of channels of an element of the batch.
+struct ChannelNormArgs {
+  const float* x = nullptr;      // [groups of all elements, channels, plane]
+  const float* scale = nullptr;  // [groups of one element, channels]
+  const float* bias = nullptr;   // likewise
+  float* y = nullptr;            // may be x
+  int64_t groups = 1;            // of one element
+  int64_t channels = 1;          // of a group
+  int64_t plane = 0;
+  float epsilon = 0;
+};
+
+struct ChannelNormKernels {
+  // Groups [begin, end), counted through the batch.
+  void (*norm)(const ChannelNormArgs& args, int64_t begin, int64_t end);
+  // y[r] = the average of the `plane` elements of row r, for rows [begin, end).
+  void (*averages)(const float* x, int64_t plane, float* y, int64_t begin, int64_t end);
+};
+
+// The kernels of the highest tier that is not above `isa`.
+const ChannelNormKernels& ChannelNormKernelsFor(Isa isa);
+
+}  // namespace reprise::cpu

@@ -1,0 +1,189 @@
+#include "runtime/device/cpu/conv_product.h"
+
+#include <algorithm>
+
+#include "runtime/device/cpu/targets.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "runtime/device/cpu/conv_product.cc"
+#include "hwy/foreach_target.h"
+// After foreach_target.
+#include "hwy/highway.h"
+#include "runtime/device/cpu/gemm_epilogue-inl.h"
+
+#ifndef REPRISE_CPU_CONV_PRODUCT_TILES_
+#define REPRISE_CPU_CONV_PRODUCT_TILES_
+namespace reprise::cpu {
+
+// See ConvProductKernels::MapOf. A tile of one or two maps waits for its own sums.
+inline int64_t MapOfTile(int64_t tile, int64_t maps, int64_t tile_maps) {
+  const int64_t tiles = (maps + tile_maps - 1) / tile_maps;
+  if (tile >= tiles) return maps;
+  const int64_t rest = maps - (tiles - 2) * tile_maps;  // of the last two
+  if (tile == 0 || tile + 1 < tiles || rest >= tile_maps + 4) return tile * tile_maps;
+  return (tiles - 2) * tile_maps + (rest + 1) / 2;
+}
+
+}  // namespace reprise::cpu
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace reprise::cpu::HWY_NAMESPACE {
+namespace {
+
+constexpr int kUnroll = 4;
+
+// Of the first `kVecs` vectors of a panel, the last of which may be in part behind the windows.
+template <int kRows, int kVecs>
+HWY_INLINE void Finish(const ConvProduct& p, int64_t map, VF (&acc)[kRows][kVecs]) {
+  const F32 d;
+  const bool last = p.end_k == p.depth;
+  constexpr int64_t kLast = (kVecs - 1) * kLanes;
+  const int64_t live = p.columns - kLast;
+  float* y = p.y + map * p.ld;
+  const float* residual = p.residual == nullptr ? nullptr : p.residual + map * p.ld_residual;
+  HWY_UNROLL(8) for (int r = 0; r < kRows; ++r) {
+    if (last) {
+      if (p.bias != nullptr) {
+        const VF bias = hn::Set(d, p.bias[map + r]);
+        HWY_UNROLL(4) for (int v = 0; v < kVecs; ++v) acc[r][v] = hn::Add(acc[r][v], bias);
+      }
+      if (residual != nullptr) {
+        HWY_UNROLL(4) for (int v = 0; v + 1 < kVecs; ++v) {
+          acc[r][v] = hn::Add(acc[r][v], hn::LoadU(d, residual + v * kLanes));
+        }
+        const VF rest =
+            live == kLanes ? hn::LoadU(d, residual + kLast) : LoadPart(d, residual + kLast, live);
+        acc[r][kVecs - 1] = hn::Add(acc[r][kVecs - 1], rest);
+        residual += p.ld_residual;
+      }
+      if (p.bounded) {
+        HWY_UNROLL(4) for (int v = 0; v < kVecs; ++v) {
+          acc[r][v] = AtMost(d, AtLeast(d, acc[r][v], p.low), p.high);
+        }
+      }
+    }
+    HWY_UNROLL(4) for (int v = 0; v + 1 < kVecs; ++v) hn::StoreU(acc[r][v], d, y + v * kLanes);
+    if (live == kLanes) {
+      hn::StoreU(acc[r][kVecs - 1], d, y + kLast);
+    } else {
+      StorePart(acc[r][kVecs - 1], d, y + kLast, live);
+    }
+    y += p.ld;
+  }
+}
+
+// kRows maps from `map` on, whose packed weights are at `weights`.
+template <int kRows, int kVecs, bool kInPlace>
+HWY_NOINLINE void Tile(const ConvProduct& p, int64_t map, const float* HWY_RESTRICT weights) {
+  const F32 d;
+  constexpr int64_t kLast = (kVecs - 1) * kLanes;
+  const int64_t live = p.columns - kLast;
+  const auto mask = hn::FirstN(d, static_cast<size_t>(live));
+  VF acc[kRows][kVecs];
+  HWY_UNROLL(8) for (int r = 0; r < kRows; ++r) {
+    HWY_UNROLL(4) for (int v = 0; v < kVecs; ++v) {
+      const float* at = p.y + (map + r) * p.ld + v * kLanes;
+      acc[r][v] = p.begin_k == 0                    ? hn::Zero(d)
+                  : v + 1 == kVecs && live < kLanes ? LoadPart(d, at, live)
+                                                    : hn::LoadU(d, at);
+    }
+  }
+  const float* HWY_RESTRICT from = p.in_place;
+  float* HWY_RESTRICT panel = p.panel;
+  const auto step = [&](int u) HWY_ATTR {
+    VF b[kVecs];
+    if constexpr (kInPlace) {
+      // The next panel lies behind this one.
+      HWY_UNROLL(4) for (int v = 0; v < kVecs; ++v) {
+        __builtin_prefetch(from + kPanel + v * kLanes, /*rw=*/0, /*locality=*/2);
+      }
+      HWY_UNROLL(4) for (int v = 0; v + 1 < kVecs; ++v) b[v] = hn::LoadU(d, from + v * kLanes);
+      b[kVecs - 1] = hn::MaskedLoad(mask, d, from + kLast);
+      HWY_UNROLL(4) for (int v = 0; v < kVecs; ++v) {
+        hn::Store(b[v], d, panel + u * kPanel + v * kLanes);
+      }
+      from += p.ld_in_place;
+    } else {
+      HWY_UNROLL(4) for (int v = 0; v < kVecs; ++v) {
+        b[v] = hn::Load(d, panel + u * kPanel + v * kLanes);
+      }
+    }
+    HWY_UNROLL(8) for (int r = 0; r < kRows; ++r) {
+      const VF w = hn::Set(d, weights[u * kRows + r]);
+      HWY_UNROLL(4) for (int v = 0; v < kVecs; ++v) Accumulate(acc[r][v], w, b[v]);
+    }
+  };
+  const int64_t depth = p.end_k - p.begin_k;
+  int64_t k = 0;
+  for (; k + kUnroll <= depth; k += kUnroll) {
+    HWY_UNROLL(4) for (int u = 0; u < kUnroll; ++u) step(u);
+    weights += kUnroll * kRows;
+    panel += kUnroll * kPanel;
+  }
+  for (; k < depth; ++k) {
+    step(0);
+    weights += kRows;
+    panel += kPanel;
+  }
+  Finish<kRows, kVecs>(p, map, acc);
+}
+
+using TileFunction = void (*)(const ConvProduct&, int64_t, const float*);
+template <int kVecs, bool kInPlace>
+constexpr TileFunction kTilesOf[] = {
+    Tile<1, kVecs, kInPlace>, Tile<2, kVecs, kInPlace>, Tile<3, kVecs, kInPlace>,
+    Tile<4, kVecs, kInPlace>, Tile<5, kVecs, kInPlace>, Tile<6, kVecs, kInPlace>,
+#if HWY_TARGET == HWY_AVX3
+    Tile<7, kVecs, kInPlace>, Tile<8, kVecs, kInPlace>,
+#endif
+};
+
+template <bool kInPlace>
+HWY_INLINE const TileFunction* TilesFor(int64_t columns) {
+  if (columns <= kLanes) return kTilesOf<1, kInPlace>;
+  return columns <= 2 * kLanes ? kTilesOf<2, kInPlace> : kTilesOf<kVectors, kInPlace>;
+}
+
+void Multiply(const ConvProduct& p, int64_t begin, int64_t end) {
+  int64_t map = MapOfTile(begin, p.maps, kTileRows);
+  const TileFunction* tiles =
+      p.in_place == nullptr ? TilesFor<false>(p.columns) : TilesFor<true>(p.columns);
+  for (int64_t tile = begin; tile < end; ++tile) {
+    const int64_t next = MapOfTile(tile + 1, p.maps, kTileRows), rows = next - map;
+    tiles[rows - 1](p, map, p.weights + map * p.depth + p.begin_k * rows);
+    tiles = TilesFor<false>(p.columns);
+    map = next;
+  }
+}
+
+void Pack(const float* weights, int64_t maps, int64_t depth, float* packed) {
+  for (int64_t tile = 0, map = 0; map < maps; ++tile) {
+    const int64_t next = MapOfTile(tile + 1, maps, kTileRows);
+    for (int64_t k = 0; k < depth; ++k) {
+      for (int64_t row = map; row < next; ++row) *packed++ = weights[row * depth + k];
+    }
+    map = next;
+  }
+}
+
+}  // namespace
+
+constexpr ConvProductKernels kConvProductKernels = {kTileRows, Pack, Multiply};
+
+}  // namespace reprise::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace reprise::cpu {
+
+const ConvProductKernels& ConvProductKernelsFor(Isa isa) {
+  return REPRISE_CHOOSE_TARGET(isa, kConvProductKernels);
+}
+
+int64_t ConvProductKernels::MapOf(int64_t tile, int64_t maps) const {
+  return MapOfTile(tile, maps, tile_maps);
+}
+
+}  // namespace reprise::cpu
+#endif  // HWY_ONCE

@@ -1,0 +1,371 @@
+// Convolutions of 3 x 3 windows that neighbour each other: tiles of four windows share what they
+// see (winograd.h).
+//
+// The tiles of a block are the rows of 16 products, one a form, whose right sides are the forms of
+// the weights, made and packed once. A panel of maps at a time is multiplied in all forms, summed
+// up to results, and turned on its way to the planes. A block is a rectangle of the tiles of a
+// plane or, where planes are small, all tiles of several elements of the batch. Every sum is made
+// in one order whatever the division, so that no bit depends on it.
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/device/cpu/plan_conv.h"
+#include "runtime/device/cpu/weight_memory.h"
+#include "runtime/device/cpu/winograd.h"
+
+namespace reprise::cpu {
+namespace {
+
+// What turning elements and results costs is paid by so many maps and channels.
+constexpr int64_t kFewestChannels = 32;
+constexpr int64_t kFewestMaps = 32;
+// The weights have 16 forms where they had 9 elements, and stream by for the tiles of a plane.
+constexpr int64_t kFewestTiles = 12;
+// Tiles of a block: as many as pay for the weights that stream by, and whose forms stay in a
+// second-level cache.
+constexpr int64_t kMinTiles = 32;
+constexpr int64_t kMaxTiles = 112;
+constexpr int64_t kFormFloats = 192 << 10;
+// Rows and forms that lie a power of two apart share few sets of the cache.
+constexpr int64_t kApart = 16;
+
+struct Extent {
+  int64_t rows = 0, columns = 0;
+};
+
+struct WinogradParams {
+  const GemmKernels* products = nullptr;
+  const WinogradKernels* kernels = nullptr;
+  const ConvPanelKernels* panels = nullptr;
+  ConvFinish finish = nullptr;
+  ConvActivation activation;
+  int64_t batch = 0, batch_rows = 0;
+  int64_t channels = 0, maps = 0;
+  Extent in, out, pad;   // of a plane; pad: in front
+  Extent tiles, block;   // of a plane, and of a block at most
+  int64_t elements = 1;  // of the batch, in a block
+  bool has_bias = false;
+  int residual = -1;  // among the operands
+  int out_operand = 0, workspace = 0;
+  int64_t scratch_floats = 0;
+  int scratch_parts = 0;
+
+  int64_t num_panels() const { return products->Panels(maps); }
+  int64_t panel_floats() const { return products->PackedFloats(channels, 1); }  // of one form
+  Extent blocks() const {
+    return {(tiles.rows + block.rows - 1) / block.rows,
+            (tiles.columns + block.columns - 1) / block.columns};
+  }
+  int64_t most_tiles() const { return elements * block.rows * block.columns; }
+  int64_t element_floats() const { return static_cast<int64_t>(AlignUp(channels, 16)) + kApart; }
+  int64_t form_floats() const { return most_tiles() * element_floats() + kApart; }
+  int64_t sum_floats() const {
+    return static_cast<int64_t>(AlignUp(most_tiles() * products->panel_columns, 16)) + kApart;
+  }
+  // The pieces of a part's scratch, each aligned to 64 bytes.
+  int64_t SeenFloats() const {
+    return (2 * block.rows + 2) * (2 * block.columns + 2) * element_floats();
+  }
+  int64_t ResultFloats() const {  // the last element is for what lies outside of the plane
+    return static_cast<int64_t>(
+        AlignUp((4 * block.rows * block.columns + 1) * products->panel_columns, 16));
+  }
+};
+
+struct Scratch {
+  float *seen, *zeros, *forms, *sums, *results;
+};
+
+Scratch ScratchAt(const WinogradParams& p, float* begin) {
+  Scratch s;
+  s.seen = begin;
+  s.zeros = s.seen + p.SeenFloats();
+  s.forms = s.zeros + p.element_floats();
+  s.sums = s.forms + kWinogradForms * p.form_floats();
+  s.results = s.sums + kWinogradForms * p.sum_floats();
+  return s;
+}
+
+int64_t ScratchFloats(const WinogradParams& p) {
+  return p.SeenFloats() + p.element_floats() + kWinogradForms * (p.form_floats() + p.sum_floats()) +
+         p.ResultFloats();
+}
+
+// Tiles of a plane: a rectangle. And what of a plane its windows are and see, padding left out.
+struct Block {
+  Extent first, size;
+  Extent window, windows;
+  Extent element, elements;
+
+  int64_t num_tiles() const { return size.rows * size.columns; }
+};
+
+// [first, first + size) of what [begin, begin + count) has in common with [0, limit).
+void Clip(int64_t begin, int64_t count, int64_t limit, int64_t& first, int64_t& size) {
+  first = std::clamp<int64_t>(begin, 0, limit);
+  size = std::clamp<int64_t>(begin + count, 0, limit) - first;
+}
+
+Block BlockOf(const WinogradParams& p, int64_t index) {
+  const int64_t across = p.blocks().columns;
+  Block b;
+  b.first = {index / across * p.block.rows, index % across * p.block.columns};
+  b.size = {std::min(p.block.rows, p.tiles.rows - b.first.rows),
+            std::min(p.block.columns, p.tiles.columns - b.first.columns)};
+  Clip(2 * b.first.rows, 2 * b.size.rows, p.out.rows, b.window.rows, b.windows.rows);
+  Clip(2 * b.first.columns, 2 * b.size.columns, p.out.columns, b.window.columns, b.windows.columns);
+  Clip(2 * b.first.rows - p.pad.rows, 2 * b.size.rows + 2, p.in.rows, b.element.rows,
+       b.elements.rows);
+  Clip(2 * b.first.columns - p.pad.columns, 2 * b.size.columns + 2, p.in.columns, b.element.columns,
+       b.elements.columns);
+  return b;
+}
+
+// The forms of what the tiles of `block` see of one element of the batch `x`, a row a tile.
+void FillForms(const WinogradParams& p, const float* x, const Block& block, const Scratch& scratch,
+               float* forms) {
+  const int64_t plane = p.in.rows * p.in.columns, floats = p.element_floats();
+  // The channels of each element side by side.
+  const int64_t columns = block.elements.columns;
+  const bool whole_rows = columns == p.in.columns;
+  const int64_t runs = whole_rows ? 1 : block.elements.rows;
+  const int64_t run = whole_rows ? block.elements.rows * columns : columns;
+  for (int64_t i = 0; i < runs; ++i) {
+    p.panels->transpose(x + (block.element.rows + i) * p.in.columns + block.element.columns, plane,
+                        p.channels, run, scratch.seen + i * run * floats, floats);
+  }
+  const float* seen[16];
+  for (int64_t row = 0; row < block.size.rows; ++row) {
+    for (int64_t column = 0; column < block.size.columns; ++column, forms += floats) {
+      const int64_t top = 2 * (block.first.rows + row) - p.pad.rows - block.element.rows;
+      const int64_t left =
+          2 * (block.first.columns + column) - p.pad.columns - block.element.columns;
+      for (int64_t i = 0; i < 4; ++i) {
+        for (int64_t j = 0; j < 4; ++j) {
+          const int64_t y = top + i, z = left + j;
+          const bool inside = y >= 0 && y < block.elements.rows && z >= 0 && z < columns;
+          seen[4 * i + j] = inside ? scratch.seen + (y * columns + z) * floats : scratch.zeros;
+        }
+      }
+      p.kernels->elements(seen, p.channels, p.form_floats(), forms);
+    }
+  }
+}
+
+// The windows of one panel of maps, side by side, of the tiles whose sums begin at `sums`.
+void FillResults(const WinogradParams& p, const Block& block, const float* sums, int64_t maps,
+                 float* results) {
+  const int64_t floats = p.products->panel_columns;
+  float* const outside = results + p.ResultFloats() / floats * floats - floats;
+  for (int64_t row = 0; row < block.size.rows; ++row) {
+    for (int64_t column = 0; column < block.size.columns; ++column, sums += floats) {
+      float* to[4];
+      for (int64_t i = 0; i < 4; ++i) {
+        const int64_t y = 2 * row + i / 2, z = 2 * column + i % 2;
+        const bool inside = y < block.windows.rows && z < block.windows.columns;
+        to[i] = inside ? results + (y * block.windows.columns + z) * floats : outside;
+      }
+      p.kernels->results(sums, p.sum_floats(), maps, to);
+    }
+  }
+}
+
+// From there to the planes, of which `out` is the first element of the first map's.
+void Store(const WinogradParams& p, const Block& block, const float* results, int64_t maps,
+           const float* bias, const float* residual, float* out) {
+  const int64_t plane = p.out.rows * p.out.columns, floats = p.products->panel_columns;
+  const bool whole_rows = block.windows.columns == p.out.columns;
+  const int64_t runs = whole_rows ? 1 : block.windows.rows;
+  const int64_t run = block.windows.rows * block.windows.columns / runs;
+  for (int64_t i = 0; i < runs; ++i) {
+    const int64_t at = (block.window.rows + i) * p.out.columns + block.window.columns;
+    p.panels->transpose(results + i * run * floats, floats, run, maps, out + at, plane);
+    p.finish({.y = out + at,
+              .ld = plane,
+              .rows = maps,
+              .columns = run,
+              .bias = bias,
+              .residual = residual == nullptr ? nullptr : residual + at,
+              .ld_residual = plane},
+             p.activation);
+  }
+}
+
+// A unit is a panel of the maps of a block; blocks and panels are of several sizes. The first unit
+// of part `part` of `parts`, so that all have about as much to multiply; of part + 1: the end. The
+// first part has one unit at least.
+int64_t FirstUnit(const WinogradParams& p, int64_t live, int part, int parts) {
+  const int64_t blocks = p.blocks().rows * p.blocks().columns, panels = p.num_panels();
+  const int64_t groups = (live + p.elements - 1) / p.elements;
+  const int64_t end = groups * blocks * panels;
+  if (part == 0 || part == parts) return part == 0 ? 0 : end;
+  const int64_t tiles = p.tiles.rows * p.tiles.columns;
+  const int64_t before = live * tiles * p.maps * part / parts;  // products of tiles and maps
+  const int64_t of_group = p.elements * tiles * p.maps;
+  const int64_t group = before / of_group;
+  const int64_t count = std::min(p.elements, live - group * p.elements);
+  int64_t rest = before - group * of_group;
+  for (int64_t index = 0; index < blocks; ++index) {
+    const int64_t of_block = BlockOf(p, index).num_tiles() * count;
+    if (rest < of_block * p.maps) {
+      const int64_t width = p.products->panel_columns;
+      const int64_t panel = std::min(panels, (rest / of_block + width / 2) / width);
+      return std::max<int64_t>(1, (group * blocks + index) * panels + panel);
+    }
+    rest -= of_block * p.maps;
+  }
+  return end;
+}
+
+void RunConvWinograd(const LaunchArgs& launch) {
+  const auto& p = *static_cast<const WinogradParams*>(launch.params);
+  const int64_t live = LiveOf(p.batch, p.batch_rows, *launch.frame);
+  const int64_t blocks = p.blocks().rows * p.blocks().columns, panels = p.num_panels();
+  const int parts = PartsWithScratch(launch, p.scratch_parts);
+  if (launch.part >= parts) return;
+  const auto* x = static_cast<const float*>(launch.operands[0]);
+  const auto* weights = static_cast<const float*>(launch.operands[1]);
+  const auto* bias = p.has_bias ? static_cast<const float*>(launch.operands[2]) : nullptr;
+  const auto* residual =
+      p.residual < 0 ? nullptr : static_cast<const float*>(launch.operands[p.residual]);
+  auto* out = static_cast<float*>(launch.operands[p.out_operand]);
+  const Scratch scratch = ScratchAt(
+      p, static_cast<float*>(launch.operands[p.workspace]) + launch.part * p.scratch_floats);
+  std::fill_n(scratch.zeros, p.element_floats(), 0.0f);
+  const int64_t width = p.products->panel_columns, panel_floats = p.panel_floats();
+  const ItemRange range = {FirstUnit(p, live, launch.part, parts),
+                           FirstUnit(p, live, launch.part + 1, parts)};
+  for (int64_t unit = range.begin, next; unit < range.end; unit = next) {
+    const int64_t index = unit / panels;
+    next = std::min(range.end, (index + 1) * panels);
+    const Block block = BlockOf(p, index % blocks);
+    const int64_t tiles = block.num_tiles();
+    const int64_t element = index / blocks * p.elements;
+    const int64_t count = std::min(p.elements, live - element);
+    for (int64_t e = 0; e < count; ++e) {
+      FillForms(p, x + (element + e) * p.channels * p.in.rows * p.in.columns, block, scratch,
+                scratch.forms + e * tiles * p.element_floats());
+    }
+    for (int64_t panel = unit - index * panels; panel < next - index * panels; ++panel) {
+      const int64_t map = panel * width, maps = std::min(width, p.maps - map);
+      for (int64_t form = 0; form < kWinogradForms; ++form) {
+        p.products->part({.a = scratch.forms + form * p.form_floats(),
+                          .lda = p.element_floats(),
+                          .packed_b = weights + (panel * kWinogradForms + form) * panel_floats,
+                          .c = scratch.sums + form * p.sum_floats(),
+                          .ldc = width,
+                          .n = maps,
+                          .k = p.channels},
+                         {0, count * tiles, 0, 1});
+      }
+      for (int64_t e = 0; e < count; ++e) {
+        FillResults(p, block, scratch.sums + e * tiles * width, maps, scratch.results);
+        const int64_t at = ((element + e) * p.maps + map) * p.out.rows * p.out.columns;
+        Store(p, block, scratch.results, maps, bias == nullptr ? nullptr : bias + map,
+              residual == nullptr ? nullptr : residual + at, out + at);
+      }
+    }
+  }
+}
+
+// `count` divided into pieces of about one size, at most `most`.
+int64_t Even(int64_t count, int64_t most) {
+  const int64_t pieces = (count + most - 1) / most;
+  return (count + pieces - 1) / pieces;
+}
+
+bool AllAre(const std::vector<int64_t>& values, int64_t wanted) {
+  return std::all_of(values.begin(), values.end(), [&](int64_t v) { return v == wanted; });
+}
+
+}  // namespace
+
+std::vector<Candidate> PlanConvWinograd(const CpuTarget& target, const NodeView& node,
+                                        const ops::Windows& windows,
+                                        const ConvActivation& activation) {
+  const Shape &x = node.shape(0), &weight = node.shape(1);
+  if (x.size() != 4 || !AllAre(windows.kernel, 3) || !AllAre(windows.strides, 1) ||
+      !AllAre(windows.dilations, 1) || !node.is_parameter(1) ||
+      node.attributes().Int("group", 1) != 1 || x[1] < kFewestChannels || weight[0] < kFewestMaps) {
+    return {};
+  }
+  WinogradParams p;
+  p.channels = x[1];
+  p.maps = weight[0];
+  p.in = {x[2], x[3]};
+  p.out = {windows.out[0], windows.out[1]};
+  p.pad = {windows.pad_begin[0], windows.pad_begin[1]};
+  p.tiles = {(p.out.rows + 1) / 2, (p.out.columns + 1) / 2};
+  const int64_t tiles = p.tiles.rows * p.tiles.columns, out_plane = p.out.rows * p.out.columns;
+  // Where windows outside of the plane are many, little is saved.
+  if (tiles < kFewestTiles || 4 * kWinogradForms * tiles > 3 * 9 * out_plane) return {};
+  p.products = &GemmKernelsFor(target.isa);
+  p.kernels = &WinogradKernelsFor(target.isa);
+  p.panels = &ConvPanelKernelsFor(target.isa);
+  p.finish = ConvFinishFor(target.isa);
+  p.activation = activation;
+  p.batch = x[0];
+  p.batch_rows = p.batch % std::max<int64_t>(node.batch_rows(), 1) == 0 ? node.batch_rows() : 0;
+  const int64_t most =
+      std::clamp(kFormFloats / (kWinogradForms * p.channels), kMinTiles, kMaxTiles);
+  p.block.columns = Even(p.tiles.columns, most);
+  p.block.rows = Even(p.tiles.rows, std::max<int64_t>(1, most / p.block.columns));
+  if (p.block.rows == p.tiles.rows && p.block.columns == p.tiles.columns) {
+    p.elements = std::clamp<int64_t>(most / tiles, 1, p.batch);
+  }
+  p.has_bias = node.has_input(2);
+  if (node.has_input(3)) p.residual = 3;
+  p.out_operand = static_cast<int>(node.num_inputs());
+  p.workspace = static_cast<int>(node.num_inputs() + node.num_outputs());
+  p.scratch_floats = ScratchFloats(p);
+  p.scratch_parts = target.scratch_parts;
+  const size_t workspace = sizeof(float) * p.scratch_floats * p.scratch_parts;
+  const int64_t packed =
+      static_cast<int64_t>(sizeof(float)) * kWinogradForms * p.num_panels() * p.panel_floats();
+  const bool takes_live_rows = p.batch_rows > 0;
+  const double flops = 2.0 * static_cast<double>(p.batch * tiles * kWinogradForms) *
+                       static_cast<double>(p.channels * p.maps);
+  Candidate candidate =
+      MakeCandidate(target, node, "conv_winograd", RunConvWinograd, std::move(p), flops);
+  candidate.option.workspace_bytes = workspace;
+  candidate.option.takes_live_rows = takes_live_rows;
+  candidate.option.prepare.push_back({.input = 1,
+                                      .op = kPackWinogradOp,
+                                      .attributes = {{"panel", target.gemm.panel_columns}},
+                                      .dtype = DType::kUInt8,
+                                      .shape = {packed}});
+  return {std::move(candidate)};
+}
+
+absl::StatusOr<Tensor> RunPackWinograd(const CpuTarget& target, const Attributes& attributes,
+                                       const Tensor& weights, WeightMemory& memory) {
+  const Shape& shape = weights.shape();
+  const int64_t width = target.gemm.panel_columns;
+  if (weights.dtype() != DType::kFloat32 || shape.size() != 4 || shape[2] != 3 || shape[3] != 3 ||
+      attributes.Int("panel", 0) != width) {
+    return absl::InternalError(absl::StrCat(
+        kPackWinogradOp, " of ", DTypeName(weights.dtype()), " ", ShapeToString(shape),
+        " into panels of ", attributes.Int("panel", 0), " columns on a device of ", width));
+  }
+  const int64_t maps = shape[0], channels = shape[1];
+  const int64_t panel_floats = target.gemm.PackedFloats(channels, 1);
+  const int64_t bytes = static_cast<int64_t>(sizeof(float)) * kWinogradForms *
+                        target.gemm.Panels(maps) * panel_floats;
+  std::shared_ptr<std::byte> packed = memory.Allocate(static_cast<size_t>(bytes));
+  auto* to = reinterpret_cast<float*>(packed.get());
+  // One panel at a time: its maps a row each, in all forms.
+  const int64_t step = width * channels;
+  std::vector<float> forms(kWinogradForms * step);
+  for (int64_t map = 0; map < maps; map += width) {
+    const int64_t count = std::min(width, maps - map);
+    WinogradWeights(weights.span<float>().data() + map * channels * 9, count * channels, step,
+                    forms.data());
+    for (int64_t form = 0; form < kWinogradForms; ++form, to += panel_floats) {
+      target.gemm.pack({.data = forms.data() + form * step, .ld = channels, .transposed = true},
+                       channels, count, 1.0f, to);
+    }
+  }
+  return Tensor(DType::kUInt8, {bytes}, std::move(packed));
+}
+
+}  // namespace reprise::cpu

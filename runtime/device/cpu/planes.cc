@@ -1,0 +1,260 @@
+#include "runtime/device/cpu/planes.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "runtime/device/cpu/targets.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "runtime/device/cpu/planes.cc"
+#include "hwy/foreach_target.h"
+// After foreach_target.
+#include "hwy/highway.h"
+#include "runtime/device/cpu/math-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace reprise::cpu::HWY_NAMESPACE {
+namespace {
+
+constexpr int64_t kLanes = HWY_LANES(float);
+using Mask = hn::Mask<F32>;
+
+// Rows of windows at a time: enough sums to wait for none.
+constexpr int64_t kRows = 4;
+// Rows over which a column of vectors goes before the next one begins: what they see stays in the
+// first-level cache.
+constexpr int64_t kBand = 16;
+
+// Of the elements from column `at` on, those within [0, columns).
+HWY_INLINE Mask InsideOf(F32 d, int64_t at, int64_t columns) {
+  const int64_t end = std::clamp<int64_t>(columns - at, 0, kLanes);
+  const int64_t begin = std::clamp<int64_t>(-at, 0, end);
+  return hn::AndNot(hn::FirstN(d, static_cast<size_t>(begin)),
+                    hn::FirstN(d, static_cast<size_t>(end)));
+}
+
+// Zero in the other lanes.
+HWY_INLINE VF LoadInside(F32 d, const float* from, Mask inside) {
+#if HWY_TARGET == HWY_SCALAR
+  // Without vectors a masked load reads what it masks.
+  return inside.bits == 0 ? hn::Zero(d) : hn::LoadU(d, from);
+#else
+  return hn::MaskedLoad(inside, d, from);
+#endif
+}
+
+// The elements of one row of the plane that a vector of windows has under each column of the
+// kernel. A stride of two takes every other element of pairs of vectors.
+template <int kSize, int kStride, bool kWhole, class Window>
+struct Columns {
+  static constexpr int kLoads = kStride == 1 ? kSize : 2 * ((kSize + 1) / 2);
+
+  Columns(F32 d, int64_t first, int64_t columns) {
+    if constexpr (!kWhole) {
+      for (int i = 0; i < kLoads; ++i) inside[i] = InsideOf(d, first + ColumnOf(i), columns);
+    }
+  }
+  // From the first window's first column.
+  static constexpr int64_t ColumnOf(int load) {
+    return kStride == 1 || HWY_TARGET == HWY_SCALAR ? load : load / 2 * 2 + load % 2 * kLanes;
+  }
+  // What the loads reach to, from the first column on.
+  static constexpr int64_t kReach =
+      kStride == 1 || HWY_TARGET == HWY_SCALAR ? kLoads - 1 + kLanes : kLoads - 2 + 2 * kLanes;
+
+  HWY_INLINE VF At(F32 d, const float* from, int load) const {
+    if constexpr (kWhole) return hn::LoadU(d, from + ColumnOf(load));
+    const VF v = LoadInside(d, from + ColumnOf(load), inside[load]);
+    return Window::kPadding == 0 ? v
+                                 : hn::IfThenElse(inside[load], v, hn::Set(d, Window::kPadding));
+  }
+  HWY_INLINE void Load(F32 d, const float* from, VF (&taps)[kSize]) const {
+#if HWY_TARGET != HWY_SCALAR
+    if constexpr (kStride == 2) {
+      HWY_UNROLL(4) for (int pair = 0; pair < kLoads / 2; ++pair) {
+        const VF low = At(d, from, 2 * pair), high = At(d, from, 2 * pair + 1);
+        taps[2 * pair] = hn::ConcatEven(d, high, low);
+        if (2 * pair + 1 < kSize) taps[2 * pair + 1] = hn::ConcatOdd(d, high, low);
+      }
+      return;
+    }
+#endif
+    HWY_UNROLL(8) for (int i = 0; i < kSize; ++i) taps[i] = At(d, from, i);
+  }
+
+  Mask inside[kWhole ? 1 : kLoads];
+};
+
+// What a window is: a start, a step for each tap, and what becomes of it.
+template <int kSize>
+struct Convolution {
+  static constexpr float kPadding = 0;
+  // So many weights have registers of their own: what loads them at each use has loads to wait for.
+  static constexpr bool kKeep = kSize == 3;
+
+  Convolution(F32 d, const float* weights, const StripBounds& bounds)
+      : weights(weights), bounds(bounds) {
+    if constexpr (kKeep) {
+      HWY_UNROLL(16) for (int i = 0; i < kSize * kSize; ++i) kept[i] = hn::Set(d, weights[i]);
+    }
+  }
+  HWY_INLINE VF Start(F32 d) const { return hn::Zero(d); }
+  HWY_INLINE VF Step(F32 d, VF sum, int row, int column, VF x) const {
+    const int tap = row * kSize + column;
+    if constexpr (kKeep) return hn::MulAdd(kept[tap], x, sum);
+    return hn::MulAdd(hn::Set(d, weights[tap]), x, sum);
+  }
+  HWY_INLINE VF Finish(F32 d, VF sum) const {
+    sum = hn::Add(sum, hn::Set(d, bounds.bias));
+    return bounds.bounded ? AtMost(d, AtLeast(d, sum, bounds.low), bounds.high) : sum;
+  }
+
+  const float* HWY_RESTRICT weights;
+  StripBounds bounds;
+  VF kept[kKeep ? kSize * kSize : 1];
+};
+
+struct LargestElement {
+  static constexpr float kPadding = -HUGE_VALF;
+  HWY_INLINE VF Start(F32 d) const { return hn::Set(d, -HUGE_VALF); }
+  HWY_INLINE VF Step(F32, VF best, int, int, VF x) const {
+    return hn::IfThenElse(hn::Or(hn::Gt(x, best), hn::IsNaN(x)), x, best);
+  }
+  HWY_INLINE VF Finish(F32, VF best) const { return best; }
+};
+
+// kCount rows of windows from `row` on, a vector of them from `column` on. `outside`: what a row of
+// the padding looks like.
+template <int kSize, int kStride, int kCount, bool kWhole, class Window>
+HWY_INLINE void Slide(const PlaneWindows& w, const float* x, int64_t row, int64_t column,
+                      const Columns<kSize, kStride, kWhole, Window>& columns, const Window& window,
+                      const float* outside, float* y) {
+  const F32 d;
+  VF values[kCount];
+  HWY_UNROLL(4) for (int r = 0; r < kCount; ++r) values[r] = window.Start(d);
+  const int64_t top = row * kStride - w.pad.rows;
+  const float* from = x + top * w.in.columns + column * kStride - w.pad.columns;
+  // An element is loaded for all windows that see it.
+  HWY_UNROLL(16) for (int i = 0; i < (kCount - 1) * kStride + kSize; ++i) {
+    const bool inside = static_cast<uint64_t>(top + i) < static_cast<uint64_t>(w.in.rows);
+    VF taps[kSize];
+    columns.Load(d, inside ? from : outside, taps);
+    HWY_UNROLL(4) for (int r = 0; r < kCount; ++r) {
+      const int tap_row = i - r * kStride;
+      if (tap_row < 0 || tap_row >= kSize) continue;
+      HWY_UNROLL(8) for (int k = 0; k < kSize; ++k) {
+        values[r] = window.Step(d, values[r], tap_row, k, taps[k]);
+      }
+    }
+    from += w.in.columns;
+  }
+  const int64_t live = w.out.columns - column;
+  float* to = y + row * w.out.columns + column;
+  HWY_UNROLL(4) for (int r = 0; r < kCount; ++r) {
+    const VF value = window.Finish(d, values[r]);
+    if (live >= kLanes) {
+      hn::StoreU(value, d, to);
+    } else {
+      StorePart(value, d, to, live);
+    }
+    to += w.out.columns;
+  }
+}
+
+template <int kSize, int kStride, bool kWhole, class Window>
+HWY_INLINE void SlideDown(const PlaneWindows& w, const PlaneRows& rows, const float* x,
+                          int64_t column, const Window& window, float* y) {
+  const F32 d;
+  using ColumnsOf = Columns<kSize, kStride, kWhole, Window>;
+  const ColumnsOf columns(d, column * kStride - w.pad.columns, w.in.columns);
+  float outside[ColumnsOf::kReach];
+  std::fill_n(outside, ColumnsOf::kReach, Window::kPadding);
+  if (rows.end - rows.begin < kRows) {
+    for (int64_t row = rows.begin; row < rows.end; ++row) {
+      Slide<kSize, kStride, 1, kWhole>(w, x, row, column, columns, window, outside, y);
+    }
+    return;
+  }
+  // Where the rows do not divide, the last ones repeat some, which changes nothing.
+  for (int64_t row = rows.begin; row < rows.end; row += kRows) {
+    Slide<kSize, kStride, kRows, kWhole>(w, x, std::min(row, rows.end - kRows), column, columns,
+                                         window, outside, y);
+  }
+}
+
+template <int kSize, int kStride, class Window>
+HWY_INLINE void SlideOver(const PlaneWindows& w, const PlaneRows& rows, const float* x,
+                          const Window& window, float* y) {
+  for (int64_t begin = rows.begin, end; begin < rows.end; begin = end) {
+    // No band is left with fewer rows than are computed at a time, unless all are.
+    end = rows.end - begin < kBand + kRows ? rows.end : begin + kBand;
+    for (int64_t column = 0; column < w.out.columns; column += kLanes) {
+      const int64_t first = column * kStride - w.pad.columns;
+      if (first >= 0 && first + Columns<kSize, kStride, true, Window>::kReach <= w.in.columns) {
+        SlideDown<kSize, kStride, true>(w, {begin, end}, x, column, window, y);
+      } else {
+        SlideDown<kSize, kStride, false>(w, {begin, end}, x, column, window, y);
+      }
+    }
+  }
+}
+
+template <int kSize, int kStride>
+void Convolve(const PlaneWindows& w, const PlaneRows& rows, const float* x, const float* weights,
+              const StripBounds& bounds, float* y) {
+  const F32 d;
+  SlideOver<kSize, kStride>(w, rows, x, Convolution<kSize>(d, weights, bounds), y);
+}
+
+template <int kSize, int kStride>
+void Largest(const PlaneWindows& w, const PlaneRows& rows, const float* x, float* y) {
+  SlideOver<kSize, kStride>(w, rows, x, LargestElement{}, y);
+}
+
+// The size of square windows without gaps that move by one or two either way; 0: others.
+int64_t SizeOf(const Strips& s) {
+  const bool square = s.kernel.rows == s.kernel.columns && s.stride.rows == s.stride.columns &&
+                      s.dilation.rows == 1 && s.dilation.columns == 1;
+  return square && s.stride.rows <= 2 ? s.kernel.rows : 0;
+}
+
+PlaneConvolve ConvolveFor(const Strips& s) {
+  const bool two = s.stride.rows == 2;
+  switch (SizeOf(s)) {
+    case 3:
+      return two ? Convolve<3, 2> : Convolve<3, 1>;
+    case 5:
+      return two ? Convolve<5, 2> : Convolve<5, 1>;
+    case 7:
+      return two ? Convolve<7, 2> : Convolve<7, 1>;
+    default:
+      return nullptr;
+  }
+}
+
+PlaneLargest LargestFor(const Strips& s) {
+  const bool two = s.stride.rows == 2;
+  switch (SizeOf(s)) {
+    case 2:
+      return two ? Largest<2, 2> : Largest<2, 1>;
+    case 3:
+      return two ? Largest<3, 2> : Largest<3, 1>;
+    default:
+      return nullptr;
+  }
+}
+
+}  // namespace
+
+constexpr PlaneKernels kPlaneKernels = {ConvolveFor, LargestFor};
+
+}  // namespace reprise::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace reprise::cpu {
+
+const PlaneKernels& PlaneKernelsFor(Isa isa) { return REPRISE_CHOOSE_TARGET(isa, kPlaneKernels); }
+
+}  // namespace reprise::cpu
+#endif  // HWY_ONCE

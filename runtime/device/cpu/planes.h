@@ -1,0 +1,42 @@
+// Square windows that slide over planes of float32 which are read in place: the convolution of a
+// channel by itself, and its largest elements. For the usual sizes; strips.h is for any.
+//
+// Where a window hangs over the plane's edge vectors are loaded by masks, so that nothing outside
+// of the plane is read. Every window is computed in the order of its taps, so that no division of
+// the rows changes a bit.
+//
+// Threads: all functions are pure; rows may be computed at the same time.
+#pragma once
+
+#include <cstdint>
+
+#include "runtime/base/cpu_info.h"
+#include "runtime/device/cpu/strips.h"
+
+namespace reprise::cpu {
+
+struct PlaneWindows {
+  Strips::Extent in, out, pad;  // pad: in front
+};
+
+struct PlaneRows {
+  int64_t begin = 0, end = 0;  // of windows
+};
+
+// Writes rows `rows` of the windows of the plane `y`. `weights`: [taps].
+using PlaneConvolve = void (*)(const PlaneWindows& windows, const PlaneRows& rows, const float* x,
+                               const float* weights, const StripBounds& bounds, float* y);
+// NaN stays, so that it is seen.
+using PlaneLargest = void (*)(const PlaneWindows& windows, const PlaneRows& rows, const float* x,
+                              float* y);
+
+struct PlaneKernels {
+  // By size and stride; null for those that have none.
+  PlaneConvolve (*convolve)(const Strips& strips);
+  PlaneLargest (*largest)(const Strips& strips);
+};
+
+// The kernels of the highest tier that is not above `isa`.
+const PlaneKernels& PlaneKernelsFor(Isa isa);
+
+}  // namespace reprise::cpu

@@ -1,0 +1,42 @@
+// Windows of 3 x 3, four neighbours at a time: Winograd's F(2 x 2, 3 x 3).
+//
+// A tile is 2 x 2 neighbouring windows, which see 4 x 4 elements. Elements and weights are turned
+// into 16 forms of sums each; the products of one form over all channels are 16 products of
+// matrices, and sums of these are the four results: 16 multiplications where the windows have 36.
+//
+//   tile = A^T [ (G g G^T) * (B^T d B) ] A     (S. Winograd; A. Lavin and S. Gray,
+//   arXiv:1509.09308)
+//
+// The forms of elements and results are made by additions alone and those of weights by halving, so
+// that float32 stays as exact as in sums by window: each sum has fewer terms, though some of them
+// are of elements that only a neighbour sees. Therefore what is no number, or infinite, reaches all
+// four windows of the tile.
+//
+// Channels, or maps, lie side by side: vectors are of them. Threads: pure.
+#pragma once
+
+#include <cstdint>
+
+#include "runtime/base/cpu_info.h"
+
+namespace reprise::cpu {
+
+inline constexpr int64_t kWinogradForms = 16;
+
+struct WinogradKernels {
+  // One tile: `seen` has the channels of its 4 x 4 elements, row by row; form f of them becomes
+  // to[f * step + channel]. Pointers are aligned to 64 bytes and reach to the next whole vector.
+  void (*elements)(const float* const* seen, int64_t channels, int64_t step, float* to);
+  // The results of one tile: form f of their sums is sums[f * step + map]; window w of the 2 x 2
+  // becomes to[w][map]. Aligned likewise.
+  void (*results)(const float* sums, int64_t step, int64_t maps, float* const* to);
+};
+
+// The kernels of the highest tier that is not above `isa`.
+const WinogradKernels& WinogradKernelsFor(Isa isa);
+
+// The forms of `count` kernels of 3 x 3 that lie side by side: form f of kernel i becomes
+// to[f * step + i].
+void WinogradWeights(const float* kernels, int64_t count, int64_t step, float* to);
+
+}  // namespace reprise::cpu
