@@ -25,8 +25,8 @@ AxisOf ReduceSumAxis, ReduceNormAxis, ReduceProdAxis, ReduceMeanAxis, ReduceMaxA
 
 // axis_layers.cc
 AxisOf LastDimsNormAxis, InstanceNormAxis, GroupNormAxis, BatchNormAxis, RecurrentAxis, ConvAxis,
-    AveragePoolAxis, MaxPoolAxis, LpPoolAxis, GlobalPoolAxis, ResizeAxis, DynamicQuantizeAxis,
-    AttentionAxis;
+    ConvTransposeAxis, AveragePoolAxis, MaxPoolAxis, LpPoolAxis, GlobalPoolAxis, ResizeAxis,
+    DynamicQuantizeAxis, AttentionAxis;
 
 // Nothing is known of the padding but that a mask may act on it; or that it does not hang on data.
 inline bool MayBeMasked(const Positions& positions) {

@@ -6,6 +6,7 @@
 #include "runtime/ops/binary.h"
 #include "runtime/ops/branch.h"
 #include "runtime/ops/conv.h"
+#include "runtime/ops/conv_transpose.h"
 #include "runtime/ops/data_sized.h"
 #include "runtime/ops/einsum.h"
 #include "runtime/ops/gather.h"
@@ -173,6 +174,7 @@ constexpr OpRow kRows[] = {
     // Convolution and pooling.
     {"Conv", 2, 3, 1, 1, 0, 0, ConvRule, ConvKernel, ConvAxis},
     {"reprise.Conv", 2, 4, 1, 1, kInternal, 0, FusedConvRule, FusedConvKernel, UnknownAxis},
+    {"ConvTranspose", 2, 3, 1, 1, 0, 0, ConvTransposeRule, ConvTransposeKernel, ConvTransposeAxis},
     {"AveragePool", 1, 1, 1, 1, 0, 0, AveragePoolRule, AveragePoolKernel, AveragePoolAxis},
     {"MaxPool", 1, 1, 1, 2, 0, 0, MaxPoolRule, MaxPoolKernel, MaxPoolAxis},
     {"LpPool", 1, 1, 1, 1, 0, 0, LpPoolRule, LpPoolKernel, LpPoolAxis},

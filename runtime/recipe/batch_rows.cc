@@ -228,6 +228,7 @@ class Marker {
   // What they make of an element of dim 0 no other one has a part in. Where MaxPool says which
   // element was the largest it counts them from the batch's first on, which is no mixing.
   static constexpr absl::string_view kByElement[] = {"Conv",
+                                                     "ConvTranspose",
                                                      "MaxPool",
                                                      "AveragePool",
                                                      "LpPool",

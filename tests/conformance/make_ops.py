@@ -60,6 +60,7 @@ def cases():
     yield from attention_cases(x)
     yield from recurrent_cases()
     yield from window_cases()
+    yield from pool_cases()
     yield from quantized_cases()
     yield from qlinear_cases()
     yield from embedding_cases()
@@ -223,6 +224,7 @@ def window_cases():
         "strides": [2, 1], "pads": [1, 0, 2, 1], "dilations": [1, 2]}, ["y"]
     yield "conv_depthwise", "", "Conv", [plane, f32(3, 1, 3, 3)], {
         "group": 3, "pads": [1, 1, 1, 1]}, ["y"]
+    yield from transposed_cases(plane)
     yield "max_pool", "", "MaxPool", [plane], {
         "kernel_shape": [3, 2], "strides": [2, 2], "pads": [1, 0, 1, 1], "ceil_mode": 1}, [
             "y", "where"]
@@ -238,6 +240,36 @@ def window_cases():
             yield f"resize_{mode}_{at}", "", "Resize", [
                 plane, None, None, np.array([2, 3, 11, 4])], {
                     "mode": mode, "coordinate_transformation_mode": at}, ["y"]
+
+
+def transposed_cases(plane):
+    row = f32(2, 4, 9)
+    for auto in ("SAME_UPPER", "SAME_LOWER", "VALID"):
+        yield f"conv_transpose_{auto.lower()}", "", "ConvTranspose", [row, f32(4, 3, 4), f32(6)], {
+            "group": 2, "strides": [3], "auto_pad": auto}, ["y"]
+        yield f"conv_transpose_{auto.lower()}_shape", "", "ConvTranspose", [row, f32(4, 3, 4)], {
+            "strides": [3], "auto_pad": auto, "output_shape": [25]}, ["y"]
+    yield "conv_transpose_2d", "", "ConvTranspose", [plane, f32(3, 40, 4, 4), f32(40)], {
+        "strides": [2, 2], "pads": [1, 1, 1, 1]}, ["y"]
+    yield "conv_transpose_2d_uneven", "", "ConvTranspose", [plane, f32(3, 5, 3, 2), f32(5)], {
+        "strides": [2, 3], "pads": [1, 0, 2, 1], "dilations": [1, 2], "output_padding": [1, 2]}, ["y"]
+    yield "conv_transpose_depthwise", "", "ConvTranspose", [plane, f32(3, 1, 3, 3)], {
+        "group": 3, "strides": [2, 2]}, ["y"]
+    yield "conv_transpose_3d", "", "ConvTranspose", [f32(2, 6, 3, 4, 5), f32(6, 4, 3, 3, 2)], {
+        "strides": [2, 1, 2], "pads": [1, 0, 1, 1, 1, 0], "output_shape": [5, 5, 9]}, ["y"]
+
+
+def pool_cases():
+    """Windows larger than what there is: less than a stride is one, less than two is none."""
+    row = f32(2, 3, 5)
+    for op in ("MaxPool", "AveragePool", "LpPool"):
+        for kernel, stride, pads in ((7, 3, [0, 0]), (7, 3, [1, 0]), (8, 2, [1, 1]), (9, 2, [0, 0])):
+            if kernel - 5 - sum(pads) >= 2 * stride:
+                continue
+            for ceil in (0, 1):
+                yield f"{op.lower()}_large_{kernel}_{sum(pads)}_{ceil}", "", op, [row], {
+                    "kernel_shape": [kernel], "strides": [stride], "pads": pads, "ceil_mode": ceil}, [
+                        "y"]
 
 
 def write_case(folder, name, domain, op, values, attributes, outputs):

@@ -31,6 +31,7 @@ constexpr OpPlan kPlans[] = {
     {"reprise.SegmentCumSum", cpu::PlanSegmentCumSum},
     {"Conv", cpu::PlanConv},
     {"reprise.Conv", cpu::PlanConv},
+    {"ConvTranspose", cpu::PlanConvTranspose},
     {"MaxPool", cpu::PlanPool},
     {"AveragePool", cpu::PlanPool},
     {"LSTM", cpu::PlanLstm},
@@ -162,6 +163,9 @@ absl::StatusOr<Tensor> CpuDevice::Prepare(const std::string& op, const Attribute
   }
   if (op == cpu::kPackInt8RowsOp && !inputs.empty() && inputs[0].has_value()) {
     return cpu::RunPackInt8Rows(*inputs[0], inputs.size() > 1 ? &*inputs[1] : nullptr, *weights_);
+  }
+  if (op == cpu::kSplitPhasesOp && !inputs.empty() && inputs[0].has_value()) {
+    return cpu::RunSplitPhases(attributes, *inputs[0], *weights_);
   }
   if (op != cpu::kPackOp) return PrepareWithReference(op, attributes, inputs);
   if (inputs.size() != 1 || !inputs[0].has_value()) {

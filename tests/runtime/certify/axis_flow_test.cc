@@ -182,6 +182,16 @@ const FlowCase kCases[] = {
      "node 'conv' (Conv) reads windows in strides of 3, the last of which reaches behind the end "
      "of "
      "tokens"},
+    {"SpreadOverWindows", R"(
+  input %x: f32[2, 8, $S]
+  const %w: f32[8, 1, 1] = {1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0}
+  %y: ? = ConvTranspose(%x, %w) {strides = [2]} @up)",
+     kUndecided, "node 'up' (ConvTranspose) spreads over windows the elements of tokens"},
+    {"EachOfABatchIsSpreadByItself", R"(
+  input %x: f32[$S, 8, 3]
+  const %w: f32[8, 1, 1] = {1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0}
+  %y: ? = ConvTranspose(%x, %w) {strides = [2]} @up)",
+     kProved, "", true},
     {"LookingBackIsNoHelpInABatch", R"(
   input %x: f32[$S, 8]
   const %axis: i64[] = {0}

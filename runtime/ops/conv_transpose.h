@@ -1,0 +1,13 @@
+// Convolution turned around: each element of the operand is spread over a window of the result.
+#pragma once
+
+#include "runtime/ops/infer.h"
+
+namespace reprise::ops {
+
+// ConvTranspose(x [batch, channels, dims...], weight [channels, maps / group, kernel...],
+// bias? [maps]).
+Rule ConvTransposeRule;
+Kernel ConvTransposeKernel;
+
+}  // namespace reprise::ops
