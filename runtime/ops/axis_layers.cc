@@ -59,6 +59,14 @@ void BatchNormAxis(AxisContext& context) {
   context.Set(0, std::move(flow));
 }
 
+// Each place of a sample by itself, over its channels.
+void LocalNormAxis(AxisContext& context) {
+  AxisFlowValue flow = context.input(0);
+  KeepWithoutPadding(flow);
+  if (flow.At(1) != nullptr) context.Doubt("adds up squares over the channels, which are those of");
+  context.Set(0, std::move(flow));
+}
+
 // The scale of the whole tensor comes from its range, which always holds 0.
 void DynamicQuantizeAxis(AxisContext& context) {
   AxisFlowValue flow = context.input(0);

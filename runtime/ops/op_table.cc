@@ -10,8 +10,10 @@
 #include "runtime/ops/data_sized.h"
 #include "runtime/ops/einsum.h"
 #include "runtime/ops/gather.h"
+#include "runtime/ops/grid_sample.h"
 #include "runtime/ops/group_norm.h"
 #include "runtime/ops/infer.h"
+#include "runtime/ops/local_norm.h"
 #include "runtime/ops/matmul.h"
 #include "runtime/ops/movement.h"
 #include "runtime/ops/non_max_suppression.h"
@@ -24,6 +26,7 @@
 #include "runtime/ops/recurrent.h"
 #include "runtime/ops/reduce.h"
 #include "runtime/ops/resize.h"
+#include "runtime/ops/roi_align.h"
 #include "runtime/ops/rotary.h"
 #include "runtime/ops/segment.h"
 #include "runtime/ops/select.h"
@@ -79,6 +82,7 @@ constexpr OpRow kRows[] = {
     {"Shrink", 1, 1, 1, 1, kElementwise, 0, SameRule<kNumbers>, ShrinkKernel, ElementwiseAxis},
     {"com.microsoft.QuickGelu", 1, 1, 1, 1, kElementwise, 0, SameRule<kFloats>, QuickGeluKernel, ElementwiseAxis},
     {"Not", 1, 1, 1, 1, kElementwise, 0, CompareRule<kBools>, NotKernel, ElementwiseAxis},
+    {"BitwiseNot", 1, 1, 1, 1, kElementwise, 0, SameRule<kInts>, BitwiseNotKernel, ElementwiseAxis},
     {"IsNaN", 1, 1, 1, 1, kElementwise, 0, CompareRule<kFloats>, IsNaNKernel, ElementwiseAxis},
     {"IsInf", 1, 1, 1, 1, kElementwise, 0, CompareRule<kFloats>, IsInfKernel, ElementwiseAxis},
     // Elementwise, two and more operands.
@@ -97,6 +101,10 @@ constexpr OpRow kRows[] = {
     {"And", 2, 2, 1, 1, kElementwise | kCommutative, 0, CompareRule<kBools>, AndKernel, ElementwiseAxis},
     {"Or", 2, 2, 1, 1, kElementwise | kCommutative, 0, CompareRule<kBools>, OrKernel, ElementwiseAxis},
     {"Xor", 2, 2, 1, 1, kElementwise | kCommutative, 0, CompareRule<kBools>, XorKernel, ElementwiseAxis},
+    {"BitwiseAnd", 2, 2, 1, 1, kElementwise | kCommutative, 0, BroadcastRule<kInts>, BitwiseAndKernel, ElementwiseAxis},
+    {"BitwiseOr", 2, 2, 1, 1, kElementwise | kCommutative, 0, BroadcastRule<kInts>, BitwiseOrKernel, ElementwiseAxis},
+    {"BitwiseXor", 2, 2, 1, 1, kElementwise | kCommutative, 0, BroadcastRule<kInts>, BitwiseXorKernel, ElementwiseAxis},
+    {"BitShift", 2, 2, 1, 1, kElementwise, 0, BitShiftRule, BitShiftKernel, ElementwiseAxis},
     {"Max", 1, -1, 1, 1, kElementwise, 0, BroadcastRule<kNumbers>, MaxKernel, ElementwiseAxis},
     {"Min", 1, -1, 1, 1, kElementwise, 0, BroadcastRule<kNumbers>, MinKernel, ElementwiseAxis},
     {"Sum", 1, -1, 1, 1, kElementwise, 0, BroadcastRule<kNumbers>, SumKernel, ElementwiseAxis},
@@ -140,6 +148,8 @@ constexpr OpRow kRows[] = {
     {"SpaceToDepth", 1, 1, 1, 1, 0, 0, SpaceToDepthRule, SpaceToDepthKernel, UnknownAxis},
     {"ReverseSequence", 2, 2, 1, 1, 0, 0, ReverseSequenceRule, ReverseSequenceKernel, UnknownAxis},
     {"Resize", 1, 4, 1, 1, 0, 0b1100, ResizeRule, ResizeKernel, ResizeAxis},
+    {"GridSample", 2, 2, 1, 1, 0, 0, GridSampleRule, GridSampleKernel, UnknownAxis},
+    {"RoiAlign", 3, 3, 1, 1, 0, 0, RoiAlignRule, RoiAlignKernel, UnknownAxis},
     // Gathering and scattering.
     {"Gather", 2, 2, 1, 1, 0, 0, GatherRule, GatherKernel, GatherAxis},
     {"GatherElements", 2, 2, 1, 1, 0, 0, GatherElementsRule, GatherElementsKernel, DataAxis},
@@ -194,6 +204,7 @@ constexpr OpRow kRows[] = {
     {"BatchNormalization", 5, 5, 1, 1, 0, 0, BatchNormalizationRule, BatchNormalizationKernel, BatchNormAxis},
     {"InstanceNormalization", 3, 3, 1, 1, 0, 0, InstanceNormalizationRule, InstanceNormalizationKernel, InstanceNormAxis},
     {"GroupNormalization", 3, 3, 1, 1, 0, 0, GroupNormalizationRule, GroupNormalizationKernel, GroupNormAxis},
+    {"LRN", 1, 1, 1, 1, 0, 0, LrnRule, LrnKernel, LocalNormAxis},
     {"reprise.AddLayerNorm", 3, 4, 1, 2, kInternal, 0, AddLayerNormRule, AddLayerNormKernel, LastDimsNormAxis},
     {"com.microsoft.SkipLayerNormalization", 3, 5, 1, 4, 0, 0, SkipLayerNormRule, SkipLayerNormKernel, LastDimsNormAxis},
     {"com.microsoft.SkipSimplifiedLayerNormalization", 3, 4, 1, 4, 0, 0, SkipSimplifiedLayerNormRule, SkipSimplifiedLayerNormKernel, LastDimsNormAxis},

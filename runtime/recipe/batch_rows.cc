@@ -236,6 +236,7 @@ class Marker {
                                                      "GlobalMaxPool",
                                                      "GlobalAveragePool",
                                                      "InstanceNormalization",
+                                                     "LRN",
                                                      "GroupNormalization"};
   static constexpr absl::string_view kAlongTheLastAxis[] = {
       "LayerNormalization", "RMSNormalization", "Softmax", "LogSoftmax", "Hardmax"};

@@ -17,6 +17,7 @@ import case_folder
 
 RANDOM = np.random.default_rng(11)
 MICROSOFT = "com.microsoft"
+OPSETS = {"RoiAlign": 21}  # the newest that onnxruntime has a kernel for, where that is not the newest of all
 
 
 def f32(*shape):
@@ -61,6 +62,8 @@ def cases():
     yield from recurrent_cases()
     yield from window_cases()
     yield from pool_cases()
+    yield from sampling_cases()
+    yield from quantized_conv_cases()
     yield from quantized_cases()
     yield from qlinear_cases()
     yield from embedding_cases()
@@ -270,6 +273,79 @@ def pool_cases():
                 yield f"{op.lower()}_large_{kernel}_{sum(pads)}_{ceil}", "", op, [row], {
                     "kernel_shape": [kernel], "strides": [stride], "pads": pads, "ceil_mode": ceil}, [
                         "y"]
+    yield "lrn", "", "LRN", [f32(2, 7, 3, 4)], {"size": 3, "alpha": 0.3, "beta": 0.6, "bias": 1.5}, ["y"]
+    yield "lrn_wide", "", "LRN", [f32(2, 4, 3, 4)], {"size": 15, "alpha": 0.3}, ["y"]
+    zeros = f32(3, 4, 5)
+    zeros[1, 2] = 0
+    for norm in (1, 2):
+        for axis in (-1, 1):
+            yield f"lp_normalization_{norm}_{axis}", "", "LpNormalization", [zeros], {
+                "p": norm, "axis": axis}, ["y"]
+    yield "mean_variance", "", "MeanVarianceNormalization", [f32(2, 3, 4, 5)], {}, ["y"]
+    yield "mean_variance_axes", "", "MeanVarianceNormalization", [f32(2, 3, 4, 5)], {
+        "axes": [2, 3]}, ["y"]
+
+
+def sampling_cases():
+    plane = f32(2, 3, 5, 7)
+    grid = (RANDOM.random((2, 4, 6, 2)) * 3.2 - 1.6).astype(np.float32)
+    grid[0, 0, :4] = [[-1, -1], [1, 1], [1, -1], [0, 1]]
+    for mode in ("linear", "nearest", "cubic"):
+        for padding in ("zeros", "border", "reflection"):
+            for corners in (0, 1):
+                yield f"grid_sample_{mode}_{padding}_{corners}", "", "GridSample", [plane, grid], {
+                    "mode": mode, "padding_mode": padding, "align_corners": corners}, ["y"]
+    room = (RANDOM.random((2, 3, 2, 4, 3)) * 3 - 1.5).astype(np.float32)
+    for mode in ("linear", "nearest"):
+        yield f"grid_sample_3d_{mode}", "", "GridSample", [f32(2, 2, 4, 3, 5), room], {
+            "mode": mode, "padding_mode": "border"}, ["y"]
+    corner = RANDOM.random((6, 2)) * 20 - 4
+    regions = np.concatenate([corner, corner + RANDOM.random((6, 2)) * 16], 1).astype(np.float32)
+    image = f32(2, 3, 9, 11)
+    for mode in ("avg", "max"):
+        for at in ("half_pixel", "output_half_pixel"):
+            for ratio in (0, 2):
+                yield f"roi_align_{mode}_{at}_{ratio}", "", "RoiAlign", [
+                    image, regions, ints(0, 2, 6)], {
+                        "mode": mode, "coordinate_transformation_mode": at, "sampling_ratio": ratio,
+                        "output_height": 3, "output_width": 2, "spatial_scale": 0.7}, ["y"]
+
+
+def quantized_conv_cases():
+    weight = ints(-127, 128, (6, 2, 3, 3), np.int8)
+    windows = {"group": 2, "pads": [1, 0, 1, 1], "strides": [2, 1]}
+    for dtype, low, high, zero in ((np.uint8, 0, 256, 120), (np.int8, -128, 128, -3)):
+        kind = np.dtype(dtype).name
+        x = ints(low, high, (2, 4, 7, 6), dtype)
+        point = np.array(zero, dtype)
+        y = [np.array(0.43, np.float32), point]
+        scale = (RANDOM.random(6) * 0.02 + 0.01).astype(np.float32)
+        bias = ints(-900, 900, 6, np.int32)
+        yield f"qlinear_conv_{kind}", "", "QLinearConv", [
+            x, np.array(0.031, np.float32), point, weight, scale, np.zeros(6, np.int8), *y,
+            bias], windows, ["y"]
+        yield f"qlinear_conv_one_scale_{kind}", "", "QLinearConv", [
+            x, np.array(0.031, np.float32), point, weight, scale[:1], np.array([0], np.int8),
+            *y], windows, ["y"]
+        pool = [x, np.array(0.031, np.float32), point, np.array(0.0237, np.float32), point]
+        yield f"qlinear_average_pool_{kind}", MICROSOFT, "QLinearAveragePool", pool, {
+            "kernel_shape": [3, 2], "strides": [2, 2]}, ["y"]
+        yield f"qlinear_global_average_pool_{kind}", MICROSOFT, "QLinearGlobalAveragePool", pool, {}, [
+            "y"]
+    bytes_x = ints(0, 256, (2, 4, 7, 6), np.uint8)
+    for kind, w, points in (("vector", weight.view(np.uint8), np.array([0], np.uint8)),
+                            ("scalar", ints(0, 256, (6, 2, 3, 3), np.uint8), np.array(7, np.uint8))):
+        yield f"conv_integer_{kind}", "", "ConvInteger", [
+            bytes_x, w, np.array(120, np.uint8), points], windows, ["y"]
+    yield "conv_integer_plain", "", "ConvInteger", [bytes_x, weight.view(np.uint8)], windows, ["y"]
+    conv = [f32(2, 3, 7, 6), f32(5, 3, 3, 3), f32(5)]
+    for activation, numbers in (("Relu", []), ("Sigmoid", []), ("Tanh", []), ("LeakyRelu", [0.2]),
+                                ("Clip", [-0.5, 1.0]), ("HardSigmoid", [0.3, 0.4])):
+        yield f"fused_conv_{activation.lower()}", MICROSOFT, "FusedConv", conv, {
+            "activation": activation, "activation_params": numbers} if numbers else {
+                "activation": activation}, ["y"]
+    yield "fused_conv_added", MICROSOFT, "FusedConv", conv + [f32(2, 5, 5, 4)], {
+        "activation": "Relu"}, ["y"]
 
 
 def write_case(folder, name, domain, op, values, attributes, outputs):
@@ -282,7 +358,7 @@ def write_case(folder, name, domain, op, values, attributes, outputs):
     made = [ValueInfoProto(name=n) for n in names]  # onnxruntime infers the types
     graph = helper.make_graph([node], name, infos, made)
     model = helper.make_model(graph, ir_version=10, opset_imports=[
-        helper.make_opsetid("", 23), helper.make_opsetid(MICROSOFT, 1)])
+        helper.make_opsetid("", OPSETS.get(op, 23)), helper.make_opsetid(MICROSOFT, 1)])
     session = onnxruntime.InferenceSession(model.SerializeToString(),
                                            providers=["CPUExecutionProvider"])
     results = session.run(names, given)

@@ -69,6 +69,7 @@ TEST(BatchRowsTest, OpsThatWorkInsideRowsKeepThemApart) {
         "input %x: f32[4, 3, 8, 8]\n%y: ? = GlobalAveragePool(%x)\noutput %y",
         "input %x: f32[4, 3, 8]\nparam %s: f32[3] = p0\nparam %b: f32[3] = p1\n"
         "%y: ? = InstanceNormalization(%x, %s, %b)\noutput %y",
+        "input %x: f32[4, 3, 8]\n%y: ? = LRN(%x) {size = 3}\noutput %y",
         "input %x: f32[4, 3, 8]\n%y: ? = LogSoftmax(%x)\noutput %y",
         "input %x: f32[4, 3, 8]\n%y: ? = ArgMax(%x) {axis = 2}\noutput %y",
         "input %x: f32[4, 1, 8]\nconst %s: i64[3] = {4, 3, 8}\n%y: ? = Expand(%x, %s)\noutput %y",
