@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/graph/rank_error.h"
+#include "runtime/ops/conv.h"
 #include "runtime/ops/typed.h"
 #include "runtime/ops/windows.h"
 
@@ -97,6 +98,19 @@ absl::Status ConvTransposeKernel(const KernelContext& context) {
       for (int64_t i = 0; i < out_plane; ++i) out[i] = static_cast<T>(sums[i]);
     }
   });
+}
+
+absl::Status FusedConvTransposeRule(InferContext& context) {
+  RETURN_IF_ERROR(CheckType(context, 0, TypeBit(DType::kFloat32)));
+  RETURN_IF_ERROR(CheckConvActivation(context.attributes().String("activation", "none")));
+  return ConvTransposeRule(context);
+}
+
+absl::Status FusedConvTransposeKernel(const KernelContext& context) {
+  RETURN_IF_ERROR(ConvTransposeKernel(context));
+  const MutableTensorView& out = context.outputs[0];
+  ApplyConvActivation(context.node.attributes, out.as<float>(), out.num_elements());
+  return absl::OkStatus();
 }
 
 }  // namespace reprise::ops

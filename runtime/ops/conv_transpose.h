@@ -10,4 +10,9 @@ namespace reprise::ops {
 Rule ConvTransposeRule;
 Kernel ConvTransposeKernel;
 
+// reprise.ConvTranspose(x, weight, bias?): activation(ConvTranspose), float32. Attributes are those
+// of ConvTranspose and the activation's of reprise.Conv.
+Rule FusedConvTransposeRule;
+Kernel FusedConvTransposeKernel;
+
 }  // namespace reprise::ops

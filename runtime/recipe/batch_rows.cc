@@ -229,6 +229,7 @@ class Marker {
   // element was the largest it counts them from the batch's first on, which is no mixing.
   static constexpr absl::string_view kByElement[] = {"Conv",
                                                      "ConvTranspose",
+                                                     "reprise.ConvTranspose",
                                                      "MaxPool",
                                                      "AveragePool",
                                                      "LpPool",

@@ -32,6 +32,7 @@ constexpr OpPlan kPlans[] = {
     {"Conv", cpu::PlanConv},
     {"reprise.Conv", cpu::PlanConv},
     {"ConvTranspose", cpu::PlanConvTranspose},
+    {"reprise.ConvTranspose", cpu::PlanConvTranspose},
     {"MaxPool", cpu::PlanPool},
     {"AveragePool", cpu::PlanPool},
     {"LSTM", cpu::PlanLstm},

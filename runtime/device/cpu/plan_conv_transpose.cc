@@ -9,10 +9,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "runtime/base/status_macros.h"
-#include "runtime/device/cpu/conv_finish.h"
 #include "runtime/device/cpu/conv_phases.h"
-#include "runtime/device/cpu/conv_windows.h"
-#include "runtime/device/cpu/plan.h"
+#include "runtime/device/cpu/plan_conv.h"
 #include "runtime/device/cpu/weight_memory.h"
 
 namespace reprise::cpu {
@@ -64,6 +62,7 @@ struct TransposeParams {
   std::vector<Phase> phases;
   std::vector<Piece> pieces;  // what a group of one element of the batch consists of
   ConvFinish finish = nullptr;
+  ConvActivation activation;
   int64_t batch = 0, batch_rows = 0;
   int64_t groups = 1, group_maps = 0;
   int64_t in_floats = 0;  // of a group of one element of the batch
@@ -151,7 +150,7 @@ void MakePiece(const TransposeParams& p, const Operands& at, const Phase& phase,
                 .rows = count,
                 .columns = block.count,
                 .bias = at.bias == nullptr ? nullptr : at.bias + map},
-               {});
+               p.activation);
       Spread(p, phase, piece.slice, block, sums, count, at.out + map * p.map_floats());
     }
     begin = end;
@@ -246,11 +245,14 @@ std::vector<Candidate> PlanConvTranspose(const CpuTarget& target, const NodeView
   const Shape &x = node.shape(0), &weight = node.shape(1);
   absl::StatusOr<ops::TransposedWindows> transposed = ops::TransposedWindowsOf(
       node.node(), x, std::vector<int64_t>(weight.begin() + 2, weight.end()));
-  if (!transposed.ok() || NumElements(node.out_shape()) == 0 || NumElements(x) == 0 ||
-      NumElements(weight) == 0 || x.size() > ConvWindows::kMaxDims + 2 ||
+  const std::optional<ConvActivation> activation = ConvActivationOf(node.attributes());
+  if (!transposed.ok() || !activation.has_value() || NumElements(node.out_shape()) == 0 ||
+      NumElements(x) == 0 || NumElements(weight) == 0 || x.size() > ConvWindows::kMaxDims + 2 ||
       NumElements(transposed->windows.strides) > kMaxPhases) {
     return {};
   }
+  std::vector<Candidate> small = PlanConvTransposeWeights(target, node, *transposed, *activation);
+  if (!small.empty()) return small;
   const Shape spatial(x.begin() + 2, x.end());
   const std::vector<ConvPhase> phases = PhasesOf(*transposed);
   TransposeParams p;
@@ -265,6 +267,7 @@ std::vector<Candidate> PlanConvTranspose(const CpuTarget& target, const NodeView
   }
   if (p.copy_floats > kMaxCopy) return {};
   p.finish = ConvFinishFor(target.isa);
+  p.activation = *activation;
   p.batch = x[0];
   p.batch_rows = node.batch_rows() > 0 && p.batch % node.batch_rows() == 0 ? node.batch_rows() : 0;
   p.in_floats = channels * NumElements(spatial);

@@ -120,14 +120,15 @@ std::string ConvTransposeText(Draw& draw, size_t dims) {
     end.push_back(std::min(draw.From({0, 1, kernel.back() / 2, extent}), (size - 1) / 2));
   }
   begin.insert(begin.end(), end.begin(), end.end());
-  const bool bias = draw.Chance(2);
-  return absl::StrCat("input %x: f32", Dims({draw.From({1, 1, 2, 3}), groups * channels}, spatial),
-                      "\n", draw.Chance(3) ? "input" : "param", " %w: f32",
-                      Dims({groups * channels, maps}, kernel),
-                      bias ? absl::StrCat("\ninput %b: f32[", groups * maps, "]") : "",
-                      "\n%y: ? = ConvTranspose(%x, %w", bias ? ", %b" : "", ") {group = ", groups,
-                      ", strides = ", List(strides), ", dilations = ", List(dilations),
-                      ", pads = ", List(begin), ", output_padding = ", List(more), "}\noutput %y");
+  const bool bias = draw.Chance(2), fused = draw.Chance(2);
+  return absl::StrCat(
+      "input %x: f32", Dims({draw.From({1, 1, 2, 3}), groups * channels}, spatial), "\n",
+      draw.Chance(3) ? "input" : "param", " %w: f32", Dims({groups * channels, maps}, kernel),
+      bias ? absl::StrCat("\ninput %b: f32[", groups * maps, "]") : "",
+      "\n%y: ? = ", fused ? "reprise." : "", "ConvTranspose(%x, %w", bias ? ", %b" : "", ") {",
+      fused ? "activation = \"silu\", " : "", "group = ", groups, ", strides = ", List(strides),
+      ", dilations = ", List(dilations), ", pads = ", List(begin),
+      ", output_padding = ", List(more), "}\noutput %y");
 }
 
 // `text` with a residual of the result's shape.
