@@ -22,6 +22,7 @@
 #include "runtime/ops/pool.h"
 #include "runtime/ops/quantize.h"
 #include "runtime/ops/quantize_microsoft.h"
+#include "runtime/ops/random.h"
 #include "runtime/ops/rearrange.h"
 #include "runtime/ops/recurrent.h"
 #include "runtime/ops/reduce.h"
@@ -129,6 +130,12 @@ constexpr OpRow kRows[] = {
     {"ConstantOfShape", 1, 1, 1, 1, 0, 0b1, ConstantOfShapeRule, ConstantOfShapeKernel, KnownAxis},
     {"Range", 3, 3, 1, 1, 0, 0b111, RangeRule, RangeKernel, KnownAxis},
     {"EyeLike", 1, 1, 1, 1, kShapeOnly, 0, EyeLikeRule, EyeLikeKernel, KnownAxis},
+    // Random numbers.
+    {"RandomNormal", 0, 0, 1, 1, kNoFold, 0, RandomRule, RandomNormalKernel, UnknownAxis},
+    {"RandomUniform", 0, 0, 1, 1, kNoFold, 0, RandomRule, RandomUniformKernel, UnknownAxis},
+    {"RandomNormalLike", 1, 1, 1, 1, kShapeOnly | kNoFold, 0, RandomLikeRule, RandomNormalKernel, UnknownAxis},
+    {"RandomUniformLike", 1, 1, 1, 1, kShapeOnly | kNoFold, 0, RandomLikeRule, RandomUniformKernel, UnknownAxis},
+    {"Bernoulli", 1, 1, 1, 1, kNoFold, 0, BernoulliRule, BernoulliKernel, UnknownAxis},
     // As many elements as the data says.
     {"NonZero", 1, 1, 1, 1, kDataDependent, 0b1, NonZeroRule, NonZeroKernel, UnknownAxis},
     {"Compress", 2, 2, 1, 1, kDataDependent, 0b10, CompressRule, CompressKernel, UnknownAxis},

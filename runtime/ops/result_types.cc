@@ -68,7 +68,12 @@ DType TypeOf(const Node& node, size_t result, const std::vector<DType>& types) {
   };
   const Attributes& attributes = node.attributes;
   if (node.op == "Cast") return Numbered(attributes.Int("to", 0));
-  if (node.op == "EyeLike" && attributes.Has("dtype")) return Numbered(attributes.Int("dtype", 0));
+  for (absl::string_view op : {"Bernoulli", "EyeLike", "RandomNormalLike", "RandomUniformLike"}) {
+    if (node.op == op && attributes.Has("dtype")) return Numbered(attributes.Int("dtype", 0));
+  }
+  if (node.op == "RandomNormal" || node.op == "RandomUniform") {
+    return Numbered(attributes.Int("dtype", 1));
+  }
   if (node.op == "LayerNormalization" && result > 0)
     return Numbered(attributes.Int("stash_type", 1));
   if (node.op == "ConstantOfShape") {
