@@ -28,6 +28,9 @@ AxisOf LastDimsNormAxis, InstanceNormAxis, GroupNormAxis, BatchNormAxis, LocalNo
     RecurrentAxis, ConvAxis, ConvTransposeAxis, AveragePoolAxis, MaxPoolAxis, LpPoolAxis,
     GlobalPoolAxis, ResizeAxis, DynamicQuantizeAxis, AttentionAxis;
 
+// axis_sampling.cc
+AxisOf GridSampleAxis, RoiAlignAxis;
+
 // Nothing is known of the padding but that a mask may act on it; or that it does not hang on data.
 inline bool MayBeMasked(const Positions& positions) {
   return positions.guarded && positions.padding.kind == PaddingValue::Kind::kUnknown;

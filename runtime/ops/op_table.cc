@@ -155,8 +155,8 @@ constexpr OpRow kRows[] = {
     {"SpaceToDepth", 1, 1, 1, 1, 0, 0, SpaceToDepthRule, SpaceToDepthKernel, UnknownAxis},
     {"ReverseSequence", 2, 2, 1, 1, 0, 0, ReverseSequenceRule, ReverseSequenceKernel, UnknownAxis},
     {"Resize", 1, 4, 1, 1, 0, 0b1100, ResizeRule, ResizeKernel, ResizeAxis},
-    {"GridSample", 2, 2, 1, 1, 0, 0, GridSampleRule, GridSampleKernel, UnknownAxis},
-    {"RoiAlign", 3, 3, 1, 1, 0, 0, RoiAlignRule, RoiAlignKernel, UnknownAxis},
+    {"GridSample", 2, 2, 1, 1, 0, 0, GridSampleRule, GridSampleKernel, GridSampleAxis},
+    {"RoiAlign", 3, 3, 1, 1, 0, 0, RoiAlignRule, RoiAlignKernel, RoiAlignAxis},
     // Gathering and scattering.
     {"Gather", 2, 2, 1, 1, 0, 0, GatherRule, GatherKernel, GatherAxis},
     {"GatherElements", 2, 2, 1, 1, 0, 0, GatherElementsRule, GatherElementsKernel, DataAxis},

@@ -158,6 +158,7 @@ class Marker {
     }
     if (node.op == "reprise.SegmentCumSum") return IsMarked(node, 0);
     if (node.op == "reprise.SegmentSpread") return IsMarked(node, 2);
+    if (node.op == "GridSample") return AllMarked(node);
     if (node.op == "Concat" || node.op == "Split") {
       return AxisIsInside(node, 0) && (node.op == "Split" ? IsMarked(node, 0) : AllMarked(node));
     }

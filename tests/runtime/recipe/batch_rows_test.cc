@@ -69,6 +69,8 @@ TEST(BatchRowsTest, OpsThatWorkInsideRowsKeepThemApart) {
         "input %x: f32[4, 3, 8, 8]\n%y: ? = GlobalAveragePool(%x)\noutput %y",
         "input %x: f32[4, 3, 8]\nparam %s: f32[3] = p0\nparam %b: f32[3] = p1\n"
         "%y: ? = InstanceNormalization(%x, %s, %b)\noutput %y",
+        "input %x: f32[4, 3, 5, 6]\ninput %g: f32[4, 2, 3, 2]\n%y: ? = GridSample(%x, %g)\n"
+        "output %y",
         "input %x: f32[4, 3, 8]\n%y: ? = LRN(%x) {size = 3}\noutput %y",
         "input %x: f32[4, 3, 8]\n%y: ? = LogSoftmax(%x)\noutput %y",
         "input %x: f32[4, 3, 8]\n%y: ? = ArgMax(%x) {axis = 2}\noutput %y",
@@ -103,6 +105,12 @@ TEST(BatchRowsTest, OpsThatMayMixRowsAreNotMarked) {
         "input %x: f32[4, 1, 2]\ninput %w: f32[4, 1, 2]\n%y: ? = Conv(%x, %w)\noutput %y",
         "input %x: f32[4, 4, 2]\ninput %w: f32[4, 1, 2]\n%y: ? = ConvTranspose(%x, %w)\n"
         "output %y",
+        // Elements of a batch found by their places.
+        "input %x: f32[4, 3, 5, 6]\ninput %r: f32[4, 4]\ninput %i: i64[4]\n"
+        "%y: ? = RoiAlign(%x, %r, %i)\noutput %y",
+        "input %x: f32[4, 3, 5, 6]\nconst %g: f32[4, 1, 1, 2] = {0.0, 0.0, 0.0, 0.0, 0.0, 0.0, "
+        "0.0, "
+        "0.0}\n%y: ? = GridSample(%x, %g)\noutput %y",
         "input %x: f32[4, 4]\n%y: ? = ArgMax(%x) {axis = 0}\noutput %y",
         "input %x: f32[4, 3]\nconst %s: i64[2] = {2, 1}\n%y: ? = Tile(%x, %s)\noutput %y",
         "input %x: f32[4, 2]\nconst %s: f32[2] = {1.1, 2.0}\n%y: ? = Resize(%x, _, %s)\noutput %y",
