@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/onnx/onnx_proto.h"
+#include "runtime/onnx/rewrites_audio.h"
 #include "runtime/onnx/rewrites_fused.h"
 #include "runtime/onnx/rewrites_quantized.h"
 
@@ -317,6 +318,7 @@ constexpr RewriteRow kRewrites[] = {
     {"Less", 7, LimitedBroadcast},
     {"Greater", 7, LimitedBroadcast},
     {"BatchNormalization", 14, BatchNormalizationInference},
+    {"BlackmanWindow", kAlways, BlackmanWindowInSteps},
     {"Cast", 6, CastFromName},
     {"Clip", 11, ClipToInputs},
     {"Concat", 4, ConcatAxis},
@@ -325,6 +327,8 @@ constexpr RewriteRow kRewrites[] = {
     {"GRU", 7, DropOutputSequence},
     {"Gemm", 7, DropBroadcast},
     {"GroupNormalization", 21, GroupsToChannels},
+    {"HammingWindow", kAlways, HammingWindowInSteps},
+    {"HannWindow", kAlways, HannWindowInSteps},
     {"Hardmax", 13, FlattenAround},
     {"LSTM", 7, DropOutputSequence},
     {"LogSoftmax", 13, FlattenAround},
@@ -347,6 +351,7 @@ constexpr RewriteRow kRewrites[] = {
     {"Reshape", 5, ShapeToInput},
     {"Resize", 11, ResizeAtCorner},
     {"RoiAlign", 16, RegionsAtCorner},
+    {"STFT", kAlways, StftInSteps},
     {"Scatter", 11, ScatterIsScatterElements},
     {"Selu", 6, SeluDefaults},
     {"SimplifiedLayerNormalization", kAlways, SimplifiedIsRms},

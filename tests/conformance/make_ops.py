@@ -11,12 +11,13 @@ import sys
 
 import numpy as np
 import onnxruntime
-from onnx import ValueInfoProto, helper
+from onnx import ValueInfoProto, helper, numpy_helper
 
 import case_folder
 
 RANDOM = np.random.default_rng(11)
 MICROSOFT = "com.microsoft"
+CONSTANTS = {"STFT": (1, 2, 3)}  # operands that files hold
 OPSETS = {"RoiAlign": 21}  # the newest that onnxruntime has a kernel for, where that is not the newest of all
 
 
@@ -64,6 +65,7 @@ def cases():
     yield from pool_cases()
     yield from sampling_cases()
     yield from quantized_conv_cases()
+    yield from signal_cases()
     yield from quantized_cases()
     yield from qlinear_cases()
     yield from embedding_cases()
@@ -348,15 +350,30 @@ def quantized_conv_cases():
         "activation": "Relu"}, ["y"]
 
 
+def signal_cases():
+    signal, step = f32(2, 150, 1), np.array(7, np.int64)
+    for onesided in (0, 1):
+        yield f"stft_{onesided}", "", "STFT", [signal, step, None, np.array(32, np.int64)], {
+            "onesided": onesided}, ["y"]
+    yield "stft_window", "", "STFT", [signal, step, f32(32), np.array(32, np.int64)], {}, ["y"]
+    yield "stft_window_alone", "", "STFT", [signal, step, f32(25)], {}, ["y"]
+    for periodic in (0, 1):
+        for op in ("HannWindow", "HammingWindow", "BlackmanWindow"):
+            yield f"{op.lower()}_{periodic}", "", op, [np.array(13, np.int64)], {
+                "periodic": periodic}, ["y"]
+
+
 def write_case(folder, name, domain, op, values, attributes, outputs):
     given = {f"i{i}": v for i, v in enumerate(values) if v is not None}
     inputs = [f"i{i}" if v is not None else "" for i, v in enumerate(values)]
+    known = [numpy_helper.from_array(given.pop(f"i{i}"), f"i{i}")
+             for i in CONSTANTS.get(op, ()) if f"i{i}" in given]
     infos = [helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(v.dtype), v.shape)
              for n, v in given.items()]
     names = [n for n in outputs if n]
     node = helper.make_node(op, inputs, outputs, name, domain=domain, **attributes)
     made = [ValueInfoProto(name=n) for n in names]  # onnxruntime infers the types
-    graph = helper.make_graph([node], name, infos, made)
+    graph = helper.make_graph([node], name, infos, made, known)
     model = helper.make_model(graph, ir_version=10, opset_imports=[
         helper.make_opsetid("", OPSETS.get(op, 23)), helper.make_opsetid(MICROSOFT, 1)])
     session = onnxruntime.InferenceSession(model.SerializeToString(),
