@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/ops/op.h"
+#include "runtime/ops/result_types.h"
 
 namespace reprise {
 
@@ -56,8 +57,14 @@ std::shared_ptr<const Tail> CutModel(Graph& graph, const std::vector<ModelIo>& i
   for (const int position : shape_inputs) names.insert(inputs[position].name);
   std::shared_ptr<const CutGraph> cut = CutAtData(graph, names);
   if (cut == nullptr) return nullptr;
+  // Behind a cut no replay says it before there is data.
+  const std::vector<DType> types = ResultTypes(graph);
+  std::vector<ModelIo> typed = outputs;
+  for (size_t i = 0; i < typed.size(); ++i) {
+    if (typed[i].dtype == DType::kUndefined) typed[i].dtype = types[graph.outputs()[i]];
+  }
   graph = cut->stages[0].section.graph;
-  return std::make_shared<const Tail>(std::move(cut), inputs, outputs);
+  return std::make_shared<const Tail>(std::move(cut), inputs, std::move(typed));
 }
 
 absl::Status CheckOutputTypes(const Tail& tail) {
@@ -65,7 +72,7 @@ absl::Status CheckOutputTypes(const Tail& tail) {
     if (output.dtype != DType::kUndefined) continue;
     return absl::InvalidArgumentError(
         absl::StrCat("output '", output.name,
-                     "' has no declared dtype, and the model is cut where shapes depend on data"));
+                     "' has no declared dtype, and none follows from the nodes behind the cut"));
   }
   return absl::OkStatus();
 }

@@ -83,8 +83,8 @@ std::shared_ptr<const Tail> CutModel(Graph& graph, const std::vector<ModelIo>& i
                                      const std::vector<int>& shape_inputs,
                                      const std::vector<ModelIo>& outputs);
 
-// INVALID_ARGUMENT naming an output whose dtype the file does not declare: behind a cut nothing
-// else says it before there is data.
+// INVALID_ARGUMENT naming an output whose dtype the file does not declare and that does not follow
+// from those of the inputs: two branches may differ.
 absl::Status CheckOutputTypes(const Tail& tail);
 
 }  // namespace reprise

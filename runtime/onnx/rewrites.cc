@@ -6,6 +6,8 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/onnx/onnx_proto.h"
+#include "runtime/onnx/rewrites_audio.h"
+#include "runtime/onnx/rewrites_fused.h"
 #include "runtime/onnx/rewrites_quantized.h"
 
 namespace reprise {
@@ -288,31 +290,9 @@ absl::Status SwiGluIsSwishTimes(NodeDraft& draft, Graph& graph) {
   return absl::OkStatus();
 }
 
-// Gemm and the activation behind it, which onnxruntime joins.
-absl::Status FusedGemmInSteps(NodeDraft& draft, Graph& graph) {
-  const std::string activation = draft.attributes.String("activation", "");
-  Attributes of_activation;
-  for (const auto& [from, to] : {std::pair{"activation_alpha", "alpha"},
-                                 {"activation_beta", "beta"},
-                                 {"activation_gamma", "gamma"}}) {
-    if (const float* value = draft.attributes.Get<float>(from); value != nullptr) {
-      of_activation.Set(to, *value);
-    }
-    draft.attributes.Erase(from);
-  }
-  draft.attributes.Erase("activation");
-  const bool known = activation == "Relu" || activation == "LeakyRelu" || activation == "Tanh" ||
-                     activation == "Sigmoid" || activation == "Softplus" ||
-                     activation == "Softsign" || activation == "Elu" || activation == "HardSigmoid";
-  if (!known) return absl::UnimplementedError(absl::StrCat("activation '", activation, "'"));
-  for (const ValueId input : draft.inputs) {
-    if (input == kNone) return absl::InvalidArgumentError("an input is left out");
-  }
-  const NodeId product =
-      graph.AddNode("Gemm", std::move(draft.inputs), std::move(draft.attributes));
-  draft.op = activation;
-  draft.attributes = std::move(of_activation);
-  draft.inputs = {graph.node(product).outputs[0]};
+// Before opset 16 regions were no half elements to the left.
+absl::Status RegionsAtCorner(NodeDraft& draft, Graph&) {
+  draft.attributes.Set("coordinate_transformation_mode", std::string("output_half_pixel"));
   return absl::OkStatus();
 }
 
@@ -338,18 +318,25 @@ constexpr RewriteRow kRewrites[] = {
     {"Less", 7, LimitedBroadcast},
     {"Greater", 7, LimitedBroadcast},
     {"BatchNormalization", 14, BatchNormalizationInference},
+    {"BlackmanWindow", kAlways, BlackmanWindowInSteps},
     {"Cast", 6, CastFromName},
     {"Clip", 11, ClipToInputs},
     {"Concat", 4, ConcatAxis},
+    {"ConvInteger", kAlways, ConvIntegerInSteps},
     {"Dropout", 12, DropoutDefaults},
     {"GRU", 7, DropOutputSequence},
     {"Gemm", 7, DropBroadcast},
     {"GroupNormalization", 21, GroupsToChannels},
+    {"HammingWindow", kAlways, HammingWindowInSteps},
+    {"HannWindow", kAlways, HannWindowInSteps},
     {"Hardmax", 13, FlattenAround},
     {"LSTM", 7, DropOutputSequence},
     {"LogSoftmax", 13, FlattenAround},
+    {"LpNormalization", kAlways, LpNormalizationInSteps},
+    {"MeanVarianceNormalization", kAlways, MeanVarianceInSteps},
     {"PRelu", 7, SlopePerChannel},
     {"Pad", 11, PadToInputs},
+    {"QLinearConv", kAlways, QLinearConvInSteps},
     {"RNN", 7, DropOutputSequence},
     {"ReduceL1", 18, AxesToInput},
     {"ReduceL2", 18, AxesToInput},
@@ -363,6 +350,8 @@ constexpr RewriteRow kRewrites[] = {
     {"ReduceSumSquare", 18, AxesToInput},
     {"Reshape", 5, ShapeToInput},
     {"Resize", 11, ResizeAtCorner},
+    {"RoiAlign", 16, RegionsAtCorner},
+    {"STFT", kAlways, StftInSteps},
     {"Scatter", 11, ScatterIsScatterElements},
     {"Selu", 6, SeluDefaults},
     {"SimplifiedLayerNormalization", kAlways, SimplifiedIsRms},
@@ -375,11 +364,15 @@ constexpr RewriteRow kRewrites[] = {
     {"TopK", 10, TopKToInput},
     {"Unsqueeze", 13, AxesToInput},
     {"Upsample", kAlways, UpsampleIsResize},
+    {"com.microsoft.FusedConv", kAlways, FusedConvInSteps},
     {"com.microsoft.FusedGemm", kAlways, FusedGemmInSteps},
     {"com.microsoft.QEmbedLayerNormalization", kAlways, QEmbedLayerNormInSteps},
     {"com.microsoft.QGemm", kAlways, QGemmInSteps},
     {"com.microsoft.QLinearAdd", kAlways, QLinearAddInSteps},
+    {"com.microsoft.QLinearAveragePool", kAlways, QLinearAveragePoolInSteps},
     {"com.microsoft.QLinearConcat", kAlways, QLinearConcatInSteps},
+    {"com.microsoft.QLinearConv", kAlways, QLinearConvInSteps},
+    {"com.microsoft.QLinearGlobalAveragePool", kAlways, QLinearGlobalAveragePoolInSteps},
     {"com.microsoft.QLinearLeakyRelu", kAlways, QLinearLeakyReluInSteps},
     {"com.microsoft.QLinearMul", kAlways, QLinearMulInSteps},
     {"com.microsoft.QLinearSigmoid", kAlways, QLinearSigmoidInSteps},

@@ -8,6 +8,9 @@
 namespace reprise {
 namespace {
 
+// ONNX's numbers for dtypes.
+constexpr int64_t kFloat = 1, kInt32 = 6;
+
 // Adds helper nodes for the op of a draft and reads its inputs.
 class Steps {
  public:
@@ -64,6 +67,15 @@ absl::Status QuantizedUnary(NodeDraft& draft, Graph& graph, absl::string_view op
   return steps.Quantize(steps.Add(op, {steps.Dequantized(0)}, std::move(attributes)), 3);
 }
 
+// Channels are dim 1, not the last one.
+absl::Status CheckChannelsFirst(NodeDraft& draft) {
+  if (draft.attributes.Int("channels_last", 0) != 0) {
+    return absl::UnimplementedError("attribute 'channels_last' = 1");
+  }
+  draft.attributes.Erase("channels_last");
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status QLinearAddInSteps(NodeDraft& draft, Graph& graph) {
@@ -100,6 +112,55 @@ absl::Status QLinearSoftmaxInSteps(NodeDraft& draft, Graph& graph) {
   draft.op = "QuantizeLinear";
   draft.attributes = {};
   return absl::OkStatus();
+}
+
+// x, its scale and zero point, weight, its scale and zero point (one, or one a map), those of the
+// result, and a bias in steps of both scales.
+absl::Status QLinearConvInSteps(NodeDraft& draft, Graph& graph) {
+  RETURN_IF_ERROR(CheckChannelsFirst(draft));
+  Steps steps(draft, graph);
+  RETURN_IF_ERROR(steps.Require({0, 1, 3, 4}));
+  const ValueId weight = steps.Add(
+      "DequantizeLinear", {steps.input(3), steps.input(4), steps.input(5)}, {{"axis", int64_t{0}}});
+  std::vector<ValueId> inputs = {steps.Dequantized(0), weight};
+  if (steps.input(8) != kNone) {
+    const ValueId scale = steps.Add("Mul", {steps.input(1), steps.input(4)});
+    inputs.push_back(
+        steps.Add("Mul", {steps.Add("Cast", {steps.input(8)}, {{"to", kFloat}}), scale}));
+  }
+  return steps.Quantize(steps.Add("Conv", std::move(inputs), draft.attributes), 6);
+}
+
+// x, weight, their zero points (of x one, of the weight one or one a map). The products are added
+// up as floats: exact up to 2^24, and rounded as the Cast to float rounds that always follows.
+absl::Status ConvIntegerInSteps(NodeDraft& draft, Graph& graph) {
+  Steps steps(draft, graph);
+  RETURN_IF_ERROR(steps.Require({0, 1}));
+  ValueId x = steps.Add("Cast", {steps.input(0)}, {{"to", kFloat}});
+  if (steps.input(2) != kNone) {
+    x = steps.Add("Sub", {x, steps.Add("Cast", {steps.input(2)}, {{"to", kFloat}})});
+  }
+  // In steps of 1: as many of them as zero points.
+  ValueId one = graph.AddConstant(absl::StrCat(draft.name, "/one"), Tensor::FloatScalar(1));
+  if (steps.input(3) != kNone) {
+    one = steps.Add("Expand", {one, steps.Add("Shape", {steps.input(3)})});
+  }
+  const ValueId weight =
+      steps.Add("DequantizeLinear", {steps.input(1), one, steps.input(3)}, {{"axis", int64_t{0}}});
+  draft.inputs = {steps.Add("Conv", {x, weight}, draft.attributes)};
+  draft.op = "Cast";
+  draft.attributes = {{"to", kInt32}};
+  return absl::OkStatus();
+}
+
+absl::Status QLinearAveragePoolInSteps(NodeDraft& draft, Graph& graph) {
+  RETURN_IF_ERROR(CheckChannelsFirst(draft));
+  return QuantizedUnary(draft, graph, "AveragePool", draft.attributes);
+}
+
+absl::Status QLinearGlobalAveragePoolInSteps(NodeDraft& draft, Graph& graph) {
+  RETURN_IF_ERROR(CheckChannelsFirst(draft));
+  return QuantizedUnary(draft, graph, "GlobalAveragePool", {});
 }
 
 absl::Status QLinearConcatInSteps(NodeDraft& draft, Graph& graph) {
@@ -139,7 +200,6 @@ absl::Status QGemmInSteps(NodeDraft& draft, Graph& graph) {
         graph.AddConstant(absl::StrCat(draft.name, "/alpha"), Tensor::FloatScalar(alpha));
     scale = steps.Add("Mul", {scale, factor});
   }
-  constexpr int64_t kFloat = 1;
   const ValueId product = steps.Add("Cast", {sum}, {{"to", kFloat}});
   if (steps.input(7) != kNone) return steps.Quantize(steps.Add("Mul", {product, scale}), 7);
   draft.op = "Mul";

@@ -18,6 +18,10 @@ absl::Status QLinearLeakyReluInSteps(NodeDraft& draft, Graph& graph);
 absl::Status QLinearSoftmaxInSteps(NodeDraft& draft, Graph& graph);
 absl::Status QLinearConcatInSteps(NodeDraft& draft, Graph& graph);
 absl::Status QLinearWhereInSteps(NodeDraft& draft, Graph& graph);
+absl::Status QLinearConvInSteps(NodeDraft& draft, Graph& graph);
+absl::Status ConvIntegerInSteps(NodeDraft& draft, Graph& graph);
+absl::Status QLinearAveragePoolInSteps(NodeDraft& draft, Graph& graph);
+absl::Status QLinearGlobalAveragePoolInSteps(NodeDraft& draft, Graph& graph);
 absl::Status QGemmInSteps(NodeDraft& draft, Graph& graph);
 absl::Status QEmbedLayerNormInSteps(NodeDraft& draft, Graph& graph);
 

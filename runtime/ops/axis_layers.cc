@@ -59,6 +59,14 @@ void BatchNormAxis(AxisContext& context) {
   context.Set(0, std::move(flow));
 }
 
+// Each place of a sample by itself, over its channels.
+void LocalNormAxis(AxisContext& context) {
+  AxisFlowValue flow = context.input(0);
+  KeepWithoutPadding(flow);
+  if (flow.At(1) != nullptr) context.Doubt("adds up squares over the channels, which are those of");
+  context.Set(0, std::move(flow));
+}
+
 // The scale of the whole tensor comes from its range, which always holds 0.
 void DynamicQuantizeAxis(AxisContext& context) {
   AxisFlowValue flow = context.input(0);
@@ -219,6 +227,26 @@ void ConvAxis(AxisContext& context) {
     if (!context.input(i).along.empty()) return UnknownAxis(context);
   }
   WindowsAxis(context, /*zeros_count=*/false);
+}
+// An element is spread over a window, the result begins and ends where attributes say: a request's
+// last positions meet those of its padding, whose contents are for the measurement to see.
+void ConvTransposeAxis(AxisContext& context) {
+  for (size_t i = 1; i < context.num_inputs(); ++i) {
+    if (!context.input(i).along.empty()) return UnknownAxis(context);
+  }
+  AxisFlowValue flow;
+  for (const Positions& positions : context.input(0).along) {
+    if (positions.dim == 1) {
+      context.Doubt("mixes its channels, which follow the positions of");
+      continue;
+    }
+    flow.along.push_back(positions);
+    flow.along.back().padding = PaddingValue::Unknown();
+    if (positions.dim == 0) continue;
+    context.Doubt("spreads over windows the elements of");
+    flow.along.back().moved = true;
+  }
+  context.Set(0, std::move(flow));
 }
 void AveragePoolAxis(AxisContext& context) {
   // Zeros are averaged with; elements that are not there only where the node says so.

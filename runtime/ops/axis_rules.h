@@ -24,9 +24,12 @@ AxisOf ReduceSumAxis, ReduceNormAxis, ReduceProdAxis, ReduceMeanAxis, ReduceMaxA
     ReduceLogSumExpAxis, ArgMaxAxis, ArgMinAxis, TopKAxis, CumulativeAxis, SoftmaxAxis;
 
 // axis_layers.cc
-AxisOf LastDimsNormAxis, InstanceNormAxis, GroupNormAxis, BatchNormAxis, RecurrentAxis, ConvAxis,
-    AveragePoolAxis, MaxPoolAxis, LpPoolAxis, GlobalPoolAxis, ResizeAxis, DynamicQuantizeAxis,
-    AttentionAxis;
+AxisOf LastDimsNormAxis, InstanceNormAxis, GroupNormAxis, BatchNormAxis, LocalNormAxis,
+    RecurrentAxis, ConvAxis, ConvTransposeAxis, AveragePoolAxis, MaxPoolAxis, LpPoolAxis,
+    GlobalPoolAxis, ResizeAxis, DynamicQuantizeAxis, AttentionAxis;
+
+// axis_sampling.cc
+AxisOf GridSampleAxis, RoiAlignAxis;
 
 // Nothing is known of the padding but that a mask may act on it; or that it does not hang on data.
 inline bool MayBeMasked(const Positions& positions) {

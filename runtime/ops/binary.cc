@@ -1,8 +1,10 @@
 #include "runtime/ops/binary.h"
 
 #include <cmath>
+#include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/ops/broadcast.h"
 #include "runtime/ops/typed.h"
@@ -221,6 +223,34 @@ absl::Status OrKernel(const KernelContext& context) {
 }
 absl::Status XorKernel(const KernelContext& context) {
   return ApplyToBool<TypeList<Bool>>(context, [](bool a, bool b) { return a != b; });
+}
+
+absl::Status BitwiseAndKernel(const KernelContext& context) {
+  return Apply<IntList>(context, [](auto a, auto b) { return a & b; });
+}
+absl::Status BitwiseOrKernel(const KernelContext& context) {
+  return Apply<IntList>(context, [](auto a, auto b) { return a | b; });
+}
+absl::Status BitwiseXorKernel(const KernelContext& context) {
+  return Apply<IntList>(context, [](auto a, auto b) { return a ^ b; });
+}
+
+absl::Status BitShiftRule(InferContext& context) {
+  const std::string direction = context.attributes().String("direction", "");
+  if (direction != "LEFT" && direction != "RIGHT") {
+    return absl::InvalidArgumentError(absl::StrCat("there is no direction '", direction, "'"));
+  }
+  return BroadcastRule<kInts>(context);
+}
+
+absl::Status BitShiftKernel(const KernelContext& context) {
+  const bool left = context.node.attributes.String("direction", "") == "LEFT";
+  return Apply<IntList>(context, [left]<typename T>(T x, T by) -> T {
+    const uint64_t bits = 8 * sizeof(T);
+    const bool all = static_cast<uint64_t>(by) >= bits;  // of a negative number, too
+    if (left) return all ? T(0) : static_cast<T>(static_cast<uint64_t>(x) << by);
+    return static_cast<T>(x >> (all ? static_cast<T>(bits - 1) : by)) >> (all ? 1 : 0);
+  });
 }
 
 absl::Status MaxKernel(const KernelContext& context) {

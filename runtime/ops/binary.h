@@ -13,6 +13,10 @@ Rule PReluRule;  // the slope broadcasts to the input, not the other way round
 Kernel EqualKernel, LessKernel, LessOrEqualKernel, GreaterKernel, GreaterOrEqualKernel;
 Kernel AndKernel, OrKernel, XorKernel;
 
+Kernel BitwiseAndKernel, BitwiseOrKernel, BitwiseXorKernel;
+Rule BitShiftRule;
+Kernel BitShiftKernel;  // by less than 0 or all bits: nothing is left but a sign
+
 Kernel MaxKernel, MinKernel, SumKernel, MeanKernel;
 
 // com.microsoft.BiasGelu, and com.microsoft.FastGelu with its optional bias.

@@ -38,35 +38,6 @@ void AddTap(const Windows& w, const Shape& spatial, const T* x, int64_t tap, C w
 
 constexpr size_t kResidual = 3;
 
-absl::Status CheckConvActivation(absl::string_view activation) {
-  for (absl::string_view known : {"clip", "leaky_relu", "hard_swish"}) {
-    if (activation == known) return absl::OkStatus();
-  }
-  return CheckActivation(activation);
-}
-
-void ApplyConvActivation(const Attributes& attributes, float* y, int64_t count) {
-  const auto map = [&](auto f) {
-    for (int64_t i = 0; i < count; ++i) y[i] = f(y[i]);
-  };
-  constexpr float kInfinity = std::numeric_limits<float>::infinity();
-  const std::string activation = attributes.String("activation", "none");
-  if (activation == "clip") {
-    const float low = attributes.Float("low", -kInfinity);
-    const float high = attributes.Float("high", kInfinity);
-    map([&](float x) {
-      x = x < low ? low : x;
-      return x > high ? high : x;
-    });
-  } else if (activation == "leaky_relu") {
-    map([slope = attributes.Float("slope", 0)](float x) { return x < 0 ? x * slope : x; });
-  } else if (activation == "hard_swish") {
-    map([](float x) { return x * std::clamp(x / 6 + 0.5f, 0.0f, 1.0f); });
-  } else {
-    ApplyActivation(activation, y, count);
-  }
-}
-
 }  // namespace
 
 absl::Status ConvRule(InferContext& context) {
@@ -130,6 +101,35 @@ absl::Status ConvKernel(const KernelContext& context) {
       for (int64_t i = 0; i < out_plane; ++i) out[i] = static_cast<T>(sums[i]);
     }
   });
+}
+
+absl::Status CheckConvActivation(absl::string_view activation) {
+  for (absl::string_view known : {"clip", "leaky_relu", "hard_swish"}) {
+    if (activation == known) return absl::OkStatus();
+  }
+  return CheckActivation(activation);
+}
+
+void ApplyConvActivation(const Attributes& attributes, float* y, int64_t count) {
+  const auto map = [&](auto f) {
+    for (int64_t i = 0; i < count; ++i) y[i] = f(y[i]);
+  };
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  const std::string activation = attributes.String("activation", "none");
+  if (activation == "clip") {
+    const float low = attributes.Float("low", -kInfinity);
+    const float high = attributes.Float("high", kInfinity);
+    map([&](float x) {
+      x = x < low ? low : x;
+      return x > high ? high : x;
+    });
+  } else if (activation == "leaky_relu") {
+    map([slope = attributes.Float("slope", 0)](float x) { return x < 0 ? x * slope : x; });
+  } else if (activation == "hard_swish") {
+    map([](float x) { return x * std::clamp(x / 6 + 0.5f, 0.0f, 1.0f); });
+  } else {
+    ApplyActivation(activation, y, count);
+  }
 }
 
 absl::Status FusedConvRule(InferContext& context) {

@@ -15,4 +15,9 @@ Kernel ConvKernel;
 Rule FusedConvRule;
 Kernel FusedConvKernel;
 
+// Of reprise.Conv and reprise.ConvTranspose: UNIMPLEMENTED or INVALID_ARGUMENT for an activation
+// that is not among those; y = activation(y), by the attributes.
+absl::Status CheckConvActivation(absl::string_view activation);
+void ApplyConvActivation(const Attributes& attributes, float* y, int64_t count);
+
 }  // namespace reprise::ops

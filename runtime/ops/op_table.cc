@@ -6,11 +6,14 @@
 #include "runtime/ops/binary.h"
 #include "runtime/ops/branch.h"
 #include "runtime/ops/conv.h"
+#include "runtime/ops/conv_transpose.h"
 #include "runtime/ops/data_sized.h"
 #include "runtime/ops/einsum.h"
 #include "runtime/ops/gather.h"
+#include "runtime/ops/grid_sample.h"
 #include "runtime/ops/group_norm.h"
 #include "runtime/ops/infer.h"
+#include "runtime/ops/local_norm.h"
 #include "runtime/ops/matmul.h"
 #include "runtime/ops/movement.h"
 #include "runtime/ops/non_max_suppression.h"
@@ -19,10 +22,12 @@
 #include "runtime/ops/pool.h"
 #include "runtime/ops/quantize.h"
 #include "runtime/ops/quantize_microsoft.h"
+#include "runtime/ops/random.h"
 #include "runtime/ops/rearrange.h"
 #include "runtime/ops/recurrent.h"
 #include "runtime/ops/reduce.h"
 #include "runtime/ops/resize.h"
+#include "runtime/ops/roi_align.h"
 #include "runtime/ops/rotary.h"
 #include "runtime/ops/segment.h"
 #include "runtime/ops/select.h"
@@ -78,6 +83,7 @@ constexpr OpRow kRows[] = {
     {"Shrink", 1, 1, 1, 1, kElementwise, 0, SameRule<kNumbers>, ShrinkKernel, ElementwiseAxis},
     {"com.microsoft.QuickGelu", 1, 1, 1, 1, kElementwise, 0, SameRule<kFloats>, QuickGeluKernel, ElementwiseAxis},
     {"Not", 1, 1, 1, 1, kElementwise, 0, CompareRule<kBools>, NotKernel, ElementwiseAxis},
+    {"BitwiseNot", 1, 1, 1, 1, kElementwise, 0, SameRule<kInts>, BitwiseNotKernel, ElementwiseAxis},
     {"IsNaN", 1, 1, 1, 1, kElementwise, 0, CompareRule<kFloats>, IsNaNKernel, ElementwiseAxis},
     {"IsInf", 1, 1, 1, 1, kElementwise, 0, CompareRule<kFloats>, IsInfKernel, ElementwiseAxis},
     // Elementwise, two and more operands.
@@ -96,6 +102,10 @@ constexpr OpRow kRows[] = {
     {"And", 2, 2, 1, 1, kElementwise | kCommutative, 0, CompareRule<kBools>, AndKernel, ElementwiseAxis},
     {"Or", 2, 2, 1, 1, kElementwise | kCommutative, 0, CompareRule<kBools>, OrKernel, ElementwiseAxis},
     {"Xor", 2, 2, 1, 1, kElementwise | kCommutative, 0, CompareRule<kBools>, XorKernel, ElementwiseAxis},
+    {"BitwiseAnd", 2, 2, 1, 1, kElementwise | kCommutative, 0, BroadcastRule<kInts>, BitwiseAndKernel, ElementwiseAxis},
+    {"BitwiseOr", 2, 2, 1, 1, kElementwise | kCommutative, 0, BroadcastRule<kInts>, BitwiseOrKernel, ElementwiseAxis},
+    {"BitwiseXor", 2, 2, 1, 1, kElementwise | kCommutative, 0, BroadcastRule<kInts>, BitwiseXorKernel, ElementwiseAxis},
+    {"BitShift", 2, 2, 1, 1, kElementwise, 0, BitShiftRule, BitShiftKernel, ElementwiseAxis},
     {"Max", 1, -1, 1, 1, kElementwise, 0, BroadcastRule<kNumbers>, MaxKernel, ElementwiseAxis},
     {"Min", 1, -1, 1, 1, kElementwise, 0, BroadcastRule<kNumbers>, MinKernel, ElementwiseAxis},
     {"Sum", 1, -1, 1, 1, kElementwise, 0, BroadcastRule<kNumbers>, SumKernel, ElementwiseAxis},
@@ -120,6 +130,12 @@ constexpr OpRow kRows[] = {
     {"ConstantOfShape", 1, 1, 1, 1, 0, 0b1, ConstantOfShapeRule, ConstantOfShapeKernel, KnownAxis},
     {"Range", 3, 3, 1, 1, 0, 0b111, RangeRule, RangeKernel, KnownAxis},
     {"EyeLike", 1, 1, 1, 1, kShapeOnly, 0, EyeLikeRule, EyeLikeKernel, KnownAxis},
+    // Random numbers.
+    {"RandomNormal", 0, 0, 1, 1, kNoFold, 0, RandomRule, RandomNormalKernel, UnknownAxis},
+    {"RandomUniform", 0, 0, 1, 1, kNoFold, 0, RandomRule, RandomUniformKernel, UnknownAxis},
+    {"RandomNormalLike", 1, 1, 1, 1, kShapeOnly | kNoFold, 0, RandomLikeRule, RandomNormalKernel, UnknownAxis},
+    {"RandomUniformLike", 1, 1, 1, 1, kShapeOnly | kNoFold, 0, RandomLikeRule, RandomUniformKernel, UnknownAxis},
+    {"Bernoulli", 1, 1, 1, 1, kNoFold, 0, BernoulliRule, BernoulliKernel, UnknownAxis},
     // As many elements as the data says.
     {"NonZero", 1, 1, 1, 1, kDataDependent, 0b1, NonZeroRule, NonZeroKernel, UnknownAxis},
     {"Compress", 2, 2, 1, 1, kDataDependent, 0b10, CompressRule, CompressKernel, UnknownAxis},
@@ -139,6 +155,8 @@ constexpr OpRow kRows[] = {
     {"SpaceToDepth", 1, 1, 1, 1, 0, 0, SpaceToDepthRule, SpaceToDepthKernel, UnknownAxis},
     {"ReverseSequence", 2, 2, 1, 1, 0, 0, ReverseSequenceRule, ReverseSequenceKernel, UnknownAxis},
     {"Resize", 1, 4, 1, 1, 0, 0b1100, ResizeRule, ResizeKernel, ResizeAxis},
+    {"GridSample", 2, 2, 1, 1, 0, 0, GridSampleRule, GridSampleKernel, GridSampleAxis},
+    {"RoiAlign", 3, 3, 1, 1, 0, 0, RoiAlignRule, RoiAlignKernel, RoiAlignAxis},
     // Gathering and scattering.
     {"Gather", 2, 2, 1, 1, 0, 0, GatherRule, GatherKernel, GatherAxis},
     {"GatherElements", 2, 2, 1, 1, 0, 0, GatherElementsRule, GatherElementsKernel, DataAxis},
@@ -173,6 +191,8 @@ constexpr OpRow kRows[] = {
     // Convolution and pooling.
     {"Conv", 2, 3, 1, 1, 0, 0, ConvRule, ConvKernel, ConvAxis},
     {"reprise.Conv", 2, 4, 1, 1, kInternal, 0, FusedConvRule, FusedConvKernel, UnknownAxis},
+    {"ConvTranspose", 2, 3, 1, 1, 0, 0, ConvTransposeRule, ConvTransposeKernel, ConvTransposeAxis},
+    {"reprise.ConvTranspose", 2, 3, 1, 1, kInternal, 0, FusedConvTransposeRule, FusedConvTransposeKernel, UnknownAxis},
     {"AveragePool", 1, 1, 1, 1, 0, 0, AveragePoolRule, AveragePoolKernel, AveragePoolAxis},
     {"MaxPool", 1, 1, 1, 2, 0, 0, MaxPoolRule, MaxPoolKernel, MaxPoolAxis},
     {"LpPool", 1, 1, 1, 1, 0, 0, LpPoolRule, LpPoolKernel, LpPoolAxis},
@@ -192,6 +212,7 @@ constexpr OpRow kRows[] = {
     {"BatchNormalization", 5, 5, 1, 1, 0, 0, BatchNormalizationRule, BatchNormalizationKernel, BatchNormAxis},
     {"InstanceNormalization", 3, 3, 1, 1, 0, 0, InstanceNormalizationRule, InstanceNormalizationKernel, InstanceNormAxis},
     {"GroupNormalization", 3, 3, 1, 1, 0, 0, GroupNormalizationRule, GroupNormalizationKernel, GroupNormAxis},
+    {"LRN", 1, 1, 1, 1, 0, 0, LrnRule, LrnKernel, LocalNormAxis},
     {"reprise.AddLayerNorm", 3, 4, 1, 2, kInternal, 0, AddLayerNormRule, AddLayerNormKernel, LastDimsNormAxis},
     {"com.microsoft.SkipLayerNormalization", 3, 5, 1, 4, 0, 0, SkipLayerNormRule, SkipLayerNormKernel, LastDimsNormAxis},
     {"com.microsoft.SkipSimplifiedLayerNormalization", 3, 4, 1, 4, 0, 0, SkipSimplifiedLayerNormRule, SkipSimplifiedLayerNormKernel, LastDimsNormAxis},

@@ -220,6 +220,9 @@ absl::Status ShrinkKernel(const KernelContext& context) {
     }
   });
 }
+absl::Status BitwiseNotKernel(const KernelContext& context) {
+  return Map<IntList>(context, [](auto x) { return ~x; });
+}
 absl::Status NotKernel(const KernelContext& context) {
   return MapToBool<TypeList<Bool>>(context, [](bool x) { return !x; });
 }

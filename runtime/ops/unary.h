@@ -17,7 +17,7 @@ Kernel SigmoidKernel, GeluKernel, QuickGeluKernel, SoftplusKernel, SoftsignKerne
 // Numbers: what is within `lambd` of 0 becomes 0, the rest moves towards 0 by `bias`.
 Kernel ShrinkKernel;
 // To bool.
-Kernel NotKernel, IsNaNKernel, IsInfKernel;
+Kernel NotKernel, BitwiseNotKernel, IsNaNKernel, IsInfKernel;
 
 // The scalar functions that fused kernels share.
 float GeluExact(float x);

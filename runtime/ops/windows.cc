@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/graph/rank_error.h"
 
@@ -14,12 +15,17 @@ constexpr int64_t kLimit = 1 << 24;
 
 bool InRange(int64_t value, int64_t low) { return value >= low && value <= kLimit; }
 
-}  // namespace
+// What the attributes say. `windows` has no `out`.
+struct Given {
+  Windows windows;
+  std::string auto_pad;
+  bool same() const { return auto_pad == "SAME_UPPER" || auto_pad == "SAME_LOWER"; }
+};
 
-absl::StatusOr<Windows> WindowsOf(const Node& node, const Shape& shape,
-                                  std::vector<int64_t> kernel) {
+absl::StatusOr<Given> GivenBy(const Node& node, const Shape& shape, std::vector<int64_t> kernel) {
   const size_t dims = shape.size() < 2 ? 0 : shape.size() - 2;
-  Windows w;
+  Given given;
+  Windows& w = given.windows;
   w.kernel = node.attributes.Ints("kernel_shape", std::move(kernel));
   w.strides = node.attributes.Ints("strides", std::vector<int64_t>(dims, 1));
   w.dilations = node.attributes.Ints("dilations", std::vector<int64_t>(dims, 1));
@@ -29,44 +35,107 @@ absl::StatusOr<Windows> WindowsOf(const Node& node, const Shape& shape,
     return RankError(
         absl::StrCat("its attributes do not fit the ", dims, " dims after batch and channel"));
   }
-  const std::string auto_pad = node.attributes.String("auto_pad", "NOTSET");
-  const bool same = auto_pad == "SAME_UPPER" || auto_pad == "SAME_LOWER";
-  if (!same && auto_pad != "VALID" && auto_pad != "NOTSET" && !auto_pad.empty()) {
-    return absl::InvalidArgumentError(absl::StrCat("there is no auto_pad '", auto_pad, "'"));
+  given.auto_pad = node.attributes.String("auto_pad", "NOTSET");
+  const bool valid = given.auto_pad == "VALID";
+  if (!given.same() && !valid && given.auto_pad != "NOTSET" && !given.auto_pad.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat("there is no auto_pad '", given.auto_pad, "'"));
   }
-  const bool ceil_mode = node.attributes.Int("ceil_mode", 0) != 0;
   for (size_t d = 0; d < dims; ++d) {
-    const int64_t size = shape[d + 2];
     if (!InRange(w.kernel[d], 1) || !InRange(w.strides[d], 1) || !InRange(w.dilations[d], 1) ||
         !InRange(pads[d], 0) || !InRange(pads[d + dims], 0)) {
       return absl::InvalidArgumentError("kernel, strides, dilations or pads are out of range");
     }
-    const int64_t extent = (w.kernel[d] - 1) * w.dilations[d] + 1;
-    int64_t begin = pads[d], end = pads[d + dims], out = 0;
-    if (same) {
-      out = (size + w.strides[d] - 1) / w.strides[d];
-      const int64_t total = std::max<int64_t>(0, (out - 1) * w.strides[d] + extent - size);
-      begin = auto_pad == "SAME_UPPER" ? total / 2 : total - total / 2;
-      end = total - begin;
+    w.pad_begin.push_back(valid ? 0 : pads[d]);
+    w.pad_end.push_back(valid ? 0 : pads[d + dims]);
+  }
+  return given;
+}
+
+int64_t ExtentOf(const Windows& w, size_t d) { return (w.kernel[d] - 1) * w.dilations[d] + 1; }
+
+// The padding of dim `d`: `total`, the odd one at the end or at the beginning.
+void PadBy(int64_t total, absl::string_view auto_pad, size_t d, Windows& w) {
+  w.pad_begin[d] = auto_pad == "SAME_UPPER" ? total / 2 : total - total / 2;
+  w.pad_end[d] = total - w.pad_begin[d];
+}
+
+}  // namespace
+
+absl::StatusOr<Windows> WindowsOf(const Node& node, const Shape& shape,
+                                  std::vector<int64_t> kernel) {
+  // Pools have windows that reach behind all that there is; convolutions have none.
+  const bool pools = kernel.empty();
+  ASSIGN_OR_RETURN(Given given, GivenBy(node, shape, std::move(kernel)));
+  Windows& w = given.windows;
+  const bool ceil_mode = node.attributes.Int("ceil_mode", 0) != 0;
+  for (size_t d = 0; d < w.kernel.size(); ++d) {
+    const int64_t size = shape[d + 2], stride = w.strides[d], extent = ExtentOf(w, d);
+    int64_t out = 0;
+    if (given.same()) {
+      out = (size + stride - 1) / stride;
+      PadBy(std::max<int64_t>(0, (out - 1) * stride + extent - size), given.auto_pad, d, w);
     } else {
-      if (auto_pad == "VALID") begin = end = 0;
-      const int64_t room = size + begin + end - extent;
-      // Rounding up, a window may reach behind all that there is, if it begins inside.
-      if (room < 0 && !(ceil_mode && room > -w.strides[d])) {
-        return absl::InvalidArgumentError(absl::StrCat("the window of ", extent,
-                                                       " is larger than dim ", d + 2, " of ", size,
-                                                       " with its padding of ", begin + end));
+      const int64_t room = size + w.pad_begin[d] + w.pad_end[d] - extent;
+      // As onnxruntime has it, with and without ceil_mode: by the quotient that is rounded to zero
+      // a window that lacks less than a stride is one, and one that lacks less than two is none.
+      if (room < 0 && (!pools || room <= -2 * stride)) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("the window of ", extent, " is larger than dim ", d + 2, " of ", size,
+                         " with its padding of ", w.pad_begin[d] + w.pad_end[d]));
       }
-      // Of more than minus one stride the ceiling is zero, as this division has it.
-      out = (room + (ceil_mode ? w.strides[d] - 1 : 0)) / w.strides[d] + 1;
+      out = (room + (ceil_mode && room > 0 ? stride - 1 : 0)) / stride + 1;
       // A window must start inside the input or the padding before it.
-      if (ceil_mode && (out - 1) * w.strides[d] >= size + begin) --out;
+      if (ceil_mode && (out - 1) * stride >= size + w.pad_begin[d]) --out;
     }
-    w.pad_begin.push_back(begin);
-    w.pad_end.push_back(end);
     w.out.push_back(out);
   }
-  return w;
+  return std::move(w);
+}
+
+absl::StatusOr<TransposedWindows> TransposedWindowsOf(const Node& node, const Shape& shape,
+                                                      std::vector<int64_t> kernel) {
+  ASSIGN_OR_RETURN(Given given, GivenBy(node, shape, std::move(kernel)));
+  TransposedWindows result = {.windows = std::move(given.windows)};
+  Windows& w = result.windows;
+  const size_t dims = w.kernel.size();
+  const std::vector<int64_t> more =
+      node.attributes.Ints("output_padding", std::vector<int64_t>(dims, 0));
+  std::vector<int64_t> wanted = node.attributes.Ints("output_shape");
+  if (wanted.size() == dims + 2) wanted.erase(wanted.begin(), wanted.begin() + 2);
+  if (more.size() != dims || (!wanted.empty() && wanted.size() != dims)) {
+    return RankError(absl::StrCat("output_padding or output_shape does not fit the ", dims,
+                                  " dims after batch and channel"));
+  }
+  for (size_t d = 0; d < dims; ++d) {
+    const int64_t size = shape[d + 2], stride = w.strides[d], extent = ExtentOf(w, d);
+    if (more[d] < 0 || more[d] >= std::max(stride, w.dilations[d])) {
+      return absl::InvalidArgumentError(absl::StrCat("output_padding ", more[d], " of dim ", d + 2,
+                                                     " is not below its stride ", stride,
+                                                     " or dilation ", w.dilations[d]));
+    }
+    const int64_t seen = (size - 1) * stride + extent;
+    const auto pad_to = [&](int64_t out) {
+      PadBy(std::max<int64_t>(0, seen + more[d] - out),
+            given.auto_pad == "SAME_UPPER" ? "SAME_UPPER" : "SAME_LOWER", d, w);
+    };
+    int64_t out = 0;
+    if (!wanted.empty()) {
+      out = wanted[d];
+      pad_to(out);
+    } else {
+      if (given.same()) pad_to(size * stride);
+      out = seen + more[d] - w.pad_begin[d] - w.pad_end[d];
+    }
+    const int64_t room = out + w.pad_begin[d] + w.pad_end[d] - seen;
+    if (out < 1 || out > kLimit || room >= stride + more[d]) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "a dim ", d + 2, " of ", out, " is not what windows of ", extent, " in strides of ",
+          stride, " and a padding of ", w.pad_begin[d] + w.pad_end[d], " make of ", size));
+    }
+    w.out.push_back(size);
+    result.spatial.push_back(out);
+  }
+  return result;
 }
 
 Shape WindowsShape(const Windows& windows, int64_t batch, int64_t channels) {

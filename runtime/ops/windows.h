@@ -18,10 +18,23 @@ struct Windows {
 
 // The windows of `node` over an operand of `shape` [batch, channel, dims...], from the attributes
 // kernel_shape, strides, dilations, pads, auto_pad and ceil_mode. `kernel` stands for a
-// kernel_shape that is left out. INVALID_ARGUMENT for attributes that do not fit, or a window
-// larger than a dim.
+// kernel_shape that is left out; without it the node is a pool. INVALID_ARGUMENT for attributes
+// that do not fit, or a window larger than a dim (of a pool: by two strides).
 absl::StatusOr<Windows> WindowsOf(const Node& node, const Shape& shape,
                                   std::vector<int64_t> kernel = {});
+
+// What a convolution that is turned around has: it spreads each element of its operand over a
+// window of its result. `windows` slide over the result, of `spatial` dims, and there is one for
+// each element of the operand: `windows.out` are the operand's dims.
+struct TransposedWindows {
+  Windows windows;
+  Shape spatial;
+};
+
+// The same of a ConvTranspose, from the attributes of WindowsOf less ceil_mode, and output_padding
+// and output_shape. INVALID_ARGUMENT for attributes that do not fit, or a result without elements.
+absl::StatusOr<TransposedWindows> TransposedWindowsOf(const Node& node, const Shape& shape,
+                                                      std::vector<int64_t> kernel);
 
 // [batch, channels, out...].
 Shape WindowsShape(const Windows& windows, int64_t batch, int64_t channels);

@@ -1,8 +1,10 @@
-// What follows a Conv over float32 joins it, in this order: a BatchNormalization goes into its
-// weights and bias; the sum with another value of its shape and an activation are applied to the
-// results while they lie in the cache: reprise.Conv.
+// What follows a Conv or ConvTranspose over float32 joins it, in this order: a BatchNormalization
+// goes into its weights and bias; of a Conv the sum with another value of its shape, and an
+// activation are applied to the results while they lie in the cache: reprise.Conv,
+// reprise.ConvTranspose.
 #include <algorithm>
 
+#include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/passes/passes.h"
 #include "runtime/passes/rewrite.h"
@@ -17,8 +19,11 @@ struct Conv {
   ValueId residual = kNone;  // kNone: none
   ValueId result = kNone;
   Attributes attributes;
+  bool transposed = false;
   bool changed = false;
 
+  // Of the weight: where its maps are.
+  size_t map_dim() const { return transposed ? 1 : 0; }
   ValueId sum(ValueId value) {
     changed = true;
     return result = value;
@@ -40,7 +45,9 @@ absl::Status AbsorbBatchNorm(Graph& graph, Conv& conv) {
     if (!IsWeight(graph, weight) || !IsFloat32(graph, weight)) return absl::OkStatus();
   }
   const Shape shape = *ShapeOf(graph, conv.weight);
-  const Shape maps = {shape[0]};
+  // Of several groups no dim of a transposed weight is that of all maps.
+  if (conv.transposed && conv.attributes.Int("group", 1) != 1) return absl::OkStatus();
+  const Shape maps = {shape[conv.map_dim()]};
   const auto apply = [&](absl::string_view op, std::vector<ValueId> inputs, const Shape& result) {
     return AddWeight(graph, op, {}, inputs, DType::kFloat32, result);
   };
@@ -60,7 +67,7 @@ absl::Status AbsorbBatchNorm(Graph& graph, Conv& conv) {
   ASSIGN_OR_RETURN(bias, apply("Mul", {bias, factor}, maps));
   ASSIGN_OR_RETURN(conv.bias, apply("Add", {bias, shift}, maps));
   Shape by_map(shape.size(), 1);
-  by_map[0] = shape[0];
+  by_map[conv.map_dim()] = maps[0];
   ASSIGN_OR_RETURN(factor, AddReshape(graph, factor, by_map));
   ASSIGN_OR_RETURN(conv.weight, apply("Mul", {conv.weight, factor}, shape));
   conv.sum(node.outputs[0]);
@@ -159,20 +166,26 @@ class FuseConvPass : public Pass {
     std::reverse(ids.begin(), ids.end());
     for (NodeId id : ids) {
       const Node node = graph.node(id);
-      if (node.removed || node.op != "Conv" || !IsFloat32(graph, node.outputs[0])) continue;
+      const bool transposed = node.op == "ConvTranspose";
+      if (node.removed || (node.op != "Conv" && !transposed) ||
+          !IsFloat32(graph, node.outputs[0])) {
+        continue;
+      }
       Conv conv{.x = node.inputs[0],
                 .weight = node.inputs[1],
                 .bias = node.input(2),
                 .result = node.outputs[0],
-                .attributes = node.attributes};
+                .attributes = node.attributes,
+                .transposed = transposed};
       RETURN_IF_ERROR(AbsorbBatchNorm(graph, conv));
-      AbsorbResidual(graph, conv);
+      if (!transposed) AbsorbResidual(graph, conv);
       AbsorbActivation(graph, conv);
       if (!conv.changed) continue;
       std::vector<ValueId> inputs = {conv.x, conv.weight, conv.bias, conv.residual};
       while (inputs.back() == kNone) inputs.pop_back();
-      ASSIGN_OR_RETURN(const ValueId fused, AddInferred(graph, "reprise.Conv", std::move(inputs),
-                                                        conv.attributes, node.name));
+      ASSIGN_OR_RETURN(const ValueId fused,
+                       AddInferred(graph, absl::StrCat("reprise.", node.op), std::move(inputs),
+                                   conv.attributes, node.name));
       Replace(graph, conv.result, fused);
       changed = true;
     }

@@ -29,7 +29,8 @@ std::unique_ptr<Pass> FuseRmsNorm();
 std::unique_ptr<Pass> FuseGelu();
 // MatMul with a parameter on the right, bias and activation become reprise.Linear.
 std::unique_ptr<Pass> FuseLinear();
-// BatchNormalization, Add and activation behind a Conv join it: reprise.Conv.
+// BatchNormalization, Add and activation behind a Conv join it: reprise.Conv; the first and last
+// behind a ConvTranspose: reprise.ConvTranspose.
 std::unique_ptr<Pass> FuseConv();
 // The Add behind a reprise.Linear becomes its residual. After FuseAddLayerNorm, which comes first
 // where a LayerNormalization is the only reader of the sum.

@@ -158,6 +158,7 @@ class Marker {
     }
     if (node.op == "reprise.SegmentCumSum") return IsMarked(node, 0);
     if (node.op == "reprise.SegmentSpread") return IsMarked(node, 2);
+    if (node.op == "GridSample") return AllMarked(node);
     if (node.op == "Concat" || node.op == "Split") {
       return AxisIsInside(node, 0) && (node.op == "Split" ? IsMarked(node, 0) : AllMarked(node));
     }
@@ -228,6 +229,8 @@ class Marker {
   // What they make of an element of dim 0 no other one has a part in. Where MaxPool says which
   // element was the largest it counts them from the batch's first on, which is no mixing.
   static constexpr absl::string_view kByElement[] = {"Conv",
+                                                     "ConvTranspose",
+                                                     "reprise.ConvTranspose",
                                                      "MaxPool",
                                                      "AveragePool",
                                                      "LpPool",
@@ -235,6 +238,7 @@ class Marker {
                                                      "GlobalMaxPool",
                                                      "GlobalAveragePool",
                                                      "InstanceNormalization",
+                                                     "LRN",
                                                      "GroupNormalization"};
   static constexpr absl::string_view kAlongTheLastAxis[] = {
       "LayerNormalization", "RMSNormalization", "Softmax", "LogSoftmax", "Hardmax"};

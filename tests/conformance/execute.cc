@@ -16,6 +16,7 @@
 #include "runtime/engine/stream.h"
 #include "runtime/graph/verifier.h"
 #include "runtime/ops/op.h"
+#include "runtime/ops/result_types.h"
 #include "runtime/passes/branches.h"
 #include "runtime/passes/pass.h"
 #include "runtime/passes/specialize.h"
@@ -106,6 +107,13 @@ absl::StatusOr<std::vector<Tensor>> EvaluateGraph(const Graph& graph, const Impo
     RETURN_IF_ERROR(interpreter.Need(id));
     if (!values[id].has_value()) return absl::InternalError("an output has no value");
     outputs.push_back(*values[id]);
+  }
+  const std::vector<DType> types = ResultTypes(graph);
+  for (ValueId id = 0; id < static_cast<ValueId>(graph.num_values()); ++id) {
+    if (!values[id].has_value() || values[id]->dtype() == types[id]) continue;
+    return absl::InternalError(absl::StrCat("'", graph.value(id).name, "' is ",
+                                            DTypeName(values[id]->dtype()), ", said to be ",
+                                            DTypeName(types[id])));
   }
   return outputs;
 }

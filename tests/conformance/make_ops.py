@@ -11,12 +11,14 @@ import sys
 
 import numpy as np
 import onnxruntime
-from onnx import ValueInfoProto, helper
+from onnx import ValueInfoProto, helper, numpy_helper
 
 import case_folder
 
 RANDOM = np.random.default_rng(11)
 MICROSOFT = "com.microsoft"
+CONSTANTS = {"STFT": (1, 2, 3)}  # operands that files hold
+OPSETS = {"RoiAlign": 21}  # the newest that onnxruntime has a kernel for, where that is not the newest of all
 
 
 def f32(*shape):
@@ -60,6 +62,10 @@ def cases():
     yield from attention_cases(x)
     yield from recurrent_cases()
     yield from window_cases()
+    yield from pool_cases()
+    yield from sampling_cases()
+    yield from quantized_conv_cases()
+    yield from signal_cases()
     yield from quantized_cases()
     yield from qlinear_cases()
     yield from embedding_cases()
@@ -223,6 +229,7 @@ def window_cases():
         "strides": [2, 1], "pads": [1, 0, 2, 1], "dilations": [1, 2]}, ["y"]
     yield "conv_depthwise", "", "Conv", [plane, f32(3, 1, 3, 3)], {
         "group": 3, "pads": [1, 1, 1, 1]}, ["y"]
+    yield from transposed_cases(plane)
     yield "max_pool", "", "MaxPool", [plane], {
         "kernel_shape": [3, 2], "strides": [2, 2], "pads": [1, 0, 1, 1], "ceil_mode": 1}, [
             "y", "where"]
@@ -240,17 +247,135 @@ def window_cases():
                     "mode": mode, "coordinate_transformation_mode": at}, ["y"]
 
 
+def transposed_cases(plane):
+    row = f32(2, 4, 9)
+    for auto in ("SAME_UPPER", "SAME_LOWER", "VALID"):
+        yield f"conv_transpose_{auto.lower()}", "", "ConvTranspose", [row, f32(4, 3, 4), f32(6)], {
+            "group": 2, "strides": [3], "auto_pad": auto}, ["y"]
+        yield f"conv_transpose_{auto.lower()}_shape", "", "ConvTranspose", [row, f32(4, 3, 4)], {
+            "strides": [3], "auto_pad": auto, "output_shape": [25]}, ["y"]
+    yield "conv_transpose_2d", "", "ConvTranspose", [plane, f32(3, 40, 4, 4), f32(40)], {
+        "strides": [2, 2], "pads": [1, 1, 1, 1]}, ["y"]
+    yield "conv_transpose_2d_uneven", "", "ConvTranspose", [plane, f32(3, 5, 3, 2), f32(5)], {
+        "strides": [2, 3], "pads": [1, 0, 2, 1], "dilations": [1, 2], "output_padding": [1, 2]}, ["y"]
+    yield "conv_transpose_depthwise", "", "ConvTranspose", [plane, f32(3, 1, 3, 3)], {
+        "group": 3, "strides": [2, 2]}, ["y"]
+    yield "conv_transpose_3d", "", "ConvTranspose", [f32(2, 6, 3, 4, 5), f32(6, 4, 3, 3, 2)], {
+        "strides": [2, 1, 2], "pads": [1, 0, 1, 1, 1, 0], "output_shape": [5, 5, 9]}, ["y"]
+
+
+def pool_cases():
+    """Windows larger than what there is: less than a stride is one, less than two is none."""
+    row = f32(2, 3, 5)
+    for op in ("MaxPool", "AveragePool", "LpPool"):
+        for kernel, stride, pads in ((7, 3, [0, 0]), (7, 3, [1, 0]), (8, 2, [1, 1]), (9, 2, [0, 0])):
+            if kernel - 5 - sum(pads) >= 2 * stride:
+                continue
+            for ceil in (0, 1):
+                yield f"{op.lower()}_large_{kernel}_{sum(pads)}_{ceil}", "", op, [row], {
+                    "kernel_shape": [kernel], "strides": [stride], "pads": pads, "ceil_mode": ceil}, [
+                        "y"]
+    yield "lrn", "", "LRN", [f32(2, 7, 3, 4)], {"size": 3, "alpha": 0.3, "beta": 0.6, "bias": 1.5}, ["y"]
+    yield "lrn_wide", "", "LRN", [f32(2, 4, 3, 4)], {"size": 15, "alpha": 0.3}, ["y"]
+    zeros = f32(3, 4, 5)
+    zeros[1, 2] = 0
+    for norm in (1, 2):
+        for axis in (-1, 1):
+            yield f"lp_normalization_{norm}_{axis}", "", "LpNormalization", [zeros], {
+                "p": norm, "axis": axis}, ["y"]
+    yield "mean_variance", "", "MeanVarianceNormalization", [f32(2, 3, 4, 5)], {}, ["y"]
+    yield "mean_variance_axes", "", "MeanVarianceNormalization", [f32(2, 3, 4, 5)], {
+        "axes": [2, 3]}, ["y"]
+
+
+def sampling_cases():
+    plane = f32(2, 3, 5, 7)
+    grid = (RANDOM.random((2, 4, 6, 2)) * 3.2 - 1.6).astype(np.float32)
+    grid[0, 0, :4] = [[-1, -1], [1, 1], [1, -1], [0, 1]]
+    for mode in ("linear", "nearest", "cubic"):
+        for padding in ("zeros", "border", "reflection"):
+            for corners in (0, 1):
+                yield f"grid_sample_{mode}_{padding}_{corners}", "", "GridSample", [plane, grid], {
+                    "mode": mode, "padding_mode": padding, "align_corners": corners}, ["y"]
+    room = (RANDOM.random((2, 3, 2, 4, 3)) * 3 - 1.5).astype(np.float32)
+    for mode in ("linear", "nearest"):
+        yield f"grid_sample_3d_{mode}", "", "GridSample", [f32(2, 2, 4, 3, 5), room], {
+            "mode": mode, "padding_mode": "border"}, ["y"]
+    corner = RANDOM.random((6, 2)) * 20 - 4
+    regions = np.concatenate([corner, corner + RANDOM.random((6, 2)) * 16], 1).astype(np.float32)
+    image = f32(2, 3, 9, 11)
+    for mode in ("avg", "max"):
+        for at in ("half_pixel", "output_half_pixel"):
+            for ratio in (0, 2):
+                yield f"roi_align_{mode}_{at}_{ratio}", "", "RoiAlign", [
+                    image, regions, ints(0, 2, 6)], {
+                        "mode": mode, "coordinate_transformation_mode": at, "sampling_ratio": ratio,
+                        "output_height": 3, "output_width": 2, "spatial_scale": 0.7}, ["y"]
+
+
+def quantized_conv_cases():
+    weight = ints(-127, 128, (6, 2, 3, 3), np.int8)
+    windows = {"group": 2, "pads": [1, 0, 1, 1], "strides": [2, 1]}
+    for dtype, low, high, zero in ((np.uint8, 0, 256, 120), (np.int8, -128, 128, -3)):
+        kind = np.dtype(dtype).name
+        x = ints(low, high, (2, 4, 7, 6), dtype)
+        point = np.array(zero, dtype)
+        y = [np.array(0.43, np.float32), point]
+        scale = (RANDOM.random(6) * 0.02 + 0.01).astype(np.float32)
+        bias = ints(-900, 900, 6, np.int32)
+        yield f"qlinear_conv_{kind}", "", "QLinearConv", [
+            x, np.array(0.031, np.float32), point, weight, scale, np.zeros(6, np.int8), *y,
+            bias], windows, ["y"]
+        yield f"qlinear_conv_one_scale_{kind}", "", "QLinearConv", [
+            x, np.array(0.031, np.float32), point, weight, scale[:1], np.array([0], np.int8),
+            *y], windows, ["y"]
+        pool = [x, np.array(0.031, np.float32), point, np.array(0.0237, np.float32), point]
+        yield f"qlinear_average_pool_{kind}", MICROSOFT, "QLinearAveragePool", pool, {
+            "kernel_shape": [3, 2], "strides": [2, 2]}, ["y"]
+        yield f"qlinear_global_average_pool_{kind}", MICROSOFT, "QLinearGlobalAveragePool", pool, {}, [
+            "y"]
+    bytes_x = ints(0, 256, (2, 4, 7, 6), np.uint8)
+    for kind, w, points in (("vector", weight.view(np.uint8), np.array([0], np.uint8)),
+                            ("scalar", ints(0, 256, (6, 2, 3, 3), np.uint8), np.array(7, np.uint8))):
+        yield f"conv_integer_{kind}", "", "ConvInteger", [
+            bytes_x, w, np.array(120, np.uint8), points], windows, ["y"]
+    yield "conv_integer_plain", "", "ConvInteger", [bytes_x, weight.view(np.uint8)], windows, ["y"]
+    conv = [f32(2, 3, 7, 6), f32(5, 3, 3, 3), f32(5)]
+    for activation, numbers in (("Relu", []), ("Sigmoid", []), ("Tanh", []), ("LeakyRelu", [0.2]),
+                                ("Clip", [-0.5, 1.0]), ("HardSigmoid", [0.3, 0.4])):
+        yield f"fused_conv_{activation.lower()}", MICROSOFT, "FusedConv", conv, {
+            "activation": activation, "activation_params": numbers} if numbers else {
+                "activation": activation}, ["y"]
+    yield "fused_conv_added", MICROSOFT, "FusedConv", conv + [f32(2, 5, 5, 4)], {
+        "activation": "Relu"}, ["y"]
+
+
+def signal_cases():
+    signal, step = f32(2, 150, 1), np.array(7, np.int64)
+    for onesided in (0, 1):
+        yield f"stft_{onesided}", "", "STFT", [signal, step, None, np.array(32, np.int64)], {
+            "onesided": onesided}, ["y"]
+    yield "stft_window", "", "STFT", [signal, step, f32(32), np.array(32, np.int64)], {}, ["y"]
+    yield "stft_window_alone", "", "STFT", [signal, step, f32(25)], {}, ["y"]
+    for periodic in (0, 1):
+        for op in ("HannWindow", "HammingWindow", "BlackmanWindow"):
+            yield f"{op.lower()}_{periodic}", "", op, [np.array(13, np.int64)], {
+                "periodic": periodic}, ["y"]
+
+
 def write_case(folder, name, domain, op, values, attributes, outputs):
     given = {f"i{i}": v for i, v in enumerate(values) if v is not None}
     inputs = [f"i{i}" if v is not None else "" for i, v in enumerate(values)]
+    known = [numpy_helper.from_array(given.pop(f"i{i}"), f"i{i}")
+             for i in CONSTANTS.get(op, ()) if f"i{i}" in given]
     infos = [helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(v.dtype), v.shape)
              for n, v in given.items()]
     names = [n for n in outputs if n]
     node = helper.make_node(op, inputs, outputs, name, domain=domain, **attributes)
     made = [ValueInfoProto(name=n) for n in names]  # onnxruntime infers the types
-    graph = helper.make_graph([node], name, infos, made)
+    graph = helper.make_graph([node], name, infos, made, known)
     model = helper.make_model(graph, ir_version=10, opset_imports=[
-        helper.make_opsetid("", 23), helper.make_opsetid(MICROSOFT, 1)])
+        helper.make_opsetid("", OPSETS.get(op, 23)), helper.make_opsetid(MICROSOFT, 1)])
     session = onnxruntime.InferenceSession(model.SerializeToString(),
                                            providers=["CPUExecutionProvider"])
     results = session.run(names, given)

@@ -31,6 +31,8 @@ constexpr OpPlan kPlans[] = {
     {"reprise.SegmentCumSum", cpu::PlanSegmentCumSum},
     {"Conv", cpu::PlanConv},
     {"reprise.Conv", cpu::PlanConv},
+    {"ConvTranspose", cpu::PlanConvTranspose},
+    {"reprise.ConvTranspose", cpu::PlanConvTranspose},
     {"MaxPool", cpu::PlanPool},
     {"AveragePool", cpu::PlanPool},
     {"GlobalAveragePool", cpu::PlanGlobalAverage},
@@ -172,6 +174,9 @@ absl::StatusOr<Tensor> CpuDevice::Prepare(const std::string& op, const Attribute
   }
   if (op == cpu::kPackWinogradOp && !inputs.empty() && inputs[0].has_value()) {
     return cpu::RunPackWinograd(*target_, attributes, *inputs[0], *weights_);
+  }
+  if (op == cpu::kSplitPhasesOp && !inputs.empty() && inputs[0].has_value()) {
+    return cpu::RunSplitPhases(attributes, *inputs[0], *weights_);
   }
   if (op != cpu::kPackOp) return PrepareWithReference(op, attributes, inputs);
   if (inputs.size() != 1 || !inputs[0].has_value()) {

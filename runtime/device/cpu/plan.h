@@ -178,6 +178,13 @@ std::vector<Candidate> PlanAttention(const CpuTarget& target, const NodeView& no
 // plan_conv.cc
 std::vector<Candidate> PlanConv(const CpuTarget& target, const NodeView& node);
 
+// plan_conv_transpose.cc
+std::vector<Candidate> PlanConvTranspose(const CpuTarget& target, const NodeView& node);
+// Of its weights, by the phases of its strides.
+inline constexpr char kSplitPhasesOp[] = "cpu.SplitPhases";
+absl::StatusOr<Tensor> RunSplitPhases(const Attributes& attributes, const Tensor& weights,
+                                      WeightMemory& memory);
+
 // plan_depthwise.cc: Conv and reprise.Conv of one channel a group.
 std::vector<Candidate> PlanDepthwise(const CpuTarget& target, const NodeView& node,
                                      const ops::Windows& windows);

@@ -1,4 +1,4 @@
-// The forms of Conv and reprise.Conv that plan_conv.cc chooses from.
+// The forms of convolutions that plan_conv.cc and plan_conv_transpose.cc choose from.
 #pragma once
 
 #include <vector>
@@ -17,5 +17,10 @@ std::vector<Candidate> PlanConvWinograd(const CpuTarget& target, const NodeView&
 // plan_conv_weights.cc: of few windows and many maps.
 std::vector<Candidate> PlanConvWeights(const CpuTarget& target, const NodeView& node,
                                        ConvWindows windows, const ConvActivation& activation);
+
+// plan_conv_transpose_weights.cc: of small planes.
+std::vector<Candidate> PlanConvTransposeWeights(const CpuTarget& target, const NodeView& node,
+                                                const ops::TransposedWindows& transposed,
+                                                const ConvActivation& activation);
 
 }  // namespace reprise::cpu

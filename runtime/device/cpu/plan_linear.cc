@@ -287,7 +287,7 @@ absl::StatusOr<Tensor> RunPack(const CpuTarget& target, const Attributes& attrib
   const bool transposed = attributes.Int("transposed", 0) != 0;
   // A stack of matrices as rows: so many are one matrix.
   const int64_t columns = attributes.Int("columns", 0);
-  // The kernels of so many maps, a row each.
+  // The kernels of so many maps, a row each; of transposed convolutions, a column each tap.
   const int64_t maps = attributes.Int("maps", 0);
   const bool stack = columns > 0 && transposed && weights.shape().size() == 3;
   if (weights.dtype() != DType::kFloat32 || (weights.shape().size() != 2 && !stack && maps == 0)) {
@@ -308,7 +308,9 @@ absl::StatusOr<Tensor> RunPack(const CpuTarget& target, const Attributes& attrib
   std::shared_ptr<std::byte> packed = memory.Allocate(static_cast<size_t>(bytes));
   for (int64_t i = 0; i < matrices; ++i) {
     target.gemm.pack({.data = static_cast<const float*>(weights.data()) + i * k * n,
-                      .ld = maps > 0 ? k : weights.shape().back(),
+                      .ld = maps == 0    ? weights.shape().back()
+                            : transposed ? k
+                                         : n,
                       .transposed = transposed},
                      k, n, attributes.Float("scale", 1),
                      reinterpret_cast<float*>(packed.get()) + i * floats);

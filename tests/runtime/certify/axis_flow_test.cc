@@ -182,6 +182,51 @@ const FlowCase kCases[] = {
      "node 'conv' (Conv) reads windows in strides of 3, the last of which reaches behind the end "
      "of "
      "tokens"},
+    {"SpreadOverWindows", R"(
+  input %x: f32[2, 8, $S]
+  const %w: f32[8, 1, 1] = {1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0}
+  %y: ? = ConvTranspose(%x, %w) {strides = [2]} @up)",
+     kUndecided, "node 'up' (ConvTranspose) spreads over windows the elements of tokens"},
+    {"EachOfABatchIsSpreadByItself", R"(
+  input %x: f32[$S, 8, 3]
+  const %w: f32[8, 1, 1] = {1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0}
+  %y: ? = ConvTranspose(%x, %w) {strides = [2]} @up)",
+     kProved, "", true},
+    {"PlacesOfAGrid", R"(
+  input %x: f32[2, 3, 4, 5]
+  input %grid: f32[2, $S, 3, 2]
+  %y: ? = GridSample(%x, %grid))",
+     kProved},
+    {"SamplesOfAPlane", R"(
+  input %x: f32[2, 3, 4, $S]
+  input %grid: f32[2, 6, 3, 2]
+  %y: ? = GridSample(%x, %grid) @warp)",
+     kMixes,
+     "node 'warp' (GridSample) samples at places between both ends of tokens without a mask"},
+    {"EachOfABatchHasAGrid", R"(
+  input %x: f32[$S, 3, 4, 5]
+  input %grid: f32[$S, 6, 3, 2]
+  %y: ? = GridSample(%x, %grid))",
+     kProved, "", true},
+    {"RegionsOfAnImage", R"(
+  input %x: f32[1, 3, 4, 5]
+  input %rois: f32[$S, 4]
+  input %at: i64[$S]
+  %y: ? = RoiAlign(%x, %rois, %at))",
+     kProved},
+    {"RegionsThatMayReachBehindTheEnd", R"(
+  input %x: f32[1, 3, 4, $S]
+  input %rois: f32[2, 4]
+  input %at: i64[2]
+  %y: ? = RoiAlign(%x, %rois, %at) @align)",
+     kMixes, "node 'align' (RoiAlign) takes regions by their places in tokens without a mask"},
+    {"ImagesThatRegionsFindInTheBatch", R"(
+  input %x: f32[$S, 3, 4, 5]
+  input %rois: f32[$S, 4]
+  input %at: i64[$S]
+  %y: ? = RoiAlign(%x, %rois, %at) @align)",
+     kMixes, "node 'align' (RoiAlign) takes regions by their places in tokens without a mask",
+     true},
     {"LookingBackIsNoHelpInABatch", R"(
   input %x: f32[$S, 8]
   const %axis: i64[] = {0}

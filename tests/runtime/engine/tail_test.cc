@@ -398,6 +398,75 @@ TEST_F(TailTest, AConditionOverDataChoosesTheBranchOfEachRequest) {
   EXPECT_THAT(std::string(odd.status.message()), HasSubstr("second branch of If 'choice'"));
 }
 
+// y = max(x) > 0 ? (min(x) > 0 ? x : Neg(x)) : NonZero(x), as floats; no file says what y is.
+ModelBuilder Nested() {
+  ModelBuilder b;
+  b.Input("x", {"n"}).Output("y").Output("place");
+  b.Floats("zero", {}, {0});
+  b.Node("Neg", {"x"}, {"negative"});
+  for (const auto& [op, result, compared] :
+       {std::tuple{"ReduceMax", "largest", "any"}, std::tuple{"ReduceMin", "smallest", "all"}}) {
+    SetAttribute(b.Node(op, {"x"}, {result}), "keepdims", int64_t{0});
+    b.Node("Greater", {result, "zero"}, {compared});
+  }
+  const auto result_in = [](onnx::GraphProto& branch, const std::string& name) {
+    branch.add_output()->set_name(name);
+  };
+  auto& node = b.Node("If", {"any"}, {"y", "place"}, "choice");
+  onnx::GraphProto& first = AddBranch(node, "then_branch");
+  auto& inner = AddBranchNode(first, "If", {"all"}, "chosen");
+  onnx::GraphProto& inner_first = AddBranch(inner, "then_branch");
+  AddBranchNode(inner_first, "Identity", {"x"}, "a");
+  result_in(inner_first, "a");
+  onnx::GraphProto& inner_second = AddBranch(inner, "else_branch");
+  result_in(inner_second, "negative");
+  AddBranchNode(first, "NonZero", {"chosen"}, "where");
+  result_in(first, "chosen");
+  result_in(first, "where");
+  onnx::GraphProto& second = AddBranch(node, "else_branch");
+  AddBranchNode(second, "NonZero", {"x"}, "there");
+  SetAttribute(AddBranchNode(second, "Cast", {"there"}, "places"), "to", int64_t{Proto::FLOAT});
+  result_in(second, "places");
+  result_in(second, "there");
+  return b;
+}
+
+TEST_F(TailTest, OutputsBehindACutHaveTheDtypeThatFollowsFromTheNodes) {
+  Load(Nested());
+  ASSERT_NE(model_->tail(), nullptr);
+  ASSERT_THAT(model_->outputs(), SizeIs(2));
+  EXPECT_EQ(model_->outputs()[0].dtype, DType::kFloat32);
+  EXPECT_EQ(model_->outputs()[1].dtype, DType::kInt64);
+  const std::vector<float> above = {1, 2}, mixed = {-1, 2, 0}, below = {-1, 0, -3};
+  EXPECT_THAT(Elements<float>(Run({{{2}, above.data()}})), ElementsAre(1, 2));
+  const Response turned = Run({{{3}, mixed.data()}});
+  EXPECT_THAT(Elements<float>(turned), ElementsAre(1, -2, 0));
+  EXPECT_THAT(Elements<int64_t>(turned, 1), ElementsAre(0, 1));
+  const Response places = Run({{{3}, below.data()}});
+  EXPECT_THAT(Elements<float>(places), ElementsAre(0, 2));
+  EXPECT_EQ(places.outputs[0].shape, Shape({1, 2}));
+}
+
+TEST_F(TailTest, BranchesThatDifferInDtypeAreRefusedByName) {
+  ModelBuilder b;
+  b.Input("x", {"n"}).Output("y");
+  b.Floats("zero", {}, {0});
+  SetAttribute(b.Node("ReduceMax", {"x"}, {"largest"}), "keepdims", int64_t{0});
+  b.Node("Greater", {"largest", "zero"}, {"any"});
+  auto& node = b.Node("If", {"any"}, {"y"}, "choice");
+  onnx::GraphProto& first = AddBranch(node, "then_branch");
+  AddBranchNode(first, "Neg", {"x"}, "r");
+  first.add_output()->set_name("r");
+  onnx::GraphProto& second = AddBranch(node, "else_branch");
+  AddBranchNode(second, "NonZero", {"x"}, "r");
+  second.add_output()->set_name("r");
+  const TempFolder folder;
+  const auto loaded =
+      fixture_.engine.Load({.id = {"m", 1}, .path = folder.Write("model.onnx", b.Bytes())});
+  EXPECT_EQ(loaded.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(loaded.status().message()), HasSubstr("output 'y'"));
+}
+
 TEST_F(TailTest, AMeasureThatAConditionComparesIsDataAndNoPartOfAKey) {
   ModelBuilder b;
   b.Input("x", {"batch", "n"}).Input("threshold", {"1"});

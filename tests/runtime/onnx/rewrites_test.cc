@@ -95,5 +95,28 @@ TEST(RewriteTest, SwishAndSwiGluAreGatesOfTheirInput) {
   EXPECT_THAT(text, HasSubstr("%b: ? = Mul("));
 }
 
+TEST(RewriteTest, FramesOfAComputedStepAreRefused) {
+  ModelBuilder builder(17);
+  builder.Input("x", {"1", "n", "1"}).Input("step", {}, onnx::TensorProto::INT64).Output("y");
+  builder.Initializer<int64_t>("frame", onnx::TensorProto::INT64, {}, {16});
+  builder.Node("STFT", {"x", "step", "", "frame"}, {"y"});
+  const auto imported = Import(builder);
+  EXPECT_EQ(imported.status().code(), absl::StatusCode::kUnimplemented);
+  EXPECT_THAT(std::string(imported.status().message()),
+              HasSubstr("a frame step or length that is computed"));
+}
+
+TEST(RewriteTest, QuantizedImagesWithChannelsLastAreRefused) {
+  ModelBuilder builder(13);
+  builder.Input("x", {"1", "2", "3", "4"}, onnx::TensorProto::UINT8).Output("y");
+  builder.Floats("s", {}, {0.5f});
+  builder.Initializer<int64_t>("z", onnx::TensorProto::INT64, {}, {0});
+  auto& node = builder.Node("QLinearGlobalAveragePool", {"x", "s", "z", "s", "z"}, {"y"}, "pool",
+                            "com.microsoft");
+  SetAttribute(node, "channels_last", int64_t{1});
+  const auto imported = Import(builder);
+  EXPECT_THAT(std::string(imported.status().message()), HasSubstr("'channels_last' = 1"));
+}
+
 }  // namespace
 }  // namespace reprise

@@ -119,11 +119,21 @@ TEST(AveragePoolTest, AWindowThatReachesBehindTheInputIsCutInCeilMode) {
       {"kernel_shape", Ints{2}}, {"strides", Ints{2}}, {"ceil_mode", int64_t{1}}};
   EXPECT_THAT(Numbers(RunOp("AveragePool", {F32({1, 1, 1}, {3})}, attributes)), ElementsAre(3));
   EXPECT_THAT(Numbers(RunOp("MaxPool", {F32({1, 1, 1}, {3})}, attributes)), ElementsAre(3));
-  // One that a whole stride is missing for begins nowhere.
-  const Attributes larger = {
-      {"kernel_shape", Ints{4}}, {"strides", Ints{2}}, {"ceil_mode", int64_t{1}}};
-  EXPECT_THAT(ErrorOf(RunOp("AveragePool", {F32({1, 1, 2}, {3, 4})}, larger)),
-              HasSubstr("window of 4 is larger than dim 2 of 2"));
+}
+
+// Whether or not ceil_mode is set, as onnxruntime has it.
+TEST(AveragePoolTest, OfAWindowLargerThanTheInputByAStrideThereIsNone) {
+  for (const int64_t ceil_mode : {0, 1}) {
+    const auto of_size = [&](int64_t kernel) {
+      return RunOp(
+          "AveragePool", {F32({1, 1, 2}, {3, 4})},
+          {{"kernel_shape", Ints{kernel}}, {"strides", Ints{2}}, {"ceil_mode", ceil_mode}});
+    };
+    EXPECT_THAT(Numbers(of_size(3)), ElementsAre(3.5));
+    EXPECT_EQ(ShapeOf(of_size(4)), (Shape{1, 1, 0}));
+    EXPECT_EQ(ShapeOf(of_size(5)), (Shape{1, 1, 0}));
+    EXPECT_THAT(ErrorOf(of_size(6)), HasSubstr("window of 6 is larger than dim 2 of 2"));
+  }
 }
 
 TEST(MaxPoolTest, TwoDimsAndWhereTheyAre) {

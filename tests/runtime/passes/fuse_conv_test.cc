@@ -57,6 +57,50 @@ TEST(FuseConvTest, ResidualJoinsTheLaterOfTwoConvolutionsAndTheActivationFollows
   EXPECT_EQ(OpsOf(graph), "Conv reprise.Conv");
 }
 
+TEST(FuseConvTest, BatchNormalizationAndActivationJoinATransposedConvolution) {
+  const auto text = [](const char* conv, int group) {
+    return absl::StrCat(R"(graph {
+      input %x: f32[2, 4, 5, 4]
+      param %w: f32[4, )",
+                        6 / group, R"(, 3, 3] = p0
+      param %b: f32[6] = p1
+      param %scale: f32[6] = p2
+      param %shift: f32[6] = p3
+      param %mean: f32[6] = p4
+      const %variance: f32[6] = {0.5, 1.0, 2.0, 0.25, 4.0, 1.5}
+      %c: ? = )",
+                        conv, " {strides = [2, 2], pads = [1, 1, 1, 1], group = ", group, R"(}
+      %n: ? = BatchNormalization(%c, %scale, %shift, %mean, %variance) {epsilon = 0.01}
+      %y: ? = Relu(%n)
+      output %y
+    })");
+  };
+  for (const char* conv : {"ConvTranspose(%x, %w)", "ConvTranspose(%x, %w, %b)"}) {
+    for (const int group : {1, 2}) {
+      SCOPED_TRACE(text(conv, group));
+      ExpectSameAnswers(*FuseConv(), text(conv, group));
+      Graph graph = ParseSpecialized(text(conv, group));
+      ASSERT_TRUE(FuseConv()->Run(graph).ok());
+      EXPECT_EQ(OpsOf(graph),
+                group == 1 ? "reprise.ConvTranspose" : "ConvTranspose BatchNormalization Relu");
+    }
+  }
+}
+
+TEST(FuseConvTest, WhatIsAddedToATransposedConvolutionStaysBehindIt) {
+  const std::string text = R"(graph {
+    input %x: f32[2, 4, 5]
+    param %w: f32[4, 4, 3] = p0
+    %c: ? = ConvTranspose(%x, %w) {pads = [1, 1]}
+    %a: ? = Add(%c, %x)
+    %y: ? = Relu(%a)
+    output %y
+  })";
+  Graph graph = ParseSpecialized(text);
+  ASSERT_TRUE(FuseConv()->Run(graph).ok());
+  EXPECT_EQ(OpsOf(graph), "ConvTranspose Add Relu");
+}
+
 TEST(FuseConvTest, BatchNormalizationGoesIntoTheWeights) {
   for (const char* conv : {"Conv(%x, %w)", "Conv(%x, %w, %b)", "Conv(%x, %w, _)"}) {
     const std::string text = absl::StrCat(R"(graph {

@@ -62,11 +62,16 @@ TEST(BatchRowsTest, OpsThatWorkInsideRowsKeepThemApart) {
         "output %y",
         "input %x: f32[4, 3, 8, 8]\nparam %w: f32[4, 3, 3, 3] = p0\nparam %b: f32[4] = p1\n"
         "%y: ? = Conv(%x, %w, %b)\noutput %y",
+        "input %x: f32[4, 3, 8]\nparam %w: f32[3, 2, 4] = p0\n%y: ? = ConvTranspose(%x, %w)\n"
+        "output %y",
         "input %x: f32[4, 3, 8, 8]\n%y: ? = MaxPool(%x) {kernel_shape = [2, 2]}\noutput %y",
         "input %x: f32[4, 3, 8]\n%y: ? = AveragePool(%x) {kernel_shape = [3]}\noutput %y",
         "input %x: f32[4, 3, 8, 8]\n%y: ? = GlobalAveragePool(%x)\noutput %y",
         "input %x: f32[4, 3, 8]\nparam %s: f32[3] = p0\nparam %b: f32[3] = p1\n"
         "%y: ? = InstanceNormalization(%x, %s, %b)\noutput %y",
+        "input %x: f32[4, 3, 5, 6]\ninput %g: f32[4, 2, 3, 2]\n%y: ? = GridSample(%x, %g)\n"
+        "output %y",
+        "input %x: f32[4, 3, 8]\n%y: ? = LRN(%x) {size = 3}\noutput %y",
         "input %x: f32[4, 3, 8]\n%y: ? = LogSoftmax(%x)\noutput %y",
         "input %x: f32[4, 3, 8]\n%y: ? = ArgMax(%x) {axis = 2}\noutput %y",
         "input %x: f32[4, 1, 8]\nconst %s: i64[3] = {4, 3, 8}\n%y: ? = Expand(%x, %s)\noutput %y",
@@ -98,6 +103,14 @@ TEST(BatchRowsTest, OpsThatMayMixRowsAreNotMarked) {
         "const %x: f32[1, 1, 2] = {1.0, 2.0}\ninput %w: f32[4, 1, 2]\n%y: ? = Conv(%x, %w)\n"
         "output %y",
         "input %x: f32[4, 1, 2]\ninput %w: f32[4, 1, 2]\n%y: ? = Conv(%x, %w)\noutput %y",
+        "input %x: f32[4, 4, 2]\ninput %w: f32[4, 1, 2]\n%y: ? = ConvTranspose(%x, %w)\n"
+        "output %y",
+        // Elements of a batch found by their places.
+        "input %x: f32[4, 3, 5, 6]\ninput %r: f32[4, 4]\ninput %i: i64[4]\n"
+        "%y: ? = RoiAlign(%x, %r, %i)\noutput %y",
+        "input %x: f32[4, 3, 5, 6]\nconst %g: f32[4, 1, 1, 2] = {0.0, 0.0, 0.0, 0.0, 0.0, 0.0, "
+        "0.0, "
+        "0.0}\n%y: ? = GridSample(%x, %g)\noutput %y",
         "input %x: f32[4, 4]\n%y: ? = ArgMax(%x) {axis = 0}\noutput %y",
         "input %x: f32[4, 3]\nconst %s: i64[2] = {2, 1}\n%y: ? = Tile(%x, %s)\noutput %y",
         "input %x: f32[4, 2]\nconst %s: f32[2] = {1.1, 2.0}\n%y: ? = Resize(%x, _, %s)\noutput %y",

@@ -102,6 +102,35 @@ std::string ConvText(Draw& draw, size_t dims, int64_t groups, int64_t group_chan
   return absl::StrCat(text, "}\noutput %y");
 }
 
+// A ConvTranspose whose weights are a parameter, a constant or computed.
+std::string ConvTransposeText(Draw& draw, size_t dims) {
+  const int64_t groups = draw.From({1, 1, 1, 2, 3});
+  const int64_t channels = draw.From({1, 3, 16, 17, 33}), maps = draw.From({1, 2, 7, 8, 9, 17, 40});
+  std::vector<int64_t> spatial, kernel, strides, dilations, begin, end, more;
+  for (size_t d = 0; d < dims; ++d) {
+    kernel.push_back(draw.From({1, 2, 3, 4, 4, 5, 7}));
+    strides.push_back(draw.From({1, 2, 2, 2, 3, 5}));
+    dilations.push_back(draw.From({1, 1, 1, 2, 3}));
+    spatial.push_back(d + 1 == dims ? draw.From({1, 2, 7, 15, 16, 17, 31, 33, 49, 97})
+                                    : draw.From({1, 2, 3, 5, 8}));
+    more.push_back(draw.From({0, 0, std::max(strides.back(), dilations.back()) - 1}));
+    const int64_t extent = (kernel.back() - 1) * dilations.back() + 1;
+    const int64_t size = (spatial.back() - 1) * strides.back() + extent + more.back();
+    begin.push_back(std::min(draw.From({0, 1, kernel.back() / 2, extent}), (size - 1) / 2));
+    end.push_back(std::min(draw.From({0, 1, kernel.back() / 2, extent}), (size - 1) / 2));
+  }
+  begin.insert(begin.end(), end.begin(), end.end());
+  const bool bias = draw.Chance(2), fused = draw.Chance(2);
+  return absl::StrCat(
+      "input %x: f32", Dims({draw.From({1, 1, 2, 3}), groups * channels}, spatial), "\n",
+      draw.Chance(3) ? "input" : "param", " %w: f32", Dims({groups * channels, maps}, kernel),
+      bias ? absl::StrCat("\ninput %b: f32[", groups * maps, "]") : "",
+      "\n%y: ? = ", fused ? "reprise." : "", "ConvTranspose(%x, %w", bias ? ", %b" : "", ") {",
+      fused ? "activation = \"silu\", " : "", "group = ", groups, ", strides = ", List(strides),
+      ", dilations = ", List(dilations), ", pads = ", List(begin),
+      ", output_padding = ", List(more), "}\noutput %y");
+}
+
 // `text` with a residual of the result's shape.
 std::string WithResidual(const std::string& text) {
   const NodeRun run(text);
@@ -155,6 +184,24 @@ TEST_P(WindowsTest, ConvolutionsAsProductsAgreeWithTheReference) {
                  draw.From({2, 3, 5, 16, 17, 40}), draw.From({1, 3, 8, 9, 16, 47, 48, 49, 60}));
     Check(draw.Chance(3) ? WithResidual(text) : text, round);
   }
+}
+
+TEST_P(WindowsTest, TransposedConvolutionsAgreeWithTheReference) {
+  Draw draw(4);
+  for (uint32_t round = 0; round < 200 && !HasFailure(); ++round) {
+    std::string text = ConvTransposeText(draw, draw.From({1, 2, 2, 2, 3}));
+    const size_t param = text.find("param %w: ");
+    if (param != std::string::npos) text.insert(text.find('\n', param), " = p0");
+    Check(text, round);
+  }
+}
+
+// So many channels that a sum is added up stretch by stretch.
+TEST_P(WindowsTest, TransposedConvolutionsOfManyChannelsAgreeWithTheReference) {
+  Check(
+      "input %x: f32[1, 1100, 3, 20]\nparam %w: f32[1100, 9, 5, 5] = p0\n%y: ? = "
+      "ConvTranspose(%x, %w) {strides = [1, 2], pads = [2, 2, 2, 2]}\noutput %y",
+      1);
 }
 
 // Another bucket may take the other way, and so may another thread's share.

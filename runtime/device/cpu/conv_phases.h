@@ -1,0 +1,34 @@
+// A transposed convolution as convolutions: each makes every stride-th element of the result, its
+// windows step by one over the operand, and its kernel is every stride-th tap, turned around. None
+// of them multiplies zeros, and no sum is stored before it is finished.
+//
+// Threads: pure.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "runtime/graph/shape.h"
+#include "runtime/ops/windows.h"
+
+namespace reprise::cpu {
+
+struct ConvPhase {
+  std::vector<int64_t> first;  // where its first result lies, one entry a dim
+  ops::Windows windows;        // over the operand; a kernel of 0: no element reaches these results
+  // Its tap t is the tap last_tap - t * tap_step of the weight, of each dim.
+  std::vector<int64_t> last_tap, tap_step;
+
+  int64_t taps() const { return NumElements(windows.kernel); }
+};
+
+// As many as the product of the strides, whatever the sizes: of one that has no results
+// `windows.out` has a 0.
+std::vector<ConvPhase> PhasesOf(const ops::TransposedWindows& transposed);
+
+// Makes of `weight` [channels, maps / groups, kernel...] the weights of all phases, one after
+// another: [maps, channels / groups, taps] each. They are no more floats than there were.
+void SplitIntoPhases(const std::vector<ConvPhase>& phases, const Shape& weight, int64_t groups,
+                     const float* from, float* to);
+
+}  // namespace reprise::cpu

@@ -1,0 +1,134 @@
+#include "runtime/onnx/rewrites_audio.h"
+
+#include <numbers>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/base/status_macros.h"
+
+namespace reprise {
+namespace {
+
+constexpr int64_t kFloat = 1;  // ONNX's number
+// Longer frames are no speech or music, and the steps take the square of them.
+constexpr int64_t kLongestFrame = 1 << 13;
+
+class Steps {
+ public:
+  explicit Steps(Graph& graph) : graph_(graph) {}
+
+  ValueId Add(absl::string_view op, std::vector<ValueId> inputs, Attributes attributes = {}) {
+    const NodeId node = graph_.AddNode(op, std::move(inputs), std::move(attributes));
+    return graph_.node(node).outputs[0];
+  }
+  ValueId Float(double value) {
+    return graph_.AddConstant("", Tensor::FloatScalar(static_cast<float>(value)));
+  }
+  ValueId Int64(int64_t value) {
+    return graph_.AddConstant("", Tensor::FromVector<int64_t>(DType::kInt64, {}, {value}));
+  }
+  ValueId Int64s(std::vector<int64_t> values) {
+    return graph_.AddConstant("", Tensor::Int64s(values));
+  }
+  ValueId ToFloat(ValueId value) { return Add("Cast", {value}, {{"to", kFloat}}); }
+
+ private:
+  Graph& graph_;
+};
+
+// constant + first * cos(2 pi n / size) + second * cos(4 pi n / size) for n < size, of the size
+// less one where the window is symmetric.
+absl::Status Window(NodeDraft& draft, Graph& graph, double constant, double first, double second) {
+  if (draft.inputs.size() != 1 || draft.inputs[0] == kNone) {
+    return absl::InvalidArgumentError("does not have one input");
+  }
+  Steps steps(graph);
+  const ValueId count = steps.Add("Cast", {draft.inputs[0]}, {{"to", int64_t{7}}});
+  const ValueId places = steps.ToFloat(steps.Add("Range", {steps.Int64(0), count, steps.Int64(1)}));
+  ValueId size = steps.ToFloat(count);
+  if (draft.attributes.Int("periodic", 1) == 0) size = steps.Add("Sub", {size, steps.Float(1)});
+  const auto wave = [&](double turns, double height) {
+    const ValueId angle = steps.Add(
+        "Div", {steps.Add("Mul", {places, steps.Float(turns * 2 * std::numbers::pi)}), size});
+    return steps.Add("Mul", {steps.Add("Cos", {angle}), steps.Float(height)});
+  };
+  ValueId sum = steps.Add("Add", {wave(1, first), steps.Float(constant)});
+  if (second != 0) sum = steps.Add("Add", {sum, wave(2, second)});
+  draft.op = "Cast";
+  draft.inputs = {sum};
+  draft.attributes = {{"to", draft.attributes.Int("output_datatype", kFloat)}};
+  return absl::OkStatus();
+}
+
+// The one integer that `value` is known to be.
+std::optional<int64_t> KnownInt(const Graph& graph, ValueId value) {
+  const Tensor* tensor = value == kNone ? nullptr : graph.ConstantOf(value);
+  if (tensor == nullptr || tensor->num_elements() != 1) return std::nullopt;
+  const auto numbers = tensor->ToInt64s();
+  return numbers.ok() ? std::optional(numbers->front()) : std::nullopt;
+}
+
+// [2 * bins, 1, frame]: cosines, then negative sines, of whole turns that are taken off exactly.
+ValueId Waves(Steps& steps, int64_t bins, int64_t frame) {
+  const auto range = [&](int64_t count, std::vector<int64_t> shape) {
+    const ValueId numbers =
+        steps.Add("Range", {steps.Int64(0), steps.Int64(count), steps.Int64(1)});
+    return steps.Add("Reshape", {numbers, steps.Int64s(std::move(shape))});
+  };
+  const ValueId turns = steps.Add("Mul", {range(bins, {bins, 1, 1}), range(frame, {1, 1, frame})});
+  const ValueId part = steps.ToFloat(steps.Add("Mod", {turns, steps.Int64(frame)}));
+  const ValueId angle =
+      steps.Add("Mul", {part, steps.Float(2 * std::numbers::pi / static_cast<double>(frame))});
+  const ValueId sines = steps.Add("Neg", {steps.Add("Sin", {angle})});
+  return steps.Add("Concat", {steps.Add("Cos", {angle}), sines}, {{"axis", int64_t{0}}});
+}
+
+}  // namespace
+
+absl::Status BlackmanWindowInSteps(NodeDraft& draft, Graph& graph) {
+  return Window(draft, graph, 0.42, -0.5, 0.08);
+}
+
+absl::Status HammingWindowInSteps(NodeDraft& draft, Graph& graph) {
+  return Window(draft, graph, 25.0 / 46, 25.0 / 46 - 1, 0);
+}
+
+absl::Status HannWindowInSteps(NodeDraft& draft, Graph& graph) {
+  return Window(draft, graph, 0.5, -0.5, 0);
+}
+
+// signal [batch, length, 1], frame_step, window?, frame_length?: a convolution whose kernels are
+// the waves of all frequencies under the window. The result is [batch, frames, bins, 2].
+absl::Status StftInSteps(NodeDraft& draft, Graph& graph) {
+  const auto input = [&](size_t i) { return i < draft.inputs.size() ? draft.inputs[i] : kNone; };
+  if (input(0) == kNone || input(1) == kNone) {
+    return absl::InvalidArgumentError("its signal or frame step is left out");
+  }
+  const ValueId signal = input(0), window = input(2);
+  const std::optional<int64_t> step = KnownInt(graph, input(1));
+  std::optional<int64_t> frame = KnownInt(graph, input(3));
+  if (input(3) == kNone && window != kNone && graph.value(window).shape.has_value() &&
+      graph.value(window).shape->size() == 1) {
+    frame = graph.value(window).shape->front();
+  }
+  if (!step.has_value() || !frame.has_value()) {
+    return absl::UnimplementedError("a frame step or length that is computed");
+  }
+  if (*step < 1 || *frame < 1 || *frame > kLongestFrame) {
+    return absl::UnimplementedError(absl::StrCat("frames of ", *frame, " in steps of ", *step));
+  }
+  Steps steps(graph);
+  const int64_t bins = draft.attributes.Int("onesided", 1) != 0 ? *frame / 2 + 1 : *frame;
+  ValueId waves = steps.Add("CastLike", {Waves(steps, bins, *frame), signal});
+  if (window != kNone) waves = steps.Add("Mul", {waves, window});
+  const ValueId rows = steps.Add("Transpose", {signal}, {{"perm", std::vector<int64_t>{0, 2, 1}}});
+  const ValueId sums = steps.Add("Conv", {rows, waves}, {{"strides", std::vector<int64_t>{*step}}});
+  const ValueId parts = steps.Add("Reshape", {sums, steps.Int64s({0, 2, bins, -1})});
+  draft.op = "Transpose";
+  draft.inputs = {parts};
+  draft.attributes = {{"perm", std::vector<int64_t>{0, 3, 2, 1}}};
+  return absl::OkStatus();
+}
+
+}  // namespace reprise

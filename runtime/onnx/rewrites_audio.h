@@ -1,0 +1,19 @@
+// Ops of signals in steps that are ops of matrices: windows, and the short-time Fourier transform
+// as a convolution.
+//
+// Each brings `draft` to its last step and adds the others to `graph`. INVALID_ARGUMENT for an
+// input that is left out and needed, UNIMPLEMENTED for forms that have no steps.
+#pragma once
+
+#include "absl/status/status.h"
+#include "runtime/graph/graph.h"
+#include "runtime/onnx/rewrites.h"
+
+namespace reprise {
+
+absl::Status BlackmanWindowInSteps(NodeDraft& draft, Graph& graph);
+absl::Status HammingWindowInSteps(NodeDraft& draft, Graph& graph);
+absl::Status HannWindowInSteps(NodeDraft& draft, Graph& graph);
+absl::Status StftInSteps(NodeDraft& draft, Graph& graph);
+
+}  // namespace reprise

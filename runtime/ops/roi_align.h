@@ -1,0 +1,13 @@
+// RoiAlign: regions of images, each as a plane of one size.
+#pragma once
+
+#include "runtime/ops/infer.h"
+
+namespace reprise::ops {
+
+// RoiAlign(x [batch, channels, height, width], rois [regions, 4] (left, top, right, bottom),
+// element of the batch of each [regions]) is [regions, channels, output_height, output_width].
+Rule RoiAlignRule;
+Kernel RoiAlignKernel;
+
+}  // namespace reprise::ops

@@ -1,0 +1,87 @@
+// GridSample, RoiAlign and LRN: what conformance cases do not reach.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "tests/runtime/ops/op_testing.h"
+
+namespace reprise {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+std::string ErrorOf(const absl::StatusOr<std::vector<Tensor>>& results) {
+  return results.ok() ? "OK" : std::string(results.status().message());
+}
+
+TEST(GridSampleTest, PlacesThatAreNoNumberReadNothing) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const float infinity = std::numeric_limits<float>::infinity();
+  const Tensor x = F32({1, 1, 2, 2}, {1, 2, 3, 4});
+  const Tensor grid = F32({1, 1, 4, 2}, {nan, 0, infinity, 0, -1e30f, 1e30f, -0.5f, -0.5f});
+  for (const char* padding : {"zeros", "border", "reflection"}) {
+    for (const char* mode : {"linear", "nearest", "cubic"}) {
+      const std::vector<double> numbers =
+          Numbers(RunOp("GridSample", {x, grid},
+                        {{"padding_mode", std::string(padding)}, {"mode", std::string(mode)}}));
+      ASSERT_EQ(numbers.size(), 4u) << padding << " " << mode;
+      EXPECT_TRUE(std::isfinite(numbers[3]));
+    }
+  }
+  EXPECT_THAT(Numbers(RunOp("GridSample", {x, grid})), ElementsAre(0, 0, 0, 1));
+}
+
+TEST(GridSampleTest, WhatDoesNotFitIsRefused) {
+  const Tensor x = F32({1, 1, 2, 2}, {1, 2, 3, 4});
+  EXPECT_THAT(ErrorOf(RunOp("GridSample", {x, F32({1, 1, 1, 3}, {0, 0, 0})})),
+              HasSubstr("a grid [1, 1, 1, 3] does not fit"));
+  EXPECT_THAT(ErrorOf(RunOp("GridSample", {x, F32({1, 1, 1, 2}, {0, 0})},
+                            {{"padding_mode", std::string("wrap")}})),
+              HasSubstr("no padding_mode 'wrap'"));
+}
+
+TEST(RoiAlignTest, AnyRegionIsAnswered) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const Tensor x = F32({1, 1, 2, 2}, {1, 1, 1, 1});
+  const Tensor regions = F32({4, 4}, {0, 0, 2, 2, nan, 0, 1, 1, 0, 0, 1e30f, 1e30f, 2, 2, 0, 0});
+  const std::vector<double> numbers =
+      Numbers(RunOp("RoiAlign", {x, regions, I64({4}, {0, 0, 0, 0})}));
+  ASSERT_EQ(numbers.size(), 4u);
+  EXPECT_EQ(numbers[0], 1);
+  EXPECT_EQ(numbers[1], 0);
+  EXPECT_NEAR(numbers[2], 0, 1e-6);
+  EXPECT_EQ(numbers[3], 0);
+}
+
+TEST(RoiAlignTest, AnElementThatIsNotThereIsNamed) {
+  const Tensor x = F32({1, 1, 1, 1}, {1});
+  EXPECT_THAT(ErrorOf(RunOp("RoiAlign", {x, F32({1, 4}, {0, 0, 1, 1}), I64({1}, {3})})),
+              HasSubstr("3"));
+}
+
+TEST(LrnTest, SumsReachOverTheChannelsThatThereAre) {
+  const Tensor x = F32({1, 3, 1}, {1, 2, 3});
+  const Attributes attributes = {
+      {"size", int64_t{2}}, {"alpha", 2.0f}, {"beta", 1.0f}, {"bias", 1.0f}};
+  EXPECT_THAT(Numbers(RunOp("LRN", {x}, attributes)),
+              ElementsAre(testing::DoubleNear(1.0 / 6, 1e-6), testing::DoubleNear(2.0 / 14, 1e-6),
+                          testing::DoubleNear(3.0 / 10, 1e-6)));
+  EXPECT_THAT(ErrorOf(RunOp("LRN", {x})), HasSubstr("sums of 0 channels"));
+}
+
+TEST(BitTest, ShiftsByAllBitsLeaveNothing) {
+  EXPECT_THAT(Numbers(RunOp("BitShift", {U8({4}, {3, 3, 3, 200}), U8({4}, {1, 7, 8, 255})},
+                            {{"direction", std::string("LEFT")}})),
+              ElementsAre(6, 128, 0, 0));
+  EXPECT_THAT(Numbers(RunOp("BitShift", {U8({3}, {200, 200, 200}), U8({3}, {3, 8, 255})},
+                            {{"direction", std::string("RIGHT")}})),
+              ElementsAre(25, 0, 0));
+  EXPECT_THAT(ErrorOf(RunOp("BitShift", {U8({1}, {1}), U8({1}, {1})})),
+              HasSubstr("no direction ''"));
+}
+
+}  // namespace
+}  // namespace reprise
