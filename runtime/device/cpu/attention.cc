@@ -1,7 +1,6 @@
 #include "runtime/device/cpu/attention.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "runtime/device/cpu/targets.h"
 
@@ -10,14 +9,13 @@
 #include "hwy/foreach_target.h"
 // After foreach_target.
 #include "hwy/highway.h"
+#include "runtime/device/cpu/attention_block-inl.h"
 #include "runtime/device/cpu/math-inl.h"
-#include "runtime/device/cpu/transpose-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace reprise::cpu::HWY_NAMESPACE {
 namespace {
 
-constexpr int kLanes = HWY_LANES(float);
 // Vectors of queries in a block, keys in a tile of scores, queries and vectors in a tile of output.
 #if HWY_TARGET == HWY_AVX3
 constexpr int kVectors = 3;
@@ -34,13 +32,6 @@ constexpr int kOutRows = 4;
 #endif
 constexpr int kOutVectors = 2;
 constexpr int64_t kBlock = int64_t{kVectors} * kLanes;
-// A block's scores should stay in the second-level cache: with many keys it holds fewer queries.
-constexpr int64_t kMaxBlockScores = 64 * 1024;
-
-constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
-// A weight below e^-60 of the largest one changes no sum. It is 0: a smaller one times a value is
-// a subnormal number, for which Intel's cores stop and think.
-constexpr float kLowestExponent = -60.0f;
 
 // One block of queries against all keys. A score row is `stride` floats, one for each query.
 struct Block {
@@ -48,9 +39,8 @@ struct Block {
   float* scores;        // [keys][stride]
   const float* values;  // [keys][v_stride]
   int64_t v_stride;
-  const float* mask;  // [keys] or [keys][stride], or null
-  bool mask_is_row;   // the former
-  float* max;         // [stride]
+  BlockMask mask;
+  float* max;  // [stride]
   int64_t stride;
   bool asks_ahead;  // the first block of a call asks for the next head meanwhile
 };
@@ -94,30 +84,7 @@ HWY_INLINE void ScoreTile(const AttentionArgs& args, const Block& block, int64_t
       HWY_UNROLL(8) for (int v = 0; v < kVecs; ++v) acc[r][v] = hn::MulAdd(kv, qv[v], acc[r][v]);
     }
   }
-  if (block.mask != nullptr && block.mask_is_row) {
-    const float* HWY_RESTRICT mask = block.mask + first;
-    HWY_UNROLL(8) for (int r = 0; r < kKeys; ++r) {
-      const VF m = hn::Set(d, mask[r]);
-      HWY_UNROLL(8) for (int v = 0; v < kVecs; ++v) acc[r][v] = hn::Add(acc[r][v], m);
-    }
-  } else if (block.mask != nullptr) {
-    const float* HWY_RESTRICT mask = block.mask + first * kStride;
-    HWY_UNROLL(8) for (int r = 0; r < kKeys; ++r) {
-      HWY_UNROLL(8) for (int v = 0; v < kVecs; ++v) {
-        acc[r][v] = hn::Add(acc[r][v], hn::Load(d, mask + r * kStride + v * kLanes));
-      }
-    }
-  }
-  float* HWY_RESTRICT scores = block.scores + first * kStride;
-  float* HWY_RESTRICT max = block.max;
-  HWY_UNROLL(8) for (int v = 0; v < kVecs; ++v) {
-    VF highest = hn::Load(d, max + v * kLanes);
-    HWY_UNROLL(8) for (int r = 0; r < kKeys; ++r) {
-      highest = hn::Max(highest, acc[r][v]);
-      hn::Store(acc[r][v], d, scores + r * kStride + v * kLanes);
-    }
-    hn::Store(highest, d, max + v * kLanes);
-  }
+  FinishScores(block.mask, first, acc, block.scores, block.max);
 }
 
 // Scores, then their exponentials, for a block of kVecs vectors of queries; `inverse` gets one over
@@ -141,11 +108,7 @@ HWY_NOINLINE void ScoreBlock(const AttentionArgs& args, const Block& block, floa
 
   VF max[kVecs], sum[kVecs];
   HWY_UNROLL(8) for (int v = 0; v < kVecs; ++v) {
-    max[v] = hn::Load(d, block.max + v * kLanes);
-    if (args.zero_when_masked) {
-      // Any finite number will do: the exponentials of -inf are then 0 and not NaN.
-      max[v] = hn::IfThenElse(hn::Eq(max[v], hn::Set(d, kMinusInfinity)), hn::Zero(d), max[v]);
-    }
+    max[v] = ReferenceOf(args, hn::Load(d, block.max + v * kLanes));
     sum[v] = hn::Zero(d);
   }
   float* HWY_RESTRICT scores = block.scores;
@@ -158,9 +121,7 @@ HWY_NOINLINE void ScoreBlock(const AttentionArgs& args, const Block& block, floa
     }
   }
   HWY_UNROLL(8) for (int v = 0; v < kVecs; ++v) {
-    const VF reciprocal = hn::Div(hn::Set(d, 1.0f), sum[v]);
-    // A sum is 0 only where nothing is left to attend to.
-    hn::Store(hn::IfThenZeroElse(hn::Eq(sum[v], hn::Zero(d)), reciprocal), d, inverse + v * kLanes);
+    hn::Store(InverseOf(sum[v]), d, inverse + v * kLanes);
   }
 }
 
@@ -202,19 +163,7 @@ HWY_NOINLINE void OutputTile(const AttentionArgs& args, const Block& block, cons
   } else {
     for (int64_t j = 0; j < args.keys; ++j) step(std::false_type());
   }
-  HWY_UNROLL(12) for (int r = 0; r < kRows; ++r) {
-    if (r >= live) break;
-    const VF scale = hn::Set(d, inverse[first + r]);
-    HWY_UNROLL(4) for (int v = 0; v < kVecs; ++v) {
-      float* to = out + r * args.out_stride + column + v * kLanes;
-      const VF x = hn::Mul(acc[r][v], scale);
-      if (v + 1 < kVecs || tail == kLanes) {
-        hn::StoreU(x, d, to);
-      } else {
-        StorePart(x, d, to, tail);
-      }
-    }
-  }
+  WriteOutput(acc, inverse + first, live, tail, out + column, args.out_stride);
 }
 
 template <int kRows>
@@ -226,51 +175,6 @@ void OutputRows(const AttentionArgs& args, const Block& block, const float* inve
   }
   if (column < args.v_head_dim) {
     OutputTile<kRows, 1>(args, block, inverse, first, live, column, out);
-  }
-}
-
-// Queries [first, first + live) as columns, multiplied by the scale. Columns behind them repeat the
-// last query: their results are computed and never written.
-void TransposeQueries(const AttentionArgs& args, int64_t first, int64_t live, int64_t stride,
-                      float* HWY_RESTRICT to) {
-  const F32 d;
-  const VF scale = hn::Set(d, args.scale);
-  for (int64_t group = 0; group < stride; group += kLanes) {
-    const float* rows[kLanes];
-    for (int i = 0; i < kLanes; ++i) {
-      rows[i] = args.q + (first + std::min(group + i, live - 1)) * args.q_stride;
-    }
-    TransposeRows(d, rows, args.head_dim, scale, to + group, stride);
-  }
-}
-
-// Bias and keep-mask together as one thing to add. One row when all queries share them.
-void MakeMask(const AttentionArgs& args, int64_t first, int64_t live, int64_t stride,
-              float* HWY_RESTRICT to, Block& block) {
-  if (args.bias == nullptr && args.keep == nullptr && args.key_bias == nullptr) return;
-  const bool shared = (args.bias == nullptr || args.bias_stride == 0) &&
-                      (args.keep == nullptr || args.keep_stride == 0);
-  block.mask_is_row = shared;
-  if (shared && args.keep == nullptr && (args.bias == nullptr || args.key_bias == nullptr)) {
-    block.mask = args.bias == nullptr ? args.key_bias : args.bias;
-    return;
-  }
-  block.mask = to;
-  const int64_t rows = shared ? 1 : live;
-  const int64_t step = shared ? 1 : stride;
-  for (int64_t i = 0; i < rows; ++i) {
-    const float* bias = args.bias == nullptr ? nullptr : args.bias + (first + i) * args.bias_stride;
-    const uint8_t* keep =
-        args.keep == nullptr ? nullptr : args.keep + (first + i) * args.keep_stride;
-    for (int64_t j = 0; j < args.keys; ++j) {
-      const float value =
-          (bias == nullptr ? 0.0f : bias[j]) + (args.key_bias == nullptr ? 0.0f : args.key_bias[j]);
-      to[j * step + i] = keep == nullptr || keep[j] != 0 ? value : kMinusInfinity;
-    }
-  }
-  if (shared) return;
-  for (int64_t j = 0; j < args.keys; ++j) {
-    for (int64_t i = live; i < stride; ++i) to[j * stride + i] = 0;
   }
 }
 
@@ -323,13 +227,11 @@ void Rows(const AttentionArgs& args, int64_t query_begin, int64_t query_end) {
     block.max = max;
     block.queries = scratch;
     block.scores = block.queries + args.head_dim * stride;
-    block.mask = nullptr;
-    block.mask_is_row = false;
     block.asks_ahead = first == query_begin && args.k_stride > args.head_dim;
     // A tile of output may read up to kOutRows floats behind the last score.
     const int64_t mask_offset = (args.keys * stride + kOutRows + kLanes - 1) / kLanes * kLanes;
     TransposeQueries(args, first, live, stride, block.queries);
-    MakeMask(args, first, live, stride, block.scores + mask_offset, block);
+    block.mask = MakeMask(args, first, live, stride, block.scores + mask_offset);
     ScoreBlockOf<kVectors>(vectors, args, block, inverse);
     float* out = args.out + first * args.out_stride;
     for (int64_t i = 0; i < live; i += kOutRows, out += kOutRows * args.out_stride) {

@@ -55,10 +55,13 @@ const AttentionKernels& AttentionKernelsFor(Isa isa);
 
 // The same by the tile unit of the CPU; null where `isa` has none. See attention_amx.cc.
 const AttentionKernels* TileAttentionKernelsFor(Isa isa);
-// The same, but scaled queries, keys, weights and values are rounded to bfloat16.
+// The same, but scaled queries, keys, weights and values are rounded to bfloat16: by the tile unit
+// where `isa` has it, else by vectors; null where these do not multiply bfloat16 either.
 const AttentionKernels* RoundingAttentionKernelsFor(Isa isa);
-// Whether the exact ones are the faster ones for so many queries of a head: never for more than
-// kMostTileAttentionKeys keys.
+// Those of vectors. See attention_bf16.cc.
+const AttentionKernels* DotAttentionKernelsFor(Isa isa);
+// Whether the exact ones of the tile unit are the faster ones for so many queries of a head: never
+// for more than kMostTileAttentionKeys keys.
 bool SuitsTileAttention(int64_t queries, int64_t keys, int64_t head_dim);
 inline constexpr int64_t kMostTileAttentionKeys = 16384;
 

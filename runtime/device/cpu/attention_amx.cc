@@ -301,7 +301,7 @@ const AttentionKernels* TileAttentionKernelsFor(Isa isa) {
 }
 
 const AttentionKernels* RoundingAttentionKernelsFor(Isa isa) {
-  return isa >= Isa::kAmx ? &N_AVX3::kRoundingAttentionKernels : nullptr;
+  return isa >= Isa::kAmx ? &N_AVX3::kRoundingAttentionKernels : DotAttentionKernelsFor(isa);
 }
 
 bool SuitsTileAttention(int64_t queries, int64_t keys, int64_t head_dim) {

@@ -49,6 +49,13 @@ HWY_INLINE VF RoundPair(VF low, VF high) {
   asm("vcvtne2ps2bf16 %2, %1, %0" : "=v"(both.raw) : "v"(high.raw), "v"(low.raw));
   return both;
 }
+
+// sum += upper halves' products, then the lower halves': what the widened form does, too.
+HWY_INLINE void AccumulatePairs(VF& sum, VF a, VF b) {
+  auto register_of_sum = sum.raw;
+  asm("vdpbf16ps %2, %1, %0" : "+v"(register_of_sum) : "v"(a.raw), "v"(b.raw));
+  sum.raw = register_of_sum;
+}
 #endif
 
 }  // namespace

@@ -95,15 +95,6 @@ HWY_INLINE const float* Kept(const float* pointer) {
   return pointer;
 }
 
-#if HWY_TARGET == HWY_AVX3
-// sum += upper halves' products, then the lower halves': what the widened form does, too.
-HWY_INLINE void AccumulatePairs(VF& sum, VF a, VU b) {
-  auto register_of_sum = sum.raw;
-  asm("vdpbf16ps %2, %1, %0" : "+v"(register_of_sum) : "v"(a.raw), "v"(b.raw));
-  sum.raw = register_of_sum;
-}
-#endif
-
 // kRows rows of A (as `form` lies in scratch) times a panel.
 template <int kRows, Form form>
 HWY_NOINLINE void Bf16Tile(const float* HWY_RESTRICT a, int64_t lda, const uint32_t* HWY_RESTRICT b,
@@ -134,7 +125,7 @@ HWY_NOINLINE void Bf16Tile(const float* HWY_RESTRICT a, int64_t lda, const uint3
         const float* group = r < 3 ? a : r < 6 ? a3 : r < 9 ? a6 : a9;
         const VF av = hn::Set(d, group[r % 3 * lda]);
         HWY_UNROLL(2) for (int v = 0; v < kBf16Vectors; ++v) {
-          AccumulatePairs(acc[r][v], av, words[v]);
+          AccumulatePairs(acc[r][v], av, hn::BitCast(d, words[v]));
         }
       }
 #endif

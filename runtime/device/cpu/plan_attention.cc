@@ -116,7 +116,7 @@ std::vector<Candidate> PlanAttention(const CpuTarget& target, const NodeView& no
   }
   p.out = static_cast<int>(node.num_inputs());
   p.workspace = p.out + 1;
-  // Where it is to be rounded the unit takes all sizes: an answer is then the same in any bucket.
+  // Where it is to be rounded its kernels take all sizes: an answer is then the same in any bucket.
   const AttentionKernels* rounding = RoundsToBf16(node) && args.keys <= kMostTileAttentionKeys
                                          ? RoundingAttentionKernelsFor(target.isa)
                                          : nullptr;
@@ -136,7 +136,9 @@ std::vector<Candidate> PlanAttention(const CpuTarget& target, const NodeView& no
                        static_cast<double>(args.head_dim + args.v_head_dim);
   Candidate candidate = MakeCandidate(target, node, "attention", RunAttention, p, flops);
   if (tiles) candidate.option.kernel = "attention_amx";
-  if (rounding != nullptr) candidate.option.kernel = "attention_bf16_amx";
+  if (rounding != nullptr) {
+    candidate.option.kernel = absl::StrCat("attention_bf16_", IsaName(target.isa));
+  }
   candidate.bound.work.exps = static_cast<double>(p.batch * p.heads * p.queries * args.keys);
   const int64_t units = p.batch * p.heads * p.units_of_head;
   candidate.option.takes_live_rows = p.batch_rows > 0;

@@ -267,7 +267,9 @@ std::vector<Candidate> PlanSegmentAttention(const CpuTarget& target, const NodeV
                        static_cast<double>(args.head_dim + args.v_head_dim);
   Candidate candidate =
       MakeCandidate(target, node, "segment_attention", RunSegmentAttention, p, flops);
-  if (p.rounding) candidate.option.kernel = "segment_attention_bf16_amx";
+  if (p.rounding) {
+    candidate.option.kernel = absl::StrCat("segment_attention_bf16_", IsaName(target.isa));
+  }
   candidate.option.takes_live_rows = true;
   candidate.option.workspace_bytes = sizeof(float) * p.scratch_floats * p.scratch_parts;
   candidate.bound.detail =

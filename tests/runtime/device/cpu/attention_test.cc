@@ -5,6 +5,7 @@
 #include <random>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "runtime/base/aligned_buffer.h"
 #include "runtime/graph/tensor.h"
@@ -136,8 +137,12 @@ std::vector<NamedKernels> AllKernels() {
   if (const AttentionKernels* tiles = TileAttentionKernelsFor(DetectIsa())) {
     all.push_back({"amx", tiles});
   }
-  if (const AttentionKernels* tiles = RoundingAttentionKernelsFor(DetectIsa())) {
-    all.push_back({"bf16_amx", tiles, /*rounding=*/true});
+  for (const Isa isa : {Isa::kAvx512Bf16, Isa::kAmx}) {
+    const AttentionKernels* rounding =
+        isa <= DetectIsa() ? RoundingAttentionKernelsFor(isa) : nullptr;
+    if (rounding != nullptr) {
+      all.push_back({absl::StrCat("bf16_", IsaName(isa)), rounding, /*rounding=*/true});
+    }
   }
   return all;
 }

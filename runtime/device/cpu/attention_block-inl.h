@@ -1,0 +1,154 @@
+// What the forms of attention on vectors share: masks of a block of queries, and how its scores and
+// its output are stored. Included inside a kernel file after math-inl.h, once for each Highway
+// target.
+#if defined(REPRISE_CPU_ATTENTION_BLOCK_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef REPRISE_CPU_ATTENTION_BLOCK_INL_H_
+#undef REPRISE_CPU_ATTENTION_BLOCK_INL_H_
+#else
+#define REPRISE_CPU_ATTENTION_BLOCK_INL_H_
+#endif
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+
+#include "hwy/highway.h"
+#include "runtime/device/cpu/attention.h"
+#include "runtime/device/cpu/math-inl.h"
+#include "runtime/device/cpu/transpose-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace reprise::cpu::HWY_NAMESPACE {
+namespace {
+
+constexpr int kLanes = HWY_LANES(float);
+// A block's scores should stay in the second-level cache: with many keys it holds fewer queries.
+constexpr int64_t kMaxBlockScores = 64 * 1024;
+
+constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
+// A weight below e^-60 of the largest one changes no sum. It is 0: a smaller one times a value is
+// a subnormal number, for which Intel's cores stop and think.
+constexpr float kLowestExponent = -60.0f;
+
+// What is added to a block's scores.
+struct BlockMask {
+  const float* values = nullptr;  // [keys] or [keys][stride], or null
+  bool is_row = false;            // the former
+};
+
+// Bias and keep-mask of queries [first, first + live) together as one thing to add. One row when
+// all queries share them. `to`: [keys][stride].
+inline BlockMask MakeMask(const AttentionArgs& args, int64_t first, int64_t live, int64_t stride,
+                          float* HWY_RESTRICT to) {
+  if (args.bias == nullptr && args.keep == nullptr && args.key_bias == nullptr) return {};
+  const bool shared = (args.bias == nullptr || args.bias_stride == 0) &&
+                      (args.keep == nullptr || args.keep_stride == 0);
+  if (shared && args.keep == nullptr && (args.bias == nullptr || args.key_bias == nullptr)) {
+    return {.values = args.bias == nullptr ? args.key_bias : args.bias, .is_row = true};
+  }
+  const int64_t rows = shared ? 1 : live;
+  const int64_t step = shared ? 1 : stride;
+  for (int64_t i = 0; i < rows; ++i) {
+    const float* bias = args.bias == nullptr ? nullptr : args.bias + (first + i) * args.bias_stride;
+    const uint8_t* keep =
+        args.keep == nullptr ? nullptr : args.keep + (first + i) * args.keep_stride;
+    for (int64_t j = 0; j < args.keys; ++j) {
+      const float value =
+          (bias == nullptr ? 0.0f : bias[j]) + (args.key_bias == nullptr ? 0.0f : args.key_bias[j]);
+      to[j * step + i] = keep == nullptr || keep[j] != 0 ? value : kMinusInfinity;
+    }
+  }
+  if (!shared) {
+    for (int64_t j = 0; j < args.keys; ++j) {
+      for (int64_t i = live; i < stride; ++i) to[j * stride + i] = 0;
+    }
+  }
+  return {.values = to, .is_row = shared};
+}
+
+// Queries [first, first + live) as columns, multiplied by the scale. Columns behind them repeat the
+// last query: their results are computed and never written.
+inline void TransposeQueries(const AttentionArgs& args, int64_t first, int64_t live, int64_t stride,
+                             float* HWY_RESTRICT to) {
+  const F32 d;
+  const VF scale = hn::Set(d, args.scale);
+  for (int64_t group = 0; group < stride; group += kLanes) {
+    const float* rows[kLanes];
+    for (int i = 0; i < kLanes; ++i) {
+      rows[i] = args.q + (first + std::min(group + i, live - 1)) * args.q_stride;
+    }
+    TransposeRows(d, rows, args.head_dim, scale, to + group, stride);
+  }
+}
+
+// Sums of kKeys keys from `first` on become scores [key][kVecs vectors of queries]: masked, stored,
+// and in the running maximum of each query.
+template <int kVecs, int kKeys>
+HWY_INLINE void FinishScores(const BlockMask& mask, int64_t first, VF (&sums)[kKeys][kVecs],
+                             float* HWY_RESTRICT scores, float* HWY_RESTRICT max) {
+  const F32 d;
+  constexpr int64_t kStride = int64_t{kVecs} * kLanes;
+  if (mask.values != nullptr && mask.is_row) {
+    const float* HWY_RESTRICT values = mask.values + first;
+    HWY_UNROLL(8) for (int r = 0; r < kKeys; ++r) {
+      const VF m = hn::Set(d, values[r]);
+      HWY_UNROLL(8) for (int v = 0; v < kVecs; ++v) sums[r][v] = hn::Add(sums[r][v], m);
+    }
+  } else if (mask.values != nullptr) {
+    const float* HWY_RESTRICT values = mask.values + first * kStride;
+    HWY_UNROLL(8) for (int r = 0; r < kKeys; ++r) {
+      HWY_UNROLL(8) for (int v = 0; v < kVecs; ++v) {
+        sums[r][v] = hn::Add(sums[r][v], hn::Load(d, values + r * kStride + v * kLanes));
+      }
+    }
+  }
+  scores += first * kStride;
+  HWY_UNROLL(8) for (int v = 0; v < kVecs; ++v) {
+    VF highest = hn::Load(d, max + v * kLanes);
+    HWY_UNROLL(8) for (int r = 0; r < kKeys; ++r) {
+      highest = hn::Max(highest, sums[r][v]);
+      hn::Store(sums[r][v], d, scores + r * kStride + v * kLanes);
+    }
+    hn::Store(highest, d, max + v * kLanes);
+  }
+}
+
+// What exponentials of a score are taken from: its query's maximum.
+HWY_INLINE VF ReferenceOf(const AttentionArgs& args, VF max) {
+  const F32 d;
+  if (!args.zero_when_masked) return max;
+  // Any finite number will do: the exponentials of -inf are then 0 and not NaN.
+  return hn::IfThenElse(hn::Eq(max, hn::Set(d, kMinusInfinity)), hn::Zero(d), max);
+}
+
+// One over the sums of exponentials. A sum is 0 only where nothing is left to attend to.
+HWY_INLINE VF InverseOf(VF sum) {
+  const F32 d;
+  return hn::IfThenZeroElse(hn::Eq(sum, hn::Zero(d)), hn::Div(hn::Set(d, 1.0f), sum));
+}
+
+// The first `live` rows of a tile of output, times inverse[row]; `tail` columns of its last vector.
+template <int kRows, int kVecs>
+HWY_INLINE void WriteOutput(VF (&sums)[kRows][kVecs], const float* inverse, int64_t live,
+                            int64_t tail, float* out, int64_t out_stride) {
+  const F32 d;
+  HWY_UNROLL(12) for (int r = 0; r < kRows; ++r) {
+    if (r >= live) break;
+    const VF scale = hn::Set(d, inverse[r]);
+    HWY_UNROLL(4) for (int v = 0; v < kVecs; ++v) {
+      float* to = out + r * out_stride + v * kLanes;
+      const VF x = hn::Mul(sums[r][v], scale);
+      if (v + 1 < kVecs || tail == kLanes) {
+        hn::StoreU(x, d, to);
+      } else {
+        StorePart(x, d, to, tail);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace reprise::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // include guard
