@@ -26,6 +26,15 @@ std::shared_ptr<grpc::Channel> MakeChannel(const std::string& target) {
   return grpc::CreateCustomChannel(target, grpc::InsecureChannelCredentials(), arguments);
 }
 
+// A request of the admin service about a version of a model.
+template <typename Request>
+Request About(absl::string_view model, absl::string_view version) {
+  Request request;
+  request.set_model(std::string(model));
+  request.set_version(std::string(version));
+  return request;
+}
+
 }  // namespace
 
 struct Client::State {
@@ -164,10 +173,8 @@ absl::StatusOr<inference::RepositoryIndexResponse> Client::RepositoryIndex() {
 
 absl::StatusOr<v1::ListRecipesResponse> Client::ListRecipes(absl::string_view model,
                                                             absl::string_view version) {
-  v1::ListRecipesRequest request;
-  request.set_model(std::string(model));
-  request.set_version(std::string(version));
-  return state_->Call(options_, *state_->admin, &v1::Admin::Stub::ListRecipes, request);
+  return state_->Call(options_, *state_->admin, &v1::Admin::Stub::ListRecipes,
+                      About<v1::ListRecipesRequest>(model, version));
 }
 
 absl::StatusOr<v1::DumpRecipeResponse> Client::DumpRecipe(absl::string_view key) {
@@ -179,19 +186,15 @@ absl::StatusOr<v1::DumpRecipeResponse> Client::DumpRecipe(absl::string_view key)
 absl::StatusOr<v1::ExplainMissesResponse> Client::ExplainMisses(absl::string_view model,
                                                                 absl::string_view version,
                                                                 uint64_t after_sequence) {
-  v1::ExplainMissesRequest request;
-  request.set_model(std::string(model));
-  request.set_version(std::string(version));
+  auto request = About<v1::ExplainMissesRequest>(model, version);
   request.set_after_sequence(after_sequence);
   return state_->Call(options_, *state_->admin, &v1::Admin::Stub::ExplainMisses, request);
 }
 
 absl::StatusOr<v1::ExplainModelResponse> Client::ExplainModel(absl::string_view model,
                                                               absl::string_view version) {
-  v1::ExplainModelRequest request;
-  request.set_model(std::string(model));
-  request.set_version(std::string(version));
-  return state_->Call(options_, *state_->admin, &v1::Admin::Stub::ExplainModel, request);
+  return state_->Call(options_, *state_->admin, &v1::Admin::Stub::ExplainModel,
+                      About<v1::ExplainModelRequest>(model, version));
 }
 
 absl::StatusOr<v1::GetDynamicityResponse> Client::GetDynamicity(
@@ -205,10 +208,8 @@ absl::StatusOr<v1::WarmupResponse> Client::Warmup(const v1::WarmupRequest& reque
 
 absl::StatusOr<v1::GetStatsResponse> Client::GetStats(absl::string_view model,
                                                       absl::string_view version) {
-  v1::GetStatsRequest request;
-  request.set_model(std::string(model));
-  request.set_version(std::string(version));
-  return state_->Call(options_, *state_->admin, &v1::Admin::Stub::GetStats, request);
+  return state_->Call(options_, *state_->admin, &v1::Admin::Stub::GetStats,
+                      About<v1::GetStatsRequest>(model, version));
 }
 
 }  // namespace reprise::client

@@ -2,8 +2,12 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 #include <tuple>
 
+#include "absl/algorithm/container.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "server/metrics/process_metrics.h"
 #include "server/rpc/dynamicity_codec.h"
@@ -21,9 +25,12 @@ grpc::ServerUnaryReactor* Finish(grpc::CallbackServerContext* call, const absl::
   return reactor;
 }
 
-bool IsHex(const std::string& key) {
-  return !key.empty() && key.size() <= 16 &&
-         std::all_of(key.begin(), key.end(), [](unsigned char c) { return std::isxdigit(c); });
+// The number that a recipe is listed by, however a person writes it.
+std::optional<uint64_t> ParseKey(const std::string& text) {
+  const bool is_hex =
+      !text.empty() && text.size() <= 16 && absl::c_all_of(text, absl::ascii_isxdigit);
+  uint64_t key = 0;
+  return is_hex && absl::SimpleHexAtoi(text, &key) ? std::optional(key) : std::nullopt;
 }
 
 // Empty fields of a request select everything.
@@ -56,12 +63,13 @@ grpc::ServerUnaryReactor* AdminService::ListRecipes(grpc::CallbackServerContext*
 grpc::ServerUnaryReactor* AdminService::DumpRecipe(grpc::CallbackServerContext* call,
                                                    const v1::DumpRecipeRequest* request,
                                                    v1::DumpRecipeResponse* response) {
-  if (!IsHex(request->key())) {
+  const std::optional<uint64_t> key = ParseKey(request->key());
+  if (!key.has_value()) {
     return Finish(call, absl::InvalidArgumentError(absl::StrCat(
                             "key \"", request->key(), "\" is no hexadecimal number of 64 bits")));
   }
   for (const CachedRecipe& cached : context_.engine->ListRecipes()) {
-    if (cached.recipe->key.hex() != request->key()) continue;
+    if (cached.recipe->key.hash != *key) continue;
     EncodeRecipeInfo(cached, *response->mutable_info());
     EncodeRecipe(*cached.recipe, request->include_constants(), *response->mutable_recipe());
     return Finish(call, absl::OkStatus());

@@ -60,6 +60,8 @@ def test_recipes_dump_and_stats_agree_with_the_answer(daemon, rng):
     (line,) = [row for row in listed.splitlines() if answer.recipe in row]
     assert "b1_s256" in line
     dump = daemon.reprise("dump", "--recipe", answer.recipe)
+    shouted = daemon.reprise("dump", "--recipe", answer.recipe.upper())
+    assert shouted.splitlines()[0] == dump.splitlines()[0] == f"recipe {answer.recipe}"
     assert "input_ids" in dump and "gemm" in dump
     # Places with offset and bytes, none of them empty: what launches read and write.
     places = re.findall(r"(?:arena|input|output)\[(\d+)\+(\d+)\]", dump)
