@@ -23,4 +23,9 @@ std::vector<Candidate> PlanConvTransposeWeights(const CpuTarget& target, const N
                                                 const ops::TransposedWindows& transposed,
                                                 const ConvActivation& activation);
 
+// plan_conv_transpose_bands.cc: into few maps.
+std::vector<Candidate> PlanConvTransposeBands(const CpuTarget& target, const NodeView& node,
+                                              const ops::TransposedWindows& transposed,
+                                              const ConvActivation& activation);
+
 }  // namespace reprise::cpu

@@ -253,6 +253,8 @@ std::vector<Candidate> PlanConvTranspose(const CpuTarget& target, const NodeView
   }
   std::vector<Candidate> small = PlanConvTransposeWeights(target, node, *transposed, *activation);
   if (!small.empty()) return small;
+  std::vector<Candidate> few = PlanConvTransposeBands(target, node, *transposed, *activation);
+  if (!few.empty()) return few;
   const Shape spatial(x.begin() + 2, x.end());
   const std::vector<ConvPhase> phases = PhasesOf(*transposed);
   TransposeParams p;

@@ -196,6 +196,28 @@ TEST_P(WindowsTest, TransposedConvolutionsAgreeWithTheReference) {
   }
 }
 
+TEST_P(WindowsTest, TransposedConvolutionsIntoFewMapsAgreeWithTheReference) {
+  Draw draw(5);
+  for (uint32_t round = 0; round < 60 && !HasFailure(); ++round) {
+    const int64_t maps = draw.From({1, 2, 3, 5}), channels = draw.From({16, 17, 33});
+    const std::vector<int64_t> kernel = {draw.From({1, 2, 3, 4}), draw.From({1, 2, 3, 4})};
+    const bool bias = draw.Chance(2);
+    Check(absl::StrCat("input %x: f32",
+                       List({draw.From({1, 2, 3}), channels, draw.From({9, 17, 33, 50}),
+                             draw.From({8, 31, 97, 131})}),
+                       "\nparam %w: f32", Dims({channels, maps}, kernel), " = p0\n",
+                       bias ? absl::StrCat("input %b: f32[", maps, "]\n") : "",
+                       "%y: ? = reprise.ConvTranspose(%x, %w", bias ? ", %b" : "",
+                       ") {activation = \"tanh\", strides = ",
+                       List({draw.From({1, 2, 3}), draw.From({1, 2, 3})}), ", dilations = ",
+                       List({draw.From({1, 1, 2}), draw.From({1, 1, 2})}), ", pads = ",
+                       List({draw.From({0, 1, 3}), draw.From({0, 1, 3}), draw.From({0, 2}),
+                             draw.From({0, 2})}),
+                       "}\noutput %y"),
+          round);
+  }
+}
+
 // So many channels that a sum is added up stretch by stretch.
 TEST_P(WindowsTest, TransposedConvolutionsOfManyChannelsAgreeWithTheReference) {
   Check(
