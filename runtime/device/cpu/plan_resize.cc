@@ -116,14 +116,15 @@ std::vector<Candidate> PlanResize(const CpuTarget& target, const NodeView& node)
     ResampledColumns& c = p.columns;
     c.taps = TapsOfEach(columns);
     if (c.taps == 0) return {};
+    c.in_columns = p.in_columns;
     c.columns = p.out_columns;
     c.stride = (p.out_columns + kVectorFloats - 1) / kVectorFloats * kVectorFloats;
-    c.places.assign(c.taps * c.stride, 0);
-    c.weights.assign(c.taps * c.stride, 0);
-    for (int64_t i = 0; i < c.columns; ++i) {
-      for (int tap = 0; tap < c.taps; ++tap) {
-        c.places[tap * c.stride + i] = static_cast<int32_t>(columns[i][tap].at);
-        c.weights[tap * c.stride + i] = columns[i][tap].weight;
+    for (int tap = 0; tap < c.taps; ++tap) {
+      for (int64_t i = 0; i < c.stride; ++i) {
+        const ops::ResizeTap& of = columns[std::min(i, c.columns - 1)][tap];
+        if (i > 0 && of.at < c.places.back()) return {};
+        c.places.push_back(static_cast<int32_t>(of.at));
+        c.weights.push_back(of.weight);
       }
     }
   }

@@ -1,5 +1,7 @@
 #include "runtime/device/cpu/resample.h"
 
+#include <algorithm>
+
 #include "runtime/device/cpu/targets.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -15,17 +17,31 @@ namespace {
 
 constexpr int64_t kLanes = HWY_LANES(float);
 
+// The elements at a vector of places. Where columns grow they are neighbours of one vector.
+HWY_INLINE VF Pick(F32 d, const float* HWY_RESTRICT from, int64_t in_columns,
+                   const int32_t* HWY_RESTRICT places) {
+#if HWY_TARGET == HWY_SCALAR
+  return hn::LoadU(d, from + places[0]);
+#else
+  const hn::RebindToSigned<F32> di;
+  const auto at = hn::LoadU(di, places);
+  const int64_t first = std::min<int64_t>(places[0], in_columns - kLanes);
+  if (first < 0 || places[kLanes - 1] - first >= kLanes) return hn::GatherIndex(d, from, at);
+  const auto lanes = hn::Sub(at, hn::Set(di, static_cast<int32_t>(first)));
+  return hn::TableLookupLanes(hn::LoadU(d, from + first), hn::IndicesFromVec(d, lanes));
+#endif
+}
+
 void Columns(const ResampledColumns& c, const float* HWY_RESTRICT from, float* HWY_RESTRICT to) {
   const F32 d;
-  const hn::RebindToSigned<F32> di;
   const int32_t* HWY_RESTRICT places = c.places.data();
   const float* HWY_RESTRICT weights = c.weights.data();
   for (int64_t i = 0; i < c.columns; i += kLanes) {
-    VF sum = hn::GatherIndex(d, from, hn::LoadU(di, places + i));
+    VF sum = Pick(d, from, c.in_columns, places + i);
     // The weight of a lone element is 1.
     if (c.taps > 1) sum = hn::Mul(sum, hn::LoadU(d, weights + i));
     for (int tap = 1; tap < c.taps; ++tap) {
-      const VF x = hn::GatherIndex(d, from, hn::LoadU(di, places + tap * c.stride + i));
+      const VF x = Pick(d, from, c.in_columns, places + tap * c.stride + i);
       sum = hn::MulAdd(x, hn::LoadU(d, weights + tap * c.stride + i), sum);
     }
     hn::StoreU(sum, d, to + i);

@@ -10,10 +10,12 @@
 
 namespace reprise::cpu {
 
-// Each column of a result is a sum of `taps` columns. Places and weights are [taps][stride], zeros
-// behind the last of the `columns`; `stride` is a whole number of the widest vectors.
+// Each column of a result is a sum of `taps` columns. Places and weights are [taps][stride]; places
+// never decrease, and behind the last of the `columns` they repeat it. `stride` is a whole number
+// of the widest vectors.
 struct ResampledColumns {
   int taps = 0;
+  int64_t in_columns = 0;
   int64_t columns = 0, stride = 0;
   std::vector<int32_t> places;
   std::vector<float> weights;
