@@ -11,6 +11,7 @@
 #include "hwy/highway.h"
 #include "runtime/device/cpu/attention_block-inl.h"
 #include "runtime/device/cpu/math-inl.h"
+#include "runtime/device/cpu/transpose-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace reprise::cpu::HWY_NAMESPACE {
@@ -175,6 +176,21 @@ void OutputRows(const AttentionArgs& args, const Block& block, const float* inve
   }
   if (column < args.v_head_dim) {
     OutputTile<kRows, 1>(args, block, inverse, first, live, column, out);
+  }
+}
+
+// Queries [first, first + live) as columns, multiplied by the scale. Columns behind them repeat the
+// last query: their results are computed and never written.
+void TransposeQueries(const AttentionArgs& args, int64_t first, int64_t live, int64_t stride,
+                      float* HWY_RESTRICT to) {
+  const F32 d;
+  const VF scale = hn::Set(d, args.scale);
+  for (int64_t group = 0; group < stride; group += kLanes) {
+    const float* rows[kLanes];
+    for (int i = 0; i < kLanes; ++i) {
+      rows[i] = args.q + (first + std::min(group + i, live - 1)) * args.q_stride;
+    }
+    TransposeRows(d, rows, args.head_dim, scale, to + group, stride);
   }
 }
 

@@ -21,6 +21,7 @@
 #include "runtime/device/cpu/attention_block-inl.h"
 #include "runtime/device/cpu/bf16-inl.h"
 #include "runtime/device/cpu/math-inl.h"
+#include "runtime/device/cpu/transpose-inl.h"
 
 #if HWY_TARGET == HWY_AVX3
 HWY_BEFORE_NAMESPACE();
@@ -34,10 +35,6 @@ constexpr int kKeyTile = 8;
 constexpr int kOutRows = 12;
 constexpr int kOutVectors = 2;
 constexpr int64_t kBlock = int64_t{kVectors} * kLanes;
-// Rows of keys and values are asked for so many rows ahead: in a fused product they are too far
-// apart for the CPU to see what comes next.
-constexpr int64_t kRowsAhead = 16;
-
 constexpr int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 // Floats, of which `count` are used, in whole vectors.
 constexpr int64_t Whole(int64_t count) { return CeilDiv(count, kLanes) * kLanes; }
@@ -58,7 +55,7 @@ struct Scratch {
     keys = take(count * key_words);
     values = take(CeilDiv(count, 2) * value_words);
     queries = take(pairs * kBlock);
-    columns = take(2 * pairs * kBlock);
+    rows = take(key_words * kBlock);
     // A tile of output may read up to kOutRows words behind the last one.
     scores = take(most_scores + kOutRows);
     mask = take(most_scores);
@@ -70,7 +67,7 @@ struct Scratch {
   float* keys;          // [keys][key_words] pairs
   float* values;        // [pairs of keys][value_words]
   float* queries;       // [pairs][stride]
-  float* columns;       // [head_dim][stride], queries on their way
+  float* rows;          // [queries][key_words], queries on their way
   float* scores;        // [keys][stride], then [pairs of keys][stride] weights
   float* mask;          // [keys] or [keys][stride]
   float* end;
@@ -88,6 +85,7 @@ struct Block {
   float* max;      // [stride]
   float* inverse;  // [stride], one over the sums of exponentials
   int64_t stride;
+  bool asks_ahead;  // the first block of a call asks for the next head meanwhile
 };
 
 // Lane i of both side by side in word i.
@@ -107,23 +105,33 @@ HWY_INLINE VF LoadFirst(F32 d, const float* p, int64_t count) {
   return count > 0 ? LoadPart(d, p, count) : hn::Zero(d);
 }
 
-HWY_INLINE void Ask(const float* row, int64_t floats) {
-  for (int64_t c = 0; c < floats; c += kLanes) {
-    __builtin_prefetch(row + c, /*rw=*/0, /*locality=*/3);
+// Rows of `floats` times `scale` as pairs, rows of `words`.
+void PackRows(const float* HWY_RESTRICT from, int64_t stride, int64_t rows, int64_t floats,
+              float scale, float* HWY_RESTRICT to, int64_t words) {
+  const F32 d;
+  const VF factor = hn::Set(d, scale);
+  for (int64_t r = 0; r < rows; ++r, from += stride, to += words) {
+    for (int64_t c = 0; c < floats; c += 2 * kLanes) {
+      const VF low = LoadFirst(d, from + c, floats - c);
+      const VF high = LoadFirst(d, from + c + kLanes, floats - c - kLanes);
+      hn::Store(RoundPair(hn::Mul(low, factor), hn::Mul(high, factor)), d, to + c / 2);
+    }
   }
 }
 
-void PackKeys(const AttentionArgs& args, const Scratch& scratch) {
+// Queries [first, first + live) as columns. Columns behind them repeat the last query: their
+// results are computed and never written.
+void PackQueries(const AttentionArgs& args, int64_t first, int64_t live, const Block& block) {
   const F32 d;
-  float* HWY_RESTRICT to = scratch.keys;
-  const float* HWY_RESTRICT from = args.k;
-  for (int64_t j = 0; j < args.keys; ++j, from += args.k_stride, to += scratch.key_words) {
-    if (j + kRowsAhead < args.keys) Ask(from + kRowsAhead * args.k_stride, args.head_dim);
-    for (int64_t c = 0; c < args.head_dim; c += 2 * kLanes) {
-      const VF low = LoadFirst(d, from + c, args.head_dim - c);
-      const VF high = LoadFirst(d, from + c + kLanes, args.head_dim - c - kLanes);
-      hn::Store(RoundPair(low, high), d, to + c / 2);
+  const Scratch& scratch = block.scratch;
+  PackRows(args.q + first * args.q_stride, args.q_stride, live, args.head_dim, args.scale,
+           scratch.rows, scratch.key_words);
+  for (int64_t group = 0; group < block.stride; group += kLanes) {
+    const float* rows[kLanes];
+    for (int64_t i = 0; i < kLanes; ++i) {
+      rows[i] = scratch.rows + std::min(group + i, live - 1) * scratch.key_words;
     }
+    TransposeWords(d, rows, scratch.pairs, scratch.queries + group, block.stride);
   }
 }
 
@@ -132,32 +140,12 @@ void PackValues(const AttentionArgs& args, const Scratch& scratch) {
   float* HWY_RESTRICT to = scratch.values;
   const float* HWY_RESTRICT from = args.v;
   for (int64_t j = 0; j < args.keys; j += 2, from += 2 * args.v_stride, to += scratch.value_words) {
-    for (int64_t ahead = kRowsAhead; ahead < kRowsAhead + 2; ++ahead) {
-      if (j + ahead < args.keys) Ask(from + ahead * args.v_stride, args.v_head_dim);
-    }
     const bool whole = j + 1 < args.keys;
     for (int64_t c = 0; c < args.v_head_dim; c += kLanes) {
       const VF low = LoadFirst(d, from + c, args.v_head_dim - c);
       const VF high =
           whole ? LoadFirst(d, from + args.v_stride + c, args.v_head_dim - c) : hn::Zero(d);
       hn::Store(PairLanes(low, high), d, to + c);
-    }
-  }
-}
-
-void PackQueries(const AttentionArgs& args, int64_t first, int64_t live, const Block& block) {
-  const F32 d;
-  const int64_t stride = block.stride;
-  const Scratch& scratch = block.scratch;
-  TransposeQueries(args, first, live, stride, scratch.columns);
-  if (args.head_dim % 2 != 0) {
-    std::fill_n(scratch.columns + args.head_dim * stride, stride, 0.0f);
-  }
-  const float* HWY_RESTRICT from = scratch.columns;
-  float* HWY_RESTRICT to = scratch.queries;
-  for (int64_t i = 0; i < scratch.pairs; ++i, from += 2 * stride, to += stride) {
-    for (int64_t v = 0; v < stride; v += kLanes) {
-      hn::Store(PairLanes(hn::Load(d, from + v), hn::Load(d, from + stride + v)), d, to + v);
     }
   }
 }
@@ -230,7 +218,10 @@ HWY_NOINLINE void ScoreBlock(const AttentionArgs& args, const Block& block) {
     hn::Store(hn::Set(d, kMinusInfinity), d, block.max + v * kLanes);
   }
   int64_t key = 0;
-  for (; key + kKeyTile <= args.keys; key += kKeyTile) ScoreTile<kVecs, kKeyTile>(block, key);
+  for (; key + kKeyTile <= args.keys; key += kKeyTile) {
+    if (block.asks_ahead) AskForNextHead(args, key, kKeyTile);
+    ScoreTile<kVecs, kKeyTile>(block, key);
+  }
   for (; key + 3 <= args.keys; key += 3) ScoreTile<kVecs, 3>(block, key);
   for (; key < args.keys; ++key) ScoreTile<kVecs, 1>(block, key);
   Weights<kVecs>(args, block);
@@ -293,12 +284,15 @@ void Bf16Rows(const AttentionArgs& args, int64_t query_begin, int64_t query_end)
                  .mask = {},
                  .max = max,
                  .inverse = inverse,
-                 .stride = 0};
-  PackKeys(args, block.scratch);
+                 .stride = 0,
+                 .asks_ahead = false};
+  PackRows(args.k, args.k_stride, args.keys, args.head_dim, /*scale=*/1, block.scratch.keys,
+           block.scratch.key_words);
   PackValues(args, block.scratch);
   for (int64_t first = query_begin; first < query_end; first += widest) {
     const int64_t live = std::min(widest, query_end - first);
     block.stride = Whole(live);
+    block.asks_ahead = first == query_begin && args.k_stride > args.head_dim;
     PackQueries(args, first, live, block);
     block.mask = MakeMask(args, first, live, block.stride, block.scratch.mask);
     ScoreBlockOf<kVectors>(block.stride / kLanes, args, block);

@@ -15,7 +15,6 @@
 #include "hwy/highway.h"
 #include "runtime/device/cpu/attention.h"
 #include "runtime/device/cpu/math-inl.h"
-#include "runtime/device/cpu/transpose-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace reprise::cpu::HWY_NAMESPACE {
@@ -66,18 +65,22 @@ inline BlockMask MakeMask(const AttentionArgs& args, int64_t first, int64_t live
   return {.values = to, .is_row = shared};
 }
 
-// Queries [first, first + live) as columns, multiplied by the scale. Columns behind them repeat the
-// last query: their results are computed and never written.
-inline void TransposeQueries(const AttentionArgs& args, int64_t first, int64_t live, int64_t stride,
-                             float* HWY_RESTRICT to) {
-  const F32 d;
-  const VF scale = hn::Set(d, args.scale);
-  for (int64_t group = 0; group < stride; group += kLanes) {
-    const float* rows[kLanes];
-    for (int i = 0; i < kLanes; ++i) {
-      rows[i] = args.q + (first + std::min(group + i, live - 1)) * args.q_stride;
+// Asks for what lies behind rows [first, first + rows) of Q, K and V: where a row holds all heads
+// side by side, those of the next head. Rows of a fused product are too far apart for the CPU to
+// see what comes next. Asking for what is not there does no harm.
+HWY_INLINE void AskForNextHead(const AttentionArgs& args, int64_t first, int64_t rows) {
+  constexpr int64_t kLine = 64 / sizeof(float);
+  for (int64_t row = first; row < first + rows; ++row) {
+    const float* q = args.q + row * args.q_stride + args.head_dim;
+    const float* k = args.k + row * args.k_stride + args.head_dim;
+    const float* v = args.v + row * args.v_stride + args.v_head_dim;
+    for (int64_t i = 0; i < args.head_dim; i += kLine) {
+      __builtin_prefetch(q + i, /*rw=*/0, /*locality=*/2);
+      __builtin_prefetch(k + i, /*rw=*/0, /*locality=*/2);
     }
-    TransposeRows(d, rows, args.head_dim, scale, to + group, stride);
+    for (int64_t i = 0; i < args.v_head_dim; i += kLine) {
+      __builtin_prefetch(v + i, /*rw=*/0, /*locality=*/2);
+    }
   }
 }
 

@@ -30,10 +30,11 @@ HWY_INLINE VF LoadQuarters(const float* const* rows, int i, int64_t column) {
 }
 #endif
 
-// to[c * stride + i] = rows[i][c] * lane i of `scale`, for c in [0, columns) and every lane i. `to`
+// to[c * stride + i] = rows[i][c], for c in [0, columns) and every lane i, by way of `last`. `to`
 // and `stride` are whole vectors.
-HWY_INLINE void TransposeRows(F32 d, const float* const* rows, int64_t columns, VF scale,
-                              float* HWY_RESTRICT to, int64_t stride) {
+template <class Last>
+HWY_INLINE void TransposeBy(F32 d, const float* const* rows, int64_t columns, const Last& last,
+                            float* HWY_RESTRICT to, int64_t stride) {
   int64_t column = 0;
 #if HWY_TARGET != HWY_SCALAR
   const hn::Repartition<double, F32> dd;
@@ -46,20 +47,31 @@ HWY_INLINE void TransposeRows(F32 d, const float* const* rows, int64_t columns, 
     const auto high01 = hn::BitCast(dd, hn::InterleaveUpper(d, v0, v1));
     const auto high23 = hn::BitCast(dd, hn::InterleaveUpper(d, v2, v3));
     float* out = to + column * stride;
-    hn::Store(hn::Mul(scale, hn::BitCast(d, hn::InterleaveLower(dd, low01, low23))), d, out);
-    hn::Store(hn::Mul(scale, hn::BitCast(d, hn::InterleaveUpper(dd, low01, low23))), d,
-              out + stride);
-    hn::Store(hn::Mul(scale, hn::BitCast(d, hn::InterleaveLower(dd, high01, high23))), d,
-              out + 2 * stride);
-    hn::Store(hn::Mul(scale, hn::BitCast(d, hn::InterleaveUpper(dd, high01, high23))), d,
-              out + 3 * stride);
+    hn::Store(last(hn::BitCast(d, hn::InterleaveLower(dd, low01, low23))), d, out);
+    hn::Store(last(hn::BitCast(d, hn::InterleaveUpper(dd, low01, low23))), d, out + stride);
+    hn::Store(last(hn::BitCast(d, hn::InterleaveLower(dd, high01, high23))), d, out + 2 * stride);
+    hn::Store(last(hn::BitCast(d, hn::InterleaveUpper(dd, high01, high23))), d, out + 3 * stride);
   }
 #endif
   for (; column < columns; ++column) {
     HWY_ALIGN float lanes[HWY_LANES(float)];
     for (size_t i = 0; i < HWY_LANES(float); ++i) lanes[i] = rows[i][column];
-    hn::Store(hn::Mul(scale, hn::Load(d, lanes)), d, to + column * stride);
+    hn::Store(last(hn::Load(d, lanes)), d, to + column * stride);
   }
+}
+
+// Each lane i times lane i of `scale`.
+HWY_INLINE void TransposeRows(F32 d, const float* const* rows, int64_t columns, VF scale,
+                              float* HWY_RESTRICT to, int64_t stride) {
+  TransposeBy(
+      d, rows, columns, [scale](VF x) HWY_ATTR { return hn::Mul(scale, x); }, to, stride);
+}
+
+// Bits as they are: words of 32 bits, whatever they hold.
+HWY_INLINE void TransposeWords(F32 d, const float* const* rows, int64_t columns,
+                               float* HWY_RESTRICT to, int64_t stride) {
+  TransposeBy(
+      d, rows, columns, [](VF x) HWY_ATTR { return x; }, to, stride);
 }
 
 }  // namespace reprise::cpu::HWY_NAMESPACE
