@@ -46,25 +46,6 @@ struct Block {
   bool asks_ahead;  // the first block of a call asks for the next head meanwhile
 };
 
-// Asks for what lies behind rows [first, first + rows) of Q, K and V: where a row holds all heads
-// side by side, those of the next head. Rows of a fused product are too far apart for the CPU to
-// see what comes next. Asking for what is not there does no harm.
-HWY_INLINE void AskForNextHead(const AttentionArgs& args, int64_t first, int64_t rows) {
-  constexpr int64_t kLine = 64 / sizeof(float);
-  for (int64_t row = first; row < first + rows; ++row) {
-    const float* q = args.q + row * args.q_stride + args.head_dim;
-    const float* k = args.k + row * args.k_stride + args.head_dim;
-    const float* v = args.v + row * args.v_stride + args.v_head_dim;
-    for (int64_t i = 0; i < args.head_dim; i += kLine) {
-      __builtin_prefetch(q + i, /*rw=*/0, /*locality=*/2);
-      __builtin_prefetch(k + i, /*rw=*/0, /*locality=*/2);
-    }
-    for (int64_t i = 0; i < args.v_head_dim; i += kLine) {
-      __builtin_prefetch(v + i, /*rw=*/0, /*locality=*/2);
-    }
-  }
-}
-
 // Scores of kKeys keys from `first` on, masked, and the running maximum.
 template <int kVecs, int kKeys>
 HWY_INLINE void ScoreTile(const AttentionArgs& args, const Block& block, int64_t first) {
