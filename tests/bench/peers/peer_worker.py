@@ -2,6 +2,8 @@
 
 python peer_worker.py onnxruntime|openvino-dynamic|openvino-static|openvino-static-as-shipped MODEL THREADS
 
+An input has a dtype of its own where it is not int64 ("dtype": "float32").
+
 A trace: requests of one row each, `batch` of those within a window together, sorted by length and
 padded to the longest; `buckets`: each padded to the next of these lengths instead.
 """
@@ -109,7 +111,8 @@ def main():
             print(json.dumps(answer), flush=True)
             continue
         arrays = [
-            np.fromfile(i["file"], dtype=np.int64).reshape(i["shape"]) for i in command["inputs"]
+            np.fromfile(i["file"], dtype=i.get("dtype", "int64")).reshape(i["shape"])
+            for i in command["inputs"]
         ]
         answer = {"ns": []}
         for i in range(command.get("repeat", 1)):
