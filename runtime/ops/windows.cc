@@ -7,6 +7,7 @@
 #include "absl/strings/string_view.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/graph/rank_error.h"
+#include "runtime/graph/shape.h"
 
 namespace reprise::ops {
 namespace {
@@ -47,6 +48,14 @@ absl::StatusOr<Given> GivenBy(const Node& node, const Shape& shape, std::vector<
     }
     w.pad_begin.push_back(valid ? 0 : pads[d]);
     w.pad_end.push_back(valid ? 0 : pads[d + dims]);
+  }
+  int64_t elements = 1;
+  for (int64_t size : w.kernel) {
+    if (size > kLimit / elements) {
+      return absl::InvalidArgumentError(absl::StrCat("a window of ", ShapeToString(w.kernel),
+                                                     " has more than ", kLimit, " elements"));
+    }
+    elements *= size;
   }
   return given;
 }

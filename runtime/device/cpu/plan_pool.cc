@@ -12,6 +12,8 @@ namespace {
 constexpr size_t kMaxDims = 2;
 // Of a copy, in floats: windows that reach farther than this are for the plain loops.
 constexpr int64_t kMaxCopy = 1 << 20;
+// Elements of a window, each of which has a place of its own in the plan.
+constexpr int64_t kMostTaps = 1 << 16;
 // Behind the last column of windows: the widest vector.
 constexpr int64_t kVectorFloats = 16;
 
@@ -88,6 +90,7 @@ std::vector<Candidate> PlanPool(const CpuTarget& target, const NodeView& node) {
   const Shape& x = node.shape(0);
   absl::StatusOr<ops::Windows> windows = ops::WindowsOf(node.node(), x);
   if (!windows.ok() || NumElements(node.out_shape()) == 0 || NumElements(x) == 0) return {};
+  if (NumElements(windows->kernel) > kMostTaps) return {};
   const Shape spatial(x.begin() + 2, x.end());
   PoolParams p;
   p.kernels = &StripKernelsFor(target.isa);

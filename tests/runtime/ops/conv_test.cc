@@ -136,6 +136,16 @@ TEST(AveragePoolTest, OfAWindowLargerThanTheInputByAStrideThereIsNone) {
   }
 }
 
+TEST(MaxPoolTest, AWindowWithoutBoundsIsRefused) {
+  constexpr int64_t kHuge = 1 << 20;
+  for (const int64_t other : {kHuge, int64_t{17}}) {
+    EXPECT_THAT(ErrorOf(RunOp("MaxPool", {F32({1, 1, 2, 2}, {1, 2, 3, 4})},
+                              {{"kernel_shape", Ints{kHuge, other}},
+                               {"pads", Ints{kHuge / 2, 8, kHuge / 2, 8}}})),
+                HasSubstr("has more than 16777216 elements"));
+  }
+}
+
 TEST(MaxPoolTest, TwoDimsAndWhereTheyAre) {
   const Tensor x = F32({1, 2, 2, 2}, {1, 9, 3, 4, 5, 6, 8, 7});
   Attributes attributes = {{"kernel_shape", Ints{2, 2}}};
