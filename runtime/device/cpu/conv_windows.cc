@@ -94,11 +94,12 @@ ConvWindows ConvWindowsOf(Isa isa, const ops::Windows& windows, const Shape& spa
   }
   w.strips = StripsOf(planes, plane);
   w.stretch = std::clamp<int64_t>(kMaxDepth / w.channel_taps(), 1, channels);
-  const auto is = [](const Strips::Extent& extent, int64_t value) {
-    return extent.rows == value && extent.columns == value;
+  const auto is = [](const Strips::Extent& extent, const Strips::Extent& wanted) {
+    return extent.rows == wanted.rows && extent.columns == wanted.columns;
   };
-  w.plain = w.channel_taps() == 1 && is(w.strips.stride, 1) && is(w.strips.pad, 0) &&
-            w.out_plane() == w.in_plane() && w.in_slices == 1 && w.out_slices == 1;
+  w.plain = w.channel_taps() == 1 && is(w.strips.stride, {1, 1}) && is(w.strips.pad, {0, 0}) &&
+            is(w.strips.out, w.strips.in) && w.in_slices == 1 && w.out_slices == 1 &&
+            w.slice_pad == 0;
   return w;
 }
 

@@ -218,6 +218,24 @@ TEST_P(WindowsTest, TransposedConvolutionsIntoFewMapsAgreeWithTheReference) {
   }
 }
 
+// The lone window of a plane in front lies in the padding, or a plane has as many windows as
+// elements in other rows: a window is no element there.
+TEST_P(WindowsTest, WindowsOfOneTapMayLieOutsideOfThePlane) {
+  Check(
+      "input %x: f32[1, 16, 1, 9, 9]\nparam %w: f32[8, 16, 1, 1, 1] = p0\n%y: ? = Conv(%x, %w) "
+      "{strides = [2, 1, 1], pads = [1, 0, 0, 0, 0, 0]}\noutput %y",
+      1);
+  Check(
+      "input %x: f32[1, 16, 1, 9, 9]\nparam %w: f32[16, 8, 2, 1, 1] = p0\n%y: ? = "
+      "ConvTranspose(%x, %w) {strides = [2, 1, 1], dilations = [3, 1, 1], pads = "
+      "[2, 0, 0, 1, 0, 0]}\noutput %y",
+      2);
+  Check(
+      "input %x: f32[1, 16, 2, 3]\ninput %w: f32[16, 8, 1, 1]\n%y: ? = ConvTranspose(%x, %w) "
+      "{dilations = [2, 2], pads = [0, 0, 0, 1], output_padding = [1, 0]}\noutput %y",
+      3);
+}
+
 // So many channels that a sum is added up stretch by stretch.
 TEST_P(WindowsTest, TransposedConvolutionsOfManyChannelsAgreeWithTheReference) {
   Check(
