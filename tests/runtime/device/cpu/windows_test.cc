@@ -244,6 +244,15 @@ TEST_P(WindowsTest, TransposedConvolutionsOfManyChannelsAgreeWithTheReference) {
       1);
 }
 
+// Most of the results that lie strides apart have no element, and there are pieces by the hundred
+// thousand.
+TEST_P(WindowsTest, TransposedConvolutionsOfLargeStridesAgreeWithTheReference) {
+  Check(
+      "input %x: f32[2, 3, 130, 3]\ninput %w: f32[3, 2, 2, 1]\ninput %b: f32[2]\n%y: ? = "
+      "ConvTranspose(%x, %w, %b) {strides = [64, 32], dilations = [3, 1]}\noutput %y",
+      1);
+}
+
 // Another bucket may take the other way, and so may another thread's share.
 TEST_P(WindowsTest, PackedWeightsAndPackedWindowsGiveTheSameBits) {
   for (const char* windows : {"f32[3, 40, 13, 14]", "f32[1, 40, 16, 15]", "f32[2, 40, 5, 9]"}) {
