@@ -7,6 +7,12 @@ namespace {
 
 // Channels times taps of one copy: deeper sums are added up stretch by stretch.
 constexpr int64_t kMaxDepth = 8192;
+// Of the copied elements of a block: a half of a small second-level cache.
+constexpr int64_t kBlockFloats = 64 << 10;
+// Rows that neighbouring blocks see are copied for each of them, which must not be for a few
+// windows, however deep they are.
+constexpr int64_t kMinBlock = 96;
+constexpr int64_t kMaxBlock = 768;
 
 }  // namespace
 
@@ -68,6 +74,11 @@ void ConvWindows::SetBlocks(int64_t most, int64_t grain) {
   }
   strips.SetStrip({.rows = long_rows ? 1 : std::min(strips.out.rows, block / columns + 2),
                    .columns = long_rows ? block : columns});
+}
+
+void ConvWindows::SetPanelBlocks() {
+  const int64_t most = std::clamp(kBlockFloats / (stretch * channel_taps()), kMinBlock, kMaxBlock);
+  SetBlocks(products->Panels(most) * products->panel_columns, products->panel_columns);
 }
 
 ConvWindows ConvWindowsOf(Isa isa, const ops::Windows& windows, const Shape& spatial,

@@ -16,13 +16,7 @@
 namespace reprise::cpu {
 namespace {
 
-// As in plan_conv.cc.
-constexpr int64_t kBlockFloats = 64 << 10;
-constexpr int64_t kMinBlock = 96;
-constexpr int64_t kMaxBlock = 768;
-constexpr int64_t kFewBlocks = 4;
 constexpr int64_t kFinishFloats = 8 << 10;
-constexpr int64_t kMaxCopy = 16 << 20;
 // More of them are for the plain loops.
 constexpr int64_t kMaxPhases = 4096;
 
@@ -184,7 +178,7 @@ void RunConvTranspose(const LaunchArgs& launch) {
   auto* out = static_cast<float*>(launch.operands[p.workspace - 1]);
   float* scratch =
       static_cast<float*>(launch.operands[p.workspace]) + launch.part * p.scratch_floats();
-  const int64_t grain = all_pieces < kFewBlocks * parts ? 1 : tiles;
+  const int64_t grain = all_pieces < kFewConvBlocks * parts ? 1 : tiles;
   const ItemRange units = RangeOfPart(all_pieces * tiles, grain, launch.part, parts);
   if (!p.split.empty() && units.begin < units.end) {
     SplitIntoPhases(p.split, p.weight, p.groups, weights, scratch);
@@ -231,10 +225,7 @@ void AddPhase(const CpuTarget& target, const ConvPhase& of, const Shape& spatial
   if (phase.has_taps) {
     phase.windows = ConvWindowsOf(target.isa, of.windows, spatial, channels);
     ConvWindows& w = phase.windows;
-    const int64_t block =
-        std::clamp(kBlockFloats / (w.stretch * w.channel_taps()), kMinBlock, kMaxBlock);
-    const int64_t panel = p.products->panel_columns;
-    w.SetBlocks(p.products->Panels(block) * panel, panel);
+    w.SetPanelBlocks();
     phase.blocks = w.blocks();
     phase.sums_ld = w.block;
     p.copy_floats = std::max(p.copy_floats, w.CopyFloats());
@@ -276,7 +267,7 @@ std::vector<Candidate> PlanConvTranspose(const CpuTarget& target, const NodeView
     AddPhase(target, phase, spatial, channels, weights, p);
     weights += p.groups * p.group_maps * channels * phase.taps();
   }
-  if (p.copy_floats > kMaxCopy) return {};
+  if (p.copy_floats > ConvWindows::kMaxCopy) return {};
   p.finish = ConvFinishFor(target.isa);
   p.activation = *activation;
   p.batch = x[0];
@@ -286,13 +277,13 @@ std::vector<Candidate> PlanConvTranspose(const CpuTarget& target, const NodeView
   p.stride = PlaceOf(transposed->windows.strides, 1);
   p.has_bias = node.has_input(2);
   p.workspace = static_cast<int>(node.num_inputs() + node.num_outputs());
-  p.scratch_parts = target.scratch_parts;
   const bool prepared = node.is_parameter(1);
   if (!prepared) {
     p.split = phases;
     p.weight = weight;
     p.weights_floats = static_cast<int64_t>(AlignUp(weights, 16));
   }
+  p.scratch_parts = PartsWithWeights(target, p.weights_floats);
   const double flops = 2.0 * static_cast<double>(p.batch * p.in_floats) *
                        static_cast<double>(NumElements(weight) / channels);
   const size_t workspace = sizeof(float) * p.scratch_floats() * p.scratch_parts;

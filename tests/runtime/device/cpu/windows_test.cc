@@ -253,6 +253,46 @@ TEST_P(WindowsTest, TransposedConvolutionsOfLargeStridesAgreeWithTheReference) {
       1);
 }
 
+// What a launch is planned for stays within bounds: plans only, nothing this large is run.
+TEST_P(WindowsTest, ScratchOfConvolutionsIsBounded) {
+  const CpuDevice device({.max_isa = GetParam(), .max_threads = 16});
+  const auto options = [&](const char* text) {
+    NodeRun run(text);
+    return device.Options(run.graph, run.id);
+  };
+  // A plane of 25 million results, of which a part would hold one.
+  for (const KernelOption& option :
+       options("input %x: f32[1, 16, 2, 2]\nparam %w: f32[16, 32, 2, 2] = p0\n%y: ? = "
+               "ConvTranspose(%x, %w) {dilations = [5000, 5000]}\noutput %y")) {
+    EXPECT_EQ(option.kernel.find("conv_transpose"), std::string::npos) << option.kernel;
+  }
+  // 9 million floats of weights, which each part orders for itself, of 16 threads.
+  constexpr size_t kBytes = size_t{288} << 20;
+  for (const char* text :
+       {"input %x: f32[64, 1024, 9, 9]\ninput %w: f32[1024, 1024, 3, 3]\n%y: ? = Conv(%x, %w)\n"
+        "output %y",
+        "input %x: f32[64, 1024, 9, 9]\ninput %w: f32[1024, 1024, 3, 3]\n%y: ? = "
+        "ConvTranspose(%x, %w)\noutput %y"}) {
+    const std::vector<KernelOption> planned = options(text);
+    ASSERT_FALSE(planned.empty()) << text;
+    EXPECT_LT(planned[0].workspace_bytes, kBytes) << text;
+    EXPECT_GT(planned[0].workspace_bytes, kBytes / 2) << text;
+  }
+}
+
+TEST_P(WindowsTest, ConvolutionsWithComputedWeightsAgreeWithTheReference) {
+  Draw draw(7);
+  for (uint32_t round = 0; round < 60 && !HasFailure(); ++round) {
+    std::string text = ConvText(draw, draw.From({1, 2, 2, 3}), draw.From({1, 2, 3}),
+                                draw.From({2, 3, 17}), draw.From({3, 8, 9, 49}));
+    const size_t param = text.find("param %w"), value = text.find(" = p0");
+    text.erase(value, 5).replace(param, 5, "input");
+    const size_t bias = text.find(" = p1");
+    if (bias != std::string::npos) text[bias + 4] = '0';
+    Check(text, round);
+  }
+}
+
 // Another bucket may take the other way, and so may another thread's share.
 TEST_P(WindowsTest, PackedWeightsAndPackedWindowsGiveTheSameBits) {
   for (const char* windows : {"f32[3, 40, 13, 14]", "f32[1, 40, 16, 15]", "f32[2, 40, 5, 9]"}) {
@@ -318,7 +358,7 @@ TEST_P(WindowsTest, BatchMatesDoNotChangeABitOfTilesOfWindows) {
   }
 }
 
-// What a tile's other windows see is not seen: sums stay as exact as those of each window by
+// Sums stay as exact as those of each window by
 // itself.
 TEST_P(WindowsTest, TilesOfWindowsAreAsExactAsSumsByWindow) {
   NodeRun run(
