@@ -4,7 +4,8 @@
 // pass by for few results. Here the windows of several elements of the batch are the rows, and the
 // weights are packed once and stream by as those of any product do. The results come out by window
 // and are turned on their way to the planes. Every sum is that of plan_conv.cc to the bit, so that
-// buckets of different sizes give the same answers.
+// buckets of different sizes give the same answers unless the windows of one of them are made by
+// tiles (plan_conv_winograd.cc).
 #include <algorithm>
 
 #include "runtime/device/cpu/plan_conv.h"

@@ -386,6 +386,41 @@ TEST_P(WindowsTest, TilesOfWindowsAreAsExactAsSumsByWindow) {
   EXPECT_LT(worst, 2e-6 * largest);
 }
 
+// What is infinite or no number stays in the windows that see it, where it may become no number.
+TEST_P(WindowsTest, TilesOfWindowsKeepInfinitiesWhereTheyAreSeen) {
+  NodeRun run(
+      "input %x: f32[1, 32, 9, 10]\nparam %w: f32[32, 32, 3, 3] = p0\n%y: ? = Conv(%x, %w) "
+      "{pads = [1, 1, 1, 1]}\noutput %y");
+  const KernelOption option = device_.Options(run.graph, run.id).at(0);
+  ASSERT_EQ(option.kernel.rfind("conv_winograd", 0), 0) << option.kernel;
+  const absl::Span<const float> drawn = run.inputs[0]->span<float>();
+  const std::vector<float> x(drawn.begin(), drawn.end());
+  int64_t no_number = 0;
+  // Each place in a tile.
+  for (int64_t at : {33, 34, 43, 44}) {
+    for (float value : {std::nanf(""), INFINITY}) {
+      std::vector<float> with = x;
+      with[5 * 90 + at] = value;
+      run.inputs[0] = Tensor::FromVector<float>(DType::kFloat32, {1, 32, 9, 10}, with);
+      const Tensor y = run.RunOption(device_, option, 1)[0], want = run.Reference()[0];
+      for (int64_t i = 0; i < want.num_elements(); ++i) {
+        const float a = y.span<float>()[i], b = want.span<float>()[i];
+        const bool seen = std::abs(i % 90 / 10 - at / 10) <= 1 && std::abs(i % 10 - at % 10) <= 1;
+        ASSERT_EQ(std::isfinite(b), !seen) << "element " << i;
+        ASSERT_EQ(std::isfinite(a), !seen) << "element " << i << " of " << value << " at " << at;
+        if (!seen) {
+          ASSERT_NEAR(a, b, 1e-4) << "element " << i;
+        } else if (std::isnan(b)) {
+          ASSERT_TRUE(std::isnan(a)) << "element " << i;
+        } else if (std::isnan(a)) {
+          ++no_number;
+        }
+      }
+    }
+  }
+  EXPECT_GT(no_number, 0);
+}
+
 TEST_P(WindowsTest, PoolsAgreeWithTheReference) {
   Draw draw(3);
   for (uint32_t round = 0; round < 150 && !HasFailure(); ++round) {
