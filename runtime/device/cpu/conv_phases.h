@@ -16,8 +16,7 @@ namespace reprise::cpu {
 struct ConvPhase {
   std::vector<int64_t> first;  // where its first result lies, one entry a dim
   ops::Windows windows;        // over the operand; a kernel of 0: no element reaches these results
-  // Its tap t is the tap last_tap - t * tap_step of the weight, of each dim.
-  std::vector<int64_t> last_tap, tap_step;
+  std::vector<int64_t> offsets;  // where each of its taps lies in a kernel of the weight
 
   int64_t taps() const { return NumElements(windows.kernel); }
 };
@@ -27,7 +26,8 @@ struct ConvPhase {
 std::vector<ConvPhase> PhasesOf(const ops::TransposedWindows& transposed);
 
 // Makes of `weight` [channels, maps / groups, kernel...] the weights of all phases, one after
-// another: [maps, channels / groups, taps] each. They are no more floats than there were.
+// another: [maps, channels / groups, taps] each. They are no more floats than there were. Allocates
+// nothing.
 void SplitIntoPhases(const std::vector<ConvPhase>& phases, const Shape& weight, int64_t groups,
                      const float* from, float* to);
 

@@ -7,6 +7,12 @@ namespace {
 
 // Channels times taps of one copy: deeper sums are added up stretch by stretch.
 constexpr int64_t kMaxDepth = 8192;
+// Of the copied elements of a block: a half of a small second-level cache.
+constexpr int64_t kBlockFloats = 64 << 10;
+// Rows that neighbouring blocks see are copied for each of them, which must not be for a few
+// windows, however deep they are.
+constexpr int64_t kMinBlock = 96;
+constexpr int64_t kMaxBlock = 768;
 
 }  // namespace
 
@@ -70,6 +76,11 @@ void ConvWindows::SetBlocks(int64_t most, int64_t grain) {
                    .columns = long_rows ? block : columns});
 }
 
+void ConvWindows::SetPanelBlocks() {
+  const int64_t most = std::clamp(kBlockFloats / (stretch * channel_taps()), kMinBlock, kMaxBlock);
+  SetBlocks(products->Panels(most) * products->panel_columns, products->panel_columns);
+}
+
 ConvWindows ConvWindowsOf(Isa isa, const ops::Windows& windows, const Shape& spatial,
                           int64_t channels) {
   ConvWindows w;
@@ -94,11 +105,12 @@ ConvWindows ConvWindowsOf(Isa isa, const ops::Windows& windows, const Shape& spa
   }
   w.strips = StripsOf(planes, plane);
   w.stretch = std::clamp<int64_t>(kMaxDepth / w.channel_taps(), 1, channels);
-  const auto is = [](const Strips::Extent& extent, int64_t value) {
-    return extent.rows == value && extent.columns == value;
+  const auto is = [](const Strips::Extent& extent, const Strips::Extent& wanted) {
+    return extent.rows == wanted.rows && extent.columns == wanted.columns;
   };
-  w.plain = w.channel_taps() == 1 && is(w.strips.stride, 1) && is(w.strips.pad, 0) &&
-            w.out_plane() == w.in_plane() && w.in_slices == 1 && w.out_slices == 1;
+  w.plain = w.channel_taps() == 1 && is(w.strips.stride, {1, 1}) && is(w.strips.pad, {0, 0}) &&
+            is(w.strips.out, w.strips.in) && w.in_slices == 1 && w.out_slices == 1 &&
+            w.slice_pad == 0;
   return w;
 }
 

@@ -20,6 +20,8 @@ namespace reprise::cpu {
 
 struct ConvWindows {
   static constexpr size_t kMaxDims = 3;
+  // Of the rows that a block sees, in floats: dilations that reach farther are for the plain loops.
+  static constexpr int64_t kMaxCopy = 16 << 20;
 
   // Windows [first, first + count) of a plane, within rows [row, row_end) and from `column` on.
   struct Block {
@@ -61,6 +63,8 @@ struct ConvWindows {
 
   // Blocks of about one size, up to `most` windows, which are multiples of `grain`.
   void SetBlocks(int64_t most, int64_t grain);
+  // Of whole panels, whose elements stay in the cache.
+  void SetPanelBlocks();
 };
 
 // `spatial` of up to kMaxDims dims. No blocks are set.

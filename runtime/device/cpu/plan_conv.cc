@@ -17,17 +17,6 @@
 namespace reprise::cpu {
 namespace {
 
-// Of the copied elements of a block: a half of a small second-level cache.
-constexpr int64_t kBlockFloats = 64 << 10;
-// Rows that neighbouring blocks see are copied for each of them, which must not be for a few
-// windows, however deep they are.
-constexpr int64_t kMinBlock = 96;
-constexpr int64_t kMaxBlock = 768;
-// With fewer blocks a part than this, the maps of a block are divided too. Each part that shares a
-// block copies it, which many blocks do not need.
-constexpr int64_t kFewBlocks = 4;
-// Of the rows that a block sees, in floats: dilations that reach farther are for the plain loops.
-constexpr int64_t kMaxCopy = 16 << 20;
 // Copying what windows see pays by being read for many maps. Where a group has one channel and so
 // few, each map is computed by itself.
 constexpr int64_t kFewMaps = 2;
@@ -130,9 +119,10 @@ void RunConv(const LaunchArgs& launch) {
   auto* out = static_cast<float*>(launch.operands[p.out]);
   float* const scratch =
       static_cast<float*>(launch.operands[p.workspace]) + launch.part * p.scratch_floats;
-  const int64_t grain = all_blocks < kFewBlocks * parts ? 1 : tiles;
+  const int64_t grain = all_blocks < kFewConvBlocks * parts ? 1 : tiles;
   const ItemRange units = RangeOfPart(all_blocks * tiles, grain, launch.part, parts);
   float* const own_weights = scratch + w.CopyFloats() + p.PanelFloats();
+  const float* packed_group = nullptr;  // whose weights are in own_weights
   // The tiles of one block are one product.
   for (int64_t unit = units.begin, next; unit < units.end; unit = next) {
     const int64_t block = unit / tiles;
@@ -142,7 +132,10 @@ void RunConv(const LaunchArgs& launch) {
     const int64_t map = slab % p.groups * p.group_maps;
     const int64_t result = slab * p.group_maps * p.map_floats();
     const float* of_group = weights + map * w.depth();
-    if (!p.packed) p.kernels->pack(of_group, p.group_maps, w.depth(), own_weights);
+    if (!p.packed && of_group != packed_group) {
+      p.kernels->pack(of_group, p.group_maps, w.depth(), own_weights);
+      packed_group = of_group;
+    }
     ConvolveBlock(p,
                   {.x = x + slab * w.channels * w.in_slices * w.in_plane(),
                    .weights = p.packed ? of_group : own_weights,
@@ -179,10 +172,8 @@ std::vector<Candidate> PlanConv(const CpuTarget& target, const NodeView& node) {
   ConvWindows& w = p.windows;
   std::vector<Candidate> few = PlanConvWeights(target, node, w, *activation);
   if (!few.empty()) return few;
-  const int64_t block =
-      std::clamp(kBlockFloats / (w.stretch * w.channel_taps()), kMinBlock, kMaxBlock);
-  w.SetBlocks(w.products->Panels(block) * w.products->panel_columns, w.products->panel_columns);
-  if (w.CopyFloats() > kMaxCopy) return {};
+  w.SetPanelBlocks();
+  if (w.CopyFloats() > ConvWindows::kMaxCopy) return {};
   p.kernels = &ConvProductKernelsFor(target.isa);
   p.finish = ConvFinishFor(target.isa);
   p.activation = *activation;
@@ -195,7 +186,7 @@ std::vector<Candidate> PlanConv(const CpuTarget& target, const NodeView& node) {
   p.workspace = static_cast<int>(node.num_inputs() + node.num_outputs());
   p.packed = node.is_parameter(1);
   p.scratch_floats = w.CopyFloats() + p.PanelFloats() + p.WeightFloats();
-  p.scratch_parts = target.scratch_parts;
+  p.scratch_parts = PartsWithWeights(target, p.WeightFloats());
   const double flops =
       2.0 * static_cast<double>(NumElements(node.out_shape())) * static_cast<double>(w.depth());
   const int64_t units = p.batch * p.groups * w.out_slices * w.blocks() * p.map_tiles();

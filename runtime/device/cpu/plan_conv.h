@@ -1,6 +1,8 @@
 // The forms of convolutions that plan_conv.cc and plan_conv_transpose.cc choose from.
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
 #include <vector>
 
 #include "runtime/device/cpu/conv_finish.h"
@@ -8,6 +10,25 @@
 #include "runtime/device/cpu/plan.h"
 
 namespace reprise::cpu {
+
+// With fewer blocks a part than this, the maps of a block are divided too. Each part that shares a
+// block copies it, which many blocks do not need.
+inline constexpr int64_t kFewConvBlocks = 4;
+
+// Where the windows or elements of planes are the rows of a product, how many at a time: they pay
+// for the weights that stream by, and stay in the second-level cache.
+inline constexpr int64_t kMaxConvRows = 112;
+// With more than this in a plane its panels are full and pay for themselves.
+inline constexpr int64_t kMostRowsOfPlane = 64;
+
+// The parts that a launch is planned for where each has `floats` of weights that it brings into
+// order for itself: fewer where they are many, so that a workspace stays within 256 MB of them or
+// one part's.
+inline int PartsWithWeights(const CpuTarget& target, int64_t floats) {
+  constexpr int64_t kMaxFloats = 64 << 20;
+  return static_cast<int>(
+      std::clamp<int64_t>(kMaxFloats / std::max<int64_t>(floats, 1), 1, target.scratch_parts));
+}
 
 // plan_conv_winograd.cc: of 3 x 3 windows, four neighbours at a time.
 std::vector<Candidate> PlanConvWinograd(const CpuTarget& target, const NodeView& node,

@@ -16,13 +16,7 @@
 namespace reprise::cpu {
 namespace {
 
-// As in plan_conv.cc.
-constexpr int64_t kBlockFloats = 64 << 10;
-constexpr int64_t kMinBlock = 96;
-constexpr int64_t kMaxBlock = 768;
-constexpr int64_t kFewBlocks = 4;
 constexpr int64_t kFinishFloats = 8 << 10;
-constexpr int64_t kMaxCopy = 16 << 20;
 // More of them are for the plain loops.
 constexpr int64_t kMaxPhases = 4096;
 
@@ -36,6 +30,7 @@ struct Phase {
   Place first;
   int64_t out_slices = 1, out_rows = 1, out_columns = 1;
   int64_t weights = 0;  // where its weights begin
+  int64_t first_piece = 0;
   int64_t blocks = 1;   // of a plane
   int64_t sums_ld = 0;  // from a map to the next
   bool has_taps = true;
@@ -52,15 +47,16 @@ struct Phase {
   }
 };
 
-// Block `block` of slice `slice` of phase `phase`.
+// Block `block` of slice `slice` of a phase.
 struct Piece {
-  int64_t phase, slice, block;
+  const Phase* phase;
+  int64_t slice, block;
 };
 
 struct TransposeParams {
   const GemmKernels* products = nullptr;
   std::vector<Phase> phases;
-  std::vector<Piece> pieces;  // what a group of one element of the batch consists of
+  int64_t pieces = 0;  // that a group of one element of the batch consists of
   ConvFinish finish = nullptr;
   ConvActivation activation;
   int64_t batch = 0, batch_rows = 0;
@@ -79,6 +75,15 @@ struct TransposeParams {
   int64_t map_floats() const { return out.slice * out.row * out.column; }
   int64_t scratch_floats() const {
     return weights_floats + copy_floats + panel_floats + sums_floats;
+  }
+  // They may be too many to be listed.
+  Piece PieceOf(int64_t index) const {
+    const auto next =
+        std::upper_bound(phases.begin(), phases.end(), index,
+                         [](int64_t at, const Phase& phase) { return at < phase.first_piece; });
+    const Phase& phase = *std::prev(next);
+    const int64_t rest = index - phase.first_piece;
+    return {&phase, rest / phase.blocks, rest % phase.blocks};
   }
 };
 
@@ -115,8 +120,9 @@ void Spread(const TransposeParams& p, const Phase& phase, int64_t slice,
 }
 
 // The first `maps` maps of a piece.
-void MakePiece(const TransposeParams& p, const Operands& at, const Phase& phase, const Piece& piece,
-               int64_t maps, float* scratch) {
+void MakePiece(const TransposeParams& p, const Operands& at, const Piece& piece, int64_t maps,
+               float* scratch) {
+  const Phase& phase = *piece.phase;
   const ConvWindows& w = phase.windows;
   const ConvWindows::Block block = phase.BlockOf(piece.block);
   float* const copies = scratch;
@@ -160,7 +166,7 @@ void MakePiece(const TransposeParams& p, const Operands& at, const Phase& phase,
 // A unit is a tile of the maps of a piece of one group of one element of the batch.
 void RunConvTranspose(const LaunchArgs& launch) {
   const auto& p = *static_cast<const TransposeParams*>(launch.params);
-  const int64_t pieces = static_cast<int64_t>(p.pieces.size());
+  const int64_t pieces = p.pieces;
   const int64_t tiles = p.map_tiles(), tile_rows = p.products->tile_rows;
   const int64_t all_pieces = LiveOf(p.batch, p.batch_rows, *launch.frame) * p.groups * pieces;
   const int parts = static_cast<int>(
@@ -172,7 +178,7 @@ void RunConvTranspose(const LaunchArgs& launch) {
   auto* out = static_cast<float*>(launch.operands[p.workspace - 1]);
   float* scratch =
       static_cast<float*>(launch.operands[p.workspace]) + launch.part * p.scratch_floats();
-  const int64_t grain = all_pieces < kFewBlocks * parts ? 1 : tiles;
+  const int64_t grain = all_pieces < kFewConvBlocks * parts ? 1 : tiles;
   const ItemRange units = RangeOfPart(all_pieces * tiles, grain, launch.part, parts);
   if (!p.split.empty() && units.begin < units.end) {
     SplitIntoPhases(p.split, p.weight, p.groups, weights, scratch);
@@ -182,8 +188,8 @@ void RunConvTranspose(const LaunchArgs& launch) {
   for (int64_t unit = units.begin, next; unit < units.end; unit = next) {
     const int64_t at = unit / tiles;
     next = std::min(units.end, (at + 1) * tiles);
-    const Piece& piece = p.pieces[at % pieces];
-    const Phase& phase = p.phases[piece.phase];
+    const Piece piece = p.PieceOf(at % pieces);
+    const Phase& phase = *piece.phase;
     const int64_t slab = at / pieces;  // a group of one element of the batch
     const int64_t begin = unit % tiles * tile_rows;
     const int64_t end = std::min(p.group_maps, (next - at * tiles) * tile_rows);
@@ -193,7 +199,7 @@ void RunConvTranspose(const LaunchArgs& launch) {
                .weights = weights + phase.weights + map * phase.depth(),
                .bias = bias == nullptr ? nullptr : bias + map,
                .out = out + (slab * p.group_maps + begin) * p.map_floats()},
-              phase, piece, end - begin, scratch);
+              piece, end - begin, scratch);
   }
 }
 
@@ -219,10 +225,7 @@ void AddPhase(const CpuTarget& target, const ConvPhase& of, const Shape& spatial
   if (phase.has_taps) {
     phase.windows = ConvWindowsOf(target.isa, of.windows, spatial, channels);
     ConvWindows& w = phase.windows;
-    const int64_t block =
-        std::clamp(kBlockFloats / (w.stretch * w.channel_taps()), kMinBlock, kMaxBlock);
-    const int64_t panel = p.products->panel_columns;
-    w.SetBlocks(p.products->Panels(block) * panel, panel);
+    w.SetPanelBlocks();
     phase.blocks = w.blocks();
     phase.sums_ld = w.block;
     p.copy_floats = std::max(p.copy_floats, w.CopyFloats());
@@ -230,11 +233,8 @@ void AddPhase(const CpuTarget& target, const ConvPhase& of, const Shape& spatial
   }
   const int64_t maps = std::min(p.group_maps, phase.MapStep(phase.sums_ld, p.products->tile_rows));
   p.sums_floats = std::max(p.sums_floats, static_cast<int64_t>(AlignUp(maps * phase.sums_ld, 16)));
-  const int64_t index = static_cast<int64_t>(p.phases.size());
-  for (int64_t slice = 0; slice < out.slice; ++slice) {
-    for (int64_t block = 0; block < phase.blocks; ++block)
-      p.pieces.push_back({index, slice, block});
-  }
+  phase.first_piece = p.pieces;
+  p.pieces += phase.out_slices * phase.blocks;
   p.phases.push_back(std::move(phase));
 }
 
@@ -267,7 +267,7 @@ std::vector<Candidate> PlanConvTranspose(const CpuTarget& target, const NodeView
     AddPhase(target, phase, spatial, channels, weights, p);
     weights += p.groups * p.group_maps * channels * phase.taps();
   }
-  if (p.copy_floats > kMaxCopy) return {};
+  if (p.copy_floats > ConvWindows::kMaxCopy) return {};
   p.finish = ConvFinishFor(target.isa);
   p.activation = *activation;
   p.batch = x[0];
@@ -277,13 +277,13 @@ std::vector<Candidate> PlanConvTranspose(const CpuTarget& target, const NodeView
   p.stride = PlaceOf(transposed->windows.strides, 1);
   p.has_bias = node.has_input(2);
   p.workspace = static_cast<int>(node.num_inputs() + node.num_outputs());
-  p.scratch_parts = target.scratch_parts;
   const bool prepared = node.is_parameter(1);
   if (!prepared) {
     p.split = phases;
     p.weight = weight;
     p.weights_floats = static_cast<int64_t>(AlignUp(weights, 16));
   }
+  p.scratch_parts = PartsWithWeights(target, p.weights_floats);
   const double flops = 2.0 * static_cast<double>(p.batch * p.in_floats) *
                        static_cast<double>(NumElements(weight) / channels);
   const size_t workspace = sizeof(float) * p.scratch_floats() * p.scratch_parts;

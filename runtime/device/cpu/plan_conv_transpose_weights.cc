@@ -14,9 +14,6 @@
 namespace reprise::cpu {
 namespace {
 
-// As in plan_conv_weights.cc.
-constexpr int64_t kMaxRows = 112;
-constexpr int64_t kMostWindows = 64;
 // With fewer columns the panels of the weights are the ones that are mostly empty.
 constexpr int64_t kFewestColumns = 32;
 // Of sums, for a row: the maps of a part end with a panel.
@@ -139,8 +136,8 @@ std::vector<Candidate> PlanConvTransposeWeights(const CpuTarget& target, const N
   const int64_t width = p.products->panel_columns, columns = p.maps * p.taps;
   p.unit_maps = width / std::gcd(width, p.taps);
   if (!node.is_parameter(1) || node.attributes().Int("group", 1) != 1 ||
-      p.in_plane > kMostWindows || columns < kFewestColumns ||
-      p.unit_maps * p.taps > kMostColumns) {
+      p.in_plane > kMostRowsOfPlane || p.out_plane > ConvWindows::kMaxCopy ||
+      columns < kFewestColumns || p.unit_maps * p.taps > kMostColumns) {
     return {};
   }
   p.panel_kernels = &ConvPanelKernelsFor(target.isa);
@@ -148,7 +145,7 @@ std::vector<Candidate> PlanConvTransposeWeights(const CpuTarget& target, const N
   p.activation = activation;
   p.batch = x[0];
   p.batch_rows = p.batch % std::max<int64_t>(node.batch_rows(), 1) == 0 ? node.batch_rows() : 0;
-  p.elements = std::clamp<int64_t>(kMaxRows / p.in_plane, 1, p.batch);
+  p.elements = std::clamp<int64_t>(kMaxConvRows / p.in_plane, 1, p.batch);
   p.places = PlacesOf(transposed);
   p.has_bias = node.has_input(2);
   p.workspace = static_cast<int>(node.num_inputs() + node.num_outputs());

@@ -4,7 +4,8 @@
 // pass by for few results. Here the windows of several elements of the batch are the rows, and the
 // weights are packed once and stream by as those of any product do. The results come out by window
 // and are turned on their way to the planes. Every sum is that of plan_conv.cc to the bit, so that
-// buckets of different sizes give the same answers.
+// buckets of different sizes give the same answers unless the windows of one of them are made by
+// tiles (plan_conv_winograd.cc).
 #include <algorithm>
 
 #include "runtime/device/cpu/plan_conv.h"
@@ -12,11 +13,7 @@
 namespace reprise::cpu {
 namespace {
 
-// Windows at a time: they pay for the weights that stream by, and stay in the second-level cache.
-constexpr int64_t kMaxRows = 112;
-// With more windows than this in a plane its panels are full and pay for themselves, and where
-// there are few maps the weights' panels are the ones that are mostly empty.
-constexpr int64_t kMostWindows = 64;
+// With fewer the weights' panels are the ones that are mostly empty.
 constexpr int64_t kFewestMaps = 32;
 // Panels of weights whose results are turned at a time.
 constexpr int64_t kPanels = 4;
@@ -142,15 +139,15 @@ std::vector<Candidate> PlanConvWeights(const CpuTarget& target, const NodeView& 
   ConvWindows& w = p.windows;
   p.maps = weight[0];
   if (!node.is_parameter(1) || node.attributes().Int("group", 1) != 1 || w.out_slices > 1 ||
-      w.in_slices > 1 || w.stretch < w.channels || w.out_plane() > kMostWindows ||
+      w.in_slices > 1 || w.stretch < w.channels || w.out_plane() > kMostRowsOfPlane ||
       p.maps < kFewestMaps) {
     return {};
   }
-  w.SetBlocks(kMaxRows, 1);
+  w.SetBlocks(kMaxConvRows, 1);
   p.batch = x[0];
   p.batch_rows = p.batch % std::max<int64_t>(node.batch_rows(), 1) == 0 ? node.batch_rows() : 0;
   if (w.blocks() == 1) {
-    p.elements = std::clamp<int64_t>(kMaxRows / w.out_plane(), 1, p.batch);
+    p.elements = std::clamp<int64_t>(kMaxConvRows / w.out_plane(), 1, p.batch);
   }
   p.finish = ConvFinishFor(target.isa);
   p.activation = activation;

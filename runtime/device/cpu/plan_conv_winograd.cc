@@ -268,12 +268,6 @@ void RunConvWinograd(const LaunchArgs& launch) {
   }
 }
 
-// `count` divided into pieces of about one size, at most `most`.
-int64_t Even(int64_t count, int64_t most) {
-  const int64_t pieces = (count + most - 1) / most;
-  return (count + pieces - 1) / pieces;
-}
-
 bool AllAre(const std::vector<int64_t>& values, int64_t wanted) {
   return std::all_of(values.begin(), values.end(), [&](int64_t v) { return v == wanted; });
 }

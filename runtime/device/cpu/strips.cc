@@ -254,12 +254,6 @@ constexpr int64_t kStripsOfPart = 4;
 
 int64_t RoundUp(int64_t value, int64_t to) { return (value + to - 1) / to * to; }
 
-// `count` divided into pieces of about one size, at most `most`.
-int64_t Even(int64_t count, int64_t most) {
-  const int64_t pieces = (count + most - 1) / most;
-  return (count + pieces - 1) / pieces;
-}
-
 }  // namespace
 
 const StripKernels& StripKernelsFor(Isa isa) { return REPRISE_CHOOSE_TARGET(isa, kStripKernels); }

@@ -63,6 +63,12 @@ struct StripBounds {
   float low = 0, high = 0;
 };
 
+// The size of a piece of `count`, divided into pieces of about one size, at most `most`.
+inline int64_t Even(int64_t count, int64_t most) {
+  const int64_t pieces = (count + most - 1) / most;
+  return (count + pieces - 1) / pieces;
+}
+
 struct StripKernels {
   // `x` is the plane, null: there is none. Outside of it lies `padding`. What no tap sees is left
   // as it was.

