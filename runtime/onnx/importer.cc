@@ -128,6 +128,21 @@ class ModelImporter {
     return id;
   }
 
+  // The large constants among the values from `first` on, which a rewrite added.
+  void MakeParameters(ValueId first) {
+    for (ValueId id = first; id < static_cast<ValueId>(result_.graph.num_values()); ++id) {
+      const Tensor* constant = result_.graph.ConstantOf(id);
+      if (constant == nullptr || !IsParameterLike(constant->dtype(), constant->num_elements())) {
+        continue;
+      }
+      Tensor tensor = *constant;
+      const int index = static_cast<int>(result_.parameters.size());
+      result_.graph.ReplaceWithParameter(
+          id, ParameterExpr::Leaf(index, tensor.dtype(), tensor.shape()));
+      result_.parameters.push_back(std::move(tensor));
+    }
+  }
+
   absl::Status AddInitializers() {
     const onnx::GraphProto& graph = model_.graph();
     for (const auto& sparse : graph.sparse_initializer()) {
@@ -273,7 +288,9 @@ class ModelImporter {
       return absl::UnimplementedError("is not supported");
     }
     ASSIGN_OR_RETURN(draft.attributes, ReadAttributes(proto, tensors_));
+    const size_t known = result_.graph.num_values();
     RETURN_IF_ERROR(RewriteToNewest(draft, result_.graph));
+    MakeParameters(static_cast<ValueId>(known));
     const OpRow* row = Row(draft.op);
     if (row == nullptr) return absl::UnimplementedError("is not supported");
     RETURN_IF_ERROR(CheckCount("inputs", draft.inputs.size(), row->min_inputs, row->max_inputs));

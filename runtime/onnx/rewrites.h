@@ -22,8 +22,9 @@ struct NodeDraft {
 // Whether a row of the table says how the op of `draft` is brought to its newest form.
 bool HasRewrite(const NodeDraft& draft);
 
-// Brings `draft` to the newest form; may add constants and helper nodes to `graph`. UNIMPLEMENTED
-// for forms that cannot be brought there.
+// Brings `draft` to the newest form; may add constants and helper nodes to `graph`; the
+// importer turns large constants into parameters. UNIMPLEMENTED for forms that cannot be brought
+// there.
 absl::Status RewriteToNewest(NodeDraft& draft, Graph& graph);
 
 }  // namespace reprise

@@ -1,5 +1,6 @@
 #include "runtime/onnx/rewrites_audio.h"
 
+#include <cmath>
 #include <numbers>
 #include <optional>
 #include <utility>
@@ -11,8 +12,8 @@ namespace reprise {
 namespace {
 
 constexpr int64_t kFloat = 1;  // ONNX's number
-// Longer frames are no speech or music, and the steps take the square of them.
-constexpr int64_t kLongestFrame = 1 << 13;
+// Of the waves of a transform, 64 MB: those of the lower half of all frequencies in frames of 4096.
+constexpr int64_t kMostElements = 2 * (4096 / 2 + 1) * 4096;
 
 class Steps {
  public:
@@ -70,18 +71,21 @@ std::optional<int64_t> KnownInt(const Graph& graph, ValueId value) {
 }
 
 // [2 * bins, 1, frame]: cosines, then negative sines, of whole turns that are taken off exactly.
-ValueId Waves(Steps& steps, int64_t bins, int64_t frame) {
-  const auto range = [&](int64_t count, std::vector<int64_t> shape) {
-    const ValueId numbers =
-        steps.Add("Range", {steps.Int64(0), steps.Int64(count), steps.Int64(1)});
-    return steps.Add("Reshape", {numbers, steps.Int64s(std::move(shape))});
-  };
-  const ValueId turns = steps.Add("Mul", {range(bins, {bins, 1, 1}), range(frame, {1, 1, frame})});
-  const ValueId part = steps.ToFloat(steps.Add("Mod", {turns, steps.Int64(frame)}));
-  const ValueId angle =
-      steps.Add("Mul", {part, steps.Float(2 * std::numbers::pi / static_cast<double>(frame))});
-  const ValueId sines = steps.Add("Neg", {steps.Add("Sin", {angle})});
-  return steps.Add("Concat", {steps.Add("Cos", {angle}), sines}, {{"axis", int64_t{0}}});
+Tensor Waves(int64_t bins, int64_t frame) {
+  std::vector<float> cosines, sines;  // of one turn
+  for (int64_t i = 0; i < frame; ++i) {
+    const double angle = 2 * std::numbers::pi * static_cast<double>(i) / static_cast<double>(frame);
+    cosines.push_back(static_cast<float>(std::cos(angle)));
+    sines.push_back(static_cast<float>(-std::sin(angle)));
+  }
+  std::vector<float> waves;
+  waves.reserve(2 * bins * frame);
+  for (const std::vector<float>* turn : {&cosines, &sines}) {
+    for (int64_t bin = 0; bin < bins; ++bin) {
+      for (int64_t i = 0; i < frame; ++i) waves.push_back((*turn)[bin * i % frame]);
+    }
+  }
+  return Tensor::FromVector(DType::kFloat32, {2 * bins, 1, frame}, waves);
 }
 
 }  // namespace
@@ -115,12 +119,19 @@ absl::Status StftInSteps(NodeDraft& draft, Graph& graph) {
   if (!step.has_value() || !frame.has_value()) {
     return absl::UnimplementedError("a frame step or length that is computed");
   }
-  if (*step < 1 || *frame < 1 || *frame > kLongestFrame) {
-    return absl::UnimplementedError(absl::StrCat("frames of ", *frame, " in steps of ", *step));
+  if (*step < 1 || *frame < 1) {
+    return absl::InvalidArgumentError(absl::StrCat("frames of ", *frame, " in steps of ", *step));
+  }
+  const int64_t bins = draft.attributes.Int("onesided", 1) != 0 ? *frame / 2 + 1 : *frame;
+  if (*frame > kMostElements / 2 / bins) {
+    return absl::UnimplementedError(absl::StrCat("frames of ", *frame, " with ", bins,
+                                                 " frequencies, the limit is ", kMostElements / 2,
+                                                 " elements"));
   }
   Steps steps(graph);
-  const int64_t bins = draft.attributes.Int("onesided", 1) != 0 ? *frame / 2 + 1 : *frame;
-  ValueId waves = steps.Add("CastLike", {Waves(steps, bins, *frame), signal});
+  // The importer makes parameters of large constants: the waves are prepared once.
+  ValueId waves = graph.AddConstant(absl::StrCat(draft.name, "/waves"), Waves(bins, *frame));
+  waves = steps.Add("CastLike", {waves, signal});
   if (window != kNone) waves = steps.Add("Mul", {waves, window});
   const ValueId rows = steps.Add("Transpose", {signal}, {{"perm", std::vector<int64_t>{0, 2, 1}}});
   const ValueId sums = steps.Add("Conv", {rows, waves}, {{"strides", std::vector<int64_t>{*step}}});

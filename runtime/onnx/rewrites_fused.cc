@@ -115,7 +115,7 @@ absl::Status LpNormalizationInSteps(NodeDraft& draft, Graph& graph) {
   return absl::OkStatus();
 }
 
-// (x - mean) / (sqrt(mean of squares - mean^2) + 1e-9), over axes of choice.
+// (x - mean) / (sqrt(mean of (x - mean)^2) + 1e-9), over axes of choice.
 absl::Status MeanVarianceInSteps(NodeDraft& draft, Graph& graph) {
   RETURN_IF_ERROR(RequireInput(draft, 0));
   const ValueId x = draft.inputs[0];

@@ -132,7 +132,8 @@ absl::Status QLinearConvInSteps(NodeDraft& draft, Graph& graph) {
 }
 
 // x, weight, their zero points (of x one, of the weight one or one a map). The products are added
-// up as floats: exact up to 2^24, and rounded as the Cast to float rounds that always follows.
+// up as floats: sums above 2^22 are rounded, since forms of the convolution that save products
+// carry quarters.
 absl::Status ConvIntegerInSteps(NodeDraft& draft, Graph& graph) {
   Steps steps(draft, graph);
   RETURN_IF_ERROR(steps.Require({0, 1}));
@@ -147,7 +148,7 @@ absl::Status ConvIntegerInSteps(NodeDraft& draft, Graph& graph) {
   }
   const ValueId weight =
       steps.Add("DequantizeLinear", {steps.input(1), one, steps.input(3)}, {{"axis", int64_t{0}}});
-  draft.inputs = {steps.Add("Conv", {x, weight}, draft.attributes)};
+  draft.inputs = {steps.Add("Round", {steps.Add("Conv", {x, weight}, draft.attributes)})};
   draft.op = "Cast";
   draft.attributes = {{"to", kInt32}};
   return absl::OkStatus();

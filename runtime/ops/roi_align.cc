@@ -1,7 +1,6 @@
 #include "runtime/ops/roi_align.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -92,31 +91,38 @@ Line LineOf(const Form& form, double begin, double end, int64_t places, int64_t 
   return line;
 }
 
-// The mean of the samples of one place, or the largest of their weighted elements.
+// `samples`, which go in one direction, without those outside at both ends.
+absl::Span<const Sample> Inside(absl::Span<const Sample> samples) {
+  while (!samples.empty() && !samples.front().inside) samples.remove_prefix(1);
+  while (!samples.empty() && !samples.back().inside) samples.remove_suffix(1);
+  return samples;
+}
+
+// The mean of the samples of one place, or the largest of their weighted elements. A sample outside
+// counts as 0.
 template <typename T>
 double Pool(const T* x, int64_t width, absl::Span<const Sample> rows,
             absl::Span<const Sample> columns, bool largest) {
-  double sum = 0, most = -std::numeric_limits<double>::infinity();
+  const size_t count = rows.size() * columns.size();
+  if (count == 0) return 0;
+  rows = Inside(rows);
+  columns = Inside(columns);
+  const bool all_inside = rows.size() * columns.size() == count;
+  double sum = 0, most = all_inside ? -std::numeric_limits<double>::infinity() : 0;
   const auto element = [&](int64_t row, int64_t column) -> double {
     return static_cast<Compute<T>>(x[row * width + column]);
   };
   for (const Sample& r : rows) {
     for (const Sample& c : columns) {
-      std::array<double, 4> parts = {};
-      if (r.inside && c.inside) {
-        parts = {(1 - r.share) * (1 - c.share) * element(r.low, c.low),
-                 (1 - r.share) * c.share * element(r.low, c.high),
-                 r.share * (1 - c.share) * element(r.high, c.low),
-                 r.share * c.share * element(r.high, c.high)};
-      }
-      for (const double part : parts) {
+      for (const double part : {(1 - r.share) * (1 - c.share) * element(r.low, c.low),
+                                (1 - r.share) * c.share * element(r.low, c.high),
+                                r.share * (1 - c.share) * element(r.high, c.low),
+                                r.share * c.share * element(r.high, c.high)}) {
         sum += part;
         most = std::max(most, part);
       }
     }
   }
-  const size_t count = rows.size() * columns.size();
-  if (count == 0) return 0;
   return largest ? most : sum / static_cast<double>(count);
 }
 

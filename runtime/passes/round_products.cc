@@ -23,6 +23,7 @@ bool MultipliesWeights(const Graph& graph, const Node& node) {
                                              "Conv",
                                              "reprise.Conv",
                                              "ConvTranspose",
+                                             "reprise.ConvTranspose",
                                              "LSTM",
                                              "GRU",
                                              "RNN",

@@ -12,8 +12,9 @@ namespace reprise {
 
 using RewriteRule = absl::StatusOr<ValueId> (*)(Graph&, NodeId);
 
-// Nodes that pass their input on: Identity, Dropout, Cast to the same dtype, Concat and Max of one,
-// Slice of everything, Expand and Tile and Pad to the same shape.
+// Nodes that pass their input on: Identity, Dropout, Cast and CastLike to the same dtype, Concat
+// and Max of one, Slice of everything, Expand and Tile and Pad to the same shape. CastLike to
+// another one no longer reads what it is to be like, so that weights are cast once.
 absl::StatusOr<ValueId> ForwardRule(Graph& graph, NodeId node);
 // Squeeze, Unsqueeze, Flatten and Reshape become one Reshape with a constant shape, or nothing.
 absl::StatusOr<ValueId> ViewRule(Graph& graph, NodeId node);

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cstring>
 
 #include "absl/strings/match.h"
 #include "runtime/base/status_macros.h"
@@ -52,10 +53,18 @@ absl::StatusOr<ValueId> ForwardRule(Graph& graph, NodeId id) {
     return OnlyFirstOutputUsed(graph, node) && !IsTraining(graph, node) ? input : kNone;
   }
   const ValueId output = node.outputs[0];
-  const bool same_dtype = graph.value(input).dtype != DType::kUndefined &&
-                          graph.value(input).dtype == graph.value(output).dtype;
+  const DType dtype = graph.value(output).dtype;
+  if (dtype == DType::kUndefined) return kNone;
+  const bool same_dtype = graph.value(input).dtype == dtype;
+  if (node.op == "CastLike" && !same_dtype && !IsWeight(graph, node.input(1))) {
+    const ValueId like = graph.AddConstant("", Tensor::Make(dtype, {}, [&](void* element) {
+                                             std::memset(element, 0, DTypeSize(dtype));
+                                           }));
+    graph.SetInput(id, 1, like);
+    return output;
+  }
   if (!same_dtype) return kNone;
-  if (node.op == "Cast") return input;
+  if (node.op == "Cast" || node.op == "CastLike") return input;
   if (!SameShape(graph, input, output)) return kNone;
   const bool single = node.inputs.size() == 1 && node.outputs.size() == 1;
   if (single && (node.op == "Concat" || node.op == "Split" || node.op == "Max" ||

@@ -1,5 +1,8 @@
 #include <gmock/gmock.h>
 
+#include <cmath>
+#include <numbers>
+
 #include "tests/runtime/onnx/import_test_util.h"
 
 namespace reprise {
@@ -104,6 +107,54 @@ TEST(RewriteTest, FramesOfAComputedStepAreRefused) {
   EXPECT_EQ(imported.status().code(), absl::StatusCode::kUnimplemented);
   EXPECT_THAT(std::string(imported.status().message()),
               HasSubstr("a frame step or length that is computed"));
+}
+
+ModelBuilder Transform(int64_t frame, bool onesided) {
+  ModelBuilder builder(17);
+  builder.Input("x", {"1", "n", "1"}).Output("y");
+  builder.Initializer<int64_t>("step", onnx::TensorProto::INT64, {}, {16});
+  builder.Initializer<int64_t>("frame", onnx::TensorProto::INT64, {}, {frame});
+  SetAttribute(builder.Node("STFT", {"x", "step", "", "frame"}, {"y"}, "s"), "onesided",
+               int64_t{onesided});
+  return builder;
+}
+
+TEST(RewriteTest, WavesOfATransformAreAParameter) {
+  const auto imported = Import(Transform(400, true));
+  ASSERT_TRUE(imported.ok()) << imported.status();
+  ASSERT_EQ(imported->parameters.size(), 1u);
+  const Tensor& waves = imported->parameters[0];
+  EXPECT_EQ(waves.shape(), (Shape{402, 1, 400}));
+  const auto numbers = waves.span<float>();
+  for (const int64_t bin : {0, 1, 7, 199, 200}) {
+    for (const int64_t i : {0, 1, 123, 399}) {
+      const double angle = 2 * std::numbers::pi * static_cast<double>(bin * i) / 400;
+      EXPECT_NEAR(numbers[bin * 400 + i], std::cos(angle), 1e-7) << bin << " " << i;
+      EXPECT_NEAR(numbers[(201 + bin) * 400 + i], -std::sin(angle), 1e-7) << bin << " " << i;
+    }
+  }
+}
+
+TEST(RewriteTest, TransformsOfMoreWavesThanTheLimitAreRefused) {
+  EXPECT_TRUE(Import(Transform(4096, true)).ok());
+  EXPECT_THAT(Unimplemented(Transform(4097, true)),
+              HasSubstr("frames of 4097 with 2049 frequencies, the limit is 8392704 elements"));
+  EXPECT_THAT(Unimplemented(Transform(4096, false)),
+              HasSubstr("frames of 4096 with 4096 frequencies"));
+  EXPECT_THAT(InvalidArgument(Transform(0, true)), HasSubstr("frames of 0 in steps of 16"));
+}
+
+TEST(RewriteTest, SumsOfIntegersAreRoundedNotCutOff) {
+  ModelBuilder builder(13);
+  builder.Input("x", {"1", "2", "5", "5"}, onnx::TensorProto::UINT8).Output("y");
+  builder.Initializer<uint8_t>("w", onnx::TensorProto::UINT8, {1, 2, 1, 1}, {1, 2});
+  builder.Node("ConvInteger", {"x", "w"}, {"y"});
+  const std::string text = Text(builder);
+  const size_t conv = text.find("= Conv("), round = text.find("= Round("),
+               cast = text.find("%y: ? = Cast(");
+  EXPECT_LT(conv, round);
+  EXPECT_LT(round, cast);
+  EXPECT_NE(cast, std::string::npos);
 }
 
 TEST(RewriteTest, QuantizedImagesWithChannelsLastAreRefused) {

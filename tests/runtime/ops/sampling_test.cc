@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cmath>
 #include <limits>
 
@@ -54,6 +55,34 @@ TEST(RoiAlignTest, AnyRegionIsAnswered) {
   EXPECT_EQ(numbers[1], 0);
   EXPECT_NEAR(numbers[2], 0, 1e-6);
   EXPECT_EQ(numbers[3], 0);
+}
+
+// Samples outside are zeros, which the largest of negative elements does not pass; a region far
+// larger than the image costs little more than the image.
+TEST(RoiAlignTest, SamplesOutsideAreZeros) {
+  const Tensor x = F32({1, 1, 2, 2}, {-4, -4, -4, -4});
+  const Tensor inside = F32({1, 4}, {0.5f, 0.5f, 1.5f, 1.5f});
+  const Tensor half = F32({1, 4}, {-7.5f, 0.5f, 8.5f, 1.5f});
+  const auto pooled = [&](const Tensor& region, const char* mode) {
+    return Numbers(RunOp("RoiAlign", {x, region, I64({1}, {0})},
+                         {{"mode", std::string(mode)}, {"sampling_ratio", int64_t{16}}}));
+  };
+  EXPECT_THAT(pooled(inside, "avg"), ElementsAre(-4));
+  EXPECT_THAT(pooled(inside, "max"), ElementsAre(testing::Lt(0)));
+  // Columns -7.5, -6.5, ... 7.5: of -0.5, 0.5 and 1.5 three are inside of 16.
+  EXPECT_THAT(pooled(half, "avg"), ElementsAre(-0.75));
+  EXPECT_THAT(pooled(half, "max"), ElementsAre(0));
+}
+
+TEST(RoiAlignTest, LargeRegionsOfManyChannelsAreCheap) {
+  const Tensor x = F32({1, 64, 4, 4}, std::vector<float>(64 * 16, 1));
+  const Tensor region = F32({1, 4}, {-2e5f, -2e5f, 2e5f, 2e5f});
+  const auto begin = std::chrono::steady_clock::now();
+  const std::vector<double> numbers =
+      Numbers(RunOp("RoiAlign", {x, region, I64({1}, {0})},
+                    {{"output_height", int64_t{7}}, {"output_width", int64_t{7}}}));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(2));
+  EXPECT_EQ(numbers.size(), 64u * 49);
 }
 
 TEST(RoiAlignTest, AnElementThatIsNotThereIsNamed) {

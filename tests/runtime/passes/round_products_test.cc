@@ -46,14 +46,16 @@ TEST(RoundProductsTest, WhatRoundsIsCountedAmongAllThatMultipliesWeights) {
     %c: ? = MatMul(%a, %b)
     %d: ? = Conv(%image, %kernel)
     %e: ? = reprise.Attention(%q, %q, %q) {num_heads = 2}
+    %f: ? = reprise.ConvTranspose(%image, %kernel) {activation = "relu"}
     output %c
     output %d
     output %e
+    output %f
   })");
   ASSERT_TRUE(RoundProducts()->Run(graph).ok());
   const RoundedProducts count = CountRoundedProducts(graph);
   EXPECT_EQ(count.rounded, 1);
-  EXPECT_EQ(count.all, 3);
+  EXPECT_EQ(count.all, 4);
   EXPECT_EQ(count.attentions, 1);
 }
 

@@ -35,6 +35,35 @@ TEST(MovementRulesTest, ACastToAnotherTypeStays) {
   })");
 }
 
+TEST(MovementRulesTest, ACastLikeIsNotHeldUpByWhatItIsLike) {
+  ExpectCanonical(R"(graph {
+    input %x: f32[2, 3]
+    input %y: f32[4]
+    %a: ? = CastLike(%x, %y)
+    %b: ? = Relu(%a)
+    output %b
+  })",
+                  R"(graph {
+    input %x: f32[2, 3]
+    input %y: f32[4]
+    %b: ? = Relu(%x)
+    output %b
+  })");
+  ExpectCanonical(R"(graph {
+    input %y: i64[2]
+    const %one: f32[2] = {1, 2}
+    %a: ? = CastLike(%one, %y)
+    %b: ? = Add(%y, %a)
+    output %b
+  })",
+                  R"(graph {
+    input %y: i64[2]
+    const %a: i64[2] = {1, 2}
+    %b: ? = Add(%y, %a)
+    output %b
+  })");
+}
+
 TEST(MovementRulesTest, ViewsInARowBecomeOneReshape) {
   ExpectCanonical(R"(graph {
     input %x: f32[2, 3]
