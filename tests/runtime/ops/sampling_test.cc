@@ -73,7 +73,7 @@ TEST(RoiAlignTest, SamplesOutsideAreZeros) {
   EXPECT_THAT(pooled(half, "max"), ElementsAre(0));
 }
 
-// Nearly all of its samples are outside: visiting them would take minutes.
+// Nearly all of its samples are outside, and none of those is visited.
 TEST(RoiAlignTest, RegionsFarLargerThanTheImageAreAnswered) {
   const Tensor x = F32({1, 64, 4, 4}, std::vector<float>(64 * 16, 1));
   const Tensor region = F32({1, 4}, {-2e5f, -2e5f, 2e5f, 2e5f});
