@@ -40,13 +40,18 @@ constexpr size_t kResidual = 3;
 
 }  // namespace
 
-absl::Status ConvRule(InferContext& context) {
+absl::Status CheckConvOperands(InferContext& context) {
   RETURN_IF_ERROR(CheckType(context, 0, kFloats));
   RETURN_IF_ERROR(CheckSameType(context, 0, 1));
   if (context.rank(0) < 3) {
     return RankError("its operand has no dims after batch and channel");
   }
   RETURN_IF_ERROR(CheckRank(context, 1, context.rank(0)));
+  return absl::OkStatus();
+}
+
+absl::Status ConvRule(InferContext& context) {
+  RETURN_IF_ERROR(CheckConvOperands(context));
   const Shape& x = context.shape(0);
   const Shape& weight = context.shape(1);
   const int64_t group = context.attributes().Int("group", 1);

@@ -15,6 +15,10 @@ Kernel ConvKernel;
 Rule FusedConvRule;
 Kernel FusedConvKernel;
 
+// Of Conv and ConvTranspose: that operand and weight are floats of one dtype and rank, with dims
+// after the first two.
+absl::Status CheckConvOperands(InferContext& context);
+
 // Of reprise.Conv and reprise.ConvTranspose: UNIMPLEMENTED or INVALID_ARGUMENT for an activation
 // that is not among those; y = activation(y), by the attributes.
 absl::Status CheckConvActivation(absl::string_view activation);

@@ -4,7 +4,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
-#include "runtime/graph/rank_error.h"
 #include "runtime/ops/conv.h"
 #include "runtime/ops/typed.h"
 #include "runtime/ops/windows.h"
@@ -34,12 +33,7 @@ void SpreadTap(const TransposedWindows& t, const T* x, int64_t tap, C weight, C*
 }  // namespace
 
 absl::Status ConvTransposeRule(InferContext& context) {
-  RETURN_IF_ERROR(CheckType(context, 0, kFloats));
-  RETURN_IF_ERROR(CheckSameType(context, 0, 1));
-  if (context.rank(0) < 3) {
-    return RankError("its operand has no dims after batch and channel");
-  }
-  RETURN_IF_ERROR(CheckRank(context, 1, context.rank(0)));
+  RETURN_IF_ERROR(CheckConvOperands(context));
   const Shape& x = context.shape(0);
   const Shape& weight = context.shape(1);
   const int64_t group = context.attributes().Int("group", 1);

@@ -30,6 +30,19 @@ inline int PartsWithWeights(const CpuTarget& target, int64_t floats) {
       std::clamp<int64_t>(kMaxFloats / std::max<int64_t>(floats, 1), 1, target.scratch_parts));
 }
 
+// Packs weights [channels, maps, taps] as one matrix of `columns` columns, the taps of all maps.
+inline PrepareStep PackTapsOfMaps(const GemmKernels& products, int64_t channels, int64_t columns) {
+  const size_t bytes = sizeof(float) * products.PackedFloats(channels, columns);
+  return {.input = 1,
+          .op = kPackOp,
+          .attributes = {{"panel", products.panel_columns},
+                         {"maps", columns},
+                         {"scale", 1.0f},
+                         {"transposed", int64_t{0}}},
+          .dtype = DType::kUInt8,
+          .shape = {static_cast<int64_t>(bytes)}};
+}
+
 // plan_conv_winograd.cc: of 3 x 3 windows, four neighbours at a time.
 std::vector<Candidate> PlanConvWinograd(const CpuTarget& target, const NodeView& node,
                                         const ops::Windows& windows,

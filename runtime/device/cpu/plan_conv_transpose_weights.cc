@@ -155,8 +155,7 @@ std::vector<Candidate> PlanConvTransposeWeights(const CpuTarget& target, const N
   p.scratch_floats =
       p.rows_floats + p.sums_floats + static_cast<int64_t>(AlignUp(p.out_plane + 1, 16));
   p.scratch_parts = target.scratch_parts;
-  const int64_t channels = p.channels;
-  const size_t packed = sizeof(float) * p.products->PackedFloats(channels, columns);
+  PrepareStep prepare = PackTapsOfMaps(*p.products, p.channels, columns);
   const size_t workspace = sizeof(float) * p.scratch_floats * p.scratch_parts;
   const double flops =
       2.0 * static_cast<double>(p.batch * p.in_plane) * static_cast<double>(NumElements(weight));
@@ -165,14 +164,7 @@ std::vector<Candidate> PlanConvTransposeWeights(const CpuTarget& target, const N
                                       std::move(p), flops);
   candidate.option.workspace_bytes = workspace;
   candidate.option.takes_live_rows = takes_live_rows;
-  candidate.option.prepare.push_back({.input = 1,
-                                      .op = kPackOp,
-                                      .attributes = {{"panel", width},
-                                                     {"maps", columns},
-                                                     {"scale", 1.0f},
-                                                     {"transposed", int64_t{0}}},
-                                      .dtype = DType::kUInt8,
-                                      .shape = {static_cast<int64_t>(packed)}});
+  candidate.option.prepare.push_back(std::move(prepare));
   return {std::move(candidate)};
 }
 
