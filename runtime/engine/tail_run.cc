@@ -9,6 +9,8 @@
 #include "runtime/base/status_macros.h"
 #include "runtime/engine/data_error.h"
 #include "runtime/engine/gather.h"
+#include "runtime/engine/scanned_values.h"
+#include "runtime/ops/loop.h"
 #include "runtime/ops/op.h"
 
 namespace reprise {
@@ -24,6 +26,9 @@ constexpr size_t kLittleBytes = 64 << 10;
 // What would need more is not run on the stream's memory, which is made for what requests bring
 // and not for what data may ask for.
 constexpr size_t kMaxPreparedBytes = size_t{1} << 30;
+
+// No loop of a request is longer: one whose condition never fails has to end.
+constexpr int64_t kMostTrips = int64_t{1} << 20;
 
 // The largest result of a node that runs by itself.
 constexpr int64_t kMaxResultBytes = int64_t{1} << 30;
@@ -77,6 +82,18 @@ Tensor CopiedOut(const TensorSlot& slot, const Shape& shape, const std::byte* fr
 absl::Status InSection(const GraphSection& section, const absl::Status& status) {
   if (section.label.empty()) return status;
   return absl::Status(status.code(), absl::StrCat(section.label, ": ", status.message()));
+}
+
+// The element of `value`, called `name`, that decides what `node` does next.
+absl::StatusOr<int64_t> OneElement(const Node& node, const std::string& name, const Tensor& value,
+                                   DType dtype) {
+  if (value.dtype() != dtype || value.num_elements() != 1) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        NodeLabel(node), ": '", name, "', which decides what runs, is ", DTypeName(value.dtype()),
+        ShapeToString(value.shape()), ", not one ", DTypeName(dtype)));
+  }
+  ASSIGN_OR_RETURN(const std::vector<int64_t> elements, value.ToInt64s());
+  return elements[0];
 }
 
 }  // namespace
@@ -136,7 +153,7 @@ absl::Status TailRun::RunGraph(const CutGraph& graph) {
       RETURN_IF_ERROR(InSection(stage.section, RunSection(stage.section)));
     }
     for (const EagerNode& node : stage.nodes) {
-      RETURN_IF_ERROR(node.then_branch == nullptr ? RunNode(graph, node) : RunBranch(graph, node));
+      RETURN_IF_ERROR(RunEager(graph, node));
     }
   }
   return absl::OkStatus();
@@ -149,6 +166,11 @@ absl::StatusOr<Tensor> TailRun::ValueOf(const CutGraph& graph, const std::string
     return context_.model.owner()->parameters().ValueOf(*it->second);
   }
   return absl::InternalError(absl::StrCat("nothing made the value '", name, "'"));
+}
+
+absl::Status TailRun::RunEager(const CutGraph& graph, const EagerNode& node) {
+  if (node.then_branch != nullptr) return RunBranch(graph, node);
+  return node.body != nullptr ? RunLoop(graph, node) : RunNode(graph, node);
 }
 
 absl::Status TailRun::RunNode(const CutGraph& graph, const EagerNode& node) {
@@ -177,17 +199,69 @@ absl::Status TailRun::RunNode(const CutGraph& graph, const EagerNode& node) {
 
 absl::Status TailRun::RunBranch(const CutGraph& graph, const EagerNode& node) {
   ASSIGN_OR_RETURN(const Tensor condition, ValueOf(graph, node.inputs[0]));
-  if (condition.dtype() != DType::kBool || condition.num_elements() != 1) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        NodeLabel(node.node), ": its condition '", node.inputs[0], "' is ",
-        DTypeName(condition.dtype()), ShapeToString(condition.shape()), ", not one bool"));
-  }
-  const CutGraph& taken = condition.span<uint8_t>()[0] != 0 ? *node.then_branch : *node.else_branch;
+  ASSIGN_OR_RETURN(const int64_t chosen,
+                   OneElement(node.node, node.inputs[0], condition, DType::kBool));
+  const CutGraph& taken = chosen != 0 ? *node.then_branch : *node.else_branch;
   context_.model.owner()->observer().OnEagerNode(node.node.op, 0);
   RETURN_IF_ERROR(RunGraph(taken));
   for (size_t i = 0; i < node.outputs.size(); ++i) {
     if (node.outputs[i].empty()) continue;
     ASSIGN_OR_RETURN(values_[node.outputs[i]], ValueOf(taken, taken.outputs[i]));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status TailRun::RunLoop(const CutGraph& graph, const EagerNode& node) {
+  const LoopBody& body = *node.body;
+  const std::string label = NodeLabel(node.node);
+  const auto one = [&](const CutGraph& of, const std::string& name, DType dtype,
+                       int64_t left_out) -> absl::StatusOr<int64_t> {
+    if (name.empty()) return left_out;
+    ASSIGN_OR_RETURN(const Tensor value, ValueOf(of, name));
+    return OneElement(node.node, name, value, dtype);
+  };
+  ASSIGN_OR_RETURN(const int64_t trips,
+                   one(graph, node.inputs[LoopParts::kTripCount], DType::kInt64, INT64_MAX));
+  ASSIGN_OR_RETURN(int64_t condition,
+                   one(graph, node.inputs[LoopParts::kCondition], DType::kBool, 1));
+  std::vector<Tensor> carried(body.carried);
+  for (size_t i = 0; i < carried.size(); ++i) {
+    ASSIGN_OR_RETURN(carried[i], ValueOf(graph, node.inputs[LoopParts::kFirstCarried + i]));
+  }
+  context_.model.owner()->observer().OnEagerNode(node.node.op, 0);
+  const auto begin_with = [&](size_t i, Tensor value) {
+    if (!body.begins_with[i].empty()) values_[body.begins_with[i]] = std::move(value);
+  };
+  std::vector<ScannedValues> scanned;
+  for (const LoopBody::Scanned& declared : body.scanned) scanned.emplace_back(label, declared);
+  for (int64_t trip = 0; condition != 0 && trip < trips; ++trip) {
+    if (trip == kMostTrips) {
+      return absl::ResourceExhaustedError(
+          absl::StrCat(label, ": it goes on after ", kMostTrips, " iterations, the limit"));
+    }
+    begin_with(LoopParts::kStepIteration, Tensor::Int64Scalar(trip));
+    begin_with(LoopParts::kStepCondition, Tensor::FromVector<uint8_t>(DType::kBool, {}, {1}));
+    for (size_t i = 0; i < carried.size(); ++i) {
+      begin_with(LoopParts::kStepFirstCarried + i, std::move(carried[i]));
+    }
+    RETURN_IF_ERROR(RunGraph(*body.graph));
+    const std::vector<std::string>& results = body.graph->outputs;
+    ASSIGN_OR_RETURN(condition, one(*body.graph, results[0], DType::kBool, 1));
+    for (size_t i = 0; i < carried.size(); ++i) {
+      ASSIGN_OR_RETURN(carried[i], ValueOf(*body.graph, results[1 + i]));
+    }
+    for (size_t i = 0; i < scanned.size(); ++i) {
+      ASSIGN_OR_RETURN(Tensor value, ValueOf(*body.graph, results[1 + carried.size() + i]));
+      RETURN_IF_ERROR(scanned[i].Add(std::move(value), kMaxResultBytes));
+    }
+  }
+  for (size_t i = 0; i < node.outputs.size(); ++i) {
+    if (node.outputs[i].empty()) continue;
+    if (i < carried.size()) {
+      values_[node.outputs[i]] = std::move(carried[i]);
+    } else {
+      ASSIGN_OR_RETURN(values_[node.outputs[i]], scanned[i - carried.size()].Join());
+    }
   }
   return absl::OkStatus();
 }

@@ -35,7 +35,9 @@ class TailRun {
   absl::Status RunNode(const CutGraph& graph, const EagerNode& node);
   // False where reference kernels are to do it.
   bool RunPrepared(const GraphSection& section);
+  absl::Status RunEager(const CutGraph& graph, const EagerNode& node);
   absl::Status RunBranch(const CutGraph& graph, const EagerNode& node);
+  absl::Status RunLoop(const CutGraph& graph, const EagerNode& node);
   absl::StatusOr<Tensor> ValueOf(const CutGraph& graph, const std::string& name);
   // Bytes of the elements that `section` reads.
   size_t BytesRead(const GraphSection& section) const;

@@ -3,6 +3,7 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/base/status_macros.h"
 
 namespace reprise {
 namespace {
@@ -34,6 +35,22 @@ void RenameCaptured(onnx::NodeProto& node, Rename rename) {
   }
 }
 
+namespace {
+
+// What every subgraph keeps to; `label` names it.
+absl::Status CheckSubgraph(const onnx::GraphProto& graph, absl::string_view label) {
+  for (const auto& output : graph.output()) {
+    if (!output.name().empty()) continue;
+    return absl::InvalidArgumentError(absl::StrCat(label, " has a result without a name"));
+  }
+  if (graph.sparse_initializer_size() > 0) {
+    return absl::UnimplementedError(absl::StrCat(label, " holds sparse tensors"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
 absl::StatusOr<const onnx::GraphProto*> BranchOf(const onnx::NodeProto& node,
                                                  const std::string& name) {
   const auto label = [&] { return absl::StrCat("If '", node.name(), "': ", name); };
@@ -47,16 +64,47 @@ absl::StatusOr<const onnx::GraphProto*> BranchOf(const onnx::NodeProto& node,
       return absl::InvalidArgumentError(absl::StrCat(label(), " has ", graph.output_size(),
                                                      " results, the node ", node.output_size()));
     }
-    for (const auto& output : graph.output()) {
-      if (!output.name().empty()) continue;
-      return absl::InvalidArgumentError(absl::StrCat(label(), " has a result without a name"));
-    }
-    if (graph.sparse_initializer_size() > 0) {
-      return absl::UnimplementedError(absl::StrCat(label(), " holds sparse tensors"));
-    }
+    RETURN_IF_ERROR(CheckSubgraph(graph, label()));
     return &graph;
   }
   return absl::InvalidArgumentError(absl::StrCat(label(), " is missing"));
+}
+
+absl::StatusOr<const onnx::GraphProto*> BodyOf(const onnx::NodeProto& node, int inputs,
+                                               int least_results) {
+  const std::string label = absl::StrCat(node.op_type(), " '", node.name(), "': body");
+  for (const onnx::AttributeProto& attribute : node.attribute()) {
+    if (attribute.name() != "body" || !attribute.has_g()) continue;
+    const onnx::GraphProto& graph = attribute.g();
+    if (graph.input_size() != inputs) {
+      return absl::InvalidArgumentError(absl::StrCat(label, " takes ", graph.input_size(),
+                                                     " values, the node gives it ", inputs));
+    }
+    if (graph.output_size() < least_results) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          label, " has ", graph.output_size(), " results, the node asks for ", least_results));
+    }
+    RETURN_IF_ERROR(CheckSubgraph(graph, label));
+    return &graph;
+  }
+  return absl::InvalidArgumentError(absl::StrCat(label, " is missing"));
+}
+
+std::vector<int64_t> IntsOf(const onnx::NodeProto& node, absl::string_view name,
+                            std::vector<int64_t> fallback) {
+  for (const onnx::AttributeProto& attribute : node.attribute()) {
+    if (attribute.name() != name) continue;
+    if (attribute.type() == onnx::AttributeProto::INT) return {attribute.i()};
+    return {attribute.ints().begin(), attribute.ints().end()};
+  }
+  return fallback;
+}
+
+void SetInts(onnx::NodeProto& node, absl::string_view name, absl::Span<const int64_t> values) {
+  onnx::AttributeProto& attribute = *node.add_attribute();
+  attribute.set_name(std::string(name));
+  attribute.set_type(onnx::AttributeProto::INTS);
+  attribute.mutable_ints()->Add(values.begin(), values.end());
 }
 
 onnx::NodeProto ConstantNode(const onnx::TensorProto& tensor, const std::string& result) {

@@ -1,10 +1,14 @@
-// The subgraphs that nodes carry as attributes: branches of an If.
+// The subgraphs that nodes carry as attributes: branches of an If, bodies of loops.
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "runtime/onnx/onnx_proto.h"
 
 namespace reprise {
@@ -19,6 +23,16 @@ void RenameCaptured(onnx::NodeProto& node, Rename rename);
 // as many values as the node; UNIMPLEMENTED for what we lack in it.
 absl::StatusOr<const onnx::GraphProto*> BranchOf(const onnx::NodeProto& node,
                                                  const std::string& name);
+
+// The body of a Loop or Scan. INVALID_ARGUMENT when it is missing, does not take `inputs` values,
+// or results in fewer than `least_results`; UNIMPLEMENTED for what we lack in it.
+absl::StatusOr<const onnx::GraphProto*> BodyOf(const onnx::NodeProto& node, int inputs,
+                                               int least_results);
+
+// Attribute `name` of `node` as integers; `fallback` where it is absent.
+std::vector<int64_t> IntsOf(const onnx::NodeProto& node, absl::string_view name,
+                            std::vector<int64_t> fallback = {});
+void SetInts(onnx::NodeProto& node, absl::string_view name, absl::Span<const int64_t> values);
 
 // A Constant node that results in `tensor` under the name `result`.
 onnx::NodeProto ConstantNode(const onnx::TensorProto& tensor, const std::string& result);

@@ -1,5 +1,6 @@
 #include "runtime/onnx/flatten.h"
 
+#include <algorithm>
 #include <queue>
 #include <set>
 
@@ -36,8 +37,10 @@ class Inliner {
       if (out_.nodes.size() >= kMaxNodes) {
         return absl::InvalidArgumentError(absl::StrCat("the model has over ", kMaxNodes, " nodes"));
       }
-      if (node.op_type() == "If" && CanonicalDomain(node.domain()).empty()) {
-        return AddIf(node, opsets, depth);
+      if (CanonicalDomain(node.domain()).empty()) {
+        if (node.op_type() == "If") return AddIf(node, opsets, depth);
+        if (node.op_type() == "Loop") return AddLoop(node, opsets, depth);
+        if (node.op_type() == "Scan") return AddScan(node, opsets, depth);
       }
       out_.nodes.push_back({&node, &opsets});
       return absl::OkStatus();
@@ -61,7 +64,7 @@ class Inliner {
       opsets[CanonicalDomain(opset.domain())] = opset.version();
     }
     // Names inside the body -> names outside.
-    const std::string prefix = absl::StrCat(call.name(), "#", calls_++, "/");
+    const std::string prefix = NextPrefix(call);
     std::map<std::string, std::string> names = {{"", ""}};
     for (int i = 0; i < function.input_size(); ++i) {
       names[function.input(i)] = i < call.input_size() ? call.input(i) : "";
@@ -105,28 +108,203 @@ class Inliner {
     chosen.clear_attribute();
     for (const char* name : {"then_branch", "else_branch"}) {
       ASSIGN_OR_RETURN(const onnx::GraphProto* branch, BranchOf(call, name));
-      RETURN_IF_ERROR(
-          AddBranch(*branch, absl::StrCat(call.name(), "#", calls_++, "/"), opsets, depth, chosen));
+      RETURN_IF_ERROR(AddSubgraph(*branch, NextPrefix(call), opsets, depth, chosen));
     }
-    out_.nodes.push_back({&out_.inlined.emplace_back(std::move(chosen)), &opsets});
+    AddControl(std::move(chosen), opsets);
     return absl::OkStatus();
   }
 
-  // Results go to the inputs of `chosen`. Names that the branch defines get `prefix`.
-  absl::Status AddBranch(const onnx::GraphProto& branch, const std::string& prefix,
-                         const OpsetMap& opsets, int depth, onnx::NodeProto& chosen) {
+  // The nodes of the body between a LoopStep and a Loop.
+  absl::Status AddLoop(const onnx::NodeProto& call, const OpsetMap& opsets, int depth) {
+    if (depth >= kMaxDepth) {
+      return absl::InvalidArgumentError(absl::StrCat(Label(call), " nests too deeply"));
+    }
+    const int carried = std::max(call.input_size() - 2, 0);
+    ASSIGN_OR_RETURN(const onnx::GraphProto* body,
+                     BodyOf(call, 2 + carried, 1 + std::max(carried, call.output_size())));
+    onnx::NodeProto loop = call, step;
+    loop.clear_attribute();
+    while (loop.input_size() < 2) loop.add_input("");
+    BeginLoop(call, carried, loop, step);
+    const std::string prefix = NextPrefix(call);
+    for (const auto& input : body->input()) step.add_output(absl::StrCat(prefix, input.name()));
+    SetInts(step, "dtypes", DeclaredTypes(*body));
+    DeclareScanned(*body, 1 + carried, loop);
+    AddControl(std::move(step), opsets);
+    RETURN_IF_ERROR(AddSubgraph(*body, prefix, opsets, depth, loop));
+    AddControl(std::move(loop), opsets);
+    return absl::OkStatus();
+  }
+
+  // A Loop that runs once for each slice of the scanned inputs, and looks the slices up.
+  absl::Status AddScan(const onnx::NodeProto& call, const OpsetMap& opsets, int depth) {
+    if (depth >= kMaxDepth) {
+      return absl::InvalidArgumentError(absl::StrCat(Label(call), " nests too deeply"));
+    }
+    const auto version = opsets.find("");
+    if (version == opsets.end() || version->second < 9) {
+      return absl::UnimplementedError(absl::StrCat(Label(call), " of opset ",
+                                                   version == opsets.end() ? 0 : version->second,
+                                                   " is not supported, only since 9"));
+    }
+    const std::vector<int64_t> given = IntsOf(call, "num_scan_inputs");
+    const int64_t scanned = given.empty() ? 0 : given[0];
+    if (scanned < 1 || scanned > call.input_size()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(Label(call), " scans ", scanned, " of its ", call.input_size(), " inputs"));
+    }
+    const int carried = call.input_size() - static_cast<int>(scanned);
+    ASSIGN_OR_RETURN(const onnx::GraphProto* body,
+                     BodyOf(call, call.input_size(), std::max(carried, call.output_size())));
+    const auto directions_and_axes = [&](absl::string_view of, int64_t count) {
+      std::pair<std::vector<int64_t>, std::vector<int64_t>> both = {
+          IntsOf(call, absl::StrCat("scan_", of, "_directions")),
+          IntsOf(call, absl::StrCat("scan_", of, "_axes"))};
+      both.first.resize(count);
+      both.second.resize(count);
+      return both;
+    };
+    const auto [backwards, axes] = directions_and_axes("input", scanned);
+    const auto [results_backwards, result_axes] =
+        directions_and_axes("output", body->output_size() - carried);
+
+    const std::string prefix = NextPrefix(call);
+    const auto own_name = [&](absl::string_view name) {
+      return absl::StrCat(prefix, "scan:", name);
+    };
+    const auto input_of_body = [&](int64_t i) {
+      return absl::StrCat(prefix, body->input(carried + static_cast<int>(i)).name());
+    };
+    const std::string count = own_name("count"), step_number = own_name("step");
+    AddScanNode("Shape", {call.input(carried)}, own_name("shape"));
+    AddNumber(own_name("axis"), axes[0]);
+    AddScanNode("Gather", {own_name("shape"), own_name("axis")}, count);
+
+    onnx::NodeProto loop, step;
+    loop.set_op_type("Loop");
+    loop.set_name(call.name());
+    loop.add_input(count);
+    loop.add_input("");
+    for (int i = 0; i < carried; ++i) loop.add_input(call.input(i));
+    *loop.mutable_output() = call.output();
+    BeginLoop(call, carried, loop, step);
+    SetInts(loop, "axes", result_axes);
+    SetInts(loop, "directions", results_backwards);
+    DeclareScanned(*body, carried, loop);
+    step.add_output(step_number);
+    step.add_output(own_name("condition"));
+    for (int i = 0; i < carried; ++i) {
+      step.add_output(absl::StrCat(prefix, body->input(i).name()));
+    }
+    std::vector<int64_t> types = DeclaredTypes(*body);
+    types.resize(carried);
+    types.insert(types.begin(), {onnx::TensorProto::INT64, onnx::TensorProto::BOOL});
+    SetInts(step, "dtypes", types);
+    AddControl(std::move(step), opsets);
+
+    const std::string last = own_name("last"), from_last = own_name("from_last");
+    AddNumber(own_name("one"), 1);
+    AddScanNode("Sub", {count, own_name("one")}, last);
+    AddScanNode("Sub", {last, step_number}, from_last);
+    for (int64_t i = 0; i < scanned; ++i) {
+      onnx::NodeProto& slice = AddScanNode(
+          "Gather",
+          {call.input(carried + static_cast<int>(i)), backwards[i] != 0 ? from_last : step_number},
+          input_of_body(i));
+      onnx::AttributeProto& axis = *slice.add_attribute();
+      axis.set_name("axis");
+      axis.set_type(onnx::AttributeProto::INT);
+      axis.set_i(axes[i]);
+    }
+    loop.add_input(own_name("condition"));
+    RETURN_IF_ERROR(AddSubgraph(*body, prefix, opsets, depth, loop));
+    AddControl(std::move(loop), opsets);
+    return absl::OkStatus();
+  }
+
+  // Of the nodes that a Scan is taken apart into.
+  static const OpsetMap& ScanOpsets() {
+    static const auto* const kOpsets = new OpsetMap{{"", 17}};
+    return *kOpsets;
+  }
+
+  std::string NextPrefix(const onnx::NodeProto& call) {
+    return absl::StrCat(call.name(), "#", calls_++, "/");
+  }
+
+  void AddControl(onnx::NodeProto node, const OpsetMap& opsets) {
+    out_.nodes.push_back({&out_.inlined.emplace_back(std::move(node)), &opsets, true});
+  }
+
+  // What makes a Loop and its LoopStep belong together.
+  void BeginLoop(const onnx::NodeProto& call, int carried, onnx::NodeProto& loop,
+                 onnx::NodeProto& step) {
+    const int64_t number[] = {loops_++}, count[] = {carried};
+    SetInts(loop, "loop", number);
+    SetInts(loop, "carried", count);
+    SetInts(step, "loop", number);
+    step.set_op_type("LoopStep");
+    step.set_domain("reprise");
+    step.set_name(call.name());
+  }
+
+  onnx::NodeProto& AddScanNode(absl::string_view op, const std::vector<std::string>& inputs,
+                               const std::string& output) {
+    onnx::NodeProto& node = out_.inlined.emplace_back();
+    node.set_op_type(std::string(op));
+    node.set_name(output);
+    for (const std::string& input : inputs) node.add_input(input);
+    node.add_output(output);
+    out_.nodes.push_back({&node, &ScanOpsets()});
+    return node;
+  }
+
+  void AddNumber(const std::string& name, int64_t number) {
+    onnx::TensorProto tensor;
+    tensor.set_data_type(onnx::TensorProto::INT64);
+    tensor.add_int64_data(number);
+    out_.nodes.push_back({&out_.inlined.emplace_back(ConstantNode(tensor, name)), &ScanOpsets()});
+  }
+
+  static std::vector<int64_t> DeclaredTypes(const onnx::GraphProto& graph) {
+    std::vector<int64_t> types;
+    for (const auto& input : graph.input()) {
+      types.push_back(input.type().tensor_type().elem_type());
+    }
+    return types;
+  }
+
+  // What `body` says of its results from `first` on, which the iterations of `loop` stack.
+  static void DeclareScanned(const onnx::GraphProto& body, int first, onnx::NodeProto& loop) {
+    std::vector<int64_t> types;
+    for (int i = first; i < body.output_size(); ++i) {
+      const auto& type = body.output(i).type().tensor_type();
+      types.push_back(type.elem_type());
+      std::vector<int64_t> dims;
+      for (const auto& dim : type.shape().dim()) {
+        dims.push_back(std::max<int64_t>(dim.dim_value(), 0));
+      }
+      SetInts(loop, absl::StrCat("dims", i - first), dims);
+    }
+    SetInts(loop, "dtypes", types);
+  }
+
+  // Results go to the inputs of `user`. Names that the subgraph defines get `prefix`.
+  absl::Status AddSubgraph(const onnx::GraphProto& graph, const std::string& prefix,
+                           const OpsetMap& opsets, int depth, onnx::NodeProto& user) {
     std::set<std::string> own;
-    for (const auto& tensor : branch.initializer()) own.insert(tensor.name());
-    for (const auto& node : branch.node()) own.insert(node.output().begin(), node.output().end());
+    for (const auto& input : graph.input()) own.insert(input.name());
+    for (const auto& tensor : graph.initializer()) own.insert(tensor.name());
+    for (const auto& node : graph.node()) own.insert(node.output().begin(), node.output().end());
     own.erase("");
     const auto rename = [&](const std::string& name) {
       return own.contains(name) ? absl::StrCat(prefix, name) : name;
     };
-    for (const auto& tensor : branch.initializer()) {
+    for (const auto& tensor : graph.initializer()) {
       out_.inlined.push_back(ConstantNode(tensor, rename(tensor.name())));
       RETURN_IF_ERROR(Add(out_.inlined.back(), opsets, depth + 1));
     }
-    for (const onnx::NodeProto& body : branch.node()) {
+    for (const onnx::NodeProto& body : graph.node()) {
       onnx::NodeProto& node = out_.inlined.emplace_back(body);
       node.set_name(absl::StrCat(prefix, body.name()));
       for (std::string& name : *node.mutable_input()) name = rename(name);
@@ -134,7 +312,7 @@ class Inliner {
       RenameCaptured(node, rename);
       RETURN_IF_ERROR(Add(node, opsets, depth + 1));
     }
-    for (const auto& output : branch.output()) chosen.add_input(rename(output.name()));
+    for (const auto& output : graph.output()) user.add_input(rename(output.name()));
     return absl::OkStatus();
   }
 
@@ -163,6 +341,7 @@ class Inliner {
   FlatModel& out_;
   FunctionMap functions_;
   int64_t calls_ = 0;
+  int64_t loops_ = 0;
 };
 
 // Kahn's algorithm, stable: among ready nodes the first in the file goes first.

@@ -1,6 +1,7 @@
 // The nodes of a model in an order in which every value is defined before it is used, with calls
 // of the model's own functions replaced by their bodies. The nodes of an If's branches lie beside
-// it; its inputs are then the condition and the results of both branches.
+// it; its inputs are then the condition and the results of both branches. So do those of a Loop's
+// body, see ops/loop.h; a Scan becomes a Loop.
 #pragma once
 
 #include <deque>
@@ -19,6 +20,7 @@ using OpsetMap = std::map<std::string, int64_t>;
 struct FlatNode {
   const onnx::NodeProto* proto;
   const OpsetMap* opsets;
+  bool is_control = false;  // one of those: it has the operands that our op of that name has
 };
 
 struct FlatModel {

@@ -254,9 +254,10 @@ class ModelImporter {
     const std::vector<ValueId> inputs = draft.inputs;
     const std::vector<std::string> outputs = draft.outputs;
     const absl::Status status =
-        version == flat.opsets->end() && domain.empty()
+        version == flat.opsets->end() && domain.empty() && !flat.is_control
             ? absl::InvalidArgumentError("the model imports no opset of this domain")
-            : Convert(proto, draft);
+        : flat.is_control ? AddControl(proto, draft)
+                          : Convert(proto, draft);
     if (status.ok()) return absl::OkStatus();
     if (!IsReason(status)) return status;
     examined_.nodes.push_back(
@@ -282,8 +283,7 @@ class ModelImporter {
       if (draft.outputs.size() != 1) return absl::InvalidArgumentError("has not one output");
       return Define(draft.outputs[0], AddTensor(draft.outputs[0], std::move(value)));
     }
-    if (draft.op == "If") return AddBranches(draft);
-    // Control flow and other ops that we lack are refused before their attributes are read.
+    // Ops that we lack are refused before their attributes are read.
     if (Row(draft.op) == nullptr && !HasRewrite(draft)) {
       return absl::UnimplementedError("is not supported");
     }
@@ -304,9 +304,11 @@ class ModelImporter {
     return absl::OkStatus();
   }
 
-  absl::Status AddBranches(NodeDraft& draft) {
-    const NodeId node = result_.graph.AddNodeWithOutputs("If", std::move(draft.inputs), {},
-                                                         draft.outputs, draft.name);
+  // A node that flattening made, in the form of the op table.
+  absl::Status AddControl(const onnx::NodeProto& proto, NodeDraft& draft) {
+    ASSIGN_OR_RETURN(draft.attributes, ReadAttributes(proto, tensors_));
+    const NodeId node = result_.graph.AddNodeWithOutputs(
+        draft.op, std::move(draft.inputs), std::move(draft.attributes), draft.outputs, draft.name);
     for (size_t i = 0; i < draft.outputs.size(); ++i) {
       if (draft.outputs[i].empty()) continue;
       RETURN_IF_ERROR(Define(draft.outputs[i], result_.graph.node(node).outputs[i]));

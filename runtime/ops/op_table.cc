@@ -14,6 +14,7 @@
 #include "runtime/ops/group_norm.h"
 #include "runtime/ops/infer.h"
 #include "runtime/ops/local_norm.h"
+#include "runtime/ops/loop.h"
 #include "runtime/ops/matmul.h"
 #include "runtime/ops/movement.h"
 #include "runtime/ops/non_max_suppression.h"
@@ -142,6 +143,8 @@ constexpr OpRow kRows[] = {
     {"Unique", 1, 1, 1, 4, kDataDependent, 0b1, UniqueRule, UniqueKernel, UnknownAxis},
     {"NonMaxSuppression", 2, 5, 1, 1, kDataDependent, 0b11111, NonMaxSuppressionRule, NonMaxSuppressionKernel, UnknownAxis},
     {"If", 1, -1, 1, -1, 0, 0b1, IfRule, IfKernel, UnknownAxis},
+    {"Loop", 3, -1, 0, -1, kNoFold, 0, LoopRule, LoopKernel, UnknownAxis},
+    {"reprise.LoopStep", 0, 0, 2, -1, kInternal | kNoFold, 0, LoopStepRule, LoopStepKernel, UnknownAxis},
     // Moving elements.
     {"Transpose", 1, 1, 1, 1, 0, 0, TransposeRule, TransposeKernel, TransposeAxis},
     {"Concat", 1, -1, 1, 1, 0, 0, ConcatRule, ConcatKernel, ConcatAxis},

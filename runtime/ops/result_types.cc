@@ -1,5 +1,6 @@
 #include "runtime/ops/result_types.h"
 
+#include "runtime/ops/loop.h"
 #include "runtime/ops/onnx_types.h"
 #include "runtime/ops/op.h"
 
@@ -90,6 +91,16 @@ DType TypeOf(const Node& node, size_t result, const std::vector<DType>& types) {
     const DType first = like(1 + result), second = like(1 + result + results);
     if (first == DType::kUndefined) return second;
     return first == second || second == DType::kUndefined ? first : DType::kUndefined;
+  }
+  if (node.op == "reprise.LoopStep") {
+    const std::vector<int64_t> declared = attributes.Ints("dtypes");
+    return result < declared.size() ? Numbered(declared[result]) : DType::kUndefined;
+  }
+  if (node.op == "Loop") {
+    const LoopParts parts(node);
+    const DType first =
+        result < parts.carried ? like(LoopParts::kFirstCarried + result) : DType::kUndefined;
+    return first != DType::kUndefined ? first : like(parts.first_result + 1 + result);
   }
   for (const TypeRow& row : kRows) {
     if (row.op != node.op || (row.result != result && row.result != kEveryResult)) continue;

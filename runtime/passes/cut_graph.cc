@@ -6,6 +6,8 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "runtime/ops/loop.h"
+#include "runtime/ops/onnx_types.h"
 #include "runtime/ops/op.h"
 #include "runtime/passes/shape_source.h"
 
@@ -68,6 +70,20 @@ Graph Extract(const Graph& from, const Selection& selection) {
   }
   for (const ValueId id : selection.outputs) graph.AddOutput(copy_of(id));
   return graph;
+}
+
+// Scanned value `i` of a Loop, as its attributes say.
+LoopBody::Scanned ScannedOf(const Node& loop, size_t i) {
+  const auto number = [&](absl::string_view name) {
+    const std::vector<int64_t> values = loop.attributes.Ints(name);
+    return i < values.size() ? values[i] : 0;
+  };
+  LoopBody::Scanned scanned = {.axis = number("axes"), .backwards = number("directions") != 0};
+  const absl::StatusOr<DType> dtype = ops::DTypeFromOnnx(number("dtypes"));
+  if (dtype.ok()) scanned.dtype = *dtype;
+  const std::vector<int64_t> dims = loop.attributes.Ints(absl::StrCat("dims", i));
+  scanned.shape.assign(dims.begin(), dims.end());
+  return scanned;
 }
 
 std::shared_ptr<const CutGraph> Split(const Graph& graph, const ShapeInputs& shape_inputs,
@@ -180,6 +196,7 @@ class Splitter {
     EagerNode eager = MakeEager(id);
     eager.is_cut = true;
     const Node& node = graph_.node(id);
+    if (node.op == "Loop") return MakeLoop(std::move(eager), node, id, level);
     if (node.op != "If") {
       for (const ValueId input : node.inputs) {
         if (input != kNone) Want(input, level);
@@ -199,10 +216,33 @@ class Splitter {
     return eager;
   }
 
+  EagerNode MakeLoop(EagerNode eager, const Node& node, NodeId id, int level) {
+    const LoopParts parts(node);
+    for (size_t i = 0; i < parts.first_result; ++i) {
+      if (node.inputs[i] != kNone) Want(node.inputs[i], level);
+    }
+    eager.inputs.resize(parts.first_result);
+    eager.node.inputs.resize(parts.first_result);
+    LoopBody body = {.carried = parts.carried};
+    for (size_t i = 0; i < parts.scanned; ++i) body.scanned.push_back(ScannedOf(node, i));
+    const NodeId step = StepOf(graph_, node);
+    for (size_t i = 0; i < parts.carried + LoopParts::kStepFirstCarried; ++i) {
+      const ValueId value = step == kNone ? kNone : graph_.node(step).output(i);
+      body.begins_with.push_back(value == kNone ? "" : graph_.value(value).name);
+    }
+    body.graph =
+        MakeBranch(BodyResults(node), level,
+                   absl::StrCat("in Loop '", DescribeCut(graph_, analysis_, id).node, "'"), step);
+    eager.body = std::make_shared<const LoopBody>(std::move(body));
+    return eager;
+  }
+
   std::shared_ptr<const CutGraph> MakeBranch(std::vector<ValueId> results, int level,
-                                             std::string label) {
-    BranchPart part = BranchBehind(graph_, analysis_, results);
-    for (const ValueId operand : part.operands) Want(operand, level);
+                                             std::string label, NodeId step = kNone) {
+    BranchPart part = BranchBehind(graph_, analysis_, results, step);
+    for (const ValueId operand : part.operands) {
+      if (step == kNone || graph_.value(operand).producer != step) Want(operand, level);
+    }
     const Graph branch = Extract(graph_, {.nodes = std::move(part.nodes),
                                           .inputs = std::move(part.operands),
                                           .outputs = std::move(results)});

@@ -35,6 +35,23 @@ struct GraphSection {
 
 struct CutGraph;
 
+// The body of a Loop. Its results are the condition, carried values, scanned ones.
+struct LoopBody {
+  std::shared_ptr<const CutGraph> graph;
+  // What it calls what an iteration begins with: its number, the condition, the carried values.
+  // Empty where it takes no notice.
+  std::vector<std::string> begins_with;
+  size_t carried = 0;  // values
+  struct Scanned {
+    int64_t axis = 0;        // the dim of the result that counts the iterations
+    bool backwards = false;  // the last one comes first
+    // Of one iteration, as the file declares it; 0 for a dim that it leaves open.
+    DType dtype = DType::kUndefined;
+    Shape shape;
+  };
+  std::vector<Scanned> scanned;
+};
+
 // A node that runs by itself. A name is empty where an operand or result is left out.
 struct EagerNode {
   Node node;  // op, name, attributes, and as many inputs and outputs as there are names
@@ -43,6 +60,8 @@ struct EagerNode {
   // Of an If: its only input is the condition; the branches give its results.
   std::shared_ptr<const CutGraph> then_branch;
   std::shared_ptr<const CutGraph> else_branch;
+  // Of a Loop: its inputs are the trip count, the condition, and the carried values.
+  std::shared_ptr<const LoopBody> body;
   bool is_cut = false;  // else: what specialising knows, computed for a cut or as an output
 };
 
@@ -56,7 +75,7 @@ struct CutGraph {
   // What eager nodes and outputs use.
   std::map<std::string, Tensor> constants;
   std::map<std::string, ParameterExprPtr> parameters;
-  std::vector<Cut> cuts;  // for people; those of branches too
+  std::vector<Cut> cuts;  // for people; those of branches and bodies too
 };
 
 // Null where `graph` has no cut. See FindCuts.

@@ -5,6 +5,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "runtime/ops/loop.h"
 #include "runtime/ops/op.h"
 #include "runtime/passes/shape_source.h"
 
@@ -21,12 +22,30 @@ std::vector<ValueId> BranchResults(const Node& node) {
   return {node.inputs.begin() + 1, node.inputs.end()};
 }
 
+// By node: the loops, by their number, that change what it computes from one iteration to the next.
+std::vector<std::set<int64_t>> LoopsAround(const Graph& graph) {
+  std::vector<std::set<int64_t>> around(graph.num_nodes());
+  for (const NodeId id : graph.NodeIds()) {
+    const Node& node = graph.node(id);
+    for (const ValueId input : node.inputs) {
+      const NodeId producer = ProducerOf(graph, input);
+      if (producer != kNone) around[id].insert(around[producer].begin(), around[producer].end());
+    }
+    if (node.op == "reprise.LoopStep") around[id].insert(LoopNumber(node));
+    if (node.op == "Loop") around[id].erase(LoopNumber(node));
+  }
+  return around;
+}
+
 class Analysis {
  public:
   Analysis(const Graph& graph, const std::set<std::string>& shape_inputs) : graph_(graph) {
     result_.is_static.assign(graph.num_values(), false);
     result_.is_cut.assign(graph.num_nodes(), false);
     result_.level.assign(graph.num_values(), 0);
+    for (const std::set<int64_t>& loops : LoopsAround(graph)) {
+      result_.is_in_body.push_back(!loops.empty());
+    }
     for (ValueId id = 0; id < static_cast<ValueId>(graph.num_values()); ++id) {
       const Value& value = graph.value(id);
       result_.is_static[id] =
@@ -51,12 +70,13 @@ class Analysis {
   // The nodes that `values` need; of an If for which `condition_only` holds, its branches not.
   template <typename F>
   std::vector<bool> NodesBehind(std::vector<ValueId> stack, F condition_only) const {
-    std::vector<bool> found(graph_.num_nodes(), false);
+    std::vector<bool> found(graph_.num_nodes(), false), seen(graph_.num_nodes(), false);
     while (!stack.empty()) {
       const NodeId id = ProducerOf(graph_, stack.back());
       stack.pop_back();
-      if (id == kNone || found[id]) continue;
-      found[id] = true;
+      if (id == kNone || seen[id]) continue;
+      seen[id] = true;
+      found[id] = !result_.is_in_body[id];
       const Node& node = graph_.node(id);
       if (node.op == "If" && condition_only(id)) {
         stack.push_back(node.input(0));
@@ -74,6 +94,7 @@ class Analysis {
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       if (row->IsValueInput(i) && !is_known(node.inputs[i])) result_.is_cut[id] = true;
     }
+    if (node.op == "Loop") result_.is_cut[id] = true;
     if (node.op == "If" && !result_.is_cut[id]) {
       const std::vector<bool> branch =
           NodesBehind(BranchResults(node), [](NodeId) { return false; });
@@ -97,6 +118,12 @@ class Analysis {
     if (node.op == "If" && result_.is_cut[id]) {
       join(node.input(0));
       for (const ValueId operand : BranchBehind(graph_, result_, BranchResults(node)).operands) {
+        join(operand);
+      }
+    } else if (node.op == "Loop") {
+      const size_t given = LoopParts(node).first_result;
+      for (size_t i = 0; i < given; ++i) join(node.inputs[i]);
+      for (const ValueId operand : BranchBehind(graph_, result_, BodyResults(node)).operands) {
         join(operand);
       }
     } else {
@@ -150,7 +177,7 @@ CutAnalysis FindCuts(const Graph& graph, const std::set<std::string>& shape_inpu
 }
 
 BranchPart BranchBehind(const Graph& graph, const CutAnalysis& analysis,
-                        const std::vector<ValueId>& results) {
+                        const std::vector<ValueId>& results, NodeId step) {
   BranchPart part;
   std::vector<bool> seen(graph.num_values(), false), listed(graph.num_nodes(), false);
   std::vector<ValueId> stack = results;
@@ -161,7 +188,8 @@ BranchPart BranchBehind(const Graph& graph, const CutAnalysis& analysis,
     seen[id] = true;
     const NodeId producer = ProducerOf(graph, id);
     if (graph.value(id).kind == Value::Kind::kInput ||
-        (producer != kNone && analysis.is_needed[producer] && !analysis.is_static[id])) {
+        (producer != kNone &&
+         (producer == step || (analysis.is_needed[producer] && !analysis.is_static[id])))) {
       part.operands.push_back(id);
     } else if (producer != kNone) {
       if (!listed[producer]) part.nodes.push_back(producer);
@@ -191,7 +219,9 @@ Cut DescribeCut(const Graph& graph, const CutAnalysis& analysis, NodeId id) {
     if (!row->IsValueInput(i) || input == kNone || analysis.is_static[input]) continue;
     reasons.push_back(absl::StrCat("'", graph.value(input).name, "'", Sources(graph, input)));
   }
-  if (node.op != "If") {
+  if (node.op == "Loop") {
+    cut.why = "its body runs once for each iteration";
+  } else if (node.op != "If") {
     cut.why = absl::StrCat("the size of its result depends on the elements of ",
                            absl::StrJoin(reasons, " and of "));
   } else if (!reasons.empty()) {

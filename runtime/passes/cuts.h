@@ -2,8 +2,8 @@
 //
 // A node is a cut when the elements of an operand decide the shape of its result (NonZero, the ends
 // of a Slice, the bounds of a Range, the k of a TopK), or which of two branches runs (If), and that
-// operand is made of data. What specialising makes a constant of is no data: constants, shape
-// inputs, shapes, and what is computed from nothing else.
+// operand is made of data. A Loop always is one. What specialising makes a constant of is no data:
+// constants, shape inputs, shapes, and what is computed from nothing else.
 #pragma once
 
 #include <set>
@@ -19,8 +19,10 @@ struct CutAnalysis {
   std::vector<bool> is_static;
   // By node: it is a cut. An If is one, too, when a branch of it has a cut.
   std::vector<bool> is_cut;
+  // By node: it belongs to the body of a Loop, since an iteration changes what it computes.
+  std::vector<bool> is_in_body;
   // By node: an output needs it whatever branches are taken. Of a branch of an If that is a cut,
-  // only what others need as well.
+  // only what others need as well; of a Loop what its iterations have in common.
   std::vector<bool> is_needed;
   // By value: how many cuts lie in front of it, one behind the other. 0 where is_needed does not
   // hold.
@@ -34,13 +36,15 @@ struct CutAnalysis {
 // its nodes are ops of the table.
 CutAnalysis FindCuts(const Graph& graph, const std::set<std::string>& shape_inputs);
 
-// What a branch of a cut If computes by itself, and what it takes from around it.
+// What a branch of a cut If, or the body of a Loop, computes by itself, and what it takes from
+// around it; a body also from its LoopStep.
 struct BranchPart {
   std::vector<NodeId> nodes;      // in the order of the graph
   std::vector<ValueId> operands;  // inputs of the graph, results of other nodes; in ascending order
 };
+// `step`: the LoopStep of the body, whose results are operands; kNone for a branch.
 BranchPart BranchBehind(const Graph& graph, const CutAnalysis& analysis,
-                        const std::vector<ValueId>& results);
+                        const std::vector<ValueId>& results, NodeId step = kNone);
 
 // A cut, for people.
 struct Cut {

@@ -1,0 +1,37 @@
+// ScannedValues: what each iteration of a loop results in, until they are put together.
+//
+// Threads: one.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "runtime/graph/tensor.h"
+#include "runtime/passes/cut_graph.h"
+
+namespace reprise {
+
+class ScannedValues {
+ public:
+  // `label`: of the loop, for messages. Borrows both.
+  ScannedValues(const std::string& label, const LoopBody::Scanned& declared)
+      : label_(label), declared_(declared) {}
+
+  // INVALID_ARGUMENT where dtype or shape is not that of the iterations before; RESOURCE_EXHAUSTED
+  // beyond `max_bytes` in all.
+  absl::Status Add(Tensor value, int64_t max_bytes);
+
+  // All of them, one behind the other along a dim of its own. Of no iterations, what the file
+  // declares, with 0 for what it leaves open.
+  absl::StatusOr<Tensor> Join() const;
+
+ private:
+  const std::string& label_;
+  const LoopBody::Scanned& declared_;
+  std::vector<Tensor> values_;
+  int64_t bytes_ = 0;
+};
+
+}  // namespace reprise
