@@ -179,7 +179,8 @@ absl::Status TailRun::RunNode(const CutGraph& graph, const EagerNode& node) {
   for (size_t i = 0; i < node.inputs.size(); ++i) {
     if (node.inputs[i].empty()) continue;
     ASSIGN_OR_RETURN(inputs[i], ValueOf(graph, node.inputs[i]));
-    bytes += inputs[i]->bytes();
+    // What is looked up in is not read as a whole.
+    if (i > 0 || node.node.op != "Gather") bytes += inputs[i]->bytes();
   }
   const int64_t start_ns = context_.options.clock->NowNs();
   const GraphSection* section =

@@ -247,7 +247,8 @@ class Splitter {
                                           .inputs = std::move(part.operands),
                                           .outputs = std::move(results)});
     std::shared_ptr<const CutGraph> split =
-        Split(branch, shape_inputs_, FindCuts(branch, shape_inputs_), std::move(label));
+        Split(branch, shape_inputs_, FindCuts(branch, shape_inputs_, /*is_body=*/step != kNone),
+              std::move(label));
     for (Cut cut : split->cuts) {
       cut.level += level + 1;
       result_.cuts.push_back(std::move(cut));

@@ -22,6 +22,10 @@ std::vector<ValueId> BranchResults(const Node& node) {
   return {node.inputs.begin() + 1, node.inputs.end()};
 }
 
+bool IsLookup(const Graph& graph, const Node& node) {
+  return node.op == "Gather" && graph.value(node.inputs[0]).kind == Value::Kind::kInput;
+}
+
 // By node: the loops, by their number, that change what it computes from one iteration to the next.
 std::vector<std::set<int64_t>> LoopsAround(const Graph& graph) {
   std::vector<std::set<int64_t>> around(graph.num_nodes());
@@ -39,7 +43,8 @@ std::vector<std::set<int64_t>> LoopsAround(const Graph& graph) {
 
 class Analysis {
  public:
-  Analysis(const Graph& graph, const std::set<std::string>& shape_inputs) : graph_(graph) {
+  Analysis(const Graph& graph, const std::set<std::string>& shape_inputs, bool is_body)
+      : graph_(graph), is_body_(is_body) {
     result_.is_static.assign(graph.num_values(), false);
     result_.is_cut.assign(graph.num_nodes(), false);
     result_.level.assign(graph.num_values(), 0);
@@ -94,7 +99,9 @@ class Analysis {
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       if (row->IsValueInput(i) && !is_known(node.inputs[i])) result_.is_cut[id] = true;
     }
-    if (node.op == "Loop") result_.is_cut[id] = true;
+    if (node.op == "Loop" || (is_body_ && IsLookup(graph_, node) && !is_known(node.inputs[1]))) {
+      result_.is_cut[id] = true;
+    }
     if (node.op == "If" && !result_.is_cut[id]) {
       const std::vector<bool> branch =
           NodesBehind(BranchResults(node), [](NodeId) { return false; });
@@ -136,6 +143,7 @@ class Analysis {
   }
 
   const Graph& graph_;
+  const bool is_body_;
   CutAnalysis result_;
 };
 
@@ -172,8 +180,8 @@ std::vector<NodeId> CutAnalysis::Cuts(const Graph& graph) const {
   return cuts;
 }
 
-CutAnalysis FindCuts(const Graph& graph, const std::set<std::string>& shape_inputs) {
-  return Analysis(graph, shape_inputs).Run();
+CutAnalysis FindCuts(const Graph& graph, const std::set<std::string>& shape_inputs, bool is_body) {
+  return Analysis(graph, shape_inputs, is_body).Run();
 }
 
 BranchPart BranchBehind(const Graph& graph, const CutAnalysis& analysis,
@@ -221,6 +229,9 @@ Cut DescribeCut(const Graph& graph, const CutAnalysis& analysis, NodeId id) {
   }
   if (node.op == "Loop") {
     cut.why = "its body runs once for each iteration";
+  } else if (IsLookup(graph, node)) {
+    cut.why =
+        absl::StrCat("each iteration takes a part of '", graph.value(node.inputs[0]).name, "'");
   } else if (node.op != "If") {
     cut.why = absl::StrCat("the size of its result depends on the elements of ",
                            absl::StrJoin(reasons, " and of "));

@@ -33,8 +33,10 @@ struct CutAnalysis {
 };
 
 // `shape_inputs`: names of the inputs whose values are part of a binding. `graph` is compact, and
-// its nodes are ops of the table.
-CutAnalysis FindCuts(const Graph& graph, const std::set<std::string>& shape_inputs);
+// its nodes are ops of the table. `is_body`: of a Loop, where a Gather from an input is a cut, too:
+// it takes an iteration's part of what all of them share, which no recipe needs a copy of then.
+CutAnalysis FindCuts(const Graph& graph, const std::set<std::string>& shape_inputs,
+                     bool is_body = false);
 
 // What a branch of a cut If, or the body of a Loop, computes by itself, and what it takes from
 // around it; a body also from its LoopStep.

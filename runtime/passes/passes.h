@@ -11,6 +11,8 @@
 
 namespace reprise {
 
+// What a Loop hands from one iteration to the next as it is does not belong to the loop.
+std::unique_ptr<Pass> LoopInvariants();
 // Nodes over constants alone become constants.
 std::unique_ptr<Pass> FoldConstants();
 // Nodes over parameters (and constants) alone become parameter expressions. Symbolic graphs.
