@@ -19,7 +19,7 @@ def many_reasons():
     g.nodes += [
         helper.make_node("Erf", ["ids"], ["e"], name="integer_erf"),
         helper.make_node("Frobnicate", ["e"], ["f"], name="the_odd_one", domain="com.example"),
-        helper.make_node("Loop", ["f", "text"], ["y"], name="the_branch"),
+        helper.make_node("StringNormalizer", ["text"], ["y"], name="the_branch"),
     ]
     model = g.model([("ids", TensorProto.INT64, ["batch", "sequence"]),
                      ("text", TensorProto.STRING, ["batch"])],

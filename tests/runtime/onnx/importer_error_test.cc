@@ -18,11 +18,11 @@ TEST(ImporterErrorTest, EveryUnknownOpIsNamedAtOnce) {
   ModelBuilder builder;
   builder.Input("x", {"2"}).Output("z");
   builder.Node("Frobnicate", {"x"}, {"y"}, "first");
-  builder.Node("Loop", {"y"}, {"z"}, "second");
+  builder.Node("StringNormalizer", {"y"}, {"z"}, "second");
   const std::string message = Unimplemented(builder);
   EXPECT_EQ(message,
             "op 'Frobnicate' (domain 'ai.onnx', version 17, node 'first', dtypes (f32)): is not "
-            "supported; op 'Loop' (domain 'ai.onnx', version 17, node 'second', dtypes (?)): is "
+            "supported; op 'StringNormalizer' (domain 'ai.onnx', version 17, node 'second', dtypes (?)): is "
             "not supported");
 }
 

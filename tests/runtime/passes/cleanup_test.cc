@@ -180,5 +180,31 @@ TEST(FoldConstantsTest, NodesOverConstantsAndShapesBecomeConstants) {
   })");
 }
 
+// The first value is handed on through an Identity, the second changes.
+TEST(LoopInvariantsTest, WhatALoopOnlyHandsOnIsTakenFromAroundIt) {
+  ExpectRewrite(*LoopInvariants(), R"(graph {
+    input %w: f32[2, 2]
+    input %x: f32[2, 2]
+    const %trips: i64[] = {3}
+    %i: ?, %go: ?, %w0: ?, %x0: ? = reprise.LoopStep() {dtypes = [7, 9, 1, 1], loop = [0]}
+    %product: ? = MatMul(%x0, %w0)
+    %w1: ? = Identity(%w0)
+    %w2: ?, %y: ? = Loop(%trips, _, %w, %x, %go, %w1, %product) {carried = [2], loop = [0]}
+    output %y
+    output %w2
+  })",
+                R"(graph {
+    input %w: f32[2, 2]
+    input %x: f32[2, 2]
+    const %trips: i64[] = {3}
+    %i: ?, %go: ?, %w0: ?, %x0: ? = reprise.LoopStep() {dtypes = [7, 9, 1, 1], loop = [0]}
+    %product: ? = MatMul(%x0, %w)
+    %w1: ? = Identity(%w)
+    %w2: ?, %y: ? = Loop(%trips, _, %w, %x, %go, %w1, %product) {carried = [2], loop = [0]}
+    output %y
+    output %w
+  })");
+}
+
 }  // namespace
 }  // namespace reprise

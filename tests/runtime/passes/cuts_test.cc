@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "absl/strings/str_cat.h"
 #include "runtime/graph/text.h"
 #include "runtime/passes/cut_graph.h"
 
@@ -190,6 +191,73 @@ TEST(CutGraphTest, ABranchTakesAShapeFromWhereItIsAtHand) {
 
 TEST(CutGraphTest, ACutInABranchCutsItsIfWhateverTheConditionIs) {
   EXPECT_THAT(CutNames(MustParse(kChoice), {"flag"}), ElementsAre("choice 0"));
+}
+
+// What no iteration changes is computed in front of the loop; an iteration's part of a sequence is
+// looked up without a section around it.
+TEST(CutGraphTest, TheBodyOfALoopHoldsWhatIterationsChange) {
+  const Graph graph = MustParse(R"(graph {
+    input %x: f32[n, 4]
+    input %s: f32[t, n, 4]
+    param %w: f32[4, 4] = p0
+    const %trips: i64[] = {3}
+    %i: ?, %go: ?, %a: ? = reprise.LoopStep() {loop = [0]}
+    %shared: ? = MatMul(%x, %w)
+    %part: ? = Gather(%s, %i)
+    %p: ? = MatMul(%a, %w)
+    %q: ? = Add(%p, %shared)
+    %next: ? = Add(%q, %part)
+    %y: ?, %all: ? = Loop(%trips, _, %x, %go, %next, %next) {carried = [1], loop = [0]}
+    output %y
+    output %all
+  })");
+  const auto cut = CutAtData(graph, {});
+  ASSERT_NE(cut, nullptr);
+  ASSERT_EQ(cut->stages.size(), 2u);
+  EXPECT_THAT(cut->stages[0].section.outputs, UnorderedElementsAre("x", "s", "shared"));
+  ASSERT_EQ(cut->stages[0].nodes.size(), 1u);
+  const EagerNode& loop = cut->stages[0].nodes[0];
+  EXPECT_THAT(loop.inputs, ElementsAre("trips", "", "x"));
+  ASSERT_NE(loop.body, nullptr);
+  EXPECT_THAT(loop.body->begins_with, ElementsAre("i", "go", "a"));
+  EXPECT_EQ(loop.body->scanned.size(), 1u);
+  const CutGraph& body = *loop.body->graph;
+  EXPECT_THAT(body.outputs, ElementsAre("go", "next", "next"));
+  ASSERT_EQ(body.stages.size(), 2u);
+  EXPECT_THAT(body.stages[0].section.outputs, IsEmpty());
+  ASSERT_EQ(body.stages[0].nodes.size(), 1u);
+  EXPECT_EQ(body.stages[0].nodes[0].node.op, "Gather");
+  EXPECT_EQ(body.stages[1].section.graph.live_nodes(), 3u);  // of seven
+}
+
+// Of an inner loop that no outer iteration changes nothing lies in the outer body.
+TEST(CutGraphTest, ALoopWithinALoopIsACutOfItsBody) {
+  const auto text = [](absl::string_view carried) {
+    return absl::StrCat(R"(graph {
+      input %x: f32[n, 4]
+      const %trips: i64[] = {3}
+      %i: ?, %go: ?, %a: ? = reprise.LoopStep() {loop = [0]}
+      %j: ?, %on: ?, %b: ? = reprise.LoopStep() {loop = [1]}
+      %turned: ? = Neg(%b)
+      %inner: ? = Loop(%trips, _, %)",
+                        carried, R"(, %on, %turned) {carried = [1], loop = [1]}
+      %next: ? = Add(%a, %inner)
+      %y: ? = Loop(%trips, _, %x, %go, %next) {carried = [1], loop = [0]}
+      output %y
+    })");
+  };
+  const auto loops_of = [](const CutGraph& graph) {
+    int loops = 0;
+    for (const CutGraph::Stage& stage : graph.stages) {
+      for (const EagerNode& node : stage.nodes) loops += node.body != nullptr;
+    }
+    return loops;
+  };
+  const auto changed = CutAtData(MustParse(text("a")), {});
+  ASSERT_EQ(loops_of(*changed), 1);
+  EXPECT_EQ(loops_of(*changed->stages[0].nodes[0].body->graph), 1);
+  const auto same = CutAtData(MustParse(text("x")), {});
+  EXPECT_EQ(loops_of(*same), 2);
 }
 
 }  // namespace

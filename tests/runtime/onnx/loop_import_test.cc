@@ -1,0 +1,83 @@
+// Loop and Scan in files: what flattening makes of them, and files that are wrong.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "runtime/onnx/importer.h"
+#include "runtime/ops/loop.h"
+#include "tests/runtime/onnx/model_builder.h"
+
+namespace reprise {
+namespace {
+
+using testing::HasSubstr;
+
+// y, all = Loop(count, , x): each step negates what is carried, and scans it.
+struct LoopModel {
+  LoopModel() {
+    b.Input("x", {"n"}).Output("y").Output("all");
+    b.Initializer<int64_t>("count", onnx::TensorProto::INT64, {}, {3});
+    node = &b.Node("Loop", {"count", "", "x"}, {"y", "all"}, "turn");
+    body = &AddBranch(*node, "body");
+    for (const char* name : {"i", "go_in", "a"}) body->add_input()->set_name(name);
+    AddBranchNode(*body, "Neg", {"a"}, "turned");
+    AddBranchNode(*body, "Identity", {"go_in"}, "go_out");
+    for (const char* name : {"go_out", "turned", "turned"}) body->add_output()->set_name(name);
+  }
+  std::string Error() const { return std::string(ImportOnnxBytes(b.Bytes()).status().message()); }
+
+  ModelBuilder b;
+  onnx::NodeProto* node;
+  onnx::GraphProto* body;
+};
+
+TEST(LoopImportTest, TheBodyLiesBesideTheLoop) {
+  const auto model = ImportOnnxBytes(LoopModel().b.Bytes());
+  ASSERT_TRUE(model.ok()) << model.status();
+  const Graph& graph = model->graph;
+  const Node* loop = graph.ProducerIf(graph.outputs()[0], "Loop");
+  ASSERT_NE(loop, nullptr);
+  const LoopParts parts(*loop);
+  EXPECT_EQ(parts.carried, 1u);
+  EXPECT_EQ(parts.scanned, 1u);
+  const NodeId step = StepOf(graph, *loop);
+  ASSERT_NE(step, kNone);
+  const Node* turned = graph.ProducerIf(BodyResults(*loop)[1], "Neg");
+  ASSERT_NE(turned, nullptr);
+  EXPECT_EQ(turned->inputs[0], graph.node(step).outputs[LoopParts::kStepFirstCarried]);
+}
+
+TEST(LoopImportTest, ABodyThatDoesNotFitTheNodeIsRefusedByName) {
+  LoopModel more;
+  more.node->add_input("x");
+  EXPECT_THAT(more.Error(), HasSubstr("Loop 'turn': body takes 3 values, the node gives it 4"));
+  LoopModel fewer;
+  fewer.body->mutable_output()->RemoveLast();
+  EXPECT_THAT(fewer.Error(), HasSubstr("Loop 'turn': body has 2 results, the node asks for 3"));
+  LoopModel none;
+  none.node->clear_attribute();
+  EXPECT_THAT(none.Error(), HasSubstr("Loop 'turn': body is missing"));
+}
+
+TEST(LoopImportTest, NoFileNamesTheStepOfALoop) {
+  ModelBuilder b;
+  b.Output("y");
+  b.Node("LoopStep", {}, {"y", "z"}).set_domain("reprise");
+  EXPECT_THAT(std::string(ImportOnnxBytes(b.Bytes()).status().message()),
+              HasSubstr("'LoopStep' (domain 'reprise'"));
+}
+
+TEST(LoopImportTest, AScanThatDoesNotFitIsRefusedByName) {
+  ModelBuilder b;
+  b.Input("x", {"n"}).Output("y");
+  auto& node = b.Node("Scan", {"x"}, {"y"}, "walk");
+  onnx::GraphProto& body = AddBranch(node, "body");
+  body.add_input()->set_name("e");
+  AddBranchNode(body, "Neg", {"e"}, "turned");
+  body.add_output()->set_name("turned");
+  SetAttribute(node, "num_scan_inputs", int64_t{2});
+  EXPECT_THAT(std::string(ImportOnnxBytes(b.Bytes()).status().message()),
+              HasSubstr("Scan 'walk' scans 2 of its 1 inputs"));
+}
+
+}  // namespace
+}  // namespace reprise
