@@ -155,12 +155,6 @@ class Product {
   std::vector<uint32_t> c_;
 };
 
-std::vector<Isa> ByteTiers() {
-  std::vector<Isa> tiers = TestedTiers();
-  if (DetectIsa() >= Isa::kAvx512Vnni) tiers.push_back(Isa::kAvx512Vnni);
-  return tiers;
-}
-
 class GemmU8S8Test : public testing::TestWithParam<Isa> {
  protected:
   const U8S8Kernels& kernels() const { return U8S8KernelsFor(GetParam()); }
@@ -295,7 +289,7 @@ TEST_P(GemmU8S8Test, PartsOfAnyPartitionGiveTheSameBits) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Tiers, GemmU8S8Test, testing::ValuesIn(ByteTiers()), TierName);
+INSTANTIATE_TEST_SUITE_P(Tiers, GemmU8S8Test, testing::ValuesIn(EveryTier()), TierName);
 
 }  // namespace
 }  // namespace reprise::cpu
