@@ -45,6 +45,36 @@ void ModelPacker::Pack(Model& model, absl::StatusOr<std::unique_ptr<Packing>> pa
   }
 }
 
+void ModelPacker::PackByRequest(Model& model, absl::StatusOr<RequestProof::Found> found) const {
+  if (!found.ok()) {
+    if (!IsRefused(model)) return;
+    Refuse(model, absl::StrCat(model.packing_refusal_, "; nor do requests lie one after another: ",
+                               std::string(found.status().message())));
+    return;
+  }
+  for (size_t i = 0; i < model.axes_.size(); ++i) {
+    model.axes_[i].certificate.must_count = std::move(found->must_count[i]);
+  }
+  PackByRequest(model, std::move(found->packing), found->reason);
+}
+
+void ModelPacker::PackByRequest(Model& model, const std::vector<std::vector<int64_t>>& buckets,
+                                absl::string_view reason) const {
+  PackByRequest(model, Make(model, buckets), reason);
+}
+
+void ModelPacker::PackByRequest(Model& model, absl::StatusOr<std::unique_ptr<Packing>> packing,
+                                absl::string_view reason) const {
+  if (!packing.ok()) {
+    Refuse(model, packing.status().message());
+    return;
+  }
+  model.packing_ = *std::move(packing);
+  model.packing_reason_ = std::string(reason);
+  context_.log(absl::StrCat("model ", model.id().name,
+                            ": requests are packed, although none may be padded: ", reason));
+}
+
 absl::StatusOr<std::unique_ptr<Packing>> ModelPacker::Make(
     const Model& model, const std::vector<std::vector<int64_t>>& buckets) const {
   if (model.axes_.size() != kBatchAndSequence || model.batch_axis_ < 0) {

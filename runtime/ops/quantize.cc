@@ -171,25 +171,33 @@ absl::Status DynamicQuantizeLinearRule(InferContext& context) {
   return absl::OkStatus();
 }
 
-absl::Status DynamicQuantizeLinearKernel(const KernelContext& context) {
-  const TensorView& in = context.inputs[0];
-  const float* x = in.as<float>();
-  const int64_t count = in.num_elements();
+DynamicScale DynamicScaleOf(const float* x, int64_t count) {
   float low = 0, high = 0;
   for (int64_t i = 0; i < count; ++i) {
     low = std::min(low, x[i]);
     high = std::max(high, x[i]);
   }
+  return DynamicScaleOfRange(low, high);
+}
+
+DynamicScale DynamicScaleOfRange(float low, float high) {
   const float scale = high == low ? 1.0f : (high - low) / 255.0f;
   const float point = std::clamp(std::nearbyint(0 - low / scale), 0.0f, 255.0f);
-  const uint8_t zero_point = static_cast<uint8_t>(point);
-  for (int64_t i = 0; i < count; ++i) {
-    if (HasOutput(context, 0)) {
-      context.outputs[0].as<uint8_t>()[i] = Quantize<uint8_t>(x[i], scale, zero_point);
-    }
+  return {scale, static_cast<uint8_t>(point)};
+}
+
+void QuantizeBytes(const float* x, int64_t count, const DynamicScale& scale, uint8_t* y) {
+  for (int64_t i = 0; i < count; ++i) y[i] = Quantize<uint8_t>(x[i], scale.scale, scale.zero_point);
+}
+
+absl::Status DynamicQuantizeLinearKernel(const KernelContext& context) {
+  const TensorView& in = context.inputs[0];
+  const DynamicScale scale = DynamicScaleOf(in.as<float>(), in.num_elements());
+  if (HasOutput(context, 0)) {
+    QuantizeBytes(in.as<float>(), in.num_elements(), scale, context.outputs[0].as<uint8_t>());
   }
-  if (HasOutput(context, 1)) *context.outputs[1].as<float>() = scale;
-  if (HasOutput(context, 2)) *context.outputs[2].as<uint8_t>() = zero_point;
+  if (HasOutput(context, 1)) *context.outputs[1].as<float>() = scale.scale;
+  if (HasOutput(context, 2)) *context.outputs[2].as<uint8_t>() = scale.zero_point;
   return absl::OkStatus();
 }
 

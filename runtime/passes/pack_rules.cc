@@ -58,9 +58,11 @@ absl::Status Packer::PackNode(const Site& site) {
   if (row->Has(kElementwise)) {
     return site.outputs[0].form.kind == Form::kPairs ? PackPairs(site) : PackElementwise(site);
   }
-  if (site.op() == "reprise.Linear" || site.op() == "MatMul" || site.op() == "Gemm") {
-    return PackProduct(site);
+  for (absl::string_view product :
+       {"reprise.Linear", "MatMul", "Gemm", "MatMulInteger", "reprise.IntegerLinear"}) {
+    if (site.op() == product) return PackProduct(site);
   }
+  if (site.op() == "reprise.SegmentDynamicQuantizeLinear") return PackRequestScale(site);
   if (site.op() == "reprise.Attention") return PackAttention(site);
   if (site.op() == "reprise.Rotary") return PackRotary(site);
   if (site.op() == "reprise.EmbeddingSum") return PackEmbedding(site);
@@ -495,6 +497,29 @@ absl::Status Packer::PackCumSum(const Site& site) {
     return Refuse(site, "it sums along an axis that is not that of tokens");
   }
   return Emit(site, "reprise.SegmentCumSum", {PackedOf(data), segments_}, site.attributes());
+}
+
+// All tokens of a request, or the one value of each of its rows, share a range.
+absl::Status Packer::PackRequestScale(const Site& site) {
+  const Operand& data = site.inputs[0];
+  const bool varies = data.tokens() || data.form.kind == Form::kSegments;
+  if (!varies || PackedOf(data) == kNone || data.form.rest < 1) {
+    return Refuse(site, "it quantises neither tokens nor rows by the range of their request");
+  }
+  const ValueId bounds = data.tokens() ? request_tokens_ : request_rows_;
+  const NodeId packed =
+      to_.AddNode(site.op(), {PackedOf(data), bounds}, {}, site.outputs.size(), site.a->name);
+  RETURN_IF_ERROR(InferNode(to_, packed));
+  for (size_t i = 0; i < site.outputs.size(); ++i) {
+    const Operand& output = site.outputs[i];
+    if (!output.given()) continue;
+    if (output.form.kind != data.form.kind || output.form.rest != data.form.rest ||
+        output.form.rows != data.form.rows) {
+      return Refuse(site, "a result has no packed form");
+    }
+    Bind(output, to_.node(packed).outputs[i]);
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace reprise::pack
