@@ -54,6 +54,7 @@ constexpr TypeRow kRows[] = {
     {"com.microsoft.EmbedLayerNormalization", kEveryResult, -1, DType::kFloat32},
     {"com.microsoft.MatMulIntegerToFloat", 0, -1, DType::kFloat32},
     {"com.microsoft.QAttention", 0, -1, DType::kFloat32},
+    {"reprise.IntegerLinear", 0, -1, DType::kFloat32},
     {"reprise.SegmentDynamicQuantizeLinear", 1, -1, DType::kFloat32},
     {"reprise.SegmentDynamicQuantizeLinear", kEveryResult, -1, DType::kUInt8},
 };

@@ -1,6 +1,7 @@
 // LayerNormalization of a sum of two equal shapes becomes reprise.AddLayerNorm. Where others read
-// the sum too, it is output 1, unless a reprise.Linear can add it in its own last step.
+// the sum too, it is output 1, unless a product with weights can add it in its own last step.
 #include "runtime/base/status_macros.h"
+#include "runtime/ops/linear_form.h"
 #include "runtime/ops/op.h"
 #include "runtime/passes/passes.h"
 #include "runtime/passes/rewrite.h"
@@ -15,8 +16,10 @@ bool IsUsed(const Graph& graph, ValueId value) {
 // FuseResidual will take this Add.
 bool LinearTakesTheSum(const Graph& graph, const Node& add) {
   for (int side = 0; side < 2; ++side) {
-    const Node* linear = graph.ProducerIf(add.inputs[side], "reprise.Linear");
-    if (linear != nullptr && linear->input(3) == kNone &&
+    const NodeId producer = ProducerOf(graph, add.inputs[side]);
+    if (producer == kNone) continue;
+    const ops::LinearForm* form = ops::LinearFormOf(graph.node(producer).op);
+    if (form != nullptr && graph.node(producer).input(form->residual) == kNone &&
         OnlyUser(graph, add.inputs[side]) != kNone && !IsWeight(graph, add.inputs[1 - side])) {
       return true;
     }

@@ -1,6 +1,8 @@
 // MatMul with a parameter on the right, the Add of a bias and an activation that follow become one
-// reprise.Linear. (Gemm with a parameter has become MatMul before, in rules_matmul.cc.)
+// reprise.Linear; behind a reprise.IntegerLinear they join it. (Gemm with a parameter has become
+// MatMul before, in rules_matmul.cc.)
 #include "runtime/base/status_macros.h"
+#include "runtime/ops/linear_form.h"
 #include "runtime/passes/passes.h"
 #include "runtime/passes/rewrite.h"
 
@@ -8,9 +10,9 @@ namespace reprise {
 namespace {
 
 struct Linear {
-  ValueId x = kNone;
-  ValueId w = kNone;     // [k, n]
-  ValueId bias = kNone;  // [n], kNone: none
+  const ops::LinearForm* form = nullptr;
+  std::vector<ValueId> inputs;  // of the product alone; 1 is the matrix, [k, n]
+  ValueId bias = kNone;         // [n], kNone: none
   std::string activation = "none";
   ValueId result = kNone;
 };
@@ -23,12 +25,22 @@ bool IsBias(const Graph& graph, ValueId value, int64_t columns) {
 }
 
 std::optional<Linear> MatchProduct(const Graph& graph, const Node& node) {
+  if (node.op == "reprise.IntegerLinear") {
+    const ops::LinearForm* form = ops::LinearFormOf(node.op);
+    if (node.input(form->bias) != kNone || node.input(form->residual) != kNone ||
+        node.attributes.String("activation", "none") != "none") {
+      return std::nullopt;
+    }
+    return Linear{.form = form, .inputs = node.inputs, .result = node.outputs[0]};
+  }
   if (node.op != "MatMul" || !IsFloat32(graph, node.inputs[0]) ||
       !IsFloat32(graph, node.inputs[1]) || !IsParameter(graph, node.inputs[1]) ||
       ShapeOf(graph, node.inputs[1])->size() != 2 || ShapeOf(graph, node.inputs[0])->size() < 2) {
     return std::nullopt;
   }
-  return Linear{.x = node.inputs[0], .w = node.inputs[1], .result = node.outputs[0]};
+  return Linear{.form = ops::LinearFormOf("reprise.Linear"),
+                .inputs = {node.inputs[0], node.inputs[1]},
+                .result = node.outputs[0]};
 }
 
 absl::Status AbsorbBias(Graph& graph, Linear& linear) {
@@ -36,7 +48,7 @@ absl::Status AbsorbBias(Graph& graph, Linear& linear) {
   if (linear.bias != kNone || user == kNone || graph.node(user).op != "Add") {
     return absl::OkStatus();
   }
-  const int64_t columns = ShapeOf(graph, linear.w)->back();
+  const int64_t columns = ShapeOf(graph, linear.inputs[1])->back();
   const ValueId bias = OtherInput(graph.node(user), linear.result);
   const ValueId sum = graph.node(user).outputs[0];
   if (!IsBias(graph, bias, columns) || !SameShape(graph, sum, linear.result)) {
@@ -97,11 +109,17 @@ class FuseLinearPass : public Pass {
       if (!linear.has_value()) continue;
       RETURN_IF_ERROR(AbsorbBias(graph, *linear));
       AbsorbActivation(graph, *linear);
-      std::vector<ValueId> inputs = {linear->x, linear->w};
-      if (linear->bias != kNone) inputs.push_back(linear->bias);
+      if (linear->result == graph.node(id).outputs[0] && graph.node(id).op == linear->form->op) {
+        continue;  // Nothing has joined it.
+      }
+      std::vector<ValueId> inputs = std::move(linear->inputs);
+      if (linear->bias != kNone) {
+        inputs.resize(linear->form->bias, kNone);
+        inputs.push_back(linear->bias);
+      }
       const std::string name = graph.node(id).name;
       ASSIGN_OR_RETURN(const ValueId fused,
-                       AddInferred(graph, "reprise.Linear", std::move(inputs),
+                       AddInferred(graph, linear->form->op, std::move(inputs),
                                    {{"activation", linear->activation}}, name));
       Replace(graph, linear->result, fused);
       changed = true;
@@ -124,20 +142,23 @@ class FuseResidualPass : public Pass {
       for (int side = 1; side >= 0; --side) {
         const ValueId y = inputs[side];
         const ValueId residual = inputs[1 - side];
-        const Node* linear = graph.ProducerIf(y, "reprise.Linear");
+        const NodeId producer = ProducerOf(graph, y);
+        if (producer == kNone || OnlyUser(graph, y) != id) continue;
+        const Node* linear = &graph.node(producer);
+        const ops::LinearForm* form = ops::LinearFormOf(linear->op);
         // Alone in reading the product, the Add is no input of what makes the residual.
-        if (linear == nullptr || linear->input(3) != kNone || OnlyUser(graph, y) != id) continue;
+        if (form == nullptr || linear->input(form->residual) != kNone) continue;
         if (!IsFloat32(graph, residual) || !SameShape(graph, residual, y) ||
             !SameShape(graph, sum, y) || IsWeight(graph, residual)) {
           continue;
         }
         std::vector<ValueId> operands = linear->inputs;
-        operands.resize(4, kNone);
-        operands[3] = residual;
+        operands.resize(form->residual + 1, kNone);
+        operands[form->residual] = residual;
         const Attributes attributes = linear->attributes;
         const std::string name = linear->name;
-        ASSIGN_OR_RETURN(const ValueId fused, AddInferred(graph, "reprise.Linear",
-                                                          std::move(operands), attributes, name));
+        ASSIGN_OR_RETURN(const ValueId fused,
+                         AddInferred(graph, form->op, std::move(operands), attributes, name));
         Replace(graph, sum, fused);
         changed = true;
         break;

@@ -1,6 +1,11 @@
 // The three projections of one attention, over the same rows and with weights of equal shapes,
-// become one reprise.Linear whose columns are [q, k, v].
+// become one reprise.Linear or reprise.IntegerLinear whose columns are [q, k, v].
+#include <cstring>
+#include <iterator>
+
+#include "absl/algorithm/container.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/ops/linear_form.h"
 #include "runtime/passes/passes.h"
 #include "runtime/passes/rewrite.h"
 
@@ -9,10 +14,27 @@ namespace {
 
 struct Projections {
   const Node* nodes[3];
-  ValueId x;
+  const ops::LinearForm* form;
   int64_t rows;     // of a weight
   int64_t columns;  // of a weight
 };
+
+// What belongs to the rows of a quantised operand; what belongs to the columns of the weights.
+constexpr size_t kRowOperands[] = {2, 4};
+constexpr size_t kColumnOperands[] = {3, 5};
+
+bool IsQuantized(const Projections& match) { return match.form->op == "reprise.IntegerLinear"; }
+
+bool HaveOneInput(const Graph& graph, const Projections& match, const Node& node) {
+  const Node& first = *match.nodes[0];
+  if (node.op != first.op || node.inputs[0] != first.inputs[0] ||
+      !SameShape(graph, node.inputs[1], first.inputs[1]) ||
+      graph.value(node.inputs[1]).dtype != graph.value(first.inputs[1]).dtype) {
+    return false;
+  }
+  if (!IsQuantized(match)) return true;
+  return absl::c_all_of(kRowOperands, [&](size_t i) { return node.input(i) == first.input(i); });
+}
 
 std::optional<Projections> MatchProjections(const Graph& graph, const Node& attention) {
   if (attention.op != "reprise.Attention" || attention.attributes.Int("packed_qkv", 0) != 0) {
@@ -21,20 +43,24 @@ std::optional<Projections> MatchProjections(const Graph& graph, const Node& atte
   Projections found{};
   for (int i = 0; i < 3; ++i) {
     const ValueId value = attention.inputs[i];
-    const Node* linear = graph.ProducerIf(value, "reprise.Linear");
-    if (linear == nullptr || OnlyUser(graph, value) == kNone || linear->input(3) != kNone ||
-        linear->attributes.String("activation", "none") != "none" ||
-        !IsParameter(graph, linear->inputs[1]) ||
-        (linear->input(2) != kNone && !IsWeight(graph, linear->inputs[2]))) {
+    if (ProducerOf(graph, value) == kNone || OnlyUser(graph, value) == kNone) return std::nullopt;
+    const Node& linear = graph.node(ProducerOf(graph, value));
+    found.form = ops::LinearFormOf(linear.op);
+    if (found.form == nullptr || linear.input(found.form->residual) != kNone ||
+        linear.attributes.String("activation", "none") != "none" ||
+        !IsParameter(graph, linear.inputs[1])) {
       return std::nullopt;
     }
-    if (i > 0 && (linear->inputs[0] != found.nodes[0]->inputs[0] ||
-                  !SameShape(graph, linear->inputs[1], found.nodes[0]->inputs[1]))) {
-      return std::nullopt;
+    std::vector<size_t> weights = {found.form->bias};
+    if (IsQuantized(found)) absl::c_copy(kColumnOperands, std::back_inserter(weights));
+    for (const size_t weight : weights) {
+      if (linear.input(weight) != kNone && !IsWeight(graph, linear.inputs[weight])) {
+        return std::nullopt;
+      }
     }
-    found.nodes[i] = linear;
+    found.nodes[i] = &linear;
+    if (i > 0 && !HaveOneInput(graph, found, linear)) return std::nullopt;
   }
-  found.x = found.nodes[0]->inputs[0];
   found.rows = ShapeOf(graph, found.nodes[0]->inputs[1])->front();
   found.columns = ShapeOf(graph, found.nodes[0]->inputs[1])->back();
   return found;
@@ -57,39 +83,61 @@ class FuseQkvPass : public Pass {
   }
 
  private:
-  // [q, k, v] biases in one; kNone when no projection has one.
-  static absl::StatusOr<ValueId> PackedBias(Graph& graph, const std::vector<ValueId>& biases,
-                                            int64_t columns) {
-    std::vector<ValueId> parts;
-    bool any = false;
-    for (ValueId bias : biases) {
-      any |= bias != kNone;
-      parts.push_back(bias != kNone
-                          ? bias
-                          : graph.AddConstant("", Tensor::FromVector(DType::kFloat32, {columns},
-                                                                     std::vector<float>(columns))));
+  // Operand `i` of the projections, an element a column or one for all, as [q, k, v] columns. What
+  // only some of them have is zeros for the others; kNone when none has it, and the one element
+  // that is the same for all.
+  static absl::StatusOr<ValueId> PackedColumns(Graph& graph, const std::vector<Node>& nodes,
+                                               size_t i, int64_t columns) {
+    DType dtype = DType::kUndefined;
+    bool one = true;
+    for (const Node& node : nodes) {
+      if (node.input(i) == kNone) continue;
+      dtype = graph.value(node.inputs[i]).dtype;
+      one &= NumElements(*ShapeOf(graph, node.inputs[i])) == 1;
     }
-    if (!any) return kNone;
-    return AddWeight(graph, "Concat", {{"axis", int64_t{0}}}, parts, DType::kFloat32,
-                     {3 * columns});
+    if (dtype == DType::kUndefined) return kNone;
+    const auto alike = [&](const Node& node) { return node.input(i) == nodes[0].input(i); };
+    if (one && absl::c_all_of(nodes, alike)) return nodes[0].inputs[i];
+    std::vector<ValueId> parts;
+    for (const Node& node : nodes) {
+      if (node.input(i) == kNone) {
+        parts.push_back(graph.AddConstant("", Tensor::Make(dtype, {columns}, [&](void* data) {
+                                            std::memset(data, 0, columns * DTypeSize(dtype));
+                                          })));
+        continue;
+      }
+      ValueId part = node.inputs[i];
+      if (!HasShape(graph, part, {columns})) {
+        const ValueId wide = graph.AddConstant("", Tensor::Int64s({columns}));
+        ASSIGN_OR_RETURN(part, AddReshape(graph, part, {1}));
+        ASSIGN_OR_RETURN(part, AddWeight(graph, "Expand", {}, {part, wide}, dtype, {columns}));
+      }
+      parts.push_back(part);
+    }
+    return AddWeight(graph, "Concat", {{"axis", int64_t{0}}}, parts, dtype, {3 * columns});
   }
 
   static absl::Status Rewrite(Graph& graph, NodeId id, const Projections& match) {
-    std::vector<ValueId> weights, biases;
+    std::vector<Node> nodes;  // Copies: adding values and nodes moves them.
+    std::vector<ValueId> weights;
     for (const Node* node : match.nodes) {
+      nodes.push_back(*node);
       weights.push_back(node->inputs[1]);
-      biases.push_back(node->input(2));
     }
-    const std::string name = match.nodes[0]->name;
-    ASSIGN_OR_RETURN(const ValueId weight,
-                     AddWeight(graph, "Concat", {{"axis", int64_t{1}}}, weights, DType::kFloat32,
-                               {match.rows, 3 * match.columns}));
-    ASSIGN_OR_RETURN(const ValueId bias, PackedBias(graph, biases, match.columns));
-    std::vector<ValueId> inputs = {match.x, weight};
-    if (bias != kNone) inputs.push_back(bias);
+    std::vector<ValueId> inputs = nodes[0].inputs;
+    inputs.resize(match.form->bias + 1, kNone);
+    ASSIGN_OR_RETURN(inputs[1],
+                     AddWeight(graph, "Concat", {{"axis", int64_t{1}}}, weights,
+                               graph.value(weights[0]).dtype, {match.rows, 3 * match.columns}));
+    std::vector<size_t> packed_columns = {match.form->bias};
+    if (IsQuantized(match)) absl::c_copy(kColumnOperands, std::back_inserter(packed_columns));
+    for (const size_t i : packed_columns) {
+      ASSIGN_OR_RETURN(inputs[i], PackedColumns(graph, nodes, i, match.columns));
+    }
+    while (inputs.back() == kNone) inputs.pop_back();
     ASSIGN_OR_RETURN(const ValueId packed,
-                     AddInferred(graph, "reprise.Linear", std::move(inputs),
-                                 {{"activation", std::string("none")}}, name));
+                     AddInferred(graph, match.form->op, std::move(inputs),
+                                 {{"activation", std::string("none")}}, nodes[0].name));
     const Node attention = graph.node(id);
     Attributes attributes = attention.attributes;
     attributes.Set("packed_qkv", int64_t{1});

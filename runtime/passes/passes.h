@@ -27,19 +27,23 @@ std::unique_ptr<Pass> FuseLayerNorm();
 std::unique_ptr<Pass> FuseRmsNorm();
 // The erf and tanh forms become Gelu.
 std::unique_ptr<Pass> FuseGelu();
-// MatMul with a parameter on the right, bias and activation become reprise.Linear.
+// MatMulInteger with its scales, MatMul of dequantised rows and weights, QLinearMatMul: by weights,
+// they become reprise.IntegerLinear.
+std::unique_ptr<Pass> FuseIntegerLinear();
+// MatMul with a parameter on the right, bias and activation become reprise.Linear; bias and
+// activation behind a reprise.IntegerLinear join it.
 std::unique_ptr<Pass> FuseLinear();
 // BatchNormalization, Add and activation behind a Conv join it: reprise.Conv; the first and last
 // behind a ConvTranspose: reprise.ConvTranspose.
 std::unique_ptr<Pass> FuseConv();
-// The Add behind a reprise.Linear becomes its residual. After FuseAddLayerNorm, which comes first
+// The Add behind such a product becomes its residual. After FuseAddLayerNorm, which comes first
 // where a LayerNormalization is the only reader of the sum.
 std::unique_ptr<Pass> FuseResidual();
 // Heads times a cosine plus their turned halves times a sine become reprise.Rotary, over tokens.
 std::unique_ptr<Pass> FuseRotary();
 // Products of q and k, scale, mask, Softmax and product with v become reprise.Attention.
 std::unique_ptr<Pass> FuseAttention();
-// The q, k and v projections of one reprise.Attention become one reprise.Linear.
+// The q, k and v projections of one reprise.Attention become one product.
 std::unique_ptr<Pass> FuseQkv();
 // Gathers from parameters and the Adds between them become reprise.EmbeddingSum.
 std::unique_ptr<Pass> FuseEmbedding();

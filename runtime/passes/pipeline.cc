@@ -30,6 +30,7 @@ constexpr Factory kCapturePasses[] = {
     FuseLayerNorm,
     FuseRmsNorm,
     FuseGelu,
+    FuseIntegerLinear,
     FuseLinear,
     FuseConv,
     FuseRotary,       // Before attention, which finds its heads behind it.

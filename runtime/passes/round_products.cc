@@ -17,6 +17,7 @@ bool IsProductOfWeights(const Graph& graph, const Node& node) {
 // A node that multiplies a parameter, in any form.
 bool MultipliesWeights(const Graph& graph, const Node& node) {
   constexpr absl::string_view kProducts[] = {"reprise.Linear",
+                                             "reprise.IntegerLinear",
                                              "MatMul",
                                              "Gemm",
                                              "Einsum",

@@ -105,6 +105,13 @@ class Marker {
       return IsMarked(node, 0) && ShapeOf(node, 0).size() > 1 && ShapeOf(node, 1).size() == 2 &&
              !IsMarked(node, 1) && Follows(node, kZeroPoint, out) && !IsMarked(node, kZeroPoint + 1);
     }
+    if (node.op == "reprise.IntegerLinear") return IntegerLinearFollows(node, out);
+    if (IsQuantisation(node)) {
+      // One scale a position along an axis: not along dim 0.
+      return OnlyTheFirstIsMarked(node) &&
+             (NumElements(ShapeOf(node, 1)) == 1 ||
+              (AxisIsInside(node, 1) && ShapeOf(node, 1).size() == 1));
+    }
     if (node.op == "reprise.Conv") {
       return IsMarked(node, 0) && !IsMarked(node, 1) && !IsMarked(node, 2) && Follows(node, 3, out);
     }
@@ -169,6 +176,23 @@ class Marker {
       return AxisIsInside(node, 0) && (node.op == "Split" ? IsMarked(node, 0) : AllMarked(node));
     }
     return false;
+  }
+
+  // Rows by weights, with a scale and a zero point for each row or for all.
+  bool IntegerLinearFollows(const Node& node, const Shape& out) const {
+    if (ShapeOf(node, 0).size() < 2 || !IsMarked(node, 0)) return false;
+    for (const size_t weights : {1, 3, 5}) {
+      if (IsMarked(node, weights)) return false;
+    }
+    for (const size_t rows : {2, 4, 6, 7}) {
+      if (!Follows(node, rows, out)) return false;
+    }
+    return true;
+  }
+
+  static bool IsQuantisation(const Node& node) {
+    return node.op == "QuantizeLinear" || node.op == "DequantizeLinear" ||
+           node.op == "reprise.FakeQuantize";
   }
 
   bool OnlyTheFirstIsMarked(const Node& node) const {

@@ -1,6 +1,6 @@
-// Weights that a model stores as int8 times a factor for each column of the product, as its
-// prepare program says it: `Mul(Cast(p1), p2)` and its relatives (DequantizeLinear, transposed,
-// concatenated). A kernel that widens int8 on its way reads a fourth of the bytes.
+// Weights that a model stores as int8 times a factor for each column of the product
+// (runtime/ops/quantized_weights.h). A kernel that widens int8 on its way reads a fourth of the
+// bytes.
 #pragma once
 
 #include <optional>
@@ -15,7 +15,8 @@ struct Int8Weights {
 };
 
 // `weights` [rows, columns], float32, as values times scales; the columns are dim `axis`, 0 or 1.
-// Nothing where it is made in another way, or its factors belong to rows.
+// Nothing where it is made in another way, has zero points, or its factors belong to
+// rows.
 std::optional<Int8Weights> SplitInt8(const ParameterExprPtr& weights, int64_t axis);
 
 }  // namespace reprise::cpu
