@@ -13,6 +13,15 @@ namespace {
 constexpr size_t kBatchAndSequence = 2;
 constexpr int64_t kFewRows = 2;
 
+// Empty: none.
+std::string AxisInTheWay(const Model& model) {
+  for (const ModelAxis& axis : model.axes()) {
+    if (axis.certificate.certified) continue;
+    return absl::StrCat("axis ", axis.label, " is never padded: ", axis.certificate.reason);
+  }
+  return "";
+}
+
 }  // namespace
 
 void ModelPacker::Refuse(Model& model, absl::string_view reason) const {
@@ -24,12 +33,10 @@ void ModelPacker::Refuse(Model& model, absl::string_view reason) const {
 
 bool ModelPacker::IsRefused(Model& model) const {
   if (model.options_.packing == PackingMode::kOff) return true;
-  for (const ModelAxis& axis : model.axes_) {
-    if (axis.certificate.certified) continue;
-    Refuse(model, absl::StrCat("axis ", axis.label, " is never padded: ", axis.certificate.reason));
-    return true;
-  }
-  return false;
+  const std::string reason = AxisInTheWay(model);
+  if (reason.empty()) return false;
+  Refuse(model, reason);
+  return true;
 }
 
 void ModelPacker::Pack(Model& model, const std::vector<std::vector<int64_t>>& buckets) const {
@@ -47,8 +54,8 @@ void ModelPacker::Pack(Model& model, absl::StatusOr<std::unique_ptr<Packing>> pa
 
 void ModelPacker::PackByRequest(Model& model, absl::StatusOr<RequestProof::Found> found) const {
   if (!found.ok()) {
-    if (!IsRefused(model)) return;
-    Refuse(model, absl::StrCat(model.packing_refusal_, "; nor do requests lie one after another: ",
+    Refuse(model, absl::StrCat(AxisInTheWay(model),
+                               "; with ranges of each request by itself: ",
                                std::string(found.status().message())));
     return;
   }

@@ -115,6 +115,7 @@ class Packer {
   absl::Status PackReduce(const Site& site);
   absl::Status PackCumSum(const Site& site);
   absl::Status PackRequestScale(const Site& site);
+  absl::Status PackQuantisation(const Site& site);
 
   const Twins& twins_;
   const Graph& symbolic_;
