@@ -229,6 +229,12 @@ std::vector<Candidate> PlanBinary(const CpuTarget& target, const NodeView& node)
 std::vector<Candidate> PlanPow(const CpuTarget& target, const NodeView& node);
 std::vector<Candidate> PlanClip(const CpuTarget& target, const NodeView& node);
 
+// plan_quantize.cc
+std::vector<Candidate> PlanQuantize(const CpuTarget& target, const NodeView& node);
+std::vector<Candidate> PlanDequantize(const CpuTarget& target, const NodeView& node);
+std::vector<Candidate> PlanFakeQuantize(const CpuTarget& target, const NodeView& node);
+std::vector<Candidate> PlanDynamicQuantize(const CpuTarget& target, const NodeView& node);
+
 // plan_typed.cc: other dtypes
 std::vector<Candidate> PlanTypedMath(const CpuTarget& target, const NodeView& node);
 std::vector<Candidate> PlanCompare(const CpuTarget& target, const NodeView& node);
