@@ -90,7 +90,8 @@ std::string PackingText(const Model& model) {
                : absl::StrCat("requests are padded, not packed: ", model.packing_refusal(), "\n\n");
   }
   return absl::StrCat(
-      "requests are packed: they lie one after another in a replay, and no padding is computed\n"
+      "requests are packed: they lie one after another in a replay, and no padding is computed\n",
+      model.packs_whole_requests() ? absl::StrCat("  ", model.packing_reason(), "\n") : "",
       "  numbers of tokens that recipes are compiled for: ",
       absl::StrJoin(packing->buckets(), ","), "\n  requests longer than ", packing->longest(),
       " run at their exact sizes\n\n");

@@ -10,6 +10,7 @@ std::vector<size_t> BatchPlan::Choose(absl::Span<const RequestShape* const> wait
   const RequestShape& head = *waiting[0];
   if (!model_->batches_requests() || head.exact || head.on_miss == OnMiss::kEager) return {0};
   if (model_->Packs(head)) return ChoosePacked(waiting);
+  if (model_->packs_whole_requests()) return {0};
   const std::vector<ModelAxis>& axes = model_->axes_;
   const auto goes_with_head = [&](const RequestShape& shape) {
     if (shape.exact || shape.on_miss != head.on_miss) return false;

@@ -108,6 +108,9 @@ Certifier::StoreLookup Certifier::Restore(const StoredModelKey& key, Model& mode
       }
       if (!findings->packing_refusal.empty()) {
         ModelPacker(context_).Refuse(model, findings->packing_refusal);
+      } else if (!findings->packing_reason.empty()) {
+        ModelPacker(context_).PackByRequest(model, PolicyMaker::BucketsByAxis(model),
+                                            findings->packing_reason);
       } else {
         ModelPacker(context_).Pack(model, PolicyMaker::BucketsByAxis(model));
       }
@@ -149,7 +152,8 @@ void Certifier::Keep(const Model& model, const std::map<size_t, AxisCertificate>
                      int64_t measure_ns) const {
   const StoredModelKey key = KeyOf(model);
   ModelFindings findings = {.outputs = model.output_shapes_,
-                            .packing_refusal = model.packing_refusal_};
+                            .packing_refusal = model.packing_refusal_,
+                            .packing_reason = model.packing_reason_};
   for (const ModelAxis& axis : model.axes_) {
     findings.axes.push_back(axis.certificate);
     findings.smallest.push_back(axis.smallest);

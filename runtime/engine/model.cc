@@ -48,11 +48,12 @@ bool EveryRowCounts(CountingPlaces places, double fill, DType dtype, const Input
 }  // namespace
 
 bool Model::batches_requests() const {
-  return batch_axis_ >= 0 && axes_[batch_axis_].certificate.certified;
+  return packing_ != nullptr || (batch_axis_ >= 0 && axes_[batch_axis_].certificate.certified);
 }
 
 int64_t Model::max_batch() const {
   if (!batches_requests()) return 0;
+  if (!axes_[batch_axis_].certificate.certified) return packing_->max_segments();
   // Numbers of rows are not learnt: every set has the same.
   const int64_t largest = buckets()->Largest(axes_[batch_axis_].label).value_or(1);
   return options_.max_batch_size > 0 ? std::min(options_.max_batch_size, largest) : largest;
@@ -62,7 +63,7 @@ int64_t Model::MaxRows(const RequestShape& shape) const {
   constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();
   if (!batches_requests() || (shape.exact && !shape.unproved)) return kNoLimit;
   // What lies behind a cut sees all rows of a request at once.
-  if (tail_ != nullptr) return kNoLimit;
+  if (tail_ != nullptr || packs_whole_requests()) return kNoLimit;
   if (Packs(shape)) return MaxPackedRows(shape.sizes[packing_->sequence_axis()]);
   for (const OutputShape& output : output_shapes_) {
     const auto moves = [&](const AffineDim& dim) { return dim.MovesWith(batch_axis_); };
@@ -92,7 +93,8 @@ bool Model::Packs(const RequestShape& shape) const {
   if (packing_ == nullptr || shape.exact) return false;
   const int64_t length = shape.sizes[packing_->sequence_axis()];
   if (length > packing_->longest()) return false;
-  return tail_ == nullptr || shape.rows <= MaxPackedRows(length);
+  const bool whole = tail_ != nullptr || packs_whole_requests();
+  return !whole || shape.rows <= MaxPackedRows(length);
 }
 
 const std::vector<ModelIo>& Model::outputs() const {
@@ -321,6 +323,8 @@ absl::StatusOr<RequestShape> Model::Measure(const Request& request) const {
     }
   }
   if (!result.exact) result.exact = result.unproved = BeyondProof(result.sizes);
+  // Nothing is padded of a model that is packed without certificates for that.
+  if (packs_whole_requests() && !Packs(result)) result.exact = true;
   return result;
 }
 

@@ -146,9 +146,11 @@ class Model : public std::enable_shared_from_this<Model> {
   int batch_axis() const { return batch_axis_; }
   // The most rows that a request of the other sizes of `shape` may have in one replay; one with
   // more is split by rows (SplitRows). INT64_MAX where nothing is split: the batch axis is absent
-  // or not certified, or an output relates the rows of a request to each other (`[batch, batch]`).
+  // or not certified, or an output relates the rows of a request to each other (`[batch, batch]`),
+  // or they see each other (packs_whole_requests).
   int64_t MaxRows(const RequestShape& shape) const;
-  // Requests may share a replay: there is a batch axis and its certificate holds.
+  // Requests may share a replay: there is a batch axis and its certificate holds, or they are
+  // packed.
   bool batches_requests() const;
   // The largest number of rows of one replay; a larger request is split by rows where the batch
   // axis is certified. 0 where the batch axis is not certified or absent.
@@ -163,6 +165,10 @@ class Model : public std::enable_shared_from_this<Model> {
   // Null where the model is padded; packing_refusal() says why.
   const Packing* packing() const { return packing_.get(); }
   const std::string& packing_refusal() const { return packing_refusal_; }
+  // Why a model that may not be padded is packed; empty for others.
+  const std::string& packing_reason() const { return packing_reason_; }
+  // Rows of a request may see each other, requests may not: no request is split.
+  bool packs_whole_requests() const { return !packing_reason_.empty(); }
   // The request lies beside others in a packed replay.
   bool Packs(const RequestShape& shape) const;
   // All buckets in force: sizes by axis label, of a packed model the number of tokens.
@@ -253,6 +259,7 @@ class Model : public std::enable_shared_from_this<Model> {
   std::string device_fingerprint_;
   ModelUsage usage_;
   std::string packing_refusal_;  // empty: packed, or nobody asked
+  std::string packing_reason_;   // empty: not packed, or as its axes may be padded
   std::function<void(const std::string&)> log_ = [](const std::string&) {};
   std::shared_ptr<const PendingProof> pending_proof_;  // what ConfirmPadding goes on with, or null
   // Self-synchronised.

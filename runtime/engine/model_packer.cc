@@ -13,6 +13,15 @@ namespace {
 constexpr size_t kBatchAndSequence = 2;
 constexpr int64_t kFewRows = 2;
 
+// Empty: none.
+std::string AxisInTheWay(const Model& model) {
+  for (const ModelAxis& axis : model.axes()) {
+    if (axis.certificate.certified) continue;
+    return absl::StrCat("axis ", axis.label, " is never padded: ", axis.certificate.reason);
+  }
+  return "";
+}
+
 }  // namespace
 
 void ModelPacker::Refuse(Model& model, absl::string_view reason) const {
@@ -24,12 +33,10 @@ void ModelPacker::Refuse(Model& model, absl::string_view reason) const {
 
 bool ModelPacker::IsRefused(Model& model) const {
   if (model.options_.packing == PackingMode::kOff) return true;
-  for (const ModelAxis& axis : model.axes_) {
-    if (axis.certificate.certified) continue;
-    Refuse(model, absl::StrCat("axis ", axis.label, " is never padded: ", axis.certificate.reason));
-    return true;
-  }
-  return false;
+  const std::string reason = AxisInTheWay(model);
+  if (reason.empty()) return false;
+  Refuse(model, reason);
+  return true;
 }
 
 void ModelPacker::Pack(Model& model, const std::vector<std::vector<int64_t>>& buckets) const {
@@ -43,6 +50,36 @@ void ModelPacker::Pack(Model& model, absl::StatusOr<std::unique_ptr<Packing>> pa
   } else {
     Refuse(model, packing.status().message());
   }
+}
+
+void ModelPacker::PackByRequest(Model& model, absl::StatusOr<RequestProof::Found> found) const {
+  if (!found.ok()) {
+    Refuse(model, absl::StrCat(AxisInTheWay(model),
+                               "; with ranges of each request by itself: ",
+                               std::string(found.status().message())));
+    return;
+  }
+  for (size_t i = 0; i < model.axes_.size(); ++i) {
+    model.axes_[i].certificate.must_count = std::move(found->must_count[i]);
+  }
+  PackByRequest(model, std::move(found->packing), found->reason);
+}
+
+void ModelPacker::PackByRequest(Model& model, const std::vector<std::vector<int64_t>>& buckets,
+                                absl::string_view reason) const {
+  PackByRequest(model, Make(model, buckets), reason);
+}
+
+void ModelPacker::PackByRequest(Model& model, absl::StatusOr<std::unique_ptr<Packing>> packing,
+                                absl::string_view reason) const {
+  if (!packing.ok()) {
+    Refuse(model, packing.status().message());
+    return;
+  }
+  model.packing_ = *std::move(packing);
+  model.packing_reason_ = std::string(reason);
+  context_.log(absl::StrCat("model ", model.id().name,
+                            ": requests are packed, although none may be padded: ", reason));
 }
 
 absl::StatusOr<std::unique_ptr<Packing>> ModelPacker::Make(

@@ -9,6 +9,7 @@
 #include "runtime/engine/loader_context.h"
 #include "runtime/engine/model.h"
 #include "runtime/engine/packing.h"
+#include "runtime/engine/request_proof.h"
 
 namespace reprise {
 
@@ -26,10 +27,17 @@ class ModelPacker {
   void Pack(Model& model, const std::vector<std::vector<int64_t>>& buckets) const;
   // The same with what Make returned.
   void Pack(Model& model, absl::StatusOr<std::unique_ptr<Packing>> packing) const;
+  // Packs `model`, although no axis has a certificate, as a RequestProof found, or says why not.
+  void PackByRequest(Model& model, absl::StatusOr<RequestProof::Found> found) const;
+  // The same with a reason that is known from before.
+  void PackByRequest(Model& model, const std::vector<std::vector<int64_t>>& buckets,
+                     absl::string_view reason) const;
   // The model is padded, for `reason`.
   void Refuse(Model& model, absl::string_view reason) const;
 
  private:
+  void PackByRequest(Model& model, absl::StatusOr<std::unique_ptr<Packing>> packing,
+                     absl::string_view reason) const;
   // Nobody asked, or an axis is in the way.
   bool IsRefused(Model& model) const;
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "absl/algorithm/container.h"
 #include "runtime/engine/packing.h"
 
 namespace reprise {
@@ -36,14 +37,31 @@ void WritePositions(absl::Span<const PackedPart> parts, int64_t capacity, int64_
   std::fill(to + at, to + capacity, 0);
 }
 
-void WriteSegments(absl::Span<const PackedPart> parts, int64_t capacity, int32_t* to) {
-  int64_t token = 0, segment = 0;
+// The inputs of a packed recipe behind the model's own, in their order.
+enum class Extra : size_t { kPositions, kSegments, kRequestTokens, kRequestRows };
+
+// Where each segment begins among the tokens, or each request among tokens or segments.
+void WriteBegins(absl::Span<const PackedPart> parts, Extra which, int64_t capacity, int32_t* to) {
+  int64_t at = 0, count = 0;
   for (const PackedPart& part : parts) {
-    for (int64_t row = 0; row < part.rows; ++row, token += part.length) {
-      to[segment++] = static_cast<int32_t>(token);
+    const bool by_row = which == Extra::kSegments;
+    const int64_t size = which == Extra::kRequestRows ? part.rows
+                         : by_row                     ? part.length
+                                                      : part.rows * part.length;
+    for (int64_t i = 0; i < (by_row ? part.rows : 1); ++i, at += size) {
+      to[count++] = static_cast<int32_t>(at);
     }
   }
-  std::fill(to + segment, to + capacity + 1, static_cast<int32_t>(token));
+  std::fill(to + count, to + capacity + 1, static_cast<int32_t>(at));
+}
+
+void WriteExtra(absl::Span<const PackedPart> parts, Extra which, const PackedSizes& room,
+                std::byte* to) {
+  if (which == Extra::kPositions) {
+    WritePositions(parts, room.tokens, reinterpret_cast<int64_t*>(to));
+  } else {
+    WriteBegins(parts, which, room.segments, reinterpret_cast<int32_t*>(to));
+  }
 }
 
 }  // namespace
@@ -55,12 +73,8 @@ void GatherPacked(const Recipe& recipe, absl::Span<const int> positions,
   for (size_t i = 0; i < recipe.inputs.size(); ++i) {
     const TensorSlot& slot = recipe.inputs[i];
     std::byte* to = inputs + slot.offset;
-    if (i == positions.size()) {
-      WritePositions(parts, room.tokens, reinterpret_cast<int64_t*>(to));
-      continue;
-    }
-    if (i > positions.size()) {
-      WriteSegments(parts, room.segments, reinterpret_cast<int32_t*>(to));
+    if (i >= positions.size()) {
+      WriteExtra(parts, static_cast<Extra>(i - positions.size()), room, to);
       continue;
     }
     const bool by_token = IsByToken(recipe, slot);
@@ -95,13 +109,19 @@ OutputTensor ReadPacked(const Recipe& recipe, size_t position, absl::Span<const 
   return output;
 }
 
+void WriteBounds(const Recipe& recipe, absl::Span<const PackedPart> parts, std::byte* inputs) {
+  const PackedSizes room = PackedSizesOf(recipe.key);
+  const auto named = [](const TensorSlot& slot) { return slot.name == kPositionsInput; };
+  const size_t positions = absl::c_find_if(recipe.inputs, named) - recipe.inputs.begin();
+  for (size_t i = positions + 1; i < recipe.inputs.size(); ++i) {
+    WriteExtra(parts, static_cast<Extra>(i - positions), room, inputs + recipe.inputs[i].offset);
+  }
+}
+
 void PrimePacked(const Recipe& recipe, int64_t tokens, std::byte* inputs) {
   std::memset(inputs, 0, recipe.input_bytes);
   const PackedPart one = {.rows = 1, .length = tokens};
-  const PackedSizes room = PackedSizesOf(recipe.key);
-  const size_t positions = recipe.inputs.size() - 2;
-  WriteSegments({&one, 1}, room.segments,
-                reinterpret_cast<int32_t*>(inputs + recipe.inputs[positions + 1].offset));
+  WriteBounds(recipe, {&one, 1}, inputs);
 }
 
 }  // namespace reprise

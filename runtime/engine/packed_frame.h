@@ -1,7 +1,8 @@
 // Packed gather and scatter: rows of requests as segments of a frame, end to end.
 //
 // A packed recipe has the model's inputs, then the position of each token in its segment, then
-// where each segment begins. A value of it is one element a token or one a segment, along dim 0.
+// where each segment begins, then perhaps where each request does (passes/pack_tokens.h). A value
+// of it is one element a token or one a segment, along dim 0.
 #pragma once
 
 #include <cstddef>
@@ -26,6 +27,10 @@ struct PackedPart {
 void GatherPacked(const Recipe& recipe, absl::Span<const int> positions,
                   absl::Span<const PackedPart> parts, std::optional<size_t> only,
                   std::byte* inputs);
+
+// The bounds of segments and requests again, as of `parts` alone: what was gathered behind them
+// belongs to nobody.
+void WriteBounds(const Recipe& recipe, absl::Span<const PackedPart> parts, std::byte* inputs);
 
 // Part `part` of output `position`: [rows, length, ...] or [rows, ...].
 OutputTensor ReadPacked(const Recipe& recipe, size_t position, absl::Span<const PackedPart> parts,

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/passes/request_scales.h"
 
 namespace reprise {
 namespace {
@@ -23,7 +24,9 @@ std::vector<int64_t> BucketsUpTo(int64_t largest) {
 absl::StatusOr<Packing> Packing::Make(const Graph& symbolic, const PackOptions& options,
                                       int sequence_axis, const PackingLimits& limits) {
   Packing packing;
-  ASSIGN_OR_RETURN(packing.graph_, PackTokens(symbolic, options));
+  Graph by_request = symbolic;
+  packing.has_request_scales_ = !ScaleByRequest(by_request).empty();
+  ASSIGN_OR_RETURN(packing.graph_, PackTokens(by_request, options));
   packing.fingerprint_ = FingerprintGraph(packing.graph_);
   packing.sequence_axis_ = sequence_axis;
   packing.longest_ = options.longest;

@@ -5,6 +5,10 @@
 // computes the tokens that requests brought and no others, so a larger recipe costs addresses, not
 // time. Requests with rows longer than `longest`, and those that must not be padded, run at their
 // exact sizes on the model's own graph.
+//
+// A model may be packed that may not be padded: where a node looks at a whole request (the range
+// that DynamicQuantizeLinear takes its scale from), it looks at that of each request alone
+// (passes/request_scales.h). Such a request is not split by rows.
 #pragma once
 
 #include <cstdint>
@@ -46,6 +50,8 @@ class Packing {
   const GraphFingerprint& fingerprint() const { return fingerprint_; }
   int sequence_axis() const { return sequence_axis_; }
   int64_t longest() const { return longest_; }  // tokens of a segment
+  // Something is quantised by the range of its request, which rows of a request share.
+  bool has_request_scales() const { return has_request_scales_; }
   int64_t max_segments() const { return max_segments_; }
   // Numbers of tokens that recipes are compiled for, ascending: powers of two, and the largest. The
   // largest holds a segment of `longest`, and as many segments as there may be.
@@ -69,6 +75,7 @@ class Packing {
   GraphFingerprint fingerprint_;
   int sequence_axis_ = -1;
   int64_t longest_ = 0;
+  bool has_request_scales_ = false;
   int64_t max_segments_ = 0;
   std::vector<int64_t> buckets_;
   std::shared_ptr<const ReadyIndex> ready_;

@@ -215,7 +215,7 @@ std::vector<int64_t> PaddingProber::OtherFills(size_t i,
 }
 
 absl::Status PaddingProber::Check(PackingCheck& check, absl::Span<const InputRange> ranges,
-                                  const ProbeOptions& options) const {
+                                  const ProbeOptions& options, int sweeps) const {
   const Drawer drawer(inputs_, ranges, options);
   return check.Run({.drawer = &drawer,
                     .sequence = options.axis,
@@ -223,7 +223,8 @@ absl::Status PaddingProber::Check(PackingCheck& check, absl::Span<const InputRan
                     .output_names = outputs_,
                     .exact = &run_,
                     .tolerance = options.tolerance,
-                    .stream = &stream_});
+                    .stream = &stream_},
+                   sweeps);
 }
 
 }  // namespace reprise

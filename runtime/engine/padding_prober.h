@@ -67,7 +67,7 @@ class PaddingProber {
 
   // A round of the packed model, against the model unpadded.
   absl::Status Check(PackingCheck& check, absl::Span<const InputRange> ranges,
-                     const ProbeOptions& options) const;
+                     const ProbeOptions& options, int sweeps = 0) const;
 
   const std::string& output(size_t i) const { return outputs_[i]; }
 

@@ -11,6 +11,7 @@
 #include "runtime/engine/model_packer.h"
 #include "runtime/engine/packed_trial.h"
 #include "runtime/engine/prober_lanes.h"
+#include "runtime/engine/request_proof.h"
 #include "runtime/passes/specialize.h"
 
 namespace reprise {
@@ -176,7 +177,23 @@ absl::Status PaddingProof::Measure(Model& model, const std::vector<std::vector<i
                      axis.certificate.certified ? " may be padded: " : " is never padded: ",
                      axis.certificate.reason));
   }
-  ModelPacker(context_).Pack(model, packed.Take());
+  const RequestProof request_proof(context_, model, model.graph_);
+  const bool by_request = packed.wanted() && wanted.size() == model.axes_.size() &&
+                          absl::c_any_of(model.axes_,
+                                         [](const ModelAxis& axis) {
+                                           return !axis.certificate.certified;
+                                         }) &&
+                          request_proof.applies();
+  if (by_request) {
+    std::vector<int64_t> largest;
+    for (size_t i = 0; i < model.axes_.size(); ++i) {
+      largest.push_back(LargestTaken(model, model.graph_, i, buckets[i]));
+    }
+    ModelPacker(context_).PackByRequest(model,
+                                        request_proof.Run(lanes, *ranges, buckets, largest));
+  } else {
+    ModelPacker(context_).Pack(model, packed.Take());
+  }
   if (!pending.axes.empty()) {
     pending.ranges = *ranges;
     model.pending_proof_ = std::make_shared<const PendingProof>(std::move(pending));

@@ -93,7 +93,8 @@ absl::Status PolicyMaker::SetPolicy(Model& model) const {
   RETURN_IF_ERROR(policy.Validate());
   LimitBuckets(model, policy);
   // By now an axis may have lost its certificate.
-  if (model.packing_ != nullptr && model.certified_.size() != model.axes_.size()) {
+  if (model.packing_ != nullptr && !model.packs_whole_requests() &&
+      model.certified_.size() != model.axes_.size()) {
     ModelPacker(context_).Refuse(model, "an axis has no buckets");
   }
   MakeLearner(model, std::move(policy));

@@ -130,6 +130,7 @@ std::string EncodeFindings(const StoredModelKey& key, const ModelId& id,
     }
   }
   stored.set_packing_refusal(findings.packing_refusal);
+  stored.set_packing_reason(findings.packing_reason);
   return stored.SerializeAsString();
 }
 
@@ -153,7 +154,8 @@ absl::StatusOr<ModelFindings> DecodeFindings(absl::string_view bytes, const Stor
   if (stored.outputs_size() != static_cast<int>(outputs)) {
     return Damaged(absl::StrCat("that it has ", stored.outputs_size(), " outputs"));
   }
-  ModelFindings findings = {.packing_refusal = stored.packing_refusal()};
+  ModelFindings findings = {.packing_refusal = stored.packing_refusal(),
+                            .packing_reason = stored.packing_reason()};
   bool certified = false;
   for (int i = 0; i < stored.axes_size(); ++i) {
     ASSIGN_OR_RETURN(AxisCertificate axis, AxisOf(stored.axes(i), input_names));

@@ -14,7 +14,7 @@
 namespace reprise {
 
 // Raised when the measurement changes in what it finds.
-inline constexpr int kCertifyVersion = 4;
+inline constexpr int kCertifyVersion = 5;
 
 struct StoredModelKey {
   std::string graph;       // digest of the canonical text
@@ -33,6 +33,7 @@ struct ModelFindings {
   std::vector<OutputShape> outputs;  // empty where no axis could be fitted
   std::vector<DType> output_dtypes;
   std::string packing_refusal;  // empty: nothing speaks against packing
+  std::string packing_reason;   // see Model::packing_reason
 };
 
 std::string EncodeFindings(const StoredModelKey& key, const ModelId& id,

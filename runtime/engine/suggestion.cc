@@ -93,6 +93,12 @@ std::string ForExactShape(const Model& model, const CaptureTarget& target) {
                         "' decides a shape, so each of its values has a recipe of its own");
   }
   if (model.axes().empty()) return WarmupWith(model, "all");
+  if (model.packs_whole_requests()) {
+    const Packing& packing = *model.packing();
+    return absl::StrCat("none: no axis may be padded, and a request is packed as a whole, with rows of at most ",
+                        packing.longest(), " tokens, ", packing.buckets().back(),
+                        " in all, and masks in which tokens count");
+  }
   bool counts = false;  // requests whose mask forbids padding
   for (size_t i = 0; i < model.axes().size(); ++i) {
     const ModelAxis& axis = model.axes()[i];

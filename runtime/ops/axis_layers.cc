@@ -81,6 +81,22 @@ void DynamicQuantizeAxis(AxisContext& context) {
   context.Set(2, {});
 }
 
+// Requests are the segments of a packed replay, where neither padding nor another request is in the
+// range. Lines share a scale with their request alone.
+void SegmentDynamicQuantizeAxis(AxisContext& context) {
+  constexpr size_t kSegments = 1;
+  if (context.has_input(kSegments)) return UnknownAxis(context);
+  AxisFlowValue flow = {.along = context.input(0).along};
+  KeepWithoutPadding(flow);
+  AxisFlowValue lines = flow;
+  std::erase_if(lines.along, [&](const Positions& positions) {
+    return positions.dim == context.rank(0) - 1;
+  });
+  context.Set(0, std::move(flow));
+  context.Set(1, lines);
+  context.Set(2, std::move(lines));
+}
+
 // A mask may be an operand, or the positions behind may be left out.
 void AttentionAxis(AxisContext& context) {
   if (!context.AnyPositions()) return;

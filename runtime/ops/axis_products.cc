@@ -93,8 +93,27 @@ void GemmAxis(AxisContext& context) {
           /*keeps_zeros=*/!context.has_input(2));
 }
 
+namespace {
+
+// Zero points of the lines of a: element i is that of position i, where a has its positions.
+bool ZeroPointsFollowLines(const AxisContext& context) {
+  constexpr size_t kZeroPoint = 2;
+  if (!context.has_input(kZeroPoint) || context.input(kZeroPoint).along.empty()) return true;
+  if (context.rank(kZeroPoint) != context.rank(0)) return false;
+  return absl::c_all_of(context.input(kZeroPoint).along, [&](const Positions& positions) {
+    const Positions* own = context.input(0).At(positions.dim);
+    return own != nullptr && positions.dim < context.rank(0) - 1 && own->inner == positions.inner &&
+           own->moved == positions.moved && own->repeated == positions.repeated;
+  });
+}
+
+}  // namespace
+
 void MatMulIntegerAxis(AxisContext& context) {
-  if (OthersHavePositions(context, 1)) return UnknownAxis(context);
+  constexpr size_t kOtherZeroPoint = 3;
+  const bool other = context.has_input(kOtherZeroPoint) &&
+                     !context.input(kOtherZeroPoint).along.empty();
+  if (other || !ZeroPointsFollowLines(context)) return UnknownAxis(context);
   Product(context, false, false, 1, /*keeps_zeros=*/false);
 }
 

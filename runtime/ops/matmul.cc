@@ -243,6 +243,9 @@ absl::Status MatMulIntegerRule(InferContext& context) {
     RETURN_IF_ERROR(CheckSameType(context, i - 2, i));
     const int64_t points = NumElements(context.shape(i));
     const Shape& operand = context.shape(i - 2);
+    Shape lines = operand;
+    if (!lines.empty()) lines.back() = 1;
+    if (i == 2 && context.shape(i) == lines) continue;
     const int64_t rows =
         i == 2 ? (operand.size() < 2 ? 1 : operand[operand.size() - 2]) : operand.back();
     if (points != 1 && points != rows) {
@@ -256,17 +259,18 @@ absl::Status MatMulIntegerRule(InferContext& context) {
 
 namespace {
 
-// Operand `i` minus its zero points (one, or one a row of a or a column of b), as int32.
+// Operand `i` minus its zero points, as int32: one, or one a row of each matrix of a or for all of
+// its rows, or one a column of b.
 std::vector<int32_t> WithoutZeroPoint(const KernelContext& context, size_t i) {
   const TensorView& in = context.inputs[i];
   const std::vector<int64_t> points = Int64sOf(context, i + 2);
   const int64_t columns = in.shape.back();
-  const int64_t rows = in.shape.size() < 2 ? 1 : in.shape[in.shape.size() - 2];
+  const int64_t count = static_cast<int64_t>(points.size());
   std::vector<int32_t> values(in.num_elements());
   (void)Dispatch(TypeList<int8_t, uint8_t>{}, in.dtype, [&]<typename T>() {
     for (size_t at = 0; at < values.size(); ++at) {
       int64_t point = points.empty() ? 0 : points[0];
-      if (points.size() > 1) point = points[i == 0 ? at / columns % rows : at % columns];
+      if (count > 1) point = points[i == 0 ? at / columns % count : at % columns];
       values[at] = static_cast<int32_t>(in.as<T>()[at]) - static_cast<int32_t>(point);
     }
   });

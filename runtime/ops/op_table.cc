@@ -32,6 +32,7 @@
 #include "runtime/ops/roi_align.h"
 #include "runtime/ops/rotary.h"
 #include "runtime/ops/segment.h"
+#include "runtime/ops/segment_quantize.h"
 #include "runtime/ops/select.h"
 #include "runtime/ops/shape_ops.h"
 #include "runtime/ops/slice_pad.h"
@@ -236,6 +237,7 @@ constexpr OpRow kRows[] = {
     {"reprise.SegmentReduce", 2, 2, 1, 1, kInternal, 0, SegmentReduceRule, SegmentReduceKernel, UnknownAxis},
     {"reprise.SegmentSpread", 3, 3, 1, 1, kInternal, 0, SegmentSpreadRule, SegmentSpreadKernel, UnknownAxis},
     {"reprise.SegmentCumSum", 2, 2, 1, 1, kInternal, 0, SegmentCumSumRule, SegmentCumSumKernel, UnknownAxis},
+    {"reprise.SegmentDynamicQuantizeLinear", 1, 2, 1, 3, kInternal, 0, SegmentDynamicQuantizeRule, SegmentDynamicQuantizeKernel, SegmentDynamicQuantizeAxis},
     // Quantisation.
     {"DequantizeLinear", 2, 3, 1, 1, 0, 0, DequantizeLinearRule, DequantizeLinearKernel, ElementwiseAxis},
     {"QuantizeLinear", 2, 3, 1, 1, 0, 0, QuantizeLinearRule, QuantizeLinearKernel, ElementwiseAxis},

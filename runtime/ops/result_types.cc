@@ -56,6 +56,8 @@ constexpr TypeRow kRows[] = {
     {"com.microsoft.MatMulIntegerToFloat", 0, -1, DType::kFloat32},
     {"com.microsoft.QAttention", 0, -1, DType::kFloat32},
     {"reprise.IntegerLinear", 0, -1, DType::kFloat32},
+    {"reprise.SegmentDynamicQuantizeLinear", 1, -1, DType::kFloat32},
+    {"reprise.SegmentDynamicQuantizeLinear", kEveryResult, -1, DType::kUInt8},
 };
 
 DType Numbered(int64_t number) {

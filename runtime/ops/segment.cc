@@ -13,14 +13,6 @@
 namespace reprise::ops {
 namespace {
 
-absl::Status CheckSegments(const InferContext& context, size_t input) {
-  if (!context.has_input(input)) return absl::InvalidArgumentError("the segments are left out");
-  RETURN_IF_ERROR(CheckType(context, input, TypeBit(DType::kInt32)));
-  RETURN_IF_ERROR(CheckRank(context, input, 1));
-  if (context.shape(input)[0] < 1) return absl::InvalidArgumentError("the segments have no end");
-  return absl::OkStatus();
-}
-
 absl::Status CheckHasRows(const InferContext& context, size_t input) {
   if (context.has_input(input) && context.rank(input) >= 1) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat("input ", input, " has no dim of rows"));
@@ -138,6 +130,14 @@ std::vector<float> SegmentBias(const KernelContext& context, const SegmentRange&
 }
 
 }  // namespace
+
+absl::Status CheckSegments(const InferContext& context, size_t input) {
+  if (!context.has_input(input)) return absl::InvalidArgumentError("the segments are left out");
+  RETURN_IF_ERROR(CheckType(context, input, TypeBit(DType::kInt32)));
+  RETURN_IF_ERROR(CheckRank(context, input, 1));
+  if (context.shape(input)[0] < 1) return absl::InvalidArgumentError("the segments have no end");
+  return absl::OkStatus();
+}
 
 absl::Status SegmentAttentionRule(InferContext& context) {
   RETURN_IF_ERROR(CheckAttentionInputs(context));

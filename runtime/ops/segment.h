@@ -35,6 +35,9 @@ Kernel SegmentSpreadKernel;
 Rule SegmentCumSumRule;
 Kernel SegmentCumSumKernel;
 
+// Operand `input` says where segments begin: i32 [N + 1].
+absl::Status CheckSegments(const InferContext& context, size_t input);
+
 struct SegmentRange {
   int64_t begin;
   int64_t end;

@@ -9,6 +9,12 @@
 //   reprise.segments   i32[segments + 1]  where each segment begins, then the number of tokens;
 //                                         segments that are not there are empty
 //
+// Where a scale is that of a request (request_scales.h), which may have several segments, two more
+// follow, each i32[segments + 1] as reprise.segments:
+//
+//   reprise.request_tokens   where the tokens of each request begin
+//   reprise.request_rows     where its segments begin: a value [segments, rest...] is cut there
+//
 // The result is a symbolic graph over the axes "tokens" and "segments" (already fused): it is
 // specialised and compiled like any other. Tables by position (a learnt bias for each pair of
 // positions) are as large as `longest`.
@@ -36,6 +42,8 @@ inline constexpr char kTokensAxis[] = "tokens";
 inline constexpr char kSegmentsAxis[] = "segments";
 inline constexpr char kPositionsInput[] = "reprise.positions";
 inline constexpr char kSegmentsInput[] = "reprise.segments";
+inline constexpr char kRequestTokensInput[] = "reprise.request_tokens";
+inline constexpr char kRequestRowsInput[] = "reprise.request_rows";
 
 // UNIMPLEMENTED naming the node (input, output) that cannot be packed, and why; otherwise what
 // Specialize and the passes return.

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/ops/op.h"
+#include "runtime/passes/request_scales.h"
 #include "runtime/passes/rewrite.h"
 
 namespace reprise::pack {
@@ -158,9 +159,16 @@ absl::Status Packer::AddInputs() {
   }
   positions_ = to_.AddInput(kPositionsInput, DType::kInt64, {{.symbol = kTokensAxis}});
   to_.value(positions_).shape = Shape{kTokens};
-  segments_ = to_.AddInput(kSegmentsInput, DType::kInt32,
-                           {{.symbol = absl::StrCat(kSegmentsAxis, " + 1")}});
-  to_.value(segments_).shape = Shape{kSegments + 1};
+  const auto add_bounds = [&](absl::string_view name) {
+    const ValueId bounds = to_.AddInput(std::string(name), DType::kInt32,
+                                        {{.symbol = absl::StrCat(kSegmentsAxis, " + 1")}});
+    to_.value(bounds).shape = Shape{kSegments + 1};
+    return bounds;
+  };
+  segments_ = add_bounds(kSegmentsInput);
+  if (!HasRequestScales(symbolic_)) return absl::OkStatus();
+  request_tokens_ = add_bounds(kRequestTokensInput);
+  request_rows_ = add_bounds(kRequestRowsInput);
   return absl::OkStatus();
 }
 

@@ -114,6 +114,8 @@ class Packer {
   absl::Status PackSlice(const Site& site);
   absl::Status PackReduce(const Site& site);
   absl::Status PackCumSum(const Site& site);
+  absl::Status PackRequestScale(const Site& site);
+  absl::Status PackQuantisation(const Site& site);
 
   const Twins& twins_;
   const Graph& symbolic_;
@@ -126,6 +128,9 @@ class Packer {
   std::vector<ParameterExprPtr> table_of_;  // by value of `b`: see CutsTableOfAll; null for others
   ValueId positions_ = kNone;
   ValueId segments_ = kNone;
+  // Where the tokens of each request begin, and its segments; kNone where no node asks.
+  ValueId request_tokens_ = kNone;
+  ValueId request_rows_ = kNone;
 };
 
 }  // namespace reprise::pack

@@ -100,6 +100,11 @@ class Marker {
       return plain && IsMarked(node, 0) && !IsMarked(node, 1) && Follows(node, 2, out) &&
              Follows(node, 3, out);
     }
+    if (node.op == "MatMulInteger") {
+      constexpr size_t kZeroPoint = 2;  // one, or one a row
+      return IsMarked(node, 0) && ShapeOf(node, 0).size() > 1 && ShapeOf(node, 1).size() == 2 &&
+             !IsMarked(node, 1) && Follows(node, kZeroPoint, out) && !IsMarked(node, kZeroPoint + 1);
+    }
     if (node.op == "reprise.IntegerLinear") return IntegerLinearFollows(node, out);
     if (IsQuantisation(node)) {
       // One scale a position along an axis: not along dim 0.
@@ -164,6 +169,7 @@ class Marker {
                             [&](size_t i) { return !Has(node, i) || IsMarked(node, i); });
     }
     if (node.op == "reprise.SegmentCumSum") return IsMarked(node, 0);
+    if (node.op == "reprise.SegmentDynamicQuantizeLinear") return IsMarked(node, 0);
     if (node.op == "reprise.SegmentSpread") return IsMarked(node, 2);
     if (node.op == "GridSample") return AllMarked(node);
     if (node.op == "Concat" || node.op == "Split") {

@@ -95,6 +95,7 @@ std::optional<AxisSizes> BucketNamed(const Model& model, const std::string& labe
   const Packing* packing = model.packing();
   if (packing == nullptr) return std::nullopt;
   const std::shared_ptr<const BucketPolicy> policy = model.buckets();
+  if (policy->batch_axis.empty()) return std::nullopt;  // Packed, and never padded.
   for (const AxisSizes& sizes : policy->AllBuckets()) {
     if (BucketLabel(sizes, policy->batch_axis) != label) continue;
     PackedSizes wanted = {.tokens = 1, .segments = sizes.at(policy->batch_axis)};
@@ -134,7 +135,7 @@ absl::StatusOr<std::vector<AxisSizes>> WarmupBindings(const Model& model,
                                                       const std::string& folder) {
   if (!WantsWarmup(settings)) return std::vector<AxisSizes>();
   for (const ModelAxis& axis : model.axes()) {
-    if (axis.certificate.certified) continue;
+    if (axis.certificate.certified || model.packing() != nullptr) continue;
     model.Note(absl::StrCat("no warm-up: axis ", axis.label,
                             " is not certified, so the sizes that will come are not known"));
     return std::vector<AxisSizes>();

@@ -38,6 +38,7 @@ void AdviseAxis(const Model& model, size_t i, const ShapeTable& table, const Dyn
   const ModelAxis& axis = model.axes()[i];
   const AxisCertificate certificate = model.CertificateOf(i);
   if (!certificate.certified) {
+    if (model.packing() != nullptr) return;
     if (judged.axes[i].distinct <= 1) return;
     advice.push_back(
         absl::StrFormat("axis %s may not be padded (%s): each of its sizes is a recipe of its own. "

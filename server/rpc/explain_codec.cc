@@ -33,6 +33,14 @@ absl::string_view ExactRows(CountingPlaces must_count) {
 }
 
 std::string Consequence(const Model& model, const ModelAxis& axis, bool certified) {
+  if (!certified && model.packing() != nullptr) {
+    const Packing& packing = *model.packing();
+    return axis.is_batch
+               ? absl::StrCat("requests share replays, each as a whole: ", model.packing_reason())
+               : absl::StrCat("never padded, but packed: requests lie one after another, up to ",
+                              packing.buckets().back(), " tokens a replay; longer than ",
+                              packing.longest(), " runs exact");
+  }
   if (axis.is_batch) {
     return certified ? "requests share replays"
                      : "every request runs alone, on a recipe of exactly its number of rows";

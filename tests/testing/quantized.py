@@ -39,6 +39,16 @@ def optimise(path, to):
     onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
 
 
+def dynamic(folder, layers=2):
+    """One model of `quantize_dynamic`, whose range is that of a whole tensor."""
+    base, path = folder / "base.onnx", folder / "dynamic.onnx"
+    onnx.save(models.bert(opset=17, layers=layers), base)
+    logging.disable(logging.WARNING)
+    quantization.quantize_dynamic(base, path)
+    logging.disable(logging.NOTSET)
+    return path
+
+
 def write_all(folder):
     logging.disable(logging.WARNING)  # It advises to pre-process, which changes no arithmetic.
     base = folder / "base.onnx"

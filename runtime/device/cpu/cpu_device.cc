@@ -31,6 +31,7 @@ constexpr OpPlan kPlans[] = {
     {"reprise.SegmentReduce", cpu::PlanSegmentReduce},
     {"reprise.SegmentSpread", cpu::PlanSegmentSpread},
     {"reprise.SegmentCumSum", cpu::PlanSegmentCumSum},
+    {"reprise.SegmentDynamicQuantizeLinear", cpu::PlanSegmentQuantize},
     {"Conv", cpu::PlanConv},
     {"reprise.Conv", cpu::PlanConv},
     {"ConvTranspose", cpu::PlanConvTranspose},

@@ -214,6 +214,8 @@ std::vector<Candidate> PlanSegmentAttention(const CpuTarget& target, const NodeV
 std::vector<Candidate> PlanSegmentReduce(const CpuTarget& target, const NodeView& node);
 std::vector<Candidate> PlanSegmentSpread(const CpuTarget& target, const NodeView& node);
 std::vector<Candidate> PlanSegmentCumSum(const CpuTarget& target, const NodeView& node);
+// plan_segment_quantize.cc
+std::vector<Candidate> PlanSegmentQuantize(const CpuTarget& target, const NodeView& node);
 
 // plan_resize.cc
 std::vector<Candidate> PlanResize(const CpuTarget& target, const NodeView& node);

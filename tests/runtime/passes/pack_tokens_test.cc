@@ -11,6 +11,7 @@
 #include "runtime/graph/text.h"
 #include "runtime/graph/verifier.h"
 #include "runtime/passes/pass.h"
+#include "runtime/passes/request_scales.h"
 #include "runtime/passes/specialize.h"
 #include "tests/runtime/passes/pass_test_util.h"
 #include "tests/testing/interpreter.h"
@@ -22,7 +23,7 @@ using testing::HasSubstr;
 
 constexpr int64_t kLongest = 12;
 constexpr int64_t kTokens = 40;
-constexpr int64_t kSegments = 6;
+constexpr int64_t kSegments = 8;
 constexpr int64_t kIdLimit = 5;
 
 Graph Symbolic(absl::string_view text) {
@@ -32,18 +33,23 @@ Graph Symbolic(absl::string_view text) {
 }
 
 absl::StatusOr<Graph> Pack(absl::string_view text) {
-  return PackTokens(Symbolic(text),
+  Graph symbolic = Symbolic(text);
+  ScaleByRequest(symbolic);
+  return PackTokens(symbolic,
                     {.batch = "batch", .sequence = "sequence", .longest = kLongest});
 }
 
-// The model's inputs of one segment, and the same put at its place in a packed tensor.
+// The model's inputs of one request, whose rows are segments, and the same put at its place in a
+// packed tensor.
 struct Segment {
-  int64_t begin;
+  int64_t begin;  // token
+  int64_t first;  // segment
+  int64_t rows;
   int64_t length;
   std::map<std::string, Tensor> inputs;
 };
 
-// [1, length, ...] or [1, ...] tensors side by side in one of `capacity` rows; what is left is
+// [rows, length, ...] or [rows, ...] tensors side by side in one of `capacity` rows; what is left is
 // filled with ones.
 Tensor Join(const std::vector<Segment>& segments, const std::string& name, const Shape& packed,
             bool by_token) {
@@ -53,7 +59,7 @@ Tensor Join(const std::vector<Segment>& segments, const std::string& name, const
     std::memset(data, 0, NumElements(packed) * DTypeSize(dtype));
     for (size_t s = 0; s < segments.size(); ++s) {
       const Tensor& own = segments[s].inputs.at(name);
-      const size_t at = by_token ? segments[s].begin : s;
+      const size_t at = by_token ? segments[s].begin : segments[s].first;
       std::memcpy(static_cast<char*>(data) + at * row, own.data(), own.bytes());
     }
   });
@@ -72,7 +78,7 @@ void ExpectRows(const Tensor& packed, int64_t first, const Tensor& alone) {
   }
 }
 
-// Runs `text` packed and each of its segments alone.
+// Runs `text` packed and each of its requests alone.
 void ExpectPacks(absl::string_view text) {
   SCOPED_TRACE(std::string(text));
   const Graph symbolic = Symbolic(text);
@@ -87,35 +93,53 @@ void ExpectPacks(absl::string_view text) {
   for (int round = 0; round < 3; ++round) {
     const std::vector<Tensor> parameters = RandomParameters(symbolic, kIdLimit, random);
     std::vector<Segment> segments;
-    int64_t tokens = 0;
-    for (int64_t length : {int64_t{5}, int64_t{1}, kLongest, int64_t{7}}) {
-      Segment segment = {.begin = tokens, .length = length};
+    int64_t tokens = 0, rows = 0;
+    for (const auto& [of_rows, length] :
+         std::vector<std::pair<int64_t, int64_t>>{{1, 5}, {2, 1}, {1, kLongest}, {2, 7}}) {
+      Segment segment = {.begin = tokens, .first = rows, .rows = of_rows, .length = length};
       for (ValueId id : symbolic.inputs()) {
         const Value& value = symbolic.value(id);
         Shape shape;
         for (const Dim& dim : value.dims) {
-          shape.push_back(dim.symbol == "batch" ? 1 : dim.is_constant() ? dim.size : length);
+          shape.push_back(dim.symbol == "batch" ? of_rows : dim.is_constant() ? dim.size : length);
         }
         segment.inputs[value.name] = RandomTensor(value.dtype, shape, kIdLimit, random);
       }
       segments.push_back(std::move(segment));
-      tokens += length;
+      tokens += of_rows * length;
+      rows += of_rows;
     }
+    const auto bounds = [&](const std::vector<int32_t>& begins, int64_t end) {
+      std::vector<int32_t> all(kSegments + 1, static_cast<int32_t>(end));
+      std::copy(begins.begin(), begins.end(), all.begin());
+      return Tensor::FromVector(DType::kInt32, Shape{kSegments + 1}, all);
+    };
     std::map<std::string, Tensor> inputs;
     for (ValueId id : graph->inputs()) {
       const Value& value = graph->value(id);
       if (value.name == kPositionsInput) {
         std::vector<int64_t> positions(kTokens, 0);
         for (const Segment& segment : segments) {
-          for (int64_t i = 0; i < segment.length; ++i) positions[segment.begin + i] = i;
+          for (int64_t i = 0; i < segment.rows * segment.length; ++i) {
+            positions[segment.begin + i] = i % segment.length;
+          }
         }
         inputs[value.name] = Tensor::FromVector(DType::kInt64, Shape{kTokens}, positions);
       } else if (value.name == kSegmentsInput) {
-        std::vector<int32_t> begins(kSegments + 1, static_cast<int32_t>(tokens));
-        for (size_t s = 0; s < segments.size(); ++s) {
-          begins[s] = static_cast<int32_t>(segments[s].begin);
+        std::vector<int32_t> begins;
+        for (const Segment& segment : segments) {
+          for (int64_t row = 0; row < segment.rows; ++row) {
+            begins.push_back(static_cast<int32_t>(segment.begin + row * segment.length));
+          }
         }
-        inputs[value.name] = Tensor::FromVector(DType::kInt32, Shape{kSegments + 1}, begins);
+        inputs[value.name] = bounds(begins, tokens);
+      } else if (value.name == kRequestTokensInput || value.name == kRequestRowsInput) {
+        const bool by_token = value.name == kRequestTokensInput;
+        std::vector<int32_t> begins;
+        for (const Segment& segment : segments) {
+          begins.push_back(static_cast<int32_t>(by_token ? segment.begin : segment.first));
+        }
+        inputs[value.name] = bounds(begins, by_token ? tokens : rows);
       } else {
         const bool by_token = (*value.shape)[0] == kTokens;
         inputs[value.name] = Join(segments, value.name, *value.shape, by_token);
@@ -126,14 +150,14 @@ void ExpectPacks(absl::string_view text) {
     for (size_t s = 0; s < segments.size(); ++s) {
       SCOPED_TRACE(absl::StrCat("segment of ", segments[s].length));
       const auto alone_graph =
-          Specialize(symbolic, {.axes = {{"batch", 1}, {"sequence", segments[s].length}}});
+          Specialize(symbolic, {.axes = {{"batch", segments[s].rows}, {"sequence", segments[s].length}}});
       ASSERT_TRUE(alone_graph.ok()) << alone_graph.status();
       const auto alone = Interpret(*alone_graph, segments[s].inputs, parameters);
       ASSERT_TRUE(alone.ok()) << alone.status();
       for (size_t o = 0; o < alone->size(); ++o) {
         SCOPED_TRACE(absl::StrCat("output ", o));
         const bool by_token = (*together)[o].shape()[0] == kTokens;
-        ExpectRows((*together)[o], by_token ? segments[s].begin : static_cast<int64_t>(s),
+        ExpectRows((*together)[o], by_token ? segments[s].begin : segments[s].first,
                    (*alone)[o]);
       }
     }
@@ -184,6 +208,79 @@ TEST(PackTokensTest, APieceOfATableByPositionIsLookedUp) {
     const %t: f32[20, 1] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19}
     %used: ? = Slice(%t, %zero1, %len, %zero1)
     %y: ? = Mul(%x, %used)
+    output %y)"));
+}
+
+constexpr absl::string_view kQuantisedProduct = R"(
+    param %w: i8[8, 5] = p0
+    const %wz: i8[] = {0}
+    const %ws: f32[] = {0.05}
+    %q, %qs, %qz: ? = DynamicQuantizeLinear(%t)
+    %sum: ? = MatMulInteger(%q, %w, %qz, %wz)
+    %sums: ? = Cast(%sum) {to = 1}
+    %scale: ? = Mul(%qs, %ws)
+    %y: ? = Mul(%sums, %scale)
+    output %y)";
+
+// What lies beside a request, or behind the last one, has no part in its range; its own rows have.
+TEST(PackTokensTest, RequestsAreQuantisedByTheirOwnRange) {
+  ExpectPacks(absl::StrCat(kX, "%t: ? = Exp(%x)", kQuantisedProduct));
+  // One vector a row, as behind pooling.
+  ExpectPacks(absl::StrCat(kX, R"(
+    const %tokens: i64[1] = {1}
+    %t: ? = ReduceMean(%x, %tokens) {keepdims = 0})",
+                           kQuantisedProduct));
+  // Rows and tokens in one dim.
+  ExpectPacks(absl::StrCat(kX, R"(
+    const %flat: i64[2] = {-1, 8}
+    %x2: ? = Reshape(%x, %flat)
+    %shape: ? = Shape(%x)
+    const %five: i64[1] = {5}
+    const %two1: i64[1] = {2}
+    const %from: i64[1] = {0}
+    %leads: ? = Slice(%shape, %from, %two1)
+    %back: ? = Concat(%leads, %five) {axis = 0}
+    param %w: i8[8, 5] = p0
+    const %wz: i8[] = {0}
+    const %ws: f32[] = {0.05}
+    %q, %qs, %qz: ? = DynamicQuantizeLinear(%x2)
+    %sum: ? = MatMulInteger(%q, %w, %qz, %wz)
+    %sums: ? = Cast(%sum) {to = 1}
+    %scale: ? = Mul(%qs, %ws)
+    %scaled: ? = Mul(%sums, %scale)
+    %y: ? = Reshape(%scaled, %back)
+    output %y)"));
+}
+
+TEST(PackTokensTest, WhatIsQuantisedBeyondTokensAndRowsRefuses) {
+  // Positions of a row in the last dim.
+  const auto turned = Pack(absl::StrCat(kX, R"(
+    %t: ? = Transpose(%x) {perm = [0, 2, 1]}
+    %q, %qs, %qz: ? = DynamicQuantizeLinear(%t)
+    %f: ? = Cast(%q) {to = 1}
+    %g: ? = Mul(%f, %qs)
+    %y: ? = Transpose(%g) {perm = [0, 2, 1]}
+    output %y)"));
+  EXPECT_TRUE(absl::IsUnimplemented(turned.status())) << turned.status();
+  // A scale that meets what has other dims than its own tensor.
+  const auto elsewhere = Pack(absl::StrCat(kX, kMask, R"(
+    %q, %qs, %qz: ? = DynamicQuantizeLinear(%x)
+    %m: ? = Cast(%mask) {to = 1}
+    %y: ? = Mul(%m, %qs)
+    output %y)"));
+  EXPECT_FALSE(elsewhere.ok());
+}
+
+TEST(PackTokensTest, StepsOfIntegersStayWithTheirTokens) {
+  ExpectPacks(absl::StrCat(kX, R"(
+    const %s: f32[] = {0.1}
+    const %z: i8[] = {3}
+    param %each: f32[8] = p0
+    %q: ? = QuantizeLinear(%x, %s, %z)
+    %d: ? = DequantizeLinear(%q, %s, %z)
+    %size: ? = Abs(%each)
+    %e: ? = DequantizeLinear(%q, %size) {axis = 2}
+    %y: ? = Add(%d, %e)
     output %y)"));
 }
 
