@@ -51,9 +51,9 @@ constexpr TypeRow kRows[] = {
     {"Where", 0, 1},
     {"Xor", 0, -1, DType::kBool},
     {"com.microsoft.EmbedLayerNormalization", 1, -1, DType::kInt32},
-    {"com.microsoft.EmbedLayerNormalization", kEveryResult, -1, DType::kFloat32},
-    {"com.microsoft.MatMulIntegerToFloat", 0, -1, DType::kFloat32},
-    {"com.microsoft.QAttention", 0, -1, DType::kFloat32},
+    {"com.microsoft.EmbedLayerNormalization", kEveryResult, 2},
+    {"com.microsoft.MatMulIntegerToFloat", 0, 2},
+    {"com.microsoft.QAttention", 0, 3},
 };
 
 DType Numbered(int64_t number) {

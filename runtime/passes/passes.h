@@ -11,6 +11,8 @@
 
 namespace reprise {
 
+// Values of float16 and bfloat16 become float32, but for inputs and outputs of the graph.
+std::unique_ptr<Pass> WidenHalf();
 // Nodes over constants alone become constants.
 std::unique_ptr<Pass> FoldConstants();
 // Nodes over parameters (and constants) alone become parameter expressions. Symbolic graphs.

@@ -16,6 +16,7 @@ using Factory = std::unique_ptr<Pass> (*)();
 // clang-format off
 // Once a model, without shapes.
 constexpr Factory kLoadPasses[] = {
+    WidenHalf,  // Before all that looks for float32.
     FoldConstants,
     PrepareParameters,
     Canonicalize,
