@@ -54,6 +54,7 @@ constexpr TypeRow kRows[] = {
     {"com.microsoft.EmbedLayerNormalization", kEveryResult, 2},
     {"com.microsoft.MatMulIntegerToFloat", 0, 2},
     {"com.microsoft.QAttention", 0, 3},
+    {"reprise.DequantizeBits", 0, 1},
 };
 
 DType Numbered(int64_t number) {

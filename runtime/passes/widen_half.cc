@@ -53,11 +53,13 @@ class Widening {
 
   absl::StatusOr<bool> Run() {
     if (absl::c_none_of(types_, IsHalf)) return false;
+    std::vector<DType> outputs;
+    for (const ValueId output : graph_.outputs()) outputs.push_back(types_[output]);
     const std::vector<NodeId> nodes = graph_.NodeIds();
     closely_.resize(graph_.num_nodes());
     for (auto it = nodes.rbegin(); it != nodes.rend(); ++it) closely_[*it] = LooksClosely(*it);
     for (const NodeId id : nodes) RETURN_IF_ERROR(Rewrite(id));
-    RETURN_IF_ERROR(NarrowOutputs());
+    RETURN_IF_ERROR(NarrowOutputs(outputs));
     return changed_;
   }
 
@@ -223,13 +225,12 @@ class Widening {
   }
 
   // Outputs keep the dtype that the model gives them.
-  absl::Status NarrowOutputs() {
-    for (size_t i = 0; i < graph_.outputs().size(); ++i) {
+  absl::Status NarrowOutputs(const std::vector<DType>& wanted) {
+    for (size_t i = 0; i < wanted.size(); ++i) {
       const ValueId output = graph_.outputs()[i];
       const NodeId producer = ProducerOf(graph_, output);
-      if (!IsHalfValue(output) || producer == kNone || IsCast(graph_.node(producer))) continue;
-      ASSIGN_OR_RETURN(const ValueId narrow,
-                       CastTo(output, NumberOf(TypeOf(output)), TypeOf(output)));
+      if (!IsHalf(wanted[i]) || producer == kNone || IsCast(graph_.node(producer))) continue;
+      ASSIGN_OR_RETURN(const ValueId narrow, CastTo(output, NumberOf(wanted[i]), wanted[i]));
       graph_.SetOutput(i, narrow);
     }
     return absl::OkStatus();
