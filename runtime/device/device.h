@@ -24,7 +24,7 @@
 namespace reprise {
 
 // Replaces parameter operand `input` of a node by `op`(parameter), an op of the device or of the op
-// table. The result joins the prepare program.
+// table; without `op` by `parts`, of which there is then one. The result joins the prepare program.
 struct PrepareStep {
   size_t input = 0;
   // What `op` is applied to where that is not the operand itself: parts of its expression.

@@ -22,6 +22,8 @@ namespace reprise {
 namespace {
 
 constexpr int64_t kNewestOpset = 28;
+constexpr int kInt4 = 22;  // ONNX's number for the dtype
+constexpr char kUnpackNibbles[] = "reprise.UnpackNibbles";
 
 std::string Quoted(absl::string_view kind, absl::string_view name) {
   return absl::StrCat(kind, " '", name, "'");
@@ -155,6 +157,10 @@ class ModelImporter {
       const onnx::TensorProto& proto = graph.initializer(i);
       const absl::string_view raw =
           static_cast<size_t>(i) < slim_.raw_data.size() ? slim_.raw_data[i] : absl::string_view();
+      if (TensorReader::HoldsNibbles(proto)) {
+        RETURN_IF_ERROR(AddNibbles(proto, raw));
+        continue;
+      }
       auto tensor = tensors_.Read(proto, raw, Quoted("initializer", proto.name()));
       if (!tensor.ok()) {
         RETURN_IF_ERROR(NoteOrReturn(tensor.status()));
@@ -162,6 +168,54 @@ class ModelImporter {
         continue;
       }
       RETURN_IF_ERROR(Define(proto.name(), AddTensor(proto.name(), *std::move(tensor))));
+    }
+    return absl::OkStatus();
+  }
+
+  // An initializer of int4 or uint4 becomes one of int8 or uint8, by the prepare program where it
+  // is large.
+  absl::Status AddNibbles(const onnx::TensorProto& proto, absl::string_view raw) {
+    auto bytes = tensors_.ReadNibbles(proto, raw, Quoted("initializer", proto.name()));
+    if (!bytes.ok()) {
+      RETURN_IF_ERROR(NoteOrReturn(bytes.status()));
+      return DefineUnread(proto.name());
+    }
+    const bool is_signed = proto.data_type() == kInt4;
+    const std::vector<int64_t> dims(proto.dims().begin(), proto.dims().end());
+    Attributes attributes = {{"shape", dims}, {"signed", int64_t{is_signed}}};
+    ValueId id = kNone;
+    if (IsParameterLike(bytes->dtype(), bytes->num_elements())) {
+      const int index = static_cast<int>(result_.parameters.size());
+      const DType dtype = is_signed ? DType::kInt8 : DType::kUInt8;
+      id = result_.graph.AddParameter(
+          proto.name(),
+          ParameterExpr::Apply(kUnpackNibbles, std::move(attributes),
+                               {ParameterExpr::Leaf(index, DType::kUInt8, bytes->shape())}, dtype,
+                               Shape(dims.begin(), dims.end())));
+      result_.parameters.push_back(*std::move(bytes));
+    } else {
+      Node node;
+      node.op = kUnpackNibbles;
+      node.attributes = std::move(attributes);
+      node.inputs = {0};
+      node.outputs = {1};
+      ASSIGN_OR_RETURN(std::vector<Tensor> results,
+                       Evaluate(node, {*std::move(bytes)}, 2 * kMinParameterElements));
+      id = AddTensor(proto.name(), std::move(results[0]));
+    }
+    nibbles_.insert(id);
+    return Define(proto.name(), id);
+  }
+
+  // What would round or saturate to four bits, or hand them on.
+  absl::Status CheckNibbles(const NodeDraft& draft) const {
+    if (draft.op == "DequantizeLinear" || draft.op == "Cast") return absl::OkStatus();
+    for (size_t i = 0; i < draft.inputs.size(); ++i) {
+      if (!nibbles_.contains(draft.inputs[i])) continue;
+      return absl::UnimplementedError(
+          absl::StrCat("input ", i,
+                       " has numbers of four bits: of them there are only DequantizeLinear and "
+                       "Cast"));
     }
     return absl::OkStatus();
   }
@@ -287,11 +341,14 @@ class ModelImporter {
     if (Row(draft.op) == nullptr && !HasRewrite(draft)) {
       return absl::UnimplementedError("is not supported");
     }
+    RETURN_IF_ERROR(CheckNibbles(draft));
     ASSIGN_OR_RETURN(draft.attributes, ReadAttributes(proto, tensors_));
     const size_t known = result_.graph.num_values();
+    const bool rewritten = HasRewrite(draft);
     RETURN_IF_ERROR(RewriteToNewest(draft, result_.graph));
     MakeParameters(static_cast<ValueId>(known));
-    const OpRow* row = Row(draft.op);
+    // A rewrite may end in an op of ours.
+    const OpRow* row = rewritten ? FindOp(draft.op) : Row(draft.op);
     if (row == nullptr) return absl::UnimplementedError("is not supported");
     RETURN_IF_ERROR(CheckCount("inputs", draft.inputs.size(), row->min_inputs, row->max_inputs));
     RETURN_IF_ERROR(CheckCount("outputs", draft.outputs.size(), 0, row->max_outputs));
@@ -361,6 +418,7 @@ class ModelImporter {
   ImportedModel result_;
   absl::flat_hash_map<std::string, ValueId> values_;
   absl::flat_hash_set<std::string> unread_;  // initializers
+  absl::flat_hash_set<ValueId> nibbles_;     // those of four bits
   Reasons reasons_;                          // but those of nodes
   ExaminedModel examined_;                   // nodes that are refused, versions, declarations
 };

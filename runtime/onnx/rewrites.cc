@@ -366,6 +366,8 @@ constexpr RewriteRow kRewrites[] = {
     {"Upsample", kAlways, UpsampleIsResize},
     {"com.microsoft.FusedConv", kAlways, FusedConvInSteps},
     {"com.microsoft.FusedGemm", kAlways, FusedGemmInSteps},
+    {"com.microsoft.GatherBlockQuantized", kAlways, GatherBlockQuantizedInSteps},
+    {"com.microsoft.MatMulNBits", kAlways, MatMulNBitsInSteps},
     {"com.microsoft.QEmbedLayerNormalization", kAlways, QEmbedLayerNormInSteps},
     {"com.microsoft.QGemm", kAlways, QGemmInSteps},
     {"com.microsoft.QLinearAdd", kAlways, QLinearAddInSteps},

@@ -230,4 +230,65 @@ absl::Status QEmbedLayerNormInSteps(NodeDraft& draft, Graph& graph) {
   return absl::OkStatus();
 }
 
+// A, values, scales, zero_points?, g_idx?, bias?: the values are [N, blocks, bytes of a block].
+absl::Status MatMulNBitsInSteps(NodeDraft& draft, Graph& graph) {
+  Steps steps(draft, graph);
+  RETURN_IF_ERROR(steps.Require({0, 1, 2}));
+  if (steps.input(4) != kNone) return absl::UnimplementedError("input 4 (g_idx) is not supported");
+  const int64_t k = draft.attributes.Int("K", 0), n = draft.attributes.Int("N", 0);
+  const int64_t block = draft.attributes.Int("block_size", 0);
+  if (k <= 0 || n <= 0 || block <= 0 || k > INT64_MAX - block) {
+    return absl::InvalidArgumentError(absl::StrCat("attributes 'K' = ", k, ", 'N' = ", n,
+                                                   " and 'block_size' = ", block,
+                                                   " are not all positive"));
+  }
+  const ValueId shape = graph.AddConstant(absl::StrCat(draft.name, "/blocks"),
+                                          Tensor::Int64s({n, (k + block - 1) / block}));
+  const ValueId scales = steps.Add("Reshape", {steps.input(2), shape});
+  const ValueId rows =
+      steps.Add("reprise.DequantizeBits", {steps.input(1), scales, steps.input(3)},
+                {{"K", k}, {"bits", draft.attributes.Int("bits", 4)}, {"block_size", block}});
+  const ValueId weights = steps.Add("Transpose", {rows}, {{"perm", std::vector<int64_t>{1, 0}}});
+  const ValueId bias = steps.input(5);
+  draft.inputs = {steps.input(0), weights};
+  draft.op = "MatMul";
+  draft.attributes = {};
+  if (bias == kNone) return absl::OkStatus();
+  draft.inputs = {steps.Add("MatMul", draft.inputs), bias};
+  draft.op = "Add";
+  return absl::OkStatus();
+}
+
+// data, indices, scales, zero_points?: rows of a table are gathered as they are stored.
+absl::Status GatherBlockQuantizedInSteps(NodeDraft& draft, Graph& graph) {
+  Steps steps(draft, graph);
+  RETURN_IF_ERROR(steps.Require({0, 1, 2}));
+  const Value& data = graph.value(steps.input(0));
+  if (!data.shape.has_value() || data.shape->size() != 2 || data.dtype != DType::kUInt8) {
+    return absl::UnimplementedError("data that is no matrix of uint8 in the file");
+  }
+  const int64_t gathered = draft.attributes.Int("gather_axis", 0);
+  const int64_t quantized = draft.attributes.Int("quantize_axis", 1);
+  if ((gathered != 0 && gathered != -2) || (quantized != 1 && quantized != -1)) {
+    return absl::UnimplementedError(absl::StrCat("attributes 'gather_axis' = ", gathered,
+                                                 " and 'quantize_axis' = ", quantized));
+  }
+  const int64_t bits = draft.attributes.Int("bits", 4);
+  if (bits != 4 && bits != 8) {
+    return absl::UnimplementedError(absl::StrCat(bits, " bits are not supported"));
+  }
+  const Attributes at = {{"axis", int64_t{0}}};
+  const auto rows = [&](size_t input) {
+    if (steps.input(input) == kNone) return kNone;
+    return steps.Add("Gather", {steps.input(input), steps.input(1)}, at);
+  };
+  const int64_t k = (*data.shape)[1] * 8 / bits;
+  draft.inputs = {rows(0), rows(2), rows(3)};
+  if (draft.inputs.back() == kNone) draft.inputs.pop_back();
+  draft.op = "reprise.DequantizeBits";
+  draft.attributes = {
+      {"K", k}, {"bits", bits}, {"block_size", draft.attributes.Int("block_size", 128)}};
+  return absl::OkStatus();
+}
+
 }  // namespace reprise

@@ -24,5 +24,8 @@ absl::Status QLinearAveragePoolInSteps(NodeDraft& draft, Graph& graph);
 absl::Status QLinearGlobalAveragePoolInSteps(NodeDraft& draft, Graph& graph);
 absl::Status QGemmInSteps(NodeDraft& draft, Graph& graph);
 absl::Status QEmbedLayerNormInSteps(NodeDraft& draft, Graph& graph);
+// Weights of a few bits, with a factor for each block: see reprise.DequantizeBits.
+absl::Status MatMulNBitsInSteps(NodeDraft& draft, Graph& graph);
+absl::Status GatherBlockQuantizedInSteps(NodeDraft& draft, Graph& graph);
 
 }  // namespace reprise

@@ -23,6 +23,22 @@ Tensor FromField(DType dtype, Shape shape, const Field& field) {
   });
 }
 
+// ONNX's numbers for dtypes.
+constexpr int kUInt4 = 21, kInt4 = 22;
+
+absl::StatusOr<Shape> ShapeOf(const onnx::TensorProto& proto) {
+  Shape shape(proto.dims().begin(), proto.dims().end());
+  const auto elements = CheckedNumElements(shape);
+  if (elements.ok() && *elements <= INT64_MAX / 8) return shape;
+  return absl::InvalidArgumentError(
+      absl::StrCat("the dims ", ShapeToString(shape), " are negative or too large"));
+}
+
+absl::StatusOr<Tensor> Labelled(absl::StatusOr<Tensor> tensor, absl::string_view label) {
+  if (tensor.ok()) return tensor;
+  return absl::Status(tensor.status().code(), absl::StrCat(label, ": ", tensor.status().message()));
+}
+
 absl::Status CountError(int64_t have, int64_t want, absl::string_view what) {
   return absl::InvalidArgumentError(
       absl::StrCat("has ", have, " ", what, " of data, expected ", want));
@@ -35,32 +51,40 @@ TensorReader::TensorReader(const std::string& model_path, FileBytes file)
 
 absl::StatusOr<Tensor> TensorReader::Read(const onnx::TensorProto& proto, absl::string_view raw,
                                           absl::string_view label) {
-  const auto annotate = [&](const absl::Status& status) {
-    return absl::Status(status.code(), absl::StrCat(label, ": ", status.message()));
+  const auto read = [&]() -> absl::StatusOr<Tensor> {
+    ASSIGN_OR_RETURN(const DType dtype, ops::DTypeFromOnnx(proto.data_type()));
+    ASSIGN_OR_RETURN(Shape shape, ShapeOf(proto));
+    return ReadAs(proto, dtype, std::move(shape), raw);
   };
-  const auto dtype = ops::DTypeFromOnnx(proto.data_type());
-  if (!dtype.ok()) return annotate(dtype.status());
-  Shape shape(proto.dims().begin(), proto.dims().end());
-  const auto elements = CheckedNumElements(shape);
-  if (!elements.ok() || *elements > INT64_MAX / 8) {
-    return annotate(absl::InvalidArgumentError(
-        absl::StrCat("the dims ", ShapeToString(shape), " are negative or too large")));
-  }
-  if (proto.has_segment()) return annotate(absl::UnimplementedError("segments are not supported"));
-  absl::StatusOr<Tensor> tensor;
+  return Labelled(read(), label);
+}
+
+bool TensorReader::HoldsNibbles(const onnx::TensorProto& proto) {
+  return proto.data_type() == kUInt4 || proto.data_type() == kInt4;
+}
+
+absl::StatusOr<Tensor> TensorReader::ReadNibbles(const onnx::TensorProto& proto,
+                                                 absl::string_view raw, absl::string_view label) {
+  const auto read = [&]() -> absl::StatusOr<Tensor> {
+    ASSIGN_OR_RETURN(const Shape shape, ShapeOf(proto));
+    return ReadAs(proto, DType::kUInt8, {(NumElements(shape) + 1) / 2}, raw);
+  };
+  return Labelled(read(), label);
+}
+
+absl::StatusOr<Tensor> TensorReader::ReadAs(const onnx::TensorProto& proto, DType dtype,
+                                            Shape shape, absl::string_view raw) {
+  if (proto.has_segment()) return absl::UnimplementedError("segments are not supported");
   if (proto.data_location() == onnx::TensorProto::EXTERNAL) {
-    tensor = ReadExternal(proto, *dtype, std::move(shape));
-  } else if (raw.data() != nullptr) {
-    tensor = FromBytes(*dtype, std::move(shape), raw, file_);
-  } else if (proto.has_raw_data()) {
-    const std::string& bytes = proto.raw_data();
-    tensor = FromBytes(*dtype, std::move(shape), absl::string_view(bytes.data(), bytes.size()),
-                       FileBytes{});
-  } else {
-    tensor = ReadTyped(proto, *dtype, std::move(shape));
+    return ReadExternal(proto, dtype, std::move(shape));
   }
-  if (!tensor.ok()) return annotate(tensor.status());
-  return tensor;
+  if (raw.data() != nullptr) return FromBytes(dtype, std::move(shape), raw, file_);
+  if (proto.has_raw_data()) {
+    const std::string& bytes = proto.raw_data();
+    return FromBytes(dtype, std::move(shape), absl::string_view(bytes.data(), bytes.size()),
+                     FileBytes{});
+  }
+  return ReadTyped(proto, dtype, std::move(shape));
 }
 
 std::vector<FileBytes> TensorReader::Files() const {

@@ -26,10 +26,18 @@ class TensorReader {
   absl::StatusOr<Tensor> Read(const onnx::TensorProto& proto, absl::string_view raw,
                               absl::string_view label);
 
+  // Numbers of four bits: their bytes, two numbers each, low bits first, as Read would read so many
+  // uint8.
+  absl::StatusOr<Tensor> ReadNibbles(const onnx::TensorProto& proto, absl::string_view raw,
+                                     absl::string_view label);
+  static bool HoldsNibbles(const onnx::TensorProto& proto);
+
   // All that tensors may point into.
   std::vector<FileBytes> Files() const;
 
  private:
+  absl::StatusOr<Tensor> ReadAs(const onnx::TensorProto& proto, DType dtype, Shape shape,
+                                absl::string_view raw);
   absl::StatusOr<Tensor> ReadTyped(const onnx::TensorProto& proto, DType dtype, Shape shape);
   absl::StatusOr<Tensor> ReadExternal(const onnx::TensorProto& proto, DType dtype, Shape shape);
   absl::StatusOr<const FileBytes*> ExternalFile(const std::string& location);

@@ -4,6 +4,7 @@
 #include "runtime/ops/attention_onnx.h"
 #include "runtime/ops/axis_rules.h"
 #include "runtime/ops/binary.h"
+#include "runtime/ops/block_weights.h"
 #include "runtime/ops/branch.h"
 #include "runtime/ops/conv.h"
 #include "runtime/ops/conv_transpose.h"
@@ -246,7 +247,8 @@ constexpr OpRow kRows[] = {
     {"QLinearMatMul", 8, 8, 1, 1, 0, 0, QLinearMatMulRule, QLinearMatMulKernel, QLinearMatMulAxis},
     {"com.microsoft.DynamicQuantizeMatMul", 3, 5, 1, 1, 0, 0, DynamicQuantizeMatMulRule, DynamicQuantizeMatMulKernel, UnknownAxis},
     {"com.microsoft.MatMulIntegerToFloat", 4, 7, 1, 1, 0, 0, MatMulIntegerToFloatRule, MatMulIntegerToFloatKernel, UnknownAxis},
-    {"com.microsoft.MatMulNBits", 3, 6, 1, 1, 0, 0, MatMulNBitsRule, MatMulNBitsKernel, LastDimProductAxis},
+    {"reprise.UnpackNibbles", 1, 1, 1, 1, kInternal, 0, UnpackNibblesRule, UnpackNibblesKernel, UnknownAxis},
+    {"reprise.DequantizeBits", 2, 3, 1, 1, kInternal, 0, DequantizeBitsRule, DequantizeBitsKernel, UnknownAxis},
 };
 // clang-format on
 

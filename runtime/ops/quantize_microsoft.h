@@ -5,7 +5,7 @@
 
 namespace reprise::ops {
 
-Rule DynamicQuantizeMatMulRule, MatMulIntegerToFloatRule, MatMulNBitsRule;
-Kernel DynamicQuantizeMatMulKernel, MatMulIntegerToFloatKernel, MatMulNBitsKernel;
+Rule DynamicQuantizeMatMulRule, MatMulIntegerToFloatRule;
+Kernel DynamicQuantizeMatMulKernel, MatMulIntegerToFloatKernel;
 
 }  // namespace reprise::ops

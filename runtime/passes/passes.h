@@ -13,6 +13,8 @@ namespace reprise {
 
 // What a Loop hands from one iteration to the next as it is does not belong to the loop.
 std::unique_ptr<Pass> LoopInvariants();
+// Values of float16 and bfloat16 become float32, but for inputs and outputs of the graph.
+std::unique_ptr<Pass> WidenHalf();
 // Nodes over constants alone become constants.
 std::unique_ptr<Pass> FoldConstants();
 // Nodes over parameters (and constants) alone become parameter expressions. Symbolic graphs.

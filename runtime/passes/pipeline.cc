@@ -17,6 +17,7 @@ using Factory = std::unique_ptr<Pass> (*)();
 // Once a model, without shapes.
 constexpr Factory kLoadPasses[] = {
     LoopInvariants,
+    WidenHalf,  // Before all that looks for float32.
     FoldConstants,
     PrepareParameters,
     Canonicalize,

@@ -31,7 +31,6 @@ bool MultipliesWeights(const Graph& graph, const Node& node) {
                                              "MatMulInteger",
                                              "QLinearMatMul",
                                              "com.microsoft.FusedMatMul",
-                                             "com.microsoft.MatMulNBits",
                                              "com.microsoft.MatMulIntegerToFloat",
                                              "com.microsoft.DynamicQuantizeMatMul"};
   if (!absl::c_linear_search(kProducts, node.op)) return false;

@@ -324,6 +324,7 @@ class Compilation {
     for (const PrepareStep& step : option->prepare) {
       if (step.input != i) continue;
       REPRISE_CHECK(expression != nullptr);
+      if (step.op.empty()) return step.parts.at(0);
       expression = ParameterExpr::Apply(
           step.op, step.attributes,
           step.parts.empty() ? std::vector<ParameterExprPtr>{expression} : step.parts, step.dtype,

@@ -142,6 +142,11 @@ def quantized_cases():
         yield f"matmul_{bits}_bits", MICROSOFT, "MatMulNBits", weights, attrs, ["y"]
         zeros = ints(0, 256, 6 * (1 if bits == 4 else 2), np.uint8)
         yield f"matmul_{bits}_bits_zeros", MICROSOFT, "MatMulNBits", weights + [zeros], attrs, ["y"]
+        yield f"matmul_{bits}_bits_bias", MICROSOFT, "MatMulNBits", weights + [
+            zeros, None, f32(6)], attrs, ["y"]
+        yield f"gather_{bits}_bits", MICROSOFT, "GatherBlockQuantized", [
+            ints(0, 256, (9, 4 * bits), np.uint8), ints(0, 9, (2, 3), np.int64),
+            np.abs(f32(9, 2)) * 0.1], {"bits": bits, "block_size": 16}, ["y"]
     w = ints(-127, 128, (12, 36), np.int8)
     yield "qattention", MICROSOFT, "QAttention", [
         ints(0, 256, (2, 5, 12), np.uint8), w, f32(36), np.array(0.01, np.float32), np.array(0.02, np.float32),

@@ -3,6 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/device/cpu/foreign_blas.h"
+#include "runtime/device/cpu/half.h"
 #include "runtime/device/cpu/plan.h"
 #include "runtime/device/cpu/weight_memory.h"
 
@@ -95,6 +96,7 @@ constexpr OpPlan kPlans[] = {
     {"Or", cpu::PlanLogic},
     {"Xor", cpu::PlanLogic},
     {"Not", cpu::PlanLogic},
+    {"Cast", cpu::PlanHalfCast},
     {"Cast", cpu::PlanCast},
     {"Identity", cpu::PlanCast},
     {"Where", cpu::PlanWhere},
@@ -105,6 +107,8 @@ constexpr OpPlan kPlans[] = {
     {"Concat", cpu::PlanConcat},
     {"Split", cpu::PlanSplit},
 };
+
+constexpr int64_t kFloat = 1;  // ONNX's number for float32
 
 std::vector<cpu::Candidate> CandidatesOf(const cpu::CpuTarget& target, const Graph& graph,
                                          NodeId id) {
@@ -187,6 +191,10 @@ absl::StatusOr<Tensor> CpuDevice::Prepare(const std::string& op, const Attribute
   }
   if (op == cpu::kSplitPhasesOp && !inputs.empty() && inputs[0].has_value()) {
     return cpu::RunSplitPhases(attributes, *inputs[0], *weights_);
+  }
+  if (op == "Cast" && attributes.Int("to", 0) == kFloat && inputs.size() == 1 &&
+      inputs[0].has_value() && cpu::IsHalf(inputs[0]->dtype())) {
+    return cpu::RunWiden(*target_, *inputs[0]);
   }
   if (op != cpu::kPackOp) return PrepareWithReference(op, attributes, inputs);
   if (inputs.size() != 1 || !inputs[0].has_value()) {

@@ -180,6 +180,13 @@ inline constexpr char kPackInt8RowsOp[] = "cpu.PackInt8Rows";
 absl::StatusOr<Tensor> RunPackInt8Rows(const Tensor& values, const Tensor* scales,
                                        WeightMemory& memory);
 
+// plan_half.cc
+std::vector<Candidate> PlanHalfCast(const CpuTarget& target, const NodeView& node);
+// The parameter of float16 or bfloat16 that `floats` is the Cast of; null where it is none.
+ParameterExprPtr HalfOf(const ParameterExprPtr& floats);
+// A Cast of a half to float32.
+absl::StatusOr<Tensor> RunWiden(const CpuTarget& target, const Tensor& half);
+
 // plan_attention.cc
 std::vector<Candidate> PlanAttention(const CpuTarget& target, const NodeView& node);
 

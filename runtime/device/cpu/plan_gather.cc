@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/device/cpu/half.h"
 #include "runtime/device/cpu/int8_weights.h"
 #include "runtime/device/cpu/plan.h"
 #include "runtime/device/cpu/weight_memory.h"
@@ -34,9 +35,11 @@ int64_t CheckedIndex(const LaunchArgs& launch, int operand, const Indices& indic
 
 struct GatherParams {
   int64_t outer = 1, size = 1, count = 1;
-  int64_t block_bytes = 0;
+  int64_t block = 0;        // elements of the table that an index stands for
+  int64_t block_bytes = 0;  // of them as the table has them
   bool wide = false;
   int64_t batch_rows = 0;
+  const HalfKernels* half = nullptr;  // the table is of half, the result of floats
 };
 
 void RunGather(const LaunchArgs& launch) {
@@ -48,8 +51,12 @@ void RunGather(const LaunchArgs& launch) {
   const ItemRange range = RangeOfPart(live, 1, launch.part, launch.parts);
   for (int64_t i = range.begin; i < range.end; ++i) {
     const int64_t index = CheckedIndex(launch, 1, indices, i % p.count, p.size);
-    std::memcpy(to + i * p.block_bytes, from + (i / p.count * p.size + index) * p.block_bytes,
-                p.block_bytes);
+    const std::byte* block = from + (i / p.count * p.size + index) * p.block_bytes;
+    if (p.half != nullptr) {
+      p.half->widen(block, reinterpret_cast<float*>(to) + i * p.block, p.block);
+    } else {
+      std::memcpy(to + i * p.block_bytes, block, p.block_bytes);
+    }
   }
 }
 
@@ -72,7 +79,8 @@ struct EmbeddingParams {
   struct Table {
     int64_t size = 0;
     bool wide = false;
-    bool int8 = false;             // rows of Int8RowBytes(width), else of width floats
+    bool int8 = false;                  // rows of Int8RowBytes(width)
+    const HalfKernels* half = nullptr;  // rows of width halves; neither: of width floats
     int64_t steps[kMaxDims] = {};  // elements of the ids from one row to the next along each dim
   } table[kMaxTables];
 };
@@ -81,7 +89,9 @@ struct EmbeddingParams {
 struct Summands {
   const std::byte* rows[kMaxTables];
   const std::byte* int8_rows[kMaxTables];
-  int floats = 0, int8s = 0;
+  const std::byte* half_rows[kMaxTables];
+  const HalfKernels* half_kernels[kMaxTables];
+  int floats = 0, int8s = 0, halves = 0;
 };
 
 void Fetch(const std::byte* row, int64_t bytes) {
@@ -105,10 +115,16 @@ Summands SummandsOf(const EmbeddingParams& p, const LaunchArgs& launch, int64_t 
     for (size_t d = 0; d < p.dims; ++d) element += position[d] * table.steps[d];
     const Indices ids = {launch.operands[2 * t + 1], table.wide};
     const int64_t index = CheckedIndex(launch, 2 * t + 1, ids, element, table.size);
-    const int64_t bytes =
-        table.int8 ? Int8RowBytes(p.width) : p.width * static_cast<int64_t>(sizeof(float));
+    const int64_t bytes = table.int8              ? Int8RowBytes(p.width)
+                          : table.half != nullptr ? p.width * int64_t{sizeof(uint16_t)}
+                                                  : p.width * int64_t{sizeof(float)};
     const std::byte* from = static_cast<const std::byte*>(launch.operands[2 * t]) + index * bytes;
-    (table.int8 ? found.int8_rows[found.int8s++] : found.rows[found.floats++]) = from;
+    if (table.half != nullptr) {
+      found.half_kernels[found.halves] = table.half;
+      found.half_rows[found.halves++] = from;
+    } else {
+      (table.int8 ? found.int8_rows[found.int8s++] : found.rows[found.floats++]) = from;
+    }
     Fetch(from, std::min(bytes, kMostFetched));
   }
   return found;
@@ -130,13 +146,24 @@ void RunEmbedding(const LaunchArgs& launch) {
     if (next < range.end) found[next % (kAhead + 1)] = SummandsOf(p, launch, next);
     const Summands& of = found[row % (kAhead + 1)];
     float* sum = out + row * p.width;
+    int halves = 0;  // added so far
     if (of.floats > 0) {
       p.kernels->sum_rows(of.rows, of.floats, p.width, sum);
+    } else if (of.halves > 0) {
+      of.half_kernels[0]->widen(of.half_rows[halves++], sum, p.width);
     } else {
       std::fill_n(sum, p.width, 0.0f);
     }
+    for (; halves < of.halves; ++halves) {
+      of.half_kernels[halves]->add(of.half_rows[halves], sum, p.width);
+    }
     p.kernels->add_int8_rows(of.int8_rows, of.int8s, p.width, sum);
   }
+}
+
+// The table `input` of a node is a Cast of halves: they are read as they are stored.
+PrepareStep ReadHalves(size_t input, const ParameterExprPtr& halves) {
+  return {.input = input, .parts = {halves}, .dtype = halves->dtype(), .shape = halves->shape()};
 }
 
 bool IsIndex(DType dtype) { return dtype == DType::kInt32 || dtype == DType::kInt64; }
@@ -153,8 +180,11 @@ std::vector<Candidate> PlanGather(const CpuTarget& target, const NodeView& node)
   params.size = shape[*axis];
   if (params.size == 0) return {};
   params.count = NumElements(node.shape(1));
-  params.block_bytes =
-      NumElements(shape.subspan(*axis + 1)) * static_cast<int64_t>(DTypeSize(node.dtype(0)));
+  const ParameterExprPtr halves = HalfOf(node.parameter(0));
+  const DType stored = halves == nullptr ? node.dtype(0) : halves->dtype();
+  params.block = NumElements(shape.subspan(*axis + 1));
+  params.block_bytes = params.block * static_cast<int64_t>(DTypeSize(stored));
+  if (halves != nullptr) params.half = &HalfKernelsFor(target.isa, stored);
   params.wide = node.dtype(1) == DType::kInt64;
   params.batch_rows = node.batch_rows();
   Candidate candidate = MakeCandidate(target, node, "gather", RunGather, params, 0);
@@ -166,6 +196,7 @@ std::vector<Candidate> PlanGather(const CpuTarget& target, const NodeView& node)
   candidate.option.estimate_ns = work.bytes / 10;
   candidate.option.takes_live_rows = params.batch_rows > 0;
   candidate.option.unaligned_inputs = {0};
+  if (halves != nullptr) candidate.option.prepare.push_back(ReadHalves(0, halves));
   return {std::move(candidate)};
 }
 
@@ -196,6 +227,11 @@ std::vector<Candidate> PlanEmbeddingSum(const CpuTarget& target, const NodeView&
   std::vector<PrepareStep> prepare;
   for (int t = 0; t < params.tables; ++t) {
     const size_t input = 2 * static_cast<size_t>(t);
+    if (const ParameterExprPtr halves = HalfOf(node.parameter(input)); halves != nullptr) {
+      params.table[t].half = &HalfKernelsFor(target.isa, halves->dtype());
+      prepare.push_back(ReadHalves(input, halves));
+      continue;
+    }
     const std::optional<Int8Weights> weights = SplitInt8(node.parameter(input), /*axis=*/0);
     if (!weights.has_value()) continue;
     params.table[t].int8 = true;

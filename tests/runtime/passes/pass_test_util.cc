@@ -56,11 +56,16 @@ void ExpectSame(const Graph& before, const Graph& after, const SameAnswersOption
 
 Tensor RandomTensor(DType dtype, const Shape& shape, int64_t limit, std::mt19937& random) {
   const int64_t count = NumElements(shape);
-  if (dtype == DType::kFloat32) {
+  if (dtype == DType::kFloat32 || dtype == DType::kFloat16 || dtype == DType::kBFloat16) {
     std::vector<float> values(count);
     std::normal_distribution<float> normal;
     for (float& value : values) value = normal(random);
-    return Tensor::FromVector(dtype, shape, values);
+    if (dtype == DType::kFloat32) return Tensor::FromVector(dtype, shape, values);
+    std::vector<uint16_t> bits;
+    for (const float value : values) {
+      bits.push_back(dtype == DType::kFloat16 ? FloatToHalf(value) : FloatToBFloat16(value));
+    }
+    return Tensor::FromVector(dtype, shape, bits);
   }
   if (dtype == DType::kBool || dtype == DType::kInt8 || dtype == DType::kUInt8) {
     const int64_t top = dtype == DType::kBool ? 2 : 100;

@@ -157,6 +157,12 @@ constexpr const char* kNodes[] = {
     "input %x: f32[2, 5, 33]\ninput %r: f32[33]\nparam %g: f32[33] = p0\n"
     "%y: ? = reprise.AddLayerNorm(%x, %r, %g)\noutput %y",
     "input %x: f32[4, 3, 17]\n%y: ? = Softmax(%x) {axis = -1}\noutput %y",
+    // Halves.
+    "input %x: f16[2, 5, 33]\n%y: ? = Cast(%x) {to = 1}\noutput %y",
+    "input %x: bf16[131]\n%y: ? = Cast(%x) {to = 1}\noutput %y",
+    "input %x: f32[2, 5, 33]\n%y: ? = Cast(%x) {to = 10}\noutput %y",
+    "input %x: f32[7, 40]\n%y: ? = Cast(%x) {to = 16}\noutput %y",
+    "input %x: f16[7, 40]\n%y: ? = Cast(%x) {to = 16}\noutput %y",
     // Reductions.
     "input %x: f32[4, 3, 17]\nconst %a: i64[1] = {1}\n%y: ? = ReduceMean(%x, %a)\noutput %y",
     "input %x: f32[4, 3, 17]\nconst %a: i64[2] = {-1, 1}\n"

@@ -187,6 +187,12 @@ class NodeRun {
           case DType::kFloat64:
             static_cast<double*>(data)[i] = uniform(random);
             break;
+          case DType::kFloat16:
+            static_cast<uint16_t*>(data)[i] = FloatToHalf(uniform(random));
+            break;
+          case DType::kBFloat16:
+            static_cast<uint16_t*>(data)[i] = FloatToBFloat16(uniform(random));
+            break;
           case DType::kInt32:
             static_cast<int32_t*>(data)[i] = static_cast<int32_t>(small);
             break;
