@@ -81,6 +81,12 @@ bool MayUseTiles() {
 Isa FindIsa() {
   __builtin_cpu_init();
   if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) return Isa::kBaseline;
+  // Conversions of halves: no CPU has AVX2 without them, a hypervisor may hide them.
+  constexpr unsigned kF16c = 1u << 29;
+  unsigned low[4] = {};
+  if (!__get_cpuid(1, &low[0], &low[1], &low[2], &low[3]) || (low[2] & kF16c) == 0) {
+    return Isa::kBaseline;
+  }
   if (!__builtin_cpu_supports("avx512f") || !__builtin_cpu_supports("avx512bw") ||
       !__builtin_cpu_supports("avx512dq") || !__builtin_cpu_supports("avx512vl")) {
     return Isa::kAvx2;

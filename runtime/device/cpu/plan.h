@@ -16,6 +16,7 @@
 #include "runtime/device/cpu/gemm.h"
 #include "runtime/device/cpu/parts.h"
 #include "runtime/device/cpu/rows.h"
+#include "runtime/device/cpu/typed_loops.h"
 #include "runtime/device/device.h"
 #include "runtime/device/gemm_provider.h"
 #include "runtime/ops/windows.h"
@@ -38,7 +39,8 @@ struct CpuTarget {
         attention(AttentionKernelsFor(isa)),
         tile_attention(TileAttentionKernelsFor(isa)),
         rows(RowKernelsFor(isa)),
-        elementwise(ElementwiseKernelsFor(isa)) {}
+        elementwise(ElementwiseKernelsFor(isa)),
+        typed(TypedKernelsFor(isa)) {}
 
   static constexpr int kMaxScratchParts = 16;
 
@@ -51,6 +53,7 @@ struct CpuTarget {
   const AttentionKernels* tile_attention;  // null: there are none
   const RowKernels& rows;
   const ElementwiseKernels& elementwise;
+  const TypedKernels& typed;
 };
 
 // A node with what is known of its operands.
@@ -256,6 +259,7 @@ std::vector<Candidate> PlanDynamicQuantize(const CpuTarget& target, const NodeVi
 std::vector<Candidate> PlanTypedMath(const CpuTarget& target, const NodeView& node);
 std::vector<Candidate> PlanCompare(const CpuTarget& target, const NodeView& node);
 std::vector<Candidate> PlanLogic(const CpuTarget& target, const NodeView& node);
+std::vector<Candidate> PlanSpecial(const CpuTarget& target, const NodeView& node);
 std::vector<Candidate> PlanCast(const CpuTarget& target, const NodeView& node);
 std::vector<Candidate> PlanWhere(const CpuTarget& target, const NodeView& node);
 
