@@ -6,9 +6,11 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/onnx/onnx_proto.h"
-#include "runtime/onnx/rewrites_audio.h"
+#include "runtime/onnx/rewrites_fourier.h"
 #include "runtime/onnx/rewrites_fused.h"
 #include "runtime/onnx/rewrites_quantized.h"
+#include "runtime/onnx/rewrites_recurrent.h"
+#include "runtime/onnx/rewrites_windows.h"
 
 namespace reprise {
 namespace {
@@ -84,6 +86,15 @@ absl::Status TopKToInput(NodeDraft& draft, Graph& graph) {
   if (k == nullptr) return absl::InvalidArgumentError("attribute 'k' is missing");
   SetInput(draft, 1, graph.AddConstant(absl::StrCat(draft.name, "/k"), Tensor::Int64s({*k})));
   draft.attributes.Erase("k");
+  return absl::OkStatus();
+}
+
+// Before opset 20 the axis was an attribute, 1 by default.
+absl::Status TransformAxisToInput(NodeDraft& draft, Graph& graph) {
+  SetInput(draft, 2,
+           graph.AddConstant(absl::StrCat(draft.name, "/axis"),
+                             Tensor::Int64s({draft.attributes.Int("axis", 1)})));
+  draft.attributes.Erase("axis");
   return absl::OkStatus();
 }
 
@@ -323,6 +334,8 @@ constexpr RewriteRow kRewrites[] = {
     {"Clip", 11, ClipToInputs},
     {"Concat", 4, ConcatAxis},
     {"ConvInteger", kAlways, ConvIntegerInSteps},
+    {"DFT", 20, TransformAxisToInput},
+    {"DFT", kAlways, DftInSteps},
     {"Dropout", 12, DropoutDefaults},
     {"GRU", 7, DropOutputSequence},
     {"Gemm", 7, DropBroadcast},
@@ -364,6 +377,7 @@ constexpr RewriteRow kRewrites[] = {
     {"TopK", 10, TopKToInput},
     {"Unsqueeze", 13, AxesToInput},
     {"Upsample", kAlways, UpsampleIsResize},
+    {"com.microsoft.DynamicQuantizeLSTM", kAlways, DynamicQuantizeLstmInSteps},
     {"com.microsoft.FusedConv", kAlways, FusedConvInSteps},
     {"com.microsoft.FusedGemm", kAlways, FusedGemmInSteps},
     {"com.microsoft.GatherBlockQuantized", kAlways, GatherBlockQuantizedInSteps},

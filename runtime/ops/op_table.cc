@@ -10,6 +10,7 @@
 #include "runtime/ops/conv_transpose.h"
 #include "runtime/ops/data_sized.h"
 #include "runtime/ops/einsum.h"
+#include "runtime/ops/fourier.h"
 #include "runtime/ops/gather.h"
 #include "runtime/ops/grid_sample.h"
 #include "runtime/ops/group_norm.h"
@@ -186,6 +187,7 @@ constexpr OpRow kRows[] = {
     {"ArgMin", 1, 1, 1, 1, 0, 0, ArgRule, ArgMinKernel, ArgMinAxis},
     {"TopK", 2, 2, 2, 2, 0, 0b10, TopKRule, TopKKernel, TopKAxis},
     {"CumSum", 2, 2, 1, 1, 0, 0, CumSumRule, CumSumKernel, CumulativeAxis},
+    {"DFT", 1, 3, 1, 1, 0, 0b110, DftRule, DftKernel, UnknownAxis},
     {"CumProd", 2, 2, 1, 1, 0, 0, CumSumRule, CumProdKernel, CumulativeAxis},
     // Matrix products.
     {"MatMul", 2, 2, 1, 1, 0, 0, MatMulRule, MatMulKernel, MatMulAxis},

@@ -17,7 +17,7 @@ import case_folder
 
 RANDOM = np.random.default_rng(11)
 MICROSOFT = "com.microsoft"
-CONSTANTS = {"STFT": (1, 2, 3)}  # operands that files hold
+CONSTANTS = {"STFT": (1, 2, 3), "DFT": (1, 2)}  # operands that files hold
 OPSETS = {"RoiAlign": 21}  # the newest that onnxruntime has a kernel for, where that is not the newest of all
 
 
@@ -65,6 +65,7 @@ def cases():
     yield from pool_cases()
     yield from sampling_cases()
     yield from quantized_conv_cases()
+    yield from dynamic_recurrent_cases()
     yield from signal_cases()
     yield from quantized_cases()
     yield from qlinear_cases()
@@ -355,6 +356,34 @@ def quantized_conv_cases():
         "activation": "Relu"}, ["y"]
 
 
+def dynamic_recurrent_cases():
+    """Quantised layers; onnxruntime rounds their inputs as well, so that an LSTM has the answer."""
+    hidden, size, step, batch = 6, 5, 7, 3
+    for direction, ways in (("forward", 1), ("reverse", 1), ("bidirectional", 2)):
+        for kind, dtype, point in (("s8", np.int8, 0), ("u8", np.uint8, 131)):
+            for columns in ((), (4 * hidden,)):
+                low, high = (-127, 128) if dtype == np.int8 else (0, 256)
+                weights = [ints(low, high, (ways, rows, 4 * hidden), dtype)
+                           for rows in (size, hidden)]
+                scales = [(RANDOM.random((ways, *columns)) * 0.01 + 0.002).astype(np.float32)
+                          for _ in weights]
+                points = [np.full((ways, *columns), point, dtype) for _ in weights]
+                floats = [np.ascontiguousarray((
+                    (w.astype(np.float32) - point) * s.reshape(ways, 1, -1)).transpose(0, 2, 1))
+                    for w, s in zip(weights, scales)]
+                x, bias = f32(step, batch, size), f32(ways, 8 * hidden)
+                rest = [bias, np.array([7, 3, 5], np.int32), f32(ways, batch, hidden),
+                        f32(ways, batch, hidden), f32(ways, 3 * hidden)]
+                quantised = [scales[0], points[0], scales[1], points[1]]
+                name = f"dynamic_quantize_lstm_{direction}_{kind}_{len(columns)}"
+                yield (name, MICROSOFT, "DynamicQuantizeLSTM", [x, *weights, *rest, *quantised], {
+                    "direction": direction, "hidden_size": hidden}, ["y", "h", "c"],
+                       ("LSTM", [x, *floats, *rest]))
+    yield ("dynamic_quantize_lstm_plain", MICROSOFT, "DynamicQuantizeLSTM", [
+        x, *weights, *[None] * 5, *quantised], {
+            "direction": direction, "hidden_size": hidden}, ["y"], ("LSTM", [x, *floats]))
+
+
 def signal_cases():
     signal, step = f32(2, 150, 1), np.array(7, np.int64)
     for onesided in (0, 1):
@@ -362,28 +391,49 @@ def signal_cases():
             "onesided": onesided}, ["y"]
     yield "stft_window", "", "STFT", [signal, step, f32(32), np.array(32, np.int64)], {}, ["y"]
     yield "stft_window_alone", "", "STFT", [signal, step, f32(25)], {}, ["y"]
+    yield "stft_rank_2", "", "STFT", [f32(2, 150), step, f32(25)], {}, ["y"]
+    yield "stft_complex", "", "STFT", [f32(2, 150, 2), step, f32(24)], {"onesided": 0}, ["y"]
+    size = lambda n: np.array(n, np.int64)
+    for parts in (1, 2):
+        signal = f32(3, 12, 5, parts)
+        for axis in (0, 1, 2, -2, -3):
+            yield f"dft_{parts}_axis_{axis}", "", "DFT", [signal, None, size(axis)], {}, ["y"]
+            for length in (4, 7, 16):
+                for inverse in (0, 1):
+                    yield (f"dft_{parts}_axis_{axis}_of_{length}_{inverse}", "", "DFT",
+                           [signal, size(length), size(axis)], {"inverse": inverse}, ["y"])
+    for length in (None, size(8), size(13), size(40)):
+        name = "all" if length is None else int(length)
+        yield f"dft_onesided_{name}", "", "DFT", [f32(2, 3, 20, 1), length], {"onesided": 1}, ["y"]
     for periodic in (0, 1):
         for op in ("HannWindow", "HammingWindow", "BlackmanWindow"):
             yield f"{op.lower()}_{periodic}", "", op, [np.array(13, np.int64)], {
                 "periodic": periodic}, ["y"]
 
 
-def write_case(folder, name, domain, op, values, attributes, outputs):
+def make_model(name, domain, op, values, attributes, outputs):
     given = {f"i{i}": v for i, v in enumerate(values) if v is not None}
     inputs = [f"i{i}" if v is not None else "" for i, v in enumerate(values)]
     known = [numpy_helper.from_array(given.pop(f"i{i}"), f"i{i}")
              for i in CONSTANTS.get(op, ()) if f"i{i}" in given]
     infos = [helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(v.dtype), v.shape)
              for n, v in given.items()]
-    names = [n for n in outputs if n]
     node = helper.make_node(op, inputs, outputs, name, domain=domain, **attributes)
-    made = [ValueInfoProto(name=n) for n in names]  # onnxruntime infers the types
+    made = [ValueInfoProto(name=n) for n in outputs if n]  # onnxruntime infers the types
     graph = helper.make_graph([node], name, infos, made, known)
-    model = helper.make_model(graph, ir_version=10, opset_imports=[
-        helper.make_opsetid("", OPSETS.get(op, 23)), helper.make_opsetid(MICROSOFT, 1)])
-    session = onnxruntime.InferenceSession(model.SerializeToString(),
+    return helper.make_model(graph, ir_version=10, opset_imports=[
+        helper.make_opsetid("", OPSETS.get(op, 23)), helper.make_opsetid(MICROSOFT, 1)]), given
+
+
+def write_case(folder, name, domain, op, values, attributes, outputs, stands_for=None):
+    """`stands_for`: op and inputs of ONNX whose answers the case must give, else its own."""
+    model, given = make_model(name, domain, op, values, attributes, outputs)
+    asked, feed = model, given
+    if stands_for is not None:
+        asked, feed = make_model(name, "", *stands_for, attributes, outputs)
+    session = onnxruntime.InferenceSession(asked.SerializeToString(),
                                            providers=["CPUExecutionProvider"])
-    results = session.run(names, given)
+    results = session.run([n for n in outputs if n], feed)
     case_folder.write(os.path.join(folder, name), model, list(given.values()), results)
 
 

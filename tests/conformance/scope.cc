@@ -17,7 +17,7 @@ constexpr absl::string_view kOps[] = {
     "Attention", "AveragePool", "BatchNormalization", "BitShift", "BitwiseAnd", "BitwiseNot",
     "BitwiseOr", "BitwiseXor", "BlackmanWindow", "Cast", "CastLike", "Ceil", "Celu", "Clip",
     "Compress", "Concat", "Constant", "ConstantOfShape", "Conv", "ConvInteger", "ConvTranspose",
-    "Cos", "Cosh", "CumProd", "CumSum", "DepthToSpace", "DequantizeLinear", "Div", "Dropout",
+    "Cos", "Cosh", "CumProd", "CumSum", "DFT", "DepthToSpace", "DequantizeLinear", "Div", "Dropout",
     "DynamicQuantizeLinear", "Einsum", "Elu", "Equal", "Erf", "Exp", "Expand", "EyeLike", "Flatten",
     "Floor", "GRU", "Gather", "GatherElements", "GatherND", "Gelu", "Gemm", "GlobalAveragePool",
     "GlobalLpPool", "GlobalMaxPool", "Greater", "GreaterOrEqual", "GridSample",

@@ -9,6 +9,7 @@ namespace reprise {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 TEST(RewriteTest, AttributesThatBecameInputsAreInputs) {
   ModelBuilder builder(11);
@@ -142,6 +143,70 @@ TEST(RewriteTest, TransformsOfMoreWavesThanTheLimitAreRefused) {
   EXPECT_THAT(Unimplemented(Transform(4096, false)),
               HasSubstr("frames of 4096 with 4096 frequencies"));
   EXPECT_THAT(InvalidArgument(Transform(0, true)), HasSubstr("frames of 0 in steps of 16"));
+}
+
+TEST(RewriteTest, FramesAreThoseOfSignalsWithAndWithoutADimOfParts) {
+  for (const std::vector<std::string>& dims :
+       {std::vector<std::string>{"b", "n"}, std::vector<std::string>{"b", "n", "1"}}) {
+    ModelBuilder builder(17);
+    builder.Input("x", dims).Output("y");
+    builder.Initializer<int64_t>("step", onnx::TensorProto::INT64, {}, {16});
+    builder.Initializer<int64_t>("frame", onnx::TensorProto::INT64, {}, {32});
+    builder.Node("STFT", {"x", "step", "", "frame"}, {"y"}, "s");
+    const std::string text = Text(builder);
+    EXPECT_THAT(text, HasSubstr("= Reshape(%x, "));
+    EXPECT_THAT(text, HasSubstr("= Conv("));
+  }
+}
+
+ModelBuilder Dft(int64_t opset, int64_t length) {
+  ModelBuilder builder(opset);
+  builder.Input("x", {"b", "n", "1"}).Output("y");
+  builder.Initializer<int64_t>("length", onnx::TensorProto::INT64, {}, {length});
+  builder.Node("DFT", {"x", "length"}, {"y"}, "d");
+  return builder;
+}
+
+TEST(RewriteTest, ATransformOfAKnownLengthIsAProductWithWaves) {
+  const auto imported = Import(Dft(20, 30));
+  ASSERT_TRUE(imported.ok()) << imported.status();
+  const std::string text = Print(imported->graph);
+  EXPECT_THAT(text, HasSubstr("= MatMul("));
+  EXPECT_THAT(text, Not(HasSubstr("DFT")));
+  ASSERT_EQ(imported->parameters.size(), 1u);
+  EXPECT_EQ(imported->parameters[0].shape(), (Shape{30, 2, 60}));
+}
+
+TEST(RewriteTest, ATransformOfMoreWavesThanTheLimitStaysWhatItIs) {
+  EXPECT_THAT(Text(Dft(20, 2048)), HasSubstr("= MatMul("));
+  EXPECT_THAT(Text(Dft(20, 2049)), HasSubstr("%y: ? = DFT(%x, %length) @d"));
+}
+
+TEST(RewriteTest, TheAxisOfAnOlderTransformIsAnInput) {
+  ModelBuilder builder(17);
+  builder.Input("x", {"2", "n", "1"}).Output("y");
+  SetAttribute(builder.Node("DFT", {"x"}, {"y"}, "d"), "axis", int64_t{-2});
+  EXPECT_THAT(Text(builder), HasSubstr("DFT(%x, _, %\"d/axis\")"));
+}
+
+TEST(RewriteTest, AQuantisedLstmIsOneOverItsFloats) {
+  const auto layer = [](const std::string& point) {
+    ModelBuilder builder;
+    builder.Input("x", {"n", "1", "2"}).Output("y");
+    for (const char* name : {"w", "r"}) {
+      builder.Initializer<int8_t>(name, onnx::TensorProto::INT8, {1, 2, 8},
+                                  std::vector<int8_t>(16, 3));
+    }
+    builder.Initializer<float>("scale", onnx::TensorProto::FLOAT, {1}, {0.5f});
+    builder.Initializer<int8_t>("point", onnx::TensorProto::INT8, {1}, {1});
+    builder.Node("DynamicQuantizeLSTM",
+                 {"x", "w", "r", "", "", "", "", "", "scale", point, "scale", "point"}, {"y"}, "l",
+                 "com.microsoft");
+    SetAttribute(*builder.graph().mutable_node(0), "hidden_size", int64_t{2});
+    return builder;
+  };
+  EXPECT_THAT(Text(layer("point")), HasSubstr("%y: ? = LSTM(%x, "));
+  EXPECT_THAT(InvalidArgument(layer("")), HasSubstr("input 9 is left out"));
 }
 
 TEST(RewriteTest, SumsOfIntegersAreRoundedNotCutOff) {

@@ -1,8 +1,7 @@
-// Ops of signals in steps that are ops of matrices: windows, and the short-time Fourier transform
-// as a convolution.
+// Windows of signals in steps that are ops of elements.
 //
 // Each brings `draft` to its last step and adds the others to `graph`. INVALID_ARGUMENT for an
-// input that is left out and needed, UNIMPLEMENTED for forms that have no steps.
+// input that is left out and needed.
 #pragma once
 
 #include "absl/status/status.h"
@@ -14,6 +13,5 @@ namespace reprise {
 absl::Status BlackmanWindowInSteps(NodeDraft& draft, Graph& graph);
 absl::Status HammingWindowInSteps(NodeDraft& draft, Graph& graph);
 absl::Status HannWindowInSteps(NodeDraft& draft, Graph& graph);
-absl::Status StftInSteps(NodeDraft& draft, Graph& graph);
 
 }  // namespace reprise
