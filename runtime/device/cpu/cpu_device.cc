@@ -11,7 +11,7 @@ namespace {
 
 // Raised when a kernel, a packed layout or a rule of choice changes: old recipes are then not taken
 // for new ones.
-constexpr int kKernelVersion = 9;
+constexpr int kKernelVersion = 10;
 
 struct OpPlan {
   absl::string_view op;
@@ -22,7 +22,9 @@ struct OpPlan {
 // runs by its reference kernel.
 constexpr OpPlan kPlans[] = {
     {"reprise.Linear", cpu::PlanLinear},
+    {"reprise.IntegerLinear", cpu::PlanIntegerLinear},
     {"MatMul", cpu::PlanMatMul},
+    {"MatMulInteger", cpu::PlanMatMulInteger},
     {"Gemm", cpu::PlanGemm},
     {"reprise.Attention", cpu::PlanAttention},
     {"reprise.SegmentAttention", cpu::PlanSegmentAttention},
@@ -169,6 +171,9 @@ absl::StatusOr<Tensor> CpuDevice::Prepare(const std::string& op, const Attribute
   if (op == cpu::kPackBf16Op && !inputs.empty() && inputs[0].has_value()) {
     return cpu::RunPackBf16(*target_, attributes, *inputs[0],
                             inputs.size() > 1 ? &*inputs[1] : nullptr, *weights_);
+  }
+  if (op == cpu::kPackU8S8Op && !inputs.empty() && inputs[0].has_value()) {
+    return cpu::RunPackU8S8(*target_, attributes, *inputs[0], *weights_);
   }
   if (op == cpu::kPackInt8RowsOp && !inputs.empty() && inputs[0].has_value()) {
     return cpu::RunPackInt8Rows(*inputs[0], inputs.size() > 1 ? &*inputs[1] : nullptr,

@@ -12,47 +12,17 @@
 
 #include "hwy/cache_control.h"
 #include "hwy/highway.h"
-#include "runtime/base/cpu_info.h"
 #include "runtime/device/cpu/gemm.h"
 #include "runtime/device/cpu/gemm_epilogue-inl.h"
+#include "runtime/device/cpu/gemm_stretch-inl.h"
 #include "runtime/device/cpu/math-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace reprise::cpu::HWY_NAMESPACE {
 namespace {
 
-// The most rows of A at a time where partial sums wait for the next stretch of k.
-constexpr int64_t kMaxSplitRows = 16 * kTileRows;
 // Rows of a panel at a time: counting and moving pointers takes execution slots from the products.
 constexpr int kUnroll = HWY_TARGET == HWY_AVX3 ? 2 : 4;
-// Weights come from afar: a model has many more of them than a core has cache. A stretch of a panel
-// is short enough to stay in the cache for as long as all tiles of rows pass over it. While they
-// are computed the stretch behind it is asked for, into the second-level cache, a little at each
-// step, so that a core computes and fetches at the same time. With fewer tiles than kFewTiles
-// nothing hides the fetching; then every line is asked for once more, kNearRows ahead of its use,
-// into the first-level cache. A lone tile needs no stretches: it asks kFarBytes ahead. What it
-// costs to keep sums between stretches weighs more where vectors are short, and is for nothing
-// where the first-level cache cannot hold a stretch beside the rows of A.
-constexpr int64_t kFewTiles = 3;
-constexpr int64_t kNearRows = 12;
-constexpr int64_t kFarBytes = 6144;
-constexpr int64_t kRowBytes = kPanel * static_cast<int64_t>(sizeof(float));
-constexpr int64_t kRoomyCache = 48 * 1024;  // bytes of a first-level cache that holds a stretch
-
-// Rows of a stretch for so many tiles, more than one.
-HWY_INLINE int64_t StretchRows(int64_t tiles) {
-  static const bool roomy = FirstLevelCacheBytes() >= kRoomyCache;
-  constexpr int64_t kFewBytes = 24 * 1024;
-  constexpr int64_t kBytes = (HWY_TARGET == HWY_AVX3 ? 36 : 96) * 1024;
-  constexpr int64_t kCrampedBytes = std::max<int64_t>(kBytes, 72 * 1024);
-  return (!roomy ? kCrampedBytes : tiles < kFewTiles ? kFewBytes : kBytes) / kRowBytes;
-}
-
-struct Ahead {
-  const char* next;  // where to go on
-  int64_t step;      // bytes to advance at each row of the current panel
-};
-
 // How the rows of a panel lie, and how they are asked for; see kFewTiles.
 enum class Panel {
   kPacked,     // kPanel floats each, side by side
@@ -174,15 +144,6 @@ const TileFunction* TilesFor(bool in_place, bool few, int64_t columns) {
   if (columns <= kLanes) return kTilesOf<Panel::kPacked, 1>;
   return kTilesOf<Panel::kPacked, (kVectors > 2 ? 2 : 1)>;
 }
-
-// A tile of one or two rows waits for its own sums, so a tail that is a little longer than a tile
-// is cut in halves.
-constexpr int64_t NextTileRows(int64_t remaining) {
-  if (remaining <= kTileRows) return remaining;
-  return remaining < kTileRows + 4 ? (remaining + 1) / 2 : kTileRows;
-}
-
-constexpr int64_t TilesOf(int64_t rows) { return (rows + kTileRows - 1) / kTileRows; }
 
 // The longest stretch of k for so many tiles of rows.
 HWY_INLINE int64_t DepthFor(const GemmArgs& args, int64_t tiles) {

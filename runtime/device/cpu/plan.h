@@ -157,6 +157,14 @@ absl::StatusOr<Tensor> RunPackBf16(const CpuTarget& target, const Attributes& at
                                    const Tensor& values, const Tensor* scales,
                                    WeightMemory& memory);
 
+// plan_integer.cc
+std::vector<Candidate> PlanIntegerLinear(const CpuTarget& target, const NodeView& node);
+std::vector<Candidate> PlanMatMulInteger(const CpuTarget& target, const NodeView& node);
+// Of its packed weights.
+inline constexpr char kPackU8S8Op[] = "cpu.PackU8S8Panels";
+absl::StatusOr<Tensor> RunPackU8S8(const CpuTarget& target, const Attributes& attributes,
+                                   const Tensor& weights, WeightMemory& memory);
+
 // Of the weights of maps, by tiles; see plan_conv.cc.
 inline constexpr char kPackMapsOp[] = "cpu.PackMaps";
 absl::StatusOr<Tensor> RunPackMaps(const CpuTarget& target, const Attributes& attributes,

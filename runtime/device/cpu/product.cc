@@ -38,6 +38,21 @@ Product FlatProduct(const NodeView& node) {
   return product;
 }
 
+// The same with an activation, and a bias and a residual as the inputs of those numbers.
+std::optional<Product> ProductWithEpilogue(const NodeView& node, int bias, int residual) {
+  Product product = FlatProduct(node);
+  product.activation_name = node.attributes().String("activation", "none");
+  const std::optional<Activation> activation = ActivationOf(product.activation_name);
+  if (!activation.has_value()) return std::nullopt;
+  product.activation = *activation;
+  if (node.has_input(static_cast<size_t>(bias))) {
+    product.addend = bias;
+    product.addend_column_step = 1;
+  }
+  if (node.has_input(static_cast<size_t>(residual))) product.residual = residual;
+  return product;
+}
+
 }  // namespace
 
 std::string Product::Detail() const {
@@ -68,17 +83,11 @@ Product::Extent Product::LiveExtent(const Frame& frame) const {
 }
 
 std::optional<Product> LinearProduct(const NodeView& node) {
-  Product product = FlatProduct(node);
-  product.activation_name = node.attributes().String("activation", "none");
-  const std::optional<Activation> activation = ActivationOf(product.activation_name);
-  if (!activation.has_value()) return std::nullopt;
-  product.activation = *activation;
-  if (node.has_input(2)) {
-    product.addend = 2;
-    product.addend_column_step = 1;
-  }
-  if (node.has_input(3)) product.residual = 3;
-  return product;
+  return ProductWithEpilogue(node, /*bias=*/2, /*residual=*/3);
+}
+
+std::optional<Product> IntegerLinearProduct(const NodeView& node) {
+  return ProductWithEpilogue(node, /*bias=*/6, /*residual=*/7);
 }
 
 std::optional<Product> MatMulProduct(const NodeView& node) {

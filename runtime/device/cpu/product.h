@@ -71,6 +71,7 @@ struct Product {
 
 // What the node computes; nothing where its form is beyond Product. Any dtype.
 std::optional<Product> LinearProduct(const NodeView& node);
+std::optional<Product> IntegerLinearProduct(const NodeView& node);
 std::optional<Product> MatMulProduct(const NodeView& node);
 std::optional<Product> GemmProduct(const NodeView& node);
 

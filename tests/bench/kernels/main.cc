@@ -1,6 +1,7 @@
 // Rates of the cpu device's hot kernels beside the machine's own limits, one thread:
 //
-//   bench_kernels [--isa avx2|avx512] [--only gemm|unpacked|attention] [--seconds-per-case 0.2]
+//   bench_kernels [--isa avx2|avx512] [--only gemm|bytes|unpacked|attention] [--seconds-per-case
+//   0.2]
 //
 // GEMM shapes are those of MiniLM; each line alternates ours and OpenBLAS (loaded at run time, with
 // the core type of this machine, one thread), and oneDNN with packed weights where it is installed,
@@ -23,7 +24,9 @@
 #include "runtime/device/cpu/attention.h"
 #include "runtime/device/cpu/foreign_blas.h"
 #include "runtime/device/cpu/gemm.h"
+#include "runtime/device/cpu/gemm_u8s8.h"
 #include "runtime/device/cpu/rates.h"
+#include "runtime/device/cpu/weight_memory.h"
 #include "tests/bench/kernels/onednn.h"
 
 namespace reprise::cpu {
@@ -128,6 +131,69 @@ void BenchGemm(Isa isa, double seconds) {
         std::printf(" %9.1f %6.2fx", flops / times[i], times[i] / times[0]);
       }
       std::printf("\n");
+    }
+  }
+}
+
+// Products of bytes with weights that are not in the cache of a core: a model's worth of them takes
+// turns. Beside the products of floats.
+void BenchBytes(Isa isa, double seconds) {
+  const U8S8Kernels& kernels = U8S8KernelsFor(isa);
+  const GemmKernels& floats = GemmKernelsFor(isa);
+  constexpr int64_t kModelBytes = 10 << 20;
+  const double peak = MeasureGflops(isa);
+  const double bandwidth = MeasureReadBandwidth(isa, kModelBytes);
+  std::printf(
+      "\nbytes: peak of float multiply-adds: %.1f GF/s, weights read at %.1f GB/s, one thread, "
+      "%s\n",
+      peak, bandwidth, std::string(IsaName(isa)).c_str());
+  std::printf("%6s %6s %6s %9s %6s %9s %9s\n", "m", "k", "n", "GOP/s", "peaks", "GB/s", "floats");
+  const int64_t shapes[][2] = {{384, 384}, {384, 1152}, {384, 1536}, {1536, 384}, {768, 3072}};
+  for (const auto& [k, n] : shapes) {
+    for (int64_t m : {1, 2, 4, 8, 16, 24, 32, 64, 128, 256, 512}) {
+      const int64_t bytes = kernels.PackedBytes(k, n);
+      const int64_t matrices = std::max<int64_t>(1, kModelBytes / bytes);
+      WeightMemory memory;
+      const Floats b(k * n / 4 + 1), a(m * k), c(m * n), packed_floats(floats.PackedFloats(k, n)),
+          bias(n), scale(n);
+      std::vector<std::shared_ptr<std::byte>> packed;
+      for (int64_t i = 0; i < matrices; ++i) {
+        packed.push_back(memory.Allocate(static_cast<size_t>(bytes)));
+        kernels.pack({b.data(), n, true}, /*a_signed=*/false, k, n, packed.back().get());
+      }
+      U8S8Args args = {.a = a.data(),
+                       .lda = k,
+                       .b_signed = true,
+                       .c = c.data(),
+                       .ldc = n,
+                       .n = n,
+                       .k = k,
+                       .a_zero = {.data = a.data()},
+                       .a_scale = scale.data(),
+                       .b_scale = scale.data(),
+                       .bias = bias.data()};
+      size_t turn = 0;
+      const GemmArgs float_args = {.a = a.data(),
+                                   .lda = k,
+                                   .packed_b = packed_floats.data(),
+                                   .c = c.data(),
+                                   .ldc = n,
+                                   .n = n,
+                                   .k = k,
+                                   .bias = bias.data()};
+      const std::vector<double> times =
+          Race({[&] {
+                  args.packed_b = packed[++turn % packed.size()].get();
+                  kernels.part(args, {0, m, 0, kernels.Panels(n)});
+                },
+                [&] {
+                  floats.part(float_args, {0, m, 0, floats.Panels(n)});
+                }},
+               seconds);
+      const double ops = 2e-9 * static_cast<double>(m * n * k);
+      std::printf("%6ld %6ld %6ld %9.1f %6.2f %9.1f %8.2fx\n", m, k, n, ops / times[0],
+                  ops / times[0] / peak, 1e-9 * static_cast<double>(bytes) / times[0],
+                  times[1] / times[0]);
     }
   }
 }
@@ -268,6 +334,7 @@ int main(int argc, char** argv) {
   }
   const auto wanted = [&](const char* name) { return family == "all" || family == name; };
   if (wanted("gemm")) reprise::cpu::BenchGemm(isa, seconds);
+  if (wanted("bytes")) reprise::cpu::BenchBytes(isa, seconds);
   if (wanted("unpacked")) reprise::cpu::BenchUnpacked(isa, seconds);
   if (wanted("attention")) reprise::cpu::BenchAttention(isa, seconds);
   return 0;

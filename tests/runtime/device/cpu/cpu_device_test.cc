@@ -56,6 +56,29 @@ constexpr const char* kNodes[] = {
     "%y: ? = Gemm(%x, %w, %c) {transB = 1, alpha = 0.3, precision = \"bf16\"}\noutput %y",
     "input %x: f32[6, 16]\nparam %w: f32[16, 30] = p0\ninput %c: f32[6, 30]\n"
     "%y: ? = Gemm(%x, %w, %c) {precision = \"bf16\"}\noutput %y",
+    // Products of bytes.
+    "input %x: u8[2, 9, 20]\nparam %w: i8[20, 50] = p0\ninput %s: f32[]\ninput %t: f32[50]\n"
+    "input %z: u8[]\n%y: ? = reprise.IntegerLinear(%x, %w, %s, %t, %z)\noutput %y",
+    "input %x: u8[13, 37]\nparam %w: u8[37, 101] = p0\ninput %s: f32[13, 1]\ninput %t: f32[1]\n"
+    "input %z: u8[13, 1]\ninput %q: u8[101]\nparam %b: f32[101] = p1\ninput %r: f32[13, 101]\n"
+    "%y: ? = reprise.IntegerLinear(%x, %w, %s, %t, %z, %q, %b, %r) {activation = \"gelu\"}\n"
+    "output %y",
+    "input %x: i8[1, 5, 64]\nparam %w: i8[64, 96] = p0\ninput %s: f32[]\ninput %t: f32[96]\n"
+    "param %b: f32[96] = p1\n%y: ? = reprise.IntegerLinear(%x, %w, %s, %t, _, _, %b) {activation "
+    "= \"relu\"}\noutput %y",
+    "input %x: i8[33]\ninput %w: u8[33, 9]\ninput %s: f32[]\ninput %t: f32[9]\n"
+    "%y: ? = reprise.IntegerLinear(%x, %w, %s, %t) {activation = \"tanh\"}\noutput %y",
+    "input %x: u8[0, 8]\nparam %w: i8[8, 40] = p0\ninput %s: f32[]\ninput %t: f32[40]\n"
+    "%y: ? = reprise.IntegerLinear(%x, %w, %s, %t)\noutput %y",
+    "input %x: u8[3, 4, 16]\nparam %w: i8[16, 20] = p0\n%y: ? = MatMulInteger(%x, %w)\noutput %y",
+    "input %x: u8[6, 16]\nparam %w: u8[16, 20] = p0\ninput %z: u8[6]\ninput %q: u8[20]\n"
+    "%y: ? = MatMulInteger(%x, %w, %z, %q)\noutput %y",
+    "input %a: u8[2, 3, 5, 16]\ninput %b: u8[2, 3, 16, 7]\ninput %z: u8[5]\ninput %q: u8[]\n"
+    "%y: ? = MatMulInteger(%a, %b, %z, %q)\noutput %y",
+    "input %a: i8[2, 1, 5, 18]\ninput %b: i8[3, 18, 60]\n%y: ? = MatMulInteger(%a, %b)\noutput "
+    "%y",
+    "input %a: u8[1, 70, 16]\ninput %b: i8[1, 16, 60]\ninput %z: u8[]\n"
+    "%y: ? = MatMulInteger(%a, %b, %z)\noutput %y",
     // Products of activations.
     "input %x: f32[6, 16]\ninput %w: f32[30, 16]\n%y: ? = Gemm(%x, %w) {transB = 1}\noutput %y",
     "input %a: f32[2, 3, 5, 16]\ninput %b: f32[2, 3, 16, 7]\n%y: ? = MatMul(%a, %b)\noutput %y",
@@ -361,6 +384,10 @@ TEST_P(CpuDeviceTest, RowsWithoutARequestAreLeftAlone) {
        {"input %x: f32[4, 9, 20]\nparam %w: f32[20, 50] = p0\n%y: ? = reprise.Linear(%x, "
         "%w)\noutput %y",
         "input %x: f32[4, 2, 9, 20]\ninput %w: f32[2, 20, 50]\n%y: ? = MatMul(%x, %w)\noutput %y",
+        "input %x: u8[4, 9, 20]\nparam %w: i8[20, 50] = p0\ninput %s: f32[4, 9, 1]\n"
+        "input %t: f32[50]\n%y: ? = reprise.IntegerLinear(%x, %w, %s, %t)\noutput %y",
+        "input %x: u8[4, 9, 20]\ninput %w: i8[20, 50]\ninput %s: f32[]\ninput %t: f32[50]\n"
+        "%y: ? = reprise.IntegerLinear(%x, %w, %s, %t)\noutput %y",
         "input %x: f32[4, 20, 96]\n%y: ? = reprise.Attention(%x) {num_heads = 4, packed_qkv = 1}"
         "\noutput %y",
         "input %x: f32[4, 5, 33]\nparam %g: f32[33] = p0\n%y: ? = LayerNormalization(%x, "
@@ -558,8 +585,7 @@ TEST(CpuDeviceFingerprintTest, DiffersByTier) {
   EXPECT_EQ(fingerprints.size(), cpu::TestedTiers().size());
 }
 
-INSTANTIATE_TEST_SUITE_P(Tiers, CpuDeviceTest, testing::ValuesIn(cpu::TiersWithTiles()),
-                         cpu::TierName);
+INSTANTIATE_TEST_SUITE_P(Tiers, CpuDeviceTest, testing::ValuesIn(cpu::EveryTier()), cpu::TierName);
 
 }  // namespace
 }  // namespace reprise

@@ -24,6 +24,15 @@ inline std::vector<Isa> TiersWithTiles() {
   return tiers;
 }
 
+// For what chooses among all kernels: products of bytes and of bfloat16 have tiers of their own.
+inline std::vector<Isa> EveryTier() {
+  std::vector<Isa> tiers;
+  for (int isa = 0; isa <= static_cast<int>(DetectIsa()); ++isa) {
+    tiers.push_back(static_cast<Isa>(isa));
+  }
+  return tiers;
+}
+
 inline std::string TierName(const testing::TestParamInfo<Isa>& info) {
   return std::string(IsaName(info.param));
 }
