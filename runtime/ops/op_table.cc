@@ -25,7 +25,6 @@
 #include "runtime/ops/op.h"
 #include "runtime/ops/pool.h"
 #include "runtime/ops/quantize.h"
-#include "runtime/ops/quantize_microsoft.h"
 #include "runtime/ops/random.h"
 #include "runtime/ops/rearrange.h"
 #include "runtime/ops/recurrent.h"
@@ -247,8 +246,6 @@ constexpr OpRow kRows[] = {
     {"reprise.FakeQuantize", 2, 3, 1, 1, kInternal, 0, FakeQuantizeRule, FakeQuantizeKernel, UnknownAxis},
     {"DynamicQuantizeLinear", 1, 1, 1, 3, 0, 0, DynamicQuantizeLinearRule, DynamicQuantizeLinearKernel, DynamicQuantizeAxis},
     {"QLinearMatMul", 8, 8, 1, 1, 0, 0, QLinearMatMulRule, QLinearMatMulKernel, QLinearMatMulAxis},
-    {"com.microsoft.DynamicQuantizeMatMul", 3, 5, 1, 1, 0, 0, DynamicQuantizeMatMulRule, DynamicQuantizeMatMulKernel, UnknownAxis},
-    {"com.microsoft.MatMulIntegerToFloat", 4, 7, 1, 1, 0, 0, MatMulIntegerToFloatRule, MatMulIntegerToFloatKernel, UnknownAxis},
     {"reprise.UnpackNibbles", 1, 1, 1, 1, kInternal, 0, UnpackNibblesRule, UnpackNibblesKernel, UnknownAxis},
     {"reprise.DequantizeBits", 2, 3, 1, 1, kInternal, 0, DequantizeBitsRule, DequantizeBitsKernel, UnknownAxis},
 };

@@ -53,7 +53,6 @@ constexpr TypeRow kRows[] = {
     {"Xor", 0, -1, DType::kBool},
     {"com.microsoft.EmbedLayerNormalization", 1, -1, DType::kInt32},
     {"com.microsoft.EmbedLayerNormalization", kEveryResult, 2},
-    {"com.microsoft.MatMulIntegerToFloat", 0, 2},
     {"com.microsoft.QAttention", 0, 3},
     {"reprise.DequantizeBits", 0, 1},
     {"reprise.IntegerLinear", 0, -1, DType::kFloat32},

@@ -1,5 +1,6 @@
 // Products of quantised rows with quantised weights, in the forms that exporters write, become
-// reprise.IntegerLinear. What follows it, bias, activation and residual, is fuse_linear's.
+// reprise.IntegerLinear. What follows it, bias, activation and residual, is fuse_linear's. A
+// QLinearMatMul of other right sides becomes its steps.
 #include "absl/algorithm/container.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/ops/onnx_types.h"
@@ -180,6 +181,29 @@ absl::StatusOr<std::optional<Product>> MatchQuantizing(Graph& graph, const Node&
   return std::make_optional(product);
 }
 
+// The same where the right side is no weight: the product of integers, its scales, the steps of the
+// result. kNone for scales of rows.
+absl::StatusOr<ValueId> QuantizingInSteps(Graph& graph, const Node& node) {
+  for (const size_t i : {1, 4, 6}) {
+    if (!IsFloat32(graph, node.inputs[i])) return kNone;
+  }
+  const int64_t columns = ShapeOf(graph, node.outputs[0])->back();
+  const ValueId scales = node.inputs[4];
+  if (!IsOne(graph, node.inputs[1]) ||
+      (!IsOne(graph, scales) && !HasShape(graph, scales, {columns}))) {
+    return kNone;
+  }
+  constexpr int64_t kFloat = 1;
+  ASSIGN_OR_RETURN(
+      ValueId value,
+      AddInferred(graph, "MatMulInteger",
+                  {node.inputs[0], node.inputs[3], node.inputs[2], node.inputs[5]}, {}, node.name));
+  ASSIGN_OR_RETURN(value, AddInferred(graph, "Cast", {value}, {{"to", kFloat}}));
+  ASSIGN_OR_RETURN(const ValueId scale, AddInferred(graph, "Mul", {node.inputs[1], scales}));
+  ASSIGN_OR_RETURN(value, AddInferred(graph, "Mul", {value, scale}));
+  return AddInferred(graph, "QuantizeLinear", {value, node.inputs[6], node.inputs[7]});
+}
+
 class FuseIntegerLinearPass : public Pass {
  public:
   absl::string_view name() const override { return "fuse_integer_linear"; }
@@ -196,6 +220,11 @@ class FuseIntegerLinearPass : public Pass {
         ASSIGN_OR_RETURN(product, MatchDequantized(graph, node));
       } else if (node.op == "QLinearMatMul") {
         ASSIGN_OR_RETURN(product, MatchQuantizing(graph, node));
+        if (!product.has_value()) {
+          ASSIGN_OR_RETURN(const ValueId steps, QuantizingInSteps(graph, node));
+          if (steps != kNone) Replace(graph, node.outputs[0], steps);
+          changed |= steps != kNone;
+        }
       }
       if (!product.has_value()) continue;
       ASSIGN_OR_RETURN(ValueId fused, AddProduct(graph, *product, node.name));

@@ -33,6 +33,7 @@ constexpr Factory kCapturePasses[] = {
     FuseRmsNorm,
     FuseGelu,
     FuseIntegerLinear,
+    FuseFakeQuantize,  // What products by integers have left.
     FuseLinear,
     FuseConv,
     FuseRotary,       // Before attention, which finds its heads behind it.

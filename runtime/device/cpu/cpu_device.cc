@@ -188,7 +188,8 @@ absl::StatusOr<Tensor> CpuDevice::Prepare(const std::string& op, const Attribute
     return cpu::RunPackU8S8(*target_, attributes, *inputs[0], *weights_);
   }
   if (op == cpu::kPackInt8RowsOp && !inputs.empty() && inputs[0].has_value()) {
-    return cpu::RunPackInt8Rows(*inputs[0], inputs.size() > 1 ? &*inputs[1] : nullptr, *weights_);
+    return cpu::RunPackInt8Rows(*inputs[0], inputs.size() > 1 ? &*inputs[1] : nullptr,
+                                inputs.size() > 2 ? &*inputs[2] : nullptr, *weights_);
   }
   if (op == cpu::kPackMapsOp && !inputs.empty() && inputs[0].has_value()) {
     return cpu::RunPackMaps(*target_, attributes, *inputs[0], *weights_);

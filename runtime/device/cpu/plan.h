@@ -178,10 +178,10 @@ inline constexpr char kPackWinogradOp[] = "cpu.PackWinograd";
 absl::StatusOr<Tensor> RunPackWinograd(const CpuTarget& target, const Attributes& attributes,
                                        const Tensor& weights, WeightMemory& memory);
 
-// Of int8 rows, each behind its factor; see plan_gather.cc.
+// Of rows of bytes, s8 or u8, each behind its factor and its zero point; see plan_gather.cc.
 inline constexpr char kPackInt8RowsOp[] = "cpu.PackInt8Rows";
 absl::StatusOr<Tensor> RunPackInt8Rows(const Tensor& values, const Tensor* scales,
-                                       WeightMemory& memory);
+                                       const Tensor* points, WeightMemory& memory);
 
 // plan_half.cc
 std::vector<Candidate> PlanHalfCast(const CpuTarget& target, const NodeView& node);
