@@ -92,9 +92,8 @@ std::string PackingText(const Model& model) {
   return absl::StrCat(
       "requests are packed: they lie one after another in a replay, and no padding is computed\n",
       model.packs_whole_requests() ? absl::StrCat("  ", model.packing_reason(), "\n") : "",
-      "  numbers of tokens that recipes are compiled for: ",
-      absl::StrJoin(packing->buckets(), ","), "\n  requests longer than ", packing->longest(),
-      " run at their exact sizes\n\n");
+      "  numbers of tokens that recipes are compiled for: ", absl::StrJoin(packing->buckets(), ","),
+      "\n  requests longer than ", packing->longest(), " run at their exact sizes\n\n");
 }
 
 // Every number of tokens.

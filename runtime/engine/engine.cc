@@ -123,6 +123,7 @@ std::vector<Response> Engine::Run(const BatchPlan& plan, absl::Span<const Reques
         .Run(*requests[i], run.recipe(), responses[i]);
   }
   if (run.replay_ns() > 0) {
+    plan.model().owner()->EarnRoom(run.replay_ns());
     if (!eager) tuner_.Want(plan.model(), run.recipe());
     NoteLosses(plan, run.target(), eager, run.replay_ns());
     FollowTraffic(plan.model());

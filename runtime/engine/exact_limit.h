@@ -8,8 +8,9 @@ namespace reprise {
 
 // `model` has as many recipes of exact shapes as it may, and `key`, which names another, was not
 // wanted before: a shape that comes once would only drive out those that come again. From the
-// second time on it makes room for itself. Never so where the request or the model's configuration
-// says what is to be done without a recipe. Takes note of the key. Threads: any.
+// second time on it makes room for itself, unless shapes do so all the time (room_budget.h). Never
+// so where the request or the model's configuration says what is to be done without a recipe. Takes
+// note of the key. Threads: any.
 bool IsOneTooMany(const Model& model, OnMiss on_miss, const RecipeKey& key,
                   const RecipeCache& cache);
 

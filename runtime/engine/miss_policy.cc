@@ -192,6 +192,9 @@ void Engine::NoteLosses(const BatchPlan& plan, const BatchTarget& used, bool eag
       wishes_.Forget(key);
     }
   };
+  const bool too_many = plan.target_.exact && model.options_.capture == CapturePolicy::kQuick &&
+                        cache_.NumExact(*model.owner_) >= model.owner_->max_exact();
+  if (eager && too_many) return;  // It makes room for itself, or does not.
   // An eager run compiles as a capture does. What it keeps is not timed, nor there after a restart.
   if (eager) return note(plan.target_, static_cast<double>(model.owner_->capture_ns()));
   const auto total_ns = static_cast<double>(replay_ns);

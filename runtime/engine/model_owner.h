@@ -13,6 +13,7 @@
 #include "runtime/base/mutex.h"
 #include "runtime/engine/observer.h"
 #include "runtime/engine/parameter_store.h"
+#include "runtime/engine/room_budget.h"
 #include "runtime/recipe/cache.h"
 
 namespace reprise {
@@ -56,6 +57,10 @@ class ModelOwner final : public RecipeCache::Owner {
     return false;
   }
 
+  // An exact recipe may be captured in the place of another.
+  bool SpendRoom() { return room_.Spend(capture_ns_); }
+  void EarnRoom(int64_t replay_ns) { room_.Earn(replay_ns, capture_ns_); }
+
   ParameterStore& parameters() const { return *parameters_; }
   ModelObserver& observer() const { return *observer_; }
 
@@ -84,6 +89,7 @@ class ModelOwner final : public RecipeCache::Owner {
   std::atomic<int64_t> thrashed_{0};
   std::atomic<int64_t> thrash_told_ns_{kNeverTold};
   std::atomic<int64_t> capture_ns_{30'000'000};  // until one was captured
+  RoomBudget room_;
   Mutex mutex_;
   absl::flat_hash_set<uint64_t> wanted_ GUARDED_BY(mutex_);
   std::deque<uint64_t> wanted_order_ GUARDED_BY(mutex_);

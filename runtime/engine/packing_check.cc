@@ -102,10 +102,10 @@ absl::StatusOr<Case> MakeCase(const Sent& sent, const PackingCheck::Lane& lane) 
   if (!lane.batch.empty()) sizes[lane.batch] = sent.rows;
   for (size_t i = 0; i < lane.drawer->size(); ++i) {
     ASSIGN_OR_RETURN(const Shape shape, lane.drawer->ShapeAt(i, sizes));
-    one.inputs.push_back(ToTensor(
-        sent.hostile.has_value()
-            ? lane.drawer->DrawHostile(i, shape, *sent.hostile, sent.content.seed)
-            : lane.drawer->Draw(i, shape, sent.content)));
+    one.inputs.push_back(
+        ToTensor(sent.hostile.has_value()
+                     ? lane.drawer->DrawHostile(i, shape, *sent.hostile, sent.content.seed)
+                     : lane.drawer->Draw(i, shape, sent.content)));
     one.request.inputs.push_back({shape, one.inputs.back().data()});
   }
   if (sent.hostile.has_value()) return one;

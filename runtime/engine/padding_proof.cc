@@ -178,19 +178,17 @@ absl::Status PaddingProof::Measure(Model& model, const std::vector<std::vector<i
                      axis.certificate.reason));
   }
   const RequestProof request_proof(context_, model, model.graph_);
-  const bool by_request = packed.wanted() && wanted.size() == model.axes_.size() &&
-                          absl::c_any_of(model.axes_,
-                                         [](const ModelAxis& axis) {
-                                           return !axis.certificate.certified;
-                                         }) &&
-                          request_proof.applies();
+  const bool by_request =
+      packed.wanted() && wanted.size() == model.axes_.size() &&
+      absl::c_any_of(model.axes_,
+                     [](const ModelAxis& axis) { return !axis.certificate.certified; }) &&
+      request_proof.applies();
   if (by_request) {
     std::vector<int64_t> largest;
     for (size_t i = 0; i < model.axes_.size(); ++i) {
       largest.push_back(LargestTaken(model, model.graph_, i, buckets[i]));
     }
-    ModelPacker(context_).PackByRequest(model,
-                                        request_proof.Run(lanes, *ranges, buckets, largest));
+    ModelPacker(context_).PackByRequest(model, request_proof.Run(lanes, *ranges, buckets, largest));
   } else {
     ModelPacker(context_).Pack(model, packed.Take());
   }

@@ -21,15 +21,13 @@ constexpr int kSweeps = 1, kMoreSweeps = 4;
 }  // namespace
 
 bool RequestProof::applies() const {
-  return absl::c_any_of(graph_.NodeIds(), [&](NodeId id) {
-    return graph_.node(id).op == "DynamicQuantizeLinear";
-  });
+  return absl::c_any_of(graph_.NodeIds(),
+                        [&](NodeId id) { return graph_.node(id).op == "DynamicQuantizeLinear"; });
 }
 
-absl::StatusOr<RequestProof::Found> RequestProof::Run(ProberLanes& lanes,
-                                                      absl::Span<const InputRange> ranges,
-                                                      const std::vector<std::vector<int64_t>>& buckets,
-                                                      absl::Span<const int64_t> largest) const {
+absl::StatusOr<RequestProof::Found> RequestProof::Run(
+    ProberLanes& lanes, absl::Span<const InputRange> ranges,
+    const std::vector<std::vector<int64_t>>& buckets, absl::Span<const int64_t> largest) const {
   Graph by_request = graph_;
   const std::vector<std::string> replaced = ScaleByRequest(by_request);
   const size_t axes = model_.axes().size();
@@ -64,17 +62,15 @@ absl::StatusOr<RequestProof::Found> RequestProof::Run(ProberLanes& lanes,
     PackingCheck check(*found.packing, {.parameters = &model_.owner()->parameters(),
                                         .device = context_.device,
                                         .clock = context_.clock});
-    const absl::Status status =
-        prober.Check(check, ranges,
-                     PaddingProber::OptionsFor(model_, found.packing->sequence_axis()),
-                     open.empty() ? kSweeps : kMoreSweeps);
+    const absl::Status status = prober.Check(
+        check, ranges, PaddingProber::OptionsFor(model_, found.packing->sequence_axis()),
+        open.empty() ? kSweeps : kMoreSweeps);
     answers = check.answers();
     return status;
   }));
   found.reason = absl::StrCat(
       replaced.size(), replaced.size() == 1 ? " node quantises" : " nodes quantise",
-      " by the range of a whole request, ", replaced[0],
-      replaced.size() == 1 ? "" : " the first",
+      " by the range of a whole request, ", replaced[0], replaced.size() == 1 ? "" : " the first",
       "; packed, each request has a range of its own, and no other node lets requests meet", open,
       "; the same as alone in ", answers, " answers");
   return found;

@@ -95,9 +95,10 @@ std::string ForExactShape(const Model& model, const CaptureTarget& target) {
   if (model.axes().empty()) return WarmupWith(model, "all");
   if (model.packs_whole_requests()) {
     const Packing& packing = *model.packing();
-    return absl::StrCat("none: no axis may be padded, and a request is packed as a whole, with rows of at most ",
-                        packing.longest(), " tokens, ", packing.buckets().back(),
-                        " in all, and masks in which tokens count");
+    return absl::StrCat(
+        "none: no axis may be padded, and a request is packed as a whole, with rows of at most ",
+        packing.longest(), " tokens, ", packing.buckets().back(),
+        " in all, and masks in which tokens count");
   }
   bool counts = false;  // requests whose mask forbids padding
   for (size_t i = 0; i < model.axes().size(); ++i) {

@@ -89,9 +89,8 @@ void SegmentDynamicQuantizeAxis(AxisContext& context) {
   AxisFlowValue flow = {.along = context.input(0).along};
   KeepWithoutPadding(flow);
   AxisFlowValue lines = flow;
-  std::erase_if(lines.along, [&](const Positions& positions) {
-    return positions.dim == context.rank(0) - 1;
-  });
+  std::erase_if(lines.along,
+                [&](const Positions& positions) { return positions.dim == context.rank(0) - 1; });
   context.Set(0, std::move(flow));
   context.Set(1, lines);
   context.Set(2, std::move(lines));

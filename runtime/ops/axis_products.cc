@@ -111,8 +111,8 @@ bool ZeroPointsFollowLines(const AxisContext& context) {
 
 void MatMulIntegerAxis(AxisContext& context) {
   constexpr size_t kOtherZeroPoint = 3;
-  const bool other = context.has_input(kOtherZeroPoint) &&
-                     !context.input(kOtherZeroPoint).along.empty();
+  const bool other =
+      context.has_input(kOtherZeroPoint) && !context.input(kOtherZeroPoint).along.empty();
   if (other || !ZeroPointsFollowLines(context)) return UnknownAxis(context);
   Product(context, false, false, 1, /*keeps_zeros=*/false);
 }

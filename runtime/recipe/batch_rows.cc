@@ -103,7 +103,8 @@ class Marker {
     if (node.op == "MatMulInteger") {
       constexpr size_t kZeroPoint = 2;  // one, or one a row
       return IsMarked(node, 0) && ShapeOf(node, 0).size() > 1 && ShapeOf(node, 1).size() == 2 &&
-             !IsMarked(node, 1) && Follows(node, kZeroPoint, out) && !IsMarked(node, kZeroPoint + 1);
+             !IsMarked(node, 1) && Follows(node, kZeroPoint, out) &&
+             !IsMarked(node, kZeroPoint + 1);
     }
     if (node.op == "reprise.IntegerLinear") return IntegerLinearFollows(node, out);
     if (IsQuantisation(node)) {

@@ -57,7 +57,8 @@ std::string Axes(const Model& model) {
     const AxisCertificate certificate = model.CertificateOf(i);
     texts.push_back(model.axes()[i].label);
     if (!certificate.certified) {
-      absl::StrAppend(&texts.back(), model.packing() != nullptr ? " (packed, never padded: " : " (exact: ",
+      absl::StrAppend(&texts.back(),
+                      model.packing() != nullptr ? " (packed, never padded: " : " (exact: ",
                       certificate.reason, ")");
     }
   }

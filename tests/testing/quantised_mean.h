@@ -37,7 +37,8 @@ inline std::string QuantisedMeanModel(MoreMixing more = MoreMixing::kNothing) {
   b.Initializer<int64_t>("zero", onnx::TensorProto::INT64, {1}, {0});
   const auto product = [&](const std::string& x, int64_t from, int64_t to, const std::string& y) {
     std::vector<int8_t> weights(from * to);
-    for (size_t i = 0; i < weights.size(); ++i) weights[i] = static_cast<int8_t>(i * 53 % 251 - 125);
+    for (size_t i = 0; i < weights.size(); ++i)
+      weights[i] = static_cast<int8_t>(i * 53 % 251 - 125);
     b.Initializer<int8_t>(y + "_w", onnx::TensorProto::INT8, {from, to}, weights);
     b.Initializer<int8_t>(y + "_z", onnx::TensorProto::INT8, {}, {0});
     b.Floats(y + "_s", {}, {0.01f});

@@ -86,8 +86,7 @@ TEST_P(RequestPackingTest, RandomMixedBatchesHaveTheBitsOfTheRequestsAlone) {
       together.push_back(std::move(one));
     }
     EXPECT_GT(requests.size(), 1);
-    const std::vector<Response> responses =
-        fixture_.engine.Run(plan, requests, *fixture_.stream);
+    const std::vector<Response> responses = fixture_.engine.Run(plan, requests, *fixture_.stream);
     for (size_t i = 0; i < requests.size(); ++i) {
       ExpectSameBits(responses[i], Alone(*together[i]));
       EXPECT_EQ(responses[i].info.batch, responses[0].info.batch);

@@ -39,8 +39,7 @@ void ExpectEachAsAlone(const Shape& rest, const std::vector<int32_t>& bounds) {
   Shape shape = rest;
   shape.insert(shape.begin(), tokens);
   const Tensor x = F32(shape, values);
-  const auto together =
-      RunOp(kOp, {x, I32({static_cast<int64_t>(bounds.size())}, bounds)}, {}, 3);
+  const auto together = RunOp(kOp, {x, I32({static_cast<int64_t>(bounds.size())}, bounds)}, {}, 3);
   ASSERT_TRUE(together.ok()) << together.status();
   Shape lines = shape;
   lines.back() = 1;
@@ -49,8 +48,7 @@ void ExpectEachAsAlone(const Shape& rest, const std::vector<int32_t>& bounds) {
   for (size_t s = 0; s + 1 < bounds.size(); ++s) {
     SCOPED_TRACE(s);
     if (bounds[s] == bounds[s + 1]) continue;
-    const auto alone =
-        RunOp("DynamicQuantizeLinear", {Rows(x, bounds[s], bounds[s + 1])}, {}, 3);
+    const auto alone = RunOp("DynamicQuantizeLinear", {Rows(x, bounds[s], bounds[s + 1])}, {}, 3);
     ASSERT_TRUE(alone.ok()) << alone.status();
     EXPECT_EQ(Rows((*together)[0], bounds[s], bounds[s + 1]).ToDoubles(), (*alone)[0].ToDoubles());
     for (size_t output : {1, 2}) {
@@ -69,7 +67,8 @@ TEST(SegmentQuantizeTest, EveryRequestHasTheRangeOfItsOwnTokens) {
 
 TEST(SegmentQuantizeTest, WithoutSegmentsAllIsOneRequest) {
   const Tensor x = F32({2, 3}, {0, 2, -3, 1, std::numeric_limits<float>::quiet_NaN(), 2});
-  const auto by_request = RunOp(kOp, {x}, {}, 3), plain = RunOp("DynamicQuantizeLinear", {x}, {}, 3);
+  const auto by_request = RunOp(kOp, {x}, {}, 3),
+             plain = RunOp("DynamicQuantizeLinear", {x}, {}, 3);
   EXPECT_EQ(Numbers(by_request, 0), Numbers(plain, 0));
   EXPECT_THAT(Numbers(by_request, 1), testing::Each(Numbers(plain, 1)[0]));
   EXPECT_EQ(ShapeOf(by_request, 1), (Shape{2, 1}));

@@ -35,8 +35,7 @@ Graph Symbolic(absl::string_view text) {
 absl::StatusOr<Graph> Pack(absl::string_view text) {
   Graph symbolic = Symbolic(text);
   ScaleByRequest(symbolic);
-  return PackTokens(symbolic,
-                    {.batch = "batch", .sequence = "sequence", .longest = kLongest});
+  return PackTokens(symbolic, {.batch = "batch", .sequence = "sequence", .longest = kLongest});
 }
 
 // The model's inputs of one request, whose rows are segments, and the same put at its place in a
@@ -49,8 +48,8 @@ struct Segment {
   std::map<std::string, Tensor> inputs;
 };
 
-// [rows, length, ...] or [rows, ...] tensors side by side in one of `capacity` rows; what is left is
-// filled with ones.
+// [rows, length, ...] or [rows, ...] tensors side by side in one of `capacity` rows; what is left
+// is filled with ones.
 Tensor Join(const std::vector<Segment>& segments, const std::string& name, const Shape& packed,
             bool by_token) {
   const DType dtype = segments[0].inputs.at(name).dtype();
@@ -149,16 +148,15 @@ void ExpectPacks(absl::string_view text) {
     ASSERT_TRUE(together.ok()) << together.status() << Print(*graph);
     for (size_t s = 0; s < segments.size(); ++s) {
       SCOPED_TRACE(absl::StrCat("segment of ", segments[s].length));
-      const auto alone_graph =
-          Specialize(symbolic, {.axes = {{"batch", segments[s].rows}, {"sequence", segments[s].length}}});
+      const auto alone_graph = Specialize(
+          symbolic, {.axes = {{"batch", segments[s].rows}, {"sequence", segments[s].length}}});
       ASSERT_TRUE(alone_graph.ok()) << alone_graph.status();
       const auto alone = Interpret(*alone_graph, segments[s].inputs, parameters);
       ASSERT_TRUE(alone.ok()) << alone.status();
       for (size_t o = 0; o < alone->size(); ++o) {
         SCOPED_TRACE(absl::StrCat("output ", o));
         const bool by_token = (*together)[o].shape()[0] == kTokens;
-        ExpectRows((*together)[o], by_token ? segments[s].begin : segments[s].first,
-                   (*alone)[o]);
+        ExpectRows((*together)[o], by_token ? segments[s].begin : segments[s].first, (*alone)[o]);
       }
     }
   }
@@ -215,7 +213,7 @@ constexpr absl::string_view kQuantisedProduct = R"(
     param %w: i8[8, 5] = p0
     const %wz: i8[] = {0}
     const %ws: f32[] = {0.05}
-    %q, %qs, %qz: ? = DynamicQuantizeLinear(%t)
+    %q: ?, %qs: ?, %qz: ? = DynamicQuantizeLinear(%t)
     %sum: ? = MatMulInteger(%q, %w, %qz, %wz)
     %sums: ? = Cast(%sum) {to = 1}
     %scale: ? = Mul(%qs, %ws)
@@ -243,7 +241,7 @@ TEST(PackTokensTest, RequestsAreQuantisedByTheirOwnRange) {
     param %w: i8[8, 5] = p0
     const %wz: i8[] = {0}
     const %ws: f32[] = {0.05}
-    %q, %qs, %qz: ? = DynamicQuantizeLinear(%x2)
+    %q: ?, %qs: ?, %qz: ? = DynamicQuantizeLinear(%x2)
     %sum: ? = MatMulInteger(%q, %w, %qz, %wz)
     %sums: ? = Cast(%sum) {to = 1}
     %scale: ? = Mul(%qs, %ws)
@@ -256,7 +254,7 @@ TEST(PackTokensTest, WhatIsQuantisedBeyondTokensAndRowsRefuses) {
   // Positions of a row in the last dim.
   const auto turned = Pack(absl::StrCat(kX, R"(
     %t: ? = Transpose(%x) {perm = [0, 2, 1]}
-    %q, %qs, %qz: ? = DynamicQuantizeLinear(%t)
+    %q: ?, %qs: ?, %qz: ? = DynamicQuantizeLinear(%t)
     %f: ? = Cast(%q) {to = 1}
     %g: ? = Mul(%f, %qs)
     %y: ? = Transpose(%g) {perm = [0, 2, 1]}
@@ -264,7 +262,7 @@ TEST(PackTokensTest, WhatIsQuantisedBeyondTokensAndRowsRefuses) {
   EXPECT_TRUE(absl::IsUnimplemented(turned.status())) << turned.status();
   // A scale that meets what has other dims than its own tensor.
   const auto elsewhere = Pack(absl::StrCat(kX, kMask, R"(
-    %q, %qs, %qz: ? = DynamicQuantizeLinear(%x)
+    %q: ?, %qs: ?, %qz: ? = DynamicQuantizeLinear(%x)
     %m: ? = Cast(%mask) {to = 1}
     %y: ? = Mul(%m, %qs)
     output %y)"));

@@ -84,6 +84,10 @@ TEST(BatchRowsTest, OpsThatWorkInsideRowsKeepThemApart) {
         "input %x: f32[4, 24]\ninput %m: f32[4]\ninput %s: i32[3]\n%y: ? = "
         "reprise.SegmentAttention(%x, _, _, %m, _, %s) {num_heads = 2, packed_qkv = 1}\noutput %y",
         "input %x: i64[4]\ninput %s: i32[3]\n%y: ? = reprise.SegmentCumSum(%x, %s)\noutput %y",
+        "input %x: f32[4, 8]\ninput %s: i32[3]\n%y: ?, %r: ?, %z: ? = "
+        "reprise.SegmentDynamicQuantizeLinear(%x, %s)\noutput %r",
+        "input %x: u8[4, 8]\ninput %z: u8[4, 1]\nparam %w: u8[8, 5] = p0\n"
+        "%y: ? = MatMulInteger(%x, %w, %z)\noutput %y",
         "input %x: f32[2, 8]\ninput %s: i32[3]\ninput %t: i64[4]\n%y: ? = "
         "reprise.SegmentSpread(%x, %s, %t)\noutput %y"}) {
     EXPECT_TRUE(Marked(body)) << body;
@@ -123,6 +127,7 @@ TEST(BatchRowsTest, OpsThatMayMixRowsAreNotMarked) {
         "input %x: f32[4, 3]\n%y: ? = ReduceSum(%x)\noutput %y",
         "input %x: f32[4, 8]\ninput %s: i32[3]\n%y: ? = reprise.SegmentReduce(%x, %s)\n"
         "output %y",
+        "input %x: u8[4, 8]\ninput %w: u8[8, 4]\n%y: ? = MatMulInteger(%w, %x)\noutput %y",
         "input %x: f32[4, 6]\nconst %s: i64[2] = {3, 8}\n%y: ? = Reshape(%x, %s)\noutput %y"}) {
     EXPECT_FALSE(Marked(body)) << body;
   }

@@ -313,11 +313,11 @@ constexpr const char* kNodes[] = {
     "reprise.SegmentCumSum(%x, %s) {exclusive = 1}\noutput %y",
     "input %x: f32[41, 3]\nconst %s: i32[6] = {0, 7, 7, 8, 30, 41}\n%y: ? = "
     "reprise.SegmentCumSum(%x, %s) {reverse = 1}\noutput %y",
-    "input %x: f32[41, 37]\nconst %s: i32[6] = {0, 7, 7, 8, 30, 41}\n%y, %r, %z: ? = "
+    "input %x: f32[41, 37]\nconst %s: i32[6] = {0, 7, 7, 8, 30, 41}\n%y: ?, %r: ?, %z: ? = "
     "reprise.SegmentDynamicQuantizeLinear(%x, %s)\noutput %y\noutput %r\noutput %z",
-    "input %x: f32[41, 3, 5]\nconst %s: i32[3] = {0, 40, 41}\n%y, %r, %z: ? = "
+    "input %x: f32[41, 3, 5]\nconst %s: i32[3] = {0, 40, 41}\n%y: ?, %r: ?, %z: ? = "
     "reprise.SegmentDynamicQuantizeLinear(%x, %s)\noutput %y\noutput %r\noutput %z",
-    "input %x: f32[1, 129]\nconst %s: i32[2] = {0, 1}\n%y, %r, %z: ? = "
+    "input %x: f32[1, 129]\nconst %s: i32[2] = {0, 1}\n%y: ?, %r: ?, %z: ? = "
     "reprise.SegmentDynamicQuantizeLinear(%x, %s)\noutput %y\noutput %r\noutput %z",
 };
 
