@@ -198,9 +198,9 @@ absl::StatusOr<ValueId> QuantizingInSteps(Graph& graph, const Node& node) {
       ValueId value,
       AddInferred(graph, "MatMulInteger",
                   {node.inputs[0], node.inputs[3], node.inputs[2], node.inputs[5]}, {}, node.name));
-  ASSIGN_OR_RETURN(value, AddInferred(graph, "Cast", {value}, {{"to", kFloat}}));
   ASSIGN_OR_RETURN(const ValueId scale, AddInferred(graph, "Mul", {node.inputs[1], scales}));
-  ASSIGN_OR_RETURN(value, AddInferred(graph, "Mul", {value, scale}));
+  ASSIGN_OR_RETURN(value,
+                   AddInferred(graph, "DequantizeLinear", {value, scale}, {{"axis", int64_t{-1}}}));
   return AddInferred(graph, "QuantizeLinear", {value, node.inputs[6], node.inputs[7]});
 }
 

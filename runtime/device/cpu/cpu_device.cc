@@ -94,6 +94,8 @@ constexpr OpPlan kPlans[] = {
     {"Or", cpu::PlanLogic},
     {"Xor", cpu::PlanLogic},
     {"Not", cpu::PlanLogic},
+    {"IsNaN", cpu::PlanIsNan},
+    {"Cast", cpu::PlanWiden},
     {"Cast", cpu::PlanCast},
     {"Identity", cpu::PlanCast},
     {"Where", cpu::PlanWhere},

@@ -242,11 +242,14 @@ std::vector<Candidate> PlanQuantize(const CpuTarget& target, const NodeView& nod
 std::vector<Candidate> PlanDequantize(const CpuTarget& target, const NodeView& node);
 std::vector<Candidate> PlanFakeQuantize(const CpuTarget& target, const NodeView& node);
 std::vector<Candidate> PlanDynamicQuantize(const CpuTarget& target, const NodeView& node);
+// Cast of integers of up to 32 bits to float32.
+std::vector<Candidate> PlanWiden(const CpuTarget& target, const NodeView& node);
 
 // plan_typed.cc: other dtypes
 std::vector<Candidate> PlanTypedMath(const CpuTarget& target, const NodeView& node);
 std::vector<Candidate> PlanCompare(const CpuTarget& target, const NodeView& node);
 std::vector<Candidate> PlanLogic(const CpuTarget& target, const NodeView& node);
+std::vector<Candidate> PlanIsNan(const CpuTarget& target, const NodeView& node);
 std::vector<Candidate> PlanCast(const CpuTarget& target, const NodeView& node);
 std::vector<Candidate> PlanWhere(const CpuTarget& target, const NodeView& node);
 

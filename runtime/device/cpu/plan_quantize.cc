@@ -1,4 +1,5 @@
-// QuantizeLinear, DequantizeLinear, both in a row, and DynamicQuantizeLinear by the vector kernels.
+// QuantizeLinear, DequantizeLinear, both in a row, DynamicQuantizeLinear, and Cast of integers to
+// float32 by the vector kernels.
 // Blocks of scales, and dtypes beside float32 and integers of 8 and 16 bits, are left to the
 // reference kernels.
 #include <optional>
@@ -77,6 +78,24 @@ std::vector<Candidate> PlanSteps(const CpuTarget& target, const NodeView& node,
   return {std::move(candidate)};
 }
 
+struct WidenParams {
+  QuantizeFunction function = nullptr;
+  int64_t elements = 0;
+  int64_t x_bytes = 0;  // of an element
+  int64_t batch_rows = 0;
+};
+
+void RunWiden(const LaunchArgs& launch) {
+  const auto& p = *static_cast<const WidenParams*>(launch.params);
+  constexpr int64_t kGrain = 64;
+  constexpr float kOne = 1;
+  const int64_t live = LiveOf(p.elements, p.batch_rows, *launch.frame);
+  const ItemRange range = RangeOfPart(live, kGrain, launch.part, launch.parts);
+  p.function(static_cast<const std::byte*>(launch.operands[0]) + range.begin * p.x_bytes, &kOne,
+             nullptr, static_cast<float*>(launch.operands[1]) + range.begin,
+             range.end - range.begin);
+}
+
 struct DynamicParams {
   const QuantizeKernels* kernels = nullptr;
   int64_t elements = 0;
@@ -109,6 +128,7 @@ std::vector<Candidate> PlanQuantize(const CpuTarget& target, const NodeView& nod
 
 std::vector<Candidate> PlanDequantize(const CpuTarget& target, const NodeView& node) {
   if (node.out_dtype() != DType::kFloat32) return {};
+  if (node.dtype(0) == DType::kInt32 && node.has_input(2)) return {};
   return PlanSteps(target, node, "dequantize", node.dtype(0),
                    QuantizeKernelsFor(target.isa).dequantize);
 }
@@ -117,6 +137,21 @@ std::vector<Candidate> PlanFakeQuantize(const CpuTarget& target, const NodeView&
   const absl::StatusOr<DType> quantized = ops::QuantizedTypeOf(node.node(), node.dtype(2));
   if (!quantized.ok()) return {};
   return PlanSteps(target, node, "fake_quantize", *quantized, QuantizeKernelsFor(target.isa).fake);
+}
+
+std::vector<Candidate> PlanWiden(const CpuTarget& target, const NodeView& node) {
+  if (node.out_dtype() != DType::kFloat32) return {};
+  WidenParams params;
+  params.function = QuantizeKernelsFor(target.isa).dequantize(node.dtype(0), /*many=*/false);
+  if (params.function == nullptr) return {};
+  params.elements = NumElements(node.shape(0));
+  params.x_bytes = static_cast<int64_t>(DTypeSize(node.dtype(0)));
+  params.batch_rows = node.batch_rows();
+  Candidate candidate =
+      MakeCandidate(target, node, "widen", RunWiden, params, static_cast<double>(params.elements));
+  candidate.option.takes_live_rows = params.batch_rows > 0;
+  if (params.x_bytes == sizeof(float)) candidate.option.in_place = 0;
+  return {std::move(candidate)};
 }
 
 std::vector<Candidate> PlanDynamicQuantize(const CpuTarget& target, const NodeView& node) {

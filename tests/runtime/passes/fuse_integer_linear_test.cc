@@ -287,9 +287,8 @@ TEST(FuseIntegerLinearTest, QuantizingProducts) {
     const %bz: i8[] = {1}
     const %bs: f32[] = {0.5}
     %i: ? = MatMulInteger(%a, %b, %az, %bz)
-    %c: ? = Cast(%i) {to = 1}
     %t: ? = Mul(%s, %bs)
-    %m: ? = Mul(%c, %t)
+    %m: ? = DequantizeLinear(%i, %t) {axis = -1}
     %y: ? = QuantizeLinear(%m, %bs, %az)
     output %y
   })",
