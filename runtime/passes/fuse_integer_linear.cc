@@ -33,16 +33,12 @@ bool IsProduct(const Graph& graph, ValueId a, ValueId b) {
          ShapeOf(graph, b)->size() == 2 && IsWeight(graph, b);
 }
 
-// Of `product`: one element, or one a row, under a shape that the op takes; nullopt for any other.
-absl::StatusOr<std::optional<ValueId>> AsRows(Graph& graph, ValueId value, ValueId product) {
-  if (value == kNone || IsOne(graph, value)) return std::make_optional(value);
+// Of `product`: one element, or one a row under the shape that the op takes; nullopt for any other.
+std::optional<ValueId> AsRows(const Graph& graph, ValueId value, ValueId product) {
+  if (value == kNone || IsOne(graph, value)) return value;
   Shape rows = *ShapeOf(graph, product);
   rows.back() = 1;
-  if (HasShape(graph, value, rows)) return std::make_optional(value);
-  // Zero points of rows have one dim in ONNX, where there is one matrix.
-  if (rows.size() != 2 || !HasShape(graph, value, {rows[0]})) return std::optional<ValueId>();
-  ASSIGN_OR_RETURN(value, AddReshape(graph, value, rows));
-  return std::make_optional(value);
+  return HasShape(graph, value, rows) ? std::make_optional(value) : std::nullopt;
 }
 
 // Likewise one element, or one a column: a weight.
@@ -74,7 +70,7 @@ absl::StatusOr<bool> TakeFactor(Graph& graph, ValueId factor, Product& product) 
     if (scale.has_value()) return true;
   }
   if (product.a_scale != kNone) return false;
-  ASSIGN_OR_RETURN(const auto scale, AsRows(graph, factor, result));
+  const std::optional<ValueId> scale = AsRows(graph, factor, result);
   if (!scale.has_value()) return false;
   product.a_scale = *scale;
   return true;
@@ -108,7 +104,13 @@ ValueId UnlessZero(const Graph& graph, ValueId point) {
 // Zero points as the op takes them; false where they have another form.
 absl::StatusOr<bool> TakeZeroPoints(Graph& graph, ValueId a_zero, ValueId b_zero, ValueId shaped,
                                     Product& product) {
-  ASSIGN_OR_RETURN(const auto rows, AsRows(graph, UnlessZero(graph, a_zero), shaped));
+  a_zero = UnlessZero(graph, a_zero);
+  // Zero points of rows have one dim in ONNX, where there is one matrix.
+  const Shape shape = *ShapeOf(graph, shaped);
+  if (a_zero != kNone && shape.size() == 2 && HasShape(graph, a_zero, {shape[0]})) {
+    ASSIGN_OR_RETURN(a_zero, AddReshape(graph, a_zero, {shape[0], 1}));
+  }
+  const std::optional<ValueId> rows = AsRows(graph, a_zero, shaped);
   ASSIGN_OR_RETURN(const auto columns,
                    AsColumns(graph, UnlessZero(graph, b_zero), ShapeOf(graph, shaped)->back()));
   if (!rows.has_value() || !columns.has_value()) return false;
@@ -193,14 +195,13 @@ absl::StatusOr<ValueId> QuantizingInSteps(Graph& graph, const Node& node) {
       (!IsOne(graph, scales) && !HasShape(graph, scales, {columns}))) {
     return kNone;
   }
-  constexpr int64_t kFloat = 1;
   ASSIGN_OR_RETURN(
       ValueId value,
       AddInferred(graph, "MatMulInteger",
                   {node.inputs[0], node.inputs[3], node.inputs[2], node.inputs[5]}, {}, node.name));
-  ASSIGN_OR_RETURN(value, AddInferred(graph, "Cast", {value}, {{"to", kFloat}}));
   ASSIGN_OR_RETURN(const ValueId scale, AddInferred(graph, "Mul", {node.inputs[1], scales}));
-  ASSIGN_OR_RETURN(value, AddInferred(graph, "Mul", {value, scale}));
+  ASSIGN_OR_RETURN(value,
+                   AddInferred(graph, "DequantizeLinear", {value, scale}, {{"axis", int64_t{-1}}}));
   return AddInferred(graph, "QuantizeLinear", {value, node.inputs[6], node.inputs[7]});
 }
 

@@ -197,6 +197,9 @@ absl::StatusOr<ValueId> Projection(Graph& graph, const Node& node, bool quantize
 absl::StatusOr<ValueId> ProjectedAttention(Graph& graph, const Node& node) {
   const Attributes& attributes = node.attributes;
   const bool quantized = node.op == "com.microsoft.QAttention";
+  for (const size_t i : {0, 1}) {
+    if (node.input(i) == kNone || !ShapeOf(graph, node.inputs[i]).has_value()) return kNone;
+  }
   for (const size_t i : quantized ? std::vector<size_t>{3, 4} : std::vector<size_t>{0, 1}) {
     if (!IsFloat32(graph, node.input(i))) return kNone;
   }

@@ -101,7 +101,6 @@ constexpr OpPlan kPlans[] = {
     {"Or", cpu::PlanLogic},
     {"Xor", cpu::PlanLogic},
     {"Not", cpu::PlanLogic},
-    {"Cast", cpu::PlanHalfCast},
     {"IsNaN", cpu::PlanSpecial},
     {"IsInf", cpu::PlanSpecial},
     {"Cast", cpu::PlanCast},

@@ -184,7 +184,6 @@ absl::StatusOr<Tensor> RunPackInt8Rows(const Tensor& values, const Tensor* scale
                                        const Tensor* points, WeightMemory& memory);
 
 // plan_half.cc
-std::vector<Candidate> PlanHalfCast(const CpuTarget& target, const NodeView& node);
 // The parameter of float16 or bfloat16 that `floats` is the Cast of; null where it is none.
 ParameterExprPtr HalfOf(const ParameterExprPtr& floats);
 // A Cast of a half to float32.
@@ -254,6 +253,7 @@ std::vector<Candidate> PlanQuantize(const CpuTarget& target, const NodeView& nod
 std::vector<Candidate> PlanDequantize(const CpuTarget& target, const NodeView& node);
 std::vector<Candidate> PlanFakeQuantize(const CpuTarget& target, const NodeView& node);
 std::vector<Candidate> PlanDynamicQuantize(const CpuTarget& target, const NodeView& node);
+// Cast of integers of up to 32 bits to float32.
 
 // plan_typed.cc: other dtypes
 std::vector<Candidate> PlanTypedMath(const CpuTarget& target, const NodeView& node);

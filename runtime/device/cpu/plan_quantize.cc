@@ -1,4 +1,5 @@
-// QuantizeLinear, DequantizeLinear, both in a row, and DynamicQuantizeLinear by the vector kernels.
+// QuantizeLinear, DequantizeLinear, both in a row, DynamicQuantizeLinear, and Cast of integers to
+// float32 by the vector kernels.
 // Blocks of scales, and dtypes beside float32 and integers of 8 and 16 bits, are left to the
 // reference kernels.
 #include <optional>
@@ -109,6 +110,7 @@ std::vector<Candidate> PlanQuantize(const CpuTarget& target, const NodeView& nod
 
 std::vector<Candidate> PlanDequantize(const CpuTarget& target, const NodeView& node) {
   if (node.out_dtype() != DType::kFloat32) return {};
+  if (node.dtype(0) == DType::kInt32 && node.has_input(2)) return {};
   return PlanSteps(target, node, "dequantize", node.dtype(0),
                    QuantizeKernelsFor(target.isa).dequantize);
 }

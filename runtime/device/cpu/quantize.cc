@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <type_traits>
 
 #include "runtime/device/cpu/targets.h"
 
@@ -25,7 +26,11 @@ using DT = hn::Rebind<T, F32>;  // as many lanes of T as of floats
 
 template <class T>
 HWY_INLINE VF Widened(F32 d, const T* p) {
-  return hn::ConvertTo(d, hn::PromoteTo(I32(), hn::LoadU(DT<T>(), p)));
+  if constexpr (std::is_same_v<T, int32_t>) {
+    return hn::ConvertTo(d, hn::LoadU(I32(), p));
+  } else {
+    return hn::ConvertTo(d, hn::PromoteTo(I32(), hn::LoadU(DT<T>(), p)));
+  }
 }
 
 // The zero points of the lanes from `i` on.
@@ -128,6 +133,9 @@ void Run(const void* from, const float* scale, const void* zeros, void* to, int6
 
 template <class F>
 QuantizeFunction FunctionOf(DType dtype, bool many) {
+  if constexpr (std::is_same_v<F, FromSteps>) {
+    if (dtype == DType::kInt32) return many ? Run<F, int32_t, true> : Run<F, int32_t, false>;
+  }
   switch (dtype) {
     case DType::kInt8:
       return many ? Run<F, int8_t, true> : Run<F, int8_t, false>;

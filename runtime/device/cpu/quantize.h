@@ -21,7 +21,7 @@ struct QuantizeKernels {
   // Floats to `dtype`: x / scale to the nearest, halves to even, plus zero, saturated; no number is
   // 0.
   QuantizeFunction (*quantize)(DType dtype, bool many);
-  // `dtype` to floats.
+  // `dtype` to floats; also int32, which has no zero point.
   QuantizeFunction (*dequantize)(DType dtype, bool many);
   // Floats to `dtype` and back.
   QuantizeFunction (*fake)(DType dtype, bool many);

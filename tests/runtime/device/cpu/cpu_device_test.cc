@@ -96,6 +96,13 @@ constexpr const char* kNodes[] = {
     "%y: ? = reprise.FakeQuantize(%x, %s, %z)\noutput %y",
     "input %x: f32[3, 5, 21]\ninput %s: f32[5]\ninput %z: u8[5]\n"
     "%y: ? = reprise.FakeQuantize(%x, %s, %z)\noutput %y",
+    "input %x: i32[3, 5, 21]\ninput %s: f32[]\n%y: ? = DequantizeLinear(%x, %s)\noutput %y",
+    "input %x: i32[3, 5, 21]\ninput %s: f32[21]\n"
+    "%y: ? = DequantizeLinear(%x, %s) {axis = -1}\noutput %y",
+    "input %x: i32[3, 57]\n%y: ? = Cast(%x) {to = 1}\noutput %y",
+    "input %x: u8[3, 57]\n%y: ? = Cast(%x) {to = 1}\noutput %y",
+    "input %x: i16[3, 57]\n%y: ? = Cast(%x) {to = 1}\noutput %y",
+    "input %x: f32[2, 9, 20]\n%y: ? = IsNaN(%x)\noutput %y",
     "input %x: f32[2, 9, 1001]\n%y: ?, %s: ?, %z: ? = DynamicQuantizeLinear(%x)\noutput %y\n"
     "output %s\noutput %z",
     // Products of activations.

@@ -130,6 +130,8 @@ TEST_P(QuantizeTest, WithoutZeroPointItIsZero) {
                    std::nullopt);
     ExpectSameBits("reprise.FakeQuantize", kernels().fake(DType::kUInt8, many), x, scale,
                    std::nullopt);
+    ExpectSameBits("DequantizeLinear", kernels().dequantize(DType::kInt32, many),
+                   RandomIntegers(DType::kInt32, {count}, random_), scale, std::nullopt);
     ExpectSameBits("DequantizeLinear", kernels().dequantize(DType::kInt8, many),
                    RandomIntegers(DType::kInt8, {count}, random_), scale, std::nullopt);
   }
@@ -159,7 +161,9 @@ TEST_P(QuantizeTest, RangeHoldsEachNumber) {
 }
 
 TEST_P(QuantizeTest, OtherDtypesHaveNoKernel) {
-  for (const DType dtype : {DType::kInt32, DType::kFloat32, DType::kBool}) {
+  EXPECT_EQ(kernels().quantize(DType::kInt32, false), nullptr);
+  EXPECT_EQ(kernels().fake(DType::kInt32, false), nullptr);
+  for (const DType dtype : {DType::kInt64, DType::kFloat32, DType::kBool}) {
     EXPECT_EQ(kernels().quantize(dtype, false), nullptr);
     EXPECT_EQ(kernels().dequantize(dtype, true), nullptr);
     EXPECT_EQ(kernels().fake(dtype, false), nullptr);
