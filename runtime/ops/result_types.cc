@@ -55,6 +55,7 @@ constexpr TypeRow kRows[] = {
     {"com.microsoft.MatMulIntegerToFloat", 0, -1, DType::kFloat32},
     {"com.microsoft.QAttention", 0, -1, DType::kFloat32},
     {"reprise.IntegerLinear", 0, -1, DType::kFloat32},
+    {"reprise.IntegerConv", 0, -1, DType::kFloat32},
 };
 
 DType Numbered(int64_t number) {

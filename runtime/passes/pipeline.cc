@@ -32,6 +32,7 @@ constexpr Factory kCapturePasses[] = {
     FuseGelu,
     FuseIntegerLinear,
     FuseLinear,
+    FuseIntegerConv,
     FuseConv,
     FuseRotary,       // Before attention, which finds its heads behind it.
     FuseAttention,

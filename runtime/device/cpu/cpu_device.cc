@@ -33,6 +33,7 @@ constexpr OpPlan kPlans[] = {
     {"reprise.SegmentCumSum", cpu::PlanSegmentCumSum},
     {"Conv", cpu::PlanConv},
     {"reprise.Conv", cpu::PlanConv},
+    {"reprise.IntegerConv", cpu::PlanIntegerConv},
     {"ConvTranspose", cpu::PlanConvTranspose},
     {"reprise.ConvTranspose", cpu::PlanConvTranspose},
     {"MaxPool", cpu::PlanPool},
