@@ -40,18 +40,25 @@ constexpr size_t kResidual = 3;
 
 }  // namespace
 
-absl::Status CheckConvOperands(InferContext& context) {
-  RETURN_IF_ERROR(CheckType(context, 0, kFloats));
-  RETURN_IF_ERROR(CheckSameType(context, 0, 1));
+namespace {
+
+absl::Status CheckConvRanks(const InferContext& context) {
   if (context.rank(0) < 3) {
     return RankError("its operand has no dims after batch and channel");
   }
-  RETURN_IF_ERROR(CheckRank(context, 1, context.rank(0)));
-  return absl::OkStatus();
+  return CheckRank(context, 1, context.rank(0));
 }
 
-absl::Status ConvRule(InferContext& context) {
-  RETURN_IF_ERROR(CheckConvOperands(context));
+}  // namespace
+
+absl::Status CheckConvOperands(InferContext& context) {
+  RETURN_IF_ERROR(CheckType(context, 0, kFloats));
+  RETURN_IF_ERROR(CheckSameType(context, 0, 1));
+  return CheckConvRanks(context);
+}
+
+absl::StatusOr<Shape> ConvShape(const InferContext& context) {
+  RETURN_IF_ERROR(CheckConvRanks(context));
   const Shape& x = context.shape(0);
   const Shape& weight = context.shape(1);
   const int64_t group = context.attributes().Int("group", 1);
@@ -66,14 +73,20 @@ absl::Status ConvRule(InferContext& context) {
                                                    " is not that of the weight ",
                                                    ShapeToString(weight)));
   }
+  return WindowsShape(windows, x[0], weight[0]);
+}
+
+absl::Status ConvRule(InferContext& context) {
+  RETURN_IF_ERROR(CheckConvOperands(context));
+  ASSIGN_OR_RETURN(Shape shape, ConvShape(context));
   if (context.has_input(2)) {
     RETURN_IF_ERROR(CheckSameType(context, 0, 2));
-    if (context.shape(2) != Shape{weight[0]}) {
+    if (context.shape(2) != Shape{shape[1]}) {
       return absl::InvalidArgumentError(absl::StrCat("a bias ", ShapeToString(context.shape(2)),
-                                                     " does not fit ", weight[0], " maps"));
+                                                     " does not fit ", shape[1], " maps"));
     }
   }
-  context.SetOutput(0, context.dtype(0), WindowsShape(windows, x[0], weight[0]));
+  context.SetOutput(0, context.dtype(0), std::move(shape));
   return absl::OkStatus();
 }
 

@@ -15,6 +15,10 @@ Kernel ConvKernel;
 Rule FusedConvRule;
 Kernel FusedConvKernel;
 
+// Of a convolution of x, input 0, by weight, input 1, of any dtypes: that they and the attributes of
+// Conv fit, and the shape of the result.
+absl::StatusOr<Shape> ConvShape(const InferContext& context);
+
 // Of Conv and ConvTranspose: that operand and weight are floats of one dtype and rank, with dims
 // after the first two.
 absl::Status CheckConvOperands(InferContext& context);

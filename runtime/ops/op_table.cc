@@ -15,6 +15,7 @@
 #include "runtime/ops/grid_sample.h"
 #include "runtime/ops/group_norm.h"
 #include "runtime/ops/infer.h"
+#include "runtime/ops/integer_conv.h"
 #include "runtime/ops/integer_linear.h"
 #include "runtime/ops/local_norm.h"
 #include "runtime/ops/loop.h"
@@ -198,6 +199,7 @@ constexpr OpRow kRows[] = {
     {"reprise.IntegerLinear", 4, 8, 1, 1, kInternal, 0, IntegerLinearRule, IntegerLinearKernel, UnknownAxis},
     // Convolution and pooling.
     {"Conv", 2, 3, 1, 1, 0, 0, ConvRule, ConvKernel, ConvAxis},
+    {"reprise.IntegerConv", 4, 8, 1, 1, kInternal, 0, IntegerConvRule, IntegerConvKernel, UnknownAxis},
     {"reprise.Conv", 2, 4, 1, 1, kInternal, 0, FusedConvRule, FusedConvKernel, UnknownAxis},
     {"ConvTranspose", 2, 3, 1, 1, 0, 0, ConvTransposeRule, ConvTransposeKernel, ConvTransposeAxis},
     {"reprise.ConvTranspose", 2, 3, 1, 1, kInternal, 0, FusedConvTransposeRule, FusedConvTransposeKernel, UnknownAxis},

@@ -58,6 +58,7 @@ constexpr TypeRow kRows[] = {
     {"reprise.IntegerLinear", 0, -1, DType::kFloat32},
     {"reprise.SegmentDynamicQuantizeLinear", 1, -1, DType::kFloat32},
     {"reprise.SegmentDynamicQuantizeLinear", kEveryResult, -1, DType::kUInt8},
+    {"reprise.IntegerConv", 0, -1, DType::kFloat32},
 };
 
 DType Numbered(int64_t number) {

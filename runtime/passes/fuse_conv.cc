@@ -1,7 +1,7 @@
 // What follows a Conv or ConvTranspose over float32 joins it, in this order: a BatchNormalization
 // goes into its weights and bias; of a Conv the sum with another value of its shape, and an
 // activation are applied to the results while they lie in the cache: reprise.Conv,
-// reprise.ConvTranspose.
+// reprise.ConvTranspose. Behind a reprise.IntegerConv these two do so, too.
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
@@ -13,7 +13,6 @@ namespace reprise {
 namespace {
 
 struct Conv {
-  ValueId x = kNone;
   ValueId weight = kNone;
   ValueId bias = kNone;      // kNone: none
   ValueId residual = kNone;  // kNone: none
@@ -166,26 +165,29 @@ class FuseConvPass : public Pass {
     std::reverse(ids.begin(), ids.end());
     for (NodeId id : ids) {
       const Node node = graph.node(id);
-      const bool transposed = node.op == "ConvTranspose";
-      if (node.removed || (node.op != "Conv" && !transposed) ||
+      const bool transposed = node.op == "ConvTranspose",
+                 integer = node.op == "reprise.IntegerConv";
+      if (node.removed || (node.op != "Conv" && !transposed && !integer) ||
           !IsFloat32(graph, node.outputs[0])) {
         continue;
       }
-      Conv conv{.x = node.inputs[0],
-                .weight = node.inputs[1],
-                .bias = node.input(2),
+      Conv conv{.weight = node.inputs[1],
+                .bias = node.input(integer ? 6 : 2),
                 .result = node.outputs[0],
                 .attributes = node.attributes,
                 .transposed = transposed};
-      RETURN_IF_ERROR(AbsorbBatchNorm(graph, conv));
+      // Quantised weights are multiplied as they are.
+      if (!integer) RETURN_IF_ERROR(AbsorbBatchNorm(graph, conv));
       if (!transposed) AbsorbResidual(graph, conv);
       AbsorbActivation(graph, conv);
       if (!conv.changed) continue;
-      std::vector<ValueId> inputs = {conv.x, conv.weight, conv.bias, conv.residual};
+      std::vector<ValueId> inputs = {node.inputs[0], conv.weight};
+      for (size_t i = 2; integer && i < 6; ++i) inputs.push_back(node.input(i));
+      inputs.insert(inputs.end(), {conv.bias, conv.residual});
       while (inputs.back() == kNone) inputs.pop_back();
+      const std::string op = integer ? node.op : absl::StrCat("reprise.", node.op);
       ASSIGN_OR_RETURN(const ValueId fused,
-                       AddInferred(graph, absl::StrCat("reprise.", node.op), std::move(inputs),
-                                   conv.attributes, node.name));
+                       AddInferred(graph, op, std::move(inputs), conv.attributes, node.name));
       Replace(graph, conv.result, fused);
       changed = true;
     }

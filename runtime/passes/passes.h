@@ -36,6 +36,7 @@ std::unique_ptr<Pass> FuseGelu();
 std::unique_ptr<Pass> FuseIntegerLinear();
 // QuantizeLinear and DequantizeLinear of the same steps become reprise.FakeQuantize.
 std::unique_ptr<Pass> FuseFakeQuantize();
+std::unique_ptr<Pass> FuseIntegerConv();
 // MatMul with a parameter on the right, bias and activation become reprise.Linear; bias and
 // activation behind a reprise.IntegerLinear join it.
 std::unique_ptr<Pass> FuseLinear();

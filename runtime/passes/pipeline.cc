@@ -35,6 +35,7 @@ constexpr Factory kCapturePasses[] = {
     FuseIntegerLinear,
     FuseFakeQuantize,  // What products by integers have left.
     FuseLinear,
+    FuseIntegerConv,
     FuseConv,
     FuseRotary,       // Before attention, which finds its heads behind it.
     FuseAttention,

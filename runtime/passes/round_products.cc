@@ -23,6 +23,7 @@ bool MultipliesWeights(const Graph& graph, const Node& node) {
                                              "Einsum",
                                              "Conv",
                                              "reprise.Conv",
+                                             "reprise.IntegerConv",
                                              "ConvTranspose",
                                              "reprise.ConvTranspose",
                                              "LSTM",

@@ -116,6 +116,12 @@ class Marker {
     if (node.op == "reprise.Conv") {
       return IsMarked(node, 0) && !IsMarked(node, 1) && !IsMarked(node, 2) && Follows(node, 3, out);
     }
+    if (node.op == "reprise.IntegerConv") {
+      for (size_t i = 1; i < 7; ++i) {
+        if (IsMarked(node, i)) return false;
+      }
+      return IsMarked(node, 0) && Follows(node, 7, out);
+    }
     if (node.op == "MatMul") {
       if (!IsMarked(node, 0) || ShapeOf(node, 0).size() < 2) return false;
       if (ShapeOf(node, 1).size() == 2) return !IsMarked(node, 1);

@@ -35,6 +35,7 @@ constexpr OpPlan kPlans[] = {
     {"reprise.SegmentDynamicQuantizeLinear", cpu::PlanSegmentQuantize},
     {"Conv", cpu::PlanConv},
     {"reprise.Conv", cpu::PlanConv},
+    {"reprise.IntegerConv", cpu::PlanIntegerConv},
     {"ConvTranspose", cpu::PlanConvTranspose},
     {"reprise.ConvTranspose", cpu::PlanConvTranspose},
     {"MaxPool", cpu::PlanPool},

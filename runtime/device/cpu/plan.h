@@ -168,6 +168,9 @@ inline constexpr char kPackU8S8Op[] = "cpu.PackU8S8Panels";
 absl::StatusOr<Tensor> RunPackU8S8(const CpuTarget& target, const Attributes& attributes,
                                    const Tensor& weights, WeightMemory& memory);
 
+// plan_integer_conv.cc
+std::vector<Candidate> PlanIntegerConv(const CpuTarget& target, const NodeView& node);
+
 // Of the weights of maps, by tiles; see plan_conv.cc.
 inline constexpr char kPackMapsOp[] = "cpu.PackMaps";
 absl::StatusOr<Tensor> RunPackMaps(const CpuTarget& target, const Attributes& attributes,

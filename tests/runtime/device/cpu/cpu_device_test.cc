@@ -126,6 +126,27 @@ constexpr const char* kNodes[] = {
     "%y: ? = Conv(%x, %w, %b)\noutput %y",
     "input %x: f32[1, 2100, 4, 4]\nparam %w: f32[20, 2100, 2, 2] = p0\nparam %b: f32[20] = p1\n"
     "%y: ? = Conv(%x, %w, %b) {pads = [1, 0, 0, 1]}\noutput %y",
+    // Convolutions of bytes.
+    "input %x: u8[2, 3, 17, 23]\nparam %w: i8[20, 3, 3, 3] = p0\ninput %s: f32[]\ninput %t: "
+    "f32[20]\ninput %z: u8[]\nparam %b: f32[20] = p1\n%y: ? = reprise.IntegerConv(%x, %w, %s, %t, "
+    "%z, _, %b) {pads = [1, 1, 1, 1], activation = \"relu\"}\noutput %y",
+    "input %x: u8[1, 8, 13, 9]\nparam %w: u8[16, 4, 3, 2] = p0\ninput %s: f32[1]\ninput %t: "
+    "f32[16]\ninput %z: u8[1]\ninput %q: u8[16]\n%y: ? = reprise.IntegerConv(%x, %w, %s, %t, %z, "
+    "%q) {group = 2, pads = [2, 3, 0, 1], strides = [2, 3], dilations = [2, 1]}\noutput %y",
+    "input %x: i8[3, 16, 7, 9]\nparam %w: i8[40, 16, 1, 1] = p0\ninput %s: f32[]\ninput %t: "
+    "f32[]\ninput %z: i8[]\ninput %r: f32[3, 40, 7, 9]\n%y: ? = reprise.IntegerConv(%x, %w, %s, "
+    "%t, %z, _, _, %r) {activation = \"hard_swish\"}\noutput %y",
+    "input %x: i8[1, 40, 301]\nparam %w: u8[24, 40, 3] = p0\ninput %s: f32[]\ninput %t: f32[]\n"
+    "input %q: u8[]\n%y: ? = reprise.IntegerConv(%x, %w, %s, %t, _, %q) {strides = [2], pads = [0, "
+    "3], dilations = [4]}\noutput %y",
+    // The rows of windows that a tap sees nothing of.
+    "input %x: u8[1, 2, 3, 4]\nparam %w: i8[8, 2, 3, 5] = p0\ninput %s: f32[]\ninput %t: f32[]\n"
+    "input %z: u8[]\n%y: ? = reprise.IntegerConv(%x, %w, %s, %t, %z) {pads = [4, 7, 4, 6]}\n"
+    "output %y",
+    // Few windows, more than a stretch deep.
+    "input %x: u8[1, 300, 5, 5]\nparam %w: i8[30, 300, 3, 3] = p0\ninput %s: f32[]\ninput %t: "
+    "f32[30]\ninput %z: u8[]\n%y: ? = reprise.IntegerConv(%x, %w, %s, %t, %z) {pads = [1, 1, 1, "
+    "1]}\noutput %y",
     // Recurrent layers.
     "input %x: f32[7, 1, 20]\nparam %w: f32[1, 128, 20] = p0\nparam %r: f32[1, 128, 32] = "
     "p1\nparam %b: f32[1, 256] = p2\n%y: ?, %h: ?, %c: ? = LSTM(%x, %w, %r, %b) {hidden_size = "
@@ -437,6 +458,8 @@ TEST_P(CpuDeviceTest, RowsWithoutARequestAreLeftAlone) {
         "%y: ? = Conv(%x, %w, %b) {group = 2}\noutput %y",
         "input %x: f32[4, 6, 9, 9]\nparam %w: f32[6, 1, 3, 3] = p0\ninput %r: f32[4, 6, 7, 7]\n"
         "%y: ? = reprise.Conv(%x, %w, _, %r) {group = 6}\noutput %y",
+        "input %x: u8[4, 6, 9, 9]\nparam %w: i8[8, 6, 3, 3] = p0\ninput %s: f32[]\ninput %t: f32[]"
+        "\n%y: ? = reprise.IntegerConv(%x, %w, %s, %t)\noutput %y",
         "input %x: f32[4, 6, 9, 9]\n%y: ? = AveragePool(%x) {kernel_shape = [3, 2]}\noutput %y",
         "input %x: f32[4, 3, 8]\n%y: ? = Tanh(%x)\noutput %y",
         "input %x: f32[4, 3, 8]\ninput %z: f32[4, 1, 8]\n%y: ? = Mul(%x, %z)\noutput %y",

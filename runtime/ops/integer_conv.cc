@@ -1,0 +1,106 @@
+#include "runtime/ops/integer_conv.h"
+
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/ops/conv.h"
+#include "runtime/ops/typed.h"
+
+namespace reprise::ops {
+namespace {
+
+enum Input : size_t { kX, kWeight, kXScale, kWScale, kXZero, kWZero, kBias, kResidual };
+
+constexpr uint32_t kBytes = TypeBit(DType::kInt8) | TypeBit(DType::kUInt8);
+constexpr uint32_t kFloat = TypeBit(DType::kFloat32);
+
+absl::Status Mismatch(size_t input, const Shape& shape, absl::string_view expected) {
+  return absl::InvalidArgumentError(absl::StrCat("input ", input, " has the shape ",
+                                                 ShapeToString(shape), ", expected ", expected));
+}
+
+absl::Status CheckExactly(const InferContext& context, size_t input, const Shape& expected) {
+  if (!context.has_input(input)) return absl::OkStatus();
+  RETURN_IF_ERROR(CheckType(context, input, kFloat));
+  if (context.shape(input) == expected) return absl::OkStatus();
+  return Mismatch(input, context.shape(input), ShapeToString(expected));
+}
+
+// Elements of input `i` less its zero points, input `points`; of several each has `inner`
+// neighbours of the elements.
+std::vector<double> Centered(const KernelContext& context, size_t i, size_t points, int64_t inner) {
+  const std::vector<int64_t> zeros = Int64sOf(context, points);
+  const TensorView& in = context.inputs[i];
+  std::vector<double> values(in.num_elements());
+  (void)Dispatch(TypeList<int8_t, uint8_t>{}, in.dtype, [&]<typename T>() {
+    for (size_t at = 0; at < values.size(); ++at) {
+      const int64_t zero = zeros.empty()       ? 0
+                           : zeros.size() == 1 ? zeros[0]
+                                               : zeros[at / static_cast<size_t>(inner)];
+      values[at] = static_cast<double>(int64_t{in.as<T>()[at]} - zero);
+    }
+  });
+  return values;
+}
+
+}  // namespace
+
+absl::Status IntegerConvRule(InferContext& context) {
+  for (size_t i : {kX, kWeight}) RETURN_IF_ERROR(CheckType(context, i, kBytes));
+  for (size_t i : {kXScale, kWScale}) RETURN_IF_ERROR(CheckType(context, i, kFloat));
+  for (size_t i : {kXZero, kWZero}) {
+    if (context.has_input(i)) RETURN_IF_ERROR(CheckSameType(context, i - kXZero, i));
+  }
+  RETURN_IF_ERROR(CheckConvActivation(context.attributes().String("activation", "none")));
+  ASSIGN_OR_RETURN(Shape shape, ConvShape(context));
+  const Shape maps = {shape[1]};
+  for (size_t i : {kXScale, kXZero}) {
+    if (!context.has_input(i) || NumElements(context.shape(i)) == 1) continue;
+    return Mismatch(i, context.shape(i), "one element");
+  }
+  for (size_t i : {kWScale, kWZero}) {
+    if (!context.has_input(i) || NumElements(context.shape(i)) == 1) continue;
+    if (context.shape(i) == maps) continue;
+    return Mismatch(i, context.shape(i), absl::StrCat("one element or ", ShapeToString(maps)));
+  }
+  RETURN_IF_ERROR(CheckExactly(context, kBias, maps));
+  RETURN_IF_ERROR(CheckExactly(context, kResidual, shape));
+  context.SetOutput(0, DType::kFloat32, std::move(shape));
+  return absl::OkStatus();
+}
+
+absl::Status IntegerConvKernel(const KernelContext& context) {
+  const MutableTensorView& out = context.outputs[0];
+  const int64_t count = out.num_elements();
+  if (count == 0) return absl::OkStatus();
+  const Shape& weight = context.inputs[kWeight].shape;
+  const int64_t maps = weight[0], plane = count / out.shape[0] / maps;
+  // Doubles hold every sum.
+  const std::vector<double> x = Centered(context, kX, kXZero, 1);
+  const std::vector<double> w = Centered(context, kWeight, kWZero, NumElements(weight) / maps);
+  std::vector<double> sums(count);
+  const TensorView operands[2] = {{DType::kFloat64, context.inputs[kX].shape, x.data()},
+                                  {DType::kFloat64, weight, w.data()}};
+  const MutableTensorView product[1] = {{DType::kFloat64, out.shape, sums.data()}};
+  RETURN_IF_ERROR(ConvKernel({context.node, operands, product, context.errors}));
+
+  const float x_scale = *context.inputs[kXScale].as<float>();
+  const float* w_scale = context.inputs[kWScale].as<float>();
+  const bool scale_a_map = context.inputs[kWScale].num_elements() > 1;
+  const float* bias = HasInput(context, kBias) ? context.inputs[kBias].as<float>() : nullptr;
+  const float* residual =
+      HasInput(context, kResidual) ? context.inputs[kResidual].as<float>() : nullptr;
+  float* y = out.as<float>();
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t map = i / plane % maps;
+    const auto sum = static_cast<int32_t>(static_cast<int64_t>(sums[i]));
+    y[i] = static_cast<float>(sum) * (x_scale * w_scale[scale_a_map ? map : 0]);
+    if (bias != nullptr) y[i] += bias[map];
+    if (residual != nullptr) y[i] += residual[i];
+  }
+  ApplyConvActivation(context.node.attributes, y, count);
+  return absl::OkStatus();
+}
+
+}  // namespace reprise::ops
