@@ -122,7 +122,7 @@ absl::Status ConvKernel(const KernelContext& context) {
 }
 
 absl::Status CheckConvActivation(absl::string_view activation) {
-  for (absl::string_view known : {"clip", "leaky_relu", "hard_swish"}) {
+  for (absl::string_view known : {"clip", "leaky_relu", "elu", "hard_swish", "mish"}) {
     if (activation == known) return absl::OkStatus();
   }
   return CheckActivation(activation);
@@ -143,6 +143,15 @@ void ApplyConvActivation(const Attributes& attributes, float* y, int64_t count) 
     });
   } else if (activation == "leaky_relu") {
     map([slope = attributes.Float("slope", 0)](float x) { return x < 0 ? x * slope : x; });
+  } else if (activation == "elu") {
+    map([slope = attributes.Float("slope", 0)](float x) {
+      return x < 0 ? slope * std::expm1(x) : x;
+    });
+  } else if (activation == "mish") {
+    map([](float x) {
+      const float softplus = x > 0 ? x + std::log1p(std::exp(-x)) : std::log1p(std::exp(x));
+      return x * std::tanh(softplus);
+    });
   } else if (activation == "hard_swish") {
     map([](float x) { return x * std::clamp(x / 6 + 0.5f, 0.0f, 1.0f); });
   } else {

@@ -119,12 +119,14 @@ std::optional<Attributes> ActivationOf(const Graph& graph, const Node& node) {
   if (node.op == "Tanh") return Named("tanh");
   if (node.op == "Sigmoid") return Named("sigmoid");
   if (node.op == "HardSwish") return Named("hard_swish");
+  if (node.op == "Mish") return Named("mish");
   if (node.op == "Gelu") {
     return Named(node.attributes.String("approximate", "none") == "tanh" ? "gelu_tanh" : "gelu");
   }
-  if (node.op == "LeakyRelu") {
-    Attributes attributes = Named("leaky_relu");
-    attributes.Set("slope", node.attributes.Float("alpha", 0.01f));
+  if (node.op == "LeakyRelu" || node.op == "Elu") {
+    const bool leaky = node.op == "LeakyRelu";
+    Attributes attributes = Named(leaky ? "leaky_relu" : "elu");
+    attributes.Set("slope", node.attributes.Float("alpha", leaky ? 0.01f : 1.0f));
     return attributes;
   }
   if (node.op != "Clip") return std::nullopt;

@@ -23,6 +23,10 @@ absl::StatusOr<ValueId> TransposeRule(Graph& graph, NodeId node);
 // x * 1, x / 1, x + 0 (which may leave a -0), x - 0, x ^ 1; float division by a constant becomes a
 // product.
 absl::StatusOr<ValueId> ArithmeticRule(Graph& graph, NodeId node);
+// Sum and Mean become Adds, Max and Min of several become those of two: what joins other nodes.
+absl::StatusOr<ValueId> VariadicRule(Graph& graph, NodeId node);
+// x * tanh(softplus(x)) is Mish.
+absl::StatusOr<ValueId> MishRule(Graph& graph, NodeId node);
 // And, Or, Where, Not with constant conditions.
 absl::StatusOr<ValueId> LogicRule(Graph& graph, NodeId node);
 // GatherND whose constant indices name every element in order is a Reshape.

@@ -62,6 +62,39 @@ absl::StatusOr<ValueId> ArithmeticRule(Graph& graph, NodeId id) {
   return AddInferred(graph, "Mul", {x, factor});
 }
 
+absl::StatusOr<ValueId> VariadicRule(Graph& graph, NodeId id) {
+  const Node& node = graph.node(id);
+  const bool sum = node.op == "Sum" || node.op == "Mean";
+  const bool extreme = node.op == "Max" || node.op == "Min";
+  const std::vector<ValueId> inputs = node.inputs;
+  const size_t least = extreme ? 3 : 2;
+  if (!(sum || extreme) || inputs.size() < least) return kNone;
+  const bool mean = node.op == "Mean";
+  if (mean && !IsFloat32(graph, node.outputs[0])) return kNone;
+  const std::string of_two = sum ? "Add" : node.op;
+  ValueId value = inputs[0];
+  for (size_t i = 1; i < inputs.size(); ++i) {
+    ASSIGN_OR_RETURN(value, AddInferred(graph, of_two, {value, inputs[i]}));
+  }
+  if (!mean) return value;
+  const ValueId count = graph.AddConstant(
+      "", Tensor::FromVector<float>(DType::kFloat32, {}, {static_cast<float>(inputs.size())}));
+  return AddInferred(graph, "Div", {value, count});
+}
+
+absl::StatusOr<ValueId> MishRule(Graph& graph, NodeId id) {
+  const Node& node = graph.node(id);
+  if (node.op != "Mul") return kNone;
+  for (int side = 0; side < 2; ++side) {
+    const Node* tanh = graph.ProducerIf(node.inputs[side], "Tanh");
+    const Node* softplus =
+        tanh == nullptr ? nullptr : graph.ProducerIf(tanh->inputs[0], "Softplus");
+    if (softplus == nullptr || softplus->inputs[0] != node.inputs[1 - side]) continue;
+    return AddInferred(graph, "Mish", {softplus->inputs[0]});
+  }
+  return kNone;
+}
+
 absl::StatusOr<ValueId> LogicRule(Graph& graph, NodeId id) {
   const Node& node = graph.node(id);
   const ValueId output = node.output(0);

@@ -18,15 +18,6 @@ namespace {
 
 using Kind = ConvActivation::Kind;
 
-HWY_INLINE VF HardSwish(F32 d, VF x) {
-  const VF gate = hn::MulAdd(x, hn::Set(d, 1.0f / 6), hn::Set(d, 0.5f));
-  return hn::Mul(x, AtMost(d, AtLeast(d, gate, 0), 1));
-}
-
-HWY_INLINE VF LeakyRelu(F32 d, VF x, float slope) {
-  return hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::Mul(x, hn::Set(d, slope)), x);
-}
-
 template <Kind kind>
 HWY_INLINE VF Activate(F32 d, VF x, const ConvActivation& activation) {
   if constexpr (kind == Kind::kClip) {
@@ -39,6 +30,8 @@ HWY_INLINE VF Activate(F32 d, VF x, const ConvActivation& activation) {
   if constexpr (kind == Kind::kTanh) return Tanh(d, x);
   if constexpr (kind == Kind::kSigmoid) return Sigmoid(d, x);
   if constexpr (kind == Kind::kSilu) return Silu(d, x);
+  if constexpr (kind == Kind::kElu) return Elu(d, x, activation.slope);
+  if constexpr (kind == Kind::kMish) return Mish(d, x);
   return x;
 }
 
@@ -86,6 +79,10 @@ void Finish(const ConvRows& rows, const ConvActivation& activation) {
       return FinishRows<Kind::kSigmoid>(rows, activation);
     case Kind::kSilu:
       return FinishRows<Kind::kSilu>(rows, activation);
+    case Kind::kElu:
+      return FinishRows<Kind::kElu>(rows, activation);
+    case Kind::kMish:
+      return FinishRows<Kind::kMish>(rows, activation);
   }
 }
 
@@ -112,7 +109,9 @@ std::optional<ConvActivation> ConvActivationOf(const Attributes& attributes) {
                                                            {"gelu_tanh", Kind::kGeluTanh},
                                                            {"tanh", Kind::kTanh},
                                                            {"sigmoid", Kind::kSigmoid},
-                                                           {"silu", Kind::kSilu}};
+                                                           {"silu", Kind::kSilu},
+                                                           {"elu", Kind::kElu},
+                                                           {"mish", Kind::kMish}};
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   const std::string name = attributes.String("activation", "none");
   for (const auto& [known, kind] : kNames) {

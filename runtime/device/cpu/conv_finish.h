@@ -23,10 +23,12 @@ struct ConvActivation {
     kTanh,
     kSigmoid,
     kSilu,
+    kElu,
+    kMish,
   };
   Kind kind = Kind::kNone;
   float low = 0, high = 0;  // of kClip
-  float slope = 0;          // of kLeakyRelu, below zero
+  float slope = 0;          // of kLeakyRelu and kElu, below zero
 
   bool none() const { return kind == Kind::kNone; }
   bool clip() const { return kind == Kind::kClip; }

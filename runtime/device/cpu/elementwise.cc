@@ -7,6 +7,7 @@
 #include "hwy/foreach_target.h"
 // After foreach_target.
 #include "hwy/highway.h"
+#include "runtime/device/cpu/angles-inl.h"
 #include "runtime/device/cpu/math-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -34,6 +35,40 @@ HWY_INLINE VF Apply(F32 d, VF x) {
   if constexpr (op == Unary::kGeluTanh) return GeluTanh(d, x);
   if constexpr (op == Unary::kSilu) return Silu(d, x);
   if constexpr (op == Unary::kSquare) return hn::Mul(x, x);
+  if constexpr (op == Unary::kSign) return Sign(d, x);
+  if constexpr (op == Unary::kLog) return Log(d, x);
+  if constexpr (op == Unary::kSin) return Sin(d, x);
+  if constexpr (op == Unary::kCos) return Cos(d, x);
+  if constexpr (op == Unary::kTan) return Tan(d, x);
+  if constexpr (op == Unary::kAsin) return Asin(d, x);
+  if constexpr (op == Unary::kAcos) return Acos(d, x);
+  if constexpr (op == Unary::kAtan) return Atan(d, x);
+  if constexpr (op == Unary::kSoftplus) return Softplus(d, x);
+  if constexpr (op == Unary::kSoftsign) {
+    return hn::Div(x, hn::Add(hn::Set(d, 1.0f), hn::Abs(x)));
+  }
+  if constexpr (op == Unary::kMish) return Mish(d, x);
+  if constexpr (op == Unary::kHardSwish) return HardSwish(d, x);
+}
+
+template <Shaped op>
+HWY_INLINE VF Apply(F32 d, VF x, float alpha, float beta) {
+  const VF a = hn::Set(d, alpha), b = hn::Set(d, beta);
+  if constexpr (op == Shaped::kClip) return AtMost(d, AtLeast(d, x, alpha), beta);
+  if constexpr (op == Shaped::kLeakyRelu) return LeakyRelu(d, x, alpha);
+  if constexpr (op == Shaped::kElu) return Elu(d, x, alpha);
+  if constexpr (op == Shaped::kSelu) return hn::Mul(b, Elu(d, x, alpha));
+  if constexpr (op == Shaped::kCelu) {
+    const VF below = hn::Mul(a, Expm1Negative(d, hn::Div(x, a)));
+    return hn::IfThenElse(hn::Lt(x, hn::Zero(d)), below, x);
+  }
+  if constexpr (op == Shaped::kHardSigmoid) return HardSigmoid(d, x, alpha, beta);
+  if constexpr (op == Shaped::kThresholdedRelu) return hn::IfThenElseZero(hn::Gt(x, a), x);
+  if constexpr (op == Shaped::kShrink) {
+    const VF above = hn::IfThenElseZero(hn::Gt(x, a), hn::Sub(x, b));
+    return hn::IfThenElse(hn::Lt(x, hn::Neg(a)), hn::Add(x, b), above);
+  }
+  if constexpr (op == Shaped::kQuickGelu) return hn::Mul(x, Sigmoid(d, hn::Mul(x, a)));
 }
 
 // NaN in either operand gives NaN.
@@ -51,6 +86,9 @@ HWY_INLINE VF Apply(F32 d, VF a, VF b) {
   if constexpr (op == Binary::kMin) return KeepNan(a, b, hn::Min(a, b));
   if constexpr (op == Binary::kAddGelu) return Gelu(d, hn::Add(a, b));
   if constexpr (op == Binary::kAddGeluTanh) return GeluTanh(d, hn::Add(a, b));
+  if constexpr (op == Binary::kPRelu) {
+    return hn::IfThenElse(hn::Lt(a, hn::Zero(d)), hn::Mul(a, b), a);
+  }
 }
 
 template <Unary op>
@@ -80,15 +118,16 @@ void BinaryRun(const float* a, const float* b, float* y, int64_t count) {
   }
 }
 
-void Clip(const float* x, float low, float high, float* y, int64_t count) {
+template <Shaped op>
+void ShapedRun(const float* x, float alpha, float beta, float* y, int64_t count) {
   const F32 d;
   int64_t i = 0;
   for (; i + kLanes <= count; i += kLanes) {
-    hn::StoreU(AtMost(d, AtLeast(d, hn::LoadU(d, x + i), low), high), d, y + i);
+    hn::StoreU(Apply<op>(d, hn::LoadU(d, x + i), alpha, beta), d, y + i);
   }
   if (i < count) {
     const VF v = LoadPart(d, x + i, count - i);
-    StorePart(AtMost(d, AtLeast(d, v, low), high), d, y + i, count - i);
+    StorePart(Apply<op>(d, v, alpha, beta), d, y + i, count - i);
   }
 }
 
@@ -99,7 +138,24 @@ UnaryFunction UnaryOf(Unary op) {
       UnaryRun<Unary::kCeil>, UnaryRun<Unary::kRound>,      UnaryRun<Unary::kExp>,
       UnaryRun<Unary::kTanh>, UnaryRun<Unary::kSigmoid>,    UnaryRun<Unary::kErf>,
       UnaryRun<Unary::kRelu>, UnaryRun<Unary::kGelu>,       UnaryRun<Unary::kGeluTanh>,
-      UnaryRun<Unary::kSilu>, UnaryRun<Unary::kSquare>};
+      UnaryRun<Unary::kSilu>, UnaryRun<Unary::kSquare>,     UnaryRun<Unary::kSign>,
+      UnaryRun<Unary::kLog>,  UnaryRun<Unary::kSin>,        UnaryRun<Unary::kCos>,
+      UnaryRun<Unary::kTan>,  UnaryRun<Unary::kAsin>,       UnaryRun<Unary::kAcos>,
+      UnaryRun<Unary::kAtan>, UnaryRun<Unary::kSoftplus>,   UnaryRun<Unary::kSoftsign>,
+      UnaryRun<Unary::kMish>, UnaryRun<Unary::kHardSwish>};
+  return kFunctions[static_cast<int>(op)];
+}
+
+ShapedFunction ShapedOf(Shaped op) {
+  constexpr ShapedFunction kFunctions[] = {ShapedRun<Shaped::kClip>,
+                                           ShapedRun<Shaped::kLeakyRelu>,
+                                           ShapedRun<Shaped::kElu>,
+                                           ShapedRun<Shaped::kSelu>,
+                                           ShapedRun<Shaped::kCelu>,
+                                           ShapedRun<Shaped::kHardSigmoid>,
+                                           ShapedRun<Shaped::kThresholdedRelu>,
+                                           ShapedRun<Shaped::kShrink>,
+                                           ShapedRun<Shaped::kQuickGelu>};
   return kFunctions[static_cast<int>(op)];
 }
 
@@ -112,15 +168,15 @@ BinaryFunction OfRun(Run run) {
 
 BinaryFunction BinaryOf(Binary op, Run run) {
   constexpr BinaryFunction (*kFunctions[])(Run) = {
-      OfRun<Binary::kAdd>,     OfRun<Binary::kSub>,        OfRun<Binary::kMul>,
-      OfRun<Binary::kDiv>,     OfRun<Binary::kMax>,        OfRun<Binary::kMin>,
-      OfRun<Binary::kAddGelu>, OfRun<Binary::kAddGeluTanh>};
+      OfRun<Binary::kAdd>,     OfRun<Binary::kSub>,         OfRun<Binary::kMul>,
+      OfRun<Binary::kDiv>,     OfRun<Binary::kMax>,         OfRun<Binary::kMin>,
+      OfRun<Binary::kAddGelu>, OfRun<Binary::kAddGeluTanh>, OfRun<Binary::kPRelu>};
   return kFunctions[static_cast<int>(op)](run);
 }
 
 }  // namespace
 
-constexpr ElementwiseKernels kElementwiseKernels = {UnaryOf, BinaryOf, Clip};
+constexpr ElementwiseKernels kElementwiseKernels = {UnaryOf, BinaryOf, ShapedOf};
 
 }  // namespace reprise::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();

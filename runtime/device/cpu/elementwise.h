@@ -28,21 +28,47 @@ enum class Unary : uint8_t {
   kGeluTanh,
   kSilu,
   kSquare,
+  kSign,  // of NaN: 0
+  kLog,
+  kSin,
+  kCos,
+  kTan,
+  kAsin,
+  kAcos,
+  kAtan,
+  kSoftplus,
+  kSoftsign,
+  kMish,
+  kHardSwish,
 };
 
-enum class Binary : uint8_t { kAdd, kSub, kMul, kDiv, kMax, kMin, kAddGelu, kAddGeluTanh };
+// Functions with two constants, alpha and beta; some have only the first.
+enum class Shaped : uint8_t {
+  kClip,  // between alpha and beta; beta where they cross
+  kLeakyRelu,
+  kElu,
+  kSelu,  // beta: gamma
+  kCelu,  // alpha > 0
+  kHardSigmoid,
+  kThresholdedRelu,  // of NaN: 0
+  kShrink,           // alpha: lambd, beta: bias
+  kQuickGelu,
+};
+
+enum class Binary : uint8_t { kAdd, kSub, kMul, kDiv, kMax, kMin, kAddGelu, kAddGeluTanh, kPRelu };
 
 // Which of the two operands is one element for the whole run.
 enum class Run : uint8_t { kBoth, kScalarA, kScalarB };
 
 using UnaryFunction = void (*)(const float* x, float* y, int64_t count);
+using ShapedFunction = void (*)(const float* x, float alpha, float beta, float* y, int64_t count);
 using BinaryFunction = void (*)(const float* a, const float* b, float* y, int64_t count);
 
 struct ElementwiseKernels {
   UnaryFunction (*unary)(Unary op);
   BinaryFunction (*binary)(Binary op, Run run);
-  // y = min(max(x, low), high); NaN stays NaN.
-  void (*clip)(const float* x, float low, float high, float* y, int64_t count);
+  // NaN stays NaN but where said otherwise.
+  ShapedFunction (*shaped)(Shaped op);
 };
 
 // The kernels of the highest tier that is not above `isa`.

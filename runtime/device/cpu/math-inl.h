@@ -12,6 +12,10 @@
 //   Erf        2e-7 absolute, 3e-7 relative
 //   Gelu       2e-7 * max(|x|, 1), exact form x * Phi(x)
 //   GeluTanh   3e-7 * max(|x|, 1) of 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))
+//   Log        2e-7 relative, subnormal numbers included
+//   Softplus   3e-7 relative
+//   Mish       4e-7 relative
+//   Elu        3e-7 relative of e^x - 1
 //
 // NaN in, NaN out.
 #if defined(REPRISE_CPU_MATH_INL_H_) == defined(HWY_TARGET_TOGGLE)
@@ -21,6 +25,7 @@
 #define REPRISE_CPU_MATH_INL_H_
 #endif
 
+#include <cmath>
 #include <cstdint>
 
 #include "hwy/highway.h"
@@ -208,6 +213,90 @@ HWY_INLINE VF GeluTanh(F32 d, VF x) {
 HWY_INLINE VF Silu(F32 d, VF x) { return hn::Mul(x, Sigmoid(d, x)); }
 
 HWY_INLINE VF Relu(F32 d, VF x) { return AtLeast(d, x, 0.0f); }
+
+HWY_INLINE VF Sign(F32 d, VF x) {
+  const VF zero = hn::Zero(d), one = hn::Set(d, 1.0f);
+  return hn::Sub(hn::IfThenElseZero(hn::Gt(x, zero), one),
+                 hn::IfThenElseZero(hn::Lt(x, zero), one));
+}
+
+HWY_INLINE VF LeakyRelu(F32 d, VF x, float slope) {
+  return hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::Mul(x, hn::Set(d, slope)), x);
+}
+
+HWY_INLINE VF HardSigmoid(F32 d, VF x, float slope, float shift) {
+  const VF y = hn::MulAdd(x, hn::Set(d, slope), hn::Set(d, shift));
+  return AtMost(d, AtLeast(d, y, 0.0f), 1.0f);
+}
+
+HWY_INLINE VF HardSwish(F32 d, VF x) { return hn::Mul(x, HardSigmoid(d, x, 1.0f / 6, 0.5f)); }
+
+// e^x - 1 where x <= 0, without cancellation; anything where it is not.
+HWY_INLINE VF Expm1Negative(F32 d, VF x) {
+  const auto [n, r] = SplitExp(d, AtMost(d, AtLeast(d, x, -87.0f), 0.0f));
+  const VF p = hn::MulAdd(hn::Mul(r, r), ExpTail(d, r), r);
+  const VF one = hn::Set(d, 1.0f);
+  const VF scale = ScaleNormal(d, one, n);
+  return hn::MulAdd(scale, p, hn::Sub(scale, one));
+}
+
+HWY_INLINE VF Elu(F32 d, VF x, float alpha) {
+  const VF below = hn::Mul(hn::Set(d, alpha), Expm1Negative(d, x));
+  return hn::IfThenElse(hn::Lt(x, hn::Zero(d)), below, x);
+}
+
+// The logarithm of normal numbers: x = 2^e (1 + f) with 1 + f around 1.
+HWY_INLINE VF LogNormal(F32 d, VF x) {
+  const hn::RebindToSigned<F32> di;
+  const auto root_half = hn::Set(di, 0x3f3504f3);
+  const auto bits = hn::Sub(hn::BitCast(di, x), root_half);
+  const VF e = hn::ConvertTo(d, hn::ShiftRight<23>(bits));
+  const auto mantissa = hn::Add(hn::And(bits, hn::Set(di, 0x7fffff)), root_half);
+  const VF f = hn::Sub(hn::BitCast(d, mantissa), hn::Set(d, 1.0f));
+  const VF square = hn::Mul(f, f);
+  VF y = Polynomial(d, f, 3.333331347e-01f, -2.500000894e-01f, 2.000211924e-01f, -1.666799635e-01f,
+                    1.421955079e-01f, -1.240559146e-01f, 1.188817471e-01f, -1.167564094e-01f,
+                    6.746601313e-02f);
+  // ln(2) in the two parts that SplitExp has.
+  y = hn::MulAdd(e, hn::Set(d, -2.12194440e-4f), hn::Mul(hn::Mul(square, f), y));
+  y = hn::Add(hn::NegMulAdd(square, hn::Set(d, 0.5f), y), f);
+  return hn::MulAdd(e, hn::Set(d, 0.693359375f), y);
+}
+
+HWY_INLINE VF Log(F32 d, VF x) {
+  const auto tiny = hn::Lt(x, hn::Set(d, 1.17549435e-38f));
+  const VF normal = hn::IfThenElse(tiny, hn::Mul(x, hn::Set(d, 8388608.0f)), x);
+  VF y = LogNormal(d, normal);
+  y = hn::IfThenElse(tiny, hn::Sub(y, hn::Set(d, 15.9423851528787f)), y);
+  const VF infinity = hn::Set(d, INFINITY), zero = hn::Zero(d);
+  // Infinity and NaN are themselves.
+  y = hn::IfThenElse(hn::Lt(x, infinity), y, x);
+  y = hn::IfThenElse(hn::Eq(x, zero), hn::Neg(infinity), y);
+  return hn::IfThenElse(hn::Lt(x, zero), hn::Sub(infinity, infinity), y);
+}
+
+// log(1 + u) for u in [0, 1], with the digits of a small u.
+HWY_INLINE VF Log1p(F32 d, VF u) {
+  const VF one = hn::Set(d, 1.0f);
+  const VF sum = hn::Add(one, u);
+  // What the sum has lost of u.
+  const VF lost = hn::Sub(u, hn::Sub(sum, one));
+  return hn::Add(LogNormal(d, sum), hn::Div(lost, sum));
+}
+
+// log(1 + e^x).
+HWY_INLINE VF Softplus(F32 d, VF x) {
+  return hn::Add(AtLeast(d, x, 0.0f), Log1p(d, Exp(d, hn::Neg(hn::Abs(x)))));
+}
+
+// x tanh(softplus(x)): with e = e^x the tangent is e (e + 2) / (e (e + 2) + 2).
+HWY_INLINE VF Mish(F32 d, VF x) {
+  const VF two = hn::Set(d, 2.0f);
+  // Beyond 20 the quotient is 1.
+  const VF e = Exp(d, AtMost(d, x, 20.0f));
+  const VF n = hn::Mul(e, hn::Add(e, two));
+  return hn::Mul(x, hn::Div(n, hn::Add(n, two)));
+}
 
 }  // namespace reprise::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();

@@ -244,12 +244,22 @@ std::vector<Candidate> PlanReduce(const CpuTarget& target, const NodeView& node)
 std::vector<Candidate> PlanGather(const CpuTarget& target, const NodeView& node);
 std::vector<Candidate> PlanEmbeddingSum(const CpuTarget& target, const NodeView& node);
 
+// plan_scatter.cc
+std::vector<Candidate> PlanGatherElements(const CpuTarget& target, const NodeView& node);
+std::vector<Candidate> PlanScatterElements(const CpuTarget& target, const NodeView& node);
+std::vector<Candidate> PlanScatterNd(const CpuTarget& target, const NodeView& node);
+
+// plan_pad.cc
+std::vector<Candidate> PlanPad(const CpuTarget& target, const NodeView& node);
+std::vector<Candidate> PlanTrilu(const CpuTarget& target, const NodeView& node);
+
 // plan_elementwise.cc: float32
 std::vector<Candidate> PlanUnary(const CpuTarget& target, const NodeView& node);
 std::vector<Candidate> PlanGelu(const CpuTarget& target, const NodeView& node);
 std::vector<Candidate> PlanBinary(const CpuTarget& target, const NodeView& node);
 std::vector<Candidate> PlanPow(const CpuTarget& target, const NodeView& node);
-std::vector<Candidate> PlanClip(const CpuTarget& target, const NodeView& node);
+// Clip and the functions with constants.
+std::vector<Candidate> PlanShaped(const CpuTarget& target, const NodeView& node);
 
 // plan_quantize.cc
 std::vector<Candidate> PlanQuantize(const CpuTarget& target, const NodeView& node);
@@ -271,6 +281,8 @@ std::vector<Candidate> PlanTranspose(const CpuTarget& target, const NodeView& no
 std::vector<Candidate> PlanSlice(const CpuTarget& target, const NodeView& node);
 std::vector<Candidate> PlanExpand(const CpuTarget& target, const NodeView& node);
 std::vector<Candidate> PlanTile(const CpuTarget& target, const NodeView& node);
+// DepthToSpace and SpaceToDepth.
+std::vector<Candidate> PlanBlocks(const CpuTarget& target, const NodeView& node);
 std::vector<Candidate> PlanConcat(const CpuTarget& target, const NodeView& node);
 std::vector<Candidate> PlanSplit(const CpuTarget& target, const NodeView& node);
 

@@ -41,23 +41,25 @@ void RunBinary(const LaunchArgs& launch) {
              });
 }
 
-struct ClipParams {
-  void (*function)(const float*, float, float, float*, int64_t) = nullptr;
-  bool has_low = false, has_high = false;
+struct ShapedParams {
+  ShapedFunction function = nullptr;
+  float alpha = 0, beta = 0;
+  // Operands that hold them instead; 0: none.
+  int alpha_operand = 0, beta_operand = 0;
   int64_t count = 0;
   int out = 0;
   int64_t batch_rows = 0;
 };
 
-void RunClip(const LaunchArgs& launch) {
-  const auto& p = *static_cast<const ClipParams*>(launch.params);
+void RunShaped(const LaunchArgs& launch) {
+  const auto& p = *static_cast<const ShapedParams*>(launch.params);
   const int64_t live = LiveOf(p.count, p.batch_rows, *launch.frame);
   const ItemRange range = RangeOfPart(live, 64, launch.part, launch.parts);
-  const auto bound = [&](bool given, int operand, float otherwise) {
-    return given ? *static_cast<const float*>(launch.operands[operand]) : otherwise;
+  const auto constant = [&](int operand, float otherwise) {
+    return operand == 0 ? otherwise : *static_cast<const float*>(launch.operands[operand]);
   };
   p.function(static_cast<const float*>(launch.operands[0]) + range.begin,
-             bound(p.has_low, 1, -INFINITY), bound(p.has_high, 2, INFINITY),
+             constant(p.alpha_operand, p.alpha), constant(p.beta_operand, p.beta),
              static_cast<float*>(launch.operands[p.out]) + range.begin, range.end - range.begin);
 }
 
@@ -69,6 +71,8 @@ void CountFunction(Unary op, double count, LaunchWork& work) {
     case Unary::kSigmoid:
     case Unary::kGeluTanh:
     case Unary::kSilu:
+    case Unary::kSoftplus:
+    case Unary::kMish:
       work.exps += count;
       break;
     case Unary::kErf:
@@ -95,12 +99,38 @@ struct UnaryName {
   absl::string_view name;
   Unary op;
 };
-constexpr UnaryName kUnaryNames[] = {{"Neg", Unary::kNeg},     {"Abs", Unary::kAbs},
-                                     {"Sqrt", Unary::kSqrt},   {"Reciprocal", Unary::kReciprocal},
-                                     {"Floor", Unary::kFloor}, {"Ceil", Unary::kCeil},
-                                     {"Round", Unary::kRound}, {"Exp", Unary::kExp},
-                                     {"Tanh", Unary::kTanh},   {"Sigmoid", Unary::kSigmoid},
-                                     {"Erf", Unary::kErf},     {"Relu", Unary::kRelu}};
+constexpr UnaryName kUnaryNames[] = {
+    {"Neg", Unary::kNeg},           {"Abs", Unary::kAbs},
+    {"Sqrt", Unary::kSqrt},         {"Reciprocal", Unary::kReciprocal},
+    {"Floor", Unary::kFloor},       {"Ceil", Unary::kCeil},
+    {"Round", Unary::kRound},       {"Exp", Unary::kExp},
+    {"Tanh", Unary::kTanh},         {"Sigmoid", Unary::kSigmoid},
+    {"Erf", Unary::kErf},           {"Relu", Unary::kRelu},
+    {"Sign", Unary::kSign},         {"Log", Unary::kLog},
+    {"Sin", Unary::kSin},           {"Cos", Unary::kCos},
+    {"Tan", Unary::kTan},           {"Asin", Unary::kAsin},
+    {"Acos", Unary::kAcos},         {"Atan", Unary::kAtan},
+    {"Softplus", Unary::kSoftplus}, {"Softsign", Unary::kSoftsign},
+    {"Mish", Unary::kMish},         {"HardSwish", Unary::kHardSwish}};
+
+// The attributes that hold alpha and beta, and what they are where they are left out.
+struct ShapedName {
+  absl::string_view name;
+  Shaped op;
+  absl::string_view alpha, beta;
+  float default_alpha, default_beta;
+  bool has_exp;
+};
+constexpr ShapedName kShapedNames[] = {
+    {"LeakyRelu", Shaped::kLeakyRelu, "alpha", "", 0.01f, 0, false},
+    {"Elu", Shaped::kElu, "alpha", "", 1, 0, true},
+    {"Selu", Shaped::kSelu, "alpha", "gamma", 1.67326319217681884765625f,
+     1.05070102214813232421875f, true},
+    {"Celu", Shaped::kCelu, "alpha", "", 1, 0, true},
+    {"HardSigmoid", Shaped::kHardSigmoid, "alpha", "beta", 0.2f, 0.5f, false},
+    {"ThresholdedRelu", Shaped::kThresholdedRelu, "alpha", "", 1, 0, false},
+    {"Shrink", Shaped::kShrink, "lambd", "bias", 0.5f, 0, false},
+    {"com.microsoft.QuickGelu", Shaped::kQuickGelu, "alpha", "", 1.702f, 0, true}};
 
 struct BinaryName {
   absl::string_view name;
@@ -112,6 +142,7 @@ constexpr BinaryName kBinaryNames[] = {{"Add", Binary::kAdd},
                                        {"Div", Binary::kDiv},
                                        {"Max", Binary::kMax},
                                        {"Min", Binary::kMin},
+                                       {"PRelu", Binary::kPRelu},
                                        {"com.microsoft.BiasGelu", Binary::kAddGelu},
                                        {"com.microsoft.FastGelu", Binary::kAddGeluTanh}};
 
@@ -198,17 +229,33 @@ std::vector<Candidate> PlanPow(const CpuTarget& target, const NodeView& node) {
   return {};
 }
 
-std::vector<Candidate> PlanClip(const CpuTarget& target, const NodeView& node) {
+std::vector<Candidate> PlanShaped(const CpuTarget& target, const NodeView& node) {
   if (!node.AllOf(DType::kFloat32)) return {};
-  ClipParams params;
-  params.function = target.elementwise.clip;
-  params.has_low = node.has_input(1);
-  params.has_high = node.has_input(2);
+  ShapedParams params;
+  bool has_exp = false;
+  if (node.op() == "Clip") {
+    params.function = target.elementwise.shaped(Shaped::kClip);
+    params.alpha = -INFINITY;
+    params.beta = INFINITY;
+    if (node.has_input(1)) params.alpha_operand = 1;
+    if (node.has_input(2)) params.beta_operand = 2;
+  }
+  for (const ShapedName& row : kShapedNames) {
+    if (row.name != node.op()) continue;
+    params.function = target.elementwise.shaped(row.op);
+    params.alpha = node.attributes().Float(row.alpha, row.default_alpha);
+    if (!row.beta.empty()) params.beta = node.attributes().Float(row.beta, row.default_beta);
+    // The quotient of a Celu may be a large number then.
+    if (row.op == Shaped::kCelu && !(params.alpha > 0)) return {};
+    has_exp = row.has_exp;
+  }
+  if (params.function == nullptr) return {};
   params.count = NumElements(node.shape(0));
   params.out = static_cast<int>(node.num_inputs());
   params.batch_rows = node.batch_rows();
-  Candidate candidate =
-      MakeCandidate(target, node, "clip", RunClip, params, 2.0 * static_cast<double>(params.count));
+  const auto count = static_cast<double>(params.count);
+  Candidate candidate = MakeCandidate(target, node, "shaped", RunShaped, params, 2.0 * count);
+  if (has_exp) candidate.bound.work.exps += count;
   candidate.option.in_place = 0;
   candidate.option.takes_live_rows = params.batch_rows > 0;
   return {std::move(candidate)};

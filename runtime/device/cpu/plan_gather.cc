@@ -1,5 +1,4 @@
-// Rows chosen by indices. An index out of range is reported and row 0 used in its place, so that
-// batch-mates are answered; negative ones count from the end.
+// Rows chosen by indices. See indices.h.
 #include <algorithm>
 #include <cstring>
 #include <optional>
@@ -7,32 +6,13 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/device/cpu/half.h"
+#include "runtime/device/cpu/indices.h"
 #include "runtime/device/cpu/plan.h"
 #include "runtime/device/cpu/weight_memory.h"
 #include "runtime/ops/quantized_weights.h"
 
 namespace reprise::cpu {
 namespace {
-
-// The elements of an index operand.
-struct Indices {
-  const void* data;
-  bool wide;  // int64, else int32
-
-  int64_t operator[](int64_t i) const {
-    return wide ? static_cast<const int64_t*>(data)[i] : static_cast<const int32_t*>(data)[i];
-  }
-};
-
-// Index `element` of operand `operand` mapped to [0, size).
-int64_t CheckedIndex(const LaunchArgs& launch, int operand, const Indices& indices, int64_t element,
-                     int64_t size) {
-  const int64_t index = indices[element];
-  if (index >= 0 && index < size) return index;
-  if (index < 0 && index >= -size) return index + size;
-  launch.frame->errors->Report(launch.launch, operand, element, index, -size, size - 1);
-  return 0;
-}
 
 struct GatherParams {
   int64_t outer = 1, size = 1, count = 1;

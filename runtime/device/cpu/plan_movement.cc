@@ -1,4 +1,7 @@
-// Ops that move elements without looking at them: Transpose, Slice, Expand, Tile, Concat, Split.
+// Ops that move elements without looking at them: Transpose, Slice, Expand, Tile, DepthToSpace,
+// SpaceToDepth, Concat, Split.
+#include <xmmintrin.h>
+
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
@@ -21,12 +24,41 @@ struct CopyParams {
   int64_t batch_rows = 0;
 };
 
+// A dim of fewer elements is not worth tiles.
+constexpr int64_t kShortestTile = 8;
+
 template <class T>
 void CopyRun(const T* from, int64_t stride, T* to, int64_t count) {
   if (stride == 1) {
     std::memcpy(to, from, static_cast<size_t>(count) * sizeof(T));
   } else {
     for (int64_t i = 0; i < count; ++i) to[i] = from[i * stride];
+  }
+}
+
+// to[r * to_row + c] = from[r + c * step]
+template <class T>
+void CopyTile(const T* from, int64_t step, int64_t rows, int64_t columns, T* to, int64_t to_row) {
+  int64_t r = 0;
+  // Four by four in registers.
+  for (; sizeof(T) == sizeof(float) && r + 4 <= rows; r += 4) {
+    int64_t c = 0;
+    for (; c + 4 <= columns; c += 4) {
+      const auto load = [&](int64_t i) {
+        return _mm_loadu_ps(reinterpret_cast<const float*>(from + r + (c + i) * step));
+      };
+      __m128 v[] = {load(0), load(1), load(2), load(3)};
+      _MM_TRANSPOSE4_PS(v[0], v[1], v[2], v[3]);
+      for (int64_t i = 0; i < 4; ++i) {
+        _mm_storeu_ps(reinterpret_cast<float*>(to + (r + i) * to_row + c), v[i]);
+      }
+    }
+    for (; c < columns; ++c) {
+      for (int64_t i = 0; i < 4; ++i) to[(r + i) * to_row + c] = from[r + i + c * step];
+    }
+  }
+  for (; r < rows; ++r) {
+    for (int64_t c = 0; c < columns; ++c) to[r * to_row + c] = from[r + c * step];
   }
 }
 
@@ -58,9 +90,8 @@ void CopyTiled(const CopyParams& p, const T* from, T* to, int part, int parts) {
     const int64_t row_end = std::min(rows, row_begin + kTile);
     for (int64_t c0 = 0; c0 < columns; c0 += kTile) {
       const int64_t c1 = std::min(columns, c0 + kTile);
-      for (int64_t r = row_begin; r < row_end; ++r) {
-        for (int64_t c = c0; c < c1; ++c) to[out + r * out_row + c] = from[in + r + c * in_stride];
-      }
+      CopyTile(from + in + row_begin + c0 * in_stride, in_stride, row_end - row_begin, c1 - c0,
+               to + out + row_begin * out_row + c0, out_row);
     }
   }
 }
@@ -92,7 +123,7 @@ std::vector<Candidate> Copy(const CpuTarget& target, const NodeView& node,
   params.out = static_cast<int>(node.num_inputs());
   if (walk->inner_stride(0) > 1) {
     for (size_t d = 0; d + 1 < walk->dims; ++d) {
-      if (walk->strides[0][d] != 1) continue;
+      if (walk->strides[0][d] != 1 || walk->sizes[d] < kShortestTile) continue;
       params.tiled = true;
       params.tile_dim = d;
     }
@@ -231,6 +262,33 @@ std::vector<Candidate> PlanTile(const CpuTarget& target, const NodeView& node) {
     strides.push_back(in_strides[d]);
   }
   return Copy(target, node, sizes, strides, 0);
+}
+
+std::vector<Candidate> PlanBlocks(const CpuTarget& target, const NodeView& node) {
+  const bool to_space = node.op() == "DepthToSpace";
+  const bool depth_first = node.attributes().String("mode", "DCR") == "DCR";
+  const int64_t block = node.attributes().Int("blocksize", 1);
+  const Shape& in = node.shape(0);
+  const Shape& deep = to_space ? in : node.out_shape();
+  const int64_t batch = deep[0], height = deep[2], width = deep[3];
+  const int64_t depth = deep[1] / (block * block);
+  // Both tensors are [batch, depth, height, block, width, block] in some order; the strides of the
+  // deep one, by that order.
+  const int64_t plane = height * width;
+  const int64_t of_depth = depth_first ? plane : block * block * plane;
+  const int64_t of_block = depth_first ? depth * plane : plane;
+  if (to_space) {
+    return Copy(target, node, {batch, depth, height, block, width, block},
+                {depth * block * block * plane, of_depth, width, block * of_block, 1, of_block}, 0);
+  }
+  // Of the wide one, in the order of the deep one.
+  const int64_t line = width * block, wide_plane = height * block * line;
+  if (depth_first) {
+    return Copy(target, node, {batch, block, block, depth, height, width},
+                {depth * wide_plane, line, 1, wide_plane, block * line, block}, 0);
+  }
+  return Copy(target, node, {batch, depth, block, block, height, width},
+              {depth * wide_plane, wide_plane, line, 1, block * line, block}, 0);
 }
 
 std::vector<Candidate> PlanConcat(const CpuTarget& target, const NodeView& node) {

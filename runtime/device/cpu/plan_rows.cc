@@ -1,4 +1,5 @@
 // Normalisations, softmax and reductions: everything that works row by row.
+#include <cmath>
 #include <optional>
 
 #include "absl/strings/str_cat.h"
@@ -78,6 +79,7 @@ std::vector<Candidate> PlanPlainNorm(const CpuTarget& target, const NodeView& no
 
 struct SoftmaxParams {
   const RowKernels* kernels = nullptr;
+  bool log = false;
   int64_t rows = 0, size = 0;
   int64_t batch_rows = 0;
 };
@@ -86,8 +88,9 @@ void RunSoftmax(const LaunchArgs& launch) {
   const auto& p = *static_cast<const SoftmaxParams*>(launch.params);
   const int64_t live = LiveOf(p.rows, p.batch_rows, *launch.frame);
   const ItemRange rows = RangeOfPart(live, 1, launch.part, launch.parts);
-  p.kernels->softmax(static_cast<const float*>(launch.operands[0]),
-                     static_cast<float*>(launch.operands[1]), p.size, rows.begin, rows.end);
+  const auto softmax = p.log ? p.kernels->log_softmax : p.kernels->softmax;
+  softmax(static_cast<const float*>(launch.operands[0]), static_cast<float*>(launch.operands[1]),
+          p.size, rows.begin, rows.end);
 }
 
 struct RotaryParams {
@@ -118,6 +121,8 @@ void RunRotary(const LaunchArgs& launch) {
 // x seen as [outer, reduced, inner].
 struct ReduceParams {
   const RowKernels* kernels = nullptr;
+  Fold fold = Fold::kSum;
+  float (*finish)(float) = nullptr;  // of what a row is folded into, or null
   int64_t outer = 1, reduced = 1, inner = 1;
   float scale = 1;
   int out = 0;
@@ -130,15 +135,40 @@ void RunReduce(const LaunchArgs& launch) {
   auto* y = static_cast<float*>(launch.operands[p.out]);
   const int64_t live = LiveOf(p.outer, p.batch_rows, *launch.frame);
   const ItemRange range = RangeOfPart(live, 1, launch.part, launch.parts);
-  if (p.inner == 1) {
+  if (p.fold != Fold::kSum && p.inner == 1) {
+    p.kernels->fold_rows(p.fold, x, p.reduced, y, range.begin, range.end);
+  } else if (p.inner == 1) {
     p.kernels->row_sums(x, p.reduced, p.scale, y, range.begin, range.end);
-    return;
   }
-  for (int64_t o = range.begin; o < range.end; ++o) {
-    p.kernels->weighted_sum(x + o * p.reduced * p.inner, p.inner, nullptr, p.reduced, p.inner,
-                            p.scale, y + o * p.inner);
+  for (int64_t o = range.begin; o < range.end && p.inner != 1; ++o) {
+    const float* const rows = x + o * p.reduced * p.inner;
+    if (p.fold == Fold::kSum) {
+      p.kernels->weighted_sum(rows, p.inner, nullptr, p.reduced, p.inner, p.scale, y + o * p.inner);
+    } else {
+      p.kernels->fold_columns(p.fold, rows, p.inner, p.reduced, p.inner, y + o * p.inner);
+    }
+  }
+  for (int64_t i = range.begin * p.inner; i < range.end * p.inner && p.finish != nullptr; ++i) {
+    y[i] = p.finish(y[i]);
   }
 }
+
+struct ReduceName {
+  absl::string_view name;
+  Fold fold;
+  float (*finish)(float);
+};
+constexpr ReduceName kReduceNames[] = {
+    {"ReduceSum", Fold::kSum, nullptr},
+    {"ReduceMean", Fold::kSum, nullptr},
+    {"ReduceMax", Fold::kMax, nullptr},
+    {"GlobalMaxPool", Fold::kMax, nullptr},
+    {"ReduceMin", Fold::kMin, nullptr},
+    {"ReduceProd", Fold::kProduct, nullptr},
+    {"ReduceSumSquare", Fold::kSumOfSquares, nullptr},
+    {"ReduceL1", Fold::kSumOfMagnitudes, nullptr},
+    {"ReduceL2", Fold::kSumOfSquares, [](float x) { return std::sqrt(x); }},
+    {"ReduceLogSum", Fold::kSum, [](float x) { return std::log(x); }}};
 
 }  // namespace
 
@@ -195,6 +225,7 @@ std::vector<Candidate> PlanSoftmax(const CpuTarget& target, const NodeView& node
   if (!node.AllOf(DType::kFloat32) || !axis || *axis != node.rank(0) - 1) return {};
   SoftmaxParams params;
   params.kernels = &target.rows;
+  params.log = node.op() == "LogSoftmax";
   params.size = node.shape(0).back();
   if (params.size == 0) return {};
   params.rows = NumElements(node.shape(0)) / params.size;
@@ -211,6 +242,10 @@ std::vector<Candidate> PlanReduce(const CpuTarget& target, const NodeView& node)
   if (node.dtype(0) != DType::kFloat32) return {};
   const Shape& shape = node.shape(0);
   std::vector<bool> reduced(shape.size(), false);
+  if (node.op() == "GlobalMaxPool") {
+    if (shape.size() < 3) return {};
+    std::fill(reduced.begin() + 2, reduced.end(), true);
+  }
   if (node.has_input(1)) {
     const Tensor* axes = node.constant(1);
     if (axes == nullptr) return {};
@@ -229,6 +264,11 @@ std::vector<Candidate> PlanReduce(const CpuTarget& target, const NodeView& node)
   // [outer][reduced][inner], with nothing in between.
   ReduceParams params;
   params.kernels = &target.rows;
+  for (const ReduceName& row : kReduceNames) {
+    if (row.name != node.op()) continue;
+    params.fold = row.fold;
+    params.finish = row.finish;
+  }
   size_t d = 0;
   for (; d < shape.size() && !reduced[d]; ++d) params.outer *= shape[d];
   for (; d < shape.size() && (reduced[d] || shape[d] == 1); ++d) params.reduced *= shape[d];

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <type_traits>
 
 #include "runtime/device/cpu/targets.h"
 
@@ -53,6 +54,116 @@ HWY_INLINE float RowSum(const float* HWY_RESTRICT x, int64_t size, F f) {
   }
   return hn::GetLane(
       hn::SumOfLanes(d, hn::Add(hn::Add(sums[0], sums[1]), hn::Add(sums[2], sums[3]))));
+}
+
+// One vector of values joins what others have become so far.
+template <Fold fold>
+struct Folding {
+  static constexpr bool kOrders = fold == Fold::kMax || fold == Fold::kMin;
+  static constexpr float kNeutral = fold == Fold::kMax       ? -INFINITY
+                                    : fold == Fold::kMin     ? INFINITY
+                                    : fold == Fold::kProduct ? 1.0f
+                                                             : 0.0f;
+  static HWY_INLINE VF Term(VF v) {
+    if constexpr (fold == Fold::kSumOfSquares) return hn::Mul(v, v);
+    if constexpr (fold == Fold::kSumOfMagnitudes) return hn::Abs(v);
+    return v;
+  }
+  static HWY_INLINE VF Join(VF a, VF b) {
+    if constexpr (fold == Fold::kMax) return hn::Max(a, b);
+    if constexpr (fold == Fold::kMin) return hn::Min(a, b);
+    if constexpr (fold == Fold::kProduct) return hn::Mul(a, b);
+    return hn::Add(a, b);
+  }
+  static HWY_INLINE float Lanes(F32 d, VF v) {
+    if constexpr (fold == Fold::kMax) return hn::GetLane(hn::MaxOfLanes(d, v));
+    if constexpr (fold == Fold::kMin) return hn::GetLane(hn::MinOfLanes(d, v));
+    if constexpr (fold == Fold::kProduct) {
+      HWY_ALIGN float lanes[kLanes];
+      hn::Store(v, d, lanes);
+      float product = 1;
+      for (float lane : lanes) product *= lane;
+      return product;
+    }
+    return hn::GetLane(hn::SumOfLanes(d, v));
+  }
+};
+
+// Which of a number and NaN is the larger hangs on their order: NaN is looked for beside.
+HWY_INLINE VF NanOf(F32 d, VF nan, VF v) { return hn::IfThenElse(hn::IsNaN(v), v, nan); }
+
+template <Fold fold>
+float FoldRow(const float* HWY_RESTRICT x, int64_t size) {
+  using Of = Folding<fold>;
+  const F32 d;
+  const VF neutral = hn::Set(d, Of::kNeutral);
+  VF folded[4] = {neutral, neutral, neutral, neutral};
+  VF nan = hn::Zero(d);
+  const auto join = [&](VF& to, VF v) HWY_ATTR {
+    to = Of::Join(to, Of::Term(v));
+    if constexpr (Of::kOrders) nan = NanOf(d, nan, v);
+  };
+  int64_t i = 0;
+  for (; i + 4 * kLanes <= size; i += 4 * kLanes) {
+    HWY_UNROLL(4) for (int u = 0; u < 4; ++u) join(folded[u], hn::LoadU(d, x + i + u * kLanes));
+  }
+  for (; i + kLanes <= size; i += kLanes) join(folded[0], hn::LoadU(d, x + i));
+  if (i < size) {
+    const VF tail = LoadPart(d, x + i, size - i);
+    join(folded[1], hn::IfThenElse(hn::FirstN(d, size - i), tail, neutral));
+  }
+  if (Of::kOrders && !hn::AllFalse(d, hn::IsNaN(nan))) return NAN;
+  return Of::Lanes(d, Of::Join(Of::Join(folded[0], folded[1]), Of::Join(folded[2], folded[3])));
+}
+
+template <Fold fold>
+void FoldColumn(const float* x, int64_t stride, int64_t rows, int64_t size, float* out) {
+  using Of = Folding<fold>;
+  const F32 d;
+  ForEachVector(size, [&](auto load, auto store) HWY_ATTR {
+    VF folded = Of::Term(load(x));
+    VF nan = NanOf(d, hn::Zero(d), folded);
+    for (int64_t r = 1; r < rows; ++r) {
+      const VF v = Of::Term(load(x + r * stride));
+      folded = Of::Join(folded, v);
+      if constexpr (Of::kOrders) nan = NanOf(d, nan, v);
+    }
+    if constexpr (Of::kOrders) folded = hn::IfThenElse(hn::IsNaN(nan), nan, folded);
+    store(folded, out);
+  });
+}
+
+// f(the fold as a type).
+template <class F>
+HWY_INLINE void WithFold(Fold fold, F f) {
+  switch (fold) {
+    case Fold::kSum:
+      return f(std::integral_constant<Fold, Fold::kSum>());
+    case Fold::kMax:
+      return f(std::integral_constant<Fold, Fold::kMax>());
+    case Fold::kMin:
+      return f(std::integral_constant<Fold, Fold::kMin>());
+    case Fold::kProduct:
+      return f(std::integral_constant<Fold, Fold::kProduct>());
+    case Fold::kSumOfSquares:
+      return f(std::integral_constant<Fold, Fold::kSumOfSquares>());
+    case Fold::kSumOfMagnitudes:
+      return f(std::integral_constant<Fold, Fold::kSumOfMagnitudes>());
+  }
+}
+
+void FoldRows(Fold fold, const float* x, int64_t size, float* out, int64_t row_begin,
+              int64_t row_end) {
+  WithFold(fold, [&](auto known) HWY_ATTR {
+    for (int64_t row = row_begin; row < row_end; ++row) {
+      out[row] = FoldRow<known>(x + row * size, size);
+    }
+  });
+}
+
+void FoldColumns(Fold fold, const float* x, int64_t stride, int64_t rows, int64_t size,
+                 float* out) {
+  WithFold(fold, [&](auto known) HWY_ATTR { FoldColumn<known>(x, stride, rows, size, out); });
 }
 
 void NormRow(const NormArgs& args, int64_t row) {
@@ -126,6 +237,22 @@ void Softmax(const float* x, float* y, int64_t size, int64_t row_begin, int64_t 
     const VF scale = hn::Div(hn::Set(d, 1.0f), hn::SumOfLanes(d, sum));
     ForEachVector(size,
                   [&](auto load, auto store) HWY_ATTR { store(hn::Mul(load(out), scale), out); });
+  }
+}
+
+void LogSoftmax(const float* x, float* y, int64_t size, int64_t row_begin, int64_t row_end) {
+  const F32 d;
+  for (int64_t row = row_begin; row < row_end; ++row) {
+    const float* in = x + row * size;
+    float* out = y + row * size;
+    float max;
+    FoldRows(Fold::kMax, in, size, &max, 0, 1);
+    const VF max_v = hn::Set(d, max);
+    const float sum =
+        RowSum(in, size, [&](VF v) HWY_ATTR { return SoftmaxExp(d, hn::Sub(v, max_v)); });
+    const VF log = hn::Set(d, std::log(sum));
+    ForEachVector(size, [&](auto load, auto store)
+                            HWY_ATTR { store(hn::Sub(hn::Sub(load(in), max_v), log), out); });
   }
 }
 
@@ -205,8 +332,8 @@ void Rotary(const float* x, const float* cosine, const float* sine, float* y, in
 
 }  // namespace
 
-constexpr RowKernels kRowKernels = {Norm,    Softmax,     Rotary,     RowSums,
-                                    SumRows, AddInt8Rows, WeightedSum};
+constexpr RowKernels kRowKernels = {Norm,        Softmax,     Rotary,   RowSums,     SumRows,
+                                    AddInt8Rows, WeightedSum, FoldRows, FoldColumns, LogSoftmax};
 
 }  // namespace reprise::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();

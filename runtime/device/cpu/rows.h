@@ -26,6 +26,9 @@ struct NormArgs {
   bool centred = true;
 };
 
+// What a row, or what lies below each other, is folded into. NaN in an operand gives NaN.
+enum class Fold : uint8_t { kSum, kMax, kMin, kProduct, kSumOfSquares, kSumOfMagnitudes };
+
 struct RowKernels {
   void (*norm)(const NormArgs& args, int64_t row_begin, int64_t row_end);
 
@@ -51,6 +54,17 @@ struct RowKernels {
   // Rows of x are `stride` apart.
   void (*weighted_sum)(const float* x, int64_t stride, const float* weights, int64_t rows,
                        int64_t size, float scale, float* out);
+
+  // out[r] = row r folded; rows have at least one element.
+  void (*fold_rows)(Fold fold, const float* x, int64_t size, float* out, int64_t row_begin,
+                    int64_t row_end);
+
+  // out[0..size) = `rows` >= 1 rows folded into one. Rows of x are `stride` apart.
+  void (*fold_columns)(Fold fold, const float* x, int64_t stride, int64_t rows, int64_t size,
+                       float* out);
+
+  // The logarithm of the softmax of rows of `size`. y may be x.
+  void (*log_softmax)(const float* x, float* y, int64_t size, int64_t row_begin, int64_t row_end);
 };
 
 // The kernels of the highest tier that is not above `isa`.

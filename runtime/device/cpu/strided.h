@@ -61,13 +61,11 @@ std::optional<Walk<N>> MakeBroadcastWalk(absl::Span<const int64_t> out,
   return MakeWalk<N>(out, strides);
 }
 
-// run(position, offsets, count) for the runs of part `part` of the first `live` elements of the
-// output: elements [position, position + count) of it, `offsets[n]` the element of operand n that
-// the run begins with.
+// run(position, offsets, count) for the runs of elements [begin, end) of the output: elements
+// [position, position + count) of it, `offsets[n]` the element of operand n that the run begins
+// with.
 template <size_t N, class F>
-void ForEachRun(const Walk<N>& walk, int64_t live, int part, int parts, F run) {
-  constexpr int64_t kGrain = 64;
-  const ItemRange range = RangeOfPart(live, kGrain, part, parts);
+void ForEachRunOf(const Walk<N>& walk, ItemRange range, F run) {
   if (range.begin >= range.end) return;
   int64_t index[kMaxWalkDims];
   std::array<int64_t, N> offsets = {};
@@ -91,6 +89,13 @@ void ForEachRun(const Walk<N>& walk, int64_t live, int part, int parts, F run) {
       index[d] = 0;
     }
   }
+}
+
+// The same for the elements of part `part` of the first `live` ones.
+template <size_t N, class F>
+void ForEachRun(const Walk<N>& walk, int64_t live, int part, int parts, F run) {
+  constexpr int64_t kGrain = 64;
+  ForEachRunOf(walk, RangeOfPart(live, kGrain, part, parts), run);
 }
 
 }  // namespace reprise::cpu

@@ -165,7 +165,7 @@ class BlockWeightsTest : public testing::TestWithParam<std::tuple<Form, Isa>> {
     EXPECT_TRUE(recipe.ok()) << recipe.status();
     std::vector<std::string> kernels;
     for (const Launch& launch : (*recipe)->launches) {
-      if (launch.kernel.rfind("half", 0) != 0) kernels.push_back(launch.kernel);
+      if (launch.kernel.rfind("typed", 0) != 0) kernels.push_back(launch.kernel);
     }
     return kernels;
   }

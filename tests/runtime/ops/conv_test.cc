@@ -84,6 +84,10 @@ TEST(FusedConvTest, ResidualComesBeforeTheActivation) {
   EXPECT_THAT(run({{"activation", std::string("leaky_relu")}, {"slope", 0.5f}}),
               ElementsAre(-1.5, 11, 0));
   EXPECT_THAT(run({{"activation", std::string("hard_swish")}}), ElementsAre(0, 11, 0));
+  EXPECT_THAT(run({{"activation", std::string("elu")}, {"slope", 2.0f}}),
+              ElementsAre(testing::DoubleNear(-1.9004259, 1e-6), 11, 0));
+  EXPECT_THAT(run({{"activation", std::string("mish")}}),
+              ElementsAre(testing::DoubleNear(-0.1456475, 1e-6), testing::DoubleNear(11, 1e-5), 0));
 }
 
 TEST(FusedConvTest, WhatDoesNotFitIsRefused) {

@@ -1,3 +1,4 @@
+#include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "runtime/passes/passes.h"
 #include "tests/runtime/passes/pass_test_util.h"
@@ -52,6 +53,68 @@ TEST(ArithmeticRulesTest, FloatDivisionByAConstantBecomesAProduct) {
     const %eighth: f32[] = {0.125}
     %a: ? = Mul(%x, %eighth)
     output %a
+  })");
+}
+
+TEST(VariadicRulesTest, SumsMeansAndExtremesOfSeveralBecomeThoseOfTwo) {
+  ExpectCanonical(R"(graph {
+    input %x: f32[2, 3]
+    input %y: f32[3]
+    input %z: f32[2, 1]
+    %a: ? = Sum(%x, %y, %z)
+    %b: ? = Mean(%a, %x)
+    %c: ? = Max(%b, %y, %z)
+    %d: ? = Min(%c, %y)
+    output %d
+  })",
+                  R"(graph {
+    input %x: f32[2, 3]
+    input %y: f32[3]
+    input %z: f32[2, 1]
+    const %half: f32[] = {0.5}
+    %s: ? = Add(%x, %y)
+    %a: ? = Add(%s, %z)
+    %t: ? = Add(%a, %x)
+    %b: ? = Mul(%t, %half)
+    %m: ? = Max(%b, %y)
+    %c: ? = Max(%m, %z)
+    %d: ? = Min(%c, %y)
+    output %d
+  })");
+}
+
+TEST(VariadicRulesTest, AMeanOfOtherFloatsStays) {
+  ExpectUnchanged(*Canonicalize(), R"(graph {
+    input %x: f64[2, 3]
+    input %y: f64[3]
+    %a: ? = Mean(%x, %y)
+    output %a
+  })");
+}
+
+TEST(MishRulesTest, AProductWithTheTangentOfASoftplusIsMish) {
+  for (const char* product : {"Mul(%x, %t)", "Mul(%t, %x)"}) {
+    ExpectCanonical(absl::StrCat(R"(graph {
+    input %x: f32[2, 3]
+    %s: ? = Softplus(%x)
+    %t: ? = Tanh(%s)
+    %y: ? = )",
+                                 product, R"(
+    output %y
+  })"),
+                    R"(graph {
+    input %x: f32[2, 3]
+    %y: ? = Mish(%x)
+    output %y
+  })");
+  }
+  ExpectUnchanged(*Canonicalize(), R"(graph {
+    input %x: f32[2, 3]
+    input %z: f32[2, 3]
+    %s: ? = Softplus(%x)
+    %t: ? = Tanh(%s)
+    %y: ? = Mul(%z, %t)
+    output %y
   })");
 }
 

@@ -210,7 +210,32 @@ constexpr const char* kNodes[] = {
     "input %x: f32[2, 5, 33]\n%y: ? = Cast(%x) {to = 10}\noutput %y",
     "input %x: f32[7, 40]\n%y: ? = Cast(%x) {to = 16}\noutput %y",
     "input %x: f16[7, 40]\n%y: ? = Cast(%x) {to = 16}\noutput %y",
+    "input %x: f32[4, 3, 17]\n%y: ? = LogSoftmax(%x) {axis = -1}\noutput %y",
+    "input %x: f32[5, 1]\n%y: ? = LogSoftmax(%x)\noutput %y",
     // Reductions.
+    "input %x: f32[3, 5, 7, 9]\n%y: ? = GlobalMaxPool(%x)\noutput %y",
+    "input %x: f32[4, 3, 77]\nconst %a: i64[1] = {1}\n%y: ? = ReduceMax(%x, %a)\noutput %y",
+    "input %x: f32[4, 3, 77]\nconst %a: i64[1] = {2}\n%y: ? = ReduceMax(%x, %a) {keepdims = "
+    "0}\noutput %y",
+    "input %x: f32[4, 3, 77]\nconst %a: i64[1] = {1}\n%y: ? = ReduceMin(%x, %a)\noutput %y",
+    "input %x: f32[4, 3, 77]\nconst %a: i64[1] = {2}\n%y: ? = ReduceMin(%x, %a) {keepdims = "
+    "0}\noutput %y",
+    "input %x: f32[4, 3, 77]\nconst %a: i64[1] = {1}\n%y: ? = ReduceProd(%x, %a)\noutput %y",
+    "input %x: f32[4, 3, 77]\nconst %a: i64[1] = {2}\n%y: ? = ReduceProd(%x, %a) {keepdims = "
+    "0}\noutput %y",
+    "input %x: f32[4, 3, 77]\nconst %a: i64[1] = {1}\n%y: ? = ReduceSumSquare(%x, %a)\noutput %y",
+    "input %x: f32[4, 3, 77]\nconst %a: i64[1] = {2}\n%y: ? = ReduceSumSquare(%x, %a) {keepdims = "
+    "0}\noutput %y",
+    "input %x: f32[4, 3, 77]\nconst %a: i64[1] = {1}\n%y: ? = ReduceL1(%x, %a)\noutput %y",
+    "input %x: f32[4, 3, 77]\nconst %a: i64[1] = {2}\n%y: ? = ReduceL1(%x, %a) {keepdims = "
+    "0}\noutput %y",
+    "input %x: f32[4, 3, 77]\nconst %a: i64[1] = {1}\n%y: ? = ReduceL2(%x, %a)\noutput %y",
+    "input %x: f32[4, 3, 77]\nconst %a: i64[1] = {2}\n%y: ? = ReduceL2(%x, %a) {keepdims = "
+    "0}\noutput %y",
+    "const %x: f32[2, 3] = {1.0, 2.0, 3.0, 0.25, 9.0, 0.5}\nconst %a: i64[1] = {1}\n%y: ? = "
+    "ReduceLogSum(%x, %a)\noutput %y",
+    "input %x: f32[1]\n%y: ? = ReduceMax(%x)\noutput %y",
+    "input %x: f32[0, 3]\nconst %a: i64[1] = {1}\n%y: ? = ReduceMax(%x, %a)\noutput %y",
     "input %x: f32[4, 3, 17]\nconst %a: i64[1] = {1}\n%y: ? = ReduceMean(%x, %a)\noutput %y",
     "input %x: f32[4, 3, 17]\nconst %a: i64[2] = {-1, 1}\n"
     "%y: ? = ReduceSum(%x, %a) {keepdims = 0}\noutput %y",
@@ -238,6 +263,40 @@ constexpr const char* kNodes[] = {
     "const %x: f32[5] = {1.0, 2.0, 0.25, 9.0, 1e-3}\n%y: ? = Sqrt(%x)\noutput %y",
     "const %x: f32[5] = {1.0, 2.0, 0.25, 9.0, 1e-3}\n%y: ? = Reciprocal(%x)\noutput %y",
     "input %x: f32[3, 50]\n%y: ? = Gelu(%x) {approximate = \"tanh\"}\noutput %y",
+    "input %x: f32[3, 50]\n%y: ? = Sign(%x)\noutput %y",
+    "input %x: f32[3, 50]\n%y: ? = Sin(%x)\noutput %y",
+    "input %x: f32[3, 50]\n%y: ? = Cos(%x)\noutput %y",
+    "input %x: f32[3, 50]\n%y: ? = Tan(%x)\noutput %y",
+    "input %x: f32[3, 50]\n%y: ? = Atan(%x)\noutput %y",
+    "input %x: f32[3, 50]\n%y: ? = Softplus(%x)\noutput %y",
+    "input %x: f32[3, 50]\n%y: ? = Softsign(%x)\noutput %y",
+    "input %x: f32[3, 50]\n%y: ? = Mish(%x)\noutput %y",
+    "input %x: f32[3, 50]\n%y: ? = HardSwish(%x)\noutput %y",
+    "input %x: f32[3, 50]\n%y: ? = LeakyRelu(%x)\noutput %y",
+    "input %x: f32[3, 50]\n%y: ? = Elu(%x)\noutput %y",
+    "input %x: f32[3, 50]\n%y: ? = Selu(%x)\noutput %y",
+    "input %x: f32[3, 50]\n%y: ? = Celu(%x)\noutput %y",
+    "input %x: f32[3, 50]\n%y: ? = HardSigmoid(%x)\noutput %y",
+    "input %x: f32[3, 50]\n%y: ? = ThresholdedRelu(%x)\noutput %y",
+    "input %x: f32[3, 50]\n%y: ? = Shrink(%x)\noutput %y",
+    "input %x: f32[3, 50]\n%y: ? = com.microsoft.QuickGelu(%x)\noutput %y",
+    "input %x: f32[3, 50]\n%y: ? = IsNaN(%x)\noutput %y",
+    "input %x: f32[3, 50]\n%y: ? = IsInf(%x)\noutput %y",
+    "input %x: f32[3, 50]\n%y: ? = LeakyRelu(%x) {alpha = 0.3}\noutput %y",
+    "input %x: f32[3, 50]\n%y: ? = Elu(%x) {alpha = 0.7}\noutput %y",
+    "input %x: f32[3, 50]\n%y: ? = Selu(%x) {alpha = 1.5, gamma = 0.9}\noutput %y",
+    "input %x: f32[3, 50]\n%y: ? = Celu(%x) {alpha = 2.5}\noutput %y",
+    "input %x: f32[3, 50]\n%y: ? = HardSigmoid(%x) {alpha = 0.4, beta = 0.1}\noutput %y",
+    "input %x: f32[3, 50]\n%y: ? = ThresholdedRelu(%x) {alpha = -0.5}\noutput %y",
+    "input %x: f32[3, 50]\n%y: ? = Shrink(%x) {lambd = 0.9, bias = 0.2}\noutput %y",
+    "input %x: f32[3, 50]\n%y: ? = com.microsoft.QuickGelu(%x) {alpha = 1.0}\noutput %y",
+    "const %x: f32[5] = {1.0, 0.5, -0.25, 0.9, -1e-3}\n%y: ? = Asin(%x)\noutput %y",
+    "const %x: f32[5] = {1.0, 0.5, -0.25, 0.9, -1e-3}\n%y: ? = Acos(%x)\noutput %y",
+    "const %x: f32[5] = {1.0, 2.0, 0.25, 9.0, 1e-3}\n%y: ? = Log(%x)\noutput %y",
+    "input %x: f32[]\n%y: ? = Mish(%x)\noutput %y",
+    "input %x: f32[0, 4]\n%y: ? = LeakyRelu(%x)\noutput %y",
+    "input %x: f32[2, 5, 3, 7]\nparam %s: f32[5, 1, 1] = p0\n%y: ? = PRelu(%x, %s)\noutput %y",
+    "input %x: f32[2, 5]\nparam %s: f32[1] = p0\n%y: ? = PRelu(%x, %s)\noutput %y",
     "input %a: f32[2, 3, 50]\ninput %b: f32[2, 3, 50]\n%y: ? = Add(%a, %b)\noutput %y",
     "input %a: f32[2, 3, 50]\ninput %b: f32[2, 3, 50]\n%y: ? = Sub(%a, %b)\noutput %y",
     "input %a: f32[2, 3, 50]\ninput %b: f32[2, 3, 50]\n%y: ? = Mul(%a, %b)\noutput %y",
@@ -287,6 +346,21 @@ constexpr const char* kNodes[] = {
     "Where(%c, %a, %b)\noutput %y",
     "input %c: bool[4, 9]\ninput %a: i64[9]\ninput %b: i64[4, 1]\n%y: ? = Where(%c, %a, "
     "%b)\noutput %y",
+    "input %a: f64[2, 3, 5]\ninput %b: f64[3, 1]\n%y: ? = Add(%a, %b)\noutput %y",
+    "input %a: f64[2, 3, 5]\ninput %b: f64[3, 1]\n%y: ? = Sub(%a, %b)\noutput %y",
+    "input %a: f64[2, 3, 5]\ninput %b: f64[3, 1]\n%y: ? = Mul(%a, %b)\noutput %y",
+    "input %a: f64[2, 3, 5]\ninput %b: f64[3, 1]\n%y: ? = Div(%a, %b)\noutput %y",
+    "input %a: f64[2, 3, 5]\ninput %b: f64[3, 1]\n%y: ? = Max(%a, %b)\noutput %y",
+    "input %a: f64[2, 3, 5]\ninput %b: f64[3, 1]\n%y: ? = Min(%a, %b)\noutput %y",
+    "input %a: i32[2, 3, 5]\ninput %b: i32[3, 5]\n%y: ? = Div(%a, %b)\noutput %y",
+    "input %a: i32[2, 3, 5]\ninput %b: i32[3, 5]\n%y: ? = Mod(%a, %b)\noutput %y",
+    "input %a: i32[2, 3, 5]\ninput %b: i32[3, 5]\n%y: ? = BitwiseAnd(%a, %b)\noutput %y",
+    "input %a: i32[2, 3, 5]\ninput %b: i32[3, 5]\n%y: ? = BitwiseOr(%a, %b)\noutput %y",
+    "input %a: i32[2, 3, 5]\ninput %b: i32[3, 5]\n%y: ? = BitwiseXor(%a, %b)\noutput %y",
+    "input %a: f32[3, 41]\n%y: ? = Cast(%a) {to = 10}\noutput %y",
+    "input %a: f32[3, 41]\n%y: ? = Cast(%a) {to = 16}\noutput %y",
+    "input %a: f32[3, 41]\n%y: ? = Cast(%a) {to = 11}\noutput %y",
+    "input %c: bool[1]\ninput %a: f32[4, 9]\ninput %b: f32[]\n%y: ? = Where(%c, %a, %b)\noutput %y",
     // Movement.
     "input %x: f32[2, 5, 3, 8]\n%y: ? = Transpose(%x) {perm = [0, 2, 1, 3]}\noutput %y",
     "input %x: f32[2, 5, 3, 40]\n%y: ? = Transpose(%x) {perm = [0, 2, 3, 1]}\noutput %y",
@@ -308,6 +382,60 @@ constexpr const char* kNodes[] = {
     "input %x: f32[2, 3, 12]\n%y: ?, %z: ? = Split(%x) {axis = 2}\noutput %y\noutput %z",
     "input %x: f32[5, 3]\nconst %s: i64[2] = {4, 1}\n%y: ?, %z: ? = Split(%x, %s)\noutput "
     "%y\noutput %z",
+    "input %x: f32[2, 8, 3, 20]\n%y: ? = DepthToSpace(%x) {blocksize = 2}\noutput %y",
+    "input %x: i64[2, 18, 3, 5]\n%y: ? = DepthToSpace(%x) {blocksize = 3, mode = \"CRD\"}\noutput "
+    "%y",
+    "input %x: f32[2, 3, 6, 40]\n%y: ? = SpaceToDepth(%x) {blocksize = 2}\noutput %y",
+    "input %x: f32[1, 2, 9, 6]\n%y: ? = SpaceToDepth(%x) {blocksize = 3}\noutput %y",
+    "input %x: f32[2, 13, 21]\n%y: ? = Transpose(%x) {perm = [0, 2, 1]}\noutput %y",
+    "input %x: f32[6, 2, 17]\n%y: ? = Transpose(%x) {perm = [2, 1, 0]}\noutput %y",
+    // Filled in.
+    "input %x: f32[2, 3, 5]\nconst %p: i64[6] = {0, 1, 2, 1, 0, 3}\n%y: ? = Pad(%x, %p)\noutput %y",
+    "input %x: f32[2, 3, 5]\nconst %p: i64[6] = {0, 1, 2, 1, 0, 3}\nconst %v: f32[] = {-1.5}\n%y: "
+    "? = "
+    "Pad(%x, %p, %v)\noutput %y",
+    "input %x: i64[2, 3, 5]\nconst %p: i64[6] = {1, -1, 2, 0, 2, -4}\ninput %v: i64[1]\n%y: ? = "
+    "Pad(%x, %p, %v)\noutput %y",
+    "input %x: f32[2, 3, 5]\nconst %p: i64[4] = {2, 4, 1, 3}\nconst %a: i64[2] = {1, -1}\n%y: ? = "
+    "Pad(%x, %p, _, %a) {mode = \"reflect\"}\noutput %y",
+    "input %x: f32[4, 5]\nconst %p: i64[4] = {2, 7, 1, 9}\n%y: ? = Pad(%x, %p) {mode = "
+    "\"wrap\"}\noutput %y",
+    "input %x: bool[4, 5]\nconst %p: i64[4] = {2, -2, 1, 9}\n%y: ? = Pad(%x, %p) {mode = "
+    "\"edge\"}\noutput %y",
+    "input %x: f32[0, 5]\nconst %p: i64[4] = {2, 0, 1, 1}\n%y: ? = Pad(%x, %p)\noutput %y",
+    "input %x: f32[2, 9, 7]\n%y: ? = Trilu(%x)\noutput %y",
+    "input %x: f32[2, 7, 9]\nconst %k: i64[] = {2}\n%y: ? = Trilu(%x, %k) {upper = 0}\noutput %y",
+    "input %x: bool[7, 9]\nconst %k: i64[] = {-3}\n%y: ? = Trilu(%x, %k)\noutput %y",
+    "input %x: i64[3, 4]\nconst %k: i64[] = {-9223372036854775808}\n%y: ? = Trilu(%x, %k) {upper = "
+    "0}\noutput %y",
+    "input %x: i64[3, 4]\nconst %k: i64[] = {9223372036854775807}\n%y: ? = Trilu(%x, %k) {upper = "
+    "0}\noutput %y",
+    // Single elements. Random indices lie in [-4, 4].
+    "input %x: f32[3, 5, 6]\ninput %i: i64[2, 7, 6]\n%y: ? = GatherElements(%x, %i) {axis = "
+    "1}\noutput "
+    "%y",
+    "input %x: i64[5, 6]\ninput %i: i32[9, 4]\n%y: ? = GatherElements(%x, %i)\noutput %y",
+    "input %x: f32[5, 6]\ninput %i: i64[5, 3]\n%y: ? = GatherElements(%x, %i) {axis = -1}\noutput "
+    "%y",
+    "input %x: f32[3, 5, 6]\ninput %i: i64[2, 7, 6]\ninput %u: f32[2, 7, 6]\n%y: ? = "
+    "ScatterElements(%x, %i, %u) {axis = 1}\noutput %y",
+    "input %x: f32[3, 2, 5, 6]\ninput %i: i64[3, 1, 7, 4]\ninput %u: f32[3, 1, 7, 4]\n%y: ? = "
+    "ScatterElements(%x, %i, %u) {axis = 2}\noutput %y",
+    "input %x: bool[5, 6]\ninput %i: i32[9, 4]\ninput %u: bool[9, 4]\n%y: ? = ScatterElements(%x, "
+    "%i, "
+    "%u)\noutput %y",
+    "input %x: f32[5, 6]\ninput %i: i64[0, 6]\ninput %u: f32[0, 6]\n%y: ? = ScatterElements(%x, "
+    "%i, "
+    "%u)\noutput %y",
+    "input %x: f32[5, 6, 700]\ninput %i: i64[4, 2]\ninput %u: f32[4, 700]\n%y: ? = ScatterND(%x, "
+    "%i, "
+    "%u)\noutput %y",
+    "input %x: i64[5, 6]\ninput %i: i64[2, 3, 1]\ninput %u: i64[2, 3, 6]\n%y: ? = ScatterND(%x, "
+    "%i, "
+    "%u)\noutput %y",
+    "input %x: f32[5, 6]\ninput %i: i64[7, 2]\ninput %u: f32[7]\n%y: ? = ScatterND(%x, %i, "
+    "%u)\noutput "
+    "%y",
     // Packed tokens: segments of 0, 1 and many tokens, of more than a block of queries.
     "input %x: f32[41, 96]\nconst %s: i32[6] = {0, 7, 7, 8, 30, 41}\n%y: ? = "
     "reprise.SegmentAttention(%x, _, _, _, _, %s) {num_heads = 4, packed_qkv = 1, scale = 0.35, "
@@ -438,6 +566,35 @@ TEST_P(CpuDeviceTest, IndexOutOfRangeIsReportedAndAnsweredWithRowZero) {
   }
 }
 
+TEST_P(CpuDeviceTest, ElementIndexOutOfRangeIsReportedOnceAndAnsweredWithElementZero) {
+  for (const std::string& text : std::vector<std::string>{
+           "input %x: f32[5]\ninput %i: i64[6]\n%y: ? = GatherElements(%x, %i)\noutput %y",
+           "input %x: f32[5]\ninput %i: i64[6]\ninput %u: f32[6]\n%y: ? = ScatterElements(%x, %i, "
+           "%u)\noutput %y",
+           "input %x: f32[5, 700]\ninput %i: i64[6, 1]\ninput %u: f32[6, 700]\n%y: ? = "
+           "ScatterND(%x, %i, %u)\noutput %y"}) {
+    SCOPED_TRACE(text);
+    NodeRun run(text);
+    const Shape shape = run.inputs[1]->shape();
+    run.inputs[1] = Tensor::FromVector<int64_t>(DType::kInt64, shape, {4, 5, 2, -5, -6, 1});
+    const std::vector<KernelOption> options = device_.Options(run.graph, run.id);
+    ASSERT_FALSE(options.empty());
+    const Tensor got = run.RunOption(device_, options[0], 2)[0];
+    std::set<std::pair<int64_t, int64_t>> reported;
+    for (const DataError& error : run.errors.errors) {
+      EXPECT_EQ(error.operand, 1);
+      EXPECT_EQ(error.low, -5);
+      EXPECT_EQ(error.high, 4);
+      reported.insert({error.element, error.value});
+    }
+    EXPECT_EQ(run.errors.errors.size(), 2u);
+    EXPECT_THAT(reported, testing::ElementsAre(std::pair<int64_t, int64_t>{1, 5},
+                                               std::pair<int64_t, int64_t>{4, -6}));
+    run.inputs[1] = Tensor::FromVector<int64_t>(DType::kInt64, shape, {4, 0, 2, -5, 0, 1});
+    ExpectClose(got, run.Reference()[0]);
+  }
+}
+
 TEST_P(CpuDeviceTest, RowsWithoutARequestAreLeftAlone) {
   for (const char* text :
        {"input %x: f32[4, 9, 20]\nparam %w: f32[20, 50] = p0\n%y: ? = reprise.Linear(%x, "
@@ -464,9 +621,17 @@ TEST_P(CpuDeviceTest, RowsWithoutARequestAreLeftAlone) {
         "input %x: f32[4, 3, 8]\n%y: ? = Tanh(%x)\noutput %y",
         "input %x: f32[4, 3, 8]\ninput %z: f32[4, 1, 8]\n%y: ? = Mul(%x, %z)\noutput %y",
         "input %x: f32[4, 3, 8]\nconst %l: f32[] = {0.5}\n%y: ? = Clip(%x, %l)\noutput %y",
+        "input %x: f32[4, 3, 8]\n%y: ? = LeakyRelu(%x) {alpha = 0.2}\noutput %y",
         "input %x: f32[4, 3, 8]\nconst %e: f32[] = {2.0}\n%y: ? = Pow(%x, %e)\noutput %y",
         "input %x: i64[4, 3, 8]\n%y: ? = Cast(%x) {to = 1}\noutput %y",
         "input %x: f32[4, 3, 8]\n%y: ? = Softmax(%x)\noutput %y",
+        "input %x: f32[4, 3, 8]\n%y: ? = LogSoftmax(%x)\noutput %y",
+        "input %x: f32[4, 3, 8]\nconst %a: i64[1] = {1}\n%y: ? = ReduceMax(%x, %a)\noutput %y",
+        "input %x: f32[4, 3, 8]\nconst %p: i64[6] = {0, 1, 2, 0, 0, 1}\n%y: ? = Pad(%x, "
+        "%p)\noutput %y",
+        "input %x: f32[4, 3, 8]\n%y: ? = Trilu(%x)\noutput %y",
+        "input %x: f32[4, 9, 8]\ninput %i: i64[4, 9, 8]\n%y: ? = GatherElements(%x, %i) {axis = "
+        "1}\noutput %y",
         "input %x: f32[4, 3, 8]\nconst %a: i64[1] = {1}\n%y: ? = ReduceSum(%x, %a)\noutput %y",
         "input %x: f32[4, 3, 8]\ninput %z: f32[4, 3, 5]\n%y: ? = Concat(%x, %z) {axis = "
         "2}\noutput %y",

@@ -119,10 +119,139 @@ TEST_P(ElementwiseTest, GeluTanhAndSiluErrorsAreBounded) {
             3e-7);
 }
 
+TEST_P(ElementwiseTest, LogErrorIsBounded) {
+  const auto log = [](double x) { return std::log(x); };
+  EXPECT_LE(WorstError(Unary::kLog, Sweep(1e-38f, 30), log, Relative), 2e-7);
+  EXPECT_LE(WorstError(Unary::kLog, Sweep(0.9f, 1.1f), log, Relative), 2e-7);
+  EXPECT_LE(WorstError(Unary::kLog, {1e-39f, 1e-42f, 1e-45f, 3.4e38f, 1e20f}, log, Relative), 2e-7);
+  EXPECT_EQ(One(Unary::kLog, 1), 0.0f);
+  EXPECT_EQ(One(Unary::kLog, 0.0f), -kInf);
+  EXPECT_EQ(One(Unary::kLog, -0.0f), -kInf);
+  EXPECT_EQ(One(Unary::kLog, kInf), kInf);
+  EXPECT_TRUE(std::isnan(One(Unary::kLog, -1e-40f)));
+  EXPECT_TRUE(std::isnan(One(Unary::kLog, -kInf)));
+}
+
+TEST_P(ElementwiseTest, SinesAndTangentsErrorsAreBounded) {
+  const auto absolute = [](double, double) { return 1.0; };
+  for (const float most : {4.0f, 3000.0f, 2e5f, 9e7f, 1e12f}) {
+    SCOPED_TRACE(most);
+    const std::vector<float> x = Sweep(-most, most);
+    const auto sine = [](double v) { return std::sin(v); };
+    const auto cosine = [](double v) { return std::cos(v); };
+    EXPECT_LE(WorstError(Unary::kSin, x, sine, absolute), 1e-7);
+    EXPECT_LE(WorstError(Unary::kCos, x, cosine, absolute), 1e-7);
+    EXPECT_LE(WorstError(Unary::kSin, x, sine, Relative), 3e-7);
+    EXPECT_LE(WorstError(Unary::kCos, x, cosine, Relative), 3e-7);
+    EXPECT_LE(WorstError(
+                  Unary::kTan, x, [](double v) { return std::tan(v); }, Relative),
+              4e-7);
+  }
+  for (Unary op : {Unary::kSin, Unary::kCos, Unary::kTan}) {
+    EXPECT_TRUE(std::isnan(One(op, kInf)));
+    EXPECT_TRUE(std::isnan(One(op, -kInf)));
+  }
+}
+
+TEST_P(ElementwiseTest, InverseSinesAndTangentsErrorsAreBounded) {
+  const std::vector<float> inside = Sweep(-1, 1);
+  EXPECT_LE(WorstError(
+                Unary::kAsin, inside, [](double x) { return std::asin(x); }, Relative),
+            3e-7);
+  EXPECT_LE(WorstError(
+                Unary::kAcos, inside, [](double x) { return std::acos(x); }, Relative),
+            3e-7);
+  for (const float most : {2.0f, 1e30f}) {
+    EXPECT_LE(
+        WorstError(
+            Unary::kAtan, Sweep(-most, most), [](double x) { return std::atan(x); }, Relative),
+        3e-7);
+  }
+  EXPECT_EQ(One(Unary::kAtan, kInf), std::atan(kInf));
+  EXPECT_EQ(One(Unary::kAtan, -kInf), std::atan(-kInf));
+  for (Unary op : {Unary::kAsin, Unary::kAcos}) {
+    EXPECT_TRUE(std::isnan(One(op, 1.001f)));
+    EXPECT_TRUE(std::isnan(One(op, -kInf)));
+  }
+}
+
+TEST_P(ElementwiseTest, SoftplusAndMishErrorsAreBounded) {
+  const auto softplus = [](double x) {
+    return std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x)));
+  };
+  EXPECT_LE(WorstError(Unary::kSoftplus, Sweep(-87, 100), softplus, Relative), 4e-7);
+  EXPECT_EQ(One(Unary::kSoftplus, kInf), kInf);
+  EXPECT_EQ(One(Unary::kSoftplus, -kInf), 0.0f);
+  EXPECT_LE(WorstError(
+                Unary::kMish, Sweep(-80, 100), [&](double x) { return x * std::tanh(softplus(x)); },
+                Relative),
+            5e-7);
+  EXPECT_EQ(One(Unary::kMish, 1e30f), 1e30f);
+  EXPECT_EQ(One(Unary::kMish, kInf), kInf);
+}
+
+TEST_P(ElementwiseTest, ShapedFunctionsAreThoseOfTheirDefinitions) {
+  struct Case {
+    Shaped op;
+    float alpha, beta;
+    double (*exact)(double x, double alpha, double beta);
+  };
+  const Case kCases[] = {
+      {Shaped::kClip, -1, 2,
+       [](double x, double a, double b) { return std::min(std::max(x, a), b); }},
+      // The upper bound wins.
+      {Shaped::kClip, 2, -1,
+       [](double x, double a, double b) { return std::min(std::max(x, a), b); }},
+      {Shaped::kLeakyRelu, 0.01f, 0, [](double x, double a, double) { return x < 0 ? a * x : x; }},
+      {Shaped::kElu, 1.5f, 0,
+       [](double x, double a, double) { return x < 0 ? a * std::expm1(x) : x; }},
+      {Shaped::kSelu, 1.67f, 1.05f,
+       [](double x, double a, double b) { return b * (x > 0 ? x : a * std::expm1(x)); }},
+      {Shaped::kCelu, 0.7f, 0,
+       [](double x, double a, double) { return x < 0 ? a * std::expm1(x / a) : x; }},
+      {Shaped::kHardSigmoid, 0.2f, 0.5f,
+       [](double x, double a, double b) { return std::min(std::max(a * x + b, 0.0), 1.0); }},
+      {Shaped::kThresholdedRelu, 0.75f, 0,
+       [](double x, double a, double) { return x > a ? x : 0; }},
+      {Shaped::kShrink, 0.5f, 0.25f,
+       [](double x, double a, double b) { return x < -a  ? x + b
+                                                 : x > a ? x - b
+                                                         : 0; }},
+      {Shaped::kQuickGelu, 1.702f, 0,
+       [](double x, double a, double) { return x / (1 + std::exp(-a * x)); }}};
+  std::vector<float> x = Sweep(-40, 40);
+  for (const float v : {kInf, 0.0f, -0.0f, 3e38f}) x.push_back(v);
+  for (const Case& row : kCases) {
+    SCOPED_TRACE(static_cast<int>(row.op));
+    std::vector<float> y(x.size() + 1, 99.0f);
+    kernels().shaped(row.op)(x.data(), row.alpha, row.beta, y.data(),
+                             static_cast<int64_t>(x.size()));
+    EXPECT_EQ(y.back(), 99.0f);
+    for (size_t i = 0; i < x.size(); ++i) {
+      const double exact = row.exact(x[i], row.alpha, row.beta);
+      if (std::isinf(exact)) {
+        ASSERT_EQ(y[i], exact);
+      } else {
+        ASSERT_NEAR(y[i], exact,
+                    3e-7 * std::max(std::abs(exact), std::min(1.0, 1.0 * std::abs(x[i]))))
+            << x[i];
+      }
+    }
+    const float nan = NAN;
+    float of_nan;
+    kernels().shaped(row.op)(&nan, row.alpha, row.beta, &of_nan, 1);
+    const bool zero = row.op == Shaped::kThresholdedRelu || row.op == Shaped::kShrink;
+    EXPECT_TRUE(zero ? of_nan == 0 : std::isnan(of_nan));
+  }
+}
+
 TEST_P(ElementwiseTest, NanStaysNan) {
-  for (Unary op : {Unary::kCopy, Unary::kSqrt, Unary::kReciprocal, Unary::kFloor, Unary::kExp,
-                   Unary::kTanh, Unary::kSigmoid, Unary::kErf, Unary::kRelu, Unary::kGelu,
-                   Unary::kGeluTanh, Unary::kSilu, Unary::kSquare}) {
+  for (Unary op :
+       {Unary::kCopy,     Unary::kSqrt,     Unary::kReciprocal, Unary::kFloor,    Unary::kExp,
+        Unary::kTanh,     Unary::kSigmoid,  Unary::kErf,        Unary::kRelu,     Unary::kGelu,
+        Unary::kGeluTanh, Unary::kSilu,     Unary::kSquare,     Unary::kLog,      Unary::kSin,
+        Unary::kCos,      Unary::kTan,      Unary::kAsin,       Unary::kAcos,     Unary::kAtan,
+        Unary::kSoftplus, Unary::kSoftsign, Unary::kMish,       Unary::kHardSwish}) {
     EXPECT_TRUE(std::isnan(One(op, NAN))) << static_cast<int>(op);
   }
   float nan = NAN, one = 1, y;
@@ -132,8 +261,7 @@ TEST_P(ElementwiseTest, NanStaysNan) {
     kernels().binary(op, cpu::Run::kBoth)(&one, &nan, &y, 1);
     EXPECT_TRUE(std::isnan(y));
   }
-  kernels().clip(&nan, 0, 1, &y, 1);
-  EXPECT_TRUE(std::isnan(y));
+  EXPECT_EQ(One(Unary::kSign, NAN), 0.0f);
 }
 
 TEST_P(ElementwiseTest, SimpleFunctionsAreExact) {
@@ -153,6 +281,10 @@ TEST_P(ElementwiseTest, SimpleFunctionsAreExact) {
   check(Unary::kRound, [](double v) { return std::nearbyint(v); });
   check(Unary::kRelu, [](double v) { return v > 0 ? v : 0; });
   check(Unary::kSquare, [](double v) { return v * v; });
+  check(Unary::kSign, [](double v) { return static_cast<double>((v > 0) - (v < 0)); });
+  EXPECT_EQ(One(Unary::kSoftsign, -3), -0.75f);
+  EXPECT_EQ(One(Unary::kHardSwish, 3), 3.0f);
+  EXPECT_EQ(One(Unary::kHardSwish, -3), 0.0f);
   EXPECT_EQ(One(Unary::kSqrt, 2), std::sqrt(2.0f));
   EXPECT_EQ(One(Unary::kReciprocal, 3), 1 / 3.0f);
 }
@@ -165,7 +297,7 @@ TEST_P(ElementwiseTest, BinaryRunsEqualPlainLoopAndStayInside) {
     for (float& x : a) x = uniform(random);
     for (float& x : b) x = uniform(random);
     for (cpu::Run run : {cpu::Run::kBoth, cpu::Run::kScalarA, cpu::Run::kScalarB}) {
-      for (int op = 0; op <= static_cast<int>(Binary::kAddGeluTanh); ++op) {
+      for (int op = 0; op <= static_cast<int>(Binary::kPRelu); ++op) {
         std::vector<float> y(count + 1, 99.0f);
         kernels().binary(static_cast<Binary>(op), run)(a.data(), b.data(), y.data(), count);
         EXPECT_EQ(y[count], 99.0f);
@@ -181,19 +313,14 @@ TEST_P(ElementwiseTest, BinaryRunsEqualPlainLoopAndStayInside) {
               std::max(x, z),
               std::min(x, z),
               0.5 * s * std::erfc(-s / std::sqrt(2.0)),
-              0.5 * s * (1 + std::tanh(std::sqrt(2 / M_PI) * (s + 0.044715 * s * s * s)))};
+              0.5 * s * (1 + std::tanh(std::sqrt(2 / M_PI) * (s + 0.044715 * s * s * s))),
+              x < 0 ? x * z : x};
           ASSERT_NEAR(y[i], expected[op], 3e-7 * std::max(1.0, std::abs(expected[op])) + 3e-7)
               << "op " << op;
         }
       }
     }
   }
-}
-
-TEST_P(ElementwiseTest, ClipBoundsBothSides) {
-  std::vector<float> x = Sweep(-4, 4), y(x.size());
-  kernels().clip(x.data(), -1, 2, y.data(), static_cast<int64_t>(x.size()));
-  for (size_t i = 0; i < x.size(); ++i) ASSERT_EQ(y[i], std::min(std::max(x[i], -1.0f), 2.0f));
 }
 
 INSTANTIATE_TEST_SUITE_P(Tiers, ElementwiseTest, testing::ValuesIn(TestedTiers()), TierName);

@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <random>
 #include <vector>
 
@@ -150,6 +151,84 @@ TEST_P(RowsTest, SumsOfRowsEqualPlainLoop) {
       EXPECT_NEAR(plain[i], ones, 2e-6);
     }
   }
+}
+
+TEST_P(RowsTest, FoldsAreThoseOfAPlainLoopAndFindNanAnywhere) {
+  std::mt19937 random(3);
+  std::uniform_real_distribution<float> uniform(-2, 2);
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  for (const int64_t size : {1, 2, 7, 8, 15, 16, 17, 31, 63, 64, 65, 100, 131}) {
+    std::vector<float> x(3 * size);
+    for (float& v : x) v = uniform(random);
+    const int64_t place = static_cast<int64_t>(random() % size);
+    for (const float special : {1.5f, kInfinity, -kInfinity, NAN}) {
+      x[size + place] = special;
+      for (const Fold fold : {Fold::kSum, Fold::kMax, Fold::kMin, Fold::kProduct,
+                              Fold::kSumOfSquares, Fold::kSumOfMagnitudes}) {
+        const auto join = [&](double folded, double v) {
+          if (std::isnan(folded) || std::isnan(v)) return std::nan("");
+          return fold == Fold::kMax            ? std::max(folded, v)
+                 : fold == Fold::kMin          ? std::min(folded, v)
+                 : fold == Fold::kProduct      ? folded * v
+                 : fold == Fold::kSumOfSquares ? folded + v * v
+                 : fold == Fold::kSum          ? folded + v
+                                               : folded + std::abs(v);
+        };
+        const double neutral = fold == Fold::kMax       ? -kInfinity
+                               : fold == Fold::kMin     ? kInfinity
+                               : fold == Fold::kProduct ? 1
+                                                        : 0;
+        std::vector<double> rows(3, neutral), columns(size, neutral);
+        for (int64_t r = 0; r < 3; ++r) {
+          for (int64_t i = 0; i < size; ++i) {
+            rows[r] = join(rows[r], x[r * size + i]);
+            columns[i] = join(columns[i], x[r * size + i]);
+          }
+        }
+        const auto expect = [&](const std::vector<float>& got, const std::vector<double>& want) {
+          for (size_t i = 0; i < want.size(); ++i) {
+            if (std::isfinite(want[i])) {
+              ASSERT_NEAR(got[i], want[i], 1e-5 * std::max(1.0, std::abs(want[i]))) << i;
+            } else {
+              ASSERT_TRUE(std::isnan(want[i]) ? std::isnan(got[i]) : got[i] == want[i]) << i;
+            }
+          }
+        };
+        SCOPED_TRACE(testing::Message() << "fold " << static_cast<int>(fold) << " of " << size);
+        std::vector<float> of_rows(3), of_columns(size);
+        kernels().fold_rows(fold, x.data(), size, of_rows.data(), 0, 3);
+        expect(of_rows, rows);
+        kernels().fold_columns(fold, x.data(), size, 3, size, of_columns.data());
+        expect(of_columns, columns);
+        if (HasFatalFailure()) return;
+      }
+    }
+  }
+}
+
+TEST_P(RowsTest, LogSoftmaxHasTheDigitsOfItsDefinition) {
+  std::mt19937 random(4);
+  std::normal_distribution<float> normal(0, 8);
+  for (const int64_t size : {1, 5, 16, 33, 1000}) {
+    std::vector<float> x(2 * size), y(2 * size);
+    for (float& v : x) v = normal(random);
+    kernels().log_softmax(x.data(), y.data(), size, 0, 2);
+    for (int64_t r = 0; r < 2; ++r) {
+      double sum = 0;
+      for (int64_t i = 0; i < size; ++i) sum += std::exp(double{x[r * size + i]});
+      for (int64_t i = 0; i < size; ++i) {
+        const double want = x[r * size + i] - std::log(sum);
+        ASSERT_NEAR(y[r * size + i], want, 4e-7 * std::max(1.0, std::abs(want)));
+      }
+    }
+  }
+  // What is masked out has the probability 0; where all is, there is none.
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  float masked[] = {1, -kInfinity, 1, -kInfinity, -kInfinity, -kInfinity};
+  kernels().log_softmax(masked, masked, 3, 0, 2);
+  EXPECT_NEAR(masked[0], -std::log(2.0), 1e-6);
+  EXPECT_EQ(masked[1], -kInfinity);
+  for (int i : {3, 4, 5}) EXPECT_TRUE(std::isnan(masked[i]));
 }
 
 INSTANTIATE_TEST_SUITE_P(Tiers, RowsTest, testing::ValuesIn(TestedTiers()), TierName);

@@ -91,13 +91,20 @@ std::string ConvText(Draw& draw, size_t dims, int64_t groups, int64_t group_chan
   if (bias) absl::StrAppend(&text, "param %b: f32[", maps, "] = p1\n");
   absl::StrAppend(&text, "%y: ? = ", fused ? "reprise.Conv" : "Conv", "(%x, %w", bias ? ", %b" : "",
                   ") {group = ", groups, ", ", w.attributes);
-  constexpr const char* kActivations[] = {
-      "relu", "clip\", low = -0.5, high = 1.5, note = \"", "hard_swish", "sigmoid",
-      "silu", "leaky_relu\", slope = 0.1, note = \"",      "tanh",       "gelu",
-      "none"};
+  constexpr const char* kActivations[] = {"relu",
+                                          "clip\", low = -0.5, high = 1.5, note = \"",
+                                          "hard_swish",
+                                          "sigmoid",
+                                          "silu",
+                                          "leaky_relu\", slope = 0.1, note = \"",
+                                          "tanh",
+                                          "gelu",
+                                          "none",
+                                          "mish",
+                                          "elu\", slope = 0.8, note = \""};
   if (fused) {
     absl::StrAppend(&text, ", activation = \"",
-                    kActivations[draw.From({0, 0, 1, 1, 2, 3, 4, 5, 6, 7, 8})], "\"");
+                    kActivations[draw.From({0, 0, 1, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10})], "\"");
   }
   return absl::StrCat(text, "}\noutput %y");
 }
