@@ -148,8 +148,6 @@ PrepareStep ReadHalves(size_t input, const ParameterExprPtr& halves) {
   return {.input = input, .parts = {halves}, .dtype = halves->dtype(), .shape = halves->shape()};
 }
 
-bool IsIndex(DType dtype) { return dtype == DType::kInt32 || dtype == DType::kInt64; }
-
 }  // namespace
 
 std::vector<Candidate> PlanGather(const CpuTarget& target, const NodeView& node) {
