@@ -32,6 +32,21 @@ class Steps {
     const NodeId node = graph_.AddNode(op, std::move(inputs), std::move(attributes));
     return graph_.node(node).outputs[0];
   }
+  // The product of the integers `a` and `b`, whose zero points may be kNone, as floats in steps of
+  // both scales.
+  ValueId ScaledProduct(ValueId a, ValueId b, ValueId a_zero, ValueId b_zero, ValueId scale) {
+    const ValueId sums = Add("MatMulInteger", {a, b, a_zero, b_zero});
+    return Add("Mul", {Add("Cast", {sums}, {{"to", kFloat}}), scale});
+  }
+  // The op becomes the sum of `x` and input `bias`, or `x` alone where that is left out.
+  absl::Status AddBias(ValueId x, size_t bias) {
+    const ValueId added = input(bias);
+    draft_.op = added == kNone ? "Identity" : "Add";
+    draft_.inputs = {x};
+    if (added != kNone) draft_.inputs.push_back(added);
+    draft_.attributes = {};
+    return absl::OkStatus();
+  }
   // The floats that input `at` stands for; its scale and zero point follow it.
   ValueId Dequantized(size_t at) {
     return Add("DequantizeLinear", {input(at), input(at + 1), input(at + 2)});
@@ -183,8 +198,8 @@ absl::Status QLinearWhereInSteps(NodeDraft& draft, Graph& graph) {
       steps.Add("Where", {steps.input(0), steps.Dequantized(1), steps.Dequantized(4)}), 7);
 }
 
-// A, a_scale, a_zero_point?, B, b_scale, b_zero_point?, C?, y_scale?, y_zero_point?: the product
-// and C are int32; without y_scale the result is float.
+// A, a_scale, a_zero_point?, B, b_scale, b_zero_point?, C?, y_scale?, y_zero_point?: C is int32;
+// without y_scale the result is float.
 absl::Status QGemmInSteps(NodeDraft& draft, Graph& graph) {
   Steps steps(draft, graph);
   RETURN_IF_ERROR(steps.Require({0, 1, 3, 4}));
@@ -192,21 +207,48 @@ absl::Status QGemmInSteps(NodeDraft& draft, Graph& graph) {
     if (draft.attributes.Int(transposed, 0) == 0) return steps.input(i);
     return steps.Add("Transpose", {steps.input(i)}, {{"perm", std::vector<int64_t>{1, 0}}});
   };
-  ValueId sum = steps.Add("MatMulInteger", {operand(0, "transA"), operand(3, "transB"),
-                                            steps.input(2), steps.input(5)});
-  if (steps.input(6) != kNone) sum = steps.Add("Add", {sum, steps.input(6)});
   ValueId scale = steps.Add("Mul", {steps.input(1), steps.input(4)});
   if (const float alpha = draft.attributes.Float("alpha", 1); alpha != 1) {
     const ValueId factor =
         graph.AddConstant(absl::StrCat(draft.name, "/alpha"), Tensor::FloatScalar(alpha));
     scale = steps.Add("Mul", {scale, factor});
   }
-  const ValueId product = steps.Add("Cast", {sum}, {{"to", kFloat}});
-  if (steps.input(7) != kNone) return steps.Quantize(steps.Add("Mul", {product, scale}), 7);
-  draft.op = "Mul";
+  ValueId product = steps.ScaledProduct(operand(0, "transA"), operand(3, "transB"), steps.input(2),
+                                        steps.input(5), scale);
+  // C is in the same steps.
+  ValueId bias = kNone;
+  if (steps.input(6) != kNone) {
+    bias = steps.Add("Mul", {steps.Add("Cast", {steps.input(6)}, {{"to", kFloat}}), scale});
+  }
+  if (steps.input(7) != kNone) {
+    if (bias != kNone) product = steps.Add("Add", {product, bias});
+    return steps.Quantize(product, 7);
+  }
+  draft.op = bias == kNone ? "Identity" : "Add";
   draft.attributes = {};
-  draft.inputs = {product, scale};
+  draft.inputs = {product};
+  if (bias != kNone) draft.inputs.push_back(bias);
   return absl::OkStatus();
+}
+
+// A, B, a_scale, b_scale, a_zero_point?, b_zero_point?, bias?
+absl::Status MatMulIntegerToFloatInSteps(NodeDraft& draft, Graph& graph) {
+  Steps steps(draft, graph);
+  RETURN_IF_ERROR(steps.Require({0, 1, 2, 3}));
+  const ValueId scale = steps.Add("Mul", {steps.input(2), steps.input(3)});
+  return steps.AddBias(
+      steps.ScaledProduct(steps.input(0), steps.input(1), steps.input(4), steps.input(5), scale),
+      6);
+}
+
+// A, B, b_scale, b_zero_point?, bias?
+absl::Status DynamicQuantizeMatMulInSteps(NodeDraft& draft, Graph& graph) {
+  Steps steps(draft, graph);
+  RETURN_IF_ERROR(steps.Require({0, 1, 2}));
+  const NodeId quantize = graph.AddNode("DynamicQuantizeLinear", {steps.input(0)}, {}, 3);
+  const std::vector<ValueId> a = graph.node(quantize).outputs;
+  const ValueId scale = steps.Add("Mul", {a[1], steps.input(2)});
+  return steps.AddBias(steps.ScaledProduct(a[0], steps.input(1), a[2], steps.input(3), scale), 4);
 }
 
 // input_ids, segment_ids?, tables of words, positions and segments?, gamma, beta, mask?, and from

@@ -23,6 +23,8 @@ absl::Status ConvIntegerInSteps(NodeDraft& draft, Graph& graph);
 absl::Status QLinearAveragePoolInSteps(NodeDraft& draft, Graph& graph);
 absl::Status QLinearGlobalAveragePoolInSteps(NodeDraft& draft, Graph& graph);
 absl::Status QGemmInSteps(NodeDraft& draft, Graph& graph);
+absl::Status MatMulIntegerToFloatInSteps(NodeDraft& draft, Graph& graph);
+absl::Status DynamicQuantizeMatMulInSteps(NodeDraft& draft, Graph& graph);
 absl::Status QEmbedLayerNormInSteps(NodeDraft& draft, Graph& graph);
 
 }  // namespace reprise

@@ -238,10 +238,9 @@ constexpr OpRow kRows[] = {
     // Quantisation.
     {"DequantizeLinear", 2, 3, 1, 1, 0, 0, DequantizeLinearRule, DequantizeLinearKernel, ElementwiseAxis},
     {"QuantizeLinear", 2, 3, 1, 1, 0, 0, QuantizeLinearRule, QuantizeLinearKernel, ElementwiseAxis},
+    {"reprise.FakeQuantize", 2, 3, 1, 1, kInternal, 0, FakeQuantizeRule, FakeQuantizeKernel, UnknownAxis},
     {"DynamicQuantizeLinear", 1, 1, 1, 3, 0, 0, DynamicQuantizeLinearRule, DynamicQuantizeLinearKernel, DynamicQuantizeAxis},
     {"QLinearMatMul", 8, 8, 1, 1, 0, 0, QLinearMatMulRule, QLinearMatMulKernel, QLinearMatMulAxis},
-    {"com.microsoft.DynamicQuantizeMatMul", 3, 5, 1, 1, 0, 0, DynamicQuantizeMatMulRule, DynamicQuantizeMatMulKernel, UnknownAxis},
-    {"com.microsoft.MatMulIntegerToFloat", 4, 7, 1, 1, 0, 0, MatMulIntegerToFloatRule, MatMulIntegerToFloatKernel, UnknownAxis},
     {"com.microsoft.MatMulNBits", 3, 6, 1, 1, 0, 0, MatMulNBitsRule, MatMulNBitsKernel, LastDimProductAxis},
 };
 // clang-format on

@@ -125,21 +125,26 @@ absl::Status DequantizeLinearKernel(const KernelContext& context) {
   });
 }
 
+absl::StatusOr<DType> QuantizedTypeOf(const Node& node, DType zero_point) {
+  if (zero_point != DType::kUndefined) return zero_point;
+  const int64_t number = node.attributes.Int("output_dtype", 0);
+  if (number == 0) return DType::kUInt8;
+  return DTypeFromOnnx(number);
+}
+
 absl::Status QuantizeLinearRule(InferContext& context) {
   RETURN_IF_ERROR(CheckType(context, 0, kScales | TypeBit(DType::kInt32)));
   RETURN_IF_ERROR(CheckType(context, 1, kScales | TypeBit(DType::kInt32)));
   RETURN_IF_ERROR(GranularityOf(context.node(), context.shape(0), context.shape(1)).status());
-  DType dtype = DType::kUInt8;
-  if (const int64_t number = context.attributes().Int("output_dtype", 0); number != 0) {
-    ASSIGN_OR_RETURN(dtype, DTypeFromOnnx(number));
-  }
   if (context.has_input(2)) {
     RETURN_IF_ERROR(CheckType(context, 2, kQuantized));
     if (NumElements(context.shape(2)) != NumElements(context.shape(1))) {
       return absl::InvalidArgumentError("scale and zero point differ in shape");
     }
-    dtype = context.dtype(2);
   }
+  ASSIGN_OR_RETURN(
+      const DType dtype,
+      QuantizedTypeOf(context.node(), context.has_input(2) ? context.dtype(2) : DType::kUndefined));
   if ((TypeBit(dtype) & kQuantized) == 0) {
     return absl::UnimplementedError(absl::StrCat("cannot quantise to ", DTypeName(dtype)));
   }
@@ -163,6 +168,29 @@ absl::Status QuantizeLinearKernel(const KernelContext& context) {
   });
 }
 
+absl::Status FakeQuantizeRule(InferContext& context) {
+  for (size_t i : {0, 1}) RETURN_IF_ERROR(CheckType(context, i, TypeBit(DType::kFloat32)));
+  RETURN_IF_ERROR(QuantizeLinearRule(context));
+  context.SetOutput(0, DType::kFloat32, context.shape(0));
+  return absl::OkStatus();
+}
+
+absl::Status FakeQuantizeKernel(const KernelContext& context) {
+  const TensorView& in = context.inputs[0];
+  ASSIGN_OR_RETURN(const Quantisation quantisation, Quantisation::Of(context));
+  const auto& [granularity, scales, points] = quantisation;
+  ASSIGN_OR_RETURN(const DType dtype,
+                   QuantizedTypeOf(context.node, HasInput(context, 2) ? context.inputs[2].dtype
+                                                                      : DType::kUndefined));
+  return Dispatch(QuantizedList{}, dtype, [&]<typename T>() {
+    for (int64_t i = 0; i < in.num_elements(); ++i) {
+      const int64_t s = scales.size() == 1 ? 0 : granularity.ScaleOf(i);
+      const T steps = Quantize<T>(in.as<float>()[i], scales[s], points[s]);
+      context.outputs[0].as<float>()[i] = float(int64_t(steps) - points[s]) * scales[s];
+    }
+  });
+}
+
 absl::Status DynamicQuantizeLinearRule(InferContext& context) {
   RETURN_IF_ERROR(CheckType(context, 0, TypeBit(DType::kFloat32)));
   context.SetOutput(0, DType::kUInt8, context.shape(0));
@@ -171,25 +199,35 @@ absl::Status DynamicQuantizeLinearRule(InferContext& context) {
   return absl::OkStatus();
 }
 
-absl::Status DynamicQuantizeLinearKernel(const KernelContext& context) {
-  const TensorView& in = context.inputs[0];
-  const float* x = in.as<float>();
-  const int64_t count = in.num_elements();
+DynamicScale DynamicScaleOf(const float* x, int64_t count) {
   float low = 0, high = 0;
   for (int64_t i = 0; i < count; ++i) {
     low = std::min(low, x[i]);
     high = std::max(high, x[i]);
   }
+  return DynamicScaleOfRange(low, high);
+}
+
+DynamicScale DynamicScaleOfRange(float low, float high) {
   const float scale = high == low ? 1.0f : (high - low) / 255.0f;
-  const float point = std::clamp(std::nearbyint(0 - low / scale), 0.0f, 255.0f);
-  const uint8_t zero_point = static_cast<uint8_t>(point);
-  for (int64_t i = 0; i < count; ++i) {
-    if (HasOutput(context, 0)) {
-      context.outputs[0].as<uint8_t>()[i] = Quantize<uint8_t>(x[i], scale, zero_point);
-    }
+  const float point = std::nearbyint(0 - low / scale);
+  // No number where the range is infinite, or below what 255 steps can divide.
+  if (!(point == point)) return {scale, 0};
+  return {scale, static_cast<uint8_t>(std::clamp(point, 0.0f, 255.0f))};
+}
+
+void QuantizeBytes(const float* x, int64_t count, const DynamicScale& scale, uint8_t* y) {
+  for (int64_t i = 0; i < count; ++i) y[i] = Quantize<uint8_t>(x[i], scale.scale, scale.zero_point);
+}
+
+absl::Status DynamicQuantizeLinearKernel(const KernelContext& context) {
+  const TensorView& in = context.inputs[0];
+  const DynamicScale scale = DynamicScaleOf(in.as<float>(), in.num_elements());
+  if (HasOutput(context, 0)) {
+    QuantizeBytes(in.as<float>(), in.num_elements(), scale, context.outputs[0].as<uint8_t>());
   }
-  if (HasOutput(context, 1)) *context.outputs[1].as<float>() = scale;
-  if (HasOutput(context, 2)) *context.outputs[2].as<uint8_t>() = zero_point;
+  if (HasOutput(context, 1)) *context.outputs[1].as<float>() = scale.scale;
+  if (HasOutput(context, 2)) *context.outputs[2].as<uint8_t>() = scale.zero_point;
   return absl::OkStatus();
 }
 

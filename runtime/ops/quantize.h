@@ -9,4 +9,24 @@ Rule DequantizeLinearRule, QuantizeLinearRule, DynamicQuantizeLinearRule, QLinea
 Kernel DequantizeLinearKernel, QuantizeLinearKernel, DynamicQuantizeLinearKernel,
     QLinearMatMulKernel;
 
+// reprise.FakeQuantize(x, scale, zero_point?): DequantizeLinear of QuantizeLinear, with the
+// attributes of the latter: float32 that lies on the steps of an integer.
+Rule FakeQuantizeRule;
+Kernel FakeQuantizeKernel;
+
+// The dtype that QuantizeLinear, or reprise.FakeQuantize, quantises to; `zero_point`: that of its
+// zero point, kUndefined: it has none.
+absl::StatusOr<DType> QuantizedTypeOf(const Node& node, DType zero_point);
+
+// What DynamicQuantizeLinear makes of a range: 255 steps over all of it and 0.
+struct DynamicScale {
+  float scale = 1;
+  uint8_t zero_point = 0;
+};
+// Of the range of `x` and 0; elements that are no number are in no range.
+DynamicScale DynamicScaleOf(const float* x, int64_t count);
+// `low` <= 0 <= `high`.
+DynamicScale DynamicScaleOfRange(float low, float high);
+void QuantizeBytes(const float* x, int64_t count, const DynamicScale& scale, uint8_t* y);
+
 }  // namespace reprise::ops

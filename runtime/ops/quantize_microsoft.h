@@ -5,7 +5,7 @@
 
 namespace reprise::ops {
 
-Rule DynamicQuantizeMatMulRule, MatMulIntegerToFloatRule, MatMulNBitsRule;
-Kernel DynamicQuantizeMatMulKernel, MatMulIntegerToFloatKernel, MatMulNBitsKernel;
+Rule MatMulNBitsRule;
+Kernel MatMulNBitsKernel;
 
 }  // namespace reprise::ops

@@ -28,6 +28,9 @@ ParameterExprPtr AsColumns(const ParameterExprPtr& factors, const Shape& shape, 
     if (aligned != wanted) return nullptr;
   }
   if (factors->shape().size() == 1) return factors;
+  if (factors->is_constant()) {
+    return ParameterExpr::Constant(factors->constant().Reshaped({elements}));
+  }
   const Tensor flat = Tensor::Make(DType::kInt64, {1},
                                    [&](void* data) { *static_cast<int64_t*>(data) = elements; });
   return ParameterExpr::Apply("Reshape", {}, {factors, ParameterExpr::Constant(flat)},

@@ -52,7 +52,6 @@ constexpr TypeRow kRows[] = {
     {"Xor", 0, -1, DType::kBool},
     {"com.microsoft.EmbedLayerNormalization", 1, -1, DType::kInt32},
     {"com.microsoft.EmbedLayerNormalization", kEveryResult, -1, DType::kFloat32},
-    {"com.microsoft.MatMulIntegerToFloat", 0, -1, DType::kFloat32},
     {"com.microsoft.QAttention", 0, -1, DType::kFloat32},
     {"reprise.IntegerLinear", 0, -1, DType::kFloat32},
     {"reprise.IntegerConv", 0, -1, DType::kFloat32},

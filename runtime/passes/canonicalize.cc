@@ -46,7 +46,7 @@ class CanonicalizePass : public Pass {
     for (const RewriteRule rule :
          {ForwardRule, ViewRule, TransposeRule, ArithmeticRule, LogicRule, GatherNdRule, ExpandRule,
           ReduceRule, SoftmaxRule, GemmRule, FlattenedRowsRule, EinsumRule, SplitFeaturesRule,
-          ContribRule, NamedAttentionRule, EmbeddingNormRule}) {
+          ContribRule, NamedAttentionRule, EmbeddingNormRule, QuantizeRule}) {
       ASSIGN_OR_RETURN(const ValueId replacement, rule(graph, id));
       if (replacement == kNone) continue;
       if (replacement != output) {

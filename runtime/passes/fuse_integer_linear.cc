@@ -1,5 +1,6 @@
 // Products of quantised rows with quantised weights, in the forms that exporters write, become
-// reprise.IntegerLinear. What follows it, bias, activation and residual, is fuse_linear's.
+// reprise.IntegerLinear. What follows it, bias, activation and residual, is fuse_linear's. A
+// QLinearMatMul of other right sides becomes its steps.
 #include "absl/algorithm/container.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/ops/onnx_types.h"
@@ -32,16 +33,12 @@ bool IsProduct(const Graph& graph, ValueId a, ValueId b) {
          ShapeOf(graph, b)->size() == 2 && IsWeight(graph, b);
 }
 
-// Of `product`: one element, or one a row, under a shape that the op takes; nullopt for any other.
-absl::StatusOr<std::optional<ValueId>> AsRows(Graph& graph, ValueId value, ValueId product) {
-  if (value == kNone || IsOne(graph, value)) return std::make_optional(value);
+// Of `product`: one element, or one a row under the shape that the op takes; nullopt for any other.
+std::optional<ValueId> AsRows(const Graph& graph, ValueId value, ValueId product) {
+  if (value == kNone || IsOne(graph, value)) return value;
   Shape rows = *ShapeOf(graph, product);
   rows.back() = 1;
-  if (HasShape(graph, value, rows)) return std::make_optional(value);
-  // Zero points of rows have one dim in ONNX, where there is one matrix.
-  if (rows.size() != 2 || !HasShape(graph, value, {rows[0]})) return std::optional<ValueId>();
-  ASSIGN_OR_RETURN(value, AddReshape(graph, value, rows));
-  return std::make_optional(value);
+  return HasShape(graph, value, rows) ? std::make_optional(value) : std::nullopt;
 }
 
 // Likewise one element, or one a column: a weight.
@@ -73,7 +70,7 @@ absl::StatusOr<bool> TakeFactor(Graph& graph, ValueId factor, Product& product) 
     if (scale.has_value()) return true;
   }
   if (product.a_scale != kNone) return false;
-  ASSIGN_OR_RETURN(const auto scale, AsRows(graph, factor, result));
+  const std::optional<ValueId> scale = AsRows(graph, factor, result);
   if (!scale.has_value()) return false;
   product.a_scale = *scale;
   return true;
@@ -107,7 +104,13 @@ ValueId UnlessZero(const Graph& graph, ValueId point) {
 // Zero points as the op takes them; false where they have another form.
 absl::StatusOr<bool> TakeZeroPoints(Graph& graph, ValueId a_zero, ValueId b_zero, ValueId shaped,
                                     Product& product) {
-  ASSIGN_OR_RETURN(const auto rows, AsRows(graph, UnlessZero(graph, a_zero), shaped));
+  a_zero = UnlessZero(graph, a_zero);
+  // Zero points of rows have one dim in ONNX, where there is one matrix.
+  const Shape shape = *ShapeOf(graph, shaped);
+  if (a_zero != kNone && shape.size() == 2 && HasShape(graph, a_zero, {shape[0]})) {
+    ASSIGN_OR_RETURN(a_zero, AddReshape(graph, a_zero, {shape[0], 1}));
+  }
+  const std::optional<ValueId> rows = AsRows(graph, a_zero, shaped);
   ASSIGN_OR_RETURN(const auto columns,
                    AsColumns(graph, UnlessZero(graph, b_zero), ShapeOf(graph, shaped)->back()));
   if (!rows.has_value() || !columns.has_value()) return false;
@@ -180,6 +183,28 @@ absl::StatusOr<std::optional<Product>> MatchQuantizing(Graph& graph, const Node&
   return std::make_optional(product);
 }
 
+// The same where the right side is no weight: the product of integers, its scales, the steps of the
+// result. kNone for scales of rows.
+absl::StatusOr<ValueId> QuantizingInSteps(Graph& graph, const Node& node) {
+  for (const size_t i : {1, 4, 6}) {
+    if (!IsFloat32(graph, node.inputs[i])) return kNone;
+  }
+  const int64_t columns = ShapeOf(graph, node.outputs[0])->back();
+  const ValueId scales = node.inputs[4];
+  if (!IsOne(graph, node.inputs[1]) ||
+      (!IsOne(graph, scales) && !HasShape(graph, scales, {columns}))) {
+    return kNone;
+  }
+  ASSIGN_OR_RETURN(
+      ValueId value,
+      AddInferred(graph, "MatMulInteger",
+                  {node.inputs[0], node.inputs[3], node.inputs[2], node.inputs[5]}, {}, node.name));
+  ASSIGN_OR_RETURN(const ValueId scale, AddInferred(graph, "Mul", {node.inputs[1], scales}));
+  ASSIGN_OR_RETURN(value,
+                   AddInferred(graph, "DequantizeLinear", {value, scale}, {{"axis", int64_t{-1}}}));
+  return AddInferred(graph, "QuantizeLinear", {value, node.inputs[6], node.inputs[7]});
+}
+
 class FuseIntegerLinearPass : public Pass {
  public:
   absl::string_view name() const override { return "fuse_integer_linear"; }
@@ -196,6 +221,11 @@ class FuseIntegerLinearPass : public Pass {
         ASSIGN_OR_RETURN(product, MatchDequantized(graph, node));
       } else if (node.op == "QLinearMatMul") {
         ASSIGN_OR_RETURN(product, MatchQuantizing(graph, node));
+        if (!product.has_value()) {
+          ASSIGN_OR_RETURN(const ValueId steps, QuantizingInSteps(graph, node));
+          if (steps != kNone) Replace(graph, node.outputs[0], steps);
+          changed |= steps != kNone;
+        }
       }
       if (!product.has_value()) continue;
       ASSIGN_OR_RETURN(ValueId fused, AddProduct(graph, *product, node.name));

@@ -31,8 +31,9 @@ constexpr Factory kCapturePasses[] = {
     FuseRmsNorm,
     FuseGelu,
     FuseIntegerLinear,
-    FuseLinear,
     FuseIntegerConv,
+    FuseFakeQuantize,  // What products by integers have left.
+    FuseLinear,
     FuseConv,
     FuseRotary,       // Before attention, which finds its heads behind it.
     FuseAttention,

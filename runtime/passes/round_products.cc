@@ -32,9 +32,7 @@ bool MultipliesWeights(const Graph& graph, const Node& node) {
                                              "MatMulInteger",
                                              "QLinearMatMul",
                                              "com.microsoft.FusedMatMul",
-                                             "com.microsoft.MatMulNBits",
-                                             "com.microsoft.MatMulIntegerToFloat",
-                                             "com.microsoft.DynamicQuantizeMatMul"};
+                                             "com.microsoft.MatMulNBits"};
   if (!absl::c_linear_search(kProducts, node.op)) return false;
   return absl::c_any_of(node.inputs, [&](ValueId input) {
     return input != kNone && graph.value(input).kind == Value::Kind::kParameter;

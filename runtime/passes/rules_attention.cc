@@ -178,12 +178,36 @@ absl::StatusOr<ValueId> PaddingMask(Graph& graph, ValueId mask, const Shape& sco
   return Kept(graph, keep, nothing, filter);
 }
 
-// onnxruntime's Attention with its projection: x, weights, bias?, mask?, past?, attention_bias?
+// x times the weights of onnxruntime's Attention, without their bias, or of its QAttention, whose
+// operands are integers: input 3 and 4 are their scales, 6 and 7 their zero points.
+absl::StatusOr<ValueId> Projection(Graph& graph, const Node& node, bool quantized) {
+  if (!quantized) return AddInferred(graph, "MatMul", {node.inputs[0], node.inputs[1]});
+  constexpr int64_t kFloat = 1;
+  std::vector<ValueId> operands = {node.inputs[0], node.inputs[1], node.input(6), node.input(7)};
+  while (operands.back() == kNone) operands.pop_back();
+  ASSIGN_OR_RETURN(const ValueId sums, AddInferred(graph, "MatMulInteger", std::move(operands)));
+  ASSIGN_OR_RETURN(const ValueId rows, AddInferred(graph, "Cast", {sums}, {{"to", kFloat}}));
+  ASSIGN_OR_RETURN(const ValueId scale,
+                   AddInferred(graph, "Mul", {node.inputs[3], node.inputs[4]}));
+  return AddInferred(graph, "Mul", {rows, scale});
+}
+
+// onnxruntime's Attention with its projection: x, weights, bias?, mask?, past?, attention_bias?;
+// of QAttention the mask is input 5 and the past input 8.
 absl::StatusOr<ValueId> ProjectedAttention(Graph& graph, const Node& node) {
   const Attributes& attributes = node.attributes;
-  if (!IsFloat32(graph, node.input(0)) || !IsFloat32(graph, node.input(1))) return kNone;
-  if (node.input(4) != kNone || node.inputs.size() > 6 || !OnlyFirstResultIsUsed(graph, node) ||
-      attributes.Int("do_rotary", 0) != 0) {
+  const bool quantized = node.op == "com.microsoft.QAttention";
+  for (const size_t i : {0, 1}) {
+    if (node.input(i) == kNone || !ShapeOf(graph, node.inputs[i]).has_value()) return kNone;
+  }
+  for (const size_t i : quantized ? std::vector<size_t>{3, 4} : std::vector<size_t>{0, 1}) {
+    if (!IsFloat32(graph, node.input(i))) return kNone;
+  }
+  const ValueId past = node.input(quantized ? 8 : 4);
+  const ValueId given_mask = node.input(quantized ? 5 : 3);
+  const ValueId bias_of_scores = quantized ? kNone : node.input(5);
+  if (past != kNone || (!quantized && node.inputs.size() > 6) ||
+      !OnlyFirstResultIsUsed(graph, node) || attributes.Int("do_rotary", 0) != 0) {
     return kNone;
   }
   const Shape x = *ShapeOf(graph, node.inputs[0]);
@@ -194,11 +218,11 @@ absl::StatusOr<ValueId> ProjectedAttention(Graph& graph, const Node& node) {
   const float filter = attributes.Float("mask_filter_value", -10000);
   const Shape scores_shape = {x[0], heads, x[1], x[1]};
   ValueId mask = kNone;
-  if (node.input(3) != kNone) {
-    ASSIGN_OR_RETURN(mask, PaddingMask(graph, node.inputs[3], scores_shape, filter));
+  if (given_mask != kNone) {
+    ASSIGN_OR_RETURN(mask, PaddingMask(graph, given_mask, scores_shape, filter));
     if (mask == kNone) return kNone;
   }
-  ASSIGN_OR_RETURN(ValueId rows, AddInferred(graph, "MatMul", {node.inputs[0], node.inputs[1]}));
+  ASSIGN_OR_RETURN(ValueId rows, Projection(graph, node, quantized));
   if (node.input(2) != kNone) {
     ASSIGN_OR_RETURN(rows, AddInferred(graph, "Add", {rows, node.inputs[2]}));
   }
@@ -212,7 +236,7 @@ absl::StatusOr<ValueId> ProjectedAttention(Graph& graph, const Node& node) {
   float scale = attributes.Float("scale", 0);
   if (scale == 0) scale = 1 / std::sqrt(static_cast<float>(widths[0] / heads));
   ASSIGN_OR_RETURN(ValueId scores, Scores(graph, operands[0], operands[1], scale));
-  for (const ValueId added : {mask, node.input(5)}) {
+  for (const ValueId added : {mask, bias_of_scores}) {
     if (added == kNone) continue;
     ASSIGN_OR_RETURN(scores, AddInferred(graph, "Add", {scores, added}));
   }
@@ -234,7 +258,9 @@ absl::StatusOr<ValueId> ProjectedAttention(Graph& graph, const Node& node) {
 
 absl::StatusOr<ValueId> NamedAttentionRule(Graph& graph, NodeId id) {
   const std::string& op = graph.node(id).op;
-  if (op != "Attention" && op != "com.microsoft.Attention") return kNone;
+  if (op != "Attention" && op != "com.microsoft.Attention" && op != "com.microsoft.QAttention") {
+    return kNone;
+  }
   const Node copy = graph.node(id);  // The rule adds nodes, which moves the others.
   return op == "Attention" ? OnnxAttention(graph, copy) : ProjectedAttention(graph, copy);
 }

@@ -77,6 +77,10 @@ constexpr OpPlan kPlans[] = {
     {"com.microsoft.FastGelu", cpu::PlanBinary},
     {"Pow", cpu::PlanPow},
     {"Clip", cpu::PlanClip},
+    {"QuantizeLinear", cpu::PlanQuantize},
+    {"DequantizeLinear", cpu::PlanDequantize},
+    {"reprise.FakeQuantize", cpu::PlanFakeQuantize},
+    {"DynamicQuantizeLinear", cpu::PlanDynamicQuantize},
     {"Add", cpu::PlanTypedMath},
     {"Sub", cpu::PlanTypedMath},
     {"Mul", cpu::PlanTypedMath},
@@ -91,6 +95,8 @@ constexpr OpPlan kPlans[] = {
     {"Or", cpu::PlanLogic},
     {"Xor", cpu::PlanLogic},
     {"Not", cpu::PlanLogic},
+    {"IsNaN", cpu::PlanIsNan},
+    {"Cast", cpu::PlanWiden},
     {"Cast", cpu::PlanCast},
     {"Identity", cpu::PlanCast},
     {"Where", cpu::PlanWhere},
@@ -173,7 +179,8 @@ absl::StatusOr<Tensor> CpuDevice::Prepare(const std::string& op, const Attribute
     return cpu::RunPackU8S8(*target_, attributes, *inputs[0], *weights_);
   }
   if (op == cpu::kPackInt8RowsOp && !inputs.empty() && inputs[0].has_value()) {
-    return cpu::RunPackInt8Rows(*inputs[0], inputs.size() > 1 ? &*inputs[1] : nullptr, *weights_);
+    return cpu::RunPackInt8Rows(*inputs[0], inputs.size() > 1 ? &*inputs[1] : nullptr,
+                                inputs.size() > 2 ? &*inputs[2] : nullptr, *weights_);
   }
   if (op == cpu::kPackMapsOp && !inputs.empty() && inputs[0].has_value()) {
     return cpu::RunPackMaps(*target_, attributes, *inputs[0], *weights_);

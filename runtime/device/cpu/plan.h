@@ -178,10 +178,10 @@ inline constexpr char kPackWinogradOp[] = "cpu.PackWinograd";
 absl::StatusOr<Tensor> RunPackWinograd(const CpuTarget& target, const Attributes& attributes,
                                        const Tensor& weights, WeightMemory& memory);
 
-// Of int8 rows, each behind its factor; see plan_gather.cc.
+// Of rows of bytes, s8 or u8, each behind its factor and its zero point; see plan_gather.cc.
 inline constexpr char kPackInt8RowsOp[] = "cpu.PackInt8Rows";
 absl::StatusOr<Tensor> RunPackInt8Rows(const Tensor& values, const Tensor* scales,
-                                       WeightMemory& memory);
+                                       const Tensor* points, WeightMemory& memory);
 
 // plan_attention.cc
 std::vector<Candidate> PlanAttention(const CpuTarget& target, const NodeView& node);
@@ -240,10 +240,19 @@ std::vector<Candidate> PlanBinary(const CpuTarget& target, const NodeView& node)
 std::vector<Candidate> PlanPow(const CpuTarget& target, const NodeView& node);
 std::vector<Candidate> PlanClip(const CpuTarget& target, const NodeView& node);
 
+// plan_quantize.cc
+std::vector<Candidate> PlanQuantize(const CpuTarget& target, const NodeView& node);
+std::vector<Candidate> PlanDequantize(const CpuTarget& target, const NodeView& node);
+std::vector<Candidate> PlanFakeQuantize(const CpuTarget& target, const NodeView& node);
+std::vector<Candidate> PlanDynamicQuantize(const CpuTarget& target, const NodeView& node);
+// Cast of integers of up to 32 bits to float32.
+std::vector<Candidate> PlanWiden(const CpuTarget& target, const NodeView& node);
+
 // plan_typed.cc: other dtypes
 std::vector<Candidate> PlanTypedMath(const CpuTarget& target, const NodeView& node);
 std::vector<Candidate> PlanCompare(const CpuTarget& target, const NodeView& node);
 std::vector<Candidate> PlanLogic(const CpuTarget& target, const NodeView& node);
+std::vector<Candidate> PlanIsNan(const CpuTarget& target, const NodeView& node);
 std::vector<Candidate> PlanCast(const CpuTarget& target, const NodeView& node);
 std::vector<Candidate> PlanWhere(const CpuTarget& target, const NodeView& node);
 

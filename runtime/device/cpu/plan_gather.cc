@@ -5,9 +5,10 @@
 #include <optional>
 
 #include "absl/strings/str_cat.h"
-#include "runtime/device/cpu/int8_weights.h"
+#include "runtime/base/status_macros.h"
 #include "runtime/device/cpu/plan.h"
 #include "runtime/device/cpu/weight_memory.h"
+#include "runtime/ops/quantized_weights.h"
 
 namespace reprise::cpu {
 namespace {
@@ -56,8 +57,9 @@ void RunGather(const LaunchArgs& launch) {
 constexpr int kMaxTables = 8;
 constexpr size_t kMaxDims = 6;
 
-// A row of a table that the model stores as int8: its factor, then its values.
-constexpr int64_t Int8RowBytes(int64_t width) { return width + int64_t{sizeof(float)}; }
+// A row of a table that the model stores as bytes: its factor and its zero point, then its values
+// as int8.
+constexpr int64_t Int8RowBytes(int64_t width) { return width + 2 * int64_t{sizeof(float)}; }
 
 // Of a row that is asked for ahead: from there on the hardware sees where it goes.
 constexpr int64_t kMostFetched = 512;
@@ -196,14 +198,16 @@ std::vector<Candidate> PlanEmbeddingSum(const CpuTarget& target, const NodeView&
   std::vector<PrepareStep> prepare;
   for (int t = 0; t < params.tables; ++t) {
     const size_t input = 2 * static_cast<size_t>(t);
-    const std::optional<Int8Weights> weights = SplitInt8(node.parameter(input), /*axis=*/0);
+    const auto weights = ops::SplitQuantized(node.parameter(input), /*axis=*/0);
     if (!weights.has_value()) continue;
     params.table[t].int8 = true;
     PrepareStep& step = prepare.emplace_back();
     step.input = input;
     step.op = kPackInt8RowsOp;
     step.parts.push_back(weights->values);
+    // There are zero points only where there are scales.
     if (weights->scales != nullptr) step.parts.push_back(weights->scales);
+    if (weights->points != nullptr) step.parts.push_back(weights->points);
     step.shape = {node.shape(input)[0] * Int8RowBytes(params.width)};
   }
   const double elements = static_cast<double>(NumElements(out));
@@ -223,23 +227,37 @@ std::vector<Candidate> PlanEmbeddingSum(const CpuTarget& target, const NodeView&
 }
 
 absl::StatusOr<Tensor> RunPackInt8Rows(const Tensor& values, const Tensor* scales,
-                                       WeightMemory& memory) {
+                                       const Tensor* points, WeightMemory& memory) {
   const Shape& shape = values.shape();
+  const bool is_unsigned = values.dtype() == DType::kUInt8;
   const int64_t given = scales == nullptr ? 1 : scales->num_elements();
-  if (values.dtype() != DType::kInt8 || shape.size() != 2 || (given != 1 && given != shape[0])) {
-    return absl::InternalError(absl::StrCat(kPackInt8RowsOp, " of ", DTypeName(values.dtype()), " ",
-                                            ShapeToString(shape), " with ", given, " scales"));
+  if ((values.dtype() != DType::kInt8 && !is_unsigned) || shape.size() != 2 ||
+      (given != 1 && given != shape[0]) || (points != nullptr && points->num_elements() != given)) {
+    return absl::InternalError(absl::StrCat(
+        kPackInt8RowsOp, " of ", DTypeName(values.dtype()), " ", ShapeToString(shape), " with ",
+        given, " scales and ", points == nullptr ? 0 : points->num_elements(), " zero points"));
+  }
+  std::vector<int64_t> zeros(static_cast<size_t>(given), 0);
+  if (points != nullptr) {
+    ASSIGN_OR_RETURN(zeros, points->ToInt64s());
   }
   const auto width = static_cast<size_t>(shape[1]);
   const int64_t bytes = shape[0] * Int8RowBytes(shape[1]);
   std::shared_ptr<std::byte> packed = memory.Allocate(static_cast<size_t>(bytes));
   std::byte* to = packed.get();
-  const auto* from = static_cast<const int8_t*>(values.data());
+  const auto* from = static_cast<const uint8_t*>(values.data());
+  // 128 less is the top bit turned over.
+  const uint8_t flip = is_unsigned ? 0x80 : 0;
   for (int64_t row = 0; row < shape[0]; ++row, from += width) {
-    const float factor = scales == nullptr ? 1 : scales->span<float>()[given == 1 ? 0 : row];
+    const int64_t own = given == 1 ? 0 : row;
+    const float factor = scales == nullptr ? 1 : scales->span<float>()[own];
+    const auto zero = static_cast<float>(zeros[own] - flip);
     std::memcpy(to, &factor, sizeof(factor));
-    std::memcpy(to + sizeof(factor), from, width);
-    to += sizeof(factor) + width;
+    to += sizeof(factor);
+    std::memcpy(to, &zero, sizeof(zero));
+    to += sizeof(zero);
+    for (size_t i = 0; i < width; ++i) to[i] = static_cast<std::byte>(from[i] ^ flip);
+    to += width;
   }
   return Tensor(DType::kUInt8, {bytes}, std::move(packed));
 }

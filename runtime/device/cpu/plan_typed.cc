@@ -117,6 +117,10 @@ void NotRun(const void* const* in, const int64_t* strides, void* y, int64_t coun
   MapOne<Bool, Bool>(in, strides, y, count, [](bool a) { return Bool(!a); });
 }
 
+void IsNanRun(const void* const* in, const int64_t* strides, void* y, int64_t count) {
+  MapOne<float, Bool>(in, strides, y, count, [](float a) { return Bool(a != a); });
+}
+
 std::vector<Candidate> Typed(const CpuTarget& target, const NodeView& node, RunFunction function) {
   TypedParams params;
   params.function = function;
@@ -200,6 +204,11 @@ std::vector<Candidate> PlanLogic(const CpuTarget& target, const NodeView& node) 
                : op == "Or"  ? LogicRun<Logic::kOr>
                : op == "Xor" ? LogicRun<Logic::kXor>
                              : NotRun);
+}
+
+std::vector<Candidate> PlanIsNan(const CpuTarget& target, const NodeView& node) {
+  if (node.dtype(0) != DType::kFloat32) return {};
+  return Typed(target, node, IsNanRun);
 }
 
 std::vector<Candidate> PlanCast(const CpuTarget& target, const NodeView& node) {

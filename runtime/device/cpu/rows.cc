@@ -166,16 +166,17 @@ void AddInt8Rows(const std::byte* const* rows, int count, int64_t size, float* o
   const hn::Rebind<int32_t, F32> d32;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   for (int r = 0; r < count; ++r) {
-    float factor;
+    float factor, zero;
     std::memcpy(&factor, rows[r], sizeof(factor));
-    const auto* values = reinterpret_cast<const int8_t*>(rows[r] + sizeof(factor));
-    const VF factors = hn::Set(d, factor);
+    std::memcpy(&zero, rows[r] + sizeof(factor), sizeof(zero));
+    const auto* values = reinterpret_cast<const int8_t*>(rows[r] + sizeof(factor) + sizeof(zero));
+    const VF factors = hn::Set(d, factor), zeros = hn::Set(d, zero);
     int64_t i = 0;
     for (; i + lanes <= size; i += lanes) {
       const VF v = hn::ConvertTo(d, hn::PromoteTo(d32, hn::LoadU(d8, values + i)));
-      hn::StoreU(hn::MulAdd(v, factors, hn::LoadU(d, out + i)), d, out + i);
+      hn::StoreU(hn::MulAdd(hn::Sub(v, zeros), factors, hn::LoadU(d, out + i)), d, out + i);
     }
-    for (; i < size; ++i) out[i] = std::fma(static_cast<float>(values[i]), factor, out[i]);
+    for (; i < size; ++i) out[i] = std::fma(static_cast<float>(values[i]) - zero, factor, out[i]);
   }
 }
 

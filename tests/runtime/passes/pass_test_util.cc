@@ -75,14 +75,29 @@ Tensor RandomTensor(DType dtype, const Shape& shape, int64_t limit, std::mt19937
 }
 
 // By leaf index; leaves whose type the text does not give are made [features] or as the test says.
+namespace {
+
+// A value for each leaf of `expr` whose type the text gives.
+void AddRandomLeaves(const ParameterExprPtr& expr, int64_t limit, std::mt19937& random,
+                     std::vector<Tensor>& parameters) {
+  if (expr == nullptr) return;
+  for (const ParameterExprPtr& input : expr->inputs()) {
+    AddRandomLeaves(input, limit, random, parameters);
+  }
+  if (!expr->is_leaf() || expr->dtype() == DType::kUndefined) return;
+  const size_t index = expr->index();
+  if (parameters.size() <= index) parameters.resize(index + 1);
+  parameters[index] = RandomTensor(expr->dtype(), expr->shape(), limit, random);
+}
+
+}  // namespace
+
 std::vector<Tensor> RandomParameters(const Graph& graph, int64_t limit, std::mt19937& random) {
   std::vector<Tensor> parameters;
   for (ValueId id = 0; id < static_cast<ValueId>(graph.num_values()); ++id) {
     const Value& value = graph.value(id);
-    if (value.kind != Value::Kind::kParameter || !value.parameter->is_leaf()) continue;
-    const size_t index = value.parameter->index();
-    if (parameters.size() <= index) parameters.resize(index + 1);
-    parameters[index] = RandomTensor(value.dtype, *value.shape, limit, random);
+    if (value.kind != Value::Kind::kParameter) continue;
+    AddRandomLeaves(value.parameter, limit, random, parameters);
   }
   return parameters;
 }

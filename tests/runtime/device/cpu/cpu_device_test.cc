@@ -79,6 +79,32 @@ constexpr const char* kNodes[] = {
     "%y",
     "input %a: u8[1, 70, 16]\ninput %b: i8[1, 16, 60]\ninput %z: u8[]\n"
     "%y: ? = MatMulInteger(%a, %b, %z)\noutput %y",
+    // Between floats and integers: one scale for all, one a column, one a plane.
+    "input %x: f32[2, 9, 20]\nconst %s: f32[] = {0.125}\ninput %z: u8[]\n"
+    "%y: ? = QuantizeLinear(%x, %s, %z)\noutput %y",
+    "input %x: f32[7, 33]\ninput %s: f32[33]\ninput %z: i8[33]\n"
+    "%y: ? = QuantizeLinear(%x, %s, %z) {axis = -1}\noutput %y",
+    "input %x: f32[3, 5, 21]\ninput %s: f32[5]\n%y: ? = QuantizeLinear(%x, %s)\noutput %y",
+    "input %x: f32[3, 4]\ninput %s: f32[]\n%y: ? = QuantizeLinear(%x, %s) {output_dtype = 5}\n"
+    "output %y",
+    "input %x: u8[2, 9, 20]\ninput %s: f32[1]\ninput %z: u8[1]\n"
+    "%y: ? = DequantizeLinear(%x, %s, %z)\noutput %y",
+    "input %x: i8[7, 33]\ninput %s: f32[33]\n%y: ? = DequantizeLinear(%x, %s)\noutput %y",
+    "input %x: u8[3, 5, 21]\ninput %s: f32[3]\ninput %z: u8[3]\n"
+    "%y: ? = DequantizeLinear(%x, %s, %z) {axis = 0}\noutput %y",
+    "input %x: f32[2, 9, 20]\nconst %s: f32[] = {0.125}\ninput %z: i8[]\n"
+    "%y: ? = reprise.FakeQuantize(%x, %s, %z)\noutput %y",
+    "input %x: f32[3, 5, 21]\ninput %s: f32[5]\ninput %z: u8[5]\n"
+    "%y: ? = reprise.FakeQuantize(%x, %s, %z)\noutput %y",
+    "input %x: i32[3, 5, 21]\ninput %s: f32[]\n%y: ? = DequantizeLinear(%x, %s)\noutput %y",
+    "input %x: i32[3, 5, 21]\ninput %s: f32[21]\n"
+    "%y: ? = DequantizeLinear(%x, %s) {axis = -1}\noutput %y",
+    "input %x: i32[3, 57]\n%y: ? = Cast(%x) {to = 1}\noutput %y",
+    "input %x: u8[3, 57]\n%y: ? = Cast(%x) {to = 1}\noutput %y",
+    "input %x: i16[3, 57]\n%y: ? = Cast(%x) {to = 1}\noutput %y",
+    "input %x: f32[2, 9, 20]\n%y: ? = IsNaN(%x)\noutput %y",
+    "input %x: f32[2, 9, 1001]\n%y: ?, %s: ?, %z: ? = DynamicQuantizeLinear(%x)\noutput %y\n"
+    "output %s\noutput %z",
     // Products of activations.
     "input %x: f32[6, 16]\ninput %w: f32[30, 16]\n%y: ? = Gemm(%x, %w) {transB = 1}\noutput %y",
     "input %a: f32[2, 3, 5, 16]\ninput %b: f32[2, 3, 16, 7]\n%y: ? = MatMul(%a, %b)\noutput %y",
