@@ -34,9 +34,10 @@ std::unique_ptr<Pass> FuseGelu();
 // MatMulInteger with its scales, MatMul of dequantised rows and weights, QLinearMatMul: by weights,
 // they become reprise.IntegerLinear.
 std::unique_ptr<Pass> FuseIntegerLinear();
+// Conv of dequantised planes by dequantised weights becomes reprise.IntegerConv.
+std::unique_ptr<Pass> FuseIntegerConv();
 // QuantizeLinear and DequantizeLinear of the same steps become reprise.FakeQuantize.
 std::unique_ptr<Pass> FuseFakeQuantize();
-std::unique_ptr<Pass> FuseIntegerConv();
 // MatMul with a parameter on the right, bias and activation become reprise.Linear; bias and
 // activation behind a reprise.IntegerLinear join it.
 std::unique_ptr<Pass> FuseLinear();

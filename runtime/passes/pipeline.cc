@@ -33,9 +33,9 @@ constexpr Factory kCapturePasses[] = {
     FuseRmsNorm,
     FuseGelu,
     FuseIntegerLinear,
+    FuseIntegerConv,
     FuseFakeQuantize,  // What products by integers have left.
     FuseLinear,
-    FuseIntegerConv,
     FuseConv,
     FuseRotary,       // Before attention, which finds its heads behind it.
     FuseAttention,
