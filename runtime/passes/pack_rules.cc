@@ -46,6 +46,11 @@ absl::string_view SegmentReductionOf(absl::string_view op) {
   return "";
 }
 
+// Steps of integers, each element by itself and the scale of its place.
+bool IsQuantisation(absl::string_view op) {
+  return op == "QuantizeLinear" || op == "DequantizeLinear" || op == "reprise.FakeQuantize";
+}
+
 }  // namespace
 
 absl::Status Packer::PackNode(const Site& site) {
@@ -63,9 +68,7 @@ absl::Status Packer::PackNode(const Site& site) {
     if (site.op() == product) return PackProduct(site);
   }
   if (site.op() == "reprise.SegmentDynamicQuantizeLinear") return PackRequestScale(site);
-  for (absl::string_view steps : {"QuantizeLinear", "DequantizeLinear", "reprise.FakeQuantize"}) {
-    if (site.op() == steps) return PackQuantisation(site);
-  }
+  if (IsQuantisation(site.op())) return PackQuantisation(site);
   if (site.op() == "reprise.Attention") return PackAttention(site);
   if (site.op() == "reprise.Rotary") return PackRotary(site);
   if (site.op() == "reprise.EmbeddingSum") return PackEmbedding(site);
@@ -99,7 +102,9 @@ absl::Status Packer::PackFixed(const Site& site) {
   const bool view = row->Has(kView);
   const bool cuts = site.op() == "Slice" && CutsBehindAlone(twins_.a, *site.a) &&
                     CutsBehindAlone(twins_.b, *site.b);
-  const bool in_place = row->Has(kElementwise) || view || cuts || site.op() == "Gather" ||
+  const bool steps = IsQuantisation(site.op()) && site.attributes().Int("block_size", 0) == 0 &&
+                     !site.inputs[1].has_length();
+  const bool in_place = row->Has(kElementwise) || view || cuts || steps || site.op() == "Gather" ||
                         site.op() == "Transpose" || site.op() == "Expand";
   const bool table = result.has_length() ||
                      std::any_of(site.inputs.begin(), site.inputs.end(),

@@ -39,7 +39,7 @@ def optimise(path, to):
     onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
 
 
-def dynamic(folder, layers=2):
+def dynamic(folder, layers=1):
     """One model of `quantize_dynamic`, whose range is that of a whole tensor."""
     base, path = folder / "base.onnx", folder / "dynamic.onnx"
     onnx.save(models.bert(opset=17, layers=layers), base)

@@ -153,7 +153,7 @@ TEST(RequestPackingRefusalTest, AnAxisSwitchedOffStaysSo) {
   EngineFixture fixture;
   const auto model =
       LoadBytes(fixture.engine, QuantisedMeanModel(),
-                {.id = {"m", 1}, .no_padding = {"sequence"}, .packing = PackingMode::kAuto});
+                {.id = {"m", 1}, .no_padding = {"batch"}, .packing = PackingMode::kAuto});
   EXPECT_EQ(model->packing(), nullptr);
   EXPECT_THAT(model->packing_refusal(), HasSubstr("config.pbtxt"));
 }
