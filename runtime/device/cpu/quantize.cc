@@ -64,8 +64,16 @@ struct ToSteps {
   using Out = T;
   template <class T>
   static HWY_INLINE void Apply(F32 d, const float* x, VF scale, VF zero, T* y) {
-    const VF steps = Steps<T>(d, hn::LoadU(d, x), scale, zero);
-    hn::StoreU(hn::DemoteTo(DT<T>(), hn::ConvertTo(I32(), hn::Add(steps, zero))), DT<T>(), y);
+    const VF value = hn::Add(Steps<T>(d, hn::LoadU(d, x), scale, zero), zero);
+#if HWY_TARGET == HWY_AVX3
+    // Whole numbers that a T holds need none of the care that Highway takes of others.
+    if constexpr (sizeof(T) == 1) {
+      const __m128i bytes = _mm512_cvtepi32_epi8(_mm512_cvtps_epi32(value.raw));
+      _mm_storeu_si128(reinterpret_cast<__m128i*>(y), bytes);
+      return;
+    }
+#endif
+    hn::StoreU(hn::DemoteTo(DT<T>(), hn::ConvertTo(I32(), value)), DT<T>(), y);
   }
 };
 

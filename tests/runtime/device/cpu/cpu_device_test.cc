@@ -101,7 +101,6 @@ constexpr const char* kNodes[] = {
     "%y: ? = DequantizeLinear(%x, %s) {axis = -1}\noutput %y",
     "input %x: i32[3, 57]\n%y: ? = Cast(%x) {to = 1}\noutput %y",
     "input %x: u8[3, 57]\n%y: ? = Cast(%x) {to = 1}\noutput %y",
-    "input %x: i16[3, 57]\n%y: ? = Cast(%x) {to = 1}\noutput %y",
     "input %x: f32[2, 9, 20]\n%y: ? = IsNaN(%x)\noutput %y",
     "input %x: f32[2, 9, 1001]\n%y: ?, %s: ?, %z: ? = DynamicQuantizeLinear(%x)\noutput %y\n"
     "output %s\noutput %z",
