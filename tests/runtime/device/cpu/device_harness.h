@@ -193,6 +193,9 @@ class NodeRun {
           case DType::kInt64:
             static_cast<int64_t*>(data)[i] = small;
             break;
+          case DType::kInt16:
+            static_cast<int16_t*>(data)[i] = static_cast<int16_t>(small);
+            break;
           case DType::kInt8:
             static_cast<int8_t*>(data)[i] = static_cast<int8_t>(small);
             break;
