@@ -54,13 +54,6 @@ bool IsOne(const Graph& graph, ValueId value) {
          (ShapeOf(graph, value).has_value() && NumElements(*ShapeOf(graph, value)) == 1);
 }
 
-// A parameter or constant for an expression; kNone for none.
-ValueId AddExpression(Graph& graph, const ParameterExprPtr& expression) {
-  if (expression == nullptr) return kNone;
-  if (expression->is_constant()) return graph.AddConstant("", expression->constant());
-  return graph.AddParameter("", expression);
-}
-
 class FuseIntegerConvPass : public Pass {
  public:
   absl::string_view name() const override { return "fuse_integer_conv"; }

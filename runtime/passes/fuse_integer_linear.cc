@@ -137,13 +137,6 @@ absl::StatusOr<std::optional<Product>> MatchInteger(Graph& graph, const Node& no
   return std::make_optional(product);
 }
 
-// A parameter or constant for an expression; kNone for none.
-ValueId AddExpression(Graph& graph, const ParameterExprPtr& expression) {
-  if (expression == nullptr) return kNone;
-  if (expression->is_constant()) return graph.AddConstant("", expression->constant());
-  return graph.AddParameter("", expression);
-}
-
 // MatMul of floats that were bytes, one scale for all, by weights that are.
 absl::StatusOr<std::optional<Product>> MatchDequantized(Graph& graph, const Node& node) {
   const Node* a = graph.ProducerIf(node.inputs[0], "DequantizeLinear");

@@ -110,6 +110,12 @@ absl::StatusOr<ValueId> AddWeight(Graph& graph, absl::string_view op, Attributes
                                                      std::move(operands), dtype, std::move(shape)));
 }
 
+ValueId AddExpression(Graph& graph, const ParameterExprPtr& expression) {
+  if (expression == nullptr) return kNone;
+  if (expression->is_constant()) return graph.AddConstant("", expression->constant());
+  return graph.AddParameter("", expression);
+}
+
 void Replace(Graph& graph, ValueId from, ValueId to) {
   const NodeId producer = ProducerOf(graph, from);
   graph.ReplaceAllUses(from, to);

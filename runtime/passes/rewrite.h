@@ -51,6 +51,9 @@ absl::StatusOr<ValueId> AddReshape(Graph& graph, ValueId value, const Shape& sha
 absl::StatusOr<ValueId> AddWeight(Graph& graph, absl::string_view op, Attributes attributes,
                                   const std::vector<ValueId>& inputs, DType dtype, Shape shape);
 
+// A parameter or constant for an expression over weights; kNone for none.
+ValueId AddExpression(Graph& graph, const ParameterExprPtr& expression);
+
 // Every use of `from` becomes one of `to`, and the producer of `from` goes when nothing uses it
 // any more, with whatever fed it alone.
 void Replace(Graph& graph, ValueId from, ValueId to);
