@@ -12,7 +12,7 @@ namespace {
 
 // Raised when a kernel, a packed layout or a rule of choice changes: old recipes are then not taken
 // for new ones.
-constexpr int kKernelVersion = 9;
+constexpr int kKernelVersion = 10;
 
 struct OpPlan {
   absl::string_view op;
@@ -165,6 +165,9 @@ absl::StatusOr<Tensor> CpuDevice::Prepare(const std::string& op, const Attribute
   if (op == cpu::kPackInt8Op && !inputs.empty() && inputs[0].has_value()) {
     return cpu::RunPackInt8(*target_, attributes, *inputs[0],
                             inputs.size() > 1 ? &*inputs[1] : nullptr, *weights_);
+  }
+  if (op == cpu::kPackHalfOp && !inputs.empty() && inputs[0].has_value()) {
+    return cpu::RunPackHalf(*target_, attributes, *inputs[0], *weights_);
   }
   if (op == cpu::kPackBf16Op && !inputs.empty() && inputs[0].has_value()) {
     return cpu::RunPackBf16(*target_, attributes, *inputs[0],
