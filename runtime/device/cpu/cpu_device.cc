@@ -217,6 +217,9 @@ absl::StatusOr<Tensor> CpuDevice::Prepare(const std::string& op, const Attribute
     return cpu::RunPackInt8(*target_, attributes, *inputs[0],
                             inputs.size() > 1 ? &*inputs[1] : nullptr, *weights_);
   }
+  if (op == cpu::kPackHalfOp && !inputs.empty() && inputs[0].has_value()) {
+    return cpu::RunPackHalf(*target_, attributes, *inputs[0], *weights_);
+  }
   if (op == cpu::kPackBf16Op && !inputs.empty() && inputs[0].has_value()) {
     return cpu::RunPackBf16(*target_, attributes, *inputs[0],
                             inputs.size() > 1 ? &*inputs[1] : nullptr, *weights_);

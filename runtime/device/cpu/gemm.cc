@@ -87,49 +87,86 @@ void Pack(const GemmSource& b, int64_t k, int64_t n, float scale, float* packed)
   }
 }
 
-// Rows of an int8 panel that are widened at a time: they and the tile's rows of A stay close.
-constexpr int64_t kInt8DepthBlock = 192;
+// Rows of a narrow panel that are widened at a time: they and the tile's rows of A stay close.
+constexpr int64_t kNarrowDepthBlock = 192;
 
-// Rows [begin, end) of a panel of int8, widened in registers, or once for many tiles.
-void Int8PanelRows(const GemmArgs& args, const float* scales, const int8_t* b, const int8_t* next,
-                   int64_t panel, int64_t begin, int64_t end) {
-  if (end - begin <= args.blocking.int8_tiles * kTileRows) {
+// Rows [begin, end) of a panel of int8 or halves, widened in registers, or once for many tiles.
+template <Panel kKind>
+void NarrowPanelRows(const GemmArgs& args, const float* scales, const ElementOf<kKind>* b,
+                     const ElementOf<kKind>* next, int64_t panel, int64_t begin, int64_t end) {
+  using Element = ElementOf<kKind>;
+  if (end - begin <= args.blocking.narrow_tiles * kTileRows) {
     return TilesOfPanel(
-        args, scales, panel, begin, end, kTilesOf<Panel::kInt8, kVectors>, kPanel,
+        args, scales, panel, begin, end, kTilesOf<kKind, kVectors>, kPanel,
         std::max<int64_t>(args.k, 1), [&](int64_t depth, int64_t) { return b + depth * kPanel; },
         [](int64_t, int64_t) {
           return Ahead{nullptr, 0};
         });
   }
   const F32 d;
-  HWY_ALIGN float widened[kInt8DepthBlock * kPanel];
+  HWY_ALIGN float widened[kNarrowDepthBlock * kPanel];
   TilesOfPanel(
-      args, scales, panel, begin, end, kTilesOf<Panel::kPacked, kVectors>, kPanel, kInt8DepthBlock,
+      args, scales, panel, begin, end, kTilesOf<Panel::kPacked, kVectors>, kPanel,
+      kNarrowDepthBlock,
       [&](int64_t depth, int64_t depth_end) HWY_ATTR {
-        const int8_t* HWY_RESTRICT from = b + depth * kPanel;
+        const Element* HWY_RESTRICT from = b + depth * kPanel;
         for (int64_t i = 0; i < (depth_end - depth) * kPanel; i += kLanes) {
           hn::Store(LoadRow(d, from + i), d, widened + i);
         }
         return widened;
       },
       [&](int64_t depth, int64_t) -> Ahead {
-        return {reinterpret_cast<const char*>(next) + depth * kPanel,
-                kPanel / TilesOf(end - begin)};
+        return {reinterpret_cast<const char*>(next + depth * kPanel),
+                kPanel * int64_t{sizeof(Element)} / TilesOf(end - begin)};
       });
+}
+
+template <Panel kKind>
+void NarrowPart(const GemmArgs& args, const float* scales, const ElementOf<kKind>* packed,
+                const GemmPart& part) {
+  const int64_t row_block = RowBlock(args, kNarrowDepthBlock);
+  for (int64_t begin = part.row_begin; begin < part.row_end; begin += row_block) {
+    const int64_t end = std::min(begin + row_block, part.row_end);
+    for (int64_t panel = part.panel_begin; panel < part.panel_end; ++panel) {
+      const bool last = panel + 1 == part.panel_end;
+      const int64_t next = last ? part.panel_begin : panel + 1;
+      NarrowPanelRows<kKind>(args, scales, packed + panel * kPanel * args.k,
+                             packed + next * kPanel * args.k, panel, begin, end);
+    }
+  }
 }
 
 void Int8Part(const GemmArgs& args, const GemmPart& part) {
   const int64_t panels = (args.n + kPanel - 1) / kPanel;
   const float* scales = static_cast<const float*>(args.packed_b);
   const int8_t* packed = reinterpret_cast<const int8_t*>(scales + panels * kPanel);
-  const int64_t row_block = RowBlock(args, kInt8DepthBlock);
-  for (int64_t begin = part.row_begin; begin < part.row_end; begin += row_block) {
-    const int64_t end = std::min(begin + row_block, part.row_end);
-    for (int64_t panel = part.panel_begin; panel < part.panel_end; ++panel) {
-      const bool last = panel + 1 == part.panel_end;
-      const int64_t next = last ? part.panel_begin : panel + 1;
-      Int8PanelRows(args, scales, packed + panel * kPanel * args.k, packed + next * kPanel * args.k,
-                    panel, begin, end);
+  NarrowPart<Panel::kInt8>(args, scales, packed, part);
+}
+
+template <Panel kKind>
+void HalfPart(const GemmArgs& args, const GemmPart& part) {
+  NarrowPart<kKind>(args, nullptr, static_cast<const ElementOf<kKind>*>(args.packed_b), part);
+}
+
+void PackHalf(const HalfSource& b, int64_t k, int64_t n, uint16_t* packed) {
+  for (int64_t column = 0; column < n; column += kPanel, packed += k * kPanel) {
+    const int64_t live = std::min(kPanel, n - column);
+    if (live < kPanel) std::memset(packed, 0, static_cast<size_t>(k * kPanel) * sizeof(uint16_t));
+    if (b.transposed) {
+      // A few rows of the panel at a time, so that its lines stay in the cache until they are full.
+      constexpr int64_t kRows = 64;
+      for (int64_t first = 0; first < k; first += kRows) {
+        const int64_t end = std::min(k, first + kRows);
+        for (int64_t j = 0; j < live; ++j) {
+          const uint16_t* HWY_RESTRICT from = b.data + (column + j) * b.ld;
+          for (int64_t i = first; i < end; ++i) packed[i * kPanel + j] = from[i];
+        }
+      }
+    } else {
+      for (int64_t i = 0; i < k; ++i) {
+        std::memcpy(packed + i * kPanel, b.data + i * b.ld + column,
+                    static_cast<size_t>(live) * sizeof(uint16_t));
+      }
     }
   }
 }
@@ -180,8 +217,17 @@ int64_t StretchOfManyRows() { return StretchRows(kFewTiles); }
 
 }  // namespace
 
-constexpr GemmKernels kGemmKernels = {kPanel, kTileRows, StretchOfManyRows, Pack,
-                                      Part,   Unpacked,  PackInt8,          Int8Part};
+constexpr GemmKernels kGemmKernels = {.panel_columns = kPanel,
+                                      .tile_rows = kTileRows,
+                                      .stretch_rows = StretchOfManyRows,
+                                      .pack = Pack,
+                                      .part = Part,
+                                      .unpacked = Unpacked,
+                                      .pack_int8 = PackInt8,
+                                      .part_int8 = Int8Part,
+                                      .pack_half = PackHalf,
+                                      .part_float16 = HalfPart<Panel::kFloat16>,
+                                      .part_bfloat16 = HalfPart<Panel::kBFloat16>};
 
 }  // namespace reprise::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();

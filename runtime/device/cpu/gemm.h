@@ -34,9 +34,9 @@ struct GemmBlocking {
   int64_t depth = 0;
   Fetch fetch = Fetch::kStretch;
   Near near = Near::kByRows;
-  // Up to so many tiles of rows widen a panel of int8 in registers, each for itself; more have it
-  // widened once, in a buffer.
-  int64_t int8_tiles = 4;
+  // Up to so many tiles of rows widen a panel of int8 or halves in registers, each for itself; more
+  // have it widened once, in a buffer.
+  int64_t narrow_tiles = 4;
 };
 
 // Strides are in elements. `c` may be `residual` (same address, same stride), but not `a`.
@@ -71,6 +71,13 @@ struct Int8Source {
   bool transposed = false;
   const float* scales = nullptr;  // [n], or [1] with `one_scale`; null: 1
   bool one_scale = false;
+};
+
+// B as float16 or bfloat16.
+struct HalfSource {
+  const uint16_t* data = nullptr;  // as in GemmSource
+  int64_t ld = 0;
+  bool transposed = false;
 };
 
 // Activations times activations: nothing is packed ahead. Like GemmArgs otherwise.
@@ -111,6 +118,11 @@ struct GemmKernels {
   // column comes to its sums at the end.
   void (*pack_int8)(const Int8Source& b, int64_t k, int64_t n, float scale, void* packed);
   void (*part_int8)(const GemmArgs& args, const GemmPart& part);
+  // Weights stored in half, widened on their way: half of the bytes. `pack_half` writes
+  // PackedHalves(k, n) of them; the others are `part` for packed_b of that form.
+  void (*pack_half)(const HalfSource& b, int64_t k, int64_t n, uint16_t* packed);
+  void (*part_float16)(const GemmArgs& args, const GemmPart& part);
+  void (*part_bfloat16)(const GemmArgs& args, const GemmPart& part);
   // See PartScratchBytes; null: 0.
   int64_t (*part_scratch_bytes)(int64_t m, int64_t k, bool int8) = nullptr;
   GemmCosts costs = {};
@@ -122,6 +134,7 @@ struct GemmKernels {
   int64_t PackedInt8Bytes(int64_t k, int64_t n) const {
     return Panels(n) * panel_columns * (static_cast<int64_t>(sizeof(float)) + k);
   }
+  int64_t PackedHalves(int64_t k, int64_t n) const { return PackedFloats(k, n); }
   int64_t UnpackedScratchFloats(int64_t k) const { return panel_columns * k; }
   // Of GemmArgs::scratch, for a part of up to `m` rows by `part` or, with `int8`, `part_int8`.
   int64_t PartScratchBytes(int64_t m, int64_t k, bool int8) const {

@@ -28,17 +28,33 @@ enum class Panel {
   kPacked,     // kPanel floats each, side by side
   kPackedFew,  // so too, with few tiles to hide the fetching
   kInPlace,    // `ldb` floats apart in a row-major B, which only a tile or two read
-  kInt8,       // kPanel int8 each, side by side, widened in registers
+  // Side by side, widened in registers:
+  kInt8,      // kPanel int8 each
+  kFloat16,   // kPanel float16 each
+  kBFloat16,  // kPanel bfloat16 each
 };
-// A panel of int8 streams by so fast that only asking far ahead hides the way from memory: bytes.
-constexpr int64_t kInt8Near = 1536;
-constexpr int64_t kInt8Far = 8192;
+constexpr bool IsNarrow(Panel kind) {
+  return kind == Panel::kInt8 || kind == Panel::kFloat16 || kind == Panel::kBFloat16;
+}
+// What a panel is made of.
+template <Panel kKind>
+using ElementOf = std::conditional_t<
+    kKind == Panel::kInt8, int8_t,
+    std::conditional_t<kKind == Panel::kFloat16, hwy::float16_t,
+                       std::conditional_t<kKind == Panel::kBFloat16, hwy::bfloat16_t, float>>>;
+// A narrow panel streams by so fast that only asking far ahead hides the way from memory: bytes.
+constexpr int64_t kNarrowNear = 1536;
+constexpr int64_t kNarrowFar = 8192;
 
 HWY_INLINE VF LoadRow(F32 d, const float* p) { return hn::LoadU(d, p); }
 HWY_INLINE VF LoadRow(F32 d, const int8_t* p) {
   const hn::Rebind<int8_t, F32> d8;
   const hn::Rebind<int32_t, F32> d32;
   return hn::ConvertTo(d, hn::PromoteTo(d32, hn::LoadU(d8, p)));
+}
+template <class Half>
+HWY_INLINE VF LoadRow(F32 d, const Half* p) {
+  return hn::PromoteTo(d, hn::LoadU(hn::Rebind<Half, F32>(), p));
 }
 
 // The compiler keeps `pointer` in a register of its own, in place of computing it from another one
@@ -52,7 +68,7 @@ HWY_INLINE const float* Kept(const float* pointer) {
 template <int kRows, Panel kKind, int kVecs>
 HWY_NOINLINE void Tile(const float* HWY_RESTRICT a, int64_t lda, const void* panel,
                        int64_t ldb_in_place, int64_t k, Ahead ahead, const TileOut& out) {
-  using Element = std::conditional_t<kKind == Panel::kInt8, int8_t, float>;
+  using Element = ElementOf<kKind>;
   const F32 d;
   const Element* HWY_RESTRICT b = static_cast<const Element*>(panel);
   const int64_t ldb = kKind == Panel::kInPlace ? ldb_in_place : kPanel;
@@ -77,9 +93,13 @@ HWY_NOINLINE void Tile(const float* HWY_RESTRICT a, int64_t lda, const void* pan
     const Element* HWY_RESTRICT row = b + u * ldb;
     if constexpr (kKind == Panel::kPacked) {
       __builtin_prefetch(ahead.next, /*rw=*/0, /*locality=*/2);
-    } else if constexpr (kKind == Panel::kInt8) {
-      __builtin_prefetch(row + kInt8Near, /*rw=*/0, /*locality=*/3);
-      __builtin_prefetch(row + kInt8Far, /*rw=*/0, /*locality=*/2);
+    } else if constexpr (IsNarrow(kKind)) {
+      constexpr int64_t kLine = 64;
+      const char* const bytes = reinterpret_cast<const char*>(row);
+      HWY_UNROLL(2) for (int64_t at = 0; at < kPanel * int64_t{sizeof(Element)}; at += kLine) {
+        __builtin_prefetch(bytes + kNarrowNear + at, /*rw=*/0, /*locality=*/3);
+        __builtin_prefetch(bytes + kNarrowFar + at, /*rw=*/0, /*locality=*/2);
+      }
     } else {
       HWY_UNROLL(4) for (int v = 0; v < kVecs; ++v) {
         hwy::Prefetch(row + kNearRows * ldb + v * kLanes);

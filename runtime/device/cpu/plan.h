@@ -154,6 +154,11 @@ absl::StatusOr<Tensor> RunPackInt8(const CpuTarget& target, const Attributes& at
                                    const Tensor& values, const Tensor* scales,
                                    WeightMemory& memory);
 
+// Of packed weights that are stored in half; see plan_linear.cc.
+inline constexpr char kPackHalfOp[] = "cpu.PackHalfPanels";
+absl::StatusOr<Tensor> RunPackHalf(const CpuTarget& target, const Attributes& attributes,
+                                   const Tensor& halves, WeightMemory& memory);
+
 // Of packed bfloat16 weights; see plan_bf16.cc.
 inline constexpr char kPackBf16Op[] = "cpu.PackBf16Panels";
 absl::StatusOr<Tensor> RunPackBf16(const CpuTarget& target, const Attributes& attributes,
@@ -187,7 +192,8 @@ absl::StatusOr<Tensor> RunPackInt8Rows(const Tensor& values, const Tensor* scale
                                        const Tensor* points, WeightMemory& memory);
 
 // plan_half.cc
-// The parameter of float16 or bfloat16 that `floats` is the Cast of; null where it is none.
+// The parameter of float16 or bfloat16 that `floats` is the Cast of, or the same of what it is
+// joined, transposed or reshaped from; null where it is none.
 ParameterExprPtr HalfOf(const ParameterExprPtr& floats);
 // A Cast of a half to float32.
 absl::StatusOr<Tensor> RunWiden(const CpuTarget& target, const Tensor& half);

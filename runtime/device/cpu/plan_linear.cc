@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/device/cpu/half.h"
 #include "runtime/device/cpu/int8_weights.h"
 #include "runtime/device/cpu/product.h"
 #include "runtime/device/cpu/weight_memory.h"
@@ -44,8 +45,12 @@ GemmArgs ArgsOf(const ProductParams& params, const LaunchArgs& args) {
           .blocking = params.blocking};
 }
 
-// Of a product by packed weights, stored as int8 or as floats.
-void RunWeights(const LaunchArgs& args, bool int8) {
+using PartFunction = void (*)(const GemmArgs& args, const GemmPart& part);
+
+// Of a product by packed weights, in the form that `GemmKernels::*part_of` takes.
+template <PartFunction GemmKernels::*part_of>
+void RunWeights(const LaunchArgs& args) {
+  constexpr bool kInt8 = part_of == &GemmKernels::part_int8;
   const auto& params = *static_cast<const ProductParams*>(args.params);
   const Product& p = params.product;
   const int64_t m = p.LiveExtent(*args.frame).rows;
@@ -58,11 +63,8 @@ void RunWeights(const LaunchArgs& args, bool int8) {
         static_cast<std::byte*>(args.operands[params.workspace]) + args.part * params.scratch_bytes;
   }
   const GemmKernels& kernels = *params.kernels;
-  const auto part_of = int8 ? kernels.part_int8 : kernels.part;
-  part_of(gemm, kernels.Partition(m, p.n, int8, parts, args.part));
+  (kernels.*part_of)(gemm, kernels.Partition(m, p.n, kInt8, parts, args.part));
 }
-
-void RunPacked(const LaunchArgs& args) { RunWeights(args, /*int8=*/false); }
 
 // Whole matrices of the stack to each part while there are enough of them, else rows and panels of
 // each matrix.
@@ -100,7 +102,8 @@ void RunUnpacked(const LaunchArgs& args) {
 // Input 1, a parameter, packed at preparation and multiplied by alpha there.
 Candidate Packed(const CpuTarget& target, const NodeView& node, const ProductParams& params) {
   const Product& product = params.product;
-  Candidate candidate = MakeCandidate(target, node, "gemm", RunPacked, params, product.flops());
+  Candidate candidate =
+      MakeCandidate(target, node, "gemm", RunWeights<&GemmKernels::part>, params, product.flops());
   const size_t bytes = sizeof(float) * target.gemm.PackedFloats(product.k, product.n);
   candidate.option.prepare.push_back({.input = 1,
                                       .op = kPackOp,
@@ -112,14 +115,20 @@ Candidate Packed(const CpuTarget& target, const NodeView& node, const ProductPar
   return candidate;
 }
 
-void RunPackedInt8(const LaunchArgs& args) { RunWeights(args, /*int8=*/true); }
+// The floats of the node's weights were never made: their elements have `bytes` each.
+void ReadNarrow(const Product& product, int64_t bytes, LaunchWork& work) {
+  const double saved =
+      static_cast<double>(product.k * product.n * (static_cast<int64_t>(sizeof(float)) - bytes));
+  work.bytes -= saved;
+  work.weight_bytes -= saved;
+}
 
 // Like Packed, of weights that the model stores as int8: they stay so.
 Candidate PackedInt8(const CpuTarget& target, const NodeView& node, const ProductParams& params,
                      const Int8Weights& weights) {
   const Product& product = params.product;
-  Candidate candidate =
-      MakeCandidate(target, node, "gemm_int8", RunPackedInt8, params, product.flops());
+  Candidate candidate = MakeCandidate(target, node, "gemm_int8",
+                                      RunWeights<&GemmKernels::part_int8>, params, product.flops());
   const int64_t bytes = target.gemm.PackedInt8Bytes(product.k, product.n);
   PrepareStep step = {.input = 1,
                       .op = kPackInt8Op,
@@ -131,11 +140,29 @@ Candidate PackedInt8(const CpuTarget& target, const NodeView& node, const Produc
   step.parts.push_back(weights.values);
   if (weights.scales != nullptr) step.parts.push_back(weights.scales);
   candidate.option.prepare.push_back(std::move(step));
-  // The floats of the node were never made.
-  LaunchWork& work = candidate.bound.work;
-  const double saved = static_cast<double>(product.k * product.n) * (sizeof(float) - 1);
-  work.bytes -= saved;
-  work.weight_bytes -= saved;
+  ReadNarrow(product, sizeof(int8_t), candidate.bound.work);
+  return candidate;
+}
+
+// Like Packed, of weights that the model stores in half: they stay so.
+Candidate PackedHalf(const CpuTarget& target, const NodeView& node, const ProductParams& params,
+                     const ParameterExprPtr& halves) {
+  const Product& product = params.product;
+  const bool f16 = halves->dtype() == DType::kFloat16;
+  Candidate candidate = MakeCandidate(
+      target, node, "gemm_half",
+      f16 ? RunWeights<&GemmKernels::part_float16> : RunWeights<&GemmKernels::part_bfloat16>,
+      params, product.flops());
+  const int64_t bytes =
+      target.gemm.PackedHalves(product.k, product.n) * static_cast<int64_t>(sizeof(uint16_t));
+  candidate.option.prepare.push_back({.input = 1,
+                                      .parts = {halves},
+                                      .op = kPackHalfOp,
+                                      .attributes = {{"panel", target.gemm.panel_columns},
+                                                     {"transposed", int64_t{product.transposed_b}}},
+                                      .dtype = DType::kUInt8,
+                                      .shape = {bytes}});
+  ReadNarrow(product, sizeof(uint16_t), candidate.bound.work);
   return candidate;
 }
 
@@ -156,14 +183,14 @@ struct Walk {
 };
 
 // The walks that differ from the usual one for this product. The usual one comes first, unnamed.
-std::vector<Walk> WalksOf(const CpuTarget& target, const Product& product, bool int8) {
+std::vector<Walk> WalksOf(const CpuTarget& target, const Product& product, bool narrow) {
   std::vector<Walk> walks = {{"", {}}};
   if (!product.weights) return walks;
   using Near = GemmBlocking::Near;
   constexpr int64_t kUsualTiles = GemmBlocking().row_tiles;
   constexpr int64_t kFew = 2, kShort = 4, kLong = 64, kWhole = 2048;
   const int64_t tiles = (product.m + target.gemm.tile_rows - 1) / target.gemm.tile_rows;
-  if (!int8) {
+  if (!narrow) {
     const GemmBlocking whole = {.depth = kWhole, .fetch = GemmBlocking::Fetch::kPanel};
     if (tiles <= kShort && tiles > kFew) walks.push_back({"near", {.near = Near::kYes}});
     if (tiles <= kFew || product.k > target.gemm.stretch_rows()) walks.push_back({"whole", whole});
@@ -171,7 +198,7 @@ std::vector<Walk> WalksOf(const CpuTarget& target, const Product& product, bool 
       walks.push_back({"long", {.row_tiles = kLong, .depth = kWhole}});
     }
   }
-  if (int8 && tiles <= kShort) walks.push_back({"buffer", {.int8_tiles = 0}});
+  if (narrow && tiles <= kShort) walks.push_back({"buffer", {.narrow_tiles = 0}});
   if (tiles > kShort) walks.push_back({"short", {.row_tiles = kShort}});
   return walks;
 }
@@ -205,10 +232,17 @@ std::vector<Candidate> OwnCandidates(const CpuTarget& target, const NodeView& no
   params.residual = addends->residual;
   const std::optional<Int8Weights> int8 =
       product.weights ? SplitInt8(node.parameter(1), product.transposed_b ? 0 : 1) : std::nullopt;
+  const GemmKernels* const tiles = TileGemmKernelsFor(target.isa);
+  // The tile unit reads floats, and the baseline widens one by one.
+  const bool widens = product.weights && product.alpha == 1 && tiles == nullptr &&
+                      target.isa >= Isa::kAvx2 && target.gemm_provider != GemmProvider::kOpenBlas;
+  const ParameterExprPtr half = widens ? HalfOf(node.parameter(1)) : nullptr;
+  const bool narrow = int8.has_value() || half != nullptr;
   std::vector<Candidate> candidates;
   const auto add = [&]() -> Candidate& {
     Candidate& candidate =
         candidates.emplace_back(int8.has_value()  ? PackedInt8(target, node, params, *int8)
+                                : half != nullptr ? PackedHalf(target, node, params, half)
                                 : product.weights ? Packed(target, node, params)
                                                   : Unpacked(target, node, params));
     candidate.option.in_place = params.residual;
@@ -217,7 +251,6 @@ std::vector<Candidate> OwnCandidates(const CpuTarget& target, const NodeView& no
     candidate.bound.detail = product.Detail();
     return candidate;
   };
-  const GemmKernels* const tiles = TileGemmKernelsFor(target.isa);
   if (tiles != nullptr && SuitsTiles(product, int8.has_value())) {
     params.kernels = tiles;
     params.workspace = static_cast<int>(node.num_inputs() + node.num_outputs());
@@ -234,7 +267,7 @@ std::vector<Candidate> OwnCandidates(const CpuTarget& target, const NodeView& no
     add();
     return candidates;
   }
-  for (const Walk& walk : WalksOf(target, product, int8.has_value())) {
+  for (const Walk& walk : WalksOf(target, product, narrow)) {
     params.blocking = walk.blocking;
     Candidate& candidate = add();
     if (!walk.name.empty()) absl::StrAppend(&candidate.option.kernel, "/", walk.name);
@@ -242,9 +275,9 @@ std::vector<Candidate> OwnCandidates(const CpuTarget& target, const NodeView& no
   return candidates;
 }
 
-bool ReadsInt8(const Candidate& candidate) {
+bool ReadsNarrow(const Candidate& candidate) {
   const std::vector<PrepareStep>& prepare = candidate.option.prepare;
-  return !prepare.empty() && prepare[0].op == kPackInt8Op;
+  return !prepare.empty() && (prepare[0].op == kPackInt8Op || prepare[0].op == kPackHalfOp);
 }
 
 // What decides which of `candidates` is the fastest; the machine is that of the recipe.
@@ -269,8 +302,8 @@ std::vector<Candidate> CandidatesOf(const CpuTarget& target, const NodeView& nod
   }
   // Without vectors ours are there to be right.
   const bool foreign_first = target.isa < Isa::kAvx2;
-  // Weights that lie there as int8 would be read as floats.
-  const bool offered = foreign_first || candidates.empty() || !ReadsInt8(candidates.front());
+  // Weights that lie there as int8 or halves would be read as floats.
+  const bool offered = foreign_first || candidates.empty() || !ReadsNarrow(candidates.front());
   if (foreign.has_value() && offered) {
     candidates.insert(foreign_first ? candidates.begin() : candidates.end(), *std::move(foreign));
   }
@@ -315,6 +348,27 @@ absl::StatusOr<Tensor> RunPack(const CpuTarget& target, const Attributes& attrib
                      k, n, attributes.Float("scale", 1),
                      reinterpret_cast<float*>(packed.get()) + i * floats);
   }
+  return Tensor(DType::kUInt8, {bytes}, std::move(packed));
+}
+
+absl::StatusOr<Tensor> RunPackHalf(const CpuTarget& target, const Attributes& attributes,
+                                   const Tensor& halves, WeightMemory& memory) {
+  if (!IsHalf(halves.dtype()) || halves.shape().size() != 2 ||
+      attributes.Int("panel", 0) != target.gemm.panel_columns) {
+    return absl::InternalError(absl::StrCat(kPackHalfOp, " of ", DTypeName(halves.dtype()), " ",
+                                            ShapeToString(halves.shape()), " into panels of ",
+                                            attributes.Int("panel", 0), " columns on a device of ",
+                                            target.gemm.panel_columns));
+  }
+  const bool transposed = attributes.Int("transposed", 0) != 0;
+  const int64_t k = halves.shape()[transposed ? 1 : 0];
+  const int64_t n = halves.shape()[transposed ? 0 : 1];
+  const int64_t bytes = target.gemm.PackedHalves(k, n) * static_cast<int64_t>(sizeof(uint16_t));
+  std::shared_ptr<std::byte> packed = memory.Allocate(static_cast<size_t>(bytes));
+  target.gemm.pack_half({.data = static_cast<const uint16_t*>(halves.data()),
+                         .ld = halves.shape()[1],
+                         .transposed = transposed},
+                        k, n, reinterpret_cast<uint16_t*>(packed.get()));
   return Tensor(DType::kUInt8, {bytes}, std::move(packed));
 }
 

@@ -182,7 +182,11 @@ void BuildWideGraphOfHalfWeights(TwinBuilder& t) {
 std::vector<std::string> KernelsOf(const Recipe& recipe) {
   std::vector<std::string> kernels;
   for (const Launch& launch : recipe.launches) {
-    if (launch.kernel.rfind("half", 0) != 0) kernels.push_back(launch.kernel);
+    if (launch.kernel.rfind("half", 0) == 0) continue;
+    // Products by weights in half are those by floats otherwise.
+    const size_t end = launch.kernel.find("_half");
+    kernels.push_back(launch.kernel.substr(0, end) +
+                      (end == std::string::npos ? "" : launch.kernel.substr(end + 5)));
   }
   return kernels;
 }
@@ -225,7 +229,7 @@ class HalfModelsTest : public testing::TestWithParam<std::tuple<DType, Isa>> {
     for (int64_t i = 0; i < NumElements(want.outputs[0].shape); ++i) {
       ASSERT_NEAR(a[i], b[i], 1e-5 * std::max(1.0f, std::abs(b[i]))) << i;
     }
-    EXPECT_EQ(half_model_->owner()->parameters().prepared_bytes(),
+    EXPECT_LE(half_model_->owner()->parameters().prepared_bytes(),
               wide_->owner()->parameters().prepared_bytes());
   }
 

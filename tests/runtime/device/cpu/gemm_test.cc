@@ -9,6 +9,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "runtime/base/aligned_buffer.h"
+#include "runtime/graph/tensor.h"
 #include "tests/runtime/device/cpu/tiers.h"
 
 namespace reprise::cpu {
@@ -325,14 +326,58 @@ TEST_P(GemmTest, Int8RowsDoNotDependOnTheirMatesNorOnThePartition) {
   ASSERT_THAT(divided.result(), testing::ElementsAreArray(whole.result()));
   // Nor on the walk.
   for (const GemmBlocking& blocking :
-       {GemmBlocking{.int8_tiles = 0}, GemmBlocking{.int8_tiles = 16}, GemmBlocking{.row_tiles = 2},
-        GemmBlocking{.row_tiles = 1, .int8_tiles = 0}}) {
+       {GemmBlocking{.narrow_tiles = 0}, GemmBlocking{.narrow_tiles = 16},
+        GemmBlocking{.row_tiles = 2}, GemmBlocking{.row_tiles = 1, .narrow_tiles = 0}}) {
     Int8Product walked(c, 5, false);
     GemmArgs walk_args = walked.Args(Activation::kGelu);
     walk_args.packed_b = packed.data();
     walk_args.blocking = blocking;
     kernels().part_int8(walk_args, {0, c.m, 0, kernels().Panels(c.n)});
     ASSERT_THAT(walked.result(), testing::ElementsAreArray(whole.result()));
+  }
+}
+
+// Every half is a float, and sums are added in the same order: not a bit differs.
+TEST_P(GemmTest, ProductsByHalvesAreThoseByTheFloatsThatTheyAre) {
+  const GemmKernels& kernels = GemmKernelsFor(GetParam());
+  uint32_t seed = 1;
+  for (const bool f16 : {true, false}) {
+    for (int64_t m : {1, 2, 6, 7, 9, 16, 37, 130}) {
+      for (int64_t n : {1, 16, 31, 49, 97}) {
+        for (int64_t k : {1, 13, 64, 257, 600}) {
+          SCOPED_TRACE(testing::Message() << "m " << m << " n " << n << " k " << k);
+          ++seed;
+          Product p({m, k, n}, seed, seed % 2 == 0);
+          std::vector<uint16_t> halves;
+          for (float& value : p.b) {
+            halves.push_back(f16 ? FloatToHalf(value) : FloatToBFloat16(value));
+            value = f16 ? HalfToFloat(halves.back()) : BFloat16ToFloat(halves.back());
+          }
+          Product wide({m, k, n}, seed, seed % 2 == 0);
+          wide.b = p.b;
+          AlignedBuffer packed(sizeof(uint16_t) * static_cast<size_t>(kernels.PackedHalves(k, n)));
+          kernels.pack_half({halves.data(), p.ldb, p.Source().transposed}, k, n,
+                            reinterpret_cast<uint16_t*>(packed.data()));
+          const auto part = f16 ? kernels.part_float16 : kernels.part_bfloat16;
+          AlignedBuffer floats(sizeof(float) * static_cast<size_t>(kernels.PackedFloats(k, n)));
+          kernels.pack(wide.Source(), k, n, 1, reinterpret_cast<float*>(floats.data()));
+          GemmArgs wide_args = wide.Args(Activation::kGelu);
+          wide_args.packed_b = floats.data();
+          kernels.part(wide_args, {0, m, 0, kernels.Panels(n)});
+          GemmArgs args = p.Args(Activation::kGelu);
+          args.packed_b = packed.data();
+          for (const int64_t tiles : {0, 4, 16}) {
+            args.blocking.narrow_tiles = tiles;
+            for (int share = 0; share < 3; ++share) {
+              part(args, kernels.Partition(m, n, false, 3, share));
+            }
+            ASSERT_EQ(p.result(), wide.result());
+          }
+          p.Check(args);
+          if (HasFatalFailure()) return;
+        }
+      }
+    }
   }
 }
 
