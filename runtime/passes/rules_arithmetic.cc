@@ -69,6 +69,9 @@ absl::StatusOr<ValueId> VariadicRule(Graph& graph, NodeId id) {
   const std::vector<ValueId> inputs = node.inputs;
   const size_t least = extreme ? 3 : 2;
   if (!(sum || extreme) || inputs.size() < least) return kNone;
+  for (const ValueId input : inputs) {
+    if (!ShapeOf(graph, input).has_value()) return kNone;
+  }
   const bool mean = node.op == "Mean";
   if (mean && !IsFloat32(graph, node.outputs[0])) return kNone;
   const std::string of_two = sum ? "Add" : node.op;
@@ -84,7 +87,7 @@ absl::StatusOr<ValueId> VariadicRule(Graph& graph, NodeId id) {
 
 absl::StatusOr<ValueId> MishRule(Graph& graph, NodeId id) {
   const Node& node = graph.node(id);
-  if (node.op != "Mul") return kNone;
+  if (node.op != "Mul" || !ShapeOf(graph, node.outputs[0]).has_value()) return kNone;
   for (int side = 0; side < 2; ++side) {
     const Node* tanh = graph.ProducerIf(node.inputs[side], "Tanh");
     const Node* softplus =
