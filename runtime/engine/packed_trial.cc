@@ -22,7 +22,8 @@ absl::Status PackedTrial::Run(const PaddingProber& prober) {
                                   .device = context_.device,
                                   .clock = context_.clock});
   const absl::Status checked =
-      prober.Check(check, ranges_, PaddingProber::OptionsFor(model_, (*packing_)->sequence_axis()));
+      prober.Check(check, ranges_,
+                   PaddingProber::OptionsFor(model_, prober.graph(), (*packing_)->sequence_axis()));
   if (!checked.ok()) packing_ = checked;
   return absl::OkStatus();
 }

@@ -61,6 +61,35 @@ bool IsCompared(const Graph& graph, const std::string& input) {
   return false;
 }
 
+// Powers of two up to this one are multiples of what models for images divide their sides by.
+constexpr int64_t kLargestTaken = 128;
+
+// Where the model does not take the sizes of the lengths together, as one that makes images smaller
+// and larger again does not, they become the smallest power of two that it takes.
+void SetSizesTaken(const Model& model, const Graph& graph, int position, ProbeOptions& options) {
+  const auto takes = [&](const std::map<std::string, int64_t>& sizes) {
+    Binding binding;
+    for (const ModelAxis& axis : model.axes()) {
+      const auto size = sizes.find(axis.symbol);
+      binding.axes[axis.symbol] = size != sizes.end() ? size->second
+                                  : axis.is_batch     ? 2
+                                                      : kDefaultSize;
+    }
+    return Specialize(graph, binding).ok();
+  };
+  if (takes(options.sizes)) return;
+  for (int64_t size = 8; size <= kLargestTaken; size *= 2) {
+    std::map<std::string, int64_t> sizes = options.sizes;
+    for (const ModelAxis& axis : model.axes()) {
+      if (!axis.is_batch) sizes[axis.symbol] = std::max(size, axis.smallest);
+    }
+    if (!takes(sizes)) continue;
+    if (position >= 0) sizes.erase(model.axes()[position].symbol);
+    options.sizes = std::move(sizes);
+    return;
+  }
+}
+
 }  // namespace
 
 PaddingProber::PaddingProber(const Model& model, const Graph& graph, const LoaderContext& context,
@@ -83,7 +112,7 @@ PaddingProber::PaddingProber(const Model& model, const Graph& graph, const Loade
   run_ = [this](const std::vector<Tensor>& inputs) { return runner_->Run(inputs); };
 }
 
-ProbeOptions PaddingProber::OptionsFor(const Model& model, int position) {
+ProbeOptions PaddingProber::OptionsFor(const Model& model, const Graph& graph, int position) {
   ProbeOptions options = {.fills = model.options().fills, .dim_size = DimSize};
   if (model.batch_axis() >= 0) options.batch_axis = model.axes()[model.batch_axis()].symbol;
   if (position >= 0) {
@@ -93,6 +122,7 @@ ProbeOptions PaddingProber::OptionsFor(const Model& model, int position) {
   for (const ModelAxis& axis : model.axes()) {
     if (axis.smallest > kDefaultSize) options.sizes[axis.symbol] = axis.smallest;
   }
+  SetSizesTaken(model, graph, position, options);
   return options;
 }
 

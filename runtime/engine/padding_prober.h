@@ -32,8 +32,10 @@ class PaddingProber {
   PaddingProber(const PaddingProber&) = delete;
   PaddingProber& operator=(const PaddingProber&) = delete;
 
-  // For the axis at `position`, or for none (-1).
-  static ProbeOptions OptionsFor(const Model& model, int position);
+  // For the axis at `position` of the graph that a prober of the model is given, or for none (-1).
+  // The other lengths are ones that the model takes together, where small ones or powers of two
+  // are.
+  static ProbeOptions OptionsFor(const Model& model, const Graph& graph, int position);
 
   absl::StatusOr<std::vector<InputRange>> Ranges(const ProbeOptions& options) const;
   absl::StatusOr<AxisCertificate> Probe(absl::Span<const InputRange> ranges,
@@ -70,6 +72,7 @@ class PaddingProber {
                      const ProbeOptions& options, int sweeps = 0) const;
 
   const std::string& output(size_t i) const { return outputs_[i]; }
+  const Graph& graph() const { return graph_; }
 
  private:
   AxisFinding Mixing(size_t position, absl::Span<const InputRange> ranges, int64_t largest,

@@ -136,7 +136,7 @@ absl::Status PaddingProof::Measure(Model& model, const std::vector<std::vector<i
   absl::StatusOr<std::vector<InputRange>> ranges = absl::UnknownError("not looked for");
   RETURN_IF_ERROR(lanes.ForEach(2, [&](size_t i, const PaddingProber& own) -> absl::Status {
     if (i == 1) return fit_shapes();
-    ranges = own.Ranges(PaddingProber::OptionsFor(model, -1));
+    ranges = own.Ranges(PaddingProber::OptionsFor(model, model.graph_, -1));
     return absl::OkStatus();
   }));
   std::vector<size_t> wanted;
@@ -204,7 +204,7 @@ absl::Status PaddingProof::MeasureAxis(Model& model, size_t i, const PaddingProb
                                        const std::vector<int64_t>& buckets,
                                        Deferred& deferred) const {
   ModelAxis& axis = model.axes_[i];
-  ProbeOptions options = PaddingProber::OptionsFor(model, static_cast<int>(i));
+  ProbeOptions options = PaddingProber::OptionsFor(model, model.graph_, static_cast<int>(i));
   std::vector<int64_t> later;
   std::vector<int64_t>& sizes = options.padded_sizes;
   const bool split = model.options_.confirm_padding_later && !axis.is_batch &&
@@ -307,7 +307,8 @@ absl::StatusOr<std::map<size_t, AxisCertificate>> PaddingProof::Confirm(const Mo
   std::map<size_t, AxisCertificate> certificates;
   for (const auto& [position, padded_sizes] : model.pending_proof_->axes) {
     const ModelAxis& axis = model.axes_[position];
-    ProbeOptions options = PaddingProber::OptionsFor(model, static_cast<int>(position));
+    ProbeOptions options =
+        PaddingProber::OptionsFor(model, model.graph_, static_cast<int>(position));
     SetOtherSizes(model, position, options);
     options.padded_sizes = padded_sizes;
     options.sweeps = axis.certificate.proved ? 0 : kSweeps;
@@ -330,13 +331,13 @@ absl::Status PaddingProof::Extend(const Model& model, size_t position, int64_t s
   const SizeSampler sampler(model.graph_, model.axes());
   const PaddingProber prober(model, model.graph_, context_, sampler, *stream, recipes);
   ASSIGN_OR_RETURN(const std::vector<InputRange> ranges,
-                   prober.Ranges(PaddingProber::OptionsFor(model, -1)));
+                   prober.Ranges(PaddingProber::OptionsFor(model, model.graph_, -1)));
   const AxisCertificate& known = model.axes_[position].certificate;
   const AxisFinding finding = prober.Mixing(position, ranges, size, known);
   if (finding.verdict == AxisFinding::Verdict::kMixes) {
     return absl::FailedPreconditionError(MixingWords(finding));
   }
-  ProbeOptions options = PaddingProber::OptionsFor(model, static_cast<int>(position));
+  ProbeOptions options = PaddingProber::OptionsFor(model, model.graph_, static_cast<int>(position));
   SetOtherSizes(model, position, options);
   options.padded_sizes = {size};
   options.sweeps = IsProved(finding) ? 0 : kSweeps;

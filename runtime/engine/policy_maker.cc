@@ -1,6 +1,7 @@
 #include "runtime/engine/policy_maker.h"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -106,11 +107,16 @@ absl::Status PolicyMaker::SetPolicy(Model& model) const {
 }
 
 Binding PolicyMaker::SmallSizes(const Model& model) {
-  Binding binding;
-  for (const ModelAxis& axis : model.axes_) {
-    binding.axes[axis.symbol] = axis.is_batch ? kFitBatch : std::max(kFitLengths[0], axis.smallest);
+  std::optional<Binding> first;
+  for (const int64_t length : kFitLengths) {
+    Binding binding;
+    for (const ModelAxis& axis : model.axes_) {
+      binding.axes[axis.symbol] = axis.is_batch ? kFitBatch : std::max(length, axis.smallest);
+    }
+    if (Specialize(model.graph_, binding).ok()) return binding;
+    if (!first.has_value()) first = std::move(binding);
   }
-  return binding;
+  return *first;
 }
 
 absl::Status PolicyMaker::TakesBucket(const Model& model, const std::string& label, int64_t size) {

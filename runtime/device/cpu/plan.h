@@ -211,9 +211,9 @@ inline constexpr char kSplitPhasesOp[] = "cpu.SplitPhases";
 absl::StatusOr<Tensor> RunSplitPhases(const Attributes& attributes, const Tensor& weights,
                                       WeightMemory& memory);
 
-// plan_depthwise.cc: Conv and reprise.Conv of one channel a group.
+// plan_depthwise.cc: Conv and reprise.Conv of one channel a group, over planes of `spatial`.
 std::vector<Candidate> PlanDepthwise(const CpuTarget& target, const NodeView& node,
-                                     const ops::Windows& windows);
+                                     const ops::Windows& windows, const Shape& spatial);
 
 // plan_pool.cc
 std::vector<Candidate> PlanPool(const CpuTarget& target, const NodeView& node);

@@ -159,16 +159,18 @@ std::vector<Candidate> PlanConv(const CpuTarget& target, const NodeView& node) {
       NumElements(x) == 0 || NumElements(weight) == 0 || x.size() > ConvWindows::kMaxDims + 2) {
     return {};
   }
+  Shape spatial(x.begin() + 2, x.end());
+  LayColumnsDown(*windows, spatial);
   ConvParams p;
   p.groups = node.attributes().Int("group", 1);
   p.group_maps = weight[0] / p.groups;
   if (weight[1] == 1 && p.group_maps <= kFewMaps) {
-    std::vector<Candidate> strips = PlanDepthwise(target, node, *windows);
+    std::vector<Candidate> strips = PlanDepthwise(target, node, *windows, spatial);
     if (!strips.empty()) return strips;
   }
   std::vector<Candidate> tiles = PlanConvWinograd(target, node, *windows, *activation);
   if (!tiles.empty()) return tiles;
-  p.windows = ConvWindowsOf(target.isa, *windows, Shape(x.begin() + 2, x.end()), weight[1]);
+  p.windows = ConvWindowsOf(target.isa, *windows, spatial, weight[1]);
   ConvWindows& w = p.windows;
   std::vector<Candidate> few = PlanConvWeights(target, node, w, *activation);
   if (!few.empty()) return few;

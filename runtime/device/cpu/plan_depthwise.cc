@@ -86,7 +86,7 @@ void RunDepthwise(const LaunchArgs& launch) {
 }  // namespace
 
 std::vector<Candidate> PlanDepthwise(const CpuTarget& target, const NodeView& node,
-                                     const ops::Windows& windows) {
+                                     const ops::Windows& windows, const Shape& spatial) {
   const Shape &x = node.shape(0), &weight = node.shape(1);
   const std::optional<ConvActivation> activation = ConvActivationOf(node.attributes());
   if (x.size() > kMaxDims + 2 || !activation.has_value()) return {};
@@ -98,7 +98,6 @@ std::vector<Candidate> PlanDepthwise(const CpuTarget& target, const NodeView& no
   p.batch_rows = p.batch % std::max<int64_t>(node.batch_rows(), 1) == 0 ? node.batch_rows() : 0;
   p.groups = x[1];
   p.group_maps = weight[0] / p.groups;
-  const Shape spatial(x.begin() + 2, x.end());
   const int64_t planes = p.batch * p.groups;
   p.strips = PlanStrips(windows, spatial, planes, target.scratch_parts);
   p.in_place = PlaneKernelsFor(target.isa).convolve(p.strips);

@@ -91,7 +91,8 @@ std::vector<Candidate> PlanPool(const CpuTarget& target, const NodeView& node) {
   absl::StatusOr<ops::Windows> windows = ops::WindowsOf(node.node(), x);
   if (!windows.ok() || NumElements(node.out_shape()) == 0 || NumElements(x) == 0) return {};
   if (NumElements(windows->kernel) > kMostTaps) return {};
-  const Shape spatial(x.begin() + 2, x.end());
+  Shape spatial(x.begin() + 2, x.end());
+  LayColumnsDown(*windows, spatial);
   PoolParams p;
   p.kernels = &StripKernelsFor(target.isa);
   p.batch = x[0];

@@ -1,6 +1,7 @@
 // LSTM, GRU and RNN layers of the usual form: the inputs of all steps are one product, each step
-// one more with the state, its functions on vectors. What the ops offer beyond that (other
-// functions, clipping, peepholes, lengths) runs by the reference kernel.
+// one more with the state, its functions on vectors. Of rows that end before the longest one what
+// a step makes behind their end is taken back. What the ops offer beyond that (other functions,
+// clipping, peepholes) runs by the reference kernel.
 #include <algorithm>
 #include <optional>
 
@@ -26,20 +27,30 @@ struct RecurrentParams {
   int64_t gates = 1, directions = 1, sequence = 0, batch = 0, size = 0, hidden = 0;
   bool reverse = false, linear_before_reset = false;
   bool has_bias = false, has_h = false, has_c = false;
+  DType lengths = DType::kUndefined;  // undefined: all rows are as long as the sequence
   int y = 0, last_h = 0, last_c = 0, workspace = 0;  // operands; y and the states may be unused
 
   int64_t width() const { return gates * hidden; }
   // Of one packed matrix: all gates of an LSTM, which share a product, else one.
   int64_t columns() const { return cell == Cell::kLstm ? width() : hidden; }
   int64_t matrices() const { return width() / columns(); }
-  // Floats of a direction's workspace: gates of all steps, bias, state, cell, two spare rows a row.
+  bool has_lengths() const { return lengths != DType::kUndefined; }
+  // Floats of a direction's workspace: gates of all steps, bias, state, cell, two spare rows a row;
+  // with lengths also what state and cell were before a step.
   int64_t gate_floats() const { return sequence * batch * width(); }
   int64_t scratch_floats() const {
-    return static_cast<int64_t>(AlignUp(gate_floats() + width() + 4 * batch * hidden, 16));
+    return static_cast<int64_t>(
+        AlignUp(gate_floats() + width() + (has_lengths() ? 6 : 4) * batch * hidden, 16));
   }
 };
 
 using Cell = RecurrentParams::Cell;
+
+int64_t GivenLength(const RecurrentParams& p, const LaunchArgs& launch, int64_t row) {
+  const void* lengths = launch.operands[kLengths];
+  return p.lengths == DType::kInt32 ? static_cast<const int32_t*>(lengths)[row]
+                                    : static_cast<const int64_t*>(lengths)[row];
+}
 
 // One direction of a layer in one launch.
 class Direction {
@@ -52,6 +63,7 @@ class Direction {
     c_ = h_ + state_;
     spare_ = c_ + state_;
     other_ = spare_ + state_;
+    kept_ = other_ + state_;
   }
 
   void Run() {
@@ -61,6 +73,7 @@ class Direction {
     const bool backwards = p_.reverse || direction_ == 1;
     const float* before = h_;
     auto* const y = static_cast<float*>(launch_.operands[p_.y]);
+    if (p_.has_lengths()) return RunRows(backwards, y);
     for (int64_t step = 0; step < p_.sequence; ++step) {
       const int64_t t = backwards ? p_.sequence - 1 - step : step;
       float* const after = y == nullptr ? h_ : y + (t * p_.directions + direction_) * state_;
@@ -72,6 +85,46 @@ class Direction {
   }
 
  private:
+  // Rows of lengths of their own: the states stay in h_ and c_.
+  void RunRows(bool backwards, float* y) {
+    int64_t longest = 0;
+    for (int64_t row = 0; row < p_.batch; ++row) {
+      const int64_t length = LengthOf(row);
+      longest = std::max(longest, length);
+      if (length > 0) continue;
+      std::fill_n(h_ + row * p_.hidden, p_.hidden, 0.0f);
+      std::fill_n(c_ + row * p_.hidden, p_.hidden, 0.0f);
+    }
+    for (int64_t step = 0; step < p_.sequence; ++step) {
+      const int64_t t = backwards ? p_.sequence - 1 - step : step;
+      float* const to = y == nullptr ? nullptr : y + (t * p_.directions + direction_) * state_;
+      if (t >= longest) {
+        if (to != nullptr) std::fill_n(to, state_, 0.0f);
+        continue;
+      }
+      float* const kept_cell = kept_ + state_;
+      std::copy_n(h_, state_, kept_);
+      std::copy_n(c_, state_, kept_cell);
+      Step(gates_ + t * p_.batch * p_.width(), h_, h_);
+      if (to != nullptr) std::copy_n(h_, state_, to);
+      for (int64_t row = 0; row < p_.batch; ++row) {
+        if (t < LengthOf(row)) continue;
+        const int64_t at = row * p_.hidden;
+        std::copy_n(kept_ + at, p_.hidden, h_ + at);
+        std::copy_n(kept_cell + at, p_.hidden, c_ + at);
+        if (to != nullptr) std::fill_n(to + at, p_.hidden, 0.0f);
+      }
+    }
+    Store(p_.last_h, h_);
+    Store(p_.last_c, c_);
+  }
+
+  // One outside [0, sequence] is read as 0.
+  int64_t LengthOf(int64_t row) const {
+    const int64_t length = GivenLength(p_, launch_, row);
+    return length >= 0 && length <= p_.sequence ? length : 0;
+  }
+
   const float* input(int operand) const {
     return static_cast<const float*>(launch_.operands[operand]);
   }
@@ -194,12 +247,21 @@ class Direction {
   const LaunchArgs& launch_;
   const int64_t direction_;
   const int64_t state_;
-  float *gates_, *bias_, *h_, *c_, *spare_, *other_;
+  float *gates_, *bias_, *h_, *c_, *spare_, *other_, *kept_;
 };
+
+void ReportLengths(const RecurrentParams& p, const LaunchArgs& launch) {
+  for (int64_t row = 0; row < p.batch; ++row) {
+    const int64_t length = GivenLength(p, launch, row);
+    if (length >= 0 && length <= p.sequence) continue;
+    launch.frame->errors->Report(launch.launch, kLengths, row, length, 0, p.sequence);
+  }
+}
 
 // Directions do not know of each other.
 void RunRecurrent(const LaunchArgs& launch) {
   const auto& p = *static_cast<const RecurrentParams*>(launch.params);
+  if (p.has_lengths() && launch.part == 0) ReportLengths(p, launch);
   const ItemRange range = RangeOfPart(p.directions, 1, launch.part, launch.parts);
   for (int64_t direction = range.begin; direction < range.end; ++direction) {
     Direction(p, launch, direction).Run();
@@ -236,10 +298,9 @@ PrepareStep PackStep(const CpuTarget& target, const RecurrentParams& p, size_t i
 std::vector<Candidate> PlanLayer(const CpuTarget& target, const NodeView& node, Cell cell,
                                  int64_t gates) {
   const Attributes& attributes = node.attributes();
-  if (!node.is_parameter(kW) || !node.is_parameter(kR) || node.has_input(kLengths) ||
-      node.has_input(kPeepholes) || !node.AllOf(DType::kFloat32) ||
-      attributes.Int("layout", 0) != 0 || attributes.Float("clip", 0) > 0 ||
-      attributes.Int("input_forget", 0) != 0) {
+  if (!node.is_parameter(kW) || !node.is_parameter(kR) || node.has_input(kPeepholes) ||
+      node.dtype(kX) != DType::kFloat32 || attributes.Int("layout", 0) != 0 ||
+      attributes.Float("clip", 0) > 0 || attributes.Int("input_forget", 0) != 0) {
     return {};
   }
   RecurrentParams p;
@@ -260,6 +321,7 @@ std::vector<Candidate> PlanLayer(const CpuTarget& target, const NodeView& node, 
   p.reverse = attributes.String("direction", "forward") == "reverse";
   p.linear_before_reset = cell == Cell::kGru && attributes.Int("linear_before_reset", 0) != 0;
   p.has_bias = node.has_input(kB);
+  if (node.has_input(kLengths)) p.lengths = node.dtype(kLengths);
   p.has_h = node.has_input(kInitialH);
   p.has_c = node.has_input(kInitialC);
   if (p.sequence == 0 || p.batch == 0 || p.size == 0 || p.hidden == 0 ||

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "absl/types/span.h"
 #include "runtime/device/cpu/targets.h"
@@ -281,6 +282,19 @@ void Strips::SetStrip(Extent size) {
   taps.clear();
   for (int64_t row = 0; row < kernel.rows; ++row) {
     for (int64_t column : kernel_columns) taps.push_back(row * dilation.rows * line + column);
+  }
+}
+
+void LayColumnsDown(ops::Windows& windows, Shape& spatial) {
+  if (spatial.size() < 2 || spatial.back() != 1 || windows.kernel.back() != 1 ||
+      windows.out.back() != 1 || windows.pad_begin.back() != 0 || windows.pad_end.back() != 0) {
+    return;
+  }
+  const auto swap = [](auto& dims) { std::swap(dims[dims.size() - 2], dims[dims.size() - 1]); };
+  swap(spatial);
+  for (auto* dims : {&windows.kernel, &windows.strides, &windows.dilations, &windows.pad_begin,
+                     &windows.pad_end, &windows.out}) {
+    swap(*dims);
   }
 }
 

@@ -41,6 +41,11 @@ struct Strips {
   int64_t CopyFloats() const;
 };
 
+// Turns planes of one column, of which windows see no more, into planes of one row: their elements
+// lie as before, but neighbouring windows of a row are computed together. `spatial` has any number
+// of dims, of which the last two are the plane.
+void LayColumnsDown(ops::Windows& windows, Shape& spatial);
+
 // `spatial` of one or two dims. No strip is set.
 Strips StripsOf(const ops::Windows& windows, const Shape& spatial);
 // The same with strips that stay in the first-level cache, of `planes` for up to `parts`.

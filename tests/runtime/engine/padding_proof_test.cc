@@ -183,6 +183,28 @@ TEST_F(PaddingProofTest, ASizeBeyondTheLargestBucketIsLookedAtBeforePaddingGoesT
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
 }
 
+// As detectors of text do, made smaller by four and larger again: other sides do not fit.
+TEST_F(PaddingProofTest, BatchesOfImagesAreTriedAtSidesThatTheModelTakes) {
+  ModelBuilder b;
+  b.Input("x", {"n", "1", "height", "width"}).Output("y");
+  auto& pool = b.Node("MaxPool", {"x"}, {"small"});
+  const auto ints = [&](const char* name, const std::vector<int64_t>& values) {
+    auto* attribute = pool.add_attribute();
+    attribute->set_name(name);
+    attribute->set_type(onnx::AttributeProto::INTS);
+    for (const int64_t value : values) attribute->add_ints(value);
+  };
+  ints("kernel_shape", {4, 4});
+  ints("strides", {4, 4});
+  b.Floats("scales", {4}, {1, 1, 4, 4});
+  b.Node("Resize", {"small", "", "scales"}, {"large"});
+  b.Node("Add", {"x", "large"}, {"y"});
+  const auto model = LoadBytes(*engine_, b.Bytes());
+  ASSERT_NE(model, nullptr);
+  ASSERT_EQ(model->batch_axis(), 0);
+  EXPECT_TRUE(model->CertificateOf(0).certified) << model->CertificateOf(0).reason;
+}
+
 TEST_F(PaddingProofTest, OnlyTheWholeProofIsKeptForTheNextStart) {
   for (const LateTokens late : {LateTokens::kTwice, LateTokens::kUnmasked}) {
     const auto first = Load(late);

@@ -594,6 +594,52 @@ TEST_P(CpuDeviceTest, ElementIndexOutOfRangeIsReportedOnceAndAnsweredWithElement
   }
 }
 
+TEST_P(CpuDeviceTest, RowsOfRecurrentLayersEndAtTheirLengths) {
+  for (const char* text :
+       {"input %x: f32[7, 5, 12]\nparam %w: f32[2, 80, 12] = p0\nparam %r: f32[2, 80, 20] = p1\n"
+        "param %b: f32[2, 160] = p2\ninput %l: i32[5]\ninput %h0: f32[2, 5, 20]\n"
+        "input %c0: f32[2, 5, 20]\n%y: ?, %h: ?, %c: ? = LSTM(%x, %w, %r, %b, %l, %h0, %c0) "
+        "{hidden_size = 20, direction = \"bidirectional\"}\noutput %y\noutput %h\noutput %c",
+        "input %x: f32[7, 5, 12]\nparam %w: f32[1, 51, 12] = p0\nparam %r: f32[1, 51, 17] = p1\n"
+        "param %b: f32[1, 102] = p2\ninput %l: i64[5]\ninput %h0: f32[1, 5, 17]\n"
+        "%y: ?, %h: ? = GRU(%x, %w, %r, %b, %l, %h0) {hidden_size = 17, direction = \"reverse\"}\n"
+        "output %y\noutput %h",
+        "input %x: f32[7, 5, 12]\nparam %w: f32[1, 17, 12] = p0\nparam %r: f32[1, 17, 17] = p1\n"
+        "param %b: f32[1, 34] = p2\ninput %l: i64[5]\n"
+        "%y: ?, %h: ? = RNN(%x, %w, %r, %b, %l) {hidden_size = 17}\noutput %h"}) {
+    SCOPED_TRACE(text);
+    NodeRun run(text);
+    const DType dtype = run.inputs[4]->dtype();
+    const auto lengths = [&](const std::vector<int64_t>& values) {
+      if (dtype == DType::kInt64) return Tensor::FromVector(dtype, {5}, values);
+      return Tensor::FromVector(dtype, {5}, std::vector<int32_t>(values.begin(), values.end()));
+    };
+    const std::vector<KernelOption> options = device_.Options(run.graph, run.id);
+    ASSERT_FALSE(options.empty());
+    const auto agree = [&](const std::vector<Tensor>& got) {
+      const std::vector<Tensor> expected = run.Reference();
+      for (size_t i = 0; i < expected.size(); ++i) {
+        if (run.graph.IsOutput(run.node().outputs[i])) ExpectClose(got[i], expected[i]);
+      }
+    };
+    for (const std::vector<int64_t>& values :
+         {std::vector<int64_t>{7, 3, 0, 5, 1}, {2, 2, 6, 1, 0}, {0, 0, 0, 0, 0}}) {
+      run.inputs[4] = lengths(values);
+      for (const int parts : {1, 2, 7}) agree(run.RunOption(device_, options[0], parts));
+      EXPECT_THAT(run.errors.errors, IsEmpty());
+    }
+    // One that is none is reported and read as 0.
+    run.inputs[4] = lengths({7, 8, 4, -1, 2});
+    const std::vector<Tensor> got = run.RunOption(device_, options[0], 2);
+    ASSERT_EQ(run.errors.errors.size(), 2u);
+    EXPECT_EQ(run.errors.errors[0].operand, 4);
+    EXPECT_EQ(run.errors.errors[0].value, 8);
+    EXPECT_EQ(run.errors.errors[1].value, -1);
+    run.inputs[4] = lengths({7, 0, 4, 0, 2});
+    agree(got);
+  }
+}
+
 TEST_P(CpuDeviceTest, RowsWithoutARequestAreLeftAlone) {
   for (const char* text :
        {"input %x: f32[4, 9, 20]\nparam %w: f32[20, 50] = p0\n%y: ? = reprise.Linear(%x, "

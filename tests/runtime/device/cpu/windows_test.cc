@@ -48,7 +48,15 @@ class Draw {
   Windows DrawWindows(size_t dims, bool dilated, bool half_padding) {
     Windows w;
     std::vector<int64_t> strides, dilations, begin, end;
+    const bool column = dims > 1 && Chance(6);  // planes of one column
     for (size_t d = 0; d < dims; ++d) {
+      if (column && d + 1 == dims) {
+        w.spatial.push_back(1);
+        w.kernel.push_back(1);
+        for (auto* zeros : {&begin, &end}) zeros->push_back(0);
+        for (auto* ones : {&strides, &dilations}) ones->push_back(1);
+        break;
+      }
       const int64_t kernel = From({1, 2, 3, 3, 3, 5, 7});
       const int64_t dilation = dilated ? From({1, 1, 1, 2, 3}) : 1;
       const int64_t extent = (kernel - 1) * dilation + 1;
