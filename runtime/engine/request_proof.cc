@@ -63,7 +63,8 @@ absl::StatusOr<RequestProof::Found> RequestProof::Run(
                                         .device = context_.device,
                                         .clock = context_.clock});
     const absl::Status status = prober.Check(
-        check, ranges, PaddingProber::OptionsFor(model_, found.packing->sequence_axis()),
+        check, ranges,
+        PaddingProber::OptionsFor(model_, prober.graph(), found.packing->sequence_axis()),
         open.empty() ? kSweeps : kMoreSweeps);
     answers = check.answers();
     return status;
