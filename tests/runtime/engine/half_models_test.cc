@@ -182,7 +182,7 @@ void BuildWideGraphOfHalfWeights(TwinBuilder& t) {
 std::vector<std::string> KernelsOf(const Recipe& recipe) {
   std::vector<std::string> kernels;
   for (const Launch& launch : recipe.launches) {
-    if (launch.kernel.rfind("half", 0) == 0) continue;
+    if (launch.kernel.rfind("typed", 0) == 0) continue;
     // Products by weights in half are those by floats otherwise.
     const size_t end = launch.kernel.find("_half");
     kernels.push_back(launch.kernel.substr(0, end) +

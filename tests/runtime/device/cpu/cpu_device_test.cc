@@ -604,9 +604,9 @@ TEST_P(CpuDeviceTest, RowsOfRecurrentLayersEndAtTheirLengths) {
         "param %b: f32[1, 102] = p2\ninput %l: i64[5]\ninput %h0: f32[1, 5, 17]\n"
         "%y: ?, %h: ? = GRU(%x, %w, %r, %b, %l, %h0) {hidden_size = 17, direction = \"reverse\"}\n"
         "output %y\noutput %h",
-        "input %x: f32[7, 5, 12]\nparam %w: f32[1, 17, 12] = p0\nparam %r: f32[1, 17, 17] = p1\n"
-        "param %b: f32[1, 34] = p2\ninput %l: i64[5]\n"
-        "%y: ?, %h: ? = RNN(%x, %w, %r, %b, %l) {hidden_size = 17}\noutput %h"}) {
+        "input %x: f32[7, 5, 12]\nparam %w: f32[1, 5, 12] = p0\nparam %r: f32[1, 5, 5] = p1\n"
+        "param %b: f32[1, 10] = p2\ninput %l: i64[5]\n"
+        "%y: ?, %h: ? = RNN(%x, %w, %r, %b, %l) {hidden_size = 5}\noutput %h"}) {
     SCOPED_TRACE(text);
     NodeRun run(text);
     const DType dtype = run.inputs[4]->dtype();
