@@ -1,7 +1,6 @@
 #include "runtime/onnx/rewrites_fourier.h"
 
 #include <cmath>
-#include <limits>
 #include <numbers>
 #include <optional>
 #include <utility>

@@ -1,9 +1,5 @@
 #include "runtime/ops/loop.h"
 
-#include <algorithm>
-
-#include "absl/strings/str_cat.h"
-
 namespace reprise {
 namespace ops {
 namespace {

@@ -1,7 +1,7 @@
 // A Conv of floats that were bytes by weights that are bytes becomes reprise.IntegerConv: exporters
 // write it so, and QLinearConv becomes it. What follows it is fuse_conv's.
 #include "runtime/base/status_macros.h"
-#include "runtime/ops/onnx_types.h"
+#include "runtime/ops/quantize.h"
 #include "runtime/passes/passes.h"
 #include "runtime/passes/rewrite.h"
 
@@ -13,8 +13,6 @@ namespace {
 constexpr int64_t kFewestMaps = 8;
 // Batch, channel and two more.
 constexpr size_t kMostDims = 4;
-
-bool IsByte(DType dtype) { return dtype == DType::kInt8 || dtype == DType::kUInt8; }
 
 // The inputs of a DequantizeLinear of bytes.
 struct Dequantized {
@@ -38,7 +36,7 @@ std::optional<Dequantized> MatchWeights(const Graph& graph, ValueId value) {
   }
   const auto& inputs = expr->inputs();
   if (inputs.size() < 2 || inputs[0] == nullptr || inputs[1] == nullptr ||
-      !IsByte(inputs[0]->dtype()) || inputs[1]->dtype() != DType::kFloat32) {
+      !ops::IsByte(inputs[0]->dtype()) || inputs[1]->dtype() != DType::kFloat32) {
     return std::nullopt;
   }
   const Dequantized weights = {inputs[0], inputs[1], inputs.size() > 2 ? inputs[2] : nullptr};
@@ -65,7 +63,7 @@ class FuseIntegerConvPass : public Pass {
       const Node node = graph.node(id);  // Adding nodes moves the others.
       if (node.op != "Conv" || !IsFloat32(graph, node.outputs[0])) continue;
       const Node* x = graph.ProducerIf(node.inputs[0], "DequantizeLinear");
-      if (x == nullptr || !IsByte(graph.value(x->inputs[0]).dtype) ||
+      if (x == nullptr || !ops::IsByte(graph.value(x->inputs[0]).dtype) ||
           !IsFloat32(graph, x->inputs[1]) || !IsOne(graph, x->inputs[1]) ||
           !IsOne(graph, x->input(2))) {
         continue;

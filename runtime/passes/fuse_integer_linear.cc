@@ -3,7 +3,7 @@
 // QLinearMatMul of other right sides becomes its steps.
 #include "absl/algorithm/container.h"
 #include "runtime/base/status_macros.h"
-#include "runtime/ops/onnx_types.h"
+#include "runtime/ops/quantize.h"
 #include "runtime/ops/quantized_weights.h"
 #include "runtime/passes/passes.h"
 #include "runtime/passes/rewrite.h"
@@ -21,8 +21,7 @@ struct Product {
 
 bool IsBytes(const Graph& graph, ValueId value) {
   if (value == kNone || !ShapeOf(graph, value).has_value()) return false;
-  const DType dtype = graph.value(value).dtype;
-  return dtype == DType::kInt8 || dtype == DType::kUInt8;
+  return ops::IsByte(graph.value(value).dtype);
 }
 
 bool IsOne(const Graph& graph, ValueId value) { return NumElements(*ShapeOf(graph, value)) == 1; }

@@ -46,4 +46,12 @@ Form FormOf(const std::vector<DimKind>& dims);
 // The sizes of the last `rest` dims.
 Shape Tail(const std::vector<DimKind>& dims, size_t rest);
 
+// Counted from the right, -1 the last.
+inline int64_t FromRight(int64_t axis, int64_t rank) { return axis < 0 ? axis : axis - rank; }
+
+// True when the axis, counted from the right, is one of the last `rest` dims.
+inline bool IsInside(int64_t from_right, size_t rest) {
+  return -from_right >= 1 && -from_right <= static_cast<int64_t>(rest);
+}
+
 }  // namespace reprise::pack

@@ -4,9 +4,9 @@
 #include <optional>
 
 #include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/ops/op.h"
+#include "runtime/ops/quantize.h"
 #include "runtime/passes/packer.h"
 #include "runtime/passes/rewrite.h"
 
@@ -30,25 +30,12 @@ constexpr AxisOp kAxisOps[] = {{"Softmax", -1},
                                {"ArgMin", 0},
                                {"TopK", -1}};
 
-// Counted from the right, -1 the last.
-int64_t FromRight(int64_t axis, int64_t rank) { return axis < 0 ? axis : axis - rank; }
-
-// True when the axis, counted from the right, is one of the last `rest` dims.
-bool IsInside(int64_t from_right, size_t rest) {
-  return -from_right >= 1 && -from_right <= static_cast<int64_t>(rest);
-}
-
 absl::string_view SegmentReductionOf(absl::string_view op) {
   if (op == "ReduceSum") return "sum";
   if (op == "ReduceMean") return "mean";
   if (op == "ReduceMax") return "max";
   if (op == "ReduceMin") return "min";
   return "";
-}
-
-// Steps of integers, each element by itself and the scale of its place.
-bool IsQuantisation(absl::string_view op) {
-  return op == "QuantizeLinear" || op == "DequantizeLinear" || op == "reprise.FakeQuantize";
 }
 
 }  // namespace
@@ -68,7 +55,7 @@ absl::Status Packer::PackNode(const Site& site) {
     if (site.op() == product) return PackProduct(site);
   }
   if (site.op() == "reprise.SegmentDynamicQuantizeLinear") return PackRequestScale(site);
-  if (IsQuantisation(site.op())) return PackQuantisation(site);
+  if (ops::IsQuantisation(site.op())) return PackQuantisation(site);
   if (site.op() == "reprise.Attention") return PackAttention(site);
   if (site.op() == "reprise.Rotary") return PackRotary(site);
   if (site.op() == "reprise.EmbeddingSum") return PackEmbedding(site);
@@ -102,8 +89,8 @@ absl::Status Packer::PackFixed(const Site& site) {
   const bool view = row->Has(kView);
   const bool cuts = site.op() == "Slice" && CutsBehindAlone(twins_.a, *site.a) &&
                     CutsBehindAlone(twins_.b, *site.b);
-  const bool steps = IsQuantisation(site.op()) && site.attributes().Int("block_size", 0) == 0 &&
-                     !site.inputs[1].has_length();
+  const bool steps = ops::IsQuantisation(site.op()) &&
+                     site.attributes().Int("block_size", 0) == 0 && !site.inputs[1].has_length();
   const bool in_place = row->Has(kElementwise) || view || cuts || steps || site.op() == "Gather" ||
                         site.op() == "Transpose" || site.op() == "Expand";
   const bool table = result.has_length() ||
@@ -505,53 +492,6 @@ absl::Status Packer::PackCumSum(const Site& site) {
     return Refuse(site, "it sums along an axis that is not that of tokens");
   }
   return Emit(site, "reprise.SegmentCumSum", {PackedOf(data), segments_}, site.attributes());
-}
-
-// One scale for all, or one for each column of what a token keeps.
-absl::Status Packer::PackQuantisation(const Site& site) {
-  const Operand& data = site.inputs[0];
-  const Operand& scale = site.inputs[1];
-  if (!scale.fixed() || data.fixed() || PackedOf(data) == kNone ||
-      site.attributes().Int("block_size", 0) != 0) {
-    return Refuse(site, "its scale is neither one nor one a column");
-  }
-  std::vector<ValueId> inputs = {PackedOf(data)};
-  for (size_t i = 1; i < site.inputs.size(); ++i) {
-    ASSIGN_OR_RETURN(inputs.emplace_back(), Whole(site, site.inputs[i]));
-  }
-  Attributes attributes = site.attributes();
-  const int64_t axis = FromRight(attributes.Int("axis", 1), data.rank());
-  if (IsInside(axis, data.form.rest)) {
-    attributes.Set("axis", axis);
-  } else if (NumElements(*twins_.a.value(scale.a).shape) == 1) {
-    attributes.Set("axis", int64_t{0});
-  } else {
-    return Refuse(site, "its scales lie along an axis that tokens do not keep");
-  }
-  return Emit(site, site.op(), std::move(inputs), std::move(attributes));
-}
-
-// All tokens of a request, or the one value of each of its rows, share a range.
-absl::Status Packer::PackRequestScale(const Site& site) {
-  const Operand& data = site.inputs[0];
-  const bool varies = data.tokens() || data.form.kind == Form::kSegments;
-  if (!varies || PackedOf(data) == kNone || data.form.rest < 1) {
-    return Refuse(site, "it quantises neither tokens nor rows by the range of their request");
-  }
-  const ValueId bounds = data.tokens() ? request_tokens_ : request_rows_;
-  const NodeId packed =
-      to_.AddNode(site.op(), {PackedOf(data), bounds}, {}, site.outputs.size(), site.a->name);
-  RETURN_IF_ERROR(InferNode(to_, packed));
-  for (size_t i = 0; i < site.outputs.size(); ++i) {
-    const Operand& output = site.outputs[i];
-    if (!output.given()) continue;
-    if (output.form.kind != data.form.kind || output.form.rest != data.form.rest ||
-        output.form.rows != data.form.rows) {
-      return Refuse(site, "a result has no packed form");
-    }
-    Bind(output, to_.node(packed).outputs[i]);
-  }
-  return absl::OkStatus();
 }
 
 }  // namespace reprise::pack

@@ -1,4 +1,5 @@
-// Packer: the walk of PackTokens, node by node. Its rules are in pack_rules.cc.
+// Packer: the walk of PackTokens, node by node. Its rules are in pack_rules.cc and
+// pack_rules_quantize.cc.
 #pragma once
 
 #include <string>

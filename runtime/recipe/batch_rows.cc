@@ -5,6 +5,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "runtime/ops/op.h"
+#include "runtime/ops/quantize.h"
 
 namespace reprise {
 namespace {
@@ -107,7 +108,7 @@ class Marker {
              !IsMarked(node, kZeroPoint + 1);
     }
     if (node.op == "reprise.IntegerLinear") return IntegerLinearFollows(node, out);
-    if (IsQuantisation(node)) {
+    if (ops::IsQuantisation(node.op)) {
       // One scale a position along an axis: not along dim 0.
       return OnlyTheFirstIsMarked(node) &&
              (NumElements(ShapeOf(node, 1)) == 1 ||
@@ -195,11 +196,6 @@ class Marker {
       if (!Follows(node, rows, out)) return false;
     }
     return true;
-  }
-
-  static bool IsQuantisation(const Node& node) {
-    return node.op == "QuantizeLinear" || node.op == "DequantizeLinear" ||
-           node.op == "reprise.FakeQuantize";
   }
 
   bool OnlyTheFirstIsMarked(const Node& node) const {

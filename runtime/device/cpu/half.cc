@@ -23,11 +23,7 @@ struct Float16 {
   static HWY_INLINE VF Widen(F32 d, VU16 x) {
     return hn::PromoteTo(d, hn::BitCast(hn::Rebind<hwy::float16_t, F32>(), x));
   }
-  static HWY_INLINE VU16 Narrow(VF x) {
-    return hn::BitCast(U16(), hn::DemoteTo(hn::Rebind<hwy::float16_t, F32>(), x));
-  }
   static float Widen(uint16_t x) { return HalfToFloat(x); }
-  static uint16_t Narrow(float x) { return FloatToHalf(x); }
 };
 
 struct BFloat16 {
@@ -35,17 +31,7 @@ struct BFloat16 {
     const hn::RebindToUnsigned<F32> words;
     return hn::BitCast(d, hn::ShiftLeft<16>(hn::PromoteTo(words, x)));
   }
-  static HWY_INLINE VU16 Narrow(VF x) {
-    const hn::RebindToUnsigned<F32> words;
-    const auto bits = hn::BitCast(words, x);
-    const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(words, 1));
-    const auto rounded = hn::Add(bits, hn::Add(odd, hn::Set(words, 0x7FFF)));
-    const auto quiet = hn::Or(bits, hn::Set(words, 0x400000));
-    const auto nan = hn::RebindMask(words, hn::IsNaN(x));
-    return hn::TruncateTo(U16(), hn::ShiftRight<16>(hn::IfThenElse(nan, quiet, rounded)));
-  }
   static float Widen(uint16_t x) { return BFloat16ToFloat(x); }
-  static uint16_t Narrow(float x) { return FloatToBFloat16(x); }
 };
 
 // The baseline's emulated conversions truncate.
@@ -88,21 +74,10 @@ void AddTo(const void* x, float* y, int64_t count) {
       [](float value, float* to) { *to += value; });
 }
 
-template <class Half>
-void Narrow(const float* x, uint16_t* y, int64_t count) {
-  int64_t i = 0;
-  if constexpr (kVectors) {
-    for (; i + kLanes <= count; i += kLanes) {
-      hn::StoreU(Half::Narrow(hn::LoadU(F32(), x + i)), U16(), y + i);
-    }
-  }
-  for (; i < count; ++i) y[i] = Half::Narrow(x[i]);
-}
-
 }  // namespace
 
-constexpr HalfKernels kFloat16Kernels = {Widen<Float16>, AddTo<Float16>, Narrow<Float16>};
-constexpr HalfKernels kBFloat16Kernels = {Widen<BFloat16>, AddTo<BFloat16>, Narrow<BFloat16>};
+constexpr HalfKernels kFloat16Kernels = {Widen<Float16>, AddTo<Float16>};
+constexpr HalfKernels kBFloat16Kernels = {Widen<BFloat16>, AddTo<BFloat16>};
 
 }  // namespace reprise::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();

@@ -1,4 +1,4 @@
-// Numbers of float16 and bfloat16 as floats, and back.
+// Numbers of float16 and bfloat16 as floats, wherever a file has them. Cast is typed_loops.h's.
 //
 // Threads: pure.
 #pragma once
@@ -15,8 +15,6 @@ struct HalfKernels {
   void (*widen)(const void* x, float* y, int64_t count);
   // y += x. x may begin at any address.
   void (*add)(const void* x, float* y, int64_t count);
-  // y = x to the nearest, ties to even; NaN stays NaN.
-  void (*narrow)(const float* x, uint16_t* y, int64_t count);
 };
 
 inline bool IsHalf(DType dtype) { return dtype == DType::kFloat16 || dtype == DType::kBFloat16; }

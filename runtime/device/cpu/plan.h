@@ -272,9 +272,9 @@ std::vector<Candidate> PlanQuantize(const CpuTarget& target, const NodeView& nod
 std::vector<Candidate> PlanDequantize(const CpuTarget& target, const NodeView& node);
 std::vector<Candidate> PlanFakeQuantize(const CpuTarget& target, const NodeView& node);
 std::vector<Candidate> PlanDynamicQuantize(const CpuTarget& target, const NodeView& node);
-// Cast of integers of up to 32 bits to float32.
 
-// plan_typed.cc: other dtypes
+// plan_typed.cc: other dtypes, comparisons, logic,
+// Cast between any two dtypes and Where of any
 std::vector<Candidate> PlanTypedMath(const CpuTarget& target, const NodeView& node);
 std::vector<Candidate> PlanCompare(const CpuTarget& target, const NodeView& node);
 std::vector<Candidate> PlanLogic(const CpuTarget& target, const NodeView& node);

@@ -1,8 +1,6 @@
 // Elementwise float32 ops by the vector kernels.
-#include <cstring>
 #include <optional>
 
-#include "absl/strings/str_cat.h"
 #include "runtime/device/cpu/plan.h"
 #include "runtime/device/cpu/strided.h"
 

@@ -245,13 +245,14 @@ absl::StatusOr<Tensor> RunPackInt8Rows(const Tensor& values, const Tensor* scale
   const Shape& shape = values.shape();
   const bool is_unsigned = values.dtype() == DType::kUInt8;
   const int64_t given = scales == nullptr ? 1 : scales->num_elements();
+  const int64_t shifts = points == nullptr ? 1 : points->num_elements();
   if ((values.dtype() != DType::kInt8 && !is_unsigned) || shape.size() != 2 ||
-      (given != 1 && given != shape[0]) || (points != nullptr && points->num_elements() != given)) {
-    return absl::InternalError(absl::StrCat(
-        kPackInt8RowsOp, " of ", DTypeName(values.dtype()), " ", ShapeToString(shape), " with ",
-        given, " scales and ", points == nullptr ? 0 : points->num_elements(), " zero points"));
+      (given != 1 && given != shape[0]) || (shifts != 1 && shifts != shape[0])) {
+    return absl::InternalError(absl::StrCat(kPackInt8RowsOp, " of ", DTypeName(values.dtype()), " ",
+                                            ShapeToString(shape), " with ", given, " scales and ",
+                                            points == nullptr ? 0 : shifts, " zero points"));
   }
-  std::vector<int64_t> zeros(static_cast<size_t>(given), 0);
+  std::vector<int64_t> zeros = {0};
   if (points != nullptr) {
     ASSIGN_OR_RETURN(zeros, points->ToInt64s());
   }
@@ -263,9 +264,8 @@ absl::StatusOr<Tensor> RunPackInt8Rows(const Tensor& values, const Tensor* scale
   // 128 less is the top bit turned over.
   const uint8_t flip = is_unsigned ? 0x80 : 0;
   for (int64_t row = 0; row < shape[0]; ++row, from += width) {
-    const int64_t own = given == 1 ? 0 : row;
-    const float factor = scales == nullptr ? 1 : scales->span<float>()[own];
-    const auto zero = static_cast<float>(zeros[own] - flip);
+    const float factor = scales == nullptr ? 1 : scales->span<float>()[given == 1 ? 0 : row];
+    const auto zero = static_cast<float>(zeros[shifts == 1 ? 0 : row] - flip);
     std::memcpy(to, &factor, sizeof(factor));
     to += sizeof(factor);
     std::memcpy(to, &zero, sizeof(zero));

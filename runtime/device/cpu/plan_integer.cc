@@ -7,11 +7,10 @@
 #include "runtime/device/cpu/gemm_u8s8.h"
 #include "runtime/device/cpu/product.h"
 #include "runtime/device/cpu/weight_memory.h"
+#include "runtime/ops/quantize.h"
 
 namespace reprise::cpu {
 namespace {
-
-bool IsByte(DType dtype) { return dtype == DType::kInt8 || dtype == DType::kUInt8; }
 
 // One number for all rows or columns, or one for each; kNoOperand: none is given.
 struct Factors {
@@ -146,7 +145,7 @@ std::vector<Candidate> IntegerCandidates(const CpuTarget& target, const NodeView
 absl::StatusOr<Tensor> RunPackU8S8(const CpuTarget& target, const Attributes& attributes,
                                    const Tensor& weights, WeightMemory& memory) {
   const U8S8Kernels& kernels = U8S8KernelsFor(target.isa);
-  if (!IsByte(weights.dtype()) || weights.shape().size() != 2 ||
+  if (!ops::IsByte(weights.dtype()) || weights.shape().size() != 2 ||
       attributes.Int("panel", 0) != kernels.panel_columns) {
     return absl::InternalError(absl::StrCat(kPackU8S8Op, " of ", DTypeName(weights.dtype()), " ",
                                             ShapeToString(weights.shape()), " into panels of ",

@@ -4,7 +4,6 @@
 
 #include <cstring>
 
-#include "absl/strings/str_cat.h"
 #include "runtime/device/cpu/plan.h"
 #include "runtime/device/cpu/strided.h"
 

@@ -1,6 +1,6 @@
 // Ops that keep some elements in their order and fill the places of others: Pad, Trilu.
 #include <algorithm>
-#include <cstring>
+#include <optional>
 #include <vector>
 
 #include "runtime/device/cpu/plan.h"

@@ -3,9 +3,7 @@
 // a step makes behind their end is taken back. What the ops offer beyond that (other functions,
 // clipping, peepholes) runs by the reference kernel.
 #include <algorithm>
-#include <optional>
 
-#include "absl/strings/str_cat.h"
 #include "runtime/device/cpu/plan.h"
 #include "runtime/device/cpu/weight_memory.h"
 #include "runtime/ops/recurrent_activations.h"

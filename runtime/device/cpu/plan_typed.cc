@@ -1,7 +1,6 @@
 // Elementwise ops of other dtypes, comparisons, logic, choosing and converting: see typed_loops.h.
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "runtime/device/cpu/plan.h"
 #include "runtime/device/cpu/strided.h"
 

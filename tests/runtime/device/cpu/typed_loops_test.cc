@@ -1,5 +1,6 @@
 #include "runtime/device/cpu/typed_loops.h"
 
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -198,6 +199,45 @@ TEST_P(TypedLoopsTest, EveryHalfBecomesItsFloatAndReturns) {
     } else {
       ASSERT_EQ(std::memcmp(&floats[i], &exact, sizeof(exact)), 0) << i;
       ASSERT_EQ(back[i], halves[i]);
+    }
+  }
+}
+
+TEST_P(TypedLoopsTest, FloatsBecomeTheNearestHalfWithTiesToEven) {
+  struct HalfType {
+    DType dtype;
+    float (*widen)(uint16_t);
+    uint16_t (*narrow)(float);
+  };
+  constexpr HalfType kHalves[] = {{DType::kFloat16, HalfToFloat, FloatToHalf},
+                                  {DType::kBFloat16, BFloat16ToFloat, FloatToBFloat16}};
+  std::mt19937 random(1);
+  std::vector<float> x = {
+      65504.0f, 65519.996f, 65520.0f, 70000.0f, -1e30f,
+      0.0f,     -0.0f,      3.4e38f,  1e-45f,   std::numeric_limits<float>::infinity()};
+  for (int i = 0; i < 200000; ++i) x.push_back(std::bit_cast<float>(uint32_t(random())));
+  // Around what either half holds, and halfway between two of them.
+  for (uint32_t bits = 0; bits < 1u << 16; ++bits) {
+    for (const HalfType& half : kHalves) {
+      const float value = half.widen(static_cast<uint16_t>(bits));
+      const float next = half.widen(static_cast<uint16_t>(bits + 1));
+      x.push_back(value);
+      x.push_back((value + next) / 2);
+      x.push_back(std::nextafter((value + next) / 2, next));
+    }
+  }
+  const void* in[] = {x.data()};
+  const int64_t stride = 1;
+  for (const HalfType& half : kHalves) {
+    std::vector<uint16_t> y(x.size());
+    kernels().cast(DType::kFloat32, half.dtype)(in, &stride, y.data(),
+                                                static_cast<int64_t>(x.size()));
+    for (size_t i = 0; i < x.size(); ++i) {
+      if (std::isnan(x[i])) {
+        ASSERT_TRUE(std::isnan(half.widen(y[i]))) << x[i];
+      } else {
+        ASSERT_EQ(y[i], half.narrow(x[i])) << x[i];
+      }
     }
   }
 }
