@@ -6,6 +6,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/onnx/branches.h"
@@ -156,17 +157,14 @@ class Inliner {
     const int carried = call.input_size() - static_cast<int>(scanned);
     ASSIGN_OR_RETURN(const onnx::GraphProto* body,
                      BodyOf(call, call.input_size(), std::max(carried, call.output_size())));
-    const auto directions_and_axes = [&](absl::string_view of, int64_t count) {
-      std::pair<std::vector<int64_t>, std::vector<int64_t>> both = {
-          IntsOf(call, absl::StrCat("scan_", of, "_directions")),
-          IntsOf(call, absl::StrCat("scan_", of, "_axes"))};
-      both.first.resize(count);
-      both.second.resize(count);
-      return both;
-    };
-    const auto [backwards, axes] = directions_and_axes("input", scanned);
-    const auto [results_backwards, result_axes] =
-        directions_and_axes("output", body->output_size() - carried);
+    const int64_t stacked = body->output_size() - carried;
+    ASSIGN_OR_RETURN(const std::vector<int64_t> backwards,
+                     ScanInts(call, "scan_input_directions", scanned));
+    ASSIGN_OR_RETURN(const std::vector<int64_t> axes, ScanInts(call, "scan_input_axes", scanned));
+    ASSIGN_OR_RETURN(const std::vector<int64_t> results_backwards,
+                     ScanInts(call, "scan_output_directions", stacked));
+    ASSIGN_OR_RETURN(const std::vector<int64_t> result_axes,
+                     ScanInts(call, "scan_output_axes", stacked));
 
     const std::string prefix = NextPrefix(call);
     const auto own_name = [&](absl::string_view name) {
@@ -220,6 +218,23 @@ class Inliner {
     RETURN_IF_ERROR(AddSubgraph(*body, prefix, opsets, depth, loop));
     AddControl(std::move(loop), opsets);
     return absl::OkStatus();
+  }
+
+  // Attribute `name` of a Scan, one number for each of `count` values; directions are 0 or 1.
+  static absl::StatusOr<std::vector<int64_t>> ScanInts(const onnx::NodeProto& call,
+                                                       const std::string& name, int64_t count) {
+    std::vector<int64_t> values = IntsOf(call, name, std::vector<int64_t>(count));
+    if (static_cast<int64_t>(values.size()) != count) {
+      return absl::InvalidArgumentError(absl::StrCat(Label(call), ": attribute '", name, "' has ",
+                                                     values.size(), " entries for ", count,
+                                                     " values"));
+    }
+    for (const int64_t value : values) {
+      if (!absl::EndsWith(name, "directions") || value == 0 || value == 1) continue;
+      return absl::InvalidArgumentError(absl::StrCat(Label(call), ": attribute '", name, "' holds ",
+                                                     value, ", a direction is 0 or 1"));
+    }
+    return values;
   }
 
   // Of the nodes that a Scan is taken apart into.

@@ -249,8 +249,8 @@ absl::Status MatMulIntegerRule(InferContext& context) {
     const int64_t rows =
         i == 2 ? (operand.size() < 2 ? 1 : operand[operand.size() - 2]) : operand.back();
     if (points != 1 && points != rows) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("input ", i, " has ", points, " zero points for ", rows, " rows"));
+      return absl::InvalidArgumentError(absl::StrCat(
+          "input ", i, " has ", points, " zero points for ", rows, i == 2 ? " rows" : " columns"));
     }
   }
   context.SetOutput(0, DType::kInt32, std::move(shape));

@@ -33,7 +33,7 @@ TEST_F(RefusalTest, UnknownOpsAndUnsupportedDtypesAreToldTogether) {
   builder.Node("Neg", {"x"}, {"n"}, "fine");
   builder.Node("Frobnicate", {"n"}, {"f"}, "odd", "com.example");
   builder.Node("Erf", {"n"}, {"g"}, "more_integers");
-  builder.Node("StringNormalizer", {"e", "f"}, {"z"}, "loop");
+  builder.Node("StringNormalizer", {"e", "f"}, {"z"}, "text");
   const absl::Status status = Load(builder);
   EXPECT_TRUE(absl::IsUnimplemented(status)) << status;
   EXPECT_THAT(
@@ -41,7 +41,7 @@ TEST_F(RefusalTest, UnknownOpsAndUnsupportedDtypesAreToldTogether) {
       UnorderedElementsAre(
           "op 'Frobnicate' (domain 'com.example', version ?, node 'odd', dtypes (i32)): is not "
           "supported",
-          "op 'StringNormalizer' (domain 'ai.onnx', version 17, node 'loop', dtypes (?, ?)): is not supported",
+          "op 'StringNormalizer' (domain 'ai.onnx', version 17, node 'text', dtypes (?, ?)): is not supported",
           "op 'Erf' (domain 'ai.onnx', version 17, nodes 'integers', 'more_integers', dtypes "
           "(i32)): input 0 cannot be of dtype i32"));
 }

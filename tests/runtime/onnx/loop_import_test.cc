@@ -75,8 +75,15 @@ TEST(LoopImportTest, AScanThatDoesNotFitIsRefusedByName) {
   AddBranchNode(body, "Neg", {"e"}, "turned");
   body.add_output()->set_name("turned");
   SetAttribute(node, "num_scan_inputs", int64_t{2});
-  EXPECT_THAT(std::string(ImportOnnxBytes(b.Bytes()).status().message()),
-              HasSubstr("Scan 'walk' scans 2 of its 1 inputs"));
+  const auto error = [&] { return std::string(ImportOnnxBytes(b.Bytes()).status().message()); };
+  EXPECT_THAT(error(), HasSubstr("Scan 'walk' scans 2 of its 1 inputs"));
+  node.mutable_attribute(1)->set_i(1);
+  EXPECT_TRUE(ImportOnnxBytes(b.Bytes()).ok()) << error();
+  SetAttribute(node, "scan_input_directions", std::vector<int64_t>{0, 1});
+  EXPECT_THAT(error(), HasSubstr("attribute 'scan_input_directions' has 2 entries for 1 values"));
+  node.mutable_attribute()->DeleteSubrange(2, 1);
+  SetAttribute(node, "scan_input_directions", std::vector<int64_t>{7});
+  EXPECT_THAT(error(), HasSubstr("'scan_input_directions' holds 7, a direction is 0 or 1"));
 }
 
 }  // namespace
