@@ -68,7 +68,7 @@ class QuantizeTest : public testing::TestWithParam<Isa> {
     std::vector<std::byte> got(bytes + 64, std::byte{0x5a});
     function(x.data(), scale.data(), zero.has_value() ? zero->data() : nullptr, got.data(),
              x.num_elements());
-    EXPECT_EQ(std::memcmp(got.data(), want.data(), bytes), 0)
+    EXPECT_TRUE(bytes == 0 || std::memcmp(got.data(), want.data(), bytes) == 0)
         << op << " to or from " << DTypeName(zero.has_value() ? zero->dtype() : DType::kUndefined)
         << ", " << x.num_elements() << " elements";
     for (size_t i = bytes; i < got.size(); ++i) EXPECT_EQ(got[i], std::byte{0x5a}) << i - bytes;
