@@ -39,6 +39,11 @@ class Inliner {
         return absl::InvalidArgumentError(absl::StrCat("the model has over ", kMaxNodes, " nodes"));
       }
       if (CanonicalDomain(node.domain()).empty()) {
+        const bool nests =
+            node.op_type() == "If" || node.op_type() == "Loop" || node.op_type() == "Scan";
+        if (nests && depth >= kMaxDepth) {
+          return absl::InvalidArgumentError(absl::StrCat(Label(node), " nests too deeply"));
+        }
         if (node.op_type() == "If") return AddIf(node, opsets, depth);
         if (node.op_type() == "Loop") return AddLoop(node, opsets, depth);
         if (node.op_type() == "Scan") return AddScan(node, opsets, depth);
@@ -98,9 +103,6 @@ class Inliner {
   // The nodes of both branches, and an If that chooses between their results: its inputs are the
   // condition, the results of the first branch, those of the second.
   absl::Status AddIf(const onnx::NodeProto& call, const OpsetMap& opsets, int depth) {
-    if (depth >= kMaxDepth) {
-      return absl::InvalidArgumentError(absl::StrCat(Label(call), " nests too deeply"));
-    }
     if (call.input_size() != 1) {
       return absl::InvalidArgumentError(
           absl::StrCat(Label(call), " has ", call.input_size(), " inputs, takes a condition"));
@@ -117,9 +119,6 @@ class Inliner {
 
   // The nodes of the body between a LoopStep and a Loop.
   absl::Status AddLoop(const onnx::NodeProto& call, const OpsetMap& opsets, int depth) {
-    if (depth >= kMaxDepth) {
-      return absl::InvalidArgumentError(absl::StrCat(Label(call), " nests too deeply"));
-    }
     const int carried = std::max(call.input_size() - 2, 0);
     ASSIGN_OR_RETURN(const onnx::GraphProto* body,
                      BodyOf(call, 2 + carried, 1 + std::max(carried, call.output_size())));
@@ -139,9 +138,6 @@ class Inliner {
 
   // A Loop that runs once for each slice of the scanned inputs, and looks the slices up.
   absl::Status AddScan(const onnx::NodeProto& call, const OpsetMap& opsets, int depth) {
-    if (depth >= kMaxDepth) {
-      return absl::InvalidArgumentError(absl::StrCat(Label(call), " nests too deeply"));
-    }
     const auto version = opsets.find("");
     if (version == opsets.end() || version->second < 9) {
       return absl::UnimplementedError(absl::StrCat(Label(call), " of opset ",

@@ -2,30 +2,15 @@
 
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/ops/conv.h"
+#include "runtime/ops/integer_operands.h"
 #include "runtime/ops/typed.h"
 
 namespace reprise::ops {
 namespace {
 
 enum Input : size_t { kX, kWeight, kXScale, kWScale, kXZero, kWZero, kBias, kResidual };
-
-constexpr uint32_t kBytes = TypeBit(DType::kInt8) | TypeBit(DType::kUInt8);
-constexpr uint32_t kFloat = TypeBit(DType::kFloat32);
-
-absl::Status Mismatch(size_t input, const Shape& shape, absl::string_view expected) {
-  return absl::InvalidArgumentError(absl::StrCat("input ", input, " has the shape ",
-                                                 ShapeToString(shape), ", expected ", expected));
-}
-
-absl::Status CheckExactly(const InferContext& context, size_t input, const Shape& expected) {
-  if (!context.has_input(input)) return absl::OkStatus();
-  RETURN_IF_ERROR(CheckType(context, input, kFloat));
-  if (context.shape(input) == expected) return absl::OkStatus();
-  return Mismatch(input, context.shape(input), ShapeToString(expected));
-}
 
 // Elements of input `i` less its zero points, input `points`; of several each has `inner`
 // neighbours of the elements.
@@ -47,8 +32,8 @@ std::vector<double> Centered(const KernelContext& context, size_t i, size_t poin
 }  // namespace
 
 absl::Status IntegerConvRule(InferContext& context) {
-  for (size_t i : {kX, kWeight}) RETURN_IF_ERROR(CheckType(context, i, kBytes));
-  for (size_t i : {kXScale, kWScale}) RETURN_IF_ERROR(CheckType(context, i, kFloat));
+  for (size_t i : {kX, kWeight}) RETURN_IF_ERROR(CheckType(context, i, kByteTypes));
+  for (size_t i : {kXScale, kWScale}) RETURN_IF_ERROR(CheckType(context, i, kFloatType));
   for (size_t i : {kXZero, kWZero}) {
     if (context.has_input(i)) RETURN_IF_ERROR(CheckSameType(context, i - kXZero, i));
   }
@@ -57,13 +42,9 @@ absl::Status IntegerConvRule(InferContext& context) {
   const Shape maps = {shape[1]};
   for (size_t i : {kXScale, kXZero}) {
     if (!context.has_input(i) || NumElements(context.shape(i)) == 1) continue;
-    return Mismatch(i, context.shape(i), "one element");
+    return OperandMismatch(i, context.shape(i), "one element");
   }
-  for (size_t i : {kWScale, kWZero}) {
-    if (!context.has_input(i) || NumElements(context.shape(i)) == 1) continue;
-    if (context.shape(i) == maps) continue;
-    return Mismatch(i, context.shape(i), absl::StrCat("one element or ", ShapeToString(maps)));
-  }
+  for (size_t i : {kWScale, kWZero}) RETURN_IF_ERROR(CheckOneOr(context, i, maps));
   RETURN_IF_ERROR(CheckExactly(context, kBias, maps));
   RETURN_IF_ERROR(CheckExactly(context, kResidual, shape));
   context.SetOutput(0, DType::kFloat32, std::move(shape));

@@ -1,5 +1,5 @@
-// reprise.IntegerConv: the convolution of quantised planes by quantised weights as floats, with what
-// follows it.
+// reprise.IntegerConv: the convolution of quantised planes by quantised weights as floats, with
+// what follows it.
 #pragma once
 
 #include "runtime/ops/infer.h"

@@ -2,8 +2,8 @@
 
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/ops/integer_operands.h"
 #include "runtime/ops/matmul.h"
 
 namespace reprise::ops {
@@ -11,34 +11,11 @@ namespace {
 
 enum Input : size_t { kA, kB, kAScale, kBScale, kAZero, kBZero, kBias, kResidual };
 
-constexpr uint32_t kBytes = TypeBit(DType::kInt8) | TypeBit(DType::kUInt8);
-constexpr uint32_t kFloat = TypeBit(DType::kFloat32);
-
-absl::Status Mismatch(size_t input, const Shape& shape, absl::string_view expected) {
-  return absl::InvalidArgumentError(absl::StrCat("input ", input, " has the shape ",
-                                                 ShapeToString(shape), ", expected ", expected));
-}
-
-// One element of any rank, or exactly `many`.
-absl::Status CheckOneOr(const InferContext& context, size_t input, const Shape& many) {
-  if (!context.has_input(input)) return absl::OkStatus();
-  const Shape& shape = context.shape(input);
-  if (NumElements(shape) == 1 || shape == many) return absl::OkStatus();
-  return Mismatch(input, shape, absl::StrCat("one element or ", ShapeToString(many)));
-}
-
-absl::Status CheckExactly(const InferContext& context, size_t input, const Shape& expected) {
-  if (!context.has_input(input)) return absl::OkStatus();
-  RETURN_IF_ERROR(CheckType(context, input, kFloat));
-  if (context.shape(input) == expected) return absl::OkStatus();
-  return Mismatch(input, context.shape(input), ShapeToString(expected));
-}
-
 }  // namespace
 
 absl::Status IntegerLinearRule(InferContext& context) {
-  for (size_t i : {kA, kB}) RETURN_IF_ERROR(CheckType(context, i, kBytes));
-  for (size_t i : {kAScale, kBScale}) RETURN_IF_ERROR(CheckType(context, i, kFloat));
+  for (size_t i : {kA, kB}) RETURN_IF_ERROR(CheckType(context, i, kByteTypes));
+  for (size_t i : {kAScale, kBScale}) RETURN_IF_ERROR(CheckType(context, i, kFloatType));
   for (size_t i : {kAZero, kBZero}) {
     if (context.has_input(i)) RETURN_IF_ERROR(CheckSameType(context, i - kAZero, i));
   }

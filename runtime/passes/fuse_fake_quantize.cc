@@ -7,10 +7,6 @@
 namespace reprise {
 namespace {
 
-bool IsOne(const Graph& graph, ValueId value) {
-  return ShapeOf(graph, value).has_value() && NumElements(*ShapeOf(graph, value)) == 1;
-}
-
 // Both have scale and zero point from the same values, along the same axis.
 bool AreInverse(const Graph& graph, const Node& quantize, const Node& dequantize) {
   if (quantize.op != "QuantizeLinear" || dequantize.op != "DequantizeLinear" ||
@@ -22,7 +18,7 @@ bool AreInverse(const Graph& graph, const Node& quantize, const Node& dequantize
   for (const Node* node : {&quantize, &dequantize}) {
     if (node->attributes.Int("block_size", 0) != 0) return false;
   }
-  return IsOne(graph, quantize.inputs[1]) ||
+  return HasOneElement(graph, quantize.inputs[1]) ||
          quantize.attributes.Int("axis", 1) == dequantize.attributes.Int("axis", 1);
 }
 

@@ -47,7 +47,7 @@ std::optional<Dequantized> MatchWeights(const Graph& graph, ValueId value) {
   return weights;
 }
 
-bool IsOne(const Graph& graph, ValueId value) {
+bool IsOneIfAny(const Graph& graph, ValueId value) {
   return value == kNone ||
          (ShapeOf(graph, value).has_value() && NumElements(*ShapeOf(graph, value)) == 1);
 }
@@ -64,8 +64,8 @@ class FuseIntegerConvPass : public Pass {
       if (node.op != "Conv" || !IsFloat32(graph, node.outputs[0])) continue;
       const Node* x = graph.ProducerIf(node.inputs[0], "DequantizeLinear");
       if (x == nullptr || !ops::IsByte(graph.value(x->inputs[0]).dtype) ||
-          !IsFloat32(graph, x->inputs[1]) || !IsOne(graph, x->inputs[1]) ||
-          !IsOne(graph, x->input(2))) {
+          !IsFloat32(graph, x->inputs[1]) || !IsOneIfAny(graph, x->inputs[1]) ||
+          !IsOneIfAny(graph, x->input(2))) {
         continue;
       }
       const std::optional<Dequantized> weights = MatchWeights(graph, node.inputs[1]);

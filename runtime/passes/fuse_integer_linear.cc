@@ -24,8 +24,6 @@ bool IsBytes(const Graph& graph, ValueId value) {
   return ops::IsByte(graph.value(value).dtype);
 }
 
-bool IsOne(const Graph& graph, ValueId value) { return NumElements(*ShapeOf(graph, value)) == 1; }
-
 // Rows of bytes by a matrix of bytes that is a weight.
 bool IsProduct(const Graph& graph, ValueId a, ValueId b) {
   return IsBytes(graph, a) && IsBytes(graph, b) && ShapeOf(graph, a)->size() >= 2 &&
@@ -34,7 +32,7 @@ bool IsProduct(const Graph& graph, ValueId a, ValueId b) {
 
 // Of `product`: one element, or one a row under the shape that the op takes; nullopt for any other.
 std::optional<ValueId> AsRows(const Graph& graph, ValueId value, ValueId product) {
-  if (value == kNone || IsOne(graph, value)) return value;
+  if (value == kNone || HasOneElement(graph, value)) return value;
   Shape rows = *ShapeOf(graph, product);
   rows.back() = 1;
   return HasShape(graph, value, rows) ? std::make_optional(value) : std::nullopt;
@@ -42,7 +40,7 @@ std::optional<ValueId> AsRows(const Graph& graph, ValueId value, ValueId product
 
 // Likewise one element, or one a column: a weight.
 absl::StatusOr<std::optional<ValueId>> AsColumns(Graph& graph, ValueId value, int64_t columns) {
-  if (value == kNone || IsOne(graph, value)) return std::make_optional(value);
+  if (value == kNone || HasOneElement(graph, value)) return std::make_optional(value);
   const Shape& shape = *ShapeOf(graph, value);
   if (!IsWeight(graph, value) || shape.back() != columns || NumElements(shape) != columns) {
     return std::optional<ValueId>();
@@ -141,7 +139,7 @@ absl::StatusOr<std::optional<Product>> MatchDequantized(Graph& graph, const Node
   const Node* a = graph.ProducerIf(node.inputs[0], "DequantizeLinear");
   if (a == nullptr || !IsFloat32(graph, node.outputs[0]) || !IsParameter(graph, node.inputs[1]) ||
       !IsBytes(graph, a->inputs[0]) || !IsFloat32(graph, a->inputs[1]) ||
-      !IsOne(graph, a->inputs[1]) || ShapeOf(graph, a->inputs[0])->size() < 2) {
+      !HasOneElement(graph, a->inputs[1]) || ShapeOf(graph, a->inputs[0])->size() < 2) {
     return std::optional<Product>();
   }
   const std::optional<ops::QuantizedWeights> weights =
@@ -166,7 +164,7 @@ absl::StatusOr<std::optional<Product>> MatchQuantizing(Graph& graph, const Node&
   Product product = {.a = node.inputs[0], .b = node.inputs[3], .result = result};
   ASSIGN_OR_RETURN(const bool points,
                    TakeZeroPoints(graph, node.inputs[2], node.inputs[5], result, product));
-  if (!points || !IsOne(graph, node.inputs[1])) return std::optional<Product>();
+  if (!points || !HasOneElement(graph, node.inputs[1])) return std::optional<Product>();
   product.a_scale = node.inputs[1];
   ASSIGN_OR_RETURN(const auto scale,
                    AsColumns(graph, node.inputs[4], ShapeOf(graph, result)->back()));
@@ -183,8 +181,8 @@ absl::StatusOr<ValueId> QuantizingInSteps(Graph& graph, const Node& node) {
   }
   const int64_t columns = ShapeOf(graph, node.outputs[0])->back();
   const ValueId scales = node.inputs[4];
-  if (!IsOne(graph, node.inputs[1]) ||
-      (!IsOne(graph, scales) && !HasShape(graph, scales, {columns}))) {
+  if (!HasOneElement(graph, node.inputs[1]) ||
+      (!HasOneElement(graph, scales) && !HasShape(graph, scales, {columns}))) {
     return kNone;
   }
   ASSIGN_OR_RETURN(

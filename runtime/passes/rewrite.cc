@@ -32,6 +32,10 @@ const std::optional<Shape>& ShapeOf(const Graph& graph, ValueId value) {
   return graph.value(value).shape;
 }
 
+bool HasOneElement(const Graph& graph, ValueId value) {
+  return ShapeOf(graph, value).has_value() && NumElements(*ShapeOf(graph, value)) == 1;
+}
+
 bool HasShape(const Graph& graph, ValueId value, absl::Span<const int64_t> shape) {
   const std::optional<Shape>& own = ShapeOf(graph, value);
   return own.has_value() && absl::Span<const int64_t>(*own) == shape;

@@ -23,6 +23,8 @@ bool IsNear(double value, double expected);
 
 // The shape of a value in a specialised graph; empty optional in a symbolic one.
 const std::optional<Shape>& ShapeOf(const Graph& graph, ValueId value);
+// Its shape is known, and so is that it has one element.
+bool HasOneElement(const Graph& graph, ValueId value);
 bool HasShape(const Graph& graph, ValueId value, absl::Span<const int64_t> shape);
 bool SameShape(const Graph& graph, ValueId a, ValueId b);
 // Both dtype and shape are known and the dtype is float32.

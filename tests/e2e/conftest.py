@@ -3,7 +3,11 @@
 import numpy as np
 import pytest
 
+from testing.daemon import Daemon
 from testing.repository import Repository
+
+# A larger recipe would serve instead, and the own one be captured behind.
+INLINE = 'parameters { key: "reprise.capture" value { string_value: "inline" } }'
 
 
 @pytest.fixture
@@ -15,6 +19,20 @@ def repository(tmp_path):
 def module_repository(tmp_path_factory):
     """One repository for the tests of a file, where a daemon is shared by them."""
     return Repository(tmp_path_factory.mktemp("repository") / "models")
+
+
+@pytest.fixture(scope="module")
+def paths(module_repository, request):
+    """The files of the MODELS of a test module, by name, each captured as its requests come."""
+    return {name: module_repository.add(name, make(), config=INLINE)
+            for name, make in request.module.MODELS.items()}
+
+
+@pytest.fixture(scope="module")
+def daemon(module_repository, paths):
+    """Serves them."""
+    with Daemon(module_repository) as running:
+        yield running
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from tritonclient.utils import InferenceServerException
 
 from testing import models
 from testing.clients import together
-from testing.daemon import Daemon, reprise
+from testing.daemon import reprise
 from testing.inference import assert_same_answer, infer, reference, text_inputs
 from testing.metrics import Scrape
 
@@ -129,20 +129,7 @@ MODELS = {"encoder": encoder, "longest": longest, "best": best, "words": words, 
 CUTS = {"encoder": ["NonZero"], "longest": ["Slice", "Range"], "best": ["TopK"],
         "words": ["Compress", "Unique", "Compress"], "boxes": ["NonMaxSuppression"],
         "choice": ["If"]}
-# A larger recipe would serve instead, and the own one be captured behind.
-INLINE = 'parameters { key: "reprise.capture" value { string_value: "inline" } }'
 SIZES = [(1, 5), (3, 17), (2, 17), (1, 33), (4, 8), (1, 1), (3, 17)]
-
-
-@pytest.fixture(scope="module")
-def paths(module_repository):
-    return {name: module_repository.add(name, make(), config=INLINE) for name, make in MODELS.items()}
-
-
-@pytest.fixture(scope="module")
-def daemon(module_repository, paths):
-    with Daemon(module_repository) as running:
-        yield running
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -7,12 +7,11 @@ from tritonclient.utils import InferenceServerException
 
 from testing import models
 from testing.clients import together
-from testing.daemon import Daemon, reprise
+from testing.daemon import reprise
 from testing.inference import assert_same_answer, infer, reference
 from testing.metrics import Scrape
 
 FLOAT, INT64, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
-INLINE = 'parameters { key: "reprise.capture" value { string_value: "inline" } }'
 WIDTH = 8
 
 
@@ -122,17 +121,6 @@ def draw(name, size, rng):
     if name in ("counted", "growing"):
         inputs["steps"] = np.array(rng.integers(0 if name == "counted" else 1, 12), np.int64)
     return inputs
-
-
-@pytest.fixture(scope="module")
-def paths(module_repository):
-    return {name: module_repository.add(name, make(), config=INLINE) for name, make in MODELS.items()}
-
-
-@pytest.fixture(scope="module")
-def daemon(module_repository, paths):
-    with Daemon(module_repository) as running:
-        yield running
 
 
 @pytest.mark.parametrize("name", MODELS)

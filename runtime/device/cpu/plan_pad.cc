@@ -22,7 +22,6 @@ struct PadParams {
   int64_t rows = 0, columns = 0;
   int fill_operand = 0;  // 0: none, what is filled in is 0
   int out = 0;
-  int64_t batch_rows = 0;
 };
 
 template <class T>
@@ -32,8 +31,7 @@ void RunPad(const LaunchArgs& launch) {
   const T fill =
       p.fill_operand == 0 ? T(0) : *static_cast<const T*>(launch.operands[p.fill_operand]);
   T* to = static_cast<T*>(launch.operands[p.out]);
-  const int64_t live = LiveOf(p.rows, p.batch_rows, *launch.frame);
-  const ItemRange range = RangeOfPart(live, 1, launch.part, launch.parts);
+  const ItemRange range = RangeOfPart(p.rows, 1, launch.part, launch.parts);
   for (int64_t row = range.begin; row < range.end; ++row) {
     int64_t rest = row, offset = 0;
     for (size_t d = p.sources.size(); d-- > 0 && offset != kFill;) {
@@ -74,7 +72,6 @@ struct TriluParams {
   bool upper = true;
   int shift_operand = 0;  // 0: none
   int out = 0;
-  int64_t batch_rows = 0;
 };
 
 template <class T>
@@ -86,8 +83,7 @@ void RunTrilu(const LaunchArgs& launch) {
       p.shift_operand == 0 ? 0 : *static_cast<const int64_t*>(launch.operands[p.shift_operand]);
   // Beyond the corners it makes no difference.
   const int64_t shift = std::clamp(given, -p.rows, p.columns);
-  const int64_t live = LiveOf(p.all_rows, p.batch_rows, *launch.frame);
-  const ItemRange range = RangeOfPart(live, 1, launch.part, launch.parts);
+  const ItemRange range = RangeOfPart(p.all_rows, 1, launch.part, launch.parts);
   for (int64_t row = range.begin; row < range.end; ++row) {
     // Kept are the columns before `border`, or from there on.
     const int64_t diagonal = row % p.rows + shift;
@@ -151,14 +147,10 @@ std::vector<Candidate> PlanPad(const CpuTarget& target, const NodeView& node) {
   params.end = std::clamp<int64_t>(begins.back() + in.back(), params.begin, params.columns);
   params.fill_operand = node.has_input(2) ? 2 : 0;
   params.out = static_cast<int>(node.num_inputs());
-  params.batch_rows = node.batch_rows();
-  const bool takes_live_rows = params.batch_rows > 0;
   KernelFn run = nullptr;
   ops::DispatchSize(node.out_dtype(), [&]<typename T>() { run = RunPad<T>; });
   if (run == nullptr) return {};
-  Candidate candidate = MakeCandidate(target, node, "pad", run, std::move(params), 0);
-  candidate.option.takes_live_rows = takes_live_rows;
-  return {std::move(candidate)};
+  return {MakeCandidate(target, node, "pad", run, std::move(params), 0)};
 }
 
 std::vector<Candidate> PlanTrilu(const CpuTarget& target, const NodeView& node) {
@@ -174,13 +166,11 @@ std::vector<Candidate> PlanTrilu(const CpuTarget& target, const NodeView& node) 
   params.upper = node.attributes().Int("upper", 1) != 0;
   params.shift_operand = node.has_input(1) ? 1 : 0;
   params.out = static_cast<int>(node.num_inputs());
-  params.batch_rows = node.batch_rows();
   KernelFn run = nullptr;
   ops::DispatchSize(node.out_dtype(), [&]<typename T>() { run = RunTrilu<T>; });
   if (run == nullptr) return {};
   Candidate candidate = MakeCandidate(target, node, "trilu", run, params, 0);
   candidate.option.in_place = 0;
-  candidate.option.takes_live_rows = params.batch_rows > 0;
   return {std::move(candidate)};
 }
 

@@ -18,7 +18,6 @@ struct ElementsParams {
   int64_t size = 0;  // of the axis
   int64_t step = 0;  // elements of the data between neighbours along it
   bool wide = false;
-  int64_t batch_rows = 0;
   // Of ScatterElements: blocks of the data, and of the indices, that have nothing to do with each
   // other.
   int64_t data_blocks = 1, index_blocks = 1;
@@ -32,8 +31,7 @@ void RunGatherElements(const LaunchArgs& launch) {
   const Indices indices = {launch.operands[1], p.wide};
   T* to = static_cast<T*>(launch.operands[2]);
   const int64_t stride = p.walk.inner_stride(0);
-  ForEachRun(p.walk, LiveOf(p.walk.elements, p.batch_rows, *launch.frame), launch.part,
-             launch.parts,
+  ForEachRun(p.walk, p.walk.elements, launch.part, launch.parts,
              [&](int64_t position, const std::array<int64_t, 1>& offsets, int64_t count) {
                for (int64_t i = 0; i < count; ++i) {
                  const int64_t index = CheckedIndex(launch, 1, indices, position + i, p.size);
@@ -162,10 +160,7 @@ std::vector<Candidate> PlanGatherElements(const CpuTarget& target, const NodeVie
   std::optional<ElementsParams> params = ElementsOf(node);
   const KernelFn run = RunOfSize<GatherElementsRun>(node.out_dtype());
   if (!params.has_value() || run == nullptr) return {};
-  params->batch_rows = node.batch_rows();
-  Candidate candidate = MakeCandidate(target, node, "gather_elements", run, *params, 0);
-  candidate.option.takes_live_rows = params->batch_rows > 0;
-  return {std::move(candidate)};
+  return {MakeCandidate(target, node, "gather_elements", run, *params, 0)};
 }
 
 std::vector<Candidate> PlanScatterElements(const CpuTarget& target, const NodeView& node) {

@@ -669,11 +669,6 @@ TEST_P(CpuDeviceTest, RowsWithoutARequestAreLeftAlone) {
         "input %x: f32[4, 3, 8]\n%y: ? = Softmax(%x)\noutput %y",
         "input %x: f32[4, 3, 8]\n%y: ? = LogSoftmax(%x)\noutput %y",
         "input %x: f32[4, 3, 8]\nconst %a: i64[1] = {1}\n%y: ? = ReduceMax(%x, %a)\noutput %y",
-        "input %x: f32[4, 3, 8]\nconst %p: i64[6] = {0, 1, 2, 0, 0, 1}\n%y: ? = Pad(%x, "
-        "%p)\noutput %y",
-        "input %x: f32[4, 3, 8]\n%y: ? = Trilu(%x)\noutput %y",
-        "input %x: f32[4, 9, 8]\ninput %i: i64[4, 9, 8]\n%y: ? = GatherElements(%x, %i) {axis = "
-        "1}\noutput %y",
         "input %x: f32[4, 3, 8]\nconst %a: i64[1] = {1}\n%y: ? = ReduceSum(%x, %a)\noutput %y",
         "input %x: f32[4, 3, 8]\ninput %z: f32[4, 3, 5]\n%y: ? = Concat(%x, %z) {axis = "
         "2}\noutput %y",
