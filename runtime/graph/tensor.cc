@@ -3,6 +3,7 @@
 #include <bit>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/base/shared_bytes.h"
 
 namespace reprise {
 namespace {
@@ -15,10 +16,9 @@ std::vector<To> Convert(absl::Span<const From> values) {
 }  // namespace
 
 Tensor Tensor::Make(DType dtype, Shape shape, const std::function<void(void*)>& fill) {
-  auto buffer = std::make_shared<AlignedBuffer>(NumElements(shape) * DTypeSize(dtype));
-  fill(buffer->data());
-  const void* data = buffer->data();
-  return Tensor(dtype, std::move(shape), std::shared_ptr<const void>(std::move(buffer), data));
+  std::shared_ptr<void> data = MakeSharedBytes(NumElements(shape) * DTypeSize(dtype));
+  fill(data.get());
+  return Tensor(dtype, std::move(shape), std::move(data));
 }
 
 Tensor Tensor::Aligned() const {

@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "runtime/base/aligned_buffer.h"
+#include "runtime/base/shared_bytes.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/graph/rank_error.h"
 
@@ -183,11 +183,9 @@ absl::StatusOr<std::vector<Tensor>> Evaluate(const Node& node,
       outputs.emplace_back();
       continue;
     }
-    auto buffer = std::make_shared<AlignedBuffer>(bytes);
-    void* data = buffer->data();
-    outputs.push_back({output.dtype, output.shape, data});
-    results.emplace_back(output.dtype, output.shape,
-                         std::shared_ptr<const void>(std::move(buffer), data));
+    std::shared_ptr<void> data = MakeSharedBytes(bytes);
+    outputs.push_back({output.dtype, output.shape, data.get()});
+    results.emplace_back(output.dtype, output.shape, std::move(data));
   }
   FirstDataError errors;
   absl::Status status = FindOp(node.op)->reference(

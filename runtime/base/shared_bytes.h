@@ -1,0 +1,35 @@
+// MakeSharedBytes: bytes that tensors share, at a multiple of 64, not initialised.
+//
+// Large ones have pages of their own, which go back to the system with the last owner: what loading
+// and tuning a model needs for a moment, several times its largest weight, would otherwise stay
+// with the heap of the thread that freed it.
+//
+// Threads: any.
+#pragma once
+
+#include <sys/mman.h>
+
+#include <cstddef>
+#include <memory>
+#include <new>
+
+#include "runtime/base/aligned_buffer.h"
+
+namespace reprise {
+
+inline constexpr size_t kBytesWithPagesOfTheirOwn = size_t{256} << 10;
+
+// Throws std::bad_alloc like `new` does; callers check sizes against their limits first.
+inline std::shared_ptr<void> MakeSharedBytes(size_t bytes) {
+  if (bytes < kBytesWithPagesOfTheirOwn) {
+    auto buffer = std::make_shared<AlignedBuffer>(bytes);
+    void* data = buffer->data();
+    return {std::move(buffer), data};
+  }
+  void* pages =
+      mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, /*fd=*/-1, 0);
+  if (pages == MAP_FAILED) throw std::bad_alloc();
+  return {pages, [bytes](void* data) { munmap(data, bytes); }};
+}
+
+}  // namespace reprise
