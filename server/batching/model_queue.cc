@@ -51,9 +51,9 @@ absl::Status ModelQueue::Push(absl::Span<const Item> items, int64_t now_ns) {
   };
   // A split request counts once: its parts are an artifact of ours.
   RETURN_IF_ERROR(check("requests", depth(), 1, options_.max_requests));
-  // The limit of tokens is one of time: what is larger by itself, as images are whose pixels count,
-  // has its turn where nothing else waits.
-  if (tokens_ > 0) RETURN_IF_ERROR(check("tokens", tokens_, tokens, options_.max_tokens));
+  if (depth() >= options_.always_admitted) {
+    RETURN_IF_ERROR(check("tokens", tokens_, tokens, options_.max_tokens));
+  }
   RETURN_IF_ERROR(check("bytes", bytes_, bytes, options_.max_bytes));
 
   for (const Item& item : items) {

@@ -43,6 +43,9 @@ struct QueueOptions {
   // Limits on what waits. The defaults admit 64 full batches of 4096 tokens.
   int64_t max_requests = 16384;
   int64_t max_tokens = 64 * 4096;
+  // As many requests may wait whatever their tokens: what is large by itself, as images are whose
+  // pixels count, is not refused for that.
+  int64_t always_admitted = 64;
   int64_t max_bytes = int64_t{1} << 30;
 
   // Starts a batch: what goes together is the model's decision. Absent: every item goes alone.

@@ -256,7 +256,7 @@ constexpr Parameter kParameters[] = {
        settings.fills[std::string(input)] = number;
        return absl::OkStatus();
      }},
-    {"reprise.max_queue_tokens", "", "integer", "64 full batches",
+    {"reprise.max_queue_tokens", "", "integer", "64 full batches, or 64 requests of any size",
      "Limit on rows times lengths of the requests that wait",
      [](absl::string_view, absl::string_view value, ModelSettings& settings) {
        return WantInteger(value, 1, kLargest, settings.max_queue_tokens);

@@ -64,9 +64,11 @@ QueueOptions QueueOptionsOf(Engine& engine, const ModelVersion& version,
     if (!axis.sizes.empty()) __builtin_mul_overflow(largest, axis.sizes.back(), &largest);
   }
   const int64_t full = std::max(settings.max_batch_tokens, largest);
-  options.max_tokens = settings.max_queue_tokens > 0
-                           ? settings.max_queue_tokens
-                           : std::max(options.max_tokens, kQueuedBatches * full);
+  options.max_tokens = std::max(options.max_tokens, kQueuedBatches * full);
+  if (settings.max_queue_tokens > 0) {
+    options.max_tokens = settings.max_queue_tokens;
+    options.always_admitted = 1;  // else one that is larger by itself would never have its turn
+  }
   return options;
 }
 

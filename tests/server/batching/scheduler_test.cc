@@ -151,6 +151,7 @@ TEST_F(SchedulerTest, ExpiredItemsMakeRoomForLiveOnes) {
 TEST_F(SchedulerTest, PartsOfOneRequestAreAdmittedTogetherOrNotAtAll) {
   QueueOptions options = TestOptions();
   options.max_tokens = 100;
+  options.always_admitted = 1;
   auto queue = scheduler.AddModel(std::move(options));
   Submit(queue, Item("first", 1, 10));
   std::vector<std::shared_ptr<WorkItem>> parts = {Item("a", 1, 60), Item("b", 1, 60)};
@@ -159,9 +160,21 @@ TEST_F(SchedulerTest, PartsOfOneRequestAreAdmittedTogetherOrNotAtAll) {
   EXPECT_FALSE(scheduler.TryTake().has_value());
 }
 
+TEST_F(SchedulerTest, LargeImagesWaitByTheirNumber) {
+  auto queue = scheduler.AddModel(TestOptions());
+  for (int i = 0; i < 64; ++i) {
+    Submit(queue, Item("image", 1, 1024 * 1024));
+    ASSERT_TRUE(last_status.ok()) << i << ": " << last_status;
+  }
+  Submit(queue, Item("more", 1, 1));
+  EXPECT_EQ(last_status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(last_status.message()), HasSubstr("67108864 tokens wait"));
+}
+
 TEST_F(SchedulerTest, WhatHasMoreTokensThanMayWaitIsTakenWhereNothingWaits) {
   QueueOptions options = TestOptions();
   options.max_tokens = 100;
+  options.always_admitted = 1;
   auto queue = scheduler.AddModel(std::move(options));
   Submit(queue, Item("image", 1, 400));
   EXPECT_TRUE(last_status.ok()) << last_status;
