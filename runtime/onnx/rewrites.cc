@@ -8,8 +8,10 @@
 #include "runtime/onnx/onnx_proto.h"
 #include "runtime/onnx/rewrites_fourier.h"
 #include "runtime/onnx/rewrites_fused.h"
+#include "runtime/onnx/rewrites_ml.h"
 #include "runtime/onnx/rewrites_quantized.h"
 #include "runtime/onnx/rewrites_recurrent.h"
+#include "runtime/onnx/rewrites_trees.h"
 #include "runtime/onnx/rewrites_windows.h"
 
 namespace reprise {
@@ -377,6 +379,25 @@ constexpr RewriteRow kRewrites[] = {
     {"TopK", 10, TopKToInput},
     {"Unsqueeze", 13, AxesToInput},
     {"Upsample", kAlways, UpsampleIsResize},
+    {"ai.onnx.ml.ArrayFeatureExtractor", kAlways, ArrayFeatureExtractorInSteps},
+    {"ai.onnx.ml.Binarizer", kAlways, BinarizerInSteps},
+    {"ai.onnx.ml.CastMap", kAlways, RefuseMaps},
+    {"ai.onnx.ml.CategoryMapper", kAlways, RefuseMaps},
+    {"ai.onnx.ml.DictVectorizer", kAlways, RefuseMaps},
+    {"ai.onnx.ml.FeatureVectorizer", kAlways, FeatureVectorizerInSteps},
+    {"ai.onnx.ml.Imputer", kAlways, ImputerInSteps},
+    {"ai.onnx.ml.LabelEncoder", kAlways, LabelEncoderInSteps},
+    {"ai.onnx.ml.LinearClassifier", kAlways, LinearClassifierInSteps},
+    {"ai.onnx.ml.LinearRegressor", kAlways, LinearRegressorInSteps},
+    {"ai.onnx.ml.Normalizer", kAlways, NormalizerInSteps},
+    {"ai.onnx.ml.OneHotEncoder", kAlways, OneHotEncoderInSteps},
+    {"ai.onnx.ml.SVMClassifier", kAlways, SvmClassifierInSteps},
+    {"ai.onnx.ml.SVMRegressor", kAlways, SvmRegressorInSteps},
+    {"ai.onnx.ml.Scaler", kAlways, ScalerInSteps},
+    {"ai.onnx.ml.TreeEnsemble", kAlways, TreeEnsembleInSteps},
+    {"ai.onnx.ml.TreeEnsembleClassifier", kAlways, TreeClassifierInSteps},
+    {"ai.onnx.ml.TreeEnsembleRegressor", kAlways, TreeRegressorInSteps},
+    {"ai.onnx.ml.ZipMap", kAlways, ZipMapIsItsTensor},
     {"com.microsoft.DynamicQuantizeLSTM", kAlways, DynamicQuantizeLstmInSteps},
     {"com.microsoft.DynamicQuantizeMatMul", kAlways, DynamicQuantizeMatMulInSteps},
     {"com.microsoft.FusedConv", kAlways, FusedConvInSteps},

@@ -67,6 +67,30 @@ void LocalNormAxis(AxisContext& context) {
   context.Set(0, std::move(flow));
 }
 
+// What is made of a row of the first operand no other row has a part in; all that is in the row has.
+void RowsAxis(AxisContext& context) {
+  AxisFlowValue flow = context.input(0);
+  for (const Positions& positions : context.input(0).along) {
+    if (positions.dim != 0) context.Mix("looks at all elements of", /*guarded=*/false);
+  }
+  std::erase_if(flow.along, [](const Positions& positions) { return positions.dim != 0; });
+  for (size_t i = 1; i < context.num_inputs(); ++i) {
+    if (!context.input(i).along.empty()) context.Doubt("takes weights that follow the positions of");
+  }
+  KeepWithoutPadding(flow);
+  for (size_t o = 0; o < context.node().outputs.size(); ++o) {
+    if (context.has_output(o)) context.Set(o, flow);
+  }
+}
+
+// Each element by itself, beside a list that has no positions.
+void CategoriesAxis(AxisContext& context) {
+  AxisFlowValue flow = context.input(0);
+  if (!context.input(1).along.empty()) context.Doubt("takes weights that follow the positions of");
+  KeepWithoutPadding(flow);
+  context.Set(0, std::move(flow));
+}
+
 // The scale of the whole tensor comes from its range, which always holds 0.
 void DynamicQuantizeAxis(AxisContext& context) {
   AxisFlowValue flow = context.input(0);

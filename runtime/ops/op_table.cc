@@ -6,10 +6,14 @@
 #include "runtime/ops/binary.h"
 #include "runtime/ops/block_weights.h"
 #include "runtime/ops/branch.h"
+#include "runtime/ops/categories.h"
+#include "runtime/ops/class_scores.h"
 #include "runtime/ops/conv.h"
 #include "runtime/ops/conv_transpose.h"
 #include "runtime/ops/data_sized.h"
+#include "runtime/ops/distances.h"
 #include "runtime/ops/einsum.h"
+#include "runtime/ops/forest.h"
 #include "runtime/ops/fourier.h"
 #include "runtime/ops/gather.h"
 #include "runtime/ops/grid_sample.h"
@@ -38,6 +42,7 @@
 #include "runtime/ops/select.h"
 #include "runtime/ops/shape_ops.h"
 #include "runtime/ops/slice_pad.h"
+#include "runtime/ops/svm_scores.h"
 #include "runtime/ops/unary.h"
 
 namespace reprise {
@@ -242,6 +247,12 @@ constexpr OpRow kRows[] = {
     {"reprise.SegmentSpread", 3, 3, 1, 1, kInternal, 0, SegmentSpreadRule, SegmentSpreadKernel, UnknownAxis},
     {"reprise.SegmentCumSum", 2, 2, 1, 1, kInternal, 0, SegmentCumSumRule, SegmentCumSumKernel, UnknownAxis},
     {"reprise.SegmentDynamicQuantizeLinear", 1, 2, 1, 3, kInternal, 0, SegmentDynamicQuantizeRule, SegmentDynamicQuantizeKernel, SegmentDynamicQuantizeAxis},
+    // Classic models.
+    {"reprise.TreeEnsemble", 2, 2, 1, 1, kInternal, 0, TreeEnsembleRule, TreeEnsembleKernel, RowsAxis},
+    {"reprise.ClassScores", 1, 1, 1, 2, kInternal, 0, ClassScoresRule, ClassScoresKernel, RowsAxis},
+    {"reprise.SvmScores", 1, 1, 1, 2, kInternal, 0, SvmScoresRule, SvmScoresKernel, RowsAxis},
+    {"reprise.SquaredDistances", 2, 2, 1, 1, kInternal, 0, SquaredDistancesRule, SquaredDistancesKernel, RowsAxis},
+    {"reprise.CategoryIndex", 2, 2, 1, 1, kInternal, 0, CategoryIndexRule, CategoryIndexKernel, CategoriesAxis},
     // Quantisation.
     {"DequantizeLinear", 2, 3, 1, 1, 0, 0, DequantizeLinearRule, DequantizeLinearKernel, ElementwiseAxis},
     {"QuantizeLinear", 2, 3, 1, 1, 0, 0, QuantizeLinearRule, QuantizeLinearKernel, ElementwiseAxis},

@@ -54,11 +54,15 @@ constexpr TypeRow kRows[] = {
     {"com.microsoft.EmbedLayerNormalization", 1, -1, DType::kInt32},
     {"com.microsoft.EmbedLayerNormalization", kEveryResult, 2},
     {"com.microsoft.QAttention", 0, 3},
+    {"reprise.ClassScores", 1, -1, DType::kInt64},
     {"reprise.DequantizeBits", 0, 1},
     {"reprise.IntegerLinear", 0, -1, DType::kFloat32},
     {"reprise.SegmentDynamicQuantizeLinear", 1, -1, DType::kFloat32},
     {"reprise.SegmentDynamicQuantizeLinear", kEveryResult, -1, DType::kUInt8},
     {"reprise.IntegerConv", 0, -1, DType::kFloat32},
+    {"reprise.CategoryIndex", 0, -1, DType::kInt64},
+    {"reprise.SvmScores", 1, -1, DType::kInt64},
+    {"reprise.TreeEnsemble", 0, -1, DType::kFloat64},
 };
 
 DType Numbered(int64_t number) {
@@ -89,6 +93,9 @@ DType TypeOf(const Node& node, size_t result, const std::vector<DType>& types) {
     if (node.input(2) != kNone) return like(2);
     const int64_t number = attributes.Int("output_dtype", 0);
     return number == 0 ? DType::kUInt8 : Numbered(number);
+  }
+  if (node.op == "reprise.ClassScores" && result == 0) {
+    return attributes.Int("double", 0) != 0 ? DType::kFloat64 : DType::kFloat32;
   }
   if (node.op == "If") {
     const size_t results = node.inputs.size() / 2;

@@ -272,7 +272,12 @@ class Marker {
                                                      "GlobalAveragePool",
                                                      "InstanceNormalization",
                                                      "LRN",
-                                                     "GroupNormalization"};
+                                                     "GroupNormalization",
+                                                     "reprise.TreeEnsemble",
+                                                     "reprise.ClassScores",
+                                                     "reprise.SvmScores",
+                                                     "reprise.SquaredDistances",
+                                                     "reprise.CategoryIndex"};
   static constexpr absl::string_view kAlongTheLastAxis[] = {
       "LayerNormalization", "RMSNormalization", "Softmax", "LogSoftmax", "Hardmax"};
 

@@ -36,7 +36,23 @@ constexpr absl::string_view kOps[] = {
     "ThresholdedRelu", "Tile", "TopK", "Transpose", "Trilu", "Unique", "Unsqueeze", "Upsample",
     "Where", "Xor",
 };
+
+// Of ai.onnx.ml. Sorted.
+constexpr absl::string_view kClassicOps[] = {
+    "ArrayFeatureExtractor", "Binarizer", "FeatureVectorizer", "Imputer", "LabelEncoder",
+    "LinearClassifier", "LinearRegressor", "Normalizer", "OneHotEncoder", "SVMClassifier",
+    "SVMRegressor", "Scaler", "TreeEnsemble", "TreeEnsembleClassifier", "TreeEnsembleRegressor",
+};
 // clang-format on
+
+bool IsKnown(const onnx::NodeProto& node) {
+  const absl::string_view op = node.op_type();
+  if (node.domain() == "ai.onnx.ml") {
+    return std::binary_search(std::begin(kClassicOps), std::end(kClassicOps), op);
+  }
+  const bool standard = node.domain().empty() || node.domain() == "ai.onnx";
+  return standard && std::binary_search(std::begin(kOps), std::end(kOps), op);
+}
 
 struct Exclusion {
   absl::string_view case_name;
@@ -96,9 +112,7 @@ std::optional<std::string> GraphOutside(const onnx::GraphProto& graph) {
   }
   if (graph.sparse_initializer_size() > 0) return "sparse tensors";
   for (const auto& node : graph.node()) {
-    const bool known =
-        std::binary_search(std::begin(kOps), std::end(kOps), absl::string_view(node.op_type()));
-    if (!known || (!node.domain().empty() && node.domain() != "ai.onnx")) {
+    if (!IsKnown(node)) {
       return absl::StrCat("op '", node.domain().empty() ? "" : absl::StrCat(node.domain(), "."),
                           node.op_type(), "'");
     }

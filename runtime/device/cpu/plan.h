@@ -235,6 +235,14 @@ std::vector<Candidate> PlanSegmentCumSum(const CpuTarget& target, const NodeView
 // plan_segment_quantize.cc
 std::vector<Candidate> PlanSegmentQuantize(const CpuTarget& target, const NodeView& node);
 
+// plan_forest.cc
+std::vector<Candidate> PlanForest(const CpuTarget& target, const NodeView& node);
+// plan_classic.cc: the other models of ai.onnx.ml
+std::vector<Candidate> PlanClassScores(const CpuTarget& target, const NodeView& node);
+std::vector<Candidate> PlanSvmScores(const CpuTarget& target, const NodeView& node);
+std::vector<Candidate> PlanCategoryIndex(const CpuTarget& target, const NodeView& node);
+std::vector<Candidate> PlanSquaredDistances(const CpuTarget& target, const NodeView& node);
+
 // plan_resize.cc
 std::vector<Candidate> PlanResize(const CpuTarget& target, const NodeView& node);
 

@@ -1,0 +1,102 @@
+#include "runtime/onnx/ml_attributes.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "runtime/onnx/steps.h"
+#include "runtime/ops/result_types.h"
+
+namespace reprise {
+
+std::vector<double> NumbersOf(const Attributes& attributes, const std::string& name,
+                              bool* is_double) {
+  if (const auto* list = attributes.Get<std::vector<float>>(name)) {
+    return std::vector<double>(list->begin(), list->end());
+  }
+  for (const std::string& given : {name, name + "_as_tensor"}) {
+    const auto* tensor = attributes.Get<Tensor>(given);
+    if (tensor == nullptr || tensor->num_elements() == 0) continue;
+    if (is_double != nullptr && tensor->dtype() == DType::kFloat64) *is_double = true;
+    return tensor->ToDoubles();
+  }
+  return {};
+}
+
+absl::StatusOr<ops::PostTransform> PostTransformOf(const Attributes& attributes) {
+  constexpr std::pair<absl::string_view, ops::PostTransform> kNames[] = {
+      {"NONE", ops::PostTransform::kNone},
+      {"SOFTMAX", ops::PostTransform::kSoftmax},
+      {"LOGISTIC", ops::PostTransform::kLogistic},
+      {"SOFTMAX_ZERO", ops::PostTransform::kSoftmaxZero},
+      {"PROBIT", ops::PostTransform::kProbit}};
+  const std::string name = attributes.String("post_transform", "NONE");
+  for (const auto& [known, post] : kNames) {
+    if (known == name) return post;
+  }
+  return absl::InvalidArgumentError(absl::StrCat("there is no post_transform '", name, "'"));
+}
+
+absl::Status CheckLength(const std::string& name, size_t have, size_t expected) {
+  if (have == expected) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("attribute '", name, "' has ", have, " elements, expected ", expected));
+}
+
+absl::Status RefuseStrings(const Attributes& attributes, const std::vector<std::string>& names) {
+  for (const std::string& name : names) {
+    const auto* list = attributes.Get<std::vector<std::string>>(name);
+    const bool given =
+        attributes.Get<std::string>(name) != nullptr || (list != nullptr && !list->empty());
+    if (!given) continue;
+    return absl::UnimplementedError(
+        absl::StrCat("attribute '", name, "': dtype string is not supported"));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<int64_t>> ClassLabels(const Attributes& attributes,
+                                                 const std::string& ints) {
+  const auto* text = attributes.Get<std::vector<std::string>>("classlabels_strings");
+  if (text != nullptr && !text->empty()) {
+    constexpr size_t kShown = 3;
+    const auto end = text->begin() + static_cast<int64_t>(std::min(kShown, text->size()));
+    return absl::UnimplementedError(
+        absl::StrCat("its labels are text ('", absl::StrJoin(text->begin(), end, "', '"),
+                     text->size() > kShown ? "', ..." : "'",
+                     "), dtype string is not supported: train the model with integers as labels"));
+  }
+  return attributes.Ints(ints);
+}
+
+DType TypeBefore(const Graph& graph, ValueId value) {
+  const DType known = graph.value(value).dtype;
+  return known != DType::kUndefined ? known : ResultTypes(graph)[value];
+}
+
+ValueId AsFloats(Graph& graph, ValueId value, DType dtype) {
+  if (TypeBefore(graph, value) == dtype) return value;
+  const int64_t number = dtype == DType::kFloat64 ? 11 : 1;  // ONNX's numbers for them
+  return Steps(graph).Add("Cast", {value}, {{"to", number}});
+}
+
+void FinishWithScores(NodeDraft& draft, ValueId sums, const ops::ScoreRules& rules, bool labels) {
+  draft.op = ops::kClassScores;
+  draft.attributes = rules.ToAttributes();
+  draft.inputs = {sums};
+  if (!labels) return;
+  draft.outputs.resize(2);
+  std::swap(draft.outputs[0], draft.outputs[1]);
+  // The first result of a node is always there.
+  if (draft.outputs[0].empty()) draft.outputs[0] = absl::StrCat(draft.outputs[1], "/scores");
+  if (draft.outputs[1].empty()) draft.outputs.pop_back();
+}
+
+absl::Status RequireOneInput(const NodeDraft& draft) {
+  if (draft.inputs.size() == 1 && draft.inputs[0] != kNone) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("has ", draft.inputs.size(), " inputs, expected 1"));
+}
+
+}  // namespace reprise

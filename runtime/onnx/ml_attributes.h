@@ -1,0 +1,43 @@
+// What ops of ai.onnx.ml have in common: how their attributes say things.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "runtime/graph/graph.h"
+#include "runtime/onnx/rewrites.h"
+#include "runtime/ops/class_scores.h"
+
+namespace reprise {
+
+// The numbers of the attribute `name`, a list or (as `name`_as_tensor) a tensor; none if there is
+// neither. `is_double` is set where the tensor is of f64.
+std::vector<double> NumbersOf(const Attributes& attributes, const std::string& name,
+                              bool* is_double = nullptr);
+
+absl::StatusOr<ops::PostTransform> PostTransformOf(const Attributes& attributes);
+
+// INVALID_ARGUMENT, naming both counts, unless there are `expected` elements of `name`.
+absl::Status CheckLength(const std::string& name, size_t have, size_t expected);
+
+// UNIMPLEMENTED where any of these attributes is there: what they say is text.
+absl::Status RefuseStrings(const Attributes& attributes, const std::vector<std::string>& names);
+
+// The classes of a classifier, whose labels must be integers: UNIMPLEMENTED, saying what to do,
+// where they are text.
+absl::StatusOr<std::vector<int64_t>> ClassLabels(const Attributes& attributes,
+                                                 const std::string& ints);
+
+// The dtype of `value` as far as it is known before shapes are: kUndefined where it is not.
+DType TypeBefore(const Graph& graph, ValueId value);
+// `value` as floats (or doubles), with a Cast where it may be something else.
+ValueId AsFloats(Graph& graph, ValueId value, DType dtype = DType::kFloat32);
+
+// The draft of a classifier, whose outputs are labels and scores, becomes ClassScores of `sums`; of
+// a regressor, whose only output is scores, with `labels` false.
+void FinishWithScores(NodeDraft& draft, ValueId sums, const ops::ScoreRules& rules, bool labels);
+
+absl::Status RequireOneInput(const NodeDraft& draft);
+
+}  // namespace reprise

@@ -1,0 +1,204 @@
+#include <algorithm>
+#include <cstring>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/onnx/ml_attributes.h"
+#include "runtime/onnx/rewrites_ml.h"
+#include "runtime/onnx/steps.h"
+#include "runtime/ops/categories.h"
+
+namespace reprise {
+namespace {
+
+constexpr int64_t kToFloat = 1, kToInt64 = 7;  // ONNX's numbers for dtypes
+
+// How many dims `value` has where that is known.
+std::optional<int64_t> RankOf(const Graph& graph, ValueId id) {
+  const Value& value = graph.value(id);
+  if (value.kind == Value::Kind::kInput) return static_cast<int64_t>(value.dims.size());
+  if (!value.shape.has_value()) return std::nullopt;
+  return static_cast<int64_t>(value.shape->size());
+}
+
+// Keys or values of a LabelEncoder: `suffix` says of which type they are.
+absl::StatusOr<Tensor> ListOf(const Attributes& attributes, const std::string& name) {
+  if (const auto* tensor = attributes.Get<Tensor>(name + "_tensor")) {
+    return tensor->Reshaped({tensor->num_elements()});
+  }
+  if (const auto* list = attributes.Get<std::vector<float>>(name + "_floats")) {
+    return Tensor::FromVector(DType::kFloat32, {static_cast<int64_t>(list->size())}, *list);
+  }
+  if (const auto* list = attributes.Get<std::vector<int64_t>>(name + "_int64s")) {
+    return Tensor::Int64s(*list);
+  }
+  RETURN_IF_ERROR(RefuseStrings(attributes, {name + "_strings"}));
+  return absl::InvalidArgumentError(absl::StrCat("there are no attributes '", name, "_...'"));
+}
+
+// What a LabelEncoder answers for what is no key.
+absl::StatusOr<Tensor> DefaultOf(const Attributes& attributes, DType dtype) {
+  if (const auto* tensor = attributes.Get<Tensor>("default_tensor")) {
+    if (tensor->dtype() != dtype || tensor->num_elements() != 1) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("attribute 'default_tensor' is ", DTypeName(tensor->dtype()), " of ",
+                       tensor->num_elements(), " elements, expected one ", DTypeName(dtype)));
+    }
+    return tensor->Reshaped({1});
+  }
+  switch (dtype) {
+    case DType::kFloat32:
+      return Tensor::FromVector<float>(dtype, {1}, {attributes.Float("default_float", -0.0f)});
+    case DType::kFloat64:
+      return Tensor::FromVector<double>(dtype, {1}, {-0.0});
+    case DType::kInt64:
+      return Tensor::FromVector<int64_t>(dtype, {1}, {attributes.Int("default_int64", -1)});
+    case DType::kInt32:
+      return Tensor::FromVector<int32_t>(dtype, {1}, {-1});
+    case DType::kInt16:
+      return Tensor::FromVector<int16_t>(dtype, {1}, {-1});
+    default:
+      return absl::UnimplementedError(absl::StrCat("values of ", DTypeName(dtype)));
+  }
+}
+
+}  // namespace
+
+absl::Status OneHotEncoderInSteps(NodeDraft& draft, Graph& graph) {
+  RETURN_IF_ERROR(RequireOneInput(draft));
+  const Attributes& attributes = draft.attributes;
+  RETURN_IF_ERROR(RefuseStrings(attributes, {"cats_strings"}));
+  const std::vector<int64_t> categories = attributes.Ints("cats_int64s");
+  if (categories.empty()) {
+    return absl::InvalidArgumentError("attribute 'cats_int64s' is missing");
+  }
+  Steps steps(graph);
+  ValueId x = draft.inputs[0];
+  if (TypeBefore(graph, x) != DType::kInt64) x = steps.Add("Cast", {x}, {{"to", kToInt64}});
+  Attributes strict;
+  if (attributes.Int("zeros", 1) == 0) strict.Set("known", int64_t{1});
+  const ValueId place = steps.Add(ops::kCategoryIndex, {x, steps.Int64s(categories)}, strict);
+  const auto count = static_cast<int64_t>(categories.size());
+  std::vector<int64_t> places(count);
+  for (int64_t i = 0; i < count; ++i) places[i] = i;
+  const ValueId column = steps.Add("Unsqueeze", {place, steps.Int64s({-1})});
+  draft.op = "Cast";
+  draft.attributes = {{"to", kToFloat}};
+  draft.inputs = {steps.Add("Equal", {column, steps.Int64s(places)})};
+  return absl::OkStatus();
+}
+
+// The value at the place of the key, or behind all of them the default.
+absl::Status LabelEncoderInSteps(NodeDraft& draft, Graph& graph) {
+  RETURN_IF_ERROR(RequireOneInput(draft));
+  const Attributes& attributes = draft.attributes;
+  // Before opset 2 of the domain it only turned text into numbers and back.
+  RETURN_IF_ERROR(RefuseStrings(attributes, {"classes_strings"}));
+  ASSIGN_OR_RETURN(const Tensor keys, ListOf(attributes, "keys"));
+  ASSIGN_OR_RETURN(const Tensor values, ListOf(attributes, "values"));
+  RETURN_IF_ERROR(CheckLength("values", static_cast<size_t>(values.num_elements()),
+                              static_cast<size_t>(keys.num_elements())));
+  ASSIGN_OR_RETURN(const Tensor otherwise, DefaultOf(attributes, values.dtype()));
+  const size_t bytes = values.bytes();
+  Tensor table = Tensor::Make(values.dtype(), {values.num_elements() + 1}, [&](void* data) {
+    auto* to = static_cast<std::byte*>(data);
+    if (bytes > 0) std::memcpy(to, values.data(), bytes);
+    std::memcpy(to + bytes, otherwise.data(), otherwise.bytes());
+  });
+  Steps steps(graph);
+  const ValueId place = steps.Add(ops::kCategoryIndex, {draft.inputs[0], steps.Constant("", keys)});
+  draft.op = "Gather";
+  draft.attributes = {{"axis", int64_t{0}}};
+  draft.inputs = {steps.Constant(absl::StrCat(draft.name, "/values"), std::move(table)), place};
+  return absl::OkStatus();
+}
+
+// Elements of the last dim; of a vector a row of them.
+absl::Status ArrayFeatureExtractorInSteps(NodeDraft& draft, Graph& graph) {
+  if (draft.inputs.size() != 2 || draft.inputs[0] == kNone || draft.inputs[1] == kNone) {
+    return absl::InvalidArgumentError("does not have two inputs");
+  }
+  Steps steps(graph);
+  const ValueId x = draft.inputs[0];
+  const ValueId indices = RankOf(graph, draft.inputs[1]) == 1
+                              ? draft.inputs[1]
+                              : steps.Add("Reshape", {draft.inputs[1], steps.Int64s({-1})});
+  const ValueId chosen = steps.Add("Gather", {x, indices}, {{"axis", int64_t{-1}}});
+  const std::optional<int64_t> rank = RankOf(graph, x);
+  draft.attributes = {};
+  if (rank == 1) {
+    draft.op = "Unsqueeze";
+    draft.inputs = {chosen, steps.Int64s({0})};
+  } else if (rank.has_value()) {
+    draft.op = "Identity";
+    draft.inputs = {chosen};
+  } else {
+    // A dim of 1 in front where there would be one dim alone: shape arithmetic, which folds away.
+    const ValueId dims = steps.Dims(chosen, 0, std::nullopt);
+    const ValueId count = steps.Add("Shape", {dims});
+    const ValueId missing =
+        steps.Add("Max", {steps.Add("Sub", {steps.Int64s({2}), count}), steps.Int64s({0})});
+    const ValueId lead = steps.Add("ConstantOfShape", {missing}, {{"value", Tensor::Int64s({1})}});
+    draft.op = "Reshape";
+    draft.attributes = {{"allowzero", int64_t{1}}};
+    draft.inputs = {chosen, steps.Concat({lead, dims})};
+  }
+  return absl::OkStatus();
+}
+
+absl::Status FeatureVectorizerInSteps(NodeDraft& draft, Graph& graph) {
+  if (draft.inputs.empty()) return absl::InvalidArgumentError("has no inputs");
+  const std::vector<int64_t> sizes = draft.attributes.Ints("inputdimensions");
+  if (!sizes.empty()) {
+    RETURN_IF_ERROR(CheckLength("inputdimensions", sizes.size(), draft.inputs.size()));
+  }
+  Steps steps(graph);
+  std::vector<ValueId> parts;
+  for (size_t i = 0; i < draft.inputs.size(); ++i) {
+    if (draft.inputs[i] == kNone) {
+      return absl::InvalidArgumentError(absl::StrCat("input ", i, " is left out"));
+    }
+    const std::optional<int64_t> rank = RankOf(graph, draft.inputs[i]);
+    ValueId x = AsFloats(graph, draft.inputs[i]);
+    if (rank == 1) {
+      x = steps.Add("Unsqueeze", {x, steps.Int64s({0})});
+    } else if (rank != 2) {
+      x = steps.Add("Flatten", {x}, {{"axis", int64_t{1}}});
+    }
+    if (!sizes.empty()) {
+      // Longer rows are cut, shorter ones filled with zeros.
+      const ValueId dim = steps.Dims(x, 1, 2);
+      const ValueId fill =
+          steps.Add("Max", {steps.Add("Sub", {steps.Int64s({sizes[i]}), dim}), steps.Int64s({0})});
+      const ValueId zeros =
+          steps.Add("Expand", {steps.Float(0), steps.Concat({steps.Dims(x, 0, 1), fill})});
+      x = steps.Add("Concat", {x, zeros}, {{"axis", int64_t{1}}});
+      x = steps.Add("Slice", {x, steps.Int64s({0}), steps.Int64s({sizes[i]}), steps.Int64s({1})});
+    }
+    parts.push_back(x);
+  }
+  draft.op = parts.size() == 1 ? "Identity" : "Concat";
+  draft.attributes = {};
+  if (parts.size() > 1) draft.attributes.Set("axis", int64_t{1});
+  draft.inputs = std::move(parts);
+  return absl::OkStatus();
+}
+
+absl::Status ZipMapIsItsTensor(NodeDraft& draft, Graph&) {
+  RETURN_IF_ERROR(RequireOneInput(draft));
+  draft.op = "Identity";
+  draft.attributes = {};
+  return absl::OkStatus();
+}
+
+absl::Status RefuseMaps(NodeDraft& draft, Graph&) {
+  const bool text = absl::StrContains(draft.op, "CategoryMapper");
+  return absl::UnimplementedError(
+      text ? "it turns text into numbers or back: dtype string is not supported"
+           : "it reads maps: only tensors are supported");
+}
+
+}  // namespace reprise

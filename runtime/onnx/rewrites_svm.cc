@@ -1,0 +1,180 @@
+#include <cmath>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/onnx/ml_attributes.h"
+#include "runtime/onnx/rewrites_ml.h"
+#include "runtime/onnx/steps.h"
+#include "runtime/ops/svm_scores.h"
+
+namespace reprise {
+namespace {
+
+const std::vector<float>& FloatsOf(const Attributes& attributes, const char* name) {
+  static const std::vector<float>* const kEmpty = new std::vector<float>();
+  const auto* list = attributes.Get<std::vector<float>>(name);
+  return list == nullptr ? *kEmpty : *list;
+}
+
+// `rows` [count, columns] transposed, as an operand of a product.
+ValueId Columns(Steps& steps, const std::string& name, const std::vector<float>& rows,
+                int64_t count) {
+  const auto columns = static_cast<int64_t>(rows.size()) / count;
+  std::vector<float> turned(rows.size());
+  for (int64_t r = 0; r < count; ++r) {
+    for (int64_t c = 0; c < columns; ++c) turned[c * count + r] = rows[r * columns + c];
+  }
+  return steps.Constant(name, Tensor::FromVector(DType::kFloat32, {columns, count}, turned));
+}
+
+// The kernel of each row of `x` and each of `count` vectors: [rows, count]. `offset` is added to
+// products that no function follows.
+absl::StatusOr<ValueId> Kernel(const NodeDraft& draft, Graph& graph, ValueId x,
+                               const std::vector<float>& vectors, int64_t count,
+                               const std::string& type) {
+  if (count < 1 || vectors.empty() || vectors.size() % static_cast<size_t>(count) != 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(vectors.size(), " elements for ", count, " vectors"));
+  }
+  Steps steps(graph);
+  const std::vector<float>& params = FloatsOf(draft.attributes, "kernel_params");
+  const auto param = [&](size_t i) { return i < params.size() ? params[i] : 0.0f; };
+  const float gamma = param(0), coef0 = param(1), degree = param(2);
+  const ValueId columns = Columns(steps, absl::StrCat(draft.name, "/vectors"), vectors, count);
+  if (type == "RBF") {
+    const ValueId distance = steps.Add("reprise.SquaredDistances", {x, columns});
+    return steps.Add("Exp", {steps.Add("Mul", {distance, steps.Float(-gamma)})});
+  }
+  ValueId dot = steps.Add("MatMul", {x, columns});
+  if (type == "LINEAR") return dot;
+  dot = steps.Add("Add", {steps.Add("Mul", {dot, steps.Float(gamma)}), steps.Float(coef0)});
+  if (type == "SIGMOID") return steps.Add("Tanh", {dot});
+  if (type != "POLY")
+    return absl::InvalidArgumentError(absl::StrCat("there is no kernel '", type, "'"));
+  return steps.Add("Pow", {dot, steps.Float(degree)});
+}
+
+ValueId Vector(Steps& steps, std::vector<float> values) {
+  const auto size = static_cast<int64_t>(values.size());
+  return steps.Constant("", Tensor::FromVector(DType::kFloat32, {size}, values));
+}
+
+}  // namespace
+
+absl::Status SvmRegressorInSteps(NodeDraft& draft, Graph& graph) {
+  RETURN_IF_ERROR(RequireOneInput(draft));
+  const Attributes& attributes = draft.attributes;
+  const std::vector<float>& coefficients = FloatsOf(attributes, "coefficients");
+  const std::vector<float>& rho = FloatsOf(attributes, "rho");
+  const int64_t supports = attributes.Int("n_supports", 0);
+  const bool one_class = attributes.Int("one_class", 0) != 0;
+  RETURN_IF_ERROR(PostTransformOf(attributes).status());  // Of one score nothing is made.
+  if (coefficients.empty() || rho.empty()) {
+    return absl::InvalidArgumentError("attributes 'coefficients' and 'rho' are missing");
+  }
+  Steps steps(graph);
+  const ValueId x = AsFloats(graph, draft.inputs[0]);
+  ValueId y = kNone;
+  if (supports > 0) {
+    RETURN_IF_ERROR(
+        CheckLength("coefficients", coefficients.size(), static_cast<size_t>(supports)));
+    ASSIGN_OR_RETURN(const ValueId kernel,
+                     Kernel(draft, graph, x, FloatsOf(attributes, "support_vectors"), supports,
+                            attributes.String("kernel_type", "LINEAR")));
+    const ValueId weights =
+        steps.Constant(absl::StrCat(draft.name, "/coefficients"),
+                       Tensor::FromVector(DType::kFloat32, {supports, 1}, coefficients));
+    y = steps.Add("Gemm", {kernel, weights, Vector(steps, {rho[0]})});
+  } else {
+    ASSIGN_OR_RETURN(const ValueId dot, Kernel(draft, graph, x, coefficients, 1, "LINEAR"));
+    y = steps.Add("Add", {dot, steps.Float(rho[0])});
+  }
+  if (one_class) {
+    const ValueId inside = steps.Add("Greater", {y, steps.Float(0)});
+    y = steps.Add("Where", {inside, steps.Float(1), steps.Float(-1)});
+  }
+  draft.op = "Identity";
+  draft.attributes = {};
+  draft.inputs = {y};
+  return absl::OkStatus();
+}
+
+absl::Status SvmClassifierInSteps(NodeDraft& draft, Graph& graph) {
+  RETURN_IF_ERROR(RequireOneInput(draft));
+  const Attributes& attributes = draft.attributes;
+  ASSIGN_OR_RETURN(const std::vector<int64_t> labels, ClassLabels(attributes, "classlabels_ints"));
+  ASSIGN_OR_RETURN(const ops::PostTransform post, PostTransformOf(attributes));
+  const std::vector<float>& coefficients = FloatsOf(attributes, "coefficients");
+  const std::vector<float>& rho = FloatsOf(attributes, "rho");
+  const std::vector<int64_t> supports = attributes.Ints("vectors_per_class");
+  const auto classes = static_cast<int64_t>(labels.size());
+  if (labels.empty() || coefficients.empty() || rho.empty()) {
+    return absl::InvalidArgumentError(
+        "attributes 'classlabels_ints', 'coefficients' and 'rho' are missing");
+  }
+  Steps steps(graph);
+  const ValueId x = AsFloats(graph, draft.inputs[0]);
+  int64_t vectors = 0;
+  for (const int64_t count : supports) {
+    if (count < 0)
+      return absl::InvalidArgumentError(absl::StrCat("a class of ", count, " vectors"));
+    vectors += count;
+  }
+  if (vectors == 0) {
+    // A line for each class.
+    ASSIGN_OR_RETURN(const ValueId dot, Kernel(draft, graph, x, coefficients, classes, "LINEAR"));
+    const ValueId sums = steps.Add("Add", {dot, steps.Float(rho[0])});
+    FinishWithScores(draft, sums,
+                     {.rule = ops::ScoreRule::kLargest, .post = post, .base = {}, .labels = labels},
+                     /*labels=*/true);
+    return absl::OkStatus();
+  }
+  ops::SvmRules rules = {.labels = labels,
+                         .post = post,
+                         .prob_a = FloatsOf(attributes, "prob_a"),
+                         .prob_b = FloatsOf(attributes, "prob_b")};
+  const int64_t pairs = rules.pairs();
+  RETURN_IF_ERROR(CheckLength("vectors_per_class", supports.size(), labels.size()));
+  if (classes < 2) return absl::InvalidArgumentError("there is one class alone");
+  RETURN_IF_ERROR(CheckLength("coefficients", coefficients.size(),
+                              static_cast<size_t>((classes - 1) * vectors)));
+  RETURN_IF_ERROR(CheckLength("rho", rho.size(), static_cast<size_t>(pairs)));
+  RETURN_IF_ERROR(CheckLength("prob_b", rules.prob_b.size(), rules.prob_a.size()));
+  if (!rules.prob_a.empty()) {
+    RETURN_IF_ERROR(CheckLength("prob_a", rules.prob_a.size(), static_cast<size_t>(pairs)));
+  }
+  ASSIGN_OR_RETURN(const ValueId kernel,
+                   Kernel(draft, graph, x, FloatsOf(attributes, "support_vectors"), vectors,
+                          attributes.String("kernel_type", "LINEAR")));
+  // Decision (i, j): the vectors of class i with coefficients of row j - 1, those of class j with
+  // row i.
+  std::vector<float> weights(static_cast<size_t>(vectors * pairs), 0.0f);
+  std::vector<int64_t> starts = {0};
+  for (const int64_t count : supports) starts.push_back(starts.back() + count);
+  for (int64_t i = 0, pair = 0; i < classes; ++i) {
+    for (int64_t j = i + 1; j < classes; ++j, ++pair) {
+      for (int64_t v = starts[i]; v < starts[i + 1]; ++v) {
+        weights[v * pairs + pair] = coefficients[(j - 1) * vectors + v];
+      }
+      for (int64_t v = starts[j]; v < starts[j + 1]; ++v) {
+        weights[v * pairs + pair] = coefficients[i * vectors + v];
+      }
+    }
+  }
+  const ValueId decisions = steps.Add(
+      "Gemm", {kernel,
+               steps.Constant(absl::StrCat(draft.name, "/coefficients"),
+                              Tensor::FromVector(DType::kFloat32, {vectors, pairs}, weights)),
+               Vector(steps, rho)});
+  draft.op = ops::kSvmScores;
+  draft.attributes = rules.ToAttributes();
+  draft.inputs = {decisions};
+  draft.outputs.resize(2);
+  std::swap(draft.outputs[0], draft.outputs[1]);
+  if (draft.outputs[0].empty()) draft.outputs[0] = absl::StrCat(draft.outputs[1], "/scores");
+  if (draft.outputs[1].empty()) draft.outputs.pop_back();
+  return absl::OkStatus();
+}
+
+}  // namespace reprise
