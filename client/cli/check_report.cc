@@ -129,7 +129,10 @@ std::vector<Compiled> CompileAll(const Engine& engine, const Model& model) {
       } else if (axis.is_batch) {
         choices.assign(std::begin(kExactBatch), std::end(kExactBatch));
       } else {
-        choices.assign(std::begin(kExactLengths), std::end(kExactLengths));
+        // Positions of a picture's parts may fix its side, and recordings want some samples.
+        std::set<int64_t> taken;
+        for (const int64_t length : kExactLengths) taken.insert(std::max(length, axis.smallest));
+        choices.assign(taken.begin(), taken.end());
       }
       std::vector<std::vector<int64_t>> longer;
       for (const std::vector<int64_t>& head : sizes) {

@@ -11,9 +11,6 @@
 namespace reprise {
 namespace {
 
-constexpr int64_t kDefaultBatches[] = {1, 2, 4, 8, 16, 32};
-constexpr int64_t kDefaultSequences[] = {16, 32, 64, 128, 256, 512};
-
 // The product of all sizes, kept at the largest integer where it would overflow.
 int64_t Product(const AxisSizes& sizes) {
   int64_t product = 1;
@@ -50,16 +47,19 @@ const AxisBuckets* FindAxis(const std::vector<AxisBuckets>& axes, absl::string_v
 
 }  // namespace
 
+std::vector<int64_t> BucketPolicy::DefaultRows() { return {1, 2, 4, 8, 16, 32}; }
+
+std::vector<int64_t> BucketPolicy::DefaultPositions() { return {16, 32, 64, 128, 256, 512}; }
+
 BucketPolicy BucketPolicy::Default(absl::string_view batch_axis,
                                    const std::vector<std::string>& sequence_axes) {
   BucketPolicy policy;
   policy.batch_axis = std::string(batch_axis);
   if (!batch_axis.empty()) {
-    policy.axes.push_back(
-        {policy.batch_axis, {std::begin(kDefaultBatches), std::end(kDefaultBatches)}});
+    policy.axes.push_back({policy.batch_axis, DefaultRows()});
   }
   for (const std::string& axis : sequence_axes) {
-    policy.axes.push_back({axis, {std::begin(kDefaultSequences), std::end(kDefaultSequences)}});
+    policy.axes.push_back({axis, DefaultPositions()});
   }
   return policy;
 }

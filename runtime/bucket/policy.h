@@ -41,8 +41,12 @@ struct BucketPolicy {
   int64_t max_batch_tokens = 4096;  // limit on the product of a binding's sizes
   Overflow overflow = Overflow::kExact;
 
-  // batch {1, 2, 4, 8, 16, 32}, every other axis {16, 32, 64, 128, 256, 512}. `batch_axis` may be
-  // empty.
+  // Of an axis that counts rows: {1, 2, 4, 8, 16, 32}; of one that counts positions: {16, 32, 64,
+  // 128, 256, 512}.
+  static std::vector<int64_t> DefaultRows();
+  static std::vector<int64_t> DefaultPositions();
+
+  // `batch_axis` (may be empty) with rows, every other axis with positions.
   static BucketPolicy Default(absl::string_view batch_axis,
                               const std::vector<std::string>& sequence_axes);
 

@@ -182,7 +182,10 @@ class Merger {
       result_.axes.push_back(std::move(axis));
     }
     const std::string batch = BatchSymbol();
-    for (Axis& axis : result_.axes) axis.is_batch = axis.symbol == batch;
+    for (Axis& axis : result_.axes) {
+      axis.is_batch = axis.symbol == batch;
+      axis.counts_rows = !axis.is_batch && CountsRows(axis.symbol);
+    }
     absl::c_sort(result_.axes, [&](const Axis& a, const Axis& b) {
       if (a.is_batch != b.is_batch) return a.is_batch;
       return order(a.symbols.front()) < order(b.symbols.front());
@@ -204,6 +207,22 @@ class Merger {
       batch = it->second;
     }
     return batch;
+  }
+
+  // Whether an axis is dim 0 wherever it is, and somewhere of pictures ([rows, 3, height, width])
+  // or of lines of ids ([rows, length]). `[steps, rows, channels]` and `[nodes, features]` are
+  // neither.
+  bool CountsRows(const std::string& axis) const {
+    bool found = false;
+    for (const std::vector<Dim>& dims : inputs_) {
+      for (size_t i = 0; i < dims.size(); ++i) {
+        const auto it = result_.representative.find(dims[i].symbol);
+        if (it == result_.representative.end() || it->second != axis) continue;
+        if (i > 0) return false;
+        if (dims.size() > 1) found |= (dims.size() > 2) == dims[1].is_constant();
+      }
+    }
+    return found;
   }
 
   absl::Span<const std::vector<Dim>> inputs_;

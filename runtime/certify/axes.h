@@ -24,6 +24,9 @@ struct Axis {
   std::vector<std::string> symbols;  // all of the class, in order of the inputs
   std::string label;  // `batch`, `sequence` when there is one other axis, else symbol
   bool is_batch = false;
+  // A batch of some inputs only, as where texts are compared with pictures: nothing but dim 0, of
+  // `[rows, 3, ...]` or `[rows, length]`. Never set where is_batch is.
+  bool counts_rows = false;
 };
 
 struct MergedSymbols {

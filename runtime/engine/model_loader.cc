@@ -180,7 +180,10 @@ absl::Status ModelLoader::FindAxes(Model& model, Graph as_imported) const {
   for (ModelIo& output : model.recipe_outputs_) output.dims = merged.Apply(output.dims);
   for (const Axis& axis : merged.axes) {
     if (axis.is_batch) model.batch_axis_ = static_cast<int>(model.axes_.size());
-    model.axes_.push_back({.label = axis.label, .symbol = axis.symbol, .is_batch = axis.is_batch});
+    model.axes_.push_back({.label = axis.label,
+                           .symbol = axis.symbol,
+                           .is_batch = axis.is_batch,
+                           .counts_rows = axis.counts_rows});
   }
   return absl::OkStatus();
 }

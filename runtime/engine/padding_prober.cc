@@ -61,11 +61,13 @@ bool IsCompared(const Graph& graph, const std::string& input) {
   return false;
 }
 
-// Powers of two up to this one are multiples of what models for images divide their sides by.
-constexpr int64_t kLargestTaken = 128;
+// Powers of two are multiples of what models for images divide their sides by, and the larger ones
+// leave something of a recording behind convolutions that move by several samples. Models with a
+// position for each part of a picture may take those of the usual side alone.
+constexpr int64_t kLengths[] = {8, 16, 32, 64, 128, 224, 256, 512, 1024, 4096, 16384};
 
 // Where the model does not take the sizes of the lengths together, as one that makes images smaller
-// and larger again does not, they become the smallest power of two that it takes.
+// and larger again does not, they become the first of `kLengths` that it takes.
 void SetSizesTaken(const Model& model, const Graph& graph, int position, ProbeOptions& options) {
   const auto takes = [&](const std::map<std::string, int64_t>& sizes) {
     Binding binding;
@@ -78,7 +80,7 @@ void SetSizesTaken(const Model& model, const Graph& graph, int position, ProbeOp
     return Specialize(graph, binding).ok();
   };
   if (takes(options.sizes)) return;
-  for (int64_t size = 8; size <= kLargestTaken; size *= 2) {
+  for (const int64_t size : kLengths) {
     std::map<std::string, int64_t> sizes = options.sizes;
     for (const ModelAxis& axis : model.axes()) {
       if (!axis.is_batch) sizes[axis.symbol] = std::max(size, axis.smallest);

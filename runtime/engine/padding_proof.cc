@@ -32,7 +32,9 @@ Binding SmallBinding(const Model& model, size_t position, int64_t size) {
   Binding binding;
   for (size_t i = 0; i < model.axes().size(); ++i) {
     const ModelAxis& axis = model.axes()[i];
-    binding.axes[axis.symbol] = i == position ? size : axis.is_batch ? 1 : kOtherLength;
+    binding.axes[axis.symbol] = i == position   ? size
+                                : axis.is_batch ? 1
+                                                : std::max(kOtherLength, axis.smallest);
   }
   return binding;
 }

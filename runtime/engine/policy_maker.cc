@@ -34,11 +34,8 @@ bool Covers(const AdvisorOptions& advisor, const LearntBuckets& learnt) {
 std::vector<int64_t> PolicyMaker::BucketSizes(const Model& model, const ModelAxis& axis) {
   const auto configured = model.options_.buckets.find(axis.label);
   if (configured != model.options_.buckets.end()) return configured->second;
-  const BucketPolicy defaults = BucketPolicy::Default("batch", {"other"});
-  for (const AxisBuckets& buckets : defaults.axes) {
-    if (buckets.axis == (axis.is_batch ? "batch" : "other")) return buckets.sizes;
-  }
-  return {};
+  return axis.is_batch || axis.counts_rows ? BucketPolicy::DefaultRows()
+                                           : BucketPolicy::DefaultPositions();
 }
 
 std::vector<std::vector<int64_t>> PolicyMaker::BucketsByAxis(const Model& model) {
@@ -71,6 +68,11 @@ absl::Status PolicyMaker::SetPolicy(Model& model) const {
     }
   }
   BucketPolicy policy = BucketPolicy::Default(batch_label, others);
+  for (AxisBuckets& buckets : policy.axes) {
+    const auto axis = absl::c_find_if(
+        model.axes_, [&](const ModelAxis& one) { return one.label == buckets.axis; });
+    buckets.sizes = BucketSizes(model, *axis);
+  }
   policy.max_batch_tokens = model.options_.max_batch_tokens;
   policy.overflow = model.options_.overflow;
   const auto check = [&](const std::string& label) {
@@ -85,12 +87,7 @@ absl::Status PolicyMaker::SetPolicy(Model& model) const {
         ")"));
   };
   for (const auto& [label, rule] : model.options_.learnt_buckets) RETURN_IF_ERROR(check(label));
-  for (const auto& [label, sizes] : model.options_.buckets) {
-    RETURN_IF_ERROR(check(label));
-    for (AxisBuckets& buckets : policy.axes) {
-      if (buckets.axis == label) buckets.sizes = sizes;
-    }
-  }
+  for (const auto& [label, sizes] : model.options_.buckets) RETURN_IF_ERROR(check(label));
   RETURN_IF_ERROR(policy.Validate());
   LimitBuckets(model, policy);
   // By now an axis may have lost its certificate.

@@ -16,7 +16,8 @@ namespace reprise {
 
 // Sizes at which a model is looked at: small, distinct, and not 1, which broadcasts.
 inline constexpr int64_t kFitBatch = 2;
-inline constexpr int64_t kFitLengths[] = {5, 16, 64, 96, 224, 256};  // the first that it takes
+// The first that it takes: of ids and steps, sides of pictures, samples of a recording.
+inline constexpr int64_t kFitLengths[] = {5, 16, 64, 96, 224, 256, 512, 1024, 4096, 16384};
 
 class PolicyMaker {
  public:

@@ -39,6 +39,38 @@ TEST(MergeSymbolsTest, NamedAxesStayAndAreLabelled) {
   EXPECT_LE(tries, 4);
 }
 
+std::vector<std::string> RowAxes(const std::vector<std::vector<Dim>>& inputs) {
+  std::vector<std::string> found;
+  for (const Axis& axis : MergeSymbols(inputs, [](const Sizes&) { return true; }).axes) {
+    if (axis.counts_rows) found.push_back(axis.label);
+  }
+  return found;
+}
+
+TEST(MergeSymbolsTest, PicturesBesideTextsAreRowsOfTheirOwn) {
+  const auto refuses_none = [](const Sizes&) { return true; };
+  const std::vector<std::vector<Dim>> inputs = {
+      {Symbol("texts"), Symbol("length")},
+      {Symbol("pictures"), Constant(3), Constant(224), Constant(224)},
+      {Symbol("texts"), Symbol("length")}};
+  EXPECT_THAT(Labels(MergeSymbols(inputs, refuses_none)),
+              ElementsAre("texts=texts", "length=length", "pictures=pictures"));
+  EXPECT_THAT(RowAxes(inputs), ElementsAre("texts", "pictures"));
+}
+
+TEST(MergeSymbolsTest, PositionsAreNoRowsWhereverTheyStand) {
+  EXPECT_THAT(RowAxes({{Symbol("b"), Symbol("l")}, {Symbol("b"), Symbol("l")}}), IsEmpty());
+  EXPECT_THAT(RowAxes({{Symbol("steps"), Symbol("rows"), Constant(8)},
+                       {Constant(2), Symbol("rows"), Constant(16)}}),
+              IsEmpty());
+  EXPECT_THAT(RowAxes({{Symbol("nodes"), Constant(64)}, {Constant(2), Symbol("edges")}}),
+              IsEmpty());
+  EXPECT_THAT(RowAxes({{Symbol("samples")}, {Constant(2), Symbol("rows"), Constant(128)}}),
+              IsEmpty());
+  EXPECT_THAT(RowAxes({{Symbol("b"), Symbol("l")}, {Constant(1), Symbol("l"), Symbol("b")}}),
+              IsEmpty());
+}
+
 TEST(MergeSymbolsTest, UnnamedDimsOfThreeInputsAreTwoAxes) {
   const std::vector<std::vector<Dim>> inputs = {{Symbol("ids:0"), Symbol("ids:1")},
                                                 {Symbol("mask:0"), Symbol("mask:1")},

@@ -1,0 +1,62 @@
+"""Pictures and recordings: what their models take, and what of it shares a replay."""
+
+import numpy as np
+import pytest
+
+from testing import media
+from testing.daemon import Daemon, reprise
+from testing.inference import assert_same_answer, infer, reference
+
+MODELS = {"recording": media.recording, "one_side": media.picture_of_one_side,
+          "compared": media.texts_and_pictures}
+
+
+@pytest.fixture(scope="module")
+def served(module_repository):
+    paths = {name: module_repository.add(name, make()) for name, make in MODELS.items()}
+    with Daemon(module_repository) as daemon:
+        yield daemon, paths
+
+
+def ask(served, name, **inputs):
+    daemon, paths = served
+    answer = infer(daemon.client(), name, inputs)
+    shapes = ", ".join(str(array.shape) for array in inputs.values())
+    assert_same_answer(answer.outputs, reference(paths[name], inputs), f"{name}, {shapes}")
+    return answer
+
+
+@pytest.mark.parametrize("length", [media.RECORDING_SMALLEST, 777, 1001, 16001])
+def test_recordings_of_one_length_share_a_batch(served, rng, length):
+    """Their lengths are exact, as the frames come in steps; the batch of them is not."""
+    most = 4096 // length  # `reprise.max_batch_tokens`
+    for batch in (1, 3, 4):
+        samples = rng.standard_normal((batch, length), np.float32)
+        bucket = ask(served, "recording", samples=samples).bucket
+        assert bucket == ("b4" if 1 < batch <= most else "b1")
+
+
+@pytest.mark.parametrize("side", [224, 240])
+def test_pictures_of_the_only_side_share_a_batch(served, rng, side):
+    for batch, bucket in [(1, "b1"), (5, "b8")]:
+        picture = rng.standard_normal((batch, 3, side, side), np.float32)
+        assert ask(served, "one_side", picture=picture).bucket == bucket
+
+
+@pytest.mark.parametrize("texts,pictures", [(1, 1), (3, 1), (1, 3), (17, 5), (33, 2)])
+def test_pictures_beside_texts_have_buckets_of_rows(served, rng, texts, pictures):
+    ids = rng.integers(0, 100, (texts, 7))
+    pixels = rng.standard_normal((pictures, 3, 32, 32), np.float32)
+    bucket = ask(served, "compared", input_ids=ids, pixel_values=pixels).bucket
+    rows = {1: 1, 2: 2, 3: 4, 5: 8, 17: 32}
+    if texts == 33:
+        assert bucket == "exact"
+    else:
+        assert f"texts_{rows[texts]}" in bucket and f"pictures_{rows[pictures]}" in bucket
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_model_is_described_at_sizes_that_it_takes(served, name):
+    done = reprise("check", served[1][name], check=False)
+    assert done.returncode == 0, done.stderr
+    assert "0 reference" in done.stdout
