@@ -22,7 +22,6 @@ namespace reprise {
 namespace {
 
 constexpr int64_t kNewestOpset = 28;
-constexpr int kInt4 = 22;  // ONNX's number for the dtype
 constexpr char kUnpackNibbles[] = "reprise.UnpackNibbles";
 
 std::string Quoted(absl::string_view kind, absl::string_view name) {
@@ -180,7 +179,7 @@ class ModelImporter {
       RETURN_IF_ERROR(NoteOrReturn(bytes.status()));
       return DefineUnread(proto.name());
     }
-    const bool is_signed = proto.data_type() == kInt4;
+    const bool is_signed = proto.data_type() == ops::kOnnxInt4;
     const std::vector<int64_t> dims(proto.dims().begin(), proto.dims().end());
     Attributes attributes = {{"shape", dims}, {"signed", int64_t{is_signed}}};
     ValueId id = kNone;
