@@ -1,5 +1,5 @@
 // Steps: reads the operands of an op that is rewritten, and adds the helper nodes and constants
-// that it becomes.
+// that it becomes. The importer labels them with the node that they come from.
 #pragma once
 
 #include <initializer_list>

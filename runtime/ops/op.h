@@ -139,7 +139,4 @@ absl::StatusOr<std::vector<Tensor>> Evaluate(const Node& node,
                                              absl::Span<const std::optional<Tensor>> inputs,
                                              int64_t max_bytes);
 
-// "Reshape '/encoder/Reshape_3'": how messages name a node.
-std::string NodeLabel(const Node& node);
-
 }  // namespace reprise
