@@ -295,6 +295,7 @@ class Inliner {
     for (int i = first; i < body.output_size(); ++i) {
       const auto& type = body.output(i).type().tensor_type();
       types.push_back(type.elem_type());
+      if (!type.has_shape()) continue;
       std::vector<int64_t> dims;
       for (const auto& dim : type.shape().dim()) {
         dims.push_back(std::max<int64_t>(dim.dim_value(), 0));

@@ -10,6 +10,7 @@
 #include "runtime/onnx/attributes.h"
 #include "runtime/onnx/file_bytes.h"
 #include "runtime/onnx/flatten.h"
+#include "runtime/onnx/loop_check.h"
 #include "runtime/onnx/onnx_proto.h"
 #include "runtime/onnx/reasons.h"
 #include "runtime/onnx/rewrites.h"
@@ -51,6 +52,7 @@ class ModelImporter {
       return reasons_.ToStatus();
     }
     if (!result_.graph.Compact()) return absl::InternalError("the imported graph is cyclic");
+    RETURN_IF_ERROR(CheckLoops(result_.graph));
     result_.files = tensors_.Files();
     return std::move(result_);
   }
