@@ -112,6 +112,10 @@ absl::Status DftInSteps(NodeDraft& draft, Graph& graph) {
                                draft.attributes.Int("onesided", 0) != 0};
   if (!transform.Fits()) return absl::OkStatus();
 
+  // The rule of the op refuses a signal or an axis that do not fit, whose rank is not known here;
+  // nothing but its shape is left of it.
+  const ValueId shape = steps.Add("Shape", {steps.Add("DFT", draft.inputs, draft.attributes)});
+
   // What is behind the length is left out; what is missing before it is zero, as are its products.
   const ValueId signal = steps.Add(
       "Slice", {input, steps.Int64s({0}), steps.Int64s({transform.rows()}), steps.Int64s({*axis})});
@@ -131,7 +135,7 @@ absl::Status DftInSteps(NodeDraft& draft, Graph& graph) {
   const ValueId parts_out = steps.Int64s({transform.parts_out()});
   if (*axis == -2) {
     const ValueId rows = steps.Add("Reshape", {signal, steps.Concat({before, width})}, zeros);
-    return steps.Become("Reshape", {steps.Add("MatMul", {rows, waves}), steps.Concat({before, bins, parts_out})}, zeros);
+    return steps.Become("Reshape", {steps.Add("MatMul", {rows, waves}), shape}, zeros);
   }
   // Dims behind the axis become one, and those before it where their number is not known.
   const int64_t rank = *axis >= 0 ? *axis : 1;
@@ -146,7 +150,7 @@ absl::Status DftInSteps(NodeDraft& draft, Graph& graph) {
   ValueId results = steps.Add("MatMul", {rows, waves});
   results = steps.Add("Reshape", {results, steps.Concat({lead, tail, bins, parts_out})}, zeros);
   results = steps.Add("Transpose", {results}, {{"perm", swapped}});
-  return steps.Become("Reshape", {results, steps.Concat({before, bins, after, parts_out})}, zeros);
+  return steps.Become("Reshape", {results, shape}, zeros);
 }
 
 // signal [batch, length], [batch, length, 1] or, of both halves, [batch, length, 2]; frame_step,

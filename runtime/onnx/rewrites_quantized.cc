@@ -105,6 +105,11 @@ absl::Status QLinearConvInSteps(NodeDraft& draft, Graph& graph) {
       "DequantizeLinear", {steps.input(3), steps.input(4), steps.input(5)}, {{"axis", int64_t{0}}});
   std::vector<ValueId> inputs = {steps.Dequantized(0), weight};
   if (steps.input(8) != kNone) {
+    const DType bias = graph.value(steps.input(8)).dtype;
+    if (bias != DType::kUndefined && bias != DType::kInt32) {
+      return absl::InvalidArgumentError(absl::StrCat("its bias (input 8) is ", DTypeName(bias),
+                                                     ", it must be ", DTypeName(DType::kInt32)));
+    }
     const ValueId scale = steps.Add("Mul", {steps.input(1), steps.input(4)});
     inputs.push_back(steps.Add("Mul", {steps.ToFloat(steps.input(8)), scale}));
   }
@@ -144,12 +149,16 @@ absl::Status QLinearGlobalAveragePoolInSteps(NodeDraft& draft, Graph& graph) {
 
 absl::Status QLinearConcatInSteps(NodeDraft& draft, Graph& graph) {
   QuantizedSteps steps(draft, graph);
+  if (draft.inputs.size() < 5 || (draft.inputs.size() - 2) % 3 != 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "has ", draft.inputs.size(),
+        " inputs, takes scale and zero point of its result and three for each operand"));
+  }
   std::vector<ValueId> parts;
   for (size_t i = 2; i < draft.inputs.size(); i += 3) {
-    RETURN_IF_ERROR(steps.Require({i, i + 1}));
+    RETURN_IF_ERROR(steps.Require({i, i + 1, i + 2}));
     parts.push_back(steps.Dequantized(i));
   }
-  if (parts.empty()) return absl::InvalidArgumentError("has nothing to concatenate");
   return steps.Quantize(
       steps.Add("Concat", std::move(parts), {{"axis", draft.attributes.Int("axis", 0)}}), 0);
 }
