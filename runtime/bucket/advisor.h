@@ -79,7 +79,7 @@ class BucketAdvisor {
   void RecordRequest(absl::Span<const int64_t> sizes, int64_t rows, int64_t now_ns);
   // A replay: rows of requests, bucket of rows, padded elements of a row.
   void RecordReplay(int64_t rows, int64_t batch_bucket, int64_t row_size, int64_t ns);
-  void RecordCapture(int64_t ns, int64_t bytes) { cost_.RecordCapture(ns, bytes); }
+  void RecordCapture(int64_t ns) { cost_.RecordCapture(ns); }
 
   // Enough was seen since the last look that another one may find something.
   bool due() const { return learns_ && seen_ >= next_look_; }

@@ -53,16 +53,13 @@ void ReplayCost::Record(int64_t rows, int64_t row_size, int64_t ns) {
   if (++since_fit_ >= kFitEvery || replays_ <= kFitEvery) Fit();
 }
 
-void ReplayCost::RecordCapture(int64_t ns, int64_t bytes) {
+void ReplayCost::RecordCapture(int64_t ns) {
   const double share = captures_ == 0 ? 1 : kCaptureShare;
   capture_ns_ += share * (static_cast<double>(ns) - capture_ns_);
-  capture_bytes_ += share * (static_cast<double>(bytes) - capture_bytes_);
   ++captures_;
 }
 
 double ReplayCost::CaptureNs() const { return captures_ == 0 ? kFirstCaptureNs : capture_ns_; }
-
-double ReplayCost::CaptureBytes() const { return capture_bytes_; }
 
 std::vector<ReplayCost::Sample> ReplayCost::Samples() const {
   std::vector<Sample> samples;

@@ -25,7 +25,7 @@ class ReplayCost {
   // One replay: rows that clients sent, padded elements of a row, time.
   void Record(int64_t rows, int64_t row_size, int64_t ns);
   // One capture, from the miss to the published recipe.
-  void RecordCapture(int64_t ns, int64_t bytes);
+  void RecordCapture(int64_t ns);
 
   // Expected time of a replay.
   double Ns(int64_t rows, int64_t row_size) const;
@@ -36,7 +36,6 @@ class ReplayCost {
   int64_t replays() const { return replays_; }
   // Expected cost of one more recipe.
   double CaptureNs() const;
-  double CaptureBytes() const;
 
   struct Point {
     int64_t row_size = 0;
@@ -69,7 +68,7 @@ class ReplayCost {
   std::vector<Point> curve_;  // isotonic
   int64_t replays_ = 0;
   int64_t since_fit_ = 0;
-  double capture_ns_ = 0, capture_bytes_ = 0;
+  double capture_ns_ = 0;
   int64_t captures_ = 0;
 };
 

@@ -51,7 +51,8 @@ struct Grouping {
 Grouping GroupByCost(absl::Span<const WaitingRequest> waiting, const ReplayCost& cost,
                      const GroupingLimits& limits);
 
-// Each request, in order, joins the first group that has room.
+// Each request, in order, joins the first group that has room: what GroupByCost is never worse
+// than.
 Grouping FirstFit(absl::Span<const WaitingRequest> waiting, const ReplayCost& cost,
                   const GroupingLimits& limits);
 

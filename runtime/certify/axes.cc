@@ -54,8 +54,8 @@ bool IsDerived(const std::string& symbol, const std::set<std::string>& plain) {
 class Merger {
  public:
   Merger(absl::Span<const std::vector<Dim>> inputs,
-         const std::function<bool(const Sizes&)>& accepts)
-      : inputs_(inputs), accepts_(accepts) {
+         const std::function<bool(const Sizes&)>& accepts, absl::Span<const int64_t> constant_sizes)
+      : inputs_(inputs), accepts_(accepts), constant_sizes_(constant_sizes) {
     std::set<std::string> plain;
     for (const std::vector<Dim>& dims : inputs) {
       for (const Dim& dim : dims) {
@@ -74,7 +74,12 @@ class Merger {
     std::vector<std::vector<std::string>> classes;
     if (!symbols_.empty()) {
       if (FindSizes()) {
+        LookBehindOnes();
         classes = FindClasses();
+        for (const std::string& symbol : apart_) {
+          result_.fixed.erase(symbol);
+          classes.push_back({symbol});
+        }
       } else {
         result_.note = absl::StrCat("no sizes were found that the model accepts for all of ",
                                     absl::StrJoin(symbols_, ", "), "; none were merged");
@@ -122,6 +127,21 @@ class Merger {
     }
     result_.fixed.clear();
     return false;
+  }
+
+  // A symbol may be accepted at 1 because that broadcasts.
+  void LookBehindOnes() {
+    Sizes ones = result_.fixed;
+    std::erase_if(ones, [](const auto& fixed) { return fixed.second != 1; });
+    for (const auto& [symbol, one] : ones) {
+      const auto wider = absl::c_find_if(constant_sizes_, [&](int64_t size) {
+        result_.fixed[symbol] = size;
+        return size > 1 && tries_ < kMaxTries && Accepts({});
+      });
+      if (wider != constant_sizes_.end() && position_[symbol] > 0) continue;  // It has that size.
+      result_.fixed[symbol] = one;
+      if (wider != constant_sizes_.end()) apart_.push_back(symbol);
+    }
   }
 
   // Sizes that deviate together are accepted exactly for unions of classes.
@@ -227,6 +247,8 @@ class Merger {
 
   absl::Span<const std::vector<Dim>> inputs_;
   const std::function<bool(const Sizes&)>& accepts_;
+  const absl::Span<const int64_t> constant_sizes_;
+  std::vector<std::string> apart_;          // those that are 1 or a constant's size
   std::vector<std::string> symbols_;        // those not derived, in order of the inputs
   std::map<std::string, size_t> position_;  // the dim where a symbol is seen first
   int64_t base_ = 0;
@@ -262,8 +284,9 @@ std::vector<Dim> MergedSymbols::Apply(absl::Span<const Dim> dims) const {
 
 MergedSymbols MergeSymbols(
     absl::Span<const std::vector<Dim>> inputs,
-    const std::function<bool(const std::map<std::string, int64_t>&)>& accepts) {
-  return Merger(inputs, accepts).Run();
+    const std::function<bool(const std::map<std::string, int64_t>&)>& accepts,
+    absl::Span<const int64_t> constant_sizes) {
+  return Merger(inputs, accepts, constant_sizes).Run();
 }
 
 }  // namespace reprise

@@ -43,8 +43,13 @@ struct MergedSymbols {
 // `accepts(sizes)`: the model specialises at these sizes of all symbols. At most some hundred
 // calls, few for real models. Where all-equal sizes are refused, nothing is merged and `note` says
 // so.
+//
+// `constant_sizes`: of what the model's own constants broadcast with, to tell a size that has to be
+// 1 from one that may be. A dim 0 that is accepted at 1 and at one of them is an axis of its own
+// (neither size can be padded to the other); another dim has the constant's size.
 MergedSymbols MergeSymbols(
     absl::Span<const std::vector<Dim>> inputs,
-    const std::function<bool(const std::map<std::string, int64_t>&)>& accepts);
+    const std::function<bool(const std::map<std::string, int64_t>&)>& accepts,
+    absl::Span<const int64_t> constant_sizes = {});
 
 }  // namespace reprise

@@ -7,6 +7,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "runtime/ops/axis_rule.h"
+#include "runtime/ops/onnx_types.h"
 #include "runtime/ops/op.h"
 
 namespace reprise {
@@ -151,9 +152,8 @@ class Rules {
     if (most == Use::kFixed) {
       return from.elements.empty() ? SizeFlow{.use = most} : facts_.Fitted(output, most);
     }
-    const auto to = static_cast<int64_t>(node.attributes.Int("to", 0));
-    constexpr int64_t kBool = 9, kFloats[] = {1, 10, 11, 16};
-    if (to == kBool) {
+    const absl::StatusOr<DType> to = ops::DTypeFromOnnx(node.attributes.Int("to", 0));
+    if (to.ok() && *to == DType::kBool) {
       Elements results;
       for (const SizePolynomial& one : from.elements) {
         const auto [least, largest] = facts_.RangeOf(one);
@@ -163,7 +163,7 @@ class Rules {
       return results.empty() ? Chosen(id)
                              : SizeFlow{.use = Use::kFixed, .elements = std::move(results)};
     }
-    if (absl::c_linear_search(kFloats, to)) return facts_.Fitted(output, most);
+    if (to.ok() && IsFloating(*to)) return facts_.Fitted(output, most);
     const bool whole =
         !from.elements.empty() &&
         absl::c_all_of(from.elements, [](const SizePolynomial& one) { return one.is_whole(); });

@@ -90,9 +90,9 @@ void BucketLearner::RecordReplay(const Replay& replay) {
   }
 }
 
-void BucketLearner::RecordCapture(int64_t ns, int64_t bytes) {
+void BucketLearner::RecordCapture(int64_t ns) {
   MutexLock lock(mutex_);
-  advisor_.RecordCapture(ns, bytes);
+  advisor_.RecordCapture(ns);
 }
 
 bool BucketLearner::IsNewShape(absl::Span<const int64_t> sizes) {

@@ -63,7 +63,7 @@ class BucketLearner {
     int64_t ns = 0;
   };
   void RecordReplay(const Replay& replay);
-  void RecordCapture(int64_t ns, int64_t bytes);
+  void RecordCapture(int64_t ns);
   // True the first time for sizes of a replay; false always once very many were seen.
   bool IsNewShape(absl::Span<const int64_t> sizes);
 

@@ -97,7 +97,7 @@ class CaptureWalk {
     const int64_t work_ns = record.phases.total_ns() - record.phases.prepare_ns;
     if (target_.section.empty()) {
       model_.owner()->SetCaptureNs(work_ns);
-      model_.learner().RecordCapture(work_ns, record.recipe_bytes);
+      model_.learner().RecordCapture(work_ns);
     }
     if (keep) KeepRecipe(options_, model_, *recipe, plan, work_ns);
     return recipe;

@@ -203,13 +203,6 @@ std::vector<CachedRecipe> Engine::ListRecipes() const {
   return result;
 }
 
-absl::StatusOr<std::shared_ptr<const Recipe>> Engine::FindRecipe(const std::string& hex_key) const {
-  for (RecipeCache::Entry& entry : cache_.Entries()) {
-    if (entry.recipe->key.hex() == hex_key) return std::move(entry.recipe);
-  }
-  return absl::NotFoundError(absl::StrCat("no recipe ", hex_key, " in the cache"));
-}
-
 std::vector<Request> SplitRows(const Model& model, const Request& request, int64_t rows,
                                int64_t max_rows) {
   std::vector<Request> parts;

@@ -128,8 +128,6 @@ class Engine {
                                                           bool packed = false) const;
 
   std::vector<CachedRecipe> ListRecipes() const;
-  // A recipe in the cache by its hex key; Recipe::Dump() is its text. NOT_FOUND names the key.
-  absl::StatusOr<std::shared_ptr<const Recipe>> FindRecipe(const std::string& hex_key) const;
 
   // Writes down how much the recipes of all models are used: see UsageKeeper.
   void SaveUsage(UsageKeeper::When when);

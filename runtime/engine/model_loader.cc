@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <iterator>
+#include <optional>
+#include <set>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
@@ -16,6 +18,7 @@
 #include "runtime/engine/size_check.h"
 #include "runtime/engine/tail.h"
 #include "runtime/graph/dim_expression.h"
+#include "runtime/ops/op.h"
 #include "runtime/passes/pass.h"
 #include "runtime/passes/passes.h"
 #include "runtime/passes/specialize.h"
@@ -30,6 +33,20 @@ bool SizesDecideRanks(const Graph& graph) {
     return !node.removed && node.op == "Squeeze" &&
            (node.inputs.size() < 2 || node.inputs[1] == kNone);
   });
+}
+
+// Of the constants that elementwise ops broadcast with, the smallest first.
+std::vector<int64_t> BroadcastSizes(const Graph& graph) {
+  std::set<int64_t> sizes;
+  for (const NodeId id : graph.NodeIds()) {
+    if (!FindOp(graph.node(id).op)->Has(kElementwise)) continue;
+    for (const ValueId input : graph.node(id).inputs) {
+      if (input == kNone || graph.value(input).kind == Value::Kind::kInput) continue;
+      const std::optional<Shape>& shape = graph.value(input).shape;
+      if (shape.has_value()) sizes.insert(shape->begin(), shape->end());
+    }
+  }
+  return {sizes.begin(), sizes.end()};
 }
 
 }  // namespace
@@ -146,12 +163,13 @@ absl::Status ModelLoader::FindAxes(Model& model, Graph as_imported) const {
   // Values of shape inputs are unknown yet, so that such a model cannot be tried at other sizes.
   const bool can_try = model.shape_inputs_.empty();
   absl::Status first_error;
-  const MergedSymbols merged = MergeSymbols(dims, [&](const std::map<std::string, int64_t>& sizes) {
+  const auto accepts = [&](const std::map<std::string, int64_t>& sizes) {
     if (!can_try) return true;
     const absl::Status status = Specialize(model.graph_, {.axes = sizes}).status();
     if (first_error.ok()) first_error = status;
     return status.ok();
-  });
+  };
+  const MergedSymbols merged = MergeSymbols(dims, accepts, BroadcastSizes(model.graph_));
   if (!merged.note.empty()) {
     context_.log(absl::StrCat("model ", model.id().name, ": ", merged.note,
                               first_error.ok() ? "" : absl::StrCat(": ", first_error.message())));

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "runtime/engine/model.h"
 #include "runtime/onnx/importer.h"
@@ -94,7 +95,8 @@ absl::Status ExplainRefusal(const std::string& path, const absl::Status& refusal
     // Sizes that depend on data are no reason: the graph is cut there.
     if (DependsOnSizes(found.why) || absl::IsFailedPrecondition(found.why)) continue;
     const Node& node = examined->graph.node(found.node);
-    const auto [domain, op] = SplitDomain(node.op);
+    const bool is_step = !node.source_op.empty();
+    const auto [domain, op] = SplitDomain(SourceOp(node));
     const auto version = examined->versions.find(domain);
     std::string made;
     for (const ValueId output : node.outputs) {
@@ -105,7 +107,8 @@ absl::Status ExplainRefusal(const std::string& path, const absl::Status& refusal
                      .domain = domain,
                      .version = version == examined->versions.end() ? 0 : version->second,
                      .node = NodeName(node.name, made),
-                     .dtypes = DTypesText(walk.graph, node.inputs),
+                     .dtypes = absl::StrCat(DTypesText(walk.graph, node.inputs),
+                                            is_step ? absl::StrCat(" of step ", node.op) : ""),
                      .why = WithoutNode(found.why)});
   }
   return reasons.empty() ? refusal : reasons.ToStatus();

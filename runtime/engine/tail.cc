@@ -111,6 +111,7 @@ std::unique_ptr<const GraphSection> MakeSection(const CutGraph& graph, const Eag
   if (!has_data) return nullptr;
   const NodeId id = section->graph.AddNodeWithOutputs(
       node.node.op, std::move(inputs), node.node.attributes, node.outputs, node.node.name);
+  section->graph.node(id).source_op = node.node.source_op;
   for (size_t i = 0; i < node.outputs.size(); ++i) {
     if (node.outputs[i].empty()) continue;
     section->graph.AddOutput(section->graph.node(id).outputs[i]);

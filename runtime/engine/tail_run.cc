@@ -192,7 +192,7 @@ absl::Status TailRun::RunNode(const CutGraph& graph, const EagerNode& node) {
     }
   }
   if (node.is_cut) {
-    context_.model.owner()->observer().OnEagerNode(node.node.op,
+    context_.model.owner()->observer().OnEagerNode(SourceOp(node.node),
                                                    context_.options.clock->NowNs() - start_ns);
   }
   return absl::OkStatus();
@@ -203,7 +203,7 @@ absl::Status TailRun::RunBranch(const CutGraph& graph, const EagerNode& node) {
   ASSIGN_OR_RETURN(const int64_t chosen,
                    OneElement(node.node, node.inputs[0], condition, DType::kBool));
   const CutGraph& taken = chosen != 0 ? *node.then_branch : *node.else_branch;
-  context_.model.owner()->observer().OnEagerNode(node.node.op, 0);
+  context_.model.owner()->observer().OnEagerNode(SourceOp(node.node), 0);
   RETURN_IF_ERROR(RunGraph(taken));
   for (size_t i = 0; i < node.outputs.size(); ++i) {
     if (node.outputs[i].empty()) continue;
@@ -229,7 +229,7 @@ absl::Status TailRun::RunLoop(const CutGraph& graph, const EagerNode& node) {
   for (size_t i = 0; i < carried.size(); ++i) {
     ASSIGN_OR_RETURN(carried[i], ValueOf(graph, node.inputs[LoopParts::kFirstCarried + i]));
   }
-  context_.model.owner()->observer().OnEagerNode(node.node.op, 0);
+  context_.model.owner()->observer().OnEagerNode(SourceOp(node.node), 0);
   const auto begin_with = [&](size_t i, Tensor value) {
     if (!body.begins_with[i].empty()) values_[body.begins_with[i]] = std::move(value);
   };

@@ -72,6 +72,19 @@ bool IsParameterLike(DType dtype, int64_t num_elements) {
          (IsFloating(dtype) || dtype == DType::kInt8 || dtype == DType::kUInt8);
 }
 
+const std::string& SourceOp(const Node& node) {
+  return node.source_op.empty() ? node.op : node.source_op;
+}
+
+std::string NodeLabel(const Node& node) {
+  const std::string label = SourceLabel(node);
+  return node.source_op.empty() ? label : absl::StrCat(label, ", step ", node.op);
+}
+
+std::string SourceLabel(const Node& node) {
+  return node.name.empty() ? SourceOp(node) : absl::StrCat(SourceOp(node), " '", node.name, "'");
+}
+
 std::string Graph::UniqueName(absl::string_view wanted) {
   std::string name(wanted);
   if (name.empty()) name = absl::StrCat("v", next_name_++);
@@ -150,6 +163,11 @@ NodeId Graph::AddNodeWithOutputs(absl::string_view op, std::vector<ValueId> inpu
     nodes_[id].outputs.push_back(result);
   }
   return id;
+}
+
+void Graph::SetSource(NodeId node, absl::string_view op, absl::string_view name) {
+  nodes_[node].source_op = nodes_[node].op == op ? "" : std::string(op);
+  nodes_[node].name = std::string(name);
 }
 
 void Graph::AddUse(ValueId value, NodeId node) {

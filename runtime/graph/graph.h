@@ -51,8 +51,8 @@ struct Value {
   bool overridable = false;    // an initialiser that is also listed as an input of the model
   NodeId producer = kNone;     // results
   std::vector<NodeId> users;   // one entry a use; uses as graph output are not counted
-  // Set by the compiler: the elements are this many equal blocks, block i of row i of the batch axis
-  // alone. 0: not known.
+  // Set by the compiler: the elements are this many equal blocks, block i of row i of the batch
+  // axis alone. 0: not known.
   int64_t batch_rows = 0;
 };
 
@@ -60,6 +60,9 @@ struct Node {
   bool removed = false;
   std::string op;    // "MatMul", "com.microsoft.BiasGelu", "reprise.Attention"
   std::string name;  // the model's name of it, for messages; may be empty
+  // The op of the model's node that this one is a step of, under that node's name; empty where it
+  // is `op` itself. For messages: the text form leaves it out.
+  std::string source_op;
   Attributes attributes;
   std::vector<ValueId> inputs;   // kNone where an optional input is left out
   std::vector<ValueId> outputs;  // kNone where an optional output is left out
@@ -67,6 +70,13 @@ struct Node {
   ValueId input(size_t i) const { return i < inputs.size() ? inputs[i] : kNone; }
   ValueId output(size_t i) const { return i < outputs.size() ? outputs[i] : kNone; }
 };
+
+// The op of the model's node that `node` is, or is a step of.
+const std::string& SourceOp(const Node& node);
+// "Reshape '/encoder/Reshape_3'", "QLinearConv 'conv', step Conv": how messages name a node; and
+// the same without the step.
+std::string NodeLabel(const Node& node);
+std::string SourceLabel(const Node& node);
 
 class Graph {
  public:
@@ -82,6 +92,8 @@ class Graph {
   NodeId AddNodeWithOutputs(absl::string_view op, std::vector<ValueId> inputs,
                             Attributes attributes, const std::vector<std::string>& output_names,
                             absl::string_view name);
+  // From now on `node` is a step of the model's node `name`, whose op is `op`.
+  void SetSource(NodeId node, absl::string_view op, absl::string_view name);
   void AddOutput(ValueId value) { outputs_.push_back(value); }
   // Output number `index` becomes `value`; the other outputs stay.
   void SetOutput(size_t index, ValueId value) { outputs_[index] = value; }

@@ -9,10 +9,7 @@ namespace reprise {
 namespace {
 
 std::string Label(const Graph& graph, NodeId id) {
-  const Node& node = graph.node(id);
-  std::string label = absl::StrCat("node ", id, " (", node.op);
-  if (!node.name.empty()) absl::StrAppend(&label, " '", node.name, "'");
-  return label + ")";
+  return absl::StrCat("node ", id, " (", NodeLabel(graph.node(id)), ")");
 }
 
 template <typename... Parts>

@@ -113,7 +113,7 @@ class Inliner {
       ASSIGN_OR_RETURN(const onnx::GraphProto* branch, BranchOf(call, name));
       RETURN_IF_ERROR(AddSubgraph(*branch, NextPrefix(call), opsets, depth, chosen));
     }
-    AddControl(std::move(chosen), opsets);
+    AddControl(std::move(chosen), opsets, call);
     return absl::OkStatus();
   }
 
@@ -130,9 +130,9 @@ class Inliner {
     for (const auto& input : body->input()) step.add_output(absl::StrCat(prefix, input.name()));
     SetInts(step, "dtypes", DeclaredTypes(*body));
     DeclareScanned(*body, 1 + carried, loop);
-    AddControl(std::move(step), opsets);
+    AddControl(std::move(step), opsets, call);
     RETURN_IF_ERROR(AddSubgraph(*body, prefix, opsets, depth, loop));
-    AddControl(std::move(loop), opsets);
+    AddControl(std::move(loop), opsets, call);
     return absl::OkStatus();
   }
 
@@ -170,9 +170,9 @@ class Inliner {
       return absl::StrCat(prefix, body->input(carried + static_cast<int>(i)).name());
     };
     const std::string count = own_name("count"), step_number = own_name("step");
-    AddScanNode("Shape", {call.input(carried)}, own_name("shape"));
+    AddScanNode(call, "Shape", {call.input(carried)}, own_name("shape"));
     AddNumber(own_name("axis"), axes[0]);
-    AddScanNode("Gather", {own_name("shape"), own_name("axis")}, count);
+    AddScanNode(call, "Gather", {own_name("shape"), own_name("axis")}, count);
 
     onnx::NodeProto loop, step;
     loop.set_op_type("Loop");
@@ -194,15 +194,15 @@ class Inliner {
     types.resize(carried);
     types.insert(types.begin(), {onnx::TensorProto::INT64, onnx::TensorProto::BOOL});
     SetInts(step, "dtypes", types);
-    AddControl(std::move(step), opsets);
+    AddControl(std::move(step), opsets, call);
 
     const std::string last = own_name("last"), from_last = own_name("from_last");
     AddNumber(own_name("one"), 1);
-    AddScanNode("Sub", {count, own_name("one")}, last);
-    AddScanNode("Sub", {last, step_number}, from_last);
+    AddScanNode(call, "Sub", {count, own_name("one")}, last);
+    AddScanNode(call, "Sub", {last, step_number}, from_last);
     for (int64_t i = 0; i < scanned; ++i) {
       onnx::NodeProto& slice = AddScanNode(
-          "Gather",
+          call, "Gather",
           {call.input(carried + static_cast<int>(i)), backwards[i] != 0 ? from_last : step_number},
           input_of_body(i));
       onnx::AttributeProto& axis = *slice.add_attribute();
@@ -212,7 +212,7 @@ class Inliner {
     }
     loop.add_input(own_name("condition"));
     RETURN_IF_ERROR(AddSubgraph(*body, prefix, opsets, depth, loop));
-    AddControl(std::move(loop), opsets);
+    AddControl(std::move(loop), opsets, call);
     return absl::OkStatus();
   }
 
@@ -243,8 +243,12 @@ class Inliner {
     return absl::StrCat(call.name(), "#", calls_++, "/");
   }
 
-  void AddControl(onnx::NodeProto node, const OpsetMap& opsets) {
-    out_.nodes.push_back({&out_.inlined.emplace_back(std::move(node)), &opsets, true});
+  // `source`: the node that `node` is a step of.
+  void AddControl(onnx::NodeProto node, const OpsetMap& opsets, const onnx::NodeProto& source) {
+    out_.nodes.push_back({.proto = &out_.inlined.emplace_back(std::move(node)),
+                          .opsets = &opsets,
+                          .is_control = true,
+                          .source = &source});
   }
 
   // What makes a Loop and its LoopStep belong together.
@@ -259,14 +263,14 @@ class Inliner {
     step.set_name(call.name());
   }
 
-  onnx::NodeProto& AddScanNode(absl::string_view op, const std::vector<std::string>& inputs,
-                               const std::string& output) {
+  onnx::NodeProto& AddScanNode(const onnx::NodeProto& scan, absl::string_view op,
+                               const std::vector<std::string>& inputs, const std::string& output) {
     onnx::NodeProto& node = out_.inlined.emplace_back();
     node.set_op_type(std::string(op));
     node.set_name(output);
     for (const std::string& input : inputs) node.add_input(input);
     node.add_output(output);
-    out_.nodes.push_back({&node, &ScanOpsets()});
+    out_.nodes.push_back({.proto = &node, .opsets = &ScanOpsets(), .source = &scan});
     return node;
   }
 
@@ -291,6 +295,7 @@ class Inliner {
     for (int i = first; i < body.output_size(); ++i) {
       const auto& type = body.output(i).type().tensor_type();
       types.push_back(type.elem_type());
+      if (!type.has_shape()) continue;
       std::vector<int64_t> dims;
       for (const auto& dim : type.shape().dim()) {
         dims.push_back(std::max<int64_t>(dim.dim_value(), 0));

@@ -21,6 +21,8 @@ struct FlatNode {
   const onnx::NodeProto* proto;
   const OpsetMap* opsets;
   bool is_control = false;  // one of those: it has the operands that our op of that name has
+  // The model's node that this one is a step of; nullptr: itself.
+  const onnx::NodeProto* source = nullptr;
 };
 
 struct FlatModel {

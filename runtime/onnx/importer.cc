@@ -10,6 +10,7 @@
 #include "runtime/onnx/attributes.h"
 #include "runtime/onnx/file_bytes.h"
 #include "runtime/onnx/flatten.h"
+#include "runtime/onnx/loop_check.h"
 #include "runtime/onnx/onnx_proto.h"
 #include "runtime/onnx/reasons.h"
 #include "runtime/onnx/rewrites.h"
@@ -22,11 +23,16 @@ namespace reprise {
 namespace {
 
 constexpr int64_t kNewestOpset = 28;
-constexpr int kInt4 = 22;  // ONNX's number for the dtype
 constexpr char kUnpackNibbles[] = "reprise.UnpackNibbles";
 
 std::string Quoted(absl::string_view kind, absl::string_view name) {
   return absl::StrCat(kind, " '", name, "'");
+}
+
+// "Reshape", "com.microsoft.Gelu".
+std::string OpName(const onnx::NodeProto& proto) {
+  const std::string domain = CanonicalDomain(proto.domain());
+  return domain.empty() ? proto.op_type() : absl::StrCat(domain, ".", proto.op_type());
 }
 
 // The walk over one model.
@@ -46,6 +52,7 @@ class ModelImporter {
       return reasons_.ToStatus();
     }
     if (!result_.graph.Compact()) return absl::InternalError("the imported graph is cyclic");
+    RETURN_IF_ERROR(CheckLoops(result_.graph));
     result_.files = tensors_.Files();
     return std::move(result_);
   }
@@ -180,7 +187,7 @@ class ModelImporter {
       RETURN_IF_ERROR(NoteOrReturn(bytes.status()));
       return DefineUnread(proto.name());
     }
-    const bool is_signed = proto.data_type() == kInt4;
+    const bool is_signed = proto.data_type() == ops::kOnnxInt4;
     const std::vector<int64_t> dims(proto.dims().begin(), proto.dims().end());
     Attributes attributes = {{"shape", dims}, {"signed", int64_t{is_signed}}};
     ValueId id = kNone;
@@ -294,7 +301,7 @@ class ModelImporter {
     const onnx::NodeProto& proto = *flat.proto;
     const std::string domain = CanonicalDomain(proto.domain());
     NodeDraft draft;
-    draft.op = domain.empty() ? proto.op_type() : absl::StrCat(domain, ".", proto.op_type());
+    draft.op = OpName(proto);
     draft.name = proto.name();
     const auto version = flat.opsets->find(domain);
     draft.version = version == flat.opsets->end() ? 1 : version->second;
@@ -307,11 +314,13 @@ class ModelImporter {
 
     const std::vector<ValueId> inputs = draft.inputs;
     const std::vector<std::string> outputs = draft.outputs;
+    const NodeId first = static_cast<NodeId>(result_.graph.num_nodes());
     const absl::Status status =
         version == flat.opsets->end() && domain.empty() && !flat.is_control
             ? absl::InvalidArgumentError("the model imports no opset of this domain")
         : flat.is_control ? AddControl(proto, draft)
                           : Convert(proto, draft);
+    LabelSteps(first, flat.source == nullptr ? proto : *flat.source);
     if (status.ok()) return absl::OkStatus();
     if (!IsReason(status)) return status;
     examined_.nodes.push_back(
@@ -328,6 +337,16 @@ class ModelImporter {
       RETURN_IF_ERROR(Define(name, result_.graph.AddInput(name, DType::kUndefined, {})));
     }
     return absl::OkStatus();
+  }
+
+  // What `proto` was brought to, the nodes from `first` on, goes by its name and op.
+  void LabelSteps(NodeId first, const onnx::NodeProto& proto) {
+    const NodeId end = static_cast<NodeId>(result_.graph.num_nodes());
+    const std::string op = OpName(proto);
+    if (first == end || (end - first == 1 && result_.graph.node(first).op == op)) return;
+    std::string name = proto.name();
+    for (int i = 0; name.empty() && i < proto.output_size(); ++i) name = proto.output(i);
+    for (NodeId id = first; id < end; ++id) result_.graph.SetSource(id, op, name);
   }
 
   absl::Status Convert(const onnx::NodeProto& proto, NodeDraft& draft) {

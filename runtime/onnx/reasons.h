@@ -20,7 +20,7 @@ struct NodeReason {
   std::string domain;   // empty: ai.onnx
   int64_t version = 0;  // of the domain's operator set; 0: the model imports none
   std::string node;     // the name in quotes, with what it makes where it has none
-  std::string dtypes;   // of its inputs, "(f32, ?)": ? is not known, _ is left out
+  std::string dtypes;   // of its inputs, "(f32, ?)": ? is not known, _ is left out; or of a step's
   std::string why;      // "is not supported"
 };
 

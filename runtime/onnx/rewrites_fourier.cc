@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/base/status_macros.h"
 #include "runtime/onnx/steps.h"
 
 namespace reprise {
@@ -93,19 +94,15 @@ struct Transform {
   }
 };
 
-ValueId InputOf(const NodeDraft& draft, size_t i) {
-  return i < draft.inputs.size() ? draft.inputs[i] : kNone;
-}
-
 }  // namespace
 
 // signal [.., length, .., parts], dft_length?, axis = -2. The axis and the parts are flattened into
 // rows of a product.
 absl::Status DftInSteps(NodeDraft& draft, Graph& graph) {
-  Steps steps(graph);
-  const ValueId input = InputOf(draft, 0), axis_input = InputOf(draft, 2);
-  if (input == kNone) return absl::InvalidArgumentError("its signal is left out");
-  const std::optional<int64_t> length = steps.KnownInt(InputOf(draft, 1));
+  Steps steps(draft, graph);
+  const ValueId input = steps.input(0), axis_input = steps.input(2);
+  RETURN_IF_ERROR(steps.Require({0}));
+  const std::optional<int64_t> length = steps.KnownInt(steps.input(1));
   const std::optional<int64_t> axis =
       axis_input == kNone ? std::optional<int64_t>(-2) : steps.KnownInt(axis_input);
   if (!length.has_value() || *length < 1 || !axis.has_value() || *axis == -1) {
@@ -115,6 +112,10 @@ absl::Status DftInSteps(NodeDraft& draft, Graph& graph) {
                                draft.attributes.Int("onesided", 0) != 0};
   if (!transform.Fits()) return absl::OkStatus();
 
+  // The rule of the op refuses a signal or an axis that do not fit, whose rank is not known here;
+  // nothing but its shape is left of it.
+  const ValueId shape = steps.Add("Shape", {steps.Add("DFT", draft.inputs, draft.attributes)});
+
   // What is behind the length is left out; what is missing before it is zero, as are its products.
   const ValueId signal = steps.Add(
       "Slice", {input, steps.Int64s({0}), steps.Int64s({transform.rows()}), steps.Int64s({*axis})});
@@ -122,8 +123,7 @@ absl::Status DftInSteps(NodeDraft& draft, Graph& graph) {
   const ValueId size = steps.Dims(signal, *axis, *axis + 1);
   const ValueId after = steps.Dims(signal, *axis + 1, -1);
   const ValueId parts = steps.Dims(signal, -1, std::nullopt);
-  ValueId waves =
-      steps.Constant(absl::StrCat(draft.name, "/waves"), transform.Waves(WaveType(graph, input)));
+  ValueId waves = steps.Constant("waves", transform.Waves(WaveType(graph, input)));
   waves = steps.Add(
       "Slice", {waves, steps.Int64s({0, 0}), steps.Concat({size, parts}), steps.Int64s({0, 1})});
   waves = steps.Add("Reshape", {waves, steps.Int64s({-1, transform.columns()})});
@@ -133,12 +133,9 @@ absl::Status DftInSteps(NodeDraft& draft, Graph& graph) {
   const ValueId width = steps.Product(steps.Concat({size, parts}));
   const ValueId bins = steps.Int64s({transform.bins()});
   const ValueId parts_out = steps.Int64s({transform.parts_out()});
-  draft.op = "Reshape";
-  draft.attributes = zeros;
   if (*axis == -2) {
     const ValueId rows = steps.Add("Reshape", {signal, steps.Concat({before, width})}, zeros);
-    draft.inputs = {steps.Add("MatMul", {rows, waves}), steps.Concat({before, bins, parts_out})};
-    return absl::OkStatus();
+    return steps.Become("Reshape", {steps.Add("MatMul", {rows, waves}), shape}, zeros);
   }
   // Dims behind the axis become one, and those before it where their number is not known.
   const int64_t rank = *axis >= 0 ? *axis : 1;
@@ -153,21 +150,18 @@ absl::Status DftInSteps(NodeDraft& draft, Graph& graph) {
   ValueId results = steps.Add("MatMul", {rows, waves});
   results = steps.Add("Reshape", {results, steps.Concat({lead, tail, bins, parts_out})}, zeros);
   results = steps.Add("Transpose", {results}, {{"perm", swapped}});
-  draft.inputs = {results, steps.Concat({before, bins, after, parts_out})};
-  return absl::OkStatus();
+  return steps.Become("Reshape", {results, shape}, zeros);
 }
 
 // signal [batch, length], [batch, length, 1] or, of both halves, [batch, length, 2]; frame_step,
 // window?, frame_length?: a convolution whose kernels are the waves of all frequencies under the
 // window. The result is [batch, frames, bins, 2].
 absl::Status StftInSteps(NodeDraft& draft, Graph& graph) {
-  Steps steps(graph);
-  const ValueId signal = InputOf(draft, 0), window = InputOf(draft, 2);
-  const ValueId length = InputOf(draft, 3);
-  if (signal == kNone || InputOf(draft, 1) == kNone) {
-    return absl::InvalidArgumentError("its signal or frame step is left out");
-  }
-  const std::optional<int64_t> step = steps.KnownInt(InputOf(draft, 1));
+  Steps steps(draft, graph);
+  const ValueId signal = steps.input(0), window = steps.input(2);
+  const ValueId length = steps.input(3);
+  RETURN_IF_ERROR(steps.Require({0, 1}));
+  const std::optional<int64_t> step = steps.KnownInt(steps.input(1));
   std::optional<int64_t> frame = steps.KnownInt(length);
   if (length == kNone && window != kNone && graph.value(window).shape.has_value() &&
       graph.value(window).shape->size() == 1) {
@@ -187,8 +181,7 @@ absl::Status StftInSteps(NodeDraft& draft, Graph& graph) {
                                                  " elements"));
   }
   // The importer makes parameters of large constants: the waves are prepared once.
-  ValueId waves = steps.Constant(absl::StrCat(draft.name, "/waves"),
-                                 FrameWaves(WaveType(graph, signal), bins, *frame));
+  ValueId waves = steps.Constant("waves", FrameWaves(WaveType(graph, signal), bins, *frame));
   waves = steps.Add("CastLike", {waves, signal});
   if (window != kNone) waves = steps.Add("Mul", {waves, window});
   const ValueId batch = steps.Dims(signal, 0, 1), samples = steps.Dims(signal, 1, 2);
@@ -212,10 +205,7 @@ absl::Status StftInSteps(NodeDraft& draft, Graph& graph) {
   }
   const ValueId sums = steps.Add("Conv", {rows, waves}, {{"strides", std::vector<int64_t>{*step}}});
   const ValueId parts = steps.Add("Reshape", {sums, steps.Int64s({0, 2, bins, -1})});
-  draft.op = "Transpose";
-  draft.inputs = {parts};
-  draft.attributes = {{"perm", std::vector<int64_t>{0, 3, 2, 1}}};
-  return absl::OkStatus();
+  return steps.Become("Transpose", {parts}, {{"perm", std::vector<int64_t>{0, 3, 2, 1}}});
 }
 
 }  // namespace reprise

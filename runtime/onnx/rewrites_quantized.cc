@@ -4,48 +4,25 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/onnx/steps.h"
+#include "runtime/ops/onnx_types.h"
 
 namespace reprise {
 namespace {
 
-// ONNX's numbers for dtypes.
-constexpr int64_t kFloat = 1, kInt32 = 6;
-
-// Adds helper nodes for the op of a draft and reads its inputs.
-class Steps {
+class QuantizedSteps : public Steps {
  public:
-  Steps(NodeDraft& draft, Graph& graph) : draft_(draft), graph_(graph) {}
+  using Steps::Steps;
 
-  ValueId input(size_t i) const { return i < draft_.inputs.size() ? draft_.inputs[i] : kNone; }
-
-  absl::Status Require(std::initializer_list<size_t> inputs) const {
-    for (const size_t i : inputs) {
-      if (input(i) == kNone) {
-        return absl::InvalidArgumentError(absl::StrCat("input ", i, " is left out"));
-      }
-    }
-    return absl::OkStatus();
-  }
-
-  ValueId Add(absl::string_view op, std::vector<ValueId> inputs, Attributes attributes = {}) {
-    while (!inputs.empty() && inputs.back() == kNone) inputs.pop_back();
-    const NodeId node = graph_.AddNode(op, std::move(inputs), std::move(attributes));
-    return graph_.node(node).outputs[0];
-  }
   // The product of the integers `a` and `b`, whose zero points may be kNone, as floats in steps of
   // both scales.
   ValueId ScaledProduct(ValueId a, ValueId b, ValueId a_zero, ValueId b_zero, ValueId scale) {
     const ValueId sums = Add("MatMulInteger", {a, b, a_zero, b_zero});
-    return Add("Mul", {Add("Cast", {sums}, {{"to", kFloat}}), scale});
+    return Add("Mul", {ToFloat(sums), scale});
   }
   // The op becomes the sum of `x` and input `bias`, or `x` alone where that is left out.
   absl::Status AddBias(ValueId x, size_t bias) {
-    const ValueId added = input(bias);
-    draft_.op = added == kNone ? "Identity" : "Add";
-    draft_.inputs = {x};
-    if (added != kNone) draft_.inputs.push_back(added);
-    draft_.attributes = {};
-    return absl::OkStatus();
+    return input(bias) == kNone ? Become("Identity", {x}) : Become("Add", {x, input(bias)});
   }
   // The floats that input `at` stands for; its scale and zero point follow it.
   ValueId Dequantized(size_t at) {
@@ -55,29 +32,20 @@ class Steps {
   // says what dtype results have, so that it must be there.
   absl::Status Quantize(ValueId x, size_t at) {
     RETURN_IF_ERROR(Require({at, at + 1}));
-    draft_.inputs = {x, input(at), input(at + 1)};
-    draft_.op = "QuantizeLinear";
-    draft_.attributes = {};
-    return absl::OkStatus();
+    return Become("QuantizeLinear", {x, input(at), input(at + 1)});
   }
-
-  NodeDraft& draft() { return draft_; }
-
- private:
-  NodeDraft& draft_;
-  Graph& graph_;
 };
 
 // A, its scale and zero point, B, its scale and zero point, those of the result.
 absl::Status QuantizedBinary(NodeDraft& draft, Graph& graph, absl::string_view op) {
-  Steps steps(draft, graph);
+  QuantizedSteps steps(draft, graph);
   RETURN_IF_ERROR(steps.Require({0, 1, 3, 4}));
   return steps.Quantize(steps.Add(op, {steps.Dequantized(0), steps.Dequantized(3)}), 6);
 }
 
 absl::Status QuantizedUnary(NodeDraft& draft, Graph& graph, absl::string_view op,
                             Attributes attributes) {
-  Steps steps(draft, graph);
+  QuantizedSteps steps(draft, graph);
   RETURN_IF_ERROR(steps.Require({0, 1}));
   return steps.Quantize(steps.Add(op, {steps.Dequantized(0)}, std::move(attributes)), 3);
 }
@@ -118,30 +86,32 @@ absl::Status QLinearSoftmaxInSteps(NodeDraft& draft, Graph& graph) {
     return absl::UnimplementedError(absl::StrCat(
         "the Softmax of opset ", draft.attributes.Int("opset", 13), " at axis ", axis));
   }
-  Steps steps(draft, graph);
+  QuantizedSteps steps(draft, graph);
   RETURN_IF_ERROR(steps.Require({0, 1, 3, 4}));
   const ValueId shares = steps.Add("Softmax", {steps.Dequantized(0)}, {{"axis", axis}});
   const ValueId steps_of_one = steps.Add("Floor", {steps.Add("Reciprocal", {steps.input(3)})});
-  const ValueId one = graph.AddConstant(absl::StrCat(draft.name, "/one"), Tensor::FloatScalar(1));
-  draft.inputs = {steps.Add("Mul", {shares, steps_of_one}), one, steps.input(4)};
-  draft.op = "QuantizeLinear";
-  draft.attributes = {};
-  return absl::OkStatus();
+  const ValueId one = steps.Constant("one", Tensor::FloatScalar(1));
+  return steps.Become("QuantizeLinear",
+                      {steps.Add("Mul", {shares, steps_of_one}), one, steps.input(4)});
 }
 
 // x, its scale and zero point, weight, its scale and zero point (one, or one a map), those of the
 // result, and a bias in steps of both scales.
 absl::Status QLinearConvInSteps(NodeDraft& draft, Graph& graph) {
   RETURN_IF_ERROR(CheckChannelsFirst(draft));
-  Steps steps(draft, graph);
+  QuantizedSteps steps(draft, graph);
   RETURN_IF_ERROR(steps.Require({0, 1, 3, 4}));
   const ValueId weight = steps.Add(
       "DequantizeLinear", {steps.input(3), steps.input(4), steps.input(5)}, {{"axis", int64_t{0}}});
   std::vector<ValueId> inputs = {steps.Dequantized(0), weight};
   if (steps.input(8) != kNone) {
+    const DType bias = graph.value(steps.input(8)).dtype;
+    if (bias != DType::kUndefined && bias != DType::kInt32) {
+      return absl::InvalidArgumentError(absl::StrCat("its bias (input 8) is ", DTypeName(bias),
+                                                     ", it must be ", DTypeName(DType::kInt32)));
+    }
     const ValueId scale = steps.Add("Mul", {steps.input(1), steps.input(4)});
-    inputs.push_back(
-        steps.Add("Mul", {steps.Add("Cast", {steps.input(8)}, {{"to", kFloat}}), scale}));
+    inputs.push_back(steps.Add("Mul", {steps.ToFloat(steps.input(8)), scale}));
   }
   return steps.Quantize(steps.Add("Conv", std::move(inputs), draft.attributes), 6);
 }
@@ -150,23 +120,21 @@ absl::Status QLinearConvInSteps(NodeDraft& draft, Graph& graph) {
 // up as floats: sums above 2^22 are rounded, since forms of the convolution that save products
 // carry quarters.
 absl::Status ConvIntegerInSteps(NodeDraft& draft, Graph& graph) {
-  Steps steps(draft, graph);
+  QuantizedSteps steps(draft, graph);
   RETURN_IF_ERROR(steps.Require({0, 1}));
-  ValueId x = steps.Add("Cast", {steps.input(0)}, {{"to", kFloat}});
+  ValueId x = steps.ToFloat(steps.input(0));
   if (steps.input(2) != kNone) {
-    x = steps.Add("Sub", {x, steps.Add("Cast", {steps.input(2)}, {{"to", kFloat}})});
+    x = steps.Add("Sub", {x, steps.ToFloat(steps.input(2))});
   }
   // In steps of 1: as many of them as zero points.
-  ValueId one = graph.AddConstant(absl::StrCat(draft.name, "/one"), Tensor::FloatScalar(1));
+  ValueId one = steps.Constant("one", Tensor::FloatScalar(1));
   if (steps.input(3) != kNone) {
     one = steps.Add("Expand", {one, steps.Add("Shape", {steps.input(3)})});
   }
   const ValueId weight =
       steps.Add("DequantizeLinear", {steps.input(1), one, steps.input(3)}, {{"axis", int64_t{0}}});
-  draft.inputs = {steps.Add("Round", {steps.Add("Conv", {x, weight}, draft.attributes)})};
-  draft.op = "Cast";
-  draft.attributes = {{"to", kInt32}};
-  return absl::OkStatus();
+  const ValueId sums = steps.Add("Round", {steps.Add("Conv", {x, weight}, draft.attributes)});
+  return steps.Become("Cast", {sums}, {{"to", ops::OnnxNumber(DType::kInt32)}});
 }
 
 absl::Status QLinearAveragePoolInSteps(NodeDraft& draft, Graph& graph) {
@@ -180,19 +148,23 @@ absl::Status QLinearGlobalAveragePoolInSteps(NodeDraft& draft, Graph& graph) {
 }
 
 absl::Status QLinearConcatInSteps(NodeDraft& draft, Graph& graph) {
-  Steps steps(draft, graph);
+  QuantizedSteps steps(draft, graph);
+  if (draft.inputs.size() < 5 || (draft.inputs.size() - 2) % 3 != 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "has ", draft.inputs.size(),
+        " inputs, takes scale and zero point of its result and three for each operand"));
+  }
   std::vector<ValueId> parts;
   for (size_t i = 2; i < draft.inputs.size(); i += 3) {
-    RETURN_IF_ERROR(steps.Require({i, i + 1}));
+    RETURN_IF_ERROR(steps.Require({i, i + 1, i + 2}));
     parts.push_back(steps.Dequantized(i));
   }
-  if (parts.empty()) return absl::InvalidArgumentError("has nothing to concatenate");
   return steps.Quantize(
       steps.Add("Concat", std::move(parts), {{"axis", draft.attributes.Int("axis", 0)}}), 0);
 }
 
 absl::Status QLinearWhereInSteps(NodeDraft& draft, Graph& graph) {
-  Steps steps(draft, graph);
+  QuantizedSteps steps(draft, graph);
   RETURN_IF_ERROR(steps.Require({0, 1, 2, 4, 5}));
   return steps.Quantize(
       steps.Add("Where", {steps.input(0), steps.Dequantized(1), steps.Dequantized(4)}), 7);
@@ -201,7 +173,7 @@ absl::Status QLinearWhereInSteps(NodeDraft& draft, Graph& graph) {
 // A, a_scale, a_zero_point?, B, b_scale, b_zero_point?, C?, y_scale?, y_zero_point?: C is int32;
 // without y_scale the result is float.
 absl::Status QGemmInSteps(NodeDraft& draft, Graph& graph) {
-  Steps steps(draft, graph);
+  QuantizedSteps steps(draft, graph);
   RETURN_IF_ERROR(steps.Require({0, 1, 3, 4}));
   const auto operand = [&](size_t i, absl::string_view transposed) {
     if (draft.attributes.Int(transposed, 0) == 0) return steps.input(i);
@@ -209,31 +181,25 @@ absl::Status QGemmInSteps(NodeDraft& draft, Graph& graph) {
   };
   ValueId scale = steps.Add("Mul", {steps.input(1), steps.input(4)});
   if (const float alpha = draft.attributes.Float("alpha", 1); alpha != 1) {
-    const ValueId factor =
-        graph.AddConstant(absl::StrCat(draft.name, "/alpha"), Tensor::FloatScalar(alpha));
-    scale = steps.Add("Mul", {scale, factor});
+    scale = steps.Add("Mul", {scale, steps.Constant("alpha", Tensor::FloatScalar(alpha))});
   }
   ValueId product = steps.ScaledProduct(operand(0, "transA"), operand(3, "transB"), steps.input(2),
                                         steps.input(5), scale);
   // C is in the same steps.
   ValueId bias = kNone;
   if (steps.input(6) != kNone) {
-    bias = steps.Add("Mul", {steps.Add("Cast", {steps.input(6)}, {{"to", kFloat}}), scale});
+    bias = steps.Add("Mul", {steps.ToFloat(steps.input(6)), scale});
   }
   if (steps.input(7) != kNone) {
     if (bias != kNone) product = steps.Add("Add", {product, bias});
     return steps.Quantize(product, 7);
   }
-  draft.op = bias == kNone ? "Identity" : "Add";
-  draft.attributes = {};
-  draft.inputs = {product};
-  if (bias != kNone) draft.inputs.push_back(bias);
-  return absl::OkStatus();
+  return bias == kNone ? steps.Become("Identity", {product}) : steps.Become("Add", {product, bias});
 }
 
 // A, B, a_scale, b_scale, a_zero_point?, b_zero_point?, bias?
 absl::Status MatMulIntegerToFloatInSteps(NodeDraft& draft, Graph& graph) {
-  Steps steps(draft, graph);
+  QuantizedSteps steps(draft, graph);
   RETURN_IF_ERROR(steps.Require({0, 1, 2, 3}));
   const ValueId scale = steps.Add("Mul", {steps.input(2), steps.input(3)});
   return steps.AddBias(
@@ -243,7 +209,7 @@ absl::Status MatMulIntegerToFloatInSteps(NodeDraft& draft, Graph& graph) {
 
 // A, B, b_scale, b_zero_point?, bias?
 absl::Status DynamicQuantizeMatMulInSteps(NodeDraft& draft, Graph& graph) {
-  Steps steps(draft, graph);
+  QuantizedSteps steps(draft, graph);
   RETURN_IF_ERROR(steps.Require({0, 1, 2}));
   const NodeId quantize = graph.AddNode("DynamicQuantizeLinear", {steps.input(0)}, {}, 3);
   const std::vector<ValueId> a = graph.node(quantize).outputs;
@@ -254,7 +220,7 @@ absl::Status DynamicQuantizeMatMulInSteps(NodeDraft& draft, Graph& graph) {
 // input_ids, segment_ids?, tables of words, positions and segments?, gamma, beta, mask?, and from
 // 8 on the scales of the five, from 13 on their zero points.
 absl::Status QEmbedLayerNormInSteps(NodeDraft& draft, Graph& graph) {
-  Steps steps(draft, graph);
+  QuantizedSteps steps(draft, graph);
   std::vector<ValueId> inputs = {steps.input(0), steps.input(1)};
   for (size_t i = 2; i < 7; ++i) {
     if (steps.input(i) == kNone) {
@@ -266,15 +232,13 @@ absl::Status QEmbedLayerNormInSteps(NodeDraft& draft, Graph& graph) {
         steps.Add("DequantizeLinear", {steps.input(i), steps.input(i + 6), steps.input(i + 11)}));
   }
   inputs.push_back(steps.input(7));
-  while (!inputs.empty() && inputs.back() == kNone) inputs.pop_back();
-  draft.op = "com.microsoft.EmbedLayerNormalization";
-  draft.inputs = std::move(inputs);
-  return absl::OkStatus();
+  return steps.Become("com.microsoft.EmbedLayerNormalization", std::move(inputs),
+                      std::move(draft.attributes));
 }
 
 // A, values, scales, zero_points?, g_idx?, bias?: the values are [N, blocks, bytes of a block].
 absl::Status MatMulNBitsInSteps(NodeDraft& draft, Graph& graph) {
-  Steps steps(draft, graph);
+  QuantizedSteps steps(draft, graph);
   RETURN_IF_ERROR(steps.Require({0, 1, 2}));
   if (steps.input(4) != kNone) return absl::UnimplementedError("input 4 (g_idx) is not supported");
   const int64_t k = draft.attributes.Int("K", 0), n = draft.attributes.Int("N", 0);
@@ -284,26 +248,20 @@ absl::Status MatMulNBitsInSteps(NodeDraft& draft, Graph& graph) {
                                                    " and 'block_size' = ", block,
                                                    " are not all positive"));
   }
-  const ValueId shape = graph.AddConstant(absl::StrCat(draft.name, "/blocks"),
-                                          Tensor::Int64s({n, (k + block - 1) / block}));
+  const ValueId shape = steps.Constant("blocks", Tensor::Int64s({n, (k + block - 1) / block}));
   const ValueId scales = steps.Add("Reshape", {steps.input(2), shape});
   const ValueId rows =
       steps.Add("reprise.DequantizeBits", {steps.input(1), scales, steps.input(3)},
                 {{"K", k}, {"bits", draft.attributes.Int("bits", 4)}, {"block_size", block}});
   const ValueId weights = steps.Add("Transpose", {rows}, {{"perm", std::vector<int64_t>{1, 0}}});
   const ValueId bias = steps.input(5);
-  draft.inputs = {steps.input(0), weights};
-  draft.op = "MatMul";
-  draft.attributes = {};
-  if (bias == kNone) return absl::OkStatus();
-  draft.inputs = {steps.Add("MatMul", draft.inputs), bias};
-  draft.op = "Add";
-  return absl::OkStatus();
+  if (bias == kNone) return steps.Become("MatMul", {steps.input(0), weights});
+  return steps.Become("Add", {steps.Add("MatMul", {steps.input(0), weights}), bias});
 }
 
 // data, indices, scales, zero_points?: rows of a table are gathered as they are stored.
 absl::Status GatherBlockQuantizedInSteps(NodeDraft& draft, Graph& graph) {
-  Steps steps(draft, graph);
+  QuantizedSteps steps(draft, graph);
   RETURN_IF_ERROR(steps.Require({0, 1, 2}));
   const Value& data = graph.value(steps.input(0));
   if (!data.shape.has_value() || data.shape->size() != 2 || data.dtype != DType::kUInt8) {
@@ -325,12 +283,9 @@ absl::Status GatherBlockQuantizedInSteps(NodeDraft& draft, Graph& graph) {
     return steps.Add("Gather", {steps.input(input), steps.input(1)}, at);
   };
   const int64_t k = (*data.shape)[1] * 8 / bits;
-  draft.inputs = {rows(0), rows(2), rows(3)};
-  if (draft.inputs.back() == kNone) draft.inputs.pop_back();
-  draft.op = "reprise.DequantizeBits";
-  draft.attributes = {
-      {"K", k}, {"bits", bits}, {"block_size", draft.attributes.Int("block_size", 128)}};
-  return absl::OkStatus();
+  return steps.Become(
+      "reprise.DequantizeBits", {rows(0), rows(2), rows(3)},
+      {{"K", k}, {"bits", bits}, {"block_size", draft.attributes.Int("block_size", 128)}});
 }
 
 }  // namespace reprise

@@ -2,21 +2,19 @@
 
 #include <numbers>
 
+#include "runtime/base/status_macros.h"
 #include "runtime/onnx/steps.h"
+#include "runtime/ops/onnx_types.h"
 
 namespace reprise {
 namespace {
 
-constexpr int64_t kFloat = 1;  // ONNX's number
-
 // constant + first * cos(2 pi n / size) + second * cos(4 pi n / size) for n < size, of the size
 // less one where the window is symmetric.
 absl::Status Window(NodeDraft& draft, Graph& graph, double constant, double first, double second) {
-  if (draft.inputs.size() != 1 || draft.inputs[0] == kNone) {
-    return absl::InvalidArgumentError("does not have one input");
-  }
-  Steps steps(graph);
-  const ValueId count = steps.Add("Cast", {draft.inputs[0]}, {{"to", int64_t{7}}});
+  Steps steps(draft, graph);
+  RETURN_IF_ERROR(steps.Require({0}));
+  const ValueId count = steps.Cast(steps.input(0), DType::kInt64);
   const ValueId places = steps.ToFloat(steps.Add("Range", {steps.Int64(0), count, steps.Int64(1)}));
   ValueId size = steps.ToFloat(count);
   if (draft.attributes.Int("periodic", 1) == 0) size = steps.Add("Sub", {size, steps.Float(1)});
@@ -27,10 +25,8 @@ absl::Status Window(NodeDraft& draft, Graph& graph, double constant, double firs
   };
   ValueId sum = steps.Add("Add", {wave(1, first), steps.Float(constant)});
   if (second != 0) sum = steps.Add("Add", {sum, wave(2, second)});
-  draft.op = "Cast";
-  draft.inputs = {sum};
-  draft.attributes = {{"to", draft.attributes.Int("output_datatype", kFloat)}};
-  return absl::OkStatus();
+  const int64_t dtype = draft.attributes.Int("output_datatype", ops::OnnxNumber(DType::kFloat32));
+  return steps.Become("Cast", {sum}, {{"to", dtype}});
 }
 
 }  // namespace

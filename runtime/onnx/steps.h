@@ -1,18 +1,45 @@
-// Adds the helper nodes and constants that an op is rewritten into.
+// Steps: reads the operands of an op that is rewritten, and adds the helper nodes and constants
+// that it becomes. The importer labels them with the node that they come from.
 #pragma once
 
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "runtime/graph/graph.h"
+#include "runtime/onnx/rewrites.h"
+#include "runtime/ops/onnx_types.h"
 
 namespace reprise {
 
 class Steps {
  public:
-  explicit Steps(Graph& graph) : graph_(graph) {}
+  Steps(NodeDraft& draft, Graph& graph) : draft_(draft), graph_(graph) {}
+
+  ValueId input(size_t i) const { return i < draft_.inputs.size() ? draft_.inputs[i] : kNone; }
+  // INVALID_ARGUMENT naming the first of `inputs` that is left out.
+  absl::Status Require(std::initializer_list<size_t> inputs) const {
+    for (const size_t i : inputs) {
+      if (input(i) == kNone) {
+        return absl::InvalidArgumentError(absl::StrCat("input ", i, " is left out"));
+      }
+    }
+    return absl::OkStatus();
+  }
+  // The op becomes `op` of `inputs`, as which it ends.
+  absl::Status Become(absl::string_view op, std::vector<ValueId> inputs,
+                      Attributes attributes = {}) {
+    while (!inputs.empty() && inputs.back() == kNone) inputs.pop_back();
+    draft_.op = std::string(op);
+    draft_.inputs = std::move(inputs);
+    draft_.attributes = std::move(attributes);
+    return absl::OkStatus();
+  }
 
   // The first result of a new node; left-out inputs at the end are dropped.
   ValueId Add(absl::string_view op, std::vector<ValueId> inputs, Attributes attributes = {}) {
@@ -20,17 +47,23 @@ class Steps {
     const NodeId node = graph_.AddNode(op, std::move(inputs), std::move(attributes));
     return graph_.node(node).outputs[0];
   }
-  ValueId Constant(const std::string& name, Tensor tensor) {
-    return graph_.AddConstant(name, std::move(tensor));
+  // `name`: of what it is to the op.
+  ValueId Constant(absl::string_view name, Tensor tensor) {
+    return graph_.AddConstant(absl::StrCat(draft_.name, "/", name), std::move(tensor));
   }
   ValueId Float(double value) {
-    return Constant("", Tensor::FloatScalar(static_cast<float>(value)));
+    return graph_.AddConstant("", Tensor::FloatScalar(static_cast<float>(value)));
   }
-  ValueId Int64(int64_t value) {
-    return Constant("", Tensor::FromVector<int64_t>(DType::kInt64, {}, {value}));
+  // In the dtype of `like`.
+  ValueId FloatLike(double value, ValueId like) { return Add("CastLike", {Float(value), like}); }
+  ValueId Int64(int64_t value) { return graph_.AddConstant("", Tensor::Int64Scalar(value)); }
+  ValueId Int64s(std::vector<int64_t> values) {
+    return graph_.AddConstant("", Tensor::Int64s(values));
   }
-  ValueId Int64s(std::vector<int64_t> values) { return Constant("", Tensor::Int64s(values)); }
-  ValueId ToFloat(ValueId value) { return Add("Cast", {value}, {{"to", int64_t{1}}}); }
+  ValueId Cast(ValueId value, DType to) {
+    return Add("Cast", {value}, {{"to", ops::OnnxNumber(to)}});
+  }
+  ValueId ToFloat(ValueId value) { return Cast(value, DType::kFloat32); }
 
   // Dims [start, end) of `value` as a vector; counted from the end where negative.
   ValueId Dims(ValueId value, int64_t start, std::optional<int64_t> end) {
@@ -52,7 +85,8 @@ class Steps {
     return numbers.ok() ? std::optional(numbers->front()) : std::nullopt;
   }
 
- private:
+ protected:
+  NodeDraft& draft_;
   Graph& graph_;
 };
 

@@ -23,9 +23,6 @@ Tensor FromField(DType dtype, Shape shape, const Field& field) {
   });
 }
 
-// ONNX's numbers for dtypes.
-constexpr int kUInt4 = 21, kInt4 = 22;
-
 absl::StatusOr<Shape> ShapeOf(const onnx::TensorProto& proto) {
   Shape shape(proto.dims().begin(), proto.dims().end());
   const auto elements = CheckedNumElements(shape);
@@ -60,7 +57,7 @@ absl::StatusOr<Tensor> TensorReader::Read(const onnx::TensorProto& proto, absl::
 }
 
 bool TensorReader::HoldsNibbles(const onnx::TensorProto& proto) {
-  return proto.data_type() == kUInt4 || proto.data_type() == kInt4;
+  return proto.data_type() == ops::kOnnxUInt4 || proto.data_type() == ops::kOnnxInt4;
 }
 
 absl::StatusOr<Tensor> TensorReader::ReadNibbles(const onnx::TensorProto& proto,

@@ -41,7 +41,9 @@ std::string AxisNodeName(const Graph& graph, const Node& node) {
   for (size_t i = 0; i < node.outputs.size() && name.empty(); ++i) {
     if (node.outputs[i] != kNone) name = graph.value(node.outputs[i]).name;
   }
-  return absl::StrCat("node '", name, "' (", node.op, ")");
+  return absl::StrCat("node '", name, "' (",
+                      node.source_op.empty() ? "" : absl::StrCat(node.source_op, ", step "),
+                      node.op, ")");
 }
 
 AxisContext::AxisContext(const Graph& graph, const Graph& larger, const Node& node,

@@ -7,8 +7,8 @@
 // LoopStep what each iteration begins with. The two have the attribute `loop` in common, `carried`
 // of Loop is the number of carried values. Results of Loop: the carried values behind the last
 // iteration, then the scanned ones of all iterations, stacked along the dim that `axes` says (0),
-// the last iteration first where `directions` says 1. `dtypes` (ONNX's numbers) and `dims0`,
-// `dims1`, ... are what the file declares of one iteration's.
+// the last iteration first where `directions` says 1. `dtypes` (ONNX's numbers) and, where
+// the file declares them, `dims0`, `dims1`, ... are those of one iteration's.
 //
 // No recipe holds these ops: a graph is cut at each Loop, whose body runs iteration by iteration
 // (engine/tail_run.h), on recipes of its own.

@@ -135,7 +135,8 @@ absl::Status LayerNormalizationRule(InferContext& context) {
   for (size_t i = 1; i < context.num_inputs(); ++i) {
     if (context.has_input(i)) RETURN_IF_ERROR(CheckNormOperand(context, i, normalized));
   }
-  ASSIGN_OR_RETURN(const DType stash, DTypeFromOnnx(context.attributes().Int("stash_type", 1)));
+  ASSIGN_OR_RETURN(const DType stash, DTypeFromOnnx(context.attributes().Int(
+                                          "stash_type", OnnxNumber(DType::kFloat32))));
   Shape statistics = context.shape(0);
   std::fill(statistics.begin() + axis, statistics.end(), 1);
   context.SetOutput(0, context.dtype(0), context.shape(0));

@@ -1,9 +1,11 @@
 #include "runtime/ops/onnx_types.h"
 
+#include <algorithm>
 #include <array>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "runtime/base/status_macros.h"
 
 namespace reprise::ops {
 namespace {
@@ -50,6 +52,14 @@ absl::StatusOr<DType> DTypeFromOnnx(int64_t number) {
     return absl::UnimplementedError(absl::StrCat("dtype ", type.name, " is not supported"));
   }
   return type.dtype;
+}
+
+int64_t OnnxNumber(DType dtype) {
+  REPRISE_CHECK(dtype != DType::kUndefined);
+  const auto* it = std::find_if(kOnnxTypes.begin(), kOnnxTypes.end(),
+                                [&](const OnnxType& type) { return type.dtype == dtype; });
+  REPRISE_CHECK(it != kOnnxTypes.end());
+  return it - kOnnxTypes.begin();
 }
 
 }  // namespace reprise::ops

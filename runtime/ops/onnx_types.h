@@ -11,5 +11,10 @@ namespace reprise::ops {
 // The dtype behind ONNX's number for it (TensorProto.DataType); UNIMPLEMENTED, naming it, for those
 // that we lack.
 absl::StatusOr<DType> DTypeFromOnnx(int64_t number);
+// The number of `dtype`, which is not kUndefined.
+int64_t OnnxNumber(DType dtype);
+
+// Of dtypes that are not ours.
+inline constexpr int64_t kOnnxUInt4 = 21, kOnnxInt4 = 22;
 
 }  // namespace reprise::ops

@@ -114,11 +114,6 @@ void InferContext::SetOutput(size_t i, DType dtype, Shape shape) {
   if (i < outputs_.size()) outputs_[i] = {dtype, std::move(shape)};
 }
 
-std::string NodeLabel(const Node& node) {
-  if (node.name.empty()) return node.op;
-  return absl::StrCat(node.op, " '", node.name, "'");
-}
-
 const OpRow* FindOp(absl::string_view name) {
   // The table is sorted by nobody: a handful of hundred rows, found through an index made once.
   static const auto* const index = [] {

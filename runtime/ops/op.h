@@ -87,6 +87,14 @@ using ReferenceKernel = absl::Status (*)(const KernelContext&);
 class AxisContext;
 using AxisRule = void (*)(AxisContext&);
 
+// The dtype of result `result`, from those of the operands, while shapes are not known; kUndefined
+// where it cannot be said. `operands`: one entry an input, kUndefined where that is left out or not
+// known. With shapes the shape rule says the same. See result_types.h.
+using TypeRule = DType (*)(const Node& node, size_t result, absl::Span<const DType> operands);
+inline DType TypeLikeFirst(const Node&, size_t, absl::Span<const DType> operands) {
+  return operands.empty() ? DType::kUndefined : operands[0];
+}
+
 enum OpTrait : uint32_t {
   kElementwise = 1u << 0,    // output element i depends on (broadcast) input elements i alone
   kCommutative = 1u << 1,    // two inputs, order irrelevant
@@ -108,6 +116,7 @@ struct OpRow {
   InferRule infer;
   ReferenceKernel reference;
   AxisRule axis;
+  TypeRule types = TypeLikeFirst;
 
   bool Has(OpTrait trait) const { return (traits & trait) != 0; }
   bool IsValueInput(size_t i) const { return i < 32 && ((value_inputs >> i) & 1) != 0; }
@@ -129,8 +138,5 @@ absl::Status InferNode(Graph& graph, NodeId node);
 absl::StatusOr<std::vector<Tensor>> Evaluate(const Node& node,
                                              absl::Span<const std::optional<Tensor>> inputs,
                                              int64_t max_bytes);
-
-// "Reshape '/encoder/Reshape_3'": how messages name a node.
-std::string NodeLabel(const Node& node);
 
 }  // namespace reprise

@@ -35,6 +35,7 @@
 #include "runtime/ops/recurrent.h"
 #include "runtime/ops/reduce.h"
 #include "runtime/ops/resize.h"
+#include "runtime/ops/result_types.h"
 #include "runtime/ops/roi_align.h"
 #include "runtime/ops/rotary.h"
 #include "runtime/ops/segment.h"
@@ -49,8 +50,12 @@ namespace reprise {
 namespace ops {
 namespace {
 
+constexpr TypeRule kBool = TypeIs<DType::kBool>, kUInt8 = TypeIs<DType::kUInt8>,
+                   kInt32 = TypeIs<DType::kInt32>, kInt64 = TypeIs<DType::kInt64>,
+                   kFloat32 = TypeIs<DType::kFloat32>, kFloat64 = TypeIs<DType::kFloat64>;
+
 // name, inputs min and max, outputs min and max (-1: any number), traits, value inputs, shape rule,
-// reference kernel, axis rule.
+// reference kernel, axis rule, rule of dtypes where that is not TypeLikeFirst.
 // clang-format off
 constexpr OpRow kRows[] = {
     // Elementwise, one operand.
@@ -92,10 +97,10 @@ constexpr OpRow kRows[] = {
     {"ThresholdedRelu", 1, 1, 1, 1, kElementwise, 0, SameRule<kFloats>, ThresholdedReluKernel, ElementwiseAxis},
     {"Shrink", 1, 1, 1, 1, kElementwise, 0, SameRule<kNumbers>, ShrinkKernel, ElementwiseAxis},
     {"com.microsoft.QuickGelu", 1, 1, 1, 1, kElementwise, 0, SameRule<kFloats>, QuickGeluKernel, ElementwiseAxis},
-    {"Not", 1, 1, 1, 1, kElementwise, 0, CompareRule<kBools>, NotKernel, ElementwiseAxis},
+    {"Not", 1, 1, 1, 1, kElementwise, 0, CompareRule<kBools>, NotKernel, ElementwiseAxis, kBool},
     {"BitwiseNot", 1, 1, 1, 1, kElementwise, 0, SameRule<kInts>, BitwiseNotKernel, ElementwiseAxis},
-    {"IsNaN", 1, 1, 1, 1, kElementwise, 0, CompareRule<kFloats>, IsNaNKernel, ElementwiseAxis},
-    {"IsInf", 1, 1, 1, 1, kElementwise, 0, CompareRule<kFloats>, IsInfKernel, ElementwiseAxis},
+    {"IsNaN", 1, 1, 1, 1, kElementwise, 0, CompareRule<kFloats>, IsNaNKernel, ElementwiseAxis, kBool},
+    {"IsInf", 1, 1, 1, 1, kElementwise, 0, CompareRule<kFloats>, IsInfKernel, ElementwiseAxis, kBool},
     // Elementwise, two and more operands.
     {"Add", 2, 2, 1, 1, kElementwise | kCommutative, 0, BroadcastRule<kNumbers>, AddKernel, ElementwiseAxis},
     {"Mul", 2, 2, 1, 1, kElementwise | kCommutative, 0, BroadcastRule<kNumbers>, MulKernel, ElementwiseAxis},
@@ -104,14 +109,14 @@ constexpr OpRow kRows[] = {
     {"Mod", 2, 2, 1, 1, kElementwise, 0, BroadcastRule<kNumbers>, ModKernel, ElementwiseAxis},
     {"Pow", 2, 2, 1, 1, kElementwise, 0, PowRule, PowKernel, ElementwiseAxis},
     {"PRelu", 2, 2, 1, 1, kElementwise, 0, PReluRule, PReluKernel, ElementwiseAxis},
-    {"Equal", 2, 2, 1, 1, kElementwise | kCommutative, 0, CompareRule<kAnyType>, EqualKernel, ElementwiseAxis},
-    {"Less", 2, 2, 1, 1, kElementwise, 0, CompareRule<kNumbers>, LessKernel, ElementwiseAxis},
-    {"LessOrEqual", 2, 2, 1, 1, kElementwise, 0, CompareRule<kNumbers>, LessOrEqualKernel, ElementwiseAxis},
-    {"Greater", 2, 2, 1, 1, kElementwise, 0, CompareRule<kNumbers>, GreaterKernel, ElementwiseAxis},
-    {"GreaterOrEqual", 2, 2, 1, 1, kElementwise, 0, CompareRule<kNumbers>, GreaterOrEqualKernel, ElementwiseAxis},
-    {"And", 2, 2, 1, 1, kElementwise | kCommutative, 0, CompareRule<kBools>, AndKernel, ElementwiseAxis},
-    {"Or", 2, 2, 1, 1, kElementwise | kCommutative, 0, CompareRule<kBools>, OrKernel, ElementwiseAxis},
-    {"Xor", 2, 2, 1, 1, kElementwise | kCommutative, 0, CompareRule<kBools>, XorKernel, ElementwiseAxis},
+    {"Equal", 2, 2, 1, 1, kElementwise | kCommutative, 0, CompareRule<kAnyType>, EqualKernel, ElementwiseAxis, kBool},
+    {"Less", 2, 2, 1, 1, kElementwise, 0, CompareRule<kNumbers>, LessKernel, ElementwiseAxis, kBool},
+    {"LessOrEqual", 2, 2, 1, 1, kElementwise, 0, CompareRule<kNumbers>, LessOrEqualKernel, ElementwiseAxis, kBool},
+    {"Greater", 2, 2, 1, 1, kElementwise, 0, CompareRule<kNumbers>, GreaterKernel, ElementwiseAxis, kBool},
+    {"GreaterOrEqual", 2, 2, 1, 1, kElementwise, 0, CompareRule<kNumbers>, GreaterOrEqualKernel, ElementwiseAxis, kBool},
+    {"And", 2, 2, 1, 1, kElementwise | kCommutative, 0, CompareRule<kBools>, AndKernel, ElementwiseAxis, kBool},
+    {"Or", 2, 2, 1, 1, kElementwise | kCommutative, 0, CompareRule<kBools>, OrKernel, ElementwiseAxis, kBool},
+    {"Xor", 2, 2, 1, 1, kElementwise | kCommutative, 0, CompareRule<kBools>, XorKernel, ElementwiseAxis, kBool},
     {"BitwiseAnd", 2, 2, 1, 1, kElementwise | kCommutative, 0, BroadcastRule<kInts>, BitwiseAndKernel, ElementwiseAxis},
     {"BitwiseOr", 2, 2, 1, 1, kElementwise | kCommutative, 0, BroadcastRule<kInts>, BitwiseOrKernel, ElementwiseAxis},
     {"BitwiseXor", 2, 2, 1, 1, kElementwise | kCommutative, 0, BroadcastRule<kInts>, BitwiseXorKernel, ElementwiseAxis},
@@ -123,37 +128,37 @@ constexpr OpRow kRows[] = {
     {"com.microsoft.BiasGelu", 2, 2, 1, 1, kElementwise, 0, BiasGeluRule, BiasGeluKernel, ElementwiseAxis},
     {"com.microsoft.FastGelu", 1, 2, 1, 1, kElementwise, 0, BiasGeluRule, FastGeluKernel, ElementwiseAxis},
     // Elementwise, choosing and converting.
-    {"Where", 3, 3, 1, 1, kElementwise, 0, WhereRule, WhereKernel, ElementwiseAxis},
+    {"Where", 3, 3, 1, 1, kElementwise, 0, WhereRule, WhereKernel, ElementwiseAxis, TypeLike<1>},
     {"Clip", 1, 3, 1, 1, kElementwise, 0, ClipRule, ClipKernel, ElementwiseAxis},
-    {"Cast", 1, 1, 1, 1, kElementwise, 0, CastRule, CastKernel, ElementwiseAxis},
-    {"CastLike", 2, 2, 1, 1, 0, 0, CastLikeRule, CastKernel, ElementwiseAxis},
+    {"Cast", 1, 1, 1, 1, kElementwise, 0, CastRule, CastKernel, ElementwiseAxis, CastTypes},
+    {"CastLike", 2, 2, 1, 1, 0, 0, CastLikeRule, CastKernel, ElementwiseAxis, TypeLike<1>},
     // No view: it is how a graph says that bytes must be copied.
     {"Identity", 1, 1, 1, 1, kElementwise, 0, SameRule<kAnyType>, CopyKernel, ElementwiseAxis},
-    {"Dropout", 1, 3, 1, 2, kElementwise, 6, DropoutRule, DropoutKernel, ElementwiseAxis},
+    {"Dropout", 1, 3, 1, 2, kElementwise, 6, DropoutRule, DropoutKernel, ElementwiseAxis, TypeOfEach<TypeLike<0>, kBool>},
     // Shapes.
-    {"Shape", 1, 1, 1, 1, kShapeOnly, 0, ShapeRule, ShapeKernel, KnownAxis},
-    {"Size", 1, 1, 1, 1, kShapeOnly, 0, SizeRule, SizeKernel, KnownAxis},
+    {"Shape", 1, 1, 1, 1, kShapeOnly, 0, ShapeRule, ShapeKernel, KnownAxis, kInt64},
+    {"Size", 1, 1, 1, 1, kShapeOnly, 0, SizeRule, SizeKernel, KnownAxis, kInt64},
     {"Reshape", 2, 2, 1, 1, kView, 0b10, ReshapeRule, CopyKernel, ViewAxis},
     {"Squeeze", 1, 2, 1, 1, kView, 0b10, SqueezeRule, CopyKernel, ViewAxis},
     {"Unsqueeze", 2, 2, 1, 1, kView, 0b10, UnsqueezeRule, CopyKernel, ViewAxis},
     {"Flatten", 1, 1, 1, 1, kView, 0, FlattenRule, CopyKernel, ViewAxis},
-    {"ConstantOfShape", 1, 1, 1, 1, 0, 0b1, ConstantOfShapeRule, ConstantOfShapeKernel, KnownAxis},
+    {"ConstantOfShape", 1, 1, 1, 1, 0, 0b1, ConstantOfShapeRule, ConstantOfShapeKernel, KnownAxis, ConstantOfShapeTypes},
     {"Range", 3, 3, 1, 1, 0, 0b111, RangeRule, RangeKernel, KnownAxis},
-    {"EyeLike", 1, 1, 1, 1, kShapeOnly, 0, EyeLikeRule, EyeLikeKernel, KnownAxis},
+    {"EyeLike", 1, 1, 1, 1, kShapeOnly, 0, EyeLikeRule, EyeLikeKernel, KnownAxis, DTypeOrLikeTypes},
     // Random numbers.
-    {"RandomNormal", 0, 0, 1, 1, kNoFold, 0, RandomRule, RandomNormalKernel, UnknownAxis},
-    {"RandomUniform", 0, 0, 1, 1, kNoFold, 0, RandomRule, RandomUniformKernel, UnknownAxis},
-    {"RandomNormalLike", 1, 1, 1, 1, kShapeOnly | kNoFold, 0, RandomLikeRule, RandomNormalKernel, UnknownAxis},
-    {"RandomUniformLike", 1, 1, 1, 1, kShapeOnly | kNoFold, 0, RandomLikeRule, RandomUniformKernel, UnknownAxis},
-    {"Bernoulli", 1, 1, 1, 1, kNoFold, 0, BernoulliRule, BernoulliKernel, UnknownAxis},
+    {"RandomNormal", 0, 0, 1, 1, kNoFold, 0, RandomRule, RandomNormalKernel, UnknownAxis, RandomTypes},
+    {"RandomUniform", 0, 0, 1, 1, kNoFold, 0, RandomRule, RandomUniformKernel, UnknownAxis, RandomTypes},
+    {"RandomNormalLike", 1, 1, 1, 1, kShapeOnly | kNoFold, 0, RandomLikeRule, RandomNormalKernel, UnknownAxis, DTypeOrLikeTypes},
+    {"RandomUniformLike", 1, 1, 1, 1, kShapeOnly | kNoFold, 0, RandomLikeRule, RandomUniformKernel, UnknownAxis, DTypeOrLikeTypes},
+    {"Bernoulli", 1, 1, 1, 1, kNoFold, 0, BernoulliRule, BernoulliKernel, UnknownAxis, DTypeOrLikeTypes},
     // As many elements as the data says.
-    {"NonZero", 1, 1, 1, 1, kDataDependent, 0b1, NonZeroRule, NonZeroKernel, UnknownAxis},
+    {"NonZero", 1, 1, 1, 1, kDataDependent, 0b1, NonZeroRule, NonZeroKernel, UnknownAxis, kInt64},
     {"Compress", 2, 2, 1, 1, kDataDependent, 0b10, CompressRule, CompressKernel, UnknownAxis},
-    {"Unique", 1, 1, 1, 4, kDataDependent, 0b1, UniqueRule, UniqueKernel, UnknownAxis},
-    {"NonMaxSuppression", 2, 5, 1, 1, kDataDependent, 0b11111, NonMaxSuppressionRule, NonMaxSuppressionKernel, UnknownAxis},
-    {"If", 1, -1, 1, -1, 0, 0b1, IfRule, IfKernel, UnknownAxis},
-    {"Loop", 3, -1, 0, -1, kNoFold, 0, LoopRule, LoopKernel, UnknownAxis},
-    {"reprise.LoopStep", 0, 0, 2, -1, kInternal | kNoFold, 0, LoopStepRule, LoopStepKernel, UnknownAxis},
+    {"Unique", 1, 1, 1, 4, kDataDependent, 0b1, UniqueRule, UniqueKernel, UnknownAxis, TypeOfEach<TypeLike<0>, kInt64>},
+    {"NonMaxSuppression", 2, 5, 1, 1, kDataDependent, 0b11111, NonMaxSuppressionRule, NonMaxSuppressionKernel, UnknownAxis, kInt64},
+    {"If", 1, -1, 1, -1, 0, 0b1, IfRule, IfKernel, UnknownAxis, IfTypes},
+    {"Loop", 3, -1, 0, -1, kNoFold, 0, LoopRule, LoopKernel, UnknownAxis, LoopTypes},
+    {"reprise.LoopStep", 0, 0, 2, -1, kInternal | kNoFold, 0, LoopStepRule, LoopStepKernel, UnknownAxis, LoopStepTypes},
     // Moving elements.
     {"Transpose", 1, 1, 1, 1, 0, 0, TransposeRule, TransposeKernel, TransposeAxis},
     {"Concat", 1, -1, 1, 1, 0, 0, ConcatRule, ConcatKernel, ConcatAxis},
@@ -175,7 +180,7 @@ constexpr OpRow kRows[] = {
     {"GatherND", 2, 2, 1, 1, 0, 0, GatherNDRule, GatherNDKernel, DataAxis},
     {"ScatterElements", 3, 3, 1, 1, 0, 0, ScatterElementsRule, ScatterElementsKernel, DataAxis},
     {"ScatterND", 3, 3, 1, 1, 0, 0, ScatterNDRule, ScatterNDKernel, DataAxis},
-    {"OneHot", 3, 3, 1, 1, 0, 0b10, OneHotRule, OneHotKernel, OneHotAxis},
+    {"OneHot", 3, 3, 1, 1, 0, 0b10, OneHotRule, OneHotKernel, OneHotAxis, TypeLike<2>},
     {"reprise.EmbeddingSum", 2, -1, 1, 1, kInternal, 0, EmbeddingSumRule, EmbeddingSumKernel, UnknownAxis},
     // Reductions.
     {"ReduceSum", 1, 2, 1, 1, 0, 0b10, ReduceRule, ReduceSumKernel, ReduceSumAxis},
@@ -188,28 +193,28 @@ constexpr OpRow kRows[] = {
     {"ReduceLogSumExp", 1, 2, 1, 1, 0, 0b10, ReduceRule, ReduceLogSumExpKernel, ReduceLogSumExpAxis},
     {"ReduceMax", 1, 2, 1, 1, 0, 0b10, ReduceOrderRule, ReduceMaxKernel, ReduceMaxAxis},
     {"ReduceMin", 1, 2, 1, 1, 0, 0b10, ReduceOrderRule, ReduceMinKernel, ReduceMinAxis},
-    {"ArgMax", 1, 1, 1, 1, 0, 0, ArgRule, ArgMaxKernel, ArgMaxAxis},
-    {"ArgMin", 1, 1, 1, 1, 0, 0, ArgRule, ArgMinKernel, ArgMinAxis},
-    {"TopK", 2, 2, 2, 2, 0, 0b10, TopKRule, TopKKernel, TopKAxis},
+    {"ArgMax", 1, 1, 1, 1, 0, 0, ArgRule, ArgMaxKernel, ArgMaxAxis, kInt64},
+    {"ArgMin", 1, 1, 1, 1, 0, 0, ArgRule, ArgMinKernel, ArgMinAxis, kInt64},
+    {"TopK", 2, 2, 2, 2, 0, 0b10, TopKRule, TopKKernel, TopKAxis, TypeOfEach<TypeLike<0>, kInt64>},
     {"CumSum", 2, 2, 1, 1, 0, 0, CumSumRule, CumSumKernel, CumulativeAxis},
     {"DFT", 1, 3, 1, 1, 0, 0b110, DftRule, DftKernel, UnknownAxis},
     {"CumProd", 2, 2, 1, 1, 0, 0, CumSumRule, CumProdKernel, CumulativeAxis},
     // Matrix products.
     {"MatMul", 2, 2, 1, 1, 0, 0, MatMulRule, MatMulKernel, MatMulAxis},
     {"Gemm", 2, 3, 1, 1, 0, 0, GemmRule, GemmKernel, GemmAxis},
-    {"MatMulInteger", 2, 4, 1, 1, 0, 0, MatMulIntegerRule, MatMulIntegerKernel, MatMulIntegerAxis},
+    {"MatMulInteger", 2, 4, 1, 1, 0, 0, MatMulIntegerRule, MatMulIntegerKernel, MatMulIntegerAxis, kInt32},
     {"Einsum", 1, -1, 1, 1, 0, 0, EinsumRule, EinsumKernel, EinsumAxis},
     {"com.microsoft.FusedMatMul", 2, 2, 1, 1, 0, 0, FusedMatMulRule, FusedMatMulKernel, GemmAxis},
     {"reprise.Linear", 2, 4, 1, 1, kInternal, 0, LinearRule, LinearKernel, UnknownAxis},
-    {"reprise.IntegerLinear", 4, 8, 1, 1, kInternal, 0, IntegerLinearRule, IntegerLinearKernel, UnknownAxis},
+    {"reprise.IntegerLinear", 4, 8, 1, 1, kInternal, 0, IntegerLinearRule, IntegerLinearKernel, UnknownAxis, kFloat32},
     // Convolution and pooling.
     {"Conv", 2, 3, 1, 1, 0, 0, ConvRule, ConvKernel, ConvAxis},
-    {"reprise.IntegerConv", 4, 8, 1, 1, kInternal, 0, IntegerConvRule, IntegerConvKernel, UnknownAxis},
+    {"reprise.IntegerConv", 4, 8, 1, 1, kInternal, 0, IntegerConvRule, IntegerConvKernel, UnknownAxis, kFloat32},
     {"reprise.Conv", 2, 4, 1, 1, kInternal, 0, FusedConvRule, FusedConvKernel, UnknownAxis},
     {"ConvTranspose", 2, 3, 1, 1, 0, 0, ConvTransposeRule, ConvTransposeKernel, ConvTransposeAxis},
     {"reprise.ConvTranspose", 2, 3, 1, 1, kInternal, 0, FusedConvTransposeRule, FusedConvTransposeKernel, UnknownAxis},
     {"AveragePool", 1, 1, 1, 1, 0, 0, AveragePoolRule, AveragePoolKernel, AveragePoolAxis},
-    {"MaxPool", 1, 1, 1, 2, 0, 0, MaxPoolRule, MaxPoolKernel, MaxPoolAxis},
+    {"MaxPool", 1, 1, 1, 2, 0, 0, MaxPoolRule, MaxPoolKernel, MaxPoolAxis, TypeOfEach<TypeLike<0>, kInt64>},
     {"LpPool", 1, 1, 1, 1, 0, 0, LpPoolRule, LpPoolKernel, LpPoolAxis},
     {"GlobalAveragePool", 1, 1, 1, 1, 0, 0, GlobalPoolRule, GlobalAveragePoolKernel, GlobalPoolAxis},
     {"GlobalMaxPool", 1, 1, 1, 1, 0, 0, GlobalPoolRule, GlobalMaxPoolKernel, GlobalPoolAxis},
@@ -222,7 +227,7 @@ constexpr OpRow kRows[] = {
     {"Softmax", 1, 1, 1, 1, 0, 0, SoftmaxRule, SoftmaxKernel, SoftmaxAxis},
     {"LogSoftmax", 1, 1, 1, 1, 0, 0, SoftmaxRule, LogSoftmaxKernel, SoftmaxAxis},
     {"Hardmax", 1, 1, 1, 1, 0, 0, SoftmaxRule, HardmaxKernel, SoftmaxAxis},
-    {"LayerNormalization", 2, 3, 1, 3, 0, 0, LayerNormalizationRule, LayerNormalizationKernel, LastDimsNormAxis},
+    {"LayerNormalization", 2, 3, 1, 3, 0, 0, LayerNormalizationRule, LayerNormalizationKernel, LastDimsNormAxis, TypeOfEach<TypeLike<0>, StashTypes>},
     {"RMSNormalization", 2, 2, 1, 1, 0, 0, RmsNormalizationRule, RmsNormalizationKernel, LastDimsNormAxis},
     {"BatchNormalization", 5, 5, 1, 1, 0, 0, BatchNormalizationRule, BatchNormalizationKernel, BatchNormAxis},
     {"InstanceNormalization", 3, 3, 1, 1, 0, 0, InstanceNormalizationRule, InstanceNormalizationKernel, InstanceNormAxis},
@@ -232,13 +237,13 @@ constexpr OpRow kRows[] = {
     {"com.microsoft.SkipLayerNormalization", 3, 5, 1, 4, 0, 0, SkipLayerNormRule, SkipLayerNormKernel, LastDimsNormAxis},
     {"com.microsoft.SkipSimplifiedLayerNormalization", 3, 4, 1, 4, 0, 0, SkipSimplifiedLayerNormRule, SkipSimplifiedLayerNormKernel, LastDimsNormAxis},
     // Attention.
-    {"Attention", 3, 7, 1, 4, 0, 0, OnnxAttentionRule, OnnxAttentionKernel, AttentionAxis},
+    {"Attention", 3, 7, 1, 4, 0, 0, OnnxAttentionRule, OnnxAttentionKernel, AttentionAxis, TypeOfEach<TypeLike<0>, TypeLike<1>, TypeLike<2>, TypeLike<0>>},
     {"RotaryEmbedding", 3, 4, 1, 1, 0, 0, RotaryEmbeddingRule, RotaryEmbeddingKernel, UnknownAxis},
     {"com.microsoft.Attention", 2, 7, 1, 1, 0, 0, MicrosoftAttentionRule, MicrosoftAttentionKernel, AttentionAxis},
     {"com.microsoft.MultiHeadAttention", 1, 10, 1, 1, 0, 0, MultiHeadAttentionRule, MultiHeadAttentionKernel, AttentionAxis},
-    {"com.microsoft.QAttention", 5, 9, 1, 1, 0, 0, QAttentionRule, QAttentionKernel, AttentionAxis},
+    {"com.microsoft.QAttention", 5, 9, 1, 1, 0, 0, QAttentionRule, QAttentionKernel, AttentionAxis, TypeLike<3>},
     {"com.microsoft.RotaryEmbedding", 4, 4, 1, 1, 0, 0, MicrosoftRotaryEmbeddingRule, MicrosoftRotaryEmbeddingKernel, UnknownAxis},
-    {"com.microsoft.EmbedLayerNormalization", 1, 9, 1, 3, 0, 0, EmbedLayerNormRule, EmbedLayerNormKernel, UnknownAxis},
+    {"com.microsoft.EmbedLayerNormalization", 1, 9, 1, 3, 0, 0, EmbedLayerNormRule, EmbedLayerNormKernel, UnknownAxis, TypeOfEach<TypeLike<2>, kInt32, TypeLike<2>>},
     {"reprise.Rotary", 3, 3, 1, 1, kInternal, 0, RotaryRule, RotaryKernel, UnknownAxis},
     {"reprise.Attention", 1, 4, 1, 1, kInternal, 0, AttentionRule, AttentionKernel, UnknownAxis},
     // Packed tokens.
@@ -246,21 +251,21 @@ constexpr OpRow kRows[] = {
     {"reprise.SegmentReduce", 2, 2, 1, 1, kInternal, 0, SegmentReduceRule, SegmentReduceKernel, UnknownAxis},
     {"reprise.SegmentSpread", 3, 3, 1, 1, kInternal, 0, SegmentSpreadRule, SegmentSpreadKernel, UnknownAxis},
     {"reprise.SegmentCumSum", 2, 2, 1, 1, kInternal, 0, SegmentCumSumRule, SegmentCumSumKernel, UnknownAxis},
-    {"reprise.SegmentDynamicQuantizeLinear", 1, 2, 1, 3, kInternal, 0, SegmentDynamicQuantizeRule, SegmentDynamicQuantizeKernel, SegmentDynamicQuantizeAxis},
+    {"reprise.SegmentDynamicQuantizeLinear", 1, 2, 1, 3, kInternal, 0, SegmentDynamicQuantizeRule, SegmentDynamicQuantizeKernel, SegmentDynamicQuantizeAxis, TypeOfEach<kUInt8, kFloat32, kUInt8>},
     // Classic models.
-    {"reprise.TreeEnsemble", 2, 2, 1, 1, kInternal, 0, TreeEnsembleRule, TreeEnsembleKernel, RowsAxis},
-    {"reprise.ClassScores", 1, 1, 1, 2, kInternal, 0, ClassScoresRule, ClassScoresKernel, RowsAxis},
-    {"reprise.SvmScores", 1, 1, 1, 2, kInternal, 0, SvmScoresRule, SvmScoresKernel, RowsAxis},
+    {"reprise.TreeEnsemble", 2, 2, 1, 1, kInternal, 0, TreeEnsembleRule, TreeEnsembleKernel, RowsAxis, kFloat64},
+    {"reprise.ClassScores", 1, 1, 1, 2, kInternal, 0, ClassScoresRule, ClassScoresKernel, RowsAxis, TypeOfEach<ClassScoresTypes, kInt64>},
+    {"reprise.SvmScores", 1, 1, 1, 2, kInternal, 0, SvmScoresRule, SvmScoresKernel, RowsAxis, TypeOfEach<TypeLike<0>, kInt64>},
     {"reprise.SquaredDistances", 2, 2, 1, 1, kInternal, 0, SquaredDistancesRule, SquaredDistancesKernel, RowsAxis},
-    {"reprise.CategoryIndex", 2, 2, 1, 1, kInternal, 0, CategoryIndexRule, CategoryIndexKernel, CategoriesAxis},
+    {"reprise.CategoryIndex", 2, 2, 1, 1, kInternal, 0, CategoryIndexRule, CategoryIndexKernel, CategoriesAxis, kInt64},
     // Quantisation.
-    {"DequantizeLinear", 2, 3, 1, 1, 0, 0, DequantizeLinearRule, DequantizeLinearKernel, ElementwiseAxis},
-    {"QuantizeLinear", 2, 3, 1, 1, 0, 0, QuantizeLinearRule, QuantizeLinearKernel, ElementwiseAxis},
+    {"DequantizeLinear", 2, 3, 1, 1, 0, 0, DequantizeLinearRule, DequantizeLinearKernel, ElementwiseAxis, TypeLike<1>},
+    {"QuantizeLinear", 2, 3, 1, 1, 0, 0, QuantizeLinearRule, QuantizeLinearKernel, ElementwiseAxis, QuantizeLinearTypes},
     {"reprise.FakeQuantize", 2, 3, 1, 1, kInternal, 0, FakeQuantizeRule, FakeQuantizeKernel, UnknownAxis},
-    {"DynamicQuantizeLinear", 1, 1, 1, 3, 0, 0, DynamicQuantizeLinearRule, DynamicQuantizeLinearKernel, DynamicQuantizeAxis},
-    {"QLinearMatMul", 8, 8, 1, 1, 0, 0, QLinearMatMulRule, QLinearMatMulKernel, QLinearMatMulAxis},
+    {"DynamicQuantizeLinear", 1, 1, 1, 3, 0, 0, DynamicQuantizeLinearRule, DynamicQuantizeLinearKernel, DynamicQuantizeAxis, TypeOfEach<kUInt8, kFloat32, kUInt8>},
+    {"QLinearMatMul", 8, 8, 1, 1, 0, 0, QLinearMatMulRule, QLinearMatMulKernel, QLinearMatMulAxis, TypeLike<7>},
     {"reprise.UnpackNibbles", 1, 1, 1, 1, kInternal, 0, UnpackNibblesRule, UnpackNibblesKernel, UnknownAxis},
-    {"reprise.DequantizeBits", 2, 3, 1, 1, kInternal, 0, DequantizeBitsRule, DequantizeBitsKernel, UnknownAxis},
+    {"reprise.DequantizeBits", 2, 3, 1, 1, kInternal, 0, DequantizeBitsRule, DequantizeBitsKernel, UnknownAxis, TypeLike<1>},
 };
 // clang-format on
 

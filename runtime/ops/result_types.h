@@ -1,10 +1,12 @@
 // ResultTypes: the dtypes of a graph's values while shapes are not known, behind a node whose sizes
-// are those of data, say. With shapes the rules of the op table say the same (InferNode).
+// are those of data, say; and the rules that op_table.cc names for it. With shapes the shape rules
+// say the same (InferNode).
 #pragma once
 
 #include <vector>
 
 #include "runtime/graph/graph.h"
+#include "runtime/ops/op.h"
 
 namespace reprise {
 
@@ -12,4 +14,41 @@ namespace reprise {
 // branches differ. `graph` is compact.
 std::vector<DType> ResultTypes(const Graph& graph);
 
+namespace ops {
+
+// All results like operand `i`.
+template <size_t i>
+DType TypeLike(const Node&, size_t, absl::Span<const DType> operands) {
+  return i < operands.size() ? operands[i] : DType::kUndefined;
+}
+
+template <DType dtype>
+DType TypeIs(const Node&, size_t, absl::Span<const DType>) {
+  return dtype;
+}
+
+// A rule for each result; the last one is for all that follow as well.
+template <TypeRule... rules>
+DType TypeOfEach(const Node& node, size_t result, absl::Span<const DType> operands) {
+  constexpr TypeRule kRules[] = {rules...};
+  constexpr size_t kLast = sizeof...(rules) - 1;
+  return kRules[result < kLast ? result : kLast](node, result, operands);
+}
+
+DType CastTypes(const Node& node, size_t result, absl::Span<const DType> operands);
+DType ConstantOfShapeTypes(const Node& node, size_t result, absl::Span<const DType> operands);
+DType QuantizeLinearTypes(const Node& node, size_t result, absl::Span<const DType> operands);
+// As attribute `dtype` says: float32 without it, or like operand 0.
+DType RandomTypes(const Node& node, size_t result, absl::Span<const DType> operands);
+DType DTypeOrLikeTypes(const Node& node, size_t result, absl::Span<const DType> operands);
+// As attribute `double` says.
+DType ClassScoresTypes(const Node& node, size_t result, absl::Span<const DType> operands);
+// As attribute `stash_type` says.
+DType StashTypes(const Node& node, size_t result, absl::Span<const DType> operands);
+// Of what lies beside a graph: see branch.h and loop.h.
+DType IfTypes(const Node& node, size_t result, absl::Span<const DType> operands);
+DType LoopTypes(const Node& node, size_t result, absl::Span<const DType> operands);
+DType LoopStepTypes(const Node& node, size_t result, absl::Span<const DType> operands);
+
+}  // namespace ops
 }  // namespace reprise

@@ -64,6 +64,7 @@ Graph Extract(const Graph& from, const Selection& selection) {
     }
     const NodeId copy =
         graph.AddNodeWithOutputs(node.op, std::move(inputs), node.attributes, names, node.name);
+    graph.node(copy).source_op = node.source_op;
     for (size_t i = 0; i < node.outputs.size(); ++i) {
       if (node.outputs[i] != kNone) copies[node.outputs[i]] = graph.node(copy).outputs[i];
     }
@@ -178,7 +179,10 @@ class Splitter {
 
   EagerNode MakeEager(NodeId id) const {
     const Node& node = graph_.node(id);
-    EagerNode eager = {.node = {.op = node.op, .name = node.name, .attributes = node.attributes}};
+    EagerNode eager = {.node = {.op = node.op,
+                                .name = node.name,
+                                .source_op = node.source_op,
+                                .attributes = node.attributes}};
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       const ValueId operand = OperandOf(graph_, id, i);
       eager.inputs.push_back(operand == kNone ? "" : graph_.value(operand).name);
@@ -230,9 +234,10 @@ class Splitter {
       const ValueId value = step == kNone ? kNone : graph_.node(step).output(i);
       body.begins_with.push_back(value == kNone ? "" : graph_.value(value).name);
     }
-    body.graph =
-        MakeBranch(BodyResults(node), level,
-                   absl::StrCat("in Loop '", DescribeCut(graph_, analysis_, id).node, "'"), step);
+    body.graph = MakeBranch(
+        BodyResults(node), level,
+        absl::StrCat("in ", SourceOp(node), " '", DescribeCut(graph_, analysis_, id).node, "'"),
+        step);
     eager.body = std::make_shared<const LoopBody>(std::move(body));
     return eager;
   }

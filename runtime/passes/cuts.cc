@@ -215,7 +215,7 @@ BranchPart BranchBehind(const Graph& graph, const CutAnalysis& analysis,
 Cut DescribeCut(const Graph& graph, const CutAnalysis& analysis, NodeId id) {
   const Node& node = graph.node(id);
   const OpRow* row = FindOp(node.op);
-  Cut cut = {.op = node.op, .node = node.name};
+  Cut cut = {.op = SourceOp(node), .node = node.name};
   for (const ValueId output : node.outputs) {
     if (output == kNone) continue;
     if (cut.node.empty()) cut.node = graph.value(output).name;

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "runtime/base/status_macros.h"
+#include "runtime/ops/onnx_types.h"
 #include "runtime/ops/op.h"
 
 namespace reprise {
@@ -73,6 +74,10 @@ absl::StatusOr<ValueId> AddInferred(Graph& graph, absl::string_view op, std::vec
   const NodeId id = graph.AddNode(op, std::move(inputs), std::move(attributes), 1, name);
   RETURN_IF_ERROR(InferNode(graph, id));
   return graph.node(id).outputs[0];
+}
+
+absl::StatusOr<ValueId> AddCast(Graph& graph, ValueId value, DType to) {
+  return AddInferred(graph, "Cast", {value}, {{"to", ops::OnnxNumber(to)}});
 }
 
 absl::StatusOr<ValueId> AddReshape(Graph& graph, ValueId value, const Shape& shape) {

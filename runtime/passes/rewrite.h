@@ -45,6 +45,7 @@ ValueId OtherInput(const Node& node, ValueId value);
 // Adds a node and infers its results; returns result 0. Errors are those of the shape rule.
 absl::StatusOr<ValueId> AddInferred(Graph& graph, absl::string_view op, std::vector<ValueId> inputs,
                                     Attributes attributes = {}, absl::string_view name = "");
+absl::StatusOr<ValueId> AddCast(Graph& graph, ValueId value, DType to);
 // `value` under another shape of as many elements; `value` itself when it has that shape. A
 // constant or parameter stays one.
 absl::StatusOr<ValueId> AddReshape(Graph& graph, ValueId value, const Shape& shape);

@@ -182,11 +182,10 @@ absl::StatusOr<ValueId> PaddingMask(Graph& graph, ValueId mask, const Shape& sco
 // operands are integers: input 3 and 4 are their scales, 6 and 7 their zero points.
 absl::StatusOr<ValueId> Projection(Graph& graph, const Node& node, bool quantized) {
   if (!quantized) return AddInferred(graph, "MatMul", {node.inputs[0], node.inputs[1]});
-  constexpr int64_t kFloat = 1;
   std::vector<ValueId> operands = {node.inputs[0], node.inputs[1], node.input(6), node.input(7)};
   while (operands.back() == kNone) operands.pop_back();
   ASSIGN_OR_RETURN(const ValueId sums, AddInferred(graph, "MatMulInteger", std::move(operands)));
-  ASSIGN_OR_RETURN(const ValueId rows, AddInferred(graph, "Cast", {sums}, {{"to", kFloat}}));
+  ASSIGN_OR_RETURN(const ValueId rows, AddCast(graph, sums, DType::kFloat32));
   ASSIGN_OR_RETURN(const ValueId scale,
                    AddInferred(graph, "Mul", {node.inputs[3], node.inputs[4]}));
   return AddInferred(graph, "Mul", {rows, scale});
@@ -303,11 +302,10 @@ absl::StatusOr<ValueId> EmbeddingNormRule(Graph& graph, NodeId id) {
       counts = graph.AddConstant(
           "", Tensor::FromVector(DType::kInt32, {batch}, std::vector<int32_t>(batch, 0)));
     } else {
-      constexpr int64_t kInt32 = 6;
       const ValueId one = graph.AddConstant("", ScalarLike(graph, node.inputs[7], 1));
       const ValueId axis = graph.AddConstant("", Tensor::Int64s({1}));
       ASSIGN_OR_RETURN(counts, AddInferred(graph, "Equal", {node.inputs[7], one}));
-      ASSIGN_OR_RETURN(counts, AddInferred(graph, "Cast", {counts}, {{"to", kInt32}}));
+      ASSIGN_OR_RETURN(counts, AddCast(graph, counts, DType::kInt32));
       ASSIGN_OR_RETURN(counts,
                        AddInferred(graph, "ReduceSum", {counts, axis}, {{"keepdims", int64_t{0}}}));
     }

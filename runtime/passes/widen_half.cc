@@ -10,6 +10,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/ops/onnx_types.h"
 #include "runtime/ops/op.h"
 #include "runtime/ops/result_types.h"
 #include "runtime/passes/passes.h"
@@ -18,12 +19,11 @@
 namespace reprise {
 namespace {
 
-// ONNX's numbers for dtypes.
-constexpr int64_t kFloat = 1, kFloat16 = 10, kBFloat16 = 16;
-
 bool IsHalf(DType dtype) { return dtype == DType::kFloat16 || dtype == DType::kBFloat16; }
-bool IsHalfNumber(int64_t number) { return number == kFloat16 || number == kBFloat16; }
-int64_t NumberOf(DType half) { return half == DType::kFloat16 ? kFloat16 : kBFloat16; }
+bool IsHalfNumber(int64_t number) {
+  const absl::StatusOr<DType> dtype = ops::DTypeFromOnnx(number);
+  return dtype.ok() && IsHalf(*dtype);
+}
 
 bool IsCast(const Node& node) { return node.op == "Cast" || node.op == "CastLike"; }
 
@@ -82,7 +82,8 @@ class Widening {
   }
 
   // A Cast of `value`: one that is there, or a new one.
-  absl::StatusOr<ValueId> CastTo(ValueId value, int64_t number, DType dtype) {
+  absl::StatusOr<ValueId> CastTo(ValueId value, DType dtype) {
+    const int64_t number = ops::OnnxNumber(dtype);
     for (const NodeId user : graph_.value(value).users) {
       const Node& node = graph_.node(user);
       if (node.op == "Cast" && node.attributes.Int("to", 0) == number) return node.outputs[0];
@@ -94,7 +95,11 @@ class Widening {
     graph_.value(result).dtype = dtype;
     return result;
   }
-  absl::StatusOr<ValueId> ToFloat(ValueId value) { return CastTo(value, kFloat, DType::kFloat32); }
+  absl::StatusOr<ValueId> ToFloat(ValueId value) { return CastTo(value, DType::kFloat32); }
+
+  absl::StatusOr<ValueId> CastWeight(ValueId value, DType dtype, const Shape& shape) {
+    return AddWeight(graph_, "Cast", {{"to", ops::OnnxNumber(dtype)}}, {value}, dtype, shape);
+  }
 
   // The operand in float32 of a Cast to half, as the arithmetic behind it reads it.
   absl::StatusOr<ValueId> WideSource(const Node& cast) {
@@ -107,9 +112,8 @@ class Widening {
     // A constant is what the Cast makes of it.
     const Shape shape = *graph_.value(source).shape;
     const DType half = TypeOf(cast.outputs[0]);
-    ASSIGN_OR_RETURN(const ValueId stored,
-                     AddWeight(graph_, "Cast", {{"to", NumberOf(half)}}, {source}, half, shape));
-    return AddWeight(graph_, "Cast", {{"to", kFloat}}, {stored}, DType::kFloat32, shape);
+    ASSIGN_OR_RETURN(const ValueId stored, CastWeight(source, half, shape));
+    return CastWeight(stored, DType::kFloat32, shape);
   }
 
   // `value`, which the model has in half, in float32; with `rounded`, with the numbers that half
@@ -125,8 +129,7 @@ class Widening {
   absl::StatusOr<ValueId> MakeWide(ValueId value, bool rounded) {
     if (IsWeight(graph_, value)) {
       changed_ = true;
-      return AddWeight(graph_, "Cast", {{"to", kFloat}}, {value}, DType::kFloat32,
-                       *graph_.value(value).shape);
+      return CastWeight(value, DType::kFloat32, *graph_.value(value).shape);
     }
     const NodeId producer = ProducerOf(graph_, value);
     if (producer == kNone) return ToFloat(value);
@@ -195,7 +198,7 @@ class Widening {
     Node& cast = graph_.node(id);
     cast.inputs.resize(1);
     cast.op = "Cast";
-    cast.attributes = {{"to", IsHalf(dtype) ? NumberOf(dtype) : kFloat}};
+    cast.attributes = {{"to", ops::OnnxNumber(dtype)}};
     changed_ = true;
   }
 
@@ -211,7 +214,7 @@ class Widening {
                                             "softmax_precision"};
     for (const absl::string_view name : kNames) {
       if (!IsHalfNumber(attributes.Int(name, 0))) continue;
-      attributes.Set(name, kFloat);
+      attributes.Set(name, ops::OnnxNumber(DType::kFloat32));
       changed_ = true;
     }
     const Tensor* value = attributes.Get<Tensor>("value");
@@ -230,7 +233,7 @@ class Widening {
       const ValueId output = graph_.outputs()[i];
       const NodeId producer = ProducerOf(graph_, output);
       if (!IsHalf(wanted[i]) || producer == kNone || IsCast(graph_.node(producer))) continue;
-      ASSIGN_OR_RETURN(const ValueId narrow, CastTo(output, NumberOf(wanted[i]), wanted[i]));
+      ASSIGN_OR_RETURN(const ValueId narrow, CastTo(output, wanted[i]));
       graph_.SetOutput(i, narrow);
     }
     return absl::OkStatus();

@@ -104,7 +104,6 @@ class ModelQueue {
 
   // Kept by the scheduler.
   int64_t running = 0;  // replays of this model now
-  absl::Status closed;  // not OK: the model was removed, and why
 
  private:
   // The front item and what best goes with it.

@@ -31,18 +31,6 @@ std::shared_ptr<ModelQueue> Scheduler::AddModel(QueueOptions options) {
   return queue;
 }
 
-void Scheduler::RemoveModel(const std::shared_ptr<ModelQueue>& queue, const absl::Status& why) {
-  Dropped dropped;
-  {
-    MutexLock lock(mutex_);
-    queue->closed = why;
-    queue->RemoveAll(why, dropped);
-    queues_.remove(queue);
-    idle_.NotifyAll();
-  }
-  Drop(dropped);
-}
-
 absl::Status Scheduler::Submit(const std::shared_ptr<ModelQueue>& queue,
                                absl::Span<const std::shared_ptr<WorkItem>> items) {
   Dropped dropped;
@@ -50,7 +38,6 @@ absl::Status Scheduler::Submit(const std::shared_ptr<ModelQueue>& queue,
   {
     MutexLock lock(mutex_);
     RETURN_IF_ERROR(refuse_);
-    RETURN_IF_ERROR(queue->closed);
     const int64_t now_ns = clock_.NowNs();
     int64_t deadline_ns = kNoDeadline;
     for (const auto& item : items) deadline_ns = std::min(deadline_ns, item->shape.deadline_ns);

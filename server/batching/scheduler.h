@@ -42,8 +42,6 @@ class Scheduler {
   explicit Scheduler(const Clock& clock) : clock_(clock) {}
 
   std::shared_ptr<ModelQueue> AddModel(QueueOptions options);
-  // Drops what waits there with `why`; later Submits are refused with it.
-  void RemoveModel(const std::shared_ptr<ModelQueue>& queue, const absl::Status& why);
 
   // Queues all items or none. Errors: RESOURCE_EXHAUSTED when the queue is full, UNAVAILABLE after
   // StopAccepting, DEADLINE_EXCEEDED when the deadline has passed already.

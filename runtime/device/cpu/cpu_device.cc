@@ -6,6 +6,7 @@
 #include "runtime/device/cpu/half.h"
 #include "runtime/device/cpu/plan.h"
 #include "runtime/device/cpu/weight_memory.h"
+#include "runtime/ops/onnx_types.h"
 
 namespace reprise {
 namespace {
@@ -157,7 +158,70 @@ constexpr OpPlan kPlans[] = {
     {"ScatterND", cpu::PlanScatterNd},
 };
 
-constexpr int64_t kFloat = 1;  // ONNX's number for float32
+// One step of a prepare program.
+struct PrepareStep {
+  const cpu::CpuTarget& target;
+  const Attributes& attributes;
+  absl::Span<const std::optional<Tensor>> inputs;
+  cpu::WeightMemory& memory;
+
+  const Tensor& weight() const { return *inputs[0]; }
+  // Null where there is none.
+  const Tensor* input(size_t i) const { return i < inputs.size() ? &*inputs[i] : nullptr; }
+};
+
+struct OpPrepare {
+  absl::string_view op;
+  absl::StatusOr<Tensor> (*run)(const PrepareStep& step);
+};
+
+// Every op of prepare programs that is this device's own.
+constexpr OpPrepare kPrepares[] = {
+    {cpu::kPackOp,
+     [](const PrepareStep& step) {
+       return cpu::RunPack(step.target, step.attributes, step.weight(), step.memory);
+     }},
+    {cpu::kPackInt8Op,
+     [](const PrepareStep& step) {
+       return cpu::RunPackInt8(step.target, step.attributes, step.weight(), step.input(1),
+                               step.memory);
+     }},
+    {cpu::kPackHalfOp,
+     [](const PrepareStep& step) {
+       return cpu::RunPackHalf(step.target, step.attributes, step.weight(), step.memory);
+     }},
+    {cpu::kPackBf16Op,
+     [](const PrepareStep& step) {
+       return cpu::RunPackBf16(step.target, step.attributes, step.weight(), step.input(1),
+                               step.memory);
+     }},
+    {cpu::kPackU8S8Op,
+     [](const PrepareStep& step) {
+       return cpu::RunPackU8S8(step.target, step.attributes, step.weight(), step.memory);
+     }},
+    {cpu::kPackInt8RowsOp,
+     [](const PrepareStep& step) {
+       return cpu::RunPackInt8Rows(step.weight(), step.input(1), step.input(2), step.memory);
+     }},
+    {cpu::kPackMapsOp,
+     [](const PrepareStep& step) {
+       return cpu::RunPackMaps(step.target, step.attributes, step.weight(), step.memory);
+     }},
+    {cpu::kPackWinogradOp,
+     [](const PrepareStep& step) {
+       return cpu::RunPackWinograd(step.target, step.attributes, step.weight(), step.memory);
+     }},
+    {cpu::kSplitPhasesOp,
+     [](const PrepareStep& step) {
+       return cpu::RunSplitPhases(step.attributes, step.weight(), step.memory);
+     }},
+};
+
+// A Cast to float32 of what is stored in half.
+bool Widens(absl::string_view op, const Attributes& attributes, const Tensor& weight) {
+  return op == "Cast" && attributes.Int("to", 0) == ops::OnnxNumber(DType::kFloat32) &&
+         cpu::IsHalf(weight.dtype());
+}
 
 std::vector<cpu::Candidate> CandidatesOf(const cpu::CpuTarget& target, const Graph& graph,
                                          NodeId id) {
@@ -218,42 +282,16 @@ absl::StatusOr<BoundKernel> CpuDevice::Bind(const Graph& graph, NodeId node,
 
 absl::StatusOr<Tensor> CpuDevice::Prepare(const std::string& op, const Attributes& attributes,
                                           absl::Span<const std::optional<Tensor>> inputs) const {
-  if (op == cpu::kPackInt8Op && !inputs.empty() && inputs[0].has_value()) {
-    return cpu::RunPackInt8(*target_, attributes, *inputs[0],
-                            inputs.size() > 1 ? &*inputs[1] : nullptr, *weights_);
+  const bool has_weight = !inputs.empty() && inputs[0].has_value();
+  for (const OpPrepare& row : kPrepares) {
+    if (row.op != op) continue;
+    if (!has_weight) return absl::InternalError(absl::StrCat(op, " takes a weight"));
+    return row.run({*target_, attributes, inputs, *weights_});
   }
-  if (op == cpu::kPackHalfOp && !inputs.empty() && inputs[0].has_value()) {
-    return cpu::RunPackHalf(*target_, attributes, *inputs[0], *weights_);
-  }
-  if (op == cpu::kPackBf16Op && !inputs.empty() && inputs[0].has_value()) {
-    return cpu::RunPackBf16(*target_, attributes, *inputs[0],
-                            inputs.size() > 1 ? &*inputs[1] : nullptr, *weights_);
-  }
-  if (op == cpu::kPackU8S8Op && !inputs.empty() && inputs[0].has_value()) {
-    return cpu::RunPackU8S8(*target_, attributes, *inputs[0], *weights_);
-  }
-  if (op == cpu::kPackInt8RowsOp && !inputs.empty() && inputs[0].has_value()) {
-    return cpu::RunPackInt8Rows(*inputs[0], inputs.size() > 1 ? &*inputs[1] : nullptr,
-                                inputs.size() > 2 ? &*inputs[2] : nullptr, *weights_);
-  }
-  if (op == cpu::kPackMapsOp && !inputs.empty() && inputs[0].has_value()) {
-    return cpu::RunPackMaps(*target_, attributes, *inputs[0], *weights_);
-  }
-  if (op == cpu::kPackWinogradOp && !inputs.empty() && inputs[0].has_value()) {
-    return cpu::RunPackWinograd(*target_, attributes, *inputs[0], *weights_);
-  }
-  if (op == cpu::kSplitPhasesOp && !inputs.empty() && inputs[0].has_value()) {
-    return cpu::RunSplitPhases(attributes, *inputs[0], *weights_);
-  }
-  if (op == "Cast" && attributes.Int("to", 0) == kFloat && inputs.size() == 1 &&
-      inputs[0].has_value() && cpu::IsHalf(inputs[0]->dtype())) {
+  if (has_weight && inputs.size() == 1 && Widens(op, attributes, *inputs[0])) {
     return cpu::RunWiden(*target_, *inputs[0]);
   }
-  if (op != cpu::kPackOp) return PrepareWithReference(op, attributes, inputs);
-  if (inputs.size() != 1 || !inputs[0].has_value()) {
-    return absl::InternalError(absl::StrCat(op, " takes one parameter"));
-  }
-  return cpu::RunPack(*target_, attributes, *inputs[0], *weights_);
+  return PrepareWithReference(op, attributes, inputs);
 }
 
 }  // namespace reprise

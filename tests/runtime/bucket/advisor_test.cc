@@ -47,7 +47,7 @@ class Server {
       if (const auto advice = advisor_.Consider(now_ns_)) {
         captures += static_cast<int64_t>(advice->captures.size());
         for (size_t c = 0; c < advice->captures.size(); ++c) {
-          advisor_.RecordCapture(50 * kMs, 1 << 20);
+          advisor_.RecordCapture(50 * kMs);
         }
         advisor_.Adopt(advice->boundaries);
         sets_ = advice->boundaries;

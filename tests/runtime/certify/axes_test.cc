@@ -214,5 +214,25 @@ TEST(MergeSymbolsTest, ManySymbolsTakeABoundedNumberOfTries) {
   EXPECT_LE(tries, 250);
 }
 
+TEST(MergeSymbolsTest, ADimZeroThatBroadcastsWithAConstantIsNotFixedAtOne) {
+  const auto accepts = [](const Sizes& s) { return s.at("b") == 1 || s.at("b") == 17; };
+  const std::vector<std::vector<Dim>> inputs = {{Symbol("b"), Symbol("n")}};
+  const int64_t sizes[] = {1, 5, 17};
+  const MergedSymbols merged = MergeSymbols(inputs, accepts, sizes);
+  EXPECT_THAT(Labels(merged), ElementsAre("batch=b", "sequence=n"));
+  EXPECT_THAT(merged.fixed, IsEmpty());
+  // Nothing says what else it could be.
+  EXPECT_THAT(MergeSymbols(inputs, accepts).fixed, ElementsAre(Pair("b", 1)));
+}
+
+TEST(MergeSymbolsTest, ChannelsThatBroadcastHaveTheSizeOfTheirConstant) {
+  const std::vector<std::vector<Dim>> inputs = {{Symbol("b"), Symbol("c"), Symbol("h")}};
+  const int64_t sizes[] = {4, 5};
+  const MergedSymbols merged = MergeSymbols(
+      inputs, [](const Sizes& s) { return s.at("c") == 1 || s.at("c") == 5; }, sizes);
+  EXPECT_THAT(merged.fixed, ElementsAre(Pair("c", 5)));
+  EXPECT_THAT(Labels(merged), ElementsAre("batch=b", "sequence=h"));
+}
+
 }  // namespace
 }  // namespace reprise

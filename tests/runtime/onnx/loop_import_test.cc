@@ -86,5 +86,73 @@ TEST(LoopImportTest, AScanThatDoesNotFitIsRefusedByName) {
   EXPECT_THAT(error(), HasSubstr("'scan_input_directions' holds 7, a direction is 0 or 1"));
 }
 
+// Of the Loop above, with dtypes declared for its body.
+struct TypedLoop : LoopModel {
+  TypedLoop() {
+    Declare(body->mutable_input(0), onnx::TensorProto::INT64, {});
+    Declare(body->mutable_input(1), onnx::TensorProto::BOOL, {});
+    Declare(body->mutable_input(2), onnx::TensorProto::FLOAT, {"n"});
+    Declare(body->mutable_output(0), onnx::TensorProto::BOOL, {});
+    Declare(body->mutable_output(1), onnx::TensorProto::FLOAT, {"n"});
+    Declare(body->mutable_output(2), onnx::TensorProto::FLOAT, {"n"});
+  }
+  static void Declare(onnx::ValueInfoProto* info, int type, const std::vector<std::string>& dims) {
+    ModelBuilder::SetType(info, info->name(), type, dims);
+  }
+};
+
+TEST(LoopImportTest, DeclarationsThatFitAreTaken) { EXPECT_EQ(TypedLoop().Error(), ""); }
+
+TEST(LoopImportTest, DeclaredDtypesThatDoNotFitAreRefusedWithBoth) {
+  TypedLoop carried;
+  carried.Declare(carried.body->mutable_input(2), onnx::TensorProto::INT64, {"n"});
+  EXPECT_EQ(carried.Error(), "Loop 'turn': carried value 0 is f32, the body declares i64");
+  TypedLoop scanned;
+  scanned.Declare(scanned.body->mutable_output(2), onnx::TensorProto::DOUBLE, {"n"});
+  EXPECT_EQ(scanned.Error(), "Loop 'turn': scanned result 0 is f32, the body declares f64");
+}
+
+TEST(LoopImportTest, ABodyThatChangesADtypeIsRefusedWithBoth) {
+  TypedLoop loop;
+  onnx::NodeProto& cast = *loop.body->mutable_node(0);
+  cast.set_op_type("Cast");
+  SetAttribute(cast, "to", int64_t{onnx::TensorProto::INT32});
+  EXPECT_EQ(loop.Error(), "Loop 'turn': carried value 0 is f32, the body makes it i32");
+  TypedLoop condition;
+  condition.body->mutable_node(1)->set_input(0, "a");
+  EXPECT_EQ(condition.Error(), "Loop 'turn': the condition of the body is f32, it must be bool");
+}
+
+TEST(LoopImportTest, ATripCountOfFloatsIsRefused) {
+  LoopModel loop;
+  loop.node->set_input(0, "x");
+  EXPECT_EQ(loop.Error(), "Loop 'turn': the trip count is f32, it must be i64");
+}
+
+TEST(LoopImportTest, AxesOfAScanThatItsValuesDoNotHaveAreRefused) {
+  const auto error = [](const char* name, int64_t axis, bool declared) {
+    ModelBuilder b;
+    b.Input("x", {"n", "3"}).Output("y");
+    auto& node = b.Node("Scan", {"x"}, {"y"}, "walk");
+    onnx::GraphProto& body = AddBranch(node, "body");
+    body.add_input()->set_name("e");
+    AddBranchNode(body, "Neg", {"e"}, "turned");
+    body.add_output()->set_name("turned");
+    if (declared) {
+      ModelBuilder::SetType(body.mutable_output(0), "turned", onnx::TensorProto::FLOAT, {"3"});
+    }
+    SetAttribute(node, "num_scan_inputs", int64_t{1});
+    SetAttribute(node, name, std::vector<int64_t>{axis});
+    return std::string(ImportOnnxBytes(b.Bytes()).status().message());
+  };
+  EXPECT_EQ(error("scan_input_axes", 1, true), "");
+  EXPECT_EQ(error("scan_input_axes", -2, true), "");
+  EXPECT_EQ(error("scan_input_axes", 2, true), "Scan 'walk': axis 2 of 'x', which has 2 dims");
+  EXPECT_EQ(error("scan_output_axes", 1, true), "");
+  EXPECT_EQ(error("scan_output_axes", 2, true),
+            "Scan 'walk': axis 2 of scanned result 0, which has 2 dims");
+  EXPECT_EQ(error("scan_output_axes", 2, false), "") << "not known before there is data";
+}
+
 }  // namespace
 }  // namespace reprise

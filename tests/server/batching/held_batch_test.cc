@@ -119,14 +119,5 @@ TEST_F(HeldBatchTest, DrainWaitsForWhatIsHeld) {
   EXPECT_TRUE(scheduler.WaitUntilIdle(std::chrono::nanoseconds(0)));
 }
 
-TEST_F(HeldBatchTest, LandingAfterTheModelWasRemovedFindsNobody) {
-  const auto cold = Add("cold", 2);
-  EXPECT_EQ(scheduler.TryTake(), std::nullopt);
-  scheduler.RemoveModel(queue, absl::UnavailableError("unloaded"));
-  EXPECT_EQ(cold->drops, 1);
-  Land(2);
-  EXPECT_EQ(cold->drops, 1);
-}
-
 }  // namespace
 }  // namespace reprise

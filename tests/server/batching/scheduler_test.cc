@@ -195,15 +195,6 @@ TEST_F(SchedulerTest, DrainingRefusesNewWorkAndFinishesTheOld) {
   EXPECT_TRUE(scheduler.WaitUntilIdle(std::chrono::nanoseconds(0)));
 }
 
-TEST_F(SchedulerTest, RemovedModelDropsWhatWaitsAndRefusesTheRest) {
-  auto queue = scheduler.AddModel(TestOptions());
-  auto item = Submit(queue, Item("a", 1, 16));
-  scheduler.RemoveModel(queue, absl::UnavailableError("unloaded"));
-  EXPECT_EQ(item->dropped.message(), "unloaded");
-  Submit(queue, Item("b", 1, 16));
-  EXPECT_EQ(last_status.code(), absl::StatusCode::kUnavailable);
-}
-
 TEST_F(SchedulerTest, DepthIsReportedAfterEveryChange) {
   std::vector<int64_t> depths;
   QueueOptions options = TestOptions();
