@@ -55,9 +55,55 @@ absl::StatusOr<ValueId> Kernel(const NodeDraft& draft, Graph& graph, ValueId x,
   return steps.Add("Pow", {dot, steps.Float(degree)});
 }
 
+// Of the linear kernel what becomes of `vectors` [count, columns] is known when the file is read:
+// their sums by `weights` [count, results], as doubles, which lose nothing where many large ones
+// nearly cancel. The product of `x` with them, plus `rho`.
+absl::StatusOr<ValueId> Lines(const NodeDraft& draft, Graph& graph, ValueId x,
+                              const std::vector<float>& vectors, const std::vector<float>& weights,
+                              int64_t count, const std::vector<float>& rho) {
+  const auto results = static_cast<int64_t>(weights.size()) / count;
+  if (vectors.empty() || vectors.size() % static_cast<size_t>(count) != 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(vectors.size(), " elements for ", count, " vectors"));
+  }
+  const auto columns = static_cast<int64_t>(vectors.size()) / count;
+  std::vector<double> sums(static_cast<size_t>(columns * results), 0.0);
+  for (int64_t v = 0; v < count; ++v) {
+    for (int64_t c = 0; c < columns; ++c) {
+      for (int64_t r = 0; r < results; ++r) {
+        sums[c * results + r] +=
+            double{vectors[v * columns + c]} * double{weights[v * results + r]};
+      }
+    }
+  }
+  Steps steps(graph);
+  const std::vector<float> lines(sums.begin(), sums.end());
+  const auto size = static_cast<int64_t>(rho.size());
+  return steps.Add("Gemm",
+                   {x,
+                    steps.Constant(absl::StrCat(draft.name, "/lines"),
+                                   Tensor::FromVector(DType::kFloat32, {columns, results}, lines)),
+                    steps.Constant("", Tensor::FromVector(DType::kFloat32, {size}, rho))});
+}
+
 ValueId Vector(Steps& steps, std::vector<float> values) {
   const auto size = static_cast<int64_t>(values.size());
   return steps.Constant("", Tensor::FromVector(DType::kFloat32, {size}, values));
+}
+
+// What `count` support vectors say, by `weights` [count, results], plus `rho`: [rows, results].
+absl::StatusOr<ValueId> Decisions(const NodeDraft& draft, Graph& graph, ValueId x,
+                                  const std::vector<float>& weights, int64_t count,
+                                  const std::vector<float>& rho) {
+  const std::vector<float>& vectors = FloatsOf(draft.attributes, "support_vectors");
+  const std::string type = draft.attributes.String("kernel_type", "LINEAR");
+  if (type == "LINEAR") return Lines(draft, graph, x, vectors, weights, count, rho);
+  ASSIGN_OR_RETURN(const ValueId kernel, Kernel(draft, graph, x, vectors, count, type));
+  Steps steps(graph);
+  const auto results = static_cast<int64_t>(weights.size()) / count;
+  const ValueId by = steps.Constant(absl::StrCat(draft.name, "/coefficients"),
+                                    Tensor::FromVector(DType::kFloat32, {count, results}, weights));
+  return steps.Add("Gemm", {kernel, by, Vector(steps, rho)});
 }
 
 }  // namespace
@@ -79,13 +125,7 @@ absl::Status SvmRegressorInSteps(NodeDraft& draft, Graph& graph) {
   if (supports > 0) {
     RETURN_IF_ERROR(
         CheckLength("coefficients", coefficients.size(), static_cast<size_t>(supports)));
-    ASSIGN_OR_RETURN(const ValueId kernel,
-                     Kernel(draft, graph, x, FloatsOf(attributes, "support_vectors"), supports,
-                            attributes.String("kernel_type", "LINEAR")));
-    const ValueId weights =
-        steps.Constant(absl::StrCat(draft.name, "/coefficients"),
-                       Tensor::FromVector(DType::kFloat32, {supports, 1}, coefficients));
-    y = steps.Add("Gemm", {kernel, weights, Vector(steps, {rho[0]})});
+    ASSIGN_OR_RETURN(y, Decisions(draft, graph, x, coefficients, supports, {rho[0]}));
   } else {
     ASSIGN_OR_RETURN(const ValueId dot, Kernel(draft, graph, x, coefficients, 1, "LINEAR"));
     y = steps.Add("Add", {dot, steps.Float(rho[0])});
@@ -144,9 +184,6 @@ absl::Status SvmClassifierInSteps(NodeDraft& draft, Graph& graph) {
   if (!rules.prob_a.empty()) {
     RETURN_IF_ERROR(CheckLength("prob_a", rules.prob_a.size(), static_cast<size_t>(pairs)));
   }
-  ASSIGN_OR_RETURN(const ValueId kernel,
-                   Kernel(draft, graph, x, FloatsOf(attributes, "support_vectors"), vectors,
-                          attributes.String("kernel_type", "LINEAR")));
   // Decision (i, j): the vectors of class i with coefficients of row j - 1, those of class j with
   // row i.
   std::vector<float> weights(static_cast<size_t>(vectors * pairs), 0.0f);
@@ -162,11 +199,8 @@ absl::Status SvmClassifierInSteps(NodeDraft& draft, Graph& graph) {
       }
     }
   }
-  const ValueId decisions = steps.Add(
-      "Gemm", {kernel,
-               steps.Constant(absl::StrCat(draft.name, "/coefficients"),
-                              Tensor::FromVector(DType::kFloat32, {vectors, pairs}, weights)),
-               Vector(steps, rho)});
+  const std::vector<float> offsets(rho.begin(), rho.end());
+  ASSIGN_OR_RETURN(const ValueId decisions, Decisions(draft, graph, x, weights, vectors, offsets));
   draft.op = ops::kSvmScores;
   draft.attributes = rules.ToAttributes();
   draft.inputs = {decisions};

@@ -23,23 +23,53 @@ constexpr int kLanes = static_cast<int>(kForestLanes);
 // Steps between looking whether all walks have come to their leaves.
 constexpr int32_t kStepsAtOnce = 4;
 
-// Nodes of each form: the step that a walk takes, by `x` whose columns lie `kStride` apart.
+// x > threshold, or one of them is no number: that is one more step. The sum of a place, a delta
+// and the carry of a comparison is one instruction, of which compilers make four.
+template <typename T>
+HWY_INLINE int64_t Next(int64_t at, int64_t delta, T threshold, const T& x) {
+#if HWY_ARCH_X86_64 && (defined(__GNUC__) || defined(__clang__))
+#if HWY_TARGET == HWY_SCALAR
+#define REPRISE_COMPARE "comis"
+#else
+#define REPRISE_COMPARE "vcomis"
+#endif
+  if constexpr (sizeof(T) == sizeof(float)) {
+    asm(REPRISE_COMPARE "s %[x], %[t]\n\tadcq %[delta], %[at]"
+        : [at] "+r"(at)
+        : [t] "x"(threshold), [x] "m"(x), [delta] "r"(delta)
+        : "cc");
+  } else {
+    asm(REPRISE_COMPARE "d %[x], %[t]\n\tadcq %[delta], %[at]"
+        : [at] "+r"(at)
+        : [t] "x"(threshold), [x] "m"(x), [delta] "r"(delta)
+        : "cc");
+  }
+#undef REPRISE_COMPARE
+  return at;
+#else
+  return at + delta + static_cast<int64_t>(!(x <= threshold));
+#endif
+}
+
+// Nodes of each form: where a walk goes from node `at`, by `x` whose columns lie `stride` apart.
 template <typename T, int kBits>
 struct Packed {
-  static HWY_INLINE int32_t Step(const ops::PackedNode& node, const T* HWY_RESTRICT x,
-                                 int64_t stride) {
-    constexpr uint32_t kMask = (1u << kBits) - 1;
-    const T column = x[static_cast<int64_t>(static_cast<uint32_t>(node.word) & kMask) * stride];
-    return (node.word >> kBits) + static_cast<int32_t>(!(column <= node.threshold));
-  }
   using Node = ops::PackedNode;
+  static HWY_INLINE int64_t Step(const Node* HWY_RESTRICT nodes, int64_t at,
+                                 const T* HWY_RESTRICT x, int64_t stride) {
+    constexpr uint64_t kMask = (uint64_t{1} << kBits) - 1;
+    const int64_t word = nodes[at].word;
+    const auto column = static_cast<int64_t>(static_cast<uint64_t>(word) & kMask);
+    return Next(at, word >> kBits, nodes[at].threshold, x[column * stride]);
+  }
 };
 template <typename T>
 struct Wide {
   using Node = ops::WideNode<T>;
-  static HWY_INLINE int32_t Step(const Node& node, const T* HWY_RESTRICT x, int64_t stride) {
-    const T column = x[static_cast<int64_t>(node.column) * stride];
-    return node.delta + static_cast<int32_t>(!(column <= node.threshold));
+  static HWY_INLINE int64_t Step(const Node* HWY_RESTRICT nodes, int64_t at,
+                                 const T* HWY_RESTRICT x, int64_t stride) {
+    const auto column = static_cast<int64_t>(nodes[at].column);
+    return Next(at, int64_t{nodes[at].delta}, nodes[at].threshold, x[column * stride]);
   }
 };
 
@@ -50,20 +80,19 @@ HWY_INLINE void Walk(const typename Form::Node* HWY_RESTRICT nodes, const T* HWY
   int64_t a[kLanes];
   HWY_UNROLL(8) for (int i = 0; i < kLanes; ++i) a[i] = at[i];
   const auto step = [&]() HWY_ATTR {
-    int32_t moved = 0;
     HWY_UNROLL(8) for (int i = 0; i < kLanes; ++i) {
-      const int32_t by = Form::Step(nodes[a[i]], x + i * kLaneStep, kStride);
-      a[i] += by;
-      moved |= by;
+      a[i] = Form::Step(nodes, a[i], x + i * kLaneStep, kStride);
     }
-    return moved;
   };
   for (; depth > kStepsAtOnce; depth -= kStepsAtOnce) {
     for (int32_t i = 1; i < kStepsAtOnce; ++i) step();
-    if (step() == 0) {
-      depth = 0;
-      break;
+    int64_t moved = 0;
+    HWY_UNROLL(8) for (int i = 0; i < kLanes; ++i) {
+      const int64_t before = a[i];
+      a[i] = Form::Step(nodes, before, x + i * kLaneStep, kStride);
+      moved |= a[i] ^ before;
     }
+    if (moved == 0) depth = 0;
   }
   for (; depth > 0; --depth) step();
   HWY_UNROLL(8) for (int i = 0; i < kLanes; ++i) at[i] = a[i];

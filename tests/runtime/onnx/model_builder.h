@@ -103,6 +103,20 @@ inline void SetAttribute(onnx::NodeProto& node, const std::string& name,
   attribute->set_type(onnx::AttributeProto::INTS);
   for (int64_t value : values) attribute->add_ints(value);
 }
+inline void SetAttribute(onnx::NodeProto& node, const std::string& name,
+                         const std::vector<float>& values) {
+  auto* attribute = node.add_attribute();
+  attribute->set_name(name);
+  attribute->set_type(onnx::AttributeProto::FLOATS);
+  for (float value : values) attribute->add_floats(value);
+}
+inline void SetAttribute(onnx::NodeProto& node, const std::string& name,
+                         const std::vector<std::string>& values) {
+  auto* attribute = node.add_attribute();
+  attribute->set_name(name);
+  attribute->set_type(onnx::AttributeProto::STRINGS);
+  for (const std::string& value : values) attribute->add_strings(value);
+}
 
 // A subgraph as attribute `name`.
 inline onnx::GraphProto& AddBranch(onnx::NodeProto& node, const std::string& name) {

@@ -1,0 +1,150 @@
+// Ops of ai.onnx.ml: what they are rewritten into, and what is said of those that cannot be.
+#include <gmock/gmock.h>
+
+#include "tests/runtime/onnx/import_test_util.h"
+
+namespace reprise {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+using Ints = std::vector<int64_t>;
+using Floats = std::vector<float>;
+using Texts = std::vector<std::string>;
+
+constexpr char kDomain[] = "ai.onnx.ml";
+
+ModelBuilder Builder() {
+  ModelBuilder builder;
+  auto* import = builder.model().add_opset_import();
+  import->set_domain(kDomain);
+  import->set_version(3);
+  builder.Input("x", {"batch", "4"});
+  return builder;
+}
+
+// A tree of one question and two leaves.
+onnx::NodeProto& Stump(ModelBuilder& builder) {
+  auto& node = builder.Node("TreeEnsembleClassifier", {"x"}, {"label", "scores"}, "stump", kDomain);
+  SetAttribute(node, "nodes_treeids", Ints{0, 0, 0});
+  SetAttribute(node, "nodes_nodeids", Ints{0, 1, 2});
+  SetAttribute(node, "nodes_featureids", Ints{2, 0, 0});
+  SetAttribute(node, "nodes_values", Floats{0.5f, 0, 0});
+  SetAttribute(node, "nodes_modes", Texts{"BRANCH_LEQ", "LEAF", "LEAF"});
+  SetAttribute(node, "nodes_truenodeids", Ints{1, 0, 0});
+  SetAttribute(node, "nodes_falsenodeids", Ints{2, 0, 0});
+  SetAttribute(node, "class_treeids", Ints{0, 0});
+  SetAttribute(node, "class_nodeids", Ints{1, 2});
+  SetAttribute(node, "class_ids", Ints{0, 0});
+  SetAttribute(node, "class_weights", Floats{0.25f, 0.75f});
+  SetAttribute(node, "classlabels_int64s", Ints{5, 6});
+  builder.Output("label").Output("scores");
+  return node;
+}
+
+void Replace(onnx::NodeProto& node, const std::string& name, const Ints& values) {
+  for (auto& attribute : *node.mutable_attribute()) {
+    if (attribute.name() != name) continue;
+    attribute.clear_ints();
+    for (const int64_t value : values) attribute.add_ints(value);
+  }
+}
+
+TEST(ClassicTest, TreesAreAParameterWhoseBytesAreInNoKey) {
+  ModelBuilder builder = Builder();
+  Stump(builder);
+  const std::string text = Text(builder);
+  EXPECT_THAT(text, HasSubstr("reprise.TreeEnsemble(%x, "));
+  EXPECT_THAT(text, HasSubstr("param %\"stump/forest\": u8["));
+  EXPECT_THAT(text, HasSubstr("= reprise.ClassScores("));
+  EXPECT_THAT(text, Not(HasSubstr("0.75")));
+}
+
+TEST(ClassicTest, IntegersAreCastBeforeTheyAreCompared) {
+  ModelBuilder builder = Builder();
+  builder.graph().mutable_input(0)->mutable_type()->mutable_tensor_type()->set_elem_type(
+      onnx::TensorProto::INT64);
+  Stump(builder);
+  EXPECT_THAT(Text(builder), HasSubstr("= Cast(%x)"));
+}
+
+TEST(ClassicTest, AChildThatIsNotThereIsNamedWithItsTree) {
+  ModelBuilder builder = Builder();
+  Replace(Stump(builder), "nodes_truenodeids", {7, 0, 0});
+  EXPECT_THAT(InvalidArgument(builder), AllOf(HasSubstr("tree 0"), HasSubstr("node 7")));
+}
+
+TEST(ClassicTest, ATreeWithoutARootHasACycle) {
+  ModelBuilder builder = Builder();
+  Replace(Stump(builder), "nodes_truenodeids", {0, 0, 0});
+  EXPECT_THAT(InvalidArgument(builder), HasSubstr("cycle"));
+}
+
+TEST(ClassicTest, ListsOfOtherLengthsAreNamedWithBoth) {
+  ModelBuilder builder = Builder();
+  Replace(Stump(builder), "nodes_featureids", {2, 0});
+  EXPECT_THAT(InvalidArgument(builder),
+              AllOf(HasSubstr("nodes_featureids"), HasSubstr("2"), HasSubstr("3")));
+}
+
+TEST(ClassicTest, ATargetThatIsNotThereIsNamed) {
+  ModelBuilder builder = Builder();
+  Replace(Stump(builder), "class_ids", {0, 9});
+  EXPECT_THAT(InvalidArgument(builder), AllOf(HasSubstr("9"), HasSubstr("2")));
+}
+
+TEST(ClassicTest, LabelsOfTextAreRefusedWithWhatToDo) {
+  ModelBuilder builder = Builder();
+  SetAttribute(Stump(builder), "classlabels_strings", Texts{"cat", "dog"});
+  EXPECT_THAT(Unimplemented(builder), AllOf(HasSubstr("stump"), HasSubstr("'cat'"),
+                                            HasSubstr("string"), HasSubstr("integers")));
+}
+
+TEST(ClassicTest, CodesOfTextAndMapsAreRefusedByName) {
+  ModelBuilder builder = Builder();
+  builder.Output("y");
+  auto& node = builder.Node("LabelEncoder", {"x"}, {"y"}, "encoder", kDomain);
+  SetAttribute(node, "keys_strings", Texts{"a"});
+  SetAttribute(node, "values_int64s", Ints{1});
+  EXPECT_THAT(Unimplemented(builder), AllOf(HasSubstr("encoder"), HasSubstr("keys_strings")));
+
+  ModelBuilder maps = Builder();
+  maps.Output("y").Node("DictVectorizer", {"x"}, {"y"}, "vectors", kDomain);
+  EXPECT_THAT(Unimplemented(maps), AllOf(HasSubstr("vectors"), HasSubstr("maps")));
+}
+
+TEST(ClassicTest, AMapOfProbabilitiesIsTheirTensor) {
+  ModelBuilder builder = Builder();
+  builder.Output("maps").Node("ZipMap", {"x"}, {"maps"}, "n", kDomain);
+  EXPECT_THAT(Text(builder), HasSubstr("%maps: ? = Identity(%x)"));
+}
+
+TEST(ClassicTest, OneLineOfTwoClassesIsAProductAndItsScores) {
+  ModelBuilder builder = Builder();
+  auto& node = builder.Node("LinearClassifier", {"x"}, {"label", "scores"}, "line", kDomain);
+  SetAttribute(node, "coefficients", Floats{1, 2, 3, 4});
+  SetAttribute(node, "intercepts", Floats{1});
+  SetAttribute(node, "classlabels_ints", Ints{0, 1});
+  builder.Output("label");
+  const std::string text = Text(builder);
+  EXPECT_THAT(text, HasSubstr("= Gemm(%x, "));
+  EXPECT_THAT(text, HasSubstr("rule = 3"));
+}
+
+TEST(ClassicTest, SupportVectorsOfTheLinearKernelAreLines) {
+  ModelBuilder builder = Builder();
+  auto& node = builder.Node("SVMRegressor", {"x"}, {"y"}, "svr", kDomain);
+  SetAttribute(node, "support_vectors", Floats(12, 0.5f));
+  SetAttribute(node, "coefficients", Floats{1, 2, 3});
+  SetAttribute(node, "rho", Floats{1});
+  SetAttribute(node, "n_supports", int64_t{3});
+  builder.Output("y");
+  const std::string text = Text(builder);
+  EXPECT_THAT(text, HasSubstr("svr/lines"));
+  EXPECT_THAT(text, Not(HasSubstr("svr/vectors")));
+}
+
+}  // namespace
+}  // namespace reprise
