@@ -75,10 +75,9 @@ DType TypeBefore(const Graph& graph, ValueId value) {
   return known != DType::kUndefined ? known : ResultTypes(graph)[value];
 }
 
-ValueId AsFloats(Graph& graph, ValueId value, DType dtype) {
+ValueId AsFloats(NodeDraft& draft, Graph& graph, ValueId value, DType dtype) {
   if (TypeBefore(graph, value) == dtype) return value;
-  const int64_t number = dtype == DType::kFloat64 ? 11 : 1;  // ONNX's numbers for them
-  return Steps(graph).Add("Cast", {value}, {{"to", number}});
+  return Steps(draft, graph).Cast(value, dtype);
 }
 
 void FinishWithScores(NodeDraft& draft, ValueId sums, const ops::ScoreRules& rules, bool labels) {

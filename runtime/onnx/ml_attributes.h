@@ -32,7 +32,7 @@ absl::StatusOr<std::vector<int64_t>> ClassLabels(const Attributes& attributes,
 // The dtype of `value` as far as it is known before shapes are: kUndefined where it is not.
 DType TypeBefore(const Graph& graph, ValueId value);
 // `value` as floats (or doubles), with a Cast where it may be something else.
-ValueId AsFloats(Graph& graph, ValueId value, DType dtype = DType::kFloat32);
+ValueId AsFloats(NodeDraft& draft, Graph& graph, ValueId value, DType dtype = DType::kFloat32);
 
 // The draft of a classifier, whose outputs are labels and scores, becomes ClassScores of `sums`; of
 // a regressor, whose only output is scores, with `labels` false.

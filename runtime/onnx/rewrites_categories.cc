@@ -75,7 +75,7 @@ absl::Status OneHotEncoderInSteps(NodeDraft& draft, Graph& graph) {
   if (categories.empty()) {
     return absl::InvalidArgumentError("attribute 'cats_int64s' is missing");
   }
-  Steps steps(graph);
+  Steps steps(draft, graph);
   ValueId x = draft.inputs[0];
   if (TypeBefore(graph, x) != DType::kInt64) x = steps.Add("Cast", {x}, {{"to", kToInt64}});
   Attributes strict;
@@ -108,11 +108,12 @@ absl::Status LabelEncoderInSteps(NodeDraft& draft, Graph& graph) {
     if (bytes > 0) std::memcpy(to, values.data(), bytes);
     std::memcpy(to + bytes, otherwise.data(), otherwise.bytes());
   });
-  Steps steps(graph);
-  const ValueId place = steps.Add(ops::kCategoryIndex, {draft.inputs[0], steps.Constant("", keys)});
+  Steps steps(draft, graph);
+  const ValueId place =
+      steps.Add(ops::kCategoryIndex, {draft.inputs[0], steps.Constant("keys", keys)});
   draft.op = "Gather";
   draft.attributes = {{"axis", int64_t{0}}};
-  draft.inputs = {steps.Constant(absl::StrCat(draft.name, "/values"), std::move(table)), place};
+  draft.inputs = {steps.Constant("values", std::move(table)), place};
   return absl::OkStatus();
 }
 
@@ -121,7 +122,7 @@ absl::Status ArrayFeatureExtractorInSteps(NodeDraft& draft, Graph& graph) {
   if (draft.inputs.size() != 2 || draft.inputs[0] == kNone || draft.inputs[1] == kNone) {
     return absl::InvalidArgumentError("does not have two inputs");
   }
-  Steps steps(graph);
+  Steps steps(draft, graph);
   const ValueId x = draft.inputs[0];
   const ValueId indices = RankOf(graph, draft.inputs[1]) == 1
                               ? draft.inputs[1]
@@ -155,14 +156,14 @@ absl::Status FeatureVectorizerInSteps(NodeDraft& draft, Graph& graph) {
   if (!sizes.empty()) {
     RETURN_IF_ERROR(CheckLength("inputdimensions", sizes.size(), draft.inputs.size()));
   }
-  Steps steps(graph);
+  Steps steps(draft, graph);
   std::vector<ValueId> parts;
   for (size_t i = 0; i < draft.inputs.size(); ++i) {
     if (draft.inputs[i] == kNone) {
       return absl::InvalidArgumentError(absl::StrCat("input ", i, " is left out"));
     }
     const std::optional<int64_t> rank = RankOf(graph, draft.inputs[i]);
-    ValueId x = AsFloats(graph, draft.inputs[i]);
+    ValueId x = AsFloats(draft, graph, draft.inputs[i]);
     if (rank == 1) {
       x = steps.Add("Unsqueeze", {x, steps.Int64s({0})});
     } else if (rank != 2) {

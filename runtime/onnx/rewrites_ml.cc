@@ -18,7 +18,7 @@ std::vector<float> FloatsOf(const Attributes& attributes, const char* name) {
 
 ValueId Vector(Steps& steps, const std::vector<float>& values) {
   return steps.Constant(
-      "", Tensor::FromVector(DType::kFloat32, {static_cast<int64_t>(values.size())}, values));
+      "vector", Tensor::FromVector(DType::kFloat32, {static_cast<int64_t>(values.size())}, values));
 }
 
 // A list of one number a column, or of one for all of them.
@@ -27,18 +27,18 @@ ValueId Broadcast(Steps& steps, const std::vector<float>& values) {
 }
 
 // A vector is one row.
-ValueId Rows(Graph& graph, ValueId x) {
+ValueId Rows(NodeDraft& draft, Graph& graph, ValueId x) {
   const Value& value = graph.value(x);
   const bool vector = value.kind == Value::Kind::kInput
                           ? value.dims.size() == 1
                           : value.shape.has_value() && value.shape->size() == 1;
   if (!vector) return x;
-  Steps steps(graph);
+  Steps steps(draft, graph);
   return steps.Add("Unsqueeze", {x, steps.Int64s({0})});
 }
 
 // x times coefficients [targets, columns], transposed, plus intercepts.
-absl::StatusOr<ValueId> Product(const NodeDraft& draft, Graph& graph, int64_t targets) {
+absl::StatusOr<ValueId> Product(NodeDraft& draft, Graph& graph, int64_t targets) {
   const std::vector<float> coefficients = FloatsOf(draft.attributes, "coefficients");
   const std::vector<float> intercepts = FloatsOf(draft.attributes, "intercepts");
   if (targets < 1 || coefficients.empty() ||
@@ -47,11 +47,11 @@ absl::StatusOr<ValueId> Product(const NodeDraft& draft, Graph& graph, int64_t ta
                                                    coefficients.size(), " elements for ", targets,
                                                    " targets"));
   }
-  Steps steps(graph);
+  Steps steps(draft, graph);
   const auto columns = static_cast<int64_t>(coefficients.size()) / targets;
   std::vector<ValueId> inputs = {
-      Rows(graph, AsFloats(graph, draft.inputs[0])),
-      steps.Constant(absl::StrCat(draft.name, "/coefficients"),
+      Rows(draft, graph, AsFloats(draft, graph, draft.inputs[0])),
+      steps.Constant("coefficients",
                      Tensor::FromVector(DType::kFloat32, {targets, columns}, coefficients))};
   if (!intercepts.empty()) {
     RETURN_IF_ERROR(CheckLength("intercepts", intercepts.size(), static_cast<size_t>(targets)));
@@ -101,8 +101,8 @@ absl::Status ScalerInSteps(NodeDraft& draft, Graph& graph) {
   RETURN_IF_ERROR(RequireOneInput(draft));
   const std::vector<float> offset = FloatsOf(draft.attributes, "offset");
   const std::vector<float> scale = FloatsOf(draft.attributes, "scale");
-  Steps steps(graph);
-  ValueId x = AsFloats(graph, draft.inputs[0]);
+  Steps steps(draft, graph);
+  ValueId x = AsFloats(draft, graph, draft.inputs[0]);
   if (!offset.empty()) x = steps.Add("Sub", {x, Broadcast(steps, offset)});
   draft.op = "Mul";
   draft.attributes = {};
@@ -121,8 +121,8 @@ absl::Status NormalizerInSteps(NodeDraft& draft, Graph& graph) {
                                   : nullptr;
   if (op == nullptr)
     return absl::InvalidArgumentError(absl::StrCat("there is no norm '", norm, "'"));
-  Steps steps(graph);
-  const ValueId x = AsFloats(graph, draft.inputs[0]);
+  Steps steps(draft, graph);
+  const ValueId x = AsFloats(draft, graph, draft.inputs[0]);
   const ValueId by = steps.Add(op, {x, steps.Int64s({-1})});
   const ValueId none = steps.Add("Equal", {by, steps.Float(0)});
   draft.op = "Div";
@@ -134,12 +134,12 @@ absl::Status NormalizerInSteps(NodeDraft& draft, Graph& graph) {
 absl::Status ImputerInSteps(NodeDraft& draft, Graph& graph) {
   RETURN_IF_ERROR(RequireOneInput(draft));
   const Attributes& attributes = draft.attributes;
-  Steps steps(graph);
+  Steps steps(draft, graph);
   ValueId x = draft.inputs[0], missing = kNone, value = kNone;
   const std::vector<float> floats = FloatsOf(attributes, "imputed_value_floats");
   const std::vector<int64_t> ints = attributes.Ints("imputed_value_int64s");
   if (!floats.empty()) {
-    x = AsFloats(graph, x);
+    x = AsFloats(draft, graph, x);
     const float replaced = attributes.Float("replaced_value_float", 0);
     missing = std::isnan(replaced) ? steps.Add("IsNaN", {x})
                                    : steps.Add("Equal", {x, steps.Float(replaced)});
@@ -160,8 +160,8 @@ absl::Status ImputerInSteps(NodeDraft& draft, Graph& graph) {
 
 absl::Status BinarizerInSteps(NodeDraft& draft, Graph& graph) {
   RETURN_IF_ERROR(RequireOneInput(draft));
-  Steps steps(graph);
-  const ValueId x = AsFloats(graph, draft.inputs[0]);
+  Steps steps(draft, graph);
+  const ValueId x = AsFloats(draft, graph, draft.inputs[0]);
   const ValueId above =
       steps.Add("Greater", {x, steps.Float(draft.attributes.Float("threshold", 0))});
   draft.op = "Cast";

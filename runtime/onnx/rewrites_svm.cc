@@ -30,18 +30,18 @@ ValueId Columns(Steps& steps, const std::string& name, const std::vector<float>&
 
 // The kernel of each row of `x` and each of `count` vectors: [rows, count]. `offset` is added to
 // products that no function follows.
-absl::StatusOr<ValueId> Kernel(const NodeDraft& draft, Graph& graph, ValueId x,
+absl::StatusOr<ValueId> Kernel(NodeDraft& draft, Graph& graph, ValueId x,
                                const std::vector<float>& vectors, int64_t count,
                                const std::string& type) {
   if (count < 1 || vectors.empty() || vectors.size() % static_cast<size_t>(count) != 0) {
     return absl::InvalidArgumentError(
         absl::StrCat(vectors.size(), " elements for ", count, " vectors"));
   }
-  Steps steps(graph);
+  Steps steps(draft, graph);
   const std::vector<float>& params = FloatsOf(draft.attributes, "kernel_params");
   const auto param = [&](size_t i) { return i < params.size() ? params[i] : 0.0f; };
   const float gamma = param(0), coef0 = param(1), degree = param(2);
-  const ValueId columns = Columns(steps, absl::StrCat(draft.name, "/vectors"), vectors, count);
+  const ValueId columns = Columns(steps, "vectors", vectors, count);
   if (type == "RBF") {
     const ValueId distance = steps.Add("reprise.SquaredDistances", {x, columns});
     return steps.Add("Exp", {steps.Add("Mul", {distance, steps.Float(-gamma)})});
@@ -58,7 +58,7 @@ absl::StatusOr<ValueId> Kernel(const NodeDraft& draft, Graph& graph, ValueId x,
 // Of the linear kernel what becomes of `vectors` [count, columns] is known when the file is read:
 // their sums by `weights` [count, results], as doubles, which lose nothing where many large ones
 // nearly cancel. The product of `x` with them, plus `rho`.
-absl::StatusOr<ValueId> Lines(const NodeDraft& draft, Graph& graph, ValueId x,
+absl::StatusOr<ValueId> Lines(NodeDraft& draft, Graph& graph, ValueId x,
                               const std::vector<float>& vectors, const std::vector<float>& weights,
                               int64_t count, const std::vector<float>& rho) {
   const auto results = static_cast<int64_t>(weights.size()) / count;
@@ -76,32 +76,31 @@ absl::StatusOr<ValueId> Lines(const NodeDraft& draft, Graph& graph, ValueId x,
       }
     }
   }
-  Steps steps(graph);
+  Steps steps(draft, graph);
   const std::vector<float> lines(sums.begin(), sums.end());
   const auto size = static_cast<int64_t>(rho.size());
-  return steps.Add("Gemm",
-                   {x,
-                    steps.Constant(absl::StrCat(draft.name, "/lines"),
-                                   Tensor::FromVector(DType::kFloat32, {columns, results}, lines)),
-                    steps.Constant("", Tensor::FromVector(DType::kFloat32, {size}, rho))});
+  return steps.Add(
+      "Gemm",
+      {x, steps.Constant("lines", Tensor::FromVector(DType::kFloat32, {columns, results}, lines)),
+       steps.Constant("rho", Tensor::FromVector(DType::kFloat32, {size}, rho))});
 }
 
 ValueId Vector(Steps& steps, std::vector<float> values) {
   const auto size = static_cast<int64_t>(values.size());
-  return steps.Constant("", Tensor::FromVector(DType::kFloat32, {size}, values));
+  return steps.Constant("vector", Tensor::FromVector(DType::kFloat32, {size}, values));
 }
 
 // What `count` support vectors say, by `weights` [count, results], plus `rho`: [rows, results].
-absl::StatusOr<ValueId> Decisions(const NodeDraft& draft, Graph& graph, ValueId x,
+absl::StatusOr<ValueId> Decisions(NodeDraft& draft, Graph& graph, ValueId x,
                                   const std::vector<float>& weights, int64_t count,
                                   const std::vector<float>& rho) {
   const std::vector<float>& vectors = FloatsOf(draft.attributes, "support_vectors");
   const std::string type = draft.attributes.String("kernel_type", "LINEAR");
   if (type == "LINEAR") return Lines(draft, graph, x, vectors, weights, count, rho);
   ASSIGN_OR_RETURN(const ValueId kernel, Kernel(draft, graph, x, vectors, count, type));
-  Steps steps(graph);
+  Steps steps(draft, graph);
   const auto results = static_cast<int64_t>(weights.size()) / count;
-  const ValueId by = steps.Constant(absl::StrCat(draft.name, "/coefficients"),
+  const ValueId by = steps.Constant("coefficients",
                                     Tensor::FromVector(DType::kFloat32, {count, results}, weights));
   return steps.Add("Gemm", {kernel, by, Vector(steps, rho)});
 }
@@ -119,8 +118,8 @@ absl::Status SvmRegressorInSteps(NodeDraft& draft, Graph& graph) {
   if (coefficients.empty() || rho.empty()) {
     return absl::InvalidArgumentError("attributes 'coefficients' and 'rho' are missing");
   }
-  Steps steps(graph);
-  const ValueId x = AsFloats(graph, draft.inputs[0]);
+  Steps steps(draft, graph);
+  const ValueId x = AsFloats(draft, graph, draft.inputs[0]);
   ValueId y = kNone;
   if (supports > 0) {
     RETURN_IF_ERROR(
@@ -153,8 +152,8 @@ absl::Status SvmClassifierInSteps(NodeDraft& draft, Graph& graph) {
     return absl::InvalidArgumentError(
         "attributes 'classlabels_ints', 'coefficients' and 'rho' are missing");
   }
-  Steps steps(graph);
-  const ValueId x = AsFloats(graph, draft.inputs[0]);
+  Steps steps(draft, graph);
+  const ValueId x = AsFloats(draft, graph, draft.inputs[0]);
   int64_t vectors = 0;
   for (const int64_t count : supports) {
     if (count < 0)

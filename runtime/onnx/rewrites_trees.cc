@@ -149,14 +149,13 @@ absl::StatusOr<SourceTrees> ReadTrees(const Attributes& attributes, const std::s
 }
 
 // The sums of `trees` over the rows of the draft's input.
-absl::StatusOr<ValueId> AddForest(const NodeDraft& draft, SourceTrees& trees, Graph& graph) {
+absl::StatusOr<ValueId> AddForest(NodeDraft& draft, SourceTrees& trees, Graph& graph) {
   trees.is_double = trees.is_double || TypeBefore(graph, draft.inputs[0]) == DType::kFloat64;
   ASSIGN_OR_RETURN(BuiltForest forest, BuildForest(trees));
-  Steps steps(graph);
+  Steps steps(draft, graph);
   const ValueId x =
-      AsFloats(graph, draft.inputs[0], trees.is_double ? DType::kFloat64 : DType::kFloat32);
-  const ValueId bytes =
-      steps.Constant(absl::StrCat(draft.name, "/forest"), std::move(forest.bytes));
+      AsFloats(draft, graph, draft.inputs[0], trees.is_double ? DType::kFloat64 : DType::kFloat32);
+  const ValueId bytes = steps.Constant("forest", std::move(forest.bytes));
   const NodeId node = graph.AddNode(ops::kTreeEnsemble, {x, bytes}, forest.shape.ToAttributes(), 1,
                                     absl::StrCat(draft.name, "/trees"));
   return graph.node(node).outputs[0];
