@@ -1,6 +1,7 @@
 #include "runtime/onnx/rewrites_trees.h"
 
 #include <algorithm>
+#include <limits>
 #include <set>
 #include <utility>
 
@@ -44,11 +45,21 @@ absl::StatusOr<ops::LeafSum> LeafSumOf(absl::string_view name) {
   return absl::InvalidArgumentError(absl::StrCat("there is no aggregate_function '", name, "'"));
 }
 
-// The nodes of a forest by tree and number.
+// The nodes of a forest by tree and number. Converters list a tree's nodes one after another, with
+// numbers that count up: a place is then a sum. Otherwise it is looked up.
 class NodeNames {
  public:
   static absl::StatusOr<NodeNames> Of(const Ints& trees, const Ints& numbers) {
     NodeNames names;
+    for (size_t i = 0; i < trees.size() && names.counted_; ++i) {
+      const auto [it, is_new] = names.runs_.try_emplace(trees[i], Run{i, 0, numbers[i]});
+      Run& run = it->second;
+      names.counted_ =
+          run.begin + run.count == i &&
+          static_cast<uint64_t>(numbers[i]) - static_cast<uint64_t>(run.first_number) == run.count;
+      ++run.count;
+    }
+    if (names.counted_) return names;
     names.by_name_.reserve(trees.size());
     for (size_t i = 0; i < trees.size(); ++i) {
       if (!names.by_name_.try_emplace({trees[i], numbers[i]}, static_cast<int32_t>(i)).second) {
@@ -60,12 +71,26 @@ class NodeNames {
   }
 
   absl::StatusOr<int32_t> Find(int64_t tree, int64_t number) const {
-    const auto it = by_name_.find({tree, number});
-    if (it != by_name_.end()) return it->second;
+    if (counted_) {
+      const auto it = runs_.find(tree);
+      if (it != runs_.end() && number >= it->second.first_number) {
+        const auto place =
+            static_cast<uint64_t>(number) - static_cast<uint64_t>(it->second.first_number);
+        if (place < it->second.count) return static_cast<int32_t>(it->second.begin + place);
+      }
+    } else if (const auto it = by_name_.find({tree, number}); it != by_name_.end()) {
+      return it->second;
+    }
     return absl::InvalidArgumentError(absl::StrCat("tree ", tree, " has no node ", number));
   }
 
  private:
+  struct Run {
+    size_t begin, count;
+    int64_t first_number;
+  };
+  bool counted_ = true;
+  absl::flat_hash_map<int64_t, Run> runs_;  // by tree, where counted_
   absl::flat_hash_map<std::pair<int64_t, int64_t>, int32_t> by_name_;
 };
 
@@ -115,11 +140,17 @@ absl::StatusOr<SourceTrees> ReadTrees(const Attributes& attributes, const std::s
   std::set<int64_t> rooted;
   for (size_t i = 0; i < count; ++i) {
     if (has_parent[i]) continue;
+    // What nothing leads to is no part of its tree.
+    if (!rooted.insert(tree_ids[i]).second) continue;
     trees.roots.push_back(static_cast<int32_t>(i));
-    rooted.insert(tree_ids[i]);
   }
-  for (const int64_t tree : tree_ids) {
-    if (rooted.contains(tree)) continue;
+  int64_t known = 0;
+  for (size_t i = 0; i < count; ++i) {
+    const int64_t tree = tree_ids[i];
+    if ((i > 0 && tree == known) || rooted.contains(tree)) {
+      known = tree;
+      continue;
+    }
     return absl::InvalidArgumentError(
         absl::StrCat("tree ", tree, " has a cycle: no node is its root"));
   }

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <limits>
 
 #include "runtime/ops/class_scores.h"
@@ -14,8 +15,8 @@ namespace {
 using ops::ForestShape;
 using ops::ScoreRule;
 using ops::ScoreRules;
+using ::testing::DoubleNear;
 using ::testing::ElementsAre;
-using ::testing::FloatEq;
 using ::testing::HasSubstr;
 
 constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
@@ -103,8 +104,8 @@ TEST(ClassScoresTest, TwoClassesOfAnyScoresSplitAtZero) {
                       .labels = {0, 1},
                       .one_class = true};
   const Answer answer = Score(rules, Sums({1, 1, 2}, {-0.25, kNone}));
-  EXPECT_THAT(answer.scores,
-              ElementsAre(FloatEq(1 / (1 + std::exp(0.25f))), FloatEq(1 / (1 + std::exp(-0.25f)))));
+  EXPECT_THAT(answer.scores, ElementsAre(DoubleNear(1 / (1 + std::exp(0.25)), 1e-6),
+                                         DoubleNear(1 / (1 + std::exp(-0.25)), 1e-6)));
   EXPECT_EQ(answer.label, 1);
   rules.post = ops::PostTransform::kNone;
   EXPECT_THAT(Score(rules, Sums({1, 1, 2}, {-0.75, kNone})).scores, ElementsAre(0.25, -0.25));
