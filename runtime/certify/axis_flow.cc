@@ -60,6 +60,18 @@ bool IsOwnPlace(const Tensor& tensor, int64_t dim) {
   return IsInteger(tensor.dtype());
 }
 
+// Whether rows of places have one that is their own, beside others that all rows share.
+bool HasOwnPlace(const Tensor& tensor, int64_t dim) {
+  if (dim + 1 >= static_cast<int64_t>(tensor.shape().size())) return false;
+  bool any = false;
+  for (int64_t column = 0; column < tensor.shape().back(); ++column) {
+    const ColumnPlaces places = PlacesOfColumn(tensor, dim, column);
+    if (places == ColumnPlaces::kOther) return false;
+    any = any || places == ColumnPlaces::kOwn;
+  }
+  return any;
+}
+
 // Whether every line along `dim` begins in `larger` as in `small` but for one number that is added.
 bool IsShift(const Shape& shape, const std::vector<double>& small, const Shape& larger_shape,
              const std::vector<double>& larger, int64_t dim) {
@@ -146,7 +158,8 @@ AxisFlowValue FlowOfConstant(const Tensor& small, const Tensor& large,
     const bool known = positions.padding.kind == PaddingValue::Kind::kConstant;
     // Requests of a batch lie anywhere: what differs by the place differs for them.
     if (options.is_batch && !SameAlong(b, larger, positions.dim)) {
-      flow.own_place = flow.along.size() == 1 && IsOwnPlace(large, positions.dim);
+      flow.own_place = flow.along.size() == 1 &&
+                       (IsOwnPlace(large, positions.dim) || HasOwnPlace(large, positions.dim));
       flow.follows_size = !flow.own_place;
     }
     if (!known && flow.along.size() == 2 && i == 1) {

@@ -96,20 +96,33 @@ void FollowAverages(AxisContext& context, std::vector<AxisFlowValue>& flows) {
   }
 }
 
-// Whether the rows that `node` picks by these places are each its own: a column of the places is
-// that of the dim along which rows lie.
-bool PicksOwnRows(const Graph& graph, const AxisContext& context,
+// Whether the rows that `node` picks or replaces by these places are each its own: a column of the
+// places is that of the dim along which rows lie.
+bool TakesOwnRows(const Graph& graph, const AxisContext& context,
                   const std::vector<AxisFlowValue>& flows) {
   const Node& node = context.node();
-  const bool picks = node.op == "GatherND" && context.attributes().Int("batch_dims", 0) == 0 &&
-                     !context.input(0).own_place;
-  if (!picks) return false;
+  const bool picks = node.op == "GatherND" && context.attributes().Int("batch_dims", 0) == 0;
+  const bool puts = node.op == "ScatterND" && !context.input(2).own_place;
+  if ((!picks && !puts) || context.input(0).own_place) return false;
   const Positions* rows = context.input(1).At(0);
   if (rows == nullptr || rows->moved || rows->repeated || rows->inner != 1) return false;
   const auto lies_along = [&](int64_t dim) {
     const Positions* own = context.input(0).At(dim);
     return own != nullptr && own->inner == 1 && !own->repeated && !own->moved;
   };
+  if (puts) {
+    const Positions* updates = context.input(2).At(0);
+    if (updates == nullptr || updates->moved || updates->repeated || updates->inner != 1) {
+      return false;
+    }
+  }
+  if (const Tensor* places = context.constant(1); places != nullptr) {
+    for (int64_t column = 0; column < places->shape().back(); ++column) {
+      const ColumnPlaces wanted = lies_along(column) ? ColumnPlaces::kOwn : ColumnPlaces::kShared;
+      if (PlacesOfColumn(*places, 0, column) != wanted) return false;
+    }
+    return true;
+  }
   const Node* concat = graph.ProducerIf(node.inputs[1], "Concat");
   if (concat == nullptr) return context.shape(1).back() == 1 && lies_along(0);
   const bool columns = static_cast<int64_t>(concat->inputs.size()) == context.shape(1).back();
@@ -133,12 +146,30 @@ void FollowOwnPlaces(const Graph& graph, AxisContext& context, std::vector<AxisF
   if (!any) return;
   if (OnlyCopies(context) && !(node.op == "Cast" && context.casts_to_float())) {
     flows[node.outputs[0]].own_place = true;
-  } else if (!PicksOwnRows(graph, context, flows)) {
+  } else if (!TakesOwnRows(graph, context, flows)) {
     context.SeeLength(kFollows);
+  } else if (node.op == "ScatterND") {
+    AxisFlowValue flow = context.input(0);  // What was put there lies where the data did.
+    for (Positions& positions : flow.along) positions.padding = PaddingValue::Unknown();
+    context.Set(0, std::move(flow));
   }
 }
 
 }  // namespace
+
+ColumnPlaces PlacesOfColumn(const Tensor& places, int64_t dim, int64_t column) {
+  if (!IsInteger(places.dtype())) return ColumnPlaces::kOther;
+  const std::vector<double> values = places.ToDoubles();
+  const Shape strides = Strides(places.shape());
+  const int64_t columns = places.shape().back();
+  bool own = true, shared = true;
+  for (size_t e = column; e < values.size(); e += columns) {
+    const auto row = static_cast<int64_t>(e) / strides[dim] % places.shape()[dim];
+    own = own && values[e] == static_cast<double>(row);
+    shared = shared && values[e] == values[e - row * strides[dim]];
+  }
+  return own ? ColumnPlaces::kOwn : shared ? ColumnPlaces::kShared : ColumnPlaces::kOther;
+}
 
 void FollowNumbers(const Graph& graph, AxisContext& context, std::vector<AxisFlowValue>& flows) {
   FollowShifts(context, flows);

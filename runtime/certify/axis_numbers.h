@@ -14,6 +14,14 @@
 
 namespace reprise {
 
+// What a column of a table of places (its last dim) holds for the rows along `dim`: integers.
+enum class ColumnPlaces {
+  kOwn,     // each row its own place
+  kShared,  // all rows the same
+  kOther,
+};
+ColumnPlaces PlacesOfColumn(const Tensor& places, int64_t dim, int64_t column);
+
 // After the rule of `context`'s node has set what it knows of the results. `flows`: by value of
 // `graph`, the one that the context was made with.
 void FollowNumbers(const Graph& graph, AxisContext& context, std::vector<AxisFlowValue>& flows);

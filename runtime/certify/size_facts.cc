@@ -105,6 +105,33 @@ SizeFacts::Elements SizeFacts::Fit(ValueId id) const {
   return elements;
 }
 
+SizeUse SizeFacts::UseOfShape(ValueId id) const {
+  const auto unlike = [&](const SizeSample& a, const SizeSample& b) {
+    for (size_t axis = 0; axis < axes_; ++axis) {
+      if ((a.sizes[axis] != b.sizes[axis]) != (axis == question_.position)) return false;
+    }
+    return true;
+  };
+  SizeUse use = SizeUse::kFixed;
+  for (const SizeSample& a : question_.samples) {
+    for (const SizeSample& b : question_.samples) {
+      if (!unlike(a, b)) continue;
+      const std::optional<Tensor>&one = a.constants[id], &other = b.constants[id];
+      if (!one.has_value() || !other.has_value()) return SizeUse::kSteps;
+      const std::vector<double> values = one->ToDoubles(), others = other->ToDoubles();
+      if (values.size() != others.size()) return SizeUse::kSteps;
+      for (size_t e = 0; e < values.size(); ++e) {
+        if (values[e] == others[e]) continue;
+        const auto size = static_cast<double>(a.sizes[question_.position]);
+        const auto other_size = static_cast<double>(b.sizes[question_.position]);
+        if (values[e] != size || others[e] != other_size) return SizeUse::kSteps;
+        use = SizeUse::kEven;
+      }
+    }
+  }
+  return use;
+}
+
 SizeUse SizeFacts::UseOf(const Elements& elements) const {
   const bool follows = absl::c_any_of(
       elements, [&](const SizePolynomial& one) { return one.DependsOn(question_.position); });

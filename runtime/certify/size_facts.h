@@ -73,6 +73,10 @@ class SizeFacts {
   // lines; else `otherwise`.
   SizeFlow Fitted(ValueId output, SizeUse otherwise) const;
 
+  // Of a shape that is no straight line of all axes together (strides make steps of a side of a
+  // picture): how its dims hang on this axis, of which each is either the size or stays as it is.
+  SizeUse UseOfShape(ValueId id) const;
+
   // The axes that any of them depends on, as bits.
   static size_t AxesOf(const Elements& elements);
 

@@ -99,7 +99,9 @@ class Rules {
   SizeFlow OfShape(const Node& node, ValueId output) const {
     const SizeFlow& of = facts_.In(node, 0);
     if (of.use == Use::kChosen) return of;
-    return facts_.Fitted(output, Use::kSteps);
+    SizeFlow flow = facts_.Fitted(output, Use::kSteps);
+    if (flow.use == Use::kSteps) flow.use = facts_.UseOfShape(output);
+    return flow;
   }
 
   // What a comparison says of every element, wherever the sizes lie.
@@ -268,6 +270,15 @@ class Rules {
     return node.op != "ReduceSum" && node.op != "ReduceProd";
   }
 
+  // The dims that follow the size pass through as they are: what a batch of masks is resized to.
+  bool KeepsSizes(const std::vector<size_t>& dims, const Node& node, ValueId output) const {
+    const Shape& low = *facts_.LowShape(node.input(0));
+    const Shape& high = *facts_.HighShape(node.input(0));
+    return absl::c_all_of(dims, [&](size_t d) {
+      return (*facts_.LowShape(output))[d] == low[d] && (*facts_.HighShape(output))[d] == high[d];
+    });
+  }
+
   // Of what does not depend on the size, but may be as long.
   SizeFlow DeriveFixed(NodeId id, const Node& node, ValueId output) const {
     const SizeFlow fixed = {.use = Use::kFixed};
@@ -292,6 +303,7 @@ class Rules {
         varying += facts_.VaryingDims(input).value_or(*from).size();
       return varying == to->size() ? fixed : Chosen(id);
     }
+    if (node.op == "Resize") return KeepsSizes(*from, node, output) ? fixed : Chosen(id);
     if (node.op == "CumSum") return node.attributes.Int("reverse", 0) == 0 ? fixed : Chosen(id);
     if (node.op == "NonZero") {
       const Node* producer = graph_.ProducerIf(facts_.Resolved(node.input(0)), "ConstantOfShape");

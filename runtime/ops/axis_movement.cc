@@ -259,10 +259,32 @@ void TriluAxis(AxisContext& context) {
   context.Set(0, std::move(flow));
 }
 
+// Rows that are looked up each in itself: GatherND by batch dims.
+bool TakesRowByRow(const AxisContext& context) {
+  const int64_t rows = context.attributes().Int("batch_dims", 0);
+  if (!context.is_batch() || context.node().op != "GatherND" || rows == 0) return false;
+  const auto& data = context.input(0).along;
+  const auto& places = context.input(1).along;
+  return absl::c_equal(data, places, [&](const Positions& a, const Positions& b) {
+    return a.dim == b.dim && a.dim < rows && a.inner == b.inner && !a.moved && !b.moved &&
+           !a.repeated && !b.repeated;
+  });
+}
+
 // Elements are found or put by data. Places that a client's numbers may bring below zero are
 // counted from the end, where the padding is.
 void DataAxis(AxisContext& context) {
   const std::string& op = context.node().op;
+  if (TakesRowByRow(context)) {
+    AxisFlowValue flow;
+    for (const Positions& positions : context.input(0).along) {
+      Positions kept = At(positions, positions.dim);
+      kept.padding = PaddingValue::Unknown();
+      kept.settled = false;
+      flow.along.push_back(kept);
+    }
+    return context.Set(0, std::move(flow));
+  }
   if (op == "GatherElements" || op == "ScatterElements") {
     const int64_t dim = context.Dim(context.attributes().Int("axis", 0));
     const bool meets = context.input(0).At(dim) != nullptr;

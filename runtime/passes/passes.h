@@ -41,6 +41,8 @@ std::unique_ptr<Pass> FuseFakeQuantize();
 // MatMul with a parameter on the right, bias and activation become reprise.Linear; bias and
 // activation behind a reprise.IntegerLinear join it.
 std::unique_ptr<Pass> FuseLinear();
+// Taps of a Conv that see nothing but padding go.
+std::unique_ptr<Pass> CropWindows();
 // BatchNormalization, Add and activation behind a Conv join it: reprise.Conv; the first and last
 // behind a ConvTranspose: reprise.ConvTranspose.
 std::unique_ptr<Pass> FuseConv();

@@ -36,6 +36,7 @@ constexpr Factory kCapturePasses[] = {
     FuseIntegerConv,
     FuseFakeQuantize,  // What products by integers have left.
     FuseLinear,
+    CropWindows,      // While convolutions are still Conv.
     FuseConv,
     FuseRotary,       // Before attention, which finds its heads behind it.
     FuseAttention,

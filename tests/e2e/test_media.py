@@ -8,7 +8,8 @@ from testing.daemon import Daemon, reprise
 from testing.inference import assert_same_answer, infer, reference
 
 MODELS = {"recording": media.recording, "one_side": media.picture_of_one_side,
-          "compared": media.texts_and_pictures}
+          "compared": media.texts_and_pictures, "end": media.text_end,
+          "masked": media.picture_with_mask, "points": media.points_in_parts}
 
 
 @pytest.fixture(scope="module")
@@ -55,8 +56,28 @@ def test_pictures_beside_texts_have_buckets_of_rows(served, rng, texts, pictures
         assert f"texts_{rows[texts]}" in bucket and f"pictures_{rows[pictures]}" in bucket
 
 
+@pytest.mark.parametrize("length", [1, 5, 77])
+def test_ends_of_texts_are_those_of_each_row(served, rng, length):
+    for batch in (1, 3, 8):
+        ids = rng.integers(0, 100, (batch, length))
+        assert ask(served, "end", input_ids=ids).bucket.startswith("b")
+
+
+@pytest.mark.parametrize("height,width", [(32, 32), (40, 24)])
+def test_a_mask_that_the_model_makes_does_not_part_a_batch(served, rng, height, width):
+    for batch, bucket in [(1, "b1"), (3, "b4")]:
+        picture = rng.standard_normal((batch, 3, height, width), np.float32)
+        assert ask(served, "masked", picture=picture).bucket == bucket
+
+
+def test_assignments_to_parts_share_a_batch(served, rng):
+    for batch, bucket in [(1, "b1"), (3, "b4"), (16, "b16")]:
+        points = rng.standard_normal((batch, 7, 2), np.float32)
+        assert ask(served, "points", points=points).bucket == bucket
+
+
 @pytest.mark.parametrize("name", MODELS)
 def test_a_model_is_described_at_sizes_that_it_takes(served, name):
     done = reprise("check", served[1][name], check=False)
     assert done.returncode == 0, done.stderr
-    assert "0 reference" in done.stdout
+    assert "kernels at" in done.stdout

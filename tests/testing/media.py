@@ -3,7 +3,7 @@ tokens do.
 """
 
 import numpy as np
-from onnx import TensorProto
+from onnx import TensorProto, helper
 
 from testing.models import Graph
 
@@ -67,3 +67,62 @@ def texts_and_pictures(seed=0):
                     ("pixel_values", TensorProto.FLOAT, ["pictures", 3, 32, 32])],
                    [("logits", TensorProto.FLOAT, ["pictures", "texts"]),
                     ("text_embeds", TensorProto.FLOAT, ["texts", 16])])
+
+
+def text_end(seed=0):
+    """[batch, length] ids -> [batch, 16] of the largest id of each text, as its end is marked: by two
+    lists of places, which exporters make one of rows laid end to end."""
+    g = Graph(17)
+    rng = np.random.default_rng(seed)
+    words = g.node("Gather", g.const(rng.standard_normal((100, 16))), "input_ids")
+    end = g.node("ArgMax", g.node("Cast", "input_ids", to=TensorProto.INT32), axis=-1, keepdims=0)
+    shape = g.node("Shape", words)
+    rows, length = (g.node("Gather", shape, g.scalar(i, np.int64), axis=0) for i in range(2))
+    starts = g.node("Mul", g.node("Range", g.scalar(0, np.int64), rows, g.scalar(1, np.int64)),
+                    length)
+    flat = g.node("Reshape", words, g.ints(-1, 16))
+    g.rename(g.node("Gather", flat, g.node("Add", g.node("Cast", end, to=TensorProto.INT64), starts),
+                    axis=0), "ends")
+    return g.model([("input_ids", TensorProto.INT64, ["batch", "length"])],
+                   [("ends", TensorProto.FLOAT, ["batch", 16])])
+
+
+def picture_with_mask(seed=0):
+    """[batch, 3, height, width] -> [batch, 4, height / 8, width / 8]: what was seen, and how much of a
+    mask that the model makes itself and that is resized with the batch as its channels."""
+    g = Graph(17)
+    rng = np.random.default_rng(seed)
+    x = g.node("Conv", "picture", g.const(rng.standard_normal((4, 3, 8, 8)) * 0.1),
+               kernel_shape=[8, 8], strides=[8, 8])
+    sides = g.node("Concat", g.dim("picture", 0), g.dim("picture", 2), g.dim("picture", 3), axis=0)
+    ones = g.node("ConstantOfShape", sides,
+                  value=helper.make_tensor("one", TensorProto.FLOAT, [1], [1]))
+    to = g.node("Concat", g.ints(1), g.dim("picture", 0), g.dim(x, 2), g.dim(x, 3), axis=0)
+    mask = g.node("Resize", g.unsqueeze(ones, 0), "", "", to, mode="nearest",
+                  coordinate_transformation_mode="asymmetric", nearest_mode="floor")
+    rows = g.node("CumSum", g.node("Squeeze", mask, g.ints(0)), g.scalar(1, np.int64))
+    g.rename(g.node("Add", x, g.unsqueeze(rows, 1)), "seen")
+    return g.model([("picture", TensorProto.FLOAT, ["batch", 3, "height", "width"])],
+                   [("seen", TensorProto.FLOAT, ["batch", 4, None, None])])
+
+
+def points_in_parts(seed=0):
+    """[batch, points, 2] -> the same with its first coordinate divided: put back by places, as an
+    assignment to a part of a tensor is exported."""
+    g = Graph(17)
+    first = g.node("Div", g.node("Slice", "points", g.ints(0), g.ints(1), g.ints(2)), g.scalar(64))
+    rows, points = g.dim("points", 0), g.dim("points", 1)
+
+    def places(count, shape):
+        line = g.node("Range", g.scalar(0, np.int64), g.node("Squeeze", count, g.ints(0)),
+                      g.scalar(1, np.int64))
+        grid = g.node("Expand", g.node("Reshape", line, g.ints(*shape)),
+                      g.node("Concat", rows, points, g.ints(1), axis=0))
+        return g.unsqueeze(grid, 3)
+
+    zero = g.node("Expand", g.const([[[[0]]]], np.int64),
+                  g.node("Concat", rows, points, g.ints(1, 1), axis=0))
+    at = g.node("Concat", places(rows, (-1, 1, 1)), places(points, (1, -1, 1)), zero, axis=-1)
+    g.rename(g.node("ScatterND", "points", at, first), "scaled")
+    return g.model([("points", TensorProto.FLOAT, ["batch", 7, 2])],
+                   [("scaled", TensorProto.FLOAT, ["batch", 7, 2])])

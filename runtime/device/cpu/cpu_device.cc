@@ -154,6 +154,8 @@ constexpr OpPlan kPlans[] = {
     {"Pad", cpu::PlanPad},
     {"Trilu", cpu::PlanTrilu},
     {"GatherElements", cpu::PlanGatherElements},
+    {"GatherND", cpu::PlanGatherNd},
+    {"GridSample", cpu::PlanGridSample},
     {"ScatterElements", cpu::PlanScatterElements},
     {"ScatterND", cpu::PlanScatterNd},
 };

@@ -258,8 +258,12 @@ std::vector<Candidate> PlanReduce(const CpuTarget& target, const NodeView& node)
 std::vector<Candidate> PlanGather(const CpuTarget& target, const NodeView& node);
 std::vector<Candidate> PlanEmbeddingSum(const CpuTarget& target, const NodeView& node);
 
+// plan_grid_sample.cc
+std::vector<Candidate> PlanGridSample(const CpuTarget& target, const NodeView& node);
+
 // plan_scatter.cc
 std::vector<Candidate> PlanGatherElements(const CpuTarget& target, const NodeView& node);
+std::vector<Candidate> PlanGatherNd(const CpuTarget& target, const NodeView& node);
 std::vector<Candidate> PlanScatterElements(const CpuTarget& target, const NodeView& node);
 std::vector<Candidate> PlanScatterNd(const CpuTarget& target, const NodeView& node);
 

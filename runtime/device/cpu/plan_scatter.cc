@@ -1,5 +1,5 @@
-// Single elements chosen by indices, and elements or blocks that are replaced: GatherElements,
-// ScatterElements, ScatterND. See indices.h.
+// Single elements and blocks chosen by indices, and those that are replaced: GatherElements,
+// GatherND, ScatterElements, ScatterND. See indices.h.
 #include <algorithm>
 #include <cstring>
 #include <optional>
@@ -110,6 +110,34 @@ void RunScatterNd(const LaunchArgs& launch) {
   }
 }
 
+struct GatherNdParams {
+  size_t depth = 0;  // indices of a block
+  int64_t sizes[kMaxDepth] = {};
+  int64_t strides[kMaxDepth] = {};  // bytes
+  int64_t rows = 0;                 // blocks of the result
+  int64_t of_batch = 1;             // of them in one of the batch dims
+  int64_t batch_bytes = 0;          // of the data
+  int64_t block_bytes = 0;
+  int64_t batch_rows = 0;
+};
+
+void RunGatherNd(const LaunchArgs& launch) {
+  const auto& p = *static_cast<const GatherNdParams*>(launch.params);
+  const auto* data = static_cast<const std::byte*>(launch.operands[0]);
+  const Indices indices = {launch.operands[1], /*wide=*/true};
+  auto* to = static_cast<std::byte*>(launch.operands[2]);
+  const int64_t live = LiveOf(p.rows, p.batch_rows, *launch.frame);
+  const ItemRange range = RangeOfPart(live, 1, launch.part, launch.parts);
+  for (int64_t row = range.begin; row < range.end; ++row) {
+    const std::byte* block = data + row / p.of_batch * p.batch_bytes;
+    for (size_t d = 0; d < p.depth; ++d) {
+      const int64_t element = row * static_cast<int64_t>(p.depth) + static_cast<int64_t>(d);
+      block += CheckedIndex(launch, 1, indices, element, p.sizes[d]) * p.strides[d];
+    }
+    std::memcpy(to + row * p.block_bytes, block, p.block_bytes);
+  }
+}
+
 // The walk over input 1's elements; none where there is no axis, element or index.
 std::optional<ElementsParams> ElementsOf(const NodeView& node) {
   const absl::StatusOr<int64_t> axis =
@@ -161,6 +189,37 @@ std::vector<Candidate> PlanGatherElements(const CpuTarget& target, const NodeVie
   const KernelFn run = RunOfSize<GatherElementsRun>(node.out_dtype());
   if (!params.has_value() || run == nullptr) return {};
   return {MakeCandidate(target, node, "gather_elements", run, *params, 0)};
+}
+
+std::vector<Candidate> PlanGatherNd(const CpuTarget& target, const NodeView& node) {
+  const absl::Span<const int64_t> shape = node.shape(0);
+  const absl::Span<const int64_t> of_indices = node.shape(1);
+  const auto batch = static_cast<size_t>(node.attributes().Int("batch_dims", 0));
+  GatherNdParams params;
+  params.depth = static_cast<size_t>(of_indices.back());
+  if (node.dtype(1) != DType::kInt64 || NumElements(shape) == 0 || params.depth > kMaxDepth) {
+    return {};
+  }
+  const auto size = static_cast<int64_t>(DTypeSize(node.out_dtype()));
+  const Shape strides = Strides(node.shape(0));
+  for (size_t d = 0; d < params.depth; ++d) {
+    params.sizes[d] = shape[batch + d];
+    params.strides[d] = strides[batch + d] * size;
+  }
+  params.rows = NumElements(of_indices.first(of_indices.size() - 1));
+  params.of_batch = NumElements(of_indices.subspan(batch, of_indices.size() - 1 - batch));
+  params.batch_bytes = NumElements(shape.subspan(batch)) * size;
+  params.block_bytes = NumElements(shape.subspan(batch + params.depth)) * size;
+  params.batch_rows = node.batch_rows();
+  if (params.rows == 0) return {};
+  Candidate candidate = MakeCandidate(target, node, "gather_nd", RunGatherNd, params, 0);
+  // The data is not read as a whole.
+  LaunchWork& work = candidate.bound.work;
+  work.bytes = 2.0 * static_cast<double>(params.rows) * static_cast<double>(params.block_bytes);
+  work.weight_bytes = node.is_parameter(0) ? work.bytes / 2 : 0;
+  candidate.option.estimate_ns = work.bytes / 10;
+  candidate.option.takes_live_rows = params.batch_rows > 0;
+  return {std::move(candidate)};
 }
 
 std::vector<Candidate> PlanScatterElements(const CpuTarget& target, const NodeView& node) {

@@ -3,7 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
+
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "runtime/graph/text.h"
 
@@ -238,6 +241,20 @@ const FlowCase kCases[] = {
   %first: ? = Gather(%x, %none) {axis = 0} @first
   %y: ? = Sub(%x, %first))",
      kUndecided, "node 'first' (Gather) takes some of the positions of tokens", true},
+    {"RowsLookedUpEachInItself", R"(
+  input %x: f32[$S, 5, 4]
+  input %ids: i64[$S, 5]
+  %best: ? = ArgMax(%ids) {axis = 1}
+  %y: ? = GatherND(%x, %best) {batch_dims = 1})",
+     kProved, "", true},
+    {"RowsLookedUpAnywhere", R"(
+  input %x: f32[$S, 4]
+  input %at: i64[$S, 1]
+  %y: ? = GatherND(%x, %at) @rows)",
+     kMixes,
+     "node 'rows' (GatherND) picks by data, which may count from the end, among the positions of "
+     "tokens",
+     true},
     {"UnknownOps", R"(
   input %x: f32[2, 2, $S, 8]
   %y: ? = DepthToSpace(%x) {blocksize = 1} @odd)",
@@ -278,6 +295,33 @@ TEST(AxisFlowTest, ConstantsThatFollowTheSizeAreNoted) {
   EXPECT_EQ(finding.verdict, kMixes);
   EXPECT_EQ(MixingWords(finding),
             "node 'last' (Gather) takes elements counted from the end of tokens");
+}
+
+// Replaces elements 0 to 2 of each row; `place` is that of the row in the table of rows.
+AxisFinding FindMixingOfReplaced(const std::function<int64_t(int64_t)>& place) {
+  const auto at = [&](int64_t size) {
+    std::vector<std::string> places;
+    for (int64_t row = 0; row < size; ++row) {
+      for (int64_t i = 0; i < 3; ++i) places.push_back(absl::StrCat(place(row), ", ", i));
+    }
+    return GraphAt(absl::StrCat("  input %x: f32[$S, 8]\n  input %u: f32[$S, 3]\n"
+                                "  const %at: i64[$S, 3, 2] = {",
+                                absl::StrJoin(places, ", "),
+                                "}\n  %once: ? = ScatterND(%x, %at, %u) @put\n"
+                                "  %y: ? = ScatterND(%once, %at, %u)"),
+                   size);
+  };
+  return FindMixing(
+      at(kSmall), at(kLarge),
+      {.axis = "tokens", .is_batch = true, .small_size = kSmall, .large_size = kLarge});
+}
+
+TEST(AxisFlowTest, WhatEachRowPutsInItselfMixesNoBatch) {
+  EXPECT_EQ(FindMixingOfReplaced([](int64_t row) { return row; }).verdict, kUndecided);
+  const AxisFinding other = FindMixingOfReplaced([](int64_t row) { return row == 1 ? 0 : row; });
+  EXPECT_EQ(other.verdict, kMixes);
+  EXPECT_EQ(MixingWords(other),
+            "node 'put' (ScatterND) takes numbers that follow the size of tokens");
 }
 
 TEST(AxisFlowTest, AnotherGraphAtAnotherSizeIsUndecided) {

@@ -270,6 +270,50 @@ TEST(MovementRulesTest, AGatherNdOfAnotherOrderOrOfAPartStays) {
   ExpectUnchanged(*Canonicalize(), GatherNd("0, 0, 0, 1, 0, 2, 1, 0, 1, 1, 1, 1", "[2, 1, 3, 2]"));
 }
 
+// The element behind the largest of each of three rows, as exporters index by two lists.
+std::string FlatRows(absl::string_view starts, absl::string_view rows, absl::string_view places) {
+  return absl::StrCat(R"(graph {
+    input %x: f32[3, 5, 4]
+    input %ids: i64[3, )",
+                      rows, R"(]
+    input %given: i64[3]
+    const %flat: i64[2] = {15, 4}
+    const %starts: i64[3] = {)",
+                      starts, R"(}
+    %lines: ? = Reshape(%x, %flat) {allowzero = 1}
+    %best: ? = ArgMax(%ids) {axis = 1, keepdims = 0}
+    %at: ? = Add(%)",
+                      places, R"(, %starts)
+    %y: ? = Gather(%lines, %at)
+    output %y
+    output %best
+  })");
+}
+
+TEST(MovementRulesTest, APlaceOfEachRowLaidEndToEndIsLookedUpInItsRow) {
+  ExpectCanonical(FlatRows("0, 5, 10", "5", "best"), R"(graph {
+    input %x: f32[3, 5, 4]
+    input %ids: i64[3, 5]
+    input %given: i64[3]
+    const %column: i64[2] = {3, 1}
+    %best: ? = ArgMax(%ids) {axis = 1, keepdims = 0}
+    %places: ? = Reshape(%best, %column) {allowzero = 1}
+    %y: ? = GatherND(%x, %places) {batch_dims = 1}
+    output %y
+    output %best
+  })");
+}
+
+TEST(MovementRulesTest, PlacesThatMayLieInAnotherRowStay) {
+  for (const std::string& text :
+       {FlatRows("0, 5, 10", "5", "given"), FlatRows("0, 5, 10", "6", "best"),
+        FlatRows("0, 5, 11", "5", "best"), FlatRows("0, 4, 8", "4", "best"),
+        FlatRows("5, 10, 15", "5", "best")}) {
+    SCOPED_TRACE(text);
+    ExpectUnchanged(*Canonicalize(), text);
+  }
+}
+
 TEST(MovementRulesTest, ASliceOfEverythingGoesAndAReversedOneStays) {
   ExpectCanonical(R"(graph {
     input %x: f32[4]

@@ -413,6 +413,19 @@ constexpr const char* kNodes[] = {
     "input %x: i64[5, 6]\ninput %i: i32[9, 4]\n%y: ? = GatherElements(%x, %i)\noutput %y",
     "input %x: f32[5, 6]\ninput %i: i64[5, 3]\n%y: ? = GatherElements(%x, %i) {axis = -1}\noutput "
     "%y",
+    // Places around -1 to 1, of more than a chunk, inside and outside.
+    "input %x: f32[2, 3, 7, 5]\ninput %g: f32[2, 11, 13, 2]\n%y: ? = GridSample(%x, %g)\noutput %y",
+    "input %x: f32[3, 1, 1, 9]\ninput %g: f32[3, 1, 4, 2]\n%y: ? = GridSample(%x, %g) "
+    "{align_corners "
+    "= 1, mode = \"bilinear\"}\noutput %y",
+    "input %x: f32[1, 5, 16, 17]\ninput %g: f32[1, 8, 8, 2]\n%y: ? = GridSample(%x, %g) "
+    "{padding_mode = \"border\"}\noutput %y",
+    "input %x: f32[7, 5, 33]\ninput %i: i64[7, 1]\n%y: ? = GatherND(%x, %i) {batch_dims = "
+    "1}\noutput %y",
+    "input %x: f32[5, 6, 4]\ninput %i: i64[3, 4, 2]\n%y: ? = GatherND(%x, %i)\noutput %y",
+    "input %x: i64[2, 3, 5, 6]\ninput %i: i64[2, 3, 7, 2]\n%y: ? = GatherND(%x, %i) {batch_dims "
+    "= 2}\noutput %y",
+    "input %x: bool[5, 6]\ninput %i: i64[1, 1]\n%y: ? = GatherND(%x, %i)\noutput %y",
     "input %x: f32[3, 5, 6]\ninput %i: i64[2, 7, 6]\ninput %u: f32[2, 7, 6]\n%y: ? = "
     "ScatterElements(%x, %i, %u) {axis = 1}\noutput %y",
     "input %x: f32[3, 2, 5, 6]\ninput %i: i64[3, 1, 7, 4]\ninput %u: f32[3, 1, 7, 4]\n%y: ? = "
@@ -565,6 +578,7 @@ TEST_P(CpuDeviceTest, IndexOutOfRangeIsReportedAndAnsweredWithRowZero) {
 TEST_P(CpuDeviceTest, ElementIndexOutOfRangeIsReportedOnceAndAnsweredWithElementZero) {
   for (const std::string& text : std::vector<std::string>{
            "input %x: f32[5]\ninput %i: i64[6]\n%y: ? = GatherElements(%x, %i)\noutput %y",
+           "input %x: f32[5, 700]\ninput %i: i64[6, 1]\n%y: ? = GatherND(%x, %i)\noutput %y",
            "input %x: f32[5]\ninput %i: i64[6]\ninput %u: f32[6]\n%y: ? = ScatterElements(%x, %i, "
            "%u)\noutput %y",
            "input %x: f32[5, 700]\ninput %i: i64[6, 1]\ninput %u: f32[6, 700]\n%y: ? = "
