@@ -61,7 +61,8 @@ def model(nodes, outputs, constants=(), version=3):
 
 
 def node(op, inputs, outputs, **attributes):
-    return helper.make_node(op, inputs, outputs, name=op.lower(), domain=DOMAIN, **attributes)
+    return helper.make_node(op, inputs, outputs, name=f"{op.lower()}_{outputs[0]}", domain=DOMAIN,
+                            **attributes)
 
 
 CLASSES = {"label": TensorProto.INT64, "probabilities": TensorProto.FLOAT}

@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <limits>
+#include <memory>
 #include <random>
 
 #include "absl/strings/str_cat.h"
@@ -159,6 +160,19 @@ NodeRun RunOf(const BuiltForest& forest, int64_t rows, int64_t columns, const Te
   return run;
 }
 
+// One of each tier.
+const std::vector<std::pair<Isa, std::unique_ptr<CpuDevice>>>& Devices() {
+  static const auto* const kDevices = [] {
+    auto* devices = new std::vector<std::pair<Isa, std::unique_ptr<CpuDevice>>>();
+    for (const Isa isa : cpu::TestedTiers()) {
+      devices->emplace_back(isa, std::make_unique<CpuDevice>(CpuDeviceOptions{
+                                     .max_isa = isa, .gemm_provider = GemmProvider::kOwn}));
+    }
+    return devices;
+  }();
+  return *kDevices;
+}
+
 template <typename T>
 void Check(const TreeOptions& options, uint32_t seed, const std::string& what) {
   RandomTrees source(options, seed);
@@ -191,12 +205,11 @@ void Check(const TreeOptions& options, uint32_t seed, const std::string& what) {
         }
       }
     }
-    for (const Isa isa : cpu::TestedTiers()) {
-      CpuDevice device({.max_isa = isa});
-      const auto options_of = device.Options(run.graph, run.id);
+    for (const auto& [isa, device] : Devices()) {
+      const auto options_of = device->Options(run.graph, run.id);
       ASSERT_EQ(options_of.size(), 1u);
       for (const int parts : {1, 2, 3, 16, 19}) {
-        const std::vector<Tensor> result = run.RunOption(device, options_of[0], parts);
+        const std::vector<Tensor> result = run.RunOption(*device, options_of[0], parts);
         ASSERT_EQ(std::memcmp(result[0].data(), reference[0].data(), reference[0].bytes()), 0)
             << what << ", " << rows << " rows, " << IsaName(isa) << ", " << parts << " parts";
       }
