@@ -49,6 +49,18 @@ bool SameAlong(const Shape& shape, const std::vector<double>& values, int64_t di
   return true;
 }
 
+// Where `dim` has so many places for each position at either size, and all of them hold the same:
+// how many; else 0. Batch and heads in one dim are so.
+int64_t SameForAll(const Tensor& small, const Tensor& large, int64_t dim,
+                   const AxisFlowOptions& options) {
+  const int64_t inner = small.shape()[dim] / options.small_size;
+  const bool multiples = inner > 0 && inner * options.small_size == small.shape()[dim] &&
+                         inner * options.large_size == large.shape()[dim];
+  const bool same = multiples && SameAlong(small.shape(), small.ToDoubles(), dim) &&
+                    SameAlong(large.shape(), large.ToDoubles(), dim);
+  return same ? inner : 0;
+}
+
 // Whether every element is its place along `dim`.
 bool IsOwnPlace(const Tensor& tensor, int64_t dim) {
   const std::vector<double> values = tensor.ToDoubles();
@@ -129,6 +141,9 @@ AxisFlowValue FlowOfConstant(const Tensor& small, const Tensor& large,
     if (a[d] == b[d]) continue;
     if (a[d] == options.small_size && b[d] == options.large_size) {
       flow.along.push_back({.dim = static_cast<int64_t>(d), .settled = true});
+    } else if (const int64_t inner = SameForAll(small, large, static_cast<int64_t>(d), options);
+               inner > 0) {
+      flow.along.push_back({.dim = static_cast<int64_t>(d), .inner = inner, .settled = true});
     } else {
       flow.along.push_back({.dim = static_cast<int64_t>(d), .moved = true});
       flow.follows_size = true;

@@ -58,6 +58,12 @@ class SizeFacts {
   // A number that does not hang on sizes.
   double Constant(const SizePolynomial& number) const { return number.At(low_); }
 
+  // A number at two sizes of the axis, the other axes alike: those of the shapes below.
+  std::pair<double, double> AtBoth(const SizePolynomial& number) const {
+    return {number.At(question_.samples[0].sizes),
+            number.At(question_.samples[size_t{1} << question_.position].sizes)};
+  }
+
   // At two sizes of the axis, the other axes alike.
   const std::optional<Shape>& LowShape(ValueId id) const;
   const std::optional<Shape>& HighShape(ValueId id) const;

@@ -53,6 +53,7 @@ class Rules {
       return most == Use::kFixed ? SizeFlow{.use = most} : Chosen(id);
     }
     if (node.op == "Where") return DeriveWhere(node, output, most);
+    if (node.op == "Slice" && KeepsAll(node, output)) return facts_.In(node, 0);
     if (node.op == "Cast") return DeriveCast(id, node, output, most);
     if (node.op == "Range") {
       // Where it ends decides how long it is alone.
@@ -223,6 +224,34 @@ class Rules {
     if (reduces && facts_.AnyVaries(node)) return Chosen(id);
     if (most != Use::kFixed || !facts_.AnyVaries(node)) return {.use = most};
     return {.use = KeepsPlaces(node, output) ? Use::kFixed : Use::kEven};
+  }
+
+  // A Slice from the beginning, or from as far before the end as there are elements: of all of them
+  // at either size.
+  bool KeepsAll(const Node& slice, ValueId output) const {
+    const auto &low = facts_.LowShape(slice.input(0)), &high = facts_.HighShape(slice.input(0));
+    const bool known = low && high && low == facts_.LowShape(output) &&
+                       high == facts_.HighShape(output) && slice.input(3) != kNone;
+    if (!known) return false;
+    const Elements& starts = facts_.In(slice, 1).elements;
+    const Elements& axes = facts_.In(slice, 3).elements;
+    if (starts.empty() || starts.size() != axes.size()) return false;
+    const auto rank = static_cast<int64_t>(low->size());
+    for (size_t i = 0; i < starts.size(); ++i) {
+      if (!axes[i].is_constant()) return false;
+      auto dim = static_cast<int64_t>(facts_.Constant(axes[i]));
+      if (dim < 0) dim += rank;
+      const auto [at_low, at_high] = facts_.AtBoth(starts[i]);
+      const bool none = at_low == 0 && at_high == 0;
+      const bool all = at_low == -static_cast<double>((*low)[dim]) &&
+                       at_high == -static_cast<double>((*high)[dim]);
+      if (!none && !all) return false;
+    }
+    const Elements& steps = facts_.In(slice, 4).elements;
+    return slice.input(4) == kNone ||
+           (!steps.empty() && absl::c_all_of(steps, [&](const auto& one) {
+             return one.is_constant() && facts_.Constant(one) == 1;
+           }));
   }
 
   bool PlaceFollowsSize(const Node& node) const {

@@ -84,7 +84,7 @@ class Finder {
     const AxisFinding as_written = FindMixing(a, b, options);
     if (as_written.verdict == Verdict::kProved) return as_written;
     // Attention that is one op is products and a softmax then, and rows that are looked up by their
-    // own places are the rows: what is known of that is known.
+    // own places are the rows: what is found of that holds of the model.
     Graph plain_a = a, plain_b = b;
     const bool made = Canonical(plain_a) && Canonical(plain_b);
     if (!made) return as_written;

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/engine/packing_check.h"
 #include "runtime/passes/specialize.h"
 
 namespace reprise {
@@ -20,6 +22,30 @@ std::string AxisInTheWay(const Model& model) {
     return absl::StrCat("axis ", axis.label, " is never padded: ", axis.certificate.reason);
   }
   return "";
+}
+
+// A mask of a request meets a table that hides keys, but none of a sequence as short as those that
+// are tried packed: what becomes of a query that sees no key was not seen.
+bool HidesBeyondTheCheck(const Graph& graph) {
+  constexpr size_t kMask = 3, kTable = 4;
+  constexpr double kHidden = -1e30;
+  for (const NodeId id : graph.NodeIds()) {
+    const Node& node = graph.node(id);
+    if (node.op != "reprise.SegmentAttention" || node.input(kMask) == kNone) continue;
+    const Tensor* table =
+        node.input(kTable) == kNone ? nullptr : graph.ConstantOf(node.inputs[kTable]);
+    if (table == nullptr) continue;
+    const std::vector<double> values = table->ToDoubles();
+    const int64_t length = table->shape().back();
+    bool near = false, far = false;
+    for (int64_t i = 0; i < static_cast<int64_t>(values.size()); ++i) {
+      if (values[i] > kHidden) continue;
+      const int64_t key = i % length, query = i / length % length;
+      (std::max(key, query) < PackingCheck::kWithHoles ? near : far) = true;
+    }
+    if (far && !near) return true;
+  }
+  return false;
 }
 
 }  // namespace
@@ -45,11 +71,13 @@ void ModelPacker::Pack(Model& model, const std::vector<std::vector<int64_t>>& bu
 
 void ModelPacker::Pack(Model& model, absl::StatusOr<std::unique_ptr<Packing>> packing) const {
   if (IsRefused(model)) return;
-  if (packing.ok()) {
-    model.packing_ = *std::move(packing);
-  } else {
-    Refuse(model, packing.status().message());
+  if (!packing.ok()) return Refuse(model, packing.status().message());
+  const bool proved =
+      absl::c_all_of(model.axes_, [](const ModelAxis& axis) { return axis.certificate.proved; });
+  if (!proved && HidesBeyondTheCheck((*packing)->graph())) {
+    return Refuse(model, "its masks are joined with a window, of requests that nothing proves");
   }
+  model.packing_ = *std::move(packing);
 }
 
 void ModelPacker::PackByRequest(Model& model, absl::StatusOr<RequestProof::Found> found) const {

@@ -43,7 +43,7 @@ Sent Hostiles(int64_t rows, int64_t length, Hostile hostile) {
 
 Mix FirstMix() {
   return {.sent = {{2,
-                    5,
+                    PackingCheck::kWithHoles,
                     {.patterns = {MaskPattern::kHoles, MaskPattern::kLeftPadded},
                      .float_masks = true,
                      .fill_ids = true,

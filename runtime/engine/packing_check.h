@@ -23,6 +23,9 @@ namespace reprise {
 
 class PackingCheck {
  public:
+  // Rows of this many tokens are compared with masks that have holes and begin with zeros.
+  static constexpr int64_t kWithHoles = 5;
+
   struct Options {
     ParameterStore* parameters = nullptr;
     const Device* device = nullptr;

@@ -120,6 +120,10 @@ PaddingValue Combine(const AxisContext& context, absl::Span<const PaddingValue> 
   if (op == "Where" && paddings[0].kind == PaddingValue::Kind::kConstant) {
     return paddings[paddings[0].value != 0 ? 1 : 2];
   }
+  if (op == "Where" && paddings[1].Depth().value_or(0) < 0 && paddings[2].Depth().value_or(0) < 0) {
+    if (paddings[1].is_constant() && paddings[2].Is(paddings[1].value)) return paddings[1];
+    return LowOrUnknown(std::max(*paddings[1].Depth(), *paddings[2].Depth()));
+  }
   if (op == "Add") return LowSum(paddings[0], 1, paddings[1]);
   if (op == "Sub") return LowSum(paddings[0], -1, paddings[1]);
   if (op == "Mul") {

@@ -271,6 +271,29 @@ bool TakesRowByRow(const AxisContext& context) {
   });
 }
 
+// Along the dims that are not looked along, an element comes from where it goes.
+void GatherElementsAxis(AxisContext& context) {
+  const int64_t dim = context.Dim(context.attributes().Int("axis", 0));
+  if (context.input(0).At(dim) != nullptr) return DataAxis(context);
+  AxisFlowValue flow;
+  for (int64_t d = 0; d < context.rank(1); ++d) {
+    const Positions* from = d == dim ? nullptr : context.input(0).At(d);
+    const Positions* at = context.input(1).At(d);
+    if (from == nullptr && at == nullptr) continue;
+    Positions found = At(from != nullptr ? *from : *at, d);
+    const bool paired = from != nullptr && at != nullptr && from->inner == at->inner &&
+                        from->repeated == at->repeated && !from->moved && !at->moved;
+    if (d != dim && !paired) {
+      context.Doubt("picks by data among the positions of");
+      found.moved = true;
+    }
+    found.padding = PaddingValue::Unknown();
+    found.guarded = found.guarded || (at != nullptr && at->guarded);
+    flow.along.push_back(found);
+  }
+  context.Set(0, std::move(flow));
+}
+
 // Elements are found or put by data. Places that a client's numbers may bring below zero are
 // counted from the end, where the padding is.
 void DataAxis(AxisContext& context) {

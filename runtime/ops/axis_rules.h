@@ -17,7 +17,7 @@ AxisOf MatMulAxis, GemmAxis, MatMulIntegerAxis, QLinearMatMulAxis, LastDimProduc
 
 // axis_movement.cc
 AxisOf ViewAxis, TransposeAxis, ExpandAxis, ConcatAxis, SplitAxis, SliceAxis, GatherAxis, TriluAxis,
-    DataAxis, OneHotAxis;
+    DataAxis, GatherElementsAxis, OneHotAxis;
 
 // axis_reduce.cc
 AxisOf ReduceSumAxis, ReduceNormAxis, ReduceProdAxis, ReduceMeanAxis, ReduceMaxAxis, ReduceMinAxis,

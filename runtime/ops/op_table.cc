@@ -176,7 +176,7 @@ constexpr OpRow kRows[] = {
     {"RoiAlign", 3, 3, 1, 1, 0, 0, RoiAlignRule, RoiAlignKernel, RoiAlignAxis},
     // Gathering and scattering.
     {"Gather", 2, 2, 1, 1, 0, 0, GatherRule, GatherKernel, GatherAxis},
-    {"GatherElements", 2, 2, 1, 1, 0, 0, GatherElementsRule, GatherElementsKernel, DataAxis},
+    {"GatherElements", 2, 2, 1, 1, 0, 0, GatherElementsRule, GatherElementsKernel, GatherElementsAxis},
     {"GatherND", 2, 2, 1, 1, 0, 0, GatherNDRule, GatherNDKernel, DataAxis},
     {"ScatterElements", 3, 3, 1, 1, 0, 0, ScatterElementsRule, ScatterElementsKernel, DataAxis},
     {"ScatterND", 3, 3, 1, 1, 0, 0, ScatterNDRule, ScatterNDKernel, DataAxis},

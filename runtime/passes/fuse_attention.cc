@@ -67,17 +67,27 @@ std::optional<Sizes> SizesOf(const Graph& graph, const AttentionPattern& pattern
 struct RepeatedHeads {
   ValueId value;  // the elements of [batch, heads / times, rows, size]
   int64_t times;
+  double scale;  // of the products behind it
 };
 
 // What `operand` repeats; nullopt where it repeats nothing.
 std::optional<RepeatedHeads> MatchRepeat(const Graph& graph, const HeadOperand& operand) {
   bool swapped = operand.swapped;
   ValueId value = operand.value;
+  double scale = 1;
   for (int step = 0; step < kMaxHeadSteps; ++step) {
     const NodeId producer = ProducerOf(graph, value);
     if (producer == kNone) return std::nullopt;
     const Node& node = graph.node(producer);
     const Shape& shape = *ShapeOf(graph, value);
+    if (node.op == "Mul" || node.op == "Div") {
+      double factor = 1;
+      if (StepToHeads(graph, value, operand.scalable, &value, &factor) == kNone) {
+        return std::nullopt;
+      }
+      scale *= factor;
+      continue;
+    }
     value = node.input(0);
     if (node.op == "Reshape") continue;
     if (node.op == "Transpose" && swapped) {
@@ -99,7 +109,7 @@ std::optional<RepeatedHeads> MatchRepeat(const Graph& graph, const HeadOperand& 
         !IsFloat32(graph, value)) {
       return std::nullopt;
     }
-    return RepeatedHeads{value, times};
+    return RepeatedHeads{value, times, scale};
   }
   return std::nullopt;
 }
@@ -114,6 +124,7 @@ absl::StatusOr<ValueId> TokenMajor(Graph& graph, const HeadOperand& operand,
   }
   if (const auto repeated = MatchRepeat(graph, operand); repeated.has_value()) {
     // The tokens' heads are repeated in their place.
+    scale *= repeated->scale;
     HeadOperand group = operand;
     group.value = repeated->value;
     group.heads = operand.heads / repeated->times;

@@ -16,7 +16,8 @@ NodeId StepToHeads(const Graph& graph, ValueId value, bool scalable, ValueId* ab
   const Node& node = graph.node(producer);
   *scale = 1;
   *above = node.inputs.empty() ? kNone : node.inputs[0];
-  if (node.op == "Reshape" || node.op == "Transpose" || node.op == "Gather" || node.op == "Split") {
+  if (node.op == "Reshape" || node.op == "Transpose" || node.op == "Gather" || node.op == "Split" ||
+      node.op == "Slice") {
     return *above != kNone && IsFloat32(graph, *above) ? producer : kNone;
   }
   if (!scalable || (node.op != "Mul" && node.op != "Div")) return kNone;

@@ -67,8 +67,10 @@ Form FormOf(const std::vector<DimKind>& dims) {
     form.rest = rank - length - 1;
     return form;
   }
-  if (rank - lead == 4 && dims[rank - 3].kind == DimKind::kSize &&
-      dims[rank - 2].kind == DimKind::kLength && dims[rank - 1].kind == DimKind::kLength) {
+  const bool one_each = rank - lead == 3;
+  const bool by_heads = rank - lead == 4 && dims[rank - 3].kind == DimKind::kSize;
+  if ((one_each || by_heads) && dims[rank - 2].kind == DimKind::kLength &&
+      dims[rank - 1].kind == DimKind::kLength) {
     form.kind = Form::kPairs;
     return form;
   }

@@ -117,6 +117,10 @@ absl::Status Packer::PackFixed(const Site& site) {
 absl::Status Packer::PackView(const Site& site) {
   const Operand& input = site.inputs[0];
   const Operand& result = site.outputs[0];
+  if (input.form.kind == Form::kPairs && result.form.kind == Form::kPairs) {
+    pairs_[result.a] = pairs_[input.a];
+    return absl::OkStatus();
+  }
   if (PackedOf(input) == kNone || result.form.kind != input.form.kind) {
     return Refuse(site, "its result does not keep tokens one after another");
   }
@@ -145,50 +149,11 @@ absl::Status Packer::PackRotary(const Site& site) {
   return PackElementwise(site);
 }
 
-// Masks of attention: sums of what depends on the key's token and of tables.
-absl::Status Packer::PackPairs(const Site& site) {
-  if (site.op() != "Add")
-    return Refuse(site, "it relates tokens to tokens in a way without a rule");
-  Pairs sum;
-  const auto add = [&](ValueId more, ValueId& total) -> absl::Status {
-    if (more == kNone || total == kNone) {
-      total = total == kNone ? more : total;
-      return absl::OkStatus();
-    }
-    ASSIGN_OR_RETURN(total, AddInferred(to_, "Add", {total, more}));
-    return absl::OkStatus();
-  };
-  for (const Operand& input : site.inputs) {
-    const size_t rank = input.dims.size();
-    if (input.form.kind == Form::kPairs) {
-      RETURN_IF_ERROR(add(pairs_[input.a].key, sum.key));
-      RETURN_IF_ERROR(add(pairs_[input.a].table, sum.table));
-    } else if (input.tokens() && input.form.rest == 0 && input.form.rows == 4 &&
-               !input.form.merged) {
-      RETURN_IF_ERROR(add(PackedOf(input), sum.key));
-    } else if (input.fixed() && rank >= 2 && rank <= 4 &&
-               input.dims[rank - 1].kind == DimKind::kLength &&
-               input.dims[rank - 2].kind == DimKind::kLength &&
-               (rank < 4 || input.dims[0].is_one())) {
-      const int64_t heads = rank < 3 ? 1 : input.dims[rank - 3].size;
-      ASSIGN_OR_RETURN(ValueId table, Table(site, input));
-      ASSIGN_OR_RETURN(table,
-                       AddReshape(to_, table, {heads, twins_.at_a.length, twins_.at_a.length}));
-      RETURN_IF_ERROR(add(table, sum.table));
-    } else {
-      return Refuse(site, "it is no sum of a value for each key and a table by position");
-    }
-  }
-  pairs_[site.outputs[0].a] = sum;
-  return absl::OkStatus();
-}
-
 absl::Status Packer::PackExpand(const Site& site) {
   const Operand& input = site.inputs[0];
   const Operand& result = site.outputs[0];
-  if (result.form.kind == Form::kPairs && input.tokens() && input.form.rest == 0 &&
-      input.form.rows == 4) {
-    pairs_[result.a] = {.key = PackedOf(input)};
+  if (result.form.kind == Form::kPairs) {
+    ASSIGN_OR_RETURN(pairs_[result.a], PairsOf(site, input));
     return absl::OkStatus();
   }
   if (result.form.kind != Form::kTokens && result.form.kind != Form::kSegments) {
@@ -307,8 +272,12 @@ absl::Status Packer::AttentionMask(const Site& site, int64_t heads, Pairs& mask)
   const auto kind = [&](size_t from_right) {
     return from_right > rank ? DimKind{DimKind::kSize, 1} : operand.dims[rank - from_right];
   };
-  if (operand.form.kind == Form::kPairs) {
+  constexpr double kNever = -std::numeric_limits<double>::infinity();
+  if (operand.form.kind == Form::kPairs && operand.form.rows == 4) {
     mask = pairs_[operand.a];
+    if (mask.table != kNone && to_.value(mask.table).dtype == DType::kBool) {
+      ASSIGN_OR_RETURN(mask.table, Hide(mask.table, /*keep=*/true, kNever));
+    }
     return absl::OkStatus();
   }
   if (operand.tokens() && operand.form.rest == 0 && operand.form.rows == 4) {
@@ -331,10 +300,7 @@ absl::Status Packer::AttentionMask(const Site& site, int64_t heads, Pairs& mask)
   ASSIGN_OR_RETURN(table,
                    AddReshape(to_, table, {kind(3).size, twins_.at_a.length, twins_.at_a.length}));
   if (to_.value(table).dtype == DType::kBool) {
-    const ValueId keep = to_.AddConstant("", Tensor::FloatScalar(0));
-    const ValueId drop =
-        to_.AddConstant("", Tensor::FloatScalar(-std::numeric_limits<float>::infinity()));
-    ASSIGN_OR_RETURN(table, AddInferred(to_, "Where", {table, keep, drop}));
+    ASSIGN_OR_RETURN(table, Hide(table, /*keep=*/true, kNever));
   }
   mask.table = table;
   return absl::OkStatus();

@@ -318,6 +318,22 @@ absl::StatusOr<ValueId> Packer::Table(const Site& site, const Operand& operand) 
   return PackedOf(operand);
 }
 
+absl::StatusOr<ValueId> Packer::SquareTable(const Site& site, const Operand& operand, int64_t heads,
+                                            bool has_rows) {
+  const Shape shape = {heads, twins_.at_a.length, twins_.at_a.length};
+  if (!has_rows) {
+    ASSIGN_OR_RETURN(const ValueId table, Table(site, operand));
+    return AddReshape(to_, table, shape);
+  }
+  const Value& value = twins_.a.value(operand.a);
+  if (value.kind != Value::Kind::kConstant || operand.dims[0].kind != DimKind::kRows ||
+      !AgreeAtCorner(value.constant, twins_.b.value(operand.b).constant) ||
+      !AllEqual(value.constant, twins_.at_a.rows)) {
+    return Refuse(site, "a fixed operand has rows");
+  }
+  return to_.AddConstant("", FirstBlock(value.constant, shape));
+}
+
 absl::StatusOr<ValueId> Packer::LookUp(const Site& site, const Operand& operand, size_t rest) {
   Shape shape = Tail(operand.dims, rest);
   shape.insert(shape.begin(), twins_.at_a.length);

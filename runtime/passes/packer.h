@@ -1,4 +1,4 @@
-// Packer: the walk of PackTokens, node by node. Its rules are in pack_rules.cc and
+// Packer: the walk of PackTokens, node by node. Its rules are in pack_rules.cc, pack_pairs.cc and
 // pack_rules_quantize.cc.
 #pragma once
 
@@ -43,7 +43,7 @@ class Packer {
     bool has_length() const;
   };
   // A mask of attention that depends on query and key: the sum of a value a token (of the key) and
-  // a table [heads or 1, longest, longest].
+  // a table [heads or 1, longest, longest]; of bools, true where both are.
   struct Pairs {
     ValueId key = kNone;
     ValueId table = kNone;
@@ -81,6 +81,10 @@ class Packer {
   // A fixed value whose dims of the length are those of a table: of shorter sequences its first
   // elements.
   absl::StatusOr<ValueId> Table(const Site& site, const Operand& operand);
+  // [heads, length, length] of a table by the positions of two tokens; `has_rows`: it is repeated
+  // for all rows, which come first.
+  absl::StatusOr<ValueId> SquareTable(const Site& site, const Operand& operand, int64_t heads,
+                                      bool has_rows);
   // What each token finds in a table [length, rest...] (rows before it are equal).
   absl::StatusOr<ValueId> LookUp(const Site& site, const Operand& operand, size_t rest);
   // `operand` as it broadcasts to a value of `dims`, laid out as that one is packed.
@@ -103,6 +107,13 @@ class Packer {
   absl::Status PackElementwise(const Site& site);
   absl::Status PackRotary(const Site& site);
   absl::Status PackPairs(const Site& site);
+  absl::Status PackPairsChoice(const Site& site);
+  // An operand of such a mask as one.
+  absl::StatusOr<Pairs> PairsOf(const Site& site, const Operand& operand);
+  // Joins `more` with `total` by the op, if there are both.
+  absl::Status Join(absl::string_view op, ValueId more, ValueId& total);
+  // `seen` as numbers: 0 where it is `keep`, else `fill`.
+  absl::StatusOr<ValueId> Hide(ValueId seen, bool keep, double fill);
   absl::Status PackExpand(const Site& site);
   absl::Status PackTranspose(const Site& site);
   absl::Status PackAlongAxis(const Site& site, int64_t axis);

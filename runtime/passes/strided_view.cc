@@ -1,5 +1,7 @@
 #include "runtime/passes/strided_view.h"
 
+#include <algorithm>
+
 #include "runtime/passes/rewrite.h"
 
 namespace reprise {
@@ -15,6 +17,28 @@ void Append(std::vector<Atom>& atoms, Atom atom) {
   } else {
     atoms.push_back(atom);
   }
+}
+
+// Where a Slice begins along the one dim that it cuts.
+struct Cut {
+  int64_t axis;
+  int64_t start;
+};
+
+// nullopt where it names several dims or takes other steps than 1.
+std::optional<Cut> CutOf(const Graph& graph, const Node& slice, const Shape& shape) {
+  const auto only = [&](size_t input, int64_t otherwise) -> std::optional<int64_t> {
+    if (slice.input(input) == kNone) return otherwise;
+    const Tensor* values = KnownConstant(graph, slice.input(input));
+    if (values == nullptr || values->num_elements() != 1) return std::nullopt;
+    const auto ints = values->ToInt64s();
+    return ints.ok() ? std::optional<int64_t>(ints->front()) : std::nullopt;
+  };
+  const auto start = only(1, 0), axis = only(3, 0), step = only(4, 1);
+  if (!start.has_value() || !axis.has_value() || step != 1) return std::nullopt;
+  const auto dim = NormalizeAxis(*axis, static_cast<int64_t>(shape.size()));
+  if (!dim.ok()) return std::nullopt;
+  return Cut{*dim, std::clamp<int64_t>(*start < 0 ? *start + shape[*dim] : *start, 0, shape[*dim])};
 }
 
 }  // namespace
@@ -100,6 +124,11 @@ std::optional<StridedView> StridedView::Through(const Graph& graph, NodeId id,
     std::vector<int64_t> perm;
     for (int64_t axis = rank; axis-- > 0;) perm.push_back(axis);
     return Transposed(node.attributes.Ints("perm", std::move(perm)));
+  }
+  if (node.op == "Slice") {
+    const std::optional<Cut> cut = CutOf(graph, node, *ShapeOf(graph, node.inputs[0]));
+    if (!cut.has_value()) return std::nullopt;
+    return Sliced(cut->axis, cut->start, shape[cut->axis]);
   }
   if (node.op != "Gather" && node.op != "Split") return std::nullopt;
   const auto axis = NormalizeAxis(node.attributes.Int("axis", 0), rank);

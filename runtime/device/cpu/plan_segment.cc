@@ -112,12 +112,13 @@ struct ReduceParams {
   const RowKernels* kernels = nullptr;
   int64_t tokens = 0, segments = 0, row = 0;
   bool mean = false;
+  Fold fold = Fold::kSum;
 };
 
 // Segments times blocks of columns, so that one long segment still keeps many parts busy.
 constexpr int64_t kReduceColumns = 64;
 
-void RunReduceSum(const LaunchArgs& launch) {
+void RunReduce(const LaunchArgs& launch) {
   const auto& p = *static_cast<const ReduceParams*>(launch.params);
   const auto* x = static_cast<const float*>(launch.operands[0]);
   const auto* segments = static_cast<const int32_t*>(launch.operands[1]);
@@ -133,9 +134,13 @@ void RunReduceSum(const LaunchArgs& launch) {
       std::fill_n(to, columns, 0.0f);
       continue;
     }
+    const float* from = x + segment.begin * p.row + column;
+    if (p.fold != Fold::kSum) {
+      p.kernels->fold_columns(p.fold, from, p.row, segment.size(), columns, to);
+      continue;
+    }
     const float scale = p.mean ? 1.0f / static_cast<float>(segment.size()) : 1.0f;
-    p.kernels->weighted_sum(x + segment.begin * p.row + column, p.row, nullptr, segment.size(),
-                            columns, scale, to);
+    p.kernels->weighted_sum(from, p.row, nullptr, segment.size(), columns, scale, to);
   }
 }
 
@@ -288,9 +293,12 @@ std::vector<Candidate> PlanSegmentReduce(const CpuTarget& target, const NodeView
   if (reduction == "first") {
     const MoveParams params = {tokens, segments, row * DTypeSize(node.dtype(0)), 2};
     candidate = MakeCandidate(target, node, "segment_first", RunMove<false>, params, 0);
-  } else if ((reduction == "sum" || reduction == "mean") && node.dtype(0) == DType::kFloat32) {
-    const ReduceParams params = {&target.rows, tokens, segments, row, reduction == "mean"};
-    candidate = MakeCandidate(target, node, "segment_sum", RunReduceSum, params,
+  } else if (node.dtype(0) == DType::kFloat32) {
+    const Fold fold = reduction == "max"   ? Fold::kMax
+                      : reduction == "min" ? Fold::kMin
+                                           : Fold::kSum;
+    const ReduceParams params = {&target.rows, tokens, segments, row, reduction == "mean", fold};
+    candidate = MakeCandidate(target, node, absl::StrCat("segment_", reduction), RunReduce, params,
                               static_cast<double>(tokens * row));
   } else {
     return {};

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -255,6 +256,28 @@ const FlowCase kCases[] = {
      "node 'rows' (GatherND) picks by data, which may count from the end, among the positions of "
      "tokens",
      true},
+    {"ElementsFoundAlongAnotherDim", R"(
+  input %x: f32[2, $S, 8]
+  input %at: i64[2, $S, 4]
+  %y: ? = GatherElements(%x, %at) {axis = 2})",
+     kProved},
+    {"EachOfABatchFindsItsOwn", R"(
+  input %x: f32[$S, 3, 8]
+  input %at: i64[$S, 3, 4]
+  %y: ? = GatherElements(%x, %at) {axis = -1})",
+     kProved, "", true},
+    {"ElementsOfATableByTheirPlaceInABatch", R"(
+  input %x: f32[30, 8]
+  input %at: i64[$S, 4]
+  %y: ? = GatherElements(%x, %at) {axis = 1} @find)",
+     kUndecided, "node 'find' (GatherElements) picks by data among the positions of tokens", true},
+    {"ElementsFoundAmongThePositions", R"(
+  input %x: f32[2, $S, 8]
+  input %at: i64[2, 4, 8]
+  %y: ? = GatherElements(%x, %at) {axis = 1} @find)",
+     kMixes,
+     "node 'find' (GatherElements) picks by data, which may count from the end, among the "
+     "positions of tokens"},
     {"UnknownOps", R"(
   input %x: f32[2, 2, $S, 8]
   %y: ? = DepthToSpace(%x) {blocksize = 1} @odd)",
@@ -322,6 +345,41 @@ TEST(AxisFlowTest, WhatEachRowPutsInItselfMixesNoBatch) {
   EXPECT_EQ(other.verdict, kMixes);
   EXPECT_EQ(MixingWords(other),
             "node 'put' (ScatterND) takes numbers that follow the size of tokens");
+}
+
+// Places to look along the last dim, for `inner` heads of each of a batch: `place(row, column)`.
+template <typename Place>
+AxisFinding FindAtPlaces(int64_t inner, Place place) {
+  const auto at = [&](int64_t size) {
+    std::vector<int64_t> places;
+    for (int64_t row = 0; row < inner * size; ++row) {
+      for (int64_t column = 0; column < 3; ++column) places.push_back(place(row, column));
+    }
+    return GraphAt(absl::StrCat(R"(
+  input %x: f32[$S, )",
+                                inner, R"(, 8]
+  const %folded: i64[2] = {)",
+                                inner * size,
+                                R"(, 8}
+  const %at: i64[)",
+                                inner * size, ", 3] = {", absl::StrJoin(places, ", "), R"(}
+  %rows: ? = Reshape(%x, %folded)
+  %y: ? = GatherElements(%rows, %at) {axis = 1} @find)"),
+                   size);
+  };
+  return FindMixing(
+      at(kSmall), at(kLarge),
+      {.axis = "tokens", .is_batch = true, .small_size = kSmall, .large_size = kLarge});
+}
+
+TEST(AxisFlowTest, AConstantThatHoldsTheSameForAllOfABatchFollowsNoSize) {
+  const auto same = [](int64_t, int64_t column) { return 2 * column; };
+  const auto by_row = [](int64_t row, int64_t column) { return (row + column) % 8; };
+  for (const int64_t inner : {1, 2, 5}) {
+    const AxisFinding found = FindAtPlaces(inner, same);
+    EXPECT_NE(found.verdict, kMixes) << MixingWords(found);
+    EXPECT_EQ(FindAtPlaces(inner, by_row).verdict, kMixes) << inner;
+  }
 }
 
 TEST(AxisFlowTest, AnotherGraphAtAnotherSizeIsUndecided) {

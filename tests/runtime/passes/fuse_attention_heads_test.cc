@@ -70,6 +70,43 @@ TEST(FuseAttentionHeadsTest, SeveralHeadsThatAreRepeatedComeFromTheirTokens) {
   EXPECT_EQ(CountOps(graph, "Transpose"), 0) << OpsOf(graph);
 }
 
+TEST(FuseAttentionHeadsTest, HeadsCutBySlicesAreThoseOfOneProjection) {
+  // Of unbind and scaled_dot_product_attention, as PyTorch writes them: half of the scale on either
+  // side, keys turned where heads and rows are one dim.
+  const std::string text = AttentionGraph(R"(
+    input %qkv: f32[2, 3, 24]
+    const %apart: i64[5] = {2, 3, 3, 2, 4}
+    const %c0: i64[1] = {0}
+    const %c1: i64[1] = {1}
+    const %c2: i64[1] = {2}
+    const %from_end: i64[1] = {-1}
+    const %end: i64[1] = {9223372036854775807}
+    const %root: f32[] = {0.70710677}
+    %p5: ? = Reshape(%qkv, %apart)
+    %p: ? = Transpose(%p5) {perm = [2, 0, 3, 1, 4]}
+    %q5: ? = Slice(%p, %c0, %c1, %c0)
+    %k5: ? = Slice(%p, %c1, %c2, %c0, %c1)
+    %v5: ? = Slice(%p, %from_end, %end, %c0)
+    %q4: ? = Squeeze(%q5, %c0)
+    %k4: ? = Squeeze(%k5, %c0)
+    %v4: ? = Squeeze(%v5, %c0)
+    %qs: ? = Mul(%q4, %root)
+    %k3: ? = Reshape(%k4, %folded)
+    %kt: ? = Transpose(%k3) {perm = [0, 2, 1]}
+    %ku: ? = Reshape(%kt, %unfolded_k)
+    %ks: ? = Mul(%ku, %root)
+    %s: ? = MatMul(%qs, %ks)
+    %sm: ? = Add(%s, %mask)
+    %w: ? = Softmax(%sm) {axis = -1}
+    %o: ? = MatMul(%w, %v4)
+    %ot: ? = Transpose(%o) {perm = [0, 2, 1, 3]}
+    %y: ? = Reshape(%ot, %tokens))");
+  ExpectSameAnswers(*FuseAttention(), text);
+  const Graph graph = Captured(text);
+  EXPECT_EQ(CountOps(graph, "reprise.Attention"), 1);
+  EXPECT_EQ(CountOps(graph, "Transpose") + CountOps(graph, "Slice"), 0) << OpsOf(graph);
+}
+
 TEST(FuseAttentionHeadsTest, OperandsThatComeFromNoTokensAreTransposed) {
   // As with rotary embeddings: the heads are worked on before the product.
   const std::string text = Attention({.q = R"(

@@ -414,6 +414,44 @@ TEST(PackTokensTest, ACausalTableIsCutForEverySegment) {
                         "\n%masked: ? = Add(%s, %both)"));
 }
 
+// `window`, bool [length, length]: keys at most two away.
+constexpr char kWindow[] = R"(
+    const %reach: i64[] = {2}
+    %row: ? = Range(%zero_int, %len0, %one0)
+    %r: ? = Unsqueeze(%row, %zero1)
+    %c: ? = Unsqueeze(%row, %one1)
+    %d: ? = Sub(%r, %c)
+    %distance: ? = Abs(%d)
+    %window: ? = LessOrEqual(%distance, %reach))";
+
+TEST(PackTokensTest, AWindowHidesBesideWhatTheKeysSay) {
+  ExpectPacks(Attention(absl::StrCat(kWindow, R"(
+    %outside: ? = Not(%window)
+    %both: ? = Where(%outside, %lowest, %added))"),
+                        "\n%masked: ? = Add(%s, %both)"));
+}
+
+TEST(PackTokensTest, KeysThatAreSeenAndInTheWindowAreChosen) {
+  // Without heads first, as masks of rows come.
+  ExpectPacks(Attention(absl::StrCat(kWindow, R"(
+    const %never: f32[] = {-inf}
+    %keep: ? = Cast(%m4) {to = 9}
+    %keep3: ? = Squeeze(%keep, %one1)
+    %seen: ? = And(%window, %keep3)
+    %chosen: ? = Where(%seen, %zero, %never)
+    %both: ? = Unsqueeze(%chosen, %one1))"),
+                        "\n%masked: ? = Add(%s, %both)"));
+}
+
+TEST(PackTokensTest, WhatEitherOfBothMayShowRefuses) {
+  const auto packed = Pack(Attention(absl::StrCat(kWindow, R"(
+    %keep: ? = Cast(%m4) {to = 9}
+    %seen: ? = And(%window, %keep)
+    %both: ? = Where(%seen, %lowest, %zero))"),
+                                     "\n%masked: ? = Add(%s, %both)"));
+  EXPECT_THAT(packed.status().message(), HasSubstr("in a way without a rule"));
+}
+
 TEST(PackTokensTest, ALearntBiasForPairsOfPositionsIsATable) {
   ExpectPacks(Attention(R"(
     param %learnt: f32[300, 2] = p0

@@ -470,6 +470,10 @@ constexpr const char* kNodes[] = {
     "reprise.SegmentReduce(%x, %s) {reduction = \"mean\"}\noutput %y",
     "input %x: i64[41, 3]\nconst %s: i32[6] = {0, 7, 7, 8, 30, 41}\n%y: ? = "
     "reprise.SegmentReduce(%x, %s) {reduction = \"first\"}\noutput %y",
+    "input %x: f32[41, 200]\nconst %s: i32[6] = {0, 7, 7, 8, 30, 41}\n%y: ? = "
+    "reprise.SegmentReduce(%x, %s) {reduction = \"max\"}\noutput %y",
+    "input %x: f32[41, 67]\nconst %s: i32[4] = {0, 1, 40, 41}\n%y: ? = "
+    "reprise.SegmentReduce(%x, %s) {reduction = \"min\"}\noutput %y",
     "input %x: f32[5, 17]\nconst %s: i32[6] = {0, 7, 7, 8, 30, 41}\ninput %t: i64[41]\n%y: ? = "
     "reprise.SegmentSpread(%x, %s, %t)\noutput %y",
     "input %x: bool[2]\nconst %s: i32[3] = {0, 20, 41}\ninput %t: i64[41]\n%y: ? = "

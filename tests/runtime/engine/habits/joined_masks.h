@@ -82,6 +82,24 @@ inline const HabitCase kJoinedTraps[] = {
      .guards = {"attention_mask"},
      .proved = true,
      .must_count = CountingPlaces::kAll},
+    {.name = "WindowBeforeWhatHidesPadding",
+     // As ModernBERT does: the lowest float outside the window, else what the mask of padding says.
+     .build =
+         [](ModelBuilder& b) {
+           AddWindow(b, 20);
+           AddKeys(b);
+           AddNumber(b, "nothing", 0);
+           AddNumber(b, "lowest", kLowestFloat);
+           b.Node("Where", {"keys", "nothing", "lowest"}, {"of_keys"});
+           b.Node("Not", {"window"}, {"outside"});
+           b.Node("Where", {"outside", "lowest", "of_keys"}, {"both"});
+           AddAttention(b, "both", "y");
+         },
+     .batch = true,
+     .sequence = true,
+     .guards = {"attention_mask"},
+     .proved = true,
+     .must_count = CountingPlaces::kAll},
     {.name = "QueriesAndKeysThatCountInOneWhere",
      .build =
          [](ModelBuilder& b) {

@@ -265,6 +265,69 @@ inline const HabitCase kRareTraps[] = {
      .batch = true,
      .sequence = true,
      .guards = {"attention_mask"}},
+    {.name = "BiasOfDistancesCutByAsManyFromItsEnd",
+     // As T5 takes the biases of the last queries, of which there are as many as keys.
+     .build =
+         [](ModelBuilder& b) {
+           AddDistances(b);
+           AddCast(b, "distance", "bias");
+           b.Node("Slice", {"shape", "one", "two"}, {"queries"});
+           b.Node("Neg", {"queries"}, {"from_end"});
+           AddIntegers(b, "no_end", {kNoEnd});
+           b.Node("Slice", {"bias", "from_end", "no_end", "zero"}, {"cut"});
+           AddLowMask(b, kLowestFloat, "low.keys");
+           b.Node("Add", {"low.keys", "cut"}, {"both"});
+           AddAttention(b, "both", "y");
+         },
+     .batch = true,
+     .sequence = true,
+     .guards = {"attention_mask"},
+     .proved = true},
+    {.name = "BiasOfDistancesCutByFewerFromItsEnd",
+     .build =
+         [](ModelBuilder& b) {
+           AddDistances(b);
+           AddCast(b, "distance", "bias");
+           b.Node("Slice", {"shape", "one", "two"}, {"queries"});
+           b.Node("Sub", {"one", "queries"}, {"from_end"});
+           AddIntegers(b, "no_end", {kNoEnd});
+           b.Node("Slice", {"bias", "from_end", "no_end", "zero"}, {"cut"});
+           AddIntegers(b, "first", {-1});
+           b.Node("Slice", {"cut", "first", "no_end", "zero"}, {"of_last"});
+           AddLowMask(b, kLowestFloat, "low.keys");
+           b.Node("Add", {"low.keys", "of_last"}, {"both"});
+           AddAttention(b, "both", "y");
+         },
+     .batch = true,
+     .sequence = false,
+     .words = "decides by the size of sequence"},
+    {.name = "LastTokenBehindAMaskThatRowsFindByTheirPlace",
+     // As causal models of PyTorch do both: mask[rows, keys], and x[arange(rows), last].
+     .build =
+         [](ModelBuilder& b) {
+           b.Node("Shape", {"input_ids"}, {"shape"});
+           AddInteger(b, "at_zero", 0);
+           AddInteger(b, "at_one", 1);
+           b.Node("Gather", {"shape", "at_zero"}, {"rows"});
+           b.Node("Gather", {"shape", "at_one"}, {"keys"});
+           b.Node("Range", {"at_zero", "rows", "at_one"}, {"each_row"});
+           b.Node("Range", {"at_zero", "keys", "at_one"}, {"each_key"});
+           b.Node("Unsqueeze", {"each_row", "one"}, {"row"});
+           b.Node("Expand", {"row", "shape"}, {"all_rows"});
+           b.Node("Expand", {"each_key", "shape"}, {"all_keys"});
+           b.Node("Unsqueeze", {"all_rows", "two"}, {"wide_rows"});
+           b.Node("Unsqueeze", {"all_keys", "two"}, {"wide_keys"});
+           SetAttribute(b.Node("Concat", {"wide_rows", "wide_keys"}, {"pairs"}), "axis",
+                        int64_t{-1});
+           b.Node("GatherND", {"mask3", "pairs"}, {"found"});
+           b.Node("Mul", {"x", "found"}, {"masked"});
+           AddLast(b);
+           SetAttribute(b.Node("Concat", {"row", "last"}, {"places"}), "axis", int64_t{-1});
+           b.Node("GatherND", {"masked", "places"}, {"y"});
+         },
+     .batch = true,
+     .sequence = true,
+     .guards = {"attention_mask"}},
     {.name = "LargestOfLogarithmsThatCount",
      // As SPLADE pools: log(1 + relu(x)) is never below the zeros of the mask.
      .build =
