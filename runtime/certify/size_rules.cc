@@ -242,7 +242,18 @@ class Rules {
     };
     const auto negative = [](double value) { return value < 0; };
     if (node.op == "Slice") {
-      return !absl::c_any_of(integers(1), negative) && !absl::c_any_of(integers(4), negative);
+      const std::vector<double> starts = integers(1), steps = integers(4), axes = integers(3);
+      const auto rank = static_cast<int64_t>(facts_.LowShape(node.input(0))->size());
+      const auto counts_from_end = [&](size_t dim) {
+        for (size_t i = 0; i < std::max(starts.size(), steps.size()); ++i) {
+          auto axis = i < axes.size() ? static_cast<int64_t>(axes[i]) : static_cast<int64_t>(i);
+          if (axis < 0) axis += rank;
+          if (axis != static_cast<int64_t>(dim)) continue;
+          return (i < starts.size() && starts[i] < 0) || (i < steps.size() && steps[i] < 0);
+        }
+        return false;
+      };
+      return !absl::c_any_of(*dims, counts_from_end);
     }
     if (node.op == "Gather") {
       const auto rank = static_cast<int64_t>(facts_.LowShape(node.input(0))->size());

@@ -101,7 +101,9 @@ def picture_with_mask(seed=0):
     mask = g.node("Resize", g.unsqueeze(ones, 0), "", "", to, mode="nearest",
                   coordinate_transformation_mode="asymmetric", nearest_mode="floor")
     rows = g.node("CumSum", g.node("Squeeze", mask, g.ints(0)), g.scalar(1, np.int64))
-    g.rename(g.node("Add", x, g.unsqueeze(rows, 1)), "seen")
+    last = g.node("Slice", rows, g.ints(-1), g.ints(2**63 - 1), g.ints(1), g.ints(1))
+    waves = g.node("Sin", g.node("Div", rows, g.node("Add", last, g.scalar(1e-6))))
+    g.rename(g.node("Add", x, g.unsqueeze(waves, 1)), "seen")
     return g.model([("picture", TensorProto.FLOAT, ["batch", 3, "height", "width"])],
                    [("seen", TensorProto.FLOAT, ["batch", 4, None, None])])
 
