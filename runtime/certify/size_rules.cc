@@ -49,6 +49,8 @@ class Rules {
       if (counts) most = std::max(most, flow.use);
     }
     if (IsComparison(node.op)) {
+      if (auto decided = NeverEqual(node))
+        return {.use = Use::kFixed, .elements = *std::move(decided)};
       if (auto decided = Decide(node)) return {.use = Use::kFixed, .elements = *std::move(decided)};
       return most == Use::kFixed ? SizeFlow{.use = most} : Chosen(id);
     }
@@ -103,6 +105,43 @@ class Rules {
     SizeFlow flow = facts_.Fitted(output, Use::kSteps);
     if (flow.use == Use::kSteps) flow.use = facts_.UseOfShape(output);
     return flow;
+  }
+
+  // Sizes, and what is copied, summed and multiplied of them: never below zero.
+  bool AreCounts(ValueId id, int depth = 0) const {
+    constexpr int kMaxDepth = 12;
+    id = facts_.Resolved(id);
+    if (graph_.value(id).kind == Value::Kind::kConstant) {
+      const std::vector<double> values = graph_.value(id).constant.ToDoubles();
+      return absl::c_all_of(values, [](double value) { return value >= 0; });
+    }
+    const NodeId producer = graph_.value(id).producer;
+    if (producer == kNone || depth == kMaxDepth) return false;
+    const Node& node = graph_.node(producer);
+    if (node.op == "Shape" || node.op == "Size") return true;
+    const auto counts = [&](ValueId input) { return AreCounts(input, depth + 1); };
+    if (node.op == "Concat" || node.op == "Add" || node.op == "Mul") {
+      return absl::c_all_of(node.inputs, counts);
+    }
+    static const auto* const kCopies = new std::set<absl::string_view>{
+        "Gather", "Unsqueeze", "Squeeze", "Reshape", "Slice", "Identity", "Expand"};
+    return kCopies->contains(node.op) && counts(node.inputs[0]);
+  }
+
+  // Sizes that are compared with -1, as exporters do for every Expand, even where they are no
+  // straight lines.
+  std::optional<Elements> NeverEqual(const Node& node) const {
+    if (node.op != "Equal") return std::nullopt;
+    for (size_t side = 0; side < 2; ++side) {
+      const Elements& other = facts_.In(node, 1 - side).elements;
+      const bool below = !other.empty() && absl::c_all_of(other, [&](const SizePolynomial& one) {
+        return facts_.RangeOf(one).second < 0;
+      });
+      const Tensor* any = facts_.AnySample(node.outputs[0]);
+      if (!below || any == nullptr || !AreCounts(node.input(side))) continue;
+      return Elements(any->num_elements(), SizePolynomial::Constant(facts_.axes(), 0));
+    }
+    return std::nullopt;
   }
 
   // What a comparison says of every element, wherever the sizes lie.
@@ -271,7 +310,18 @@ class Rules {
     };
     const auto negative = [](double value) { return value < 0; };
     if (node.op == "Slice") {
-      return !absl::c_any_of(integers(1), negative) && !absl::c_any_of(integers(4), negative);
+      const std::vector<double> starts = integers(1), steps = integers(4), axes = integers(3);
+      const auto rank = static_cast<int64_t>(facts_.LowShape(node.input(0))->size());
+      const auto counts_from_end = [&](size_t dim) {
+        for (size_t i = 0; i < std::max(starts.size(), steps.size()); ++i) {
+          auto axis = i < axes.size() ? static_cast<int64_t>(axes[i]) : static_cast<int64_t>(i);
+          if (axis < 0) axis += rank;
+          if (axis != static_cast<int64_t>(dim)) continue;
+          return (i < starts.size() && starts[i] < 0) || (i < steps.size() && steps[i] < 0);
+        }
+        return false;
+      };
+      return !absl::c_any_of(*dims, counts_from_end);
     }
     if (node.op == "Gather") {
       const auto rank = static_cast<int64_t>(facts_.LowShape(node.input(0))->size());

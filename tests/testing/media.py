@@ -101,7 +101,15 @@ def picture_with_mask(seed=0):
     mask = g.node("Resize", g.unsqueeze(ones, 0), "", "", to, mode="nearest",
                   coordinate_transformation_mode="asymmetric", nearest_mode="floor")
     rows = g.node("CumSum", g.node("Squeeze", mask, g.ints(0)), g.scalar(1, np.int64))
-    g.rename(g.node("Add", x, g.unsqueeze(rows, 1)), "seen")
+    last = g.node("Slice", rows, g.ints(-1), g.ints(2**63 - 1), g.ints(1), g.ints(1))
+    waves = g.node("Sin", g.node("Div", rows, g.node("Add", last, g.scalar(1e-6))))
+    # Expand to sizes of which -1 would mean as it is.
+    sides = g.node("Concat", g.dim(x, 0), g.ints(1), g.dim(x, 2), g.dim(x, 3), axis=0)
+    ones = g.node("ConstantOfShape", g.node("Shape", sides),
+                  value=helper.make_tensor("one", TensorProto.INT64, [1], [1]))
+    same = g.node("Equal", sides, g.node("Mul", ones, g.scalar(-1, np.int64)))
+    waves = g.node("Expand", g.unsqueeze(waves, 1), g.node("Where", same, ones, sides))
+    g.rename(g.node("Add", x, waves), "seen")
     return g.model([("picture", TensorProto.FLOAT, ["batch", 3, "height", "width"])],
                    [("seen", TensorProto.FLOAT, ["batch", 4, None, None])])
 
