@@ -130,6 +130,16 @@ absl::Status SvmScoresRule(InferContext& context) {
   RETURN_IF_ERROR(CheckType(context, 0, TypeBit(DType::kFloat32)));
   RETURN_IF_ERROR(CheckRank(context, 0, 2));
   const SvmRules rules = SvmRules::From(context.attributes());
+  if (rules.classes() < 2) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("there are ", rules.classes(), " classes, it takes 2 or more"));
+  }
+  const auto pairs = static_cast<size_t>(rules.pairs());
+  if (rules.has_probabilities() && (rules.prob_a.size() != pairs || rules.prob_b.size() != pairs)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("there are ", rules.prob_a.size(), " and ", rules.prob_b.size(),
+                     " numbers of probabilities for ", pairs, " pairs of classes"));
+  }
   if (context.shape(0)[1] != rules.pairs()) {
     return absl::InvalidArgumentError(absl::StrCat("there are decisions of ", context.shape(0)[1],
                                                    " pairs of classes, expected ", rules.pairs()));
