@@ -144,15 +144,21 @@ absl::StatusOr<SourceTrees> ReadTrees(const Attributes& attributes, const std::s
     if (!rooted.insert(tree_ids[i]).second) continue;
     trees.roots.push_back(static_cast<int32_t>(i));
   }
-  int64_t known = 0;
+  // Questions that no root leads to are those of a cycle.
+  std::vector<bool> reached(count, false);
+  std::vector<int32_t> open = trees.roots;
+  while (!open.empty()) {
+    const int32_t at = open.back();
+    open.pop_back();
+    if (reached[at]) continue;
+    reached[at] = true;
+    const SourceTrees::Node& node = trees.nodes[at];
+    if (node.question != TreeQuestion::kLeaf) open.insert(open.end(), {node.yes, node.no});
+  }
   for (size_t i = 0; i < count; ++i) {
-    const int64_t tree = tree_ids[i];
-    if ((i > 0 && tree == known) || rooted.contains(tree)) {
-      known = tree;
-      continue;
-    }
-    return absl::InvalidArgumentError(
-        absl::StrCat("tree ", tree, " has a cycle: no node is its root"));
+    if (reached[i] || trees.nodes[i].question == TreeQuestion::kLeaf) continue;
+    return absl::InvalidArgumentError(absl::StrCat("tree ", tree_ids[i], " has a cycle: node ",
+                                                   node_ids[i], " cannot be reached"));
   }
   const Ints& weight_trees = IntsOf(attributes, (weights + "_treeids").c_str());
   const Ints& weight_nodes = IntsOf(attributes, (weights + "_nodeids").c_str());
