@@ -85,6 +85,12 @@ absl::StatusOr<const onnx::GraphProto*> BodyOf(const onnx::NodeProto& node, int 
           label, " has ", graph.output_size(), " results, the node asks for ", least_results));
     }
     RETURN_IF_ERROR(CheckSubgraph(graph, label));
+    for (const onnx::ValueInfoProto& input : graph.input()) {
+      if (!input.type().has_sequence_type() && !input.type().has_optional_type()) continue;
+      return absl::UnimplementedError(absl::StrCat(
+          label, " carries '", input.name(),
+          "', which is no tensor: how many there are in it may change from turn to turn"));
+    }
     return &graph;
   }
   return absl::InvalidArgumentError(absl::StrCat(label, " is missing"));

@@ -14,6 +14,7 @@
 #include "runtime/onnx/onnx_proto.h"
 #include "runtime/onnx/reasons.h"
 #include "runtime/onnx/rewrites.h"
+#include "runtime/onnx/sequences.h"
 #include "runtime/onnx/slim_model.h"
 #include "runtime/onnx/tensors.h"
 #include "runtime/ops/onnx_types.h"
@@ -231,7 +232,9 @@ class ModelImporter {
   static absl::Status ReadType(const onnx::ValueInfoProto& info, ModelIo& io) {
     io.name = info.name();
     if (!info.type().has_tensor_type()) {
-      return absl::UnimplementedError("is not a tensor");
+      return absl::UnimplementedError(info.type().value_case() == onnx::TypeProto::VALUE_NOT_SET
+                                          ? "is not a tensor"
+                                          : "is a sequence, a map or an Optional, and no tensor");
     }
     const auto& type = info.type().tensor_type();
     ASSIGN_OR_RETURN(io.dtype, ops::DTypeFromOnnx(type.elem_type()));
@@ -270,6 +273,7 @@ class ModelImporter {
         status = absl::Status(status.code(),
                               absl::StrCat(Quoted("input", info.name()), ": ", status.message()));
         RETURN_IF_ERROR(NoteOrReturn(status));
+        if (!info.type().has_tensor_type()) sequences_.DefineUnknown(info.name());
         RETURN_IF_ERROR(
             Define(info.name(), result_.graph.AddInput(info.name(), DType::kUndefined, {})));
         continue;
@@ -306,7 +310,9 @@ class ModelImporter {
     const auto version = flat.opsets->find(domain);
     draft.version = version == flat.opsets->end() ? 1 : version->second;
     for (const std::string& name : proto.input()) {
-      draft.inputs.push_back(name.empty() ? kNone : values_.at(name));
+      // What is no tensor is looked up by the walk over sequences.
+      const auto it = values_.find(name);
+      draft.inputs.push_back(it == values_.end() ? kNone : it->second);
     }
     while (!draft.inputs.empty() && draft.inputs.back() == kNone) draft.inputs.pop_back();
     draft.outputs.assign(proto.output().begin(), proto.output().end());
@@ -318,8 +324,9 @@ class ModelImporter {
     const absl::Status status =
         version == flat.opsets->end() && domain.empty() && !flat.is_control
             ? absl::InvalidArgumentError("the model imports no opset of this domain")
-        : flat.is_control ? AddControl(proto, draft)
-                          : Convert(proto, draft);
+        : sequences_.Concerns(flat) ? AddOverSequences(flat)
+        : flat.is_control           ? AddControl(proto, draft)
+                                    : Convert(proto, draft);
     LabelSteps(first, flat.source == nullptr ? proto : *flat.source);
     if (status.ok()) return absl::OkStatus();
     if (!IsReason(status)) return status;
@@ -332,6 +339,7 @@ class ModelImporter {
                     .why = std::string(status.message())},
          .inputs = inputs});
     // The import fails in the end; the results are defined so that the walk can go on.
+    if (sequences_.Concerns(flat)) sequences_.DefineUnknownResults(flat);
     for (const std::string& name : outputs) {
       if (name.empty() || values_.contains(name)) continue;
       RETURN_IF_ERROR(Define(name, result_.graph.AddInput(name, DType::kUndefined, {})));
@@ -392,6 +400,12 @@ class ModelImporter {
     return absl::OkStatus();
   }
 
+  absl::Status AddOverSequences(const FlatNode& flat) {
+    ASSIGN_OR_RETURN(const std::vector<SequenceWalk::Named> results, sequences_.Resolve(flat));
+    for (const auto& [name, id] : results) RETURN_IF_ERROR(Define(name, id));
+    return absl::OkStatus();
+  }
+
   static const OpRow* Row(absl::string_view op) {
     const OpRow* row = FindOp(op);
     return row != nullptr && row->Has(kInternal) ? nullptr : row;
@@ -412,6 +426,10 @@ class ModelImporter {
     }
     for (const auto& info : model_.graph().output()) {
       const auto it = values_.find(info.name());
+      if (sequences_.Holds(info.name())) {
+        return absl::UnimplementedError(absl::StrCat(
+            Quoted("output", info.name()), ": is a sequence or an Optional, answers are tensors"));
+      }
       if (it == values_.end()) {
         return absl::InvalidArgumentError(
             absl::StrCat(Quoted("output", info.name()), ": nothing defines it"));
@@ -436,6 +454,7 @@ class ModelImporter {
   TensorReader tensors_;
   ImportedModel result_;
   absl::flat_hash_map<std::string, ValueId> values_;
+  SequenceWalk sequences_{result_.graph, values_};
   absl::flat_hash_set<std::string> unread_;  // initializers
   absl::flat_hash_set<ValueId> nibbles_;     // those of four bits
   Reasons reasons_;                          // but those of nodes

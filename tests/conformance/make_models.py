@@ -4,8 +4,8 @@ inputs and onnxruntime's answers.
     make_models.py FOLDER [MODEL.onnx ...]
 
 The models are a small BERT in the style of the older torch exporter (opset 11, LayerNorm and GELU
-decomposed, softmax along a positive axis, attributes that later became inputs), and every file
-named on the command line.
+decomposed, softmax along a positive axis, attributes that later became inputs), a model that puts
+its steps into sequences, and every file named on the command line.
 """
 import os
 import shutil
@@ -128,6 +128,37 @@ def torch_style_bert(hidden=48, heads=4, layers=2, vocabulary=200):
                              opset_imports=[helper.make_opsetid("", 11)])
 
 
+def lists_of_tensors():
+    """Pieces of a sequence of any length, taken from both ends, counted, and put together again."""
+    b = TorchStyle(4)
+    x = b.node("Cast", ["input_ids"], to=TensorProto.FLOAT)
+    at = {number: b.constant(number, np.int64) for number in (-1, 0, 1, 2)}
+    five = b.constant(5, np.int64)
+    pieces = b.node("SplitToSequence", [x, five], axis=1)
+    ends = [b.node("ReduceSum", [b.node("SequenceAt", [pieces, at[place]])], axes=[1])
+            for place in (0, -1)]
+    count = b.node("Cast", [b.node("SequenceLength", [pieces])], to=TensorProto.FLOAT)
+    columns = b.node("SplitToSequence", [x], axis=1, keepdims=0)
+    last = b.node("SequenceAt", [columns, at[-1]])
+    first = b.node("SequenceAt", [b.node("SplitToSequence", [x], axis=1), at[0]])
+    whole = b.node("Neg", [b.node("ConcatFromSequence", [columns], axis=1, new_axis=1)])
+    made = b.node("SequenceConstruct", [last, b.node("Neg", [last])])
+    made = b.node("SequenceInsert", [made, b.node("Exp", [b.node("Neg", [last])]), at[1]])
+    made = b.node("SequenceErase", [made, at[2]])
+    stacked = b.node("ConcatFromSequence", [made], axis=-1, new_axis=1)
+    sizes = b.constant([1, 1], np.int64)
+    halves = b.node("SplitToSequence", [stacked, sizes], axis=-1)
+    half = b.node("SequenceAt", [halves, at[1]])
+    joined = b.node("ConcatFromSequence", [b.node("SequenceConstruct", ends + [first])], axis=1)
+    outputs = [whole, joined, b.node("Mul", [half, count]), b.node("SequenceLength", [made])]
+    inputs = [helper.make_tensor_value_info("input_ids", TensorProto.INT64, ["batch", "sequence"])]
+    infos = [helper.make_tensor_value_info(
+        name, TensorProto.INT64 if name == outputs[3] else TensorProto.FLOAT, None)
+        for name in outputs]
+    graph = helper.make_graph(b.nodes, "lists", inputs, infos, b.weights)
+    return helper.make_model(graph, ir_version=6, opset_imports=[helper.make_opsetid("", 11)])
+
+
 def make_input(random, name, batch, sequence):
     if "mask" in name:
         lengths = random.integers(1, sequence + 1, batch)
@@ -156,9 +187,11 @@ def main():
     folder, models = sys.argv[1], sys.argv[2:]
     shutil.rmtree(folder, ignore_errors=True)
     os.makedirs(folder + ".models", exist_ok=True)
-    bert = os.path.join(folder + ".models", "torch_style_bert.onnx")
-    onnx.save(torch_style_bert(), bert)
-    for path in [bert] + models:
+    made = []
+    for make in (torch_style_bert, lists_of_tensors):
+        made.append(os.path.join(folder + ".models", make.__name__ + ".onnx"))
+        onnx.save(make(), made[-1])
+    for path in made + models:
         case = os.path.splitext(os.path.basename(path))[0]
         if case == "model":
             case = os.path.basename(os.path.dirname(os.path.abspath(path)))
