@@ -8,7 +8,6 @@
 #include "runtime/base/status_macros.h"
 #include "runtime/onnx/branches.h"
 #include "runtime/onnx/known_numbers.h"
-#include "runtime/onnx/steps.h"
 
 namespace reprise {
 namespace {
@@ -249,17 +248,14 @@ absl::StatusOr<SequenceWalk::Results> SequenceWalk::PieceAt(const FlatNode& node
 absl::StatusOr<SequenceWalk::Results> SequenceWalk::Length(const FlatNode& node) {
   ASSIGN_OR_RETURN(const Held* sequence, SequenceOf(node, 0));
   if (sequence->kind == Held::Kind::kList) {
-    return OneTensor(node, Steps(graph_).Int64(static_cast<int64_t>(sequence->list.size())));
+    return OneTensor(node, Scalar(static_cast<int64_t>(sequence->list.size())));
   }
   const Pieces of = sequence->pieces;
-  Steps steps(graph_);
-  const ValueId length =
-      Add(node, "Gather", {Add(node, "Shape", {of.source}), steps.Int64(of.axis)},
-          {{"axis", int64_t{0}}});
+  const ValueId length = Add(node, "Gather", {Add(node, "Shape", {of.source}), Scalar(of.axis)},
+                             {{"axis", int64_t{0}}});
   if (of.size == 1) return OneTensor(node, length);
   return OneTensor(
-      node, Add(node, "Div",
-                {Add(node, "Add", {length, steps.Int64(of.size - 1)}), steps.Int64(of.size)}));
+      node, Add(node, "Div", {Add(node, "Add", {length, Scalar(of.size - 1)}), Scalar(of.size)}));
 }
 
 absl::StatusOr<SequenceWalk::Results> SequenceWalk::Join(const FlatNode& node) {
@@ -455,6 +451,10 @@ ValueId SequenceWalk::Add(const FlatNode& node, absl::string_view op, std::vecto
 
 ValueId SequenceWalk::Numbers(const std::vector<int64_t>& numbers) {
   return graph_.AddConstant("", Tensor::Int64s(numbers));
+}
+
+ValueId SequenceWalk::Scalar(int64_t number) {
+  return graph_.AddConstant("", Tensor::Int64Scalar(number));
 }
 
 absl::StatusOr<SequenceWalk::Results> SequenceWalk::Keep(const FlatNode& node, Held held) {

@@ -101,6 +101,7 @@ class SequenceWalk {
   ValueId Add(const FlatNode& node, absl::string_view op, std::vector<ValueId> inputs,
               Attributes attributes = {});
   ValueId Numbers(const std::vector<int64_t>& numbers);
+  ValueId Scalar(int64_t number);
   absl::StatusOr<Results> Keep(const FlatNode& node, Held held);
   absl::StatusOr<Results> OneTensor(const FlatNode& node, ValueId id) const;
 
