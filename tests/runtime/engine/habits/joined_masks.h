@@ -80,6 +80,7 @@ inline const HabitCase kJoinedTraps[] = {
      .batch = true,
      .sequence = true,
      .guards = {"attention_mask"},
+     .packs = true,
      .proved = true,
      .must_count = CountingPlaces::kAll},
     {.name = "WindowBeforeWhatHidesPadding",
@@ -87,10 +88,11 @@ inline const HabitCase kJoinedTraps[] = {
      .build =
          [](ModelBuilder& b) {
            AddWindow(b, 20);
-           AddKeys(b);
+           b.Node("Unsqueeze", {"attention_mask", "one"}, {"mask_of_keys"});
+           AddCast(b, "mask_of_keys", "counts", onnx::TensorProto::BOOL);
            AddNumber(b, "nothing", 0);
            AddNumber(b, "lowest", kLowestFloat);
-           b.Node("Where", {"keys", "nothing", "lowest"}, {"of_keys"});
+           b.Node("Where", {"counts", "nothing", "lowest"}, {"of_keys"});
            b.Node("Not", {"window"}, {"outside"});
            b.Node("Where", {"outside", "lowest", "of_keys"}, {"both"});
            AddAttention(b, "both", "y");
@@ -98,8 +100,46 @@ inline const HabitCase kJoinedTraps[] = {
      .batch = true,
      .sequence = true,
      .guards = {"attention_mask"},
+     .packs = true,
      .proved = true,
      .must_count = CountingPlaces::kAll},
+    {.name = "BiasOfDistancesCutByAsManyFromItsEnd",
+     // As T5 takes the biases of the last queries, of which there are as many as keys.
+     .build =
+         [](ModelBuilder& b) {
+           AddDistances(b);
+           AddCast(b, "distance", "bias");
+           b.Node("Slice", {"shape", "one", "two"}, {"queries"});
+           b.Node("Neg", {"queries"}, {"from_end"});
+           AddIntegers(b, "no_end", {kNoEnd});
+           b.Node("Slice", {"bias", "from_end", "no_end", "zero"}, {"cut"});
+           AddLowMask(b, kLowestFloat, "low.keys");
+           b.Node("Add", {"low.keys", "cut"}, {"both"});
+           AddAttention(b, "both", "y");
+         },
+     .batch = true,
+     .sequence = true,
+     .guards = {"attention_mask"},
+     .packs = true,
+     .proved = true},
+    {.name = "BiasOfDistancesCutByFewerFromItsEnd",
+     .build =
+         [](ModelBuilder& b) {
+           AddDistances(b);
+           AddCast(b, "distance", "bias");
+           b.Node("Slice", {"shape", "one", "two"}, {"queries"});
+           b.Node("Sub", {"one", "queries"}, {"from_end"});
+           AddIntegers(b, "no_end", {kNoEnd});
+           b.Node("Slice", {"bias", "from_end", "no_end", "zero"}, {"cut"});
+           AddIntegers(b, "first", {-1});
+           b.Node("Slice", {"cut", "first", "no_end", "zero"}, {"of_last"});
+           AddLowMask(b, kLowestFloat, "low.keys");
+           b.Node("Add", {"low.keys", "of_last"}, {"both"});
+           AddAttention(b, "both", "y");
+         },
+     .batch = true,
+     .sequence = false,
+     .words = "decides by the size of sequence"},
     {.name = "QueriesAndKeysThatCountInOneWhere",
      .build =
          [](ModelBuilder& b) {
@@ -125,6 +165,7 @@ inline const HabitCase kJoinedTraps[] = {
      .batch = true,
      .sequence = true,
      .guards = {"attention_mask"},
+     .packs = true,
      .proved = true,
      .must_count = CountingPlaces::kNone},
     {.name = "CausalAddedToPaddingAndCapped",

@@ -265,42 +265,6 @@ inline const HabitCase kRareTraps[] = {
      .batch = true,
      .sequence = true,
      .guards = {"attention_mask"}},
-    {.name = "BiasOfDistancesCutByAsManyFromItsEnd",
-     // As T5 takes the biases of the last queries, of which there are as many as keys.
-     .build =
-         [](ModelBuilder& b) {
-           AddDistances(b);
-           AddCast(b, "distance", "bias");
-           b.Node("Slice", {"shape", "one", "two"}, {"queries"});
-           b.Node("Neg", {"queries"}, {"from_end"});
-           AddIntegers(b, "no_end", {kNoEnd});
-           b.Node("Slice", {"bias", "from_end", "no_end", "zero"}, {"cut"});
-           AddLowMask(b, kLowestFloat, "low.keys");
-           b.Node("Add", {"low.keys", "cut"}, {"both"});
-           AddAttention(b, "both", "y");
-         },
-     .batch = true,
-     .sequence = true,
-     .guards = {"attention_mask"},
-     .proved = true},
-    {.name = "BiasOfDistancesCutByFewerFromItsEnd",
-     .build =
-         [](ModelBuilder& b) {
-           AddDistances(b);
-           AddCast(b, "distance", "bias");
-           b.Node("Slice", {"shape", "one", "two"}, {"queries"});
-           b.Node("Sub", {"one", "queries"}, {"from_end"});
-           AddIntegers(b, "no_end", {kNoEnd});
-           b.Node("Slice", {"bias", "from_end", "no_end", "zero"}, {"cut"});
-           AddIntegers(b, "first", {-1});
-           b.Node("Slice", {"cut", "first", "no_end", "zero"}, {"of_last"});
-           AddLowMask(b, kLowestFloat, "low.keys");
-           b.Node("Add", {"low.keys", "of_last"}, {"both"});
-           AddAttention(b, "both", "y");
-         },
-     .batch = true,
-     .sequence = false,
-     .words = "decides by the size of sequence"},
     {.name = "LastTokenBehindAMaskThatRowsFindByTheirPlace",
      // As causal models of PyTorch do both: mask[rows, keys], and x[arange(rows), last].
      .build =
