@@ -5,6 +5,7 @@
 #include "runtime/device/cpu/foreign_blas.h"
 #include "runtime/device/cpu/half.h"
 #include "runtime/device/cpu/plan.h"
+#include "runtime/device/cpu/plan_bytes.h"
 #include "runtime/device/cpu/weight_memory.h"
 
 namespace reprise {
@@ -36,9 +37,13 @@ constexpr OpPlan kPlans[] = {
     {"Conv", cpu::PlanConv},
     {"reprise.Conv", cpu::PlanConv},
     {"reprise.IntegerConv", cpu::PlanIntegerConv},
+    {"reprise.IntegerConv", cpu::PlanByteDepthwise},
+    {"reprise.IntegerConv", cpu::PlanIntegerConvRows},
+    {"reprise.IntegerAdd", cpu::PlanIntegerAdd},
     {"ConvTranspose", cpu::PlanConvTranspose},
     {"reprise.ConvTranspose", cpu::PlanConvTranspose},
     {"MaxPool", cpu::PlanPool},
+    {"MaxPool", cpu::PlanBytePool},
     {"AveragePool", cpu::PlanPool},
     {"GlobalAveragePool", cpu::PlanGlobalAverage},
     {"Resize", cpu::PlanResize},
@@ -226,6 +231,12 @@ absl::StatusOr<Tensor> CpuDevice::Prepare(const std::string& op, const Attribute
   }
   if (op == cpu::kPackU8S8Op && !inputs.empty() && inputs[0].has_value()) {
     return cpu::RunPackU8S8(*target_, attributes, *inputs[0], *weights_);
+  }
+  if (op == cpu::kPackConvU8S8Op && !inputs.empty() && inputs[0].has_value()) {
+    return cpu::RunPackConvU8S8(*target_, attributes, *inputs[0], *weights_);
+  }
+  if (op == cpu::kPackTapsOp && !inputs.empty() && inputs[0].has_value()) {
+    return cpu::RunPackTaps(*inputs[0], *weights_);
   }
   if (op == cpu::kPackInt8RowsOp && !inputs.empty() && inputs[0].has_value()) {
     return cpu::RunPackInt8Rows(*inputs[0], inputs.size() > 1 ? &*inputs[1] : nullptr,
