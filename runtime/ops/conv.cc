@@ -40,16 +40,12 @@ constexpr size_t kResidual = 3;
 
 }  // namespace
 
-namespace {
-
 absl::Status CheckConvRanks(const InferContext& context) {
   if (context.rank(0) < 3) {
     return RankError("its operand has no dims after batch and channel");
   }
   return CheckRank(context, 1, context.rank(0));
 }
-
-}  // namespace
 
 absl::Status CheckConvOperands(InferContext& context) {
   RETURN_IF_ERROR(CheckType(context, 0, kFloats));
@@ -59,15 +55,17 @@ absl::Status CheckConvOperands(InferContext& context) {
 
 absl::StatusOr<Shape> ConvShape(const InferContext& context) {
   RETURN_IF_ERROR(CheckConvRanks(context));
-  const Shape& x = context.shape(0);
-  const Shape& weight = context.shape(1);
-  const int64_t group = context.attributes().Int("group", 1);
+  return ConvShape(context.node(), context.shape(0), context.shape(1));
+}
+
+absl::StatusOr<Shape> ConvShape(const Node& node, const Shape& x, const Shape& weight) {
+  const int64_t group = node.attributes.Int("group", 1);
   if (group < 1 || x[1] % group != 0 || weight[0] % group != 0 || weight[1] != x[1] / group) {
     return absl::InvalidArgumentError(absl::StrCat("a weight ", ShapeToString(weight), " in ",
                                                    group, " groups does not fit ", x[1],
                                                    " channels"));
   }
-  ASSIGN_OR_RETURN(const Windows windows, ConvWindows(context.node(), x, weight));
+  ASSIGN_OR_RETURN(const Windows windows, ConvWindows(node, x, weight));
   if (!std::equal(windows.kernel.begin(), windows.kernel.end(), weight.begin() + 2)) {
     return absl::InvalidArgumentError(absl::StrCat("kernel_shape ", ShapeToString(windows.kernel),
                                                    " is not that of the weight ",

@@ -15,9 +15,14 @@ Kernel ConvKernel;
 Rule FusedConvRule;
 Kernel FusedConvKernel;
 
-// Of a convolution of x, input 0, by weight, input 1, of any dtypes: that they and the attributes of
-// Conv fit, and the shape of the result.
+// Of a convolution of x, input 0, by weight, input 1, of any dtypes: that they and the attributes
+// of Conv fit, and the shape of the result.
 absl::StatusOr<Shape> ConvShape(const InferContext& context);
+// The same of a `node` whose operand, of the shape `x`, has its channels in dim 1.
+absl::StatusOr<Shape> ConvShape(const Node& node, const Shape& x, const Shape& weight);
+
+// That operand and weight are of one rank, with dims after the first two.
+absl::Status CheckConvRanks(const InferContext& context);
 
 // Of Conv and ConvTranspose: that operand and weight are floats of one dtype and rank, with dims
 // after the first two.

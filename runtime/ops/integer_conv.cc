@@ -1,16 +1,19 @@
 #include "runtime/ops/integer_conv.h"
 
+#include <algorithm>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/ops/conv.h"
 #include "runtime/ops/integer_operands.h"
+#include "runtime/ops/quantize.h"
 #include "runtime/ops/typed.h"
 
 namespace reprise::ops {
 namespace {
 
-enum Input : size_t { kX, kWeight, kXScale, kWScale, kXZero, kWZero, kBias, kResidual };
+enum Input : size_t { kX, kWeight, kXScale, kWScale, kXZero, kWZero, kBias, kResidual, kYScale };
 
 // Elements of input `i` less its zero points, input `points`; of several each has `inner`
 // neighbours of the elements.
@@ -29,7 +32,42 @@ std::vector<double> Centered(const KernelContext& context, size_t i, size_t poin
   return values;
 }
 
+// Elements of [batch, channels, plane], to or from [batch, plane, channels].
+template <typename T>
+std::vector<T> Turned(const T* from, int64_t batch, int64_t rows, int64_t columns) {
+  std::vector<T> to(batch * rows * columns);
+  for (int64_t b = 0; b < batch; ++b) {
+    for (int64_t row = 0; row < rows; ++row) {
+      for (int64_t column = 0; column < columns; ++column) {
+        to[(b * columns + column) * rows + row] = from[(b * rows + row) * columns + column];
+      }
+    }
+  }
+  return to;
+}
+
 }  // namespace
+
+absl::StatusOr<ConvLayout> ConvLayoutOf(const Attributes& attributes) {
+  const std::string layout = attributes.String("layout", "first");
+  if (layout == "first") return ConvLayout{};
+  if (layout == "last") return ConvLayout{true, true};
+  if (layout == "to_last") return ConvLayout{false, true};
+  return absl::InvalidArgumentError(
+      absl::StrCat("layout '", layout, "' is none of first, last, to_last"));
+}
+
+Shape ChannelsFirst(const Shape& last) {
+  Shape first = last;
+  std::rotate(first.begin() + 1, first.end() - 1, first.end());
+  return first;
+}
+
+Shape ChannelsLast(const Shape& first) {
+  Shape last = first;
+  std::rotate(last.begin() + 1, last.begin() + 2, last.end());
+  return last;
+}
 
 absl::Status IntegerConvRule(InferContext& context) {
   for (size_t i : {kX, kWeight}) RETURN_IF_ERROR(CheckType(context, i, kByteTypes));
@@ -38,16 +76,19 @@ absl::Status IntegerConvRule(InferContext& context) {
     if (context.has_input(i)) RETURN_IF_ERROR(CheckSameType(context, i - kXZero, i));
   }
   RETURN_IF_ERROR(CheckConvActivation(context.attributes().String("activation", "none")));
-  ASSIGN_OR_RETURN(Shape shape, ConvShape(context));
+  ASSIGN_OR_RETURN(const ConvLayout layout, ConvLayoutOf(context.attributes()));
+  RETURN_IF_ERROR(CheckConvRanks(context));
+  const Shape& x = context.shape(kX);
+  ASSIGN_OR_RETURN(Shape shape, ConvShape(context.node(), layout.x_last ? ChannelsFirst(x) : x,
+                                          context.shape(kWeight)));
   const Shape maps = {shape[1]};
-  for (size_t i : {kXScale, kXZero}) {
-    if (!context.has_input(i) || NumElements(context.shape(i)) == 1) continue;
-    return OperandMismatch(i, context.shape(i), "one element");
-  }
+  if (layout.y_last) shape = ChannelsLast(shape);
+  for (size_t i : {kXScale, kXZero}) RETURN_IF_ERROR(CheckOne(context, i));
   for (size_t i : {kWScale, kWZero}) RETURN_IF_ERROR(CheckOneOr(context, i, maps));
   RETURN_IF_ERROR(CheckExactly(context, kBias, maps));
   RETURN_IF_ERROR(CheckExactly(context, kResidual, shape));
-  context.SetOutput(0, DType::kFloat32, std::move(shape));
+  ASSIGN_OR_RETURN(const DType dtype, ResultType(context, kYScale));
+  context.SetOutput(0, dtype, std::move(shape));
   return absl::OkStatus();
 }
 
@@ -55,16 +96,25 @@ absl::Status IntegerConvKernel(const KernelContext& context) {
   const MutableTensorView& out = context.outputs[0];
   const int64_t count = out.num_elements();
   if (count == 0) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const ConvLayout layout, ConvLayoutOf(context.node.attributes));
   const Shape& weight = context.inputs[kWeight].shape;
-  const int64_t maps = weight[0], plane = count / out.shape[0] / maps;
+  const Shape result = layout.y_last ? ChannelsFirst(out.shape) : out.shape;
+  const int64_t batch = result[0], maps = weight[0], plane = count / batch / maps;
   // Doubles hold every sum.
-  const std::vector<double> x = Centered(context, kX, kXZero, 1);
+  std::vector<double> x = Centered(context, kX, kXZero, 1);
+  Shape operand = context.inputs[kX].shape;
+  if (layout.x_last) {
+    const int64_t channels = operand.back();
+    operand = ChannelsFirst(operand);
+    x = Turned(x.data(), batch, static_cast<int64_t>(x.size()) / batch / channels, channels);
+  }
   const std::vector<double> w = Centered(context, kWeight, kWZero, NumElements(weight) / maps);
   std::vector<double> sums(count);
-  const TensorView operands[2] = {{DType::kFloat64, context.inputs[kX].shape, x.data()},
+  const TensorView operands[2] = {{DType::kFloat64, operand, x.data()},
                                   {DType::kFloat64, weight, w.data()}};
-  const MutableTensorView product[1] = {{DType::kFloat64, out.shape, sums.data()}};
+  const MutableTensorView product[1] = {{DType::kFloat64, result, sums.data()}};
   RETURN_IF_ERROR(ConvKernel({context.node, operands, product, context.errors}));
+  if (layout.y_last) sums = Turned(sums.data(), batch, maps, plane);
 
   const float x_scale = *context.inputs[kXScale].as<float>();
   const float* w_scale = context.inputs[kWScale].as<float>();
@@ -72,15 +122,20 @@ absl::Status IntegerConvKernel(const KernelContext& context) {
   const float* bias = HasInput(context, kBias) ? context.inputs[kBias].as<float>() : nullptr;
   const float* residual =
       HasInput(context, kResidual) ? context.inputs[kResidual].as<float>() : nullptr;
-  float* y = out.as<float>();
+  const bool quantised = HasInput(context, kYScale);
+  std::vector<float> floats(quantised ? count : 0);
+  float* y = quantised ? floats.data() : out.as<float>();
   for (int64_t i = 0; i < count; ++i) {
-    const int64_t map = i / plane % maps;
+    const int64_t map = layout.y_last ? i % maps : i / plane % maps;
     const auto sum = static_cast<int32_t>(static_cast<int64_t>(sums[i]));
     y[i] = static_cast<float>(sum) * (x_scale * w_scale[scale_a_map ? map : 0]);
     if (bias != nullptr) y[i] += bias[map];
     if (residual != nullptr) y[i] += residual[i];
   }
   ApplyConvActivation(context.node.attributes, y, count);
+  if (quantised) {
+    QuantizeAll(y, *context.inputs[kYScale].as<float>(), Int64sOf(context, kYScale + 1)[0], out);
+  }
   return absl::OkStatus();
 }
 

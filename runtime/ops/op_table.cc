@@ -19,6 +19,7 @@
 #include "runtime/ops/grid_sample.h"
 #include "runtime/ops/group_norm.h"
 #include "runtime/ops/infer.h"
+#include "runtime/ops/integer_add.h"
 #include "runtime/ops/integer_conv.h"
 #include "runtime/ops/integer_linear.h"
 #include "runtime/ops/local_norm.h"
@@ -206,10 +207,11 @@ constexpr OpRow kRows[] = {
     {"Einsum", 1, -1, 1, 1, 0, 0, EinsumRule, EinsumKernel, EinsumAxis},
     {"com.microsoft.FusedMatMul", 2, 2, 1, 1, 0, 0, FusedMatMulRule, FusedMatMulKernel, GemmAxis},
     {"reprise.Linear", 2, 4, 1, 1, kInternal, 0, LinearRule, LinearKernel, UnknownAxis},
-    {"reprise.IntegerLinear", 4, 8, 1, 1, kInternal, 0, IntegerLinearRule, IntegerLinearKernel, UnknownAxis, kFloat32},
+    {"reprise.IntegerLinear", 4, 10, 1, 1, kInternal, 0, IntegerLinearRule, IntegerLinearKernel, UnknownAxis, TypeLikeOr<9, DType::kFloat32>},
     // Convolution and pooling.
     {"Conv", 2, 3, 1, 1, 0, 0, ConvRule, ConvKernel, ConvAxis},
-    {"reprise.IntegerConv", 4, 8, 1, 1, kInternal, 0, IntegerConvRule, IntegerConvKernel, UnknownAxis, kFloat32},
+    {"reprise.IntegerAdd", 8, 8, 1, 1, kInternal, 0, IntegerAddRule, IntegerAddKernel, UnknownAxis, TypeLike<7>},
+    {"reprise.IntegerConv", 4, 10, 1, 1, kInternal, 0, IntegerConvRule, IntegerConvKernel, UnknownAxis, TypeLikeOr<9, DType::kFloat32>},
     {"reprise.Conv", 2, 4, 1, 1, kInternal, 0, FusedConvRule, FusedConvKernel, UnknownAxis},
     {"ConvTranspose", 2, 3, 1, 1, 0, 0, ConvTransposeRule, ConvTransposeKernel, ConvTransposeAxis},
     {"reprise.ConvTranspose", 2, 3, 1, 1, kInternal, 0, FusedConvTransposeRule, FusedConvTransposeKernel, UnknownAxis},

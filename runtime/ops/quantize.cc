@@ -220,6 +220,14 @@ void QuantizeBytes(const float* x, int64_t count, const DynamicScale& scale, uin
   for (int64_t i = 0; i < count; ++i) y[i] = Quantize<uint8_t>(x[i], scale.scale, scale.zero_point);
 }
 
+void QuantizeAll(const float* x, float scale, int64_t zero_point, const MutableTensorView& y) {
+  (void)Dispatch(TypeList<int8_t, uint8_t>{}, y.dtype, [&]<typename T>() {
+    for (int64_t i = 0; i < y.num_elements(); ++i) {
+      y.as<T>()[i] = Quantize<T>(x[i], scale, zero_point);
+    }
+  });
+}
+
 absl::Status DynamicQuantizeLinearKernel(const KernelContext& context) {
   const TensorView& in = context.inputs[0];
   const DynamicScale scale = DynamicScaleOf(in.as<float>(), in.num_elements());

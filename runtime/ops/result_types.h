@@ -22,6 +22,12 @@ DType TypeLike(const Node&, size_t, absl::Span<const DType> operands) {
   return i < operands.size() ? operands[i] : DType::kUndefined;
 }
 
+// All results like operand `i`, or `dtype` where it is left out.
+template <size_t i, DType dtype>
+DType TypeLikeOr(const Node& node, size_t, absl::Span<const DType> operands) {
+  return node.input(i) == kNone ? dtype : operands[i];
+}
+
 template <DType dtype>
 DType TypeIs(const Node&, size_t, absl::Span<const DType>) {
   return dtype;

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/passes/activation_match.h"
 #include "runtime/passes/passes.h"
 #include "runtime/passes/rewrite.h"
 
@@ -107,46 +108,12 @@ bool IsHardSwishGate(const Node& node) {
          IsNear(node.attributes.Float("beta", 0.5f), 0.5);
 }
 
-Attributes Named(absl::string_view activation) {
-  Attributes attributes;
-  attributes.Set("activation", std::string(activation));
-  return attributes;
-}
-
-// The activation and its parameters; nullopt where the node is none.
-std::optional<Attributes> ActivationOf(const Graph& graph, const Node& node) {
-  if (node.op == "Relu") return Named("relu");
-  if (node.op == "Tanh") return Named("tanh");
-  if (node.op == "Sigmoid") return Named("sigmoid");
-  if (node.op == "HardSwish") return Named("hard_swish");
-  if (node.op == "Mish") return Named("mish");
-  if (node.op == "Gelu") {
-    return Named(node.attributes.String("approximate", "none") == "tanh" ? "gelu_tanh" : "gelu");
-  }
-  if (node.op == "LeakyRelu" || node.op == "Elu") {
-    const bool leaky = node.op == "LeakyRelu";
-    Attributes attributes = Named(leaky ? "leaky_relu" : "elu");
-    attributes.Set("slope", node.attributes.Float("alpha", leaky ? 0.01f : 1.0f));
-    return attributes;
-  }
-  if (node.op != "Clip") return std::nullopt;
-  Attributes attributes = Named("clip");
-  const char* const names[] = {"low", "high"};
-  for (size_t i = 0; i < 2; ++i) {
-    if (node.input(i + 1) == kNone) continue;
-    const std::optional<double> bound = KnownScalar(graph, node.input(i + 1));
-    if (!bound.has_value()) return std::nullopt;
-    attributes.Set(names[i], static_cast<float>(*bound));
-  }
-  return attributes;
-}
-
 void AbsorbActivation(const Graph& graph, Conv& conv) {
   ValueId result = kNone;
   std::optional<Attributes> activation;
   if (const Node* gate = GateOf(graph, conv.result, result); gate != nullptr) {
-    if (gate->op == "Sigmoid") activation = Named("silu");
-    if (IsHardSwishGate(*gate)) activation = Named("hard_swish");
+    if (gate->op == "Sigmoid") activation = NamedActivation("silu");
+    if (IsHardSwishGate(*gate)) activation = NamedActivation("hard_swish");
   } else if (const NodeId user = OnlyUser(graph, conv.result); user != kNone) {
     activation = ActivationOf(graph, graph.node(user));
     result = graph.node(user).outputs[0];

@@ -9,8 +9,11 @@ namespace reprise {
 namespace {
 
 // Groups of fewer maps are no products: each map reads channels of its own, and a kernel that goes
-// over planes in place is faster than one that brings them together for so few.
+// over planes in place is faster than one that brings them together for so few. Each channel by
+// itself is a form of its own.
 constexpr int64_t kFewestMaps = 8;
+// With fewer channels those by themselves are no vector.
+constexpr int64_t kFewestChannels = 16;
 // Batch, channel and two more.
 constexpr size_t kMostDims = 4;
 
@@ -72,7 +75,9 @@ class FuseIntegerConvPass : public Pass {
       if (!weights.has_value()) continue;
       const Shape& shape = weights->values->shape();
       if (shape.size() > kMostDims) continue;
-      if (shape[0] / node.attributes.Int("group", 1) < kFewestMaps) continue;
+      const int64_t groups = node.attributes.Int("group", 1);
+      const bool by_channel = shape[1] == 1 && shape[0] == groups && groups >= kFewestChannels;
+      if (shape[0] / groups < kFewestMaps && !by_channel) continue;
       std::vector<ValueId> inputs = {x->inputs[0], AddExpression(graph, weights->values),
                                      x->inputs[1], AddExpression(graph, weights->scales),
                                      x->input(2),  AddExpression(graph, weights->points),

@@ -7,6 +7,7 @@
 #include "runtime/base/status_macros.h"
 #include "runtime/graph/verifier.h"
 #include "runtime/passes/passes.h"
+#include "runtime/passes/quantized.h"
 
 namespace reprise {
 namespace {
@@ -44,6 +45,8 @@ constexpr Factory kCapturePasses[] = {
     FuseEmbedding,
     FuseAddLayerNorm,
     FuseResidual,
+    FuseRequantize,   // What else follows on products has joined them.
+    ChannelsLast,
     Canonicalize,     // Views that fusions put in a row, masks that became constant.
     MergeCommon,      // Masks that each attention made for itself.
     EliminateDead,

@@ -118,11 +118,13 @@ class Marker {
       return IsMarked(node, 0) && !IsMarked(node, 1) && !IsMarked(node, 2) && Follows(node, 3, out);
     }
     if (node.op == "reprise.IntegerConv") {
-      for (size_t i = 1; i < 7; ++i) {
-        if (IsMarked(node, i)) return false;
+      constexpr size_t kResidual = 7;
+      for (size_t i = 1; i < node.inputs.size(); ++i) {
+        if (i != kResidual && IsMarked(node, i)) return false;
       }
-      return IsMarked(node, 0) && Follows(node, 7, out);
+      return IsMarked(node, 0) && Follows(node, kResidual, out);
     }
+    if (node.op == "reprise.IntegerAdd") return AllFollow(node, out);
     if (node.op == "MatMul") {
       if (!IsMarked(node, 0) || ShapeOf(node, 0).size() < 2) return false;
       if (ShapeOf(node, 1).size() == 2) return !IsMarked(node, 1);
@@ -189,7 +191,7 @@ class Marker {
   // Rows by weights, with a scale and a zero point for each row or for all.
   bool IntegerLinearFollows(const Node& node, const Shape& out) const {
     if (ShapeOf(node, 0).size() < 2 || !IsMarked(node, 0)) return false;
-    for (const size_t weights : {1, 3, 5}) {
+    for (const size_t weights : {1, 3, 5, 8, 9}) {
       if (IsMarked(node, weights)) return false;
     }
     for (const size_t rows : {2, 4, 6, 7}) {

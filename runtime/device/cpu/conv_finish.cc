@@ -10,30 +10,13 @@
 #include "hwy/foreach_target.h"
 // After foreach_target.
 #include "hwy/highway.h"
-#include "runtime/device/cpu/math-inl.h"
+#include "runtime/device/cpu/conv_activation-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace reprise::cpu::HWY_NAMESPACE {
 namespace {
 
 using Kind = ConvActivation::Kind;
-
-template <Kind kind>
-HWY_INLINE VF Activate(F32 d, VF x, const ConvActivation& activation) {
-  if constexpr (kind == Kind::kClip) {
-    return AtMost(d, AtLeast(d, x, activation.low), activation.high);
-  }
-  if constexpr (kind == Kind::kLeakyRelu) return LeakyRelu(d, x, activation.slope);
-  if constexpr (kind == Kind::kHardSwish) return HardSwish(d, x);
-  if constexpr (kind == Kind::kGelu) return Gelu(d, x);
-  if constexpr (kind == Kind::kGeluTanh) return GeluTanh(d, x);
-  if constexpr (kind == Kind::kTanh) return Tanh(d, x);
-  if constexpr (kind == Kind::kSigmoid) return Sigmoid(d, x);
-  if constexpr (kind == Kind::kSilu) return Silu(d, x);
-  if constexpr (kind == Kind::kElu) return Elu(d, x, activation.slope);
-  if constexpr (kind == Kind::kMish) return Mish(d, x);
-  return x;
-}
 
 template <Kind kind>
 HWY_NOINLINE void FinishRows(const ConvRows& rows, const ConvActivation& activation) {
@@ -48,42 +31,20 @@ HWY_NOINLINE void FinishRows(const ConvRows& rows, const ConvActivation& activat
     for (; i + kLanes <= rows.columns; i += kLanes) {
       VF x = hn::Add(hn::LoadU(d, y + i), bias);
       if (residual != nullptr) x = hn::Add(x, hn::LoadU(d, residual + i));
-      hn::StoreU(Activate<kind>(d, x, activation), d, y + i);
+      hn::StoreU(ActivateConv<kind>(d, x, activation), d, y + i);
     }
     if (i == rows.columns) continue;
     const int64_t live = rows.columns - i;
     VF x = hn::Add(LoadPart(d, y + i, live), bias);
     if (residual != nullptr) x = hn::Add(x, LoadPart(d, residual + i, live));
-    StorePart(Activate<kind>(d, x, activation), d, y + i, live);
+    StorePart(ActivateConv<kind>(d, x, activation), d, y + i, live);
   }
 }
 
 void Finish(const ConvRows& rows, const ConvActivation& activation) {
-  switch (activation.kind) {
-    case Kind::kNone:
-      if (rows.bias == nullptr && rows.residual == nullptr) return;
-      return FinishRows<Kind::kNone>(rows, activation);
-    case Kind::kClip:
-      return FinishRows<Kind::kClip>(rows, activation);
-    case Kind::kLeakyRelu:
-      return FinishRows<Kind::kLeakyRelu>(rows, activation);
-    case Kind::kHardSwish:
-      return FinishRows<Kind::kHardSwish>(rows, activation);
-    case Kind::kGelu:
-      return FinishRows<Kind::kGelu>(rows, activation);
-    case Kind::kGeluTanh:
-      return FinishRows<Kind::kGeluTanh>(rows, activation);
-    case Kind::kTanh:
-      return FinishRows<Kind::kTanh>(rows, activation);
-    case Kind::kSigmoid:
-      return FinishRows<Kind::kSigmoid>(rows, activation);
-    case Kind::kSilu:
-      return FinishRows<Kind::kSilu>(rows, activation);
-    case Kind::kElu:
-      return FinishRows<Kind::kElu>(rows, activation);
-    case Kind::kMish:
-      return FinishRows<Kind::kMish>(rows, activation);
-  }
+  if (activation.none() && rows.bias == nullptr && rows.residual == nullptr) return;
+  WithConvActivation(activation.kind,
+                     [&](auto kind) HWY_ATTR { FinishRows<kind>(rows, activation); });
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include "runtime/device/cpu/foreign_blas.h"
 #include "runtime/device/cpu/half.h"
 #include "runtime/device/cpu/plan.h"
+#include "runtime/device/cpu/plan_bytes.h"
 #include "runtime/device/cpu/weight_memory.h"
 #include "runtime/ops/onnx_types.h"
 
@@ -37,9 +38,13 @@ constexpr OpPlan kPlans[] = {
     {"Conv", cpu::PlanConv},
     {"reprise.Conv", cpu::PlanConv},
     {"reprise.IntegerConv", cpu::PlanIntegerConv},
+    {"reprise.IntegerConv", cpu::PlanByteDepthwise},
+    {"reprise.IntegerConv", cpu::PlanIntegerConvRows},
+    {"reprise.IntegerAdd", cpu::PlanIntegerAdd},
     {"ConvTranspose", cpu::PlanConvTranspose},
     {"reprise.ConvTranspose", cpu::PlanConvTranspose},
     {"MaxPool", cpu::PlanPool},
+    {"MaxPool", cpu::PlanBytePool},
     {"AveragePool", cpu::PlanPool},
     {"GlobalAveragePool", cpu::PlanGlobalAverage},
     {"Resize", cpu::PlanResize},
@@ -201,6 +206,12 @@ constexpr OpPrepare kPrepares[] = {
      [](const PrepareStep& step) {
        return cpu::RunPackU8S8(step.target, step.attributes, step.weight(), step.memory);
      }},
+    {cpu::kPackConvU8S8Op,
+     [](const PrepareStep& step) {
+       return cpu::RunPackConvU8S8(step.target, step.attributes, step.weight(), step.memory);
+     }},
+    {cpu::kPackTapsOp,
+     [](const PrepareStep& step) { return cpu::RunPackTaps(step.weight(), step.memory); }},
     {cpu::kPackInt8RowsOp,
      [](const PrepareStep& step) {
        return cpu::RunPackInt8Rows(step.weight(), step.input(1), step.input(2), step.memory);

@@ -14,33 +14,13 @@
 // After foreach_target.
 #include "hwy/highway.h"
 #include "runtime/device/cpu/gemm_stretch-inl.h"
-
-#ifndef REPRISE_CPU_U8S8_SHIFT_
-#define REPRISE_CPU_U8S8_SHIFT_
-namespace reprise::cpu {
-
-// What packing adds to each element of B: it becomes of the sign that A is not of.
-inline int ShiftOfB(bool a_signed, bool b_signed) {
-  if (a_signed != b_signed) return 0;
-  return a_signed ? 128 : -128;
-}
-
-}  // namespace reprise::cpu
-#endif
+#include "runtime/device/cpu/gemm_u8s8_pack-inl.h"
+#include "runtime/device/cpu/gemm_u8s8_sums-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace reprise::cpu::HWY_NAMESPACE {
 namespace {
 
-// Sums wrap around, so they are kept without a sign.
-using U32 = hn::RebindToUnsigned<F32>;
-using VU = hn::Vec<U32>;
-using I32 = hn::RebindToSigned<F32>;
-
-// A tile of C: of the vectors of AVX2 widening needs more than products of floats do.
-constexpr int kByteRows = HWY_TARGET == HWY_AVX2 ? 4 : kTileRows;
-constexpr int64_t kRowsAtATime = 16 * kByteRows;
-static_assert(kRowsAtATime <= kMaxSplitRows);
 // Words of A at a time.
 constexpr int kUnrolledWords = 2;
 // With few tiles only asking far ahead hides the way from memory: bytes.
@@ -109,32 +89,6 @@ HWY_INLINE void AccumulateWide(VU& sum, const Wide& a, const Wide& b) {
 }
 #endif
 
-// What the columns of a panel add to their sums, and what these are multiplied by.
-struct PanelTerms {
-  HWY_ALIGN uint32_t start[kPanel];   // what sums begin with
-  HWY_ALIGN uint32_t center[kPanel];  // sums of a column less its zero point
-  HWY_ALIGN uint32_t zero[kPanel];    // zero points of B as it is packed
-  HWY_ALIGN float scale[kPanel];
-};
-// The same of rows; null: there is nothing to do.
-struct RowTerms {
-  HWY_INLINE RowTerms From(int64_t row) const {
-    return {zero == nullptr ? nullptr : zero + row, sum == nullptr ? nullptr : sum + row,
-            scale == nullptr ? nullptr : scale + row};
-  }
-  const uint32_t* zero;
-  const uint32_t* sum;
-  const float* scale;
-};
-
-struct ByteTileOut {
-  TileOut out;
-  const PanelTerms* columns;
-  RowTerms rows;
-  uint32_t* partial;  // as TileOut::partial
-  bool integers;      // C is of int32
-};
-
 HWY_INLINE uint32_t LoadWord(const uint8_t* p) {
   uint32_t word;
   std::memcpy(&word, p, sizeof(word));
@@ -146,67 +100,6 @@ HWY_INLINE uint32_t LoadWord(const uint8_t* p) {
 HWY_INLINE const uint8_t* KeptBytes(const uint8_t* pointer) {
   asm("" : "+r"(pointer));
   return pointer;
-}
-
-// What the sums begin with; then the whole of sum less zero points is summed by itself.
-template <int kRows, int kVecs>
-HWY_INLINE void BeginSums(const ByteTileOut& tile, VU (&acc)[kRows][kVecs]) {
-  const U32 d;
-  if (tile.partial != nullptr && !tile.out.first) {
-    HWY_UNROLL(8) for (int r = 0; r < kRows; ++r) {
-      HWY_UNROLL(4) for (int v = 0; v < kVecs; ++v) {
-        acc[r][v] = hn::Load(d, tile.partial + r * kPanel + v * kLanes);
-      }
-    }
-    return;
-  }
-  HWY_UNROLL(4) for (int v = 0; v < kVecs; ++v) {
-    const VU start = hn::Load(d, tile.columns->start + v * kLanes);
-    HWY_UNROLL(8) for (int r = 0; r < kRows; ++r) acc[r][v] = start;
-  }
-  const auto subtract = [&](const uint32_t* of_rows, const uint32_t* of_columns) HWY_ATTR {
-    if (of_rows == nullptr) return;
-    HWY_UNROLL(4) for (int v = 0; v < kVecs; ++v) {
-      const VU column = hn::Load(d, of_columns + v * kLanes);
-      HWY_UNROLL(8) for (int r = 0; r < kRows; ++r) {
-        acc[r][v] = hn::Sub(acc[r][v], hn::Mul(hn::Set(d, of_rows[r]), column));
-      }
-    }
-  };
-  subtract(tile.rows.zero, tile.columns->center);
-  subtract(tile.rows.sum, tile.columns->zero);
-}
-
-template <int kRows, int kVecs>
-HWY_INLINE void EndSums(const ByteTileOut& tile, VU (&acc)[kRows][kVecs]) {
-  const U32 du;
-  const I32 d32;
-  const F32 d;
-  if (!tile.out.last) {
-    HWY_UNROLL(8) for (int r = 0; r < kRows; ++r) {
-      HWY_UNROLL(4) for (int v = 0; v < kVecs; ++v) {
-        hn::Store(acc[r][v], du, tile.partial + r * kPanel + v * kLanes);
-      }
-    }
-    return;
-  }
-  VF sums[kRows][kVecs];
-  HWY_UNROLL(8) for (int r = 0; r < kRows; ++r) {
-    HWY_UNROLL(4) for (int v = 0; v < kVecs; ++v) {
-      // Integers leave as they are, through registers of floats.
-      sums[r][v] =
-          tile.integers ? hn::BitCast(d, acc[r][v]) : hn::ConvertTo(d, hn::BitCast(d32, acc[r][v]));
-    }
-  }
-  if (tile.rows.scale != nullptr) {
-    HWY_UNROLL(4) for (int v = 0; v < kVecs; ++v) {
-      const VF scale = hn::Load(d, tile.columns->scale + v * kLanes);
-      HWY_UNROLL(8) for (int r = 0; r < kRows; ++r) {
-        sums[r][v] = hn::Mul(sums[r][v], hn::Mul(hn::Set(d, tile.rows.scale[r]), scale));
-      }
-    }
-  }
-  FinishSums(sums, tile.out);
 }
 
 // kRows rows of A times a panel of kVecs vectors. kFew: few tiles read it, see kFewTiles.
@@ -315,127 +208,6 @@ const ByteTileFunction* ByteTilesFor(int64_t vectors, bool few) {
   return kByteTiles<form, kASigned, (kVectors > 2 ? 2 : 1), false>;
 }
 
-constexpr int64_t VectorsOf(int64_t columns) {
-  return std::min<int64_t>((columns + kLanes - 1) / kLanes, kVectors);
-}
-constexpr int64_t WordRows(int64_t k) { return (k + 3) / 4; }
-
-// Elements [column, column + live) of `points` as they are packed, 0 behind them.
-HWY_INLINE VU LoadPoints(const BytePoints& points, int64_t column, int64_t live, int shift) {
-  const U32 d;
-  const VU shifts = hn::Set(d, static_cast<uint32_t>(shift));
-  if (points.data == nullptr || points.step == 0) {
-    return hn::Add(shifts, hn::Set(d, static_cast<uint32_t>(points.At(0))));
-  }
-  const hn::Rebind<uint8_t, U32> d8;
-  const hn::Rebind<int8_t, U32> s8;
-  const I32 d32;
-  const auto* from = static_cast<const uint8_t*>(points.data) + column;
-  alignas(64) uint8_t part[kLanes] = {};
-  if (live < kLanes) {
-    std::memcpy(part, from, static_cast<size_t>(live));
-    from = part;
-  }
-  const auto bytes = hn::LoadU(d8, from);
-  const auto wide = points.is_signed ? hn::PromoteTo(d32, hn::BitCast(s8, bytes))
-                                     : hn::BitCast(d32, hn::PromoteTo(d, bytes));
-  return hn::Add(shifts, hn::BitCast(d, wide));
-}
-
-// Of the columns from `column` on; `sums`: what they sum up to as they were before packing.
-void TermsOfPanel(const U8S8Args& args, int64_t column, const int32_t* sums, PanelTerms& terms) {
-  const U32 d;
-  const F32 df;
-  const int shift = ShiftOfB(args.a_signed, args.b_signed);
-  const int64_t columns = std::min(kPanel, args.n - column);
-  const bool one_zero = args.a_zero.data == nullptr || args.a_zero.step == 0;
-  const VU a_zero = hn::Set(d, static_cast<uint32_t>(one_zero ? args.a_zero.At(0) : 0));
-  const VU k = hn::Set(d, static_cast<uint32_t>(args.k));
-  for (int64_t j = 0; j < columns; j += kLanes) {
-    const int64_t live = std::min<int64_t>(columns - j, kLanes);
-    const VU zero = LoadPoints(args.b_zero, column + j, live, shift);
-    const VU original = hn::Sub(zero, hn::Set(d, static_cast<uint32_t>(shift)));
-    const VU sum = hn::LoadU(d, reinterpret_cast<const uint32_t*>(sums) + j);
-    const VU center = hn::Sub(sum, hn::Mul(k, original));
-    hn::Store(zero, d, terms.zero + j);
-    hn::Store(center, d, terms.center + j);
-    hn::Store(hn::Sub(hn::Zero(d), hn::Mul(a_zero, center)), d, terms.start + j);
-    if (args.a_scale == nullptr) continue;
-    VF scale = args.b_scale_step == 0 ? hn::Set(df, *args.b_scale)
-               : live == kLanes       ? hn::LoadU(df, args.b_scale + column + j)
-                                      : LoadPart(df, args.b_scale + column + j, live);
-    if (args.a_scale_step == 0) scale = hn::Mul(hn::Set(df, *args.a_scale), scale);
-    hn::Store(scale, df, terms.scale + j);
-  }
-}
-
-// Whether a zero point of B, as it is packed, is not 0 in the columns [begin, end).
-bool AnyZeroPoint(const U8S8Args& args, int64_t begin, int64_t end) {
-  const int shift = ShiftOfB(args.a_signed, args.b_signed);
-  if (args.b_zero.data == nullptr || args.b_zero.step == 0) return args.b_zero.At(0) + shift != 0;
-  const auto* points = static_cast<const uint8_t*>(args.b_zero.data);
-  const auto wanted = static_cast<uint8_t>(-shift);
-  uint64_t all;
-  std::memset(&all, wanted, sizeof(all));
-  int64_t j = begin;
-  for (; j + 8 <= end; j += 8) {
-    uint64_t eight;
-    std::memcpy(&eight, points + j, sizeof(eight));
-    if (eight != all) return true;
-  }
-  for (; j < end; ++j) {
-    if (points[j] != wanted) return true;
-  }
-  return false;
-}
-
-uint32_t SumOfRow(const uint8_t* HWY_RESTRICT row, int64_t k, bool is_signed) {
-  const int flip = is_signed ? 0x80 : 0;
-  uint32_t sum = is_signed ? static_cast<uint32_t>(-128 * k) : 0;
-  int64_t i = 0;
-#if HWY_TARGET != HWY_SCALAR
-  const hn::Repartition<uint8_t, F32> d8;
-  const hn::Repartition<uint64_t, F32> d64;
-  const auto flips = hn::Set(d8, static_cast<uint8_t>(flip));
-  auto sums = hn::Zero(d64);
-  constexpr int64_t kBytes = int64_t{kLanes} * 4;
-  for (; i + kBytes <= k; i += kBytes) {
-    sums = hn::Add(sums, hn::SumsOf8(hn::Xor(flips, hn::LoadU(d8, row + i))));
-  }
-  sum += static_cast<uint32_t>(hn::GetLane(hn::SumOfLanes(d64, sums)));
-#endif
-  for (; i < k; ++i) sum += static_cast<uint32_t>(row[i] ^ flip);
-  return sum;
-}
-
-// Rows of a block, so that their terms are found once for all panels.
-class RowBlock {
- public:
-  RowBlock(const U8S8Args& args, int64_t begin, int64_t end, bool with_sums) {
-    const auto* a = static_cast<const uint8_t*>(args.a);
-    if (with_sums) {
-      for (int64_t r = begin; r < end; ++r) {
-        sums_[r - begin] = SumOfRow(a + r * args.lda, args.k, args.a_signed);
-      }
-      terms.sum = sums_;
-    }
-    if (args.a_zero.data != nullptr && args.a_zero.step != 0) {
-      for (int64_t r = begin; r < end; ++r) {
-        zeros_[r - begin] = static_cast<uint32_t>(args.a_zero.At(r));
-      }
-      terms.zero = zeros_;
-    }
-    if (args.a_scale != nullptr && args.a_scale_step != 0) terms.scale = args.a_scale + begin;
-  }
-  RowBlock(const RowBlock&) = delete;
-
-  RowTerms terms = {};
-
- private:
-  uint32_t sums_[kRowsAtATime];
-  uint32_t zeros_[kRowsAtATime];
-};
-
 // Rows [begin, end), whose terms are `rows`, of one panel at `b` with the terms `columns`; `next`:
 // the panel behind it.
 template <Form form>
@@ -471,7 +243,9 @@ void PanelRows(const U8S8Args& args, const uint8_t* b, const uint8_t* next, int6
                           .columns = &columns,
                           .rows = rows.From(row - begin),
                           .partial = split ? partial + (row - begin) * kPanel : nullptr,
-                          .integers = integers};
+                          .integers = integers,
+                          .finish = integers ? nullptr : args.finish,
+                          .bytes = static_cast<uint8_t*>(args.c) + row * args.ldc + panel * kPanel};
       if (!integers && rows.scale == nullptr) tile.out.scale = columns.scale;
       tile.out.first = depth == 0;
       tile.out.last = depth_end == args.k;
@@ -503,68 +277,6 @@ void Part(const U8S8Args& args, const GemmPart& part) {
       PanelRows<form>(args, packed + panel * panel_bytes, packed + next * panel_bytes, panel, terms,
                       rows.terms, begin, end);
     }
-  }
-}
-
-// `live` bytes of a row, zeros behind them.
-HWY_INLINE VU LoadBytes(const uint8_t* from, int64_t live) {
-  const U32 d;
-  const hn::Rebind<uint8_t, U32> d8;
-  if (live >= kLanes) return hn::PromoteTo(d, hn::LoadU(d8, from));
-  alignas(64) uint8_t part[kLanes] = {};
-  std::memcpy(part, from, static_cast<size_t>(live));
-  return hn::PromoteTo(d, hn::Load(d8, part));
-}
-
-// The columns of one panel as rows of words; their sums, as they are in B, into `sums`.
-void PackPanel(const ByteSource& b, bool a_signed, int64_t k, int64_t n, int64_t panel,
-               uint8_t* packed, int32_t* sums) {
-  const U32 d;
-  const int64_t first = panel * kPanel;
-  const int64_t columns = std::min(kPanel, n - first);
-  const int64_t vectors = VectorsOf(columns);
-  const VU flips =
-      hn::Set(d, ShiftOfB(a_signed, b.is_signed) == 0 ? uint32_t{0} : uint32_t{0x80808080u});
-  // Signed bytes are summed as what they are above -128.
-  const VU raised = hn::Set(d, uint32_t{b.is_signed ? 0x80u : 0u});
-  const auto* from = static_cast<const uint8_t*>(b.data) + first;
-  auto* words = reinterpret_cast<uint32_t*>(packed);
-  for (int64_t v = 0; v < kVectors; ++v) {
-    VU sum = hn::Set(d, b.is_signed ? static_cast<uint32_t>(-128 * k) : 0u);
-    if (v >= vectors) {
-      hn::StoreU(hn::Zero(d), d, reinterpret_cast<uint32_t*>(sums) + v * kLanes);
-      continue;
-    }
-    const int64_t live = std::min<int64_t>(columns - v * kLanes, kLanes);
-    const auto row = [&](int64_t i) HWY_ATTR {
-      const VU bytes = LoadBytes(from + i * b.ld + v * kLanes, live);
-      sum = hn::Add(sum, hn::Xor(bytes, raised));
-      return bytes;
-    };
-    int64_t i = 0;
-    for (; i + 4 <= k; i += 4) {
-      const VU low = hn::Or(row(i), hn::ShiftLeft<8>(row(i + 1)));
-      const VU high = hn::Or(hn::ShiftLeft<16>(row(i + 2)), hn::ShiftLeft<24>(row(i + 3)));
-      hn::StoreU(hn::Xor(flips, hn::Or(low, high)), d, words + (i / 4 * vectors + v) * kLanes);
-    }
-    if (i < k) {
-      VU word = row(i);
-      if (i + 1 < k) word = hn::Or(word, hn::ShiftLeft<8>(row(i + 1)));
-      if (i + 2 < k) word = hn::Or(word, hn::ShiftLeft<16>(row(i + 2)));
-      // Times zeros of A.
-      hn::StoreU(hn::Xor(flips, word), d, words + (i / 4 * vectors + v) * kLanes);
-    }
-    hn::StoreU(sum, d, reinterpret_cast<uint32_t*>(sums) + v * kLanes);
-  }
-}
-
-void Pack(const ByteSource& b, bool a_signed, int64_t k, int64_t n, void* packed) {
-  const int64_t panels = (n + kPanel - 1) / kPanel;
-  auto* sums = static_cast<int32_t*>(packed);
-  auto* to = reinterpret_cast<uint8_t*>(sums + panels * kPanel);
-  for (int64_t panel = 0; panel < panels; ++panel) {
-    PackPanel(b, a_signed, k, n, panel, to + panel * WordRows(k) * 4 * kPanel,
-              sums + panel * kPanel);
   }
 }
 

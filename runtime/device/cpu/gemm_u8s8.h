@@ -3,6 +3,7 @@
 //   sum[i, j] = sum over k of (a[i, k] - a_zero[i]) * (b[k, j] - b_zero[j])
 //   C[i, j]   = activation(sum * (a_scale[i] * b_scale[j]) + bias[j]) + residual[i, j]   float32
 //   C[i, j]   = sum                                                                      int32
+//   C[i, j]   = the former as steps of a byte, see ByteFinish                            u8 or s8
 //
 // Not to be taken for GemmKernels::part_int8, which widens int8 weights and multiplies floats.
 //
@@ -23,6 +24,7 @@
 #include <cstdint>
 
 #include "runtime/base/cpu_info.h"
+#include "runtime/device/cpu/conv_finish.h"
 #include "runtime/device/cpu/gemm.h"
 
 namespace reprise::cpu {
@@ -39,6 +41,15 @@ struct BytePoints {
   bool is_signed = false;
 };
 
+// What follows on floats in place of U8S8Args::activation: that of a convolution, in front of which
+// (or behind) the residual is added; then, where there is a scale, QuantizeLinear.
+struct ByteFinish {
+  ConvActivation activation;
+  bool residual_first = false;
+  const float* scale = nullptr;  // of all of C; null: floats
+  BytePoints zero;               // of C's sign
+};
+
 // Strides are in elements. `c` may be `residual` (same address, same stride), but not `a`.
 struct U8S8Args {
   const void* a = nullptr;
@@ -46,7 +57,8 @@ struct U8S8Args {
   bool a_signed = false;
   const void* packed_b = nullptr;  // What `pack` made for (k, n), aligned to 64 bytes.
   bool b_signed = false;           // As it was before it was packed.
-  void* c = nullptr;               // float, or int32 where a_scale is null
+  // float; int32 where a_scale is null; bytes where `finish` has a scale
+  void* c = nullptr;
   int64_t ldc = 0;
   int64_t n = 0;
   int64_t k = 0;
@@ -61,6 +73,7 @@ struct U8S8Args {
   const float* residual = nullptr;  // [m, n] or null.
   int64_t ld_residual = 0;
   Activation activation = Activation::kNone;
+  const ByteFinish* finish = nullptr;  // null: bias, activation, residual; C is of floats
 };
 
 // B as it lies in memory, row-major [k, n]; `ld` is the distance of two rows.

@@ -194,6 +194,10 @@ void RunIntegerConv(const LaunchArgs& launch) {
 }  // namespace
 
 std::vector<Candidate> PlanIntegerConv(const CpuTarget& target, const NodeView& node) {
+  constexpr size_t kScaleOfResult = 8;
+  if (node.attributes().String("layout", "first") != "first" || node.has_input(kScaleOfResult)) {
+    return {};
+  }
   const Shape &x = node.shape(0), &weight = node.shape(1);
   const absl::StatusOr<ops::Windows> windows =
       ops::WindowsOf(node.node(), x, std::vector<int64_t>(weight.begin() + 2, weight.end()));

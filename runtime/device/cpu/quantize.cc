@@ -12,7 +12,7 @@
 #include "hwy/foreach_target.h"
 // After foreach_target.
 #include "hwy/highway.h"
-#include "runtime/device/cpu/math-inl.h"
+#include "runtime/device/cpu/quantize-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace reprise::cpu::HWY_NAMESPACE {
@@ -45,16 +45,6 @@ template <bool many>
 HWY_INLINE VF ScaleAt(F32 d, const float* scale, int64_t i) {
   if constexpr (many) return hn::LoadU(d, scale + i);
   return hn::Set(d, *scale);
-}
-
-// Whole numbers, without the zero point, of which there is a T with it.
-template <class T>
-HWY_INLINE VF Steps(F32 d, VF x, VF scale, VF zero) {
-  VF steps = hn::Round(hn::Div(x, scale));
-  steps = hn::IfThenElse(hn::IsNaN(steps), hn::Neg(zero), steps);
-  const VF low = hn::Sub(hn::Set(d, static_cast<float>(std::numeric_limits<T>::min())), zero);
-  const VF high = hn::Sub(hn::Set(d, static_cast<float>(std::numeric_limits<T>::max())), zero);
-  return hn::Min(hn::Max(steps, low), high);
 }
 
 struct ToSteps {

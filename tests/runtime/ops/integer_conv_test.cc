@@ -39,6 +39,50 @@ TEST(IntegerConvTest, ActivationFollowsTheResidual) {
               ElementsAre(0));
 }
 
+TEST(IntegerConvTest, ResultsAreQuantisedToHalvesToEvenAndSaturated) {
+  // 12, 16, 20, 1020 in steps of 8 above -3.
+  EXPECT_THAT(Numbers(RunOp(kOp, {kRow, I8({1, 1, 1}, {4}), kOne, kOne, std::nullopt, std::nullopt,
+                                  std::nullopt, std::nullopt, F32({}, {8}), I8({}, {-3})})),
+              ElementsAre(-1, -1, -1, 124));
+  EXPECT_THAT(std::string(RunOp(kOp, {kRow, kPair, kOne, kOne, std::nullopt, std::nullopt,
+                                      std::nullopt, std::nullopt, F32({}, {8})})
+                              .status()
+                              .message()),
+              HasSubstr("a scale of the result and no zero point"));
+}
+
+TEST(IntegerConvTest, ChannelsMayBeBehindTheOtherDims) {
+  // Two channels of three elements, two maps of windows of two.
+  const Tensor first = U8({1, 2, 3}, {1, 2, 3, 4, 5, 6});
+  const Tensor last = U8({1, 3, 2}, {1, 4, 2, 5, 3, 6});
+  const Tensor weight = I8({2, 2, 2}, {1, 0, 0, 0, 0, 0, 1, 10});
+  const auto run = [&](const Tensor& x, const std::string& layout) {
+    return RunOp(kOp, {x, weight, kOne, kOne, std::nullopt, std::nullopt, F32({2}, {0, 0.5f})},
+                 {{"layout", layout}});
+  };
+  EXPECT_THAT(Numbers(run(first, "first")), ElementsAre(1, 2, 54.5, 65.5));
+  for (const auto& result : {run(last, "last"), run(first, "to_last")}) {
+    EXPECT_THAT(Numbers(result), ElementsAre(1, 54.5, 2, 65.5));
+    EXPECT_EQ(ShapeOf(result), (Shape{1, 2, 2}));
+  }
+  EXPECT_THAT(std::string(run(first, "odd").status().message()), HasSubstr("layout 'odd'"));
+}
+
+TEST(IntegerAddTest, SidesHaveTheirOwnStepsAndSoDoesTheSum) {
+  const auto add = [](const Tensor& a, const Tensor& b, const std::string& activation) {
+    return RunOp("reprise.IntegerAdd",
+                 {a, b, F32({}, {0.5f}), F32({1}, {2}), F32({}, {1}), U8({}, {4}), I8({}, {-1}),
+                  U8({}, {10})},
+                 {{"activation", activation}});
+  };
+  // -2 + 2, -1.5 + 0, 98 + 256, -2 - 254.
+  const Tensor a = U8({4}, {0, 1, 200, 0}), b = I8({4}, {0, -1, 127, -128});
+  EXPECT_THAT(Numbers(add(a, b, "none")), ElementsAre(10, 8, 255, 0));
+  EXPECT_THAT(Numbers(add(a, b, "relu")), ElementsAre(10, 10, 255, 10));
+  EXPECT_THAT(std::string(add(a, I8({2}, {0, 0}), "none").status().message()),
+              HasSubstr("input 1 has the shape [2], expected [4]"));
+}
+
 TEST(IntegerConvTest, SumsAreExact) {
   // Above 2^24, where a float would no longer hold every whole number on the way.
   constexpr int64_t kSize = 601;

@@ -49,7 +49,7 @@ TEST(FuseIntegerConvTest, DequantisedOperandsAreMultipliedAsBytes) {
     ExpectSameAnswers(*FuseIntegerConv(), text, kBytes);
     EXPECT_EQ(OpsAfter(text), "reprise.IntegerConv Relu");
     ExpectSameAnswersAfterCapture(text, kBytes);
-    EXPECT_EQ(OpsOf(Captured(text)), "reprise.IntegerConv");
+    EXPECT_EQ(OpsOf(Captured(text)), "reprise.IntegerConv Transpose");
   }
 }
 
@@ -66,7 +66,21 @@ TEST(FuseIntegerConvTest, ResidualAndActivationJoin) {
     output %y
   })";
   ExpectSameAnswersAfterCapture(text, kBytes);
-  EXPECT_EQ(OpsOf(Captured(text)), "reprise.IntegerConv");
+  EXPECT_EQ(CountOps(Captured(text), "reprise.IntegerConv"), 1);
+  EXPECT_EQ(CountOps(Captured(text), "Add") + CountOps(Captured(text), "LeakyRelu"), 0);
+}
+
+TEST(FuseIntegerConvTest, ManyChannelsByThemselvesAreMultipliedAsBytes) {
+  const std::string text = R"(graph {
+    input %q: u8[2, 16, 5, 4]
+    const %s: f32[] = {0.02}
+    %x: ? = DequantizeLinear(%q, %s)
+    param %w: f32[16, 1, 3, 3] = DequantizeLinear{axis = 0}(i8[16, 1, 3, 3] p0, f32[16] p1)
+    %y: ? = Conv(%x, %w) {group = 16}
+    output %y
+  })";
+  ExpectSameAnswers(*FuseIntegerConv(), text, kBytes);
+  EXPECT_EQ(OpsAfter(text), "reprise.IntegerConv");
 }
 
 TEST(FuseIntegerConvTest, OtherFormsStayFloats) {

@@ -1,0 +1,27 @@
+// What runs quantised planes whose channels lie behind all other dims.
+#pragma once
+
+#include <vector>
+
+#include "runtime/device/cpu/plan.h"
+
+namespace reprise::cpu {
+
+// plan_integer_conv_rows.cc: convolutions whose maps lie so.
+std::vector<Candidate> PlanIntegerConvRows(const CpuTarget& target, const NodeView& node);
+// Of its packed weights.
+inline constexpr char kPackConvU8S8Op[] = "cpu.PackConvU8S8";
+absl::StatusOr<Tensor> RunPackConvU8S8(const CpuTarget& target, const Attributes& attributes,
+                                       const Tensor& weights, WeightMemory& memory);
+
+// plan_byte_depthwise.cc: convolutions of each channel by itself.
+std::vector<Candidate> PlanByteDepthwise(const CpuTarget& target, const NodeView& node);
+// Of its weights: [taps, channels].
+inline constexpr char kPackTapsOp[] = "cpu.PackTaps";
+absl::StatusOr<Tensor> RunPackTaps(const Tensor& weights, WeightMemory& memory);
+
+// plan_byte_planes.cc: sums of quantised values, the largest bytes of windows.
+std::vector<Candidate> PlanIntegerAdd(const CpuTarget& target, const NodeView& node);
+std::vector<Candidate> PlanBytePool(const CpuTarget& target, const NodeView& node);
+
+}  // namespace reprise::cpu

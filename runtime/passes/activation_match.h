@@ -1,0 +1,15 @@
+// Activations that join what they follow, in the form of reprise.Conv's attributes.
+#pragma once
+
+#include <optional>
+
+#include "runtime/graph/graph.h"
+
+namespace reprise {
+
+// "activation" alone.
+Attributes NamedActivation(absl::string_view activation);
+// The activation and its parameters; nullopt where the node is none.
+std::optional<Attributes> ActivationOf(const Graph& graph, const Node& node);
+
+}  // namespace reprise
