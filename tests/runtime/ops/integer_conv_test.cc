@@ -43,7 +43,11 @@ TEST(IntegerConvTest, ResultsAreQuantisedToHalvesToEvenAndSaturated) {
   // 12, 16, 20, 1020 in steps of 8 above -3.
   EXPECT_THAT(Numbers(RunOp(kOp, {kRow, I8({1, 1, 1}, {4}), kOne, kOne, std::nullopt, std::nullopt,
                                   std::nullopt, std::nullopt, F32({}, {8}), I8({}, {-3})})),
-              ElementsAre(-1, -1, -1, 124));
+              ElementsAre(-1, -1, -1, 125));
+  // In steps of 4.
+  EXPECT_THAT(Numbers(RunOp(kOp, {kRow, I8({1, 1, 1}, {4}), kOne, kOne, std::nullopt, std::nullopt,
+                                  std::nullopt, std::nullopt, F32({}, {4}), I8({}, {-3})})),
+              ElementsAre(0, 1, 2, 127));
   EXPECT_THAT(std::string(RunOp(kOp, {kRow, kPair, kOne, kOne, std::nullopt, std::nullopt,
                                       std::nullopt, std::nullopt, F32({}, {8})})
                               .status()
