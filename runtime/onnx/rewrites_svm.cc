@@ -156,8 +156,11 @@ absl::Status SvmClassifierInSteps(NodeDraft& draft, Graph& graph) {
   const ValueId x = AsFloats(draft, graph, draft.inputs[0]);
   int64_t vectors = 0;
   for (const int64_t count : supports) {
-    if (count < 0)
-      return absl::InvalidArgumentError(absl::StrCat("a class of ", count, " vectors"));
+    // Each has a coefficient at least; numbers beyond that may not be summed.
+    if (count < 0 || count > static_cast<int64_t>(coefficients.size()) - vectors) {
+      return absl::InvalidArgumentError(absl::StrCat("a class of ", count, " vectors, there are ",
+                                                     coefficients.size(), " coefficients"));
+    }
     vectors += count;
   }
   if (vectors == 0) {
