@@ -353,10 +353,10 @@ TEST(AxisFlowTest, APlaceThatAllRowsShareMayNotFollowTheSizeOfTheBatch) {
       std::vector<std::string> places;
       const int64_t shared = less_than_size > 0 ? size - less_than_size : 2;
       for (int64_t row = 0; row < size; ++row) places.push_back(absl::StrCat(row, ", ", shared));
-      return GraphAt(absl::StrCat("  input %x: f32[$S, 32]\n  const %at: i64[$S, 2] = {",
-                                  absl::StrJoin(places, ", "),
-                                  "}\n  %y: ? = GatherND(%x, %at) @find"),
-                     size);
+      return GraphAt(
+          absl::StrCat("  input %x: f32[$S, 32]\n  const %at: i64[$S, 2] = {",
+                       absl::StrJoin(places, ", "), "}\n  %y: ? = GatherND(%x, %at) @find"),
+          size);
     };
     return FindMixing(
         at(kSmall), at(kLarge),
