@@ -11,12 +11,6 @@
 namespace reprise {
 namespace {
 
-const std::vector<float>& FloatsOf(const Attributes& attributes, const char* name) {
-  static const std::vector<float>* const kEmpty = new std::vector<float>();
-  const auto* list = attributes.Get<std::vector<float>>(name);
-  return list == nullptr ? *kEmpty : *list;
-}
-
 // `rows` [count, columns] transposed, as an operand of a product.
 ValueId Columns(Steps& steps, const std::string& name, const std::vector<float>& rows,
                 int64_t count) {
@@ -78,16 +72,10 @@ absl::StatusOr<ValueId> Lines(NodeDraft& draft, Graph& graph, ValueId x,
   }
   Steps steps(draft, graph);
   const std::vector<float> lines(sums.begin(), sums.end());
-  const auto size = static_cast<int64_t>(rho.size());
   return steps.Add(
       "Gemm",
       {x, steps.Constant("lines", Tensor::FromVector(DType::kFloat32, {columns, results}, lines)),
-       steps.Constant("rho", Tensor::FromVector(DType::kFloat32, {size}, rho))});
-}
-
-ValueId Vector(Steps& steps, std::vector<float> values) {
-  const auto size = static_cast<int64_t>(values.size());
-  return steps.Constant("vector", Tensor::FromVector(DType::kFloat32, {size}, values));
+       steps.Floats("rho", rho)});
 }
 
 // What `count` support vectors say, by `weights` [count, results], plus `rho`: [rows, results].
@@ -102,7 +90,7 @@ absl::StatusOr<ValueId> Decisions(NodeDraft& draft, Graph& graph, ValueId x,
   const auto results = static_cast<int64_t>(weights.size()) / count;
   const ValueId by = steps.Constant("coefficients",
                                     Tensor::FromVector(DType::kFloat32, {count, results}, weights));
-  return steps.Add("Gemm", {kernel, by, Vector(steps, rho)});
+  return steps.Add("Gemm", {kernel, by, steps.Floats("rho", rho)});
 }
 
 }  // namespace
