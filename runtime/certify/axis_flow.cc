@@ -175,7 +175,7 @@ AxisFlowValue FlowOfConstant(const Tensor& small, const Tensor& large,
     if (options.is_batch && !SameAlong(b, larger, positions.dim)) {
       flow.own_place = flow.along.size() == 1 &&
                        (IsOwnPlace(large, positions.dim) || HasOwnPlace(large, positions.dim));
-      flow.follows_size = !flow.own_place;
+      flow.follows_size = flow.follows_size || !flow.own_place;
     }
     if (!known && flow.along.size() == 2 && i == 1) {
       positions.padding = ValueBehind(b, larger, positions.dim, flow.along[0].dim);

@@ -316,8 +316,11 @@ class Rules {
         for (size_t i = 0; i < std::max(starts.size(), steps.size()); ++i) {
           auto axis = i < axes.size() ? static_cast<int64_t>(axes[i]) : static_cast<int64_t>(i);
           if (axis < 0) axis += rank;
-          if (axis != static_cast<int64_t>(dim)) continue;
-          return (i < starts.size() && starts[i] < 0) || (i < steps.size() && steps[i] < 0);
+          const bool known = node.input(3) == kNone || i < axes.size();
+          if (known && axis != static_cast<int64_t>(dim)) continue;
+          if ((i < starts.size() && starts[i] < 0) || (i < steps.size() && steps[i] < 0)) {
+            return true;
+          }
         }
         return false;
       };

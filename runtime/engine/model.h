@@ -115,7 +115,7 @@ struct ModelAxis {
   std::string label;   // "batch", "sequence", else the symbol
   std::string symbol;  // in the graph
   bool is_batch = false;
-  bool counts_rows = false;  // like a batch, but of some inputs only: the pictures beside texts
+  bool counts_rows = false;     // like a batch, but of some inputs only: the pictures beside texts
   AxisCertificate certificate;  // certified: may be padded (and batched, for the batch axis)
   int64_t smallest = 1;  // that the model takes: smaller requests run exact, and are refused there
 };

@@ -17,6 +17,7 @@ using ops::LeafSum;
 
 constexpr int64_t kMostNodes = int64_t{1} << 30;
 constexpr int64_t kMostColumns = int64_t{1} << 28;
+constexpr int64_t kMostTargets = int64_t{1} << 24;
 // Nodes that fit into a core's second-level cache several times over.
 constexpr int64_t kNodesOfChunk = 32768;
 constexpr int64_t kMostChunks = 64;
@@ -43,7 +44,7 @@ class Builder {
   explicit Builder(const SourceTrees& trees) : trees_(trees) {}
 
   absl::StatusOr<BuiltForest> Build() {
-    RETURN_IF_ERROR(CheckColumns());
+    RETURN_IF_ERROR(CheckSizes());
     placed_.assign(trees_.nodes.size(), -1);
     for (size_t tree = 0; tree < trees_.roots.size(); ++tree) {
       RETURN_IF_ERROR(PlaceTree(static_cast<int64_t>(tree)));
@@ -72,7 +73,11 @@ class Builder {
   static constexpr T kInfinity = std::numeric_limits<T>::infinity();
   static constexpr T kNaN = std::numeric_limits<T>::quiet_NaN();
 
-  absl::Status CheckColumns() {
+  absl::Status CheckSizes() {
+    if (trees_.targets > kMostTargets) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("there are ", trees_.targets, " targets, at most ", kMostTargets));
+    }
     shape_.targets = trees_.targets;
     shape_.sum = trees_.sum;
     shape_.trees = static_cast<int64_t>(trees_.roots.size());
@@ -309,6 +314,7 @@ class Builder {
   }
 
   bool GiveToAll() const {
+    if (static_cast<int64_t>(sorted_.size()) < trees_.leaves * shape_.targets) return false;
     std::vector<int32_t> seen(shape_.targets, -1);
     for (int32_t leaf = 0; leaf < trees_.leaves; ++leaf) {
       int64_t count = 0;

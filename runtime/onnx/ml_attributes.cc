@@ -24,6 +24,12 @@ std::vector<double> NumbersOf(const Attributes& attributes, const std::string& n
   return {};
 }
 
+const std::vector<float>& FloatsOf(const Attributes& attributes, const char* name) {
+  static const std::vector<float>* const kEmpty = new std::vector<float>();
+  const auto* list = attributes.Get<std::vector<float>>(name);
+  return list == nullptr ? *kEmpty : *list;
+}
+
 absl::StatusOr<ops::PostTransform> PostTransformOf(const Attributes& attributes) {
   constexpr std::pair<absl::string_view, ops::PostTransform> kNames[] = {
       {"NONE", ops::PostTransform::kNone},

@@ -16,6 +16,10 @@ namespace reprise {
 std::vector<double> NumbersOf(const Attributes& attributes, const std::string& name,
                               bool* is_double = nullptr);
 
+// The attribute `name`, a list of floats; an empty one if there is none. Not copied: it is gone
+// when a draft is given other attributes.
+const std::vector<float>& FloatsOf(const Attributes& attributes, const char* name);
+
 absl::StatusOr<ops::PostTransform> PostTransformOf(const Attributes& attributes);
 
 // INVALID_ARGUMENT, naming both counts, unless there are `expected` elements of `name`.

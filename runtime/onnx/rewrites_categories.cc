@@ -14,8 +14,6 @@
 namespace reprise {
 namespace {
 
-constexpr int64_t kToFloat = 1, kToInt64 = 7;  // ONNX's numbers for dtypes
-
 // How many dims `value` has where that is known.
 std::optional<int64_t> RankOf(const Graph& graph, ValueId id) {
   const Value& value = graph.value(id);
@@ -77,7 +75,7 @@ absl::Status OneHotEncoderInSteps(NodeDraft& draft, Graph& graph) {
   }
   Steps steps(draft, graph);
   ValueId x = draft.inputs[0];
-  if (TypeBefore(graph, x) != DType::kInt64) x = steps.Add("Cast", {x}, {{"to", kToInt64}});
+  if (TypeBefore(graph, x) != DType::kInt64) x = steps.Cast(x, DType::kInt64);
   Attributes strict;
   if (attributes.Int("zeros", 1) == 0) strict.Set("known", int64_t{1});
   const ValueId place = steps.Add(ops::kCategoryIndex, {x, steps.Int64s(categories)}, strict);
@@ -85,10 +83,8 @@ absl::Status OneHotEncoderInSteps(NodeDraft& draft, Graph& graph) {
   std::vector<int64_t> places(count);
   for (int64_t i = 0; i < count; ++i) places[i] = i;
   const ValueId column = steps.Add("Unsqueeze", {place, steps.Int64s({-1})});
-  draft.op = "Cast";
-  draft.attributes = {{"to", kToFloat}};
-  draft.inputs = {steps.Add("Equal", {column, steps.Int64s(places)})};
-  return absl::OkStatus();
+  return steps.Become("Cast", {steps.Add("Equal", {column, steps.Int64s(places)})},
+                      {{"to", ops::OnnxNumber(DType::kFloat32)}});
 }
 
 // The value at the place of the key, or behind all of them the default.

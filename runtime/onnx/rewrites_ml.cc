@@ -11,19 +11,9 @@
 namespace reprise {
 namespace {
 
-std::vector<float> FloatsOf(const Attributes& attributes, const char* name) {
-  const auto* list = attributes.Get<std::vector<float>>(name);
-  return list == nullptr ? std::vector<float>() : *list;
-}
-
-ValueId Vector(Steps& steps, const std::vector<float>& values) {
-  return steps.Constant(
-      "vector", Tensor::FromVector(DType::kFloat32, {static_cast<int64_t>(values.size())}, values));
-}
-
 // A list of one number a column, or of one for all of them.
 ValueId Broadcast(Steps& steps, const std::vector<float>& values) {
-  return values.size() == 1 ? steps.Float(values[0]) : Vector(steps, values);
+  return values.size() == 1 ? steps.Float(values[0]) : steps.Floats("vector", values);
 }
 
 // A vector is one row.
@@ -39,8 +29,8 @@ ValueId Rows(NodeDraft& draft, Graph& graph, ValueId x) {
 
 // x times coefficients [targets, columns], transposed, plus intercepts.
 absl::StatusOr<ValueId> Product(NodeDraft& draft, Graph& graph, int64_t targets) {
-  const std::vector<float> coefficients = FloatsOf(draft.attributes, "coefficients");
-  const std::vector<float> intercepts = FloatsOf(draft.attributes, "intercepts");
+  const std::vector<float>& coefficients = FloatsOf(draft.attributes, "coefficients");
+  const std::vector<float>& intercepts = FloatsOf(draft.attributes, "intercepts");
   if (targets < 1 || coefficients.empty() ||
       coefficients.size() % static_cast<size_t>(targets) != 0) {
     return absl::InvalidArgumentError(absl::StrCat("attribute 'coefficients' has ",
@@ -55,7 +45,7 @@ absl::StatusOr<ValueId> Product(NodeDraft& draft, Graph& graph, int64_t targets)
                      Tensor::FromVector(DType::kFloat32, {targets, columns}, coefficients))};
   if (!intercepts.empty()) {
     RETURN_IF_ERROR(CheckLength("intercepts", intercepts.size(), static_cast<size_t>(targets)));
-    inputs.push_back(Vector(steps, intercepts));
+    inputs.push_back(steps.Floats("intercepts", intercepts));
   }
   return steps.Add("Gemm", std::move(inputs), {{"transB", int64_t{1}}});
 }
@@ -136,7 +126,7 @@ absl::Status ImputerInSteps(NodeDraft& draft, Graph& graph) {
   const Attributes& attributes = draft.attributes;
   Steps steps(draft, graph);
   ValueId x = draft.inputs[0], missing = kNone, value = kNone;
-  const std::vector<float> floats = FloatsOf(attributes, "imputed_value_floats");
+  const std::vector<float>& floats = FloatsOf(attributes, "imputed_value_floats");
   const std::vector<int64_t> ints = attributes.Ints("imputed_value_int64s");
   if (!floats.empty()) {
     x = AsFloats(draft, graph, x);
@@ -145,7 +135,7 @@ absl::Status ImputerInSteps(NodeDraft& draft, Graph& graph) {
                                    : steps.Add("Equal", {x, steps.Float(replaced)});
     value = Broadcast(steps, floats);
   } else if (!ints.empty()) {
-    if (TypeBefore(graph, x) != DType::kInt64) x = steps.Add("Cast", {x}, {{"to", int64_t{7}}});
+    if (TypeBefore(graph, x) != DType::kInt64) x = steps.Cast(x, DType::kInt64);
     missing = steps.Add("Equal", {x, steps.Int64(attributes.Int("replaced_value_int64", 0))});
     value = ints.size() == 1 ? steps.Int64(ints[0]) : steps.Int64s(ints);
   } else {
@@ -164,10 +154,7 @@ absl::Status BinarizerInSteps(NodeDraft& draft, Graph& graph) {
   const ValueId x = AsFloats(draft, graph, draft.inputs[0]);
   const ValueId above =
       steps.Add("Greater", {x, steps.Float(draft.attributes.Float("threshold", 0))});
-  draft.op = "Cast";
-  draft.attributes = {{"to", int64_t{1}}};
-  draft.inputs = {above};
-  return absl::OkStatus();
+  return steps.Become("Cast", {above}, {{"to", ops::OnnxNumber(DType::kFloat32)}});
 }
 
 }  // namespace reprise

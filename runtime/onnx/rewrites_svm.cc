@@ -11,12 +11,6 @@
 namespace reprise {
 namespace {
 
-const std::vector<float>& FloatsOf(const Attributes& attributes, const char* name) {
-  static const std::vector<float>* const kEmpty = new std::vector<float>();
-  const auto* list = attributes.Get<std::vector<float>>(name);
-  return list == nullptr ? *kEmpty : *list;
-}
-
 // `rows` [count, columns] transposed, as an operand of a product.
 ValueId Columns(Steps& steps, const std::string& name, const std::vector<float>& rows,
                 int64_t count) {
@@ -78,16 +72,10 @@ absl::StatusOr<ValueId> Lines(NodeDraft& draft, Graph& graph, ValueId x,
   }
   Steps steps(draft, graph);
   const std::vector<float> lines(sums.begin(), sums.end());
-  const auto size = static_cast<int64_t>(rho.size());
   return steps.Add(
       "Gemm",
       {x, steps.Constant("lines", Tensor::FromVector(DType::kFloat32, {columns, results}, lines)),
-       steps.Constant("rho", Tensor::FromVector(DType::kFloat32, {size}, rho))});
-}
-
-ValueId Vector(Steps& steps, std::vector<float> values) {
-  const auto size = static_cast<int64_t>(values.size());
-  return steps.Constant("vector", Tensor::FromVector(DType::kFloat32, {size}, values));
+       steps.Floats("rho", rho)});
 }
 
 // What `count` support vectors say, by `weights` [count, results], plus `rho`: [rows, results].
@@ -102,7 +90,7 @@ absl::StatusOr<ValueId> Decisions(NodeDraft& draft, Graph& graph, ValueId x,
   const auto results = static_cast<int64_t>(weights.size()) / count;
   const ValueId by = steps.Constant("coefficients",
                                     Tensor::FromVector(DType::kFloat32, {count, results}, weights));
-  return steps.Add("Gemm", {kernel, by, Vector(steps, rho)});
+  return steps.Add("Gemm", {kernel, by, steps.Floats("rho", rho)});
 }
 
 }  // namespace
@@ -156,8 +144,11 @@ absl::Status SvmClassifierInSteps(NodeDraft& draft, Graph& graph) {
   const ValueId x = AsFloats(draft, graph, draft.inputs[0]);
   int64_t vectors = 0;
   for (const int64_t count : supports) {
-    if (count < 0)
-      return absl::InvalidArgumentError(absl::StrCat("a class of ", count, " vectors"));
+    // Each has a coefficient at least; numbers beyond that may not be summed.
+    if (count < 0 || count > static_cast<int64_t>(coefficients.size()) - vectors) {
+      return absl::InvalidArgumentError(absl::StrCat("a class of ", count, " vectors, there are ",
+                                                     coefficients.size(), " coefficients"));
+    }
     vectors += count;
   }
   if (vectors == 0) {

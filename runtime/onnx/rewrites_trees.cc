@@ -363,10 +363,8 @@ absl::Status TreeEnsembleInSteps(NodeDraft& draft, Graph& graph) {
   if (given == DType::kFloat16) {
     // The result has the dtype of the input.
     const NodeId scores = graph.AddNode(ops::kClassScores, {sums}, rules.ToAttributes());
-    draft.op = "Cast";
-    draft.attributes = {{"to", int64_t{10}}};
-    draft.inputs = {graph.node(scores).outputs[0]};
-    return absl::OkStatus();
+    return Steps(draft, graph)
+        .Become("Cast", {graph.node(scores).outputs[0]}, {{"to", ops::OnnxNumber(given)}});
   }
   FinishWithScores(draft, sums, rules, /*labels=*/false);
   return absl::OkStatus();

@@ -13,6 +13,7 @@ namespace reprise {
 namespace {
 
 constexpr int64_t kMaxListLength = 65536;       // of pieces of a tensor
+constexpr int64_t kMaxListed = 1 << 21;         // tensors in all lists that are made or taken
 constexpr int64_t kMaxSize = int64_t{1} << 31;  // of a piece, and the largest place of one
 
 int64_t IntOf(const FlatNode& node, absl::string_view name, int64_t fallback) {
@@ -321,7 +322,7 @@ absl::StatusOr<SequenceWalk::Results> SequenceWalk::Choose(const FlatNode& node)
   std::vector<ValueId> inputs(1), from_else;
   ASSIGN_OR_RETURN(inputs[0], TensorOf(node, 0));
   std::vector<std::string> names;
-  std::vector<std::pair<std::string, size_t>> lists;  // of that many results, in this order
+  std::vector<std::pair<int, size_t>> lists;  // outputs of that many results, in this order
   for (int k = 0; k < outputs; ++k) {
     const std::string& name = proto.output(k);
     const int first = 1 + k, second = 1 + outputs + k;
@@ -344,7 +345,7 @@ absl::StatusOr<SequenceWalk::Results> SequenceWalk::Choose(const FlatNode& node)
     inputs.insert(inputs.end(), a.begin(), a.end());
     from_else.insert(from_else.end(), b.begin(), b.end());
     for (size_t i = 0; i < a.size(); ++i) names.push_back(absl::StrCat(name, "[", i, "]"));
-    lists.push_back({name, a.size()});
+    lists.push_back({k, a.size()});
   }
   inputs.insert(inputs.end(), from_else.begin(), from_else.end());
   std::vector<ValueId> made;
@@ -356,14 +357,14 @@ absl::StatusOr<SequenceWalk::Results> SequenceWalk::Choose(const FlatNode& node)
   size_t next = 0;
   auto list = lists.begin();
   for (int k = 0; k < outputs; ++k) {
-    if (list == lists.end() || list->first != proto.output(k)) {
+    if (list == lists.end() || list->first != k) {
       const ValueId id = made[next++];
       if (id != kNone) results.push_back({proto.output(k), id});
       continue;
     }
     Held held{.kind = Held::Kind::kList};
     for (size_t i = 0; i < list->second; ++i) held.list.push_back(made[next++]);
-    if (!list->first.empty()) held_.insert_or_assign(list->first, std::move(held));
+    if (!proto.output(k).empty()) held_.insert_or_assign(proto.output(k), std::move(held));
     ++list;
   }
   return results;
@@ -388,9 +389,20 @@ absl::StatusOr<const SequenceWalk::Held*> SequenceWalk::SequenceOf(const FlatNod
       absl::StrCat("input ", i, " ('", node.proto->input(i), "') is no sequence"));
 }
 
-absl::StatusOr<std::vector<ValueId>> SequenceWalk::ListOf(const FlatNode& node, int i) const {
+absl::Status SequenceWalk::Count(int64_t listed) {
+  listed_ += listed;
+  if (listed_ <= kMaxListed) return absl::OkStatus();
+  return absl::UnimplementedError(
+      absl::StrCat("the lists of tensors that are made of the file's sequences hold more than ",
+                   kMaxListed, " together"));
+}
+
+absl::StatusOr<std::vector<ValueId>> SequenceWalk::ListOf(const FlatNode& node, int i) {
   ASSIGN_OR_RETURN(const Held* sequence, SequenceOf(node, i));
-  if (sequence->kind == Held::Kind::kList) return sequence->list;
+  if (sequence->kind == Held::Kind::kList) {
+    RETURN_IF_ERROR(Count(static_cast<int64_t>(sequence->list.size())));
+    return sequence->list;
+  }
   const Pieces of = sequence->pieces;
   const auto dim = KnownDim(of.source, of.axis);
   if (!dim.has_value() || *dim > kMaxListLength * of.size) {
@@ -402,6 +414,7 @@ absl::StatusOr<std::vector<ValueId>> SequenceWalk::ListOf(const FlatNode& node, 
     sizes.push_back(std::min(of.size, *dim - start));
   }
   if (sizes.empty()) return std::vector<ValueId>();
+  RETURN_IF_ERROR(Count(static_cast<int64_t>(sizes.size())));
   const ValueId operand = graph_.AddConstant("", Tensor::Int64s(sizes));
   const NodeId split =
       graph_.AddNode("Split", {of.source, operand}, {{"axis", of.axis}}, sizes.size());
@@ -458,6 +471,7 @@ ValueId SequenceWalk::Scalar(int64_t number) {
 }
 
 absl::StatusOr<SequenceWalk::Results> SequenceWalk::Keep(const FlatNode& node, Held held) {
+  RETURN_IF_ERROR(Count(static_cast<int64_t>(held.list.size())));
   held_.insert_or_assign(node.proto->output(0), std::move(held));
   return Results();
 }

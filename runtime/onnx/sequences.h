@@ -92,7 +92,9 @@ class SequenceWalk {
   // Operand `i` as what it has to be.
   absl::StatusOr<ValueId> TensorOf(const FlatNode& node, int i) const;
   absl::StatusOr<const Held*> SequenceOf(const FlatNode& node, int i) const;
-  absl::StatusOr<std::vector<ValueId>> ListOf(const FlatNode& node, int i) const;
+  absl::StatusOr<std::vector<ValueId>> ListOf(const FlatNode& node, int i);
+  // Lists of as many tensors more: a file of few bytes could make very many long ones.
+  absl::Status Count(int64_t listed);
   // The place in a list of `size` that operand `i` names, counted from its end where negative.
   absl::StatusOr<size_t> PlaceOf(const FlatNode& node, int i, size_t size) const;
   // A dim that the file fixes.
@@ -108,6 +110,7 @@ class SequenceWalk {
   Graph& graph_;
   const Tensors& tensors_;
   absl::flat_hash_map<std::string, Held> held_;
+  int64_t listed_ = 0;
 };
 
 }  // namespace reprise

@@ -54,6 +54,10 @@ class Steps {
   ValueId Float(double value) {
     return graph_.AddConstant("", Tensor::FloatScalar(static_cast<float>(value)));
   }
+  ValueId Floats(absl::string_view name, const std::vector<float>& values) {
+    const auto size = static_cast<int64_t>(values.size());
+    return Constant(name, Tensor::FromVector(DType::kFloat32, {size}, values));
+  }
   // In the dtype of `like`.
   ValueId FloatLike(double value, ValueId like) { return Add("CastLike", {Float(value), like}); }
   ValueId Int64(int64_t value) { return graph_.AddConstant("", Tensor::Int64Scalar(value)); }

@@ -67,7 +67,8 @@ void LocalNormAxis(AxisContext& context) {
   context.Set(0, std::move(flow));
 }
 
-// What is made of a row of the first operand no other row has a part in; all that is in the row has.
+// Each row of the first operand by itself: its result is made of all elements of the row, and of no
+// other row.
 void RowsAxis(AxisContext& context) {
   AxisFlowValue flow = context.input(0);
   for (const Positions& positions : context.input(0).along) {
@@ -75,7 +76,9 @@ void RowsAxis(AxisContext& context) {
   }
   std::erase_if(flow.along, [](const Positions& positions) { return positions.dim != 0; });
   for (size_t i = 1; i < context.num_inputs(); ++i) {
-    if (!context.input(i).along.empty()) context.Doubt("takes weights that follow the positions of");
+    if (!context.input(i).along.empty()) {
+      context.Doubt("takes weights that follow the positions of");
+    }
   }
   KeepWithoutPadding(flow);
   for (size_t o = 0; o < context.node().outputs.size(); ++o) {

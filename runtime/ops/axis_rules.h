@@ -26,7 +26,8 @@ AxisOf ReduceSumAxis, ReduceNormAxis, ReduceProdAxis, ReduceMeanAxis, ReduceMaxA
 // axis_layers.cc
 AxisOf LastDimsNormAxis, InstanceNormAxis, GroupNormAxis, BatchNormAxis, LocalNormAxis,
     RecurrentAxis, ConvAxis, ConvTransposeAxis, AveragePoolAxis, MaxPoolAxis, LpPoolAxis,
-    GlobalPoolAxis, ResizeAxis, DynamicQuantizeAxis, SegmentDynamicQuantizeAxis, AttentionAxis, RowsAxis, CategoriesAxis;
+    GlobalPoolAxis, ResizeAxis, DynamicQuantizeAxis, SegmentDynamicQuantizeAxis, AttentionAxis,
+    RowsAxis, CategoriesAxis;
 
 // axis_sampling.cc
 AxisOf GridSampleAxis, RoiAlignAxis;

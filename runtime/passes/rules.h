@@ -31,9 +31,9 @@ absl::StatusOr<ValueId> MishRule(Graph& graph, NodeId node);
 absl::StatusOr<ValueId> LogicRule(Graph& graph, NodeId node);
 // GatherND whose constant indices name every element in order is a Reshape.
 absl::StatusOr<ValueId> GatherNdRule(Graph& graph, NodeId node);
-// Gather of a place in each row, of rows laid end to end, looks it up in each row: GatherND by batch
-// dims. Where the places may not lie in their rows (only those of ArgMax and ArgMin do for sure) it
-// stays.
+// Gather of a place in each row, of rows laid end to end, looks it up in each row: GatherND by
+// batch dims. Where the places may not lie in their rows (only those of ArgMax and ArgMin do for
+// sure) it stays.
 absl::StatusOr<ValueId> FlatRowsRule(Graph& graph, NodeId node);
 // Elementwise over Expand: the Expand moves behind the node, or goes where broadcasting does it.
 absl::StatusOr<ValueId> ExpandRule(Graph& graph, NodeId node);

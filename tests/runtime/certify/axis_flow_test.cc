@@ -347,6 +347,27 @@ TEST(AxisFlowTest, WhatEachRowPutsInItselfMixesNoBatch) {
             "node 'put' (ScatterND) takes numbers that follow the size of tokens");
 }
 
+TEST(AxisFlowTest, APlaceThatAllRowsShareMayNotFollowTheSizeOfTheBatch) {
+  const auto found = [](int64_t less_than_size) {
+    const auto at = [&](int64_t size) {
+      std::vector<std::string> places;
+      const int64_t shared = less_than_size > 0 ? size - less_than_size : 2;
+      for (int64_t row = 0; row < size; ++row) places.push_back(absl::StrCat(row, ", ", shared));
+      return GraphAt(
+          absl::StrCat("  input %x: f32[$S, 32]\n  const %at: i64[$S, 2] = {",
+                       absl::StrJoin(places, ", "), "}\n  %y: ? = GatherND(%x, %at) @find"),
+          size);
+    };
+    return FindMixing(
+        at(kSmall), at(kLarge),
+        {.axis = "tokens", .is_batch = true, .small_size = kSmall, .large_size = kLarge});
+  };
+  EXPECT_NE(found(0).verdict, kMixes);
+  EXPECT_EQ(found(1).verdict, kMixes);
+  EXPECT_EQ(MixingWords(found(1)),
+            "node 'find' (GatherND) takes numbers that follow the size of tokens");
+}
+
 // Places to look along the last dim, for `inner` heads of each of a batch: `place(row, column)`.
 template <typename Place>
 AxisFinding FindAtPlaces(int64_t inner, Place place) {

@@ -146,5 +146,45 @@ TEST(ClassicTest, SupportVectorsOfTheLinearKernelAreLines) {
   EXPECT_THAT(text, Not(HasSubstr("svr/vectors")));
 }
 
+// Numbers whose sum wraps around to the right one would be written to far behind the end.
+TEST(ClassicTest, ClassesOfMoreVectorsThanCoefficientsAreRefused) {
+  for (const Ints& supports :
+       {Ints{1 << 20, 1, 1, 1},
+        Ints{int64_t{1} << 62, int64_t{1} << 62, int64_t{1} << 62, (int64_t{1} << 62) + 1}}) {
+    ModelBuilder builder = Builder();
+    auto& node = builder.Node("SVMClassifier", {"x"}, {"label", "scores"}, "svc", kDomain);
+    SetAttribute(node, "support_vectors", Floats(4, 0.5f));
+    SetAttribute(node, "coefficients", Floats{1, 2, 3});
+    SetAttribute(node, "rho", Floats(6, 0.0f));
+    SetAttribute(node, "vectors_per_class", supports);
+    SetAttribute(node, "classlabels_ints", Ints{0, 1, 2, 3});
+    builder.Output("label");
+    EXPECT_THAT(InvalidArgument(builder),
+                AllOf(HasSubstr("svc"), HasSubstr(absl::StrCat(supports[0])), HasSubstr("3 coef")));
+  }
+}
+
+TEST(ClassicTest, MoreTargetsThanFitAreRefusedBeforeAnythingIsAllocated) {
+  for (const int64_t targets : {int64_t{1} << 25, int64_t{1} << 62}) {
+    ModelBuilder builder = Builder();
+    auto& node = builder.Node("TreeEnsembleRegressor", {"x"}, {"y"}, "leaf", kDomain);
+    SetAttribute(node, "nodes_treeids", Ints{0});
+    SetAttribute(node, "nodes_nodeids", Ints{0});
+    SetAttribute(node, "nodes_featureids", Ints{0});
+    SetAttribute(node, "nodes_values", Floats{0});
+    SetAttribute(node, "nodes_modes", Texts{"LEAF"});
+    SetAttribute(node, "nodes_truenodeids", Ints{0});
+    SetAttribute(node, "nodes_falsenodeids", Ints{0});
+    SetAttribute(node, "target_treeids", Ints{0});
+    SetAttribute(node, "target_nodeids", Ints{0});
+    SetAttribute(node, "target_ids", Ints{0});
+    SetAttribute(node, "target_weights", Floats{1});
+    SetAttribute(node, "n_targets", targets);
+    builder.Output("y");
+    EXPECT_THAT(InvalidArgument(builder),
+                AllOf(HasSubstr("leaf"), HasSubstr(absl::StrCat("there are ", targets))));
+  }
+}
+
 }  // namespace
 }  // namespace reprise

@@ -211,5 +211,26 @@ TEST(SequencesTest, OtherOpsDoNotTakeSequences) {
               AllOf(HasSubstr("'length'"), HasSubstr("'x') is no sequence")));
 }
 
+TEST(SequencesTest, FilesThatMakeVeryManyLongListsAreRefused) {
+  const auto with_lists = [](int lists) {
+    Sequences b;
+    b.Input("w", {"60000"});
+    b.Node("SplitToSequence", {"w"}, {"s0"});
+    SetAttribute(*b.graph().mutable_node()->rbegin(), "keepdims", int64_t{1});
+    std::string last = "s0";
+    for (int i = 1; i <= lists; ++i) {
+      b.Node("SequenceErase", {last}, {absl::StrCat("s", i)}, absl::StrCat("erase", i));
+      last = absl::StrCat("s", i);
+    }
+    b.Node("SequenceLength", {last}, {"count"});
+    b.Node("Cast", {"count"}, {"y"});
+    SetAttribute(*b.graph().mutable_node()->rbegin(), "to", int64_t{1});
+    return b;
+  };
+  EXPECT_TRUE(Import(with_lists(3)).ok()) << Import(with_lists(3)).status();
+  EXPECT_THAT(Unimplemented(with_lists(40)),
+              AllOf(HasSubstr("node 'erase"), HasSubstr("more than 2097152 together")));
+}
+
 }  // namespace
 }  // namespace reprise
