@@ -5,13 +5,11 @@
 #include "runtime/base/status_macros.h"
 #include "runtime/ops/integer_operands.h"
 #include "runtime/ops/matmul.h"
-#include "runtime/ops/quantize.h"
-#include "runtime/ops/typed.h"
 
 namespace reprise::ops {
 namespace {
 
-enum Input : size_t { kA, kB, kAScale, kBScale, kAZero, kBZero, kBias, kResidual, kYScale };
+enum Input : size_t { kA, kB, kAScale, kBScale, kAZero, kBZero, kBias, kResidual };
 
 }  // namespace
 
@@ -32,8 +30,7 @@ absl::Status IntegerLinearRule(InferContext& context) {
   for (size_t i : {kBScale, kBZero}) RETURN_IF_ERROR(CheckOneOr(context, i, columns));
   RETURN_IF_ERROR(CheckExactly(context, kBias, columns));
   RETURN_IF_ERROR(CheckExactly(context, kResidual, shape));
-  ASSIGN_OR_RETURN(const DType dtype, ResultType(context, kYScale));
-  context.SetOutput(0, dtype, std::move(shape));
+  context.SetOutput(0, DType::kFloat32, std::move(shape));
   return absl::OkStatus();
 }
 
@@ -57,9 +54,7 @@ absl::Status IntegerLinearKernel(const KernelContext& context) {
   const float* a_scale = context.inputs[kAScale].as<float>();
   const float* b_scale = context.inputs[kBScale].as<float>();
   const float* bias = HasInput(context, kBias) ? context.inputs[kBias].as<float>() : nullptr;
-  const bool quantised = HasInput(context, kYScale);
-  std::vector<float> floats(quantised ? count : 0);
-  float* y = quantised ? floats.data() : out.as<float>();
+  float* y = out.as<float>();
   for (int64_t row = 0; row < rows; ++row) {
     for (int64_t column = 0; column < columns; ++column) {
       const int64_t i = row * columns + column;
@@ -72,9 +67,6 @@ absl::Status IntegerLinearKernel(const KernelContext& context) {
   if (HasInput(context, kResidual)) {
     const float* residual = context.inputs[kResidual].as<float>();
     for (int64_t i = 0; i < count; ++i) y[i] += residual[i];
-  }
-  if (quantised) {
-    QuantizeAll(y, *context.inputs[kYScale].as<float>(), Int64sOf(context, kYScale + 1)[0], out);
   }
   return absl::OkStatus();
 }

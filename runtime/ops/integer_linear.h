@@ -1,5 +1,5 @@
-// reprise.IntegerLinear: the product of quantised activations and quantised weights, with what
-// follows it, as floats or quantised again.
+// reprise.IntegerLinear: the product of quantised activations and quantised weights as floats, with
+// what follows it.
 #pragma once
 
 #include "runtime/ops/infer.h"
@@ -15,12 +15,9 @@ namespace reprise::ops {
 //   5 b_zero?   of b's dtype: one element, or [N]
 //   6 bias?     f32 [N]
 //   7 residual? f32 [..., N]
-//   8 y_scale?  f32: one element; with y_zero
-//   9 y_zero?   u8 or s8: one element
 // {activation}: as reprise.Linear has it. Output f32 [..., N]:
-//   y = activation(a_scale b_scale sum_k (a - a_zero)(b - b_zero) + bias) + residual
-// with the sum exact in int32 (which wraps around, from 2^15 products of the largest numbers on);
-// of y_zero's dtype, where there is one: QuantizeLinear(y, y_scale, y_zero).
+//   activation(a_scale b_scale sum_k (a - a_zero)(b - b_zero) + bias) + residual
+// with the sum exact in int32 (which wraps around, from 2^15 products of the largest numbers on).
 Rule IntegerLinearRule;
 Kernel IntegerLinearKernel;
 

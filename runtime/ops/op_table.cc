@@ -207,7 +207,7 @@ constexpr OpRow kRows[] = {
     {"Einsum", 1, -1, 1, 1, 0, 0, EinsumRule, EinsumKernel, EinsumAxis},
     {"com.microsoft.FusedMatMul", 2, 2, 1, 1, 0, 0, FusedMatMulRule, FusedMatMulKernel, GemmAxis},
     {"reprise.Linear", 2, 4, 1, 1, kInternal, 0, LinearRule, LinearKernel, UnknownAxis},
-    {"reprise.IntegerLinear", 4, 10, 1, 1, kInternal, 0, IntegerLinearRule, IntegerLinearKernel, UnknownAxis, TypeLikeOr<9, DType::kFloat32>},
+    {"reprise.IntegerLinear", 4, 8, 1, 1, kInternal, 0, IntegerLinearRule, IntegerLinearKernel, UnknownAxis, kFloat32},
     // Convolution and pooling.
     {"Conv", 2, 3, 1, 1, 0, 0, ConvRule, ConvKernel, ConvAxis},
     {"reprise.IntegerAdd", 8, 8, 1, 1, kInternal, 0, IntegerAddRule, IntegerAddKernel, UnknownAxis, TypeLike<7>},

@@ -1,6 +1,7 @@
-// Steps of bytes that are all that is read of a reprise.IntegerConv or reprise.IntegerLinear become
-// its result, and the sum of two dequantised values that is quantised again becomes a
-// reprise.IntegerAdd, so that a chain of quantised nodes hands on bytes.
+// Steps of bytes that are all that is read of a reprise.IntegerConv become its result, and the sum
+// of two dequantised values that is quantised again becomes a reprise.IntegerAdd, so that a chain
+// of quantised nodes hands on bytes. A reprise.IntegerLinear keeps its floats: its few rows are
+// quantised as fast by a pass of their own.
 #include "runtime/base/status_macros.h"
 #include "runtime/ops/quantize.h"
 #include "runtime/passes/activation_match.h"
@@ -11,7 +12,7 @@
 namespace reprise {
 namespace {
 
-// Of both ops: the scale of the result, in front of its zero point.
+// Of a reprise.IntegerConv: the scale of the result, in front of its zero point.
 constexpr size_t kResultScale = 8;
 
 // One scale for all of a value of bytes.
@@ -57,21 +58,18 @@ absl::Status ReplaceSteps(Graph& graph, const Node& node, ValueId bytes) {
   return absl::OkStatus();
 }
 
-// The steps of a product's result.
-absl::StatusOr<bool> JoinProduct(Graph& graph, const Node& node, const ByteScale& to) {
+// The steps of a convolution's result.
+absl::StatusOr<bool> JoinConv(Graph& graph, const Node& node, const ByteScale& to) {
   const NodeId producer = ProducerOf(graph, node.inputs[0]);
   if (producer == kNone || OnlyUser(graph, node.inputs[0]) == kNone) return false;
-  const Node product = graph.node(producer);
-  if ((product.op != "reprise.IntegerConv" && product.op != "reprise.IntegerLinear") ||
-      product.input(kResultScale) != kNone) {
-    return false;
-  }
-  std::vector<ValueId> inputs = product.inputs;
+  const Node conv = graph.node(producer);
+  if (conv.op != "reprise.IntegerConv" || conv.input(kResultScale) != kNone) return false;
+  std::vector<ValueId> inputs = conv.inputs;
   inputs.resize(kResultScale, kNone);
   inputs.push_back(to.scale);
   inputs.push_back(ZeroPoint(graph, to));
-  ASSIGN_OR_RETURN(const ValueId bytes, AddInferred(graph, product.op, std::move(inputs),
-                                                    product.attributes, product.name));
+  ASSIGN_OR_RETURN(const ValueId bytes,
+                   AddInferred(graph, conv.op, std::move(inputs), conv.attributes, conv.name));
   RETURN_IF_ERROR(ReplaceSteps(graph, node, bytes));
   return true;
 }
@@ -123,7 +121,7 @@ class FuseRequantizePass : public Pass {
       const Node node = graph.node(id);  // Adding nodes moves the others.
       const std::optional<ByteScale> to = QuantisesTo(graph, node);
       if (!to.has_value()) continue;
-      for (const auto join : {JoinProduct, JoinAdd}) {
+      for (const auto join : {JoinConv, JoinAdd}) {
         ASSIGN_OR_RETURN(const bool joined, join(graph, node, *to));
         changed |= joined;
         if (joined) break;

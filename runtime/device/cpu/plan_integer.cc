@@ -24,8 +24,6 @@ struct IntegerParams {
   bool a_signed = false, b_signed = false;
   Factors a_zero, b_zero, a_scale, b_scale;
   int bias = kNoOperand;
-  int c_scale = kNoOperand;  // of a result of bytes; its zero point is behind it
-  ByteFinish finish;         // of such, without these operands
   // Of B that is packed at replay: the position of the workspace, bytes for each of so many parts.
   int workspace = kNoOperand;
   int64_t scratch_bytes = 0;
@@ -40,18 +38,12 @@ std::optional<Factors> FactorsOf(const NodeView& node, size_t i, int64_t many) {
   return Factors{static_cast<int>(i), count == 1 ? 0 : 1};
 }
 
-// `finish`: what the result keeps its finish in.
-U8S8Args ArgsOf(const IntegerParams& params, const LaunchArgs& args, ByteFinish& finish) {
+U8S8Args ArgsOf(const IntegerParams& params, const LaunchArgs& args) {
   const Product& p = params.product;
   const auto at = [&](int operand) -> const void* {
     return operand == kNoOperand ? nullptr : args.operands[operand];
   };
   const auto floats = [&](int operand) { return static_cast<const float*>(at(operand)); };
-  if (params.c_scale != kNoOperand) {
-    finish = params.finish;
-    finish.scale = floats(params.c_scale);
-    finish.zero.data = at(params.c_scale + 1);
-  }
   return {.a = args.operands[0],
           .lda = p.k,
           .a_signed = params.a_signed,
@@ -70,16 +62,14 @@ U8S8Args ArgsOf(const IntegerParams& params, const LaunchArgs& args, ByteFinish&
           .bias = floats(params.bias),
           .residual = floats(p.residual),
           .ld_residual = p.n,
-          .activation = p.activation,
-          .finish = params.c_scale == kNoOperand ? nullptr : &finish};
+          .activation = p.activation};
 }
 
 void RunPacked(const LaunchArgs& args) {
   const auto& params = *static_cast<const IntegerParams*>(args.params);
   const Product& p = params.product;
   const int64_t m = p.LiveExtent(*args.frame).rows;
-  ByteFinish finish;
-  params.kernels->part(ArgsOf(params, args, finish),
+  params.kernels->part(ArgsOf(params, args),
                        params.kernels->Partition(m, p.n, args.parts, args.part));
 }
 
@@ -99,13 +89,12 @@ void RunUnpacked(const LaunchArgs& args) {
                                      : kernels.Partition(live.rows, p.n, parts, args.part);
   void* const scratch =
       static_cast<std::byte*>(args.operands[params.workspace]) + args.part * params.scratch_bytes;
-  ByteFinish finish;
-  const U8S8Args first = ArgsOf(params, args, finish);
+  const U8S8Args first = ArgsOf(params, args);
   for (int64_t i = range.begin; i < range.end; ++i) {
     const Product::Positions matrices = p.MatricesOf(i);
     U8S8Args of_matrix = first;
     of_matrix.a = static_cast<const uint8_t*>(first.a) + matrices.a * p.m * p.k;
-    // Of a stack they are elements of four bytes, floats or not.
+    // Elements of four bytes, floats or not.
     of_matrix.c = static_cast<float*>(first.c) + i * p.m * p.n;
     const ByteSource b = {
         .data = static_cast<const uint8_t*>(first.packed_b) + matrices.b * p.k * p.n,
@@ -142,8 +131,7 @@ std::vector<Candidate> IntegerCandidates(const CpuTarget& target, const NodeView
   } else {
     option.workspace_bytes = static_cast<size_t>(params.scratch_parts * params.scratch_bytes);
   }
-  // Bytes are not as wide as what they would lie on.
-  if (params.c_scale == kNoOperand) option.in_place = product.residual;
+  option.in_place = product.residual;
   option.takes_live_rows = product.takes_live_rows();
   CountActivation(product, candidate.bound.work);
   candidate.bound.detail = product.Detail();
@@ -186,15 +174,6 @@ std::vector<Candidate> PlanIntegerLinear(const CpuTarget& target, const NodeView
   params.b_scale = *factors[1];
   params.a_zero = *factors[2];
   params.b_zero = *factors[3];
-  constexpr size_t kScaleOfResult = 8;
-  if (node.has_input(kScaleOfResult)) {
-    // What follows on a Linear is among what follows on a convolution.
-    const std::optional<ConvActivation> activation = ConvActivationOf(node.attributes());
-    if (!activation.has_value()) return {};
-    params.c_scale = static_cast<int>(kScaleOfResult);
-    params.finish = {.activation = *activation,
-                     .zero = {.is_signed = node.out_dtype() == DType::kInt8}};
-  }
   return IntegerCandidates(target, node, params);
 }
 

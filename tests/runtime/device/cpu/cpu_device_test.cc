@@ -190,14 +190,6 @@ constexpr const char* kNodes[] = {
     "input %x: u8[1, 9, 19]\nparam %w: u8[19, 1, 4] = p0\ninput %s: f32[]\ninput %t: f32[]\n"
     "input %q: u8[]\nconst %u: f32[] = {3.0}\ninput %v: i8[]\n%y: ? = reprise.IntegerConv(%x, %w, "
     "%s, %t, _, %q, _, _, %u, %v) {group = 19, layout = \"last\"}\noutput %y",
-    // Products whose result is of bytes.
-    "input %x: u8[37, 64]\nparam %w: i8[64, 96] = p0\ninput %s: f32[]\ninput %t: f32[96]\n"
-    "input %z: u8[]\nparam %b: f32[96] = p1\ninput %r: f32[37, 96]\nconst %u: f32[] = {2.5}\n"
-    "input %v: i8[]\n%y: ? = reprise.IntegerLinear(%x, %w, %s, %t, %z, _, %b, %r, %u, %v) "
-    "{activation = \"relu\"}\noutput %y",
-    "input %x: i8[5, 33]\nparam %w: i8[33, 17] = p0\ninput %s: f32[5, 1]\ninput %t: f32[]\n"
-    "const %u: f32[] = {0.3}\ninput %v: u8[]\n%y: ? = reprise.IntegerLinear(%x, %w, %s, %t, _, _, "
-    "_, _, %u, %v)\noutput %y",
     // What lies between convolutions of bytes.
     "input %x: u8[2, 7, 9, 5]\ninput %w: i8[2, 7, 9, 5]\ninput %s: f32[]\ninput %t: f32[]\n"
     "const %u: f32[] = {0.75}\ninput %p: u8[]\ninput %q: i8[]\ninput %v: i8[]\n%y: ? = "
