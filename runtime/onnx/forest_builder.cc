@@ -17,7 +17,7 @@ using ops::LeafSum;
 
 constexpr int64_t kMostNodes = int64_t{1} << 30;
 constexpr int64_t kMostColumns = int64_t{1} << 28;
-constexpr int64_t kMostTargets = int64_t{1} << 24;
+constexpr int64_t kMostTargets = int64_t{1} << 20;
 // Nodes that fit into a core's second-level cache several times over.
 constexpr int64_t kNodesOfChunk = 32768;
 constexpr int64_t kMostChunks = 64;

@@ -107,7 +107,14 @@ void DispatchSize(DType dtype, F&& f) {
   }
 }
 
-// Converts as ONNX Cast does; what C++ leaves undefined (out of range, NaN) saturates, NaN is 0.
+// What NaN becomes as an integer, which ONNX leaves open: the least number of signed types of 32
+// and 64 bits, as x86 and numpy have it, so that a missing category is not taken for category 0.
+template <typename To>
+inline constexpr To kOfNan = std::is_signed_v<To> && sizeof(To) >= 4
+                                 ? std::numeric_limits<To>::min()
+                                 : To(0);
+
+// Converts as ONNX Cast does; what C++ leaves undefined saturates, or is kOfNan.
 template <typename To, typename From>
 To ConvertTo(From from) {
   if constexpr (std::is_same_v<To, Bool>) {
@@ -117,7 +124,7 @@ To ConvertTo(From from) {
   } else {
     const Compute<From> value = from;
     if constexpr (std::is_integral_v<To> && std::is_floating_point_v<Compute<From>>) {
-      if (!(value == value)) return To(0);
+      if (!(value == value)) return kOfNan<To>;
       // The bounds as doubles: max() of a 64-bit type rounds up, hence >=.
       if (value >= static_cast<double>(std::numeric_limits<To>::max())) {
         return std::numeric_limits<To>::max();

@@ -85,7 +85,7 @@ HWY_INLINE To Convert(From from) {
     using Wide = std::conditional_t<sizeof(To) < 4, int32_t, To>;
     To result = static_cast<To>(static_cast<Wide>(bounded));
     result = x > kHigh ? Limits::max() : result;
-    return x == x ? result : To(0);
+    return x == x ? result : ops::kOfNan<To>;
   } else if constexpr (std::is_same_v<From, Bool> && std::is_arithmetic_v<To>) {
     return from.bits != 0 ? To(1) : To(0);
   } else {
