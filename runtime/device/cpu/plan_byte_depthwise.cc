@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/base/aligned_buffer.h"
 #include "runtime/device/cpu/byte_depthwise.h"
+#include "runtime/device/cpu/integer_conv_plan.h"
 #include "runtime/device/cpu/plan_bytes.h"
 #include "runtime/device/cpu/product.h"
 #include "runtime/device/cpu/weight_memory.h"
@@ -19,16 +20,12 @@ constexpr int64_t kMostTaps = 1 << 10;
 // With fewer channels the widest vector is longer than a row of them.
 constexpr int64_t kFewestChannels = 16;
 
-struct ByteDepthwiseParams {
+struct ByteDepthwiseParams : IntegerConvOperands {
   const ByteDepthwiseKernels* kernels = nullptr;
   ByteDepthwise conv;  // without operands
   ops::Windows windows;
   int64_t in_rows = 1, in_columns = 1, out_rows = 1, out_columns = 1;
-  int64_t batch = 0, batch_rows = 0, taps = 0;
-  bool weights_signed = false, scale_a_map = false, zero_a_map = false;
-  int x_zero = kNoOperand, w_zero = kNoOperand, bias = kNoOperand, residual = kNoOperand;
-  int y_scale = kNoOperand;
-  int out = 0, workspace = 0;
+  int64_t taps = 0;
   int64_t scratch_bytes = 0;
   int scratch_parts = 0;
 
@@ -151,8 +148,7 @@ std::vector<Candidate> PlanByteDepthwise(const CpuTarget& target, const NodeView
   ByteDepthwiseParams p;
   p.kernels = &ByteDepthwiseKernelsFor(target.isa);
   p.windows = *windows;
-  p.batch = x[0];
-  p.batch_rows = node.batch_rows() > 0 && p.batch % node.batch_rows() == 0 ? node.batch_rows() : 0;
+  p.SetFrom(node);
   const size_t last = windows->out.size() - 1;
   p.in_columns = x.back();
   p.out_columns = windows->out[last];
@@ -161,21 +157,10 @@ std::vector<Candidate> PlanByteDepthwise(const CpuTarget& target, const NodeView
   p.taps = NumElements(windows->kernel);
   p.conv.channels = x[1];
   p.conv.pairs = (p.taps + 1) / 2;
-  p.conv.x_signed = node.dtype(0) == DType::kInt8;
+  p.conv.x_signed = p.x_signed;
   p.conv.finish = {.activation = *activation,
                    .residual_first = true,
                    .zero = {.is_signed = node.out_dtype() == DType::kInt8}};
-  p.weights_signed = node.dtype(1) == DType::kInt8;
-  p.scale_a_map = NumElements(node.shape(3)) > 1;
-  const auto operand = [&](int i) { return node.has_input(i) ? i : kNoOperand; };
-  p.x_zero = operand(4);
-  p.w_zero = operand(5);
-  p.zero_a_map = node.has_input(5) && NumElements(node.shape(5)) > 1;
-  p.bias = operand(6);
-  p.residual = operand(7);
-  p.y_scale = operand(8);
-  p.out = static_cast<int>(node.num_inputs());
-  p.workspace = static_cast<int>(node.num_inputs() + node.num_outputs());
   p.scratch_bytes = p.WeightBytes() + p.ScaleBytes() + p.PaddingBytes() + p.SeenBytes();
   p.scratch_parts = target.scratch_parts;
   const double flops =

@@ -10,6 +10,7 @@
 #include "runtime/base/aligned_buffer.h"
 #include "runtime/device/cpu/conv_finish.h"
 #include "runtime/device/cpu/gemm_u8s8.h"
+#include "runtime/device/cpu/integer_conv_plan.h"
 #include "runtime/device/cpu/plan.h"
 #include "runtime/device/cpu/plan_conv.h"
 #include "runtime/device/cpu/product.h"
@@ -22,27 +23,14 @@ namespace {
 constexpr int64_t kBlockBytes = 384 << 10;
 constexpr int64_t kMaxBlock = 960;
 
-// Along one dim of a plane.
-struct Axis {
-  int64_t in = 1, out = 1, kernel = 1, stride = 1, dilation = 1, pad = 0;
-
-  // Where tap `tap` of window `window` lies; outside of [0, in): in the padding.
-  int64_t At(int64_t window, int64_t tap) const { return window * stride - pad + tap * dilation; }
-  bool plain() const { return kernel == 1 && stride == 1 && pad == 0 && in == out; }
-};
-
-struct IntegerConvParams {
+struct IntegerConvParams : IntegerConvOperands {
   const U8S8Kernels* kernels = nullptr;
   ConvFinish finish = nullptr;
   ConvActivation activation;
-  Axis rows, columns;
-  int64_t batch = 0, batch_rows = 0, groups = 1;
+  PlaneAxis rows, columns;
+  int64_t groups = 1;
   int64_t channels = 0, maps = 0;  // of a group
   int64_t block = 0;               // windows, at most
-  bool x_signed = false, weights_signed = false;
-  bool scale_a_map = false, zero_a_map = false;
-  int x_zero = kNoOperand, w_zero = kNoOperand, bias = kNoOperand, residual = kNoOperand;
-  int out = 0, workspace = 0;
   int64_t scratch_bytes = 0;
   int scratch_parts = 0;
 
@@ -61,35 +49,11 @@ struct IntegerConvParams {
   }
 };
 
-// `count` bytes, few as a rule; their number is the same many times in a row.
-inline void CopyBytes(const uint8_t* from, int64_t count, uint8_t* to) {
-  const auto copy = [&](auto word, int64_t at) {
-    std::memcpy(&word, from + at, sizeof(word));
-    std::memcpy(to + at, &word, sizeof(word));
-  };
-  struct Sixteen {
-    uint64_t halves[2];
-  };
-  if (count >= 16) {
-    int64_t i = 0;
-    for (; i + 16 <= count; i += 16) copy(Sixteen(), i);
-    if (i < count) copy(Sixteen(), count - 16);
-  } else if (count >= 8) {
-    copy(uint64_t{}, 0);
-    copy(uint64_t{}, count - 8);
-  } else if (count >= 4) {
-    copy(uint32_t{}, 0);
-    copy(uint32_t{}, count - 4);
-  } else {
-    for (int64_t i = 0; i < count; ++i) to[i] = from[i];
-  }
-}
-
 // What windows [first, first + count) see of the planes at `x`: of each channel and tap a row of
 // `ld` bytes, with `zero` where a tap lies in the padding.
 void SeeBlock(const IntegerConvParams& p, const uint8_t* x, int64_t first, int64_t count,
               uint8_t zero, int64_t ld, uint8_t* seen) {
-  const Axis &rows = p.rows, &columns = p.columns;
+  const PlaneAxis &rows = p.rows, &columns = p.columns;
   const int64_t taps = rows.kernel * columns.kernel, stride = columns.stride;
   for (int64_t at = 0, length; at < count; at += length) {
     // Neighbours of one row of windows.
@@ -210,33 +174,11 @@ std::vector<Candidate> PlanIntegerConv(const CpuTarget& target, const NodeView& 
   p.kernels = &U8S8KernelsFor(target.isa);
   p.finish = ConvFinishFor(target.isa);
   p.activation = *activation;
-  const size_t dims = x.size() - 2;
-  for (size_t d = 0; d < dims; ++d) {
-    Axis& axis = d + 1 == dims ? p.columns : p.rows;
-    axis = {.in = x[d + 2],
-            .out = windows->out[d],
-            .kernel = windows->kernel[d],
-            .stride = windows->strides[d],
-            .dilation = windows->dilations[d],
-            .pad = windows->pad_begin[d]};
-  }
-  p.batch = x[0];
-  // Only whole elements of the batch can be left out.
-  p.batch_rows = node.batch_rows() > 0 && p.batch % node.batch_rows() == 0 ? node.batch_rows() : 0;
+  SetPlaneAxes(x, *windows, p.rows, p.columns);
+  p.SetFrom(node);
   p.groups = node.attributes().Int("group", 1);
   p.channels = weight[1];
   p.maps = weight[0] / p.groups;
-  p.x_signed = node.dtype(0) == DType::kInt8;
-  p.weights_signed = node.dtype(1) == DType::kInt8;
-  p.scale_a_map = NumElements(node.shape(3)) > 1;
-  const auto operand = [&](int i) { return node.has_input(i) ? i : kNoOperand; };
-  p.x_zero = operand(4);
-  p.w_zero = operand(5);
-  p.zero_a_map = node.has_input(5) && NumElements(node.shape(5)) > 1;
-  p.bias = operand(6);
-  p.residual = operand(7);
-  p.out = static_cast<int>(node.num_inputs());
-  p.workspace = static_cast<int>(node.num_inputs() + node.num_outputs());
   const int64_t panel = p.kernels->panel_columns;
   const int64_t most = std::clamp(kBlockBytes / p.depth(), panel, kMaxBlock);
   p.block = std::min(most / panel * panel, p.out_plane());

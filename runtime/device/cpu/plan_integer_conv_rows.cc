@@ -10,6 +10,7 @@
 #include "runtime/base/aligned_buffer.h"
 #include "runtime/device/cpu/conv_finish.h"
 #include "runtime/device/cpu/gemm_u8s8.h"
+#include "runtime/device/cpu/integer_conv_plan.h"
 #include "runtime/device/cpu/plan.h"
 #include "runtime/device/cpu/plan_bytes.h"
 #include "runtime/device/cpu/plan_conv.h"
@@ -26,26 +27,13 @@ namespace {
 constexpr int64_t kBlockBytes = 320 << 10;
 constexpr int64_t kMostRows = 128;
 
-// Along one dim of a plane.
-struct Axis {
-  int64_t in = 1, out = 1, kernel = 1, stride = 1, dilation = 1, pad = 0;
-
-  // Where the first tap of window `window` lies; below 0: in the padding.
-  int64_t First(int64_t window) const { return window * stride - pad; }
-  bool plain() const { return kernel == 1 && stride == 1 && pad == 0 && in == out; }
-};
-
-struct ConvRowsParams {
+struct ConvRowsParams : IntegerConvOperands {
   const U8S8Kernels* kernels = nullptr;
   ByteFinish finish;  // without its operands
-  Axis rows, columns;
-  int64_t batch = 0, batch_rows = 0, groups = 1;
+  PlaneAxis rows, columns;
+  int64_t groups = 1;
   int64_t channels = 0, maps = 0;  // of a group
-  bool x_last = false, x_signed = false, weights_signed = false;
-  bool scale_a_map = false, zero_a_map = false;
-  int x_zero = kNoOperand, w_zero = kNoOperand, bias = kNoOperand, residual = kNoOperand;
-  int y_scale = kNoOperand;
-  int out = 0, workspace = 0;
+  bool x_last = false;
   int64_t block = 0;  // rows that are copied at a time
   int64_t scratch_bytes = 0;
   int scratch_parts = 0;
@@ -59,49 +47,25 @@ struct ConvRowsParams {
   int64_t row_bytes() const { return static_cast<int64_t>(AlignUp(depth() + 8, 16)); }
 };
 
-// `count` bytes, few as a rule.
-inline void CopyFew(const uint8_t* from, int64_t count, uint8_t* to) {
-  const auto copy = [&](auto word, int64_t at) {
-    std::memcpy(&word, from + at, sizeof(word));
-    std::memcpy(to + at, &word, sizeof(word));
-  };
-  struct Sixteen {
-    uint64_t halves[2];
-  };
-  if (count >= 16) {
-    int64_t i = 0;
-    for (; i + 16 <= count; i += 16) copy(Sixteen(), i);
-    if (i < count) copy(Sixteen(), count - 16);
-  } else if (count >= 8) {
-    copy(uint64_t{}, 0);
-    copy(uint64_t{}, count - 8);
-  } else if (count >= 4) {
-    copy(uint32_t{}, 0);
-    copy(uint32_t{}, count - 4);
-  } else {
-    for (int64_t i = 0; i < count; ++i) to[i] = from[i];
-  }
-}
-
 inline void Fill(uint8_t value, int64_t count, uint8_t* to) {
   if (count > 0) std::memset(to, value, static_cast<size_t>(count));
 }
 
 // A row of taps of one window: `length` bytes of each, those of neighbouring positions `step` bytes
 // apart in `from`, which is the row of the plane. `from` null: all in the padding.
-inline uint8_t* SeeTaps(const Axis& columns, int64_t window, const uint8_t* from, int64_t step,
+inline uint8_t* SeeTaps(const PlaneAxis& columns, int64_t window, const uint8_t* from, int64_t step,
                         int64_t length, uint8_t zero, uint8_t* to) {
   const int64_t taps = columns.kernel;
   if (from == nullptr) {
     Fill(zero, taps * length, to);
     return to + taps * length;
   }
-  const int64_t first = columns.First(window);
+  const int64_t first = columns.At(window, 0);
   if (columns.dilation == 1 && step == length) {
     const int64_t begin = std::clamp<int64_t>(-first, 0, taps);
     const int64_t end = std::clamp<int64_t>(columns.in - first, begin, taps);
     Fill(zero, begin * length, to);
-    CopyFew(from + (first + begin) * step, (end - begin) * length, to + begin * length);
+    CopyBytes(from + (first + begin) * step, (end - begin) * length, to + begin * length);
     Fill(zero, (taps - end) * length, to + end * length);
     return to + taps * length;
   }
@@ -110,7 +74,7 @@ inline uint8_t* SeeTaps(const Axis& columns, int64_t window, const uint8_t* from
     if (at < 0 || at >= columns.in) {
       Fill(zero, length, to);
     } else {
-      CopyFew(from + at * step, length, to);
+      CopyBytes(from + at * step, length, to);
     }
   }
   return to;
@@ -127,7 +91,7 @@ void SeeRows(const ConvRowsParams& p, const uint8_t* x, int64_t group, int64_t f
     const uint8_t* const plane = x + element * all * p.in_plane();
     uint8_t* to = seen;
     const auto row_of_tap = [&](const uint8_t* from, int64_t tap, int64_t step) -> const uint8_t* {
-      const int64_t y = p.rows.First(row) + tap * p.rows.dilation;
+      const int64_t y = p.rows.At(row, tap);
       return y < 0 || y >= p.rows.in ? nullptr : from + y * p.columns.in * step;
     };
     if (p.x_last) {
@@ -266,35 +230,12 @@ std::vector<Candidate> PlanIntegerConvRows(const CpuTarget& target, const NodeVi
   p.finish = {.activation = *activation,
               .residual_first = true,
               .zero = {.is_signed = node.out_dtype() == DType::kInt8}};
-  const size_t dims = x.size() - 2;
-  for (size_t d = 0; d < dims; ++d) {
-    Axis& axis = d + 1 == dims ? p.columns : p.rows;
-    axis = {.in = x[d + 2],
-            .out = windows->out[d],
-            .kernel = windows->kernel[d],
-            .stride = windows->strides[d],
-            .dilation = windows->dilations[d],
-            .pad = windows->pad_begin[d]};
-  }
-  p.batch = x[0];
-  // Only whole elements of the batch can be left out.
-  p.batch_rows = node.batch_rows() > 0 && p.batch % node.batch_rows() == 0 ? node.batch_rows() : 0;
+  SetPlaneAxes(x, *windows, p.rows, p.columns);
+  p.SetFrom(node);
   p.groups = node.attributes().Int("group", 1);
   p.channels = weight[1];
   p.maps = weight[0] / p.groups;
   p.x_last = layout->x_last;
-  p.x_signed = node.dtype(0) == DType::kInt8;
-  p.weights_signed = node.dtype(1) == DType::kInt8;
-  p.scale_a_map = NumElements(node.shape(3)) > 1;
-  const auto operand = [&](int i) { return node.has_input(i) ? i : kNoOperand; };
-  p.x_zero = operand(4);
-  p.w_zero = operand(5);
-  p.zero_a_map = node.has_input(5) && NumElements(node.shape(5)) > 1;
-  p.bias = operand(6);
-  p.residual = operand(7);
-  p.y_scale = operand(8);
-  p.out = static_cast<int>(node.num_inputs());
-  p.workspace = static_cast<int>(node.num_inputs() + node.num_outputs());
   const int64_t tile = p.kernels->tile_rows;
   p.block = std::clamp(kBlockBytes / p.row_bytes() / tile * tile, tile, kMostRows);
   p.block = std::min(p.block, p.batch * p.out_plane());
