@@ -8,6 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "runtime/base/cpu_info.h"
 #include "runtime/base/heap.h"
+#include "runtime/base/program_pages.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/device/cpu/cpu_device.h"
 #include "runtime/device/reference/reference_device.h"
@@ -129,6 +130,8 @@ Daemon::Daemon(const Options& options, const std::string& version, LogFunction l
            .on_settled = [this] { OnSettled(); },
            .after_ready =
                [this](const Servable& servable) {
+                 // Before captures and replays, which bring back what requests take.
+                 DropProgramPages();
                  engine_.ConfirmPadding(*servable.model);
                  // What reading and measuring the model took is not wanted again for long: hostile
                  // inputs looked up entries of tables that no request may ever ask for.

@@ -4,13 +4,12 @@
 
 #include <fstream>
 #include <numeric>
-#include <sstream>
 #include <string>
 
 #include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
-#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
 #include "runtime/device/cpu/cpu_device.h"
+#include "tests/testing/resident_pages.h"
 
 namespace reprise {
 namespace {
@@ -71,20 +70,6 @@ TEST(ParameterStoreTest, FormsThatNoRecipeWantsAreLetGoOfAndTheirRoomIsGivenBack
   EXPECT_EQ(store.TableFor(recipe).value(), *table);
 }
 
-// KiB of the mappings of the file at `path` that are in this process's memory.
-int64_t ResidentKib(const std::string& path) {
-  std::ifstream maps("/proc/self/smaps");
-  int64_t total = 0;
-  bool inside = false;
-  for (std::string line; std::getline(maps, line);) {
-    const std::vector<std::string> words = absl::StrSplit(line, ' ', absl::SkipEmpty());
-    if (absl::StrContains(words[0], '-')) inside = absl::EndsWith(line, path);
-    int64_t kib = 0;
-    if (inside && words[0] == "Rss:" && absl::SimpleAtoi(words[1], &kib)) total += kib;
-  }
-  return total;
-}
-
 TEST(ParameterStoreTest, PagesOfTheFileLeaveMemoryAndComeBackWhenTheyAreRead) {
   constexpr int64_t kElements = 1 << 18;
   const std::string path = testing::TempDir() + "parameter_store_test.weights";
@@ -101,10 +86,13 @@ TEST(ParameterStoreTest, PagesOfTheFileLeaveMemoryAndComeBackWhenTheyAreRead) {
     const auto* read = static_cast<const float*>(leaf.data());
     return std::accumulate(read, read + kElements, 0.0);
   };
+  const auto resident = [&] {
+    return ResidentKib([&](absl::string_view mapping) { return absl::EndsWith(mapping, path); });
+  };
   const double before = sum();
-  EXPECT_GE(ResidentKib(path), 1024);
+  EXPECT_GE(resident(), 1024);
   store.DropFilePages();
-  EXPECT_EQ(ResidentKib(path), 0);
+  EXPECT_EQ(resident(), 0);
   EXPECT_EQ(sum(), before);
 }
 
