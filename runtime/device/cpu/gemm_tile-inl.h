@@ -42,6 +42,7 @@ using ElementOf = std::conditional_t<
     kKind == Panel::kInt8, int8_t,
     std::conditional_t<kKind == Panel::kFloat16, hwy::float16_t,
                        std::conditional_t<kKind == Panel::kBFloat16, hwy::bfloat16_t, float>>>;
+constexpr int64_t kLine = 64;  // bytes that a cache fetches at a time
 // A narrow panel streams by so fast that only asking far ahead hides the way from memory: bytes.
 constexpr int64_t kNarrowNear = 1536;
 constexpr int64_t kNarrowFar = 8192;
@@ -94,17 +95,18 @@ HWY_NOINLINE void Tile(const float* HWY_RESTRICT a, int64_t lda, const void* pan
     if constexpr (kKind == Panel::kPacked) {
       __builtin_prefetch(ahead.next, /*rw=*/0, /*locality=*/2);
     } else if constexpr (IsNarrow(kKind)) {
-      constexpr int64_t kLine = 64;
       const char* const bytes = reinterpret_cast<const char*>(row);
       HWY_UNROLL(2) for (int64_t at = 0; at < kPanel * int64_t{sizeof(Element)}; at += kLine) {
         __builtin_prefetch(bytes + kNarrowNear + at, /*rw=*/0, /*locality=*/3);
         __builtin_prefetch(bytes + kNarrowFar + at, /*rw=*/0, /*locality=*/2);
       }
     } else {
-      HWY_UNROLL(4) for (int v = 0; v < kVecs; ++v) {
-        hwy::Prefetch(row + kNearRows * ldb + v * kLanes);
+      constexpr int64_t kBytes = int64_t{kVecs} * kLanes * int64_t{sizeof(float)};
+      const char* const near = reinterpret_cast<const char*>(row + kNearRows * ldb);
+      HWY_UNROLL(4) for (int64_t at = 0; at < kBytes; at += kLine) {
+        __builtin_prefetch(near + at, /*rw=*/0, /*locality=*/3);
         if constexpr (kKind == Panel::kPackedFew) {
-          __builtin_prefetch(ahead.next + v * kLanes * sizeof(float), /*rw=*/0, /*locality=*/2);
+          __builtin_prefetch(ahead.next + at, /*rw=*/0, /*locality=*/2);
         }
       }
     }
