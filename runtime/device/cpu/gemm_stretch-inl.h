@@ -28,8 +28,8 @@ constexpr int64_t kMaxSplitRows = 16 * kTileRows;
 // costs to keep sums between stretches weighs more where vectors are short, and is for nothing
 // where the first-level cache cannot hold a stretch beside the rows of A.
 constexpr int64_t kFewTiles = 3;
-constexpr int64_t kNearRows = 12;
-constexpr int64_t kFarBytes = 6144;
+constexpr int64_t kNearRows = 24;
+constexpr int64_t kFarBytes = 16384;
 constexpr int64_t kRowBytes = kPanel * static_cast<int64_t>(sizeof(float));
 constexpr int64_t kRoomyCache = 48 * 1024;  // bytes of a first-level cache that holds a stretch
 
