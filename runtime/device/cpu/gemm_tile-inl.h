@@ -25,9 +25,10 @@ namespace {
 constexpr int kUnroll = HWY_TARGET == HWY_AVX3 ? 2 : 4;
 // How the rows of a panel lie, and how they are asked for; see kFewTiles.
 enum class Panel {
-  kPacked,     // kPanel floats each, side by side
-  kPackedFew,  // so too, with few tiles to hide the fetching
-  kInPlace,    // `ldb` floats apart in a row-major B, which only a tile or two read
+  kPacked,      // kPanel floats each, side by side
+  kPackedFew,   // so too, with few tiles to hide the fetching
+  kPackedLone,  // so too, with a lone tile
+  kInPlace,     // `ldb` floats apart in a row-major B, which only a tile or two read
   // Side by side, widened in registers:
   kInt8,      // kPanel int8 each
   kFloat16,   // kPanel float16 each
@@ -100,12 +101,12 @@ HWY_NOINLINE void Tile(const float* HWY_RESTRICT a, int64_t lda, const void* pan
         __builtin_prefetch(bytes + kNarrowNear + at, /*rw=*/0, /*locality=*/3);
         __builtin_prefetch(bytes + kNarrowFar + at, /*rw=*/0, /*locality=*/2);
       }
-    } else {
+    } else if constexpr (kKind != Panel::kPackedLone || kRows > kStreamedRows) {
       constexpr int64_t kBytes = int64_t{kVecs} * kLanes * int64_t{sizeof(float)};
       const char* const near = reinterpret_cast<const char*>(row + kNearRows * ldb);
       HWY_UNROLL(4) for (int64_t at = 0; at < kBytes; at += kLine) {
         __builtin_prefetch(near + at, /*rw=*/0, /*locality=*/3);
-        if constexpr (kKind == Panel::kPackedFew) {
+        if constexpr (kKind != Panel::kInPlace) {
           __builtin_prefetch(ahead.next + at, /*rw=*/0, /*locality=*/2);
         }
       }
@@ -157,11 +158,14 @@ constexpr TileFunction kTilesOf[] = {
 #endif
 };
 
-// By rows - 1, for a panel with `columns` live columns.
-const TileFunction* TilesFor(bool in_place, bool few, int64_t columns) {
+// By rows - 1, for a panel with `columns` live columns that `tiles` tiles read; `few`: with few
+// tiles to hide the fetching.
+const TileFunction* TilesFor(bool in_place, bool few, int64_t tiles, int64_t columns) {
   if (in_place) return kTilesOf<Panel::kInPlace, kVectors>;
   if (columns > (kVectors - 1) * kLanes) {
-    return few ? kTilesOf<Panel::kPackedFew, kVectors> : kTilesOf<Panel::kPacked, kVectors>;
+    if (!few) return kTilesOf<Panel::kPacked, kVectors>;
+    return tiles == 1 ? kTilesOf<Panel::kPackedLone, kVectors>
+                      : kTilesOf<Panel::kPackedFew, kVectors>;
   }
   if (columns <= kLanes) return kTilesOf<Panel::kPacked, 1>;
   return kTilesOf<Panel::kPacked, (kVectors > 2 ? 2 : 1)>;
@@ -216,7 +220,7 @@ void PanelRows(const GemmArgs& args, const float* b, int64_t ldb, const float* n
   // Each tile asks for its share.
   const int64_t step = kRowBytes / tiles;
   TilesOfPanel(
-      args, nullptr, panel, begin, end, TilesFor(ldb != kPanel, few, columns), ldb,
+      args, nullptr, panel, begin, end, TilesFor(ldb != kPanel, few, tiles, columns), ldb,
       DepthFor(args, tiles), [&](int64_t depth, int64_t) { return b + depth * ldb; },
       [&](int64_t depth, int64_t depth_end) -> Ahead {
         const char* const rows = reinterpret_cast<const char*>(b);
