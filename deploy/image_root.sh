@@ -6,7 +6,7 @@
 # the system that this runs on, the one that the programs were built on.
 set -euo pipefail
 
-root=$1
+root=${1:?the folder that becomes the root of the container}
 # Loaded while running, so that no program names it.
 loaded=(libopenblas.so.0)
 

@@ -19,6 +19,17 @@ die() {
   exit 1
 }
 
+# help_if_asked ARGUMENT...: where one of them asks for help, print the comment at the head of the
+# script that runs, and end with success.
+help_if_asked() {
+  local argument
+  for argument in "$@"; do
+    case $argument in
+      -h | --help) sed -n '2,${/^#/!q; s/^# \{0,1\}//p}' "$0"; exit 0 ;;
+    esac
+  done
+}
+
 # packages_of SECTION...: the packages of these sections of deploy/packages.txt, one a line.
 packages_of() {
   local section

@@ -49,4 +49,19 @@ std::optional<std::vector<int64_t>> KnownNumbers(const Graph& graph, ValueId val
   return std::vector<int64_t>(numbers->begin(), numbers->end());
 }
 
+std::optional<int64_t> KnownRank(const Value& value) {
+  if (value.kind == Value::Kind::kInput) return static_cast<int64_t>(value.dims.size());
+  if (!value.shape.has_value()) return std::nullopt;
+  return static_cast<int64_t>(value.shape->size());
+}
+
+std::optional<int64_t> KnownDim(const Value& value, int64_t axis) {
+  const int64_t rank = KnownRank(value).value_or(0);
+  if (axis < 0) axis += rank;
+  if (axis < 0 || axis >= rank) return std::nullopt;
+  if (value.kind != Value::Kind::kInput) return (*value.shape)[axis];
+  const Dim& dim = value.dims[axis];
+  return dim.symbol.empty() ? std::optional(dim.size) : std::nullopt;
+}
+
 }  // namespace reprise

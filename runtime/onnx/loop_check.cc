@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/onnx/known_numbers.h"
 #include "runtime/ops/loop.h"
 #include "runtime/ops/onnx_types.h"
 #include "runtime/ops/result_types.h"
@@ -18,13 +19,6 @@ DType DeclaredType(const Node& node, absl::string_view list, size_t i) {
   const std::vector<int64_t> numbers = node.attributes.Ints(list);
   const absl::StatusOr<DType> dtype = ops::DTypeFromOnnx(i < numbers.size() ? numbers[i] : 0);
   return dtype.ok() ? *dtype : DType::kUndefined;
-}
-
-// Of what the file says itself.
-std::optional<int64_t> KnownRank(const Value& value) {
-  if (value.kind == Value::Kind::kInput) return static_cast<int64_t>(value.dims.size());
-  if (!value.shape.has_value()) return std::nullopt;
-  return static_cast<int64_t>(value.shape->size());
 }
 
 absl::Status CheckAxis(const Node& node, int64_t axis, int64_t rank, absl::string_view of) {

@@ -6,6 +6,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/onnx/known_numbers.h"
 #include "runtime/onnx/ml_attributes.h"
 #include "runtime/onnx/rewrites_ml.h"
 #include "runtime/onnx/steps.h"
@@ -15,12 +16,7 @@ namespace reprise {
 namespace {
 
 // How many dims `value` has where that is known.
-std::optional<int64_t> RankOf(const Graph& graph, ValueId id) {
-  const Value& value = graph.value(id);
-  if (value.kind == Value::Kind::kInput) return static_cast<int64_t>(value.dims.size());
-  if (!value.shape.has_value()) return std::nullopt;
-  return static_cast<int64_t>(value.shape->size());
-}
+std::optional<int64_t> RankOf(const Graph& graph, ValueId id) { return KnownRank(graph.value(id)); }
 
 // Keys or values of a LabelEncoder: `suffix` says of which type they are.
 absl::StatusOr<Tensor> ListOf(const Attributes& attributes, const std::string& name) {

@@ -217,7 +217,7 @@ absl::StatusOr<SequenceWalk::Results> SequenceWalk::PieceAt(const FlatNode& node
   }
   if (!known.has_value()) return NotKnown("takes a piece at a position that the model computes");
   const int64_t place = known->front();
-  const auto dim = KnownDim(of.source, of.axis);
+  const auto dim = KnownDim(graph_.value(of.source), of.axis);
   if (dim.has_value()) {
     const int64_t count = (*dim + of.size - 1) / of.size;
     if (place < -count || place >= count) {
@@ -404,7 +404,7 @@ absl::StatusOr<std::vector<ValueId>> SequenceWalk::ListOf(const FlatNode& node, 
     return sequence->list;
   }
   const Pieces of = sequence->pieces;
-  const auto dim = KnownDim(of.source, of.axis);
+  const auto dim = KnownDim(graph_.value(of.source), of.axis);
   if (!dim.has_value() || *dim > kMaxListLength * of.size) {
     return NotKnown(absl::StrCat("takes all pieces of '", node.proto->input(i),
                                  "', whose number the model's inputs decide"));
@@ -441,18 +441,6 @@ absl::StatusOr<size_t> SequenceWalk::PlaceOf(const FlatNode& node, int i, size_t
                                                    " tensors"));
   }
   return static_cast<size_t>(known->front() + (known->front() < 0 ? count : 0));
-}
-
-std::optional<int64_t> SequenceWalk::KnownDim(ValueId value, int64_t axis) const {
-  const Value& of = graph_.value(value);
-  const auto rank = static_cast<int64_t>(of.kind == Value::Kind::kInput ? of.dims.size()
-                                         : of.shape.has_value()         ? of.shape->size()
-                                                                        : 0);
-  if (axis < 0) axis += rank;
-  if (axis < 0 || axis >= rank) return std::nullopt;
-  if (of.kind != Value::Kind::kInput) return (*of.shape)[axis];
-  const Dim& dim = of.dims[axis];
-  return dim.symbol.empty() ? std::optional(dim.size) : std::nullopt;
 }
 
 ValueId SequenceWalk::Add(const FlatNode& node, absl::string_view op, std::vector<ValueId> inputs,

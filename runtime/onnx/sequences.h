@@ -97,8 +97,6 @@ class SequenceWalk {
   absl::Status Count(int64_t listed);
   // The place in a list of `size` that operand `i` names, counted from its end where negative.
   absl::StatusOr<size_t> PlaceOf(const FlatNode& node, int i, size_t size) const;
-  // A dim that the file fixes.
-  std::optional<int64_t> KnownDim(ValueId value, int64_t axis) const;
 
   ValueId Add(const FlatNode& node, absl::string_view op, std::vector<ValueId> inputs,
               Attributes attributes = {});

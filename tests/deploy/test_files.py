@@ -209,6 +209,22 @@ def test_unit_starts_with_flags_that_there_are():
     assert folder == "/var/cache/" + re.search(r"^CacheDirectory=(.*)$", text, re.M).group(1)
 
 
+# --- Scripts. ---
+
+
+@pytest.mark.parametrize("script", ["deploy/demo", "tests/run", *(
+    str(path.relative_to(SOURCE)) for path in sorted(SOURCE.glob("tests/bench/*/run")))])
+def test_scripts_say_how_they_are_called_and_do_nothing_else(script, tmp_path):
+    nothing = {"PATH": "/usr/bin:/bin", "REPRISE_CACHE": str(tmp_path / "cache"),
+               "HOME": str(tmp_path)}
+    done = subprocess.run([SOURCE / script, "--help"], env=nothing, capture_output=True, text=True,
+                          timeout=30)
+    assert done.returncode == 0, done.stderr
+    assert f"  {script} " in done.stdout
+    assert "==" not in done.stdout, "a step was begun"
+    assert list(tmp_path.rglob("*")) in ([], [tmp_path / "cache"])
+
+
 # --- deploy/README.md. ---
 
 

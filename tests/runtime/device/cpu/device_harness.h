@@ -2,6 +2,8 @@
 // kernel, over the same random operands.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <random>
 #include <string>
@@ -9,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
+#include "runtime/device/cpu/cpu_device.h"
 #include "runtime/device/device.h"
 #include "runtime/graph/text.h"
 #include "runtime/ops/op.h"
@@ -215,6 +218,28 @@ class NodeRun {
       }
     });
   }
+};
+
+// Floats within `relative` of the largest element, everything else equal.
+inline void ExpectClose(const Tensor& got, const Tensor& want, double relative = 1e-5) {
+  ASSERT_EQ(got.shape(), want.shape());
+  ASSERT_EQ(got.dtype(), want.dtype());
+  const std::vector<double> a = got.ToDoubles(), b = want.ToDoubles();
+  double largest = 1;
+  for (double x : b) {
+    if (std::isfinite(x)) largest = std::max(largest, std::abs(x));
+  }
+  const double bound = got.dtype() == DType::kFloat32 ? relative * largest : 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    if (std::isnan(b[i]) ? std::isnan(a[i]) : a[i] == b[i]) continue;
+    ASSERT_NEAR(a[i], b[i], bound) << "element " << i;
+  }
+}
+
+// A device of each tier.
+class DeviceOfTier : public testing::TestWithParam<Isa> {
+ protected:
+  CpuDevice device_{GetParam()};
 };
 
 }  // namespace reprise

@@ -1,0 +1,153 @@
+// Convolutions on every tier against their reference kernel, their parts and their scratch.
+#include <cstring>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+#include "runtime/device/cpu/cpu_device.h"
+#include "tests/runtime/device/cpu/tiers.h"
+#include "tests/runtime/device/cpu/windows_harness.h"
+
+namespace reprise {
+namespace {
+
+class ConvTest : public WindowsOfTier {};
+class ConvPartsTest : public DeviceOfTier {};
+
+TEST_P(ConvTest, ConvolutionsOfEachChannelByItselfAgreeWithTheReference) {
+  Draw draw(1);
+  for (uint32_t round = 0; round < 150 && !HasFailure(); ++round) {
+    const std::string text =
+        ConvText(draw, draw.From({1, 2, 2, 2}), draw.From({1, 2, 7, 33}), 1, draw.From({1, 1, 2}));
+    Check(draw.Chance(3) ? WithResidual(text) : text, round);
+  }
+}
+
+TEST_P(ConvTest, ConvolutionsAsProductsAgreeWithTheReference) {
+  Draw draw(2);
+  for (uint32_t round = 0; round < 200 && !HasFailure(); ++round) {
+    const std::string text =
+        ConvText(draw, draw.From({1, 2, 2, 2, 3}), draw.From({1, 1, 1, 2}),
+                 draw.From({2, 3, 5, 16, 17, 40}), draw.From({1, 3, 8, 9, 16, 47, 48, 49, 60}));
+    Check(draw.Chance(3) ? WithResidual(text) : text, round);
+  }
+}
+
+// The lone window of a plane in front lies in the padding, or a plane has as many windows as
+// elements in other rows: a window is no element there.
+TEST_P(ConvTest, WindowsOfOneTapMayLieOutsideOfThePlane) {
+  Check(
+      "input %x: f32[1, 16, 1, 9, 9]\nparam %w: f32[8, 16, 1, 1, 1] = p0\n%y: ? = Conv(%x, %w) "
+      "{strides = [2, 1, 1], pads = [1, 0, 0, 0, 0, 0]}\noutput %y",
+      1);
+  Check(
+      "input %x: f32[1, 16, 1, 9, 9]\nparam %w: f32[16, 8, 2, 1, 1] = p0\n%y: ? = "
+      "ConvTranspose(%x, %w) {strides = [2, 1, 1], dilations = [3, 1, 1], pads = "
+      "[2, 0, 0, 1, 0, 0]}\noutput %y",
+      2);
+  Check(
+      "input %x: f32[1, 16, 2, 3]\ninput %w: f32[16, 8, 1, 1]\n%y: ? = ConvTranspose(%x, %w) "
+      "{dilations = [2, 2], pads = [0, 0, 0, 1], output_padding = [1, 0]}\noutput %y",
+      3);
+}
+
+// What a launch is planned for stays within bounds: plans only, nothing this large is run.
+TEST_P(ConvTest, ScratchOfConvolutionsIsBounded) {
+  const CpuDevice device({.max_isa = GetParam(), .max_threads = 16});
+  const auto options = [&](const char* text) {
+    NodeRun run(text);
+    return device.Options(run.graph, run.id);
+  };
+  // A plane of 25 million results, of which a part would hold one.
+  for (const KernelOption& option :
+       options("input %x: f32[1, 16, 2, 2]\nparam %w: f32[16, 32, 2, 2] = p0\n%y: ? = "
+               "ConvTranspose(%x, %w) {dilations = [5000, 5000]}\noutput %y")) {
+    EXPECT_EQ(option.kernel.find("conv_transpose"), std::string::npos) << option.kernel;
+  }
+  // 9 million floats of weights, which each part orders for itself, of 16 threads.
+  constexpr size_t kBytes = size_t{288} << 20;
+  for (const char* text :
+       {"input %x: f32[64, 1024, 9, 9]\ninput %w: f32[1024, 1024, 3, 3]\n%y: ? = Conv(%x, %w)\n"
+        "output %y",
+        "input %x: f32[64, 1024, 9, 9]\ninput %w: f32[1024, 1024, 3, 3]\n%y: ? = "
+        "ConvTranspose(%x, %w)\noutput %y"}) {
+    const std::vector<KernelOption> planned = options(text);
+    ASSERT_FALSE(planned.empty()) << text;
+    EXPECT_LT(planned[0].workspace_bytes, kBytes) << text;
+    EXPECT_GT(planned[0].workspace_bytes, kBytes / 2) << text;
+  }
+}
+
+TEST_P(ConvTest, ConvolutionsWithComputedWeightsAgreeWithTheReference) {
+  Draw draw(7);
+  for (uint32_t round = 0; round < 60 && !HasFailure(); ++round) {
+    std::string text = ConvText(draw, draw.From({1, 2, 2, 3}), draw.From({1, 2, 3}),
+                                draw.From({2, 3, 17}), draw.From({3, 8, 9, 49}));
+    const size_t param = text.find("param %w"), value = text.find(" = p0");
+    text.erase(value, 5).replace(param, 5, "input");
+    const size_t bias = text.find(" = p1");
+    if (bias != std::string::npos) text[bias + 4] = '0';
+    Check(text, round);
+  }
+}
+
+// Another bucket may take the other way, and so may another thread's share.
+TEST_P(ConvTest, PackedWeightsAndPackedWindowsGiveTheSameBits) {
+  for (const char* windows : {"f32[3, 40, 13, 14]", "f32[1, 40, 16, 15]", "f32[2, 40, 5, 9]"}) {
+    const auto run = [&](absl::string_view weights) {
+      NodeRun node(absl::StrCat("input %x: ", windows, "\n", weights,
+                                "\nparam %b: f32[50] = p1\n%y: ? = reprise.Conv(%x, %w, %b) "
+                                "{pads = [1, 1, 1, 1], strides = [2, 2], activation = \"relu\"}"
+                                "\noutput %y"));
+      const KernelOption option = device_.Options(node.graph, node.id).at(0);
+      return std::pair(option.kernel, node.RunOption(device_, option, 2)[0]);
+    };
+    const auto [few, packed] = run("param %w: f32[50, 40, 3, 3] = p0");
+    const auto [many, unpacked] = run("input %w: f32[50, 40, 3, 3]");
+    EXPECT_NE(few, many);
+    EXPECT_EQ(packed, unpacked) << windows;
+  }
+}
+
+TEST_P(ConvPartsTest, PartsOfAConvolutionDivideItsMapsAndChangeNoBit) {
+  NodeRun run(
+      "input %x: f32[1, 64, 7, 7]\nparam %w: f32[128, 64, 3, 3] = p0\n"
+      "%y: ? = Conv(%x, %w) {pads = [1, 1, 1, 1]}\noutput %y");
+  const KernelOption option = device_.Options(run.graph, run.id).at(0);
+  const Tensor whole = run.RunOption(device_, option, 1)[0];
+  for (int parts : {2, 3, 16}) {
+    const Tensor divided = run.RunOption(device_, option, parts)[0];
+    EXPECT_EQ(std::memcmp(divided.data(), whole.data(), whole.bytes()), 0) << parts << " parts";
+  }
+  // What one part of two writes is neither nothing nor all.
+  const Tensor half = run.RunOption(device_, option, 2, false, 0, /*only_part=*/1)[0];
+  EXPECT_NE(std::memcmp(half.data(), whole.data(), whole.bytes() / 4), 0);
+  EXPECT_EQ(std::memcmp(half.span<float>().data() + half.span<float>().size() / 4 * 3,
+                        whole.span<float>().data() + whole.span<float>().size() / 4 * 3,
+                        whole.bytes() / 4),
+            0);
+}
+
+TEST_P(ConvPartsTest, WorkspaceOfAConvolutionFitsItsWork) {
+  const CpuDevice device({.max_isa = GetParam(), .max_threads = 16});
+  const auto workspace = [&](const char* text) {
+    const NodeRun run(text);
+    return device.Options(run.graph, run.id).at(0).workspace_bytes;
+  };
+  // One tile of maps: one part's panel, and the three rows that each channel's window sees.
+  EXPECT_LE(workspace("input %x: f32[1, 64, 3, 3]\nparam %w: f32[4, 64, 3, 3] = p0\n"
+                      "%y: ? = Conv(%x, %w)\noutput %y"),
+            size_t{64 * (9 * 48 + 4 * 16) * sizeof(float)});
+  // A copy is not as deep as the sums are.
+  EXPECT_LE(workspace("input %x: f32[1, 1024, 14, 14]\nparam %w: f32[4, 1024, 7, 7] = p0\n"
+                      "%y: ? = Conv(%x, %w) {pads = [3, 3, 3, 3]}\noutput %y"),
+            size_t{12} << 20);
+}
+
+INSTANTIATE_TEST_SUITE_P(Tiers, ConvTest, testing::ValuesIn(cpu::TestedTiers()), cpu::TierName);
+INSTANTIATE_TEST_SUITE_P(Tiers, ConvPartsTest, testing::ValuesIn(cpu::EveryTier()), cpu::TierName);
+
+}  // namespace
+}  // namespace reprise

@@ -1,0 +1,76 @@
+// Kernels that take the number of live rows write no row behind them.
+#include <bit>
+#include <cstring>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/runtime/device/cpu/device_harness.h"
+#include "tests/runtime/device/cpu/tiers.h"
+
+namespace reprise {
+namespace {
+
+class LiveRowsTest : public DeviceOfTier {};
+
+TEST_P(LiveRowsTest, RowsWithoutARequestAreLeftAlone) {
+  for (const char* text :
+       {"input %x: f32[4, 9, 20]\nparam %w: f32[20, 50] = p0\n%y: ? = reprise.Linear(%x, "
+        "%w)\noutput %y",
+        "input %x: f32[4, 2, 9, 20]\ninput %w: f32[2, 20, 50]\n%y: ? = MatMul(%x, %w)\noutput %y",
+        "input %x: u8[4, 9, 20]\nparam %w: i8[20, 50] = p0\ninput %s: f32[4, 9, 1]\n"
+        "input %t: f32[50]\n%y: ? = reprise.IntegerLinear(%x, %w, %s, %t)\noutput %y",
+        "input %x: u8[4, 9, 20]\ninput %w: i8[20, 50]\ninput %s: f32[]\ninput %t: f32[50]\n"
+        "%y: ? = reprise.IntegerLinear(%x, %w, %s, %t)\noutput %y",
+        "input %x: f32[4, 20, 96]\n%y: ? = reprise.Attention(%x) {num_heads = 4, packed_qkv = 1}"
+        "\noutput %y",
+        "input %x: f32[4, 5, 33]\nparam %g: f32[33] = p0\n%y: ? = LayerNormalization(%x, "
+        "%g)\noutput %y",
+        "param %t: f32[9, 40] = p0\ninput %i: i64[4, 7]\n%y: ? = reprise.EmbeddingSum(%t, "
+        "%i)\noutput %y",
+        "param %t: f32[9, 40] = p0\ninput %i: i64[4, 7]\n%y: ? = Gather(%t, %i)\noutput %y",
+        "input %x: f32[4, 6, 9, 9]\nparam %w: f32[4, 3, 3, 3] = p0\nparam %b: f32[4] = p1\n"
+        "%y: ? = Conv(%x, %w, %b) {group = 2}\noutput %y",
+        "input %x: f32[4, 6, 9, 9]\nparam %w: f32[6, 1, 3, 3] = p0\ninput %r: f32[4, 6, 7, 7]\n"
+        "%y: ? = reprise.Conv(%x, %w, _, %r) {group = 6}\noutput %y",
+        "input %x: u8[4, 6, 9, 9]\nparam %w: i8[8, 6, 3, 3] = p0\ninput %s: f32[]\ninput %t: f32[]"
+        "\n%y: ? = reprise.IntegerConv(%x, %w, %s, %t)\noutput %y",
+        "input %x: f32[4, 6, 9, 9]\n%y: ? = AveragePool(%x) {kernel_shape = [3, 2]}\noutput %y",
+        "input %x: f32[4, 3, 8]\n%y: ? = Tanh(%x)\noutput %y",
+        "input %x: f32[4, 3, 8]\ninput %z: f32[4, 1, 8]\n%y: ? = Mul(%x, %z)\noutput %y",
+        "input %x: f32[4, 3, 8]\nconst %l: f32[] = {0.5}\n%y: ? = Clip(%x, %l)\noutput %y",
+        "input %x: f32[4, 3, 8]\n%y: ? = LeakyRelu(%x) {alpha = 0.2}\noutput %y",
+        "input %x: f32[4, 3, 8]\nconst %e: f32[] = {2.0}\n%y: ? = Pow(%x, %e)\noutput %y",
+        "input %x: i64[4, 3, 8]\n%y: ? = Cast(%x) {to = 1}\noutput %y",
+        "input %x: f32[4, 3, 8]\n%y: ? = Softmax(%x)\noutput %y",
+        "input %x: f32[4, 3, 8]\n%y: ? = LogSoftmax(%x)\noutput %y",
+        "input %x: f32[4, 3, 8]\nconst %a: i64[1] = {1}\n%y: ? = ReduceMax(%x, %a)\noutput %y",
+        "input %x: f32[4, 3, 8]\nconst %a: i64[1] = {1}\n%y: ? = ReduceSum(%x, %a)\noutput %y",
+        "input %x: f32[4, 3, 8]\ninput %z: f32[4, 3, 5]\n%y: ? = Concat(%x, %z) {axis = "
+        "2}\noutput %y",
+        "input %x: f32[4, 3, 8]\nconst %b: i64[1] = {1}\nconst %e: i64[1] = {7}\nconst %a: "
+        "i64[1] = {2}\n%y: ? = Slice(%x, %b, %e, %a)\noutput %y"}) {
+    SCOPED_TRACE(text);
+    NodeRun run(text);
+    run.graph.value(run.node().outputs[0]).batch_rows = 4;
+    const KernelOption option = device_.Options(run.graph, run.id).at(0);
+    EXPECT_TRUE(option.takes_live_rows);
+    const std::vector<double> expected = run.Reference()[0].ToDoubles();
+    const Tensor result = run.RunOption(device_, option, 3, false, /*live_rows=*/3)[0];
+    const std::vector<double> got = result.ToDoubles();
+    uint32_t untouched;
+    std::memset(&untouched, 0x5a, sizeof(untouched));
+    for (size_t i = 0; i < got.size(); ++i) {
+      if (i < got.size() / 4 * 3) {
+        ASSERT_NEAR(got[i], expected[i], 1e-4) << "element " << i;
+      } else {
+        ASSERT_EQ(std::bit_cast<uint32_t>(result.span<float>()[i]), untouched) << "element " << i;
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Tiers, LiveRowsTest, testing::ValuesIn(cpu::EveryTier()), cpu::TierName);
+
+}  // namespace
+}  // namespace reprise

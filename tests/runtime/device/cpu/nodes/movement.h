@@ -1,0 +1,105 @@
+// What moves, fills in or gathers elements.
+#pragma once
+
+namespace reprise {
+
+inline constexpr const char* kMovement[] = {
+    // Gathering. Random indices lie in [-4, 4].
+    "param %t: f32[9, 40] = p0\ninput %i: i64[2, 7]\n%y: ? = Gather(%t, %i)\noutput %y",
+    "input %x: f32[2, 5, 12]\nconst %i: i64[] = {0}\n%y: ? = Gather(%x, %i) {axis = 1}\noutput %y",
+    "input %x: i64[2, 5, 3]\ninput %i: i32[2, 2]\n%y: ? = Gather(%x, %i) {axis = 1}\noutput %y",
+    "param %t: f32[9, 40] = p0\ninput %i: i64[3, 7]\nparam %p: f32[7, 40] = p1\ninput %j: i32[1, "
+    "7]\n"
+    "param %s: f32[5, 40] = p2\ninput %k: i64[3, 1]\n"
+    "%y: ? = reprise.EmbeddingSum(%t, %i, %p, %j, %s, %k)\noutput %y",
+    // Movement.
+    "input %x: f32[2, 5, 3, 8]\n%y: ? = Transpose(%x) {perm = [0, 2, 1, 3]}\noutput %y",
+    "input %x: f32[2, 5, 3, 40]\n%y: ? = Transpose(%x) {perm = [0, 2, 3, 1]}\noutput %y",
+    "input %x: f32[37, 50]\n%y: ? = Transpose(%x)\noutput %y",
+    "input %x: i64[3, 4, 5, 6]\n%y: ? = Transpose(%x) {perm = [3, 1, 0, 2]}\noutput %y",
+    "input %x: bool[33, 7, 20]\n%y: ? = Transpose(%x) {perm = [2, 0, 1]}\noutput %y",
+    "input %x: f32[4, 9]\nconst %s: i64[2] = {1, -8}\nconst %e: i64[2] = {3, 100}\n%y: ? = "
+    "Slice(%x, %s, %e)\noutput %y",
+    "input %x: f32[4, 9]\nconst %s: i64[1] = {100}\nconst %e: i64[1] = {-100}\nconst %a: i64[1] = "
+    "{-1}\nconst %t: i64[1] = {-2}\n%y: ? = Slice(%x, %s, %e, %a, %t)\noutput %y",
+    "input %x: i64[4, 9]\nconst %s: i64[1] = {7}\nconst %e: i64[1] = {3}\nconst %a: i64[1] = "
+    "{1}\n%y: ? = Slice(%x, %s, %e, %a)\noutput %y",
+    "input %x: f32[4, 1, 9]\nconst %s: i64[4] = {2, 1, 3, 9}\n%y: ? = Expand(%x, %s)\noutput %y",
+    "input %x: i64[1]\nconst %s: i64[1] = {300}\n%y: ? = Expand(%x, %s)\noutput %y",
+    "input %x: f32[2, 3]\nconst %r: i64[2] = {3, 2}\n%y: ? = Tile(%x, %r)\noutput %y",
+    "input %a: f32[2, 3, 4]\ninput %b: f32[2, 5, 4]\ninput %c: f32[2, 0, 4]\n%y: ? = Concat(%a, "
+    "%b, %c) {axis = 1}\noutput %y",
+    "input %a: i64[2000]\ninput %b: i64[3]\n%y: ? = Concat(%a, %b) {axis = 0}\noutput %y",
+    "input %x: f32[2, 3, 12]\n%y: ?, %z: ? = Split(%x) {axis = 2}\noutput %y\noutput %z",
+    "input %x: f32[5, 3]\nconst %s: i64[2] = {4, 1}\n%y: ?, %z: ? = Split(%x, %s)\noutput "
+    "%y\noutput %z",
+    "input %x: f32[2, 8, 3, 20]\n%y: ? = DepthToSpace(%x) {blocksize = 2}\noutput %y",
+    "input %x: i64[2, 18, 3, 5]\n%y: ? = DepthToSpace(%x) {blocksize = 3, mode = \"CRD\"}\noutput "
+    "%y",
+    "input %x: f32[2, 3, 6, 40]\n%y: ? = SpaceToDepth(%x) {blocksize = 2}\noutput %y",
+    "input %x: f32[1, 2, 9, 6]\n%y: ? = SpaceToDepth(%x) {blocksize = 3}\noutput %y",
+    "input %x: f32[2, 13, 21]\n%y: ? = Transpose(%x) {perm = [0, 2, 1]}\noutput %y",
+    "input %x: f32[6, 2, 17]\n%y: ? = Transpose(%x) {perm = [2, 1, 0]}\noutput %y",
+    // Filled in.
+    "input %x: f32[2, 3, 5]\nconst %p: i64[6] = {0, 1, 2, 1, 0, 3}\n%y: ? = Pad(%x, %p)\noutput %y",
+    "input %x: f32[2, 3, 5]\nconst %p: i64[6] = {0, 1, 2, 1, 0, 3}\nconst %v: f32[] = {-1.5}\n%y: "
+    "? = "
+    "Pad(%x, %p, %v)\noutput %y",
+    "input %x: i64[2, 3, 5]\nconst %p: i64[6] = {1, -1, 2, 0, 2, -4}\ninput %v: i64[1]\n%y: ? = "
+    "Pad(%x, %p, %v)\noutput %y",
+    "input %x: f32[2, 3, 5]\nconst %p: i64[4] = {2, 4, 1, 3}\nconst %a: i64[2] = {1, -1}\n%y: ? = "
+    "Pad(%x, %p, _, %a) {mode = \"reflect\"}\noutput %y",
+    "input %x: f32[4, 5]\nconst %p: i64[4] = {2, 7, 1, 9}\n%y: ? = Pad(%x, %p) {mode = "
+    "\"wrap\"}\noutput %y",
+    "input %x: bool[4, 5]\nconst %p: i64[4] = {2, -2, 1, 9}\n%y: ? = Pad(%x, %p) {mode = "
+    "\"edge\"}\noutput %y",
+    "input %x: f32[0, 5]\nconst %p: i64[4] = {2, 0, 1, 1}\n%y: ? = Pad(%x, %p)\noutput %y",
+    "input %x: f32[2, 9, 7]\n%y: ? = Trilu(%x)\noutput %y",
+    "input %x: f32[2, 7, 9]\nconst %k: i64[] = {2}\n%y: ? = Trilu(%x, %k) {upper = 0}\noutput %y",
+    "input %x: bool[7, 9]\nconst %k: i64[] = {-3}\n%y: ? = Trilu(%x, %k)\noutput %y",
+    "input %x: i64[3, 4]\nconst %k: i64[] = {-9223372036854775808}\n%y: ? = Trilu(%x, %k) {upper = "
+    "0}\noutput %y",
+    "input %x: i64[3, 4]\nconst %k: i64[] = {9223372036854775807}\n%y: ? = Trilu(%x, %k) {upper = "
+    "0}\noutput %y",
+    // Single elements. Random indices lie in [-4, 4].
+    "input %x: f32[3, 5, 6]\ninput %i: i64[2, 7, 6]\n%y: ? = GatherElements(%x, %i) {axis = "
+    "1}\noutput "
+    "%y",
+    "input %x: i64[5, 6]\ninput %i: i32[9, 4]\n%y: ? = GatherElements(%x, %i)\noutput %y",
+    "input %x: f32[5, 6]\ninput %i: i64[5, 3]\n%y: ? = GatherElements(%x, %i) {axis = -1}\noutput "
+    "%y",
+    // Places around -1 to 1, of more than a chunk, inside and outside.
+    "input %x: f32[2, 3, 7, 5]\ninput %g: f32[2, 11, 13, 2]\n%y: ? = GridSample(%x, %g)\noutput %y",
+    "input %x: f32[3, 1, 1, 9]\ninput %g: f32[3, 1, 4, 2]\n%y: ? = GridSample(%x, %g) "
+    "{align_corners "
+    "= 1, mode = \"bilinear\"}\noutput %y",
+    "input %x: f32[1, 5, 16, 17]\ninput %g: f32[1, 8, 8, 2]\n%y: ? = GridSample(%x, %g) "
+    "{padding_mode = \"border\"}\noutput %y",
+    "input %x: f32[7, 5, 33]\ninput %i: i64[7, 1]\n%y: ? = GatherND(%x, %i) {batch_dims = "
+    "1}\noutput %y",
+    "input %x: f32[5, 6, 4]\ninput %i: i64[3, 4, 2]\n%y: ? = GatherND(%x, %i)\noutput %y",
+    "input %x: i64[2, 3, 5, 6]\ninput %i: i64[2, 3, 7, 2]\n%y: ? = GatherND(%x, %i) {batch_dims "
+    "= 2}\noutput %y",
+    "input %x: bool[5, 6]\ninput %i: i64[1, 1]\n%y: ? = GatherND(%x, %i)\noutput %y",
+    "input %x: f32[3, 5, 6]\ninput %i: i64[2, 7, 6]\ninput %u: f32[2, 7, 6]\n%y: ? = "
+    "ScatterElements(%x, %i, %u) {axis = 1}\noutput %y",
+    "input %x: f32[3, 2, 5, 6]\ninput %i: i64[3, 1, 7, 4]\ninput %u: f32[3, 1, 7, 4]\n%y: ? = "
+    "ScatterElements(%x, %i, %u) {axis = 2}\noutput %y",
+    "input %x: bool[5, 6]\ninput %i: i32[9, 4]\ninput %u: bool[9, 4]\n%y: ? = ScatterElements(%x, "
+    "%i, "
+    "%u)\noutput %y",
+    "input %x: f32[5, 6]\ninput %i: i64[0, 6]\ninput %u: f32[0, 6]\n%y: ? = ScatterElements(%x, "
+    "%i, "
+    "%u)\noutput %y",
+    "input %x: f32[5, 6, 700]\ninput %i: i64[4, 2]\ninput %u: f32[4, 700]\n%y: ? = ScatterND(%x, "
+    "%i, "
+    "%u)\noutput %y",
+    "input %x: i64[5, 6]\ninput %i: i64[2, 3, 1]\ninput %u: i64[2, 3, 6]\n%y: ? = ScatterND(%x, "
+    "%i, "
+    "%u)\noutput %y",
+    "input %x: f32[5, 6]\ninput %i: i64[7, 2]\ninput %u: f32[7]\n%y: ? = ScatterND(%x, %i, "
+    "%u)\noutput "
+    "%y",
+};
+
+}  // namespace reprise
