@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 
 #include "runtime/device/cpu/targets.h"
 
@@ -208,11 +209,21 @@ const ByteTileFunction* ByteTilesFor(int64_t vectors, bool few) {
   return kByteTiles<form, kASigned, (kVectors > 2 ? 2 : 1), false>;
 }
 
+// Of what is finished as bytes; nullopt: of floats or integers.
+std::optional<StepBounds> BoundsOf(const U8S8Args& args) {
+  if (args.a_scale == nullptr || args.finish == nullptr) return std::nullopt;
+  return StepBounds(*args.finish);
+}
+const StepBounds* PointerTo(const std::optional<StepBounds>& bounds) {
+  return bounds.has_value() ? &*bounds : nullptr;
+}
+
 // Rows [begin, end), whose terms are `rows`, of one panel at `b` with the terms `columns`; `next`:
 // the panel behind it.
 template <Form form>
 void PanelRows(const U8S8Args& args, const uint8_t* b, const uint8_t* next, int64_t panel,
-               const PanelTerms& columns, const RowTerms& rows, int64_t begin, int64_t end) {
+               const PanelTerms& columns, const RowTerms& rows, const StepBounds* bounds,
+               int64_t begin, int64_t end) {
   const auto* a = static_cast<const uint8_t*>(args.a);
   const int64_t vectors = VectorsOf(args.n - panel * kPanel);
   const int64_t row_bytes = vectors * kLanes * 4;
@@ -230,6 +241,8 @@ void PanelRows(const U8S8Args& args, const uint8_t* b, const uint8_t* next, int6
     c.ld_residual = args.ld_residual;
     c.activation = args.activation;
   }
+  const bool quick = kHasQuickSteps && bounds != nullptr && args.residual == nullptr &&
+                     rows.scale == nullptr && columns.largest < bounds->limit;
   HWY_ALIGN uint32_t partial[kRowsAtATime * kPanel];
   int64_t depth = 0;
   do {
@@ -245,7 +258,8 @@ void PanelRows(const U8S8Args& args, const uint8_t* b, const uint8_t* next, int6
                           .partial = split ? partial + (row - begin) * kPanel : nullptr,
                           .integers = integers,
                           .finish = integers ? nullptr : args.finish,
-                          .bytes = static_cast<uint8_t*>(args.c) + row * args.ldc + panel * kPanel};
+                          .bytes = static_cast<uint8_t*>(args.c) + row * args.ldc + panel * kPanel,
+                          .bounds = quick ? bounds : nullptr};
       if (!integers && rows.scale == nullptr) tile.out.scale = columns.scale;
       tile.out.first = depth == 0;
       tile.out.last = depth_end == args.k;
@@ -265,6 +279,7 @@ void Part(const U8S8Args& args, const GemmPart& part) {
   const int64_t panel_bytes = WordRows(args.k) * 4 * kPanel;
   const bool with_sums =
       AnyZeroPoint(args, part.panel_begin * kPanel, std::min(args.n, part.panel_end * kPanel));
+  const std::optional<StepBounds> bounds = BoundsOf(args);
   PanelTerms terms;
   for (int64_t begin = part.row_begin; begin < part.row_end; begin += kRowsAtATime) {
     const int64_t end = std::min(begin + kRowsAtATime, part.row_end);
@@ -275,7 +290,7 @@ void Part(const U8S8Args& args, const GemmPart& part) {
       const int64_t next = again ? part.panel_begin : panel + 1;
       TermsOfPanel(args, panel * kPanel, sums + panel * kPanel, terms);
       PanelRows<form>(args, packed + panel * panel_bytes, packed + next * panel_bytes, panel, terms,
-                      rows.terms, begin, end);
+                      rows.terms, PointerTo(bounds), begin, end);
     }
   }
 }
@@ -284,6 +299,7 @@ template <Form form>
 void Unpacked(const U8S8Args& args, const ByteSource& b, const GemmPart& part, void* scratch) {
   auto* const packed = static_cast<uint8_t*>(scratch);
   HWY_ALIGN int32_t sums[kPanel];
+  const std::optional<StepBounds> bounds = BoundsOf(args);
   PanelTerms terms;
   for (int64_t panel = part.panel_begin; panel < part.panel_end; ++panel) {
     const int64_t column = panel * kPanel;
@@ -293,7 +309,8 @@ void Unpacked(const U8S8Args& args, const ByteSource& b, const GemmPart& part, v
     for (int64_t begin = part.row_begin; begin < part.row_end; begin += kRowsAtATime) {
       const int64_t end = std::min(begin + kRowsAtATime, part.row_end);
       const RowBlock rows(args, begin, end, with_sums);
-      PanelRows<form>(args, packed, packed, panel, terms, rows.terms, begin, end);
+      PanelRows<form>(args, packed, packed, panel, terms, rows.terms, PointerTo(bounds), begin,
+                      end);
     }
   }
 }
