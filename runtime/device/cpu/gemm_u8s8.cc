@@ -14,6 +14,7 @@
 #include "hwy/foreach_target.h"
 // After foreach_target.
 #include "hwy/highway.h"
+#include "runtime/device/cpu/byte_products-inl.h"
 #include "runtime/device/cpu/gemm_stretch-inl.h"
 #include "runtime/device/cpu/gemm_u8s8_pack-inl.h"
 #include "runtime/device/cpu/gemm_u8s8_sums-inl.h"
@@ -27,68 +28,6 @@ constexpr int kUnrolledWords = 2;
 // With few tiles only asking far ahead hides the way from memory: bytes.
 constexpr int64_t kNearBytes = 1536;
 constexpr int64_t kFarAheadBytes = 8192;
-
-// How bytes are multiplied.
-enum class Form { kWidened, kVnni };
-
-#if HWY_TARGET == HWY_AVX3
-// sum += four products of an unsigned and a signed byte. Of CPUs that have AVX512_VNNI.
-HWY_INLINE void AccumulateBytes(VU& sum, VU unsigned_bytes, VU signed_bytes) {
-  auto register_of_sum = sum.raw;
-  asm("vpdpbusd %2, %1, %0"
-      : "+v"(register_of_sum)
-      : "v"(unsigned_bytes.raw), "v"(signed_bytes.raw));
-  sum.raw = register_of_sum;
-}
-#endif
-
-#if HWY_TARGET == HWY_SCALAR
-// The four bytes of a word, as numbers.
-struct Wide {
-  int32_t bytes[4];
-};
-template <bool kSigned>
-HWY_INLINE Wide Widened(VU words) {
-  Wide wide;
-  for (int i = 0; i < 4; ++i) {
-    const auto byte = static_cast<uint8_t>(words.raw >> (8 * i));
-    wide.bytes[i] = kSigned ? static_cast<int8_t>(byte) : byte;
-  }
-  return wide;
-}
-HWY_INLINE void AccumulateWide(VU& sum, const Wide& a, const Wide& b) {
-  for (int i = 0; i < 4; ++i) sum.raw += static_cast<uint32_t>(a.bytes[i] * b.bytes[i]);
-}
-#else
-using I16 = hn::Repartition<int16_t, F32>;
-using U16 = hn::Repartition<uint16_t, F32>;
-// The even and the odd bytes of words, as int16.
-struct Wide {
-  hn::Vec<I16> even, odd;
-};
-template <bool kSigned>
-HWY_INLINE Wide Widened(VU words) {
-  const I16 d16;
-  const U16 du16;
-  if constexpr (kSigned) {
-    const hn::Vec<I16> pairs = hn::BitCast(d16, words);
-    return {hn::ShiftRight<8>(hn::ShiftLeft<8>(pairs)), hn::ShiftRight<8>(pairs)};
-  } else {
-    const hn::Vec<U16> pairs = hn::BitCast(du16, words);
-    return {hn::BitCast(d16, hn::And(pairs, hn::Set(du16, uint16_t{0xFF}))),
-            hn::BitCast(d16, hn::ShiftRight<8>(pairs))};
-  }
-}
-HWY_INLINE void AccumulateWide(VU& sum, const Wide& a, const Wide& b) {
-  const I32 d;
-  const U32 du;
-  hn::Vec<I32> unused = hn::Zero(d);
-  hn::Vec<I32> total = hn::BitCast(d, sum);
-  total = hn::ReorderWidenMulAccumulate(d, a.even, b.even, total, unused);
-  total = hn::ReorderWidenMulAccumulate(d, a.odd, b.odd, total, unused);
-  sum = hn::BitCast(du, total);
-}
-#endif
 
 HWY_INLINE uint32_t LoadWord(const uint8_t* p) {
   uint32_t word;
@@ -146,10 +85,10 @@ HWY_NOINLINE void ByteTile(const uint8_t* HWY_RESTRICT a, int64_t lda,
       }
 #endif
     } else {
-      Wide wide[kVecs];
+      Wide<VU> wide[kVecs];
       HWY_UNROLL(4) for (int v = 0; v < kVecs; ++v) wide[v] = Widened<!kASigned>(bv[v]);
       HWY_UNROLL(8) for (int r = 0; r < kRows; ++r) {
-        const Wide of_a = Widened<kASigned>(hn::Set(d, word_of_row(r)));
+        const Wide<VU> of_a = Widened<kASigned>(hn::Set(d, word_of_row(r)));
         HWY_UNROLL(4) for (int v = 0; v < kVecs; ++v) AccumulateWide(acc[r][v], of_a, wide[v]);
       }
     }
