@@ -4,9 +4,34 @@
 #include <cstring>
 
 #include "runtime/device/cpu/copy_bytes.h"
+#include "runtime/device/cpu/targets.h"
 
-namespace reprise::cpu {
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "runtime/device/cpu/byte_windows.cc"
+#include "hwy/foreach_target.h"
+// After foreach_target.
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace reprise::cpu::HWY_NAMESPACE {
 namespace {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+// `count` bytes, many as a rule.
+HWY_INLINE void CopyVectors(const uint8_t* from, int64_t count, uint8_t* to) {
+#if HWY_TARGET != HWY_SCALAR
+  const hn::CappedTag<uint8_t, 32> d;  // a store of more takes as long as two
+  constexpr int64_t kBytes = hn::MaxLanes(hn::CappedTag<uint8_t, 32>());
+  if (count >= kBytes) {
+    int64_t i = 0;
+    for (; i + kBytes <= count; i += kBytes) hn::StoreU(hn::LoadU(d, from + i), d, to + i);
+    if (i < count) hn::StoreU(hn::LoadU(d, from + count - kBytes), d, to + count - kBytes);
+    return;
+  }
+#endif
+  CopyBytes(from, count, to);
+}
 
 inline void Fill(uint8_t value, int64_t count, uint8_t* to) {
   if (count > 0) std::memset(to, value, static_cast<size_t>(count));
@@ -26,7 +51,7 @@ inline uint8_t* SeeTaps(const PlaneAxis& columns, int64_t window, const uint8_t*
     const int64_t begin = std::clamp<int64_t>(-first, 0, taps);
     const int64_t end = std::clamp<int64_t>(columns.in - first, begin, taps);
     Fill(zero, begin * length, to);
-    CopyBytes(from + (first + begin) * step, (end - begin) * length, to + begin * length);
+    CopyVectors(from + (first + begin) * step, (end - begin) * length, to + begin * length);
     Fill(zero, (taps - end) * length, to + end * length);
     return to + taps * length;
   }
@@ -35,7 +60,7 @@ inline uint8_t* SeeTaps(const PlaneAxis& columns, int64_t window, const uint8_t*
     if (at < 0 || at >= columns.in) {
       Fill(zero, length, to);
     } else {
-      CopyBytes(from + at * step, length, to);
+      CopyVectors(from + at * step, length, to);
     }
   }
   return to;
@@ -122,8 +147,6 @@ void SeeLinesOf(const ByteWindows& p, const uint8_t* lines, int64_t count, uint8
   return SeeLines<uint8_t>(p, lines, count, zero, seen);
 }
 
-}  // namespace
-
 void SeeRows(const ByteWindows& p, const uint8_t* x, int64_t group, int64_t first, int64_t count,
              uint8_t zero, uint8_t* seen, uint8_t* lines) {
   const int64_t element_bytes = p.groups * p.channels * p.in_plane();
@@ -146,4 +169,17 @@ void SeeRows(const ByteWindows& p, const uint8_t* x, int64_t group, int64_t firs
   }
 }
 
+}  // namespace
+
+constexpr SeeByteWindows kSeeByteWindows = SeeRows;
+
+}  // namespace reprise::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace reprise::cpu {
+
+SeeByteWindows SeeByteWindowsFor(Isa isa) { return REPRISE_CHOOSE_TARGET(isa, kSeeByteWindows); }
+
 }  // namespace reprise::cpu
+#endif  // HWY_ONCE

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "runtime/base/aligned_buffer.h"
+#include "runtime/base/cpu_info.h"
 #include "runtime/device/cpu/integer_conv_plan.h"
 
 namespace reprise::cpu {
@@ -16,7 +17,7 @@ struct ByteWindows {
   // Of rows in whole words: zero points are behind what windows see.
   int64_t whole_depth() const { return (depth() + 3) / 4 * 4; }
   // From a row to the next: what is copied at its end may reach over.
-  int64_t row_bytes() const { return static_cast<int64_t>(AlignUp(depth() + kMostLineTaps, 16)); }
+  int64_t row_bytes() const { return static_cast<int64_t>(AlignUp(depth() + kMostLineTaps)); }
 
   // Where channels are planes of their own, what a row of windows sees of a row of a plane is
   // copied into a line first, with its padding: then the taps of each window lie side by side.
@@ -44,7 +45,11 @@ struct ByteWindows {
 // What `count` windows from `first` on, counted through all planes of `x`, see of group `group`: in
 // the order of channels where these are planes of their own, else of taps. `zero`: of the padding.
 // `seen`: [count][row_bytes()]; `lines`: LineBytes() of scratch.
-void SeeRows(const ByteWindows& p, const uint8_t* x, int64_t group, int64_t first, int64_t count,
-             uint8_t zero, uint8_t* seen, uint8_t* lines);
+using SeeByteWindows = void (*)(const ByteWindows& p, const uint8_t* x, int64_t group,
+                                int64_t first, int64_t count, uint8_t zero, uint8_t* seen,
+                                uint8_t* lines);
+
+// Of the highest tier that is not above `isa`.
+SeeByteWindows SeeByteWindowsFor(Isa isa);
 
 }  // namespace reprise::cpu

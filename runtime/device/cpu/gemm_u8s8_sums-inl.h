@@ -256,6 +256,13 @@ uint32_t SumOfRow(const uint8_t* HWY_RESTRICT row, int64_t k, bool is_signed) {
   for (; i + kBytes <= k; i += kBytes) {
     sums = hn::Add(sums, hn::SumsOf8(hn::Xor(flips, hn::LoadU(d8, row + i))));
   }
+  if (i > 0 && i < k) {
+    // The last vector reaches back over bytes that are summed.
+    const auto bytes = hn::Xor(flips, hn::LoadU(d8, row + k - kBytes));
+    const auto summed = hn::FirstN(d8, static_cast<size_t>(i + kBytes - k));
+    sums = hn::Add(sums, hn::SumsOf8(hn::IfThenZeroElse(summed, bytes)));
+    i = k;
+  }
   sum += static_cast<uint32_t>(hn::GetLane(hn::SumOfLanes(d64, sums)));
 #endif
   for (; i < k; ++i) sum += static_cast<uint32_t>(row[i] ^ flip);

@@ -32,6 +32,7 @@ struct ConvRowsParams : IntegerConvOperands {
   const U8S8Kernels* kernels = nullptr;
   ByteFinish finish;  // without its operands
   ByteWindows see;
+  SeeByteWindows see_rows = nullptr;
   int64_t maps = 0;   // of a group
   int64_t block = 0;  // rows that are copied at a time
   int64_t scratch_bytes = 0;
@@ -96,7 +97,7 @@ void RunConvRows(const LaunchArgs& launch) {
     const float* const residual = product.residual;
     for (int64_t first = mine.row_begin, count; first < mine.row_end; first += count) {
       count = std::min(p.block, mine.row_end - first);
-      SeeRows(p.see, bytes(0), group, first, count, zero, seen, lines);
+      p.see_rows(p.see, bytes(0), group, first, count, zero, seen, lines);
       product.a = seen;
       product.lda = p.see.row_bytes();
       product.c = out + first * all_maps * element_bytes;
@@ -159,6 +160,7 @@ std::vector<Candidate> PlanIntegerConvRows(const CpuTarget& target, const NodeVi
   }
   ConvRowsParams p;
   p.kernels = &U8S8KernelsFor(target.isa);
+  p.see_rows = SeeByteWindowsFor(target.isa);
   p.finish = {.activation = *activation,
               .residual_first = true,
               .zero = {.is_signed = node.out_dtype() == DType::kInt8}};
