@@ -211,7 +211,9 @@ constexpr OpPrepare kPrepares[] = {
        return cpu::RunPackConvU8S8(step.target, step.attributes, step.weight(), step.memory);
      }},
     {cpu::kPackTapsOp,
-     [](const PrepareStep& step) { return cpu::RunPackTaps(step.weight(), step.memory); }},
+     [](const PrepareStep& step) {
+       return cpu::RunPackTaps(step.attributes, step.weight(), step.memory);
+     }},
     {cpu::kPackInt8RowsOp,
      [](const PrepareStep& step) {
        return cpu::RunPackInt8Rows(step.weight(), step.input(1), step.input(2), step.memory);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 
 #include "runtime/device/cpu/targets.h"
 
@@ -13,6 +14,7 @@
 #include "hwy/foreach_target.h"
 // After foreach_target.
 #include "hwy/highway.h"
+#include "runtime/device/cpu/byte_products-inl.h"
 #include "runtime/device/cpu/gemm_stretch-inl.h"
 #include "runtime/device/cpu/gemm_u8s8_pack-inl.h"
 #include "runtime/device/cpu/gemm_u8s8_sums-inl.h"
@@ -26,68 +28,6 @@ constexpr int kUnrolledWords = 2;
 // With few tiles only asking far ahead hides the way from memory: bytes.
 constexpr int64_t kNearBytes = 1536;
 constexpr int64_t kFarAheadBytes = 8192;
-
-// How bytes are multiplied.
-enum class Form { kWidened, kVnni };
-
-#if HWY_TARGET == HWY_AVX3
-// sum += four products of an unsigned and a signed byte. Of CPUs that have AVX512_VNNI.
-HWY_INLINE void AccumulateBytes(VU& sum, VU unsigned_bytes, VU signed_bytes) {
-  auto register_of_sum = sum.raw;
-  asm("vpdpbusd %2, %1, %0"
-      : "+v"(register_of_sum)
-      : "v"(unsigned_bytes.raw), "v"(signed_bytes.raw));
-  sum.raw = register_of_sum;
-}
-#endif
-
-#if HWY_TARGET == HWY_SCALAR
-// The four bytes of a word, as numbers.
-struct Wide {
-  int32_t bytes[4];
-};
-template <bool kSigned>
-HWY_INLINE Wide Widened(VU words) {
-  Wide wide;
-  for (int i = 0; i < 4; ++i) {
-    const auto byte = static_cast<uint8_t>(words.raw >> (8 * i));
-    wide.bytes[i] = kSigned ? static_cast<int8_t>(byte) : byte;
-  }
-  return wide;
-}
-HWY_INLINE void AccumulateWide(VU& sum, const Wide& a, const Wide& b) {
-  for (int i = 0; i < 4; ++i) sum.raw += static_cast<uint32_t>(a.bytes[i] * b.bytes[i]);
-}
-#else
-using I16 = hn::Repartition<int16_t, F32>;
-using U16 = hn::Repartition<uint16_t, F32>;
-// The even and the odd bytes of words, as int16.
-struct Wide {
-  hn::Vec<I16> even, odd;
-};
-template <bool kSigned>
-HWY_INLINE Wide Widened(VU words) {
-  const I16 d16;
-  const U16 du16;
-  if constexpr (kSigned) {
-    const hn::Vec<I16> pairs = hn::BitCast(d16, words);
-    return {hn::ShiftRight<8>(hn::ShiftLeft<8>(pairs)), hn::ShiftRight<8>(pairs)};
-  } else {
-    const hn::Vec<U16> pairs = hn::BitCast(du16, words);
-    return {hn::BitCast(d16, hn::And(pairs, hn::Set(du16, uint16_t{0xFF}))),
-            hn::BitCast(d16, hn::ShiftRight<8>(pairs))};
-  }
-}
-HWY_INLINE void AccumulateWide(VU& sum, const Wide& a, const Wide& b) {
-  const I32 d;
-  const U32 du;
-  hn::Vec<I32> unused = hn::Zero(d);
-  hn::Vec<I32> total = hn::BitCast(d, sum);
-  total = hn::ReorderWidenMulAccumulate(d, a.even, b.even, total, unused);
-  total = hn::ReorderWidenMulAccumulate(d, a.odd, b.odd, total, unused);
-  sum = hn::BitCast(du, total);
-}
-#endif
 
 HWY_INLINE uint32_t LoadWord(const uint8_t* p) {
   uint32_t word;
@@ -145,10 +85,10 @@ HWY_NOINLINE void ByteTile(const uint8_t* HWY_RESTRICT a, int64_t lda,
       }
 #endif
     } else {
-      Wide wide[kVecs];
+      Wide<VU> wide[kVecs];
       HWY_UNROLL(4) for (int v = 0; v < kVecs; ++v) wide[v] = Widened<!kASigned>(bv[v]);
       HWY_UNROLL(8) for (int r = 0; r < kRows; ++r) {
-        const Wide of_a = Widened<kASigned>(hn::Set(d, word_of_row(r)));
+        const Wide<VU> of_a = Widened<kASigned>(hn::Set(d, word_of_row(r)));
         HWY_UNROLL(4) for (int v = 0; v < kVecs; ++v) AccumulateWide(acc[r][v], of_a, wide[v]);
       }
     }
@@ -208,11 +148,21 @@ const ByteTileFunction* ByteTilesFor(int64_t vectors, bool few) {
   return kByteTiles<form, kASigned, (kVectors > 2 ? 2 : 1), false>;
 }
 
+// Of what is finished as bytes; nullopt: of floats or integers.
+std::optional<StepBounds> BoundsOf(const U8S8Args& args) {
+  if (args.a_scale == nullptr || args.finish == nullptr) return std::nullopt;
+  return StepBounds(*args.finish);
+}
+const StepBounds* PointerTo(const std::optional<StepBounds>& bounds) {
+  return bounds.has_value() ? &*bounds : nullptr;
+}
+
 // Rows [begin, end), whose terms are `rows`, of one panel at `b` with the terms `columns`; `next`:
 // the panel behind it.
 template <Form form>
 void PanelRows(const U8S8Args& args, const uint8_t* b, const uint8_t* next, int64_t panel,
-               const PanelTerms& columns, const RowTerms& rows, int64_t begin, int64_t end) {
+               const PanelTerms& columns, const RowTerms& rows, const StepBounds* bounds,
+               int64_t begin, int64_t end) {
   const auto* a = static_cast<const uint8_t*>(args.a);
   const int64_t vectors = VectorsOf(args.n - panel * kPanel);
   const int64_t row_bytes = vectors * kLanes * 4;
@@ -230,6 +180,8 @@ void PanelRows(const U8S8Args& args, const uint8_t* b, const uint8_t* next, int6
     c.ld_residual = args.ld_residual;
     c.activation = args.activation;
   }
+  const bool quick = kHasQuickSteps && bounds != nullptr && args.residual == nullptr &&
+                     rows.scale == nullptr && columns.largest < bounds->limit;
   HWY_ALIGN uint32_t partial[kRowsAtATime * kPanel];
   int64_t depth = 0;
   do {
@@ -245,7 +197,8 @@ void PanelRows(const U8S8Args& args, const uint8_t* b, const uint8_t* next, int6
                           .partial = split ? partial + (row - begin) * kPanel : nullptr,
                           .integers = integers,
                           .finish = integers ? nullptr : args.finish,
-                          .bytes = static_cast<uint8_t*>(args.c) + row * args.ldc + panel * kPanel};
+                          .bytes = static_cast<uint8_t*>(args.c) + row * args.ldc + panel * kPanel,
+                          .bounds = quick ? bounds : nullptr};
       if (!integers && rows.scale == nullptr) tile.out.scale = columns.scale;
       tile.out.first = depth == 0;
       tile.out.last = depth_end == args.k;
@@ -265,6 +218,7 @@ void Part(const U8S8Args& args, const GemmPart& part) {
   const int64_t panel_bytes = WordRows(args.k) * 4 * kPanel;
   const bool with_sums =
       AnyZeroPoint(args, part.panel_begin * kPanel, std::min(args.n, part.panel_end * kPanel));
+  const std::optional<StepBounds> bounds = BoundsOf(args);
   PanelTerms terms;
   for (int64_t begin = part.row_begin; begin < part.row_end; begin += kRowsAtATime) {
     const int64_t end = std::min(begin + kRowsAtATime, part.row_end);
@@ -275,7 +229,7 @@ void Part(const U8S8Args& args, const GemmPart& part) {
       const int64_t next = again ? part.panel_begin : panel + 1;
       TermsOfPanel(args, panel * kPanel, sums + panel * kPanel, terms);
       PanelRows<form>(args, packed + panel * panel_bytes, packed + next * panel_bytes, panel, terms,
-                      rows.terms, begin, end);
+                      rows.terms, PointerTo(bounds), begin, end);
     }
   }
 }
@@ -284,6 +238,7 @@ template <Form form>
 void Unpacked(const U8S8Args& args, const ByteSource& b, const GemmPart& part, void* scratch) {
   auto* const packed = static_cast<uint8_t*>(scratch);
   HWY_ALIGN int32_t sums[kPanel];
+  const std::optional<StepBounds> bounds = BoundsOf(args);
   PanelTerms terms;
   for (int64_t panel = part.panel_begin; panel < part.panel_end; ++panel) {
     const int64_t column = panel * kPanel;
@@ -293,7 +248,8 @@ void Unpacked(const U8S8Args& args, const ByteSource& b, const GemmPart& part, v
     for (int64_t begin = part.row_begin; begin < part.row_end; begin += kRowsAtATime) {
       const int64_t end = std::min(begin + kRowsAtATime, part.row_end);
       const RowBlock rows(args, begin, end, with_sums);
-      PanelRows<form>(args, packed, packed, panel, terms, rows.terms, begin, end);
+      PanelRows<form>(args, packed, packed, panel, terms, rows.terms, PointerTo(bounds), begin,
+                      end);
     }
   }
 }

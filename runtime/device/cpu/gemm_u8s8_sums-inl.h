@@ -12,6 +12,7 @@
 #include <cstring>
 
 #include "hwy/highway.h"
+#include "runtime/device/cpu/byte_steps-inl.h"
 #include "runtime/device/cpu/gemm_epilogue-inl.h"
 #include "runtime/device/cpu/gemm_stretch-inl.h"
 #include "runtime/device/cpu/gemm_u8s8.h"
@@ -33,6 +34,7 @@ struct PanelTerms {
   HWY_ALIGN uint32_t center[kPanel];  // sums of a column less its zero point
   HWY_ALIGN uint32_t zero[kPanel];    // zero points of B as it is packed
   HWY_ALIGN float scale[kPanel];
+  float largest;  // as StepBounds::limit has to be; no number where the sums of floats may be none
 };
 // The same of rows; null: there is nothing to do.
 struct RowTerms {
@@ -53,6 +55,7 @@ struct ByteTileOut {
   bool integers;             // C is of int32
   const ByteFinish* finish;  // as U8S8Args::finish
   uint8_t* bytes;            // in place of TileOut::c where C is of bytes
+  const StepBounds* bounds;  // null: floats of this panel may be large, or are not bytes at once
 };
 
 // What the sums begin with; then the whole of sum less zero points is summed by itself.
@@ -84,6 +87,37 @@ HWY_INLINE void BeginSums(const ByteTileOut& tile, VU (&acc)[kRows][kVecs]) {
   subtract(tile.rows.sum, tile.columns->zero);
 }
 
+// Of the columns of vector `v` of a tile, of which `live` are there: 0 where there is no bias.
+HWY_INLINE VF BiasOf(const TileOut& out, int v, int64_t live) {
+  const F32 d;
+  if (out.bias == nullptr || live <= 0) return hn::Zero(d);
+  const float* const from = out.bias + v * kLanes;
+  return live >= kLanes ? hn::LoadU(d, from) : LoadPart(d, from, live);
+}
+
+#if HWY_TARGET != HWY_SCALAR
+// Finished sums as bytes, from registers.
+template <int kRows, int kVecs>
+HWY_INLINE void QuickBytes(const ByteTileOut& tile, const VU (&acc)[kRows][kVecs]) {
+  const I32 d32;
+  const F32 d;
+  const QuickSteps<F32> steps(*tile.bounds);
+  VF scale[kVecs], bias[kVecs];
+  HWY_UNROLL(4) for (int v = 0; v < kVecs; ++v) {
+    scale[v] = hn::LoadU(d, tile.out.scale + v * kLanes);
+    bias[v] = BiasOf(tile.out, v, tile.out.columns - v * kLanes);
+  }
+  HWY_UNROLL(8) for (int r = 0; r < kRows; ++r) {
+    hn::Vec<I32> row[kVecs];
+    HWY_UNROLL(4) for (int v = 0; v < kVecs; ++v) {
+      const VF sum = hn::ConvertTo(d, hn::BitCast(d32, acc[r][v]));
+      row[v] = steps.Steps(hn::Add(hn::Mul(sum, scale[v]), bias[v]));
+    }
+    steps.Store<kVecs>(row, tile.out.columns, tile.bytes + r * tile.out.ldc);
+  }
+}
+#endif
+
 template <int kRows, int kVecs>
 HWY_INLINE void EndSums(const ByteTileOut& tile, VU (&acc)[kRows][kVecs]) {
   const U32 du;
@@ -97,6 +131,9 @@ HWY_INLINE void EndSums(const ByteTileOut& tile, VU (&acc)[kRows][kVecs]) {
     }
     return;
   }
+#if HWY_TARGET != HWY_SCALAR
+  if (tile.bounds != nullptr) return QuickBytes(tile, acc);
+#endif
   VF sums[kRows][kVecs];
   HWY_UNROLL(8) for (int r = 0; r < kRows; ++r) {
     HWY_UNROLL(4) for (int v = 0; v < kVecs; ++v) {
@@ -119,10 +156,7 @@ HWY_INLINE void EndSums(const ByteTileOut& tile, VU (&acc)[kRows][kVecs]) {
     const int64_t live = std::min<int64_t>(tile.out.columns - v * kLanes, kLanes);
     const VF scale =
         tile.out.scale == nullptr ? hn::Set(d, 1.0f) : hn::LoadU(d, tile.out.scale + v * kLanes);
-    const float* const from = tile.out.bias == nullptr ? nullptr : tile.out.bias + v * kLanes;
-    const VF bias = from == nullptr || live <= 0 ? hn::Zero(d)
-                    : live >= kLanes             ? hn::LoadU(d, from)
-                                                 : LoadPart(d, from, live);
+    const VF bias = BiasOf(tile.out, v, live);
     HWY_UNROLL(8) for (int r = 0; r < kRows; ++r) {
       hn::Store(hn::Add(hn::Mul(sums[r][v], scale), bias), d, floats + r * kPanel + v * kLanes);
     }
@@ -161,6 +195,10 @@ void TermsOfPanel(const U8S8Args& args, int64_t column, const int32_t* sums, Pan
   const bool one_zero = args.a_zero.data == nullptr || args.a_zero.step == 0;
   const VU a_zero = hn::Set(d, static_cast<uint32_t>(one_zero ? args.a_zero.At(0) : 0));
   const VU k = hn::Set(d, static_cast<uint32_t>(args.k));
+  // Bytes less their zero points are at most 255; sums wrap around.
+  const VF largest_sum =
+      hn::Set(df, std::min(static_cast<float>(args.k) * 65025.0f, 2147483648.0f));
+  VF largest = hn::Zero(df);
   for (int64_t j = 0; j < columns; j += kLanes) {
     const int64_t live = std::min<int64_t>(columns - j, kLanes);
     const VU zero = LoadPoints(args.b_zero, column + j, live, shift);
@@ -176,7 +214,13 @@ void TermsOfPanel(const U8S8Args& args, int64_t column, const int32_t* sums, Pan
                                       : LoadPart(df, args.b_scale + column + j, live);
     if (args.a_scale_step == 0) scale = hn::Mul(hn::Set(df, *args.a_scale), scale);
     hn::Store(scale, df, terms.scale + j);
+    const VF bias = args.bias == nullptr ? hn::Zero(df)
+                    : live == kLanes     ? hn::LoadU(df, args.bias + column + j)
+                                         : LoadPart(df, args.bias + column + j, live);
+    // Sums, not the largest, so that what is no number stays none.
+    largest = hn::Add(largest, hn::Add(hn::Mul(hn::Abs(scale), largest_sum), hn::Abs(bias)));
   }
+  terms.largest = hn::GetLane(hn::SumOfLanes(df, largest));
 }
 
 // Whether a zero point of B, as it is packed, is not 0 in the columns [begin, end).
@@ -211,6 +255,13 @@ uint32_t SumOfRow(const uint8_t* HWY_RESTRICT row, int64_t k, bool is_signed) {
   constexpr int64_t kBytes = int64_t{kLanes} * 4;
   for (; i + kBytes <= k; i += kBytes) {
     sums = hn::Add(sums, hn::SumsOf8(hn::Xor(flips, hn::LoadU(d8, row + i))));
+  }
+  if (i > 0 && i < k) {
+    // The last vector reaches back over bytes that are summed.
+    const auto bytes = hn::Xor(flips, hn::LoadU(d8, row + k - kBytes));
+    const auto summed = hn::FirstN(d8, static_cast<size_t>(i + kBytes - k));
+    sums = hn::Add(sums, hn::SumsOf8(hn::IfThenZeroElse(summed, bytes)));
+    i = k;
   }
   sum += static_cast<uint32_t>(hn::GetLane(hn::SumOfLanes(d64, sums)));
 #endif

@@ -16,9 +16,10 @@ absl::StatusOr<Tensor> RunPackConvU8S8(const CpuTarget& target, const Attributes
 
 // plan_byte_depthwise.cc: convolutions of each channel by itself.
 std::vector<Candidate> PlanByteDepthwise(const CpuTarget& target, const NodeView& node);
-// Of its weights: [taps, channels].
+// Of its weights: [taps, channels]; then, where the tier has words of taps, these and their sums.
 inline constexpr char kPackTapsOp[] = "cpu.PackTaps";
-absl::StatusOr<Tensor> RunPackTaps(const Tensor& weights, WeightMemory& memory);
+absl::StatusOr<Tensor> RunPackTaps(const Attributes& attributes, const Tensor& weights,
+                                   WeightMemory& memory);
 
 // plan_byte_planes.cc: sums of quantised values, the largest bytes of windows.
 std::vector<Candidate> PlanIntegerAdd(const CpuTarget& target, const NodeView& node);

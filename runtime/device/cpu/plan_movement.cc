@@ -1,7 +1,8 @@
 // Ops that move elements without looking at them: Transpose, Slice, Expand, Tile, DepthToSpace,
 // SpaceToDepth, Concat, Split.
-#include <xmmintrin.h>
+#include <emmintrin.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "runtime/device/cpu/plan.h"
@@ -35,9 +36,42 @@ void CopyRun(const T* from, int64_t stride, T* to, int64_t count) {
   }
 }
 
+// The same of 16 by 16 bytes, in registers.
+inline void CopyByteTile(const uint8_t* from, int64_t step, uint8_t* to, int64_t to_row) {
+  constexpr int kSize = 16;
+  __m128i v[kSize], halves[kSize];
+  for (int i = 0; i < kSize; ++i) {
+    v[i] = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + i * step));
+  }
+  // Each round moves a bit of the place within a vector to the number of the vector.
+  for (int round = 0; round < 4; ++round) {
+    for (int i = 0; i < kSize / 2; ++i) {
+      halves[2 * i] = _mm_unpacklo_epi8(v[i], v[i + kSize / 2]);
+      halves[2 * i + 1] = _mm_unpackhi_epi8(v[i], v[i + kSize / 2]);
+    }
+    std::copy(halves, halves + kSize, v);
+  }
+  for (int i = 0; i < kSize; ++i) {
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(to + i * to_row), v[i]);
+  }
+}
+
 // to[r * to_row + c] = from[r + c * step]
 template <class T>
 void CopyTile(const T* from, int64_t step, int64_t rows, int64_t columns, T* to, int64_t to_row) {
+  constexpr int64_t kBytes = 16;
+  if (sizeof(T) == 1 && rows >= kBytes && columns >= kBytes) {
+    // The last ones reach back over what is copied.
+    for (int64_t row = 0; row < rows; row += kBytes) {
+      const int64_t first = std::min(row, rows - kBytes);
+      for (int64_t column = 0; column < columns; column += kBytes) {
+        const int64_t c = std::min(column, columns - kBytes);
+        CopyByteTile(reinterpret_cast<const uint8_t*>(from + first + c * step), step,
+                     reinterpret_cast<uint8_t*>(to + first * to_row + c), to_row);
+      }
+    }
+    return;
+  }
   int64_t r = 0;
   // Four by four in registers.
   for (; sizeof(T) == sizeof(float) && r + 4 <= rows; r += 4) {
@@ -63,7 +97,7 @@ void CopyTile(const T* from, int64_t step, int64_t rows, int64_t columns, T* to,
 
 template <class T>
 void CopyTiled(const CopyParams& p, const T* from, T* to, int part, int parts) {
-  constexpr int64_t kTile = 16;
+  constexpr int64_t kTile = 64 / sizeof(T);  // of a cache line
   const Walk<1>& walk = p.walk;
   const size_t last = walk.dims - 1;
   int64_t out_strides[kMaxWalkDims];
@@ -75,7 +109,8 @@ void CopyTiled(const CopyParams& p, const T* from, T* to, int part, int parts) {
   }
   const int64_t rows = walk.sizes[p.tile_dim], columns = walk.sizes[last];
   const int64_t in_stride = walk.strides[0][last], out_row = out_strides[p.tile_dim];
-  const int64_t bands = (rows + kTile - 1) / kTile;
+  // About as long as each other, so that none is too short for registers.
+  const int64_t bands = (rows + kTile - 1) / kTile, stretches = (columns + kTile - 1) / kTile;
   const ItemRange range = RangeOfPart(others * bands, 1, part, parts);
   for (int64_t unit = range.begin; unit < range.end; ++unit) {
     int64_t rest = unit / bands, in = 0, out = 0;
@@ -85,10 +120,10 @@ void CopyTiled(const CopyParams& p, const T* from, T* to, int part, int parts) {
       out += rest % walk.sizes[d] * out_strides[d];
       rest /= walk.sizes[d];
     }
-    const int64_t row_begin = unit % bands * kTile;
-    const int64_t row_end = std::min(rows, row_begin + kTile);
-    for (int64_t c0 = 0; c0 < columns; c0 += kTile) {
-      const int64_t c1 = std::min(columns, c0 + kTile);
+    const int64_t row_begin = unit % bands * rows / bands;
+    const int64_t row_end = (unit % bands + 1) * rows / bands;
+    for (int64_t stretch = 0; stretch < stretches; ++stretch) {
+      const int64_t c0 = stretch * columns / stretches, c1 = (stretch + 1) * columns / stretches;
       CopyTile(from + in + row_begin + c0 * in_stride, in_stride, row_end - row_begin, c1 - c0,
                to + out + row_begin * out_row + c0, out_row);
     }

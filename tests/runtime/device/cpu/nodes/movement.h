@@ -15,6 +15,12 @@ inline constexpr const char* kMovement[] = {
     // Movement.
     "input %x: f32[2, 5, 3, 8]\n%y: ? = Transpose(%x) {perm = [0, 2, 1, 3]}\noutput %y",
     "input %x: f32[2, 5, 3, 40]\n%y: ? = Transpose(%x) {perm = [0, 2, 3, 1]}\noutput %y",
+    "input %x: u8[2, 72, 3, 7]\n%y: ? = Transpose(%x) {perm = [0, 2, 3, 1]}\noutput %y",
+    "input %x: i8[2, 9, 15, 65]\n%y: ? = Transpose(%x) {perm = [0, 3, 1, 2]}\noutput %y",
+    "input %x: u8[16, 131]\n%y: ? = Transpose(%x)\noutput %y",
+    "input %x: u8[3, 17, 2, 49]\n%y: ? = Transpose(%x) {perm = [2, 3, 0, 1]}\noutput %y",
+    "input %x: bool[15, 40]\n%y: ? = Transpose(%x)\noutput %y",
+    "input %x: f64[19, 40]\n%y: ? = Transpose(%x)\noutput %y",
     "input %x: f32[37, 50]\n%y: ? = Transpose(%x)\noutput %y",
     "input %x: i64[3, 4, 5, 6]\n%y: ? = Transpose(%x) {perm = [3, 1, 0, 2]}\noutput %y",
     "input %x: bool[33, 7, 20]\n%y: ? = Transpose(%x) {perm = [2, 0, 1]}\noutput %y",

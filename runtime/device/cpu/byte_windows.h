@@ -1,0 +1,55 @@
+// What the windows of a convolution of bytes see, as rows of bytes side by side: those of a
+// product's left side.
+#pragma once
+
+#include <cstdint>
+
+#include "runtime/base/aligned_buffer.h"
+#include "runtime/base/cpu_info.h"
+#include "runtime/device/cpu/integer_conv_plan.h"
+
+namespace reprise::cpu {
+
+struct ByteWindows {
+  int64_t in_plane() const { return rows.in * columns.in; }
+  int64_t out_plane() const { return rows.out * columns.out; }
+  int64_t depth() const { return channels * rows.kernel * columns.kernel; }
+  // Of rows in whole words: zero points are behind what windows see.
+  int64_t whole_depth() const { return (depth() + 3) / 4 * 4; }
+  // From a row to the next: what is copied at its end may reach over.
+  int64_t row_bytes() const { return static_cast<int64_t>(AlignUp(depth() + kMostLineTaps)); }
+
+  // Where channels are planes of their own, what a row of windows sees of a row of a plane is
+  // copied into a line first, with its padding: then the taps of each window lie side by side.
+  // Of all lines; 0: there are none.
+  int64_t LineBytes() const {
+    if (x_last || columns.dilation != 1 || columns.kernel > kMostLineTaps) return 0;
+    const int64_t bytes = channels * rows.kernel * line_step();
+    return bytes <= kMostLineBytes ? bytes : 0;
+  }
+  int64_t line_step() const {
+    return static_cast<int64_t>(
+        AlignUp((columns.out - 1) * columns.stride + columns.kernel + kMostLineTaps, 16));
+  }
+
+  // Taps of a row of a window that are copied as one word of up to so many bytes.
+  static constexpr int64_t kMostLineTaps = 16;
+  static constexpr int64_t kMostLineBytes = 64 << 10;
+
+  PlaneAxis rows, columns;
+  int64_t groups = 1;
+  int64_t channels = 0;  // of a group
+  bool x_last = false;   // channels lie behind the planes
+};
+
+// What `count` windows from `first` on, counted through all planes of `x`, see of group `group`: in
+// the order of channels where these are planes of their own, else of taps. `zero`: of the padding.
+// `seen`: [count][row_bytes()]; `lines`: LineBytes() of scratch.
+using SeeByteWindows = void (*)(const ByteWindows& p, const uint8_t* x, int64_t group,
+                                int64_t first, int64_t count, uint8_t zero, uint8_t* seen,
+                                uint8_t* lines);
+
+// Of the highest tier that is not above `isa`.
+SeeByteWindows SeeByteWindowsFor(Isa isa);
+
+}  // namespace reprise::cpu
