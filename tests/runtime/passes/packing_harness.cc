@@ -17,6 +17,7 @@
 #include "runtime/passes/pass.h"
 #include "runtime/passes/request_scales.h"
 #include "runtime/passes/specialize.h"
+#include "tests/runtime/passes/pass_test_util.h"
 #include "tests/testing/interpreter.h"
 
 namespace reprise {
