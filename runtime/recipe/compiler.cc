@@ -13,15 +13,11 @@
 #include "runtime/memory/lifetime.h"
 #include "runtime/memory/planner.h"
 #include "runtime/recipe/batch_rows.h"
+#include "runtime/recipe/index_sources.h"
+#include "runtime/recipe/node_kernels.h"
 
 namespace reprise {
 namespace {
-
-// What has been decided about one node.
-struct NodeChoice {
-  bool view = false;                   // no launch: output 0 is input 0
-  std::optional<KernelOption> option;  // nullopt: the reference kernel
-};
 
 class Compilation {
  public:
@@ -35,14 +31,16 @@ class Compilation {
         recipe_(recipe) {}
 
   absl::Status Plan() {
-    RETURN_IF_ERROR(ChooseKernels());
+    ASSIGN_OR_RETURN(chosen_, ChooseKernels(graph_, options_, kernels_));
+    recipe_.timeable = chosen_.timeable;
+    recipe_.untimed = chosen_.untimed;
     RETURN_IF_ERROR(LayOutSlots());
     return PlanOffsets();
   }
 
   absl::Status Bind() {
     for (NodeId id : graph_.NodeIds()) {
-      if (!choices_[id].view) RETURN_IF_ERROR(BindNode(id));
+      if (!chosen_.nodes[id].view) RETURN_IF_ERROR(BindNode(id));
     }
     return absl::OkStatus();
   }
@@ -50,97 +48,15 @@ class Compilation {
   // By node; empty for a view.
   std::vector<std::string> Kernels() const {
     std::vector<std::string> kernels;
-    for (NodeId id : graph_.NodeIds()) kernels.push_back(KernelOf(id));
+    for (NodeId id : graph_.NodeIds()) {
+      kernels.push_back(KernelOf(graph_.node(id), chosen_.nodes[id]));
+    }
     return kernels;
   }
 
-  std::vector<CompiledPlan::Question> TakeQuestions() { return std::move(questions_); }
+  std::vector<CompiledPlan::Question> TakeQuestions() { return std::move(chosen_.questions); }
 
  private:
-  absl::Status ChooseKernels() {
-    choices_.resize(graph_.num_nodes());
-    size_t position = 0;
-    for (NodeId id : graph_.NodeIds()) {
-      const OpRow* row = FindOp(graph_.node(id).op);
-      REPRISE_CHECK(row != nullptr);
-      choices_[id].view = row->Has(kView);
-      std::vector<KernelOption> options;
-      if (!choices_[id].view) options = device_.Options(graph_, id);
-      if (options_.plan != nullptr) AddQuestion(options);
-      const std::string* answer = AnswerFor(id, options);
-      std::string kernel = kernels_ == nullptr ? "" : (*kernels_)[position++];
-      if (kernels_ == nullptr && !options.empty()) {
-        kernel = answer != nullptr ? *answer : options.front().kernel;
-      }
-      NoteTiming(options, answer, kernel);
-      RETURN_IF_ERROR(Take(id, kernel, options));
-    }
-    return absl::OkStatus();
-  }
-
-  void AddQuestion(const std::vector<KernelOption>& options) {
-    CompiledPlan::Question& question = questions_.emplace_back();
-    if (options.empty() || options[0].question.empty()) return;
-    question.text = options[0].question;
-    for (const KernelOption& option : options) question.kernels.push_back(option.kernel);
-  }
-
-  // The one of `options` that timing has shown to be the fastest, if it has and it may be used.
-  const std::string* AnswerFor(NodeId id, const std::vector<KernelOption>& options) const {
-    if (options_.choices == nullptr || options.empty() || options[0].question.empty()) {
-      return nullptr;
-    }
-    const std::optional<std::string> known = options_.choices->Find(options[0].question);
-    if (!known.has_value()) return nullptr;
-    for (const KernelOption& option : options) {
-      if (option.kernel != *known) continue;
-      // A plan that is bound again takes no room: its kernels are what they are.
-      const auto& has_room = kernels_ == nullptr ? options_.hold_second : options_.holds;
-      return HasRoom(id, options[0], option, has_room) ? &option.kernel : &options[0].kernel;
-    }
-    return nullptr;
-  }
-
-  // The forms in which `option` wants parameters are those of `first`, or have room beside them.
-  bool HasRoom(NodeId id, const KernelOption& first, const KernelOption& option,
-               const std::function<bool(const ParameterExpr&)>& has_room) const {
-    if (has_room == nullptr) return true;
-    const Node& node = graph_.node(id);
-    for (size_t i = 0; i < node.inputs.size(); ++i) {
-      const ParameterExprPtr wanted = ParameterFor(node, i, &option);
-      if (wanted == nullptr) continue;
-      if (wanted->text() != ParameterFor(node, i, &first)->text() && !has_room(*wanted)) {
-        return false;
-      }
-    }
-    return true;
-  }
-
-  void NoteTiming(const std::vector<KernelOption>& options, const std::string* answer,
-                  const std::string& kernel) {
-    if (options.empty() || options[0].question.empty()) return;
-    ++recipe_.timeable;
-    recipe_.untimed += answer == nullptr || *answer != kernel;
-  }
-
-  // The one of `options` that was chosen; none for a view, and for a reference kernel.
-  absl::Status Take(NodeId id, const std::string& kernel, std::vector<KernelOption>& options) {
-    if (kernel.empty() || kernel == KernelOf(id)) return absl::OkStatus();
-    for (KernelOption& option : options) {
-      if (option.kernel != kernel) continue;
-      choices_[id].option = std::move(option);
-      return absl::OkStatus();
-    }
-    return absl::DataLossError(absl::StrCat("it names a kernel '", kernel, "' for ",
-                                            NodeLabel(graph_.node(id)), ", which there is not"));
-  }
-
-  std::string KernelOf(NodeId id) const {
-    if (choices_[id].view) return "";
-    const std::optional<KernelOption>& option = choices_[id].option;
-    return option.has_value() ? option->kernel : absl::StrCat("reference/", graph_.node(id).op);
-  }
-
   absl::Status LayOutSlots() {
     RETURN_IF_ERROR(LayOut(graph_.inputs(), recipe_.inputs, recipe_.input_bytes));
     return LayOut(graph_.outputs(), recipe_.outputs, recipe_.output_bytes);
@@ -161,18 +77,28 @@ class Compilation {
   absl::Status PlanOffsets() {
     std::vector<NodeMemory> memory(graph_.num_nodes());
     for (NodeId id : graph_.NodeIds()) {
-      memory[id].view = choices_[id].view;
-      if (choices_[id].option.has_value()) {
-        memory[id].in_place = choices_[id].option->in_place;
-        memory[id].workspace_bytes = choices_[id].option->workspace_bytes;
+      const NodeKernel& choice = chosen_.nodes[id];
+      memory[id].view = choice.view;
+      if (choice.option.has_value()) {
+        memory[id].in_place = choice.option->in_place;
+        memory[id].workspace_bytes = choice.option->workspace_bytes;
       }
     }
     ASSIGN_OR_RETURN(lifetimes_, AnalyzeLifetimes(graph_, memory));
 
+    places_.resize(lifetimes_.buffers.size());
+    PlaceBuffers();
+    PlaceWorkspaces();
+    FillConstants();
+    return absl::OkStatus();
+  }
+
+  // All but workspaces. Parameters have no place of their own, but one in the form in which they
+  // are used: see PlaceOf and ParameterFor.
+  void PlaceBuffers() {
     std::vector<BufferRequest> requests;
     std::vector<size_t> buffer_of_request;
     size_t constant_bytes = 0;
-    places_.resize(lifetimes_.buffers.size());
     std::vector<bool> is_workspace(lifetimes_.buffers.size(), false);
     for (const int workspace : lifetimes_.workspace_of_node) {
       if (workspace >= 0) is_workspace[workspace] = true;
@@ -196,7 +122,7 @@ class Compilation {
           constant_bytes += AlignUp(buffer.bytes);
           break;
         case Buffer::Home::kParameter:
-          break;  // in the form in which it is used: see PlaceOf and ParameterFor
+          break;
       }
     }
     const MemoryPlan plan = PlanMemory(requests);
@@ -204,23 +130,28 @@ class Compilation {
       places_[buffer_of_request[i]] = {Space::kArena, plan.offsets[i]};
     }
     recipe_.arena_bytes = plan.bytes;
-    // Workspaces have room for more threads than most machines have, and are never needed two at a
-    // time: they lie behind all else, where what nobody uses is no memory.
+    recipe_.constants = AlignedBuffer(constant_bytes);
+  }
+
+  // Workspaces have room for more threads than most machines have, and are never needed two at a
+  // time: they lie behind all else, where what nobody uses is no memory.
+  void PlaceWorkspaces() {
+    const size_t begin = recipe_.arena_bytes;
     for (const int workspace : lifetimes_.workspace_of_node) {
       if (workspace < 0) continue;
-      places_[workspace] = {Space::kArena, plan.bytes};
+      places_[workspace] = {Space::kArena, begin};
       recipe_.arena_bytes =
-          std::max(recipe_.arena_bytes, plan.bytes + AlignUp(lifetimes_.buffers[workspace].bytes));
+          std::max(recipe_.arena_bytes, begin + AlignUp(lifetimes_.buffers[workspace].bytes));
     }
+  }
 
-    recipe_.constants = AlignedBuffer(constant_bytes);
+  void FillConstants() {
     for (size_t i = 0; i < places_.size(); ++i) {
       const Buffer& buffer = lifetimes_.buffers[i];
       if (buffer.home != Buffer::Home::kConstant || buffer.bytes == 0) continue;
       std::memcpy(recipe_.constants.data() + places_[i].offset,
                   graph_.value(buffer.index).constant.data(), buffer.bytes);
     }
-    return absl::OkStatus();
   }
 
   // One slot for each distinct expression.
@@ -246,7 +177,7 @@ class Compilation {
 
   absl::Status BindNode(NodeId id) {
     const Node& node = graph_.node(id);
-    const std::optional<KernelOption>& option = choices_[id].option;
+    const std::optional<KernelOption>& option = chosen_.nodes[id].option;
     Launch launch;
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       launch.operands.push_back(InputPlace(node, i, option));
@@ -263,7 +194,7 @@ class Compilation {
     }
     ASSIGN_OR_RETURN(BoundKernel bound, option.has_value() ? device_.Bind(graph_, id, *option)
                                                            : BindReference(graph_, id));
-    launch.kernel = KernelOf(id);
+    launch.kernel = KernelOf(node, chosen_.nodes[id]);
     launch.node = NodeLabel(node);
     launch.detail = std::move(bound.detail);
     launch.run = bound.run;
@@ -273,7 +204,7 @@ class Compilation {
     launch.work = bound.work;
     recipe_.flops += bound.work.flops;
     recipe_.launches.push_back(std::move(launch));
-    recipe_.index_sources.push_back(IndexSources(node));
+    recipe_.index_sources.push_back(IndexSources(graph_, node));
     recipe_.operand_notes.push_back(std::move(notes));
     return absl::OkStatus();
   }
@@ -308,62 +239,10 @@ class Compilation {
   Operand InputPlace(const Node& node, size_t i, const std::optional<KernelOption>& option) {
     const ValueId input = node.inputs[i];
     const ParameterExprPtr expression =
-        ParameterFor(node, i, option.has_value() ? &*option : nullptr);
+        ParameterFor(graph_, node, i, option.has_value() ? &*option : nullptr);
     if (expression == nullptr) return PlaceOf(input);
     const bool unaligned = option.has_value() && absl::c_linear_search(option->unaligned_inputs, i);
     return ParameterPlace(expression, unaligned);
-  }
-
-  // Input `i` of the node as `option` (null: the reference kernel) wants it; null where it is no
-  // parameter.
-  ParameterExprPtr ParameterFor(const Node& node, size_t i, const KernelOption* option) const {
-    const ValueId input = node.inputs[i];
-    if (input == kNone) return nullptr;
-    ParameterExprPtr expression = graph_.value(input).parameter;
-    if (option == nullptr) return expression;
-    for (const PrepareStep& step : option->prepare) {
-      if (step.input != i) continue;
-      REPRISE_CHECK(expression != nullptr);
-      if (step.op.empty()) return step.parts.at(0);
-      expression = ParameterExpr::Apply(
-          step.op, step.attributes,
-          step.parts.empty() ? std::vector<ParameterExprPtr>{expression} : step.parts, step.dtype,
-          step.shape);
-    }
-    return expression;
-  }
-
-  // Follows integer operands back to the inputs they were made from.
-  std::vector<int> IndexSources(const Node& node) const {
-    std::vector<int> sources(node.inputs.size(), -1);
-    for (size_t i = 0; i < node.inputs.size(); ++i) {
-      const ValueId operand = node.inputs[i];
-      if (operand == kNone || !IsInteger(graph_.value(operand).dtype)) continue;
-      const ValueId root = DataRoot(operand);
-      if (root == kNone) continue;
-      const auto& inputs = graph_.inputs();
-      sources[i] = static_cast<int>(std::find(inputs.begin(), inputs.end(), root) - inputs.begin());
-    }
-    return sources;
-  }
-
-  // The graph input that `value` is computed from, when it is one alone.
-  ValueId DataRoot(ValueId value) const {
-    while (true) {
-      const Value& v = graph_.value(value);
-      if (v.kind == Value::Kind::kInput) return value;
-      if (v.kind != Value::Kind::kResult) return kNone;
-      ValueId next = kNone;
-      for (ValueId input : graph_.node(v.producer).inputs) {
-        if (input == kNone) continue;
-        const Value::Kind kind = graph_.value(input).kind;
-        if (kind == Value::Kind::kConstant || kind == Value::Kind::kParameter) continue;
-        if (next != kNone && next != input) return kNone;
-        next = input;
-      }
-      if (next == kNone) return kNone;
-      value = next;
-    }
   }
 
   const Graph& graph_;
@@ -371,8 +250,7 @@ class Compilation {
   const CompileOptions& options_;
   const std::vector<std::string>* const kernels_;
   Recipe& recipe_;
-  std::vector<NodeChoice> choices_;  // by node id
-  std::vector<CompiledPlan::Question> questions_;
+  NodeKernels chosen_;
   Lifetimes lifetimes_;
   std::vector<Operand> places_;  // by buffer; not those of parameters
   absl::flat_hash_map<std::string, uint64_t> slot_by_text_;

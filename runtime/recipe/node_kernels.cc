@@ -1,0 +1,120 @@
+#include "runtime/recipe/node_kernels.h"
+
+#include <functional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/base/status_macros.h"
+
+namespace reprise {
+namespace {
+
+bool MayBeTimed(const std::vector<KernelOption>& options) {
+  return !options.empty() && !options[0].question.empty();
+}
+
+CompiledPlan::Question QuestionOf(const std::vector<KernelOption>& options) {
+  if (!MayBeTimed(options)) return {};
+  CompiledPlan::Question question = {.text = options[0].question};
+  for (const KernelOption& option : options) question.kernels.push_back(option.kernel);
+  return question;
+}
+
+// The forms in which `option` wants parameters are those of `first`, or have room beside them.
+bool HasRoom(const Graph& graph, const Node& node, const KernelOption& first,
+             const KernelOption& option,
+             const std::function<bool(const ParameterExpr&)>& has_room) {
+  if (has_room == nullptr) return true;
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    const ParameterExprPtr wanted = ParameterFor(graph, node, i, &option);
+    if (wanted == nullptr) continue;
+    if (wanted->text() != ParameterFor(graph, node, i, &first)->text() && !has_room(*wanted)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+// The one of `offers` that timing has shown to be the fastest, if it has and it may be used.
+// `chosen_before`: the plan is bound again.
+const std::string* AnswerFor(const Graph& graph, const Node& node,
+                             const std::vector<KernelOption>& offers, const CompileOptions& options,
+                             bool chosen_before) {
+  if (options.choices == nullptr || !MayBeTimed(offers)) return nullptr;
+  const std::optional<std::string> known = options.choices->Find(offers[0].question);
+  if (!known.has_value()) return nullptr;
+  for (const KernelOption& offer : offers) {
+    if (offer.kernel != *known) continue;
+    // A plan that is bound again takes no room: its kernels are what they are.
+    const auto& has_room = chosen_before ? options.holds : options.hold_second;
+    return HasRoom(graph, node, offers[0], offer, has_room) ? &offer.kernel : &offers[0].kernel;
+  }
+  return nullptr;
+}
+
+// The one of `offers` that is called `kernel`; none for a view, and for a reference kernel.
+absl::Status Take(const Node& node, const std::string& kernel, std::vector<KernelOption>& offers,
+                  NodeKernel& chosen) {
+  if (kernel.empty() || kernel == KernelOf(node, chosen)) return absl::OkStatus();
+  for (KernelOption& offer : offers) {
+    if (offer.kernel != kernel) continue;
+    chosen.option = std::move(offer);
+    return absl::OkStatus();
+  }
+  return absl::DataLossError(absl::StrCat("it names a kernel '", kernel, "' for ", NodeLabel(node),
+                                          ", which there is not"));
+}
+
+}  // namespace
+
+absl::StatusOr<NodeKernels> ChooseKernels(const Graph& graph, const CompileOptions& options,
+                                          const std::vector<std::string>* kernels) {
+  NodeKernels chosen;
+  chosen.nodes.resize(graph.num_nodes());
+  size_t position = 0;
+  for (NodeId id : graph.NodeIds()) {
+    const Node& node = graph.node(id);
+    const OpRow* row = FindOp(node.op);
+    REPRISE_CHECK(row != nullptr);
+    chosen.nodes[id].view = row->Has(kView);
+    std::vector<KernelOption> offers;
+    if (!chosen.nodes[id].view) offers = options.device->Options(graph, id);
+    if (options.plan != nullptr) chosen.questions.push_back(QuestionOf(offers));
+    const std::string* answer = AnswerFor(graph, node, offers, options, kernels != nullptr);
+    std::string kernel = kernels == nullptr ? "" : (*kernels)[position++];
+    if (kernels == nullptr && !offers.empty()) {
+      kernel = answer != nullptr ? *answer : offers.front().kernel;
+    }
+    if (MayBeTimed(offers)) {
+      ++chosen.timeable;
+      chosen.untimed += answer == nullptr || *answer != kernel;
+    }
+    RETURN_IF_ERROR(Take(node, kernel, offers, chosen.nodes[id]));
+  }
+  return chosen;
+}
+
+std::string KernelOf(const Node& node, const NodeKernel& chosen) {
+  if (chosen.view) return "";
+  return chosen.option.has_value() ? chosen.option->kernel : absl::StrCat("reference/", node.op);
+}
+
+ParameterExprPtr ParameterFor(const Graph& graph, const Node& node, size_t i,
+                              const KernelOption* option) {
+  const ValueId input = node.inputs[i];
+  if (input == kNone) return nullptr;
+  ParameterExprPtr expression = graph.value(input).parameter;
+  if (option == nullptr) return expression;
+  for (const PrepareStep& step : option->prepare) {
+    if (step.input != i) continue;
+    REPRISE_CHECK(expression != nullptr);
+    if (step.op.empty()) return step.parts.at(0);
+    expression = ParameterExpr::Apply(
+        step.op, step.attributes,
+        step.parts.empty() ? std::vector<ParameterExprPtr>{expression} : step.parts, step.dtype,
+        step.shape);
+  }
+  return expression;
+}
+
+}  // namespace reprise

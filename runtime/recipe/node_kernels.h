@@ -1,0 +1,47 @@
+// NodeKernels: the kernel that each node of a graph runs on, chosen among the device's options.
+//
+// The first option of a node is taken, unless timing has shown another to be faster whose form of
+// the weights has room; or those that an earlier compilation chose are taken again.
+//
+// Threads: pure, but for the callbacks of CompileOptions.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "runtime/device/device.h"
+#include "runtime/graph/graph.h"
+#include "runtime/recipe/compiler.h"
+
+namespace reprise {
+
+struct NodeKernel {
+  bool view = false;                   // no launch: output 0 is input 0
+  std::optional<KernelOption> option;  // nullopt: the reference kernel
+};
+
+struct NodeKernels {
+  std::vector<NodeKernel> nodes;                  // by node id
+  std::vector<CompiledPlan::Question> questions;  // by node, where a plan is asked for
+  // Recipe::timeable and Recipe::untimed.
+  int timeable = 0;
+  int untimed = 0;
+};
+
+// `kernels`: the names of those chosen before, by node; null: they are to be chosen. `graph` holds
+// known operators alone. DATA_LOSS where the device has no kernel of such a name for its node.
+absl::StatusOr<NodeKernels> ChooseKernels(const Graph& graph, const CompileOptions& options,
+                                          const std::vector<std::string>* kernels);
+
+// The name of the kernel; empty for a view.
+std::string KernelOf(const Node& node, const NodeKernel& chosen);
+
+// Input `i` of `node` as `option` (null: the reference kernel) wants it; null where it is no
+// parameter.
+ParameterExprPtr ParameterFor(const Graph& graph, const Node& node, size_t i,
+                              const KernelOption* option);
+
+}  // namespace reprise
