@@ -4,6 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/certify/probe_run.h"
 
 namespace reprise {
 namespace {
@@ -38,15 +39,8 @@ absl::Status BatchProbe::Prepare() {
 }
 
 absl::StatusOr<std::vector<Tensor>> BatchProbe::Execute(const std::vector<Numbers>& inputs) {
-  std::vector<Tensor> tensors;
-  for (const Numbers& input : inputs) tensors.push_back(ToTensor(input));
   ++certificate_.runs;
-  ASSIGN_OR_RETURN(std::vector<Tensor> outputs, runner_(tensors));
-  if (outputs.size() != output_names_.size()) {
-    return absl::InternalError(absl::StrCat("the model has ", output_names_.size(),
-                                            " outputs, a run of it returned ", outputs.size()));
-  }
-  return outputs;
+  return RunOnce(runner_, inputs, output_names_.size());
 }
 
 absl::StatusOr<BatchProbe::Request> BatchProbe::Alone(int64_t rows,

@@ -1,40 +1,19 @@
 #include "runtime/certify/probe_length.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/certify/probe_run.h"
 
 namespace reprise {
 namespace {
 
-using Patterns = std::vector<MaskPattern>;
-
 // A model that takes fewer of the lengths than this was not measured.
 constexpr int64_t kLeastCases = 3;
-
-// Two rows a case (where there is a batch), over the cases every pattern with a position that
-// counts.
-const Patterns kPatterns[] = {
-    {MaskPattern::kHoles, MaskPattern::kLeftPadded},   {MaskPattern::kOnes, MaskPattern::kOnes},
-    {MaskPattern::kRagged, MaskPattern::kAlternating}, {MaskPattern::kOnes, MaskPattern::kRagged},
-    {MaskPattern::kLeftPadded, MaskPattern::kHoles},
-};
-// The same where the first position must count.
-const Patterns kPatternsFromFirst[] = {
-    {MaskPattern::kHoles, MaskPattern::kFirst},        {MaskPattern::kOnes, MaskPattern::kOnes},
-    {MaskPattern::kRagged, MaskPattern::kAlternating}, {MaskPattern::kOnes, MaskPattern::kRagged},
-    {MaskPattern::kFirst, MaskPattern::kHoles},
-};
-const Patterns kWholeRows = {MaskPattern::kOnes};
-
-const Patterns& PatternsOf(size_t number, CountingPlaces level) {
-  if (level == CountingPlaces::kAll) return kWholeRows;
-  return (level == CountingPlaces::kFirst ? kPatternsFromFirst
-                                          : kPatterns)[number % std::size(kPatterns)];
-}
 
 absl::string_view LevelWords(CountingPlaces level) {
   switch (level) {
@@ -45,43 +24,6 @@ absl::string_view LevelWords(CountingPlaces level) {
     default:
       return "";
   }
-}
-
-constexpr double kFloatShifts[] = {-5, 0, 5};
-
-// Which of the padded sizes, in ascending order; or one of a second look.
-enum class Place { kBrief, kFirst, kMiddle, kLast, kSecondLook };
-
-// Lengths to try in a padded size: many in the smallest one, which is cheap, first the most telling
-// one, so that what does not hold fails at once. A second look pads half of a long size, and all
-// but the first few positions: each of these is padding once, so that what adds them up from some
-// place on is seen.
-std::vector<int64_t> Lengths(int64_t padded, Place place) {
-  std::vector<int64_t> lengths;
-  switch (place) {
-    case Place::kBrief:
-      lengths = {5, 1};
-      break;
-    case Place::kFirst:
-      lengths = {5, 1, 2, 13, padded - 1};
-      break;
-    case Place::kMiddle:
-      lengths = {padded - 1};
-      break;
-    case Place::kLast:
-      lengths = {padded / 2};
-      break;
-    case Place::kSecondLook:
-      lengths = {padded / 2, 5};
-      break;
-  }
-  std::vector<int64_t> usable;
-  for (int64_t length : lengths) {
-    if (length >= 1 && length < padded && !absl::c_linear_search(usable, length)) {
-      usable.push_back(length);
-    }
-  }
-  return usable;
 }
 
 }  // namespace
@@ -103,53 +45,9 @@ absl::Status LengthProbe::Prepare() {
   return absl::OkStatus();
 }
 
-void LengthProbe::MakeCases(bool confirming) {
-  const std::vector<int64_t>& sizes = options_.padded_sizes;
-  for (size_t s = 0; s < sizes.size(); ++s) {
-    const Place place = confirming             ? Place::kSecondLook
-                        : s == 0               ? options_.brief ? Place::kBrief : Place::kFirst
-                        : s + 1 < sizes.size() ? Place::kMiddle
-                                               : Place::kLast;
-    const std::vector<int64_t> lengths = Lengths(sizes[s], place);
-    for (int64_t length : lengths) {
-      Case c;
-      c.length = length;
-      c.padded = sizes[s];
-      const size_t number = cases_.size();
-      c.content = {.patterns = PatternsOf(number, level_),
-                   .float_masks = number % 4 == 3,
-                   .fill_ids = number % 2 == 1,
-                   .counted_ids = level_ > CountingPlaces::kOne,
-                   .float_shift = kFloatShifts[number % std::size(kFloatShifts)],
-                   .seed = number};
-      c.hostile = kAllHostile[number % std::size(kAllHostile)];
-      cases_.push_back(std::move(c));
-    }
-  }
-  for (int i = 0; confirming && i < options_.sweeps; ++i) {
-    Case c;
-    c.padded = sizes.front();
-    c.length = std::max<int64_t>(c.padded / 2, 1);
-    // Rows of one token alone are quiet: little is enough to be heard beside them.
-    c.content = {.patterns = PatternsOf(i, level_),
-                 .one_id = i % 2 == 0,
-                 .counted_ids = level_ > CountingPlaces::kOne,
-                 .seed = static_cast<uint64_t>(300 + i)};
-    c.hostile = Hostile::kSweep;
-    cases_.push_back(std::move(c));
-  }
-}
-
 absl::StatusOr<std::vector<Tensor>> LengthProbe::Execute(const std::vector<Numbers>& inputs) {
-  std::vector<Tensor> tensors;
-  for (const Numbers& input : inputs) tensors.push_back(ToTensor(input));
   ++certificate_.runs;
-  ASSIGN_OR_RETURN(std::vector<Tensor> outputs, runner_(tensors));
-  if (outputs.size() != output_names_.size()) {
-    return absl::InternalError(absl::StrCat("the model has ", output_names_.size(),
-                                            " outputs, a run of it returned ", outputs.size()));
-  }
-  return outputs;
+  return RunOnce(runner_, inputs, output_names_.size());
 }
 
 absl::Status LengthProbe::Expect(Case& c) {
@@ -378,9 +276,13 @@ void LengthProbe::Succeed(const Free& free) {
       frees.empty() ? "" : absl::StrCat(", with anything in ", absl::StrJoin(frees, ", ")));
 }
 
-void LengthProbe::SetLevel(CountingPlaces level) {
+void LengthProbe::SetLevel(CountingPlaces level, bool confirming) {
   level_ = level;
   cases_.clear();
+  for (LengthCase& plan : LengthCases(options_, level, confirming)) {
+    Case& c = cases_.emplace_back();
+    static_cast<LengthCase&>(c) = std::move(plan);
+  }
   failed_.clear();
 }
 
@@ -391,8 +293,7 @@ absl::StatusOr<AxisCertificate> LengthProbe::Run() {
   std::string failure;
   for (const CountingPlaces level :
        {CountingPlaces::kOne, CountingPlaces::kFirst, CountingPlaces::kAll}) {
-    SetLevel(level);
-    MakeCases(/*confirming=*/false);
+    SetLevel(level, /*confirming=*/false);
     ASSIGN_OR_RETURN(free, FindFree());
     if (failure.empty()) failure = failure_;
     if (free.has_value()) break;
@@ -427,8 +328,7 @@ absl::StatusOr<AxisCertificate> LengthProbe::Confirm(const AxisCertificate& cert
   certificate_ = certificate;
   CountingPlaces level = CountingPlaces::kOne;
   for (const auto& [input, places] : certificate.must_count) level = std::max(level, places);
-  SetLevel(level);
-  MakeCases(/*confirming=*/true);
+  SetLevel(level, /*confirming=*/true);
   Free free;
   for (size_t i : moving_) {
     if (!absl::c_linear_search(certificate.guards, drawer_.name(i))) free.insert(i);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "runtime/certify/draw.h"
+#include "runtime/certify/length_cases.h"
 
 namespace reprise {
 
@@ -24,22 +25,17 @@ class LengthProbe {
  private:
   using Free = std::set<size_t>;  // inputs whose padding is free
 
-  // One length in one padded size, with contents and the unpadded answer.
-  struct Case {
-    int64_t length = 0;
-    int64_t padded = 0;
-    Drawer::Content content;
-    Hostile hostile = Hostile::kRandom;  // what free padding holds
-    bool dropped = false;                // the model does not take these sizes, padded or not
+  // What is tried, with its inputs and the unpadded answer.
+  struct Case : LengthCase {
+    bool dropped = false;  // the model does not take these sizes, padded or not
     bool drawn = false;
     std::vector<Numbers> inputs;
     std::vector<Tensor> expected;
   };
 
-  // Which places of masks count in whatever is drawn from now on.
-  void SetLevel(CountingPlaces level);
   absl::Status Prepare();
-  void MakeCases(bool confirming);
+  // Which places of masks count in whatever is drawn from now on; new cases of that.
+  void SetLevel(CountingPlaces level, bool confirming);
   // Draws and runs unpadded, once; drops the case if the model refuses.
   absl::Status Expect(Case& c);
   // What is wrong with padding when these inputs are free; nullopt: nothing.

@@ -1,26 +1,19 @@
 #include "runtime/onnx/flatten.h"
 
 #include <algorithm>
-#include <queue>
 #include <set>
 
-#include "absl/container/flat_hash_map.h"
-#include "absl/container/flat_hash_set.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/onnx/branches.h"
+#include "runtime/onnx/node_order.h"
 
 namespace reprise {
 namespace {
 
 constexpr int kMaxDepth = 32;         // of functions that call functions
 constexpr size_t kMaxNodes = 500000;  // after inlining
-
-std::string Label(const onnx::NodeProto& node) {
-  return node.name().empty() ? node.op_type()
-                             : absl::StrCat(node.op_type(), " '", node.name(), "'");
-}
 
 using FunctionMap = std::map<std::pair<std::string, std::string>, const onnx::FunctionProto*>;
 
@@ -360,62 +353,6 @@ class Inliner {
   int64_t loops_ = 0;
 };
 
-// Kahn's algorithm, stable: among ready nodes the first in the file goes first.
-absl::Status Sort(const onnx::GraphProto& graph, std::vector<FlatNode>& nodes) {
-  absl::flat_hash_set<std::string> given;
-  absl::flat_hash_map<std::string, size_t> producer;
-  for (const auto& input : graph.input()) given.insert(input.name());
-  for (const auto& tensor : graph.initializer()) given.insert(tensor.name());
-  for (const auto& tensor : graph.sparse_initializer()) given.insert(tensor.values().name());
-  for (size_t i = 0; i < nodes.size(); ++i) {
-    for (const std::string& name : nodes[i].proto->output()) {
-      if (name.empty()) continue;
-      if (given.contains(name) || !producer.emplace(name, i).second) {
-        return absl::InvalidArgumentError(
-            absl::StrCat("value '", name, "' is defined twice, by node ", Label(*nodes[i].proto)));
-      }
-    }
-  }
-  std::vector<int> missing(nodes.size(), 0);
-  std::vector<std::vector<size_t>> users(nodes.size());
-  for (size_t i = 0; i < nodes.size(); ++i) {
-    for (const std::string& name : nodes[i].proto->input()) {
-      if (name.empty() || given.contains(name)) continue;
-      const auto it = producer.find(name);
-      if (it == producer.end()) {
-        return absl::InvalidArgumentError(absl::StrCat(
-            "node ", Label(*nodes[i].proto), " uses value '", name, "', which nothing defines"));
-      }
-      users[it->second].push_back(i);
-      ++missing[i];
-    }
-  }
-  std::priority_queue<size_t, std::vector<size_t>, std::greater<>> ready;
-  for (size_t i = 0; i < nodes.size(); ++i) {
-    if (missing[i] == 0) ready.push(i);
-  }
-  std::vector<FlatNode> sorted;
-  while (!ready.empty()) {
-    const size_t i = ready.top();
-    ready.pop();
-    sorted.push_back(nodes[i]);
-    for (size_t user : users[i]) {
-      if (--missing[user] == 0) ready.push(user);
-    }
-  }
-  if (sorted.size() != nodes.size()) {
-    for (size_t i = 0; i < nodes.size(); ++i) {
-      if (missing[i] > 0) {
-        return absl::InvalidArgumentError(
-            absl::StrCat("the graph is cyclic: node ", Label(*nodes[i].proto),
-                         " depends on itself, directly or through others"));
-      }
-    }
-  }
-  nodes = std::move(sorted);
-  return absl::OkStatus();
-}
-
 }  // namespace
 
 std::string CanonicalDomain(const std::string& domain) {
@@ -433,7 +370,7 @@ absl::StatusOr<FlatModel> FlattenModel(const onnx::ModelProto& model) {
   for (const onnx::NodeProto& node : model.graph().node()) {
     RETURN_IF_ERROR(inliner.Add(node, opsets, 0));
   }
-  RETURN_IF_ERROR(Sort(model.graph(), flat.nodes));
+  RETURN_IF_ERROR(SortNodes(model.graph(), flat.nodes));
   return flat;
 }
 

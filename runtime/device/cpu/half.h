@@ -1,4 +1,5 @@
-// Numbers of float16 and bfloat16 as floats, wherever a file has them. Cast is typed_loops.h's.
+// Numbers of float16 and bfloat16 as floats, wherever a file has them. Cast, which
+// goes by strides, is typed_loops.h's; both convert by half-inl.h.
 //
 // Threads: pure.
 #pragma once

@@ -12,6 +12,7 @@
 #include "hwy/foreach_target.h"
 // After foreach_target.
 #include "hwy/highway.h"
+#include "runtime/device/cpu/half-inl.h"
 
 // The loop behind it has no element that hangs on an earlier one: where y is an operand, element i
 // is read before it is written, and by no other turn.
@@ -98,48 +99,24 @@ void CastRun(const void* const* in, const int64_t* strides, void* y, int64_t cou
   Map<From, To>(in, strides, y, count, [](From x) HWY_ATTR { return Convert<To>(x); });
 }
 
-#if HWY_TARGET != HWY_SCALAR
 // Between halves and floats the vectors have instructions.
 template <>
 HWY_MAYBE_UNUSED void CastRun<float, Half>(const void* const* in, const int64_t* strides, void* out,
                                            int64_t count) {
   const auto* x = static_cast<const float*>(in[0]);
+  if (strides[0] == 1) return NarrowToFloat16(x, static_cast<uint16_t*>(out), count);
   auto* y = static_cast<Half*>(out);
-  if (strides[0] != 1) {
-    for (int64_t i = 0; i < count; ++i) y[i] = Half(x[i * strides[0]]);
-    return;
-  }
-  const hn::ScalableTag<float> d;
-  const hn::Rebind<hwy::float16_t, decltype(d)> halves;
-  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  int64_t i = 0;
-  for (; i + lanes <= count; i += lanes) {
-    hn::StoreU(hn::DemoteTo(halves, hn::LoadU(d, x + i)), halves,
-               reinterpret_cast<hwy::float16_t*>(y + i));
-  }
-  for (; i < count; ++i) y[i] = Half(x[i]);
+  for (int64_t i = 0; i < count; ++i) y[i] = Half(x[i * strides[0]]);
 }
 
 template <>
 HWY_MAYBE_UNUSED void CastRun<Half, float>(const void* const* in, const int64_t* strides, void* out,
                                            int64_t count) {
-  const auto* x = static_cast<const Half*>(in[0]);
   auto* y = static_cast<float*>(out);
-  if (strides[0] != 1) {
-    for (int64_t i = 0; i < count; ++i) y[i] = x[i * strides[0]];
-    return;
-  }
-  const hn::ScalableTag<float> d;
-  const hn::Rebind<hwy::float16_t, decltype(d)> halves;
-  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  int64_t i = 0;
-  for (; i + lanes <= count; i += lanes) {
-    hn::StoreU(hn::PromoteTo(d, hn::LoadU(halves, reinterpret_cast<const hwy::float16_t*>(x + i))),
-               d, y + i);
-  }
-  for (; i < count; ++i) y[i] = x[i];
+  if (strides[0] == 1) return WidenHalves<Float16Bits>(in[0], y, count);
+  const auto* x = static_cast<const Half*>(in[0]);
+  for (int64_t i = 0; i < count; ++i) y[i] = x[i * strides[0]];
 }
-#endif
 
 using CastList =
     ops::TypeList<float, double, Half, BFloat16, int32_t, int64_t, uint8_t, int8_t, Bool>;

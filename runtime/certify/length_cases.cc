@@ -1,0 +1,114 @@
+#include "runtime/certify/length_cases.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "absl/algorithm/container.h"
+
+namespace reprise {
+namespace {
+
+using Patterns = std::vector<MaskPattern>;
+
+// Two rows a case (where there is a batch), over the cases every pattern with a position that
+// counts.
+const Patterns kPatterns[] = {
+    {MaskPattern::kHoles, MaskPattern::kLeftPadded},   {MaskPattern::kOnes, MaskPattern::kOnes},
+    {MaskPattern::kRagged, MaskPattern::kAlternating}, {MaskPattern::kOnes, MaskPattern::kRagged},
+    {MaskPattern::kLeftPadded, MaskPattern::kHoles},
+};
+// The same where the first position must count.
+const Patterns kPatternsFromFirst[] = {
+    {MaskPattern::kHoles, MaskPattern::kFirst},        {MaskPattern::kOnes, MaskPattern::kOnes},
+    {MaskPattern::kRagged, MaskPattern::kAlternating}, {MaskPattern::kOnes, MaskPattern::kRagged},
+    {MaskPattern::kFirst, MaskPattern::kHoles},
+};
+const Patterns kWholeRows = {MaskPattern::kOnes};
+
+const Patterns& PatternsOf(size_t number, CountingPlaces level) {
+  if (level == CountingPlaces::kAll) return kWholeRows;
+  return (level == CountingPlaces::kFirst ? kPatternsFromFirst
+                                          : kPatterns)[number % std::size(kPatterns)];
+}
+
+constexpr double kFloatShifts[] = {-5, 0, 5};
+
+// Which of the padded sizes, in ascending order; or one of a second look.
+enum class Place { kBrief, kFirst, kMiddle, kLast, kSecondLook };
+
+// Lengths to try in a padded size: many in the smallest one, which is cheap, first the most telling
+// one, so that what does not hold fails at once. A second look pads half of a long size, and all
+// but the first few positions: each of these is padding once, so that what adds them up from some
+// place on is seen.
+std::vector<int64_t> Lengths(int64_t padded, Place place) {
+  std::vector<int64_t> lengths;
+  switch (place) {
+    case Place::kBrief:
+      lengths = {5, 1};
+      break;
+    case Place::kFirst:
+      lengths = {5, 1, 2, 13, padded - 1};
+      break;
+    case Place::kMiddle:
+      lengths = {padded - 1};
+      break;
+    case Place::kLast:
+      lengths = {padded / 2};
+      break;
+    case Place::kSecondLook:
+      lengths = {padded / 2, 5};
+      break;
+  }
+  std::vector<int64_t> usable;
+  for (int64_t length : lengths) {
+    if (length >= 1 && length < padded && !absl::c_linear_search(usable, length)) {
+      usable.push_back(length);
+    }
+  }
+  return usable;
+}
+
+}  // namespace
+
+std::vector<LengthCase> LengthCases(const ProbeOptions& options, CountingPlaces level,
+                                    bool confirming) {
+  std::vector<LengthCase> cases;
+  const std::vector<int64_t>& sizes = options.padded_sizes;
+  for (size_t s = 0; s < sizes.size(); ++s) {
+    const Place place = confirming             ? Place::kSecondLook
+                        : s == 0               ? options.brief ? Place::kBrief : Place::kFirst
+                        : s + 1 < sizes.size() ? Place::kMiddle
+                                               : Place::kLast;
+    const std::vector<int64_t> lengths = Lengths(sizes[s], place);
+    for (int64_t length : lengths) {
+      LengthCase c;
+      c.length = length;
+      c.padded = sizes[s];
+      const size_t number = cases.size();
+      c.content = {.patterns = PatternsOf(number, level),
+                   .float_masks = number % 4 == 3,
+                   .fill_ids = number % 2 == 1,
+                   .counted_ids = level > CountingPlaces::kOne,
+                   .float_shift = kFloatShifts[number % std::size(kFloatShifts)],
+                   .seed = number};
+      c.hostile = kAllHostile[number % std::size(kAllHostile)];
+      cases.push_back(std::move(c));
+    }
+  }
+  for (int i = 0; confirming && i < options.sweeps; ++i) {
+    LengthCase c;
+    c.padded = sizes.front();
+    c.length = std::max<int64_t>(c.padded / 2, 1);
+    // Rows of one token alone are quiet: little is enough to be heard beside them.
+    c.content = {.patterns = PatternsOf(i, level),
+                 .one_id = i % 2 == 0,
+                 .counted_ids = level > CountingPlaces::kOne,
+                 .seed = static_cast<uint64_t>(300 + i)};
+    c.hostile = Hostile::kSweep;
+    cases.push_back(std::move(c));
+  }
+  return cases;
+}
+
+}  // namespace reprise

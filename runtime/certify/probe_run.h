@@ -1,0 +1,18 @@
+// RunOnce: the model that a probe measures, run once.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "runtime/certify/numbers.h"
+#include "runtime/certify/probe.h"
+
+namespace reprise {
+
+// The outputs of `runner` for `inputs`. INTERNAL where they are not `outputs` in number; else the
+// runner's errors.
+absl::StatusOr<std::vector<Tensor>> RunOnce(const ProbeRunner& runner,
+                                            const std::vector<Numbers>& inputs, size_t outputs);
+
+}  // namespace reprise
