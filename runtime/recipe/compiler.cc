@@ -7,6 +7,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
+#include "runtime/base/memory_net.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/graph/text.h"
 #include "runtime/graph/verifier.h"
@@ -57,6 +58,14 @@ class Compilation {
   std::vector<CompiledPlan::Question> TakeQuestions() { return std::move(questions_); }
 
  private:
+  // What the device makes for a node, tables as long as its shapes among it; RESOURCE_EXHAUSTED
+  // names the node.
+  template <typename Made, typename Make>
+  absl::StatusOr<Made> OfNode(NodeId id, const Make& make) const {
+    return WithinMemory([&] { return NodeLabel(graph_.node(id)); },
+                        [&]() -> absl::StatusOr<Made> { return make(); });
+  }
+
   absl::Status ChooseKernels() {
     choices_.resize(graph_.num_nodes());
     size_t position = 0;
@@ -65,7 +74,10 @@ class Compilation {
       REPRISE_CHECK(row != nullptr);
       choices_[id].view = row->Has(kView);
       std::vector<KernelOption> options;
-      if (!choices_[id].view) options = device_.Options(graph_, id);
+      if (!choices_[id].view) {
+        ASSIGN_OR_RETURN(options, OfNode<std::vector<KernelOption>>(
+                                      id, [&] { return device_.Options(graph_, id); }));
+      }
       if (options_.plan != nullptr) AddQuestion(options);
       const std::string* answer = AnswerFor(id, options);
       std::string kernel = kernels_ == nullptr ? "" : (*kernels_)[position++];
@@ -261,8 +273,10 @@ class Compilation {
                                                    " operands; at most ", kMaxOperands,
                                                    " are supported"));
     }
-    ASSIGN_OR_RETURN(BoundKernel bound, option.has_value() ? device_.Bind(graph_, id, *option)
-                                                           : BindReference(graph_, id));
+    ASSIGN_OR_RETURN(BoundKernel bound, OfNode<BoundKernel>(id, [&] {
+                       return option.has_value() ? device_.Bind(graph_, id, *option)
+                                                 : BindReference(graph_, id);
+                     }));
     launch.kernel = KernelOf(id);
     launch.node = NodeLabel(node);
     launch.detail = std::move(bound.detail);
