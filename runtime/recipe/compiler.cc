@@ -7,6 +7,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
+#include "runtime/base/memory_net.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/graph/text.h"
 #include "runtime/graph/verifier.h"
@@ -192,8 +193,12 @@ class Compilation {
                                                    " operands; at most ", kMaxOperands,
                                                    " are supported"));
     }
-    ASSIGN_OR_RETURN(BoundKernel bound, option.has_value() ? device_.Bind(graph_, id, *option)
-                                                           : BindReference(graph_, id));
+    ASSIGN_OR_RETURN(BoundKernel bound,
+                     WithinMemory([&] { return NodeLabel(node); },
+                                  [&]() -> absl::StatusOr<BoundKernel> {
+                                    return option.has_value() ? device_.Bind(graph_, id, *option)
+                                                              : BindReference(graph_, id);
+                                  }));
     launch.kernel = KernelOf(node, chosen_.nodes[id]);
     launch.node = NodeLabel(node);
     launch.detail = std::move(bound.detail);

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/base/memory_net.h"
 #include "runtime/base/status_macros.h"
 
 namespace reprise {
@@ -78,7 +79,13 @@ absl::StatusOr<NodeKernels> ChooseKernels(const Graph& graph, const CompileOptio
     REPRISE_CHECK(row != nullptr);
     chosen.nodes[id].view = row->Has(kView);
     std::vector<KernelOption> offers;
-    if (!chosen.nodes[id].view) offers = options.device->Options(graph, id);
+    if (!chosen.nodes[id].view) {
+      // What the device makes for a node holds tables as long as its shapes.
+      ASSIGN_OR_RETURN(offers, WithinMemory([&] { return NodeLabel(node); },
+                                            [&]() -> absl::StatusOr<std::vector<KernelOption>> {
+                                              return options.device->Options(graph, id);
+                                            }));
+    }
     if (options.plan != nullptr) chosen.questions.push_back(QuestionOf(offers));
     const std::string* answer = AnswerFor(graph, node, offers, options, kernels != nullptr);
     std::string kernel = kernels == nullptr ? "" : (*kernels)[position++];
