@@ -70,7 +70,9 @@ TEST(StoredModelTest, AnyBytesAreDecodedWithoutACrash) {
       std::string bad = good;
       bad[i] = static_cast<char>(value);
       const auto found = DecodeFindings(bad, kKey, kLabels, kInputs, 2);
-      if (found.ok()) EXPECT_EQ(found->axes.size(), kLabels.size());
+      if (found.ok()) {
+        EXPECT_EQ(found->axes.size(), kLabels.size());
+      }
     }
     EXPECT_FALSE(DecodeFindings(good.substr(0, i), kKey, kLabels, kInputs, 2).ok() && i == 0);
   }
