@@ -242,6 +242,32 @@ const std::string& Model::InputWithAxis(const std::string& symbol) const {
   return std::find_if(inputs_.begin(), inputs_.end(), has_axis)->name;
 }
 
+bool Model::MasksAllowPadding(const Request& request) const {
+  for (const ModelAxis& axis : axes_) {
+    for (size_t i = 0; i < inputs_.size(); ++i) {
+      const auto counts = axis.certificate.must_count.find(inputs_[i].name);
+      if (counts == axis.certificate.must_count.end()) continue;
+      for (size_t d = 0; d < inputs_[i].dims.size(); ++d) {
+        if (inputs_[i].dims[d].symbol != axis.symbol) continue;
+        const auto fill = options_.fills.find(inputs_[i].name);
+        const double filled = fill == options_.fills.end() ? 0 : fill->second;
+        if (!EveryRowCounts(counts->second, filled, inputs_[i].dtype, request.inputs[i], d)) {
+          return false;
+        }
+      }
+    }
+  }
+  return true;
+}
+
+bool Model::packs_any_mask() const {
+  if (packing_ == nullptr || !packing_->takes_any_mask()) return false;
+  return std::all_of(axes_.begin(), axes_.end(), [&](const ModelAxis& axis) {
+    if (axis.is_batch && !axis.certificate.must_count.empty()) return false;
+    return axis.certificate.proved || packs_whole_requests();
+  });
+}
+
 absl::StatusOr<RequestShape> Model::Measure(const Request& request) const {
   if (request.inputs.size() != inputs_.size()) {
     return absl::InvalidArgumentError(absl::StrCat("model '", id().name, "' has ", inputs_.size(),
@@ -307,20 +333,8 @@ absl::StatusOr<RequestShape> Model::Measure(const Request& request) const {
     result.shape_inputs.insert_or_assign(input.name, std::move(value));
     result.exact = true;
   }
-  for (const ModelAxis& axis : axes_) {
-    if (result.exact) break;
-    for (size_t i = 0; i < inputs_.size(); ++i) {
-      const auto counts = axis.certificate.must_count.find(inputs_[i].name);
-      if (counts == axis.certificate.must_count.end()) continue;
-      for (size_t d = 0; d < inputs_[i].dims.size(); ++d) {
-        if (inputs_[i].dims[d].symbol != axis.symbol) continue;
-        const auto fill = options_.fills.find(inputs_[i].name);
-        const double filled = fill == options_.fills.end() ? 0 : fill->second;
-        if (!EveryRowCounts(counts->second, filled, inputs_[i].dtype, request.inputs[i], d)) {
-          result.exact = true;
-        }
-      }
-    }
+  if (!result.exact && !MasksAllowPadding(request)) {
+    result.exact = !packs_any_mask() || !Packs(result);
   }
   if (!result.exact) result.exact = result.unproved = BeyondProof(result.sizes);
   // Nothing is padded of a model that is packed without certificates for that.

@@ -172,6 +172,8 @@ class Model : public std::enable_shared_from_this<Model> {
   bool packs_whole_requests() const { return !packing_reason_.empty(); }
   // The request lies beside others in a packed replay.
   bool Packs(const RequestShape& shape) const;
+  // So does one whose masks forbid padding: nothing is padded there.
+  bool packs_any_mask() const;
   // All buckets in force: sizes by axis label, of a packed model the number of tokens.
   std::vector<AxisSizes> AllBuckets() const;
   // The label of one of AllBuckets(), and those of all.
@@ -235,6 +237,8 @@ class Model : public std::enable_shared_from_this<Model> {
 
   // Padding is not proved (yet) at the bucket of `sizes`.
   bool BeyondProof(const std::vector<int64_t>& sizes) const;
+  // Its masks count where the certificates ask for that.
+  bool MasksAllowPadding(const Request& request) const;
   // Symbols of the axes along which any size may be padded by now.
   std::set<std::string> Paddable() const;
   // The name of the first input that has the axis.

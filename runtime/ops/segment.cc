@@ -1,6 +1,7 @@
 #include "runtime/ops/segment.h"
 
 #include <cstring>
+#include <limits>
 #include <type_traits>
 #include <vector>
 
@@ -108,6 +109,8 @@ std::vector<float> SegmentBias(const KernelContext& context, const SegmentRange&
   if (!has_mask && !has_bias) return {};
   const int64_t n = segment.size();
   std::vector<float> result(heads * n * n, 0.0f);
+  const float lowest =
+      context.node.attributes.Float("lowest", -std::numeric_limits<float>::infinity());
   for (int64_t at = 0; at < heads * n * n; ++at) {
     const int64_t key = at % n, query = at / n % n, head = at / (n * n);
     if (has_bias) {
@@ -124,6 +127,7 @@ std::vector<float> SegmentBias(const KernelContext& context, const SegmentRange&
       }
     } else {
       result[at] += mask.as<float>()[segment.begin + key];
+      if (has_bias && result[at] < lowest) result[at] = lowest;
     }
   }
   return result;

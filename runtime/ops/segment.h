@@ -13,10 +13,11 @@
 namespace reprise::ops {
 
 // reprise.SegmentAttention(q, k, v, mask?, bias?, segments) {num_heads, scale, nan_to_zero,
-// packed_qkv}: reprise.Attention within each segment. q [T, H*D], k [T, H*D], v [T, H*Dv], or all
-// of them in q with packed_qkv = 1. mask [T]: of each key, added (float32) or kept where true
-// (bool). bias [H or 1, P, P] float32: added to the score of query i and key j of a segment; beyond
-// P the last row and column hold.
+// packed_qkv, lowest?}: reprise.Attention within each segment. q [T, H*D], k [T, H*D], v [T, H*Dv],
+// or all of them in q with packed_qkv = 1. mask [T]: of each key, added (float32) or kept where
+// true (bool). bias [H or 1, P, P] float32: added to the score of query i and key j of a segment;
+// beyond P the last row and column hold. With `lowest` (float32) the sum of an added mask and a
+// bias is no lower than that, so that what both hide is as low as what one of them hides.
 Rule SegmentAttentionRule;
 Kernel SegmentAttentionKernel;
 

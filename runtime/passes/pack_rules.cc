@@ -1,5 +1,6 @@
 // How each kind of node is packed. What no rule covers refuses.
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <optional>
 
@@ -282,8 +283,10 @@ absl::Status Packer::AttentionMask(const Site& site, int64_t heads, Pairs& mask)
   }
   if (operand.tokens() && operand.form.rest == 0 && operand.form.rows == 4) {
     mask.key = PackedOf(operand);
+    mask.range = RangeOf(twins_.a, operand.a);
     return absl::OkStatus();
   }
+  mask.range = Range{};  // No request has a say.
   const bool by_key = operand.fixed() && rank >= 1 && kind(1).kind == DimKind::kLength;
   if (by_key && kind(2).is_one() && kind(3).is_one() && kind(4).is_one()) {
     ASSIGN_OR_RETURN(mask.key, LookUp(site, operand, 0));
@@ -328,6 +331,12 @@ absl::Status Packer::PackAttention(const Site& site) {
   inputs.insert(inputs.end(), {mask.key, mask.table, segments_});
   Attributes attributes = site.attributes();
   attributes.Set("longest", options_.longest);
+  const bool clear = !mask.range.has_value() ? false : mask.range->clear;
+  if (site.has(3) && mask.exact && clear) attributes.Set(kAnyMask, int64_t{1});
+  const bool joined = mask.key != kNone && mask.table != kNone;
+  if (joined && mask.exact && std::isfinite(mask.lowest)) {
+    attributes.Set("lowest", static_cast<float>(mask.lowest));
+  }
   return Emit(site, "reprise.SegmentAttention", std::move(inputs), std::move(attributes));
 }
 

@@ -23,6 +23,16 @@ absl::StatusOr<Graph> FusedAt(const Graph& symbolic, const PackOptions& options,
 
 }  // namespace
 
+bool TakesAnyMask(const Graph& packed) {
+  for (const NodeId id : packed.NodeIds()) {
+    const Node& node = packed.node(id);
+    constexpr size_t kMask = 3;
+    if (node.op != "reprise.SegmentAttention" || node.input(kMask) == kNone) continue;
+    if (node.attributes.Int(kAnyMask, 0) == 0) return false;
+  }
+  return true;
+}
+
 absl::StatusOr<Graph> PackTokens(const Graph& symbolic, const PackOptions& options) {
   constexpr int64_t kShortest = 3;
   if (options.longest < kShortest) {

@@ -45,6 +45,13 @@ inline constexpr char kSegmentsInput[] = "reprise.segments";
 inline constexpr char kRequestTokensInput[] = "reprise.request_tokens";
 inline constexpr char kRequestRowsInput[] = "reprise.request_rows";
 
+// Of reprise.SegmentAttention, 1: a query that sees no key at all gets what it gets in the model.
+// Else what its mask and its bias both hide may be lower than there, or is not so low that it is
+// the same for all keys whatever their scores.
+inline constexpr char kAnyMask[] = "any_mask";
+// All nodes do so: a packed request is answered as it is alone, whatever its masks hold.
+bool TakesAnyMask(const Graph& packed);
+
 // UNIMPLEMENTED naming the node (input, output) that cannot be packed, and why; otherwise what
 // Specialize and the passes return.
 absl::StatusOr<Graph> PackTokens(const Graph& symbolic, const PackOptions& options);

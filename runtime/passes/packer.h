@@ -2,11 +2,14 @@
 // pack_rules_quantize.cc.
 #pragma once
 
+#include <limits>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "runtime/graph/graph.h"
+#include "runtime/passes/mask_range.h"
 #include "runtime/passes/pack_forms.h"
 #include "runtime/passes/pack_tokens.h"
 
@@ -47,6 +50,12 @@ class Packer {
   struct Pairs {
     ValueId key = kNone;
     ValueId table = kNone;
+    // The sum of both is taken to be no lower than this.
+    double lowest = -std::numeric_limits<double>::infinity();
+    // That is what the model has, whatever the keys hold: also for a query from which everything is
+    // hidden. Else it may be lower where both hide a key.
+    bool exact = true;
+    std::optional<Range> range;  // of the model's numbers, where it is known
   };
   // The node that is looked at, in both graphs.
   struct Site {
@@ -112,6 +121,8 @@ class Packer {
   absl::StatusOr<Pairs> PairsOf(const Site& site, const Operand& operand);
   // Joins `more` with `total` by the op, if there are both.
   absl::Status Join(absl::string_view op, ValueId more, ValueId& total);
+  // Adds `numbers` to `hidden`, which holds `fill` or 0.
+  absl::Status JoinChoice(const Pairs& numbers, double fill, Pairs& hidden);
   // `seen` as numbers: 0 where it is `keep`, else `fill`.
   absl::StatusOr<ValueId> Hide(ValueId seen, bool keep, double fill);
   absl::Status PackExpand(const Site& site);

@@ -178,7 +178,7 @@ void EncodeExplanation(const Model& model, v1::ExplainModelResponse& message) {
         guard.set_input(input.name);
         guard.set_fill(fill == model.options().fills.end() ? 0 : fill->second);
         const auto counts = certificate.must_count.find(input.name);
-        if (counts != certificate.must_count.end()) {
+        if (counts != certificate.must_count.end() && !model.packs_any_mask()) {
           guard.set_needs_other_value(true);
           guard.set_exact_rows(std::string(ExactRows(counts->second)));
         }

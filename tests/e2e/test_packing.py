@@ -96,6 +96,45 @@ def test_nothing_is_computed_that_no_client_sent(served, rng, model):
     assert max(a.parameters["reprise.batch_size"] for a in answers) > 3, "nobody shared a replay"
 
 
+def hostile_masks(rows, length, rng):
+    """Rows that end or begin in zeros, with holes of all sizes, that mask everything out."""
+    masks = np.ones((rows, length), np.int64)
+    for mask in masks:
+        begin, end = np.sort(rng.integers(0, length + 1, 2))
+        if (kind := rng.integers(5)) == 0:
+            mask[end:] = 0
+        elif kind == 1:
+            mask[:begin] = 0
+        elif kind == 2:
+            mask[begin:end] = 0
+        elif kind == 3:
+            mask[:] = rng.random(length) < 0.05
+        else:
+            mask[:] = 0
+    return masks
+
+
+def test_positions_that_see_no_key_are_answered_among_others(served, rng):
+    daemon, paths = served
+    _, names, vocabulary, longest = MODELS["window_bert"]
+    requests = []
+    for _ in range(48):
+        rows, length = int(rng.integers(1, 9)), int(rng.integers(1, longest + 1))
+        inputs = text_inputs(names, rows, length, rng, vocabulary)
+        requests.append(inputs | {"attention_mask": hostile_masks(rows, length, rng)})
+    before = Scrape(daemon.metrics_url)
+    client = daemon.client()
+    answers = together(lambda inputs: infer(client, "window_bert", inputs), requests, clients=16)
+    for inputs, answer in zip(requests, answers):
+        assert re.fullmatch(r"t\d+", answer.bucket), inputs["attention_mask"]
+        assert_same_answer(answer.outputs, reference(paths["window_bert"], inputs), "window_bert")
+    after = Scrape(daemon.metrics_url)
+    captured, buckets = (
+        after.total("reprise_compiles_total", model="window_bert") -
+        before.total("reprise_compiles_total", model="window_bert"), {a.bucket for a in answers})
+    assert captured <= len(buckets), f"{captured} captures for {buckets}"
+
+
 @pytest.mark.parametrize("model", REFUSED)
 def test_model_that_cannot_be_packed_is_served_and_says_why(served, rng, model):
     daemon, paths = served

@@ -13,6 +13,7 @@ from testing.models import Graph
 HIDDEN, HEADS, LAYERS, VOCABULARY, POSITIONS = 32, 4, 2, 100, 64
 SIZE = HIDDEN // HEADS
 LOWEST = np.finfo(np.float32).min
+REACH = 5  # of a window
 
 
 class Transformer(Graph):
@@ -103,6 +104,13 @@ class Transformer(Graph):
         wide = self.unsqueeze(self.unsqueeze(mask, 1), 2)
         off = self.node("Sub", self.scalar(1.0), self.node("Cast", wide, to=TensorProto.FLOAT))
         return self.node("Mul", off, self.scalar(low))
+
+    def filled_mask(self, mask, low):
+        """`low` takes the place of what is left out, 0 elsewhere."""
+        wide = self.unsqueeze(self.unsqueeze(mask, 1), 2)
+        off = self.node("Sub", self.scalar(1.0), self.node("Cast", wide, to=TensorProto.FLOAT))
+        hidden = self.node("Cast", off, to=TensorProto.BOOL)
+        return self.node("Where", hidden, self.scalar(low), off)
 
     def finish(self, x, name, inputs=("input_ids", "attention_mask")):
         self.rename(x, "last_hidden_state")
@@ -248,10 +256,28 @@ def modern_bert():
     """One projection for queries, keys and values, rotary positions, a gated feed forward, norms
     before what they feed."""
     g = Transformer(17)
-    mask = g.additive_mask("attention_mask")
+    return gated_bert(g, [g.additive_mask("attention_mask")], "modern_bert")
+
+
+def window_bert():
+    """The same, but every other layer sees no further than REACH: a row that ends in more zeros has
+    positions that see nothing."""
+    g = Transformer(17)
+    everywhere = g.filled_mask("attention_mask", LOWEST)
+    places = g.node("Range", g.scalar(0, np.int64), g.node("Squeeze", g.dim("input_ids", 1)),
+                    g.scalar(1, np.int64))
+    apart = g.node("Abs", g.node("Sub", g.unsqueeze(places, 0), g.unsqueeze(places, 1)))
+    outside = g.node("Not", g.node("LessOrEqual", apart, g.scalar(REACH, np.int64)))
+    near = g.node("Where", g.unsqueeze(g.unsqueeze(outside, 0), 1), g.scalar(LOWEST), everywhere)
+    return gated_bert(g, [everywhere, near], "window_bert")
+
+
+def gated_bert(g, masks, name):
+    """`masks` take turns, layer by layer."""
     cosine, sine = g.rotary_tables("input_ids")
     x = g.layer_norm(g.embed("input_ids", positions=False))
-    for _ in range(LAYERS):
+    for layer in range(LAYERS):
+        mask = masks[layer % len(masks)]
         projected = g.linear(g.layer_norm(x), HIDDEN, 3 * HIDDEN, bias=False)
         apart = g.node("Reshape", projected, g.shape_of("input_ids", 3, HEADS, SIZE))
         apart = g.node("Transpose", apart, perm=[0, 3, 2, 1, 4])
@@ -267,7 +293,7 @@ def modern_bert():
         inner, gate = g.node("Split", wide, outputs=2, axis=-1)
         inner = g.node("Mul", g.erf_gelu(inner), gate)
         x = g.node("Add", x, g.linear(inner, 2 * HIDDEN, HIDDEN, bias=False))
-    return g.finish(g.layer_norm(x), "modern_bert")
+    return g.finish(g.layer_norm(x), name)
 
 
 def keras_bert():
@@ -358,7 +384,7 @@ def bart():
 
 
 ALL = {"distilbert": distilbert, "gpt2": gpt2, "t5": t5, "vision": vision, "llama": llama,
-       "modern_bert": modern_bert, "keras_bert": keras_bert, "einsum_bert": einsum_bert,
+       "modern_bert": modern_bert, "window_bert": window_bert, "keras_bert": keras_bert, "einsum_bert": einsum_bert,
        "bart": bart}
 
 # Those whose inputs are not ids and mask.

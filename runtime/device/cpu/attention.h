@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 
 #include "runtime/base/cpu_info.h"
 
@@ -33,7 +34,9 @@ struct AttentionArgs {
   const float* bias = nullptr;  // Added to the scaled scores, or null.
   int64_t bias_stride = 0;
   const float* key_bias = nullptr;  // [keys], added for every query, beside `bias`. Or null.
-  const uint8_t* keep = nullptr;    // 0: the score becomes -inf. Or null.
+  // The two together are no lower than this: what both hide is as low as what one of them does.
+  float lowest_bias = -std::numeric_limits<float>::infinity();
+  const uint8_t* keep = nullptr;  // 0: the score becomes -inf. Or null.
   int64_t keep_stride = 0;
   // What a query without any key left gives: NaN, as softmax over -inf does in ONNX, or zeros.
   // Without keys at all it gives zeros either way.

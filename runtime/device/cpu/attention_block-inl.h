@@ -52,8 +52,9 @@ inline BlockMask MakeMask(const AttentionArgs& args, int64_t first, int64_t live
     const uint8_t* keep =
         args.keep == nullptr ? nullptr : args.keep + (first + i) * args.keep_stride;
     for (int64_t j = 0; j < args.keys; ++j) {
-      const float value =
+      float value =
           (bias == nullptr ? 0.0f : bias[j]) + (args.key_bias == nullptr ? 0.0f : args.key_bias[j]);
+      value = value < args.lowest_bias ? args.lowest_bias : value;
       to[j * step + i] = keep == nullptr || keep[j] != 0 ? value : kMinusInfinity;
     }
   }

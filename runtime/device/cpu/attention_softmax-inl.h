@@ -63,8 +63,9 @@ struct Masks {
     if (shared_bias == nullptr && shared_keep == nullptr && args.key_bias == nullptr) return;
     row = memory;
     for (int64_t j = 0; j < args.keys; ++j) {
-      const float value = (shared_bias == nullptr ? 0.0f : shared_bias[j]) +
-                          (args.key_bias == nullptr ? 0.0f : args.key_bias[j]);
+      float value = (shared_bias == nullptr ? 0.0f : shared_bias[j]) +
+                    (args.key_bias == nullptr ? 0.0f : args.key_bias[j]);
+      if (bias == nullptr && value < args.lowest_bias) value = args.lowest_bias;
       memory[j] = shared_keep == nullptr || shared_keep[j] != 0 ? value : kMinusInfinity;
     }
   }
@@ -164,6 +165,8 @@ class Softmax {
     if (masks_->bias != nullptr) {
       const float* bias = masks_->bias + (first_ + r) * args_->bias_stride + at;
       value = hn::Add(LoadFirst(d, bias, left), value);
+      const VF lowest = hn::Set(d, args_->lowest_bias);
+      value = hn::IfThenElse(hn::Lt(value, lowest), lowest, value);
     }
     if (masks_->keep != nullptr) {
       const uint8_t* keep = masks_->keep + (first_ + r) * args_->keep_stride + at;

@@ -247,6 +247,9 @@ std::vector<Candidate> PlanSegmentAttention(const CpuTarget& target, const NodeV
   p.has_mask = node.has_input(kMask);
   p.mask_is_bool = p.has_mask && node.dtype(kMask) == DType::kBool;
   p.has_bias = node.has_input(kBias);
+  if (p.has_bias && p.has_mask && !p.mask_is_bool) {
+    args.lowest_bias = attributes.Float("lowest", args.lowest_bias);
+  }
   if (p.has_bias) {
     const Shape& bias = node.shape(kBias);
     // Beyond the bias its last row and column hold: left to the reference.

@@ -136,6 +136,69 @@ TEST(PackTokensTest, KeysThatAreSeenAndInTheWindowAreChosen) {
                         "\n%masked: ? = Add(%s, %both)"));
 }
 
+// Few keys of a row count, and of some rows none: `counts`, bool [batch, 1, 1, length].
+constexpr char kFewCount[] = R"(
+    %few: ? = Equal(%mask, %zero_int)
+    %counts: ? = Unsqueeze(%few, %axes)
+    %counted: ? = Cast(%counts) {to = 1}
+    %left_out: ? = Sub(%unit, %counted)
+    %hidden: ? = Cast(%left_out) {to = 9}
+    %filled: ? = Where(%hidden, %lowest, %left_out)
+    const %lower: f32[] = {-1e+30})";
+constexpr char kOutside[] = "\n%outside: ? = Not(%window)";
+constexpr char kCausal[] = R"(
+    %square: ? = Concat(%len, %len) {axis = 0}
+    %full: ? = Expand(%lowest, %square)
+    %causal: ? = Trilu(%full, %one0) {upper = 1})";
+
+void ExpectTakesAnyMask(absl::string_view masks, bool expected) {
+  const std::string text = Attention(absl::StrCat(kWindow, kOutside, kCausal, kFewCount, masks),
+                                     "\n%masked: ? = Add(%s, %both)");
+  const auto packed = Pack(text);
+  ASSERT_TRUE(packed.ok()) << packed.status() << text;
+  EXPECT_EQ(TakesAnyMask(*packed), expected) << text;
+  if (expected) ExpectPacks(text);
+}
+
+// It attends to all of them alike, those out of its reach as well, however a model joins masks.
+TEST(PackTokensTest, AQueryThatSeesNoKeyIsAnsweredAsAlone) {
+  ExpectTakesAnyMask("\n%both: ? = Where(%outside, %lowest, %filled)", true);
+  ExpectTakesAnyMask("\n%both: ? = Where(%hidden, %lowest, %causal)", true);
+  ExpectTakesAnyMask("\n%both: ? = Where(%outside, %lower, %counted)", true);
+  ExpectTakesAnyMask("\n%both: ? = Add(%causal, %filled)", true);
+  for (const char* fill : {"%lowest", "%lower", "%never"}) {
+    ExpectTakesAnyMask(absl::StrCat(R"(
+      const %never: f32[] = {-inf}
+      %seen: ? = And(%window, %counts)
+      %both: ? = Where(%seen, %zero, )",
+                                    fill, ")"),
+                       true);
+    ExpectTakesAnyMask(absl::StrCat(R"(
+      const %never: f32[] = {-inf}
+      %seen: ? = And(%counts, %window)
+      %once: ? = Where(%seen, %zero, )",
+                                    fill, ")\n%both: ? = Where(%outside, ", fill, ", %once)"),
+                       true);
+  }
+}
+
+TEST(PackTokensTest, MasksThatScoresShowThroughAreNotForAnyRow) {
+  ExpectTakesAnyMask("\n%both: ? = Identity(%added)", false);
+  ExpectTakesAnyMask("\n%both: ? = Identity(%filled)", true);
+  ExpectTakesAnyMask(R"(
+      %off_by: ? = Mul(%left_out, %low)
+      %both: ? = Where(%outside, %lowest, %off_by))",
+                     false);
+}
+
+TEST(PackTokensTest, MasksThatHideTwiceSaySo) {
+  // Numbers that may be lower than what takes their place, or are of the client's making.
+  ExpectTakesAnyMask("\n%both: ? = Where(%outside, %lower, %filled)", false);
+  ExpectTakesAnyMask("\n%both: ? = Where(%outside, %lowest, %added)", false);
+  // Rounded in another order.
+  ExpectTakesAnyMask("\n%first: ? = Add(%causal, %filled)\n%both: ? = Add(%first, %causal)", false);
+}
+
 TEST(PackTokensTest, WhatEitherOfBothMayShowRefuses) {
   const auto packed = Pack(Attention(absl::StrCat(kWindow, R"(
     %keep: ? = Cast(%m4) {to = 9}

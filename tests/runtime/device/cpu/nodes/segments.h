@@ -23,6 +23,10 @@ inline constexpr const char* kSegments[] = {
     "input %x: f32[270, 192]\ninput %m: f32[270]\nparam %b: f32[2, 130, 130] = p0\nconst %s: "
     "i32[4] = {0, 120, 150, 270}\n%y: ? = reprise.SegmentAttention(%x, _, _, %m, %b, %s) "
     "{num_heads = 2, packed_qkv = 1, scale = 0.2, longest = 125}\noutput %y",
+    // The sum of mask and bias has a lower bound.
+    "input %x: f32[270, 192]\ninput %m: f32[270]\nparam %b: f32[2, 130, 130] = p0\nconst %s: "
+    "i32[4] = {0, 120, 150, 270}\n%y: ? = reprise.SegmentAttention(%x, _, _, %m, %b, %s) "
+    "{num_heads = 2, packed_qkv = 1, scale = 0.2, longest = 125, lowest = 0.25}\noutput %y",
     "input %x: f32[41, 200]\nconst %s: i32[6] = {0, 7, 7, 8, 30, 41}\n%y: ? = "
     "reprise.SegmentReduce(%x, %s) {reduction = \"sum\"}\noutput %y",
     "input %x: f32[41, 3, 5]\nconst %s: i32[4] = {0, 40, 41, 41}\n%y: ? = "
