@@ -6,6 +6,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "client/cli/command.h"
+#include "runtime/base/memory_net.h"
 
 namespace {
 
@@ -62,7 +63,7 @@ int main(int argc, char** argv) {
     return 2;
   }
 
-  const absl::Status status = action();
+  const absl::Status status = reprise::WithinMemory([] { return "the command"; }, action);
   if (status.ok()) return 0;
   std::fflush(stdout);
   std::fprintf(stderr, "%s: %s: %s\n", CommandName(app).c_str(),

@@ -11,15 +11,15 @@
 
 #include <cstddef>
 #include <memory>
-#include <new>
 
 #include "runtime/base/aligned_buffer.h"
+#include "runtime/base/memory_net.h"
 
 namespace reprise {
 
 inline constexpr size_t kBytesWithPagesOfTheirOwn = size_t{256} << 10;
 
-// Throws std::bad_alloc like `new` does; callers check sizes against their limits first.
+// Throws NoMemory as `new` throws std::bad_alloc; callers check sizes against their limits first.
 inline std::shared_ptr<void> MakeSharedBytes(size_t bytes) {
   if (bytes < kBytesWithPagesOfTheirOwn) {
     auto buffer = std::make_shared<AlignedBuffer>(bytes);
@@ -28,7 +28,7 @@ inline std::shared_ptr<void> MakeSharedBytes(size_t bytes) {
   }
   void* pages =
       mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, /*fd=*/-1, 0);
-  if (pages == MAP_FAILED) throw std::bad_alloc();
+  if (pages == MAP_FAILED) throw NoMemory(bytes);
   return {pages, [bytes](void* data) { munmap(data, bytes); }};
 }
 

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "runtime/base/memory_net.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/engine/engine.h"
 #include "runtime/engine/ignore_errors.h"
@@ -211,10 +212,15 @@ absl::StatusOr<CaptureResult> CaptureRecipe(const EngineOptions& options, Recipe
                                             const Model& model, const CaptureTarget& target,
                                             Stream& stream) {
   std::optional<MissRecord> record;
-  ASSIGN_OR_RETURN(RecipeCache::Result result,
-                   cache.GetOrCapture(target.key, model.owner(), target.exact, [&] {
-                     return CaptureWalk(options, cache, model, target, stream, record).Run();
-                   }));
+  ASSIGN_OR_RETURN(
+      RecipeCache::Result result, cache.GetOrCapture(target.key, model.owner(), target.exact, [&] {
+        return WithinMemory(
+            [&] {
+              return absl::StrCat("model '", model.id().name, "': capturing ", target.bucket, " (",
+                                  target.key.binding.ToString(), ")");
+            },
+            [&] { return CaptureWalk(options, cache, model, target, stream, record).Run(); });
+      }));
   CaptureResult captured{.recipe = std::move(result.recipe), .outcome = result.outcome};
   if (result.outcome == RecipeCache::Outcome::kCaptured) captured.record = std::move(record);
   return captured;

@@ -7,6 +7,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "runtime/base/hash64.h"
+#include "runtime/base/memory_net.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/engine/model_packer.h"
 #include "runtime/engine/padding_proof.h"
@@ -170,7 +171,8 @@ void Certifier::Confirm(const Model& model) const {
   const int64_t start = context_.clock->NowNs();
   std::map<size_t, AxisCertificate> confirmed;
   absl::StatusOr<std::map<size_t, AxisCertificate>> measured =
-      PaddingProof(context_).Confirm(model);
+      WithinMemory([] { return "measuring long requests"; },
+                   [&] { return PaddingProof(context_).Confirm(model); });
   if (measured.ok()) {
     confirmed = *std::move(measured);
     if (context_.store != nullptr) Keep(model, confirmed, context_.clock->NowNs() - start);

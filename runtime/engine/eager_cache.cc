@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "runtime/base/memory_net.h"
 #include "runtime/base/status_macros.h"
 
 namespace reprise {
@@ -35,18 +37,22 @@ absl::StatusOr<std::shared_ptr<const Recipe>> EagerCache::GetOrPrepare(
     return known;
   }
   share->Count(/*hit=*/false);
+  const auto within_memory = [&] {
+    return WithinMemory([&] { return absl::StrCat("preparing ", key.binding.ToString()); },
+                        prepare);
+  };
   bool asked = false;
   std::shared_ptr<const Recipe> prepared;
   const auto result = cache_.GetOrCapture(key, share, /*exact=*/false,
                                           [&]() -> absl::StatusOr<std::shared_ptr<const Recipe>> {
                                             asked = true;
-                                            ASSIGN_OR_RETURN(prepared, prepare());
+                                            ASSIGN_OR_RETURN(prepared, within_memory());
                                             return prepared;
                                           });
   if (result.ok()) return result->recipe;
   // Too large to be kept: whoever prepared it has it for this run, who waited prepares another.
   if (prepared != nullptr) return prepared;
-  if (!asked && absl::IsResourceExhausted(result.status())) return prepare();
+  if (!asked && absl::IsResourceExhausted(result.status())) return within_memory();
   return result.status();
 }
 

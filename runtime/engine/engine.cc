@@ -4,6 +4,7 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/base/memory_net.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/engine/batch_run.h"
 #include "runtime/engine/bucket_change.h"
@@ -68,7 +69,10 @@ void Engine::ConfirmPadding(const Model& model) const {
 
 absl::StatusOr<std::shared_ptr<Model>> Engine::Load(ModelOptions options) {
   const ModelLoader loader(MakeLoaderContext());
-  ASSIGN_OR_RETURN(std::unique_ptr<Model> model, loader.Load(std::move(options)));
+  const ModelId id = options.id;
+  ASSIGN_OR_RETURN(std::unique_ptr<Model> model,
+                   WithinMemory([&] { return absl::StrCat("loading model '", id.name, "'"); },
+                                [&] { return loader.Load(std::move(options)); }));
   model->ready_ = cache_.IndexOf(model->fingerprint_);
   if (model->packing_ != nullptr) {
     model->packing_->SetReady(cache_.IndexOf(model->packing_->fingerprint()));
@@ -108,19 +112,31 @@ std::vector<Response> Engine::Run(const BatchPlan& plan, absl::Span<const Reques
   }
   const bool eager = resolution.outcome == CaptureOutcome::kEager;
   BatchRun run(options_, cache_, eager_, misses_, plan, std::move(resolution), requests, stream);
-  std::vector<Response> responses = run.Run(next_batch_++);
+  const auto who = [&] {
+    return absl::StrCat("a request for model '", plan.model().id().name, "'");
+  };
+  absl::StatusOr<std::vector<Response>> ran = WithinMemory(
+      who, [&]() -> absl::StatusOr<std::vector<Response>> { return run.Run(next_batch_++); });
+  if (!ran.ok()) return std::vector<Response>(requests.size(), Response{.status = ran.status()});
+  std::vector<Response> responses = *std::move(ran);
   for (size_t i = 0; i < responses.size(); ++i) {
     if (!responses[i].status.ok() || run.tail() == nullptr) continue;
-    TailRun({.options = options_,
-             .cache = cache_,
-             .eager = eager_,
-             .captures = captures_,
-             .misses = misses_,
-             .model = plan.model(),
-             .tail = *run.tail(),
-             .shape = plan.shapes()[i],
-             .stream = stream})
-        .Run(*requests[i], run.recipe(), responses[i]);
+    const absl::Status finished = WithinMemory(who, [&] {
+      TailRun({.options = options_,
+               .cache = cache_,
+               .eager = eager_,
+               .captures = captures_,
+               .misses = misses_,
+               .model = plan.model(),
+               .tail = *run.tail(),
+               .shape = plan.shapes()[i],
+               .stream = stream})
+          .Run(*requests[i], run.recipe(), responses[i]);
+      return absl::OkStatus();
+    });
+    if (finished.ok()) continue;
+    responses[i].outputs.clear();
+    responses[i].status = finished;
   }
   if (run.replay_ns() > 0) {
     plan.model().owner()->EarnRoom(run.replay_ns());

@@ -10,7 +10,8 @@ namespace reprise {
 
 // Calls `work(lane)` for every lane of [0, lanes), lane 0 on the caller's thread; returns when all
 // have returned. Where the system gives no more threads there are fewer lanes: the lanes claim what
-// is to be done from each other.
+// is to be done from each other. What a lane throws, the first to do so, is thrown again here when
+// all have ended.
 void RunOnLanes(int lanes, const std::function<void(int lane)>& work);
 
 }  // namespace reprise

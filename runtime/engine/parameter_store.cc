@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/digest128.h"
+#include "runtime/base/memory_net.h"
 #include "runtime/base/status_macros.h"
 
 namespace reprise {
@@ -61,7 +62,13 @@ absl::Status ParameterStore::Prepare(const Recipe& recipe) {
   const auto run = [](void* context, int, int, int) {
     Work& shared = *static_cast<Work*>(context);
     for (size_t i; (i = shared.next++) < shared.missing.size();) {
-      shared.results[i] = shared.store->Evaluate(*shared.missing[i]);
+      const ParameterExpr& expression = *shared.missing[i];
+      shared.results[i] = WithinMemory(
+          [&] {
+            return absl::StrCat("parameter ", DTypeName(expression.dtype()),
+                                ShapeToString(expression.shape()), " as kernels want it");
+          },
+          [&] { return shared.store->Evaluate(expression); });
     }
   };
   if (options_.cores != nullptr && bytes >= kWorthCores) {

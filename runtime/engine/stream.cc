@@ -1,8 +1,10 @@
 #include "runtime/engine/stream.h"
 
 #include <algorithm>
+#include <atomic>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/base/memory_net.h"
 #include "runtime/base/status_macros.h"
 
 namespace reprise {
@@ -31,22 +33,34 @@ struct ReplayCall {
   const Recipe* recipe;
   const Frame* frame;
   const FirstDataError* end;  // nullptr, or what ends it
+  // The first launch that found no memory, as those may that are marked `reference` or `foreign`.
+  std::atomic<int> starved{-1};
 };
 
 void RunLaunch(void* context, int index, int part, int parts) {
-  const ReplayCall& call = *static_cast<const ReplayCall*>(context);
+  ReplayCall& call = *static_cast<ReplayCall*>(context);
   if (call.end != nullptr && call.end->any()) return;
+  if (call.starved.load(std::memory_order_relaxed) >= 0) return;
   const Launch& launch = call.recipe->launches[static_cast<size_t>(index)];
   void* operands[kMaxOperands];
   for (size_t i = 0; i < launch.operands.size(); ++i) {
     operands[i] = Resolve(launch.operands[i], *call.frame);
   }
-  launch.run({.operands = operands,
-              .params = launch.params.get(),
-              .frame = call.frame,
-              .launch = index,
-              .part = part,
-              .parts = parts});
+  try {
+    launch.run({.operands = operands,
+                .params = launch.params.get(),
+                .frame = call.frame,
+                .launch = index,
+                .part = part,
+                .parts = parts});
+  } catch (const std::exception&) {  // bad_alloc or length_error: kernels throw nothing else
+    int none = -1;
+    call.starved.compare_exchange_strong(none, index);
+  }
+}
+
+[[noreturn]] void ThrowStarved(const Launch& launch) {
+  throw NoMemory(0, absl::StrCat(launch.node, " (", launch.kernel, ")"));
 }
 
 }  // namespace
@@ -99,13 +113,16 @@ void Stream::Replay(const Recipe& recipe, const Frame& frame, const FirstDataErr
   const double worthwhile = 1 + share * recipe.flops / kFlopsPerThread;
   const int threads =
       worthwhile < options_.max_threads ? static_cast<int>(worthwhile) : options_.max_threads;
-  ReplayCall call = {&recipe, &frame, end};
+  ReplayCall call = {.recipe = &recipe, .frame = &frame, .end = end};
   const int launches = static_cast<int>(recipe.launches.size());
   if (options_.cores == nullptr) {
     for (int i = 0; i < launches; ++i) RunLaunch(&call, i, 0, 1);
-    return;
+  } else {
+    options_.cores->Run(threads, launches, RunLaunch, &call);
   }
-  options_.cores->Run(threads, launches, RunLaunch, &call);
+  if (const int starved = call.starved; starved >= 0) {
+    ThrowStarved(recipe.launches[static_cast<size_t>(starved)]);
+  }
 }
 
 void Stream::Prime(const Recipe& recipe, const Frame& frame) const {
@@ -123,7 +140,11 @@ void Stream::Prime(const Recipe& recipe, const Frame& frame) const {
     }
     args.params = launch.params.get();
     args.parts = PartsToPrime(launch, recipe.operand_notes[args.launch]);
-    launch.run(args);
+    try {
+      launch.run(args);
+    } catch (const std::exception&) {
+      ThrowStarved(launch);
+    }
     ++args.launch;
   }
 }

@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "runtime/base/cpu_clock.h"
 #include "runtime/base/heap.h"
+#include "runtime/base/memory_net.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/engine/engine.h"
 #include "runtime/engine/spare_time.h"
@@ -121,7 +122,8 @@ void Tuner::Run(const std::weak_ptr<const Model>& weak, const RecipeKey& key, in
                       cache_.Peek(key) != recipe;
              },
          .sleep = [](int64_t ns) { std::this_thread::sleep_for(std::chrono::nanoseconds(ns)); }});
-    const absl::StatusOr<bool> tuned = Tune(*model, recipe, *stream, spare);
+    const absl::StatusOr<bool> tuned = WithinMemory(
+        [] { return "timing kernels"; }, [&] { return Tune(*model, recipe, *stream, spare); });
     // The allocator would keep what the trial took, which is more than recipes take: a millisecond.
     ReturnFreedMemory();
     if (!tuned.ok()) {

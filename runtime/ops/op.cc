@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "runtime/base/memory_net.h"
 #include "runtime/base/shared_bytes.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/graph/rank_error.h"
@@ -96,6 +97,46 @@ class FirstDataError : public DataErrors {
   int64_t high_ = 0;
 };
 
+absl::StatusOr<std::vector<Tensor>> EvaluateNode(const Node& node,
+                                                 absl::Span<const std::optional<Tensor>> inputs,
+                                                 int64_t max_bytes) {
+  std::vector<InferContext::Input> infer_inputs(inputs.size());
+  std::vector<TensorView> views(inputs.size());
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (!inputs[i].has_value()) continue;
+    infer_inputs[i] = {inputs[i]->dtype(), inputs[i]->shape(), &*inputs[i]};
+    views[i] = inputs[i]->view();
+  }
+  auto shapes = RunRule(node, infer_inputs);
+  if (!shapes.ok()) return Annotate(shapes.status(), node, infer_inputs);
+
+  std::vector<Tensor> results;
+  std::vector<MutableTensorView> outputs;
+  for (const InferContext::Output& output : *shapes) {
+    const int64_t bytes = NumElements(output.shape) * DTypeSize(output.dtype);
+    if (bytes > max_bytes) {
+      return Annotate(absl::ResourceExhaustedError(absl::StrCat(
+                          "its result ", DTypeName(output.dtype), ShapeToString(output.shape),
+                          " takes ", bytes, " bytes, the limit is ", max_bytes)),
+                      node, infer_inputs);
+    }
+    if (output.dtype == DType::kUndefined) {
+      results.emplace_back();
+      outputs.emplace_back();
+      continue;
+    }
+    std::shared_ptr<void> data = MakeSharedBytes(bytes);
+    outputs.push_back({output.dtype, output.shape, data.get()});
+    results.emplace_back(output.dtype, output.shape, std::move(data));
+  }
+  FirstDataError errors;
+  absl::Status status = FindOp(node.op)->reference(
+      {.node = node, .inputs = views, .outputs = outputs, .errors = errors});
+  if (status.ok()) status = errors.ToStatus();
+  if (!status.ok()) return Annotate(status, node, infer_inputs);
+  return results;
+}
+
 }  // namespace
 
 InferContext::InferContext(const Node& node, absl::Span<const Input> inputs)
@@ -153,41 +194,8 @@ absl::Status InferNode(Graph& graph, NodeId id) {
 absl::StatusOr<std::vector<Tensor>> Evaluate(const Node& node,
                                              absl::Span<const std::optional<Tensor>> inputs,
                                              int64_t max_bytes) {
-  std::vector<InferContext::Input> infer_inputs(inputs.size());
-  std::vector<TensorView> views(inputs.size());
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    if (!inputs[i].has_value()) continue;
-    infer_inputs[i] = {inputs[i]->dtype(), inputs[i]->shape(), &*inputs[i]};
-    views[i] = inputs[i]->view();
-  }
-  auto shapes = RunRule(node, infer_inputs);
-  if (!shapes.ok()) return Annotate(shapes.status(), node, infer_inputs);
-
-  std::vector<Tensor> results;
-  std::vector<MutableTensorView> outputs;
-  for (const InferContext::Output& output : *shapes) {
-    const int64_t bytes = NumElements(output.shape) * DTypeSize(output.dtype);
-    if (bytes > max_bytes) {
-      return Annotate(absl::ResourceExhaustedError(absl::StrCat(
-                          "its result ", DTypeName(output.dtype), ShapeToString(output.shape),
-                          " takes ", bytes, " bytes, the limit is ", max_bytes)),
-                      node, infer_inputs);
-    }
-    if (output.dtype == DType::kUndefined) {
-      results.emplace_back();
-      outputs.emplace_back();
-      continue;
-    }
-    std::shared_ptr<void> data = MakeSharedBytes(bytes);
-    outputs.push_back({output.dtype, output.shape, data.get()});
-    results.emplace_back(output.dtype, output.shape, std::move(data));
-  }
-  FirstDataError errors;
-  absl::Status status = FindOp(node.op)->reference(
-      {.node = node, .inputs = views, .outputs = outputs, .errors = errors});
-  if (status.ok()) status = errors.ToStatus();
-  if (!status.ok()) return Annotate(status, node, infer_inputs);
-  return results;
+  return WithinMemory([&] { return NodeLabel(node); },
+                      [&] { return EvaluateNode(node, inputs, max_bytes); });
 }
 
 }  // namespace reprise

@@ -101,10 +101,10 @@ bool KeepsOrder(const Graph& graph, const Node& dequantize) {
 
 // Of dequantised planes: the pool is of their bytes, channels being one more dim of the windows.
 absl::StatusOr<bool> TurnMaxPool(Graph& graph, const Node& node) {
+  if (node.op != "MaxPool") return false;
   const Node* from = graph.ProducerIf(node.inputs[0], "DequantizeLinear");
-  if (node.op != "MaxPool" || from == nullptr || node.output(1) != kNone ||
-      !IsFloat32(graph, node.outputs[0]) || !ops::IsByte(graph.value(from->inputs[0]).dtype) ||
-      !KeepsOrder(graph, *from)) {
+  if (from == nullptr || node.output(1) != kNone || !IsFloat32(graph, node.outputs[0]) ||
+      !ops::IsByte(graph.value(from->inputs[0]).dtype) || !KeepsOrder(graph, *from)) {
     return false;
   }
   const Node dequantize = *from;

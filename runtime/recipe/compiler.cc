@@ -7,6 +7,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
+#include "runtime/base/memory_net.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/graph/text.h"
 #include "runtime/graph/verifier.h"
@@ -57,6 +58,104 @@ class Compilation {
   std::vector<CompiledPlan::Question> TakeQuestions() { return std::move(chosen_.questions); }
 
  private:
+<<<<<<< HEAD
+=======
+  // What the device makes for a node, tables as long as its shapes among it; RESOURCE_EXHAUSTED
+  // names the node.
+  template <typename Made, typename Make>
+  absl::StatusOr<Made> OfNode(NodeId id, const Make& make) const {
+    return WithinMemory([&] { return NodeLabel(graph_.node(id)); },
+                        [&]() -> absl::StatusOr<Made> { return make(); });
+  }
+
+  absl::Status ChooseKernels() {
+    choices_.resize(graph_.num_nodes());
+    size_t position = 0;
+    for (NodeId id : graph_.NodeIds()) {
+      const OpRow* row = FindOp(graph_.node(id).op);
+      REPRISE_CHECK(row != nullptr);
+      choices_[id].view = row->Has(kView);
+      std::vector<KernelOption> options;
+      if (!choices_[id].view) {
+        ASSIGN_OR_RETURN(options, OfNode<std::vector<KernelOption>>(
+                                      id, [&] { return device_.Options(graph_, id); }));
+      }
+      if (options_.plan != nullptr) AddQuestion(options);
+      const std::string* answer = AnswerFor(id, options);
+      std::string kernel = kernels_ == nullptr ? "" : (*kernels_)[position++];
+      if (kernels_ == nullptr && !options.empty()) {
+        kernel = answer != nullptr ? *answer : options.front().kernel;
+      }
+      NoteTiming(options, answer, kernel);
+      RETURN_IF_ERROR(Take(id, kernel, options));
+    }
+    return absl::OkStatus();
+  }
+
+  void AddQuestion(const std::vector<KernelOption>& options) {
+    CompiledPlan::Question& question = questions_.emplace_back();
+    if (options.empty() || options[0].question.empty()) return;
+    question.text = options[0].question;
+    for (const KernelOption& option : options) question.kernels.push_back(option.kernel);
+  }
+
+  // The one of `options` that timing has shown to be the fastest, if it has and it may be used.
+  const std::string* AnswerFor(NodeId id, const std::vector<KernelOption>& options) const {
+    if (options_.choices == nullptr || options.empty() || options[0].question.empty()) {
+      return nullptr;
+    }
+    const std::optional<std::string> known = options_.choices->Find(options[0].question);
+    if (!known.has_value()) return nullptr;
+    for (const KernelOption& option : options) {
+      if (option.kernel != *known) continue;
+      // A plan that is bound again takes no room: its kernels are what they are.
+      const auto& has_room = kernels_ == nullptr ? options_.hold_second : options_.holds;
+      return HasRoom(id, options[0], option, has_room) ? &option.kernel : &options[0].kernel;
+    }
+    return nullptr;
+  }
+
+  // The forms in which `option` wants parameters are those of `first`, or have room beside them.
+  bool HasRoom(NodeId id, const KernelOption& first, const KernelOption& option,
+               const std::function<bool(const ParameterExpr&)>& has_room) const {
+    if (has_room == nullptr) return true;
+    const Node& node = graph_.node(id);
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      const ParameterExprPtr wanted = ParameterFor(node, i, &option);
+      if (wanted == nullptr) continue;
+      if (wanted->text() != ParameterFor(node, i, &first)->text() && !has_room(*wanted)) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  void NoteTiming(const std::vector<KernelOption>& options, const std::string* answer,
+                  const std::string& kernel) {
+    if (options.empty() || options[0].question.empty()) return;
+    ++recipe_.timeable;
+    recipe_.untimed += answer == nullptr || *answer != kernel;
+  }
+
+  // The one of `options` that was chosen; none for a view, and for a reference kernel.
+  absl::Status Take(NodeId id, const std::string& kernel, std::vector<KernelOption>& options) {
+    if (kernel.empty() || kernel == KernelOf(id)) return absl::OkStatus();
+    for (KernelOption& option : options) {
+      if (option.kernel != kernel) continue;
+      choices_[id].option = std::move(option);
+      return absl::OkStatus();
+    }
+    return absl::DataLossError(absl::StrCat("it names a kernel '", kernel, "' for ",
+                                            NodeLabel(graph_.node(id)), ", which there is not"));
+  }
+
+  std::string KernelOf(NodeId id) const {
+    if (choices_[id].view) return "";
+    const std::optional<KernelOption>& option = choices_[id].option;
+    return option.has_value() ? option->kernel : absl::StrCat("reference/", graph_.node(id).op);
+  }
+
+>>>>>>> 34fee27 (Work that finds no memory fails by itself, and the process goes on)
   absl::Status LayOutSlots() {
     RETURN_IF_ERROR(LayOut(graph_.inputs(), recipe_.inputs, recipe_.input_bytes));
     return LayOut(graph_.outputs(), recipe_.outputs, recipe_.output_bytes);
@@ -192,9 +291,17 @@ class Compilation {
                                                    " operands; at most ", kMaxOperands,
                                                    " are supported"));
     }
+<<<<<<< HEAD
     ASSIGN_OR_RETURN(BoundKernel bound, option.has_value() ? device_.Bind(graph_, id, *option)
                                                            : BindReference(graph_, id));
     launch.kernel = KernelOf(node, chosen_.nodes[id]);
+=======
+    ASSIGN_OR_RETURN(BoundKernel bound, OfNode<BoundKernel>(id, [&] {
+                       return option.has_value() ? device_.Bind(graph_, id, *option)
+                                                 : BindReference(graph_, id);
+                     }));
+    launch.kernel = KernelOf(id);
+>>>>>>> 34fee27 (Work that finds no memory fails by itself, and the process goes on)
     launch.node = NodeLabel(node);
     launch.detail = std::move(bound.detail);
     launch.run = bound.run;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "runtime/base/memory_net.h"
 #include "server/core/shape_columns.h"
 
 namespace reprise {
@@ -68,7 +69,13 @@ void Call::Complete() {
   } else if (responses_.size() == 1) {
     result.response = std::move(responses_[0]);
   } else {
-    result.response = JoinRows(*model_.servable->model, std::move(responses_));
+    const absl::Status joined =
+        WithinMemory([] { return "the answer"; },
+                     [&] {
+                       result.response = JoinRows(*model_.servable->model, std::move(responses_));
+                       return absl::OkStatus();
+                     });
+    if (!joined.ok()) result.response = Response{.status = joined};
     if (!result.batches.empty()) result.response.info.batch = result.batches.back();
   }
   result.status = result.response.status;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/base/memory_net.h"
 #include "runtime/base/status_macros.h"
 #include "server/core/admission.h"
 #include "server/core/call.h"
@@ -22,7 +23,9 @@ Inference::Inference(Repository& repository, Scheduler& scheduler, Engine& engin
 
 std::shared_ptr<Call> Inference::Start(const InferRequest& request, Done done) {
   const int64_t start_ns = clock_.NowNs();
-  auto call = Queue(request, done, start_ns);
+  auto call =
+      WithinMemory([&] { return absl::StrCat("a request for model '", request.model, "'"); },
+                   [&] { return Queue(request, done, start_ns); });
   if (call.ok()) return *std::move(call);
   CountRefused(request, call.status(), start_ns);
   done(InferResult{.status = call.status()});

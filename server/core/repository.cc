@@ -6,6 +6,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "runtime/base/memory_net.h"
 #include "runtime/base/status_macros.h"
 #include "server/config/model_config.h"
 
@@ -109,7 +110,9 @@ void Repository::LoadLoop() {
       folder = entry.folder;
       settings = entry.settings;
     }
-    const auto servable = loader_(*version, folder, settings);
+    const auto servable =
+        WithinMemory([&] { return absl::StrCat("loading model '", id.first, "'"); },
+                     [&] { return loader_(*version, folder, settings); });
     const ModelState state = servable.ok() ? ModelState::kReady : ModelState::kUnavailable;
     // Told before it is visible: whoever sees a ready model finds its series.
     version->events->OnState(state, servable.status());

@@ -4,6 +4,7 @@
 #include <memory>
 #include <utility>
 
+#include "runtime/base/memory_net.h"
 #include "runtime/base/mutex.h"
 #include "server/rpc/codec.h"
 #include "server/rpc/status.h"
@@ -99,7 +100,8 @@ grpc::ServerUnaryReactor* StartInfer(Inference& inference, const Clock& clock, O
                                      inference::ModelInferResponse& response) {
   auto state = std::make_shared<CallState>(inference);
   auto* reactor = new InferReactor(state, open);
-  const absl::Status decoded = Decode(request, state->decoded);
+  const absl::Status decoded =
+      WithinMemory([] { return "the request"; }, [&] { return Decode(request, state->decoded); });
   InferRequest& view = state->decoded.view;
   view.deadline_ns = DeadlineNs(context, clock);
   if (!decoded.ok()) {
@@ -110,7 +112,10 @@ grpc::ServerUnaryReactor* StartInfer(Inference& inference, const Clock& clock, O
   // Once FinishCall is called the reactor and the messages may be gone: only the state is ours.
   state->SetCall(inference.Start(view, [state, reactor, &request, &response](InferResult result) {
     absl::Status status = result.status;
-    if (status.ok()) status = Encode(std::move(result), request.id(), response);
+    if (status.ok()) {
+      status = WithinMemory([] { return "the answer"; },
+                            [&] { return Encode(std::move(result), request.id(), response); });
+    }
     state->Finish();
     reactor->FinishCall(status);
   }));

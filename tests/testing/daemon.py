@@ -9,6 +9,7 @@
 import os
 import pathlib
 import re
+import resource
 import signal
 import socket
 import subprocess
@@ -62,7 +63,9 @@ def flags_of_reprised():
 class Daemon:
     """One `reprised` over the model repository `repository`; stopped at the end of the block."""
 
-    def __init__(self, repository, *flags, ready_within_s=120):
+    def __init__(self, repository, *flags, ready_within_s=120, address_bytes=None):
+        """`address_bytes`: how much memory it can have, as far as addresses go; None: all."""
+        self._address_bytes = address_bytes
         self.http_port, self.grpc_port, self.metrics_port = free_ports(3)
         self.grpc_address = f"127.0.0.1:{self.grpc_port}"
         self.http_url = f"http://127.0.0.1:{self.http_port}"
@@ -79,8 +82,12 @@ class Daemon:
     def start(self):
         """Without waiting for it to be ready."""
         self.process = subprocess.Popen(
-            self._command, stdin=subprocess.DEVNULL, stdout=self._log, stderr=self._log
+            self._command, stdin=subprocess.DEVNULL, stdout=self._log, stderr=self._log,
+            preexec_fn=self._limit if self._address_bytes else None,
         )
+
+    def _limit(self):
+        resource.setrlimit(resource.RLIMIT_AS, (self._address_bytes, self._address_bytes))
 
     def __enter__(self):
         self.start()

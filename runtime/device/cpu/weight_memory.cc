@@ -3,9 +3,9 @@
 #include <sys/mman.h>
 
 #include <algorithm>
-#include <new>
 
 #include "runtime/base/aligned_buffer.h"
+#include "runtime/base/memory_net.h"
 
 namespace reprise::cpu {
 namespace {
@@ -17,7 +17,7 @@ std::shared_ptr<std::byte> MapChunk(size_t bytes) {
   const size_t mapped = bytes + kHugePage;
   void* mapping = mmap(nullptr, mapped, PROT_READ | PROT_WRITE,
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (mapping == MAP_FAILED) throw std::bad_alloc();
+  if (mapping == MAP_FAILED) throw NoMemory(bytes);
   auto* base =
       reinterpret_cast<std::byte*>(AlignUp(reinterpret_cast<uintptr_t>(mapping), kHugePage));
   // Advice: where it is refused nothing but speed is lost.

@@ -1,0 +1,65 @@
+// WithinMemory: work that may ask for more memory than there is, as a status.
+//
+// Sizes that a file or a request decides are checked against limits before anything is allocated by
+// them; the limits do not know how much the system has left. What is thrown then, by `new`, by a
+// container or by buffers of ours, ends at the nearest net: the work that asked fails with
+// RESOURCE_EXHAUSTED, and the process goes on.
+//
+// Nets stand around what one model or one request makes happen: loading, a capture, tuning, a
+// replay and what follows it, a step of the prepare program, a node that is folded or run eagerly.
+// Threads that work on behalf of others hand what was thrown back to who asked.
+//
+// Threads: any.
+#pragma once
+
+#include <cstddef>
+#include <new>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+
+namespace reprise {
+
+// That there is no memory: how much was wanted (0: not known), and by which part of the work.
+class NoMemory : public std::bad_alloc {
+ public:
+  explicit NoMemory(size_t bytes, std::string part = "") : bytes_(bytes), part_(std::move(part)) {}
+  size_t bytes() const { return bytes_; }
+  const std::string& part() const { return part_; }
+  const char* what() const noexcept override { return "the system has no memory left"; }
+
+ private:
+  size_t bytes_;
+  std::string part_;
+};
+
+// RESOURCE_EXHAUSTED that names `who` asked, and for how much where that is known (else 0).
+inline absl::Status NoMemoryStatus(absl::string_view who, size_t bytes) {
+  return absl::ResourceExhaustedError(
+      bytes == 0 ? absl::StrCat(who, ": the system has not the memory that it needs")
+                 : absl::StrCat(who, ": it needs ", bytes,
+                                " bytes of memory at once, and the system has not so many left"));
+}
+
+// What `work()` returns, an absl::Status or a StatusOr; where it asked for memory that there is
+// not, RESOURCE_EXHAUSTED in the name of `who()`, which is called then only.
+template <typename Who, typename Work>
+std::invoke_result_t<Work> WithinMemory(const Who& who, Work&& work) {
+  try {
+    return work();
+  } catch (const NoMemory& none) {
+    if (none.part().empty()) return NoMemoryStatus(who(), none.bytes());
+    return NoMemoryStatus(absl::StrCat(who(), ": ", none.part()), none.bytes());
+  } catch (const std::bad_alloc&) {
+    return NoMemoryStatus(who(), 0);
+  } catch (const std::length_error&) {  // more than any memory holds
+    return NoMemoryStatus(who(), 0);
+  }
+}
+
+}  // namespace reprise

@@ -1,0 +1,88 @@
+"""What asks for more memory than there is fails by itself; the daemon goes on serving."""
+
+import numpy as np
+import pytest
+from onnx import TensorProto, helper
+from tritonclient.utils import InferenceServerException
+
+from testing import models
+from testing.daemon import Daemon
+from testing.inference import infer
+
+ADDRESSES = 3 << 30
+# Below the limit of one value, above what there is.
+MANY = 1 << 28
+
+
+def int64s(name, *values, shape=None):
+    shape = [len(values)] if shape is None else shape
+    return helper.make_tensor(name, TensorProto.INT64, shape, values)
+
+
+def model(nodes, constants, shape=("batch", 3), out=TensorProto.FLOAT):
+    graph = helper.make_graph(
+        nodes, "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, list(shape))],
+        [helper.make_tensor_value_info("y", out, None)], constants)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+def summed(*made, constants, shape=("batch", 3)):
+    """y = the sum of what the last of `made` results in."""
+    return model([*made, helper.make_node("ReduceSum", [made[-1].output[0]], ["y"])], constants,
+                 shape)
+
+
+def growing():
+    """Each iteration doubles x, as often as it says."""
+    body = helper.make_graph(
+        [helper.make_node("Identity", ["go"], ["goes"]),
+         helper.make_node("Concat", ["part", "part"], ["twice"], axis=0)], "body",
+        [helper.make_tensor_value_info("i", TensorProto.INT64, []),
+         helper.make_tensor_value_info("go", TensorProto.BOOL, []),
+         helper.make_tensor_value_info("part", TensorProto.FLOAT, None)],
+        [helper.make_tensor_value_info("goes", TensorProto.BOOL, []),
+         helper.make_tensor_value_info("twice", TensorProto.FLOAT, None)])
+    return model([helper.make_node("Loop", ["trips", "", "x"], ["y"], body=body)],
+                 [int64s("trips", 1 << 62, shape=[])])
+
+
+GREEDY = {
+    "expand": lambda: summed(helper.make_node("Expand", ["x", "s"], ["z"]),
+                             constants=[int64s("s", MANY, 1, 3)]),
+    "tile": lambda: summed(helper.make_node("Tile", ["x", "s"], ["z"]),
+                           constants=[int64s("s", MANY, 1)]),
+    "pad": lambda: summed(helper.make_node("Pad", ["x", "p"], ["z"]),
+                          constants=[int64s("p", 0, 0, MANY, 0)]),
+    "resize": lambda: summed(helper.make_node("Resize", ["x", "", "", "s"], ["z"], mode="nearest"),
+                             constants=[int64s("s", 1, 1, 4, MANY)], shape=(1, 1, 4, 4)),
+    "random": lambda: summed(helper.make_node("RandomNormal", [], ["r"], shape=[MANY, 1]),
+                             helper.make_node("Mul", ["r", "x"], ["z"]), constants=[],
+                             shape=(1, 3)),
+    "loop": growing,
+}
+
+
+@pytest.fixture(scope="module")
+def daemon(module_repository):
+    module_repository.add("elementwise", models.elementwise())
+    for name, make in GREEDY.items():
+        module_repository.add(name, make())
+    # Arenas reserve addresses, as many as they can have.
+    with Daemon(module_repository, "--arena-memory-mb", "512",
+                address_bytes=ADDRESSES) as daemon:
+        yield daemon
+
+
+@pytest.mark.parametrize("name", GREEDY)
+def test_greedy_model_is_refused_or_its_requests_are(daemon, name):
+    client = daemon.client()
+    shape = (1, 1, 4, 4) if name == "resize" else (1, 3)
+    x = np.ones(shape, np.float32)
+    with pytest.raises(InferenceServerException) as error:
+        infer(client, name, {"x": x})
+    assert error.value.status() in ("StatusCode.RESOURCE_EXHAUSTED", "StatusCode.UNAVAILABLE")
+    if error.value.status() == "StatusCode.UNAVAILABLE":
+        assert "was not loaded" in error.value.message()
+    assert "bytes" in error.value.message() or "memory" in error.value.message()
+    ones = np.ones((2, 5), np.float32)
+    assert (infer(client, "elementwise", {"x": ones}).outputs["y"] == 3).all()

@@ -1,0 +1,66 @@
+#include "runtime/base/memory_net.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "runtime/base/aligned_buffer.h"
+#include "runtime/base/shared_bytes.h"
+
+namespace reprise {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+// More than any address space has.
+constexpr size_t kTooMany = size_t{1} << 60;
+
+absl::Status Caught(const std::function<void()>& work) {
+  return WithinMemory([] { return "node 'a'"; },
+                      [&] {
+                        work();
+                        return absl::OkStatus();
+                      });
+}
+
+TEST(MemoryNetTest, WorkThatFindsMemoryReturnsWhatItReturns) {
+  const auto who = [] { return "x"; };
+  EXPECT_EQ(*WithinMemory(who, []() -> absl::StatusOr<int> { return 7; }), 7);
+  EXPECT_TRUE(absl::IsNotFound(WithinMemory(who, [] { return absl::NotFoundError("y"); })));
+}
+
+TEST(MemoryNetTest, BuffersThatCannotBeHadAreNamedWithTheirBytes) {
+  const absl::Status status = Caught([] { MakeSharedBytes(kTooMany); });
+  EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
+  EXPECT_THAT(std::string(status.message()),
+              AllOf(HasSubstr("node 'a'"), HasSubstr("1152921504606846976 bytes")));
+}
+
+TEST(MemoryNetTest, ContainersThatCannotGrowAreCaughtWithoutANumber) {
+  volatile size_t many = kTooMany;
+  for (const absl::Status& status :
+       {Caught([&] { AlignedBuffer buffer(many); }),
+        Caught([&] { std::vector<char> one(many); }),    // no memory
+        Caught([&] { std::vector<double> two(many); }),  // no such vector
+        Caught([&] { std::string().append(many, 'x'); })}) {
+    EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
+    EXPECT_THAT(std::string(status.message()), AllOf(HasSubstr("node 'a'"), Not(HasSubstr("0"))));
+  }
+}
+
+TEST(MemoryNetTest, PartOfTheWorkIsNamedBehindTheWork) {
+  const absl::Status status = Caught([] { throw NoMemory(12, "step 'b'"); });
+  EXPECT_THAT(std::string(status.message()),
+              AllOf(HasSubstr("node 'a': step 'b'"), HasSubstr("12 bytes")));
+}
+
+TEST(MemoryNetTest, OtherMistakesGoThrough) {
+  EXPECT_THROW(Caught([] { throw std::runtime_error("a bug"); }), std::runtime_error);
+}
+
+}  // namespace
+}  // namespace reprise
