@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 #include <utility>
+#include <vector>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
@@ -108,24 +109,36 @@ class Rules {
   }
 
   // Sizes, and what is copied, summed and multiplied of them: never below zero.
-  bool AreCounts(ValueId id, int depth = 0) const {
-    constexpr int kMaxDepth = 12;
-    id = facts_.Resolved(id);
-    if (graph_.value(id).kind == Value::Kind::kConstant) {
-      const std::vector<double> values = graph_.value(id).constant.ToDoubles();
-      return absl::c_all_of(values, [](double value) { return value >= 0; });
-    }
-    const NodeId producer = graph_.value(id).producer;
-    if (producer == kNone || depth == kMaxDepth) return false;
-    const Node& node = graph_.node(producer);
-    if (node.op == "Shape" || node.op == "Size") return true;
-    const auto counts = [&](ValueId input) { return AreCounts(input, depth + 1); };
-    if (node.op == "Concat" || node.op == "Add" || node.op == "Mul") {
-      return absl::c_all_of(node.inputs, counts);
-    }
+  bool AreCounts(ValueId of) const {
+    constexpr size_t kMostValues = 256;
     static const auto* const kCopies = new std::set<absl::string_view>{
         "Gather", "Unsqueeze", "Squeeze", "Reshape", "Slice", "Identity", "Expand"};
-    return kCopies->contains(node.op) && counts(node.inputs[0]);
+    // Each value once, however many ways lead to it.
+    std::set<ValueId> seen;
+    std::vector<ValueId> left = {of};
+    while (!left.empty()) {
+      const ValueId id = facts_.Resolved(left.back());
+      left.pop_back();
+      if (id == kNone || !seen.insert(id).second) continue;
+      if (seen.size() > kMostValues) return false;
+      if (graph_.value(id).kind == Value::Kind::kConstant) {
+        const std::vector<double> values = graph_.value(id).constant.ToDoubles();
+        if (absl::c_any_of(values, [](double value) { return value < 0; })) return false;
+        continue;
+      }
+      const NodeId producer = graph_.value(id).producer;
+      if (producer == kNone) return false;
+      const Node& node = graph_.node(producer);
+      if (node.op == "Shape" || node.op == "Size") continue;
+      if (node.op == "Concat" || node.op == "Add" || node.op == "Mul") {
+        left.insert(left.end(), node.inputs.begin(), node.inputs.end());
+      } else if (kCopies->contains(node.op)) {
+        left.push_back(node.inputs[0]);
+      } else {
+        return false;
+      }
+    }
+    return true;
   }
 
   // Sizes that are compared with -1, as exporters do for every Expand, even where they are no

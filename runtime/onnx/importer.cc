@@ -305,6 +305,7 @@ class ModelImporter {
     const onnx::NodeProto& proto = *flat.proto;
     const std::string domain = CanonicalDomain(proto.domain());
     NodeDraft draft;
+    draft.types = &types_;
     draft.op = OpName(proto);
     draft.name = proto.name();
     const auto version = flat.opsets->find(domain);
@@ -329,7 +330,13 @@ class ModelImporter {
                                     : Convert(proto, draft);
     LabelSteps(first, flat.source == nullptr ? proto : *flat.source);
     if (status.ok()) return absl::OkStatus();
-    if (!IsReason(status)) return status;
+    if (!IsReason(status)) {
+      return absl::Status(
+          status.code(),
+          absl::StrCat(proto.op_type(), " ",
+                       NodeName(proto.name(), outputs.empty() ? "" : outputs.front()), ": ",
+                       status.message()));
+    }
     examined_.nodes.push_back(
         {.code = status.code(),
          .reason = {.op = proto.op_type(),
@@ -454,6 +461,7 @@ class ModelImporter {
   TensorReader tensors_;
   ImportedModel result_;
   absl::flat_hash_map<std::string, ValueId> values_;
+  GrowingTypes types_;  // of the graph so far
   SequenceWalk sequences_{result_.graph, values_};
   absl::flat_hash_set<std::string> unread_;  // initializers
   absl::flat_hash_set<ValueId> nibbles_;     // those of four bits

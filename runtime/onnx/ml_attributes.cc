@@ -6,7 +6,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "runtime/onnx/steps.h"
-#include "runtime/ops/result_types.h"
 
 namespace reprise {
 
@@ -76,26 +75,29 @@ absl::StatusOr<std::vector<int64_t>> ClassLabels(const Attributes& attributes,
   return attributes.Ints(ints);
 }
 
-DType TypeBefore(const Graph& graph, ValueId value) {
+DType TypeBefore(const NodeDraft& draft, const Graph& graph, ValueId value) {
   const DType known = graph.value(value).dtype;
-  return known != DType::kUndefined ? known : ResultTypes(graph)[value];
+  return known != DType::kUndefined ? known : draft.types->Of(graph)[value];
 }
 
 ValueId AsFloats(NodeDraft& draft, Graph& graph, ValueId value, DType dtype) {
-  if (TypeBefore(graph, value) == dtype) return value;
+  if (TypeBefore(draft, graph, value) == dtype) return value;
   return Steps(draft, graph).Cast(value, dtype);
+}
+
+void ScoresBeforeLabels(NodeDraft& draft) {
+  draft.outputs.resize(2);
+  std::swap(draft.outputs[0], draft.outputs[1]);
+  // The first result of a node is always there.
+  if (draft.outputs[0].empty()) draft.outputs[0] = absl::StrCat(draft.outputs[1], "/scores");
+  if (draft.outputs[1].empty()) draft.outputs.pop_back();
 }
 
 void FinishWithScores(NodeDraft& draft, ValueId sums, const ops::ScoreRules& rules, bool labels) {
   draft.op = ops::kClassScores;
   draft.attributes = rules.ToAttributes();
   draft.inputs = {sums};
-  if (!labels) return;
-  draft.outputs.resize(2);
-  std::swap(draft.outputs[0], draft.outputs[1]);
-  // The first result of a node is always there.
-  if (draft.outputs[0].empty()) draft.outputs[0] = absl::StrCat(draft.outputs[1], "/scores");
-  if (draft.outputs[1].empty()) draft.outputs.pop_back();
+  if (labels) ScoresBeforeLabels(draft);
 }
 
 absl::Status RequireOneInput(const NodeDraft& draft) {

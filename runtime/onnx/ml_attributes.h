@@ -34,13 +34,16 @@ absl::StatusOr<std::vector<int64_t>> ClassLabels(const Attributes& attributes,
                                                  const std::string& ints);
 
 // The dtype of `value` as far as it is known before shapes are: kUndefined where it is not.
-DType TypeBefore(const Graph& graph, ValueId value);
+DType TypeBefore(const NodeDraft& draft, const Graph& graph, ValueId value);
 // `value` as floats (or doubles), with a Cast where it may be something else.
 ValueId AsFloats(NodeDraft& draft, Graph& graph, ValueId value, DType dtype = DType::kFloat32);
 
 // The draft of a classifier, whose outputs are labels and scores, becomes ClassScores of `sums`; of
 // a regressor, whose only output is scores, with `labels` false.
 void FinishWithScores(NodeDraft& draft, ValueId sums, const ops::ScoreRules& rules, bool labels);
+
+// A classifier's outputs are labels and scores, those of our ops scores and labels.
+void ScoresBeforeLabels(NodeDraft& draft);
 
 absl::Status RequireOneInput(const NodeDraft& draft);
 

@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 #include "runtime/graph/graph.h"
+#include "runtime/ops/growing_types.h"
 
 namespace reprise {
 
@@ -17,6 +18,7 @@ struct NodeDraft {
   Attributes attributes;
   std::vector<ValueId> inputs;
   std::vector<std::string> outputs;  // empty: left out
+  GrowingTypes* types = nullptr;     // of the graph that it goes into; never null in a rewrite
 };
 
 // Whether a row of the table says how the op of `draft` is brought to its newest form.

@@ -18,6 +18,26 @@ namespace {
 // How many dims `value` has where that is known.
 std::optional<int64_t> RankOf(const Graph& graph, ValueId id) { return KnownRank(graph.value(id)); }
 
+// INVALID_ARGUMENT where known places lie outside a last dim of `x` that is known too: no request
+// could be answered.
+absl::Status CheckPlaces(const Graph& graph, ValueId x, ValueId places) {
+  const Tensor* known = graph.ConstantOf(places);
+  const Value& value = graph.value(x);
+  int64_t size = -1;
+  if (value.kind == Value::Kind::kInput && !value.dims.empty()) size = value.dims.back().size;
+  if (value.kind != Value::Kind::kInput && value.shape.has_value() && !value.shape->empty()) {
+    size = value.shape->back();
+  }
+  if (known == nullptr || size < 0) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const std::vector<int64_t> numbers, known->ToInt64s());
+  for (const int64_t number : numbers) {
+    if (number >= -size && number < size) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("takes column ", number, " of input 0, which has ", size));
+  }
+  return absl::OkStatus();
+}
+
 // Keys or values of a LabelEncoder: `suffix` says of which type they are.
 absl::StatusOr<Tensor> ListOf(const Attributes& attributes, const std::string& name) {
   if (const auto* tensor = attributes.Get<Tensor>(name + "_tensor")) {
@@ -71,7 +91,7 @@ absl::Status OneHotEncoderInSteps(NodeDraft& draft, Graph& graph) {
   }
   Steps steps(draft, graph);
   ValueId x = draft.inputs[0];
-  if (TypeBefore(graph, x) != DType::kInt64) x = steps.Cast(x, DType::kInt64);
+  if (TypeBefore(draft, graph, x) != DType::kInt64) x = steps.Cast(x, DType::kInt64);
   Attributes strict;
   if (attributes.Int("zeros", 1) == 0) strict.Set("known", int64_t{1});
   const ValueId place = steps.Add(ops::kCategoryIndex, {x, steps.Int64s(categories)}, strict);
@@ -114,6 +134,7 @@ absl::Status ArrayFeatureExtractorInSteps(NodeDraft& draft, Graph& graph) {
   if (draft.inputs.size() != 2 || draft.inputs[0] == kNone || draft.inputs[1] == kNone) {
     return absl::InvalidArgumentError("does not have two inputs");
   }
+  RETURN_IF_ERROR(CheckPlaces(graph, draft.inputs[0], draft.inputs[1]));
   Steps steps(draft, graph);
   const ValueId x = draft.inputs[0];
   const ValueId indices = RankOf(graph, draft.inputs[1]) == 1

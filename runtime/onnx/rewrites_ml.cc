@@ -135,7 +135,7 @@ absl::Status ImputerInSteps(NodeDraft& draft, Graph& graph) {
                                    : steps.Add("Equal", {x, steps.Float(replaced)});
     value = Broadcast(steps, floats);
   } else if (!ints.empty()) {
-    if (TypeBefore(graph, x) != DType::kInt64) x = steps.Cast(x, DType::kInt64);
+    if (TypeBefore(draft, graph, x) != DType::kInt64) x = steps.Cast(x, DType::kInt64);
     missing = steps.Add("Equal", {x, steps.Int64(attributes.Int("replaced_value_int64", 0))});
     value = ints.size() == 1 ? steps.Int64(ints[0]) : steps.Int64s(ints);
   } else {

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -49,25 +50,40 @@ absl::StatusOr<ValueId> Kernel(NodeDraft& draft, Graph& graph, ValueId x,
   return steps.Add("Pow", {dot, steps.Float(degree)});
 }
 
+// What a vector weighs in one of the decisions.
+struct Weight {
+  int64_t vector, result;
+  float value;
+};
+
+// More elements of one operand than a decision is worth: files name few vectors of many columns, or
+// many classes, in far fewer bytes.
+constexpr int64_t kMostElements = int64_t{1} << 28;
+
+absl::Status CheckElements(absl::string_view what, int64_t rows, int64_t columns) {
+  if (rows <= kMostElements / std::max<int64_t>(columns, 1)) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrCat(what, " take ", rows, " times ", columns,
+                                                   " numbers, the limit is ", kMostElements));
+}
+
 // Of the linear kernel what becomes of `vectors` [count, columns] is known when the file is read:
-// their sums by `weights` [count, results], as doubles, which lose nothing where many large ones
-// nearly cancel. The product of `x` with them, plus `rho`.
+// their sums by `weights`, as doubles, which lose nothing where many large ones nearly cancel. The
+// product of `x` with them, plus `rho`.
 absl::StatusOr<ValueId> Lines(NodeDraft& draft, Graph& graph, ValueId x,
-                              const std::vector<float>& vectors, const std::vector<float>& weights,
+                              const std::vector<float>& vectors, const std::vector<Weight>& weights,
                               int64_t count, const std::vector<float>& rho) {
-  const auto results = static_cast<int64_t>(weights.size()) / count;
+  const auto results = static_cast<int64_t>(rho.size());
   if (vectors.empty() || vectors.size() % static_cast<size_t>(count) != 0) {
     return absl::InvalidArgumentError(
         absl::StrCat(vectors.size(), " elements for ", count, " vectors"));
   }
   const auto columns = static_cast<int64_t>(vectors.size()) / count;
+  RETURN_IF_ERROR(CheckElements("its lines", columns, results));
   std::vector<double> sums(static_cast<size_t>(columns * results), 0.0);
-  for (int64_t v = 0; v < count; ++v) {
+  for (const Weight& weight : weights) {
     for (int64_t c = 0; c < columns; ++c) {
-      for (int64_t r = 0; r < results; ++r) {
-        sums[c * results + r] +=
-            double{vectors[v * columns + c]} * double{weights[v * results + r]};
-      }
+      sums[c * results + weight.result] +=
+          double{vectors[weight.vector * columns + c]} * double{weight.value};
     }
   }
   Steps steps(draft, graph);
@@ -78,18 +94,23 @@ absl::StatusOr<ValueId> Lines(NodeDraft& draft, Graph& graph, ValueId x,
        steps.Floats("rho", rho)});
 }
 
-// What `count` support vectors say, by `weights` [count, results], plus `rho`: [rows, results].
+// What `count` support vectors say, by `weights`, plus `rho`: [rows, results].
 absl::StatusOr<ValueId> Decisions(NodeDraft& draft, Graph& graph, ValueId x,
-                                  const std::vector<float>& weights, int64_t count,
+                                  const std::vector<Weight>& weights, int64_t count,
                                   const std::vector<float>& rho) {
   const std::vector<float>& vectors = FloatsOf(draft.attributes, "support_vectors");
   const std::string type = draft.attributes.String("kernel_type", "LINEAR");
   if (type == "LINEAR") return Lines(draft, graph, x, vectors, weights, count, rho);
   ASSIGN_OR_RETURN(const ValueId kernel, Kernel(draft, graph, x, vectors, count, type));
   Steps steps(draft, graph);
-  const auto results = static_cast<int64_t>(weights.size()) / count;
-  const ValueId by = steps.Constant("coefficients",
-                                    Tensor::FromVector(DType::kFloat32, {count, results}, weights));
+  const auto results = static_cast<int64_t>(rho.size());
+  RETURN_IF_ERROR(CheckElements("the weights of its vectors in its decisions", count, results));
+  std::vector<float> matrix(static_cast<size_t>(count * results), 0.0f);
+  for (const Weight& weight : weights) {
+    matrix[weight.vector * results + weight.result] = weight.value;
+  }
+  const ValueId by =
+      steps.Constant("coefficients", Tensor::FromVector(DType::kFloat32, {count, results}, matrix));
   return steps.Add("Gemm", {kernel, by, steps.Floats("rho", rho)});
 }
 
@@ -112,7 +133,9 @@ absl::Status SvmRegressorInSteps(NodeDraft& draft, Graph& graph) {
   if (supports > 0) {
     RETURN_IF_ERROR(
         CheckLength("coefficients", coefficients.size(), static_cast<size_t>(supports)));
-    ASSIGN_OR_RETURN(y, Decisions(draft, graph, x, coefficients, supports, {rho[0]}));
+    std::vector<Weight> weights;
+    for (int64_t v = 0; v < supports; ++v) weights.push_back({v, 0, coefficients[v]});
+    ASSIGN_OR_RETURN(y, Decisions(draft, graph, x, weights, supports, {rho[0]}));
   } else {
     ASSIGN_OR_RETURN(const ValueId dot, Kernel(draft, graph, x, coefficients, 1, "LINEAR"));
     y = steps.Add("Add", {dot, steps.Float(rho[0])});
@@ -176,28 +199,25 @@ absl::Status SvmClassifierInSteps(NodeDraft& draft, Graph& graph) {
   }
   // Decision (i, j): the vectors of class i with coefficients of row j - 1, those of class j with
   // row i.
-  std::vector<float> weights(static_cast<size_t>(vectors * pairs), 0.0f);
+  std::vector<Weight> weights;
+  weights.reserve(coefficients.size());
   std::vector<int64_t> starts = {0};
   for (const int64_t count : supports) starts.push_back(starts.back() + count);
   for (int64_t i = 0, pair = 0; i < classes; ++i) {
     for (int64_t j = i + 1; j < classes; ++j, ++pair) {
       for (int64_t v = starts[i]; v < starts[i + 1]; ++v) {
-        weights[v * pairs + pair] = coefficients[(j - 1) * vectors + v];
+        weights.push_back({v, pair, coefficients[(j - 1) * vectors + v]});
       }
       for (int64_t v = starts[j]; v < starts[j + 1]; ++v) {
-        weights[v * pairs + pair] = coefficients[i * vectors + v];
+        weights.push_back({v, pair, coefficients[i * vectors + v]});
       }
     }
   }
-  const std::vector<float> offsets(rho.begin(), rho.end());
-  ASSIGN_OR_RETURN(const ValueId decisions, Decisions(draft, graph, x, weights, vectors, offsets));
+  ASSIGN_OR_RETURN(const ValueId decisions, Decisions(draft, graph, x, weights, vectors, rho));
   draft.op = ops::kSvmScores;
   draft.attributes = rules.ToAttributes();
   draft.inputs = {decisions};
-  draft.outputs.resize(2);
-  std::swap(draft.outputs[0], draft.outputs[1]);
-  if (draft.outputs[0].empty()) draft.outputs[0] = absl::StrCat(draft.outputs[1], "/scores");
-  if (draft.outputs[1].empty()) draft.outputs.pop_back();
+  ScoresBeforeLabels(draft);
   return absl::OkStatus();
 }
 

@@ -185,9 +185,20 @@ absl::StatusOr<SourceTrees> ReadTrees(const Attributes& attributes, const std::s
   return trees;
 }
 
+// A leaf that is given no weight gives 0 where there is one target, to minima and maxima as well;
+// of several targets it gives to none (as onnxruntime has it, the specification leaves it open).
+void GiveZeros(SourceTrees& trees) {
+  if (trees.targets != 1) return;
+  std::vector<bool> gives(static_cast<size_t>(trees.leaves), false);
+  for (const SourceTrees::Weight& weight : trees.weights) gives[weight.leaf] = true;
+  for (int32_t leaf = 0; leaf < trees.leaves; ++leaf) {
+    if (!gives[leaf]) trees.weights.push_back({.leaf = leaf, .target = 0, .value = 0});
+  }
+}
+
 // The sums of `trees` over the rows of the draft's input.
 absl::StatusOr<ValueId> AddForest(NodeDraft& draft, SourceTrees& trees, Graph& graph) {
-  trees.is_double = trees.is_double || TypeBefore(graph, draft.inputs[0]) == DType::kFloat64;
+  trees.is_double = trees.is_double || TypeBefore(draft, graph, draft.inputs[0]) == DType::kFloat64;
   ASSIGN_OR_RETURN(BuiltForest forest, BuildForest(trees));
   Steps steps(draft, graph);
   const ValueId x =
@@ -242,6 +253,7 @@ absl::Status TreeRegressorInSteps(NodeDraft& draft, Graph& graph) {
     RETURN_IF_ERROR(CheckLength("base_values", rules.base.size(), static_cast<size_t>(targets)));
   }
   ASSIGN_OR_RETURN(SourceTrees trees, ReadTrees(attributes, "target", targets));
+  GiveZeros(trees);
   trees.sum = rules.sum;
   if (aggregate == "AVERAGE") rules.divisor = static_cast<int64_t>(trees.roots.size());
   ASSIGN_OR_RETURN(const ValueId sums, AddForest(draft, trees, graph));
@@ -357,7 +369,7 @@ absl::Status TreeEnsembleInSteps(NodeDraft& draft, Graph& graph) {
     trees.roots.push_back(node);
   }
   if (aggregate == 0) rules.divisor = std::max<int64_t>(1, static_cast<int64_t>(roots.size()));
-  const DType given = TypeBefore(graph, draft.inputs[0]);
+  const DType given = TypeBefore(draft, graph, draft.inputs[0]);
   ASSIGN_OR_RETURN(const ValueId sums, AddForest(draft, trees, graph));
   rules.is_double = trees.is_double;
   if (given == DType::kFloat16) {

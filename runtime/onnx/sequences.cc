@@ -241,8 +241,11 @@ absl::StatusOr<SequenceWalk::Results> SequenceWalk::PieceAt(const FlatNode& node
   const ValueId size = Numbers({of.size});
   const ValueId count =
       Add(node, "Div", {Add(node, "Add", {length, Numbers({of.size - 1})}), size});
-  const ValueId start = Add(node, "Mul", {Add(node, "Add", {count, Numbers({place})}), size});
-  const ValueId end = Add(node, "Add", {start, size});
+  const ValueId first = Add(node, "Mul", {Add(node, "Add", {count, Numbers({place})}), size});
+  // Before the first piece there is nothing: a place below 0 would count from the end once more.
+  const ValueId none = Numbers({0});
+  const ValueId start = Add(node, "Max", {first, none});
+  const ValueId end = Add(node, "Max", {Add(node, "Add", {first, size}), none});
   return OneTensor(node, Add(node, "Slice", {of.source, start, end, axis}));
 }
 

@@ -9,12 +9,6 @@
 namespace reprise::ops {
 namespace {
 
-template <typename T>
-T Logistic(T x) {
-  const T v = 1 / (1 + std::exp(-std::abs(x)));
-  return x < 0 ? 1 - v : v;
-}
-
 // The quantile of a normal distribution by the usual approximation of the inverse error function,
 // with the constants that onnxruntime takes.
 template <typename T>
@@ -42,13 +36,22 @@ void Softmax(T* scores, int64_t count, bool keep_zeros) {
   for (int64_t i = 0; i < count; ++i) scores[i] /= sum;
 }
 
-// One score, of the second of two classes, becomes two.
+// Whether `post` is left for TransformScores of many rows: of scores of two that were one, and of
+// forests of two classes, whose rows differ in that, the logistic function alone.
+bool IsLeftForAll(const ScoreRules& rules, int64_t classes) {
+  if (rules.rule == ScoreRule::kOneLine || rules.rule == ScoreRule::kTwoTrees) {
+    return rules.post == PostTransform::kLogistic;
+  }
+  return classes != 1;
+}
+
+// One score, of the second of two classes, becomes two; the logistic function is left for all.
 template <typename To>
 void Spread(const ScoreRules& rules, To score, bool probability, To* scores) {
   switch (rules.post) {
     case PostTransform::kLogistic:
-      scores[0] = Logistic(-score);
-      scores[1] = Logistic(score);
+      scores[0] = -score;
+      scores[1] = score;
       return;
     case PostTransform::kProbit:
       scores[1] = Probit(score);
@@ -88,7 +91,7 @@ int64_t TwoTrees(const ScoreRules& rules, Score<To> first, Score<To> second, To*
   } else {
     scores[0] = first.present ? first.value : To(0);
     scores[1] = second.present ? second.value : To(0);
-    TransformScores(rules.post, scores, 2);
+    if (!IsLeftForAll(rules, 2)) TransformScores(rules.post, scores, 2, 1, nullptr);
   }
   if (!rules.one_class && !single) return second.value > first.value ? 1 : 0;
   return decides > (rules.one_class && rules.positive ? To(0.5) : To(0)) ? 1 : 0;
@@ -102,13 +105,29 @@ int64_t LabelOf(const ScoreRules& rules, int64_t number) {
 }  // namespace
 
 template <typename T>
-void TransformScores(PostTransform post, T* scores, int64_t count) {
+void TransformScores(PostTransform post, T* scores, int64_t columns, int64_t rows,
+                     const ScoreMath* math) {
+  const int64_t count = columns * rows;
   switch (post) {
     case PostTransform::kSoftmax:
     case PostTransform::kSoftmaxZero:
-      Softmax(scores, count, post == PostTransform::kSoftmaxZero);
+      if constexpr (std::is_same_v<T, float>) {
+        if (math != nullptr && post == PostTransform::kSoftmax) {
+          math->softmax(scores, scores, columns, 0, rows);
+          return;
+        }
+      }
+      for (int64_t row = 0; row < rows; ++row) {
+        Softmax(scores + row * columns, columns, post == PostTransform::kSoftmaxZero);
+      }
       return;
     case PostTransform::kLogistic:
+      if constexpr (std::is_same_v<T, float>) {
+        if (math != nullptr) {
+          math->logistic(scores, scores, count);
+          return;
+        }
+      }
       for (int64_t i = 0; i < count; ++i) scores[i] = Logistic(scores[i]);
       return;
     case PostTransform::kProbit:
@@ -119,9 +138,22 @@ void TransformScores(PostTransform post, T* scores, int64_t count) {
   }
 }
 
+// The number of the largest of `count` sums, which are the scores as they are.
+template <typename T>
+int64_t TakeAll(const T* sums, int64_t count, T* scores) {
+  T most = scores[0] = sums[0];
+  int64_t number = 0;
+  for (int64_t i = 1; i < count; ++i) {
+    const T sum = scores[i] = sums[i];
+    number = sum > most ? i : number;
+    most = sum > most ? sum : most;
+  }
+  return number;
+}
+
 template <typename From, typename To>
 void ScoreRows(const ScoreRules& rules, const From* sums, int64_t chunks, int64_t classes,
-               int64_t begin, int64_t end, To* scores, int64_t* labels) {
+               int64_t begin, int64_t end, To* scores, int64_t* labels, const ScoreMath* math) {
   const int64_t columns = rules.columns(classes);
   const auto base_of = [&](int64_t i) {
     return i < static_cast<int64_t>(rules.base.size()) ? rules.base[i] : 0.0;
@@ -140,7 +172,9 @@ void ScoreRows(const ScoreRules& rules, const From* sums, int64_t chunks, int64_
         }
         const bool present = sum == sum;
         double value = present ? sum / static_cast<double>(rules.divisor) : 0.0;
-        if (with_base) value += base_of(i);
+        // Of several targets one that no leaf gave anything to stays 0.
+        const bool of_several = rules.rule == ScoreRule::kValues && classes > 1;
+        if (with_base && (present || !of_several)) value += base_of(i);
         return {static_cast<To>(value),
                 present || (with_base && i < static_cast<int64_t>(rules.base.size()))};
       }
@@ -157,6 +191,12 @@ void ScoreRows(const ScoreRules& rules, const From* sums, int64_t chunks, int64_
         number = TwoTrees(rules, score(0, false), score(1, false), to);
         break;
       default: {
+        if constexpr (std::is_same_v<From, float> && std::is_same_v<To, float>) {
+          if (classes > 1) {  // Of linear models nothing is absent, and no base is added.
+            number = TakeAll(of_row, classes, to);
+            break;
+          }
+        }
         bool any = false;
         To most = 0;
         for (int64_t i = 0; i < classes; ++i) {
@@ -171,22 +211,23 @@ void ScoreRows(const ScoreRules& rules, const From* sums, int64_t chunks, int64_
         if (classes == 1) {
           number = to[0] > To(0) ? 1 : 0;
           if (rules.post == PostTransform::kProbit) to[0] = Probit(to[0]);
-        } else {
-          TransformScores(rules.post, to, classes);
         }
       }
     }
     if (labels != nullptr) labels[row] = LabelOf(rules, number);
   }
+  if (IsLeftForAll(rules, classes) && begin < end) {
+    TransformScores(rules.post, scores + begin * columns, columns, end - begin, math);
+  }
 }
 
 template void ScoreRows(const ScoreRules&, const double*, int64_t, int64_t, int64_t, int64_t,
-                        float*, int64_t*);
+                        float*, int64_t*, const ScoreMath*);
 template void ScoreRows(const ScoreRules&, const double*, int64_t, int64_t, int64_t, int64_t,
-                        double*, int64_t*);
+                        double*, int64_t*, const ScoreMath*);
 template void ScoreRows(const ScoreRules&, const float*, int64_t, int64_t, int64_t, int64_t, float*,
-                        int64_t*);
-template void TransformScores(PostTransform, float*, int64_t);
+                        int64_t*, const ScoreMath*);
+template void TransformScores(PostTransform, float*, int64_t, int64_t, const ScoreMath*);
 
 Attributes ScoreRules::ToAttributes() const {
   return {{"rule", static_cast<int64_t>(rule)},

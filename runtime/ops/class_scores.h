@@ -7,6 +7,7 @@
 // as onnxruntime decides it; of two classes that both have weights the label is that of the larger.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -32,7 +33,8 @@ struct ScoreRules {
   PostTransform post = PostTransform::kNone;
   LeafSum sum = LeafSum::kSum;  // how chunks are put together
   int64_t divisor = 1;          // of the sums
-  std::vector<double> base;     // added behind it; fewer than classes: to the first ones
+  std::vector<double> base;     // added behind it; fewer than classes: to the first ones; kValues:
+                                // of several not to those that nothing was given to
   std::vector<int64_t> labels;
   bool one_class = false;  // kTwoTrees: weights name one class alone
   bool positive = false;   // and none is below 0: the scores are probabilities
@@ -44,15 +46,30 @@ struct ScoreRules {
   int64_t columns(int64_t classes) const { return rule == ScoreRule::kOneLine ? 2 : classes; }
 };
 
-// Rows [begin, end): `sums` is [rows, chunks, classes] of From; `labels` may be null. Allocates
-// nothing.
+// How a device takes the exponentials of many floats at once; results may lie where operands do.
+struct ScoreMath {
+  void (*logistic)(const float* x, float* y, int64_t count);
+  void (*softmax)(const float* x, float* y, int64_t size, int64_t row_begin, int64_t row_end);
+};
+
+// Rows [begin, end): `sums` is [rows, chunks, classes] of From; `labels` may be null. Without
+// `math` exponentials are taken one by one, as those of doubles are. Allocates nothing.
 template <typename From, typename To>
 void ScoreRows(const ScoreRules& rules, const From* sums, int64_t chunks, int64_t classes,
-               int64_t begin, int64_t end, To* scores, int64_t* labels);
+               int64_t begin, int64_t end, To* scores, int64_t* labels,
+               const ScoreMath* math = nullptr);
 
-// Applies `post` to a row of at least two scores, in place.
+// Applies `post` to `rows` rows of `columns` scores side by side, at least two, in place.
 template <typename T>
-void TransformScores(PostTransform post, T* scores, int64_t count);
+void TransformScores(PostTransform post, T* scores, int64_t columns, int64_t rows,
+                     const ScoreMath* math);
+
+// 1 / (1 + e^-x), each sign by the exponential that does not overflow.
+template <typename T>
+T Logistic(T x) {
+  const T v = 1 / (1 + std::exp(-std::abs(x)));
+  return x < 0 ? 1 - v : v;
+}
 
 Rule ClassScoresRule;
 Kernel ClassScoresKernel;

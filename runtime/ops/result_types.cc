@@ -1,5 +1,6 @@
 #include "runtime/ops/result_types.h"
 
+#include "runtime/ops/growing_types.h"
 #include "runtime/ops/loop.h"
 #include "runtime/ops/onnx_types.h"
 
@@ -70,25 +71,28 @@ DType LoopStepTypes(const Node& node, size_t result, absl::Span<const DType>) {
 
 }  // namespace ops
 
-std::vector<DType> ResultTypes(const Graph& graph) {
-  std::vector<DType> types(graph.num_values(), DType::kUndefined);
-  for (ValueId id = 0; id < static_cast<ValueId>(graph.num_values()); ++id) {
-    if (graph.value(id).kind != Value::Kind::kResult) types[id] = graph.value(id).dtype;
+const std::vector<DType>& GrowingTypes::Of(const Graph& graph) {
+  const auto first = static_cast<ValueId>(types_.size());
+  types_.resize(graph.num_values(), DType::kUndefined);
+  for (ValueId id = first; id < static_cast<ValueId>(types_.size()); ++id) {
+    if (graph.value(id).kind != Value::Kind::kResult) types_[id] = graph.value(id).dtype;
   }
   std::vector<DType> operands;
-  for (const NodeId id : graph.NodeIds()) {
-    const Node& node = graph.node(id);
-    const OpRow* row = FindOp(node.op);
+  for (; next_ < static_cast<NodeId>(graph.num_nodes()); ++next_) {
+    const Node& node = graph.node(next_);
+    const OpRow* row = node.removed ? nullptr : FindOp(node.op);
     if (row == nullptr) continue;
     operands.clear();
     for (const ValueId input : node.inputs) {
-      operands.push_back(input == kNone ? DType::kUndefined : types[input]);
+      operands.push_back(input == kNone ? DType::kUndefined : types_[input]);
     }
     for (size_t i = 0; i < node.outputs.size(); ++i) {
-      if (node.outputs[i] != kNone) types[node.outputs[i]] = row->types(node, i, operands);
+      if (node.outputs[i] != kNone) types_[node.outputs[i]] = row->types(node, i, operands);
     }
   }
-  return types;
+  return types_;
 }
+
+std::vector<DType> ResultTypes(const Graph& graph) { return GrowingTypes().Of(graph); }
 
 }  // namespace reprise

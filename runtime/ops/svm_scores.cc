@@ -11,6 +11,7 @@ namespace {
 
 constexpr float kLeastProbability = 1e-7f;
 constexpr int kMostRounds = 100;
+constexpr int64_t kFewPairs = 6;  // whose exponentials one by one are as fast as a call
 
 // Makes one probability a class of r[i, j], the probability of i where it is i or j.
 void Couple(int64_t classes, const float* r, float* q, float* qp, float* p) {
@@ -48,11 +49,6 @@ void Couple(int64_t classes, const float* r, float* q, float* qp, float* p) {
   }
 }
 
-float Sigmoid(float x) {
-  const float v = 1 / (1 + std::exp(-std::abs(x)));
-  return x < 0 ? 1 - v : v;
-}
-
 // Of two classes without probabilities: what speaks for the second one, in two columns.
 void TwoSided(PostTransform post, float first, float* scores) {
   switch (post) {
@@ -61,12 +57,12 @@ void TwoSided(PostTransform post, float first, float* scores) {
       scores[1] = first;
       return;
     case PostTransform::kLogistic:
-      scores[0] = Sigmoid(-first);
-      scores[1] = Sigmoid(first);
+      scores[0] = Logistic(-first);
+      scores[1] = Logistic(first);
       return;
     case PostTransform::kProbit:
       scores[0] = scores[1] = first;
-      TransformScores(post, scores, 2);
+      TransformScores(post, scores, 2, 1, nullptr);
       scores[1] = -scores[0];
       return;
     default:
@@ -78,7 +74,7 @@ void TwoSided(PostTransform post, float first, float* scores) {
 }  // namespace
 
 void SvmScoreRows(const SvmRules& rules, const float* decisions, int64_t begin, int64_t end,
-                  float* scores, int64_t* labels, float* scratch) {
+                  float* scores, int64_t* labels, float* scratch, const ScoreMath* math) {
   const int64_t classes = rules.classes(), pairs = rules.pairs(), columns = rules.columns();
   float* r = scratch;
   float* q = r + classes * classes;
@@ -87,12 +83,18 @@ void SvmScoreRows(const SvmRules& rules, const float* decisions, int64_t begin, 
     const float* decision = decisions + row * pairs;
     float* to = scores + row * columns;
     std::fill_n(votes, classes, 0.0f);
+    // Of each pair, where the couplings will be.
+    if (rules.has_probabilities()) {
+      for (int64_t pair = 0; pair < pairs; ++pair) {
+        q[pair] = decision[pair] * rules.prob_a[pair] + rules.prob_b[pair];
+      }
+      TransformScores(PostTransform::kLogistic, q, pairs, 1, pairs < kFewPairs ? nullptr : math);
+    }
     for (int64_t i = 0, pair = 0; i < classes; ++i) {
       for (int64_t j = i + 1; j < classes; ++j, ++pair) {
         votes[decision[pair] > 0 ? i : j] += 1;
         if (!rules.has_probabilities()) continue;
-        const float x = decision[pair] * rules.prob_a[pair] + rules.prob_b[pair];
-        const float first = std::clamp(1 - Sigmoid(x), kLeastProbability, 1 - kLeastProbability);
+        const float first = std::clamp(1 - q[pair], kLeastProbability, 1 - kLeastProbability);
         r[i * classes + j] = first;
         r[j * classes + i] = 1 - first;
       }
@@ -100,13 +102,14 @@ void SvmScoreRows(const SvmRules& rules, const float* decisions, int64_t begin, 
     labels[row] = rules.labels[std::max_element(votes, votes + classes) - votes];
     if (rules.has_probabilities()) {
       Couple(classes, r, q, votes, to);
-      TransformScores(rules.post, to, classes);
     } else if (classes == 2) {
       TwoSided(rules.post, decision[0], to);
     } else {
       std::copy_n(decision, pairs, to);
-      TransformScores(rules.post, to, pairs);
     }
+  }
+  if (begin < end && (rules.has_probabilities() || classes != 2)) {
+    TransformScores(rules.post, scores + begin * columns, columns, end - begin, math);
   }
 }
 

@@ -34,9 +34,9 @@ struct SvmRules {
   static SvmRules From(const Attributes& attributes);
 };
 
-// Rows [begin, end). Allocates nothing; `scratch` is of scratch() floats.
+// Rows [begin, end). Allocates nothing; `scratch` is of scratch() floats, `math` as of ScoreRows.
 void SvmScoreRows(const SvmRules& rules, const float* decisions, int64_t begin, int64_t end,
-                  float* scores, int64_t* labels, float* scratch);
+                  float* scores, int64_t* labels, float* scratch, const ScoreMath* math = nullptr);
 
 Rule SvmScoresRule;
 Kernel SvmScoresKernel;

@@ -11,8 +11,13 @@
 namespace reprise::cpu {
 namespace {
 
+ops::ScoreMath MathOf(const CpuTarget& target) {
+  return {.logistic = target.elementwise.unary(Unary::kSigmoid), .softmax = target.rows.softmax};
+}
+
 struct ScoreParams {
   ops::ScoreRules rules;
+  ops::ScoreMath math = {};
   int64_t rows = 0, chunks = 1, classes = 0;
   int64_t batch_rows = 0;
   bool labels = false;
@@ -26,11 +31,12 @@ void RunScores(const LaunchArgs& launch) {
       RangeOfPart(LiveOf(p.rows, p.batch_rows, *launch.frame), kGrain, launch.part, launch.parts);
   ops::ScoreRows(p.rules, static_cast<const From*>(launch.operands[0]), p.chunks, p.classes,
                  range.begin, range.end, static_cast<To*>(launch.operands[1]),
-                 p.labels ? static_cast<int64_t*>(launch.operands[2]) : nullptr);
+                 p.labels ? static_cast<int64_t*>(launch.operands[2]) : nullptr, &p.math);
 }
 
 struct SvmParams {
   ops::SvmRules rules;
+  ops::ScoreMath math = {};
   int64_t rows = 0, pairs = 0;
   int64_t batch_rows = 0;
   int scratch_parts = 1;
@@ -53,7 +59,7 @@ void RunSvmScores(const LaunchArgs& launch) {
                                            launch.part * SvmScratchBytes(p));
   ops::SvmScoreRows(p.rules, static_cast<const float*>(launch.operands[0]), range.begin, range.end,
                     static_cast<float*>(launch.operands[1]),
-                    static_cast<int64_t*>(launch.operands[2]), scratch);
+                    static_cast<int64_t*>(launch.operands[2]), scratch, &p.math);
 }
 
 struct DistanceParams {
@@ -154,6 +160,7 @@ std::vector<Candidate> PlanCategoryIndex(const CpuTarget& target, const NodeView
 std::vector<Candidate> PlanClassScores(const CpuTarget& target, const NodeView& node) {
   ScoreParams params;
   params.rules = ops::ScoreRules::From(node.attributes());
+  params.math = MathOf(target);
   const Shape& shape = node.shape(0);
   const bool from_trees = node.dtype(0) == DType::kFloat64;
   params.rows = shape[0];
@@ -177,6 +184,7 @@ std::vector<Candidate> PlanSvmScores(const CpuTarget& target, const NodeView& no
   if (!node.has_output(1)) return {};
   SvmParams params;
   params.rules = ops::SvmRules::From(node.attributes());
+  params.math = MathOf(target);
   params.rows = node.shape(0)[0];
   params.batch_rows = node.batch_rows();
   params.scratch_parts = target.scratch_parts;

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <atomic>
+#include <new>
 #include <set>
 #include <thread>
 
@@ -26,6 +27,16 @@ TEST(LanesTest, OneLaneStartsNoThread) {
   std::thread::id thread;
   RunOnLanes(1, [&](int) { thread = std::this_thread::get_id(); });
   EXPECT_EQ(thread, std::this_thread::get_id());
+}
+
+TEST(LanesTest, WhatALaneThrowsIsThrownAtTheCallerWhenAllHaveEnded) {
+  std::atomic<int> ended{0};
+  const auto work = [&](int lane) {
+    if (lane == 1) throw std::bad_alloc();
+    ++ended;
+  };
+  EXPECT_THROW(RunOnLanes(3, work), std::bad_alloc);
+  EXPECT_EQ(ended, 2);
 }
 
 }  // namespace

@@ -3,10 +3,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <new>
+
+#include "runtime/base/memory_net.h"
+
 namespace reprise {
 namespace {
 
 using testing::ElementsAre;
+using testing::HasSubstr;
 
 struct Seen {
   std::vector<int> parts;
@@ -76,6 +81,41 @@ TEST_F(StreamTest, LaunchesBehindADataErrorAreLeftOutWhereNobodyReadsTheOutputs)
     (*stream)->Replay(recipe_, frame, ends ? &error : nullptr);
     EXPECT_EQ(seen_->parts.size(), ends ? 2 : 3);
     EXPECT_TRUE(error.any());
+  }
+}
+
+// Wants more memory than there is, on every thread that runs a part of it.
+void Starve(const LaunchArgs&) { throw std::bad_alloc(); }
+
+TEST_F(StreamTest, LaunchThatFindsNoMemoryIsNamedAtTheCallerWhoeverRanIt) {
+  for (int i = 0; i < 3; ++i) Add(1e9, DType::kFloat32);
+  recipe_.launches[1].run = Starve;
+  recipe_.launches[1].node = "Tile 'large'";
+  recipe_.flops = 3e9;
+  CorePool cores(2);
+  for (CorePool* pool : {static_cast<CorePool*>(nullptr), &cores}) {
+    const auto stream =
+        Stream::Create({.cores = pool, .max_threads = 2, .max_arena_bytes = size_t{64} << 20});
+    ASSERT_TRUE(stream.ok());
+    const Frame frame = (*stream)->MakeFrame(recipe_, nullptr, nullptr);
+    recipe_.launches[0].run = recipe_.launches[2].run = [](const LaunchArgs&) {};
+    for (const bool primes : {false, true}) {
+      const absl::Status status = WithinMemory([] { return "the request"; },
+                                               [&] {
+                                                 if (primes) {
+                                                   (*stream)->Prime(recipe_, frame);
+                                                 } else {
+                                                   (*stream)->Replay(recipe_, frame);
+                                                 }
+                                                 return absl::OkStatus();
+                                               });
+      EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
+      EXPECT_THAT(std::string(status.message()), HasSubstr("the request: Tile 'large'"));
+    }
+    // The next replay is as any other.
+    recipe_.launches[1].run = [](const LaunchArgs&) {};
+    (*stream)->Replay(recipe_, frame);
+    recipe_.launches[1].run = Starve;
   }
 }
 

@@ -186,5 +186,85 @@ TEST(ClassicTest, MoreTargetsThanFitAreRefusedBeforeAnythingIsAllocated) {
   }
 }
 
+// One line, of the class that has all vectors against each other one, is as long as a vector: two
+// classes of many and many of none.
+TEST(ClassicTest, DecisionsOfMoreNumbersThanFitAreRefusedBeforeTheyAreMade) {
+  for (const char* kernel : {"LINEAR", "RBF"}) {
+    constexpr int64_t kClasses = 700, kPairs = kClasses * (kClasses - 1) / 2;
+    constexpr int64_t kVectors = 1200, kColumns = 1200;  // times kPairs: more than 2^28
+    ModelBuilder builder = Builder();
+    auto& node = builder.Node("SVMClassifier", {"x"}, {"label", "scores"}, "svc", kDomain);
+    SetAttribute(node, "kernel_type", std::string(kernel));
+    SetAttribute(node, "support_vectors", Floats(kVectors * kColumns, 0.5f));
+    SetAttribute(node, "coefficients", Floats((kClasses - 1) * kVectors, 0.5f));
+    SetAttribute(node, "rho", Floats(kPairs, 0.0f));
+    Ints supports(kClasses, 0), labels(kClasses);
+    supports[0] = kVectors - 1;
+    supports[1] = 1;
+    for (int64_t i = 0; i < kClasses; ++i) labels[i] = i;
+    SetAttribute(node, "vectors_per_class", supports);
+    SetAttribute(node, "classlabels_ints", labels);
+    builder.Output("label");
+    EXPECT_THAT(Error(builder, absl::StatusCode::kResourceExhausted),
+                AllOf(HasSubstr("SVMClassifier 'svc'"), HasSubstr("1200 times 244650"),
+                      HasSubstr("limit is 268435456")));
+  }
+}
+
+TEST(ClassicTest, ColumnsThatAreNotThereAreRefused) {
+  const auto extract = [](const Ints& columns) {
+    ModelBuilder builder = Builder();
+    builder.Initializer<int64_t>("columns", onnx::TensorProto::INT64,
+                                 {static_cast<int64_t>(columns.size())}, columns);
+    builder.Node("ArrayFeatureExtractor", {"x", "columns"}, {"y"}, "some", kDomain);
+    builder.Output("y");
+    return builder;
+  };
+  EXPECT_THAT(Text(extract({3, 0})), HasSubstr("= Gather(%x, %columns)"));
+  for (const int64_t column : {int64_t{4}, int64_t{-5}, int64_t{1} << 62}) {
+    EXPECT_THAT(
+        InvalidArgument(extract({0, column})),
+        AllOf(HasSubstr("'some'"), HasSubstr(absl::StrCat("column ", column)), HasSubstr("has 4")));
+  }
+}
+
+// A leaf without a weight is a number among others where there is one target to give it to.
+TEST(ClassicTest, ALeafOfOneTargetWithoutAWeightGivesZero) {
+  ModelBuilder builder = Builder();
+  auto& node = builder.Node("TreeEnsembleRegressor", {"x"}, {"y"}, "stump", kDomain);
+  SetAttribute(node, "nodes_treeids", Ints{0, 0, 0});
+  SetAttribute(node, "nodes_nodeids", Ints{0, 1, 2});
+  SetAttribute(node, "nodes_featureids", Ints{2, 0, 0});
+  SetAttribute(node, "nodes_values", Floats{0.5f, 0, 0});
+  SetAttribute(node, "nodes_modes", Texts{"BRANCH_LEQ", "LEAF", "LEAF"});
+  SetAttribute(node, "nodes_truenodeids", Ints{1, 0, 0});
+  SetAttribute(node, "nodes_falsenodeids", Ints{2, 0, 0});
+  SetAttribute(node, "target_treeids", Ints{0});
+  SetAttribute(node, "target_nodeids", Ints{1});
+  SetAttribute(node, "target_ids", Ints{0});
+  SetAttribute(node, "target_weights", Floats{3});
+  SetAttribute(node, "aggregate_function", std::string("MIN"));
+  builder.Output("y");
+  EXPECT_THAT(Text(builder), HasSubstr("entries = 2"));
+}
+
+// Minutes where each node looks at all before it.
+TEST(ClassicTest, ManyNodesAreReadInTheTimeOfOneWalk) {
+  constexpr int kNodes = 40000;
+  ModelBuilder builder = Builder();
+  std::string from = "x";
+  for (int i = 0; i < kNodes; ++i) {
+    const std::string to = absl::StrCat("v", i);
+    auto& node = builder.Node("Scaler", {from}, {to}, to, kDomain);
+    SetAttribute(node, "scale", Floats{2});
+    from = to;
+  }
+  builder.Output(from);
+  const auto model = Import(builder);
+  ASSERT_TRUE(model.ok()) << model.status();
+  // Of floats: none is cast.
+  EXPECT_EQ(model->graph.num_nodes(), kNodes);
+}
+
 }  // namespace
 }  // namespace reprise

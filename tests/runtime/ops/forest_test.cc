@@ -124,9 +124,21 @@ TEST(ClassScoresTest, OneLineIsTheScoreOfTheSecondClass) {
 
 TEST(ClassScoresTest, AveragesAreDividedBeforeTheBaseIsAdded) {
   const ScoreRules rules = {.divisor = 4, .base = {1, 10}};
-  const auto results =
-      RunOp(ops::kClassScores, {Sums({1, 1, 2}, {2, kNone})}, rules.ToAttributes());
-  EXPECT_THAT(Numbers(results), ElementsAre(1.5, 10));
+  const auto results = RunOp(ops::kClassScores, {Sums({1, 1, 2}, {2, 6})}, rules.ToAttributes());
+  EXPECT_THAT(Numbers(results), ElementsAre(1.5, 11.5));
+}
+
+// As onnxruntime has it; one target alone has its base always.
+TEST(ClassScoresTest, OfSeveralTargetsOneThatNothingWasGivenToHasNoBase) {
+  for (const ops::LeafSum sum : {ops::LeafSum::kSum, ops::LeafSum::kMin, ops::LeafSum::kMax}) {
+    const ScoreRules two = {.sum = sum, .base = {1, 10}};
+    EXPECT_THAT(Numbers(RunOp(ops::kClassScores, {Sums({2, 1, 2}, {2, kNone, kNone, 3})},
+                              two.ToAttributes())),
+                ElementsAre(3, 0, 0, 13));
+    const ScoreRules one = {.sum = sum, .base = {10}};
+    EXPECT_THAT(Numbers(RunOp(ops::kClassScores, {Sums({1, 1, 1}, {kNone})}, one.ToAttributes())),
+                ElementsAre(10));
+  }
 }
 
 TEST(ClassScoresTest, TheLeastOfChunksIsTheLeastOfAll) {

@@ -207,5 +207,18 @@ TEST(PipelineTest, RandomGraphsGiveTheSameAnswersAfterCapture) {
   }
 }
 
+// Which no pass may take for one that has a first input.
+TEST(PipelineTest, NodesWithoutInputsStayAsTheyAre) {
+  EXPECT_EQ(OpsOf(Captured(R"(graph {
+    input %x: f32[2, 3, 4, 4]
+    %normal: ? = RandomNormal() {shape = [2, 3, 4, 4]}
+    %uniform: ? = RandomUniform() {shape = [4]}
+    %sum: ? = Add(%x, %normal)
+    %y: ? = Mul(%sum, %uniform)
+    output %y
+  })")),
+            "RandomNormal RandomUniform Add Mul");
+}
+
 }  // namespace
 }  // namespace reprise
