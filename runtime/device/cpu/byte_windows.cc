@@ -93,78 +93,90 @@ uint8_t* SeeWindow(const ByteWindows& p, const uint8_t* x, int64_t group, int64_
   return to;
 }
 
-// Lines of what `count` windows of row `row` from `column` on see.
-void CopyLines(const ByteWindows& p, const uint8_t* x, int64_t group, int64_t row, int64_t column,
-               int64_t count, uint8_t zero, uint8_t* lines) {
-  const int64_t first = p.columns.At(column, 0);
-  const int64_t length = (count - 1) * p.columns.stride + p.columns.kernel;
-  const int64_t begin = std::clamp<int64_t>(-first, 0, length);
-  const int64_t end = std::clamp<int64_t>(p.columns.in - first, begin, length);
-  for (int64_t channel = 0; channel < p.channels; ++channel) {
-    const uint8_t* const plane = x + (group * p.channels + channel) * p.in_plane();
-    for (int64_t tap = 0; tap < p.rows.kernel; ++tap, lines += p.line_step()) {
-      const uint8_t* const from = RowOfTap(p, row, tap, plane, 1);
-      if (from == nullptr) {
-        Fill(zero, length, lines);
-        continue;
-      }
-      Fill(zero, begin, lines);
-      if (end > begin) {
-        std::memcpy(lines + begin, from + first + begin, static_cast<size_t>(end - begin));
-      }
-      Fill(zero, length - end, lines + end);
-    }
-  }
-}
-
-// `count` windows, each of a stretch of every line, copied as a Word: what is behind the taps is
-// written over by the next line's.
+// `count` windows that see nothing of the padding beside the plane, of which the first sees what
+// `pieces` point to: a Word of each, what is behind its taps written over by the next.
 template <class Word>
-void SeeLines(const ByteWindows& p, const uint8_t* lines, int64_t count, uint8_t zero,
-              uint8_t* seen) {
-  const int64_t number = p.channels * p.rows.kernel, taps = p.columns.kernel;
-  for (int64_t i = 0; i < count; ++i, seen += p.row_bytes()) {
-    const uint8_t* from = lines + i * p.columns.stride;
+void SeePieces(const ByteWindows& p, const uint8_t* const* pieces, int64_t number, int64_t count,
+               uint8_t zero, uint8_t* seen) {
+  const int64_t taps = p.columns.kernel, stride = p.columns.stride, row_bytes = p.row_bytes();
+  for (int64_t at = 0; count > 0; --count, at += stride, seen += row_bytes) {
     uint8_t* to = seen;
-    for (int64_t line = 0; line < number; ++line, from += p.line_step(), to += taps) {
+    for (int64_t i = 0; i < number; ++i, to += taps) {
       Word word;
-      std::memcpy(&word, from, sizeof(word));
+      std::memcpy(&word, pieces[i] + at, sizeof(word));
       std::memcpy(to, &word, sizeof(word));
     }
     std::memset(to, zero, 4);
   }
 }
 
-void SeeLinesOf(const ByteWindows& p, const uint8_t* lines, int64_t count, uint8_t zero,
-                uint8_t* seen) {
+// Neighbouring windows of row `row` from `column` on. A Word is not shorter than the taps.
+template <class Word>
+void SeeStretch(const ByteWindows& p, const uint8_t* x, int64_t group, int64_t row, int64_t column,
+                int64_t count, uint8_t zero, uint8_t* seen) {
+  const int64_t row_bytes = p.row_bytes();
+  // Those whose words lie within the plane.
+  const auto inside = [&](int64_t window) {
+    const int64_t first = p.columns.At(window, 0);
+    return first >= 0 && first + static_cast<int64_t>(sizeof(Word)) <= p.columns.in;
+  };
+  int64_t begin = column, end = column + count;
+  const auto see_window = [&](int64_t window) {
+    uint8_t* const to = seen + (window - column) * row_bytes;
+    std::memset(SeeWindow(p, x, group, row, window, zero, to), zero, 4);
+  };
+  while (begin < end && !inside(begin)) see_window(begin++);
+  while (end > begin && !inside(end - 1)) see_window(--end);
+  if (begin == end) return;
+  const uint8_t* pieces[ByteWindows::kMostPieces];
+  int64_t number = 0;
+  bool padded = false;
+  for (int64_t channel = 0; channel < p.channels; ++channel) {
+    const uint8_t* const plane = x + (group * p.channels + channel) * p.in_plane();
+    for (int64_t tap = 0; tap < p.rows.kernel; ++tap) {
+      const uint8_t* const from = RowOfTap(p, row, tap, plane, 1);
+      padded |= from == nullptr;
+      pieces[number++] = from == nullptr ? nullptr : from + p.columns.At(begin, 0);
+    }
+  }
+  if (padded) {
+    for (; begin < end; ++begin) see_window(begin);
+    return;
+  }
+  SeePieces<Word>(p, pieces, number, end - begin, zero, seen + (begin - column) * row_bytes);
+}
+
+// The same, by words of the length that suits the taps.
+void SeeByWords(const ByteWindows& p, const uint8_t* x, int64_t group, int64_t row, int64_t column,
+                int64_t count, uint8_t zero, uint8_t* seen) {
   struct Sixteen {
     uint64_t halves[2];
   };
   const int64_t taps = p.columns.kernel;
-  if (taps > 8) return SeeLines<Sixteen>(p, lines, count, zero, seen);
-  if (taps > 4) return SeeLines<uint64_t>(p, lines, count, zero, seen);
-  if (taps > 1) return SeeLines<uint32_t>(p, lines, count, zero, seen);
-  return SeeLines<uint8_t>(p, lines, count, zero, seen);
+  const auto see = [&](auto word) {
+    SeeStretch<decltype(word)>(p, x, group, row, column, count, zero, seen);
+  };
+  if (taps > 8) return see(Sixteen());
+  if (taps > 4) return see(uint64_t{});
+  if (taps > 1) return see(uint32_t{});
+  return see(uint8_t{});
 }
 
 void SeeRows(const ByteWindows& p, const uint8_t* x, int64_t group, int64_t first, int64_t count,
-             uint8_t zero, uint8_t* seen, uint8_t* lines) {
+             uint8_t zero, uint8_t* seen) {
   const int64_t element_bytes = p.groups * p.channels * p.in_plane();
-  const bool by_lines = p.LineBytes() > 0;
   // Stretches of windows in one row.
   for (int64_t windows; count > 0; first += windows, count -= windows) {
     const int64_t row = first / p.columns.out % p.rows.out, column = first % p.columns.out;
     const uint8_t* const element = x + first / p.out_plane() * element_bytes;
     windows = std::min(count, p.columns.out - column);
-    if (by_lines) {
-      CopyLines(p, element, group, row, column, windows, zero, lines);
-      SeeLinesOf(p, lines, windows, zero, seen);
+    if (p.by_words()) {
+      SeeByWords(p, element, group, row, column, windows, zero, seen);
       seen += windows * p.row_bytes();
       continue;
     }
     for (int64_t i = 0; i < windows; ++i, seen += p.row_bytes()) {
-      uint8_t* const end = SeeWindow(p, element, group, row, column + i, zero, seen);
-      std::memset(end, zero, 4);
+      std::memset(SeeWindow(p, element, group, row, column + i, zero, seen), zero, 4);
     }
   }
 }

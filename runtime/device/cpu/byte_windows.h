@@ -17,24 +17,16 @@ struct ByteWindows {
   // Of rows in whole words: zero points are behind what windows see.
   int64_t whole_depth() const { return (depth() + 3) / 4 * 4; }
   // From a row to the next: what is copied at its end may reach over.
-  int64_t row_bytes() const { return static_cast<int64_t>(AlignUp(depth() + kMostLineTaps)); }
+  int64_t row_bytes() const { return static_cast<int64_t>(AlignUp(depth() + kMostWordTaps)); }
 
-  // Where channels are planes of their own, what a row of windows sees of a row of a plane is
-  // copied into a line first, with its padding: then the taps of each window lie side by side.
-  // Of all lines; 0: there are none.
-  int64_t LineBytes() const {
-    if (x_last || columns.dilation != 1 || columns.kernel > kMostLineTaps) return 0;
-    const int64_t bytes = channels * rows.kernel * line_step();
-    return bytes <= kMostLineBytes ? bytes : 0;
+  // Where channels are planes of their own, a window sees a short piece of each of so few rows of
+  // planes that a piece is copied as one word.
+  bool by_words() const {
+    return !x_last && columns.dilation == 1 && columns.kernel <= kMostWordTaps &&
+           channels * rows.kernel <= kMostPieces;
   }
-  int64_t line_step() const {
-    return static_cast<int64_t>(
-        AlignUp((columns.out - 1) * columns.stride + columns.kernel + kMostLineTaps, 16));
-  }
-
-  // Taps of a row of a window that are copied as one word of up to so many bytes.
-  static constexpr int64_t kMostLineTaps = 16;
-  static constexpr int64_t kMostLineBytes = 64 << 10;
+  static constexpr int64_t kMostWordTaps = 16;
+  static constexpr int64_t kMostPieces = 64;
 
   PlaneAxis rows, columns;
   int64_t groups = 1;
@@ -44,10 +36,9 @@ struct ByteWindows {
 
 // What `count` windows from `first` on, counted through all planes of `x`, see of group `group`: in
 // the order of channels where these are planes of their own, else of taps. `zero`: of the padding.
-// `seen`: [count][row_bytes()]; `lines`: LineBytes() of scratch.
+// `seen`: [count][row_bytes()].
 using SeeByteWindows = void (*)(const ByteWindows& p, const uint8_t* x, int64_t group,
-                                int64_t first, int64_t count, uint8_t zero, uint8_t* seen,
-                                uint8_t* lines);
+                                int64_t first, int64_t count, uint8_t zero, uint8_t* seen);
 
 // Of the highest tier that is not above `isa`.
 SeeByteWindows SeeByteWindowsFor(Isa isa);

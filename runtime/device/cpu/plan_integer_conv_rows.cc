@@ -92,12 +92,11 @@ void RunConvRows(const LaunchArgs& launch) {
     }
     auto* const seen =
         static_cast<uint8_t*>(launch.operands[p.workspace]) + launch.part * p.scratch_bytes;
-    uint8_t* const lines = seen + p.block * p.see.row_bytes();
     if (mine.panel_begin == mine.panel_end) continue;
     const float* const residual = product.residual;
     for (int64_t first = mine.row_begin, count; first < mine.row_end; first += count) {
       count = std::min(p.block, mine.row_end - first);
-      p.see_rows(p.see, bytes(0), group, first, count, zero, seen, lines);
+      p.see_rows(p.see, bytes(0), group, first, count, zero, seen);
       product.a = seen;
       product.lda = p.see.row_bytes();
       product.c = out + first * all_maps * element_bytes;
@@ -174,8 +173,8 @@ std::vector<Candidate> PlanIntegerConvRows(const CpuTarget& target, const NodeVi
   p.block = std::clamp(kBlockBytes / p.see.row_bytes() / tile * tile, tile, kMostRows);
   p.block = std::min(p.block, p.batch * p.see.out_plane());
   if (!p.in_place())
-    p.scratch_bytes = static_cast<int64_t>(
-        AlignUp(static_cast<size_t>(p.block * p.see.row_bytes() + p.see.LineBytes())));
+    p.scratch_bytes =
+        static_cast<int64_t>(AlignUp(static_cast<size_t>(p.block * p.see.row_bytes())));
   p.scratch_parts = PartsWithWeights(target, p.scratch_bytes / 4);
   const double flops =
       2.0 * static_cast<double>(NumElements(node.out_shape())) * static_cast<double>(p.depth());
