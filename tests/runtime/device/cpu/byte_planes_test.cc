@@ -61,6 +61,9 @@ class BytePlanesTest : public testing::TestWithParam<Isa> {
   void Check(const std::string& text, uint32_t seed) {
     SCOPED_TRACE(text);
     NodeRun run(text, seed);
+    Check(run);
+  }
+  void Check(NodeRun& run) {
     const Tensor expected = run.Reference()[0];
     const std::vector<KernelOption> options = device_.Options(run.graph, run.id);
     ASSERT_FALSE(options.empty());
@@ -151,6 +154,36 @@ TEST_P(BytePlanesTest, SumsEqualTheReference) {
                        "[]\n%y: ? = reprise.IntegerAdd(%x, %w, %s, %t, %u, %p, %q, %v) {",
                        "note = 1", Activation(), "}\noutput %y"),
           seed);
+  }
+}
+
+// Quotients that are halves but for their own rounding.
+TEST_P(BytePlanesTest, HalvesAreRoundedAsDivisionDoes) {
+  NodeRun run(
+      "input %x: u8[256, 64]\ninput %w: u8[256, 64]\ninput %s: f32[]\ninput %t: f32[]\n"
+      "input %u: f32[]\ninput %p: u8[]\ninput %q: u8[]\ninput %v: u8[]\n"
+      "%y: ? = reprise.IntegerAdd(%x, %w, %s, %t, %u, %p, %q, %v)\noutput %y");
+  const auto bytes = [](const Shape& shape, auto value) {
+    return Tensor::Make(DType::kUInt8, shape, [&](void* data) {
+      for (int64_t i = 0; i < NumElements(shape); ++i) {
+        static_cast<uint8_t*>(data)[i] = static_cast<uint8_t>(value(i));
+      }
+    });
+  };
+  const auto scale = [](float x) { return Tensor::FromVector<float>(DType::kFloat32, {}, {x}); };
+  run.inputs[0] = bytes({256, 64}, [](int64_t i) { return i / 64; });
+  run.inputs[1] = bytes({256, 64}, [](int64_t i) { return i % 64; });
+  run.inputs[5] = bytes({}, [](int64_t) { return 3; });
+  run.inputs[6] = bytes({}, [](int64_t) { return 0; });
+  run.inputs[7] = bytes({}, [](int64_t) { return 40; });
+  std::uniform_real_distribution<float> mantissa(1, 2);
+  for (int i = 0; i < 60 && !HasFatalFailure(); ++i) {
+    const float by = mantissa(random_) * 0.01f;
+    SCOPED_TRACE(absl::StrCat("scale ", by));
+    run.inputs[2] = scale(by);
+    run.inputs[3] = scale(by * static_cast<float>(Between(1, 3)));
+    run.inputs[4] = scale(by * (OneIn(2) ? 2.0f : static_cast<float>(Between(3, 9)) * 2.0f));
+    Check(run);
   }
 }
 
