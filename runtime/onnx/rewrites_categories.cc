@@ -22,18 +22,13 @@ std::optional<int64_t> RankOf(const Graph& graph, ValueId id) { return KnownRank
 // could be answered.
 absl::Status CheckPlaces(const Graph& graph, ValueId x, ValueId places) {
   const Tensor* known = graph.ConstantOf(places);
-  const Value& value = graph.value(x);
-  int64_t size = -1;
-  if (value.kind == Value::Kind::kInput && !value.dims.empty()) size = value.dims.back().size;
-  if (value.kind != Value::Kind::kInput && value.shape.has_value() && !value.shape->empty()) {
-    size = value.shape->back();
-  }
-  if (known == nullptr || size < 0) return absl::OkStatus();
+  const std::optional<int64_t> size = KnownDim(graph.value(x), -1);
+  if (known == nullptr || !size.has_value()) return absl::OkStatus();
   ASSIGN_OR_RETURN(const std::vector<int64_t> numbers, known->ToInt64s());
   for (const int64_t number : numbers) {
-    if (number >= -size && number < size) continue;
+    if (number >= -*size && number < *size) continue;
     return absl::InvalidArgumentError(
-        absl::StrCat("takes column ", number, " of input 0, which has ", size));
+        absl::StrCat("takes column ", number, " of input 0, which has ", *size));
   }
   return absl::OkStatus();
 }
