@@ -182,8 +182,9 @@ struct OpPrepare {
   absl::StatusOr<Tensor> (*run)(const PrepareStep& step);
 };
 
-// Every op of prepare programs that is this device's own.
-constexpr OpPrepare kPrepares[] = {
+// Every op of prepare programs that is this device's own. (No constexpr: a sanitizer does not take
+// the addresses of names for known.)
+const OpPrepare kPrepares[] = {
     {cpu::kPackOp,
      [](const PrepareStep& step) {
        return cpu::RunPack(step.target, step.attributes, step.weight(), step.memory);
