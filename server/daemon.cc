@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "runtime/base/cgroup.h"
 #include "runtime/base/cpu_info.h"
 #include "runtime/base/heap.h"
 #include "runtime/base/program_pages.h"
@@ -77,10 +78,14 @@ int UrgentThreads(int cores) { return std::max(1, cores / 2); }
 int BehindThreads(int cores) { return std::max(1, cores / 8); }
 constexpr int kTuningThreads = 1;
 
-// What the arena of one stream, or of one thread that captures, may take.
+// What the arena of one stream, or of one thread that captures, may take. More than the machine or
+// the container has would end the process: a quarter is left to weights and the rest.
 size_t ArenaBytes(const Options& options, int cores) {
   const int streams = options.streams > 0 ? options.streams : cores;
-  if (options.arena_memory_mb == 0) return StreamOptions().max_arena_bytes;
+  if (options.arena_memory_mb == 0) {
+    const auto memory = static_cast<size_t>(AvailableMemoryBytes());
+    return std::min(StreamOptions().max_arena_bytes, memory / 4 * 3);
+  }
   const auto all = static_cast<size_t>(options.arena_memory_mb) << 20;
   return all / static_cast<size_t>(streams + UrgentThreads(cores) + BehindThreads(cores) +
                                    kTuningThreads);

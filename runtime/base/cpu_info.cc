@@ -8,64 +8,13 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <fstream>
-#include <sstream>
 
-#include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
-#include "absl/strings/strip.h"
+#include "runtime/base/cgroup.h"
 
 namespace reprise {
 namespace {
-
-std::string ReadFirstLine(const std::string& path) {
-  std::ifstream file(path);
-  std::string line;
-  std::getline(file, line);
-  return line;
-}
-
-// The path of this process in a cgroup hierarchy; `controller` is empty for version 2.
-std::string CgroupPath(absl::string_view controller) {
-  std::ifstream file("/proc/self/cgroup");
-  for (std::string line; std::getline(file, line);) {
-    const std::vector<std::string> parts = absl::StrSplit(line, absl::MaxSplits(':', 2));
-    if (parts.size() != 3) continue;
-    if (controller.empty() ? parts[1].empty() : absl::StrContains(parts[1], controller)) {
-      return parts[2];
-    }
-  }
-  return "/";
-}
-
-// CPUs of a quota file pair, or infinity where there is none.
-double QuotaCpus() {
-  double cpus = INFINITY;
-  // Version 2: "max 100000" or "150000 100000"; a parent's limit holds as well.
-  for (std::string path = CgroupPath("");; path.erase(path.find_last_of('/'))) {
-    const std::string line = ReadFirstLine(absl::StrCat("/sys/fs/cgroup", path, "/cpu.max"));
-    const std::vector<std::string> words = absl::StrSplit(line, ' ', absl::SkipEmpty());
-    double quota, period;
-    if (words.size() == 2 && absl::SimpleAtod(words[0], &quota) &&
-        absl::SimpleAtod(words[1], &period) && period > 0 && std::isfinite(quota)) {
-      cpus = std::min(cpus, quota / period);
-    }
-    if (path.find_last_of('/') == std::string::npos) break;
-  }
-  // Version 1. In a container the hierarchy is mounted at the container's own group.
-  for (const std::string& path : {CgroupPath("cpu"), std::string("/")}) {
-    const std::string base = absl::StrCat("/sys/fs/cgroup/cpu", path == "/" ? "" : path);
-    double quota, period;
-    if (absl::SimpleAtod(ReadFirstLine(base + "/cpu.cfs_quota_us"), &quota) &&
-        absl::SimpleAtod(ReadFirstLine(base + "/cpu.cfs_period_us"), &period) && quota > 0 &&
-        period > 0) {
-      cpus = std::min(cpus, quota / period);
-    }
-  }
-  return cpus;
-}
 
 // Whether this process may use the tile unit: its registers are so large that a process has to ask.
 bool MayUseTiles() {
@@ -136,7 +85,7 @@ int AvailableCpus() {
   cpu_set_t set;
   CPU_ZERO(&set);
   const int allowed = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
-  const double quota = std::ceil(QuotaCpus());
+  const double quota = std::ceil(CgroupCpus());
   return std::max(1, quota < allowed ? static_cast<int>(quota) : allowed);
 }
 

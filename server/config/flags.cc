@@ -94,7 +94,7 @@ constexpr Flag kFlags[] = {
            ->check(CLI::Range(int64_t{0}, int64_t{1} << 30));
      }},
     {"--arena-memory-mb", "MB", "0",
-     "Memory that arenas of all streams may take, in MiB; 0: no limit",
+     "Memory that arenas of all streams may take, in MiB; 0: what is there",
      [](CLI::App& app, const Flag& flag, Options& options) {
        return app.add_option(flag.name, options.arena_memory_mb, flag.meaning)
            ->check(CLI::Range(int64_t{0}, int64_t{1} << 30));

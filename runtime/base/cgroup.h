@@ -1,0 +1,26 @@
+// What the control group of this process lets it have. The files are those of the Linux kernel's
+// admin-guide/cgroup-v2.rst and admin-guide/cgroup-v1; a container sees its own group as the root.
+//
+// Threads: any. Read anew at each call: limits of a running container may change.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace reprise {
+
+struct CgroupFiles {
+  std::string membership = "/proc/self/cgroup";
+  std::string root = "/sys/fs/cgroup";
+};
+
+// CPUs of the quota; infinity where there is none.
+double CgroupCpus(const CgroupFiles& files = {});
+
+// Bytes of memory; the largest int64 where there is no limit.
+int64_t CgroupMemoryBytes(const CgroupFiles& files = {});
+
+// Bytes of memory of the machine, cut to the limit of the group.
+int64_t AvailableMemoryBytes();
+
+}  // namespace reprise
