@@ -28,7 +28,7 @@ struct AttentionPattern {
   ValueId v = kNone;  // [..., Skv, Dv]
   bool k_rows = false;
   double scale = 1;
-  std::vector<AttentionMask> masks;  // in no particular order: they are added up
+  std::vector<AttentionMask> masks;  // the one that the Softmax meets first, first
   bool nan_to_zero = false;          // fully masked rows give zeros
   ValueId result = kNone;            // [..., Sq, Dv]
   Shape scores_shape;                // [..., Sq, Skv] as the product of q and k gives them

@@ -185,30 +185,34 @@ bool MasksFit(const Graph& graph, const AttentionPattern& pattern, const Sizes& 
   return true;
 }
 
-// One mask operand for all masks; kNone when there are none.
+// One mask operand for all masks; kNone when there are none. What takes the place of a score takes
+// that of the masks below it as well: a key that both hide is as low as one that either does.
 absl::StatusOr<ValueId> CombineMasks(Graph& graph, const AttentionPattern& pattern,
                                      const Sizes& sizes) {
-  ValueId sum = kNone;
-  for (const AttentionMask& mask : pattern.masks) {
-    const Shape shape = *MaskShape(graph, mask, sizes);
-    ASSIGN_OR_RETURN(ValueId value, AddReshape(graph, mask.value, shape));
-    if (mask.kind == AttentionMask::Kind::kSub) {
-      ASSIGN_OR_RETURN(value, AddInferred(graph, "Neg", {value}));
-    } else if (mask.kind != AttentionMask::Kind::kAdd) {
-      const bool keep = mask.kind == AttentionMask::Kind::kKeep;
-      if (keep && pattern.masks.size() == 1 && std::isinf(mask.fill)) return value;
-      const ValueId zero = graph.AddConstant("", Tensor::FloatScalar(0));
-      const ValueId fill = graph.AddConstant("", Tensor::FloatScalar(mask.fill));
+  ValueId combined = kNone;
+  for (auto mask = pattern.masks.rbegin(); mask != pattern.masks.rend(); ++mask) {
+    const Shape shape = *MaskShape(graph, *mask, sizes);
+    ASSIGN_OR_RETURN(ValueId value, AddReshape(graph, mask->value, shape));
+    if (mask->kind == AttentionMask::Kind::kKeep || mask->kind == AttentionMask::Kind::kReplace) {
+      const bool keep = mask->kind == AttentionMask::Kind::kKeep;
+      if (keep && pattern.masks.size() == 1 && std::isinf(mask->fill)) return value;
+      if (combined == kNone) combined = graph.AddConstant("", Tensor::FloatScalar(0));
+      const ValueId fill = graph.AddConstant("", Tensor::FloatScalar(mask->fill));
       ASSIGN_OR_RETURN(
-          value, AddInferred(graph, "Where", {value, keep ? zero : fill, keep ? fill : zero}));
+          combined,
+          AddInferred(graph, "Where", {value, keep ? combined : fill, keep ? fill : combined}));
+      continue;
     }
-    if (sum == kNone) {
-      sum = value;
+    if (mask->kind == AttentionMask::Kind::kSub) {
+      ASSIGN_OR_RETURN(value, AddInferred(graph, "Neg", {value}));
+    }
+    if (combined == kNone) {
+      combined = value;
     } else {
-      ASSIGN_OR_RETURN(sum, AddInferred(graph, "Add", {sum, value}));
+      ASSIGN_OR_RETURN(combined, AddInferred(graph, "Add", {value, combined}));
     }
   }
-  return sum;
+  return combined;
 }
 
 // Puts the [batch, queries, heads * size_v] attention in the place of the pattern's result, or of

@@ -3,6 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "runtime/passes/passes.h"
 #include "tests/runtime/passes/attention_form.h"
@@ -136,6 +137,25 @@ TEST(FuseAttentionTest, ARelativeBiasAndAMaskAreAddedUp) {
   EXPECT_EQ(OpsOf(Captured(text)), "Add reprise.Attention");
   ExpectSameAnswers(*FuseAttention(), text);
   ExpectFused({.mask = "\n %s2: ? = Add(%bias, %s1)"}, ", %bias");
+}
+
+// Which decides where all keys of a query are hidden, by the one or the other: random masks of
+// three hide some so.
+TEST(FuseAttentionTest, AKeyThatTwoMasksHideIsAsLowAsInTheModel) {
+  for (const char* masks :
+       {"\n %sb: ? = Where(%seen, %s1, %low) \n %s2: ? = Where(%keep, %sb, %low)",
+        "\n %sb: ? = Add(%s1, %table) \n %s2: ? = Where(%keep, %sb, %low)",
+        "\n %sb: ? = Where(%hidden, %low, %s1) \n %s2: ? = Where(%keep, %sb, %inf)",
+        "\n %sb: ? = Where(%keep, %s1, %low) \n %s2: ? = Where(%hidden, %low, %sb)",
+        "\n %sb: ? = Where(%seen, %s1, %low) \n %s2: ? = Add(%sb, %mask)"}) {
+    const std::string text = Attention({.mask = absl::StrCat(R"(
+    %seen: ? = Greater(%bias, %zero)
+    %hidden: ? = Not(%seen)
+    %table: ? = Where(%seen, %zero, %low))",
+                                                             masks)});
+    EXPECT_THAT(OpsOf(Captured(text)), testing::HasSubstr("reprise.Attention")) << text;
+    ExpectSameAnswers(*FuseAttention(), text, {.rounds = 20});
+  }
 }
 
 TEST(FuseAttentionTest, AMaskThatIsSubtractedIsNegated) {
