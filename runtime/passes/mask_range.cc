@@ -54,8 +54,9 @@ std::optional<Range> RangeOfResult(const Graph& graph, ValueId id, int depth) {
   if (node.op == "Sub") {
     const std::optional<Range> a = of(0), b = of(1);
     if (!a.has_value() || !b.has_value()) return std::nullopt;
-    const double least = a->least - b->most;
-    return Range{least, a->most - b->least, least >= Range::kKeepsAll};
+    const double least = a->least - b->most, most = a->most - b->least;
+    if (!std::isfinite(least) || !std::isfinite(most)) return std::nullopt;
+    return Range{least, most, least >= Range::kKeepsAll};
   }
   if (node.op == "Mul") {
     const std::optional<Range> a = of(0), b = of(1);

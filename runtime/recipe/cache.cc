@@ -1,8 +1,10 @@
 #include "runtime/recipe/cache.h"
 
 #include <set>
+#include <utility>
 
 #include "absl/algorithm/container.h"
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
 
@@ -17,7 +19,8 @@ constexpr size_t kRememberedEvictions = 4096;
 struct RecipeCache::Flight {
   CondVar done;
   bool landed = false;  // guarded by the cache's mutex, as is the result
-  absl::StatusOr<std::shared_ptr<const Recipe>> result = absl::UnknownError("in flight");
+  absl::StatusOr<std::shared_ptr<const Recipe>> result =
+      absl::InternalError("the capture that was waited for ended without an answer");
 };
 
 std::shared_ptr<const Recipe> RecipeCache::Find(const RecipeKey& key) {
@@ -91,6 +94,13 @@ absl::StatusOr<RecipeCache::Result> RecipeCache::GetOrCapture(
     flights_[key] = flight;
   }
 
+  // However this ends: what is thrown goes on to who captured, and nobody waits for ever.
+  absl::Cleanup land = [&] {
+    MutexLock lock(mutex_);
+    flight->landed = true;
+    flights_.erase(key);
+    flight->done.NotifyAll();
+  };
   absl::StatusOr<std::shared_ptr<const Recipe>> result = capture();
   if (result.ok() && (*result)->memory_bytes() > max_bytes_) {
     result = absl::ResourceExhaustedError(
@@ -109,10 +119,8 @@ absl::StatusOr<RecipeCache::Result> RecipeCache::GetOrCapture(
     const auto now = std::chrono::system_clock::now();
     if (result.ok()) Insert({*result, owner, exact, /*uses=*/1, /*retired=*/false, now, now}, gone);
     flight->result = result;
-    flight->landed = true;
-    flights_.erase(key);
-    flight->done.NotifyAll();
   }
+  std::move(land).Invoke();
   Tell(gone, owner);
   if (!result.ok()) return result.status();
   return Result{*std::move(result), Outcome::kCaptured};

@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <latch>
+#include <stdexcept>
 #include <thread>
 
 namespace reprise {
@@ -150,6 +152,27 @@ TEST(RecipeCacheTest, FailureReachesTheAskerAndIsForgotten) {
       []() -> absl::StatusOr<std::shared_ptr<const Recipe>> { return absl::InternalError("no"); });
   EXPECT_EQ(failed.status(), absl::InternalError("no"));
   EXPECT_EQ(Get(cache, owner, 1)->outcome, RecipeCache::Outcome::kCaptured);
+}
+
+TEST(RecipeCacheTest, WhoWaitsForACaptureThatThrowsIsToldOfIt) {
+  const FakeClock clock;
+  RecipeCache cache(1 << 20, clock);
+  auto owner = std::make_shared<CountingOwner>();
+  std::latch captures_begun(1);
+  const auto capture = [&]() -> absl::StatusOr<std::shared_ptr<const Recipe>> {
+    captures_begun.count_down();
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));  // for the other to ask
+    throw std::runtime_error("no");
+  };
+  std::thread asking([&] {
+    captures_begun.wait();
+    const auto result = Get(cache, owner, 1);
+    // It waited; or came late, and captured itself.
+    EXPECT_TRUE(!result.ok() || result->outcome == RecipeCache::Outcome::kCaptured);
+  });
+  EXPECT_THROW((void)cache.GetOrCapture(KeyFor(1), owner, false, capture), std::runtime_error);
+  asking.join();
+  EXPECT_TRUE(Get(cache, owner, 1).ok());
 }
 
 TEST(RecipeCacheTest, WhatIsNotWantedAnyMoreGoesFirst) {
