@@ -53,7 +53,7 @@ void RunLaunch(void* context, int index, int part, int parts) {
                 .launch = index,
                 .part = part,
                 .parts = parts});
-  } catch (const std::exception&) {  // bad_alloc or length_error: kernels throw nothing else
+  } catch (const std::exception&) {  // bad_alloc or length_error: ours throw nothing else
     int none = -1;
     call.starved.compare_exchange_strong(none, index);
   }

@@ -331,7 +331,7 @@ absl::Status Packer::PackAttention(const Site& site) {
   inputs.insert(inputs.end(), {mask.key, mask.table, segments_});
   Attributes attributes = site.attributes();
   attributes.Set("longest", options_.longest);
-  const bool clear = !mask.range.has_value() ? false : mask.range->clear;
+  const bool clear = mask.range.has_value() && mask.range->clear;
   if (site.has(3) && mask.exact && clear) attributes.Set(kAnyMask, int64_t{1});
   const bool joined = mask.key != kNone && mask.table != kNone;
   if (joined && mask.exact && std::isfinite(mask.lowest)) {

@@ -61,9 +61,9 @@ class QuickSteps {
         high_(hn::Set(D8(), bounds.high)),
         flip_(hn::Set(D8(), bounds.flip)) {}
 
-  // Of floats below the limit, without the zero point and the bounds of a byte. With the rest of a
-  // quotient by the inverse, times the inverse, it is the quotient rounded once (P. Markstein,
-  // Computation of elementary functions on the IBM RISC System/6000 processor, 1990).
+  // Of floats below the limit, without the zero point and the bounds of a byte. A quotient by the
+  // inverse is corrected by its rest, after P. Markstein (IBM Journal of R&D 34, 1990), from a
+  // start beyond his proof: that bytes are those of a division is tested, not proved.
   HWY_INLINE VInt Steps(VFloat x) const {
     const VFloat quotient = hn::Mul(x, inverse_);
     const VFloat rest = hn::NegMulAdd(quotient, scale_, x);
