@@ -50,8 +50,9 @@ struct ProbeOptions {
   std::string batch_axis;               // may be empty; its rows are drawn with different masks
   std::map<std::string, double> fills;  // input -> its fill value; 0 where it has none
   std::set<std::string> guards;         // inputs that are guards whatever is measured
-  // Of a first look at a length that what the ops say proves: fewer cases, to see that they are
-  // right, where a second look follows. The batch has no second look and is never looked at so.
+  // Of an axis that what the ops say proves, where a second look follows: the first look takes
+  // fewer cases, to see that they are right, and the second one what those of the batch left out
+  // (lengths: at `padded_sizes`, like all others).
   bool brief = false;
   // Of a second look: so many more cases at the smallest size, for what few contents show.
   int sweeps = 0;

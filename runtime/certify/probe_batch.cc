@@ -159,14 +159,19 @@ absl::StatusOr<std::optional<std::string>> BatchProbe::TryRound(const Round& rou
   return wrong;
 }
 
-absl::StatusOr<std::optional<std::string>> BatchProbe::TryAll() {
-  const Round rounds[] = {
-      {{MaskPattern::kRagged, MaskPattern::kOnes},
-       false,
-       {Hostile::kHigh, Hostile::kRandom, Hostile::kSmall}},
-      {{MaskPattern::kHoles, MaskPattern::kLeftPadded}, true, {Hostile::kLow, Hostile::kOne}},
-  };
-  for (size_t i = 0; i < std::size(rounds); ++i) {
+std::vector<BatchProbe::Round> BatchProbe::BriefRounds() {
+  return {{{MaskPattern::kRagged, MaskPattern::kOnes}, false, {Hostile::kHigh}}};
+}
+
+std::vector<BatchProbe::Round> BatchProbe::AllRounds() {
+  return {{{MaskPattern::kRagged, MaskPattern::kOnes},
+           false,
+           {Hostile::kHigh, Hostile::kRandom, Hostile::kSmall}},
+          {{MaskPattern::kHoles, MaskPattern::kLeftPadded}, true, {Hostile::kLow, Hostile::kOne}}};
+}
+
+absl::StatusOr<std::optional<std::string>> BatchProbe::TryRounds(absl::Span<const Round> rounds) {
+  for (size_t i = 0; i < rounds.size(); ++i) {
     ASSIGN_OR_RETURN(const std::optional<std::string> wrong, TryRound(rounds[i], 2 * i));
     if (wrong.has_value()) return wrong;
   }
@@ -175,7 +180,8 @@ absl::StatusOr<std::optional<std::string>> BatchProbe::TryAll() {
 
 absl::StatusOr<AxisCertificate> BatchProbe::Run() {
   RETURN_IF_ERROR(Prepare());
-  ASSIGN_OR_RETURN(const std::optional<std::string> wrong, TryAll());
+  ASSIGN_OR_RETURN(const std::optional<std::string> wrong,
+                   TryRounds(options_.brief ? BriefRounds() : AllRounds()));
   if (wrong.has_value()) {
     certificate_.reason = *wrong;
   } else if (!saw_finite_) {
@@ -191,19 +197,23 @@ absl::StatusOr<AxisCertificate> BatchProbe::Run() {
 absl::StatusOr<AxisCertificate> BatchProbe::Confirm(const AxisCertificate& certificate) {
   RETURN_IF_ERROR(Prepare());
   certificate_ = certificate;
-  for (int64_t total : options_.padded_sizes) {
+  std::optional<std::string> wrong;
+  if (options_.brief) {
+    ASSIGN_OR_RETURN(wrong, TryRounds(AllRounds()));
+  }
+  for (size_t i = 0; !wrong.has_value() && i < options_.padded_sizes.size(); ++i) {
+    const int64_t total = options_.padded_sizes[i];
     if (total < 2) continue;
-    auto one = Alone(1, {.patterns = {MaskPattern::kRagged}, .seed = 11});
-    std::optional<std::string> wrong;
+    const auto one = Alone(1, {.patterns = {MaskPattern::kRagged}, .seed = 11});
     if (!one.ok()) {
       wrong = absl::StrCat("a run failed: ", std::string(one.status().message()));
     } else {
       ASSIGN_OR_RETURN(wrong, TryBatch(total, {&*one}, {total - 1}, Hostile::kHigh, 12));
     }
-    if (!wrong.has_value()) continue;
+  }
+  if (wrong.has_value()) {
     certificate_.certified = certificate_.proved = false;
     certificate_.reason = *wrong;
-    break;
   }
   return certificate_;
 }

@@ -17,7 +17,8 @@ class BatchProbe {
 
   // INVALID_ARGUMENT when no input has the axis.
   absl::StatusOr<AxisCertificate> Run();
-  // Tries once more, at batches of `options.padded_sizes` rows.
+  // Tries once more: after a brief first look what that left out, and batches of
+  // `options.padded_sizes` rows.
   absl::StatusOr<AxisCertificate> Confirm(const AxisCertificate& certificate);
 
  private:
@@ -34,6 +35,10 @@ class BatchProbe {
     std::vector<Hostile> hostile;
   };
 
+  // Of a brief first look, and of any other.
+  static std::vector<Round> BriefRounds();
+  static std::vector<Round> AllRounds();
+
   absl::Status Prepare();
   absl::StatusOr<Request> Alone(int64_t rows, const Drawer::Content& content);
   // Runs a batch of `total` rows with `requests` at `offsets`, every other row hostile (or, without
@@ -49,7 +54,7 @@ class BatchProbe {
   absl::StatusOr<std::vector<size_t>> RowDims(size_t o, const Request& request, const Tensor& batch,
                                               int64_t total) const;
   absl::StatusOr<std::optional<std::string>> TryRound(const Round& round, uint64_t seed);
-  absl::StatusOr<std::optional<std::string>> TryAll();
+  absl::StatusOr<std::optional<std::string>> TryRounds(absl::Span<const Round> rounds);
   absl::StatusOr<std::vector<Tensor>> Execute(const std::vector<Numbers>& inputs);
 
   const Drawer& drawer_;

@@ -17,6 +17,7 @@
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "runtime/certify/probe.h"
+#include "runtime/engine/axis_measurement.h"
 #include "runtime/engine/loader_context.h"
 #include "runtime/engine/model.h"
 #include "runtime/engine/padding_prober.h"
@@ -26,8 +27,8 @@ namespace reprise {
 // What Measure leaves for Confirm.
 struct PendingProof {
   struct Axis {
-    size_t position = 0;                // in Model::axes()
-    std::vector<int64_t> padded_sizes;  // still to be measured, ascending
+    size_t position = 0;  // in Model::axes()
+    AxisMeasurement::Rest rest;
   };
   std::vector<InputRange> ranges;
   std::vector<Axis> axes;
@@ -52,17 +53,6 @@ class PaddingProof {
   absl::Status Extend(const Model& model, size_t position, int64_t size) const;
 
  private:
-  // What of one axis is left for Confirm.
-  struct Deferred {
-    bool any = false;
-    int64_t proved_to = 0;
-    std::vector<int64_t> padded_sizes;
-  };
-  // Fills in the certificate of one axis; other axes may be under way on other threads.
-  absl::Status MeasureAxis(Model& model, size_t position, const PaddingProber& prober,
-                           absl::Span<const InputRange> ranges, const std::vector<int64_t>& buckets,
-                           Deferred& deferred) const;
-
   LoaderContext context_;
 };
 

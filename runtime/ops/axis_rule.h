@@ -108,6 +108,8 @@ struct AxisFinding {
   std::string how;   // "averages over sequence without a mask"
   // What the verdict holds for: requests whose masks count there.
   CountingPlaces must_count = CountingPlaces::kNone;
+
+  bool proved() const { return verdict == Verdict::kProved; }
   friend bool operator==(const AxisFinding&, const AxisFinding&) = default;
 };
 

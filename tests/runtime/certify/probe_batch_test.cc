@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "absl/algorithm/container.h"
 #include "runtime/certify/probe.h"
 #include "tests/runtime/certify/toy_models.h"
 
@@ -109,6 +110,13 @@ Outputs AddsRowNumber(const Inputs& inputs) {
   }
   return std::vector<Tensor>{toy::ToTensor(x)};
 }
+// A row sees the deepest element of all of them.
+Outputs SeesWhatIsFarBelow(const Inputs& inputs) {
+  Matrix x(inputs[0]);
+  const double lowest = std::min(*absl::c_min_element(x.values) + 20, 0.0);
+  for (double& value : x.values) value += lowest;
+  return std::vector<Tensor>{toy::ToTensor(x)};
+}
 Outputs FailsBeyondFour(const Inputs& inputs) {
   if (inputs[0].shape()[0] > 4) return absl::ResourceExhaustedError("too many rows");
   return Elementwise(inputs);
@@ -155,6 +163,37 @@ TEST_P(BatchProbeTest, VerdictIsAsExpected) {
   EXPECT_NE(certificate->reason, "");
   EXPECT_GT(certificate->runs, 0);
   EXPECT_LE(certificate->runs, 20);
+}
+
+TEST_P(BatchProbeTest, ABriefLookAndASecondOneSayWhatAWholeOneSays) {
+  const BatchCase& c = GetParam();
+  const auto whole = ProbeAxis(c.inputs, Ranges(c.inputs), kOutput, c.model, Options());
+  ProbeOptions options = Options();
+  options.brief = true;
+  auto brief = ProbeAxis(c.inputs, Ranges(c.inputs), kOutput, c.model, options);
+  ASSERT_TRUE(whole.ok() && brief.ok());
+  if (brief->certified) {
+    EXPECT_LE(brief->runs, 4);
+    options.padded_sizes.clear();
+    brief = ConfirmAxis(*brief, c.inputs, Ranges(c.inputs), kOutput, c.model, options);
+    ASSERT_TRUE(brief.ok());
+  }
+  EXPECT_EQ(brief->certified, whole->certified) << brief->reason;
+}
+
+TEST(BatchProbeTest, ASecondLookSeesWhatABriefOneLeftOut) {
+  const std::vector<ProbeInput> inputs = {toy::Floats()};
+  ProbeOptions options = Options();
+  options.brief = true;
+  const auto brief = ProbeAxis(inputs, Ranges(inputs), kOutput, SeesWhatIsFarBelow, options);
+  ASSERT_TRUE(brief.ok());
+  EXPECT_TRUE(brief->certified) << brief->reason;
+  options.padded_sizes.clear();
+  const auto second =
+      ConfirmAxis(*brief, inputs, Ranges(inputs), kOutput, SeesWhatIsFarBelow, options);
+  ASSERT_TRUE(second.ok());
+  EXPECT_FALSE(second->certified);
+  EXPECT_THAT(second->reason, HasSubstr("the smallest values"));
 }
 
 INSTANTIATE_TEST_SUITE_P(Toys, BatchProbeTest, testing::ValuesIn(kCases),
