@@ -7,12 +7,13 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
+#include "runtime/onnx/reasons.h"
 
 namespace reprise {
 
 std::string Label(const onnx::NodeProto& node) {
-  return node.name().empty() ? node.op_type()
-                             : absl::StrCat(node.op_type(), " '", node.name(), "'");
+  return absl::StrCat(node.op_type(), " ",
+                      NodeName(node.name(), node.output_size() == 0 ? "" : node.output(0)));
 }
 
 // Kahn's algorithm.

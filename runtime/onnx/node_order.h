@@ -12,8 +12,7 @@
 
 namespace reprise {
 
-// `MatMul '/encoder/MatMul'`: how messages name a node of the file; its op alone where it has no
-// name.
+// `MatMul '/encoder/MatMul'`: how messages name a node of the file; see NodeName.
 std::string Label(const onnx::NodeProto& node);
 
 // Sorts `nodes`, those of `graph` after inlining; stable: of those that may come next the first in

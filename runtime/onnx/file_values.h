@@ -1,0 +1,47 @@
+// FileValues: what an import has defined so far, by the names of the file.
+//
+// Large numeric tensors become parameters, all others constants.
+//
+// Ownership: owns the imported model until it is taken. Threads: one caller.
+#pragma once
+
+#include <string>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "runtime/graph/graph.h"
+#include "runtime/onnx/importer.h"
+#include "runtime/onnx/reasons.h"
+
+namespace reprise {
+
+struct FileValues {
+  ImportedModel model;
+  absl::flat_hash_map<std::string, ValueId> by_name;
+  // Why the model cannot run, but those of nodes.
+  Reasons reasons;
+
+  // INVALID_ARGUMENT for a name that is empty or defined already.
+  absl::Status Define(const std::string& name, ValueId value);
+  // `name` is defined as something that nobody can read, so that the walk can go on and collect
+  // reasons.
+  absl::Status DefineUnread(const std::string& name);
+
+  // A parameter's ParameterExpr leaf.
+  int KeepParameter(Tensor tensor);
+  ValueId AddTensor(const std::string& name, Tensor tensor);
+  // The large constants among the values from `first` on, which a rewrite added.
+  void MakeParameters(ValueId first);
+
+  // Whether the walk can go on behind `status`, so that all reasons can be told at once.
+  static bool IsReason(const absl::Status& status);
+  // Keeps a reason; returns any other error.
+  absl::Status NoteOrReturn(const absl::Status& status);
+};
+
+// "input 'x'".
+std::string Quoted(absl::string_view kind, absl::string_view name);
+
+}  // namespace reprise

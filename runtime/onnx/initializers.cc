@@ -1,0 +1,97 @@
+#include "runtime/onnx/initializers.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/ops/onnx_types.h"
+#include "runtime/ops/op.h"
+
+namespace reprise {
+namespace {
+
+constexpr char kUnpackNibbles[] = "reprise.UnpackNibbles";
+
+}  // namespace
+
+absl::Status Initializers::DefineUnread(const std::string& name) {
+  unread_.insert(name);
+  return values_.DefineUnread(name);
+}
+
+absl::Status Initializers::Add(const onnx::GraphProto& graph, const SlimModel& slim,
+                               TensorReader& tensors) {
+  for (const auto& sparse : graph.sparse_initializer()) {
+    values_.reasons.Add(absl::StatusCode::kUnimplemented,
+                        absl::StrCat(Quoted("initializer", sparse.values().name()),
+                                     ": sparse tensors are not supported"));
+    RETURN_IF_ERROR(DefineUnread(sparse.values().name()));
+  }
+  for (int i = 0; i < graph.initializer_size(); ++i) {
+    const absl::string_view raw =
+        static_cast<size_t>(i) < slim.raw_data.size() ? slim.raw_data[i] : absl::string_view();
+    const onnx::TensorProto& proto = graph.initializer(i);
+    RETURN_IF_ERROR(TensorReader::HoldsNibbles(proto) ? AddNibbles(proto, raw, tensors)
+                                                      : AddOne(proto, raw, tensors));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Initializers::AddOne(const onnx::TensorProto& proto, absl::string_view raw,
+                                  TensorReader& tensors) {
+  auto tensor = tensors.Read(proto, raw, Quoted("initializer", proto.name()));
+  if (!tensor.ok()) {
+    RETURN_IF_ERROR(values_.NoteOrReturn(tensor.status()));
+    return DefineUnread(proto.name());
+  }
+  return values_.Define(proto.name(), values_.AddTensor(proto.name(), *std::move(tensor)));
+}
+
+// One of int8 or uint8, by the prepare program where it is large.
+absl::Status Initializers::AddNibbles(const onnx::TensorProto& proto, absl::string_view raw,
+                                      TensorReader& tensors) {
+  auto bytes = tensors.ReadNibbles(proto, raw, Quoted("initializer", proto.name()));
+  if (!bytes.ok()) {
+    RETURN_IF_ERROR(values_.NoteOrReturn(bytes.status()));
+    return DefineUnread(proto.name());
+  }
+  const bool is_signed = proto.data_type() == ops::kOnnxInt4;
+  const std::vector<int64_t> dims(proto.dims().begin(), proto.dims().end());
+  Attributes attributes = {{"shape", dims}, {"signed", int64_t{is_signed}}};
+  ValueId id = kNone;
+  if (IsParameterLike(bytes->dtype(), bytes->num_elements())) {
+    const Shape packed = bytes->shape();
+    const int index = values_.KeepParameter(*std::move(bytes));
+    id = values_.model.graph.AddParameter(
+        proto.name(), ParameterExpr::Apply(kUnpackNibbles, std::move(attributes),
+                                           {ParameterExpr::Leaf(index, DType::kUInt8, packed)},
+                                           is_signed ? DType::kInt8 : DType::kUInt8,
+                                           Shape(dims.begin(), dims.end())));
+  } else {
+    Node node;
+    node.op = kUnpackNibbles;
+    node.attributes = std::move(attributes);
+    node.inputs = {0};
+    node.outputs = {1};
+    ASSIGN_OR_RETURN(std::vector<Tensor> results,
+                     Evaluate(node, {*std::move(bytes)}, 2 * kMinParameterElements));
+    id = values_.AddTensor(proto.name(), std::move(results[0]));
+  }
+  nibbles_.insert(id);
+  return values_.Define(proto.name(), id);
+}
+
+absl::Status Initializers::CheckNibbles(absl::string_view op,
+                                        const std::vector<ValueId>& inputs) const {
+  if (op == "DequantizeLinear" || op == "Cast") return absl::OkStatus();
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (!nibbles_.contains(inputs[i])) continue;
+    return absl::UnimplementedError(
+        absl::StrCat("input ", i,
+                     " has numbers of four bits: of them there are only DequantizeLinear and "
+                     "Cast"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace reprise

@@ -1,0 +1,47 @@
+// Initializers: the weights and constants of a file become values of the graph.
+//
+// Those of int4 and uint4 become int8 and uint8: there is no dtype of four bits behind the
+// importer, and nodes that would round to one are refused.
+//
+// Ownership: borrows all it is made with. Threads: one caller.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "runtime/onnx/file_values.h"
+#include "runtime/onnx/onnx_proto.h"
+#include "runtime/onnx/slim_model.h"
+#include "runtime/onnx/tensors.h"
+
+namespace reprise {
+
+class Initializers {
+ public:
+  explicit Initializers(FileValues& values) : values_(values) {}
+
+  // What cannot be read is a reason, and defined so that the walk can go on. Errors: names that are
+  // missing or defined twice; what `tensors` cannot get from the disk.
+  absl::Status Add(const onnx::GraphProto& graph, const SlimModel& slim, TensorReader& tensors);
+
+  // Whether `name` is one that could not be read.
+  bool IsUnread(const std::string& name) const { return unread_.contains(name); }
+
+  // UNIMPLEMENTED where `op` would hand on, round or saturate to four bits what `inputs` hold.
+  absl::Status CheckNibbles(absl::string_view op, const std::vector<ValueId>& inputs) const;
+
+ private:
+  absl::Status AddOne(const onnx::TensorProto& proto, absl::string_view raw, TensorReader& tensors);
+  absl::Status AddNibbles(const onnx::TensorProto& proto, absl::string_view raw,
+                          TensorReader& tensors);
+  absl::Status DefineUnread(const std::string& name);
+
+  FileValues& values_;
+  absl::flat_hash_set<std::string> unread_;
+  absl::flat_hash_set<ValueId> nibbles_;  // those of four bits
+};
+
+}  // namespace reprise

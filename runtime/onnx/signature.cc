@@ -1,0 +1,133 @@
+#include "runtime/onnx/signature.h"
+
+#include <string>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/ops/onnx_types.h"
+
+namespace reprise {
+namespace {
+
+bool HasRank(const onnx::ValueInfoProto& info) {
+  return info.type().has_tensor_type() && info.type().tensor_type().has_shape();
+}
+
+// As far as it can be read.
+absl::Status ReadType(const onnx::ValueInfoProto& info, ModelIo& io) {
+  io.name = info.name();
+  if (!info.type().has_tensor_type()) {
+    return absl::UnimplementedError(info.type().value_case() == onnx::TypeProto::VALUE_NOT_SET
+                                        ? "is not a tensor"
+                                        : "is a sequence, a map or an Optional, and no tensor");
+  }
+  const auto& type = info.type().tensor_type();
+  ASSIGN_OR_RETURN(io.dtype, ops::DTypeFromOnnx(type.elem_type()));
+  if (!type.has_shape()) return absl::UnimplementedError("has no declared rank");
+  for (int i = 0; i < type.shape().dim_size(); ++i) {
+    const auto& proto = type.shape().dim(i);
+    Dim dim;
+    if (proto.has_dim_value() && proto.dim_value() >= 0) {
+      dim.size = proto.dim_value();
+    } else {
+      dim.symbol = std::string(absl::StripAsciiWhitespace(
+          absl::string_view(proto.dim_param().data(), proto.dim_param().size())));
+      if (dim.symbol.empty()) dim.symbol = absl::StrCat(info.name(), ":", i);
+    }
+    io.dims.push_back(std::move(dim));
+  }
+  return absl::OkStatus();
+}
+
+// Of an input that is an initializer too: what lacks a declared rank has that of its value.
+absl::StatusOr<ModelIo> TypeOfInput(const onnx::ValueInfoProto& info, const Value* initializer) {
+  if (initializer == nullptr || HasRank(info) || !info.type().has_tensor_type()) {
+    return DeclaredType(info);
+  }
+  ModelIo io = {.name = info.name()};
+  ASSIGN_OR_RETURN(io.dtype, ops::DTypeFromOnnx(info.type().tensor_type().elem_type()));
+  for (int64_t size : *initializer->shape) io.dims.push_back({.size = size});
+  return io;
+}
+
+absl::Status MakeOverridable(ModelIo& io, Value& value) {
+  if (value.overridable || value.kind == Value::Kind::kInput) {
+    return absl::InvalidArgumentError(absl::StrCat("value '", io.name, "' is defined twice"));
+  }
+  if (value.dtype != io.dtype) {
+    return absl::InvalidArgumentError(absl::StrCat(Quoted("input", io.name), " is declared ",
+                                                   DTypeName(io.dtype), ", its initializer is ",
+                                                   DTypeName(value.dtype)));
+  }
+  value.overridable = true;
+  value.dims = io.dims;
+  io.optional = true;
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<ModelIo> DeclaredType(const onnx::ValueInfoProto& info) {
+  ModelIo io;
+  RETURN_IF_ERROR(ReadType(info, io));
+  return io;
+}
+
+absl::Status AddInputs(const onnx::ModelProto& model,
+                       absl::FunctionRef<bool(const std::string&)> is_unread,
+                       absl::FunctionRef<void(const std::string&)> no_tensor, FileValues& values) {
+  Graph& graph = values.model.graph;
+  for (const auto& info : model.graph().input()) {
+    if (is_unread(info.name())) continue;
+    const auto it = values.by_name.find(info.name());
+    Value* initializer = it == values.by_name.end() ? nullptr : &graph.value(it->second);
+    // Before version 4 of the format every initializer had to be listed as an input.
+    if (initializer != nullptr && model.ir_version() < 4) continue;
+    absl::StatusOr<ModelIo> io = TypeOfInput(info, initializer);
+    if (!io.ok()) {
+      RETURN_IF_ERROR(values.NoteOrReturn(
+          absl::Status(io.status().code(),
+                       absl::StrCat(Quoted("input", info.name()), ": ", io.status().message()))));
+      if (!info.type().has_tensor_type()) no_tensor(info.name());
+      RETURN_IF_ERROR(values.DefineUnread(info.name()));
+      continue;
+    }
+    RETURN_IF_ERROR(
+        initializer != nullptr
+            ? MakeOverridable(*io, *initializer)
+            : values.Define(info.name(), graph.AddInput(info.name(), io->dtype, io->dims)));
+    values.model.inputs.push_back(*std::move(io));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status AddOutputs(const onnx::GraphProto& graph,
+                        absl::FunctionRef<bool(const std::string&)> is_sequence,
+                        FileValues& values) {
+  if (graph.output_size() == 0) return absl::InvalidArgumentError("the model has no output");
+  for (const auto& info : graph.output()) {
+    const std::string output = Quoted("output", info.name());
+    if (is_sequence(info.name())) {
+      return absl::UnimplementedError(
+          absl::StrCat(output, ": is a sequence or an Optional, answers are tensors"));
+    }
+    const auto it = values.by_name.find(info.name());
+    if (it == values.by_name.end()) {
+      return absl::InvalidArgumentError(absl::StrCat(output, ": nothing defines it"));
+    }
+    for (const ModelIo& other : values.model.outputs) {
+      if (other.name != info.name()) continue;
+      return absl::InvalidArgumentError(absl::StrCat(output, " is listed twice"));
+    }
+    values.model.graph.AddOutput(it->second);
+    // Declared types of outputs are informative: what cannot be read is left out.
+    ModelIo io;
+    if (!ReadType(info, io).ok()) io.dims.clear();
+    values.model.outputs.push_back(std::move(io));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace reprise

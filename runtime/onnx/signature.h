@@ -1,0 +1,32 @@
+// The inputs and outputs that a file declares.
+//
+// Threads: pure.
+#pragma once
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "runtime/onnx/file_values.h"
+#include "runtime/onnx/onnx_proto.h"
+
+namespace reprise {
+
+// The declared name, dtype and dims; an unnamed dim gets "<value>:<position>" as its symbol.
+// UNIMPLEMENTED for what is no tensor, has no declared rank or a dtype that we lack.
+absl::StatusOr<ModelIo> DeclaredType(const onnx::ValueInfoProto& info);
+
+// The inputs of `model`, whose initializers are there, become those of `values`; one that is an
+// initializer as well may be left out by a request. `is_unread`: initializers that are to be passed
+// over; `no_tensor` is told the names of inputs that are lists or maps. What cannot be read is a
+// reason.
+absl::Status AddInputs(const onnx::ModelProto& model,
+                       absl::FunctionRef<bool(const std::string&)> is_unread,
+                       absl::FunctionRef<void(const std::string&)> no_tensor, FileValues& values);
+
+// The outputs, once all nodes are there. `is_sequence`: values that are no tensors. Errors name the
+// first one that cannot be answered with.
+absl::Status AddOutputs(const onnx::GraphProto& graph,
+                        absl::FunctionRef<bool(const std::string&)> is_sequence,
+                        FileValues& values);
+
+}  // namespace reprise
