@@ -1,0 +1,288 @@
+#include "runtime/recipe/row_rules.h"
+
+#include <iterator>
+#include <vector>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/match.h"
+#include "runtime/ops/op.h"
+#include "runtime/ops/quantize.h"
+
+namespace reprise {
+
+struct RowRules::Row {
+  absl::string_view op;
+  Rule rule;
+};
+
+RowRules::Rule RowRules::RuleOf(const Node& node) {
+  static constexpr Row kRows[] = {
+      // What they make of an element of dim 0 no other one has a part in. Where MaxPool says which
+      // element was the largest it counts them from the batch's first on, which is no mixing.
+      {"AveragePool", &RowRules::FirstAlone},
+      {"Conv", &RowRules::FirstAlone},
+      {"ConvTranspose", &RowRules::FirstAlone},
+      {"GlobalAveragePool", &RowRules::FirstAlone},
+      {"GlobalLpPool", &RowRules::FirstAlone},
+      {"GlobalMaxPool", &RowRules::FirstAlone},
+      {"GroupNormalization", &RowRules::FirstAlone},
+      {"InstanceNormalization", &RowRules::FirstAlone},
+      {"LRN", &RowRules::FirstAlone},
+      {"LpPool", &RowRules::FirstAlone},
+      {"MaxPool", &RowRules::FirstAlone},
+      {"reprise.CategoryIndex", &RowRules::FirstAlone},
+      {"reprise.ClassScores", &RowRules::FirstAlone},
+      {"reprise.ConvTranspose", &RowRules::FirstAlone},
+      {"reprise.SquaredDistances", &RowRules::FirstAlone},
+      {"reprise.SvmScores", &RowRules::FirstAlone},
+      {"reprise.TreeEnsemble", &RowRules::FirstAlone},
+      // Products.
+      {"Gemm", &RowRules::Linear},
+      {"MatMul", &RowRules::MatMul},
+      {"MatMulInteger", &RowRules::MatMulInteger},
+      {"reprise.Conv", &RowRules::Conv},
+      {"reprise.IntegerConv", &RowRules::IntegerConv},
+      {"reprise.IntegerLinear", &RowRules::IntegerLinear},
+      {"reprise.Linear", &RowRules::Linear},
+      // Along one axis.
+      {"ArgMax", &RowRules::AlongAnAxis},
+      {"ArgMin", &RowRules::AlongAnAxis},
+      {"Hardmax", &RowRules::AlongTheLastAxis},
+      {"LayerNormalization", &RowRules::AlongTheLastAxis},
+      {"LogSoftmax", &RowRules::AlongTheLastAxis},
+      {"RMSNormalization", &RowRules::AlongTheLastAxis},
+      {"Softmax", &RowRules::AlongTheLastAxis},
+      {"Split", &RowRules::AlongAnAxis},
+      {"reprise.AddLayerNorm", &RowRules::AddNorm},
+      // Movement.
+      {"Concat", &RowRules::Concat},
+      {"Expand", &RowRules::DimZeroStays},
+      {"Gather", &RowRules::Gather},
+      {"GridSample", &RowRules::All},
+      {"Resize", &RowRules::Resize},
+      {"Slice", &RowRules::Slice},
+      {"Tile", &RowRules::DimZeroStays},
+      {"Transpose", &RowRules::Transpose},
+      // Attention and what goes with it.
+      {"reprise.Attention", &RowRules::Attention},
+      {"reprise.EmbeddingSum", &RowRules::EmbeddingSum},
+      {"reprise.IntegerAdd", &RowRules::AllFollow},
+      {"reprise.Rotary", &RowRules::FirstAndAllFollow},
+      {"reprise.SegmentAttention", &RowRules::SegmentAttention},
+      {"reprise.SegmentCumSum", &RowRules::First},
+      {"reprise.SegmentDynamicQuantizeLinear", &RowRules::First},
+      {"reprise.SegmentSpread", &RowRules::Third},
+  };
+  const OpRow* row = FindOp(node.op);
+  if (row == nullptr) return nullptr;
+  // Blocks stay blocks under any shape whose dim 0 is cut at their borders.
+  if (row->Has(kView)) return &RowRules::First;
+  if (row->Has(kElementwise)) return &RowRules::AllFollow;
+  if (ops::IsQuantisation(node.op)) return &RowRules::Quantisation;
+  if (absl::StartsWith(node.op, "Reduce")) return &RowRules::Reduction;
+  const auto* found = absl::c_find_if(kRows, [&](const Row& one) { return one.op == node.op; });
+  return found == std::end(kRows) ? nullptr : found->rule;
+}
+
+bool RowRules::KeepsRowsApart(const Node& node) const {
+  const Rule rule = RuleOf(node);
+  if (rule == nullptr || node.output(0) == kNone) return false;
+  return (this->*rule)(node, *graph_.value(node.output(0)).shape);
+}
+
+bool RowRules::ReadsLiveRowsAlone(const Node& node) {
+  // Segments hold live tokens and no others.
+  return absl::StartsWith(node.op, "reprise.Segment");
+}
+
+// A scalar has no dim 0.
+bool RowRules::Follows(const Node& node, size_t i, const Shape& out) const {
+  if (!Has(node, i)) return true;
+  const Shape& shape = ShapeOf(node, i);
+  if (out.empty() || shape.size() < out.size() || (shape.size() == out.size() && shape[0] == 1)) {
+    return !IsMarked(node, i);
+  }
+  return shape.size() == out.size() && shape[0] == out[0] && IsMarked(node, i);
+}
+
+bool RowRules::AxisIsInside(const Node& node, int64_t fallback) const {
+  const auto axis = NormalizeAxis(node.attributes.Int("axis", fallback),
+                                  static_cast<int64_t>(ShapeOf(node, 0).size()));
+  return axis.ok() && *axis > 0;
+}
+
+bool RowRules::AxesAreInside(const Node& node, size_t i) const {
+  if (!Has(node, i)) return false;
+  const Tensor* constant = graph_.ConstantOf(node.input(i));
+  const auto axes = constant == nullptr
+                        ? absl::StatusOr<std::vector<int64_t>>(absl::UnknownError("not known"))
+                        : constant->ToInt64s();
+  if (!axes.ok() || axes->empty()) return false;
+  const int64_t rank = static_cast<int64_t>(ShapeOf(node, 0).size());
+  return absl::c_all_of(*axes, [&](int64_t value) {
+    const auto axis = NormalizeAxis(value, rank);
+    return axis.ok() && *axis > 0;
+  });
+}
+
+bool RowRules::First(const Node& node, const Shape&) const { return IsMarked(node, 0); }
+
+bool RowRules::FirstAlone(const Node& node, const Shape&) const {
+  for (size_t i = 1; i < node.inputs.size(); ++i) {
+    if (IsMarked(node, i)) return false;
+  }
+  return IsMarked(node, 0);
+}
+
+bool RowRules::Third(const Node& node, const Shape&) const { return IsMarked(node, 2); }
+
+bool RowRules::All(const Node& node, const Shape&) const {
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    if (!IsMarked(node, i)) return false;
+  }
+  return true;
+}
+
+bool RowRules::AllFollow(const Node& node, const Shape& out) const {
+  bool any = false;
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    if (!Follows(node, i, out)) return false;
+    any = any || IsMarked(node, i);
+  }
+  return any;
+}
+
+bool RowRules::FirstAndAllFollow(const Node& node, const Shape& out) const {
+  return IsMarked(node, 0) && AllFollow(node, out);
+}
+
+bool RowRules::AlongTheLastAxis(const Node& node, const Shape&) const {
+  return IsMarked(node, 0) && AxisIsInside(node, -1);
+}
+
+bool RowRules::AlongAnAxis(const Node& node, const Shape&) const {
+  return IsMarked(node, 0) && AxisIsInside(node, 0);
+}
+
+bool RowRules::AddNorm(const Node& node, const Shape& out) const {
+  return AlongTheLastAxis(node, out) && Follows(node, 1, out);
+}
+
+bool RowRules::Attention(const Node& node, const Shape& out) const {
+  constexpr size_t kMask = 3, kMaskDims = 4;
+  const bool mask_has_rows =
+      Has(node, kMask) && ShapeOf(node, kMask).size() == kMaskDims && ShapeOf(node, kMask)[0] != 1;
+  return mask_has_rows == IsMarked(node, kMask) && SegmentAttention(node, out);
+}
+
+bool RowRules::SegmentAttention(const Node& node, const Shape&) const {
+  constexpr size_t kQueries = 0, kKeys = 1, kValues = 2;
+  const auto marked = [&](size_t i) { return !Has(node, i) || IsMarked(node, i); };
+  return marked(kQueries) && marked(kKeys) && marked(kValues);
+}
+
+bool RowRules::Concat(const Node& node, const Shape& out) const {
+  return AxisIsInside(node, 0) && All(node, out);
+}
+
+bool RowRules::Conv(const Node& node, const Shape& out) const {
+  return IsMarked(node, 0) && !IsMarked(node, 1) && !IsMarked(node, 2) && Follows(node, 3, out);
+}
+
+bool RowRules::IntegerConv(const Node& node, const Shape& out) const {
+  constexpr size_t kResidual = 7;
+  for (size_t i = 1; i < node.inputs.size(); ++i) {
+    if (i != kResidual && IsMarked(node, i)) return false;
+  }
+  return IsMarked(node, 0) && Follows(node, kResidual, out);
+}
+
+// Rows by weights, with a scale and a zero point for each row or for all.
+bool RowRules::IntegerLinear(const Node& node, const Shape& out) const {
+  if (ShapeOf(node, 0).size() < 2 || !IsMarked(node, 0)) return false;
+  for (const size_t weights : {1, 3, 5, 8, 9}) {
+    if (IsMarked(node, weights)) return false;
+  }
+  for (const size_t rows : {2, 4, 6, 7}) {
+    if (!Follows(node, rows, out)) return false;
+  }
+  return true;
+}
+
+bool RowRules::Linear(const Node& node, const Shape& out) const {
+  const bool plain = node.attributes.Int("transA", 0) == 0 && ShapeOf(node, 0).size() > 1;
+  return plain && IsMarked(node, 0) && !IsMarked(node, 1) && Follows(node, 2, out) &&
+         Follows(node, 3, out);
+}
+
+bool RowRules::MatMul(const Node& node, const Shape& out) const {
+  if (!IsMarked(node, 0) || ShapeOf(node, 0).size() < 2) return false;
+  if (ShapeOf(node, 1).size() == 2) return !IsMarked(node, 1);
+  return ShapeOf(node, 0).size() >= 3 && ShapeOf(node, 0).size() == out.size() &&
+         Follows(node, 1, out);
+}
+
+bool RowRules::MatMulInteger(const Node& node, const Shape& out) const {
+  constexpr size_t kZeroPoint = 2;  // one, or one a row
+  return IsMarked(node, 0) && ShapeOf(node, 0).size() > 1 && ShapeOf(node, 1).size() == 2 &&
+         !IsMarked(node, 1) && Follows(node, kZeroPoint, out) && !IsMarked(node, kZeroPoint + 1);
+}
+
+// One scale a position along an axis: not along dim 0.
+bool RowRules::Quantisation(const Node& node, const Shape& out) const {
+  return FirstAlone(node, out) && (NumElements(ShapeOf(node, 1)) == 1 ||
+                                   (AxisIsInside(node, 1) && ShapeOf(node, 1).size() == 1));
+}
+
+// Elements are reduced within a block.
+bool RowRules::Reduction(const Node& node, const Shape&) const {
+  return IsMarked(node, 0) && AxesAreInside(node, 1);
+}
+
+// Each element of dim 0 is made of the one at its place.
+bool RowRules::DimZeroStays(const Node& node, const Shape& out) const {
+  const Shape& in = ShapeOf(node, 0);
+  return FirstAlone(node, out) && in.size() == out.size() && in[0] == out[0];
+}
+
+// Dim 0 is as it was, and not by a scale that just happens to give its size.
+bool RowRules::Resize(const Node& node, const Shape& out) const {
+  constexpr size_t kScales = 2;
+  const auto& attributes = node.attributes;
+  if (!DimZeroStays(node, out) ||
+      attributes.String("coordinate_transformation_mode", "") == "tf_crop_and_resize") {
+    return false;
+  }
+  if (!attributes.Ints("axes").empty() || !Has(node, kScales)) return false;
+  const Tensor* scales = graph_.ConstantOf(node.input(kScales));
+  return scales != nullptr && scales->num_elements() > 0 && scales->ToDoubles()[0] == 1;
+}
+
+// A step may turn the dims that are named around.
+bool RowRules::Slice(const Node& node, const Shape& out) const {
+  constexpr size_t kAxes = 3;
+  return DimZeroStays(node, out) && AxesAreInside(node, kAxes);
+}
+
+bool RowRules::EmbeddingSum(const Node& node, const Shape& out) const {
+  const Shape ids(out.begin(), out.end() - 1);
+  bool any = false;
+  for (size_t i = 1; i < node.inputs.size(); i += 2) {
+    if (!Follows(node, i, ids)) return false;
+    any = any || IsMarked(node, i);
+  }
+  return any;
+}
+
+// Rows of a table by marked indices, or positions inside each row.
+bool RowRules::Gather(const Node& node, const Shape&) const {
+  return IsMarked(node, 1) ? !IsMarked(node, 0) && node.attributes.Int("axis", 0) == 0
+                           : IsMarked(node, 0) && AxisIsInside(node, 0);
+}
+
+bool RowRules::Transpose(const Node& node, const Shape&) const {
+  const std::vector<int64_t> perm = node.attributes.Ints("perm");
+  return IsMarked(node, 0) && !perm.empty() && perm[0] == 0;
+}
+
+}  // namespace reprise
