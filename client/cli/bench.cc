@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdio>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "client/cli/command.h"
 #include "client/cli/lengths.h"
@@ -64,9 +65,12 @@ absl::Status RunBench(BenchFlags flags) {
   if (load.requests == 0 && load.duration.count() == 0) load.requests = 1000;
   const size_t draws = load.requests > 0 ? static_cast<size_t>(load.requests) : kDrawnLengths;
   load.lengths = lengths.Draw(std::min(draws, kDrawnLengths), load.seed);
-  std::printf("%s at %s: concurrency %d, batch %d, lengths %s, seed %d\n", load.model.c_str(),
+  ASSIGN_OR_RETURN(const auto metadata, client->ModelMetadata(load.model, load.version));
+  const std::string drawn =
+      HasLength(metadata) ? absl::StrCat("lengths ", flags.lengths) : "no lengths";
+  std::printf("%s at %s: concurrency %d, batch %d, %s, seed %d\n", load.model.c_str(),
               client->target().c_str(), load.concurrency, static_cast<int>(load.batch),
-              flags.lengths.c_str(), static_cast<int>(load.seed));
+              drawn.c_str(), static_cast<int>(load.seed));
   if (flags.warmup_requests > 0) {
     LoadOptions warmup = load;
     warmup.requests = flags.warmup_requests;

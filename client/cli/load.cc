@@ -19,8 +19,8 @@ using SteadyClock = std::chrono::steady_clock;
 using InputsByLength = std::map<int64_t, std::vector<OwnedTensor>>;
 
 // Made before the clock starts: one set of inputs for each length that occurs.
-absl::StatusOr<InputsByLength> MakeInputs(client::Client& client, const LoadOptions& options) {
-  ASSIGN_OR_RETURN(const auto metadata, client.ModelMetadata(options.model, options.version));
+absl::StatusOr<InputsByLength> MakeInputs(const inference::ModelMetadataResponse& metadata,
+                                          const LoadOptions& options) {
   InputsByLength inputs;
   for (int64_t length : options.lengths) {
     if (inputs.count(length) > 0) continue;
@@ -58,7 +58,8 @@ Sample SendOne(client::Client& client, const LoadOptions& options, int64_t lengt
 absl::StatusOr<LoadResult> RunLoad(client::Client& client, const LoadOptions& options,
                                    const std::function<void(int64_t)>& progress) {
   if (options.lengths.empty()) return absl::InvalidArgumentError("no lengths to send");
-  ASSIGN_OR_RETURN(const InputsByLength inputs, MakeInputs(client, options));
+  ASSIGN_OR_RETURN(const auto metadata, client.ModelMetadata(options.model, options.version));
+  ASSIGN_OR_RETURN(const InputsByLength inputs, MakeInputs(metadata, options));
 
   std::atomic<int64_t> next = 0, finished = 0;
   std::mutex mutex;
@@ -96,7 +97,7 @@ absl::StatusOr<LoadResult> RunLoad(client::Client& client, const LoadOptions& op
   for (std::thread& thread : threads) thread.join();
   progress(finished);
 
-  LoadResult result{.seconds = took.count()};
+  LoadResult result{.seconds = took.count(), .has_length = HasLength(metadata)};
   for (auto& [index, sample] : samples) result.samples.push_back(std::move(sample));
   return result;
 }

@@ -31,7 +31,8 @@ struct LoadOptions {
   int64_t batch = 1;
   int64_t max_id = 1000;
   uint64_t seed = 1;
-  // Lengths are sent in order, each request takes the next; they start over at the end.
+  // Lengths are sent in order, each request takes the next; they start over at the end. A model
+  // whose requests have no length is sent rows.
   std::vector<int64_t> lengths;
   // Whichever comes first ends the load; zero: no limit. At least one must be set.
   int64_t requests = 0;
@@ -41,6 +42,7 @@ struct LoadOptions {
 struct LoadResult {
   std::vector<Sample> samples;  // in the order in which requests started
   double seconds = 0;           // from the first start to the last answer
+  bool has_length = true;       // else requests have rows and no length
 };
 
 // `progress` is called about ten times a second with the number of finished requests, from the

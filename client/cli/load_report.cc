@@ -21,7 +21,7 @@ struct BucketRow {
   std::vector<double> milliseconds;
   std::map<std::string, int64_t> captures;  // by the value of `reprise.capture`
   std::set<int64_t> replays;
-  int64_t tokens = 0;
+  int64_t units = 0;
   int64_t rows = 0;
 };
 
@@ -60,7 +60,13 @@ std::string LatencyTable(const std::vector<double>& milliseconds) {
   return table.Text();
 }
 
-std::string BucketTable(const std::map<std::string, BucketRow>& buckets) {
+// What is counted of requests that have no length.
+std::string Unit(const LoadResult& result) { return result.has_length ? "tokens" : "rows"; }
+int64_t UnitsOf(const LoadResult& result, const Sample& sample) {
+  return (result.has_length ? sample.length : 1) * sample.batch;
+}
+
+std::string BucketTable(const std::map<std::string, BucketRow>& buckets, const std::string& unit) {
   std::vector<std::string> names;
   for (const auto& [name, row] : buckets) names.push_back(name);
   std::sort(names.begin(), names.end(), [](const std::string& a, const std::string& b) {
@@ -74,7 +80,7 @@ std::string BucketTable(const std::map<std::string, BucketRow>& buckets) {
                {"waited", kRight},
                {"larger", kRight},
                {"eager", kRight},
-               {"tokens", kRight},
+               {unit, kRight},
                {"p50 ms", kRight},
                {"p99 ms", kRight}});
   for (const std::string& name : names) {
@@ -88,7 +94,7 @@ std::string BucketTable(const std::map<std::string, BucketRow>& buckets) {
                   row.replays.empty() ? "-" : absl::StrCat(row.replays.size()),
                   row.replays.empty() ? "-" : Fixed(static_cast<double>(row.rows) / replays, 1),
                   captures("captured"), captures("waited"), captures("larger"), captures("eager"),
-                  Count(row.tokens), Fixed(Percentile(row.milliseconds, 50), 2),
+                  Count(row.units), Fixed(Percentile(row.milliseconds, 50), 2),
                   Fixed(Percentile(row.milliseconds, 99), 2)});
   }
   return table.Text();
@@ -108,28 +114,29 @@ std::string LoadReport(const LoadResult& result) {
   std::vector<double> milliseconds;
   std::map<std::string, int64_t> errors;
   std::map<std::string, BucketRow> buckets;
-  int64_t tokens = 0;
+  int64_t units = 0;
   for (const Sample& sample : result.samples) {
     if (!sample.error.empty()) {
       ++errors[sample.error];
       continue;
     }
     milliseconds.push_back(sample.milliseconds);
-    tokens += sample.length * sample.batch;
+    units += UnitsOf(result, sample);
     BucketRow& row = buckets[sample.bucket];
     row.milliseconds.push_back(sample.milliseconds);
     ++row.captures[sample.capture];
     if (sample.replay >= 0) row.replays.insert(sample.replay);
-    row.tokens += sample.length * sample.batch;
+    row.units += UnitsOf(result, sample);
     row.rows += sample.batch;
   }
   std::string text = absl::StrFormat(
-      "%s requests in %.2f s, %d failed\n%.1f requests/s, %.0f tokens/s\n",
+      "%s requests in %.2f s, %d failed\n%.1f requests/s, %.0f %s/s\n",
       Count(result.samples.size()), result.seconds, result.samples.size() - milliseconds.size(),
       static_cast<double>(milliseconds.size()) / result.seconds,
-      static_cast<double>(tokens) / result.seconds);
+      static_cast<double>(units) / result.seconds, Unit(result));
   if (!milliseconds.empty()) {
-    absl::StrAppend(&text, "\n", LatencyTable(milliseconds), "\n", BucketTable(buckets));
+    absl::StrAppend(&text, "\n", LatencyTable(milliseconds), "\n",
+                    BucketTable(buckets, Unit(result)));
   }
   if (!errors.empty()) {
     Table table({{"failed", kRight}, {"error"}});

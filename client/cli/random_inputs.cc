@@ -2,9 +2,11 @@
 
 #include <cstring>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
 #include "runtime/base/status_macros.h"
 
 namespace reprise::cli {
@@ -69,6 +71,13 @@ absl::Status FillRandom(OwnedTensor& tensor, int64_t max_id, std::mt19937_64& ra
 }
 
 }  // namespace
+
+bool HasLength(const ModelMetadataResponse& metadata) {
+  return absl::c_any_of(metadata.inputs(), [](const auto& input) {
+    return absl::c_any_of(absl::MakeSpan(input.shape()).subspan(input.shape().empty() ? 0 : 1),
+                          [](int64_t size) { return size < 0; });
+  });
+}
 
 std::vector<client::InputTensor> Views(const std::vector<OwnedTensor>& tensors) {
   std::vector<client::InputTensor> views;

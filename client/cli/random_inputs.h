@@ -15,11 +15,9 @@ namespace reprise::cli {
 // What goes into made-up inputs, for --help.
 inline constexpr char kRandomInputsHelp[] =
     "Inputs are made up from the model's metadata. Of the sizes that a request decides, the first "
-    "of "
-    "an input is the batch and all others are the length. Integer inputs whose name contains "
-    "'mask' "
-    "are ones, those with 'type' or 'segment' zeros, all others ids between 1 and --max-id; floats "
-    "lie between -1 and 1; booleans are true.";
+    "of an input is the batch and all others are the length. Integer inputs whose name contains "
+    "'mask' are ones, those with 'type' or 'segment' zeros, all others ids between 1 and --max-id; "
+    "floats lie between -1 and 1; booleans are true.";
 
 // Tensors that own their bytes.
 struct OwnedTensor {
@@ -39,6 +37,10 @@ struct RandomInputOptions {
   int64_t max_id = 1000;
   std::map<std::string, std::vector<int64_t>> shapes;  // by input; overrides batch and length
 };
+
+// Whether requests of the model have a length: sizes that a request decides, besides the first of
+// each input.
+bool HasLength(const inference::ModelMetadataResponse& metadata);
 
 // One tensor for each input of the model. UNIMPLEMENTED for a datatype without random values
 // (BYTES), NOT_FOUND for a shape whose input does not exist.

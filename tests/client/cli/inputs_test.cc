@@ -54,6 +54,13 @@ TEST(RandomInputsTest, NamesAndMetadataDecideShapesAndValues) {
   EXPECT_THAT(Values<float>((*inputs)[3]), Each(AllOf(Ge(-1), Le(1))));
 }
 
+TEST(RandomInputsTest, ALengthIsASizeBehindTheFirstThatARequestDecides) {
+  EXPECT_TRUE(HasLength(Bert()));
+  EXPECT_FALSE(HasLength(Metadata(R"(inputs { name: "x" datatype: "FP32" shape: [-1, 4] }
+                                     inputs { name: "scale" datatype: "FP32" })")));
+  EXPECT_FALSE(HasLength({}));
+}
+
 TEST(RandomInputsTest, GivenShapeWinsAndUnknownInputIsNamed) {
   std::mt19937_64 random(1);
   const auto inputs = RandomInputs(Bert(), {.shapes = {{"scale", {3, 7}}}}, random);

@@ -43,6 +43,15 @@ TEST(LoadReportTest, BucketsAreInTheOrderOfSizesAndCountDistinctReplays) {
   EXPECT_LT(report.find("b1_s128"), report.find("exact"));
 }
 
+TEST(LoadReportTest, RequestsWithoutALengthAreCountedInRows) {
+  LoadResult result{.seconds = 2, .has_length = false};
+  result.samples = {Answered(100, 9, "b4", "replayed", 1), Answered(10, 2, "b4", "replayed", 2)};
+  for (Sample& sample : result.samples) sample.batch = 4;
+  const std::string report = LoadReport(result);
+  EXPECT_THAT(report, HasSubstr("1.0 requests/s, 4 rows/s"));
+  EXPECT_THAT(report, testing::Not(HasSubstr("tokens")));
+}
+
 TEST(LoadReportTest, FailuresAreCountedByMessageAndNotTimed) {
   LoadResult result{.seconds = 1};
   result.samples = {{.error = "UNAVAILABLE: draining"},
