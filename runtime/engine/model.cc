@@ -268,12 +268,12 @@ bool Model::packs_any_mask() const {
   });
 }
 
-absl::StatusOr<RequestShape> Model::Measure(const Request& request) const {
+absl::StatusOr<std::vector<const Shape*>> Model::TakeInputs(const Request& request,
+                                                            RequestShape& result) const {
   if (request.inputs.size() != inputs_.size()) {
     return absl::InvalidArgumentError(absl::StrCat("model '", id().name, "' has ", inputs_.size(),
                                                    " inputs, the request ", request.inputs.size()));
   }
-  RequestShape result{.buckets = buckets()};
   std::vector<const Shape*> shapes;
   for (size_t i = 0; i < inputs_.size(); ++i) {
     const InputTensor& tensor = request.inputs[i];
@@ -292,46 +292,60 @@ absl::StatusOr<RequestShape> Model::Measure(const Request& request) const {
     result.bytes += elements * DTypeSize(inputs_[i].dtype);
     shapes.push_back(&tensor.shape);
   }
+  return shapes;
+}
+
+absl::Status Model::TakeSize(const ModelAxis& axis, int64_t size, RequestShape& result) const {
+  result.sizes.push_back(size);
+  if (axis.is_batch) {
+    if (size == 0) {
+      return absl::InvalidArgumentError(absl::StrCat("the request has 0 rows: axis '", axis.label,
+                                                     "' of input '", InputWithAxis(axis.symbol),
+                                                     "' must be at least 1"));
+    }
+    result.rows = size;
+  } else if (size < axis.smallest) {
+    result.exact = true;
+  } else if (certified_.contains(axis.label)) {
+    // Refuses, as configured, what is longer than the largest bucket.
+    RETURN_IF_ERROR(result.buckets->FitBinding({{axis.label, size}}, {axis.label}).status());
+  }
+  if (__builtin_mul_overflow(result.tokens, std::max<int64_t>(size, 1), &result.tokens)) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("the request's sizes overflow at axis '", axis.label, "' of size ", size));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Model::TakeShapeInput(const ModelIo& input, const InputTensor& tensor,
+                                   RequestShape& result) const {
+  if (input.optional && tensor.data == nullptr) return absl::OkStatus();
+  const int64_t elements = NumElements(tensor.shape);
+  if (elements > kMaxShapeInputElements) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("input '", input.name, "' decides a shape and has ", elements,
+                     " elements; at most ", kMaxShapeInputElements, " are supported"));
+  }
+  // A copy: the client's bytes need not be aligned.
+  Tensor value = Tensor::Make(input.dtype, tensor.shape, [&](void* data) {
+    const size_t bytes = elements * DTypeSize(input.dtype);
+    if (bytes > 0) std::memcpy(data, tensor.data, bytes);
+  });
+  result.shape_inputs.insert_or_assign(input.name, std::move(value));
+  result.exact = true;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<RequestShape> Model::Measure(const Request& request) const {
+  RequestShape result{.buckets = buckets()};
+  ASSIGN_OR_RETURN(const std::vector<const Shape*> shapes, TakeInputs(request, result));
   ASSIGN_OR_RETURN(const auto sizes, MatchShapes(inputs_, shapes));
   if (!result.overrides.empty()) result.override_sizes = sizes;
-  for (size_t i = 0; i < axes_.size(); ++i) {
-    const ModelAxis& axis = axes_[i];
-    const int64_t size = sizes.at(axis.symbol);
-    result.sizes.push_back(size);
-    if (axis.is_batch) {
-      if (size == 0) {
-        return absl::InvalidArgumentError(absl::StrCat("the request has 0 rows: axis '", axis.label,
-                                                       "' of input '", InputWithAxis(axis.symbol),
-                                                       "' must be at least 1"));
-      }
-      result.rows = size;
-    } else if (size < axis.smallest) {
-      result.exact = true;
-    } else if (certified_.contains(axis.label)) {
-      // Refuses, as configured, what is longer than the largest bucket.
-      RETURN_IF_ERROR(result.buckets->FitBinding({{axis.label, size}}, {axis.label}).status());
-    }
-    if (__builtin_mul_overflow(result.tokens, std::max<int64_t>(size, 1), &result.tokens)) {
-      return absl::ResourceExhaustedError(
-          absl::StrCat("the request's sizes overflow at axis '", axis.label, "' of size ", size));
-    }
+  for (const ModelAxis& axis : axes_) {
+    RETURN_IF_ERROR(TakeSize(axis, sizes.at(axis.symbol), result));
   }
   for (int position : result.overrides.empty() ? shape_inputs_ : variants_->shape_inputs()) {
-    const InputTensor& tensor = request.inputs[position];
-    const ModelIo& input = inputs_[position];
-    if (input.optional && tensor.data == nullptr) continue;
-    if (NumElements(tensor.shape) > kMaxShapeInputElements) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "input '", input.name, "' decides a shape and has ", NumElements(tensor.shape),
-          " elements; at most ", kMaxShapeInputElements, " are supported"));
-    }
-    // A copy: the client's bytes need not be aligned.
-    Tensor value = Tensor::Make(input.dtype, tensor.shape, [&](void* data) {
-      const size_t bytes = NumElements(tensor.shape) * DTypeSize(input.dtype);
-      if (bytes > 0) std::memcpy(data, tensor.data, bytes);
-    });
-    result.shape_inputs.insert_or_assign(input.name, std::move(value));
-    result.exact = true;
+    RETURN_IF_ERROR(TakeShapeInput(inputs_[position], request.inputs[position], result));
   }
   if (!result.exact && !MasksAllowPadding(request)) {
     result.exact = !packs_any_mask() || !Packs(result);

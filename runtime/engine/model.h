@@ -239,6 +239,12 @@ class Model : public std::enable_shared_from_this<Model> {
   bool BeyondProof(const std::vector<int64_t>& sizes) const;
   // Its masks count where the certificates ask for that.
   bool MasksAllowPadding(const Request& request) const;
+  // Steps of Measure, which fill in `result`. The shapes of the inputs, null for those left out.
+  absl::StatusOr<std::vector<const Shape*>> TakeInputs(const Request& request,
+                                                       RequestShape& result) const;
+  absl::Status TakeSize(const ModelAxis& axis, int64_t size, RequestShape& result) const;
+  absl::Status TakeShapeInput(const ModelIo& input, const InputTensor& tensor,
+                              RequestShape& result) const;
   // Symbols of the axes along which any size may be padded by now.
   std::set<std::string> Paddable() const;
   // The name of the first input that has the axis.

@@ -129,42 +129,50 @@ class Inliner {
     return absl::OkStatus();
   }
 
-  // A Loop that runs once for each slice of the scanned inputs, and looks the slices up.
-  absl::Status AddScan(const onnx::NodeProto& call, const OpsetMap& opsets, int depth) {
+  // What a Scan says of itself.
+  struct ScanCall {
+    const onnx::GraphProto* body = nullptr;
+    int carried = 0;                                     // inputs, before those that are scanned
+    int64_t scanned = 0;                                 // inputs
+    std::vector<int64_t> axes, backwards;                // by scanned input
+    std::vector<int64_t> result_axes, result_backwards;  // by stacked result
+  };
+
+  static absl::StatusOr<ScanCall> ReadScan(const onnx::NodeProto& call, const OpsetMap& opsets) {
     const auto version = opsets.find("");
     if (version == opsets.end() || version->second < 9) {
       return absl::UnimplementedError(absl::StrCat(Label(call), " of opset ",
                                                    version == opsets.end() ? 0 : version->second,
                                                    " is not supported, only since 9"));
     }
+    ScanCall scan;
     const std::vector<int64_t> given = IntsOf(call, "num_scan_inputs");
-    const int64_t scanned = given.empty() ? 0 : given[0];
-    if (scanned < 1 || scanned > call.input_size()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(Label(call), " scans ", scanned, " of its ", call.input_size(), " inputs"));
+    scan.scanned = given.empty() ? 0 : given[0];
+    if (scan.scanned < 1 || scan.scanned > call.input_size()) {
+      return absl::InvalidArgumentError(absl::StrCat(Label(call), " scans ", scan.scanned,
+                                                     " of its ", call.input_size(), " inputs"));
     }
-    const int carried = call.input_size() - static_cast<int>(scanned);
-    ASSIGN_OR_RETURN(const onnx::GraphProto* body,
-                     BodyOf(call, call.input_size(), std::max(carried, call.output_size())));
-    const int64_t stacked = body->output_size() - carried;
-    ASSIGN_OR_RETURN(const std::vector<int64_t> backwards,
-                     ScanInts(call, "scan_input_directions", scanned));
-    ASSIGN_OR_RETURN(const std::vector<int64_t> axes, ScanInts(call, "scan_input_axes", scanned));
-    ASSIGN_OR_RETURN(const std::vector<int64_t> results_backwards,
-                     ScanInts(call, "scan_output_directions", stacked));
-    ASSIGN_OR_RETURN(const std::vector<int64_t> result_axes,
-                     ScanInts(call, "scan_output_axes", stacked));
+    scan.carried = call.input_size() - static_cast<int>(scan.scanned);
+    ASSIGN_OR_RETURN(scan.body,
+                     BodyOf(call, call.input_size(), std::max(scan.carried, call.output_size())));
+    const int64_t stacked = scan.body->output_size() - scan.carried;
+    ASSIGN_OR_RETURN(scan.axes, ScanInts(call, "scan_input_axes", scan.scanned));
+    ASSIGN_OR_RETURN(scan.backwards, ScanInts(call, "scan_input_directions", scan.scanned));
+    ASSIGN_OR_RETURN(scan.result_axes, ScanInts(call, "scan_output_axes", stacked));
+    ASSIGN_OR_RETURN(scan.result_backwards, ScanInts(call, "scan_output_directions", stacked));
+    return scan;
+  }
 
+  // A Loop that runs once for each slice of the scanned inputs, and looks the slices up.
+  absl::Status AddScan(const onnx::NodeProto& call, const OpsetMap& opsets, int depth) {
+    ASSIGN_OR_RETURN(const ScanCall scan, ReadScan(call, opsets));
     const std::string prefix = NextPrefix(call);
     const auto own_name = [&](absl::string_view name) {
       return absl::StrCat(prefix, "scan:", name);
     };
-    const auto input_of_body = [&](int64_t i) {
-      return absl::StrCat(prefix, body->input(carried + static_cast<int>(i)).name());
-    };
     const std::string count = own_name("count"), step_number = own_name("step");
-    AddScanNode(call, "Shape", {call.input(carried)}, own_name("shape"));
-    AddNumber(own_name("axis"), axes[0]);
+    AddScanNode(call, "Shape", {call.input(scan.carried)}, own_name("shape"));
+    AddNumber(own_name("axis"), scan.axes[0]);
     AddScanNode(call, "Gather", {own_name("shape"), own_name("axis")}, count);
 
     onnx::NodeProto loop, step;
@@ -172,41 +180,46 @@ class Inliner {
     loop.set_name(call.name());
     loop.add_input(count);
     loop.add_input("");
-    for (int i = 0; i < carried; ++i) loop.add_input(call.input(i));
+    for (int i = 0; i < scan.carried; ++i) loop.add_input(call.input(i));
     *loop.mutable_output() = call.output();
-    BeginLoop(call, carried, loop, step);
-    SetInts(loop, "axes", result_axes);
-    SetInts(loop, "directions", results_backwards);
-    DeclareScanned(*body, carried, loop);
+    BeginLoop(call, scan.carried, loop, step);
+    SetInts(loop, "axes", scan.result_axes);
+    SetInts(loop, "directions", scan.result_backwards);
+    DeclareScanned(*scan.body, scan.carried, loop);
     step.add_output(step_number);
     step.add_output(own_name("condition"));
-    for (int i = 0; i < carried; ++i) {
-      step.add_output(absl::StrCat(prefix, body->input(i).name()));
+    for (int i = 0; i < scan.carried; ++i) {
+      step.add_output(absl::StrCat(prefix, scan.body->input(i).name()));
     }
-    std::vector<int64_t> types = DeclaredTypes(*body);
-    types.resize(carried);
+    std::vector<int64_t> types = DeclaredTypes(*scan.body);
+    types.resize(scan.carried);
     types.insert(types.begin(), {onnx::TensorProto::INT64, onnx::TensorProto::BOOL});
     SetInts(step, "dtypes", types);
     AddControl(std::move(step), opsets, call);
 
-    const std::string last = own_name("last"), from_last = own_name("from_last");
+    const std::string from_last = own_name("from_last");
     AddNumber(own_name("one"), 1);
-    AddScanNode(call, "Sub", {count, own_name("one")}, last);
-    AddScanNode(call, "Sub", {last, step_number}, from_last);
-    for (int64_t i = 0; i < scanned; ++i) {
-      onnx::NodeProto& slice = AddScanNode(
-          call, "Gather",
-          {call.input(carried + static_cast<int>(i)), backwards[i] != 0 ? from_last : step_number},
-          input_of_body(i));
-      onnx::AttributeProto& axis = *slice.add_attribute();
-      axis.set_name("axis");
-      axis.set_type(onnx::AttributeProto::INT);
-      axis.set_i(axes[i]);
+    AddScanNode(call, "Sub", {count, own_name("one")}, own_name("last"));
+    AddScanNode(call, "Sub", {own_name("last"), step_number}, from_last);
+    for (int i = 0; i < scan.scanned; ++i) {
+      const int input = scan.carried + i;
+      AddSlice(call, input, scan.backwards[i] != 0 ? from_last : step_number, scan.axes[i],
+               absl::StrCat(prefix, scan.body->input(input).name()));
     }
     loop.add_input(own_name("condition"));
-    RETURN_IF_ERROR(AddSubgraph(*body, prefix, opsets, depth, loop));
+    RETURN_IF_ERROR(AddSubgraph(*scan.body, prefix, opsets, depth, loop));
     AddControl(std::move(loop), opsets, call);
     return absl::OkStatus();
+  }
+
+  // The slice of an input of a Scan that one step sees.
+  void AddSlice(const onnx::NodeProto& call, int input, const std::string& place, int64_t along,
+                const std::string& slice_name) {
+    onnx::NodeProto& slice = AddScanNode(call, "Gather", {call.input(input), place}, slice_name);
+    onnx::AttributeProto& axis = *slice.add_attribute();
+    axis.set_name("axis");
+    axis.set_type(onnx::AttributeProto::INT);
+    axis.set_i(along);
   }
 
   // Attribute `name` of a Scan, one number for each of `count` values; directions are 0 or 1.
