@@ -47,7 +47,11 @@ const AxisBuckets* FindAxis(const std::vector<AxisBuckets>& axes, absl::string_v
 
 }  // namespace
 
-std::vector<int64_t> BucketPolicy::DefaultRows() { return {1, 2, 4, 8, 16, 32}; }
+std::vector<int64_t> BucketPolicy::DefaultRows(int64_t most) {
+  std::vector<int64_t> rows = {1};
+  while (rows.back() <= most / 2) rows.push_back(2 * rows.back());
+  return rows;
+}
 
 std::vector<int64_t> BucketPolicy::DefaultPositions() { return {16, 32, 64, 128, 256, 512}; }
 

@@ -41,9 +41,10 @@ struct BucketPolicy {
   int64_t max_batch_tokens = 4096;  // limit on the product of a binding's sizes
   Overflow overflow = Overflow::kExact;
 
-  // Of an axis that counts rows: {1, 2, 4, 8, 16, 32}; of one that counts positions: {16, 32, 64,
-  // 128, 256, 512}.
-  static std::vector<int64_t> DefaultRows();
+  // Of an axis that counts rows: {1, 2, 4, ...} up to `most`, at least 1; of one that counts
+  // positions: {16, 32, 64, 128, 256, 512}.
+  static constexpr int64_t kDefaultMostRows = 32;
+  static std::vector<int64_t> DefaultRows(int64_t most = kDefaultMostRows);
   static std::vector<int64_t> DefaultPositions();
 
   // `batch_axis` (may be empty) with rows, every other axis with positions.

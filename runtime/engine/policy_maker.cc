@@ -18,6 +18,45 @@ namespace {
 // Requests before the first look at buckets: enough that what it finds stays.
 constexpr int64_t kFirstLookAfter = 600;
 
+// What one replay of a model of small rows may write: little beside caches and arenas.
+constexpr int64_t kBytesOfSmallRows = int64_t{8} << 20;
+
+// Bytes of all that nodes make of a request of `rows` rows, and of its inputs; where the model does
+// not take so many, an error.
+absl::StatusOr<int64_t> BytesWritten(const Graph& symbolic, const std::string& batch,
+                                     int64_t rows) {
+  ASSIGN_OR_RETURN(const Graph graph, Specialize(symbolic, {.axes = {{batch, rows}}}));
+  int64_t bytes = 0;
+  const auto add = [&](ValueId id) {
+    if (id == kNone) return;
+    const Value& value = graph.value(id);
+    bytes += NumElements(*value.shape) * static_cast<int64_t>(DTypeSize(value.dtype));
+  };
+  for (const ValueId input : graph.inputs()) add(input);
+  for (const NodeId node : graph.NodeIds()) {
+    for (const ValueId output : graph.node(node).outputs) add(output);
+  }
+  return bytes;
+}
+
+// The most rows of a replay where nothing is configured. A model whose only size is its rows is
+// asked with thousands of them, if they are small: one replay takes as many as are cheap to keep
+// room for.
+int64_t MostRows(const Model& model, const Graph& graph) {
+  constexpr int64_t kUsual = BucketPolicy::kDefaultMostRows;
+  if (model.axes().size() != 1 || !model.axes()[0].is_batch) return kUsual;
+  constexpr int64_t kFew = 2, kMore = 2 * kFew;
+  const std::string& batch = model.axes()[0].symbol;
+  const absl::StatusOr<int64_t> few = BytesWritten(graph, batch, kFew);
+  const absl::StatusOr<int64_t> more = BytesWritten(graph, batch, kMore);
+  if (!few.ok() || !more.ok()) return kUsual;
+  const int64_t a_row = std::max<int64_t>((*more - *few) / (kMore - kFew), 1);
+  const ModelOptions& options = model.options();
+  int64_t most = std::min(kBytesOfSmallRows / a_row, options.max_batch_tokens);
+  if (options.max_batch_size > 0) most = std::min(most, options.max_batch_size);
+  return std::max(most, kUsual);
+}
+
 // Whether padding may go as far as boundaries of an earlier run went.
 bool Covers(const AdvisorOptions& advisor, const LearntBuckets& learnt) {
   for (size_t i = 0; i < std::min(advisor.axes.size(), learnt.boundaries.size()); ++i) {
@@ -34,8 +73,8 @@ bool Covers(const AdvisorOptions& advisor, const LearntBuckets& learnt) {
 std::vector<int64_t> PolicyMaker::BucketSizes(const Model& model, const ModelAxis& axis) {
   const auto configured = model.options_.buckets.find(axis.label);
   if (configured != model.options_.buckets.end()) return configured->second;
-  return axis.is_batch || axis.counts_rows ? BucketPolicy::DefaultRows()
-                                           : BucketPolicy::DefaultPositions();
+  if (axis.is_batch) return BucketPolicy::DefaultRows(MostRows(model, model.graph_));
+  return axis.counts_rows ? BucketPolicy::DefaultRows() : BucketPolicy::DefaultPositions();
 }
 
 std::vector<std::vector<int64_t>> PolicyMaker::BucketsByAxis(const Model& model) {

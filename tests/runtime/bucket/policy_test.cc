@@ -19,6 +19,13 @@ AxisSizes Sizes(int64_t batch, int64_t sequence) {
   return {{"batch", batch}, {"sequence", sequence}};
 }
 
+TEST(BucketPolicyTest, DefaultRowsArePowersOfTwoUpToTheMost) {
+  EXPECT_THAT(BucketPolicy::DefaultRows(), ElementsAre(1, 2, 4, 8, 16, 32));
+  EXPECT_THAT(BucketPolicy::DefaultRows(1), ElementsAre(1));
+  EXPECT_THAT(BucketPolicy::DefaultRows(7), ElementsAre(1, 2, 4));
+  EXPECT_THAT(BucketPolicy::DefaultRows(8), ElementsAre(1, 2, 4, 8));
+}
+
 TEST(BucketPolicyTest, DefaultsAreValid) {
   EXPECT_TRUE(Bert().Validate().ok());
   EXPECT_TRUE(BucketPolicy::Default("", {"past", "sequence"}).Validate().ok());
