@@ -184,12 +184,11 @@ int64_t BucketPolicy::LargestBatch(const AxisSizes& others) const {
   const AxisBuckets* buckets = FindAxis(axes, batch_axis);
   if (buckets == nullptr || buckets->sizes.empty()) return 1;
   AxisSizes sizes = others;
-  int64_t largest = buckets->sizes.front();
-  for (int64_t batch : buckets->sizes) {
-    sizes[batch_axis] = batch;
-    if (WithinLimit(sizes)) largest = batch;
+  for (auto batch = buckets->sizes.rbegin(); batch != buckets->sizes.rend(); ++batch) {
+    sizes[batch_axis] = *batch;
+    if (WithinLimit(sizes)) return *batch;
   }
-  return largest;
+  return buckets->sizes.front();
 }
 
 std::string BucketLabel(const AxisSizes& bucketed, absl::string_view batch_axis) {

@@ -210,7 +210,22 @@ void Norm(const NormArgs& args, int64_t row_begin, int64_t row_end) {
   for (int64_t row = row_begin; row < row_end; ++row) NormRow(args, row);
 }
 
+// Rows of few columns, classes say: each stays in one vector from its load to its store.
+void SoftmaxInOneVector(const float* x, float* y, int64_t size, int64_t row_begin,
+                        int64_t row_end) {
+  const F32 d;
+  const auto columns = hn::FirstN(d, size);
+  for (int64_t row = row_begin; row < row_end; ++row) {
+    const VF in = LoadPart(d, x + row * size, size);
+    const VF max = hn::MaxOfLanes(d, hn::IfThenElse(columns, in, hn::Set(d, -INFINITY)));
+    const VF p = hn::IfThenElseZero(columns, SoftmaxExp(d, hn::Sub(in, max)));
+    const VF scale = hn::Div(hn::Set(d, 1.0f), hn::SumOfLanes(d, p));
+    StorePart(hn::Mul(p, scale), d, y + row * size, size);
+  }
+}
+
 void Softmax(const float* x, float* y, int64_t size, int64_t row_begin, int64_t row_end) {
+  if (size <= kLanes) return SoftmaxInOneVector(x, y, size, row_begin, row_end);
   const F32 d;
   for (int64_t row = row_begin; row < row_end; ++row) {
     const float* in = x + row * size;
