@@ -210,22 +210,33 @@ void Norm(const NormArgs& args, int64_t row_begin, int64_t row_end) {
   for (int64_t row = row_begin; row < row_end; ++row) NormRow(args, row);
 }
 
-// Rows of few columns, classes say: each stays in one vector from its load to its store.
-void SoftmaxInOneVector(const float* x, float* y, int64_t size, int64_t row_begin,
-                        int64_t row_end) {
+// `rows` rows of few columns, classes say: each stays in one vector from its load to its store. All
+// are loaded before any is stored: where y is x a load waits for a store that ends where it begins.
+template <int rows>
+HWY_INLINE void SoftmaxInVectors(const float* x, float* y, int64_t size) {
   const F32 d;
   const auto columns = hn::FirstN(d, size);
-  for (int64_t row = row_begin; row < row_end; ++row) {
-    const VF in = LoadPart(d, x + row * size, size);
-    const VF max = hn::MaxOfLanes(d, hn::IfThenElse(columns, in, hn::Set(d, -INFINITY)));
-    const VF p = hn::IfThenElseZero(columns, SoftmaxExp(d, hn::Sub(in, max)));
-    const VF scale = hn::Div(hn::Set(d, 1.0f), hn::SumOfLanes(d, p));
-    StorePart(hn::Mul(p, scale), d, y + row * size, size);
+  VF p[rows];
+  for (int r = 0; r < rows; ++r) p[r] = LoadPart(d, x + r * size, size);
+  for (int r = 0; r < rows; ++r) {
+    const VF max = hn::MaxOfLanes(d, hn::IfThenElse(columns, p[r], hn::Set(d, -INFINITY)));
+    p[r] = hn::IfThenElseZero(columns, SoftmaxExp(d, hn::Sub(p[r], max)));
+    p[r] = hn::Mul(p[r], hn::Div(hn::Set(d, 1.0f), hn::SumOfLanes(d, p[r])));
   }
+  for (int r = 0; r < rows; ++r) StorePart(p[r], d, y + r * size, size);
+}
+
+void SoftmaxOfFew(const float* x, float* y, int64_t size, int64_t row_begin, int64_t row_end) {
+  constexpr int kAtOnce = 4;
+  int64_t row = row_begin;
+  for (; row + kAtOnce <= row_end; row += kAtOnce) {
+    SoftmaxInVectors<kAtOnce>(x + row * size, y + row * size, size);
+  }
+  for (; row < row_end; ++row) SoftmaxInVectors<1>(x + row * size, y + row * size, size);
 }
 
 void Softmax(const float* x, float* y, int64_t size, int64_t row_begin, int64_t row_end) {
-  if (size <= kLanes) return SoftmaxInOneVector(x, y, size, row_begin, row_end);
+  if (size <= kLanes) return SoftmaxOfFew(x, y, size, row_begin, row_end);
   const F32 d;
   for (int64_t row = row_begin; row < row_end; ++row) {
     const float* in = x + row * size;
