@@ -35,6 +35,7 @@
 #include "runtime/ops/rearrange.h"
 #include "runtime/ops/recurrent.h"
 #include "runtime/ops/reduce.h"
+#include "runtime/ops/relative_attention.h"
 #include "runtime/ops/resize.h"
 #include "runtime/ops/result_types.h"
 #include "runtime/ops/roi_align.h"
@@ -248,6 +249,7 @@ constexpr OpRow kRows[] = {
     {"com.microsoft.EmbedLayerNormalization", 1, 9, 1, 3, 0, 0, EmbedLayerNormRule, EmbedLayerNormKernel, UnknownAxis, TypeOfEach<TypeLike<2>, kInt32, TypeLike<2>>},
     {"reprise.Rotary", 3, 3, 1, 1, kInternal, 0, RotaryRule, RotaryKernel, UnknownAxis},
     {"reprise.Attention", 1, 4, 1, 1, kInternal, 0, AttentionRule, AttentionKernel, UnknownAxis},
+    {"reprise.RelativeAttention", 3, 10, 1, 1, kInternal, 0, RelativeAttentionRule, RelativeAttentionKernel, UnknownAxis},
     // Packed tokens.
     {"reprise.SegmentAttention", 1, 6, 1, 1, kInternal, 0, SegmentAttentionRule, SegmentAttentionKernel, UnknownAxis},
     {"reprise.SegmentReduce", 2, 2, 1, 1, kInternal, 0, SegmentReduceRule, SegmentReduceKernel, UnknownAxis},

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <optional>
 
+#include "absl/algorithm/container.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/passes/packer.h"
 #include "runtime/passes/rewrite.h"
@@ -50,11 +51,19 @@ absl::StatusOr<Packer::Pairs> Packer::PairsOf(const Site& site, const Operand& o
     pairs.key = PackedOf(operand);
     return pairs;
   }
+  const bool of_queries = operand.tokens() && operand.form.rest == 1 && !operand.form.merged &&
+                          operand.dims.back().is_one() &&
+                          operand.dims[rank - 2].kind == DimKind::kLength &&
+                          operand.form.rows == result.form.rows;
+  if (of_queries && PackedOf(operand) != kNone) {
+    ASSIGN_OR_RETURN(pairs.query, Reshape(PackedOf(operand), {}));
+    return pairs;
+  }
   const bool square = operand.fixed() && rank >= 2 &&
                       operand.dims[rank - 1].kind == DimKind::kLength &&
                       operand.dims[rank - 2].kind == DimKind::kLength;
   if (!square || rank > result.form.rows) {
-    return Refuse(site, "it is no sum of a value for each key and a table by position");
+    return Refuse(site, "it is no sum of values for each key and query and a table by position");
   }
   // What lies before the queries are heads, where the result has those.
   const int64_t heads = rank == 2 || result.form.rows == 3 ? 1 : operand.dims[rank - 3].size;
@@ -65,22 +74,43 @@ absl::StatusOr<Packer::Pairs> Packer::PairsOf(const Site& site, const Operand& o
 
 absl::Status Packer::PackPairs(const Site& site) {
   if (site.op() == "Where") return PackPairsChoice(site);
-  if (site.op() != "Add" && site.op() != "And") {
+  if (site.op() == "Cast") return PackPairsCast(site);
+  const bool adds = site.op() == "Add", multiplies = site.op() == "Mul";
+  if (!adds && !multiplies && site.op() != "And") {
     return Refuse(site, "it relates tokens to tokens in a way without a rule");
   }
-  const bool adds = site.op() == "Add";
-  Pairs joint = {.range = adds ? Range{} : Range{0, 1}};
+  Pairs joint = {.product = multiplies, .range = adds ? Range{} : Range{0, 1}};
   for (const Operand& input : site.inputs) {
     ASSIGN_OR_RETURN(const Pairs more, PairsOf(site, input));
+    if (input.form.kind == Form::kPairs && more.product != multiplies) {
+      return Refuse(site, "it joins sums and products of masks");
+    }
     // Numbers that are added in another order are rounded otherwise, which beside those that hide
     // is all that is left of a score.
-    const bool both = more.key != kNone && more.table != kNone;
-    const bool again =
-        (more.key != kNone && joint.key != kNone) || (more.table != kNone && joint.table != kNone);
-    joint.exact = joint.exact && more.exact && !(adds && (both || again));
+    int given = 0, again = 0;
+    for (ValueId Pairs::*part : kParts) {
+      given += more.*part != kNone;
+      again += more.*part != kNone && joint.*part != kNone;
+      RETURN_IF_ERROR(Join(site.op(), more.*part, joint.*part));
+    }
+    joint.exact = joint.exact && more.exact && !(adds && (given > 1 || again > 0));
     if (adds) joint.range = SumOf(joint.range, more.range);
-    RETURN_IF_ERROR(Join(site.op(), more.key, joint.key));
-    RETURN_IF_ERROR(Join(site.op(), more.table, joint.table));
+  }
+  pairs_[site.outputs[0].a] = joint;
+  return absl::OkStatus();
+}
+
+// A product is true where no factor is 0.
+absl::Status Packer::PackPairsCast(const Site& site) {
+  const Pairs& from = pairs_[site.inputs[0].a];
+  const bool to_bool = twins_.a.value(site.outputs[0].a).dtype == DType::kBool;
+  if (site.inputs[0].form.kind != Form::kPairs || !from.product || !to_bool) {
+    return Refuse(site, "it relates tokens to tokens in a way without a rule");
+  }
+  Pairs joint = {.range = Range{0, 1}};
+  for (ValueId Pairs::*part : kParts) {
+    if (from.*part == kNone) continue;
+    ASSIGN_OR_RETURN(joint.*part, AddCast(to_, from.*part, DType::kBool));
   }
   pairs_[site.outputs[0].a] = joint;
   return absl::OkStatus();
@@ -93,7 +123,7 @@ absl::Status Packer::JoinChoice(const Pairs& numbers, double fill, Pairs& hidden
   const bool same_bound = numbers.lowest == fill || std::isinf(numbers.lowest);
   hidden.exact = hidden.exact && numbers.exact && same_bound && numbers.range.has_value() &&
                  numbers.range->least >= fill && numbers.range->most <= kNothingBesideAFill;
-  for (ValueId Pairs::*part : {&Pairs::key, &Pairs::table}) {
+  for (ValueId Pairs::*part : kParts) {
     const bool again = numbers.*part != kNone && hidden.*part != kNone;
     RETURN_IF_ERROR(Join("Add", numbers.*part, hidden.*part));
     if (!again || !hidden.exact) continue;
@@ -111,9 +141,11 @@ absl::Status Packer::PackPairsChoice(const Site& site) {
     if (!fill.has_value() || !(*fill <= kLowestFill)) continue;
     ASSIGN_OR_RETURN(const Pairs seen, PairsOf(site, condition));
     const bool keep = kept == 1;
-    if (!keep && seen.key != kNone && seen.table != kNone) continue;  // Either may show it.
+    const auto given = absl::c_count_if(
+        kParts, [&](ValueId Pairs::*part) { return seen.*part != kNone; });
+    if (seen.product || (!keep && given > 1)) continue;  // Any of them may show it.
     Pairs sum = {.lowest = *fill, .exact = seen.exact};
-    for (ValueId Pairs::*part : {&Pairs::key, &Pairs::table}) {
+    for (ValueId Pairs::*part : kParts) {
       if (seen.*part == kNone) continue;
       ASSIGN_OR_RETURN(sum.*part, Hide(seen.*part, keep, *fill));
     }

@@ -58,6 +58,7 @@ absl::Status Packer::PackNode(const Site& site) {
   if (site.op() == "reprise.SegmentDynamicQuantizeLinear") return PackRequestScale(site);
   if (ops::IsQuantisation(site.op())) return PackQuantisation(site);
   if (site.op() == "reprise.Attention") return PackAttention(site);
+  if (site.op() == "reprise.RelativeAttention") return PackRelative(site);
   if (site.op() == "reprise.Rotary") return PackRotary(site);
   if (site.op() == "reprise.EmbeddingSum") return PackEmbedding(site);
   if (site.op() == "Gather") return PackGather(site);
@@ -265,79 +266,6 @@ absl::Status Packer::PackWeightedSum(const Site& site) {
   ASSIGN_OR_RETURN(const ValueId weighted, AddInferred(to_, "Mul", {PackedOf(data), column}));
   return EmitReshaped(site, "reprise.SegmentReduce", {weighted, segments_},
                       {{"reduction", std::string("sum")}});
-}
-
-absl::Status Packer::AttentionMask(const Site& site, int64_t heads, Pairs& mask) {
-  const Operand& operand = site.inputs[3];
-  const size_t rank = operand.dims.size();
-  const auto kind = [&](size_t from_right) {
-    return from_right > rank ? DimKind{DimKind::kSize, 1} : operand.dims[rank - from_right];
-  };
-  constexpr double kNever = -std::numeric_limits<double>::infinity();
-  if (operand.form.kind == Form::kPairs && operand.form.rows == 4) {
-    mask = pairs_[operand.a];
-    if (mask.table != kNone && to_.value(mask.table).dtype == DType::kBool) {
-      ASSIGN_OR_RETURN(mask.table, Hide(mask.table, /*keep=*/true, kNever));
-    }
-    return absl::OkStatus();
-  }
-  if (operand.tokens() && operand.form.rest == 0 && operand.form.rows == 4) {
-    mask.key = PackedOf(operand);
-    mask.range = RangeOf(twins_.a, operand.a);
-    return absl::OkStatus();
-  }
-  mask.range = Range{};  // No request has a say.
-  const bool by_key = operand.fixed() && rank >= 1 && kind(1).kind == DimKind::kLength;
-  if (by_key && kind(2).is_one() && kind(3).is_one() && kind(4).is_one()) {
-    ASSIGN_OR_RETURN(mask.key, LookUp(site, operand, 0));
-    if (to_.value(mask.key).shape->empty()) mask.key = kNone;
-    if (mask.key != kNone) return absl::OkStatus();
-    return Refuse(site, "its mask is the same for every key");
-  }
-  const bool per_head =
-      kind(3).is_one() || (kind(3).kind == DimKind::kSize && kind(3).size == heads);
-  if (!by_key || kind(2).kind != DimKind::kLength || !per_head || rank > 4 || !kind(4).is_one()) {
-    return Refuse(site, "its mask is neither one value a key nor a table by position");
-  }
-  ASSIGN_OR_RETURN(ValueId table, Table(site, operand));
-  ASSIGN_OR_RETURN(table,
-                   AddReshape(to_, table, {kind(3).size, twins_.at_a.length, twins_.at_a.length}));
-  if (to_.value(table).dtype == DType::kBool) {
-    ASSIGN_OR_RETURN(table, Hide(table, /*keep=*/true, kNever));
-  }
-  mask.table = table;
-  return absl::OkStatus();
-}
-
-absl::Status Packer::PackAttention(const Site& site) {
-  const int64_t heads = site.attributes().Int("num_heads", 0);
-  if (site.attributes().Int("head_size_v", 0) != 0 || !site.outputs[0].tokens()) {
-    return Refuse(site, "queries, keys and values are not one a token");
-  }
-  std::vector<ValueId> inputs;
-  for (size_t i = 0; i < 3; ++i) {
-    if (!site.has(i)) {
-      inputs.push_back(kNone);
-      continue;
-    }
-    const Operand& operand = site.inputs[i];
-    if (!operand.tokens() || operand.form.rest != 1 || PackedOf(operand) == kNone) {
-      return Refuse(site, "queries, keys and values are not one a token");
-    }
-    inputs.push_back(PackedOf(operand));
-  }
-  Pairs mask;
-  if (site.has(3)) RETURN_IF_ERROR(AttentionMask(site, heads, mask));
-  inputs.insert(inputs.end(), {mask.key, mask.table, segments_});
-  Attributes attributes = site.attributes();
-  attributes.Set("longest", options_.longest);
-  const bool clear = mask.range.has_value() && mask.range->clear;
-  if (site.has(3) && mask.exact && clear) attributes.Set(kAnyMask, int64_t{1});
-  const bool joined = mask.key != kNone && mask.table != kNone;
-  if (joined && mask.exact && std::isfinite(mask.lowest)) {
-    attributes.Set("lowest", static_cast<float>(mask.lowest));
-  }
-  return Emit(site, "reprise.SegmentAttention", std::move(inputs), std::move(attributes));
 }
 
 absl::Status Packer::PackEmbedding(const Site& site) {

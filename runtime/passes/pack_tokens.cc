@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/ops/relative_attention.h"
 #include "runtime/passes/packer.h"
 #include "runtime/passes/pass.h"
 #include "runtime/passes/specialize.h"
@@ -26,8 +27,11 @@ absl::StatusOr<Graph> FusedAt(const Graph& symbolic, const PackOptions& options,
 bool TakesAnyMask(const Graph& packed) {
   for (const NodeId id : packed.NodeIds()) {
     const Node& node = packed.node(id);
-    constexpr size_t kMask = 3;
-    if (node.op != "reprise.SegmentAttention" || node.input(kMask) == kNone) continue;
+    const bool relative = node.op == "reprise.RelativeAttention";
+    if (!relative && node.op != "reprise.SegmentAttention") continue;
+    const bool masked = node.input(ops::RelativeInputs::kMask) != kNone ||
+                        (relative && node.input(ops::RelativeInputs::kQueryMask) != kNone);
+    if (!masked) continue;
     if (node.attributes.Int(kAnyMask, 0) == 0) return false;
   }
   return true;

@@ -45,11 +45,13 @@ class Packer {
     int64_t rank() const { return static_cast<int64_t>(dims.size()); }
     bool has_length() const;
   };
-  // A mask of attention that depends on query and key: the sum of a value a token (of the key) and
-  // a table [heads or 1, longest, longest]; of bools, true where both are.
+  // A mask of attention that depends on query and key: the sum of a value a token (of the key, and
+  // of the query) and a table [heads or 1, longest, longest]; of bools, true where all are.
   struct Pairs {
     ValueId key = kNone;
+    ValueId query = kNone;
     ValueId table = kNone;
+    bool product = false;  // numbers that are multiplied, not added
     // The sum of both is taken to be no lower than this.
     double lowest = -std::numeric_limits<double>::infinity();
     // That is what the model has, whatever the keys hold: also for a query from which everything is
@@ -57,6 +59,7 @@ class Packer {
     bool exact = true;
     std::optional<Range> range;  // of the model's numbers, where it is known
   };
+  static constexpr ValueId Pairs::*kParts[] = {&Pairs::key, &Pairs::query, &Pairs::table};
   // The node that is looked at, in both graphs.
   struct Site {
     const Node* a = nullptr;
@@ -117,6 +120,7 @@ class Packer {
   absl::Status PackRotary(const Site& site);
   absl::Status PackPairs(const Site& site);
   absl::Status PackPairsChoice(const Site& site);
+  absl::Status PackPairsCast(const Site& site);
   // An operand of such a mask as one.
   absl::StatusOr<Pairs> PairsOf(const Site& site, const Operand& operand);
   // Joins `more` with `total` by the op, if there are both.
@@ -131,7 +135,16 @@ class Packer {
   absl::Status PackProduct(const Site& site);
   absl::Status PackWeightedSum(const Site& site);
   absl::Status PackAttention(const Site& site);
+  absl::Status PackRelative(const Site& site);
   absl::Status AttentionMask(const Site& site, int64_t heads, Pairs& mask);
+  // Queries, keys and values of a site, one row a token.
+  absl::Status AddAttended(const Site& site, std::vector<ValueId>& inputs);
+  // Attention whose scores hang on the distance of two tokens by `tables`, four operands; or whose
+  // mask is one of queries as well.
+  absl::Status EmitRelative(const Site& site, std::vector<ValueId> inputs, const Pairs& mask,
+                            const std::vector<ValueId>& tables);
+  // What a request has no say in, or hides as the model does: for kAnyMask.
+  void NoteMask(const Site& site, const Pairs& mask, Attributes& attributes) const;
   absl::Status PackEmbedding(const Site& site);
   absl::Status PackGather(const Site& site);
   absl::Status PackSlice(const Site& site);

@@ -54,6 +54,7 @@ std::unique_ptr<Pass> FuseRotary();
 // Products of q and k, scale, mask, Softmax and product with v become reprise.Attention.
 std::unique_ptr<Pass> FuseAttention();
 // The q, k and v projections of one reprise.Attention become one product.
+std::unique_ptr<Pass> FuseRelativeAttention();
 std::unique_ptr<Pass> FuseQkv();
 // Gathers from parameters and the Adds between them become reprise.EmbeddingSum.
 std::unique_ptr<Pass> FuseEmbedding();

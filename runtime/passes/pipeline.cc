@@ -41,6 +41,7 @@ constexpr Factory kCapturePasses[] = {
     FuseConv,
     FuseRotary,       // Before attention, which finds its heads behind it.
     FuseAttention,
+    FuseRelativeAttention,  // Of what attention adds to its scores.
     FuseQkv,
     FuseEmbedding,
     FuseAddLayerNorm,

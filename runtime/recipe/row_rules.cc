@@ -7,6 +7,7 @@
 #include "absl/strings/match.h"
 #include "runtime/ops/op.h"
 #include "runtime/ops/quantize.h"
+#include "runtime/ops/relative_attention.h"
 
 namespace reprise {
 
@@ -67,6 +68,7 @@ RowRules::Rule RowRules::RuleOf(const Node& node) {
       {"reprise.Attention", &RowRules::Attention},
       {"reprise.EmbeddingSum", &RowRules::EmbeddingSum},
       {"reprise.IntegerAdd", &RowRules::AllFollow},
+      {"reprise.RelativeAttention", &RowRules::RelativeAttention},
       {"reprise.Rotary", &RowRules::FirstAndAllFollow},
       {"reprise.SegmentAttention", &RowRules::SegmentAttention},
       {"reprise.SegmentCumSum", &RowRules::First},
@@ -173,6 +175,11 @@ bool RowRules::Attention(const Node& node, const Shape& out) const {
   const bool mask_has_rows =
       Has(node, kMask) && ShapeOf(node, kMask).size() == kMaskDims && ShapeOf(node, kMask)[0] != 1;
   return mask_has_rows == IsMarked(node, kMask) && SegmentAttention(node, out);
+}
+
+bool RowRules::RelativeAttention(const Node& node, const Shape& out) const {
+  const bool packed = Has(node, ops::RelativeInputs::kSegments);
+  return packed ? SegmentAttention(node, out) : Attention(node, out);
 }
 
 bool RowRules::SegmentAttention(const Node& node, const Shape&) const {

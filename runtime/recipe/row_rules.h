@@ -70,6 +70,7 @@ class RowRules {
   bool Quantisation(const Node& node, const Shape& out) const;
   bool Reduction(const Node& node, const Shape& out) const;
   bool Resize(const Node& node, const Shape& out) const;
+  bool RelativeAttention(const Node& node, const Shape& out) const;
   bool SegmentAttention(const Node& node, const Shape& out) const;
   bool Slice(const Node& node, const Shape& out) const;
   bool Transpose(const Node& node, const Shape& out) const;

@@ -30,6 +30,7 @@ constexpr OpPlan kPlans[] = {
     {"MatMulInteger", cpu::PlanMatMulInteger},
     {"Gemm", cpu::PlanGemm},
     {"reprise.Attention", cpu::PlanAttention},
+    {"reprise.RelativeAttention", cpu::PlanRelativeAttention},
     {"reprise.SegmentAttention", cpu::PlanSegmentAttention},
     {"reprise.SegmentReduce", cpu::PlanSegmentReduce},
     {"reprise.SegmentSpread", cpu::PlanSegmentSpread},

@@ -1,0 +1,62 @@
+// What attention adds to the scores of one (sequence, head) for how far apart query and key are.
+//
+//   bias[i][j] = q_i q_table[:, q_places[i - j]] + k_j k_table[:, k_places[j - i]] + masks
+//
+// Columns of a table are laid out by distance, once for a block of queries; then both terms are
+// products whose neighbouring rows are shifted by one column, so that only columns that some pair
+// of them asks for are multiplied, and nothing is looked up.
+//
+// Threads: pure; a call writes its own bias and scratch.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+
+#include "runtime/base/cpu_info.h"
+
+namespace reprise::cpu {
+
+// A table of a head, [head_dim][width], and the columns of distances: places[0] is that of
+// -`reach`, the last one that of `reach`. Beyond that the first and the last hold.
+struct RelativeTable {
+  const float* columns = nullptr;  // null: there is none
+  int64_t width = 0;
+  const int64_t* places = nullptr;
+  int64_t reach = 0;
+};
+
+// Pointers are those of the sequence and head; strides are in elements, from one row to the next.
+struct RelativeScoresArgs {
+  const float* q = nullptr;
+  const float* k = nullptr;
+  int64_t q_stride = 0;
+  int64_t k_stride = 0;
+  int64_t keys = 0;
+  int64_t head_dim = 0;
+  RelativeTable q_table, k_table;
+  // Masks, each null where there is none.
+  const float* mask = nullptr;  // of query i and key j: mask[i * mask_stride + j]
+  int64_t mask_stride = 0;
+  const float* key_mask = nullptr;    // [keys]
+  const float* query_mask = nullptr;  // of each query
+  // Of the sum of the latter two.
+  float lowest_mask = -std::numeric_limits<float>::infinity();
+  float* scratch = nullptr;  // RelativeScoresKernels::scratch_floats, aligned to 64 bytes
+};
+
+// A block of queries against all keys. Rows of `values` are `stride` floats apart.
+struct RelativeBias {
+  const float* values;
+  int64_t stride;
+};
+
+struct RelativeScoresKernels {
+  // Of queries [begin, end), in the scratch.
+  RelativeBias (*bias)(const RelativeScoresArgs& args, int64_t begin, int64_t end);
+  // Enough for up to so many queries at once against up to `keys` keys.
+  int64_t (*scratch_floats)(int64_t queries, int64_t keys, int64_t head_dim);
+};
+
+const RelativeScoresKernels& RelativeScoresKernelsFor(Isa isa);
+
+}  // namespace reprise::cpu
