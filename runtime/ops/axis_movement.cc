@@ -91,6 +91,33 @@ void ExpandAxis(AxisContext& context) {
   context.Set(0, std::move(flow));
 }
 
+// Copies of the whole one after another: of something that has no positions as many as there are
+// positions give each its own.
+void TileAxis(AxisContext& context) {
+  const auto repeats = context.integers(1), larger = context.larger_integers(1);
+  if (!repeats || !larger || repeats->size() != larger->size()) return UnknownAxis(context);
+  AxisFlowValue flow;
+  const std::optional<double> uniform = context.Uniform(0);
+  for (int64_t d = 0; d < context.output_rank(); ++d) {
+    const bool alike = (*repeats)[d] == (*larger)[d];
+    if (const Positions* positions = context.input(0).At(d)) {
+      if (!alike) return UnknownAxis(context);
+      flow.along.push_back(*positions);
+      flow.along.back().repeated |= (*repeats)[d] != 1;
+    } else if (!alike) {
+      const bool one_each = (*repeats)[d] == context.axis_size() &&
+                            (*larger)[d] == context.larger_axis_size() &&
+                            context.shape(0)[d] == context.larger_shape(0)[d];
+      if (!one_each) return UnknownAxis(context);
+      flow.along.push_back({.dim = d,
+                            .inner = context.shape(0)[d],
+                            .padding = uniform.has_value() ? PaddingValue::Constant(*uniform)
+                                                           : PaddingValue::Unknown()});
+    }
+  }
+  context.Set(0, std::move(flow));
+}
+
 void ConcatAxis(AxisContext& context) {
   const int64_t dim = context.Dim(context.attributes().Int("axis", 0));
   AxisFlowValue flow;

@@ -138,6 +138,7 @@ class AxisContext {
   const std::string& axis() const { return options_.axis; }
   bool is_batch() const { return options_.is_batch; }
   int64_t axis_size() const { return options_.small_size; }
+  int64_t larger_axis_size() const { return options_.large_size; }
   size_t num_inputs() const { return node_.inputs.size(); }
   bool has_input(size_t i) const { return node_.input(i) != kNone; }
   bool has_output(size_t i) const { return node_.output(i) != kNone; }

@@ -16,8 +16,8 @@ AxisOf UnknownAxis;      // nothing is known: for the measurement to say
 AxisOf MatMulAxis, GemmAxis, MatMulIntegerAxis, QLinearMatMulAxis, LastDimProductAxis, EinsumAxis;
 
 // axis_movement.cc
-AxisOf ViewAxis, TransposeAxis, ExpandAxis, ConcatAxis, SplitAxis, SliceAxis, GatherAxis, TriluAxis,
-    DataAxis, GatherElementsAxis, OneHotAxis;
+AxisOf ViewAxis, TransposeAxis, ExpandAxis, TileAxis, ConcatAxis, SplitAxis, SliceAxis, GatherAxis,
+    TriluAxis, DataAxis, GatherElementsAxis, OneHotAxis;
 
 // axis_reduce.cc
 AxisOf ReduceSumAxis, ReduceNormAxis, ReduceProdAxis, ReduceMeanAxis, ReduceMaxAxis, ReduceMinAxis,

@@ -167,7 +167,7 @@ constexpr OpRow kRows[] = {
     {"Split", 1, 2, 1, -1, 0, 0b10, SplitRule, SplitKernel, SplitAxis},
     {"Slice", 3, 5, 1, 1, 0, 0b11110, SliceRule, SliceKernel, SliceAxis},
     {"Expand", 2, 2, 1, 1, 0, 0b10, ExpandRule, ExpandKernel, ExpandAxis},
-    {"Tile", 2, 2, 1, 1, 0, 0b10, TileRule, TileKernel, UnknownAxis},
+    {"Tile", 2, 2, 1, 1, 0, 0b10, TileRule, TileKernel, TileAxis},
     {"Pad", 2, 4, 1, 1, 0, 0b1010, PadRule, PadKernel, UnknownAxis},
     {"Trilu", 1, 2, 1, 1, 0, 0, TriluRule, TriluKernel, TriluAxis},
     {"DepthToSpace", 1, 1, 1, 1, 0, 0, DepthToSpaceRule, DepthToSpaceKernel, UnknownAxis},
