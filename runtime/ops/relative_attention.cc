@@ -44,8 +44,8 @@ absl::StatusOr<Dims> DimsOf(const Node& node, F shape) {
 
 absl::Status CheckTable(const InferContext& context, const Dims& dims, size_t table) {
   if (context.has_input(table) != context.has_input(table + 1)) {
-    return absl::InvalidArgumentError(absl::StrCat("of input ", table, " and its places only ",
-                                                   "one is given"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("of input ", table, " and its places only ", "one is given"));
   }
   if (!context.has_input(table)) return absl::OkStatus();
   RETURN_IF_ERROR(CheckType(context, table, TypeBit(DType::kFloat32)));
@@ -69,9 +69,9 @@ absl::Status CheckMasks(const InferContext& context, const Dims& dims) {
     if (dims.packed) {
       RETURN_IF_ERROR(CheckType(context, mask, TypeBit(DType::kFloat32)));
       if (context.shape(mask) == Shape{dims.length}) continue;
-      return absl::InvalidArgumentError(absl::StrCat("the mask ", ShapeToString(context.shape(mask)),
-                                                     " is not one value for ", dims.length,
-                                                     " tokens"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("the mask ", ShapeToString(context.shape(mask)), " is not one value for ",
+                       dims.length, " tokens"));
     }
     if (mask == In::kQueryMask) {
       return absl::InvalidArgumentError("rows of one length have one mask");
@@ -100,8 +100,8 @@ void AddTable(const KernelContext& context, size_t table, const AttentionProblem
     const int64_t j = at % p.keys, i = at / p.keys % p.queries;
     const int64_t h = at / (p.keys * p.queries) % p.heads, b = at / (p.keys * p.queries * p.heads);
     const int64_t distance = of_keys ? j - i : i - j;
-    const int64_t place =
-        std::clamp<int64_t>(places[std::clamp<int64_t>(distance + last / 2, 0, last)], 0, width - 1);
+    const int64_t place = std::clamp<int64_t>(
+        places[std::clamp<int64_t>(distance + last / 2, 0, last)], 0, width - 1);
     const float* x = rows.row(b, h, of_keys ? j : i);
     float dot = 0;
     for (int64_t d = 0; d < p.size; ++d) dot += x[d] * columns[(h * p.size + d) * width + place];

@@ -56,7 +56,8 @@ bool SwapsLastTwo(const Node& node, size_t rank) {
 bool KeepsSquare(const Graph& graph, ValueId a, ValueId b) {
   if (!ShapeOf(graph, a).has_value() || !ShapeOf(graph, b).has_value()) return false;
   const Shape &x = *ShapeOf(graph, a), &y = *ShapeOf(graph, b);
-  return x.size() >= 2 && y.size() >= 2 && x.back() == y.back() && x[x.size() - 2] == y[y.size() - 2];
+  return x.size() >= 2 && y.size() >= 2 && x.back() == y.back() &&
+         x[x.size() - 2] == y[y.size() - 2];
 }
 
 ValueId WithoutReshapes(const Graph& graph, ValueId value) {
@@ -66,8 +67,8 @@ ValueId WithoutReshapes(const Graph& graph, ValueId value) {
 
 // A Tile or Expand that writes all of its operand several times, one copy after another.
 bool RepeatsWhole(const Graph& graph, const Node& node) {
-  if ((node.op != "Tile" && node.op != "Expand") || !KeepsSquare(graph, node.inputs[0],
-                                                                 node.outputs[0])) {
+  if ((node.op != "Tile" && node.op != "Expand") ||
+      !KeepsSquare(graph, node.inputs[0], node.outputs[0])) {
     return false;
   }
   const Shape &in = *ShapeOf(graph, node.inputs[0]), &out = *ShapeOf(graph, node.outputs[0]);
@@ -226,7 +227,7 @@ class Matcher {
   // `heads` are those of the attention's queries, or keys, times a scale.
   bool IsOperand(ValueId heads, bool keys, double* scale) const {
     const ValueId tokens = WithoutReshapes(graph_, attention_.inputs[keys ? 1 : 0]);
-    const HeadOperand operand = {heads,        sizes_.batch, sizes_.heads, sizes_.length,
+    const HeadOperand operand = {heads,       sizes_.batch, sizes_.heads, sizes_.length,
                                  sizes_.size, false,        true};
     for (const HeadSource& source : FindHeadSources(graph_, operand)) {
       if (source.width != sizes_.heads * sizes_.size) continue;
@@ -305,9 +306,9 @@ class FuseRelativeAttentionPass : public Pass {
     ValueId table = term.table;
     if (term.transposed) {
       ASSIGN_OR_RETURN(table, AddReshape(graph, table, {sizes.heads, term.width, sizes.size}));
-      ASSIGN_OR_RETURN(table,
-                       AddWeight(graph, "Transpose", {{"perm", std::vector<int64_t>{0, 2, 1}}},
-                                 {table}, DType::kFloat32, shape));
+      ASSIGN_OR_RETURN(
+          table, AddWeight(graph, "Transpose", {{"perm", std::vector<int64_t>{0, 2, 1}}}, {table},
+                           DType::kFloat32, shape));
     } else {
       ASSIGN_OR_RETURN(table, AddReshape(graph, table, shape));
     }
@@ -323,13 +324,12 @@ class FuseRelativeAttentionPass : public Pass {
         graph.AddConstant("", Tensor::FloatScalar(static_cast<float>(pattern.fill)));
     ValueId seen = pattern.mask;
     if (seen == kNone) seen = graph.AddConstant("", Tensor::FloatScalar(0));
-    return AddInferred(graph, "Where",
-                       {pattern.keep, pattern.keeps_true ? seen : fill,
-                        pattern.keeps_true ? fill : seen});
+    return AddInferred(
+        graph, "Where",
+        {pattern.keep, pattern.keeps_true ? seen : fill, pattern.keeps_true ? fill : seen});
   }
 
-  static absl::Status Rewrite(Graph& graph, NodeId id, const Sizes& sizes,
-                              const Pattern& pattern) {
+  static absl::Status Rewrite(Graph& graph, NodeId id, const Sizes& sizes, const Pattern& pattern) {
     const Node attention = graph.node(id);
     std::vector<ValueId> inputs = {attention.inputs[0], attention.inputs[1], attention.inputs[2]};
     ASSIGN_OR_RETURN(inputs.emplace_back(), MaskOf(graph, pattern));

@@ -141,8 +141,8 @@ absl::Status Packer::PackPairsChoice(const Site& site) {
     if (!fill.has_value() || !(*fill <= kLowestFill)) continue;
     ASSIGN_OR_RETURN(const Pairs seen, PairsOf(site, condition));
     const bool keep = kept == 1;
-    const auto given = absl::c_count_if(
-        kParts, [&](ValueId Pairs::*part) { return seen.*part != kNone; });
+    const auto given =
+        absl::c_count_if(kParts, [&](ValueId Pairs::*part) { return seen.*part != kNone; });
     if (seen.product || (!keep && given > 1)) continue;  // Any of them may show it.
     Pairs sum = {.lowest = *fill, .exact = seen.exact};
     for (ValueId Pairs::*part : kParts) {

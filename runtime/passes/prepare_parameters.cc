@@ -1,6 +1,8 @@
+#include "absl/algorithm/container.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/ops/op.h"
 #include "runtime/passes/branches.h"
+#include "runtime/passes/fold.h"
 #include "runtime/passes/passes.h"
 #include "runtime/passes/rewrite.h"
 
@@ -23,6 +25,31 @@ bool DependsOnParametersAlone(const Graph& graph, const Node& node) {
   return parameter;
 }
 
+// The shapes of expressions are known only now, and with them what is computed from shapes alone:
+// what reshapes a weight by its own size. `folded`: values that became constants so.
+absl::StatusOr<bool> FoldShapes(Graph& graph, NodeId id, std::vector<bool>& folded) {
+  constexpr int64_t kMaxShapeBytes = 4096;
+  const Node& node = graph.node(id);
+  const OpRow* row = FindOp(node.op);
+  const auto is_expression = [&](ValueId input) {
+    return input != kNone && IsParameter(graph, input);
+  };
+  const auto is_folded = [&](ValueId input) {
+    return input != kNone && static_cast<size_t>(input) < folded.size() && folded[input];
+  };
+  if (row == nullptr) return false;
+  const bool of_shape = row->Has(kShapeOnly) && absl::c_any_of(node.inputs, is_expression);
+  if (!of_shape && !absl::c_any_of(node.inputs, is_folded)) return false;
+  const std::vector<ValueId> outputs = node.outputs;
+  const absl::StatusOr<bool> result = FoldNode(graph, id, kMaxShapeBytes);
+  if (!result.ok() && HasBranches(graph)) return false;
+  RETURN_IF_ERROR(result.status());
+  for (ValueId output : outputs) {
+    if (*result && output != kNone) folded[output] = true;
+  }
+  return *result;
+}
+
 class PrepareParametersPass : public Pass {
  public:
   absl::string_view name() const override { return "prepare_parameters"; }
@@ -30,8 +57,12 @@ class PrepareParametersPass : public Pass {
   absl::StatusOr<bool> Run(Graph& graph) const override {
     bool changed = false;
     const bool branches = HasBranches(graph);
+    std::vector<bool> folded(graph.num_values(), false);
     for (NodeId id : graph.NodeIds()) {
-      if (graph.node(id).removed || !DependsOnParametersAlone(graph, graph.node(id))) continue;
+      if (graph.node(id).removed) continue;
+      ASSIGN_OR_RETURN(const bool constant, FoldShapes(graph, id, folded));
+      changed |= constant;
+      if (constant || !DependsOnParametersAlone(graph, graph.node(id))) continue;
       const absl::Status inferred = InferNode(graph, id);
       // Parameters' elements are never read, so a shape that hangs on them stays unknown.
       if (inferred.code() == absl::StatusCode::kFailedPrecondition) continue;

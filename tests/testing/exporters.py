@@ -296,6 +296,72 @@ def gated_bert(g, masks, name):
     return g.finish(g.layer_norm(x), name)
 
 
+def deberta():
+    """What queries and keys find in tables by distance, in buckets, is added to their scores; the
+    batch repeats the tables, and the mask hides queries as well as keys."""
+    g = Transformer(17)
+    span = 6
+    x = g.layer_norm(g.embed("input_ids", positions=False))
+    counts = g.node("Cast", g.unsqueeze("attention_mask", 2), to=TensorProto.FLOAT)
+    x = g.node("Mul", x, counts)
+    wide = g.unsqueeze(g.unsqueeze("attention_mask", 1), 2)
+    tall = g.unsqueeze(g.node("Squeeze", wide, g.ints(-2)), -1)
+    seen = g.node("Cast", g.node("Mul", wide, tall), to=TensorProto.BOOL)
+    hidden = g.node("Not", seen)
+    batch, length = g.dim("input_ids", 0), g.dim("input_ids", 1)
+    places = g.node("Range", g.scalar(0, np.int64), g.node("Squeeze", length),
+                    g.scalar(1, np.int64))
+    apart = g.node("Sub", g.unsqueeze(places, 1), g.unsqueeze(places, 0))
+    far = g.node("Cast", apart, to=TensorProto.FLOAT)
+    reach = g.node("Ceil", g.node("Log", g.node("Max", g.node("Abs", far), g.scalar(1.0))))
+    bucket = g.node("Mul", g.node("Sign", far), g.node("Add", reach, g.scalar(2.0)))
+    near = g.node("LessOrEqual", g.node("Abs", apart), g.scalar(3, np.int64))
+    bucket = g.node("Cast", g.node("Where", near, far, bucket), to=TensorProto.INT64)
+
+    def index(sign):
+        moved = g.node("Add", g.node("Mul", bucket, g.scalar(sign, np.int64)),
+                       g.scalar(span, np.int64))
+        return g.node("Clip", moved, g.scalar(0, np.int64), g.scalar(2 * span - 1, np.int64))
+
+    rows = g.node("Mul", batch, g.ints(HEADS))
+    square = g.node("Concat", rows, length, length, axis=0)
+    four = g.node("Concat", batch, g.ints(HEADS), length, length, axis=0)
+    table = g.layer_norm(g.unsqueeze(g.weight(2 * span, HIDDEN, scale=1.0), 0))
+
+    def fold(x):
+        heads = g.node("Transpose", g.node("Reshape", x, g.shape_of(x, HEADS, SIZE)),
+                       perm=[0, 2, 1, 3])
+        return g.node("Reshape", heads, g.node("Concat", g.ints(-1), g.dim(x, 1), g.ints(SIZE),
+                                               axis=0))
+
+    def repeated(projected):
+        times = g.node("Concat", batch, g.ints(1, 1), axis=0)
+        return g.node("Transpose", g.node("Tile", fold(projected), times), perm=[0, 2, 1])
+
+    root = g.scalar((3 * SIZE) ** 0.5)
+    for _ in range(LAYERS):
+        wq, wk = g.weight(HIDDEN, HIDDEN), g.weight(HIDDEN, HIDDEN)
+        query, key = fold(g.node("MatMul", x, wq)), fold(g.node("MatMul", x, wk))
+        value = fold(g.linear(x, HIDDEN, HIDDEN))
+        scores = g.node("MatMul", query,
+                        g.node("Div", g.node("Transpose", key, perm=[0, 2, 1]), root))
+        products = g.node("MatMul", query, repeated(g.node("MatMul", table, wk)))
+        of_query = g.node("GatherElements", products, g.node("Expand", index(1), square), axis=-1)
+        products = g.node("MatMul", key, repeated(g.node("MatMul", table, wq)))
+        of_key = g.node("GatherElements", products, g.node("Expand", index(-1), square), axis=-1)
+        of_key = g.node("Transpose", of_key, perm=[0, 2, 1])
+        relative = g.node("Add", g.node("Div", of_query, root), g.node("Div", of_key, root))
+        scores = g.node("Reshape", g.node("Add", scores, relative), four)
+        scores = g.node("Where", hidden, g.scalar(LOWEST), scores)
+        weights = g.node("Reshape", g.node("Softmax", scores, axis=-1), square)
+        context = g.node("Reshape", g.node("MatMul", weights, value),
+                         g.node("Concat", batch, g.ints(HEADS), length, g.ints(SIZE), axis=0))
+        x = g.layer_norm(g.node("Add", x, g.linear(g.join(context), HIDDEN, HIDDEN)))
+        inner = g.erf_gelu(g.linear(x, HIDDEN, 4 * HIDDEN))
+        x = g.layer_norm(g.node("Add", x, g.linear(inner, 4 * HIDDEN, HIDDEN)))
+    return g.finish(x, "deberta")
+
+
 def keras_bert():
     """Norms folded into one product and one sum, scores scaled by a factor, rows flattened."""
     g = Transformer(12)
@@ -384,8 +450,8 @@ def bart():
 
 
 ALL = {"distilbert": distilbert, "gpt2": gpt2, "t5": t5, "vision": vision, "llama": llama,
-       "modern_bert": modern_bert, "window_bert": window_bert, "keras_bert": keras_bert, "einsum_bert": einsum_bert,
-       "bart": bart}
+       "modern_bert": modern_bert, "window_bert": window_bert, "deberta": deberta,
+       "keras_bert": keras_bert, "einsum_bert": einsum_bert, "bart": bart}
 
 # Those whose inputs are not ids and mask.
 INPUTS = {"vision": ["input_ids"], "llama": ["input_ids"]}

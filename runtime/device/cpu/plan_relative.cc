@@ -19,13 +19,13 @@ using ops::SegmentRange;
 struct RelativeParams {
   const RelativeScoresKernels* scores = nullptr;
   const AttentionKernels* attention = nullptr;
-  AttentionArgs args;           // strides and sizes; the pointers are those of row 0, head 0
-  RelativeTable tables[2];      // of the queries, of the keys; sizes alone
-  bool given[2] = {};           // which there are
-  int64_t table_head[2] = {};   // elements from one head's table to the next
+  AttentionArgs args;          // strides and sizes; the pointers are those of row 0, head 0
+  RelativeTable tables[2];     // of the queries, of the keys; sizes alone
+  bool given[2] = {};          // which there are
+  int64_t table_head[2] = {};  // elements from one head's table to the next
   int64_t sequences = 0, heads = 0;
-  int64_t rows = 0;             // of all sequences
-  int64_t longest = 0;          // of a sequence
+  int64_t rows = 0;     // of all sequences
+  int64_t longest = 0;  // of a sequence
   bool packed = false;
   bool has_mask = false, has_query_mask = false, mask_is_bool = false;
   int64_t mask_batch = 0, mask_head = 0, mask_query = 0;  // elements, of rows of one length
@@ -88,8 +88,8 @@ void RunBlock(const LaunchArgs& launch, const RelativeParams& p, int64_t s,
   } else if (p.has_mask) {
     const int64_t offset = s * p.mask_batch + head * p.mask_head;
     if (p.mask_is_bool) {
-      args.keep = static_cast<const uint8_t*>(launch.operands[In::kMask]) + offset +
-                  begin * p.mask_query;
+      args.keep =
+          static_cast<const uint8_t*>(launch.operands[In::kMask]) + offset + begin * p.mask_query;
       args.keep_stride = p.mask_query;
     } else {
       scores.mask = mask_at(In::kMask, offset);
@@ -135,8 +135,8 @@ void RunRelative(const LaunchArgs& launch) {
   }
 }
 
-// A mask of rows of one length, right-aligned to [batch, heads, queries, keys]; false where keys are
-// not spelled out.
+// A mask of rows of one length, right-aligned to [batch, heads, queries, keys]; false where keys
+// are not spelled out.
 bool TakeMask(const NodeView& node, RelativeParams& p) {
   const Shape& mask = node.shape(In::kMask);
   Shape sizes(4, 1);
@@ -197,15 +197,14 @@ std::vector<Candidate> PlanRelativeAttention(const CpuTarget& target, const Node
       AlignUp(p.scores->scratch_floats(queries, p.longest, args.head_dim), 16));
   p.scratch_floats =
       p.scores_floats +
-      static_cast<int64_t>(AlignUp(
-          target.attention.scratch_floats(p.longest, args.head_dim, args.v_head_dim), 16));
+      static_cast<int64_t>(
+          AlignUp(target.attention.scratch_floats(p.longest, args.head_dim, args.v_head_dim), 16));
   p.scratch_parts = target.scratch_parts;
   p.batch_rows = node.batch_rows();
 
   const int64_t tables = (p.given[0] ? 1 : 0) + (p.given[1] ? 1 : 0);
-  const double flops =
-      2.0 * static_cast<double>(p.rows * p.heads * p.longest) *
-      static_cast<double>((1 + tables) * args.head_dim + args.v_head_dim);
+  const double flops = 2.0 * static_cast<double>(p.rows * p.heads * p.longest) *
+                       static_cast<double>((1 + tables) * args.head_dim + args.v_head_dim);
   Candidate candidate = MakeCandidate(target, node, "relative_attention", RunRelative, p, flops);
   candidate.option.takes_live_rows = p.packed || p.batch_rows > 0;
   candidate.option.workspace_bytes = sizeof(float) * p.scratch_floats * p.scratch_parts;

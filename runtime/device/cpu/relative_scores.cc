@@ -126,8 +126,7 @@ void ShiftedRows(const float* const* rows, int64_t depth, const float* columns, 
 }
 
 // Rows [first, first + kRows) of `count`; what is behind the last one repeats it.
-void RowsFrom(const float* from, int64_t stride, int64_t first, int64_t count,
-              const float** rows) {
+void RowsFrom(const float* from, int64_t stride, int64_t first, int64_t count, const float** rows) {
   for (int64_t r = 0; r < kRows; ++r) rows[r] = from + std::min(first + r, count - 1) * stride;
 }
 

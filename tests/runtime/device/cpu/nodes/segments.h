@@ -27,6 +27,14 @@ inline constexpr const char* kSegments[] = {
     "input %x: f32[270, 192]\ninput %m: f32[270]\nparam %b: f32[2, 130, 130] = p0\nconst %s: "
     "i32[4] = {0, 120, 150, 270}\n%y: ? = reprise.SegmentAttention(%x, _, _, %m, %b, %s) "
     "{num_heads = 2, packed_qkv = 1, scale = 0.2, longest = 125, lowest = 0.25}\noutput %y",
+    // By distance, of packed tokens and of rows.
+    "input %x: f32[60, 48]\ninput %m: f32[60]\nparam %t: f32[4, 12, 9] = p0\nconst %p: i64[5] = "
+    "{7, 2, 3, 4, 1}\nconst %s: i32[4] = {0, 45, 46, 60}\n%y: ? = reprise.RelativeAttention(%x, "
+    "%x, %x, %m, %m, %t, %p, %t, %p, %s) {num_heads = 4, scale = 0.3, longest = 45}\noutput %y",
+    "input %x: f32[5, 19, 48]\ninput %m: f32[5, 1, 1, 19]\nparam %t: f32[4, 12, 9] = p0\nconst %p: "
+    "i64[5] = {7, 2, 3, 4, 1}\n%y: ? = reprise.RelativeAttention(%x, %x, %x, %m, _, %t, %p, %t, "
+    "%p) "
+    "{num_heads = 4, scale = 0.3}\noutput %y",
     "input %x: f32[41, 200]\nconst %s: i32[6] = {0, 7, 7, 8, 30, 41}\n%y: ? = "
     "reprise.SegmentReduce(%x, %s) {reduction = \"sum\"}\noutput %y",
     "input %x: f32[41, 3, 5]\nconst %s: i32[4] = {0, 40, 41, 41}\n%y: ? = "
