@@ -1,7 +1,5 @@
 // How each kind of node is packed. What no rule covers refuses.
 #include <algorithm>
-#include <cmath>
-#include <limits>
 #include <optional>
 
 #include "absl/strings/match.h"

@@ -50,6 +50,19 @@ const FlowCase kCases[] = {
   %a: ? = Mul(%x, %s)
   %y: ? = Softmax(%a) {axis = -1})",
      kProved},
+    {"CopiesOfAWeightForEachRow", R"(
+  input %x: f32[$S, 5, 4]
+  const %w: f32[1, 4, 2] = {1, 2, 3, 4, 5, 6, 7, 8}
+  const %times: i64[3] = {$S, 1, 1}
+  %copies: ? = Tile(%w, %times)
+  %y: ? = MatMul(%x, %copies))",
+     kProved, "", /*is_batch=*/true},
+    {"CopiesOfTheRowsThemselves", R"(
+  input %x: f32[$S, 4]
+  const %times: i64[2] = {$S, 1}
+  %y: ? = Tile(%x, %times) @"/Tile")",
+     kUndecided, "node '/Tile' (Tile) relates positions in a way that is not known, of tokens",
+     /*is_batch=*/true},
     {"MeanOfAll", R"(
   input %x: f32[2, $S, 8]
   const %axes: i64[1] = {1}
