@@ -5,10 +5,11 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "runtime/base/cgroup.h"
 #include "runtime/base/cpu_info.h"
+#include "runtime/base/format_text.h"
 #include "runtime/base/heap.h"
+#include "runtime/base/memory_net.h"
 #include "runtime/base/program_pages.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/device/cpu/cpu_device.h"
@@ -161,11 +162,15 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(const Options& options,
                                                       const std::string& version, LogFunction log) {
   ASSIGN_OR_RETURN(std::unique_ptr<const Device> device,
                    MakeDevice(options, ThreadsPerStream(options, AvailableCpus()), log));
-  std::unique_ptr<Daemon> daemon(new Daemon(options, version, std::move(log), std::move(device)));
-  RETURN_IF_ERROR(daemon->StartStreams());
-  RETURN_IF_ERROR(daemon->OpenPorts());
-  RETURN_IF_ERROR(daemon->repository_.Start());
-  return daemon;
+  return WithinMemory([] { return "starting"; },
+                      [&]() -> absl::StatusOr<std::unique_ptr<Daemon>> {
+                        std::unique_ptr<Daemon> daemon(
+                            new Daemon(options, version, std::move(log), std::move(device)));
+                        RETURN_IF_ERROR(daemon->StartStreams());
+                        RETURN_IF_ERROR(daemon->OpenPorts());
+                        RETURN_IF_ERROR(daemon->repository_.Start());
+                        return daemon;
+                      });
 }
 
 absl::Status Daemon::StartStreams() {
@@ -231,11 +236,11 @@ void Daemon::OnSettled() {
   rpc_->SetServing(true);
   catalogue_.SetServerReady(true);
   log_(LogLevel::kInfo,
-       absl::StrFormat("ready: %d models, %d refused, after %.1f s; grpc %s, http %s, metrics %s",
-                       ready, refused, static_cast<double>(clock_.NowNs() - started_ns_) * 1e-9,
-                       HostAndPort(options_.grpc.address, rpc_->port()),
-                       HostAndPort(options_.http.address, http_->port()),
-                       HostAndPort(options_.metrics.address, metrics_->port())));
+       FormatText("ready: %d models, %d refused, after %.1f s; grpc %s, http %s, metrics %s", ready,
+                  refused, static_cast<double>(clock_.NowNs() - started_ns_) * 1e-9,
+                  HostAndPort(options_.grpc.address, rpc_->port()),
+                  HostAndPort(options_.http.address, http_->port()),
+                  HostAndPort(options_.metrics.address, metrics_->port())));
 }
 
 void Daemon::Drain() {

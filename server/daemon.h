@@ -34,7 +34,8 @@ namespace reprise {
 class Daemon {
  public:
   // Binds the ports, then loads the models in the background; health says when they are loaded.
-  // Errors: a port that cannot be bound, a repository that cannot be read.
+  // Errors: a port that cannot be bound, a repository that cannot be read, memory or threads that
+  // the system does not have.
   static absl::StatusOr<std::unique_ptr<Daemon>> Start(const Options& options,
                                                        const std::string& version, LogFunction log);
   // Drops what still waits; finishes the replays that run.

@@ -9,6 +9,7 @@
 #include <string>
 #include <thread>
 
+#include "runtime/base/memory_net.h"
 #include "server/config/flags.h"
 #include "server/daemon.h"
 #include "server/log.h"
@@ -71,11 +72,13 @@ int Main(int argc, char** argv) {
   }
   const int first = WaitForSignal(signals);
   logger->info("signal {}: draining; a second one ends at once", first);
-  std::thread([&signals, logger] {
-    const int second = WaitForSignal(signals);
-    logger->warn("signal {} while draining: ending at once", second);
-    std::_Exit(128 + second);
-  }).detach();
+  WhereMemoryAllows([&] {
+    std::thread([&signals, logger] {
+      const int second = WaitForSignal(signals);
+      logger->warn("signal {} while draining: ending at once", second);
+      std::_Exit(128 + second);
+    }).detach();
+  });
   (*daemon)->Drain();
   daemon->reset();
   logger->info("stopped");
@@ -85,4 +88,14 @@ int Main(int argc, char** argv) {
 }  // namespace
 }  // namespace reprise
 
-int main(int argc, char** argv) { return reprise::Main(argc, argv); }
+int main(int argc, char** argv) {
+  int code = reprise::kExitFailed;
+  const absl::Status ran = reprise::WithinMemory([] { return "reprised"; },
+                                                 [&] {
+                                                   code = reprise::Main(argc, argv);
+                                                   return absl::OkStatus();
+                                                 });
+  if (ran.ok()) return code;
+  std::fprintf(stderr, "%s\n", std::string(ran.message()).c_str());
+  return reprise::kExitFailed;
+}

@@ -2,7 +2,7 @@
 
 #include <xxhash.h>
 
-#include "absl/strings/str_format.h"
+#include "absl/strings/str_cat.h"
 
 namespace reprise {
 
@@ -10,6 +10,6 @@ uint64_t Hash64(absl::string_view bytes, uint64_t seed) {
   return XXH3_64bits_withSeed(bytes.data(), bytes.size(), seed);
 }
 
-std::string HexKey(uint64_t hash) { return absl::StrFormat("%016x", hash); }
+std::string HexKey(uint64_t hash) { return absl::StrCat(absl::Hex(hash, absl::kZeroPad16)); }
 
 }  // namespace reprise

@@ -1,4 +1,5 @@
 // WithinMemory: work that may ask for more memory than there is, as a status.
+// WhereMemoryAllows: work that is left out where there is none.
 //
 // Sizes that a file or a request decides are checked against limits before anything is allocated by
 // them; the limits do not know how much the system has left. What is thrown then, by `new`, by a
@@ -7,7 +8,11 @@
 //
 // Nets stand around what one model or one request makes happen: loading, a capture, tuning, a
 // replay and what follows it, a step of the prepare program, a node that is folded or run eagerly.
-// Threads that work on behalf of others hand what was thrown back to who asked.
+// Threads that work on behalf of others hand what was thrown back to who asked. Whoever owes
+// somebody an answer gives it with what needs no memory: a status without a message is one.
+//
+// Anything else that is thrown is a bug of ours or of a library: INTERNAL with its words, and the
+// process goes on as well.
 //
 // Threads: any.
 #pragma once
@@ -16,6 +21,7 @@
 #include <new>
 #include <stdexcept>
 #include <string>
+#include <system_error>
 #include <type_traits>
 #include <utility>
 
@@ -46,19 +52,70 @@ inline absl::Status NoMemoryStatus(absl::string_view who, size_t bytes) {
                                 " bytes of memory at once, and the system has not so many left"));
 }
 
+// What `make()` returns; `code` without a message where there is no memory for that.
+template <typename Make>
+absl::Status StatusWithoutFail(absl::StatusCode code, const Make& make) noexcept {
+  try {
+    return make();
+  } catch (...) {
+    return absl::Status(code, "");
+  }
+}
+
+// Of the exception that is being handled, in the name of `who()`.
+template <typename Who>
+absl::Status StatusOfThrown(const Who& who) noexcept {
+  const auto no_memory = [&](size_t bytes, absl::string_view part) {
+    return StatusWithoutFail(absl::StatusCode::kResourceExhausted, [&] {
+      return NoMemoryStatus(part.empty() ? std::string(who()) : absl::StrCat(who(), ": ", part),
+                            bytes);
+    });
+  };
+  try {
+    throw;
+  } catch (const NoMemory& none) {
+    return no_memory(none.bytes(), none.part());
+  } catch (const std::bad_alloc&) {
+    return no_memory(0, "");
+  } catch (const std::length_error&) {  // more than any memory holds
+    return no_memory(0, "");
+  } catch (const std::system_error& thrown) {  // a thread, mostly
+    const bool none = thrown.code() == std::errc::resource_unavailable_try_again;
+    return StatusWithoutFail(
+        none ? absl::StatusCode::kResourceExhausted : absl::StatusCode::kInternal, [&] {
+          const std::string what = absl::StrCat(who(), ": ", thrown.what());
+          if (!none) return absl::InternalError(what);
+          return absl::ResourceExhaustedError(absl::StrCat(
+              what, " (of threads or memory: see ulimit -u, -v and the pids of the container)"));
+        });
+  } catch (const std::exception& thrown) {
+    return StatusWithoutFail(absl::StatusCode::kInternal, [&] {
+      return absl::InternalError(absl::StrCat(who(), ": ", thrown.what()));
+    });
+  } catch (...) {
+    return absl::Status(absl::StatusCode::kInternal, "");
+  }
+}
+
 // What `work()` returns, an absl::Status or a StatusOr; where it asked for memory that there is
 // not, RESOURCE_EXHAUSTED in the name of `who()`, which is called then only.
 template <typename Who, typename Work>
 std::invoke_result_t<Work> WithinMemory(const Who& who, Work&& work) {
   try {
     return work();
-  } catch (const NoMemory& none) {
-    if (none.part().empty()) return NoMemoryStatus(who(), none.bytes());
-    return NoMemoryStatus(absl::StrCat(who(), ": ", none.part()), none.bytes());
-  } catch (const std::bad_alloc&) {
-    return NoMemoryStatus(who(), 0);
-  } catch (const std::length_error&) {  // more than any memory holds
-    return NoMemoryStatus(who(), 0);
+  } catch (...) {
+    return StatusOfThrown(who);
+  }
+}
+
+// For what nobody waits for: a metric, a note in the log, a wish. False: it was left out.
+template <typename Work>
+bool WhereMemoryAllows(Work&& work) noexcept {
+  try {
+    work();
+    return true;
+  } catch (...) {
+    return false;
   }
 }
 

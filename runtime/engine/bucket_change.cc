@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "runtime/base/format_text.h"
 
 namespace reprise {
 namespace {
@@ -29,7 +29,7 @@ void BucketChange::Look(Engine& engine, std::shared_ptr<const Model> model) {
   if (!found.has_value()) return learner.EndLook();
   if (!found->apply || engine.options().frozen || model->options().frozen) {
     if (found->news) {
-      model->Note(absl::StrFormat(
+      model->Note(FormatText(
           "other buckets would save %.1f%% of the computing time: %s (reprise.bucket_policy "
           "suggest: nothing changes)",
           100 * found->advice.saving, BoundariesText(learner, found->advice.boundaries)));
@@ -114,14 +114,14 @@ void BucketChange::Finish() {
   BucketLearner& learner = model_->learner();
   learner.Adopt(found_);
   engine_.RetireRecipes(*model_);
-  std::string text = absl::StrFormat("buckets in force: %s; %d recipes ready",
-                                     BoundariesText(learner, found_.advice.boundaries), captured_);
+  std::string text = FormatText("buckets in force: %s; %d recipes ready",
+                                BoundariesText(learner, found_.advice.boundaries), captured_);
   // Those that hold what none held before are there for that.
   if (found_.advice.saving > 0) {
-    absl::StrAppendFormat(&text,
-                          ", expected to save %.1f%% of the computing time and to pay for the "
-                          "captures in %.0f s",
-                          100 * found_.advice.saving, found_.advice.payback_s);
+    AppendText(&text,
+               ", expected to save %.1f%% of the computing time and to pay for the "
+               "captures in %.0f s",
+               100 * found_.advice.saving, found_.advice.payback_s);
   }
   model_->Note(text);
   model_->ReportBuckets();

@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "runtime/base/format_text.h"
 #include "runtime/base/memory_net.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/engine/engine.h"
@@ -111,7 +111,7 @@ class CaptureWalk {
     model_.owner()->observer().OnThrash(target_.bucket);
     const std::optional<int64_t> times = model_.owner()->CountThrash(start_ns_);
     if (!times.has_value()) return;
-    model_.Note(absl::StrFormat(
+    model_.Note(FormatText(
         "recipes thrash: %s (%s) was evicted %.1f s ago and is made again, as were %d others since "
         "the last such line; what would avoid it: %s",
         target_.bucket, target_.key.binding.ToString(), (start_ns_ - eviction->at_ns) * 1e-9,
@@ -153,10 +153,10 @@ class CaptureWalk {
     if (!record_.has_value()) {
       mutable_recipe->note.total_ns = primed_at - start_ns_;  // not published yet
       observer.OnStoreHit();
-      model_.Note(absl::StrFormat(
-          "loaded recipe %s (%s) from %s in %.1f ms (prepare %.1f, prime %.1f)", target_.key.hex(),
-          target_.bucket, options_.store->folder(), (primed_at - start_ns_) / 1e6,
-          (prepared_at - compiled_at) / 1e6, (primed_at - prepared_at) / 1e6));
+      model_.Note(FormatText("loaded recipe %s (%s) from %s in %.1f ms (prepare %.1f, prime %.1f)",
+                             target_.key.hex(), target_.bucket, options_.store->folder(),
+                             (primed_at - start_ns_) / 1e6, (prepared_at - compiled_at) / 1e6,
+                             (primed_at - prepared_at) / 1e6));
       return recipe;
     }
     MissRecord& record = *record_;

@@ -2,21 +2,31 @@
 
 #include <utility>
 
+#include "runtime/base/memory_net.h"
 #include "runtime/base/thread_priority.h"
 
 namespace reprise {
 
 CapturePool::CapturePool(const Options& options) : options_(options) {
-  for (int i = 0; i < options.urgent_threads; ++i) {
+  try {
+    StartThreads();
+  } catch (...) {
+    Stop();
+    throw;
+  }
+}
+
+void CapturePool::StartThreads() {
+  for (int i = 0; i < options_.urgent_threads; ++i) {
     threads_.emplace_back([this] { Work(urgent_); });
   }
-  for (int i = 0; i < options.behind_threads; ++i) {
+  for (int i = 0; i < options_.behind_threads; ++i) {
     threads_.emplace_back([this] {
       LowerThreadPriority(options_.behind_nice);
       Work(behind_);
     });
   }
-  for (int i = 0; i < options.tuning_threads; ++i) {
+  for (int i = 0; i < options_.tuning_threads; ++i) {
     threads_.emplace_back([this] {
       LowerThreadPriority(options_.tuning_nice);
       Work(tuning_);
@@ -53,10 +63,13 @@ void CapturePool::Work(Lane& lane) {
       captures_running_ += captures;
     }
     if (stream == nullptr) {
-      auto made = Stream::Create({.cores = nullptr, .max_arena_bytes = options_.max_arena_bytes});
-      if (made.ok()) stream = *std::move(made);
+      WhereMemoryAllows([&] {
+        auto made = Stream::Create({.cores = nullptr, .max_arena_bytes = options_.max_arena_bytes});
+        if (made.ok()) stream = *std::move(made);
+      });
     }
-    job(stream.get());
+    // Who waits for a job is answered by it, whatever happens.
+    WhereMemoryAllows([&] { job(stream.get()); });
     MutexLock lock(mutex_);
     captures_running_ -= captures;
   }
@@ -75,7 +88,7 @@ void CapturePool::Stop() {
   }
   for (std::thread& thread : threads_) thread.join();
   threads_.clear();
-  for (Job& job : left) job(nullptr);
+  for (Job& job : left) WhereMemoryAllows([&] { job(nullptr); });
 }
 
 size_t CapturePool::queued() const {

@@ -42,6 +42,7 @@ class CapturePool {
   // `stream` is the thread's, or null when the pool stops before the job's turn.
   using Job = std::function<void(Stream* stream)>;
 
+  // Throws std::system_error where the system has no thread for it.
   explicit CapturePool(const Options& options);
   ~CapturePool() { Stop(); }
   CapturePool(const CapturePool&) = delete;
@@ -68,6 +69,7 @@ class CapturePool {
            : urgency == CaptureUrgency::kBehind ? behind_
                                                 : tuning_;
   }
+  void StartThreads();
   void Work(Lane& lane);
 
   // Constant after construction.

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/str_cat.h"
+#include "runtime/base/memory_net.h"
 #include "runtime/engine/engine.h"
 #include "runtime/engine/tuner.h"
 
@@ -22,8 +25,12 @@ std::shared_ptr<CaptureTicket> Captures::Begin(std::shared_ptr<const Model> mode
   flight->behind = urgency == CaptureUrgency::kBehind;
   flight->urgent = urgency == CaptureUrgency::kUrgent;
   flight->waiting.push_back({std::move(waiter), options_.clock->NowNs()});
-  if (!AddJob(flight, urgency)) return nullptr;
+  // In this order: a flight whose job runs is one that others can join, and one that was not begun
+  // leaves nothing behind.
   flights_.push_back(flight);
+  absl::Cleanup forget = [&] { flights_.pop_back(); };
+  if (!AddJob(flight, urgency)) return nullptr;
+  std::move(forget).Cancel();
   return flight->ticket;
 }
 
@@ -43,7 +50,7 @@ std::shared_ptr<CaptureTicket> Captures::Join(const RecipeKey& want,
 std::shared_ptr<CaptureTicket> Captures::JoinLocked(const FlightPtr& flight, CaptureUrgency urgency,
                                                     Waiter waiter) {
   if (urgency == CaptureUrgency::kUrgent && !flight->urgent && !flight->started) {
-    flight->urgent = AddJob(flight, CaptureUrgency::kUrgent);
+    WhereMemoryAllows([&] { flight->urgent = AddJob(flight, CaptureUrgency::kUrgent); });
   }
   flight->waiting.push_back({std::move(waiter), options_.clock->NowNs()});
   return flight->ticket;
@@ -59,15 +66,19 @@ void Captures::Run(const FlightPtr& flight, Stream* stream) {
     if (flight->started) return;
     flight->started = true;
   }
-  absl::StatusOr<CaptureResult> result = absl::UnavailableError("the server is stopping");
-  if (stream != nullptr) {
-    result = CaptureRecipe(options_, cache_, *flight->model, flight->target, *stream);
-  }
+  const absl::StatusOr<CaptureResult> result = WithinMemory(
+      [&] { return absl::StrCat("capturing ", flight->target.bucket); },
+      [&]() -> absl::StatusOr<CaptureResult> {
+        if (stream == nullptr) return absl::UnavailableError("the server is stopping");
+        return CaptureRecipe(options_, cache_, *flight->model, flight->target, *stream);
+      });
   if (result.ok()) {
     // From the store it was captured by nobody: all waited for it.
     flight->ticket->captured = result->record.has_value();
     // An exact shape may never come again: Engine::Run wants it where it does.
-    if (!flight->target.exact) tuner_.Want(*flight->model, *result->recipe);
+    if (!flight->target.exact) {
+      WhereMemoryAllows([&] { tuner_.Want(*flight->model, *result->recipe); });
+    }
   }
   std::vector<Flight::Waiting> waiting;
   {
@@ -75,21 +86,26 @@ void Captures::Run(const FlightPtr& flight, Stream* stream) {
     flights_.remove(flight);
     waiting = std::move(flight->waiting);
   }
-  const int64_t now_ns = options_.clock->NowNs();
   if (result.ok() && result->record.has_value()) {
-    MissRecord& record = *result->record;
-    record.behind = flight->behind;
-    for (const Flight::Waiting& one : waiting) {
-      for (const std::string& id : one.waiter.request_ids) {
-        record.AddWaiter(id, now_ns - one.since_ns);
-      }
-    }
-    options_.on_capture(record);
-    report_.Add(std::move(record));
+    WhereMemoryAllows([&] { Tell(*flight, *result->record, waiting); });
   }
+  // Nobody waits for ever because of what another one throws.
   for (Flight::Waiting& one : waiting) {
-    if (one.waiter.done) one.waiter.done(result.status());
+    if (one.waiter.done) WhereMemoryAllows([&] { one.waiter.done(result.status()); });
   }
+}
+
+void Captures::Tell(const Flight& flight, MissRecord record,
+                    const std::vector<Flight::Waiting>& waiting) {
+  const int64_t now_ns = options_.clock->NowNs();
+  record.behind = flight.behind;
+  for (const Flight::Waiting& one : waiting) {
+    for (const std::string& id : one.waiter.request_ids) {
+      record.AddWaiter(id, now_ns - one.since_ns);
+    }
+  }
+  options_.on_capture(record);
+  report_.Add(std::move(record));
 }
 
 }  // namespace reprise

@@ -87,6 +87,8 @@ class Captures {
   std::shared_ptr<CaptureTicket> JoinLocked(const FlightPtr& flight, CaptureUrgency urgency,
                                             Waiter waiter) REQUIRES(mutex_);
   void Run(const FlightPtr& flight, Stream* stream);
+  // What was captured, and who of `waiting` waited for it, to the log and the report of misses.
+  void Tell(const Flight& flight, MissRecord record, const std::vector<Flight::Waiting>& waiting);
 
   // Constant after construction.
   const EngineOptions& options_;

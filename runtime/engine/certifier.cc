@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "runtime/base/format_text.h"
 #include "runtime/base/hash64.h"
 #include "runtime/base/memory_net.h"
 #include "runtime/base/status_macros.h"
@@ -115,9 +115,9 @@ Certifier::StoreLookup Certifier::Restore(const StoredModelKey& key, Model& mode
       } else {
         ModelPacker(context_).Pack(model, PolicyMaker::BucketsByAxis(model));
       }
-      context_.log(absl::StrFormat("model %s: loaded certificate %s from %s in %.1f ms",
-                                   model.id().name, HexKey(name.key), context_.store->folder(),
-                                   (context_.clock->NowNs() - start) / 1e6));
+      context_.log(FormatText("model %s: loaded certificate %s from %s in %.1f ms", model.id().name,
+                              HexKey(name.key), context_.store->folder(),
+                              (context_.clock->NowNs() - start) / 1e6));
       return {.tried = true, .found = true};
     }
     found.detail = std::string(findings.status().message());
@@ -168,6 +168,11 @@ void Certifier::Keep(const Model& model, const std::map<size_t, AxisCertificate>
 
 void Certifier::Confirm(const Model& model) const {
   if (!model.padding_.pending()) return;
+  // Requests wait for the end of it.
+  if (!WhereMemoryAllows([&] { ConfirmDeferred(model); })) model.padding_.GiveUp();
+}
+
+void Certifier::ConfirmDeferred(const Model& model) const {
   const int64_t start = context_.clock->NowNs();
   std::map<size_t, AxisCertificate> confirmed;
   absl::StatusOr<std::map<size_t, AxisCertificate>> measured =

@@ -29,6 +29,7 @@ class Certifier {
   absl::Status FindOut(Model& model, StoreLookup& lookup) const;
   // See Engine::ConfirmPadding.
   void Confirm(const Model& model) const;
+  void ConfirmDeferred(const Model& model) const;  // which is pending
 
  private:
   // Fits the shapes of outputs; an axis that they do not follow simply is refused.

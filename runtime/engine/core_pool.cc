@@ -3,6 +3,8 @@
 #include <immintrin.h>
 
 #include <algorithm>
+#include <system_error>
+#include <utility>
 
 #include "runtime/engine/linger_rule.h"
 
@@ -23,10 +25,17 @@ CorePool::CorePool(int cores, const Clock* clock)
       clock_(clock == nullptr ? steady_clock_ : *clock),
       free_cores_(cores_) {
   for (int i = 1; i < cores_; ++i) {
-    Helper& helper = *helpers_.emplace_back(std::make_unique<Helper>());
-    helper.next = free_helpers_;
-    free_helpers_ = &helper;
-    helper.thread = std::thread([this, &helper] { Work(helper); });
+    auto helper = std::make_unique<Helper>();
+    try {
+      helper->thread = std::thread([this, &helper = *helper] { Work(helper); });
+    } catch (const std::system_error&) {
+      // The system has no thread for it: replays are as wide as there are. Helpers that have begun
+      // look at free_cores_ alone.
+      free_cores_ = cores_ = i;
+      break;
+    }
+    helper->next = free_helpers_;
+    free_helpers_ = helpers_.emplace_back(std::move(helper)).get();
   }
   // A call with helpers takes two cores at least.
   for (int i = 1; i < cores_; i += 2) {

@@ -32,7 +32,8 @@ namespace reprise {
 
 class CorePool {
  public:
-  // Starts `cores` - 1 helper threads; at least one core. `clock`, borrowed, tells how long a
+  // Starts `cores` - 1 helper threads, or as many as the system allows, and has as many cores then;
+  // at least one. `clock`, borrowed, tells how long a
   // helper has been idle; null: the steady clock.
   explicit CorePool(int cores, const Clock* clock = nullptr);
   // No call may be under way.
@@ -79,7 +80,7 @@ class CorePool {
   static bool TakeBack(Helper& helper);
 
   // Constant after construction.
-  const int cores_;
+  int cores_;
   const SteadyClock steady_clock_;
   const Clock& clock_;
   std::vector<std::unique_ptr<Helper>> helpers_;

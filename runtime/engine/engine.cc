@@ -80,7 +80,7 @@ absl::StatusOr<std::shared_ptr<Model>> Engine::Load(ModelOptions options) {
   model->log_ = options_.log;
   // When the last user lets go, the recipes that the model captured leave the cache.
   const std::shared_ptr<Model> loaded(model.release(), [this](Model* gone) {
-    usage_.Save(*gone, UsageKeeper::When::kNow);
+    WhereMemoryAllows([&] { usage_.Save(*gone, UsageKeeper::When::kNow); });
     usage_.Forget(*gone);
     cache_.RemoveOwner(gone->owner());
     eager_.Remove(gone->eager_share());
@@ -105,6 +105,21 @@ void Engine::SaveUsage(UsageKeeper::When when) {
 
 std::vector<Response> Engine::Run(const BatchPlan& plan, absl::Span<const Request* const> requests,
                                   Stream& stream) {
+  std::vector<Response> responses(requests.size());
+  const absl::Status ran = WithinMemory(
+      [&] { return absl::StrCat("a request for model '", plan.model().id().name, "'"); },
+      [&] {
+        RunBatch(plan, requests, stream, responses);
+        return absl::OkStatus();
+      });
+  if (!ran.ok()) {
+    for (Response& response : responses) response = Response{.status = ran};
+  }
+  return responses;
+}
+
+void Engine::RunBatch(const BatchPlan& plan, absl::Span<const Request* const> requests,
+                      Stream& stream, std::vector<Response>& responses) {
   BatchPlan::Resolution resolution = plan.resolution_;
   if (!resolution.decided) {
     resolution = Resolve(plan);
@@ -112,39 +127,36 @@ std::vector<Response> Engine::Run(const BatchPlan& plan, absl::Span<const Reques
   }
   const bool eager = resolution.outcome == CaptureOutcome::kEager;
   BatchRun run(options_, cache_, eager_, misses_, plan, std::move(resolution), requests, stream);
-  const auto who = [&] {
-    return absl::StrCat("a request for model '", plan.model().id().name, "'");
-  };
-  absl::StatusOr<std::vector<Response>> ran = WithinMemory(
-      who, [&]() -> absl::StatusOr<std::vector<Response>> { return run.Run(next_batch_++); });
-  if (!ran.ok()) return std::vector<Response>(requests.size(), Response{.status = ran.status()});
-  std::vector<Response> responses = *std::move(ran);
+  responses = run.Run(next_batch_++);
   for (size_t i = 0; i < responses.size(); ++i) {
     if (!responses[i].status.ok() || run.tail() == nullptr) continue;
-    const absl::Status finished = WithinMemory(who, [&] {
-      TailRun({.options = options_,
-               .cache = cache_,
-               .eager = eager_,
-               .captures = captures_,
-               .misses = misses_,
-               .model = plan.model(),
-               .tail = *run.tail(),
-               .shape = plan.shapes()[i],
-               .stream = stream})
-          .Run(*requests[i], run.recipe(), responses[i]);
-      return absl::OkStatus();
-    });
+    const absl::Status finished = WithinMemory(
+        [&] { return absl::StrCat("a request for model '", plan.model().id().name, "'"); },
+        [&] {
+          TailRun({.options = options_,
+                   .cache = cache_,
+                   .eager = eager_,
+                   .captures = captures_,
+                   .misses = misses_,
+                   .model = plan.model(),
+                   .tail = *run.tail(),
+                   .shape = plan.shapes()[i],
+                   .stream = stream})
+              .Run(*requests[i], run.recipe(), responses[i]);
+          return absl::OkStatus();
+        });
     if (finished.ok()) continue;
     responses[i].outputs.clear();
     responses[i].status = finished;
   }
-  if (run.replay_ns() > 0) {
+  if (run.replay_ns() == 0) return;
+  // The answers are there: what was learnt on the way is left out where there is no memory for it.
+  WhereMemoryAllows([&] {
     plan.model().owner()->EarnRoom(run.replay_ns());
     if (!eager) tuner_.Want(plan.model(), run.recipe());
     NoteLosses(plan, run.target(), eager, run.replay_ns());
     FollowTraffic(plan.model());
-  }
-  return responses;
+  });
 }
 
 Response Engine::RunOne(const Model& model, const Request& request, Stream& stream) {

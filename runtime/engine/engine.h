@@ -144,6 +144,9 @@ class Engine {
 
   void CaptureAhead(const Model& model, CaptureTarget target, CaptureUrgency urgency,
                     std::function<void(absl::Status)> done);
+  // Run, without a net: what it throws is every request's error.
+  void RunBatch(const BatchPlan& plan, absl::Span<const Request* const> requests, Stream& stream,
+                std::vector<Response>& responses);
   // The recipe or the error that `plan` gets without a capture; undecided where it needs one.
   BatchPlan::Resolution Resolve(const BatchPlan& plan);
   // A capture may begin for the requests of `plan`.

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "runtime/base/format_text.h"
 
 namespace reprise {
 namespace {
@@ -45,10 +45,10 @@ void MissRecord::AddWaiter(std::string request_id, int64_t waited_ns) {
 }
 
 std::string MissText(const MissRecord& record) {
-  std::string text = absl::StrFormat(
+  std::string text = FormatText(
       "model %s: captured %s (%s) because of %s in %.1f ms", record.model.name, record.bucket,
       record.binding, std::string(CompileReasonName(record.reason)), Ms(record.phases.total_ns()));
-  absl::StrAppendFormat(
+  AppendText(
       &text, " (specialise %.1f, passes %.1f, plan %.1f, bind %.1f, prepare %.1f, prime %.1f)",
       Ms(record.phases.specialize_ns), Ms(record.phases.passes_ns), Ms(record.phases.plan_ns),
       Ms(record.phases.bind_ns), Ms(record.phases.prepare_ns), Ms(record.phases.prime_ns));
@@ -64,8 +64,8 @@ std::string MissText(const MissRecord& record) {
                     ")");
   }
   if (record.num_waiters > 0) {
-    absl::StrAppendFormat(&text, "; %d request%s waited, at most %.1f ms", record.num_waiters,
-                          record.num_waiters == 1 ? "" : "s", Ms(record.longest_wait_ns));
+    AppendText(&text, "; %d request%s waited, at most %.1f ms", record.num_waiters,
+               record.num_waiters == 1 ? "" : "s", Ms(record.longest_wait_ns));
     if (!record.waiters[0].request_id.empty()) {
       absl::StrAppend(&text, ", the first was ", record.waiters[0].request_id);
     }

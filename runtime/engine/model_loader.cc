@@ -7,8 +7,8 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "runtime/base/format_text.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/certify/axes.h"
 #include "runtime/engine/certifier.h"
@@ -95,7 +95,7 @@ absl::StatusOr<std::unique_ptr<Model>> ModelLoader::Load(ModelOptions options) c
   if (lookup.tried && !lookup.found) observer->OnStoreMiss(lookup.miss);
   if (runs > 0) observer->OnProbe(certified - analysed);
   model->owner_->SetObserver(std::move(observer));
-  context_.log(absl::StrFormat(
+  context_.log(FormatText(
       "model %s: loaded with precision %s in %.1f ms: import %.1f, axes %.1f, certificate %.1f in "
       "%d runs",
       model->id().name, std::string(PrecisionName(model->options_.precision)),
@@ -212,10 +212,10 @@ void ModelLoader::LogRounding(const Model& model) const {
   absl::StatusOr<Graph> graph = Specialize(model.graph_, PolicyMaker::SmallSizes(model));
   if (!graph.ok() || !RunCapturePasses(*graph, {.precision = precision}).ok()) return;
   const RoundedProducts products = CountRoundedProducts(*graph);
-  context_.log(absl::StrFormat(
-      "model %s: %s applies to %d of %d products with weights, and to %d attentions",
-      model.id().name, std::string(PrecisionName(precision)), products.rounded, products.all,
-      products.attentions));
+  context_.log(
+      FormatText("model %s: %s applies to %d of %d products with weights, and to %d attentions",
+                 model.id().name, std::string(PrecisionName(precision)), products.rounded,
+                 products.all, products.attentions));
 }
 
 void ModelLoader::FindUsage(Model& model) const {

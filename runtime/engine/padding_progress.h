@@ -38,10 +38,16 @@ class PaddingProgress {
 
   // The end of the proof: by axis, for those that were deferred, what is known now.
   void Finish(std::map<size_t, AxisCertificate> certificates);
+  // The same where not even that could be found out: deferred axes are not padded. Needs no memory.
+  void GiveUp();
   // What Finish said of `axis`; null before, and for an axis that was not deferred.
   std::shared_ptr<const AxisCertificate> Finished(size_t axis) const;
 
  private:
+  // Nobody waits any more.
+  void End();
+
+  size_t axes_ = 0;
   std::unique_ptr<std::atomic<int64_t>[]> proved_to_;  // by axis
   std::atomic<bool> pending_{false};
   // Guarded.

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
+#include "runtime/base/format_text.h"
 
 namespace reprise {
 namespace {
@@ -21,13 +21,13 @@ int64_t MedianOf(std::vector<int64_t>& values) {
 // "181.3 GF/s" or "20.1 GB/s", of what bounds the launch.
 std::string RateText(const LaunchWork& work, const LaunchFloor& floor, double ns) {
   if (floor.compute_ns >= floor.memory_ns && work.flops > 0) {
-    return absl::StrFormat("%.1f GF/s", work.flops / ns);
+    return FormatText("%.1f GF/s", work.flops / ns);
   }
-  return work.bytes > 0 ? absl::StrFormat("%.1f GB/s", work.bytes / ns) : "-";
+  return work.bytes > 0 ? FormatText("%.1f GB/s", work.bytes / ns) : "-";
 }
 
 std::string ShareText(double floor, double ns) {
-  return floor > 0 ? absl::StrFormat("%.0f %%", 100 * floor / ns) : "-";
+  return floor > 0 ? FormatText("%.0f %%", 100 * floor / ns) : "-";
 }
 
 // `ns` of `longest` as a bar: '#' for the part that the roofline takes, '.' for the rest.
@@ -102,17 +102,16 @@ std::string ProfileTable(const RecipeProfile& profile, const Roofline& roofline)
     longest = std::max(longest, static_cast<double>(ns));
     total += static_cast<double>(ns);
   }
-  std::string table = absl::StrFormat("%4s  %-18s %9s %6s %12s %8s  %-*s  %s\n", "#", "kernel",
-                                      "us", "share", "rate", "roofline", kBarWidth, "", "shapes");
+  std::string table = FormatText("%4s  %-18s %9s %6s %12s %8s  %-*s  %s\n", "#", "kernel", "us",
+                                 "share", "rate", "roofline", kBarWidth, "", "shapes");
   std::map<std::string, Sum> by_kernel;
   for (size_t i = 0; i < launches.size(); ++i) {
     const Launch& launch = launches[i];
     const double ns = std::max(static_cast<double>(profile.launch_ns[i]), 1.0);
     const LaunchFloor floor = FloorOf(launch.work, roofline);
-    absl::StrAppendFormat(&table, "%4d  %-18s %9.1f %5.1f%% %12s %8s  %-*s  %s\n", i, launch.kernel,
-                          ns / 1e3, 100 * ns / std::max(total, 1.0),
-                          RateText(launch.work, floor, ns), ShareText(floor.ns(), ns), kBarWidth,
-                          Bar(floor.ns(), ns, longest), launch.detail);
+    AppendText(&table, "%4d  %-18s %9.1f %5.1f%% %12s %8s  %-*s  %s\n", i, launch.kernel, ns / 1e3,
+               100 * ns / std::max(total, 1.0), RateText(launch.work, floor, ns),
+               ShareText(floor.ns(), ns), kBarWidth, Bar(floor.ns(), ns, longest), launch.detail);
     Sum& sum = by_kernel[launch.kernel];
     ++sum.launches;
     sum.ns += ns;
@@ -122,19 +121,17 @@ std::string ProfileTable(const RecipeProfile& profile, const Roofline& roofline)
   std::sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) {
     return a.second.ns - a.second.floor > b.second.ns - b.second.floor;
   });
-  absl::StrAppendFormat(&table, "\n%-18s %8s %9s %9s %9s %8s\n", "kernel", "launches", "us",
-                        "floor us", "lost us", "roofline");
+  AppendText(&table, "\n%-18s %8s %9s %9s %9s %8s\n", "kernel", "launches", "us", "floor us",
+             "lost us", "roofline");
   double floor = 0;
   for (const auto& [kernel, sum] : sorted) {
-    absl::StrAppendFormat(&table, "%-18s %8d %9.1f %9.1f %9.1f %8s\n", kernel, sum.launches,
-                          sum.ns / 1e3, sum.floor / 1e3, (sum.ns - sum.floor) / 1e3,
-                          ShareText(sum.floor, sum.ns));
+    AppendText(&table, "%-18s %8d %9.1f %9.1f %9.1f %8s\n", kernel, sum.launches, sum.ns / 1e3,
+               sum.floor / 1e3, (sum.ns - sum.floor) / 1e3, ShareText(sum.floor, sum.ns));
     floor += sum.floor;
   }
   const auto replay = static_cast<double>(std::max<int64_t>(profile.replay_ns, 1));
-  absl::StrAppendFormat(&table, "%-18s %8d %9.1f %9.1f %9.1f %8s\n", "whole replay",
-                        launches.size(), replay / 1e3, floor / 1e3, (replay - floor) / 1e3,
-                        ShareText(floor, replay));
+  AppendText(&table, "%-18s %8d %9.1f %9.1f %9.1f %8s\n", "whole replay", launches.size(),
+             replay / 1e3, floor / 1e3, (replay - floor) / 1e3, ShareText(floor, replay));
   return table;
 }
 

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <atomic>
+#include <exception>
+#include <new>
+#include <stdexcept>
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/memory_net.h"
@@ -33,14 +36,16 @@ struct ReplayCall {
   const Recipe* recipe;
   const Frame* frame;
   const FirstDataError* end;  // nullptr, or what ends it
-  // The first launch that found no memory, as those may that are marked `reference` or `foreign`.
-  std::atomic<int> starved{-1};
+  // The first launch that threw, as those may that are marked `reference` or `foreign`: they ask
+  // for memory.
+  std::atomic<int> failed{-1};
+  std::exception_ptr thrown;  // by it; read when all parts are done
 };
 
 void RunLaunch(void* context, int index, int part, int parts) {
   ReplayCall& call = *static_cast<ReplayCall*>(context);
   if (call.end != nullptr && call.end->any()) return;
-  if (call.starved.load(std::memory_order_relaxed) >= 0) return;
+  if (call.failed.load(std::memory_order_relaxed) >= 0) return;
   const Launch& launch = call.recipe->launches[static_cast<size_t>(index)];
   void* operands[kMaxOperands];
   for (size_t i = 0; i < launch.operands.size(); ++i) {
@@ -53,14 +58,26 @@ void RunLaunch(void* context, int index, int part, int parts) {
                 .launch = index,
                 .part = part,
                 .parts = parts});
-  } catch (const std::exception&) {  // bad_alloc or length_error: ours throw nothing else
+  } catch (...) {
     int none = -1;
-    call.starved.compare_exchange_strong(none, index);
+    if (call.failed.compare_exchange_strong(none, index)) call.thrown = std::current_exception();
   }
 }
 
-[[noreturn]] void ThrowStarved(const Launch& launch) {
-  throw NoMemory(0, absl::StrCat(launch.node, " (", launch.kernel, ")"));
+// `thrown` by `launch`, with its name.
+[[noreturn]] void Rethrow(const Launch& launch, const std::exception_ptr& thrown) {
+  const auto name = [&] { return absl::StrCat(launch.node, " (", launch.kernel, ")"); };
+  try {
+    std::rethrow_exception(thrown);
+  } catch (const NoMemory& none) {
+    throw NoMemory(none.bytes(), name());
+  } catch (const std::bad_alloc&) {
+    throw NoMemory(0, name());
+  } catch (const std::length_error&) {
+    throw NoMemory(0, name());
+  } catch (const std::exception& other) {
+    throw std::runtime_error(absl::StrCat(name(), ": ", other.what()));
+  }
 }
 
 }  // namespace
@@ -120,8 +137,8 @@ void Stream::Replay(const Recipe& recipe, const Frame& frame, const FirstDataErr
   } else {
     options_.cores->Run(threads, launches, RunLaunch, &call);
   }
-  if (const int starved = call.starved; starved >= 0) {
-    ThrowStarved(recipe.launches[static_cast<size_t>(starved)]);
+  if (const int failed = call.failed; failed >= 0) {
+    Rethrow(recipe.launches[static_cast<size_t>(failed)], call.thrown);
   }
 }
 
@@ -142,8 +159,8 @@ void Stream::Prime(const Recipe& recipe, const Frame& frame) const {
     args.parts = PartsToPrime(launch, recipe.operand_notes[args.launch]);
     try {
       launch.run(args);
-    } catch (const std::exception&) {
-      ThrowStarved(launch);
+    } catch (...) {
+      Rethrow(launch, std::current_exception());
     }
     ++args.launch;
   }

@@ -5,10 +5,11 @@
 #include <thread>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "runtime/base/cpu_clock.h"
+#include "runtime/base/format_text.h"
 #include "runtime/base/heap.h"
 #include "runtime/base/memory_net.h"
 #include "runtime/base/status_macros.h"
@@ -26,9 +27,8 @@ constexpr int64_t kRebuildNs = int64_t{60} * 1'000'000'000;
 // "[128, 384] x [384, 1536] + bias: gemm_avx512/short, 1.08 times as fast as gemm_avx512".
 std::string FindingText(const TrialResult& result, const std::string& first) {
   const KernelChoice& choice = result.choice;
-  return absl::StrFormat("%s: %s, %.2f times as fast as %s", result.shapes, choice.kernel,
-                         static_cast<double>(choice.first_ns) / static_cast<double>(choice.ns),
-                         first);
+  return FormatText("%s: %s, %.2f times as fast as %s", result.shapes, choice.kernel,
+                    static_cast<double>(choice.first_ns) / static_cast<double>(choice.ns), first);
 }
 
 std::string Times(size_t count, absl::string_view what) {
@@ -101,6 +101,8 @@ void Tuner::Run(const std::weak_ptr<const Model>& weak, const RecipeKey& key, in
   const std::shared_ptr<const Model> model = weak.lock();
   const std::shared_ptr<const Recipe> recipe = cache_.Peek(key);
   absl::Status status;
+  // However this ends, the recipe may be wanted again.
+  const absl::Cleanup end = [&] { wishes_.End(key.hash, status, options_.clock->NowNs()); };
   // It is tuned where the replay that asked had begun before the exchange.
   if (stream != nullptr && model != nullptr && recipe != nullptr && MayTune(*model, *recipe)) {
     const ThreadCpuClock thread_clock;
@@ -132,7 +134,6 @@ void Tuner::Run(const std::weak_ptr<const Model>& weak, const RecipeKey& key, in
                                "): ", std::string(tuned.status().message())));
     }
   }
-  wishes_.End(key.hash, status, options_.clock->NowNs());
 }
 
 absl::StatusOr<bool> Tuner::Tune(const Model& model, const std::shared_ptr<const Recipe>& recipe,
@@ -171,10 +172,10 @@ absl::StatusOr<bool> Tuner::Tune(const Model& model, const std::shared_ptr<const
     KeepRecipe(options_, model, *better, better_plan, model.owner()->capture_ns());
   }
   model.owner()->observer().OnTune(better->note.bucket);
-  model.Note(absl::StrFormat("tuned recipe %s (%s) in %.1f ms (%.1f ms of a core): %s", key.hex(),
-                             better->note.bucket,
-                             static_cast<double>(options_.clock->NowNs() - start_ns) / 1e6,
-                             static_cast<double>(spare.spent_ns()) / 1e6, better->note.tuning));
+  model.Note(FormatText("tuned recipe %s (%s) in %.1f ms (%.1f ms of a core): %s", key.hex(),
+                        better->note.bucket,
+                        static_cast<double>(options_.clock->NowNs() - start_ns) / 1e6,
+                        static_cast<double>(spare.spent_ns()) / 1e6, better->note.tuning));
   return true;
 }
 

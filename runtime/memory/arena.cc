@@ -10,20 +10,26 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/base/address_space.h"
 #include "runtime/base/aligned_buffer.h"
 
 namespace reprise {
 namespace {
 
 constexpr size_t kHugePage = size_t{2} << 20;
-constexpr size_t kLeastReservation = size_t{64} << 20;
+constexpr size_t kLeastReservation = size_t{8} << 20;
+// Of the addresses that are left, the part that one arena takes.
+constexpr size_t kAddressesPart = 8;
 
 size_t PageBytes() { return static_cast<size_t>(sysconf(_SC_PAGESIZE)); }
 
 }  // namespace
 
 absl::StatusOr<Arena> Arena::Reserve(const ArenaOptions& options) {
-  size_t limit = AlignUp(options.limit_bytes, PageBytes());
+  const auto left = static_cast<size_t>(FreeAddressBytes());
+  size_t limit =
+      AlignUp(std::min(options.limit_bytes, std::max(left / kAddressesPart, kLeastReservation)),
+              PageBytes());
   while (true) {
     // The extra huge page leaves room to align the base, so that whole huge pages fit.
     const size_t mapping_bytes = limit + kHugePage;

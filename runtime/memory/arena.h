@@ -20,8 +20,9 @@
 namespace reprise {
 
 struct ArenaOptions {
-  // Addresses reserved, rounded up to pages. Where the system grants less (a limit on address
-  // space), the arena makes do with half as often as it takes, down to 64 MiB.
+  // Addresses reserved, rounded up to pages. Under a limit on address space no more than an eighth
+  // of what is left, for other arenas, threads, weights and files need some; and where the system
+  // does not grant that, half as often as it takes, down to 8 MiB.
   size_t limit_bytes = size_t{64} << 30;
   // Ask for 2 MiB pages: fewer TLB misses, memory in steps of 2 MiB.
   bool huge_pages = true;

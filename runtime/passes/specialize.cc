@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "runtime/base/format_text.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/graph/dim_expression.h"
 #include "runtime/ops/op.h"
@@ -164,9 +164,8 @@ void Trace(const Graph& symbolic, const Graph& walked, SpecializeTrace& trace) {
 std::string ElementsText(const Tensor& value) {
   const auto integers = value.ToInt64s();
   if (integers.ok()) return absl::StrJoin(*integers, ",");
-  return absl::StrJoin(value.ToDoubles(), ",", [](std::string* out, double element) {
-    absl::StrAppendFormat(out, "%.17g", element);
-  });
+  return absl::StrJoin(value.ToDoubles(), ",",
+                       [](std::string* out, double element) { AppendText(out, "%.17g", element); });
 }
 
 std::string Binding::ToString() const {

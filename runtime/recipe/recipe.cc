@@ -1,7 +1,7 @@
 #include "runtime/recipe/recipe.h"
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
+#include "runtime/base/format_text.h"
 
 namespace reprise {
 namespace {
@@ -27,9 +27,8 @@ std::string OperandsText(const std::vector<Operand>& operands,
 
 void AppendSlots(std::string& text, absl::string_view title, const std::vector<TensorSlot>& slots) {
   for (const TensorSlot& slot : slots) {
-    absl::StrAppendFormat(&text, "%s %s: %s%s at %d, %d bytes\n", title, slot.name,
-                          DTypeName(slot.dtype), ShapeToString(slot.shape), slot.offset,
-                          slot.bytes);
+    AppendText(&text, "%s %s: %s%s at %d, %d bytes\n", title, slot.name, DTypeName(slot.dtype),
+               ShapeToString(slot.shape), slot.offset, slot.bytes);
   }
 }
 
@@ -49,20 +48,20 @@ int64_t Recipe::memory_bytes() const {
 }
 
 std::string Recipe::Dump() const {
-  std::string text = absl::StrFormat("recipe %s\nbinding %s\n", key.hex(), key.binding.ToString());
-  absl::StrAppendFormat(&text, "bytes: inputs %d, outputs %d, arena %d, constants %d\n",
-                        input_bytes, output_bytes, arena_bytes, constants.size());
+  std::string text = FormatText("recipe %s\nbinding %s\n", key.hex(), key.binding.ToString());
+  AppendText(&text, "bytes: inputs %d, outputs %d, arena %d, constants %d\n", input_bytes,
+             output_bytes, arena_bytes, constants.size());
   AppendSlots(text, "input", inputs);
   AppendSlots(text, "output", outputs);
   for (size_t i = 0; i < launches.size(); ++i) {
     const Launch& launch = launches[i];
-    absl::StrAppendFormat(&text, "%4d %-24s %-48s (%s)%s%s\n", i, launch.kernel, launch.detail,
-                          OperandsText(launch.operands, operand_notes[i]),
-                          launch.reference ? " reference" : "", launch.foreign ? " foreign" : "");
+    AppendText(&text, "%4d %-24s %-48s (%s)%s%s\n", i, launch.kernel, launch.detail,
+               OperandsText(launch.operands, operand_notes[i]),
+               launch.reference ? " reference" : "", launch.foreign ? " foreign" : "");
   }
   for (size_t i = 0; i < parameters.size(); ++i) {
-    absl::StrAppendFormat(&text, "parameter[%d] %s%s = %s\n", i, DTypeName(parameters[i]->dtype()),
-                          ShapeToString(parameters[i]->shape()), parameters[i]->text());
+    AppendText(&text, "parameter[%d] %s%s = %s\n", i, DTypeName(parameters[i]->dtype()),
+               ShapeToString(parameters[i]->shape()), parameters[i]->text());
   }
   return text;
 }

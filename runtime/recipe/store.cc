@@ -15,6 +15,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "proto/recipe.pb.h"
+#include "runtime/base/memory_net.h"
 #include "runtime/base/status_macros.h"
 
 namespace reprise {
@@ -179,7 +180,8 @@ void RecipeStore::WritePending() {
       next = std::move(pending_.front());
       pending_.pop_front();
     }
-    NoteWrite(Write(next.name, next.rebuild_ns, next.payload));
+    // What there is no memory for is captured anew after a restart.
+    WhereMemoryAllows([&] { NoteWrite(Write(next.name, next.rebuild_ns, next.payload)); });
   }
 }
 
@@ -218,7 +220,7 @@ void RecipeStore::RunWriter(std::chrono::nanoseconds every, const std::function<
     WritePending();
     if (stopping) return;
     if (std::chrono::steady_clock::now() < last + every) continue;
-    tick();
+    WhereMemoryAllows(tick);
     last = std::chrono::steady_clock::now();
   }
 }

@@ -15,7 +15,8 @@ class Dispatcher {
   // Runs on the leader thread of `stream`; must answer every item of the batch.
   using Execute = std::function<void(int stream, Scheduler::Batch& batch)>;
 
-  // Starts the threads. `scheduler` must outlive the dispatcher.
+  // Starts the threads; throws std::system_error, and shuts the scheduler down, where the system
+  // has none. `scheduler` must outlive the dispatcher.
   Dispatcher(Scheduler& scheduler, int streams, Execute execute);
   // The scheduler must have been shut down; waits for the batches that run.
   ~Dispatcher();

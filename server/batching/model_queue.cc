@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/base/memory_net.h"
 #include "runtime/base/status_macros.h"
 
 namespace reprise {
@@ -33,7 +34,7 @@ std::vector<size_t> BatchBuilder::Order(absl::Span<const WorkItem* const> waitin
 }
 
 void ModelQueue::ReportDepth() const {
-  if (options_.on_depth) options_.on_depth(depth());
+  if (options_.on_depth) WhereMemoryAllows([&] { options_.on_depth(depth()); });
 }
 
 absl::Status ModelQueue::Push(absl::Span<const Item> items, int64_t now_ns) {
@@ -56,13 +57,15 @@ absl::Status ModelQueue::Push(absl::Span<const Item> items, int64_t now_ns) {
   }
   RETURN_IF_ERROR(check("bytes", bytes_, bytes, options_.max_bytes));
 
-  for (const Item& item : items) {
-    item->place.queue = this;
-    item->place.enqueued_ns = now_ns;
-    item->place.arrival = next_arrival_++;
-    std::list<Item> one = {item};
-    Link(one, one.begin());
-    if (item->shape.deadline_ns != kNoDeadline) ++with_deadline_;
+  // All or none, also where there is no memory: from here on nothing is asked of it.
+  std::list<Item> added(items.begin(), items.end());
+  while (!added.empty()) {
+    WorkItem& item = *added.front();
+    item.place.queue = this;
+    item.place.enqueued_ns = now_ns;
+    item.place.arrival = next_arrival_++;
+    if (item.shape.deadline_ns != kNoDeadline) ++with_deadline_;
+    Link(added, added.begin());
   }
   tokens_ += tokens;
   bytes_ += bytes;
@@ -82,35 +85,36 @@ void ModelQueue::Link(std::list<Item>& from, std::list<Item>::iterator position)
   items_.splice(next, from, position);
 }
 
-void ModelQueue::Unlink(const Item& item) {
-  const std::shared_ptr<WorkItem> alive = item;  // the list may hold the last reference
-  tokens_ -= alive->shape.tokens;
-  bytes_ -= alive->shape.bytes;
-  if (alive->shape.deadline_ns != kNoDeadline) --with_deadline_;
-  alive->place.queue = nullptr;
-  (alive->place.held == 0 ? items_ : held_).erase(alive->place.position);
+void ModelQueue::Unlink(const Item& item, std::list<Item>& to) {
+  WorkItem& gone = *item;
+  tokens_ -= gone.shape.tokens;
+  bytes_ -= gone.shape.bytes;
+  if (gone.shape.deadline_ns != kNoDeadline) --with_deadline_;
+  gone.place.queue = nullptr;
+  to.splice(to.end(), gone.place.held == 0 ? items_ : held_, gone.place.position);
 }
 
-void ModelQueue::Remove(const Item& item) {
+void ModelQueue::Remove(const Item& item, const absl::Status& why, Dropped& dropped) {
   REPRISE_CHECK(item->place.queue == this);
-  Unlink(item);
+  item->place.why = why;
+  Unlink(item, dropped);
   ReportDepth();
 }
 
-void ModelQueue::RemoveExpired(std::list<Item>& items, int64_t now_ns,
-                               std::vector<Dropped>& dropped) {
+void ModelQueue::RemoveExpired(std::list<Item>& items, int64_t now_ns, Dropped& dropped) {
   for (auto it = items.begin(); it != items.end();) {
-    const Item item = *it++;
+    const Item& item = *it++;
     if (item->shape.deadline_ns > now_ns) continue;
-    const int64_t waited_us = (now_ns - item->place.enqueued_ns) / 1000;
-    dropped.push_back(
-        {item, absl::DeadlineExceededError(absl::StrCat("the deadline passed after ", waited_us,
-                                                        " us in the queue of ", options_.name))});
-    Unlink(item);
+    item->place.why = StatusWithoutFail(absl::StatusCode::kDeadlineExceeded, [&] {
+      const int64_t waited_us = (now_ns - item->place.enqueued_ns) / 1000;
+      return absl::DeadlineExceededError(absl::StrCat("the deadline passed after ", waited_us,
+                                                      " us in the queue of ", options_.name));
+    });
+    Unlink(item, dropped);
   }
 }
 
-void ModelQueue::RemoveExpired(int64_t now_ns, std::vector<Dropped>& dropped) {
+void ModelQueue::RemoveExpired(int64_t now_ns, Dropped& dropped) {
   if (with_deadline_ == 0) return;
   const size_t before = dropped.size();
   RemoveExpired(items_, now_ns, dropped);
@@ -118,11 +122,11 @@ void ModelQueue::RemoveExpired(int64_t now_ns, std::vector<Dropped>& dropped) {
   if (dropped.size() != before) ReportDepth();
 }
 
-void ModelQueue::RemoveAll(const absl::Status& why, std::vector<Dropped>& dropped) {
+void ModelQueue::RemoveAll(const absl::Status& why, Dropped& dropped) {
   for (std::list<Item>* items : {&items_, &held_}) {
     while (!items->empty()) {
-      dropped.push_back({items->front(), why});
-      Unlink(items->front());
+      items->front()->place.why = why;
+      Unlink(items->front(), dropped);
     }
   }
   ReportDepth();
@@ -169,21 +173,44 @@ bool ModelQueue::WorthWaiting(const Batch& batch) const {
   return options_.enough_rows == 0 || rows < options_.enough_rows;
 }
 
+absl::StatusOr<ModelQueue::Start> ModelQueue::TryStart(int64_t now_ns, int64_t& wake_ns,
+                                                       absl::FunctionRef<Release()> make_release,
+                                                       int64_t number, Batch& batch) const {
+  return WithinMemory([&] { return absl::StrCat("a batch of ", options_.name); },
+                      [&]() -> absl::StatusOr<Start> {
+                        batch = Form();
+                        if (options_.delay_ns > 0 && WorthWaiting(batch)) {
+                          const int64_t ready_ns =
+                              batch.items.front()->place.enqueued_ns + options_.delay_ns;
+                          if (now_ns < ready_ns) {
+                            wake_ns = std::min(wake_ns, ready_ns);
+                            return Start::kLater;
+                          }
+                        }
+                        const auto ready = [release = make_release(), number](absl::Status status) {
+                          release(number, status);
+                        };
+                        const bool starts = batch.builder == nullptr || batch.builder->Start(ready);
+                        return starts ? Start::kNow : Start::kHeld;
+                      });
+}
+
 std::optional<ModelQueue::Batch> ModelQueue::Take(int64_t now_ns, int64_t& wake_ns,
-                                                  const Release& release) {
+                                                  absl::FunctionRef<Release()> make_release,
+                                                  Dropped& dropped) {
   while (!items_.empty()) {
-    Batch batch = Form();
-    if (options_.delay_ns > 0 && WorthWaiting(batch)) {
-      const int64_t ready_ns = batch.items.front()->place.enqueued_ns + options_.delay_ns;
-      if (now_ns < ready_ns) {
-        wake_ns = std::min(wake_ns, ready_ns);
-        return std::nullopt;
-      }
-    }
+    Batch batch;
     const int64_t number = next_number_++;
-    const auto ready = [release, number](absl::Status status) { release(number, status); };
-    if (batch.builder == nullptr || batch.builder->Start(ready)) {
-      for (const Item& item : batch.items) Unlink(item);
+    const absl::StatusOr<Start> start = TryStart(now_ns, wake_ns, make_release, number, batch);
+    if (!start.ok()) {
+      // Its release may still be called: it finds nothing under this number.
+      Remove(items_.front(), start.status(), dropped);
+      continue;
+    }
+    if (*start == Start::kLater) return std::nullopt;
+    if (*start == Start::kNow) {
+      std::list<Item> taken;
+      for (const Item& item : batch.items) Unlink(item, taken);
       ReportDepth();
       return batch;
     }
@@ -195,15 +222,14 @@ std::optional<ModelQueue::Batch> ModelQueue::Take(int64_t now_ns, int64_t& wake_
   return std::nullopt;
 }
 
-void ModelQueue::PutBack(int64_t number, const absl::Status& status,
-                         std::vector<Dropped>& dropped) {
+void ModelQueue::PutBack(int64_t number, const absl::Status& status, Dropped& dropped) {
   for (auto it = held_.begin(); it != held_.end();) {
     const auto position = it++;
-    const Item item = *position;
+    const Item& item = *position;
     if (item->place.held != number) continue;
     if (!status.ok()) {
-      dropped.push_back({item, status});
-      Unlink(item);
+      item->place.why = status;
+      Unlink(item, dropped);
       continue;
     }
     item->place.held = 0;

@@ -13,7 +13,9 @@
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "server/batching/work.h"
 
@@ -63,10 +65,9 @@ class ModelQueue {
  public:
   using Item = std::shared_ptr<WorkItem>;
   using Release = std::function<void(int64_t number, absl::Status status)>;
-  struct Dropped {
-    Item item;
-    absl::Status why;
-  };
+  // Items that are to be dropped with their place.why. A list, so that they move there whether or
+  // not there is memory left: what is in no queue and in no such list is never answered.
+  using Dropped = std::list<Item>;
   struct Batch {
     std::vector<Item> items;                // at least one; the first waited longest
     std::unique_ptr<BatchBuilder> builder;  // that took them, in their order; null without one
@@ -78,20 +79,23 @@ class ModelQueue {
 
   // All items or none. They wait behind those of their priority and before those of higher numbers.
   absl::Status Push(absl::Span<const Item> items, int64_t now_ns);
-  // The item must be in this queue.
-  void Remove(const Item& item);
+  // The item must be in this queue; it moves to `dropped`.
+  void Remove(const Item& item, const absl::Status& why, Dropped& dropped);
   // Moves items whose deadline has come to `dropped`.
-  void RemoveExpired(int64_t now_ns, std::vector<Dropped>& dropped);
-  void RemoveAll(const absl::Status& why, std::vector<Dropped>& dropped);
+  void RemoveExpired(int64_t now_ns, Dropped& dropped);
+  void RemoveAll(const absl::Status& why, Dropped& dropped);
 
   // The next batch if one should start now. Otherwise nullopt, and `wake_ns` is lowered to the time
-  // at which one should. The queue must not be empty.
+  // at which one should. The queue must not be empty. Items for which no batch can be made (that
+  // takes memory) move to `dropped`.
   // Batches that cannot start (BatchBuilder::Start) are held back under a number of their own, and
-  // the next one is looked at; `release` is called with that number when they may be tried again.
-  std::optional<Batch> Take(int64_t now_ns, int64_t& wake_ns, const Release& release);
+  // the next one is looked at; what `make_release` made is called with that number when they may be
+  // tried again.
+  std::optional<Batch> Take(int64_t now_ns, int64_t& wake_ns,
+                            absl::FunctionRef<Release()> make_release, Dropped& dropped);
   // Puts the items that were held under `number` back where they were in the order, or, with an
   // error, moves them to `dropped`.
-  void PutBack(int64_t number, const absl::Status& status, std::vector<Dropped>& dropped);
+  void PutBack(int64_t number, const absl::Status& status, Dropped& dropped);
 
   // Nothing to take; items may be held back.
   bool empty() const { return items_.empty(); }
@@ -108,11 +112,18 @@ class ModelQueue {
  private:
   // The front item and what best goes with it.
   Batch Form() const;
+  enum class Start { kNow, kLater, kHeld };
+  // Forms `batch` and asks whether it may start: now, not before `wake_ns`, or when the release is
+  // called with `number`, which becomes that of the batch.
+  absl::StatusOr<Start> TryStart(int64_t now_ns, int64_t& wake_ns,
+                                 absl::FunctionRef<Release()> make_release, int64_t number,
+                                 Batch& batch) const;
   bool WorthWaiting(const Batch& batch) const;
-  void Unlink(const Item& item);
+  // Moves the item to `to`. Needs no memory, like all that moves items.
+  void Unlink(const Item& item, std::list<Item>& to);
   // Into items_, behind those of its priority that came before it.
   void Link(std::list<Item>& from, std::list<Item>::iterator position);
-  void RemoveExpired(std::list<Item>& items, int64_t now_ns, std::vector<Dropped>& dropped);
+  void RemoveExpired(std::list<Item>& items, int64_t now_ns, Dropped& dropped);
   void ReportDepth() const;
 
   const QueueOptions options_;

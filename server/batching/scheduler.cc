@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/base/memory_net.h"
 #include "runtime/base/status_macros.h"
 
 namespace reprise {
@@ -21,7 +22,7 @@ std::chrono::nanoseconds Until(int64_t wake_ns, int64_t now_ns) {
 }  // namespace
 
 void Scheduler::Drop(const Dropped& dropped) {
-  for (const ModelQueue::Dropped& entry : dropped) entry.item->Drop(entry.why);
+  for (const std::shared_ptr<WorkItem>& item : dropped) item->Drop(item->place.why);
 }
 
 std::shared_ptr<ModelQueue> Scheduler::AddModel(QueueOptions options) {
@@ -62,13 +63,17 @@ absl::Status Scheduler::Submit(const std::shared_ptr<ModelQueue>& queue,
 }
 
 void Scheduler::Cancel(const std::shared_ptr<WorkItem>& item) {
+  const absl::Status why = StatusWithoutFail(absl::StatusCode::kCancelled, [] {
+    return absl::CancelledError("the client cancelled the request before it was started");
+  });
+  Dropped dropped;
   {
     MutexLock lock(mutex_);
     if (item->place.queue == nullptr) return;
-    item->place.queue->Remove(item);
+    item->place.queue->Remove(item, why, dropped);
     idle_.NotifyAll();
   }
-  item->Drop(absl::CancelledError("the client cancelled the request before it was started"));
+  Drop(dropped);
 }
 
 std::optional<Scheduler::Batch> Scheduler::TakeLocked(int64_t now_ns, int64_t& wake_ns,
@@ -78,10 +83,12 @@ std::optional<Scheduler::Batch> Scheduler::TakeLocked(int64_t now_ns, int64_t& w
     if (queue.empty() || !queue.may_run()) continue;
     queue.RemoveExpired(now_ns, dropped);
     if (queue.empty()) continue;
-    const auto release = [this, queue = *it](int64_t number, const absl::Status& status) {
-      PutBack(queue, number, status);
+    const auto make_release = [&]() -> ModelQueue::Release {
+      return [this, held = *it](int64_t number, const absl::Status& status) {
+        PutBack(held, number, status);
+      };
     };
-    auto taken = queue.Take(now_ns, wake_ns, release);
+    auto taken = queue.Take(now_ns, wake_ns, make_release, dropped);
     if (!taken) continue;
     Batch batch = {.queue = *it,
                    .items = std::move(taken->items),

@@ -11,6 +11,8 @@
 // Threads:   all methods are safe from any thread. Items are dropped with no lock held.
 //            What BatchBuilder::Start began must have called back, or never will, when the
 //            scheduler goes.
+// Memory:    where there is none, Submit may throw, having queued nothing. All else throws nothing:
+//            a batch that cannot be made drops its first item.
 #pragma once
 
 #include <chrono>
@@ -73,7 +75,7 @@ class Scheduler {
   int64_t Depth(const ModelQueue& queue) const;
 
  private:
-  using Dropped = std::vector<ModelQueue::Dropped>;
+  using Dropped = ModelQueue::Dropped;
   std::optional<Batch> TakeLocked(int64_t now_ns, int64_t& wake_ns, Dropped& dropped)
       REQUIRES(mutex_);
   // The items that `queue` holds back under `number` may be tried again, or have failed.

@@ -29,7 +29,8 @@ class WorkItem {
   virtual ~WorkItem() = default;
 
   // Ends the item without any work done on it: cancelled, expired, or the server stops. Called at
-  // most once, with no lock held, and never for an item that a stream took.
+  // most once, with no lock held, and never for an item that a stream took. Throws nothing: other
+  // items wait for their turn.
   virtual void Drop(const absl::Status& why) = 0;
 
   WorkShape shape;
@@ -41,6 +42,7 @@ class WorkItem {
     int64_t enqueued_ns = 0;
     int64_t arrival = 0;  // order of arrival in the queue
     int64_t held = 0;     // not 0: held back under this number
+    absl::Status why;     // what it is about to be dropped with
   } place;
 };
 

@@ -50,6 +50,18 @@ void Call::FinishPart(size_t index, Response response, const PhaseTimes& times) 
 void Call::Complete() {
   InferResult result;
   PhaseTimes times;
+  const absl::Status joined = WithinMemory([] { return "the answer"; },
+                                           [&] {
+                                             Join(result, times);
+                                             return absl::OkStatus();
+                                           });
+  if (!joined.ok()) result = InferResult{.status = joined};
+  WhereMemoryAllows([&] { Count(result, times); });
+  // It answers whatever happens: see Inference::Start.
+  done_(std::move(result));
+}
+
+void Call::Join(InferResult& result, PhaseTimes& times) {
   for (size_t i = 0; i < responses_.size(); ++i) {
     result.batches.push_back(responses_[i].info.batch);
     times.queue_ns = std::max(times.queue_ns, times_[i].queue_ns);
@@ -69,20 +81,15 @@ void Call::Complete() {
   } else if (responses_.size() == 1) {
     result.response = std::move(responses_[0]);
   } else {
-    const absl::Status joined =
-        WithinMemory([] { return "the answer"; },
-                     [&] {
-                       result.response = JoinRows(*model_.servable->model, std::move(responses_));
-                       return absl::OkStatus();
-                     });
-    if (!joined.ok()) result.response = Response{.status = joined};
+    result.response = JoinRows(*model_.servable->model, std::move(responses_));
     if (!result.batches.empty()) result.response.info.batch = result.batches.back();
   }
   result.status = result.response.status;
   result.outputs = outputs_;
   result.model = model_;
-  model_.servable->shapes->Record(shape_, ServiceOf(result.response));
+}
 
+void Call::Count(const InferResult& result, const PhaseTimes& times) {
   const int64_t total_ns = clock_.NowNs() - start_ns_;
   ModelVersion& version = *model_.version;
   if (result.status.ok()) {
@@ -92,7 +99,7 @@ void Call::Complete() {
   }
   version.events->OnRequest(
       {.code = result.status.code(), .rows = rows_, .total_ns = total_ns, .times = times});
-  done_(std::move(result));
+  model_.servable->shapes->Record(shape_, ServiceOf(result.response));
 }
 
 }  // namespace reprise

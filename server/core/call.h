@@ -2,6 +2,8 @@
 //
 // Ownership: the parts share the call; the queue or a stream holds the parts.
 // Threads:   methods are safe from any thread; each part is finished exactly once.
+// Memory:    finishing and dropping throw nothing: where there is no memory for an answer, the call
+//            is finished with that error.
 #pragma once
 
 #include <atomic>
@@ -57,6 +59,9 @@ class Call {
 
  private:
   void Complete();
+  // The answer, or the error, of all parts; and the times of all.
+  void Join(InferResult& result, PhaseTimes& times);
+  void Count(const InferResult& result, const PhaseTimes& times);
 
   // Constant once submitted.
   const Repository::Found model_;

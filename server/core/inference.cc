@@ -27,7 +27,7 @@ std::shared_ptr<Call> Inference::Start(const InferRequest& request, Done done) {
       WithinMemory([&] { return absl::StrCat("a request for model '", request.model, "'"); },
                    [&] { return Queue(request, done, start_ns); });
   if (call.ok()) return *std::move(call);
-  CountRefused(request, call.status(), start_ns);
+  WhereMemoryAllows([&] { CountRefused(request, call.status(), start_ns); });
   done(InferResult{.status = call.status()});
   return nullptr;
 }
@@ -102,6 +102,16 @@ void Inference::CountRefused(const InferRequest& request, const absl::Status& st
 void Inference::Cancel(Call& call) { call.CancelWaiting(); }
 
 void Inference::Execute(Scheduler::Batch& batch, Stream& stream) {
+  size_t finished = 0;
+  const absl::Status executed = WithinMemory([&] { return batch.queue->options().name; },
+                                             [&] {
+                                               ExecuteUntilFailure(batch, stream, finished);
+                                               return absl::OkStatus();
+                                             });
+  while (finished < batch.items.size()) batch.items[finished++]->Drop(executed);
+}
+
+void Inference::ExecuteUntilFailure(Scheduler::Batch& batch, Stream& stream, size_t& finished) {
   const BatchPlan& plan = static_cast<const PlanBuilder&>(*batch.builder).plan();
   std::vector<const Request*> requests;
   int64_t rows = 0;
@@ -121,14 +131,17 @@ void Inference::Execute(Scheduler::Batch& batch, Stream& stream) {
   // A batch whose capture failed was not executed.
   if (std::any_of(responses.begin(), responses.end(),
                   [](const Response& response) { return response.info.batch > 0; })) {
-    ModelVersion& version = *static_cast<Part&>(*batch.items[0]).model_version();
-    version.statistics.RecordBatch(rows, times);
-    version.events->OnBatch();
+    WhereMemoryAllows([&] {
+      ModelVersion& version = *static_cast<Part&>(*batch.items[0]).model_version();
+      version.statistics.RecordBatch(rows, times);
+      version.events->OnBatch();
+    });
   }
   for (size_t i = 0; i < responses.size(); ++i) {
     auto& part = static_cast<Part&>(*batch.items[i]);
     PhaseTimes own = times;
     own.queue_ns = batch.taken_ns - part.place.enqueued_ns;
+    ++finished;
     part.Finish(std::move(responses[i]), own);
   }
 }

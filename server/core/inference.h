@@ -43,7 +43,8 @@ class Inference {
   Inference(Repository& repository, Scheduler& scheduler, Engine& engine, const Clock& clock,
             ServerEvents& events);
 
-  // Calls `done` exactly once. Returns null if that has happened already.
+  // Calls `done` exactly once, whatever happens, also where there is no memory left; `done` must
+  // not throw. Returns null if that has happened already.
   std::shared_ptr<Call> Start(const InferRequest& request, Done done);
 
   // Counts a request that a face could not decode.
@@ -54,7 +55,7 @@ class Inference {
   // Drops what of the call still waits; what runs is finished, and `done` is called either way.
   void Cancel(Call& call);
 
-  // The Dispatcher's function: replays the batch on `stream` and finishes its items.
+  // The Dispatcher's function: replays the batch on `stream` and finishes each of its items once.
   void Execute(Scheduler::Batch& batch, Stream& stream);
 
  private:
@@ -62,6 +63,8 @@ class Inference {
   absl::StatusOr<std::shared_ptr<Call>> Queue(const InferRequest& request, Done& done,
                                               int64_t start_ns);
   void CountRefused(const InferRequest& request, const absl::Status& status, int64_t start_ns);
+  // Finishes the first items of the batch, as many as `finished` says then.
+  void ExecuteUntilFailure(Scheduler::Batch& batch, Stream& stream, size_t& finished);
 
   Repository& repository_;
   Scheduler& scheduler_;

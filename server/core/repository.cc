@@ -89,7 +89,10 @@ absl::Status Repository::Start() {
   }
   Settle();
   for (int i = 0; i < std::max(1, options_.threads); ++i) {
-    threads_.emplace_back([this] { LoadLoop(); });
+    const bool started = WhereMemoryAllows([&] { threads_.emplace_back([this] { LoadLoop(); }); });
+    if (started) continue;
+    if (i > 0) break;
+    return absl::ResourceExhaustedError("the system has no thread to load models on");
   }
   return absl::OkStatus();
 }
@@ -115,7 +118,7 @@ void Repository::LoadLoop() {
                      [&] { return loader_(*version, folder, settings); });
     const ModelState state = servable.ok() ? ModelState::kReady : ModelState::kUnavailable;
     // Told before it is visible: whoever sees a ready model finds its series.
-    version->events->OnState(state, servable.status());
+    WhereMemoryAllows([&] { version->events->OnState(state, servable.status()); });
     {
       MutexLock lock(mutex_);
       Entry& entry = models_[id.first][id.second];
@@ -124,7 +127,7 @@ void Repository::LoadLoop() {
       if (servable.ok()) entry.servable = *servable;
     }
     Settle();
-    if (servable.ok()) options_.after_ready(**servable);
+    if (servable.ok()) WhereMemoryAllows([&] { options_.after_ready(**servable); });
   }
 }
 
@@ -133,7 +136,7 @@ void Repository::Settle() {
     MutexLock lock(mutex_);
     if (--unsettled_ > 0) return;
   }
-  options_.on_settled();
+  WhereMemoryAllows(options_.on_settled);
 }
 
 absl::StatusOr<const Repository::Entry*> Repository::FindEntry(absl::string_view name,

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
+#include "runtime/base/format_text.h"
 #include "runtime/base/status_macros.h"
 
 namespace reprise {
@@ -256,8 +256,8 @@ void Warmup::Done(const AxisSizes& sizes, CaptureUrgency urgency, const absl::St
   if (!status.ok()) {
     model_->Note(absl::StrCat("warm-up: ", bucket, " failed: ", std::string(status.message())));
   }
-  model_->Note(absl::StrFormat("warm-up: %d of %d recipes after %.1f s (%s)", now.done, now.wanted,
-                               static_cast<double>(now.elapsed_ns) * 1e-9, bucket));
+  model_->Note(FormatText("warm-up: %d of %d recipes after %.1f s (%s)", now.done, now.wanted,
+                          static_cast<double>(now.elapsed_ns) * 1e-9, bucket));
   Next(urgency);
 }
 

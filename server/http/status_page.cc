@@ -6,9 +6,9 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
+#include "runtime/base/format_text.h"
 
 namespace reprise {
 namespace {
@@ -42,7 +42,7 @@ const char* StateName(ServerState::State state) {
 }
 
 std::string Cell(absl::string_view text) { return absl::StrCat("<td>", EscapeHtml(text), "</td>"); }
-std::string Number(double value) { return absl::StrFormat("<td class=n>%.0f</td>", value); }
+std::string Number(double value) { return FormatText("<td class=n>%.0f</td>", value); }
 
 double Sum(const LabelledSeries<prometheus::Counter>& series) {
   double sum = 0;

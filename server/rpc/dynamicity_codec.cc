@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
+#include "runtime/base/format_text.h"
 #include "runtime/bucket/dynamicity.h"
 #include "runtime/bucket/dynamicity_message.h"
 #include "runtime/engine/tail.h"
@@ -41,10 +41,10 @@ void AdviseAxis(const Model& model, size_t i, const ShapeTable& table, const Dyn
     if (model.packing() != nullptr) return;
     if (judged.axes[i].distinct <= 1) return;
     advice.push_back(
-        absl::StrFormat("axis %s may not be padded (%s): each of its sizes is a recipe of its own. "
-                        "Send a mask that "
-                        "the model reads, or pad to few sizes in the client",
-                        axis.label, certificate.reason));
+        FormatText("axis %s may not be padded (%s): each of its sizes is a recipe of its own. "
+                   "Send a mask that "
+                   "the model reads, or pad to few sizes in the client",
+                   axis.label, certificate.reason));
     return;
   }
   const auto largest = model.buckets()->Largest(axis.label);
@@ -55,7 +55,7 @@ void AdviseAxis(const Model& model, size_t i, const ShapeTable& table, const Dyn
   if (follows) return;
   const double above = ShareAbove(table, i, *largest);
   if (above > 0) {
-    advice.push_back(absl::StrFormat(
+    advice.push_back(FormatText(
         "%.1f%% of the requests are longer than the largest bucket of axis %s, %d, and run exact: "
         "let %s end with %d",
         100 * above, axis.label, *largest, BucketsKey(axis.label), judged.axes[i].most));
@@ -83,7 +83,7 @@ std::vector<std::string> Advice(const Model& model, const ShapeTable& table,
     }
   }
   if (judged.outside_share > kWorthAdvice) {
-    advice.push_back(absl::StrFormat(
+    advice.push_back(FormatText(
         "%.1f%% of the requests found no ready recipe that could serve them: warm up the buckets "
         "(reprise.warmup, or `reprise warmup %s --all`), and keep recipes over restarts with "
         "--recipe-cache; `reprise explain %s` lists the captures",
@@ -98,13 +98,13 @@ std::vector<std::string> Advice(const Model& model, const ShapeTable& table,
           "` judges them against these shapes; without them in config.pbtxt they follow the "
           "traffic"));
     } else if (report.mode == BucketMode::kSuggest && report.suggestion.has_value()) {
-      advice.push_back(absl::StrFormat(
+      advice.push_back(FormatText(
           "other buckets would save %.1f%% of the computing time: set reprise.bucket_policy to "
           "apply",
           100 * report.suggestion->saving));
     } else if (report.mode == BucketMode::kApply) {
       const bool settled = report.actual_waste <= report.state.best_waste + kWorthAdvice;
-      advice.push_back(absl::StrFormat(
+      advice.push_back(FormatText(
           "the buckets follow the traffic, and padding is %.1f%% of what is computed (%.1f%% at "
           "best): %s",
           100 * report.actual_waste, 100 * report.state.best_waste,

@@ -67,7 +67,11 @@ class InferReactor final : public grpc::ServerUnaryReactor {
     } else {
       open_.Note();
     }
-    Finish(ToGrpc(status));
+    grpc::Status answer;
+    if (!WhereMemoryAllows([&] { answer = ToGrpc(status); })) {
+      answer = grpc::Status(static_cast<grpc::StatusCode>(status.code()), "");
+    }
+    Finish(answer);
   }
   void OnCancel() override { state_->Cancel(); }
   void OnDone() override {
@@ -98,19 +102,28 @@ grpc::ServerUnaryReactor* StartInfer(Inference& inference, const Clock& clock, O
                                      grpc::CallbackServerContext& context,
                                      const inference::ModelInferRequest& request,
                                      inference::ModelInferResponse& response) {
-  auto state = std::make_shared<CallState>(inference);
-  auto* reactor = new InferReactor(state, open);
+  std::shared_ptr<CallState> state;
+  InferReactor* reactor = nullptr;
+  const bool made = WhereMemoryAllows([&] {
+    state = std::make_shared<CallState>(inference);
+    reactor = new InferReactor(state, open);
+  });
+  if (!made) {
+    grpc::ServerUnaryReactor* refusal = context.DefaultReactor();
+    refusal->Finish(grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED, ""));
+    return refusal;
+  }
   const absl::Status decoded =
       WithinMemory([] { return "the request"; }, [&] { return Decode(request, state->decoded); });
   InferRequest& view = state->decoded.view;
   view.deadline_ns = DeadlineNs(context, clock);
   if (!decoded.ok()) {
-    inference.Refuse(view, decoded);
+    WhereMemoryAllows([&] { inference.Refuse(view, decoded); });
     reactor->FinishCall(decoded);
     return reactor;
   }
   // Once FinishCall is called the reactor and the messages may be gone: only the state is ours.
-  state->SetCall(inference.Start(view, [state, reactor, &request, &response](InferResult result) {
+  const auto answer = [state, reactor, &request, &response](InferResult result) {
     absl::Status status = result.status;
     if (status.ok()) {
       status = WithinMemory([] { return "the answer"; },
@@ -118,7 +131,18 @@ grpc::ServerUnaryReactor* StartInfer(Inference& inference, const Clock& clock, O
     }
     state->Finish();
     reactor->FinishCall(status);
-  }));
+  };
+  Inference::Done done;
+  const absl::Status kept = WithinMemory([] { return "the request"; },
+                                         [&] {
+                                           done = answer;
+                                           return absl::OkStatus();
+                                         });
+  if (!kept.ok()) {
+    reactor->FinishCall(kept);
+    return reactor;
+  }
+  state->SetCall(inference.Start(view, std::move(done)));
   return reactor;
 }
 

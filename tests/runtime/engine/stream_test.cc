@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <new>
+#include <stdexcept>
 
 #include "runtime/base/memory_net.h"
 
@@ -87,6 +88,8 @@ TEST_F(StreamTest, LaunchesBehindADataErrorAreLeftOutWhereNobodyReadsTheOutputs)
 // Wants more memory than there is, on every thread that runs a part of it.
 void Starve(const LaunchArgs&) { throw std::bad_alloc(); }
 
+void Break(const LaunchArgs&) { throw std::runtime_error("a bug of the library"); }
+
 TEST_F(StreamTest, LaunchThatFindsNoMemoryIsNamedAtTheCallerWhoeverRanIt) {
   for (int i = 0; i < 3; ++i) Add(1e9, DType::kFloat32);
   recipe_.launches[1].run = Starve;
@@ -112,6 +115,16 @@ TEST_F(StreamTest, LaunchThatFindsNoMemoryIsNamedAtTheCallerWhoeverRanIt) {
       EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
       EXPECT_THAT(std::string(status.message()), HasSubstr("the request: Tile 'large'"));
     }
+    // What else is thrown is a bug, and named as well.
+    recipe_.launches[1].run = Break;
+    const absl::Status broken = WithinMemory([] { return "the request"; },
+                                             [&] {
+                                               (*stream)->Replay(recipe_, frame);
+                                               return absl::OkStatus();
+                                             });
+    EXPECT_EQ(broken.code(), absl::StatusCode::kInternal);
+    EXPECT_THAT(std::string(broken.message()), HasSubstr("Tile 'large'"));
+    EXPECT_THAT(std::string(broken.message()), HasSubstr("a bug of the library"));
     // The next replay is as any other.
     recipe_.launches[1].run = [](const LaunchArgs&) {};
     (*stream)->Replay(recipe_, frame);

@@ -1,0 +1,136 @@
+// Every request is answered exactly once, whichever of its allocations fails.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <new>
+
+#include "tests/server/core/inference_fixture.h"
+
+namespace {
+
+// Allocations of this thread that may still succeed; below 0: all.
+thread_local int64_t allowed = -1;
+thread_local bool for_good = false;
+thread_local bool refused = false;
+
+bool Refuses() {
+  if (allowed < 0) return false;
+  if (allowed > 0) {
+    --allowed;
+    return false;
+  }
+  if (!for_good) allowed = -1;
+  return refused = true;
+}
+
+void* Allocate(size_t bytes, size_t alignment) {
+  if (Refuses()) throw std::bad_alloc();
+  const size_t whole = (bytes + alignment - 1) / alignment * alignment;
+  void* data = std::aligned_alloc(alignment, whole == 0 ? alignment : whole);
+  if (data == nullptr) throw std::bad_alloc();
+  return data;
+}
+
+}  // namespace
+
+void* operator new(size_t bytes) { return Allocate(bytes, alignof(std::max_align_t)); }
+void* operator new(size_t bytes, std::align_val_t alignment) {
+  return Allocate(bytes, static_cast<size_t>(alignment));
+}
+void operator delete(void* data) noexcept { std::free(data); }
+void operator delete(void* data, size_t) noexcept { std::free(data); }
+void operator delete(void* data, std::align_val_t) noexcept { std::free(data); }
+void operator delete(void* data, size_t, std::align_val_t) noexcept { std::free(data); }
+
+namespace reprise {
+namespace {
+
+// From here on `allowed` allocations of the thread succeed, and then one fails, or all.
+class ScarceMemory {
+ public:
+  ScarceMemory(int64_t count, bool all) {
+    refused = false;
+    for_good = all;
+    allowed = count;
+  }
+  ~ScarceMemory() { allowed = -1; }
+  bool any_failed() const { return refused; }
+};
+
+class ScarceMemoryTest : public InferenceTest {
+ protected:
+  // A short request and one that is split in two, in one queue, and then as many replays as they
+  // take, where `count` allocations succeed. Whether any failed.
+  bool RunWith(int64_t count, bool all) {
+    auto one = Make(1, 20), split = Make(40, 16);
+    bool failed = false;
+    {
+      const ScarceMemory scarce(count, all);
+      Start(*one);
+      Start(*split);
+      while (RunNext() > 0) {
+      }
+      failed = scarce.any_failed();
+    }
+    for (const Asked* asked : {one.get(), split.get()}) {
+      EXPECT_EQ(asked->results.size(), 1u) << count << " allocations succeeded";
+      if (!asked->done()) continue;
+      EXPECT_TRUE(asked->status().ok() || absl::IsResourceExhausted(asked->status()))
+          << count << ": " << asked->status();
+      EXPECT_TRUE(failed || asked->status().ok()) << asked->status();
+    }
+    EXPECT_TRUE(server_->scheduler.WaitUntilIdle(std::chrono::nanoseconds(0))) << count;
+    EXPECT_EQ(server_->events.depth, 0) << count;
+    return failed;
+  }
+};
+
+TEST_F(ScarceMemoryTest, EachRequestIsAnsweredOnceWhicheverAllocationFails) {
+  RunWith(-1, false);
+  for (const bool all : {false, true}) {
+    int64_t count = 0;
+    while (RunWith(count, all)) {
+      ++count;
+      if (HasFailure()) return;
+    }
+    EXPECT_GT(count, 50) << "hardly anything failed";
+  }
+}
+
+TEST_F(ScarceMemoryTest, CaptureThatFindsNoMemoryIsTriedAgain) {
+  bool captured = false;
+  for (int64_t count = 0; !captured && count < 3000; count = count * 5 / 4 + 1) {
+    auto asked = Make(1, 300);
+    {
+      const ScarceMemory scarce(count, true);
+      Start(*asked);
+      while (RunNext() > 0) {
+      }
+    }
+    ASSERT_EQ(asked->results.size(), 1u) << count;
+    ASSERT_TRUE(asked->status().ok() || absl::IsResourceExhausted(asked->status()))
+        << asked->status();
+  }
+  auto asked = Ask(1, 300);
+  RunNext();
+  ASSERT_EQ(asked->results.size(), 1u);
+  EXPECT_TRUE(asked->status().ok()) << asked->status();
+}
+
+TEST_F(ScarceMemoryTest, CancelledCallIsAnsweredWithoutMemory) {
+  for (int64_t count = 0; count < 20; ++count) {
+    auto asked = Ask(40, 16);
+    {
+      const ScarceMemory scarce(count, true);
+      server_->inference.Cancel(*asked->call);
+    }
+    ASSERT_EQ(asked->results.size(), 1u) << count;
+    // With no memory for the message of that either, the answer is that there is none.
+    EXPECT_FALSE(asked->status().ok());
+    EXPECT_EQ(RunNext(), 0u);
+  }
+}
+
+}  // namespace
+}  // namespace reprise
