@@ -6,6 +6,7 @@
 #include "runtime/ops/binary.h"
 #include "runtime/ops/block_weights.h"
 #include "runtime/ops/branch.h"
+#include "runtime/ops/byte_table.h"
 #include "runtime/ops/categories.h"
 #include "runtime/ops/class_scores.h"
 #include "runtime/ops/conv.h"
@@ -211,6 +212,7 @@ constexpr OpRow kRows[] = {
     {"reprise.IntegerLinear", 4, 8, 1, 1, kInternal, 0, IntegerLinearRule, IntegerLinearKernel, UnknownAxis, kFloat32},
     // Convolution and pooling.
     {"Conv", 2, 3, 1, 1, 0, 0, ConvRule, ConvKernel, ConvAxis},
+    {"reprise.ByteTable", 2, 2, 1, 1, kInternal, 0, ByteTableRule, ByteTableKernel, UnknownAxis, TypeLike<1>},
     {"reprise.IntegerAdd", 8, 8, 1, 1, kInternal, 0, IntegerAddRule, IntegerAddKernel, UnknownAxis, TypeLike<7>},
     {"reprise.IntegerConv", 4, 10, 1, 1, kInternal, 0, IntegerConvRule, IntegerConvKernel, UnknownAxis, TypeLikeOr<9, DType::kFloat32>},
     {"reprise.Conv", 2, 4, 1, 1, kInternal, 0, FusedConvRule, FusedConvKernel, UnknownAxis},

@@ -1,11 +1,13 @@
 // Convolutions of bytes take and give planes with their channels last, where a window's channels
-// lie side by side and are a row of a product. So do sums and pools of bytes behind them: what
+// lie side by side and are a row of a product. So do sums, pools, functions, parts and samples of
+// bytes behind them: what
 // turns the planes moves to where floats begin, and what turns them back and forth goes
 // (canonicalize).
-#include <limits>
-
 #include "runtime/base/status_macros.h"
+#include "runtime/ops/op.h"
 #include "runtime/ops/quantize.h"
+#include "runtime/ops/resize.h"
+#include "runtime/passes/byte_scale.h"
 #include "runtime/passes/passes.h"
 #include "runtime/passes/quantized.h"
 #include "runtime/passes/rewrite.h"
@@ -92,26 +94,27 @@ absl::StatusOr<bool> TurnAdd(Graph& graph, const Node& node) {
   return true;
 }
 
-// One positive scale for all: the largest byte is the largest float.
-bool KeepsOrder(const Graph& graph, const Node& dequantize) {
-  if (dequantize.attributes.Int("block_size", 0) != 0) return false;
-  const std::optional<double> scale = KnownScalar(graph, dequantize.inputs[1]);
-  return scale.has_value() && *scale > 0 && *scale <= std::numeric_limits<float>::max() / 512;
-}
-
-// Of dequantised planes: the pool is of their bytes, channels being one more dim of the windows.
+// Of bytes, or of floats that they were: the pool is of the bytes, channels being one more dim of
+// the windows.
 absl::StatusOr<bool> TurnMaxPool(Graph& graph, const Node& node) {
-  if (node.op != "MaxPool") return false;
-  const Node* from = graph.ProducerIf(node.inputs[0], "DequantizeLinear");
-  if (from == nullptr || node.output(1) != kNone || !IsFloat32(graph, node.outputs[0]) ||
-      !ops::IsByte(graph.value(from->inputs[0]).dtype) || !KeepsOrder(graph, *from)) {
-    return false;
+  if (node.op != "MaxPool" || node.output(1) != kNone) return false;
+  ValueId planes = node.inputs[0];
+  const bool of_floats = Dequantised(graph, node.inputs[0], planes).has_value();
+  if (!ops::IsByte(graph.value(planes).dtype) || !ShapeOf(graph, planes).has_value()) return false;
+  ValueId bytes = WasLast(graph, planes);
+  std::vector<ValueId> dequantize;
+  if (of_floats) {
+    const Node& from = *graph.ProducerIf(node.inputs[0], "DequantizeLinear");
+    if (bytes == kNone || !KeepsOrder(graph, *Dequantised(graph, node.inputs[0], planes))) {
+      return false;
+    }
+    dequantize = from.inputs;
+  } else if (bytes == kNone) {
+    if (ShapeOf(graph, planes)->size() != kMostDims) return false;
+    ASSIGN_OR_RETURN(bytes, ToLast(graph, planes));
   }
-  const Node dequantize = *from;
-  const ValueId bytes = WasLast(graph, dequantize.inputs[0]);
-  if (bytes == kNone) return false;
-  Shape planes = *ShapeOf(graph, bytes);
-  planes.insert(planes.begin() + 1, 1);
+  Shape shape = *ShapeOf(graph, bytes);
+  shape.insert(shape.begin() + 1, 1);
   Attributes attributes = node.attributes;
   for (const char* const name : {"kernel_shape", "strides", "dilations"}) {
     std::vector<int64_t> sizes = attributes.Ints(name);
@@ -124,18 +127,121 @@ absl::StatusOr<bool> TurnMaxPool(Graph& graph, const Node& node) {
     pads.push_back(0);
     attributes.Set("pads", std::move(pads));
   }
-  ASSIGN_OR_RETURN(ValueId pooled, AddReshape(graph, bytes, planes));
+  ASSIGN_OR_RETURN(ValueId pooled, AddReshape(graph, bytes, shape));
   ASSIGN_OR_RETURN(pooled, AddInferred(graph, "MaxPool", {pooled}, attributes, node.name));
   Shape last = *ShapeOf(graph, pooled);
   last.erase(last.begin() + 1);
   ASSIGN_OR_RETURN(pooled, AddReshape(graph, pooled, last));
-  ASSIGN_OR_RETURN(const ValueId first,
+  if (!of_floats) {
+    RETURN_IF_ERROR(ReplaceByLast(graph, node.outputs[0], pooled));
+    return true;
+  }
+  ASSIGN_OR_RETURN(dequantize[0],
                    AddInferred(graph, "Transpose", {pooled}, {{"perm", PermToFirst(last.size())}}));
-  std::vector<ValueId> inputs = dequantize.inputs;
-  inputs[0] = first;
-  ASSIGN_OR_RETURN(const ValueId floats, AddInferred(graph, "DequantizeLinear", std::move(inputs),
-                                                     dequantize.attributes));
+  ASSIGN_OR_RETURN(const ValueId floats,
+                   AddInferred(graph, "DequantizeLinear", std::move(dequantize)));
   Replace(graph, node.outputs[0], floats);
+  return true;
+}
+
+absl::StatusOr<bool> TurnTable(Graph& graph, const Node& node) {
+  if (node.op != "reprise.ByteTable") return false;
+  const ValueId x = WasLast(graph, node.inputs[0]);
+  if (x == kNone) return false;
+  ASSIGN_OR_RETURN(const ValueId last,
+                   AddInferred(graph, node.op, {x, node.inputs[1]}, node.attributes, node.name));
+  RETURN_IF_ERROR(ReplaceByLast(graph, node.outputs[0], last));
+  return true;
+}
+
+// Where dim `axis` of `rank` is when channels are last.
+int64_t AxisOfLast(int64_t axis, int64_t rank) {
+  if (axis == 0) return 0;
+  return axis == 1 ? rank - 1 : axis - 1;
+}
+
+// Concat and Split along one axis.
+absl::StatusOr<bool> TurnParts(Graph& graph, const Node& node) {
+  const bool joins = node.op == "Concat";
+  if ((!joins && node.op != "Split") || !ops::IsByte(graph.value(node.inputs[0]).dtype) ||
+      !ShapeOf(graph, node.inputs[0]).has_value()) {
+    return false;
+  }
+  const size_t parts = joins ? node.inputs.size() : 1;
+  std::vector<ValueId> inputs = node.inputs;
+  bool was_last = false;
+  for (size_t i = 0; i < parts; ++i) was_last |= WasLast(graph, inputs[i]) != kNone;
+  if (!was_last) return false;
+  const auto rank = static_cast<int64_t>(ShapeOf(graph, inputs[0])->size());
+  ASSIGN_OR_RETURN(const int64_t axis, NormalizeAxis(node.attributes.Int("axis", 0), rank));
+  for (size_t i = 0; i < parts; ++i) {
+    ASSIGN_OR_RETURN(inputs[i], ToLast(graph, inputs[i]));
+  }
+  Attributes attributes = node.attributes;
+  attributes.Set("axis", AxisOfLast(axis, rank));
+  const NodeId turned =
+      graph.AddNode(node.op, std::move(inputs), attributes, node.outputs.size(), node.name);
+  RETURN_IF_ERROR(InferNode(graph, turned));
+  for (size_t i = 0; i < node.outputs.size(); ++i) {
+    if (node.outputs[i] == kNone) continue;
+    RETURN_IF_ERROR(ReplaceByLast(graph, node.outputs[i], graph.node(turned).outputs[i]));
+  }
+  return true;
+}
+
+// Slice whose axes are known.
+absl::StatusOr<bool> TurnSlice(Graph& graph, const Node& node) {
+  if (node.op != "Slice" || !ops::IsByte(graph.value(node.inputs[0]).dtype)) return false;
+  const ValueId x = WasLast(graph, node.inputs[0]);
+  const Tensor* axes = node.input(3) == kNone ? nullptr : KnownConstant(graph, node.inputs[3]);
+  if (x == kNone || axes == nullptr) return false;
+  const auto rank = static_cast<int64_t>(ShapeOf(graph, x)->size());
+  ASSIGN_OR_RETURN(std::vector<int64_t> turned, axes->ToInt64s());
+  for (int64_t& axis : turned) {
+    ASSIGN_OR_RETURN(axis, NormalizeAxis(axis, rank));
+    axis = AxisOfLast(axis, rank);
+  }
+  Tensor positions = Tensor::FromVector<int64_t>(DType::kInt64, axes->shape(), turned);
+  std::vector<ValueId> inputs = node.inputs;
+  inputs[0] = x;
+  // The bounds keep their type, which is that of the axes.
+  if (axes->dtype() != DType::kInt64) return false;
+  inputs[3] = graph.AddConstant("", std::move(positions));
+  ASSIGN_OR_RETURN(const ValueId last,
+                   AddInferred(graph, node.op, std::move(inputs), node.attributes, node.name));
+  RETURN_IF_ERROR(ReplaceByLast(graph, node.outputs[0], last));
+  return true;
+}
+
+// Resize to elements that each are one of x: rows of these, then columns, are looked up.
+absl::StatusOr<bool> TurnResize(Graph& graph, const Node& node) {
+  if (node.op != "Resize" || !ops::IsByte(graph.value(node.inputs[0]).dtype)) return false;
+  ValueId last = WasLast(graph, node.inputs[0]);
+  if (last == kNone) return false;
+  std::vector<double> factors[2];  // scales, sizes
+  for (size_t i : {0, 1}) {
+    if (node.input(i + 2) == kNone) continue;
+    const Tensor* known = KnownConstant(graph, node.inputs[i + 2]);
+    if (known == nullptr) return false;
+    factors[i] = known->ToDoubles();
+  }
+  const Shape x = *ShapeOf(graph, node.inputs[0]);
+  const auto taps = ops::ResizeTapsOf(node, x, factors[0], factors[1]);
+  if (!taps.ok() || taps->size() != x.size()) return false;
+  std::vector<std::vector<int64_t>> places(x.size());
+  for (size_t dim = 0; dim < x.size(); ++dim) {
+    for (const std::vector<ops::ResizeTap>& of : (*taps)[dim]) {
+      if (of.size() != 1 || of[0].weight != 1 || dim < 2) return false;
+      places[dim].push_back(of[0].at);
+    }
+  }
+  for (size_t dim = 2; dim < x.size(); ++dim) {
+    if (places[dim].empty()) continue;
+    const ValueId indices = graph.AddConstant("", Tensor::Int64s(places[dim]));
+    ASSIGN_OR_RETURN(last, AddInferred(graph, "Gather", {last, indices},
+                                       {{"axis", static_cast<int64_t>(dim) - 1}}));
+  }
+  RETURN_IF_ERROR(ReplaceByLast(graph, node.outputs[0], last));
   return true;
 }
 
@@ -146,7 +252,8 @@ class ChannelsLastPass : public Pass {
   absl::StatusOr<bool> Run(Graph& graph) const override {
     bool changed = false;
     for (NodeId id : graph.NodeIds()) {
-      for (const auto turn : {TurnConv, TurnAdd, TurnMaxPool}) {
+      for (const auto turn :
+           {TurnConv, TurnAdd, TurnMaxPool, TurnTable, TurnParts, TurnSlice, TurnResize}) {
         if (graph.node(id).removed) break;
         const Node node = graph.node(id);  // Adding nodes moves the others.
         ASSIGN_OR_RETURN(const bool turned, turn(graph, node));

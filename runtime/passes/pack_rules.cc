@@ -54,6 +54,7 @@ absl::Status Packer::PackNode(const Site& site) {
     if (site.op() == product) return PackProduct(site);
   }
   if (site.op() == "reprise.SegmentDynamicQuantizeLinear") return PackRequestScale(site);
+  if (site.op() == "reprise.ByteTable") return PackByteTable(site);
   if (ops::IsQuantisation(site.op())) return PackQuantisation(site);
   if (site.op() == "reprise.Attention") return PackAttention(site);
   if (site.op() == "reprise.RelativeAttention") return PackRelative(site);

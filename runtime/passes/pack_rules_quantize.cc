@@ -30,6 +30,15 @@ absl::Status Packer::PackQuantisation(const Site& site) {
   return Emit(site, site.op(), std::move(inputs), std::move(attributes));
 }
 
+absl::Status Packer::PackByteTable(const Site& site) {
+  const Operand& data = site.inputs[0];
+  if (!site.inputs[1].fixed() || PackedOf(data) == kNone) {
+    return Refuse(site, "its table is computed from the request");
+  }
+  ASSIGN_OR_RETURN(const ValueId table, Whole(site, site.inputs[1]));
+  return Emit(site, site.op(), {PackedOf(data), table}, site.attributes());
+}
+
 // All tokens of a request, or the one value of each of its rows, share a range.
 absl::Status Packer::PackRequestScale(const Site& site) {
   const Operand& data = site.inputs[0];

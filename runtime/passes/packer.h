@@ -152,6 +152,7 @@ class Packer {
   absl::Status PackCumSum(const Site& site);
   absl::Status PackRequestScale(const Site& site);
   absl::Status PackQuantisation(const Site& site);
+  absl::Status PackByteTable(const Site& site);
 
   const Twins& twins_;
   const Graph& symbolic_;

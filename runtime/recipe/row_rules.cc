@@ -66,6 +66,7 @@ RowRules::Rule RowRules::RuleOf(const Node& node) {
       {"Transpose", &RowRules::Transpose},
       // Attention and what goes with it.
       {"reprise.Attention", &RowRules::Attention},
+      {"reprise.ByteTable", &RowRules::First},
       {"reprise.EmbeddingSum", &RowRules::EmbeddingSum},
       {"reprise.IntegerAdd", &RowRules::AllFollow},
       {"reprise.RelativeAttention", &RowRules::RelativeAttention},

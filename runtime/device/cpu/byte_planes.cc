@@ -150,9 +150,35 @@ void Largest(const uint8_t* const* rows, int64_t count, bool is_signed, int64_t 
                    : LargestOf<uint8_t>(rows, count, bytes, y);
 }
 
+void LookUp(const uint8_t* table, const uint8_t* x, uint8_t* y, int64_t count) {
+  int64_t i = 0;
+#if HWY_TARGET != HWY_SCALAR
+  // Sixteen results at a time are looked up by the low half of a byte, and are 0 where the high one
+  // is another's.
+  const hn::ScalableTag<uint8_t> d;
+  constexpr int64_t kBytes = HWY_LANES(uint8_t);
+  constexpr int kPieces = 16, kPiece = 16;
+  const auto piece = hn::Set(d, uint8_t{kPiece}), to_sign = hn::Set(d, uint8_t{0x80 - kPiece});
+  for (; i + 2 * kBytes <= count; i += 2 * kBytes) {
+    auto first = hn::LoadU(d, x + i), second = hn::LoadU(d, x + i + kBytes);
+    auto a = hn::Zero(d), b = hn::Zero(d);
+    HWY_UNROLL(16) for (int p = 0; p < kPieces; ++p) {
+      const auto results = hn::LoadDup128(d, table + p * kPiece);
+      a = hn::Or(a, hn::TableLookupBytesOr0(results, hn::SaturatedAdd(first, to_sign)));
+      b = hn::Or(b, hn::TableLookupBytesOr0(results, hn::SaturatedAdd(second, to_sign)));
+      first = hn::Sub(first, piece);
+      second = hn::Sub(second, piece);
+    }
+    hn::StoreU(a, d, y + i);
+    hn::StoreU(b, d, y + i + kBytes);
+  }
+#endif
+  for (; i < count; ++i) y[i] = table[x[i]];
+}
+
 }  // namespace
 
-constexpr BytePlaneKernels kBytePlaneKernels = {Add, Largest};
+constexpr BytePlaneKernels kBytePlaneKernels = {Add, Largest, LookUp};
 
 }  // namespace reprise::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();

@@ -1,5 +1,5 @@
-// What happens to quantised planes between convolutions, on vectors: sums, and the largest of
-// windows. Every tier gives the same bits as the reference kernels.
+// What happens to quantised planes between convolutions, on vectors: sums, functions
+// of a byte, and the largest of windows. Every tier gives the same bits as the reference kernels.
 //
 // Threads: pure.
 #pragma once
@@ -27,6 +27,8 @@ struct BytePlaneKernels {
   // y[i] = the largest of rows[r][i] for r in [0, count), one row at least.
   void (*largest)(const uint8_t* const* rows, int64_t count, bool is_signed, int64_t bytes,
                   uint8_t* y);
+  // y[i] = table[x[i]]; `table` [256]. In place where y is x.
+  void (*look_up)(const uint8_t* table, const uint8_t* x, uint8_t* y, int64_t count);
 };
 
 // Of the highest tier that is not above `isa`.

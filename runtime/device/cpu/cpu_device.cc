@@ -42,6 +42,7 @@ constexpr OpPlan kPlans[] = {
     {"reprise.IntegerConv", cpu::PlanByteDepthwise},
     {"reprise.IntegerConv", cpu::PlanIntegerConvRows},
     {"reprise.IntegerAdd", cpu::PlanIntegerAdd},
+    {"reprise.ByteTable", cpu::PlanByteTable},
     {"ConvTranspose", cpu::PlanConvTranspose},
     {"reprise.ConvTranspose", cpu::PlanConvTranspose},
     {"MaxPool", cpu::PlanPool},

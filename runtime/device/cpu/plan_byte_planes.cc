@@ -1,5 +1,6 @@
-// reprise.IntegerAdd, and MaxPool of bytes in the form that planes with their channels last have:
-// windows that are one element wide along the last dim, [batch, channels, rows, columns, inner].
+// reprise.IntegerAdd and reprise.ByteTable, and MaxPool of bytes in the form that planes with their
+// channels last have: windows that are one element wide along the last dim, [batch, channels, rows,
+// columns, inner].
 #include <vector>
 
 #include "runtime/device/cpu/byte_planes.h"
@@ -36,6 +37,23 @@ void RunAdd(const LaunchArgs& launch) {
                  static_cast<const uint8_t*>(launch.operands[1]) + range.begin,
                  static_cast<uint8_t*>(launch.operands[kOut]) + range.begin,
                  range.end - range.begin);
+}
+
+struct TableParams {
+  const BytePlaneKernels* kernels = nullptr;
+  int64_t elements = 0, batch_rows = 0;
+};
+
+void RunTable(const LaunchArgs& launch) {
+  const auto& p = *static_cast<const TableParams*>(launch.params);
+  constexpr int64_t kGrain = 128;
+  const ItemRange range = RangeOfPart(LiveOf(p.elements, p.batch_rows, *launch.frame), kGrain,
+                                      launch.part, launch.parts);
+  if (range.begin == range.end) return;
+  p.kernels->look_up(static_cast<const uint8_t*>(launch.operands[1]),
+                     static_cast<const uint8_t*>(launch.operands[0]) + range.begin,
+                     static_cast<uint8_t*>(launch.operands[2]) + range.begin,
+                     range.end - range.begin);
 }
 
 // Dims of windows, behind batch and channels; the last is `inner`.
@@ -109,6 +127,17 @@ std::vector<Candidate> PlanIntegerAdd(const CpuTarget& target, const NodeView& n
   p.batch_rows = node.batch_rows();
   Candidate candidate =
       MakeCandidate(target, node, "integer_add", RunAdd, p, 8.0 * static_cast<double>(p.elements));
+  candidate.option.takes_live_rows = p.batch_rows > 0;
+  candidate.option.in_place = 0;
+  return {std::move(candidate)};
+}
+
+std::vector<Candidate> PlanByteTable(const CpuTarget& target, const NodeView& node) {
+  const TableParams p = {.kernels = &BytePlaneKernelsFor(target.isa),
+                         .elements = NumElements(node.out_shape()),
+                         .batch_rows = node.batch_rows()};
+  Candidate candidate =
+      MakeCandidate(target, node, "byte_table", RunTable, p, static_cast<double>(p.elements));
   candidate.option.takes_live_rows = p.batch_rows > 0;
   candidate.option.in_place = 0;
   return {std::move(candidate)};

@@ -21,8 +21,9 @@ inline constexpr char kPackTapsOp[] = "cpu.PackTaps";
 absl::StatusOr<Tensor> RunPackTaps(const Attributes& attributes, const Tensor& weights,
                                    WeightMemory& memory);
 
-// plan_byte_planes.cc: sums of quantised values, the largest bytes of windows.
+// plan_byte_planes.cc: sums and functions of quantised values, the largest bytes of windows.
 std::vector<Candidate> PlanIntegerAdd(const CpuTarget& target, const NodeView& node);
+std::vector<Candidate> PlanByteTable(const CpuTarget& target, const NodeView& node);
 std::vector<Candidate> PlanBytePool(const CpuTarget& target, const NodeView& node);
 
 }  // namespace reprise::cpu

@@ -87,6 +87,54 @@ TEST(ChannelsLastTest, PoolsAndSumsBetweenConvolutionsStayBytes) {
   EXPECT_EQ(CountOps(graph, "Transpose"), 1);  // of the result
 }
 
+// What a detector has between its convolutions.
+TEST(ChannelsLastTest, PartsFunctionsAndSamplesOfBytesHaveChannelsLastToo) {
+  const std::string text = R"(graph {
+    input %q: u8[2, 8, 6, 4]
+    param %v: i8[16, 8, 3, 3] = p0
+    param %w: i8[9, 40, 1, 1] = p1
+    const %s: f32[] = {0.5}
+    const %t: f32[] = {40.0}
+    const %z: u8[] = {7}
+    const %f: f32[4] = {1.0, 1.0, 2.0, 2.0}
+    const %g: f32[4] = {1.0, 1.0, 0.5, 0.5}
+    const %from: i64[1] = {1}
+    const %to: i64[1] = {9}
+    const %axis: i64[1] = {-3}
+    %c: ? = reprise.IntegerConv(%q, %v, %s, %s, %z, _, _, _, %t, %z) {pads = [1, 1, 1, 1]}
+    %x: ? = DequantizeLinear(%c, %t, %z)
+    %h: ? = HardSwish(%x)
+    %hq: ? = QuantizeLinear(%h, %t, %z)
+    %hx: ? = DequantizeLinear(%hq, %t, %z)
+    %a: ?, %b: ? = Split(%hx) {axis = 1, num_outputs = 2}
+    %aq: ? = QuantizeLinear(%a, %t, %z)
+    %bq: ? = QuantizeLinear(%b, %t, %z)
+    %ax: ? = DequantizeLinear(%aq, %t, %z)
+    %bx: ? = DequantizeLinear(%bq, %t, %z)
+    %l: ? = Slice(%hx, %from, %to, %axis)
+    %lq: ? = QuantizeLinear(%l, %t, %z)
+    %lx: ? = DequantizeLinear(%lq, %t, %z)
+    %m: ? = MaxPool(%hx) {kernel_shape = [3, 3], pads = [1, 1, 1, 1]}
+    %mq: ? = QuantizeLinear(%m, %t, %z)
+    %mx: ? = DequantizeLinear(%mq, %t, %z)
+    %k: ? = Concat(%mx, %ax, %lx, %bx) {axis = 1}
+    %kq: ? = QuantizeLinear(%k, %t, %z)
+    %kx: ? = DequantizeLinear(%kq, %t, %z)
+    %u: ? = Resize(%kx, _, %f) {coordinate_transformation_mode = "asymmetric", nearest_mode = "floor"}
+    %d: ? = Resize(%u, _, %g)
+    %dq: ? = QuantizeLinear(%d, %t, %z)
+    %y: ? = reprise.IntegerConv(%dq, %w, %t, %s, %z, _, _, _, %t, %z)
+    output %y
+  })";
+  // A sum that another order of floats rounds otherwise is another step.
+  ExpectSameAnswersAfterCapture(text, {.tolerance = 1, .integer_limit = 256});
+  const Graph graph = Captured(text);
+  for (const char* floats : {"QuantizeLinear", "DequantizeLinear", "reprise.FakeQuantize"}) {
+    EXPECT_EQ(CountOps(graph, floats), 0) << floats;
+  }
+  EXPECT_EQ(CountOps(graph, "Transpose"), 2);  // of what comes in, and of the result
+}
+
 TEST(ChannelsLastTest, PoolsOfFloatsStay) {
   ExpectUnchanged(*ChannelsLast(), R"(graph {
     input %q: u8[2, 3, 12, 10]

@@ -157,6 +157,15 @@ TEST_P(BytePlanesTest, SumsEqualTheReference) {
   }
 }
 
+TEST_P(BytePlanesTest, TablesEqualTheReference) {
+  for (uint32_t seed = 1; seed <= 40 && !HasFatalFailure(); ++seed) {
+    const int64_t count = Among({0, 1, 15, 31, 32, 63, 64, 65, 127, 128, 129, 255, 1000, 4099});
+    Check(absl::StrCat("input %x: ", Byte(), "[3, ", count, "]\ninput %t: ", Byte(),
+                       "[256]\n%y: ? = reprise.ByteTable(%x, %t)\noutput %y"),
+          seed);
+  }
+}
+
 // Quotients that are halves but for their own rounding.
 TEST_P(BytePlanesTest, HalvesAreRoundedAsDivisionDoes) {
   NodeRun run(

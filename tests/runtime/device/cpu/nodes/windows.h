@@ -93,6 +93,7 @@ inline constexpr const char* kWindows[] = {
     "input %x: i8[3, 67]\ninput %w: u8[3, 67]\ninput %s: f32[]\ninput %t: f32[]\n"
     "const %u: f32[] = {5.0}\ninput %p: i8[]\ninput %q: u8[]\ninput %v: u8[]\n%y: ? = "
     "reprise.IntegerAdd(%x, %w, %s, %t, %u, %p, %q, %v) {activation = \"relu\"}\noutput %y",
+    "input %x: i8[3, 7, 131]\ninput %t: u8[256]\n%y: ? = reprise.ByteTable(%x, %t)\noutput %y",
     "input %x: u8[2, 1, 13, 12, 70]\n%y: ? = MaxPool(%x) {kernel_shape = [3, 3, 1], strides = [2, "
     "2, "
     "1], pads = [1, 1, 0, 1, 1, 0]}\noutput %y",

@@ -1,0 +1,35 @@
+// Values that stand for floats in steps of bytes: what quantises and dequantises with one scale.
+#pragma once
+
+#include <optional>
+
+#include "absl/status/status.h"
+#include "runtime/graph/graph.h"
+
+namespace reprise {
+
+// One scale for all of a value of bytes.
+struct ByteScale {
+  ValueId scale = kNone;
+  ValueId zero = kNone;  // kNone: 0
+  DType dtype = DType::kUndefined;
+};
+
+// What a QuantizeLinear or reprise.FakeQuantize of floats quantises to; empty unless to bytes of
+// one scale.
+std::optional<ByteScale> QuantisesTo(const Graph& graph, const Node& node);
+
+// Where `value` comes from bytes with one scale: that of the DequantizeLinear, and in `bytes` them.
+std::optional<ByteScale> Dequantised(const Graph& graph, ValueId value, ValueId& bytes);
+
+// Its zero point, a constant 0 of its dtype where it has none.
+ValueId ZeroPoint(Graph& graph, const ByteScale& scale);
+
+// One positive scale that is known, with which finite steps stay finite: the largest byte is the
+// largest float.
+bool KeepsOrder(const Graph& graph, const ByteScale& scale);
+
+// `bytes` in place of what `node`, a QuantizeLinear or reprise.FakeQuantize, made of floats.
+absl::Status ReplaceSteps(Graph& graph, const Node& node, ValueId bytes);
+
+}  // namespace reprise
