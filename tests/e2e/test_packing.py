@@ -114,9 +114,10 @@ def hostile_masks(rows, length, rng):
     return masks
 
 
-def test_positions_that_see_no_key_are_answered_among_others(served, rng):
+@pytest.mark.parametrize("model", ["window_bert", "deberta"])
+def test_positions_that_see_no_key_are_answered_among_others(served, rng, model):
     daemon, paths = served
-    _, names, vocabulary, longest = MODELS["window_bert"]
+    _, names, vocabulary, longest = MODELS[model]
     requests = []
     for _ in range(48):
         rows, length = int(rng.integers(1, 9)), int(rng.integers(1, longest + 1))
@@ -124,14 +125,14 @@ def test_positions_that_see_no_key_are_answered_among_others(served, rng):
         requests.append(inputs | {"attention_mask": hostile_masks(rows, length, rng)})
     before = Scrape(daemon.metrics_url)
     client = daemon.client()
-    answers = together(lambda inputs: infer(client, "window_bert", inputs), requests, clients=16)
+    answers = together(lambda inputs: infer(client, model, inputs), requests, clients=16)
     for inputs, answer in zip(requests, answers):
         assert re.fullmatch(r"t\d+", answer.bucket), inputs["attention_mask"]
-        assert_same_answer(answer.outputs, reference(paths["window_bert"], inputs), "window_bert")
+        assert_same_answer(answer.outputs, reference(paths[model], inputs), model)
     after = Scrape(daemon.metrics_url)
     captured, buckets = (
-        after.total("reprise_compiles_total", model="window_bert") -
-        before.total("reprise_compiles_total", model="window_bert"), {a.bucket for a in answers})
+        after.total("reprise_compiles_total", model=model) -
+        before.total("reprise_compiles_total", model=model), {a.bucket for a in answers})
     assert captured <= len(buckets), f"{captured} captures for {buckets}"
 
 
