@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/base/address_space.h"
 #include "runtime/base/cgroup.h"
 #include "runtime/base/cpu_info.h"
 #include "runtime/base/format_text.h"
@@ -74,18 +75,26 @@ BuildInfo MakeBuildInfo(const Options& options, const std::string& version) {
           .cpu = CpuModelName()};
 }
 
+// Of addresses, to start with.
+constexpr int64_t kLeastAddressBytes = int64_t{256} << 20;
+
 // Threads that capture.
 int UrgentThreads(int cores) { return std::max(1, cores / 2); }
 int BehindThreads(int cores) { return std::max(1, cores / 8); }
 constexpr int kTuningThreads = 1;
 
-// What the arena of one stream, or of one thread that captures, may take. More than the machine or
-// the container has would end the process: a quarter is left to weights and the rest.
+// What all arenas may take together. More than the machine or the container has would end the
+// process: a quarter is left to weights and the rest.
+int64_t AllArenaBytes(const Options& options) {
+  if (options.arena_memory_mb > 0) return options.arena_memory_mb << 20;
+  return AvailableMemoryBytes() / 4 * 3;
+}
+
+// What the arena of one stream, or of one thread that captures, may take.
 size_t ArenaBytes(const Options& options, int cores) {
   const int streams = options.streams > 0 ? options.streams : cores;
   if (options.arena_memory_mb == 0) {
-    const auto memory = static_cast<size_t>(AvailableMemoryBytes());
-    return std::min(StreamOptions().max_arena_bytes, memory / 4 * 3);
+    return std::min(StreamOptions().max_arena_bytes, static_cast<size_t>(AllArenaBytes(options)));
   }
   const auto all = static_cast<size_t>(options.arena_memory_mb) << 20;
   return all / static_cast<size_t>(streams + UrgentThreads(cores) + BehindThreads(cores) +
@@ -108,12 +117,15 @@ Daemon::Daemon(const Options& options, const std::string& version, LogFunction l
       events_(catalogue_, log_),
       device_(std::move(device)),
       cores_(AvailableCpus()),
+      arena_memory_(AllArenaBytes(options)),
       arenas_(clock_, [this] { catalogue_.CountArenaRelease(); }),
       store_(options, log_),
       captures_({.urgent_threads = UrgentThreads(cores_.cores()),
                  .behind_threads = BehindThreads(cores_.cores()),
                  .tuning_threads = kTuningThreads,
-                 .max_arena_bytes = ArenaBytes(options, cores_.cores())}),
+                 .max_arena_bytes = ArenaBytes(options, cores_.cores()),
+                 .memory = &arena_memory_,
+                 .make_room = [this] { arenas_.ReleaseUnused(); }}),
       engine_({.device = device_.get(),
                .clock = &clock_,
                .cores = &cores_,
@@ -162,6 +174,12 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(const Options& options,
                                                       const std::string& version, LogFunction log) {
   ASSIGN_OR_RETURN(std::unique_ptr<const Device> device,
                    MakeDevice(options, ThreadsPerStream(options, AvailableCpus()), log));
+  // The gRPC library ends the process where it gets no thread or no memory.
+  if (const int64_t left = FreeAddressBytes(); left < kLeastAddressBytes) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("starting: ", left, " bytes of addresses are left (ulimit -v), at least ",
+                     kLeastAddressBytes, " are needed"));
+  }
   return WithinMemory([] { return "starting"; },
                       [&]() -> absl::StatusOr<std::unique_ptr<Daemon>> {
                         std::unique_ptr<Daemon> daemon(
@@ -180,7 +198,9 @@ absl::Status Daemon::StartStreams() {
     ASSIGN_OR_RETURN(std::unique_ptr<Stream> stream,
                      Stream::Create({.cores = &cores_,
                                      .max_threads = threads,
-                                     .max_arena_bytes = ArenaBytes(options_, cores_.cores())}));
+                                     .max_arena_bytes = ArenaBytes(options_, cores_.cores()),
+                                     .memory = &arena_memory_,
+                                     .make_room = [this] { arenas_.ReleaseUnused(); }}));
     arenas_.Add(std::move(stream));
   }
   dispatcher_ =

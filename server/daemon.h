@@ -14,6 +14,7 @@
 #include "runtime/engine/capture_pool.h"
 #include "runtime/engine/core_pool.h"
 #include "runtime/engine/engine.h"
+#include "runtime/engine/memory_budget.h"
 #include "server/batching/dispatcher.h"
 #include "server/batching/scheduler.h"
 #include "server/config/options.h"
@@ -65,6 +66,7 @@ class Daemon {
   ServerState state_;
   const std::unique_ptr<const Device> device_;
   CorePool cores_;
+  MemoryBudget arena_memory_;
   ArenaKeeper arenas_;
   StoreKeeper store_;
   CapturePool captures_;

@@ -9,6 +9,8 @@
 #include <string>
 #include <thread>
 
+#include "runtime/base/address_space.h"
+#include "runtime/base/file_faults.h"
 #include "runtime/base/memory_net.h"
 #include "server/config/flags.h"
 #include "server/daemon.h"
@@ -62,6 +64,8 @@ int Main(int argc, char** argv) {
     return EXIT_SUCCESS;
   }
   const sigset_t signals = BlockEndingSignals();
+  CatchFileFaults();
+  SpareAddresses();
   const auto logger = MakeLogger(parsed->options.log_format, parsed->options.log_level);
   auto daemon = Daemon::Start(
       parsed->options, REPRISE_VERSION,

@@ -1,5 +1,6 @@
 #include "runtime/base/cgroup.h"
 
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -90,7 +91,13 @@ int64_t CgroupMemoryBytes(const CgroupFiles& files) {
 
 int64_t AvailableMemoryBytes() {
   const int64_t machine = int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE);
-  return std::min(machine, CgroupMemoryBytes());
+  int64_t least = std::min(machine, CgroupMemoryBytes());
+  for (const auto kind : {RLIMIT_DATA, RLIMIT_AS}) {
+    rlimit limit = {};
+    if (getrlimit(kind, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) continue;
+    least = static_cast<int64_t>(std::min<rlim_t>(static_cast<rlim_t>(least), limit.rlim_cur));
+  }
+  return least;
 }
 
 }  // namespace reprise

@@ -20,7 +20,8 @@ double CgroupCpus(const CgroupFiles& files = {});
 // Bytes of memory; the largest int64 where there is no limit.
 int64_t CgroupMemoryBytes(const CgroupFiles& files = {});
 
-// Bytes of memory of the machine, cut to the limit of the group.
+// Bytes of memory of the machine, cut to the limit of the group and to those of the process
+// (`ulimit -d` and `-v`).
 int64_t AvailableMemoryBytes();
 
 }  // namespace reprise

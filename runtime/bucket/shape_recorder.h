@@ -12,9 +12,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
-#include "absl/container/flat_hash_set.h"
 #include "absl/types/span.h"
+#include "runtime/base/hash_map.h"
 #include "runtime/base/mutex.h"
 
 namespace reprise {
@@ -72,8 +71,8 @@ class ShapeRecorder {
 
   const int64_t window_;
   mutable Mutex mutex_;
-  absl::flat_hash_map<std::vector<int64_t>, Entry> entries_ GUARDED_BY(mutex_);
-  absl::flat_hash_set<uint64_t> seen_ GUARDED_BY(mutex_);  // hashes
+  HashMap<std::vector<int64_t>, Entry> entries_ GUARDED_BY(mutex_);
+  HashSet<uint64_t> seen_ GUARDED_BY(mutex_);  // hashes
   ShapeTally all_ GUARDED_BY(mutex_), filling_ GUARDED_BY(mutex_), last_ GUARDED_BY(mutex_),
       before_ GUARDED_BY(mutex_);
 };

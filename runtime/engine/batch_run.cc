@@ -86,6 +86,10 @@ std::vector<Response> BatchRun::Run(int64_t batch) {
   stream_.Replay(*recipe_, frame);
   const double busy = meter.Share();
   const int64_t replayed = options_.clock->NowNs();
+  if (const absl::Status intact = model_.owner_->parameters().FilesIntact(replayed); !intact.ok()) {
+    for (Response& response : responses) response.status = intact;
+    return responses;
+  }
   Scatter(frame.outputs, responses);
   if (error.get() != nullptr) FailOffenders(*error.get(), frame, responses);
   const int64_t scattered = options_.clock->NowNs();

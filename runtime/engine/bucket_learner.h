@@ -13,8 +13,8 @@
 #include <string>
 #include <vector>
 
-#include "absl/container/flat_hash_set.h"
 #include "absl/types/span.h"
+#include "runtime/base/hash_map.h"
 #include "runtime/base/mutex.h"
 #include "runtime/bucket/advisor.h"
 #include "runtime/bucket/policy.h"
@@ -105,7 +105,7 @@ class BucketLearner {
   bool looking_ GUARDED_BY(mutex_) = false;
   int64_t quiet_until_ GUARDED_BY(mutex_) = 0;  // requests seen before which no look is due
   std::optional<BucketAdvice> suggestion_ GUARDED_BY(mutex_);
-  absl::flat_hash_set<uint64_t> shapes_ GUARDED_BY(mutex_);  // hashes of sizes seen
+  HashSet<uint64_t> shapes_ GUARDED_BY(mutex_);  // hashes of sizes seen
 };
 
 }  // namespace reprise

@@ -64,7 +64,10 @@ void CapturePool::Work(Lane& lane) {
     }
     if (stream == nullptr) {
       WhereMemoryAllows([&] {
-        auto made = Stream::Create({.cores = nullptr, .max_arena_bytes = options_.max_arena_bytes});
+        auto made = Stream::Create({.cores = nullptr,
+                                    .max_arena_bytes = options_.max_arena_bytes,
+                                    .memory = options_.memory,
+                                    .make_room = options_.make_room});
         if (made.ok()) stream = *std::move(made);
       });
     }

@@ -38,6 +38,8 @@ class CapturePool {
     int tuning_nice = 5;
     size_t max_queued_behind = 1024;            // of captures, and of tuning
     size_t max_arena_bytes = size_t{16} << 30;  // of one thread
+    MemoryBudget* memory = nullptr;             // see StreamOptions
+    std::function<void()> make_room = [] {};
   };
   // `stream` is the thread's, or null when the pool stops before the job's turn.
   using Job = std::function<void(Stream* stream)>;

@@ -180,7 +180,9 @@ void Certifier::ConfirmDeferred(const Model& model) const {
                    [&] { return PaddingProof(context_).Confirm(model); });
   if (measured.ok()) {
     confirmed = *std::move(measured);
-    if (context_.store != nullptr) Keep(model, confirmed, context_.clock->NowNs() - start);
+    const bool intact = model.owner_->parameters().FilesIntact(start).ok();
+    if (context_.store != nullptr && intact)
+      Keep(model, confirmed, context_.clock->NowNs() - start);
   } else {
     for (size_t i = 0; i < model.axes_.size(); ++i) {
       if (model.padding_.proved_to(i) == PaddingProgress::kAnySize) continue;

@@ -73,6 +73,8 @@ absl::StatusOr<std::shared_ptr<Model>> Engine::Load(ModelOptions options) {
   ASSIGN_OR_RETURN(std::unique_ptr<Model> model,
                    WithinMemory([&] { return absl::StrCat("loading model '", id.name, "'"); },
                                 [&] { return loader.Load(std::move(options)); }));
+  // What was read while it changed may be anything.
+  RETURN_IF_ERROR(model->owner()->parameters().FilesIntact(options_.clock->NowNs()));
   model->ready_ = cache_.IndexOf(model->fingerprint_);
   if (model->packing_ != nullptr) {
     model->packing_->SetReady(cache_.IndexOf(model->packing_->fingerprint()));

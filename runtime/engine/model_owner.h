@@ -9,7 +9,7 @@
 #include <optional>
 #include <utility>
 
-#include "absl/container/flat_hash_set.h"
+#include "runtime/base/hash_map.h"
 #include "runtime/base/mutex.h"
 #include "runtime/engine/observer.h"
 #include "runtime/engine/parameter_store.h"
@@ -91,7 +91,7 @@ class ModelOwner final : public RecipeCache::Owner {
   std::atomic<int64_t> capture_ns_{30'000'000};  // until one was captured
   RoomBudget room_;
   Mutex mutex_;
-  absl::flat_hash_set<uint64_t> wanted_ GUARDED_BY(mutex_);
+  HashSet<uint64_t> wanted_ GUARDED_BY(mutex_);
   std::deque<uint64_t> wanted_order_ GUARDED_BY(mutex_);
 };
 

@@ -1,6 +1,8 @@
 #include "runtime/engine/parameter_store.h"
 
+#include <algorithm>
 #include <atomic>
+#include <functional>
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/digest128.h"
@@ -14,6 +16,8 @@ namespace {
 constexpr int64_t kWorthCores = 1 << 20;
 // Of the parameters, the part that may be held in a second form.
 constexpr int64_t kSecondFormsPart = 10;
+// A look takes a microsecond a file, and a model may have hundreds of them.
+constexpr int64_t kLookAtFilesEveryNs = 10'000'000;
 
 }  // namespace
 
@@ -34,7 +38,7 @@ absl::StatusOr<std::shared_ptr<const ParameterTable>> ParameterStore::TableFor(
   }
   auto table = std::make_shared<const ParameterTable>(std::move(tensors));
   // Recipes of other models and of probes go without a word; their tables are swept here.
-  absl::erase_if(tables_, [](const auto& known) { return known.second.recipe.expired(); });
+  std::erase_if(tables_, [](const auto& known) { return known.second.recipe.expired(); });
   tables_[recipe.get()] = {recipe, table};
   return table;
 }
@@ -46,7 +50,7 @@ absl::Status ParameterStore::Prepare(const Recipe& recipe) {
     std::vector<absl::StatusOr<Tensor>> results;
     std::atomic<size_t> next{0};
   } work = {.store = this};
-  absl::flat_hash_set<absl::string_view> seen;
+  HashSet<absl::string_view> seen;
   int64_t bytes = 0;
   for (size_t slot = 0; slot < recipe.parameters.size(); ++slot) {
     const ParameterExprPtr& expression = recipe.parameters[slot];
@@ -193,6 +197,25 @@ void ParameterStore::DropFilePages() const {
   for (const FileBytes& file : options_.files) DropPages(file, file.bytes);
 }
 
+absl::Status ParameterStore::FilesIntact(int64_t now_ns) const {
+  int64_t due_ns = look_again_ns_;
+  const bool looks = now_ns >= due_ns &&
+                     look_again_ns_.compare_exchange_strong(due_ns, now_ns + kLookAtFilesEveryNs);
+  for (const FileBytes& bytes : options_.files) {
+    if (!bytes.mapped()) continue;
+    const absl::Status intact = looks ? bytes.file->LookAgain() : bytes.file->Intact();
+    // What was copied out of the file is as it was.
+    const bool used = !intact.ok() && std::any_of(leaves_.begin(), leaves_.end(), [&](auto& leaf) {
+      const char* begin = bytes.bytes.data();
+      const std::less_equal<> at_most;
+      return at_most(begin, static_cast<const char*>(leaf.data())) &&
+             !at_most(begin + bytes.bytes.size(), static_cast<const char*>(leaf.data()));
+    });
+    if (used) return absl::UnavailableError(intact.message());
+  }
+  return absl::OkStatus();
+}
+
 void ParameterStore::Forget(const Recipe& recipe) {
   MutexLock lock(mutex_);
   tables_.erase(&recipe);
@@ -200,15 +223,15 @@ void ParameterStore::Forget(const Recipe& recipe) {
 
 void ParameterStore::DropUnused() {
   MutexLock lock(mutex_);
-  absl::erase_if(tables_, [](const auto& one) { return one.second.recipe.expired(); });
-  absl::flat_hash_set<const void*> used;
+  std::erase_if(tables_, [](const auto& one) { return one.second.recipe.expired(); });
+  HashSet<const void*> used;
   for (const auto& [recipe, known] : tables_) {
     const void* const* addresses = known.table->addresses();
     used.insert(addresses, addresses + known.table->size());
   }
   for (const Tensor& leaf : leaves_) used.insert(leaf.data());
   int64_t freed = 0;
-  absl::erase_if(prepared_, [&](const auto& one) {
+  std::erase_if(prepared_, [&](const auto& one) {
     if (used.contains(one.second.data())) return false;
     // Copies of leaves were not counted: see Keep.
     if (!counted_.contains(one.first)) return true;

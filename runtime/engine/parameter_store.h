@@ -8,13 +8,13 @@
 // Threads: any. A second asker of an expression under evaluation waits for it.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
-#include "absl/container/flat_hash_set.h"
 #include "absl/status/statusor.h"
+#include "runtime/base/hash_map.h"
 #include "runtime/base/mutex.h"
 #include "runtime/device/device.h"
 #include "runtime/engine/core_pool.h"
@@ -82,6 +82,11 @@ class ParameterStore {
   // again.
   void DropFilePages() const;
 
+  // UNAVAILABLE once a file that parameters may point into was changed or cut where it lies: what
+  // was computed from it may be wrong. Looks at the files at most every few milliseconds of
+  // `now_ns`.
+  absl::Status FilesIntact(int64_t now_ns) const;
+
   // Forgets the table (not the parameters) of a recipe that left the cache.
   void Forget(const Recipe& recipe);
 
@@ -113,14 +118,15 @@ class ParameterStore {
   // Constant after construction.
   const std::vector<Tensor> leaves_;
   const Options options_;
+  // Self-synchronised.
+  mutable std::atomic<int64_t> look_again_ns_{0};
   // Guarded.
   mutable Mutex mutex_;
-  absl::flat_hash_map<std::string, Tensor> prepared_ GUARDED_BY(mutex_);  // by expression text
-  absl::flat_hash_map<const Recipe*, KnownTable> tables_ GUARDED_BY(mutex_);
+  HashMap<std::string, Tensor> prepared_ GUARDED_BY(mutex_);  // by expression text
+  HashMap<const Recipe*, KnownTable> tables_ GUARDED_BY(mutex_);
   int64_t taken_ GUARDED_BY(mutex_) = 0;  // bytes: of leaves, and of these prepared ones
-  absl::flat_hash_set<std::string> counted_ GUARDED_BY(mutex_);
-  absl::flat_hash_set<std::string> second_forms_
-      GUARDED_BY(mutex_);  // texts that HoldSecond let in
+  HashSet<std::string> counted_ GUARDED_BY(mutex_);
+  HashSet<std::string> second_forms_ GUARDED_BY(mutex_);  // texts that HoldSecond let in
   int64_t second_bytes_ GUARDED_BY(mutex_) = 0;
 };
 

@@ -15,8 +15,8 @@
 #include <string>
 #include <utility>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
+#include "runtime/base/hash_map.h"
 #include "runtime/engine/captures.h"
 #include "runtime/engine/engine.h"
 #include "runtime/engine/model.h"
@@ -41,7 +41,7 @@ struct TailContext {
 class SectionRecipes {
  public:
   // By name: what pieces hand each other. A name means one value, in whichever branch it is made.
-  using Values = absl::flat_hash_map<std::string, Tensor>;
+  using Values = HashMap<std::string, Tensor>;
   using RecipePtr = std::shared_ptr<const Recipe>;
 
   explicit SectionRecipes(const TailContext& context) : context_(context) {}

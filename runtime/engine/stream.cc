@@ -93,24 +93,34 @@ absl::Status Stream::Reserve(const Recipe& recipe) {
                         absl::StrCat("a replay at ", recipe.key.binding.ToString(), ": ",
                                      std::string(status.message()), " (see --arena-memory-mb)"));
   }
-  Hold(recipe.frame_bytes());
-  return absl::OkStatus();
+  if (Hold(recipe.frame_bytes())) return absl::OkStatus();
+  options_.make_room();
+  if (Hold(recipe.frame_bytes())) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrCat(
+      "a replay at ", recipe.key.binding.ToString(), " needs ", recipe.frame_bytes(),
+      " bytes; of the ", options_.memory->max_bytes(), " that all arenas may take together, ",
+      options_.memory->used(), " are taken (see --arena-memory-mb)"));
 }
 
 void Stream::Touch(size_t bytes) {
-  arena_.Touch(bytes);
-  Hold(std::min(bytes, arena_.bytes()));
+  if (bytes <= arena_.limit_bytes() && Hold(bytes)) arena_.Touch(bytes);
 }
 
 void Stream::Release() {
-  held_ = 0;
+  MutexLock lock(holding_);
   arena_.Release();
+  if (options_.memory != nullptr) options_.memory->Give(static_cast<int64_t>(held_));
+  held_ = 0;
 }
 
-void Stream::Hold(size_t bytes) {
-  size_t held = held_;
-  while (held < bytes && !held_.compare_exchange_weak(held, bytes)) {
-  }
+bool Stream::Hold(size_t bytes) {
+  if (bytes <= held_) return true;
+  MutexLock lock(holding_);
+  if (bytes <= held_) return true;
+  const auto more = static_cast<int64_t>(bytes - held_);
+  if (options_.memory != nullptr && !options_.memory->Take(more)) return false;
+  held_ = bytes;
+  return true;
 }
 
 Frame Stream::MakeFrame(const Recipe& recipe, const void* const* parameters,

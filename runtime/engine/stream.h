@@ -9,12 +9,15 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 
 #include "absl/status/statusor.h"
+#include "runtime/base/mutex.h"
 #include "runtime/device/launch.h"
 #include "runtime/engine/core_pool.h"
 #include "runtime/engine/data_error.h"
+#include "runtime/engine/memory_budget.h"
 #include "runtime/memory/arena.h"
 #include "runtime/recipe/recipe.h"
 
@@ -24,10 +27,15 @@ struct StreamOptions {
   CorePool* cores = nullptr;  // null: replays run on the caller's thread alone, whatever is busy
   int max_threads = 1;        // of one replay; the pool gives fewer when it is busy
   size_t max_arena_bytes = size_t{16} << 30;
+  // That several streams take what they hold from; null: none. Outlives the stream.
+  MemoryBudget* memory = nullptr;
+  // Called where the budget has not enough: others may give back what they do not use.
+  std::function<void()> make_room = [] {};
 };
 
 class Stream {
  public:
+  ~Stream() { Release(); }
   // RESOURCE_EXHAUSTED when no addresses can be reserved.
   static absl::StatusOr<std::unique_ptr<Stream>> Create(const StreamOptions& options);
 
@@ -59,11 +67,13 @@ class Stream {
   size_t held_bytes() const { return held_; }
 
  private:
-  void Hold(size_t bytes);
+  // Takes from the budget what `bytes` are more than is held; false: it has not so much.
+  bool Hold(size_t bytes);
   Stream(Arena arena, const StreamOptions& options) : options_(options), arena_(std::move(arena)) {}
 
   const StreamOptions options_;
   Arena arena_;
+  Mutex holding_;  // held to change held_
   std::atomic<size_t> held_{0};
 };
 

@@ -12,7 +12,7 @@ constexpr int64_t kMinTimesExact = 2;
 bool TuningWishes::Begin(uint64_t key_hash, bool exact, int64_t now_ns) {
   MutexLock lock(mutex_);
   if (wishes_.size() >= kMost && !wishes_.contains(key_hash)) {
-    absl::erase_if(wishes_, [](const auto& one) { return !one.second.queued; });
+    std::erase_if(wishes_, [](const auto& one) { return !one.second.queued; });
   }
   Wish& wish = wishes_[key_hash];
   ++wish.times;

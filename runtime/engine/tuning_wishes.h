@@ -9,8 +9,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
+#include "runtime/base/hash_map.h"
 #include "runtime/base/mutex.h"
 
 namespace reprise {
@@ -39,7 +39,7 @@ class TuningWishes {
     int64_t wait_ns = kRetryNs;  // after the next failure
   };
   mutable Mutex mutex_;
-  absl::flat_hash_map<uint64_t, Wish> wishes_ GUARDED_BY(mutex_);  // by the key's hash
+  HashMap<uint64_t, Wish> wishes_ GUARDED_BY(mutex_);  // by the key's hash
 };
 
 }  // namespace reprise

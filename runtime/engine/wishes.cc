@@ -11,7 +11,7 @@ constexpr size_t kMaxWishes = 4096;
 bool Wishes::Note(const RecipeKey& key, int64_t lost_ns, int64_t capture_ns, int64_t min_times) {
   MutexLock lock(mutex_);
   if (wishes_.size() >= kMaxWishes) {
-    absl::erase_if(wishes_, [](const auto& one) { return !one.second.asked; });
+    std::erase_if(wishes_, [](const auto& one) { return !one.second.asked; });
   }
   Wish& wish = wishes_[key.hash];
   ++wish.times;

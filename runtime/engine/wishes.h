@@ -10,7 +10,7 @@
 
 #include <cstdint>
 
-#include "absl/container/flat_hash_map.h"
+#include "runtime/base/hash_map.h"
 #include "runtime/base/mutex.h"
 #include "runtime/recipe/key.h"
 
@@ -34,7 +34,7 @@ class Wishes {
   };
   // By the key's hash: two keys that collide share their losses, which only hastens a capture.
   mutable Mutex mutex_;
-  absl::flat_hash_map<uint64_t, Wish> wishes_ GUARDED_BY(mutex_);
+  HashMap<uint64_t, Wish> wishes_ GUARDED_BY(mutex_);
 };
 
 }  // namespace reprise

@@ -1,7 +1,7 @@
-#include "absl/container/flat_hash_set.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "runtime/base/hash_map.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/graph/text.h"
 #include "runtime/graph/text_lexer.h"

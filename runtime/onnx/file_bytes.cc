@@ -8,14 +8,54 @@
 #include <cerrno>
 #include <cstring>
 #include <functional>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/aligned_buffer.h"
 
 namespace reprise {
+namespace {
+
+int64_t ChangedNs(const struct stat& info) {
+  return int64_t{info.st_mtim.tv_sec} * 1'000'000'000 + info.st_mtim.tv_nsec;
+}
+
+}  // namespace
+
+MappedFile::MappedFile(std::string path, const struct stat& info, void* data)
+    : path_(std::move(path)),
+      device_(info.st_dev),
+      node_(info.st_ino),
+      bytes_(info.st_size),
+      changed_ns_(ChangedNs(info)),
+      data_(data) {
+  watched_.emplace(data, static_cast<size_t>(info.st_size));
+}
+
+MappedFile::~MappedFile() {
+  watched_.reset();
+  munmap(data_, static_cast<size_t>(bytes_));
+}
+
+absl::Status MappedFile::Intact() const {
+  if (!watched_->lost() && !changed_) return absl::OkStatus();
+  return absl::DataLossError(absl::StrCat(
+      "'", path_, "', of ", bytes_, " bytes when it was loaded, was changed where it lies: put ",
+      "another file in its place by renaming it, and load the model again"));
+}
+
+absl::Status MappedFile::LookAgain() const {
+  struct stat info = {};
+  if (stat(path_.c_str(), &info) == 0 && info.st_dev == device_ && info.st_ino == node_ &&
+      (info.st_size != bytes_ || ChangedNs(info) != changed_ns_)) {
+    changed_ = true;
+  }
+  return Intact();
+}
 
 absl::StatusOr<FileBytes> MapFile(const std::string& path) {
-  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  // Not to wait for who writes to a pipe; nothing else minds.
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) {
     const int error = errno;
     const std::string message = absl::StrCat("cannot open '", path, "': ", std::strerror(error));
@@ -39,22 +79,20 @@ absl::StatusOr<FileBytes> MapFile(const std::string& path) {
     return absl::InvalidArgumentError(
         absl::StrCat("cannot map '", path, "': ", std::strerror(error)));
   }
-  std::shared_ptr<const void> owner(
-      data, [size](const void* address) { munmap(const_cast<void*>(address), size); });
-  return FileBytes{absl::string_view(static_cast<const char*>(data), size), std::move(owner),
-                   /*mapped=*/true};
+  auto mapped = std::make_shared<const MappedFile>(path, info, data);
+  return FileBytes{absl::string_view(static_cast<const char*>(data), size), mapped, mapped};
 }
 
 FileBytes CopyBytes(absl::string_view bytes) {
   auto buffer = std::make_shared<AlignedBuffer>(bytes.size());
   if (!bytes.empty()) std::memcpy(buffer->data(), bytes.data(), bytes.size());
   const char* data = reinterpret_cast<const char*>(buffer->data());
-  return FileBytes{absl::string_view(data, bytes.size()), std::move(buffer), /*mapped=*/false};
+  return FileBytes{absl::string_view(data, bytes.size()), std::move(buffer), nullptr};
 }
 
 void DropPages(const FileBytes& file, absl::string_view bytes) {
   const std::less_equal<> at_most;  // orders pointers into different objects too
-  if (!file.mapped || !at_most(file.bytes.data(), bytes.data()) ||
+  if (!file.mapped() || !at_most(file.bytes.data(), bytes.data()) ||
       !at_most(bytes.data() + bytes.size(), file.bytes.data() + file.bytes.size())) {
     return;
   }

@@ -1,19 +1,53 @@
 // FileBytes: the bytes of a file, mapped read-only and shared.
 #pragma once
 
+#include <sys/stat.h>
+
+#include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "runtime/base/file_faults.h"
 
 namespace reprise {
 
+// MappedFile: the pages of a file, which others may change or cut while they are read.
+//
+// Threads: any.
+class MappedFile {
+ public:
+  MappedFile(std::string path, const struct stat& info, void* data);
+  ~MappedFile();
+  MappedFile(const MappedFile&) = delete;
+  MappedFile& operator=(const MappedFile&) = delete;
+
+  // DATA_LOSS once a page was not there any more, or LookAgain saw a change. A few nanoseconds.
+  absl::Status Intact() const;
+  // The same, after a look at the file: its size and time of change are those that it was mapped
+  // with, or another file has its name, and this one is nobody's business any more. A microsecond.
+  absl::Status LookAgain() const;
+
+ private:
+  const std::string path_;
+  const uint64_t device_;
+  const uint64_t node_;
+  const int64_t bytes_;
+  const int64_t changed_ns_;
+  void* const data_;
+  std::optional<WatchedPages> watched_;  // until they are unmapped
+  mutable std::atomic<bool> changed_{false};
+};
+
 struct FileBytes {
   absl::string_view bytes;
-  std::shared_ptr<const void> owner;  // keeps `bytes` alive
-  bool mapped = false;                // pages come from a file and may be dropped
+  std::shared_ptr<const void> owner;       // keeps `bytes` alive
+  std::shared_ptr<const MappedFile> file;  // whose pages they are, which may be dropped; or null
+  bool mapped() const { return file != nullptr; }
 };
 
 // NOT_FOUND or INVALID_ARGUMENT naming the path.

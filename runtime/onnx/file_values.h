@@ -8,9 +8,9 @@
 #include <string>
 #include <utility>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "runtime/base/hash_map.h"
 #include "runtime/graph/graph.h"
 #include "runtime/onnx/importer.h"
 #include "runtime/onnx/reasons.h"
@@ -19,7 +19,7 @@ namespace reprise {
 
 struct FileValues {
   ImportedModel model;
-  absl::flat_hash_map<std::string, ValueId> by_name;
+  HashMap<std::string, ValueId> by_name;
   // Why the model cannot run, but those of nodes.
   Reasons reasons;
 

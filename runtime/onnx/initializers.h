@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "runtime/base/hash_map.h"
 #include "runtime/onnx/file_values.h"
 #include "runtime/onnx/onnx_proto.h"
 #include "runtime/onnx/slim_model.h"
@@ -40,8 +40,8 @@ class Initializers {
   absl::Status DefineUnread(const std::string& name);
 
   FileValues& values_;
-  absl::flat_hash_set<std::string> unread_;
-  absl::flat_hash_set<ValueId> nibbles_;  // those of four bits
+  HashSet<std::string> unread_;
+  HashSet<ValueId> nibbles_;  // those of four bits
 };
 
 }  // namespace reprise

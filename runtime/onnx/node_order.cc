@@ -4,9 +4,8 @@
 #include <queue>
 #include <utility>
 
-#include "absl/container/flat_hash_map.h"
-#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
+#include "runtime/base/hash_map.h"
 #include "runtime/onnx/reasons.h"
 
 namespace reprise {
@@ -18,8 +17,8 @@ std::string Label(const onnx::NodeProto& node) {
 
 // Kahn's algorithm.
 absl::Status SortNodes(const onnx::GraphProto& graph, std::vector<FlatNode>& nodes) {
-  absl::flat_hash_set<std::string> given;
-  absl::flat_hash_map<std::string, size_t> producer;
+  HashSet<std::string> given;
+  HashMap<std::string, size_t> producer;
   for (const auto& input : graph.input()) given.insert(input.name());
   for (const auto& tensor : graph.initializer()) given.insert(tensor.name());
   for (const auto& tensor : graph.sparse_initializer()) given.insert(tensor.values().name());

@@ -5,8 +5,8 @@
 #include <set>
 #include <utility>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
+#include "runtime/base/hash_map.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/onnx/forest_builder.h"
 #include "runtime/onnx/ml_attributes.h"
@@ -90,8 +90,8 @@ class NodeNames {
     int64_t first_number;
   };
   bool counted_ = true;
-  absl::flat_hash_map<int64_t, Run> runs_;  // by tree, where counted_
-  absl::flat_hash_map<std::pair<int64_t, int64_t>, int32_t> by_name_;
+  HashMap<int64_t, Run> runs_;  // by tree, where counted_
+  HashMap<std::pair<int64_t, int64_t>, int32_t> by_name_;
 };
 
 // What leaves give is in attributes that begin with `weights`: "class" or "target".

@@ -17,9 +17,9 @@
 #include <string>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "runtime/base/hash_map.h"
 #include "runtime/graph/graph.h"
 #include "runtime/onnx/flatten.h"
 
@@ -27,7 +27,7 @@ namespace reprise {
 
 class SequenceWalk {
  public:
-  using Tensors = absl::flat_hash_map<std::string, ValueId>;
+  using Tensors = HashMap<std::string, ValueId>;
 
   // `tensors`: the values of the file that are tensors, by name.
   SequenceWalk(Graph& graph, const Tensors& tensors) : graph_(graph), tensors_(tensors) {}
@@ -107,7 +107,7 @@ class SequenceWalk {
 
   Graph& graph_;
   const Tensors& tensors_;
-  absl::flat_hash_map<std::string, Held> held_;
+  HashMap<std::string, Held> held_;
   int64_t listed_ = 0;
 };
 

@@ -1,4 +1,4 @@
-#include "absl/container/flat_hash_set.h"
+#include "runtime/base/hash_map.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/ops/op.h"
 #include "runtime/passes/passes.h"
@@ -24,7 +24,7 @@ class FinalizeOutputsPass : public Pass {
   absl::string_view name() const override { return "finalize_outputs"; }
 
   absl::StatusOr<bool> Run(Graph& graph) const override {
-    absl::flat_hash_set<ValueId> taken;
+    HashSet<ValueId> taken;
     std::vector<std::pair<size_t, ValueId>> copies;  // position among the outputs, copy
     for (size_t i = 0; i < graph.outputs().size(); ++i) {
       const ValueId id = graph.outputs()[i];

@@ -1,8 +1,8 @@
 #include <cstring>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/base/hash64.h"
+#include "runtime/base/hash_map.h"
 #include "runtime/graph/text.h"
 #include "runtime/ops/op.h"
 #include "runtime/passes/passes.h"
@@ -37,7 +37,7 @@ class MergeCommonPass : public Pass {
 
   absl::StatusOr<bool> Run(Graph& graph) const override {
     bool changed = MergeWeights(graph);
-    absl::flat_hash_map<std::string, NodeId> seen;
+    HashMap<std::string, NodeId> seen;
     for (NodeId id : graph.NodeIds()) {  // Operands come before users: merged operands are seen.
       const OpRow* row = FindOp(graph.node(id).op);
       if (row == nullptr || row->Has(kNoFold)) continue;
@@ -58,8 +58,8 @@ class MergeCommonPass : public Pass {
  private:
   static bool MergeWeights(Graph& graph) {
     bool changed = false;
-    absl::flat_hash_map<uint64_t, std::vector<ValueId>> constants;  // by hash of the bytes
-    absl::flat_hash_map<absl::string_view, ValueId> parameters;     // by text
+    HashMap<uint64_t, std::vector<ValueId>> constants;  // by hash of the bytes
+    HashMap<absl::string_view, ValueId> parameters;     // by text
     for (ValueId id = 0; id < static_cast<ValueId>(graph.num_values()); ++id) {
       const Value& value = graph.value(id);
       if (value.overridable || value.users.empty()) continue;

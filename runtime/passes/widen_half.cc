@@ -8,7 +8,7 @@
 #include <algorithm>
 
 #include "absl/algorithm/container.h"
-#include "absl/container/flat_hash_map.h"
+#include "runtime/base/hash_map.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/ops/onnx_types.h"
 #include "runtime/ops/op.h"
@@ -242,7 +242,7 @@ class Widening {
   Graph& graph_;
   const std::vector<DType> types_;
   std::vector<bool> closely_;  // by node: half operands are to be what half has of them
-  absl::flat_hash_map<ValueId, ValueId> wide_, rounded_;
+  HashMap<ValueId, ValueId> wide_, rounded_;
   bool changed_ = false;
 };
 

@@ -250,7 +250,7 @@ std::shared_ptr<const ReadyIndex> RecipeCache::IndexOf(const GraphFingerprint& g
 }
 
 void RecipeCache::DropUnusedIndexes() {
-  absl::erase_if(ready_, [](const auto& one) {
+  std::erase_if(ready_, [](const auto& one) {
     return one.second.use_count() == 1 && one.second->Snapshot()->empty();
   });
 }

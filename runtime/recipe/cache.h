@@ -18,9 +18,9 @@
 #include <string>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "runtime/base/clock.h"
+#include "runtime/base/hash_map.h"
 #include "runtime/base/mutex.h"
 #include "runtime/recipe/ready_index.h"
 #include "runtime/recipe/recipe.h"
@@ -137,12 +137,12 @@ class RecipeCache {
   // Guarded.
   mutable Mutex mutex_;
   Lru lru_ GUARDED_BY(mutex_);
-  absl::flat_hash_map<RecipeKey, Lru::iterator, KeyHash> entries_ GUARDED_BY(mutex_);
-  absl::flat_hash_map<RecipeKey, std::shared_ptr<Flight>, KeyHash> flights_ GUARDED_BY(mutex_);
-  absl::flat_hash_map<uint64_t, std::shared_ptr<ReadyIndex>> ready_ GUARDED_BY(mutex_);
+  HashMap<RecipeKey, Lru::iterator, KeyHash> entries_ GUARDED_BY(mutex_);
+  HashMap<RecipeKey, std::shared_ptr<Flight>, KeyHash> flights_ GUARDED_BY(mutex_);
+  HashMap<uint64_t, std::shared_ptr<ReadyIndex>> ready_ GUARDED_BY(mutex_);
   int64_t bytes_ GUARDED_BY(mutex_) = 0;
   std::list<uint64_t> evicted_order_ GUARDED_BY(mutex_);
-  absl::flat_hash_map<uint64_t, Eviction> evicted_ GUARDED_BY(mutex_);
+  HashMap<uint64_t, Eviction> evicted_ GUARDED_BY(mutex_);
 };
 
 }  // namespace reprise

@@ -5,8 +5,8 @@
 #include <optional>
 
 #include "absl/algorithm/container.h"
-#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
+#include "runtime/base/hash_map.h"
 #include "runtime/base/memory_net.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/graph/text.h"
@@ -258,7 +258,7 @@ class Compilation {
   NodeKernels chosen_;
   Lifetimes lifetimes_;
   std::vector<Operand> places_;  // by buffer; not those of parameters
-  absl::flat_hash_map<std::string, uint64_t> slot_by_text_;
+  HashMap<std::string, uint64_t> slot_by_text_;
 };
 
 // Choose, plan, bind: from a graph that the passes have rewritten. `recipe->times` gets these two.

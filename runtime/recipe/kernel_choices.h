@@ -13,9 +13,9 @@
 #include <string>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "runtime/base/hash_map.h"
 #include "runtime/base/mutex.h"
 #include "runtime/recipe/record_name.h"
 
@@ -48,7 +48,7 @@ class KernelChoices {
     int64_t first_ns = 0;
   };
   mutable Mutex mutex_;
-  absl::flat_hash_map<std::string, Answer> answers_ GUARDED_BY(mutex_);
+  HashMap<std::string, Answer> answers_ GUARDED_BY(mutex_);
   std::deque<std::string> order_ GUARDED_BY(mutex_);
 };
 

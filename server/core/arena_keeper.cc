@@ -47,9 +47,18 @@ void ArenaKeeper::Used(Lane& lane) {
 
 void ArenaKeeper::Run(size_t i, const std::function<void(Stream&)>& work) {
   Lane& lane = *lanes_[i];
-  MutexLock lock(lane.busy);
+  const std::lock_guard<std::mutex> lock(lane.busy);
   work(*lane.stream);
   Used(lane);
+}
+
+void ArenaKeeper::ReleaseUnused() {
+  for (const auto& lane : lanes_) {
+    const std::unique_lock<std::mutex> lock(lane->busy, std::try_to_lock);
+    if (!lock.owns_lock() || lane->stream->held_bytes() == 0) continue;
+    lane->stream->Release();
+    on_release_();
+  }
 }
 
 void ArenaKeeper::Touch(size_t bytes) {
@@ -75,7 +84,7 @@ int64_t ArenaKeeper::ReleaseIdle() {
       next = std::min(next, lane->used_ns + idle_ns);
       continue;
     }
-    MutexLock lock(lane->busy);
+    const std::lock_guard<std::mutex> lock(lane->busy);
     // It may have been used while this waited.
     if (lane->used_ns + idle_ns > clock_.NowNs()) {
       next = std::min(next, lane->used_ns + idle_ns);

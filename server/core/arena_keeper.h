@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <thread>
 #include <vector>
 
@@ -38,6 +39,8 @@ class ArenaKeeper {
 
   // Calls `work` with stream number `i`, whose memory stays until it returns.
   void Run(size_t i, const std::function<void(Stream&)>& work);
+  // Gives back the memory of streams on which nothing runs: others need it now.
+  void ReleaseUnused();
   // See Stream::Touch; of every stream.
   void Touch(size_t bytes);
   // Of all streams: see Stream::held_bytes.
@@ -50,7 +53,7 @@ class ArenaKeeper {
  private:
   struct Lane {
     std::unique_ptr<Stream> stream;
-    Mutex busy;  // held while work runs, and while memory is given back
+    std::mutex busy;  // held while work runs, and while memory is given back; also tried
     std::atomic<int64_t> used_ns{0};
   };
   void Used(Lane& lane);

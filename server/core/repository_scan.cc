@@ -17,6 +17,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kConfigFile = "config.pbtxt";
+// What people and generators write has kilobytes.
+constexpr int64_t kMostConfigBytes = int64_t{16} << 20;
 
 // The folders in `folder`, by name, links followed; what cannot be read is left out by the system's
 // iterator and reported by whoever opens it.
@@ -70,6 +72,15 @@ absl::StatusOr<std::string> ReadConfigFile(const FoundModel& model) {
   const fs::path path = fs::path(model.folder) / kConfigFile;
   std::error_code error;
   if (fs::symlink_status(path, error).type() == fs::file_type::not_found) return std::string();
+  // A pipe would be waited for, and a device has no end.
+  const auto bytes = static_cast<int64_t>(fs::file_size(path, error));
+  if (error || !fs::is_regular_file(path, error)) {
+    return absl::InvalidArgumentError(absl::StrCat(path.string(), " is no file that can be read"));
+  }
+  if (bytes > kMostConfigBytes) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        path.string(), " has ", bytes, " bytes; at most ", kMostConfigBytes, " are read"));
+  }
   std::ifstream file(path, std::ios::binary);
   std::ostringstream text;
   if (!file || !(text << file.rdbuf() || fs::file_size(path, error) == 0)) {

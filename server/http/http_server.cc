@@ -19,6 +19,8 @@ namespace {
 constexpr size_t kMostThreads = 64;
 constexpr int kKeepAliveSeconds = 2;
 constexpr int kTimeoutSeconds = 5;
+// Nobody sends a page anything.
+constexpr size_t kMostBodyBytes = size_t{64} << 10;
 
 // Threads are made when all of them are busy, and stay. What a connection throws ends with it.
 class ConnectionThreads final : public httplib::TaskQueue {
@@ -78,6 +80,7 @@ absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(const Endpoint& en
   server.set_keep_alive_timeout(kKeepAliveSeconds);
   server.set_read_timeout(kTimeoutSeconds);
   server.set_write_timeout(kTimeoutSeconds);
+  server.set_payload_max_length(kMostBodyBytes);
   // The library's default shares a port between processes silently.
   server.set_socket_options([](socket_t socket) {
     const int yes = 1;

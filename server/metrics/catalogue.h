@@ -15,8 +15,8 @@
 #include <utility>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/strings/string_view.h"
+#include "runtime/base/hash_map.h"
 #include "runtime/base/mutex.h"
 #include "runtime/recipe/store.h"
 #include "server/metrics/metric_table.h"
@@ -56,7 +56,7 @@ class LabelledSeries {
   const std::string label_;
   // Guarded.
   mutable Mutex mutex_;
-  absl::flat_hash_map<std::string, T*> series_ GUARDED_BY(mutex_);
+  HashMap<std::string, T*> series_ GUARDED_BY(mutex_);
 };
 
 // What is known of a model when it is added: the series that exist from the first scrape.

@@ -3,11 +3,13 @@
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/health_check_service_interface.h>
 
+#include <algorithm>
 #include <limits>
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "runtime/base/cgroup.h"
 
 namespace reprise {
 
@@ -26,8 +28,14 @@ absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(const Endpoint& endp
   grpc::ServerBuilder builder;
   // Two daemons on one port would share it silently.
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
-  // Memory is bounded by the queues' limits; a large request is refused there, with the numbers.
-  builder.SetMaxReceiveMessageSize(std::numeric_limits<int32_t>::max());
+  // What waits is bounded by the queues' limits; a large request is refused there, with the
+  // numbers. But it has been read by then: requests of more than a quarter of the memory are
+  // refused unread, and of half of it gRPC stops reading, and closes connections rather than take
+  // more.
+  const int64_t memory = AvailableMemoryBytes();
+  builder.SetMaxReceiveMessageSize(
+      static_cast<int>(std::min<int64_t>(memory / 4, std::numeric_limits<int32_t>::max())));
+  builder.SetResourceQuota(grpc::ResourceQuota("reprised").Resize(static_cast<size_t>(memory / 2)));
   builder.SetMaxSendMessageSize(std::numeric_limits<int32_t>::max());
   builder.AddListeningPort(address, grpc::InsecureServerCredentials(), &server->port_);
   builder.RegisterService(&server->inference_);

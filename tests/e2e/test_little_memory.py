@@ -86,3 +86,21 @@ def test_greedy_model_is_refused_or_its_requests_are(daemon, name):
     assert "bytes" in error.value.message() or "memory" in error.value.message()
     ones = np.ones((2, 5), np.float32)
     assert (infer(client, "elementwise", {"x": ones}).outputs["y"] == 3).all()
+
+
+@pytest.mark.parametrize("addresses_mb", [768, 1024, 1536])
+def test_few_addresses_are_enough_to_serve(repository, addresses_mb):
+    repository.add("elementwise", models.elementwise())
+    with Daemon(repository, address_bytes=addresses_mb << 20) as daemon:
+        ones = np.ones((2, 5), np.float32)
+        assert (infer(daemon.client(), "elementwise", {"x": ones}).outputs["y"] == 3).all()
+
+
+@pytest.mark.parametrize("addresses_mb", [80, 160, 240])
+def test_too_few_addresses_to_start_are_one_line_and_exit_1(repository, addresses_mb):
+    repository.add("elementwise", models.elementwise())
+    daemon = Daemon(repository, address_bytes=addresses_mb << 20)
+    daemon.start()
+    assert daemon.process.wait(30) == 1
+    last = daemon.log().splitlines()[-1]
+    assert "error" in last and ("ulimit -v" in last or "memory" in last), last
