@@ -3,20 +3,16 @@
 // how they mostly are, else tap by tap.
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <optional>
 
-#include "absl/strings/str_cat.h"
-#include "runtime/base/aligned_buffer.h"
 #include "runtime/device/cpu/byte_depthwise.h"
 #include "runtime/device/cpu/byte_words.h"
 #include "runtime/device/cpu/integer_conv_plan.h"
+#include "runtime/device/cpu/packed_taps.h"
 #include "runtime/device/cpu/plan_bytes.h"
 #include "runtime/device/cpu/product.h"
 #include "runtime/device/cpu/step_bounds.h"
-#include "runtime/device/cpu/weight_memory.h"
 #include "runtime/ops/integer_conv.h"
-#include "runtime/ops/quantize.h"
 #include "runtime/ops/windows.h"
 
 namespace reprise::cpu {
@@ -25,21 +21,6 @@ namespace {
 constexpr int64_t kMostTaps = 1 << 10;
 // With fewer channels the widest vector is longer than a row of them.
 constexpr int64_t kFewestChannels = 16;
-
-constexpr int64_t Aligned(int64_t bytes) {
-  return static_cast<int64_t>(AlignUp(static_cast<size_t>(bytes)));
-}
-
-// The pieces of packed weights, aligned to 64 bytes.
-struct PackedTaps {
-  int64_t RawBytes() const { return Aligned(words.row_taps * words.column_taps * words.channels); }
-  int64_t WordBytes() const { return widest == 0 ? 0 : Aligned(words.WeightBytes()); }
-  int64_t SumBytes() const { return widest == 0 ? 0 : Aligned(BlockChannels(words.channels) * 4); }
-  int64_t Bytes() const { return RawBytes() + WordBytes() + SumBytes(); }
-
-  ByteWords words;
-  int64_t widest = 0;
-};
 
 struct ByteDepthwiseParams : IntegerConvOperands {
   const ByteDepthwiseKernels* kernels = nullptr;
@@ -60,10 +41,10 @@ struct ByteDepthwiseParams : IntegerConvOperands {
   // The pieces of a part's scratch, aligned to 64 bytes: a row of channels in the padding; then
   // weights, scales, what a row of windows sees; or scales, biases and first sums by blocks, what
   // some windows see as words.
-  int64_t PaddingBytes() const { return Aligned(conv.channels); }
-  int64_t WeightBytes() const { return Aligned(conv.pairs * conv.channels * 4); }
-  int64_t ScaleBytes() const { return Aligned(BlockChannels(conv.channels) * 4); }
-  int64_t SeenBytes() const { return Aligned(out_columns * 2 * conv.pairs * 8); }
+  int64_t PaddingBytes() const { return AlignedBytes(conv.channels); }
+  int64_t WeightBytes() const { return AlignedBytes(conv.pairs * conv.channels * 4); }
+  int64_t ScaleBytes() const { return AlignedBytes(BlockChannels(conv.channels) * 4); }
+  int64_t SeenBytes() const { return AlignedBytes(out_columns * 2 * conv.pairs * 8); }
   int64_t ScratchBytes() const {
     const int64_t by_tap = WeightBytes() + ScaleBytes() + SeenBytes();
     const int64_t by_word = 3 * ScaleBytes() + packed.words.ScratchBytes(packed.widest);
@@ -232,49 +213,6 @@ void RunByteDepthwise(const LaunchArgs& launch) {
 }
 
 }  // namespace
-
-absl::StatusOr<Tensor> RunPackTaps(const Attributes& attributes, const Tensor& weights,
-                                   WeightMemory& memory) {
-  const Shape& shape = weights.shape();
-  if (!ops::IsByte(weights.dtype()) || shape.size() < 3 || shape[1] != 1) {
-    return absl::InternalError(
-        absl::StrCat(kPackTapsOp, " of ", DTypeName(weights.dtype()), " ", ShapeToString(shape)));
-  }
-  PackedTaps packed;
-  packed.widest = attributes.Int("widest", 0);
-  ByteWords& words = packed.words;
-  words.channels = shape[0];
-  words.column_taps = shape.back();
-  words.row_taps = NumElements(shape) / shape[0] / shape.back();
-  const int64_t taps = words.row_taps * words.column_taps;
-  std::shared_ptr<std::byte> memory_of_all = memory.Allocate(static_cast<size_t>(packed.Bytes()));
-  auto* const raw = reinterpret_cast<uint8_t*>(memory_of_all.get());
-  std::memset(raw, 0, static_cast<size_t>(packed.Bytes()));
-  const auto* from = static_cast<const uint8_t*>(weights.data());
-  for (int64_t channel = 0; channel < words.channels; ++channel) {
-    for (int64_t tap = 0; tap < taps; ++tap) raw[tap * words.channels + channel] = *from++;
-  }
-  if (packed.widest == 0) return Tensor(DType::kUInt8, {packed.Bytes()}, std::move(memory_of_all));
-  uint8_t* to = raw + packed.RawBytes();
-  auto* sums = reinterpret_cast<int32_t*>(to + packed.WordBytes());
-  const uint8_t flip = weights.dtype() == DType::kInt8 ? 0 : 0x80;
-  ForByteBlocks(words.channels, packed.widest, [&](int64_t first, int64_t width) {
-    for (int64_t tap = 0; tap < words.column_taps; ++tap) {
-      for (int64_t row = 0; row < 4 * words.words(); ++row) {
-        if (row >= words.row_taps) continue;
-        uint8_t* const word = to + (tap * words.words() + row / 4) * 4 * width + row % 4;
-        const uint8_t* const of_tap = raw + (row * words.column_taps + tap) * words.channels;
-        ForChannelsOfBlock(width, [&](int64_t i, int64_t channel) {
-          word[4 * i] = of_tap[first + channel] ^ flip;
-          sums[i] += static_cast<int8_t>(word[4 * i]);
-        });
-      }
-    }
-    to += words.column_taps * words.words() * 4 * width;
-    sums += width;
-  });
-  return Tensor(DType::kUInt8, {packed.Bytes()}, std::move(memory_of_all));
-}
 
 std::vector<Candidate> PlanByteDepthwise(const CpuTarget& target, const NodeView& node) {
   const std::optional<ConvActivation> activation = ConvActivationOf(node.attributes());

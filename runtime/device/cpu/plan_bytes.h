@@ -16,7 +16,7 @@ absl::StatusOr<Tensor> RunPackConvU8S8(const CpuTarget& target, const Attributes
 
 // plan_byte_depthwise.cc: convolutions of each channel by itself.
 std::vector<Candidate> PlanByteDepthwise(const CpuTarget& target, const NodeView& node);
-// Of its weights: [taps, channels]; then, where the tier has words of taps, these and their sums.
+// packed_taps.cc: of its weights.
 inline constexpr char kPackTapsOp[] = "cpu.PackTaps";
 absl::StatusOr<Tensor> RunPackTaps(const Attributes& attributes, const Tensor& weights,
                                    WeightMemory& memory);

@@ -115,6 +115,30 @@ TEST_P(BytePlanesTest, ConvolutionsWithChannelsLastEqualTheReference) {
   }
 }
 
+// Floats, with a residual or without, from more rows than are copied at a time, from rows so long
+// that few are, from windows of one element that move by more than one.
+TEST_P(BytePlanesTest, ConvolutionsOfLargePlanesEqualTheReference) {
+  for (uint32_t seed = 1; seed <= 30 && !HasFatalFailure(); ++seed) {
+    const bool deep = OneIn(4);
+    const int64_t batch = Among({1, 3}), size = deep ? 2 : Among({12, 17, 23});
+    const int64_t channels = deep ? Among({1100, 3001}) : Among({7, 16, 33});
+    const int64_t taps = Among({1, 3}), stride = Between(1, 2), pad = taps / 2;
+    const int64_t maps = Among({8, 17, 48}), out = (size + 2 * pad - taps) / stride + 1;
+    const std::string x = Byte(), w = Byte();
+    NodeRun run(
+        absl::StrCat("input %x: ", x, "[", batch, ", ", size, ", ", size, ", ", channels,
+                     "]\nparam %w: ", w, "[", maps, ", ", channels, ", ", taps, ", ", taps,
+                     "] = p0\nconst %s: f32[] = {0.5}\nconst %t: f32[] = {0.25}\ninput %z: ", x,
+                     "[]\ninput %r: f32[", batch, ", ", out, ", ", out, ", ", maps,
+                     "]\n%y: ? = reprise.IntegerConv(%x, %w, %s, %t, ", OneIn(3) ? "_" : "%z",
+                     ", _, _, ", OneIn(2) ? "%r" : "_",
+                     ") {layout = \"last\", activation = \"relu\", pads = [", pad, ", ", pad, ", ",
+                     pad, ", ", pad, "], strides = [", stride, ", ", stride, "]}\noutput %y"),
+        seed);
+    Check(run);
+  }
+}
+
 TEST_P(BytePlanesTest, ConvolutionsOfFewPlanesEqualTheReference) {
   for (uint32_t seed = 1; seed <= 150 && !HasFatalFailure(); ++seed) {
     const Plane p = APlane();
