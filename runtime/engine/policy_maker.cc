@@ -20,6 +20,9 @@ constexpr int64_t kFirstLookAfter = 600;
 
 // What one replay of a model of small rows may write: little beside caches and arenas.
 constexpr int64_t kBytesOfSmallRows = int64_t{8} << 20;
+// And what its rows may take of the parameters, each all of them: some ten milliseconds of
+// products, which other requests may have to wait for.
+constexpr int64_t kBytesTimesRows = int64_t{4} << 30;
 
 // Bytes of all that nodes make of a request of `rows` rows, and of its inputs; where the model does
 // not take so many, an error.
@@ -40,9 +43,9 @@ absl::StatusOr<int64_t> BytesWritten(const Graph& symbolic, const std::string& b
 }
 
 // The most rows of a replay where nothing is configured. A model whose only size is its rows is
-// asked with thousands of them, if they are small: one replay takes as many as are cheap to keep
-// room for.
-int64_t MostRows(const Model& model, const Graph& graph) {
+// asked with thousands of them, if they are small: one replay takes as many as are cheap to compute
+// and to keep room for.
+int64_t MostRows(const Model& model, const Graph& graph, int64_t parameter_bytes) {
   constexpr int64_t kUsual = BucketPolicy::kDefaultMostRows;
   if (model.axes().size() != 1 || !model.axes()[0].is_batch) return kUsual;
   constexpr int64_t kFew = 2, kMore = 2 * kFew;
@@ -52,7 +55,8 @@ int64_t MostRows(const Model& model, const Graph& graph) {
   if (!few.ok() || !more.ok()) return kUsual;
   const int64_t a_row = std::max<int64_t>((*more - *few) / (kMore - kFew), 1);
   const ModelOptions& options = model.options();
-  int64_t most = std::min(kBytesOfSmallRows / a_row, options.max_batch_tokens);
+  int64_t most = std::min({kBytesOfSmallRows / a_row, options.max_batch_tokens,
+                           kBytesTimesRows / std::max<int64_t>(parameter_bytes, 1)});
   if (options.max_batch_size > 0) most = std::min(most, options.max_batch_size);
   return std::max(most, kUsual);
 }
@@ -73,7 +77,8 @@ bool Covers(const AdvisorOptions& advisor, const LearntBuckets& learnt) {
 std::vector<int64_t> PolicyMaker::BucketSizes(const Model& model, const ModelAxis& axis) {
   const auto configured = model.options_.buckets.find(axis.label);
   if (configured != model.options_.buckets.end()) return configured->second;
-  if (axis.is_batch) return BucketPolicy::DefaultRows(MostRows(model, model.graph_));
+  if (axis.is_batch)
+    return BucketPolicy::DefaultRows(MostRows(model, model.graph_, model.parameter_bytes()));
   return axis.counts_rows ? BucketPolicy::DefaultRows() : BucketPolicy::DefaultPositions();
 }
 

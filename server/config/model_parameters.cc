@@ -62,7 +62,8 @@ struct Parameter {
 constexpr Parameter kParameters[] = {
     {"reprise.batch_buckets", "", "list of sizes or rule", "1,2,4,8,16,32",
      "Numbers of rows that recipes are captured for: 1,2,4 or linear:FIRST,STEP,LAST or "
-     "exponential:FIRST,FACTOR,LAST",
+     "exponential:FIRST,FACTOR,LAST; by default on to 4096 where a model has no other axis and its "
+     "rows are small",
      [](absl::string_view, absl::string_view value, ModelSettings& settings) {
        return WantBuckets(value, "batch", settings);
      }},

@@ -55,6 +55,11 @@ QueueOptions QueueOptionsOf(Engine& engine, const ModelVersion& version,
       .enough_rows = settings.enough_rows,
       .max_running = settings.max_running,
       .on_depth = [events = version.events.get()](int64_t depth) { events->OnQueueDepth(depth); }};
+  // Models of small rows take thousands in a replay, which none waits for unless told to.
+  if (options.enough_rows == 0 && !settings.max_batch_size_given &&
+      !settings.buckets.contains("batch")) {
+    options.enough_rows = BucketPolicy::DefaultRows().back();
+  }
   if (settings.max_queue_requests > 0) options.max_requests = settings.max_queue_requests;
   if (settings.max_queue_bytes > 0) options.max_bytes = settings.max_queue_bytes;
   // A batch is full at max_batch_tokens, or at its largest buckets where those hold more.

@@ -51,6 +51,17 @@ TEST_F(RowBucketsTest, WhatAReplayMayWriteLimitsThem) {
   EXPECT_EQ(MostRows(Load({"3", "224", "224"})), 32);
 }
 
+TEST_F(RowBucketsTest, SoDoesWhatItMultiplies) {
+  constexpr int64_t kWidth = 2048;  // 16 MiB, which are 256 rows of 4 GiB
+  ModelBuilder b;
+  b.Input("x", {"n", "2048"}).Output("y");
+  b.Floats("w", {kWidth, kWidth}, std::vector<float>(kWidth * kWidth, 0.5f));
+  b.Node("MatMul", {"x", "w"}, {"y"});
+  auto model = fixture_.engine.Load({.id = {"m", 1}, .path = folder_.Write("w.onnx", b.Bytes())});
+  ASSERT_TRUE(model.ok()) << model.status();
+  EXPECT_EQ(MostRows(*model), 256);
+}
+
 TEST_F(RowBucketsTest, AnotherAxisKeepsTheUsualOnes) { EXPECT_EQ(MostRows(Load({"length"})), 32); }
 
 TEST_F(RowBucketsTest, WhatIsConfiguredLimitsThem) {
