@@ -44,7 +44,10 @@ void CatchFileFaults() {
   action.sa_sigaction = OnFault;
   action.sa_flags = SA_SIGINFO;
   sigemptyset(&action.sa_mask);
-  sigaction(SIGBUS, &action, &before);
+  struct sigaction old = {};
+  sigaction(SIGBUS, &action, &old);
+  // Called again: what was there before is known.
+  if ((old.sa_flags & SA_SIGINFO) == 0 || old.sa_sigaction != OnFault) before = old;
 }
 
 WatchedPages::WatchedPages(const void* address, size_t bytes) {
