@@ -58,8 +58,11 @@ TEST(MemoryNetTest, PartOfTheWorkIsNamedBehindTheWork) {
               AllOf(HasSubstr("node 'a': step 'b'"), HasSubstr("12 bytes")));
 }
 
-TEST(MemoryNetTest, OtherMistakesGoThrough) {
-  EXPECT_THROW(Caught([] { throw std::runtime_error("a bug"); }), std::runtime_error);
+TEST(MemoryNetTest, OtherMistakesAreInternalWithTheirWords) {
+  const absl::Status status = WithinMemory(
+      [] { return "the load"; }, []() -> absl::Status { throw std::runtime_error("a mistake"); });
+  EXPECT_EQ(status.code(), absl::StatusCode::kInternal);
+  EXPECT_EQ(std::string(status.message()), "the load: a mistake");
 }
 
 }  // namespace
