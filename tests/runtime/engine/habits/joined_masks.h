@@ -152,6 +152,7 @@ inline const HabitCase kJoinedTraps[] = {
      .batch = true,
      .sequence = true,
      .guards = {"input_ids", "attention_mask"},
+     .packs = true,
      .words = "for rows that hold it nowhere",
      .proved = true,
      .must_count = CountingPlaces::kAll},
