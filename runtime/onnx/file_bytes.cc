@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <functional>
@@ -12,6 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/aligned_buffer.h"
+#include "runtime/base/hash64.h"
 
 namespace reprise {
 namespace {
@@ -20,13 +22,36 @@ int64_t ChangedNs(const struct stat& info) {
   return int64_t{info.st_mtim.tv_sec} * 1'000'000'000 + info.st_mtim.tv_nsec;
 }
 
+// Hash of pieces of a file of `bytes` bytes, spread over all of it: weights that are others differ
+// in most of them. Read, not mapped, so that no page of a mapping is there for it.
+uint64_t SamplesOf(int fd, int64_t bytes) {
+  constexpr int64_t kPieces = 64, kPieceBytes = 2048;
+  uint64_t hash = static_cast<uint64_t>(bytes);
+  char piece[kPieceBytes];
+  for (int64_t i = 0; i < kPieces; ++i) {
+    const int64_t at = std::max<int64_t>(bytes - kPieceBytes, 0) * i / (kPieces - 1);
+    const ssize_t got = pread(fd, piece, kPieceBytes, at);
+    hash = Hash64({piece, static_cast<size_t>(std::max<ssize_t>(got, 0))}, hash);
+  }
+  return hash;
+}
+
+uint64_t SamplesOf(const std::string& path, int64_t bytes) {
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0) return 0;
+  const uint64_t samples = SamplesOf(fd, bytes);
+  close(fd);
+  return samples;
+}
+
 }  // namespace
 
-MappedFile::MappedFile(std::string path, const struct stat& info, void* data)
+MappedFile::MappedFile(std::string path, const struct stat& info, uint64_t samples, void* data)
     : path_(std::move(path)),
       device_(info.st_dev),
       node_(info.st_ino),
       bytes_(info.st_size),
+      samples_(samples),
       changed_ns_(ChangedNs(info)),
       data_(data) {
   watched_.emplace(data, static_cast<size_t>(info.st_size));
@@ -46,8 +71,13 @@ absl::Status MappedFile::Intact() const {
 
 absl::Status MappedFile::LookAgain() const {
   struct stat info = {};
-  if (stat(path_.c_str(), &info) == 0 && info.st_dev == device_ && info.st_ino == node_ &&
-      (info.st_size != bytes_ || ChangedNs(info) != changed_ns_)) {
+  const bool is_ours =
+      stat(path_.c_str(), &info) == 0 && info.st_dev == device_ && info.st_ino == node_;
+  if (!is_ours || (info.st_size == bytes_ && ChangedNs(info) == changed_ns_)) return Intact();
+  // Some file systems round times later on, and people touch files.
+  if (info.st_size == bytes_ && SamplesOf(path_, bytes_) == samples_) {
+    changed_ns_ = ChangedNs(info);
+  } else {
     changed_ = true;
   }
   return Intact();
@@ -74,12 +104,13 @@ absl::StatusOr<FileBytes> MapFile(const std::string& path) {
   }
   void* data = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd, 0);
   const int error = errno;
+  const uint64_t samples = data == MAP_FAILED ? 0 : SamplesOf(fd, info.st_size);
   close(fd);
   if (data == MAP_FAILED) {
     return absl::InvalidArgumentError(
         absl::StrCat("cannot map '", path, "': ", std::strerror(error)));
   }
-  auto mapped = std::make_shared<const MappedFile>(path, info, data);
+  auto mapped = std::make_shared<const MappedFile>(path, info, samples, data);
   return FileBytes{absl::string_view(static_cast<const char*>(data), size), mapped, mapped};
 }
 

@@ -21,7 +21,8 @@ namespace reprise {
 // Threads: any.
 class MappedFile {
  public:
-  MappedFile(std::string path, const struct stat& info, void* data);
+  // `samples`: SamplesOf of the file.
+  MappedFile(std::string path, const struct stat& info, uint64_t samples, void* data);
   ~MappedFile();
   MappedFile(const MappedFile&) = delete;
   MappedFile& operator=(const MappedFile&) = delete;
@@ -29,7 +30,8 @@ class MappedFile {
   // DATA_LOSS once a page was not there any more, or LookAgain saw a change. A few nanoseconds.
   absl::Status Intact() const;
   // The same, after a look at the file: its size and time of change are those that it was mapped
-  // with, or another file has its name, and this one is nobody's business any more. A microsecond.
+  // with, or only its time is another and what samples of it hold is the same, or another file has
+  // its name, and this one is nobody's business any more. A microsecond; after a change a hundred.
   absl::Status LookAgain() const;
 
  private:
@@ -37,7 +39,8 @@ class MappedFile {
   const uint64_t device_;
   const uint64_t node_;
   const int64_t bytes_;
-  const int64_t changed_ns_;
+  const uint64_t samples_;
+  mutable std::atomic<int64_t> changed_ns_;
   void* const data_;
   std::optional<WatchedPages> watched_;  // until they are unmapped
   mutable std::atomic<bool> changed_{false};

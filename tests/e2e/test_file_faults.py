@@ -1,6 +1,7 @@
 """Files of a model that change, shrink or are no files: the model is refused, the daemon goes on."""
 
 import os
+import time
 
 import numpy as np
 import pytest
@@ -75,6 +76,25 @@ def test_file_that_changes_where_it_lies_fails_its_model_alone(repository, chang
         with pytest.raises(InferenceServerException):
             infer(client, "lookup", {"ids": ids})
         assert serves(daemon)
+
+
+def test_file_of_which_only_the_time_is_another_goes_on(repository):
+    repository.add("lookup", lookup())
+    path = repository.path("lookup")
+    ids = np.array([[ROWS - 1, 3]], np.int64)
+    with Daemon(repository) as daemon:
+        client = daemon.client()
+        before = infer(client, "lookup", {"ids": ids}).outputs["y"]
+        for seconds in (1, 2):
+            os.utime(path, (seconds, seconds))
+            time.sleep(0.05)
+            for _ in range(3):
+                assert (infer(client, "lookup", {"ids": ids}).outputs["y"] == before).all()
+        overwrite(path)
+        time.sleep(0.05)
+        with pytest.raises(InferenceServerException, match="was changed where it lies"):
+            for _ in range(3):
+                infer(client, "lookup", {"ids": ids})
 
 
 def test_file_that_is_replaced_by_another_goes_on_as_it_was_loaded(repository):
