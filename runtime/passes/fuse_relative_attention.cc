@@ -5,6 +5,7 @@
 // (or buckets of them), of which GatherElements picks for every query and key the column of their
 // distance; for keys its result is transposed. A batch repeats the table.
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <optional>
 
@@ -133,10 +134,32 @@ class Matcher {
     if (!KeepsSquare(graph_, mask, attention_.inputs[3])) return std::nullopt;
     if (!MatchMask(mask) && !MatchSum(mask)) return std::nullopt;
     if (!pattern_.q.has_value() && !pattern_.k.has_value()) return std::nullopt;
+    const Shape& sum = *ShapeOf(graph_, mask);
+    // Fewer elements: some heads or rows share theirs.
+    if (NumElements(sum) != NumElements(Scores())) return std::nullopt;
+    if (!MeetsScores(pattern_.mask, sum) || !MeetsScores(pattern_.keep, sum)) return std::nullopt;
     return pattern_;
   }
 
  private:
+  Shape Scores() const { return {sizes_.batch, sizes_.heads, sizes_.length, sizes_.length}; }
+
+  // What broadcasts to a sum broadcasts to the scores in the same way, though the sum was reshaped
+  // to be added to them.
+  bool MeetsScores(ValueId part, const Shape& sum) const {
+    if (part == kNone) return true;
+    if (!ShapeOf(graph_, part).has_value()) return false;
+    const Shape& shape = *ShapeOf(graph_, part);
+    if (shape.size() > Scores().size()) return false;
+    const auto without_leading_ones = [](const Shape& all) {
+      return Shape(std::find_if(all.begin(), all.end(), [](int64_t dim) { return dim != 1; }),
+                   all.end());
+    };
+    if (without_leading_ones(sum) == without_leading_ones(Scores())) return true;
+    return shape.size() <= 2 ||
+           std::all_of(shape.begin(), shape.end() - 2, [](int64_t dim) { return dim == 1; });
+  }
+
   // Terms of which a mask hides some.
   bool MatchMask(ValueId value) {
     const Node* where = graph_.ProducerIf(value, "Where");
@@ -216,6 +239,7 @@ class Matcher {
       return false;
     }
     if (!IsOperand(product->inputs[0], of_keys, &scale)) return false;
+    if (!std::isfinite(scale)) return false;
     Term found = {.of_keys = of_keys, .width = ShapeOf(graph_, picked)->back(), .scale = scale};
     auto places = PlacesOf(graph_, pick->inputs[1], sizes_.length, found.width);
     if (!places.has_value() || !MatchTable(product->inputs[1], found)) return false;

@@ -131,6 +131,32 @@ TEST(FuseRelativeAttentionTest, AMaskThatIsAddedAndNone) {
   EXPECT_EQ(FusedOf({.masked = "\n    %weights: ? = Add(%scores, %rel)"}), 1);
 }
 
+// [rows * heads, queries, keys] is not what scores of four dims are.
+TEST(FuseRelativeAttentionTest, NotWhereAMaskOfRowsAndHeadsInOneDimIsAdded) {
+  const std::string mask = R"(
+    const %wide: i64[4] = {2, 2, 3, 3}
+    %spread: ? = Expand(%more, %wide)
+    %flat: ? = Reshape(%spread, %square)
+    %shifted: ? = Add(%rel, %flat)
+    %sum: ? = Add(%scores, %shifted))";
+  EXPECT_EQ(FusedOf({.masked = mask + "\n    %weights: ? = Reshape(%sum, %four)"}), 0);
+}
+
+// GatherElements may pick of fewer rows than there are.
+TEST(FuseRelativeAttentionTest, NotWhereOneHeadIsPickedForAll) {
+  EXPECT_EQ(FusedOf({.terms = R"(
+    const %first: i64[3] = {1, 3, 3}
+    const %first4: i64[4] = {1, 1, 3, 3}
+    %one: ? = Reshape(%falls, %first)
+    %cq: ? = MatMul(%q3, %at)
+    %rel: ? = GatherElements(%cq, %one) {axis = -1})",
+                     .masked = R"(
+    %rel4: ? = Reshape(%rel, %first4)
+    %scores4: ? = Reshape(%scores, %four)
+    %weights: ? = Add(%scores4, %rel4))"}),
+            0);
+}
+
 TEST(FuseRelativeAttentionTest, NotWhereAColumnHangsOnMoreThanTheDistance) {
   EXPECT_EQ(FusedOf({.indices = R"(
     const %falls: i64[3, 3] = {2, 1, 0, 3, 2, 1, 4, 3, 1}
