@@ -32,8 +32,10 @@ std::optional<ByteScale> QuantisesTo(const Graph& graph, const Node& node) {
 std::optional<ByteScale> Dequantised(const Graph& graph, ValueId value, ValueId& bytes) {
   const Node* node = graph.ProducerIf(value, "DequantizeLinear");
   if (node == nullptr || !IsFloat32(graph, value)) return std::nullopt;
-  bytes = node->inputs[0];
-  return ScaleOf(graph, *node, graph.value(bytes).dtype);
+  const ValueId from = node->inputs[0];
+  const std::optional<ByteScale> scale = ScaleOf(graph, *node, graph.value(from).dtype);
+  if (scale.has_value()) bytes = from;
+  return scale;
 }
 
 ValueId ZeroPoint(Graph& graph, const ByteScale& scale) {

@@ -19,7 +19,8 @@ struct ByteScale {
 // one scale.
 std::optional<ByteScale> QuantisesTo(const Graph& graph, const Node& node);
 
-// Where `value` comes from bytes with one scale: that of the DequantizeLinear, and in `bytes` them.
+// Where `value` comes from bytes with one scale: that of the DequantizeLinear, and in `bytes` them,
+// which stays as it was where there is none.
 std::optional<ByteScale> Dequantised(const Graph& graph, ValueId value, ValueId& bytes);
 
 // Its zero point, a constant 0 of its dtype where it has none.

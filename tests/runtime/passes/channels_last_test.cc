@@ -135,6 +135,18 @@ TEST(ChannelsLastTest, PartsFunctionsAndSamplesOfBytesHaveChannelsLastToo) {
   EXPECT_EQ(CountOps(graph, "Transpose"), 2);  // of what comes in, and of the result
 }
 
+TEST(ChannelsLastTest, PoolsOfBytesWithAScaleForEachChannelStay) {
+  const std::string text = R"(graph {
+    input %q: u8[2, 3, 12, 10]
+    const %s: f32[3] = {0.5, -1, 2}
+    %x: ? = DequantizeLinear(%q, %s) {axis = 1}
+    %y: ? = MaxPool(%x) {kernel_shape = [2, 2]}
+    output %y
+  })";
+  ExpectUnchanged(*ChannelsLast(), text);
+  ExpectSameAnswersAfterCapture(text, kBytes);
+}
+
 TEST(ChannelsLastTest, PoolsOfFloatsStay) {
   ExpectUnchanged(*ChannelsLast(), R"(graph {
     input %q: u8[2, 3, 12, 10]
