@@ -149,7 +149,7 @@ Daemon::Daemon(const Options& options, const std::string& version, LogFunction l
            .after_ready =
                [this](const Servable& servable) {
                  // Before captures and replays, which bring back what requests take.
-                 DropProgramPages();
+                 WhereMemoryAllows([] { DropProgramPages(); });
                  engine_.ConfirmPadding(*servable.model);
                  // What reading and measuring the model took is not wanted again for long: hostile
                  // inputs looked up entries of tables that no request may ever ask for.

@@ -168,11 +168,6 @@ void Certifier::Keep(const Model& model, const std::map<size_t, AxisCertificate>
 
 void Certifier::Confirm(const Model& model) const {
   if (!model.padding_.pending()) return;
-  // Requests wait for the end of it.
-  if (!WhereMemoryAllows([&] { ConfirmDeferred(model); })) model.padding_.GiveUp();
-}
-
-void Certifier::ConfirmDeferred(const Model& model) const {
   const int64_t start = context_.clock->NowNs();
   std::map<size_t, AxisCertificate> confirmed;
   absl::StatusOr<std::map<size_t, AxisCertificate>> measured =
@@ -181,8 +176,10 @@ void Certifier::ConfirmDeferred(const Model& model) const {
   if (measured.ok()) {
     confirmed = *std::move(measured);
     const bool intact = model.owner_->parameters().FilesIntact(start).ok();
-    if (context_.store != nullptr && intact)
-      Keep(model, confirmed, context_.clock->NowNs() - start);
+    // What was found counts whether or not there is memory to keep it.
+    if (context_.store != nullptr && intact) {
+      WhereMemoryAllows([&] { Keep(model, confirmed, context_.clock->NowNs() - start); });
+    }
   } else {
     for (size_t i = 0; i < model.axes_.size(); ++i) {
       if (model.padding_.proved_to(i) == PaddingProgress::kAnySize) continue;
@@ -192,7 +189,8 @@ void Certifier::ConfirmDeferred(const Model& model) const {
     }
   }
   for (const auto& [axis, certificate] : confirmed) {
-    if (!certificate.certified) model.owner_->observer().OnAxisRefused(axis);
+    if (certificate.certified) continue;
+    WhereMemoryAllows([&] { model.owner_->observer().OnAxisRefused(axis); });
   }
   model.padding_.Finish(std::move(confirmed));
 }

@@ -27,9 +27,9 @@ class Certifier {
   };
   // What fails leaves its axis uncertified. Errors: no memory for a stream.
   absl::Status FindOut(Model& model, StoreLookup& lookup) const;
-  // See Engine::ConfirmPadding.
+  // See Engine::ConfirmPadding. May throw where there is no memory, and has not ended the proof
+  // then.
   void Confirm(const Model& model) const;
-  void ConfirmDeferred(const Model& model) const;  // which is pending
 
  private:
   // Fits the shapes of outputs; an axis that they do not follow simply is refused.

@@ -63,7 +63,10 @@ LoaderContext Engine::MakeLoaderContext() const {
 }
 
 void Engine::ConfirmPadding(const Model& model) const {
-  Certifier(MakeLoaderContext()).Confirm(model);
+  // Requests wait for the end of it.
+  if (!WhereMemoryAllows([&] { Certifier(MakeLoaderContext()).Confirm(model); })) {
+    model.padding_.GiveUp();
+  }
   if (model.options().precision != Precision::kExact) model.owner()->parameters().DropUnused();
 }
 

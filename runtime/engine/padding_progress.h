@@ -38,7 +38,8 @@ class PaddingProgress {
 
   // The end of the proof: by axis, for those that were deferred, what is known now.
   void Finish(std::map<size_t, AxisCertificate> certificates);
-  // The same where not even that could be found out: deferred axes are not padded. Needs no memory.
+  // The same where not even that could be found out: what is not proved to any size by then is not
+  // padded. Needs no memory.
   void GiveUp();
   // What Finish said of `axis`; null before, and for an axis that was not deferred.
   std::shared_ptr<const AxisCertificate> Finished(size_t axis) const;

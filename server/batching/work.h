@@ -28,9 +28,9 @@ class WorkItem {
  public:
   virtual ~WorkItem() = default;
 
-  // Ends the item without any work done on it: cancelled, expired, or the server stops. Called at
-  // most once, with no lock held, and never for an item that a stream took. Throws nothing: other
-  // items wait for their turn.
+  // Ends the item without an answer of work: cancelled, expired, the server stops, or its stream
+  // found no memory to begin or to go on. Called at most once, with no lock held, and never for an
+  // item that a stream finishes. Throws nothing: other items wait for their turn.
   virtual void Drop(const absl::Status& why) = 0;
 
   WorkShape shape;
