@@ -96,7 +96,7 @@ std::vector<LengthCase> LengthCases(const ProbeOptions& options, CountingPlaces 
       cases.push_back(std::move(c));
     }
   }
-  for (int i = 0; confirming && i < options.sweeps; ++i) {
+  for (int i = 0; confirming && !sizes.empty() && i < options.sweeps; ++i) {
     LengthCase c;
     c.padded = sizes.front();
     c.length = std::max<int64_t>(c.padded / 2, 1);
