@@ -17,6 +17,7 @@
 #include "runtime/device/reference/reference_device.h"
 #include "runtime/recipe/scratch.h"
 #include "server/core/model_loader.h"
+#include "server/rest/rest_api.h"
 
 namespace reprise {
 namespace {
@@ -100,6 +101,9 @@ size_t ArenaBytes(const Options& options, int cores) {
   return all / static_cast<size_t>(streams + UrgentThreads(cores) + BehindThreads(cores) +
                                    kTuningThreads);
 }
+
+// They parse and write JSON.
+constexpr int kMostHttpThreads = 4;
 
 absl::Status Stopping() { return absl::UnavailableError("the server is stopping"); }
 
@@ -236,8 +240,23 @@ absl::Status Daemon::OpenPorts() {
                              .state = &state_,
                              .version = version_,
                              .device = device_text_};
-  ASSIGN_OR_RETURN(http_, HttpServer::Start(options_.http, AllPages(pages)));
-  ASSIGN_OR_RETURN(metrics_, HttpServer::Start(options_.metrics, MetricsPages(pages)));
+  AddPages(pages, http_router_);
+  AddRestApi(
+      {.repository = &repository_, .inference = &inference_, .state = &state_, .version = version_},
+      http_router_);
+  const int64_t memory = AvailableMemoryBytes();
+  ASSIGN_OR_RETURN(http_, HttpServer::Start(options_.http,
+                                            {.threads = std::min(cores_.cores(), kMostHttpThreads),
+                                             .max_body_bytes = memory / 16,
+                                             .max_all_body_bytes = memory / 8},
+                                            [this](std::shared_ptr<HttpExchange> exchange) {
+                                              http_router_.Handle(std::move(exchange));
+                                            }));
+  AddMetricsPage(pages, metrics_router_);
+  ASSIGN_OR_RETURN(metrics_, HttpServer::Start(options_.metrics, {},
+                                               [this](std::shared_ptr<HttpExchange> exchange) {
+                                                 metrics_router_.Handle(std::move(exchange));
+                                               }));
   log_(LogLevel::kInfo,
        absl::StrCat("listening: grpc ", HostAndPort(options_.grpc.address, rpc_->port()), ", http ",
                     HostAndPort(options_.http.address, http_->port()), ", metrics ",
@@ -280,11 +299,14 @@ void Daemon::Drain() {
   }
   // Not by the deadline of Shutdown: that one waits as long for calls that never end, such as a
   // watch of the health service.
-  if (!rpc_->WaitUntilSent(kQuietTime.zero(), end - std::chrono::steady_clock::now())) {
+  const auto left = [end] { return end - std::chrono::steady_clock::now(); };
+  if (!rpc_->WaitUntilSent(kQuietTime.zero(), left()) ||
+      !http_->WaitUntilSent(kQuietTime.zero(), left())) {
     log_(LogLevel::kWarning, absl::StrCat("clients have not read their answers after ",
                                           options_.exit_timeout_secs, " s; they are cut off"));
   } else {
     rpc_->WaitUntilSent(kQuietTime, kLongestRefusing);
+    http_->WaitUntilSent(kQuietTime, kLongestRefusing);
   }
   rpc_->Shutdown(std::chrono::system_clock::now() + kFlushTime);
   store_.Finish();

@@ -24,6 +24,7 @@
 #include "server/core/server_state.h"
 #include "server/http/http_server.h"
 #include "server/http/pages.h"
+#include "server/http/router.h"
 #include "server/metrics/catalogue.h"
 #include "server/metrics/metrics_observer.h"
 #include "server/rpc/rpc_server.h"
@@ -76,6 +77,8 @@ class Daemon {
   Inference inference_;
   std::unique_ptr<Dispatcher> dispatcher_;
   std::unique_ptr<RpcServer> rpc_;
+  Router http_router_;
+  Router metrics_router_;
   std::unique_ptr<HttpServer> http_;
   std::unique_ptr<HttpServer> metrics_;
   // Guarded.

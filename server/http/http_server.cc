@@ -1,118 +1,113 @@
 #include "server/http/http_server.h"
 
-#include <httplib.h>
-#include <sys/socket.h>
-
-#include <deque>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/strand.hpp>
+#include <string>
+#include <thread>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/memory_net.h"
-#include "runtime/base/mutex.h"
+#include "server/http/http_connection.h"
 
 namespace reprise {
-namespace {
 
-// Scrapes, probes and a person's browser: a few threads are plenty most of the time. But a client
-// that sends its request byte by byte holds one as long as it likes, and a probe must not wait for
-// it: more are made when all are busy.
-constexpr size_t kMostThreads = 64;
-constexpr int kKeepAliveSeconds = 2;
-constexpr int kTimeoutSeconds = 5;
-// Nobody sends a page anything.
-constexpr size_t kMostBodyBytes = size_t{64} << 10;
+namespace asio = boost::asio;
+using asio::ip::tcp;
+using Error = boost::system::error_code;
 
-// Threads are made when all of them are busy, and stay. What a connection throws ends with it.
-class ConnectionThreads final : public httplib::TaskQueue {
+// How long nobody is accepted after an attempt failed, for want of files mostly.
+constexpr std::chrono::milliseconds kAcceptPause(100);
+
+class HttpServer::Impl {
  public:
-  void enqueue(std::function<void()> serve) override {
-    MutexLock lock(mutex_);
-    if (!WhereMemoryAllows([&] { waiting_.push_back(serve); })) return;
-    if (waiting_.size() > idle_ && threads_.size() < kMostThreads) {
-      // Without another one those that are there serve it, or the next connection tries again.
-      WhereMemoryAllows([&] { threads_.emplace_back([this] { Work(); }); });
-    }
-    added_.NotifyOne();
-  }
-  void shutdown() override {
-    {
-      MutexLock lock(mutex_);
-      stopping_ = true;
-      added_.NotifyAll();
-    }
+  Impl(const HttpServerOptions& options, HttpHandler handler)
+      : context_(options, std::move(handler)) {}
+  ~Impl() {
+    io_.stop();
     for (std::thread& thread : threads_) thread.join();
   }
 
- private:
-  void Work() {
-    while (true) {
-      std::function<void()> serve;
-      {
-        MutexLock lock(mutex_);
-        ++idle_;
-        while (waiting_.empty() && !stopping_) added_.Wait(mutex_);
-        --idle_;
-        if (waiting_.empty()) return;
-        serve = std::move(waiting_.front());
-        waiting_.pop_front();
-      }
-      WhereMemoryAllows(serve);
+  absl::Status Listen(const Endpoint& endpoint) {
+    const auto failed = [&](const Error& error) {
+      return absl::UnavailableError(absl::StrCat("cannot listen on ", endpoint.address, ":",
+                                                 endpoint.port, " for HTTP: ", error.message()));
+    };
+    Error error;
+    tcp::resolver resolver(io_);
+    const auto found = resolver.resolve(endpoint.address, absl::StrCat(endpoint.port),
+                                        tcp::resolver::passive, error);
+    if (error) return failed(error);
+    const tcp::endpoint address = found.begin()->endpoint();
+    acceptor_.open(address.protocol(), error);
+    if (error) return failed(error);
+    // A port that another process has is an error; one whose connections linger is none.
+    acceptor_.set_option(tcp::acceptor::reuse_address(true), error);
+    acceptor_.bind(address, error);
+    if (error) return failed(error);
+    acceptor_.listen(tcp::socket::max_listen_connections, error);
+    if (error) return failed(error);
+    port_ = acceptor_.local_endpoint().port();
+    Accept();
+    for (int i = 0; i < context_.options.threads; ++i) {
+      threads_.emplace_back([this] {
+        // What a step throws for want of memory ends its connection.
+        while (!WhereMemoryAllows([&] { io_.run(); })) {
+        }
+      });
     }
+    return absl::OkStatus();
   }
 
-  Mutex mutex_;
-  CondVar added_;
-  std::deque<std::function<void()>> waiting_ GUARDED_BY(mutex_);
-  size_t idle_ GUARDED_BY(mutex_) = 0;
-  bool stopping_ GUARDED_BY(mutex_) = false;
-  std::vector<std::thread> threads_;  // grows in enqueue, which one thread calls, as shutdown
-};
+  int port() const { return port_; }
+  OpenAnswers& open() { return context_.open; }
 
-}  // namespace
-
-HttpServer::HttpServer() : server_(std::make_unique<httplib::Server>()) {}
-
-absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(const Endpoint& endpoint,
-                                                              std::vector<HttpPage> pages) {
-  std::unique_ptr<HttpServer> http(new HttpServer);
-  httplib::Server& server = *http->server_;
-  server.new_task_queue = [] { return new ConnectionThreads; };
-  server.set_keep_alive_timeout(kKeepAliveSeconds);
-  server.set_read_timeout(kTimeoutSeconds);
-  server.set_write_timeout(kTimeoutSeconds);
-  server.set_payload_max_length(kMostBodyBytes);
-  // The library's default shares a port between processes silently.
-  server.set_socket_options([](socket_t socket) {
-    const int yes = 1;
-    setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
-  });
-  for (HttpPage& page : pages) {
-    server.Get(page.path, [reply = std::move(page.reply)](const httplib::Request&,
-                                                          httplib::Response& response) {
-      HttpReply made = reply();
-      response.status = made.status;
-      response.set_content(made.body, made.content_type);
+ private:
+  void Accept() {
+    acceptor_.async_accept(asio::make_strand(io_), [this](Error error, tcp::socket socket) {
+      if (error) return AcceptLater();
+      if (!WhereMemoryAllows([&] {
+            socket.set_option(tcp::no_delay(true));
+            std::make_shared<HttpConnection>(std::move(socket), context_)->ReadRequest();
+          })) {
+        return AcceptLater();
+      }
+      Accept();
     });
   }
-  if (endpoint.port == 0) {
-    http->port_ = server.bind_to_any_port(endpoint.address);
-  } else if (server.bind_to_port(endpoint.address, endpoint.port)) {
-    http->port_ = endpoint.port;
+  void AcceptLater() {
+    pause_.expires_after(kAcceptPause);
+    pause_.async_wait([this](Error) { Accept(); });
   }
-  if (http->port_ <= 0) {
-    return absl::UnavailableError(
-        absl::StrCat("cannot listen on ", endpoint.address, ":", endpoint.port, " for HTTP"));
-  }
-  http->thread_ = std::thread([&server] { server.listen_after_bind(); });
-  return http;
+
+  // Outlives the steps that io_ holds.
+  HttpConnectionContext context_;
+  asio::io_context io_;
+  tcp::acceptor acceptor_{io_};
+  asio::steady_timer pause_{io_};
+  int port_ = 0;
+  std::vector<std::thread> threads_;
+};
+
+HttpServer::HttpServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+HttpServer::~HttpServer() = default;
+
+absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(const Endpoint& endpoint,
+                                                              const HttpServerOptions& options,
+                                                              HttpHandler handler) {
+  auto impl = std::make_unique<Impl>(options, std::move(handler));
+  const absl::Status status = impl->Listen(endpoint);
+  if (!status.ok()) return status;
+  return std::unique_ptr<HttpServer>(new HttpServer(std::move(impl)));
 }
 
-HttpServer::~HttpServer() {
-  if (!thread_.joinable()) return;
-  // Stopping before the thread listens would be lost.
-  while (!server_->is_running()) std::this_thread::yield();
-  server_->stop();
-  thread_.join();
+int HttpServer::port() const { return impl_->port(); }
+
+bool HttpServer::WaitUntilSent(std::chrono::nanoseconds quiet, std::chrono::nanoseconds timeout) {
+  return impl_->open().WaitUntilQuiet(quiet, timeout);
 }
 
 }  // namespace reprise

@@ -1,53 +1,52 @@
-// HttpServer: one port with a few fixed pages.
+// HttpServer: one port. Connections are asynchronous: thousands of them, clients that send or read
+// byte by byte, and requests that take long hold no thread.
 //
-// Threads: Start and Stop from one thread; pages are called from the server's own threads, several
-// at a time.
+// Threads: Start and the destructor from one thread; WaitUntilSent from any. The handler is called
+// on the server's own threads, several at a time, and must not block for long.
 #pragma once
 
+#include <chrono>
+#include <cstdint>
 #include <functional>
 #include <memory>
-#include <string>
-#include <thread>
-#include <vector>
 
 #include "absl/status/statusor.h"
 #include "server/config/options.h"
-
-namespace httplib {
-class Server;
-}
+#include "server/http/http_message.h"
 
 namespace reprise {
 
-struct HttpReply {
-  int status = 200;
-  std::string content_type = "text/plain; charset=utf-8";
-  std::string body;
-};
+using HttpHandler = std::function<void(std::shared_ptr<HttpExchange>)>;
 
-struct HttpPage {
-  std::string path;  // "/metrics"
-  std::function<HttpReply()> reply;
+struct HttpServerOptions {
+  int threads = 1;
+  // Of the body of a request. Larger ones are answered 413.
+  int64_t max_body_bytes = int64_t{64} << 10;
+  // Of all bodies that are read or worked on at a time. What exceeds it is answered 503.
+  int64_t max_all_body_bytes = int64_t{16} << 20;
 };
 
 class HttpServer {
  public:
-  // Binds and serves GET and HEAD of the pages; every other path is 404. Errors: UNAVAILABLE naming
-  // the address that could not be bound.
+  // Errors: UNAVAILABLE naming the address that could not be bound.
   static absl::StatusOr<std::unique_ptr<HttpServer>> Start(const Endpoint& endpoint,
-                                                           std::vector<HttpPage> pages);
-  // Finishes the replies under way.
+                                                           const HttpServerOptions& options,
+                                                           HttpHandler handler);
+  // Cuts off what is open. Nobody may hold an exchange any more.
   ~HttpServer();
 
   // The port that is bound, also when 0 was asked for.
-  int port() const { return port_; }
+  int port() const;
+
+  // Waits until no exchange is open and none ended for `quiet`, at most `timeout`. False: some are
+  // open still.
+  bool WaitUntilSent(std::chrono::nanoseconds quiet, std::chrono::nanoseconds timeout);
 
  private:
-  HttpServer();
+  class Impl;
+  explicit HttpServer(std::unique_ptr<Impl> impl);
 
-  const std::unique_ptr<httplib::Server> server_;
-  std::thread thread_;
-  int port_ = 0;
+  const std::unique_ptr<Impl> impl_;
 };
 
 }  // namespace reprise

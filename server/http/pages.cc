@@ -1,5 +1,7 @@
 #include "server/http/pages.h"
 
+#include <functional>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -31,29 +33,36 @@ std::string ReadyBody(const Repository& repository, const ServerState& state) {
   return body.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
-}  // namespace
-
-std::vector<HttpPage> MetricsPages(const PageContext& context) {
-  Catalogue* catalogue = context.catalogue;
-  return {{"/metrics", [catalogue] {
-             return HttpReply{.content_type = "text/plain; version=0.0.4; charset=utf-8",
-                              .body = catalogue->Scrape()};
-           }}};
+void AddPage(const char* path, std::function<HttpReply()> make, Router& router) {
+  router.Add("GET", path,
+             [make = std::move(make)](const std::shared_ptr<HttpExchange>& exchange,
+                                      const PathParts&) { exchange->Answer(make); });
 }
 
-std::vector<HttpPage> AllPages(const PageContext& context) {
-  std::vector<HttpPage> pages = MetricsPages(context);
-  pages.push_back({"/v2/health/live", [] { return HttpReply{}; }});
-  pages.push_back({"/v2/health/ready", [state = context.state, repository = context.repository] {
-                     return HttpReply{.status = state->ready() ? 200 : 503,
-                                      .content_type = "application/json",
-                                      .body = ReadyBody(*repository, *state)};
-                   }});
-  pages.push_back({"/", [context] {
-                     return HttpReply{.content_type = "text/html; charset=utf-8",
-                                      .body = RenderStatusPage(context)};
-                   }});
-  return pages;
+}  // namespace
+
+void AddMetricsPage(const PageContext& context, Router& router) {
+  const auto metrics = [catalogue = context.catalogue] {
+    return HttpReply{.content_type = "text/plain; version=0.0.4; charset=utf-8",
+                     .body = catalogue->Scrape()};
+  };
+  AddPage("/metrics", metrics, router);
+}
+
+void AddPages(const PageContext& context, Router& router) {
+  AddMetricsPage(context, router);
+  AddPage(
+      "/v2/health/live", [] { return HttpReply{}; }, router);
+  const auto ready = [state = context.state, repository = context.repository] {
+    return HttpReply{.status = state->ready() ? 200 : 503,
+                     .content_type = "application/json",
+                     .body = ReadyBody(*repository, *state)};
+  };
+  AddPage("/v2/health/ready", ready, router);
+  const auto status = [context] {
+    return HttpReply{.content_type = "text/html; charset=utf-8", .body = RenderStatusPage(context)};
+  };
+  AddPage("/", status, router);
 }
 
 }  // namespace reprise

@@ -2,12 +2,11 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
 #include "runtime/engine/engine.h"
 #include "server/core/repository.h"
 #include "server/core/server_state.h"
-#include "server/http/http_server.h"
+#include "server/http/router.h"
 #include "server/metrics/catalogue.h"
 
 namespace reprise {
@@ -21,10 +20,10 @@ struct PageContext {
   std::string device;
 };
 
-// /metrics. Everything in the context outlives the pages.
-std::vector<HttpPage> MetricsPages(const PageContext& context);
+// /metrics. Everything in the context outlives the router.
+void AddMetricsPage(const PageContext& context, Router& router);
 
 // /, /v2/health/live, /v2/health/ready and /metrics.
-std::vector<HttpPage> AllPages(const PageContext& context);
+void AddPages(const PageContext& context, Router& router);
 
 }  // namespace reprise

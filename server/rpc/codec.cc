@@ -3,11 +3,11 @@
 #include <limits>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "runtime/base/status_macros.h"
 #include "server/core/datatype.h"
+#include "server/protocol/answers.h"
+#include "server/protocol/request_parameters.h"
 #include "server/rpc/typed_contents.h"
 
 namespace reprise {
@@ -20,49 +20,20 @@ constexpr int64_t kLargestMessage = std::numeric_limits<int32_t>::max();
 // What names, shapes and parameters of an answer may add to its tensors.
 constexpr int64_t kMessageOverhead = 1 << 20;
 
-absl::StatusOr<int64_t> IntegerParameter(const std::string& name, const InferParameter& value) {
+ParameterValue ValueOf(const InferParameter& value) {
   switch (value.parameter_choice_case()) {
+    case InferParameter::kBoolParam:
+      return value.bool_param();
     case InferParameter::kInt64Param:
       return value.int64_param();
     case InferParameter::kUint64Param:
-      if (value.uint64_param() > std::numeric_limits<int64_t>::max()) break;
+      if (value.uint64_param() > std::numeric_limits<int64_t>::max()) return value.uint64_param();
       return static_cast<int64_t>(value.uint64_param());
+    case InferParameter::kDoubleParam:
+      return value.double_param();
     default:
-      break;
+      return value.string_param();
   }
-  return absl::InvalidArgumentError(
-      absl::StrCat("parameter ", name, " must be an integer, it is ", value.ShortDebugString()));
-}
-
-absl::StatusOr<OnMiss> OnMissParameter(const std::string& name, const InferParameter& value) {
-  const std::pair<const char*, OnMiss> choices[] = {{"pad", OnMiss::kPad},
-                                                    {"wait", OnMiss::kWait},
-                                                    {"eager", OnMiss::kEager},
-                                                    {"reject", OnMiss::kReject}};
-  for (const auto& [text, choice] : choices) {
-    if (value.string_param() == text) return choice;
-  }
-  return absl::InvalidArgumentError(absl::StrCat(
-      "parameter ", name, " must be pad, wait, eager or reject, it is ", value.ShortDebugString()));
-}
-
-absl::Status DecodeParameter(const std::string& name, const InferParameter& value,
-                             InferRequest& view) {
-  if (name == "timeout") {
-    ASSIGN_OR_RETURN(view.timeout_us, IntegerParameter(name, value));
-  } else if (name == "priority") {
-    ASSIGN_OR_RETURN(const int64_t priority, IntegerParameter(name, value));
-    if (priority < 0) {
-      return absl::InvalidArgumentError(absl::StrCat("parameter priority is ", priority));
-    }
-    view.priority = static_cast<uint64_t>(priority);
-  } else if (name == "reprise.on_miss") {
-    ASSIGN_OR_RETURN(view.on_miss, OnMissParameter(name, value));
-  } else if (absl::StartsWith(name, "triton_") && name != "triton_enable_empty_final_response") {
-    return absl::InvalidArgumentError(absl::StrCat("parameter ", name, " is not known"));
-  }
-  // Others, a sequence's among them, mean nothing to a model without state.
-  return absl::OkStatus();
 }
 
 // Extensions that change where a tensor's bytes are, or what they mean.
@@ -96,7 +67,7 @@ absl::Status Decode(const ModelInferRequest& message, DecodedRequest& decoded) {
   view.version = message.model_version();
   view.id = message.id();
   for (const auto& [name, value] : message.parameters()) {
-    RETURN_IF_ERROR(DecodeParameter(name, value, view));
+    RETURN_IF_ERROR(SetParameter(name, ValueOf(value), view));
   }
   if (!message.raw_input_contents().empty() &&
       message.raw_input_contents_size() != message.inputs_size()) {
@@ -144,14 +115,14 @@ absl::Status Encode(InferResult result, const std::string& id,
     output.mutable_shape()->Add(tensor.shape.begin(), tensor.shape.end());
     *message.add_raw_output_contents() = std::move(tensor.bytes);
   }
-  const ReplayInfo& info = result.response.info;
-  auto& parameters = *message.mutable_parameters();
-  parameters["reprise.bucket"].set_string_param(info.bucket);
-  parameters["reprise.recipe"].set_string_param(info.recipe);
-  parameters["reprise.capture"].set_string_param(std::string(CaptureOutcomeName(info.capture)));
-  parameters["reprise.batch"].set_int64_param(info.batch);
-  parameters["reprise.batch_size"].set_int64_param(info.batch_size);
-  parameters["reprise.batches"].set_string_param(absl::StrJoin(result.batches, ","));
+  for (auto& [name, value] : AnswerParameters(result)) {
+    inference::InferParameter& parameter = (*message.mutable_parameters())[name];
+    if (const int64_t* number = std::get_if<int64_t>(&value)) {
+      parameter.set_int64_param(*number);
+    } else {
+      parameter.set_string_param(std::get<std::string>(std::move(value)));
+    }
+  }
   return absl::OkStatus();
 }
 

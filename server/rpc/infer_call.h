@@ -6,7 +6,7 @@
 #include "proto/grpc_service.pb.h"
 #include "runtime/base/clock.h"
 #include "server/core/inference.h"
-#include "server/rpc/open_answers.h"
+#include "server/core/open_answers.h"
 
 namespace reprise {
 

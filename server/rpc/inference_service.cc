@@ -1,9 +1,10 @@
 #include "server/rpc/inference_service.h"
 
+#include <utility>
+
 #include "absl/strings/str_cat.h"
-#include "server/core/datatype.h"
+#include "server/protocol/answers.h"
 #include "server/rpc/infer_call.h"
-#include "server/rpc/statistics_codec.h"
 #include "server/rpc/status.h"
 
 namespace reprise {
@@ -22,15 +23,11 @@ Reactor* FinishUnsupported(CallContext* call, const char* method) {
   return Finish(call, absl::UnimplementedError(absl::StrCat(method, " is not supported")));
 }
 
-void FillTensors(
-    const std::vector<ModelIo>& ios,
-    google::protobuf::RepeatedPtrField<inference::ModelMetadataResponse::TensorMetadata>& list) {
-  for (const ModelIo& io : ios) {
-    inference::ModelMetadataResponse::TensorMetadata& tensor = *list.Add();
-    tensor.set_name(io.name);
-    tensor.set_datatype(std::string(ProtocolName(io.dtype)));
-    for (const int64_t dim : MetadataShape(io)) tensor.add_shape(dim);
-  }
+// `answer` is a StatusOr of a response.
+template <typename Answer, typename Response>
+Reactor* FinishWith(CallContext* call, Answer answer, Response* response) {
+  if (answer.ok()) *response = *std::move(answer);
+  return Finish(call, answer.status());
 }
 
 }  // namespace
@@ -59,30 +56,16 @@ Reactor* InferenceService::ModelReady(CallContext* call,
 Reactor* InferenceService::ServerMetadata(CallContext* call,
                                           const inference::ServerMetadataRequest*,
                                           inference::ServerMetadataResponse* response) {
-  response->set_name("reprise");
-  response->set_version(context_.version);
-  for (const char* extension : {"model_configuration", "statistics"}) {
-    response->add_extensions(extension);
-  }
+  *response = AnswerServerMetadata(context_.version);
   return Finish(call, absl::OkStatus());
 }
 
 Reactor* InferenceService::ModelMetadata(CallContext* call,
                                          const inference::ModelMetadataRequest* request,
                                          inference::ModelMetadataResponse* response) {
-  auto found = context_.repository->Find(request->name(), request->version());
-  if (!found.ok()) return Finish(call, found.status());
-  const Signature& signature = found->servable->signature;
-  response->set_name(found->version->name);
-  for (const Repository::Listed& listed : context_.repository->List()) {
-    if (listed.version->name == found->version->name && listed.servable != nullptr) {
-      response->add_versions(listed.version->version);
-    }
-  }
-  response->set_platform(signature.config.platform());
-  FillTensors(signature.inputs, *response->mutable_inputs());
-  FillTensors(signature.outputs, *response->mutable_outputs());
-  return Finish(call, absl::OkStatus());
+  return FinishWith(call,
+                    AnswerModelMetadata(*context_.repository, request->name(), request->version()),
+                    response);
 }
 
 Reactor* InferenceService::ModelInfer(CallContext* call,
@@ -95,40 +78,22 @@ Reactor* InferenceService::ModelInfer(CallContext* call,
 Reactor* InferenceService::ModelConfig(CallContext* call,
                                        const inference::ModelConfigRequest* request,
                                        inference::ModelConfigResponse* response) {
-  auto found = context_.repository->Find(request->name(), request->version());
-  if (!found.ok()) return Finish(call, found.status());
-  *response->mutable_config() = found->servable->signature.config;
-  return Finish(call, absl::OkStatus());
+  return FinishWith(
+      call, AnswerModelConfig(*context_.repository, request->name(), request->version()), response);
 }
 
 Reactor* InferenceService::ModelStatistics(CallContext* call,
                                            const inference::ModelStatisticsRequest* request,
                                            inference::ModelStatisticsResponse* response) {
-  if (!request->name().empty()) {
-    auto found = context_.repository->Find(request->name(), request->version());
-    if (!found.ok()) return Finish(call, found.status());
-  }
-  for (const Repository::Listed& listed : context_.repository->List()) {
-    const ModelVersion& version = *listed.version;
-    if (listed.servable == nullptr) continue;
-    if (!request->name().empty() && request->name() != version.name) continue;
-    if (!request->version().empty() && request->version() != version.version) continue;
-    EncodeStatistics(version, *response->add_model_stats());
-  }
-  return Finish(call, absl::OkStatus());
+  return FinishWith(
+      call, AnswerModelStatistics(*context_.repository, request->name(), request->version()),
+      response);
 }
 
 Reactor* InferenceService::RepositoryIndex(CallContext* call,
                                            const inference::RepositoryIndexRequest* request,
                                            inference::RepositoryIndexResponse* response) {
-  for (const Repository::Listed& listed : context_.repository->List()) {
-    if (request->ready() && listed.state != ModelState::kReady) continue;
-    inference::RepositoryIndexResponse::ModelIndex& model = *response->add_models();
-    model.set_name(listed.version->name);
-    model.set_version(listed.version->version);
-    model.set_state(ModelStateName(listed.state));
-    model.set_reason(ErrorMessage(listed.why));
-  }
+  *response = AnswerRepositoryIndex(*context_.repository, request->ready());
   return Finish(call, absl::OkStatus());
 }
 

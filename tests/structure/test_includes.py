@@ -29,10 +29,11 @@ MAY_INCLUDE = {
     "server/batching": ["runtime/engine"],
     "server/metrics": ["runtime/engine"],
     "server/core": ["server/batching", "server/config"],
-    "server/rpc": ["server/core", "server/metrics", "proto/grpc_service", "proto/admin",
-                   "proto/recipe"],
-    "server/http": ["server/core", "server/metrics", "proto/grpc_service"],
-    "server": ["server/rpc", "server/http", "runtime/device/cpu", "runtime/device/reference"],
+    "server/protocol": ["server/core", "proto/grpc_service"],
+    "server/rpc": ["server/protocol", "server/metrics", "proto/admin", "proto/recipe"],
+    "server/http": ["server/core", "server/metrics"],
+    "server/rest": ["server/protocol", "server/http"],
+    "server": ["server/rpc", "server/rest", "runtime/device/cpu", "runtime/device/reference"],
     "client": ["runtime/base", "proto/grpc_service", "proto/admin"],
     # Commands that need no server run the engine themselves.
     "client/cli": ["client", "runtime/engine", "runtime/device/cpu"],
@@ -44,7 +45,9 @@ OUTSIDE = {
     "grpcpp/": ["server/rpc", "server", "client"],
     "grpc/": ["server/rpc", "server", "client"],
     "prometheus/": ["server/metrics", "server/rpc", "server/http", "server"],
-    "httplib.h": ["server/http", "client/cli"],
+    "boost/": ["server/http"],
+    "simdjson.h": ["server/rest"],
+    "httplib.h": ["client/cli"],
     "CLI/": ["server/config", "client/cli"],
 }
 

@@ -3,39 +3,292 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <httplib.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <atomic>
+#include <thread>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "runtime/base/mutex.h"
 
 namespace reprise {
 namespace {
 
+using std::chrono::seconds;
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
-std::unique_ptr<HttpServer> StartOnAnyPort() {
-  auto server =
-      HttpServer::Start({.address = "127.0.0.1", .port = 0},
-                        {{"/", [] { return HttpReply{.body = "root"}; }},
-                         {"/bad", [] { return HttpReply{.status = 503, .body = "not now"}; }}});
+// Answers with what it was sent.
+void Echo(const std::shared_ptr<HttpExchange>& exchange) {
+  exchange->Answer([exchange] {
+    const HttpRequest& request = exchange->request();
+    return HttpReply{.fields = {{"X-Field", std::string(request.Field("x-field"))}},
+                     .body = absl::StrCat(request.method, " ", request.path, " ", request.body)};
+  });
+}
+
+std::unique_ptr<HttpServer> StartOnAnyPort(const HttpServerOptions& options = {},
+                                           HttpHandler handler = Echo) {
+  auto server = HttpServer::Start({.address = "127.0.0.1", .port = 0}, options, std::move(handler));
   EXPECT_TRUE(server.ok()) << server.status();
   return *std::move(server);
 }
 
-TEST(HttpServerTest, PagesAnswerWithTheirStatus) {
+// A connection that sends what no client would.
+class RawClient {
+ public:
+  explicit RawClient(int port) : socket_(socket(AF_INET, SOCK_STREAM, 0)) {
+    sockaddr_in address = {};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(static_cast<uint16_t>(port));
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    EXPECT_EQ(connect(socket_, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+    const timeval patience = {.tv_sec = 20, .tv_usec = 0};
+    setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+  }
+  ~RawClient() { Close(); }
+  void Close() {
+    if (socket_ >= 0) close(socket_);
+    socket_ = -1;
+  }
+  void Send(const std::string& bytes) {
+    EXPECT_EQ(send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL),
+              static_cast<ssize_t>(bytes.size()));
+  }
+  // All that comes until `end` has come or the connection ends.
+  std::string ReadUntil(const std::string& end) {
+    std::string read;
+    char buffer[4096];
+    while (!absl::StrContains(read, end)) {
+      const ssize_t bytes = recv(socket_, buffer, sizeof(buffer), 0);
+      if (bytes <= 0) break;
+      read.append(buffer, static_cast<size_t>(bytes));
+    }
+    return read;
+  }
+  std::string ReadToEnd() { return ReadUntil(std::string("\0none\0", 6)); }
+
+ private:
+  int socket_;
+};
+
+// Keeps exchanges until the test answers them.
+class Held {
+ public:
+  HttpHandler Handler() {
+    return [this](std::shared_ptr<HttpExchange> exchange) {
+      MutexLock lock(mutex_);
+      exchanges_.push_back(std::move(exchange));
+      came_.NotifyAll();
+    };
+  }
+  std::vector<std::shared_ptr<HttpExchange>> Wait(size_t count) {
+    MutexLock lock(mutex_);
+    while (exchanges_.size() < count) came_.Wait(mutex_);
+    return std::exchange(exchanges_, {});
+  }
+
+ private:
+  Mutex mutex_;
+  CondVar came_;
+  std::vector<std::shared_ptr<HttpExchange>> exchanges_ GUARDED_BY(mutex_);
+};
+
+TEST(HttpServerTest, MethodPathFieldsAndBodyReachTheHandler) {
   auto server = StartOnAnyPort();
   httplib::Client client("127.0.0.1", server->port());
-  auto root = client.Get("/");
-  ASSERT_TRUE(root);
-  EXPECT_EQ(root->status, 200);
-  EXPECT_EQ(root->body, "root");
-  auto bad = client.Get("/bad");
-  ASSERT_TRUE(bad);
-  EXPECT_EQ(bad->status, 503);
-  auto missing = client.Get("/missing");
-  ASSERT_TRUE(missing);
-  EXPECT_EQ(missing->status, 404);
+  auto reply = client.Post("/a/b?c=d", {{"X-Field", "seven"}}, "body", "text/plain");
+  ASSERT_TRUE(reply);
+  EXPECT_EQ(reply->status, 200);
+  EXPECT_EQ(reply->body, "POST /a/b body");
+  EXPECT_EQ(reply->get_header_value("X-Field"), "seven");
+}
+
+TEST(HttpServerTest, HeadHasTheLengthAndNoBody) {
+  auto server = StartOnAnyPort();
+  httplib::Client client("127.0.0.1", server->port());
+  auto reply = client.Head("/a");
+  ASSERT_TRUE(reply);
+  EXPECT_EQ(reply->get_header_value("Content-Length"), "8");
+  EXPECT_EQ(reply->body, "");
+}
+
+TEST(HttpServerTest, OneConnectionTakesRequestsOneAfterAnother) {
+  auto server = StartOnAnyPort();
+  RawClient client(server->port());
+  client.Send("GET /1 HTTP/1.1\r\n\r\nPOST /2 HTTP/1.1\r\nContent-Length: 3\r\n\r\nabc");
+  const std::string replies = client.ReadUntil("abc");
+  EXPECT_THAT(replies, HasSubstr("GET /1"));
+  EXPECT_THAT(replies, HasSubstr("POST /2 abc"));
+}
+
+TEST(HttpServerTest, ChunkedBodiesAreJoined) {
+  auto server = StartOnAnyPort();
+  RawClient client(server->port());
+  client.Send(
+      "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n1\r\nc\r\n0\r\n\r\n");
+  EXPECT_THAT(client.ReadUntil("abc"), HasSubstr("POST / abc"));
+}
+
+TEST(HttpServerTest, ClientThatExpectsToContinueIsToldTo) {
+  auto server = StartOnAnyPort();
+  RawClient client(server->port());
+  client.Send("POST / HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\n");
+  EXPECT_THAT(client.ReadUntil("\r\n\r\n"), StartsWith("HTTP/1.1 100"));
+  client.Send("abc");
+  EXPECT_THAT(client.ReadUntil("abc"), HasSubstr("200 OK"));
+}
+
+TEST(HttpServerTest, LargeBodyIsRefusedUnreadWithBothNumbers) {
+  auto server = StartOnAnyPort({.max_body_bytes = 1000});
+  RawClient client(server->port());
+  client.Send("POST / HTTP/1.1\r\nContent-Length: 1001\r\n\r\nabc");
+  const std::string reply = client.ReadToEnd();
+  EXPECT_THAT(reply, StartsWith("HTTP/1.1 413"));
+  EXPECT_THAT(reply, HasSubstr("1001 bytes, a request at most 1000"));
+}
+
+TEST(HttpServerTest, ChunkedBodyIsRefusedOnceItIsTooLarge) {
+  auto server = StartOnAnyPort({.max_body_bytes = 1000});
+  RawClient client(server->port());
+  client.Send(absl::StrCat("POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n1000\r\n",
+                           std::string(0x1000, 'x')));
+  EXPECT_THAT(client.ReadToEnd(), StartsWith("HTTP/1.1 413"));
+}
+
+TEST(HttpServerTest, BodiesShareABudgetAndGiveItBack) {
+  Held held;
+  auto server = StartOnAnyPort({.max_body_bytes = 1000, .max_all_body_bytes = 1500},
+                               [&](std::shared_ptr<HttpExchange> exchange) {
+                                 if (exchange->request().path == "/quick") return Echo(exchange);
+                                 held.Handler()(std::move(exchange));
+                               });
+  const std::string body(1000, 'x');
+  RawClient first(server->port());
+  first.Send("POST /slow HTTP/1.1\r\nContent-Length: 1000\r\n\r\n" + body);
+  auto exchanges = held.Wait(1);
+  httplib::Client second("127.0.0.1", server->port());
+  auto refusal = second.Post("/quick", body, "text/plain");
+  ASSERT_TRUE(refusal);
+  EXPECT_EQ(refusal->status, 503);
+  EXPECT_THAT(refusal->body, HasSubstr("1500"));
+  exchanges[0]->Answer([] { return HttpReply{.body = "done"}; });
+  exchanges.clear();
+  EXPECT_THAT(first.ReadUntil("done"), HasSubstr("200 OK"));
+  // It is given back a little later than the answer is read.
+  int status = 0;
+  for (int i = 0; i < 1000 && status != 200; ++i) {
+    auto reply = second.Post("/quick", body, "text/plain");
+    ASSERT_TRUE(reply);
+    status = reply->status;
+  }
+  EXPECT_EQ(status, 200);
+}
+
+TEST(HttpServerTest, WhatIsNoHttpIsRefusedAndOthersAreServed) {
+  auto server = StartOnAnyPort();
+  for (const char* nonsense :
+       {"nonsense\r\n\r\n", "GET / HTTP/9.9\r\n\r\n",
+        "POST / HTTP/1.1\r\nContent-Length: -1\r\n\r\n",
+        "POST / HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n"}) {
+    RawClient client(server->port());
+    client.Send(nonsense);
+    EXPECT_THAT(client.ReadToEnd(), StartsWith("HTTP/1.1 400")) << nonsense;
+  }
+  RawClient client(server->port());
+  client.Send(absl::StrCat("GET / HTTP/1.1\r\nX: ", std::string(100000, 'x'), "\r\n\r\n"));
+  EXPECT_THAT(client.ReadToEnd(), StartsWith("HTTP/1.1 431"));
+  EXPECT_TRUE(httplib::Client("127.0.0.1", server->port()).Get("/"));
+}
+
+TEST(HttpServerTest, UnfinishedRequestsHoldUpNobody) {
+  auto server = StartOnAnyPort();
+  std::vector<std::unique_ptr<RawClient>> slow;
+  for (int i = 0; i < 300; ++i) {
+    slow.push_back(std::make_unique<RawClient>(server->port()));
+    slow.back()->Send(i % 2 == 0 ? "GET / HT" : "POST / HTTP/1.1\r\nContent-Length: 9\r\n\r\nab");
+  }
+  EXPECT_TRUE(httplib::Client("127.0.0.1", server->port()).Get("/"));
+}
+
+TEST(HttpServerTest, RequestsThatWaitHoldUpNobody) {
+  std::atomic<int> seen = 0;
+  Held held;
+  auto server = StartOnAnyPort({}, [&](std::shared_ptr<HttpExchange> exchange) {
+    ++seen;
+    if (exchange->request().path == "/quick") return Echo(exchange);
+    held.Handler()(std::move(exchange));
+  });
+  std::vector<std::unique_ptr<RawClient>> waiting;
+  for (int i = 0; i < 200; ++i) {
+    waiting.push_back(std::make_unique<RawClient>(server->port()));
+    waiting.back()->Send("GET /slow HTTP/1.1\r\n\r\n");
+  }
+  auto exchanges = held.Wait(200);
+  EXPECT_TRUE(httplib::Client("127.0.0.1", server->port()).Get("/quick"));
+  EXPECT_FALSE(server->WaitUntilSent(seconds(0), std::chrono::milliseconds(10)));
+  for (auto& exchange : exchanges) exchange->Answer([] { return HttpReply{.body = "late"}; });
+  exchanges.clear();
+  for (auto& client : waiting) EXPECT_THAT(client->ReadUntil("late"), HasSubstr("late"));
+  EXPECT_TRUE(server->WaitUntilSent(seconds(0), seconds(10)));
+}
+
+TEST(HttpServerTest, ClientThatLeavesIsTold) {
+  Held held;
+  auto server = StartOnAnyPort({}, held.Handler());
+  RawClient client(server->port());
+  client.Send("GET / HTTP/1.1\r\n\r\n");
+  auto exchange = held.Wait(1)[0];
+  Mutex mutex;
+  CondVar left;
+  bool gone = false;
+  exchange->OnLeave([&] {
+    MutexLock lock(mutex);
+    gone = true;
+    left.NotifyAll();
+  });
+  client.Close();
+  {
+    MutexLock lock(mutex);
+    while (!gone) left.Wait(mutex);
+  }
+  exchange->Answer([] { return HttpReply{}; });
+}
+
+TEST(HttpServerTest, AnswerThatThrowsIsAnErrorOfItsOwn) {
+  auto server = StartOnAnyPort({}, [](const std::shared_ptr<HttpExchange>& exchange) {
+    exchange->Answer([]() -> HttpReply { throw std::bad_alloc(); });
+  });
+  auto reply = httplib::Client("127.0.0.1", server->port()).Get("/");
+  ASSERT_TRUE(reply);
+  EXPECT_EQ(reply->status, 503);
+}
+
+TEST(HttpServerTest, HandlerThatThrowsEndsItsConnectionAlone) {
+  auto server = StartOnAnyPort({}, [](const std::shared_ptr<HttpExchange>& exchange) {
+    if (exchange->request().path == "/throw") throw std::bad_alloc();
+    Echo(exchange);
+  });
+  httplib::Client("127.0.0.1", server->port()).Get("/throw");
+  EXPECT_TRUE(httplib::Client("127.0.0.1", server->port()).Get("/"));
+  EXPECT_TRUE(server->WaitUntilSent(seconds(0), seconds(10)));
+}
+
+TEST(HttpServerTest, LargeAnswerThatIsReadSlowlyIsWhole) {
+  const std::string body(size_t{20} << 20, 'y');
+  auto server = StartOnAnyPort({}, [&](const std::shared_ptr<HttpExchange>& exchange) {
+    exchange->Answer([&] { return HttpReply{.body = body}; });
+  });
+  auto reply = httplib::Client("127.0.0.1", server->port()).Get("/");
+  ASSERT_TRUE(reply);
+  EXPECT_TRUE(reply->body == body);
 }
 
 TEST(HttpServerTest, PortInUseIsAnErrorThatNamesIt) {
   auto first = StartOnAnyPort();
-  auto second = HttpServer::Start({.address = "127.0.0.1", .port = first->port()}, {});
+  auto second = HttpServer::Start({.address = "127.0.0.1", .port = first->port()}, {}, Echo);
   ASSERT_FALSE(second.ok());
   EXPECT_EQ(second.status().code(), absl::StatusCode::kUnavailable);
   EXPECT_THAT(std::string(second.status().message()),

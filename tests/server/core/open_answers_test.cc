@@ -1,4 +1,4 @@
-#include "server/rpc/open_answers.h"
+#include "server/core/open_answers.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// OpenAnswers: how many answers gRPC was given and has not sent yet. A client that reads slowly
+// OpenAnswers: how many answers a face was given and has not sent yet. A client that reads slowly
 // keeps its answer open for seconds, long after the request has left the queues.
 //
 // Threads: all methods are safe from any thread.

@@ -1,4 +1,4 @@
-#include "server/rpc/statistics_codec.h"
+#include "server/protocol/statistics.h"
 
 namespace reprise {
 namespace {

@@ -1,0 +1,289 @@
+#include "server/http/http_connection.h"
+
+#include <sys/socket.h>
+
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/dispatch.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/write.hpp>
+#include <boost/beast/http/read.hpp>
+#include <boost/beast/http/write.hpp>
+#include <limits>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "runtime/base/memory_net.h"
+#include "runtime/base/mutex.h"
+#include "server/http/inflate.h"
+
+namespace reprise {
+namespace {
+
+namespace asio = boost::asio;
+namespace beast = boost::beast;
+namespace http = beast::http;
+using std::chrono::seconds;
+
+// Clients keep a connection for their next request.
+constexpr seconds kIdleTime(75);
+constexpr seconds kLingerTime(2);
+// A body or an answer may take this, and a second for each of as many bytes.
+constexpr seconds kMoveTime(30);
+constexpr int64_t kLeastBytesPerSecond = 64 << 10;
+constexpr uint32_t kMostHeaderBytes = 64 << 10;
+
+constexpr char kContinue[] = "HTTP/1.1 100 Continue\r\n\r\n";
+
+// The client sent what is no HTTP; otherwise it is done, gone or silent.
+bool IsMalformed(boost::system::error_code error) {
+  return error.category() == make_error_code(http::error::bad_method).category() &&
+         error != http::error::end_of_stream && error != http::error::partial_message;
+}
+
+absl::string_view View(beast::string_view text) { return {text.data(), text.size()}; }
+
+seconds TimeFor(int64_t bytes) { return kMoveTime + seconds(bytes / kLeastBytesPerSecond); }
+
+}  // namespace
+
+// Holds the connection until it is answered.
+class HttpConnection::Exchange final : public HttpExchange {
+ public:
+  Exchange(HttpRequest request, std::shared_ptr<HttpConnection> connection)
+      : HttpExchange(std::move(request)), connection_(std::move(connection)) {}
+
+  void Answer(std::function<HttpReply()> make) noexcept override {
+    {
+      MutexLock lock(mutex_);
+      leave_ = nullptr;
+    }
+    const std::shared_ptr<HttpConnection> connection = std::move(connection_);
+    const bool posted = WhereMemoryAllows([&] {
+      asio::post(connection->stream_.get_executor(), [connection, make = std::move(make)] {
+        HttpReply reply;
+        if (WhereMemoryAllows([&] { reply = make(); })) return connection->Write(std::move(reply));
+        connection->Refuse(503, "the answer: the system has not the memory that it needs");
+      });
+    });
+    if (!posted) shutdown(connection->stream_.socket().native_handle(), SHUT_RDWR);
+  }
+
+  void OnLeave(std::function<void()> leave) override {
+    {
+      MutexLock lock(mutex_);
+      if (!left_) {
+        leave_ = std::move(leave);
+        return;
+      }
+    }
+    leave();
+  }
+
+  void Leave() {
+    std::function<void()> leave;
+    {
+      MutexLock lock(mutex_);
+      left_ = true;
+      leave.swap(leave_);
+    }
+    if (leave != nullptr) leave();
+  }
+
+ private:
+  std::shared_ptr<HttpConnection> connection_;  // null once answered
+  Mutex mutex_;
+  std::function<void()> leave_ GUARDED_BY(mutex_);
+  bool left_ GUARDED_BY(mutex_) = false;
+};
+
+HttpConnection::HttpConnection(asio::ip::tcp::socket socket, HttpConnectionContext& context)
+    : context_(context), stream_(std::move(socket)) {}
+
+HttpConnection::~HttpConnection() {
+  context_.bodies.Give(taken_);
+  EndExchange();
+}
+
+void HttpConnection::EndExchange() {
+  if (std::exchange(open_, false)) context_.open.End();
+}
+
+void HttpConnection::ReadRequest() {
+  context_.bodies.Give(std::exchange(taken_, 0));
+  parser_.emplace();
+  parser_->header_limit(kMostHeaderBytes);
+  parser_->body_limit(std::numeric_limits<uint64_t>::max());  // ours is with numbers
+  stream_.expires_after(kIdleTime);
+  http::async_read_header(
+      stream_, buffer_, *parser_,
+      [self = shared_from_this()](Error error, size_t) { self->OnHeader(error); });
+}
+
+void HttpConnection::OnHeader(Error error) {
+  is_head_ = false;
+  keep_ = false;
+  version_ = 11;
+  if (error == http::error::header_limit) {
+    return Refuse(431, absl::StrCat("the header has more than ", kMostHeaderBytes, " bytes"));
+  }
+  if (IsMalformed(error)) {
+    return Refuse(400, absl::StrCat("not a request of HTTP/1.1: ", error.message()));
+  }
+  if (error) return;
+  const auto& header = parser_->get();
+  is_head_ = header.method() == http::verb::head;
+  version_ = header.version();
+  body_began_ = std::chrono::steady_clock::now();
+  const auto length = parser_->content_length();
+  const int64_t known = length.has_value() ? static_cast<int64_t>(*length) : 0;
+  if (known < 0 || known > context_.options.max_body_bytes) {
+    return Refuse(413, absl::StrCat("the body has ", *length, " bytes, a request at most ",
+                                    context_.options.max_body_bytes));
+  }
+  if (!TakeBody(known)) return;
+  if (!absl::EqualsIgnoreCase(View(header[http::field::expect]), "100-continue")) {
+    return ReadBody();
+  }
+  stream_.expires_after(kMoveTime);
+  asio::async_write(stream_, asio::buffer(kContinue, sizeof(kContinue) - 1),
+                    [self = shared_from_this()](Error failed, size_t) {
+                      if (!failed) self->ReadBody();
+                    });
+}
+
+void HttpConnection::ReadBody() {
+  if (parser_->is_done()) return Handle();
+  const auto read = static_cast<int64_t>(parser_->get().body().size());
+  stream_.expires_at(body_began_ + TimeFor(read));
+  http::async_read_some(stream_, buffer_, *parser_,
+                        [self = shared_from_this()](Error error, size_t) { self->OnBody(error); });
+}
+
+void HttpConnection::OnBody(Error error) {
+  if (IsMalformed(error)) {
+    return Refuse(400, absl::StrCat("the body cannot be read: ", error.message()));
+  }
+  if (error) return;
+  const auto read = static_cast<int64_t>(parser_->get().body().size());
+  if (read > context_.options.max_body_bytes) {
+    return Refuse(413, absl::StrCat("the body has more than ", context_.options.max_body_bytes,
+                                    " bytes, the most of a request"));
+  }
+  if (!TakeBody(read)) return;
+  ReadBody();
+}
+
+bool HttpConnection::TakeBody(int64_t bytes) {
+  if (bytes <= taken_) return true;
+  if (context_.bodies.Take(bytes - taken_)) {
+    taken_ = bytes;
+    return true;
+  }
+  Refuse(503, absl::StrCat("the body has ", bytes, " bytes, other requests have ",
+                           context_.bodies.used() - taken_, ", and all together may have ",
+                           context_.bodies.max_bytes()));
+  return false;
+}
+
+bool HttpConnection::InflateBody() {
+  std::string& body = parser_->get().body();
+  const absl::string_view encoding = View(parser_->get()[http::field::content_encoding]);
+  if (encoding.empty() || absl::EqualsIgnoreCase(encoding, "identity")) return true;
+  const auto packed = static_cast<int64_t>(body.size());
+  absl::StatusOr<std::string> inflated = Inflate(encoding, body, context_.options.max_body_bytes);
+  if (!inflated.ok()) {
+    Refuse(inflated.status().code() == absl::StatusCode::kUnimplemented       ? 415
+           : inflated.status().code() == absl::StatusCode::kResourceExhausted ? 413
+                                                                              : 400,
+           std::string(inflated.status().message()));
+    return false;
+  }
+  if (!TakeBody(packed + static_cast<int64_t>(inflated->size()))) return false;
+  body = *std::move(inflated);
+  return true;
+}
+
+void HttpConnection::Handle() {
+  if (!InflateBody()) return;
+  auto& message = parser_->get();
+  keep_ = message.keep_alive();
+  HttpRequest request;
+  request.method = std::string(message.method_string());
+  const absl::string_view target = View(message.target());
+  request.path = std::string(target.substr(0, target.find('?')));
+  for (const auto& field : message) {
+    request.fields.emplace_back(absl::AsciiStrToLower(View(field.name_string())),
+                                std::string(View(field.value())));
+  }
+  request.body = std::move(message.body());
+  const auto exchange = std::make_shared<Exchange>(std::move(request), shared_from_this());
+  exchange_ = exchange;
+  stream_.expires_never();
+  context_.open.Begin();
+  open_ = true;
+  context_.handler(exchange);
+  WatchClient();
+}
+
+void HttpConnection::WatchClient() {
+  stream_.socket().async_wait(
+      asio::ip::tcp::socket::wait_read, [weak = weak_from_this()](Error error) {
+        const std::shared_ptr<HttpConnection> self = weak.lock();
+        if (self == nullptr) return;
+        const std::shared_ptr<Exchange> exchange = self->exchange_.lock();
+        if (exchange == nullptr) return;
+        char byte;
+        // Bytes are its next request, which waits.
+        if (!error &&
+            recv(self->stream_.socket().native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT) != 0) {
+          return;
+        }
+        exchange->Leave();
+      });
+}
+
+void HttpConnection::Write(HttpReply reply) {
+  reply_ = {static_cast<http::status>(reply.status), version_};
+  reply_.set(http::field::server, "reprise");
+  reply_.set(http::field::content_type, reply.content_type);
+  for (const auto& [name, value] : reply.fields) reply_.set(name, value);
+  reply_.keep_alive(keep_);
+  reply_.content_length(reply.body.size());
+  const auto bytes = static_cast<int64_t>(reply.body.size());
+  if (!is_head_) reply_.body() = std::move(reply.body);
+  stream_.expires_after(TimeFor(bytes));
+  http::async_write(stream_, reply_,
+                    [self = shared_from_this()](Error error, size_t) { self->OnWritten(error); });
+}
+
+void HttpConnection::Refuse(int status, const std::string& why) {
+  keep_ = false;
+  Write(ErrorReply(status, why));
+}
+
+void HttpConnection::OnWritten(Error error) {
+  reply_ = {};
+  EndExchange();
+  if (error) return;
+  if (keep_) return ReadRequest();
+  Linger();
+}
+
+void HttpConnection::Linger() {
+  Error ignored;
+  stream_.socket().shutdown(asio::ip::tcp::socket::shutdown_send, ignored);
+  stream_.expires_after(kLingerTime);
+  Discard();
+}
+
+void HttpConnection::Discard() {
+  buffer_.clear();
+  stream_.async_read_some(buffer_.prepare(size_t{64} << 10),
+                          [self = shared_from_this()](Error error, size_t) {
+                            if (!error) self->Discard();
+                          });
+}
+
+}  // namespace reprise

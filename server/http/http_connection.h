@@ -1,0 +1,87 @@
+// HttpConnection: one client's connection, from its first byte to its last.
+//
+// Reads a request, hands it to the handler, writes the answer, reads the next. Each step is
+// asynchronous and has a deadline of its own: a header, a body and an answer must move on, a
+// request that is worked on may take as long as it likes.
+//
+// Ownership: kept alive by the step under way, and by the exchange until it is answered.
+// Threads:   all steps run on the connection's strand.
+#pragma once
+
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/beast/core/flat_buffer.hpp>
+#include <boost/beast/core/tcp_stream.hpp>
+#include <boost/beast/http/message.hpp>
+#include <boost/beast/http/parser.hpp>
+#include <boost/beast/http/string_body.hpp>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "runtime/engine/memory_budget.h"
+#include "server/core/open_answers.h"
+#include "server/http/http_server.h"
+
+namespace reprise {
+
+// What all connections of a server share; outlives them.
+struct HttpConnectionContext {
+  HttpConnectionContext(const HttpServerOptions& of, HttpHandler by)
+      : options(of), handler(std::move(by)), bodies(of.max_all_body_bytes) {}
+
+  const HttpServerOptions options;
+  const HttpHandler handler;
+  MemoryBudget bodies;
+  OpenAnswers open;
+};
+
+class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
+ public:
+  HttpConnection(boost::asio::ip::tcp::socket socket, HttpConnectionContext& context);
+  ~HttpConnection();
+
+  // Once, on the strand.
+  void ReadRequest();
+
+ private:
+  class Exchange;
+  using Error = boost::system::error_code;
+  using Reply = boost::beast::http::response<boost::beast::http::string_body>;
+
+  void OnHeader(Error error);
+  void ReadBody();
+  void OnBody(Error error);
+  // Takes what the body has grown to from the budget of all bodies. False: answered.
+  bool TakeBody(int64_t bytes);
+  // Undoes the body's Content-Encoding. False: answered.
+  bool InflateBody();
+  void Handle();
+  void EndExchange();
+  void WatchClient();
+  void Write(HttpReply reply);
+  // Answers without a handler, and closes: the rest of the request is not read.
+  void Refuse(int status, const std::string& why);
+  void OnWritten(Error error);
+  // Ends our side and reads what the client still sends, for a while: closing at once would drop
+  // the answer with it.
+  void Linger();
+  void Discard();
+
+  HttpConnectionContext& context_;
+  boost::beast::tcp_stream stream_;
+  boost::beast::flat_buffer buffer_;
+  std::optional<boost::beast::http::request_parser<boost::beast::http::string_body>> parser_;
+  std::chrono::steady_clock::time_point body_began_;
+  int64_t taken_ = 0;  // bytes of the budget
+  Reply reply_;
+  bool keep_ = false;  // the connection, after the answer
+  bool is_head_ = false;
+  unsigned version_ = 11;
+  std::weak_ptr<Exchange> exchange_;
+  bool open_ = false;  // an exchange is
+};
+
+}  // namespace reprise

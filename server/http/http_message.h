@@ -1,0 +1,56 @@
+// A request over HTTP, its reply, and the exchange of the two.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+
+namespace reprise {
+
+using HttpFields = std::vector<std::pair<std::string, std::string>>;
+
+struct HttpRequest {
+  std::string method;  // "GET"
+  std::string path;    // "/v2/models/bert", without the query, as it was sent
+  HttpFields fields;   // headers; names in lower case
+  std::string body;
+
+  // The first value of the header `name` (in lower case); "" where there is none.
+  absl::string_view Field(absl::string_view name) const;
+};
+
+struct HttpReply {
+  int status = 200;
+  std::string content_type = "text/plain; charset=utf-8";
+  HttpFields fields = {};  // besides type and length
+  std::string body;
+};
+
+// {"error": why}, as the inference protocol has it.
+HttpReply ErrorReply(int status, absl::string_view why, HttpFields fields = {});
+
+// One request, until it is answered. Ownership: shared by the connection and by who answers.
+class HttpExchange {
+ public:
+  explicit HttpExchange(HttpRequest request) : request_(std::move(request)) {}
+  virtual ~HttpExchange() = default;
+
+  const HttpRequest& request() const { return request_; }
+
+  // Sends what `make` returns. It is called on a thread of the server, once, whether the client is
+  // still there or not. From any thread, exactly once; throws nothing: without memory the
+  // connection is closed.
+  virtual void Answer(std::function<HttpReply()> make) noexcept = 0;
+
+  // Calls `leave` when the client is gone before it was answered; on a thread of the server, at
+  // most once, maybe before this returns.
+  virtual void OnLeave(std::function<void()> leave) = 0;
+
+ private:
+  const HttpRequest request_;
+};
+
+}  // namespace reprise

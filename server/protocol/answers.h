@@ -1,0 +1,36 @@
+// What the protocol answers about servers, models and replays, as its messages; the faces send
+// them as they are or as JSON.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "proto/grpc_service.pb.h"
+#include "server/core/inference.h"
+#include "server/core/repository.h"
+
+namespace reprise {
+
+inference::ServerMetadataResponse AnswerServerMetadata(const std::string& version);
+
+// Of a version that is ready; `version` empty: the newest. Errors: as Repository::Find.
+absl::StatusOr<inference::ModelMetadataResponse> AnswerModelMetadata(const Repository& repository,
+                                                                     const std::string& model,
+                                                                     const std::string& version);
+absl::StatusOr<inference::ModelConfigResponse> AnswerModelConfig(const Repository& repository,
+                                                                 const std::string& model,
+                                                                 const std::string& version);
+// `model` empty: of all; `version` empty: of all versions.
+absl::StatusOr<inference::ModelStatisticsResponse> AnswerModelStatistics(
+    const Repository& repository, const std::string& model, const std::string& version);
+inference::RepositoryIndexResponse AnswerRepositoryIndex(const Repository& repository,
+                                                         bool only_ready);
+
+// What an answer says of its replays, by the names of its parameters.
+using AnswerParameter = std::pair<std::string, std::variant<std::string, int64_t>>;
+std::vector<AnswerParameter> AnswerParameters(const InferResult& result);
+
+}  // namespace reprise

@@ -1,0 +1,61 @@
+#include "server/protocol/request_parameters.h"
+
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "runtime/base/status_macros.h"
+
+namespace reprise {
+namespace {
+
+std::string Text(const ParameterValue& value) {
+  if (const bool* flag = std::get_if<bool>(&value)) return *flag ? "true" : "false";
+  if (const std::string* text = std::get_if<std::string>(&value)) {
+    return absl::StrCat("\"", *text, "\"");
+  }
+  if (const int64_t* number = std::get_if<int64_t>(&value)) return absl::StrCat(*number);
+  if (const uint64_t* number = std::get_if<uint64_t>(&value)) return absl::StrCat(*number);
+  return absl::StrCat(std::get<double>(value));
+}
+
+absl::StatusOr<int64_t> Integer(const std::string& name, const ParameterValue& value) {
+  if (const int64_t* number = std::get_if<int64_t>(&value)) return *number;
+  return absl::InvalidArgumentError(
+      absl::StrCat("parameter ", name, " must be an integer of 64 bits, it is ", Text(value)));
+}
+
+absl::StatusOr<OnMiss> OnMissOf(const std::string& name, const ParameterValue& value) {
+  const std::pair<const char*, OnMiss> choices[] = {{"pad", OnMiss::kPad},
+                                                    {"wait", OnMiss::kWait},
+                                                    {"eager", OnMiss::kEager},
+                                                    {"reject", OnMiss::kReject}};
+  const std::string* text = std::get_if<std::string>(&value);
+  for (const auto& [choice, on_miss] : choices) {
+    if (text != nullptr && *text == choice) return on_miss;
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("parameter ", name, " must be pad, wait, eager or reject, it is ", Text(value)));
+}
+
+}  // namespace
+
+absl::Status SetParameter(const std::string& name, const ParameterValue& value,
+                          InferRequest& request) {
+  if (name == "timeout") {
+    ASSIGN_OR_RETURN(request.timeout_us, Integer(name, value));
+  } else if (name == "priority") {
+    ASSIGN_OR_RETURN(const int64_t priority, Integer(name, value));
+    if (priority < 0) {
+      return absl::InvalidArgumentError(absl::StrCat("parameter priority is ", priority));
+    }
+    request.priority = static_cast<uint64_t>(priority);
+  } else if (name == "reprise.on_miss") {
+    ASSIGN_OR_RETURN(request.on_miss, OnMissOf(name, value));
+  } else if (absl::StartsWith(name, "triton_") && name != "triton_enable_empty_final_response") {
+    return absl::InvalidArgumentError(absl::StrCat("parameter ", name, " is not known"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace reprise

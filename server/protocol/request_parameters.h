@@ -1,0 +1,21 @@
+// Parameters of a request to infer, whatever face they come by.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <variant>
+
+#include "absl/status/status.h"
+#include "server/core/request.h"
+
+namespace reprise {
+
+// uint64 holds what int64 does not.
+using ParameterValue = std::variant<bool, int64_t, uint64_t, double, std::string>;
+
+// Sets in `request` what `name` stands for; others than those of the protocol and ours mean nothing
+// to a model without state. Errors: INVALID_ARGUMENT naming the parameter and its value.
+absl::Status SetParameter(const std::string& name, const ParameterValue& value,
+                          InferRequest& request);
+
+}  // namespace reprise

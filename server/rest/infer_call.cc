@@ -1,0 +1,70 @@
+#include "server/rest/infer_call.h"
+
+#include <utility>
+
+#include "runtime/base/memory_net.h"
+#include "server/rest/infer_json.h"
+#include "server/rest/reply.h"
+
+namespace reprise {
+namespace {
+
+// What the core's views point into, from the start to the answer.
+struct InferState {
+  std::shared_ptr<HttpExchange> exchange;
+  std::string model, version;
+  InferJson json;
+};
+
+}  // namespace
+
+void StartInferOverHttp(Inference& inference, std::shared_ptr<HttpExchange> exchange,
+                        const std::string& model, const std::string& version) {
+  const auto refuse = [exchange](const absl::Status& why) {
+    exchange->Answer([why] { return StatusReply(why); });
+  };
+  std::shared_ptr<InferState> state;
+  const absl::Status decoded =
+      WithinMemory([] { return "the request"; },
+                   [&] {
+                     state = std::make_shared<InferState>();
+                     state->exchange = exchange;
+                     state->model = model;
+                     state->version = version;
+                     return state->json.Decode(exchange->request(), state->model, state->version);
+                   });
+  if (!decoded.ok()) {
+    if (state != nullptr) {
+      WhereMemoryAllows([&] { inference.Refuse(state->json.view(), decoded); });
+    }
+    return refuse(decoded);
+  }
+  // The answer is written on a thread of the server: the core's threads compute.
+  Inference::Done done;
+  const absl::Status kept = WithinMemory(
+      [] { return "the request"; },
+      [&] {
+        done = [state](InferResult result) {
+          std::function<HttpReply()> make;
+          WhereMemoryAllows([&] {
+            make = [state, result = std::make_shared<const InferResult>(std::move(result))] {
+              return result->status.ok() ? state->json.Encode(*result)
+                                         : StatusReply(result->status);
+            };
+          });
+          if (make == nullptr) make = [] { return HttpReply{.status = 503}; };
+          state->exchange->Answer(std::move(make));
+        };
+        return absl::OkStatus();
+      });
+  if (!kept.ok()) return refuse(kept);
+  const std::shared_ptr<Call> call = inference.Start(state->json.view(), std::move(done));
+  if (call == nullptr) return;
+  WhereMemoryAllows([&] {
+    exchange->OnLeave([&inference, weak = std::weak_ptr<Call>(call)] {
+      if (const std::shared_ptr<Call> waiting = weak.lock()) inference.Cancel(*waiting);
+    });
+  });
+}
+
+}  // namespace reprise

@@ -1,0 +1,17 @@
+// One inference between HTTP and the core.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "server/core/inference.h"
+#include "server/http/http_message.h"
+
+namespace reprise {
+
+// Starts the request; `exchange` is answered once, whatever happens. A client that goes away takes
+// its request out of the queue.
+void StartInferOverHttp(Inference& inference, std::shared_ptr<HttpExchange> exchange,
+                        const std::string& model, const std::string& version);
+
+}  // namespace reprise

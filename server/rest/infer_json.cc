@@ -1,0 +1,289 @@
+#include "server/rest/infer_json.h"
+
+#include <simdjson.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "runtime/base/status_macros.h"
+#include "server/core/datatype.h"
+#include "server/protocol/answers.h"
+#include "server/protocol/request_parameters.h"
+#include "server/rest/json_tensor.h"
+
+namespace reprise {
+namespace {
+
+using simdjson::dom::array;
+using simdjson::dom::element;
+using simdjson::dom::object;
+
+constexpr char kHeaderLength[] = "inference-header-content-length";
+// A parsed number takes several times the bytes that it is written in.
+constexpr size_t kMostJsonBytes = size_t{256} << 20;
+
+absl::string_view View(std::string_view text) { return {text.data(), text.size()}; }
+
+// The bytes of the body that are JSON.
+absl::StatusOr<size_t> JsonLength(const HttpRequest& request) {
+  const absl::string_view text = request.Field(kHeaderLength);
+  if (text.empty()) return request.body.size();
+  uint64_t length = 0;
+  if (!absl::SimpleAtoi(text, &length) || length > request.body.size()) {
+    return absl::InvalidArgumentError(absl::StrCat("header Inference-Header-Content-Length is ",
+                                                   text, ", the body has ", request.body.size(),
+                                                   " bytes"));
+  }
+  return static_cast<size_t>(length);
+}
+
+// The member `name` of `json`; nullopt where it is left out. Errors: it is no `T`, which is `what`.
+template <typename T>
+absl::StatusOr<std::optional<T>> Member(const object& json, const char* name, const char* what) {
+  element value;
+  if (json.at_key(name).get(value) != simdjson::SUCCESS || value.is_null()) {
+    return std::optional<T>();
+  }
+  T typed;
+  if (value.get(typed) == simdjson::SUCCESS) return std::optional<T>(typed);
+  return absl::InvalidArgumentError(absl::StrCat(
+      "\"", name, "\" is ", simdjson::minify(value).substr(0, 40), ", expected ", what));
+}
+
+template <typename T>
+absl::StatusOr<T> NeededMember(const object& json, const char* name, const char* what) {
+  ASSIGN_OR_RETURN(const std::optional<T> member, Member<T>(json, name, what));
+  if (member.has_value()) return *member;
+  return absl::InvalidArgumentError(absl::StrCat("\"", name, "\" is missing"));
+}
+
+absl::Status Named(absl::string_view what, const absl::Status& status) {
+  return absl::Status(status.code(), absl::StrCat(what, ": ", status.message()));
+}
+
+absl::StatusOr<ParameterValue> ValueOf(std::string_view name, const element& json) {
+  if (bool flag; json.get(flag) == simdjson::SUCCESS) return flag;
+  if (int64_t number; json.get(number) == simdjson::SUCCESS) return number;
+  if (uint64_t number; json.get(number) == simdjson::SUCCESS) return number;
+  if (double number; json.get(number) == simdjson::SUCCESS) return number;
+  if (std::string_view text; json.get(text) == simdjson::SUCCESS) return std::string(text);
+  return absl::InvalidArgumentError(absl::StrCat("parameter ", View(name), " is ",
+                                                 simdjson::minify(json).substr(0, 40),
+                                                 ", expected a number, a text or a boolean"));
+}
+
+absl::Status CheckTensorParameters(const object& parameters) {
+  for (const char* name : {"shared_memory_region", "classification"}) {
+    if (element ignored; parameters.at_key(name).get(ignored) == simdjson::SUCCESS) {
+      return absl::UnimplementedError(absl::StrCat("parameter ", name, " is not supported"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+// Cuts the tensor's bytes off the front of `binary`.
+absl::StatusOr<absl::string_view> TakeBinary(int64_t size, absl::string_view& binary) {
+  if (size < 0 || static_cast<uint64_t>(size) > binary.size()) {
+    return absl::InvalidArgumentError(absl::StrCat("parameter binary_data_size is ", size,
+                                                   ", behind the JSON ", binary.size(),
+                                                   " bytes are left"));
+  }
+  const absl::string_view bytes = binary.substr(0, static_cast<size_t>(size));
+  binary.remove_prefix(bytes.size());
+  return bytes;
+}
+
+std::string Quoted(absl::string_view text) {
+  return nlohmann::json(std::string(text))
+      .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+}  // namespace
+
+struct InferJson::Document {
+  simdjson::dom::parser parser;
+  object root;
+};
+
+InferJson::InferJson() : document_(std::make_unique<Document>()) {}
+InferJson::~InferJson() = default;
+
+absl::Status InferJson::Decode(const HttpRequest& request, absl::string_view model,
+                               absl::string_view version) {
+  view_.model = model;
+  view_.version = version;
+  ASSIGN_OR_RETURN(const size_t length, JsonLength(request));
+  if (length > kMostJsonBytes) {
+    return absl::ResourceExhaustedError(absl::StrCat("the JSON of the request has ", length,
+                                                     " bytes, it may have ", kMostJsonBytes,
+                                                     "; send tensors as binary data"));
+  }
+  element root;
+  if (const auto error = document_->parser.parse(request.body.data(), length).get(root)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the body is no JSON: ", simdjson::error_message(error)));
+  }
+  if (root.get(document_->root) != simdjson::SUCCESS) {
+    return absl::InvalidArgumentError("the body is no JSON object");
+  }
+  ASSIGN_OR_RETURN(const auto id, Member<std::string_view>(document_->root, "id", "a text"));
+  if (id.has_value()) view_.id = View(*id);
+  ASSIGN_OR_RETURN(const auto parameters,
+                   Member<object>(document_->root, "parameters", "an object"));
+  if (parameters.has_value()) {
+    for (const auto& [name, json] : *parameters) {
+      ASSIGN_OR_RETURN(const ParameterValue value, ValueOf(name, json));
+      if (name == "binary_data_output") {
+        binary_ = std::holds_alternative<bool>(value) && std::get<bool>(value);
+        continue;
+      }
+      RETURN_IF_ERROR(SetParameter(std::string(name), value, view_));
+    }
+  }
+  RETURN_IF_ERROR(DecodeTensors(absl::string_view(request.body).substr(length)));
+  return DecodeOutputs();
+}
+
+absl::Status InferJson::DecodeTensors(absl::string_view binary) {
+  ASSIGN_OR_RETURN(const auto inputs, Member<array>(document_->root, "inputs", "a list"));
+  if (inputs.has_value()) RETURN_IF_ERROR(DecodeInputs(*inputs, binary));
+  if (binary.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(binary.size(), " bytes behind the JSON and the tensors belong to no input"));
+}
+
+absl::Status InferJson::DecodeInputs(const array& inputs, absl::string_view& binary) {
+  int position = 0;
+  for (const element input : inputs) {
+    object json;
+    if (input.get(json) != simdjson::SUCCESS) {
+      return absl::InvalidArgumentError(absl::StrCat("input ", position, " is no object"));
+    }
+    const auto name = NeededMember<std::string_view>(json, "name", "a text");
+    if (!name.ok()) return Named(absl::StrCat("input ", position), name.status());
+    ++position;
+    InputView tensor = {.name = View(*name)};
+    const absl::Status status = DecodeTensor(json, binary, tensor);
+    if (!status.ok()) return Named(absl::StrCat("input \"", tensor.name, "\""), status);
+    view_.inputs.push_back(tensor);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status InferJson::DecodeTensor(const object& json, absl::string_view& binary,
+                                     InputView& tensor) {
+  ASSIGN_OR_RETURN(const auto datatype, NeededMember<std::string_view>(json, "datatype", "a text"));
+  tensor.datatype = View(datatype);
+  ASSIGN_OR_RETURN(const array dims, NeededMember<array>(json, "shape", "a list of sizes"));
+  std::vector<int64_t>& shape = shapes_.emplace_back();
+  for (const element dim : dims) {
+    int64_t size = 0;
+    if (dim.get(size) != simdjson::SUCCESS || size < 0) {
+      return absl::InvalidArgumentError(absl::StrCat("dim ", shape.size(), " of \"shape\" is ",
+                                                     simdjson::minify(dim).substr(0, 40)));
+    }
+    shape.push_back(size);
+  }
+  tensor.shape = shape;
+  std::optional<int64_t> binary_size;
+  ASSIGN_OR_RETURN(const auto parameters, Member<object>(json, "parameters", "an object"));
+  if (parameters.has_value()) {
+    RETURN_IF_ERROR(CheckTensorParameters(*parameters));
+    ASSIGN_OR_RETURN(binary_size,
+                     Member<int64_t>(*parameters, "binary_data_size", "a number of bytes"));
+  }
+  ASSIGN_OR_RETURN(const std::optional<element> data, Member<element>(json, "data", "a list"));
+  if (binary_size.has_value()) {
+    if (data.has_value()) {
+      return absl::InvalidArgumentError("has \"data\" and the parameter binary_data_size");
+    }
+    ASSIGN_OR_RETURN(tensor.bytes, TakeBinary(*binary_size, binary));
+    return absl::OkStatus();
+  }
+  if (!data.has_value()) {
+    return absl::InvalidArgumentError("has neither \"data\" nor the parameter binary_data_size");
+  }
+  std::string& bytes = tensors_.emplace_back();
+  RETURN_IF_ERROR(AppendElements(*data, tensor.datatype, tensor.shape, bytes));
+  tensor.bytes = bytes;
+  return absl::OkStatus();
+}
+
+absl::Status InferJson::DecodeOutputs() {
+  ASSIGN_OR_RETURN(const auto outputs, Member<array>(document_->root, "outputs", "a list"));
+  if (!outputs.has_value()) return absl::OkStatus();
+  for (const element output : *outputs) {
+    object json;
+    if (output.get(json) != simdjson::SUCCESS) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("output ", view_.outputs.size(), " is no object"));
+    }
+    const auto name = NeededMember<std::string_view>(json, "name", "a text");
+    if (!name.ok()) return Named(absl::StrCat("output ", view_.outputs.size()), name.status());
+    view_.outputs.push_back(View(*name));
+    const std::string what = absl::StrCat("output \"", view_.outputs.back(), "\"");
+    const auto parameters = Member<object>(json, "parameters", "an object");
+    if (!parameters.ok()) return Named(what, parameters.status());
+    bool binary = binary_;
+    if (parameters->has_value()) {
+      const absl::Status known = CheckTensorParameters(**parameters);
+      if (!known.ok()) return Named(what, known);
+      const auto own = Member<bool>(**parameters, "binary_data", "a boolean");
+      if (!own.ok()) return Named(what, own.status());
+      binary = own->value_or(binary_);
+    }
+    binary_outputs_.push_back(binary);
+  }
+  return absl::OkStatus();
+}
+
+HttpReply InferJson::Encode(const InferResult& result) const {
+  const ModelVersion& version = *result.model.version;
+  std::string json = absl::StrCat("{\"model_name\":", Quoted(version.name),
+                                  ",\"model_version\":", Quoted(version.version));
+  if (!view_.id.empty()) absl::StrAppend(&json, ",\"id\":", Quoted(view_.id));
+  json += ",\"parameters\":{";
+  const char* comma = "";
+  for (const auto& [name, value] : AnswerParameters(result)) {
+    const int64_t* number = std::get_if<int64_t>(&value);
+    absl::StrAppend(
+        &json, comma, Quoted(name), ":",
+        number != nullptr ? absl::StrCat(*number) : Quoted(std::get<std::string>(value)));
+    comma = ",";
+  }
+  json += "},\"outputs\":[";
+  std::string binary;
+  for (size_t i = 0; i < result.outputs.size(); ++i) {
+    const ModelIo& io = result.model.servable->signature.outputs[result.outputs[i]];
+    const OutputTensor& tensor = result.response.outputs[result.outputs[i]];
+    const absl::string_view datatype = ProtocolName(io.dtype);
+    absl::StrAppend(&json, i == 0 ? "" : ",", "{\"name\":", Quoted(io.name), ",\"datatype\":\"",
+                    datatype, "\",\"shape\":[", absl::StrJoin(tensor.shape, ","), "],");
+    if (i < binary_outputs_.size() ? binary_outputs_[i] : binary_) {
+      absl::StrAppend(&json, "\"parameters\":{\"binary_data_size\":", tensor.bytes.size(), "}}");
+      binary += tensor.bytes;
+    } else {
+      json += "\"data\":";
+      AppendJson(tensor.bytes, datatype, json);
+      json += '}';
+    }
+  }
+  json += "]}";
+  HttpReply reply = {.content_type = "application/json"};
+  const bool has_binary = binary_ || std::find(binary_outputs_.begin(), binary_outputs_.end(),
+                                               true) != binary_outputs_.end();
+  if (has_binary) {
+    reply.content_type = "application/octet-stream";
+    reply.fields = {{"Inference-Header-Content-Length", absl::StrCat(json.size())}};
+  }
+  reply.body = std::move(json);
+  reply.body += binary;
+  return reply;
+}
+
+}  // namespace reprise

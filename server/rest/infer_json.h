@@ -1,0 +1,61 @@
+// InferJson: the JSON of an inference <-> the core's views.
+//
+// A body is JSON alone, or JSON of as many bytes as the header Inference-Header-Content-Length says
+// and behind it the bytes of tensors whose parameter `binary_data_size` says how many (Triton's
+// extension "binary tensor data"). An output is answered as bytes where its parameter `binary_data`
+// says so, or the request's `binary_data_output` and not its own.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "server/core/inference.h"
+#include "server/core/request.h"
+#include "server/http/http_message.h"
+
+namespace simdjson::dom {
+class array;
+class object;
+}  // namespace simdjson::dom
+
+namespace reprise {
+
+// One request, from its body to its answer.
+class InferJson {
+ public:
+  InferJson();
+  ~InferJson();
+
+  // `model` and `version` are those of the path. What is passed must outlive the object. Errors:
+  // INVALID_ARGUMENT and UNIMPLEMENTED, naming the field.
+  absl::Status Decode(const HttpRequest& request, absl::string_view model,
+                      absl::string_view version);
+
+  // Points into the request and into this.
+  InferRequest& view() { return view_; }
+
+  // Of a result that is OK.
+  HttpReply Encode(const InferResult& result) const;
+
+ private:
+  struct Document;  // the parsed JSON, which names point into
+
+  absl::Status DecodeTensors(absl::string_view binary);
+  absl::Status DecodeInputs(const simdjson::dom::array& inputs, absl::string_view& binary);
+  absl::Status DecodeTensor(const simdjson::dom::object& json, absl::string_view& binary,
+                            InputView& tensor);
+  absl::Status DecodeOutputs();
+
+  std::unique_ptr<Document> document_;
+  InferRequest view_;
+  std::deque<std::vector<int64_t>> shapes_;
+  std::deque<std::string> tensors_;
+  bool binary_ = false;               // of outputs that do not say
+  std::vector<bool> binary_outputs_;  // by position in view_.outputs
+};
+
+}  // namespace reprise

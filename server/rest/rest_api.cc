@@ -1,0 +1,106 @@
+#include "server/rest/rest_api.h"
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/base/memory_net.h"
+#include "server/core/error_table.h"
+#include "server/protocol/answers.h"
+#include "server/rest/infer_call.h"
+#include "server/rest/message_json.h"
+#include "server/rest/reply.h"
+
+namespace reprise {
+namespace {
+
+using Exchange = std::shared_ptr<HttpExchange>;
+
+std::string Part(const PathParts& parts, const char* name) {
+  const auto it = parts.find(name);
+  return it == parts.end() ? "" : it->second;
+}
+
+HttpReply MessageReply(const google::protobuf::Message& message) {
+  return {.content_type = "application/json", .body = MessageToJson(message)};
+}
+
+// `message` is a StatusOr of one.
+template <typename Message>
+HttpReply MessageOrError(const Message& message) {
+  return message.ok() ? MessageReply(*message) : StatusReply(message.status());
+}
+
+// Adds `answer(model, version)`, which returns a reply, below the paths of models and versions.
+template <typename Answer>
+void AddOfModel(const std::string& suffix, Answer answer, Router& router) {
+  for (const char* path : {"/v2/models/{model}", "/v2/models/{model}/versions/{version}"}) {
+    router.Add("GET", path + suffix, [answer](const Exchange& exchange, const PathParts& parts) {
+      exchange->Answer([answer, model = Part(parts, "model"), version = Part(parts, "version")] {
+        return answer(model, version);
+      });
+    });
+  }
+}
+
+// Of the body of a request for the index: {"ready": true} leaves out what is not.
+bool WantsReadyOnly(const std::string& body) {
+  const nlohmann::json json = nlohmann::json::parse(body, nullptr, false);
+  return json.is_object() && json.contains("ready") && json["ready"] == true;
+}
+
+}  // namespace
+
+void AddRestApi(const RestContext& context, Router& router) {
+  Repository* const repository = context.repository;
+  const ServerState* const state = context.state;
+  router.Add("GET", "/v2", [version = context.version](const Exchange& exchange, const PathParts&) {
+    exchange->Answer([version] { return MessageReply(AnswerServerMetadata(version)); });
+  });
+  const auto metadata = [=](const std::string& model, const std::string& version) {
+    return MessageOrError(AnswerModelMetadata(*repository, model, version));
+  };
+  const auto ready = [=](const std::string& model, const std::string& version) {
+    if (state->state() == ServerState::State::kDraining) {
+      return StatusReply(absl::UnavailableError("the server is stopping"));
+    }
+    const auto found = repository->Find(model, version);
+    return found.ok() ? HttpReply{} : StatusReply(found.status());
+  };
+  const auto config = [=](const std::string& model, const std::string& version) {
+    const auto answer = AnswerModelConfig(*repository, model, version);
+    return answer.ok() ? MessageReply(answer->config()) : StatusReply(answer.status());
+  };
+  const auto stats = [=](const std::string& model, const std::string& version) {
+    return MessageOrError(AnswerModelStatistics(*repository, model, version));
+  };
+  router.Add("GET", "/v2/models/stats", [=](const Exchange& exchange, const PathParts&) {
+    exchange->Answer([=] { return stats("", ""); });
+  });
+  AddOfModel("", metadata, router);
+  AddOfModel("/ready", ready, router);
+  AddOfModel("/config", config, router);
+  AddOfModel("/stats", stats, router);
+  router.Add("POST", "/v2/repository/index", [=](const Exchange& exchange, const PathParts&) {
+    exchange->Answer([=, only_ready = WantsReadyOnly(exchange->request().body)] {
+      // A list, not an object that has one.
+      std::string list;
+      const auto index = AnswerRepositoryIndex(*repository, only_ready);
+      for (const auto& model : index.models()) {
+        absl::StrAppend(&list, list.empty() ? "" : ",", MessageToJson(model));
+      }
+      return HttpReply{.content_type = "application/json", .body = absl::StrCat("[", list, "]")};
+    });
+  });
+  for (const char* path :
+       {"/v2/models/{model}/infer", "/v2/models/{model}/versions/{version}/infer"}) {
+    router.Add("POST", path,
+               [inference = context.inference](Exchange exchange, const PathParts& parts) {
+                 StartInferOverHttp(*inference, std::move(exchange), Part(parts, "model"),
+                                    Part(parts, "version"));
+               });
+  }
+}
+
+}  // namespace reprise

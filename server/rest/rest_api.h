@@ -1,0 +1,33 @@
+// RestApi: the inference protocol over HTTP, the paths below /v2. Start here.
+//
+//   GET  /v2                                                    what the server is
+//   GET  /v2/models/{model}[/versions/{version}]                inputs and outputs
+//   GET  /v2/models/{model}[/versions/{version}]/ready          200 or 400
+//   GET  /v2/models/{model}[/versions/{version}]/config         config.pbtxt, complete
+//   GET  /v2/models[/{model}[/versions/{version}]]/stats        counts and times
+//   POST /v2/models/{model}[/versions/{version}]/infer          see infer_json.h
+//   POST /v2/repository/index                                   every model and its state
+//
+// Errors are {"error": why} with the status of the error table.
+#pragma once
+
+#include <string>
+
+#include "server/core/inference.h"
+#include "server/core/repository.h"
+#include "server/core/server_state.h"
+#include "server/http/router.h"
+
+namespace reprise {
+
+struct RestContext {
+  Repository* repository = nullptr;
+  Inference* inference = nullptr;
+  const ServerState* state = nullptr;
+  std::string version;  // of the server
+};
+
+// All in the context outlives the router.
+void AddRestApi(const RestContext& context, Router& router);
+
+}  // namespace reprise
