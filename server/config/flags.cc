@@ -66,11 +66,13 @@ constexpr Flag kFlags[] = {
      [](CLI::App& app, const Flag& flag, Options& options) {
        return AddPort(app, flag, options.grpc.port);
      }},
-    {"--http-address", "ADDRESS", "127.0.0.1", "Address of health, status page and metrics",
+    {"--http-address", "ADDRESS", "127.0.0.1",
+     "Address of inference over HTTP, health, status page and metrics",
      [](CLI::App& app, const Flag& flag, Options& options) {
        return app.add_option(flag.name, options.http.address, flag.meaning);
      }},
-    {"--http-port", "PORT", "8000", "Port of health, status page and metrics; 0 takes a free one",
+    {"--http-port", "PORT", "8000",
+     "Port of inference over HTTP, health, status page and metrics; 0 takes a free one",
      [](CLI::App& app, const Flag& flag, Options& options) {
        return AddPort(app, flag, options.http.port);
      }},
