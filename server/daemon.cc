@@ -148,6 +148,9 @@ Daemon::Daemon(const Options& options, const std::string& version, LogFunction l
       scheduler_(clock_),
       repository_(
           {.folders = options.model_repositories,
+           .control = options.model_control,
+           .load_at_start = options.load_models,
+           .poll_time = std::chrono::seconds(options.repository_poll_secs),
            .threads = cores_.cores(),
            .on_settled = [this] { OnSettled(); },
            .after_ready =
@@ -159,6 +162,12 @@ Daemon::Daemon(const Options& options, const std::string& version, LogFunction l
                  // inputs looked up entries of tables that no request may ever ask for.
                  servable.model->owner()->parameters().DropFilePages();
                  ReturnFreedMemory();
+               },
+           .after_unload = [] { ReturnFreedMemory(); },
+           .on_trouble =
+               [this](const absl::Status& why) {
+                 log_(LogLevel::kWarning,
+                      absl::StrCat("the models are as they were: ", why.message()));
                }},
           [this](const ModelVersion& model, const std::string& folder,
                  const ModelSettings& settings) {
@@ -297,6 +306,8 @@ void Daemon::Drain() {
                                           " s; those that wait are refused"));
     scheduler_.Shutdown(Stopping());
   }
+  // Who waits for a model is told.
+  repository_.Stop();
   // Not by the deadline of Shutdown: that one waits as long for calls that never end, such as a
   // watch of the health service.
   const auto left = [end] { return end - std::chrono::steady_clock::now(); };

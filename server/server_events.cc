@@ -59,7 +59,14 @@ class CountingModelEvents final : public ModelEvents {
       log_(LogLevel::kInfo, absl::StrCat(who_, " is ready"));
     } else if (state == ModelState::kUnavailable) {
       log_(LogLevel::kError, absl::StrCat(who_, " was not loaded: ", why.message()));
+    } else if (state == ModelState::kUnloaded) {
+      log_(LogLevel::kInfo, absl::StrCat(who_, " is unloaded"));
     }
+  }
+
+  void OnKept(const absl::Status& why) override {
+    log_(LogLevel::kError,
+         absl::StrCat(who_, " was not loaded again, what was served still is: ", why.message()));
   }
 
  private:

@@ -83,11 +83,13 @@ absl::StatusOr<std::shared_ptr<Model>> Engine::Load(ModelOptions options) {
     model->packing_->SetReady(cache_.IndexOf(model->packing_->fingerprint()));
   }
   model->log_ = options_.log;
-  // When the last user lets go, the recipes that the model captured leave the cache.
+  // When the last user lets go, the recipes that the model captured leave the cache; or they are
+  // those of its successor, a model of the same graph.
   const std::shared_ptr<Model> loaded(model.release(), [this](Model* gone) {
     WhereMemoryAllows([&] { usage_.Save(*gone, UsageKeeper::When::kNow); });
     usage_.Forget(*gone);
-    cache_.RemoveOwner(gone->owner());
+    const std::shared_ptr<const Model> heir = HeirOf(*gone);
+    cache_.RemoveOwner(gone->owner(), heir == nullptr ? nullptr : heir->owner());
     eager_.Remove(gone->eager_share());
     delete gone;
   });
@@ -95,6 +97,16 @@ absl::StatusOr<std::shared_ptr<Model>> Engine::Load(ModelOptions options) {
   std::erase_if(models_, [](const auto& one) { return one.expired(); });
   models_.push_back(loaded);
   return loaded;
+}
+
+std::shared_ptr<const Model> Engine::HeirOf(const Model& gone) {
+  MutexLock lock(models_mutex_);
+  for (const auto& one : models_) {
+    std::shared_ptr<const Model> model = one.lock();
+    if (model == nullptr || model->fingerprint().hash != gone.fingerprint().hash) continue;
+    if (*model->fingerprint().text == *gone.fingerprint().text) return model;
+  }
+  return nullptr;
 }
 
 void Engine::SaveUsage(UsageKeeper::When when) {

@@ -171,6 +171,9 @@ class Engine {
   Wishes wishes_;
   UsageKeeper usage_;
   std::atomic<int64_t> next_batch_{1};
+  // Of the models that are loaded, one with the same graph; null: there is none.
+  std::shared_ptr<const Model> HeirOf(const Model& gone) EXCLUDES(models_mutex_);
+
   Mutex models_mutex_;
   std::vector<std::weak_ptr<const Model>> models_ GUARDED_BY(models_mutex_);
 };

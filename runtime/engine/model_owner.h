@@ -68,6 +68,7 @@ class ModelOwner final : public RecipeCache::Owner {
     parameters_->Forget(recipe);
     observer_->OnEviction(why == RecipeCache::Why::kExactLimit ? EvictionReason::kExactLimit
                           : why == RecipeCache::Why::kRetired  ? EvictionReason::kRetired
+                          : why == RecipeCache::Why::kUnload   ? EvictionReason::kUnload
                                                                : EvictionReason::kMemory);
   }
   void OnReplaced(const Recipe& recipe) override { parameters_->Forget(recipe); }

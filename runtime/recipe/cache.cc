@@ -255,19 +255,28 @@ void RecipeCache::DropUnusedIndexes() {
   });
 }
 
-void RecipeCache::RemoveOwner(const std::shared_ptr<Owner>& owner) {
-  MutexLock lock(mutex_);
-  for (auto it = lru_.begin(); it != lru_.end();) {
-    if (it->owner != owner) {
-      ++it;
-      continue;
+void RecipeCache::RemoveOwner(const std::shared_ptr<Owner>& owner,
+                              const std::shared_ptr<Owner>& heir) {
+  std::vector<Gone> gone;
+  {
+    MutexLock lock(mutex_);
+    for (auto it = lru_.begin(); it != lru_.end();) {
+      const auto here = it++;
+      if (here->owner != owner) continue;
+      if (heir != nullptr) {
+        here->owner = heir;
+        continue;
+      }
+      bytes_ -= here->recipe->memory_bytes();
+      IndexLocked(here->recipe->key.graph.hash).Remove(*here->recipe);
+      entries_.erase(here->recipe->key);
+      gone.push_back({std::move(*here), Why::kUnload});
+      lru_.erase(here);
     }
-    bytes_ -= it->recipe->memory_bytes();
-    IndexLocked(it->recipe->key.graph.hash).Remove(*it->recipe);
-    entries_.erase(it->recipe->key);
-    it = lru_.erase(it);
+    DropUnusedIndexes();
   }
-  DropUnusedIndexes();
+  Tell(gone, owner);
+  if (heir != nullptr) Tell({}, heir);
 }
 
 std::vector<RecipeCache::Entry> RecipeCache::Entries() const {

@@ -31,7 +31,7 @@ class RecipeCache {
  public:
   // Why a recipe leaves: room is needed, of all owners or of its own; its owner has too many exact
   // ones; nobody wants it.
-  enum class Why { kMemory, kOwnMemory, kExactLimit, kRetired };
+  enum class Why { kMemory, kOwnMemory, kExactLimit, kRetired, kUnload };
   struct Eviction {
     int64_t at_ns = 0;  // by the clock
     Why why = Why::kMemory;
@@ -91,8 +91,10 @@ class RecipeCache {
   void Retire(const std::shared_ptr<Owner>& owner,
               const std::function<bool(const Recipe&)>& wanted);
 
-  // Forgets the owner; and its recipes.
-  void RemoveOwner(const std::shared_ptr<Owner>& owner);
+  // Forgets the owner. Its recipes go to `heir`, who wants the same ones; with it where that is
+  // null.
+  void RemoveOwner(const std::shared_ptr<Owner>& owner,
+                   const std::shared_ptr<Owner>& heir = nullptr);
 
   struct Entry {
     std::shared_ptr<const Recipe> recipe;

@@ -26,10 +26,18 @@ void Scheduler::Drop(const Dropped& dropped) {
 }
 
 std::shared_ptr<ModelQueue> Scheduler::AddModel(QueueOptions options) {
-  auto queue = std::make_shared<ModelQueue>(std::move(options));
-  MutexLock lock(mutex_);
-  queues_.push_back(queue);
-  return queue;
+  const auto queue = std::make_shared<ModelQueue>(std::move(options));
+  {
+    MutexLock lock(mutex_);
+    queues_.push_back(queue);
+  }
+  return std::shared_ptr<ModelQueue>(queue.get(), [this](ModelQueue* gone) {
+    std::list<std::shared_ptr<ModelQueue>> removed;  // what it holds ends outside of the lock
+    MutexLock lock(mutex_);
+    const auto it = std::find_if(queues_.begin(), queues_.end(),
+                                 [gone](const auto& each) { return each.get() == gone; });
+    if (it != queues_.end()) removed.splice(removed.end(), queues_, it);
+  });
 }
 
 absl::Status Scheduler::Submit(const std::shared_ptr<ModelQueue>& queue,

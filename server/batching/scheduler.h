@@ -43,6 +43,8 @@ class Scheduler {
   // `clock` must outlive the scheduler.
   explicit Scheduler(const Clock& clock) : clock_(clock) {}
 
+  // The queue takes part until the last user lets go of what is returned, which items that wait or
+  // run must not outlive; the scheduler outlives it.
   std::shared_ptr<ModelQueue> AddModel(QueueOptions options);
 
   // Queues all items or none. Errors: RESOURCE_EXHAUSTED when the queue is full, UNAVAILABLE after

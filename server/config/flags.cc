@@ -51,12 +51,25 @@ constexpr Flag kFlags[] = {
            ->check(CLI::ExistingDirectory);
      }},
     {"--model-control-mode", "MODE", "none",
-     "none: load every model at start. It is the only mode so far",
-     [](CLI::App& app, const Flag& flag, Options&) {
-       return app
-           .add_option_function<std::string>(
-               flag.name, [](const std::string&) {}, flag.meaning)
-           ->check(CLI::IsMember(std::vector<std::string>{"none"}));
+     "none: load every model at start. explicit: load and unload as clients ask. poll: load what "
+     "is new or changed, unload what is gone",
+     [](CLI::App& app, const Flag& flag, Options& options) {
+       return AddChoice<ModelControl>(app, flag, options.model_control,
+                                      {{"none", ModelControl::kNone},
+                                       {"explicit", ModelControl::kExplicit},
+                                       {"poll", ModelControl::kPoll}});
+     }},
+    {"--load-model", "NAME", "",
+     "Model to load at start with --model-control-mode explicit; may be given more than once; * is "
+     "all",
+     [](CLI::App& app, const Flag& flag, Options& options) {
+       return app.add_option(flag.name, options.load_models, flag.meaning)->allow_extra_args(false);
+     }},
+    {"--repository-poll-secs", "SECONDS", "15",
+     "How often --model-control-mode poll looks at the folders",
+     [](CLI::App& app, const Flag& flag, Options& options) {
+       return app.add_option(flag.name, options.repository_poll_secs, flag.meaning)
+           ->check(CLI::Range(1, std::numeric_limits<int>::max()));
      }},
     {"--grpc-address", "ADDRESS", "127.0.0.1", "Address the gRPC service listens on",
      [](CLI::App& app, const Flag& flag, Options& options) {
@@ -202,6 +215,15 @@ absl::Status CheckPortsDiffer(const Options& options) {
   return absl::OkStatus();
 }
 
+absl::Status CheckControl(const Options& options) {
+  if (options.load_models.empty() || options.model_control == ModelControl::kExplicit) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("--load-model ", options.load_models[0],
+                   " needs --model-control-mode explicit: other modes load every model"));
+}
+
 }  // namespace
 
 std::vector<FlagInfo> FlagTable() {
@@ -233,6 +255,7 @@ absl::StatusOr<ParsedFlags> ParseFlags(int argc, const char* const* argv,
     return absl::InvalidArgumentError(WordsOf(app, error));
   }
   if (absl::Status status = CheckPortsDiffer(parsed.options); !status.ok()) return status;
+  if (absl::Status status = CheckControl(parsed.options); !status.ok()) return status;
   return parsed;
 }
 

@@ -2,6 +2,7 @@
 
 #include <google/protobuf/io/tokenizer.h>
 #include <google/protobuf/text_format.h>
+#include <google/protobuf/util/json_util.h>
 
 #include <algorithm>
 #include <map>
@@ -233,6 +234,18 @@ absl::StatusOr<ModelSettings> ParseModelConfig(absl::string_view text,
     settings.padding_off.insert("batch");
   }
   return settings;
+}
+
+absl::StatusOr<std::string> ConfigTextFromJson(const std::string& json) {
+  inference::ModelConfig config;
+  const auto parsed = google::protobuf::util::JsonStringToMessage(json, &config);
+  if (!parsed.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the config is no JSON of a ModelConfig: ", std::string(parsed.message())));
+  }
+  std::string text;
+  google::protobuf::TextFormat::PrintToString(config, &text);
+  return text;
 }
 
 }  // namespace reprise

@@ -20,4 +20,8 @@ std::vector<std::string> SupportedConfigFields();
 absl::StatusOr<ModelSettings> ParseModelConfig(absl::string_view text,
                                                absl::string_view model_name);
 
+// The text of a config that a client sends as JSON (Triton's parameter `config` of a load). Errors:
+// INVALID_ARGUMENT for what is no JSON or no field.
+absl::StatusOr<std::string> ConfigTextFromJson(const std::string& json);
+
 }  // namespace reprise

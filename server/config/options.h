@@ -12,6 +12,8 @@
 namespace reprise {
 
 enum class DeviceKind { kCpu, kReference };
+// When models are loaded: all at the start; when somebody asks; as their folders change.
+enum class ModelControl { kNone, kExplicit, kPoll };
 enum class LogFormat { kText, kJson };
 enum class LogLevel { kDebug, kInfo, kWarning, kError };
 
@@ -23,6 +25,9 @@ struct Endpoint {
 
 struct Options {
   std::vector<std::string> model_repositories;  // at least one existing folder
+  ModelControl model_control = ModelControl::kNone;
+  std::vector<std::string> load_models;  // of kExplicit, at the start; "*": all
+  int repository_poll_secs = 15;         // of kPoll
   Endpoint grpc = {.port = 8001};
   Endpoint http = {.port = 8000};
   Endpoint metrics = {.port = 8002};

@@ -9,6 +9,7 @@ const char* ModelStateName(ModelState state) {
     case ModelState::kReady:
       return "READY";
     case ModelState::kUnavailable:
+    case ModelState::kUnloaded:
       break;
   }
   return "UNAVAILABLE";

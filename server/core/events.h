@@ -21,8 +21,14 @@ struct RequestRecord {
   PhaseTimes times;  // valid if the code is OK
 };
 
-enum class ModelState { kLoading, kReady, kUnavailable };
-const char* ModelStateName(ModelState state);  // "LOADING", "READY", "UNAVAILABLE"
+enum class ModelState {
+  kLoading,
+  kReady,
+  kUnavailable,  // it was not loaded
+  kUnloaded,     // it was, or waits to be asked for
+};
+// "LOADING", "READY", "UNAVAILABLE"; the last of both that are not served.
+const char* ModelStateName(ModelState state);
 
 // One model version's events.
 class ModelEvents {
@@ -35,6 +41,8 @@ class ModelEvents {
   virtual void OnWarmup(int64_t wanted, int64_t done) {}
   // `why` is not OK when the state is kUnavailable.
   virtual void OnState(ModelState state, const absl::Status& why) = 0;
+  // It was to be loaded anew, which failed: what was served still is.
+  virtual void OnKept(const absl::Status& why) {}
 };
 
 class ServerEvents {

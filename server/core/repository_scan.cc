@@ -45,7 +45,35 @@ bool ParseVersion(const std::string& name, int64_t& version) {
   return !name.empty() && name[0] >= '1' && name[0] <= '9' && absl::SimpleAtoi(name, &version);
 }
 
+// A version has a few files; who keeps others beside them is not watched in all of them.
+constexpr int kMostStampedFiles = 4096;
+
+void StampFile(const fs::path& path, std::string& stamp) {
+  std::error_code error;
+  const auto size = fs::file_size(path, error);
+  const auto time = fs::last_write_time(path, error).time_since_epoch().count();
+  absl::StrAppend(&stamp, path.string(), " ", size, " ", error ? 0 : time, "\n");
+}
+
 }  // namespace
+
+std::string StampOf(const FoundModel& model, int64_t version) {
+  std::string stamp;
+  StampFile(fs::path(model.folder) / kConfigFile, stamp);
+  std::vector<fs::path> files;
+  std::error_code error;
+  fs::recursive_directory_iterator it(fs::path(model.folder) / absl::StrCat(version),
+                                      fs::directory_options::follow_directory_symlink, error);
+  for (;
+       !error && it != fs::recursive_directory_iterator() && std::ssize(files) < kMostStampedFiles;
+       it.increment(error)) {
+    std::error_code ignored;
+    if (!it->is_directory(ignored)) files.push_back(it->path());
+  }
+  std::sort(files.begin(), files.end());
+  for (const fs::path& file : files) StampFile(file, stamp);
+  return stamp;
+}
 
 absl::StatusOr<std::vector<FoundModel>> ScanRepositories(
     const std::vector<std::string>& repositories) {

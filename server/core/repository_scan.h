@@ -30,4 +30,8 @@ absl::StatusOr<std::string> ReadConfigFile(const FoundModel& model);
 absl::StatusOr<std::vector<int64_t>> ChooseVersions(const inference::ModelVersionPolicy& policy,
                                                     const FoundModel& model);
 
+// What shows that the files of a version, or its config, became others: names, sizes and times.
+// Files of links count, not the links.
+std::string StampOf(const FoundModel& model, int64_t version);
+
 }  // namespace reprise

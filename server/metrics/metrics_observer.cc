@@ -75,8 +75,9 @@ class ModelMetricsObserver final : public ModelObserver {
   }
 
   void OnCacheSize(int64_t recipes, int64_t bytes) override {
-    metrics_.cache_recipes->Set(static_cast<double>(recipes));
-    metrics_.cache_bytes->Set(static_cast<double>(bytes));
+    // While a version is loaded anew two have the same series.
+    metrics_.cache_recipes->Increment(static_cast<double>(recipes - recipes_.exchange(recipes)));
+    metrics_.cache_bytes->Increment(static_cast<double>(bytes - bytes_.exchange(bytes)));
   }
 
   void OnEviction(EvictionReason reason) override {
@@ -120,8 +121,8 @@ class ModelMetricsObserver final : public ModelObserver {
   }
 
   void OnEagerCacheSize(int64_t ops, int64_t bytes) override {
-    metrics_.eager_ops->Set(static_cast<double>(ops));
-    metrics_.eager_bytes->Set(static_cast<double>(bytes));
+    metrics_.eager_ops->Increment(static_cast<double>(ops - eager_ops_.exchange(ops)));
+    metrics_.eager_bytes->Increment(static_cast<double>(bytes - eager_bytes_.exchange(bytes)));
   }
 
   void OnEagerEviction() override { metrics_.eager_evictions->Increment(); }
@@ -144,6 +145,8 @@ class ModelMetricsObserver final : public ModelObserver {
   const std::vector<std::string> labels_;  // of the axes
   const std::vector<std::string> mixing_;  // and what is known of where their positions meet
   std::vector<Axis> axes_;
+  // What was told last.
+  std::atomic<int64_t> recipes_{0}, bytes_{0}, eager_ops_{0}, eager_bytes_{0};
   // Used by one thread at a time.
   int64_t changes_ = 0;
 };

@@ -26,7 +26,8 @@ inference::ServerMetadataResponse AnswerServerMetadata(const std::string& versio
   inference::ServerMetadataResponse response;
   response.set_name("reprise");
   response.set_version(version);
-  for (const char* extension : {"binary_tensor_data", "model_configuration", "statistics"}) {
+  for (const char* extension :
+       {"binary_tensor_data", "model_configuration", "model_repository", "statistics"}) {
     response.add_extensions(extension);
   }
   return response;
@@ -81,7 +82,7 @@ inference::RepositoryIndexResponse AnswerRepositoryIndex(const Repository& repos
     model.set_name(listed.version->name);
     model.set_version(listed.version->version);
     model.set_state(ModelStateName(listed.state));
-    model.set_reason(ErrorMessage(listed.why));
+    model.set_reason(listed.state == ModelState::kUnloaded ? "unloaded" : ErrorMessage(listed.why));
   }
   return response;
 }

@@ -2,12 +2,15 @@
 
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "runtime/base/memory_net.h"
+#include "runtime/base/status_macros.h"
+#include "server/config/model_config.h"
 #include "server/core/error_table.h"
 #include "server/protocol/answers.h"
+#include "server/protocol/load_parameters.h"
 #include "server/rest/infer_call.h"
 #include "server/rest/message_json.h"
 #include "server/rest/reply.h"
@@ -42,6 +45,31 @@ void AddOfModel(const std::string& suffix, Answer answer, Router& router) {
       });
     });
   }
+}
+
+// Answers with how something ended.
+Repository::Done AnswerWith(const Exchange& exchange) {
+  return [exchange](const absl::Status& status) {
+    exchange->Answer([status] { return status.ok() ? HttpReply{} : StatusReply(status); });
+  };
+}
+
+// The config that a request to load has in its parameters; nullopt: that of the file counts.
+absl::StatusOr<std::optional<std::string>> LoadConfig(const std::string& body) {
+  std::optional<std::string> config;
+  if (body.empty()) return config;
+  const nlohmann::json json = nlohmann::json::parse(body, nullptr, false);
+  if (!json.is_object()) return absl::InvalidArgumentError("the body is no JSON object");
+  const nlohmann::json parameters = json.value("parameters", nlohmann::json::object());
+  if (!parameters.is_object()) return absl::InvalidArgumentError("\"parameters\" is no object");
+  for (const auto& [name, value] : parameters.items()) {
+    RETURN_IF_ERROR(CheckLoadParameter(name));
+    if (!value.is_string()) {
+      return absl::InvalidArgumentError(absl::StrCat("parameter ", name, " is no text"));
+    }
+    ASSIGN_OR_RETURN(config, ConfigTextFromJson(value.get<std::string>()));
+  }
+  return config;
 }
 
 // Of the body of a request for the index: {"ready": true} leaves out what is not.
@@ -93,6 +121,16 @@ void AddRestApi(const RestContext& context, Router& router) {
       return HttpReply{.content_type = "application/json", .body = absl::StrCat("[", list, "]")};
     });
   });
+  router.Add("POST", "/v2/repository/models/{model}/load",
+             [=](Exchange exchange, const PathParts& parts) {
+               auto config = LoadConfig(exchange->request().body);
+               if (!config.ok()) return AnswerWith(exchange)(config.status());
+               repository->Load(Part(parts, "model"), *std::move(config), AnswerWith(exchange));
+             });
+  router.Add("POST", "/v2/repository/models/{model}/unload",
+             [=](Exchange exchange, const PathParts& parts) {
+               repository->Unload(Part(parts, "model"), AnswerWith(exchange));
+             });
   for (const char* path :
        {"/v2/models/{model}/infer", "/v2/models/{model}/versions/{version}/infer"}) {
     router.Add("POST", path,

@@ -1,9 +1,13 @@
 #include "server/rpc/inference_service.h"
 
+#include <optional>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "server/config/model_config.h"
 #include "server/protocol/answers.h"
+#include "server/protocol/load_parameters.h"
 #include "server/rpc/infer_call.h"
 #include "server/rpc/status.h"
 
@@ -137,15 +141,33 @@ InferenceService::ModelStreamInfer(CallContext*) {
 }
 
 Reactor* InferenceService::RepositoryModelLoad(CallContext* call,
-                                               const inference::RepositoryModelLoadRequest*,
+                                               const inference::RepositoryModelLoadRequest* request,
                                                inference::RepositoryModelLoadResponse*) {
-  return FinishUnsupported(call, "RepositoryModelLoad");
+  std::optional<std::string> config;
+  for (const auto& [name, value] : request->parameters()) {
+    absl::Status status = CheckLoadParameter(name);
+    if (status.ok()) {
+      auto text = ConfigTextFromJson(value.string_param());
+      status = text.status();
+      if (text.ok()) config = *std::move(text);
+    }
+    if (!status.ok()) return Finish(call, status);
+  }
+  Reactor* reactor = call->DefaultReactor();
+  context_.repository->Load(
+      request->model_name(), std::move(config),
+      [reactor](const absl::Status& status) { reactor->Finish(ToGrpc(status)); });
+  return reactor;
 }
 
-Reactor* InferenceService::RepositoryModelUnload(CallContext* call,
-                                                 const inference::RepositoryModelUnloadRequest*,
-                                                 inference::RepositoryModelUnloadResponse*) {
-  return FinishUnsupported(call, "RepositoryModelUnload");
+Reactor* InferenceService::RepositoryModelUnload(
+    CallContext* call, const inference::RepositoryModelUnloadRequest* request,
+    inference::RepositoryModelUnloadResponse*) {
+  Reactor* reactor = call->DefaultReactor();
+  context_.repository->Unload(request->model_name(), [reactor](const absl::Status& status) {
+    reactor->Finish(ToGrpc(status));
+  });
+  return reactor;
 }
 
 Reactor* InferenceService::SystemSharedMemoryRegister(

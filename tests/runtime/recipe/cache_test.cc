@@ -274,6 +274,24 @@ TEST(RecipeCacheTest, RemovedOwnerTakesItsRecipesAlong) {
   cache.RemoveOwner(ours);
   EXPECT_EQ(cache.Find(KeyFor(1)), nullptr);
   EXPECT_NE(cache.Find(KeyFor(2)), nullptr);
+  EXPECT_THAT(ours->evicted, testing::ElementsAre(1));
+  EXPECT_EQ(ours->last_why, RecipeCache::Why::kUnload);
+  EXPECT_EQ(ours->recipes, 0);
+  EXPECT_EQ(ours->bytes, 0);
+}
+
+TEST(RecipeCacheTest, HeirHasTheRecipesOfARemovedOwner) {
+  const FakeClock clock;
+  RecipeCache cache(1 << 20, clock);
+  auto before = std::make_shared<CountingOwner>();
+  auto heir = std::make_shared<CountingOwner>();
+  ASSERT_TRUE(Get(cache, before, 1).ok());
+  cache.RemoveOwner(before, heir);
+  EXPECT_NE(cache.Find(KeyFor(1)), nullptr);
+  EXPECT_TRUE(before->evicted.empty());
+  EXPECT_EQ(before->recipes, 0);
+  EXPECT_EQ(heir->recipes, 1);
+  EXPECT_GT(heir->bytes, 0);
 }
 
 TEST(RecipeKeyTest, KeysDifferByBindingDeviceAndGraph) {

@@ -7,6 +7,8 @@
 #include <filesystem>
 #include <fstream>
 #include <future>
+#include <optional>
+#include <thread>
 
 namespace reprise {
 namespace {
@@ -206,6 +208,184 @@ TEST_F(RepositoryTest, ConfiguredFileNameIsUsed) {
   Write("bert/1/bert.onnx", "good");
   Write("bert/config.pbtxt", "default_model_filename: \"bert.onnx\"");
   EXPECT_THAT(Names(*Start()), ElementsAre("bert/1"));
+}
+
+// What `ask(done)` ends with.
+template <typename Ask>
+absl::Status Outcome(Ask ask) {
+  std::promise<absl::Status> ended;
+  ask([&](const absl::Status& status) { ended.set_value(status); });
+  return ended.get_future().get();
+}
+
+class ExplicitRepositoryTest : public RepositoryTest {
+ protected:
+  std::unique_ptr<Repository> StartExplicit(std::vector<std::string> load = {}) {
+    auto repository =
+        std::make_unique<Repository>(Repository::Options{.folders = {root.string()},
+                                                         .control = ModelControl::kExplicit,
+                                                         .load_at_start = std::move(load),
+                                                         .threads = 2},
+                                     RepositoryTest::Load, events);
+    EXPECT_TRUE(repository->Start().ok());
+    return repository;
+  }
+  static absl::Status Load(Repository& repository, const std::string& name,
+                           std::optional<std::string> config = std::nullopt) {
+    return Outcome([&](auto done) { repository.Load(name, std::move(config), std::move(done)); });
+  }
+  static absl::Status Unload(Repository& repository, const std::string& name) {
+    return Outcome([&](auto done) { repository.Unload(name, std::move(done)); });
+  }
+};
+
+TEST_F(ExplicitRepositoryTest, ModelsWaitUntilTheyAreAskedFor) {
+  Write("a/1/model.onnx", "good");
+  Write("b/1/model.onnx", "good");
+  auto repository = StartExplicit();
+  EXPECT_THAT(Names(*repository), ElementsAre("a/1!", "b/1!"));
+  EXPECT_EQ(repository->Find("a", "").status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_TRUE(Load(*repository, "a").ok());
+  EXPECT_THAT(Names(*repository), ElementsAre("a/1", "b/1!"));
+  EXPECT_TRUE(Unload(*repository, "a").ok());
+  EXPECT_THAT(Names(*repository), ElementsAre("a/1!", "b/1!"));
+  EXPECT_TRUE(Unload(*repository, "a").ok());
+  EXPECT_EQ(Load(*repository, "c").code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(Unload(*repository, "c").code(), absl::StatusCode::kNotFound);
+}
+
+TEST_F(ExplicitRepositoryTest, ModelThatCameLaterIsFound) {
+  auto repository = StartExplicit();
+  Write("a/1/model.onnx", "good");
+  EXPECT_TRUE(Load(*repository, "a").ok());
+  EXPECT_THAT(Names(*repository), ElementsAre("a/1"));
+}
+
+TEST_F(ExplicitRepositoryTest, UnchangedVersionIsNotLoadedAgain) {
+  Write("a/1/model.onnx", "good");
+  auto repository = StartExplicit();
+  ASSERT_TRUE(Load(*repository, "a").ok());
+  const auto before = repository->Find("a", "")->servable;
+  ASSERT_TRUE(Load(*repository, "a").ok());
+  EXPECT_EQ(repository->Find("a", "")->servable, before);
+  ASSERT_TRUE(Load(*repository, "a", "max_batch_size: 7").ok());
+  EXPECT_NE(repository->Find("a", "")->servable, before);
+  EXPECT_EQ(repository->Find("a", "")->servable->settings.config.max_batch_size(), 7);
+}
+
+TEST_F(ExplicitRepositoryTest, SuccessorThatFailsChangesNothing) {
+  Write("a/1/model.onnx", "good");
+  auto repository = StartExplicit();
+  ASSERT_TRUE(Load(*repository, "a").ok());
+  const auto before = repository->Find("a", "")->servable;
+  Write("a/1/model.onnx", "broken now");
+  const absl::Status broken = Load(*repository, "a");
+  EXPECT_EQ(broken.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(broken.message()), HasSubstr("model \"a\" version 1"));
+  EXPECT_EQ(repository->Find("a", "")->servable, before);
+  Write("a/1/model.onnx", "good");
+  Write("a/2/model.onnx", "broken");
+  EXPECT_FALSE(Load(*repository, "a").ok());
+  EXPECT_EQ(repository->Find("a", "")->version->version, "1");
+  Write("a/2/model.onnx", "good again");
+  EXPECT_TRUE(Load(*repository, "a").ok());
+  EXPECT_THAT(Names(*repository), ElementsAre("a/2"));
+}
+
+TEST_F(ExplicitRepositoryTest, UnloadWaitsForThoseThatUseTheModel) {
+  Write("a/1/model.onnx", "good");
+  auto repository = StartExplicit({"a"});
+  while (!repository->Find("a", "").ok()) std::this_thread::yield();
+  auto used = repository->Find("a", "");
+  std::promise<absl::Status> ended;
+  auto unloaded = ended.get_future();
+  repository->Unload("a", [&](const absl::Status& status) { ended.set_value(status); });
+  while (repository->Find("a", "").ok()) std::this_thread::yield();
+  EXPECT_EQ(unloaded.wait_for(std::chrono::milliseconds(20)), std::future_status::timeout);
+  const std::weak_ptr<const Servable> left = used->servable;
+  used = absl::CancelledError("done with it");
+  EXPECT_TRUE(unloaded.get().ok());
+  EXPECT_TRUE(left.expired());
+}
+
+TEST_F(ExplicitRepositoryTest, WhatIsAskedOfOneModelIsDoneInOrder) {
+  Write("a/1/model.onnx", "good");
+  auto repository = StartExplicit();
+  std::vector<std::future<absl::Status>> ended;
+  std::vector<std::promise<absl::Status>> promises(100);
+  for (size_t i = 0; i < promises.size(); ++i) {
+    ended.push_back(promises[i].get_future());
+    const auto done = [&promise = promises[i]](const absl::Status& status) {
+      promise.set_value(status);
+    };
+    if (i % 2 == 0) {
+      repository->Load("a", std::nullopt, done);
+    } else {
+      repository->Unload("a", done);
+    }
+  }
+  for (auto& one : ended) EXPECT_TRUE(one.get().ok());
+  EXPECT_THAT(Names(*repository), ElementsAre("a/1!"));
+}
+
+TEST_F(ExplicitRepositoryTest, WhoStillWaitsAtTheEndIsTold) {
+  Write("a/1/model.onnx", "good");
+  auto repository = StartExplicit();
+  std::vector<absl::Status> ended;
+  Mutex mutex;
+  for (int i = 0; i < 50; ++i) {
+    repository->Load("a", std::to_string(i), [&](const absl::Status& status) {
+      MutexLock lock(mutex);
+      ended.push_back(status);
+    });
+  }
+  repository->Stop();
+  EXPECT_EQ(ended.size(), 50u);
+  EXPECT_EQ(ended.back().code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(Load(*repository, "a").code(), absl::StatusCode::kUnavailable);
+}
+
+TEST_F(RepositoryTest, OtherModesRefuseToLoadByName) {
+  Write("a/1/model.onnx", "good");
+  auto repository = Start();
+  const absl::Status refused =
+      Outcome([&](auto done) { repository->Load("a", std::nullopt, std::move(done)); });
+  EXPECT_EQ(refused.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("is none"));
+}
+
+TEST_F(RepositoryTest, MissingModelOfTheStartIsAnErrorByName) {
+  Repository repository({.folders = {root.string()},
+                         .control = ModelControl::kExplicit,
+                         .load_at_start = {"nothing"}},
+                        Load, events);
+  const absl::Status started = repository.Start();
+  EXPECT_EQ(started.code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(std::string(started.message()), HasSubstr("nothing"));
+}
+
+TEST_F(RepositoryTest, PolledFoldersAreFollowed) {
+  Write("a/1/model.onnx", "good");
+  Repository repository({.folders = {root.string()},
+                         .control = ModelControl::kPoll,
+                         .poll_time = std::chrono::milliseconds(5)},
+                        Load, events);
+  ASSERT_TRUE(repository.Start().ok());
+  const auto wait_for = [&](const std::vector<std::string>& names) {
+    for (int i = 0; i < 20000 && Names(repository) != names; ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    EXPECT_EQ(Names(repository), names);
+  };
+  wait_for({"a/1"});
+  Write("b/1/model.onnx", "good");
+  wait_for({"a/1", "b/1"});
+  Write("a/3/model.onnx", "broken");
+  wait_for({"a/1", "a/3!", "b/1"});
+  Write("a/3/model.onnx", "good");
+  wait_for({"a/3", "b/1"});
+  fs::remove_all(root / "a");
+  wait_for({"b/1"});
 }
 
 }  // namespace
