@@ -1,11 +1,11 @@
 #include "server/rpc/infer_call.h"
 
-#include <chrono>
 #include <memory>
 #include <utility>
 
 #include "runtime/base/memory_net.h"
 #include "runtime/base/mutex.h"
+#include "server/rpc/call_deadline.h"
 #include "server/rpc/codec.h"
 #include "server/rpc/status.h"
 
@@ -84,17 +84,6 @@ class InferReactor final : public grpc::ServerUnaryReactor {
   OpenAnswers& open_;
   bool is_answer_ = false;  // written before Finish, read after it
 };
-
-// The call's deadline by the server's clock.
-int64_t DeadlineNs(const grpc::CallbackServerContext& context, const Clock& clock) {
-  const auto deadline = context.deadline();
-  if (deadline == std::chrono::system_clock::time_point::max()) return kNoDeadline;
-  const auto left = deadline - std::chrono::system_clock::now();
-  const int64_t left_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(left).count();
-  int64_t deadline_ns = 0;
-  if (__builtin_add_overflow(clock.NowNs(), left_ns, &deadline_ns)) return kNoDeadline;
-  return deadline_ns;
-}
 
 }  // namespace
 

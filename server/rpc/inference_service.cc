@@ -10,6 +10,7 @@
 #include "server/protocol/load_parameters.h"
 #include "server/rpc/infer_call.h"
 #include "server/rpc/status.h"
+#include "server/rpc/stream_call.h"
 
 namespace reprise {
 namespace {
@@ -129,15 +130,8 @@ Reactor* InferenceService::CudaSharedMemoryUnregister(
   return FinishUnsupported(call, "CudaSharedMemoryUnregister of a region");
 }
 
-grpc::ServerBidiReactor<inference::ModelInferRequest, inference::ModelStreamInferResponse>*
-InferenceService::ModelStreamInfer(CallContext*) {
-  class Refusal final : public grpc::ServerBidiReactor<inference::ModelInferRequest,
-                                                       inference::ModelStreamInferResponse> {
-   public:
-    Refusal() { Finish(ToGrpc(absl::UnimplementedError("ModelStreamInfer is not supported"))); }
-    void OnDone() override { delete this; }
-  };
-  return new Refusal;
+StreamReactor* InferenceService::ModelStreamInfer(CallContext* call) {
+  return StartStream(*context_.inference, *context_.clock, open_answers_, *call);
 }
 
 Reactor* InferenceService::RepositoryModelLoad(CallContext* call,

@@ -65,7 +65,6 @@ class InferenceService final : public inference::GRPCInferenceService::CallbackS
       CallContext* call, const inference::CudaSharedMemoryUnregisterRequest* request,
       inference::CudaSharedMemoryUnregisterResponse* response) override;
 
-  // What is not there says so by name.
   grpc::ServerBidiReactor<inference::ModelInferRequest, inference::ModelStreamInferResponse>*
   ModelStreamInfer(CallContext* call) override;
   Reactor* RepositoryModelLoad(CallContext* call,
@@ -74,6 +73,7 @@ class InferenceService final : public inference::GRPCInferenceService::CallbackS
   Reactor* RepositoryModelUnload(CallContext* call,
                                  const inference::RepositoryModelUnloadRequest* request,
                                  inference::RepositoryModelUnloadResponse* response) override;
+  // What is not there says so by name.
   Reactor* SystemSharedMemoryRegister(
       CallContext* call, const inference::SystemSharedMemoryRegisterRequest* request,
       inference::SystemSharedMemoryRegisterResponse* response) override;

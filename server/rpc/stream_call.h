@@ -1,0 +1,26 @@
+// One ModelStreamInfer: a stream of requests, and one of answers.
+//
+// Each message is a request like any other; answers come as they are ready, in whatever order, and
+// say by `id` whose they are. One that fails is answered with `error_message`, and the stream goes
+// on. A client that does not read its answers is read no further: a bounded number of requests of a
+// stream is under way.
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include "proto/grpc_service.pb.h"
+#include "runtime/base/clock.h"
+#include "server/core/inference.h"
+#include "server/core/open_answers.h"
+
+namespace reprise {
+
+using StreamReactor =
+    grpc::ServerBidiReactor<inference::ModelInferRequest, inference::ModelStreamInferResponse>;
+
+// Returns the reactor that finishes the call once the client has sent its last request and each has
+// been answered; gRPC owns it. Requests of a cancelled call leave the queue.
+StreamReactor* StartStream(Inference& inference, const Clock& clock, OpenAnswers& open,
+                           grpc::CallbackServerContext& context);
+
+}  // namespace reprise
