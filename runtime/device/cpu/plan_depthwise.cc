@@ -12,6 +12,8 @@ namespace {
 constexpr size_t kMaxDims = 2;
 // Of a copy, in floats: dilations that reach farther than this are for the plain loops.
 constexpr int64_t kMaxCopy = 1 << 20;
+// Sums that stay in the first-level cache until they are finished.
+constexpr int64_t kUnfinishedFloats = 2 << 10;
 
 struct DepthwiseParams {
   const StripKernels* kernels = nullptr;
@@ -27,20 +29,63 @@ struct DepthwiseParams {
   int scratch_parts = 0;
 };
 
+// Sums that wait for what follows on them: a run of the results, which strips of whole rows make
+// longer. What a vector has of the end of a row and the begin of the next one is finished at once,
+// and long after it was stored, so that no load waits for a store.
+class Unfinished {
+ public:
+  Unfinished(const DepthwiseParams& p, const LaunchArgs& launch)
+      : p_(p),
+        out_(static_cast<float*>(launch.operands[p.out])),
+        residual_(p.residual < 0 ? nullptr
+                                 : static_cast<const float*>(launch.operands[p.residual])) {}
+
+  // A strip whose first element is at `first` of the results.
+  void Add(int64_t first, const Strips::Extent& size) {
+    const int64_t columns = p_.strips.out.columns;
+    if (size.columns != columns) return Finish(first, size.rows, size.columns);
+    if (first != end_) {
+      Flush();
+      begin_ = end_ = first;
+    }
+    end_ += size.rows * columns;
+    if (end_ - begin_ >= kUnfinishedFloats) Flush();
+  }
+  void Flush() {
+    if (end_ > begin_) Finish(begin_, 1, end_ - begin_);
+    begin_ = end_;
+  }
+
+ private:
+  void Finish(int64_t first, int64_t rows, int64_t columns) const {
+    const int64_t ld = p_.strips.out.columns;
+    p_.finish({.y = out_ + first,
+               .ld = ld,
+               .rows = rows,
+               .columns = columns,
+               .residual = residual_ == nullptr ? nullptr : residual_ + first,
+               .ld_residual = ld},
+              p_.activation);
+  }
+
+  const DepthwiseParams& p_;
+  float* const out_;
+  const float* const residual_;
+  int64_t begin_ = 0, end_ = 0;
+};
+
 // The windows of one strip in each map of a channel.
 void RunStrip(const DepthwiseParams& p, const LaunchArgs& launch, int64_t plane, const Strip& strip,
-              float* copied) {
+              float* copied, Unfinished& unfinished) {
   const Strips& s = p.strips;
   const int64_t out_plane = s.out.rows * s.out.columns;
   const auto* x = static_cast<const float*>(launch.operands[0]);
   const auto* weights = static_cast<const float*>(launch.operands[1]);
   const auto* bias = p.has_bias ? static_cast<const float*>(launch.operands[2]) : nullptr;
-  const auto* residual =
-      p.residual < 0 ? nullptr : static_cast<const float*>(launch.operands[p.residual]);
   auto* out = static_cast<float*>(launch.operands[p.out]);
   const float* const from = x + plane * s.in.rows * s.in.columns;
   if (p.in_place == nullptr) p.kernels->copy(s, strip, from, 0, copied);
-  const bool bounded = p.activation.clip() && residual == nullptr;
+  const bool bounded = p.activation.clip() && p.residual < 0;
   for (int64_t m = 0; m < p.group_maps; ++m) {
     const int64_t map = plane % p.groups * p.group_maps + m;
     const int64_t at = (plane * p.group_maps + m) * out_plane;
@@ -56,14 +101,7 @@ void RunStrip(const DepthwiseParams& p, const LaunchArgs& launch, int64_t plane,
       p.kernels->convolve(s, strip, copied, weights + map * s.num_taps(), bounds, out + at);
     }
     if (bounded) continue;
-    const int64_t first = at + strip.first.rows * s.out.columns + strip.first.columns;
-    p.finish({.y = out + first,
-              .ld = s.out.columns,
-              .rows = strip.size.rows,
-              .columns = strip.size.columns,
-              .residual = residual == nullptr ? nullptr : residual + first,
-              .ld_residual = s.out.columns},
-             p.activation);
+    unfinished.Add(at + strip.first.rows * s.out.columns + strip.first.columns, strip.size);
   }
 }
 
@@ -78,9 +116,11 @@ void RunDepthwise(const LaunchArgs& launch) {
                                  : static_cast<float*>(launch.operands[p.workspace]) +
                                        launch.part * p.strips.CopyFloats();
   const ItemRange range = RangeOfPart(units, 1, launch.part, parts);
+  Unfinished unfinished(p, launch);
   for (int64_t unit = range.begin; unit < range.end; ++unit) {
-    RunStrip(p, launch, unit / per_plane, StripOf(p.strips, unit % per_plane), copied);
+    RunStrip(p, launch, unit / per_plane, StripOf(p.strips, unit % per_plane), copied, unfinished);
   }
+  unfinished.Flush();
 }
 
 }  // namespace
