@@ -6,11 +6,13 @@
 // up to results, and turned on its way to the planes. A block is a rectangle of the tiles of a
 // plane or, where planes are small, all tiles of several elements of the batch. Every sum is made
 // in one order whatever the division, so that no bit depends on it.
+//
+// Windows of three dims are such windows in each slice that they see, whose products add up. A
+// block then has the same rectangle in several slices, which share the forms of what they see;
+// slices outside of the operand cost nothing.
 #include <algorithm>
 
-#include "absl/strings/str_cat.h"
 #include "runtime/device/cpu/plan_conv.h"
-#include "runtime/device/cpu/weight_memory.h"
 #include "runtime/device/cpu/winograd.h"
 
 namespace reprise::cpu {
@@ -26,6 +28,8 @@ constexpr int64_t kFewestTiles = 12;
 constexpr int64_t kMinTiles = 32;
 constexpr int64_t kMaxTiles = 112;
 constexpr int64_t kFormFloats = 192 << 10;
+// Slices of a block, which share the forms of most of what they see.
+constexpr int64_t kMostSlices = 4;
 // Rows and forms that lie a power of two apart share few sets of the cache.
 constexpr int64_t kApart = 16;
 
@@ -44,6 +48,9 @@ struct WinogradParams {
   Extent in, out, pad;   // of a plane; pad: in front
   Extent tiles, block;   // of a plane, and of a block at most
   int64_t elements = 1;  // of the batch, in a block
+  // Along the dim in front of the planes.
+  int64_t in_slices = 1, out_slices = 1, block_slices = 1;
+  int64_t slice_taps = 1, slice_dilation = 1, slice_pad = 0;
   bool has_bias = false;
   int residual = -1;  // among the operands
   int out_operand = 0, workspace = 0;
@@ -51,14 +58,26 @@ struct WinogradParams {
   int scratch_parts = 0;
 
   int64_t num_panels() const { return products->Panels(maps); }
-  int64_t panel_floats() const { return products->PackedFloats(channels, 1); }  // of one form
-  Extent blocks() const {
+  // Of one form of one tap of the slices.
+  int64_t panel_floats() const { return products->PackedFloats(channels, 1); }
+  Extent blocks_of_plane() const {
     return {(tiles.rows + block.rows - 1) / block.rows,
             (tiles.columns + block.columns - 1) / block.columns};
   }
-  int64_t most_tiles() const { return elements * block.rows * block.columns; }
+  int64_t blocks() const {
+    return (out_slices + block_slices - 1) / block_slices * blocks_of_plane().rows *
+           blocks_of_plane().columns;
+  }
+  // Slices that `slices` neighbouring ones see.
+  int64_t SeenSlices(int64_t slices) const { return slices + (slice_taps - 1) * slice_dilation; }
+  int64_t in_plane() const { return in.rows * in.columns; }
+  int64_t out_plane() const { return out.rows * out.columns; }
+  int64_t most_tiles() const { return elements * block_slices * block.rows * block.columns; }
+  int64_t most_seen_tiles() const {
+    return elements * SeenSlices(block_slices) * block.rows * block.columns;
+  }
   int64_t element_floats() const { return static_cast<int64_t>(AlignUp(channels, 16)) + kApart; }
-  int64_t form_floats() const { return most_tiles() * element_floats() + kApart; }
+  int64_t form_floats() const { return most_seen_tiles() * element_floats() + kApart; }
   int64_t sum_floats() const {
     return static_cast<int64_t>(AlignUp(most_tiles() * products->panel_columns, 16)) + kApart;
   }
@@ -91,13 +110,16 @@ int64_t ScratchFloats(const WinogradParams& p) {
          p.ResultFloats();
 }
 
-// Tiles of a plane: a rectangle. And what of a plane its windows are and see, padding left out.
+// Tiles of a plane: a rectangle, in neighbouring slices. And what of a plane its windows are and
+// see, padding left out.
 struct Block {
+  int64_t first_slice, slices;
+  int64_t first_seen, seen;  // slices; they may lie outside of the operand
   Extent first, size;
   Extent window, windows;
   Extent element, elements;
 
-  int64_t num_tiles() const { return size.rows * size.columns; }
+  int64_t num_tiles() const { return size.rows * size.columns; }  // of a slice
 };
 
 // [first, first + size) of what [begin, begin + count) has in common with [0, limit).
@@ -107,8 +129,13 @@ void Clip(int64_t begin, int64_t count, int64_t limit, int64_t& first, int64_t& 
 }
 
 Block BlockOf(const WinogradParams& p, int64_t index) {
-  const int64_t across = p.blocks().columns;
+  const int64_t across = p.blocks_of_plane().columns, of_plane = across * p.blocks_of_plane().rows;
   Block b;
+  b.first_slice = index / of_plane * p.block_slices;
+  b.slices = std::min(p.block_slices, p.out_slices - b.first_slice);
+  b.first_seen = b.first_slice - p.slice_pad;
+  b.seen = p.SeenSlices(b.slices);
+  index %= of_plane;
   b.first = {index / across * p.block.rows, index % across * p.block.columns};
   b.size = {std::min(p.block.rows, p.tiles.rows - b.first.rows),
             std::min(p.block.columns, p.tiles.columns - b.first.columns)};
@@ -121,17 +148,17 @@ Block BlockOf(const WinogradParams& p, int64_t index) {
   return b;
 }
 
-// The forms of what the tiles of `block` see of one element of the batch `x`, a row a tile.
+// The forms of what the tiles of `block` see of the slice `x` of the first channel, a row a tile.
 void FillForms(const WinogradParams& p, const float* x, const Block& block, const Scratch& scratch,
                float* forms) {
-  const int64_t plane = p.in.rows * p.in.columns, floats = p.element_floats();
+  const int64_t ld = p.in_slices * p.in_plane(), floats = p.element_floats();
   // The channels of each element side by side.
   const int64_t columns = block.elements.columns;
   const bool whole_rows = columns == p.in.columns;
   const int64_t runs = whole_rows ? 1 : block.elements.rows;
   const int64_t run = whole_rows ? block.elements.rows * columns : columns;
   for (int64_t i = 0; i < runs; ++i) {
-    p.panels->transpose(x + (block.element.rows + i) * p.in.columns + block.element.columns, plane,
+    p.panels->transpose(x + (block.element.rows + i) * p.in.columns + block.element.columns, ld,
                         p.channels, run, scratch.seen + i * run * floats, floats);
   }
   const float* seen[16];
@@ -149,6 +176,17 @@ void FillForms(const WinogradParams& p, const float* x, const Block& block, cons
       }
       p.kernels->elements(seen, p.channels, p.form_floats(), forms);
     }
+  }
+}
+
+// The same of `count` elements of the batch from `x` on, in the slices that the block sees.
+void FillBlock(const WinogradParams& p, const float* x, const Block& block, int64_t count,
+               const Scratch& scratch) {
+  for (int64_t i = 0; i < count * block.seen; ++i) {
+    const int64_t slice = block.first_seen + i % block.seen;
+    if (slice < 0 || slice >= p.in_slices) continue;  // no product reads them
+    FillForms(p, x + (i / block.seen * p.channels * p.in_slices + slice) * p.in_plane(), block,
+              scratch, scratch.forms + i * block.num_tiles() * p.element_floats());
   }
 }
 
@@ -170,23 +208,23 @@ void FillResults(const WinogradParams& p, const Block& block, const float* sums,
   }
 }
 
-// From there to the planes, of which `out` is the first element of the first map's.
+// From there to the planes, of which `out` is the first element of the first map's slice.
 void Store(const WinogradParams& p, const Block& block, const float* results, int64_t maps,
            const float* bias, const float* residual, float* out) {
-  const int64_t plane = p.out.rows * p.out.columns, floats = p.products->panel_columns;
+  const int64_t ld = p.out_slices * p.out_plane(), floats = p.products->panel_columns;
   const bool whole_rows = block.windows.columns == p.out.columns;
   const int64_t runs = whole_rows ? 1 : block.windows.rows;
   const int64_t run = block.windows.rows * block.windows.columns / runs;
   for (int64_t i = 0; i < runs; ++i) {
     const int64_t at = (block.window.rows + i) * p.out.columns + block.window.columns;
-    p.panels->transpose(results + i * run * floats, floats, run, maps, out + at, plane);
+    p.panels->transpose(results + i * run * floats, floats, run, maps, out + at, ld);
     p.finish({.y = out + at,
-              .ld = plane,
+              .ld = ld,
               .rows = maps,
               .columns = run,
               .bias = bias,
               .residual = residual == nullptr ? nullptr : residual + at,
-              .ld_residual = plane},
+              .ld_residual = ld},
              p.activation);
   }
 }
@@ -195,18 +233,19 @@ void Store(const WinogradParams& p, const Block& block, const float* results, in
 // of part `part` of `parts`, so that all have about as much to multiply; of part + 1: the end. The
 // first part has one unit at least.
 int64_t FirstUnit(const WinogradParams& p, int64_t live, int part, int parts) {
-  const int64_t blocks = p.blocks().rows * p.blocks().columns, panels = p.num_panels();
+  const int64_t blocks = p.blocks(), panels = p.num_panels();
   const int64_t groups = (live + p.elements - 1) / p.elements;
   const int64_t end = groups * blocks * panels;
   if (part == 0 || part == parts) return part == 0 ? 0 : end;
-  const int64_t tiles = p.tiles.rows * p.tiles.columns;
+  const int64_t tiles = p.out_slices * p.tiles.rows * p.tiles.columns;
   const int64_t before = live * tiles * p.maps * part / parts;  // products of tiles and maps
   const int64_t of_group = p.elements * tiles * p.maps;
   const int64_t group = before / of_group;
   const int64_t count = std::min(p.elements, live - group * p.elements);
   int64_t rest = before - group * of_group;
   for (int64_t index = 0; index < blocks; ++index) {
-    const int64_t of_block = BlockOf(p, index).num_tiles() * count;
+    const Block block = BlockOf(p, index);
+    const int64_t of_block = block.num_tiles() * block.slices * count;
     if (rest < of_block * p.maps) {
       const int64_t width = p.products->panel_columns;
       const int64_t panel = std::min(panels, (rest / of_block + width / 2) / width);
@@ -217,10 +256,41 @@ int64_t FirstUnit(const WinogradParams& p, int64_t live, int part, int parts) {
   return end;
 }
 
+// The products of one panel of maps and one form: the slices that a tap sees are the rows of one
+// product for as many of a block's elements as lie side by side.
+void MultiplyForm(const WinogradParams& p, const Block& block, int64_t count, const float* forms,
+                  const float* weights, int64_t maps, float* sums) {
+  const int64_t tiles = block.num_tiles(), width = p.products->panel_columns;
+  // Every slice sees one that is not outside: no sums come before.
+  const bool many = p.slice_taps > 1 || p.slice_pad != 0 || p.out_slices > p.in_slices;
+  if (many) std::fill_n(sums, count * block.slices * tiles * width, 0.0f);
+  for (int64_t tap = 0; tap < p.slice_taps; ++tap, weights += p.panel_floats()) {
+    // Slices [begin, end) of the block see one of the operand.
+    const int64_t first = block.first_seen + tap * p.slice_dilation;
+    const int64_t begin = std::clamp<int64_t>(-first, 0, block.slices);
+    const int64_t end = std::clamp<int64_t>(p.in_slices - first, begin, block.slices);
+    const bool all = end - begin == block.seen;  // and so are those of the next element
+    for (int64_t e = 0; e < (all ? 1 : count) && begin < end; ++e) {
+      float* const c = sums + (e * block.slices + begin) * tiles * width;
+      p.products->part({.a = forms + (e * block.seen + begin + tap * p.slice_dilation) * tiles *
+                                         p.element_floats(),
+                        .lda = p.element_floats(),
+                        .packed_b = weights,
+                        .c = c,
+                        .ldc = width,
+                        .n = maps,
+                        .k = p.channels,
+                        .residual = many ? c : nullptr,
+                        .ld_residual = width},
+                       {0, (all ? count : 1) * (end - begin) * tiles, 0, 1});
+    }
+  }
+}
+
 void RunConvWinograd(const LaunchArgs& launch) {
   const auto& p = *static_cast<const WinogradParams*>(launch.params);
   const int64_t live = LiveOf(p.batch, p.batch_rows, *launch.frame);
-  const int64_t blocks = p.blocks().rows * p.blocks().columns, panels = p.num_panels();
+  const int64_t blocks = p.blocks(), panels = p.num_panels();
   const int parts = PartsWithScratch(launch, p.scratch_parts);
   if (launch.part >= parts) return;
   const auto* x = static_cast<const float*>(launch.operands[0]);
@@ -239,28 +309,21 @@ void RunConvWinograd(const LaunchArgs& launch) {
     const int64_t index = unit / panels;
     next = std::min(range.end, (index + 1) * panels);
     const Block block = BlockOf(p, index % blocks);
-    const int64_t tiles = block.num_tiles();
     const int64_t element = index / blocks * p.elements;
     const int64_t count = std::min(p.elements, live - element);
-    for (int64_t e = 0; e < count; ++e) {
-      FillForms(p, x + (element + e) * p.channels * p.in.rows * p.in.columns, block, scratch,
-                scratch.forms + e * tiles * p.element_floats());
-    }
+    FillBlock(p, x + element * p.channels * p.in_slices * p.in_plane(), block, count, scratch);
     for (int64_t panel = unit - index * panels; panel < next - index * panels; ++panel) {
       const int64_t map = panel * width, maps = std::min(width, p.maps - map);
       for (int64_t form = 0; form < kWinogradForms; ++form) {
-        p.products->part({.a = scratch.forms + form * p.form_floats(),
-                          .lda = p.element_floats(),
-                          .packed_b = weights + (panel * kWinogradForms + form) * panel_floats,
-                          .c = scratch.sums + form * p.sum_floats(),
-                          .ldc = width,
-                          .n = maps,
-                          .k = p.channels},
-                         {0, count * tiles, 0, 1});
+        MultiplyForm(p, block, count, scratch.forms + form * p.form_floats(),
+                     weights + (panel * kWinogradForms + form) * p.slice_taps * panel_floats, maps,
+                     scratch.sums + form * p.sum_floats());
       }
-      for (int64_t e = 0; e < count; ++e) {
-        FillResults(p, block, scratch.sums + e * tiles * width, maps, scratch.results);
-        const int64_t at = ((element + e) * p.maps + map) * p.out.rows * p.out.columns;
+      for (int64_t i = 0; i < count * block.slices; ++i) {
+        FillResults(p, block, scratch.sums + i * block.num_tiles() * width, maps, scratch.results);
+        const int64_t at = (((element + i / block.slices) * p.maps + map) * p.out_slices +
+                            block.first_slice + i % block.slices) *
+                           p.out_plane();
         Store(p, block, scratch.results, maps, bias == nullptr ? nullptr : bias + map,
               residual == nullptr ? nullptr : residual + at, out + at);
       }
@@ -268,8 +331,17 @@ void RunConvWinograd(const LaunchArgs& launch) {
   }
 }
 
-bool AllAre(const std::vector<int64_t>& values, int64_t wanted) {
-  return std::all_of(values.begin(), values.end(), [&](int64_t v) { return v == wanted; });
+// Of a plane: the last two dims.
+bool PlaneIs(const std::vector<int64_t>& values, int64_t wanted) {
+  return std::all_of(values.end() - 2, values.end(), [&](int64_t v) { return v == wanted; });
+}
+
+void SetSlices(const ops::Windows& windows, int64_t slices, WinogradParams& p) {
+  p.in_slices = slices;
+  p.out_slices = windows.out[0];
+  p.slice_taps = windows.kernel[0];
+  p.slice_dilation = windows.dilations[0];
+  p.slice_pad = windows.pad_begin[0];
 }
 
 }  // namespace
@@ -278,21 +350,26 @@ std::vector<Candidate> PlanConvWinograd(const CpuTarget& target, const NodeView&
                                         const ops::Windows& windows,
                                         const ConvActivation& activation) {
   const Shape &x = node.shape(0), &weight = node.shape(1);
-  if (x.size() != 4 || !AllAre(windows.kernel, 3) || !AllAre(windows.strides, 1) ||
-      !AllAre(windows.dilations, 1) || !node.is_parameter(1) ||
+  const size_t dims = x.size() - 2;
+  if (dims < 2 || dims > 3 || !PlaneIs(windows.kernel, 3) || !PlaneIs(windows.strides, 1) ||
+      !PlaneIs(windows.dilations, 1) || windows.strides[0] != 1 || !node.is_parameter(1) ||
       node.attributes().Int("group", 1) != 1 || x[1] < kFewestChannels || weight[0] < kFewestMaps) {
     return {};
   }
   WinogradParams p;
   p.channels = x[1];
   p.maps = weight[0];
-  p.in = {x[2], x[3]};
-  p.out = {windows.out[0], windows.out[1]};
-  p.pad = {windows.pad_begin[0], windows.pad_begin[1]};
+  p.in = {x[dims], x[dims + 1]};
+  p.out = {windows.out[dims - 2], windows.out[dims - 1]};
+  p.pad = {windows.pad_begin[dims - 2], windows.pad_begin[dims - 1]};
+  if (dims == 3) SetSlices(windows, x[2], p);
   p.tiles = {(p.out.rows + 1) / 2, (p.out.columns + 1) / 2};
-  const int64_t tiles = p.tiles.rows * p.tiles.columns, out_plane = p.out.rows * p.out.columns;
+  const int64_t tiles = p.tiles.rows * p.tiles.columns;
+  p.block_slices = Even(p.out_slices, kMostSlices);
   // Where windows outside of the plane are many, little is saved.
-  if (tiles < kFewestTiles || 4 * kWinogradForms * tiles > 3 * 9 * out_plane) return {};
+  if (tiles * p.block_slices < kFewestTiles || 4 * kWinogradForms * tiles > 3 * 9 * p.out_plane()) {
+    return {};
+  }
   p.products = &GemmKernelsFor(target.isa);
   p.kernels = &WinogradKernelsFor(target.isa);
   p.panels = &ConvPanelKernelsFor(target.isa);
@@ -302,10 +379,11 @@ std::vector<Candidate> PlanConvWinograd(const CpuTarget& target, const NodeView&
   p.batch_rows = p.batch % std::max<int64_t>(node.batch_rows(), 1) == 0 ? node.batch_rows() : 0;
   const int64_t most =
       std::clamp(kFormFloats / (kWinogradForms * p.channels), kMinTiles, kMaxTiles);
-  p.block.columns = Even(p.tiles.columns, most);
-  p.block.rows = Even(p.tiles.rows, std::max<int64_t>(1, most / p.block.columns));
-  if (p.block.rows == p.tiles.rows && p.block.columns == p.tiles.columns) {
-    p.elements = std::clamp<int64_t>(most / tiles, 1, p.batch);
+  const int64_t of_slice = std::max<int64_t>(1, most / p.block_slices);
+  p.block.columns = Even(p.tiles.columns, of_slice);
+  p.block.rows = Even(p.tiles.rows, std::max<int64_t>(1, of_slice / p.block.columns));
+  if (p.blocks() == 1) {
+    p.elements = std::clamp<int64_t>(most / (tiles * p.out_slices), 1, p.batch);
   }
   p.has_bias = node.has_input(2);
   if (node.has_input(3)) p.residual = 3;
@@ -314,11 +392,11 @@ std::vector<Candidate> PlanConvWinograd(const CpuTarget& target, const NodeView&
   p.scratch_floats = ScratchFloats(p);
   p.scratch_parts = target.scratch_parts;
   const size_t workspace = sizeof(float) * p.scratch_floats * p.scratch_parts;
-  const int64_t packed =
-      static_cast<int64_t>(sizeof(float)) * kWinogradForms * p.num_panels() * p.panel_floats();
+  const int64_t packed = static_cast<int64_t>(sizeof(float)) * kWinogradForms * p.num_panels() *
+                         p.slice_taps * p.panel_floats();
   const bool takes_live_rows = p.batch_rows > 0;
-  const double flops = 2.0 * static_cast<double>(p.batch * tiles * kWinogradForms) *
-                       static_cast<double>(p.channels * p.maps);
+  const double flops = 2.0 * static_cast<double>(p.batch * p.out_slices * tiles * kWinogradForms) *
+                       static_cast<double>(p.slice_taps * p.channels * p.maps);
   Candidate candidate =
       MakeCandidate(target, node, "conv_winograd", RunConvWinograd, std::move(p), flops);
   candidate.option.workspace_bytes = workspace;
@@ -329,37 +407,6 @@ std::vector<Candidate> PlanConvWinograd(const CpuTarget& target, const NodeView&
                                       .dtype = DType::kUInt8,
                                       .shape = {packed}});
   return {std::move(candidate)};
-}
-
-absl::StatusOr<Tensor> RunPackWinograd(const CpuTarget& target, const Attributes& attributes,
-                                       const Tensor& weights, WeightMemory& memory) {
-  const Shape& shape = weights.shape();
-  const int64_t width = target.gemm.panel_columns;
-  if (weights.dtype() != DType::kFloat32 || shape.size() != 4 || shape[2] != 3 || shape[3] != 3 ||
-      attributes.Int("panel", 0) != width) {
-    return absl::InternalError(absl::StrCat(
-        kPackWinogradOp, " of ", DTypeName(weights.dtype()), " ", ShapeToString(shape),
-        " into panels of ", attributes.Int("panel", 0), " columns on a device of ", width));
-  }
-  const int64_t maps = shape[0], channels = shape[1];
-  const int64_t panel_floats = target.gemm.PackedFloats(channels, 1);
-  const int64_t bytes = static_cast<int64_t>(sizeof(float)) * kWinogradForms *
-                        target.gemm.Panels(maps) * panel_floats;
-  std::shared_ptr<std::byte> packed = memory.Allocate(static_cast<size_t>(bytes));
-  auto* to = reinterpret_cast<float*>(packed.get());
-  // One panel at a time: its maps a row each, in all forms.
-  const int64_t step = width * channels;
-  std::vector<float> forms(kWinogradForms * step);
-  for (int64_t map = 0; map < maps; map += width) {
-    const int64_t count = std::min(width, maps - map);
-    WinogradWeights(weights.span<float>().data() + map * channels * 9, count * channels, step,
-                    forms.data());
-    for (int64_t form = 0; form < kWinogradForms; ++form, to += panel_floats) {
-      target.gemm.pack({.data = forms.data() + form * step, .ld = channels, .transposed = true},
-                       channels, count, 1.0f, to);
-    }
-  }
-  return Tensor(DType::kUInt8, {bytes}, std::move(packed));
 }
 
 }  // namespace reprise::cpu

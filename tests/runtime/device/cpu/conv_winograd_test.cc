@@ -36,6 +36,32 @@ TEST_P(ConvWinogradTest, TilesOfNeighbouringWindowsAgreeWithTheReference) {
   }
 }
 
+// Slices share what they see, or see nothing.
+TEST_P(ConvWinogradTest, TilesOfWindowsInSlicesAgreeWithTheReference) {
+  Draw draw(9);
+  for (uint32_t round = 0; round < 40 && !HasFailure(); ++round) {
+    const int64_t channels = draw.From({32, 33, 48, 100}), maps = draw.From({32, 47, 49, 97});
+    const int64_t slices = draw.From({1, 2, 3, 4, 5, 7, 9}), taps = draw.From({1, 1, 2, 3, 3, 5});
+    const int64_t dilation = draw.From({1, 1, 1, 2, 3}), reach = (taps - 1) * dilation;
+    const int64_t front = draw.From({0, 1, reach / 2, reach + 1});
+    const int64_t behind = std::max(draw.From({0, 1, reach / 2}), reach + 1 - slices - front);
+    const bool bias = draw.Chance(2);
+    const std::string text = absl::StrCat(
+        "input %x: f32",
+        List({draw.From({1, 1, 2, 5}), channels, slices, draw.From({7, 8, 9, 14, 15}),
+              draw.From({7, 8, 13, 14, 31, 32, 61})}),
+        "\nparam %w: f32", List({maps, channels, taps, 3, 3}), " = p0\n",
+        bias ? absl::StrCat("param %b: f32[", maps, "] = p1\n") : "", "%y: ? = reprise.Conv(%x, %w",
+        bias ? ", %b" : "", ") {pads = [", front, ", ", draw.From({1, 2}), ", ", draw.From({1, 2}),
+        ", ", behind, ", 1, 1], dilations = [", dilation, ", 1, 1], activation = \"",
+        draw.Chance(2) ? "relu" : "silu", "\"}\noutput %y");
+    NodeRun run(text);
+    const std::string kernel = device_.Options(run.graph, run.id).at(0).kernel;
+    EXPECT_EQ(kernel.rfind("conv_winograd", 0), 0) << kernel << " of " << text;
+    Check(draw.Chance(3) ? WithResidual(text) : text, round);
+  }
+}
+
 // Small planes share a block with those of other elements.
 TEST_P(ConvWinogradTest, BatchMatesDoNotChangeABitOfTilesOfWindows) {
   const auto text = [](int64_t batch) {
