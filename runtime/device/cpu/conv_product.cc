@@ -73,8 +73,15 @@ HWY_INLINE void Finish(const ConvProduct& p, int64_t map, VF (&acc)[kRows][kVecs
   }
 }
 
+// Where the rows of the right side are.
+enum class Source {
+  kPanel,
+  kInPlace,  // the panel is made of them
+  kTaps,     // each for itself
+};
+
 // kRows maps from `map` on, whose packed weights are at `weights`.
-template <int kRows, int kVecs, bool kInPlace>
+template <int kRows, int kVecs, Source kSource>
 HWY_NOINLINE void Tile(const ConvProduct& p, int64_t map, const float* HWY_RESTRICT weights) {
   const F32 d;
   constexpr int64_t kLast = (kVecs - 1) * kLanes;
@@ -91,9 +98,13 @@ HWY_NOINLINE void Tile(const ConvProduct& p, int64_t map, const float* HWY_RESTR
   }
   const float* HWY_RESTRICT from = p.in_place;
   float* HWY_RESTRICT panel = p.panel;
+  const int32_t* HWY_RESTRICT taps = p.taps;
   const auto step = [&](int u) HWY_ATTR {
     VF b[kVecs];
-    if constexpr (kInPlace) {
+    if constexpr (kSource == Source::kTaps) {
+      const float* HWY_RESTRICT row = from + taps[u];
+      HWY_UNROLL(4) for (int v = 0; v < kVecs; ++v) b[v] = hn::LoadU(d, row + v * kLanes);
+    } else if constexpr (kSource == Source::kInPlace) {
       // The next panel lies behind this one.
       HWY_UNROLL(4) for (int v = 0; v < kVecs; ++v) {
         __builtin_prefetch(from + kPanel + v * kLanes, /*rw=*/0, /*locality=*/2);
@@ -119,40 +130,53 @@ HWY_NOINLINE void Tile(const ConvProduct& p, int64_t map, const float* HWY_RESTR
   for (; k + kUnroll <= depth; k += kUnroll) {
     HWY_UNROLL(4) for (int u = 0; u < kUnroll; ++u) step(u);
     weights += kUnroll * kRows;
-    panel += kUnroll * kPanel;
+    if constexpr (kSource == Source::kTaps) {
+      taps += kUnroll;
+    } else {
+      panel += kUnroll * kPanel;
+    }
   }
   for (; k < depth; ++k) {
     step(0);
     weights += kRows;
-    panel += kPanel;
+    if constexpr (kSource == Source::kTaps) {
+      ++taps;
+    } else {
+      panel += kPanel;
+    }
   }
   Finish<kRows, kVecs>(p, map, acc);
 }
 
 using TileFunction = void (*)(const ConvProduct&, int64_t, const float*);
-template <int kVecs, bool kInPlace>
+template <int kVecs, Source kSource>
 constexpr TileFunction kTilesOf[] = {
-    Tile<1, kVecs, kInPlace>, Tile<2, kVecs, kInPlace>, Tile<3, kVecs, kInPlace>,
-    Tile<4, kVecs, kInPlace>, Tile<5, kVecs, kInPlace>, Tile<6, kVecs, kInPlace>,
+    Tile<1, kVecs, kSource>, Tile<2, kVecs, kSource>, Tile<3, kVecs, kSource>,
+    Tile<4, kVecs, kSource>, Tile<5, kVecs, kSource>, Tile<6, kVecs, kSource>,
 #if HWY_TARGET == HWY_AVX3
-    Tile<7, kVecs, kInPlace>, Tile<8, kVecs, kInPlace>,
+    Tile<7, kVecs, kSource>, Tile<8, kVecs, kSource>,
 #endif
 };
 
-template <bool kInPlace>
+template <Source kSource>
 HWY_INLINE const TileFunction* TilesFor(int64_t columns) {
-  if (columns <= kLanes) return kTilesOf<1, kInPlace>;
-  return columns <= 2 * kLanes ? kTilesOf<2, kInPlace> : kTilesOf<kVectors, kInPlace>;
+  if (columns <= kLanes) return kTilesOf<1, kSource>;
+  return columns <= 2 * kLanes ? kTilesOf<2, kSource> : kTilesOf<kVectors, kSource>;
+}
+
+const TileFunction* FirstTilesFor(const ConvProduct& p) {
+  if (p.taps != nullptr) return TilesFor<Source::kTaps>(p.columns);
+  if (p.in_place != nullptr) return TilesFor<Source::kInPlace>(p.columns);
+  return TilesFor<Source::kPanel>(p.columns);
 }
 
 void Multiply(const ConvProduct& p, int64_t begin, int64_t end) {
   int64_t map = MapOfTile(begin, p.maps, kTileRows);
-  const TileFunction* tiles =
-      p.in_place == nullptr ? TilesFor<false>(p.columns) : TilesFor<true>(p.columns);
+  const TileFunction* tiles = FirstTilesFor(p);
   for (int64_t tile = begin; tile < end; ++tile) {
     const int64_t next = MapOfTile(tile + 1, p.maps, kTileRows), rows = next - map;
     tiles[rows - 1](p, map, p.weights + map * p.depth + p.begin_k * rows);
-    tiles = TilesFor<false>(p.columns);
+    if (p.taps == nullptr) tiles = TilesFor<Source::kPanel>(p.columns);
     map = next;
   }
 }

@@ -6,7 +6,8 @@
 // Weights are packed by tiles of maps, so that a step of k reads neighbouring floats. A panel of
 // windows (GemmKernels::panel_columns of them, [depth, panel]) is made ahead (conv_windows.h) or,
 // where what windows see lies in rows already, by the first tile that reads it: it multiplies and
-// copies at the same time, and the tiles behind it find the panel in the cache. Every element is
+// copies at the same time, and the tiles behind it find the panel in the cache. For few maps no
+// panel is made: each row of it is read where it lies. Every element is
 // summed in the order of k, so that no division of the work changes a bit.
 //
 // Threads: all functions are pure.
@@ -27,6 +28,8 @@ struct ConvProduct {
   float* panel = nullptr;           // [end_k - begin_k, panel_columns], aligned to 64 bytes
   const float* in_place = nullptr;  // row begin_k of what the panel is made of; null: it is made
   int64_t ld_in_place = 0;
+  // Not null: nothing is made; row k is read from in_place + taps[k], up to a whole vector.
+  const int32_t* taps = nullptr;
   float* y = nullptr;
   int64_t ld = 0;
   int64_t columns = 0;  // windows, 1 to panel_columns

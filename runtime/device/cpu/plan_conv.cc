@@ -174,6 +174,8 @@ std::vector<Candidate> PlanConv(const CpuTarget& target, const NodeView& node) {
   ConvWindows& w = p.windows;
   std::vector<Candidate> few = PlanConvWeights(target, node, w, *activation);
   if (!few.empty()) return few;
+  std::vector<Candidate> lines = PlanConvLines(target, node, *windows, spatial, *activation);
+  if (!lines.empty()) return lines;
   w.SetPanelBlocks();
   if (w.CopyFloats() > ConvWindows::kMaxCopy) return {};
   p.kernels = &ConvProductKernelsFor(target.isa);
@@ -199,14 +201,7 @@ std::vector<Candidate> PlanConv(const CpuTarget& target, const NodeView& node) {
   Candidate candidate = MakeCandidate(target, node, "conv", RunConv, std::move(p), flops);
   candidate.option.workspace_bytes = workspace;
   candidate.option.takes_live_rows = takes_live_rows;
-  if (packed) {
-    candidate.option.prepare.push_back(
-        {.input = 1,
-         .op = kPackMapsOp,
-         .attributes = {{"groups", groups}, {"tile", tile}},
-         .dtype = DType::kUInt8,
-         .shape = {NumElements(weight) * static_cast<int64_t>(sizeof(float))}});
-  }
+  if (packed) candidate.option.prepare.push_back(PackMaps(NumElements(weight), groups, tile));
   return {std::move(candidate)};
 }
 

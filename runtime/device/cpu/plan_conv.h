@@ -43,10 +43,24 @@ inline PrepareStep PackTapsOfMaps(const GemmKernels& products, int64_t channels,
           .shape = {static_cast<int64_t>(bytes)}};
 }
 
+// Packs the `elements` weights of all maps by tiles of maps; see ConvProductKernels.
+inline PrepareStep PackMaps(int64_t elements, int64_t groups, int64_t tile) {
+  return {.input = 1,
+          .op = kPackMapsOp,
+          .attributes = {{"groups", groups}, {"tile", tile}},
+          .dtype = DType::kUInt8,
+          .shape = {elements * static_cast<int64_t>(sizeof(float))}};
+}
+
 // plan_conv_winograd.cc: of 3 x 3 windows, four neighbours at a time.
 std::vector<Candidate> PlanConvWinograd(const CpuTarget& target, const NodeView& node,
                                         const ops::Windows& windows,
                                         const ConvActivation& activation);
+
+// plan_conv_lines.cc: of few maps, or of groups of few.
+std::vector<Candidate> PlanConvLines(const CpuTarget& target, const NodeView& node,
+                                     const ops::Windows& windows, const Shape& spatial,
+                                     const ConvActivation& activation);
 
 // plan_conv_weights.cc: of few windows and many maps.
 std::vector<Candidate> PlanConvWeights(const CpuTarget& target, const NodeView& node,

@@ -12,7 +12,7 @@
 #include "hwy/foreach_target.h"
 // After foreach_target.
 #include "hwy/highway.h"
-#include "runtime/device/cpu/math-inl.h"
+#include "runtime/device/cpu/inside-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace reprise::cpu::HWY_NAMESPACE {
@@ -22,25 +22,6 @@ constexpr int64_t kLanes = HWY_LANES(float);
 
 // Rows of windows at a time: enough sums to wait for none.
 constexpr int64_t kRows = 4;
-
-// Lanes [begin, end) of the vector that begins at column `at`.
-struct Inside {
-  int64_t begin, end;
-  bool whole() const { return begin == 0 && end == kLanes; }
-};
-Inside InsideOf(int64_t at, int64_t columns) {
-  const int64_t end = std::clamp<int64_t>(columns - at, 0, kLanes);
-  return {std::clamp<int64_t>(-at, 0, end), end};
-}
-
-HWY_INLINE VF LoadInside(F32 d, const float* from, Inside inside, VF padding) {
-  if (inside.whole()) return hn::LoadU(d, from);
-  // Without vectors a masked load reads what it masks.
-  if (inside.begin >= inside.end) return padding;
-  const auto mask = hn::AndNot(hn::FirstN(d, static_cast<size_t>(inside.begin)),
-                               hn::FirstN(d, static_cast<size_t>(inside.end)));
-  return hn::IfThenElse(mask, hn::MaskedLoad(mask, d, from), padding);
-}
 
 // Row `x` of the operand, null: outside of it. `left`: the column where the first window begins.
 void CopyLine(const Strips& s, const float* x, int64_t left, int64_t columns, float padding,

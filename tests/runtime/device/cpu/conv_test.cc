@@ -111,6 +111,49 @@ TEST_P(ConvTest, PackedWeightsAndPackedWindowsGiveTheSameBits) {
   }
 }
 
+// Runs of windows go over the ends of rows, and end with a block where rows are long or many.
+TEST_P(ConvTest, ConvolutionsOfFewMapsReadWhatTheySeeInPlace) {
+  Draw draw(11);
+  for (uint32_t round = 0; round < 60 && !HasFailure(); ++round) {
+    const int64_t groups = draw.From({1, 1, 2, 5}), channels = draw.From({1, 3, 8, 16, 33});
+    const int64_t maps = draw.From({1, 3, 4, 7, 8, 9, 16, 31, 32});
+    const int64_t stride = draw.From({1, 1, 2, 3}), dilation = draw.From({1, 1, 2, 3});
+    const bool one_row = draw.Chance(3);
+    const int64_t size = draw.From({3, 5, 7}), pad = draw.From({0, size / 2 * dilation});
+    const int64_t rows = one_row ? 1 : draw.From({20, 41, 64});
+    const int64_t columns = one_row ? draw.From({700, 768, 769, 1601}) : draw.From({21, 57, 130});
+    const std::string text = absl::StrCat(
+        "input %x: f32", List({draw.From({1, 1, 3}), groups * channels, rows, columns}),
+        "\nparam %w: f32", List({groups * maps, channels, one_row ? 1 : 7, size}),
+        " = p0\nparam %b: f32[", groups * maps,
+        "] = p1\n%y: ? = reprise.Conv(%x, %w, %b) {group = ", groups,
+        ", strides = ", List({stride, stride}), ", dilations = ", List({1, dilation}),
+        ", pads = ", List({one_row ? 0 : 3, pad, one_row ? 0 : 3, pad}), ", activation = \"",
+        draw.Chance(2) ? "relu" : "silu", "\"}\noutput %y");
+    NodeRun run(text);
+    const std::string kernel = device_.Options(run.graph, run.id).at(0).kernel;
+    if (channels > 1) EXPECT_EQ(kernel.rfind("conv_lines", 0), 0) << kernel << " of " << text;
+    Check(draw.Chance(3) ? WithResidual(text) : text, round);
+  }
+}
+
+TEST_P(ConvTest, WindowsReadInPlaceAndPanelsOfThemGiveTheSameBits) {
+  for (const char* windows : {"f32[3, 40, 13, 14]", "f32[1, 40, 36, 95]", "f32[2, 40, 5, 9]"}) {
+    const auto run = [&](absl::string_view weights) {
+      NodeRun node(absl::StrCat("input %x: ", windows, "\n", weights,
+                                "\nparam %b: f32[20] = p1\n%y: ? = reprise.Conv(%x, %w, %b) "
+                                "{pads = [1, 1, 1, 1], strides = [2, 2], activation = \"relu\"}"
+                                "\noutput %y"));
+      const KernelOption option = device_.Options(node.graph, node.id).at(0);
+      return std::pair(option.kernel, node.RunOption(device_, option, 2)[0]);
+    };
+    const auto [in_place, lines] = run("param %w: f32[20, 40, 3, 3] = p0");
+    const auto [panels, unpacked] = run("input %w: f32[20, 40, 3, 3]");
+    EXPECT_NE(in_place, panels);
+    EXPECT_EQ(lines, unpacked) << windows;
+  }
+}
+
 TEST_P(ConvPartsTest, PartsOfAConvolutionDivideItsMapsAndChangeNoBit) {
   NodeRun run(
       "input %x: f32[1, 64, 7, 7]\nparam %w: f32[128, 64, 3, 3] = p0\n"

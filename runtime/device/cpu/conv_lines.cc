@@ -1,0 +1,142 @@
+#include "runtime/device/cpu/conv_lines.h"
+
+#include <algorithm>
+
+#include "runtime/device/cpu/targets.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "runtime/device/cpu/conv_lines.cc"
+#include "hwy/foreach_target.h"
+// After foreach_target.
+#include "hwy/highway.h"
+#include "runtime/device/cpu/inside-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace reprise::cpu::HWY_NAMESPACE {
+namespace {
+
+constexpr int64_t kLanes = HWY_LANES(float);
+
+HWY_INLINE VF LoadOrZero(F32 d, const float* line, int64_t at, Inside inside) {
+  return line == nullptr ? hn::Zero(d) : LoadInside(d, line + at, inside, hn::Zero(d));
+}
+
+// Lines [0, count) of one phase of the rows, of which line(i) is the row of the plane, null: there
+// is none. The last vectors of the lines come first: what they write behind a line belongs to the
+// next one, which is written later, or to nobody.
+template <class Line>
+HWY_INLINE void CopyLines(const ConvLines& l, int64_t count, int64_t left, const Line& line,
+                          float* to) {
+  const F32 d;
+  const int64_t phases = l.phases.columns, stride = l.stride.columns, columns = l.in.columns;
+  const int64_t last = (l.line - 1) / kLanes * kLanes;
+  if (stride == 1) {
+    for (int64_t i = last; i >= 0; i -= kLanes) {
+      const Inside inside = InsideOf(left + i, columns);
+      for (int64_t row = 0; row < count; ++row) {
+        hn::StoreU(LoadOrZero(d, line(row), left + i, inside), d, to + row * l.line + i);
+      }
+    }
+    return;
+  }
+#if HWY_TARGET != HWY_SCALAR
+  if (stride == 2) {
+    for (int64_t i = last; i >= 0; i -= kLanes) {
+      const int64_t low = left + 2 * i, high = low + kLanes;
+      const Inside in_low = InsideOf(low, columns), in_high = InsideOf(high, columns);
+      for (int64_t row = 0; row < count; ++row) {
+        const VF a = LoadOrZero(d, line(row), low, in_low);
+        const VF b = LoadOrZero(d, line(row), high, in_high);
+        float* const even = to + row * l.line + i;
+        hn::StoreU(hn::ConcatEven(d, b, a), d, even);
+        if (phases > 1) hn::StoreU(hn::ConcatOdd(d, b, a), d, even + l.phase_floats);
+      }
+    }
+    return;
+  }
+#endif
+  for (int64_t phase = 0; phase < phases; ++phase, to += l.phase_floats) {
+    for (int64_t i = 0; i < count * l.line; ++i) {
+      const float* const x = line(i / l.line);
+      const int64_t at = left + phase + i % l.line * stride;
+      to[i] = x != nullptr && at >= 0 && at < columns ? x[at] : 0;
+    }
+  }
+}
+
+void Copy(const ConvLines& l, const Strip& block, const float* x, float* to) {
+  const int64_t top = block.first.rows * l.stride.rows - l.pad.rows;
+  const int64_t left = block.first.columns * l.stride.columns - l.pad.columns;
+  const int64_t lines = block.size.rows + (l.kernel.rows - 1) * l.dilation.rows / l.stride.rows;
+  for (int64_t phase = 0; phase < l.phases.rows; ++phase) {
+    CopyLines(
+        l, lines, left,
+        [&](int64_t i) -> const float* {
+          const int64_t at = top + phase + i * l.stride.rows;
+          return at >= 0 && at < l.in.rows ? x + at * l.in.columns : nullptr;
+        },
+        to + phase * l.phases.columns * l.phase_floats);
+  }
+}
+
+void Spread(const float* run, int64_t line, int64_t rows, int64_t columns, float* to, int64_t ld) {
+  const F32 d;
+  for (int64_t row = 0; row < rows; ++row, run += line, to += ld) {
+    int64_t i = 0;
+    for (; i + kLanes <= columns; i += kLanes) hn::StoreU(hn::LoadU(d, run + i), d, to + i);
+    if (i < columns) StorePart(hn::LoadU(d, run + i), d, to + i, columns - i);
+  }
+}
+
+}  // namespace
+
+constexpr ConvLineKernels kConvLineKernels = {Copy, Spread};
+
+}  // namespace reprise::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace reprise::cpu {
+namespace {
+
+// The widest vector: what is read and written behind the last line.
+constexpr int64_t kVectorFloats = 16;
+
+}  // namespace
+
+const ConvLineKernels& ConvLineKernelsFor(Isa isa) {
+  return REPRISE_CHOOSE_TARGET(isa, kConvLineKernels);
+}
+
+void ConvLines::SetBlock(Strips::Extent size, int64_t channels) {
+  block = size;
+  const Strips::Extent reach = {(kernel.rows - 1) * dilation.rows,
+                                (kernel.columns - 1) * dilation.columns};
+  phases = {std::min(stride.rows, reach.rows + 1), std::min(stride.columns, reach.columns + 1)};
+  line = block.columns + reach.columns / stride.columns;
+  const int64_t floats = (block.rows + reach.rows / stride.rows) * line + kVectorFloats;
+  phase_floats = (floats + kVectorFloats - 1) / kVectorFloats * kVectorFloats;
+  taps.clear();
+  for (int64_t channel = 0; channel < channels; ++channel) {
+    for (int64_t row = 0; row < kernel.rows; ++row) {
+      for (int64_t column = 0; column < kernel.columns; ++column) {
+        const int64_t y = row * dilation.rows, x = column * dilation.columns;
+        const int64_t phase = y % stride.rows * phases.columns + x % stride.columns;
+        taps.push_back(static_cast<int32_t>(channel * channel_floats() + phase * phase_floats +
+                                            y / stride.rows * line + x / stride.columns));
+      }
+    }
+  }
+}
+
+Strip ConvLines::BlockOf(int64_t index) const {
+  const int64_t across = counts().columns;
+  Strip strip;
+  strip.first = {index / across * block.rows, index % across * block.columns};
+  strip.size = {std::min(block.rows, out.rows - strip.first.rows),
+                std::min(block.columns, out.columns - strip.first.columns)};
+  return strip;
+}
+
+}  // namespace reprise::cpu
+#endif  // HWY_ONCE

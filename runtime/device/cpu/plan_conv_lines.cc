@@ -1,0 +1,221 @@
+// Convolutions of few maps, or of groups of few: products that read what windows see in place.
+//
+// A panel of windows (plan_conv.cc) pays by being read for many maps. Here a copy of the rows that
+// a block of windows sees is the panel: its lines lie end to end (conv_lines.h), so that a vector
+// of windows is a run of it for every tap. Every element is summed in the order of channels and
+// taps as plan_conv.cc sums it, to the bit.
+#include <algorithm>
+
+#include "runtime/device/cpu/conv_lines.h"
+#include "runtime/device/cpu/conv_product.h"
+#include "runtime/device/cpu/plan_conv.h"
+
+namespace reprise::cpu {
+namespace {
+
+// With more maps a panel costs less than the loads that cross lines of the cache.
+constexpr int64_t kMostMaps = 32;
+// With fewer elements of a window, taking the sums from runs to rows costs more than panels.
+constexpr int64_t kFewestElements = 32;
+// Of the copied lines of a block: a small part of a second-level cache.
+constexpr int64_t kCopyFloats = 24 << 10;
+constexpr int64_t kMostCopyFloats = 1 << 20;
+constexpr int64_t kMostTaps = 1 << 14;  // of all channels
+constexpr int64_t kMostColumns = 768;
+// Of sums, on their way from runs to rows.
+constexpr int64_t kSumFloats = 5 << 10;
+// Blocks a part, so that none waits long for the others.
+constexpr int64_t kBlocksOfPart = 4;
+constexpr int64_t kVectorFloats = 16;
+
+struct ConvLinesParams {
+  ConvLines lines;
+  const ConvLineKernels* line_kernels = nullptr;
+  const ConvProductKernels* kernels = nullptr;
+  ConvFinish finish = nullptr;
+  ConvActivation activation;
+  int64_t width = 0;  // of a product, in windows
+  int64_t batch = 0, batch_rows = 0;
+  int64_t groups = 1, channels = 0, maps = 0;  // of a group
+  int64_t sum_rows = 1;                        // of windows, whose sums are held at a time
+  bool has_bias = false;
+  int residual = -1;  // among the operands
+  int out = 0, workspace = 0;
+  int64_t copy_floats = 0, sums_ld = 0, scratch_floats = 0;
+  int scratch_parts = 0;
+
+  int64_t depth() const { return channels * lines.kernel.rows * lines.kernel.columns; }
+  // Runs are rows: results go where they belong at once.
+  bool one_row() const { return lines.out.rows == 1; }
+};
+
+// What a block reads and writes, of one group of one element of the batch.
+struct Operands {
+  const float* weights;   // packed
+  const float* bias;      // null: none
+  const float* residual;  // null: none
+  float* out;
+};
+
+// Rows [row, row + rows) of the windows of a block, whose lines are at `seen`.
+void ConvolveRows(const ConvLinesParams& p, const Operands& at, const Strip& block, int64_t row,
+                  int64_t rows, const float* seen, float* sums) {
+  const ConvLines& l = p.lines;
+  const int64_t ld = l.out_plane(), columns = block.size.columns;
+  const int64_t first = (block.first.rows + row) * l.out.columns + block.first.columns;
+  const int64_t run = l.Run(rows, columns);
+  const bool clips = p.activation.clip() && (at.residual == nullptr || p.one_row());
+  ConvProduct product = {.weights = at.weights,
+                         .maps = p.maps,
+                         .depth = p.depth(),
+                         .end_k = p.depth(),
+                         .taps = l.taps.data(),
+                         .ld = p.one_row() ? ld : p.sums_ld,
+                         .bias = at.bias,
+                         .ld_residual = ld,
+                         .bounded = clips,
+                         .low = p.activation.low,
+                         .high = p.activation.high};
+  for (int64_t window = 0; window < run; window += p.width) {
+    product.in_place = seen + row * l.line + window;
+    product.y = p.one_row() ? at.out + first + window : sums + window;
+    product.columns = std::min(p.width, run - window);
+    if (p.one_row() && at.residual != nullptr) product.residual = at.residual + first + window;
+    p.kernels->multiply(product, 0, p.kernels->Tiles(p.maps));
+  }
+  const float* const residual = p.one_row() ? nullptr : at.residual;
+  // What lies between rows is finished too, unless it has a residual.
+  const ConvRows run_of_maps = {
+      .y = p.one_row() ? at.out + first : sums, .ld = product.ld, .rows = p.maps, .columns = run};
+  if (!clips && residual == nullptr) p.finish(run_of_maps, p.activation);
+  if (p.one_row()) return;
+  for (int64_t map = 0; map < p.maps; ++map) {
+    p.line_kernels->spread(sums + map * p.sums_ld, l.line, rows, columns, at.out + map * ld + first,
+                           l.out.columns);
+  }
+  if (residual == nullptr) return;
+  const bool whole_rows = columns == l.out.columns;
+  for (int64_t i = 0; i < (whole_rows ? 1 : rows); ++i) {
+    const int64_t begin = first + i * l.out.columns;
+    p.finish({.y = at.out + begin,
+              .ld = ld,
+              .rows = p.maps,
+              .columns = whole_rows ? rows * columns : columns,
+              .residual = residual + begin,
+              .ld_residual = ld},
+             p.activation);
+  }
+}
+
+// A unit is a block of one group of one element of the batch.
+void RunConvLines(const LaunchArgs& launch) {
+  const auto& p = *static_cast<const ConvLinesParams*>(launch.params);
+  const ConvLines& l = p.lines;
+  const int64_t blocks = l.counts().rows * l.counts().columns;
+  const int64_t units = LiveOf(p.batch, p.batch_rows, *launch.frame) * p.groups * blocks;
+  const int parts =
+      static_cast<int>(std::min<int64_t>(units, PartsWithScratch(launch, p.scratch_parts)));
+  if (launch.part >= parts) return;
+  const auto* x = static_cast<const float*>(launch.operands[0]);
+  const auto* weights = static_cast<const float*>(launch.operands[1]);
+  const auto* bias = p.has_bias ? static_cast<const float*>(launch.operands[2]) : nullptr;
+  const auto* residual =
+      p.residual < 0 ? nullptr : static_cast<const float*>(launch.operands[p.residual]);
+  auto* out = static_cast<float*>(launch.operands[p.out]);
+  float* const seen =
+      static_cast<float*>(launch.operands[p.workspace]) + launch.part * p.scratch_floats;
+  const ItemRange range = RangeOfPart(units, 1, launch.part, parts);
+  for (int64_t unit = range.begin; unit < range.end; ++unit) {
+    const Strip block = l.BlockOf(unit % blocks);
+    const int64_t slab = unit / blocks;  // a group of one element of the batch
+    const int64_t map = slab % p.groups * p.maps, result = slab * p.maps * l.out_plane();
+    for (int64_t channel = 0; channel < p.channels; ++channel) {
+      p.line_kernels->copy(l, block, x + (slab * p.channels + channel) * l.in_plane(),
+                           seen + channel * l.channel_floats());
+    }
+    const Operands at = {.weights = weights + map * p.depth(),
+                         .bias = bias == nullptr ? nullptr : bias + map,
+                         .residual = residual == nullptr ? nullptr : residual + result,
+                         .out = out + result};
+    for (int64_t row = 0; row < block.size.rows; row += p.sum_rows) {
+      ConvolveRows(p, at, block, row, std::min(p.sum_rows, block.size.rows - row), seen,
+                   seen + p.copy_floats);
+    }
+  }
+}
+
+// Blocks of whole rows where these are not long, as many of them as have room.
+Strips::Extent BlockFor(const ConvLinesParams& p, int parts) {
+  ConvLines l = p.lines;
+  Strips::Extent block = {1, Even(l.out.columns, kMostColumns)};
+  l.SetBlock(block, 0);
+  const int64_t row = p.channels * l.phases.rows * l.phases.columns * l.line;  // floats
+  const int64_t beyond = (l.kernel.rows - 1) * l.dilation.rows / l.stride.rows;
+  const int64_t planes = p.batch * p.groups * l.counts().columns;
+  const int64_t wanted = (kBlocksOfPart * parts + planes - 1) / planes;
+  const int64_t most = std::min(kCopyFloats / row - beyond, (l.out.rows + wanted - 1) / wanted);
+  block.rows = Even(l.out.rows, std::clamp<int64_t>(most, 1, l.out.rows));
+  return block;
+}
+
+}  // namespace
+
+std::vector<Candidate> PlanConvLines(const CpuTarget& target, const NodeView& node,
+                                     const ops::Windows& windows, const Shape& spatial,
+                                     const ConvActivation& activation) {
+  const Shape &x = node.shape(0), &weight = node.shape(1);
+  ConvLinesParams p;
+  p.groups = node.attributes().Int("group", 1);
+  p.maps = weight[0] / p.groups;
+  p.channels = weight[1];
+  const int64_t taps = NumElements(windows.kernel);
+  if (!node.is_parameter(1) || spatial.size() > 2 || p.maps > kMostMaps || taps == 1 ||
+      p.channels * taps > kMostTaps) {
+    return {};
+  }
+  const Strips strips = StripsOf(windows, spatial);
+  p.lines.in = strips.in;
+  p.lines.out = strips.out;
+  p.lines.kernel = strips.kernel;
+  p.lines.stride = strips.stride;
+  p.lines.dilation = strips.dilation;
+  p.lines.pad = strips.pad;
+  if (!p.one_row() && p.depth() < kFewestElements) return {};
+  p.batch = x[0];
+  p.lines.SetBlock(BlockFor(p, target.scratch_parts), p.channels);
+  const ConvLines& l = p.lines;
+  p.copy_floats = p.channels * l.channel_floats();
+  // What lies between rows is multiplied too.
+  const int64_t run = l.Run(l.block.rows, l.block.columns);
+  if (p.copy_floats > kMostCopyFloats || run > 2 * l.block.rows * l.block.columns) return {};
+  p.line_kernels = &ConvLineKernelsFor(target.isa);
+  p.kernels = &ConvProductKernelsFor(target.isa);
+  p.width = target.gemm.panel_columns;
+  p.finish = ConvFinishFor(target.isa);
+  p.activation = activation;
+  p.batch_rows = p.batch % std::max<int64_t>(node.batch_rows(), 1) == 0 ? node.batch_rows() : 0;
+  p.sum_rows = std::clamp<int64_t>(kSumFloats / (p.maps * l.line), 1, l.block.rows);
+  p.sums_ld = static_cast<int64_t>(
+      AlignUp(l.Run(p.sum_rows, l.block.columns) + kVectorFloats, kVectorFloats));
+  p.has_bias = node.has_input(2);
+  if (node.has_input(3)) p.residual = 3;
+  p.out = static_cast<int>(node.num_inputs());
+  p.workspace = static_cast<int>(node.num_inputs() + node.num_outputs());
+  p.scratch_floats = p.copy_floats + (p.one_row() ? 0 : p.maps * p.sums_ld);
+  p.scratch_parts = target.scratch_parts;
+  const int64_t units = p.batch * p.groups * l.counts().rows * l.counts().columns;
+  const size_t workspace =
+      sizeof(float) * p.scratch_floats * std::min<int64_t>(units, p.scratch_parts);
+  const double flops =
+      2.0 * static_cast<double>(NumElements(node.out_shape())) * static_cast<double>(p.depth());
+  const int64_t groups = p.groups, tile = p.kernels->tile_maps;
+  const bool takes_live_rows = p.batch_rows > 0;
+  Candidate candidate =
+      MakeCandidate(target, node, "conv_lines", RunConvLines, std::move(p), flops);
+  candidate.option.workspace_bytes = workspace;
+  candidate.option.takes_live_rows = takes_live_rows;
+  candidate.option.prepare.push_back(PackMaps(NumElements(weight), groups, tile));
+  return {std::move(candidate)};
+}
+
+}  // namespace reprise::cpu
