@@ -16,25 +16,32 @@ namespace reprise::cpu::HWY_NAMESPACE {
 namespace {
 
 constexpr int64_t kLanes = HWY_LANES(float);
+// Narrow lines are copied by columns of vectors, which share their masks; others as they lie in
+// memory, which may be far.
+constexpr int64_t kNarrow = 4 * kLanes;
 
-HWY_INLINE VF LoadOrZero(F32 d, const float* line, int64_t at, Inside inside) {
-  return line == nullptr ? hn::Zero(d) : LoadInside(d, line + at, inside, hn::Zero(d));
+// Planes come from far: the same place of the next one, `plane` floats ahead, is asked for.
+HWY_INLINE VF LoadOrZero(F32 d, const float* line, int64_t at, Inside inside, int64_t plane) {
+  if (line == nullptr) return hn::Zero(d);
+  __builtin_prefetch(line + at + plane);
+  return LoadInside(d, line + at, inside, hn::Zero(d));
 }
 
-// Lines [0, count) of one phase of the rows, of which line(i) is the row of the plane, null: there
-// is none. The last vectors of the lines come first: what they write behind a line belongs to the
-// next one, which is written later, or to nobody.
+// Lines [begin, end) of one phase of the rows, of which line(i) is the row of the plane, null:
+// there is none. The last vectors of the lines come first: what they write behind a line belongs to
+// the next one, which is written later, or to nobody.
 template <class Line>
-HWY_INLINE void CopyLines(const ConvLines& l, int64_t count, int64_t left, const Line& line,
-                          float* to) {
+HWY_INLINE void CopyLines(const ConvLines& l, int64_t begin, int64_t end, int64_t left,
+                          const Line& line, float* to) {
   const F32 d;
   const int64_t phases = l.phases.columns, stride = l.stride.columns, columns = l.in.columns;
+  const int64_t plane = l.in_plane();
   const int64_t last = (l.line - 1) / kLanes * kLanes;
   if (stride == 1) {
     for (int64_t i = last; i >= 0; i -= kLanes) {
       const Inside inside = InsideOf(left + i, columns);
-      for (int64_t row = 0; row < count; ++row) {
-        hn::StoreU(LoadOrZero(d, line(row), left + i, inside), d, to + row * l.line + i);
+      for (int64_t row = begin; row < end; ++row) {
+        hn::StoreU(LoadOrZero(d, line(row), left + i, inside, plane), d, to + row * l.line + i);
       }
     }
     return;
@@ -44,9 +51,9 @@ HWY_INLINE void CopyLines(const ConvLines& l, int64_t count, int64_t left, const
     for (int64_t i = last; i >= 0; i -= kLanes) {
       const int64_t low = left + 2 * i, high = low + kLanes;
       const Inside in_low = InsideOf(low, columns), in_high = InsideOf(high, columns);
-      for (int64_t row = 0; row < count; ++row) {
-        const VF a = LoadOrZero(d, line(row), low, in_low);
-        const VF b = LoadOrZero(d, line(row), high, in_high);
+      for (int64_t row = begin; row < end; ++row) {
+        const VF a = LoadOrZero(d, line(row), low, in_low, plane);
+        const VF b = LoadOrZero(d, line(row), high, in_high, plane);
         float* const even = to + row * l.line + i;
         hn::StoreU(hn::ConcatEven(d, b, a), d, even);
         if (phases > 1) hn::StoreU(hn::ConcatOdd(d, b, a), d, even + l.phase_floats);
@@ -56,7 +63,7 @@ HWY_INLINE void CopyLines(const ConvLines& l, int64_t count, int64_t left, const
   }
 #endif
   for (int64_t phase = 0; phase < phases; ++phase, to += l.phase_floats) {
-    for (int64_t i = 0; i < count * l.line; ++i) {
+    for (int64_t i = begin * l.line; i < end * l.line; ++i) {
       const float* const x = line(i / l.line);
       const int64_t at = left + phase + i % l.line * stride;
       to[i] = x != nullptr && at >= 0 && at < columns ? x[at] : 0;
@@ -68,14 +75,16 @@ void Copy(const ConvLines& l, const Strip& block, const float* x, float* to) {
   const int64_t top = block.first.rows * l.stride.rows - l.pad.rows;
   const int64_t left = block.first.columns * l.stride.columns - l.pad.columns;
   const int64_t lines = block.size.rows + (l.kernel.rows - 1) * l.dilation.rows / l.stride.rows;
+  const int64_t at_once = l.line <= kNarrow ? lines : 1;
   for (int64_t phase = 0; phase < l.phases.rows; ++phase) {
-    CopyLines(
-        l, lines, left,
-        [&](int64_t i) -> const float* {
-          const int64_t at = top + phase + i * l.stride.rows;
-          return at >= 0 && at < l.in.rows ? x + at * l.in.columns : nullptr;
-        },
-        to + phase * l.phases.columns * l.phase_floats);
+    const auto line = [&](int64_t i) -> const float* {
+      const int64_t at = top + phase + i * l.stride.rows;
+      return at >= 0 && at < l.in.rows ? x + at * l.in.columns : nullptr;
+    };
+    float* const planes = to + phase * l.phases.columns * l.phase_floats;
+    for (int64_t i = 0; i < lines; i += at_once) {
+      CopyLines(l, i, i + at_once, left, line, planes);
+    }
   }
 }
 

@@ -18,7 +18,7 @@ constexpr int64_t kMostMaps = 32;
 // With fewer elements of a window, taking the sums from runs to rows costs more than panels.
 constexpr int64_t kFewestElements = 32;
 // Of the copied lines of a block: a small part of a second-level cache.
-constexpr int64_t kCopyFloats = 24 << 10;
+constexpr int64_t kCopyFloats = 32 << 10;
 constexpr int64_t kMostCopyFloats = 1 << 20;
 constexpr int64_t kMostTaps = 1 << 14;  // of all channels
 constexpr int64_t kMostColumns = 768;

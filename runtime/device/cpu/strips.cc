@@ -29,12 +29,15 @@ void CopyLine(const Strips& s, const float* x, int64_t left, int64_t columns, fl
   const F32 d;
   const VF pad = hn::Set(d, padding);
   const int64_t stride = s.stride.columns;
+  // Planes come from far: the same place of the next one is asked for.
+  const int64_t plane = s.in.rows * s.in.columns;
   if (x == nullptr) {
     for (int64_t i = 0; i < s.line; i += kLanes) hn::Store(pad, d, to + i);
     return;
   }
   if (stride == 1) {
     for (int64_t i = 0; i < columns; i += kLanes) {
+      __builtin_prefetch(x + plane + left + i);
       hn::Store(LoadInside(d, x + left + i, InsideOf(left + i, s.in.columns), pad), d, to + i);
     }
     return;
@@ -43,6 +46,8 @@ void CopyLine(const Strips& s, const float* x, int64_t left, int64_t columns, fl
   if (stride == 2) {
     for (int64_t i = 0; i < columns; i += kLanes) {
       const int64_t low = left + 2 * i, high = low + kLanes;
+      __builtin_prefetch(x + plane + low);
+      __builtin_prefetch(x + plane + high);
       const VF a = LoadInside(d, x + low, InsideOf(low, s.in.columns), pad);
       const VF b = LoadInside(d, x + high, InsideOf(high, s.in.columns), pad);
       hn::Store(hn::ConcatEven(d, b, a), d, to + i);
