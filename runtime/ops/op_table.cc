@@ -256,6 +256,8 @@ constexpr OpRow kRows[] = {
     {"reprise.SegmentAttention", 1, 6, 1, 1, kInternal, 0, SegmentAttentionRule, SegmentAttentionKernel, UnknownAxis},
     {"reprise.SegmentReduce", 2, 2, 1, 1, kInternal, 0, SegmentReduceRule, SegmentReduceKernel, UnknownAxis},
     {"reprise.SegmentSpread", 3, 3, 1, 1, kInternal, 0, SegmentSpreadRule, SegmentSpreadKernel, UnknownAxis},
+    {"reprise.SegmentPlace", 2, 2, 1, 1, kInternal, 0, SegmentPlaceRule, SegmentPlaceKernel, UnknownAxis, kInt64},
+    {"reprise.SegmentPick", 3, 3, 1, 1, kInternal, 0, SegmentPickRule, SegmentPickKernel, UnknownAxis},
     {"reprise.SegmentCumSum", 2, 2, 1, 1, kInternal, 0, SegmentCumSumRule, SegmentCumSumKernel, UnknownAxis},
     {"reprise.SegmentDynamicQuantizeLinear", 1, 2, 1, 3, kInternal, 0, SegmentDynamicQuantizeRule, SegmentDynamicQuantizeKernel, SegmentDynamicQuantizeAxis, TypeOfEach<kUInt8, kFloat32, kUInt8>},
     // Classic models.

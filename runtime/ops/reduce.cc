@@ -213,13 +213,7 @@ absl::Status ArgKernel(const KernelContext& context, bool largest) {
     for (int64_t o = 0; o < view.outer; ++o) {
       for (int64_t i = 0; i < view.inner; ++i) {
         const T* x = in.as<T>() + o * view.size * view.inner + i;
-        int64_t best = 0;
-        for (int64_t k = 1; k < view.size; ++k) {
-          const Compute<T> a = x[k * view.inner];
-          const Compute<T> b = x[best * view.inner];
-          if ((largest ? a > b : a < b) || (last && a == b)) best = k;
-        }
-        *y++ = best;
+        *y++ = PlaceOfBest(x, view.size, view.inner, largest, last);
       }
     }
   });

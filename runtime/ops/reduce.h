@@ -2,6 +2,7 @@
 #pragma once
 
 #include "runtime/ops/infer.h"
+#include "runtime/ops/typed.h"
 
 namespace reprise::ops {
 
@@ -13,5 +14,17 @@ Kernel ReduceSumKernel, ReduceMeanKernel, ReduceMaxKernel, ReduceMinKernel, Redu
 
 Rule ArgRule, TopKRule, CumSumRule;
 Kernel ArgMaxKernel, ArgMinKernel, TopKKernel, CumSumKernel, CumProdKernel;
+
+// The place of the largest (smallest) of `size` elements, `step` apart: the first or last of
+// equals. NaN is passed over unless it is the first; 0 of no elements.
+template <typename T>
+int64_t PlaceOfBest(const T* x, int64_t size, int64_t step, bool largest, bool last) {
+  int64_t best = 0;
+  for (int64_t k = 1; k < size; ++k) {
+    const Compute<T> a = x[k * step], b = x[best * step];
+    if ((largest ? a > b : a < b) || (last && a == b)) best = k;
+  }
+  return best;
+}
 
 }  // namespace reprise::ops

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/ops/attention.h"
+#include "runtime/ops/reduce.h"
 #include "runtime/ops/sums.h"
 #include "runtime/ops/typed.h"
 
@@ -292,6 +293,76 @@ absl::Status SegmentCumSumKernel(const KernelContext& context) {
       }
     }
   });
+}
+
+absl::Status SegmentPlaceRule(InferContext& context) {
+  RETURN_IF_ERROR(CheckType(context, 0, kNumbers));
+  RETURN_IF_ERROR(CheckHasRows(context, 0));
+  RETURN_IF_ERROR(CheckSegments(context, 1));
+  Shape shape = context.shape(0);
+  shape[0] = context.shape(1)[0] - 1;
+  context.SetOutput(0, DType::kInt64, std::move(shape));
+  return absl::OkStatus();
+}
+
+absl::Status SegmentPlaceKernel(const KernelContext& context) {
+  const TensorView& in = context.inputs[0];
+  const bool largest = context.node.attributes.Int("largest", 1) != 0;
+  const bool last = context.node.attributes.Int("select_last_index", 0) != 0;
+  const int64_t row = RowElements(in.shape);
+  const int32_t* segments = context.inputs[1].as<int32_t>();
+  int64_t* out = context.outputs[0].as<int64_t>();
+  return Dispatch(NumericList{}, in.dtype, [&]<typename T>() {
+    for (int64_t s = 0; s < context.outputs[0].shape[0]; ++s, out += row) {
+      const SegmentRange segment = SegmentAt(segments, s, in.shape[0]);
+      const T* x = in.as<T>() + segment.begin * row;
+      for (int64_t i = 0; i < row; ++i) {
+        out[i] = PlaceOfBest(x + i, segment.size(), row, largest, last);
+      }
+    }
+  });
+}
+
+absl::Status SegmentPickRule(InferContext& context) {
+  RETURN_IF_ERROR(CheckType(context, 0, kAnyType));
+  RETURN_IF_ERROR(CheckHasRows(context, 0));
+  RETURN_IF_ERROR(CheckType(context, 1, TypeBit(DType::kInt64)));
+  RETURN_IF_ERROR(CheckHasRows(context, 1));
+  RETURN_IF_ERROR(CheckSegments(context, 2));
+  Shape shape = context.shape(1);
+  if (shape[0] != context.shape(2)[0] - 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("places of ", shape[0], " rows for ", context.shape(2)[0] - 1, " segments"));
+  }
+  shape.insert(shape.end(), context.shape(0).begin() + 1, context.shape(0).end());
+  context.SetOutput(0, context.dtype(0), std::move(shape));
+  return absl::OkStatus();
+}
+
+absl::Status SegmentPickKernel(const KernelContext& context) {
+  const TensorView& in = context.inputs[0];
+  const size_t row = RowElements(in.shape) * DTypeSize(in.dtype);
+  const int64_t picks = RowElements(context.inputs[1].shape);
+  const int64_t* places = context.inputs[1].as<int64_t>();
+  const int32_t* segments = context.inputs[2].as<int32_t>();
+  const auto* from = static_cast<const std::byte*>(in.data);
+  auto* to = static_cast<std::byte*>(context.outputs[0].data);
+  if (row == 0) return absl::OkStatus();
+  for (int64_t i = 0; i < context.inputs[1].num_elements(); ++i, to += row) {
+    const SegmentRange segment = SegmentAt(segments, i / picks, in.shape[0]);
+    const int64_t size = segment.size();
+    if (size == 0) {
+      std::memset(to, 0, row);
+      continue;
+    }
+    int64_t place = places[i] < 0 ? places[i] + size : places[i];
+    if (place < 0 || place >= size) {
+      context.errors.Report(1, i, places[i], -size, size - 1);
+      place = 0;
+    }
+    std::memcpy(to, from + (segment.begin + place) * row, row);
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace reprise::ops

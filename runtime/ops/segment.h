@@ -36,6 +36,19 @@ Kernel SegmentSpreadKernel;
 Rule SegmentCumSumRule;
 Kernel SegmentCumSumKernel;
 
+// reprise.SegmentPlace(x, segments) {largest, select_last_index}: x [T, ...] -> i64 [N, ...]:
+// ArgMax (ArgMin where `largest` is 0) over the tokens of each segment, a position in it. An empty
+// segment gives 0.
+Rule SegmentPlaceRule;
+Kernel SegmentPlaceKernel;
+
+// reprise.SegmentPick(x, places, segments): x [T, rest...], places i64 [N, picks...] -> [N,
+// picks..., rest...]: the tokens of each segment that its places name. Negative places count from
+// the segment's own end; one beyond it is reported and its first token taken. An empty segment
+// gives 0, whatever its places.
+Rule SegmentPickRule;
+Kernel SegmentPickKernel;
+
 // Operand `input` says where segments begin: i32 [N + 1].
 absl::Status CheckSegments(const InferContext& context, size_t input);
 

@@ -25,8 +25,6 @@ constexpr AxisOp kAxisOps[] = {{"Softmax", -1},
                                {"reprise.AddLayerNorm", -1},
                                {"Concat", 0},
                                {"Split", 0},
-                               {"ArgMax", 0},
-                               {"ArgMin", 0},
                                {"TopK", -1}};
 
 absl::string_view SegmentReductionOf(absl::string_view op) {
@@ -61,6 +59,8 @@ absl::Status Packer::PackNode(const Site& site) {
   if (site.op() == "reprise.Rotary") return PackRotary(site);
   if (site.op() == "reprise.EmbeddingSum") return PackEmbedding(site);
   if (site.op() == "Gather") return PackGather(site);
+  if (site.op() == "GatherND") return PackPick(site);
+  if (site.op() == "ArgMax" || site.op() == "ArgMin") return PackPlace(site);
   if (site.op() == "Expand") return PackExpand(site);
   if (site.op() == "Transpose") return PackTranspose(site);
   if (site.op() == "Slice") return PackSlice(site);

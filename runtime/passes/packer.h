@@ -147,6 +147,8 @@ class Packer {
   void NoteMask(const Site& site, const Pairs& mask, Attributes& attributes) const;
   absl::Status PackEmbedding(const Site& site);
   absl::Status PackGather(const Site& site);
+  absl::Status PackPick(const Site& site);
+  absl::Status PackPlace(const Site& site);
   absl::Status PackSlice(const Site& site);
   absl::Status PackReduce(const Site& site);
   absl::Status PackCumSum(const Site& site);

@@ -35,6 +35,10 @@ absl::StatusOr<ValueId> GatherNdRule(Graph& graph, NodeId node);
 // batch dims. Where the places may not lie in their rows (only those of ArgMax and ArgMin do for
 // sure) it stays.
 absl::StatusOr<ValueId> FlatRowsRule(Graph& graph, NodeId node);
+// GatherND whose first places count the rows looks the others up in each row: GatherND by batch
+// dims. So does GatherElements of whole pieces, whose places an Expand repeats for every element.
+absl::StatusOr<ValueId> CountedRowsRule(Graph& graph, NodeId node);
+absl::StatusOr<ValueId> WholePiecesRule(Graph& graph, NodeId node);
 // Elementwise over Expand: the Expand moves behind the node, or goes where broadcasting does it.
 absl::StatusOr<ValueId> ExpandRule(Graph& graph, NodeId node);
 // A reduction over dims that an Expand in front of it leaves alone comes before the Expand.

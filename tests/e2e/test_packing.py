@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from testing import exporters, models
+from testing import exporters, families, models
 from testing.clients import together
 from testing.daemon import Daemon
 from testing.inference import assert_same_answer, infer, reference, text_inputs
@@ -26,6 +26,10 @@ MODELS = {
         for name, make in exporters.ALL.items()
     },
 }
+PICKS = [f"{family}_{style}" for family in ("last_token", "largest_id")
+         for style in ("optimum", "dynamo")]
+MODELS |= {name: (families.ALL[name], BERT_INPUTS[:2], families.VOCABULARY, families.POSITIONS)
+           for name in PICKS}
 REFUSED = {"mixes_sequence": models.mixes_sequence, "similarity": models.similarity}
 PACKED = ["minilm", "paraphrase", "bert"]
 
@@ -114,7 +118,7 @@ def hostile_masks(rows, length, rng):
     return masks
 
 
-@pytest.mark.parametrize("model", ["window_bert", "deberta"])
+@pytest.mark.parametrize("model", ["window_bert", "deberta", *PICKS])
 def test_positions_that_see_no_key_are_answered_among_others(served, rng, model):
     daemon, paths = served
     _, names, vocabulary, longest = MODELS[model]

@@ -162,6 +162,27 @@ class Style(Transformer):
     def first(self, x):
         return self.node("Gather", x, self.scalar(0, np.int64), axis=1)
 
+    def picked(self, x, place):
+        """The token of each row at its place, int64 of [batch]."""
+        dynamo = self.style in ("dynamo", "opset23")
+        batch = self.node("Squeeze", self.dim("input_ids", 0))
+        rows = self.node("Range", self.scalar(0, np.int64), batch, self.scalar(1, np.int64))
+        if dynamo:
+            at = self.node("Concat", self.unsqueeze(rows, -1), self.unsqueeze(place, -1), axis=-1)
+            return self.node("GatherND", x, at)
+        length = self.node("Gather", self.node("Shape", x), self.scalar(1, np.int64), axis=0)
+        lines = self.node("Reshape", x, self.ints(-1, HIDDEN))
+        at = self.node("Add", place, self.node("Mul", rows, length))
+        return self.node("Gather", lines, at, axis=0)
+
+    def gathered(self, x, place):
+        """The same, as torch.gather looks it up, element by element."""
+        at = self.unsqueeze(self.unsqueeze(place, -1), -1)
+        shape = self.node("Concat", self.dim("input_ids", 0), self.ints(1), self.ints(HIDDEN),
+                          axis=0)
+        token = self.node("GatherElements", x, self.node("Expand", at, shape), axis=1)
+        return self.node("Reshape", token, self.ints(-1, HIDDEN))
+
     def dense(self, x, rows, columns):
         return self.node("Gemm", x, self.weight(columns, rows, scale=rows ** -0.5),
                          self.weight(columns, scale=0.1), transB=1)
@@ -246,6 +267,23 @@ def bge(g):
     return g.save(g.unit_length(g.first(x)), "sentence_embedding", ["batch", HIDDEN], THREE)
 
 
+def last_token(g):
+    """The last token that the mask counts, of length one; of a row of zeros the last of all."""
+    x = encoder(g, g.tables(types=False))
+    counted = g.reduce_sum("attention_mask", 1, keepdims=0)
+    place = g.node("Sub", counted, g.scalar(1, np.int64))
+    token = (g.picked if g.style in ("dynamo", "opset23") else g.gathered)(x, place)
+    return g.save(g.unit_length(token), "sentence_embedding", ["batch", HIDDEN], TWO)
+
+
+def largest_id(g):
+    """The token whose id is the largest, projected: where CLIP's text ends."""
+    x = encoder(g, g.tables(types=False))
+    place = g.node("ArgMax", g.node("Cast", "input_ids", to=TensorProto.INT32), axis=-1, keepdims=0)
+    token = g.node("MatMul", g.picked(x, place), g.weight(HIDDEN, LABELS))
+    return g.save(token, "text_embeds", ["batch", LABELS], TWO)
+
+
 def cross_encoder(g):
     x = encoder(g, g.tables())
     pooled = g.node("Tanh", g.dense(g.first(x), HIDDEN, HIDDEN))
@@ -257,7 +295,8 @@ def token_classifier(g):
     return g.save(g.linear(x, HIDDEN, LABELS), "logits", ["batch", "sequence", LABELS], TWO)
 
 
-FAMILIES = [bert, roberta, mpnet, albert, electra, e5, bge, cross_encoder, token_classifier]
+FAMILIES = [bert, roberta, mpnet, albert, electra, e5, bge, last_token, largest_id, cross_encoder,
+            token_classifier]
 
 
 def make(family, style):

@@ -34,6 +34,8 @@ constexpr OpPlan kPlans[] = {
     {"reprise.SegmentAttention", cpu::PlanSegmentAttention},
     {"reprise.SegmentReduce", cpu::PlanSegmentReduce},
     {"reprise.SegmentSpread", cpu::PlanSegmentSpread},
+    {"reprise.SegmentPlace", cpu::PlanSegmentPlace},
+    {"reprise.SegmentPick", cpu::PlanSegmentPick},
     {"reprise.SegmentCumSum", cpu::PlanSegmentCumSum},
     {"reprise.SegmentDynamicQuantizeLinear", cpu::PlanSegmentQuantize},
     {"Conv", cpu::PlanConv},

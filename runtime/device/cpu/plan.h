@@ -232,6 +232,9 @@ std::vector<Candidate> PlanSegmentAttention(const CpuTarget& target, const NodeV
 std::vector<Candidate> PlanSegmentReduce(const CpuTarget& target, const NodeView& node);
 std::vector<Candidate> PlanSegmentSpread(const CpuTarget& target, const NodeView& node);
 std::vector<Candidate> PlanSegmentCumSum(const CpuTarget& target, const NodeView& node);
+// plan_segment_pick.cc
+std::vector<Candidate> PlanSegmentPlace(const CpuTarget& target, const NodeView& node);
+std::vector<Candidate> PlanSegmentPick(const CpuTarget& target, const NodeView& node);
 // plan_relative.cc: by the distance of two positions, over rows or packed tokens
 std::vector<Candidate> PlanRelativeAttention(const CpuTarget& target, const NodeView& node);
 // plan_segment_quantize.cc

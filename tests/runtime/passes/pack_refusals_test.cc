@@ -25,6 +25,10 @@ TEST(PackRefusalsTest, NodesWithoutARuleRefuseByName) {
                              "const %i: i64[] = {2}\n%y: ? = Gather(%x, %i) {axis = 1}\n"
                              "output %y"),
                 "Gather cannot be packed");
+  ExpectRefused(
+      "input %x: f32[batch, sequence, 8, 4]\ninput %i: i64[batch, sequence, 1]\n"
+      "%y: ? = GatherND(%x, %i) {batch_dims = 2}\noutput %y",
+      "GatherND cannot be packed: it picks by data what is not some tokens of each row");
   ExpectRefused(absl::StrCat(kX, "%y: ? = ReduceSum(%x)\noutput %y"), "ReduceSum cannot be packed");
 }
 

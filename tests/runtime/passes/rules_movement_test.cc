@@ -314,6 +314,63 @@ TEST(MovementRulesTest, PlacesThatMayLieInAnotherRowStay) {
   }
 }
 
+// Of each row an element at a place, as exporters index by two lists.
+std::string CountedRows(absl::string_view rows, absl::string_view x, absl::string_view more) {
+  return absl::StrCat("graph {\n  input %x: f32", x, R"(
+    input %place: i64[3, 1]
+    const %rows: i64[3, 1] = {)",
+                      rows, R"(}
+    %at: ? = Concat()",
+                      more, R"() {axis = 1}
+    %y: ? = GatherND(%x, %at)
+    output %y
+  })");
+}
+
+TEST(MovementRulesTest, APlaceOfEachCountedRowIsLookedUpInItsRow) {
+  ExpectCanonical(CountedRows("0, 1, 2", "[3, 5, 4]", "%rows, %place"), R"(graph {
+    input %x: f32[3, 5, 4]
+    input %place: i64[3, 1]
+    %y: ? = GatherND(%x, %place) {batch_dims = 1}
+    output %y
+  })");
+}
+
+TEST(MovementRulesTest, RowsThatAreNotCountedStay) {
+  for (const std::string& text : {CountedRows("0, 2, 1", "[3, 5, 4]", "%rows, %place"),
+                                  CountedRows("0, 1, 2", "[4, 5, 4]", "%rows, %place"),
+                                  CountedRows("0, 1, 2", "[3, 5, 4]", "%place, %rows")}) {
+    SCOPED_TRACE(text);
+    ExpectUnchanged(*Canonicalize(), text);
+  }
+}
+
+std::string Pieces(absl::string_view places, absl::string_view wide) {
+  return absl::StrCat("graph {\n  input %x: f32[3, 5, 4]\n  input %place: i64", places,
+                      "\n  const %wide: i64[3] = {", wide, R"(}
+    %at: ? = Expand(%place, %wide)
+    %y: ? = GatherElements(%x, %at) {axis = 1}
+    output %y
+  })");
+}
+
+TEST(MovementRulesTest, ElementsThatAreWholePiecesAreLookedUpAsPieces) {
+  ExpectCanonical(Pieces("[3, 2, 1]", "3, 2, 4"), R"(graph {
+    input %x: f32[3, 5, 4]
+    input %place: i64[3, 2, 1]
+    %y: ? = GatherND(%x, %place) {batch_dims = 1}
+    output %y
+  })");
+}
+
+TEST(MovementRulesTest, ElementsOfPartsOfPiecesOrOfOneRowForAllStay) {
+  for (const std::string& text : {Pieces("[3, 2, 1]", "3, 2, 3"), Pieces("[1, 2, 4]", "3, 2, 4"),
+                                  Pieces("[1, 2, 1]", "3, 2, 4"), Pieces("[2, 2, 1]", "2, 2, 4")}) {
+    SCOPED_TRACE(text);
+    ExpectUnchanged(*Canonicalize(), text);
+  }
+}
+
 TEST(MovementRulesTest, ASliceOfEverythingGoesAndAReversedOneStays) {
   ExpectCanonical(R"(graph {
     input %x: f32[4]

@@ -29,6 +29,32 @@ TEST_P(SegmentsTest, SumsBehindTheLastSegmentAreZero) {
   }
 }
 
+// A place that its segment does not have is reported, the others are taken all the same; segments
+// that are not there may name any.
+TEST_P(SegmentsTest, APlaceBehindItsSegmentIsReported) {
+  NodeRun run(
+      "input %x: f32[9, 3]\ninput %i: i64[4]\nconst %s: i32[5] = {0, 4, 8, 8, 9}\n"
+      "%y: ? = reprise.SegmentPick(%x, %i, %s)\noutput %y");
+  run.inputs[1] = Tensor::FromVector<int64_t>(DType::kInt64, {4}, {-4, 4, 77, 0});
+  const KernelOption option = device_.Options(run.graph, run.id).at(0);
+  for (int parts : {1, 3}) {
+    run.errors.errors.clear();
+    const Tensor result = run.RunOption(device_, option, parts)[0];
+    ASSERT_EQ(run.errors.errors.size(), 1u);
+    EXPECT_EQ(run.errors.errors[0].element, 1);
+    EXPECT_EQ(run.errors.errors[0].value, 4);
+    EXPECT_EQ(run.errors.errors[0].low, -4);
+    EXPECT_EQ(run.errors.errors[0].high, 3);
+    const float* x = run.inputs[0]->span<float>().data();
+    for (int64_t i = 0; i < 3; ++i) {
+      EXPECT_EQ(result.span<float>()[i], x[i]);
+      EXPECT_EQ(result.span<float>()[3 + i], x[4 * 3 + i]);  // Its first token.
+      EXPECT_EQ(result.span<float>()[6 + i], 0);
+      EXPECT_EQ(result.span<float>()[9 + i], x[8 * 3 + i]);
+    }
+  }
+}
+
 TEST(RoundingAttentionTest, IsTheSameInASegmentAndAloneInAnyNumberOfParts) {
   for (const Isa isa : {Isa::kAvx2, Isa::kAvx512, Isa::kAvx512Bf16, Isa::kAmx}) {
     if (isa > DetectIsa()) continue;

@@ -45,6 +45,17 @@ inline constexpr const char* kSegments[] = {
     "reprise.SegmentReduce(%x, %s) {reduction = \"max\"}\noutput %y",
     "input %x: f32[41, 67]\nconst %s: i32[4] = {0, 1, 40, 41}\n%y: ? = "
     "reprise.SegmentReduce(%x, %s) {reduction = \"min\"}\noutput %y",
+    "input %x: f32[41, 3]\nconst %s: i32[6] = {0, 7, 7, 8, 30, 41}\n%y: ? = "
+    "reprise.SegmentPlace(%x, %s)\noutput %y",
+    "input %x: i64[41]\nconst %s: i32[4] = {0, 40, 41, 41}\n%y: ? = "
+    "reprise.SegmentPlace(%x, %s) {largest = 0, select_last_index = 1}\noutput %y",
+    "input %x: i32[41, 2]\nconst %s: i32[4] = {0, 40, 41, 41}\n%y: ? = "
+    "reprise.SegmentPlace(%x, %s) {select_last_index = 1}\noutput %y",
+    "input %x: f32[41, 37]\nconst %i: i64[5] = {6, 9, -1, 0, -11}\nconst %s: i32[6] = {0, 7, 7, "
+    "8, 30, 41}\n%y: ? = reprise.SegmentPick(%x, %i, %s)\noutput %y",
+    "input %x: bool[41, 3, 5]\nconst %i: i64[3, 2] = {39, -40, 0, -1, 5, 6}\nconst %s: i32[4] = "
+    "{0, "
+    "40, 41, 41}\n%y: ? = reprise.SegmentPick(%x, %i, %s)\noutput %y",
     "input %x: f32[5, 17]\nconst %s: i32[6] = {0, 7, 7, 8, 30, 41}\ninput %t: i64[41]\n%y: ? = "
     "reprise.SegmentSpread(%x, %s, %t)\noutput %y",
     "input %x: bool[2]\nconst %s: i32[3] = {0, 20, 41}\ninput %t: i64[41]\n%y: ? = "
