@@ -1,5 +1,5 @@
 // Packer: the walk of PackTokens, node by node. Its rules are in pack_rules.cc, pack_attention.cc,
-// pack_pairs.cc and pack_rules_quantize.cc.
+// pack_pairs.cc, pack_picks.cc and pack_rules_quantize.cc.
 #pragma once
 
 #include <limits>

@@ -214,6 +214,7 @@ inline const HabitCase kJoinedTraps[] = {
      .batch = true,
      .sequence = true,
      .guards = {"attention_mask"},
+     .packs = true,
      .must_count = CountingPlaces::kFirst},
 };
 

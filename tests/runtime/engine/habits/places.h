@@ -25,7 +25,8 @@ inline const HabitCase kPlaceTraps[] = {
          },
      .batch = true,
      .sequence = true,
-     .guards = {"attention_mask"}},
+     .guards = {"attention_mask"},
+     .packs = true},
     {.name = "FirstToken",
      .build =
          [](ModelBuilder& b) {
