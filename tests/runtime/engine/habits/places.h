@@ -27,6 +27,33 @@ inline const HabitCase kPlaceTraps[] = {
      .sequence = true,
      .guards = {"attention_mask"},
      .packs = true},
+    {.name = "TokenOfTheLargestId",
+     .build =
+         [](ModelBuilder& b) {
+           SetAttribute(b.Node("ArgMax", {"input_ids"}, {"place"}), "axis", int64_t{-1});
+           SetAttribute(b.Node("GatherND", {"x", "place"}, {"y"}), "batch_dims", int64_t{1});
+         },
+     .batch = true,
+     .sequence = true,
+     .guards = {"input_ids"},
+     .packs = true},
+    {.name = "LastTokenOfEachCountedRow",
+     .build =
+         [](ModelBuilder& b) {
+           b.Node("Shape", {"input_ids"}, {"shape"});
+           AddInteger(b, "at_zero", 0);
+           AddInteger(b, "by_one", 1);
+           b.Node("Gather", {"shape", "at_zero"}, {"rows"});
+           b.Node("Range", {"at_zero", "rows", "by_one"}, {"each_row"});
+           b.Node("Unsqueeze", {"each_row", "one"}, {"row"});
+           AddLast(b);
+           SetAttribute(b.Node("Concat", {"row", "last"}, {"places"}), "axis", int64_t{-1});
+           b.Node("GatherND", {"x", "places"}, {"y"});
+         },
+     .batch = true,
+     .sequence = true,
+     .guards = {"attention_mask"},
+     .packs = true},
     {.name = "FirstToken",
      .build =
          [](ModelBuilder& b) {
