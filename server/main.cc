@@ -35,12 +35,17 @@ void Log(spdlog::logger& logger, LogLevel level, const std::string& message) {
   }
 }
 
-// Every thread inherits the mask, so that only the ones that ask get these signals.
+// Every thread inherits the mask, so that only the ones that ask get these signals. A terminal that
+// is closed ends what runs in it with SIGHUP, but for what was started with nohup.
 sigset_t BlockEndingSignals() {
   sigset_t signals;
   sigemptyset(&signals);
   sigaddset(&signals, SIGTERM);
   sigaddset(&signals, SIGINT);
+  struct sigaction at_hangup = {};
+  if (sigaction(SIGHUP, nullptr, &at_hangup) == 0 && at_hangup.sa_handler != SIG_IGN) {
+    sigaddset(&signals, SIGHUP);
+  }
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   signal(SIGPIPE, SIG_IGN);
   return signals;

@@ -3,7 +3,6 @@
 #include <immintrin.h>
 
 #include <algorithm>
-#include <system_error>
 #include <utility>
 
 #include "runtime/engine/linger_rule.h"
@@ -24,22 +23,23 @@ CorePool::CorePool(int cores, const Clock* clock)
     : cores_(std::max(cores, 1)),
       clock_(clock == nullptr ? steady_clock_ : *clock),
       free_cores_(cores_) {
+  // What throws here leaves no thread behind. A call with helpers takes two cores at least.
+  helpers_.reserve(static_cast<size_t>(cores_));
+  for (int i = 1; i < cores_; i += 2) {
+    free_teams_.push_back(teams_.emplace_back(std::make_unique<StepTeam>(cores_)).get());
+  }
   for (int i = 1; i < cores_; ++i) {
-    auto helper = std::make_unique<Helper>();
     try {
+      auto helper = std::make_unique<Helper>();
       helper->thread = std::thread([this, &helper = *helper] { Work(helper); });
-    } catch (const std::system_error&) {
-      // The system has no thread for it: replays are as wide as there are. Helpers that have begun
-      // look at free_cores_ alone.
+      helper->next = free_helpers_;
+      free_helpers_ = helpers_.emplace_back(std::move(helper)).get();
+    } catch (...) {
+      // The system has no thread for it, or no memory: replays are as wide as there are. Helpers
+      // that have begun look at free_cores_ alone.
       free_cores_ = cores_ = i;
       break;
     }
-    helper->next = free_helpers_;
-    free_helpers_ = helpers_.emplace_back(std::move(helper)).get();
-  }
-  // A call with helpers takes two cores at least.
-  for (int i = 1; i < cores_; i += 2) {
-    free_teams_.push_back(teams_.emplace_back(std::make_unique<StepTeam>(cores_)).get());
   }
 }
 

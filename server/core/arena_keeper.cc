@@ -11,6 +11,24 @@ constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
 
 }  // namespace
 
+void ArenaKeeper::Lane::Take() {
+  MutexLock lock(mutex_);
+  while (taken_) left_.Wait(mutex_);
+  taken_ = true;
+}
+
+bool ArenaKeeper::Lane::TryTake() {
+  MutexLock lock(mutex_);
+  if (taken_) return false;
+  return taken_ = true;
+}
+
+void ArenaKeeper::Lane::Leave() {
+  MutexLock lock(mutex_);
+  taken_ = false;
+  left_.NotifyOne();
+}
+
 ArenaKeeper::ArenaKeeper(const Clock& clock, std::function<void()> on_release)
     : clock_(clock), on_release_(std::move(on_release)), thread_([this] { Work(); }) {}
 
@@ -47,15 +65,17 @@ void ArenaKeeper::Used(Lane& lane) {
 
 void ArenaKeeper::Run(size_t i, const std::function<void(Stream&)>& work) {
   Lane& lane = *lanes_[i];
-  const std::lock_guard<std::mutex> lock(lane.busy);
+  lane.Take();
+  const Taken taken(lane);
   work(*lane.stream);
   Used(lane);
 }
 
 void ArenaKeeper::ReleaseUnused() {
   for (const auto& lane : lanes_) {
-    const std::unique_lock<std::mutex> lock(lane->busy, std::try_to_lock);
-    if (!lock.owns_lock() || lane->stream->held_bytes() == 0) continue;
+    if (!lane->TryTake()) continue;
+    const Taken taken(*lane);
+    if (lane->stream->held_bytes() == 0) continue;
     lane->stream->Release();
     on_release_();
   }
@@ -84,7 +104,8 @@ int64_t ArenaKeeper::ReleaseIdle() {
       next = std::min(next, lane->used_ns + idle_ns);
       continue;
     }
-    const std::lock_guard<std::mutex> lock(lane->busy);
+    lane->Take();
+    const Taken taken(*lane);
     // It may have been used while this waited.
     if (lane->used_ns + idle_ns > clock_.NowNs()) {
       next = std::min(next, lane->used_ns + idle_ns);

@@ -11,7 +11,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <thread>
 #include <vector>
 
@@ -51,10 +50,32 @@ class ArenaKeeper {
   int64_t ReleaseIdle();
 
  private:
-  struct Lane {
+  // A stream, and who has it: work, or the giving back of its memory. Not a mutex: the work itself
+  // may ask whether others have theirs.
+  class Lane {
+   public:
     std::unique_ptr<Stream> stream;
-    std::mutex busy;  // held while work runs, and while memory is given back; also tried
     std::atomic<int64_t> used_ns{0};
+
+    void Take();
+    bool TryTake();
+    void Leave();
+
+   private:
+    Mutex mutex_;
+    CondVar left_;
+    bool taken_ GUARDED_BY(mutex_) = false;
+  };
+  // A lane that is taken, for the time of a block.
+  class Taken {
+   public:
+    explicit Taken(Lane& lane) : lane_(lane) {}
+    ~Taken() { lane_.Leave(); }
+    Taken(const Taken&) = delete;
+    Taken& operator=(const Taken&) = delete;
+
+   private:
+    Lane& lane_;
   };
   void Used(Lane& lane);
   void Work();

@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -122,12 +123,47 @@ def test_a_client_that_never_reads_is_cut_off(repository, rng):
         client.close()
 
 
-def test_idle_daemon_ends_at_once_on_sigterm_and_on_sigint(repository):
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_idle_daemon_ends_at_once_on_each_ending_signal(repository, number):
     repository.add("elementwise", models.elementwise())
-    for number in (signal.SIGTERM, signal.SIGINT):
-        with Daemon(repository) as daemon:
-            daemon.process.send_signal(number)
+    with Daemon(repository) as daemon:
+        daemon.process.send_signal(number)
+        assert daemon.process.wait(10) == 0
+
+
+def test_daemon_that_ignores_hangups_goes_on(repository):
+    repository.add("elementwise", models.elementwise())
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as nohup does
+    try:
+        daemon = Daemon(repository)
+        with daemon:
+            daemon.process.send_signal(signal.SIGHUP)
+            ones = np.ones((2, 5), np.float32)
+            assert (infer(daemon.client(), "elementwise", {"x": ones}).outputs["y"] == 3).all()
+            daemon.process.send_signal(signal.SIGTERM)
             assert daemon.process.wait(10) == 0
+            assert "signal 1:" not in daemon.log()
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+def test_clients_that_send_http_requests_byte_by_byte_hold_up_neither_others_nor_the_end(repository):
+    repository.add("elementwise", models.elementwise())
+    with Daemon(repository) as daemon, contextlib.ExitStack() as stack:
+        slow = [stack.enter_context(socket.create_connection(("127.0.0.1", port)))
+                for port in (daemon.http_port, daemon.metrics_port) * 3]
+
+        def drip():
+            while daemon.process.poll() is None:
+                for line in slow:
+                    with contextlib.suppress(OSError):
+                        line.sendall(b"G")
+                time.sleep(0.05)
+
+        with meanwhile(lambda _: drip(), [None]):
+            assert daemon.http_status("/v2/health/ready") == 200
+            daemon.process.send_signal(signal.SIGTERM)
+            assert daemon.process.wait(20) == 0
 
 
 def test_empty_repository_is_ready(repository):

@@ -99,7 +99,8 @@ TEST_P(PaddingSafetyTest, TheCertificateIsAsExpected) {
   const AxisCertificate& sequence = model->axes()[1].certificate;
   EXPECT_EQ(batch.certified, habit().batch) << batch.reason;
   EXPECT_EQ(sequence.certified, habit().sequence) << sequence.reason;
-  EXPECT_EQ(sequence.certified ? sequence.guards : std::vector<std::string>(), habit().guards);
+  EXPECT_EQ(sequence.certified ? sequence.guards : std::vector<std::string>(), habit().guards)
+      << sequence.reason;
   EXPECT_THAT(sequence.reason, HasSubstr(habit().words));
   EXPECT_TRUE(sequence.proved || !habit().proved) << sequence.mixing;
   if (habit().must_count.has_value()) {

@@ -1,5 +1,6 @@
 #include "server/core/arena_keeper.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -11,6 +12,8 @@
 
 namespace reprise {
 namespace {
+
+using ::testing::HasSubstr;
 
 constexpr int64_t kMs = 1'000'000;
 constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
@@ -93,6 +96,41 @@ TEST_F(ArenaKeeperTest, MemoryStaysWhileWorkRuns) {
   });
   released.get_future().wait();
   EXPECT_EQ(keeper.held_bytes(), 0);
+}
+
+TEST_F(ArenaKeeperTest, WorkThatNeedsRoomGetsWhatIdleStreamsHoldAndKeepsItsOwn) {
+  // Together 4 MiB: a stream gets more than its share once another one has let go of it.
+  MemoryBudget budget(4 << 20);
+  ArenaKeeper keeper(clock_);
+  for (int i = 0; i < 3; ++i) {
+    auto stream = Stream::Create({.max_arena_bytes = 64 << 20, .memory = &budget, .make_room = [&] {
+                                    keeper.ReleaseUnused();
+                                  }});
+    ASSERT_TRUE(stream.ok());
+    keeper.Add(*std::move(stream));
+  }
+  const auto use = [&](size_t i, size_t bytes) {
+    absl::Status status;
+    keeper.Run(i, [&](Stream& stream) { status = stream.Reserve(RecipeOf(bytes)); });
+    return status;
+  };
+  EXPECT_TRUE(use(0, 2 << 20).ok());
+  EXPECT_TRUE(use(1, 2 << 20).ok());
+  EXPECT_EQ(budget.used(), 4 << 20);
+  EXPECT_TRUE(use(2, 3 << 20).ok());
+  EXPECT_EQ(budget.used(), 3 << 20);
+  EXPECT_TRUE(use(2, 4 << 20).ok());  // its own stays meanwhile
+  EXPECT_EQ(budget.used(), 4 << 20);
+  // What is at work is nobody else's.
+  keeper.Run(2, [&](Stream&) {
+    const absl::Status none = use(0, 1 << 20);
+    EXPECT_EQ(none.code(), absl::StatusCode::kResourceExhausted);
+    EXPECT_THAT(std::string(none.message()), HasSubstr("of the 4194304"));
+    EXPECT_THAT(std::string(none.message()), HasSubstr("--arena-memory-mb"));
+  });
+  EXPECT_TRUE(use(0, 1 << 20).ok());
+  EXPECT_EQ(budget.used(), 1 << 20);
+  EXPECT_EQ(use(1, 5 << 20).code(), absl::StatusCode::kResourceExhausted);
 }
 
 TEST_F(ArenaKeeperTest, TouchedMemoryOfEveryStreamIsThereAndGoesBackToo) {

@@ -295,6 +295,15 @@ TEST(HttpServerTest, PortInUseIsAnErrorThatNamesIt) {
               HasSubstr("127.0.0.1:" + std::to_string(first->port())));
 }
 
+TEST(HttpServerTest, StoppingCutsOffRequestsThatNeverEnd) {
+  auto server = StartOnAnyPort();
+  RawClient slow(server->port());
+  slow.Send("GET / HTTP/1.1\r\nX: ");
+  ASSERT_TRUE(httplib::Client("127.0.0.1", server->port()).Get("/"));
+  server.reset();
+  EXPECT_EQ(slow.ReadToEnd(), "");
+}
+
 TEST(HttpServerTest, StoppingAtOnceIsClean) {
   for (int i = 0; i < 20; ++i) StartOnAnyPort();
 }

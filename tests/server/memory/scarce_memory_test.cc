@@ -2,9 +2,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <new>
+#include <optional>
 
+#include "runtime/base/memory_net.h"
+#include "runtime/engine/core_pool.h"
 #include "tests/server/core/inference_fixture.h"
 
 namespace {
@@ -116,6 +120,37 @@ TEST_F(ScarceMemoryTest, CaptureThatFindsNoMemoryIsTriedAgain) {
   RunNext();
   ASSERT_EQ(asked->results.size(), 1u);
   EXPECT_TRUE(asked->status().ok()) << asked->status();
+}
+
+TEST(ScarceMemoryCorePoolTest, PoolHasAsManyHelpersAsThereIsMemoryForOrThrows) {
+  constexpr int kCores = 5;
+  int thrown = 0, narrow = 0;
+  for (const bool all : {false, true}) {
+    bool failed = true;
+    for (int64_t count = 0; failed; ++count) {
+      std::optional<CorePool> pool;
+      bool made = false;
+      {
+        const ScarceMemory scarce(count, all);
+        made = WhereMemoryAllows([&] { pool.emplace(kCores); });
+        failed = scarce.any_failed();
+      }
+      if (!made) {
+        ++thrown;
+        continue;
+      }
+      EXPECT_EQ(pool->cores() == kCores, !failed) << count;
+      if (failed) ++narrow;
+      std::atomic<int> parts{0};
+      pool->Run(
+          kCores, 3,
+          [](void* c, int, int, int parts) { *static_cast<std::atomic<int>*>(c) += 60 / parts; },
+          &parts);
+      EXPECT_EQ(parts, 180);
+    }
+  }
+  EXPECT_GT(thrown, 0);
+  EXPECT_GT(narrow, 2);
 }
 
 TEST_F(ScarceMemoryTest, CancelledCallIsAnsweredWithoutMemory) {
