@@ -185,14 +185,15 @@ Daemon::Daemon(const Options& options, const std::string& version, LogFunction l
 
 absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(const Options& options,
                                                       const std::string& version, LogFunction log) {
-  ASSIGN_OR_RETURN(std::unique_ptr<const Device> device,
-                   MakeDevice(options, ThreadsPerStream(options, AvailableCpus()), log));
-  // The gRPC library ends the process where it gets no thread or no memory.
+  // Before anything takes some of them. The gRPC library ends the process where it gets no thread
+  // or no memory.
   if (const int64_t left = FreeAddressBytes(); left < kLeastAddressBytes) {
     return absl::ResourceExhaustedError(
         absl::StrCat("starting: ", left, " bytes of addresses are left (ulimit -v), at least ",
                      kLeastAddressBytes, " are needed"));
   }
+  ASSIGN_OR_RETURN(std::unique_ptr<const Device> device,
+                   MakeDevice(options, ThreadsPerStream(options, AvailableCpus()), log));
   return WithinMemory([] { return "starting"; },
                       [&]() -> absl::StatusOr<std::unique_ptr<Daemon>> {
                         std::unique_ptr<Daemon> daemon(

@@ -106,7 +106,8 @@ int64_t ArenaKeeper::ReleaseIdle() {
     }
     lane->Take();
     const Taken taken(*lane);
-    // It may have been used while this waited.
+    // It may have been used, or released by somebody else, while this waited.
+    if (lane->stream->held_bytes() == 0) continue;
     if (lane->used_ns + idle_ns > clock_.NowNs()) {
       next = std::min(next, lane->used_ns + idle_ns);
       continue;

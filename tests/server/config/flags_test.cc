@@ -55,7 +55,7 @@ TEST(FlagsTest, BadFlagsGiveOneLineThatNamesThem) {
       {{"--model-repository=/", "--grpc-port=many"}, "many"},
       {{"--model-repository=/", "--max-isa=sse9"}, "sse9"},
       {{"--model-repository=/", "--gemm-provider=mkl"}, "mkl"},
-      {{"--model-repository=/", "--model-control-mode=poll"}, "poll"},
+      {{"--model-repository=/", "--model-control-mode=never"}, "never"},
       {{"--model-repository=/", "--http-port=8001"}, "--grpc-port"},
       {{"--model-repository=/", "stray"}, "stray"},
   };
