@@ -42,11 +42,11 @@ std::string DimsText(const std::vector<Dim>& dims) {
 std::string SignatureText(const Model& model) {
   Table table({{"tensor"}, {"dtype"}, {"shape"}, {""}});
   for (const ModelIo& input : model.inputs()) {
-    table.AddRow({absl::StrCat("input ", input.name), std::string(DTypeName(input.dtype)),
+    table.AddRow({absl::StrCat("input ", input.name), std::string(TypeText(input)),
                   DimsText(input.dims), input.optional ? "may be left out" : ""});
   }
   for (const ModelIo& output : model.outputs()) {
-    table.AddRow({absl::StrCat("output ", output.name), std::string(DTypeName(output.dtype)),
+    table.AddRow({absl::StrCat("output ", output.name), std::string(TypeText(output)),
                   DimsText(output.dims), ""});
   }
   return table.Text();

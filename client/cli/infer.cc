@@ -9,6 +9,7 @@
 #include <iterator>
 #include <random>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -79,7 +80,28 @@ std::string Head(const OutputTensor& output) {
   return absl::StrCat(text, count > kShown ? " …" : "");
 }
 
+// The first texts, in quotes; what does not print is escaped.
+std::string HeadOfTexts(const OutputTensor& output) {
+  constexpr size_t kShown = 6;
+  constexpr size_t kShownBytes = 40;  // of each
+  absl::string_view left(reinterpret_cast<const char*>(output.data.data()), output.data.size());
+  std::string text;
+  for (size_t i = 0; left.size() >= sizeof(uint32_t); ++i) {
+    if (i == kShown) return text + " …";
+    uint32_t size = 0;
+    std::memcpy(&size, left.data(), sizeof(size));
+    left.remove_prefix(sizeof(size));
+    const absl::string_view element = left.substr(0, size);
+    left.remove_prefix(element.size());
+    absl::StrAppend(&text, i > 0 ? " " : "", "'",
+                    absl::Utf8SafeCEscape(element.substr(0, kShownBytes)),
+                    element.size() > kShownBytes ? "…'" : "'");
+  }
+  return text;
+}
+
 std::string HeadOf(const OutputTensor& output) {
+  if (output.datatype == "BYTES") return HeadOfTexts(output);
   if (output.datatype == "FP32") return Head<float>(output);
   if (output.datatype == "FP64") return Head<double>(output);
   if (output.datatype == "INT64") return Head<int64_t>(output);

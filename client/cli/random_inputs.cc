@@ -35,6 +35,18 @@ void Fill(OwnedTensor& tensor, size_t elements, Make make) {
   }
 }
 
+// Short words, each behind its length.
+void FillWords(OwnedTensor& tensor, size_t elements, std::mt19937_64& random) {
+  for (size_t i = 0; i < elements; ++i) {
+    const auto size = static_cast<uint32_t>(1 + random() % 8);
+    const auto* length = reinterpret_cast<const std::byte*>(&size);
+    tensor.bytes.insert(tensor.bytes.end(), length, length + sizeof(size));
+    for (uint32_t k = 0; k < size; ++k) {
+      tensor.bytes.push_back(static_cast<std::byte>('a' + random() % 26));
+    }
+  }
+}
+
 absl::Status FillRandom(OwnedTensor& tensor, int64_t max_id, std::mt19937_64& random) {
   size_t elements = 1;
   for (int64_t dim : tensor.shape) elements *= static_cast<size_t>(dim);
@@ -62,6 +74,8 @@ absl::Status FillRandom(OwnedTensor& tensor, int64_t max_id, std::mt19937_64& ra
     Fill<float>(tensor, elements, real);
   } else if (type == "FP64") {
     Fill<double>(tensor, elements, real);
+  } else if (type == "BYTES") {
+    FillWords(tensor, elements, random);
   } else {
     return absl::UnimplementedError(absl::StrCat("cannot make up input '", tensor.name,
                                                  "' of datatype ", type,

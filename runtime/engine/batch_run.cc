@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/engine/gather.h"
+#include "runtime/recipe/index_sources.h"
 
 namespace reprise {
 namespace {
@@ -267,11 +268,21 @@ void BatchRun::Scatter(const std::byte* outputs, std::vector<Response>& response
   }
 }
 
-absl::Status BatchRun::ErrorFor(const DataError& error) const {
+absl::Status BatchRun::ErrorFor(const DataError& error, const Request& request) const {
   const bool of_request = error.input >= 0 && error.input < static_cast<int>(RecipeInputs().size());
   const std::string name =
       !of_request ? "an index"
                   : absl::StrCat("input '", model_.inputs_[RecipeInputs()[error.input]].name, "'");
+  // What is wrong with a text is that the model does not know it.
+  const bool is_text =
+      of_request ? model_.inputs_[RecipeInputs()[error.input]].text : error.input == kSomeText;
+  if (is_text && request.texts != nullptr) {
+    if (const auto text = request.texts->Text(error.value)) {
+      return absl::InvalidArgumentError(absl::StrCat(of_request ? name : "a text", ": ",
+                                                     TextForMessage(*text),
+                                                     " is none of the model's categories"));
+    }
+  }
   return absl::InvalidArgumentError(absl::StrCat(name, ": ", RangeText(error)));
 }
 
@@ -289,7 +300,7 @@ void BatchRun::FailOffenders(const DataError& first, const Frame& frame,
     }
     if (error == nullptr) continue;
     responses[i].outputs.clear();
-    responses[i].status = ErrorFor(*error);
+    responses[i].status = ErrorFor(*error, *requests_[i]);
   }
 }
 

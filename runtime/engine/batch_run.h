@@ -49,7 +49,7 @@ class BatchRun {
   // replaying each of them alone in its place: errors are rare, and a flattened or transposed index
   // does not say whose it was.
   void FailOffenders(const DataError& first, const Frame& frame, std::vector<Response>& responses);
-  absl::Status ErrorFor(const DataError& error) const;
+  absl::Status ErrorFor(const DataError& error, const Request& request) const;
   // `busy_ns`: of the replay, without what it waited for a core.
   void Observe(int64_t busy_ns) const;
   void RecordRequest(const RequestShape& shape) const;

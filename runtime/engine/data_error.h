@@ -14,7 +14,7 @@
 namespace reprise {
 
 struct DataError {
-  int input = -1;  // position among the recipe's inputs that it comes from; -1 unknown
+  int input = -1;  // position among the recipe's inputs that it comes from; or as IndexSources says
   int64_t value = 0;
   int64_t low = 0;
   int64_t high = 0;

@@ -132,6 +132,8 @@ class Model : public std::enable_shared_from_this<Model> {
   // As a client sees them: symbols merged, -1 for an axis in metadata is the caller's business.
   const std::vector<ModelIo>& inputs() const { return inputs_; }
   const std::vector<ModelIo>& outputs() const;
+  // The texts of its file; never null.
+  const std::shared_ptr<const Vocabulary>& vocabulary() const { return vocabulary_; }
   // What a replay results in: outputs(), or of a model that is cut what comes before its cuts.
   const std::vector<ModelIo>& recipe_outputs() const { return recipe_outputs_; }
   // What runs behind replays, request by request; null where the model is not cut at data.
@@ -258,6 +260,7 @@ class Model : public std::enable_shared_from_this<Model> {
   GraphFingerprint fingerprint_;
   std::vector<ModelIo> inputs_;
   std::vector<ModelIo> recipe_outputs_;
+  std::shared_ptr<const Vocabulary> vocabulary_;
   std::vector<ModelAxis> axes_;
   int batch_axis_ = -1;
   std::vector<int> shape_inputs_;           // positions in inputs_

@@ -110,6 +110,7 @@ absl::Status ModelLoader::Import(Model& model, Graph& as_imported) const {
   model.graph_ = std::move(imported.graph);
   model.inputs_ = std::move(imported.inputs);
   model.recipe_outputs_ = std::move(imported.outputs);
+  model.vocabulary_ = std::move(imported.vocabulary);
   model.owner_ = std::make_shared<ModelOwner>(
       std::make_unique<ParameterStore>(
           std::move(imported.parameters),

@@ -80,7 +80,7 @@ constexpr int64_t kMaxMeasures = 8;
 
 // An operand that decides a shape is a number or a short list of them, of its own length.
 bool LooksLikeAShape(const ModelIo& input, const std::vector<ModelIo>& inputs) {
-  if (input.dims.size() > 1) return false;
+  if (input.dims.size() > 1 || input.text) return false;
   if (HasConstantDims(input)) {
     const int64_t most = IsCount(input.dtype) ? kMaxShapeInputElements : kMaxMeasures;
     return input.dims.empty() || input.dims[0].size <= most;

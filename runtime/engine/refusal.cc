@@ -88,7 +88,7 @@ absl::Status ExplainRefusal(const std::string& path, const absl::Status& refusal
 
   Reasons reasons = std::move(examined->others);
   for (RefusedNode& node : examined->nodes) {
-    node.reason.dtypes = DTypesText(walk.graph, node.inputs);
+    node.reason.dtypes = DTypesText(walk.graph, node.inputs, examined->texts);
     reasons.AddNode(node.code, std::move(node.reason));
   }
   for (const NodeRefusal& found : walk.refusals) {
@@ -107,7 +107,7 @@ absl::Status ExplainRefusal(const std::string& path, const absl::Status& refusal
                      .domain = domain,
                      .version = version == examined->versions.end() ? 0 : version->second,
                      .node = NodeName(node.name, made),
-                     .dtypes = absl::StrCat(DTypesText(walk.graph, node.inputs),
+                     .dtypes = absl::StrCat(DTypesText(walk.graph, node.inputs, examined->texts),
                                             is_step ? absl::StrCat(" of step ", node.op) : ""),
                      .why = WithoutNode(found.why)});
   }

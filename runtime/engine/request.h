@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "runtime/bucket/policy.h"
 #include "runtime/graph/tensor.h"
+#include "runtime/graph/vocabulary.h"
 
 namespace reprise {
 
@@ -23,6 +24,8 @@ struct InputTensor {
 struct Request {
   std::vector<InputTensor> inputs;   // by position in Model::inputs()
   std::vector<bool> wanted_outputs;  // by position in Model::outputs(); empty: all
+  // What the places in inputs of text stand for, and their memory; null where the caller has none.
+  std::shared_ptr<const RequestTexts> texts;
 };
 
 // What a request wants when no recipe of its own bucket is ready (`reprise.on_miss`).

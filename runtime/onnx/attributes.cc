@@ -1,5 +1,6 @@
 #include "runtime/onnx/attributes.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -64,7 +65,7 @@ absl::StatusOr<Attributes> ReadAttributes(const onnx::NodeProto& node, TensorRea
   return attributes;
 }
 
-absl::StatusOr<Tensor> ConstantValue(const Attributes& attributes) {
+absl::StatusOr<Tensor> ConstantValue(const Attributes& attributes, const Vocabulary& vocabulary) {
   if (const auto* value = attributes.Get<Tensor>("value")) return *value;
   if (const auto* value = attributes.Get<int64_t>("value_int")) return Tensor::Int64Scalar(*value);
   if (const auto* value = attributes.Get<float>("value_float")) return Tensor::FloatScalar(*value);
@@ -74,8 +75,16 @@ absl::StatusOr<Tensor> ConstantValue(const Attributes& attributes) {
   if (const auto* value = attributes.Get<std::vector<float>>("value_floats")) {
     return Tensor::FromVector(DType::kFloat32, {static_cast<int64_t>(value->size())}, *value);
   }
-  if (attributes.Has("value_string") || attributes.Has("value_strings")) {
-    return absl::UnimplementedError("dtype string is not supported");
+  const auto place = [&](const std::string& text) {
+    return vocabulary.Find(text).value_or(Vocabulary::kNoText);
+  };
+  if (const auto* value = attributes.Get<std::string>("value_string")) {
+    return Tensor::Int64Scalar(place(*value));
+  }
+  if (const auto* value = attributes.Get<std::vector<std::string>>("value_strings")) {
+    std::vector<int64_t> places(value->size());
+    std::transform(value->begin(), value->end(), places.begin(), place);
+    return Tensor::Int64s(places);
   }
   return absl::InvalidArgumentError("has no value");
 }

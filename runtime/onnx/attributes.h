@@ -3,6 +3,7 @@
 
 #include "absl/status/statusor.h"
 #include "runtime/graph/attribute.h"
+#include "runtime/graph/vocabulary.h"
 #include "runtime/onnx/onnx_proto.h"
 #include "runtime/onnx/tensors.h"
 
@@ -12,7 +13,8 @@ namespace reprise {
 // for what is broken. Errors name the attribute.
 absl::StatusOr<Attributes> ReadAttributes(const onnx::NodeProto& node, TensorReader& tensors);
 
-// The value of a Constant node, in any of its forms.
-absl::StatusOr<Tensor> ConstantValue(const Attributes& attributes);
+// The value of a Constant node, in any of its forms; of text the places in `vocabulary`, which has
+// it.
+absl::StatusOr<Tensor> ConstantValue(const Attributes& attributes, const Vocabulary& vocabulary);
 
 }  // namespace reprise

@@ -1,5 +1,6 @@
 #include "runtime/onnx/importer.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -18,6 +19,7 @@
 #include "runtime/onnx/signature.h"
 #include "runtime/onnx/slim_model.h"
 #include "runtime/onnx/tensors.h"
+#include "runtime/onnx/texts.h"
 #include "runtime/ops/op.h"
 
 namespace reprise {
@@ -33,16 +35,20 @@ std::string OpName(const onnx::NodeProto& proto) {
 // The walk over one model.
 class ModelImporter {
  public:
-  ModelImporter(const onnx::ModelProto& model, const SlimModel& slim, TensorReader tensors)
-      : model_(model), slim_(slim), tensors_(std::move(tensors)) {}
+  ModelImporter(const onnx::ModelProto& model, const SlimModel& slim, const std::string& path,
+                FileBytes file)
+      : model_(model),
+        slim_(slim),
+        texts_(model),
+        tensors_(path, std::move(file), texts_.vocabulary().get()) {}
 
   absl::StatusOr<ImportedModel> Run() {
     RETURN_IF_ERROR(Walk());
     const auto is_sequence = [&](const std::string& name) { return sequences_.Holds(name); };
-    RETURN_IF_ERROR(values_.NoteOrReturn(AddOutputs(model_.graph(), is_sequence, values_)));
+    RETURN_IF_ERROR(values_.NoteOrReturn(AddOutputs(model_.graph(), is_sequence, texts_, values_)));
     if (!examined_.nodes.empty() || !values_.reasons.empty()) {
       for (RefusedNode& node : examined_.nodes) {
-        node.reason.dtypes = DTypesText(graph_, node.inputs);
+        node.reason.dtypes = DTypesText(graph_, node.inputs, texts_.values());
         values_.reasons.AddNode(node.code, std::move(node.reason));
       }
       return values_.reasons.ToStatus();
@@ -50,6 +56,7 @@ class ModelImporter {
     if (!graph_.Compact()) return absl::InternalError("the imported graph is cyclic");
     RETURN_IF_ERROR(CheckLoops(graph_));
     values_.model.files = tensors_.Files();
+    values_.model.vocabulary = texts_.vocabulary();
     return std::move(values_.model);
   }
 
@@ -59,6 +66,7 @@ class ModelImporter {
     for (const auto& info : model_.graph().output()) Declare(info);
     examined_.graph = std::move(graph_);
     examined_.inputs = std::move(values_.model.inputs);
+    examined_.texts = texts_.values();
     examined_.others = std::move(values_.reasons);
     return std::move(examined_);
   }
@@ -73,9 +81,12 @@ class ModelImporter {
     ASSIGN_OR_RETURN(const FlatModel flat, FlattenModel(model_));
     RETURN_IF_ERROR(CheckOpsets(flat));
     RETURN_IF_ERROR(initializers_.Add(model_.graph(), slim_, tensors_));
+    for (const onnx::TensorProto& tensor : model_.graph().initializer()) {
+      if (HoldsText(tensor)) texts_.Mark(values_.by_name.at(tensor.name()), TextKind::kText);
+    }
     RETURN_IF_ERROR(AddInputs(
         model_, [&](const std::string& name) { return initializers_.IsUnread(name); },
-        [&](const std::string& name) { sequences_.DefineUnknown(name); }, values_));
+        [&](const std::string& name) { sequences_.DefineUnknown(name); }, texts_, values_));
     for (const FlatNode& node : flat.nodes) RETURN_IF_ERROR(AddNode(node));
     return absl::OkStatus();
   }
@@ -162,10 +173,11 @@ class ModelImporter {
   absl::Status Convert(const onnx::NodeProto& proto, NodeDraft& draft) {
     if (draft.op == "Constant") {
       ASSIGN_OR_RETURN(const Attributes attributes, ReadAttributes(proto, tensors_));
-      ASSIGN_OR_RETURN(Tensor value, ConstantValue(attributes));
+      ASSIGN_OR_RETURN(Tensor value, ConstantValue(attributes, *texts_.vocabulary()));
       if (draft.outputs.size() != 1) return absl::InvalidArgumentError("has not one output");
-      return values_.Define(draft.outputs[0],
-                            values_.AddTensor(draft.outputs[0], std::move(value)));
+      const ValueId id = values_.AddTensor(draft.outputs[0], std::move(value));
+      if (IsTextConstant(proto)) texts_.Mark(id, TextKind::kText);
+      return values_.Define(draft.outputs[0], id);
     }
     // Ops that we lack are refused before their attributes are read.
     if (Row(draft.op) == nullptr && !HasRewrite(draft)) {
@@ -173,6 +185,9 @@ class ModelImporter {
     }
     RETURN_IF_ERROR(initializers_.CheckNibbles(draft.op, draft.inputs));
     ASSIGN_OR_RETURN(draft.attributes, ReadAttributes(proto, tensors_));
+    draft.texts = texts_.TextsOf(proto, draft);
+    ASSIGN_OR_RETURN(const std::vector<TextKind> kinds, texts_.Results(draft, graph_));
+    const std::vector<std::string> outputs = draft.outputs;  // a rewrite may change their order
     const size_t known = graph_.num_values();
     const bool rewritten = HasRewrite(draft);
     RETURN_IF_ERROR(RewriteToNewest(draft, graph_));
@@ -182,13 +197,25 @@ class ModelImporter {
     if (row == nullptr) return absl::UnimplementedError("is not supported");
     RETURN_IF_ERROR(CheckCount("inputs", draft.inputs.size(), row->min_inputs, row->max_inputs));
     RETURN_IF_ERROR(CheckCount("outputs", draft.outputs.size(), 0, row->max_outputs));
-    return AddDraft(draft);
+    RETURN_IF_ERROR(AddDraft(draft));
+    MarkTexts(outputs, kinds);
+    return absl::OkStatus();
   }
 
   // A node that flattening made, in the form of the op table.
   absl::Status AddControl(const onnx::NodeProto& proto, NodeDraft& draft) {
     ASSIGN_OR_RETURN(draft.attributes, ReadAttributes(proto, tensors_));
-    return AddDraft(draft);
+    ASSIGN_OR_RETURN(const std::vector<TextKind> kinds, texts_.ResultsOfControl(draft));
+    RETURN_IF_ERROR(AddDraft(draft));
+    MarkTexts(draft.outputs, kinds);
+    return absl::OkStatus();
+  }
+
+  void MarkTexts(const std::vector<std::string>& outputs, const std::vector<TextKind>& kinds) {
+    for (size_t i = 0; i < std::min(outputs.size(), kinds.size()); ++i) {
+      const auto it = values_.by_name.find(outputs[i]);
+      if (it != values_.by_name.end()) texts_.Mark(it->second, kinds[i]);
+    }
   }
 
   absl::Status AddDraft(NodeDraft& draft) {
@@ -202,6 +229,12 @@ class ModelImporter {
   }
 
   absl::Status AddOverSequences(const FlatNode& flat) {
+    for (const std::string& name : flat.proto->input()) {
+      const auto it = values_.by_name.find(name);
+      if (it == values_.by_name.end() || texts_.KindOf(it->second) == TextKind::kNumbers) continue;
+      return absl::UnimplementedError(
+          absl::StrCat("'", name, "' is text: sequences of text are not supported"));
+    }
     ASSIGN_OR_RETURN(const std::vector<SequenceWalk::Named> results, sequences_.Resolve(flat));
     for (const auto& [name, id] : results) RETURN_IF_ERROR(values_.Define(name, id));
     return absl::OkStatus();
@@ -223,6 +256,7 @@ class ModelImporter {
 
   const onnx::ModelProto& model_;
   const SlimModel& slim_;
+  TextWalk texts_;
   TensorReader tensors_;
   FileValues values_;
   Graph& graph_ = values_.model.graph;
@@ -241,7 +275,7 @@ auto WithImporter(const std::string& path, FileBytes file, Use use)
   if (!model.ParseFromString(slim.bytes)) {
     return absl::InvalidArgumentError("the model file is damaged or no ONNX file");
   }
-  ModelImporter importer(model, slim, TensorReader(path, std::move(file)));
+  ModelImporter importer(model, slim, path, std::move(file));
   return use(importer);
 }
 
@@ -252,12 +286,18 @@ absl::StatusOr<ImportedModel> Import(const std::string& path, FileBytes file) {
 
 }  // namespace
 
-std::string DTypesText(const Graph& graph, const std::vector<ValueId>& values) {
+absl::string_view TypeText(const ModelIo& io) { return io.text ? "text" : DTypeName(io.dtype); }
+
+std::string DTypesText(const Graph& graph, const std::vector<ValueId>& values,
+                       const HashSet<ValueId>& texts) {
   std::string text = "(";
   for (const ValueId id : values) {
     if (text.size() > 1) text += ", ";
     const DType dtype = id == kNone ? DType::kUndefined : graph.value(id).dtype;
-    absl::StrAppend(&text, id == kNone ? "_" : dtype == DType::kUndefined ? "?" : DTypeName(dtype));
+    absl::StrAppend(&text, id == kNone                  ? "_"
+                           : texts.contains(id)         ? "text"
+                           : dtype == DType::kUndefined ? "?"
+                                                        : DTypeName(dtype));
   }
   return text + ")";
 }

@@ -8,11 +8,14 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "runtime/base/hash_map.h"
 #include "runtime/graph/graph.h"
+#include "runtime/graph/vocabulary.h"
 #include "runtime/onnx/file_bytes.h"
 #include "runtime/onnx/reasons.h"
 
@@ -22,6 +25,7 @@ struct ModelIo {
   std::string name;
   DType dtype = DType::kUndefined;
   std::vector<Dim> dims;  // outputs: as declared, informative only
+  bool text = false;      // elements are places in the model's vocabulary, as int64
   bool optional = false;  // an initialiser listed as input: a request may leave it out
 };
 
@@ -31,7 +35,8 @@ struct ImportedModel {
   std::vector<FileBytes> files;    // that parameters point into
   std::vector<ModelIo> inputs;     // every graph input that a request gives
   std::vector<ModelIo> outputs;
-  std::string producer;  // for people
+  std::shared_ptr<const Vocabulary> vocabulary;  // never null
+  std::string producer;                          // for people
 };
 
 // Reads the model at `path` (symbolic links are followed). External data must stay in the folder
@@ -54,6 +59,7 @@ struct ExaminedModel {
   Graph graph;
   std::vector<ModelIo> inputs;
   std::vector<RefusedNode> nodes;
+  HashSet<ValueId> texts;                   // values that are text
   Reasons others;                           // that are not about a node
   std::map<std::string, ModelIo> declared;  // dtypes and dims that the file states, by value
   std::map<std::string, int64_t> versions;  // of operator sets, by domain
@@ -63,6 +69,10 @@ struct ExaminedModel {
 absl::StatusOr<ExaminedModel> ExamineOnnxFile(const std::string& path);
 
 // The dtypes of `values` as NodeReason::dtypes shows them.
-std::string DTypesText(const Graph& graph, const std::vector<ValueId>& values);
+std::string DTypesText(const Graph& graph, const std::vector<ValueId>& values,
+                       const HashSet<ValueId>& texts);
+
+// How people read the dtype of `io`: "f32", "text".
+absl::string_view TypeText(const ModelIo& io);
 
 }  // namespace reprise

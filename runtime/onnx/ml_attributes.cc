@@ -1,10 +1,8 @@
 #include "runtime/onnx/ml_attributes.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "runtime/onnx/steps.h"
 
 namespace reprise {
@@ -49,30 +47,28 @@ absl::Status CheckLength(const std::string& name, size_t have, size_t expected) 
       absl::StrCat("attribute '", name, "' has ", have, " elements, expected ", expected));
 }
 
-absl::Status RefuseStrings(const Attributes& attributes, const std::vector<std::string>& names) {
-  for (const std::string& name : names) {
-    const auto* list = attributes.Get<std::vector<std::string>>(name);
-    const bool given =
-        attributes.Get<std::string>(name) != nullptr || (list != nullptr && !list->empty());
-    if (!given) continue;
-    return absl::UnimplementedError(
-        absl::StrCat("attribute '", name, "': dtype string is not supported"));
-  }
-  return absl::OkStatus();
+const std::vector<std::string>* TextsIn(const Attributes& attributes, const std::string& name) {
+  const auto* list = attributes.Get<std::vector<std::string>>(name);
+  return list == nullptr || list->empty() ? nullptr : list;
 }
 
-absl::StatusOr<std::vector<int64_t>> ClassLabels(const Attributes& attributes,
-                                                 const std::string& ints) {
-  const auto* text = attributes.Get<std::vector<std::string>>("classlabels_strings");
-  if (text != nullptr && !text->empty()) {
-    constexpr size_t kShown = 3;
-    const auto end = text->begin() + static_cast<int64_t>(std::min(kShown, text->size()));
-    return absl::UnimplementedError(
-        absl::StrCat("its labels are text ('", absl::StrJoin(text->begin(), end, "', '"),
-                     text->size() > kShown ? "', ..." : "'",
-                     "), dtype string is not supported: train the model with integers as labels"));
+bool IsTextList(const NodeDraft& draft, const std::string& name) {
+  return TextsIn(draft.attributes, name + "_strings") != nullptr ||
+         draft.texts.attributes.contains(name + "_tensor");
+}
+
+std::vector<int64_t> PlacesOf(const NodeDraft& draft, const std::vector<std::string>& texts) {
+  std::vector<int64_t> places;
+  places.reserve(texts.size());
+  for (const std::string& text : texts) {
+    places.push_back(draft.texts.vocabulary->Find(text).value_or(Vocabulary::kNoText));
   }
-  return attributes.Ints(ints);
+  return places;
+}
+
+std::vector<int64_t> ClassLabels(const NodeDraft& draft, const std::string& ints) {
+  const auto* texts = TextsIn(draft.attributes, "classlabels_strings");
+  return texts == nullptr ? draft.attributes.Ints(ints) : PlacesOf(draft, *texts);
 }
 
 DType TypeBefore(const NodeDraft& draft, const Graph& graph, ValueId value) {
@@ -94,8 +90,13 @@ void ScoresBeforeLabels(NodeDraft& draft) {
 }
 
 void FinishWithScores(NodeDraft& draft, ValueId sums, const ops::ScoreRules& rules, bool labels) {
+  // Of one class alone the answer is its number, or, where classes are texts, their only one.
+  ops::ScoreRules given = rules;
+  if (given.labels.size() == 1 && TextsIn(draft.attributes, "classlabels_strings") != nullptr) {
+    given.labels.push_back(given.labels[0]);
+  }
   draft.op = ops::kClassScores;
-  draft.attributes = rules.ToAttributes();
+  draft.attributes = given.ToAttributes();
   draft.inputs = {sums};
   if (labels) ScoresBeforeLabels(draft);
 }

@@ -25,13 +25,20 @@ absl::StatusOr<ops::PostTransform> PostTransformOf(const Attributes& attributes)
 // INVALID_ARGUMENT, naming both counts, unless there are `expected` elements of `name`.
 absl::Status CheckLength(const std::string& name, size_t have, size_t expected);
 
-// UNIMPLEMENTED where any of these attributes is there: what they say is text.
-absl::Status RefuseStrings(const Attributes& attributes, const std::vector<std::string>& names);
+// What an encoder answers for what is no key, where the file does not say.
+inline constexpr char kUnusedText[] = "_Unused";
 
-// The classes of a classifier, whose labels must be integers: UNIMPLEMENTED, saying what to do,
-// where they are text.
-absl::StatusOr<std::vector<int64_t>> ClassLabels(const Attributes& attributes,
-                                                 const std::string& ints);
+// The attribute `name`, a list of texts; null where it is not there or empty.
+const std::vector<std::string>* TextsIn(const Attributes& attributes, const std::string& name);
+
+// Whether the list `name` of a LabelEncoder ("keys") is text, in either of its forms.
+bool IsTextList(const NodeDraft& draft, const std::string& name);
+
+// Their places in the vocabulary of the draft, which has them.
+std::vector<int64_t> PlacesOf(const NodeDraft& draft, const std::vector<std::string>& texts);
+
+// The labels of a classifier: those of the attribute `ints`, or the places of its texts.
+std::vector<int64_t> ClassLabels(const NodeDraft& draft, const std::string& ints);
 
 // The dtype of `value` as far as it is known before shapes are: kUndefined where it is not.
 DType TypeBefore(const NodeDraft& draft, const Graph& graph, ValueId value);

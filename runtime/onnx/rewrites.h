@@ -5,10 +5,19 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "runtime/base/hash_map.h"
 #include "runtime/graph/graph.h"
+#include "runtime/graph/vocabulary.h"
 #include "runtime/ops/growing_types.h"
 
 namespace reprise {
+
+// What of a node is text (see TextWalk).
+struct DraftTexts {
+  const Vocabulary* vocabulary = nullptr;  // has all texts of the file; never null in a rewrite
+  HashSet<std::string> attributes;         // tensors that hold places in it
+  std::vector<bool> inputs;                // by position, as the node has them
+};
 
 // A node on its way into the graph.
 struct NodeDraft {
@@ -19,6 +28,7 @@ struct NodeDraft {
   std::vector<ValueId> inputs;
   std::vector<std::string> outputs;  // empty: left out
   GrowingTypes* types = nullptr;     // of the graph that it goes into; never null in a rewrite
+  DraftTexts texts;
 };
 
 // Whether a row of the table says how the op of `draft` is brought to its newest form.

@@ -1,13 +1,15 @@
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 #include <optional>
 #include <utility>
 
-#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/onnx/known_numbers.h"
 #include "runtime/onnx/ml_attributes.h"
+#include "runtime/onnx/onnx_proto.h"
 #include "runtime/onnx/rewrites_ml.h"
 #include "runtime/onnx/steps.h"
 #include "runtime/ops/categories.h"
@@ -33,8 +35,9 @@ absl::Status CheckPlaces(const Graph& graph, ValueId x, ValueId places) {
   return absl::OkStatus();
 }
 
-// Keys or values of a LabelEncoder: `suffix` says of which type they are.
-absl::StatusOr<Tensor> ListOf(const Attributes& attributes, const std::string& name) {
+// Keys or values of a LabelEncoder.
+absl::StatusOr<Tensor> ListOf(const NodeDraft& draft, const std::string& name) {
+  const Attributes& attributes = draft.attributes;
   if (const auto* tensor = attributes.Get<Tensor>(name + "_tensor")) {
     return tensor->Reshaped({tensor->num_elements()});
   }
@@ -44,20 +47,31 @@ absl::StatusOr<Tensor> ListOf(const Attributes& attributes, const std::string& n
   if (const auto* list = attributes.Get<std::vector<int64_t>>(name + "_int64s")) {
     return Tensor::Int64s(*list);
   }
-  RETURN_IF_ERROR(RefuseStrings(attributes, {name + "_strings"}));
+  if (const auto* list = TextsIn(attributes, name + "_strings")) {
+    return Tensor::Int64s(PlacesOf(draft, *list));
+  }
   return absl::InvalidArgumentError(absl::StrCat("there are no attributes '", name, "_...'"));
 }
 
+// The text that an encoder answers for what is no key.
+Tensor DefaultText(const NodeDraft& draft) {
+  return Tensor::Int64s(PlacesOf(draft, {draft.attributes.String("default_string", kUnusedText)}));
+}
+
 // What a LabelEncoder answers for what is no key.
-absl::StatusOr<Tensor> DefaultOf(const Attributes& attributes, DType dtype) {
+absl::StatusOr<Tensor> DefaultOf(const NodeDraft& draft, DType dtype) {
+  const Attributes& attributes = draft.attributes;
+  const bool text = IsTextList(draft, "values");
   if (const auto* tensor = attributes.Get<Tensor>("default_tensor")) {
-    if (tensor->dtype() != dtype || tensor->num_elements() != 1) {
+    if (tensor->dtype() != dtype || tensor->num_elements() != 1 ||
+        text != draft.texts.attributes.contains("default_tensor")) {
       return absl::InvalidArgumentError(
           absl::StrCat("attribute 'default_tensor' is ", DTypeName(tensor->dtype()), " of ",
                        tensor->num_elements(), " elements, expected one ", DTypeName(dtype)));
     }
     return tensor->Reshaped({1});
   }
+  if (text) return DefaultText(draft);
   switch (dtype) {
     case DType::kFloat32:
       return Tensor::FromVector<float>(dtype, {1}, {attributes.Float("default_float", -0.0f)});
@@ -74,41 +88,10 @@ absl::StatusOr<Tensor> DefaultOf(const Attributes& attributes, DType dtype) {
   }
 }
 
-}  // namespace
-
-absl::Status OneHotEncoderInSteps(NodeDraft& draft, Graph& graph) {
-  RETURN_IF_ERROR(RequireOneInput(draft));
-  const Attributes& attributes = draft.attributes;
-  RETURN_IF_ERROR(RefuseStrings(attributes, {"cats_strings"}));
-  const std::vector<int64_t> categories = attributes.Ints("cats_int64s");
-  if (categories.empty()) {
-    return absl::InvalidArgumentError("attribute 'cats_int64s' is missing");
-  }
-  Steps steps(draft, graph);
-  ValueId x = draft.inputs[0];
-  if (TypeBefore(draft, graph, x) != DType::kInt64) x = steps.Cast(x, DType::kInt64);
-  Attributes strict;
-  if (attributes.Int("zeros", 1) == 0) strict.Set("known", int64_t{1});
-  const ValueId place = steps.Add(ops::kCategoryIndex, {x, steps.Int64s(categories)}, strict);
-  const auto count = static_cast<int64_t>(categories.size());
-  std::vector<int64_t> places(count);
-  for (int64_t i = 0; i < count; ++i) places[i] = i;
-  const ValueId column = steps.Add("Unsqueeze", {place, steps.Int64s({-1})});
-  return steps.Become("Cast", {steps.Add("Equal", {column, steps.Int64s(places)})},
-                      {{"to", ops::OnnxNumber(DType::kFloat32)}});
-}
-
-// The value at the place of the key, or behind all of them the default.
-absl::Status LabelEncoderInSteps(NodeDraft& draft, Graph& graph) {
-  RETURN_IF_ERROR(RequireOneInput(draft));
-  const Attributes& attributes = draft.attributes;
-  // Before opset 2 of the domain it only turned text into numbers and back.
-  RETURN_IF_ERROR(RefuseStrings(attributes, {"classes_strings"}));
-  ASSIGN_OR_RETURN(const Tensor keys, ListOf(attributes, "keys"));
-  ASSIGN_OR_RETURN(const Tensor values, ListOf(attributes, "values"));
-  RETURN_IF_ERROR(CheckLength("values", static_cast<size_t>(values.num_elements()),
-                              static_cast<size_t>(keys.num_elements())));
-  ASSIGN_OR_RETURN(const Tensor otherwise, DefaultOf(attributes, values.dtype()));
+// The draft becomes the one of `values` at the place of its input among `keys`, or `otherwise`, one
+// element, where it is none of them.
+void LookUp(NodeDraft& draft, Graph& graph, const Tensor& keys, const Tensor& values,
+            const Tensor& otherwise) {
   const size_t bytes = values.bytes();
   Tensor table = Tensor::Make(values.dtype(), {values.num_elements() + 1}, [&](void* data) {
     auto* to = static_cast<std::byte*>(data);
@@ -121,6 +104,108 @@ absl::Status LabelEncoderInSteps(NodeDraft& draft, Graph& graph) {
   draft.op = "Gather";
   draft.attributes = {{"axis", int64_t{0}}};
   draft.inputs = {steps.Constant("values", std::move(table)), place};
+}
+
+// Texts into the numbers beside them in a list, or those numbers into texts, as the input says.
+void BothWays(NodeDraft& draft, Graph& graph, const std::vector<std::string>& texts,
+              const std::vector<int64_t>& numbers) {
+  const Tensor places = Tensor::Int64s(PlacesOf(draft, texts));
+  if (draft.texts.inputs[0]) {
+    const Tensor otherwise = Tensor::Int64s({draft.attributes.Int("default_int64", -1)});
+    LookUp(draft, graph, places, Tensor::Int64s(numbers), otherwise);
+  } else {
+    LookUp(draft, graph, Tensor::Int64s(numbers), places, DefaultText(draft));
+  }
+}
+
+}  // namespace
+
+absl::Status OneHotEncoderInSteps(NodeDraft& draft, Graph& graph) {
+  RETURN_IF_ERROR(RequireOneInput(draft));
+  const Attributes& attributes = draft.attributes;
+  const auto* texts = TextsIn(attributes, "cats_strings");
+  const std::vector<int64_t> categories =
+      texts == nullptr ? attributes.Ints("cats_int64s") : PlacesOf(draft, *texts);
+  if (categories.empty()) {
+    return absl::InvalidArgumentError("attribute 'cats_int64s' or 'cats_strings' is missing");
+  }
+  Steps steps(draft, graph);
+  ValueId x = draft.inputs[0];
+  if (TypeBefore(draft, graph, x) != DType::kInt64) x = steps.Cast(x, DType::kInt64);
+  Attributes strict;
+  if (attributes.Int("zeros", 1) == 0) {
+    strict.Set("known", int64_t{1});
+    if (texts != nullptr) strict.Set("text", int64_t{1});
+  }
+  const ValueId place = steps.Add(ops::kCategoryIndex, {x, steps.Int64s(categories)}, strict);
+  const auto count = static_cast<int64_t>(categories.size());
+  std::vector<int64_t> places(count);
+  for (int64_t i = 0; i < count; ++i) places[i] = i;
+  const ValueId column = steps.Add("Unsqueeze", {place, steps.Int64s({-1})});
+  return steps.Become("Cast", {steps.Add("Equal", {column, steps.Int64s(places)})},
+                      {{"to", ops::OnnxNumber(DType::kFloat32)}});
+}
+
+// The value at the place of the key, or behind all of them the default.
+absl::Status LabelEncoderInSteps(NodeDraft& draft, Graph& graph) {
+  RETURN_IF_ERROR(RequireOneInput(draft));
+  // Before opset 2 of the domain it only turned text into numbers and back.
+  if (const auto* classes = TextsIn(draft.attributes, "classes_strings")) {
+    std::vector<int64_t> numbers(classes->size());
+    std::iota(numbers.begin(), numbers.end(), int64_t{0});
+    BothWays(draft, graph, *classes, numbers);
+    return absl::OkStatus();
+  }
+  ASSIGN_OR_RETURN(const Tensor keys, ListOf(draft, "keys"));
+  ASSIGN_OR_RETURN(const Tensor values, ListOf(draft, "values"));
+  RETURN_IF_ERROR(CheckLength("values", static_cast<size_t>(values.num_elements()),
+                              static_cast<size_t>(keys.num_elements())));
+  ASSIGN_OR_RETURN(const Tensor otherwise, DefaultOf(draft, values.dtype()));
+  LookUp(draft, graph, keys, values, otherwise);
+  return absl::OkStatus();
+}
+
+absl::Status CategoryMapperInSteps(NodeDraft& draft, Graph& graph) {
+  RETURN_IF_ERROR(RequireOneInput(draft));
+  const auto* texts = TextsIn(draft.attributes, "cats_strings");
+  const std::vector<int64_t> numbers = draft.attributes.Ints("cats_int64s");
+  if (texts == nullptr) return absl::InvalidArgumentError("attribute 'cats_strings' is missing");
+  RETURN_IF_ERROR(CheckLength("cats_int64s", numbers.size(), texts->size()));
+  BothWays(draft, graph, *texts, numbers);
+  return absl::OkStatus();
+}
+
+// Integers as text: the places of those texts of the vocabulary that are such numbers, and of none
+// for all others.
+absl::Status CastToText(NodeDraft& draft, Graph& graph) {
+  if (draft.attributes.Int("to", 0) != onnx::TensorProto::STRING) return absl::OkStatus();
+  RETURN_IF_ERROR(RequireOneInput(draft));
+  if (draft.texts.inputs[0]) {
+    draft.op = "Identity";
+    draft.attributes = {};
+    return absl::OkStatus();
+  }
+  const DType dtype = TypeBefore(draft, graph, draft.inputs[0]);
+  constexpr DType kIntegers[] = {DType::kInt8,  DType::kInt16,  DType::kInt32, DType::kInt64,
+                                 DType::kUInt8, DType::kUInt16, DType::kUInt32};
+  if (std::find(std::begin(kIntegers), std::end(kIntegers), dtype) == std::end(kIntegers)) {
+    return absl::UnimplementedError(
+        absl::StrCat("writes ", DTypeName(dtype), " as text: only integers are supported"));
+  }
+  if (dtype != DType::kInt64)
+    draft.inputs[0] = Steps(draft, graph).Cast(draft.inputs[0], DType::kInt64);
+  std::vector<int64_t> numbers, places;
+  const Vocabulary& vocabulary = *draft.texts.vocabulary;
+  for (int64_t place = Vocabulary::kNoText + 1; place < vocabulary.size(); ++place) {
+    int64_t number = 0;
+    const absl::string_view text = vocabulary.text(place);
+    // As it would be written: no sign or zeros in front.
+    if (!absl::SimpleAtoi(text, &number) || absl::StrCat(number) != text) continue;
+    numbers.push_back(number);
+    places.push_back(place);
+  }
+  LookUp(draft, graph, Tensor::Int64s(numbers), Tensor::Int64s(places),
+         Tensor::Int64s({Vocabulary::kNoText}));
   return absl::OkStatus();
 }
 
@@ -203,11 +288,8 @@ absl::Status ZipMapIsItsTensor(NodeDraft& draft, Graph&) {
   return absl::OkStatus();
 }
 
-absl::Status RefuseMaps(NodeDraft& draft, Graph&) {
-  const bool text = absl::StrContains(draft.op, "CategoryMapper");
-  return absl::UnimplementedError(
-      text ? "it turns text into numbers or back: dtype string is not supported"
-           : "it reads maps: only tensors are supported");
+absl::Status RefuseMaps(NodeDraft&, Graph&) {
+  return absl::UnimplementedError("it reads maps: only tensors are supported");
 }
 
 }  // namespace reprise

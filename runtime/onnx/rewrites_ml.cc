@@ -71,14 +71,13 @@ absl::Status LinearClassifierInSteps(NodeDraft& draft, Graph& graph) {
   RETURN_IF_ERROR(RequireOneInput(draft));
   ops::ScoreRules rules;
   ASSIGN_OR_RETURN(rules.post, PostTransformOf(draft.attributes));
-  ASSIGN_OR_RETURN(rules.labels, ClassLabels(draft.attributes, "classlabels_ints"));
+  rules.labels = ClassLabels(draft, "classlabels_ints");
   const auto classes = static_cast<int64_t>(rules.labels.size());
   const auto intercepts = static_cast<int64_t>(FloatsOf(draft.attributes, "intercepts").size());
   const int64_t targets = intercepts == 0 ? classes : intercepts;
   if (targets != classes && !(targets == 1 && classes == 2)) {
     return absl::InvalidArgumentError(absl::StrCat("attribute 'intercepts' has ", intercepts,
-                                                   " elements for ", classes,
-                                                   " classes ('classlabels_ints')"));
+                                                   " elements for ", classes, " classes"));
   }
   rules.rule = targets == 1 && classes == 2 ? ops::ScoreRule::kOneLine : ops::ScoreRule::kLargest;
   ASSIGN_OR_RETURN(const ValueId y, Product(draft, graph, targets));

@@ -21,7 +21,10 @@ absl::Status FeatureVectorizerInSteps(NodeDraft& draft, Graph& graph);
 // Rows of probabilities instead of maps from labels to them: the same numbers in one tensor, in the
 // order of the labels.
 absl::Status ZipMapIsItsTensor(NodeDraft& draft, Graph& graph);
-// CastMap, CategoryMapper, DictVectorizer: UNIMPLEMENTED, saying why.
+absl::Status CategoryMapperInSteps(NodeDraft& draft, Graph& graph);
+// A Cast to text; others stay as they are.
+absl::Status CastToText(NodeDraft& draft, Graph& graph);
+// CastMap, DictVectorizer: UNIMPLEMENTED, saying why.
 absl::Status RefuseMaps(NodeDraft& draft, Graph& graph);
 
 // rewrites_svm.cc: support vectors.

@@ -153,7 +153,7 @@ absl::Status SvmRegressorInSteps(NodeDraft& draft, Graph& graph) {
 absl::Status SvmClassifierInSteps(NodeDraft& draft, Graph& graph) {
   RETURN_IF_ERROR(RequireOneInput(draft));
   const Attributes& attributes = draft.attributes;
-  ASSIGN_OR_RETURN(const std::vector<int64_t> labels, ClassLabels(attributes, "classlabels_ints"));
+  const std::vector<int64_t> labels = ClassLabels(draft, "classlabels_ints");
   ASSIGN_OR_RETURN(const ops::PostTransform post, PostTransformOf(attributes));
   const std::vector<float>& coefficients = FloatsOf(attributes, "coefficients");
   const std::vector<float>& rho = FloatsOf(attributes, "rho");
@@ -161,7 +161,8 @@ absl::Status SvmClassifierInSteps(NodeDraft& draft, Graph& graph) {
   const auto classes = static_cast<int64_t>(labels.size());
   if (labels.empty() || coefficients.empty() || rho.empty()) {
     return absl::InvalidArgumentError(
-        "attributes 'classlabels_ints', 'coefficients' and 'rho' are missing");
+        "attributes 'classlabels_ints' or 'classlabels_strings', 'coefficients' and 'rho' are "
+        "missing");
   }
   Steps steps(draft, graph);
   const ValueId x = AsFloats(draft, graph, draft.inputs[0]);

@@ -216,9 +216,12 @@ absl::Status TreeClassifierInSteps(NodeDraft& draft, Graph& graph) {
   const Attributes& attributes = draft.attributes;
   ScoreRules rules;
   ASSIGN_OR_RETURN(rules.post, PostTransformOf(attributes));
-  ASSIGN_OR_RETURN(rules.labels, ClassLabels(attributes, "classlabels_int64s"));
+  rules.labels = ClassLabels(draft, "classlabels_int64s");
   const auto classes = static_cast<int64_t>(rules.labels.size());
-  if (classes == 0) return absl::InvalidArgumentError("attribute 'classlabels_int64s' is missing");
+  if (classes == 0) {
+    return absl::InvalidArgumentError(
+        "attribute 'classlabels_int64s' or 'classlabels_strings' is missing");
+  }
   ASSIGN_OR_RETURN(SourceTrees trees, ReadTrees(attributes, "class", classes));
   rules.base = NumbersOf(attributes, "base_values");
   if (rules.base.size() > rules.labels.size() || (classes > 2 && !rules.base.empty())) {

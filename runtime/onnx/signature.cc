@@ -15,6 +15,18 @@ bool HasRank(const onnx::ValueInfoProto& info) {
   return info.type().has_tensor_type() && info.type().tensor_type().has_shape();
 }
 
+// Its dtype, and whether it is text.
+absl::Status ReadElements(const onnx::ValueInfoProto& info, ModelIo& io) {
+  const int32_t number = info.type().tensor_type().elem_type();
+  io.text = number == onnx::TensorProto::STRING;
+  if (io.text) {
+    io.dtype = DType::kInt64;
+    return absl::OkStatus();
+  }
+  ASSIGN_OR_RETURN(io.dtype, ops::DTypeFromOnnx(number));
+  return absl::OkStatus();
+}
+
 // As far as it can be read.
 absl::Status ReadType(const onnx::ValueInfoProto& info, ModelIo& io) {
   io.name = info.name();
@@ -24,7 +36,7 @@ absl::Status ReadType(const onnx::ValueInfoProto& info, ModelIo& io) {
                                         : "is a sequence, a map or an Optional, and no tensor");
   }
   const auto& type = info.type().tensor_type();
-  ASSIGN_OR_RETURN(io.dtype, ops::DTypeFromOnnx(type.elem_type()));
+  RETURN_IF_ERROR(ReadElements(info, io));
   if (!type.has_shape()) return absl::UnimplementedError("has no declared rank");
   for (int i = 0; i < type.shape().dim_size(); ++i) {
     const auto& proto = type.shape().dim(i);
@@ -47,7 +59,7 @@ absl::StatusOr<ModelIo> TypeOfInput(const onnx::ValueInfoProto& info, const Valu
     return DeclaredType(info);
   }
   ModelIo io = {.name = info.name()};
-  ASSIGN_OR_RETURN(io.dtype, ops::DTypeFromOnnx(info.type().tensor_type().elem_type()));
+  RETURN_IF_ERROR(ReadElements(info, io));
   for (int64_t size : *initializer->shape) io.dims.push_back({.size = size});
   return io;
 }
@@ -77,7 +89,8 @@ absl::StatusOr<ModelIo> DeclaredType(const onnx::ValueInfoProto& info) {
 
 absl::Status AddInputs(const onnx::ModelProto& model,
                        absl::FunctionRef<bool(const std::string&)> is_unread,
-                       absl::FunctionRef<void(const std::string&)> no_tensor, FileValues& values) {
+                       absl::FunctionRef<void(const std::string&)> no_tensor, TextWalk& texts,
+                       FileValues& values) {
   Graph& graph = values.model.graph;
   for (const auto& info : model.graph().input()) {
     if (is_unread(info.name())) continue;
@@ -94,10 +107,16 @@ absl::Status AddInputs(const onnx::ModelProto& model,
       RETURN_IF_ERROR(values.DefineUnread(info.name()));
       continue;
     }
+    if (initializer != nullptr && io->text != (texts.KindOf(it->second) != TextKind::kNumbers)) {
+      return absl::InvalidArgumentError(absl::StrCat(Quoted("input", io->name), " is declared ",
+                                                     io->text ? "text" : "numbers",
+                                                     ", its initializer is not"));
+    }
     RETURN_IF_ERROR(
         initializer != nullptr
             ? MakeOverridable(*io, *initializer)
             : values.Define(info.name(), graph.AddInput(info.name(), io->dtype, io->dims)));
+    if (io->text) texts.Mark(values.by_name.at(info.name()), TextKind::kText);
     values.model.inputs.push_back(*std::move(io));
   }
   return absl::OkStatus();
@@ -105,7 +124,7 @@ absl::Status AddInputs(const onnx::ModelProto& model,
 
 absl::Status AddOutputs(const onnx::GraphProto& graph,
                         absl::FunctionRef<bool(const std::string&)> is_sequence,
-                        FileValues& values) {
+                        const TextWalk& texts, FileValues& values) {
   if (graph.output_size() == 0) return absl::InvalidArgumentError("the model has no output");
   for (const auto& info : graph.output()) {
     const std::string output = Quoted("output", info.name());
@@ -125,6 +144,16 @@ absl::Status AddOutputs(const onnx::GraphProto& graph,
     // Declared types of outputs are informative: what cannot be read is left out.
     ModelIo io;
     if (!ReadType(info, io).ok()) io.dims.clear();
+    const TextKind kind = texts.KindOf(it->second);
+    if (kind == TextKind::kLookedUp) {
+      return absl::UnimplementedError(
+          absl::StrCat(output, ": numbers written as text can be looked up, not answered"));
+    }
+    if (io.text && kind == TextKind::kNumbers) {
+      return absl::InvalidArgumentError(absl::StrCat(output, " is declared text, and is numbers"));
+    }
+    io.text = kind == TextKind::kText;
+    if (io.text) io.dtype = DType::kInt64;
     values.model.outputs.push_back(std::move(io));
   }
   return absl::OkStatus();

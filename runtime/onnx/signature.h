@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "runtime/onnx/file_values.h"
 #include "runtime/onnx/onnx_proto.h"
+#include "runtime/onnx/texts.h"
 
 namespace reprise {
 
@@ -17,16 +18,17 @@ absl::StatusOr<ModelIo> DeclaredType(const onnx::ValueInfoProto& info);
 
 // The inputs of `model`, whose initializers are there, become those of `values`; one that is an
 // initializer as well may be left out by a request. `is_unread`: initializers that are to be passed
-// over; `no_tensor` is told the names of inputs that are lists or maps. What cannot be read is a
-// reason.
+// over; `no_tensor` is told the names of inputs that are lists or maps; `texts` of
+// those that are text. What cannot be read is a reason.
 absl::Status AddInputs(const onnx::ModelProto& model,
                        absl::FunctionRef<bool(const std::string&)> is_unread,
-                       absl::FunctionRef<void(const std::string&)> no_tensor, FileValues& values);
+                       absl::FunctionRef<void(const std::string&)> no_tensor, TextWalk& texts,
+                       FileValues& values);
 
 // The outputs, once all nodes are there. `is_sequence`: values that are no tensors. Errors name the
 // first one that cannot be answered with.
 absl::Status AddOutputs(const onnx::GraphProto& graph,
                         absl::FunctionRef<bool(const std::string&)> is_sequence,
-                        FileValues& values);
+                        const TextWalk& texts, FileValues& values);
 
 }  // namespace reprise

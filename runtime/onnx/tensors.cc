@@ -43,17 +43,35 @@ absl::Status CountError(int64_t have, int64_t want, absl::string_view what) {
 
 }  // namespace
 
-TensorReader::TensorReader(const std::string& model_path, FileBytes file)
-    : model_path_(model_path), file_(std::move(file)) {}
+TensorReader::TensorReader(const std::string& model_path, FileBytes file,
+                           const Vocabulary* vocabulary)
+    : model_path_(model_path), file_(std::move(file)), vocabulary_(vocabulary) {}
 
 absl::StatusOr<Tensor> TensorReader::Read(const onnx::TensorProto& proto, absl::string_view raw,
                                           absl::string_view label) {
   const auto read = [&]() -> absl::StatusOr<Tensor> {
+    if (vocabulary_ != nullptr && proto.data_type() == onnx::TensorProto::STRING) {
+      return ReadTexts(proto);
+    }
     ASSIGN_OR_RETURN(const DType dtype, ops::DTypeFromOnnx(proto.data_type()));
     ASSIGN_OR_RETURN(Shape shape, ShapeOf(proto));
     return ReadAs(proto, dtype, std::move(shape), raw);
   };
   return Labelled(read(), label);
+}
+
+absl::StatusOr<Tensor> TensorReader::ReadTexts(const onnx::TensorProto& proto) const {
+  ASSIGN_OR_RETURN(Shape shape, ShapeOf(proto));
+  const int64_t elements = NumElements(shape);
+  if (proto.string_data_size() != elements) {
+    return CountError(proto.string_data_size(), elements, "texts");
+  }
+  return Tensor::Make(DType::kInt64, std::move(shape), [&](void* data) {
+    auto* out = static_cast<int64_t*>(data);
+    for (const std::string& text : proto.string_data()) {
+      *out++ = vocabulary_->Find(text).value_or(Vocabulary::kNoText);
+    }
+  });
 }
 
 bool TensorReader::HoldsNibbles(const onnx::TensorProto& proto) {

@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "runtime/graph/tensor.h"
+#include "runtime/graph/vocabulary.h"
 #include "runtime/onnx/file_bytes.h"
 #include "runtime/onnx/onnx_proto.h"
 
@@ -16,8 +17,11 @@ namespace reprise {
 class TensorReader {
  public:
   // `model_path` is the file as it was asked for; empty: the model has no folder, and external data
-  // is an error. `file` holds the model's own bytes.
-  TensorReader(const std::string& model_path, FileBytes file);
+  // is an error. `file` holds the model's own bytes. `vocabulary`, which outlives
+  // the reader, has all texts of the model: tensors of text are read as their places, of int64;
+  // null: they are UNIMPLEMENTED.
+  TensorReader(const std::string& model_path, FileBytes file,
+               const Vocabulary* vocabulary = nullptr);
 
   // The tensor in `proto`, whose raw bytes are `raw` when data() is set (they may be views of the
   // model's file), else in the message. What is like a parameter keeps pointing into a mapping, at
@@ -36,6 +40,7 @@ class TensorReader {
   std::vector<FileBytes> Files() const;
 
  private:
+  absl::StatusOr<Tensor> ReadTexts(const onnx::TensorProto& proto) const;
   absl::StatusOr<Tensor> ReadAs(const onnx::TensorProto& proto, DType dtype, Shape shape,
                                 absl::string_view raw);
   absl::StatusOr<Tensor> ReadTyped(const onnx::TensorProto& proto, DType dtype, Shape shape);
@@ -47,6 +52,7 @@ class TensorReader {
 
   std::string model_path_;
   FileBytes file_;
+  const Vocabulary* vocabulary_;
   std::map<std::string, FileBytes> external_;  // by location
 };
 

@@ -30,7 +30,8 @@ absl::Status CategoryIndexKernel(const KernelContext& context) {
     const T* keys = context.inputs[1].as<T>();
     const int64_t count = context.inputs[1].num_elements();
     const int64_t size = context.inputs[0].num_elements();
-    const bool known = context.node.attributes.Int("known", 0) != 0;
+    const UnknownCategory unknown =
+        UnknownCategoryOf<T>(context.node.attributes, absl::MakeConstSpan(keys, count));
     int64_t* y = context.outputs[0].as<int64_t>();
     const std::vector<int64_t> order = KeyOrder(absl::MakeConstSpan(keys, count));
     for (int64_t i = 0; i < size; ++i) {
@@ -39,7 +40,8 @@ absl::Status CategoryIndexKernel(const KernelContext& context) {
       });
       const bool found = at != order.end() && !KeyIsBefore(x[i], keys[*at]);
       y[i] = found ? *at : count;
-      if (!found && known) context.errors.Report(0, i, count, 0, count - 1);
+      if (found) continue;
+      unknown.Tell(x[i], i, [&](auto... what) { context.errors.Report(what...); });
     }
   });
 }

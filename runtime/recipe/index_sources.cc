@@ -32,7 +32,10 @@ std::vector<int> IndexSources(const Graph& graph, const Node& node) {
     const ValueId operand = node.inputs[i];
     if (operand == kNone || !IsInteger(graph.value(operand).dtype)) continue;
     const ValueId root = DataRoot(graph, operand);
-    if (root == kNone) continue;
+    if (root == kNone) {
+      if (node.attributes.Int("text", 0) != 0) sources[i] = kSomeText;
+      continue;
+    }
     const auto& inputs = graph.inputs();
     sources[i] = static_cast<int>(std::find(inputs.begin(), inputs.end(), root) - inputs.begin());
   }

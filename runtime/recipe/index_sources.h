@@ -10,8 +10,12 @@
 
 namespace reprise {
 
+// Of several inputs that are text: which one is not known.
+inline constexpr int kSomeText = -2;
+
 // For each operand of `node` the position among the inputs of `graph` of the one that it is
-// computed from; -1 where it holds no integers, or is not made from one input alone.
+// computed from; -1 where it holds no integers, or is not made from one input alone. What a node
+// looks up as text (attribute `text`) is kSomeText then.
 std::vector<int> IndexSources(const Graph& graph, const Node& node);
 
 }  // namespace reprise

@@ -57,7 +57,7 @@ struct Recipe {
   std::vector<TensorSlot> outputs;  // by model output position
   std::vector<Launch> launches;
   // By launch, by operand: position among `inputs` of the one that an integer operand is computed
-  // from, -1 where it is not one alone. So that a data error can name it.
+  // from, or as IndexSources says. So that a data error can name it.
   std::vector<std::vector<int>> index_sources;
   std::vector<std::vector<OperandNote>> operand_notes;  // by launch, by operand
   std::vector<ParameterExprPtr> parameters;             // by slot

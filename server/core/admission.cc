@@ -7,6 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "runtime/base/status_macros.h"
 #include "server/core/datatype.h"
+#include "server/core/text_tensor.h"
 
 namespace reprise {
 namespace {
@@ -44,10 +45,10 @@ absl::Status CheckShape(const ModelIo& io, const InputView& view) {
 }
 
 absl::Status CheckInput(const ModelIo& io, const InputView& view) {
-  if (view.datatype != ProtocolName(io.dtype)) {
+  if (view.datatype != ProtocolName(io)) {
     return absl::InvalidArgumentError(absl::StrCat("input \"", io.name, "\" has datatype ",
                                                    view.datatype, ", the model wants ",
-                                                   ProtocolName(io.dtype)));
+                                                   ProtocolName(io)));
   }
   RETURN_IF_ERROR(CheckShape(io, view));
   auto elements = CheckedNumElements(view.shape);
@@ -58,7 +59,8 @@ absl::Status CheckInput(const ModelIo& io, const InputView& view) {
                                                    ShapeToString(view.shape),
                                                    ": more bytes than can be counted"));
   }
-  if (bytes != static_cast<int64_t>(view.bytes.size())) {
+  // Those of a text say themselves how many they are.
+  if (!io.text && bytes != static_cast<int64_t>(view.bytes.size())) {
     return absl::InvalidArgumentError(absl::StrCat(
         "input \"", io.name, "\" of shape ", ShapeToString(view.shape), " and datatype ",
         view.datatype, " takes ", bytes, " bytes, the request has ", view.bytes.size()));
@@ -66,11 +68,32 @@ absl::Status CheckInput(const ModelIo& io, const InputView& view) {
   return absl::OkStatus();
 }
 
+// The texts of `view`, whose shape was checked, as places that live as long as `texts`.
+absl::StatusOr<const void*> PlacesOf(const InputView& view, RequestTexts& texts) {
+  std::vector<int64_t>& places = texts.AddPlaces();
+  const absl::Status decoded = DecodeTexts(view.bytes, NumElements(view.shape), texts, places);
+  if (!decoded.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat("input \"", view.name, "\" of shape ",
+                                                   ShapeToString(view.shape), " and datatype ",
+                                                   view.datatype, ": ", decoded.message()));
+  }
+  static constexpr int64_t kNothing = 0;
+  return places.empty() ? &kNothing : places.data();
+}
+
 }  // namespace
 
 absl::StatusOr<Admitted> Admit(absl::Span<const ModelIo> inputs, absl::Span<const ModelIo> outputs,
+                               std::shared_ptr<const Vocabulary> vocabulary,
                                const InferRequest& request) {
   Admitted admitted;
+  std::shared_ptr<RequestTexts> texts;
+  const auto has_text = [](const ModelIo& io) { return io.text; };
+  if (std::any_of(inputs.begin(), inputs.end(), has_text) ||
+      std::any_of(outputs.begin(), outputs.end(), has_text)) {
+    texts = std::make_shared<RequestTexts>(std::move(vocabulary));
+    admitted.request.texts = texts;
+  }
   admitted.request.inputs.resize(inputs.size());
   std::vector<bool> seen(inputs.size());
   for (const InputView& view : request.inputs) {
@@ -82,9 +105,11 @@ absl::StatusOr<Admitted> Admit(absl::Span<const ModelIo> inputs, absl::Span<cons
     RETURN_IF_ERROR(CheckInput(inputs[position], view));
     // An input without elements has no bytes, and null means that it was left out.
     static constexpr char kNothing = 0;
-    admitted.request.inputs[position] = {
-        .shape = Shape(view.shape.begin(), view.shape.end()),
-        .data = view.bytes.empty() ? &kNothing : view.bytes.data()};
+    InputTensor& tensor = admitted.request.inputs[position];
+    tensor = {.shape = Shape(view.shape.begin(), view.shape.end()),
+              .data = view.bytes.empty() ? &kNothing : view.bytes.data()};
+    if (!inputs[position].text) continue;
+    ASSIGN_OR_RETURN(tensor.data, PlacesOf(view, *texts));
   }
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (!seen[i] && !inputs[i].optional) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -16,13 +17,15 @@
 namespace reprise {
 
 struct Admitted {
-  Request request;                  // its tensors point into the transport's memory
+  Request request;                  // points into the transport's memory, but for places of texts
   std::vector<int> wanted_outputs;  // positions, in the order in which the client asked
 };
 
-// Names, datatypes, ranks, fixed dims, byte counts and requested outputs. Errors: INVALID_ARGUMENT.
+// Names, datatypes, ranks, fixed dims, byte counts and requested outputs; texts become places, of
+// `vocabulary` or of the request's own. Errors: INVALID_ARGUMENT.
 // That sizes of one axis agree between inputs is Model::Measure's business.
 absl::StatusOr<Admitted> Admit(absl::Span<const ModelIo> inputs, absl::Span<const ModelIo> outputs,
+                               std::shared_ptr<const Vocabulary> vocabulary,
                                const InferRequest& request);
 
 // When the request must have been started: the transport's deadline or its own timeout, whichever

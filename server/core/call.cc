@@ -1,9 +1,12 @@
 #include "server/core/call.h"
 
 #include <algorithm>
+#include <limits>
 
+#include "absl/strings/str_cat.h"
 #include "runtime/base/memory_net.h"
 #include "server/core/shape_columns.h"
+#include "server/core/text_tensor.h"
 
 namespace reprise {
 
@@ -15,11 +18,13 @@ void Part::Finish(Response response, const PhaseTimes& times) {
 
 ModelVersion* Part::model_version() const { return call_->model().version.get(); }
 
-Call::Call(Repository::Found model, std::vector<int> outputs, std::vector<int64_t> shape,
-           int64_t rows, size_t parts, int64_t start_ns, const Clock& clock, Scheduler& scheduler,
+Call::Call(Repository::Found model, std::vector<int> outputs,
+           std::shared_ptr<const RequestTexts> texts, std::vector<int64_t> shape, int64_t rows,
+           size_t parts, int64_t start_ns, const Clock& clock, Scheduler& scheduler,
            Inference::Done done)
     : model_(std::move(model)),
       outputs_(std::move(outputs)),
+      texts_(std::move(texts)),
       shape_(std::move(shape)),
       rows_(rows),
       start_ns_(start_ns),
@@ -53,7 +58,7 @@ void Call::Complete() {
   const absl::Status joined = WithinMemory([] { return "the answer"; },
                                            [&] {
                                              Join(result, times);
-                                             return absl::OkStatus();
+                                             return WriteTexts(result);
                                            });
   if (!joined.ok()) result = InferResult{.status = joined};
   WhereMemoryAllows([&] { Count(result, times); });
@@ -87,6 +92,24 @@ void Call::Join(InferResult& result, PhaseTimes& times) {
   result.status = result.response.status;
   result.outputs = outputs_;
   result.model = model_;
+}
+
+absl::Status Call::WriteTexts(InferResult& result) const {
+  if (!result.status.ok() || texts_ == nullptr) return absl::OkStatus();
+  // No message holds more, and a short text may be answered many times.
+  int64_t left = std::numeric_limits<int32_t>::max();
+  for (const int position : outputs_) {
+    const ModelIo& io = model_.servable->signature.outputs[position];
+    if (!io.text) continue;
+    std::string& bytes = result.response.outputs[position].bytes;
+    const absl::Status written = EncodeTexts(*texts_, left, bytes);
+    if (!written.ok()) {
+      return absl::Status(written.code(),
+                          absl::StrCat("output \"", io.name, "\": ", written.message()));
+    }
+    left -= static_cast<int64_t>(bytes.size());
+  }
+  return absl::OkStatus();
 }
 
 void Call::Count(const InferResult& result, const PhaseTimes& times) {

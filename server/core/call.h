@@ -45,10 +45,10 @@ class Part final : public WorkItem {
 
 class Call {
  public:
-  // `shape`: by ShapeColumns of its model.
-  Call(Repository::Found model, std::vector<int> outputs, std::vector<int64_t> shape, int64_t rows,
-       size_t parts, int64_t start_ns, const Clock& clock, Scheduler& scheduler,
-       Inference::Done done);
+  // `shape`: by ShapeColumns of its model. `texts`: null where none of its outputs is text.
+  Call(Repository::Found model, std::vector<int> outputs, std::shared_ptr<const RequestTexts> texts,
+       std::vector<int64_t> shape, int64_t rows, size_t parts, int64_t start_ns, const Clock& clock,
+       Scheduler& scheduler, Inference::Done done);
 
   // Before Submit: what Cancel and a failing part drop.
   void SetParts(std::vector<std::weak_ptr<Part>> parts) { parts_ = std::move(parts); }
@@ -61,11 +61,14 @@ class Call {
   void Complete();
   // The answer, or the error, of all parts; and the times of all.
   void Join(InferResult& result, PhaseTimes& times);
+  // Places of `result` become the protocol's bytes of texts.
+  absl::Status WriteTexts(InferResult& result) const;
   void Count(const InferResult& result, const PhaseTimes& times);
 
   // Constant once submitted.
   const Repository::Found model_;
   const std::vector<int> outputs_;
+  const std::shared_ptr<const RequestTexts> texts_;
   const std::vector<int64_t> shape_;
   const int64_t rows_;
   const int64_t start_ns_;

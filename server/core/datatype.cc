@@ -46,4 +46,12 @@ std::optional<DType> ParseProtocolName(absl::string_view name) {
 
 inference::DataType ConfigType(DType dtype) { return RowOf(dtype).config; }
 
+absl::string_view ProtocolName(const ModelIo& io) {
+  return io.text ? kTextDatatype : ProtocolName(io.dtype);
+}
+
+inference::DataType ConfigType(const ModelIo& io) {
+  return io.text ? inference::TYPE_STRING : ConfigType(io.dtype);
+}
+
 }  // namespace reprise

@@ -6,6 +6,7 @@
 #include "absl/strings/string_view.h"
 #include "proto/model_config.pb.h"
 #include "runtime/graph/dtype.h"
+#include "runtime/onnx/importer.h"
 
 namespace reprise {
 
@@ -14,5 +15,10 @@ absl::string_view ProtocolName(DType dtype);
 std::optional<DType> ParseProtocolName(absl::string_view name);
 
 inference::DataType ConfigType(DType dtype);
+
+// The same of an input or output, which may be text.
+inline constexpr char kTextDatatype[] = "BYTES";
+absl::string_view ProtocolName(const ModelIo& io);
+inference::DataType ConfigType(const ModelIo& io);
 
 }  // namespace reprise

@@ -37,8 +37,8 @@ absl::StatusOr<std::shared_ptr<Call>> Inference::Queue(const InferRequest& reque
   ASSIGN_OR_RETURN(Repository::Found found, repository_.Find(request.model, request.version));
   const Servable& servable = *found.servable;
   const Model& model = *servable.model;
-  ASSIGN_OR_RETURN(Admitted admitted,
-                   Admit(servable.signature.inputs, servable.signature.outputs, request));
+  ASSIGN_OR_RETURN(Admitted admitted, Admit(servable.signature.inputs, servable.signature.outputs,
+                                            model.vocabulary(), request));
   ASSIGN_OR_RETURN(const int64_t deadline_ns, StartDeadline(servable.settings, request, start_ns));
   ASSIGN_OR_RETURN(const uint64_t priority, Priority(servable.settings, request));
   ASSIGN_OR_RETURN(RequestShape shape, model.Measure(admitted.request));
@@ -46,6 +46,7 @@ absl::StatusOr<std::shared_ptr<Call>> Inference::Queue(const InferRequest& reque
   const int64_t rows = shape.rows;
   const int64_t tokens = shape.tokens;
   std::vector<int64_t> columns = ShapeOf(model, shape);
+  const std::shared_ptr<const RequestTexts> texts = admitted.request.texts;
   std::vector<std::pair<Request, RequestShape>> pieces;
   if (const int64_t most = model.MaxRows(shape); rows > most) {
     for (Request& piece : SplitRows(model, admitted.request, rows, most)) {
@@ -67,8 +68,9 @@ absl::StatusOr<std::shared_ptr<Call>> Inference::Queue(const InferRequest& reque
     }
   }
 
-  auto call = std::make_shared<Call>(found, std::move(admitted.wanted_outputs), std::move(columns),
-                                     rows, pieces.size(), start_ns, clock_, scheduler_, done);
+  auto call =
+      std::make_shared<Call>(found, std::move(admitted.wanted_outputs), texts, std::move(columns),
+                             rows, pieces.size(), start_ns, clock_, scheduler_, done);
   std::vector<std::shared_ptr<WorkItem>> items;
   std::vector<std::weak_ptr<Part>> parts;
   for (auto& [piece, measured] : pieces) {

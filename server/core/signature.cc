@@ -49,7 +49,7 @@ absl::Status ApplyDeclared(const Declared& declared, const char* kind, bool batc
     return absl::InvalidArgumentError(
         absl::StrCat("config.pbtxt: the model has no ", what, "; it has ", Names(ios)));
   }
-  const inference::DataType type = ConfigType(io->dtype);
+  const inference::DataType type = ConfigType(*io);
   if (declared.data_type() != inference::TYPE_INVALID && declared.data_type() != type) {
     return Mismatch(what + ".data_type", TypeName(declared.data_type()), TypeName(type));
   }
@@ -107,6 +107,11 @@ absl::Status CheckAxes(const ModelSettings& settings, const ModelFacts& facts) {
                                                      input, "\", but the model's inputs are ",
                                                      Names(facts.inputs)));
     }
+    for (const ModelIo& io : facts.inputs) {
+      if (io.name != input || !io.text) continue;
+      return absl::InvalidArgumentError(absl::StrCat("config.pbtxt: reprise.fill for the input \"",
+                                                     input, "\", which is text: it has no number"));
+    }
   }
   return absl::OkStatus();
 }
@@ -160,7 +165,7 @@ absl::StatusOr<Signature> Reconcile(const ModelSettings& settings, const std::st
   for (const ModelIo& io : signature.inputs) {
     inference::ModelInput& input = *config.add_input();
     input.set_name(io.name);
-    input.set_data_type(ConfigType(io.dtype));
+    input.set_data_type(ConfigType(io));
     input.set_optional(io.optional);
     for (const int64_t dim : ConfigDims(io, batched)) input.add_dims(dim);
   }
@@ -168,7 +173,7 @@ absl::StatusOr<Signature> Reconcile(const ModelSettings& settings, const std::st
   for (const ModelIo& io : signature.outputs) {
     inference::ModelOutput& output = *config.add_output();
     output.set_name(io.name);
-    output.set_data_type(ConfigType(io.dtype));
+    output.set_data_type(ConfigType(io));
     for (const int64_t dim : ConfigDims(io, batched)) output.add_dims(dim);
   }
   return signature;

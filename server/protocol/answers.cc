@@ -15,7 +15,7 @@ void FillTensors(
   for (const ModelIo& io : ios) {
     inference::ModelMetadataResponse::TensorMetadata& tensor = *list.Add();
     tensor.set_name(io.name);
-    tensor.set_datatype(std::string(ProtocolName(io.dtype)));
+    tensor.set_datatype(std::string(ProtocolName(io)));
     for (const int64_t dim : MetadataShape(io)) tensor.add_shape(dim);
   }
 }

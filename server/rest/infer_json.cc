@@ -261,7 +261,7 @@ HttpReply InferJson::Encode(const InferResult& result) const {
   for (size_t i = 0; i < result.outputs.size(); ++i) {
     const ModelIo& io = result.model.servable->signature.outputs[result.outputs[i]];
     const OutputTensor& tensor = result.response.outputs[result.outputs[i]];
-    const absl::string_view datatype = ProtocolName(io.dtype);
+    const absl::string_view datatype = ProtocolName(io);
     absl::StrAppend(&json, i == 0 ? "" : ",", "{\"name\":", Quoted(io.name), ",\"datatype\":\"",
                     datatype, "\",\"shape\":[", absl::StrJoin(tensor.shape, ","), "],");
     if (i < binary_outputs_.size() ? binary_outputs_[i] : binary_) {

@@ -223,7 +223,7 @@ void AppendTexts(absl::string_view bytes, std::string& json) {
 absl::Status AppendElements(const element& data, absl::string_view datatype,
                             absl::Span<const int64_t> shape, std::string& bytes) {
   const std::optional<DType> dtype = ParseProtocolName(datatype);
-  if (!dtype.has_value() && datatype != "BYTES") {
+  if (!dtype.has_value() && datatype != kTextDatatype) {
     return absl::InvalidArgumentError(absl::StrCat("datatype \"", datatype, "\" does not exist"));
   }
   const absl::StatusOr<int64_t> elements = CheckedNumElements(shape);

@@ -111,7 +111,7 @@ absl::Status Encode(InferResult result, const std::string& id,
     OutputTensor& tensor = result.response.outputs[position];
     inference::ModelInferResponse::InferOutputTensor& output = *message.add_outputs();
     output.set_name(outputs[position].name);
-    output.set_datatype(std::string(ProtocolName(outputs[position].dtype)));
+    output.set_datatype(std::string(ProtocolName(outputs[position])));
     output.mutable_shape()->Add(tensor.shape.begin(), tensor.shape.end());
     *message.add_raw_output_contents() = std::move(tensor.bytes);
   }

@@ -36,6 +36,21 @@ absl::StatusOr<absl::string_view> Narrowed(const Input& input,
   return absl::string_view(bytes);
 }
 
+// Each text behind its length, as raw contents have it.
+absl::string_view Texts(const google::protobuf::RepeatedPtrField<std::string>& field,
+                        std::deque<std::string>& converted) {
+  size_t size = 0;
+  for (const std::string& text : field) size += sizeof(uint32_t) + text.size();
+  std::string& bytes = converted.emplace_back();
+  bytes.reserve(size);
+  for (const std::string& text : field) {
+    const auto length = static_cast<uint32_t>(text.size());  // a message has less than 2^31 bytes
+    bytes.append(reinterpret_cast<const char*>(&length), sizeof(length));
+    bytes.append(text);
+  }
+  return bytes;
+}
+
 // The field of InferTensorContents for a dtype; "" where there is none.
 const char* FieldOf(DType dtype) {
   switch (dtype) {
@@ -68,7 +83,8 @@ absl::StatusOr<absl::string_view> TypedBytes(const Input& input,
                                              std::deque<std::string>& converted) {
   const InferTensorContents& contents = input.contents();
   const DType dtype = ParseProtocolName(input.datatype()).value_or(DType::kUndefined);
-  const std::string wanted = FieldOf(dtype);
+  const bool text = input.datatype() == kTextDatatype;
+  const std::string wanted = text ? "bytes_contents" : FieldOf(dtype);
   std::vector<const google::protobuf::FieldDescriptor*> fields;
   contents.GetReflection()->ListFields(contents, &fields);
   for (const google::protobuf::FieldDescriptor* field : fields) {
@@ -77,6 +93,7 @@ absl::StatusOr<absl::string_view> TypedBytes(const Input& input,
         "input \"", input.name(), "\" of datatype ", input.datatype(), " has ", field->name(),
         wanted.empty() ? ", it must be sent as raw_input_contents" : ", it belongs in ", wanted));
   }
+  if (text) return Texts(contents.bytes_contents(), converted);
   switch (dtype) {
     case DType::kBool:
       return InPlace(contents.bool_contents());

@@ -2,11 +2,9 @@
 
 import numpy as np
 import pytest
-from tritonclient.utils import InferenceServerException
 
 from testing import classic
 from testing.clients import together
-from testing.daemon import Daemon
 from testing.inference import assert_same_answer, infer, reference
 
 MODELS = {**classic.all_models(), "mapped": lambda: classic.mapped(np.random.default_rng(5))}
@@ -43,12 +41,3 @@ def test_maps_from_labels_are_rows_of_probabilities(daemon, rng):
     assert np.allclose(answer.outputs["probabilities"].sum(axis=1), 1, atol=1e-5)
     largest = answer.outputs["probabilities"].argmax(axis=1)
     assert np.array_equal(answer.outputs["label"], np.array([0, 10, 20])[largest])
-
-
-def test_labels_of_text_are_refused_with_what_to_do(repository):
-    repository.add("iris", classic.text_labels(np.random.default_rng(5)))
-    with Daemon(repository) as daemon:
-        with pytest.raises(InferenceServerException) as refusal:
-            infer(daemon.client(), "iris", {"X": np.zeros((1, classic.COLUMNS), np.float32)})
-        for part in ("treeensembleclassifier", "setosa", "string", "integers"):
-            assert part in str(refusal.value), refusal.value

@@ -95,10 +95,9 @@ template <typename T>
 struct CategoryParams {
   std::vector<T> keys;  // in order, each once
   std::vector<int64_t> places;
-  int64_t missing = 0;  // what is no category
   int64_t rows = 0, columns = 0;
   int64_t batch_rows = 0;
-  bool known = false;
+  ops::UnknownCategory unknown;
 };
 
 template <typename T>
@@ -112,10 +111,10 @@ void RunCategories(const LaunchArgs& launch) {
   for (int64_t i = range.begin * p.columns; i < range.end * p.columns; ++i) {
     const auto at = std::lower_bound(p.keys.begin(), p.keys.end(), x[i], ops::KeyIsBefore<T>);
     const bool found = at != p.keys.end() && !ops::KeyIsBefore(x[i], *at);
-    y[i] = found ? p.places[at - p.keys.begin()] : p.missing;
-    if (!found && p.known) {
-      launch.frame->errors->Report(launch.launch, 0, i, p.missing, 0, p.missing - 1);
-    }
+    y[i] = found ? p.places[at - p.keys.begin()] : p.unknown.missing;
+    if (found) continue;
+    p.unknown.Tell(x[i], i,
+                   [&](auto... what) { launch.frame->errors->Report(launch.launch, what...); });
   }
 }
 
@@ -128,8 +127,7 @@ Candidate PlanCategoriesOf(const CpuTarget& target, const NodeView& node, const 
     params.keys.push_back(key);
     params.places.push_back(place);
   }
-  params.missing = keys.num_elements();
-  params.known = node.attributes().Int("known", 0) != 0;
+  params.unknown = ops::UnknownCategoryOf<T>(node.attributes(), keys.span<T>());
   const Shape& shape = node.shape(0);
   params.rows = shape.empty() ? 1 : shape[0];
   params.columns = params.rows == 0 ? 0 : NumElements(shape) / params.rows;

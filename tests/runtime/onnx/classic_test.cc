@@ -95,21 +95,7 @@ TEST(ClassicTest, ATargetThatIsNotThereIsNamed) {
   EXPECT_THAT(InvalidArgument(builder), AllOf(HasSubstr("9"), HasSubstr("2")));
 }
 
-TEST(ClassicTest, LabelsOfTextAreRefusedWithWhatToDo) {
-  ModelBuilder builder = Builder();
-  SetAttribute(Stump(builder), "classlabels_strings", Texts{"cat", "dog"});
-  EXPECT_THAT(Unimplemented(builder), AllOf(HasSubstr("stump"), HasSubstr("'cat'"),
-                                            HasSubstr("string"), HasSubstr("integers")));
-}
-
-TEST(ClassicTest, CodesOfTextAndMapsAreRefusedByName) {
-  ModelBuilder builder = Builder();
-  builder.Output("y");
-  auto& node = builder.Node("LabelEncoder", {"x"}, {"y"}, "encoder", kDomain);
-  SetAttribute(node, "keys_strings", Texts{"a"});
-  SetAttribute(node, "values_int64s", Ints{1});
-  EXPECT_THAT(Unimplemented(builder), AllOf(HasSubstr("encoder"), HasSubstr("keys_strings")));
-
+TEST(ClassicTest, MapsAreRefusedByName) {
   ModelBuilder maps = Builder();
   maps.Output("y").Node("DictVectorizer", {"x"}, {"y"}, "vectors", kDomain);
   EXPECT_THAT(Unimplemented(maps), AllOf(HasSubstr("vectors"), HasSubstr("maps")));

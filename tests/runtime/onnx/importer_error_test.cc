@@ -22,19 +22,20 @@ TEST(ImporterErrorTest, EveryUnknownOpIsNamedAtOnce) {
   const std::string message = Unimplemented(builder);
   EXPECT_EQ(message,
             "op 'Frobnicate' (domain 'ai.onnx', version 17, node 'first', dtypes (f32)): is not "
-            "supported; op 'StringNormalizer' (domain 'ai.onnx', version 17, node 'second', dtypes (?)): is "
+            "supported; op 'StringNormalizer' (domain 'ai.onnx', version 17, node 'second', dtypes "
+            "(?)): is "
             "not supported");
 }
 
 TEST(ImporterErrorTest, ReasonsOfEveryKindAreToldTogether) {
   ModelBuilder builder;
-  builder.Input("x", {"2"}).Input("s", {"2"}, onnx::TensorProto::STRING).Output("z");
+  builder.Input("x", {"2"}).Input("s", {"2"}, onnx::TensorProto::COMPLEX64).Output("z");
   builder.Floats("w", {4}, {1, 2, 3});
   builder.Node("Relu", {"x", "w"}, {"y"}, "arity");
   builder.Node("Frobnicate", {"y", "s"}, {"z"}, "", "com.example");
   const std::string message = InvalidArgument(builder);
   EXPECT_THAT(message, HasSubstr("initializer 'w': has 12 bytes"));
-  EXPECT_THAT(message, HasSubstr("input 's': dtype string"));
+  EXPECT_THAT(message, HasSubstr("input 's': dtype complex64"));
   EXPECT_THAT(message, HasSubstr("node 'arity', dtypes (f32, ?)): has 2 inputs"));
   EXPECT_THAT(message, HasSubstr("op 'Frobnicate' (domain 'com.example', version ?, node '' -> "
                                  "'z', dtypes (?, ?)): is not supported"));
@@ -49,9 +50,9 @@ TEST(ImporterErrorTest, InternalOpsCannotBeNamedByAModel) {
 
 TEST(ImporterErrorTest, UnsupportedDtypesAreNamed) {
   ModelBuilder builder;
-  builder.Input("x", {"2"}, onnx::TensorProto::STRING).Output("y");
+  builder.Input("x", {"2"}, onnx::TensorProto::COMPLEX64).Output("y");
   builder.Node("Identity", {"x"}, {"y"});
-  EXPECT_THAT(Unimplemented(builder), HasSubstr("input 'x': dtype string"));
+  EXPECT_THAT(Unimplemented(builder), HasSubstr("input 'x': dtype complex64"));
 }
 
 TEST(ImporterErrorTest, CyclicGraphIsNamed) {

@@ -18,7 +18,9 @@ const Dim kSequence = {.symbol = "sequence"};
 class AdmissionTest : public ::testing::Test {
  protected:
   AdmissionTest() { request.inputs = {{"ids", "INT64", shape, ids}, {"scale", "FP32", {}, scale}}; }
-  absl::StatusOr<Admitted> Run() { return Admit(inputs, outputs, request); }
+  absl::StatusOr<Admitted> Run() {
+    return Admit(inputs, outputs, std::make_shared<Vocabulary>(), request);
+  }
   void ExpectRefused(const std::string& message) {
     auto admitted = Run();
     ASSERT_FALSE(admitted.ok()) << message;
@@ -46,6 +48,33 @@ TEST_F(AdmissionTest, GoodRequestKeepsItsBytesInPlace) {
   EXPECT_EQ(admitted->request.inputs[1].data, scale.data());
   EXPECT_EQ(admitted->request.inputs[2].data, nullptr);
   EXPECT_THAT(admitted->wanted_outputs, ElementsAre(0, 1));
+}
+
+TEST(TextAdmissionTest, TextsBecomePlacesThatLiveAsLongAsTheRequest) {
+  auto vocabulary = std::make_shared<Vocabulary>();
+  const int64_t red = vocabulary->Add("red");
+  const std::vector<ModelIo> inputs = {
+      {.name = "colour", .dtype = DType::kInt64, .dims = {kBatch}, .text = true}};
+  const std::vector<ModelIo> outputs = {{.name = "y"}};
+  const std::vector<int64_t> shape = {2};
+  const std::string bytes("\3\0\0\0red\3\0\0\0own", 14);
+  InferRequest request;
+  request.inputs = {{"colour", "BYTES", shape, bytes}};
+  const auto admitted = Admit(inputs, outputs, vocabulary, request);
+  ASSERT_TRUE(admitted.ok()) << admitted.status();
+  const Request copy = admitted->request;
+  const auto* places = static_cast<const int64_t*>(copy.inputs[0].data);
+  EXPECT_EQ(places[0], red);
+  EXPECT_EQ(copy.texts->Text(places[1]), "own");
+
+  const auto refusal = [&](absl::string_view datatype, absl::string_view sent) {
+    request.inputs = {{"colour", datatype, shape, sent}};
+    return std::string(Admit(inputs, outputs, vocabulary, request).status().message());
+  };
+  EXPECT_THAT(refusal("INT64", bytes), HasSubstr("datatype INT64, the model wants BYTES"));
+  EXPECT_THAT(refusal("BYTES", absl::string_view(bytes).substr(0, 13)),
+              HasSubstr("input \"colour\" of shape [2] and datatype BYTES: element 1 says that it "
+                        "has 3 bytes, 2 are left"));
 }
 
 TEST_F(AdmissionTest, RequestedOutputsKeepTheClientsOrder) {

@@ -1,0 +1,66 @@
+// Text as numbers: a value that is text behind the importer is one of int64, which holds places.
+//
+// Vocabulary: the distinct texts that a model's file has. RequestTexts: those of one request beside
+// them, whose places lie behind the vocabulary's. So equal texts have equal places, within a
+// request; what the model does not know equals none of what it does.
+//
+// Threads: a vocabulary is constant once its model is loaded, a request's texts once it is
+// admitted; until then one caller.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "runtime/base/hash_map.h"
+
+namespace reprise {
+
+class Vocabulary {
+ public:
+  // The place of padding: it is no text, and equals none.
+  static constexpr int64_t kNoText = 0;
+
+  Vocabulary() { texts_.push_back({}); }
+  Vocabulary(const Vocabulary&) = delete;
+  Vocabulary& operator=(const Vocabulary&) = delete;
+
+  // The place of `text`, at the end if it is new.
+  int64_t Add(absl::string_view text);
+  std::optional<int64_t> Find(absl::string_view text) const;
+  // Of places; text() takes those below it. That of kNoText is empty.
+  int64_t size() const { return static_cast<int64_t>(texts_.size()); }
+  absl::string_view text(int64_t place) const { return texts_[static_cast<size_t>(place)]; }
+
+ private:
+  HashMap<std::string, int64_t> places_;  // owns the bytes, which stay where they are
+  std::vector<absl::string_view> texts_;
+};
+
+class RequestTexts {
+ public:
+  explicit RequestTexts(std::shared_ptr<const Vocabulary> vocabulary)
+      : vocabulary_(std::move(vocabulary)) {}
+
+  // The place of `text`, whose bytes the caller keeps as long as this.
+  int64_t Place(absl::string_view text);
+  // nullopt for what is no place of the vocabulary's or of the request's texts.
+  std::optional<absl::string_view> Text(int64_t place) const;
+  // Room for the places of one more input; stays where it is.
+  std::vector<int64_t>& AddPlaces() { return places_.emplace_back(); }
+
+ private:
+  const std::shared_ptr<const Vocabulary> vocabulary_;
+  HashMap<absl::string_view, int64_t> added_;
+  std::vector<absl::string_view> texts_;  // the place of the first is the vocabulary's size
+  std::deque<std::vector<int64_t>> places_;
+};
+
+// `text` in quotes for a message: cut where it is long, bytes that do not print escaped.
+std::string TextForMessage(absl::string_view text);
+
+}  // namespace reprise

@@ -1,0 +1,27 @@
+// Tensors of text, between the protocol's bytes and places (see graph/vocabulary.h).
+//
+// The bytes, as BYTES tensors travel: each element row by row, its length in four bytes
+// (little-endian) and then its bytes, which need not be UTF-8.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "runtime/graph/vocabulary.h"
+
+namespace reprise {
+
+// The places of the `elements` texts in `bytes`, as `places`; `texts` keeps views of `bytes`.
+// Takes memory for what is there, never for what is claimed. INVALID_ARGUMENT, naming the element
+// and both numbers, where a length leaves the bytes, or where there are fewer or more of them.
+absl::Status DecodeTexts(absl::string_view bytes, int64_t elements, RequestTexts& texts,
+                         std::vector<int64_t>& places);
+
+// `bytes`, places of int64, become those of their texts. RESOURCE_EXHAUSTED where they take more
+// than `most` bytes, which is known before any is written; INTERNAL for what is no place.
+absl::Status EncodeTexts(const RequestTexts& texts, int64_t most, std::string& bytes);
+
+}  // namespace reprise
