@@ -22,7 +22,8 @@ def many_reasons():
         helper.make_node("StringNormalizer", ["text"], ["y"], name="the_branch"),
     ]
     model = g.model([("ids", TensorProto.INT64, ["batch", "sequence"]),
-                     ("text", TensorProto.STRING, ["batch"])],
+                     ("text", TensorProto.STRING, ["batch"]),
+                     ("waves", TensorProto.COMPLEX64, ["batch"])],
                     [("y", TensorProto.FLOAT, ["batch"])])
     model.opset_import.append(helper.make_opsetid("com.example", 3))
     return model
@@ -70,7 +71,7 @@ def test_every_reason_is_the_same_in_check_index_and_log(repository):
         reasons)
     assert "op 'Frobnicate' (domain 'com.example', version 3, node 'the_odd_one'" in "".join(
         reasons)
-    assert "'the_branch'" in "".join(reasons) and "dtype string" in "".join(reasons)
+    assert "'the_branch'" in "".join(reasons) and "dtype complex64" in "".join(reasons)
     assert "for 4 reasons" in done.stderr and len(done.stderr.splitlines()) == 1
     with Daemon(repository) as daemon:
         (entry,) = daemon.client().get_model_repository_index().models

@@ -72,10 +72,10 @@ TEST(RandomInputsTest, GivenShapeWinsAndUnknownInputIsNamed) {
 
 TEST(RandomInputsTest, DatatypeWithoutRandomValuesIsNamed) {
   std::mt19937_64 random(1);
-  const auto metadata = Metadata(R"(inputs { name: "text" datatype: "BYTES" shape: [-1] })");
+  const auto metadata = Metadata(R"(inputs { name: "text" datatype: "WORDS" shape: [-1] })");
   const auto status = RandomInputs(metadata, {}, random).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
-  EXPECT_THAT(status.message(), HasSubstr("'text' of datatype BYTES"));
+  EXPECT_THAT(status.message(), HasSubstr("'text' of datatype WORDS"));
 }
 
 TEST(JsonInputsTest, NestedListsGiveShapeAndMetadataTheDatatype) {
