@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/algorithm/container.h"
+#include "absl/types/span.h"
 
 namespace reprise {
 namespace {
@@ -28,8 +29,10 @@ const Patterns kWholeRows = {MaskPattern::kOnes};
 
 const Patterns& PatternsOf(size_t number, CountingPlaces level) {
   if (level == CountingPlaces::kAll) return kWholeRows;
-  return (level == CountingPlaces::kFirst ? kPatternsFromFirst
-                                          : kPatterns)[number % std::size(kPatterns)];
+  // A span, not the arrays: GCC 12's bounds sanitizer takes the index of a conditional array for 0.
+  const absl::Span<const Patterns> patterns =
+      level == CountingPlaces::kFirst ? absl::MakeConstSpan(kPatternsFromFirst) : kPatterns;
+  return patterns[number % patterns.size()];
 }
 
 constexpr double kFloatShifts[] = {-5, 0, 5};
