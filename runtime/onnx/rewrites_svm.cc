@@ -94,6 +94,16 @@ absl::StatusOr<ValueId> Lines(NodeDraft& draft, Graph& graph, ValueId x,
        steps.Floats("rho", rho)});
 }
 
+// Above this sum of what the vectors of a decision weigh, float32 loses more of it than a
+// thousandth of the margin, which is 1: large weights nearly cancel.
+constexpr double kMostWeight = 1 << 14;
+
+bool NeedsDoubles(const std::vector<Weight>& weights, int64_t results) {
+  std::vector<double> sums(static_cast<size_t>(results), 0.0);
+  for (const Weight& weight : weights) sums[weight.result] += std::abs(double{weight.value});
+  return std::any_of(sums.begin(), sums.end(), [](double sum) { return sum > kMostWeight; });
+}
+
 // What `count` support vectors say, by `weights`, plus `rho`: [rows, results].
 absl::StatusOr<ValueId> Decisions(NodeDraft& draft, Graph& graph, ValueId x,
                                   const std::vector<Weight>& weights, int64_t count,
@@ -111,7 +121,10 @@ absl::StatusOr<ValueId> Decisions(NodeDraft& draft, Graph& graph, ValueId x,
   }
   const ValueId by =
       steps.Constant("coefficients", Tensor::FromVector(DType::kFloat32, {count, results}, matrix));
-  return steps.Add("Gemm", {kernel, by, steps.Floats("rho", rho)});
+  const ValueId offsets = steps.Floats("rho", rho);
+  if (!NeedsDoubles(weights, results)) return steps.Add("Gemm", {kernel, by, offsets});
+  const auto wide = [&](ValueId value) { return steps.Cast(value, DType::kFloat64); };
+  return steps.ToFloat(steps.Add("Gemm", {wide(kernel), wide(by), wide(offsets)}));
 }
 
 }  // namespace

@@ -30,7 +30,7 @@ constexpr int64_t kMaxBytes = int64_t{1} << 30;
 // The value of a parameter expression.
 absl::StatusOr<Tensor> EvaluateParameter(const ParameterExpr& expr,
                                          const std::vector<Tensor>& parameters) {
-  if (expr.is_leaf()) return parameters[expr.index()];
+  if (expr.is_leaf()) return parameters[expr.index()].Aligned();
   if (expr.is_constant()) return expr.constant();
   std::vector<std::optional<Tensor>> operands;
   Node node;

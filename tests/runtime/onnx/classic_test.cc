@@ -132,6 +132,28 @@ TEST(ClassicTest, SupportVectorsOfTheLinearKernelAreLines) {
   EXPECT_THAT(text, Not(HasSubstr("svr/vectors")));
 }
 
+// Where large weights nearly cancel, single precision would lose the decision.
+TEST(ClassicTest, LargeWeightsOfSupportVectorsAreSummedAsDoubles) {
+  for (const float weight : {100.0f, 1e6f}) {
+    ModelBuilder builder = Builder();
+    auto& node = builder.Node("SVMRegressor", {"x"}, {"y"}, "svr", kDomain);
+    SetAttribute(node, "kernel_type", "RBF");
+    SetAttribute(node, "kernel_params", Floats{0.5f, 0, 0});
+    SetAttribute(node, "support_vectors", Floats(12, 0.5f));
+    SetAttribute(node, "coefficients", Floats{weight, 1, -weight});
+    SetAttribute(node, "rho", Floats{1});
+    SetAttribute(node, "n_supports", int64_t{3});
+    builder.Output("y");
+    const std::string text = Text(builder);
+    const auto sums_doubles = HasSubstr("Cast(%v3) {to = 11}");  // the kernels, to doubles
+    if (weight > 1000) {
+      EXPECT_THAT(text, sums_doubles);
+    } else {
+      EXPECT_THAT(text, Not(sums_doubles));
+    }
+  }
+}
+
 // Numbers whose sum wraps around to the right one would be written to far behind the end.
 TEST(ClassicTest, ClassesOfMoreVectorsThanCoefficientsAreRefused) {
   for (const Ints& supports :
