@@ -41,6 +41,8 @@ bool Counts(MaskPattern pattern, int64_t i, int64_t length) {
       return i % 2 == 0;
     case MaskPattern::kFirst:
       return i == 0;
+    case MaskPattern::kNone:
+      return false;
   }
   return false;
 }

@@ -16,7 +16,7 @@
 namespace reprise {
 
 // What a mask may look like along an axis. Every one has a position that counts.
-enum class MaskPattern { kOnes, kRagged, kHoles, kLeftPadded, kAlternating, kFirst };
+enum class MaskPattern { kOnes, kRagged, kHoles, kLeftPadded, kAlternating, kFirst, kNone };
 
 // What padding that is free, or the row of a batch-mate, is filled with.
 enum class Hostile { kRandom, kHigh, kLow, kOne, kSmall, kSweep };

@@ -103,6 +103,7 @@ Certifier::StoreLookup Certifier::Restore(const StoredModelKey& key, Model& mode
         model.axes_[i].certificate = std::move(findings->axes[i]);
         model.axes_[i].smallest = findings->smallest[i];
       }
+      model.any_mask_measured_ = findings->any_mask_measured;
       model.output_shapes_ = std::move(findings->outputs);
       for (size_t i = 0; i < model.recipe_outputs_.size(); ++i) {
         model.recipe_outputs_[i].dtype = findings->output_dtypes[i];
@@ -154,7 +155,8 @@ void Certifier::Keep(const Model& model, const std::map<size_t, AxisCertificate>
   const StoredModelKey key = KeyOf(model);
   ModelFindings findings = {.outputs = model.output_shapes_,
                             .packing_refusal = model.packing_refusal_,
-                            .packing_reason = model.packing_reason_};
+                            .packing_reason = model.packing_reason_,
+                            .any_mask_measured = model.any_mask_measured_};
   for (const ModelAxis& axis : model.axes_) {
     findings.axes.push_back(axis.certificate);
     findings.smallest.push_back(axis.smallest);

@@ -264,7 +264,7 @@ bool Model::packs_any_mask() const {
   if (packing_ == nullptr || !packing_->takes_any_mask()) return false;
   return std::all_of(axes_.begin(), axes_.end(), [&](const ModelAxis& axis) {
     if (axis.is_batch && !axis.certificate.must_count.empty()) return false;
-    return axis.certificate.proved || packs_whole_requests();
+    return axis.certificate.proved || packs_whole_requests() || any_mask_measured_;
   });
 }
 

@@ -274,6 +274,9 @@ class Model : public std::enable_shared_from_this<Model> {
   ModelUsage usage_;
   std::string packing_refusal_;  // empty: packed, or nobody asked
   std::string packing_reason_;   // empty: not packed, or as its axes may be padded
+  // Packed answers were the same under masks that no padded request may have. Asked for where the
+  // ops do not prove padding harmless.
+  bool any_mask_measured_ = false;
   std::function<void(const std::string&)> log_ = [](const std::string&) {};
   std::shared_ptr<const PendingProof> pending_proof_;  // what ConfirmPadding goes on with, or null
   // Self-synchronised.

@@ -21,9 +21,9 @@ absl::Status PackedTrial::Run(const PaddingProber& prober) {
   PackingCheck check(**packing_, {.parameters = &model_.owner()->parameters(),
                                   .device = context_.device,
                                   .clock = context_.clock});
-  const absl::Status checked =
-      prober.Check(check, ranges_,
-                   PaddingProber::OptionsFor(model_, prober.graph(), (*packing_)->sequence_axis()));
+  const absl::Status checked = prober.Check(
+      check, ranges_,
+      PaddingProber::OptionsFor(model_, prober.graph(), (*packing_)->sequence_axis()), {});
   if (!checked.ok()) packing_ = checked;
   return absl::OkStatus();
 }

@@ -52,6 +52,20 @@ Mix FirstMix() {
                    {1, 31, {.patterns = {MaskPattern::kRagged}, .seed = 103}}}};
 }
 
+// Masks of every kind, in rows of another length than those of the first mix, whole and alone.
+Mix AnyMaskMix() {
+  using enum MaskPattern;
+  return {.sent = {{3, 7, {.patterns = Patterns{kNone, kLeftPadded, kOnes}, .seed = 201}},
+                   {3,
+                    13,
+                    {.patterns = Patterns{kLeftPadded, kHoles, kNone},
+                     .float_masks = true,
+                     .fill_ids = true,
+                     .seed = 202}},
+                   {1, 1, {.patterns = Patterns{kNone}, .seed = 203}},
+                   {2, 13, {.patterns = Patterns{kFirst, kRagged}, .seed = 204}}}};
+}
+
 // What only ranges show: requests of one value beside loud and quiet ones, several rows of which
 // one is louder, and tokens that belong to nobody.
 std::vector<Mix> MoreMixes(uint64_t seed) {
@@ -174,10 +188,11 @@ PackingCheck::~PackingCheck() {
   if (recipe_ != nullptr) options_.parameters->Forget(*recipe_);
 }
 
-absl::Status PackingCheck::Run(const Lane& lane, int sweeps) {
+absl::Status PackingCheck::Run(const Lane& lane, const Rounds& rounds) {
   // The runs alone use the same stream: they come first.
   std::vector<Mix> mixes = {FirstMix()};
-  for (int sweep = 0; sweep < sweeps; ++sweep) {
+  if (rounds.any_mask) mixes.push_back(AnyMaskMix());
+  for (int sweep = 0; sweep < rounds.sweeps; ++sweep) {
     constexpr uint64_t kSeeds = 1000;
     for (Mix& mix : MoreMixes((sweep + 1) * kSeeds)) mixes.push_back(std::move(mix));
   }

@@ -48,10 +48,19 @@ class PackingCheck {
   PackingCheck(const PackingCheck&) = delete;
   PackingCheck& operator=(const PackingCheck&) = delete;
 
-  // FAILED_PRECONDITION naming output and length where an answer differs; what the runs return.
-  // `sweeps`: rounds of more mixes, for what rules alone do not show: ranges of whole requests,
-  // beside loud ones, and with tokens behind the last segment that belong to nobody.
-  absl::Status Run(const Lane& lane, int sweeps = 0);
+  // What is tried besides the first mix.
+  struct Rounds {
+    // Of more mixes, for what rules alone do not show: ranges of whole requests, beside loud ones,
+    // and with tokens behind the last segment that belong to nobody.
+    int sweeps = 0;
+    // A mix of masks that no padded request may have: rows in which nothing counts, or nothing at
+    // the beginning, or little.
+    bool any_mask = false;
+  };
+
+  // Once. FAILED_PRECONDITION naming output and length where an answer differs; what the runs
+  // return.
+  absl::Status Run(const Lane& lane, const Rounds& rounds);
   // Answers that were compared.
   int answers() const { return answers_; }
 

@@ -247,7 +247,8 @@ std::vector<int64_t> PaddingProber::OtherFills(size_t i,
 }
 
 absl::Status PaddingProber::Check(PackingCheck& check, absl::Span<const InputRange> ranges,
-                                  const ProbeOptions& options, int sweeps) const {
+                                  const ProbeOptions& options,
+                                  const PackingCheck::Rounds& rounds) const {
   const Drawer drawer(inputs_, ranges, options);
   return check.Run({.drawer = &drawer,
                     .sequence = options.axis,
@@ -256,7 +257,7 @@ absl::Status PaddingProber::Check(PackingCheck& check, absl::Span<const InputRan
                     .exact = &run_,
                     .tolerance = options.tolerance,
                     .stream = &stream_},
-                   sweeps);
+                   rounds);
 }
 
 }  // namespace reprise

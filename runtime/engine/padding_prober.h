@@ -69,7 +69,7 @@ class PaddingProber {
 
   // A round of the packed model, against the model unpadded.
   absl::Status Check(PackingCheck& check, absl::Span<const InputRange> ranges,
-                     const ProbeOptions& options, int sweeps = 0) const;
+                     const ProbeOptions& options, const PackingCheck::Rounds& rounds) const;
 
   const std::string& output(size_t i) const { return outputs_[i]; }
   const Graph& graph() const { return graph_; }

@@ -11,8 +11,8 @@
 #include "runtime/base/status_macros.h"
 #include "runtime/engine/model_packer.h"
 #include "runtime/engine/packed_trial.h"
+#include "runtime/engine/packing_check.h"
 #include "runtime/engine/probe_sizes.h"
-#include "runtime/engine/prober_lanes.h"
 #include "runtime/engine/request_proof.h"
 #include "runtime/passes/specialize.h"
 
@@ -32,6 +32,14 @@ void RefuseOddOutputs(absl::Span<const OutputShape> outputs, size_t batch,
                                 "' does not grow by one a row"));
     }
   }
+}
+
+// It is packed, and there are masks with which it may not be padded, as a measurement has it.
+bool AsksOfMasks(const Model& model) {
+  if (model.packing() == nullptr || !model.packing()->takes_any_mask()) return false;
+  return absl::c_any_of(model.axes(), [](const ModelAxis& axis) {
+    return !axis.certificate.proved && !axis.certificate.must_count.empty();
+  });
 }
 
 }  // namespace
@@ -126,12 +134,33 @@ absl::Status PaddingProof::Measure(Model& model, const std::vector<std::vector<i
     ModelPacker(context_).PackByRequest(model, request_proof.Run(lanes, *ranges, buckets, largest));
   } else {
     ModelPacker(context_).Pack(model, packed.Take());
+    if (AsksOfMasks(model)) RETURN_IF_ERROR(MeasureAnyMask(model, lanes, *ranges));
   }
   if (!pending.axes.empty()) {
     pending.ranges = *ranges;
     model.pending_proof_ = std::make_shared<const PendingProof>(std::move(pending));
   }
   return absl::OkStatus();
+}
+
+absl::Status PaddingProof::MeasureAnyMask(Model& model, ProberLanes& lanes,
+                                          absl::Span<const InputRange> ranges) const {
+  return lanes.ForEach(1, [&](size_t, const PaddingProber& prober) {
+    PackingCheck check(*model.packing_, {.parameters = &model.owner_->parameters(),
+                                         .device = context_.device,
+                                         .clock = context_.clock});
+    const absl::Status status = prober.Check(
+        check, ranges,
+        PaddingProber::OptionsFor(model, prober.graph(), model.packing_->sequence_axis()),
+        {.any_mask = true});
+    model.any_mask_measured_ = status.ok();
+    context_.log(absl::StrCat(
+        "model ", model.id().name, ": requests are packed ",
+        status.ok() ? "whatever their masks hold: the same as alone in "
+                    : "where their masks may be padded: ",
+        status.ok() ? absl::StrCat(check.answers(), " answers") : std::string(status.message())));
+    return absl::OkStatus();
+  });
 }
 
 absl::StatusOr<std::map<size_t, AxisCertificate>> PaddingProof::Confirm(const Model& model) const {

@@ -21,6 +21,7 @@
 #include "runtime/engine/loader_context.h"
 #include "runtime/engine/model.h"
 #include "runtime/engine/padding_prober.h"
+#include "runtime/engine/prober_lanes.h"
 
 namespace reprise {
 
@@ -53,6 +54,10 @@ class PaddingProof {
   absl::Status Extend(const Model& model, size_t position, int64_t size) const;
 
  private:
+  // Whether the packed model takes masks with which nothing may be padded.
+  absl::Status MeasureAnyMask(Model& model, ProberLanes& lanes,
+                              absl::Span<const InputRange> ranges) const;
+
   LoaderContext context_;
 };
 

@@ -65,7 +65,7 @@ absl::StatusOr<RequestProof::Found> RequestProof::Run(
     const absl::Status status = prober.Check(
         check, ranges,
         PaddingProber::OptionsFor(model_, prober.graph(), found.packing->sequence_axis()),
-        open.empty() ? kSweeps : kMoreSweeps);
+        {.sweeps = open.empty() ? kSweeps : kMoreSweeps});
     answers = check.answers();
     return status;
   }));

@@ -131,6 +131,7 @@ std::string EncodeFindings(const StoredModelKey& key, const ModelId& id,
   }
   stored.set_packing_refusal(findings.packing_refusal);
   stored.set_packing_reason(findings.packing_reason);
+  stored.set_any_mask_measured(findings.any_mask_measured);
   return stored.SerializeAsString();
 }
 
@@ -155,7 +156,8 @@ absl::StatusOr<ModelFindings> DecodeFindings(absl::string_view bytes, const Stor
     return Damaged(absl::StrCat("that it has ", stored.outputs_size(), " outputs"));
   }
   ModelFindings findings = {.packing_refusal = stored.packing_refusal(),
-                            .packing_reason = stored.packing_reason()};
+                            .packing_reason = stored.packing_reason(),
+                            .any_mask_measured = stored.any_mask_measured()};
   bool certified = false;
   for (int i = 0; i < stored.axes_size(); ++i) {
     ASSIGN_OR_RETURN(AxisCertificate axis, AxisOf(stored.axes(i), input_names));

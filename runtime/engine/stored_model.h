@@ -14,7 +14,7 @@
 namespace reprise {
 
 // Raised when the measurement changes in what it finds.
-inline constexpr int kCertifyVersion = 7;
+inline constexpr int kCertifyVersion = 8;
 
 struct StoredModelKey {
   std::string graph;       // digest of the canonical text
@@ -34,6 +34,7 @@ struct ModelFindings {
   std::vector<DType> output_dtypes;
   std::string packing_refusal;  // empty: nothing speaks against packing
   std::string packing_reason;   // see Model::packing_reason
+  bool any_mask_measured = false;
 };
 
 std::string EncodeFindings(const StoredModelKey& key, const ModelId& id,
