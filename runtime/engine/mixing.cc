@@ -80,7 +80,8 @@ class Finder {
                                      .small_size = small,
                                      .large_size = large,
                                      .guards = question_.guards,
-                                     .masks = question_.masks};
+                                     .masks = question_.masks,
+                                     .own_end = question_.own_end};
     const AxisFinding as_written = FindMixing(a, b, options);
     if (as_written.verdict == Verdict::kProved) return as_written;
     // Attention that is one op is products and a softmax then, and rows that are looked up by their

@@ -54,6 +54,7 @@ struct MixingQuestion {
   std::map<std::string, double> guards;  // what their padding is filled with
   std::set<std::string> masks;           // those of them that are masks
   int64_t largest = 0;                   // bucket of the axis; 0: none
+  bool own_end = false;                  // as AxisFlowOptions
 };
 
 AxisFinding FindMixingAlong(const MixingQuestion& question);

@@ -82,7 +82,7 @@ void ModelPacker::Pack(Model& model, absl::StatusOr<std::unique_ptr<Packing>> pa
 
 void ModelPacker::PackByRequest(Model& model, absl::StatusOr<RequestProof::Found> found) const {
   if (!found.ok()) {
-    Refuse(model, absl::StrCat(AxisInTheWay(model), "; with ranges of each request by itself: ",
+    Refuse(model, absl::StrCat(AxisInTheWay(model), "; with ranges and ends of each request by itself: ",
                                std::string(found.status().message())));
     return;
   }

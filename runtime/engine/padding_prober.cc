@@ -148,14 +148,21 @@ AxisFinding PaddingProber::Mixing(size_t position, absl::Span<const InputRange> 
   return Mixing(position, ranges, largest, certificate, model_.options().fills);
 }
 
+AxisFinding PaddingProber::MixingUnpadded(size_t position, absl::Span<const InputRange> ranges,
+                                          int64_t largest,
+                                          const AxisCertificate& certificate) const {
+  return Mixing(position, ranges, largest, certificate, model_.options().fills, /*own_end=*/true);
+}
+
 AxisFinding PaddingProber::Mixing(size_t position, absl::Span<const InputRange> ranges,
                                   int64_t largest, const AxisCertificate& certificate,
-                                  const std::map<std::string, double>& fills) const {
+                                  const std::map<std::string, double>& fills, bool own_end) const {
   MixingQuestion question = {.graph = graph_,
                              .axes = model_.axes(),
                              .sampler = sampler_,
                              .position = position,
-                             .largest = largest};
+                             .largest = largest,
+                             .own_end = own_end};
   const std::set<std::string> moving = MovingInputs(model_.axes()[position].symbol);
   for (size_t i = 0; i < inputs_.size(); ++i) {
     const ProbeInput& input = inputs_[i];

@@ -48,6 +48,9 @@ class PaddingProber {
   // certificate, with the inputs that may be masks by their dtype and range. `largest`: bucket.
   AxisFinding Mixing(size_t position, absl::Span<const InputRange> ranges, int64_t largest,
                      const AxisCertificate& certificate) const;
+  // The same where nothing is padded along it, so that it ends where the request does.
+  AxisFinding MixingUnpadded(size_t position, absl::Span<const InputRange> ranges, int64_t largest,
+                             const AxisCertificate& certificate) const;
 
   // The guards of the certificate that are masks, or that the model makes masks of by comparing
   // them; all of them where none is.
@@ -76,8 +79,8 @@ class PaddingProber {
 
  private:
   AxisFinding Mixing(size_t position, absl::Span<const InputRange> ranges, int64_t largest,
-                     const AxisCertificate& certificate,
-                     const std::map<std::string, double>& fills) const;
+                     const AxisCertificate& certificate, const std::map<std::string, double>& fills,
+                     bool own_end = false) const;
 
   // What padding of the input may be other than 0.
   std::vector<int64_t> OtherFills(size_t i, absl::Span<const InputRange> ranges) const;

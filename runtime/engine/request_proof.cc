@@ -18,11 +18,22 @@ using Verdict = AxisFinding::Verdict;
 // Rounds of mixes, and where the ops leave something open.
 constexpr int kSweeps = 1, kMoreSweeps = 4;
 
+// It takes some of what it has by numbers that count from the end.
+bool MayTakeEnd(const Graph& graph, const Node& node) {
+  if (node.op != "Gather" && node.op != "Slice") return false;
+  if (graph.ProducerIf(node.inputs[0], "Shape") != nullptr) return false;
+  const Tensor* places = graph.ConstantOf(node.inputs[1]);
+  if (places == nullptr) return false;
+  const std::vector<double> values = places->ToDoubles();
+  return absl::c_any_of(values, [](double place) { return place == -1; });
+}
+
 }  // namespace
 
 bool RequestProof::applies() const {
-  return absl::c_any_of(graph_.NodeIds(),
-                        [&](NodeId id) { return graph_.node(id).op == "DynamicQuantizeLinear"; });
+  return absl::c_any_of(graph_.NodeIds(), [&](NodeId id) {
+    return graph_.node(id).op == "DynamicQuantizeLinear" || MayTakeEnd(graph_, graph_.node(id));
+  });
 }
 
 absl::StatusOr<RequestProof::Found> RequestProof::Run(
@@ -39,7 +50,7 @@ absl::StatusOr<RequestProof::Found> RequestProof::Run(
     const ModelAxis& axis = model_.axes()[i];
     AxisCertificate guess = {.axis = axis.label, .certified = true};
     if (!axis.is_batch) guess.guards = prober.WithMasks(axis.symbol, ranges, {});
-    findings[i] = prober.Mixing(i, ranges, largest[i], guess);
+    findings[i] = prober.MixingUnpadded(i, ranges, largest[i], guess);
     if (findings[i].must_count != CountingPlaces::kNone) {
       for (const std::string& guard : prober.MaskGuards(ranges, guess)) {
         found.must_count[i][guard] = findings[i].must_count;
@@ -65,15 +76,21 @@ absl::StatusOr<RequestProof::Found> RequestProof::Run(
     const absl::Status status = prober.Check(
         check, ranges,
         PaddingProber::OptionsFor(model_, prober.graph(), found.packing->sequence_axis()),
-        {.sweeps = open.empty() ? kSweeps : kMoreSweeps});
+        {.sweeps = open.empty() ? kSweeps : kMoreSweeps,
+         .any_mask = found.packing->takes_any_mask()});
     answers = check.answers();
     return status;
   }));
-  found.reason = absl::StrCat(
-      replaced.size(), replaced.size() == 1 ? " node quantises" : " nodes quantise",
-      " by the range of a whole request, ", replaced[0], replaced.size() == 1 ? "" : " the first",
-      "; packed, each request has a range of its own, and no other node lets requests meet", open,
-      "; the same as alone in ", answers, " answers");
+  const std::string why =
+      replaced.empty()
+          ? "it takes what lies at the end of a request; packed, each has its own end, and no node "
+          : absl::StrCat(replaced.size(),
+                         replaced.size() == 1 ? " node quantises" : " nodes quantise",
+                         " by the range of a whole request, ", replaced[0],
+                         replaced.size() == 1 ? "" : " the first",
+                         "; packed, each request has a range of its own, and no other node ");
+  found.reason =
+      absl::StrCat(why, "lets requests meet", open, "; the same as alone in ", answers, " answers");
   return found;
 }
 

@@ -1,8 +1,9 @@
 // RequestProof: whether a model may be packed whose axes may not be padded.
 //
-// Where a node takes the range of a whole tensor, padding and batch-mates change every answer. In
-// the packed form it takes that of each request (passes/request_scales.h). What is then to be shown
-// is not that padding is harmless, but that each request gets its own answer:
+// Where a node takes the range of a whole tensor, padding and batch-mates change every answer;
+// where one takes the last token, padding does. In the packed form the range is that of each
+// request (passes/request_scales.h), the last token its own. What is then to be shown is not that
+// padding is harmless, but that each request gets its own answer:
 //
 //   the ops     the model with its ranges taken by request is walked along both axes
 //               (certify/axis_flow.h); a node that still lets positions meet refuses, by name
@@ -32,7 +33,7 @@ class RequestProof {
   RequestProof(const LoaderContext& context, const Model& model, const Graph& graph)
       : context_(context), model_(model), graph_(graph) {}
 
-  // Some node takes the range of a whole request.
+  // Some node takes the range of a whole request, or may take its end.
   bool applies() const;
 
   struct Found {

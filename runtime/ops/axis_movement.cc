@@ -207,8 +207,13 @@ void SliceAxis(AxisContext& context) {
     if (all && steps[i] == 1) continue;
     const bool said = (*starts)[i] == (*larger_starts)[i] && (*starts)[i] >= 0;
     const bool same_start = said || start == larger_start;
+    const bool last = start == size - 1 && larger_start == larger - 1 && steps[i] > 0 &&
+                      end == size && larger_end == larger && context.EndsWithRequest(*positions);
     if (steps[i] < 0) {
       context.Look("turns round", *positions);
+    } else if (last) {
+      Erase(flow, dim);
+      continue;
     } else if (!same_start) {
       context.SeeLength("takes elements counted from the end of");
     } else if (start == 0 && end == larger_end && end <= positions->inner && !context.is_batch() &&
@@ -250,6 +255,7 @@ void GatherAxis(AxisContext& context) {
   if (const Positions* picked = context.input(0).At(dim)) {
     const auto indices = context.integers(1), larger = context.larger_integers(1);
     const auto negative = [](int64_t index) { return index < 0; };
+    const auto is_last = [](int64_t index) { return index == -1; };
     const auto not_first = [&](int64_t index) {
       return index >= picked->inner || picked->repeated || picked->moved;
     };
@@ -257,6 +263,9 @@ void GatherAxis(AxisContext& context) {
       context.SeeLength(kMayCount);
     } else if (!indices || !larger) {
       context.Doubt("picks by data among the positions of");
+    } else if (*indices == *larger && absl::c_all_of(*indices, is_last) &&
+               context.EndsWithRequest(*picked)) {
+      // Every request has it.
     } else if (*indices != *larger || absl::c_any_of(*indices, negative)) {
       context.SeeLength("takes elements counted from the end of");
     } else if (context.is_batch() || absl::c_any_of(*indices, not_first)) {

@@ -123,6 +123,8 @@ struct AxisFlowOptions {
   std::map<std::string, double> guards;
   // Those of the guards that are masks: nothing but ones and zeros. Others hold data.
   std::set<std::string> masks;
+  // Nothing is padded along the axis: the last position is the request's own.
+  bool own_end = false;
 };
 
 // One node under the eyes of its rule.
@@ -139,6 +141,11 @@ class AxisContext {
   bool is_batch() const { return options_.is_batch; }
   int64_t axis_size() const { return options_.small_size; }
   int64_t larger_axis_size() const { return options_.large_size; }
+  // The last of these positions is that of the request: nothing is padded, and they lie in order.
+  bool EndsWithRequest(const Positions& positions) const {
+    return options_.own_end && !is_batch() && positions.inner == 1 && !positions.repeated &&
+           !positions.moved;
+  }
   size_t num_inputs() const { return node_.inputs.size(); }
   bool has_input(size_t i) const { return node_.input(i) != kNone; }
   bool has_output(size_t i) const { return node_.output(i) != kNone; }

@@ -25,7 +25,7 @@ int64_t RowElements(const Shape& shape) {
   return NumElements(absl::MakeConstSpan(shape).subspan(1));
 }
 
-enum class Reduction { kSum, kMean, kMax, kMin, kFirst };
+enum class Reduction { kSum, kMean, kMax, kMin, kFirst, kLast };
 
 absl::StatusOr<Reduction> ReductionOf(const Node& node) {
   const std::string name = node.attributes.String("reduction", "sum");
@@ -34,6 +34,7 @@ absl::StatusOr<Reduction> ReductionOf(const Node& node) {
   if (name == "max") return Reduction::kMax;
   if (name == "min") return Reduction::kMin;
   if (name == "first") return Reduction::kFirst;
+  if (name == "last") return Reduction::kLast;
   return absl::InvalidArgumentError(absl::StrCat("there is no reduction '", name, "'"));
 }
 
@@ -41,6 +42,7 @@ absl::StatusOr<Reduction> ReductionOf(const Node& node) {
 template <typename T>
 T ReduceOne(Reduction reduction, const T* x, int64_t size, int64_t step) {
   if (reduction == Reduction::kFirst) return x[0];
+  if (reduction == Reduction::kLast) return x[(size - 1) * step];
   if (reduction == Reduction::kMax || reduction == Reduction::kMin) {
     Compute<T> best = x[0];
     for (int64_t i = 1; i < size; ++i) {

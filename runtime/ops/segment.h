@@ -22,7 +22,7 @@ Rule SegmentAttentionRule;
 Kernel SegmentAttentionKernel;
 
 // reprise.SegmentReduce(x, segments) {reduction}: x [T, ...] -> [N, ...], "sum", "mean", "max",
-// "min" or "first" over the tokens of each segment. An empty segment gives 0.
+// "min", "first" or "last" over the tokens of each segment. An empty segment gives 0.
 Rule SegmentReduceRule;
 Kernel SegmentReduceKernel;
 

@@ -283,6 +283,14 @@ absl::Status Packer::PackEmbedding(const Site& site) {
   return Emit(site, site.op(), std::move(inputs), site.attributes());
 }
 
+std::string Packer::EndOf(std::optional<double> a, std::optional<double> b) const {
+  if (a == 0.0 && b == 0.0) return "first";
+  const auto is_last = [](std::optional<double> at, int64_t length) {
+    return at == -1.0 || at == static_cast<double>(length - 1);
+  };
+  return is_last(a, twins_.at_a.length) && is_last(b, twins_.at_b.length) ? "last" : "";
+}
+
 absl::Status Packer::PackGather(const Site& site) {
   const Operand& data = site.inputs[0];
   const Operand& index = site.inputs[1];
@@ -302,15 +310,22 @@ absl::Status Packer::PackGather(const Site& site) {
     ASSIGN_OR_RETURN(const ValueId chosen, Whole(site, index));
     return EmitReshaped(site, "Gather", {PackedOf(data), chosen}, {{"axis", axis}});
   }
-  // The first token of every row.
+  // The first token of every row, or the last one.
   const bool of_tokens =
       data.tokens() && !data.form.merged && -axis == static_cast<int64_t>(data.form.rest) + 1;
-  if (of_tokens && KnownScalar(twins_.a, index.a) == 0.0 && KnownScalar(twins_.b, index.b) == 0.0 &&
-      result.form.kind == Form::kSegments) {
+  const std::string end =
+      of_tokens ? EndOf(KnownScalar(twins_.a, index.a), KnownScalar(twins_.b, index.b)) : "";
+  if (!end.empty() && result.form.kind == Form::kSegments) {
     return EmitReshaped(site, "reprise.SegmentReduce", {PackedOf(data), segments_},
-                        {{"reduction", std::string("first")}});
+                        {{"reduction", end}});
   }
-  return Refuse(site, "it is neither a lookup in a table nor the first token");
+  return Refuse(site, "it is neither a lookup in a table nor the first or last token");
+}
+
+std::optional<double> Packer::StartOfTwin(const Site& site, size_t i) const {
+  const Tensor* starts = twins_.b.ConstantOf(site.inputs[1].b);
+  if (starts == nullptr || static_cast<int64_t>(i) >= starts->num_elements()) return std::nullopt;
+  return starts->ToDoubles()[i];
 }
 
 absl::Status Packer::PackSlice(const Site& site) {
@@ -338,11 +353,13 @@ absl::Status Packer::PackSlice(const Site& site) {
     const DimKind& before = data.dims[data.rank() + axis];
     const DimKind& after = result.dims[result.rank() + axis];
     if (before.kind == after.kind && before.size == after.size && step == 1) continue;  // All.
-    const bool first = data.tokens() && !data.form.merged && before.kind == DimKind::kLength &&
-                       after.is_one() && given[0][i] == 0 && step == 1;
-    if (!first) return Refuse(site, "it cuts the axis of tokens");
-    ASSIGN_OR_RETURN(value, AddInferred(to_, "reprise.SegmentReduce", {value, segments_},
-                                        {{"reduction", std::string("first")}}));
+    const bool one = data.tokens() && !data.form.merged && before.kind == DimKind::kLength &&
+                     after.is_one() && step > 0;
+    const std::string end =
+        one ? EndOf(static_cast<double>(given[0][i]), StartOfTwin(site, i)) : "";
+    if (end.empty()) return Refuse(site, "it cuts the axis of tokens");
+    ASSIGN_OR_RETURN(
+        value, AddInferred(to_, "reprise.SegmentReduce", {value, segments_}, {{"reduction", end}}));
   }
   if (!kept[0].empty()) {
     std::vector<ValueId> inputs = {value};

@@ -147,6 +147,11 @@ class Packer {
   void NoteMask(const Site& site, const Pairs& mask, Attributes& attributes) const;
   absl::Status PackEmbedding(const Site& site);
   absl::Status PackGather(const Site& site);
+  // "first" or "last": the token of a row that lies at `a` in the first graph and at `b` in the
+  // second; "" for any other.
+  std::string EndOf(std::optional<double> a, std::optional<double> b) const;
+  // Where a Slice begins along its i-th axis, in the second graph.
+  std::optional<double> StartOfTwin(const Site& site, size_t i) const;
   absl::Status PackPick(const Site& site);
   absl::Status PackPlace(const Site& site);
   absl::Status PackSlice(const Site& site);

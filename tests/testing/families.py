@@ -276,6 +276,17 @@ def last_token(g):
     return g.save(g.unit_length(token), "sentence_embedding", ["batch", HIDDEN], TWO)
 
 
+def last_position(g):
+    """The token at the end of each row, whatever the mask says: texts are padded on the left."""
+    x = encoder(g, g.tables(types=False))
+    if g.style in ("dynamo", "opset23"):
+        token = g.node("Gather", x, g.scalar(-1, np.int64), axis=1)
+    else:
+        cut = g.node("Slice", x, g.ints(-1), g.ints(2**63 - 1), g.ints(1))
+        token = g.node("Reshape", cut, g.ints(-1, HIDDEN))
+    return g.save(g.unit_length(token), "sentence_embedding", ["batch", HIDDEN], TWO)
+
+
 def largest_id(g):
     """The token whose id is the largest, projected: where CLIP's text ends."""
     x = encoder(g, g.tables(types=False))
@@ -295,8 +306,8 @@ def token_classifier(g):
     return g.save(g.linear(x, HIDDEN, LABELS), "logits", ["batch", "sequence", LABELS], TWO)
 
 
-FAMILIES = [bert, roberta, mpnet, albert, electra, e5, bge, last_token, largest_id, cross_encoder,
-            token_classifier]
+FAMILIES = [bert, roberta, mpnet, albert, electra, e5, bge, last_token, last_position, largest_id,
+            cross_encoder, token_classifier]
 
 
 def make(family, style):

@@ -151,7 +151,9 @@ struct MoveParams {
   int out = 0;
 };
 
-template <bool kSpread>
+enum class Move { kSpread, kFirst, kLast };
+
+template <Move kMove>
 void RunMove(const LaunchArgs& launch) {
   const auto& p = *static_cast<const MoveParams*>(launch.params);
   const auto* from = static_cast<const std::byte*>(launch.operands[0]);
@@ -160,12 +162,13 @@ void RunMove(const LaunchArgs& launch) {
   const ItemRange range = RangeOfPart(p.segments, 1, launch.part, launch.parts);
   for (int64_t s = range.begin; s < range.end; ++s) {
     const SegmentRange segment = SegmentAt(segments, s, p.tokens);
-    if constexpr (kSpread) {
+    if constexpr (kMove == Move::kSpread) {
       for (int64_t t = segment.begin; t < segment.end; ++t) {
         std::memcpy(to + t * p.row_bytes, from + s * p.row_bytes, p.row_bytes);
       }
     } else if (segment.size() > 0) {
-      std::memcpy(to + s * p.row_bytes, from + segment.begin * p.row_bytes, p.row_bytes);
+      const int64_t token = kMove == Move::kFirst ? segment.begin : segment.end - 1;
+      std::memcpy(to + s * p.row_bytes, from + token * p.row_bytes, p.row_bytes);
     } else {
       std::memset(to + s * p.row_bytes, 0, p.row_bytes);
     }
@@ -293,9 +296,11 @@ std::vector<Candidate> PlanSegmentReduce(const CpuTarget& target, const NodeView
   const int64_t tokens = node.shape(0)[0], segments = node.shape(1)[0] - 1;
   const int64_t row = RowElements(node.shape(0));
   Candidate candidate;
-  if (reduction == "first") {
+  if (reduction == "first" || reduction == "last") {
     const MoveParams params = {tokens, segments, row * DTypeSize(node.dtype(0)), 2};
-    candidate = MakeCandidate(target, node, "segment_first", RunMove<false>, params, 0);
+    candidate = MakeCandidate(target, node, absl::StrCat("segment_", reduction),
+                              reduction == "first" ? RunMove<Move::kFirst> : RunMove<Move::kLast>,
+                              params, 0);
   } else if (node.dtype(0) == DType::kFloat32) {
     const Fold fold = reduction == "max"   ? Fold::kMax
                       : reduction == "min" ? Fold::kMin
@@ -313,7 +318,8 @@ std::vector<Candidate> PlanSegmentReduce(const CpuTarget& target, const NodeView
 std::vector<Candidate> PlanSegmentSpread(const CpuTarget& target, const NodeView& node) {
   const MoveParams params = {node.out_shape()[0], node.shape(0)[0],
                              RowElements(node.shape(0)) * DTypeSize(node.dtype(0)), 3};
-  Candidate candidate = MakeCandidate(target, node, "segment_spread", RunMove<true>, params, 0);
+  Candidate candidate =
+      MakeCandidate(target, node, "segment_spread", RunMove<Move::kSpread>, params, 0);
   candidate.option.takes_live_rows = true;
   return {std::move(candidate)};
 }

@@ -254,11 +254,19 @@ TEST(PackTokensTest, ThePackedTextIsWhatItShouldBe) {
   const absl::StatusOr<Graph> packed = Pack(absl::StrCat(kX, R"(
     param %w: f32[8, 40] = p0
     const %zero: i64[] = {0}
+    const %end: i64[] = {-1}
+    const %ends: i64[1] = {-1}
+    const %all: i64[1] = {9223372036854775807}
+    const %axis: i64[1] = {1}
     %a: ? = MatMul(%x, %w)
     %b: ? = Relu(%a)
     %first: ? = Gather(%b, %zero) {axis = 1}
+    %last: ? = Gather(%b, %end) {axis = 1}
+    %cut: ? = Slice(%b, %ends, %all, %axis)
     output %b
-    output %first)"));
+    output %first
+    output %last
+    output %cut)"));
   ASSERT_TRUE(packed.ok()) << packed.status();
   const Graph expected = Symbolic(R"(
     input %x: f32[tokens, 8]
@@ -266,9 +274,14 @@ TEST(PackTokensTest, ThePackedTextIsWhatItShouldBe) {
     input %s: i32["segments + 1"]
     param %w: f32[8, 40] = p0
     %b: ? = reprise.Linear(%x, %w) {activation = "relu"}
+    const %shape: i64[3] = {-1, 1, 40}
     %first: ? = reprise.SegmentReduce(%b, %s) {reduction = "first"}
+    %last: ? = reprise.SegmentReduce(%b, %s) {reduction = "last"}
+    %cut: ? = Reshape(%last, %shape) {allowzero = 1}
     output %b
-    output %first)");
+    output %first
+    output %last
+    output %cut)");
   EXPECT_EQ(Print(*packed, {.names = false}), Print(expected, {.names = false}));
 }
 

@@ -63,6 +63,16 @@ inline const HabitCase kPlaceTraps[] = {
      .batch = true,
      .sequence = true,
      .proved = true},
+    {.name = "LastTokenOfTheRow",
+     // Padding would be the last one; packed, each request has its own.
+     .build =
+         [](ModelBuilder& b) {
+           AddInteger(b, "end", -1);
+           SetAttribute(b.Node("Gather", {"x", "end"}, {"y"}), "axis", int64_t{1});
+         },
+     .batch = true,
+     .sequence = false,
+     .packs = true},
     {.name = "PositionsCountedFromTheEnd",
      .build =
          [](ModelBuilder& b) {

@@ -41,6 +41,8 @@ inline constexpr const char* kSegments[] = {
     "reprise.SegmentReduce(%x, %s) {reduction = \"mean\"}\noutput %y",
     "input %x: i64[41, 3]\nconst %s: i32[6] = {0, 7, 7, 8, 30, 41}\n%y: ? = "
     "reprise.SegmentReduce(%x, %s) {reduction = \"first\"}\noutput %y",
+    "input %x: f32[41, 7]\nconst %s: i32[6] = {0, 7, 7, 8, 30, 41}\n%y: ? = "
+    "reprise.SegmentReduce(%x, %s) {reduction = \"last\"}\noutput %y",
     "input %x: f32[41, 200]\nconst %s: i32[6] = {0, 7, 7, 8, 30, 41}\n%y: ? = "
     "reprise.SegmentReduce(%x, %s) {reduction = \"max\"}\noutput %y",
     "input %x: f32[41, 67]\nconst %s: i32[4] = {0, 1, 40, 41}\n%y: ? = "
