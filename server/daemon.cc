@@ -8,6 +8,7 @@
 #include "runtime/base/address_space.h"
 #include "runtime/base/cgroup.h"
 #include "runtime/base/cpu_info.h"
+#include "runtime/base/descriptor_limit.h"
 #include "runtime/base/format_text.h"
 #include "runtime/base/heap.h"
 #include "runtime/base/memory_net.h"
@@ -104,6 +105,7 @@ size_t ArenaBytes(const Options& options, int cores) {
 
 // They parse and write JSON.
 constexpr int kMostHttpThreads = 4;
+constexpr int kMostScrapers = 64;  // connections of the metrics' port
 
 absl::Status Stopping() { return absl::UnavailableError("the server is stopping"); }
 
@@ -255,15 +257,18 @@ absl::Status Daemon::OpenPorts() {
       {.repository = &repository_, .inference = &inference_, .state = &state_, .version = version_},
       http_router_);
   const int64_t memory = AvailableMemoryBytes();
-  ASSIGN_OR_RETURN(http_, HttpServer::Start(options_.http,
-                                            {.threads = std::min(cores_.cores(), kMostHttpThreads),
-                                             .max_body_bytes = memory / 16,
-                                             .max_all_body_bytes = memory / 8},
-                                            [this](std::shared_ptr<HttpExchange> exchange) {
-                                              http_router_.Handle(std::move(exchange));
-                                            }));
+  ASSIGN_OR_RETURN(
+      http_, HttpServer::Start(
+                 options_.http,
+                 {.threads = std::min(cores_.cores(), kMostHttpThreads),
+                  .max_connections = static_cast<int>(std::max<int64_t>(DescriptorLimit() / 2, 16)),
+                  .max_body_bytes = memory / 16,
+                  .max_all_body_bytes = memory / 8},
+                 [this](std::shared_ptr<HttpExchange> exchange) {
+                   http_router_.Handle(std::move(exchange));
+                 }));
   AddMetricsPage(pages, metrics_router_);
-  ASSIGN_OR_RETURN(metrics_, HttpServer::Start(options_.metrics, {},
+  ASSIGN_OR_RETURN(metrics_, HttpServer::Start(options_.metrics, {.max_connections = kMostScrapers},
                                                [this](std::shared_ptr<HttpExchange> exchange) {
                                                  metrics_router_.Handle(std::move(exchange));
                                                }));
@@ -296,6 +301,7 @@ void Daemon::Drain() {
   {
     MutexLock lock(serving_mutex_);
     state_.SetDraining();
+    http_->Drain();
     rpc_->SetServing(false);
     catalogue_.SetServerReady(false);
   }

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "runtime/base/address_space.h"
+#include "runtime/base/descriptor_limit.h"
 #include "runtime/base/file_faults.h"
 #include "runtime/base/memory_net.h"
 #include "server/config/flags.h"
@@ -71,6 +72,7 @@ int Main(int argc, char** argv) {
   const sigset_t signals = BlockEndingSignals();
   CatchFileFaults();
   SpareAddresses();
+  RaiseDescriptorLimit();
   const auto logger = MakeLogger(parsed->options.log_format, parsed->options.log_level);
   auto daemon = Daemon::Start(
       parsed->options, REPRISE_VERSION,

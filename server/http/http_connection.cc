@@ -28,11 +28,17 @@ using std::chrono::seconds;
 
 // Clients keep a connection for their next request.
 constexpr seconds kIdleTime(75);
+// From its first byte on a header takes less.
+constexpr seconds kHeaderTime(10);
 constexpr seconds kLingerTime(2);
 // A body or an answer may take this, and a second for each of as many bytes.
 constexpr seconds kMoveTime(30);
 constexpr int64_t kLeastBytesPerSecond = 64 << 10;
 constexpr uint32_t kMostHeaderBytes = 64 << 10;
+// What is decompressed at a time, in some milliseconds.
+constexpr int64_t kInflatedBytes = 1 << 20;
+
+constexpr size_t kFirstRead = 4 << 10;
 
 constexpr char kContinue[] = "HTTP/1.1 100 Continue\r\n\r\n";
 
@@ -99,9 +105,12 @@ class HttpConnection::Exchange final : public HttpExchange {
 };
 
 HttpConnection::HttpConnection(asio::ip::tcp::socket socket, HttpConnectionContext& context)
-    : context_(context), stream_(std::move(socket)) {}
+    : context_(context), stream_(std::move(socket)) {
+  ++context_.connections;
+}
 
 HttpConnection::~HttpConnection() {
+  --context_.connections;
   context_.bodies.Give(taken_);
   EndExchange();
 }
@@ -115,7 +124,18 @@ void HttpConnection::ReadRequest() {
   parser_.emplace();
   parser_->header_limit(kMostHeaderBytes);
   parser_->body_limit(std::numeric_limits<uint64_t>::max());  // ours is with numbers
+  if (buffer_.size() > 0) return ReadHeader();
   stream_.expires_after(kIdleTime);
+  stream_.async_read_some(buffer_.prepare(kFirstRead),
+                          [self = shared_from_this()](Error error, size_t bytes) {
+                            if (error) return;
+                            self->buffer_.commit(bytes);
+                            self->ReadHeader();
+                          });
+}
+
+void HttpConnection::ReadHeader() {
+  stream_.expires_after(kHeaderTime);
   http::async_read_header(
       stream_, buffer_, *parser_,
       [self = shared_from_this()](Error error, size_t) { self->OnHeader(error); });
@@ -154,7 +174,7 @@ void HttpConnection::OnHeader(Error error) {
 }
 
 void HttpConnection::ReadBody() {
-  if (parser_->is_done()) return Handle();
+  if (parser_->is_done()) return DecodeBody();
   const auto read = static_cast<int64_t>(parser_->get().body().size());
   stream_.expires_at(body_began_ + TimeFor(read));
   http::async_read_some(stream_, buffer_, *parser_,
@@ -187,26 +207,40 @@ bool HttpConnection::TakeBody(int64_t bytes) {
   return false;
 }
 
-bool HttpConnection::InflateBody() {
+void HttpConnection::DecodeBody() {
   std::string& body = parser_->get().body();
   const absl::string_view encoding = View(parser_->get()[http::field::content_encoding]);
-  if (encoding.empty() || absl::EqualsIgnoreCase(encoding, "identity")) return true;
-  const auto packed = static_cast<int64_t>(body.size());
-  absl::StatusOr<std::string> inflated = Inflate(encoding, body, context_.options.max_body_bytes);
-  if (!inflated.ok()) {
-    Refuse(inflated.status().code() == absl::StatusCode::kUnimplemented       ? 415
-           : inflated.status().code() == absl::StatusCode::kResourceExhausted ? 413
-                                                                              : 400,
-           std::string(inflated.status().message()));
-    return false;
+  if (encoding.empty() || absl::EqualsIgnoreCase(encoding, "identity")) return Handle();
+  auto inflater = Inflater::Make(encoding, std::move(body), context_.options.max_body_bytes);
+  if (!inflater.ok()) return RefuseBody(inflater.status());
+  inflater_ = *std::move(inflater);
+  stream_.expires_never();
+  InflateBody();
+}
+
+void HttpConnection::InflateBody() {
+  const absl::StatusOr<bool> whole = inflater_->Step(kInflatedBytes);
+  if (!whole.ok()) return RefuseBody(whole.status());
+  if (!TakeBody(inflater_->bytes_taken())) return;
+  if (!*whole) {
+    // Behind whatever else waits for the thread.
+    asio::post(stream_.get_executor(), [self = shared_from_this()] { self->InflateBody(); });
+    return;
   }
-  if (!TakeBody(packed + static_cast<int64_t>(inflated->size()))) return false;
-  body = *std::move(inflated);
-  return true;
+  parser_->get().body() = inflater_->Take();
+  inflater_ = nullptr;
+  Handle();
+}
+
+void HttpConnection::RefuseBody(const absl::Status& why) {
+  inflater_ = nullptr;
+  Refuse(why.code() == absl::StatusCode::kUnimplemented       ? 415
+         : why.code() == absl::StatusCode::kResourceExhausted ? 413
+                                                              : 400,
+         std::string(why.message()));
 }
 
 void HttpConnection::Handle() {
-  if (!InflateBody()) return;
   auto& message = parser_->get();
   keep_ = message.keep_alive();
   HttpRequest request;
@@ -249,6 +283,7 @@ void HttpConnection::Write(HttpReply reply) {
   reply_.set(http::field::server, "reprise");
   reply_.set(http::field::content_type, reply.content_type);
   for (const auto& [name, value] : reply.fields) reply_.set(name, value);
+  keep_ = keep_ && !context_.draining;
   reply_.keep_alive(keep_);
   reply_.content_length(reply.body.size());
   const auto bytes = static_cast<int64_t>(reply.body.size());

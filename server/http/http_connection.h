@@ -8,6 +8,7 @@
 // Threads:   all steps run on the connection's strand.
 #pragma once
 
+#include <atomic>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/core/tcp_stream.hpp>
@@ -24,6 +25,7 @@
 #include "runtime/engine/memory_budget.h"
 #include "server/core/open_answers.h"
 #include "server/http/http_server.h"
+#include "server/http/inflate.h"
 
 namespace reprise {
 
@@ -36,6 +38,8 @@ struct HttpConnectionContext {
   const HttpHandler handler;
   MemoryBudget bodies;
   OpenAnswers open;
+  std::atomic<bool> draining{false};  // connections end with the answer under way
+  std::atomic<int> connections{0};
 };
 
 class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
@@ -51,13 +55,16 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   using Error = boost::system::error_code;
   using Reply = boost::beast::http::response<boost::beast::http::string_body>;
 
+  void ReadHeader();
   void OnHeader(Error error);
   void ReadBody();
   void OnBody(Error error);
   // Takes what the body has grown to from the budget of all bodies. False: answered.
   bool TakeBody(int64_t bytes);
-  // Undoes the body's Content-Encoding. False: answered.
-  bool InflateBody();
+  // Undoes the body's Content-Encoding, a part at a time, and handles the request.
+  void DecodeBody();
+  void InflateBody();
+  void RefuseBody(const absl::Status& why);
   void Handle();
   void EndExchange();
   void WatchClient();
@@ -76,6 +83,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   std::optional<boost::beast::http::request_parser<boost::beast::http::string_body>> parser_;
   std::chrono::steady_clock::time_point body_began_;
   int64_t taken_ = 0;  // bytes of the budget
+  std::unique_ptr<Inflater> inflater_;
   Reply reply_;
   bool keep_ = false;  // the connection, after the answer
   bool is_head_ = false;

@@ -19,7 +19,8 @@ namespace asio = boost::asio;
 using asio::ip::tcp;
 using Error = boost::system::error_code;
 
-// How long nobody is accepted after an attempt failed, for want of files mostly.
+// How long nobody is accepted after an attempt failed, for want of files mostly, or where there are
+// too many.
 constexpr std::chrono::milliseconds kAcceptPause(100);
 
 class HttpServer::Impl {
@@ -64,9 +65,11 @@ class HttpServer::Impl {
 
   int port() const { return port_; }
   OpenAnswers& open() { return context_.open; }
+  void Drain() { context_.draining = true; }
 
  private:
   void Accept() {
+    if (context_.connections >= context_.options.max_connections) return AcceptLater();
     acceptor_.async_accept(asio::make_strand(io_), [this](Error error, tcp::socket socket) {
       if (error) return AcceptLater();
       if (!WhereMemoryAllows([&] {
@@ -103,6 +106,8 @@ absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(const Endpoint& en
   if (!status.ok()) return status;
   return std::unique_ptr<HttpServer>(new HttpServer(std::move(impl)));
 }
+
+void HttpServer::Drain() { impl_->Drain(); }
 
 int HttpServer::port() const { return impl_->port(); }
 

@@ -20,6 +20,8 @@ using HttpHandler = std::function<void(std::shared_ptr<HttpExchange>)>;
 
 struct HttpServerOptions {
   int threads = 1;
+  // Connections at a time: more are not accepted until one of them ends. Each holds a descriptor.
+  int max_connections = 1 << 16;
   // Of the body of a request. Larger ones are answered 413.
   int64_t max_body_bytes = int64_t{64} << 10;
   // Of all bodies that are read or worked on at a time. What exceeds it is answered 503.
@@ -37,6 +39,9 @@ class HttpServer {
 
   // The port that is bound, also when 0 was asked for.
   int port() const;
+
+  // From now on each connection is closed with its next answer: clients turn to other servers.
+  void Drain();
 
   // Waits until no exchange is open and none ended for `quiet`, at most `timeout`. False: some are
   // open still.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -9,10 +10,43 @@
 
 namespace reprise {
 
-// `body` as it was before `encoding`, a value of Content-Encoding: gzip or deflate. Errors:
-// UNIMPLEMENTED for another encoding, INVALID_ARGUMENT for bytes that are not of it,
-// RESOURCE_EXHAUSTED for more than `max_bytes`, of which no more are made.
-absl::StatusOr<std::string> Inflate(absl::string_view encoding, absl::string_view body,
-                                    int64_t max_bytes);
+// Undoes gzip or deflate a part at a time: a few bytes may become very many, and whoever waits for
+// the same thread waits for a part alone. Several members of gzip, one behind the other, are one
+// text.
+//
+// Threads: one at a time.
+class Inflater {
+ public:
+  // `body` as it is with `encoding`, a value of Content-Encoding. Errors: UNIMPLEMENTED for another
+  // encoding than gzip and deflate; RESOURCE_EXHAUSTED.
+  static absl::StatusOr<std::unique_ptr<Inflater>> Make(absl::string_view encoding,
+                                                        std::string body, int64_t max_bytes);
+  ~Inflater();
+  Inflater(const Inflater&) = delete;
+  Inflater& operator=(const Inflater&) = delete;
+
+  // Makes about `bytes` more. True: that was all. INVALID_ARGUMENT for bytes that are not of the
+  // encoding, RESOURCE_EXHAUSTED for more than `max_bytes`, of which no more are made.
+  absl::StatusOr<bool> Step(int64_t bytes);
+  // What body and text take.
+  int64_t bytes_taken() const;
+  // The text, once it is whole.
+  std::string Take();
+
+ private:
+  struct Stream;
+  Inflater(absl::string_view encoding, std::string body, int64_t max_bytes,
+           std::unique_ptr<Stream> stream);
+
+  absl::Status TooMany() const;
+
+  const std::string encoding_;
+  const std::string body_;
+  const int64_t max_bytes_;
+  const std::unique_ptr<Stream> stream_;
+  size_t read_ = 0;   // of the body
+  int64_t size_ = 0;  // of `made_`, as far as it is written
+  std::string made_;
+};
 
 }  // namespace reprise

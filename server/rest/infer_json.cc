@@ -7,6 +7,8 @@
 #include <optional>
 #include <utility>
 
+#include "absl/algorithm/container.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -14,6 +16,7 @@
 #include "server/core/datatype.h"
 #include "server/protocol/answers.h"
 #include "server/protocol/request_parameters.h"
+#include "server/rest/json_numbers.h"
 #include "server/rest/json_tensor.h"
 
 namespace reprise {
@@ -31,10 +34,20 @@ absl::string_view View(std::string_view text) { return {text.data(), text.size()
 
 // The bytes of the body that are JSON.
 absl::StatusOr<size_t> JsonLength(const HttpRequest& request) {
-  const absl::string_view text = request.Field(kHeaderLength);
-  if (text.empty()) return request.body.size();
+  std::optional<absl::string_view> found;
+  for (const auto& [name, value] : request.fields) {
+    if (name != kHeaderLength) continue;
+    if (found.has_value() && *found != value) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "header Inference-Header-Content-Length is there twice, ", *found, " and ", value));
+    }
+    found = value;
+  }
+  if (!found.has_value()) return request.body.size();
+  const absl::string_view text = *found;
   uint64_t length = 0;
-  if (!absl::SimpleAtoi(text, &length) || length > request.body.size()) {
+  if (!absl::c_all_of(text, absl::ascii_isdigit) || !absl::SimpleAtoi(text, &length) ||
+      length > request.body.size()) {
     return absl::InvalidArgumentError(absl::StrCat("header Inference-Header-Content-Length is ",
                                                    text, ", the body has ", request.body.size(),
                                                    " bytes"));
@@ -124,7 +137,13 @@ absl::Status InferJson::Decode(const HttpRequest& request, absl::string_view mod
                                                      "; send tensors as binary data"));
   }
   element root;
-  if (const auto error = document_->parser.parse(request.body.data(), length).get(root)) {
+  auto error = document_->parser.parse(request.body.data(), length).get(root);
+  if (error) {
+    // Rare; it takes as long as the first time.
+    const std::string text = WithPlainNumbers(absl::string_view(request.body).substr(0, length));
+    error = document_->parser.parse(text.data(), text.size()).get(root);
+  }
+  if (error) {
     return absl::InvalidArgumentError(
         absl::StrCat("the body is no JSON: ", simdjson::error_message(error)));
   }
@@ -139,7 +158,12 @@ absl::Status InferJson::Decode(const HttpRequest& request, absl::string_view mod
     for (const auto& [name, json] : *parameters) {
       ASSIGN_OR_RETURN(const ParameterValue value, ValueOf(name, json));
       if (name == "binary_data_output") {
-        binary_ = std::holds_alternative<bool>(value) && std::get<bool>(value);
+        if (!std::holds_alternative<bool>(value)) {
+          return absl::InvalidArgumentError(absl::StrCat("parameter binary_data_output is ",
+                                                         simdjson::minify(json).substr(0, 40),
+                                                         ", expected a boolean"));
+        }
+        binary_ = std::get<bool>(value);
         continue;
       }
       RETURN_IF_ERROR(SetParameter(std::string(name), value, view_));

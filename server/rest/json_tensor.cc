@@ -14,6 +14,7 @@
 #include "runtime/graph/shape.h"
 #include "runtime/graph/tensor.h"
 #include "server/core/datatype.h"
+#include "server/rest/json_numbers.h"
 
 namespace reprise {
 namespace {
@@ -48,12 +49,23 @@ absl::Status AppendInteger(const element& json, absl::string_view datatype, std:
   return absl::OkStatus();
 }
 
-absl::StatusOr<double> Number(const element& json, double largest, absl::string_view datatype) {
+// `round` makes the element of a double, `wide` a number of that.
+template <typename Round, typename Wide>
+absl::Status AppendFloat(const element& json, absl::string_view datatype, std::string& bytes,
+                         Round round, Wide wide) {
+  if (const std::optional<double> odd = OddNumber(json)) {
+    AppendRaw(round(*odd), bytes);
+    return absl::OkStatus();
+  }
   double number = 0;
   if (!json.is_number() || json.get(number) != simdjson::SUCCESS) return NoElement(json, datatype);
-  if (std::abs(number) <= largest) return number;
-  return absl::InvalidArgumentError(
-      absl::StrCat("is ", Text(json), ", out of the range of ", datatype));
+  const auto rounded = round(number);
+  if (!std::isfinite(wide(rounded))) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("is ", Text(json), ", out of the range of ", datatype));
+  }
+  AppendRaw(rounded, bytes);
+  return absl::OkStatus();
 }
 
 absl::Status AppendBool(const element& json, std::string& bytes) {
@@ -80,8 +92,10 @@ absl::Status AppendText(const element& json, std::string& bytes) {
 
 absl::Status AppendElement(const element& json, DType dtype, absl::string_view datatype,
                            std::string& bytes) {
-  constexpr double kLargestFloat = std::numeric_limits<float>::max();
-  constexpr double kLargestHalf = 65504;
+  const auto to_float = [](double number) { return static_cast<float>(number); };
+  const auto to_half = [](double number) { return FloatToHalf(static_cast<float>(number)); };
+  const auto to_brain = [](double number) { return FloatToBFloat16(static_cast<float>(number)); };
+  const auto same = [](auto number) { return number; };
   switch (dtype) {
     case DType::kBool:
       return AppendBool(json, bytes);
@@ -101,27 +115,14 @@ absl::Status AppendElement(const element& json, DType dtype, absl::string_view d
       return AppendInteger<uint32_t>(json, datatype, bytes);
     case DType::kUInt64:
       return AppendInteger<uint64_t>(json, datatype, bytes);
-    case DType::kFloat16: {
-      ASSIGN_OR_RETURN(const double number, Number(json, kLargestHalf, datatype));
-      AppendRaw(FloatToHalf(static_cast<float>(number)), bytes);
-      return absl::OkStatus();
-    }
-    case DType::kBFloat16: {
-      ASSIGN_OR_RETURN(const double number, Number(json, kLargestFloat, datatype));
-      AppendRaw(FloatToBFloat16(static_cast<float>(number)), bytes);
-      return absl::OkStatus();
-    }
-    case DType::kFloat32: {
-      ASSIGN_OR_RETURN(const double number, Number(json, kLargestFloat, datatype));
-      AppendRaw(static_cast<float>(number), bytes);
-      return absl::OkStatus();
-    }
-    case DType::kFloat64: {
-      ASSIGN_OR_RETURN(const double number,
-                       Number(json, std::numeric_limits<double>::max(), datatype));
-      AppendRaw(number, bytes);
-      return absl::OkStatus();
-    }
+    case DType::kFloat16:
+      return AppendFloat(json, datatype, bytes, to_half, HalfToFloat);
+    case DType::kBFloat16:
+      return AppendFloat(json, datatype, bytes, to_brain, BFloat16ToFloat);
+    case DType::kFloat32:
+      return AppendFloat(json, datatype, bytes, to_float, same);
+    case DType::kFloat64:
+      return AppendFloat(json, datatype, bytes, same, same);
     case DType::kUndefined:
       break;
   }

@@ -2,7 +2,6 @@
 
 #include <deque>
 #include <memory>
-#include <set>
 #include <utility>
 #include <vector>
 
@@ -17,7 +16,7 @@ namespace reprise {
 namespace {
 
 // Of one stream, read and not answered yet.
-constexpr int kMostUnderWay = 64;
+constexpr size_t kMostUnderWay = 64;
 
 constexpr char kWantsFinal[] = "triton_enable_empty_final_response";
 constexpr char kIsFinal[] = "triton_final_response";
@@ -46,11 +45,15 @@ class InferStream final : public StreamReactor {
     }
     const std::shared_ptr<Request> request = std::move(reading_);
     open_.Begin();
-    bool wait = false;
+    bool kept = false, wait = false;
     {
       MutexLock lock(mutex_);
-      ++under_way_;
-      wait = paused_ = under_way_ >= kMostUnderWay;
+      kept = WhereMemoryAllows([&] { requests_.push_back(request); });
+      wait = paused_ = requests_.size() >= kMostUnderWay;
+    }
+    if (!kept) {
+      open_.End();
+      return EndWithoutMemory();
     }
     Start(request);
     // Otherwise it is read on once an answer has been sent.
@@ -61,13 +64,15 @@ class InferStream final : public StreamReactor {
     // Also where the client is gone: then those that follow fail as well.
     open_.End();
     bool read = false;
-    inference::ModelStreamInferResponse* next = nullptr;
+    std::shared_ptr<Request> sent;
+    const inference::ModelStreamInferResponse* next = nullptr;
     {
       MutexLock lock(mutex_);
-      answers_.pop_front();
-      --under_way_;
+      sent = std::move(requests_.front());
+      requests_.pop_front();
+      writing_ = false;
       read = std::exchange(paused_, false);
-      if (!answers_.empty()) next = answers_.front().get();
+      next = NextAnswer();
     }
     if (next != nullptr) StartWrite(next);
     if (read) ReadNext();
@@ -96,6 +101,7 @@ class InferStream final : public StreamReactor {
     DecodedRequest decoded;
     std::shared_ptr<Call> call;  // while it is under way; holds this through its callback
     bool answered = false;
+    inference::ModelStreamInferResponse answer;
   };
 
   void ReadNext() {
@@ -103,6 +109,11 @@ class InferStream final : public StreamReactor {
       StartRead(&reading_->message);
       return;
     }
+    EndWithoutMemory();
+  }
+
+  // Those that were read are answered.
+  void EndWithoutMemory() {
     {
       MutexLock lock(mutex_);
       all_read_ = true;
@@ -117,10 +128,6 @@ class InferStream final : public StreamReactor {
     const absl::Status decoded =
         WithinMemory([] { return "the request"; },
                      [&] {
-                       {
-                         MutexLock lock(mutex_);
-                         requests_.insert(request);
-                       }
                        done = [this, request](InferResult result) { Answer(request, result); };
                        return Decode(request->message, request->decoded);
                      });
@@ -141,9 +148,9 @@ class InferStream final : public StreamReactor {
     if (cancel && call != nullptr) inference_.Cancel(*call);
   }
 
-  // Queues the answer; the call stays open until it is sent.
+  // Keeps the answer until it is its turn; the call stays open until it is sent.
   void Answer(const std::shared_ptr<Request>& request, InferResult& result) {
-    auto answer = std::make_unique<inference::ModelStreamInferResponse>();
+    inference::ModelStreamInferResponse* const answer = &request->answer;
     const std::string& id = request->message.id();
     absl::Status status = result.status;
     if (status.ok()) {
@@ -161,25 +168,31 @@ class InferStream final : public StreamReactor {
     if (WantsFinal(request->message)) {
       (*response.mutable_parameters())[kIsFinal].set_bool_param(true);
     }
-    inference::ModelStreamInferResponse* first = nullptr;
+    const inference::ModelStreamInferResponse* next = nullptr;
     std::shared_ptr<Call> call;
     {
       MutexLock lock(mutex_);
       request->answered = true;
       call.swap(request->call);
-      requests_.erase(request);
-      answers_.push_back(std::move(answer));
-      if (answers_.size() == 1) first = answers_.front().get();
+      next = NextAnswer();
     }
     // Outside of the lock: its reaction may come on this thread.
-    if (first != nullptr) StartWrite(first);
+    if (next != nullptr) StartWrite(next);
+  }
+
+  // The answer to send now: that of the oldest request, unless it is being sent. Clients may tell
+  // answers apart by their order alone.
+  const inference::ModelStreamInferResponse* NextAnswer() REQUIRES(mutex_) {
+    if (writing_ || requests_.empty() || !requests_.front()->answered) return nullptr;
+    writing_ = true;
+    return &requests_.front()->answer;
   }
 
   void FinishWhereDone() {
     grpc::Status status;
     {
       MutexLock lock(mutex_);
-      if (!all_read_ || under_way_ > 0 || std::exchange(finished_, true)) return;
+      if (!all_read_ || !requests_.empty() || std::exchange(finished_, true)) return;
       status = status_;
     }
     Finish(status);
@@ -191,11 +204,10 @@ class InferStream final : public StreamReactor {
   std::shared_ptr<Request> reading_;  // by one read at a time
   // Guarded.
   Mutex mutex_;
-  std::set<std::shared_ptr<Request>> requests_ GUARDED_BY(mutex_);  // in the core
-  // The first one is being sent.
-  std::deque<std::unique_ptr<inference::ModelStreamInferResponse>> answers_ GUARDED_BY(mutex_);
-  int under_way_ GUARDED_BY(mutex_) = 0;
-  bool paused_ GUARDED_BY(mutex_) = false;  // no read is under way
+  // Read and not answered yet, in the order in which they came.
+  std::deque<std::shared_ptr<Request>> requests_ GUARDED_BY(mutex_);
+  bool writing_ GUARDED_BY(mutex_) = false;  // the answer of the first one
+  bool paused_ GUARDED_BY(mutex_) = false;   // no read is under way
   bool all_read_ GUARDED_BY(mutex_) = false;
   bool cancelled_ GUARDED_BY(mutex_) = false;
   bool finished_ GUARDED_BY(mutex_) = false;

@@ -69,6 +69,15 @@ def test_request_that_fails_says_so_and_the_stream_goes_on(stub, rng):
     assert answers["e"].infer_response.outputs
 
 
+def test_answers_come_in_the_order_of_their_requests(stub, rng):
+    """Clients may tell them apart by nothing else: long ones first, and one that is refused."""
+    lengths = [128, 1, 64, 2, 3, 100, 1, 5] * 12
+    sent = [message(str(i), text_inputs(NAMES, 1, n, rng, vocabulary=200),
+                    model="bert" if i % 7 else "nobody") for i, n in enumerate(lengths)]
+    answers = [answer.infer_response.id for answer in stub.ModelStreamInfer(iter(sent))]
+    assert answers == [str(i) for i in range(len(lengths))]
+
+
 def test_stream_without_requests_ends(stub):
     assert list(stub.ModelStreamInfer(iter([]))) == []
 

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <httplib.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <sys/socket.h>
 
 #include <atomic>
@@ -17,7 +18,9 @@ namespace reprise {
 namespace {
 
 using std::chrono::seconds;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 // Answers with what it was sent.
@@ -67,6 +70,11 @@ class RawClient {
       read.append(buffer, static_cast<size_t>(bytes));
     }
     return read;
+  }
+  // Something comes in time.
+  bool Reads(std::chrono::milliseconds time) {
+    pollfd wait = {.fd = socket_, .events = POLLIN, .revents = 0};
+    return poll(&wait, 1, static_cast<int>(time.count())) > 0;
   }
   std::string ReadToEnd() { return ReadUntil(std::string("\0none\0", 6)); }
 
@@ -306,6 +314,30 @@ TEST(HttpServerTest, StoppingCutsOffRequestsThatNeverEnd) {
 
 TEST(HttpServerTest, StoppingAtOnceIsClean) {
   for (int i = 0; i < 20; ++i) StartOnAnyPort();
+}
+
+TEST(HttpServerTest, MoreConnectionsThanAllowedWaitForOneToEnd) {
+  const auto server = StartOnAnyPort({.max_connections = 2});
+  RawClient first(server->port()), second(server->port());
+  for (RawClient* client : {&first, &second}) {
+    client->Send("GET /a HTTP/1.1\r\nHost: h\r\n\r\n");
+    EXPECT_THAT(client->ReadUntil("GET /a"), StartsWith("HTTP/1.1 200"));
+  }
+  RawClient third(server->port());
+  third.Send("GET /b HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n");
+  EXPECT_FALSE(third.Reads(std::chrono::milliseconds(300)));
+  first.Close();
+  EXPECT_THAT(third.ReadToEnd(), HasSubstr("GET /b"));
+}
+
+TEST(HttpServerTest, DrainingServerSendsItsClientsAwayWithTheirNextAnswer) {
+  const auto server = StartOnAnyPort();
+  RawClient client(server->port());
+  client.Send("GET /a HTTP/1.1\r\nHost: h\r\n\r\n");
+  EXPECT_THAT(client.ReadUntil("GET /a"), Not(HasSubstr("close")));
+  server->Drain();
+  client.Send("GET /b HTTP/1.1\r\nHost: h\r\n\r\n");
+  EXPECT_THAT(client.ReadToEnd(), AllOf(HasSubstr("Connection: close"), HasSubstr("GET /b")));
 }
 
 }  // namespace

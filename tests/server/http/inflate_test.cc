@@ -22,6 +22,29 @@ std::string Packed(const std::string& text, int window_bits) {
   return packed;
 }
 
+// A part at a time.
+absl::StatusOr<std::string> Inflate(absl::string_view encoding, const std::string& body,
+                                    int64_t max_bytes) {
+  constexpr int64_t kPart = 1000;
+  auto inflater = Inflater::Make(encoding, body, max_bytes);
+  if (!inflater.ok()) return inflater.status();
+  while (true) {
+    const absl::StatusOr<bool> whole = (*inflater)->Step(kPart);
+    if (!whole.ok()) return whole.status();
+    EXPECT_LE((*inflater)->bytes_taken(),
+              static_cast<int64_t>(body.size()) + 4 * max_bytes + (1 << 17));
+    if (*whole) return (*inflater)->Take();
+  }
+}
+
+TEST(InflateTest, MembersAreOneTextAndWhatFollowsThemIsNone) {
+  const std::string two = Packed("first ", kGzip) + Packed("second", kGzip);
+  EXPECT_EQ(Inflate("gzip", two, 100).value(), "first second");
+  EXPECT_EQ(Inflate("gzip", two, 8).status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(Inflate("gzip", Packed("first", kGzip) + "more", 100).status().code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
 TEST(InflateTest, BothEncodingsComeBack) {
   for (const size_t size : {size_t{0}, size_t{1}, size_t{65535}, size_t{65536}, size_t{1000003}}) {
     std::string text(size, '\0');

@@ -65,6 +65,23 @@ TEST(JsonTensorTest, EveryDatatypeHasItsBytes) {
   EXPECT_EQ(Elements(R"(["ab",""])", "BYTES", {2}).value(), std::string("\2\0\0\0ab\0\0\0\0", 10));
 }
 
+// What a number is rounded to counts, not what is written: the shortest digits of the largest one
+// are above it.
+TEST(JsonTensorTest, TheLargestNumbersAreInRange) {
+  const float largest = std::numeric_limits<float>::max();
+  EXPECT_EQ(Elements("[3.4028235e38,-3.4028235e+38]", "FP32", {2}).value(),
+            Bytes<float>({largest, -largest}));
+  EXPECT_EQ(Elements(Json(Bytes<float>({largest}), "FP32"), "FP32", {1}).value(),
+            Bytes<float>({largest}));
+  EXPECT_EQ(Elements("[65519]", "FP16", {1}).value(), Bytes<uint16_t>({FloatToHalf(65504)}));
+  EXPECT_THAT(Elements("[1, 3.4028236e38]", "FP32", {2}).status().message(),
+              HasSubstr("element 1"));
+  EXPECT_THAT(Elements("[65520]", "FP16", {1}).status().message(), HasSubstr("range of FP16"));
+  const float infinite = std::numeric_limits<float>::infinity();
+  EXPECT_EQ(Elements(R"(["Infinity","-Infinity"])", "FP32", {2}).value(),
+            Bytes<float>({infinite, -infinite}));
+}
+
 TEST(JsonTensorTest, WhatDoesNotFitIsRefusedByItsPosition) {
   const auto error = [](const std::string& json, const std::string& datatype,
                         std::vector<int64_t> shape) {
