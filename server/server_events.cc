@@ -64,6 +64,11 @@ class CountingModelEvents final : public ModelEvents {
     }
   }
 
+  void OnDamaged(const absl::Status& why) override {
+    metrics_.ready->Set(0);
+    log_(LogLevel::kError, absl::StrCat(who_, " answers no more requests: ", why.message()));
+  }
+
   void OnKept(const absl::Status& why) override {
     log_(LogLevel::kError,
          absl::StrCat(who_, " was not loaded again, what was served still is: ", why.message()));

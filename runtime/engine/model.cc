@@ -260,6 +260,8 @@ bool Model::MasksAllowPadding(const Request& request) const {
   return true;
 }
 
+absl::Status Model::LookAtFiles() const { return owner_->parameters().LookAtFiles(); }
+
 bool Model::packs_any_mask() const {
   if (packing_ == nullptr || !packing_->takes_any_mask()) return false;
   return std::all_of(axes_.begin(), axes_.end(), [&](const ModelAxis& axis) {

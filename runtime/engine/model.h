@@ -152,6 +152,8 @@ class Model : public std::enable_shared_from_this<Model> {
   // or not certified, or an output relates the rows of a request to each other (`[batch, batch]`),
   // or they see each other (packs_whole_requests).
   int64_t MaxRows(const RequestShape& shape) const;
+  // UNAVAILABLE once a file that its parameters lie in was changed or cut. Looks at the files.
+  absl::Status LookAtFiles() const;
   // Requests may share a replay: there is a batch axis and its certificate holds, or they are
   // packed.
   bool batches_requests() const;

@@ -201,6 +201,10 @@ absl::Status ParameterStore::FilesIntact(int64_t now_ns) const {
   int64_t due_ns = look_again_ns_;
   const bool looks = now_ns >= due_ns &&
                      look_again_ns_.compare_exchange_strong(due_ns, now_ns + kLookAtFilesEveryNs);
+  return CheckFiles(looks);
+}
+
+absl::Status ParameterStore::CheckFiles(bool looks) const {
   for (const FileBytes& bytes : options_.files) {
     if (!bytes.mapped()) continue;
     const absl::Status intact = looks ? bytes.file->LookAgain() : bytes.file->Intact();

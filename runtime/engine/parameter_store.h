@@ -86,6 +86,8 @@ class ParameterStore {
   // was computed from it may be wrong. Looks at the files at most every few milliseconds of
   // `now_ns`.
   absl::Status FilesIntact(int64_t now_ns) const;
+  // The same, and looks in any case.
+  absl::Status LookAtFiles() const { return CheckFiles(/*looks=*/true); }
 
   // Forgets the table (not the parameters) of a recipe that left the cache.
   void Forget(const Recipe& recipe);
@@ -99,6 +101,7 @@ class ParameterStore {
   int64_t prepared_bytes() const;
 
  private:
+  absl::Status CheckFiles(bool looks) const;
   struct KnownTable {
     std::weak_ptr<const Recipe> recipe;  // tells a reused address from the recipe that had it
     std::shared_ptr<const ParameterTable> table;

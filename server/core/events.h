@@ -41,6 +41,8 @@ class ModelEvents {
   virtual void OnWarmup(int64_t wanted, int64_t done) {}
   // `why` is not OK when the state is kUnavailable.
   virtual void OnState(ModelState state, const absl::Status& why) = 0;
+  // Its file was changed or cut where it lies: it answers no request until it is loaded again.
+  virtual void OnDamaged(const absl::Status& why) {}
   // It was to be loaded anew, which failed: what was served still is.
   virtual void OnKept(const absl::Status& why) {}
 };

@@ -172,13 +172,36 @@ std::shared_ptr<ModelVersion> ModelTable::FindListed(absl::string_view name,
   return entry.ok() ? (*entry)->version : nullptr;
 }
 
+absl::Status ModelTable::LookAtFiles(const ModelVersion& version, const Servable& servable) {
+  if (servable.model == nullptr) return absl::OkStatus();
+  absl::Status intact = servable.model->LookAtFiles();
+  if (!intact.ok() && !servable.damaged.exchange(true)) {
+    WhereMemoryAllows([&] { version.events->OnDamaged(intact); });
+  }
+  return intact;
+}
+
+absl::Status ModelTable::Answers(absl::string_view name, absl::string_view version) const {
+  ASSIGN_OR_RETURN(const Found found, Find(name, version));
+  return LookAtFiles(*found.version, *found.servable);
+}
+
 std::vector<ModelTable::Listed> ModelTable::List() const {
   std::vector<Listed> list;
-  MutexLock lock(mutex_);
-  for (const auto& [name, versions] : models_) {
-    for (const auto& [number, entry] : versions) {
-      list.push_back({entry.version, entry.state, entry.why, entry.servable});
+  {
+    MutexLock lock(mutex_);
+    for (const auto& [name, versions] : models_) {
+      for (const auto& [number, entry] : versions) {
+        list.push_back({entry.version, entry.state, entry.why, entry.servable});
+      }
     }
+  }
+  for (Listed& listed : list) {
+    if (listed.servable == nullptr) continue;
+    listed.why = LookAtFiles(*listed.version, *listed.servable);
+    if (listed.why.ok()) continue;
+    listed.state = ModelState::kUnavailable;
+    listed.servable = nullptr;
   }
   return list;
 }

@@ -47,13 +47,17 @@ class ModelTable {
   // The listed version whatever its state, for counting; null if there is none.
   std::shared_ptr<ModelVersion> FindListed(absl::string_view name, absl::string_view version) const;
 
+  // OK where requests of the version are answered: it is ready, and its file is as it was. Else as
+  // Find, or UNAVAILABLE naming the file.
+  absl::Status Answers(absl::string_view name, absl::string_view version) const;
+
   struct Listed {
     std::shared_ptr<ModelVersion> version;
     ModelState state = ModelState::kLoading;
     absl::Status why;                          // not OK: kUnavailable
     std::shared_ptr<const Servable> servable;  // not null: kReady
   };
-  // By name, then by version.
+  // By name, then by version. One whose file is not as it was is kUnavailable.
   std::vector<Listed> List() const;
 
   // The numbers of the versions that are ready.
@@ -81,6 +85,8 @@ class ModelTable {
     absl::Status why;
     std::shared_ptr<const Servable> servable;
   };
+  // Looks at the files of a version that is ready; tells once that they are not as they were.
+  static absl::Status LookAtFiles(const ModelVersion& version, const Servable& servable);
   // Versions by number; the model as a whole is number 0.
   using Versions = std::map<int64_t, Entry>;
 

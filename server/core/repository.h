@@ -77,6 +77,9 @@ class Repository {
   absl::StatusOr<Found> Find(absl::string_view name, absl::string_view version) const {
     return table_.Find(name, version);
   }
+  absl::Status Answers(absl::string_view name, absl::string_view version) const {
+    return table_.Answers(name, version);
+  }
   std::shared_ptr<ModelVersion> FindListed(absl::string_view name,
                                            absl::string_view version) const {
     return table_.FindListed(name, version);

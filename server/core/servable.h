@@ -4,6 +4,7 @@
 // is counted.
 #pragma once
 
+#include <atomic>
 #include <memory>
 
 #include "runtime/bucket/shape_recorder.h"
@@ -16,6 +17,8 @@
 namespace reprise {
 
 struct Servable {
+  // That its files are not as they were was told.
+  mutable std::atomic<bool> damaged{false};
   std::shared_ptr<Model> model;
   ModelSettings settings;
   Signature signature;

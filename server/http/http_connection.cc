@@ -50,6 +50,14 @@ bool IsMalformed(boost::system::error_code error) {
 
 absl::string_view View(beast::string_view text) { return {text.data(), text.size()}; }
 
+// Of a target that names the server as well, as a proxy is sent it: what follows the server.
+absl::string_view PathAndQuery(absl::string_view target) {
+  constexpr absl::string_view kScheme = "http://";
+  if (!absl::StartsWithIgnoreCase(target, kScheme)) return target;
+  const size_t path = target.find('/', kScheme.size());
+  return path == absl::string_view::npos ? "/" : target.substr(path);
+}
+
 seconds TimeFor(int64_t bytes) { return kMoveTime + seconds(bytes / kLeastBytesPerSecond); }
 
 }  // namespace
@@ -162,6 +170,13 @@ void HttpConnection::OnHeader(Error error) {
     return Refuse(413, absl::StrCat("the body has ", *length, " bytes, a request at most ",
                                     context_.options.max_body_bytes));
   }
+  const absl::string_view transfer = View(header[http::field::transfer_encoding]);
+  if (!transfer.empty() && !absl::EqualsIgnoreCase(transfer, "chunked")) {
+    return Refuse(501, absl::StrCat("Transfer-Encoding is ", transfer, ", chunked is supported"));
+  }
+  if (header.count(http::field::content_encoding) > 1) {
+    return Refuse(415, "Content-Encoding is there more than once, one is supported");
+  }
   if (!TakeBody(known)) return;
   if (!absl::EqualsIgnoreCase(View(header[http::field::expect]), "100-continue")) {
     return ReadBody();
@@ -245,7 +260,7 @@ void HttpConnection::Handle() {
   keep_ = message.keep_alive();
   HttpRequest request;
   request.method = std::string(message.method_string());
-  const absl::string_view target = View(message.target());
+  const absl::string_view target = PathAndQuery(View(message.target()));
   request.path = std::string(target.substr(0, target.find('?')));
   for (const auto& field : message) {
     request.fields.emplace_back(absl::AsciiStrToLower(View(field.name_string())),

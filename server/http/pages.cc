@@ -42,7 +42,8 @@ void AddPage(const char* path, std::function<HttpReply()> make, Router& router) 
 }  // namespace
 
 void AddMetricsPage(const PageContext& context, Router& router) {
-  const auto metrics = [catalogue = context.catalogue] {
+  const auto metrics = [catalogue = context.catalogue, repository = context.repository] {
+    repository->List();  // Finds out which are ready no more.
     return HttpReply{.content_type = "text/plain; version=0.0.4; charset=utf-8",
                      .body = catalogue->Scrape()};
   };

@@ -60,8 +60,9 @@ absl::StatusOr<std::optional<std::string>> LoadConfig(const std::string& body) {
   if (body.empty()) return config;
   const nlohmann::json json = nlohmann::json::parse(body, nullptr, false);
   if (!json.is_object()) return absl::InvalidArgumentError("the body is no JSON object");
-  const nlohmann::json parameters = json.value("parameters", nlohmann::json::object());
-  if (!parameters.is_object()) return absl::InvalidArgumentError("\"parameters\" is no object");
+  const nlohmann::json parameters = json.value("parameters", nlohmann::json());
+  if (!parameters.is_null() && !parameters.is_object())
+    return absl::InvalidArgumentError("\"parameters\" is no object");
   for (const auto& [name, value] : parameters.items()) {
     RETURN_IF_ERROR(CheckLoadParameter(name));
     if (!value.is_string()) {
@@ -70,6 +71,28 @@ absl::StatusOr<std::optional<std::string>> LoadConfig(const std::string& body) {
     ASSIGN_OR_RETURN(config, ConfigTextFromJson(value.get<std::string>()));
   }
   return config;
+}
+
+// Clients ask at their start for regions of shared memory to be forgotten, also where there are
+// none.
+void AddNoSharedMemory(Router& router) {
+  for (const char* kind : {"/v2/systemsharedmemory", "/v2/cudasharedmemory"}) {
+    router.Add("GET", absl::StrCat(kind, "/status"),
+               [](const Exchange& exchange, const PathParts&) {
+                 exchange->Answer(
+                     [] { return HttpReply{.content_type = "application/json", .body = "[]"}; });
+               });
+    router.Add("POST", absl::StrCat(kind, "/unregister"),
+               [](const Exchange& exchange, const PathParts&) {
+                 exchange->Answer([] { return HttpReply{}; });
+               });
+    router.Add("POST", absl::StrCat(kind, "/region/{region}/register"),
+               [](const Exchange& exchange, const PathParts&) {
+                 exchange->Answer([] {
+                   return StatusReply(absl::UnimplementedError("shared memory is not supported"));
+                 });
+               });
+  }
 }
 
 // Of the body of a request for the index: {"ready": true} leaves out what is not.
@@ -93,8 +116,8 @@ void AddRestApi(const RestContext& context, Router& router) {
     if (state->state() == ServerState::State::kDraining) {
       return StatusReply(absl::UnavailableError("the server is stopping"));
     }
-    const auto found = repository->Find(model, version);
-    return found.ok() ? HttpReply{} : StatusReply(found.status());
+    const absl::Status answers = repository->Answers(model, version);
+    return answers.ok() ? HttpReply{} : StatusReply(answers);
   };
   const auto config = [=](const std::string& model, const std::string& version) {
     const auto answer = AnswerModelConfig(*repository, model, version);
@@ -121,6 +144,7 @@ void AddRestApi(const RestContext& context, Router& router) {
       return HttpReply{.content_type = "application/json", .body = absl::StrCat("[", list, "]")};
     });
   });
+  AddNoSharedMemory(router);
   router.Add("POST", "/v2/repository/models/{model}/load",
              [=](Exchange exchange, const PathParts& parts) {
                auto config = LoadConfig(exchange->request().body);

@@ -54,7 +54,7 @@ Reactor* InferenceService::ModelReady(CallContext* call,
                                       inference::ModelReadyResponse* response) {
   const bool draining = context_.state->state() == ServerState::State::kDraining;
   response->set_ready(!draining &&
-                      context_.repository->Find(request->name(), request->version()).ok());
+                      context_.repository->Answers(request->name(), request->version()).ok());
   return Finish(call, absl::OkStatus());
 }
 

@@ -5,12 +5,14 @@ import time
 
 import numpy as np
 import pytest
+import requests
 from onnx import TensorProto, helper, numpy_helper
 from tritonclient.utils import InferenceServerException
 
 from testing import models
 from testing.daemon import Daemon
 from testing.inference import infer
+from testing.metrics import Scrape
 
 ROWS, WIDTH = 200_000, 8
 
@@ -76,6 +78,36 @@ def test_file_that_changes_where_it_lies_fails_its_model_alone(repository, chang
         with pytest.raises(InferenceServerException):
             infer(client, "lookup", {"ids": ids})
         assert serves(daemon)
+
+
+def test_model_whose_file_was_cut_is_not_ready_until_it_is_loaded_again(repository):
+    repository.add("lookup", lookup())
+    repository.add("elementwise", models.elementwise())
+    path = repository.path("lookup")
+    whole = path.read_bytes()
+    with Daemon(repository, "--model-control-mode", "explicit", "--load-model", "*") as daemon:
+        client = daemon.client()
+
+        def ready():
+            page = requests.get(f"{daemon.http_url}/v2/models/lookup/ready", timeout=60)
+            index = {model["name"]: model["state"] for model in requests.post(
+                f"{daemon.http_url}/v2/repository/index", timeout=60).json()}
+            gauge = Scrape(daemon.metrics_url).total("reprise_model_ready", model="lookup")
+            said = [client.is_model_ready("lookup"), page.status_code == 200,
+                    index["lookup"] == "READY", gauge == 1]
+            assert len(set(said)) == 1, said
+            return said[0]
+
+        assert ready()
+        cut(path)
+        assert not ready()
+        assert client.is_model_ready("elementwise") and serves(daemon)
+        assert client.is_server_ready()
+        new = path.with_suffix(".new")
+        new.write_bytes(whole)
+        new.rename(path)
+        client.load_model("lookup")
+        assert ready()
 
 
 def test_file_of_which_only_the_time_is_another_goes_on(repository):

@@ -203,6 +203,29 @@ def test_length_of_the_json_that_lies_is_refused(daemon):
     assert reply.status_code == 400 and "3 bytes" in reply.json()["error"]
 
 
+@pytest.mark.parametrize("length", ["+2", "", "2, 3"])
+def test_length_of_the_json_that_is_no_number_is_refused(daemon, length):
+    reply = post(daemon, "{}", headers={"Inference-Header-Content-Length": length})
+    assert reply.status_code == 400 and "Inference-Header" in reply.json()["error"]
+
+
+@pytest.mark.parametrize("binary", [True, False])
+def test_numbers_that_json_has_not_go_both_ways(client, binary):
+    x = np.array([[np.nan, np.inf, -np.inf, np.finfo(np.float32).min, 1e25]], np.float32)
+    answer = client.infer("elementwise", tensors({"x": x}, binary),
+                          outputs=[triton.InferRequestedOutput("y", binary_data=binary)])
+    with np.errstate(over="ignore"):
+        np.testing.assert_array_equal(answer.as_numpy("y"), 2 * x + 1)
+
+
+def test_clients_may_ask_for_shared_memory_to_be_forgotten(client):
+    client.unregister_system_shared_memory()
+    client.unregister_cuda_shared_memory()
+    assert client.get_system_shared_memory_status() == []
+    with pytest.raises(InferenceServerException, match="not supported"):
+        client.register_system_shared_memory("region", "/key", 64)
+
+
 def test_compressed_bomb_is_refused_and_costs_nothing(daemon):
     bomb = gzip.compress(bytes(64 << 20)) * 200
     reply = post(daemon, bomb, headers={"Content-Encoding": "gzip"})

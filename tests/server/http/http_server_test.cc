@@ -340,5 +340,22 @@ TEST(HttpServerTest, DrainingServerSendsItsClientsAwayWithTheirNextAnswer) {
   EXPECT_THAT(client.ReadToEnd(), AllOf(HasSubstr("Connection: close"), HasSubstr("GET /b")));
 }
 
+TEST(HttpServerTest, TargetsMayNameTheServerAndEncodingsAreNotGuessed) {
+  const auto server = StartOnAnyPort();
+  const auto answer = [&](const std::string& request) {
+    RawClient client(server->port());
+    client.Send(request);
+    return client.ReadToEnd();
+  };
+  EXPECT_THAT(answer("GET http://h:80/a?b HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n"),
+              HasSubstr("GET /a "));
+  EXPECT_THAT(
+      answer("POST /a HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n"),
+      StartsWith("HTTP/1.1 501"));
+  EXPECT_THAT(answer("POST /a HTTP/1.1\r\nHost: h\r\nContent-Encoding: gzip\r\nContent-Encoding: "
+                     "gzip\r\nContent-Length: 1\r\n\r\nx"),
+              StartsWith("HTTP/1.1 415"));
+}
+
 }  // namespace
 }  // namespace reprise
