@@ -133,13 +133,14 @@ class Merger {
   void LookBehindOnes() {
     Sizes ones = result_.fixed;
     std::erase_if(ones, [](const auto& fixed) { return fixed.second != 1; });
-    for (const auto& [symbol, one] : ones) {
+    for (const auto& fixed : ones) {
+      const std::string& symbol = fixed.first;
       const auto wider = absl::c_find_if(constant_sizes_, [&](int64_t size) {
         result_.fixed[symbol] = size;
         return size > 1 && tries_ < kMaxTries && Accepts({});
       });
       if (wider != constant_sizes_.end() && position_[symbol] > 0) continue;  // It has that size.
-      result_.fixed[symbol] = one;
+      result_.fixed[symbol] = fixed.second;
       if (wider != constant_sizes_.end()) apart_.push_back(symbol);
     }
   }

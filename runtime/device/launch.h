@@ -58,6 +58,10 @@ struct Frame {
   // `takes_live_rows` skip the others, whose results nobody reads. At most the recipe's batch; 0:
   // all.
   int64_t live_rows = 0;
+  // The same of values that have a row for each segment of packed requests, when the recipe has room
+  // for so many (never as many as for rows).
+  int64_t segments = 0;
+  int64_t live_segments = 0;
 };
 
 struct LaunchArgs {

@@ -80,6 +80,7 @@ std::vector<Response> BatchRun::Run(int64_t batch) {
   frame.live_rows = plan_.packed()           ? plan_.live_tokens()
                     : model_.batch_axis_ < 0 ? 0
                                              : plan_.rows();
+  if (plan_.packed()) frame.live_segments = plan_.rows();
   const int64_t start = options_.clock->NowNs();
   Gather(const_cast<std::byte*>(frame.inputs));
   const int64_t gathered = options_.clock->NowNs();

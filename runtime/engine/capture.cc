@@ -198,6 +198,7 @@ absl::Status PrimeRecipe(const Recipe& recipe, const ParameterTable& parameters,
   std::byte* inputs = const_cast<std::byte*>(frame.inputs);
   if (recipe.key.packing == kPacked) {
     frame.live_rows = std::min(kPrimeTokens, PackedSizesOf(recipe.key).tokens);
+    frame.live_segments = 1;
     PrimePacked(recipe, frame.live_rows, inputs);
   } else {
     frame.live_rows = recipe.rows > 0 ? 1 : 0;

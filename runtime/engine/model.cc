@@ -168,6 +168,7 @@ CompileOptions Model::CompileOptionsFor(const RecipeKey& key, const EngineOption
   return {.device = options.device,
           .clock = options.clock,
           .batch_symbol = key.packing == kPacked ? kTokensAxis : batch_symbol_,
+          .segments_symbol = key.packing == kPacked ? kSegmentsAxis : "",
           .choices = options.choices,
           .hold_second =
               [parameters = &owner_->parameters()](const ParameterExpr& expression) {

@@ -205,7 +205,10 @@ absl::Status PackingCheck::Run(const Lane& lane, const Rounds& rounds) {
   ASSIGN_OR_RETURN(
       recipe_,
       Compile(packing_.graph(), key,
-              {.device = options_.device, .clock = options_.clock, .batch_symbol = kTokensAxis}));
+              {.device = options_.device,
+               .clock = options_.clock,
+               .batch_symbol = kTokensAxis,
+               .segments_symbol = kSegmentsAxis}));
   ASSIGN_OR_RETURN(const auto parameters, options_.parameters->TableFor(recipe_));
   RETURN_IF_ERROR(lane.stream->Reserve(*recipe_));
   std::vector<int> positions(lane.drawer->size());
@@ -217,6 +220,7 @@ absl::Status PackingCheck::Run(const Lane& lane, const Rounds& rounds) {
     for (const Case& one : cases) {
       parts.push_back(one.part());
       frame.live_rows += one.rows * one.length;
+      frame.live_segments += one.rows;
     }
     auto* inputs = const_cast<std::byte*>(frame.inputs);
     if (behind.has_value()) {

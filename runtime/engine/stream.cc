@@ -131,7 +131,8 @@ Frame Stream::MakeFrame(const Recipe& recipe, const void* const* parameters,
           .outputs = base + recipe.input_bytes,
           .constants = recipe.constants.data(),
           .parameters = parameters,
-          .errors = errors};
+          .errors = errors,
+          .segments = recipe.segments};
 }
 
 void Stream::Replay(const Recipe& recipe, const Frame& frame, const FirstDataError* end) {

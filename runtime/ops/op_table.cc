@@ -253,7 +253,7 @@ constexpr OpRow kRows[] = {
     {"reprise.Attention", 1, 4, 1, 1, kInternal, 0, AttentionRule, AttentionKernel, UnknownAxis},
     {"reprise.RelativeAttention", 3, 10, 1, 1, kInternal, 0, RelativeAttentionRule, RelativeAttentionKernel, UnknownAxis},
     // Packed tokens.
-    {"reprise.SegmentAttention", 1, 6, 1, 1, kInternal, 0, SegmentAttentionRule, SegmentAttentionKernel, UnknownAxis},
+    {"reprise.SegmentAttention", 1, 7, 1, 1, kInternal, 0, SegmentAttentionRule, SegmentAttentionKernel, UnknownAxis},
     {"reprise.SegmentReduce", 2, 2, 1, 1, kInternal, 0, SegmentReduceRule, SegmentReduceKernel, UnknownAxis},
     {"reprise.SegmentSpread", 3, 3, 1, 1, kInternal, 0, SegmentSpreadRule, SegmentSpreadKernel, UnknownAxis},
     {"reprise.SegmentPlace", 2, 2, 1, 1, kInternal, 0, SegmentPlaceRule, SegmentPlaceKernel, UnknownAxis, kInt64},

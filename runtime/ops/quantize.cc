@@ -104,7 +104,9 @@ struct Quantisation {
 absl::Status DequantizeLinearKernel(const KernelContext& context) {
   const TensorView& in = context.inputs[0];
   ASSIGN_OR_RETURN(const Quantisation quantisation, Quantisation::Of(context));
-  const auto& [granularity, scales, points] = quantisation;
+  const Granularity& granularity = quantisation.granularity;
+  const std::vector<float>& scales = quantisation.scales;
+  const std::vector<int64_t>& points = quantisation.points;
   return Dispatch(DequantizedList{}, in.dtype, [&]<typename T>() {
     (void)Dispatch(FloatList{}, context.outputs[0].dtype, [&]<typename F>() {
       const T* x = in.as<T>();
@@ -155,7 +157,9 @@ absl::Status QuantizeLinearRule(InferContext& context) {
 absl::Status QuantizeLinearKernel(const KernelContext& context) {
   const TensorView& in = context.inputs[0];
   ASSIGN_OR_RETURN(const Quantisation quantisation, Quantisation::Of(context));
-  const auto& [granularity, scales, points] = quantisation;
+  const Granularity& granularity = quantisation.granularity;
+  const std::vector<float>& scales = quantisation.scales;
+  const std::vector<int64_t>& points = quantisation.points;
   return Dispatch(TypeList<float, Half, BFloat16, int32_t>{}, in.dtype, [&]<typename F>() {
     (void)Dispatch(QuantizedList{}, context.outputs[0].dtype, [&]<typename T>() {
       const int64_t count = in.num_elements();
@@ -178,7 +182,9 @@ absl::Status FakeQuantizeRule(InferContext& context) {
 absl::Status FakeQuantizeKernel(const KernelContext& context) {
   const TensorView& in = context.inputs[0];
   ASSIGN_OR_RETURN(const Quantisation quantisation, Quantisation::Of(context));
-  const auto& [granularity, scales, points] = quantisation;
+  const Granularity& granularity = quantisation.granularity;
+  const std::vector<float>& scales = quantisation.scales;
+  const std::vector<int64_t>& points = quantisation.points;
   ASSIGN_OR_RETURN(const DType dtype,
                    QuantizedTypeOf(context.node, HasInput(context, 2) ? context.inputs[2].dtype
                                                                       : DType::kUndefined));

@@ -38,11 +38,29 @@ absl::StatusOr<Reduction> ReductionOf(const Node& node) {
   return absl::InvalidArgumentError(absl::StrCat("there is no reduction '", name, "'"));
 }
 
-// `size` >= 1 elements, `step` apart.
+// One token as it is, of any type.
+bool IsMove(Reduction reduction) {
+  return reduction == Reduction::kFirst || reduction == Reduction::kLast;
+}
+
+void MoveTokens(const TensorView& in, const int32_t* segments, bool first,
+                const MutableTensorView& out) {
+  const size_t row = RowElements(in.shape) * DTypeSize(in.dtype);
+  const auto* from = static_cast<const std::byte*>(in.data);
+  auto* to = static_cast<std::byte*>(out.data);
+  for (int64_t s = 0; s < out.shape[0]; ++s, to += row) {
+    const SegmentRange segment = SegmentAt(segments, s, in.shape[0]);
+    if (segment.size() == 0) {
+      std::memset(to, 0, row);
+    } else {
+      std::memcpy(to, from + (first ? segment.begin : segment.end - 1) * row, row);
+    }
+  }
+}
+
+// `size` >= 1 elements, `step` apart; of a reduction that is no move.
 template <typename T>
 T ReduceOne(Reduction reduction, const T* x, int64_t size, int64_t step) {
-  if (reduction == Reduction::kFirst) return x[0];
-  if (reduction == Reduction::kLast) return x[(size - 1) * step];
   if (reduction == Reduction::kMax || reduction == Reduction::kMin) {
     Compute<T> best = x[0];
     for (int64_t i = 1; i < size; ++i) {
@@ -66,13 +84,17 @@ T ReduceOne(Reduction reduction, const T* x, int64_t size, int64_t step) {
   }
 }
 
+constexpr size_t kMask = 3, kBias = 4, kSegments = 5, kPlaces = 6;
+
 struct AttentionDims {
-  int64_t tokens, heads, size, size_v;
+  int64_t tokens, rows, heads, size, size_v;  // rows: of queries
   bool packed;
 };
 
+// `shape(i)` is the shape of input i.
 template <typename F>
 absl::StatusOr<AttentionDims> AttentionDimsOf(const Node& node, F shape) {
+  const bool one_a_segment = node.input(kPlaces) != kNone;
   AttentionDims dims;
   dims.packed = node.attributes.Int("packed_qkv", 0) != 0;
   dims.heads = node.attributes.Int("num_heads", 0);
@@ -82,7 +104,10 @@ absl::StatusOr<AttentionDims> AttentionDimsOf(const Node& node, F shape) {
     return absl::InvalidArgumentError(
         absl::StrCat("a width of ", q[1], " does not hold ", dims.heads, " heads"));
   }
-  dims.tokens = q[0];
+  dims.tokens = dims.rows = q[0];
+  if (dims.packed && one_a_segment) {
+    return absl::InvalidArgumentError("queries of segments are packed with keys of tokens");
+  }
   if (dims.packed) {
     if (q[1] % (3 * dims.heads) != 0) {
       return absl::InvalidArgumentError(
@@ -93,29 +118,36 @@ absl::StatusOr<AttentionDims> AttentionDimsOf(const Node& node, F shape) {
   }
   const Shape& k = shape(1);
   const Shape& v = shape(2);
-  if (k != q || v.size() != 2 || v[0] != q[0] || q[1] % dims.heads != 0 || v[1] % dims.heads != 0) {
+  const bool fit = k.size() == 2 && k[1] == q[1] && v.size() == 2 && v[0] == k[0] &&
+                   (one_a_segment || k[0] == q[0]);
+  if (!fit || q[1] % dims.heads != 0 || v[1] % dims.heads != 0) {
     return absl::InvalidArgumentError(absl::StrCat("q ", ShapeToString(q), ", k ", ShapeToString(k),
                                                    ", v ", ShapeToString(v), " do not fit ",
                                                    dims.heads, " heads"));
   }
+  dims.tokens = k[0];
   dims.size = q[1] / dims.heads;
   dims.size_v = v[1] / dims.heads;
   return dims;
 }
 
-constexpr size_t kMask = 3, kBias = 4, kSegments = 5;
+// The tokens of a segment that are its queries.
+struct Queries {
+  int64_t first, count;
+};
 
-// The mask and bias of one segment, as an additive [heads, tokens, tokens].
+// The mask and bias of one segment, as an additive [heads, queries, tokens].
 std::vector<float> SegmentBias(const KernelContext& context, const SegmentRange& segment,
-                               int64_t heads) {
+                               const Queries& queries, int64_t heads) {
   const bool has_mask = HasInput(context, kMask), has_bias = HasInput(context, kBias);
   if (!has_mask && !has_bias) return {};
   const int64_t n = segment.size();
-  std::vector<float> result(heads * n * n, 0.0f);
+  std::vector<float> result(heads * queries.count * n, 0.0f);
   const float lowest =
       context.node.attributes.Float("lowest", -std::numeric_limits<float>::infinity());
-  for (int64_t at = 0; at < heads * n * n; ++at) {
-    const int64_t key = at % n, query = at / n % n, head = at / (n * n);
+  for (int64_t at = 0; at < heads * queries.count * n; ++at) {
+    const int64_t key = at % n, query = queries.first + at / n % queries.count;
+    const int64_t head = at / (queries.count * n);
     if (has_bias) {
       const Shape& shape = context.inputs[kBias].shape;
       const int64_t h = shape[0] == 1 ? 0 : head, most = shape[1] - 1;
@@ -169,7 +201,16 @@ absl::Status SegmentAttentionRule(InferContext& context) {
     }
   }
   RETURN_IF_ERROR(CheckSegments(context, kSegments));
-  context.SetOutput(0, DType::kFloat32, {dims.tokens, dims.heads * dims.size_v});
+  if (context.has_input(kPlaces)) {
+    const int64_t segments = context.shape(kSegments)[0] - 1;
+    RETURN_IF_ERROR(CheckType(context, kPlaces, TypeBit(DType::kInt64)));
+    if (context.shape(kPlaces) != Shape{segments} || dims.rows != segments) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("places ", ShapeToString(context.shape(kPlaces)), " and ", dims.rows,
+                       " queries are not one for each of ", segments, " segments"));
+    }
+  }
+  context.SetOutput(0, DType::kFloat32, {dims.rows, dims.heads * dims.size_v});
   return absl::OkStatus();
 }
 
@@ -185,32 +226,43 @@ absl::Status SegmentAttentionKernel(const KernelContext& context) {
   const float* k = dims.packed ? q + width : context.inputs[1].as<float>();
   const float* v = dims.packed ? q + 2 * width : context.inputs[2].as<float>();
   const int32_t* segments = context.inputs[kSegments].as<int32_t>();
+  const bool one_a_segment = HasInput(context, kPlaces);
+  float* out = context.outputs[0].as<float>();
   for (int64_t s = 0; s + 1 < context.inputs[kSegments].shape[0]; ++s) {
     const SegmentRange segment = SegmentAt(segments, s, dims.tokens);
-    if (segment.size() == 0) continue;
+    const int64_t first_row = one_a_segment ? s : segment.begin;
+    if (segment.size() == 0) {
+      if (one_a_segment) std::fill_n(out + s * width_v, width_v, 0.0f);
+      continue;
+    }
+    Queries queries = {0, segment.size()};
+    if (one_a_segment) {
+      const int64_t place = context.inputs[kPlaces].as<int64_t>()[s];
+      queries = {std::clamp<int64_t>(place, 0, segment.size() - 1), 1};
+    }
     AttentionProblem p;
     p.batch = 1;
     p.heads = dims.heads;
-    p.queries = p.keys = segment.size();
+    p.queries = queries.count;
+    p.keys = segment.size();
     p.size = dims.size;
     p.size_v = dims.size_v;
     p.scale = context.node.attributes.Float("scale", 1.0f);
     p.nan_to_zero = context.node.attributes.Int("nan_to_zero", 0) != 0;
-    p.q = {q + segment.begin * row, 0, dims.size, row};
+    p.q = {q + first_row * row, 0, dims.size, row};
     p.k = {k + segment.begin * row, 0, dims.size, row};
     p.v = {v + segment.begin * row_v, 0, dims.size_v, row_v};
-    p.bias = SegmentBias(context, segment, dims.heads);
-    ComputeAttention(p, context.outputs[0].as<float>() + segment.begin * width_v, 0, dims.size_v,
-                     width_v);
+    p.bias = SegmentBias(context, segment, queries, dims.heads);
+    ComputeAttention(p, out + first_row * width_v, 0, dims.size_v, width_v);
   }
   return absl::OkStatus();
 }
 
 absl::Status SegmentReduceRule(InferContext& context) {
-  RETURN_IF_ERROR(CheckType(context, 0, kNumbers));
+  ASSIGN_OR_RETURN(const Reduction reduction, ReductionOf(context.node()));
+  RETURN_IF_ERROR(CheckType(context, 0, IsMove(reduction) ? kAnyType : kNumbers));
   RETURN_IF_ERROR(CheckHasRows(context, 0));
   RETURN_IF_ERROR(CheckSegments(context, 1));
-  RETURN_IF_ERROR(ReductionOf(context.node()).status());
   Shape shape = context.shape(0);
   shape[0] = context.shape(1)[0] - 1;
   context.SetOutput(0, context.dtype(0), std::move(shape));
@@ -222,6 +274,10 @@ absl::Status SegmentReduceKernel(const KernelContext& context) {
   ASSIGN_OR_RETURN(const Reduction reduction, ReductionOf(context.node));
   const int64_t row = RowElements(in.shape);
   const int32_t* segments = context.inputs[1].as<int32_t>();
+  if (IsMove(reduction)) {
+    MoveTokens(in, segments, reduction == Reduction::kFirst, context.outputs[0]);
+    return absl::OkStatus();
+  }
   return Dispatch(NumericList{}, in.dtype, [&]<typename T>() {
     T* out = context.outputs[0].as<T>();
     for (int64_t s = 0; s < context.outputs[0].shape[0]; ++s, out += row) {

@@ -12,12 +12,15 @@
 
 namespace reprise::ops {
 
-// reprise.SegmentAttention(q, k, v, mask?, bias?, segments) {num_heads, scale, nan_to_zero,
-// packed_qkv, lowest?}: reprise.Attention within each segment. q [T, H*D], k [T, H*D], v [T, H*Dv],
-// or all of them in q with packed_qkv = 1. mask [T]: of each key, added (float32) or kept where
-// true (bool). bias [H or 1, P, P] float32: added to the score of query i and key j of a segment;
-// beyond P the last row and column hold. With `lowest` (float32) the sum of an added mask and a
-// bias is no lower than that, so that what both hide is as low as what one of them hides.
+// reprise.SegmentAttention(q, k, v, mask?, bias?, segments, places?) {num_heads, scale,
+// nan_to_zero, packed_qkv, lowest?}: reprise.Attention within each segment. q [T, H*D], k [T, H*D],
+// v [T, H*Dv], or all of them in q with packed_qkv = 1. mask [T]: of each key, added (float32) or
+// kept where true (bool). bias [H or 1, P, P] float32: added to the score of query i and key j of a
+// segment; beyond P the last row and column hold. With `lowest` (float32) the sum of an added mask
+// and a bias is no lower than that, so that what both hide is as low as what one of them hides.
+//
+// With places i64 [N], where each segment's only query stands among its tokens, q is [N, H*D] and
+// so is the result, 0 for an empty segment; packed_qkv is 0.
 Rule SegmentAttentionRule;
 Kernel SegmentAttentionKernel;
 

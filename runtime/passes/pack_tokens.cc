@@ -17,8 +17,9 @@ absl::StatusOr<Graph> FusedAt(const Graph& symbolic, const PackOptions& options,
                               const pack::Sizes& sizes) {
   ASSIGN_OR_RETURN(Graph graph, Specialize(symbolic, {.axes = {{options.batch, sizes.rows},
                                                                {options.sequence, sizes.length}}}));
-  // Copies before outputs are for recipes, of which the packed graph becomes one.
-  RETURN_IF_ERROR(RunCapturePasses(graph, {.disabled = {"finalize_outputs"}, .verify = false}));
+  // Of the packed graph recipes are made: what they alone need is done there.
+  RETURN_IF_ERROR(
+      RunCapturePasses(graph, {.disabled = {"hoist_picks", "finalize_outputs"}, .verify = false}));
   return graph;
 }
 

@@ -60,6 +60,9 @@ std::unique_ptr<Pass> FuseQkv();
 std::unique_ptr<Pass> FuseEmbedding();
 // Add and LayerNormalization become reprise.AddLayerNorm.
 std::unique_ptr<Pass> FuseAddLayerNorm();
+// Nodes that compute positions of which but a few are picked compute these alone. After all that
+// joins nodes: what it takes apart would be joined again.
+std::unique_ptr<Pass> HoistPicks();
 // Products with weights round their operands, and attention may (Precision::kBf16). Off unless the
 // pipeline's options ask for that precision.
 std::unique_ptr<Pass> RoundProducts();

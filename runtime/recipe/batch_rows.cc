@@ -10,16 +10,31 @@ class Marker {
  public:
   Marker(Graph& graph, int64_t rows) : graph_(graph), rows_(rows), rules_(graph, rows) {}
 
-  void Run() {
+  void RunOverBatch() {
+    for (ValueId input : graph_.inputs()) {
+      if (Divides(*graph_.value(input).shape)) graph_.value(input).batch_rows = rows_;
+    }
+    MarkForward();
+    UnmarkBackward();
+  }
+
+  void RunOverSegments() {
+    for (ValueId input : graph_.inputs()) MarkExactly(input);
+    for (NodeId id : graph_.NodeIds()) {
+      const Node& node = graph_.node(id);
+      if (RowRules::ReadsLiveRowsAlone(node)) MarkExactly(node.output(0));
+    }
     MarkForward();
     UnmarkBackward();
   }
 
  private:
+  void MarkExactly(ValueId value) {
+    const Shape& shape = *graph_.value(value).shape;
+    if (!shape.empty() && shape[0] == rows_) graph_.value(value).batch_rows = rows_;
+  }
+
   void MarkForward() {
-    for (ValueId input : graph_.inputs()) {
-      if (Divides(*graph_.value(input).shape)) graph_.value(input).batch_rows = rows_;
-    }
     for (NodeId id : graph_.NodeIds()) {
       const Node& node = graph_.node(id);
       if (!rules_.KeepsRowsApart(node)) continue;
@@ -43,7 +58,8 @@ class Marker {
       });
       if (apart) continue;
       for (ValueId input : node.inputs) {
-        if (input != kNone) graph_.value(input).batch_rows = 0;
+        if (input == kNone || graph_.value(input).batch_rows != rows_) continue;
+        graph_.value(input).batch_rows = 0;
       }
     }
   }
@@ -58,7 +74,11 @@ class Marker {
 }  // namespace
 
 void MarkBatchRows(Graph& graph, int64_t rows) {
-  if (rows > 1) Marker(graph, rows).Run();
+  if (rows > 1) Marker(graph, rows).RunOverBatch();
+}
+
+void MarkSegments(Graph& graph, int64_t segments) {
+  if (segments > 1) Marker(graph, segments).RunOverSegments();
 }
 
 }  // namespace reprise

@@ -16,5 +16,9 @@ namespace reprise {
 // Sets Value::batch_rows to `rows` where that holds. `rows` is the size of the batch axis, which is
 // dim 0 of every non-scalar input.
 void MarkBatchRows(Graph& graph, int64_t rows);
+// The same with `segments` for what has a row for each segment of packed requests, in a graph whose
+// tokens are marked: inputs with a dim 0 of that size, and what ops over segments make of tokens.
+// `segments` is no other number of rows.
+void MarkSegments(Graph& graph, int64_t segments);
 
 }  // namespace reprise

@@ -266,11 +266,14 @@ absl::Status Finish(Graph& graph, const std::vector<std::string>* kernels,
                     const CompileOptions& options, Recipe& recipe) {
   const int64_t start = options.clock->NowNs();
   if (options.plan != nullptr) options.plan->graph = Print(graph, {.part_types = true});
-  if (const auto batch = recipe.key.binding.axes.find(options.batch_symbol);
-      batch != recipe.key.binding.axes.end()) {
-    recipe.rows = batch->second;
-    MarkBatchRows(graph, recipe.rows);
-  }
+  const auto size_of = [&](const std::string& symbol) {
+    const auto axis = recipe.key.binding.axes.find(symbol);
+    return axis == recipe.key.binding.axes.end() ? 0 : axis->second;
+  };
+  recipe.rows = size_of(options.batch_symbol);
+  MarkBatchRows(graph, recipe.rows);
+  recipe.segments = size_of(options.segments_symbol);
+  MarkSegments(graph, recipe.segments);
   Compilation compilation(graph, options, kernels, recipe);
   RETURN_IF_ERROR(compilation.Plan());
   const int64_t planned = options.clock->NowNs();

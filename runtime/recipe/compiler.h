@@ -39,6 +39,9 @@ struct CompileOptions {
   // The axis that is dim 0 of every non-scalar input, or empty. With it kernels may leave out the
   // rows of a replay that carry no request (Frame::live_rows).
   std::string batch_symbol;
+  // The axis that is dim 0 of what each segment of a packed graph has one row of, or empty; likewise
+  // (Frame::live_segments).
+  std::string segments_symbol;
   // What timing has shown so far; null: nothing. Each node without an answer gets its first option.
   const KernelChoices* choices = nullptr;
   // Takes room for a parameter in this form, beside that of a node's first option; asked only where

@@ -120,11 +120,12 @@ Candidate MakeCandidate(const CpuTarget& target, const NodeView& node, absl::str
 
 using PlanFunction = std::vector<Candidate> (*)(const CpuTarget& target, const NodeView& node);
 
-// The first of `count` rows, those of requests, when the replay carries fewer rows than the recipe
-// has. `batch_rows` as the node had it when it was bound.
+// The first of `count` rows, those of requests, when the replay carries fewer rows (or segments)
+// than the recipe has. `batch_rows` as the node had it when it was bound.
 inline int64_t LiveOf(int64_t count, int64_t batch_rows, const Frame& frame) {
-  const bool whole = frame.live_rows == 0 || frame.live_rows >= batch_rows;
-  return whole ? count : count / batch_rows * frame.live_rows;
+  const int64_t live = batch_rows == frame.segments ? frame.live_segments : frame.live_rows;
+  const bool whole = live == 0 || live >= batch_rows;
+  return whole ? count : count / batch_rows * live;
 }
 
 // The parts that a launch of `launch.parts` has where its workspace is planned for `planned` at

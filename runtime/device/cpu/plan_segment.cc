@@ -15,7 +15,7 @@ namespace {
 using ops::SegmentAt;
 using ops::SegmentRange;
 
-constexpr size_t kMask = 3, kBias = 4, kSegments = 5;
+constexpr size_t kMask = 3, kBias = 4, kSegments = 5, kPlaces = 6;
 
 struct SegmentAttentionParams {
   const AttentionKernels* kernels = nullptr;
@@ -27,7 +27,8 @@ struct SegmentAttentionParams {
   int k = 0, v = 0;                    // operands; q is operand 0
   int64_t k_offset = 0, v_offset = 0;  // elements, in a fused product
   bool has_mask = false, mask_is_bool = false, has_bias = false;
-  int64_t bias_head = 0;  // elements from one head's bias to the next
+  bool one_a_segment = false;  // q and out have one row a segment
+  int64_t bias_head = 0;       // elements from one head's bias to the next
   int out = 0, workspace = 0;
   int64_t scratch_floats = 0;
   int scratch_parts = 0;
@@ -40,16 +41,31 @@ SegmentRange BoundedSegment(const SegmentAttentionParams& p, const int32_t* segm
   return segment;
 }
 
-// Units [first, last) of a segment: blocks of queries, head by head. Those of one head are one
+int64_t QueriesOf(const SegmentAttentionParams& p, const SegmentRange& segment) {
+  return p.one_a_segment ? std::min<int64_t>(segment.size(), 1) : segment.size();
+}
+
+int64_t BlocksOf(const SegmentAttentionParams& p, const SegmentRange& segment) {
+  return (QueriesOf(p, segment) + p.block - 1) / p.block;
+}
+
+// Units [first, last) of segment `s`: blocks of queries, head by head. Those of one head are one
 // call, so that its keys are fetched once.
-void RunUnits(const LaunchArgs& launch, const SegmentAttentionParams& p,
+void RunUnits(const LaunchArgs& launch, const SegmentAttentionParams& p, int64_t s,
               const SegmentRange& segment, int64_t first, int64_t last) {
   AttentionArgs args = p.args;
   args.keys = segment.size();
   args.scratch = static_cast<float*>(launch.operands[p.workspace]) + launch.part * p.scratch_floats;
-  const auto at = [&](int operand, int64_t offset, int64_t stride) {
-    return static_cast<float*>(launch.operands[operand]) + offset + segment.begin * stride;
+  const auto at = [&](int operand, int64_t row, int64_t offset, int64_t stride) {
+    return static_cast<float*>(launch.operands[operand]) + offset + row * stride;
   };
+  const int64_t queries = QueriesOf(p, segment);
+  const int64_t query_row = p.one_a_segment ? s : segment.begin;
+  int64_t place = 0;
+  if (p.one_a_segment) {
+    place = std::clamp<int64_t>(static_cast<const int64_t*>(launch.operands[kPlaces])[s], 0,
+                                segment.size() - 1);
+  }
   if (p.has_mask && p.mask_is_bool) {
     args.keep = static_cast<const uint8_t*>(launch.operands[kMask]) + segment.begin;
   } else if (p.has_mask) {
@@ -57,22 +73,30 @@ void RunUnits(const LaunchArgs& launch, const SegmentAttentionParams& p,
   }
   // By nothing but the segment's own length, so that its batch-mates do not matter.
   const bool suits = p.rounding ? segment.size() <= kMostTileAttentionKeys
-                                : SuitsTileAttention(segment.size(), segment.size(), args.head_dim);
+                                : SuitsTileAttention(queries, segment.size(), args.head_dim);
   const bool tiles = p.tile_kernels != nullptr && suits;
   const AttentionKernels& kernels = tiles ? *p.tile_kernels : *p.kernels;
-  const int64_t blocks = (segment.size() + p.block - 1) / p.block;
+  const int64_t blocks = BlocksOf(p, segment);
   for (int64_t unit = first; unit < last;) {
     const int64_t head = unit / blocks, begin = unit % blocks;
     const int64_t end = std::min(blocks, begin + last - unit);
-    args.q = at(0, head * args.head_dim, args.q_stride);
-    args.k = at(p.k, p.k_offset + head * args.head_dim, args.k_stride);
-    args.v = at(p.v, p.v_offset + head * args.v_head_dim, args.v_stride);
-    args.out = at(p.out, head * args.v_head_dim, args.out_stride);
-    if (p.has_bias) {
-      args.bias = static_cast<const float*>(launch.operands[kBias]) + head * p.bias_head;
-    }
-    kernels.rows(args, begin * p.block, std::min(segment.size(), end * p.block));
+    args.q = at(0, query_row, head * args.head_dim, args.q_stride);
+    args.k = at(p.k, segment.begin, p.k_offset + head * args.head_dim, args.k_stride);
+    args.v = at(p.v, segment.begin, p.v_offset + head * args.v_head_dim, args.v_stride);
+    args.out = at(p.out, query_row, head * args.v_head_dim, args.out_stride);
+    if (p.has_bias) args.bias = at(kBias, place, head * p.bias_head, args.bias_stride);
+    kernels.rows(args, begin * p.block, std::min(queries, end * p.block));
     unit += end - begin;
+  }
+}
+
+// Nothing attends there, and what computes rows of segments reads them all.
+void ClearEmptySegments(const LaunchArgs& launch, const SegmentAttentionParams& p) {
+  const auto* segments = static_cast<const int32_t*>(launch.operands[kSegments]);
+  auto* out = static_cast<float*>(launch.operands[p.out]);
+  for (int64_t s = 0; s < p.segments; ++s) {
+    if (BoundedSegment(p, segments, s).size() > 0) continue;
+    std::fill_n(out + s * p.args.out_stride, p.heads * p.args.v_head_dim, 0.0f);
   }
 }
 
@@ -83,9 +107,8 @@ void RunSegmentAttention(const LaunchArgs& launch) {
   const int parts = PartsWithScratch(launch, p.scratch_parts);
   if (launch.part >= parts) return;
   const auto* segments = static_cast<const int32_t*>(launch.operands[kSegments]);
-  const auto units_of = [&](const SegmentRange& segment) {
-    return p.heads * ((segment.size() + p.block - 1) / p.block);
-  };
+  const auto units_of = [&](const SegmentRange& segment) { return p.heads * BlocksOf(p, segment); };
+  if (p.one_a_segment && launch.part == 0) ClearEmptySegments(launch, p);
   int64_t total = 0;
   for (int64_t s = 0; s < p.segments; ++s) {
     const SegmentRange segment = BoundedSegment(p, segments, s);
@@ -103,7 +126,7 @@ void RunSegmentAttention(const LaunchArgs& launch) {
       return std::clamp<int64_t>((bound - cost + size - 1) / size, 0, units);
     };
     const int64_t first = low <= cost ? 0 : first_from(low), last = first_from(high);
-    if (first < last) RunUnits(launch, p, segment, first, last);
+    if (first < last) RunUnits(launch, p, s, segment, first, last);
     cost += units * size;
   }
 }
@@ -225,7 +248,8 @@ std::vector<Candidate> PlanSegmentAttention(const CpuTarget& target, const NodeV
   }
   p.heads = attributes.Int("num_heads", 0);
   const Shape& q = node.shape(0);
-  p.tokens = q[0];
+  p.one_a_segment = node.has_input(kPlaces);
+  p.tokens = p.one_a_segment ? node.shape(1)[0] : q[0];
   p.segments = node.shape(kSegments)[0] - 1;
   const int64_t longest = attributes.Int("longest", 0);
   p.longest = longest > 0 ? std::min(longest, p.tokens) : p.tokens;
@@ -274,7 +298,8 @@ std::vector<Candidate> PlanSegmentAttention(const CpuTarget& target, const NodeV
   p.block = 2 * target.attention.query_block;
 
   // Of as many longest segments as the tokens hold.
-  const double flops = 2.0 * static_cast<double>(p.tokens * p.heads * p.longest) *
+  const int64_t pairs = p.tokens * (p.one_a_segment ? 1 : p.longest);
+  const double flops = 2.0 * static_cast<double>(pairs * p.heads) *
                        static_cast<double>(args.head_dim + args.v_head_dim);
   Candidate candidate =
       MakeCandidate(target, node, "segment_attention", RunSegmentAttention, p, flops);
@@ -287,7 +312,7 @@ std::vector<Candidate> PlanSegmentAttention(const CpuTarget& target, const NodeV
       absl::StrCat(p.tokens, " tokens in ", p.segments, " segments of at most ", p.longest, ", ",
                    p.heads, " heads of ", args.head_dim,
                    p.has_mask ? p.mask_is_bool ? ", bool mask" : ", added mask" : "",
-                   p.has_bias ? ", bias" : "");
+                   p.has_bias ? ", bias" : "", p.one_a_segment ? ", one query each" : "");
   return {std::move(candidate)};
 }
 

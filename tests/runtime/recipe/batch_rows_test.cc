@@ -35,6 +35,40 @@ TEST(BatchRowsTest, ScalarsThatAreComputedAreNoRows) {
              "%y: ? = Mul(%s, %s)\noutput %y"));
 }
 
+TEST(BatchRowsTest, SegmentsAreMarkedBesideTokens) {
+  absl::StatusOr<Graph> graph = Parse(R"(graph {
+    input %x: f32[8, 8]
+    input %each: f32[2, 8]
+    input %s: i32[3]
+    param %w: f32[8, 8] = p0
+    const %a: i64[1] = {0}
+    %h: f32[8, 8] = reprise.Linear(%x, %w) {activation = "none"}
+    %p: f32[2, 8] = reprise.SegmentReduce(%h, %s) {reduction = "first"}
+    %q: f32[2, 8] = reprise.Linear(%p, %w) {activation = "none"}
+    %r: f32[2, 8] = Add(%q, %each)
+    %m: f32[2, 8] = reprise.SegmentReduce(%h, %s) {reduction = "last"}
+    %sum: f32[8] = ReduceSum(%m, %a) {keepdims = 0}
+    output %r
+    output %sum
+  })");
+  ASSERT_TRUE(graph.ok()) << graph.status().ToString();
+  for (ValueId input : graph->inputs()) {
+    Value& value = graph->value(input);
+    value.shape.emplace();
+    for (const Dim& dim : value.dims) value.shape->push_back(dim.size);
+  }
+  MarkBatchRows(*graph, 8);
+  MarkSegments(*graph, 2);
+  const auto mark = [&](const char* name) {
+    return graph->value(graph->FindValue(name)).batch_rows;
+  };
+  EXPECT_EQ(mark("h"), 8);
+  for (const char* name : {"each", "p", "q", "r"}) EXPECT_EQ(mark(name), 2) << name;
+  // All of it is read.
+  EXPECT_EQ(mark("m"), 0);
+  EXPECT_EQ(mark("sum"), 0);
+}
+
 TEST(BatchRowsTest, OpsThatWorkInsideRowsKeepThemApart) {
   for (const char* body :
        {"input %x: f32[4, 3, 8]\n%y: ? = Relu(%x)\noutput %y",

@@ -5,6 +5,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "runtime/device/cpu/plan.h"
 #include "tests/runtime/device/cpu/device_harness.h"
 #include "tests/runtime/device/cpu/tiers.h"
 
@@ -68,6 +69,15 @@ TEST_P(LiveRowsTest, RowsWithoutARequestAreLeftAlone) {
       }
     }
   }
+}
+
+TEST(LiveOfTest, SegmentsAreCountedByThemselves) {
+  const Frame frame = {.live_rows = 5, .segments = 4, .live_segments = 3};
+  EXPECT_EQ(cpu::LiveOf(4, 4, frame), 3);
+  EXPECT_EQ(cpu::LiveOf(24, 4, frame), 18);
+  EXPECT_EQ(cpu::LiveOf(16, 8, frame), 10);
+  EXPECT_EQ(cpu::LiveOf(4, 4, {.live_rows = 5, .segments = 4}), 4) << "all of them";
+  EXPECT_EQ(cpu::LiveOf(8, 8, {.segments = 4, .live_segments = 3}), 8);
 }
 
 INSTANTIATE_TEST_SUITE_P(Tiers, LiveRowsTest, testing::ValuesIn(cpu::EveryTier()), cpu::TierName);

@@ -27,6 +27,18 @@ inline constexpr const char* kSegments[] = {
     "input %x: f32[270, 192]\ninput %m: f32[270]\nparam %b: f32[2, 130, 130] = p0\nconst %s: "
     "i32[4] = {0, 120, 150, 270}\n%y: ? = reprise.SegmentAttention(%x, _, _, %m, %b, %s) "
     "{num_heads = 2, packed_qkv = 1, scale = 0.2, longest = 125, lowest = 0.25}\noutput %y",
+    // One query of each segment, of more tokens than a block of keys; bias rows by its place.
+    "input %q: f32[5, 96]\ninput %k: f32[41, 96]\ninput %v: f32[41, 64]\nconst %s: i32[6] = {0, "
+    "7, 7, 8, 30, 41}\nconst %p: i64[5] = {0, 0, 0, 21, 4}\n%y: ? = reprise.SegmentAttention(%q, "
+    "%k, %v, _, _, %s, %p) {num_heads = 4, scale = 0.35, longest = 22}\noutput %y",
+    "input %q: f32[3, 96]\ninput %k: f32[270, 96]\ninput %v: f32[270, 96]\ninput %m: f32[270]\n"
+    "param %b: f32[2, 130, 130] = p0\nconst %s: i32[4] = {0, 120, 150, 270}\nconst %p: i64[3] = "
+    "{119, 0, 57}\n%y: ? = reprise.SegmentAttention(%q, %k, %v, %m, %b, %s, %p) {num_heads = 2, "
+    "scale = 0.2, longest = 125, lowest = 0.25}\noutput %y",
+    "input %q: f32[3, 64]\ninput %k: f32[60, 64]\ninput %v: f32[60, 64]\ninput %m: bool[60]\n"
+    "param %b: f32[1, 64, 64] = p0\nconst %s: i32[4] = {0, 19, 60, 60}\nconst %p: i64[3] = {18, "
+    "40, 7}\n%y: ? = reprise.SegmentAttention(%q, %k, %v, %m, %b, %s, %p) {num_heads = 1, longest "
+    "= 50}\noutput %y",
     // By distance, of packed tokens and of rows.
     "input %x: f32[60, 48]\ninput %m: f32[60]\nparam %t: f32[4, 12, 9] = p0\nconst %p: i64[5] = "
     "{7, 2, 3, 4, 1}\nconst %s: i32[4] = {0, 45, 46, 60}\n%y: ? = reprise.RelativeAttention(%x, "
@@ -43,6 +55,8 @@ inline constexpr const char* kSegments[] = {
     "reprise.SegmentReduce(%x, %s) {reduction = \"first\"}\noutput %y",
     "input %x: f32[41, 7]\nconst %s: i32[6] = {0, 7, 7, 8, 30, 41}\n%y: ? = "
     "reprise.SegmentReduce(%x, %s) {reduction = \"last\"}\noutput %y",
+    "input %x: bool[41, 7]\nconst %s: i32[6] = {0, 7, 7, 8, 30, 41}\n%y: ? = "
+    "reprise.SegmentReduce(%x, %s) {reduction = \"first\"}\noutput %y",
     "input %x: f32[41, 200]\nconst %s: i32[6] = {0, 7, 7, 8, 30, 41}\n%y: ? = "
     "reprise.SegmentReduce(%x, %s) {reduction = \"max\"}\noutput %y",
     "input %x: f32[41, 67]\nconst %s: i32[4] = {0, 1, 40, 41}\n%y: ? = "

@@ -1,0 +1,401 @@
+// What is picked among positions is picked before they are computed.
+//
+// A classifier reads one token of each row: the first, the last, one that data names. Nodes that
+// compute positions one by one (position_operands.h) and whose results nobody reads elsewhere then
+// compute the picked ones alone: of the last layer of a transformer all but keys and values. The
+// queries of its attention are picked, too; where they were one product with keys and values that
+// becomes three again.
+#include <algorithm>
+#include <iterator>
+#include <list>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/algorithm/container.h"
+#include "runtime/base/hash_map.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/ops/linear_form.h"
+#include "runtime/ops/op.h"
+#include "runtime/passes/pack_tokens.h"
+#include "runtime/passes/passes.h"
+#include "runtime/passes/position_operands.h"
+#include "runtime/passes/rewrite.h"
+
+namespace reprise {
+namespace {
+
+constexpr size_t kMask = 3, kBias = 4, kSegments = 5, kPlaces = 6;  // of attention
+
+// Which positions are picked: at most half of them.
+struct Pick {
+  int64_t axis = 0;                // that they lie along
+  int64_t from = 0, count = 0;     // positions there are, and that are picked
+  std::vector<int64_t> positions;  // where they are known; else each segment picks one:
+  std::string op;
+  Attributes attributes;
+  std::vector<ValueId> operands;  // behind the data; the last are the segments
+
+  friend bool operator==(const Pick&, const Pick&) = default;
+};
+
+std::optional<std::vector<int64_t>> KnownInts(const Graph& graph, ValueId value) {
+  const Tensor* constant = value == kNone ? nullptr : KnownConstant(graph, value);
+  if (constant == nullptr || constant->shape().size() > 1) return std::nullopt;
+  auto ints = constant->ToInt64s();
+  if (!ints.ok()) return std::nullopt;
+  return *std::move(ints);
+}
+
+// The positions that a Gather, or a Slice along one axis, takes; nullopt where data decides.
+std::optional<std::vector<int64_t>> PositionsOf(const Graph& graph, const Node& node, Pick& pick) {
+  const Shape& data = *ShapeOf(graph, node.inputs[0]);
+  const int64_t rank = static_cast<int64_t>(data.size());
+  if (node.op == "Gather") {
+    pick.axis = NormalizeAxis(node.attributes.Int("axis", 0), rank).value_or(-1);
+    return KnownInts(graph, node.input(1));
+  }
+  const auto starts = KnownInts(graph, node.input(1)), axes = KnownInts(graph, node.input(3));
+  const auto steps =
+      node.input(4) == kNone ? std::vector<int64_t>{1} : KnownInts(graph, node.input(4));
+  if (node.op != "Slice" || !starts || !axes || !steps || starts->size() != 1 ||
+      axes->size() != 1 || steps->size() != 1) {
+    return std::nullopt;
+  }
+  pick.axis = NormalizeAxis((*axes)[0], rank).value_or(-1);
+  if (pick.axis < 0 || (*steps)[0] <= 0) return std::nullopt;
+  const int64_t size = data[pick.axis];
+  const int64_t start = (*starts)[0] < 0 ? std::max<int64_t>((*starts)[0] + size, 0) : (*starts)[0];
+  std::vector<int64_t> positions((*ShapeOf(graph, node.outputs[0]))[pick.axis]);
+  for (size_t i = 0; i < positions.size(); ++i) {
+    positions[i] = start + static_cast<int64_t>(i) * (*steps)[0];
+  }
+  return positions;
+}
+
+std::optional<Pick> MatchPick(const Graph& graph, const Node& node) {
+  if (node.inputs.empty() || ProducerOf(graph, node.inputs[0]) == kNone) return std::nullopt;
+  const Shape& data = *ShapeOf(graph, node.inputs[0]);
+  const Shape& out = *ShapeOf(graph, node.outputs[0]);
+  Pick pick;
+  if (node.op == "reprise.SegmentReduce" || node.op == "reprise.SegmentPick") {
+    const std::string reduction = node.attributes.String("reduction", "first");
+    if (reduction != "first" && reduction != "last") return std::nullopt;
+    pick.op = node.op;
+    pick.attributes = node.attributes;
+    pick.operands.assign(node.inputs.begin() + 1, node.inputs.end());
+    pick.count = ShapeOf(graph, pick.operands.back())->front() - 1;
+    if (node.op == "reprise.SegmentPick" &&
+        NumElements(*ShapeOf(graph, pick.operands[0])) != pick.count) {
+      return std::nullopt;
+    }
+  } else {
+    auto positions = PositionsOf(graph, node, pick);
+    if (!positions.has_value() || pick.axis < 0 || positions->empty()) return std::nullopt;
+    const int64_t size = data[pick.axis];
+    for (int64_t& position : *positions) {
+      if (position < 0) position += size;
+      if (position < 0 || position >= size) return std::nullopt;
+    }
+    pick.positions = *std::move(positions);
+    pick.count = static_cast<int64_t>(pick.positions.size());
+  }
+  if (static_cast<int64_t>(data.size()) < pick.axis + 2 || NumElements(out) == 0) {
+    return std::nullopt;
+  }
+  pick.from = data[pick.axis];
+  if (2 * pick.count > pick.from) return std::nullopt;
+  return pick;
+}
+
+// The product of attention's one operand for queries, keys and values; nullptr where there is none
+// that can be taken apart.
+const Node* Projections(const Graph& graph, const Node& attention) {
+  const ValueId value = attention.inputs[0];
+  const NodeId producer = ProducerOf(graph, value);
+  if (producer == kNone || OnlyUser(graph, value) == kNone) return nullptr;
+  const Node& node = graph.node(producer);
+  const ops::LinearForm* form = ops::LinearFormOf(node.op);
+  if (form == nullptr || node.input(form->residual) != kNone ||
+      node.attributes.String("activation", "none") != "none" ||
+      !IsParameter(graph, node.inputs[1]) || ShapeOf(graph, node.inputs[1])->back() % 3 != 0) {
+    return nullptr;
+  }
+  const bool floats = form->op == "reprise.Linear";
+  for (size_t i = floats ? form->bias : 3; i <= form->bias; i += floats ? 1 : 2) {
+    if (node.input(i) == kNone || (!floats && i == 4)) continue;
+    if (!IsWeight(graph, node.inputs[i])) return nullptr;
+  }
+  return &node;
+}
+
+// Third `part` of the columns of a weight; the weight itself where it has one element for all.
+absl::StatusOr<ValueId> ThirdOf(Graph& graph, ValueId weight, int64_t part) {
+  if (weight == kNone || HasOneElement(graph, weight)) return weight;
+  const Value& value = graph.value(weight);
+  Shape shape = *value.shape;
+  shape.back() /= 3;
+  const int64_t axis = static_cast<int64_t>(shape.size()) - 1;
+  if (const ParameterExprPtr& whole = value.parameter;
+      whole != nullptr && whole->op() == "Concat") {
+    const bool thirds = whole->inputs().size() == 3 && whole->attributes().Int("axis", 0) == axis &&
+                        whole->inputs()[static_cast<size_t>(part)]->shape() == shape;
+    if (thirds) return AddExpression(graph, whole->inputs()[static_cast<size_t>(part)]);
+  }
+  const DType dtype = value.dtype;
+  const auto ints = [&](int64_t one) { return graph.AddConstant("", Tensor::Int64s({one})); };
+  const int64_t columns = shape.back();
+  const ValueId begin = ints(part * columns), end = ints((part + 1) * columns), along = ints(axis);
+  return AddWeight(graph, "Slice", {}, {weight, begin, end, along}, dtype, std::move(shape));
+}
+
+// One kind of pick, and all nodes that make it.
+class Hoist {
+ public:
+  Hoist(Graph& graph, Pick pick) : graph_(graph), pick_(std::move(pick)) {}
+
+  const Pick& pick() const { return pick_; }
+  void Add(NodeId node) { picks_.push_back(node); }
+
+  absl::StatusOr<bool> Run() {
+    if (!MarkNodes()) return false;
+    for (const NodeId id : picks_) {
+      const ValueId out = graph_.node(id).outputs[0];
+      const Shape shape = *ShapeOf(graph_, out);
+      ASSIGN_OR_RETURN(ValueId picked, Picked(graph_.node(id).inputs[0]));
+      ASSIGN_OR_RETURN(picked, AddReshape(graph_, picked, shape));
+      Replace(graph_, out, picked);
+    }
+    return true;
+  }
+
+ private:
+  bool of_segments() const { return pick_.positions.empty(); }
+
+  // Finds the nodes whose results nobody reads but at the picked positions. Whether there are any.
+  bool MarkNodes() {
+    const std::vector<NodeId> ids = graph_.NodeIds();
+    for (auto id = ids.rbegin(); id != ids.rend(); ++id) {
+      const Node& node = graph_.node(*id);
+      if (!ReadAtPicksAlone(node)) continue;
+      auto operands = PositionOperandsOf(graph_, node, pick_.axis);
+      if (!operands.has_value() && TakesPickedQueries(node)) {
+        operands.emplace();
+        if (node.attributes.Int("packed_qkv", 0) == 0) operands->push_back({0, pick_.axis});
+      }
+      if (operands.has_value()) marked_.try_emplace(*id, *std::move(operands));
+    }
+    return absl::c_any_of(marked_,
+                          [&](const auto& one) { return graph_.node(one.first).op != "Reshape"; });
+  }
+
+  bool ReadAtPicksAlone(const Node& node) const {
+    bool used = false;
+    for (const ValueId output : node.outputs) {
+      if (output == kNone) continue;
+      const Value& value = graph_.value(output);
+      if (graph_.IsOutput(output)) return false;
+      used = used || !value.users.empty();
+      const bool has_positions = static_cast<int64_t>(value.shape->size()) > pick_.axis &&
+                                 (*value.shape)[pick_.axis] == pick_.from;
+      if (!has_positions ||
+          !absl::c_all_of(value.users, [&](NodeId user) { return PicksAlone(user, output); })) {
+        return false;
+      }
+    }
+    return used;
+  }
+
+  // `user` reads nothing of `value` but what is picked.
+  bool PicksAlone(NodeId user, ValueId value) const {
+    const Node& node = graph_.node(user);
+    const auto marked = marked_.find(user);
+    if (marked == marked_.end() && !absl::c_linear_search(picks_, user)) return false;
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      if (node.inputs[i] != value) continue;
+      const bool picked = marked == marked_.end()
+                              ? i == 0
+                              : absl::c_any_of(marked->second, [&](const PositionOperand& operand) {
+                                  return operand.index == i && operand.axis == pick_.axis;
+                                });
+      if (!picked) return false;
+    }
+    return true;
+  }
+
+  bool TakesPickedQueries(const Node& node) const {
+    const bool packed = node.attributes.Int("packed_qkv", 0) != 0;
+    if (node.op == "reprise.Attention") {
+      if (of_segments() || pick_.axis != 1 || node.attributes.Int("head_size_v", 0) != 0) {
+        return false;
+      }
+    } else if (node.op == "reprise.SegmentAttention") {
+      if (!of_segments() || node.input(kSegments) != pick_.operands.back() ||
+          node.input(kPlaces) != kNone || graph_.FindValue(kPositionsInput) == kNone) {
+        return false;
+      }
+    } else {
+      return false;
+    }
+    return !packed || Projections(graph_, node) != nullptr;
+  }
+
+  // The picked positions of `value`, along pick_.axis.
+  absl::StatusOr<ValueId> Picked(ValueId value) {
+    if (const auto done = done_.find(value); done != done_.end()) return done->second;
+    const NodeId producer = ProducerOf(graph_, value);
+    if (producer != kNone && marked_.contains(producer)) {
+      RETURN_IF_ERROR(Recompute(producer));
+    } else {
+      ASSIGN_OR_RETURN(const ValueId taken, Take(value, pick_.axis));
+      done_.try_emplace(value, taken);
+    }
+    return done_.find(value)->second;
+  }
+
+  absl::StatusOr<ValueId> Take(ValueId value, int64_t axis) {
+    if (of_segments()) {
+      std::vector<ValueId> inputs = {value};
+      absl::c_copy(pick_.operands, std::back_inserter(inputs));
+      if (pick_.op == "reprise.SegmentPick") {
+        ASSIGN_OR_RETURN(inputs[1], AddReshape(graph_, inputs[1], {pick_.count}));
+      }
+      return AddInferred(graph_, pick_.op, std::move(inputs), pick_.attributes);
+    }
+    const ValueId positions = graph_.AddConstant("", Tensor::Int64s(pick_.positions));
+    const Attributes attributes({{"axis", axis}});
+    if (!IsWeight(graph_, value)) {
+      return AddInferred(graph_, "Gather", {value, positions}, attributes);
+    }
+    Shape shape = *ShapeOf(graph_, value);
+    shape[axis] = pick_.count;
+    return AddWeight(graph_, "Gather", attributes, {value, positions}, graph_.value(value).dtype,
+                     std::move(shape));
+  }
+
+  // The marked node `id` at the picked positions.
+  absl::Status Recompute(NodeId id) {
+    const Node node = graph_.node(id);  // A copy: adding nodes moves them.
+    if (TakesPickedQueries(node)) return RecomputeAttention(node);
+    std::vector<ValueId> inputs = node.inputs;
+    const std::vector<PositionOperand> operands = marked_.find(id)->second;
+    for (const PositionOperand& operand : operands) {
+      ValueId& input = inputs[operand.index];
+      if (operand.axis == pick_.axis) {
+        ASSIGN_OR_RETURN(input, Picked(input));
+      } else {
+        ASSIGN_OR_RETURN(input, Take(input, operand.axis));
+      }
+    }
+    if (node.op == "Reshape") {
+      Shape shape = *ShapeOf(graph_, node.outputs[0]);
+      shape[pick_.axis] = pick_.count;
+      ASSIGN_OR_RETURN(const ValueId reshaped, AddReshape(graph_, inputs[0], shape));
+      done_.try_emplace(node.outputs[0], reshaped);
+      return absl::OkStatus();
+    }
+    size_t results = node.outputs.size();
+    while (results > 1 && node.outputs[results - 1] == kNone) --results;
+    const NodeId picked =
+        graph_.AddNode(node.op, std::move(inputs), node.attributes, results, node.name);
+    if (!node.source_op.empty()) graph_.SetSource(picked, node.source_op, node.name);
+    RETURN_IF_ERROR(InferNode(graph_, picked));
+    for (size_t i = 0; i < results; ++i) {
+      if (node.outputs[i] != kNone) {
+        done_.try_emplace(node.outputs[i], graph_.node(picked).outputs[i]);
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status RecomputeAttention(const Node& node) {
+    std::vector<ValueId> inputs = node.inputs;
+    if (node.attributes.Int("packed_qkv", 0) != 0) {
+      inputs.resize(std::max<size_t>(inputs.size(), 3), kNone);
+      RETURN_IF_ERROR(TakeApart(*Projections(graph_, node), inputs));
+    } else {
+      ASSIGN_OR_RETURN(inputs[0], Picked(inputs[0]));
+    }
+    if (of_segments()) {
+      inputs.resize(kPlaces, kNone);
+      ASSIGN_OR_RETURN(const ValueId places, Picked(graph_.FindValue(kPositionsInput)));
+      inputs.push_back(places);
+    } else if (node.input(kMask) != kNone) {
+      // Rows of queries, where each has its own.
+      const Shape& mask = *ShapeOf(graph_, inputs[kMask]);
+      const int64_t axis = static_cast<int64_t>(mask.size()) - 2;
+      if (axis >= 0 && mask[axis] != 1) {
+        ASSIGN_OR_RETURN(inputs[kMask], Take(inputs[kMask], axis));
+      }
+    }
+    Attributes attributes = node.attributes;
+    attributes.Set("packed_qkv", int64_t{0});
+    ASSIGN_OR_RETURN(const ValueId attention, AddInferred(graph_, node.op, std::move(inputs),
+                                                          std::move(attributes), node.name));
+    done_.try_emplace(node.outputs[0], attention);
+    return absl::OkStatus();
+  }
+
+  // Queries at the picked positions, keys and values at all: inputs 0 to 2.
+  absl::Status TakeApart(const Node& product, std::vector<ValueId>& inputs) {
+    const Node all = product;  // A copy: adding nodes moves them.
+    const ops::LinearForm& form = *ops::LinearFormOf(all.op);
+    std::vector<size_t> of_columns = {1, form.bias};
+    std::vector<size_t> of_rows = {0};
+    if (form.op == "reprise.IntegerLinear") {
+      of_columns.insert(of_columns.end(), {3, 5});
+      of_rows.insert(of_rows.end(), {2, 4});
+    }
+    for (size_t part = 0; part < 3; ++part) {
+      std::vector<ValueId> operands = all.inputs;
+      for (const size_t i : of_columns) {
+        if (all.input(i) == kNone) continue;
+        ASSIGN_OR_RETURN(operands[i], ThirdOf(graph_, all.inputs[i], static_cast<int64_t>(part)));
+      }
+      for (const size_t i : of_rows) {
+        if (part > 0 || all.input(i) == kNone || (i > 0 && HasOneElement(graph_, all.inputs[i]))) {
+          continue;
+        }
+        ASSIGN_OR_RETURN(operands[i], Picked(all.inputs[i]));
+      }
+      ASSIGN_OR_RETURN(inputs[part],
+                       AddInferred(graph_, all.op, std::move(operands), all.attributes, all.name));
+    }
+    return absl::OkStatus();
+  }
+
+  Graph& graph_;
+  const Pick pick_;
+  std::vector<NodeId> picks_;
+  HashMap<NodeId, std::vector<PositionOperand>> marked_;
+  HashMap<ValueId, ValueId> done_;  // picked already
+};
+
+class HoistPicksPass : public Pass {
+ public:
+  absl::string_view name() const override { return "hoist_picks"; }
+
+  absl::StatusOr<bool> Run(Graph& graph) const override {
+    std::list<Hoist> kinds;
+    for (const NodeId id : graph.NodeIds()) {
+      std::optional<Pick> pick = MatchPick(graph, graph.node(id));
+      if (!pick.has_value()) continue;
+      auto kind = absl::c_find_if(kinds, [&](const Hoist& one) { return one.pick() == *pick; });
+      if (kind == kinds.end()) kind = kinds.emplace(kinds.end(), graph, *std::move(pick));
+      kind->Add(id);
+    }
+    bool changed = false;
+    for (Hoist& kind : kinds) {
+      ASSIGN_OR_RETURN(const bool hoisted, kind.Run());
+      changed = changed || hoisted;
+    }
+    return changed;
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Pass> HoistPicks() { return std::make_unique<HoistPicksPass>(); }
+
+}  // namespace reprise
