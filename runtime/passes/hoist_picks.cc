@@ -20,94 +20,14 @@
 #include "runtime/ops/op.h"
 #include "runtime/passes/pack_tokens.h"
 #include "runtime/passes/passes.h"
+#include "runtime/passes/pick.h"
 #include "runtime/passes/position_operands.h"
 #include "runtime/passes/rewrite.h"
 
 namespace reprise {
 namespace {
 
-constexpr size_t kMask = 3, kBias = 4, kSegments = 5, kPlaces = 6;  // of attention
-
-// Which positions are picked: at most half of them.
-struct Pick {
-  int64_t axis = 0;                // that they lie along
-  int64_t from = 0, count = 0;     // positions there are, and that are picked
-  std::vector<int64_t> positions;  // where they are known; else each segment picks one:
-  std::string op;
-  Attributes attributes;
-  std::vector<ValueId> operands;  // behind the data; the last are the segments
-
-  friend bool operator==(const Pick&, const Pick&) = default;
-};
-
-std::optional<std::vector<int64_t>> KnownInts(const Graph& graph, ValueId value) {
-  const Tensor* constant = value == kNone ? nullptr : KnownConstant(graph, value);
-  if (constant == nullptr || constant->shape().size() > 1) return std::nullopt;
-  auto ints = constant->ToInt64s();
-  if (!ints.ok()) return std::nullopt;
-  return *std::move(ints);
-}
-
-// The positions that a Gather, or a Slice along one axis, takes; nullopt where data decides.
-std::optional<std::vector<int64_t>> PositionsOf(const Graph& graph, const Node& node, Pick& pick) {
-  const Shape& data = *ShapeOf(graph, node.inputs[0]);
-  const int64_t rank = static_cast<int64_t>(data.size());
-  if (node.op == "Gather") {
-    pick.axis = NormalizeAxis(node.attributes.Int("axis", 0), rank).value_or(-1);
-    return KnownInts(graph, node.input(1));
-  }
-  const auto starts = KnownInts(graph, node.input(1)), axes = KnownInts(graph, node.input(3));
-  const auto steps =
-      node.input(4) == kNone ? std::vector<int64_t>{1} : KnownInts(graph, node.input(4));
-  if (node.op != "Slice" || !starts || !axes || !steps || starts->size() != 1 ||
-      axes->size() != 1 || steps->size() != 1) {
-    return std::nullopt;
-  }
-  pick.axis = NormalizeAxis((*axes)[0], rank).value_or(-1);
-  if (pick.axis < 0 || (*steps)[0] <= 0) return std::nullopt;
-  const int64_t size = data[pick.axis];
-  const int64_t start = (*starts)[0] < 0 ? std::max<int64_t>((*starts)[0] + size, 0) : (*starts)[0];
-  std::vector<int64_t> positions((*ShapeOf(graph, node.outputs[0]))[pick.axis]);
-  for (size_t i = 0; i < positions.size(); ++i) {
-    positions[i] = start + static_cast<int64_t>(i) * (*steps)[0];
-  }
-  return positions;
-}
-
-std::optional<Pick> MatchPick(const Graph& graph, const Node& node) {
-  if (node.inputs.empty() || ProducerOf(graph, node.inputs[0]) == kNone) return std::nullopt;
-  const Shape& data = *ShapeOf(graph, node.inputs[0]);
-  const Shape& out = *ShapeOf(graph, node.outputs[0]);
-  Pick pick;
-  if (node.op == "reprise.SegmentReduce" || node.op == "reprise.SegmentPick") {
-    const std::string reduction = node.attributes.String("reduction", "first");
-    if (reduction != "first" && reduction != "last") return std::nullopt;
-    pick.op = node.op;
-    pick.attributes = node.attributes;
-    pick.operands.assign(node.inputs.begin() + 1, node.inputs.end());
-    pick.count = ShapeOf(graph, pick.operands.back())->front() - 1;
-    if (node.op == "reprise.SegmentPick" &&
-        NumElements(*ShapeOf(graph, pick.operands[0])) != pick.count) {
-      return std::nullopt;
-    }
-  } else {
-    auto positions = PositionsOf(graph, node, pick);
-    if (!positions.has_value() || pick.axis < 0 || positions->empty()) return std::nullopt;
-    const int64_t size = data[pick.axis];
-    for (int64_t& position : *positions) {
-      if (position < 0) position += size;
-      if (position < 0 || position >= size) return std::nullopt;
-    }
-    pick.positions = *std::move(positions);
-    pick.count = static_cast<int64_t>(pick.positions.size());
-  }
-  if (static_cast<int64_t>(data.size()) < pick.axis + 2 || NumElements(out) == 0) {
-    return std::nullopt;
-  }
-  pick.from = data[pick.axis];
-  if (2 * pick.count > pick.from) return std::nullopt;
-  return pick;
-}
+constexpr size_t kMask = 3, kSegments = 5, kPlaces = 6;  // of attention
 
 // The product of attention's one operand for queries, keys and values; nullptr where there is none
 // that can be taken apart.
@@ -377,6 +297,13 @@ class HoistPicksPass : public Pass {
   absl::string_view name() const override { return "hoist_picks"; }
 
   absl::StatusOr<bool> Run(Graph& graph) const override {
+    bool changed = false;
+    const auto values = static_cast<ValueId>(graph.num_values());
+    for (ValueId value = 0; value < values; ++value) {
+      if (graph.value(value).users.size() < 2 || graph.IsOutput(value)) continue;
+      ASSIGN_OR_RETURN(const bool joined, JoinPicks(graph, value));
+      changed = changed || joined;
+    }
     std::list<Hoist> kinds;
     for (const NodeId id : graph.NodeIds()) {
       std::optional<Pick> pick = MatchPick(graph, graph.node(id));
@@ -385,7 +312,6 @@ class HoistPicksPass : public Pass {
       if (kind == kinds.end()) kind = kinds.emplace(kinds.end(), graph, *std::move(pick));
       kind->Add(id);
     }
-    bool changed = false;
     for (Hoist& kind : kinds) {
       ASSIGN_OR_RETURN(const bool hoisted, kind.Run());
       changed = changed || hoisted;

@@ -73,16 +73,29 @@ TEST(HoistPicksTest, RowsOfTheMaskArePickedWithTheQueries) {
 }
 
 TEST(HoistPicksTest, WhatOthersReadIsComputedWhole) {
-  // All tokens are an output; most are picked; the sum reads all; one node picks two things.
+  // All tokens are an output; most are picked; the sum reads all; two nodes pick most.
   ExpectUnchanged(*HoistPicks(), Layer(absl::StrCat(kFirst, "output %y\n")));
   ExpectUnchanged(*HoistPicks(), Layer("const %i: i64[3] = {0, 1, 3}\n"
                                        "%p: ? = Gather(%y, %i) {axis = 1}\noutput %p\n"));
   ExpectUnchanged(*HoistPicks(), Layer(absl::StrCat("const %d: i64[1] = {1}\n", kFirst,
                                                     "%s: ? = ReduceSum(%y, %d)\noutput %s\n")));
-  ExpectUnchanged(*HoistPicks(), Layer("const %i: i64[] = {0}\nconst %j: i64[] = {1}\n"
+  ExpectUnchanged(*HoistPicks(), Layer("const %i: i64[] = {0}\nconst %j: i64[2] = {1, 2}\n"
                                        "%p: ? = Gather(%y, %i) {axis = 1}\n"
                                        "%r: ? = Gather(%y, %j) {axis = 1}\n"
                                        "output %p\noutput %r\n"));
+}
+
+TEST(HoistPicksTest, PicksOfOneValueAreOne) {
+  const std::string text = Layer(R"(const %i: i64[] = {0}
+    const %j: i64[1] = {-1}
+    %p: ? = Gather(%y, %i) {axis = 1}
+    %r: ? = Gather(%y, %j) {axis = 1}
+    output %p
+    output %r
+)");
+  ExpectSameAnswers(*HoistPicks(), text);
+  const std::string rewritten = RunPass(*HoistPicks(), text);
+  EXPECT_NE(rewritten.find("f32[2, 2, 8] = reprise.Attention"), std::string::npos) << rewritten;
 }
 
 TEST(HoistPicksTest, NodesBesideAttentionFollow) {
