@@ -87,7 +87,7 @@ absl::Status AxisMeasurement::FirstLook() {
     RETURN_IF_ERROR(Look());
   }
   if (options_.brief && !axis_.is_batch) later_.insert(later_.begin(), first[0]);
-  if (axis_.is_batch ? options_.brief : may_follow) rest_.emplace();
+  if (axis_.is_batch ? options_.brief : may_follow) rest_ = Rest();
   return absl::OkStatus();
 }
 

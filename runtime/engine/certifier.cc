@@ -190,9 +190,9 @@ void Certifier::Confirm(const Model& model) const {
       confirmed[i].reason = std::string(measured.status().message());
     }
   }
-  for (const auto& [axis, certificate] : confirmed) {
-    if (certificate.certified) continue;
-    WhereMemoryAllows([&] { model.owner_->observer().OnAxisRefused(axis); });
+  for (const auto& one : confirmed) {
+    if (one.second.certified) continue;
+    WhereMemoryAllows([&] { model.owner_->observer().OnAxisRefused(one.first); });
   }
   model.padding_.Finish(std::move(confirmed));
 }

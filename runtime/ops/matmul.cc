@@ -334,7 +334,8 @@ absl::Status FusedMatMulKernel(const KernelContext& context) {
 }
 
 absl::Status CheckActivation(absl::string_view activation) {
-  for (absl::string_view known : {"none", "gelu", "gelu_tanh", "relu", "tanh", "sigmoid", "silu"}) {
+  for (absl::string_view known :
+       {"none", "gelu", "gelu_tanh", "relu", "tanh", "sigmoid", "silu", "quick_gelu"}) {
     if (activation == known) return absl::OkStatus();
   }
   return absl::InvalidArgumentError(absl::StrCat("unknown activation '", activation, "'"));
@@ -350,6 +351,9 @@ void ApplyActivation(absl::string_view activation, float* y, int64_t count) {
   if (activation == "tanh") map([](float x) { return std::tanh(x); });
   if (activation == "sigmoid") map([](float x) { return 1 / (1 + std::exp(-x)); });
   if (activation == "silu") map([](float x) { return x / (1 + std::exp(-x)); });
+  if (activation == "quick_gelu") {
+    map([](float x) { return x / (1 + std::exp(-kQuickGeluAlpha * x)); });
+  }
 }
 
 absl::Status LinearRule(InferContext& context) {

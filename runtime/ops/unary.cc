@@ -148,7 +148,7 @@ absl::Status GeluKernel(const KernelContext& context) {
   return MapFloats(context, [](auto x) { return ErfGelu(x); });
 }
 absl::Status QuickGeluKernel(const KernelContext& context) {
-  const float alpha = context.node.attributes.Float("alpha", 1.702f);
+  const float alpha = context.node.attributes.Float("alpha", kQuickGeluAlpha);
   return MapFloats(context, [alpha](auto x) { return x * Logistic(decltype(x)(alpha) * x); });
 }
 absl::Status SoftplusKernel(const KernelContext& context) {

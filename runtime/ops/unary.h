@@ -5,6 +5,9 @@
 
 namespace reprise::ops {
 
+// com.microsoft.QuickGelu(x) {alpha}: x sigmoid(alpha x); its alpha where none is given.
+inline constexpr float kQuickGeluAlpha = 1.702f;
+
 // Signed numbers.
 Kernel AbsKernel, NegKernel, SignKernel, ReluKernel;
 // Floating-point.

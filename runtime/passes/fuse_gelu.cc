@@ -1,14 +1,16 @@
-// The decomposed forms of Gelu: 0.5 x (1 + erf(x / sqrt 2)) and
-// 0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))).
+// The decomposed forms of Gelu: 0.5 x (1 + erf(x / sqrt 2)),
+// 0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))), and x sigmoid(1.702 x).
 //
 // Exporters order and group the factors in every way, so nothing is compared with a picture of the
-// pattern: the expressions around erf or tanh are read as polynomials. With t the result of erf or
-// tanh, its operand must be the polynomial in x above, and the whole must be 0.5 x + 0.5 x t.
+// pattern: the expressions around erf, tanh or sigmoid are read as polynomials. With t the result
+// of one of these, its operand must be the polynomial in x above, and the whole must be 0.5 x + 0.5
+// x t, or x t.
 #include <algorithm>
 #include <array>
 #include <cmath>
 
 #include "runtime/base/status_macros.h"
+#include "runtime/ops/unary.h"
 #include "runtime/passes/passes.h"
 #include "runtime/passes/rewrite.h"
 
@@ -124,6 +126,36 @@ void CollectCandidates(const Graph& graph, ValueId value, int depth,
   for (ValueId input : node.inputs) CollectCandidates(graph, input, depth - 1, candidates);
 }
 
+// A function t of a polynomial in x, and what a polynomial in x and t of it then is.
+struct Form {
+  absl::string_view function;
+  Polynomial operand, whole;
+  absl::string_view op;
+  Attributes attributes;
+};
+
+const std::vector<Form>& Forms() {
+  static const auto* const forms = [] {
+    const double root = std::sqrt(2 / M_PI);
+    Polynomial erf, tanh, sigmoid, half, product;
+    erf.c[1][0] = std::sqrt(0.5);
+    tanh.c[1][0] = root;
+    tanh.c[3][0] = root * 0.044715;
+    sigmoid.c[1][0] = ops::kQuickGeluAlpha;
+    half.c[1][0] = half.c[1][1] = 0.5;
+    product.c[1][1] = 1;
+    return new std::vector<Form>{
+        {"Erf", erf, half, "Gelu", {{"approximate", std::string("none")}}},
+        {"Tanh", tanh, half, "Gelu", {{"approximate", std::string("tanh")}}},
+        {"Sigmoid",
+         sigmoid,
+         product,
+         "com.microsoft.QuickGelu",
+         {{"alpha", ops::kQuickGeluAlpha}}}};
+  }();
+  return *forms;
+}
+
 class FuseGeluPass : public Pass {
  public:
   absl::string_view name() const override { return "fuse_gelu"; }
@@ -132,19 +164,19 @@ class FuseGeluPass : public Pass {
     bool changed = false;
     for (NodeId id : graph.NodeIds()) {
       if (graph.node(id).removed) continue;
-      const std::string& op = graph.node(id).op;
-      if ((op != "Erf" && op != "Tanh") || !IsFloat32(graph, graph.node(id).outputs[0])) continue;
-      ASSIGN_OR_RETURN(const bool rewritten, Rewrite(graph, id, op == "Tanh"));
-      changed |= rewritten;
+      if (!IsFloat32(graph, graph.node(id).outputs[0])) continue;
+      for (const Form& form : Forms()) {
+        if (graph.node(id).op != form.function) continue;
+        ASSIGN_OR_RETURN(const bool rewritten, Rewrite(graph, id, form));
+        changed |= rewritten;
+        break;
+      }
     }
     return changed;
   }
 
  private:
-  static ValueId FindX(const Graph& graph, ValueId operand, bool tanh) {
-    Polynomial expected;
-    expected.c[1][0] = tanh ? std::sqrt(2 / M_PI) : std::sqrt(0.5);
-    if (tanh) expected.c[3][0] = expected.c[1][0] * 0.044715;
+  static ValueId FindX(const Graph& graph, ValueId operand, const Polynomial& expected) {
     std::vector<ValueId> candidates;
     CollectCandidates(graph, operand, kMaxDepth, candidates);
     for (ValueId x : candidates) {
@@ -155,13 +187,10 @@ class FuseGeluPass : public Pass {
     return kNone;
   }
 
-  static absl::StatusOr<bool> Rewrite(Graph& graph, NodeId id, bool tanh) {
-    const ValueId x = FindX(graph, graph.node(id).inputs[0], tanh);
+  static absl::StatusOr<bool> Rewrite(Graph& graph, NodeId id, const Form& form) {
+    const ValueId x = FindX(graph, graph.node(id).inputs[0], form.operand);
     if (x == kNone) return false;
     const ValueId t = graph.node(id).outputs[0];
-    Polynomial expected;
-    expected.c[1][0] = 0.5;
-    expected.c[1][1] = 0.5;
     ValueId whole = t;
     for (int step = 0; step < 4; ++step) {
       const NodeId user = OnlyUser(graph, whole);
@@ -169,11 +198,9 @@ class FuseGeluPass : public Pass {
       whole = graph.node(user).outputs[0];
       const auto polynomial = Reader(graph, x, t).Read(whole, kMaxDepth);
       if (!polynomial.has_value()) return false;
-      if (!Matches(*polynomial, expected) || !SameShape(graph, whole, x)) continue;
+      if (!Matches(*polynomial, form.whole) || !SameShape(graph, whole, x)) continue;
       const std::string name = graph.node(id).name;
-      ASSIGN_OR_RETURN(const ValueId gelu,
-                       AddInferred(graph, "Gelu", {x},
-                                   {{"approximate", std::string(tanh ? "tanh" : "none")}}, name));
+      ASSIGN_OR_RETURN(const ValueId gelu, AddInferred(graph, form.op, {x}, form.attributes, name));
       Replace(graph, whole, gelu);
       return true;
     }

@@ -1,8 +1,11 @@
 // MatMul with a parameter on the right, the Add of a bias and an activation that follow become one
-// reprise.Linear; behind a reprise.IntegerLinear they join it. (Gemm with a parameter has become
+// reprise.Linear; behind such a product they join it. (Gemm with a parameter has become
 // MatMul before, in rules_matmul.cc.)
+#include <algorithm>
+
 #include "runtime/base/status_macros.h"
 #include "runtime/ops/linear_form.h"
+#include "runtime/ops/unary.h"
 #include "runtime/passes/passes.h"
 #include "runtime/passes/rewrite.h"
 
@@ -25,13 +28,15 @@ bool IsBias(const Graph& graph, ValueId value, int64_t columns) {
 }
 
 std::optional<Linear> MatchProduct(const Graph& graph, const Node& node) {
-  if (node.op == "reprise.IntegerLinear") {
-    const ops::LinearForm* form = ops::LinearFormOf(node.op);
-    if (node.input(form->bias) != kNone || node.input(form->residual) != kNone ||
+  if (const ops::LinearForm* form = ops::LinearFormOf(node.op); form != nullptr) {
+    if (node.input(form->residual) != kNone ||
         node.attributes.String("activation", "none") != "none") {
       return std::nullopt;
     }
-    return Linear{.form = form, .inputs = node.inputs, .result = node.outputs[0]};
+    Linear linear = {.form = form, .inputs = node.inputs, .result = node.outputs[0]};
+    linear.bias = node.input(form->bias);
+    linear.inputs.resize(std::min(linear.inputs.size(), form->bias));
+    return linear;
   }
   if (node.op != "MatMul" || !IsFloat32(graph, node.inputs[0]) ||
       !IsFloat32(graph, node.inputs[1]) || !IsParameter(graph, node.inputs[1]) ||
@@ -85,6 +90,10 @@ void AbsorbActivation(const Graph& graph, Linear& linear) {
   if (node.op == "Gelu") {
     linear.activation =
         node.attributes.String("approximate", "none") == "tanh" ? "gelu_tanh" : "gelu";
+  } else if (node.op == "com.microsoft.QuickGelu") {
+    const float alpha = node.attributes.Float("alpha", ops::kQuickGeluAlpha);
+    if (alpha != 1 && alpha != ops::kQuickGeluAlpha) return;
+    linear.activation = alpha == 1 ? "silu" : "quick_gelu";
   } else if (node.op == "Relu") {
     linear.activation = "relu";
   } else if (node.op == "Tanh") {

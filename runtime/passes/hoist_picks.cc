@@ -16,8 +16,8 @@
 #include "absl/algorithm/container.h"
 #include "runtime/base/hash_map.h"
 #include "runtime/base/status_macros.h"
-#include "runtime/ops/linear_form.h"
 #include "runtime/ops/op.h"
+#include "runtime/passes/linear_columns.h"
 #include "runtime/passes/pack_tokens.h"
 #include "runtime/passes/passes.h"
 #include "runtime/passes/pick.h"
@@ -36,38 +36,8 @@ const Node* Projections(const Graph& graph, const Node& attention) {
   const NodeId producer = ProducerOf(graph, value);
   if (producer == kNone || OnlyUser(graph, value) == kNone) return nullptr;
   const Node& node = graph.node(producer);
-  const ops::LinearForm* form = ops::LinearFormOf(node.op);
-  if (form == nullptr || node.input(form->residual) != kNone ||
-      node.attributes.String("activation", "none") != "none" ||
-      !IsParameter(graph, node.inputs[1]) || ShapeOf(graph, node.inputs[1])->back() % 3 != 0) {
-    return nullptr;
-  }
-  const bool floats = form->op == "reprise.Linear";
-  for (size_t i = floats ? form->bias : 3; i <= form->bias; i += floats ? 1 : 2) {
-    if (node.input(i) == kNone || (!floats && i == 4)) continue;
-    if (!IsWeight(graph, node.inputs[i])) return nullptr;
-  }
-  return &node;
-}
-
-// Third `part` of the columns of a weight; the weight itself where it has one element for all.
-absl::StatusOr<ValueId> ThirdOf(Graph& graph, ValueId weight, int64_t part) {
-  if (weight == kNone || HasOneElement(graph, weight)) return weight;
-  const Value& value = graph.value(weight);
-  Shape shape = *value.shape;
-  shape.back() /= 3;
-  const int64_t axis = static_cast<int64_t>(shape.size()) - 1;
-  if (const ParameterExprPtr& whole = value.parameter;
-      whole != nullptr && whole->op() == "Concat") {
-    const bool thirds = whole->inputs().size() == 3 && whole->attributes().Int("axis", 0) == axis &&
-                        whole->inputs()[static_cast<size_t>(part)]->shape() == shape;
-    if (thirds) return AddExpression(graph, whole->inputs()[static_cast<size_t>(part)]);
-  }
-  const DType dtype = value.dtype;
-  const auto ints = [&](int64_t one) { return graph.AddConstant("", Tensor::Int64s({one})); };
-  const int64_t columns = shape.back();
-  const ValueId begin = ints(part * columns), end = ints((part + 1) * columns), along = ints(axis);
-  return AddWeight(graph, "Slice", {}, {weight, begin, end, along}, dtype, std::move(shape));
+  const bool thirds = ShapeOf(graph, value)->back() % 3 == 0;
+  return thirds && HasColumnsToCut(graph, node) ? &node : nullptr;
 }
 
 // One kind of pick, and all nodes that make it.
@@ -260,23 +230,15 @@ class Hoist {
   // Queries at the picked positions, keys and values at all: inputs 0 to 2.
   absl::Status TakeApart(const Node& product, std::vector<ValueId>& inputs) {
     const Node all = product;  // A copy: adding nodes moves them.
-    const ops::LinearForm& form = *ops::LinearFormOf(all.op);
-    std::vector<size_t> of_columns = {1, form.bias};
+    const int64_t columns = ShapeOf(graph_, all.outputs[0])->back() / 3;
     std::vector<size_t> of_rows = {0};
-    if (form.op == "reprise.IntegerLinear") {
-      of_columns.insert(of_columns.end(), {3, 5});
-      of_rows.insert(of_rows.end(), {2, 4});
-    }
+    if (all.op == "reprise.IntegerLinear") of_rows = {0, 2, 4};
     for (size_t part = 0; part < 3; ++part) {
-      std::vector<ValueId> operands = all.inputs;
-      for (const size_t i : of_columns) {
-        if (all.input(i) == kNone) continue;
-        ASSIGN_OR_RETURN(operands[i], ThirdOf(graph_, all.inputs[i], static_cast<int64_t>(part)));
-      }
+      ASSIGN_OR_RETURN(std::vector<ValueId> operands,
+                       CutColumns(graph_, all, static_cast<int64_t>(part) * columns, columns));
       for (const size_t i : of_rows) {
-        if (part > 0 || all.input(i) == kNone || (i > 0 && HasOneElement(graph_, all.inputs[i]))) {
-          continue;
-        }
+        const bool one = i > 0 && (all.input(i) == kNone || HasOneElement(graph_, all.inputs[i]));
+        if (part > 0 || one) continue;
         ASSIGN_OR_RETURN(operands[i], Picked(all.inputs[i]));
       }
       ASSIGN_OR_RETURN(inputs[part],

@@ -29,7 +29,7 @@ std::unique_ptr<Pass> Canonicalize();
 std::unique_ptr<Pass> FuseLayerNorm();
 // Squares, means and roots without a difference become RMSNormalization.
 std::unique_ptr<Pass> FuseRmsNorm();
-// The erf and tanh forms become Gelu.
+// The erf and tanh forms become Gelu, that of a sigmoid com.microsoft.QuickGelu.
 std::unique_ptr<Pass> FuseGelu();
 // MatMulInteger with its scales, MatMul of dequantised rows and weights, QLinearMatMul: by weights,
 // they become reprise.IntegerLinear.
@@ -56,6 +56,8 @@ std::unique_ptr<Pass> FuseAttention();
 // The q, k and v projections of one reprise.Attention become one product.
 std::unique_ptr<Pass> FuseRelativeAttention();
 std::unique_ptr<Pass> FuseQkv();
+// Products of whose columns pieces are read become a product for each piece.
+std::unique_ptr<Pass> SplitLinear();
 // Gathers from parameters and the Adds between them become reprise.EmbeddingSum.
 std::unique_ptr<Pass> FuseEmbedding();
 // Add and LayerNormalization become reprise.AddLayerNorm.

@@ -43,6 +43,8 @@ constexpr Factory kCapturePasses[] = {
     FuseAttention,
     FuseRelativeAttention,  // Of what attention adds to its scores.
     FuseQkv,
+    SplitLinear,      // What is no operand of attention as it is.
+    FuseLinear,       // Activations behind the pieces.
     FuseEmbedding,
     FuseAddLayerNorm,
     FuseResidual,

@@ -34,6 +34,7 @@ HWY_INLINE VF Apply(F32 d, VF x) {
   if constexpr (op == Unary::kGelu) return Gelu(d, x);
   if constexpr (op == Unary::kGeluTanh) return GeluTanh(d, x);
   if constexpr (op == Unary::kSilu) return Silu(d, x);
+  if constexpr (op == Unary::kQuickGelu) return QuickGelu(d, x);
   if constexpr (op == Unary::kSquare) return hn::Mul(x, x);
   if constexpr (op == Unary::kSign) return Sign(d, x);
   if constexpr (op == Unary::kLog) return Log(d, x);
@@ -142,7 +143,7 @@ UnaryFunction UnaryOf(Unary op) {
       UnaryRun<Unary::kLog>,  UnaryRun<Unary::kSin>,        UnaryRun<Unary::kCos>,
       UnaryRun<Unary::kTan>,  UnaryRun<Unary::kAsin>,       UnaryRun<Unary::kAcos>,
       UnaryRun<Unary::kAtan>, UnaryRun<Unary::kSoftplus>,   UnaryRun<Unary::kSoftsign>,
-      UnaryRun<Unary::kMish>, UnaryRun<Unary::kHardSwish>};
+      UnaryRun<Unary::kMish>, UnaryRun<Unary::kHardSwish>,  UnaryRun<Unary::kQuickGelu>};
   return kFunctions[static_cast<int>(op)];
 }
 

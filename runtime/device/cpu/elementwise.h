@@ -40,6 +40,7 @@ enum class Unary : uint8_t {
   kSoftsign,
   kMish,
   kHardSwish,
+  kQuickGelu,  // of its usual alpha
 };
 
 // Functions with two constants, alpha and beta; some have only the first.

@@ -16,7 +16,16 @@
 
 namespace reprise::cpu {
 
-enum class Activation : uint8_t { kNone, kRelu, kGelu, kGeluTanh, kTanh, kSigmoid, kSilu };
+enum class Activation : uint8_t {
+  kNone,
+  kRelu,
+  kGelu,
+  kGeluTanh,
+  kTanh,
+  kSigmoid,
+  kSilu,
+  kQuickGelu,
+};
 
 // How a product of packed weights walks over its operands. The order of every sum is the same, and
 // so is every bit of the result: only the caches see a difference, and which walk suits them best

@@ -86,6 +86,8 @@ HWY_INLINE VF Activate(F32 d, VF v, Activation activation) {
       return Sigmoid(d, v);
     case Activation::kSilu:
       return Silu(d, v);
+    case Activation::kQuickGelu:
+      return QuickGelu(d, v);
   }
   return v;
 }
@@ -111,6 +113,8 @@ HWY_INLINE void WithActivation(Activation activation, const Finish& finish) {
       return finish(KnownActivation<Activation::kSigmoid>());
     case Activation::kSilu:
       return finish(KnownActivation<Activation::kSilu>());
+    case Activation::kQuickGelu:
+      return finish(KnownActivation<Activation::kQuickGelu>());
   }
 }
 

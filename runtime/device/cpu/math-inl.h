@@ -28,6 +28,8 @@
 #include <cmath>
 #include <cstdint>
 
+#include "runtime/ops/unary.h"
+
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -211,6 +213,10 @@ HWY_INLINE VF GeluTanh(F32 d, VF x) {
 }
 
 HWY_INLINE VF Silu(F32 d, VF x) { return hn::Mul(x, Sigmoid(d, x)); }
+
+HWY_INLINE VF QuickGelu(F32 d, VF x) {
+  return hn::Mul(x, Sigmoid(d, hn::Mul(x, hn::Set(d, ops::kQuickGeluAlpha))));
+}
 
 HWY_INLINE VF Relu(F32 d, VF x) { return AtLeast(d, x, 0.0f); }
 

@@ -123,6 +123,8 @@ UnaryFunction ActivationFunction(const CpuTarget& target, Activation activation)
       return target.elementwise.unary(Unary::kSigmoid);
     case Activation::kSilu:
       return target.elementwise.unary(Unary::kSilu);
+    case Activation::kQuickGelu:
+      return target.elementwise.unary(Unary::kQuickGelu);
   }
   return nullptr;
 }

@@ -12,7 +12,7 @@ std::optional<Activation> ActivationOf(absl::string_view name) {
       {"none", Activation::kNone}, {"relu", Activation::kRelu},
       {"gelu", Activation::kGelu}, {"gelu_tanh", Activation::kGeluTanh},
       {"tanh", Activation::kTanh}, {"sigmoid", Activation::kSigmoid},
-      {"silu", Activation::kSilu}};
+      {"silu", Activation::kSilu}, {"quick_gelu", Activation::kQuickGelu}};
   for (const auto& [known, activation] : kNames) {
     if (name == known) return activation;
   }
@@ -179,6 +179,7 @@ void CountActivation(const Product& product, LaunchWork& work) {
     case Activation::kTanh:
     case Activation::kSigmoid:
     case Activation::kSilu:
+    case Activation::kQuickGelu:
       work.exps = results;
       break;
   }

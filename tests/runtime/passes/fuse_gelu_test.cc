@@ -28,6 +28,20 @@ std::string Gelu(absl::string_view approximate) {
                       approximate, "\"}\n output %y\n}");
 }
 
+TEST(FuseGeluTest, TheSigmoidFormBecomesQuickGelu) {
+  const auto body = [](const char* factor, const char* product) {
+    return absl::StrCat("const %q: f32[] = {", factor, "}\n%a: ? = Mul(%q, %x)\n",
+                        "%t: ? = Sigmoid(%a)\n", product);
+  };
+  for (const char* product : {"%y: ? = Mul(%x, %t)", "%y: ? = Mul(%t, %x)"}) {
+    ExpectRewrite(*FuseGelu(), GeluGraph(body("1.702", product)),
+                  "graph {\n input %x: f32[4, 8]\n"
+                  "%y: ? = com.microsoft.QuickGelu(%x) {alpha = 1.702}\n output %y\n}");
+  }
+  ExpectUnchanged(*FuseGelu(), GeluGraph(body("1.7", "%y: ? = Mul(%x, %t)")));
+  ExpectUnchanged(*FuseGelu(), GeluGraph(body("1.702", "%y: ? = Mul(%a, %t)")));
+}
+
 TEST(FuseGeluTest, TheErfFormsBecomeGelu) {
   const std::vector<std::string> bodies = {
       R"(%a: ? = Div(%x, %root2)

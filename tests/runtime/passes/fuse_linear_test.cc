@@ -17,6 +17,9 @@ TEST(FuseLinearTest, MatMulBiasAndActivationBecomeOneNode) {
       {"%y: ? = Gelu(%a) {approximate = \"tanh\"}", "gelu_tanh"},
       {"%s: ? = Sigmoid(%a)\n %y: ? = Mul(%a, %s)", "silu"},
       {"%s: ? = Sigmoid(%a)\n %y: ? = Mul(%s, %a)", "silu"},
+      {"%y: ? = com.microsoft.QuickGelu(%a) {alpha = 1.0}", "silu"},
+      {"%y: ? = com.microsoft.QuickGelu(%a) {alpha = 1.702}", "quick_gelu"},
+      {"%y: ? = com.microsoft.QuickGelu(%a)", "quick_gelu"},
   };
   for (const auto& [nodes, name] : activations) {
     for (const char* add : {"Add(%m, %b)", "Add(%b, %m)"}) {

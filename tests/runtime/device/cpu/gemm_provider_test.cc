@@ -97,8 +97,8 @@ std::string RandomLinear(Shapes& shapes, absl::string_view) {
   const bool bias = shapes.Coin(), residual = shapes.Coin();
   if (bias) absl::StrAppend(&text, Operand("b", "f32", {n}, true));
   if (residual) absl::StrAppend(&text, Operand("r", "f32", {2, m, n}, false));
-  const char* activation =
-      shapes.OneOf({"none", "none", "relu", "gelu", "gelu_tanh", "tanh", "sigmoid", "silu"});
+  const char* activation = shapes.OneOf(
+      {"none", "none", "relu", "gelu", "gelu_tanh", "tanh", "sigmoid", "silu", "quick_gelu"});
   return absl::StrCat(text, "%y: ? = reprise.Linear(%x, %w",
                       bias       ? ", %b"
                       : residual ? ", _"
