@@ -44,11 +44,12 @@ class CanonicalizePass : public Pass {
     const ValueId output = graph.node(id).output(0);
     if (output == kNone) return false;
     for (const RewriteRule rule :
-         {ForwardRule,       ViewRule,    TransposeRule,     ArithmeticRule, VariadicRule,
-          MishRule,          LogicRule,   GatherNdRule,      FlatRowsRule,   CountedRowsRule,
-          WholePiecesRule,   ExpandRule,  ReduceRule,        SoftmaxRule,    GemmRule,
-          FlattenedRowsRule, EinsumRule,  SplitFeaturesRule, ContribRule,    NamedAttentionRule,
-          EmbeddingNormRule, QuantizeRule}) {
+         {ForwardRule,       ViewRule,          TransposeRule,    ArithmeticRule,
+          VariadicRule,      MishRule,          LogicRule,        GatherNdRule,
+          FlatRowsRule,      CountedRowsRule,   WholePiecesRule,  ExpandRule,
+          ReduceRule,        SoftmaxRule,       GemmRule,         FlattenedRowsRule,
+          EinsumRule,        SplitFeaturesRule, ContribRule,      NamedAttentionRule,
+          EmbeddingNormRule, QuantizeRule,      OuterProductRule, TransposedBroadcastRule}) {
       ASSIGN_OR_RETURN(const ValueId replacement, rule(graph, id));
       if (replacement == kNone) continue;
       if (replacement != output) {

@@ -50,6 +50,11 @@ absl::StatusOr<ValueId> GemmRule(Graph& graph, NodeId node);
 // MatMul with a weight, and elementwise nodes over one value and what broadcasts along its last
 // dim, come before a Reshape that keeps the last dim: exporters flatten rows around products.
 absl::StatusOr<ValueId> FlattenedRowsRule(Graph& graph, NodeId node);
+// MatMul of depth 1 by a constant is a Mul that broadcasts: positions times frequencies.
+absl::StatusOr<ValueId> OuterProductRule(Graph& graph, NodeId node);
+// Transpose of an elementwise node over two values that broadcast: of the values, where that moves
+// no element of either.
+absl::StatusOr<ValueId> TransposedBroadcastRule(Graph& graph, NodeId node);
 // Einsum of two operands becomes Transpose, MatMul and Reshape.
 absl::StatusOr<ValueId> EinsumRule(Graph& graph, NodeId node);
 // A bias of [heads, size] on features that a Reshape has split comes before that Reshape.

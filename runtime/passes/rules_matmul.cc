@@ -1,3 +1,5 @@
+#include <cstring>
+
 #include "runtime/base/status_macros.h"
 #include "runtime/ops/op.h"
 #include "runtime/passes/rewrite.h"
@@ -101,6 +103,45 @@ absl::StatusOr<ValueId> FlattenedRowsRule(Graph& graph, NodeId id) {
   ASSIGN_OR_RETURN(const ValueId result,
                    AddInferred(graph, op, std::move(operands), std::move(attributes), name));
   return AddReshape(graph, result, shape);
+}
+
+namespace {
+
+// A constant whose slices along dim 0 are all equal, where `other` is as large along it, is one of
+// them: Expand made the others, and is folded.
+ValueId WithoutCopies(Graph& graph, ValueId value, const Shape& other) {
+  const Tensor* constant = KnownConstant(graph, value);
+  if (constant == nullptr || constant->shape().size() != other.size() || other[0] < 2 ||
+      constant->shape()[0] != other[0]) {
+    return value;
+  }
+  const size_t bytes = constant->bytes() / static_cast<size_t>(other[0]);
+  const auto* data = static_cast<const std::byte*>(constant->data());
+  if (std::memcmp(data, data + bytes, constant->bytes() - bytes) != 0) return value;
+  Shape shape = constant->shape();
+  shape[0] = 1;
+  const DType dtype = constant->dtype();
+  return graph.AddConstant(
+      "", Tensor::Make(dtype, shape, [&](void* to) { std::memcpy(to, data, bytes); }));
+}
+
+}  // namespace
+
+absl::StatusOr<ValueId> OuterProductRule(Graph& graph, NodeId id) {
+  const Node& node = graph.node(id);
+  if (node.op != "MatMul" || !IsFloat32(graph, node.inputs[0]) ||
+      !IsFloat32(graph, node.inputs[1]) || IsParameter(graph, node.inputs[0]) ||
+      IsParameter(graph, node.inputs[1])) {
+    return kNone;
+  }
+  const ValueId columns = node.inputs[0], rows = node.inputs[1];
+  if (KnownConstant(graph, columns) == nullptr && KnownConstant(graph, rows) == nullptr) {
+    return kNone;  // Attention of one key, or of heads of one element.
+  }
+  const Shape a = *ShapeOf(graph, columns), b = *ShapeOf(graph, rows);
+  if (a.size() < 2 || b.size() < 2 || a.back() != 1 || b[b.size() - 2] != 1) return kNone;
+  const ValueId left = WithoutCopies(graph, columns, b), right = WithoutCopies(graph, rows, a);
+  return AddInferred(graph, "Mul", {left, right}, {}, graph.node(id).name);
 }
 
 }  // namespace reprise

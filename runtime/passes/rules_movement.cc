@@ -96,6 +96,21 @@ absl::StatusOr<ValueId> ViewRule(Graph& graph, NodeId id) {
   return canonical ? kNone : AddReshape(graph, node.inputs[0], shape);
 }
 
+namespace {
+
+// When the dims that hold more than one element keep their order, no element moves.
+bool MovesNothing(const Shape& in, const std::vector<int64_t>& perm) {
+  int64_t last = -1;
+  for (const int64_t axis : perm) {
+    if (in[axis] == 1) continue;
+    if (axis < last) return false;
+    last = axis;
+  }
+  return true;
+}
+
+}  // namespace
+
 absl::StatusOr<ValueId> TransposeRule(Graph& graph, NodeId id) {
   const Node& node = graph.node(id);
   if (node.op != "Transpose" || !ShapeOf(graph, node.inputs[0]).has_value() ||
@@ -105,15 +120,7 @@ absl::StatusOr<ValueId> TransposeRule(Graph& graph, NodeId id) {
   const ValueId input = node.inputs[0];
   const Shape in = *ShapeOf(graph, input);
   const std::vector<int64_t> perm = PermOf(node, in.size());
-  // When the dims that hold more than one element keep their order, no element moves.
-  int64_t last = -1;
-  bool in_order = true;
-  for (int64_t axis : perm) {
-    if (in[axis] == 1) continue;
-    in_order &= axis > last;
-    last = axis;
-  }
-  if (in_order) {
+  if (MovesNothing(in, perm)) {
     const Shape out = *ShapeOf(graph, node.outputs[0]);
     return AddReshape(graph, input, out);
   }
@@ -123,6 +130,29 @@ absl::StatusOr<ValueId> TransposeRule(Graph& graph, NodeId id) {
   std::vector<int64_t> both;
   for (int64_t axis : perm) both.push_back(first[axis]);
   return AddInferred(graph, "Transpose", {producer->inputs[0]}, {{"perm", std::move(both)}});
+}
+
+absl::StatusOr<ValueId> TransposedBroadcastRule(Graph& graph, NodeId id) {
+  const Node& node = graph.node(id);
+  if (node.op != "Transpose" || OnlyUser(graph, node.inputs[0]) == kNone) return kNone;
+  const NodeId producer = ProducerOf(graph, node.inputs[0]);
+  if (producer == kNone || !ShapeOf(graph, node.inputs[0]).has_value()) return kNone;
+  const Node combined = graph.node(producer);
+  const OpRow* row = FindOp(combined.op);
+  if (row == nullptr || !row->Has(kElementwise) || combined.inputs.size() != 2) return kNone;
+  const size_t rank = ShapeOf(graph, node.inputs[0])->size();
+  const std::vector<int64_t> perm = PermOf(node, rank);
+  Shape turned[2];
+  for (size_t i = 0; i < 2; ++i) {
+    const Shape& own = *ShapeOf(graph, combined.inputs[i]);
+    Shape wide(rank - own.size(), 1);
+    wide.insert(wide.end(), own.begin(), own.end());
+    if (!MovesNothing(wide, perm)) return kNone;
+    for (const int64_t axis : perm) turned[i].push_back(wide[axis]);
+  }
+  ASSIGN_OR_RETURN(const ValueId a, AddReshape(graph, combined.inputs[0], turned[0]));
+  ASSIGN_OR_RETURN(const ValueId b, AddReshape(graph, combined.inputs[1], turned[1]));
+  return AddInferred(graph, combined.op, {a, b}, combined.attributes, combined.name);
 }
 
 absl::StatusOr<ValueId> GatherNdRule(Graph& graph, NodeId id) {

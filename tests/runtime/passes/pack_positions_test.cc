@@ -84,5 +84,31 @@ TEST(PackPositionsTest, PositionsThatCountTokensBeginAnewInEverySegment) {
     output %y)"));
 }
 
+// Angles of positions that are counted, as exports of decoders make them: a product of depth 1 by
+// frequencies that an Expand repeats for each row, then turned.
+TEST(PackPositionsTest, AnglesOfCountedPositionsAreThoseOfTokens) {
+  ExpectPacks(absl::StrCat(kX, kMask, R"(
+    const %axis: i64[] = {1}
+    const %one: i64[1] = {1}
+    const %zero: i64[] = {0}
+    const %lone: i64[1] = {0}
+    const %rest: i64[2] = {4, 1}
+    const %frequencies: f32[1, 4, 1] = {1.0, 0.5, 0.25, 0.125}
+    %sum: ? = CumSum(%mask, %axis)
+    %place: ? = Cast(%sum) {to = 1}
+    %row: ? = Unsqueeze(%place, %one)
+    %shape: ? = Shape(%x)
+    %batch0: ? = Gather(%shape, %zero)
+    %batch: ? = Unsqueeze(%batch0, %lone)
+    %sizes: ? = Concat(%batch, %rest) {axis = 0}
+    %f: ? = Expand(%frequencies, %sizes)
+    %a: ? = MatMul(%f, %row)
+    %angle: ? = Transpose(%a) {perm = [0, 2, 1]}
+    %both: ? = Concat(%angle, %angle) {axis = -1}
+    %wave: ? = Cos(%both)
+    %y: ? = Mul(%x, %wave)
+    output %y)"));
+}
+
 }  // namespace
 }  // namespace reprise

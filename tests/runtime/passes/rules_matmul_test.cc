@@ -141,5 +141,39 @@ TEST(MatMulRulesTest, ABiasOfHeadsComesBeforeTheirSplit) {
   })");
 }
 
+TEST(MatMulRulesTest, ColumnsByRowsOfAConstantAreAnElementwiseProduct) {
+  ExpectCanonical(R"(graph {
+    input %x: f32[2, 1, 3]
+    const %f: f32[2, 4, 1] = {1, 2, 3, 4, 1, 2, 3, 4}
+    %y: ? = MatMul(%f, %x)
+    output %y
+  })",
+                  R"(graph {
+    input %x: f32[2, 1, 3]
+    const %f: f32[1, 4, 1] = {1, 2, 3, 4}
+    %y: ? = Mul(%f, %x)
+    output %y
+  })");
+  // Slices that differ stay; so does a product of values that both depend on the request.
+  ExpectCanonical(R"(graph {
+    input %x: f32[2, 3, 1]
+    const %f: f32[2, 1, 2] = {1, 2, 3, 4}
+    %y: ? = MatMul(%x, %f)
+    output %y
+  })",
+                  R"(graph {
+    input %x: f32[2, 3, 1]
+    const %f: f32[2, 1, 2] = {1, 2, 3, 4}
+    %y: ? = Mul(%x, %f)
+    output %y
+  })");
+  ExpectUnchanged(*Canonicalize(), R"(graph {
+    input %x: f32[2, 3, 1]
+    input %z: f32[2, 1, 3]
+    %y: ? = MatMul(%x, %z)
+    output %y
+  })");
+}
+
 }  // namespace
 }  // namespace reprise

@@ -135,6 +135,33 @@ TEST(MovementRulesTest, ATransposeThatMovesNoElementIsAReshape) {
   })");
 }
 
+TEST(MovementRulesTest, ATransposeOfABroadcastIsOneOfItsOperands) {
+  ExpectRewrite(*Canonicalize(), R"(graph {
+    input %a: f32[4, 1]
+    input %b: f32[2, 1, 3]
+    %p: ? = Sub(%a, %b)
+    %y: ? = Transpose(%p) {perm = [0, 2, 1]}
+    output %y
+  })",
+                R"(graph {
+    input %a: f32[4, 1]
+    input %b: f32[2, 1, 3]
+    const %sa: i64[3] = {1, 1, 4}
+    const %sb: i64[3] = {2, 3, 1}
+    %ra: ? = Reshape(%a, %sa) {allowzero = 1}
+    %rb: ? = Reshape(%b, %sb) {allowzero = 1}
+    %y: ? = Sub(%ra, %rb)
+    output %y
+  })");
+  // Elements of one operand would move; others read what is turned.
+  for (const char* rest : {"input %b: f32[2, 4, 3]\n%p: ? = Sub(%a, %b)\n",
+                           "input %b: f32[2, 1, 3]\n%p: ? = Sub(%a, %b)\noutput %p\n"}) {
+    ExpectUnchanged(*Canonicalize(),
+                    absl::StrCat("graph {\n input %a: f32[4, 1]\n", rest,
+                                 "%y: ? = Transpose(%p) {perm = [0, 2, 1]}\n output %y\n}"));
+  }
+}
+
 TEST(MovementRulesTest, AnExpandMovesBehindElementwiseNodesAndGoesWhereOthersBroadcast) {
   // A mask that an all-true condition blows up to [2, 1, 3, 3]: only the sum needs that shape.
   ExpectCanonical(R"(graph {
