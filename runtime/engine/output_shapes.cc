@@ -1,5 +1,6 @@
 #include "runtime/engine/output_shapes.h"
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
 
@@ -7,6 +8,23 @@ namespace reprise {
 namespace {
 
 using Shapes = std::vector<Shape>;
+
+// Whether a Gather of `graph`, which is specialised, reads at a known place that its data does not
+// have: x[:, 1] of one token. No shape tells.
+bool ReadsBeyondItsData(const Graph& graph) {
+  return absl::c_any_of(graph.NodeIds(), [&](NodeId id) {
+    const Node& node = graph.node(id);
+    const Tensor* places = node.op == "Gather" ? graph.ConstantOf(node.inputs[1]) : nullptr;
+    if (places == nullptr) return false;
+    const Shape& data = *graph.value(node.inputs[0]).shape;
+    const auto axis =
+        NormalizeAxis(node.attributes.Int("axis", 0), static_cast<int64_t>(data.size()));
+    const auto ints = places->ToInt64s();
+    return axis.ok() && ints.ok() && absl::c_any_of(*ints, [&](int64_t place) {
+             return place < -data[*axis] || place >= data[*axis];
+           });
+  });
+}
 
 class Fitter {
  public:
@@ -46,6 +64,10 @@ class Fitter {
 
   absl::Status StartAtBase() {
     ASSIGN_OR_RETURN(const Graph at_base, SpecializedAt(origin_));
+    if (ReadsBeyondItsData(at_base)) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "the model reads at a known place that is not ", "there at ", base_.ToString()));
+    }
     for (ValueId output : at_base.outputs()) {
       OutputShape shape;
       shape.dtype = at_base.value(output).dtype;
@@ -89,13 +111,18 @@ class Fitter {
     int64_t& smallest = fit_.smallest.emplace_back(1);
     std::vector<int64_t> sizes = origin_;
     sizes[axis] = 1;
-    if (SpecializedAt(sizes).ok()) return;
+    if (Takes(sizes)) return;
     int64_t refused = 1;
     smallest = origin_[axis];
     while (smallest - refused > 1) {
       sizes[axis] = refused + (smallest - refused) / 2;
-      (SpecializedAt(sizes).ok() ? smallest : refused) = sizes[axis];
+      (Takes(sizes) ? smallest : refused) = sizes[axis];
     }
+  }
+
+  bool Takes(const std::vector<int64_t>& sizes) const {
+    const absl::StatusOr<Graph> specialized = SpecializedAt(sizes);
+    return specialized.ok() && !ReadsBeyondItsData(*specialized);
   }
 
   void CheckAxis(size_t axis, int64_t size) {

@@ -37,8 +37,8 @@ struct OutputShape {
 struct OutputFit {
   std::vector<OutputShape> outputs;
   std::vector<std::string> refusals;  // by axis: why it cannot be fitted; empty where it was
-  // By axis: the smallest size that the model takes. A window or a TopK may want more than 1, which
-  // a padded request would seem to have.
+  // By axis: the smallest size that the model takes. A window, a TopK or a token picked at a known
+  // place may want more than 1, which a padded request would seem to have.
   std::vector<int64_t> smallest;
 };
 

@@ -127,7 +127,10 @@ class ModelImporter {
     }
     while (!draft.inputs.empty() && draft.inputs.back() == kNone) draft.inputs.pop_back();
     draft.outputs.assign(proto.output().begin(), proto.output().end());
-    while (!draft.outputs.empty() && draft.outputs.back().empty()) draft.outputs.pop_back();
+    // How many there are says in how many parts a Split cuts.
+    while (!draft.outputs.empty() && draft.outputs.back().empty() && draft.op != "Split") {
+      draft.outputs.pop_back();
+    }
 
     const std::vector<ValueId> inputs = draft.inputs;
     const std::vector<std::string> outputs = draft.outputs;

@@ -17,6 +17,7 @@
 #include "runtime/base/hash_map.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/ops/op.h"
+#include "runtime/ops/relative_attention.h"
 #include "runtime/passes/linear_columns.h"
 #include "runtime/passes/pack_tokens.h"
 #include "runtime/passes/passes.h"
@@ -27,7 +28,19 @@
 namespace reprise {
 namespace {
 
-constexpr size_t kMask = 3, kSegments = 5, kPlaces = 6;  // of attention
+constexpr size_t kMask = 3;  // of attention
+
+// Inputs of attention over packed tokens.
+struct SegmentInputs {
+  size_t segments, places;
+};
+
+std::optional<SegmentInputs> SegmentInputsOf(const Node& node) {
+  using Relative = ops::RelativeInputs;
+  if (node.op == "reprise.SegmentAttention") return SegmentInputs{5, 6};
+  if (node.op != "reprise.RelativeAttention") return std::nullopt;
+  return SegmentInputs{Relative::kSegments, Relative::kPlaces};
+}
 
 // The product of attention's one operand for queries, keys and values; nullptr where there is none
 // that can be taken apart.
@@ -120,13 +133,13 @@ class Hoist {
       if (of_segments() || pick_.axis != 1 || node.attributes.Int("head_size_v", 0) != 0) {
         return false;
       }
-    } else if (node.op == "reprise.SegmentAttention") {
-      if (!of_segments() || node.input(kSegments) != pick_.operands.back() ||
-          node.input(kPlaces) != kNone || graph_.FindValue(kPositionsInput) == kNone) {
+    } else {
+      const auto inputs = SegmentInputsOf(node);
+      if (!inputs.has_value() || !of_segments() ||
+          node.input(inputs->segments) != pick_.operands.back() ||
+          node.input(inputs->places) != kNone || graph_.FindValue(kPositionsInput) == kNone) {
         return false;
       }
-    } else {
-      return false;
     }
     return !packed || Projections(graph_, node) != nullptr;
   }
@@ -186,7 +199,8 @@ class Hoist {
       return absl::OkStatus();
     }
     size_t results = node.outputs.size();
-    while (results > 1 && node.outputs[results - 1] == kNone) --results;
+    // A Split cuts in as many parts as it has results.
+    while (results > 1 && node.outputs[results - 1] == kNone && node.op != "Split") --results;
     const NodeId picked =
         graph_.AddNode(node.op, std::move(inputs), node.attributes, results, node.name);
     if (!node.source_op.empty()) graph_.SetSource(picked, node.source_op, node.name);
@@ -208,7 +222,11 @@ class Hoist {
       ASSIGN_OR_RETURN(inputs[0], Picked(inputs[0]));
     }
     if (of_segments()) {
-      inputs.resize(kPlaces, kNone);
+      constexpr size_t kQueryMask = ops::RelativeInputs::kQueryMask;
+      if (node.op == "reprise.RelativeAttention" && node.input(kQueryMask) != kNone) {
+        ASSIGN_OR_RETURN(inputs[kQueryMask], Picked(inputs[kQueryMask]));
+      }
+      inputs.resize(SegmentInputsOf(node)->places, kNone);
       ASSIGN_OR_RETURN(const ValueId places, Picked(graph_.FindValue(kPositionsInput)));
       inputs.push_back(places);
     } else if (node.input(kMask) != kNone) {
@@ -266,6 +284,17 @@ class HoistPicksPass : public Pass {
       ASSIGN_OR_RETURN(const bool joined, JoinPicks(graph, value));
       changed = changed || joined;
     }
+    while (true) {
+      ASSIGN_OR_RETURN(const bool hoisted, HoistOneKind(graph));
+      if (!hoisted) return changed;
+      changed = true;
+    }
+  }
+
+ private:
+  // Of the first kind that can be hoisted. What it replaces may be picks of another kind, or their
+  // operands: those are looked for anew. Ends, since picks only ever move towards the inputs.
+  static absl::StatusOr<bool> HoistOneKind(Graph& graph) {
     std::list<Hoist> kinds;
     for (const NodeId id : graph.NodeIds()) {
       std::optional<Pick> pick = MatchPick(graph, graph.node(id));
@@ -276,9 +305,9 @@ class HoistPicksPass : public Pass {
     }
     for (Hoist& kind : kinds) {
       ASSIGN_OR_RETURN(const bool hoisted, kind.Run());
-      changed = changed || hoisted;
+      if (hoisted) return true;
     }
-    return changed;
+    return false;
   }
 };
 

@@ -1,7 +1,10 @@
 // How each kind of node is packed. What no rule covers refuses.
 #include <algorithm>
+#include <iterator>
 #include <optional>
+#include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/ops/op.h"
@@ -74,6 +77,32 @@ absl::Status Packer::PackNode(const Site& site) {
   return Refuse(site, "the op has no packing rule");
 }
 
+// What a view, or a Gather, takes from a table of shorter sequences it takes from the same place of
+// that of the longest.
+bool Packer::KeepsPlaces(const Site& site) const {
+  const Operand& table = site.inputs[0];
+  if (!table.has_length()) return true;
+  if (site.op() == "Gather") {
+    const int64_t axis = site.attributes().Int("axis", 0);
+    const DimKind& dim = table.dims[axis < 0 ? axis + table.rank() : axis];
+    const Tensor* places = twins_.a.ConstantOf(site.inputs[1].a);
+    if (dim.kind != DimKind::kLength) return true;
+    if (places == nullptr) return false;
+    const absl::StatusOr<std::vector<int64_t>> ints = places->ToInt64s();
+    return ints.ok() && absl::c_none_of(*ints, [](int64_t place) { return place < 0; });
+  }
+  // The dims up to the last one of the length.
+  const auto leading = [](const Operand& operand) {
+    std::vector<DimKind> dims;
+    absl::c_copy_if(operand.dims, std::back_inserter(dims),
+                    [](const DimKind& dim) { return !dim.is_one(); });
+    while (!dims.empty() && dims.back().kind != DimKind::kLength) dims.pop_back();
+    return dims;
+  };
+  return absl::c_equal(leading(table), leading(site.outputs[0]),
+                       [](const DimKind& x, const DimKind& y) { return x.size == y.size; });
+}
+
 // A node that depends on no input is computed as it is, at the longest sequence. Where its result
 // is a table by position, only ops that keep every element in its place are known to give shorter
 // sequences a part of it.
@@ -92,7 +121,8 @@ absl::Status Packer::PackFixed(const Site& site) {
                     CutsBehindAlone(twins_.b, *site.b);
   const bool steps = ops::IsQuantisation(site.op()) &&
                      site.attributes().Int("block_size", 0) == 0 && !site.inputs[1].has_length();
-  const bool in_place = row->Has(kElementwise) || view || cuts || steps || site.op() == "Gather" ||
+  const bool in_place = row->Has(kElementwise) || cuts || steps ||
+                        ((view || site.op() == "Gather") && KeepsPlaces(site)) ||
                         site.op() == "Transpose" || site.op() == "Expand";
   const bool table = result.has_length() ||
                      std::any_of(site.inputs.begin(), site.inputs.end(),

@@ -114,6 +114,7 @@ class Packer {
 
   // --- Rules. ---
   absl::Status PackNode(const Site& site);
+  bool KeepsPlaces(const Site& site) const;
   absl::Status PackFixed(const Site& site);
   absl::Status PackView(const Site& site);
   absl::Status PackElementwise(const Site& site);

@@ -49,7 +49,10 @@ std::optional<std::vector<int64_t>> PositionsOf(const Graph& graph, const Node& 
 }  // namespace
 
 std::optional<Pick> MatchPick(const Graph& graph, const Node& node) {
-  if (node.inputs.empty() || ProducerOf(graph, node.inputs[0]) == kNone) return std::nullopt;
+  if (node.input(0) == kNone || node.output(0) == kNone ||
+      ProducerOf(graph, node.inputs[0]) == kNone) {
+    return std::nullopt;
+  }
   const Shape& data = *ShapeOf(graph, node.inputs[0]);
   const Shape& out = *ShapeOf(graph, node.outputs[0]);
   Pick pick;

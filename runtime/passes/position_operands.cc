@@ -105,11 +105,18 @@ Operands Slice(const Site& site) {
   constexpr size_t kAxes = 3;
   const Tensor* constant =
       site.has(kAxes) ? site.graph.ConstantOf(site.node.input(kAxes)) : nullptr;
-  if (constant == nullptr || !constant->ToInt64s().ok()) return std::nullopt;
-  for (const int64_t value : *constant->ToInt64s()) {
+  if (constant == nullptr) return std::nullopt;
+  const absl::StatusOr<std::vector<int64_t>> axes = constant->ToInt64s();
+  if (!axes.ok()) return std::nullopt;
+  for (const int64_t value : *axes) {
     if (NormalizeAxis(value, site.rank()).value_or(site.axis) == site.axis) return std::nullopt;
   }
   return First(site);
+}
+
+// Elements of the last dim are turned in pairs.
+Operands Rotary(const Site& site) {
+  return site.axis == site.rank() - 1 ? std::nullopt : Broadcast(site);
 }
 
 Operands Quantisation(const Site& site) {
@@ -124,7 +131,8 @@ std::optional<std::vector<PositionOperand>> PositionOperandsOf(const Graph& grap
   const Site site = {graph, node, *ShapeOf(graph, node.output(0)), axis};
   const OpRow* row = FindOp(node.op);
   if (row == nullptr || site.rank() <= axis || site.positions() < 2) return std::nullopt;
-  if (row->Has(kElementwise) || node.op == "reprise.Rotary") return Broadcast(site);
+  if (row->Has(kElementwise)) return Broadcast(site);
+  if (node.op == "reprise.Rotary") return Rotary(site);
   if (ops::LinearFormOf(node.op) != nullptr) return Linear(site);
   if (ops::IsQuantisation(node.op)) return Quantisation(site);
   if (node.op == "Reshape") return First(site);

@@ -140,8 +140,11 @@ absl::StatusOr<ValueId> OuterProductRule(Graph& graph, NodeId id) {
   }
   const Shape a = *ShapeOf(graph, columns), b = *ShapeOf(graph, rows);
   if (a.size() < 2 || b.size() < 2 || a.back() != 1 || b[b.size() - 2] != 1) return kNone;
-  const ValueId left = WithoutCopies(graph, columns, b), right = WithoutCopies(graph, rows, a);
-  return AddInferred(graph, "Mul", {left, right}, {}, graph.node(id).name);
+  const std::string name = node.name;
+  const ValueId left = WithoutCopies(graph, columns, b);
+  // One of the two keeps the copies.
+  const ValueId right = WithoutCopies(graph, rows, *ShapeOf(graph, left));
+  return AddInferred(graph, "Mul", {left, right}, {}, name);
 }
 
 }  // namespace reprise

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/ops/op.h"
@@ -202,6 +203,12 @@ absl::StatusOr<ValueId> ExpandRule(Graph& graph, NodeId id) {
     ASSIGN_OR_RETURN(small, BroadcastShapes(small, *ShapeOf(graph, input)));
   }
   if (!expands || !ShapeOf(graph, output).has_value()) return kNone;
+  // Their results have the shape of the first operand, whatever the second.
+  constexpr absl::string_view kLikeFirst[] = {"PRelu", "com.microsoft.BiasGelu",
+                                              "com.microsoft.FastGelu"};
+  if (absl::c_linear_search(kLikeFirst, graph.node(id).op) && !HasShape(graph, inputs[0], small)) {
+    return kNone;
+  }
   const Shape large = *ShapeOf(graph, output);
   Attributes attributes = graph.node(id).attributes;
   const std::string op = graph.node(id).op;

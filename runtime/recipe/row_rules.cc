@@ -95,7 +95,9 @@ bool RowRules::KeepsRowsApart(const Node& node) const {
 
 bool RowRules::ReadsLiveRowsAlone(const Node& node) {
   // Segments hold live tokens and no others.
-  return absl::StartsWith(node.op, "reprise.Segment");
+  return absl::StartsWith(node.op, "reprise.Segment") ||
+         (node.op == "reprise.RelativeAttention" &&
+          node.input(ops::RelativeInputs::kSegments) != kNone);
 }
 
 // A scalar has no dim 0.

@@ -267,7 +267,8 @@ std::string Warmup::Limit() const {
     return absl::StrCat(settings_.max_seconds, " s are over (reprise.warmup_seconds)");
   }
   int64_t bytes = 0, frame = 0, recipe = 0;
-  for (const std::shared_ptr<const Recipe>& ready : *model_->ready().Snapshot()) {
+  const auto snapshot = model_->ready().Snapshot();
+  for (const std::shared_ptr<const Recipe>& ready : *snapshot) {
     bytes += ready->memory_bytes();
     recipe = std::max(recipe, ready->memory_bytes());
     frame = std::max(frame, static_cast<int64_t>(ready->frame_bytes()));

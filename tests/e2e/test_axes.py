@@ -161,3 +161,18 @@ def test_smaller_requests_than_the_model_takes_are_refused_though_a_bucket_holds
                 assert answer.bucket != "exact"
         # What it is measured with fits the windows: rows share replays, frames are padded.
         assert "never padded" not in daemon.reprise("explain", "audio")
+
+
+@pytest.mark.parametrize("place, smallest", [(0, 1), (1, 2), (-1, 1), (6, 7), (-3, 3), (90, 91)])
+def test_a_token_that_a_request_does_not_have_is_refused_though_its_bucket_has_it(
+        repository, rng, place, smallest):
+    path = repository.add("picked", models.token_at(place))
+    with Daemon(repository) as daemon:
+        client = daemon.client()
+        for tokens in {1, smallest // 2, smallest - 1} - {0, smallest}:
+            with pytest.raises(InferenceServerException, match="INVALID_ARGUMENT"):
+                infer(client, "picked", {"tokens": rng.standard_normal((2, tokens, 4), np.float32)})
+        for tokens in (smallest, smallest + 1, smallest + 20):
+            inputs = {"tokens": rng.standard_normal((2, tokens, 4), np.float32)}
+            answer = infer(client, "picked", inputs)
+            assert_same_answer(answer.outputs, reference(path, inputs), f"{place} of {tokens}")

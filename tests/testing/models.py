@@ -257,6 +257,15 @@ def windowed_audio(window, largest, opset=13):
                     ("top", TensorProto.FLOAT, ["batch", largest])])
 
 
+def token_at(place):
+    """Of each row's tokens, doubled, the one at `place`."""
+    g = Graph(13)
+    doubled = g.node("Add", "tokens", "tokens")
+    g.rename(g.node("Gather", doubled, g.scalar(place, np.int64), axis=1), "token")
+    return g.model([("tokens", TensorProto.FLOAT, ["batch", "sequence", 4])],
+                   [("token", TensorProto.FLOAT, ["batch", 4])])
+
+
 def unknown_op():
     g = Graph(13)
     g.nodes.append(helper.make_node("Frobnicate", ["x"], ["y"], name="the_odd_one",

@@ -27,6 +27,7 @@ struct RelativeParams {
   int64_t rows = 0;     // of all sequences
   int64_t longest = 0;  // of a sequence
   bool packed = false;
+  bool one_a_segment = false;  // q, the mask of queries and out have one row a segment
   bool has_mask = false, has_query_mask = false, mask_is_bool = false;
   int64_t mask_batch = 0, mask_head = 0, mask_query = 0;  // elements, of rows of one length
   float lowest = -std::numeric_limits<float>::infinity();
@@ -54,20 +55,32 @@ RelativeTable TableOf(const LaunchArgs& launch, const RelativeParams& p, int whi
   return table;
 }
 
-// Queries [begin, end) of head `head` of sequence `s`, which is rows `rows`.
+int64_t QueriesOf(const RelativeParams& p, const SegmentRange& rows) {
+  return p.one_a_segment ? std::min<int64_t>(rows.size(), 1) : rows.size();
+}
+
+// Queries [begin, end) of head `head` of sequence `s`, which is rows `rows`. Where a sequence has
+// one query it is that at its place.
 void RunBlock(const LaunchArgs& launch, const RelativeParams& p, int64_t s,
               const SegmentRange& rows, int64_t head, int64_t begin, int64_t end) {
   float* scratch =
       static_cast<float*>(launch.operands[p.workspace]) + launch.part * p.scratch_floats;
-  const auto at = [&](int operand, int64_t size, int64_t stride) {
-    return static_cast<float*>(launch.operands[operand]) + rows.begin * stride + head * size;
+  if (p.one_a_segment) {
+    begin = std::clamp<int64_t>(static_cast<const int64_t*>(launch.operands[In::kPlaces])[s], 0,
+                                rows.size() - 1);
+    end = begin + 1;
+  }
+  // Of the first token, where all are queries.
+  const int64_t query_row = p.one_a_segment ? s - begin : rows.begin;
+  const auto at = [&](int operand, int64_t row, int64_t size, int64_t stride) {
+    return static_cast<float*>(launch.operands[operand]) + row * stride + head * size;
   };
   AttentionArgs args = p.args;
   args.keys = rows.size();
-  args.q = at(0, args.head_dim, args.q_stride);
-  args.k = at(1, args.head_dim, args.k_stride);
-  args.v = at(2, args.v_head_dim, args.v_stride);
-  args.out = at(p.out, args.v_head_dim, args.out_stride);
+  args.q = at(0, query_row, args.head_dim, args.q_stride);
+  args.k = at(1, rows.begin, args.head_dim, args.k_stride);
+  args.v = at(2, rows.begin, args.v_head_dim, args.v_stride);
+  args.out = at(p.out, query_row, args.v_head_dim, args.out_stride);
 
   RelativeScoresArgs scores = {.q = args.q,
                                .k = args.k,
@@ -84,7 +97,7 @@ void RunBlock(const LaunchArgs& launch, const RelativeParams& p, int64_t s,
   };
   if (p.packed) {
     if (p.has_mask) scores.key_mask = mask_at(In::kMask, rows.begin);
-    if (p.has_query_mask) scores.query_mask = mask_at(In::kQueryMask, rows.begin);
+    if (p.has_query_mask) scores.query_mask = mask_at(In::kQueryMask, query_row);
   } else if (p.has_mask) {
     const int64_t offset = s * p.mask_batch + head * p.mask_head;
     if (p.mask_is_bool) {
@@ -105,6 +118,15 @@ void RunBlock(const LaunchArgs& launch, const RelativeParams& p, int64_t s,
   p.attention->rows(args, 0, end - begin);
 }
 
+// Nothing attends there, and what computes rows of segments reads them all.
+void ClearEmptySegments(const LaunchArgs& launch, const RelativeParams& p) {
+  auto* out = static_cast<float*>(launch.operands[p.out]);
+  for (int64_t s = 0; s < p.sequences; ++s) {
+    if (SequenceAt(launch, p, s).size() > 0) continue;
+    std::fill_n(out + s * p.args.out_stride, p.heads * p.args.v_head_dim, 0.0f);
+  }
+}
+
 // Units are shared out by cost, which goes with the keys that they look at: every part walks over
 // the sequences and takes those that begin in its share.
 void RunRelative(const LaunchArgs& launch) {
@@ -113,24 +135,26 @@ void RunRelative(const LaunchArgs& launch) {
   if (launch.part >= parts) return;
   const int64_t sequences =
       p.packed ? p.sequences : LiveOf(p.sequences, p.batch_rows, *launch.frame);
-  const auto units_of = [&](const SegmentRange& rows) {
-    return p.heads * ((rows.size() + p.block - 1) / p.block);
+  if (p.one_a_segment && launch.part == 0) ClearEmptySegments(launch, p);
+  const auto blocks_of = [&](const SegmentRange& rows) {
+    return (QueriesOf(p, rows) + p.block - 1) / p.block;
   };
   int64_t total = 0;
   for (int64_t s = 0; s < sequences; ++s) {
     const SegmentRange rows = SequenceAt(launch, p, s);
-    total += units_of(rows) * rows.size();
+    total += p.heads * blocks_of(rows) * rows.size();
   }
   const int64_t low = FirstOfPart(total, launch.part, parts);
   const int64_t high = FirstOfPart(total, launch.part + 1, parts);
   int64_t cost = 0;
   for (int64_t s = 0; s < sequences && cost < high; ++s) {
     const SegmentRange rows = SequenceAt(launch, p, s);
-    const int64_t size = rows.size(), blocks = (size + p.block - 1) / p.block;
+    const int64_t size = rows.size(), blocks = blocks_of(rows);
     for (int64_t unit = 0; unit < p.heads * blocks; ++unit, cost += size) {
       if (cost < low || cost >= high) continue;
       const int64_t begin = unit % blocks * p.block;
-      RunBlock(launch, p, s, rows, unit / blocks, begin, std::min(size, begin + p.block));
+      const int64_t end = std::min(QueriesOf(p, rows), begin + p.block);
+      RunBlock(launch, p, s, rows, unit / blocks, begin, end);
     }
   }
 }
@@ -159,24 +183,25 @@ std::vector<Candidate> PlanRelativeAttention(const CpuTarget& target, const Node
   p.attention = &target.attention;
   p.packed = node.has_input(In::kSegments);
   p.heads = attributes.Int("num_heads", 0);
-  const Shape &q = node.shape(0), &v = node.shape(2);
+  const Shape &k = node.shape(1), &v = node.shape(2);
   AttentionArgs& args = p.args;
-  args.q_stride = args.k_stride = q.back();
+  args.q_stride = args.k_stride = k.back();
   args.v_stride = args.out_stride = v.back();
-  args.head_dim = q.back() / p.heads;
+  args.head_dim = k.back() / p.heads;
   args.v_head_dim = v.back() / p.heads;
   args.scale = attributes.Float("scale", 1);
   args.zero_when_masked = attributes.Int("nan_to_zero", 0) != 0;
   if (p.packed) {
-    p.rows = q[0];
+    p.rows = k[0];
+    p.one_a_segment = node.has_input(In::kPlaces);
     p.sequences = node.shape(In::kSegments)[0] - 1;
     const int64_t longest = attributes.Int("longest", 0);
     p.longest = longest > 0 ? std::min(longest, p.rows) : p.rows;
     p.lowest = attributes.Float("lowest", p.lowest);
   } else {
-    p.sequences = q[0];
-    p.longest = q[1];
-    p.rows = q[0] * q[1];
+    p.sequences = k[0];
+    p.longest = k[1];
+    p.rows = k[0] * k[1];
   }
   p.has_mask = node.has_input(In::kMask);
   p.has_query_mask = node.has_input(In::kQueryMask);
@@ -192,7 +217,7 @@ std::vector<Candidate> PlanRelativeAttention(const CpuTarget& target, const Node
   p.out = static_cast<int>(node.num_inputs());
   p.workspace = p.out + 1;
   p.block = 2 * target.attention.query_block;
-  const int64_t queries = std::min(p.block, p.longest);
+  const int64_t queries = p.one_a_segment ? 1 : std::min(p.block, p.longest);
   p.scores_floats = static_cast<int64_t>(
       AlignUp(p.scores->scratch_floats(queries, p.longest, args.head_dim), 16));
   p.scratch_floats =
@@ -203,16 +228,17 @@ std::vector<Candidate> PlanRelativeAttention(const CpuTarget& target, const Node
   p.batch_rows = node.batch_rows();
 
   const int64_t tables = (p.given[0] ? 1 : 0) + (p.given[1] ? 1 : 0);
-  const double flops = 2.0 * static_cast<double>(p.rows * p.heads * p.longest) *
+  const int64_t all_queries = p.one_a_segment ? p.sequences : p.rows;
+  const double flops = 2.0 * static_cast<double>(all_queries * p.heads * p.longest) *
                        static_cast<double>((1 + tables) * args.head_dim + args.v_head_dim);
   Candidate candidate = MakeCandidate(target, node, "relative_attention", RunRelative, p, flops);
   candidate.option.takes_live_rows = p.packed || p.batch_rows > 0;
   candidate.option.workspace_bytes = sizeof(float) * p.scratch_floats * p.scratch_parts;
-  candidate.bound.work.exps = static_cast<double>(p.rows * p.heads * p.longest);
-  candidate.bound.detail =
-      absl::StrCat(p.rows, " tokens in ", p.sequences, " sequences of at most ", p.longest, ", ",
-                   p.heads, " heads of ", args.head_dim, ", ", tables, " tables by distance",
-                   p.has_mask ? p.mask_is_bool ? ", bool mask" : ", added mask" : "");
+  candidate.bound.work.exps = static_cast<double>(all_queries * p.heads * p.longest);
+  candidate.bound.detail = absl::StrCat(
+      p.rows, " tokens in ", p.sequences, " sequences of at most ", p.longest, ", ",
+      p.one_a_segment ? "one query each, " : "", p.heads, " heads of ", args.head_dim, ", ", tables,
+      " tables by distance", p.has_mask ? p.mask_is_bool ? ", bool mask" : ", added mask" : "");
   return {std::move(candidate)};
 }
 

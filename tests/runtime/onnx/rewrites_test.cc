@@ -30,6 +30,13 @@ TEST(RewriteTest, AttributesThatBecameInputsAreInputs) {
   EXPECT_THAT(text, HasSubstr("Split(%b, %\"n/split\") {axis = 1}"));
 }
 
+TEST(RewriteTest, ASplitCutsInAsManyPartsAsItHasResultsNamedOrNot) {
+  ModelBuilder builder(11);
+  builder.Input("x", {"4"}).Output("y");
+  builder.Node("Split", {"x"}, {"y", ""});
+  EXPECT_THAT(Text(builder), HasSubstr("%y: ?, _ = Split(%x)"));
+}
+
 TEST(RewriteTest, SliceClipPadOfOldOpsets) {
   ModelBuilder builder(9);
   builder.Input("x", {"4"}).Output("y");

@@ -108,7 +108,9 @@ TEST(HoistPicksTest, NodesBesideAttentionFollow) {
         "%e: ? = reprise.Rotary(%z, %c, %c)\n"
         "const %b: i64[3] = {2, 4, 8}\n%y: ? = Reshape(%e, %b)\n",
         "%l: ?, %r: ? = Split(%x) {axis = -1, num_outputs = 2}\n%m: ? = Mul(%l, %r)\n"
-        "const %s: i64[3] = {2, 4, 4}\n%y: ? = Reshape(%m, %s)\n"}) {
+        "const %s: i64[3] = {2, 4, 4}\n%y: ? = Reshape(%m, %s)\n",
+        "const %s: i64[1] = {2}\nconst %e: i64[1] = {6}\n%z: ? = Exp(%x)\n"
+        "%y: ? = Slice(%z, %s, %e, %s)\n"}) {
     const std::string text = absl::StrCat(R"(graph {
       input %x: f32[2, 4, 8]
       input %row: f32[2, 4, 1]
@@ -122,6 +124,42 @@ TEST(HoistPicksTest, NodesBesideAttentionFollow) {
     ExpectSameAnswers(*HoistPicks(), text);
     EXPECT_NE(RunPass(*HoistPicks(), text), RunPass(*EliminateDead(), text));
   }
+}
+
+TEST(HoistPicksTest, HalvesThatAreTurnedMeet) {
+  ExpectUnchanged(*HoistPicks(), R"(graph {
+    input %x: f32[2, 4, 8]
+    input %c: f32[4, 8]
+    const %two: i64[2] = {0, 1}
+    %e: ? = Exp(%x)
+    %z: ? = reprise.Rotary(%e, %c, %c)
+    const %s: i64[4] = {2, 4, 8, 1}
+    %y: ? = Reshape(%z, %s)
+    %p: ? = Gather(%y, %two) {axis = 2}
+    output %p
+  })");
+}
+
+// What one kind of pick replaces may be picked by another.
+TEST(HoistPicksTest, PicksOfPicksAreLookedForAnew) {
+  ExpectSameAnswers(*HoistPicks(), R"(graph {
+    input %a: f32[1, 8, 4, 6]
+    input %b: f32[1, 8, 4, 6]
+    input %c: f32[1, 8, 4, 6]
+    const %zero: i64[1] = {0}
+    const %one: i64[1] = {1}
+    const %two: i64[1] = {2}
+    %ea: ? = Exp(%a)
+    %ga: ? = Gather(%ea, %zero) {axis = 1}
+    %eb: ? = Exp(%b)
+    %sb: ? = Slice(%eb, %zero, %one, %two)
+    %gb: ? = Gather(%sb, %zero) {axis = 1}
+    %ec: ? = Exp(%c)
+    %sc: ? = Slice(%ec, %zero, %one, %two)
+    output %ga
+    output %gb
+    output %sc
+  })");
 }
 
 TEST(HoistPicksTest, PositionsThatMeetStay) {
@@ -175,6 +213,45 @@ TEST(HoistPicksTest, PackedTokensArePickedInTheirSegments) {
     }
   }
   ExpectUnchanged(*HoistPicks(), Packed("reprise.SegmentReduce(%y, %s) {reduction = \"mean\"}"));
+}
+
+// Keys of every distance, and queries that have a mask of their own.
+TEST(HoistPicksTest, PackedTokensThatAttendByDistanceArePicked) {
+  for (const char* pick : {"reprise.SegmentReduce(%y, %s) {reduction = \"first\"}",
+                           "reprise.SegmentReduce(%y, %s) {reduction = \"last\"}",
+                           "reprise.SegmentPick(%y, %places, %s)"}) {
+    for (const char* masks : {"%mask, %query_mask", "%mask, _", "_, _"}) {
+      const std::string text = absl::StrCat(R"(graph {
+        input %x: f32[9, 8]
+        input %mask: f32[9]
+        input %query_mask: f32[9]
+        input %places: i64[3]
+        const %reprise.positions: i64[9] = {0, 1, 2, 3, 0, 1, 2, 3, 4}
+        const %s: i32[4] = {0, 4, 4, 9}
+        param %table: f32[2, 4, 70] = p6
+        const %by: i64[7] = {1, 5, 60, 3, 2, 69, 8}
+        param %w: f32[8, 8] = p0
+        param %wo: f32[8, 8] = p4
+        param %g: f32[8] = p5
+        %q: ? = reprise.Linear(%x, %w) {activation = "none"}
+        %a: ? = reprise.RelativeAttention(%q, %x, %x, )",
+                                            masks, R"(, %table, %by, %table, %by, %s) {longest = 6,
+            lowest = -0.5, num_heads = 2, scale = 0.5}
+        %o: ? = reprise.Linear(%a, %wo) {activation = "gelu"}
+        %y: ? = reprise.AddLayerNorm(%o, %x, %g) {axis = -1, epsilon = 1e-05}
+        %p: ? = )",
+                                            pick, R"(
+        output %p
+        %used: ? = Neg(%reprise.positions)
+        output %used
+      })");
+      SCOPED_TRACE(text);
+      ExpectSameAnswers(*HoistPicks(), text);
+      const std::string rewritten = RunPass(*HoistPicks(), text);
+      EXPECT_NE(rewritten.find("f32[3, 8] = reprise.RelativeAttention"), std::string::npos)
+          << rewritten;
+    }
+  }
 }
 
 }  // namespace

@@ -32,6 +32,26 @@ TEST(PackRefusalsTest, NodesWithoutARuleRefuseByName) {
   ExpectRefused(absl::StrCat(kX, "%y: ? = ReduceSum(%x)\noutput %y"), "ReduceSum cannot be packed");
 }
 
+// Of a shorter sequence it is another one than of the longest.
+TEST(PackRefusalsTest, TheLastPositionOfATableRefuses) {
+  constexpr absl::string_view kTable = R"(
+    param %t: f32[20, 8] = p0
+    %used: ? = Slice(%t, %zero1, %len, %zero1)
+    )";
+  ExpectRefused(absl::StrCat(kX, kLength, kTable, R"(
+    const %last: i64[] = {-1}
+    %w: ? = Gather(%used, %last)
+    %y: ? = Mul(%x, %w)
+    output %y)"),
+                "depends on no input but on the length");
+  EXPECT_TRUE(Pack(absl::StrCat(kX, kLength, kTable, R"(
+    const %first: i64[] = {0}
+    %w: ? = Gather(%used, %first)
+    %y: ? = Mul(%x, %w)
+    output %y)"))
+                  .ok());
+}
+
 TEST(PackRefusalsTest, WhatDependsOnTheLengthItselfRefuses) {
   // x / length: a constant that differs from size to size and is no table.
   ExpectRefused(

@@ -1,6 +1,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "gtest/gtest.h"
 #include "runtime/passes/passes.h"
 #include "tests/runtime/passes/pass_test_util.h"
@@ -173,6 +174,18 @@ TEST(MatMulRulesTest, ColumnsByRowsOfAConstantAreAnElementwiseProduct) {
     %y: ? = MatMul(%x, %z)
     output %y
   })");
+}
+
+// Frequencies and positions that are both repeated for each row: one of the two keeps the rows. Of
+// fewer positions all would be folded.
+TEST(MatMulRulesTest, AnOuterProductOfCopiesKeepsTheirNumber) {
+  constexpr int64_t kSize = 3000;
+  const std::string numbers = absl::StrJoin(std::vector<int>(2 * kSize, 3), ", ");
+  const std::string rewritten =
+      RunPass(*Canonicalize(), absl::StrCat("graph {\nconst %a: f32[2, ", kSize, ", 1] = {",
+                                            numbers, "}\nconst %b: f32[2, 1, ", kSize, "] = {",
+                                            numbers, "}\n%y: ? = MatMul(%a, %b)\noutput %y\n}"));
+  EXPECT_NE(rewritten.find("f32[2, 3000, 3000] = Mul("), std::string::npos);
 }
 
 }  // namespace

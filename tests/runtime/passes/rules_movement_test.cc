@@ -203,6 +203,17 @@ TEST(MovementRulesTest, AnExpandThatNothingElseDoesStaysInTheEnd) {
   })");
 }
 
+TEST(MovementRulesTest, AnExpandWhoseShapeAnElementwiseNodeNeedsStays) {
+  ExpectUnchanged(*Canonicalize(), R"(graph {
+    input %x: f32[2, 1, 1]
+    param %s: f32[3] = p0
+    const %shape: i64[3] = {2, 4, 3}
+    %a: ? = Expand(%x, %shape)
+    %y: ? = PRelu(%a, %s)
+    output %y
+  })");
+}
+
 TEST(MovementRulesTest, AReductionComesBeforeAnExpandOfOtherDims) {
   // Mean pooling: the mask is summed before it is spread over the features.
   ExpectCanonical(R"(graph {

@@ -43,6 +43,13 @@ inline constexpr const char* kSegments[] = {
     "input %x: f32[60, 48]\ninput %m: f32[60]\nparam %t: f32[4, 12, 9] = p0\nconst %p: i64[5] = "
     "{7, 2, 3, 4, 1}\nconst %s: i32[4] = {0, 45, 46, 60}\n%y: ? = reprise.RelativeAttention(%x, "
     "%x, %x, %m, %m, %t, %p, %t, %p, %s) {num_heads = 4, scale = 0.3, longest = 45}\noutput %y",
+    // One query of each segment, of which one is empty.
+    "input %q: f32[4, 48]\ninput %k: f32[60, 48]\ninput %v: f32[60, 32]\ninput %m: f32[60]\ninput "
+    "%n: f32[4]\nparam %t: f32[4, 12, 9] = p0\nconst %d: i64[5] = {7, 2, 3, 4, 1}\nconst %s: "
+    "i32[5] "
+    "= {0, 45, 45, 46, 60}\nconst %p: i64[4] = {31, 0, 0, 13}\n%y: ? = "
+    "reprise.RelativeAttention(%q, "
+    "%k, %v, %m, %n, %t, %d, %t, %d, %s, %p) {num_heads = 4, scale = 0.3, longest = 45}\noutput %y",
     "input %x: f32[5, 19, 48]\ninput %m: f32[5, 1, 1, 19]\nparam %t: f32[4, 12, 9] = p0\nconst %p: "
     "i64[5] = {7, 2, 3, 4, 1}\n%y: ? = reprise.RelativeAttention(%x, %x, %x, %m, _, %t, %p, %t, "
     "%p) "
