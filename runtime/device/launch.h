@@ -94,6 +94,8 @@ struct Launch {
   KernelFn run = nullptr;
   std::vector<Operand> operands;
   std::shared_ptr<const void> params;
+  // Of a launch for one row of the batch alone: which; a replay without that row leaves it out.
+  int64_t row = 0;
   bool reference = false;  // the op's reference kernel, one thread, may allocate
   bool foreign = false;    // calls a library that may allocate or lock
   LaunchWork work;

@@ -47,6 +47,7 @@ void RunLaunch(void* context, int index, int part, int parts) {
   if (call.end != nullptr && call.end->any()) return;
   if (call.failed.load(std::memory_order_relaxed) >= 0) return;
   const Launch& launch = call.recipe->launches[static_cast<size_t>(index)];
+  if (call.frame->live_rows > 0 && launch.row >= call.frame->live_rows) return;
   void* operands[kMaxOperands];
   for (size_t i = 0; i < launch.operands.size(); ++i) {
     operands[i] = Resolve(launch.operands[i], *call.frame);

@@ -37,10 +37,8 @@ int64_t LiveRows(const Recipe& recipe, const Launch& launch) {
 }  // namespace
 
 void TrialRun::CollectQuestions(const CompiledPlan& plan, const KernelChoices& choices) {
-  int launch = -1;
   std::vector<size_t> sampled;
   for (size_t node = 0; node < plan.kernels.size(); ++node) {
-    if (!plan.kernels[node].empty()) ++launch;  // a view has none
     const CompiledPlan::Question& asked = plan.questions[node];
     if (asked.text.empty()) continue;
     // An answer that is none of the kernels is none.
@@ -52,7 +50,7 @@ void TrialRun::CollectQuestions(const CompiledPlan& plan, const KernelChoices& c
       questions_.push_back({.text = asked.text, .trial = KernelTrial(asked.kernels)});
       sampled.push_back(0);
     }
-    if (sampled[at] < kMaxSamples) samples_.push_back({at, launch, sampled[at] == 0});
+    if (sampled[at] < kMaxSamples) samples_.push_back({at, plan.launches[node], sampled[at] == 0});
     ++sampled[at];
   }
 }

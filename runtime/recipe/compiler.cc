@@ -16,6 +16,7 @@
 #include "runtime/recipe/batch_rows.h"
 #include "runtime/recipe/index_sources.h"
 #include "runtime/recipe/node_kernels.h"
+#include "runtime/recipe/row_walks.h"
 
 namespace reprise {
 namespace {
@@ -29,10 +30,11 @@ class Compilation {
         device_(*options.device),
         options_(options),
         kernels_(kernels),
+        walks_(graph, recipe.rows),
         recipe_(recipe) {}
 
   absl::Status Plan() {
-    ASSIGN_OR_RETURN(chosen_, ChooseKernels(graph_, options_, kernels_));
+    ASSIGN_OR_RETURN(chosen_, ChooseKernels(graph_, walks_, options_, kernels_));
     recipe_.timeable = chosen_.timeable;
     recipe_.untimed = chosen_.untimed;
     RETURN_IF_ERROR(LayOutSlots());
@@ -40,8 +42,18 @@ class Compilation {
   }
 
   absl::Status Bind() {
+    launches_.assign(graph_.num_nodes(), -1);
+    int walk = -1;
     for (NodeId id : graph_.NodeIds()) {
-      if (!chosen_.nodes[id].view) RETURN_IF_ERROR(BindNode(id));
+      if (chosen_.nodes[id].view) continue;
+      if (walks_.Of(id) < 0) {
+        ASSIGN_OR_RETURN(BoundNode bound, BindNode(id));
+        launches_[id] = static_cast<int>(recipe_.launches.size());
+        Append(std::move(bound));
+      } else if (walks_.Of(id) != walk) {
+        walk = walks_.Of(id);
+        RETURN_IF_ERROR(BindWalk(walks_.walks()[walk]));
+      }
     }
     return absl::OkStatus();
   }
@@ -56,8 +68,17 @@ class Compilation {
   }
 
   std::vector<CompiledPlan::Question> TakeQuestions() { return std::move(chosen_.questions); }
+  std::vector<int> TakeLaunches() { return std::move(launches_); }
 
  private:
+  // What becomes a launch, or one a row.
+  struct BoundNode {
+    Launch launch;
+    std::vector<int> sources;         // Recipe::index_sources
+    std::vector<OperandNote> notes;   // Recipe::operand_notes
+    std::vector<uint64_t> row_bytes;  // by operand: from where it is for one row to the next
+  };
+
   absl::Status LayOutSlots() {
     RETURN_IF_ERROR(LayOut(graph_.inputs(), recipe_.inputs, recipe_.input_bytes));
     return LayOut(graph_.outputs(), recipe_.outputs, recipe_.output_bytes);
@@ -81,17 +102,64 @@ class Compilation {
       const NodeKernel& choice = chosen_.nodes[id];
       memory[id].view = choice.view;
       if (choice.option.has_value()) {
-        memory[id].in_place = choice.option->in_place;
+        memory[id].in_place = InPlace(id, *choice.option);
         memory[id].workspace_bytes = choice.option->workspace_bytes;
       }
     }
     ASSIGN_OR_RETURN(lifetimes_, AnalyzeLifetimes(graph_, memory));
+    FitBuffersToWalks();
 
     places_.resize(lifetimes_.buffers.size());
     PlaceBuffers();
     PlaceWorkspaces();
     FillConstants();
     return absl::OkStatus();
+  }
+
+  // In a walk only a result as large as the operand lies where that of the same row lay.
+  int InPlace(NodeId id, const KernelOption& option) const {
+    if (walks_.Of(id) < 0 || option.in_place < 0) return option.in_place;
+    const Node& node = graph_.node(id);
+    const ValueId input = node.input(option.in_place), output = node.output(0);
+    const bool same = input != kNone && output != kNone && RowBytes(input) == RowBytes(output);
+    return same ? option.in_place : -1;
+  }
+
+  // A buffer of one walk alone holds one row; what others write or read holds all, from the first
+  // row that the walk looks at to the last.
+  void FitBuffersToWalks() {
+    if (walks_.walks().empty()) return;
+    constexpr int kOutside = -1, kNobody = -2;
+    std::vector<int> user(lifetimes_.buffers.size(), kNobody);
+    const auto touch = [&](ValueId value, int walk) {
+      if (value == kNone) return;
+      const int buffer = lifetimes_.buffer_of_value[value];
+      user[buffer] = user[buffer] == kNobody || user[buffer] == walk ? walk : kOutside;
+      if (walk < 0) return;
+      Buffer& of = lifetimes_.buffers[buffer];
+      of.first = std::min<int>(of.first, walks_.walks()[walk].first);
+      of.last = std::max<int>(of.last, walks_.walks()[walk].last);
+    };
+    const std::vector<Buffer> before = lifetimes_.buffers;
+    for (const NodeId id : graph_.NodeIds()) {
+      for (const ValueId input : graph_.node(id).inputs) touch(input, walks_.Of(id));
+      for (const ValueId output : graph_.node(id).outputs) touch(output, walks_.Of(id));
+    }
+    of_one_row_.assign(lifetimes_.buffers.size(), false);
+    for (size_t i = 0; i < user.size(); ++i) {
+      Buffer& buffer = lifetimes_.buffers[i];
+      if (user[i] < 0 || buffer.home != Buffer::Home::kArena) continue;
+      of_one_row_[i] = true;
+      buffer = before[i];
+      buffer.bytes /= static_cast<size_t>(walks_.rows());
+    }
+  }
+
+  // From one row of `value` to the next; 0 where a walk sees all of it, or keeps one row alone.
+  uint64_t RowBytes(ValueId value) const {
+    if (value == kNone || !walks_.HasRows(value)) return 0;
+    const Value& of = graph_.value(value);
+    return static_cast<uint64_t>(NumElements(*of.shape) / walks_.rows()) * DTypeSize(of.dtype);
   }
 
   // All but workspaces. Parameters have no place of their own, but one in the form in which they
@@ -176,10 +244,48 @@ class Compilation {
     return places_[buffer];
   }
 
-  absl::Status BindNode(NodeId id) {
-    const Node& node = graph_.node(id);
+  // All nodes of a walk for row 0, for row 1, and so on.
+  absl::Status BindWalk(const RowWalk& walk) {
+    std::vector<BoundNode> nodes;
+    for (NodeId id = walk.first; id <= walk.last; ++id) {
+      ASSIGN_OR_RETURN(BoundNode bound, BindNode(id));
+      const auto add = [&](ValueId value) {
+        const bool moves = value != kNone && !of_one_row_[lifetimes_.buffer_of_value[value]];
+        bound.row_bytes.push_back(moves ? RowBytes(value) : 0);
+      };
+      absl::c_for_each(graph_.node(id).inputs, add);
+      absl::c_for_each(graph_.node(id).outputs, add);
+      bound.row_bytes.resize(bound.launch.operands.size(), 0);  // a workspace
+      launches_[id] = static_cast<int>(recipe_.launches.size() + nodes.size());
+      nodes.push_back(std::move(bound));
+    }
+    for (int64_t row = 0; row < walks_.rows(); ++row) {
+      for (const BoundNode& node : nodes) {
+        BoundNode of_row = node;
+        of_row.launch.row = row;
+        absl::StrAppend(&of_row.launch.detail, ", row ", row + 1, " of ", walks_.rows());
+        for (size_t i = 0; i < of_row.row_bytes.size(); ++i) {
+          of_row.launch.operands[i].offset += static_cast<uint64_t>(row) * of_row.row_bytes[i];
+        }
+        Append(std::move(of_row));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  void Append(BoundNode bound) {
+    recipe_.flops += bound.launch.work.flops;
+    recipe_.launches.push_back(std::move(bound.launch));
+    recipe_.index_sources.push_back(std::move(bound.sources));
+    recipe_.operand_notes.push_back(std::move(bound.notes));
+  }
+
+  absl::StatusOr<BoundNode> BindNode(NodeId id) {
+    const Graph& graph = walks_.GraphOf(id);
+    const Node& node = graph.node(id);
     const std::optional<KernelOption>& option = chosen_.nodes[id].option;
-    Launch launch;
+    BoundNode result;
+    Launch& launch = result.launch;
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       launch.operands.push_back(InputPlace(node, i, option));
     }
@@ -187,18 +293,18 @@ class Compilation {
     if (const int workspace = lifetimes_.workspace_of_node[id]; workspace >= 0) {
       launch.operands.push_back(places_[workspace]);
     }
-    std::vector<OperandNote> notes = Notes(id, launch.operands);
+    result.notes = Notes(id, launch.operands);
     if (launch.operands.size() > kMaxOperands) {
       return absl::UnimplementedError(absl::StrCat(NodeLabel(node), " has ", launch.operands.size(),
                                                    " operands; at most ", kMaxOperands,
                                                    " are supported"));
     }
-    ASSIGN_OR_RETURN(BoundKernel bound,
-                     WithinMemory([&] { return NodeLabel(node); },
-                                  [&]() -> absl::StatusOr<BoundKernel> {
-                                    return option.has_value() ? device_.Bind(graph_, id, *option)
-                                                              : BindReference(graph_, id);
-                                  }));
+    ASSIGN_OR_RETURN(BoundKernel bound, WithinMemory([&] { return NodeLabel(node); },
+                                                     [&]() -> absl::StatusOr<BoundKernel> {
+                                                       return option.has_value()
+                                                                  ? device_.Bind(graph, id, *option)
+                                                                  : BindReference(graph, id);
+                                                     }));
     launch.kernel = KernelOf(node, chosen_.nodes[id]);
     launch.node = NodeLabel(node);
     launch.detail = std::move(bound.detail);
@@ -207,16 +313,14 @@ class Compilation {
     launch.reference = !option.has_value();
     launch.foreign = bound.foreign;
     launch.work = bound.work;
-    recipe_.flops += bound.work.flops;
-    recipe_.launches.push_back(std::move(launch));
-    recipe_.index_sources.push_back(IndexSources(graph_, node));
-    recipe_.operand_notes.push_back(std::move(notes));
-    return absl::OkStatus();
+    result.sources = IndexSources(graph_, node);
+    return result;
   }
 
   // One for each of `operands`: the node's inputs, its outputs, a workspace if it has one.
   std::vector<OperandNote> Notes(NodeId node_id, const std::vector<Operand>& operands) const {
-    const Node& node = graph_.node(node_id);
+    const Graph& graph = walks_.GraphOf(node_id);
+    const Node& node = graph.node(node_id);
     std::vector<OperandNote> notes;
     auto add = [&](OperandNote::Role role, DType dtype, const Shape& shape) {
       notes.push_back({role, dtype, NumElements(shape) * DTypeSize(dtype)});
@@ -228,7 +332,7 @@ class Compilation {
         const ParameterExprPtr& expression = recipe_.parameters[operands[notes.size()].offset];
         add(role, expression->dtype(), expression->shape());
       } else {
-        add(role, graph_.value(id).dtype, *graph_.value(id).shape);
+        add(role, graph.value(id).dtype, *graph.value(id).shape);
       }
     };
     for (ValueId id : node.inputs) add_value(OperandNote::Role::kInput, id);
@@ -254,10 +358,13 @@ class Compilation {
   const Device& device_;
   const CompileOptions& options_;
   const std::vector<std::string>* const kernels_;
+  const RowWalks walks_;
   Recipe& recipe_;
   NodeKernels chosen_;
   Lifetimes lifetimes_;
-  std::vector<Operand> places_;  // by buffer; not those of parameters
+  std::vector<bool> of_one_row_;  // by buffer, where there are walks
+  std::vector<int> launches_;     // CompiledPlan::launches
+  std::vector<Operand> places_;   // by buffer; not those of parameters
   HashMap<std::string, uint64_t> slot_by_text_;
 };
 
@@ -283,6 +390,7 @@ absl::Status Finish(Graph& graph, const std::vector<std::string>* kernels,
   if (options.plan != nullptr) {
     options.plan->kernels = compilation.Kernels();
     options.plan->questions = compilation.TakeQuestions();
+    options.plan->launches = compilation.TakeLaunches();
   }
   return absl::OkStatus();
 }

@@ -29,6 +29,8 @@ struct CompiledPlan {
     std::vector<std::string> kernels;  // to choose from
   };
   std::vector<Question> questions;
+  // By node: the first of its launches, one or one a row; -1: a view. Not kept on disk.
+  std::vector<int> launches;
 };
 
 struct CompileOptions {

@@ -68,7 +68,8 @@ absl::Status Take(const Node& node, const std::string& kernel, std::vector<Kerne
 
 }  // namespace
 
-absl::StatusOr<NodeKernels> ChooseKernels(const Graph& graph, const CompileOptions& options,
+absl::StatusOr<NodeKernels> ChooseKernels(const Graph& graph, const RowWalks& walks,
+                                          const CompileOptions& options,
                                           const std::vector<std::string>* kernels) {
   NodeKernels chosen;
   chosen.nodes.resize(graph.num_nodes());
@@ -83,7 +84,7 @@ absl::StatusOr<NodeKernels> ChooseKernels(const Graph& graph, const CompileOptio
       // What the device makes for a node holds tables as long as its shapes.
       ASSIGN_OR_RETURN(offers, WithinMemory([&] { return NodeLabel(node); },
                                             [&]() -> absl::StatusOr<std::vector<KernelOption>> {
-                                              return options.device->Options(graph, id);
+                                              return options.device->Options(walks.GraphOf(id), id);
                                             }));
     }
     if (options.plan != nullptr) chosen.questions.push_back(QuestionOf(offers));

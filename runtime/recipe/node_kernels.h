@@ -15,6 +15,7 @@
 #include "runtime/device/device.h"
 #include "runtime/graph/graph.h"
 #include "runtime/recipe/compiler.h"
+#include "runtime/recipe/row_walks.h"
 
 namespace reprise {
 
@@ -32,8 +33,10 @@ struct NodeKernels {
 };
 
 // `kernels`: the names of those chosen before, by node; null: they are to be chosen. `graph` holds
-// known operators alone. DATA_LOSS where the device has no kernel of such a name for its node.
-absl::StatusOr<NodeKernels> ChooseKernels(const Graph& graph, const CompileOptions& options,
+// known operators alone; nodes of `walks` get kernels for one row. DATA_LOSS where the device has
+// no kernel of such a name for its node.
+absl::StatusOr<NodeKernels> ChooseKernels(const Graph& graph, const RowWalks& walks,
+                                          const CompileOptions& options,
                                           const std::vector<std::string>* kernels);
 
 // The name of the kernel; empty for a view.
