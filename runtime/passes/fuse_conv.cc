@@ -1,7 +1,8 @@
 // What follows a Conv or ConvTranspose over float32 joins it, in this order: a BatchNormalization
 // goes into its weights and bias; of a Conv the sum with another value of its shape, and an
 // activation are applied to the results while they lie in the cache: reprise.Conv,
-// reprise.ConvTranspose. Behind a reprise.IntegerConv these two do so, too.
+// reprise.ConvTranspose. Behind a reprise.IntegerConv these two do so, too. A BatchNormalization
+// that no convolution takes becomes one, of each map with one tap.
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
@@ -30,47 +31,62 @@ struct Conv {
   }
 };
 
-// factor = scale / sqrt(variance + epsilon), bias' = (bias - mean) * factor + shift.
+// A BatchNormalization of maps to which `bias` was added (kNone: none): each is multiplied by its
+// factor, and gets this bias.
+struct BatchNorm {
+  ValueId factor, bias;  // weights [maps]
+};
+
+// factor = scale / sqrt(variance + epsilon), bias' = (bias - mean) * factor + shift; nullopt where
+// one of them is data.
+absl::StatusOr<std::optional<BatchNorm>> BatchNormOf(Graph& graph, NodeId id, ValueId bias) {
+  const Node& node = graph.node(id);
+  const std::vector<ValueId> inputs = node.inputs;
+  for (size_t i = 1; i < inputs.size(); ++i) {
+    if (!IsWeight(graph, inputs[i]) || !IsFloat32(graph, inputs[i])) return std::nullopt;
+  }
+  if (bias != kNone && (!IsWeight(graph, bias) || !IsFloat32(graph, bias))) return std::nullopt;
+  const Shape maps = *ShapeOf(graph, inputs[1]);
+  const auto apply = [&](absl::string_view op, std::vector<ValueId> operands) {
+    return AddWeight(graph, op, {}, operands, DType::kFloat32, maps);
+  };
+  const float plus = node.attributes.Float("epsilon", 1e-5f);
+  const ValueId epsilon =
+      graph.AddConstant("", Tensor::FromVector<float>(DType::kFloat32, {1}, {plus}));
+  const ValueId scale = inputs[1], shift = inputs[2], mean = inputs[3], variance = inputs[4];
+  ASSIGN_OR_RETURN(ValueId factor, apply("Add", {variance, epsilon}));
+  ASSIGN_OR_RETURN(factor, apply("Sqrt", {factor}));
+  ASSIGN_OR_RETURN(factor, apply("Div", {scale, factor}));
+  if (bias == kNone) {
+    ASSIGN_OR_RETURN(bias, apply("Neg", {mean}));
+  } else {
+    ASSIGN_OR_RETURN(bias, apply("Sub", {bias, mean}));
+  }
+  ASSIGN_OR_RETURN(bias, apply("Mul", {bias, factor}));
+  ASSIGN_OR_RETURN(bias, apply("Add", {bias, shift}));
+  return BatchNorm{factor, bias};
+}
+
 absl::Status AbsorbBatchNorm(Graph& graph, Conv& conv) {
   const NodeId user = OnlyUser(graph, conv.result);
   if (user == kNone || graph.node(user).op != "BatchNormalization" ||
       graph.node(user).inputs[0] != conv.result) {
     return absl::OkStatus();
   }
-  const Node node = graph.node(user);
-  std::vector<ValueId> weights(node.inputs.begin() + 1, node.inputs.end());
-  weights.push_back(conv.weight);
-  if (conv.bias != kNone) weights.push_back(conv.bias);
-  for (ValueId weight : weights) {
-    if (!IsWeight(graph, weight) || !IsFloat32(graph, weight)) return absl::OkStatus();
-  }
+  if (!IsWeight(graph, conv.weight) || !IsFloat32(graph, conv.weight)) return absl::OkStatus();
   const Shape shape = *ShapeOf(graph, conv.weight);
   // Of several groups no dim of a transposed weight is that of all maps.
   if (conv.transposed && conv.attributes.Int("group", 1) != 1) return absl::OkStatus();
-  const Shape maps = {shape[conv.map_dim()]};
-  const auto apply = [&](absl::string_view op, std::vector<ValueId> inputs, const Shape& result) {
-    return AddWeight(graph, op, {}, inputs, DType::kFloat32, result);
-  };
-  const ValueId epsilon = graph.AddConstant(
-      "",
-      Tensor::FromVector<float>(DType::kFloat32, {1}, {node.attributes.Float("epsilon", 1e-5f)}));
-  const ValueId scale = node.inputs[1], shift = node.inputs[2], mean = node.inputs[3];
-  ASSIGN_OR_RETURN(ValueId factor, apply("Add", {node.inputs[4], epsilon}, maps));
-  ASSIGN_OR_RETURN(factor, apply("Sqrt", {factor}, maps));
-  ASSIGN_OR_RETURN(factor, apply("Div", {scale, factor}, maps));
-  ValueId bias = mean;
-  if (conv.bias == kNone) {
-    ASSIGN_OR_RETURN(bias, apply("Neg", {mean}, maps));
-  } else {
-    ASSIGN_OR_RETURN(bias, apply("Sub", {conv.bias, mean}, maps));
-  }
-  ASSIGN_OR_RETURN(bias, apply("Mul", {bias, factor}, maps));
-  ASSIGN_OR_RETURN(conv.bias, apply("Add", {bias, shift}, maps));
+  const ValueId result = graph.node(user).outputs[0];
+  ASSIGN_OR_RETURN(const std::optional<BatchNorm> norm, BatchNormOf(graph, user, conv.bias));
+  if (!norm.has_value()) return absl::OkStatus();
+  conv.bias = norm->bias;
   Shape by_map(shape.size(), 1);
-  by_map[conv.map_dim()] = maps[0];
-  ASSIGN_OR_RETURN(factor, AddReshape(graph, factor, by_map));
-  ASSIGN_OR_RETURN(conv.weight, apply("Mul", {conv.weight, factor}, shape));
-  conv.sum(node.outputs[0]);
+  by_map[conv.map_dim()] = shape[conv.map_dim()];
+  ASSIGN_OR_RETURN(const ValueId factor, AddReshape(graph, norm->factor, by_map));
+  ASSIGN_OR_RETURN(conv.weight,
+                   AddWeight(graph, "Mul", {}, {conv.weight, factor}, DType::kFloat32, shape));
+  conv.sum(result);
   return absl::OkStatus();
 }
 
@@ -160,7 +176,44 @@ class FuseConvPass : public Pass {
       Replace(graph, conv.result, fused);
       changed = true;
     }
+    for (NodeId id : graph.NodeIds()) {
+      ASSIGN_OR_RETURN(const bool replaced, ReplaceBatchNorm(graph, id));
+      changed = changed || replaced;
+    }
     return changed;
+  }
+
+ private:
+  // A BatchNormalization that joined none is a convolution of each map with one tap, or of rows
+  // without positions a product and a sum.
+  static absl::StatusOr<bool> ReplaceBatchNorm(Graph& graph, NodeId id) {
+    const Node node = graph.node(id);  // A copy: adding nodes moves them.
+    if (node.removed || node.op != "BatchNormalization" || !IsFloat32(graph, node.inputs[0])) {
+      return false;
+    }
+    ASSIGN_OR_RETURN(const std::optional<BatchNorm> norm, BatchNormOf(graph, id, kNone));
+    const ValueId x = node.inputs[0];
+    const Shape shape = *ShapeOf(graph, x);
+    if (!norm.has_value() || shape.size() < 2) return false;
+    if (shape.size() == 2) {
+      ASSIGN_OR_RETURN(ValueId y, AddInferred(graph, "Mul", {x, norm->factor}));
+      ASSIGN_OR_RETURN(y, AddInferred(graph, "Add", {y, norm->bias}, {}, node.name));
+      Replace(graph, node.outputs[0], y);
+      return true;
+    }
+    Shape taps(shape.size(), 1);
+    taps[0] = shape[1];
+    Conv conv{.bias = norm->bias, .result = node.outputs[0]};
+    ASSIGN_OR_RETURN(conv.weight, AddReshape(graph, norm->factor, taps));
+    conv.attributes.Set("group", shape[1]);
+    AbsorbResidual(graph, conv);
+    AbsorbActivation(graph, conv);
+    std::vector<ValueId> inputs = {x, conv.weight, conv.bias};
+    if (conv.residual != kNone) inputs.push_back(conv.residual);
+    ASSIGN_OR_RETURN(const ValueId y, AddInferred(graph, "reprise.Conv", std::move(inputs),
+                                                  conv.attributes, node.name));
+    Replace(graph, conv.result, y);
+    return true;
   }
 };
 

@@ -206,6 +206,21 @@ void Convolve(const PlaneWindows& w, const PlaneRows& rows, const float* x, cons
   SlideOver<kSize, kStride>(w, rows, x, Convolution<kSize>(d, weights, bounds), y);
 }
 
+// One tap and no padding: a factor, a bias.
+void Scale(const PlaneWindows& w, const PlaneRows& rows, const float* x, const float* weights,
+           const StripBounds& bounds, float* y) {
+  const F32 d;
+  const VF factor = hn::Set(d, weights[0]), bias = hn::Set(d, bounds.bias);
+  const auto scaled = [&](VF v) HWY_ATTR {
+    const VF sum = hn::MulAdd(factor, v, bias);
+    return bounds.bounded ? AtMost(d, AtLeast(d, sum, bounds.low), bounds.high) : sum;
+  };
+  const int64_t end = rows.end * w.out.columns;
+  int64_t i = rows.begin * w.out.columns;
+  for (; i + kLanes <= end; i += kLanes) hn::StoreU(scaled(hn::LoadU(d, x + i)), d, y + i);
+  if (i < end) StorePart(scaled(LoadPart(d, x + i, end - i)), d, y + i, end - i);
+}
+
 template <int kSize, int kStride>
 void Largest(const PlaneWindows& w, const PlaneRows& rows, const float* x, float* y) {
   SlideOver<kSize, kStride>(w, rows, x, LargestElement{}, y);
@@ -218,9 +233,17 @@ int64_t SizeOf(const Strips& s) {
   return square && s.stride.rows <= 2 ? s.kernel.rows : 0;
 }
 
+// Windows of one element: each element has one, and the padding none.
+bool IsWhole(const Strips& s) {
+  return s.stride.rows == 1 && s.pad.rows == 0 && s.pad.columns == 0 && s.in.rows == s.out.rows &&
+         s.in.columns == s.out.columns;
+}
+
 PlaneConvolve ConvolveFor(const Strips& s) {
   const bool two = s.stride.rows == 2;
   switch (SizeOf(s)) {
+    case 1:
+      return IsWhole(s) ? Scale : nullptr;
     case 3:
       return two ? Convolve<3, 2> : Convolve<3, 1>;
     case 5:

@@ -1,5 +1,6 @@
 // Square windows that slide over planes of float32 which are read in place: the convolution of a
-// channel by itself, and its largest elements. For the usual sizes; strips.h is for any.
+// channel by itself, and its largest elements. For the usual sizes; strips.h is for any. Windows of
+// one element, where they are as many as those, are a factor and a bias.
 //
 // Where a window hangs over the plane's edge vectors are loaded by masks, so that nothing outside
 // of the plane is read. Every window is computed in the order of its taps, so that no division of

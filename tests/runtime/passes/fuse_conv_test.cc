@@ -85,7 +85,7 @@ TEST(FuseConvTest, BatchNormalizationAndActivationJoinATransposedConvolution) {
       Graph graph = ParseSpecialized(text(conv, group));
       ASSERT_TRUE(FuseConv()->Run(graph).ok());
       EXPECT_EQ(OpsOf(graph),
-                group == 1 ? "reprise.ConvTranspose" : "ConvTranspose BatchNormalization Relu");
+                group == 1 ? "reprise.ConvTranspose" : "ConvTranspose reprise.Conv");
     }
   }
 }
@@ -125,6 +125,32 @@ TEST(FuseConvTest, BatchNormalizationGoesIntoTheWeights) {
     ASSERT_TRUE(FuseConv()->Run(graph).ok());
     EXPECT_EQ(OpsOf(graph), "reprise.Conv");
   }
+}
+
+TEST(FuseConvTest, ALoneBatchNormalizationIsAConvolutionOfOneTap) {
+  for (const char* shape : {"2, 3, 5, 4", "2, 3, 7", "2, 3", "1, 3, 2, 3, 4"}) {
+    for (const char* behind : {"%y: ? = Relu(%n)", "%y: ? = Add(%n, %x)", "%y: ? = Exp(%n)"}) {
+      const std::string text = absl::StrCat("graph {\n input %x: f32[", shape, R"(]
+        param %scale: f32[3] = p0
+        param %shift: f32[3] = p1
+        param %mean: f32[3] = p2
+        const %variance: f32[3] = {0.5, 2.0, 0.25}
+        %n: ? = BatchNormalization(%x, %scale, %shift, %mean, %variance) {epsilon = 0.01}
+        )",
+                                            behind, "\n output %y\n}");
+      SCOPED_TRACE(text);
+      ExpectSameAnswers(*FuseConv(), text, {.relative = 1e-5});
+      EXPECT_THAT(RunPass(*FuseConv(), text), testing::Not(testing::HasSubstr("Normalization")));
+    }
+  }
+  const std::string of_data = R"(graph {
+    input %x: f32[2, 3, 4]
+    input %m: f32[3]
+    param %b: f32[3] = p0
+    %y: ? = BatchNormalization(%x, %b, %b, %m, %b)
+    output %y
+  })";
+  ExpectUnchanged(*FuseConv(), of_data);
 }
 
 TEST(FuseConvTest, NearlyTheFormStays) {

@@ -51,6 +51,22 @@ TEST_P(PlanesTest, WholePlanesAgreeWithTheReference) {
   }
 }
 
+TEST_P(PlanesTest, ScaledPlanesAgreeWithTheReference) {
+  Draw draw(9);
+  for (uint32_t round = 0; round < 60 && !HasFailure(); ++round) {
+    const int64_t channels = draw.From({1, 3, 16});
+    std::vector<int64_t> plane = {draw.From({1, 2, 7, 31, 65})};
+    if (draw.Chance(2)) plane.push_back(draw.From({1, 3, 8, 33, 64}));
+    if (draw.Chance(8)) plane.push_back(5);
+    const std::vector<int64_t> tap(plane.size(), 1);
+    Check(absl::StrCat("input %x: f32", Dims({draw.From({1, 2, 3}), channels}, plane),
+                       "\nparam %w: f32", Dims({channels, 1}, tap), " = p0\nparam %b: f32[",
+                       channels, "] = p1\n%y: ? = reprise.Conv(%x, %w, %b) {group = ", channels,
+                       ", activation = \"", draw.Chance(2) ? "relu" : "silu", "\"}\noutput %y"),
+          round);
+  }
+}
+
 TEST_P(PlanesTest, ResampledPlanesAgreeWithTheReference) {
   Draw draw(6);
   constexpr const char* kModes[] = {"nearest", "linear", "cubic"};
