@@ -22,7 +22,8 @@ constexpr int64_t kFewWeightBytes = int64_t{512} << 10;
 constexpr int64_t kRowAlignment = 64;
 
 // Ops that know how many rows there are by a constant operand, or tell errors by element.
-constexpr std::array<absl::string_view, 4> kKnowRows = {"Expand", "Gather", "Resize", "Tile"};
+constexpr std::array<absl::string_view, 5> kKnowRows = {"Expand", "Gather", "Resize", "Tile",
+                                                        "reprise.EmbeddingSum"};
 
 int64_t BytesOf(const Value& value) {
   return NumElements(*value.shape) * static_cast<int64_t>(DTypeSize(value.dtype));

@@ -55,6 +55,22 @@ TEST(RowWalksTest, SmallPicturesAndOneRowStayTogether) {
   EXPECT_EQ(RowWalks(graph, 1).Of(0), -1);
 }
 
+// An index that is out of range is told by its place among those of all rows.
+TEST(RowWalksTest, WhatLooksUpStaysTogether) {
+  const Graph graph = Marked(R"(graph {
+    input %ids: i64[4, 4096]
+    param %t: f32[16, 64] = p0
+    %e: ? = reprise.EmbeddingSum(%t, %ids)
+    %a: ? = Exp(%e)
+    %b: ? = Tanh(%a)
+    output %b
+  })");
+  const RowWalks walks(graph, kRows);
+  ASSERT_EQ(walks.walks().size(), 1u);
+  EXPECT_EQ(walks.walks()[0].first, 1);
+  EXPECT_EQ(walks.Of(0), -1);
+}
+
 // The sum mixes rows, and what is behind it has none; a row that begins anywhere stays as well.
 TEST(RowWalksTest, AWalkEndsWhereRowsMeet) {
   const Graph graph = Marked(Pictures(
