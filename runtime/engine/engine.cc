@@ -212,7 +212,8 @@ absl::StatusOr<RecipeProfile> Engine::Profile(const Model& model, const Request&
   }
   ExactRecipes recipes;
   ExactRunner runner(model.graph_, model.fingerprint_, inputs, model.owner_->parameters(),
-                     *options_.device, *options_.clock, stream, recipes, model.options().precision);
+                     *options_.device, *options_.clock, stream, recipes, model.options().precision,
+                     model.batch_symbol_);
   return runner.Profile(tensors, repeats);
 }
 

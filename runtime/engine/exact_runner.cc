@@ -21,7 +21,7 @@ absl::StatusOr<std::shared_ptr<const Recipe>> ExactRunner::RecipeFor(
       std::shared_ptr<const Recipe> recipe,
       Compile(graph_,
               MakeKey(fingerprint_, binding, device_.fingerprint(), {.precision = precision_}),
-              {.device = &device_, .clock = &clock_}));
+              {.device = &device_, .clock = &clock_, .batch_symbol = batch_symbol_}));
   recipes_.Add(binding, recipe);
   return recipe;
 }

@@ -44,11 +44,11 @@ class ExactRecipes {
 class ExactRunner {
  public:
   // All references must outlive the runner. `inputs` are those of the graph, in its order. Runners
-  // that share recipes have one precision.
+  // that share recipes have one precision and batch symbol: CompileOptions::batch_symbol.
   ExactRunner(const Graph& graph, const GraphFingerprint& fingerprint,
               const std::vector<ModelIo>& inputs, ParameterStore& parameters, const Device& device,
               const Clock& clock, Stream& stream, ExactRecipes& recipes,
-              Precision precision = Precision::kExact)
+              Precision precision = Precision::kExact, std::string batch_symbol = "")
       : graph_(graph),
         fingerprint_(fingerprint),
         inputs_(inputs),
@@ -57,7 +57,8 @@ class ExactRunner {
         clock_(clock),
         stream_(stream),
         recipes_(recipes),
-        precision_(precision) {}
+        precision_(precision),
+        batch_symbol_(std::move(batch_symbol)) {}
 
   // INVALID_ARGUMENT for shapes that do not fit and for data errors (with the range as a payload).
   absl::StatusOr<std::vector<Tensor>> Run(const std::vector<Tensor>& inputs);
@@ -80,6 +81,7 @@ class ExactRunner {
   Stream& stream_;
   ExactRecipes& recipes_;
   const Precision precision_;
+  const std::string batch_symbol_;
 };
 
 }  // namespace reprise

@@ -72,5 +72,19 @@ TEST_F(ProfileTest, EveryLaunchIsListedWithItsShareOfTheRoofline) {
                           HasSubstr("softmax_"), HasSubstr("unary_"), HasSubstr("whole replay")));
 }
 
+// As they are replayed for requests.
+TEST_F(ProfileTest, RowsOfLargePicturesHaveLaunchesOfTheirOwn) {
+  ModelBuilder builder;
+  builder.Input("x", {"batch", "8", "256", "256"}).Output("y");
+  builder.Node("Erf", {"x"}, {"e"});
+  builder.Node("Tanh", {"e"}, {"y"});
+  std::ofstream(path_, std::ios::binary) << builder.Bytes();
+  testing::internal::CaptureStdout();
+  const absl::Status status = RunProfile({.path = path_, .bucket = "b4", .repeats = 1});
+  const std::string text = testing::internal::GetCapturedStdout();
+  ASSERT_TRUE(status.ok()) << status;
+  EXPECT_THAT(text, AllOf(HasSubstr("row 1 of 4"), HasSubstr("row 4 of 4")));
+}
+
 }  // namespace
 }  // namespace reprise::cli
