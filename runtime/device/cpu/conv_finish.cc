@@ -1,6 +1,8 @@
 #include "runtime/device/cpu/conv_finish.h"
 
+#include <algorithm>
 #include <limits>
+#include <type_traits>
 #include <utility>
 
 #include "runtime/device/cpu/targets.h"
@@ -18,33 +20,65 @@ namespace {
 
 using Kind = ConvActivation::Kind;
 
-template <Kind kind>
+// `kVecs` vectors of a row at `y`, the last of which has `live` elements: side by side, for each is
+// a long chain of steps.
+template <Kind kind, int kVecs, bool kResidual>
+HWY_INLINE void FinishVectors(const ConvActivation& activation, VF bias, const float* residual,
+                              int64_t live, float* y) {
+  constexpr int64_t kLanes = HWY_LANES(float), kLast = (kVecs - 1) * kLanes;
+  const F32 d;
+  const bool whole = live == kLanes;
+  VF x[kVecs];
+  HWY_UNROLL(4) for (int v = 0; v < kVecs; ++v) {
+    const bool part = v + 1 == kVecs && !whole;
+    x[v] = part ? LoadPart(d, y + kLast, live) : hn::LoadU(d, y + v * kLanes);
+    x[v] = hn::Add(x[v], bias);
+    if constexpr (kResidual) {
+      x[v] = hn::Add(
+          x[v], part ? LoadPart(d, residual + kLast, live) : hn::LoadU(d, residual + v * kLanes));
+    }
+  }
+  HWY_UNROLL(4) for (int v = 0; v < kVecs; ++v) x[v] = ActivateConv<kind>(d, x[v], activation);
+  HWY_UNROLL(4) for (int v = 0; v + 1 < kVecs; ++v) hn::StoreU(x[v], d, y + v * kLanes);
+  if (whole) {
+    hn::StoreU(x[kVecs - 1], d, y + kLast);
+  } else {
+    StorePart(x[kVecs - 1], d, y + kLast, live);
+  }
+}
+
+template <Kind kind, bool kResidual>
 HWY_NOINLINE void FinishRows(const ConvRows& rows, const ConvActivation& activation) {
   constexpr int64_t kLanes = HWY_LANES(float);
   const F32 d;
   for (int64_t row = 0; row < rows.rows; ++row) {
     const VF bias = rows.bias == nullptr ? hn::Zero(d) : hn::Set(d, rows.bias[row]);
-    float* const y = rows.y + row * rows.ld;
-    const float* const residual =
-        rows.residual == nullptr ? nullptr : rows.residual + row * rows.ld_residual;
-    int64_t i = 0;
-    for (; i + kLanes <= rows.columns; i += kLanes) {
-      VF x = hn::Add(hn::LoadU(d, y + i), bias);
-      if (residual != nullptr) x = hn::Add(x, hn::LoadU(d, residual + i));
-      hn::StoreU(ActivateConv<kind>(d, x, activation), d, y + i);
+    float* y = rows.y + row * rows.ld;
+    const float* residual = kResidual ? rows.residual + row * rows.ld_residual : nullptr;
+    int64_t left = rows.columns;
+    const auto step = [&](auto vectors) HWY_ATTR {
+      constexpr int kVecs = decltype(vectors)::value;
+      FinishVectors<kind, kVecs, kResidual>(
+          activation, bias, residual, std::min<int64_t>(left - (kVecs - 1) * kLanes, kLanes), y);
+      left -= kVecs * kLanes;
+      y += kVecs * kLanes;
+      if constexpr (kResidual) residual += kVecs * kLanes;
+    };
+    while (left > 2 * kLanes) step(std::integral_constant<int, 3>());
+    if (left > kLanes) {
+      step(std::integral_constant<int, 2>());
+    } else if (left > 0) {
+      step(std::integral_constant<int, 1>());
     }
-    if (i == rows.columns) continue;
-    const int64_t live = rows.columns - i;
-    VF x = hn::Add(LoadPart(d, y + i, live), bias);
-    if (residual != nullptr) x = hn::Add(x, LoadPart(d, residual + i, live));
-    StorePart(ActivateConv<kind>(d, x, activation), d, y + i, live);
   }
 }
 
 void Finish(const ConvRows& rows, const ConvActivation& activation) {
   if (activation.none() && rows.bias == nullptr && rows.residual == nullptr) return;
-  WithConvActivation(activation.kind,
-                     [&](auto kind) HWY_ATTR { FinishRows<kind>(rows, activation); });
+  WithConvActivation(activation.kind, [&](auto kind) HWY_ATTR {
+    rows.residual == nullptr ? FinishRows<kind, false>(rows, activation)
+                             : FinishRows<kind, true>(rows, activation);
+  });
 }
 
 }  // namespace

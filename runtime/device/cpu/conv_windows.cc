@@ -13,6 +13,8 @@ constexpr int64_t kBlockFloats = 64 << 10;
 // windows, however deep they are.
 constexpr int64_t kMinBlock = 96;
 constexpr int64_t kMaxBlock = 768;
+// Of a panel: three quarters of a small first-level cache.
+constexpr int64_t kPanelFloats = 6 << 10;
 
 }  // namespace
 
@@ -74,6 +76,12 @@ void ConvWindows::SetBlocks(int64_t most, int64_t grain) {
   }
   strips.SetStrip({.rows = long_rows ? 1 : std::min(strips.out.rows, block / columns + 2),
                    .columns = long_rows ? block : columns});
+}
+
+void ConvWindows::SetPanelStretch() {
+  const int64_t deepest = kPanelFloats / products->panel_columns;
+  const int64_t stretches = (depth() + deepest - 1) / deepest;
+  stretch = std::min(stretch, (channels + stretches - 1) / stretches);
 }
 
 void ConvWindows::SetPanelBlocks() {

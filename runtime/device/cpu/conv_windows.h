@@ -63,6 +63,9 @@ struct ConvWindows {
 
   // Blocks of about one size, up to `most` windows, which are multiples of `grain`.
   void SetBlocks(int64_t most, int64_t grain);
+  // Channels in panels at a time, about as many each time, so that a panel and the weights of a
+  // tile stay in the first-level cache, and all weights that meet it in the second.
+  void SetPanelStretch();
   // Of whole panels, whose elements stay in the cache.
   void SetPanelBlocks();
 };

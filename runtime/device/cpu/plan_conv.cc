@@ -176,6 +176,7 @@ std::vector<Candidate> PlanConv(const CpuTarget& target, const NodeView& node) {
   if (!few.empty()) return few;
   std::vector<Candidate> lines = PlanConvLines(target, node, *windows, spatial, *activation);
   if (!lines.empty()) return lines;
+  w.SetPanelStretch();
   w.SetPanelBlocks();
   if (w.CopyFloats() > ConvWindows::kMaxCopy) return {};
   p.kernels = &ConvProductKernelsFor(target.isa);
