@@ -10,7 +10,6 @@
 // After foreach_target.
 #include "hwy/highway.h"
 #include "runtime/device/cpu/gemm_epilogue-inl.h"
-#include "runtime/device/cpu/transpose-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace reprise::cpu::HWY_NAMESPACE {
@@ -73,37 +72,9 @@ void Panels(const Strips& s, const CopiedWindows& windows, float* panels) {
   for (int64_t i = 0; i < depth; ++i, to += kPanel) std::fill(to + tail, to + kPanel, 0.0f);
 }
 
-void Transpose(const float* from, int64_t ld_from, int64_t rows, int64_t columns, float* to,
-               int64_t ld_to) {
-  const F32 d;
-  const VF one = hn::Set(d, 1.0f);
-  constexpr int64_t kBlock = 16;
-  HWY_ALIGN float tile[kBlock * kLanes];
-  for (int64_t row = 0; row < rows; row += kLanes) {
-    const int64_t live = std::min<int64_t>(kLanes, rows - row);
-    for (int64_t column = 0; column < columns; column += kBlock) {
-      const float* lines[kLanes];
-      for (int64_t i = 0; i < kLanes; ++i) {
-        lines[i] = from + (row + std::min(i, live - 1)) * ld_from + column;
-      }
-      const int64_t width = std::min(kBlock, columns - column);
-      TransposeRows(d, lines, width, one, tile, kLanes);
-      for (int64_t i = 0; i < width; ++i) {
-        float* line = to + (column + i) * ld_to + row;
-        const VF v = hn::Load(d, tile + i * kLanes);
-        if (live == kLanes) {
-          hn::StoreU(v, d, line);
-        } else {
-          StorePart(v, d, line, live);
-        }
-      }
-    }
-  }
-}
-
 }  // namespace
 
-constexpr ConvPanelKernels kConvPanelKernels = {Panels, Transpose};
+constexpr ConvPanelKernels kConvPanelKernels = {Panels};
 
 }  // namespace reprise::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();

@@ -25,9 +25,6 @@ struct ConvPanelKernels {
   // The right side of a product (see GemmArgs::packed_b): a column a window, a row a channel and
   // tap.
   void (*panels)(const Strips& strips, const CopiedWindows& windows, float* panels);
-  // to[j * ld_to + i] = from[i * ld_from + j] for i < rows, j < columns.
-  void (*transpose)(const float* from, int64_t ld_from, int64_t rows, int64_t columns, float* to,
-                    int64_t ld_to);
 };
 
 // The kernels of the highest tier that is not above `isa`, whose products have the same panels.

@@ -7,8 +7,8 @@
 // order of rows, blocks of columns and taps, so that no division into bands changes a bit.
 #include <algorithm>
 
-#include "runtime/device/cpu/conv_panels.h"
 #include "runtime/device/cpu/plan_conv.h"
+#include "runtime/device/cpu/transpose.h"
 
 namespace reprise::cpu {
 namespace {
@@ -26,7 +26,7 @@ constexpr int64_t kMostBandFloats = 64 << 10;
 
 struct TransposeBandsParams {
   const GemmKernels* products = nullptr;
-  const ConvPanelKernels* panel_kernels = nullptr;
+  Transpose transpose = nullptr;
   ConvFinish finish = nullptr;
   ConvActivation activation;
   int64_t batch = 0, batch_rows = 0;
@@ -93,8 +93,7 @@ void RunBand(const TransposeBandsParams& p, const LaunchArgs& launch, int64_t el
   for (int64_t row = begin; row < end; ++row) {
     for (int64_t column = 0; column < p.in_columns; column += kBlock) {
       const int64_t count = std::min(kBlock, p.in_columns - column);
-      p.panel_kernels->transpose(x + row * p.in_columns + column, plane, p.channels, count, scratch,
-                                 p.row_floats);
+      p.transpose(x + row * p.in_columns + column, plane, p.channels, count, scratch, p.row_floats);
       p.products->part({.a = scratch,
                         .lda = p.row_floats,
                         .packed_b = launch.operands[1],
@@ -144,7 +143,7 @@ std::vector<Candidate> PlanConvTransposeBands(const CpuTarget& target, const Nod
   }
   TransposeBandsParams p;
   p.products = &GemmKernelsFor(target.isa);
-  p.panel_kernels = &ConvPanelKernelsFor(target.isa);
+  p.transpose = TransposeFor(target.isa);
   p.finish = ConvFinishFor(target.isa);
   p.activation = activation;
   p.batch = x[0];

@@ -8,8 +8,8 @@
 #include <algorithm>
 #include <numeric>
 
-#include "runtime/device/cpu/conv_panels.h"
 #include "runtime/device/cpu/plan_conv.h"
+#include "runtime/device/cpu/transpose.h"
 
 namespace reprise::cpu {
 namespace {
@@ -21,7 +21,7 @@ constexpr int64_t kMostColumns = 2048;
 
 struct TransposeWeightsParams {
   const GemmKernels* products = nullptr;
-  const ConvPanelKernels* panel_kernels = nullptr;
+  Transpose transpose = nullptr;
   ConvFinish finish = nullptr;
   ConvActivation activation;
   int64_t batch = 0, batch_rows = 0;
@@ -95,9 +95,8 @@ void RunTransposeWeights(const LaunchArgs& launch) {
     next = std::min(range.end, (block + 1) * units);
     const int64_t element = block * p.elements, count = std::min(p.elements, live - element);
     for (int64_t e = 0; e < count; ++e) {
-      p.panel_kernels->transpose(x + (element + e) * p.channels * p.in_plane, p.in_plane,
-                                 p.channels, p.in_plane, scratch + e * p.in_plane * p.row_floats,
-                                 p.row_floats);
+      p.transpose(x + (element + e) * p.channels * p.in_plane, p.in_plane, p.channels, p.in_plane,
+                  scratch + e * p.in_plane * p.row_floats, p.row_floats);
     }
     for (; at < next; ++at) RunUnit(p, launch, at - block * units, element, count, scratch);
   }
@@ -140,7 +139,7 @@ std::vector<Candidate> PlanConvTransposeWeights(const CpuTarget& target, const N
       columns < kFewestColumns || p.unit_maps * p.taps > kMostColumns) {
     return {};
   }
-  p.panel_kernels = &ConvPanelKernelsFor(target.isa);
+  p.transpose = TransposeFor(target.isa);
   p.finish = ConvFinishFor(target.isa);
   p.activation = activation;
   p.batch = x[0];

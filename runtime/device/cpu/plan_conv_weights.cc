@@ -9,6 +9,7 @@
 #include <algorithm>
 
 #include "runtime/device/cpu/plan_conv.h"
+#include "runtime/device/cpu/transpose.h"
 
 namespace reprise::cpu {
 namespace {
@@ -20,6 +21,7 @@ constexpr int64_t kPanels = 4;
 
 struct ConvWeightsParams {
   ConvWindows windows;
+  Transpose transpose = nullptr;
   ConvFinish finish = nullptr;
   ConvActivation activation;
   int64_t batch = 0, batch_rows = 0;
@@ -41,16 +43,15 @@ void FillRows(const ConvWeightsParams& p, const float* x, int64_t element,
               const ConvWindows::Block& block, float* copies, float* rows) {
   const ConvWindows& w = p.windows;
   x += element * w.channels * w.in_plane();
-  const auto transpose = w.panel_kernels->transpose;
   if (w.plain) {
-    return transpose(x + block.first, w.in_plane(), w.channels, block.count, rows, p.row_floats);
+    return p.transpose(x + block.first, w.in_plane(), w.channels, block.count, rows, p.row_floats);
   }
   float* const panels = copies + w.CopyFloats();
   w.FillPanels(x, 0, {0, w.channels}, block, copies, panels);
   const int64_t width = w.products->panel_columns;
   for (int64_t first = 0; first < block.count; first += width) {
-    transpose(panels + first * w.depth(), width, w.depth(), std::min(width, block.count - first),
-              rows + first * p.row_floats, p.row_floats);
+    p.transpose(panels + first * w.depth(), width, w.depth(), std::min(width, block.count - first),
+                rows + first * p.row_floats, p.row_floats);
   }
 }
 
@@ -86,8 +87,7 @@ void MultiplyRows(const ConvWeightsParams& p, const LaunchArgs& launch, int64_t 
                      {0, count * block.count, 0, next - panel});
     for (int64_t e = 0; e < count; ++e) {
       const int64_t at = ((element + e) * p.maps + map) * plane + block.first;
-      w.panel_kernels->transpose(scratch.sums + e * block.count * ld, ld, block.count, maps,
-                                 out + at, plane);
+      p.transpose(scratch.sums + e * block.count * ld, ld, block.count, maps, out + at, plane);
       p.finish({.y = out + at,
                 .ld = plane,
                 .rows = maps,
@@ -149,6 +149,7 @@ std::vector<Candidate> PlanConvWeights(const CpuTarget& target, const NodeView& 
   if (w.blocks() == 1) {
     p.elements = std::clamp<int64_t>(kMaxConvRows / w.out_plane(), 1, p.batch);
   }
+  p.transpose = TransposeFor(target.isa);
   p.finish = ConvFinishFor(target.isa);
   p.activation = activation;
   p.has_bias = node.has_input(2);

@@ -13,6 +13,7 @@
 #include <algorithm>
 
 #include "runtime/device/cpu/plan_conv.h"
+#include "runtime/device/cpu/transpose.h"
 #include "runtime/device/cpu/winograd.h"
 
 namespace reprise::cpu {
@@ -40,7 +41,7 @@ struct Extent {
 struct WinogradParams {
   const GemmKernels* products = nullptr;
   const WinogradKernels* kernels = nullptr;
-  const ConvPanelKernels* panels = nullptr;
+  Transpose transpose = nullptr;
   ConvFinish finish = nullptr;
   ConvActivation activation;
   int64_t batch = 0, batch_rows = 0;
@@ -158,8 +159,8 @@ void FillForms(const WinogradParams& p, const float* x, const Block& block, cons
   const int64_t runs = whole_rows ? 1 : block.elements.rows;
   const int64_t run = whole_rows ? block.elements.rows * columns : columns;
   for (int64_t i = 0; i < runs; ++i) {
-    p.panels->transpose(x + (block.element.rows + i) * p.in.columns + block.element.columns, ld,
-                        p.channels, run, scratch.seen + i * run * floats, floats);
+    p.transpose(x + (block.element.rows + i) * p.in.columns + block.element.columns, ld, p.channels,
+                run, scratch.seen + i * run * floats, floats);
   }
   const float* seen[16];
   for (int64_t row = 0; row < block.size.rows; ++row) {
@@ -217,7 +218,7 @@ void Store(const WinogradParams& p, const Block& block, const float* results, in
   const int64_t run = block.windows.rows * block.windows.columns / runs;
   for (int64_t i = 0; i < runs; ++i) {
     const int64_t at = (block.window.rows + i) * p.out.columns + block.window.columns;
-    p.panels->transpose(results + i * run * floats, floats, run, maps, out + at, ld);
+    p.transpose(results + i * run * floats, floats, run, maps, out + at, ld);
     p.finish({.y = out + at,
               .ld = ld,
               .rows = maps,
@@ -372,7 +373,7 @@ std::vector<Candidate> PlanConvWinograd(const CpuTarget& target, const NodeView&
   }
   p.products = &GemmKernelsFor(target.isa);
   p.kernels = &WinogradKernelsFor(target.isa);
-  p.panels = &ConvPanelKernelsFor(target.isa);
+  p.transpose = TransposeFor(target.isa);
   p.finish = ConvFinishFor(target.isa);
   p.activation = activation;
   p.batch = x[0];

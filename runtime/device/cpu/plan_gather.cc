@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 #include <optional>
+#include <type_traits>
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
@@ -23,21 +24,43 @@ struct GatherParams {
   const HalfKernels* half = nullptr;  // the table is of half, the result of floats
 };
 
-void RunGather(const LaunchArgs& launch) {
+// Copies blocks to `to`, one behind the other: copy(block, its number in the result).
+template <class CopyBlock>
+void GatherBlocks(const LaunchArgs& launch, const CopyBlock& copy) {
   const auto& p = *static_cast<const GatherParams*>(launch.params);
-  const auto* from = static_cast<const std::byte*>(launch.operands[0]);
+  const auto* table = static_cast<const std::byte*>(launch.operands[0]);
   const Indices indices = {launch.operands[1], p.wide};
-  auto* to = static_cast<std::byte*>(launch.operands[2]);
   const int64_t live = LiveOf(p.outer * p.count, p.batch_rows, *launch.frame);
   const ItemRange range = RangeOfPart(live, 1, launch.part, launch.parts);
-  for (int64_t i = range.begin; i < range.end; ++i) {
-    const int64_t index = CheckedIndex(launch, 1, indices, i % p.count, p.size);
-    const std::byte* block = from + (i / p.count * p.size + index) * p.block_bytes;
-    if (p.half != nullptr) {
+  if (range.begin >= range.end) return;
+  const int64_t table_bytes = p.size * p.block_bytes;
+  table += range.begin / p.count * table_bytes;
+  for (int64_t i = range.begin, at = range.begin % p.count; i < range.end; ++i) {
+    copy(table + CheckedIndex(launch, 1, indices, at, p.size) * p.block_bytes, i);
+    if (++at < p.count) continue;
+    at = 0;
+    table += table_bytes;
+  }
+}
+
+void RunGather(const LaunchArgs& launch) {
+  const auto& p = *static_cast<const GatherParams*>(launch.params);
+  auto* to = static_cast<std::byte*>(launch.operands[2]);
+  const auto copy = [to](auto bytes) {
+    return [to, bytes](const std::byte* block, int64_t i) {
+      std::memcpy(to + i * bytes, block, static_cast<size_t>(bytes));
+    };
+  };
+  if (p.half != nullptr) {
+    GatherBlocks(launch, [&p, to](const std::byte* block, int64_t i) {
       p.half->widen(block, reinterpret_cast<float*>(to) + i * p.block, p.block);
-    } else {
-      std::memcpy(to + i * p.block_bytes, block, p.block_bytes);
-    }
+    });
+  } else if (p.block_bytes == 4) {
+    GatherBlocks(launch, copy(std::integral_constant<int64_t, 4>()));
+  } else if (p.block_bytes == 8) {
+    GatherBlocks(launch, copy(std::integral_constant<int64_t, 8>()));
+  } else {
+    GatherBlocks(launch, copy(p.block_bytes));
   }
 }
 

@@ -7,6 +7,7 @@
 
 #include "runtime/device/cpu/plan.h"
 #include "runtime/device/cpu/strided.h"
+#include "runtime/device/cpu/transpose.h"
 
 namespace reprise::cpu {
 namespace {
@@ -21,6 +22,7 @@ struct CopyParams {
   // tiles, so that both sides use whole cache lines.
   bool tiled = false;
   size_t tile_dim = 0;
+  Transpose transpose = nullptr;
   int64_t batch_rows = 0;
 };
 
@@ -72,25 +74,7 @@ void CopyTile(const T* from, int64_t step, int64_t rows, int64_t columns, T* to,
     }
     return;
   }
-  int64_t r = 0;
-  // Four by four in registers.
-  for (; sizeof(T) == sizeof(float) && r + 4 <= rows; r += 4) {
-    int64_t c = 0;
-    for (; c + 4 <= columns; c += 4) {
-      const auto load = [&](int64_t i) {
-        return _mm_loadu_ps(reinterpret_cast<const float*>(from + r + (c + i) * step));
-      };
-      __m128 v[] = {load(0), load(1), load(2), load(3)};
-      _MM_TRANSPOSE4_PS(v[0], v[1], v[2], v[3]);
-      for (int64_t i = 0; i < 4; ++i) {
-        _mm_storeu_ps(reinterpret_cast<float*>(to + (r + i) * to_row + c), v[i]);
-      }
-    }
-    for (; c < columns; ++c) {
-      for (int64_t i = 0; i < 4; ++i) to[(r + i) * to_row + c] = from[r + i + c * step];
-    }
-  }
-  for (; r < rows; ++r) {
+  for (int64_t r = 0; r < rows; ++r) {
     for (int64_t c = 0; c < columns; ++c) to[r * to_row + c] = from[r + c * step];
   }
 }
@@ -98,6 +82,8 @@ void CopyTile(const T* from, int64_t step, int64_t rows, int64_t columns, T* to,
 template <class T>
 void CopyTiled(const CopyParams& p, const T* from, T* to, int part, int parts) {
   constexpr int64_t kTile = 64 / sizeof(T);  // of a cache line
+  // Several neighbouring lines of the output, where registers turn a tile faster than a line comes.
+  constexpr int64_t kStretch = sizeof(T) == sizeof(float) ? 4 * kTile : kTile;
   const Walk<1>& walk = p.walk;
   const size_t last = walk.dims - 1;
   int64_t out_strides[kMaxWalkDims];
@@ -110,7 +96,7 @@ void CopyTiled(const CopyParams& p, const T* from, T* to, int part, int parts) {
   const int64_t rows = walk.sizes[p.tile_dim], columns = walk.sizes[last];
   const int64_t in_stride = walk.strides[0][last], out_row = out_strides[p.tile_dim];
   // About as long as each other, so that none is too short for registers.
-  const int64_t bands = (rows + kTile - 1) / kTile, stretches = (columns + kTile - 1) / kTile;
+  const int64_t bands = (rows + kTile - 1) / kTile, stretches = (columns + kStretch - 1) / kStretch;
   const ItemRange range = RangeOfPart(others * bands, 1, part, parts);
   for (int64_t unit = range.begin; unit < range.end; ++unit) {
     int64_t rest = unit / bands, in = 0, out = 0;
@@ -124,8 +110,14 @@ void CopyTiled(const CopyParams& p, const T* from, T* to, int part, int parts) {
     const int64_t row_end = (unit % bands + 1) * rows / bands;
     for (int64_t stretch = 0; stretch < stretches; ++stretch) {
       const int64_t c0 = stretch * columns / stretches, c1 = (stretch + 1) * columns / stretches;
-      CopyTile(from + in + row_begin + c0 * in_stride, in_stride, row_end - row_begin, c1 - c0,
-               to + out + row_begin * out_row + c0, out_row);
+      const T* tile = from + in + row_begin + c0 * in_stride;
+      T* result = to + out + row_begin * out_row + c0;
+      if constexpr (sizeof(T) == sizeof(float)) {
+        p.transpose(reinterpret_cast<const float*>(tile), in_stride, c1 - c0, row_end - row_begin,
+                    reinterpret_cast<float*>(result), out_row);
+      } else {
+        CopyTile(tile, in_stride, row_end - row_begin, c1 - c0, result, out_row);
+      }
     }
   }
 }
@@ -155,6 +147,7 @@ std::vector<Candidate> Copy(const CpuTarget& target, const NodeView& node,
   params.walk = *walk;
   params.offset = offset;
   params.out = static_cast<int>(node.num_inputs());
+  params.transpose = TransposeFor(target.isa);
   if (walk->inner_stride(0) > 1) {
     for (size_t d = 0; d + 1 < walk->dims; ++d) {
       if (walk->strides[0][d] != 1 || walk->sizes[d] < kShortestTile) continue;

@@ -30,8 +30,7 @@ HWY_INLINE VF LoadQuarters(const float* const* rows, int i, int64_t column) {
 }
 #endif
 
-// to[c * stride + i] = rows[i][c], for c in [0, columns) and every lane i, by way of `last`. `to`
-// and `stride` are whole vectors.
+// to[c * stride + i] = rows[i][c], for c in [0, columns) and every lane i, by way of `last`.
 template <class Last>
 HWY_INLINE void TransposeBy(F32 d, const float* const* rows, int64_t columns, const Last& last,
                             float* HWY_RESTRICT to, int64_t stride) {
@@ -47,16 +46,16 @@ HWY_INLINE void TransposeBy(F32 d, const float* const* rows, int64_t columns, co
     const auto high01 = hn::BitCast(dd, hn::InterleaveUpper(d, v0, v1));
     const auto high23 = hn::BitCast(dd, hn::InterleaveUpper(d, v2, v3));
     float* out = to + column * stride;
-    hn::Store(last(hn::BitCast(d, hn::InterleaveLower(dd, low01, low23))), d, out);
-    hn::Store(last(hn::BitCast(d, hn::InterleaveUpper(dd, low01, low23))), d, out + stride);
-    hn::Store(last(hn::BitCast(d, hn::InterleaveLower(dd, high01, high23))), d, out + 2 * stride);
-    hn::Store(last(hn::BitCast(d, hn::InterleaveUpper(dd, high01, high23))), d, out + 3 * stride);
+    hn::StoreU(last(hn::BitCast(d, hn::InterleaveLower(dd, low01, low23))), d, out);
+    hn::StoreU(last(hn::BitCast(d, hn::InterleaveUpper(dd, low01, low23))), d, out + stride);
+    hn::StoreU(last(hn::BitCast(d, hn::InterleaveLower(dd, high01, high23))), d, out + 2 * stride);
+    hn::StoreU(last(hn::BitCast(d, hn::InterleaveUpper(dd, high01, high23))), d, out + 3 * stride);
   }
 #endif
   for (; column < columns; ++column) {
     HWY_ALIGN float lanes[HWY_LANES(float)];
     for (size_t i = 0; i < HWY_LANES(float); ++i) lanes[i] = rows[i][column];
-    hn::Store(last(hn::Load(d, lanes)), d, to + column * stride);
+    hn::StoreU(last(hn::Load(d, lanes)), d, to + column * stride);
   }
 }
 
