@@ -1,9 +1,9 @@
 // Convolutions of few windows: what they see times the packed weights.
 //
-// A panel of windows (plan_conv.cc) is mostly empty where a plane has few, and the weights then
-// pass by for few results. Here the windows of several elements of the batch are the rows, and the
-// weights are packed once and stream by as those of any product do. The results come out by window
-// and are turned on their way to the planes. Every sum is that of plan_conv.cc to the bit, so that
+// A panel of windows (plan_conv.cc) is mostly empty where a plane has few, or few more than fill
+// panels, and the weights then pass by for few results. Here the windows of several elements of the
+// batch are the rows, and the weights are packed once and stream by as those of any product do. The
+// results come out by window and are turned on their way to the planes. Every sum is that of plan_conv.cc to the bit, so that
 // buckets of different sizes give the same answers unless the windows of one of them are made by
 // tiles (plan_conv_winograd.cc).
 #include <algorithm>
@@ -16,6 +16,8 @@ namespace {
 
 // With fewer the weights' panels are the ones that are mostly empty.
 constexpr int64_t kFewestMaps = 32;
+// What turning an element of a window, or of a result, costs in multiply-adds.
+constexpr double kTurned = 24;
 // Panels of weights whose results are turned at a time.
 constexpr int64_t kPanels = 4;
 
@@ -129,6 +131,17 @@ void RunConvWeights(const LaunchArgs& launch) {
   }
 }
 
+// Whether panels of windows leave so much empty, as a share of all products, that windows may as
+// well be turned into rows.
+bool PanelsAreEmpty(int64_t windows, int64_t panel, int64_t depth, int64_t maps) {
+  if (windows <= kMostRowsOfPlane) return true;
+  // Half a panel is the least that one costs.
+  const int64_t rest = windows % panel;
+  const int64_t empty = rest == 0 ? 0 : std::max(panel / 2 - rest, int64_t{0});
+  const double turned = kTurned * (1 / static_cast<double>(depth) + 1 / static_cast<double>(maps));
+  return turned * static_cast<double>(windows) < static_cast<double>(empty);
+}
+
 }  // namespace
 
 std::vector<Candidate> PlanConvWeights(const CpuTarget& target, const NodeView& node,
@@ -139,8 +152,8 @@ std::vector<Candidate> PlanConvWeights(const CpuTarget& target, const NodeView& 
   ConvWindows& w = p.windows;
   p.maps = weight[0];
   if (!node.is_parameter(1) || node.attributes().Int("group", 1) != 1 || w.out_slices > 1 ||
-      w.in_slices > 1 || w.stretch < w.channels || w.out_plane() > kMostRowsOfPlane ||
-      p.maps < kFewestMaps) {
+      w.in_slices > 1 || w.stretch < w.channels || p.maps < kFewestMaps ||
+      !PanelsAreEmpty(w.out_plane(), w.products->panel_columns, w.depth(), p.maps)) {
     return {};
   }
   w.SetBlocks(kMaxConvRows, 1);
