@@ -29,6 +29,8 @@ std::unique_ptr<Pass> Canonicalize();
 std::unique_ptr<Pass> FuseLayerNorm();
 // Squares, means and roots without a difference become RMSNormalization.
 std::unique_ptr<Pass> FuseRmsNorm();
+// Channels joined to groups, InstanceNormalization, scale and bias become GroupNormalization.
+std::unique_ptr<Pass> FuseGroupNorm();
 // The erf and tanh forms become Gelu, that of a sigmoid com.microsoft.QuickGelu.
 std::unique_ptr<Pass> FuseGelu();
 // MatMulInteger with its scales, MatMul of dequantised rows and weights, QLinearMatMul: by weights,

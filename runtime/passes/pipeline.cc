@@ -32,6 +32,7 @@ constexpr Factory kCapturePasses[] = {
     MergeCommon,
     FuseLayerNorm,
     FuseRmsNorm,
+    FuseGroupNorm,
     FuseGelu,
     FuseIntegerLinear,
     FuseIntegerConv,
