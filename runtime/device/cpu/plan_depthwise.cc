@@ -12,6 +12,8 @@ namespace {
 constexpr size_t kMaxDims = 2;
 // Of a copy, in floats: dilations that reach farther than this are for the plain loops.
 constexpr int64_t kMaxCopy = 1 << 20;
+// Planes of one row a part, so that none waits long for the others.
+constexpr int64_t kRowsOfPart = 4;
 // Sums that stay in the first-level cache until they are finished.
 constexpr int64_t kUnfinishedFloats = 2 << 10;
 
@@ -94,8 +96,7 @@ void RunStrip(const DepthwiseParams& p, const LaunchArgs& launch, int64_t plane,
                                 .low = p.activation.low,
                                 .high = p.activation.high};
     if (p.in_place != nullptr) {
-      p.in_place({.in = s.in, .out = s.out, .pad = s.pad},
-                 {strip.first.rows, strip.first.rows + strip.size.rows}, from,
+      p.in_place(s, {strip.first.rows, strip.first.rows + strip.size.rows}, from,
                  weights + map * s.num_taps(), bounds, out + at);
     } else {
       p.kernels->convolve(s, strip, copied, weights + map * s.num_taps(), bounds, out + at);
@@ -140,7 +141,10 @@ std::vector<Candidate> PlanDepthwise(const CpuTarget& target, const NodeView& no
   p.group_maps = weight[0] / p.groups;
   const int64_t planes = p.batch * p.groups;
   p.strips = PlanStrips(windows, spatial, planes, target.scratch_parts);
-  p.in_place = PlaneKernelsFor(target.isa).convolve(p.strips);
+  // A row is not divided where it is read in place.
+  if (p.strips.out.rows > 1 || planes >= kRowsOfPart * target.scratch_parts) {
+    p.in_place = PlaneKernelsFor(target.isa).convolve(p.strips);
+  }
   if (p.in_place != nullptr) {
     p.strips.SetStrip(WholeRows(p.strips, planes, target.scratch_parts));
   } else if (p.strips.CopyFloats() > kMaxCopy) {

@@ -51,8 +51,7 @@ void RunPool(const LaunchArgs& launch) {
     float* const y = out + plane * s.out.rows * s.out.columns;
     const float* const from = x + plane * s.in.rows * s.in.columns;
     if (in_place) {
-      p.in_place({.in = s.in, .out = s.out, .pad = s.pad},
-                 {strip.first.rows, strip.first.rows + strip.size.rows}, from, y);
+      p.in_place(s, {strip.first.rows, strip.first.rows + strip.size.rows}, from, y);
       continue;
     }
     p.kernels->copy(s, strip, from, padding, copied);

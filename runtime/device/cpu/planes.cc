@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <type_traits>
 
 #include "runtime/device/cpu/targets.h"
 
@@ -25,12 +26,12 @@ constexpr int64_t kRows = 4;
 // first-level cache.
 constexpr int64_t kBand = 16;
 
-// Of the elements from column `at` on, those within [0, columns).
+// Of the elements from column `at` on, those within [0, columns): what lies in front of 0 is large
+// as an unsigned number.
 HWY_INLINE Mask InsideOf(F32 d, int64_t at, int64_t columns) {
-  const int64_t end = std::clamp<int64_t>(columns - at, 0, kLanes);
-  const int64_t begin = std::clamp<int64_t>(-at, 0, end);
-  return hn::AndNot(hn::FirstN(d, static_cast<size_t>(begin)),
-                    hn::FirstN(d, static_cast<size_t>(end)));
+  const hn::RebindToUnsigned<F32> du;
+  const auto column = hn::Add(hn::Iota(du, 0), hn::Set(du, static_cast<uint32_t>(at)));
+  return hn::RebindMask(d, hn::Lt(column, hn::Set(du, static_cast<uint32_t>(columns))));
 }
 
 // Zero in the other lanes.
@@ -126,7 +127,7 @@ struct LargestElement {
 // kCount rows of windows from `row` on, a vector of them from `column` on. `outside`: what a row of
 // the padding looks like.
 template <int kSize, int kStride, int kCount, bool kWhole, class Window>
-HWY_INLINE void Slide(const PlaneWindows& w, const float* x, int64_t row, int64_t column,
+HWY_INLINE void Slide(const Strips& w, const float* x, int64_t row, int64_t column,
                       const Columns<kSize, kStride, kWhole, Window>& columns, const Window& window,
                       const float* outside, float* y) {
   const F32 d;
@@ -162,8 +163,8 @@ HWY_INLINE void Slide(const PlaneWindows& w, const float* x, int64_t row, int64_
 }
 
 template <int kSize, int kStride, bool kWhole, class Window>
-HWY_INLINE void SlideDown(const PlaneWindows& w, const PlaneRows& rows, const float* x,
-                          int64_t column, const Window& window, float* y) {
+HWY_INLINE void SlideDown(const Strips& w, const PlaneRows& rows, const float* x, int64_t column,
+                          const Window& window, float* y) {
   const F32 d;
   using ColumnsOf = Columns<kSize, kStride, kWhole, Window>;
   const ColumnsOf columns(d, column * kStride - w.pad.columns, w.in.columns);
@@ -183,7 +184,7 @@ HWY_INLINE void SlideDown(const PlaneWindows& w, const PlaneRows& rows, const fl
 }
 
 template <int kSize, int kStride, class Window>
-HWY_INLINE void SlideOver(const PlaneWindows& w, const PlaneRows& rows, const float* x,
+HWY_INLINE void SlideOver(const Strips& w, const PlaneRows& rows, const float* x,
                           const Window& window, float* y) {
   for (int64_t begin = rows.begin, end; begin < rows.end; begin = end) {
     // No band is left with fewer rows than are computed at a time, unless all are.
@@ -200,14 +201,14 @@ HWY_INLINE void SlideOver(const PlaneWindows& w, const PlaneRows& rows, const fl
 }
 
 template <int kSize, int kStride>
-void Convolve(const PlaneWindows& w, const PlaneRows& rows, const float* x, const float* weights,
+void Convolve(const Strips& w, const PlaneRows& rows, const float* x, const float* weights,
               const StripBounds& bounds, float* y) {
   const F32 d;
   SlideOver<kSize, kStride>(w, rows, x, Convolution<kSize>(d, weights, bounds), y);
 }
 
 // One tap and no padding: a factor, a bias.
-void Scale(const PlaneWindows& w, const PlaneRows& rows, const float* x, const float* weights,
+void Scale(const Strips& w, const PlaneRows& rows, const float* x, const float* weights,
            const StripBounds& bounds, float* y) {
   const F32 d;
   const VF factor = hn::Set(d, weights[0]), bias = hn::Set(d, bounds.bias);
@@ -221,8 +222,68 @@ void Scale(const PlaneWindows& w, const PlaneRows& rows, const float* x, const f
   if (i < end) StorePart(scaled(LoadPart(d, x + i, end - i)), d, y + i, end - i);
 }
 
+// kVecs vectors of windows of a single row, from `column` on.
+template <int kVecs, bool kWhole>
+HWY_INLINE void SlideInRow(const Strips& w, const float* x, int64_t column, const float* weights,
+                           const StripBounds& bounds, float* y) {
+  const F32 d;
+  VF sums[kVecs];
+  HWY_UNROLL(4) for (int v = 0; v < kVecs; ++v) sums[v] = hn::Zero(d);
+  for (int64_t tap = 0, at = column - w.pad.columns; tap < w.kernel.columns; ++tap) {
+    const VF weight = hn::Set(d, weights[tap]);
+    HWY_UNROLL(4) for (int v = 0; v < kVecs; ++v) {
+      const int64_t first = at + v * kLanes;
+      VF seen;
+      if constexpr (kWhole) {
+        seen = hn::LoadU(d, x + first);
+      } else {
+        seen = LoadInside(d, x + first, InsideOf(d, first, w.in.columns));
+      }
+      sums[v] = hn::MulAdd(weight, seen, sums[v]);
+    }
+    at += w.dilation.columns;
+  }
+  const VF bias = hn::Set(d, bounds.bias);
+  HWY_UNROLL(4) for (int v = 0; v < kVecs; ++v) {
+    VF sum = hn::Add(sums[v], bias);
+    if (bounds.bounded) sum = AtMost(d, AtLeast(d, sum, bounds.low), bounds.high);
+    const int64_t at = column + v * kLanes, live = w.out.columns - at;
+    if (live >= kLanes) {
+      hn::StoreU(sum, d, y + at);
+    } else {
+      StorePart(sum, d, y + at, live);
+    }
+  }
+}
+
+void ConvolveRow(const Strips& w, const PlaneRows& rows, const float* x, const float* weights,
+                 const StripBounds& bounds, float* y) {
+  if (rows.begin == rows.end) return;
+  const int64_t reach = (w.kernel.columns - 1) * w.dilation.columns;
+  for (int64_t column = 0, step; column < w.out.columns; column += step) {
+    const int64_t left = w.out.columns - column, first = column - w.pad.columns;
+    const auto slide = [&](auto vectors) HWY_ATTR {
+      constexpr int kVecs = decltype(vectors)::value;
+      step = kVecs * kLanes;
+      if (first >= 0 && first + reach + step <= w.in.columns) {
+        SlideInRow<kVecs, true>(w, x, column, weights, bounds, y);
+      } else {
+        SlideInRow<kVecs, false>(w, x, column, weights, bounds, y);
+      }
+    };
+    // What a vector holds of windows behind the last one is not stored.
+    if (left > 3 * kLanes) {
+      slide(std::integral_constant<int, 4>());
+    } else if (left > kLanes) {
+      slide(std::integral_constant<int, 2>());
+    } else {
+      slide(std::integral_constant<int, 1>());
+    }
+  }
+}
+
 template <int kSize, int kStride>
-void Largest(const PlaneWindows& w, const PlaneRows& rows, const float* x, float* y) {
+void Largest(const Strips& w, const PlaneRows& rows, const float* x, float* y) {
   SlideOver<kSize, kStride>(w, rows, x, LargestElement{}, y);
 }
 
@@ -239,7 +300,15 @@ bool IsWhole(const Strips& s) {
          s.in.columns == s.out.columns;
 }
 
+// Planes, windows and what they move by have one row, whose columns are numbers of 31 bits.
+bool IsRow(const Strips& s) {
+  const int64_t reach = s.pad.columns + s.kernel.columns * s.dilation.columns;
+  return std::max(s.in.columns, s.out.columns) + reach < INT32_MAX && s.in.rows == 1 &&
+         s.out.rows == 1 && s.kernel.rows == 1 && s.pad.rows == 0 && s.stride.columns == 1;
+}
+
 PlaneConvolve ConvolveFor(const Strips& s) {
+  if (IsRow(s) && !IsWhole(s)) return ConvolveRow;
   const bool two = s.stride.rows == 2;
   switch (SizeOf(s)) {
     case 1:

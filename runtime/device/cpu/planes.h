@@ -1,6 +1,7 @@
 // Square windows that slide over planes of float32 which are read in place: the convolution of a
-// channel by itself, and its largest elements. For the usual sizes; strips.h is for any. Windows of
-// one element, where they are as many as those, are a factor and a bias.
+// channel by itself, and its largest elements. For the usual sizes; strips.h is for any. Over
+// planes of one row windows of any size slide, with gaps too. Windows of one element, where they
+// are as many as those, are a factor and a bias.
 //
 // Where a window hangs over the plane's edge vectors are loaded by masks, so that nothing outside
 // of the plane is read. Every window is computed in the order of its taps, so that no division of
@@ -16,19 +17,15 @@
 
 namespace reprise::cpu {
 
-struct PlaneWindows {
-  Strips::Extent in, out, pad;  // pad: in front
-};
-
 struct PlaneRows {
   int64_t begin = 0, end = 0;  // of windows
 };
 
 // Writes rows `rows` of the windows of the plane `y`. `weights`: [taps].
-using PlaneConvolve = void (*)(const PlaneWindows& windows, const PlaneRows& rows, const float* x,
+using PlaneConvolve = void (*)(const Strips& windows, const PlaneRows& rows, const float* x,
                                const float* weights, const StripBounds& bounds, float* y);
 // NaN stays, so that it is seen.
-using PlaneLargest = void (*)(const PlaneWindows& windows, const PlaneRows& rows, const float* x,
+using PlaneLargest = void (*)(const Strips& windows, const PlaneRows& rows, const float* x,
                               float* y);
 
 struct PlaneKernels {
