@@ -174,7 +174,7 @@ Daemon::Daemon(const Options& options, const std::string& version, LogFunction l
           [this](const ModelVersion& model, const std::string& folder,
                  const ModelSettings& settings) {
             arenas_.ReleaseAfter(settings.release_after_ms * 1'000'000);
-            return LoadServable(engine_, scheduler_, model, folder, settings);
+            return LoadServable(engine_, scheduler_, model, folder, settings, state_);
           },
           events_),
       inference_(repository_, scheduler_, engine_, clock_, events_) {
@@ -253,9 +253,12 @@ absl::Status Daemon::OpenPorts() {
                              .version = version_,
                              .device = device_text_};
   AddPages(pages, http_router_);
-  AddRestApi(
-      {.repository = &repository_, .inference = &inference_, .state = &state_, .version = version_},
-      http_router_);
+  AddRestApi({.repository = &repository_,
+              .inference = &inference_,
+              .state = &state_,
+              .parsing = &parsing_,
+              .version = version_},
+             http_router_);
   const int64_t memory = AvailableMemoryBytes();
   ASSIGN_OR_RETURN(
       http_, HttpServer::Start(

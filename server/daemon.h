@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "runtime/base/cgroup.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/mutex.h"
 #include "runtime/device/device.h"
@@ -77,6 +78,7 @@ class Daemon {
   Inference inference_;
   std::unique_ptr<Dispatcher> dispatcher_;
   std::unique_ptr<RpcServer> rpc_;
+  MemoryBudget parsing_{AvailableMemoryBytes() / 4};  // see JsonDocument
   Router http_router_;
   Router metrics_router_;
   std::unique_ptr<HttpServer> http_;

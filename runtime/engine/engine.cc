@@ -17,22 +17,36 @@
 namespace reprise {
 namespace {
 
-// Appends the rows of `more` to `output` along dim `dim`; without such a dim every part holds the
-// same and the first is kept.
-void JoinOutput(int dim, const OutputTensor& more, OutputTensor& output) {
-  if (dim < 0 || more.bytes.empty()) return;
-  int64_t outer = 1;
-  for (int d = 0; d < dim; ++d) outer *= output.shape[d];
-  const size_t ours = output.bytes.size() / outer;
-  const size_t theirs = more.bytes.size() / outer;
+// Output `index` of all parts, one behind the other along dim `dim`; without such a dim every part
+// holds the same and the first is kept. What was joined is let go of.
+void JoinOutput(size_t index, int dim, std::vector<Response>& parts, OutputTensor& output) {
+  if (dim < 0) return;
+  int64_t outer = 1, joined_size = output.shape.empty() ? 0 : output.shape[dim];
+  for (int d = 0; d < dim && !output.shape.empty(); ++d) outer *= output.shape[d];
+  size_t bytes = output.bytes.size();
+  for (size_t p = 1; p < parts.size(); ++p) {
+    const OutputTensor& more = parts[p].outputs[index];
+    if (more.bytes.empty()) continue;
+    bytes += more.bytes.size();
+    joined_size += more.shape[dim];
+  }
+  if (bytes == output.bytes.size()) return;
   std::string joined;
-  joined.reserve(output.bytes.size() + more.bytes.size());
+  joined.reserve(bytes);
   for (int64_t i = 0; i < outer; ++i) {
-    joined.append(output.bytes, i * ours, ours);
-    joined.append(more.bytes, i * theirs, theirs);
+    const auto append = [&](const std::string& of) {
+      const size_t piece = of.size() / outer;
+      joined.append(of, i * piece, piece);
+    };
+    append(output.bytes);
+    for (size_t p = 1; p < parts.size(); ++p) {
+      std::string& more = parts[p].outputs[index].bytes;
+      append(more);
+      if (i + 1 == outer) std::string().swap(more);
+    }
   }
   output.bytes = std::move(joined);
-  output.shape[dim] += more.shape[dim];
+  output.shape[dim] = joined_size;
 }
 
 }  // namespace
@@ -273,11 +287,11 @@ Response JoinRows(const Model& model, std::vector<Response> parts) {
     if (!part.status.ok()) return std::move(part);
   }
   Response joined = std::move(parts[0]);
+  for (size_t i = 0; i < joined.outputs.size(); ++i) {
+    JoinOutput(i, model.BatchDimOf(i), parts, joined.outputs[i]);
+  }
+  // A request that was split says the least usual of what its parts say.
   for (size_t p = 1; p < parts.size(); ++p) {
-    for (size_t i = 0; i < joined.outputs.size(); ++i) {
-      JoinOutput(model.BatchDimOf(i), parts[p].outputs[i], joined.outputs[i]);
-    }
-    // A request that was split says the least usual of what its parts say.
     const CaptureOutcome so_far = joined.info.capture;
     joined.info = parts[p].info;
     joined.info.capture = Harder(joined.info.capture, so_far);

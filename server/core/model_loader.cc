@@ -82,7 +82,8 @@ QueueOptions QueueOptionsOf(Engine& engine, const ModelVersion& version,
 absl::StatusOr<std::shared_ptr<const Servable>> LoadServable(Engine& engine, Scheduler& scheduler,
                                                              const ModelVersion& version,
                                                              const std::string& folder,
-                                                             const ModelSettings& settings) {
+                                                             const ModelSettings& settings,
+                                                             const ServerState& state) {
   const std::string path = (std::filesystem::path(folder) / settings.model_filename).string();
   auto servable = std::make_shared<Servable>();
   ASSIGN_OR_RETURN(servable->model,
@@ -95,7 +96,7 @@ absl::StatusOr<std::shared_ptr<const Servable>> LoadServable(Engine& engine, Sch
   ASSIGN_OR_RETURN(servable->signature, Reconcile(settings, version.name, facts));
   servable->settings = settings;
   servable->warmup =
-      std::make_shared<Warmup>(engine, servable->model, settings.warmup, version.warmup);
+      std::make_shared<Warmup>(engine, servable->model, settings.warmup, version.warmup, state);
   ASSIGN_OR_RETURN(
       const std::vector<AxisSizes> bindings,
       WarmupBindings(model, settings.warmup, std::filesystem::path(folder).parent_path().string()));

@@ -9,14 +9,16 @@
 #include "server/batching/scheduler.h"
 #include "server/core/repository.h"
 #include "server/core/servable.h"
+#include "server/core/server_state.h"
 
 namespace reprise {
 
-// `folder` holds the version's files. Errors: what Engine::Load says, and contradictions between
-// config.pbtxt and the model.
+// `folder` holds the version's files. A warm-up ends where the server stops. Errors: what
+// Engine::Load says, and contradictions between config.pbtxt and the model.
 absl::StatusOr<std::shared_ptr<const Servable>> LoadServable(Engine& engine, Scheduler& scheduler,
                                                              const ModelVersion& version,
                                                              const std::string& folder,
-                                                             const ModelSettings& settings);
+                                                             const ModelSettings& settings,
+                                                             const ServerState& state);
 
 }  // namespace reprise

@@ -49,7 +49,11 @@ std::shared_ptr<const Servable> ModelTable::SetLoaded(
     MutexLock lock(mutex_);
     Entry& entry = models_[version.name][version.number];
     kept = !loaded.ok() && entry.servable != nullptr;
-    if (!kept) {
+    if (kept) {
+      entry.why = absl::Status(
+          loaded.status().code(),
+          absl::StrCat("not loaded again, what was served still is: ", loaded.status().message()));
+    } else {
       entry.state = loaded.ok() ? ModelState::kReady : ModelState::kUnavailable;
       entry.why = loaded.status();
     }
@@ -198,8 +202,9 @@ std::vector<ModelTable::Listed> ModelTable::List() const {
   }
   for (Listed& listed : list) {
     if (listed.servable == nullptr) continue;
-    listed.why = LookAtFiles(*listed.version, *listed.servable);
-    if (listed.why.ok()) continue;
+    const absl::Status intact = LookAtFiles(*listed.version, *listed.servable);
+    if (intact.ok()) continue;
+    listed.why = intact;
     listed.state = ModelState::kUnavailable;
     listed.servable = nullptr;
   }

@@ -54,7 +54,8 @@ class ModelTable {
   struct Listed {
     std::shared_ptr<ModelVersion> version;
     ModelState state = ModelState::kLoading;
-    absl::Status why;                          // not OK: kUnavailable
+    // Not OK: kUnavailable, or ready as before a load that failed.
+    absl::Status why;
     std::shared_ptr<const Servable> servable;  // not null: kReady
   };
   // By name, then by version. One whose file is not as it was is kUnavailable.

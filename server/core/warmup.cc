@@ -174,11 +174,12 @@ std::vector<AxisSizes> LargestOf(const std::vector<AxisSizes>& bindings) {
 }
 
 Warmup::Warmup(Engine& engine, std::shared_ptr<const Model> model, const WarmupSettings& settings,
-               std::shared_ptr<WarmupProgress> progress)
+               std::shared_ptr<WarmupProgress> progress, const ServerState& state)
     : engine_(engine),
       model_(std::move(model)),
       settings_(settings),
       progress_(std::move(progress)),
+      state_(state),
       started_ns_(engine.options().clock->NowNs()) {}
 
 void Warmup::Add(const std::vector<AxisSizes>& bindings, CaptureUrgency urgency) {
@@ -262,6 +263,7 @@ void Warmup::Done(const AxisSizes& sizes, CaptureUrgency urgency, const absl::St
 }
 
 std::string Warmup::Limit() const {
+  if (state_.state() == ServerState::State::kDraining) return "the server is stopping";
   const int64_t elapsed_ns = engine_.options().clock->NowNs() - started_ns_;
   if (settings_.max_seconds > 0 && elapsed_ns > settings_.max_seconds * 1'000'000'000) {
     return absl::StrCat(settings_.max_seconds, " s are over (reprise.warmup_seconds)");

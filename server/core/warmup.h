@@ -18,15 +18,17 @@
 #include "runtime/base/mutex.h"
 #include "runtime/engine/engine.h"
 #include "server/config/model_settings.h"
+#include "server/core/server_state.h"
 #include "server/core/warmup_progress.h"
 
 namespace reprise {
 
 class Warmup : public std::enable_shared_from_this<Warmup> {
  public:
-  // `progress` is told of every step. The engine outlives the object.
+  // `progress` is told of every step. The engine and `state` outlive the object; where that says
+  // that the server stops, no more is captured.
   Warmup(Engine& engine, std::shared_ptr<const Model> model, const WarmupSettings& settings,
-         std::shared_ptr<WarmupProgress> progress);
+         std::shared_ptr<WarmupProgress> progress, const ServerState& state);
 
   // Adds bindings that are captured one after another; those that were added before are left out.
   void Add(const std::vector<AxisSizes>& bindings, CaptureUrgency urgency);
@@ -45,6 +47,7 @@ class Warmup : public std::enable_shared_from_this<Warmup> {
   const std::shared_ptr<const Model> model_;
   const WarmupSettings settings_;
   const std::shared_ptr<WarmupProgress> progress_;
+  const ServerState& state_;
   const int64_t started_ns_;
   // Guarded.
   Mutex mutex_;

@@ -1,7 +1,9 @@
 #include "server/http/http_connection.h"
 
+#include <poll.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/dispatch.hpp>
 #include <boost/asio/post.hpp>
@@ -31,10 +33,10 @@ constexpr seconds kIdleTime(75);
 // From its first byte on a header takes less.
 constexpr seconds kHeaderTime(10);
 constexpr seconds kLingerTime(2);
+constexpr std::chrono::milliseconds kPollTime(200);
 // A body or an answer may take this, and a second for each of as many bytes.
 constexpr seconds kMoveTime(30);
 constexpr int64_t kLeastBytesPerSecond = 64 << 10;
-constexpr uint32_t kMostHeaderBytes = 64 << 10;
 // What is decompressed at a time, in some milliseconds.
 constexpr int64_t kInflatedBytes = 1 << 20;
 
@@ -132,13 +134,20 @@ void HttpConnection::ReadRequest() {
   parser_.emplace();
   parser_->header_limit(kMostHeaderBytes);
   parser_->body_limit(std::numeric_limits<uint64_t>::max());  // ours is with numbers
-  if (buffer_.size() > 0) return ReadHeader();
   stream_.expires_after(kIdleTime);
+  ReadFirst();
+}
+
+void HttpConnection::ReadFirst() {
+  const auto is_line_end = [](char c) { return c == '\r' || c == '\n'; };
+  const auto* bytes = static_cast<const char*>(buffer_.data().data());
+  buffer_.consume(std::find_if_not(bytes, bytes + buffer_.size(), is_line_end) - bytes);
+  if (buffer_.size() > 0) return ReadHeader();
   stream_.async_read_some(buffer_.prepare(kFirstRead),
                           [self = shared_from_this()](Error error, size_t bytes) {
                             if (error) return;
                             self->buffer_.commit(bytes);
-                            self->ReadHeader();
+                            self->ReadFirst();
                           });
 }
 
@@ -177,8 +186,8 @@ void HttpConnection::OnHeader(Error error) {
   if (header.count(http::field::content_encoding) > 1) {
     return Refuse(415, "Content-Encoding is there more than once, one is supported");
   }
-  if (!TakeBody(known)) return;
-  if (!absl::EqualsIgnoreCase(View(header[http::field::expect]), "100-continue")) {
+  // HTTP/1.0 does not know the answer to it.
+  if (version_ < 11 || !absl::EqualsIgnoreCase(View(header[http::field::expect]), "100-continue")) {
     return ReadBody();
   }
   stream_.expires_after(kMoveTime);
@@ -284,13 +293,26 @@ void HttpConnection::WatchClient() {
         const std::shared_ptr<Exchange> exchange = self->exchange_.lock();
         if (exchange == nullptr) return;
         char byte;
-        // Bytes are its next request, which waits.
         if (!error &&
             recv(self->stream_.socket().native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT) != 0) {
-          return;
+          return self->PollClient();
         }
         exchange->Leave();
       });
+}
+
+void HttpConnection::PollClient() {
+  pollfd client = {.fd = stream_.socket().native_handle(), .events = POLLRDHUP};
+  if (poll(&client, 1, 0) > 0) {
+    if (const std::shared_ptr<Exchange> exchange = exchange_.lock()) exchange->Leave();
+    return;
+  }
+  if (!poll_.has_value()) poll_.emplace(stream_.get_executor());
+  poll_->expires_after(kPollTime);
+  poll_->async_wait([weak = weak_from_this()](Error error) {
+    const std::shared_ptr<HttpConnection> self = weak.lock();
+    if (!error && self != nullptr && self->exchange_.lock() != nullptr) self->PollClient();
+  });
 }
 
 void HttpConnection::Write(HttpReply reply) {

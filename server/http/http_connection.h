@@ -10,6 +10,7 @@
 
 #include <atomic>
 #include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/core/tcp_stream.hpp>
 #include <boost/beast/http/message.hpp>
@@ -26,6 +27,7 @@
 #include "server/core/open_answers.h"
 #include "server/http/http_server.h"
 #include "server/http/inflate.h"
+#include "server/http/request_body.h"
 
 namespace reprise {
 
@@ -54,7 +56,11 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   class Exchange;
   using Error = boost::system::error_code;
   using Reply = boost::beast::http::response<boost::beast::http::string_body>;
+  static constexpr size_t kMostHeaderBytes = size_t{64} << 10;
+  static constexpr size_t kMostBufferedBytes = 2 * kMostHeaderBytes;
 
+  // The first bytes of a request, without the empty lines that clients may send in front of it.
+  void ReadFirst();
   void ReadHeader();
   void OnHeader(Error error);
   void ReadBody();
@@ -68,6 +74,8 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   void Handle();
   void EndExchange();
   void WatchClient();
+  // Asks now and then whether the client is still there: its next request waits to be read.
+  void PollClient();
   void Write(HttpReply reply);
   // Answers without a handler, and closes: the rest of the request is not read.
   void Refuse(int status, const std::string& why);
@@ -79,8 +87,9 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
 
   HttpConnectionContext& context_;
   boost::beast::tcp_stream stream_;
-  boost::beast::flat_buffer buffer_;
-  std::optional<boost::beast::http::request_parser<boost::beast::http::string_body>> parser_;
+  // What is read and not yet parsed: a header, lines of a chunked body.
+  boost::beast::flat_buffer buffer_{kMostBufferedBytes};
+  std::optional<boost::beast::http::request_parser<RequestBody>> parser_;
   std::chrono::steady_clock::time_point body_began_;
   int64_t taken_ = 0;  // bytes of the budget
   std::unique_ptr<Inflater> inflater_;
@@ -89,6 +98,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   bool is_head_ = false;
   unsigned version_ = 11;
   std::weak_ptr<Exchange> exchange_;
+  std::optional<boost::asio::steady_timer> poll_;
   bool open_ = false;  // an exchange is
 };
 

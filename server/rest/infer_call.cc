@@ -18,21 +18,22 @@ struct InferState {
 
 }  // namespace
 
-void StartInferOverHttp(Inference& inference, std::shared_ptr<HttpExchange> exchange,
-                        const std::string& model, const std::string& version) {
+void StartInferOverHttp(Inference& inference, MemoryBudget& parsing,
+                        std::shared_ptr<HttpExchange> exchange, const std::string& model,
+                        const std::string& version) {
   const auto refuse = [exchange](const absl::Status& why) {
     exchange->Answer([why] { return StatusReply(why); });
   };
   std::shared_ptr<InferState> state;
-  const absl::Status decoded =
-      WithinMemory([] { return "the request"; },
-                   [&] {
-                     state = std::make_shared<InferState>();
-                     state->exchange = exchange;
-                     state->model = model;
-                     state->version = version;
-                     return state->json.Decode(exchange->request(), state->model, state->version);
-                   });
+  const absl::Status decoded = WithinMemory(
+      [] { return "the request"; },
+      [&] {
+        state = std::make_shared<InferState>();
+        state->exchange = exchange;
+        state->model = model;
+        state->version = version;
+        return state->json.Decode(exchange->request(), state->model, state->version, parsing);
+      });
   if (!decoded.ok()) {
     if (state != nullptr) {
       WhereMemoryAllows([&] { inference.Refuse(state->json.view(), decoded); });

@@ -4,14 +4,16 @@
 #include <memory>
 #include <string>
 
+#include "runtime/engine/memory_budget.h"
 #include "server/core/inference.h"
 #include "server/http/http_message.h"
 
 namespace reprise {
 
 // Starts the request; `exchange` is answered once, whatever happens. A client that goes away takes
-// its request out of the queue.
-void StartInferOverHttp(Inference& inference, std::shared_ptr<HttpExchange> exchange,
-                        const std::string& model, const std::string& version);
+// its request out of the queue. `parsing`: see InferJson.
+void StartInferOverHttp(Inference& inference, MemoryBudget& parsing,
+                        std::shared_ptr<HttpExchange> exchange, const std::string& model,
+                        const std::string& version);
 
 }  // namespace reprise

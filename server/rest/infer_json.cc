@@ -16,7 +16,7 @@
 #include "server/core/datatype.h"
 #include "server/protocol/answers.h"
 #include "server/protocol/request_parameters.h"
-#include "server/rest/json_numbers.h"
+#include "server/rest/json_document.h"
 #include "server/rest/json_tensor.h"
 
 namespace reprise {
@@ -27,8 +27,6 @@ using simdjson::dom::element;
 using simdjson::dom::object;
 
 constexpr char kHeaderLength[] = "inference-header-content-length";
-// A parsed number takes several times the bytes that it is written in.
-constexpr size_t kMostJsonBytes = size_t{256} << 20;
 
 absl::string_view View(std::string_view text) { return {text.data(), text.size()}; }
 
@@ -118,42 +116,23 @@ std::string Quoted(absl::string_view text) {
 
 }  // namespace
 
-struct InferJson::Document {
-  simdjson::dom::parser parser;
-  object root;
-};
-
-InferJson::InferJson() : document_(std::make_unique<Document>()) {}
-InferJson::~InferJson() = default;
+absl::string_view InferJson::Keep(std::string_view text) { return texts_.emplace_back(text); }
 
 absl::Status InferJson::Decode(const HttpRequest& request, absl::string_view model,
-                               absl::string_view version) {
+                               absl::string_view version, MemoryBudget& parsing) {
   view_.model = model;
   view_.version = version;
   ASSIGN_OR_RETURN(const size_t length, JsonLength(request));
-  if (length > kMostJsonBytes) {
-    return absl::ResourceExhaustedError(absl::StrCat("the JSON of the request has ", length,
-                                                     " bytes, it may have ", kMostJsonBytes,
-                                                     "; send tensors as binary data"));
-  }
-  element root;
-  auto error = document_->parser.parse(request.body.data(), length).get(root);
-  if (error) {
-    // Rare; it takes as long as the first time.
-    const std::string text = WithPlainNumbers(absl::string_view(request.body).substr(0, length));
-    error = document_->parser.parse(text.data(), text.size()).get(root);
-  }
-  if (error) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("the body is no JSON: ", simdjson::error_message(error)));
-  }
-  if (root.get(document_->root) != simdjson::SUCCESS) {
+  JsonDocument document(parsing);
+  ASSIGN_OR_RETURN(const element json,
+                   document.Parse(absl::string_view(request.body).substr(0, length)));
+  object root;
+  if (json.get(root) != simdjson::SUCCESS) {
     return absl::InvalidArgumentError("the body is no JSON object");
   }
-  ASSIGN_OR_RETURN(const auto id, Member<std::string_view>(document_->root, "id", "a text"));
-  if (id.has_value()) view_.id = View(*id);
-  ASSIGN_OR_RETURN(const auto parameters,
-                   Member<object>(document_->root, "parameters", "an object"));
+  ASSIGN_OR_RETURN(const auto id, Member<std::string_view>(root, "id", "a text"));
+  if (id.has_value()) view_.id = Keep(*id);
+  ASSIGN_OR_RETURN(const auto parameters, Member<object>(root, "parameters", "an object"));
   if (parameters.has_value()) {
     for (const auto& [name, json] : *parameters) {
       ASSIGN_OR_RETURN(const ParameterValue value, ValueOf(name, json));
@@ -169,12 +148,12 @@ absl::Status InferJson::Decode(const HttpRequest& request, absl::string_view mod
       RETURN_IF_ERROR(SetParameter(std::string(name), value, view_));
     }
   }
-  RETURN_IF_ERROR(DecodeTensors(absl::string_view(request.body).substr(length)));
-  return DecodeOutputs();
+  RETURN_IF_ERROR(DecodeTensors(root, absl::string_view(request.body).substr(length)));
+  return DecodeOutputs(root);
 }
 
-absl::Status InferJson::DecodeTensors(absl::string_view binary) {
-  ASSIGN_OR_RETURN(const auto inputs, Member<array>(document_->root, "inputs", "a list"));
+absl::Status InferJson::DecodeTensors(const object& root, absl::string_view binary) {
+  ASSIGN_OR_RETURN(const auto inputs, Member<array>(root, "inputs", "a list"));
   if (inputs.has_value()) RETURN_IF_ERROR(DecodeInputs(*inputs, binary));
   if (binary.empty()) return absl::OkStatus();
   return absl::InvalidArgumentError(
@@ -191,7 +170,7 @@ absl::Status InferJson::DecodeInputs(const array& inputs, absl::string_view& bin
     const auto name = NeededMember<std::string_view>(json, "name", "a text");
     if (!name.ok()) return Named(absl::StrCat("input ", position), name.status());
     ++position;
-    InputView tensor = {.name = View(*name)};
+    InputView tensor = {.name = Keep(*name)};
     const absl::Status status = DecodeTensor(json, binary, tensor);
     if (!status.ok()) return Named(absl::StrCat("input \"", tensor.name, "\""), status);
     view_.inputs.push_back(tensor);
@@ -202,7 +181,7 @@ absl::Status InferJson::DecodeInputs(const array& inputs, absl::string_view& bin
 absl::Status InferJson::DecodeTensor(const object& json, absl::string_view& binary,
                                      InputView& tensor) {
   ASSIGN_OR_RETURN(const auto datatype, NeededMember<std::string_view>(json, "datatype", "a text"));
-  tensor.datatype = View(datatype);
+  tensor.datatype = Keep(datatype);
   ASSIGN_OR_RETURN(const array dims, NeededMember<array>(json, "shape", "a list of sizes"));
   std::vector<int64_t>& shape = shapes_.emplace_back();
   for (const element dim : dims) {
@@ -238,8 +217,8 @@ absl::Status InferJson::DecodeTensor(const object& json, absl::string_view& bina
   return absl::OkStatus();
 }
 
-absl::Status InferJson::DecodeOutputs() {
-  ASSIGN_OR_RETURN(const auto outputs, Member<array>(document_->root, "outputs", "a list"));
+absl::Status InferJson::DecodeOutputs(const object& root) {
+  ASSIGN_OR_RETURN(const auto outputs, Member<array>(root, "outputs", "a list"));
   if (!outputs.has_value()) return absl::OkStatus();
   for (const element output : *outputs) {
     object json;
@@ -249,7 +228,7 @@ absl::Status InferJson::DecodeOutputs() {
     }
     const auto name = NeededMember<std::string_view>(json, "name", "a text");
     if (!name.ok()) return Named(absl::StrCat("output ", view_.outputs.size()), name.status());
-    view_.outputs.push_back(View(*name));
+    view_.outputs.push_back(Keep(*name));
     const std::string what = absl::StrCat("output \"", view_.outputs.back(), "\"");
     const auto parameters = Member<object>(json, "parameters", "an object");
     if (!parameters.ok()) return Named(what, parameters.status());

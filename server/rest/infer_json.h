@@ -7,12 +7,13 @@
 #pragma once
 
 #include <deque>
-#include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "runtime/engine/memory_budget.h"
 #include "server/core/inference.h"
 #include "server/core/request.h"
 #include "server/http/http_message.h"
@@ -27,13 +28,11 @@ namespace reprise {
 // One request, from its body to its answer.
 class InferJson {
  public:
-  InferJson();
-  ~InferJson();
-
-  // `model` and `version` are those of the path. What is passed must outlive the object. Errors:
-  // INVALID_ARGUMENT and UNIMPLEMENTED, naming the field.
+  // `model` and `version` are those of the path; `parsing` is what all requests have for parsed
+  // JSON, of which nothing is held afterwards. What is passed must outlive the object. Errors:
+  // INVALID_ARGUMENT and UNIMPLEMENTED, naming the field, and those of JsonDocument.
   absl::Status Decode(const HttpRequest& request, absl::string_view model,
-                      absl::string_view version);
+                      absl::string_view version, MemoryBudget& parsing);
 
   // Points into the request and into this.
   InferRequest& view() { return view_; }
@@ -42,18 +41,17 @@ class InferJson {
   HttpReply Encode(const InferResult& result) const;
 
  private:
-  struct Document;  // the parsed JSON, which names point into
-
-  absl::Status DecodeTensors(absl::string_view binary);
+  absl::Status DecodeTensors(const simdjson::dom::object& root, absl::string_view binary);
   absl::Status DecodeInputs(const simdjson::dom::array& inputs, absl::string_view& binary);
   absl::Status DecodeTensor(const simdjson::dom::object& json, absl::string_view& binary,
                             InputView& tensor);
-  absl::Status DecodeOutputs();
+  absl::Status DecodeOutputs(const simdjson::dom::object& root);
+  // The same text, owned by this.
+  absl::string_view Keep(std::string_view text);
 
-  std::unique_ptr<Document> document_;
   InferRequest view_;
   std::deque<std::vector<int64_t>> shapes_;
-  std::deque<std::string> tensors_;
+  std::deque<std::string> texts_, tensors_;
   bool binary_ = false;               // of outputs that do not say
   std::vector<bool> binary_outputs_;  // by position in view_.outputs
 };

@@ -1,7 +1,8 @@
 #include "server/rest/rest_api.h"
 
+#include <simdjson.h>
+
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
 
@@ -12,6 +13,7 @@
 #include "server/protocol/answers.h"
 #include "server/protocol/load_parameters.h"
 #include "server/rest/infer_call.h"
+#include "server/rest/json_document.h"
 #include "server/rest/message_json.h"
 #include "server/rest/reply.h"
 
@@ -19,6 +21,8 @@ namespace reprise {
 namespace {
 
 using Exchange = std::shared_ptr<HttpExchange>;
+using simdjson::dom::element;
+using simdjson::dom::object;
 
 std::string Part(const PathParts& parts, const char* name) {
   const auto it = parts.find(name);
@@ -55,20 +59,29 @@ Repository::Done AnswerWith(const Exchange& exchange) {
 }
 
 // The config that a request to load has in its parameters; nullopt: that of the file counts.
-absl::StatusOr<std::optional<std::string>> LoadConfig(const std::string& body) {
+absl::StatusOr<std::optional<std::string>> LoadConfig(absl::string_view body,
+                                                      MemoryBudget& parsing) {
   std::optional<std::string> config;
   if (body.empty()) return config;
-  const nlohmann::json json = nlohmann::json::parse(body, nullptr, false);
-  if (!json.is_object()) return absl::InvalidArgumentError("the body is no JSON object");
-  const nlohmann::json parameters = json.value("parameters", nlohmann::json());
-  if (!parameters.is_null() && !parameters.is_object())
+  JsonDocument document(parsing);
+  ASSIGN_OR_RETURN(const element json, document.Parse(body));
+  object root, parameters;
+  if (json.get(root) != simdjson::SUCCESS) {
+    return absl::InvalidArgumentError("the body is no JSON object");
+  }
+  element member;
+  if (root.at_key("parameters").get(member) != simdjson::SUCCESS || member.is_null()) return config;
+  if (member.get(parameters) != simdjson::SUCCESS) {
     return absl::InvalidArgumentError("\"parameters\" is no object");
-  for (const auto& [name, value] : parameters.items()) {
-    RETURN_IF_ERROR(CheckLoadParameter(name));
-    if (!value.is_string()) {
-      return absl::InvalidArgumentError(absl::StrCat("parameter ", name, " is no text"));
+  }
+  for (const auto& [name, value] : parameters) {
+    RETURN_IF_ERROR(CheckLoadParameter(std::string(name)));
+    std::string_view text;
+    if (value.get(text) != simdjson::SUCCESS) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("parameter ", std::string(name), " is no text"));
     }
-    ASSIGN_OR_RETURN(config, ConfigTextFromJson(value.get<std::string>()));
+    ASSIGN_OR_RETURN(config, ConfigTextFromJson(std::string(text)));
   }
   return config;
 }
@@ -95,10 +108,14 @@ void AddNoSharedMemory(Router& router) {
   }
 }
 
-// Of the body of a request for the index: {"ready": true} leaves out what is not.
-bool WantsReadyOnly(const std::string& body) {
-  const nlohmann::json json = nlohmann::json::parse(body, nullptr, false);
-  return json.is_object() && json.contains("ready") && json["ready"] == true;
+// Of the body of a request for the index: {"ready": true} leaves out what is not. Other bodies say
+// nothing, whatever they are.
+bool WantsReadyOnly(absl::string_view body, MemoryBudget& parsing) {
+  JsonDocument document(parsing);
+  const auto json = document.Parse(body);
+  bool ready = false;
+  return json.ok() && json->is_object() && json->at_key("ready").get(ready) == simdjson::SUCCESS &&
+         ready;
 }
 
 }  // namespace
@@ -106,6 +123,7 @@ bool WantsReadyOnly(const std::string& body) {
 void AddRestApi(const RestContext& context, Router& router) {
   Repository* const repository = context.repository;
   const ServerState* const state = context.state;
+  MemoryBudget* const parsing = context.parsing;
   router.Add("GET", "/v2", [version = context.version](const Exchange& exchange, const PathParts&) {
     exchange->Answer([version] { return MessageReply(AnswerServerMetadata(version)); });
   });
@@ -134,7 +152,7 @@ void AddRestApi(const RestContext& context, Router& router) {
   AddOfModel("/config", config, router);
   AddOfModel("/stats", stats, router);
   router.Add("POST", "/v2/repository/index", [=](const Exchange& exchange, const PathParts&) {
-    exchange->Answer([=, only_ready = WantsReadyOnly(exchange->request().body)] {
+    exchange->Answer([=, only_ready = WantsReadyOnly(exchange->request().body, *parsing)] {
       // A list, not an object that has one.
       std::string list;
       const auto index = AnswerRepositoryIndex(*repository, only_ready);
@@ -147,7 +165,7 @@ void AddRestApi(const RestContext& context, Router& router) {
   AddNoSharedMemory(router);
   router.Add("POST", "/v2/repository/models/{model}/load",
              [=](Exchange exchange, const PathParts& parts) {
-               auto config = LoadConfig(exchange->request().body);
+               auto config = LoadConfig(exchange->request().body, *parsing);
                if (!config.ok()) return AnswerWith(exchange)(config.status());
                repository->Load(Part(parts, "model"), *std::move(config), AnswerWith(exchange));
              });
@@ -158,8 +176,8 @@ void AddRestApi(const RestContext& context, Router& router) {
   for (const char* path :
        {"/v2/models/{model}/infer", "/v2/models/{model}/versions/{version}/infer"}) {
     router.Add("POST", path,
-               [inference = context.inference](Exchange exchange, const PathParts& parts) {
-                 StartInferOverHttp(*inference, std::move(exchange), Part(parts, "model"),
+               [inference = context.inference, parsing](Exchange exchange, const PathParts& parts) {
+                 StartInferOverHttp(*inference, *parsing, std::move(exchange), Part(parts, "model"),
                                     Part(parts, "version"));
                });
   }

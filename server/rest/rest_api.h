@@ -25,7 +25,8 @@ struct RestContext {
   Repository* repository = nullptr;
   Inference* inference = nullptr;
   const ServerState* state = nullptr;
-  std::string version;  // of the server
+  MemoryBudget* parsing = nullptr;  // of JSON, see JsonDocument
+  std::string version;              // of the server
 };
 
 // All in the context outlives the router.

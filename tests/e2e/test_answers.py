@@ -131,3 +131,11 @@ def test_batch_mates_and_buckets_do_not_change_an_answer(served, rng):
     both = {name: np.concatenate([mates[name], row[name]]) for name in row}
     beside = infer(client, "bert_13_tanh", both).outputs["last_hidden_state"][7]
     assert np.abs(alone - beside).max() <= 1e-5 * np.abs(alone).max()
+
+
+def test_a_request_of_thousands_of_replays_is_joined_in_order(repository):
+    repository.add("elementwise", models.elementwise(), config="max_batch_size: 4")
+    x = np.arange(6_000 * 64, dtype=np.float32).reshape(-1, 64)
+    with Daemon(repository) as daemon:
+        y = infer(daemon.client(), "elementwise", {"x": x}).outputs["y"]
+    np.testing.assert_array_equal(y, 2 * x + 1)

@@ -1,5 +1,8 @@
-"""Memory does not grow with the number of shapes that were seen."""
+"""Memory does not grow with the number of shapes that were seen, nor with what requests carry."""
 
+import contextlib
+import gzip
+import socket
 
 import numpy as np
 import pytest
@@ -118,3 +121,26 @@ def test_recipes_go_and_arenas_are_given_back_under_traffic_and_every_answer_is_
         scrape = Scrape(daemon.metrics_url)
         assert scrape.total("reprise_cache_evictions_total", model="bert", reason="memory") > 0
         assert scrape.total("reprise_arena_releases_total") > 0
+
+
+def test_requests_over_http_that_wait_hold_no_parsed_json(repository):
+    repository.add("elementwise", models.elementwise(),
+                   config="dynamic_batching { max_queue_delay_microseconds: 30000000 }")
+    body = (b'{"inputs":[{"name":"x","datatype":"FP32","shape":[1,1],"data":[1]}],"junk":['
+            + b"{}," * 3_000_000 + b"1]}")
+    zipped = gzip.compress(body, 1)
+    head = ("POST /v2/models/elementwise/infer HTTP/1.1\r\nContent-Encoding: gzip\r\n"
+            f"Content-Length: {len(zipped)}\r\n\r\n").encode()
+
+    def waiting():
+        return Scrape(daemon.metrics_url).total("reprise_queue_depth", model="elementwise")
+
+    with Daemon(repository) as daemon, contextlib.ExitStack() as stack:
+        before = daemon.rss_bytes()
+        for count in range(1, 13):
+            connection = stack.enter_context(
+                socket.create_connection(("127.0.0.1", daemon.http_port)))
+            connection.sendall(head + zipped)
+            wait_until(lambda count=count: waiting() == count)
+        # The bodies, in what they grew into, and what one of them is parsed into.
+        assert daemon.rss_bytes() - before < (12 * 2 + 12) * len(body)

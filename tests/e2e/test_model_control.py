@@ -131,6 +131,18 @@ def test_new_files_and_configs_are_taken_and_bad_ones_change_nothing(explicit, c
     assert answer(client) == 5
     assert states(client)[("m", "2")] == ("READY", "")
     shutil.rmtree(repository.path("m", 3).parent)
+    repository.path("m", 2).unlink()  # A new file: the one that is served stays as it is.
+    repository.add("m", b"nonsense", version=2)
+    with pytest.raises(InferenceServerException, match='"m" version 2'):
+        control.load_model("m")
+    # What is served is what was; whoever looks later finds that the files are not.
+    assert answer(client) == 5
+    state, reason = states(client)[("m", "2")]
+    assert state == "READY" and "what was served still is" in reason
+    repository.path("m", 2).unlink()
+    repository.add("m", times(5), version=2)
+    control.load_model("m")
+    assert states(client)[("m", "2")] == ("READY", "")
     config = repository.root / "m" / "config.pbtxt"
     config.write_text("nonsense_field: 1")
     with pytest.raises(InferenceServerException, match="nonsense_field"):

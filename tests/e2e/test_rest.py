@@ -233,6 +233,15 @@ def test_compressed_bomb_is_refused_and_costs_nothing(daemon):
     assert requests.get(f"{daemon.http_url}/v2/health/live", timeout=60).status_code == 200
 
 
+@pytest.mark.parametrize("path", ["index", "models/nothing/load", "models/bert/unload"])
+@pytest.mark.parametrize("body", [b'{"parameters":' + b"[" * 200_000 + b"]" * 200_000 + b"}",
+                                  b"[" * 200_000, b"[" + b"[]," * 2_000_000 + b"1]"])
+def test_no_body_harms_calls_of_the_repository(daemon, path, body):
+    reply = requests.post(f"{daemon.http_url}/v2/repository/{path}", data=body, timeout=60)
+    assert reply.status_code == (200 if path == "index" else 400)
+    assert requests.get(f"{daemon.http_url}/v2/health/live", timeout=60).status_code == 200
+
+
 def test_failures_are_counted_as_those_of_the_other_face(daemon):
     def refused():
         return Scrape(daemon.metrics_url).total("reprise_requests_total", model="bert",

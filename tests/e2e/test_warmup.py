@@ -11,6 +11,7 @@ from testing import models
 from testing.daemon import Daemon
 from testing.inference import infer, text_inputs
 from testing.metrics import Scrape
+from testing.patience import wait_until
 
 NAMES = ["input_ids", "attention_mask"]
 
@@ -135,3 +136,18 @@ def test_explain_shows_the_certificate_and_each_capture(repository, rng):
         assert "waited   1 request, at most" in text
         assert 'avoid    reprise.warmup: "b1_s128"' in text
         assert daemon.reprise("explain").count("nearest") == 2
+
+
+def test_a_warmup_ends_where_the_daemon_does(repository):
+    repository.add("bert", models.bert(hidden=256, layers=12),
+                   config="max_batch_size: 64\n" + config(
+                       warmup="all", warmup_ready="all", warmup_seconds=0))
+    daemon = Daemon(repository)
+    daemon.start()
+    try:
+        wait_until(lambda: "warm-up: 1 of" in daemon.log())
+        daemon.process.terminate()
+        assert daemon.process.wait(60) == 0
+    finally:
+        daemon.kill()
+    assert re.search(r"recipes are left out: the server is stopping", daemon.log())

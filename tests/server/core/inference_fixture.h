@@ -56,7 +56,7 @@ struct Server {
                  }},
             [this](const ModelVersion& version, const std::string& path,
                    const ModelSettings& settings) {
-              return LoadServable(fixture.engine, scheduler, version, path, settings);
+              return LoadServable(fixture.engine, scheduler, version, path, settings, state);
             },
             events),
         inference(repository, scheduler, fixture.engine, clock, events) {}
@@ -67,6 +67,7 @@ struct Server {
   RememberingEvents events;
   EngineFixture fixture;
   Scheduler scheduler{clock};
+  ServerState state;
   Repository repository;
   Inference inference;
 };

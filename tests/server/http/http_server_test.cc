@@ -149,6 +149,77 @@ TEST(HttpServerTest, ClientThatExpectsToContinueIsToldTo) {
   EXPECT_THAT(client.ReadUntil("abc"), HasSubstr("200 OK"));
 }
 
+TEST(HttpServerTest, OldClientThatExpectsToContinueIsNot) {
+  auto server = StartOnAnyPort();
+  RawClient client(server->port());
+  client.Send("POST / HTTP/1.0\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\nabc");
+  EXPECT_THAT(client.ReadToEnd(), AllOf(StartsWith("HTTP/1.0 200"), HasSubstr("POST / abc")));
+}
+
+TEST(HttpServerTest, EmptyLinesInFrontOfARequestAreLeftOut) {
+  auto server = StartOnAnyPort();
+  RawClient client(server->port());
+  client.Send("\r\n");
+  EXPECT_FALSE(client.Reads(std::chrono::milliseconds(50)));
+  client.Send("\r\n\nPOST /1 HTTP/1.1\r\nContent-Length: 3\r\n\r\nabc\r\nGET /2 HTTP/1.1\r\n\r\n");
+  const std::string replies = client.ReadUntil("GET /2");
+  EXPECT_THAT(replies, AllOf(HasSubstr("POST /1 abc"), HasSubstr("GET /2"), Not(HasSubstr("400"))));
+}
+
+TEST(HttpServerTest, WhatSurroundsChunksIsRefusedOnceItIsLong) {
+  auto server = StartOnAnyPort();
+  for (const char* begin : {"5;a=", "0\r\nA: ", "0000"}) {
+    RawClient client(server->port());
+    client.Send(absl::StrCat("POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n", begin));
+    const std::string more(1 << 16, begin[0] == '0' && begin[1] == '0' ? '0' : 'x');
+    int sent = 0;
+    for (; sent < 64 && !client.Reads(std::chrono::milliseconds(5)); ++sent) client.Send(more);
+    EXPECT_LT(sent, 64) << begin;
+    EXPECT_THAT(client.ReadToEnd(), StartsWith("HTTP/1.1 400")) << begin;
+  }
+}
+
+TEST(HttpServerTest, BodiesThatWereOnlyAnnouncedTakeNothingFromOthers) {
+  auto server = StartOnAnyPort({.max_body_bytes = 1000, .max_all_body_bytes = 1500});
+  RawClient first(server->port()), second(server->port());
+  for (RawClient* idle : {&first, &second}) {
+    idle->Send("POST /slow HTTP/1.1\r\nContent-Length: 1000\r\n\r\nabc");
+  }
+  const std::string body(1000, 'x');
+  httplib::Client third("127.0.0.1", server->port());
+  for (int i = 0; i < 20; ++i) {
+    auto reply = third.Post("/quick", body, "text/plain");
+    ASSERT_TRUE(reply);
+    EXPECT_EQ(reply->status, 200);
+  }
+}
+
+TEST(HttpServerTest, BodiesLongerThanWhatIsHeldReadyArriveWhole) {
+  auto server = StartOnAnyPort({.max_body_bytes = 256 << 20, .max_all_body_bytes = 1 << 30});
+  std::string body(70 << 20, 'x');
+  for (size_t i = 0; i < body.size(); i += 4099) body[i] = static_cast<char>('a' + i % 23);
+  for (const bool chunked : {false, true}) {
+    httplib::Client client("127.0.0.1", server->port());
+    httplib::Headers none;
+    auto reply = chunked
+                     ? client.Post(
+                           "/", none,
+                           [&](size_t offset, httplib::DataSink& sink) {
+                             const size_t size = std::min<size_t>(1 << 20, body.size() - offset);
+                             if (size == 0) {
+                               sink.done();
+                             } else {
+                               sink.write(body.data() + offset, size);
+                             }
+                             return true;
+                           },
+                           "text/plain")
+                     : client.Post("/", body, "text/plain");
+    ASSERT_TRUE(reply);
+    EXPECT_TRUE(reply->body == "POST / " + body) << reply->body.size();
+  }
+}
+
 TEST(HttpServerTest, LargeBodyIsRefusedUnreadWithBothNumbers) {
   auto server = StartOnAnyPort({.max_body_bytes = 1000});
   RawClient client(server->port());
@@ -244,25 +315,45 @@ TEST(HttpServerTest, RequestsThatWaitHoldUpNobody) {
 }
 
 TEST(HttpServerTest, ClientThatLeavesIsTold) {
+  for (const char* behind : {"", "\r\n", "GET /next HTTP/1.1\r\n\r\n"}) {
+    SCOPED_TRACE(behind);
+    Held held;
+    auto server = StartOnAnyPort({}, held.Handler());
+    RawClient client(server->port());
+    client.Send(absl::StrCat("GET / HTTP/1.1\r\n\r\n", behind));
+    auto exchange = held.Wait(1)[0];
+    Mutex mutex;
+    CondVar left;
+    bool gone = false;
+    exchange->OnLeave([&] {
+      MutexLock lock(mutex);
+      gone = true;
+      left.NotifyAll();
+    });
+    client.Close();
+    {
+      MutexLock lock(mutex);
+      while (!gone) left.Wait(mutex);
+    }
+    exchange->Answer([] { return HttpReply{}; });
+  }
+}
+
+TEST(HttpServerTest, ClientThatWaitsBehindAnotherRequestIsNotTakenToBeGone) {
   Held held;
   auto server = StartOnAnyPort({}, held.Handler());
   RawClient client(server->port());
-  client.Send("GET / HTTP/1.1\r\n\r\n");
+  client.Send("GET /1 HTTP/1.1\r\n\r\nGET /2 HTTP/1.1\r\n\r\n");
   auto exchange = held.Wait(1)[0];
-  Mutex mutex;
-  CondVar left;
-  bool gone = false;
-  exchange->OnLeave([&] {
-    MutexLock lock(mutex);
-    gone = true;
-    left.NotifyAll();
-  });
-  client.Close();
-  {
-    MutexLock lock(mutex);
-    while (!gone) left.Wait(mutex);
-  }
-  exchange->Answer([] { return HttpReply{}; });
+  std::atomic<bool> gone{false};
+  exchange->OnLeave([&] { gone = true; });
+  std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  EXPECT_FALSE(gone);
+  exchange->Answer([] { return HttpReply{.body = "first"}; });
+  exchange = held.Wait(1)[0];
+  EXPECT_EQ(exchange->request().path, "/2");
+  exchange->Answer([] { return HttpReply{.body = "second"}; });
+  EXPECT_THAT(client.ReadUntil("second"), HasSubstr("first"));
 }
 
 TEST(HttpServerTest, AnswerThatThrowsIsAnErrorOfItsOwn) {

@@ -1,0 +1,37 @@
+// JsonDocument: the JSON of a request, parsed within the memory that all requests share for it.
+//
+// Threads: one at a time.
+#pragma once
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "runtime/engine/memory_budget.h"
+
+namespace simdjson::dom {
+class element;
+}
+
+namespace reprise {
+
+class JsonDocument {
+ public:
+  // `budget` outlives the object, which gives back to it what it took.
+  explicit JsonDocument(MemoryBudget& budget);
+  ~JsonDocument();
+
+  // What `text` says; points into this, not into `text`. NaN and Infinity are taken as json_numbers
+  // has them. Once. Errors: INVALID_ARGUMENT for what is no JSON, RESOURCE_EXHAUSTED for more than
+  // a request may send, UNAVAILABLE while others have the memory.
+  absl::StatusOr<simdjson::dom::element> Parse(absl::string_view text);
+
+ private:
+  struct Parser;
+
+  MemoryBudget& budget_;
+  int64_t taken_ = 0;
+  const std::unique_ptr<Parser> parser_;
+};
+
+}  // namespace reprise
