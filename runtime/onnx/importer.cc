@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/onnx/attributes.h"
@@ -200,9 +201,20 @@ class ModelImporter {
     if (row == nullptr) return absl::UnimplementedError("is not supported");
     RETURN_IF_ERROR(CheckCount("inputs", draft.inputs.size(), row->min_inputs, row->max_inputs));
     RETURN_IF_ERROR(CheckCount("outputs", draft.outputs.size(), 0, row->max_outputs));
+    NameFirstResult(draft);
     RETURN_IF_ERROR(AddDraft(draft));
     MarkTexts(outputs, kinds);
     return absl::OkStatus();
+  }
+
+  // Rules and kernels may count on a first result, which a model may leave out where it reads
+  // another one; those of recurrent layers do not, for theirs is large.
+  static void NameFirstResult(NodeDraft& draft) {
+    const bool recurrent = draft.op == "LSTM" || draft.op == "GRU" || draft.op == "RNN";
+    if (recurrent || draft.outputs.empty() || !draft.outputs[0].empty()) return;
+    const auto read =
+        absl::c_find_if(draft.outputs, [](const auto& name) { return !name.empty(); });
+    if (read != draft.outputs.end()) draft.outputs[0] = absl::StrCat(*read, " (first result)");
   }
 
   // A node that flattening made, in the form of the op table.

@@ -253,7 +253,7 @@ void WindowsAxis(AxisContext& context, bool zeros_count) {
                    positions);
     }
     if (context.output_shape()[positions.dim] != context.shape(0)[positions.dim]) {
-      if (ahead == 0) context.Doubt("reads zeros behind the end of");
+      if (ahead <= 0 && pads[spatial + d] != 0) context.Doubt("reads zeros behind the end of");
       out.moved = true;
     }
     flow.along.push_back(out);
@@ -330,6 +330,11 @@ void GlobalPoolAxis(AxisContext& context) {
 }
 
 void ResizeAxis(AxisContext& context) {
+  // A piece that is as large as the whole is another one for each size.
+  if (context.attributes().String("coordinate_transformation_mode", "") == "tf_crop_and_resize" &&
+      !context.input(0).along.empty()) {
+    return UnknownAxis(context);
+  }
   AxisFlowValue flow;
   for (const Positions& positions : context.input(0).along) {
     flow.along.push_back(positions);

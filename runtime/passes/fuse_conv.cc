@@ -194,7 +194,8 @@ class FuseConvPass : public Pass {
     ASSIGN_OR_RETURN(const std::optional<BatchNorm> norm, BatchNormOf(graph, id, kNone));
     const ValueId x = node.inputs[0];
     const Shape shape = *ShapeOf(graph, x);
-    if (!norm.has_value() || shape.size() < 2) return false;
+    // No window fits into an empty dim.
+    if (!norm.has_value() || shape.size() < 2 || NumElements(shape) == 0) return false;
     if (shape.size() == 2) {
       ASSIGN_OR_RETURN(ValueId y, AddInferred(graph, "Mul", {x, norm->factor}));
       ASSIGN_OR_RETURN(y, AddInferred(graph, "Add", {y, norm->bias}, {}, node.name));

@@ -37,6 +37,7 @@ ValueId PieceOf(const Graph& graph, ValueId value, int64_t begin, int64_t size) 
     if (axis != -1 && axis != rank - 1) return kNone;
     int64_t at = 0;
     for (ValueId output : node.outputs) {
+      if (output == kNone) return kNone;  // Its size is not known here.
       if (output == value) return at == begin ? x : kNone;
       at += ShapeOf(graph, output)->back();
     }

@@ -74,6 +74,8 @@ class Finder {
     if (row == nullptr || row->Has(kView) || absl::c_linear_search(kKnowRows, node.op)) {
       return std::nullopt;
     }
+    // Its second result counts from the first row.
+    if (node.op == "MaxPool" && node.output(1) != kNone) return std::nullopt;
     Traffic traffic;
     const auto add_rows = [&](const Value& value) {
       if (value.batch_rows != rows_ || value.shape->empty() || (*value.shape)[0] != rows_ ||

@@ -115,6 +115,14 @@ TEST(ImporterTest, TrailingLeftOutOperandsVanish) {
   EXPECT_THAT(Text(builder), HasSubstr("= Clip(%x) @n"));
 }
 
+TEST(ImporterTest, AFirstResultThatIsLeftOutIsThereWhereAnotherIsRead) {
+  ModelBuilder builder;
+  builder.Input("x", {"2", "3"}).Output("mean");
+  builder.Initializer<float>("scale", onnx::TensorProto::FLOAT, {3}, {1, 1, 1});
+  builder.Node("LayerNormalization", {"x", "scale"}, {"", "mean"});
+  EXPECT_THAT(Text(builder), testing::ContainsRegex("%[^:]*: \\?, %mean: \\? = LayerNorm"));
+}
+
 // y = c ? Relu(x) + k : (c ? h : Exp(x)), where h = Neg(x) is outside.
 ModelBuilder BranchModel() {
   ModelBuilder builder;

@@ -84,8 +84,7 @@ TEST(FuseConvTest, BatchNormalizationAndActivationJoinATransposedConvolution) {
       ExpectSameAnswers(*FuseConv(), text(conv, group));
       Graph graph = ParseSpecialized(text(conv, group));
       ASSERT_TRUE(FuseConv()->Run(graph).ok());
-      EXPECT_EQ(OpsOf(graph),
-                group == 1 ? "reprise.ConvTranspose" : "ConvTranspose reprise.Conv");
+      EXPECT_EQ(OpsOf(graph), group == 1 ? "reprise.ConvTranspose" : "ConvTranspose reprise.Conv");
     }
   }
 }
@@ -151,6 +150,14 @@ TEST(FuseConvTest, ALoneBatchNormalizationIsAConvolutionOfOneTap) {
     output %y
   })";
   ExpectUnchanged(*FuseConv(), of_data);
+  // No window fits into an empty plane.
+  for (const char* shape : {"2, 3, 0, 4", "2, 3, 0", "0, 3, 4"}) {
+    ExpectUnchanged(*FuseConv(), absl::StrCat("graph {\n input %x: f32[", shape, R"(]
+      param %b: f32[3] = p0
+      %y: ? = BatchNormalization(%x, %b, %b, %b, %b)
+      output %y
+    })"));
+  }
 }
 
 TEST(FuseConvTest, NearlyTheFormStays) {

@@ -71,6 +71,25 @@ TEST(RowWalksTest, WhatLooksUpStaysTogether) {
   EXPECT_EQ(walks.Of(0), -1);
 }
 
+// Where the largest lie is told by the place among those of all rows.
+TEST(RowWalksTest, WhatCountsFromTheFirstRowStaysTogether) {
+  const auto pooled = [](const char* results) {
+    return Marked(absl::StrCat(R"(graph {
+      input %x: f32[4, 3, 256, 256]
+      %r: ? = Exp(%x)
+      )",
+                               results, R"( = MaxPool(%r) {kernel_shape = [2, 2], strides = [2, 2]}
+      %a: ? = Exp(%y)
+      %b: ? = Tanh(%a)
+      output %b
+    })"));
+  };
+  const Graph values = pooled("%y: ?");
+  EXPECT_EQ(RowWalks(values, kRows).Of(1), 0);
+  const Graph places = pooled("%y: ?, %i: ?");
+  EXPECT_EQ(RowWalks(places, kRows).Of(1), -1);
+}
+
 // The sum mixes rows, and what is behind it has none; a row that begins anywhere stays as well.
 TEST(RowWalksTest, AWalkEndsWhereRowsMeet) {
   const Graph graph = Marked(Pictures(
