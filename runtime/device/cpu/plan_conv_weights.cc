@@ -3,10 +3,12 @@
 // A panel of windows (plan_conv.cc) is mostly empty where a plane has few, or few more than fill
 // panels, and the weights then pass by for few results. Here the windows of several elements of the
 // batch are the rows, and the weights are packed once and stream by as those of any product do. The
-// results come out by window and are turned on their way to the planes. Every sum is that of plan_conv.cc to the bit, so that
-// buckets of different sizes give the same answers unless the windows of one of them are made by
-// tiles (plan_conv_winograd.cc).
+// results come out by window and are turned on their way to the planes. Every sum is that of
+// plan_conv.cc to the bit, so that buckets of different sizes give the same answers unless the
+// windows of one of them are made by tiles (plan_conv_winograd.cc).
 #include <algorithm>
+#include <cstring>
+#include <type_traits>
 
 #include "runtime/device/cpu/plan_conv.h"
 #include "runtime/device/cpu/transpose.h"
@@ -18,6 +20,9 @@ namespace {
 constexpr int64_t kFewestMaps = 32;
 // What turning an element of a window, or of a result, costs in multiply-adds.
 constexpr double kTurned = 24;
+// Of a patch: copied one by one shorter lines take longer than by way of panels; from the longer
+// one on patches are rows whatever else.
+constexpr int64_t kShortestLine = 4, kLongLine = 8;
 // Panels of weights whose results are turned at a time.
 constexpr int64_t kPanels = 4;
 
@@ -29,6 +34,7 @@ struct ConvWeightsParams {
   int64_t batch = 0, batch_rows = 0;
   int64_t maps = 0;
   int64_t elements = 1;  // of the batch, in a block: one where a plane has several blocks
+  bool patches = false;  // see ArePatches
   bool has_bias = false;
   int residual = -1;  // among the operands
   int out = 0, workspace = 0;
@@ -40,6 +46,28 @@ struct ConvWeightsParams {
   int64_t rows() const { return elements * windows.block; }
 };
 
+// The same where no two windows see the same element and they leave none out: `x` is cut up.
+template <class Width>
+void CutPatches(const ConvWindows& w, const float* x, const ConvWindows::Block& block,
+                int64_t row_floats, Width width, float* rows) {
+  const Strips& s = w.strips;
+  for (int64_t channel = 0; channel < w.channels; ++channel) {
+    for (int64_t i = 0; i < s.kernel.rows; ++i, rows += width) {
+      float* to = rows;
+      int64_t row = block.first / s.out.columns, column = block.first % s.out.columns;
+      for (int64_t left = block.count; left > 0; ++row, column = 0) {
+        const int64_t end = std::min(s.out.columns, column + left);
+        left -= end - column;
+        const float* line = x + (row * s.kernel.rows + i) * s.in.columns;
+        for (; column < end; ++column, to += row_floats) {
+          std::memcpy(to, line + column * width, static_cast<size_t>(width) * sizeof(float));
+        }
+      }
+    }
+    x += w.in_plane();
+  }
+}
+
 // What the windows of a block see of element `element`, one row a window.
 void FillRows(const ConvWeightsParams& p, const float* x, int64_t element,
               const ConvWindows::Block& block, float* copies, float* rows) {
@@ -47,6 +75,17 @@ void FillRows(const ConvWeightsParams& p, const float* x, int64_t element,
   x += element * w.channels * w.in_plane();
   if (w.plain) {
     return p.transpose(x + block.first, w.in_plane(), w.channels, block.count, rows, p.row_floats);
+  }
+  if (p.patches) {
+    const auto cut = [&](auto width) { CutPatches(w, x, block, p.row_floats, width, rows); };
+    switch (w.strips.kernel.columns) {
+      case 4:
+        return cut(std::integral_constant<int64_t, 4>());
+      case 8:
+        return cut(std::integral_constant<int64_t, 8>());
+      default:
+        return cut(w.strips.kernel.columns);
+    }
   }
   float* const panels = copies + w.CopyFloats();
   w.FillPanels(x, 0, {0, w.channels}, block, copies, panels);
@@ -131,6 +170,16 @@ void RunConvWeights(const LaunchArgs& launch) {
   }
 }
 
+// Windows side by side, without gaps between or padding around them, of lines that are worth a copy
+// each.
+bool ArePatches(const Strips& s) {
+  const auto same = [](const Strips::Extent& a, const Strips::Extent& b) {
+    return a.rows == b.rows && a.columns == b.columns;
+  };
+  return s.kernel.columns >= kShortestLine && same(s.kernel, s.stride) &&
+         same(s.dilation, {1, 1}) && same(s.pad, {0, 0});
+}
+
 // Whether panels of windows leave so much empty, as a share of all products, that windows may as
 // well be turned into rows.
 bool PanelsAreEmpty(int64_t windows, int64_t panel, int64_t depth, int64_t maps) {
@@ -151,9 +200,11 @@ std::vector<Candidate> PlanConvWeights(const CpuTarget& target, const NodeView& 
   p.windows = std::move(windows);
   ConvWindows& w = p.windows;
   p.maps = weight[0];
+  p.patches = ArePatches(w.strips);
   if (!node.is_parameter(1) || node.attributes().Int("group", 1) != 1 || w.out_slices > 1 ||
       w.in_slices > 1 || w.stretch < w.channels || p.maps < kFewestMaps ||
-      !PanelsAreEmpty(w.out_plane(), w.products->panel_columns, w.depth(), p.maps)) {
+      (!(p.patches && w.strips.kernel.columns >= kLongLine) &&
+       !PanelsAreEmpty(w.out_plane(), w.products->panel_columns, w.depth(), p.maps))) {
     return {};
   }
   w.SetBlocks(kMaxConvRows, 1);
@@ -169,12 +220,14 @@ std::vector<Candidate> PlanConvWeights(const CpuTarget& target, const NodeView& 
   if (node.has_input(3)) p.residual = 3;
   p.out = static_cast<int>(node.num_inputs());
   p.workspace = static_cast<int>(node.num_inputs() + node.num_outputs());
-  p.row_floats = static_cast<int64_t>(AlignUp(w.depth(), 16));
+  // An odd number of cache lines: rows that are written together do not share the cache's sets.
+  p.row_floats = static_cast<int64_t>(AlignUp(w.depth(), 16)) | 16;
   p.rows_floats = p.rows() * p.row_floats;
   p.sums_floats = p.rows() * kPanels * w.products->panel_columns;
   p.scratch_floats =
       p.rows_floats + p.sums_floats +
-      (w.plain ? 0 : w.CopyFloats() + static_cast<int64_t>(AlignUp(w.PanelFloats(), 16)));
+      (w.plain || p.patches ? 0
+                            : w.CopyFloats() + static_cast<int64_t>(AlignUp(w.PanelFloats(), 16)));
   p.scratch_parts = target.scratch_parts;
   const int64_t columns = w.products->panel_columns, depth = w.depth();
   const int64_t maps = p.maps;

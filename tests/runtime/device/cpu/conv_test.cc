@@ -137,6 +137,29 @@ TEST_P(ConvTest, ConvolutionsOfFewMapsReadWhatTheySeeInPlace) {
   }
 }
 
+// Windows without gaps, of which some have no room at the ends of rows and planes.
+TEST_P(ConvTest, PatchesAgreeWithTheReference) {
+  Draw draw(17);
+  for (uint32_t round = 0; round < 40 && !HasFailure(); ++round) {
+    const int64_t rows = draw.From({1, 3, 4, 8}), columns = draw.From({4, 5, 8, 11, 16});
+    const int64_t height = rows * draw.From({1, 3, 14}) + draw.From({int64_t{0}, rows - 1});
+    const int64_t width =
+        columns * draw.From({1, 7, 14, 23}) + draw.From({int64_t{0}, columns - 1});
+    const int64_t maps = draw.From({32, 49, 97}), channels = draw.From({1, 3, 20});
+    const std::string text = absl::StrCat(
+        "input %x: f32", List({draw.From({1, 2, 5}), channels, height, width}), "\nparam %w: f32",
+        List({maps, channels, rows, columns}), " = p0\nparam %b: f32[", maps,
+        "] = p1\n%y: ? = reprise.Conv(%x, %w, %b) {strides = ", List({rows, columns}),
+        ", activation = \"", draw.Chance(2) ? "relu" : "silu", "\"}\noutput %y");
+    NodeRun run(text);
+    const std::string kernel = device_.Options(run.graph, run.id).at(0).kernel;
+    if (columns >= 8 && channels > 1) {
+      EXPECT_EQ(kernel.rfind("conv_weights", 0), 0) << kernel << " of " << text;
+    }
+    Check(draw.Chance(3) ? WithResidual(text) : text, round);
+  }
+}
+
 TEST_P(ConvTest, WindowsReadInPlaceAndPanelsOfThemGiveTheSameBits) {
   for (const char* windows : {"f32[3, 40, 13, 14]", "f32[1, 40, 36, 95]", "f32[2, 40, 5, 9]"}) {
     const auto run = [&](absl::string_view weights) {
