@@ -125,7 +125,55 @@ ValueId WithoutCopies(Graph& graph, ValueId value, const Shape& other) {
       "", Tensor::Make(dtype, shape, [&](void* to) { std::memcpy(to, data, bytes); }));
 }
 
+// A constant of which all slices along dim `dim` are equal has one of them.
+bool RepeatsAlong(const Tensor& constant, size_t dim) {
+  const absl::Span<const int64_t> shape = constant.shape();
+  const int64_t outer = NumElements(shape.first(dim)), copies = shape[dim];
+  if (copies < 2 || constant.bytes() == 0) return false;
+  const size_t slice = constant.bytes() / static_cast<size_t>(outer * copies);
+  const auto* data = static_cast<const std::byte*>(constant.data());
+  for (int64_t i = 0; i < outer; ++i, data += copies * slice) {
+    if (std::memcmp(data, data + slice, (copies - 1) * slice) != 0) return false;
+  }
+  return true;
+}
+
+Tensor FirstAlong(const Tensor& constant, size_t dim) {
+  Shape shape = constant.shape();
+  const int64_t outer = NumElements(absl::MakeConstSpan(shape).first(dim));
+  const size_t pitch = constant.bytes() / static_cast<size_t>(outer);
+  const size_t slice = pitch / static_cast<size_t>(shape[dim]);
+  shape[dim] = 1;
+  const auto* from = static_cast<const std::byte*>(constant.data());
+  return Tensor::Make(constant.dtype(), shape, [&](void* data) {
+    auto* to = static_cast<std::byte*>(data);
+    for (int64_t i = 0; i < outer; ++i) std::memcpy(to + i * slice, from + i * pitch, slice);
+  });
+}
+
 }  // namespace
+
+absl::StatusOr<ValueId> RepeatedRowsRule(Graph& graph, NodeId id) {
+  const Node& node = graph.node(id);
+  if (node.op != "MatMul" || !IsWeight(graph, node.inputs[1])) return kNone;
+  const Tensor* rows = KnownConstant(graph, node.inputs[0]);
+  const std::optional<Shape> weight = ShapeOf(graph, node.inputs[1]);
+  const std::optional<Shape> out = ShapeOf(graph, node.outputs[0]);
+  if (rows == nullptr || !out.has_value() || !weight.has_value() || weight->size() != 2) {
+    return kNone;
+  }
+  for (size_t dim = 0; dim + 1 < rows->shape().size(); ++dim) {
+    if (!RepeatsAlong(*rows, dim)) continue;
+    const std::string name = node.name;
+    const ValueId right = node.inputs[1];
+    const ValueId first = graph.AddConstant("", FirstAlong(*rows, dim));
+    ASSIGN_OR_RETURN(const ValueId product, AddInferred(graph, "MatMul", {first, right}, {}, name));
+    const ValueId sizes =
+        graph.AddConstant("", Tensor::Int64s(std::vector<int64_t>(out->begin(), out->end())));
+    return AddInferred(graph, "Expand", {product, sizes});
+  }
+  return kNone;
+}
 
 absl::StatusOr<ValueId> OuterProductRule(Graph& graph, NodeId id) {
   const Node& node = graph.node(id);

@@ -188,5 +188,25 @@ TEST(MatMulRulesTest, AnOuterProductOfCopiesKeepsTheirNumber) {
   EXPECT_NE(rewritten.find("f32[2, 3000, 3000] = Mul("), std::string::npos);
 }
 
+TEST(MatMulRulesTest, RowsThatRepeatAreMultipliedOnce) {
+  const auto product = [](const char* rows, const char* values) {
+    return absl::StrCat("graph {\n param %w: f32[2, 3] = p0\n const %r: f32", rows, " = {", values,
+                        "}\n input %x: f32[1]\n %p: ? = MatMul(%r, %w)\n %y: ? = Add(%p, %x)\n",
+                        " output %y\n}");
+  };
+  for (const auto& [rows, values] : {std::pair("[3, 2, 2]", "1, 2, 1, 2, 3, 4, 3, 4, 5, 6, 5, 6"),
+                                     std::pair("[2, 2, 2]", "1, 2, 3, 4, 1, 2, 3, 4"),
+                                     std::pair("[3, 2]", "7, 8, 7, 8, 7, 8")}) {
+    SCOPED_TRACE(values);
+    ExpectSameAnswers(*Canonicalize(), product(rows, values));
+    Graph graph = ParseSpecialized(product(rows, values));
+    ASSERT_TRUE(Canonicalize()->Run(graph).ok());
+    EXPECT_EQ(OpsOf(graph), "MatMul Add Expand");
+  }
+  // Rows of which one differs, and features that repeat.
+  ExpectUnchanged(*Canonicalize(), product("[3, 2]", "7, 8, 7, 8, 7, 9"));
+  ExpectUnchanged(*Canonicalize(), product("[2, 2]", "7, 7, 8, 8"));
+}
+
 }  // namespace
 }  // namespace reprise
