@@ -19,7 +19,9 @@ constexpr int64_t kVectorFloats = 16;
 
 struct PoolParams {
   const StripKernels* kernels = nullptr;
-  PlaneLargest in_place = nullptr;  // null: what a strip's windows see is copied
+  // Both null: what a strip's windows see is copied.
+  PlaneLargest largest_in_place = nullptr;
+  PlaneAverage average_in_place = nullptr;
   Strips strips;
   int64_t batch = 0, batch_rows = 0, channels = 0;
   // Of an average, what the sums of a row and a column of windows are divided by, their product;
@@ -27,6 +29,8 @@ struct PoolParams {
   std::vector<float> row_counts, column_counts;
   int workspace = 0;
   int scratch_parts = 0;
+
+  bool in_place() const { return largest_in_place != nullptr || average_in_place != nullptr; }
 };
 
 void RunPool(const LaunchArgs& launch) {
@@ -34,7 +38,7 @@ void RunPool(const LaunchArgs& launch) {
   const Strips& s = p.strips;
   const int64_t per_plane = s.per_plane();
   const int64_t units = LiveOf(p.batch, p.batch_rows, *launch.frame) * p.channels * per_plane;
-  const bool in_place = p.in_place != nullptr;
+  const bool in_place = p.in_place();
   const int parts = in_place ? launch.parts : PartsWithScratch(launch, p.scratch_parts);
   if (launch.part >= parts) return;
   const auto* x = static_cast<const float*>(launch.operands[0]);
@@ -50,8 +54,13 @@ void RunPool(const LaunchArgs& launch) {
     const int64_t plane = unit / per_plane;
     float* const y = out + plane * s.out.rows * s.out.columns;
     const float* const from = x + plane * s.in.rows * s.in.columns;
-    if (in_place) {
-      p.in_place(s, {strip.first.rows, strip.first.rows + strip.size.rows}, from, y);
+    const PlaneRows rows = {strip.first.rows, strip.first.rows + strip.size.rows};
+    if (p.largest_in_place != nullptr) {
+      p.largest_in_place(s, rows, from, y);
+      continue;
+    }
+    if (p.average_in_place != nullptr) {
+      p.average_in_place(s, rows, from, p.row_counts.data(), p.column_counts.data(), y);
       continue;
     }
     p.kernels->copy(s, strip, from, padding, copied);
@@ -100,8 +109,13 @@ std::vector<Candidate> PlanPool(const CpuTarget& target, const NodeView& node) {
   const int64_t planes = p.batch * p.channels;
   p.strips = PlanStrips(*windows, spatial, planes, target.scratch_parts);
   const bool average = node.op() == "AveragePool";
-  if (!average) p.in_place = PlaneKernelsFor(target.isa).largest(p.strips);
-  if (p.in_place != nullptr) {
+  const PlaneKernels& in_place = PlaneKernelsFor(target.isa);
+  if (average) {
+    p.average_in_place = in_place.average(p.strips);
+  } else {
+    p.largest_in_place = in_place.largest(p.strips);
+  }
+  if (p.in_place()) {
     p.strips.SetStrip(WholeRows(p.strips, planes, target.scratch_parts));
   } else if (p.strips.CopyFloats() > kMaxCopy) {
     return {};
@@ -117,7 +131,7 @@ std::vector<Candidate> PlanPool(const CpuTarget& target, const NodeView& node) {
   p.workspace = static_cast<int>(node.num_inputs() + node.num_outputs());
   p.scratch_parts = target.scratch_parts;
   const size_t workspace =
-      p.in_place != nullptr ? 0 : sizeof(float) * p.strips.CopyFloats() * p.scratch_parts;
+      p.in_place() ? 0 : sizeof(float) * p.strips.CopyFloats() * p.scratch_parts;
   const double flops =
       static_cast<double>(NumElements(node.out_shape())) * static_cast<double>(p.strips.num_taps());
   const bool takes_live_rows = p.batch_rows > 0;

@@ -99,13 +99,14 @@ struct Convolution {
       HWY_UNROLL(16) for (int i = 0; i < kSize * kSize; ++i) kept[i] = hn::Set(d, weights[i]);
     }
   }
+  static constexpr bool kByRows = false;
   HWY_INLINE VF Start(F32 d) const { return hn::Zero(d); }
   HWY_INLINE VF Step(F32 d, VF sum, int row, int column, VF x) const {
     const int tap = row * kSize + column;
     if constexpr (kKeep) return hn::MulAdd(kept[tap], x, sum);
     return hn::MulAdd(hn::Set(d, weights[tap]), x, sum);
   }
-  HWY_INLINE VF Finish(F32 d, VF sum) const {
+  HWY_INLINE VF Finish(F32 d, VF sum, int64_t, int64_t) const {
     sum = hn::Add(sum, hn::Set(d, bounds.bias));
     return bounds.bounded ? AtMost(d, AtLeast(d, sum, bounds.low), bounds.high) : sum;
   }
@@ -115,13 +116,32 @@ struct Convolution {
   VF kept[kKeep ? kSize * kSize : 1];
 };
 
+// Others are folded: the elements of a row of the window, then its rows, which neighbouring windows
+// share.
 struct LargestElement {
   static constexpr float kPadding = -HUGE_VALF;
-  HWY_INLINE VF Start(F32 d) const { return hn::Set(d, -HUGE_VALF); }
-  HWY_INLINE VF Step(F32, VF best, int, int, VF x) const {
+  static constexpr bool kByRows = true;
+  HWY_INLINE VF Join(VF best, VF x) const {
+#if HWY_TARGET == HWY_SCALAR
     return hn::IfThenElse(hn::Or(hn::Gt(x, best), hn::IsNaN(x)), x, best);
+#else
+    // Of two of which one is no number x86 takes the second.
+    return hn::IfThenElse(hn::IsNaN(best), best, hn::Max(best, x));
+#endif
   }
-  HWY_INLINE VF Finish(F32, VF best) const { return best; }
+  HWY_INLINE VF Finish(F32, VF best, int64_t, int64_t) const { return best; }
+};
+
+struct AverageElement {
+  static constexpr float kPadding = 0;
+  static constexpr bool kByRows = true;
+  HWY_INLINE VF Join(VF sum, VF x) const { return hn::Add(sum, x); }
+  HWY_INLINE VF Finish(F32 d, VF sum, int64_t row, int64_t column) const {
+    return hn::Div(sum, hn::Mul(hn::Set(d, row_counts[row]), hn::LoadU(d, column_counts + column)));
+  }
+
+  const float* HWY_RESTRICT row_counts;
+  const float* HWY_RESTRICT column_counts;
 };
 
 // kCount rows of windows from `row` on, a vector of them from `column` on. `outside`: what a row of
@@ -132,7 +152,9 @@ HWY_INLINE void Slide(const Strips& w, const float* x, int64_t row, int64_t colu
                       const float* outside, float* y) {
   const F32 d;
   VF values[kCount];
-  HWY_UNROLL(4) for (int r = 0; r < kCount; ++r) values[r] = window.Start(d);
+  if constexpr (!Window::kByRows) {
+    HWY_UNROLL(4) for (int r = 0; r < kCount; ++r) values[r] = window.Start(d);
+  }
   const int64_t top = row * kStride - w.pad.rows;
   const float* from = x + top * w.in.columns + column * kStride - w.pad.columns;
   // An element is loaded for all windows that see it.
@@ -140,11 +162,20 @@ HWY_INLINE void Slide(const Strips& w, const float* x, int64_t row, int64_t colu
     const bool inside = static_cast<uint64_t>(top + i) < static_cast<uint64_t>(w.in.rows);
     VF taps[kSize];
     columns.Load(d, inside ? from : outside, taps);
+    // Planes come from far, and columns of them are no stream that the hardware would see.
+    __builtin_prefetch(from + kBand * kStride * w.in.columns);
+    if constexpr (Window::kByRows) {
+      HWY_UNROLL(8) for (int k = 1; k < kSize; ++k) taps[0] = window.Join(taps[0], taps[k]);
+    }
     HWY_UNROLL(4) for (int r = 0; r < kCount; ++r) {
       const int tap_row = i - r * kStride;
       if (tap_row < 0 || tap_row >= kSize) continue;
-      HWY_UNROLL(8) for (int k = 0; k < kSize; ++k) {
-        values[r] = window.Step(d, values[r], tap_row, k, taps[k]);
+      if constexpr (Window::kByRows) {
+        values[r] = tap_row == 0 ? taps[0] : window.Join(values[r], taps[0]);
+      } else {
+        HWY_UNROLL(8) for (int k = 0; k < kSize; ++k) {
+          values[r] = window.Step(d, values[r], tap_row, k, taps[k]);
+        }
       }
     }
     from += w.in.columns;
@@ -152,7 +183,7 @@ HWY_INLINE void Slide(const Strips& w, const float* x, int64_t row, int64_t colu
   const int64_t live = w.out.columns - column;
   float* to = y + row * w.out.columns + column;
   HWY_UNROLL(4) for (int r = 0; r < kCount; ++r) {
-    const VF value = window.Finish(d, values[r]);
+    const VF value = window.Finish(d, values[r], row + r, column);
     if (live >= kLanes) {
       hn::StoreU(value, d, to);
     } else {
@@ -287,6 +318,12 @@ void Largest(const Strips& w, const PlaneRows& rows, const float* x, float* y) {
   SlideOver<kSize, kStride>(w, rows, x, LargestElement{}, y);
 }
 
+template <int kSize, int kStride>
+void Average(const Strips& w, const PlaneRows& rows, const float* x, const float* row_counts,
+             const float* column_counts, float* y) {
+  SlideOver<kSize, kStride>(w, rows, x, AverageElement{row_counts, column_counts}, y);
+}
+
 // The size of square windows without gaps that move by one or two either way; 0: others.
 int64_t SizeOf(const Strips& s) {
   const bool square = s.kernel.rows == s.kernel.columns && s.stride.rows == s.stride.columns &&
@@ -331,6 +368,20 @@ PlaneLargest LargestFor(const Strips& s) {
       return two ? Largest<2, 2> : Largest<2, 1>;
     case 3:
       return two ? Largest<3, 2> : Largest<3, 1>;
+    case 5:
+      return two ? Largest<5, 2> : Largest<5, 1>;
+    default:
+      return nullptr;
+  }
+}
+
+PlaneAverage AverageFor(const Strips& s) {
+  const bool two = s.stride.rows == 2;
+  switch (SizeOf(s)) {
+    case 2:
+      return two ? Average<2, 2> : Average<2, 1>;
+    case 3:
+      return two ? Average<3, 2> : Average<3, 1>;
     default:
       return nullptr;
   }
@@ -338,7 +389,7 @@ PlaneLargest LargestFor(const Strips& s) {
 
 }  // namespace
 
-constexpr PlaneKernels kPlaneKernels = {ConvolveFor, LargestFor};
+constexpr PlaneKernels kPlaneKernels = {ConvolveFor, LargestFor, AverageFor};
 
 }  // namespace reprise::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();

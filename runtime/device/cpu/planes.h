@@ -1,11 +1,10 @@
 // Square windows that slide over planes of float32 which are read in place: the convolution of a
-// channel by itself, and its largest elements. For the usual sizes; strips.h is for any. Over
-// planes of one row windows of any size slide, with gaps too. Windows of one element, where they
-// are as many as those, are a factor and a bias.
+// channel by itself, and their largest and average elements. For the usual sizes; strips.h is for
+// any. Over planes of one row windows of any size slide, with gaps too. Windows of one element,
+// where they are as many as those, are a factor and a bias.
 //
 // Where a window hangs over the plane's edge vectors are loaded by masks, so that nothing outside
-// of the plane is read. Every window is computed in the order of its taps, so that no division of
-// the rows changes a bit.
+// of the plane is read. No division of the rows changes a bit.
 //
 // Threads: all functions are pure; rows may be computed at the same time.
 #pragma once
@@ -24,14 +23,21 @@ struct PlaneRows {
 // Writes rows `rows` of the windows of the plane `y`. `weights`: [taps].
 using PlaneConvolve = void (*)(const Strips& windows, const PlaneRows& rows, const float* x,
                                const float* weights, const StripBounds& bounds, float* y);
-// NaN stays, so that it is seen.
+// Of the elements of a window, the columns of each of its rows first. NaN stays, so that it is
+// seen.
 using PlaneLargest = void (*)(const Strips& windows, const PlaneRows& rows, const float* x,
                               float* y);
+
+// The sums of windows, divided by row_counts[row] * column_counts[column]; a vector is read behind
+// the last column's.
+using PlaneAverage = void (*)(const Strips& windows, const PlaneRows& rows, const float* x,
+                              const float* row_counts, const float* column_counts, float* y);
 
 struct PlaneKernels {
   // By size and stride; null for those that have none.
   PlaneConvolve (*convolve)(const Strips& strips);
   PlaneLargest (*largest)(const Strips& strips);
+  PlaneAverage (*average)(const Strips& strips);
 };
 
 // The kernels of the highest tier that is not above `isa`.
