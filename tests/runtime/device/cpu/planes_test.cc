@@ -1,4 +1,6 @@
 // Pools, whole planes and resampled planes on every tier against their reference kernels.
+#include "runtime/device/cpu/planes.h"
+
 #include <cmath>
 #include <string>
 #include <vector>
@@ -28,6 +30,39 @@ TEST_P(PlanesTest, PoolsAgreeWithTheReference) {
                        average ? absl::StrCat(", count_include_pad = ", draw.From({0, 1})) : "",
                        "}\noutput %y"),
           round);
+  }
+}
+
+// What is no number stays so for every window that sees it, and for no other.
+TEST_P(PlanesTest, LargestElementsKeepNaN) {
+  constexpr int64_t kRows = 9, kColumns = 37;
+  for (const int64_t size : {2, 3, 5}) {
+    for (const int64_t stride : {1, 2}) {
+      const int64_t pad = size / 2;
+      cpu::Strips s;
+      s.in = {kRows, kColumns};
+      s.kernel = {size, size};
+      s.stride = {stride, stride};
+      s.pad = {pad, pad};
+      s.out = {(kRows + 2 * pad - size) / stride + 1, (kColumns + 2 * pad - size) / stride + 1};
+      const cpu::PlaneLargest largest = cpu::PlaneKernelsFor(GetParam()).largest(s);
+      ASSERT_NE(largest, nullptr);
+      for (int64_t at = 0; at < kRows * kColumns; at += 5) {
+        std::vector<float> x(kRows * kColumns);
+        for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i * 7919 % 101) - 50;
+        x[at] = NAN;
+        std::vector<float> y(s.out.rows * s.out.columns);
+        largest(s, {0, s.out.rows}, x.data(), y.data());
+        const int64_t row = at / kColumns, column = at % kColumns;
+        for (int64_t i = 0; i < static_cast<int64_t>(y.size()); ++i) {
+          const int64_t top = i / s.out.columns * stride - pad;
+          const int64_t left = i % s.out.columns * stride - pad;
+          const bool seen =
+              row >= top && row < top + size && column >= left && column < left + size;
+          ASSERT_EQ(std::isnan(y[i]), seen) << size << ", " << stride << ", " << at << ", " << i;
+        }
+      }
+    }
   }
 }
 
