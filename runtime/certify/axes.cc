@@ -4,6 +4,7 @@
 #include <set>
 
 #include "absl/algorithm/container.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -205,7 +206,7 @@ class Merger {
     const std::string batch = BatchSymbol();
     for (Axis& axis : result_.axes) {
       axis.is_batch = axis.symbol == batch;
-      axis.counts_rows = !axis.is_batch && CountsRows(axis.symbol);
+      axis.counts_rows = !axis.is_batch && (IsNamedBatch(axis) || CountsRows(axis.symbol));
     }
     absl::c_sort(result_.axes, [&](const Axis& a, const Axis& b) {
       if (a.is_batch != b.is_batch) return a.is_batch;
@@ -228,6 +229,13 @@ class Merger {
       batch = it->second;
     }
     return batch;
+  }
+
+  // The model calls it one: that of states ([layers, batch, features]) beside its own inputs.
+  static bool IsNamedBatch(const Axis& axis) {
+    return absl::c_any_of(axis.symbols, [](const std::string& symbol) {
+      return absl::StrContains(absl::AsciiStrToLower(symbol), "batch");
+    });
   }
 
   // Whether an axis is dim 0 wherever it is, and somewhere of pictures ([rows, 3, height, width])

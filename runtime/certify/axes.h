@@ -25,7 +25,8 @@ struct Axis {
   std::string label;  // `batch`, `sequence` when there is one other axis, else symbol
   bool is_batch = false;
   // A batch of some inputs only, as where texts are compared with pictures: nothing but dim 0, of
-  // `[rows, 3, ...]` or `[rows, length]`. Never set where is_batch is.
+  // `[rows, 3, ...]` or `[rows, length]`; or one by name that is another dim of some inputs. Never
+  // set where is_batch is.
   bool counts_rows = false;
 };
 

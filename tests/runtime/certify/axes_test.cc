@@ -71,6 +71,13 @@ TEST(MergeSymbolsTest, PositionsAreNoRowsWhereverTheyStand) {
               IsEmpty());
 }
 
+TEST(MergeSymbolsTest, WhatTheModelCallsABatchCountsRowsWhereverItStands) {
+  EXPECT_THAT(RowAxes({{Symbol("batch_size"), Symbol("length"), Constant(80)},
+                       {Constant(2), Symbol("batch_size"), Constant(256)}}),
+              ElementsAre("batch_size"));
+  EXPECT_THAT(RowAxes({{Symbol("Batch"), Symbol("length")}}), IsEmpty()) << "it is the batch";
+}
+
 TEST(MergeSymbolsTest, UnnamedDimsOfThreeInputsAreTwoAxes) {
   const std::vector<std::vector<Dim>> inputs = {{Symbol("ids:0"), Symbol("ids:1")},
                                                 {Symbol("mask:0"), Symbol("mask:1")},
