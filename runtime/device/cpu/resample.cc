@@ -26,7 +26,10 @@ HWY_INLINE VF Pick(F32 d, const float* HWY_RESTRICT from, int64_t in_columns,
   const hn::RebindToSigned<F32> di;
   const auto at = hn::LoadU(di, places);
   const int64_t first = std::min<int64_t>(places[0], in_columns - kLanes);
-  if (first < 0 || places[kLanes - 1] - first >= kLanes) return hn::GatherIndex(d, from, at);
+  if (first < 0) {  // The whole row.
+    return hn::TableLookupLanes(LoadPart(d, from, in_columns), hn::IndicesFromVec(d, at));
+  }
+  if (places[kLanes - 1] - first >= kLanes) return hn::GatherIndex(d, from, at);
   const auto lanes = hn::Sub(at, hn::Set(di, static_cast<int32_t>(first)));
   return hn::TableLookupLanes(hn::LoadU(d, from + first), hn::IndicesFromVec(d, lanes));
 #endif
