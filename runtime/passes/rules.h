@@ -52,8 +52,8 @@ absl::StatusOr<ValueId> GemmRule(Graph& graph, NodeId node);
 absl::StatusOr<ValueId> FlattenedRowsRule(Graph& graph, NodeId node);
 // MatMul of depth 1 by a constant is a Mul that broadcasts: positions times frequencies.
 absl::StatusOr<ValueId> OuterProductRule(Graph& graph, NodeId node);
-// MatMul of a constant whose rows repeat, such as what is known of positions for each row of a batch,
-// by a weight: an Expand makes the copies of one product.
+// MatMul of a constant whose rows repeat, such as what is known of positions for each row of a
+// batch, by a weight: an Expand makes the copies of one product.
 absl::StatusOr<ValueId> RepeatedRowsRule(Graph& graph, NodeId node);
 // Transpose of an elementwise node over two values that broadcast: of the values, where that moves
 // no element of either.

@@ -35,7 +35,9 @@ TEST_P(CorePoolTest, EveryPartOfEveryStepRunsOnceACall) {
         &context);
     // Nobody else is there: it gets all cores, but those that are on their way back.
     EXPECT_LE(parts, GetParam());
-    if (round == 1) EXPECT_EQ(parts, GetParam());
+    if (round == 1) {
+      EXPECT_EQ(parts, GetParam());
+    }
     for (const std::atomic<int>& shares : context.shares) ASSERT_EQ(shares, 60 * round);
   }
   EXPECT_EQ(context.strange, 0);

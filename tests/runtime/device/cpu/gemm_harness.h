@@ -33,6 +33,8 @@ inline double Apply(Activation activation, double x) {
       return 1 / (1 + std::exp(-x));
     case Activation::kSilu:
       return x / (1 + std::exp(-x));
+    case Activation::kQuickGelu:
+      return x / (1 + std::exp(-1.702 * x));
   }
   return x;
 }
