@@ -171,13 +171,16 @@ void RunConvWeights(const LaunchArgs& launch) {
 }
 
 // Windows side by side, without gaps between or padding around them, of lines that are worth a copy
-// each.
+// each. Some of the plane may be left over behind the last ones, but none of them hangs over its
+// end.
 bool ArePatches(const Strips& s) {
   const auto same = [](const Strips::Extent& a, const Strips::Extent& b) {
     return a.rows == b.rows && a.columns == b.columns;
   };
   return s.kernel.columns >= kShortestLine && same(s.kernel, s.stride) &&
-         same(s.dilation, {1, 1}) && same(s.pad, {0, 0});
+         same(s.dilation, {1, 1}) && same(s.pad, {0, 0}) &&
+         s.out.rows * s.kernel.rows <= s.in.rows &&
+         s.out.columns * s.kernel.columns <= s.in.columns;
 }
 
 // Whether panels of windows leave so much empty, as a share of all products, that windows may as

@@ -160,6 +160,23 @@ TEST_P(ConvTest, PatchesAgreeWithTheReference) {
   }
 }
 
+// The last ones of rows and planes see padding, which lies behind planes alone.
+TEST_P(ConvTest, PatchesHangOverTheEndOfAPlane) {
+  Draw draw(18);
+  for (uint32_t round = 0; round < 20 && !HasFailure(); ++round) {
+    const int64_t rows = draw.From({1, 4, 8}), columns = draw.From({4, 8, 11});
+    const int64_t below = draw.From({int64_t{0}, rows / 2}), behind = draw.From({1, 3});
+    const std::string text = absl::StrCat(
+        "input %x: f32",
+        List({draw.From({1, 3}), 3, rows * draw.From({1, 5}) - below + (rows == 1 ? 1 : 0),
+              columns * draw.From({2, 9}) - behind}),
+        "\nparam %w: f32", List({64, 3, rows, columns}),
+        " = p0\n%y: ? = Conv(%x, %w) {strides = ", List({rows, columns}),
+        ", pads = ", List({0, 0, below, behind}), "}\noutput %y");
+    Check(text, round);
+  }
+}
+
 TEST_P(ConvTest, WindowsReadInPlaceAndPanelsOfThemGiveTheSameBits) {
   for (const char* windows : {"f32[3, 40, 13, 14]", "f32[1, 40, 36, 95]", "f32[2, 40, 5, 9]"}) {
     const auto run = [&](absl::string_view weights) {
