@@ -9,29 +9,34 @@ namespace reprise {
 namespace {
 
 // `inner`: names that are defined in the subgraphs around.
-void RenameIn(onnx::GraphProto& graph, Rename rename, std::set<std::string> inner) {
+void RenameIn(onnx::GraphProto& graph, const std::string& prefix, Rename rename,
+              std::set<std::string> inner) {
   for (const auto& input : graph.input()) inner.insert(input.name());
   for (const auto& tensor : graph.initializer()) inner.insert(tensor.name());
   for (const auto& node : graph.node()) inner.insert(node.output().begin(), node.output().end());
+  inner.erase("");
+  const auto new_name = [&](const std::string& name) {
+    if (name.empty()) return name;
+    return inner.contains(name) ? absl::StrCat(prefix, name) : rename(name);
+  };
+  for (auto& input : *graph.mutable_input()) input.set_name(new_name(input.name()));
+  for (auto& tensor : *graph.mutable_initializer()) tensor.set_name(new_name(tensor.name()));
   for (onnx::NodeProto& node : *graph.mutable_node()) {
-    for (std::string& name : *node.mutable_input()) {
-      if (!name.empty() && !inner.contains(name)) name = rename(name);
-    }
+    for (std::string& name : *node.mutable_input()) name = new_name(name);
+    for (std::string& name : *node.mutable_output()) name = new_name(name);
     for (onnx::AttributeProto& attribute : *node.mutable_attribute()) {
-      if (attribute.has_g()) RenameIn(*attribute.mutable_g(), rename, inner);
+      if (attribute.has_g()) RenameIn(*attribute.mutable_g(), prefix, rename, inner);
     }
   }
   // A branch may hand a value from outside through.
-  for (auto& output : *graph.mutable_output()) {
-    if (!inner.contains(output.name())) output.set_name(rename(output.name()));
-  }
+  for (auto& output : *graph.mutable_output()) output.set_name(new_name(output.name()));
 }
 
 }  // namespace
 
-void RenameCaptured(onnx::NodeProto& node, Rename rename) {
+void RenameCaptured(onnx::NodeProto& node, Rename rename, const std::string& prefix) {
   for (onnx::AttributeProto& attribute : *node.mutable_attribute()) {
-    if (attribute.has_g()) RenameIn(*attribute.mutable_g(), rename, {});
+    if (attribute.has_g()) RenameIn(*attribute.mutable_g(), prefix, rename, {});
   }
 }
 

@@ -16,8 +16,8 @@ namespace reprise {
 using Rename = absl::FunctionRef<std::string(const std::string&)>;
 
 // Renames what the subgraphs of `node` use of the graph around them, at any depth. What a subgraph
-// defines itself keeps its name.
-void RenameCaptured(onnx::NodeProto& node, Rename rename);
+// defines itself gets `prefix`, so that it does not hide what something else is now called.
+void RenameCaptured(onnx::NodeProto& node, Rename rename, const std::string& prefix = "");
 
 // Branch `name` of `node`. INVALID_ARGUMENT when it is missing, takes inputs or does not result in
 // as many values as the node; UNIMPLEMENTED for what we lack in it.

@@ -86,7 +86,7 @@ class Inliner {
       node.set_name(absl::StrCat(prefix, body.name()));
       for (std::string& name : *node.mutable_input()) name = rename(name);
       for (std::string& name : *node.mutable_output()) name = rename(name);
-      RenameCaptured(node, rename);
+      RenameCaptured(node, rename, prefix);
       BindAttributes(call, node);
       RETURN_IF_ERROR(Add(node, opsets, depth + 1));
     }

@@ -94,6 +94,35 @@ TEST(RewriteTest, FunctionsOfTheModelAreInlined) {
   EXPECT_THAT(text, HasSubstr("%y: ? = Neg("));
 }
 
+TEST(RewriteTest, BranchesOfFunctionsKeepTheirNamesFromThoseOfTheCaller) {
+  ModelBuilder builder;
+  auto* import = builder.model().add_opset_import();
+  import->set_domain("mine");
+  import->set_version(1);
+  auto* function = builder.model().add_functions();
+  function->set_name("Choose");
+  function->set_domain("mine");
+  for (const char* name : {"c", "a"}) function->add_input(name);
+  function->add_output("b");
+  auto* node = function->add_node();
+  node->set_op_type("If");
+  node->add_input("c");
+  node->add_output("b");
+  // The caller calls `a` what the branches call a value of their own.
+  onnx::GraphProto& first = AddBranch(*node, "then_branch");
+  AddBranchNode(first, "Relu", {"c"}, "x");
+  AddBranchNode(first, "Mul", {"a", "x"}, "r");
+  first.add_output()->set_name("r");
+  onnx::GraphProto& second = AddBranch(*node, "else_branch");
+  AddBranchNode(second, "Neg", {"a"}, "x");
+  second.add_output()->set_name("x");
+  builder.Input("k", {}).Input("x", {"2"}).Output("y");
+  builder.Node("Choose", {"k", "x"}, {"y"}, "call", "mine");
+  const std::string text = Text(builder);
+  EXPECT_THAT(text, HasSubstr("Mul(%x, %"));
+  EXPECT_THAT(text, HasSubstr("Neg(%x)"));
+}
+
 TEST(RewriteTest, SwishAndSwiGluAreGatesOfTheirInput) {
   ModelBuilder builder(28);
   builder.Input("x", {"2"}).Input("y", {"2"}).Output("a").Output("b");
