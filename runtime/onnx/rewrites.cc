@@ -331,6 +331,7 @@ constexpr RewriteRow kRewrites[] = {
     {"Less", 7, LimitedBroadcast},
     {"Greater", 7, LimitedBroadcast},
     {"BatchNormalization", 14, BatchNormalizationInference},
+    {"BatchNormalization", kAlways, BatchStatisticsInSteps},
     {"BlackmanWindow", kAlways, BlackmanWindowInSteps},
     {"Cast", 6, CastFromName},
     {"Cast", kAlways, CastToText},

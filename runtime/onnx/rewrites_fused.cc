@@ -101,4 +101,26 @@ absl::Status MeanVarianceInSteps(NodeDraft& draft, Graph& graph) {
   return steps.Become("Div", {centred, deviation});
 }
 
+// BatchNormalization in training mode normalises by the mean and the variance of its own input, as
+// networks do with the weights of their convolutions. The averages over the steps of a training,
+// its other results, nobody reads.
+absl::Status BatchStatisticsInSteps(NodeDraft& draft, Graph& graph) {
+  if (draft.attributes.Int("training_mode", 0) == 0) return absl::OkStatus();
+  Steps steps(draft, graph);
+  RETURN_IF_ERROR(steps.Require({0, 1, 2}));
+  const ValueId x = draft.inputs[0];
+  const ValueId lines = steps.Add("Reshape", {x, steps.Int64s({0, 0, -1})});
+  const ValueId axes = steps.Int64s({0, 2});
+  const ValueId mean = steps.Add("ReduceMean", {lines, axes});
+  const ValueId centred = steps.Add("Sub", {lines, mean});
+  const ValueId variance = steps.Add("ReduceMean", {steps.Add("Mul", {centred, centred}), axes});
+  const auto one_each = [&](ValueId value) {
+    return steps.Add("Reshape", {value, steps.Int64s({-1})});
+  };
+  draft.outputs.resize(1);
+  return steps.Become("BatchNormalization",
+                      {x, draft.inputs[1], draft.inputs[2], one_each(mean), one_each(variance)},
+                      {{"epsilon", draft.attributes.Float("epsilon", 1e-5f)}});
+}
+
 }  // namespace reprise

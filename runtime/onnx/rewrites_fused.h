@@ -15,5 +15,6 @@ absl::Status FusedConvInSteps(NodeDraft& draft, Graph& graph);
 absl::Status FusedGemmInSteps(NodeDraft& draft, Graph& graph);
 absl::Status LpNormalizationInSteps(NodeDraft& draft, Graph& graph);
 absl::Status MeanVarianceInSteps(NodeDraft& draft, Graph& graph);
+absl::Status BatchStatisticsInSteps(NodeDraft& draft, Graph& graph);
 
 }  // namespace reprise

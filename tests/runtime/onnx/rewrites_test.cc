@@ -8,6 +8,7 @@
 namespace reprise {
 namespace {
 
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 
 TEST(RewriteTest, AttributesThatBecameInputsAreInputs) {
@@ -121,6 +122,23 @@ TEST(RewriteTest, BranchesOfFunctionsKeepTheirNamesFromThoseOfTheCaller) {
   const std::string text = Text(builder);
   EXPECT_THAT(text, HasSubstr("Mul(%x, %"));
   EXPECT_THAT(text, HasSubstr("Neg(%x)"));
+}
+
+TEST(RewriteTest, TrainingModeNormalisesByWhatTheInputShows) {
+  ModelBuilder builder(15);
+  builder.Input("x", {"n", "3", "4"}).Output("y");
+  for (const char* name : {"s", "b", "m", "v"}) {
+    builder.Initializer<float>(name, onnx::TensorProto::FLOAT, {3}, {1, 2, 3});
+  }
+  auto& node = builder.Node("BatchNormalization", {"x", "s", "b", "m", "v"}, {"y", "mean", "var"});
+  SetAttribute(node, "training_mode", int64_t{1});
+  SetAttribute(node, "momentum", 0.5f);
+  const std::string text = Text(builder);
+  EXPECT_THAT(text, HasSubstr("Reshape(%x, "));
+  EXPECT_THAT(text, HasSubstr("ReduceMean("));
+  EXPECT_THAT(text,
+              ContainsRegex("%y: \\? = BatchNormalization\\(%x, [^,]+, [^,]+, %[^,]+, %[^,]+\\) "
+                            "\\{epsilon = [^,]+\\}"));
 }
 
 TEST(RewriteTest, SwishAndSwiGluAreGatesOfTheirInput) {
