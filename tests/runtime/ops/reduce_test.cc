@@ -11,6 +11,7 @@ namespace {
 
 using ::testing::DoubleNear;
 using ::testing::ElementsAre;
+using ::testing::ElementsAreArray;
 using ::testing::Pointwise;
 
 const Tensor kX = F32({2, 3}, {1, 2, 3, -4, 5, 6});
@@ -89,6 +90,33 @@ TEST(CumSumTest, ExclusiveAndReverse) {
   EXPECT_THAT(
       Numbers(RunOp("CumSum", {x, axis}, {{"exclusive", int64_t{1}}, {"reverse", int64_t{1}}})),
       ElementsAre(5, 3, 0));
+}
+
+// Many neighbours are summed side by side, few one after the other.
+TEST(CumSumTest, EveryNeighbourHasItsOwnSum) {
+  constexpr int64_t kOuter = 2, kSize = 5;
+  for (const int64_t inner : {1, 3, 7, 8, 19}) {
+    std::vector<float> values(kOuter * kSize * inner);
+    for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i * i % 17);
+    const Tensor x = F32({kOuter, kSize, inner}, values);
+    for (const bool exclusive : {false, true}) {
+      for (const bool reverse : {false, true}) {
+        std::vector<double> wanted(values.size());
+        for (int64_t at = 0; at < x.num_elements(); ++at) {
+          const int64_t own = at / inner % kSize;
+          for (int64_t k = 0; k < kSize; ++k) {
+            const bool before = reverse ? k > own : k < own;
+            if (before || (k == own && !exclusive)) wanted[at] += values[at + (k - own) * inner];
+          }
+        }
+        EXPECT_THAT(
+            Numbers(RunOp("CumSum", {x, I64({}, {1})},
+                          {{"exclusive", int64_t{exclusive}}, {"reverse", int64_t{reverse}}})),
+            ElementsAreArray(wanted))
+            << inner << " neighbours";
+      }
+    }
+  }
 }
 
 }  // namespace
