@@ -26,14 +26,46 @@ Corners CornersOf(const float* box, bool center) {
           std::max(box[1], box[3])};
 }
 
-bool Overlaps(const Corners& a, const Corners& b, float most) {
-  const float height = std::min(a.y2, b.y2) - std::max(a.y1, b.y1);
-  const float width = std::min(a.x2, b.x2) - std::max(a.x1, b.x1);
-  if (height <= 0 || width <= 0 || a.area() <= 0 || b.area() <= 0) return false;
-  const float common = height * width;
-  const float all = a.area() + b.area() - common;
-  return all > 0 && common / all > most;
-}
+// Boxes that are kept, by coordinate, so that another is compared with several at a time.
+class Kept {
+ public:
+  size_t size() const { return areas_.size(); }
+  void Clear() {
+    for (std::vector<float>* values : {&y1_, &x1_, &y2_, &x2_, &areas_}) values->clear();
+  }
+  void Add(const Corners& box) {
+    y1_.push_back(box.y1);
+    x1_.push_back(box.x1);
+    y2_.push_back(box.y2);
+    x2_.push_back(box.x2);
+    areas_.push_back(box.area());
+  }
+  // Whether `box` and one of them have more than the share `most` of their union in common.
+  bool Overlap(const Corners& box, float most) const {
+    constexpr size_t kBlock = 32;
+    const float area = box.area();
+    if (!(area > 0)) return false;
+    for (size_t begin = 0; begin < size(); begin += kBlock) {
+      const size_t end = std::min(begin + kBlock, size());
+      int found = 0;
+      for (size_t i = begin; i < end; ++i) {
+        const float height = std::min(box.y2, y2_[i]) - std::max(box.y1, y1_[i]);
+        const float width = std::min(box.x2, x2_[i]) - std::max(box.x1, x1_[i]);
+        const float common = height * width;
+        const float all = area + areas_[i] - common;
+        // Without branches: which of these holds is hard to guess.
+        found |= static_cast<int>(height > 0) & static_cast<int>(width > 0) &
+                 static_cast<int>(areas_[i] > 0) & static_cast<int>(all > 0) &
+                 static_cast<int>(common / all > most);
+      }
+      if (found != 0) return true;
+    }
+    return false;
+  }
+
+ private:
+  std::vector<float> y1_, x1_, y2_, x2_, areas_;
+};
 
 struct Limits {
   int64_t boxes_per_class = 0;
@@ -51,7 +83,7 @@ Selected Select(const TensorView& boxes, const TensorView& scores, const Limits&
   if (limits.boxes_per_class <= 0) return selected;
   std::vector<Corners> corners(count);
   std::vector<int64_t> order;
-  std::vector<int64_t> kept;
+  Kept kept;
   for (int64_t batch = 0; batch < batches; ++batch) {
     for (int64_t i = 0; i < count; ++i) {
       corners[i] = CornersOf(boxes.as<float>() + (batch * count + i) * 4, center);
@@ -67,14 +99,11 @@ Selected Select(const TensorView& boxes, const TensorView& scores, const Limits&
       }
       std::stable_sort(order.begin(), order.end(),
                        [&](int64_t a, int64_t b) { return score[a] > score[b]; });
-      kept.clear();
+      kept.Clear();
       for (const int64_t i : order) {
         if (static_cast<int64_t>(kept.size()) >= limits.boxes_per_class) break;
-        const bool free = std::none_of(kept.begin(), kept.end(), [&](int64_t other) {
-          return Overlaps(corners[i], corners[other], limits.overlap);
-        });
-        if (!free) continue;
-        kept.push_back(i);
+        if (kept.Overlap(corners[i], limits.overlap)) continue;
+        kept.Add(corners[i]);
         selected.push_back({batch, one, i});
       }
     }

@@ -146,6 +146,25 @@ TEST(NonMaxSuppressionTest, BatchesAndClassesAreSuppressedApart) {
   EXPECT_THAT(Numbers(result), ElementsAre(0, 0, 1, 0, 1, 0, 1, 0, 0, 1, 0, 1, 1, 1, 1, 1, 1, 0));
 }
 
+// Boxes in a line, the best first; of each of the later ones an earlier one has nearly all.
+TEST(NonMaxSuppressionTest, EachBoxIsComparedWithAllThatAreKept) {
+  constexpr int64_t kKept = 77;
+  std::vector<float> boxes, scores;
+  for (int64_t i = 0; i < 2 * kKept; ++i) {
+    const auto x = static_cast<float>(i % kKept * 2);
+    const float more = i < kKept ? 0.0f : 0.1f;
+    for (const float corner : {0.0f, x, 1.0f, x + 1 + more}) boxes.push_back(corner);
+    scores.push_back(1 - static_cast<float>(i) / 1000);
+  }
+  const auto select = [&](float overlap) {
+    return ShapeOf(
+        RunOp("NonMaxSuppression", {F32({1, 2 * kKept, 4}, boxes), F32({1, 1, 2 * kKept}, scores),
+                                    I64({}, {3 * kKept}), F32({}, {overlap})}));
+  };
+  EXPECT_EQ(select(0.9f), (Shape{kKept, 3}));
+  EXPECT_EQ(select(0.95f), (Shape{2 * kKept, 3}));
+}
+
 TEST(NonMaxSuppressionTest, WithoutALimitNothingIsSelected) {
   const auto result = RunOp("NonMaxSuppression", {F32({1, 6, 4}, kBoxes), F32({1, 1, 6}, kScores)});
   EXPECT_EQ(ShapeOf(result), (Shape{0, 3}));
