@@ -1,6 +1,10 @@
 #include <algorithm>
 
+#include "absl/algorithm/container.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/passes/rewrite.h"
 #include "runtime/passes/rules.h"
@@ -15,23 +19,20 @@ bool AllDistinct(std::string labels) {
   return std::adjacent_find(labels.begin(), labels.end()) == labels.end();
 }
 
-// "abc,cd->abd" as labels of left, right and result; nullopt for another number of operands, a
-// diagonal, an ellipsis or no arrow.
+// "abc,cd->abd" as labels of the operands and the result; nullopt for a diagonal, an ellipsis or no
+// arrow.
 struct Equation {
-  std::string left, right, result;
+  std::vector<std::string> operands;
+  std::string result;
 };
 std::optional<Equation> ParseEquation(const Node& node) {
   const std::string text = absl::StrReplaceAll(node.attributes.String("equation", ""), {{" ", ""}});
-  const size_t comma = text.find(',');
   const size_t arrow = text.find("->");
-  if (comma == std::string::npos || arrow == std::string::npos || comma > arrow ||
-      text.find(',', comma + 1) != std::string::npos || Has(text, '.')) {
-    return std::nullopt;
-  }
-  Equation equation = {text.substr(0, comma), text.substr(comma + 1, arrow - comma - 1),
-                       text.substr(arrow + 2)};
+  if (arrow == std::string::npos || Has(text, '.')) return std::nullopt;
+  const Equation equation = {absl::StrSplit(text.substr(0, arrow), ','), text.substr(arrow + 2)};
+  if (equation.operands.size() != node.inputs.size()) return std::nullopt;
   const bool distinct =
-      AllDistinct(equation.left) && AllDistinct(equation.right) && AllDistinct(equation.result);
+      AllDistinct(equation.result) && absl::c_all_of(equation.operands, AllDistinct);
   return distinct ? std::make_optional(equation) : std::nullopt;
 }
 
@@ -59,65 +60,133 @@ int64_t Product(const Graph& graph, ValueId value, const std::string& labels,
   return product;
 }
 
+// `value` with a dim for each label of `result`, of size 1 where it has none, so that it
+// broadcasts.
+absl::StatusOr<ValueId> Spread(Graph& graph, ValueId value, const std::string& labels,
+                               const std::string& result) {
+  std::string order;
+  Shape shape;
+  for (char label : result) {
+    const bool own = Has(labels, label);
+    if (own) order += label;
+    shape.push_back(own ? Product(graph, value, labels, std::string(1, label)) : 1);
+  }
+  ASSIGN_OR_RETURN(value, Permute(graph, value, labels, order));
+  return AddReshape(graph, value, shape);
+}
+
+// What is left of `left` times `right` once labels are summed that neither `equation`'s result nor
+// another operand has; in the order of the two.
+std::string LeftOf(const Equation& equation, size_t left, size_t right) {
+  std::string labels;
+  for (char label : equation.operands[left] + equation.operands[right]) {
+    bool wanted = Has(equation.result, label);
+    for (size_t i = 0; i < equation.operands.size(); ++i) {
+      wanted = wanted || (i != left && i != right && Has(equation.operands[i], label));
+    }
+    if (wanted && !Has(labels, label)) labels += label;
+  }
+  return labels;
+}
+
+// Multiplies the two operands first whose product is the smallest.
+absl::StatusOr<ValueId> MultiplyTwo(Graph& graph, const Node& node, Equation equation) {
+  size_t left = 0, right = 0;
+  double least = 0;
+  std::vector<ValueId> values = node.inputs;
+  for (size_t i = 0; i < values.size(); ++i) {
+    for (size_t j = i + 1; j < values.size(); ++j) {
+      double size = 1;
+      for (char label : LeftOf(equation, i, j)) {
+        const size_t one = Has(equation.operands[i], label) ? i : j;
+        size *= static_cast<double>(
+            Product(graph, values[one], equation.operands[one], std::string(1, label)));
+      }
+      if (right != 0 && size >= least) continue;
+      left = i;
+      right = j;
+      least = size;
+    }
+  }
+  const std::string labels = LeftOf(equation, left, right);
+  const std::string first =
+      absl::StrCat(equation.operands[left], ",", equation.operands[right], "->", labels);
+  ASSIGN_OR_RETURN(values[left], AddInferred(graph, "Einsum", {values[left], values[right]},
+                                             {{"equation", first}}, node.name));
+  equation.operands[left] = labels;
+  values.erase(values.begin() + static_cast<int64_t>(right));
+  equation.operands.erase(equation.operands.begin() + static_cast<int64_t>(right));
+  const std::string rest =
+      absl::StrCat(absl::StrJoin(equation.operands, ","), "->", equation.result);
+  return AddInferred(graph, "Einsum", std::move(values), {{"equation", rest}}, node.name);
+}
+
 }  // namespace
 
 absl::StatusOr<ValueId> EinsumRule(Graph& graph, NodeId id) {
   const Node node = graph.node(id);
-  if (node.op != "Einsum" || node.inputs.size() != 2 || !IsFloat32(graph, node.outputs[0])) {
+  if (node.op != "Einsum" || node.inputs.size() < 2 || !IsFloat32(graph, node.outputs[0])) {
     return kNone;
   }
   std::optional<Equation> equation = ParseEquation(node);
   if (!equation.has_value() || equation->result.empty()) return kNone;
+  if (node.inputs.size() > 2) return MultiplyTwo(graph, node, *std::move(equation));
   ValueId left = node.inputs[0];
   ValueId right = node.inputs[1];
+  std::string &left_labels = equation->operands[0], &right_labels = equation->operands[1];
   // The result's last dim comes from the right operand: rows on the left, columns on the right.
-  if (!Has(equation->right, equation->result.back())) {
+  if (!Has(right_labels, equation->result.back())) {
     std::swap(left, right);
-    std::swap(equation->left, equation->right);
+    std::swap(left_labels, right_labels);
   }
   std::string batch, rows, inner, columns;
-  for (char label : equation->left) {
-    const bool shared = Has(equation->right, label);
+  for (char label : left_labels) {
+    const bool shared = Has(right_labels, label);
     const bool kept = Has(equation->result, label);
     if (!shared && !kept) return kNone;  // A sum over one operand alone.
     (shared ? kept ? batch : inner : rows) += label;
-    if (shared && Product(graph, left, equation->left, std::string(1, label)) !=
-                      Product(graph, right, equation->right, std::string(1, label))) {
+    if (shared && Product(graph, left, left_labels, std::string(1, label)) !=
+                      Product(graph, right, right_labels, std::string(1, label))) {
       return kNone;  // One of them is repeated.
     }
   }
-  for (char label : equation->right) {
-    if (Has(equation->left, label)) continue;
+  for (char label : right_labels) {
+    if (Has(left_labels, label)) continue;
     if (!Has(equation->result, label)) return kNone;
     columns += label;
   }
-  if (inner.empty() || columns.empty()) return kNone;
+  if (inner.empty()) {
+    ASSIGN_OR_RETURN(left, Spread(graph, left, left_labels, equation->result));
+    ASSIGN_OR_RETURN(right, Spread(graph, right, right_labels, equation->result));
+    return AddInferred(graph, "Mul", {left, right}, {}, node.name);
+  }
+  if (columns.empty()) return kNone;
 
-  const int64_t k = Product(graph, left, equation->left, inner);
+  const int64_t k = Product(graph, left, left_labels, inner);
   Shape left_shape, right_shape, result_shape;
   for (char label : batch) {
-    left_shape.push_back(Product(graph, left, equation->left, std::string(1, label)));
+    left_shape.push_back(Product(graph, left, left_labels, std::string(1, label)));
   }
   right_shape = left_shape;
   result_shape = left_shape;
   // Without a batch the rows keep their dims, so that they stay rows of tokens.
   for (char label : rows) {
-    const int64_t size = Product(graph, left, equation->left, std::string(1, label));
+    const int64_t size = Product(graph, left, left_labels, std::string(1, label));
     result_shape.push_back(size);
     if (batch.empty()) left_shape.push_back(size);
   }
-  if (!batch.empty()) left_shape.push_back(Product(graph, left, equation->left, rows));
+  if (!batch.empty()) left_shape.push_back(Product(graph, left, left_labels, rows));
   left_shape.push_back(k);
   right_shape.push_back(k);
-  right_shape.push_back(Product(graph, right, equation->right, columns));
+  right_shape.push_back(Product(graph, right, right_labels, columns));
   for (char label : columns) {
-    result_shape.push_back(Product(graph, right, equation->right, std::string(1, label)));
+    result_shape.push_back(Product(graph, right, right_labels, std::string(1, label)));
   }
   if (left_shape.size() < 2) return kNone;
 
-  ASSIGN_OR_RETURN(left, Permute(graph, left, equation->left, batch + rows + inner));
+  ASSIGN_OR_RETURN(left, Permute(graph, left, left_labels, batch + rows + inner));
   ASSIGN_OR_RETURN(left, AddReshape(graph, left, left_shape));
-  ASSIGN_OR_RETURN(right, Permute(graph, right, equation->right, batch + inner + columns));
+  ASSIGN_OR_RETURN(right, Permute(graph, right, right_labels, batch + inner + columns));
   ASSIGN_OR_RETURN(right, AddReshape(graph, right, right_shape));
   ASSIGN_OR_RETURN(ValueId result, AddInferred(graph, "MatMul", {left, right}, {}, node.name));
   ASSIGN_OR_RETURN(result, AddReshape(graph, result, result_shape));

@@ -118,9 +118,37 @@ TEST(MatMulRulesTest, AnEinsumOfTwoIsAProduct) {
 
 TEST(MatMulRulesTest, AnEinsumThatIsNoProductStays) {
   ExpectUnchanged(*Canonicalize(), EinsumGraph("[3, 3]", "[3, 4]", "ii,ij->ij"));
-  ExpectUnchanged(*Canonicalize(), EinsumGraph("[3, 4]", "[3, 4]", "ij,ij->ij"));
   ExpectUnchanged(*Canonicalize(), EinsumGraph("[3, 4]", "[4, 5]", "ij,jk->i"));
-  ExpectUnchanged(*Canonicalize(), EinsumGraph("[3, 4]", "[5, 6]", "ij,kl->ijkl"));
+}
+
+TEST(MatMulRulesTest, AnEinsumThatSumsNothingMultipliesElements) {
+  const std::vector<std::vector<std::string>> cases = {{"[3, 4]", "[3, 4]", "ij,ij->ij"},
+                                                       {"[3, 4]", "[4, 3]", "ij,ji->ji"},
+                                                       {"[3, 4]", "[5, 6]", "ij,kl->ikjl"},
+                                                       {"[2, 3, 4]", "[2, 3]", "abc,ab->cab"},
+                                                       {"[5]", "[3]", "i,j->ij"}};
+  for (const auto& c : cases) {
+    const std::string text = EinsumGraph(c[0], c[1], c[2]);
+    ExpectSameAnswers(*Canonicalize(), text);
+    const Graph graph = Captured(text);
+    EXPECT_EQ(CountOps(graph, "Einsum"), 0) << c[2];
+    EXPECT_EQ(CountOps(graph, "Mul"), 1) << c[2];
+  }
+}
+
+// Gates of experts are multiplied in before the experts' weights, which is less than behind them.
+TEST(MatMulRulesTest, AnEinsumOfThreeIsTwoProducts) {
+  const std::string text = R"(graph {
+    input %h: f32[2, 3, 4, 5]
+    param %w: f32[4, 5, 64] = p0
+    input %g: f32[2, 3, 4]
+    %y: ? = Einsum(%h, %w, %g) {equation = "blef,efd,ble->bld"}
+    output %y
+  })";
+  ExpectSameAnswers(*Canonicalize(), text);
+  const Graph graph = Captured(text);
+  EXPECT_EQ(CountOps(graph, "Einsum"), 0);
+  EXPECT_EQ(CountOps(graph, "Mul"), 1);
 }
 
 TEST(MatMulRulesTest, ABiasOfHeadsComesBeforeTheirSplit) {
