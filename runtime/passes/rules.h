@@ -58,7 +58,7 @@ absl::StatusOr<ValueId> RepeatedRowsRule(Graph& graph, NodeId node);
 // Transpose of an elementwise node over two values that broadcast: of the values, where that moves
 // no element of either.
 absl::StatusOr<ValueId> TransposedBroadcastRule(Graph& graph, NodeId node);
-// Einsum of two operands becomes Transpose, MatMul and Reshape, or Mul where nothing is summed; one
+// Einsum of two operands becomes Transpose, MatMul and Reshape, or Mul where it is by element; one
 // of more operands a chain of such.
 absl::StatusOr<ValueId> EinsumRule(Graph& graph, NodeId node);
 // A bias of [heads, size] on features that a Reshape has split comes before that Reshape.

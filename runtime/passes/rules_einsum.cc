@@ -1,6 +1,8 @@
 #include <algorithm>
+#include <numeric>
 
 #include "absl/algorithm/container.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
@@ -19,18 +21,52 @@ bool AllDistinct(std::string labels) {
   return std::adjacent_find(labels.begin(), labels.end()) == labels.end();
 }
 
-// "abc,cd->abd" as labels of the operands and the result; nullopt for a diagonal, an ellipsis or no
-// arrow.
+// "abc,cd->abd" as labels of the operands and the result.
 struct Equation {
   std::vector<std::string> operands;
   std::string result;
 };
-std::optional<Equation> ParseEquation(const Node& node) {
+
+// The dims that an ellipsis stands for get labels that nothing else has: the last one the first of
+// these, since they are aligned at their ends. False where the operands have other numbers of dims.
+bool NameEllipses(const Graph& graph, const Node& node, Equation& equation) {
+  constexpr absl::string_view kEllipsis = "...";
+  const std::string given = absl::StrCat(absl::StrJoin(equation.operands, ""), equation.result);
+  std::string fresh;
+  for (char label = 'z'; label >= 'a'; --label) {
+    if (!Has(given, label)) fresh += label;
+  }
+  size_t most = 0;
+  const auto name = [&](std::string& labels, size_t dims) {
+    std::string names = fresh.substr(0, dims);
+    std::reverse(names.begin(), names.end());
+    labels = absl::StrReplaceAll(labels, {{kEllipsis, names}});
+  };
+  for (size_t i = 0; i < equation.operands.size(); ++i) {
+    std::string& labels = equation.operands[i];
+    const std::optional<Shape> shape = ShapeOf(graph, node.inputs[i]);
+    if (!shape.has_value()) return false;
+    if (absl::StrContains(labels, kEllipsis)) {
+      const size_t own = labels.size() - kEllipsis.size();
+      if (shape->size() < own || shape->size() - own > fresh.size()) return false;
+      most = std::max(most, shape->size() - own);
+      name(labels, shape->size() - own);
+    }
+    if (labels.size() != shape->size() || Has(labels, '.')) return false;
+  }
+  name(equation.result, most);
+  return !Has(equation.result, '.');
+}
+
+// nullopt for a diagonal or no arrow.
+std::optional<Equation> ParseEquation(const Graph& graph, const Node& node) {
   const std::string text = absl::StrReplaceAll(node.attributes.String("equation", ""), {{" ", ""}});
   const size_t arrow = text.find("->");
-  if (arrow == std::string::npos || Has(text, '.')) return std::nullopt;
-  const Equation equation = {absl::StrSplit(text.substr(0, arrow), ','), text.substr(arrow + 2)};
-  if (equation.operands.size() != node.inputs.size()) return std::nullopt;
+  if (arrow == std::string::npos) return std::nullopt;
+  Equation equation = {absl::StrSplit(text.substr(0, arrow), ','), text.substr(arrow + 2)};
+  if (equation.operands.size() != node.inputs.size() || !NameEllipses(graph, node, equation)) {
+    return std::nullopt;
+  }
   const bool distinct =
       AllDistinct(equation.result) && absl::c_all_of(equation.operands, AllDistinct);
   return distinct ? std::make_optional(equation) : std::nullopt;
@@ -73,6 +109,15 @@ absl::StatusOr<ValueId> Spread(Graph& graph, ValueId value, const std::string& l
   }
   ASSIGN_OR_RETURN(value, Permute(graph, value, labels, order));
   return AddReshape(graph, value, shape);
+}
+
+// The sums over all dims from `first` on.
+absl::StatusOr<ValueId> SumBehind(Graph& graph, ValueId value, size_t first,
+                                  const std::string& name) {
+  std::vector<int64_t> axes(ShapeOf(graph, value)->size() - first);
+  std::iota(axes.begin(), axes.end(), static_cast<int64_t>(first));
+  const ValueId over = graph.AddConstant("", Tensor::Int64s(axes));
+  return AddInferred(graph, "ReduceSum", {value, over}, {{"keepdims", int64_t{0}}}, name);
 }
 
 // What is left of `left` times `right` once labels are summed that neither `equation`'s result nor
@@ -128,7 +173,7 @@ absl::StatusOr<ValueId> EinsumRule(Graph& graph, NodeId id) {
   if (node.op != "Einsum" || node.inputs.size() < 2 || !IsFloat32(graph, node.outputs[0])) {
     return kNone;
   }
-  std::optional<Equation> equation = ParseEquation(node);
+  std::optional<Equation> equation = ParseEquation(graph, node);
   if (!equation.has_value() || equation->result.empty()) return kNone;
   if (node.inputs.size() > 2) return MultiplyTwo(graph, node, *std::move(equation));
   ValueId left = node.inputs[0];
@@ -160,7 +205,14 @@ absl::StatusOr<ValueId> EinsumRule(Graph& graph, NodeId id) {
     ASSIGN_OR_RETURN(right, Spread(graph, right, right_labels, equation->result));
     return AddInferred(graph, "Mul", {left, right}, {}, node.name);
   }
-  if (columns.empty()) return kNone;
+  if (columns.empty()) {
+    const std::string kept = batch + rows;
+    ASSIGN_OR_RETURN(left, Spread(graph, left, left_labels, kept + inner));
+    ASSIGN_OR_RETURN(right, Spread(graph, right, right_labels, kept + inner));
+    ASSIGN_OR_RETURN(const ValueId products, AddInferred(graph, "Mul", {left, right}));
+    ASSIGN_OR_RETURN(const ValueId sums, SumBehind(graph, products, kept.size(), node.name));
+    return Permute(graph, sums, kept, equation->result);
+  }
 
   const int64_t k = Product(graph, left, left_labels, inner);
   Shape left_shape, right_shape, result_shape;

@@ -106,6 +106,9 @@ TEST(MatMulRulesTest, AnEinsumOfTwoIsAProduct) {
       {"[2, 4, 3, 7]", "[2, 7, 4, 5]", "acbe,aecd->abcd"},
       {"[2, 3, 4]", "[2, 5, 4]", "bik,bjk->bij"},
       {"[2, 3, 4]", "[2, 5, 4]", "bik,bjk->jib"},
+      {"[2, 3, 4]", "[2, 5, 4]", "...ik,...jk->...ij"},
+      {"[7, 2, 3, 4]", "[2, 4, 5]", "b...ac,...cd->...bad"},
+      {"[2, 3, 4]", "[4, 5]", "...c,cd->...d"},
       {"[3]", "[3, 4]", "i,ij->j"},
   };
   for (const auto& c : cases) {
@@ -134,6 +137,14 @@ TEST(MatMulRulesTest, AnEinsumThatSumsNothingMultipliesElements) {
     EXPECT_EQ(CountOps(graph, "Einsum"), 0) << c[2];
     EXPECT_EQ(CountOps(graph, "Mul"), 1) << c[2];
   }
+}
+
+TEST(MatMulRulesTest, AnEinsumOfRowsByRowsMultipliesAndSums) {
+  const std::string text = EinsumGraph("[2, 3, 4]", "[4, 2, 3]", "abc,cab->ba");
+  ExpectSameAnswers(*Canonicalize(), text);
+  const Graph graph = Captured(text);
+  EXPECT_EQ(CountOps(graph, "Einsum"), 0);
+  EXPECT_EQ(CountOps(graph, "ReduceSum"), 1);
 }
 
 // Gates of experts are multiplied in before the experts' weights, which is less than behind them.
