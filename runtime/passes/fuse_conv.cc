@@ -1,6 +1,7 @@
-// What follows a Conv or ConvTranspose over float32 joins it, in this order: a BatchNormalization
-// goes into its weights and bias; of a Conv the sum with another value of its shape, and an
-// activation are applied to the results while they lie in the cache: reprise.Conv,
+// What stands around a Conv or ConvTranspose over float32 joins it, in this order: zeros that a Pad
+// puts around its planes are padding of a Conv; BatchNormalizations, and products and sums with a
+// constant of each map, go into its weights and bias; of a Conv the sum with another value of its
+// shape, and an activation are applied to the results while they lie in the cache: reprise.Conv,
 // reprise.ConvTranspose. Behind a reprise.IntegerConv these two do so, too. A BatchNormalization
 // that no convolution takes becomes one, of each map with one tap.
 #include <algorithm>
@@ -15,6 +16,7 @@ namespace reprise {
 namespace {
 
 struct Conv {
+  ValueId input = kNone;
   ValueId weight = kNone;
   ValueId bias = kNone;      // kNone: none
   ValueId residual = kNone;  // kNone: none
@@ -67,26 +69,110 @@ absl::StatusOr<std::optional<BatchNorm>> BatchNormOf(Graph& graph, NodeId id, Va
   return BatchNorm{factor, bias};
 }
 
-absl::Status AbsorbBatchNorm(Graph& graph, Conv& conv) {
+// Whether products with the weights of `conv` are those with its results.
+bool HasWeightsByMap(const Graph& graph, const Conv& conv) {
+  // Of several groups no dim of a transposed weight is that of all maps.
+  return IsWeight(graph, conv.weight) && IsFloat32(graph, conv.weight) &&
+         (!conv.transposed || conv.attributes.Int("group", 1) == 1);
+}
+
+// `op` of the weights and `of_map`, a weight [maps] or [1].
+absl::Status ApplyToWeights(Graph& graph, Conv& conv, absl::string_view op, ValueId of_map) {
+  const Shape shape = *ShapeOf(graph, conv.weight);
+  Shape by_map(shape.size(), 1);
+  by_map[conv.map_dim()] = NumElements(*ShapeOf(graph, of_map));
+  ASSIGN_OR_RETURN(of_map, AddReshape(graph, of_map, by_map));
+  ASSIGN_OR_RETURN(conv.weight,
+                   AddWeight(graph, op, {}, {conv.weight, of_map}, DType::kFloat32, shape));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<bool> AbsorbBatchNorm(Graph& graph, Conv& conv) {
   const NodeId user = OnlyUser(graph, conv.result);
   if (user == kNone || graph.node(user).op != "BatchNormalization" ||
-      graph.node(user).inputs[0] != conv.result) {
-    return absl::OkStatus();
+      graph.node(user).inputs[0] != conv.result || !HasWeightsByMap(graph, conv)) {
+    return false;
   }
-  if (!IsWeight(graph, conv.weight) || !IsFloat32(graph, conv.weight)) return absl::OkStatus();
-  const Shape shape = *ShapeOf(graph, conv.weight);
-  // Of several groups no dim of a transposed weight is that of all maps.
-  if (conv.transposed && conv.attributes.Int("group", 1) != 1) return absl::OkStatus();
   const ValueId result = graph.node(user).outputs[0];
   ASSIGN_OR_RETURN(const std::optional<BatchNorm> norm, BatchNormOf(graph, user, conv.bias));
-  if (!norm.has_value()) return absl::OkStatus();
+  if (!norm.has_value()) return false;
   conv.bias = norm->bias;
-  Shape by_map(shape.size(), 1);
-  by_map[conv.map_dim()] = shape[conv.map_dim()];
-  ASSIGN_OR_RETURN(const ValueId factor, AddReshape(graph, norm->factor, by_map));
-  ASSIGN_OR_RETURN(conv.weight,
-                   AddWeight(graph, "Mul", {}, {conv.weight, factor}, DType::kFloat32, shape));
+  RETURN_IF_ERROR(ApplyToWeights(graph, conv, "Mul", norm->factor));
   conv.sum(result);
+  return true;
+}
+
+// The float32 weight `value` as [maps] or [1], where it has one element for each map of `result`,
+// [rows, maps, positions...], or one for all; kNone otherwise.
+absl::StatusOr<ValueId> OneEachMap(Graph& graph, ValueId value, ValueId result) {
+  if (!IsWeight(graph, value) || !IsFloat32(graph, value)) return kNone;
+  const Shape shape = *ShapeOf(graph, value), whole = *ShapeOf(graph, result);
+  const int64_t count = NumElements(shape);
+  const size_t behind = whole.size() - 2;
+  const bool by_map =
+      shape.size() > behind && count == whole[1] && shape[shape.size() - 1 - behind] == count;
+  if (shape.size() > whole.size() || (count != 1 && !by_map)) return kNone;
+  return AddReshape(graph, value, {count});
+}
+
+// A product with, quotient by, sum with or difference to a constant of each map.
+absl::StatusOr<bool> AbsorbByMap(Graph& graph, Conv& conv) {
+  const NodeId user = OnlyUser(graph, conv.result);
+  if (user == kNone) return false;
+  const Node node = graph.node(user);  // A copy: adding nodes moves them.
+  const bool scales = node.op == "Mul" || node.op == "Div";
+  if (!scales && node.op != "Add" && node.op != "Sub") return false;
+  const bool commutes = node.op == "Mul" || node.op == "Add";
+  if ((!commutes && node.inputs[0] != conv.result) || !HasWeightsByMap(graph, conv) ||
+      (conv.bias != kNone && (!IsWeight(graph, conv.bias) || !IsFloat32(graph, conv.bias)))) {
+    return false;
+  }
+  const ValueId other = OtherInput(node, conv.result);
+  if (other == kNone || !SameShape(graph, node.outputs[0], conv.result)) return false;
+  ASSIGN_OR_RETURN(const ValueId of_map, OneEachMap(graph, other, conv.result));
+  if (of_map == kNone) return false;
+  const Shape maps = {(*ShapeOf(graph, conv.result))[1]};
+  if (scales) RETURN_IF_ERROR(ApplyToWeights(graph, conv, node.op, of_map));
+  if (conv.bias == kNone && !scales) {
+    conv.bias = graph.AddConstant(
+        "", Tensor::FromVector<float>(DType::kFloat32, maps, std::vector<float>(maps[0], 0.0f)));
+  }
+  if (conv.bias != kNone) {
+    ASSIGN_OR_RETURN(conv.bias,
+                     AddWeight(graph, node.op, {}, {conv.bias, of_map}, DType::kFloat32, maps));
+  }
+  conv.sum(node.outputs[0]);
+  return true;
+}
+
+// Zeros around the planes that `conv` reads.
+absl::Status AbsorbPad(const Graph& graph, Conv& conv) {
+  const Node* pad = graph.ProducerIf(conv.input, "Pad");
+  if (pad == nullptr) return absl::OkStatus();
+  const std::string auto_pad = conv.attributes.String("auto_pad", "NOTSET");
+  if (pad->attributes.String("mode", "constant") != "constant" || pad->input(3) != kNone ||
+      (auto_pad != "NOTSET" && auto_pad != "VALID")) {
+    return absl::OkStatus();
+  }
+  if (pad->input(2) != kNone && !IsScalar(graph, pad->input(2), 0)) return absl::OkStatus();
+  const Tensor* given = KnownConstant(graph, pad->input(1));
+  const size_t dims = ShapeOf(graph, conv.input)->size();
+  if (given == nullptr || given->shape() != Shape{static_cast<int64_t>(2 * dims)})
+    return absl::OkStatus();
+  ASSIGN_OR_RETURN(const std::vector<int64_t> around, given->ToInt64s());
+  for (size_t i = 0; i < 2 * dims; ++i) {
+    if (around[i] < 0 || (i % dims < 2 && around[i] != 0)) return absl::OkStatus();
+  }
+  std::vector<int64_t> pads = conv.attributes.Ints("pads", std::vector<int64_t>(2 * (dims - 2), 0));
+  if (auto_pad == "VALID") pads.assign(2 * (dims - 2), 0);
+  for (size_t i = 0; i < dims - 2; ++i) {
+    pads[i] += around[i + 2];
+    pads[i + dims - 2] += around[i + dims + 2];
+  }
+  conv.attributes.Set("pads", pads);
+  conv.attributes.Set("auto_pad", std::string("NOTSET"));
+  conv.input = pad->inputs[0];
+  conv.changed = true;
   return absl::OkStatus();
 }
 
@@ -156,17 +242,23 @@ class FuseConvPass : public Pass {
           !IsFloat32(graph, node.outputs[0])) {
         continue;
       }
-      Conv conv{.weight = node.inputs[1],
+      Conv conv{.input = node.inputs[0],
+                .weight = node.inputs[1],
                 .bias = node.input(integer ? 6 : 2),
                 .result = node.outputs[0],
                 .attributes = node.attributes,
                 .transposed = transposed};
       // Quantised weights are multiplied as they are.
-      if (!integer) RETURN_IF_ERROR(AbsorbBatchNorm(graph, conv));
+      for (bool absorbed = !integer; absorbed;) {
+        ASSIGN_OR_RETURN(absorbed, AbsorbBatchNorm(graph, conv));
+        if (absorbed) continue;
+        ASSIGN_OR_RETURN(absorbed, AbsorbByMap(graph, conv));
+      }
+      if (!integer && !transposed) RETURN_IF_ERROR(AbsorbPad(graph, conv));
       if (!transposed) AbsorbResidual(graph, conv);
       AbsorbActivation(graph, conv);
       if (!conv.changed) continue;
-      std::vector<ValueId> inputs = {node.inputs[0], conv.weight};
+      std::vector<ValueId> inputs = {conv.input, conv.weight};
       for (size_t i = 2; integer && i < 6; ++i) inputs.push_back(node.input(i));
       inputs.insert(inputs.end(), {conv.bias, conv.residual});
       while (inputs.back() == kNone) inputs.pop_back();

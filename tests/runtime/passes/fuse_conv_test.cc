@@ -126,6 +126,78 @@ TEST(FuseConvTest, BatchNormalizationGoesIntoTheWeights) {
   }
 }
 
+TEST(FuseConvTest, ConstantsOfEachMapGoIntoWeightsAndBias) {
+  for (const char* conv :
+       {"Conv(%x, %w, %b)", "Conv(%x, %w)", "ConvTranspose(%x, %v, %b)", "ConvTranspose(%x, %v)"}) {
+    for (const char* nodes : {
+             "%y: ? = Mul(%c, %m)",
+             "%y: ? = Add(%n, %c)",
+             "%s: ? = Sub(%c, %m)\n%y: ? = Div(%s, %n)",
+             "%s: ? = Mul(%one, %c)\n%t: ? = Sub(%s, %m)\n%y: ? = Relu(%t)",
+             "%s: ? = BatchNormalization(%c, %b, %b, %b, %b)\n%y: ? = Mul(%s, %n)",
+         }) {
+      const std::string text = absl::StrCat(R"(graph {
+        input %x: f32[2, 3, 5, 4]
+        param %w: f32[6, 3, 3, 3] = p0
+        param %v: f32[3, 6, 3, 3] = p1
+        const %b: f32[6] = {0.5, 1.0, 2.0, 0.25, 4.0, 1.5}
+        const %m: f32[1, 6, 1, 1] = {2.0, -1.0, 0.5, 3.0, 0.25, 1.0}
+        const %n: f32[6, 1, 1] = {1.5, 1.0, -2.0, 0.75, 3.0, 5.0}
+        const %one: f32[1, 1] = {3.0}
+        %c: ? = )",
+                                            conv, "\n", nodes, "\n output %y\n}");
+      SCOPED_TRACE(text);
+      ExpectSameAnswers(*FuseConv(), text, {.relative = 1e-5});
+      Graph graph = ParseSpecialized(text);
+      ASSERT_TRUE(FuseConv()->Run(graph).ok());
+      EXPECT_EQ(OpsOf(graph).rfind("reprise.Conv", 0), 0) << OpsOf(graph);
+      EXPECT_EQ(OpsOf(graph).find(' '), std::string::npos) << OpsOf(graph);
+    }
+  }
+}
+
+TEST(FuseConvTest, ZerosAroundPlanesArePadding) {
+  for (const char* pads : {"0, 0, 0, 0, 0, 0, 1, 1", "0, 0, 1, 2, 0, 0, 0, 3"}) {
+    for (const char* attributes :
+         {"strides = [2, 2]", "pads = [1, 0, 1, 1]", "auto_pad = \"VALID\"", "group = 3"}) {
+      for (const char* value : {"", ", %zero"}) {
+        const std::string text =
+            absl::StrCat(R"(graph {
+          input %x: f32[2, 3, 5, 4]
+          param %w: f32[6, )",
+                         attributes[0] == 'g' ? 1 : 3, R"(, 3, 3] = p0
+          const %around: i64[8] = {)",
+                         pads, R"(}
+          const %zero: f32[] = {0.0}
+          %p: ? = Pad(%x, %around)",
+                         value, ")\n%y: ? = Conv(%p, %w) {", attributes, "}\n output %y\n}");
+        SCOPED_TRACE(text);
+        ExpectSameAnswers(*FuseConv(), text);
+        Graph graph = ParseSpecialized(text);
+        ASSERT_TRUE(FuseConv()->Run(graph).ok());
+        EXPECT_EQ(OpsOf(graph), "reprise.Conv");
+      }
+    }
+  }
+}
+
+TEST(FuseConvTest, OtherPadsStay) {
+  for (const char* nodes : {
+           "const %a: i64[8] = {0, 0, 1, 1, 0, 0, 1, 1}\n%p: ? = Pad(%x, %a) {mode = \"edge\"}",
+           "const %a: i64[8] = {0, 0, 1, 1, 0, 0, 1, 1}\nconst %one: f32[] = {1.0}\n"
+           "%p: ? = Pad(%x, %a, %one)",
+           "const %a: i64[8] = {0, 0, -1, 0, 0, 0, 1, 1}\n%p: ? = Pad(%x, %a)",
+           "const %a: i64[8] = {1, 0, 0, 0, 0, 0, 1, 1}\n%p: ? = Pad(%x, %a)",
+           "const %a: i64[2] = {1, 1}\nconst %at: i64[1] = {3}\n%p: ? = Pad(%x, %a, _, %at)",
+       }) {
+    ExpectUnchanged(*FuseConv(), absl::StrCat(R"(graph {
+      input %x: f32[2, 3, 5, 4]
+      param %w: f32[6, 3, 3, 3] = p0
+    )",
+                                              nodes, "\n%y: ? = Conv(%p, %w)\noutput %y\n}"));
+  }
+}
+
 TEST(FuseConvTest, ALoneBatchNormalizationIsAConvolutionOfOneTap) {
   for (const char* shape : {"2, 3, 5, 4", "2, 3, 7", "2, 3", "1, 3, 2, 3, 4"}) {
     for (const char* behind : {"%y: ? = Relu(%n)", "%y: ? = Add(%n, %x)", "%y: ? = Exp(%n)"}) {
@@ -171,6 +243,12 @@ TEST(FuseConvTest, NearlyTheFormStays) {
            "input %r: f32[2, 2, 6, 5, 4]\n%y: ? = Add(%c, %r)\noutput %y",
            "param %r: f32[2, 6, 5, 4] = p2\n%y: ? = Add(%c, %r)\noutput %y",
            "%y: ? = Add(%c, %c)\noutput %y",
+           // Constants that are not of each map, or change the shape, or are divided.
+           "param %r: f32[5, 1] = p2\n%y: ? = Mul(%c, %r)\noutput %y",
+           "param %r: f32[2, 1, 1, 1] = p2\n%y: ? = Mul(%c, %r)\noutput %y",
+           "param %r: f32[1, 1, 6, 1, 1] = p2\n%y: ? = Mul(%c, %r)\noutput %y",
+           "param %r: f32[6, 1, 1] = p2\n%y: ? = Div(%r, %c)\noutput %y",
+           "input %r: f32[6, 1, 1]\n%y: ? = Mul(%c, %r)\noutput %y",
            // Bounds and statistics that are data.
            "input %h: f32[]\n%y: ? = Clip(%c, _, %h)\noutput %y",
            "input %m: f32[6]\n%y: ? = BatchNormalization(%c, %b, %b, %m, %b)\noutput %y",
