@@ -47,7 +47,7 @@ struct ConvRows {
   int64_t ld_residual = 0;
 };
 
-using ConvFinish = void (*)(const ConvRows& rows, const ConvActivation& activation);
+using ConvFinish = void (*)(ConvRows rows, const ConvActivation& activation);
 
 // The function of the highest tier that is not above `isa`.
 ConvFinish ConvFinishFor(Isa isa);
