@@ -215,6 +215,9 @@ absl::StatusOr<Tensor> RunSplitPhases(const Attributes& attributes, const Tensor
 // plan_depthwise.cc: Conv and reprise.Conv of one channel a group, over planes of `spatial`.
 std::vector<Candidate> PlanDepthwise(const CpuTarget& target, const NodeView& node,
                                      const ops::Windows& windows, const Shape& spatial);
+// plan_depthwise_channels.cc; the same for planes that are narrower than a vector
+std::vector<Candidate> PlanDepthwiseChannels(const CpuTarget& target, const NodeView& node,
+                                             const ops::Windows& windows, const Shape& spatial);
 
 // plan_pool.cc
 std::vector<Candidate> PlanPool(const CpuTarget& target, const NodeView& node);

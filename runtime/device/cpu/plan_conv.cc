@@ -165,6 +165,8 @@ std::vector<Candidate> PlanConv(const CpuTarget& target, const NodeView& node) {
   p.groups = node.attributes().Int("group", 1);
   p.group_maps = weight[0] / p.groups;
   if (weight[1] == 1 && p.group_maps <= kFewMaps) {
+    std::vector<Candidate> channels = PlanDepthwiseChannels(target, node, *windows, spatial);
+    if (!channels.empty()) return channels;
     std::vector<Candidate> strips = PlanDepthwise(target, node, *windows, spatial);
     if (!strips.empty()) return strips;
   }

@@ -137,6 +137,40 @@ TEST_P(ConvTest, ConvolutionsOfFewMapsReadWhatTheySeeInPlace) {
   }
 }
 
+// Each channel by itself over planes that are narrower than a vector: several channels at once, the
+// last of which may be few. To the bit what rows of a plane give.
+TEST_P(ConvTest, NarrowPlanesGoSeveralChannelsAtOnce) {
+  Draw draw(19);
+  for (uint32_t round = 0; round < 80 && !HasFailure(); ++round) {
+    const bool one_row = draw.Chance(4);
+    const int64_t channels = draw.From({16, 17, 24, 40}), size = draw.From({2, 3, 5, 7});
+    const int64_t rows = one_row ? 1 : draw.From({2, 3, 5, 7}),
+                  columns = draw.From({2, 3, 5, 7});
+    const int64_t stride = draw.From({1, 1, 2, 3}), dilation = draw.From({1, 1, 2});
+    const int64_t pad = (size - 1) * dilation / 2;
+    const std::string known = absl::StrCat(
+        "input %x: f32", List({draw.From({1, 3}), channels, rows, columns}), "\nparam %w: f32",
+        List({channels, 1, one_row ? 1 : size, size}), " = p0\nparam %b: f32[", channels,
+        "] = p1\n%y: ? = reprise.Conv(%x, %w, %b) {group = ", channels,
+        ", strides = ", List({stride, stride}), ", dilations = ", List({dilation, dilation}),
+        ", pads = ", List({one_row ? 0 : pad, pad, one_row ? 0 : pad, pad}), ", activation = \"",
+        draw.Chance(2) ? "relu" : "silu", "\"}\noutput %y");
+    NodeRun run(known);
+    const KernelOption option = device_.Options(run.graph, run.id).at(0);
+    if (GetParam() >= Isa::kAvx2) {
+      EXPECT_EQ(option.kernel.rfind("conv_depthwise_channels", 0), 0) << option.kernel << known;
+    }
+    Check(draw.Chance(3) ? WithResidual(known) : known, round);
+    std::string given = known;
+    given.replace(given.find("param %w"), 5, "input");
+    given.erase(given.find(" = p0"), 5);
+    NodeRun other(given);
+    const KernelOption by_rows = device_.Options(other.graph, other.id).at(0);
+    EXPECT_EQ(run.RunOption(device_, option, 2)[0], other.RunOption(device_, by_rows, 2)[0])
+        << known;
+  }
+}
+
 // Windows without gaps, of which some have no room at the ends of rows and planes.
 TEST_P(ConvTest, PatchesAgreeWithTheReference) {
   Draw draw(17);

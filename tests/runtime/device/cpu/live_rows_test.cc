@@ -34,6 +34,8 @@ TEST_P(LiveRowsTest, RowsWithoutARequestAreLeftAlone) {
         "%y: ? = Conv(%x, %w, %b) {group = 2}\noutput %y",
         "input %x: f32[4, 6, 9, 9]\nparam %w: f32[6, 1, 3, 3] = p0\ninput %r: f32[4, 6, 7, 7]\n"
         "%y: ? = reprise.Conv(%x, %w, _, %r) {group = 6}\noutput %y",
+        "input %x: f32[4, 20, 6, 6]\nparam %w: f32[20, 1, 3, 3] = p0\n"
+        "%y: ? = Conv(%x, %w) {group = 20}\noutput %y",
         "input %x: u8[4, 6, 9, 9]\nparam %w: i8[8, 6, 3, 3] = p0\ninput %s: f32[]\ninput %t: f32[]"
         "\n%y: ? = reprise.IntegerConv(%x, %w, %s, %t)\noutput %y",
         "input %x: f32[4, 6, 9, 9]\n%y: ? = AveragePool(%x) {kernel_shape = [3, 2]}\noutput %y",

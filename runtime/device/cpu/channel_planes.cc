@@ -1,0 +1,119 @@
+#include "runtime/device/cpu/channel_planes.h"
+
+#include <algorithm>
+#include <type_traits>
+
+#include "runtime/device/cpu/targets.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "runtime/device/cpu/channel_planes.cc"
+#include "hwy/foreach_target.h"
+// After foreach_target.
+#include "hwy/highway.h"
+#include "runtime/device/cpu/math-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace reprise::cpu::HWY_NAMESPACE {
+namespace {
+
+constexpr int64_t kLanes = HWY_LANES(float);
+// Windows at a time: enough sums to wait for none.
+constexpr int kMostColumns = 8, kFewColumns = 4;
+
+// `kRows` by `kColumns` windows, the first of which begins at `x`.
+template <int kRows, int kColumns>
+HWY_INLINE void ConvolveSome(const ChannelPlanes& planes, const float* x, const ChannelTaps& taps,
+                             float* y) {
+  const F32 d;
+  const int64_t row = planes.stride.rows * planes.padded.columns * kLanes;
+  const int64_t column = planes.stride.columns * kLanes;
+  const auto load = [&](const float* from) HWY_ATTR {
+    return taps.live >= kLanes ? hn::LoadU(d, from) : LoadPart(d, from, taps.live);
+  };
+  VF sums[kRows * kColumns];
+  HWY_UNROLL(8) for (int i = 0; i < kRows * kColumns; ++i) sums[i] = hn::Zero(d);
+  const float* weights = taps.weights;
+  for (const int64_t tap : planes.taps) {
+    const VF weight = load(weights);
+    weights += taps.ld;
+    HWY_UNROLL(8) for (int i = 0; i < kRows * kColumns; ++i) {
+      const float* at = x + tap + i / kColumns * row + i % kColumns * column;
+      sums[i] = hn::MulAdd(weight, hn::LoadU(d, at), sums[i]);
+    }
+  }
+  const VF bias = taps.bias == nullptr ? hn::Zero(d) : load(taps.bias);
+  HWY_UNROLL(8) for (int i = 0; i < kRows * kColumns; ++i) {
+    VF sum = hn::Add(sums[i], bias);
+    if (taps.bounded) sum = AtMost(d, AtLeast(d, sum, taps.low), taps.high);
+    hn::StoreU(sum, d, y + (i / kColumns * planes.out.columns + i % kColumns) * kLanes);
+  }
+}
+
+template <int kRows>
+void ConvolveRows(const ChannelPlanes& planes, const float* x, const ChannelTaps& taps, float* y) {
+  const int64_t most = Even(planes.out.columns, kRows == 1 ? kMostColumns : kFewColumns);
+  for (int64_t column = 0; column < planes.out.columns;) {
+    const auto some = [&](auto columns) HWY_ATTR {
+      ConvolveSome<kRows, decltype(columns)::value>(
+          planes, x + column * planes.stride.columns * kLanes, taps, y + column * kLanes);
+      column += columns;
+    };
+    const int64_t count = std::min(most, planes.out.columns - column);
+    if constexpr (kRows == 1) {
+      if (count == 8) some(std::integral_constant<int, 8>());
+      if (count == 7) some(std::integral_constant<int, 7>());
+      if (count == 6) some(std::integral_constant<int, 6>());
+      if (count == 5) some(std::integral_constant<int, 5>());
+    }
+    if (count == 4) some(std::integral_constant<int, 4>());
+    if (count == 3) some(std::integral_constant<int, 3>());
+    if (count == 2) some(std::integral_constant<int, 2>());
+    if (count == 1) some(std::integral_constant<int, 1>());
+  }
+}
+
+void Convolve(const ChannelPlanes& planes, const float* x, const ChannelTaps& taps, float* y) {
+  const int64_t stride = planes.stride.rows * planes.padded.columns * kLanes;
+  for (int64_t row = 0; row < planes.out.rows;) {
+    const float* from = x + row * stride;
+    float* to = y + row * planes.out.columns * kLanes;
+    if (planes.out.columns <= kFewColumns && row + 2 <= planes.out.rows) {
+      ConvolveRows<2>(planes, from, taps, to);
+      row += 2;
+    } else {
+      ConvolveRows<1>(planes, from, taps, to);
+      row += 1;
+    }
+  }
+}
+
+}  // namespace
+
+constexpr ChannelKernels kChannelKernels = {kLanes, Convolve};
+
+}  // namespace reprise::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace reprise::cpu {
+
+ChannelPlanes ChannelPlanesOf(const Strips& s, int64_t lanes) {
+  ChannelPlanes planes = {.out = s.out, .stride = s.stride};
+  planes.padded = {
+      (s.out.rows - 1) * s.stride.rows + (s.kernel.rows - 1) * s.dilation.rows + 1,
+      (s.out.columns - 1) * s.stride.columns + (s.kernel.columns - 1) * s.dilation.columns + 1};
+  for (int64_t i = 0; i < s.kernel.rows; ++i) {
+    for (int64_t j = 0; j < s.kernel.columns; ++j) {
+      planes.taps.push_back((i * s.dilation.rows * planes.padded.columns + j * s.dilation.columns) *
+                            lanes);
+    }
+  }
+  return planes;
+}
+
+const ChannelKernels& ChannelKernelsFor(Isa isa) {
+  return REPRISE_CHOOSE_TARGET(isa, kChannelKernels);
+}
+
+}  // namespace reprise::cpu
+#endif  // HWY_ONCE

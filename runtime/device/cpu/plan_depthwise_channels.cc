@@ -1,0 +1,165 @@
+// Convolutions of each channel by itself over planes that are narrower than a vector. Such planes
+// are turned, the convolution goes over several channels at once, and its results are turned back.
+// See channel_planes.h; wider planes are those of plan_depthwise.cc, whose sums are the same to the
+// bit.
+#include <algorithm>
+
+#include "runtime/device/cpu/channel_planes.h"
+#include "runtime/device/cpu/conv_finish.h"
+#include "runtime/device/cpu/plan.h"
+#include "runtime/device/cpu/transpose.h"
+
+namespace reprise::cpu {
+namespace {
+
+constexpr size_t kMaxDims = 2;
+// Of the planes of a vector of channels, in floats: they stay in the first-level cache.
+constexpr int64_t kMaxFloats = 8 << 10;
+// Of wider planes vectors of a row are full enough.
+constexpr int64_t kMostColumns = 10;
+
+struct DepthwiseChannelsParams {
+  const ChannelKernels* kernels = nullptr;
+  Transpose transpose = nullptr;
+  ConvFinish finish = nullptr;
+  ConvActivation activation;
+  Strips strips;
+  ChannelPlanes planes;
+  int64_t batch = 0, batch_rows = 0;
+  int64_t channels = 0;
+  bool has_bias = false;
+  int residual = -1;  // among the operands
+  int out = 0, workspace = 0;
+  int scratch_parts = 0;
+
+  int64_t lanes() const { return kernels->lanes; }
+  int64_t in_plane() const { return strips.in.rows * strips.in.columns; }
+  int64_t out_plane() const { return strips.out.rows * strips.out.columns; }
+  // Of a part's scratch: a turned plane as it is, with its padding, and the results.
+  int64_t turned_floats() const { return in_plane() * lanes(); }
+  int64_t padded_floats() const { return planes.padded.rows * planes.padded.columns * lanes(); }
+  int64_t scratch_floats() const {
+    return turned_floats() + padded_floats() + out_plane() * lanes();
+  }
+};
+
+// The turned planes at `turned` into the middle of those at `padded`. What lies around stays.
+void CopyInside(const DepthwiseChannelsParams& p, const float* turned, float* padded) {
+  const Strips& s = p.strips;
+  const Strips::Extent whole = p.planes.padded;
+  const int64_t rows = std::min(s.in.rows, whole.rows - s.pad.rows);
+  const int64_t columns = std::min(s.in.columns, whole.columns - s.pad.columns);
+  if (columns <= 0) return;
+  for (int64_t row = 0; row < rows; ++row) {
+    std::copy_n(turned + row * s.in.columns * p.lanes(), columns * p.lanes(),
+                padded + ((row + s.pad.rows) * whole.columns + s.pad.columns) * p.lanes());
+  }
+}
+
+// The planes of element `element` of the batch, channels from `channel` on.
+void RunChannels(const DepthwiseChannelsParams& p, const LaunchArgs& launch, int64_t element,
+                 int64_t channel, float* scratch) {
+  const auto* x = static_cast<const float*>(launch.operands[0]);
+  const auto* weights = static_cast<const float*>(launch.operands[1]);
+  const auto* bias = p.has_bias ? static_cast<const float*>(launch.operands[2]) : nullptr;
+  const auto* residual =
+      p.residual < 0 ? nullptr : static_cast<const float*>(launch.operands[p.residual]);
+  auto* out = static_cast<float*>(launch.operands[p.out]);
+  const int64_t live = std::min(p.lanes(), p.channels - channel);
+  const int64_t plane = element * p.channels + channel, out_plane = p.out_plane();
+  float* const turned = scratch;
+  float* const padded = turned + p.turned_floats();
+  float* const y = padded + p.padded_floats();
+  p.transpose(x + plane * p.in_plane(), p.in_plane(), live, p.in_plane(), turned, p.lanes());
+  CopyInside(p, turned, padded);
+  const bool bounded = p.activation.clip() && residual == nullptr;
+  p.kernels->convolve(p.planes, padded,
+                      {.weights = weights + channel,
+                       .ld = p.channels,
+                       .bias = bias == nullptr ? nullptr : bias + channel,
+                       .live = live,
+                       .bounded = bounded,
+                       .low = p.activation.low,
+                       .high = p.activation.high},
+                      y);
+  const int64_t at = plane * out_plane;
+  p.transpose(y, p.lanes(), out_plane, live, out + at, out_plane);
+  if (bounded) return;
+  p.finish({.y = out + at,
+            .ld = out_plane,
+            .rows = live,
+            .columns = out_plane,
+            .residual = residual == nullptr ? nullptr : residual + at,
+            .ld_residual = out_plane},
+           p.activation);
+}
+
+void RunDepthwiseChannels(const LaunchArgs& launch) {
+  const auto& p = *static_cast<const DepthwiseChannelsParams*>(launch.params);
+  const int64_t live = LiveOf(p.batch, p.batch_rows, *launch.frame);
+  const int64_t blocks = (p.channels + p.lanes() - 1) / p.lanes();
+  const int parts = PartsWithScratch(launch, p.scratch_parts);
+  if (launch.part >= parts) return;
+  float* const scratch =
+      static_cast<float*>(launch.operands[p.workspace]) + launch.part * p.scratch_floats();
+  // The padding, and lanes that no channel has.
+  std::fill_n(scratch, p.scratch_floats(), 0.0f);
+  const ItemRange range = RangeOfPart(live * blocks, 1, launch.part, parts);
+  for (int64_t unit = range.begin; unit < range.end; ++unit) {
+    RunChannels(p, launch, unit / blocks, unit % blocks * p.lanes(), scratch);
+  }
+}
+
+}  // namespace
+
+std::vector<Candidate> PlanDepthwiseChannels(const CpuTarget& target, const NodeView& node,
+                                             const ops::Windows& windows, const Shape& spatial) {
+  const Shape &x = node.shape(0), &weight = node.shape(1);
+  const std::optional<ConvActivation> activation = ConvActivationOf(node.attributes());
+  if (x.size() > kMaxDims + 2 || !activation.has_value() || !node.is_parameter(1) ||
+      weight[0] != x[1]) {
+    return {};
+  }
+  DepthwiseChannelsParams p;
+  p.kernels = &ChannelKernelsFor(target.isa);
+  p.strips = StripsOf(windows, spatial);
+  p.planes = ChannelPlanesOf(p.strips, p.lanes());
+  const int64_t columns = std::max(p.strips.in.columns, p.strips.out.columns);
+  if (p.lanes() == 1 || p.strips.num_taps() == 1 || x[1] < p.lanes() || columns >= p.lanes() ||
+      columns > kMostColumns || p.scratch_floats() > kMaxFloats) {
+    return {};
+  }
+  p.transpose = TransposeFor(target.isa);
+  p.finish = ConvFinishFor(target.isa);
+  p.activation = *activation;
+  p.batch = x[0];
+  p.batch_rows = p.batch % std::max<int64_t>(node.batch_rows(), 1) == 0 ? node.batch_rows() : 0;
+  p.channels = x[1];
+  p.has_bias = node.has_input(2);
+  if (node.has_input(3)) p.residual = 3;
+  p.out = static_cast<int>(node.num_inputs());
+  p.workspace = static_cast<int>(node.num_inputs() + node.num_outputs());
+  p.scratch_parts = target.scratch_parts;
+  const size_t workspace = sizeof(float) * p.scratch_floats() * p.scratch_parts;
+  const int64_t taps = p.strips.num_taps();
+  const double flops =
+      2.0 * static_cast<double>(NumElements(node.out_shape())) * static_cast<double>(taps);
+  const bool takes_live_rows = p.batch_rows > 0;
+  // [channels, 1, kernel...] by tap.
+  std::vector<int64_t> order(weight.size());
+  for (size_t i = 0; i < order.size(); ++i) order[i] = static_cast<int64_t>((i + 1) % order.size());
+  Shape by_tap;
+  for (const int64_t dim : order) by_tap.push_back(weight[dim]);
+  Candidate candidate = MakeCandidate(target, node, "conv_depthwise_channels", RunDepthwiseChannels,
+                                      std::move(p), flops);
+  candidate.option.workspace_bytes = workspace;
+  candidate.option.takes_live_rows = takes_live_rows;
+  candidate.option.prepare.push_back({.input = 1,
+                                      .op = "Transpose",
+                                      .attributes = {{"perm", order}},
+                                      .dtype = DType::kFloat32,
+                                      .shape = std::move(by_tap)});
+  return {std::move(candidate)};
+}
+
+}  // namespace reprise::cpu
