@@ -1,6 +1,6 @@
-// Resize of the last two dims. Each row of the operand that is needed is sampled at the columns of
-// the result once, and stays in the cache until no row of the result is made of it any more.
+// Resize of the last two dims.
 #include <limits>
+#include <set>
 
 #include "runtime/device/cpu/plan.h"
 #include "runtime/device/cpu/resample.h"
@@ -9,57 +9,40 @@
 namespace reprise::cpu {
 namespace {
 
-// Rows that are sampled and kept: as many as a row of the result is made of at most, which are
-// neighbours.
-constexpr int64_t kKept = 4;
-// The widest vector.
-constexpr int64_t kVectorFloats = 16;
-
 struct ResizeParams {
   const ResampleKernels* kernels = nullptr;
   int64_t planes = 0, batch_rows = 0;
-  int64_t in_rows = 0, in_columns = 0, out_rows = 0, out_columns = 0;
-  // Of each row of the result.
-  int row_taps = 1;
-  std::vector<int64_t> row_places;  // [out_rows, row_taps]
-  std::vector<float> row_weights;
-  ResampledColumns columns;  // no taps: they stay as they are
+  Resampling resampling;
   int operand_out = 0, workspace = 0;
   int scratch_parts = 0;
-
-  int64_t ScratchFloats() const { return kKept * columns.stride; }
 };
 
 void RunResize(const LaunchArgs& launch) {
   const auto& p = *static_cast<const ResizeParams*>(launch.params);
-  const int parts = PartsWithScratch(launch, p.scratch_parts);
+  const int64_t scratch_floats = p.resampling.ScratchFloats();
+  const int parts = scratch_floats == 0 ? launch.parts : PartsWithScratch(launch, p.scratch_parts);
   if (launch.part >= parts) return;
-  const int64_t rows = LiveOf(p.planes, p.batch_rows, *launch.frame) * p.out_rows;
-  const auto* x = static_cast<const float*>(launch.operands[0]);
-  auto* out = static_cast<float*>(launch.operands[p.operand_out]);
-  float* const kept = p.columns.taps == 0 ? nullptr
-                                          : static_cast<float*>(launch.operands[p.workspace]) +
-                                                launch.part * p.ScratchFloats();
-  int64_t holds[kKept] = {-1, -1, -1, -1};  // rows of the operand, counted through its planes
+  const int64_t rows = LiveOf(p.planes, p.batch_rows, *launch.frame) * p.resampling.out_rows;
+  float* const scratch = scratch_floats == 0 ? nullptr
+                                             : static_cast<float*>(launch.operands[p.workspace]) +
+                                                   launch.part * scratch_floats;
   const ItemRange range = RangeOfPart(rows, 1, launch.part, parts);
-  for (int64_t row = range.begin; row < range.end; ++row) {
-    const int64_t in_plane = row / p.out_rows, first_tap = row % p.out_rows * p.row_taps;
-    const float* sampled[kKept];
-    for (int tap = 0; tap < p.row_taps; ++tap) {
-      const int64_t from = in_plane * p.in_rows + p.row_places[first_tap + tap];
-      const float* const line = x + from * p.in_columns;
-      if (kept == nullptr) {
-        sampled[tap] = line;
-        continue;
-      }
-      float* const to = kept + from % kKept * p.columns.stride;
-      if (holds[from % kKept] != from) p.kernels->columns(p.columns, line, to);
-      holds[from % kKept] = from;
-      sampled[tap] = to;
-    }
-    p.kernels->rows(sampled, p.row_weights.data() + first_tap, p.row_taps, p.out_columns,
-                    out + row * p.out_columns);
-  }
+  p.kernels->rows(p.resampling, range.begin, range.end,
+                  static_cast<const float*>(launch.operands[0]), scratch,
+                  static_cast<float*>(launch.operands[p.operand_out]));
+}
+
+// Whether sampling the sum of rows costs less than the sum of sampled rows. A sampled value costs
+// about as much as kSample summed ones.
+bool RowsFirst(const Resampling& of) {
+  constexpr double kSample = 3;
+  const double sample = kSample * of.columns.taps * static_cast<double>(of.columns.columns);
+  const auto sums_of = [&](int64_t columns) {
+    return static_cast<double>(of.row_taps * of.out_rows * columns);
+  };
+  const std::set<int32_t> needed(of.row_places.begin(), of.row_places.end());
+  return static_cast<double>(of.out_rows) * sample + sums_of(of.columns.in_columns) <
+         static_cast<double>(needed.size()) * sample + sums_of(of.columns.columns);
 }
 
 // As many taps for each position; 0: they differ.
@@ -83,7 +66,8 @@ std::vector<Candidate> PlanResize(const CpuTarget& target, const NodeView& node)
   const Shape &in = node.shape(0), &out = node.out_shape();
   const size_t rank = in.size();
   if (node.dtype(0) != DType::kFloat32 || rank == 0 || NumElements(in) == 0 ||
-      NumElements(out) == 0 || in.back() > std::numeric_limits<int32_t>::max()) {
+      NumElements(out) == 0 ||
+      std::max(in.back(), rank > 1 ? in[rank - 2] : 0) > std::numeric_limits<int32_t>::max()) {
     return {};
   }
   const absl::StatusOr<std::vector<ops::ResizeTaps>> taps =
@@ -94,31 +78,30 @@ std::vector<Candidate> PlanResize(const CpuTarget& target, const NodeView& node)
   }
   ResizeParams p;
   p.kernels = &ResampleKernelsFor(target.isa);
-  p.in_columns = in.back();
-  p.out_columns = out.back();
-  p.in_rows = rank > 1 ? in[rank - 2] : 1;
-  p.out_rows = rank > 1 ? out[rank - 2] : 1;
-  p.planes = NumElements(out) / (p.out_rows * p.out_columns);
+  Resampling& r = p.resampling;
+  r.in_rows = rank > 1 ? in[rank - 2] : 1;
+  r.out_rows = rank > 1 ? out[rank - 2] : 1;
+  p.planes = NumElements(out) / (r.out_rows * out.back());
   if (rank > 2 && in[0] % std::max<int64_t>(node.batch_rows(), 1) == 0) {
     p.batch_rows = node.batch_rows();
   }
   const ops::ResizeTaps& rows = rank > 1 ? (*taps)[rank - 2] : ops::ResizeTaps();
-  if (!rows.empty()) p.row_taps = TapsOfEach(rows);
-  if (p.row_taps == 0 || p.row_taps > kKept) return {};
-  for (int64_t row = 0; row < p.out_rows; ++row) {
-    for (int tap = 0; tap < p.row_taps; ++tap) {
-      p.row_places.push_back(rows.empty() ? row : rows[row][tap].at);
-      p.row_weights.push_back(rows.empty() ? 1 : rows[row][tap].weight);
+  if (!rows.empty()) r.row_taps = TapsOfEach(rows);
+  if (r.row_taps == 0 || r.row_taps > Resampling::kMaxRowTaps) return {};
+  for (int64_t row = 0; row < r.out_rows; ++row) {
+    for (int tap = 0; tap < r.row_taps; ++tap) {
+      r.row_places.push_back(static_cast<int32_t>(rows.empty() ? row : rows[row][tap].at));
+      r.row_weights.push_back(rows.empty() ? 1 : rows[row][tap].weight);
     }
   }
+  ResampledColumns& c = r.columns;
+  c.in_columns = in.back();
+  c.columns = out.back();
   const ops::ResizeTaps& columns = taps->back();
   if (!columns.empty()) {
-    ResampledColumns& c = p.columns;
     c.taps = TapsOfEach(columns);
     if (c.taps == 0) return {};
-    c.in_columns = p.in_columns;
-    c.columns = p.out_columns;
-    c.stride = (p.out_columns + kVectorFloats - 1) / kVectorFloats * kVectorFloats;
+    c.stride = Resampling::WholeVectors(c.columns);
     for (int tap = 0; tap < c.taps; ++tap) {
       for (int64_t i = 0; i < c.stride; ++i) {
         const ops::ResizeTap& of = columns[std::min(i, c.columns - 1)][tap];
@@ -127,13 +110,14 @@ std::vector<Candidate> PlanResize(const CpuTarget& target, const NodeView& node)
         c.weights.push_back(of.weight);
       }
     }
+    r.rows_first = RowsFirst(r);
   }
   p.operand_out = static_cast<int>(node.num_inputs());
   p.workspace = static_cast<int>(node.num_inputs() + node.num_outputs());
   p.scratch_parts = target.scratch_parts;
-  const size_t workspace = sizeof(float) * p.ScratchFloats() * p.scratch_parts;
-  const double flops = 2.0 * static_cast<double>(NumElements(out)) *
-                       static_cast<double>(p.row_taps + p.columns.taps);
+  const size_t workspace = sizeof(float) * r.ScratchFloats() * p.scratch_parts;
+  const double flops =
+      2.0 * static_cast<double>(NumElements(out)) * static_cast<double>(r.row_taps + c.taps);
   const bool takes_live_rows = p.batch_rows > 0;
   Candidate candidate = MakeCandidate(target, node, "resize", RunResize, std::move(p), flops);
   candidate.option.workspace_bytes = workspace;

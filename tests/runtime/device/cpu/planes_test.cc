@@ -111,7 +111,7 @@ TEST_P(PlanesTest, ResampledPlanesAgreeWithTheReference) {
   for (uint32_t round = 0; round < 120 && !HasFailure(); ++round) {
     const std::vector<int64_t> in = {draw.From({1, 2, 3}), draw.From({1, 3}),
                                      draw.From({1, 2, 5, 16, 17}),
-                                     draw.From({1, 2, 7, 16, 17, 49})};
+                                     draw.From({1, 2, 7, 16, 17, 49, 130})};
     const std::vector<int64_t> out = {in[0], in[1], draw.From({in[2], 2 * in[2], 1, 11, 33}),
                                       draw.From({in[3], 2 * in[3], 1, 15, 16, 31, 65})};
     Check(absl::StrCat("input %x: f32", List(in), "\nconst %s: i64[4] = {",
