@@ -2,6 +2,7 @@
 #include <optional>
 
 #include "runtime/device/cpu/plan.h"
+#include "runtime/device/cpu/short_runs.h"
 #include "runtime/device/cpu/strided.h"
 
 namespace reprise::cpu {
@@ -24,6 +25,7 @@ void RunUnary(const LaunchArgs& launch) {
 struct BinaryParams {
   BinaryFunction function = nullptr;
   Walk<2> walk;
+  std::optional<ShortRuns<2>> short_runs;  // in place of the walk
   int64_t batch_rows = 0;
 };
 
@@ -33,6 +35,15 @@ void RunBinary(const LaunchArgs& launch) {
   const auto* b = static_cast<const float*>(launch.operands[1]);
   auto* y = static_cast<float*>(launch.operands[2]);
   const int64_t live = LiveOf(p.walk.elements, p.batch_rows, *launch.frame);
+  if (p.short_runs.has_value()) {
+    constexpr size_t kSize = sizeof(float);
+    ForEachChunk<2>(*p.short_runs, {a, b}, {kSize, kSize}, live, launch.part, launch.parts,
+                    [&](int64_t position, const std::array<const void*, 2>& chunk, int64_t count) {
+                      p.function(static_cast<const float*>(chunk[0]),
+                                 static_cast<const float*>(chunk[1]), y + position, count);
+                    });
+    return;
+  }
   ForEachRun(p.walk, live, launch.part, launch.parts,
              [&](int64_t position, const std::array<int64_t, 2>& offsets, int64_t count) {
                p.function(a + offsets[0], b + offsets[1], y + position, count);
@@ -179,10 +190,12 @@ std::vector<Candidate> PlanBinary(const CpuTarget& target, const NodeView& node)
   if (!walk.has_value()) return {};
   BinaryParams params;
   params.walk = *walk;
+  params.short_runs = MakeShortRuns(*walk);
   // Both strides are 0 only where a run is one element.
-  const Run run = walk->inner_stride(0) == walk->inner_stride(1) ? Run::kBoth
-                  : walk->inner_stride(0) == 0                   ? Run::kScalarA
-                                                                 : Run::kScalarB;
+  const Run run = params.short_runs.has_value()                    ? Run::kBoth
+                  : walk->inner_stride(0) == walk->inner_stride(1) ? Run::kBoth
+                  : walk->inner_stride(0) == 0                     ? Run::kScalarA
+                                                                   : Run::kScalarB;
   params.function = target.elementwise.binary(*op, run);
   params.batch_rows = node.batch_rows();
   Candidate candidate =

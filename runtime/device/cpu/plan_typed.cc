@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "runtime/device/cpu/plan.h"
+#include "runtime/device/cpu/short_runs.h"
 #include "runtime/device/cpu/strided.h"
 
 namespace reprise::cpu {
@@ -12,19 +13,32 @@ constexpr size_t kMaxOperandsOfOne = 3;
 struct TypedParams {
   TypedFunction function = nullptr;
   size_t operands = 0;
-  size_t sizes[kMaxOperandsOfOne] = {};  // bytes of an element
+  std::array<size_t, kMaxOperandsOfOne> sizes = {};  // bytes of an element
   size_t out_size = 0;
   int out = 0;
   Walk<kMaxOperandsOfOne> walk;
+  std::optional<ShortRuns<kMaxOperandsOfOne>> short_runs;  // in place of the walk
   int64_t batch_rows = 0;
 };
 
 void RunTyped(const LaunchArgs& launch) {
   const auto& p = *static_cast<const TypedParams*>(launch.params);
   auto* y = static_cast<std::byte*>(launch.operands[p.out]);
+  const int64_t live = LiveOf(p.walk.elements, p.batch_rows, *launch.frame);
+  if (p.short_runs.has_value()) {
+    constexpr int64_t kStrides[kMaxOperandsOfOne] = {1, 1, 1};
+    std::array<const void*, kMaxOperandsOfOne> operands = {};
+    std::copy_n(launch.operands, p.operands, operands.begin());
+    ForEachChunk(*p.short_runs, operands, p.sizes, live, launch.part, launch.parts,
+                 [&](int64_t position, const std::array<const void*, kMaxOperandsOfOne>& chunk,
+                     int64_t count) {
+                   p.function(chunk.data(), kStrides,
+                              y + position * static_cast<int64_t>(p.out_size), count);
+                 });
+    return;
+  }
   int64_t strides[kMaxOperandsOfOne];
   for (size_t n = 0; n < kMaxOperandsOfOne; ++n) strides[n] = p.walk.inner_stride(n);
-  const int64_t live = LiveOf(p.walk.elements, p.batch_rows, *launch.frame);
   ForEachRun(
       p.walk, live, launch.part, launch.parts,
       [&](int64_t position, const std::array<int64_t, kMaxOperandsOfOne>& offsets, int64_t count) {
@@ -54,6 +68,7 @@ std::vector<Candidate> Typed(const CpuTarget& target, const NodeView& node,
   const auto walk = MakeBroadcastWalk<kMaxOperandsOfOne>(node.out_shape(), shapes);
   if (!walk.has_value()) return {};
   params.walk = *walk;
+  params.short_runs = MakeShortRuns(*walk);
   params.batch_rows = node.batch_rows();
   Candidate candidate =
       MakeCandidate(target, node, "typed", RunTyped, params, static_cast<double>(walk->elements));

@@ -41,6 +41,10 @@ TEST_P(LiveRowsTest, RowsWithoutARequestAreLeftAlone) {
         "input %x: f32[4, 6, 9, 9]\n%y: ? = AveragePool(%x) {kernel_shape = [3, 2]}\noutput %y",
         "input %x: f32[4, 3, 8]\n%y: ? = Tanh(%x)\noutput %y",
         "input %x: f32[4, 3, 8]\ninput %z: f32[4, 1, 8]\n%y: ? = Mul(%x, %z)\noutput %y",
+        "input %x: f32[4, 50, 3]\ninput %z: f32[3]\n%y: ? = Mul(%x, %z)\noutput %y",
+        "input %c: bool[50, 3]\ninput %x: f32[4, 50, 3]\ninput %z: f32[4, 50, 1]\n%y: ? = "
+        "Where(%c, "
+        "%x, %z)\noutput %y",
         "input %x: f32[4, 3, 8]\nconst %l: f32[] = {0.5}\n%y: ? = Clip(%x, %l)\noutput %y",
         "input %x: f32[4, 3, 8]\n%y: ? = LeakyRelu(%x) {alpha = 0.2}\noutput %y",
         "input %x: f32[4, 3, 8]\nconst %e: f32[] = {2.0}\n%y: ? = Pow(%x, %e)\noutput %y",

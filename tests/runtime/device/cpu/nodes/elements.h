@@ -115,6 +115,24 @@ inline constexpr const char* kElements[] = {
     "input %a: i32[2, 3, 5]\ninput %b: i32[3, 5]\n%y: ? = BitwiseXor(%a, %b)\noutput %y",
     "input %a: f32[3, 41]\n%y: ? = Cast(%a) {to = 11}\noutput %y",
     "input %c: bool[1]\ninput %a: f32[4, 9]\ninput %b: f32[]\n%y: ? = Where(%c, %a, %b)\noutput %y",
+    // Runs of a few elements.
+    "input %a: f32[7, 300, 3]\ninput %b: f32[3]\n%y: ? = Sub(%a, %b)\noutput %y",
+    "input %a: f32[3]\ninput %b: f32[7, 300, 3]\n%y: ? = Div(%a, %b)\noutput %y",
+    "input %a: f32[5, 90, 1]\ninput %b: f32[5, 1, 8]\n%y: ? = Mul(%a, %b)\noutput %y",
+    "input %a: f32[1, 90, 2]\ninput %b: f32[5, 90, 1]\n%y: ? = Sub(%a, %b)\noutput %y",
+    "input %a: f32[8, 1]\ninput %b: f32[1, 5]\n%y: ? = Add(%a, %b)\noutput %y",
+    "input %a: f32[3, 70, 12]\ninput %b: f32[3, 1, 12]\n%y: ? = Max(%a, %b)\noutput %y",
+    "input %a: f32[70, 17]\ninput %b: f32[70, 1]\n%y: ? = Min(%a, %b)\noutput %y",
+    "input %a: f32[2, 40, 32]\ninput %b: f32[1, 40, 1]\n%y: ? = Min(%a, %b)\noutput %y",
+    "input %a: f32[40, 33]\ninput %b: f32[33]\n%y: ? = Sub(%a, %b)\noutput %y",
+    "input %a: f64[300, 3]\ninput %b: f64[3]\n%y: ? = Sub(%a, %b)\noutput %y",
+    "input %a: i64[3, 100, 6]\ninput %b: i64[100, 1]\n%y: ? = Sub(%a, %b)\noutput %y",
+    "input %a: i64[3, 100, 6]\ninput %b: i64[6]\n%y: ? = Equal(%a, %b)\noutput %y",
+    "input %a: bool[3, 200, 5]\ninput %b: bool[200, 1]\n%y: ? = And(%a, %b)\noutput %y",
+    "input %c: bool[2, 200, 1]\ninput %a: f32[2, 200, 6]\nconst %b: f32[] = {-1.0}\n%y: ? = "
+    "Where(%c, %a, %b)\noutput %y",
+    "input %c: bool[2, 200, 6]\ninput %a: i64[6]\ninput %b: i64[2, 200, 1]\n%y: ? = Where(%c, %a, "
+    "%b)\noutput %y",
 };
 
 }  // namespace reprise
