@@ -225,7 +225,8 @@ AxisFlowValue FlowOfInput(const Value& small, const Value& large, const AxisFlow
   const bool guarded = guard != options.guards.end();
   const bool masks = guarded && options.masks.contains(small.name);
   AxisFlowValue flow = {.source = masks ? Source::kGuards : Source::kData};
-  flow.nonnegative = masks || IsNeverNegative(small.dtype);
+  flow.nonnegative =
+      IsNeverNegative(small.dtype) || (masks && !options.guessed_masks.contains(small.name));
   flow.chosen = !masks;
   for (size_t d = 0; d < small.shape->size(); ++d) {
     const int64_t a = (*small.shape)[d], b = (*large.shape)[d];

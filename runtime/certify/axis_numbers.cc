@@ -85,7 +85,7 @@ void FollowAverages(AxisContext& context, std::vector<AxisFlowValue>& flows) {
   if (node.op == "Div" && averages == 2) return;  // As many were counted in both.
   const std::optional<double> least = LowerBound(context, *at);
   const bool bounded = least.has_value() && *least <= kBelowAnyAverage && *least > 0 &&
-                       from.source == Source::kGuards;
+                       from.source == Source::kGuards && from.nonnegative;
   const bool scaled = averages == 1 && (node.op == "Mul" || (node.op == "Div" && *at == 0));
   const bool copied =
       OnlyCopies(context) && node.op != "Concat" && (node.op != "Cast" || context.casts_to_float());

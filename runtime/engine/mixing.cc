@@ -81,6 +81,7 @@ class Finder {
                                      .large_size = large,
                                      .guards = question_.guards,
                                      .masks = question_.masks,
+                                     .guessed_masks = question_.guessed_masks,
                                      .own_end = question_.own_end};
     const AxisFinding as_written = FindMixing(a, b, options);
     if (as_written.verdict == Verdict::kProved) return as_written;

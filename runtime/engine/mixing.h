@@ -53,6 +53,7 @@ struct MixingQuestion {
   size_t position = 0;                   // of the axis
   std::map<std::string, double> guards;  // what their padding is filled with
   std::set<std::string> masks;           // those of them that are masks
+  std::set<std::string> guessed_masks;   // as AxisFlowOptions
   int64_t largest = 0;                   // bucket of the axis; 0: none
   bool own_end = false;                  // as AxisFlowOptions
 };

@@ -172,6 +172,7 @@ AxisFinding PaddingProber::Mixing(size_t position, absl::Span<const InputRange> 
     const auto fill = fills.find(input.name);
     question.guards[input.name] = fill == fills.end() ? 0 : fill->second;
     if (IsMask(i, ranges)) question.masks.insert(input.name);
+    if (!input.is_mask) question.guessed_masks.insert(input.name);
   }
   return FindMixingAlong(question);
 }

@@ -62,14 +62,15 @@ std::optional<std::vector<int64_t>> ReducedDims(const AxisContext& context) {
 // kLow: for the largest of them; kLowest: for their exponentials, to which zeros count.
 enum class Ignores { kNothing, kZero, kOne, kLow, kLowest, kHigh };
 
-// Zeros behind numbers none of which is below zero are never larger; nor are the ids that clients
-// send.
+// Zeros behind numbers none of which is below zero are never larger; nor are they than the ids that
+// clients send. What may be a mask and is not known to be one is neither.
 bool NeverLarger(const AxisContext& context, const Positions& positions) {
   return positions.padding.Is(0) && context.input(0).nonnegative;
 }
 
 bool IsIdOfPadding(const AxisContext& context, const Positions& positions) {
-  return positions.padding.Is(0) && positions.settled && !IsFloating(context.dtype(0));
+  return positions.padding.Is(0) && positions.settled && !positions.guarded &&
+         !IsFloating(context.dtype(0));
 }
 
 // A reduction that the padding does not change where it holds what `ignores` says.

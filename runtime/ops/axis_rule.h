@@ -123,6 +123,8 @@ struct AxisFlowOptions {
   std::map<std::string, double> guards;
   // Those of the guards that are masks: nothing but ones and zeros. Others hold data.
   std::set<std::string> masks;
+  // Those of the masks of which that is a guess: integers like any others, also below zero.
+  std::set<std::string> guessed_masks;
   // Nothing is padded along the axis: the last position is the request's own.
   bool own_end = false;
 };
