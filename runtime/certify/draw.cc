@@ -18,6 +18,10 @@ constexpr int64_t kDefaultBatch = 2;
 constexpr double kLargeFloat = 1e4;
 constexpr double kLargeMask = 1 << 20;
 
+// Of integers that may be masks and may be numbers to compute with: what a model does with larger
+// ones than 1 shows only where they are drawn.
+constexpr int64_t kLargest = 100;
+
 // A prime far from small tables' sizes: steps of it meet every id of a table before they repeat
 // one.
 constexpr int64_t kSweepStride = 10007;
@@ -45,6 +49,11 @@ bool Counts(MaskPattern pattern, int64_t i, int64_t length) {
       return false;
   }
   return false;
+}
+
+// The first place of a pattern that counts.
+int64_t FirstThatCounts(MaskPattern pattern, int64_t length) {
+  return pattern == MaskPattern::kLeftPadded ? length / 2 : 0;
 }
 
 // In half of the contents a quarter of the elements are numbers that the model compares with:
@@ -203,6 +212,9 @@ Numbers Drawer::Draw(size_t i, const Shape& shape, const Content& content) const
   const std::vector<size_t> rows = MovingDims(i, options_.batch_axis);
   const std::optional<size_t> along = MaskDim(i, shape.size(), rows);
   const Shape strides = Strides(shape);
+  // Which takes nothing but ones to count, if it is a mask after all: no row is left without one.
+  const bool sprinkles = MaskLike(i) && !inputs_[i].is_mask && IsInteger(inputs_[i].dtype) &&
+                         counts == 1 && content.seed % 2 == 1;
   for (size_t e = 0; e < numbers.values.size(); ++e) {
     const auto coordinate = [&](size_t d) {
       return static_cast<int64_t>(e) / strides[d] % std::max<int64_t>(shape[d], 1);
@@ -217,9 +229,20 @@ Numbers Drawer::Draw(size_t i, const Shape& shape, const Content& content) const
       const InputRange& range = ranges_[i];
       numbers.values[e] =
           range.limited ? std::clamp<int64_t>(counts, range.low, range.high) : counts;
+      const bool first =
+          along.has_value() && coordinate(*along) == FirstThatCounts(pattern, shape[*along]);
+      if (sprinkles && !first && random() % 4 == 0) numbers.values[e] = DrawInteger(i, random);
     }
   }
   return numbers;
+}
+
+// Any number above zero, or one beside those that the model compares with.
+double Drawer::DrawInteger(size_t i, std::mt19937_64& random) const {
+  const std::vector<double>& telling = inputs_[i].telling;
+  if (telling.empty() || random() % 2 == 0) return 1 + static_cast<double>(random() % kLargest);
+  const double beside = static_cast<double>(random() % 3) - 1;
+  return std::max(std::floor(telling[random() % telling.size()]) + beside, 1.0);
 }
 
 Numbers Drawer::DrawFill(size_t i, const Shape& shape) const { return Constant(i, shape, Fill(i)); }

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -66,6 +67,7 @@ class Drawer {
   // The dim along which a mask has its pattern: that of the axis, else the last that is no row.
   std::optional<size_t> MaskDim(size_t i, size_t rank, const std::vector<size_t>& rows) const;
   Numbers Constant(size_t i, const Shape& shape, double value) const;
+  double DrawInteger(size_t i, std::mt19937_64& random) const;
   uint64_t Seed(size_t i, uint64_t seed) const;
 
   absl::Span<const ProbeInput> inputs_;

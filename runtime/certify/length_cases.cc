@@ -74,6 +74,20 @@ std::vector<int64_t> Lengths(int64_t padded, Place place) {
 
 }  // namespace
 
+std::vector<LengthCase> FloatMaskCases(const LengthCase& like, CountingPlaces level) {
+  std::vector<LengthCase> cases;
+  if (level == CountingPlaces::kAll) return cases;  // Floats of all kinds were drawn before.
+  for (const size_t number : {0, 4}) {
+    LengthCase& c = cases.emplace_back(like);
+    c.content = {.patterns = PatternsOf(number, level),
+                 .float_masks = true,
+                 .counted_ids = level > CountingPlaces::kOne,
+                 .seed = 100 + number};
+    c.hostile = Hostile::kRandom;
+  }
+  return cases;
+}
+
 std::vector<LengthCase> LengthCases(const ProbeOptions& options, CountingPlaces level,
                                     bool confirming) {
   std::vector<LengthCase> cases;

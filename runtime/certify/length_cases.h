@@ -23,4 +23,8 @@ struct LengthCase {
 std::vector<LengthCase> LengthCases(const ProbeOptions& options, CountingPlaces level,
                                     bool confirming);
 
+// More for models with floats that may be masks, of the sizes of `like`: rows that end and begin
+// with what does not count, as far as `level` lets them.
+std::vector<LengthCase> FloatMaskCases(const LengthCase& like, CountingPlaces level);
+
 }  // namespace reprise

@@ -181,9 +181,17 @@ absl::StatusOr<bool> LengthProbe::Holds(const Free& free) {
   return false;
 }
 
+bool LengthProbe::MayBeFloatMask(size_t i) const {
+  const std::vector<size_t> dims = drawer_.MovingDims(i, options_.axis);
+  const absl::StatusOr<Shape> shape = drawer_.ShapeAt(i, drawer_.base_sizes());
+  if (!drawer_.IsFloat(i) || dims.empty() || !shape.ok()) return false;
+  return std::all_of(shape->begin() + static_cast<ptrdiff_t>(dims.back()) + 1, shape->end(),
+                     [](int64_t size) { return size == 1; });
+}
+
 bool LengthProbe::IsBound(size_t i) const {
   return options_.guards.contains(drawer_.name(i)) ||
-         (level_ > CountingPlaces::kOne && !drawer_.IsFloat(i));
+         (level_ > CountingPlaces::kOne && (!drawer_.IsFloat(i) || MayBeFloatMask(i)));
 }
 
 absl::StatusOr<std::optional<LengthProbe::Free>> LengthProbe::FindFree() {
@@ -220,7 +228,8 @@ absl::StatusOr<bool> LengthProbe::ShowsWith(size_t input, std::optional<MaskPatt
     Case c;
     c.length = like.length;
     c.padded = like.padded;
-    c.content = {.counted_ids = level_ > CountingPlaces::kOne, .seed = 900};
+    // Of an odd seed, with which the numbers that the model compares with are drawn.
+    c.content = {.counted_ids = level_ > CountingPlaces::kOne, .seed = 901};
     Drawer::Content own = c.content;
     own.fill_ids = own.float_masks = true;
     if (pattern.has_value()) own.patterns = {*pattern};
@@ -237,7 +246,10 @@ absl::StatusOr<bool> LengthProbe::ShowsWith(size_t input, std::optional<MaskPatt
     if (!expected.ok()) return true;
     c.expected = *std::move(expected);
     ASSIGN_OR_RETURN(const std::optional<std::string> wrong, TryCase(c, free, Hostile::kRandom));
-    return wrong.has_value();
+    if (wrong.has_value() || free.empty()) return wrong.has_value();
+    // What requests are padded with may mean something that random values seldom do.
+    ASSIGN_OR_RETURN(const std::optional<std::string> filled, TryCase(c, {}, Hostile::kRandom));
+    return filled.has_value();
   }
   return false;
 }
@@ -282,6 +294,12 @@ void LengthProbe::SetLevel(CountingPlaces level, bool confirming) {
   for (LengthCase& plan : LengthCases(options_, level, confirming)) {
     Case& c = cases_.emplace_back();
     static_cast<LengthCase&>(c) = std::move(plan);
+  }
+  const bool any_float = absl::c_any_of(moving_, [&](size_t i) { return MayBeFloatMask(i); });
+  if (any_float && !confirming && !cases_.empty()) {
+    for (LengthCase& plan : FloatMaskCases(cases_.front(), level)) {
+      static_cast<LengthCase&>(cases_.emplace_back()) = std::move(plan);
+    }
   }
   failed_.clear();
 }

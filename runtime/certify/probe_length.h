@@ -50,6 +50,8 @@ class LengthProbe {
   // The padding of input `i` holds its fill whatever is measured: so it was asked for, or its rows
   // may matter (of masks, and of ids that masks are made of), of whatever its padding holds.
   bool IsBound(size_t i) const;
+  // Floats that lie along the axis as masks do: features have another dim last.
+  bool MayBeFloatMask(size_t i) const;
   // The smallest guard set's complement, or nullopt when not even all guards hold.
   absl::StatusOr<std::optional<Free>> FindFree();
   // Which places of the guard `input` must count.

@@ -129,6 +129,33 @@ inline Outputs EndOfText(const Inputs& inputs) {
   return std::vector<Tensor>{ToTensor(y)};
 }
 
+// What stands at the last place of the mask says whether it is padding. Without one it is what the
+// place before the first counts to.
+inline Outputs EndsInPadding(const Inputs& inputs) {
+  const Matrix ids(inputs[0]), mask(inputs[1]);
+  Matrix y(ids.rows, 1);
+  for (int64_t r = 0; r < ids.rows; ++r) {
+    double last = -1;
+    for (int64_t c = 0; c < ids.columns; ++c) last += mask.at(r, c);
+    const auto at = static_cast<int64_t>(last);
+    if (at >= ids.columns) return absl::InvalidArgumentError("index out of range");
+    y.at(r, 0) = ids.at(r, at < 0 ? at + ids.columns : at) == 0 ? 1 : 0.5;
+  }
+  return std::vector<Tensor>{ToTensor(y)};
+}
+
+// Which integers are large, the last first: of ones and zeros none is.
+inline Outputs LargeOnesTurnedRound(const Inputs& inputs) {
+  const Matrix numbers(inputs[0]);
+  Matrix y(numbers.rows, numbers.columns);
+  for (int64_t r = 0; r < y.rows; ++r) {
+    for (int64_t c = 0; c < y.columns; ++c) {
+      y.at(r, y.columns - 1 - c) = numbers.at(r, c) > 5 ? 1 : 0;
+    }
+  }
+  return std::vector<Tensor>{ToTensor(y)};
+}
+
 // The answer of every position is what is at the first one.
 inline Outputs FirstToken(const Inputs& inputs) {
   const Matrix x(inputs[0]);

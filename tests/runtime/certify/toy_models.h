@@ -49,6 +49,11 @@ inline ProbeInput Mask() { return Ids("attention_mask"); }
 inline ProbeInput Floats() {
   return {.name = "x", .dtype = DType::kFloat32, .dims = Dims({"batch", "sequence"})};
 }
+inline ProbeInput FloatMask() {
+  ProbeInput mask = Mask();
+  mask.dtype = DType::kFloat32;
+  return mask;
+}
 
 // A matrix of doubles, [rows, columns].
 struct Matrix {
