@@ -93,6 +93,29 @@ void RunSoftmax(const LaunchArgs& launch) {
           p.size, rows.begin, rows.end);
 }
 
+// Along an axis that is not the last: of the columns of [outer, rows, columns].
+struct ColumnsSoftmaxParams {
+  const RowKernels* kernels = nullptr;
+  bool log = false;
+  int64_t outer = 0, rows = 0, columns = 0;
+  int64_t batch_rows = 0;  // of `outer`
+};
+
+void RunColumnsSoftmax(const LaunchArgs& launch) {
+  const auto& p = *static_cast<const ColumnsSoftmaxParams*>(launch.params);
+  const auto* x = static_cast<const float*>(launch.operands[0]);
+  auto* y = static_cast<float*>(launch.operands[1]);
+  const int64_t blocks = (p.columns + kSoftmaxColumns - 1) / kSoftmaxColumns;
+  const int64_t live = LiveOf(p.outer, p.batch_rows, *launch.frame);
+  const ItemRange units = RangeOfPart(live * blocks, 1, launch.part, launch.parts);
+  for (int64_t unit = units.begin; unit < units.end; ++unit) {
+    const int64_t column = unit % blocks * kSoftmaxColumns;
+    const int64_t offset = unit / blocks * p.rows * p.columns + column;
+    p.kernels->softmax_columns(p.log, x + offset, p.columns, p.rows,
+                               std::min(kSoftmaxColumns, p.columns - column), y + offset);
+  }
+}
+
 struct RotaryParams {
   const RowKernels* kernels = nullptr;
   int64_t size = 0;
@@ -222,19 +245,27 @@ std::vector<Candidate> PlanRotary(const CpuTarget& target, const NodeView& node)
 
 std::vector<Candidate> PlanSoftmax(const CpuTarget& target, const NodeView& node) {
   const std::optional<int64_t> axis = AxisOf(node, -1);
-  if (!node.AllOf(DType::kFloat32) || !axis || *axis != node.rank(0) - 1) return {};
-  SoftmaxParams params;
-  params.kernels = &target.rows;
-  params.log = node.op() == "LogSoftmax";
-  params.size = node.shape(0).back();
-  if (params.size == 0) return {};
-  params.rows = NumElements(node.shape(0)) / params.size;
-  params.batch_rows = node.batch_rows();
-  const auto elements = static_cast<double>(NumElements(node.shape(0)));
-  Candidate candidate = MakeCandidate(target, node, "softmax", RunSoftmax, params, 4 * elements);
+  if (!node.AllOf(DType::kFloat32) || !axis) return {};
+  const absl::Span<const int64_t> shape = node.shape(0);
+  const int64_t outer = NumElements(shape.first(*axis)), size = shape[*axis];
+  const int64_t columns = NumElements(shape.subspan(*axis + 1));
+  if (size == 0 || columns == 0) return {};
+  const bool log = node.op() == "LogSoftmax";
+  const auto elements = static_cast<double>(outer * size * columns);
+  // Along the batch there are no rows to leave out.
+  const int64_t batch_rows = *axis == 0 ? 0 : node.batch_rows();
+  Candidate candidate;
+  if (columns == 1) {
+    const SoftmaxParams params = {&target.rows, log, outer, size, batch_rows};
+    candidate = MakeCandidate(target, node, "softmax", RunSoftmax, params, 4 * elements);
+  } else {
+    const ColumnsSoftmaxParams params = {&target.rows, log, outer, size, columns, batch_rows};
+    candidate =
+        MakeCandidate(target, node, "softmax_columns", RunColumnsSoftmax, params, 4 * elements);
+  }
   candidate.bound.work.exps = elements;
   candidate.option.in_place = 0;
-  candidate.option.takes_live_rows = params.batch_rows > 0;
+  candidate.option.takes_live_rows = batch_rows > 0;
   return {std::move(candidate)};
 }
 

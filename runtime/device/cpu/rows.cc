@@ -282,6 +282,40 @@ void LogSoftmax(const float* x, float* y, int64_t size, int64_t row_begin, int64
   }
 }
 
+// Row by row, so that memory is read along it; what each column knows so far lies in between.
+template <bool log>
+void SoftmaxOfColumns(const float* x, int64_t stride, int64_t rows, int64_t size, float* y) {
+  const F32 d;
+  HWY_ALIGN float max[kSoftmaxColumns], sum[kSoftmaxColumns] = {};
+  FoldColumns(Fold::kMax, x, stride, rows, size, max);
+  for (int64_t row = 0; row < rows; ++row) {
+    const float* in = x + row * stride;
+    float* out = y + row * stride;
+    ForEachVector(size, [&](auto load, auto store) HWY_ATTR {
+      const VF p = SoftmaxExp(d, hn::Sub(load(in), load(max)));
+      store(hn::Add(load(sum), p), sum);
+      if constexpr (!log) store(p, out);
+    });
+  }
+  // The sums become what the last step takes.
+  ForEachVector(size, [&](auto load, auto store) HWY_ATTR {
+    store(log ? Log(d, load(sum)) : hn::Div(hn::Set(d, 1.0f), load(sum)), sum);
+  });
+  for (int64_t row = 0; row < rows; ++row) {
+    const float* in = x + row * stride;
+    float* out = y + row * stride;
+    ForEachVector(size, [&](auto load, auto store) HWY_ATTR {
+      store(log ? hn::Sub(hn::Sub(load(in), load(max)), load(sum)) : hn::Mul(load(out), load(sum)),
+            out);
+    });
+  }
+}
+
+void SoftmaxColumns(bool log, const float* x, int64_t stride, int64_t rows, int64_t size,
+                    float* y) {
+  (log ? SoftmaxOfColumns<true> : SoftmaxOfColumns<false>)(x, stride, rows, size, y);
+}
+
 void RowSums(const float* x, int64_t size, float scale, float* out, int64_t row_begin,
              int64_t row_end) {
   for (int64_t row = row_begin; row < row_end; ++row) {
@@ -358,8 +392,9 @@ void Rotary(const float* x, const float* cosine, const float* sine, float* y, in
 
 }  // namespace
 
-constexpr RowKernels kRowKernels = {Norm,        Softmax,     Rotary,   RowSums,     SumRows,
-                                    AddInt8Rows, WeightedSum, FoldRows, FoldColumns, LogSoftmax};
+constexpr RowKernels kRowKernels = {Norm,        Softmax,     Rotary,        RowSums,
+                                    SumRows,     AddInt8Rows, WeightedSum,   FoldRows,
+                                    FoldColumns, LogSoftmax,  SoftmaxColumns};
 
 }  // namespace reprise::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();

@@ -29,6 +29,8 @@ struct NormArgs {
 // What a row, or what lies below each other, is folded into. NaN in an operand gives NaN.
 enum class Fold : uint8_t { kSum, kMax, kMin, kProduct, kSumOfSquares, kSumOfMagnitudes };
 
+inline constexpr int64_t kSoftmaxColumns = 512;
+
 struct RowKernels {
   void (*norm)(const NormArgs& args, int64_t row_begin, int64_t row_end);
 
@@ -65,6 +67,11 @@ struct RowKernels {
 
   // The logarithm of the softmax of rows of `size`. y may be x.
   void (*log_softmax)(const float* x, float* y, int64_t size, int64_t row_begin, int64_t row_end);
+
+  // The softmax, or its logarithm, of each of `size` <= kSoftmaxColumns columns of `rows` >= 1
+  // elements. Rows of x and of y are `stride` apart. y may be x. A column of -inf gives NaN.
+  void (*softmax_columns)(bool log, const float* x, int64_t stride, int64_t rows, int64_t size,
+                          float* y);
 };
 
 // The kernels of the highest tier that is not above `isa`.

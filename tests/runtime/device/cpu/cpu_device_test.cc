@@ -24,7 +24,7 @@ class CpuDeviceTest : public DeviceOfTier {};
 TEST_P(CpuDeviceTest, NodesWithoutFastKernelsHaveNoOptions) {
   for (const char* text :
        {"input %x: i32[4, 3]\nparam %w: i32[3, 100] = p0\n%y: ? = MatMul(%x, %w)\noutput %y",
-        "input %x: f32[4, 3, 17]\n%y: ? = Softmax(%x) {axis = 1}\noutput %y",
+        "input %x: f64[4, 3, 17]\n%y: ? = Softmax(%x)\noutput %y",
         "input %x: f32[4, 3, 17]\nconst %a: i64[2] = {0, 2}\n%y: ? = ReduceSum(%x, %a)\noutput %y",
         "input %x: f32[1, 2, 4, 4, 4]\n%y: ? = MaxPool(%x) {kernel_shape = [2, 2, 2]}\noutput %y",
         "input %x: f32[4]\n%y: ? = Hardmax(%x)\noutput %y"}) {

@@ -51,6 +51,7 @@ TEST_P(LiveRowsTest, RowsWithoutARequestAreLeftAlone) {
         "input %x: i64[4, 3, 8]\n%y: ? = Cast(%x) {to = 1}\noutput %y",
         "input %x: f32[4, 3, 8]\n%y: ? = Softmax(%x)\noutput %y",
         "input %x: f32[4, 3, 8]\n%y: ? = LogSoftmax(%x)\noutput %y",
+        "input %x: f32[4, 3, 8]\n%y: ? = Softmax(%x) {axis = 1}\noutput %y",
         "input %x: f32[4, 3, 8]\nconst %a: i64[1] = {1}\n%y: ? = ReduceMax(%x, %a)\noutput %y",
         "input %x: f32[4, 3, 8]\nconst %a: i64[1] = {1}\n%y: ? = ReduceSum(%x, %a)\noutput %y",
         "input %x: f32[4, 3, 8]\ninput %z: f32[4, 3, 5]\n%y: ? = Concat(%x, %z) {axis = "

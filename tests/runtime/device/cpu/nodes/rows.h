@@ -61,6 +61,12 @@ inline constexpr const char* kRows[] = {
     "input %x: f32[2, 5, 33]\ninput %r: f32[33]\nparam %g: f32[33] = p0\n"
     "%y: ? = reprise.AddLayerNorm(%x, %r, %g)\noutput %y",
     "input %x: f32[4, 3, 17]\n%y: ? = Softmax(%x) {axis = -1}\noutput %y",
+    "input %x: f32[4, 3, 17]\n%y: ? = Softmax(%x) {axis = 1}\noutput %y",
+    "input %x: f32[2, 5, 30, 40]\n%y: ? = Softmax(%x) {axis = 1}\noutput %y",
+    "input %x: f32[30, 2]\n%y: ? = Softmax(%x) {axis = 0}\noutput %y",
+    "input %x: f32[3, 9, 1]\n%y: ? = Softmax(%x) {axis = 1}\noutput %y",
+    "input %x: f32[4, 3, 17]\n%y: ? = LogSoftmax(%x) {axis = 1}\noutput %y",
+    "input %x: f32[2, 5, 30, 40]\n%y: ? = LogSoftmax(%x) {axis = 1}\noutput %y",
     // Halves.
     "input %x: f16[2, 5, 33]\n%y: ? = Cast(%x) {to = 1}\noutput %y",
     "input %x: bf16[131]\n%y: ? = Cast(%x) {to = 1}\noutput %y",
