@@ -1,0 +1,142 @@
+"""The documents are true: links, flags, parameters, metrics and commands are those that there are."""
+
+import re
+import subprocess
+
+import pytest
+
+from testing import models
+from testing.daemon import BUILD, SOURCE, Daemon, flags_of_reprised, reprise
+from testing.metrics import Scrape
+
+# Of the tree, but what is built or downloaded into it.
+PAGES = sorted(path for path in SOURCE.rglob("*.md")
+               if not {"build", ".cache", ".git"} & set(path.relative_to(SOURCE).parts))
+CONFIGURATION = (SOURCE / "docs/configuration.md").read_text()
+METRICS = (SOURCE / "docs/metrics.md").read_text()
+
+
+def name_of(page):
+    return str(page.relative_to(SOURCE))
+
+
+def without_code(text):
+    """`text` without code blocks and code in lines: what a reader sees of markup in them is no link."""
+    return re.sub(r"`[^`\n]*`", "", re.sub(r"^```.*?^```", "", text, flags=re.M | re.S))
+
+
+def links(page):
+    """(file, anchor) of each link of `page` that leads into this tree."""
+    for target in re.findall(r"\]\(([^)\s]+)\)", without_code(page.read_text())):
+        if "://" in target or target.startswith("mailto:"):
+            continue
+        path, _, anchor = target.partition("#")
+        yield (page.parent / path).resolve() if path else page, anchor
+
+
+def anchors(page):
+    """What headings are linked by, as GitHub makes it: small letters, hyphens for spaces, and no
+    other signs; the second heading of a name gets `-1`."""
+    found = []
+    text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.M | re.S)
+    for heading in re.findall(r"^#+ +(.*?) *$", text, re.M):
+        slug = re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+        double = found.count(slug)
+        found.append(f"{slug}-{double}" if double else slug)
+    return found
+
+
+def table_rows(text):
+    """Lines of tables that begin with a name."""
+    return "\n".join(line for line in text.splitlines() if line.startswith("| `"))
+
+
+def section(text, heading):
+    """From `heading` to the next one of its level or above it."""
+    level = len(heading.split()[0])
+    return re.split(rf"^#{{1,{level}}} ", text.split(f"\n{heading}\n")[1], flags=re.M)[0]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_links_lead_to_files_and_headings(page):
+    broken = [f"{path}#{anchor}" for path, anchor in links(page)
+              if not path.exists()
+              or (anchor and (path.suffix != ".md" or anchor not in anchors(path)))]
+    assert broken == []
+
+
+def test_pages_are_found_from_readme():
+    """All of docs/, and whatever else has a README, within a few links."""
+    seen, new = set(), {SOURCE / "README.md"}
+    while new:
+        seen |= new
+        new = {path for page in new for path, _ in links(page) if path.suffix == ".md"} - seen
+    assert [name_of(page) for page in PAGES if page.parent == SOURCE / "docs"
+            and page not in seen] == []
+    assert len(seen) > 10
+
+
+def test_flags_are_those_of_the_daemon():
+    real = flags_of_reprised() - {"--help", "--version"}
+    rows = table_rows(section(CONFIGURATION, "## Flags of reprised")).splitlines()
+    named = "\n".join(row.split("|")[1] for row in rows)
+    assert set(re.findall(r"--[a-z][a-z-]+", named)) == real
+
+
+def test_parameters_are_those_of_the_server():
+    source = (SOURCE / "server/config/model_parameters.cc").read_text()
+    real = {name + rest for name, rest in re.findall(r'\{"(reprise\.[\w.]+)", "([^"]*)"', source)}
+    rows = section(CONFIGURATION, "## config.pbtxt")
+    assert set(re.findall(r"^\| `(reprise\.[^`]+)`", rows, re.M)) == real
+
+
+def test_reasons_of_a_compile_are_those_of_the_engine():
+    source = (SOURCE / "runtime/engine/names.cc").read_text()
+    body = source.split("CompileReasonName(CompileReason reason) {")[1].split("\n}")[0]
+    rows = table_rows(section(METRICS, "### Reasons of a compile"))
+    named = [name for row in rows.splitlines() for name in re.findall(r"`(\w+)`", row.split("|")[1])]
+    assert named == re.findall(r'return "(\w+)"', body)
+
+
+@pytest.fixture(scope="module")
+def scrape(module_repository):
+    module_repository.add("bert", models.bert())
+    with Daemon(module_repository) as daemon:
+        return Scrape(daemon.metrics_url)
+
+
+def test_metrics_are_those_of_a_scrape(scrape):
+    named = set(re.findall(r"`(\w+?)(?:\{[^`]*\})?`", table_rows(METRICS)))
+    families = set(re.findall(r"^# TYPE (\w+) ", scrape.text, re.M))
+    ours = {f for f in families if f.startswith("reprise_")}
+    assert ours - named == set()
+    # Counted once a node falls back, and of models that are cut: not there before.
+    assert {n for n in named if n.startswith("reprise_")} - ours <= {
+        "reprise_reference_kernels_total", "reprise_eager_nodes_total",
+        "reprise_eager_seconds_total"}
+
+
+def commands(page):
+    """Words of each call of `reprise` or `reprised` in the shell blocks of `page`."""
+    for block in re.findall(r"^```sh\n(.*?)^```", page.read_text(), re.M | re.S):
+        for line in block.replace("\\\n", " ").splitlines():
+            words = line.split(" #")[0].split()
+            if words and re.fullmatch(r"(?:[\w./]*/)?reprised?", words[0]):
+                yield words[0].rpartition("/")[2], words[1:]
+
+
+def known_words(program, arguments):
+    """What `--help` says of the command that `arguments` call."""
+    if program == "reprised":
+        return subprocess.run([BUILD / "reprised", "--help"], capture_output=True, text=True,
+                              check=True).stdout
+    command = arguments[:2] if arguments[:1] == ["store"] else arguments[:1]
+    return reprise(*command, "--help")
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if any(commands(page))], ids=name_of)
+def test_commands_have_the_flags_that_they_are_shown_with(page):
+    for program, arguments in commands(page):
+        real = set(re.findall(r"(?<![\w-])--?[a-z][a-z-]*", known_words(program, arguments)))
+        shown = {word.split("=")[0] for word in arguments if re.match(r"--?[a-z]", word)}
+        assert shown <= real, f"{program} {' '.join(arguments)}"
