@@ -36,9 +36,7 @@ constexpr char kCompiler[] = __VERSION__;
 constexpr char kCompiler[] = "gcc " __VERSION__;
 #endif
 
-Isa UsedIsa(const Options& options) {
-  return std::min(DetectIsa(), options.max_isa.value_or(kHighestIsa));
-}
+Isa UsedIsa(const Options& options) { return UsableIsa(options.max_isa.value_or(kHighestIsa)); }
 
 // Of one replay, at most.
 int ThreadsPerStream(const Options& options, int cores) {

@@ -132,7 +132,7 @@ absl::Status RunProfile(const ProfileOptions& options) {
   ASSIGN_OR_RETURN(const std::unique_ptr<Stream> stream, Stream::Create({.cores = &cores}));
   ASSIGN_OR_RETURN(const RecipeProfile profile,
                    engine.Profile(*model, RequestOf(*model, inputs), *stream, options.repeats));
-  const Isa isa = std::min(options.max_isa, DetectIsa());
+  const Isa isa = UsableIsa(options.max_isa);
   const RecipeBytes bytes = BytesOf(*profile.recipe);
   const Roofline roofline = cpu::MeasureRoofline(isa, static_cast<size_t>(bytes.weights),
                                                  static_cast<size_t>(bytes.others));

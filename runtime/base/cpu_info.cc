@@ -27,6 +27,12 @@ bool MayUseTiles() {
   return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
 }
 
+// Products of bytes for vectors of AVX2: CPUID leaf 7, sub-leaf 1, EAX bit 4.
+bool HasAvxVnni() {
+  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+  return __get_cpuid_count(7, 1, &eax, &ebx, &ecx, &edx) && (eax & (1u << 4)) != 0;
+}
+
 Isa FindIsa() {
   __builtin_cpu_init();
   if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) return Isa::kBaseline;
@@ -38,7 +44,7 @@ Isa FindIsa() {
   }
   if (!__builtin_cpu_supports("avx512f") || !__builtin_cpu_supports("avx512bw") ||
       !__builtin_cpu_supports("avx512dq") || !__builtin_cpu_supports("avx512vl")) {
-    return Isa::kAvx2;
+    return HasAvxVnni() ? Isa::kAvx2Vnni : Isa::kAvx2;
   }
   if (!__builtin_cpu_supports("avx512vnni")) return Isa::kAvx512;
   unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
@@ -63,6 +69,11 @@ std::optional<Isa> ParseIsa(absl::string_view name) {
 Isa DetectIsa() {
   static const Isa isa = FindIsa();
   return isa;
+}
+
+Isa UsableIsa(Isa cap) {
+  const Isa isa = std::min(cap, DetectIsa());
+  return isa == Isa::kAvx2Vnni && !HasAvxVnni() ? Isa::kAvx2 : isa;
 }
 
 std::string CpuModelName() {

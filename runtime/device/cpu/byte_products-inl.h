@@ -17,14 +17,24 @@ namespace {
 // How bytes are multiplied.
 enum class Form { kWidened, kVnni };
 
-#if HWY_TARGET == HWY_AVX3
-// Of CPUs that have AVX512_VNNI. V: of words without a sign, as sums are, which wrap around.
+// Whether this target's vectors have an instruction for it on some CPUs: AVX512_VNNI beside
+// AVX-512, AVX-VNNI beside AVX2.
+#define REPRISE_HAS_VNNI (HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2)
+
+#if REPRISE_HAS_VNNI
+// Of such CPUs. V: of words without a sign, as sums are, which wrap around.
 template <class V>
 HWY_INLINE void AccumulateBytes(V& sum, V unsigned_bytes, V signed_bytes) {
   auto register_of_sum = sum.raw;
+#if HWY_TARGET == HWY_AVX3
   asm("vpdpbusd %2, %1, %0"
       : "+v"(register_of_sum)
       : "v"(unsigned_bytes.raw), "v"(signed_bytes.raw));
+#else
+  asm("%{vex%} vpdpbusd %2, %1, %0"
+      : "+x"(register_of_sum)
+      : "x"(unsigned_bytes.raw), "x"(signed_bytes.raw));
+#endif
   sum.raw = register_of_sum;
 }
 #endif

@@ -102,7 +102,7 @@ HWY_INLINE void RunWindows(const ByteWords& conv, const uint8_t* seen, int64_t f
           return hn::BitCast(d, hn::Load(d8, x + w * step + v * kBytes));
         };
         if constexpr (form == Form::kVnni) {
-#if HWY_TARGET == HWY_AVX3
+#if REPRISE_HAS_VNNI
           HWY_UNROLL(4)
           for (int w = 0; w < kCount; ++w) AccumulateBytes(acc[w][v], load(w), factor);
 #endif
@@ -191,7 +191,7 @@ constexpr ByteWordKernels kByteWordKernels = {};
 #else
 constexpr ByteWordKernels kByteWordKernels = {kWidest, Run<Form::kWidened>};
 #endif
-#if HWY_TARGET == HWY_AVX3
+#if REPRISE_HAS_VNNI
 constexpr ByteWordKernels kByteWordVnniKernels = {kWidest, Run<Form::kVnni>};
 #endif
 
@@ -203,6 +203,7 @@ namespace reprise::cpu {
 
 const ByteWordKernels& ByteWordKernelsFor(Isa isa) {
   if (isa >= Isa::kAvx512Vnni) return N_AVX3::kByteWordVnniKernels;
+  if (isa == Isa::kAvx2Vnni) return N_AVX2::kByteWordVnniKernels;
   return REPRISE_CHOOSE_TARGET(isa, kByteWordKernels);
 }
 

@@ -115,7 +115,7 @@ absl::StatusOr<std::shared_ptr<const ForeignBlas>> ForeignBlas::Load(Isa max_isa
   blas->version_ = config.size() > 1 ? config[1] : "unknown";
   blas->core_ = get_core();
   for (const Core& core : kCores) {
-    if (core.name == blas->core_ && core.isa <= std::min(max_isa, DetectIsa())) return blas;
+    if (core.name == blas->core_ && core.isa <= UsableIsa(max_isa)) return blas;
   }
   return absl::FailedPreconditionError(absl::StrCat("OpenBLAS ", blas->version_,
                                                     " has kernels for ", blas->core_, " loaded, ",

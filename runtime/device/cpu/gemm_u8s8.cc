@@ -23,6 +23,9 @@ HWY_BEFORE_NAMESPACE();
 namespace reprise::cpu::HWY_NAMESPACE {
 namespace {
 
+// Rows of a tile of C: of the vectors of AVX2 widening needs more than products of floats do.
+template <Form form>
+constexpr int kByteRows = HWY_TARGET == HWY_AVX2&& form == Form::kWidened ? 4 : kTileRows;
 // Words of A at a time.
 constexpr int kUnrolledWords = 2;
 // With few tiles only asking far ahead hides the way from memory: bytes.
@@ -72,7 +75,7 @@ HWY_NOINLINE void ByteTile(const uint8_t* HWY_RESTRICT a, int64_t lda,
       bv[v] = hn::LoadU(d, reinterpret_cast<const uint32_t*>(row) + v * kLanes);
     }
     if constexpr (form == Form::kVnni) {
-#if HWY_TARGET == HWY_AVX3
+#if REPRISE_HAS_VNNI
       HWY_UNROLL(8) for (int r = 0; r < kRows; ++r) {
         const VU av = hn::Set(d, word_of_row(r));
         HWY_UNROLL(4) for (int v = 0; v < kVecs; ++v) {
@@ -129,9 +132,7 @@ template <Form form, bool kASigned, int kVecs, bool kFew>
 constexpr ByteTileFunction kByteTiles[] = {
     ByteTile<form, kASigned, 1, kVecs, kFew>, ByteTile<form, kASigned, 2, kVecs, kFew>,
     ByteTile<form, kASigned, 3, kVecs, kFew>, ByteTile<form, kASigned, 4, kVecs, kFew>,
-#if HWY_TARGET != HWY_AVX2
     ByteTile<form, kASigned, 5, kVecs, kFew>, ByteTile<form, kASigned, 6, kVecs, kFew>,
-#endif
 #if HWY_TARGET == HWY_AVX3
     ByteTile<form, kASigned, 7, kVecs, kFew>, ByteTile<form, kASigned, 8, kVecs, kFew>,
 #endif
@@ -166,7 +167,7 @@ void PanelRows(const U8S8Args& args, const uint8_t* b, const uint8_t* next, int6
   const auto* a = static_cast<const uint8_t*>(args.a);
   const int64_t vectors = VectorsOf(args.n - panel * kPanel);
   const int64_t row_bytes = vectors * kLanes * 4;
-  const int64_t tiles = TilesOf(end - begin, kByteRows);
+  const int64_t tiles = TilesOf(end - begin, kByteRows<form>);
   const bool few = tiles < kFewTiles;
   const ByteTileFunction* functions = args.a_signed ? ByteTilesFor<form, true>(vectors, few)
                                                     : ByteTilesFor<form, false>(vectors, few);
@@ -190,7 +191,7 @@ void PanelRows(const U8S8Args& args, const uint8_t* b, const uint8_t* next, int6
     const uint8_t* const behind = depth_end == args.k ? next : b + depth_end / 4 * row_bytes;
     Ahead ahead = {reinterpret_cast<const char*>(behind), row_bytes / tiles};
     for (int64_t row = begin, count; row < end; row += count) {
-      count = NextTileRows(end - row, kByteRows);
+      count = NextTileRows(end - row, kByteRows<form>);
       ByteTileOut tile = {.out = TileOutOf(c, nullptr, row, panel * kPanel, kPanel),
                           .columns = &columns,
                           .rows = rows.From(row - begin),
@@ -256,12 +257,12 @@ void Unpacked(const U8S8Args& args, const ByteSource& b, const GemmPart& part, v
 
 }  // namespace
 
-constexpr U8S8Kernels kU8S8Kernels = {
-    kPanel, kLanes, kByteRows, Pack, Part<Form::kWidened>, Unpacked<Form::kWidened>, {}};
-
-#if HWY_TARGET == HWY_AVX3
-constexpr U8S8Kernels kU8S8VnniKernels = {
-    kPanel, kLanes, kByteRows, Pack, Part<Form::kVnni>, Unpacked<Form::kVnni>, {}};
+template <Form form>
+constexpr U8S8Kernels kKernelsOf = {kPanel,         kLanes, kByteRows<form>, Pack, Part<form>,
+                                    Unpacked<form>, {}};
+constexpr const U8S8Kernels& kU8S8Kernels = kKernelsOf<Form::kWidened>;
+#if REPRISE_HAS_VNNI
+constexpr const U8S8Kernels& kU8S8VnniKernels = kKernelsOf<Form::kVnni>;
 #endif
 
 }  // namespace reprise::cpu::HWY_NAMESPACE
@@ -272,6 +273,7 @@ namespace reprise::cpu {
 
 const U8S8Kernels& U8S8KernelsFor(Isa isa) {
   if (isa >= Isa::kAvx512Vnni) return N_AVX3::kU8S8VnniKernels;
+  if (isa == Isa::kAvx2Vnni) return N_AVX2::kU8S8VnniKernels;
   return REPRISE_CHOOSE_TARGET(isa, kU8S8Kernels);
 }
 

@@ -23,10 +23,7 @@ HWY_BEFORE_NAMESPACE();
 namespace reprise::cpu::HWY_NAMESPACE {
 namespace {
 
-// A tile of C: of the vectors of AVX2 widening needs more than products of floats do.
-constexpr int kByteRows = HWY_TARGET == HWY_AVX2 ? 4 : kTileRows;
-constexpr int64_t kRowsAtATime = 16 * kByteRows;
-static_assert(kRowsAtATime <= kMaxSplitRows);
+constexpr int64_t kRowsAtATime = kMaxSplitRows;
 
 // What the columns of a panel add to their sums, and what these are multiplied by.
 struct PanelTerms {

@@ -118,7 +118,7 @@ int main(int argc, char** argv) {
     if (flag == "--precision") precision = ParsePrecision(argv[i + 1]).value_or(precision);
     if (flag == "--max-isa") isa = ParseIsa(argv[i + 1]).value_or(isa);
   }
-  isa = std::min(isa, DetectIsa());
+  isa = UsableIsa(isa);
   SteadyClock clock;
   CpuDevice device(isa);
   PrintingObserver observer;

@@ -7,8 +7,8 @@ namespace reprise {
 namespace {
 
 TEST(CpuInfoTest, IsaNamesParseBack) {
-  for (Isa isa :
-       {Isa::kBaseline, Isa::kAvx2, Isa::kAvx512, Isa::kAvx512Vnni, Isa::kAvx512Bf16, Isa::kAmx}) {
+  for (Isa isa : {Isa::kBaseline, Isa::kAvx2, Isa::kAvx2Vnni, Isa::kAvx512, Isa::kAvx512Vnni,
+                  Isa::kAvx512Bf16, Isa::kAmx}) {
     EXPECT_EQ(ParseIsa(IsaName(isa)), isa);
   }
   EXPECT_EQ(ParseIsa("avx1024"), std::nullopt);
@@ -23,6 +23,16 @@ TEST(CpuInfoTest, TiersIncludeThoseBefore) {
     EXPECT_TRUE(__builtin_cpu_supports("avx512f"));
   }
   EXPECT_EQ(DetectIsa(), DetectIsa());
+}
+
+TEST(CpuInfoTest, ACapIsKeptAndOnlyByteProductsOfAvx2MayBeMissingBelowIt) {
+  for (int isa = 0; isa <= static_cast<int>(DetectIsa()); ++isa) {
+    const Isa cap = static_cast<Isa>(isa);
+    if (UsableIsa(cap) == cap) continue;
+    EXPECT_EQ(cap, Isa::kAvx2Vnni);
+    EXPECT_EQ(UsableIsa(cap), Isa::kAvx2);
+  }
+  EXPECT_EQ(UsableIsa(kHighestIsa), DetectIsa());
 }
 
 TEST(CpuInfoTest, ModelNameIsStable) {

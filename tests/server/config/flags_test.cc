@@ -73,7 +73,7 @@ TEST(FlagsTest, AFlagWithoutItsValueIsToldWhichThereAre) {
     ASSERT_FALSE(parsed.ok());
     EXPECT_EQ(parsed.status().message(),
               "--max-isa needs a value, "
-              "ISA:{baseline,avx2,avx512,avx512_vnni,avx512_bf16,amx}");
+              "ISA:{baseline,avx2,avx2_vnni,avx512,avx512_vnni,avx512_bf16,amx}");
   }
   const auto port = Parse({"--model-repository=/", "--grpc-port"});
   ASSERT_FALSE(port.ok());
