@@ -14,7 +14,7 @@ namespace {
 
 // Raised when a kernel, a packed layout or a rule of choice changes: old recipes are then not taken
 // for new ones.
-constexpr int kKernelVersion = 14;
+constexpr int kKernelVersion = 15;
 
 struct OpPlan {
   absl::string_view op;
@@ -68,6 +68,8 @@ constexpr OpPlan kPlans[] = {
     {"reprise.Rotary", cpu::PlanRotary},
     {"Softmax", cpu::PlanSoftmax},
     {"LogSoftmax", cpu::PlanSoftmax},
+    {"ArgMax", cpu::PlanPlaces},
+    {"ArgMin", cpu::PlanPlaces},
     {"ReduceMean", cpu::PlanReduce},
     {"ReduceSum", cpu::PlanReduce},
     {"ReduceMax", cpu::PlanReduce},
@@ -275,9 +277,9 @@ std::string Fingerprint(const cpu::CpuTarget& target) {
 }  // namespace
 
 CpuDevice::CpuDevice(const CpuDeviceOptions& options)
-    : target_(std::make_unique<cpu::CpuTarget>(
-          std::min(options.max_isa, DetectIsa()), options.gemm_provider,
-          LoadBlas(options, openblas_status_), options.max_threads)),
+    : target_(std::make_unique<cpu::CpuTarget>(UsableIsa(options.max_isa), options.gemm_provider,
+                                               LoadBlas(options, openblas_status_),
+                                               options.max_threads)),
       fingerprint_(Fingerprint(*target_)),
       weights_(std::make_unique<cpu::WeightMemory>()) {}
 

@@ -255,6 +255,9 @@ std::vector<Candidate> PlanSquaredDistances(const CpuTarget& target, const NodeV
 // plan_resize.cc
 std::vector<Candidate> PlanResize(const CpuTarget& target, const NodeView& node);
 
+// plan_places.cc
+std::vector<Candidate> PlanPlaces(const CpuTarget& target, const NodeView& node);
+
 // plan_rows.cc
 std::vector<Candidate> PlanLayerNorm(const CpuTarget& target, const NodeView& node);
 std::vector<Candidate> PlanRmsNorm(const CpuTarget& target, const NodeView& node);

@@ -75,6 +75,12 @@ inline constexpr const char* kRows[] = {
     "input %x: f16[7, 40]\n%y: ? = Cast(%x) {to = 16}\noutput %y",
     "input %x: f32[4, 3, 17]\n%y: ? = LogSoftmax(%x) {axis = -1}\noutput %y",
     "input %x: f32[5, 1]\n%y: ? = LogSoftmax(%x)\noutput %y",
+    // Places.
+    "input %x: f32[4, 3, 77]\n%y: ? = ArgMax(%x) {axis = 2}\noutput %y",
+    "input %x: f32[4, 3, 77]\n%y: ? = ArgMin(%x) {axis = -1, keepdims = 0}\noutput %y",
+    "input %x: f32[2, 21, 40, 41]\n%y: ? = ArgMax(%x) {axis = 1}\noutput %y",
+    "input %x: f32[30, 2]\n%y: ? = ArgMin(%x)\noutput %y",
+    "input %x: f32[4, 9, 1]\n%y: ? = ArgMax(%x) {axis = 1, select_last_index = 1}\noutput %y",
     // Reductions.
     "input %x: f32[3, 5, 7, 9]\n%y: ? = GlobalMaxPool(%x)\noutput %y",
     "input %x: f32[4, 3, 77]\nconst %a: i64[1] = {1}\n%y: ? = ReduceMax(%x, %a)\noutput %y",

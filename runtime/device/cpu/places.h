@@ -1,0 +1,32 @@
+// Where the largest or the smallest of some floats is, as ArgMax and ArgMin ask.
+//
+// Threads: pure.
+#pragma once
+
+#include <cstdint>
+
+#include "runtime/base/cpu_info.h"
+
+namespace reprise::cpu {
+
+// Of equals the first, or the last. NaN is passed over unless it comes first of all, which gives 0.
+struct PlaceOf {
+  bool largest = true;
+  bool last = false;
+};
+
+struct PlaceKernels {
+  // places[c] = the row of column c's, for each of `size` columns of 1 <= `rows` < 2^31 elements.
+  // Rows of x are `stride` apart.
+  void (*columns)(PlaceOf of, const float* x, int64_t stride, int64_t rows, int64_t size,
+                  int64_t* places);
+
+  // places[r] = the place in row r, for rows of 1 <= `size` < 2^31 elements that lie side by side.
+  void (*rows)(PlaceOf of, const float* x, int64_t size, int64_t row_begin, int64_t row_end,
+               int64_t* places);
+};
+
+// The kernels of the highest tier that is not above `isa`.
+const PlaceKernels& PlaceKernelsFor(Isa isa);
+
+}  // namespace reprise::cpu
