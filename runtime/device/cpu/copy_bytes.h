@@ -30,4 +30,34 @@ inline void CopyBytes(const uint8_t* from, int64_t count, uint8_t* to) {
   }
 }
 
+// `rows` rows of `width` bytes each, at a distance of so many bytes in `from` and in `to`.
+inline void CopyRows(const void* from, int64_t from_step, void* to, int64_t to_step, int64_t width,
+                     int64_t rows) {
+  const auto* in = static_cast<const uint8_t*>(from);
+  auto* out = static_cast<uint8_t*>(to);
+  const auto each = [&](const auto& copy) {
+    for (int64_t row = 0; row < rows; ++row, in += from_step, out += to_step) copy();
+  };
+  // Of a width that the compiler knows a row is a load and a store.
+  switch (width) {
+    case 0:
+      return;
+    case 1:
+      return each([&] { std::memcpy(out, in, 1); });
+    case 2:
+      return each([&] { std::memcpy(out, in, 2); });
+    case 4:
+      return each([&] { std::memcpy(out, in, 4); });
+    case 8:
+      return each([&] { std::memcpy(out, in, 8); });
+    case 16:
+      return each([&] { std::memcpy(out, in, 16); });
+    default:
+      break;
+  }
+  constexpr int64_t kFew = 64;
+  if (width <= kFew) return each([&] { CopyBytes(in, width, out); });
+  each([&] { std::memcpy(out, in, static_cast<size_t>(width)); });
+}
+
 }  // namespace reprise::cpu

@@ -1,183 +1,13 @@
 // Ops that move elements without looking at them: Transpose, Slice, Expand, Tile, DepthToSpace,
 // SpaceToDepth, Concat, Split.
-#include <emmintrin.h>
-
 #include <algorithm>
-#include <cstring>
 
-#include "runtime/device/cpu/plan.h"
-#include "runtime/device/cpu/strided.h"
-#include "runtime/device/cpu/transpose.h"
+#include "runtime/device/cpu/copy_bytes.h"
+#include "runtime/device/cpu/plan_copy.h"
+#include "runtime/ops/broadcast.h"
 
 namespace reprise::cpu {
 namespace {
-
-// The output, dense, from an input with any strides.
-struct CopyParams {
-  Walk<1> walk;
-  int64_t offset = 0;  // elements of the input
-  size_t size = 0;     // bytes of an element
-  int out = 0;
-  // Where the innermost stride is not 1 but that of dim `tile_dim` is: the pair is copied in
-  // tiles, so that both sides use whole cache lines.
-  bool tiled = false;
-  size_t tile_dim = 0;
-  Transpose transpose = nullptr;
-  int64_t batch_rows = 0;
-};
-
-// A dim of fewer elements is not worth tiles.
-constexpr int64_t kShortestTile = 8;
-
-template <class T>
-void CopyRun(const T* from, int64_t stride, T* to, int64_t count) {
-  if (stride == 1) {
-    std::memcpy(to, from, static_cast<size_t>(count) * sizeof(T));
-  } else {
-    for (int64_t i = 0; i < count; ++i) to[i] = from[i * stride];
-  }
-}
-
-// The same of 16 by 16 bytes, in registers.
-inline void CopyByteTile(const uint8_t* from, int64_t step, uint8_t* to, int64_t to_row) {
-  constexpr int kSize = 16;
-  __m128i v[kSize], halves[kSize];
-  for (int i = 0; i < kSize; ++i) {
-    v[i] = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + i * step));
-  }
-  // Each round moves a bit of the place within a vector to the number of the vector.
-  for (int round = 0; round < 4; ++round) {
-    for (int i = 0; i < kSize / 2; ++i) {
-      halves[2 * i] = _mm_unpacklo_epi8(v[i], v[i + kSize / 2]);
-      halves[2 * i + 1] = _mm_unpackhi_epi8(v[i], v[i + kSize / 2]);
-    }
-    std::copy(halves, halves + kSize, v);
-  }
-  for (int i = 0; i < kSize; ++i) {
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(to + i * to_row), v[i]);
-  }
-}
-
-// to[r * to_row + c] = from[r + c * step]
-template <class T>
-void CopyTile(const T* from, int64_t step, int64_t rows, int64_t columns, T* to, int64_t to_row) {
-  constexpr int64_t kBytes = 16;
-  if (sizeof(T) == 1 && rows >= kBytes && columns >= kBytes) {
-    // The last ones reach back over what is copied.
-    for (int64_t row = 0; row < rows; row += kBytes) {
-      const int64_t first = std::min(row, rows - kBytes);
-      for (int64_t column = 0; column < columns; column += kBytes) {
-        const int64_t c = std::min(column, columns - kBytes);
-        CopyByteTile(reinterpret_cast<const uint8_t*>(from + first + c * step), step,
-                     reinterpret_cast<uint8_t*>(to + first * to_row + c), to_row);
-      }
-    }
-    return;
-  }
-  for (int64_t r = 0; r < rows; ++r) {
-    for (int64_t c = 0; c < columns; ++c) to[r * to_row + c] = from[r + c * step];
-  }
-}
-
-template <class T>
-void CopyTiled(const CopyParams& p, const T* from, T* to, int part, int parts) {
-  constexpr int64_t kTile = 64 / sizeof(T);  // of a cache line
-  // Several neighbouring lines of the output, where registers turn a tile faster than a line comes.
-  constexpr int64_t kStretch = sizeof(T) == sizeof(float) ? 4 * kTile : kTile;
-  const Walk<1>& walk = p.walk;
-  const size_t last = walk.dims - 1;
-  int64_t out_strides[kMaxWalkDims];
-  int64_t out_stride = 1, others = 1;
-  for (size_t d = walk.dims; d-- > 0;) {
-    out_strides[d] = out_stride;
-    out_stride *= walk.sizes[d];
-    if (d != last && d != p.tile_dim) others *= walk.sizes[d];
-  }
-  const int64_t rows = walk.sizes[p.tile_dim], columns = walk.sizes[last];
-  const int64_t in_stride = walk.strides[0][last], out_row = out_strides[p.tile_dim];
-  // About as long as each other, so that none is too short for registers.
-  const int64_t bands = (rows + kTile - 1) / kTile, stretches = (columns + kStretch - 1) / kStretch;
-  const ItemRange range = RangeOfPart(others * bands, 1, part, parts);
-  for (int64_t unit = range.begin; unit < range.end; ++unit) {
-    int64_t rest = unit / bands, in = 0, out = 0;
-    for (size_t d = last; d-- > 0;) {
-      if (d == p.tile_dim) continue;
-      in += rest % walk.sizes[d] * walk.strides[0][d];
-      out += rest % walk.sizes[d] * out_strides[d];
-      rest /= walk.sizes[d];
-    }
-    const int64_t row_begin = unit % bands * rows / bands;
-    const int64_t row_end = (unit % bands + 1) * rows / bands;
-    for (int64_t stretch = 0; stretch < stretches; ++stretch) {
-      const int64_t c0 = stretch * columns / stretches, c1 = (stretch + 1) * columns / stretches;
-      const T* tile = from + in + row_begin + c0 * in_stride;
-      T* result = to + out + row_begin * out_row + c0;
-      if constexpr (sizeof(T) == sizeof(float)) {
-        p.transpose(reinterpret_cast<const float*>(tile), in_stride, c1 - c0, row_end - row_begin,
-                    reinterpret_cast<float*>(result), out_row);
-      } else {
-        CopyTile(tile, in_stride, row_end - row_begin, c1 - c0, result, out_row);
-      }
-    }
-  }
-}
-
-template <class T>
-void RunCopy(const LaunchArgs& launch) {
-  const auto& p = *static_cast<const CopyParams*>(launch.params);
-  const T* from = static_cast<const T*>(launch.operands[0]) + p.offset;
-  T* to = static_cast<T*>(launch.operands[p.out]);
-  if (p.tiled) {
-    CopyTiled(p, from, to, launch.part, launch.parts);
-    return;
-  }
-  const int64_t stride = p.walk.inner_stride(0);
-  const int64_t live = LiveOf(p.walk.elements, p.batch_rows, *launch.frame);
-  ForEachRun(p.walk, live, launch.part, launch.parts,
-             [&](int64_t position, const std::array<int64_t, 1>& offsets, int64_t count) {
-               CopyRun(from + offsets[0], stride, to + position, count);
-             });
-}
-
-std::vector<Candidate> Copy(const CpuTarget& target, const NodeView& node,
-                            absl::Span<const int64_t> shape, const Shape& strides, int64_t offset) {
-  const auto walk = MakeWalk<1>(shape, {strides});
-  if (!walk.has_value()) return {};
-  CopyParams params;
-  params.walk = *walk;
-  params.offset = offset;
-  params.out = static_cast<int>(node.num_inputs());
-  params.transpose = TransposeFor(target.isa);
-  if (walk->inner_stride(0) > 1) {
-    for (size_t d = 0; d + 1 < walk->dims; ++d) {
-      if (walk->strides[0][d] != 1 || walk->sizes[d] < kShortestTile) continue;
-      params.tiled = true;
-      params.tile_dim = d;
-    }
-  }
-  KernelFn run = nullptr;
-  switch (DTypeSize(node.out_dtype())) {
-    case 1:
-      run = RunCopy<uint8_t>;
-      break;
-    case 2:
-      run = RunCopy<uint16_t>;
-      break;
-    case 4:
-      run = RunCopy<uint32_t>;
-      break;
-    case 8:
-      run = RunCopy<uint64_t>;
-      break;
-    default:
-      return {};
-  }
-  // Tiles cross the border between live rows and others.
-  if (!params.tiled) params.batch_rows = node.batch_rows();
-  Candidate candidate = MakeCandidate(target, node, "copy", run, params, 0);
-  candidate.option.takes_live_rows = params.batch_rows > 0;
-  return {std::move(candidate)};
-}
 
 // Blocks of bytes between one tensor with the axis whole and several with a piece of it each.
 struct PiecesParams {
@@ -206,11 +36,13 @@ void RunPieces(const LaunchArgs& launch) {
           one ? ItemRange{0, 1} : RangeOfPart(outer, 1, launch.part, launch.parts);
       const ItemRange span =
           one ? RangeOfPart(bytes, 4096, launch.part, launch.parts) : ItemRange{0, bytes};
-      for (int64_t row = rows.begin; row < rows.end && span.begin < span.end; ++row) {
-        std::byte* a = whole + row * p.whole_bytes + span.begin;
-        std::byte* b = piece + row * bytes + span.begin;
-        const size_t count = static_cast<size_t>(span.end - span.begin);
-        std::memcpy(p.join ? a : b, p.join ? b : a, count);
+      std::byte* const a = whole + rows.begin * p.whole_bytes + span.begin;
+      std::byte* const b = piece + rows.begin * bytes + span.begin;
+      const int64_t count = rows.end - rows.begin, width = span.end - span.begin;
+      if (p.join) {
+        CopyRows(b, bytes, a, p.whole_bytes, width, count);
+      } else {
+        CopyRows(a, p.whole_bytes, b, bytes, width, count);
       }
     }
     whole += bytes;
@@ -239,7 +71,7 @@ std::vector<Candidate> PlanTranspose(const CpuTarget& target, const NodeView& no
     if (!known.ok()) return {};
     strides.push_back(in_strides[*known]);
   }
-  return Copy(target, node, node.out_shape(), strides, 0);
+  return PlanCopy(target, node, node.out_shape(), strides, 0);
 }
 
 std::vector<Candidate> PlanSlice(const CpuTarget& target, const NodeView& node) {
@@ -269,12 +101,12 @@ std::vector<Candidate> PlanSlice(const CpuTarget& target, const NodeView& node) 
     if (node.out_shape()[*axis] > 0) offset += start * strides[*axis];
     strides[*axis] *= step;
   }
-  return Copy(target, node, node.out_shape(), strides, offset);
+  return PlanCopy(target, node, node.out_shape(), strides, offset);
 }
 
 std::vector<Candidate> PlanExpand(const CpuTarget& target, const NodeView& node) {
-  return Copy(target, node, node.out_shape(),
-              ops::BroadcastStrides(node.shape(0), node.out_shape()), 0);
+  return PlanCopy(target, node, node.out_shape(),
+                  ops::BroadcastStrides(node.shape(0), node.out_shape()), 0);
 }
 
 std::vector<Candidate> PlanTile(const CpuTarget& target, const NodeView& node) {
@@ -288,7 +120,7 @@ std::vector<Candidate> PlanTile(const CpuTarget& target, const NodeView& node) {
     sizes.push_back(size);
     strides.push_back(in_strides[d]);
   }
-  return Copy(target, node, sizes, strides, 0);
+  return PlanCopy(target, node, sizes, strides, 0);
 }
 
 std::vector<Candidate> PlanBlocks(const CpuTarget& target, const NodeView& node) {
@@ -305,17 +137,18 @@ std::vector<Candidate> PlanBlocks(const CpuTarget& target, const NodeView& node)
   const int64_t of_depth = depth_first ? plane : block * block * plane;
   const int64_t of_block = depth_first ? depth * plane : plane;
   if (to_space) {
-    return Copy(target, node, {batch, depth, height, block, width, block},
-                {depth * block * block * plane, of_depth, width, block * of_block, 1, of_block}, 0);
+    return PlanCopy(target, node, {batch, depth, height, block, width, block},
+                    {depth * block * block * plane, of_depth, width, block * of_block, 1, of_block},
+                    0);
   }
   // Of the wide one, in the order of the deep one.
   const int64_t line = width * block, wide_plane = height * block * line;
   if (depth_first) {
-    return Copy(target, node, {batch, block, block, depth, height, width},
-                {depth * wide_plane, line, 1, wide_plane, block * line, block}, 0);
+    return PlanCopy(target, node, {batch, block, block, depth, height, width},
+                    {depth * wide_plane, line, 1, wide_plane, block * line, block}, 0);
   }
-  return Copy(target, node, {batch, depth, block, block, height, width},
-              {depth * wide_plane, wide_plane, line, 1, block * line, block}, 0);
+  return PlanCopy(target, node, {batch, depth, block, block, height, width},
+                  {depth * wide_plane, wide_plane, line, 1, block * line, block}, 0);
 }
 
 std::vector<Candidate> PlanConcat(const CpuTarget& target, const NodeView& node) {

@@ -44,6 +44,28 @@ inline constexpr const char* kMovement[] = {
     "%y",
     "input %x: f32[2, 3, 6, 40]\n%y: ? = SpaceToDepth(%x) {blocksize = 2}\noutput %y",
     "input %x: f32[1, 2, 9, 6]\n%y: ? = SpaceToDepth(%x) {blocksize = 3}\noutput %y",
+    // A few planes, taken apart and put together.
+    "input %x: f32[2, 17, 19, 3]\n%y: ? = Transpose(%x) {perm = [0, 3, 1, 2]}\noutput %y",
+    "input %x: f32[90, 80, 4]\n%y: ? = Transpose(%x) {perm = [2, 0, 1]}\noutput %y",
+    "input %x: f32[67, 2]\n%y: ? = Transpose(%x)\noutput %y",
+    "input %x: u8[2, 17, 19, 3]\n%y: ? = Transpose(%x) {perm = [0, 3, 1, 2]}\noutput %y",
+    "input %x: i64[3, 41, 2]\n%y: ? = Transpose(%x) {perm = [0, 2, 1]}\noutput %y",
+    "input %x: f16[5, 77, 4]\n%y: ? = Transpose(%x) {perm = [2, 0, 1]}\noutput %y",
+    "input %x: f32[2, 3, 17, 19]\n%y: ? = Transpose(%x) {perm = [0, 2, 3, 1]}\noutput %y",
+    "input %x: f32[4, 90, 80]\n%y: ? = Transpose(%x) {perm = [1, 2, 0]}\noutput %y",
+    "input %x: u8[2, 4, 17, 19]\n%y: ? = Transpose(%x) {perm = [0, 2, 3, 1]}\noutput %y",
+    "input %x: bool[3, 2, 67]\n%y: ? = Transpose(%x) {perm = [0, 2, 1]}\noutput %y",
+    "input %x: f64[3, 35]\n%y: ? = Transpose(%x)\noutput %y",
+    "input %x: f32[2, 8, 5, 40]\n%y: ? = DepthToSpace(%x) {blocksize = 2, mode = \"CRD\"}\noutput "
+    "%y",
+    "input %x: u8[2, 3, 8, 66]\n%y: ? = SpaceToDepth(%x) {blocksize = 2}\noutput %y",
+    // Pieces of a few bytes.
+    "input %a: f32[300, 1]\ninput %b: f32[300, 2]\ninput %c: f32[300, 3]\ninput %d: f32[300, 4]\n"
+    "%y: ? = Concat(%a, %b, %c, %d) {axis = 1}\noutput %y",
+    "input %a: u8[300, 1]\ninput %b: u8[300, 2]\ninput %c: u8[300, 70]\n"
+    "%y: ? = Concat(%a, %b, %c) {axis = 1}\noutput %y",
+    "input %x: f32[300, 10]\nconst %s: i64[4] = {1, 2, 3, 4}\n%y: ?, %z: ?, %u: ?, %v: ? = "
+    "Split(%x, %s) {axis = 1}\noutput %y\noutput %z\noutput %u\noutput %v",
     "input %x: f32[2, 13, 21]\n%y: ? = Transpose(%x) {perm = [0, 2, 1]}\noutput %y",
     "input %x: f32[6, 2, 17]\n%y: ? = Transpose(%x) {perm = [2, 1, 0]}\noutput %y",
     // Filled in.
