@@ -29,16 +29,18 @@ struct RecurrentParams {
   int y = 0, last_h = 0, last_c = 0, workspace = 0;  // operands; y and the states may be unused
 
   int64_t width() const { return gates * hidden; }
-  // Of one packed matrix: all gates of an LSTM, which share a product, else one.
-  int64_t columns() const { return cell == Cell::kLstm ? width() : hidden; }
-  int64_t matrices() const { return width() / columns(); }
+  // Of one packed matrix that the state is multiplied with: all gates share a product, but those of
+  // a GRU whose last one takes the state after the reset.
+  int64_t state_columns() const {
+    return cell == Cell::kGru && !linear_before_reset ? hidden : width();
+  }
   bool has_lengths() const { return lengths != DType::kUndefined; }
-  // Floats of a direction's workspace: gates of all steps, bias, state, cell, two spare rows a row;
-  // with lengths also what state and cell were before a step.
+  // Floats of a direction's workspace: gates of all steps, bias, state, cell, one spare row a row
+  // and one as wide as the gates; with lengths also what state and cell were before a step.
   int64_t gate_floats() const { return sequence * batch * width(); }
   int64_t scratch_floats() const {
-    return static_cast<int64_t>(
-        AlignUp(gate_floats() + width() + (has_lengths() ? 6 : 4) * batch * hidden, 16));
+    const int64_t states = (has_lengths() ? 5 : 3) * batch * hidden;
+    return static_cast<int64_t>(AlignUp(gate_floats() + (1 + batch) * width() + states, 16));
   }
 };
 
@@ -59,9 +61,9 @@ class Direction {
     bias_ = gates_ + p.gate_floats();
     h_ = bias_ + p.width();
     c_ = h_ + state_;
-    spare_ = c_ + state_;
-    other_ = spare_ + state_;
-    kept_ = other_ + state_;
+    other_ = c_ + state_;
+    spare_ = other_ + state_;
+    kept_ = spare_ + p.batch * p.width();
   }
 
   void Run() {
@@ -139,21 +141,21 @@ class Direction {
     std::copy_n(from, state_, static_cast<float*>(launch_.operands[operand]) + direction_ * state_);
   }
 
-  // c[rows, columns of matrix i] = a times that matrix of W or R, plus `bias` or what is there.
-  void Multiply(int weights, int64_t i, const float* a, int64_t k, int64_t rows, float* c,
-                int64_t ldc, const float* bias, bool added) const {
-    const int64_t matrix = direction_ * p_.matrices() + i;
+  // c[rows, columns] = a[rows, k] times the packed `weights`, plus `bias` or what is there. Rows of
+  // c lie as those of the gates do.
+  void Multiply(const float* a, int64_t k, int64_t rows, const float* weights, int64_t columns,
+                float* c, const float* bias, bool added) const {
     p_.gemm->part({.a = a,
                    .lda = k,
-                   .packed_b = input(weights) + matrix * p_.gemm->PackedFloats(k, p_.columns()),
+                   .packed_b = weights,
                    .c = c,
-                   .ldc = ldc,
-                   .n = p_.columns(),
+                   .ldc = p_.width(),
+                   .n = columns,
                    .k = k,
                    .bias = bias,
                    .residual = added ? c : nullptr,
-                   .ld_residual = ldc},
-                  {0, rows, 0, p_.gemm->Panels(p_.columns())});
+                   .ld_residual = p_.width()},
+                  {0, rows, 0, p_.gemm->Panels(columns)});
   }
 
   // The part of every gate that does not hang on the state.
@@ -161,19 +163,20 @@ class Direction {
     if (p_.has_bias) {
       const float* of_input = input(kB) + direction_ * 2 * p_.width();
       std::copy_n(of_input, p_.width(), bias_);
-      // The last gate of such a GRU takes the state's bias before the reset.
-      const int64_t both = p_.linear_before_reset ? 2 * p_.hidden : p_.width();
-      p_.add(bias_, of_input + p_.width(), bias_, both);
+      // Such a GRU adds the state's bias to the state's part of the gates.
+      if (!p_.linear_before_reset) p_.add(bias_, of_input + p_.width(), bias_, p_.width());
     }
-    for (int64_t i = 0; i < p_.matrices(); ++i) {
-      const int64_t column = i * p_.columns();
-      Multiply(kW, i, input(kX), p_.size, p_.sequence * p_.batch, gates_ + column, p_.width(),
-               p_.has_bias ? bias_ + column : nullptr, false);
-    }
+    const int64_t floats = p_.gemm->PackedFloats(p_.size, p_.width());
+    Multiply(input(kX), p_.size, p_.sequence * p_.batch, input(kW) + direction_ * floats,
+             p_.width(), gates_, p_.has_bias ? bias_ : nullptr, false);
   }
 
-  void MultiplyState(int64_t i, const float* h, float* gates) const {
-    Multiply(kR, i, h, p_.hidden, p_.batch, gates + i * p_.columns(), p_.width(), nullptr, true);
+  // Adds the state's part to `gates`, from gate `first` on as many as one packed matrix has.
+  void MultiplyState(int64_t first, const float* h, float* gates) const {
+    const int64_t columns = p_.state_columns();
+    const int64_t matrix = (direction_ * p_.width() + first * p_.hidden) / columns;
+    Multiply(h, p_.hidden, p_.batch, input(kR) + matrix * p_.gemm->PackedFloats(p_.hidden, columns),
+             columns, gates + first * p_.hidden, nullptr, true);
   }
 
   void Step(float* gates, const float* before, float* after) const {
@@ -194,20 +197,25 @@ class Direction {
   // Gates: update, reset, hidden.
   void GruStep(float* gates, const float* before, float* after) const {
     const int64_t n = p_.hidden, row = p_.width();
-    MultiplyState(0, before, gates);
-    MultiplyState(1, before, gates);
-    for (int64_t b = 0; b < p_.batch; ++b) p_.sigmoid(gates + b * row, gates + b * row, 2 * n);
     if (p_.linear_before_reset) {
-      const float* bias = p_.has_bias ? input(kB) + direction_ * 2 * row + row + 2 * n : nullptr;
-      Multiply(kR, 2, before, n, p_.batch, spare_, n, bias, false);
+      const float* bias = p_.has_bias ? input(kB) + direction_ * 2 * row + row : nullptr;
+      Multiply(before, n, p_.batch, input(kR) + direction_ * p_.gemm->PackedFloats(n, row), row,
+               spare_, bias, false);
       for (int64_t b = 0; b < p_.batch; ++b) {
         float* const g = gates + b * row;
-        p_.mul(g + n, spare_ + b * n, spare_ + b * n, n);
-        p_.add(g + 2 * n, spare_ + b * n, g + 2 * n, n);
+        float* const of_state = spare_ + b * row;
+        p_.add(g, of_state, g, 2 * n);
+        p_.sigmoid(g, g, 2 * n);
+        p_.mul(g + n, of_state + 2 * n, of_state + 2 * n, n);
+        p_.add(g + 2 * n, of_state + 2 * n, g + 2 * n, n);
       }
     } else {
+      MultiplyState(0, before, gates);
+      MultiplyState(1, before, gates);
       for (int64_t b = 0; b < p_.batch; ++b) {
-        p_.mul(gates + b * row + n, before + b * n, spare_ + b * n, n);
+        float* const g = gates + b * row;
+        p_.sigmoid(g, g, 2 * n);
+        p_.mul(g + n, before + b * n, spare_ + b * n, n);
       }
       MultiplyState(2, spare_, gates);
     }
@@ -282,12 +290,14 @@ bool HasUsualFunctions(const NodeView& node, int64_t directions, Cell cell) {
 }
 
 // Of [directions, gates * hidden, k]: `columns` rows at a time are one matrix.
-PrepareStep PackStep(const CpuTarget& target, const RecurrentParams& p, size_t input, int64_t k) {
-  const int64_t floats = p.directions * p.matrices() * target.gemm.PackedFloats(k, p.columns());
+PrepareStep PackStep(const CpuTarget& target, const RecurrentParams& p, size_t input, int64_t k,
+                     int64_t columns) {
+  const int64_t floats =
+      p.directions * (p.width() / columns) * target.gemm.PackedFloats(k, columns);
   return {.input = input,
           .op = kPackOp,
           .attributes = {{"panel", target.gemm.panel_columns},
-                         {"columns", p.columns()},
+                         {"columns", columns},
                          {"transposed", int64_t{1}}},
           .dtype = DType::kUInt8,
           .shape = {floats * static_cast<int64_t>(sizeof(float))}};
@@ -336,7 +346,8 @@ std::vector<Candidate> PlanLayer(const CpuTarget& target, const NodeView& node, 
   const size_t workspace = sizeof(float) * static_cast<size_t>(p.directions * p.scratch_floats());
   Candidate candidate = MakeCandidate(target, node, "recurrent", RunRecurrent, p, flops);
   candidate.option.workspace_bytes = workspace;
-  candidate.option.prepare = {PackStep(target, p, kW, p.size), PackStep(target, p, kR, p.hidden)};
+  candidate.option.prepare = {PackStep(target, p, kW, p.size, p.width()),
+                              PackStep(target, p, kR, p.hidden, p.state_columns())};
   return {std::move(candidate)};
 }
 
