@@ -35,7 +35,7 @@ struct GemmBlocking {
   // one of the next panel.
   enum class Fetch : uint8_t { kStretch, kPanel };
   // Whether lines that are asked for far ahead are asked for once more, close to their use; by the
-  // number of rows unless it is said.
+  // number of rows and the first-level cache unless it is said.
   enum class Near : uint8_t { kByRows, kNo, kYes };
 
   int64_t row_tiles = 16;  // tiles of rows of A that stay in the cache while all panels pass by
@@ -163,5 +163,9 @@ const GemmKernels& GemmKernelsFor(Isa isa);
 // The same over the same packed weights, whatever is packed multiplied by the tile unit of the CPU;
 // null where `isa` has none. Pays from a few rows on. See gemm_amx.cc.
 const GemmKernels* TileGemmKernelsFor(Isa isa);
+
+// The same with weights stored as int8 multiplied as bytes, which A's rows are made of meanwhile;
+// null where `isa` has no instruction for that. Pays from some rows on. See gemm_digits.cc.
+const GemmKernels* DigitGemmKernelsFor(Isa isa);
 
 }  // namespace reprise::cpu

@@ -25,10 +25,11 @@ namespace {
 constexpr int kUnroll = HWY_TARGET == HWY_AVX3 ? 2 : 4;
 // How the rows of a panel lie, and how they are asked for; see kFewTiles.
 enum class Panel {
-  kPacked,      // kPanel floats each, side by side
-  kPackedFew,   // so too, with few tiles to hide the fetching
-  kPackedLone,  // so too, with a lone tile
-  kInPlace,     // `ldb` floats apart in a row-major B, which only a tile or two read
+  kPacked,       // kPanel floats each, side by side
+  kPackedFew,    // so too, with few tiles to hide the fetching
+  kPackedLone,   // so too, with a lone tile
+  kPackedAhead,  // so too, each line asked for once, far ahead, into the first-level cache
+  kInPlace,      // `ldb` floats apart in a row-major B, which only a tile or two read
   // Side by side, widened in registers:
   kInt8,      // kPanel int8 each
   kFloat16,   // kPanel float16 each
@@ -101,6 +102,12 @@ HWY_NOINLINE void Tile(const float* HWY_RESTRICT a, int64_t lda, const void* pan
         __builtin_prefetch(bytes + kNarrowNear + at, /*rw=*/0, /*locality=*/3);
         __builtin_prefetch(bytes + kNarrowFar + at, /*rw=*/0, /*locality=*/2);
       }
+    } else if constexpr (kKind == Panel::kPackedAhead) {
+      // A single row is faster without.
+      const char* const bytes = reinterpret_cast<const char*>(row) + kFarBytes;
+      HWY_UNROLL(4) for (int64_t at = 0; kRows > 1 && at < kRowBytes; at += kLine) {
+        __builtin_prefetch(bytes + at, /*rw=*/0, /*locality=*/3);
+      }
     } else if constexpr (kKind != Panel::kPackedLone || kRows > kStreamedRows) {
       constexpr int64_t kBytes = int64_t{kVecs} * kLanes * int64_t{sizeof(float)};
       const char* const near = reinterpret_cast<const char*>(row + kNearRows * ldb);
@@ -158,14 +165,17 @@ constexpr TileFunction kTilesOf[] = {
 #endif
 };
 
-// By rows - 1, for a panel with `columns` live columns that `tiles` tiles read; `few`: with few
-// tiles to hide the fetching.
-const TileFunction* TilesFor(bool in_place, bool few, int64_t tiles, int64_t columns) {
+// By rows - 1, for a panel with `columns` live columns that `tiles` tiles read.
+const TileFunction* TilesFor(bool in_place, GemmBlocking::Near near, int64_t tiles,
+                             int64_t columns) {
+  using Near = GemmBlocking::Near;
   if (in_place) return kTilesOf<Panel::kInPlace, kVectors>;
   if (columns > (kVectors - 1) * kLanes) {
+    const bool few = near == Near::kByRows ? tiles < kFewTiles : near == Near::kYes;
     if (!few) return kTilesOf<Panel::kPacked, kVectors>;
-    return tiles == 1 ? kTilesOf<Panel::kPackedLone, kVectors>
-                      : kTilesOf<Panel::kPackedFew, kVectors>;
+    if (tiles > 1) return kTilesOf<Panel::kPackedFew, kVectors>;
+    return near == Near::kByRows && RoomyCache() ? kTilesOf<Panel::kPackedAhead, kVectors>
+                                                 : kTilesOf<Panel::kPackedLone, kVectors>;
   }
   if (columns <= kLanes) return kTilesOf<Panel::kPacked, 1>;
   return kTilesOf<Panel::kPacked, (kVectors > 2 ? 2 : 1)>;
@@ -213,19 +223,16 @@ void PanelRows(const GemmArgs& args, const float* b, int64_t ldb, const float* n
                int64_t begin, int64_t end) {
   const int64_t tiles = TilesOf(end - begin);
   const int64_t columns = std::min(kPanel, args.n - panel * kPanel);
-  using Blocking = GemmBlocking;
-  const Blocking& blocking = args.blocking;
-  const bool few = blocking.near == Blocking::Near::kByRows ? tiles < kFewTiles
-                                                            : blocking.near == Blocking::Near::kYes;
+  const GemmBlocking& blocking = args.blocking;
   // Each tile asks for its share.
   const int64_t step = kRowBytes / tiles;
   TilesOfPanel(
-      args, nullptr, panel, begin, end, TilesFor(ldb != kPanel, few, tiles, columns), ldb,
+      args, nullptr, panel, begin, end, TilesFor(ldb != kPanel, blocking.near, tiles, columns), ldb,
       DepthFor(args, tiles), [&](int64_t depth, int64_t) { return b + depth * ldb; },
       [&](int64_t depth, int64_t depth_end) -> Ahead {
         const char* const rows = reinterpret_cast<const char*>(b);
         const char* const rows_of_next = reinterpret_cast<const char*>(next);
-        if (blocking.fetch == Blocking::Fetch::kPanel) {
+        if (blocking.fetch == GemmBlocking::Fetch::kPanel) {
           return {rows_of_next + depth * kRowBytes, step};
         }
         if (tiles == 1) return {rows + depth * kRowBytes + kFarBytes, step};

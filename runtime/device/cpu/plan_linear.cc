@@ -192,7 +192,9 @@ std::vector<Walk> WalksOf(const CpuTarget& target, const Product& product, bool 
   const int64_t tiles = (product.m + target.gemm.tile_rows - 1) / target.gemm.tile_rows;
   if (!narrow) {
     const GemmBlocking whole = {.depth = kWhole, .fetch = GemmBlocking::Fetch::kPanel};
-    if (tiles <= kShort && tiles > kFew) walks.push_back({"near", {.near = Near::kYes}});
+    if (tiles == 1 || (tiles <= kShort && tiles > kFew)) {
+      walks.push_back({"near", {.near = Near::kYes}});
+    }
     if (tiles <= kFew || product.k > target.gemm.stretch_rows()) walks.push_back({"whole", whole});
     if (tiles > kUsualTiles && product.k <= kWhole) {
       walks.push_back({"long", {.row_tiles = kLong, .depth = kWhole}});
@@ -217,6 +219,31 @@ bool SuitsTiles(const Product& product, bool int8) {
   return product.weights && enough && product.k >= kFewestDepth && product.k <= kMostDepth;
 }
 
+// Whether digits are the usual way for this product: the weights' words are made anew in each
+// launch, and fewer rows read int8 at the rate of memory anyway.
+bool SuitsDigits(const Product& product) {
+  constexpr int64_t kFewestRows = 24;
+  // Less is mostly padding; sums of more may leave 32 bits, and the scratch.
+  constexpr int64_t kFewestDepth = 32, kMostDepth = 16384;
+  return product.weights && product.m >= kFewestRows && product.k >= kFewestDepth &&
+         product.k <= kMostDepth;
+}
+
+// Kernels over the same packed weights that suit the product better than the usual ones; null where
+// there are none.
+struct ManyRows {
+  const GemmKernels* kernels = nullptr;
+  absl::string_view name;
+};
+ManyRows ManyRowsFor(Isa isa, const Product& product, bool int8) {
+  if (const GemmKernels* tiles = TileGemmKernelsFor(isa)) {
+    if (!SuitsTiles(product, int8)) return {};
+    return {tiles, int8 ? "gemm_int8_amx" : "gemm_amx"};
+  }
+  if (int8 && SuitsDigits(product)) return {DigitGemmKernelsFor(isa), "gemm_int8_vnni"};
+  return {};
+}
+
 // The product by the kernels of this folder, the usual walk first; nothing where they do not take
 // it.
 std::vector<Candidate> OwnCandidates(const CpuTarget& target, const NodeView& node,
@@ -233,6 +260,7 @@ std::vector<Candidate> OwnCandidates(const CpuTarget& target, const NodeView& no
   const std::optional<Int8Weights> int8 =
       product.weights ? SplitInt8(node.parameter(1), product.transposed_b ? 0 : 1) : std::nullopt;
   const GemmKernels* const tiles = TileGemmKernelsFor(target.isa);
+  const ManyRows many = ManyRowsFor(target.isa, product, int8.has_value());
   // The tile unit reads floats, and the baseline widens one by one.
   const bool widens = product.weights && product.alpha == 1 && tiles == nullptr &&
                       target.isa >= Isa::kAvx2 && target.gemm_provider != GemmProvider::kOpenBlas;
@@ -251,19 +279,20 @@ std::vector<Candidate> OwnCandidates(const CpuTarget& target, const NodeView& no
     candidate.bound.detail = product.Detail();
     return candidate;
   };
-  if (tiles != nullptr && SuitsTiles(product, int8.has_value())) {
-    params.kernels = tiles;
+  if (many.kernels != nullptr) {
+    params.kernels = many.kernels;
     params.workspace = static_cast<int>(node.num_inputs() + node.num_outputs());
-    params.scratch_bytes = tiles->PartScratchBytes(product.m, product.k, int8.has_value());
+    params.scratch_bytes = many.kernels->PartScratchBytes(product.m, product.k, int8.has_value());
+    const int64_t tile_rows = many.kernels->tile_rows;
     const int64_t most_parts =
-        (product.m + tiles->tile_rows - 1) / tiles->tile_rows * tiles->Panels(product.n);
+        (product.m + tile_rows - 1) / tile_rows * many.kernels->Panels(product.n);
     params.scratch_parts = static_cast<int>(std::min<int64_t>(target.scratch_parts, most_parts));
     KernelOption& option = add().option;
-    option.kernel = int8.has_value() ? "gemm_int8_amx" : "gemm_amx";
+    option.kernel = std::string(many.name);
     option.workspace_bytes = static_cast<size_t>(params.scratch_parts * params.scratch_bytes);
     params.kernels = &target.gemm;
     params.workspace = kNoOperand;
-    // One other way is enough to ask about: the walks differ by less than the units.
+    // One other way is enough to ask about: the walks differ by less than these.
     add();
     return candidates;
   }

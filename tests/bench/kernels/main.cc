@@ -1,7 +1,7 @@
 // Rates of the cpu device's hot kernels beside the machine's own limits, one thread:
 //
-//   bench_kernels [--isa avx2|avx512] [--only gemm|bytes|unpacked|attention] [--seconds-per-case
-//   0.2]
+//   bench_kernels [--isa avx2|avx512] [--only gemm|weights|bytes|unpacked|attention]
+//                 [--seconds-per-case 0.2]
 //
 // GEMM shapes are those of MiniLM; each line alternates ours and OpenBLAS (loaded at run time, with
 // the core type of this machine, one thread), and oneDNN with packed weights where it is installed,
@@ -198,6 +198,85 @@ void BenchBytes(Isa isa, double seconds) {
   }
 }
 
+// One way to multiply by weights that are not in the cache of a core: a model's worth of them takes
+// turns.
+class WeightsInTurn {
+ public:
+  using Pack = std::function<void(std::byte* packed)>;
+
+  WeightsInTurn(int64_t bytes, int64_t matrices, const Pack& pack) {
+    for (int64_t i = 0; i < matrices; ++i) {
+      packed_.push_back(memory_.Allocate(static_cast<size_t>(bytes)));
+      pack(packed_.back().get());
+    }
+  }
+  const void* Next() { return packed_[++turn_ % packed_.size()].get(); }
+
+ private:
+  WeightMemory memory_;
+  std::vector<std::shared_ptr<std::byte>> packed_;
+  size_t turn_ = 0;
+};
+
+// Products of floats by all the weights of a MiniLM, stored as floats and as int8. GF/s; the rate
+// at which floats are read.
+void BenchWeights(Isa isa, double seconds) {
+  const GemmKernels& floats = GemmKernelsFor(isa);
+  const GemmKernels* many = TileGemmKernelsFor(isa);
+  if (many == nullptr) many = DigitGemmKernelsFor(isa);
+  constexpr int64_t kElements = 10'600'000;
+  std::printf("\nweights: peak %.1f GF/s, %zu MB read at %.1f GB/s, one thread, %s\n",
+              MeasureGflops(isa), kElements * sizeof(float) >> 20,
+              MeasureReadBandwidth(isa, kElements * sizeof(float)),
+              std::string(IsaName(isa)).c_str());
+  std::printf("%6s %6s %6s %9s %9s %9s %9s %9s\n", "m", "k", "n", "floats", "GB/s", "near", "int8",
+              "many rows");
+  const int64_t shapes[][2] = {{384, 1152}, {1536, 384}, {768, 3072}};
+  for (const auto& [k, n] : shapes) {
+    const int64_t rows = k, columns = n, matrices = std::max<int64_t>(1, kElements / (k * n));
+    const Floats b(k * n), bias(n), scales(n);
+    WeightsInTurn as_floats(floats.PackedFloats(k, n) * static_cast<int64_t>(sizeof(float)),
+                            matrices, [&](std::byte* packed) {
+                              floats.pack({b.data(), columns, false}, rows, columns, 1,
+                                          reinterpret_cast<float*>(packed));
+                            });
+    WeightsInTurn as_int8(floats.PackedInt8Bytes(k, n), matrices, [&](std::byte* packed) {
+      floats.pack_int8({reinterpret_cast<const int8_t*>(b.data()), columns, false, scales.data()},
+                       rows, columns, 1, packed);
+    });
+    for (int64_t m : {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 128, 256, 512}) {
+      const Floats a(m * k), c(m * n);
+      const AlignedBuffer scratch(
+          many == nullptr ? 0 : static_cast<size_t>(many->PartScratchBytes(m, k, true)));
+      const auto run = [&, rows, columns, m](const GemmKernels& kernels, bool int8,
+                                             GemmBlocking::Near near) {
+        const GemmArgs args = {.a = a.data(),
+                               .lda = rows,
+                               .packed_b = int8 ? as_int8.Next() : as_floats.Next(),
+                               .c = c.data(),
+                               .ldc = columns,
+                               .n = columns,
+                               .k = rows,
+                               .bias = bias.data(),
+                               .blocking = {.near = near},
+                               .scratch = scratch.data()};
+        (int8 ? kernels.part_int8 : kernels.part)(args, {0, m, 0, kernels.Panels(columns)});
+      };
+      using Near = GemmBlocking::Near;
+      std::vector<std::function<void()>> functions = {[&] { run(floats, false, Near::kByRows); },
+                                                      [&] { run(floats, false, Near::kYes); },
+                                                      [&] { run(floats, true, Near::kByRows); }};
+      if (many != nullptr) functions.push_back([&] { run(*many, true, Near::kByRows); });
+      const std::vector<double> times = Race(functions, seconds);
+      const double flops = 2e-9 * static_cast<double>(m * k * n);
+      std::printf("%6ld %6ld %6ld %9.1f %9.1f", m, k, n, flops / times[0],
+                  4e-9 * static_cast<double>(k * n) / times[0]);
+      for (size_t i = 1; i < times.size(); ++i) std::printf(" %9.1f", flops / times[i]);
+      std::printf("\n");
+    }
+  }
+}
+
 // Products of activations: nothing is packed ahead, on either side.
 void BenchUnpacked(Isa isa, double seconds) {
   const GemmKernels& kernels = GemmKernelsFor(isa);
@@ -334,6 +413,7 @@ int main(int argc, char** argv) {
   }
   const auto wanted = [&](const char* name) { return family == "all" || family == name; };
   if (wanted("gemm")) reprise::cpu::BenchGemm(isa, seconds);
+  if (wanted("weights")) reprise::cpu::BenchWeights(isa, seconds);
   if (wanted("bytes")) reprise::cpu::BenchBytes(isa, seconds);
   if (wanted("unpacked")) reprise::cpu::BenchUnpacked(isa, seconds);
   if (wanted("attention")) reprise::cpu::BenchAttention(isa, seconds);

@@ -57,9 +57,12 @@ class Product {
     fill(bias, n);
     fill(residual, m * ldr);
     c_.assign(static_cast<size_t>(m * ldc), kCanary);
-    if (const GemmKernels* kernels = TileGemmKernelsFor(DetectIsa())) {
-      scratch_ = AlignedBuffer(static_cast<size_t>(kernels->PartScratchBytes(m, k, int8)));
+    int64_t bytes = 0;
+    for (const GemmKernels* kernels :
+         {TileGemmKernelsFor(DetectIsa()), DigitGemmKernelsFor(DetectIsa())}) {
+      if (kernels != nullptr) bytes = std::max(bytes, kernels->PartScratchBytes(m, k, int8));
     }
+    scratch_ = AlignedBuffer(static_cast<size_t>(bytes));
   }
 
   GemmSource Source() const { return {b.data(), ldb, transposed_}; }
@@ -129,12 +132,13 @@ struct Int8Product : Product {
   std::vector<float> scales;
 };
 
-// Of kAmx the kernels of the tile unit.
+// Of kAmx the kernels of the tile unit, of kAvx512Vnni those by digits.
 class GemmOfTier : public testing::TestWithParam<Isa> {
  protected:
   const GemmKernels& kernels() const {
-    const GemmKernels* tiles = TileGemmKernelsFor(GetParam());
-    return tiles == nullptr ? GemmKernelsFor(GetParam()) : *tiles;
+    const GemmKernels* many = TileGemmKernelsFor(GetParam());
+    if (many == nullptr) many = DigitGemmKernelsFor(GetParam());
+    return many == nullptr ? GemmKernelsFor(GetParam()) : *many;
   }
   AlignedBuffer PackB(const Product& p, float scale = 1) const {
     AlignedBuffer packed(sizeof(float) * static_cast<size_t>(kernels().PackedFloats(p.k, p.n)));

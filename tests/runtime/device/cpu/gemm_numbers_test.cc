@@ -100,7 +100,7 @@ TEST_P(GemmNumbersTest, InfinityAndNoNumberAmongTheWeightsStayInTheirColumns) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Tiers, GemmNumbersTest, testing::ValuesIn(TiersWithTiles()), TierName);
+INSTANTIATE_TEST_SUITE_P(Tiers, GemmNumbersTest, testing::ValuesIn(ProductTiers()), TierName);
 
 }  // namespace
 }  // namespace reprise::cpu

@@ -98,7 +98,7 @@ TEST_P(GemmPartitionTest, Int8RowsDoNotDependOnTheirMatesNorOnThePartition) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Tiers, GemmPartitionTest, testing::ValuesIn(TiersWithTiles()), TierName);
+INSTANTIATE_TEST_SUITE_P(Tiers, GemmPartitionTest, testing::ValuesIn(ProductTiers()), TierName);
 
 }  // namespace
 }  // namespace reprise::cpu

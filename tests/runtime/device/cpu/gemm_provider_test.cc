@@ -166,7 +166,7 @@ TEST_P(GemmProviderTest, RandomProductsAgreeWithTheReference) {
 
 INSTANTIATE_TEST_SUITE_P(Providers, GemmProviderTest,
                          testing::Combine(testing::ValuesIn(kProviders),
-                                          testing::ValuesIn(cpu::TiersWithTiles()),
+                                          testing::ValuesIn(cpu::ProductTiers()),
                                           testing::ValuesIn(kForms)),
                          [](const auto& info) {
                            return absl::StrCat(ProviderName(std::get<0>(info.param)), "_",

@@ -187,7 +187,7 @@ TEST_P(GemmTest, UnpackedProductEqualsPlainLoop) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Tiers, GemmTest, testing::ValuesIn(TiersWithTiles()), TierName);
+INSTANTIATE_TEST_SUITE_P(Tiers, GemmTest, testing::ValuesIn(ProductTiers()), TierName);
 
 }  // namespace
 }  // namespace reprise::cpu

@@ -17,10 +17,12 @@ inline std::vector<Isa> TestedTiers() {
   return tiers;
 }
 
-// For products: also the tile unit's, where the machine has one.
-inline std::vector<Isa> TiersWithTiles() {
+// For products: also those by digits and the tile unit's, where the machine has them.
+inline std::vector<Isa> ProductTiers() {
   std::vector<Isa> tiers = TestedTiers();
-  if (DetectIsa() >= Isa::kAmx) tiers.push_back(Isa::kAmx);
+  for (Isa isa : {Isa::kAvx512Vnni, Isa::kAmx}) {
+    if (isa <= DetectIsa()) tiers.push_back(isa);
+  }
   return tiers;
 }
 
@@ -28,7 +30,8 @@ inline std::vector<Isa> TiersWithTiles() {
 inline std::vector<Isa> EveryTier() {
   std::vector<Isa> tiers;
   for (int isa = 0; isa <= static_cast<int>(DetectIsa()); ++isa) {
-    tiers.push_back(static_cast<Isa>(isa));
+    const Isa tier = static_cast<Isa>(isa);
+    if (UsableIsa(tier) == tier) tiers.push_back(tier);
   }
   return tiers;
 }
