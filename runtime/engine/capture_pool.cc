@@ -66,6 +66,7 @@ void CapturePool::Work(Lane& lane) {
       WhereMemoryAllows([&] {
         auto made = Stream::Create({.cores = nullptr,
                                     .max_arena_bytes = options_.max_arena_bytes,
+                                    .huge_pages = false,  // it primes, and times, few rows
                                     .memory = options_.memory,
                                     .make_room = options_.make_room});
         if (made.ok()) stream = *std::move(made);

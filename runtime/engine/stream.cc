@@ -84,7 +84,8 @@ void RunLaunch(void* context, int index, int part, int parts) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Stream>> Stream::Create(const StreamOptions& options) {
-  ASSIGN_OR_RETURN(Arena arena, Arena::Reserve({.limit_bytes = options.max_arena_bytes}));
+  ASSIGN_OR_RETURN(Arena arena, Arena::Reserve({.limit_bytes = options.max_arena_bytes,
+                                                .huge_pages = options.huge_pages}));
   return std::unique_ptr<Stream>(new Stream(std::move(arena), options));
 }
 

@@ -27,6 +27,8 @@ struct StreamOptions {
   CorePool* cores = nullptr;  // null: replays run on the caller's thread alone, whatever is busy
   int max_threads = 1;        // of one replay; the pool gives fewer when it is busy
   size_t max_arena_bytes = size_t{16} << 30;
+  // See ArenaOptions; not for a stream that uses little of what it reserves.
+  bool huge_pages = true;
   // That several streams take what they hold from; null: none. Outlives the stream.
   MemoryBudget* memory = nullptr;
   // Called where the budget has not enough: others may give back what they do not use.

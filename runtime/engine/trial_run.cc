@@ -1,9 +1,11 @@
 #include "runtime/engine/trial_run.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "absl/algorithm/container.h"
+#include "runtime/base/aligned_buffer.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/engine/ignore_errors.h"
 
@@ -33,6 +35,41 @@ int64_t LiveRows(const Recipe& recipe, const Launch& launch) {
   const double rows = static_cast<double>(recipe.rows) * kMaxFlops / launch.work.flops;
   return std::max<int64_t>(1, static_cast<int64_t>(rows));
 }
+
+// The operands of a launch that is timed with `share` of its rows. Those that a replay writes or
+// gathers lie side by side at the begin of the stream's block, not where the recipe has them: a
+// trial touches as much memory as one launch with so few rows does.
+class TrialOperands {
+ public:
+  TrialOperands(const Recipe& recipe, int launch, const Frame& frame, double share) {
+    const std::vector<Operand>& operands = recipe.launches[launch].operands;
+    // The stream's block, see Stream::MakeFrame.
+    auto* next = const_cast<std::byte*>(frame.inputs);
+    const std::byte* const end = next + recipe.frame_bytes();
+    for (size_t i = 0; i < operands.size(); ++i) {
+      addresses_[i] = Resolve(operands[i], frame);
+      if (!IsMoved(operands[i].space)) continue;
+      const size_t same = absl::c_find(operands, operands[i]) - operands.begin();
+      const OperandNote& note = recipe.operand_notes[launch][i];
+      if (same < i) {
+        addresses_[i] = addresses_[same];
+      } else if (note.bytes <= static_cast<uint64_t>(end - next)) {
+        addresses_[i] = next;
+        const bool by_rows = note.role != OperandNote::Role::kWorkspace;
+        const auto bytes = static_cast<double>(note.bytes) * (by_rows ? share : 1);
+        next += std::min<size_t>(AlignUp(static_cast<size_t>(std::ceil(bytes))), end - next);
+      }
+    }
+  }
+
+  static bool IsMoved(Space space) {
+    return space == Space::kArena || space == Space::kInput || space == Space::kOutput;
+  }
+  void** addresses() { return addresses_; }
+
+ private:
+  void* addresses_[kMaxOperands];
+};
 
 }  // namespace
 
@@ -101,20 +138,19 @@ void TrialRun::Time(const Turn& turn, size_t contender, const Sample& sample) {
   const double share = frame.live_rows == 0 ? 1
                                             : static_cast<double>(frame.live_rows) /
                                                   static_cast<double>(recipe.rows);
-  void* operands[kMaxOperands];
+  TrialOperands operands(recipe, sample.launch, frame, share);
   for (size_t i = 0; i < launch.operands.size(); ++i) {
-    operands[i] = Resolve(launch.operands[i], frame);
     const OperandNote& note = recipe.operand_notes[sample.launch][i];
-    const Space space = launch.operands[i].space;
     // What the launch before would have left, in the cache as it would be.
     if (note.role != OperandNote::Role::kInput || note.dtype != DType::kFloat32 ||
-        (space != Space::kArena && space != Space::kInput)) {
+        !TrialOperands::IsMoved(launch.operands[i].space)) {
       continue;
     }
     const auto floats = static_cast<double>(note.bytes / sizeof(float));
-    std::fill_n(static_cast<float*>(operands[i]), static_cast<int64_t>(floats * share), kFill);
+    std::fill_n(static_cast<float*>(operands.addresses()[i]), static_cast<int64_t>(floats * share),
+                kFill);
   }
-  const LaunchArgs args = {.operands = operands,
+  const LaunchArgs args = {.operands = operands.addresses(),
                            .params = launch.params.get(),
                            .frame = &frame,
                            .launch = sample.launch,
