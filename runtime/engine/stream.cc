@@ -137,6 +137,10 @@ Frame Stream::MakeFrame(const Recipe& recipe, const void* const* parameters,
           .segments = recipe.segments};
 }
 
+absl::Span<std::byte> Stream::Block(const Recipe& recipe) const {
+  return {arena_.base(), recipe.frame_bytes()};
+}
+
 void Stream::Replay(const Recipe& recipe, const Frame& frame, const FirstDataError* end) {
   const bool some = frame.live_rows > 0 && frame.live_rows < recipe.rows;
   const double share = some ? static_cast<double>(frame.live_rows) / recipe.rows : 1;

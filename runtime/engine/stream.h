@@ -13,6 +13,7 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "runtime/base/mutex.h"
 #include "runtime/device/launch.h"
 #include "runtime/engine/core_pool.h"
@@ -47,6 +48,9 @@ class Stream {
 
   // The frame of `recipe` on this stream, after Reserve. `parameters` is the recipe's slot table.
   Frame MakeFrame(const Recipe& recipe, const void* const* parameters, ReplayErrors* errors) const;
+
+  // What Reserve made room for: where inputs, outputs and arena of `recipe` lie.
+  absl::Span<std::byte> Block(const Recipe& recipe) const;
 
   // Runs every launch in order. Between the first and the last: no allocation, no lock, no string,
   // no map. With `end`, which is the frame's, launches that begin after a data error do nothing:

@@ -1,7 +1,6 @@
 #include "runtime/engine/trial_run.h"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include "absl/algorithm/container.h"
@@ -36,28 +35,26 @@ int64_t LiveRows(const Recipe& recipe, const Launch& launch) {
   return std::max<int64_t>(1, static_cast<int64_t>(rows));
 }
 
-// The operands of a launch that is timed with `share` of its rows. Those that a replay writes or
-// gathers lie side by side at the begin of the stream's block, not where the recipe has them: a
-// trial touches as much memory as one launch with so few rows does.
+// The operands of a launch that is timed. Those that a replay writes or gathers lie side by side in
+// the stream's block, not where the recipe has them: a trial touches as much memory as one launch
+// does with the rows that it is timed with, not as much as all of them.
 class TrialOperands {
  public:
-  TrialOperands(const Recipe& recipe, int launch, const Frame& frame, double share) {
+  TrialOperands(const Recipe& recipe, int launch, const Frame& frame, absl::Span<std::byte> block) {
     const std::vector<Operand>& operands = recipe.launches[launch].operands;
-    // The stream's block, see Stream::MakeFrame.
-    auto* next = const_cast<std::byte*>(frame.inputs);
-    const std::byte* const end = next + recipe.frame_bytes();
+    const std::vector<OperandNote>& notes = recipe.operand_notes[launch];
+    size_t used = 0;
     for (size_t i = 0; i < operands.size(); ++i) {
       addresses_[i] = Resolve(operands[i], frame);
-      if (!IsMoved(operands[i].space)) continue;
-      const size_t same = absl::c_find(operands, operands[i]) - operands.begin();
-      const OperandNote& note = recipe.operand_notes[launch][i];
+      const size_t bytes = notes[i].bytes;
+      if (!IsMoved(operands[i].space) || bytes == 0) continue;
+      size_t same = 0;  // In place: two operands at one address.
+      while (operands[same] != operands[i] || notes[same].bytes == 0) ++same;
       if (same < i) {
         addresses_[i] = addresses_[same];
-      } else if (note.bytes <= static_cast<uint64_t>(end - next)) {
-        addresses_[i] = next;
-        const bool by_rows = note.role != OperandNote::Role::kWorkspace;
-        const auto bytes = static_cast<double>(note.bytes) * (by_rows ? share : 1);
-        next += std::min<size_t>(AlignUp(static_cast<size_t>(std::ceil(bytes))), end - next);
+      } else if (bytes <= block.size() - used) {
+        addresses_[i] = block.data() + used;
+        used += std::min(AlignUp(bytes), block.size() - used);
       }
     }
   }
@@ -135,10 +132,7 @@ void TrialRun::Time(const Turn& turn, size_t contender, const Sample& sample) {
   IgnoreErrors errors;
   Frame frame = stream_.MakeFrame(recipe, turn.addresses.data(), &errors);
   frame.live_rows = LiveRows(recipe, launch);
-  const double share = frame.live_rows == 0 ? 1
-                                            : static_cast<double>(frame.live_rows) /
-                                                  static_cast<double>(recipe.rows);
-  TrialOperands operands(recipe, sample.launch, frame, share);
+  TrialOperands operands(recipe, sample.launch, frame, stream_.Block(recipe));
   for (size_t i = 0; i < launch.operands.size(); ++i) {
     const OperandNote& note = recipe.operand_notes[sample.launch][i];
     // What the launch before would have left, in the cache as it would be.
@@ -146,9 +140,9 @@ void TrialRun::Time(const Turn& turn, size_t contender, const Sample& sample) {
         !TrialOperands::IsMoved(launch.operands[i].space)) {
       continue;
     }
-    const auto floats = static_cast<double>(note.bytes / sizeof(float));
-    std::fill_n(static_cast<float*>(operands.addresses()[i]), static_cast<int64_t>(floats * share),
-                kFill);
+    auto floats = static_cast<int64_t>(note.bytes / sizeof(float));
+    if (frame.live_rows > 0) floats = (floats * frame.live_rows + recipe.rows - 1) / recipe.rows;
+    std::fill_n(static_cast<float*>(operands.addresses()[i]), floats, kFill);
   }
   const LaunchArgs args = {.operands = operands.addresses(),
                            .params = launch.params.get(),
