@@ -6,7 +6,8 @@
 
 namespace reprise::cpu {
 
-// `count` bytes, few as a rule; their number is the same many times in a row.
+// Any number of bytes. Meant for few, of which the same number is copied many times in a row, so
+// that the branches are foreseen.
 inline void CopyBytes(const uint8_t* from, int64_t count, uint8_t* to) {
   const auto copy = [&](auto word, int64_t at) {
     std::memcpy(&word, from + at, sizeof(word));

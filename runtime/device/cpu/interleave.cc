@@ -91,7 +91,6 @@ constexpr InterleaveKernels kInterleaveKernels[] = {kKernelsOf<uint8_t>, kKernel
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-#include <bit>
 
 namespace reprise::cpu {
 

@@ -162,6 +162,22 @@ void RunTiles(const LaunchArgs& launch) {
 
 // Elements of a plane that a part takes at a time.
 constexpr int64_t kPlaneBlock = 4096;
+// Shorter planes are not worth it.
+constexpr int64_t kShortestPlane = 16;
+
+// copy(place, first, size) for the share of a part of planes of `plane` elements: those from
+// `first` on, of the matrix at `place`.
+template <class F>
+void ForEachPlaneBlock(const CopyParams& p, const LaunchArgs& launch, const Matrices& matrices,
+                       int64_t plane, F copy) {
+  const int64_t blocks = (plane + kPlaneBlock - 1) / kPlaneBlock;
+  const int64_t live = LiveOf(matrices.count(), p.batch_rows, *launch.frame);
+  const ItemRange range = RangeOfPart(live * blocks, 1, launch.part, launch.parts);
+  for (int64_t unit = range.begin; unit < range.end; ++unit) {
+    const int64_t first = unit % blocks * kPlaneBlock;
+    copy(matrices.At(unit / blocks), first, std::min(kPlaneBlock, plane - first));
+  }
+}
 
 // The turned dim are a few planes, side by side in the input.
 template <class T>
@@ -170,17 +186,12 @@ void RunApart(const LaunchArgs& launch) {
   const T* from = static_cast<const T*>(launch.operands[0]) + p.offset;
   T* to = static_cast<T*>(launch.operands[p.out]);
   const Matrices matrices(p.walk, p.turned_dim);
-  const int64_t planes = p.walk.sizes[p.turned_dim], size = p.walk.sizes[p.walk.dims - 1];
-  const int64_t blocks = (size + kPlaneBlock - 1) / kPlaneBlock;
-  const int64_t live = LiveOf(matrices.count(), p.batch_rows, *launch.frame);
-  const ItemRange range = RangeOfPart(live * blocks, 1, launch.part, launch.parts);
-  for (int64_t unit = range.begin; unit < range.end; ++unit) {
-    const Matrices::Place place = matrices.At(unit / blocks);
-    const int64_t first = unit % blocks * kPlaneBlock;
-    p.interleave->apart(from + place.in + first * planes, planes,
-                        std::min(kPlaneBlock, size - first), to + place.out + first,
-                        matrices.out_row());
-  }
+  const int64_t planes = p.walk.sizes[p.turned_dim];
+  ForEachPlaneBlock(p, launch, matrices, p.walk.sizes[p.walk.dims - 1],
+                    [&](const Matrices::Place& place, int64_t first, int64_t size) {
+                      p.interleave->apart(from + place.in + first * planes, planes, size,
+                                          to + place.out + first, matrices.out_row());
+                    });
 }
 
 // The last dim are a few planes, side by side in the output.
@@ -190,16 +201,12 @@ void RunTogether(const LaunchArgs& launch) {
   const T* from = static_cast<const T*>(launch.operands[0]) + p.offset;
   T* to = static_cast<T*>(launch.operands[p.out]);
   const Matrices matrices(p.walk, p.turned_dim);
-  const int64_t size = p.walk.sizes[p.turned_dim], planes = p.walk.sizes[p.walk.dims - 1];
-  const int64_t blocks = (size + kPlaneBlock - 1) / kPlaneBlock;
-  const int64_t live = LiveOf(matrices.count(), p.batch_rows, *launch.frame);
-  const ItemRange range = RangeOfPart(live * blocks, 1, launch.part, launch.parts);
-  for (int64_t unit = range.begin; unit < range.end; ++unit) {
-    const Matrices::Place place = matrices.At(unit / blocks);
-    const int64_t first = unit % blocks * kPlaneBlock;
-    p.interleave->together(from + place.in + first, p.walk.inner_stride(0), planes,
-                           std::min(kPlaneBlock, size - first), to + place.out + first * planes);
-  }
+  const int64_t planes = p.walk.sizes[p.walk.dims - 1];
+  ForEachPlaneBlock(p, launch, matrices, p.walk.sizes[p.turned_dim],
+                    [&](const Matrices::Place& place, int64_t first, int64_t size) {
+                      p.interleave->together(from + place.in + first, p.walk.inner_stride(0),
+                                             planes, size, to + place.out + first * planes);
+                    });
 }
 
 enum class Way : uint8_t { kRuns, kTiles, kApart, kTogether };
@@ -208,13 +215,15 @@ enum class Way : uint8_t { kRuns, kTiles, kApart, kTogether };
 Way WayOf(CopyParams& params) {
   const Walk<1>& walk = params.walk;
   const int64_t in_stride = walk.inner_stride(0);
-  if (in_stride <= 1 || walk.dims < 2) return Way::kRuns;
+  if (in_stride <= 1 || walk.dims < 2 || walk.elements == 0) return Way::kRuns;
   const size_t last = walk.dims - 1;
   Way way = Way::kRuns;
   for (size_t d = 0; d < last; ++d) {
     if (walk.strides[0][d] != 1 || walk.sizes[d] < 2) continue;
-    const bool apart = walk.sizes[d] == in_stride && in_stride <= kMostPlanes;
-    const bool together = d + 1 == last && walk.sizes[last] <= kMostPlanes;
+    const bool apart = walk.sizes[d] == in_stride && in_stride <= kMostPlanes &&
+                       walk.sizes[last] >= kShortestPlane;
+    const bool together =
+        d + 1 == last && walk.sizes[last] <= kMostPlanes && walk.sizes[d] >= kShortestPlane;
     if (!apart && !together && walk.sizes[d] < kShortestTile) continue;
     params.turned_dim = d;
     way = apart ? Way::kApart : together ? Way::kTogether : Way::kTiles;

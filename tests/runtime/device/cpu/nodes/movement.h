@@ -59,6 +59,13 @@ inline constexpr const char* kMovement[] = {
     "input %x: f32[2, 8, 5, 40]\n%y: ? = DepthToSpace(%x) {blocksize = 2, mode = \"CRD\"}\noutput "
     "%y",
     "input %x: u8[2, 3, 8, 66]\n%y: ? = SpaceToDepth(%x) {blocksize = 2}\noutput %y",
+    // Nothing at all, and planes shorter than a vector.
+    "input %x: f32[0, 8]\n%y: ? = Transpose(%x)\noutput %y",
+    "input %x: f32[2, 12, 0, 64]\n%y: ? = Transpose(%x) {perm = [0, 1, 3, 2]}\noutput %y",
+    "input %x: i64[5, 0, 3]\n%y: ? = Transpose(%x) {perm = [0, 2, 1]}\noutput %y",
+    "input %x: f32[50, 2, 2]\n%y: ? = Transpose(%x) {perm = [0, 2, 1]}\noutput %y",
+    "input %x: f32[3, 7000]\n%y: ? = Transpose(%x)\noutput %y",
+    "input %x: u8[5000, 2]\n%y: ? = Transpose(%x)\noutput %y",
     // Pieces of a few bytes.
     "input %a: f32[300, 1]\ninput %b: f32[300, 2]\ninput %c: f32[300, 3]\ninput %d: f32[300, 4]\n"
     "%y: ? = Concat(%a, %b, %c, %d) {axis = 1}\noutput %y",
