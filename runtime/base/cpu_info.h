@@ -21,6 +21,11 @@ inline constexpr std::array<absl::string_view, static_cast<size_t>(kHighestIsa) 
     "baseline", "avx2", "avx2_vnni", "avx512", "avx512_vnni", "avx512_bf16", "amx"};
 
 absl::string_view IsaName(Isa isa);
+// The tier whose code for floats `isa` runs: products of bytes and of bfloat16 are all that others
+// add.
+constexpr Isa FloatTier(Isa isa) {
+  return isa >= Isa::kAvx512 ? Isa::kAvx512 : isa >= Isa::kAvx2 ? Isa::kAvx2 : isa;
+}
 std::optional<Isa> ParseIsa(absl::string_view name);
 
 // The highest tier that CPU and operating system support. The same all the time: the first call

@@ -7,12 +7,20 @@
 #define REPRISE_CPU_BYTE_PRODUCTS_INL_H_
 #endif
 
+#include <cstring>
+
 #include "hwy/highway.h"
 #include "runtime/device/cpu/math-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace reprise::cpu::HWY_NAMESPACE {
 namespace {
+
+HWY_INLINE uint32_t LoadWord(const uint8_t* p) {
+  uint32_t word;
+  std::memcpy(&word, p, sizeof(word));
+  return word;
+}
 
 // How bytes are multiplied.
 enum class Form { kWidened, kVnni };

@@ -31,7 +31,7 @@ constexpr Core kCores[] = {
 
 const char* CoreFor(Isa max_isa) {
   const Isa machine = DetectIsa();
-  const Isa isa = std::min(max_isa, machine);
+  const Isa isa = UsableIsa(max_isa);
   // Bfloat16 is all that Cooperlake adds.
   if (isa >= Isa::kAvx512) return "SkylakeX";
   if (isa >= Isa::kAvx2) return "Haswell";

@@ -196,7 +196,9 @@ void PackInt8(const Int8Source& b, int64_t k, int64_t n, float scale, void* pack
 }
 
 void Unpacked(const UnpackedGemmArgs& args, const GemmPart& part) {
-  const GemmArgs& gemm = args.gemm;
+  GemmArgs gemm = args.gemm;
+  // Behind the panel in scratch there is nothing to ask for.
+  gemm.blocking.near = GemmBlocking::Near::kYes;
   for (int64_t panel = part.panel_begin; panel < part.panel_end; ++panel) {
     const int64_t column = panel * kPanel;
     // For few rows a whole panel of a row-major B is read where it lies. For more, a panel side by

@@ -27,6 +27,9 @@ enum class Activation : uint8_t {
   kQuickGelu,
 };
 
+// Bytes of a first-level cache that holds a stretch of a panel beside the rows of A.
+inline constexpr int64_t kRoomyCacheBytes = 48 * 1024;
+
 // How a product of packed weights walks over its operands. The order of every sum is the same, and
 // so is every bit of the result: only the caches see a difference, and which walk suits them best
 // is measured (see KernelOption::question).
@@ -34,8 +37,9 @@ struct GemmBlocking {
   // What is asked for while a stretch of a panel is computed: the stretch behind it, or the same
   // one of the next panel.
   enum class Fetch : uint8_t { kStretch, kPanel };
-  // Whether lines that are asked for far ahead are asked for once more, close to their use; by the
-  // number of rows and the first-level cache unless it is said.
+  // Whether lines that are asked for far ahead, in the second-level cache, are asked for once more,
+  // close to their use; by the number of rows unless it is said. For a lone tile nothing said
+  // means, where the first-level cache is roomy, that lines are asked for there, far ahead.
   enum class Near : uint8_t { kByRows, kNo, kYes };
 
   int64_t row_tiles = 16;  // tiles of rows of A that stay in the cache while all panels pass by
@@ -124,7 +128,7 @@ struct GemmKernels {
   void (*unpacked)(const UnpackedGemmArgs& args, const GemmPart& part);
   // Weights stored as int8: a fourth of the bytes, widened on their way. `pack_int8` writes
   // PackedInt8Bytes(k, n) bytes; `part_int8` is `part` for packed_b of that form. The factor of a
-  // column comes to its sums at the end.
+  // column comes to its sums at the end. With `int8_words` the form is that of gemm_digits.cc.
   void (*pack_int8)(const Int8Source& b, int64_t k, int64_t n, float scale, void* packed);
   void (*part_int8)(const GemmArgs& args, const GemmPart& part);
   // Weights stored in half, widened on their way: half of the bytes. `pack_half` writes
@@ -136,12 +140,14 @@ struct GemmKernels {
   int64_t (*part_scratch_bytes)(int64_t m, int64_t k, bool int8) = nullptr;
   GemmCosts costs = {};
   GemmCosts int8_costs = {};
+  bool int8_words = false;
 
   int64_t Panels(int64_t n) const { return (n + panel_columns - 1) / panel_columns; }
   int64_t PackedFloats(int64_t k, int64_t n) const { return Panels(n) * panel_columns * k; }
-  // The factors of all columns, then the panels.
+  // The factors of all columns, then the panels; with words offsets between them.
   int64_t PackedInt8Bytes(int64_t k, int64_t n) const {
-    return Panels(n) * panel_columns * (static_cast<int64_t>(sizeof(float)) + k);
+    const int64_t of_column = int8_words ? 8 + (k + 3) / 4 * 4 : 4 + k;
+    return Panels(n) * panel_columns * of_column;
   }
   int64_t PackedHalves(int64_t k, int64_t n) const { return PackedFloats(k, n); }
   int64_t UnpackedScratchFloats(int64_t k) const { return panel_columns * k; }
@@ -164,8 +170,11 @@ const GemmKernels& GemmKernelsFor(Isa isa);
 // null where `isa` has none. Pays from a few rows on. See gemm_amx.cc.
 const GemmKernels* TileGemmKernelsFor(Isa isa);
 
-// The same with weights stored as int8 multiplied as bytes, which A's rows are made of meanwhile;
-// null where `isa` has no instruction for that. Pays from some rows on. See gemm_digits.cc.
+// The same, but that weights stored as int8 are packed in another way, and multiplied as bytes,
+// which A's rows are made into: up to kDeepestDigits deep. Null where `isa` has no instruction for
+// that. See gemm_digits.cc.
 const GemmKernels* DigitGemmKernelsFor(Isa isa);
+// Sums of more may leave 32 bits.
+inline constexpr int64_t kDeepestDigits = int64_t{1} << 16;
 
 }  // namespace reprise::cpu

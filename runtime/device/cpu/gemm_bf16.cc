@@ -89,12 +89,6 @@ void RoundRows(const float* a, int64_t lda, int64_t rows, int64_t k, float* to) 
   }
 }
 
-// The compiler keeps `pointer` in a register of its own.
-HWY_INLINE const float* Kept(const float* pointer) {
-  asm("" : "+r"(pointer));
-  return pointer;
-}
-
 // kRows rows of A (as `form` lies in scratch) times a panel.
 template <int kRows, Form form>
 HWY_NOINLINE void Bf16Tile(const float* HWY_RESTRICT a, int64_t lda, const uint32_t* HWY_RESTRICT b,

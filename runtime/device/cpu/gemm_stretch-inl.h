@@ -37,10 +37,9 @@ constexpr int64_t kNearRows = 24;
 constexpr int64_t kFarBytes = 16384;
 constexpr int kStreamedRows = HWY_TARGET == HWY_AVX3 ? 6 : 0;
 constexpr int64_t kRowBytes = kPanel * static_cast<int64_t>(sizeof(float));
-constexpr int64_t kRoomyCache = 48 * 1024;  // bytes of a first-level cache that holds a stretch
 
 HWY_INLINE bool RoomyCache() {
-  static const bool roomy = FirstLevelCacheBytes() >= kRoomyCache;
+  static const bool roomy = FirstLevelCacheBytes() >= kRoomyCacheBytes;
   return roomy;
 }
 

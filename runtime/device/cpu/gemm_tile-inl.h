@@ -60,13 +60,6 @@ HWY_INLINE VF LoadRow(F32 d, const Half* p) {
   return hn::PromoteTo(d, hn::LoadU(hn::Rebind<Half, F32>(), p));
 }
 
-// The compiler keeps `pointer` in a register of its own, in place of computing it from another one
-// at each use.
-HWY_INLINE const float* Kept(const float* pointer) {
-  asm("" : "+r"(pointer));
-  return pointer;
-}
-
 // kRows rows of A times the first kVecs vectors of a panel: the inner loop of everything.
 template <int kRows, Panel kKind, int kVecs>
 HWY_NOINLINE void Tile(const float* HWY_RESTRICT a, int64_t lda, const void* panel,
@@ -103,9 +96,8 @@ HWY_NOINLINE void Tile(const float* HWY_RESTRICT a, int64_t lda, const void* pan
         __builtin_prefetch(bytes + kNarrowFar + at, /*rw=*/0, /*locality=*/2);
       }
     } else if constexpr (kKind == Panel::kPackedAhead) {
-      // A single row is faster without.
       const char* const bytes = reinterpret_cast<const char*>(row) + kFarBytes;
-      HWY_UNROLL(4) for (int64_t at = 0; kRows > 1 && at < kRowBytes; at += kLine) {
+      HWY_UNROLL(4) for (int64_t at = 0; at < kRowBytes; at += kLine) {
         __builtin_prefetch(bytes + at, /*rw=*/0, /*locality=*/3);
       }
     } else if constexpr (kKind != Panel::kPackedLone || kRows > kStreamedRows) {

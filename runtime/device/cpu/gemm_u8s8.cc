@@ -4,8 +4,10 @@
 #include "runtime/device/cpu/gemm_u8s8.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <optional>
+#include <utility>
 
 #include "runtime/device/cpu/targets.h"
 
@@ -25,25 +27,12 @@ namespace {
 
 // Rows of a tile of C: of the vectors of AVX2 widening needs more than products of floats do.
 template <Form form>
-constexpr int kByteRows = HWY_TARGET == HWY_AVX2&& form == Form::kWidened ? 4 : kTileRows;
+constexpr int kByteRows = (HWY_TARGET == HWY_AVX2) && (form == Form::kWidened) ? 4 : kTileRows;
 // Words of A at a time.
 constexpr int kUnrolledWords = 2;
 // With few tiles only asking far ahead hides the way from memory: bytes.
 constexpr int64_t kNearBytes = 1536;
 constexpr int64_t kFarAheadBytes = 8192;
-
-HWY_INLINE uint32_t LoadWord(const uint8_t* p) {
-  uint32_t word;
-  std::memcpy(&word, p, sizeof(word));
-  return word;
-}
-
-// The compiler keeps `pointer` in a register of its own, in place of computing it from another one
-// at each use.
-HWY_INLINE const uint8_t* KeptBytes(const uint8_t* pointer) {
-  asm("" : "+r"(pointer));
-  return pointer;
-}
 
 // kRows rows of A times a panel of kVecs vectors. kFew: few tiles read it, see kFewTiles.
 template <Form form, bool kASigned, int kRows, int kVecs, bool kFew>
@@ -56,8 +45,8 @@ HWY_NOINLINE void ByteTile(const uint8_t* HWY_RESTRICT a, int64_t lda,
   BeginSums(tile, acc);
 
   // Every third row of A has a pointer; the two behind it are an index away.
-  const uint8_t* HWY_RESTRICT a3 = kRows > 3 ? KeptBytes(a + 3 * lda) : nullptr;
-  const uint8_t* HWY_RESTRICT a6 = kRows > 6 ? KeptBytes(a + 6 * lda) : nullptr;
+  const uint8_t* HWY_RESTRICT a3 = kRows > 3 ? Kept(a + 3 * lda) : nullptr;
+  const uint8_t* HWY_RESTRICT a6 = kRows > 6 ? Kept(a + 6 * lda) : nullptr;
   // Row `u` of those of B that are next, times words of A.
   const auto step = [&](int u, const auto& word_of_row) HWY_ATTR {
     const uint8_t* HWY_RESTRICT row = b + u * kRowBytesOfB;
@@ -127,26 +116,25 @@ HWY_NOINLINE void ByteTile(const uint8_t* HWY_RESTRICT a, int64_t lda,
 
 using ByteTileFunction = void (*)(const uint8_t*, int64_t, const uint8_t*, int64_t, Ahead,
                                   const ByteTileOut&);
+template <Form form, bool kASigned, int kVecs, bool kFew, size_t... kRowsLessOne>
+constexpr std::array<ByteTileFunction, kByteRows<form>> ByteTilesOf(
+    std::index_sequence<kRowsLessOne...>) {
+  return {ByteTile<form, kASigned, kRowsLessOne + 1, kVecs, kFew>...};
+}
 // By rows - 1.
 template <Form form, bool kASigned, int kVecs, bool kFew>
-constexpr ByteTileFunction kByteTiles[] = {
-    ByteTile<form, kASigned, 1, kVecs, kFew>, ByteTile<form, kASigned, 2, kVecs, kFew>,
-    ByteTile<form, kASigned, 3, kVecs, kFew>, ByteTile<form, kASigned, 4, kVecs, kFew>,
-    ByteTile<form, kASigned, 5, kVecs, kFew>, ByteTile<form, kASigned, 6, kVecs, kFew>,
-#if HWY_TARGET == HWY_AVX3
-    ByteTile<form, kASigned, 7, kVecs, kFew>, ByteTile<form, kASigned, 8, kVecs, kFew>,
-#endif
-};
+constexpr std::array<ByteTileFunction, kByteRows<form>> kByteTiles =
+    ByteTilesOf<form, kASigned, kVecs, kFew>(std::make_index_sequence<kByteRows<form>>());
 
 // By rows - 1, for a panel of `vectors` vectors.
 template <Form form, bool kASigned>
 const ByteTileFunction* ByteTilesFor(int64_t vectors, bool few) {
   if (vectors == kVectors) {
-    return few ? kByteTiles<form, kASigned, kVectors, true>
-               : kByteTiles<form, kASigned, kVectors, false>;
+    return few ? kByteTiles<form, kASigned, kVectors, true>.data()
+               : kByteTiles<form, kASigned, kVectors, false>.data();
   }
-  if (vectors == 1) return kByteTiles<form, kASigned, 1, false>;
-  return kByteTiles<form, kASigned, (kVectors > 2 ? 2 : 1), false>;
+  if (vectors == 1) return kByteTiles<form, kASigned, 1, false>.data();
+  return kByteTiles<form, kASigned, (kVectors > 2 ? 2 : 1), false>.data();
 }
 
 // Of what is finished as bytes; nullopt: of floats or integers.

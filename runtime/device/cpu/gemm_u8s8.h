@@ -106,9 +106,9 @@ struct U8S8Kernels {
   GemmPart Partition(int64_t m, int64_t n, int parts, int part) const;
 };
 
-// Of the highest tier that is not above `isa`: by the vectors' own products of bytes (AVX512_VNNI)
-// where `isa` has them, else widened to int16. All kernels of the tiers from AVX-512 on read the
-// same packed bytes, whose rows of 16 words are also what a tile unit would multiply.
+// Of the highest tier that is not above `isa`: by the vectors' own products of bytes (AVX512_VNNI,
+// AVX-VNNI) where `isa` has them, else widened to int16. All kernels of the tiers from AVX-512 on
+// read the same packed bytes, whose rows of 16 words are also what a tile unit would multiply.
 const U8S8Kernels& U8S8KernelsFor(Isa isa);
 
 }  // namespace reprise::cpu

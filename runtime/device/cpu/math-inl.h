@@ -28,9 +28,8 @@
 #include <cmath>
 #include <cstdint>
 
-#include "runtime/ops/unary.h"
-
 #include "hwy/highway.h"
+#include "runtime/ops/unary.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace reprise::cpu::HWY_NAMESPACE {
@@ -47,6 +46,14 @@ HWY_INLINE VF LoadPart(F32 d, const float* p, int64_t count) {
 
 HWY_INLINE void StorePart(VF v, F32 d, float* p, int64_t count) {
   hn::BlendedStore(v, hn::FirstN(d, static_cast<size_t>(count)), d, p);
+}
+
+// The compiler keeps `pointer` in a register of its own, in place of computing it from another one
+// at each use.
+template <class T>
+HWY_INLINE const T* Kept(const T* pointer) {
+  asm("" : "+r"(pointer));
+  return pointer;
 }
 
 // sum += a * b, in the register that `sum` has: the compiler's own choice of form and order copies

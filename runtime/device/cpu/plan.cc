@@ -38,7 +38,7 @@ double NodeView::ParameterBytes() const {
 Candidate MakeCandidate(const CpuTarget& target, const NodeView& node, absl::string_view name,
                         KernelFn run, std::shared_ptr<const void> params, double flops) {
   Candidate candidate;
-  candidate.option.kernel = absl::StrCat(name, "_", IsaName(std::min(target.isa, Isa::kAvx512)));
+  candidate.option.kernel = absl::StrCat(name, "_", IsaName(FloatTier(target.isa)));
   candidate.bound.run = run;
   candidate.bound.params = std::move(params);
   candidate.bound.work = {

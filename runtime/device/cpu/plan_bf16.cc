@@ -122,7 +122,7 @@ std::vector<Candidate> Bf16Candidates(const CpuTarget& target, const NodeView& n
   if (const Bf16Kernels* dot = Bf16DotKernelsFor(target.isa)) {
     add(*dot, IsaName(Isa::kAvx512Bf16));
   }
-  add(Bf16KernelsFor(target.isa), IsaName(std::min(target.isa, Isa::kAvx512)));
+  add(Bf16KernelsFor(target.isa), IsaName(FloatTier(target.isa)));
   if (candidates.size() < 2) return candidates;
   const std::string question =
       absl::StrCat(candidates.front().option.kernel, ": ", product.Detail(), ", weights");

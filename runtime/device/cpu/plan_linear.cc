@@ -123,18 +123,20 @@ void ReadNarrow(const Product& product, int64_t bytes, LaunchWork& work) {
   work.weight_bytes -= saved;
 }
 
-// Like Packed, of weights that the model stores as int8: they stay so.
+// Like Packed, of weights that the model stores as int8: they stay so, in the form that the kernels
+// of `params` read.
 Candidate PackedInt8(const CpuTarget& target, const NodeView& node, const ProductParams& params,
                      const Int8Weights& weights) {
   const Product& product = params.product;
   Candidate candidate = MakeCandidate(target, node, "gemm_int8",
                                       RunWeights<&GemmKernels::part_int8>, params, product.flops());
-  const int64_t bytes = target.gemm.PackedInt8Bytes(product.k, product.n);
+  const int64_t bytes = params.kernels->PackedInt8Bytes(product.k, product.n);
   PrepareStep step = {.input = 1,
                       .op = kPackInt8Op,
-                      .attributes = {{"panel", target.gemm.panel_columns},
+                      .attributes = {{"panel", params.kernels->panel_columns},
                                      {"scale", product.alpha},
-                                     {"transposed", int64_t{product.transposed_b}}},
+                                     {"transposed", int64_t{product.transposed_b}},
+                                     {"words", int64_t{params.kernels->int8_words}}},
                       .dtype = DType::kUInt8,
                       .shape = {bytes}};
   step.parts.push_back(weights.values);
@@ -192,10 +194,14 @@ std::vector<Walk> WalksOf(const CpuTarget& target, const Product& product, bool 
   const int64_t tiles = (product.m + target.gemm.tile_rows - 1) / target.gemm.tile_rows;
   if (!narrow) {
     const GemmBlocking whole = {.depth = kWhole, .fetch = GemmBlocking::Fetch::kPanel};
-    if (tiles == 1 || (tiles <= kShort && tiles > kFew)) {
+    // Where a lone tile asks for lines in the first-level cache, it pays no heed to what is
+    // fetched.
+    const bool first_level = tiles == 1 && FirstLevelCacheBytes() >= kRoomyCacheBytes;
+    if (first_level || (tiles <= kShort && tiles > kFew)) {
       walks.push_back({"near", {.near = Near::kYes}});
     }
-    if (tiles <= kFew || product.k > target.gemm.stretch_rows()) walks.push_back({"whole", whole});
+    if ((tiles <= kFew && !first_level) || product.k > target.gemm.stretch_rows())
+      walks.push_back({"whole", whole});
     if (tiles > kUsualTiles && product.k <= kWhole) {
       walks.push_back({"long", {.row_tiles = kLong, .depth = kWhole}});
     }
@@ -219,29 +225,11 @@ bool SuitsTiles(const Product& product, bool int8) {
   return product.weights && enough && product.k >= kFewestDepth && product.k <= kMostDepth;
 }
 
-// Whether digits are the usual way for this product: the weights' words are made anew in each
-// launch, and fewer rows read int8 at the rate of memory anyway.
-bool SuitsDigits(const Product& product) {
-  constexpr int64_t kFewestRows = 24;
-  // Less is mostly padding; sums of more may leave 32 bits, and the scratch.
-  constexpr int64_t kFewestDepth = 32, kMostDepth = 16384;
-  return product.weights && product.m >= kFewestRows && product.k >= kFewestDepth &&
-         product.k <= kMostDepth;
-}
-
-// Kernels over the same packed weights that suit the product better than the usual ones; null where
-// there are none.
-struct ManyRows {
-  const GemmKernels* kernels = nullptr;
-  absl::string_view name;
-};
-ManyRows ManyRowsFor(Isa isa, const Product& product, bool int8) {
-  if (const GemmKernels* tiles = TileGemmKernelsFor(isa)) {
-    if (!SuitsTiles(product, int8)) return {};
-    return {tiles, int8 ? "gemm_int8_amx" : "gemm_amx"};
-  }
-  if (int8 && SuitsDigits(product)) return {DigitGemmKernelsFor(isa), "gemm_int8_vnni"};
-  return {};
+// The kernels that multiply weights stored as int8 as bytes, for any number of rows; null where the
+// tile unit takes them, or nothing does.
+const GemmKernels* DigitsFor(const CpuTarget& target, const Product& product, bool int8) {
+  const bool asked = int8 && product.k <= kDeepestDigits && target.isa < Isa::kAmx;
+  return asked ? DigitGemmKernelsFor(target.isa) : nullptr;
 }
 
 // The product by the kernels of this folder, the usual walk first; nothing where they do not take
@@ -260,7 +248,7 @@ std::vector<Candidate> OwnCandidates(const CpuTarget& target, const NodeView& no
   const std::optional<Int8Weights> int8 =
       product.weights ? SplitInt8(node.parameter(1), product.transposed_b ? 0 : 1) : std::nullopt;
   const GemmKernels* const tiles = TileGemmKernelsFor(target.isa);
-  const ManyRows many = ManyRowsFor(target.isa, product, int8.has_value());
+  const GemmKernels* const digits = DigitsFor(target, product, int8.has_value());
   // The tile unit reads floats, and the baseline widens one by one.
   const bool widens = product.weights && product.alpha == 1 && tiles == nullptr &&
                       target.isa >= Isa::kAvx2 && target.gemm_provider != GemmProvider::kOpenBlas;
@@ -279,20 +267,27 @@ std::vector<Candidate> OwnCandidates(const CpuTarget& target, const NodeView& no
     candidate.bound.detail = product.Detail();
     return candidate;
   };
-  if (many.kernels != nullptr) {
-    params.kernels = many.kernels;
+  // By kernels that need scratch.
+  const auto add_by = [&](const GemmKernels& kernels, absl::string_view name) {
+    ProductParams usual = params;
+    params.kernels = &kernels;
     params.workspace = static_cast<int>(node.num_inputs() + node.num_outputs());
-    params.scratch_bytes = many.kernels->PartScratchBytes(product.m, product.k, int8.has_value());
-    const int64_t tile_rows = many.kernels->tile_rows;
+    params.scratch_bytes = kernels.PartScratchBytes(product.m, product.k, int8.has_value());
     const int64_t most_parts =
-        (product.m + tile_rows - 1) / tile_rows * many.kernels->Panels(product.n);
+        (product.m + kernels.tile_rows - 1) / kernels.tile_rows * kernels.Panels(product.n);
     params.scratch_parts = static_cast<int>(std::min<int64_t>(target.scratch_parts, most_parts));
     KernelOption& option = add().option;
-    option.kernel = std::string(many.name);
+    option.kernel = std::string(name);
     option.workspace_bytes = static_cast<size_t>(params.scratch_parts * params.scratch_bytes);
-    params.kernels = &target.gemm;
-    params.workspace = kNoOperand;
-    // One other way is enough to ask about: the walks differ by less than these.
+    params = usual;
+  };
+  if (digits != nullptr) {
+    add_by(*digits, "gemm_int8_vnni");
+    return candidates;
+  }
+  if (tiles != nullptr && SuitsTiles(product, int8.has_value())) {
+    add_by(*tiles, int8.has_value() ? "gemm_int8_amx" : "gemm_amx");
+    // One other way is enough to ask about: the walks differ by less than the units.
     add();
     return candidates;
   }
@@ -405,8 +400,10 @@ absl::StatusOr<Tensor> RunPackInt8(const CpuTarget& target, const Attributes& at
                                    const Tensor& values, const Tensor* scales,
                                    WeightMemory& memory) {
   const bool transposed = attributes.Int("transposed", 0) != 0;
-  if (values.dtype() != DType::kInt8 || values.shape().size() != 2 ||
-      attributes.Int("panel", 0) != target.gemm.panel_columns) {
+  const bool words = attributes.Int("words", 0) != 0;
+  const GemmKernels* const kernels = words ? DigitGemmKernelsFor(target.isa) : &target.gemm;
+  if (values.dtype() != DType::kInt8 || values.shape().size() != 2 || kernels == nullptr ||
+      attributes.Int("panel", 0) != kernels->panel_columns) {
     return absl::InternalError(absl::StrCat(kPackInt8Op, " of ", DTypeName(values.dtype()), " ",
                                             ShapeToString(values.shape()), " into panels of ",
                                             attributes.Int("panel", 0), " columns on a device of ",
@@ -420,9 +417,9 @@ absl::StatusOr<Tensor> RunPackInt8(const CpuTarget& target, const Attributes& at
                                             DTypeName(scales->dtype()), " ",
                                             ShapeToString(scales->shape())));
   }
-  const int64_t bytes = target.gemm.PackedInt8Bytes(k, n);
+  const int64_t bytes = kernels->PackedInt8Bytes(k, n);
   std::shared_ptr<std::byte> packed = memory.Allocate(static_cast<size_t>(bytes));
-  target.gemm.pack_int8(
+  kernels->pack_int8(
       {.data = static_cast<const int8_t*>(values.data()),
        .ld = values.shape()[1],
        .transposed = transposed,

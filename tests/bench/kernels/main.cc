@@ -1,6 +1,6 @@
 // Rates of the cpu device's hot kernels beside the machine's own limits, one thread:
 //
-//   bench_kernels [--isa avx2|avx512] [--only gemm|weights|bytes|unpacked|attention]
+//   bench_kernels [--isa TIER] [--only gemm|weights|bytes|unpacked|attention]
 //                 [--seconds-per-case 0.2]
 //
 // GEMM shapes are those of MiniLM; each line alternates ours and OpenBLAS (loaded at run time, with
@@ -224,13 +224,14 @@ void BenchWeights(Isa isa, double seconds) {
   const GemmKernels& floats = GemmKernelsFor(isa);
   const GemmKernels* many = TileGemmKernelsFor(isa);
   if (many == nullptr) many = DigitGemmKernelsFor(isa);
+  if (many == nullptr) many = &floats;
   constexpr int64_t kElements = 10'600'000;
   std::printf("\nweights: peak %.1f GF/s, %zu MB read at %.1f GB/s, one thread, %s\n",
               MeasureGflops(isa), kElements * sizeof(float) >> 20,
               MeasureReadBandwidth(isa, kElements * sizeof(float)),
               std::string(IsaName(isa)).c_str());
   std::printf("%6s %6s %6s %9s %9s %9s %9s %9s\n", "m", "k", "n", "floats", "GB/s", "near", "int8",
-              "many rows");
+              "best int8");
   const int64_t shapes[][2] = {{384, 1152}, {1536, 384}, {768, 3072}};
   for (const auto& [k, n] : shapes) {
     const int64_t rows = k, columns = n, matrices = std::max<int64_t>(1, kElements / (k * n));
@@ -240,19 +241,23 @@ void BenchWeights(Isa isa, double seconds) {
                               floats.pack({b.data(), columns, false}, rows, columns, 1,
                                           reinterpret_cast<float*>(packed));
                             });
-    WeightsInTurn as_int8(floats.PackedInt8Bytes(k, n), matrices, [&](std::byte* packed) {
-      floats.pack_int8({reinterpret_cast<const int8_t*>(b.data()), columns, false, scales.data()},
-                       rows, columns, 1, packed);
-    });
+    const Int8Source int8 = {reinterpret_cast<const int8_t*>(b.data()), columns, false,
+                             scales.data()};
+    const auto pack_by = [&](const GemmKernels& kernels) {
+      return [&kernels, int8, rows, columns](std::byte* packed) {
+        kernels.pack_int8(int8, rows, columns, 1, packed);
+      };
+    };
+    WeightsInTurn as_int8(floats.PackedInt8Bytes(k, n), matrices, pack_by(floats));
+    WeightsInTurn for_many(many->PackedInt8Bytes(k, n), matrices, pack_by(*many));
     for (int64_t m : {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 128, 256, 512}) {
       const Floats a(m * k), c(m * n);
-      const AlignedBuffer scratch(
-          many == nullptr ? 0 : static_cast<size_t>(many->PartScratchBytes(m, k, true)));
-      const auto run = [&, rows, columns, m](const GemmKernels& kernels, bool int8,
-                                             GemmBlocking::Near near) {
+      const AlignedBuffer scratch(static_cast<size_t>(many->PartScratchBytes(m, k, true)));
+      const auto run = [&, rows, columns, m](const GemmKernels& kernels, WeightsInTurn& weights,
+                                             bool as_bytes, GemmBlocking::Near near) {
         const GemmArgs args = {.a = a.data(),
                                .lda = rows,
-                               .packed_b = int8 ? as_int8.Next() : as_floats.Next(),
+                               .packed_b = weights.Next(),
                                .c = c.data(),
                                .ldc = columns,
                                .n = columns,
@@ -260,13 +265,14 @@ void BenchWeights(Isa isa, double seconds) {
                                .bias = bias.data(),
                                .blocking = {.near = near},
                                .scratch = scratch.data()};
-        (int8 ? kernels.part_int8 : kernels.part)(args, {0, m, 0, kernels.Panels(columns)});
+        (as_bytes ? kernels.part_int8 : kernels.part)(args, {0, m, 0, kernels.Panels(columns)});
       };
       using Near = GemmBlocking::Near;
-      std::vector<std::function<void()>> functions = {[&] { run(floats, false, Near::kByRows); },
-                                                      [&] { run(floats, false, Near::kYes); },
-                                                      [&] { run(floats, true, Near::kByRows); }};
-      if (many != nullptr) functions.push_back([&] { run(*many, true, Near::kByRows); });
+      const std::vector<std::function<void()>> functions = {
+          [&] { run(floats, as_floats, false, Near::kByRows); },
+          [&] { run(floats, as_floats, false, Near::kYes); },
+          [&] { run(floats, as_int8, true, Near::kByRows); },
+          [&] { run(*many, for_many, true, Near::kByRows); }};
       const std::vector<double> times = Race(functions, seconds);
       const double flops = 2e-9 * static_cast<double>(m * k * n);
       std::printf("%6ld %6ld %6ld %9.1f %9.1f", m, k, n, flops / times[0],
@@ -397,7 +403,7 @@ int main(int argc, char** argv) {
   for (int i = 1; i + 1 < argc; i += 2) {
     if (std::strcmp(argv[i], "--isa") == 0) {
       const auto parsed = reprise::ParseIsa(argv[i + 1]);
-      if (!parsed || *parsed > isa) {
+      if (!parsed || reprise::UsableIsa(*parsed) != *parsed) {
         std::fprintf(stderr, "--isa %s: not a tier of this machine\n", argv[i + 1]);
         return 2;
       }

@@ -58,9 +58,10 @@ class Product {
     fill(residual, m * ldr);
     c_.assign(static_cast<size_t>(m * ldc), kCanary);
     int64_t bytes = 0;
-    for (const GemmKernels* kernels :
-         {TileGemmKernelsFor(DetectIsa()), DigitGemmKernelsFor(DetectIsa())}) {
-      if (kernels != nullptr) bytes = std::max(bytes, kernels->PartScratchBytes(m, k, int8));
+    for (Isa isa : ProductTiers()) {
+      for (const GemmKernels* kernels : {TileGemmKernelsFor(isa), DigitGemmKernelsFor(isa)}) {
+        if (kernels != nullptr) bytes = std::max(bytes, kernels->PartScratchBytes(m, k, int8));
+      }
     }
     scratch_ = AlignedBuffer(static_cast<size_t>(bytes));
   }
@@ -132,7 +133,7 @@ struct Int8Product : Product {
   std::vector<float> scales;
 };
 
-// Of kAmx the kernels of the tile unit, of kAvx512Vnni those by digits.
+// Of kAmx the kernels of the tile unit, of the tiers with products of bytes those by digits.
 class GemmOfTier : public testing::TestWithParam<Isa> {
  protected:
   const GemmKernels& kernels() const {

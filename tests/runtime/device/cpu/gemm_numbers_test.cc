@@ -63,6 +63,80 @@ TEST_P(GemmNumbersTest, InfinityNoNumberAndLargeNumbersStayInTheirRows) {
   }
 }
 
+// Where large elements meet weights of 0 only the small ones are seen: they keep their digits.
+TEST_P(GemmNumbersTest, SmallElementsBesideAFewLargeOnesKeepTheirDigits) {
+  for (const int64_t k : {40, 384, 1537}) {
+    for (const int large : {1, 2, 5}) {
+      if (large * 20 > k) continue;
+      for (const float value : {300.0f, 3e3f, 1e4f, 1.7e9f, -1e30f}) {
+        SCOPED_TRACE(testing::Message() << large << " of " << value << " among " << k);
+        Int8Product p({8, k, 50}, 5, large % 2 == 0);
+        std::vector<int64_t> places;
+        for (int i = 0; i < large; ++i) places.push_back((7 + 13 * i) % k);
+        const auto weight_at = [&](int64_t row, int64_t column) {
+          return p.Source().transposed ? column * p.ldb + row : row * p.ldb + column;
+        };
+        for (const int64_t place : places) {
+          for (int64_t i = 0; i < p.m; i += 2) p.a[i * p.lda + place] = value;
+          for (int64_t j = 0; j < p.n; j += 3) {
+            p.values[weight_at(place, j)] = 0;
+            p.b[weight_at(place, j)] = 0;
+          }
+        }
+        AlignedBuffer packed(static_cast<size_t>(kernels().PackedInt8Bytes(p.k, p.n)));
+        kernels().pack_int8(p.Int8(), p.k, p.n, 1, packed.data());
+        GemmArgs args = p.Args(Activation::kNone);
+        args.packed_b = packed.data();
+        args.bias = nullptr;
+        args.residual = nullptr;
+        kernels().part_int8(args, {0, p.m, 0, kernels().Panels(p.n)});
+        for (int64_t i = 0; i < p.m; ++i) {
+          for (int64_t j = 0; j < p.n; ++j) {
+            double sum = 0, magnitudes = 0;
+            for (int64_t r = 0; r < k; ++r) {
+              const double term = static_cast<double>(p.a[i * p.lda + r]) * p.b[weight_at(r, j)];
+              sum += term;
+              magnitudes += std::abs(term);
+            }
+            // The columns that see a large element round by it in floats, too.
+            ASSERT_NEAR(p.result()[static_cast<size_t>(i * p.ldc + j)], sum,
+                        1e-5 + 5e-6 * magnitudes)
+                << "row " << i << " column " << j;
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_P(GemmNumbersTest, RowsOfAnyMagnitudeHaveTheirDigits) {
+  Int8Product p({9, 67, 50}, 5, false);
+  const float scales[] = {1e-45f, 1e-40f, 1e-36f, 1e-30f, 1.0f, 1e20f, 1e34f, 0.0f, 1e35f};
+  for (int64_t i = 0; i < p.m; ++i) {
+    for (int64_t r = 0; r < p.k; ++r) p.a[i * p.lda + r] *= scales[i];
+  }
+  AlignedBuffer packed(static_cast<size_t>(kernels().PackedInt8Bytes(p.k, p.n)));
+  kernels().pack_int8(p.Int8(), p.k, p.n, 1, packed.data());
+  GemmArgs args = p.Args(Activation::kNone);
+  args.packed_b = packed.data();
+  args.bias = nullptr;
+  args.residual = nullptr;
+  kernels().part_int8(args, {0, p.m, 0, kernels().Panels(p.n)});
+  for (int64_t i = 0; i < p.m; ++i) {
+    for (int64_t j = 0; j < p.n; ++j) {
+      double sum = 0, magnitudes = 0;
+      for (int64_t r = 0; r < p.k; ++r) {
+        const double term = static_cast<double>(p.a[i * p.lda + r]) * p.b[r * p.ldb + j];
+        sum += term;
+        magnitudes += std::abs(term);
+      }
+      // Numbers near the smallest normal one lose theirs.
+      ASSERT_NEAR(p.result()[static_cast<size_t>(i * p.ldc + j)], sum, 2e-36 + 5e-6 * magnitudes)
+          << "row " << i << " column " << j;
+    }
+  }
+}
+
 TEST_P(GemmNumbersTest, InfinityAndNoNumberAmongTheWeightsStayInTheirColumns) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   for (const int64_t m : {5, 40, 70}) {

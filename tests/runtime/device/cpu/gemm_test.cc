@@ -91,6 +91,49 @@ TEST_P(GemmTest, ResidualMayBeTheResultItself) {
   }
 }
 
+TEST_P(GemmTest, ResidualMayBeTheResultOfInt8WeightsItself) {
+  const Case c = {100, 5000, 96};
+  Int8Product p(c, 9, false);
+  AlignedBuffer packed(static_cast<size_t>(kernels().PackedInt8Bytes(c.k, c.n)));
+  kernels().pack_int8(p.Int8(), c.k, c.n, 1, packed.data());
+  std::vector<float> in_place = p.residual;
+  GemmArgs args = p.Args(Activation::kNone);
+  args.packed_b = packed.data();
+  kernels().part_int8(args, {0, c.m, 0, kernels().Panels(c.n)});
+  args.c = in_place.data();
+  args.ldc = p.ldr;
+  args.residual = in_place.data();
+  kernels().part_int8(args, {0, c.m, 0, kernels().Panels(c.n)});
+  for (int64_t i = 0; i < c.m; ++i) {
+    for (int64_t j = 0; j < c.n; ++j) {
+      ASSERT_EQ(in_place[i * p.ldr + j], p.result()[i * p.ldc + j]);
+    }
+  }
+}
+
+// All at the ends of their ranges: sums of 32 bits hold them.
+TEST_P(GemmTest, LargestInt8ProductsDoNotOverflow) {
+  const int64_t k = kDeepestDigits;
+  for (const int8_t weight : {int8_t{-128}, int8_t{127}}) {
+    Product p({2, k, 3}, 1, false, /*int8=*/true);
+    std::fill_n(p.a.begin(), k, -1.0f);
+    std::fill_n(p.a.begin() + p.lda, k, 1.0f);
+    const std::vector<int8_t> values(static_cast<size_t>(k * 3), weight);
+    AlignedBuffer packed(static_cast<size_t>(kernels().PackedInt8Bytes(k, 3)));
+    kernels().pack_int8({values.data(), 3, false, nullptr}, k, 3, 1, packed.data());
+    GemmArgs args = p.Args(Activation::kNone);
+    args.packed_b = packed.data();
+    args.bias = nullptr;
+    args.residual = nullptr;
+    kernels().part_int8(args, {0, 2, 0, kernels().Panels(3)});
+    const double sum = static_cast<double>(k) * weight;
+    for (int64_t j = 0; j < 3; ++j) {
+      EXPECT_NEAR(p.result()[static_cast<size_t>(j)], -sum, 1e-6 * std::abs(sum));
+      EXPECT_NEAR(p.result()[static_cast<size_t>(p.ldc + j)], sum, 1e-6 * std::abs(sum));
+    }
+  }
+}
+
 TEST_P(GemmTest, PackMultipliesByScale) {
   Product p({4, 30, 33}, 11, false);
   const AlignedBuffer packed = PackB(p, 0.25f);

@@ -20,8 +20,8 @@ inline std::vector<Isa> TestedTiers() {
 // For products: also those by digits and the tile unit's, where the machine has them.
 inline std::vector<Isa> ProductTiers() {
   std::vector<Isa> tiers = TestedTiers();
-  for (Isa isa : {Isa::kAvx512Vnni, Isa::kAmx}) {
-    if (isa <= DetectIsa()) tiers.push_back(isa);
+  for (Isa isa : {Isa::kAvx2Vnni, Isa::kAvx512Vnni, Isa::kAmx}) {
+    if (UsableIsa(isa) == isa) tiers.push_back(isa);
   }
   return tiers;
 }
