@@ -1,6 +1,8 @@
 #include "runtime/device/cpu/places.h"
 
 #include <algorithm>
+#include <bit>
+#include <cstring>
 #include <type_traits>
 
 #include "runtime/device/cpu/targets.h"
@@ -109,6 +111,44 @@ int64_t PlaceInRow(const float* HWY_RESTRICT x, int64_t size) {
   return place;
 }
 
+// The same of a short row: what is best, then where it is.
+template <bool largest, bool last>
+HWY_INLINE int64_t PlaceInShortRow(const float* HWY_RESTRICT x, int64_t size) {
+  const F32 d;
+  const VF first = hn::Set(d, x[0]);
+  const auto load = [&](int64_t i) HWY_ATTR {
+    if (i + kLanes <= size) return hn::LoadU(d, x + i);
+    return hn::IfThenElse(hn::FirstN(d, static_cast<size_t>(size - i)),
+                          LoadPart(d, x + i, size - i), first);
+  };
+  VF best = first;
+  for (int64_t i = 0; i < size; i += kLanes) {
+    const VF v = load(i);
+    best = hn::IfThenElse(largest ? hn::Gt(v, best) : hn::Lt(v, best), v, best);
+  }
+  best = largest ? hn::MaxOfLanes(d, best) : hn::MinOfLanes(d, best);
+  // Behind the end stands the first element again, which is found before.
+  int64_t place = 0;
+  for (int64_t i = 0; i < size; i += kLanes) {
+    const auto found = hn::Eq(load(i), best);
+    if constexpr (last) {
+      uint8_t bytes[8] = {};
+      hn::StoreMaskBits(d, found, bytes);
+      uint64_t bits;
+      std::memcpy(&bits, bytes, sizeof(bits));
+      if (size - i < kLanes) bits &= (uint64_t{1} << (size - i)) - 1;
+      if (bits != 0) place = i + 63 - std::countl_zero(bits);
+    } else {
+      const auto at = hn::FindFirstTrue(d, found);
+      if (at >= 0) return i + at;
+    }
+  }
+  return place;
+}
+
+// Rows of so many vectors are short.
+constexpr int64_t kShortRow = 8 * kLanes;
+
 template <class Call>
 HWY_INLINE void WithPlaceOf(PlaceOf of, const Call& call) {
   constexpr std::true_type kYes;
@@ -130,7 +170,9 @@ void Rows(PlaceOf of, const float* x, int64_t size, int64_t row_begin, int64_t r
           int64_t* places) {
   WithPlaceOf(of, [&](auto largest, auto last) HWY_ATTR {
     for (int64_t row = row_begin; row < row_end; ++row) {
-      places[row] = PlaceInRow<largest, last>(x + row * size, size);
+      const float* const at = x + row * size;
+      places[row] = size <= kShortRow ? PlaceInShortRow<largest, last>(at, size)
+                                      : PlaceInRow<largest, last>(at, size);
     }
   });
 }

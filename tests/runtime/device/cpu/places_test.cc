@@ -33,7 +33,7 @@ class PlacesTest : public testing::TestWithParam<Isa> {
 
 TEST_P(PlacesTest, PlacesInRowsAreThoseOfThePlainLoop) {
   constexpr int64_t kRows = 7;
-  for (const int64_t size : {1, 2, 3, 7, 8, 9, 15, 16, 17, 33, 150}) {
+  for (const int64_t size : {1, 2, 3, 7, 8, 9, 15, 16, 17, 33, 127, 128, 129, 150, 300}) {
     for (const bool with_nan : {false, true}) {
       const std::vector<float> x = Numbers(kRows * size, with_nan, static_cast<uint32_t>(size));
       for (const PlaceOf of : kAll) {
