@@ -49,7 +49,12 @@ Candidate MakeCandidate(const CpuTarget& target, const NodeView& node, absl::str
     if (!node.has_input(i)) continue;
     absl::StrAppend(&candidate.bound.detail, i == 0 ? "" : ", ", ShapeToString(node.shape(i)));
   }
-  absl::StrAppend(&candidate.bound.detail, " -> ", ShapeToString(node.out_shape(0)));
+  // Recurrent layers may have no first output.
+  size_t first = 0;
+  while (first < node.num_outputs() && !node.has_output(first)) ++first;
+  if (first < node.num_outputs()) {
+    absl::StrAppend(&candidate.bound.detail, " -> ", ShapeToString(node.out_shape(first)));
+  }
   return candidate;
 }
 

@@ -91,7 +91,9 @@ class NodeView {
   const Tensor* constant(size_t i) const { return graph_.ConstantOf(node_.input(i)); }
 
   // Rows of the batch axis that output 0 is made of, one equal block each; 0: not known.
-  int64_t batch_rows() const { return graph_.value(node_.outputs[0]).batch_rows; }
+  int64_t batch_rows() const {
+    return has_output(0) ? graph_.value(node_.outputs[0]).batch_rows : 0;
+  }
 
   // Every operand that is there is of this dtype, outputs included.
   bool AllOf(DType wanted) const;

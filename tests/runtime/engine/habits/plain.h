@@ -169,6 +169,17 @@ inline const HabitCase kHabits[] = {
      .batch = true,
      .sequence = true,
      .guards = {"attention_mask"}},
+    {.name = "LastStatesAlone",
+     .build =
+         [](ModelBuilder& b) {
+           AddLengths(b, onnx::TensorProto::INT32, "lengths");
+           // The states of all steps are left out.
+           AddRecurrent(b, "GRU", 3, "bidirectional", {"", "lengths"}).set_output(0, "");
+           AddTurned(b, "last", "y", {1, 0, 2});
+         },
+     .batch = true,
+     .sequence = true,
+     .guards = {"attention_mask"}},
     {.name = "LastState",
      .build =
          [](ModelBuilder& b) {
