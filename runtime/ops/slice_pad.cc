@@ -48,7 +48,9 @@ absl::StatusOr<SliceSpec> ResolveSlice(const Shape& shape, const std::vector<int
       at = std::clamp(at, -size - 1, size);
       return std::clamp(at < 0 ? at + size : at, low, high);
     };
-    const int64_t start = clamp(starts[i]);
+    // A start before the first element is the first, going down too (as ONNX and onnxruntime have
+    // it).
+    const int64_t start = size == 0 ? clamp(starts[i]) : std::max<int64_t>(clamp(starts[i]), 0);
     const int64_t end = clamp(ends[i]);
     const int64_t distance = step > 0 ? end - start : start - end;
     // A step longer than the distance takes one element; that also avoids -INT64_MIN.
