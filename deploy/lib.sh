@@ -90,7 +90,8 @@ build() {
     cd "$REPRISE_ROOT" || exit 1
     cmake --preset "$preset" "${arguments[@]}" >"$REPRISE_CACHE/configure.log" 2>&1 ||
       { cat "$REPRISE_CACHE/configure.log" >&2; exit 1; }
-    cmake --build "build/$preset" --parallel "$(build_jobs)" ${1:+--target "$@"} </dev/null
+    # By preset: its environment makes the compiler cache serve every checkout alike.
+    cmake --build --preset "$preset" --parallel "$(build_jobs)" ${1:+--target "$@"} </dev/null
   ) || die "the build of preset '$preset' failed"
 }
 
