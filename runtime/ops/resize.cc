@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <numeric>
+#include <type_traits>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
@@ -185,7 +186,17 @@ Taps TapsOf(const Node& node, const Sampling& s, Coordinate coordinate,
   return taps;
 }
 
-// Dim `d` of `values`, whose dims are `shape`, sampled by `taps`. Integers are only ever copied.
+// Samples between integers are cut off.
+template <typename T, typename C>
+T AsElement(C value) {
+  if constexpr (std::is_integral_v<T> && std::is_same_v<C, float>) {
+    return static_cast<T>(value + std::copysign(kResizeSumsAreOffBy, value));
+  } else {
+    return static_cast<T>(value);
+  }
+}
+
+// Dim `d` of `values`, whose dims are `shape`, sampled by `taps`.
 template <typename C>
 std::vector<C> Sample(const std::vector<C>& values, Shape& shape, size_t d, const Taps& taps,
                       bool copy) {
@@ -279,7 +290,13 @@ absl::Status ResizeRule(InferContext& context) {
   if (mode != "nearest" && mode != "linear" && mode != "cubic") {
     return absl::UnimplementedError(absl::StrCat("mode '", mode, "'"));
   }
-  RETURN_IF_ERROR(CheckType(context, kX, mode == "nearest" ? kNumbers : kFloats));
+  // ONNX leaves open how cubic samples of integers, which may lie beyond them, are rounded.
+  constexpr uint32_t kBetween =
+      kFloats | TypeBit(DType::kUInt8) | TypeBit(DType::kInt8) | TypeBit(DType::kInt32);
+  RETURN_IF_ERROR(CheckType(context, kX,
+                            mode == "nearest"  ? kNumbers
+                            : mode == "linear" ? kBetween
+                                               : kFloats));
   if (context.attributes().Int("antialias", 0) != 0) {
     return absl::UnimplementedError("attribute 'antialias' = 1");
   }
@@ -310,8 +327,8 @@ absl::Status ResizeKernel(const KernelContext& context) {
   if (NumElements(out.shape) == 0) return absl::OkStatus();
   const bool copy = context.node.attributes.String("mode", "nearest") == "nearest";
   const float beyond = context.node.attributes.Float("extrapolation_value", 0);
-  return Dispatch(NumericList{}, in.dtype, [&]<typename T>() {
-    using C = Compute<T>;
+  // Samples as `C`, and then as the elements.
+  const auto sample = [&]<typename T, typename C>() {
     std::vector<C> values(in.as<T>(), in.as<T>() + in.num_elements());
     Shape shape = in.shape;
     std::vector<std::vector<bool>> outside(shape.size());
@@ -322,8 +339,7 @@ absl::Status ResizeKernel(const KernelContext& context) {
     const bool all_inside = absl::c_all_of(
         outside, [](const std::vector<bool>& dim) { return !absl::c_linear_search(dim, true); });
     if (all_inside) {
-      std::transform(values.begin(), values.end(), out.as<T>(),
-                     [](C value) { return static_cast<T>(value); });
+      std::transform(values.begin(), values.end(), out.as<T>(), AsElement<T, C>);
       return;
     }
     for (int64_t i = 0; i < static_cast<int64_t>(values.size()); ++i) {
@@ -333,8 +349,14 @@ absl::Status ResizeKernel(const KernelContext& context) {
         is_outside |= outside[d][rest % shape[d]];
         rest /= shape[d];
       }
-      out.as<T>()[i] = is_outside ? ConvertTo<T>(beyond) : static_cast<T>(values[i]);
+      out.as<T>()[i] = is_outside ? ConvertTo<T>(beyond) : AsElement<T, C>(values[i]);
     }
+  };
+  return Dispatch(NumericList{}, in.dtype, [&]<typename T>() {
+    if constexpr (std::is_integral_v<T>) {
+      if (!copy) return sample.template operator()<T, float>();
+    }
+    sample.template operator()<T, Compute<T>>();
   });
 }
 

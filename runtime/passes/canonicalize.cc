@@ -43,31 +43,19 @@ class CanonicalizePass : public Pass {
     if (folded) return true;
     const ValueId output = graph.node(id).output(0);
     if (output == kNone) return false;
-    for (const RewriteRule rule : {ForwardRule,
-                                   ViewRule,
-                                   TransposeRule,
-                                   ArithmeticRule,
-                                   VariadicRule,
-                                   MishRule,
-                                   LogicRule,
-                                   GatherNdRule,
-                                   FlatRowsRule,
-                                   CountedRowsRule,
-                                   WholePiecesRule,
-                                   ExpandRule,
-                                   ReduceRule,
-                                   SoftmaxRule,
-                                   GemmRule,
-                                   FlattenedRowsRule,
-                                   EinsumRule,
-                                   SplitFeaturesRule,
-                                   ContribRule,
-                                   NamedAttentionRule,
-                                   EmbeddingNormRule,
-                                   QuantizeRule,
-                                   OuterProductRule,
-                                   RepeatedRowsRule,
-                                   TransposedBroadcastRule}) {
+    for (const RewriteRule rule : {ForwardRule,        ViewRule,
+                                   TransposeRule,      ArithmeticRule,
+                                   ByteResizeRule,     VariadicRule,
+                                   MishRule,           LogicRule,
+                                   GatherNdRule,       FlatRowsRule,
+                                   CountedRowsRule,    WholePiecesRule,
+                                   ExpandRule,         ReduceRule,
+                                   SoftmaxRule,        GemmRule,
+                                   FlattenedRowsRule,  EinsumRule,
+                                   SplitFeaturesRule,  ContribRule,
+                                   NamedAttentionRule, EmbeddingNormRule,
+                                   QuantizeRule,       OuterProductRule,
+                                   RepeatedRowsRule,   TransposedBroadcastRule}) {
       ASSIGN_OR_RETURN(const ValueId replacement, rule(graph, id));
       if (replacement == kNone) continue;
       if (replacement != output) {

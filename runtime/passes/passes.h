@@ -67,6 +67,10 @@ std::unique_ptr<Pass> FuseAddLayerNorm();
 // Nodes that compute positions of which but a few are picked compute these alone. After all that
 // joins nodes: what it takes apart would be joined again.
 std::unique_ptr<Pass> HoistPicks();
+// Concat and Split of more than kMostPieces become those of runs of pieces: a launch has room for
+// so many operands.
+inline constexpr size_t kMostPieces = 60;
+std::unique_ptr<Pass> SplitWide();
 // Products with weights round their operands, and attention may (Precision::kBf16). Off unless the
 // pipeline's options ask for that precision.
 std::unique_ptr<Pass> RoundProducts();

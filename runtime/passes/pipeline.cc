@@ -56,6 +56,7 @@ constexpr Factory kCapturePasses[] = {
     MergeCommon,      // Masks that each attention made for itself.
     EliminateDead,
     RoundProducts,    // After all that makes products or joins them; not where answers are exact.
+    SplitWide,        // Of the pieces that are left.
     FinalizeOutputs,  // Last: it adds what Canonicalize would take away.
 };
 // clang-format on

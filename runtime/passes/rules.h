@@ -23,6 +23,8 @@ absl::StatusOr<ValueId> TransposeRule(Graph& graph, NodeId node);
 // x * 1, x / 1, x + 0 (which may leave a -0), x - 0, x ^ 1; float division by a constant becomes a
 // product.
 absl::StatusOr<ValueId> ArithmeticRule(Graph& graph, NodeId node);
+// Resize between bytes goes by floats, which have a fast kernel.
+absl::StatusOr<ValueId> ByteResizeRule(Graph& graph, NodeId node);
 // Sum and Mean become Adds, Max and Min of several become those of two: what joins other nodes.
 absl::StatusOr<ValueId> VariadicRule(Graph& graph, NodeId node);
 // x * tanh(softplus(x)) is Mish.

@@ -5,6 +5,7 @@
 #include "absl/strings/match.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/ops/op.h"
+#include "runtime/ops/resize.h"
 #include "runtime/passes/rewrite.h"
 #include "runtime/passes/rules.h"
 
@@ -75,6 +76,25 @@ absl::StatusOr<ValueId> ForwardRule(Graph& graph, NodeId id) {
   if (node.op == "Expand" || node.op == "Tile") return input;
   if (node.op == "Slice" && TakesEverythingInOrder(graph, node)) return input;
   return kNone;
+}
+
+absl::StatusOr<ValueId> ByteResizeRule(Graph& graph, NodeId id) {
+  const Node& node = graph.node(id);
+  if (node.op != "Resize" || node.attributes.String("mode", "nearest") != "linear") return kNone;
+  const ValueId output = node.outputs[0];
+  if (graph.value(output).dtype != DType::kUInt8 || !ShapeOf(graph, output).has_value()) {
+    return kNone;
+  }
+  std::vector<ValueId> inputs = node.inputs;
+  const Attributes attributes = node.attributes;
+  const std::string name = node.name;
+  ASSIGN_OR_RETURN(inputs[0], AddCast(graph, inputs[0], DType::kFloat32));
+  ASSIGN_OR_RETURN(const ValueId between,
+                   AddInferred(graph, "Resize", std::move(inputs), attributes, name));
+  // The Cast cuts off, where exact sums would be.
+  const ValueId rounding = graph.AddConstant("", Tensor::FloatScalar(ops::kResizeSumsAreOffBy));
+  ASSIGN_OR_RETURN(const ValueId sum, AddInferred(graph, "Add", {between, rounding}));
+  return AddCast(graph, sum, DType::kUInt8);
 }
 
 absl::StatusOr<ValueId> ViewRule(Graph& graph, NodeId id) {

@@ -13,6 +13,7 @@
 #include "runtime/graph/verifier.h"
 #include "runtime/memory/lifetime.h"
 #include "runtime/memory/planner.h"
+#include "runtime/passes/passes.h"
 #include "runtime/recipe/batch_rows.h"
 #include "runtime/recipe/index_sources.h"
 #include "runtime/recipe/node_kernels.h"
@@ -294,6 +295,7 @@ class Compilation {
       launch.operands.push_back(places_[workspace]);
     }
     result.notes = Notes(id, launch.operands);
+    static_assert(kMostPieces + 4 <= kMaxOperands);  // and what else such a node has
     if (launch.operands.size() > kMaxOperands) {
       return absl::UnimplementedError(absl::StrCat(NodeLabel(node), " has ", launch.operands.size(),
                                                    " operands; at most ", kMaxOperands,

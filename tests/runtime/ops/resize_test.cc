@@ -31,6 +31,23 @@ TEST(ResizeTest, LinearAtTheUsualCoordinates) {
               Pointwise(DoubleNear(1e-6), std::vector<double>{1, 5.0 / 3, 7.0 / 3, 3}));
 }
 
+TEST(ResizeTest, SamplesBetweenIntegersAreCutOff) {
+  const auto linear = [](const Tensor& x) {
+    return Numbers(RunOp("Resize", {x, std::nullopt, kTwice}, {{"mode", std::string("linear")}}));
+  };
+  // 10.75 and 12.25
+  EXPECT_THAT(linear(U8({1, 1, 2}, {10, 13})), ElementsAre(10, 10, 12, 13));
+  EXPECT_THAT(linear(I8({1, 1, 2}, {10, 13})), ElementsAre(10, 10, 12, 13));
+  EXPECT_THAT(linear(I32({1, 1, 2}, {10, 13})), ElementsAre(10, 10, 12, 13));
+  EXPECT_THAT(linear(I8({1, 1, 2}, {-10, -13})), ElementsAre(-10, -10, -12, -13));
+  // What exact sums are stays, whatever the weights are rounded to.
+  EXPECT_THAT(
+      Numbers(RunOp("Resize",
+                    {U8({1, 1, 2}, {200, 200}), std::nullopt, std::nullopt, I64({3}, {1, 1, 7})},
+                    {{"mode", std::string("linear")}})),
+      ElementsAre(200, 200, 200, 200, 200, 200, 200));
+}
+
 TEST(ResizeTest, NearestAndCubic) {
   EXPECT_THAT(Numbers(Resize("nearest", "half_pixel")), ElementsAre(1, 1, 3, 3));
   EXPECT_THAT(Numbers(Resize("cubic", "asymmetric")), ElementsAre(1, 2, 3, 3.1875));
