@@ -1,7 +1,10 @@
 #include "runtime/certify/axes.h"
 
 #include <algorithm>
+#include <cstdlib>
+#include <optional>
 #include <set>
+#include <utility>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
@@ -25,6 +28,11 @@ constexpr size_t kMaxFixed = 2;
 
 // Calls of `accepts` after which a class is taken as it is.
 constexpr int kMaxTries = 200;
+// And after which no more is tried to find what a symbol follows from.
+constexpr int kMaxDerivedTries = 300;
+
+// Multiples of a symbol in what follows from it.
+constexpr int64_t kMostSlope = 4;
 
 // The next subset of {0, ..., n-1} of as many elements in lexical order; false after the last.
 bool NextSubset(std::vector<size_t>& subset, size_t n) {
@@ -75,6 +83,7 @@ class Merger {
     std::vector<std::vector<std::string>> classes;
     if (!symbols_.empty()) {
       if (FindSizes()) {
+        tries_ = 0;
         LookBehindOnes();
         classes = FindClasses();
         for (const std::string& symbol : apart_) {
@@ -93,12 +102,22 @@ class Merger {
 
  private:
   bool Accepts(const std::set<std::string>& at_other) {
-    ++tries_;
     Sizes sizes;
     for (const std::string& symbol : symbols_) {
       sizes[symbol] = at_other.count(symbol) ? other_ : base_;
     }
+    return AcceptsSizes(sizes);
+  }
+
+  // `sizes`: of symbols_.
+  bool AcceptsSizes(Sizes sizes) {
+    ++tries_;
     for (const auto& [symbol, size] : result_.fixed) sizes[symbol] = size;
+    for (const auto& [symbol, expression] : result_.derived) {
+      const absl::StatusOr<int64_t> size = DimSize({.symbol = expression}, sizes);
+      if (!size.ok()) return false;
+      sizes[symbol] = *size;
+    }
     return accepts_(sizes);
   }
 
@@ -106,9 +125,159 @@ class Merger {
     return Accepts({}) && Accepts(std::set<std::string>(symbols_.begin(), symbols_.end()));
   }
 
-  // Sizes at which all-equal is accepted, with as few symbols fixed as it takes.
+  // Sizes of all symbols that are accepted, those that are fixed or derived left out.
   bool FindSizes() {
-    for (size_t count = 0; count <= std::min(kMaxFixed, symbols_.size()); ++count) {
+    if (AcceptsSomeEqual()) return true;
+    const std::vector<std::string> all = symbols_;
+    if (FindFixed()) {
+      if (!SomeFollow()) return true;
+      result_.fixed.clear();
+      symbols_ = all;
+    }
+    return FindDerived();
+  }
+
+  // Sizes at which all-equal is accepted.
+  bool AcceptsSomeEqual() {
+    for (const auto& pair : kSizePairs) {
+      base_ = pair.base;
+      other_ = pair.other;
+      if (AcceptsAllEqual()) return true;
+    }
+    return false;
+  }
+
+  // Sizes of symbols, all of `group` at `size` and the others at the base.
+  Sizes SizesWith(const std::vector<std::string>& group, int64_t size) const {
+    Sizes sizes;
+    for (const std::string& symbol : symbols_) sizes[symbol] = base_;
+    for (const std::string& symbol : group) sizes[symbol] = size;
+    return sizes;
+  }
+
+  // One symbol, or two that are the same, which follow from the others: they leave symbols_.
+  bool FindDerived() {
+    const int most = tries_ + kMaxDerivedTries;
+    for (const auto& pair : kSizePairs) {
+      base_ = pair.base;
+      other_ = pair.other;
+      for (size_t count = 1; count <= std::min<size_t>(2, symbols_.size() - 1); ++count) {
+        std::vector<size_t> subset = FirstSubset(count);
+        do {
+          std::vector<std::string> group;
+          // The last first: what comes first in the inputs is more likely what others follow from.
+          for (const size_t i : subset) group.push_back(symbols_[symbols_.size() - 1 - i]);
+          for (const int64_t size : SizesThatFollow()) {
+            if (tries_ >= most) return false;
+            if (!AcceptsSizes(SizesWith(group, size))) continue;
+            if (IsTheOnly(group, size) && DeriveFrom(group, size)) return true;
+          }
+        } while (NextSubset(subset, symbols_.size()));
+      }
+    }
+    return false;
+  }
+
+  // Where all others have the base's size: a little more or less, sums, multiples.
+  std::vector<int64_t> SizesThatFollow() const {
+    std::vector<int64_t> sizes;
+    for (const int64_t added : {1, -1, 2, -2}) sizes.push_back(base_ + added);
+    for (const int64_t added : {0, 1, -1}) sizes.push_back(2 * base_ + added);
+    for (int64_t slope = 3; slope <= kMostSlope; ++slope) sizes.push_back(slope * base_);
+    return sizes;
+  }
+
+  // Of a length that is halved two are: it does not follow from its half.
+  bool IsTheOnly(const std::vector<std::string>& group, int64_t size) {
+    return !AcceptsSizes(SizesWith(group, size - 1)) && !AcceptsSizes(SizesWith(group, size + 1));
+  }
+
+  // `group` is accepted at `size` where the others have the base's: as which sum of multiples? Each
+  // other symbol, or all that are at its place in the inputs, moves by itself.
+  bool DeriveFrom(const std::vector<std::string>& group, int64_t size) {
+    std::vector<std::string> others;
+    for (const std::string& symbol : symbols_) {
+      if (!absl::c_linear_search(group, symbol)) others.push_back(symbol);
+    }
+    std::map<std::string, int64_t> slopes;
+    std::set<std::string> moved;
+    int64_t added = size;
+    for (const std::string& symbol : others) {
+      if (moved.contains(symbol)) continue;
+      std::vector<std::string> alone = {symbol}, together;
+      for (const std::string& other : others) {
+        if (position_[other] == position_[symbol] && !moved.contains(other)) {
+          together.push_back(other);
+        }
+      }
+      std::optional<int64_t> slope = SlopeOf(alone, group, size);
+      if (!slope.has_value() && together.size() > 1) {
+        slope = SlopeOf(together, group, size);
+        alone = together;
+      }
+      if (!slope.has_value()) return false;
+      moved.insert(alone.begin(), alone.end());
+      if (*slope == 0) continue;
+      slopes[symbol] = *slope;
+      added -= *slope * base_;
+    }
+    if (slopes.empty()) return false;
+    std::string expression;
+    for (const auto& [symbol, slope] : slopes) {
+      absl::StrAppend(&expression, expression.empty() ? "" : " + ",
+                      slope == 1 ? "" : absl::StrCat(slope, " * "), symbol);
+    }
+    if (added != 0) absl::StrAppend(&expression, added > 0 ? " + " : " - ", std::abs(added));
+    // Names that look like sums, or hold what sums do not, cannot be in one.
+    std::vector<std::string> symbols;
+    for (const auto& [symbol, slope] : slopes) symbols.push_back(symbol);
+    if (ExpressionSymbols(expression) != symbols) return false;
+    const std::vector<std::string> before = symbols_;
+    for (const std::string& symbol : group) result_.derived[symbol] = expression;
+    symbols_ = others;
+    if (AcceptsAllEqual()) return true;
+    result_.derived.clear();
+    symbols_ = before;
+    return false;
+  }
+
+  // By how much `group` grows with `moving`, both of which have one size each.
+  std::optional<int64_t> SlopeOf(const std::vector<std::string>& moving,
+                                 const std::vector<std::string>& group, int64_t size) {
+    for (int64_t slope = 0; slope <= kMostSlope; ++slope) {
+      Sizes sizes = SizesWith(group, size + slope * (other_ - base_));
+      for (const std::string& symbol : moving) sizes[symbol] = other_;
+      if (AcceptsSizes(std::move(sizes))) return slope;
+    }
+    return std::nullopt;
+  }
+
+  // Whether what was fixed takes another size at others of the rest: then it follows from them, in
+  // a way that is not known.
+  bool SomeFollow() {
+    std::set<int64_t> sizes;
+    for (const int64_t size : SizesThatFollow()) sizes.insert(size);
+    for (int64_t divisor = 2; divisor <= 32; divisor *= 2) {
+      for (const int64_t size : {base_, other_}) {
+        sizes.insert({size / divisor, (size + divisor - 1) / divisor, size / divisor + 1});
+      }
+    }
+    const Sizes fixed = result_.fixed;
+    for (const auto& [symbol, as_fixed] : fixed) {
+      for (const int64_t size : sizes) {
+        if (size <= 1 || size == as_fixed || absl::c_linear_search(constant_sizes_, size)) continue;
+        result_.fixed[symbol] = size;
+        const bool accepted = Accepts({});
+        result_.fixed = fixed;
+        if (accepted) return true;
+      }
+    }
+    return false;
+  }
+
+  // Sizes at which all-equal is accepted, with as few symbols fixed as it takes.
+  bool FindFixed() {
+    for (size_t count = 1; count <= std::min(kMaxFixed, symbols_.size()); ++count) {
       for (const auto& pair : kSizePairs) {
         base_ = pair.base;
         other_ = pair.other;
@@ -121,7 +290,6 @@ class Merger {
               std::erase_if(symbols_, [&](const std::string& s) { return result_.fixed.count(s); });
               return true;
             }
-            if (count == 0) break;
           }
         } while (NextSubset(subset, symbols_.size()) && tries_ < kMaxTries);
       }
@@ -276,6 +444,7 @@ std::vector<Dim> MergedSymbols::Apply(absl::Span<const Dim> dims) const {
   std::vector<Dim> result(dims.begin(), dims.end());
   for (Dim& dim : result) {
     if (dim.is_constant()) continue;
+    if (const auto it = derived.find(dim.symbol); it != derived.end()) dim.symbol = it->second;
     if (const auto it = fixed.find(dim.symbol); it != fixed.end()) {
       dim = {.size = it->second};
     } else if (representative.count(dim.symbol) == 0 && !ExpressionSymbols(dim.symbol).empty()) {

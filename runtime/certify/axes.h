@@ -35,6 +35,9 @@ struct MergedSymbols {
   std::map<std::string, std::string>
       representative;                    // every symbol not derived -> its axis' symbol
   std::map<std::string, int64_t> fixed;  // symbols that can only have this size: no axes
+  // Symbols that follow from others though the model does not say so, as sums of products of those:
+  // the length of a mask over past and new tokens, "past + sequence". No axes.
+  std::map<std::string, std::string> derived;
   std::string note;  // empty, or why merging was given up (more than 10 symbols, sizes refused)
 
   // `dims` with every symbol replaced by its representative, fixed ones by their size.
@@ -44,6 +47,10 @@ struct MergedSymbols {
 // `accepts(sizes)`: the model specialises at these sizes of all symbols. At most some hundred
 // calls, few for real models. Where all-equal sizes are refused, nothing is merged and `note` says
 // so.
+//
+// A symbol that is refused at the size of the others may follow from them: sums and multiples are
+// found by trying as well. One that follows in another way (the half of a length) leaves all
+// symbols unmerged, so that every request that the model takes is taken, at its exact sizes.
 //
 // `constant_sizes`: of what the model's own constants broadcast with, to tell a size that has to be
 // 1 from one that may be. A dim 0 that is accepted at 1 and at one of them is an axis of its own

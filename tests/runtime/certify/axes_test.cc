@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "runtime/graph/dim_expression.h"
+
 namespace reprise {
 namespace {
 
@@ -239,6 +241,75 @@ TEST(MergeSymbolsTest, ChannelsThatBroadcastHaveTheSizeOfTheirConstant) {
       inputs, [](const Sizes& s) { return s.at("c") == 1 || s.at("c") == 5; }, sizes);
   EXPECT_THAT(merged.fixed, ElementsAre(Pair("c", 5)));
   EXPECT_THAT(Labels(merged), ElementsAre("batch=b", "sequence=h"));
+}
+
+// A decoder with a cache: bias over past and new positions has a size that no other dim has.
+TEST(MergeSymbolsTest, WhatIsTheSumOfOthersFollowsFromThem) {
+  const std::vector<std::vector<Dim>> inputs = {{Symbol("b"), Symbol("seq")},
+                                                {Symbol("b"), Symbol("seq"), Symbol("total")},
+                                                {Symbol("b"), Symbol("past"), Constant(8)}};
+  const MergedSymbols merged = MergeSymbols(inputs, [](const Sizes& sizes) {
+    // At 1 the bias broadcasts.
+    return sizes.at("total") == sizes.at("past") + sizes.at("seq") || sizes.at("total") == 1;
+  });
+  EXPECT_THAT(Labels(merged), ElementsAre("batch=b", "seq=seq", "past=past"));
+  EXPECT_THAT(merged.fixed, IsEmpty());
+  EXPECT_THAT(merged.derived, UnorderedElementsAre(Pair("total", "past + seq")));
+  EXPECT_EQ(merged.Apply(inputs[1])[2], Symbol("past + seq"));
+}
+
+TEST(MergeSymbolsTest, FollowersOfMergedSymbolsAreNamedByTheirAxis) {
+  const std::vector<std::vector<Dim>> inputs = {{Symbol("b"), Symbol("t")},
+                                                {Symbol("c"), Symbol("t2")},
+                                                {Symbol("b"), Symbol("u")},
+                                                {Symbol("c"), Symbol("v")}};
+  const MergedSymbols merged = MergeSymbols(inputs, [](const Sizes& sizes) {
+    return sizes.at("b") == sizes.at("c") && sizes.at("t") == sizes.at("t2") &&
+           sizes.at("u") == 2 * sizes.at("t") + 1 && sizes.at("v") == sizes.at("u");
+  });
+  EXPECT_THAT(Labels(merged), ElementsAre("batch=b", "sequence=t"));
+  EXPECT_EQ(merged.Apply(inputs[2])[1], Symbol("2 * t + 1"));
+  EXPECT_EQ(merged.Apply(inputs[3])[1], Symbol("2 * t + 1"));
+}
+
+TEST(MergeSymbolsTest, OneMoreOrLess) {
+  for (const int64_t added : {-2, -1, 1, 2}) {
+    const std::vector<std::vector<Dim>> inputs = {{Symbol("b"), Symbol("t")},
+                                                  {Symbol("b"), Symbol("u")}};
+    const MergedSymbols merged = MergeSymbols(inputs, [&](const Sizes& sizes) {
+      return sizes.at("u") == sizes.at("t") + added || sizes.at("u") == 1;
+    });
+    EXPECT_THAT(Labels(merged), ElementsAre("batch=b", "sequence=t")) << added;
+    EXPECT_EQ(DimSize(merged.Apply(inputs[1])[1], {{"t", 20}}).value(), 20 + added);
+  }
+}
+
+// Half of a length is no sum: nothing is merged, and nothing is fixed at a size that broadcasts.
+TEST(MergeSymbolsTest, WhatFollowsInAnotherWayLeavesAllApart) {
+  for (const bool broadcasts : {false, true}) {
+    const std::vector<std::vector<Dim>> inputs = {{Symbol("b"), Constant(3), Symbol("t")},
+                                                  {Symbol("b"), Constant(3), Symbol("u")}};
+    const MergedSymbols merged = MergeSymbols(inputs, [&](const Sizes& sizes) {
+      const int64_t half = sizes.at("t") / 2;
+      return sizes.at("u") == half || (broadcasts && (sizes.at("u") == 1 || half == 1));
+    });
+    EXPECT_THAT(merged.fixed, IsEmpty());
+    EXPECT_THAT(merged.derived, IsEmpty());
+    EXPECT_THAT(Labels(merged), ElementsAre("batch=b", "t=t", "u=u"));
+    EXPECT_THAT(merged.note, HasSubstr("none were merged"));
+  }
+}
+
+TEST(MergeSymbolsTest, ChannelsStayFixedWithFewTries) {
+  const std::vector<std::vector<Dim>> inputs = {
+      {Symbol("x:0"), Symbol("x:1"), Symbol("x:2"), Symbol("x:3")}};
+  int tries = 0;
+  const MergedSymbols merged = MergeSymbols(inputs, [&](const Sizes& sizes) {
+    ++tries;
+    return sizes.at("x:1") == 3;
+  });
+  EXPECT_THAT(merged.fixed, UnorderedElementsAre(Pair("x:1", 3)));
+  EXPECT_LE(tries, 100);
 }
 
 }  // namespace

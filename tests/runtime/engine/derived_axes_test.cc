@@ -1,0 +1,90 @@
+// Sizes that follow from others, though the file gives them names of their own.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "tests/runtime/onnx/model_builder.h"
+#include "tests/testing/engine_fixture.h"
+#include "tests/testing/temp_folder.h"
+
+namespace reprise {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+class DerivedAxesTest : public testing::Test {
+ protected:
+  void Load(const ModelBuilder& b) {
+    const auto model =
+        fixture_.engine.Load({.id = {"m", 1}, .path = folder_.Write("m.onnx", b.Bytes())});
+    ASSERT_TRUE(model.ok()) << model.status();
+    model_ = *model;
+  }
+  // Of ones; their sums count what was added.
+  Response Run(const std::vector<Shape>& shapes) {
+    const std::vector<float> ones(1 << 16, 1);
+    Request request;
+    for (const Shape& shape : shapes) request.inputs.push_back({shape, ones.data()});
+    return fixture_.engine.RunOne(*model_, request, *fixture_.stream);
+  }
+  static double Sum(const Response& response) {
+    const OutputTensor& y = response.outputs[0];
+    const auto* values = reinterpret_cast<const float*>(y.bytes.data());
+    double sum = 0;
+    for (size_t i = 0; i < y.bytes.size() / sizeof(float); ++i) sum += values[i];
+    return sum;
+  }
+
+  const TempFolder folder_;
+  EngineFixture fixture_;
+  std::shared_ptr<Model> model_;
+};
+
+// A cache grows by what is new; a bias lies along both, and would broadcast at 1.
+TEST_F(DerivedAxesTest, TheSumOfTwo) {
+  ModelBuilder b;
+  b.Input("past", {"batch", "past", "4"}).Input("x", {"batch", "seq", "4"});
+  b.Input("bias", {"batch", "total", "4"}).Output("y");
+  onnx::AttributeProto& axis = *b.Node("Concat", {"past", "x"}, {"all"}).add_attribute();
+  axis.set_name("axis");
+  axis.set_type(onnx::AttributeProto::INT);
+  axis.set_i(1);
+  b.Node("Add", {"all", "bias"}, {"y"});
+  ASSERT_NO_FATAL_FAILURE(Load(b));
+  for (const auto& [past, seq] : std::vector<std::pair<int64_t, int64_t>>{{5, 3}, {0, 7}, {9, 1}}) {
+    const Response response = Run({{2, past, 4}, {2, seq, 4}, {2, past + seq, 4}});
+    ASSERT_TRUE(response.status.ok()) << response.status;
+    EXPECT_EQ(response.outputs[0].shape, (Shape{2, past + seq, 4}));
+    EXPECT_EQ(Sum(response), 2.0 * 2 * 4 * (past + seq));
+  }
+  const Response wrong = Run({{2, 5, 4}, {2, 3, 4}, {2, 9, 4}});
+  EXPECT_THAT(std::string(wrong.status.message()),
+              AllOf(HasSubstr("'bias'"), HasSubstr("past + seq"), HasSubstr("9")));
+}
+
+// Halves are no sums: such requests run at their exact sizes.
+TEST_F(DerivedAxesTest, TheHalfOfAnother) {
+  ModelBuilder b;
+  b.Input("x", {"batch", "3", "t"}).Input("skip", {"batch", "3", "u"}).Output("y");
+  onnx::NodeProto& pool = b.Node("MaxPool", {"x"}, {"half"});
+  for (const char* name : {"kernel_shape", "strides"}) {
+    onnx::AttributeProto& attribute = *pool.add_attribute();
+    attribute.set_name(name);
+    attribute.set_type(onnx::AttributeProto::INTS);
+    attribute.add_ints(2);
+  }
+  b.Node("Add", {"half", "skip"}, {"y"});
+  ASSERT_NO_FATAL_FAILURE(Load(b));
+  for (const int64_t t : {2, 7, 20, 21, 64, 130}) {
+    const Response response = Run({{2, 3, t}, {2, 3, t / 2}});
+    ASSERT_TRUE(response.status.ok()) << t << ": " << response.status;
+    EXPECT_EQ(response.outputs[0].shape, (Shape{2, 3, t / 2}));
+    EXPECT_EQ(Sum(response), 2.0 * 2 * 3 * (t / 2));
+  }
+}
+
+}  // namespace
+}  // namespace reprise
