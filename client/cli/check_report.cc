@@ -3,12 +3,16 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "client/cli/table.h"
+#include "runtime/base/format_text.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/engine/tail.h"
 
@@ -21,6 +25,8 @@ constexpr int64_t kExactBatch[] = {1};
 constexpr int64_t kExactLengths[] = {16, 128, 512};
 // The bucket whose kernels are shown: one row, the largest length up to this.
 constexpr int64_t kShownLength = 128;
+// Recipes of a padded model that are compiled to be shown.
+constexpr double kMostCompiled = 512;
 
 struct Compiled {
   std::string bucket;
@@ -113,47 +119,95 @@ std::vector<Compiled> CompilePacked(const Engine& engine, const Model& model) {
   return all;
 }
 
-// Every bucket of a padded model; axes without buckets at sizes that stand for them.
+// Sizes that each axis of a padded model runs at: its buckets, or where it has none sizes that
+// stand for all.
+std::vector<std::vector<int64_t>> SizesByAxis(const Model& model, const BucketPolicy& policy) {
+  std::vector<std::vector<int64_t>> sizes;
+  for (const ModelAxis& axis : model.axes()) {
+    if (const AxisBuckets* buckets = BucketsOf(policy, axis)) {
+      sizes.push_back(buckets->sizes);
+    } else if (axis.is_batch) {
+      sizes.emplace_back(std::begin(kExactBatch), std::end(kExactBatch));
+    } else {
+      // Positions of a picture's parts may fix its side, and recordings want some samples.
+      std::set<int64_t> taken;
+      for (const int64_t length : kExactLengths) taken.insert(std::max(length, axis.smallest));
+      sizes.emplace_back(taken.begin(), taken.end());
+    }
+  }
+  return sizes;
+}
+
+double Combinations(const std::vector<std::vector<int64_t>>& choices) {
+  double count = 1;
+  for (const std::vector<int64_t>& axis : choices) count *= static_cast<double>(axis.size());
+  return count;
+}
+
+// All that `choices` combine to; where that is more than kMostCompiled, those in which one axis
+// moves and the others stand at their smallest.
+std::vector<std::vector<int64_t>> Combine(const std::vector<std::vector<int64_t>>& choices) {
+  std::vector<int64_t> smallest;
+  for (const std::vector<int64_t>& axis : choices) smallest.push_back(axis.front());
+  const bool whole = Combinations(choices) <= kMostCompiled;
+  std::vector<std::vector<int64_t>> all = {smallest};
+  for (size_t i = 0; i < choices.size(); ++i) {
+    const size_t heads = whole ? all.size() : 1;
+    for (size_t head = 0; head < heads; ++head) {
+      for (size_t c = 1; c < choices[i].size(); ++c) {
+        all.push_back(all[head]);
+        all.back()[i] = choices[i][c];
+      }
+    }
+  }
+  std::sort(all.begin(), all.end());
+  return all;
+}
+
+// The label of the recipe at these sizes; nullopt where the limit on elements forbids it.
+std::optional<std::string> LabelAt(const Model& model, const BucketPolicy& policy,
+                                   const std::vector<int64_t>& sizes) {
+  AxisSizes bucketed;
+  bool exact = model.axes().empty();
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    const ModelAxis& axis = model.axes()[i];
+    if (BucketsOf(policy, axis) == nullptr) {
+      exact = true;
+    } else {
+      bucketed[axis.label] = sizes[i];
+    }
+  }
+  if (!policy.WithinLimit(bucketed)) return std::nullopt;
+  return exact ? "exact" : BucketLabel(bucketed, policy.batch_axis);
+}
+
+// Where CompileAll leaves most out.
+std::string LeftOutText(const Model& model) {
+  if (model.packing() != nullptr) return "";
+  const double count = Combinations(SizesByAxis(model, *model.buckets()));
+  if (count <= kMostCompiled) return "";
+  return FormatText(
+      "the sizes of %d axes combine to %.3g recipes: shown are those in which one axis moves and "
+      "the "
+      "others stand at their smallest\n",
+      static_cast<int>(model.axes().size()), count);
+}
+
+// The recipes of a padded model.
 std::vector<Compiled> CompileAll(const Engine& engine, const Model& model) {
   const std::shared_ptr<const BucketPolicy> policy = model.buckets();
-  std::vector<AxisSizes> bindings = policy->AllBuckets();
-  if (bindings.empty()) bindings.emplace_back();
   std::vector<Compiled> all;
-  for (const AxisSizes& bucketed : bindings) {
-    std::vector<std::vector<int64_t>> sizes = {{}};
-    bool exact = bucketed.size() < model.axes().size();
-    for (const ModelAxis& axis : model.axes()) {
-      std::vector<int64_t> choices;
-      if (const auto it = bucketed.find(axis.label); it != bucketed.end()) {
-        choices = {it->second};
-      } else if (axis.is_batch) {
-        choices.assign(std::begin(kExactBatch), std::end(kExactBatch));
-      } else {
-        // Positions of a picture's parts may fix its side, and recordings want some samples.
-        std::set<int64_t> taken;
-        for (const int64_t length : kExactLengths) taken.insert(std::max(length, axis.smallest));
-        choices.assign(taken.begin(), taken.end());
-      }
-      std::vector<std::vector<int64_t>> longer;
-      for (const std::vector<int64_t>& head : sizes) {
-        for (const int64_t choice : choices) {
-          longer.push_back(head);
-          longer.back().push_back(choice);
-        }
-      }
-      sizes = std::move(longer);
-    }
-    for (std::vector<int64_t>& one : sizes) {
-      Compiled& compiled = all.emplace_back();
-      compiled.bucket =
-          exact || model.axes().empty() ? "exact" : BucketLabel(bucketed, policy->batch_axis);
-      auto recipe = engine.CompileAt(model, one);
-      compiled.sizes = std::move(one);
-      if (recipe.ok()) {
-        compiled.recipe = *std::move(recipe);
-      } else {
-        compiled.refused = recipe.status();
-      }
+  for (std::vector<int64_t>& sizes : Combine(SizesByAxis(model, *policy))) {
+    const std::optional<std::string> label = LabelAt(model, *policy, sizes);
+    if (!label.has_value()) continue;
+    Compiled& compiled = all.emplace_back();
+    compiled.bucket = *label;
+    auto recipe = engine.CompileAt(model, sizes);
+    compiled.sizes = std::move(sizes);
+    if (recipe.ok()) {
+      compiled.recipe = *std::move(recipe);
+    } else {
+      compiled.refused = recipe.status();
     }
   }
   return all;
@@ -276,8 +330,17 @@ absl::StatusOr<std::string> CheckReport(const Engine& engine, const Model& model
   const std::vector<Compiled> all =
       model.packing() != nullptr ? CompilePacked(engine, model) : CompileAll(engine, model);
   const Compiled* shown = Shown(model, all);
+  // Sizes that go together are not always those that are tried: a request has them.
+  if (shown == nullptr && absl::IsInvalidArgument(all.front().refused)) {
+    absl::StrAppend(&text, "none of the sizes that were tried go together (",
+                    std::string(all.front().refused.message()),
+                    "): kernels and memory are those of a request\nweights ",
+                    Bytes(model.parameter_bytes()), " as stored\n");
+    return text;
+  }
   if (shown == nullptr) return all.front().refused;
-  absl::StrAppend(&text, KernelsText(model, *shown), "\n", MemoryText(model, all, streams));
+  absl::StrAppend(&text, KernelsText(model, *shown), "\n", LeftOutText(model),
+                  MemoryText(model, all, streams));
   return text;
 }
 

@@ -85,29 +85,48 @@ Request RequestOf(const Model& model, const std::vector<OwnedTensor>& tensors) {
   return request;
 }
 
+// Rows as long as may be that fill a packed replay of `tokens`.
+AxisSizes Filling(const Model& model, int64_t tokens) {
+  const int64_t length = std::min(tokens, model.packing()->longest());
+  AxisSizes sizes;
+  for (const ModelAxis& axis : model.axes()) {
+    sizes[axis.label] = axis.is_batch ? tokens / length : length;
+  }
+  return sizes;
+}
+
 }  // namespace
 
-absl::StatusOr<AxisSizes> SizesOf(const Model& model, const std::string& text) {
-  const std::vector<AxisSizes> buckets = model.AllBuckets();
+absl::StatusOr<ProfileSizes> SizesOf(const Model& model, const std::string& text) {
   std::vector<std::string> axes;
   for (const ModelAxis& axis : model.axes()) axes.push_back(absl::StrCat(axis.label, "=SIZE"));
-  if (axes.empty()) return AxisSizes();
+  if (axes.empty()) return ProfileSizes();
   // Axes without a certificate are in no bucket.
   const auto names_all = [&](const AxisSizes& sizes) {
     return sizes.size() == axes.size() &&
            std::all_of(model.axes().begin(), model.axes().end(),
                        [&](const ModelAxis& axis) { return sizes.contains(axis.label); });
   };
-  for (const AxisSizes& sizes : buckets) {
-    if (names_all(sizes) && (text.empty() || model.LabelOfBucket(sizes) == text)) return sizes;
+  if (model.packing() != nullptr) {
+    if (const auto bucket = model.FindBucket(text)) {
+      return ProfileSizes{.sizes = Filling(model, bucket->at(kTokensAxis)), .packed = true};
+    }
   }
+  const std::shared_ptr<const BucketPolicy> policy = model.buckets();
   AxisSizes sizes;
+  if (text.empty()) {
+    for (const AxisBuckets& axis : policy->axes) sizes[axis.axis] = axis.sizes.front();
+  } else if (const auto bucket = policy->FindBucket(text)) {
+    sizes = *bucket;
+  }
+  if (names_all(sizes)) return ProfileSizes{.sizes = sizes};
+  sizes.clear();
   for (const absl::string_view part : absl::StrSplit(text, ',')) {
     const std::pair<std::string, std::string> pair = absl::StrSplit(part, absl::MaxSplits('=', 1));
     int64_t size = 0;
     if (absl::SimpleAtoi(pair.second, &size) && size > 0) sizes[pair.first] = size;
   }
-  if (names_all(sizes)) return sizes;
+  if (names_all(sizes)) return ProfileSizes{.sizes = sizes};
   return absl::InvalidArgumentError(absl::StrCat("'", text, "' is neither a bucket of the model (",
                                                  absl::StrJoin(model.BucketLabels(), ", "),
                                                  ") nor ", absl::StrJoin(axes, ",")));
@@ -125,19 +144,24 @@ absl::Status RunProfile(const ProfileOptions& options) {
       const std::shared_ptr<Model> model,
       engine.Load({.id = {.name = std::filesystem::path(options.path).filename().string()},
                    .path = options.path,
+                   .packing = PackingMode::kAuto,
                    .precision = options.precision,
                    .confirm_padding_later = true}));
-  ASSIGN_OR_RETURN(const AxisSizes sizes, SizesOf(*model, options.bucket));
-  ASSIGN_OR_RETURN(const std::vector<OwnedTensor> inputs, InputsAt(*model, sizes, options.max_id));
+  ASSIGN_OR_RETURN(const ProfileSizes target, SizesOf(*model, options.bucket));
+  ASSIGN_OR_RETURN(const std::vector<OwnedTensor> inputs,
+                   InputsAt(*model, target.sizes, options.max_id));
   ASSIGN_OR_RETURN(const std::unique_ptr<Stream> stream, Stream::Create({.cores = &cores}));
+  const Request request = RequestOf(*model, inputs);
   ASSIGN_OR_RETURN(const RecipeProfile profile,
-                   engine.Profile(*model, RequestOf(*model, inputs), *stream, options.repeats));
+                   target.packed ? engine.ProfilePacked(*model, request, *stream, options.repeats)
+                                 : engine.Profile(*model, request, *stream, options.repeats));
   const Isa isa = UsableIsa(options.max_isa);
   const RecipeBytes bytes = BytesOf(*profile.recipe);
   const Roofline roofline = cpu::MeasureRoofline(isa, static_cast<size_t>(bytes.weights),
                                                  static_cast<size_t>(bytes.others));
-  std::printf("%s at %s, one thread of %s (%s)\n", options.path.c_str(),
-              absl::StrJoin(sizes, ", ", absl::PairFormatter(" ")).c_str(), CpuModelName().c_str(),
+  std::printf("%s at %s%s, one thread of %s (%s)\n", options.path.c_str(),
+              absl::StrJoin(target.sizes, ", ", absl::PairFormatter(" ")).c_str(),
+              target.packed ? ", packed" : "", CpuModelName().c_str(),
               std::string(IsaName(isa)).c_str());
   std::printf(
       "measured: %.0f GF/s; %.2f G exp/s, %.2f G erf/s; reads %.0f GB/s of %.1f MB of weights, "

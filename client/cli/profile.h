@@ -24,8 +24,15 @@ struct ProfileOptions {
 // Needs no server: loads the model, measures what the machine can do, and prints a table.
 absl::Status RunProfile(const ProfileOptions& options);
 
-// The sizes by axis label that `text` names: a bucket of the model ("b1_s128"), or any sizes
-// ("batch=1,sequence=100"). Empty text: the smallest bucket. INVALID_ARGUMENT says what there is.
-absl::StatusOr<AxisSizes> SizesOf(const Model& model, const std::string& text);
+// What is profiled.
+struct ProfileSizes {
+  AxisSizes sizes;      // by axis label
+  bool packed = false;  // a packed replay that such a request fills
+};
+
+// What `text` names: a bucket of the model ("b1_s128"; of a packed model "t512", filled with rows
+// as long as may be), or any sizes ("batch=1,sequence=100"). Empty text: the smallest padded
+// bucket. INVALID_ARGUMENT says what there is.
+absl::StatusOr<ProfileSizes> SizesOf(const Model& model, const std::string& text);
 
 }  // namespace reprise::cli

@@ -267,7 +267,8 @@ std::optional<BucketAdvice> BucketAdvisor::Advise(int64_t now_ns) const {
   const BoundaryChoice choice = Choice();
   BoundaryGain gains[2];
   for (int i = 0; i < 2; ++i) {
-    gains[i] = GainOf(halves[1 - i], boundaries_, choice.Solve(halves[i]), cost_);
+    gains[i] =
+        GainOf({halves[1 - i], options_.measure}, boundaries_, choice.Solve(halves[i]), cost_);
   }
   const double error = std::hypot(gains[0].error, gains[1].error) / 2;
   const double saving = (gains[0].share + gains[1].share) / 2;
@@ -284,14 +285,14 @@ std::optional<BucketAdvice> BucketAdvisor::Advise(int64_t now_ns) const {
   if (!saves && !asked) return std::nullopt;
   BucketAdvice advice{.boundaries = choice.Solve(all), .saving = saving};
   if (advice.boundaries == boundaries_) return std::nullopt;
-  advice.expected_waste = PaddingShare(all, advice.boundaries);
+  advice.expected_waste = PaddingShare({all, options_.measure}, advice.boundaries);
   advice.captures = Captures(all, advice.boundaries);
 
   double rows = 0;
   for (const Seen& one : recent_) rows += static_cast<double>(one.rows);
   rows /= static_cast<double>(std::max<size_t>(recent_.size(), 1));
-  const double saved_ns_per_s =
-      saving * MeanRowNs(all, boundaries_, cost_) * rows * RequestsPerSecond(now_ns);
+  const double saved_ns_per_s = saving * MeanRowNs({all, options_.measure}, boundaries_, cost_) *
+                                rows * RequestsPerSecond(now_ns);
   const auto captures =
       std::count_if(advice.captures.begin(), advice.captures.end(),
                     [](const auto& one) { return one.batch != WantedRecipe::kMostRows; });
@@ -313,7 +314,7 @@ void BucketAdvisor::Adopt(const BoundarySets& boundaries) {
   for (size_t axis = 0; axis < boundaries_.size(); ++axis) {
     solved_for_.push_back(AlongAxis(all, axis));
   }
-  expected_waste_ = PaddingShare(all, boundaries_);
+  expected_waste_ = PaddingShare({all, options_.measure}, boundaries_);
   drift_ = 0;
   beyond_ = 0;
 }
@@ -322,12 +323,12 @@ BucketAdvisor::State BucketAdvisor::Look() const {
   const std::vector<WeightedSizes> all = Remembered();
   State state{.boundaries = boundaries_,
               .expected_waste = expected_waste_,
-              .current_waste = PaddingShare(all, boundaries_),
+              .current_waste = PaddingShare({all, options_.measure}, boundaries_),
               .drift = drift_,
               .requests = seen_,
               .changes = changes_};
   if (changes_ == 0) state.expected_waste = state.current_waste;
-  state.best_waste = all.empty() ? 0 : PaddingShare(all, Choice().Solve(all));
+  state.best_waste = all.empty() ? 0 : PaddingShare({all, options_.measure}, Choice().Solve(all));
   if (recent_.size() >= 2) state.requests_per_s = RequestsPerSecond(recent_.back().at_ns);
   return state;
 }

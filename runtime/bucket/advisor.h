@@ -31,6 +31,7 @@ namespace reprise {
 
 struct AdvisorOptions {
   std::vector<AdvisorAxis> axes;  // without the batch
+  SizeMeasure measure;            // of a row, over them
   int64_t first_after = 512;      // requests before the first advice
   int64_t consider_every = 128;   // requests between two looks
   double half_life = 1024;        // of what was seen, in requests
@@ -137,7 +138,9 @@ class BucketAdvisor {
   void ForgetAllButRecent();
   // The distribution changed, or did and is being waited for.
   bool Drifting();
-  BoundaryChoice Choice() const { return {options_.axes, options_.takes, cost_, boundaries_}; }
+  BoundaryChoice Choice() const {
+    return {options_.axes, options_.takes, cost_, boundaries_, options_.measure};
+  }
   std::vector<WantedRecipe> Captures(absl::Span<const WeightedSizes> seen,
                                      const BoundarySets& sets) const;
   double RequestsPerSecond(int64_t now_ns) const;

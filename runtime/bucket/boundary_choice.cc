@@ -5,6 +5,7 @@
 #include <cmath>
 #include <utility>
 
+#include "absl/container/inlined_vector.h"
 #include "runtime/bucket/grid_solver.h"
 
 namespace reprise {
@@ -24,17 +25,16 @@ constexpr double kMostElements = 1.005;
 constexpr double kMostBeyond = 0.01;
 // Several axes at once are solved over at most about this many sizes of each.
 constexpr size_t kMostGridSizes = 96;
-
-double Product(absl::Span<const int64_t> sizes) {
-  double product = 1;
-  for (int64_t size : sizes) product *= static_cast<double>(size);
-  return product;
-}
+// So many at most; of more, each is solved alone. That takes time by their number, not by its
+// square, and what a replay takes is seldom the product of so many sizes.
+constexpr size_t kMostTogether = 3;
 
 // Computed, padding included.
-double ComputedElements(absl::Span<const WeightedSizes> seen, const BoundarySets& sets) {
+double ComputedElements(const SeenRows& rows, const BoundarySets& sets) {
   double computed = 0;
-  for (const WeightedSizes& one : seen) computed += one.weight * PaddedElements(one.sizes, sets);
+  for (const WeightedSizes& one : rows.seen) {
+    computed += one.weight * static_cast<double>(PaddedElements(one.sizes, sets, rows.measure));
+  }
   return computed;
 }
 
@@ -111,29 +111,30 @@ int64_t Holding(absl::Span<const int64_t> boundaries, int64_t size) {
   return it == boundaries.end() ? size : *it;
 }
 
-double PaddedElements(absl::Span<const int64_t> sizes, const BoundarySets& sets) {
-  double product = 1;
-  for (size_t i = 0; i < sizes.size(); ++i) {
-    product *= static_cast<double>(Holding(sets[i], sizes[i]));
-  }
-  return product;
+int64_t PaddedElements(absl::Span<const int64_t> sizes, const BoundarySets& sets,
+                       const SizeMeasure& measure) {
+  absl::InlinedVector<int64_t, 4> padded;
+  for (size_t i = 0; i < sizes.size(); ++i) padded.push_back(Holding(sets[i], sizes[i]));
+  return measure.Elements(padded);
 }
 
-double PaddingShare(absl::Span<const WeightedSizes> seen, const BoundarySets& sets) {
+double PaddingShare(const SeenRows& rows, const BoundarySets& sets) {
   double valid = 0;
-  for (const WeightedSizes& one : seen) valid += one.weight * Product(one.sizes);
-  const double computed = ComputedElements(seen, sets);
+  for (const WeightedSizes& one : rows.seen) {
+    valid += one.weight * static_cast<double>(rows.measure.Elements(one.sizes));
+  }
+  const double computed = ComputedElements(rows, sets);
   return computed > 0 ? 1 - valid / computed : 0;
 }
 
-BoundaryGain GainOf(absl::Span<const WeightedSizes> seen, const BoundarySets& before,
-                    const BoundarySets& after, const ReplayCost& replays) {
+BoundaryGain GainOf(const SeenRows& rows, const BoundarySets& before, const BoundarySets& after,
+                    const ReplayCost& replays) {
   const RowCost row_ns(replays);
   const auto cost_of = [&](absl::Span<const int64_t> sizes, const BoundarySets& sets) {
-    return row_ns(static_cast<int64_t>(PaddedElements(sizes, sets)));
+    return row_ns(PaddedElements(sizes, sets, rows.measure));
   };
   double weight = 0, gain = 0, cost = 0, squares = 0;
-  for (const WeightedSizes& one : seen) {
+  for (const WeightedSizes& one : rows.seen) {
     const double now = cost_of(one.sizes, before);
     const double saved = now - cost_of(one.sizes, after);
     weight += one.weight;
@@ -147,12 +148,11 @@ BoundaryGain GainOf(absl::Span<const WeightedSizes> seen, const BoundarySets& be
   return {.share = gain / cost, .error = std::sqrt(variance / weight) * weight / cost};
 }
 
-double MeanRowNs(absl::Span<const WeightedSizes> seen, const BoundarySets& sets,
-                 const ReplayCost& cost) {
+double MeanRowNs(const SeenRows& rows, const BoundarySets& sets, const ReplayCost& cost) {
   const RowCost row_ns(cost);
   double ns = 0, weight = 0;
-  for (const WeightedSizes& one : seen) {
-    ns += one.weight * row_ns(static_cast<int64_t>(PaddedElements(one.sizes, sets)));
+  for (const WeightedSizes& one : rows.seen) {
+    ns += one.weight * row_ns(PaddedElements(one.sizes, sets, rows.measure));
     weight += one.weight;
   }
   return weight > 0 ? ns / weight : 0;
@@ -188,11 +188,11 @@ bool BoundaryChoice::SomeShouldGrow(absl::Span<const WeightedSizes> seen) const 
 }
 
 BoundarySets BoundaryChoice::Solve(absl::Span<const WeightedSizes> seen) const {
-  const double least = ComputedElements(seen, SolveFor(seen, RowCost(cost_, 1)));
+  const double least = ComputedElements({seen, measure_}, SolveFor(seen, RowCost(cost_, 1)));
   BoundarySets sets;
   for (const double share : kElementShares) {
     sets = SolveFor(seen, RowCost(cost_, share));
-    if (ComputedElements(seen, sets) <= least * kMostElements) break;
+    if (ComputedElements({seen, measure_}, sets) <= least * kMostElements) break;
   }
   return sets;
 }
@@ -225,8 +225,10 @@ BoundarySets BoundaryChoice::SolveFor(absl::Span<const WeightedSizes> seen,
     sets[axis] = PercentileBoundaries(AlongAxis(within, axis), own.rule.most);
     if (sets[axis].empty() || sets[axis].back() < ceiling) sets[axis].push_back(ceiling);
   }
-  if (sets.size() == 1 && automatic.size() == 1) {
-    sets[0] = SolveLine(AlongAxis(within, 0), axes_[0], sets[0].back(), row_ns);
+  if (sets.size() == 1 || automatic.size() > kMostTogether) {
+    for (const size_t axis : automatic) {
+      sets[axis] = SolveLine(AlongAxis(within, axis), axes_[axis], sets[axis].back(), row_ns);
+    }
   } else if (!automatic.empty()) {
     SolveTogether(within, automatic, row_ns, sets);
   }
@@ -246,7 +248,7 @@ void BoundaryChoice::SolveTogether(absl::Span<const WeightedSizes> seen,
   with_largest.push_back({largest, kUnseenWeight});
   for (const size_t axis : automatic) grid.fixed[axis].clear();
   const BindingCost cost = [&](absl::Span<const int64_t>, absl::Span<const int64_t> binding) {
-    return row_ns(static_cast<int64_t>(Product(binding)));
+    return row_ns(measure_.Elements(binding));
   };
   sets = SolveGrid(with_largest, cost, grid).boundaries;
 }

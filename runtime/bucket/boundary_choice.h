@@ -16,6 +16,7 @@
 #include "runtime/bucket/boundaries.h"
 #include "runtime/bucket/cost_model.h"
 #include "runtime/bucket/histogram.h"
+#include "runtime/bucket/size_measure.h"
 #include "runtime/bucket/solver.h"
 
 namespace reprise {
@@ -35,28 +36,34 @@ using TakesSize = std::function<bool(size_t axis, int64_t size)>;
 
 // The smallest boundary that holds `size`; `size` itself where none does: it runs exact.
 int64_t Holding(absl::Span<const int64_t> boundaries, int64_t size);
+// Rows that requests brought, by their sizes, and how many elements those are.
+struct SeenRows {
+  absl::Span<const WeightedSizes> seen;  // weights are rows
+  const SizeMeasure& measure;            // of a row
+};
+
 // The elements of a row of `sizes` in its bucket.
-double PaddedElements(absl::Span<const int64_t> sizes, const BoundarySets& sets);
-// The share of the computed elements that is padding. Weights of `seen` are rows.
-double PaddingShare(absl::Span<const WeightedSizes> seen, const BoundarySets& sets);
+int64_t PaddedElements(absl::Span<const int64_t> sizes, const BoundarySets& sets,
+                       const SizeMeasure& measure);
+// The share of the computed elements that is padding.
+double PaddingShare(const SeenRows& rows, const BoundarySets& sets);
 
 // How much cheaper one set is than another on some requests.
 struct BoundaryGain {
   double share = 0;  // of the time under the first
   double error = 0;  // its standard error
 };
-BoundaryGain GainOf(absl::Span<const WeightedSizes> seen, const BoundarySets& before,
-                    const BoundarySets& after, const ReplayCost& cost);
-// What requests of `seen` take in the mean, by row.
-double MeanRowNs(absl::Span<const WeightedSizes> seen, const BoundarySets& sets,
-                 const ReplayCost& cost);
+BoundaryGain GainOf(const SeenRows& rows, const BoundarySets& before, const BoundarySets& after,
+                    const ReplayCost& cost);
+// What a row takes in the mean.
+double MeanRowNs(const SeenRows& rows, const BoundarySets& sets, const ReplayCost& cost);
 
 class BoundaryChoice {
  public:
   // All outlive it. `in_force` has a set for each axis.
   BoundaryChoice(const std::vector<AdvisorAxis>& axes, const TakesSize& takes,
-                 const ReplayCost& cost, const BoundarySets& in_force)
-      : axes_(axes), takes_(takes), cost_(cost), in_force_(in_force) {}
+                 const ReplayCost& cost, const BoundarySets& in_force, const SizeMeasure& measure)
+      : axes_(axes), takes_(takes), cost_(cost), in_force_(in_force), measure_(measure) {}
 
   // What to put in the place of the sets in force. Axes that do not learn keep theirs.
   BoundarySets Solve(absl::Span<const WeightedSizes> seen) const;
@@ -77,6 +84,7 @@ class BoundaryChoice {
   const TakesSize& takes_;
   const ReplayCost& cost_;
   const BoundarySets& in_force_;
+  const SizeMeasure& measure_;
 };
 
 }  // namespace reprise

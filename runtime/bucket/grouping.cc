@@ -9,16 +9,6 @@
 namespace reprise {
 namespace {
 
-int64_t Product(absl::Span<const int64_t> sizes) {
-  int64_t product = 1;
-  for (const int64_t size : sizes) {
-    if (__builtin_mul_overflow(product, std::max<int64_t>(size, 1), &product)) {
-      return std::numeric_limits<int64_t>::max();
-    }
-  }
-  return product;
-}
-
 void Widen(std::vector<int64_t>& sizes, absl::Span<const int64_t> other) {
   for (size_t i = 0; i < sizes.size(); ++i) sizes[i] = std::max(sizes[i], other[i]);
 }
@@ -35,7 +25,7 @@ class Prices {
   const Price& Of(const std::vector<int64_t>& sizes) {
     const auto [it, is_new] = prices_.try_emplace(sizes);
     if (is_new) {
-      const int64_t row_size = Product(sizes);
+      const int64_t row_size = limits_.measure.Elements(sizes);
       it->second = {cost_.RowNs(row_size), static_cast<double>(row_size), limits_.most_rows(sizes)};
     }
     return it->second;
@@ -63,7 +53,7 @@ Grouping Neighbours(absl::Span<const WaitingRequest> waiting, Prices& prices) {
   std::vector<size_t> order(waiting.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-    return Product(waiting[a].sizes) < Product(waiting[b].sizes);
+    return prices.Of(waiting[a].sizes).row_size < prices.Of(waiting[b].sizes).row_size;
   });
   // best[i]: the cheapest grouping of the first i in order, whose last group begins at from[i].
   std::vector<double> best(waiting.size() + 1, std::numeric_limits<double>::infinity());

@@ -18,6 +18,7 @@
 
 #include "absl/types/span.h"
 #include "runtime/bucket/cost_model.h"
+#include "runtime/bucket/size_measure.h"
 
 namespace reprise {
 
@@ -29,6 +30,7 @@ struct WaitingRequest {
 struct GroupingLimits {
   // The most rows of a replay with these sizes (bucketed).
   std::function<int64_t(absl::Span<const int64_t> sizes)> most_rows;
+  SizeMeasure measure;  // of the axes of WaitingRequest::sizes
   // The most padding that sharing may add: its share of what the replay computes.
   double most_padding = 1;
 };

@@ -1,24 +1,16 @@
 #include "runtime/bucket/policy.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "absl/algorithm/container.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
 #include "runtime/base/status_macros.h"
 
 namespace reprise {
 namespace {
-
-// The product of all sizes, kept at the largest integer where it would overflow.
-int64_t Product(const AxisSizes& sizes) {
-  int64_t product = 1;
-  for (const auto& [axis, size] : sizes) {
-    if (__builtin_mul_overflow(product, size, &product)) return std::numeric_limits<int64_t>::max();
-  }
-  return product;
-}
 
 absl::Status ValidateAxis(const AxisBuckets& axis) {
   if (axis.sizes.empty()) {
@@ -43,6 +35,23 @@ absl::Status ValidateAxis(const AxisBuckets& axis) {
 const AxisBuckets* FindAxis(const std::vector<AxisBuckets>& axes, absl::string_view name) {
   const auto it = absl::c_find_if(axes, [&](const AxisBuckets& axis) { return axis.axis == name; });
   return it == axes.end() ? nullptr : &*it;
+}
+
+// A bucket's label, axis by axis: its size follows the prefix.
+struct LabelPart {
+  std::string axis;
+  std::string prefix;
+};
+
+std::vector<LabelPart> LabelParts(const AxisSizes& bucketed, absl::string_view batch_axis) {
+  std::vector<LabelPart> parts;
+  const bool batch = bucketed.contains(std::string(batch_axis));
+  if (batch) parts.push_back({std::string(batch_axis), "b"});
+  const bool alone = bucketed.size() - parts.size() == 1;
+  for (const auto& [axis, size] : bucketed) {
+    if (axis != batch_axis) parts.push_back({axis, alone ? "s" : absl::StrCat(axis, "_")});
+  }
+  return parts;
 }
 
 }  // namespace
@@ -114,11 +123,24 @@ std::optional<int64_t> BucketPolicy::Largest(absl::string_view axis) const {
   return buckets->sizes.back();
 }
 
+int64_t BucketPolicy::Elements(const AxisSizes& sizes) const {
+  std::vector<int64_t> by_position;
+  if (measured.empty()) {
+    for (const auto& [axis, size] : sizes) by_position.push_back(size);
+    return SizeMeasure().Elements(by_position);
+  }
+  for (const std::string& axis : measured) {
+    const auto size = sizes.find(axis);
+    by_position.push_back(size == sizes.end() ? 1 : size->second);
+  }
+  return measure.Elements(by_position);
+}
+
 bool BucketPolicy::WithinLimit(const AxisSizes& sizes) const {
   const auto batch = sizes.find(batch_axis);
   const AxisBuckets* buckets = FindAxis(axes, batch_axis);
   if (batch == sizes.end() || buckets == nullptr) return true;
-  return batch->second <= buckets->sizes.front() || Product(sizes) <= max_batch_tokens;
+  return batch->second <= buckets->sizes.front() || Elements(sizes) <= max_batch_tokens;
 }
 
 absl::StatusOr<AxisSizes> BucketPolicy::FitBinding(const AxisSizes& sizes,
@@ -143,7 +165,7 @@ absl::StatusOr<AxisSizes> BucketPolicy::FitBinding(const AxisSizes& sizes,
   return absl::InvalidArgumentError(
       absl::StrCat("axis '", batch_axis, "' has size ", sizes.at(batch_axis),
                    ", the largest bucket beside the other axes is ", LargestBatch(fitted), " (",
-                   Product(fitted), " elements against max_batch_tokens ", max_batch_tokens, ")"));
+                   Elements(fitted), " elements against max_batch_tokens ", max_batch_tokens, ")"));
 }
 
 bool BucketPolicy::IsBucket(const AxisSizes& sizes, const std::set<std::string>& certified) const {
@@ -157,27 +179,57 @@ bool BucketPolicy::IsBucket(const AxisSizes& sizes, const std::set<std::string>&
   return any && (certified.count(batch_axis) == 0 || WithinLimit(sizes));
 }
 
-std::vector<AxisSizes> BucketPolicy::AllBuckets() const {
-  if (axes.empty()) return {};
-  std::vector<AxisSizes> bindings = {{}};
-  for (const AxisBuckets& axis : axes) {
-    std::vector<AxisSizes> longer;
-    for (const AxisSizes& binding : bindings) {
-      for (int64_t size : axis.sizes) {
-        longer.push_back(binding);
-        longer.back()[axis.axis] = size;
-      }
+std::optional<std::vector<AxisSizes>> BucketPolicy::AllBuckets(size_t most) const {
+  std::vector<AxisSizes> buckets;
+  if (axes.empty()) return buckets;
+  // Axes that are not chosen yet stand at their smallest: what is over the limit then stays so.
+  AxisSizes sizes;
+  for (const AxisBuckets& axis : axes) sizes[axis.axis] = axis.sizes.front();
+  const auto choose = [&](auto& self, size_t at) -> bool {
+    if (at == axes.size()) {
+      if (buckets.size() == most) return false;
+      buckets.push_back(sizes);
+      return true;
     }
-    bindings = std::move(longer);
-  }
-  std::erase_if(bindings, [&](const AxisSizes& binding) { return !WithinLimit(binding); });
-  return bindings;
+    int64_t& size = sizes[axes[at].axis];
+    for (const int64_t one : axes[at].sizes) {
+      size = one;
+      if (!WithinLimit(sizes)) break;
+      if (!self(self, at + 1)) return false;
+    }
+    size = axes[at].sizes.front();
+    return true;
+  };
+  if (!choose(choose, 0)) return std::nullopt;
+  return buckets;
 }
 
-std::vector<std::string> BucketPolicy::Labels() const {
-  std::vector<std::string> labels;
-  for (const AxisSizes& sizes : AllBuckets()) labels.push_back(BucketLabel(sizes, batch_axis));
-  return labels;
+double BucketPolicy::MostBuckets() const {
+  double count = axes.empty() ? 0 : 1;
+  for (const AxisBuckets& axis : axes) count *= static_cast<double>(axis.sizes.size());
+  return count;
+}
+
+std::optional<AxisSizes> BucketPolicy::FindBucket(absl::string_view label) const {
+  if (axes.empty()) return std::nullopt;
+  // Names of axes may hold digits and underscores, but which name comes next is known.
+  AxisSizes sizes;
+  for (const AxisBuckets& axis : axes) sizes[axis.axis] = axis.sizes.front();
+  absl::string_view left = label;
+  for (const LabelPart& part : LabelParts(sizes, batch_axis)) {
+    if (left.data() != label.data() && !absl::ConsumePrefix(&left, "_")) return std::nullopt;
+    if (!absl::ConsumePrefix(&left, part.prefix)) return std::nullopt;
+    const size_t digits = std::min(left.find_first_not_of("0123456789"), left.size());
+    int64_t& size = sizes[part.axis];
+    if (!absl::SimpleAtoi(left.substr(0, digits), &size)) return std::nullopt;
+    left.remove_prefix(digits);
+    if (Fit(part.axis, size) != size) return std::nullopt;
+  }
+  // One text for one bucket: no leading zeros.
+  if (!left.empty() || !WithinLimit(sizes) || BucketLabel(sizes, batch_axis) != label) {
+    return std::nullopt;
+  }
+  return sizes;
 }
 
 int64_t BucketPolicy::LargestBatch(const AxisSizes& others) const {
@@ -193,15 +245,10 @@ int64_t BucketPolicy::LargestBatch(const AxisSizes& others) const {
 
 std::string BucketLabel(const AxisSizes& bucketed, absl::string_view batch_axis) {
   if (bucketed.empty()) return "exact";
-  std::vector<std::string> parts;
-  const auto batch = bucketed.find(std::string(batch_axis));
-  if (batch != bucketed.end()) parts.push_back(absl::StrCat("b", batch->second));
-  const size_t sequences = bucketed.size() - parts.size();
-  for (const auto& [axis, size] : bucketed) {
-    if (axis == batch_axis) continue;
-    parts.push_back(sequences == 1 ? absl::StrCat("s", size) : absl::StrCat(axis, "_", size));
-  }
-  return absl::StrJoin(parts, "_");
+  return absl::StrJoin(LabelParts(bucketed, batch_axis), "_",
+                       [&](std::string* out, const LabelPart& part) {
+                         absl::StrAppend(out, part.prefix, bucketed.at(part.axis));
+                       });
 }
 
 }  // namespace reprise

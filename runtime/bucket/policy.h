@@ -22,6 +22,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "runtime/bucket/size_measure.h"
 
 namespace reprise {
 
@@ -38,7 +39,11 @@ struct BucketPolicy {
 
   std::vector<AxisBuckets> axes;
   std::string batch_axis;           // empty: none
-  int64_t max_batch_tokens = 4096;  // limit on the product of a binding's sizes
+  int64_t max_batch_tokens = 4096;  // limit on the elements of a binding
+  // How many elements a binding is, over the axes `measured` (labels); without any the axes of a
+  // binding lie together.
+  SizeMeasure measure;
+  std::vector<std::string> measured;
   Overflow overflow = Overflow::kExact;
 
   // Of an axis that counts rows: {1, 2, 4, ...} up to `most`, at least 1; of one that counts
@@ -64,7 +69,10 @@ struct BucketPolicy {
   std::optional<int64_t> Fit(absl::string_view axis, int64_t size) const;
   std::optional<int64_t> Largest(absl::string_view axis) const;
 
-  // True when the product of `sizes` is within the limit or the batch is the smallest bucket (or
+  // The elements of a binding. Axes that it does not have count as 1.
+  int64_t Elements(const AxisSizes& sizes) const;
+
+  // True when the elements of `sizes` are within the limit or the batch is the smallest bucket (or
   // there is no batch among `sizes`).
   bool WithinLimit(const AxisSizes& sizes) const;
 
@@ -81,11 +89,20 @@ struct BucketPolicy {
   // limit, and there is at least one such axis.
   bool IsBucket(const AxisSizes& sizes, const std::set<std::string>& certified) const;
 
-  // Every allowed binding of all axes, in ascending order of axis and size; empty without axes.
-  std::vector<AxisSizes> AllBuckets() const;
+  // How many buckets are listed one by one for metrics and reports. Each axis multiplies their
+  // number: where there are more, a bucket is known by its label (FindBucket) and made when a
+  // request comes.
+  static constexpr size_t kMostListed = 256;
 
-  // Their labels, in the same order.
-  std::vector<std::string> Labels() const;
+  // Every allowed binding of all axes, in ascending order of axis and size; empty without axes,
+  // nullopt where there are more than `most`. Takes time and memory by what it returns.
+  std::optional<std::vector<AxisSizes>> AllBuckets(size_t most = kMostListed) const;
+
+  // At most so many buckets there are: the product over the axes, whatever the limit drops.
+  double MostBuckets() const;
+
+  // The bucket whose BucketLabel is `label`; nullopt when there is none.
+  std::optional<AxisSizes> FindBucket(absl::string_view label) const;
 
   // The largest batch bucket that is allowed with these sizes of the other axes (`others` may hold
   // a batch, it is ignored): the most rows of one replay. 1 without a batch axis.

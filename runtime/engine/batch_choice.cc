@@ -19,14 +19,17 @@ std::vector<size_t> BatchPlan::Choose(absl::Span<const RequestShape* const> wait
     }
     return true;
   };
+  std::vector<size_t> others;  // all but the batch
+  for (size_t i = 0; i < axes.size(); ++i) {
+    if (!axes[i].is_batch) others.push_back(i);
+  }
   std::vector<size_t> positions;
   std::vector<WaitingRequest> requests;
   for (size_t position = 0; position < waiting.size(); ++position) {
     const RequestShape& shape = *waiting[position];
     if (!goes_with_head(shape)) continue;
     WaitingRequest& request = requests.emplace_back(WaitingRequest{.rows = shape.rows});
-    for (size_t i = 0; i < axes.size(); ++i) {
-      if (axes[i].is_batch) continue;
+    for (const size_t i : others) {
       const int64_t size = shape.sizes[i];
       request.sizes.push_back(model_->certified_.contains(axes[i].label)
                                   ? buckets_->Fit(axes[i].label, size).value_or(size)
@@ -40,6 +43,7 @@ std::vector<size_t> BatchPlan::Choose(absl::Span<const RequestShape* const> wait
                                        all.insert(all.begin() + model_->batch_axis_, 1);
                                        return model_->LargestBatchAt(*buckets_, all);
                                      },
+                                 .measure = model_->measure().Of(others),
                                  .most_padding = kMostSharedPadding};
   for (const std::vector<size_t>& group : GroupByCost(requests, *cost_, limits).groups) {
     if (group[0] != 0) continue;

@@ -31,16 +31,15 @@ absl::StatusOr<BatchTarget> BatchPlan::TargetFor(const std::vector<int64_t>& siz
   BatchTarget target;
   AxisSizes bucketed;
   const bool in_bucket = !exact && buckets_->IsBucket(fitted, model_->certified_);
-  target.tokens = 1;
   for (const ModelAxis& axis : axes) {
     target.sizes.push_back(fitted[axis.label]);
-    // Kernels skip the rows that no request fills: along the batch axis padding costs no time.
-    const int64_t computed = axis.is_batch ? by_label[axis.label] : fitted[axis.label];
-    target.tokens *= std::max<int64_t>(computed, 1);
     if (in_bucket && model_->certified_.contains(axis.label)) {
       bucketed[axis.label] = fitted[axis.label];
     }
   }
+  // Kernels skip the rows that no request fills: along the batch axis padding costs no time.
+  const int64_t rows = model_->batch_axis_ < 0 ? 1 : sizes[model_->batch_axis_];
+  target.tokens = model_->Elements(target.sizes, rows);
   target.exact = exact || bucketed.size() < axes.size();
   target.bucket = BucketLabel(bucketed, buckets_->batch_axis);
   return target;
@@ -76,12 +75,34 @@ const std::string& BatchPlan::cheap_symbol() const {
 }
 
 double BatchPlan::ExpectedNs(const BatchTarget& target, int64_t rows) const {
-  int64_t row_size = 1;
-  for (size_t i = 0; i < target.sizes.size(); ++i) {
-    if (static_cast<int>(i) != model_->batch_axis_)
-      row_size *= std::max<int64_t>(target.sizes[i], 1);
+  return cost_->Ns(rows, model_->Elements(target.sizes, 1));
+}
+
+bool BatchPlan::SoonerOnItsOwn(const BatchTarget& larger) const {
+  return ExpectedNs(larger, rows_) >
+         ExpectedNs(target_, rows_) + static_cast<double>(model_->owner_->capture_ns());
+}
+
+std::optional<BatchTarget> BatchPlan::RoomierTarget(const RecipeList& ready) const {
+  std::vector<int64_t> sizes = target_.sizes;
+  const std::set<std::string> larger_serve = paddable();
+  for (const std::shared_ptr<const Recipe>& recipe : ready) {
+    if (recipe->note.bucket == "exact") continue;
+    for (size_t i = 0; i < sizes.size(); ++i) {
+      const std::string& symbol = model_->axes_[i].symbol;
+      const auto size = recipe->key.binding.axes.find(symbol);
+      if (size == recipe->key.binding.axes.end() || !larger_serve.contains(symbol)) continue;
+      sizes[i] = std::max(sizes[i], size->second);
+    }
   }
-  return cost_->Ns(rows, row_size);
+  absl::StatusOr<BatchTarget> target = TargetFor(sizes, /*exact=*/false);
+  if (target.ok() && target->bucket == "exact" && model_->batch_axis_ >= 0) {
+    sizes[model_->batch_axis_] = target_.sizes[model_->batch_axis_];
+    target = TargetFor(sizes, /*exact=*/false);
+  }
+  if (!target.ok() || target->exact || target->sizes == target_.sizes) return std::nullopt;
+  if (SoonerOnItsOwn(*target)) return std::nullopt;
+  return *std::move(target);
 }
 
 BatchTarget BatchPlan::TargetOf(const Recipe& recipe) const {
@@ -92,12 +113,10 @@ BatchTarget BatchPlan::TargetOf(const Recipe& recipe) const {
     target.sizes = {sizes.tokens, sizes.segments};
     return target;
   }
-  target.tokens = 1;
   for (size_t i = 0; i < model_->axes_.size(); ++i) {
-    const ModelAxis& axis = model_->axes_[i];
-    target.sizes[i] = recipe.key.binding.axes.at(axis.symbol);
-    target.tokens *= std::max<int64_t>(axis.is_batch ? rows_ : target.sizes[i], 1);
+    target.sizes[i] = recipe.key.binding.axes.at(model_->axes_[i].symbol);
   }
+  target.tokens = model_->Elements(target.sizes, rows_);
   return target;
 }
 

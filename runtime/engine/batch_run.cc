@@ -340,7 +340,6 @@ void BatchRun::Observe(int64_t busy_ns) const {
       replay.batch_bucket = target_.sizes[i];
       continue;
     }
-    replay.row_size *= std::max<int64_t>(target_.sizes[i], 1);
     const int64_t computed = axes[i].valid + axes[i].padded;
     if (computed > 0) {
       axes[i].wasted_ns =
@@ -348,7 +347,10 @@ void BatchRun::Observe(int64_t busy_ns) const {
                                static_cast<double>(axes[i].padded) / static_cast<double>(computed));
     }
   }
-  if (!plan_.packed()) model_.learner().RecordReplay(replay);
+  if (!plan_.packed()) {
+    replay.row_size = model_.Elements(target_.sizes, 1);
+    model_.learner().RecordReplay(replay);
+  }
   observer.OnReplay(
       {.bucket = target_.bucket,
        .duration_ns = replay_ns_,

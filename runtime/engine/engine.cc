@@ -1,7 +1,6 @@
 #include "runtime/engine/engine.h"
 
 #include <algorithm>
-#include <set>
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/memory_net.h"
@@ -9,8 +8,10 @@
 #include "runtime/engine/batch_run.h"
 #include "runtime/engine/bucket_change.h"
 #include "runtime/engine/certifier.h"
+#include "runtime/engine/data_error.h"
 #include "runtime/engine/exact_runner.h"
 #include "runtime/engine/model_loader.h"
+#include "runtime/engine/packed_frame.h"
 #include "runtime/engine/tail_run.h"
 #include "runtime/recipe/compiler.h"
 
@@ -231,6 +232,31 @@ absl::StatusOr<RecipeProfile> Engine::Profile(const Model& model, const Request&
   return runner.Profile(tensors, repeats);
 }
 
+absl::StatusOr<RecipeProfile> Engine::ProfilePacked(const Model& model, const Request& request,
+                                                    Stream& stream, int repeats) {
+  ASSIGN_OR_RETURN(const RequestShape shape, model.Measure(request));
+  if (!model.Packs(shape)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the request is not packed: ", model.packing_refusal()));
+  }
+  const Packing& packing = *model.packing();
+  const RecipeKey key = packing.KeyAt({.tokens = shape.tokens, .segments = shape.rows},
+                                      options_.device->fingerprint(), model.options().precision);
+  ASSIGN_OR_RETURN(std::shared_ptr<const Recipe> recipe, model.CompileAt(key, nullptr, options_));
+  ASSIGN_OR_RETURN(const auto parameters, model.owner_->parameters().TableFor(recipe));
+  RETURN_IF_ERROR(stream.Reserve(*recipe));
+  FirstDataError errors(*recipe);
+  Frame frame = stream.MakeFrame(*recipe, parameters->addresses(), &errors);
+  frame.live_rows = shape.tokens;
+  frame.live_segments = shape.rows;
+  const PackedPart part = {
+      .request = &request, .rows = shape.rows, .length = shape.sizes[packing.sequence_axis()]};
+  GatherPacked(*recipe, model.recipe_inputs_, {&part, 1}, std::nullopt,
+               const_cast<std::byte*>(frame.inputs));
+  return ProfileRecipe(
+      recipe, frame, [&] { stream.Replay(*recipe, frame); }, repeats, *options_.clock);
+}
+
 absl::StatusOr<std::unique_ptr<const Recipe>> Engine::CompileAt(const Model& model,
                                                                 const std::vector<int64_t>& sizes,
                                                                 bool packed) const {
@@ -248,10 +274,8 @@ void Engine::FollowTraffic(const Model& model) {
 }
 
 void Engine::RetireRecipes(const Model& model) {
-  const std::vector<std::string> labels = model.BucketLabels();
-  const std::set<std::string> in_force(labels.begin(), labels.end());
   cache_.Retire(model.owner(), [&](const Recipe& recipe) {
-    return recipe.note.bucket == "exact" || in_force.contains(recipe.note.bucket);
+    return recipe.note.bucket == "exact" || model.FindBucket(recipe.note.bucket).has_value();
   });
 }
 

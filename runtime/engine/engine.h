@@ -116,9 +116,12 @@ class Engine {
   // Measure, split by rows where needed, run, join. For callers without a scheduler.
   Response RunOne(const Model& model, const Request& request, Stream& stream);
 
-  // Times every launch of the recipe that serves `request`, at its exact shapes and on one thread.
+  // Times every launch of the recipe of `request`'s exact shapes, on one thread.
   absl::StatusOr<RecipeProfile> Profile(const Model& model, const Request& request, Stream& stream,
                                         int repeats);
+  // The same of a packed replay that `request` fills. INVALID_ARGUMENT where it is not packed.
+  absl::StatusOr<RecipeProfile> ProfilePacked(const Model& model, const Request& request,
+                                              Stream& stream, int repeats);
 
   // Compiles the recipe of `sizes` (by position in Model::axes(); `packed`: tokens and segments)
   // without keeping, preparing or running it: for people. Not for a model with shape inputs.

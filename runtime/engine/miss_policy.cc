@@ -11,8 +11,9 @@ namespace {
 
 // A batch that stays small pays this share of its replay again for each request left out.
 constexpr double kLossPerRequestLeftOut = 0.25;
-// Exact shapes are many: one that was seen once is not captured behind.
-constexpr int64_t kMinTimesExact = 2;
+// Where there are many shapes, exact ones or buckets: one that was seen once is not captured
+// behind.
+constexpr int64_t kMinTimesOfMany = 2;
 
 // A request may get a larger recipe than that of its bucket.
 bool TakesLarger(OnMiss on_miss, const ModelOptions& options, bool frozen) {
@@ -57,6 +58,10 @@ BatchPlan::Resolution Engine::Resolve(const BatchPlan& plan) {
   if (!shape.exact && TakesLarger(shape.on_miss, model.options_, frozen)) {
     result.recipe = SmallestThatServes(*plan.ready_index().Snapshot(), key, plan.paddable(),
                                        plan.cheap_symbol());
+    if (result.recipe != nullptr && MayCaptureFor(plan) && model.has_many_buckets() &&
+        plan.SoonerOnItsOwn(plan.TargetOf(*result.recipe))) {
+      result.recipe = nullptr;
+    }
     if (result.recipe != nullptr) {
       result.outcome = CaptureOutcome::kLarger;
       cache_.Find(result.recipe->key);  // it was used
@@ -124,8 +129,16 @@ std::shared_ptr<CaptureTicket> Engine::Prepare(BatchPlan& plan,
     plan.resolution_ = {.status = RefuseMiss(plan), .decided = true};
     return nullptr;
   }
-  return captures_.Begin(model.shared_from_this(), plan.CaptureTargetOf(plan.target_),
-                         CaptureUrgency::kUrgent, std::move(waiter));
+  CaptureTarget target = plan.CaptureTargetOf(plan.target_);
+  if (larger_will_do && model.has_many_buckets()) {
+    const auto roomier = plan.RoomierTarget(*plan.ready_index().Snapshot());
+    if (roomier.has_value()) {
+      CaptureTarget other = plan.CaptureTargetOf(*roomier);
+      if (!cache_.Contains(other.key)) target = std::move(other);
+    }
+  }
+  return captures_.Begin(model.shared_from_this(), std::move(target), CaptureUrgency::kUrgent,
+                         std::move(waiter));
 }
 
 void Engine::CaptureAhead(const Model& model, const AxisSizes& sizes, CompileReason reason,
@@ -182,7 +195,7 @@ void Engine::NoteLosses(const BatchPlan& plan, const BatchTarget& used, bool eag
   const auto note = [&](const BatchTarget& wanted, double lost_ns) {
     CaptureTarget target = plan.CaptureTargetOf(wanted);
     if (!wishes_.Note(target.key, static_cast<int64_t>(lost_ns), model.owner_->capture_ns(),
-                      wanted.exact ? kMinTimesExact : 1)) {
+                      wanted.exact || model.has_many_buckets() ? kMinTimesOfMany : 1)) {
       return;
     }
     const RecipeKey key = target.key;

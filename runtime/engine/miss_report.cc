@@ -15,15 +15,19 @@ namespace {
 // A difference in anything but a size is further than any size.
 constexpr double kOtherField = 100;
 
-double Distance(const RecipeKey& want, const RecipeKey& have) {
+// How far apart two keys are; once that is `least` or more, something that is.
+double Distance(const RecipeKey& want, const RecipeKey& have, double least) {
   double distance = 0;
+  auto it = have.binding.axes.begin();
+  const auto end = have.binding.axes.end();
   for (const auto& [symbol, size] : want.binding.axes) {
-    const auto it = have.binding.axes.find(symbol);
-    if (it == have.binding.axes.end()) {
+    while (it != end && it->first < symbol) ++it;
+    if (it == end || it->first != symbol) {
       distance += kOtherField;
-      continue;
+    } else if (it->second != size) {
+      distance += std::fabs(std::log2(std::max<double>(size, 1) / std::max<double>(it->second, 1)));
     }
-    distance += std::fabs(std::log2(std::max<double>(size, 1) / std::max<double>(it->second, 1)));
+    if (distance >= least) return distance;
   }
   for (const bool differs :
        {want.binding.shape_inputs != have.binding.shape_inputs, want.packing != have.packing,
@@ -80,7 +84,7 @@ std::shared_ptr<const Recipe> NearestRecipe(const RecipeList& ready, const Recip
   std::shared_ptr<const Recipe> nearest;
   double least = std::numeric_limits<double>::infinity();
   for (const std::shared_ptr<const Recipe>& recipe : ready) {
-    const double distance = Distance(want, recipe->key);
+    const double distance = Distance(want, recipe->key, least);
     if (distance >= least) continue;
     nearest = recipe;
     least = distance;

@@ -4,10 +4,14 @@
 #include <cstring>
 #include <limits>
 
+#include "absl/algorithm/container.h"
+#include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/engine/engine.h"
 #include "runtime/engine/gather.h"
+#include "runtime/engine/guard_values.h"
 #include "runtime/engine/signature.h"
 #include "runtime/engine/tail.h"
 #include "runtime/recipe/compiler.h"
@@ -15,35 +19,8 @@
 namespace reprise {
 namespace {
 
-// Whether every line of `tensor` along `axis_dim` holds something other than `fill` at `places`.
-bool EveryRowCounts(CountingPlaces places, double fill, DType dtype, const InputTensor& tensor,
-                    size_t axis_dim) {
-  // A row of one line is a piece that must hold it; so are all its places, or the first of them.
-  int64_t pieces = 1, piece_elements = 1, rows = 1;
-  for (size_t d = 0; d < tensor.shape.size(); ++d) {
-    (d < axis_dim ? rows : piece_elements) *= tensor.shape[d];
-  }
-  const int64_t row_elements = piece_elements;
-  if (places >= CountingPlaces::kFirst && tensor.shape[axis_dim] > 0) {
-    piece_elements /= tensor.shape[axis_dim];
-    if (places == CountingPlaces::kAll) pieces = tensor.shape[axis_dim];
-  }
-  const size_t size = DTypeSize(dtype);
-  char fill_bytes[sizeof(double)];
-  FillElements(dtype, fill, 1, fill_bytes);
-  const auto* data = static_cast<const char*>(tensor.data);
-  for (int64_t row = 0; row < rows; ++row) {
-    for (int64_t piece = 0; piece < pieces; ++piece) {
-      const char* at = data + (row * row_elements + piece * piece_elements) * size;
-      bool differs = false;
-      for (int64_t i = 0; i < piece_elements && !differs; ++i) {
-        differs = std::memcmp(at + i * size, fill_bytes, size) != 0;
-      }
-      if (!differs) return false;
-    }
-  }
-  return true;
-}
+// Of one request: sums over all that wait stay far from the largest integer.
+constexpr int64_t kMostElements = int64_t{1} << 50;
 
 }  // namespace
 
@@ -85,6 +62,12 @@ int64_t Model::LargestBatchAt(const BucketPolicy& buckets,
   return std::min(buckets.LargestBatch(others), max_batch());
 }
 
+int64_t Model::Elements(absl::Span<const int64_t> sizes, int64_t rows) const {
+  absl::InlinedVector<int64_t, 4> all(sizes.begin(), sizes.end());
+  if (batch_axis_ >= 0) all[batch_axis_] = rows;
+  return measure_.Elements(all);
+}
+
 int64_t Model::MaxPackedRows(int64_t length) const {
   return std::clamp<int64_t>(packing_->buckets().back() / length, 1, packing_->max_segments());
 }
@@ -101,8 +84,8 @@ const std::vector<ModelIo>& Model::outputs() const {
   return tail_ == nullptr ? recipe_outputs_ : tail_->outputs();
 }
 
-std::vector<AxisSizes> Model::AllBuckets() const {
-  if (packing_ == nullptr) return buckets()->AllBuckets();
+std::optional<std::vector<AxisSizes>> Model::AllBuckets(size_t most) const {
+  if (packing_ == nullptr) return buckets()->AllBuckets(most);
   std::vector<AxisSizes> buckets;
   for (const int64_t tokens : packing_->buckets()) buckets.push_back({{kTokensAxis, tokens}});
   return buckets;
@@ -113,10 +96,25 @@ std::string Model::LabelOfBucket(const AxisSizes& bucket) const {
                              : PackedLabel(bucket.at(kTokensAxis));
 }
 
+std::optional<AxisSizes> Model::FindBucket(absl::string_view label) const {
+  if (packing_ == nullptr) return buckets()->FindBucket(label);
+  for (const int64_t tokens : packing_->buckets()) {
+    if (PackedLabel(tokens) == label) return AxisSizes{{kTokensAxis, tokens}};
+  }
+  return std::nullopt;
+}
+
 std::vector<std::string> Model::BucketLabels() const {
   std::vector<std::string> labels;
-  for (const AxisSizes& bucket : AllBuckets()) labels.push_back(LabelOfBucket(bucket));
+  const auto buckets = AllBuckets();
+  if (!buckets.has_value()) return labels;
+  for (const AxisSizes& bucket : *buckets) labels.push_back(LabelOfBucket(bucket));
   return labels;
+}
+
+bool Model::has_many_buckets() const {
+  constexpr double kMany = BucketPolicy::kMostListed;
+  return packing_ == nullptr && buckets()->MostBuckets() > kMany;
 }
 
 bool Model::MovesWithBatch(size_t position, size_t dim) const {
@@ -245,13 +243,19 @@ const std::string& Model::InputWithAxis(const std::string& symbol) const {
 
 bool Model::MasksAllowPadding(const Request& request) const {
   for (const ModelAxis& axis : axes_) {
+    const AxisCertificate& certificate = axis.certificate;
     for (size_t i = 0; i < inputs_.size(); ++i) {
-      const auto counts = axis.certificate.must_count.find(inputs_[i].name);
-      if (counts == axis.certificate.must_count.end()) continue;
-      for (size_t d = 0; d < inputs_[i].dims.size(); ++d) {
-        if (inputs_[i].dims[d].symbol != axis.symbol) continue;
-        const auto fill = options_.fills.find(inputs_[i].name);
-        const double filled = fill == options_.fills.end() ? 0 : fill->second;
+      const auto counts = certificate.must_count.find(inputs_[i].name);
+      const bool counted = counts != certificate.must_count.end();
+      if (!counted && !absl::c_linear_search(certificate.guards, inputs_[i].name)) continue;
+      const auto along = [&](const Dim& dim) { return dim.symbol == axis.symbol; };
+      if (absl::c_none_of(inputs_[i].dims, along)) continue;
+      const auto fill = options_.fills.find(inputs_[i].name);
+      const double filled = fill == options_.fills.end() ? 0 : fill->second;
+      const bool is_mask = IsFloating(inputs_[i].dtype) ? counted : mask_inputs_.contains(i);
+      if (!HoldsWhatWasProved(inputs_[i].dtype, request.inputs[i], filled, is_mask)) return false;
+      for (size_t d = 0; counted && d < inputs_[i].dims.size(); ++d) {
+        if (!along(inputs_[i].dims[d])) continue;
         if (!EveryRowCounts(counts->second, filled, inputs_[i].dtype, request.inputs[i], d)) {
           return false;
         }
@@ -313,10 +317,6 @@ absl::Status Model::TakeSize(const ModelAxis& axis, int64_t size, RequestShape& 
     // Refuses, as configured, what is longer than the largest bucket.
     RETURN_IF_ERROR(result.buckets->FitBinding({{axis.label, size}}, {axis.label}).status());
   }
-  if (__builtin_mul_overflow(result.tokens, std::max<int64_t>(size, 1), &result.tokens)) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("the request's sizes overflow at axis '", axis.label, "' of size ", size));
-  }
   return absl::OkStatus();
 }
 
@@ -346,6 +346,14 @@ absl::StatusOr<RequestShape> Model::Measure(const Request& request) const {
   if (!result.overrides.empty()) result.override_sizes = sizes;
   for (const ModelAxis& axis : axes_) {
     RETURN_IF_ERROR(TakeSize(axis, sizes.at(axis.symbol), result));
+  }
+  result.tokens = measure_.Elements(result.sizes);
+  if (result.tokens > kMostElements) {
+    const auto axis_text = [&](std::string* out, const ModelAxis& axis) {
+      absl::StrAppend(out, axis.label, " ", sizes.at(axis.symbol));
+    };
+    return absl::ResourceExhaustedError(
+        absl::StrCat("the request's sizes are too large: ", absl::StrJoin(axes_, ", ", axis_text)));
   }
   for (int position : result.overrides.empty() ? shape_inputs_ : variants_->shape_inputs()) {
     RETURN_IF_ERROR(TakeShapeInput(inputs_[position], request.inputs[position], result));

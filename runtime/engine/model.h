@@ -147,6 +147,10 @@ class Model : public std::enable_shared_from_this<Model> {
   AxisCertificate CertificateOf(size_t axis) const;
   // Position of the batch axis in axes(), or -1.
   int batch_axis() const { return batch_axis_; }
+  // The elements that requests are, over axes().
+  const SizeMeasure& measure() const { return measure_; }
+  // Those at `sizes`, by axis, with so many rows.
+  int64_t Elements(absl::Span<const int64_t> sizes, int64_t rows) const;
   // The most rows that a request of the other sizes of `shape` may have in one replay; one with
   // more is split by rows (SplitRows). INT64_MAX where nothing is split: the batch axis is absent
   // or not certified, or an output relates the rows of a request to each other (`[batch, batch]`),
@@ -178,11 +182,16 @@ class Model : public std::enable_shared_from_this<Model> {
   bool Packs(const RequestShape& shape) const;
   // So does one whose masks forbid padding: nothing is padded there.
   bool packs_any_mask() const;
-  // All buckets in force: sizes by axis label, of a packed model the number of tokens.
-  std::vector<AxisSizes> AllBuckets() const;
-  // The label of one of AllBuckets(), and those of all.
+  // All buckets in force: sizes by axis label, of a packed model the number of tokens. nullopt
+  // where there are more than `most`: each axis multiplies their number.
+  std::optional<std::vector<AxisSizes>> AllBuckets(size_t most = BucketPolicy::kMostListed) const;
+  // The label of a bucket, the bucket of a label (nullopt: none in force), and the labels of all:
+  // empty where they are too many to be listed.
   std::string LabelOfBucket(const AxisSizes& bucket) const;
+  std::optional<AxisSizes> FindBucket(absl::string_view label) const;
   std::vector<std::string> BucketLabels() const;
+  // Its buckets are too many to be captured one by one: most are needed once.
+  bool has_many_buckets() const;
   // Dim `dim` of output `position` is cut at a request's rows.
   bool MovesWithBatch(size_t position, size_t dim) const;
   // The dim of output `position` that grows by one a row, or -1.
@@ -264,6 +273,8 @@ class Model : public std::enable_shared_from_this<Model> {
   std::vector<ModelIo> recipe_outputs_;
   std::shared_ptr<const Vocabulary> vocabulary_;
   std::vector<ModelAxis> axes_;
+  SizeMeasure measure_;
+  std::set<size_t> mask_inputs_;  // positions of those of integers: see IsMaskInput
   int batch_axis_ = -1;
   std::vector<int> shape_inputs_;           // positions in inputs_
   std::vector<int> recipe_inputs_;          // model input position of each input of a recipe
@@ -297,7 +308,7 @@ struct BatchTarget {
   bool packed = false;
   std::string bucket;  // label, "exact"
   bool exact = false;  // some axis has no bucket: one of many possible sizes
-  int64_t tokens = 0;  // rows that requests fill, times the other axes with padding
+  int64_t tokens = 0;  // elements: rows that requests fill, the other axes with padding
                        // (packed: none)
 
   PackedSizes packed_sizes() const { return {sizes[0], sizes[1]}; }
@@ -363,6 +374,12 @@ class BatchPlan {
   const std::string& cheap_symbol() const;
   // A ready recipe can serve `target`.
   bool Served(const BatchTarget& target);
+  // Of a model that has_many_buckets(). The plan's own recipe, captured now, is done sooner than a
+  // replay on `larger`.
+  bool SoonerOnItsOwn(const BatchTarget& larger) const;
+  // A bucket that holds the plan and what the `ready` recipes hold, so that others after it need no
+  // capture; nullopt where there is none, or the plan is done sooner on its own.
+  std::optional<BatchTarget> RoomierTarget(const RecipeList& ready) const;
   // The joint sizes of the plan and one more request, nullopt where they may not share a replay.
   std::optional<std::vector<int64_t>> Join(const std::vector<int64_t>& sizes,
                                            const RequestShape& shape) const;

@@ -12,6 +12,7 @@
 #include "runtime/base/status_macros.h"
 #include "runtime/certify/axes.h"
 #include "runtime/engine/certifier.h"
+#include "runtime/engine/mask_inputs.h"
 #include "runtime/engine/policy_maker.h"
 #include "runtime/engine/refusal.h"
 #include "runtime/engine/signature.h"
@@ -156,6 +157,19 @@ absl::Status ModelLoader::CutAtData(Model& model) const {
   return absl::OkStatus();
 }
 
+SizeMeasure ModelLoader::MeasureOf(const Model& model) {
+  std::vector<std::vector<size_t>> inputs;
+  for (const ModelIo& input : model.inputs_) {
+    if (input.optional) continue;
+    std::vector<size_t>& axes = inputs.emplace_back();
+    for (size_t i = 0; i < model.axes_.size(); ++i) {
+      const auto along = [&](const Dim& dim) { return dim.symbol == model.axes_[i].symbol; };
+      if (absl::c_any_of(input.dims, along)) axes.push_back(i);
+    }
+  }
+  return SizeMeasure(model.axes_.size(), inputs);
+}
+
 absl::Status ModelLoader::FindAxes(Model& model, Graph as_imported) const {
   std::vector<std::vector<Dim>> dims;
   for (const ModelIo& input : model.inputs_) {
@@ -203,6 +217,11 @@ absl::Status ModelLoader::FindAxes(Model& model, Graph as_imported) const {
                            .symbol = axis.symbol,
                            .is_batch = axis.is_batch,
                            .counts_rows = axis.counts_rows});
+  }
+  model.measure_ = MeasureOf(model);
+  for (size_t i = 0; i < model.inputs_.size(); ++i) {
+    const ValueId value = model.graph_.FindValue(model.inputs_[i].name);
+    if (value != kNone && IsMaskInput(model.graph_, value)) model.mask_inputs_.insert(i);
   }
   return absl::OkStatus();
 }

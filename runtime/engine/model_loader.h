@@ -22,6 +22,7 @@ class ModelLoader {
   absl::Status Import(Model& model, Graph& as_imported) const;
   // A graph that data decides shapes in becomes what comes before that, and a tail.
   absl::Status CutAtData(Model& model) const;
+  static SizeMeasure MeasureOf(const Model& model);
   // Merges symbols and names the axes; an axis that only takes one size becomes a constant dim.
   absl::Status FindAxes(Model& model, Graph as_imported) const;
   // Logs how many products round, where the model's precision lets them: as captures will have it,

@@ -95,7 +95,7 @@ struct ModelObserverSpec {
   std::vector<std::string> axes;       // labels: "batch", "sequence", ...
   std::vector<AxisPadding> padding;    // by position in `axes`
   std::vector<std::string> mixing;     // and AxisCertificate::mixing
-  std::vector<std::string> buckets;    // labels of all buckets at first, then "exact"
+  std::vector<std::string> buckets;    // Model::BucketLabels() at first, then "exact"
   std::vector<std::string> eager_ops;  // of nodes at which the model is cut
 };
 
@@ -132,8 +132,8 @@ class ModelObserver {
   virtual void OnEagerEviction() {}
   // A node of a captured recipe runs by its reference kernel.
   virtual void OnReferenceKernel(absl::string_view op, absl::string_view node) = 0;
-  // After each look at the traffic, and when another set of buckets is in force. `labels`: of all
-  // buckets in force.
+  // After each look at the traffic, and when another set of buckets is in force. `labels`:
+  // Model::BucketLabels() now.
   virtual void OnBuckets(const BucketReport& report, const std::vector<std::string>& labels) {}
 };
 

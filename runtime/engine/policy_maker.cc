@@ -119,6 +119,8 @@ absl::Status PolicyMaker::SetPolicy(Model& model) const {
   }
   policy.max_batch_tokens = model.options_.max_batch_tokens;
   policy.overflow = model.options_.overflow;
+  policy.measure = model.measure_;
+  for (const ModelAxis& axis : model.axes_) policy.measured.push_back(axis.label);
   const auto check = [&](const std::string& label) {
     const bool known = std::any_of(model.axes_.begin(), model.axes_.end(),
                                    [&](const ModelAxis& axis) { return axis.label == label; });
@@ -187,7 +189,13 @@ void PolicyMaker::MakeLearner(Model& model, BucketPolicy policy) const {
     learner.advisor.axes.push_back(std::move(axis));
   }
   std::vector<std::string> axes;
-  for (const AdvisorAxis& axis : learner.advisor.axes) axes.push_back(axis.label);
+  std::vector<size_t> positions;
+  for (const AdvisorAxis& axis : learner.advisor.axes) {
+    axes.push_back(axis.label);
+    const auto named = [&](const ModelAxis& one) { return one.label == axis.label; };
+    positions.push_back(absl::c_find_if(model.axes_, named) - model.axes_.begin());
+  }
+  learner.advisor.measure = model.measure_.Of(positions);
   if (policy.overflow == BucketPolicy::Overflow::kExact) {
     // The model owns the learner. Its certificates end at the largest bucket that it began with.
     learner.advisor.takes = [&model, axes, proof = PaddingProof(context_)](size_t axis,

@@ -41,7 +41,7 @@ enum class OnMiss {
 struct RequestShape {
   std::vector<int64_t> sizes;  // by position in Model::axes()
   int64_t rows = 1;            // size of the batch axis, 1 where the model has none
-  int64_t tokens = 1;          // rows times the product of the other axes
+  int64_t tokens = 1;          // elements: Model::measure() of the sizes
   int64_t bytes = 0;           // of all inputs
   std::map<std::string, Tensor> shape_inputs;
   std::vector<int> overrides;  // positions of the initialisers that the request has values for

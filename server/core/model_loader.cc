@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/base/saturating.h"
 #include "runtime/base/status_macros.h"
 #include "server/core/plan_builder.h"
 
@@ -63,13 +64,11 @@ QueueOptions QueueOptionsOf(Engine& engine, const ModelVersion& version,
   if (settings.max_queue_requests > 0) options.max_requests = settings.max_queue_requests;
   if (settings.max_queue_bytes > 0) options.max_bytes = settings.max_queue_bytes;
   // A batch is full at max_batch_tokens, or at its largest buckets where those hold more.
-  int64_t largest = 1;
   const std::shared_ptr<const BucketPolicy> buckets = model->buckets();
-  for (const AxisBuckets& axis : buckets->axes) {
-    if (!axis.sizes.empty()) __builtin_mul_overflow(largest, axis.sizes.back(), &largest);
-  }
-  const int64_t full = std::max(settings.max_batch_tokens, largest);
-  options.max_tokens = std::max(options.max_tokens, kQueuedBatches * full);
+  AxisSizes largest;
+  for (const AxisBuckets& axis : buckets->axes) largest[axis.axis] = axis.sizes.back();
+  const int64_t full = std::max(settings.max_batch_tokens, buckets->Elements(largest));
+  options.max_tokens = std::max(options.max_tokens, SaturatingProduct(kQueuedBatches, full));
   if (settings.max_queue_tokens > 0) {
     options.max_tokens = settings.max_queue_tokens;
     options.always_admitted = 1;  // else one that is larger by itself would never have its turn

@@ -10,11 +10,15 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "runtime/base/format_text.h"
 #include "runtime/base/status_macros.h"
 
 namespace reprise {
 namespace {
+
+// A warm-up of all buckets captures no more: some ten seconds of captures.
+constexpr size_t kMostWarmedUp = 4096;
 
 // `large` is at least as large along every axis.
 bool Covers(const AxisSizes& large, const AxisSizes& small) {
@@ -89,30 +93,40 @@ std::vector<AxisSizes> BindingsOfLengths(const Model& model, const std::string& 
 // The bucket of `model` that `label` names. Of a packed model it may be the label of a padded
 // bucket as well: that is room for its rows and tokens.
 std::optional<AxisSizes> BucketNamed(const Model& model, const std::string& label) {
-  for (AxisSizes& sizes : model.AllBuckets()) {
-    if (model.LabelOfBucket(sizes) == label) return std::move(sizes);
-  }
+  if (auto sizes = model.FindBucket(label)) return sizes;
   const Packing* packing = model.packing();
   if (packing == nullptr) return std::nullopt;
   const std::shared_ptr<const BucketPolicy> policy = model.buckets();
   if (policy->batch_axis.empty()) return std::nullopt;  // Packed, and never padded.
-  for (const AxisSizes& sizes : policy->AllBuckets()) {
-    if (BucketLabel(sizes, policy->batch_axis) != label) continue;
-    PackedSizes wanted = {.tokens = 1, .segments = sizes.at(policy->batch_axis)};
-    for (const auto& [axis, size] : sizes) wanted.tokens *= size;
-    const auto fitted = packing->Fit(wanted);
-    if (fitted.has_value()) return AxisSizes{{kTokensAxis, fitted->tokens}};
-  }
-  return std::nullopt;
+  const std::optional<AxisSizes> padded = policy->FindBucket(label);
+  if (!padded.has_value()) return std::nullopt;
+  PackedSizes wanted = {.tokens = 1, .segments = padded->at(policy->batch_axis)};
+  for (const auto& [axis, size] : *padded) wanted.tokens *= size;
+  const auto fitted = packing->Fit(wanted);
+  if (!fitted.has_value()) return std::nullopt;
+  return AxisSizes{{kTokensAxis, fitted->tokens}};
+}
+
+absl::StatusOr<std::vector<AxisSizes>> AllBindings(const Model& model) {
+  if (model.axes().empty()) return std::vector<AxisSizes>{AxisSizes()};
+  std::optional<std::vector<AxisSizes>> all = model.AllBuckets(kMostWarmedUp);
+  if (all.has_value()) return *std::move(all);
+  const std::shared_ptr<const BucketPolicy> policy = model.buckets();
+  const auto axis_text = [](std::string* out, const AxisBuckets& axis) {
+    absl::StrAppend(out, axis.axis, " ", axis.sizes.size());
+  };
+  return absl::InvalidArgumentError(absl::StrCat(
+      "model '", model.id().name, "' has more than ", kMostWarmedUp,
+      " buckets, too many to capture them all: its axes have ",
+      absl::StrJoin(policy->axes, ", ", axis_text),
+      " sizes, which multiply; name the buckets to capture, or fewer sizes in reprise.buckets.*"));
 }
 
 }  // namespace
 
 absl::StatusOr<std::vector<AxisSizes>> BindingsOf(const Model& model,
                                                   const std::vector<std::string>& labels) {
-  std::vector<AxisSizes> all = model.AllBuckets();
-  if (model.axes().empty()) all = {AxisSizes()};
-  if (labels.empty()) return all;
+  if (labels.empty()) return AllBindings(model);
   std::vector<AxisSizes> bindings;
   for (const std::string& label : labels) {
     std::optional<AxisSizes> bucket =

@@ -71,7 +71,7 @@ absl::StatusOr<std::vector<AxisSizes>> WarmupBindings(const Model& model,
                                                       const std::string& folder);
 
 // The bindings of bucket labels; all of the model's where `labels` is empty. INVALID_ARGUMENT names
-// a label that the model does not have.
+// a label that the model does not have, or how many sizes each axis has where all are too many.
 absl::StatusOr<std::vector<AxisSizes>> BindingsOf(const Model& model,
                                                   const std::vector<std::string>& labels);
 

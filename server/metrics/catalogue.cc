@@ -6,6 +6,7 @@
 #include <prometheus/registry.h>
 #include <prometheus/text_serializer.h>
 
+#include <algorithm>
 #include <sstream>
 #include <type_traits>
 
@@ -21,6 +22,8 @@ using prometheus::Counter;
 using prometheus::Family;
 using prometheus::Gauge;
 using prometheus::Histogram;
+
+constexpr size_t kFewestBucketsOfAxis = 16;
 
 const MetricRow& Row(MetricId id) { return MetricTable()[static_cast<size_t>(id)]; }
 
@@ -46,13 +49,21 @@ T& AddSeries(Family<T>& family, const LabelValues& labels) {
 }  // namespace
 
 template <typename T>
-LabelledSeries<T>::LabelledSeries(Family<T>& family, LabelValues model_labels, std::string label)
-    : family_(family), model_labels_(std::move(model_labels)), label_(std::move(label)) {}
+LabelledSeries<T>::LabelledSeries(Family<T>& family, LabelValues model_labels, std::string label,
+                                  size_t most_values)
+    : family_(family),
+      model_labels_(std::move(model_labels)),
+      label_(std::move(label)),
+      most_values_(most_values) {}
 
 template <typename T>
 T& LabelledSeries<T>::at(absl::string_view value) {
   MutexLock lock(mutex_);
   auto found = series_.find(value);
+  if (found == series_.end() && series_.size() >= most_values_) {
+    value = kOtherValue;
+    found = series_.find(value);
+  }
   if (found != series_.end()) return *found->second;
   LabelValues labels = model_labels_;
   labels.emplace_back(label_, std::string(value));
@@ -236,7 +247,7 @@ void Catalogue::Announce(ModelMetrics& metrics, const KnownSeries& known) {
     metrics.valid_elements->at(axis);
     metrics.padded_elements->at(axis);
     metrics.request_length->at(axis);
-    SeriesOf(metrics, axis);
+    SeriesOf(metrics, axis, known.axes.size());
   }
   for (const std::string& op : known.ops) metrics.reference_kernels->at(op);
   for (const std::string& op : known.eager_ops) {
@@ -246,17 +257,20 @@ void Catalogue::Announce(ModelMetrics& metrics, const KnownSeries& known) {
 }
 
 std::unique_ptr<AxisSeries> Catalogue::SeriesOf(const ModelMetrics& metrics,
-                                                const std::string& axis) const {
+                                                const std::string& axis, size_t num_axes) const {
+  const size_t most_buckets =
+      std::max<size_t>(LabelledSeries<Counter>::kMostValues / num_axes, kFewestBucketsOfAxis);
   LabelValues labels = metrics.labels;
   labels.emplace_back("axis", axis);
   const auto elements = [&](const char* kind) {
     LabelValues all = labels;
     all.emplace_back("kind", kind);
-    return LabelledSeries<Counter>(CounterFamily(MetricId::kBucketElements), all, "bucket");
+    return LabelledSeries<Counter>(CounterFamily(MetricId::kBucketElements), all, "bucket",
+                                   most_buckets);
   };
-  std::unique_ptr<AxisSeries> series(
-      new AxisSeries{elements("valid"), elements("padded"),
-                     LabelledSeries<Counter>(CounterFamily(MetricId::kWasted), labels, "bucket")});
+  std::unique_ptr<AxisSeries> series(new AxisSeries{
+      elements("valid"), elements("padded"),
+      LabelledSeries<Counter>(CounterFamily(MetricId::kWasted), labels, "bucket", most_buckets)});
   for (auto* one : {&series->valid, &series->padded, &series->wasted_seconds}) one->at("exact");
   return series;
 }

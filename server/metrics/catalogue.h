@@ -35,11 +35,17 @@ namespace reprise {
 using LabelValues = std::vector<std::pair<std::string, std::string>>;
 
 // One label added to those of the model: a series for each value, looked up without allocation.
-// Values that nobody announced are added when they first occur.
+// Values that nobody announced are added when they first occur, up to `most_values`: buckets of
+// many axes, and those that followed each other, would else add series for ever. What comes after
+// shares the series of kOtherValue.
 template <typename T>
 class LabelledSeries {
  public:
-  LabelledSeries(prometheus::Family<T>& family, LabelValues model_labels, std::string label);
+  static constexpr size_t kMostValues = 512;
+  static constexpr absl::string_view kOtherValue = "other";
+
+  LabelledSeries(prometheus::Family<T>& family, LabelValues model_labels, std::string label,
+                 size_t most_values = kMostValues);
   T& at(absl::string_view value) EXCLUDES(mutex_);
   // Calls `f(value, series)` for each, in the order of the values.
   template <typename F>
@@ -54,6 +60,7 @@ class LabelledSeries {
   prometheus::Family<T>& family_;
   const LabelValues model_labels_;
   const std::string label_;
+  const size_t most_values_;
   // Guarded.
   mutable Mutex mutex_;
   HashMap<std::string, T*> series_ GUARDED_BY(mutex_);
@@ -156,8 +163,10 @@ class Catalogue {
   ModelMetrics& Model(const std::string& model, const std::string& version) EXCLUDES(mutex_);
   // Creates the series that `known` names.
   void Announce(ModelMetrics& metrics, const KnownSeries& known);
-  // The series of an axis by bucket; of the same axis always the same ones underneath.
-  std::unique_ptr<AxisSeries> SeriesOf(const ModelMetrics& metrics, const std::string& axis) const;
+  // The series of one of `num_axes` axes by bucket, the more buckets the fewer axes there are; of
+  // the same axis always the same ones underneath.
+  std::unique_ptr<AxisSeries> SeriesOf(const ModelMetrics& metrics, const std::string& axis,
+                                       size_t num_axes) const;
 
   // Requests that name no model that exists: one set of series with empty labels, because names
   // from outside must not become label values.

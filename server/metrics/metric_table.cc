@@ -222,7 +222,7 @@ std::vector<MetricRow> BuildTable() {
       {MetricId::kStoreMisses,
        "reprise_store_misses_total",
        kCounter,
-       "Certificates that the recipe store did not give, by reason",
+       "Certificates and recipes that the recipe store did not give, by reason",
        ModelAnd("reason"),
        {}},
       {MetricId::kModelReady,

@@ -32,7 +32,8 @@ class ModelMetricsObserver final : public ModelObserver {
       : catalogue_(catalogue), metrics_(metrics), labels_(spec.axes), mixing_(spec.mixing) {
     for (const std::string& axis : spec.axes) {
       axes_.push_back({&metrics.valid_elements->at(axis), &metrics.padded_elements->at(axis),
-                       &metrics.request_length->at(axis), catalogue.SeriesOf(metrics, axis)});
+                       &metrics.request_length->at(axis),
+                       catalogue.SeriesOf(metrics, axis, spec.axes.size())});
     }
   }
 

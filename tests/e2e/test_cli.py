@@ -54,6 +54,17 @@ def test_bench_measures_and_tells_buckets_apart(daemon):
     assert "p99" in text and "_s16" in text and "_s128" in text
 
 
+@pytest.mark.parametrize("bucket, at, kernel", [
+    ("t64", "batch 1, sequence 64, packed", "segment_attention"),
+    ("b2_s32", "batch 2, sequence 32,", "attention"),
+    ("batch=1,sequence=50", "batch 1, sequence 50,", "attention"),
+])
+def test_a_profile_lists_the_launches_of_a_bucket(bucket, at, kernel):
+    text = reprise("bench", "--profile", str(MINILM), "--bucket", bucket)
+    assert at in text.splitlines()[0]
+    assert kernel in text and "gemm" in text and "whole replay" in text
+
+
 def test_recipes_dump_and_stats_agree_with_the_answer(daemon, rng):
     answer = infer(daemon.client(), "minilm", text_inputs(NAMES, 1, 200, rng))
     listed = daemon.reprise("recipes", "minilm")

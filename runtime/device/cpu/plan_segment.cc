@@ -306,6 +306,7 @@ std::vector<Candidate> PlanSegmentAttention(const CpuTarget& target, const NodeV
   if (p.rounding) {
     candidate.option.kernel = absl::StrCat("segment_attention_bf16_", IsaName(target.isa));
   }
+  candidate.bound.work.exps = static_cast<double>(pairs * p.heads);
   candidate.option.takes_live_rows = true;
   candidate.option.workspace_bytes = sizeof(float) * p.scratch_floats * p.scratch_parts;
   candidate.bound.detail =

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "absl/strings/str_cat.h"
 #include "client/cli/check_report.h"
 #include "tests/runtime/onnx/model_builder.h"
 #include "tests/testing/engine_fixture.h"
@@ -60,6 +61,22 @@ TEST_F(CheckReportTest, ShapeInputsAreSaid) {
   const std::string report = Report(builder);
   EXPECT_THAT(report, HasSubstr("an input decides shapes"));
   EXPECT_THAT(report, Not(HasSubstr("kernels at")));
+}
+
+// Buckets of many axes are too many to be compiled: some of them stand for all.
+TEST_F(CheckReportTest, ManyAxesShowSomeBuckets) {
+  constexpr int kAxes = 20;
+  ModelBuilder builder;
+  for (int i = 0; i < kAxes; ++i) {
+    const std::string x = absl::StrCat("x", i), y = absl::StrCat("y", i);
+    builder.Input(x, {absl::StrCat("len_", i), "4"}).Output(y);
+    builder.Node(i % 2 == 0 ? "Relu" : "Softmax", {x}, {y});
+  }
+  const std::string report = Report(builder);
+  EXPECT_THAT(report, HasSubstr("the sizes of 20 axes combine to "));
+  EXPECT_THAT(report, HasSubstr("shown are those in which one axis moves"));
+  EXPECT_THAT(report, ContainsRegex("len_9=16,len_10=512,len_11=16"));
+  EXPECT_LT(report.size(), 100'000u);
 }
 
 }  // namespace

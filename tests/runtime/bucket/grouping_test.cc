@@ -29,7 +29,8 @@ const GroupingLimits kLimits = {
     [](absl::Span<const int64_t> sizes) { return std::clamp<int64_t>(4096 / sizes[0], 1, 32); }};
 
 // The same, where sharing may pad little.
-const GroupingLimits kLittlePadding = {kLimits.most_rows, kMostSharedPadding};
+const GroupingLimits kLittlePadding = {.most_rows = kLimits.most_rows,
+                                       .most_padding = kMostSharedPadding};
 
 std::vector<WaitingRequest> Requests(std::vector<int64_t> lengths) {
   std::vector<WaitingRequest> waiting;

@@ -4,6 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <random>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
 
 namespace reprise {
 namespace {
@@ -132,15 +136,53 @@ TEST(BucketPolicyTest, LargestBatchShrinksWithLength) {
 
 TEST(BucketPolicyTest, AllBucketsAreTheProductsWithinTheLimit) {
   const BucketPolicy policy = Bert();
-  const std::vector<AxisSizes> all = policy.AllBuckets();
+  const std::vector<AxisSizes> all = policy.AllBuckets().value();
   EXPECT_EQ(all.size(), 33u);  // 36 but for 32 x 256, 32 x 512, 16 x 512
   for (const AxisSizes& binding : all) {
     EXPECT_TRUE(policy.IsBucket(binding, kBoth));
     EXPECT_EQ(*policy.FitBinding(binding, kBoth), binding);
   }
-  EXPECT_THAT(BucketPolicy::Default("", {"s"}).AllBuckets().front(),
+  EXPECT_THAT(BucketPolicy::Default("", {"s"}).AllBuckets()->front(),
               ElementsAre(std::pair<const std::string, int64_t>("s", 16)));
-  EXPECT_TRUE(BucketPolicy().AllBuckets().empty());
+  EXPECT_TRUE(BucketPolicy().AllBuckets()->empty());
+  EXPECT_EQ(policy.AllBuckets(33)->size(), 33u);
+  EXPECT_EQ(policy.AllBuckets(32), std::nullopt);
+  EXPECT_EQ(policy.MostBuckets(), 36);
+}
+
+// Listing takes by what it lists, not by what the axes multiply to.
+TEST(BucketPolicyTest, ManyAxesAreNotListed) {
+  std::vector<std::string> axes;
+  for (int i = 0; i < 40; ++i) axes.push_back(absl::StrCat("a", i));
+  const BucketPolicy free = BucketPolicy::Default("", axes);
+  EXPECT_EQ(free.AllBuckets(), std::nullopt);
+  EXPECT_GT(free.MostBuckets(), 1e30);
+  AxisSizes sizes;
+  for (const std::string& axis : axes) sizes[axis] = 64;
+  EXPECT_EQ(free.FindBucket(BucketLabel(sizes, "")), sizes);
+}
+
+TEST(BucketPolicyTest, ALabelFindsItsBucket) {
+  const BucketPolicy policy = Bert();
+  const std::vector<AxisSizes> all = policy.AllBuckets().value();
+  for (const AxisSizes& sizes : all) {
+    EXPECT_EQ(policy.FindBucket(BucketLabel(sizes, policy.batch_axis)), sizes);
+  }
+  for (const char* none :
+       {"", "exact", "b8", "s128", "b8_s127", "b8_s128_", "b8_s128_x", "b08_s128", "b8_s", "b_s128",
+        "b8s128", "_b8_s128", "b32_s512", "t128", "b8_s-128", "b8_s99999999999999999999"}) {
+    EXPECT_EQ(policy.FindBucket(none), std::nullopt) << none;
+  }
+  BucketPolicy odd;
+  odd.batch_axis = "b";
+  odd.axes = {{"b", {1, 2}}, {"a_1", {16, 32}}, {"a_1_16", {16, 32}}, {"s8_s8", {8}}};
+  odd.max_batch_tokens = 1 << 20;
+  const std::vector<AxisSizes> odd_ones = odd.AllBuckets().value();
+  EXPECT_EQ(odd_ones.size(), 8u);
+  for (const AxisSizes& sizes : odd_ones) {
+    EXPECT_EQ(odd.FindBucket(BucketLabel(sizes, "b")), sizes);
+  }
+  EXPECT_EQ(BucketPolicy().FindBucket("exact"), std::nullopt);
 }
 
 TEST(BucketPolicyTest, RandomRequestsGetTheSmallestAllowedBucketThatHoldsThem) {
@@ -171,7 +213,8 @@ TEST(BucketPolicyTest, RandomRequestsGetTheSmallestAllowedBucketThatHoldsThem) {
     EXPECT_TRUE(holds(*fitted));
     // Each allowed bucket that holds the request is at least as large on every axis.
     bool any = false;
-    for (const AxisSizes& binding : policy.AllBuckets()) {
+    const std::vector<AxisSizes> all = policy.AllBuckets(1 << 20).value();
+    for (const AxisSizes& binding : all) {
       if (!holds(binding)) continue;
       any = true;
       for (const auto& [axis, size] : *fitted) EXPECT_LE(size, binding.at(axis));

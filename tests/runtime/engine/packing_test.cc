@@ -105,6 +105,20 @@ TEST_F(PackedEngineTest, BucketsAreNumbersOfTokens) {
   EXPECT_THAT(model().BucketLabels(), ElementsAre("t16", "t32", "t64", "t128", "t256", "t300"));
 }
 
+TEST_F(PackedEngineTest, APackedReplayIsProfiled) {
+  const TokenRequest tokens(/*rows=*/2, /*length=*/40);
+  const auto profile =
+      engine().ProfilePacked(model(), tokens.request, *fixture_->stream, /*repeats=*/2);
+  ASSERT_TRUE(profile.ok()) << profile.status();
+  ASSERT_EQ(profile->launch_ns.size(), profile->recipe->launches.size());
+  EXPECT_TRUE(std::any_of(
+      profile->recipe->launches.begin(), profile->recipe->launches.end(),
+      [](const Launch& launch) { return launch.kernel.starts_with("segment_attention"); }));
+  const TokenRequest longer(1, kLongest + 1);
+  EXPECT_EQ(engine().ProfilePacked(model(), longer.request, *fixture_->stream, 2).status().code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
 TEST_F(PackedEngineTest, RandomMixedBatchesAnswerAsTheRequestsAlone) {
   std::mt19937 random(23);
   const auto below = [&](int64_t n) {

@@ -70,7 +70,7 @@ TEST_F(RowBucketsTest, WhatIsConfiguredLimitsThem) {
   EXPECT_EQ(MostRows(Load({"10"}, {.max_batch_size = 8})), 32);
   const auto model = Load({"10"}, {.buckets = {{"batch", {1, 6}}}});
   ASSERT_NE(model, nullptr);
-  EXPECT_THAT(model->buckets()->AllBuckets(),
+  EXPECT_THAT(model->buckets()->AllBuckets().value(),
               ElementsAre(AxisSizes{{"batch", 1}}, AxisSizes{{"batch", 6}}));
 }
 

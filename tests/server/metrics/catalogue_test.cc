@@ -58,6 +58,21 @@ TEST(CatalogueTest, EveryMetricOfTheTableIsThereFromTheFirstScrapeOfAModel) {
   EXPECT_THAT(text, HasSubstr("version=\"1.2\""));
 }
 
+TEST(CatalogueTest, BucketsWithoutEndShareASeries) {
+  auto catalogue = MakeCatalogue();
+  ModelMetrics& metrics = catalogue->Model("many", "1");
+  catalogue->Announce(metrics, {});
+  for (int i = 0; i < 5000; ++i) metrics.replays->at(absl::StrCat("a_", i)).Increment();
+  metrics.replays->at("a_4").Increment();
+  metrics.replays->at("exact").Increment();
+  EXPECT_EQ(metrics.replays->at("a_4").Value(), 2);
+  EXPECT_EQ(metrics.replays->at("exact").Value(), 1);
+  EXPECT_EQ(metrics.replays->at("other").Value(), 5000 - 511);  // `exact` is one of the 512.
+  int series = 0;
+  metrics.replays->ForEach([&](const std::string&, const auto&) { ++series; });
+  EXPECT_EQ(series, 513);
+}
+
 TEST(CatalogueTest, LabelsOfEverySeriesAreThoseOfItsRow) {
   auto catalogue = MakeCatalogue();
   catalogue->Announce(catalogue->Model("bert", "1"), {.axes = {"batch"}, .ops = {"Gelu"}});

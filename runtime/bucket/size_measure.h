@@ -1,0 +1,39 @@
+// SizeMeasure: how many elements requests, bindings and buckets are, by the sizes of their axes.
+//
+// Axes of one input multiply: rows and length, height and width. Inputs of different axes add up: a
+// question and a passage, what is translated and what it becomes, the lists of a recommender. Of
+// inputs whose axes are all among those of another only the other counts.
+//
+// Numbers only. Threads: constant after construction.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/types/span.h"
+
+namespace reprise {
+
+class SizeMeasure {
+ public:
+  // All axes lie together.
+  SizeMeasure() = default;
+  // `inputs`: of each input the positions of its axes, below `num_axes`, in any order. An axis that
+  // no input has is one of its own.
+  SizeMeasure(size_t num_axes, const std::vector<std::vector<size_t>>& inputs);
+
+  // The elements at `sizes`, by position; a size below 1 counts as 1. At the largest integer where
+  // they would exceed it.
+  int64_t Elements(absl::Span<const int64_t> sizes) const;
+
+  // The measure of the axes at these positions alone, in their order: the others have size 1.
+  SizeMeasure Of(absl::Span<const size_t> positions) const;
+
+  friend bool operator==(const SizeMeasure&, const SizeMeasure&) = default;
+
+ private:
+  // Ascending positions each, none within another; empty: all axes lie together.
+  std::vector<std::vector<size_t>> inputs_;
+};
+
+}  // namespace reprise

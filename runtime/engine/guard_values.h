@@ -1,0 +1,24 @@
+// What a request's guards hold: a certificate for padding was found out, and holds, for masks as
+// clients send them. Requests with others run at their exact sizes.
+//
+// Threads: free functions of their arguments. A request's bytes need not be aligned.
+#pragma once
+
+#include <cstddef>
+
+#include "runtime/engine/request.h"
+#include "runtime/graph/dtype.h"
+#include "runtime/ops/axis_rule.h"
+
+namespace reprise {
+
+// Whether every line of `tensor` along `axis_dim` holds something other than `fill` at `places`.
+bool EveryRowCounts(CountingPlaces places, double fill, DType dtype, const InputTensor& tensor,
+                    size_t axis_dim);
+
+// Whether a guard holds nothing but what its certificate looked at: masks and ids no number below
+// the fill value (and zero), which would be hidden deeper than padding, or counted from the end;
+// masks of integers nothing above one, so that sums of them are lengths.
+bool HoldsWhatWasProved(DType dtype, const InputTensor& tensor, double fill, bool is_mask);
+
+}  // namespace reprise
