@@ -12,6 +12,7 @@
 #include "runtime/base/address_space.h"
 #include "runtime/base/descriptor_limit.h"
 #include "runtime/base/file_faults.h"
+#include "runtime/base/heap.h"
 #include "runtime/base/memory_net.h"
 #include "server/config/flags.h"
 #include "server/daemon.h"
@@ -72,6 +73,7 @@ int Main(int argc, char** argv) {
   const sigset_t signals = BlockEndingSignals();
   CatchFileFaults();
   SpareAddresses();
+  KeepFreedMemory();
   RaiseDescriptorLimit();
   const auto logger = MakeLogger(parsed->options.log_format, parsed->options.log_level);
   auto daemon = Daemon::Start(

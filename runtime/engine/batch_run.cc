@@ -257,14 +257,13 @@ void BatchRun::Scatter(const std::byte* outputs, std::vector<Response>& response
         responses[i].outputs.clear();
         break;
       }
-      output.bytes.resize(NumElements(output.shape) * DTypeSize(slot.dtype));
-      CopyBlock({.shape = output.shape,
-                 .from_shape = slot.shape,
-                 .from_offset = offset,
-                 .to_shape = output.shape,
-                 .to_offset = origin,
-                 .element_bytes = DTypeSize(slot.dtype)},
-                outputs + slot.offset, output.bytes.data());
+      AppendBlock({.shape = output.shape,
+                   .from_shape = slot.shape,
+                   .from_offset = offset,
+                   .to_shape = output.shape,
+                   .to_offset = origin,
+                   .element_bytes = DTypeSize(slot.dtype)},
+                  outputs + slot.offset, output.bytes);
     }
   }
 }

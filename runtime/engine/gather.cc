@@ -31,9 +31,10 @@ void FillTyped(double value, int64_t count, void* to) {
   std::fill_n(static_cast<T*>(to), count, element);
 }
 
-}  // namespace
-
-void CopyBlock(const BlockCopy& copy, const void* from, void* to) {
+// Calls `copy_run(source, offset, bytes)` for each run of the block, `offset` in bytes of the
+// target.
+template <typename F>
+void ForEachRun(const BlockCopy& copy, const void* from, const F& copy_run) {
   const size_t rank = copy.shape.size();
   for (int64_t size : copy.shape) {
     if (size == 0) return;
@@ -55,12 +56,10 @@ void CopyBlock(const BlockCopy& copy, const void* from, void* to) {
     to_at += copy.to_offset[d] * to_strides[d];
   }
   const size_t run_bytes = run * copy.element_bytes;
-  const auto* source = static_cast<const std::byte*>(from);
-  auto* target = static_cast<std::byte*>(to);
+  const auto* source = static_cast<const char*>(from);
   Shape index(split, 0);
   while (true) {
-    std::memcpy(target + to_at * copy.element_bytes, source + from_at * copy.element_bytes,
-                run_bytes);
+    copy_run(source + from_at * copy.element_bytes, to_at * copy.element_bytes, run_bytes);
     size_t d = split;
     while (d > 0) {
       --d;
@@ -74,6 +73,21 @@ void CopyBlock(const BlockCopy& copy, const void* from, void* to) {
     }
     if (split == 0) return;
   }
+}
+
+}  // namespace
+
+void CopyBlock(const BlockCopy& copy, const void* from, void* to) {
+  auto* target = static_cast<char*>(to);
+  ForEachRun(copy, from, [target](const char* source, size_t offset, size_t bytes) {
+    std::memcpy(target + offset, source, bytes);
+  });
+}
+
+void AppendBlock(const BlockCopy& copy, const void* from, std::string& to) {
+  to.reserve(to.size() + NumElements(copy.shape) * copy.element_bytes);
+  ForEachRun(copy, from,
+             [&to](const char* source, size_t, size_t bytes) { to.append(source, bytes); });
 }
 
 void FillElements(DType dtype, double value, int64_t count, void* to) {

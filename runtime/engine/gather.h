@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
 #include "absl/types/span.h"
 #include "runtime/graph/dtype.h"
@@ -25,6 +26,9 @@ struct BlockCopy {
   size_t element_bytes = 0;
 };
 void CopyBlock(const BlockCopy& copy, const void* from, void* to);
+// Appends the block, row-major, to `to`: `copy.to_shape` is `copy.shape`, the offset 0. No byte of
+// `to` is written twice.
+void AppendBlock(const BlockCopy& copy, const void* from, std::string& to);
 
 // Fills `count` elements of `dtype` with `value`, converted (saturated for integers).
 void FillElements(DType dtype, double value, int64_t count, void* to);

@@ -28,6 +28,7 @@
 #include <sstream>
 
 #include "absl/strings/numbers.h"
+#include "runtime/base/heap.h"
 #include "runtime/device/cpu/cpu_device.h"
 #include "runtime/device/cpu/rates.h"
 #include "runtime/engine/engine.h"
@@ -97,6 +98,7 @@ int Fail(const std::string& message) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  KeepFreedMemory();  // as reprised does
   if (argc < 2) {
     std::cerr << "usage: bench_engine MODEL.onnx [--threads N] [--max-isa ISA]"
                  " [--packing auto|off] [--capture quick|inline]"
