@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
@@ -15,8 +16,21 @@ namespace {
 
 struct Dims {
   int64_t batch, queries, keys, heads, size, size_v;
-  bool packed;
+  int64_t kv_heads = 0;
+  bool packed, k_by_head = false, v_by_head = false;
 };
+
+// One of k and v: [batch, rows, heads * size], or head by head.
+struct KeyDims {
+  int64_t batch, rows, heads, size;
+};
+
+std::optional<KeyDims> KeyDimsOf(const Shape& shape, bool by_head, int64_t heads) {
+  if (shape.size() != (by_head ? 4 : 3)) return std::nullopt;
+  if (by_head) return KeyDims{shape[0], shape[2], shape[1], shape[3]};
+  if (shape[2] % heads != 0) return std::nullopt;
+  return KeyDims{shape[0], shape[1], heads, shape[2] / heads};
+}
 
 // `shape(i)` is the shape of input i.
 template <typename F>
@@ -45,17 +59,23 @@ absl::StatusOr<Dims> DimsOf(const Node& node, F shape) {
     dims.size_v = v_width / dims.heads;
     return dims;
   }
-  const Shape& k = shape(1);
-  const Shape& v = shape(2);
-  if (k.size() != 3 || v.size() != 3 || k[0] != q[0] || v[0] != q[0] || v[1] != k[1] ||
-      k[2] != q[2] || q[2] % dims.heads != 0 || v[2] % dims.heads != 0) {
-    return absl::InvalidArgumentError(absl::StrCat("q ", ShapeToString(q), ", k ", ShapeToString(k),
-                                                   ", v ", ShapeToString(v), " do not fit ",
-                                                   dims.heads, " heads"));
+  dims.k_by_head = node.attributes.Int("k_by_head", 0) != 0;
+  dims.v_by_head = node.attributes.Int("v_by_head", 0) != 0;
+  const Shape& k_shape = shape(1);
+  const Shape& v_shape = shape(2);
+  const auto k = KeyDimsOf(k_shape, dims.k_by_head, dims.heads);
+  const auto v = KeyDimsOf(v_shape, dims.v_by_head, dims.heads);
+  if (!k.has_value() || !v.has_value() || k->batch != q[0] || v->batch != q[0] ||
+      v->rows != k->rows || v->heads != k->heads || k->heads < 1 || dims.heads % k->heads != 0 ||
+      k->size * dims.heads != q[2]) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("q ", ShapeToString(q), ", k ", ShapeToString(k_shape), ", v ",
+                     ShapeToString(v_shape), " do not fit ", dims.heads, " heads"));
   }
-  dims.keys = k[1];
-  dims.size = q[2] / dims.heads;
-  dims.size_v = v[2] / dims.heads;
+  dims.keys = k->rows;
+  dims.size = k->size;
+  dims.size_v = v->size;
+  dims.kv_heads = k->heads;
   return dims;
 }
 
@@ -176,8 +196,15 @@ absl::Status AttentionKernel(const KernelContext& context) {
     p.v = {data + 2 * width, dims.queries * row, dims.size_v, row};
   } else {
     p.q = {context.inputs[0].as<float>(), dims.queries * width, dims.size, width};
-    p.k = {context.inputs[1].as<float>(), dims.keys * width, dims.size, width};
-    p.v = {context.inputs[2].as<float>(), dims.keys * width_v, dims.size_v, width_v};
+    p.kv_group = dims.heads / dims.kv_heads;
+    const auto view = [&](size_t i, bool by_head, int64_t size) -> HeadView {
+      const int64_t row = dims.kv_heads * size, head = dims.keys * size;
+      const auto* data = context.inputs[i].as<float>();
+      if (by_head) return {data, dims.kv_heads * head, head, size};
+      return {data, dims.keys * row, size, row};
+    };
+    p.k = view(1, dims.k_by_head, dims.size);
+    p.v = view(2, dims.v_by_head, dims.size_v);
   }
   if (HasInput(context, 3)) {
     p.bias = SpreadMask(context.inputs[3], {dims.batch, dims.heads, dims.queries, dims.keys});

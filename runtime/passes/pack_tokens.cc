@@ -19,7 +19,7 @@ absl::StatusOr<Graph> FusedAt(const Graph& symbolic, const PackOptions& options,
                                                                {options.sequence, sizes.length}}}));
   // Of the packed graph recipes are made: what they alone need is done there.
   RETURN_IF_ERROR(
-      RunCapturePasses(graph, {.disabled = {"hoist_picks", "finalize_outputs"}, .verify = false}));
+      RunCapturePasses(graph, {.disabled = {"hoist_picks", "attend_by_head", "finalize_outputs"}, .verify = false}));
   return graph;
 }
 

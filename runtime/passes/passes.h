@@ -67,6 +67,9 @@ std::unique_ptr<Pass> FuseAddLayerNorm();
 // Nodes that compute positions of which but a few are picked compute these alone. After all that
 // joins nodes: what it takes apart would be joined again.
 std::unique_ptr<Pass> HoistPicks();
+// Keys and values of a reprise.Attention that lie head by head are read where they lie. After all
+// that looks at operands of tokens; not before packing, which lays tokens end to end.
+std::unique_ptr<Pass> AttendByHead();
 // Concat and Split of more than kMostPieces become those of runs of pieces: a launch has room for
 // so many operands.
 inline constexpr size_t kMostPieces = 60;

@@ -52,6 +52,7 @@ constexpr Factory kCapturePasses[] = {
     FuseRequantize,   // What else follows on products has joined them.
     ChannelsLast,
     HoistPicks,       // Of what is known to have no other reader by now.
+    AttendByHead,
     Canonicalize,     // Views that fusions put in a row, masks that became constant.
     MergeCommon,      // Masks that each attention made for itself.
     EliminateDead,

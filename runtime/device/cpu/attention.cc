@@ -10,6 +10,7 @@
 // After foreach_target.
 #include "hwy/highway.h"
 #include "runtime/device/cpu/attention_block-inl.h"
+#include "runtime/device/cpu/attention_lone-inl.h"
 #include "runtime/device/cpu/math-inl.h"
 #include "runtime/device/cpu/transpose-inl.h"
 
@@ -200,6 +201,11 @@ void PackValues(const AttentionArgs& args, int64_t stride, float* HWY_RESTRICT t
 }
 
 void Rows(const AttentionArgs& args, int64_t query_begin, int64_t query_end) {
+  // The few of a sequence, not those that a division over parts has left.
+  if (query_begin == 0 && query_end <= kMostLoneQueries) {
+    for (int64_t row = 0; row < query_end; ++row) LoneQuery(args, row, args.scratch);
+    return;
+  }
   HWY_ALIGN float max[kBlock];
   HWY_ALIGN float inverse[kBlock + kOutRows];
   int64_t widest = kBlock;
@@ -249,7 +255,8 @@ void Rows(const AttentionArgs& args, int64_t query_begin, int64_t query_end) {
 }
 
 int64_t ScratchFloats(int64_t keys, int64_t head_dim, int64_t v_head_dim) {
-  return kBlock * (head_dim + 2 * keys + 2) + keys * (v_head_dim + 16) + 64;
+  return std::max(kBlock * (head_dim + 2 * keys + 2) + keys * (v_head_dim + 16) + 64,
+                  LoneScratchFloats(keys, head_dim));
 }
 
 }  // namespace

@@ -14,6 +14,8 @@ struct AttentionParams {
   int64_t k_offset = 0;  // elements, in a fused product
   int64_t v_offset = 0;
   int64_t q_batch = 0, k_batch = 0, v_batch = 0;  // elements from one sequence to the next
+  int64_t k_head = 0, v_head = 0;                 // and from one head to the next
+  int64_t kv_group = 1;                           // heads of queries that share one of these
   bool has_mask = false;
   bool mask_is_bool = false;
   int64_t mask_batch = 0, mask_head = 0, mask_query = 0;  // elements, 0 where it is shared
@@ -48,8 +50,8 @@ void RunAttention(const LaunchArgs& launch) {
     const int64_t last = std::min(p.units_of_head, first + range.end - unit);
     const int64_t b = pair / p.heads, h = pair % p.heads;
     args.q = q + b * p.q_batch + h * args.head_dim;
-    args.k = k + b * p.k_batch + h * args.head_dim;
-    args.v = v + b * p.v_batch + h * args.v_head_dim;
+    args.k = k + b * p.k_batch + h / p.kv_group * p.k_head;
+    args.v = v + b * p.v_batch + h / p.kv_group * p.v_head;
     args.out = out + b * p.queries * args.out_stride + h * args.v_head_dim;
     if (p.has_mask) {
       const int64_t offset = b * p.mask_batch + h * p.mask_head;
@@ -79,6 +81,7 @@ std::vector<Candidate> PlanAttention(const CpuTarget& target, const NodeView& no
   AttentionArgs& args = p.args;
   args.v_head_dim = out_width / p.heads;
   args.out_stride = out_width;
+  p.v_head = args.v_head_dim;
   if (attributes.Int("packed_qkv", 0) != 0) {
     const int64_t width = (q[2] - out_width) / 2;
     args.head_dim = width / p.heads;
@@ -89,15 +92,22 @@ std::vector<Candidate> PlanAttention(const CpuTarget& target, const NodeView& no
     p.q_batch = p.k_batch = p.v_batch = p.queries * q[2];
   } else {
     args.head_dim = q[2] / p.heads;
-    args.keys = node.shape(1)[1];
-    args.q_stride = args.k_stride = q[2];
-    args.v_stride = out_width;
+    const bool k_by_head = attributes.Int("k_by_head", 0) != 0;
+    const bool v_by_head = attributes.Int("v_by_head", 0) != 0;
+    args.keys = node.shape(1)[k_by_head ? 2 : 1];
+    if (k_by_head) p.kv_group = p.heads / node.shape(1)[1];
+    args.q_stride = q[2];
+    args.k_stride = k_by_head ? args.head_dim : q[2];
+    args.v_stride = v_by_head ? args.v_head_dim : out_width;
     p.k = 1;
     p.v = 2;
+    if (k_by_head) p.k_head = args.keys * args.head_dim;
+    if (v_by_head) p.v_head = args.keys * args.v_head_dim;
     p.q_batch = p.queries * q[2];
-    p.k_batch = args.keys * q[2];
-    p.v_batch = args.keys * out_width;
+    p.k_batch = args.keys * q[2] / p.kv_group;
+    p.v_batch = args.keys * out_width / p.kv_group;
   }
+  if (p.k_head == 0) p.k_head = args.head_dim;
   args.scale = attributes.Float("scale", 1);
   args.zero_when_masked = attributes.Int("nan_to_zero", 0) != 0;
   if (node.has_input(3)) {

@@ -31,6 +31,23 @@ TEST(AttentionTest, HeadsAreSeparate) {
               ElementsAre(2, 20, 2, 20));
 }
 
+TEST(AttentionTest, KeysAndValuesMayLieHeadByHead) {
+  const Tensor values = F32({1, 2, 2, 1}, {1, 3, 10, 30});
+  Attributes attributes = Settings(2);
+  attributes.Set("v_by_head", int64_t{1});
+  EXPECT_THAT(Numbers(RunOp("reprise.Attention", {kZero, kZero, values}, attributes)),
+              ElementsAre(2, 20, 2, 20));
+  // Two heads of queries share one.
+  attributes.Set("k_by_head", int64_t{1});
+  const Tensor shared = F32({1, 1, 2, 1}, {1, 3}), keys = F32({1, 1, 2, 1}, {0, 0});
+  EXPECT_THAT(Numbers(RunOp("reprise.Attention", {kZero, keys, shared}, attributes)),
+              ElementsAre(2, 2, 2, 2));
+  EXPECT_FALSE(RunOp("reprise.Attention", {kZero, keys, values}, attributes).ok());
+  EXPECT_FALSE(
+      RunOp("reprise.Attention", {kZero, F32({1, 3, 2, 1}, {0, 0, 0, 0, 0, 0}), shared}, attributes)
+          .ok());
+}
+
 TEST(AttentionTest, ScoresAreScaled) {
   Attributes attributes = Settings(1);
   attributes.Set("scale", 0.5f);

@@ -47,6 +47,24 @@ inline constexpr const char* kRows[] = {
     "input %q: f32[2, 100, 96]\ninput %k: f32[2, 97, 96]\ninput %v: f32[2, 97, 96]\n"
     "input %m: bool[2, 1, 100, 97]\n%y: ? = reprise.Attention(%q, %k, %v, %m) {num_heads = 3, "
     "scale = 0.2, nan_to_zero = 1}\noutput %y",
+    // Head by head, and queries that are few.
+    "input %q: f32[2, 1, 128]\ninput %k: f32[2, 4, 37, 32]\ninput %v: f32[2, 4, 37, 20]\n"
+    "%y: ? = reprise.Attention(%q, %k, %v) {num_heads = 4, scale = 0.3, k_by_head = 1, v_by_head = "
+    "1}\noutput %y",
+    "input %q: f32[3, 3, 96]\ninput %k: f32[3, 2, 50, 16]\ninput %v: f32[3, 2, 50, 64]\n"
+    "input %m: f32[3, 1, 3, 50]\n%y: ? = reprise.Attention(%q, %k, %v, %m) {num_heads = 6, scale = "
+    "0.3, k_by_head = 1, v_by_head = 1}\noutput %y",
+    "input %q: f32[2, 20, 48]\ninput %k: f32[2, 3, 41, 16]\ninput %v: f32[2, 41, 72]\n"
+    "input %m: bool[2, 1, 1, 41]\n%y: ? = reprise.Attention(%q, %k, %v, %m) {num_heads = 3, scale "
+    "= "
+    "0.3, k_by_head = 1, nan_to_zero = 1}\noutput %y",
+    "input %q: f32[2, 2, 33]\ninput %k: f32[2, 130, 33]\ninput %v: f32[2, 3, 130, 9]\n"
+    "input %m: bool[2, 1, 2, 130]\n%y: ? = reprise.Attention(%q, %k, %v, %m) {num_heads = 3, scale "
+    "= "
+    "0.3, v_by_head = 1, nan_to_zero = 1}\noutput %y",
+    "input %q: f32[5, 4, 40]\ninput %k: f32[5, 7, 40]\ninput %v: f32[5, 7, 40]\n"
+    "input %m: f32[7]\n%y: ? = reprise.Attention(%q, %k, %v, %m) {num_heads = 5, scale = "
+    "0.3}\noutput %y",
     // Normalisations.
     "input %x: f32[2, 5, 33]\nparam %g: f32[33] = p0\nparam %b: f32[33] = p1\n"
     "%y: ? = LayerNormalization(%x, %g, %b) {epsilon = 1e-12}\noutput %y",
