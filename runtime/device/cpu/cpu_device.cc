@@ -70,6 +70,7 @@ constexpr OpPlan kPlans[] = {
     {"LogSoftmax", cpu::PlanSoftmax},
     {"ArgMax", cpu::PlanPlaces},
     {"ArgMin", cpu::PlanPlaces},
+    {"TopK", cpu::PlanTopK},
     {"ReduceMean", cpu::PlanReduce},
     {"ReduceSum", cpu::PlanReduce},
     {"ReduceMax", cpu::PlanReduce},

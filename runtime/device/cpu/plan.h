@@ -257,6 +257,9 @@ std::vector<Candidate> PlanSquaredDistances(const CpuTarget& target, const NodeV
 // plan_resize.cc
 std::vector<Candidate> PlanResize(const CpuTarget& target, const NodeView& node);
 
+// plan_topk.cc
+std::vector<Candidate> PlanTopK(const CpuTarget& target, const NodeView& node);
+
 // plan_places.cc
 std::vector<Candidate> PlanPlaces(const CpuTarget& target, const NodeView& node);
 

@@ -7,10 +7,13 @@
 #include "runtime/device/cpu/indices.h"
 #include "runtime/device/cpu/plan.h"
 #include "runtime/device/cpu/strided.h"
+#include "runtime/ops/scatter_reduction.h"
 #include "runtime/ops/typed.h"
 
 namespace reprise::cpu {
 namespace {
+
+using ops::Reduction;
 
 // The elements of the indices, and the data with stride 0 along the axis that they count along.
 struct ElementsParams {
@@ -40,7 +43,7 @@ void RunGatherElements(const LaunchArgs& launch) {
              });
 }
 
-template <class T>
+template <class T, Reduction kReduction>
 void RunScatterElements(const LaunchArgs& launch) {
   const auto& p = *static_cast<const ElementsParams*>(launch.params);
   const T* data = static_cast<const T*>(launch.operands[0]);
@@ -57,12 +60,14 @@ void RunScatterElements(const LaunchArgs& launch) {
   const int64_t of_block = p.walk.elements / std::max<int64_t>(p.index_blocks, 1);
   const int64_t first = blocks.begin * of_block;
   const int64_t end = std::min(blocks.end, p.index_blocks) * of_block;
-  // In the order of the indices: of two that name one element the later one stays.
+  // In the order of the indices: of two that name one element the later one stays, or comes later
+  // into the sum.
   ForEachRunOf(p.walk, {first, end},
                [&](int64_t position, const std::array<int64_t, 1>& offsets, int64_t count) {
                  for (int64_t i = 0; i < count; ++i) {
                    const int64_t index = CheckedIndex(launch, 1, indices, position + i, p.size);
-                   to[offsets[0] + i * stride + index * p.step] = updates[position + i];
+                   T& element = to[offsets[0] + i * stride + index * p.step];
+                   element = ops::Combine(kReduction, element, updates[position + i]);
                  }
                });
 }
@@ -78,6 +83,7 @@ struct ScatterNdParams {
   int64_t bytes = 0;
 };
 
+template <class T, Reduction kReduction>
 void RunScatterNd(const LaunchArgs& launch) {
   const auto& p = *static_cast<const ScatterNdParams*>(launch.params);
   const auto* data = static_cast<const std::byte*>(launch.operands[0]);
@@ -104,8 +110,17 @@ void RunScatterNd(const LaunchArgs& launch) {
     }
     const int64_t begin = std::max(at, range.begin);
     const int64_t end = std::min(at + p.block_bytes, range.end);
-    if (begin < end) {
-      std::memcpy(to + begin, updates + row * p.block_bytes + (begin - at), end - begin);
+    if (begin >= end) continue;
+    const std::byte* from = updates + row * p.block_bytes + (begin - at);
+    if constexpr (kReduction == Reduction::kNone) {
+      std::memcpy(to + begin, from, end - begin);
+    } else {
+      const auto* values = reinterpret_cast<const T*>(from);
+      auto* elements = reinterpret_cast<T*>(to + begin);
+      const int64_t count = (end - begin) / static_cast<int64_t>(sizeof(T));
+      for (int64_t i = 0; i < count; ++i) {
+        elements[i] = ops::Combine(kReduction, elements[i], values[i]);
+      }
     }
   }
 }
@@ -179,7 +194,46 @@ struct GatherElementsRun {
 };
 template <class T>
 struct ScatterElementsRun {
-  static constexpr KernelFn kRun = RunScatterElements<T>;
+  static constexpr KernelFn kRun = RunScatterElements<T, Reduction::kNone>;
+};
+
+// Of ScatterElements or ScatterND, with a reduction of the usual dtypes; null for others.
+template <template <class, Reduction> class Run>
+KernelFn RunOfReduction(Reduction reduction, DType dtype) {
+  const auto of_dtype = [&]<class T>() -> KernelFn {
+    switch (reduction) {
+      case Reduction::kNone:
+        return nullptr;
+      case Reduction::kAdd:
+        return Run<T, Reduction::kAdd>::kRun;
+      case Reduction::kMul:
+        return Run<T, Reduction::kMul>::kRun;
+      case Reduction::kMax:
+        return Run<T, Reduction::kMax>::kRun;
+      case Reduction::kMin:
+        return Run<T, Reduction::kMin>::kRun;
+    }
+    return nullptr;
+  };
+  switch (dtype) {
+    case DType::kFloat32:
+      return of_dtype.template operator()<float>();
+    case DType::kInt32:
+      return of_dtype.template operator()<int32_t>();
+    case DType::kInt64:
+      return of_dtype.template operator()<int64_t>();
+    default:
+      return nullptr;
+  }
+}
+
+template <class T, Reduction kReduction>
+struct ReducingElementsRun {
+  static constexpr KernelFn kRun = RunScatterElements<T, kReduction>;
+};
+template <class T, Reduction kReduction>
+struct ReducingNdRun {
+  static constexpr KernelFn kRun = RunScatterNd<T, kReduction>;
 };
 
 }  // namespace
@@ -224,11 +278,12 @@ std::vector<Candidate> PlanGatherNd(const CpuTarget& target, const NodeView& nod
 
 std::vector<Candidate> PlanScatterElements(const CpuTarget& target, const NodeView& node) {
   std::optional<ElementsParams> params = ElementsOf(node);
-  const KernelFn run = RunOfSize<ScatterElementsRun>(node.out_dtype());
-  if (!params.has_value() || run == nullptr ||
-      node.attributes().String("reduction", "none") != "none") {
-    return {};
-  }
+  const absl::StatusOr<Reduction> reduction = ops::ReductionOf(node.node());
+  if (!params.has_value() || !reduction.ok()) return {};
+  const KernelFn run = *reduction == Reduction::kNone
+                           ? RunOfSize<ScatterElementsRun>(node.out_dtype())
+                           : RunOfReduction<ReducingElementsRun>(*reduction, node.out_dtype());
+  if (run == nullptr) return {};
   Candidate candidate = MakeCandidate(target, node, "scatter_elements", run, *params, 0);
   candidate.option.in_place = 0;
   return {std::move(candidate)};
@@ -239,10 +294,15 @@ std::vector<Candidate> PlanScatterNd(const CpuTarget& target, const NodeView& no
   const absl::Span<const int64_t> of_indices = node.shape(1);
   ScatterNdParams params;
   params.depth = static_cast<size_t>(of_indices.back());
+  const absl::StatusOr<Reduction> reduction = ops::ReductionOf(node.node());
   if (node.dtype(1) != DType::kInt64 || NumElements(shape) == 0 || params.depth > kMaxDepth ||
-      node.attributes().String("reduction", "none") != "none") {
+      !reduction.ok()) {
     return {};
   }
+  const KernelFn run = *reduction == Reduction::kNone
+                           ? RunScatterNd<std::byte, Reduction::kNone>
+                           : RunOfReduction<ReducingNdRun>(*reduction, node.out_dtype());
+  if (run == nullptr) return {};
   const auto size = static_cast<int64_t>(DTypeSize(node.out_dtype()));
   const Shape strides = Strides(node.shape(0));
   for (size_t d = 0; d < params.depth; ++d) {
@@ -252,7 +312,7 @@ std::vector<Candidate> PlanScatterNd(const CpuTarget& target, const NodeView& no
   params.rows = NumElements(of_indices.first(of_indices.size() - 1));
   params.block_bytes = NumElements(shape.subspan(params.depth)) * size;
   params.bytes = NumElements(shape) * size;
-  Candidate candidate = MakeCandidate(target, node, "scatter", RunScatterNd, params, 0);
+  Candidate candidate = MakeCandidate(target, node, "scatter", run, params, 0);
   candidate.option.in_place = 0;
   return {std::move(candidate)};
 }

@@ -120,6 +120,21 @@ inline constexpr const char* kMovement[] = {
     "ScatterElements(%x, %i, %u) {axis = 1}\noutput %y",
     "input %x: f32[3, 2, 5, 6]\ninput %i: i64[3, 1, 7, 4]\ninput %u: f32[3, 1, 7, 4]\n%y: ? = "
     "ScatterElements(%x, %i, %u) {axis = 2}\noutput %y",
+    "input %x: f32[30, 54]\nconst %k: i64[1] = {54}\n%v: ?, %i: ? = TopK(%x, %k)\noutput "
+    "%v\noutput %i",
+    "input %x: f32[3, 50, 7]\nconst %k: i64[1] = {9}\n%v: ?, %i: ? = TopK(%x, %k) {axis = 1, "
+    "largest = 0}\noutput %v\noutput %i",
+    "input %x: f32[2, 1000]\nconst %k: i64[1] = {1}\n_, %i: ? = TopK(%x, %k)\noutput %i",
+    "input %x: f32[40, 37]\ninput %i: i64[300, 37]\ninput %u: f32[300, 37]\n%y: ? = "
+    "ScatterElements(%x, %i, %u) {axis = 0, reduction = \"add\"}\noutput %y",
+    "input %x: f32[3, 5, 6]\ninput %i: i32[2, 17, 6]\ninput %u: f32[2, 17, 6]\n%y: ? = "
+    "ScatterElements(%x, %i, %u) {axis = 1, reduction = \"max\"}\noutput %y",
+    "input %x: i64[5, 6]\ninput %i: i64[5, 20]\ninput %u: i64[5, 20]\n%y: ? = "
+    "ScatterElements(%x, %i, %u) {axis = 1, reduction = \"mul\"}\noutput %y",
+    "input %x: i32[5, 6]\ninput %i: i64[50, 2]\ninput %u: i32[50]\n%y: ? = "
+    "ScatterND(%x, %i, %u) {reduction = \"min\"}\noutput %y",
+    "input %x: f32[50, 700]\ninput %i: i64[90, 1]\ninput %u: f32[90, 700]\n%y: ? = "
+    "ScatterND(%x, %i, %u) {reduction = \"add\"}\noutput %y",
     "input %x: bool[5, 6]\ninput %i: i32[9, 4]\ninput %u: bool[9, 4]\n%y: ? = ScatterElements(%x, "
     "%i, "
     "%u)\noutput %y",
