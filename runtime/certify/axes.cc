@@ -97,6 +97,7 @@ class Merger {
       }
     }
     MakeAxes(classes);
+    FindOneRow();
     return std::move(result_);
   }
 
@@ -383,6 +384,15 @@ class Merger {
     const size_t others = result_.axes.size() - (batch.empty() ? 0 : 1);
     for (Axis& axis : result_.axes) {
       axis.label = axis.is_batch ? "batch" : others == 1 ? "sequence" : axis.symbol;
+    }
+  }
+
+  void FindOneRow() {
+    if (!apart_.empty() || !result_.note.empty() || result_.axes.empty()) return;
+    const Axis& batch = result_.axes[0];
+    if (!batch.is_batch || batch.symbols.size() < 2) return;
+    for (const std::string& symbol : batch.symbols) {
+      if (AcceptsSizes(SizesWith({symbol}, 1))) result_.one_row.insert(symbol);
     }
   }
 

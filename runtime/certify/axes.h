@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -38,6 +39,9 @@ struct MergedSymbols {
   // Symbols that follow from others though the model does not say so, as sums of products of those:
   // the length of a mask over past and new tokens, "past + sequence". No axes.
   std::map<std::string, std::string> derived;
+  // Symbols of the batch axis, of which it has several, that are accepted at 1 beside more rows of
+  // the others: one row for all of them.
+  std::set<std::string> one_row;
   std::string note;  // empty, or why merging was given up (more than 10 symbols, sizes refused)
 
   // `dims` with every symbol replaced by its representative, fixed ones by their size.

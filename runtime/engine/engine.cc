@@ -191,7 +191,9 @@ void Engine::RunBatch(const BatchPlan& plan, absl::Span<const Request* const> re
   });
 }
 
-Response Engine::RunOne(const Model& model, const Request& request, Stream& stream) {
+Response Engine::RunOne(const Model& model, const Request& as_sent, Stream& stream) {
+  Request request = as_sent;
+  model.SpreadRows(request);
   absl::StatusOr<RequestShape> shape = model.Measure(request);
   if (!shape.ok()) return {.status = shape.status()};
   const int64_t max_rows = model.MaxRows(*shape);

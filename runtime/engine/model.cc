@@ -21,6 +21,8 @@ namespace {
 
 // Of one request: sums over all that wait stay far from the largest integer.
 constexpr int64_t kMostElements = int64_t{1} << 50;
+// Of one input, when its row is repeated.
+constexpr int64_t kMostSpreadBytes = int64_t{64} << 20;
 
 }  // namespace
 
@@ -337,6 +339,36 @@ absl::Status Model::TakeShapeInput(const ModelIo& input, const InputTensor& tens
   result.shape_inputs.insert_or_assign(input.name, std::move(value));
   result.exact = true;
   return absl::OkStatus();
+}
+
+void Model::SpreadRows(Request& request) const {
+  if (one_row_inputs_.empty() || !axes_[batch_axis_].certificate.certified ||
+      request.inputs.size() != inputs_.size()) {
+    return;
+  }
+  int64_t rows = 1;
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    const Shape& shape = request.inputs[i].shape;
+    const bool has_rows =
+        !inputs_[i].dims.empty() && inputs_[i].dims[0].symbol == axes_[batch_axis_].symbol;
+    if (has_rows && !shape.empty()) rows = std::max(rows, shape[0]);
+  }
+  for (const size_t i : one_row_inputs_) {
+    InputTensor& input = request.inputs[i];
+    if (rows == 1 || input.data == nullptr || input.shape.empty() || input.shape[0] != 1) continue;
+    const absl::StatusOr<int64_t> elements = CheckedNumElements(input.shape);
+    if (!elements.ok() || *elements > kMostSpreadBytes) continue;
+    const auto bytes = static_cast<size_t>(*elements * DTypeSize(inputs_[i].dtype));
+    if (rows > kMostSpreadBytes / std::max<int64_t>(1, static_cast<int64_t>(bytes))) continue;
+    auto repeated = std::make_shared<std::string>();
+    repeated->reserve(static_cast<size_t>(rows) * bytes);
+    for (int64_t row = 0; row < rows; ++row) {
+      repeated->append(static_cast<const char*>(input.data), bytes);
+    }
+    input.shape[0] = rows;
+    input.data = repeated->data();
+    request.spread.push_back(std::move(repeated));
+  }
 }
 
 absl::StatusOr<RequestShape> Model::Measure(const Request& request) const {

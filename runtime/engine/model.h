@@ -147,6 +147,10 @@ class Model : public std::enable_shared_from_this<Model> {
   AxisCertificate CertificateOf(size_t axis) const;
   // Position of the batch axis in axes(), or -1.
   int batch_axis() const { return batch_axis_; }
+  // An input of one row beside others of more becomes as many rows, where the model's own
+  // broadcasting says so: a table of positions, a user beside the items to be ranked. Only where
+  // rows do not see each other. What is left as it is, is refused by Measure.
+  void SpreadRows(Request& request) const;
   // The elements that requests are, over axes().
   const SizeMeasure& measure() const { return measure_; }
   // Those at `sizes`, by axis, with so many rows.
@@ -274,7 +278,8 @@ class Model : public std::enable_shared_from_this<Model> {
   std::shared_ptr<const Vocabulary> vocabulary_;
   std::vector<ModelAxis> axes_;
   SizeMeasure measure_;
-  std::set<size_t> mask_inputs_;  // positions of those of integers: see IsMaskInput
+  std::set<size_t> one_row_inputs_;  // positions of those that SpreadRows repeats
+  std::set<size_t> mask_inputs_;     // positions of those of integers: see IsMaskInput
   int batch_axis_ = -1;
   std::vector<int> shape_inputs_;           // positions in inputs_
   std::vector<int> recipe_inputs_;          // model input position of each input of a recipe

@@ -200,6 +200,11 @@ absl::Status ModelLoader::FindAxes(Model& model, Graph as_imported) const {
       return Specialize(model.graph_, {.axes = sizes}).status();
     }));
   }
+  for (size_t i = 0; i < model.inputs_.size(); ++i) {
+    const ModelIo& input = model.inputs_[i];
+    if (input.optional || input.dims.empty()) continue;
+    if (merged.one_row.contains(input.dims[0].symbol)) model.one_row_inputs_.insert(i);
+  }
   for (ModelIo& input : model.inputs_) {
     input.dims = merged.Apply(input.dims);
     if (input.optional) continue;

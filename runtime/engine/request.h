@@ -26,6 +26,8 @@ struct Request {
   std::vector<bool> wanted_outputs;  // by position in Model::outputs(); empty: all
   // What the places in inputs of text stand for, and their memory; null where the caller has none.
   std::shared_ptr<const RequestTexts> texts;
+  // Of inputs that Model::SpreadRows has repeated: their memory.
+  std::vector<std::shared_ptr<const std::string>> spread;
 };
 
 // What a request wants when no recipe of its own bucket is ready (`reprise.on_miss`).

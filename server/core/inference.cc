@@ -41,6 +41,7 @@ absl::StatusOr<std::shared_ptr<Call>> Inference::Queue(const InferRequest& reque
                                             model.vocabulary(), request));
   ASSIGN_OR_RETURN(const int64_t deadline_ns, StartDeadline(servable.settings, request, start_ns));
   ASSIGN_OR_RETURN(const uint64_t priority, Priority(servable.settings, request));
+  model.SpreadRows(admitted.request);
   ASSIGN_OR_RETURN(RequestShape shape, model.Measure(admitted.request));
 
   const int64_t rows = shape.rows;

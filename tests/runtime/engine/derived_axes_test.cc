@@ -86,5 +86,42 @@ TEST_F(DerivedAxesTest, TheHalfOfAnother) {
   }
 }
 
+// Two names of one batch: one row of either serves all rows of the other.
+TEST_F(DerivedAxesTest, OneRowForAll) {
+  ModelBuilder b;
+  b.Input("users", {"u", "4"}).Input("items", {"k", "4"}).Output("y");
+  b.Node("Mul", {"users", "items"}, {"y"});
+  ASSERT_NO_FATAL_FAILURE(Load(b));
+  const std::vector<float> user = {1, 2, 3, 4};
+  std::vector<float> items(1000 * 4);
+  for (size_t i = 0; i < items.size(); ++i) items[i] = static_cast<float>(i % 97);
+  for (const int64_t rows : {1, 3, 1000}) {
+    for (const bool user_first : {true, false}) {
+      const InputTensor one = {{1, 4}, user.data()}, many = {{rows, 4}, items.data()};
+      const Response response = fixture_.engine.RunOne(
+          *model_, {.inputs = {user_first ? one : many, user_first ? many : one}},
+          *fixture_.stream);
+      ASSERT_TRUE(response.status.ok()) << response.status;
+      ASSERT_EQ(response.outputs[0].shape, (Shape{rows, 4}));
+      const auto* y = reinterpret_cast<const float*>(response.outputs[0].bytes.data());
+      for (int64_t i = 0; i < rows * 4; ++i) ASSERT_EQ(y[i], user[i % 4] * items[i]);
+    }
+  }
+  const Response wrong = Run({{2, 4}, {3, 4}});
+  EXPECT_EQ(wrong.status.code(), absl::StatusCode::kInvalidArgument);
+}
+
+// A sum over all rows of one input is another one where that is repeated.
+TEST_F(DerivedAxesTest, RowsThatSeeEachOtherAreNotRepeated) {
+  ModelBuilder b;
+  b.Input("x", {"n", "4"}).Input("z", {"m", "4"}).Output("y");
+  b.Node("ReduceSum", {"z"}, {"s"});
+  b.Node("Add", {"x", "z"}, {"xz"});
+  b.Node("Add", {"xz", "s"}, {"y"});
+  ASSERT_NO_FATAL_FAILURE(Load(b));
+  EXPECT_FALSE(Run({{3, 4}, {1, 4}}).status.ok());
+  EXPECT_TRUE(Run({{3, 4}, {3, 4}}).status.ok());
+}
+
 }  // namespace
 }  // namespace reprise
