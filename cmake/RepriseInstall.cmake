@@ -35,7 +35,7 @@ reprise_install_libraries(RepriseRuntime runtime
   runtime_base runtime_bucket runtime_graph runtime_ops runtime_memory runtime_onnx runtime_passes
   runtime_device runtime_device_reference runtime_device_cpu runtime_certify runtime_recipe
   runtime_engine proto_recipe)
-reprise_install_headers(runtime/engine/engine.h runtime/engine/silent_observer.h
+reprise_install_headers(runtime/base/heap.h runtime/engine/engine.h runtime/engine/silent_observer.h
   runtime/device/cpu/cpu_device.h runtime/device/reference/reference_device.h)
 
 if(REPRISE_SERVER)

@@ -44,7 +44,7 @@ enum class Place { kBrief, kFirst, kMiddle, kLast, kSecondLook };
 // one, so that what does not hold fails at once. A second look pads half of a long size, and all
 // but the first few positions: each of these is padding once, so that what adds them up from some
 // place on is seen.
-std::vector<int64_t> Lengths(int64_t padded, Place place) {
+std::vector<int64_t> Lengths(int64_t padded, int64_t smallest, Place place) {
   std::vector<int64_t> lengths;
   switch (place) {
     case Place::kBrief:
@@ -65,7 +65,7 @@ std::vector<int64_t> Lengths(int64_t padded, Place place) {
   }
   std::vector<int64_t> usable;
   for (int64_t length : lengths) {
-    if (length >= 1 && length < padded && !absl::c_linear_search(usable, length)) {
+    if (length >= smallest && length < padded && !absl::c_linear_search(usable, length)) {
       usable.push_back(length);
     }
   }
@@ -97,7 +97,8 @@ std::vector<LengthCase> LengthCases(const ProbeOptions& options, CountingPlaces 
                         : s == 0               ? options.brief ? Place::kBrief : Place::kFirst
                         : s + 1 < sizes.size() ? Place::kMiddle
                                                : Place::kLast;
-    const std::vector<int64_t> lengths = Lengths(sizes[s], place);
+    const std::vector<int64_t> lengths =
+        Lengths(sizes[s], std::max<int64_t>(1, options.smallest), place);
     for (int64_t length : lengths) {
       LengthCase c;
       c.length = length;
@@ -116,7 +117,7 @@ std::vector<LengthCase> LengthCases(const ProbeOptions& options, CountingPlaces 
   for (int i = 0; confirming && !sizes.empty() && i < options.sweeps; ++i) {
     LengthCase c;
     c.padded = sizes.front();
-    c.length = std::max<int64_t>(c.padded / 2, 1);
+    c.length = std::max({c.padded / 2, options.smallest, int64_t{1}});
     // Rows of one token alone are quiet: little is enough to be heard beside them.
     c.content = {.patterns = PatternsOf(i, level),
                  .one_id = i % 2 == 0,

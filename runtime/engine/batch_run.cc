@@ -159,7 +159,10 @@ CaptureOutcome BatchRun::OutcomeOf(size_t i, bool first) {
   const bool own_bucket = resolution_.outcome == CaptureOutcome::kReplayed;
   CaptureTicket* ticket = plan_.waited_[i].get();
   if (ticket != nullptr && ticket->of_capture()) {
-    return own_bucket && ticket->Claim() ? CaptureOutcome::kCaptured : CaptureOutcome::kWaited;
+    // Where there are many buckets, what was captured for it holds others as well.
+    const bool its_own =
+        own_bucket || (resolution_.outcome == CaptureOutcome::kLarger && model_.has_many_buckets());
+    return its_own && ticket->Claim() ? CaptureOutcome::kCaptured : CaptureOutcome::kWaited;
   }
   if (!own_bucket) return resolution_.outcome;
   if (outcome_ == RecipeCache::Outcome::kHit) return CaptureOutcome::kReplayed;

@@ -30,6 +30,7 @@
 #include "runtime/engine/model.h"
 #include "runtime/engine/observer.h"
 #include "runtime/engine/profile.h"
+#include "runtime/engine/refused_keys.h"
 #include "runtime/engine/request.h"
 #include "runtime/engine/stream.h"
 #include "runtime/engine/tuner.h"
@@ -172,6 +173,7 @@ class Engine {
   Tuner tuner_;
   Captures captures_;
   Wishes wishes_;
+  RefusedKeys refused_roomier_;
   UsageKeeper usage_;
   std::atomic<int64_t> next_batch_{1};
   // Of the models that are loaded, one with the same graph; null: there is none.

@@ -115,14 +115,25 @@ std::shared_ptr<CaptureTicket> Engine::Prepare(BatchPlan& plan,
   if (plan.resolution_.decided) return nullptr;
   const bool larger_will_do = !shape.exact && TakesLarger(shape.on_miss, model.options_, frozen);
   const RecipeKey key = plan.Key();
-  Captures::Waiter waiter{.done = std::move(ready)};
+  const bool roomier_may_do = larger_will_do && model.has_many_buckets();
+  // What is captured for others as well may be too large where the plan's own recipe is not:
+  // whoever waited for it looks again.
+  const auto unless_refused = [this, ready](uint64_t of) {
+    return [this, ready, of](absl::Status status) {
+      if (!status.ok()) refused_roomier_.Add(of);
+      ready(absl::OkStatus());
+    };
+  };
+  Captures::Waiter waiter{.done = ready};
   for (const RequestShape& one : plan.shapes_) waiter.request_ids.push_back(one.id);
   // What is being captured anyway (by a warm-up, say) is waited for, also by those that may not
   // begin a capture.
   std::shared_ptr<CaptureTicket> ticket;
   if (shape.on_miss != OnMiss::kReject) {
     const std::set<std::string> none;
-    ticket = captures_.Join(key, larger_will_do ? plan.paddable() : none, waiter);
+    Captures::Waiter joining = waiter;
+    if (roomier_may_do) joining.done = [ready](absl::Status) { ready(absl::OkStatus()); };
+    ticket = captures_.Join(key, larger_will_do ? plan.paddable() : none, std::move(joining));
   }
   if (ticket != nullptr) return ticket;
   if (!MayCaptureFor(plan)) {
@@ -130,11 +141,14 @@ std::shared_ptr<CaptureTicket> Engine::Prepare(BatchPlan& plan,
     return nullptr;
   }
   CaptureTarget target = plan.CaptureTargetOf(plan.target_);
-  if (larger_will_do && model.has_many_buckets()) {
+  if (roomier_may_do) {
     const auto roomier = plan.RoomierTarget(*plan.ready_index().Snapshot());
     if (roomier.has_value()) {
       CaptureTarget other = plan.CaptureTargetOf(*roomier);
-      if (!cache_.Contains(other.key)) target = std::move(other);
+      if (!cache_.Contains(other.key) && !refused_roomier_.Contains(other.key.hash)) {
+        waiter.done = unless_refused(other.key.hash);
+        target = std::move(other);
+      }
     }
   }
   return captures_.Begin(model.shared_from_this(), std::move(target), CaptureUrgency::kUrgent,

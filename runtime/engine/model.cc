@@ -14,6 +14,7 @@
 #include "runtime/engine/guard_values.h"
 #include "runtime/engine/signature.h"
 #include "runtime/engine/tail.h"
+#include "runtime/graph/dim_expression.h"
 #include "runtime/recipe/compiler.h"
 
 namespace reprise {
@@ -250,7 +251,11 @@ bool Model::MasksAllowPadding(const Request& request) const {
       const auto counts = certificate.must_count.find(inputs_[i].name);
       const bool counted = counts != certificate.must_count.end();
       if (!counted && !absl::c_linear_search(certificate.guards, inputs_[i].name)) continue;
-      const auto along = [&](const Dim& dim) { return dim.symbol == axis.symbol; };
+      // A dim that follows from the axis, as that of a mask over cached and new positions, as well.
+      const auto along = [&](const Dim& dim) {
+        return dim.symbol == axis.symbol ||
+               absl::c_linear_search(ExpressionSymbols(dim.symbol), axis.symbol);
+      };
       if (absl::c_none_of(inputs_[i].dims, along)) continue;
       const auto fill = options_.fills.find(inputs_[i].name);
       const double filled = fill == options_.fills.end() ? 0 : fill->second;

@@ -119,6 +119,7 @@ ProbeOptions PaddingProber::OptionsFor(const Model& model, const Graph& graph, i
   if (model.batch_axis() >= 0) options.batch_axis = model.axes()[model.batch_axis()].symbol;
   if (position >= 0) {
     options.axis = model.axes()[position].symbol;
+    options.smallest = model.axes()[position].smallest;
     options.is_batch = model.axes()[position].is_batch;
   }
   for (const ModelAxis& axis : model.axes()) {

@@ -10,14 +10,18 @@
 namespace reprise {
 namespace {
 
+// What chains of Reshapes are of: the same elements in the same order.
+ValueId BelowReshapes(const Graph& graph, ValueId value) {
+  while (const Node* reshape = graph.ProducerIf(value, "Reshape")) value = reshape->inputs[0];
+  return value;
+}
+
 // The [batch, heads, rows, size] value that `tokens` [batch, rows, all heads * size] is made of;
 // kNone where it is made in another way.
 ValueId HeadsBehind(const Graph& graph, ValueId tokens, int64_t all_heads) {
   const Shape& shape = *ShapeOf(graph, tokens);
   const int64_t batch = shape[0], rows = shape[1], size = shape[2] / all_heads;
-  const Node* reshape = graph.ProducerIf(tokens, "Reshape");
-  if (reshape == nullptr) return kNone;
-  ValueId value = reshape->inputs[0];
+  ValueId value = BelowReshapes(graph, tokens);
   int64_t heads = all_heads;
   if (const Node* expand = graph.ProducerIf(value, "Expand"); expand != nullptr) {
     const Shape& wide = *ShapeOf(graph, value);
@@ -27,16 +31,19 @@ ValueId HeadsBehind(const Graph& graph, ValueId tokens, int64_t all_heads) {
         !HasShape(graph, expand->inputs[0], {batch, rows, heads, 1, size})) {
       return kNone;
     }
-    value = expand->inputs[0];
-    if (const Node* view = graph.ProducerIf(value, "Reshape")) value = view->inputs[0];
+    value = BelowReshapes(graph, expand->inputs[0]);
   }
-  const Node* transpose = graph.ProducerIf(value, "Transpose");
-  if (transpose == nullptr ||
-      transpose->attributes.Ints("perm") != std::vector<int64_t>{0, 2, 1, 3}) {
-    return kNone;
+  if (!HasShape(graph, value, {batch, rows, heads, size})) return kNone;
+  // What several Transposes come to: dim i is dim places[i] of what they are of.
+  std::vector<int64_t> places = {0, 1, 2, 3};
+  while (const Node* transpose = graph.ProducerIf(value, "Transpose")) {
+    const std::vector<int64_t> perm = transpose->attributes.Ints("perm");
+    if (perm.size() != places.size()) return kNone;
+    for (int64_t& place : places) place = perm[static_cast<size_t>(place)];
+    value = transpose->inputs[0];
+    if (places == std::vector<int64_t>{0, 2, 1, 3}) return value;
   }
-  const ValueId by_head = transpose->inputs[0];
-  return HasShape(graph, by_head, {batch, heads, rows, size}) ? by_head : kNone;
+  return kNone;
 }
 
 class AttendByHeadPass : public Pass {

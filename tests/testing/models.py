@@ -229,6 +229,56 @@ def masked_image(opset=13):
                    [("map", TensorProto.FLOAT, sizes), ("mean", TensorProto.FLOAT, ["batch"])])
 
 
+def cached_decoder(heads=4, kv_heads=2, size=16, total="total", opset=17, vocabulary=50):
+    """A step of a decoder with its cache: mask over cached and new positions, whose length is called `total`.
+
+    The past comes and goes head by head; several heads of queries may share one.
+    """
+    g = Graph(opset)
+    rng = np.random.default_rng(5)
+    width = 16
+
+    def weight(*shape):
+        return g.const(rng.standard_normal(shape) * 0.3)
+
+    def split(x, count):
+        apart = g.node("Reshape", g.node("MatMul", x, weight(width, count * size)),
+                       g.ints(0, 0, count, size))
+        return g.node("Transpose", apart, perm=[0, 2, 1, 3])
+
+    x = g.node("Gather", weight(vocabulary, width), "input_ids")
+    queries = split(x, heads)
+    present = {}
+    for kind in ("keys", "values"):
+        present[kind] = g.node("Concat", f"past_{kind}", split(x, kv_heads), axis=2)
+        g.rename(present[kind], f"present_{kind}")
+
+    def repeat(value):
+        if heads == kv_heads:
+            return value
+        wide = g.node("Expand", g.unsqueeze(value, 2), g.ints(1, 1, heads // kv_heads, 1, 1))
+        return g.node("Reshape", wide, g.ints(0, heads, -1, size))
+
+    keys = g.node("Transpose", repeat(present["keys"]), perm=[0, 1, 3, 2])
+    scores = g.node("Mul", g.node("MatMul", queries, keys), g.scalar(size ** -0.5))
+    hidden = g.node("Sub", g.scalar(1), g.node("Cast", "attention_mask", to=TensorProto.FLOAT))
+    bias = g.node("Mul", g.unsqueeze(g.unsqueeze(hidden, 1), 1), g.scalar(-1e4))
+    weights = g.node("Softmax", g.node("Add", scores, bias), axis=-1)
+    context = g.node("Transpose", g.node("MatMul", weights, repeat(present["values"])),
+                     perm=[0, 2, 1, 3])
+    joined = g.node("Reshape", context, g.ints(0, 0, heads * size))
+    g.rename(g.node("MatMul", joined, weight(heads * size, width)), "hidden")
+    past = ["batch", kv_heads, "past", size]
+    present_shape = ["batch", kv_heads, None, size]
+    return g.model([("input_ids", TensorProto.INT64, ["batch", "sequence"]),
+                    ("attention_mask", TensorProto.INT64, ["batch", total]),
+                    ("past_keys", TensorProto.FLOAT, past),
+                    ("past_values", TensorProto.FLOAT, past)],
+                   [("hidden", TensorProto.FLOAT, ["batch", "sequence", width]),
+                    ("present_keys", TensorProto.FLOAT, present_shape),
+                    ("present_values", TensorProto.FLOAT, present_shape)])
+
+
 def masked_audio(opset=13, features=4):
     """Frames of features and their mask -> features at each frame, and the mean of the frames that count."""
     g = Graph(opset)

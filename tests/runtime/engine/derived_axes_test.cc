@@ -123,5 +123,20 @@ TEST_F(DerivedAxesTest, RowsThatSeeEachOtherAreNotRepeated) {
   EXPECT_TRUE(Run({{3, 4}, {3, 4}}).status.ok());
 }
 
+// Two less than a length that may be one: shorter ones are refused, the model is not.
+TEST_F(DerivedAxesTest, FewerThanAnother) {
+  ModelBuilder b;
+  b.Input("x", {"batch", "4", "l"}).Input("z", {"batch", "2", "m"}).Output("y");
+  b.Floats("w", {2, 4, 3}, std::vector<float>(24, 1));
+  b.Node("Conv", {"x", "w"}, {"c"});
+  b.Node("Add", {"c", "z"}, {"y"});
+  ASSERT_NO_FATAL_FAILURE(Load(b));
+  for (const int64_t l : {3, 4, 20}) {
+    const Response response = Run({{1, 4, l}, {1, 2, l - 2}});
+    ASSERT_TRUE(response.status.ok()) << response.status;
+    EXPECT_EQ(Sum(response), 2.0 * (l - 2) * 13);
+  }
+}
+
 }  // namespace
 }  // namespace reprise

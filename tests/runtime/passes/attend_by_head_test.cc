@@ -2,6 +2,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "runtime/passes/passes.h"
 #include "tests/runtime/passes/attention_form.h"
@@ -52,6 +53,46 @@ TEST(AttendByHeadTest, CachesAreReadWhereTheyLie) {
     Graph graph = ParseSpecialized(text);
     ASSERT_TRUE(AttendByHead()->Run(graph).value());
     EXPECT_EQ(OpsOf(graph), "reprise.Attention") << heads;
+  }
+}
+
+// As exporters write them: keys are turned for the product, heads of groups repeated.
+TEST(AttendByHeadTest, WholeCapturesReadCachesWhereTheyLie) {
+  const std::string repeat = R"(
+    const %apart: i64[5] = {2, 2, 1, 9, 4}
+    const %wide: i64[5] = {2, 2, 2, 9, 4}
+    const %all: i64[4] = {2, 4, 9, 4}
+    %k5: ? = Reshape(%ck, %apart)
+    %kw: ? = Expand(%k5, %wide)
+    %k: ? = Reshape(%kw, %all)
+    %v5: ? = Reshape(%cv, %apart)
+    %vw: ? = Expand(%v5, %wide)
+    %v: ? = Reshape(%vw, %all)
+    )";
+  for (const bool groups : {false, true}) {
+    const std::string text =
+        absl::StrCat(R"(graph {
+    input %q: f32[2, 4, 1, 4]
+    input %ck: f32[2, )",
+                     groups ? 2 : 4, R"(, 9, 4]
+    input %cv: f32[2, )",
+                     groups ? 2 : 4, R"(, 9, 4]
+    const %tokens: i64[3] = {2, 1, 16}
+    )",
+                     groups ? repeat : "%k: ? = Identity(%ck)\n%v: ? = Identity(%cv)\n", R"(
+    %kt: ? = Transpose(%k) {perm = [0, 1, 3, 2]}
+    %s: ? = MatMul(%q, %kt)
+    %p: ? = Softmax(%s) {axis = -1}
+    %o: ? = MatMul(%p, %v)
+    %ot: ? = Transpose(%o) {perm = [0, 2, 1, 3]}
+    %y: ? = Reshape(%ot, %tokens)
+    output %y
+    })");
+    ExpectSameAnswersAfterCapture(text);
+    const Graph graph = Captured(text);
+    EXPECT_EQ(CountOps(graph, "reprise.Attention"), 1) << OpsOf(graph);
+    EXPECT_EQ(CountOps(graph, "Transpose"), 0) << OpsOf(graph);
+    EXPECT_EQ(CountOps(graph, "Expand"), 0) << OpsOf(graph);
   }
 }
 
