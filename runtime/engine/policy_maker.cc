@@ -11,12 +11,24 @@
 #include "runtime/base/status_macros.h"
 #include "runtime/engine/model_packer.h"
 #include "runtime/engine/padding_proof.h"
+#include "runtime/graph/dim_expression.h"
 
 namespace reprise {
 namespace {
 
 // Requests before the first look at buckets: enough that what it finds stays.
 constexpr int64_t kFirstLookAfter = 600;
+
+// Whether some input lies along the axis and another one together, as the mask of a decoder lies
+// along cached and new positions: it is called with one new position most of the time.
+bool JoinsAnother(const Model& model, const ModelAxis& axis) {
+  return absl::c_any_of(model.inputs(), [&](const ModelIo& input) {
+    return absl::c_any_of(input.dims, [&](const Dim& dim) {
+      const std::vector<std::string> symbols = ExpressionSymbols(dim.symbol);
+      return symbols.size() > 1 && absl::c_linear_search(symbols, axis.symbol);
+    });
+  });
+}
 
 // What one replay of a model of small rows may write: little beside caches and arenas.
 constexpr int64_t kBytesOfSmallRows = int64_t{8} << 20;
@@ -79,7 +91,10 @@ std::vector<int64_t> PolicyMaker::BucketSizes(const Model& model, const ModelAxi
   if (configured != model.options_.buckets.end()) return configured->second;
   if (axis.is_batch)
     return BucketPolicy::DefaultRows(MostRows(model, model.graph_, model.parameter_bytes()));
-  return axis.counts_rows ? BucketPolicy::DefaultRows() : BucketPolicy::DefaultPositions();
+  if (axis.counts_rows) return BucketPolicy::DefaultRows();
+  std::vector<int64_t> positions = BucketPolicy::DefaultPositions();
+  if (JoinsAnother(model, axis)) positions.insert(positions.begin(), 1);
+  return positions;
 }
 
 std::vector<std::vector<int64_t>> PolicyMaker::BucketsByAxis(const Model& model) {

@@ -30,6 +30,14 @@ def test_steps_of_a_decoder(repository, rng, kv_heads, total):
             assert_same_answer(answer.outputs, reference(path, inputs), f"{rows, sequence, past}")
 
 
+def test_one_new_position_is_not_padded(repository, rng):
+    repository.add("decoder", models.cached_decoder())
+    with Daemon(repository) as daemon:
+        client = daemon.client()
+        assert infer(client, "decoder", step(rng, 2, 1, 9, 2)).bucket == "b2_s1"
+        assert infer(client, "decoder", step(rng, 2, 5, 9, 2)).bucket == "b2_s16"
+
+
 # A row that hides all it has, or holds what masks do not: padding would be seen.
 @pytest.mark.parametrize("total", ["total", "past + sequence"])
 @pytest.mark.parametrize("value", [0, -1, -7, 2])
