@@ -188,8 +188,7 @@ std::string LeftOutText(const Model& model) {
   if (count <= kMostCompiled) return "";
   return FormatText(
       "the sizes of %d axes combine to %.3g recipes: shown are those in which one axis moves and "
-      "the "
-      "others stand at their smallest\n",
+      "the others stand at their smallest\n",
       static_cast<int>(model.axes().size()), count);
 }
 

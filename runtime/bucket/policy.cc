@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/algorithm/container.h"
+#include "absl/container/inlined_vector.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -124,7 +125,7 @@ std::optional<int64_t> BucketPolicy::Largest(absl::string_view axis) const {
 }
 
 int64_t BucketPolicy::Elements(const AxisSizes& sizes) const {
-  std::vector<int64_t> by_position;
+  absl::InlinedVector<int64_t, 4> by_position;
   if (measured.empty()) {
     for (const auto& [axis, size] : sizes) by_position.push_back(size);
     return SizeMeasure().Elements(by_position);

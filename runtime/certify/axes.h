@@ -53,8 +53,8 @@ struct MergedSymbols {
 // so.
 //
 // A symbol that is refused at the size of the others may follow from them: sums and multiples are
-// found by trying as well. One that follows in another way (the half of a length) leaves all
-// symbols unmerged, so that every request that the model takes is taken, at its exact sizes.
+// found by trying as well. One that is seen to follow in another way (a share of a length)
+// leaves all symbols unmerged, so that requests are taken at their exact sizes.
 //
 // `constant_sizes`: of what the model's own constants broadcast with, to tell a size that has to be
 // 1 from one that may be. A dim 0 that is accepted at 1 and at one of them is an axis of its own

@@ -37,6 +37,7 @@ std::vector<size_t> BatchPlan::Choose(absl::Span<const RequestShape* const> wait
     }
     positions.push_back(position);
   }
+  if (requests.size() == 1) return {0};
   const GroupingLimits limits = {.most_rows =
                                      [&](absl::Span<const int64_t> sizes) {
                                        std::vector<int64_t> all(sizes.begin(), sizes.end());

@@ -116,14 +116,6 @@ std::shared_ptr<CaptureTicket> Engine::Prepare(BatchPlan& plan,
   const bool larger_will_do = !shape.exact && TakesLarger(shape.on_miss, model.options_, frozen);
   const RecipeKey key = plan.Key();
   const bool roomier_may_do = larger_will_do && model.has_many_buckets();
-  // What is captured for others as well may be too large where the plan's own recipe is not:
-  // whoever waited for it looks again.
-  const auto unless_refused = [this, ready](uint64_t of) {
-    return [this, ready, of](absl::Status status) {
-      if (!status.ok()) refused_roomier_.Add(of);
-      ready(absl::OkStatus());
-    };
-  };
   Captures::Waiter waiter{.done = ready};
   for (const RequestShape& one : plan.shapes_) waiter.request_ids.push_back(one.id);
   // What is being captured anyway (by a warm-up, say) is waited for, also by those that may not
@@ -132,6 +124,8 @@ std::shared_ptr<CaptureTicket> Engine::Prepare(BatchPlan& plan,
   if (shape.on_miss != OnMiss::kReject) {
     const std::set<std::string> none;
     Captures::Waiter joining = waiter;
+    // What is captured for others as well may be refused where the plan's own recipe is not:
+    // whoever waited for it looks again.
     if (roomier_may_do) joining.done = [ready](absl::Status) { ready(absl::OkStatus()); };
     ticket = captures_.Join(key, larger_will_do ? plan.paddable() : none, std::move(joining));
   }
@@ -146,7 +140,10 @@ std::shared_ptr<CaptureTicket> Engine::Prepare(BatchPlan& plan,
     if (roomier.has_value()) {
       CaptureTarget other = plan.CaptureTargetOf(*roomier);
       if (!cache_.Contains(other.key) && !refused_roomier_.Contains(other.key.hash)) {
-        waiter.done = unless_refused(other.key.hash);
+        waiter.done = [this, ready, key = other.key.hash](absl::Status status) {
+          if (!status.ok()) refused_roomier_.Add(key);
+          ready(absl::OkStatus());
+        };
         target = std::move(other);
       }
     }

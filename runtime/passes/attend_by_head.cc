@@ -1,7 +1,7 @@
 // Keys and values that lie head by head, as caches of a decoder do, are attended to where they lie:
 // fuse_attention has made a Transpose to tokens of them, and an Expand where several heads of
 // queries share one.
-#include <optional>
+#include <tuple>
 #include <vector>
 
 #include "runtime/passes/passes.h"

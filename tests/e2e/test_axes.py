@@ -176,3 +176,46 @@ def test_a_token_that_a_request_does_not_have_is_refused_though_its_bucket_has_i
             inputs = {"tokens": rng.standard_normal((2, tokens, 4), np.float32)}
             answer = infer(client, "picked", inputs)
             assert_same_answer(answer.outputs, reference(path, inputs), f"{place} of {tokens}")
+
+
+LISTS = 7
+
+
+def lists(rng, lengths, rows=1):
+    return {f"x{i}": rng.standard_normal((rows, length, 64), np.float32)
+            for i, length in enumerate(lengths)}
+
+
+def lists_model():
+    """A recommender's lists, each of a length of its own."""
+    g = models.Graph(17)
+    for i in range(LISTS):
+        g.rename(g.node("Erf", g.node("Tanh", f"x{i}")), f"y{i}")
+    shapes = [["batch", f"len_{i}", 64] for i in range(LISTS)]
+    return g.model([(f"x{i}", models.TensorProto.FLOAT, s) for i, s in enumerate(shapes)],
+                   [(f"y{i}", models.TensorProto.FLOAT, s) for i, s in enumerate(shapes)])
+
+
+def test_a_miss_of_many_axes_makes_room_for_what_came(repository, rng):
+    path = repository.add("lists", lists_model())
+    with Daemon(repository) as daemon:
+        client = daemon.client()
+        for _ in range(150):
+            inputs = lists(rng, np.clip(rng.lognormal(3, 0.6, LISTS), 1, 100).astype(int))
+            answer = infer(client, "lists", inputs)
+            assert_same_answer(answer.outputs, reference(path, inputs))
+        # Nearly each of them has a bucket that none had before.
+        captured = Scrape(daemon.metrics_url).total("reprise_compiles_total", model="lists")
+        assert captured < 75, daemon.log()
+
+
+def test_room_that_is_refused_leaves_requests_their_own_bucket(repository, rng):
+    path = repository.add("lists", lists_model(), config=parameters(max_arena_mb="1"))
+    with Daemon(repository) as daemon:
+        client = daemon.client()
+        for i in range(LISTS):
+            # Together they are too large.
+            inputs = lists(rng, [500 if k == i else 10 for k in range(LISTS)])
+            answer = infer(client, "lists", inputs)
+            assert_same_answer(answer.outputs, reference(path, inputs))
+            assert answer.capture in ("captured", "larger")

@@ -146,4 +146,15 @@ inline void AddChoice(ModelBuilder& b, const std::string& condition) {
   second.add_output()->set_name("r");
 }
 
+// y_i = Relu(x_i) of [len_i, 4], for each of `axes` axes that have nothing to do with each other.
+inline ModelBuilder ManyLengths(int axes) {
+  ModelBuilder b;
+  for (int i = 0; i < axes; ++i) {
+    const std::string number = std::to_string(i);
+    b.Input("x" + number, {"len_" + number, "4"}).Output("y" + number);
+    b.Node("Relu", {"x" + number}, {"y" + number});
+  }
+  return b;
+}
+
 }  // namespace reprise

@@ -5,7 +5,6 @@
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "runtime/passes/passes.h"
-#include "tests/runtime/passes/attention_form.h"
 #include "tests/runtime/passes/pass_test_util.h"
 
 namespace reprise {

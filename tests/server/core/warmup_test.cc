@@ -17,16 +17,9 @@ using testing::HasSubstr;
 
 class WarmupTest : public testing::Test {
  protected:
-  // y_i = Relu(x_i) of [len_i, 4] for each of `axes` axes.
   void Load(int axes) {
-    ModelBuilder b;
-    for (int i = 0; i < axes; ++i) {
-      const std::string x = absl::StrCat("x", i), y = absl::StrCat("y", i);
-      b.Input(x, {absl::StrCat("len_", i), "4"}).Output(y);
-      b.Node("Relu", {x}, {y});
-    }
-    const auto model =
-        fixture_.engine.Load({.id = {"many", 1}, .path = folder_.Write("many.onnx", b.Bytes())});
+    const auto model = fixture_.engine.Load(
+        {.id = {"many", 1}, .path = folder_.Write("many.onnx", ManyLengths(axes).Bytes())});
     ASSERT_TRUE(model.ok()) << model.status();
     model_ = *model;
   }
