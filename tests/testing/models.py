@@ -5,6 +5,9 @@ GELU in pieces, shapes computed in the graph, the mask added to the scores. The 
 with one property that a server must notice.
 """
 
+import dataclasses
+from typing import Callable
+
 import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
@@ -229,54 +232,74 @@ def masked_image(opset=13):
                    [("map", TensorProto.FLOAT, sizes), ("mean", TensorProto.FLOAT, ["batch"])])
 
 
-def cached_decoder(heads=4, kv_heads=2, size=16, total="total", opset=17, vocabulary=50):
-    """A step of a decoder with its cache: mask over cached and new positions, whose length is called `total`.
+@dataclasses.dataclass
+class CachedAttention:
+    """Attention of a decoder with its cache: keys and values come and go head by head, and several heads of
+    queries may share one. Adds to `graph`; `weight(rows, columns)` makes a matrix."""
 
-    The past comes and goes head by head; several heads of queries may share one.
-    """
-    g = Graph(opset)
-    rng = np.random.default_rng(5)
-    width = 16
+    graph: Graph
+    weight: Callable
+    heads: int
+    kv_heads: int
+    size: int
+
+    def bias(self, lowest):
+        """What the mask over cached and new positions adds to scores."""
+        g = self.graph
+        hidden = g.node("Sub", g.scalar(1), g.node("Cast", "attention_mask", to=TensorProto.FLOAT))
+        return g.node("Mul", g.unsqueeze(g.unsqueeze(hidden, 1), 1), g.scalar(lowest))
+
+    def _heads_of(self, x, width, count):
+        g = self.graph
+        apart = g.node("Reshape", g.node("MatMul", x, self.weight(width, count * self.size)),
+                       g.ints(0, 0, count, self.size))
+        return g.node("Transpose", apart, perm=[0, 2, 1, 3])
+
+    def _repeated(self, value):
+        g, times = self.graph, self.heads // self.kv_heads
+        if times == 1:
+            return value
+        wide = g.node("Expand", g.unsqueeze(value, 2), g.ints(1, 1, times, 1, 1))
+        return g.node("Reshape", wide, g.ints(0, self.heads, -1, self.size))
+
+    def __call__(self, x, width, bias, past, present):
+        """`x` [batch, sequence, width] -> the same; `past` and `present`: names of keys and values."""
+        g = self.graph
+        queries, both = self._heads_of(x, width, self.heads), []
+        for before, after in zip(past, present):
+            both.append(g.node("Concat", before, self._heads_of(x, width, self.kv_heads), axis=2))
+            g.rename(both[-1], after)
+        keys = g.node("Transpose", self._repeated(both[0]), perm=[0, 1, 3, 2])
+        scores = g.node("Mul", g.node("MatMul", queries, keys), g.scalar(self.size ** -0.5))
+        weights = g.node("Softmax", g.node("Add", scores, bias), axis=-1)
+        context = g.node("Transpose", g.node("MatMul", weights, self._repeated(both[1])),
+                         perm=[0, 2, 1, 3])
+        joined = g.node("Reshape", context, g.ints(0, 0, self.heads * self.size))
+        return g.node("MatMul", joined, self.weight(self.heads * self.size, width))
+
+    def model(self, outputs, past, present, total="total"):
+        """The model of one step; `total`: what the mask's length is called."""
+        cache = ["batch", self.kv_heads, "past", self.size]
+        longer = ["batch", self.kv_heads, None, self.size]
+        return self.graph.model([("input_ids", TensorProto.INT64, ["batch", "sequence"]),
+                                 ("attention_mask", TensorProto.INT64, ["batch", total]),
+                                 *((name, TensorProto.FLOAT, cache) for name in past)],
+                                [*outputs, *((name, TensorProto.FLOAT, longer) for name in present)])
+
+
+def cached_decoder(heads=4, kv_heads=2, size=16, total="total", opset=17, vocabulary=50, width=16):
+    """A step of a decoder of one layer, with its cache."""
+    g, rng = Graph(opset), np.random.default_rng(5)
 
     def weight(*shape):
         return g.const(rng.standard_normal(shape) * 0.3)
 
-    def split(x, count):
-        apart = g.node("Reshape", g.node("MatMul", x, weight(width, count * size)),
-                       g.ints(0, 0, count, size))
-        return g.node("Transpose", apart, perm=[0, 2, 1, 3])
-
+    attention = CachedAttention(g, weight, heads, kv_heads, size)
     x = g.node("Gather", weight(vocabulary, width), "input_ids")
-    queries = split(x, heads)
-    present = {}
-    for kind in ("keys", "values"):
-        present[kind] = g.node("Concat", f"past_{kind}", split(x, kv_heads), axis=2)
-        g.rename(present[kind], f"present_{kind}")
-
-    def repeat(value):
-        if heads == kv_heads:
-            return value
-        wide = g.node("Expand", g.unsqueeze(value, 2), g.ints(1, 1, heads // kv_heads, 1, 1))
-        return g.node("Reshape", wide, g.ints(0, heads, -1, size))
-
-    keys = g.node("Transpose", repeat(present["keys"]), perm=[0, 1, 3, 2])
-    scores = g.node("Mul", g.node("MatMul", queries, keys), g.scalar(size ** -0.5))
-    hidden = g.node("Sub", g.scalar(1), g.node("Cast", "attention_mask", to=TensorProto.FLOAT))
-    bias = g.node("Mul", g.unsqueeze(g.unsqueeze(hidden, 1), 1), g.scalar(-1e4))
-    weights = g.node("Softmax", g.node("Add", scores, bias), axis=-1)
-    context = g.node("Transpose", g.node("MatMul", weights, repeat(present["values"])),
-                     perm=[0, 2, 1, 3])
-    joined = g.node("Reshape", context, g.ints(0, 0, heads * size))
-    g.rename(g.node("MatMul", joined, weight(heads * size, width)), "hidden")
-    past = ["batch", kv_heads, "past", size]
-    present_shape = ["batch", kv_heads, None, size]
-    return g.model([("input_ids", TensorProto.INT64, ["batch", "sequence"]),
-                    ("attention_mask", TensorProto.INT64, ["batch", total]),
-                    ("past_keys", TensorProto.FLOAT, past),
-                    ("past_values", TensorProto.FLOAT, past)],
-                   [("hidden", TensorProto.FLOAT, ["batch", "sequence", width]),
-                    ("present_keys", TensorProto.FLOAT, present_shape),
-                    ("present_values", TensorProto.FLOAT, present_shape)])
+    past, present = [[f"{when}_{kind}" for kind in ("keys", "values")] for when in ("past", "present")]
+    g.rename(attention(x, width, attention.bias(-1e4), past, present), "hidden")
+    return attention.model([("hidden", TensorProto.FLOAT, ["batch", "sequence", width])],
+                           past, present, total)
 
 
 def masked_audio(opset=13, features=4):
