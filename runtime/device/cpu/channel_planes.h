@@ -17,6 +17,7 @@ struct ChannelPlanes {
   Strips::Extent padded, out, stride;
   std::vector<int64_t> taps;  // where each lies from a window's begin, in floats
 };
+// Of a strip of the planes.
 ChannelPlanes ChannelPlanesOf(const Strips& strips, int64_t lanes);
 
 // Of up to `lanes` channels.

@@ -27,6 +27,23 @@ HWY_INLINE VF LoadOrZero(F32 d, const float* line, int64_t at, Inside inside, in
   return LoadInside(d, line + at, inside, hn::Zero(d));
 }
 
+// `columns` floats of a line that begins `left` columns into the row `x`, zeros outside of it.
+HWY_INLINE void CopyLine(const float* HWY_RESTRICT x, int64_t columns, int64_t left, int64_t line,
+                         int64_t plane, float* HWY_RESTRICT to) {
+  const F32 d;
+  const int64_t begin = std::clamp<int64_t>(-left, 0, line);
+  const int64_t end = std::clamp(columns - left, begin, line);
+  const float* const from = x + left;
+  std::fill(to, to + begin, 0.0f);
+  int64_t i = begin;
+  for (; i + kLanes <= end; i += kLanes) {
+    __builtin_prefetch(from + i + plane);
+    hn::StoreU(hn::LoadU(d, from + i), d, to + i);
+  }
+  if (i < end) StorePart(LoadPart(d, from + i, end - i), d, to + i, end - i);
+  std::fill(to + end, to + line, 0.0f);
+}
+
 // Lines [begin, end) of one phase of the rows, of which line(i) is the row of the plane, null:
 // there is none. The last vectors of the lines come first: what they write behind a line belongs to
 // the next one, which is written later, or to nobody.
@@ -37,6 +54,13 @@ HWY_INLINE void CopyLines(const ConvLines& l, int64_t begin, int64_t end, int64_
   const int64_t phases = l.phases.columns, stride = l.stride.columns, columns = l.in.columns;
   const int64_t plane = l.in_plane();
   const int64_t last = (l.line - 1) / kLanes * kLanes;
+  if (stride == 1 && end == begin + 1) {
+    const float* const x = line(begin);
+    // Of no row: all of it lies outside.
+    CopyLine(x, x == nullptr ? 0 : columns, x == nullptr ? 0 : left, l.line, plane,
+             to + begin * l.line);
+    return;
+  }
   if (stride == 1) {
     for (int64_t i = last; i >= 0; i -= kLanes) {
       const Inside inside = InsideOf(left + i, columns);
@@ -126,15 +150,15 @@ void ConvLines::SetBlock(Strips::Extent size, int64_t channels) {
   const int64_t floats = (block.rows + reach.rows / stride.rows) * line + kVectorFloats;
   phase_floats = (floats + kVectorFloats - 1) / kVectorFloats * kVectorFloats;
   taps.clear();
-  for (int64_t channel = 0; channel < channels; ++channel) {
-    for (int64_t row = 0; row < kernel.rows; ++row) {
-      for (int64_t column = 0; column < kernel.columns; ++column) {
-        const int64_t y = row * dilation.rows, x = column * dilation.columns;
-        const int64_t phase = y % stride.rows * phases.columns + x % stride.columns;
-        taps.push_back(static_cast<int32_t>(channel * channel_floats() + phase * phase_floats +
-                                            y / stride.rows * line + x / stride.columns));
-      }
-    }
+  const int64_t of_channel = kernel.rows * kernel.columns;
+  for (int64_t i = 0; i < channels * of_channel; ++i) {
+    const int64_t channel = by_tap ? i % channels : i / of_channel;
+    const int64_t tap = by_tap ? i / channels : i % of_channel;
+    const int64_t y = tap / kernel.columns * dilation.rows;
+    const int64_t x = tap % kernel.columns * dilation.columns;
+    const int64_t phase = y % stride.rows * phases.columns + x % stride.columns;
+    taps.push_back(static_cast<int32_t>(channel * channel_floats() + phase * phase_floats +
+                                        y / stride.rows * line + x / stride.columns));
   }
 }
 

@@ -23,7 +23,9 @@ struct ConvLines {
   Strips::Extent phases;                                  // that windows see
   int64_t line = 0;                                       // floats
   int64_t phase_floats = 0;
-  std::vector<int32_t> taps;  // by channel and tap, where each lies from a window's begin
+  // By channel and tap, where each lies from a window's begin; along one dim by tap and channel.
+  bool by_tap = false;
+  std::vector<int32_t> taps;
 
   // Sets the size of a block of `channels` and what hangs on it.
   void SetBlock(Strips::Extent size, int64_t channels);

@@ -193,7 +193,7 @@ void Pack(const float* weights, int64_t maps, int64_t depth, float* packed) {
 
 }  // namespace
 
-constexpr ConvProductKernels kConvProductKernels = {kTileRows, Pack, Multiply};
+constexpr ConvProductKernels kConvProductKernels = {kTileRows, kPanel, kLanes, Pack, Multiply};
 
 }  // namespace reprise::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -203,6 +203,12 @@ namespace reprise::cpu {
 
 const ConvProductKernels& ConvProductKernelsFor(Isa isa) {
   return REPRISE_CHOOSE_TARGET(isa, kConvProductKernels);
+}
+
+int64_t ConvProductKernels::NextColumns(int64_t rest) const {
+  const bool lone = rest > panel_columns && rest <= panel_columns + vector_columns;
+  return std::min(rest,
+                  lone && panel_columns > 2 * vector_columns ? 2 * vector_columns : panel_columns);
 }
 
 int64_t ConvProductKernels::MapOf(int64_t tile, int64_t maps) const {

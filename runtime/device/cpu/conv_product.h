@@ -43,6 +43,8 @@ struct ConvProduct {
 
 struct ConvProductKernels {
   int64_t tile_maps;
+  int64_t panel_columns;
+  int64_t vector_columns;
   // Writes maps * depth floats.
   void (*pack)(const float* weights, int64_t maps, int64_t depth, float* packed);
   // Tiles [begin, end) of the maps, one panel.
@@ -52,6 +54,9 @@ struct ConvProductKernels {
   // The first map of tile `tile`; of the last tile + 1: the end. A last tile of few maps shares
   // with the one in front of it.
   int64_t MapOf(int64_t tile, int64_t maps) const;
+  // Of `rest` windows, how many to multiply next where no panel says it: a lone vector of them
+  // waits for its own sums, so that the last ones share with those in front of them.
+  int64_t NextColumns(int64_t rest) const;
 };
 
 // The kernels of the highest tier that is not above `isa`.

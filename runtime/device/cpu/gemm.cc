@@ -220,6 +220,7 @@ int64_t StretchOfManyRows() { return StretchRows(kFewTiles); }
 }  // namespace
 
 constexpr GemmKernels kGemmKernels = {.panel_columns = kPanel,
+                                      .vector_columns = kLanes,
                                       .tile_rows = kTileRows,
                                       .stretch_rows = StretchOfManyRows,
                                       .pack = Pack,

@@ -120,6 +120,7 @@ struct GemmCosts {
 
 struct GemmKernels {
   int64_t panel_columns;
+  int64_t vector_columns;
   int64_t tile_rows;
   int64_t (*stretch_rows)();  // GemmBlocking::depth for many rows, unless it is said
   // Writes PackedFloats(k, n) floats to `packed`; every element is multiplied by `scale`.

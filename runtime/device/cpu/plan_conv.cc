@@ -81,7 +81,7 @@ void ConvolveBlock(const ConvParams& p, const Operands& at, int64_t slice, const
                            .bounded = p.activation.clip(),
                            .low = p.activation.low,
                            .high = p.activation.high};
-    for (int64_t column = 0; column < block.count; column += width) {
+    for (int64_t column = 0; column < block.count; column += product.columns) {
       const int64_t window = first + column;
       product.panel = panels;
       if (w.plain) {
@@ -90,7 +90,8 @@ void ConvolveBlock(const ConvParams& p, const Operands& at, int64_t slice, const
         product.panel += column * (product.end_k - product.begin_k);
       }
       product.y = at.out + window;
-      product.columns = std::min(width, block.count - column);
+      const int64_t rest = block.count - column;
+      product.columns = w.plain ? p.kernels->NextColumns(rest) : std::min(width, rest);
       product.residual = at.residual == nullptr ? nullptr : at.residual + window;
       p.kernels->multiply(product, tiles.begin, tiles.end);
       if (finished || end < w.channels) continue;
@@ -148,6 +149,16 @@ void RunConv(const LaunchArgs& launch) {
 }
 
 }  // namespace
+
+std::vector<float> TapsFirst(const float* weights, int64_t maps, int64_t depth, int64_t taps) {
+  std::vector<float> by_tap(static_cast<size_t>(maps * depth));
+  const int64_t channels = depth / taps;
+  for (int64_t map = 0; map < maps; ++map, weights += depth) {
+    float* const to = by_tap.data() + map * depth;
+    for (int64_t k = 0; k < depth; ++k) to[k % taps * channels + k / taps] = weights[k];
+  }
+  return by_tap;
+}
 
 std::vector<Candidate> PlanConv(const CpuTarget& target, const NodeView& node) {
   if (!node.AllOf(DType::kFloat32)) return {};
@@ -212,6 +223,7 @@ absl::StatusOr<Tensor> RunPackMaps(const CpuTarget& target, const Attributes& at
                                    const Tensor& weights, WeightMemory& memory) {
   const ConvProductKernels& kernels = ConvProductKernelsFor(target.isa);
   const int64_t groups = attributes.Int("groups", 0), tile = attributes.Int("tile", 0);
+  const int64_t taps = attributes.Int("taps", 1);
   const Shape& shape = weights.shape();
   if (weights.dtype() != DType::kFloat32 || shape.empty() || groups < 1 || shape[0] % groups != 0 ||
       tile != kernels.tile_maps) {
@@ -224,9 +236,14 @@ absl::StatusOr<Tensor> RunPackMaps(const CpuTarget& target, const Attributes& at
   const int64_t bytes = floats * static_cast<int64_t>(sizeof(float));
   std::shared_ptr<std::byte> packed = memory.Allocate(static_cast<size_t>(bytes));
   auto* to = reinterpret_cast<float*>(packed.get());
+  const float* from = weights.span<float>().data();
+  std::vector<float> by_tap;
+  if (taps > 1) {
+    by_tap = TapsFirst(from, shape[0], floats / shape[0], taps);
+    from = by_tap.data();
+  }
   for (int64_t group = 0; group < groups; ++group) {
-    kernels.pack(weights.span<float>().data() + group * of_group, maps, of_group / maps,
-                 to + group * of_group);
+    kernels.pack(from + group * of_group, maps, of_group / maps, to + group * of_group);
   }
   return Tensor(DType::kUInt8, {bytes}, std::move(packed));
 }

@@ -30,6 +30,9 @@ inline int PartsWithWeights(const CpuTarget& target, int64_t floats) {
       std::clamp<int64_t>(kMaxFloats / std::max<int64_t>(floats, 1), 1, target.scratch_parts));
 }
 
+// Weights [maps, channels, taps] as [maps, taps, channels].
+std::vector<float> TapsFirst(const float* weights, int64_t maps, int64_t depth, int64_t taps);
+
 // Packs weights [channels, maps, taps] as one matrix of `columns` columns, the taps of all maps.
 inline PrepareStep PackTapsOfMaps(const GemmKernels& products, int64_t channels, int64_t columns) {
   const size_t bytes = sizeof(float) * products.PackedFloats(channels, columns);
@@ -43,11 +46,12 @@ inline PrepareStep PackTapsOfMaps(const GemmKernels& products, int64_t channels,
           .shape = {static_cast<int64_t>(bytes)}};
 }
 
-// Packs the `elements` weights of all maps by tiles of maps; see ConvProductKernels.
-inline PrepareStep PackMaps(int64_t elements, int64_t groups, int64_t tile) {
+// Packs the `elements` weights of all maps by tiles of maps; see ConvProductKernels. `taps`: of a
+// channel, where sums go tap by tap.
+inline PrepareStep PackMaps(int64_t elements, int64_t groups, int64_t tile, int64_t taps = 1) {
   return {.input = 1,
           .op = kPackMapsOp,
-          .attributes = {{"groups", groups}, {"tile", tile}},
+          .attributes = {{"groups", groups}, {"tile", tile}, {"taps", taps}},
           .dtype = DType::kUInt8,
           .shape = {elements * static_cast<int64_t>(sizeof(float))}};
 }
@@ -57,7 +61,7 @@ std::vector<Candidate> PlanConvWinograd(const CpuTarget& target, const NodeView&
                                         const ops::Windows& windows,
                                         const ConvActivation& activation);
 
-// plan_conv_lines.cc: of few maps, or of groups of few.
+// plan_conv_lines.cc: of few maps, of groups of few, or along one dim.
 std::vector<Candidate> PlanConvLines(const CpuTarget& target, const NodeView& node,
                                      const ops::Windows& windows, const Shape& spatial,
                                      const ConvActivation& activation);

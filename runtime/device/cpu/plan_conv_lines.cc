@@ -3,7 +3,8 @@
 // A panel of windows (plan_conv.cc) pays by being read for many maps. Here a copy of the rows that
 // a block of windows sees is the panel: its lines lie end to end (conv_lines.h), so that a vector
 // of windows is a run of it for every tap. Every element is summed in the order of channels and
-// taps as plan_conv.cc sums it, to the bit.
+// taps as plan_conv.cc sums it, to the bit. Along one dim any number of maps is computed so, in the
+// order of taps and channels, as plan_conv_weights.cc does it.
 #include <algorithm>
 
 #include "runtime/device/cpu/conv_lines.h"
@@ -13,7 +14,7 @@
 namespace reprise::cpu {
 namespace {
 
-// With more maps a panel costs less than the loads that cross lines of the cache.
+// With more maps a panel of a plane costs less than the loads that cross lines of the cache.
 constexpr int64_t kMostMaps = 32;
 // With fewer elements of a window, taking the sums from runs to rows costs more than panels.
 constexpr int64_t kFewestElements = 32;
@@ -34,7 +35,6 @@ struct ConvLinesParams {
   const ConvProductKernels* kernels = nullptr;
   ConvFinish finish = nullptr;
   ConvActivation activation;
-  int64_t width = 0;  // of a product, in windows
   int64_t batch = 0, batch_rows = 0;
   int64_t groups = 1, channels = 0, maps = 0;  // of a group
   int64_t sum_rows = 1;                        // of windows, whose sums are held at a time
@@ -76,10 +76,10 @@ void ConvolveRows(const ConvLinesParams& p, const Operands& at, const Strip& blo
                          .bounded = clips,
                          .low = p.activation.low,
                          .high = p.activation.high};
-  for (int64_t window = 0; window < run; window += p.width) {
+  for (int64_t window = 0; window < run; window += product.columns) {
     product.in_place = seen + row * l.line + window;
     product.y = p.one_row() ? at.out + first + window : sums + window;
-    product.columns = std::min(p.width, run - window);
+    product.columns = p.kernels->NextColumns(run - window);
     if (p.one_row() && at.residual != nullptr) product.residual = at.residual + first + window;
     p.kernels->multiply(product, 0, p.kernels->Tiles(p.maps));
   }
@@ -169,17 +169,18 @@ std::vector<Candidate> PlanConvLines(const CpuTarget& target, const NodeView& no
   p.maps = weight[0] / p.groups;
   p.channels = weight[1];
   const int64_t taps = NumElements(windows.kernel);
-  if (!node.is_parameter(1) || spatial.size() > 2 || p.maps > kMostMaps || taps == 1 ||
-      p.channels * taps > kMostTaps) {
+  if (!node.is_parameter(1) || spatial.size() > 2 || taps == 1 || p.channels * taps > kMostTaps) {
     return {};
   }
   const Strips strips = StripsOf(windows, spatial);
+  if (p.maps > kMostMaps && !strips.IsRow()) return {};
   p.lines.in = strips.in;
   p.lines.out = strips.out;
   p.lines.kernel = strips.kernel;
   p.lines.stride = strips.stride;
   p.lines.dilation = strips.dilation;
   p.lines.pad = strips.pad;
+  p.lines.by_tap = strips.IsRow();
   if (!p.one_row() && p.depth() < kFewestElements) return {};
   p.batch = x[0];
   p.lines.SetBlock(BlockFor(p, target.scratch_parts), p.channels);
@@ -190,7 +191,6 @@ std::vector<Candidate> PlanConvLines(const CpuTarget& target, const NodeView& no
   if (p.copy_floats > kMostCopyFloats || run > 2 * l.block.rows * l.block.columns) return {};
   p.line_kernels = &ConvLineKernelsFor(target.isa);
   p.kernels = &ConvProductKernelsFor(target.isa);
-  p.width = target.gemm.panel_columns;
   p.finish = ConvFinishFor(target.isa);
   p.activation = activation;
   p.batch_rows = p.batch % std::max<int64_t>(node.batch_rows(), 1) == 0 ? node.batch_rows() : 0;
@@ -209,12 +209,13 @@ std::vector<Candidate> PlanConvLines(const CpuTarget& target, const NodeView& no
   const double flops =
       2.0 * static_cast<double>(NumElements(node.out_shape())) * static_cast<double>(p.depth());
   const int64_t groups = p.groups, tile = p.kernels->tile_maps;
+  const int64_t of_channel = l.by_tap ? taps : 1;
   const bool takes_live_rows = p.batch_rows > 0;
   Candidate candidate =
       MakeCandidate(target, node, "conv_lines", RunConvLines, std::move(p), flops);
   candidate.option.workspace_bytes = workspace;
   candidate.option.takes_live_rows = takes_live_rows;
-  candidate.option.prepare.push_back(PackMaps(NumElements(weight), groups, tile));
+  candidate.option.prepare.push_back(PackMaps(NumElements(weight), groups, tile, of_channel));
   return {std::move(candidate)};
 }
 

@@ -1,11 +1,15 @@
-// Convolutions of few windows: what they see times the packed weights.
+// Convolutions of few windows: what they see times the packed weights, of each group.
 //
 // A panel of windows (plan_conv.cc) is mostly empty where a plane has few, or few more than fill
 // panels, and the weights then pass by for few results. Here the windows of several elements of the
-// batch are the rows, and the weights are packed once and stream by as those of any product do. The
-// results come out by window and are turned on their way to the planes. Every sum is that of
-// plan_conv.cc to the bit, so that buckets of different sizes give the same answers unless the
-// windows of one of them are made by tiles (plan_conv_winograd.cc).
+// batch are the rows, and the weights are packed once and stream by as those of any product do.
+//
+// Along one dim what windows see is turned, so that the channels of a place lie side by side: a
+// window's row is then a run of them, tap by tap, and without gaps the windows of a plane are rows
+// where they lie. The results come out by window and are turned on their way to the planes. Every
+// sum is that of the other ways to the bit (plan_conv_lines.cc along one dim, plan_conv.cc for
+// planes), so that buckets of different sizes give the same answers unless the windows of one of
+// them are made by tiles (plan_conv_winograd.cc).
 #include <algorithm>
 #include <cstring>
 #include <type_traits>
@@ -20,6 +24,11 @@ namespace {
 constexpr int64_t kFewestMaps = 32;
 // What turning an element of a window, or of a result, costs in multiply-adds.
 constexpr double kTurned = 24;
+// Of longer strides along one dim the elements that neighbouring windows see are copied one by one
+// by the way of lines.
+constexpr int64_t kMostLineStride = 2;
+// A lone vector of windows of a plane of one row waits for its own sums: so much longer.
+constexpr double kLoneVector = 0.25;
 // Of a patch: copied one by one shorter lines take longer than by way of panels; from the longer
 // one on patches are rows whatever else.
 constexpr int64_t kShortestLine = 4, kLongLine = 8;
@@ -32,9 +41,10 @@ struct ConvWeightsParams {
   ConvFinish finish = nullptr;
   ConvActivation activation;
   int64_t batch = 0, batch_rows = 0;
-  int64_t maps = 0;
-  int64_t elements = 1;  // of the batch, in a block: one where a plane has several blocks
-  bool patches = false;  // see ArePatches
+  int64_t groups = 1, maps = 0;  // of a group
+  int64_t elements = 1;          // of the batch, in a block: one where a plane has several blocks
+  bool patches = false;          // see ArePatches
+  bool in_place = false;         // see WindowsAreRows
   bool has_bias = false;
   int residual = -1;  // among the operands
   int out = 0, workspace = 0;
@@ -68,16 +78,68 @@ void CutPatches(const ConvWindows& w, const float* x, const ConvWindows::Block& 
   }
 }
 
-// What the windows of a block see of element `element`, one row a window.
-void FillRows(const ConvWeightsParams& p, const float* x, int64_t element,
-              const ConvWindows::Block& block, float* copies, float* rows) {
+// Places [begin, end) of a row, some of which may lie outside of it.
+struct Seen {
+  int64_t begin, end;
+};
+Seen SeenBy(const Strips& s, const ConvWindows::Block& block) {
+  const int64_t begin = block.first * s.stride.columns - s.pad.columns;
+  return {begin, begin + (block.count - 1) * s.stride.columns +
+                     (s.kernel.columns - 1) * s.dilation.columns + 1};
+}
+
+// The channels of every place that is seen, side by side, zeros outside of the row.
+void TurnSeen(const ConvWeightsParams& p, const float* x, const Seen& seen, float* turned) {
+  const int64_t in = p.windows.strips.in.columns, channels = p.windows.channels;
+  const int64_t begin = std::clamp<int64_t>(seen.begin, 0, in);
+  const int64_t end = std::clamp(seen.end, begin, in);
+  turned = std::fill_n(turned, (begin - seen.begin) * channels, 0.0f);
+  if (channels == 1) {
+    std::copy_n(x + begin, end - begin, turned);
+  } else {
+    p.transpose(x + begin, in, channels, end - begin, turned, channels);
+  }
+  std::fill_n(turned + (end - begin) * channels, (seen.end - end) * channels, 0.0f);
+}
+
+// The rows of `count` windows, the first of which sees what is at `turned`.
+void CopyWindows(const ConvWeightsParams& p, int64_t count, const float* turned, float* rows) {
+  const Strips& s = p.windows.strips;
+  const int64_t channels = p.windows.channels;
+  const bool gaps = s.dilation.columns > 1;
+  const int64_t runs = gaps ? s.kernel.columns : 1;
+  const int64_t run = (gaps ? 1 : s.kernel.columns) * channels;
+  for (int64_t window = 0; window < count; ++window) {
+    for (int64_t i = 0; i < runs; ++i) {
+      std::copy_n(turned + i * s.dilation.columns * channels, run, rows + i * run);
+    }
+    turned += s.stride.columns * channels;
+    rows += p.row_floats;
+  }
+}
+
+// Where the rows of a product are.
+struct Rows {
+  const float* data;
+  int64_t ld;
+};
+
+// What the windows of a block see of group `slab` of the batch, one row a window: at `rows`, unless
+// windows are rows where they lie. `seen`: scratch for what they see.
+Rows FillRows(const ConvWeightsParams& p, const float* x, int64_t slab,
+              const ConvWindows::Block& block, float* seen, float* rows) {
   const ConvWindows& w = p.windows;
-  x += element * w.channels * w.in_plane();
+  const Rows filled = {rows, p.row_floats};
+  x += slab * w.channels * w.in_plane();
   if (w.plain) {
-    return p.transpose(x + block.first, w.in_plane(), w.channels, block.count, rows, p.row_floats);
+    p.transpose(x + block.first, w.in_plane(), w.channels, block.count, rows, p.row_floats);
+    return filled;
   }
   if (p.patches) {
-    const auto cut = [&](auto width) { CutPatches(w, x, block, p.row_floats, width, rows); };
+    const auto cut = [&](auto width) {
+      CutPatches(w, x, block, p.row_floats, width, rows);
+      return filled;
+    };
     switch (w.strips.kernel.columns) {
       case 4:
         return cut(std::integral_constant<int64_t, 4>());
@@ -87,29 +149,38 @@ void FillRows(const ConvWeightsParams& p, const float* x, int64_t element,
         return cut(w.strips.kernel.columns);
     }
   }
-  float* const panels = copies + w.CopyFloats();
-  w.FillPanels(x, 0, {0, w.channels}, block, copies, panels);
+  if (w.strips.IsRow()) {
+    TurnSeen(p, x, SeenBy(w.strips, block), seen);
+    if (p.in_place) return {seen, w.strips.stride.columns * w.channels};
+    CopyWindows(p, block.count, seen, rows);
+    return filled;
+  }
+  float* const panels = seen + w.CopyFloats();
+  w.FillPanels(x, 0, {0, w.channels}, block, seen, panels);
   const int64_t width = w.products->panel_columns;
   for (int64_t first = 0; first < block.count; first += width) {
     p.transpose(panels + first * w.depth(), width, w.depth(), std::min(width, block.count - first),
                 rows + first * p.row_floats, p.row_floats);
   }
+  return filled;
 }
 
 // Where the pieces of a part's scratch are.
 struct Scratch {
-  float *rows, *sums, *copies;
+  float *rows, *sums, *seen;
 };
 
-// Panels [begin, end) of the maps of a block of `count` elements from `element` on, whose windows
-// are in `scratch.rows`.
-void MultiplyRows(const ConvWeightsParams& p, const LaunchArgs& launch, int64_t element,
-                  int64_t count, const ConvWindows::Block& block, ItemRange panels,
-                  const Scratch& scratch) {
+// Panels [begin, end) of the maps of group `group` of a block of `count` elements from `element`
+// on, whose windows are `rows`.
+void MultiplyRows(const ConvWeightsParams& p, const LaunchArgs& launch, int64_t group,
+                  int64_t element, int64_t count, const ConvWindows::Block& block, ItemRange panels,
+                  const Rows& rows, float* sums) {
   const ConvWindows& w = p.windows;
   const int64_t width = w.products->panel_columns, depth = w.depth(), plane = w.out_plane();
-  const auto* packed = static_cast<const float*>(launch.operands[1]);
-  const auto* bias = p.has_bias ? static_cast<const float*>(launch.operands[2]) : nullptr;
+  const auto* packed = static_cast<const float*>(launch.operands[1]) +
+                       group * w.products->PackedFloats(depth, p.maps);
+  const auto* bias =
+      p.has_bias ? static_cast<const float*>(launch.operands[2]) + group * p.maps : nullptr;
   const auto* residual =
       p.residual < 0 ? nullptr : static_cast<const float*>(launch.operands[p.residual]);
   auto* out = static_cast<float*>(launch.operands[p.out]);
@@ -117,18 +188,19 @@ void MultiplyRows(const ConvWeightsParams& p, const LaunchArgs& launch, int64_t 
     next = std::min(panels.end, panel + kPanels);
     const int64_t map = panel * width, maps = std::min(p.maps, next * width) - map;
     const int64_t ld = kPanels * width;
-    w.products->part({.a = scratch.rows,
-                      .lda = p.row_floats,
+    w.products->part({.a = rows.data,
+                      .lda = rows.ld,
                       .packed_b = packed + map * depth,
-                      .c = scratch.sums,
+                      .c = sums,
                       .ldc = ld,
                       .n = maps,
                       .k = depth,
                       .bias = bias == nullptr ? nullptr : bias + map},
                      {0, count * block.count, 0, next - panel});
     for (int64_t e = 0; e < count; ++e) {
-      const int64_t at = ((element + e) * p.maps + map) * plane + block.first;
-      p.transpose(scratch.sums + e * block.count * ld, ld, block.count, maps, out + at, plane);
+      const int64_t slab = (element + e) * p.groups + group;
+      const int64_t at = (slab * p.maps + map) * plane + block.first;
+      p.transpose(sums + e * block.count * ld, ld, block.count, maps, out + at, plane);
       p.finish({.y = out + at,
                 .ld = plane,
                 .rows = maps,
@@ -140,13 +212,13 @@ void MultiplyRows(const ConvWeightsParams& p, const LaunchArgs& launch, int64_t 
   }
 }
 
-// A unit is a panel of the maps of a block.
+// A unit is a panel of the maps of a block of a group.
 void RunConvWeights(const LaunchArgs& launch) {
   const auto& p = *static_cast<const ConvWeightsParams*>(launch.params);
   const ConvWindows& w = p.windows;
   const int64_t live = LiveOf(p.batch, p.batch_rows, *launch.frame);
   const int64_t blocks = w.blocks(), panels = p.panels();
-  const int64_t units = (live + p.elements - 1) / p.elements * blocks * panels;
+  const int64_t units = (live + p.elements - 1) / p.elements * p.groups * blocks * panels;
   const int parts =
       static_cast<int>(std::min<int64_t>(units, PartsWithScratch(launch, p.scratch_parts)));
   if (launch.part >= parts) return;
@@ -159,25 +231,28 @@ void RunConvWeights(const LaunchArgs& launch) {
     const int64_t index = unit / panels;
     next = std::min(range.end, (index + 1) * panels);
     const ConvWindows::Block block = w.BlockOf(index % blocks);
-    const int64_t element = index / blocks * p.elements;
+    const int64_t group = index / blocks % p.groups;
+    const int64_t element = index / blocks / p.groups * p.elements;
     const int64_t count = std::min(p.elements, live - element);
+    Rows rows = {scratch.rows, p.row_floats};
     for (int64_t e = 0; e < count; ++e) {
-      FillRows(p, x, element + e, block, scratch.copies,
-               scratch.rows + e * block.count * p.row_floats);
+      const Rows filled = FillRows(p, x, (element + e) * p.groups + group, block, scratch.seen,
+                                   scratch.rows + e * block.count * p.row_floats);
+      if (e == 0) rows = filled;
     }
-    MultiplyRows(p, launch, element, count, block, {unit - index * panels, next - index * panels},
-                 scratch);
+    MultiplyRows(p, launch, group, element, count, block,
+                 {unit - index * panels, next - index * panels}, rows, scratch.sums);
   }
 }
 
-// Windows side by side, without gaps between or padding around them, of lines that are worth a copy
-// each. Some of the plane may be left over behind the last ones, but none of them hangs over its
-// end.
+// Windows of a plane side by side, without gaps between or padding around them, of lines that are
+// worth a copy each. Some of the plane may be left over behind the last ones, but none of them
+// hangs over its end.
 bool ArePatches(const Strips& s) {
   const auto same = [](const Strips::Extent& a, const Strips::Extent& b) {
     return a.rows == b.rows && a.columns == b.columns;
   };
-  return s.kernel.columns >= kShortestLine && same(s.kernel, s.stride) &&
+  return !s.IsRow() && s.kernel.columns >= kShortestLine && same(s.kernel, s.stride) &&
          same(s.dilation, {1, 1}) && same(s.pad, {0, 0}) &&
          s.out.rows * s.kernel.rows <= s.in.rows &&
          s.out.columns * s.kernel.columns <= s.in.columns;
@@ -185,13 +260,41 @@ bool ArePatches(const Strips& s) {
 
 // Whether panels of windows leave so much empty, as a share of all products, that windows may as
 // well be turned into rows.
-bool PanelsAreEmpty(int64_t windows, int64_t panel, int64_t depth, int64_t maps) {
+bool PanelsAreEmpty(const ConvWindows& w, int64_t maps) {
+  const int64_t windows = w.out_plane(), panel = w.products->panel_columns;
+  const double turned =
+      kTurned * (1 / static_cast<double>(w.depth()) + 1 / static_cast<double>(maps));
+  const auto count = static_cast<double>(windows);
+  if (w.strips.IsRow() && !w.plain) {
+    // See plan_conv_lines.cc, which has vectors of them and no panels.
+    const int64_t lanes = w.products->vector_columns, rest = windows % lanes;
+    const double empty = static_cast<double>(rest == 0 ? 0 : lanes - rest) / count;
+    return w.strips.stride.columns > kMostLineStride ||
+           turned < empty + (windows <= lanes ? kLoneVector : 0);
+  }
   if (windows <= kMostRowsOfPlane) return true;
   // Half a panel is the least that one costs.
   const int64_t rest = windows % panel;
   const int64_t empty = rest == 0 ? 0 : std::max(panel / 2 - rest, int64_t{0});
-  const double turned = kTurned * (1 / static_cast<double>(depth) + 1 / static_cast<double>(maps));
-  return turned * static_cast<double>(windows) < static_cast<double>(empty);
+  return turned * count < static_cast<double>(empty);
+}
+
+// Whether the windows of a plane, turned, are the rows of a product: along one dim and without
+// gaps. Where a block has several elements of the batch their windows are copied together.
+bool WindowsAreRows(const ConvWeightsParams& p) {
+  const Strips& s = p.windows.strips;
+  return !p.windows.plain && !p.patches && p.elements == 1 && s.IsRow() && s.dilation.columns == 1;
+}
+
+// Of scratch for what a block sees at most.
+int64_t SeenFloats(const ConvWeightsParams& p) {
+  const ConvWindows& w = p.windows;
+  if (w.plain || p.patches) return 0;
+  if (!w.strips.IsRow()) {
+    return w.CopyFloats() + static_cast<int64_t>(AlignUp(w.PanelFloats(), 16));
+  }
+  const Seen seen = SeenBy(w.strips, {.first = 0, .count = w.block});
+  return static_cast<int64_t>(AlignUp((seen.end - seen.begin) * w.channels, 16));
 }
 
 }  // namespace
@@ -202,12 +305,12 @@ std::vector<Candidate> PlanConvWeights(const CpuTarget& target, const NodeView& 
   ConvWeightsParams p;
   p.windows = std::move(windows);
   ConvWindows& w = p.windows;
-  p.maps = weight[0];
+  p.groups = node.attributes().Int("group", 1);
+  p.maps = weight[0] / p.groups;
   p.patches = ArePatches(w.strips);
-  if (!node.is_parameter(1) || node.attributes().Int("group", 1) != 1 || w.out_slices > 1 ||
-      w.in_slices > 1 || w.stretch < w.channels || p.maps < kFewestMaps ||
-      (!(p.patches && w.strips.kernel.columns >= kLongLine) &&
-       !PanelsAreEmpty(w.out_plane(), w.products->panel_columns, w.depth(), p.maps))) {
+  if (!node.is_parameter(1) || w.out_slices > 1 || w.in_slices > 1 || w.stretch < w.channels ||
+      p.maps < kFewestMaps ||
+      (!(p.patches && w.strips.kernel.columns >= kLongLine) && !PanelsAreEmpty(w, p.maps))) {
     return {};
   }
   w.SetBlocks(kMaxConvRows, 1);
@@ -223,21 +326,20 @@ std::vector<Candidate> PlanConvWeights(const CpuTarget& target, const NodeView& 
   if (node.has_input(3)) p.residual = 3;
   p.out = static_cast<int>(node.num_inputs());
   p.workspace = static_cast<int>(node.num_inputs() + node.num_outputs());
+  p.in_place = WindowsAreRows(p);
   // An odd number of cache lines: rows that are written together do not share the cache's sets.
   p.row_floats = static_cast<int64_t>(AlignUp(w.depth(), 16)) | 16;
-  p.rows_floats = p.rows() * p.row_floats;
+  p.rows_floats = p.in_place ? 0 : p.rows() * p.row_floats;
   p.sums_floats = p.rows() * kPanels * w.products->panel_columns;
-  p.scratch_floats =
-      p.rows_floats + p.sums_floats +
-      (w.plain || p.patches ? 0
-                            : w.CopyFloats() + static_cast<int64_t>(AlignUp(w.PanelFloats(), 16)));
+  p.scratch_floats = p.rows_floats + p.sums_floats + SeenFloats(p);
   p.scratch_parts = target.scratch_parts;
   const int64_t columns = w.products->panel_columns, depth = w.depth();
-  const int64_t maps = p.maps;
-  const size_t packed = sizeof(float) * w.products->PackedFloats(depth, p.maps);
+  const int64_t maps = p.maps, taps = w.strips.IsRow() ? w.channel_taps() : 1;
+  const size_t packed = sizeof(float) * p.groups * w.products->PackedFloats(depth, p.maps);
   const double flops =
       2.0 * static_cast<double>(NumElements(node.out_shape())) * static_cast<double>(depth);
   const size_t workspace = sizeof(float) * p.scratch_floats * p.scratch_parts;
+  const int64_t groups = p.groups;
   const bool takes_live_rows = p.batch_rows > 0;
   Candidate candidate =
       MakeCandidate(target, node, "conv_weights", RunConvWeights, std::move(p), flops);
@@ -247,7 +349,9 @@ std::vector<Candidate> PlanConvWeights(const CpuTarget& target, const NodeView& 
                                       .op = kPackOp,
                                       .attributes = {{"panel", columns},
                                                      {"maps", maps},
+                                                     {"groups", groups},
                                                      {"scale", 1.0f},
+                                                     {"taps", taps},
                                                      {"transposed", int64_t{1}}},
                                       .dtype = DType::kUInt8,
                                       .shape = {static_cast<int64_t>(packed)}});

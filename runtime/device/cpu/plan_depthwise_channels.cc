@@ -1,7 +1,7 @@
-// Convolutions of each channel by itself over planes that are narrower than a vector. Such planes
-// are turned, the convolution goes over several channels at once, and its results are turned back.
-// See channel_planes.h; wider planes are those of plan_depthwise.cc, whose sums are the same to the
-// bit.
+// Convolutions of each channel by itself over planes that are narrower than a vector, and of long
+// windows over planes of one row. Such planes are turned, the convolution goes over several
+// channels at once, and its results are turned back. See channel_planes.h; other planes are those
+// of plan_depthwise.cc, whose sums are the same to the bit.
 #include <algorithm>
 
 #include "runtime/device/cpu/channel_planes.h"
@@ -17,13 +17,18 @@ constexpr size_t kMaxDims = 2;
 constexpr int64_t kMaxFloats = 8 << 10;
 // Of wider planes vectors of a row are full enough.
 constexpr int64_t kMostColumns = 10;
+// A plane of one row is turned for windows of so many taps: in place each tap of a vector of
+// windows is a load across two lines of the cache.
+constexpr int64_t kFewestRowTaps = 8;
+// Windows of one row at a time.
+constexpr int64_t kMostRowWindows = 128;
 
 struct DepthwiseChannelsParams {
   const ChannelKernels* kernels = nullptr;
   Transpose transpose = nullptr;
   ConvFinish finish = nullptr;
   ConvActivation activation;
-  Strips strips;
+  Strips strips;  // windows of a strip: all, or some of a plane of one row
   ChannelPlanes planes;
   int64_t batch = 0, batch_rows = 0;
   int64_t channels = 0;
@@ -35,11 +40,12 @@ struct DepthwiseChannelsParams {
   int64_t lanes() const { return kernels->lanes; }
   int64_t in_plane() const { return strips.in.rows * strips.in.columns; }
   int64_t out_plane() const { return strips.out.rows * strips.out.columns; }
-  // Of a part's scratch: a turned plane as it is, with its padding, and the results.
-  int64_t turned_floats() const { return in_plane() * lanes(); }
+  // Of a part's scratch: a turned plane as it is, with its padding, and the results. A row is
+  // turned into its padding at once.
+  int64_t turned_floats() const { return strips.IsRow() ? 0 : in_plane() * lanes(); }
   int64_t padded_floats() const { return planes.padded.rows * planes.padded.columns * lanes(); }
   int64_t scratch_floats() const {
-    return turned_floats() + padded_floats() + out_plane() * lanes();
+    return turned_floats() + padded_floats() + planes.out.rows * planes.out.columns * lanes();
   }
 };
 
@@ -56,9 +62,22 @@ void CopyInside(const DepthwiseChannelsParams& p, const float* turned, float* pa
   }
 }
 
-// The planes of element `element` of the batch, channels from `channel` on.
+// What the windows from `window` on see of `live` rows at `x`, turned, with the zeros around it.
+void TurnRows(const DepthwiseChannelsParams& p, const float* x, int64_t live, int64_t window,
+              float* padded) {
+  const int64_t columns = p.planes.padded.columns, in = p.strips.in.columns;
+  const int64_t left = window * p.strips.stride.columns - p.strips.pad.columns;
+  const int64_t begin = std::clamp<int64_t>(-left, 0, columns);
+  const int64_t end = std::clamp(in - left, begin, columns);
+  std::fill(padded, padded + begin * p.lanes(), 0.0f);
+  p.transpose(x + left + begin, in, live, end - begin, padded + begin * p.lanes(), p.lanes());
+  std::fill(padded + end * p.lanes(), padded + columns * p.lanes(), 0.0f);
+}
+
+// The planes of element `element` of the batch, channels from `channel` on; of planes of one row
+// the windows of strip `index`.
 void RunChannels(const DepthwiseChannelsParams& p, const LaunchArgs& launch, int64_t element,
-                 int64_t channel, float* scratch) {
+                 int64_t channel, int64_t index, float* scratch) {
   const auto* x = static_cast<const float*>(launch.operands[0]);
   const auto* weights = static_cast<const float*>(launch.operands[1]);
   const auto* bias = p.has_bias ? static_cast<const float*>(launch.operands[2]) : nullptr;
@@ -70,8 +89,16 @@ void RunChannels(const DepthwiseChannelsParams& p, const LaunchArgs& launch, int
   float* const turned = scratch;
   float* const padded = turned + p.turned_floats();
   float* const y = padded + p.padded_floats();
-  p.transpose(x + plane * p.in_plane(), p.in_plane(), live, p.in_plane(), turned, p.lanes());
-  CopyInside(p, turned, padded);
+  const Strip strip = StripOf(p.strips, index);
+  const int64_t window = strip.first.columns;  // 0 unless the plane is a row
+  const int64_t windows = strip.size.rows * strip.size.columns;
+  const float* const from = x + plane * p.in_plane();
+  if (p.strips.IsRow()) {
+    TurnRows(p, from, live, window, padded);
+  } else {
+    p.transpose(from, p.in_plane(), live, p.in_plane(), turned, p.lanes());
+    CopyInside(p, turned, padded);
+  }
   const bool bounded = p.activation.clip() && residual == nullptr;
   p.kernels->convolve(p.planes, padded,
                       {.weights = weights + channel,
@@ -82,13 +109,13 @@ void RunChannels(const DepthwiseChannelsParams& p, const LaunchArgs& launch, int
                        .low = p.activation.low,
                        .high = p.activation.high},
                       y);
-  const int64_t at = plane * out_plane;
-  p.transpose(y, p.lanes(), out_plane, live, out + at, out_plane);
+  const int64_t at = plane * out_plane + window;
+  p.transpose(y, p.lanes(), windows, live, out + at, out_plane);
   if (bounded) return;
   p.finish({.y = out + at,
             .ld = out_plane,
             .rows = live,
-            .columns = out_plane,
+            .columns = windows,
             .residual = residual == nullptr ? nullptr : residual + at,
             .ld_residual = out_plane},
            p.activation);
@@ -98,15 +125,17 @@ void RunDepthwiseChannels(const LaunchArgs& launch) {
   const auto& p = *static_cast<const DepthwiseChannelsParams*>(launch.params);
   const int64_t live = LiveOf(p.batch, p.batch_rows, *launch.frame);
   const int64_t blocks = (p.channels + p.lanes() - 1) / p.lanes();
+  const int64_t strips = p.strips.per_plane();
   const int parts = PartsWithScratch(launch, p.scratch_parts);
   if (launch.part >= parts) return;
   float* const scratch =
       static_cast<float*>(launch.operands[p.workspace]) + launch.part * p.scratch_floats();
   // The padding, and lanes that no channel has.
   std::fill_n(scratch, p.scratch_floats(), 0.0f);
-  const ItemRange range = RangeOfPart(live * blocks, 1, launch.part, parts);
+  const ItemRange range = RangeOfPart(live * blocks * strips, 1, launch.part, parts);
   for (int64_t unit = range.begin; unit < range.end; ++unit) {
-    RunChannels(p, launch, unit / blocks, unit % blocks * p.lanes(), scratch);
+    const int64_t block = unit / strips;
+    RunChannels(p, launch, block / blocks, block % blocks * p.lanes(), unit % strips, scratch);
   }
 }
 
@@ -123,10 +152,18 @@ std::vector<Candidate> PlanDepthwiseChannels(const CpuTarget& target, const Node
   DepthwiseChannelsParams p;
   p.kernels = &ChannelKernelsFor(target.isa);
   p.strips = StripsOf(windows, spatial);
-  p.planes = ChannelPlanesOf(p.strips, p.lanes());
+  p.strips.strip = p.strips.out;
   const int64_t columns = std::max(p.strips.in.columns, p.strips.out.columns);
-  if (p.lanes() == 1 || p.strips.num_taps() == 1 || x[1] < p.lanes() || columns >= p.lanes() ||
-      columns > kMostColumns || p.scratch_floats() > kMaxFloats) {
+  const bool narrow = columns < p.lanes() && columns <= kMostColumns;
+  if (p.strips.IsRow() && !narrow) {
+    if (p.strips.num_taps() < kFewestRowTaps) return {};
+    p.strips.strip.columns = Even(p.strips.out.columns, kMostRowWindows);
+  } else if (!narrow) {
+    return {};
+  }
+  p.planes = ChannelPlanesOf(p.strips, p.lanes());
+  if (p.lanes() == 1 || p.strips.num_taps() == 1 || x[1] < p.lanes() ||
+      p.scratch_floats() > kMaxFloats) {
     return {};
   }
   p.transpose = TransposeFor(target.isa);

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/device/cpu/half.h"
 #include "runtime/device/cpu/int8_weights.h"
+#include "runtime/device/cpu/plan_conv.h"
 #include "runtime/device/cpu/product.h"
 #include "runtime/device/cpu/weight_memory.h"
 
@@ -344,8 +345,11 @@ absl::StatusOr<Tensor> RunPack(const CpuTarget& target, const Attributes& attrib
   const bool transposed = attributes.Int("transposed", 0) != 0;
   // A stack of matrices as rows: so many are one matrix.
   const int64_t columns = attributes.Int("columns", 0);
-  // The kernels of so many maps, a row each; of transposed convolutions, a column each tap.
-  const int64_t maps = attributes.Int("maps", 0);
+  // The kernels of so many maps, a row each; of transposed convolutions, a column each tap. Of
+  // groups of so many maps each is a matrix.
+  const int64_t maps = attributes.Int("maps", 0), groups = attributes.Int("groups", 1);
+  // So many taps of each channel; of a map's row they come first. 1: they stay where they are.
+  const int64_t taps = attributes.Int("taps", 1);
   const bool stack = columns > 0 && transposed && weights.shape().size() == 3;
   if (weights.dtype() != DType::kFloat32 || (weights.shape().size() != 2 && !stack && maps == 0)) {
     return absl::InternalError(absl::StrCat(kPackOp, " of ", DTypeName(weights.dtype()), " ",
@@ -355,16 +359,22 @@ absl::StatusOr<Tensor> RunPack(const CpuTarget& target, const Attributes& attrib
     return absl::InternalError(absl::StrCat(kPackOp, " into panels of ", attributes.Int("panel", 0),
                                             " columns on a device of ", target.gemm.panel_columns));
   }
-  const int64_t k = maps > 0 ? NumElements(weights.shape()) / maps
+  const int64_t k = maps > 0 ? NumElements(weights.shape()) / (groups * maps)
                     : stack  ? weights.shape()[2]
                              : weights.shape()[transposed ? 1 : 0];
   const int64_t n = maps > 0 ? maps : stack ? columns : weights.shape()[transposed ? 0 : 1];
   const int64_t matrices = NumElements(weights.shape()) / std::max<int64_t>(1, k * n);
+  const auto* from = static_cast<const float*>(weights.data());
+  std::vector<float> by_tap;
+  if (taps > 1) {
+    by_tap = TapsFirst(from, matrices * n, k, taps);
+    from = by_tap.data();
+  }
   const int64_t floats = target.gemm.PackedFloats(k, n);
   const int64_t bytes = matrices * floats * static_cast<int64_t>(sizeof(float));
   std::shared_ptr<std::byte> packed = memory.Allocate(static_cast<size_t>(bytes));
   for (int64_t i = 0; i < matrices; ++i) {
-    target.gemm.pack({.data = static_cast<const float*>(weights.data()) + i * k * n,
+    target.gemm.pack({.data = from + i * k * n,
                       .ld = maps == 0    ? weights.shape().back()
                             : transposed ? k
                                          : n,

@@ -337,15 +337,15 @@ bool IsWhole(const Strips& s) {
          s.in.columns == s.out.columns;
 }
 
-// Planes, windows and what they move by have one row, whose columns are numbers of 31 bits.
-bool IsRow(const Strips& s) {
+// Windows of a row that move by one, whose columns are numbers of 31 bits.
+bool IsShortRow(const Strips& s) {
   const int64_t reach = s.pad.columns + s.kernel.columns * s.dilation.columns;
-  return std::max(s.in.columns, s.out.columns) + reach < INT32_MAX && s.in.rows == 1 &&
-         s.out.rows == 1 && s.kernel.rows == 1 && s.pad.rows == 0 && s.stride.columns == 1;
+  return std::max(s.in.columns, s.out.columns) + reach < INT32_MAX && s.IsRow() &&
+         s.stride.columns == 1;
 }
 
 PlaneConvolve ConvolveFor(const Strips& s) {
-  if (IsRow(s) && !IsWhole(s)) return ConvolveRow;
+  if (IsShortRow(s) && !IsWhole(s)) return ConvolveRow;
   const bool two = s.stride.rows == 2;
   switch (SizeOf(s)) {
     case 1:

@@ -20,7 +20,7 @@ namespace {
 
 constexpr int64_t kLanes = HWY_LANES(float);
 
-// Rows of windows at a time: enough sums to wait for none.
+// Rows of windows at a time, or vectors of a row: enough sums to wait for none.
 constexpr int64_t kRows = 4;
 
 // Row `x` of the operand, null: outside of it. `left`: the column where the first window begins.
@@ -36,10 +36,17 @@ void CopyLine(const Strips& s, const float* x, int64_t left, int64_t columns, fl
     return;
   }
   if (stride == 1) {
-    for (int64_t i = 0; i < columns; i += kLanes) {
-      __builtin_prefetch(x + plane + left + i);
-      hn::Store(LoadInside(d, x + left + i, InsideOf(left + i, s.in.columns), pad), d, to + i);
+    const float* const from = x + left;
+    const auto edge = [&](int64_t i) HWY_ATTR {
+      hn::Store(LoadInside(d, from + i, InsideOf(left + i, s.in.columns), pad), d, to + i);
+    };
+    int64_t i = 0;
+    for (; i < std::min(columns, -left); i += kLanes) edge(i);
+    for (; i < columns && left + i + kLanes <= s.in.columns; i += kLanes) {
+      __builtin_prefetch(from + plane + i);
+      hn::Store(hn::LoadU(d, from + i), d, to + i);
     }
+    for (; i < columns; i += kLanes) edge(i);
     return;
   }
 #if HWY_TARGET != HWY_SCALAR
@@ -82,17 +89,41 @@ void Copy(const Strips& s, const Strip& strip, const float* x, float padding, fl
   }
 }
 
-// Calls `block(copied, y, column, rows)` for blocks of windows: kRows rows of them or one, from
-// `column` on as many as a vector has lanes. Where the rows do not divide the last block repeats
-// some, which changes nothing.
+// Vectors of windows that are computed together: `count` of them, each `rows` and `columns` behind
+// the one before it.
+struct Together {
+  int64_t count, rows, columns;
+};
+constexpr Together kAlone = {1, 0, 0}, kDown = {kRows, 1, 0}, kAcross = {kRows, 0, kLanes};
+template <const Together& together>
+using TogetherAs = std::integral_constant<const Together*, &together>;
+
+// Calls `block(copied, row, column, together)` for blocks of vectors of windows, the first of which
+// begins at that row and column. Where the rows or the columns do not divide the last block repeats
+// some windows, which changes nothing.
 template <class Block>
 HWY_INLINE void ForEachBlock(const Strips& s, const Strip& strip, const float* copied,
                              const Block& block) {
-  const int64_t step = strip.size.rows >= kRows ? kRows : 1;
-  for (int64_t at = 0; at < strip.size.rows; at += step) {
-    const int64_t row = std::min(at, strip.size.rows - step);
-    for (int64_t column = 0; column < strip.size.columns; column += kLanes) {
-      block(copied + row * s.stride.rows * s.line + column, row, column, step == kRows);
+  const int64_t rows = strip.size.rows, columns = strip.size.columns;
+  const auto at = [&](int64_t row, int64_t column, auto together) HWY_ATTR {
+    block(copied + row * s.stride.rows * s.line + column, row, column, together);
+  };
+  constexpr int64_t kWide = kRows * kLanes;
+  if (rows < kRows && columns >= kWide) {
+    for (int64_t row = 0; row < rows; ++row) {
+      for (int64_t column = 0; column < columns; column += kWide) {
+        at(row, std::min(column, columns - kWide), TogetherAs<kAcross>());
+      }
+    }
+    return;
+  }
+  for (int64_t first = 0; first < rows; first += rows < kRows ? 1 : kRows) {
+    for (int64_t column = 0; column < columns; column += kLanes) {
+      if (rows < kRows) {
+        at(first, column, TogetherAs<kAlone>());
+      } else {
+        at(std::min(first, rows - kRows), column, TogetherAs<kDown>());
+      }
     }
   }
 }
@@ -105,13 +136,12 @@ HWY_INLINE void StoreLive(F32 d, VF v, float* y, int64_t live) {
   }
 }
 
-// sums[r] = init, then `add(sum, tap, element)` over all taps.
+// sums[r] = init, then `add(sum, tap, element)` over all taps, `step` floats from one to the next.
 template <int kBlock, class Add>
-HWY_INLINE void Taps(const Strips& s, const float* from, VF init, VF (&sums)[kBlock],
+HWY_INLINE void Taps(const Strips& s, const float* from, int64_t step, VF init, VF (&sums)[kBlock],
                      const Add& add) {
   const F32 d;
   HWY_UNROLL(4) for (int r = 0; r < kBlock; ++r) sums[r] = init;
-  const int64_t step = s.stride.rows * s.line;
   const int64_t taps = s.num_taps();
   const int64_t* HWY_RESTRICT offsets = s.taps.data();
   for (int64_t tap = 0; tap < taps; ++tap) {
@@ -156,21 +186,20 @@ void Convolve(const Strips& s, const Strip& strip, const float* copied,
   const auto add = [&](VF sum, int64_t tap, VF x)
                        HWY_ATTR { return hn::MulAdd(hn::Set(d, weights[tap]), x, sum); };
   ForEachBlock(s, strip, copied,
-               [&](const float* from, int64_t row, int64_t column, bool many) HWY_ATTR {
-                 if (!many) {
-                   VF sum[1];
-                   Taps(s, from, hn::Zero(d), sum, add);
-                   return finish(sum[0], row, column);
+               [&](const float* from, int64_t row, int64_t column, auto together) HWY_ATTR {
+                 constexpr Together kOf = *decltype(together)::value;
+                 const int64_t step = kOf.rows * s.stride.rows * s.line + kOf.columns;
+                 VF sums[kOf.count];
+                 if constexpr (kOf.rows > 0) {
+                   if (size == 3) SquareTaps<3>(s, from, weights, sums);
+                   if (size == 5) SquareTaps<5>(s, from, weights, sums);
                  }
-                 VF sums[kRows];
-                 if (size == 3) {
-                   SquareTaps<3>(s, from, weights, sums);
-                 } else if (size == 5) {
-                   SquareTaps<5>(s, from, weights, sums);
-                 } else {
-                   Taps(s, from, hn::Zero(d), sums, add);
+                 if (kOf.rows == 0 || (size != 3 && size != 5)) {
+                   Taps(s, from, step, hn::Zero(d), sums, add);
                  }
-                 HWY_UNROLL(4) for (int r = 0; r < kRows; ++r) finish(sums[r], row + r, column);
+                 HWY_UNROLL(4) for (int r = 0; r < kOf.count; ++r) {
+                   finish(sums[r], row + r * kOf.rows, column + r * kOf.columns);
+                 }
                });
 }
 
@@ -185,15 +214,14 @@ HWY_INLINE void Pool(const Strips& s, const Strip& strip, const float* copied, V
               first + row * s.out.columns + column, strip.size.columns - column);
   };
   ForEachBlock(s, strip, copied,
-               [&](const float* from, int64_t row, int64_t column, bool many) HWY_ATTR {
-                 if (!many) {
-                   VF value[1];
-                   Taps(s, from, init, value, add);
-                   return store(value[0], row, column);
+               [&](const float* from, int64_t row, int64_t column, auto together) HWY_ATTR {
+                 constexpr Together kOf = *decltype(together)::value;
+                 const int64_t step = kOf.rows * s.stride.rows * s.line + kOf.columns;
+                 VF values[kOf.count];
+                 Taps(s, from, step, init, values, add);
+                 HWY_UNROLL(4) for (int r = 0; r < kOf.count; ++r) {
+                   store(values[r], row + r * kOf.rows, column + r * kOf.columns);
                  }
-                 VF values[kRows];
-                 Taps(s, from, init, values, add);
-                 HWY_UNROLL(4) for (int r = 0; r < kRows; ++r) store(values[r], row + r, column);
                });
 }
 

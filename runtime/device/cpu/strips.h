@@ -35,6 +35,8 @@ struct Strips {
   void SetStrip(Extent size);
 
   int64_t num_taps() const { return kernel.rows * kernel.columns; }
+  // Planes, windows and results have one row.
+  bool IsRow() const { return in.rows == 1 && out.rows == 1 && kernel.rows == 1 && pad.rows == 0; }
   Extent counts() const;  // of strips in a plane
   int64_t per_plane() const { return counts().rows * counts().columns; }
   // Of a copy, aligned to 64 bytes.

@@ -111,14 +111,77 @@ TEST_P(ConvTest, PackedWeightsAndPackedWindowsGiveTheSameBits) {
   }
 }
 
+// So too along one dim: few windows are rows of a product, many are columns.
+TEST_P(ConvTest, WindowsOfARowGiveTheSameBitsHoweverManyThereAre) {
+  const auto text = [](int64_t columns, absl::string_view attributes) {
+    return absl::StrCat("input %x: f32[1, 40, ", columns,
+                        "]\nparam %w: f32[128, 40, 5] = p0\nparam %b: f32[128] = p1\n%y: ? = "
+                        "reprise.Conv(%x, %w, %b) {",
+                        attributes, ", activation = \"relu\"}\noutput %y");
+  };
+  for (absl::string_view attributes :
+       {"pads = [2, 0]", "pads = [2, 0], strides = [2]", "pads = [2, 0], dilations = [2]",
+        "pads = [0, 0], strides = [2], dilations = [2]"}) {
+    NodeRun many(text(211, attributes)), few(text(11, attributes));
+    for (size_t i = 1; i < few.inputs.size(); ++i) few.inputs[i] = many.inputs[i];
+    std::vector<float> begins;
+    for (int64_t channel = 0; channel < 40; ++channel) {
+      const float* const row = many.inputs[0]->span<float>().data() + channel * 211;
+      begins.insert(begins.end(), row, row + 11);
+    }
+    few.inputs[0] = Tensor::FromVector(DType::kFloat32, {1, 40, 11}, begins);
+    const KernelOption as_columns = device_.Options(many.graph, many.id).at(0);
+    const KernelOption as_rows = device_.Options(few.graph, few.id).at(0);
+    EXPECT_EQ(as_columns.kernel.rfind("conv_lines", 0), 0) << as_columns.kernel;
+    if (GetParam() >= Isa::kAvx2) {
+      EXPECT_EQ(as_rows.kernel.rfind("conv_weights", 0), 0) << as_rows.kernel;
+    }
+    const Tensor whole = many.RunOption(device_, as_columns, 2)[0];
+    const Tensor begin = few.RunOption(device_, as_rows, 2)[0];
+    const int64_t windows = begin.shape()[2];
+    for (int64_t map = 0; map < 128; ++map) {
+      EXPECT_EQ(std::memcmp(begin.span<float>().data() + map * windows,
+                            whole.span<float>().data() + map * whole.shape()[2],
+                            static_cast<size_t>(windows) * sizeof(float)),
+                0)
+          << attributes << " map " << map;
+    }
+  }
+}
+
+// Few windows of a row that may hang over its ends, of several elements of the batch.
+TEST_P(ConvTest, FewWindowsOfARowAgreeWithTheReference) {
+  Draw draw(23);
+  for (uint32_t round = 0; round < 80 && !HasFailure(); ++round) {
+    const int64_t channels = draw.From({1, 3, 16, 33}), maps = draw.From({32, 49, 97});
+    const int64_t groups = draw.From({1, 1, 3});
+    const int64_t size = draw.From({2, 3, 5, 64}), stride = draw.From({1, 1, 2, 5, 64});
+    const int64_t dilation = draw.From({1, 1, 2, 3}), windows = draw.From({1, 2, 4, 7, 9, 13});
+    const int64_t reach = (size - 1) * dilation + 1;
+    const int64_t before = draw.From({0, 0, size / 2, reach}), behind = draw.From({0, 0, size / 2});
+    const int64_t columns = (windows - 1) * stride + reach - before - behind;
+    if (columns < 1) continue;
+    const std::string text = absl::StrCat(
+        "input %x: f32", List({draw.From({1, 1, 2, 8, 31}), groups * channels, columns}),
+        "\nparam %w: f32", List({groups * maps, channels, size}), " = p0\nparam %b: f32[",
+        groups * maps, "] = p1\n%y: ? = reprise.Conv(%x, %w, %b) {group = ", groups,
+        ", strides = ", List({stride}), ", dilations = ", List({dilation}),
+        ", pads = ", List({before, behind}), ", activation = \"", draw.Chance(2) ? "relu" : "silu",
+        "\"}\noutput %y");
+    Check(draw.Chance(3) ? WithResidual(text) : text, round);
+  }
+}
+
 // Runs of windows go over the ends of rows, and end with a block where rows are long or many.
 TEST_P(ConvTest, ConvolutionsOfFewMapsReadWhatTheySeeInPlace) {
   Draw draw(11);
   for (uint32_t round = 0; round < 60 && !HasFailure(); ++round) {
     const int64_t groups = draw.From({1, 1, 2, 5}), channels = draw.From({1, 3, 8, 16, 33});
-    const int64_t maps = draw.From({1, 3, 4, 7, 8, 9, 16, 31, 32});
+    int64_t maps = draw.From({1, 3, 4, 7, 8, 9, 16, 31, 32});
     const int64_t stride = draw.From({1, 1, 2, 3}), dilation = draw.From({1, 1, 2, 3});
     const bool one_row = draw.Chance(3);
+    // Any number of them, unless the stride is long.
+    if (one_row && maps == 32) maps = stride < 3 ? 130 : 31;
     const int64_t size = draw.From({3, 5, 7}), pad = draw.From({0, size / 2 * dilation});
     const int64_t rows = one_row ? 1 : draw.From({20, 41, 64});
     const int64_t columns = one_row ? draw.From({700, 768, 769, 1601}) : draw.From({21, 57, 130});
@@ -132,7 +195,9 @@ TEST_P(ConvTest, ConvolutionsOfFewMapsReadWhatTheySeeInPlace) {
         draw.Chance(2) ? "relu" : "silu", "\"}\noutput %y");
     NodeRun run(text);
     const std::string kernel = device_.Options(run.graph, run.id).at(0).kernel;
-    if (channels > 1) EXPECT_EQ(kernel.rfind("conv_lines", 0), 0) << kernel << " of " << text;
+    if (channels > 1) {
+      EXPECT_EQ(kernel.rfind("conv_lines", 0), 0) << kernel << " of " << text;
+    }
     Check(draw.Chance(3) ? WithResidual(text) : text, round);
   }
 }
@@ -144,8 +209,7 @@ TEST_P(ConvTest, NarrowPlanesGoSeveralChannelsAtOnce) {
   for (uint32_t round = 0; round < 80 && !HasFailure(); ++round) {
     const bool one_row = draw.Chance(4);
     const int64_t channels = draw.From({16, 17, 24, 40}), size = draw.From({2, 3, 5, 7});
-    const int64_t rows = one_row ? 1 : draw.From({2, 3, 5, 7}),
-                  columns = draw.From({2, 3, 5, 7});
+    const int64_t rows = one_row ? 1 : draw.From({2, 3, 5, 7}), columns = draw.From({2, 3, 5, 7});
     const int64_t stride = draw.From({1, 1, 2, 3}), dilation = draw.From({1, 1, 2});
     const int64_t pad = (size - 1) * dilation / 2;
     const std::string known = absl::StrCat(
@@ -167,6 +231,38 @@ TEST_P(ConvTest, NarrowPlanesGoSeveralChannelsAtOnce) {
     NodeRun other(given);
     const KernelOption by_rows = device_.Options(other.graph, other.id).at(0);
     EXPECT_EQ(run.RunOption(device_, option, 2)[0], other.RunOption(device_, by_rows, 2)[0])
+        << known;
+  }
+}
+
+// Long windows of each channel by itself, along one dim: several channels at once too.
+TEST_P(ConvTest, LongWindowsOfARowGoSeveralChannelsAtOnce) {
+  Draw draw(29);
+  for (uint32_t round = 0; round < 60 && !HasFailure(); ++round) {
+    const int64_t channels = draw.From({16, 17, 40}), size = draw.From({8, 9, 15, 31});
+    const int64_t stride = draw.From({1, 1, 2, 3}), dilation = draw.From({1, 1, 2});
+    const int64_t reach = (size - 1) * dilation;
+    const int64_t columns = draw.From({1, 31, 101, 127, 128, 129, 300});
+    const int64_t before = draw.From({reach / 2, reach}), behind = reach - before;
+    const std::string known =
+        absl::StrCat("input %x: f32", List({draw.From({1, 3}), channels, columns}),
+                     "\nparam %w: f32", List({channels, 1, size}), " = p0\nparam %b: f32[",
+                     channels, "] = p1\n%y: ? = reprise.Conv(%x, %w, %b) {group = ", channels,
+                     ", strides = ", List({stride}), ", dilations = ", List({dilation}),
+                     ", pads = ", List({before, behind}), ", activation = \"",
+                     draw.Chance(2) ? "relu" : "silu", "\"}\noutput %y");
+    NodeRun run(known);
+    const KernelOption option = device_.Options(run.graph, run.id).at(0);
+    if (GetParam() >= Isa::kAvx2 && columns > 16) {
+      EXPECT_EQ(option.kernel.rfind("conv_depthwise_channels", 0), 0) << option.kernel << known;
+    }
+    Check(draw.Chance(3) ? WithResidual(known) : known, round);
+    std::string given = known;
+    given.replace(given.find("param %w"), 5, "input");
+    given.erase(given.find(" = p0"), 5);
+    NodeRun other(given);
+    const KernelOption in_place = device_.Options(other.graph, other.id).at(0);
+    EXPECT_EQ(run.RunOption(device_, option, 2)[0], other.RunOption(device_, in_place, 2)[0])
         << known;
   }
 }
