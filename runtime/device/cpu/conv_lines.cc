@@ -171,5 +171,15 @@ Strip ConvLines::BlockOf(int64_t index) const {
   return strip;
 }
 
+ItemRange ConvLines::TapsInside(int64_t window, int64_t count) const {
+  const int64_t low = window * stride.columns - pad.columns;
+  const int64_t high = low + (count - 1) * stride.columns;
+  const auto up = [&](int64_t columns) {  // taps that reach so far
+    return (std::max<int64_t>(columns, 0) + dilation.columns - 1) / dilation.columns;
+  };
+  const int64_t begin = std::min(up(-high), kernel.columns);
+  return {begin, std::clamp(up(in.columns - low), begin, kernel.columns)};
+}
+
 }  // namespace reprise::cpu
 #endif  // HWY_ONCE

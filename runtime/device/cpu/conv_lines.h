@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "runtime/base/cpu_info.h"
+#include "runtime/device/cpu/parts.h"
 #include "runtime/device/cpu/strips.h"
 
 namespace reprise::cpu {
@@ -40,6 +41,9 @@ struct ConvLines {
             (out.columns + block.columns - 1) / block.columns};
   }
   Strip BlockOf(int64_t index) const;
+  // Along one dim, the taps by which one of `count` windows from `window` on sees the row: the
+  // others are zeros.
+  ItemRange TapsInside(int64_t window, int64_t count) const;
 };
 
 struct ConvLineKernels {

@@ -37,13 +37,12 @@ constexpr int kUnroll = 4;
 template <int kRows, int kVecs>
 HWY_INLINE void Finish(const ConvProduct& p, int64_t map, VF (&acc)[kRows][kVecs]) {
   const F32 d;
-  const bool last = p.end_k == p.depth;
   constexpr int64_t kLast = (kVecs - 1) * kLanes;
   const int64_t live = p.columns - kLast;
   float* y = p.y + map * p.ld;
   const float* residual = p.residual == nullptr ? nullptr : p.residual + map * p.ld_residual;
   HWY_UNROLL(8) for (int r = 0; r < kRows; ++r) {
-    if (last) {
+    if (p.last) {
       if (p.bias != nullptr) {
         const VF bias = hn::Set(d, p.bias[map + r]);
         HWY_UNROLL(4) for (int v = 0; v < kVecs; ++v) acc[r][v] = hn::Add(acc[r][v], bias);
@@ -91,7 +90,7 @@ HWY_NOINLINE void Tile(const ConvProduct& p, int64_t map, const float* HWY_RESTR
   HWY_UNROLL(8) for (int r = 0; r < kRows; ++r) {
     HWY_UNROLL(4) for (int v = 0; v < kVecs; ++v) {
       const float* at = p.y + (map + r) * p.ld + v * kLanes;
-      acc[r][v] = p.begin_k == 0                    ? hn::Zero(d)
+      acc[r][v] = p.first                           ? hn::Zero(d)
                   : v + 1 == kVecs && live < kLanes ? LoadPart(d, at, live)
                                                     : hn::LoadU(d, at);
     }

@@ -24,16 +24,19 @@ namespace reprise::cpu {
 struct ConvProduct {
   const float* weights = nullptr;  // what `pack` made of [maps, depth]
   int64_t maps = 0, depth = 0;
-  int64_t begin_k = 0, end_k = 0;   // of the sums; `y` holds what comes before
+  int64_t begin_k = 0, end_k = 0;   // of the sums
+  bool first = true;                // else `y` holds what comes before
+  bool last = true;                 // bias and all else follow
   float* panel = nullptr;           // [end_k - begin_k, panel_columns], aligned to 64 bytes
   const float* in_place = nullptr;  // row begin_k of what the panel is made of; null: it is made
   int64_t ld_in_place = 0;
-  // Not null: nothing is made; row k is read from in_place + taps[k], up to a whole vector.
+  // Not null: nothing is made; row begin_k + i is read from in_place + taps[i], up to a whole
+  // vector.
   const int32_t* taps = nullptr;
   float* y = nullptr;
   int64_t ld = 0;
   int64_t columns = 0;  // windows, 1 to panel_columns
-  // With the last k:
+  // With the last of the sums:
   const float* bias = nullptr;      // [maps] or null
   const float* residual = nullptr;  // [maps, columns] or null
   int64_t ld_residual = 0;

@@ -74,6 +74,8 @@ void ConvolveBlock(const ConvParams& p, const Operands& at, int64_t slice, const
                            .depth = w.depth(),
                            .begin_k = begin * w.channel_taps(),
                            .end_k = end * w.channel_taps(),
+                           .first = begin == 0,
+                           .last = end == w.channels,
                            .ld_in_place = w.in_plane(),
                            .ld = ld,
                            .bias = at.bias,

@@ -80,6 +80,12 @@ void ConvolveRows(const ConvLinesParams& p, const Operands& at, const Strip& blo
     product.in_place = seen + row * l.line + window;
     product.y = p.one_row() ? at.out + first + window : sums + window;
     product.columns = p.kernels->NextColumns(run - window);
+    if (l.by_tap) {
+      const ItemRange taps = l.TapsInside(first + window, product.columns);
+      product.begin_k = taps.begin * p.channels;
+      product.end_k = taps.end * p.channels;
+      product.taps = l.taps.data() + product.begin_k;
+    }
     if (p.one_row() && at.residual != nullptr) product.residual = at.residual + first + window;
     p.kernels->multiply(product, 0, p.kernels->Tiles(p.maps));
   }

@@ -172,6 +172,22 @@ TEST_P(ConvTest, FewWindowsOfARowAgreeWithTheReference) {
   }
 }
 
+// Taps that reach far have whole runs of windows in the padding, and are left out there.
+TEST_P(ConvTest, TapsOfARowThatSeePaddingAloneAreLeftOut) {
+  for (int64_t dilation : {5, 16, 47, 64, 200}) {
+    for (int64_t before : {2 * dilation, dilation, int64_t{0}}) {
+      for (int64_t stride : {1, 2}) {
+        Check(absl::StrCat(
+                  "input %x: f32[2, 5, 150]\nparam %w: f32[40, 5, 3] = p0\nparam %b: f32[40] "
+                  "= p1\n%y: ? = Conv(%x, %w, %b) {dilations = ",
+                  List({dilation}), ", strides = ", List({stride}),
+                  ", pads = ", List({before, 2 * dilation - before}), "}\noutput %y"),
+              static_cast<uint32_t>(dilation));
+      }
+    }
+  }
+}
+
 // Runs of windows go over the ends of rows, and end with a block where rows are long or many.
 TEST_P(ConvTest, ConvolutionsOfFewMapsReadWhatTheySeeInPlace) {
   Draw draw(11);
