@@ -27,6 +27,8 @@ constexpr double kTurned = 24;
 // Of longer strides along one dim the elements that neighbouring windows see are copied one by one
 // by the way of lines.
 constexpr int64_t kMostLineStride = 2;
+// What products of panels of elements take longer than those of packed weights.
+constexpr double kPanelLoss = 0.1;
 // A lone vector of windows of a plane of one row waits for its own sums: so much longer.
 constexpr double kLoneVector = 0.25;
 // Of a patch: copied one by one shorter lines take longer than by way of panels; from the longer
@@ -276,7 +278,7 @@ bool PanelsAreEmpty(const ConvWindows& w, int64_t maps) {
   // Half a panel is the least that one costs.
   const int64_t rest = windows % panel;
   const int64_t empty = rest == 0 ? 0 : std::max(panel / 2 - rest, int64_t{0});
-  return turned * count < static_cast<double>(empty);
+  return turned * count < static_cast<double>(empty) + (w.plain ? kPanelLoss * count : 0);
 }
 
 // Whether the windows of a plane, turned, are the rows of a product: along one dim and without

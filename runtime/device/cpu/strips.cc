@@ -36,17 +36,10 @@ void CopyLine(const Strips& s, const float* x, int64_t left, int64_t columns, fl
     return;
   }
   if (stride == 1) {
-    const float* const from = x + left;
-    const auto edge = [&](int64_t i) HWY_ATTR {
-      hn::Store(LoadInside(d, from + i, InsideOf(left + i, s.in.columns), pad), d, to + i);
-    };
-    int64_t i = 0;
-    for (; i < std::min(columns, -left); i += kLanes) edge(i);
-    for (; i < columns && left + i + kLanes <= s.in.columns; i += kLanes) {
-      __builtin_prefetch(from + plane + i);
-      hn::Store(hn::LoadU(d, from + i), d, to + i);
+    for (int64_t i = 0; i < columns; i += kLanes) {
+      __builtin_prefetch(x + plane + left + i);
+      hn::Store(LoadInside(d, x + left + i, InsideOf(left + i, s.in.columns), pad), d, to + i);
     }
-    for (; i < columns; i += kLanes) edge(i);
     return;
   }
 #if HWY_TARGET != HWY_SCALAR
