@@ -190,6 +190,11 @@ HWY_INLINE void TilesOfPanel(const GemmArgs& args, const float* scales, int64_t 
                              const AheadOf& ahead_of) {
   HWY_ALIGN float partial[kMaxSplitRows * kPanel];
   const bool split = args.k > depth_block;
+  // A model's weights have passed since the last replay: it is far away.
+  if (args.bias != nullptr) {
+    const float* const bias = args.bias + panel * kPanel;
+    HWY_UNROLL(4) for (int v = 0; v < kVectors; ++v) __builtin_prefetch(bias + v * kLanes);
+  }
   int64_t depth = 0;
   do {
     const int64_t depth_end = split ? std::min(depth + depth_block, args.k) : args.k;
