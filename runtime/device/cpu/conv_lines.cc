@@ -44,6 +44,59 @@ HWY_INLINE void CopyLine(const float* HWY_RESTRICT x, int64_t columns, int64_t l
   std::fill(to + end, to + line, 0.0f);
 }
 
+// The line of every phase of a row: column `left + phase + i * stride` of `x` is element i.
+HWY_INLINE void CopyPhases(const float* HWY_RESTRICT x, int64_t columns, int64_t left,
+                           int64_t stride, int64_t phases, int64_t line, int64_t phase_floats,
+                           float* HWY_RESTRICT to) {
+  if (x == nullptr) columns = 0;
+  // Elements of phase `phase` that lie in front of column `column`.
+  const auto before = [&](int64_t column, int64_t phase) {
+    const int64_t distance = column - left - phase;
+    return distance <= 0 ? 0 : std::min((distance + stride - 1) / stride, line);
+  };
+  int64_t i = 0;
+#if HWY_TARGET != HWY_SCALAR
+  const F32 d;
+  if (stride == 4 && phases == 4) {
+    // All phases of as many elements as a vector has, where all of them lie inside.
+    const auto all = [&](int64_t at) HWY_ATTR {
+      const float* const from = x + left + 4 * at;
+      const VF a = hn::LoadU(d, from), b = hn::LoadU(d, from + kLanes);
+      const VF c = hn::LoadU(d, from + 2 * kLanes), e = hn::LoadU(d, from + 3 * kLanes);
+      const VF even_low = hn::ConcatEven(d, b, a), odd_low = hn::ConcatOdd(d, b, a);
+      const VF even_high = hn::ConcatEven(d, e, c), odd_high = hn::ConcatOdd(d, e, c);
+      hn::StoreU(hn::ConcatEven(d, even_high, even_low), d, to + at);
+      hn::StoreU(hn::ConcatEven(d, odd_high, odd_low), d, to + at + phase_floats);
+      hn::StoreU(hn::ConcatOdd(d, even_high, even_low), d, to + at + 2 * phase_floats);
+      hn::StoreU(hn::ConcatOdd(d, odd_high, odd_low), d, to + at + 3 * phase_floats);
+    };
+    const int64_t first = before(0, 0), last = before(columns, 3);
+    if (last - first >= kLanes) {
+      for (int64_t phase = 0; phase < 4; ++phase) {
+        float* const of = to + phase * phase_floats;
+        for (int64_t at = 0; at < first; ++at) {
+          const int64_t column = left + phase + 4 * at;
+          of[at] = column >= 0 ? x[column] : 0;
+        }
+      }
+      for (i = first; i + kLanes <= last; i += kLanes) all(i);
+      if (i < last) {
+        all(last - kLanes);
+        i = last;
+      }
+    }
+  }
+#endif
+  for (int64_t phase = 0; phase < phases; ++phase, to += phase_floats) {
+    const int64_t first = std::max(i, before(0, phase));
+    const int64_t last = std::max(first, before(columns, phase));
+    const float* const from = x + left + phase;
+    std::fill(to + i, to + first, 0.0f);
+    for (int64_t at = first; at < last; ++at) to[at] = from[at * stride];
+    std::fill(to + last, to + line, 0.0f);
+  }
+}
+
 // Lines [begin, end) of one phase of the rows, of which line(i) is the row of the plane, null:
 // there is none. The last vectors of the lines come first: what they write behind a line belongs to
 // the next one, which is written later, or to nobody.
@@ -86,12 +139,8 @@ HWY_INLINE void CopyLines(const ConvLines& l, int64_t begin, int64_t end, int64_
     return;
   }
 #endif
-  for (int64_t phase = 0; phase < phases; ++phase, to += l.phase_floats) {
-    for (int64_t i = begin * l.line; i < end * l.line; ++i) {
-      const float* const x = line(i / l.line);
-      const int64_t at = left + phase + i % l.line * stride;
-      to[i] = x != nullptr && at >= 0 && at < columns ? x[at] : 0;
-    }
+  for (int64_t row = begin; row < end; ++row) {
+    CopyPhases(line(row), columns, left, stride, phases, l.line, l.phase_floats, to + row * l.line);
   }
 }
 
