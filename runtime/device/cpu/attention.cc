@@ -35,13 +35,15 @@ constexpr int kOutRows = 4;
 constexpr int kOutVectors = 2;
 constexpr int64_t kBlock = int64_t{kVectors} * kLanes;
 
-// One block of queries against all keys. A score row is `stride` floats, one for each query.
+// One block of queries against the keys that one of them sees. A score row is `stride` floats, one
+// for each query.
 struct Block {
   float* queries;       // [head_dim][stride], scaled
   float* scores;        // [keys][stride]
   const float* values;  // [keys][v_stride]
   int64_t v_stride;
   BlockMask mask;
+  KeyRange seen;
   float* max;  // [stride]
   int64_t stride;
   bool asks_ahead;  // the first block of a call asks for the next head meanwhile
@@ -79,23 +81,23 @@ HWY_NOINLINE void ScoreBlock(const AttentionArgs& args, const Block& block, floa
   HWY_UNROLL(8) for (int v = 0; v < kVecs; ++v) {
     hn::Store(hn::Set(d, kMinusInfinity), d, block.max + v * kLanes);
   }
-  int64_t key = 0;
-  for (; key + kKeyTile <= args.keys; key += kKeyTile) {
+  int64_t key = block.seen.begin;
+  for (; key + kKeyTile <= block.seen.end; key += kKeyTile) {
     if (block.asks_ahead) AskForNextHead(args, key, kKeyTile);
     ScoreTile<kVecs, kKeyTile>(args, block, key);
   }
   if constexpr (kKeyTile > 3) {
-    for (; key + 3 <= args.keys; key += 3) ScoreTile<kVecs, 3>(args, block, key);
+    for (; key + 3 <= block.seen.end; key += 3) ScoreTile<kVecs, 3>(args, block, key);
   }
-  for (; key < args.keys; ++key) ScoreTile<kVecs, 1>(args, block, key);
+  for (; key < block.seen.end; ++key) ScoreTile<kVecs, 1>(args, block, key);
 
   VF max[kVecs], sum[kVecs];
   HWY_UNROLL(8) for (int v = 0; v < kVecs; ++v) {
     max[v] = ReferenceOf(args, hn::Load(d, block.max + v * kLanes));
     sum[v] = hn::Zero(d);
   }
-  float* HWY_RESTRICT scores = block.scores;
-  for (int64_t j = 0; j < args.keys; ++j, scores += kStride) {
+  float* HWY_RESTRICT scores = block.scores + block.seen.begin * kStride;
+  for (int64_t j = block.seen.begin; j < block.seen.end; ++j, scores += kStride) {
     HWY_UNROLL(8) for (int v = 0; v < kVecs; ++v) {
       const VF p =
           SoftmaxExp(d, hn::Sub(hn::Load(d, scores + v * kLanes), max[v]), kLowestExponent);
@@ -120,10 +122,10 @@ HWY_NOINLINE void OutputTile(const AttentionArgs& args, const Block& block, cons
   HWY_UNROLL(12) for (int r = 0; r < kRows; ++r) {
     HWY_UNROLL(4) for (int v = 0; v < kVecs; ++v) acc[r][v] = hn::Zero(d);
   }
-  const float* HWY_RESTRICT p = block.scores + first;
-  const float* HWY_RESTRICT values = block.values + column;
   const int64_t p_stride = block.stride;
   const int64_t v_stride = block.v_stride;
+  const float* HWY_RESTRICT p = block.scores + block.seen.begin * p_stride + first;
+  const float* HWY_RESTRICT values = block.values + block.seen.begin * v_stride + column;
   const auto step = [&](auto whole) HWY_ATTR {
     VF vv[kVecs];
     HWY_UNROLL(4) for (int v = 0; v < kVecs; ++v) {
@@ -142,9 +144,9 @@ HWY_NOINLINE void OutputTile(const AttentionArgs& args, const Block& block, cons
     values += v_stride;
   };
   if (tail == kLanes) {
-    for (int64_t j = 0; j < args.keys; ++j) step(std::true_type());
+    for (int64_t j = block.seen.begin; j < block.seen.end; ++j) step(std::true_type());
   } else {
-    for (int64_t j = 0; j < args.keys; ++j) step(std::false_type());
+    for (int64_t j = block.seen.begin; j < block.seen.end; ++j) step(std::false_type());
   }
   WriteOutput(acc, inverse + first, live, tail, out + column, args.out_stride);
 }
@@ -235,6 +237,7 @@ void Rows(const AttentionArgs& args, int64_t query_begin, int64_t query_end) {
     const int64_t mask_offset = (args.keys * stride + kOutRows + kLanes - 1) / kLanes * kLanes;
     TransposeQueries(args, first, live, stride, block.queries);
     block.mask = MakeMask(args, first, live, stride, block.scores + mask_offset);
+    block.seen = SeenKeys(block.mask, args.keys, vectors);
     ScoreBlockOf<kVectors>(vectors, args, block, inverse);
     float* out = args.out + first * args.out_stride;
     for (int64_t i = 0; i < live; i += kOutRows, out += kOutRows * args.out_stride) {

@@ -15,6 +15,7 @@
 #include "hwy/highway.h"
 #include "runtime/device/cpu/attention.h"
 #include "runtime/device/cpu/math-inl.h"
+#include "runtime/device/cpu/transpose-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace reprise::cpu::HWY_NAMESPACE {
@@ -29,41 +30,136 @@ constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
 // a subnormal number, for which Intel's cores stop and think.
 constexpr float kLowestExponent = -60.0f;
 
+// At or below kHidden a mask hides its key from a query that sees others, whose masks are kSeen or
+// more: the weight is 0 to the bit, whatever the scores are.
+constexpr float kHidden = -1e30f, kSeen = -1e20f;
+
 // What is added to a block's scores.
 struct BlockMask {
   const float* values = nullptr;  // [keys] or [keys][stride], or null
   bool is_row = false;            // the former
 };
 
+// Keys [begin, end): those that some query of a block sees, and what lies between them.
+struct KeyRange {
+  int64_t begin, end;
+};
+
+// What is added to the scores of keys [first, first + count): `bias` and `keep` are their query's
+// rows, or null.
+HWY_INLINE void MaskOfKeys(const AttentionArgs& args, const float* bias, const uint8_t* keep,
+                           int64_t first, int64_t count, float* HWY_RESTRICT to) {
+  const F32 d;
+  const hn::RebindToUnsigned<F32> du;
+  const hn::Rebind<uint8_t, F32> d8;
+  const VF lowest = hn::Set(d, args.lowest_bias), hidden = hn::Set(d, kMinusInfinity);
+  int64_t j = 0;
+  for (; j + kLanes <= count; j += kLanes) {
+    VF value = bias == nullptr ? hn::Zero(d) : hn::LoadU(d, bias + first + j);
+    if (args.key_bias != nullptr) value = hn::Add(value, hn::LoadU(d, args.key_bias + first + j));
+    value = hn::IfThenElse(hn::Lt(value, lowest), lowest, value);
+    if (keep != nullptr) {
+      const auto kept = hn::PromoteTo(du, hn::LoadU(d8, keep + first + j));
+      value = hn::IfThenElse(hn::RebindMask(d, hn::Ne(kept, hn::Zero(du))), value, hidden);
+    }
+    hn::StoreU(value, d, to + j);
+  }
+  for (; j < count; ++j) {
+    const int64_t key = first + j;
+    const float value = (bias == nullptr ? 0.0f : bias[key]) +
+                        (args.key_bias == nullptr ? 0.0f : args.key_bias[key]);
+    to[j] = keep != nullptr && keep[key] == 0 ? kMinusInfinity
+            : value < args.lowest_bias        ? args.lowest_bias
+                                              : value;
+  }
+}
+
 // Bias and keep-mask of queries [first, first + live) together as one thing to add. One row when
-// all queries share them. `to`: [keys][stride].
-inline BlockMask MakeMask(const AttentionArgs& args, int64_t first, int64_t live, int64_t stride,
-                          float* HWY_RESTRICT to) {
+// all queries share them, or there is but one. `to`: [keys][stride]; columns behind the last query
+// repeat it.
+HWY_MAYBE_UNUSED HWY_NOINLINE BlockMask MakeMask(const AttentionArgs& args, int64_t first,
+                                                 int64_t live, int64_t stride,
+                                                 float* HWY_RESTRICT to) {
   if (args.bias == nullptr && args.keep == nullptr && args.key_bias == nullptr) return {};
+  const auto bias_of = [&](int64_t query) {
+    return args.bias == nullptr ? nullptr : args.bias + query * args.bias_stride;
+  };
+  const auto keep_of = [&](int64_t query) {
+    return args.keep == nullptr ? nullptr : args.keep + query * args.keep_stride;
+  };
   const bool shared = (args.bias == nullptr || args.bias_stride == 0) &&
                       (args.keep == nullptr || args.keep_stride == 0);
   if (shared && args.keep == nullptr && (args.bias == nullptr || args.key_bias == nullptr)) {
     return {.values = args.bias == nullptr ? args.key_bias : args.bias, .is_row = true};
   }
-  const int64_t rows = shared ? 1 : live;
-  const int64_t step = shared ? 1 : stride;
-  for (int64_t i = 0; i < rows; ++i) {
-    const float* bias = args.bias == nullptr ? nullptr : args.bias + (first + i) * args.bias_stride;
-    const uint8_t* keep =
-        args.keep == nullptr ? nullptr : args.keep + (first + i) * args.keep_stride;
-    for (int64_t j = 0; j < args.keys; ++j) {
-      float value =
-          (bias == nullptr ? 0.0f : bias[j]) + (args.key_bias == nullptr ? 0.0f : args.key_bias[j]);
-      value = value < args.lowest_bias ? args.lowest_bias : value;
-      to[j * step + i] = keep == nullptr || keep[j] != 0 ? value : kMinusInfinity;
+  if (shared || stride == 1) {
+    MaskOfKeys(args, bias_of(first), keep_of(first), 0, args.keys, to);
+    return {.values = to, .is_row = true};
+  }
+  const F32 d;
+  const VF one = hn::Set(d, 1.0f);
+  const bool as_it_is =
+      args.keep == nullptr && args.key_bias == nullptr && args.lowest_bias == kMinusInfinity;
+  constexpr int64_t kKeys = 64;
+  HWY_ALIGN float some[kLanes * kKeys];
+  for (int64_t group = 0; group < stride; group += kLanes) {
+    const float* rows[kLanes];
+    const auto query_of = [&](int64_t i) { return first + std::min(group + i, live - 1); };
+    if (as_it_is) {
+      for (int64_t i = 0; i < kLanes; ++i) rows[i] = bias_of(query_of(i));
+      TransposeRows(d, rows, args.keys, one, to + group, stride);
+      continue;
+    }
+    for (int64_t i = 0; i < kLanes; ++i) rows[i] = some + i * kKeys;
+    for (int64_t key = 0; key < args.keys; key += kKeys) {
+      const int64_t count = std::min(kKeys, args.keys - key);
+      for (int64_t i = 0; i < kLanes; ++i) {
+        MaskOfKeys(args, bias_of(query_of(i)), keep_of(query_of(i)), key, count, some + i * kKeys);
+      }
+      TransposeRows(d, rows, count, one, to + key * stride + group, stride);
     }
   }
-  if (!shared) {
-    for (int64_t j = 0; j < args.keys; ++j) {
-      for (int64_t i = live; i < stride; ++i) to[j * stride + i] = 0;
+  return {.values = to, .is_row = false};
+}
+
+// Of a mask of `vectors` vectors of queries. All keys where some query sees none by its mask: its
+// weights are then what its scores make of them.
+HWY_MAYBE_UNUSED HWY_NOINLINE KeyRange SeenKeys(const BlockMask& mask, int64_t keys,
+                                                int64_t vectors) {
+  const KeyRange all = {0, keys};
+  if (mask.values == nullptr) return all;
+  const F32 d;
+  const VF hidden = hn::Set(d, kHidden);
+  KeyRange range = {keys, 0};
+  const auto add = [&](int64_t begin, int64_t end) {
+    range.begin = std::min(range.begin, begin);
+    range.end = std::max(range.end, end);
+  };
+  if (mask.is_row) {
+    // To whole vectors.
+    VF highest = hn::Set(d, kMinusInfinity);
+    for (int64_t j = 0; j < keys; j += kLanes) {
+      const int64_t count = std::min<int64_t>(kLanes, keys - j);
+      const VF values = count == kLanes ? hn::LoadU(d, mask.values + j)
+                                        : hn::IfThenElse(hn::FirstN(d, static_cast<size_t>(count)),
+                                                         LoadPart(d, mask.values + j, count),
+                                                         hn::Set(d, kMinusInfinity));
+      highest = hn::Max(highest, values);
+      if (!hn::AllTrue(d, hn::Le(values, hidden))) add(j, j + count);
     }
+    return hn::GetLane(hn::MaxOfLanes(d, highest)) >= kSeen ? range : all;
   }
-  return {.values = to, .is_row = shared};
+  for (int64_t v = 0; v < vectors; ++v) {
+    VF highest = hn::Set(d, kMinusInfinity);
+    const float* HWY_RESTRICT values = mask.values + v * kLanes;
+    for (int64_t j = 0; j < keys; ++j, values += vectors * kLanes) {
+      const VF value = hn::Load(d, values);
+      highest = hn::Max(highest, value);
+      if (!hn::AllTrue(d, hn::Le(value, hidden))) add(j, j + 1);
+    }
+    if (!hn::AllTrue(d, hn::Ge(highest, hn::Set(d, kSeen)))) return all;
+  }
+  return range;
 }
 
 // Asks for what lies behind rows [first, first + rows) of Q, K and V: where a row holds all heads

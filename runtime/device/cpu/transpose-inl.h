@@ -34,10 +34,11 @@ HWY_INLINE VF LoadQuarters(const float* const* rows, int i, int64_t column) {
 template <class Last>
 HWY_INLINE void TransposeBy(F32 d, const float* const* rows, int64_t columns, const Last& last,
                             float* HWY_RESTRICT to, int64_t stride) {
-  int64_t column = 0;
+  int64_t whole = 0;  // columns, by fours
 #if HWY_TARGET != HWY_SCALAR
   const hn::Repartition<double, F32> dd;
-  for (; column + 4 <= columns; column += 4) {
+  whole = columns / 4 * 4;
+  for (int64_t column = 0; column < whole; column += 4) {
     const VF v0 = LoadQuarters(rows, 0, column), v1 = LoadQuarters(rows, 1, column);
     const VF v2 = LoadQuarters(rows, 2, column), v3 = LoadQuarters(rows, 3, column);
     // A transposition of 4 x 4 within each block.
@@ -52,7 +53,7 @@ HWY_INLINE void TransposeBy(F32 d, const float* const* rows, int64_t columns, co
     hn::StoreU(last(hn::BitCast(d, hn::InterleaveUpper(dd, high01, high23))), d, out + 3 * stride);
   }
 #endif
-  for (; column < columns; ++column) {
+  for (int64_t column = whole; column < columns; ++column) {
     HWY_ALIGN float lanes[HWY_LANES(float)];
     for (size_t i = 0; i < HWY_LANES(float); ++i) lanes[i] = rows[i][column];
     hn::StoreU(last(hn::Load(d, lanes)), d, to + column * stride);

@@ -283,6 +283,36 @@ TEST_P(AttentionTest, MaskedKeysBehindTheOthersChangeNoBit) {
   }
 }
 
+// What a block's queries do not see, in front and behind, is not computed: a causal mask and a
+// window. Their masks may be the lowest number or -inf; what is only low is computed.
+TEST_P(AttentionTest, KeysThatAMaskHidesFromAllQueriesWeighNothing) {
+  for (int64_t window : {1, 7, 40, 500}) {
+    for (float hidden : {-HUGE_VALF, std::numeric_limits<float>::lowest(), -1e4f}) {
+      for (int64_t queries : {5, 48, 130}) {
+        Head head(queries, queries, 32, 32, Mask::kBiasPerQuery, 31);
+        for (int64_t i = 0; i < queries; ++i) {
+          for (int64_t j = 0; j < queries; ++j) {
+            if (j > i || j <= i - window) head.bias[i * queries + j] = hidden;
+          }
+        }
+        head.Run(kernels(), 0, queries);
+        Check(head);
+      }
+    }
+  }
+}
+
+// A query that sees no key by a finite mask attends to all of them, beside others that do not.
+TEST_P(AttentionTest, QueryWithoutAVisibleKeyAttendsToAll) {
+  Head head(50, 60, 16, 16, Mask::kBiasPerQuery, 37);
+  for (int64_t i = 0; i < 50; ++i) {
+    for (int64_t j = i == 20 ? 0 : 10; j < 60; ++j) head.bias[i * 60 + j] = -1e30f;
+  }
+  for (int64_t j = 0; j < 60; ++j) head.bias[20 * 60 + j] = std::numeric_limits<float>::lowest();
+  head.Run(kernels(), 0, 50);
+  Check(head);
+}
+
 TEST_P(AttentionTest, InfiniteValueReachesEveryQuery) {
   Head head(33, 100, 32, 32, Mask::kNone, 1);
   head.v[50 * head.stride + 3] = std::numeric_limits<float>::infinity();
