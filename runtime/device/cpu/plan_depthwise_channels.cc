@@ -1,5 +1,5 @@
-// Convolutions of each channel by itself over planes that are narrower than a vector, and of long
-// windows over planes of one row. Such planes are turned, the convolution goes over several
+// Convolutions of each channel by itself over planes that leave vectors of a row empty, and of
+// large windows over small planes. Such planes are turned, the convolution goes over several
 // channels at once, and its results are turned back. See channel_planes.h; other planes are those
 // of plan_depthwise.cc, whose sums are the same to the bit.
 #include <algorithm>
@@ -7,19 +7,24 @@
 #include "runtime/device/cpu/channel_planes.h"
 #include "runtime/device/cpu/conv_finish.h"
 #include "runtime/device/cpu/plan.h"
+#include "runtime/device/cpu/planes.h"
 #include "runtime/device/cpu/transpose.h"
 
 namespace reprise::cpu {
 namespace {
 
 constexpr size_t kMaxDims = 2;
-// Of the planes of a vector of channels, in floats: they stay in the first-level cache.
-constexpr int64_t kMaxFloats = 8 << 10;
-// Of wider planes vectors of a row are full enough.
-constexpr int64_t kMostColumns = 10;
-// A plane of one row is turned for windows of so many taps: in place each tap of a vector of
-// windows is a load across two lines of the cache.
-constexpr int64_t kFewestRowTaps = 8;
+// Of the planes of a vector of channels, in floats: they stay in the second-level cache.
+constexpr int64_t kMaxFloats = 32 << 10;
+// What turning pays by, in cycles as measured on an AMD Zen 5: a multiply-add of several channels,
+// an element on its way in or out; a multiply-add of a vector of a row, in place, where windows
+// move by one, by more, or along one dim, whose taps are loads across two lines of the cache; and
+// what such a vector takes besides.
+constexpr double kTurnedStep = 0.9, kTurnedElement = 0.43;
+constexpr double kInPlaceStep = 1.1, kStridedStep = 1.85, kRowStep = 2.2, kInPlaceVector = 5;
+constexpr double kCopiedElement = 0.3, kGatheredElement = 1.5;
+// In a model planes come from farther away, so that turning has to gain more than a little.
+constexpr double kWorthwhile = 1.25;
 // Windows of one row at a time.
 constexpr int64_t kMostRowWindows = 128;
 
@@ -48,6 +53,23 @@ struct DepthwiseChannelsParams {
     return turned_floats() + padded_floats() + planes.out.rows * planes.out.columns * lanes();
   }
 };
+
+// Whether several channels at once take less than one after the other.
+bool TurningPays(const CpuTarget& target, const Strips& s, int64_t lanes) {
+  const auto out = static_cast<double>(s.out.rows * s.out.columns);
+  const auto in = static_cast<double>(s.in.rows * s.in.columns);
+  const auto taps = static_cast<double>(s.num_taps());
+  const auto vectors = static_cast<double>(s.out.rows * ((s.out.columns + lanes - 1) / lanes));
+  const double step = s.IsRow()                                       ? kRowStep
+                      : std::max(s.stride.rows, s.stride.columns) > 1 ? kStridedStep
+                                                                      : kInPlaceStep;
+  const double copied = PlaneKernelsFor(target.isa).convolve(s) != nullptr ? 0
+                        : s.stride.columns > 2                             ? kGatheredElement
+                                                                           : kCopiedElement;
+  const double turned =
+      kTurnedStep * out * taps / static_cast<double>(lanes) + kTurnedElement * (in + out);
+  return kWorthwhile * turned < vectors * (step * taps + kInPlaceVector) + copied * in;
+}
 
 // The turned planes at `turned` into the middle of those at `padded`. What lies around stays.
 void CopyInside(const DepthwiseChannelsParams& p, const float* turned, float* padded) {
@@ -153,19 +175,13 @@ std::vector<Candidate> PlanDepthwiseChannels(const CpuTarget& target, const Node
   p.kernels = &ChannelKernelsFor(target.isa);
   p.strips = StripsOf(windows, spatial);
   p.strips.strip = p.strips.out;
-  const int64_t columns = std::max(p.strips.in.columns, p.strips.out.columns);
-  const bool narrow = columns < p.lanes() && columns <= kMostColumns;
-  if (p.strips.IsRow() && !narrow) {
-    if (p.strips.num_taps() < kFewestRowTaps) return {};
-    p.strips.strip.columns = Even(p.strips.out.columns, kMostRowWindows);
-  } else if (!narrow) {
-    return {};
-  }
-  p.planes = ChannelPlanesOf(p.strips, p.lanes());
   if (p.lanes() == 1 || p.strips.num_taps() == 1 || x[1] < p.lanes() ||
-      p.scratch_floats() > kMaxFloats) {
+      !TurningPays(target, p.strips, p.lanes())) {
     return {};
   }
+  if (p.strips.IsRow()) p.strips.strip.columns = Even(p.strips.out.columns, kMostRowWindows);
+  p.planes = ChannelPlanesOf(p.strips, p.lanes());
+  if (p.scratch_floats() > kMaxFloats) return {};
   p.transpose = TransposeFor(target.isa);
   p.finish = ConvFinishFor(target.isa);
   p.activation = *activation;
