@@ -91,14 +91,17 @@ std::vector<LengthCase> FloatMaskCases(const LengthCase& like, CountingPlaces le
 std::vector<LengthCase> LengthCases(const ProbeOptions& options, CountingPlaces level,
                                     bool confirming) {
   std::vector<LengthCase> cases;
-  const std::vector<int64_t>& sizes = options.padded_sizes;
+  // Nothing is padded to the smallest length that the model takes, or less.
+  const int64_t smallest = std::max<int64_t>(1, options.smallest);
+  std::vector<int64_t> sizes;
+  absl::c_copy_if(options.padded_sizes, std::back_inserter(sizes),
+                  [&](int64_t size) { return size > smallest; });
   for (size_t s = 0; s < sizes.size(); ++s) {
     const Place place = confirming             ? Place::kSecondLook
                         : s == 0               ? options.brief ? Place::kBrief : Place::kFirst
                         : s + 1 < sizes.size() ? Place::kMiddle
                                                : Place::kLast;
-    const std::vector<int64_t> lengths =
-        Lengths(sizes[s], std::max<int64_t>(1, options.smallest), place);
+    const std::vector<int64_t> lengths = Lengths(sizes[s], smallest, place);
     for (int64_t length : lengths) {
       LengthCase c;
       c.length = length;
@@ -117,7 +120,7 @@ std::vector<LengthCase> LengthCases(const ProbeOptions& options, CountingPlaces 
   for (int i = 0; confirming && !sizes.empty() && i < options.sweeps; ++i) {
     LengthCase c;
     c.padded = sizes.front();
-    c.length = std::max({c.padded / 2, options.smallest, int64_t{1}});
+    c.length = std::max(c.padded / 2, smallest);
     // Rows of one token alone are quiet: little is enough to be heard beside them.
     c.content = {.patterns = PatternsOf(i, level),
                  .one_id = i % 2 == 0,

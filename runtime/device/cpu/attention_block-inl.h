@@ -31,7 +31,8 @@ constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
 constexpr float kLowestExponent = -60.0f;
 
 // At or below kHidden a mask hides its key from a query that sees others, whose masks are kSeen or
-// more: the weight is 0 to the bit, whatever the scores are.
+// more: the weight is 0 to the bit for all scores below 1e29. What is infinite or no number in a
+// hidden key or value reaches those queries alone whose blocks have it.
 constexpr float kHidden = -1e30f, kSeen = -1e20f;
 
 // What is added to a block's scores.

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "runtime/certify/length_cases.h"
 #include "runtime/certify/numbers.h"
 #include "runtime/certify/probe.h"
 #include "tests/runtime/certify/length_models.h"
@@ -21,6 +22,24 @@ using toy::Softmax;
 // Padding shows only beyond the sizes of the first look.
 Outputs SoftmaxWhenLong(const Inputs& inputs) {
   return inputs[0].shape()[1] < 100 ? CumSum(inputs) : Softmax(inputs);
+}
+
+// A window of 31 takes no shorter length: a bucket of 16 is not padded to, nor is one of 31.
+TEST(ConfirmLengthTest, LengthsBelowTheSmallestAreNeitherTakenNorPaddedTo) {
+  ProbeOptions options = Options();
+  options.padded_sizes = {16, 31, 32, 64, 128};
+  options.smallest = 31;
+  options.sweeps = 4;
+  for (const bool confirming : {false, true}) {
+    const std::vector<LengthCase> cases = LengthCases(options, CountingPlaces::kOne, confirming);
+    EXPECT_GE(cases.size(), 3u);
+    for (const LengthCase& c : cases) {
+      EXPECT_GE(c.length, 31);
+      EXPECT_LT(c.length, c.padded);
+    }
+  }
+  options.padded_sizes = {16};
+  EXPECT_THAT(LengthCases(options, CountingPlaces::kOne, /*confirming=*/true), testing::IsEmpty());
 }
 
 TEST(ConfirmLengthTest, ConfirmingLooksAtLongerLengths) {
