@@ -90,7 +90,7 @@ HWY_INLINE void CopyPhases(const float* HWY_RESTRICT x, int64_t columns, int64_t
   for (int64_t phase = 0; phase < phases; ++phase, to += phase_floats) {
     const int64_t first = std::max(i, before(0, phase));
     const int64_t last = std::max(first, before(columns, phase));
-    const float* const from = x + left + phase;
+    const float* const from = x == nullptr ? nullptr : x + left + phase;
     std::fill(to + i, to + first, 0.0f);
     for (int64_t at = first; at < last; ++at) to[at] = from[at * stride];
     std::fill(to + last, to + line, 0.0f);
