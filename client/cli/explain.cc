@@ -145,6 +145,13 @@ void PrintModel(const v1::ExplainModelResponse& model) {
               ? absl::StrCat("; a request with a row ", guard.exact_rows(), " runs exact").c_str()
               : "");
     }
+    // One that is a guard besides is told of above.
+    if (axis.together_size() > 1 || (axis.together_size() == 1 && axis.guards().empty())) {
+      std::printf("    masks    %s: a request in which %s runs exact\n",
+                  absl::StrJoin(axis.together(), ", ").c_str(),
+                  axis.together_size() > 1 ? "more than one of them hides positions, or one all,"
+                                           : "it hides all positions");
+    }
     if (!axis.free_inputs().empty()) {
       std::printf("    free     %s: whatever the padding holds, answers are the same\n",
                   absl::StrJoin(axis.free_inputs(), ", ").c_str());

@@ -125,6 +125,28 @@ Structure StructureOf(const Shape& shape, const std::vector<double>& values, int
   return causal ? Structure::kKeepsFirst : Structure::kAny;
 }
 
+// What whole lines of a table along `key` hold, where it does not say the same of every query.
+TableLines LinesOf(const Shape& shape, const std::vector<double>& values, int64_t key) {
+  TableLines lines;
+  const int64_t size = shape[key], stride = Strides(shape)[key];
+  bool varies = false;
+  for (size_t e = 0; e < values.size(); ++e) {
+    if (static_cast<int64_t>(e) / stride % size != 0) continue;
+    TableLines line = {.zeros = true, .ones = true, .hidden = true};
+    for (int64_t i = 0; i < size; ++i) {
+      const double value = values[e + i * stride];
+      line.zeros &= value == 0;
+      line.ones &= value == 1;
+      line.hidden &= value <= ops::kWeakestMask;
+      varies = varies || !SameNumber(value, values[i * stride]);
+    }
+    lines.zeros |= line.zeros;
+    lines.ones |= line.ones;
+    lines.hidden |= line.hidden;
+  }
+  return varies ? lines : TableLines();
+}
+
 // A constant that both sizes have: with positions where one is the beginning of the other.
 AxisFlowValue FlowOfConstant(const Tensor& small, const Tensor& large,
                              const AxisFlowOptions& options) {
@@ -181,9 +203,14 @@ AxisFlowValue FlowOfConstant(const Tensor& small, const Tensor& large,
       positions.padding = ValueBehind(b, larger, positions.dim, flow.along[0].dim);
     }
   }
-  if (flow.along.size() == 2 && !options.is_batch) {
+  if (options.is_batch) return flow;
+  // Queries of another axis than the keys lie along another dim.
+  if (flow.along.size() == 2) {
     flow.structure = StructureOf(b, larger, flow.along[0].dim, flow.along[1].dim);
+  } else if (flow.along.size() == 1 && flow.along[0].dim > 0) {
+    flow.structure = StructureOf(b, larger, flow.along[0].dim - 1, flow.along[0].dim);
   }
+  if (!flow.along.empty()) flow.lines = LinesOf(b, larger, flow.along.back().dim);
   return flow;
 }
 
@@ -220,6 +247,17 @@ AxisFlowValue FlowOfParameter(const ParameterExpr& small, const ParameterExpr& l
   return flow;
 }
 
+// Inputs whose numbers may hide positions: masks, and floats with nothing inside a position, which
+// may be added to scores.
+std::set<std::string> HidersIn(const Value& value, const AxisFlowValue& flow) {
+  if (flow.along.empty()) return {};
+  const Shape& shape = *value.shape;
+  const bool lies_as_mask = std::all_of(shape.begin() + flow.along.back().dim + 1, shape.end(),
+                                        [](int64_t size) { return size == 1; });
+  const bool hides = flow.source == Source::kGuards || (IsFloating(value.dtype) && lies_as_mask);
+  return hides ? std::set<std::string>{value.name} : std::set<std::string>();
+}
+
 AxisFlowValue FlowOfInput(const Value& small, const Value& large, const AxisFlowOptions& options) {
   const auto guard = options.guards.find(small.name);
   const bool guarded = guard != options.guards.end();
@@ -242,6 +280,7 @@ AxisFlowValue FlowOfInput(const Value& small, const Value& large, const AxisFlow
   }
   // What has no positions is not padded.
   if (flow.along.empty()) flow.source = Source::kGuards;
+  flow.hiders = HidersIn(small, flow);
   return flow;
 }
 
@@ -268,7 +307,7 @@ class Walk {
       flows_[small_.inputs()[i]] = FlowOfInput(value, other, options_);
     }
     AxisFinding doubt;
-    CountingPlaces must_count = CountingPlaces::kNone;
+    MaskNeeds needs;
     for (size_t i = 0; i < nodes.size(); ++i) {
       const Node& node = small_.node(nodes[i]);
       const Node& other = large_.node(larger[i]);
@@ -276,12 +315,12 @@ class Walk {
       AxisContext context(small_, large_, node, other, options_, flows_);
       Visit(node, other, context);
       if (context.finding().verdict == Verdict::kMixes) return context.finding();
-      must_count = std::max(must_count, context.finding().must_count);
+      needs.Join(context.finding().needs);
       if (doubt.verdict == Verdict::kProved) doubt = context.finding();
     }
     const AxisFinding outputs = CheckOutputs();
     if (outputs.verdict > doubt.verdict) doubt = outputs;
-    doubt.must_count = must_count;
+    doubt.needs = std::move(needs);
     return doubt;
   }
 

@@ -22,6 +22,10 @@ struct AxisCertificate {
   // with that of the request, a row that masks its first position does. What is not here may hold
   // anything.
   std::map<std::string, CountingPlaces> must_count;
+  // Inputs that hide keys of one softmax together, guards or floats that are added to scores: in a
+  // request that is padded at most one of them hides any, and what that one leaves counts at these
+  // places of every line. Floats hide with what is as low as the weakest mask.
+  std::map<std::string, CountingPlaces> together;
   // The ops alone show it: what was measured at a few sizes holds at any.
   bool proved = false;
   // The first node that lets one position see another, and how: "node '/pool/ReduceMean'
@@ -33,6 +37,9 @@ struct AxisCertificate {
   std::string reason;
   // Runs of the model that it took.
   int runs = 0;
+
+  // Some masks forbid padding.
+  bool asks_of_masks() const { return !must_count.empty() || !together.empty(); }
 
   friend bool operator==(const AxisCertificate&, const AxisCertificate&) = default;
 };

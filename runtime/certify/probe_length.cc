@@ -356,6 +356,7 @@ absl::StatusOr<AxisCertificate> LengthProbe::Confirm(const AxisCertificate& cert
     certificate_.certified = certificate_.proved = false;
     certificate_.guards.clear();
     certificate_.must_count.clear();
+    certificate_.together.clear();
     certificate_.reason = failure_;
   } else {
     absl::StrAppend(&certificate_.reason, "; the same at ",

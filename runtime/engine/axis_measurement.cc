@@ -115,15 +115,16 @@ void AxisMeasurement::AskOfMasks() {
   bound.guards = prober_.WithMasks(axis_.symbol, ranges_, bound.guards);
   if (bound.guards != certificate.guards) {
     const AxisFinding asked = Ask(bound);
-    if (asked.must_count > finding_.must_count) {
+    if (!asked.needs.Within(finding_.needs)) {
       certificate.guards = bound.guards;
-      finding_.must_count = asked.must_count;
+      finding_.needs.Join(asked.needs);
     }
   }
-  if (finding_.must_count == CountingPlaces::kNone) return;
+  certificate.together = finding_.needs.together;
+  if (finding_.needs.places == CountingPlaces::kNone) return;
   for (const std::string& mask : prober_.MaskGuards(ranges_, certificate)) {
     CountingPlaces& places = certificate.must_count[mask];
-    places = std::max(places, finding_.must_count);
+    places = std::max(places, finding_.needs.places);
   }
 }
 
@@ -158,6 +159,7 @@ void AxisMeasurement::Join() {
     // Rows of one kind show too little.
     certificate.certified = false;
     certificate.must_count.clear();
+    certificate.together.clear();
     certificate.reason =
         absl::StrCat("only rows without the fill value could be padded, and ", certificate.mixing);
     return;

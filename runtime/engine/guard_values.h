@@ -5,7 +5,9 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 
+#include "absl/types/span.h"
 #include "runtime/engine/request.h"
 #include "runtime/graph/dtype.h"
 #include "runtime/ops/axis_rule.h"
@@ -15,6 +17,14 @@ namespace reprise {
 // Whether every line of `tensor` along `axis_dim` holds something other than `fill` at `places`.
 bool EveryRowCounts(CountingPlaces places, double fill, DType dtype, const InputTensor& tensor,
                     size_t axis_dim);
+
+// What an input hides of the keys that lie along its `axis_dims`.
+enum class Hiding { kNothing, kSome, kTooMuch };
+
+// Some, where `places` of every line are left. What hides is `fill`, where there is one, and a
+// float so low that it is a mask, or no number, when it is added to scores.
+Hiding HidingOf(CountingPlaces places, std::optional<double> fill, DType dtype,
+                const InputTensor& tensor, absl::Span<const size_t> axis_dims);
 
 // Whether a guard holds nothing but what its certificate looked at: masks and ids no number below
 // the fill value (and zero), which would be hidden deeper than padding, or counted from the end;

@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "runtime/certify/size_numbers.h"
 #include "runtime/passes/passes.h"
 #include "runtime/passes/specialize.h"
@@ -18,6 +19,10 @@ constexpr std::pair<int64_t, int64_t> kSizes[] = {{19, 23}, {7, 11}, {64, 96}, {
 // Of the other axes; the batch has kOtherBatch.
 constexpr int64_t kOthers[] = {5, 16, 64, 224};
 constexpr int64_t kOtherBatch = 3;
+// Of those at which the axis is looked at once more, the first that the model takes. Caches of each
+// layer are no other axes for a table.
+constexpr int64_t kWide[] = {512, 224, 64};
+constexpr int64_t kMostOthers = 4;
 constexpr int64_t kHighBatch = 7;
 // A request may have more of the other axes than any bucket.
 constexpr int64_t kLargestRequest = 1 << 20;
@@ -31,7 +36,7 @@ class Finder {
     if (walked.verdict == Verdict::kMixes || !MayHoldSizeChoices(question_.graph)) return walked;
     AxisFinding chosen =
         FindSizeChoices(question_.sampler.Ask(question_.position, question_.largest));
-    chosen.must_count = walked.must_count;
+    chosen.needs = walked.needs;
     return chosen.verdict > walked.verdict ? chosen : walked;
   }
 
@@ -62,15 +67,34 @@ class Finder {
 
   AxisFinding Look(int64_t small, const Graph& a, int64_t large, const Graph& b,
                    int64_t other) const {
-    const AxisFinding first = Compare(small, a, large, b);
-    if (first.verdict != Verdict::kProved || question_.largest <= large) return first;
+    AxisFinding finding = Compare(small, a, large, b);
+    if (finding.verdict == Verdict::kMixes) return finding;
+    LookWide(small, large, other, finding);
+    if (finding.verdict == Verdict::kMixes || question_.largest <= large) return finding;
     const auto longest = At(question_.largest, other);
-    if (!longest.ok()) {
-      return {Verdict::kUndecided, "the model", "could not be read at its largest bucket"};
+    Join(finding, longest.ok() ? Compare(small, a, question_.largest, *longest)
+                               : AxisFinding{Verdict::kUndecided, "the model",
+                                             "could not be read at its largest bucket"});
+    return finding;
+  }
+
+  // Many queries of few keys: a table may leave some of them none.
+  void LookWide(int64_t small, int64_t large, int64_t other, AxisFinding& finding) const {
+    const auto others =
+        absl::c_count_if(question_.axes, [](const ModelAxis& axis) { return !axis.is_batch; }) - 1;
+    if (question_.axes[question_.position].is_batch || others < 1 || others > kMostOthers) return;
+    for (const int64_t wide : kWide) {
+      if (wide <= other) return;
+      const auto a = At(small, wide), b = At(large, wide);
+      if (a.ok() && b.ok()) return Join(finding, Compare(small, *a, large, *b));
     }
-    AxisFinding second = Compare(small, a, question_.largest, *longest);
-    second.must_count = std::max(first.must_count, second.must_count);
-    return second;
+  }
+
+  static void Join(AxisFinding& finding, const AxisFinding& other) {
+    MaskNeeds needs = finding.needs;
+    needs.Join(other.needs);
+    if (other.verdict > finding.verdict) finding = other;
+    finding.needs = std::move(needs);
   }
 
   AxisFinding Compare(int64_t small, const Graph& a, int64_t large, const Graph& b) const {

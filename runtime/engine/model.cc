@@ -25,6 +25,18 @@ constexpr int64_t kMostElements = int64_t{1} << 50;
 // Of one input, when its row is repeated.
 constexpr int64_t kMostSpreadBytes = int64_t{64} << 20;
 
+// Dims of the axis, or that follow from it, as that of a mask over cached and new positions does.
+std::vector<size_t> DimsAlong(const ModelIo& input, const ModelAxis& axis) {
+  std::vector<size_t> dims;
+  for (size_t d = 0; d < input.dims.size(); ++d) {
+    const std::string& symbol = input.dims[d].symbol;
+    const bool along =
+        symbol == axis.symbol || absl::c_linear_search(ExpressionSymbols(symbol), axis.symbol);
+    if (along) dims.push_back(d);
+  }
+  return dims;
+}
+
 }  // namespace
 
 bool Model::batches_requests() const {
@@ -247,26 +259,30 @@ const std::string& Model::InputWithAxis(const std::string& symbol) const {
 bool Model::MasksAllowPadding(const Request& request) const {
   for (const ModelAxis& axis : axes_) {
     const AxisCertificate& certificate = axis.certificate;
+    int hiding = 0;  // of those that hide together
     for (size_t i = 0; i < inputs_.size(); ++i) {
-      const auto counts = certificate.must_count.find(inputs_[i].name);
+      const ModelIo& input = inputs_[i];
+      const auto counts = certificate.must_count.find(input.name);
+      const auto together = certificate.together.find(input.name);
       const bool counted = counts != certificate.must_count.end();
-      if (!counted && !absl::c_linear_search(certificate.guards, inputs_[i].name)) continue;
-      // A dim that follows from the axis, as that of a mask over cached and new positions, as well.
-      const auto along = [&](const Dim& dim) {
-        return dim.symbol == axis.symbol ||
-               absl::c_linear_search(ExpressionSymbols(dim.symbol), axis.symbol);
-      };
-      if (absl::c_none_of(inputs_[i].dims, along)) continue;
-      const auto fill = options_.fills.find(inputs_[i].name);
-      const double filled = fill == options_.fills.end() ? 0 : fill->second;
-      const bool is_mask = IsFloating(inputs_[i].dtype) ? counted : mask_inputs_.contains(i);
-      if (!HoldsWhatWasProved(inputs_[i].dtype, request.inputs[i], filled, is_mask)) return false;
-      for (size_t d = 0; counted && d < inputs_[i].dims.size(); ++d) {
-        if (!along(inputs_[i].dims[d])) continue;
-        if (!EveryRowCounts(counts->second, filled, inputs_[i].dtype, request.inputs[i], d)) {
-          return false;
-        }
-      }
+      const bool guards = counted || absl::c_linear_search(certificate.guards, input.name);
+      if (!guards && together == certificate.together.end()) continue;
+      const std::vector<size_t> dims = DimsAlong(input, axis);
+      if (dims.empty()) continue;
+      const auto known_fill = options_.fills.find(input.name);
+      const double fill = known_fill == options_.fills.end() ? 0 : known_fill->second;
+      const InputTensor& tensor = request.inputs[i];
+      const bool is_mask = IsFloating(input.dtype) ? counted : mask_inputs_.contains(i);
+      if (guards && !HoldsWhatWasProved(input.dtype, tensor, fill, is_mask)) return false;
+      const bool all_count = !counted || absl::c_all_of(dims, [&](size_t dim) {
+        return EveryRowCounts(counts->second, fill, input.dtype, tensor, dim);
+      });
+      if (!all_count) return false;
+      if (together == certificate.together.end()) continue;
+      const Hiding hides = HidingOf(together->second, guards ? std::optional(fill) : std::nullopt,
+                                    input.dtype, tensor, dims);
+      if (hides == Hiding::kTooMuch) return false;
+      if (hides == Hiding::kSome && ++hiding > 1) return false;
     }
   }
   return true;
@@ -277,7 +293,7 @@ absl::Status Model::LookAtFiles() const { return owner_->parameters().LookAtFile
 bool Model::packs_any_mask() const {
   if (packing_ == nullptr || !packing_->takes_any_mask()) return false;
   return std::all_of(axes_.begin(), axes_.end(), [&](const ModelAxis& axis) {
-    if (axis.is_batch && !axis.certificate.must_count.empty()) return false;
+    if (axis.is_batch && axis.certificate.asks_of_masks()) return false;
     return axis.certificate.proved || packs_whole_requests() || any_mask_measured_;
   });
 }

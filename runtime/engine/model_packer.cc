@@ -82,12 +82,14 @@ void ModelPacker::Pack(Model& model, absl::StatusOr<std::unique_ptr<Packing>> pa
 
 void ModelPacker::PackByRequest(Model& model, absl::StatusOr<RequestProof::Found> found) const {
   if (!found.ok()) {
-    Refuse(model, absl::StrCat(AxisInTheWay(model), "; with ranges and ends of each request by itself: ",
-                               std::string(found.status().message())));
+    Refuse(model,
+           absl::StrCat(AxisInTheWay(model), "; with ranges and ends of each request by itself: ",
+                        std::string(found.status().message())));
     return;
   }
   for (size_t i = 0; i < model.axes_.size(); ++i) {
     model.axes_[i].certificate.must_count = std::move(found->must_count[i]);
+    model.axes_[i].certificate.together = std::move(found->together[i]);
   }
   PackByRequest(model, std::move(found->packing), found->reason);
 }

@@ -38,7 +38,7 @@ void RefuseOddOutputs(absl::Span<const OutputShape> outputs, size_t batch,
 bool AsksOfMasks(const Model& model) {
   if (model.packing() == nullptr || !model.packing()->takes_any_mask()) return false;
   return absl::c_any_of(model.axes(), [](const ModelAxis& axis) {
-    return !axis.certificate.proved && !axis.certificate.must_count.empty();
+    return !axis.certificate.proved && axis.certificate.asks_of_masks();
   });
 }
 

@@ -43,7 +43,9 @@ absl::StatusOr<RequestProof::Found> RequestProof::Run(
   const std::vector<std::string> replaced = ScaleByRequest(by_request);
   const size_t axes = model_.axes().size();
   std::vector<AxisFinding> findings(axes);
-  Found found = {.must_count = std::vector<std::map<std::string, CountingPlaces>>(axes)};
+  Found found;
+  found.must_count.resize(axes);
+  found.together.resize(axes);
   // Nothing is run of this graph: its ranges would be those of whatever lies in a tensor.
   ProberLanes read(model_, by_request, context_);
   RETURN_IF_ERROR(read.ForEach(axes, [&](size_t i, const PaddingProber& prober) {
@@ -51,9 +53,10 @@ absl::StatusOr<RequestProof::Found> RequestProof::Run(
     AxisCertificate guess = {.axis = axis.label, .certified = true};
     if (!axis.is_batch) guess.guards = prober.WithMasks(axis.symbol, ranges, {});
     findings[i] = prober.MixingUnpadded(i, ranges, largest[i], guess);
-    if (findings[i].must_count != CountingPlaces::kNone) {
+    found.together[i] = findings[i].needs.together;
+    if (findings[i].needs.places != CountingPlaces::kNone) {
       for (const std::string& guard : prober.MaskGuards(ranges, guess)) {
-        found.must_count[i][guard] = findings[i].must_count;
+        found.must_count[i][guard] = findings[i].needs.places;
       }
     }
     return absl::OkStatus();

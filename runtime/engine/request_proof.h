@@ -40,7 +40,7 @@ class RequestProof {
     std::unique_ptr<Packing> packing;
     std::string reason;  // in words, for people
     // By axis: what the ops ask of the rows of masks.
-    std::vector<std::map<std::string, CountingPlaces>> must_count;
+    std::vector<std::map<std::string, CountingPlaces>> must_count, together;
   };
   // `lanes`: of the model; `largest`: bucket that it takes, by axis. The error says why requests
   // cannot be packed.

@@ -40,12 +40,17 @@ absl::StatusOr<AxisCertificate> AxisOf(const recipe::v1::StoredAxis& stored,
     RETURN_IF_ERROR(has_input(input));
     axis.guards.push_back(input);
   }
-  for (const recipe::v1::StoredCount& one : stored.must_count()) {
-    RETURN_IF_ERROR(has_input(one.input()));
-    const bool known = one.places() > 0 && one.places() <= static_cast<int>(CountingPlaces::kAll);
-    if (!known) return Damaged("places of a mask that there are not");
-    axis.must_count[one.input()] = static_cast<CountingPlaces>(one.places());
-  }
+  const auto take = [&](const auto& counts, std::map<std::string, CountingPlaces>& to) {
+    for (const recipe::v1::StoredCount& one : counts) {
+      RETURN_IF_ERROR(has_input(one.input()));
+      const bool known = one.places() > 0 && one.places() <= static_cast<int>(CountingPlaces::kAll);
+      if (!known) return Damaged("places of a mask that there are not");
+      to[one.input()] = static_cast<CountingPlaces>(one.places());
+    }
+    return absl::OkStatus();
+  };
+  RETURN_IF_ERROR(take(stored.must_count(), axis.must_count));
+  RETURN_IF_ERROR(take(stored.together(), axis.together));
   if (axis.proved && !axis.certified) return Damaged("that it is proved, and not certified");
   if (axis.reason.empty()) return Damaged("nothing about an axis");
   return axis;
@@ -105,11 +110,15 @@ std::string EncodeFindings(const StoredModelKey& key, const ModelId& id,
     to->set_label(axis.axis);
     to->set_certified(axis.certified);
     for (const std::string& guard : axis.guards) to->add_guards(guard);
-    for (const auto& [input, places] : axis.must_count) {
-      auto* one = to->add_must_count();
-      one->set_input(input);
-      one->set_places(static_cast<int32_t>(places));
-    }
+    const auto put = [](const std::map<std::string, CountingPlaces>& counts, auto* list) {
+      for (const auto& [input, places] : counts) {
+        recipe::v1::StoredCount* one = list->Add();
+        one->set_input(input);
+        one->set_places(static_cast<int32_t>(places));
+      }
+    };
+    put(axis.must_count, to->mutable_must_count());
+    put(axis.together, to->mutable_together());
     to->set_proved(axis.proved);
     to->set_mixing(axis.mixing);
     to->set_reason(axis.reason);

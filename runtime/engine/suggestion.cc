@@ -27,6 +27,7 @@ std::string RoomFor(const Model& model, RecipeCache::Why why, int64_t max_cache_
     case RecipeCache::Why::kMemory:
       return absl::StrCat("--recipe-cache-memory-mb ", 2 * Megabytes(max_cache_bytes));
     case RecipeCache::Why::kRetired:
+    case RecipeCache::Why::kUnload:
       break;
   }
   // Buckets that the traffic had left, and that came back.
@@ -104,7 +105,7 @@ std::string ForExactShape(const Model& model, const CaptureTarget& target) {
   for (size_t i = 0; i < model.axes().size(); ++i) {
     const ModelAxis& axis = model.axes()[i];
     const AxisCertificate certificate = model.CertificateOf(i);
-    counts = counts || (!certificate.must_count.empty() && !model.packs_any_mask());
+    counts = counts || (certificate.asks_of_masks() && !model.packs_any_mask());
     if (certificate.certified) continue;
     return model.options().no_padding.contains(axis.label)
                ? absl::StrCat("none: ", Line(absl::StrCat("padding.", axis.label), "off"),

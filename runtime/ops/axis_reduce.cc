@@ -206,6 +206,29 @@ void CumulativeAxis(AxisContext& context) {
   context.Set(0, std::move(flow));
 }
 
+namespace {
+
+// A query all of whose keys are hidden spreads its attention over what is padded as well. A table
+// may hide them all; masks may leave nothing of what a table, or another mask, leaves to it.
+void LeaveKeys(const Positions& positions, AxisContext& context) {
+  const AxisFlowValue& scores = context.input(0);
+  if (scores.lines.hidden) {
+    return context.Mix("normalises, where a table of the model hides every key of a query, over",
+                       /*guarded=*/false);
+  }
+  const Structure structure = scores.structure;
+  const CountingPlaces places = structure == Structure::kNone  ? CountingPlaces::kOne
+                                : structure == Structure::kAny ? CountingPlaces::kAll
+                                                               : CountingPlaces::kFirst;
+  // A mask that lies apart hides padding deeper than the first key.
+  const bool joined = structure > Structure::kApart;
+  if (joined && positions.guarded) context.MustCount(places);
+  const bool data_hides = scores.hiders.size() == 1 && !context.IsMask(*scores.hiders.begin());
+  if (joined || data_hides || scores.hiders.size() > 1) context.MustLeave(places);
+}
+
+}  // namespace
+
 // Softmax and its kin: what is masked gets exactly 0.
 void SoftmaxAxis(AxisContext& context) {
   const int64_t dim = context.Dim(context.attributes().Int("axis", -1));
@@ -216,12 +239,7 @@ void SoftmaxAxis(AxisContext& context) {
     if (here && !masked) {
       context.Mix("normalises over", MayBeMasked(positions), Weakness(positions));
     }
-    // Masks that leave nothing of what a table leaves to a query.
-    const Structure structure = context.input(0).structure;
-    if (masked && positions.guarded && structure > Structure::kApart) {
-      context.MustCount(structure == Structure::kKeepsFirst ? CountingPlaces::kFirst
-                                                            : CountingPlaces::kAll);
-    }
+    if (masked) LeaveKeys(positions, context);
     const bool zeros = masked && context.node().op == "Softmax";
     positions.padding = zeros ? PaddingValue::Constant(0) : PaddingValue::Unknown();
   }

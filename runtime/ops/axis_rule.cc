@@ -5,6 +5,7 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
+#include "runtime/ops/axis_rules.h"
 #include "runtime/ops/op.h"
 
 namespace reprise {
@@ -20,6 +21,20 @@ std::optional<std::vector<int64_t>> Integers(const Tensor* tensor) {
 }
 
 }  // namespace
+
+void MaskNeeds::Join(const MaskNeeds& other) {
+  places = std::max(places, other.places);
+  for (const auto& [input, left] : other.together) {
+    CountingPlaces& own = together[input];
+    own = std::max(own, left);
+  }
+}
+
+bool MaskNeeds::Within(const MaskNeeds& other) const {
+  MaskNeeds joint = other;
+  joint.Join(*this);
+  return joint == other;
+}
 
 const Positions* AxisFlowValue::At(int64_t dim) const {
   for (const Positions& positions : along) {
@@ -174,18 +189,23 @@ bool AxisContext::IsSettled() const {
   return !product || data <= 1;
 }
 
-Structure AxisContext::JointStructure() const {
+bool AxisContext::Carries(size_t i) const {
   static const auto* const kMoves = new std::set<absl::string_view>{
-      "Transpose", "Expand", "Slice", "Concat", "Split", "Tile", "Gather", "Trilu"};
+      "Transpose", "Expand", "Slice", "Split", "Tile", "Gather", "Trilu"};
+  const OpRow* row = FindOp(node_.op);
+  if (!has_input(i) || row->IsValueInput(i)) return false;
+  if (row->Has(kElementwise) || node_.op == "Concat") return true;
+  return i == 0 && (row->Has(kView) || kMoves->contains(node_.op));
+}
+
+Structure AxisContext::JointStructure() const {
   static const auto* const kKeepApart =
       new std::set<absl::string_view>{"Add", "Sub", "Mul", "Div", "Cast", "Identity", "Dropout"};
-  const OpRow* row = FindOp(node_.op);
-  const bool moves = row->Has(kView) || kMoves->contains(node_.op);
-  if (!moves && !row->Has(kElementwise)) return Structure::kNone;
+  const bool moves = !FindOp(node_.op)->Has(kElementwise);
   Structure joint = Structure::kNone;
   bool fresh = true, masked = false;  // the first key's keepers are tables; a mask meets them
   for (size_t i = 0; i < num_inputs(); ++i) {
-    if (!has_input(i) || row->IsValueInput(i)) continue;
+    if (!Carries(i)) continue;
     const AxisFlowValue& flow = input(i);
     joint = std::max(joint, flow.structure);
     fresh = fresh && (flow.structure != Structure::kKeepsFirst || flow.source == Source::kConstant);
@@ -197,6 +217,36 @@ Structure AxisContext::JointStructure() const {
   if (joint == Structure::kKeepsFirst && fresh && (adds || covers)) return Structure::kApart;
   if (joint == Structure::kApart && !moves && !kKeepApart->contains(node_.op)) {
     return Structure::kKeepsFirst;  // A cap brings what is hidden twice as high as the rest.
+  }
+  return joint;
+}
+
+// A condition of a choice of low numbers hides where it is true, or where it is not; so does one
+// that low numbers are multiplied by.
+TableLines AxisContext::JointLines() const {
+  TableLines joint;
+  for (size_t i = 0; i < num_inputs(); ++i) {
+    if (!Carries(i)) continue;
+    joint.zeros |= input(i).lines.zeros;
+    joint.ones |= input(i).lines.ones;
+    joint.hidden |= input(i).lines.hidden;
+  }
+  const auto is_low = [&](size_t i) { return Uniform(i).value_or(0) <= ops::kWeakestMask; };
+  const bool turns = node_.op == "Not" || (node_.op == "Sub" && Uniform(0) == 1);
+  if (turns) std::swap(joint.zeros, joint.ones);
+  if (node_.op == "Where") {
+    joint.hidden |= (is_low(1) && input(0).lines.ones) || (is_low(2) && input(0).lines.zeros);
+  }
+  if (node_.op == "Mul") {
+    joint.hidden |= (is_low(0) && input(1).lines.ones) || (is_low(1) && input(0).lines.ones);
+  }
+  return joint;
+}
+
+std::set<std::string> AxisContext::JointHiders() const {
+  std::set<std::string> joint;
+  for (size_t i = 0; i < num_inputs(); ++i) {
+    if (Carries(i)) joint.insert(input(i).hiders.begin(), input(i).hiders.end());
   }
   return joint;
 }
@@ -217,6 +267,8 @@ void AxisContext::Set(size_t output, AxisFlowValue flow, bool is_mask) {
   flow.nonnegative = IsNonnegative(output);
   flow.unbounded = MayBeUnbounded();
   flow.structure = std::max(flow.structure, JointStructure());
+  flow.lines = JointLines();
+  flow.hiders = JointHiders();
   const bool settled = IsSettled(), unknown_mask = AnyUnknownMask();
   for (Positions& positions : flow.along) {
     positions.settled = settled;
@@ -251,8 +303,12 @@ void AxisContext::Look(absl::string_view how, const Positions& positions) {
        absl::StrCat(how, " ", axis()));
 }
 
-void AxisContext::MustCount(CountingPlaces places) {
-  finding_.must_count = std::max(finding_.must_count, places);
+void AxisContext::MustCount(CountingPlaces places) { finding_.needs.Join({.places = places}); }
+
+void AxisContext::MustLeave(CountingPlaces places) {
+  for (const std::string& hider : input(0).hiders) {
+    finding_.needs.Join({.together = {{hider, places}}});
+  }
 }
 
 void AxisContext::SeeLength(absl::string_view how) {

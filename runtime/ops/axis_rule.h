@@ -62,6 +62,27 @@ struct Positions {
 // from it spreads its attention over all keys, the padding as well.
 enum class CountingPlaces { kNone, kOne, kFirst, kAll };
 
+// What masks of a padded request are asked for, so that no query is left with hidden keys alone.
+struct MaskNeeds {
+  CountingPlaces places = CountingPlaces::kNone;  // of every mask
+  // Inputs that hide keys of one softmax together. At most one of them may hide any, and what that
+  // one hides leaves these places.
+  std::map<std::string, CountingPlaces> together;
+
+  // Asks for what `other` asks for as well.
+  void Join(const MaskNeeds& other);
+  // Nothing is asked for that `other` does not ask for.
+  bool Within(const MaskNeeds& other) const;
+
+  friend bool operator==(const MaskNeeds&, const MaskNeeds&) = default;
+};
+
+// Whole lines of a table along the axis, each of which is a query's: what they hold.
+struct TableLines {
+  bool zeros = false, ones = false;  // some are false, or true, for every key
+  bool hidden = false;               // some hide every key
+};
+
 // What a table of queries and keys hides, whatever the masks say.
 enum class Structure {
   kNone,
@@ -87,6 +108,9 @@ struct AxisFlowValue {
   // Numbers that a client may choose have a say: not constants and counts of masks alone.
   bool chosen = false;
   Structure structure = Structure::kNone;
+  TableLines lines;  // of tables that have a say
+  // Inputs that may hide positions here: masks, and floats that lie as masks do.
+  std::set<std::string> hiders;
   // The node that averaged over the axis what padding holds zeros of: off by a factor that follows
   // the size, which the quotient of two such does not have.
   NodeId averaged = kNone;
@@ -106,8 +130,8 @@ struct AxisFinding {
   Verdict verdict = Verdict::kProved;
   std::string node;  // the first that makes the verdict: "node '/pool/ReduceMean' (ReduceMean)"
   std::string how;   // "averages over sequence without a mask"
-  // What the verdict holds for: requests whose masks count there.
-  CountingPlaces must_count = CountingPlaces::kNone;
+  // What the verdict holds for: requests whose masks are so.
+  MaskNeeds needs;
 
   bool proved() const { return verdict == Verdict::kProved; }
   friend bool operator==(const AxisFinding&, const AxisFinding&) = default;
@@ -175,6 +199,8 @@ class AxisContext {
   int64_t Dim(int64_t dim, size_t i = 0) const { return dim < 0 ? dim + rank(i) : dim; }
   bool AnyPositions() const;
   bool AnyGuarded() const;
+  // Of an input of the model: padded as a mask.
+  bool IsMask(const std::string& name) const { return options_.masks.contains(name); }
   // Padding of operand `i` along its dim `dim` may hold what zero does not take out.
   bool MayBeInfiniteAt(size_t i, int64_t dim) const;
   // The places that operand `i` holds may be below zero, which counts them from the end, for some
@@ -194,6 +220,8 @@ class AxisContext {
   void Look(absl::string_view how, const Positions& positions);
   // The verdict holds where masks count at these places.
   void MustCount(CountingPlaces places);
+  // It holds where those who hide keys of operand 0 leave each query these places between them.
+  void MustLeave(CountingPlaces places);
   // Position i sees what lies where the length says.
   void SeeLength(absl::string_view how);
   // What `node`, before this one, did, matters now.
@@ -225,8 +253,13 @@ class AxisContext {
   bool MayBeUnbounded() const;
   // What a mask does is not known in an operand already.
   bool AnyUnknownMask() const;
+  // The results are operand `i` laid out anew, or made of its elements one by one: what masks do to
+  // it is done to them.
+  bool Carries(size_t i) const;
   // What the operands hide, joined.
   Structure JointStructure() const;
+  TableLines JointLines() const;
+  std::set<std::string> JointHiders() const;
   // Padding of the results follows from that of the operands and from weights.
   bool IsSettled() const;
 

@@ -186,6 +186,9 @@ void EncodeExplanation(const Model& model, v1::ExplainModelResponse& message) {
         one.add_free_inputs(input.name);
       }
     }
+    for (const auto& [input, places] : certificate.together) {
+      if (certificate.certified && !model.packs_any_mask()) one.add_together(input);
+    }
     for (const AxisBuckets& buckets : policy->axes) {
       if (buckets.axis != axis.label || model.packing() != nullptr) continue;
       for (const int64_t size : buckets.sizes) one.add_buckets(size);

@@ -2,8 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstring>
 #include <limits>
+#include <optional>
 #include <vector>
 
 namespace reprise {
@@ -40,6 +42,37 @@ TEST(GuardValuesTest, MasksOfFloatsHideNothingDeeperThanPadding) {
   EXPECT_FALSE(HoldsWhatWasProved(DType::kFloat32, Of(added), 0, true));
   EXPECT_FALSE(HoldsWhatWasProved(DType::kFloat32, Of(deeper), -1e4, true));
   EXPECT_TRUE(HoldsWhatWasProved(DType::kFloat32, Of(deeper), -infinite, true));
+}
+
+TEST(GuardValuesTest, MasksOfEveryTypeAreLookedAt) {
+  const std::vector<uint64_t> counts = {0, 1, uint64_t{1} << 63}, ones = {0, 1};
+  EXPECT_FALSE(HoldsWhatWasProved(DType::kUInt64, Of(counts), 0, true));
+  EXPECT_TRUE(HoldsWhatWasProved(DType::kUInt64, Of(ones), 0, true));
+  const std::vector<uint16_t> halves = {0x3c00, 0xfc00};  // 1, and infinity below zero
+  EXPECT_FALSE(HoldsWhatWasProved(DType::kFloat16, Of(halves), -1e4, true));
+  EXPECT_FALSE(HoldsWhatWasProved(DType::kUInt16, Of(halves), 0, true));
+}
+
+TEST(GuardValuesTest, WhatHidesLeavesEveryQueryItsPlaces) {
+  const float infinite = std::numeric_limits<float>::infinity();
+  const auto hiding = [](CountingPlaces places, const std::vector<float>& values,
+                         std::optional<double> fill = std::nullopt) {
+    const InputTensor tensor = {.shape = {1, 2, 3}, .data = values.data()};
+    return HidingOf(places, fill, DType::kFloat32, tensor, std::vector<size_t>{2});
+  };
+  EXPECT_EQ(hiding(CountingPlaces::kOne, {0, -5, 1, -999, 0, 1e30f}), Hiding::kNothing);
+  EXPECT_EQ(hiding(CountingPlaces::kOne, {0, -1e9f, 1, 0, 0, -infinite}), Hiding::kSome);
+  EXPECT_EQ(hiding(CountingPlaces::kOne, {0, 0, 0, -1e9f, -1e4f, -infinite}), Hiding::kTooMuch);
+  EXPECT_EQ(hiding(CountingPlaces::kFirst, {0, -1e9f, 0, -1e9f, 0, 0}), Hiding::kTooMuch);
+  EXPECT_EQ(hiding(CountingPlaces::kAll, {0, 0, 0, 0, 0, -1e9f}), Hiding::kTooMuch);
+  EXPECT_EQ(hiding(CountingPlaces::kOne, {0, std::nanf(""), 0, 1, 1, 1}), Hiding::kSome);
+  // Of a guard, what padding holds.
+  EXPECT_EQ(hiding(CountingPlaces::kOne, {1, 1, 1, 1, 1, 0}, 0), Hiding::kSome);
+  EXPECT_EQ(hiding(CountingPlaces::kOne, {1, 1, 1, 0, 0, 0}, 0), Hiding::kTooMuch);
+  const std::vector<uint8_t> keys = {1, 0};
+  const InputTensor mask = {.shape = {2}, .data = keys.data()};
+  EXPECT_EQ(HidingOf(CountingPlaces::kOne, 0, DType::kBool, mask, std::vector<size_t>{0}),
+            Hiding::kSome);
 }
 
 TEST(GuardValuesTest, SamplesMayBeAnything) {
