@@ -4,6 +4,7 @@
 #include <limits>
 #include <string>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/graph/rank_error.h"
@@ -37,6 +38,14 @@ void AddTap(const Windows& w, const Shape& spatial, const T* x, int64_t tap, C w
 }
 
 constexpr size_t kResidual = 3;
+
+absl::Status CheckBias(InferContext& context, int64_t maps) {
+  if (!context.has_input(2)) return absl::OkStatus();
+  RETURN_IF_ERROR(CheckSameType(context, 0, 2));
+  if (context.shape(2) == Shape{maps}) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("a bias ", ShapeToString(context.shape(2)), " does not fit ", maps, " maps"));
+}
 
 }  // namespace
 
@@ -77,13 +86,7 @@ absl::StatusOr<Shape> ConvShape(const Node& node, const Shape& x, const Shape& w
 absl::Status ConvRule(InferContext& context) {
   RETURN_IF_ERROR(CheckConvOperands(context));
   ASSIGN_OR_RETURN(Shape shape, ConvShape(context));
-  if (context.has_input(2)) {
-    RETURN_IF_ERROR(CheckSameType(context, 0, 2));
-    if (context.shape(2) != Shape{shape[1]}) {
-      return absl::InvalidArgumentError(absl::StrCat("a bias ", ShapeToString(context.shape(2)),
-                                                     " does not fit ", shape[1], " maps"));
-    }
-  }
+  RETURN_IF_ERROR(CheckBias(context, shape[1]));
   context.SetOutput(0, context.dtype(0), std::move(shape));
   return absl::OkStatus();
 }
@@ -157,23 +160,72 @@ void ApplyConvActivation(const Attributes& attributes, float* y, int64_t count) 
   }
 }
 
+absl::StatusOr<ConvLayout> ConvLayoutOf(const Attributes& attributes) {
+  const std::string layout = attributes.String("layout", "first");
+  if (layout == "first") return ConvLayout{};
+  if (layout == "last") return ConvLayout{true, true};
+  if (layout == "to_last") return ConvLayout{false, true};
+  return absl::InvalidArgumentError(
+      absl::StrCat("layout '", layout, "' is none of first, last, to_last"));
+}
+
+Shape ChannelsFirst(const Shape& last) {
+  Shape first = last;
+  std::rotate(first.begin() + 1, first.end() - 1, first.end());
+  return first;
+}
+
+Shape ChannelsLast(const Shape& first) {
+  Shape last = first;
+  std::rotate(last.begin() + 1, last.begin() + 2, last.end());
+  return last;
+}
+
 absl::Status FusedConvRule(InferContext& context) {
   RETURN_IF_ERROR(CheckType(context, 0, TypeBit(DType::kFloat32)));
   RETURN_IF_ERROR(CheckConvActivation(context.attributes().String("activation", "none")));
-  RETURN_IF_ERROR(ConvRule(context));
-  const Shape& out = context.outputs()[0].shape;
-  if (!context.has_input(kResidual)) return absl::OkStatus();
-  RETURN_IF_ERROR(CheckSameType(context, 0, kResidual));
-  if (context.shape(kResidual) == out) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("the residual has the shape ",
-                                                 ShapeToString(context.shape(kResidual)),
-                                                 ", the result ", ShapeToString(out)));
+  ASSIGN_OR_RETURN(const ConvLayout layout, ConvLayoutOf(context.attributes()));
+  RETURN_IF_ERROR(CheckConvOperands(context));
+  const Shape& x = context.shape(0);
+  ASSIGN_OR_RETURN(
+      Shape out, ConvShape(context.node(), layout.x_last ? ChannelsFirst(x) : x, context.shape(1)));
+  RETURN_IF_ERROR(CheckBias(context, out[1]));
+  if (layout.y_last) out = ChannelsLast(out);
+  if (context.has_input(kResidual)) {
+    RETURN_IF_ERROR(CheckSameType(context, 0, kResidual));
+    if (context.shape(kResidual) != out) {
+      return absl::InvalidArgumentError(absl::StrCat("the residual has the shape ",
+                                                     ShapeToString(context.shape(kResidual)),
+                                                     ", the result ", ShapeToString(out)));
+    }
+  }
+  context.SetOutput(0, context.dtype(0), std::move(out));
+  return absl::OkStatus();
 }
 
 absl::Status FusedConvKernel(const KernelContext& context) {
-  RETURN_IF_ERROR(ConvKernel(context));
-  float* y = context.outputs[0].as<float>();
-  const int64_t count = context.outputs[0].num_elements();
+  ASSIGN_OR_RETURN(const ConvLayout layout, ConvLayoutOf(context.node.attributes));
+  const MutableTensorView& out = context.outputs[0];
+  float* y = out.as<float>();
+  const int64_t count = out.num_elements();
+  if (!layout.x_last && !layout.y_last) {
+    RETURN_IF_ERROR(ConvKernel(context));
+  } else if (count > 0) {
+    std::vector<TensorView> inputs(context.inputs.begin(), context.inputs.end());
+    const int64_t batch = inputs[0].shape[0];
+    std::vector<float> x, first(count);
+    if (layout.x_last) {
+      const int64_t channels = inputs[0].shape.back();
+      x = TurnedPlanes(inputs[0].as<float>(), batch, inputs[0].num_elements() / batch / channels,
+                       channels);
+      inputs[0] = {DType::kFloat32, ChannelsFirst(inputs[0].shape), x.data()};
+    }
+    const MutableTensorView results[1] = {
+        {DType::kFloat32, ChannelsFirst(out.shape), first.data()}};
+    RETURN_IF_ERROR(ConvKernel({context.node, inputs, results, context.errors}));
+    const int64_t maps = out.shape.back();
+    absl::c_copy(TurnedPlanes(first.data(), batch, maps, count / batch / maps), y);
+  }
   if (HasInput(context, kResidual)) {
     const float* residual = context.inputs[kResidual].as<float>();
     for (int64_t i = 0; i < count; ++i) y[i] += residual[i];

@@ -32,42 +32,7 @@ std::vector<double> Centered(const KernelContext& context, size_t i, size_t poin
   return values;
 }
 
-// Elements of [batch, channels, plane], to or from [batch, plane, channels].
-template <typename T>
-std::vector<T> Turned(const T* from, int64_t batch, int64_t rows, int64_t columns) {
-  std::vector<T> to(batch * rows * columns);
-  for (int64_t b = 0; b < batch; ++b) {
-    for (int64_t row = 0; row < rows; ++row) {
-      for (int64_t column = 0; column < columns; ++column) {
-        to[(b * columns + column) * rows + row] = from[(b * rows + row) * columns + column];
-      }
-    }
-  }
-  return to;
-}
-
 }  // namespace
-
-absl::StatusOr<ConvLayout> ConvLayoutOf(const Attributes& attributes) {
-  const std::string layout = attributes.String("layout", "first");
-  if (layout == "first") return ConvLayout{};
-  if (layout == "last") return ConvLayout{true, true};
-  if (layout == "to_last") return ConvLayout{false, true};
-  return absl::InvalidArgumentError(
-      absl::StrCat("layout '", layout, "' is none of first, last, to_last"));
-}
-
-Shape ChannelsFirst(const Shape& last) {
-  Shape first = last;
-  std::rotate(first.begin() + 1, first.end() - 1, first.end());
-  return first;
-}
-
-Shape ChannelsLast(const Shape& first) {
-  Shape last = first;
-  std::rotate(last.begin() + 1, last.begin() + 2, last.end());
-  return last;
-}
 
 absl::Status IntegerConvRule(InferContext& context) {
   for (size_t i : {kX, kWeight}) RETURN_IF_ERROR(CheckType(context, i, kByteTypes));
@@ -106,7 +71,7 @@ absl::Status IntegerConvKernel(const KernelContext& context) {
   if (layout.x_last) {
     const int64_t channels = operand.back();
     operand = ChannelsFirst(operand);
-    x = Turned(x.data(), batch, static_cast<int64_t>(x.size()) / batch / channels, channels);
+    x = TurnedPlanes(x.data(), batch, static_cast<int64_t>(x.size()) / batch / channels, channels);
   }
   const std::vector<double> w = Centered(context, kWeight, kWZero, NumElements(weight) / maps);
   std::vector<double> sums(count);
@@ -114,7 +79,7 @@ absl::Status IntegerConvKernel(const KernelContext& context) {
                                   {DType::kFloat64, weight, w.data()}};
   const MutableTensorView product[1] = {{DType::kFloat64, result, sums.data()}};
   RETURN_IF_ERROR(ConvKernel({context.node, operands, product, context.errors}));
-  if (layout.y_last) sums = Turned(sums.data(), batch, maps, plane);
+  if (layout.y_last) sums = TurnedPlanes(sums.data(), batch, maps, plane);
 
   const float x_scale = *context.inputs[kXScale].as<float>();
   const float* w_scale = context.inputs[kWScale].as<float>();

@@ -2,9 +2,6 @@
 // it, as floats or quantised again.
 #pragma once
 
-#include <string>
-
-#include "runtime/graph/shape.h"
 #include "runtime/ops/infer.h"
 
 namespace reprise::ops {
@@ -20,24 +17,12 @@ namespace reprise::ops {
 //   7 residual? f32, of the shape of the result
 //   8 y_scale?  f32: one element; with y_zero
 //   9 y_zero?   u8 or s8: one element
-// Attributes: those of reprise.Conv, and
-//   layout      where channels and maps are: "first", behind the batch, unless it is said; "last",
-//               behind the dims of x and of the result; "to_last": so of the result alone.
-// Output f32 [batch, maps, dims...]:
+// Attributes: those of reprise.Conv.
+// Output f32 [batch, maps, dims...], by the layout:
 //   y = activation(x_scale w_scale sum (x - x_zero)(weight - w_zero) + bias + residual)
 // with the sum exact in int32 (which wraps around); of y_zero's dtype, where there is one:
 //   QuantizeLinear(y, y_scale, y_zero)
 Rule IntegerConvRule;
 Kernel IntegerConvKernel;
-
-// Of its x and result: whether channels are behind the other dims.
-struct ConvLayout {
-  bool x_last = false, y_last = false;
-};
-// INVALID_ARGUMENT for a layout that is none.
-absl::StatusOr<ConvLayout> ConvLayoutOf(const Attributes& attributes);
-// [batch, dims..., channels] as [batch, channels, dims...].
-Shape ChannelsFirst(const Shape& last);
-Shape ChannelsLast(const Shape& first);
 
 }  // namespace reprise::ops

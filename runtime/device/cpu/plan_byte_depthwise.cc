@@ -12,6 +12,7 @@
 #include "runtime/device/cpu/plan_bytes.h"
 #include "runtime/device/cpu/product.h"
 #include "runtime/device/cpu/step_bounds.h"
+#include "runtime/ops/conv.h"
 #include "runtime/ops/integer_conv.h"
 #include "runtime/ops/windows.h"
 

@@ -152,6 +152,20 @@ void RunConv(const LaunchArgs& launch) {
 
 }  // namespace
 
+PrepareStep TapsBeforeChannels(const Shape& weight) {
+  std::vector<int64_t> order;
+  Shape by_tap;
+  for (size_t i = 0; i < weight.size(); ++i) {
+    order.push_back(static_cast<int64_t>((i + 2) % weight.size()));
+    by_tap.push_back(weight[order.back()]);
+  }
+  return {.input = 1,
+          .op = "Transpose",
+          .attributes = {{"perm", std::move(order)}},
+          .dtype = DType::kFloat32,
+          .shape = std::move(by_tap)};
+}
+
 std::vector<float> TapsFirst(const float* weights, int64_t maps, int64_t depth, int64_t taps) {
   std::vector<float> by_tap(static_cast<size_t>(maps * depth));
   const int64_t channels = depth / taps;
@@ -164,6 +178,7 @@ std::vector<float> TapsFirst(const float* weights, int64_t maps, int64_t depth, 
 
 std::vector<Candidate> PlanConv(const CpuTarget& target, const NodeView& node) {
   if (!node.AllOf(DType::kFloat32)) return {};
+  if (node.attributes().String("layout", "first") != "first") return PlanConvLast(target, node);
   const Shape &x = node.shape(0), &weight = node.shape(1);
   absl::StatusOr<ops::Windows> windows =
       ops::WindowsOf(node.node(), x, std::vector<int64_t>(weight.begin() + 2, weight.end()));

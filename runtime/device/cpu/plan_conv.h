@@ -56,6 +56,17 @@ inline PrepareStep PackMaps(int64_t elements, int64_t groups, int64_t tile, int6
           .shape = {elements * static_cast<int64_t>(sizeof(float))}};
 }
 
+// Weights [channels, 1, kernel...] as [kernel..., channels, 1]: by tap.
+PrepareStep TapsBeforeChannels(const Shape& weight);
+
+// plan_conv_last.cc: of planes whose channels lie last.
+std::vector<Candidate> PlanConvLast(const CpuTarget& target, const NodeView& node);
+
+// plan_depthwise_last.cc: the same of each channel by itself.
+std::vector<Candidate> PlanDepthwiseLast(const CpuTarget& target, const NodeView& node,
+                                         const ops::Windows& windows, const Shape& spatial,
+                                         const ConvActivation& activation);
+
 // plan_conv_winograd.cc: of 3 x 3 windows, four neighbours at a time.
 std::vector<Candidate> PlanConvWinograd(const CpuTarget& target, const NodeView& node,
                                         const ops::Windows& windows,

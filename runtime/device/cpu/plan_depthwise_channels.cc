@@ -5,8 +5,7 @@
 #include <algorithm>
 
 #include "runtime/device/cpu/channel_planes.h"
-#include "runtime/device/cpu/conv_finish.h"
-#include "runtime/device/cpu/plan.h"
+#include "runtime/device/cpu/plan_conv.h"
 #include "runtime/device/cpu/planes.h"
 #include "runtime/device/cpu/transpose.h"
 
@@ -198,20 +197,11 @@ std::vector<Candidate> PlanDepthwiseChannels(const CpuTarget& target, const Node
   const double flops =
       2.0 * static_cast<double>(NumElements(node.out_shape())) * static_cast<double>(taps);
   const bool takes_live_rows = p.batch_rows > 0;
-  // [channels, 1, kernel...] by tap.
-  std::vector<int64_t> order(weight.size());
-  for (size_t i = 0; i < order.size(); ++i) order[i] = static_cast<int64_t>((i + 1) % order.size());
-  Shape by_tap;
-  for (const int64_t dim : order) by_tap.push_back(weight[dim]);
   Candidate candidate = MakeCandidate(target, node, "conv_depthwise_channels", RunDepthwiseChannels,
                                       std::move(p), flops);
   candidate.option.workspace_bytes = workspace;
   candidate.option.takes_live_rows = takes_live_rows;
-  candidate.option.prepare.push_back({.input = 1,
-                                      .op = "Transpose",
-                                      .attributes = {{"perm", order}},
-                                      .dtype = DType::kFloat32,
-                                      .shape = std::move(by_tap)});
+  candidate.option.prepare.push_back(TapsBeforeChannels(weight));
   return {std::move(candidate)};
 }
 

@@ -1,4 +1,6 @@
 // Convolutions on every tier against their reference kernel, their parts and their scratch.
+#include "runtime/ops/conv.h"
+
 #include <cstring>
 #include <string>
 #include <utility>
@@ -42,6 +44,46 @@ TEST_P(ConvTest, ConvolutionsAsProductsAgreeWithTheReference) {
         ConvText(draw, draw.From({1, 2, 2, 2, 3}), draw.From({1, 1, 1, 2}),
                  draw.From({2, 3, 5, 16, 17, 40}), draw.From({1, 3, 8, 9, 16, 47, 48, 49, 60}));
     Check(draw.Chance(3) ? WithResidual(text) : text, round);
+  }
+}
+
+TEST_P(ConvTest, ConvolutionsOfPlanesWithChannelsLastAgreeWithTheReference) {
+  Draw draw(8);
+  for (uint32_t round = 0; round < 200 && !HasFailure(); ++round) {
+    const bool alone = draw.Chance(2);  // each channel by itself
+    const std::string text = WithChannelsLast(
+        alone ? ConvText(draw, draw.From({1, 2, 2}), draw.From({7, 8, 16, 17, 33, 64, 100}), 1, 1)
+              : ConvText(draw, draw.From({1, 2, 2}), 1, draw.From({2, 5, 16, 17, 40}),
+                         draw.From({1, 3, 8, 16, 47, 48, 49, 100})));
+    Check(draw.Chance(3) ? WithResidual(text) : text, round);
+  }
+}
+
+// Which layout is taken may differ from bucket to bucket.
+TEST_P(ConvTest, ChannelsLastAndFirstGiveTheSameBits) {
+  constexpr int64_t kBatch = 2, kChannels = 48, kPlane = 7 * 9;
+  for (absl::string_view conv :
+       {"param %w: f32[48, 1, 3, 3] = p0\nparam %b: f32[48] = p1\n%y: ? = reprise.Conv(%x, %w, "
+        "%b) {group = 48, pads = [1, 1, 1, 1], activation = \"silu\"}\noutput %y",
+        "param %w: f32[48, 1, 5, 5] = p0\n%y: ? = reprise.Conv(%x, %w) {group = 48, pads = [2, 2, "
+        "2, 2], activation = \"relu\"}\noutput %y",
+        "param %w: f32[48, 48, 1, 1] = p0\nparam %b: f32[48] = p1\n%y: ? = reprise.Conv(%x, %w, "
+        "%b) {activation = \"hard_swish\"}\noutput %y"}) {
+    const std::string text = absl::StrCat("input %x: f32[2, 48, 7, 9]\n", conv);
+    NodeRun first(text), last(WithChannelsLast(text));
+    for (size_t i = 1; i < first.inputs.size(); ++i) last.inputs[i] = first.inputs[i];
+    const auto turned = [&](const float* from, int64_t rows, int64_t columns) {
+      return ops::TurnedPlanes(from, kBatch, rows, columns);
+    };
+    last.inputs[0] =
+        Tensor::FromVector(DType::kFloat32, last.inputs[0]->shape(),
+                           turned(first.inputs[0]->span<float>().data(), kChannels, kPlane));
+    const Tensor a = first.RunOption(device_, device_.Options(first.graph, first.id).at(0), 2)[0];
+    const Tensor b = last.RunOption(device_, device_.Options(last.graph, last.id).at(0), 2)[0];
+    const std::vector<float> of_last = turned(b.span<float>().data(), kPlane, kChannels);
+    const auto of_first = a.span<float>();
+    ASSERT_EQ(of_last.size(), of_first.size());
+    for (size_t i = 0; i < of_last.size(); ++i) ASSERT_EQ(of_last[i], of_first[i]) << text;
   }
 }
 

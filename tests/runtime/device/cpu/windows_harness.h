@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "gtest/gtest.h"
 #include "tests/runtime/device/cpu/device_harness.h"
 
@@ -103,6 +104,17 @@ inline std::string ConvText(Draw& draw, size_t dims, int64_t groups, int64_t gro
                     kActivations[draw.From({0, 0, 1, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10})], "\"");
   }
   return absl::StrCat(text, "}\noutput %y");
+}
+
+// The reprise.Conv of `text` of planes whose channels lie last.
+inline std::string WithChannelsLast(std::string text) {
+  const size_t conv = text.find("%y: ? = Conv(");
+  if (conv != std::string::npos) text.replace(conv + 8, 4, "reprise.Conv");
+  const size_t dims = text.find('[') + 1, end = text.find(']');
+  std::vector<std::string> sizes = absl::StrSplit(text.substr(dims, end - dims), ", ");
+  std::rotate(sizes.begin() + 1, sizes.begin() + 2, sizes.end());
+  text.replace(dims, end - dims, absl::StrJoin(sizes, ", "));
+  return text.insert(text.find('{') + 1, "layout = \"last\", ");
 }
 
 // A ConvTranspose whose weights are a parameter, a constant or computed.
