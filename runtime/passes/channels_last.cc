@@ -9,6 +9,7 @@
 #include "runtime/ops/resize.h"
 #include "runtime/passes/byte_scale.h"
 #include "runtime/passes/passes.h"
+#include "runtime/passes/planes_last.h"
 #include "runtime/passes/quantized.h"
 #include "runtime/passes/rewrite.h"
 
@@ -18,42 +19,6 @@ namespace {
 // Planes of so few channels are read where they are: there is little to have side by side.
 constexpr int64_t kFewChannels = 4;
 constexpr size_t kMostDims = 4;
-
-std::vector<int64_t> PermToLast(size_t rank) {
-  std::vector<int64_t> perm = {0};
-  for (size_t i = 2; i < rank; ++i) perm.push_back(static_cast<int64_t>(i));
-  perm.push_back(1);
-  return perm;
-}
-
-std::vector<int64_t> PermToFirst(size_t rank) {
-  std::vector<int64_t> perm = {0, static_cast<int64_t>(rank) - 1};
-  for (size_t i = 1; i + 1 < rank; ++i) perm.push_back(static_cast<int64_t>(i));
-  return perm;
-}
-
-// What `value` is with its channels last, where it was so before; kNone: it was not.
-ValueId WasLast(const Graph& graph, ValueId value) {
-  const Node* node = graph.ProducerIf(value, "Transpose");
-  if (node == nullptr || !ShapeOf(graph, value).has_value()) return kNone;
-  const size_t rank = ShapeOf(graph, value)->size();
-  return rank > 2 && node->attributes.Ints("perm") == PermToFirst(rank) ? node->inputs[0] : kNone;
-}
-
-absl::StatusOr<ValueId> ToLast(Graph& graph, ValueId value) {
-  if (const ValueId last = WasLast(graph, value); last != kNone) return last;
-  return AddInferred(graph, "Transpose", {value},
-                     {{"perm", PermToLast(ShapeOf(graph, value)->size())}});
-}
-
-// `last` in place of `first`.
-absl::Status ReplaceByLast(Graph& graph, ValueId first, ValueId last) {
-  const size_t rank = ShapeOf(graph, first)->size();
-  ASSIGN_OR_RETURN(const ValueId turned,
-                   AddInferred(graph, "Transpose", {last}, {{"perm", PermToFirst(rank)}}));
-  Replace(graph, first, turned);
-  return absl::OkStatus();
-}
 
 absl::StatusOr<bool> TurnConv(Graph& graph, const Node& node) {
   if (node.op != "reprise.IntegerConv" || node.attributes.String("layout", "first") != "first" ||
@@ -154,38 +119,18 @@ absl::StatusOr<bool> TurnTable(Graph& graph, const Node& node) {
   return true;
 }
 
-// Where dim `axis` of `rank` is when channels are last.
-int64_t AxisOfLast(int64_t axis, int64_t rank) {
-  if (axis == 0) return 0;
-  return axis == 1 ? rank - 1 : axis - 1;
-}
-
 // Concat and Split along one axis.
-absl::StatusOr<bool> TurnParts(Graph& graph, const Node& node) {
+absl::StatusOr<bool> TurnPartsOfBytes(Graph& graph, const Node& node) {
   const bool joins = node.op == "Concat";
   if ((!joins && node.op != "Split") || !ops::IsByte(graph.value(node.inputs[0]).dtype) ||
       !ShapeOf(graph, node.inputs[0]).has_value()) {
     return false;
   }
   const size_t parts = joins ? node.inputs.size() : 1;
-  std::vector<ValueId> inputs = node.inputs;
   bool was_last = false;
-  for (size_t i = 0; i < parts; ++i) was_last |= WasLast(graph, inputs[i]) != kNone;
+  for (size_t i = 0; i < parts; ++i) was_last |= WasLast(graph, node.inputs[i]) != kNone;
   if (!was_last) return false;
-  const auto rank = static_cast<int64_t>(ShapeOf(graph, inputs[0])->size());
-  ASSIGN_OR_RETURN(const int64_t axis, NormalizeAxis(node.attributes.Int("axis", 0), rank));
-  for (size_t i = 0; i < parts; ++i) {
-    ASSIGN_OR_RETURN(inputs[i], ToLast(graph, inputs[i]));
-  }
-  Attributes attributes = node.attributes;
-  attributes.Set("axis", AxisOfLast(axis, rank));
-  const NodeId turned =
-      graph.AddNode(node.op, std::move(inputs), attributes, node.outputs.size(), node.name);
-  RETURN_IF_ERROR(InferNode(graph, turned));
-  for (size_t i = 0; i < node.outputs.size(); ++i) {
-    if (node.outputs[i] == kNone) continue;
-    RETURN_IF_ERROR(ReplaceByLast(graph, node.outputs[i], graph.node(turned).outputs[i]));
-  }
+  RETURN_IF_ERROR(TurnParts(graph, node));
   return true;
 }
 
@@ -253,7 +198,7 @@ class ChannelsLastPass : public Pass {
     bool changed = false;
     for (NodeId id : graph.NodeIds()) {
       for (const auto turn :
-           {TurnConv, TurnAdd, TurnMaxPool, TurnTable, TurnParts, TurnSlice, TurnResize}) {
+           {TurnConv, TurnAdd, TurnMaxPool, TurnTable, TurnPartsOfBytes, TurnSlice, TurnResize}) {
         if (graph.node(id).removed) break;
         const Node node = graph.node(id);  // Adding nodes moves the others.
         ASSIGN_OR_RETURN(const bool turned, turn(graph, node));

@@ -64,6 +64,8 @@ std::unique_ptr<Pass> SplitLinear();
 std::unique_ptr<Pass> FuseEmbedding();
 // Add and LayerNormalization become reprise.AddLayerNorm.
 std::unique_ptr<Pass> FuseAddLayerNorm();
+// Float planes have their channels behind the batch, or last, whichever takes less in all.
+std::unique_ptr<Pass> ChooseLayouts();
 // Nodes that compute positions of which but a few are picked compute these alone. After all that
 // joins nodes: what it takes apart would be joined again.
 std::unique_ptr<Pass> HoistPicks();

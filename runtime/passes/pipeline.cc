@@ -51,6 +51,7 @@ constexpr Factory kCapturePasses[] = {
     FuseResidual,
     FuseRequantize,   // What else follows on products has joined them.
     ChannelsLast,
+    ChooseLayouts,    // Of float planes.
     HoistPicks,       // Of what is known to have no other reader by now.
     AttendByHead,
     Canonicalize,     // Views that fusions put in a row, masks that became constant.

@@ -1,0 +1,50 @@
+// MinimumCut: things that each get one of two labels, for the least cost in all.
+//
+// The least cut of a network between a source and a sink, by Dinic's algorithm (1970): shortest
+// augmenting paths, level by level. Costs are not negative; kNever may not be paid.
+//
+// Threads: one.
+#pragma once
+
+#include <cstddef>
+#include <limits>
+#include <vector>
+
+namespace reprise {
+
+class MinimumCut {
+ public:
+  static constexpr double kNever = std::numeric_limits<double>::infinity();
+
+  // Things 0 to count - 1.
+  explicit MinimumCut(size_t count) : edges_of_(count + 2) {}
+
+  // One more thing, which costs nothing.
+  size_t Add();
+  // What the labels of a thing cost.
+  void SetCosts(size_t thing, double false_cost, double true_cost);
+  // `cost` is paid where `thing` is false and `other` is true.
+  void Charge(size_t thing, size_t other, double cost);
+
+  // The labels. Of several that cost least, those with the fewest true.
+  std::vector<bool> Solve();
+
+ private:
+  struct Edge {
+    size_t to;
+    double room;
+    size_t back;  // the edge in the other direction, among those of `to`
+  };
+  static constexpr size_t kSource = 0, kSink = 1;  // false, true
+
+  void AddEdge(size_t from, size_t to, double room);
+  bool FindLevels();
+  // Along one more shortest path; how much.
+  double Push();
+
+  std::vector<std::vector<Edge>> edges_of_;
+  std::vector<int> levels_;
+  std::vector<size_t> next_;  // edge of a node that may still take more
+};
+
+}  // namespace reprise

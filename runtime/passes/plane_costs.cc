@@ -1,0 +1,125 @@
+#include "runtime/passes/plane_costs.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "absl/algorithm/container.h"
+#include "runtime/ops/windows.h"
+#include "runtime/passes/rewrite.h"
+
+namespace reprise {
+namespace {
+
+constexpr double kLanes = 16;
+constexpr size_t kMostDims = 4;
+
+// Of a launch of its own.
+constexpr double kLaunch = 500;
+// Of an element that is turned, on its way between caches.
+constexpr double kTurnedElement = 0.45;
+
+// A multiply-add of a vector of a row of a plane: in place, where windows move by more than one
+// element, along one dim; what a vector takes besides. Then: of channels that were turned for it,
+// and what turning an element takes there.
+constexpr double kRowStep = 1.1, kStridedRowStep = 1.85, kLineStep = 2.2, kRowVector = 5;
+constexpr double kTurnedStep = 0.9, kTurnedInside = 0.43, kTurnedPays = 1.25;
+// Of channels that lie last.
+constexpr double kLastStep = 0.8, kStridedLastStep = 1.5, kLastVector = 1;
+
+// Share of the peak of products, two multiply-adds of a vector a cycle: of windows that are
+// columns, of a lone vector of these, of few that are turned into rows; of windows that are rows.
+constexpr double kStep = 0.5;
+constexpr double kColumns = 0.88, kFewColumns = 0.78, kRows = 0.9;
+constexpr double kFewWindows = 64, kPanel = 48;
+// Of windows that move by more than one element; copying a vector of what they see.
+constexpr double kStridedColumns = 0.7, kCopiedVector = 1.2;
+// With fewer channels what a window sees is copied in pieces that are too short.
+constexpr int64_t kFewestChannels = 16;
+// The same of rows for one and two vectors of maps.
+constexpr double kOneVector = 0.5, kTwoVectors = 0.82;
+
+double Vectors(double count) { return std::ceil(count / kLanes); }
+
+bool Is(const std::vector<int64_t>& sizes, int64_t size) {
+  return absl::c_all_of(sizes, [&](int64_t one) { return one == size; });
+}
+
+PlaneCosts OfEachChannel(const Shape& x, const ops::Windows& w) {
+  const bool line = x.size() == 3 || x[2] == 1;
+  const double planes = static_cast<double>(x[0] * x[1]);
+  const double in = static_cast<double>(NumElements(x)) / planes;
+  const auto out = static_cast<double>(NumElements(w.out));
+  const auto taps = static_cast<double>(NumElements(w.kernel));
+  const auto columns = static_cast<double>(w.out.back());
+  const bool strided = !Is(w.strides, 1);
+  const double step = line ? kLineStep : strided ? kStridedRowStep : kRowStep;
+  const double in_place = out / columns * Vectors(columns) * (step * taps + kRowVector);
+  const double turned = kTurnedStep * out * taps / kLanes + kTurnedInside * (in + out);
+  const double channels = static_cast<double>(x[0]) * Vectors(static_cast<double>(x[1]));
+  const double last_step = strided ? kStridedLastStep : kLastStep;
+  return {.first = planes * std::min(in_place, kTurnedPays * turned),
+          .last = channels * out * (last_step * taps + kLastVector)};
+}
+
+double ShareOfRows(int64_t maps) {
+  const double vectors = Vectors(static_cast<double>(maps));
+  return vectors == 1 ? kOneVector : vectors == 2 ? kTwoVectors : kRows;
+}
+
+PlaneCosts OfElements(const Shape& x, int64_t maps) {
+  const auto windows = static_cast<double>(NumElements(x) / x[0] / x[1]);
+  const double depth = static_cast<double>(x[0] * x[1]) * kStep;
+  // A rest of less than a panel goes by in vectors, half as fast.
+  const double rest = std::fmod(windows, kPanel);
+  const double columns =
+      windows <= kFewWindows
+          ? windows / kLanes / kFewColumns
+          : ((windows - rest) / kLanes + 2 * Vectors(rest) * (rest < kPanel / 2 ? 1 : 0.6)) /
+                kColumns;
+  return {.first = depth * columns * static_cast<double>(maps),
+          .last = depth * windows * Vectors(static_cast<double>(maps)) / ShareOfRows(maps)};
+}
+
+// Of windows of several elements, which are copied in either layout.
+PlaneCosts OfWindows(const Shape& x, const ops::Windows& w, int64_t maps) {
+  const auto windows = static_cast<double>(x[0] * NumElements(w.out));
+  const auto depth = static_cast<double>(x[1] * NumElements(w.kernel));
+  const double share = Is(w.strides, 1) ? kFewColumns : kStridedColumns;
+  const double products = kStep * windows * depth;
+  return {.first = products * static_cast<double>(maps) / kLanes / share,
+          .last = products * Vectors(static_cast<double>(maps)) / ShareOfRows(maps) +
+                  kCopiedVector * windows * depth / kLanes};
+}
+
+}  // namespace
+
+std::optional<PlaneCosts> PlaneCostsOf(const Graph& graph, const Node& node) {
+  if ((node.op != "Conv" && node.op != "reprise.Conv") ||
+      node.attributes.String("layout", "first") != "first" || !IsFloat32(graph, node.inputs[0]) ||
+      !IsParameter(graph, node.inputs[1])) {
+    return std::nullopt;
+  }
+  const Shape &x = *ShapeOf(graph, node.inputs[0]), &weight = *ShapeOf(graph, node.inputs[1]);
+  if (x.size() > kMostDims || NumElements(x) == 0) return std::nullopt;
+  const int64_t groups = node.attributes.Int("group", 1);
+  const absl::StatusOr<ops::Windows> windows =
+      ops::WindowsOf(node, x, std::vector<int64_t>(weight.begin() + 2, weight.end()));
+  if (!windows.ok() || NumElements(windows->out) == 0) return std::nullopt;
+  if (groups > 1 && groups == x[1] && weight[0] == x[1]) return OfEachChannel(x, *windows);
+  const bool elements = groups == 1 && Is(windows->kernel, 1) && Is(windows->strides, 1) &&
+                        Is(windows->pad_begin, 0) &&
+                        std::equal(windows->out.begin(), windows->out.end(), x.begin() + 2);
+  if (elements) return OfElements(x, weight[0]);
+  // Neighbouring windows of 3 x 3 are made by tiles where channels lie first.
+  const bool tiles = Is(windows->kernel, 3) && Is(windows->strides, 1) && Is(windows->dilations, 1);
+  if (groups > 1 || tiles || x[1] < kFewestChannels) return std::nullopt;
+  return OfWindows(x, *windows, weight[0]);
+}
+
+double TurningCost(const Shape& shape) {
+  const bool one = std::all_of(shape.begin() + 2, shape.end(), [](int64_t d) { return d == 1; });
+  if (one || shape[1] == 1) return 0;
+  return kLaunch + kTurnedElement * static_cast<double>(NumElements(shape));
+}
+
+}  // namespace reprise

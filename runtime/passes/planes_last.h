@@ -1,0 +1,31 @@
+// Planes, [batch, channels, dims...], with their channels last, [batch, dims..., channels]: how
+// passes turn nodes to take and give them so. What turns planes, and turns them back where others
+// want them as they were, goes where both meet (canonicalize).
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "runtime/graph/graph.h"
+
+namespace reprise {
+
+// Of a Transpose of `rank` dims.
+std::vector<int64_t> PermToLast(size_t rank);
+std::vector<int64_t> PermToFirst(size_t rank);
+
+// Where dim `axis` of `rank` is when channels are last.
+int64_t AxisOfLast(int64_t axis, int64_t rank);
+
+// What `value` is with its channels last, where it was so before; kNone: it was not.
+ValueId WasLast(const Graph& graph, ValueId value);
+// The same, turned where it was not.
+absl::StatusOr<ValueId> ToLast(Graph& graph, ValueId value);
+// `last`, turned, in place of `first`.
+absl::Status ReplaceByLast(Graph& graph, ValueId first, ValueId last);
+
+// A Concat or Split of planes, between planes whose channels lie last.
+absl::Status TurnParts(Graph& graph, const Node& node);
+
+}  // namespace reprise

@@ -1,0 +1,159 @@
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+#include "runtime/passes/passes.h"
+#include "tests/runtime/passes/pass_test_util.h"
+
+namespace reprise {
+namespace {
+
+constexpr SameAnswersOptions kNear = {.tolerance = 1e-4, .relative = 1e-5};
+
+std::string OpsAfter(const std::string& text) {
+  Graph graph = ParseSpecialized(text);
+  EXPECT_TRUE(ChooseLayouts()->Run(graph).ok());
+  EXPECT_TRUE(graph.Compact());
+  EXPECT_TRUE(Canonicalize()->Run(graph).ok());
+  EXPECT_TRUE(EliminateDead()->Run(graph).ok());
+  EXPECT_TRUE(graph.Compact());
+  return OpsOf(graph);
+}
+
+// Narrow planes of many channels, between convolutions of single elements: as in MobileNets.
+TEST(ChooseLayoutsTest, SmallPlanesOfManyChannelsAreTurnedOnce) {
+  const std::string text = R"(graph {
+    input %x: f32[1, 64, 14, 14]
+    param %u: f32[192, 64, 1, 1] = p0
+    param %v: f32[192, 1, 3, 3] = p1
+    param %w: f32[64, 192, 1, 1] = p2
+    param %b: f32[64] = p3
+    %c: ? = reprise.Conv(%x, %u) {activation = "hard_swish"}
+    %d: ? = reprise.Conv(%c, %v) {group = 192, pads = [1, 1, 1, 1], activation = "relu"}
+    %y: ? = reprise.Conv(%d, %w, %b, %x)
+    output %y
+  })";
+  ExpectSameAnswers(*ChooseLayouts(), text, kNear);
+  EXPECT_EQ(OpsAfter(text), "Transpose reprise.Conv reprise.Conv reprise.Conv Transpose");
+}
+
+// Scales of channels made of their averages, as squeeze and excitation has them.
+TEST(ChooseLayoutsTest, WhatScalesChannelsGoesAlong) {
+  const std::string text = R"(graph {
+    input %x: f32[2, 96, 7, 7]
+    param %u: f32[240, 96, 1, 1] = p0
+    param %v: f32[240, 1, 5, 5] = p1
+    param %s: f32[64, 240, 1, 1] = p2
+    param %e: f32[240, 64, 1, 1] = p3
+    param %g: f32[240, 1, 1] = p4
+    param %w: f32[96, 240, 1, 1] = p5
+    %c: ? = Conv(%x, %u)
+    %a: ? = HardSwish(%c)
+    %d: ? = Conv(%a, %v) {group = 240, pads = [2, 2, 2, 2]}
+    %p: ? = GlobalAveragePool(%d)
+    %q: ? = reprise.Conv(%p, %s) {activation = "relu"}
+    %r: ? = reprise.Conv(%q, %e) {activation = "sigmoid"}
+    %m: ? = Mul(%d, %r)
+    %n: ? = Mul(%m, %g)
+    %y: ? = Conv(%n, %w)
+    output %y
+  })";
+  ExpectSameAnswers(*ChooseLayouts(), text, kNear);
+  const std::string ops = OpsAfter(text);
+  size_t transposes = 0;
+  for (size_t at = ops.find("Transpose"); at != std::string::npos;
+       at = ops.find("Transpose", at + 1)) {
+    ++transposes;
+  }
+  EXPECT_EQ(transposes, 2u) << ops;
+  EXPECT_NE(ops.find("ReduceMean"), std::string::npos) << ops;
+}
+
+TEST(ChooseLayoutsTest, ChannelsAreDividedAndJoinedWhereTheyLie) {
+  const std::string text = R"(graph {
+    input %x: f32[1, 128, 7, 7]
+    const %parts: i64[2] = {64, 64}
+    param %u: f32[64, 64, 1, 1] = p0
+    param %v: f32[64, 1, 3, 3] = p1
+    param %w: f32[256, 128, 1, 1] = p2
+    %l: ?, %r: ? = Split(%x, %parts) {axis = 1}
+    %c: ? = Conv(%r, %u)
+    %d: ? = Conv(%c, %v) {group = 64, pads = [1, 1, 1, 1]}
+    %j: ? = Concat(%l, %d) {axis = 1}
+    %y: ? = Conv(%j, %w)
+    output %y
+  })";
+  ExpectSameAnswers(*ChooseLayouts(), text, kNear);
+}
+
+// Tokens that become planes for one convolution, as in mixed transformers: nothing is turned.
+TEST(ChooseLayoutsTest, TokensAreNotTurnedForAConvolution) {
+  const std::string text = R"(graph {
+    input %x: f32[1, 784, 256]
+    const %planes: i64[4] = {1, 256, 28, 28}
+    const %tokens: i64[3] = {1, 256, 784}
+    param %v: f32[256, 1, 3, 3] = p0
+    %t: ? = Transpose(%x) {perm = [0, 2, 1]}
+    %p: ? = Reshape(%t, %planes)
+    %d: ? = Conv(%p, %v) {group = 256, pads = [1, 1, 1, 1]}
+    %f: ? = Reshape(%d, %tokens)
+    %y: ? = Transpose(%f) {perm = [0, 2, 1]}
+    output %y
+  })";
+  ExpectSameAnswers(*ChooseLayouts(), text, kNear);
+  EXPECT_EQ(OpsAfter(text), "Reshape reprise.Conv Reshape");
+}
+
+TEST(ChooseLayoutsTest, PlanesAlongOneDim) {
+  const std::string text = R"(graph {
+    input %x: f32[2, 100, 144]
+    param %u: f32[288, 144, 1] = p0
+    param %v: f32[144, 1, 15] = p1
+    const %parts: i64[2] = {144, 144}
+    %t: ? = Transpose(%x) {perm = [0, 2, 1]}
+    %c: ? = Conv(%t, %u)
+    %l: ?, %r: ? = Split(%c, %parts) {axis = 1}
+    %s: ? = Sigmoid(%r)
+    %m: ? = Mul(%l, %s)
+    %d: ? = reprise.Conv(%m, %v) {group = 144, pads = [7, 7], activation = "silu"}
+    %y: ? = Transpose(%d) {perm = [0, 2, 1]}
+    output %y
+  })";
+  ExpectSameAnswers(*ChooseLayouts(), text, kNear);
+  EXPECT_EQ(OpsAfter(text).find("Transpose"), std::string::npos) << OpsAfter(text);
+}
+
+TEST(ChooseLayoutsTest, LargePlanesOfFewChannelsStay) {
+  const std::string text = R"(graph {
+    input %x: f32[1, 8, 112, 112]
+    param %v: f32[8, 1, 3, 3] = p0
+    param %w: f32[8, 8, 1, 1] = p1
+    %c: ? = Conv(%x, %v) {group = 8, pads = [1, 1, 1, 1]}
+    %y: ? = Conv(%c, %w)
+    output %y
+  })";
+  EXPECT_EQ(OpsAfter(text), "Conv Conv");
+}
+
+// Windows of 3 x 3 are made by tiles where channels lie first, and models without convolutions
+// have nothing to choose.
+TEST(ChooseLayoutsTest, OthersAreLeftAlone) {
+  EXPECT_EQ(OpsAfter(R"(graph {
+    input %x: f32[1, 64, 28, 28]
+    param %v: f32[64, 64, 3, 3] = p0
+    %c: ? = Conv(%x, %v) {pads = [1, 1, 1, 1]}
+    %y: ? = Relu(%c)
+    output %y
+  })"),
+            "Conv Relu");
+  EXPECT_EQ(OpsAfter(R"(graph {
+    input %x: f32[2, 16, 64]
+    %t: ? = Transpose(%x) {perm = [0, 2, 1]}
+    %y: ? = Relu(%t)
+    output %y
+  })"),
+            "Transpose Relu");
+}
+
+}  // namespace
+}  // namespace reprise
