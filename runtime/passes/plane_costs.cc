@@ -31,6 +31,8 @@ constexpr double kLastStep = 0.8, kStridedLastStep = 1.5, kLastVector = 1;
 constexpr double kStep = 0.5;
 constexpr double kColumns = 0.88, kFewColumns = 0.78, kRows = 0.9;
 constexpr double kFewWindows = 64, kPanel = 48;
+// With as many maps few windows are turned into rows.
+constexpr int64_t kFewestMaps = 32;
 // Of windows that move by more than one element; copying a vector of what they see.
 constexpr double kStridedColumns = 0.7, kCopiedVector = 1.2;
 // With fewer channels what a window sees is copied in pieces that are too short.
@@ -68,23 +70,26 @@ double ShareOfRows(int64_t maps) {
 
 PlaneCosts OfElements(const Shape& x, int64_t maps) {
   const auto windows = static_cast<double>(NumElements(x) / x[0] / x[1]);
-  const double depth = static_cast<double>(x[0] * x[1]) * kStep;
+  const auto of_maps = static_cast<double>(maps);
+  const double products = static_cast<double>(x[0] * x[1]) * kStep;
   // A rest of less than a panel goes by in vectors, half as fast.
   const double rest = std::fmod(windows, kPanel);
   const double columns =
-      windows <= kFewWindows
-          ? windows / kLanes / kFewColumns
-          : ((windows - rest) / kLanes + 2 * Vectors(rest) * (rest < kPanel / 2 ? 1 : 0.6)) /
-                kColumns;
-  return {.first = depth * columns * static_cast<double>(maps),
-          .last = depth * windows * Vectors(static_cast<double>(maps)) / ShareOfRows(maps)};
+      (windows - rest) / kLanes + 2 * Vectors(rest) * (rest < kPanel / 2 ? 1 : 0.6);
+  const bool few = windows <= kFewWindows;
+  const double first = few && maps >= kFewestMaps ? windows * Vectors(of_maps) / kFewColumns
+                       : few                      ? Vectors(windows) * of_maps / kFewColumns
+                                                  : columns * of_maps / kColumns;
+  return {.first = products * first,
+          .last = products * windows * Vectors(of_maps) / ShareOfRows(maps)};
 }
 
 // Of windows of several elements, which are copied in either layout.
 PlaneCosts OfWindows(const Shape& x, const ops::Windows& w, int64_t maps) {
   const auto windows = static_cast<double>(x[0] * NumElements(w.out));
   const auto depth = static_cast<double>(x[1] * NumElements(w.kernel));
-  const double share = Is(w.strides, 1) ? kFewColumns : kStridedColumns;
+  const bool line = x.size() == 3 || x[2] == 1;
+  const double share = line ? kColumns : Is(w.strides, 1) ? kFewColumns : kStridedColumns;
   const double products = kStep * windows * depth;
   return {.first = products * static_cast<double>(maps) / kLanes / share,
           .last = products * Vectors(static_cast<double>(maps)) / ShareOfRows(maps) +

@@ -20,14 +20,16 @@ constexpr int64_t kLanes = HWY_LANES(float);
 // Windows at a time: enough sums to wait for none.
 constexpr int64_t kFewestColumns = 4, kMostColumns = 8;
 
-// [begin, end): taps of a window along one dim, or elements, that lie inside of the plane.
+// [begin, end): those of taps, or of windows, that lie inside of the plane along a dim.
 struct Inside {
   int64_t begin, end;
 };
-Inside TapsInside(int64_t first, int64_t dilation, int64_t taps, int64_t size) {
-  const int64_t begin = first >= 0 ? 0 : (-first + dilation - 1) / dilation;
-  const int64_t end = size <= first ? 0 : (size - first - 1) / dilation + 1;
-  return {std::min(begin, taps), std::clamp(end, std::min(begin, taps), taps)};
+// Of `count` numbers `first`, `first` + `step` ... those that lie in [0, size).
+Inside PlacesInside(int64_t first, int64_t step, int64_t count, int64_t size) {
+  const auto steps = [&](int64_t distance) { return step == 1 ? distance : distance / step; };
+  const int64_t begin = first >= 0 ? 0 : steps(-first + step - 1);
+  const int64_t end = size <= first ? 0 : steps(size - first - 1) + 1;
+  return {std::min(begin, count), std::clamp(end, std::min(begin, count), count)};
 }
 
 // Neighbouring windows of a row.
@@ -45,6 +47,12 @@ HWY_INLINE VF Finished(const LastPlanes& p, VF sum, VF bias) {
   return p.bounded ? AtMost(d, AtLeast(d, sum, p.low), p.high) : sum;
 }
 
+// Where the vector of channels at `channel` begins: the last one is whole too, some of it computed
+// twice. There are as many channels as a vector has.
+HWY_INLINE int64_t VectorAt(int64_t channel, int64_t channels) {
+  return std::min(channel, channels - kLanes);
+}
+
 // Loaded once: the compiler would rather load what several products read for each of them.
 HWY_INLINE VF LoadOnce(const float* from) {
   VF v = hn::LoadU(F32(), from);
@@ -54,21 +62,23 @@ HWY_INLINE VF LoadOnce(const float* from) {
   return v;
 }
 
-// kColumns windows of kTaps neighbouring columns, which move by kStride: an element is loaded once
-// for all windows that see it. At most half of the taps lie outside of the plane at either end.
-// Channels up to the last whole vector.
+// kColumns windows of kTaps columns, which move by kStride: an element is loaded once for all
+// windows that see it. Where taps lie apart, so do the windows, as far. At most half of the taps
+// lie outside of the plane at either end.
 template <int kTaps, int kStride, int kColumns>
 void ConvolveGroup(const LastPlanes& p, const Group& g) {
   constexpr int kSeen = (kColumns - 1) * kStride + kTaps;
   const F32 d;
   const Strips& s = p.strips;
   const int64_t channels = p.channels, row = s.dilation.rows * s.in.columns * channels;
+  const int64_t apart = s.dilation.columns, column = apart * channels;
   const int64_t tap_rows = g.tap_rows;
-  const Inside inside = TapsInside(g.first, 1, kSeen, s.in.columns);
+  const Inside inside = PlacesInside(g.first, apart, kSeen, s.in.columns);
   const auto begin = static_cast<int>(inside.begin), end = static_cast<int>(inside.end);
   const float* const first = g.x + g.first * channels;
   float* const y = g.y;
-  for (int64_t channel = 0; channel + kLanes <= channels; channel += kLanes) {
+  for (int64_t at_channel = 0; at_channel < channels; at_channel += kLanes) {
+    const int64_t channel = VectorAt(at_channel, channels);
     VF sums[kColumns];
     HWY_UNROLL(8) for (int k = 0; k < kColumns; ++k) sums[k] = hn::Zero(d);
     const float* HWY_RESTRICT at = first + channel;
@@ -79,7 +89,7 @@ void ConvolveGroup(const LastPlanes& p, const Group& g) {
       HWY_UNROLL(21) for (int j = 0; j < kSeen; ++j) {
         if (j < kTaps / 2 && j < begin) continue;
         if (j >= kSeen - kTaps / 2 && j >= end) continue;
-        const VF seen = LoadOnce(at + j * channels);
+        const VF seen = LoadOnce(at + j * column);
         HWY_UNROLL(8) for (int k = 0; k < kColumns; ++k) {
           const int tap = j - k * kStride;
           if (tap >= 0 && tap < kTaps) sums[k] = hn::MulAdd(taps[tap], seen, sums[k]);
@@ -88,7 +98,7 @@ void ConvolveGroup(const LastPlanes& p, const Group& g) {
     }
     const VF bias = p.bias == nullptr ? hn::Zero(d) : hn::LoadU(d, p.bias + channel);
     HWY_UNROLL(8) for (int k = 0; k < kColumns; ++k) {
-      hn::StoreU(Finished(p, sums[k], bias), d, y + k * channels + channel);
+      hn::StoreU(Finished(p, sums[k], bias), d, y + k * column + channel);
     }
   }
 }
@@ -101,13 +111,14 @@ void ConvolveTwoRows(const LastPlanes& p, const Group& g, int64_t first_row) {
   const F32 d;
   const Strips& s = p.strips;
   const int64_t channels = p.channels, row = s.in.columns * channels;
-  const Inside inside = TapsInside(g.first, 1, kSeen, s.in.columns);
+  const Inside inside = PlacesInside(g.first, 1, kSeen, s.in.columns);
   const auto begin = static_cast<int>(inside.begin), end = static_cast<int>(inside.end);
-  const Inside rows = TapsInside(first_row, 1, kSeenRows, s.in.rows);
+  const Inside rows = PlacesInside(first_row, 1, kSeenRows, s.in.rows);
   const auto first_inside = static_cast<int>(rows.begin), rows_end = static_cast<int>(rows.end);
   const float* const first = g.x + g.first * channels;
   float* const y = g.y;
-  for (int64_t channel = 0; channel + kLanes <= channels; channel += kLanes) {
+  for (int64_t at_channel = 0; at_channel < channels; at_channel += kLanes) {
+    const int64_t channel = VectorAt(at_channel, channels);
     VF sums[kRows * kColumns];
     HWY_UNROLL(16) for (int k = 0; k < kRows * kColumns; ++k) sums[k] = hn::Zero(d);
     VF taps[kTaps * kTaps];
@@ -137,25 +148,45 @@ void ConvolveTwoRows(const LastPlanes& p, const Group& g, int64_t first_row) {
   }
 }
 
-// kColumns windows all of whose taps lie inside of the plane, whatever they are.
+// kColumns windows, whatever they are.
 template <int kColumns>
-void ConvolveInside(const LastPlanes& p, const Group& g) {
+void ConvolveAny(const LastPlanes& p, const Group& g) {
   const F32 d;
   const Strips& s = p.strips;
   const int64_t channels = p.channels, row = s.dilation.rows * s.in.columns * channels;
-  const int64_t column = s.dilation.columns * channels, window = s.stride.columns * channels;
-  for (int64_t channel = 0; channel + kLanes <= channels; channel += kLanes) {
+  const int64_t stride = s.stride.columns, dilation = s.dilation.columns;
+  const int64_t taps = s.kernel.columns, size = s.in.columns, window = stride * channels;
+  // Taps that all of the windows have inside; the others some of them have.
+  const Inside of_first = PlacesInside(g.first, dilation, taps, size);
+  const Inside of_last = PlacesInside(g.first + (kColumns - 1) * stride, dilation, taps, size);
+  const int64_t whole = of_first.begin, whole_end = std::max(of_last.end, whole);
+  for (int64_t at_channel = 0; at_channel < channels; at_channel += kLanes) {
+    const int64_t channel = VectorAt(at_channel, channels);
     VF sums[kColumns];
     HWY_UNROLL(8) for (int k = 0; k < kColumns; ++k) sums[k] = hn::Zero(d);
-    const float* HWY_RESTRICT weights = g.weights + channel;
-    for (int64_t i = 0; i < g.tap_rows; ++i) {
-      const float* HWY_RESTRICT at = g.x + i * row + g.first * channels + channel;
-      for (int64_t j = 0; j < s.kernel.columns; ++j, at += column, weights += channels) {
-        const VF tap = hn::LoadU(d, weights);
+    const float* weights = g.weights + channel;
+    const float* at_row = g.x + channel;
+    for (int64_t i = 0; i < g.tap_rows; ++i, at_row += row, weights += taps * channels) {
+      const auto add_some = [&](int64_t j) HWY_ATTR {
+        const int64_t first = g.first + j * dilation;
+        const Inside some = PlacesInside(first, stride, kColumns, size);
+        const VF tap = hn::LoadU(d, weights + j * channels);
+        const float* const at = at_row + first * channels;
+        HWY_UNROLL(8) for (int k = 0; k < kColumns; ++k) {
+          if (k < some.begin || k >= some.end) continue;
+          sums[k] = hn::MulAdd(tap, hn::LoadU(d, at + k * window), sums[k]);
+        }
+      };
+      for (int64_t j = of_last.begin; j < whole; ++j) add_some(j);
+      const float* HWY_RESTRICT at = at_row + (g.first + whole * dilation) * channels;
+      const float* HWY_RESTRICT weight = weights + whole * channels;
+      for (int64_t j = whole; j < whole_end; ++j, at += dilation * channels, weight += channels) {
+        const VF tap = hn::LoadU(d, weight);
         HWY_UNROLL(8) for (int k = 0; k < kColumns; ++k) {
           sums[k] = hn::MulAdd(tap, hn::LoadU(d, at + k * window), sums[k]);
         }
       }
+      for (int64_t j = whole_end; j < of_first.end; ++j) add_some(j);
     }
     const VF bias = p.bias == nullptr ? hn::Zero(d) : hn::LoadU(d, p.bias + channel);
     HWY_UNROLL(8) for (int k = 0; k < kColumns; ++k) {
@@ -164,28 +195,25 @@ void ConvolveInside(const LastPlanes& p, const Group& g) {
   }
 }
 
-// `windows` of a row one after the other, whatever they are, channels from `first_channel` on.
-void ConvolveEach(const LastPlanes& p, const Group& g, int64_t windows, int64_t first_channel) {
+// A row of windows of fewer channels than a vector has, one after the other.
+void ConvolveEach(const LastPlanes& p, const Group& g) {
   const F32 d;
   const Strips& s = p.strips;
   const int64_t channels = p.channels, row = s.dilation.rows * s.in.columns * channels;
-  for (int64_t k = 0; k < windows; ++k) {
+  const auto live = hn::FirstN(d, static_cast<size_t>(channels));
+  const VF bias = p.bias == nullptr ? hn::Zero(d) : hn::MaskedLoad(live, d, p.bias);
+  for (int64_t k = 0; k < s.out.columns; ++k) {
     const int64_t first = g.first + k * s.stride.columns;
-    const Inside taps = TapsInside(first, s.dilation.columns, s.kernel.columns, s.in.columns);
-    for (int64_t channel = first_channel; channel < channels; channel += kLanes) {
-      const auto live = hn::FirstN(d, static_cast<size_t>(std::min(kLanes, channels - channel)));
-      VF sum = hn::Zero(d);
-      for (int64_t i = 0; i < g.tap_rows; ++i) {
-        for (int64_t j = taps.begin; j < taps.end; ++j) {
-          const float* const seen =
-              g.x + i * row + (first + j * s.dilation.columns) * channels + channel;
-          const float* const weight = g.weights + (i * s.kernel.columns + j) * channels + channel;
-          sum = hn::MulAdd(hn::MaskedLoad(live, d, weight), hn::MaskedLoad(live, d, seen), sum);
-        }
+    const Inside taps = PlacesInside(first, s.dilation.columns, s.kernel.columns, s.in.columns);
+    VF sum = hn::Zero(d);
+    for (int64_t i = 0; i < g.tap_rows; ++i) {
+      for (int64_t j = taps.begin; j < taps.end; ++j) {
+        const float* const seen = g.x + i * row + (first + j * s.dilation.columns) * channels;
+        const float* const weight = g.weights + (i * s.kernel.columns + j) * channels;
+        sum = hn::MulAdd(hn::MaskedLoad(live, d, weight), hn::MaskedLoad(live, d, seen), sum);
       }
-      const VF bias = p.bias == nullptr ? hn::Zero(d) : hn::MaskedLoad(live, d, p.bias + channel);
-      hn::BlendedStore(Finished(p, sum, bias), live, d, g.y + k * channels + channel);
     }
+    hn::BlendedStore(Finished(p, sum, bias), live, d, g.y + k * channels);
   }
 }
 
@@ -207,27 +235,28 @@ ConvolveGroups GroupsOf(int64_t columns) {
   }
 }
 
-// Null: there is none for these windows.
-ConvolveGroups GroupsFor(const Strips& s, int64_t columns) {
+// Whether there are groups for these windows: they move by one or two columns, those of taps that
+// lie apart by one, and have few taps in the padding.
+bool HasGroups(const Strips& s) {
+  const int64_t apart = s.dilation.columns, stride = s.stride.columns, taps = s.kernel.columns;
   const int64_t behind =
-      (s.out.columns - 1) * s.stride.columns - s.pad.columns + s.kernel.columns - s.in.columns;
-  if (s.dilation.columns != 1 || s.out.columns < kFewestColumns ||
-      std::max(behind, s.pad.columns) > s.kernel.columns / 2) {
-    return nullptr;
-  }
+      (s.out.columns - 1) * stride - s.pad.columns + (taps - 1) * apart + 1 - s.in.columns;
+  return s.out.columns / apart >= kFewestColumns && stride * apart <= std::max<int64_t>(2, apart) &&
+         std::max(behind, s.pad.columns) <= taps / 2 * apart &&
+         (taps == 3 || taps == 5 || taps == 7);
+}
+
+ConvolveGroups GroupsFor(const Strips& s, int64_t columns) {
   const auto with = [&](auto taps) -> ConvolveGroups {
-    if (s.stride.columns == 1) return GroupsOf<taps, 1>(columns);
-    return s.stride.columns == 2 ? GroupsOf<taps, 2>(columns) : nullptr;
+    return s.stride.columns == 1 ? GroupsOf<taps, 1>(columns) : GroupsOf<taps, 2>(columns);
   };
   switch (s.kernel.columns) {
     case 3:
       return with(std::integral_constant<int, 3>());
     case 5:
       return with(std::integral_constant<int, 5>());
-    case 7:
-      return with(std::integral_constant<int, 7>());
     default:
-      return nullptr;
+      return with(std::integral_constant<int, 7>());
   }
 }
 
@@ -239,7 +268,7 @@ ConvolveRows PairsFor(const Strips& s, int64_t columns) {
   const bool near = s.kernel.rows == 3 && s.kernel.columns == 3 && s.stride.rows == 1 &&
                     s.stride.columns == 1 && s.dilation.rows == 1 &&
                     std::max(s.pad.rows, s.out.rows - s.pad.rows + 2 - s.in.rows) <= 1;
-  if (kLanes < 16 || !near || GroupsFor(s, columns) == nullptr) return nullptr;
+  if (kLanes < 16 || !near || s.dilation.columns != 1 || !HasGroups(s)) return nullptr;
   switch (columns) {
     case 4:
       return ConvolveTwoRows<4>;
@@ -252,22 +281,12 @@ ConvolveRows PairsFor(const Strips& s, int64_t columns) {
   }
 }
 
-// Windows of a row all of whose taps lie inside of the plane.
-ItemRange WindowsInside(const Strips& s) {
-  const int64_t stride = s.stride.columns;
-  const int64_t begin = std::min((s.pad.columns + stride - 1) / stride, s.out.columns);
-  const int64_t room =
-      s.in.columns + s.pad.columns - (s.kernel.columns - 1) * s.dilation.columns - 1;
-  const int64_t end = room < 0 ? 0 : std::min(room / stride + 1, s.out.columns);
-  return {begin, std::max(begin, end)};
-}
-
-// Calls `convolve` for groups of `columns` of `windows`. The last one is whole too: some of it was
-// computed before.
+// Calls `convolve` for groups of `columns` of `count` windows. The last one is whole too: some of
+// it was computed before.
 template <class F>
-void ForEachGroup(ItemRange windows, int64_t columns, const F& convolve) {
-  for (int64_t window = windows.begin; window < windows.end; window += columns) {
-    convolve(std::min(window, windows.end - columns));
+void ForEachGroup(int64_t count, int64_t columns, const F& convolve) {
+  for (int64_t window = 0; window < count; window += columns) {
+    convolve(std::min(window, count - columns));
   }
 }
 
@@ -280,7 +299,8 @@ struct Plane {
 
   int64_t FirstOf(int64_t at) const { return at * p.strips.stride.rows - p.strips.pad.rows; }
   Inside TapsOf(int64_t at) const {
-    return TapsInside(FirstOf(at), p.strips.dilation.rows, p.strips.kernel.rows, p.strips.in.rows);
+    return PlacesInside(FirstOf(at), p.strips.dilation.rows, p.strips.kernel.rows,
+                        p.strips.in.rows);
   }
   Group GroupAt(int64_t at, const Inside& taps, int64_t window) const {
     const Strips& s = p.strips;
@@ -295,47 +315,56 @@ struct Plane {
 
 // Row `row` of windows that have no groups of their own.
 void ConvolveRow(const Plane& plane, int64_t row) {
-  constexpr int64_t kColumns = 6;
   const LastPlanes& p = plane.p;
   const Inside taps = plane.TapsOf(row);
-  ItemRange inside = WindowsInside(p.strips);
-  if (inside.end - inside.begin < kColumns) inside = {0, 0};
-  ForEachGroup(inside, kColumns, [&](int64_t window) {
-    ConvolveInside<kColumns>(p, plane.GroupAt(row, taps, window));
-  });
-  const int64_t whole = p.channels / kLanes * kLanes;
+  const auto in_groups = [&](auto columns) {
+    ForEachGroup(p.strips.out.columns, columns, [&](int64_t window) {
+      ConvolveAny<columns>(p, plane.GroupAt(row, taps, window));
+    });
+  };
   const int64_t columns = p.strips.out.columns;
-  ConvolveEach(p, plane.GroupAt(row, taps, 0), inside.begin, 0);
-  ConvolveEach(p, plane.GroupAt(row, taps, inside.end), columns - inside.end, 0);
-  ConvolveEach(p, plane.GroupAt(row, taps, inside.begin), inside.end - inside.begin, whole);
+  if (columns >= 6) {
+    in_groups(std::integral_constant<int, 6>());
+  } else if (columns >= 3) {
+    in_groups(std::integral_constant<int, 3>());
+  } else {
+    in_groups(std::integral_constant<int, 1>());
+  }
+}
+
+// Row `row` of windows that have groups: of taps that lie apart, those that see the same columns.
+void ConvolveRowInGroups(const Plane& plane, int64_t row) {
+  const Strips& s = plane.p.strips;
+  const Inside taps = plane.TapsOf(row);
+  const int64_t apart = s.dilation.columns;
+  for (int64_t first = 0; first < apart; ++first) {
+    const int64_t count = (s.out.columns - first + apart - 1) / apart;
+    const int64_t columns = std::max(kFewestColumns, Even(count, kMostColumns));
+    const ConvolveGroups convolve = GroupsFor(s, columns);
+    ForEachGroup(count, columns, [&](int64_t at) {
+      convolve(plane.p, plane.GroupAt(row, taps, first + at * apart));
+    });
+  }
 }
 
 void Convolve(const LastPlanes& p, const float* x, ItemRange rows, float* y) {
   const Strips& s = p.strips;
   const Plane plane = {p, x, rows.begin, y};
-  const int64_t columns = std::max(kFewestColumns, Even(s.out.columns, kMostColumns));
   const int64_t pair = std::max(kFewestColumns, Even(s.out.columns, kMostPairColumns));
-  const ConvolveGroups groups = GroupsFor(s, columns);
   const ConvolveRows pairs = PairsFor(s, pair);
-  const ItemRange all = {0, s.out.columns};
-  const int64_t whole = p.channels / kLanes * kLanes;
-  for (int64_t row = rows.begin, next; row < rows.end; row = next) {
-    next = std::min(rows.end, row + (pairs != nullptr ? 2 : 1));
-    if (groups == nullptr) {
-      ConvolveRow(plane, row);
-      continue;
-    }
-    if (next == row + 2) {
-      ForEachGroup(all, pair, [&](int64_t window) {
+  const bool few_channels = p.channels < kLanes, in_groups = HasGroups(s);
+  for (int64_t row = rows.begin; row < rows.end; ++row) {
+    if (few_channels) {
+      ConvolveEach(p, plane.GroupAt(row, plane.TapsOf(row), 0));
+    } else if (pairs != nullptr && row + 1 < rows.end) {
+      ForEachGroup(s.out.columns, pair, [&](int64_t window) {
         pairs(p, plane.GroupAt(row, {0, s.kernel.rows}, window), plane.FirstOf(row));
       });
+      ++row;
+    } else if (in_groups) {
+      ConvolveRowInGroups(plane, row);
     } else {
-      ForEachGroup(all, columns, [&](int64_t window) {
-        groups(p, plane.GroupAt(row, plane.TapsOf(row), window));
-      });
-    }
-    for (int64_t each = row; each < next && whole < p.channels; ++each) {
-      ConvolveEach(p, plane.GroupAt(each, plane.TapsOf(each), 0), s.out.columns, whole);
+      ConvolveRow(plane, row);
     }
   }
 }
