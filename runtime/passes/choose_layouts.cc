@@ -14,6 +14,7 @@
 #include "absl/algorithm/container.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/ops/conv.h"
+#include "runtime/ops/matmul.h"
 #include "runtime/ops/op.h"
 #include "runtime/passes/minimum_cut.h"
 #include "runtime/passes/passes.h"
@@ -245,9 +246,34 @@ class Layouts {
     if (node.input(kResidual) != kNone) {
       ASSIGN_OR_RETURN(inputs[kResidual], ToLast(graph_, inputs[kResidual]));
     }
+    if (IsProduct(node)) return TurnProduct(node, std::move(inputs));
     Attributes attributes = node.attributes;
     attributes.Set("layout", std::string("last"));
     return Finish(node, "reprise.Conv", std::move(inputs), std::move(attributes));
+  }
+
+  // Of single elements, and what follows on the sums is what follows on a product: the activation
+  // comes before what is added there, and behind it here.
+  bool IsProduct(const Node& node) const {
+    const std::string activation = node.attributes.String("activation", "none");
+    return node.attributes.Int("group", 1) == 1 && IsOfElements(graph_, node) &&
+           ops::CheckActivation(activation).ok() &&
+           (node.input(kResidual) == kNone || activation == "none");
+  }
+
+  absl::Status TurnProduct(const Node& node, std::vector<ValueId> inputs) {
+    const Shape weight = *ShapeOf(graph_, inputs[1]);
+    ASSIGN_OR_RETURN(const ValueId maps,
+                     AddReshape(graph_, inputs[1], Shape{weight[0], weight[1]}));
+    ASSIGN_OR_RETURN(inputs[1],
+                     AddWeight(graph_, "Transpose", {{"perm", std::vector<int64_t>{1, 0}}}, {maps},
+                               DType::kFloat32, Shape{weight[1], weight[0]}));
+    Attributes attributes;
+    if (const std::string activation = node.attributes.String("activation", "none");
+        activation != "none") {
+      attributes.Set("activation", activation);
+    }
+    return Finish(node, "reprise.Linear", std::move(inputs), std::move(attributes));
   }
 
   absl::Status TurnElementwise(const Node& node) {

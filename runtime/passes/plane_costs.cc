@@ -96,6 +96,17 @@ PlaneCosts OfWindows(const Shape& x, const ops::Windows& w, int64_t maps) {
                   kCopiedVector * windows * depth / kLanes};
 }
 
+bool AreElements(const ops::Windows& w, const Shape& x) {
+  return Is(w.kernel, 1) && Is(w.strides, 1) && Is(w.pad_begin, 0) &&
+         std::equal(w.out.begin(), w.out.end(), x.begin() + 2);
+}
+
+absl::StatusOr<ops::Windows> WindowsOf(const Graph& graph, const Node& node) {
+  const Shape& weight = *ShapeOf(graph, node.inputs[1]);
+  return ops::WindowsOf(node, *ShapeOf(graph, node.inputs[0]),
+                        std::vector<int64_t>(weight.begin() + 2, weight.end()));
+}
+
 }  // namespace
 
 std::optional<PlaneCosts> PlaneCostsOf(const Graph& graph, const Node& node) {
@@ -107,18 +118,20 @@ std::optional<PlaneCosts> PlaneCostsOf(const Graph& graph, const Node& node) {
   const Shape &x = *ShapeOf(graph, node.inputs[0]), &weight = *ShapeOf(graph, node.inputs[1]);
   if (x.size() > kMostDims || NumElements(x) == 0) return std::nullopt;
   const int64_t groups = node.attributes.Int("group", 1);
-  const absl::StatusOr<ops::Windows> windows =
-      ops::WindowsOf(node, x, std::vector<int64_t>(weight.begin() + 2, weight.end()));
+  const absl::StatusOr<ops::Windows> windows = WindowsOf(graph, node);
   if (!windows.ok() || NumElements(windows->out) == 0) return std::nullopt;
   if (groups > 1 && groups == x[1] && weight[0] == x[1]) return OfEachChannel(x, *windows);
-  const bool elements = groups == 1 && Is(windows->kernel, 1) && Is(windows->strides, 1) &&
-                        Is(windows->pad_begin, 0) &&
-                        std::equal(windows->out.begin(), windows->out.end(), x.begin() + 2);
+  const bool elements = groups == 1 && AreElements(*windows, x);
   if (elements) return OfElements(x, weight[0]);
   // Neighbouring windows of 3 x 3 are made by tiles where channels lie first.
   const bool tiles = Is(windows->kernel, 3) && Is(windows->strides, 1) && Is(windows->dilations, 1);
   if (groups > 1 || tiles || x[1] < kFewestChannels) return std::nullopt;
   return OfWindows(x, *windows, weight[0]);
+}
+
+bool IsOfElements(const Graph& graph, const Node& node) {
+  const absl::StatusOr<ops::Windows> windows = WindowsOf(graph, node);
+  return windows.ok() && AreElements(*windows, *ShapeOf(graph, node.inputs[0]));
 }
 
 double TurningCost(const Shape& shape) {

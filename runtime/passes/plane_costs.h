@@ -20,6 +20,9 @@ struct PlaneCosts {
 // Of a Conv or reprise.Conv that has kernels for both; nullopt for others.
 std::optional<PlaneCosts> PlaneCostsOf(const Graph& graph, const Node& node);
 
+// Whether the windows of a convolution are the elements of its planes.
+bool IsOfElements(const Graph& graph, const Node& node);
+
 // Of turning planes of `shape`, channels first.
 double TurningCost(const Shape& shape);
 

@@ -166,7 +166,13 @@ HWY_INLINE void FinishSums(VF (&sums)[kRows][kVecs], const TileOut& out) {
       HWY_UNROLL(12) for (int r = 0; r < kRows; ++r) sums[r][v] = hn::Add(sums[r][v], bias);
     }
   }
-  if (out.columns == int64_t{kVecs} * kLanes && out.activation == Activation::kNone) {
+  const bool relu = out.activation == Activation::kRelu;
+  if (relu) {
+    HWY_UNROLL(12) for (int r = 0; r < kRows; ++r) {
+      HWY_UNROLL(4) for (int v = 0; v < kVecs; ++v) sums[r][v] = Relu(d, sums[r][v]);
+    }
+  }
+  if (out.columns == int64_t{kVecs} * kLanes && (relu || out.activation == Activation::kNone)) {
     HWY_UNROLL(12) for (int r = 0; r < kRows; ++r) {
       HWY_UNROLL(4) for (int v = 0; v < kVecs; ++v) {
         VF x = sums[r][v];

@@ -34,7 +34,7 @@ TEST(ChooseLayoutsTest, SmallPlanesOfManyChannelsAreTurnedOnce) {
     output %y
   })";
   ExpectSameAnswers(*ChooseLayouts(), text, kNear);
-  EXPECT_EQ(OpsAfter(text), "Transpose reprise.Conv reprise.Conv reprise.Conv Transpose");
+  EXPECT_EQ(OpsAfter(text), "Transpose reprise.Conv reprise.Conv reprise.Linear Transpose");
 }
 
 // Scales of channels made of their averages, as squeeze and excitation has them.
