@@ -29,7 +29,7 @@ constexpr double kLastStep = 0.8, kStridedLastStep = 1.5, kLastVector = 1;
 // Share of the peak of products, two multiply-adds of a vector a cycle: of windows that are
 // columns, of a lone vector of these, of few that are turned into rows; of windows that are rows.
 constexpr double kStep = 0.5;
-constexpr double kColumns = 0.88, kFewColumns = 0.78, kRows = 0.9;
+constexpr double kColumns = 0.88, kFewColumns = 0.78, kLine = 0.88, kRows = 0.9;
 constexpr double kFewWindows = 64, kPanel = 48;
 // With as many maps few windows are turned into rows.
 constexpr int64_t kFewestMaps = 32;
@@ -68,6 +68,7 @@ double ShareOfRows(int64_t maps) {
   return vectors == 1 ? kOneVector : vectors == 2 ? kTwoVectors : kRows;
 }
 
+// `maps`: of a group.
 PlaneCosts OfElements(const Shape& x, int64_t maps) {
   const auto windows = static_cast<double>(NumElements(x) / x[0] / x[1]);
   const auto of_maps = static_cast<double>(maps);
@@ -84,16 +85,21 @@ PlaneCosts OfElements(const Shape& x, int64_t maps) {
           .last = products * windows * Vectors(of_maps) / ShareOfRows(maps)};
 }
 
-// Of windows of several elements, which are copied in either layout.
-PlaneCosts OfWindows(const Shape& x, const ops::Windows& w, int64_t maps) {
+// Of windows of several elements. `channels`: of a group.
+PlaneCosts OfWindows(const Shape& x, const ops::Windows& w, int64_t channels, int64_t maps) {
   const auto windows = static_cast<double>(x[0] * NumElements(w.out));
-  const auto depth = static_cast<double>(x[1] * NumElements(w.kernel));
-  const bool line = x.size() == 3 || x[2] == 1;
-  const double share = line ? kColumns : Is(w.strides, 1) ? kFewColumns : kStridedColumns;
+  const double depth = static_cast<double>(x[1] * NumElements(w.kernel));
   const double products = kStep * windows * depth;
+  const bool line = x.size() == 3 || x[2] == 1;
+  const bool runs = line && Is(w.dilations, 1) && channels == x[1];
+  // Along one dim a row's last vector may be mostly empty.
+  const auto columns = static_cast<double>(w.out.back());
+  const double share = line               ? kLine * columns / (Vectors(columns) * kLanes)
+                       : Is(w.strides, 1) ? kFewColumns
+                                          : kStridedColumns;
   return {.first = products * static_cast<double>(maps) / kLanes / share,
           .last = products * Vectors(static_cast<double>(maps)) / ShareOfRows(maps) +
-                  kCopiedVector * windows * depth / kLanes};
+                  (runs ? 0 : kCopiedVector * windows * depth / kLanes)};
 }
 
 bool AreElements(const ops::Windows& w, const Shape& x) {
@@ -121,12 +127,12 @@ std::optional<PlaneCosts> PlaneCostsOf(const Graph& graph, const Node& node) {
   const absl::StatusOr<ops::Windows> windows = WindowsOf(graph, node);
   if (!windows.ok() || NumElements(windows->out) == 0) return std::nullopt;
   if (groups > 1 && groups == x[1] && weight[0] == x[1]) return OfEachChannel(x, *windows);
-  const bool elements = groups == 1 && AreElements(*windows, x);
-  if (elements) return OfElements(x, weight[0]);
+  const int64_t maps = weight[0] / groups;
+  if (AreElements(*windows, x)) return OfElements(x, maps);
   // Neighbouring windows of 3 x 3 are made by tiles where channels lie first.
   const bool tiles = Is(windows->kernel, 3) && Is(windows->strides, 1) && Is(windows->dilations, 1);
-  if (groups > 1 || tiles || x[1] < kFewestChannels) return std::nullopt;
-  return OfWindows(x, *windows, weight[0]);
+  if (tiles || weight[1] < kFewestChannels) return std::nullopt;
+  return OfWindows(x, *windows, weight[1], maps);
 }
 
 bool IsOfElements(const Graph& graph, const Node& node) {

@@ -53,8 +53,8 @@ TEST_P(ConvTest, ConvolutionsOfPlanesWithChannelsLastAgreeWithTheReference) {
     const bool alone = draw.Chance(2);  // each channel by itself
     const std::string text = WithChannelsLast(
         alone ? ConvText(draw, draw.From({1, 2, 2}), draw.From({7, 8, 16, 17, 33, 64, 100}), 1, 1)
-              : ConvText(draw, draw.From({1, 2, 2}), 1, draw.From({2, 5, 16, 17, 40}),
-                         draw.From({1, 3, 8, 16, 47, 48, 49, 100})));
+              : ConvText(draw, draw.From({1, 2, 2}), draw.From({1, 1, 3}),
+                         draw.From({2, 5, 16, 17, 40}), draw.From({1, 3, 8, 16, 47, 48, 49, 100})));
     Check(draw.Chance(3) ? WithResidual(text) : text, round);
   }
 }
