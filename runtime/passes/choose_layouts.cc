@@ -16,6 +16,7 @@
 #include "runtime/ops/conv.h"
 #include "runtime/ops/matmul.h"
 #include "runtime/ops/op.h"
+#include "runtime/ops/windows.h"
 #include "runtime/passes/minimum_cut.h"
 #include "runtime/passes/passes.h"
 #include "runtime/passes/plane_costs.h"
@@ -34,7 +35,7 @@ bool IsPlanes(const Graph& graph, ValueId value) {
 }
 
 // What a node that takes either layout is.
-enum class Kind { kConv, kElementwise, kAverage, kParts, kReshape };
+enum class Kind { kConv, kElementwise, kAverage, kPool, kParts, kReshape };
 
 // The shape as planes of one element of what scales others, [batch or 1, channels, 1...] or without
 // the batch; nullopt: it does not.
@@ -85,6 +86,13 @@ bool IsAverage(const Graph& graph, const Node& node) {
   std::vector<int64_t> spatial;
   for (int64_t axis = 2; axis < rank; ++axis) spatial.push_back(axis);
   return axes == spatial;
+}
+
+// The largest or the average of windows.
+bool IsPool(const Graph& graph, const Node& node) {
+  return (node.op == "MaxPool" || node.op == "AveragePool") && node.output(1) == kNone &&
+         IsPlanes(graph, node.input(0)) && IsPlanes(graph, node.outputs[0]) &&
+         ops::WindowsOf(node, *ShapeOf(graph, node.inputs[0])).ok();
 }
 
 bool IsParts(const Graph& graph, const Node& node) {
@@ -158,6 +166,8 @@ class Layouts {
         kind = Kind::kElementwise;
       } else if (IsAverage(graph_, node)) {
         kind = Kind::kAverage;
+      } else if (IsPool(graph_, node)) {
+        kind = Kind::kPool;
       } else if (IsParts(graph_, node)) {
         kind = Kind::kParts;
       } else if (IsReshape(graph_, node)) {
@@ -232,6 +242,8 @@ class Layouts {
         return TurnElementwise(node);
       case Kind::kAverage:
         return TurnAverage(node);
+      case Kind::kPool:
+        return TurnPool(node);
       case Kind::kParts:
         return TurnParts(graph_, node);
       case Kind::kReshape:
@@ -297,6 +309,38 @@ class Layouts {
     }
     const ValueId dims = graph_.AddConstant("", Tensor::Int64s(axes));
     return Finish(node, "ReduceMean", {x, dims}, {});
+  }
+
+  // One dim after the other: of windows of `w` along dim `d` of x, [before, size, after] here. A
+  // row of all that lies behind the dim is a row of a plane then.
+  absl::StatusOr<ValueId> PoolAlong(const Node& node, ValueId x, const ops::Windows& w, size_t d) {
+    const Shape shape = *ShapeOf(graph_, x);
+    const auto at = shape.begin() + 1 + static_cast<ptrdiff_t>(d);
+    if (w.kernel[d] == 1 && w.strides[d] == 1 && w.pad_begin[d] == 0 && w.pad_end[d] == 0) return x;
+    const int64_t before = NumElements(Shape(shape.begin(), at));
+    const int64_t after = NumElements(Shape(at + 1, shape.end()));
+    Attributes attributes = node.attributes;
+    attributes.Set("auto_pad", std::string("NOTSET"));
+    attributes.Set("kernel_shape", std::vector<int64_t>{w.kernel[d], 1});
+    attributes.Set("strides", std::vector<int64_t>{w.strides[d], 1});
+    attributes.Set("dilations", std::vector<int64_t>{w.dilations[d], 1});
+    attributes.Set("pads", std::vector<int64_t>{w.pad_begin[d], 0, w.pad_end[d], 0});
+    ASSIGN_OR_RETURN(const ValueId planes, AddReshape(graph_, x, Shape{before, 1, *at, after}));
+    ASSIGN_OR_RETURN(const ValueId pooled,
+                     AddInferred(graph_, node.op, {planes}, std::move(attributes), node.name));
+    Shape result = shape;
+    result[d + 1] = w.out[d];
+    return AddReshape(graph_, pooled, result);
+  }
+
+  absl::Status TurnPool(const Node& node) {
+    ASSIGN_OR_RETURN(const ops::Windows windows,
+                     ops::WindowsOf(node, *ShapeOf(graph_, node.inputs[0])));
+    ASSIGN_OR_RETURN(ValueId x, ToLast(graph_, node.inputs[0]));
+    for (size_t d = 0; d < windows.kernel.size(); ++d) {
+      ASSIGN_OR_RETURN(x, PoolAlong(node, x, windows, d));
+    }
+    return ReplaceByLast(graph_, node.outputs[0], x);
   }
 
   absl::Status TurnReshape(const Node& node) {

@@ -1,6 +1,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "gtest/gtest.h"
 #include "runtime/passes/passes.h"
 #include "tests/runtime/passes/pass_test_util.h"
@@ -18,6 +19,14 @@ std::string OpsAfter(const std::string& text) {
   EXPECT_TRUE(EliminateDead()->Run(graph).ok());
   EXPECT_TRUE(graph.Compact());
   return OpsOf(graph);
+}
+
+int CountTransposes(const std::string& text) {
+  int transposes = 0;
+  for (const absl::string_view op : absl::StrSplit(OpsAfter(text), ' ')) {
+    transposes += op == "Transpose" ? 1 : 0;
+  }
+  return transposes;
 }
 
 // Narrow planes of many channels, between convolutions of single elements: as in MobileNets.
@@ -59,14 +68,8 @@ TEST(ChooseLayoutsTest, WhatScalesChannelsGoesAlong) {
     output %y
   })";
   ExpectSameAnswers(*ChooseLayouts(), text, kNear);
-  const std::string ops = OpsAfter(text);
-  size_t transposes = 0;
-  for (size_t at = ops.find("Transpose"); at != std::string::npos;
-       at = ops.find("Transpose", at + 1)) {
-    ++transposes;
-  }
-  EXPECT_EQ(transposes, 2u) << ops;
-  EXPECT_NE(ops.find("ReduceMean"), std::string::npos) << ops;
+  EXPECT_EQ(CountTransposes(text), 2);
+  EXPECT_NE(OpsAfter(text).find("ReduceMean"), std::string::npos) << OpsAfter(text);
 }
 
 TEST(ChooseLayoutsTest, ChannelsAreDividedAndJoinedWhereTheyLie) {
@@ -84,6 +87,33 @@ TEST(ChooseLayoutsTest, ChannelsAreDividedAndJoinedWhereTheyLie) {
     output %y
   })";
   ExpectSameAnswers(*ChooseLayouts(), text, kNear);
+}
+
+// Windows along one dim after the other.
+TEST(ChooseLayoutsTest, PoolsGoAlong) {
+  for (const char* pool :
+       {"MaxPool(%c) {kernel_shape = [3, 3], strides = [2, 2], pads = [1, 1, 1, 1]}",
+        "MaxPool(%c) {kernel_shape = [3, 2], strides = [2, 1], dilations = [2, 1], ceil_mode = 1}",
+        "AveragePool(%c) {kernel_shape = [3, 3], strides = [1, 1], pads = [1, 1, 1, 1]}",
+        "AveragePool(%c) {kernel_shape = [2, 3], strides = [2, 2], pads = [0, 1, 1, 1], "
+        "count_include_pad = 1}",
+        "AveragePool(%c) {kernel_shape = [3, 3], strides = [2, 2], auto_pad = \"SAME_UPPER\"}",
+        "AveragePool(%c) {kernel_shape = [3, 3], strides = [2, 2], ceil_mode = 1}"}) {
+    const std::string text = absl::StrCat(R"(graph {
+    input %x: f32[2, 64, 14, 13]
+    param %u: f32[96, 64, 1, 1] = p0
+    param %v: f32[96, 1, 3, 3] = p1
+    param %w: f32[64, 96, 1, 1] = p2
+    %a: ? = Conv(%x, %u)
+    %c: ? = Conv(%a, %v) {group = 96, pads = [1, 1, 1, 1]}
+    %p: ? = )",
+                                          pool, R"(
+    %y: ? = Conv(%p, %w)
+    output %y
+  })");
+    ExpectSameAnswers(*ChooseLayouts(), text, kNear);
+    EXPECT_EQ(CountTransposes(text), 2) << pool;
+  }
 }
 
 // Tokens that become planes for one convolution, as in mixed transformers: nothing is turned.
