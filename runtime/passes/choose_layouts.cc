@@ -140,7 +140,7 @@ class Layouts {
     for (size_t i = 0; i < sites_.size(); ++i) {
       if (!last[i]) continue;
       const Node node = graph_.node(sites_[i].id);  // Adding nodes moves the others.
-      RETURN_IF_ERROR(Turn(node, sites_[i].kind));
+      RETURN_IF_ERROR(Turn(node, sites_[i]));
       changed = true;
     }
     return changed;
@@ -222,7 +222,9 @@ class Layouts {
     if (graph_.IsOutput(value)) readers.push_back(first);
     for (const NodeId user : graph_.value(value).users) {
       const bool wants_last = HasPerm(graph_, graph_.node(user), PermToLast(shape.size()));
-      readers.push_back(wants_last ? last : SiteOf(user).value_or(first));
+      const std::optional<size_t> site = SiteOf(user);
+      const bool as_it_is = site.has_value() && sites_[*site].costs.to_last;
+      readers.push_back(wants_last ? last : as_it_is ? first : site.value_or(first));
     }
     const size_t any_last = cut.Add(), any_first = cut.Add();
     cut.Charge(from, any_last, cost);
@@ -234,10 +236,10 @@ class Layouts {
     }
   }
 
-  absl::Status Turn(const Node& node, Kind kind) {
-    switch (kind) {
+  absl::Status Turn(const Node& node, const Site& site) {
+    switch (site.kind) {
       case Kind::kConv:
-        return TurnConv(node);
+        return TurnConv(node, site.costs.to_last);
       case Kind::kElementwise:
         return TurnElementwise(node);
       case Kind::kAverage:
@@ -252,8 +254,13 @@ class Layouts {
     return absl::OkStatus();
   }
 
-  absl::Status TurnConv(const Node& node) {
+  absl::Status TurnConv(const Node& node, bool to_last) {
     std::vector<ValueId> inputs = node.inputs;
+    if (to_last) {
+      Attributes attributes = node.attributes;
+      attributes.Set("layout", std::string("to_last"));
+      return Finish(node, "reprise.Conv", std::move(inputs), std::move(attributes));
+    }
     ASSIGN_OR_RETURN(inputs[0], ToLast(graph_, inputs[0]));
     if (node.input(kResidual) != kNone) {
       ASSIGN_OR_RETURN(inputs[kResidual], ToLast(graph_, inputs[kResidual]));

@@ -37,6 +37,9 @@ constexpr int64_t kFewestMaps = 32;
 constexpr double kStridedColumns = 0.7, kCopiedVector = 1.2;
 // With fewer channels what a window sees is copied in pieces that are too short.
 constexpr int64_t kFewestChannels = 16;
+// Share of the peak of windows over few channels where all channels lie first.
+constexpr double kFewChannelsFirst = 0.62;
+constexpr size_t kResidual = 3;  // of a reprise.Conv
 // The same of rows for one and two vectors of maps.
 constexpr double kOneVector = 0.5, kTwoVectors = 0.82;
 
@@ -102,6 +105,16 @@ PlaneCosts OfWindows(const Shape& x, const ops::Windows& w, int64_t channels, in
                   (runs ? 0 : kCopiedVector * windows * depth / kLanes)};
 }
 
+// Of windows over few channels.
+PlaneCosts OfFewChannels(const Shape& x, const ops::Windows& w, int64_t maps) {
+  const auto windows = static_cast<double>(x[0] * NumElements(w.out));
+  const double products = kStep * windows * static_cast<double>(x[1] * NumElements(w.kernel));
+  const double vectors = Vectors(static_cast<double>(maps));
+  return {.first = products * static_cast<double>(maps) / kLanes / kFewChannelsFirst,
+          .last = products * vectors / (vectors == 1 ? kTwoVectors : kRows),
+          .to_last = true};
+}
+
 bool AreElements(const ops::Windows& w, const Shape& x) {
   return Is(w.kernel, 1) && Is(w.strides, 1) && Is(w.pad_begin, 0) &&
          std::equal(w.out.begin(), w.out.end(), x.begin() + 2);
@@ -131,6 +144,8 @@ std::optional<PlaneCosts> PlaneCostsOf(const Graph& graph, const Node& node) {
   if (AreElements(*windows, x)) return OfElements(x, maps);
   // Neighbouring windows of 3 x 3 are made by tiles where channels lie first.
   const bool tiles = Is(windows->kernel, 3) && Is(windows->strides, 1) && Is(windows->dilations, 1);
+  if (groups == 1 && x[1] < kFewestChannels && node.input(kResidual) == kNone)
+    return OfFewChannels(x, *windows, maps);
   if (tiles || weight[1] < kFewestChannels) return std::nullopt;
   return OfWindows(x, *windows, weight[1], maps);
 }

@@ -15,6 +15,8 @@ namespace reprise {
 
 struct PlaneCosts {
   double first = 0, last = 0;
+  // The channels of its operand are few, and lie first either way: the result is what is turned.
+  bool to_last = false;
 };
 
 // Of a Conv or reprise.Conv that has kernels for both; nullopt for others.

@@ -178,7 +178,9 @@ std::vector<float> TapsFirst(const float* weights, int64_t maps, int64_t depth, 
 
 std::vector<Candidate> PlanConv(const CpuTarget& target, const NodeView& node) {
   if (!node.AllOf(DType::kFloat32)) return {};
-  if (node.attributes().String("layout", "first") != "first") return PlanConvLast(target, node);
+  const std::string layout = node.attributes().String("layout", "first");
+  if (layout == "last") return PlanConvLast(target, node);
+  if (layout == "to_last") return PlanConvToLast(target, node);
   const Shape &x = node.shape(0), &weight = node.shape(1);
   absl::StatusOr<ops::Windows> windows =
       ops::WindowsOf(node.node(), x, std::vector<int64_t>(weight.begin() + 2, weight.end()));

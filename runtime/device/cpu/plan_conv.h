@@ -62,6 +62,9 @@ PrepareStep TapsBeforeChannels(const Shape& weight);
 // plan_conv_last.cc: of planes whose channels lie last.
 std::vector<Candidate> PlanConvLast(const CpuTarget& target, const NodeView& node);
 
+// plan_conv_to_last.cc: of few channels, whose results have their maps last.
+std::vector<Candidate> PlanConvToLast(const CpuTarget& target, const NodeView& node);
+
 // plan_depthwise_last.cc: the same of each channel by itself.
 std::vector<Candidate> PlanDepthwiseLast(const CpuTarget& target, const NodeView& node,
                                          const ops::Windows& windows, const Shape& spatial,

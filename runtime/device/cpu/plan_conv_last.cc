@@ -174,11 +174,9 @@ RowsAre WhatRowsAre(const Strips& s, int64_t groups) {
 
 std::vector<Candidate> PlanConvLast(const CpuTarget& target, const NodeView& node) {
   constexpr size_t kMaxDims = 2;
-  const absl::StatusOr<ops::ConvLayout> layout = ops::ConvLayoutOf(node.attributes());
   const std::optional<ConvActivation> activation = ConvActivationOf(node.attributes());
   const Shape &of_node = node.shape(0), &weight = node.shape(1);
-  if (!layout.ok() || !layout->x_last || !activation.has_value() ||
-      NumElements(node.out_shape()) == 0 || NumElements(of_node) == 0 ||
+  if (!activation.has_value() || NumElements(node.out_shape()) == 0 || NumElements(of_node) == 0 ||
       of_node.size() > kMaxDims + 2 || !node.is_parameter(1)) {
     return {};
   }

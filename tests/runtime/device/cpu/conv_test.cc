@@ -59,6 +59,16 @@ TEST_P(ConvTest, ConvolutionsOfPlanesWithChannelsLastAgreeWithTheReference) {
   }
 }
 
+TEST_P(ConvTest, ConvolutionsOfFewChannelsWithMapsLastAgreeWithTheReference) {
+  Draw draw(9);
+  for (uint32_t round = 0; round < 120 && !HasFailure(); ++round) {
+    const std::string text =
+        WithMapsLast(ConvText(draw, draw.From({1, 2, 2}), 1, draw.From({1, 2, 3, 4, 7}),
+                              draw.From({1, 3, 7, 8, 15, 16, 17, 24, 33, 64, 100})));
+    Check(draw.Chance(3) ? WithResidual(text) : text, round);
+  }
+}
+
 // Which layout is taken may differ from bucket to bucket.
 TEST_P(ConvTest, ChannelsLastAndFirstGiveTheSameBits) {
   constexpr int64_t kBatch = 2, kChannels = 48, kPlane = 7 * 9;

@@ -117,6 +117,13 @@ inline std::string WithChannelsLast(std::string text) {
   return text.insert(text.find('{') + 1, "layout = \"last\", ");
 }
 
+// The same whose results alone have their maps last.
+inline std::string WithMapsLast(std::string text) {
+  const size_t conv = text.find("%y: ? = Conv(");
+  if (conv != std::string::npos) text.replace(conv + 8, 4, "reprise.Conv");
+  return text.insert(text.find('{') + 1, "layout = \"to_last\", ");
+}
+
 // A ConvTranspose whose weights are a parameter, a constant or computed.
 inline std::string ConvTransposeText(Draw& draw, size_t dims) {
   const int64_t groups = draw.From({1, 1, 1, 2, 3});

@@ -1,0 +1,36 @@
+// Windows over few planes, whose results have their maps last: a vector holds neighbouring maps of
+// one window, and what a window sees is read where it lies, element by element.
+//
+// Threads: pure. Rows of windows may be computed at the same time.
+#pragma once
+
+#include <cstdint>
+
+#include "runtime/base/cpu_info.h"
+
+namespace reprise::cpu {
+
+// A row of windows.
+struct FewChannels {
+  const float* x = nullptr;  // the first element that the first window sees
+  int64_t windows = 0;
+  int64_t stride = 1;             // from a window to the next, in floats
+  const int64_t* taps = nullptr;  // of all channels: where each lies from a window's begin
+  int64_t num_taps = 0;
+  const float* weights = nullptr;  // [taps, maps]
+  int64_t maps = 0;
+  const float* bias = nullptr;  // [maps] or null
+  bool bounded = false;         // y = min(max(sum + bias, low), high)
+  float low = 0, high = 0;
+  float* y = nullptr;  // [windows, maps]
+};
+
+struct FewChannelKernels {
+  // Every sum is in the order of the taps, and that of ConvProductKernels::multiply to the bit.
+  void (*convolve)(const FewChannels& row) = nullptr;
+};
+
+// The kernels of the highest tier that is not above `isa`.
+const FewChannelKernels& FewChannelKernelsFor(Isa isa);
+
+}  // namespace reprise::cpu
