@@ -37,6 +37,10 @@ constexpr int64_t kFewestMaps = 32;
 constexpr double kStridedColumns = 0.7, kCopiedVector = 1.2;
 // With fewer channels what a window sees is copied in pieces that are too short.
 constexpr int64_t kFewestChannels = 16;
+// Windows made by tiles (device/cpu/plan_conv_winograd.cc): from so many channels, maps and tiles
+// on, as many products a tile; channels and maps that lie last have to be whole vectors of any CPU.
+constexpr int64_t kFewestTiled = 32, kFewestTiles = 12, kForms = 16, kWholeVector = 16;
+constexpr double kTiled = 0.72, kTiledLast = 0.77;
 // Share of the peak of windows over few channels where all channels lie first.
 constexpr double kFewChannelsFirst = 0.62;
 constexpr size_t kResidual = 3;  // of a reprise.Conv
@@ -105,6 +109,21 @@ PlaneCosts OfWindows(const Shape& x, const ops::Windows& w, int64_t channels, in
                   (runs ? 0 : kCopiedVector * windows * depth / kLanes)};
 }
 
+// Of neighbouring windows of 3 x 3, made by tiles of four; nullopt where they are not. With
+// channels last these have to fill vectors.
+std::optional<PlaneCosts> OfTiles(const Shape& x, const ops::Windows& w, int64_t maps) {
+  if (x.size() != 4 || !Is(w.kernel, 3) || !Is(w.strides, 1) || !Is(w.dilations, 1) ||
+      std::min(x[1], maps) < kFewestTiled) {
+    return std::nullopt;
+  }
+  const int64_t tiles = (w.out[0] + 1) / 2 * ((w.out[1] + 1) / 2);
+  if (tiles < kFewestTiles || 4 * kForms * tiles > 3 * 9 * NumElements(w.out)) return std::nullopt;
+  const bool whole = x[1] % kWholeVector == 0 && maps % kWholeVector == 0;
+  const double products = kStep * static_cast<double>(x[0] * tiles * kForms * x[1] * maps) / kLanes;
+  return PlaneCosts{.first = products / kTiled,
+                    .last = products / (whole ? kTiledLast : kTiled / 2)};
+}
+
 // Of windows over few channels.
 PlaneCosts OfFewChannels(const Shape& x, const ops::Windows& w, int64_t maps) {
   const auto windows = static_cast<double>(x[0] * NumElements(w.out));
@@ -142,11 +161,12 @@ std::optional<PlaneCosts> PlaneCostsOf(const Graph& graph, const Node& node) {
   if (groups > 1 && groups == x[1] && weight[0] == x[1]) return OfEachChannel(x, *windows);
   const int64_t maps = weight[0] / groups;
   if (AreElements(*windows, x)) return OfElements(x, maps);
-  // Neighbouring windows of 3 x 3 are made by tiles where channels lie first.
-  const bool tiles = Is(windows->kernel, 3) && Is(windows->strides, 1) && Is(windows->dilations, 1);
+  if (groups == 1) {
+    if (const std::optional<PlaneCosts> tiles = OfTiles(x, *windows, maps)) return tiles;
+  }
   if (groups == 1 && x[1] < kFewestChannels && node.input(kResidual) == kNone)
     return OfFewChannels(x, *windows, maps);
-  if (tiles || weight[1] < kFewestChannels) return std::nullopt;
+  if (weight[1] < kFewestChannels) return std::nullopt;
   return OfWindows(x, *windows, weight[1], maps);
 }
 

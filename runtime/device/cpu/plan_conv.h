@@ -70,10 +70,10 @@ std::vector<Candidate> PlanDepthwiseLast(const CpuTarget& target, const NodeView
                                          const ops::Windows& windows, const Shape& spatial,
                                          const ConvActivation& activation);
 
-// plan_conv_winograd.cc: of 3 x 3 windows, four neighbours at a time.
+// plan_conv_winograd.cc: of 3 x 3 windows, four neighbours at a time. `last`: channels are.
 std::vector<Candidate> PlanConvWinograd(const CpuTarget& target, const NodeView& node,
                                         const ops::Windows& windows,
-                                        const ConvActivation& activation);
+                                        const ConvActivation& activation, bool last = false);
 
 // plan_conv_lines.cc: of few maps, of groups of few, or along one dim.
 std::vector<Candidate> PlanConvLines(const CpuTarget& target, const NodeView& node,

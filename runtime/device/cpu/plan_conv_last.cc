@@ -190,6 +190,9 @@ std::vector<Candidate> PlanConvLast(const CpuTarget& target, const NodeView& nod
     std::vector<Candidate> alone = PlanDepthwiseLast(target, node, *windows, spatial, *activation);
     if (!alone.empty()) return alone;
   }
+  std::vector<Candidate> tiles =
+      PlanConvWinograd(target, node, *windows, *activation, /*last=*/true);
+  if (!tiles.empty()) return tiles;
   ConvLastParams p;
   p.products = &GemmKernelsFor(target.isa);
   p.finish = ConvFinishFor(target.isa);

@@ -7,6 +7,9 @@
 // plane or, where planes are small, all tiles of several elements of the batch. Every sum is made
 // in one order whatever the division, so that no bit depends on it.
 //
+// Where channels lie last the forms are made of what lies there, and results go where they belong:
+// nothing is turned, and the bias joins the form that all four windows of a tile have.
+//
 // Windows of three dims are such windows in each slice that they see, whose products add up. A
 // block then has the same rectangle in several slices, which share the forms of what they see;
 // slices outside of the operand cost nothing.
@@ -15,6 +18,7 @@
 #include "runtime/device/cpu/plan_conv.h"
 #include "runtime/device/cpu/transpose.h"
 #include "runtime/device/cpu/winograd.h"
+#include "runtime/ops/conv.h"
 
 namespace reprise::cpu {
 namespace {
@@ -33,6 +37,10 @@ constexpr int64_t kFormFloats = 192 << 10;
 constexpr int64_t kMostSlices = 4;
 // Rows and forms that lie a power of two apart share few sets of the cache.
 constexpr int64_t kApart = 16;
+// Channels and maps that lie last fill whole vectors of any tier.
+constexpr int64_t kVectorFloats = 16;
+// The form whose sums each of the four windows has once.
+constexpr int64_t kFormOfAll = 5;
 
 struct Extent {
   int64_t rows = 0, columns = 0;
@@ -52,6 +60,7 @@ struct WinogradParams {
   // Along the dim in front of the planes.
   int64_t in_slices = 1, out_slices = 1, block_slices = 1;
   int64_t slice_taps = 1, slice_dilation = 1, slice_pad = 0;
+  bool last = false;  // channels and maps
   bool has_bias = false;
   int residual = -1;  // among the operands
   int out_operand = 0, workspace = 0;
@@ -84,7 +93,7 @@ struct WinogradParams {
   }
   // The pieces of a part's scratch, each aligned to 64 bytes.
   int64_t SeenFloats() const {
-    return (2 * block.rows + 2) * (2 * block.columns + 2) * element_floats();
+    return last ? 0 : (2 * block.rows + 2) * (2 * block.columns + 2) * element_floats();
   }
   int64_t ResultFloats() const {  // the last element is for what lies outside of the plane
     return static_cast<int64_t>(
@@ -153,14 +162,22 @@ Block BlockOf(const WinogradParams& p, int64_t index) {
 void FillForms(const WinogradParams& p, const float* x, const Block& block, const Scratch& scratch,
                float* forms) {
   const int64_t ld = p.in_slices * p.in_plane(), floats = p.element_floats();
-  // The channels of each element side by side.
   const int64_t columns = block.elements.columns;
-  const bool whole_rows = columns == p.in.columns;
-  const int64_t runs = whole_rows ? 1 : block.elements.rows;
-  const int64_t run = whole_rows ? block.elements.rows * columns : columns;
-  for (int64_t i = 0; i < runs; ++i) {
-    p.transpose(x + (block.element.rows + i) * p.in.columns + block.element.columns, ld, p.channels,
-                run, scratch.seen + i * run * floats, floats);
+  const int64_t first = block.element.rows * p.in.columns + block.element.columns;
+  // The channels of each element side by side: `apart` from those of the next, and of the next row.
+  const float* from = x + first * p.channels;
+  int64_t apart = p.channels, row_apart = p.in.columns * p.channels;
+  if (!p.last) {
+    const bool whole_rows = columns == p.in.columns;
+    const int64_t runs = whole_rows ? 1 : block.elements.rows;
+    const int64_t run = whole_rows ? block.elements.rows * columns : columns;
+    for (int64_t i = 0; i < runs; ++i) {
+      p.transpose(x + first + i * p.in.columns, ld, p.channels, run,
+                  scratch.seen + i * run * floats, floats);
+    }
+    from = scratch.seen;
+    apart = floats;
+    row_apart = columns * floats;
   }
   const float* seen[16];
   for (int64_t row = 0; row < block.size.rows; ++row) {
@@ -172,7 +189,7 @@ void FillForms(const WinogradParams& p, const float* x, const Block& block, cons
         for (int64_t j = 0; j < 4; ++j) {
           const int64_t y = top + i, z = left + j;
           const bool inside = y >= 0 && y < block.elements.rows && z >= 0 && z < columns;
-          seen[4 * i + j] = inside ? scratch.seen + (y * columns + z) * floats : scratch.zeros;
+          seen[4 * i + j] = inside ? from + y * row_apart + z * apart : scratch.zeros;
         }
       }
       p.kernels->elements(seen, p.channels, p.form_floats(), forms);
@@ -191,21 +208,43 @@ void FillBlock(const WinogradParams& p, const float* x, const Block& block, int6
   }
 }
 
-// The windows of one panel of maps, side by side, of the tiles whose sums begin at `sums`.
+// Where the windows of a block go: the maps of a window lie side by side.
+struct Results {
+  float* begin;       // of the first window
+  int64_t apart;      // from a window to the next
+  int64_t row_apart;  // from a row of windows to the next
+};
+
+// The windows of one panel of maps of the tiles whose sums begin at `sums`. `outside`: for what
+// lies outside of the plane.
 void FillResults(const WinogradParams& p, const Block& block, const float* sums, int64_t maps,
-                 float* results) {
+                 const Results& results, float* outside) {
   const int64_t floats = p.products->panel_columns;
-  float* const outside = results + p.ResultFloats() / floats * floats - floats;
   for (int64_t row = 0; row < block.size.rows; ++row) {
     for (int64_t column = 0; column < block.size.columns; ++column, sums += floats) {
       float* to[4];
       for (int64_t i = 0; i < 4; ++i) {
         const int64_t y = 2 * row + i / 2, z = 2 * column + i % 2;
         const bool inside = y < block.windows.rows && z < block.windows.columns;
-        to[i] = inside ? results + (y * block.windows.columns + z) * floats : outside;
+        to[i] = inside ? results.begin + y * results.row_apart + z * results.apart : outside;
       }
       p.kernels->results(sums, p.sum_floats(), maps, to);
     }
+  }
+}
+
+// What follows on the results of a panel of maps that lie last.
+void FinishLast(const WinogradParams& p, const Block& block, int64_t maps, const float* residual,
+                float* out) {
+  const int64_t row_apart = p.out.columns * p.maps;
+  for (int64_t row = 0; row < block.windows.rows; ++row) {
+    p.finish({.y = out + row * row_apart,
+              .ld = p.maps,
+              .rows = block.windows.columns,
+              .columns = maps,
+              .residual = residual == nullptr ? nullptr : residual + row * row_apart,
+              .ld_residual = p.maps},
+             p.activation);
   }
 }
 
@@ -260,7 +299,7 @@ int64_t FirstUnit(const WinogradParams& p, int64_t live, int part, int parts) {
 // The products of one panel of maps and one form: the slices that a tap sees are the rows of one
 // product for as many of a block's elements as lie side by side.
 void MultiplyForm(const WinogradParams& p, const Block& block, int64_t count, const float* forms,
-                  const float* weights, int64_t maps, float* sums) {
+                  const float* weights, const float* bias, int64_t maps, float* sums) {
   const int64_t tiles = block.num_tiles(), width = p.products->panel_columns;
   // Every slice sees one that is not outside: no sums come before.
   const bool many = p.slice_taps > 1 || p.slice_pad != 0 || p.out_slices > p.in_slices;
@@ -281,6 +320,7 @@ void MultiplyForm(const WinogradParams& p, const Block& block, int64_t count, co
                         .ldc = width,
                         .n = maps,
                         .k = p.channels,
+                        .bias = bias,
                         .residual = many ? c : nullptr,
                         .ld_residual = width},
                        {0, (all ? count : 1) * (end - begin) * tiles, 0, 1});
@@ -316,12 +356,24 @@ void RunConvWinograd(const LaunchArgs& launch) {
     for (int64_t panel = unit - index * panels; panel < next - index * panels; ++panel) {
       const int64_t map = panel * width, maps = std::min(width, p.maps - map);
       for (int64_t form = 0; form < kWinogradForms; ++form) {
+        const bool with_bias = p.last && bias != nullptr && form == kFormOfAll;
         MultiplyForm(p, block, count, scratch.forms + form * p.form_floats(),
-                     weights + (panel * kWinogradForms + form) * p.slice_taps * panel_floats, maps,
-                     scratch.sums + form * p.sum_floats());
+                     weights + (panel * kWinogradForms + form) * p.slice_taps * panel_floats,
+                     with_bias ? bias + map : nullptr, maps, scratch.sums + form * p.sum_floats());
       }
+      float* const outside = scratch.results + p.ResultFloats() / width * width - width;
       for (int64_t i = 0; i < count * block.slices; ++i) {
-        FillResults(p, block, scratch.sums + i * block.num_tiles() * width, maps, scratch.results);
+        const float* const sums = scratch.sums + i * block.num_tiles() * width;
+        if (p.last) {
+          const int64_t first = (element + i) * p.out_plane() + block.window.rows * p.out.columns +
+                                block.window.columns;
+          const int64_t begin = first * p.maps + map;
+          FillResults(p, block, sums, maps, {out + begin, p.maps, p.out.columns * p.maps}, outside);
+          FinishLast(p, block, maps, residual == nullptr ? nullptr : residual + begin, out + begin);
+          continue;
+        }
+        FillResults(p, block, sums, maps, {scratch.results, width, block.windows.columns * width},
+                    outside);
         const int64_t at = (((element + i / block.slices) * p.maps + map) * p.out_slices +
                             block.first_slice + i % block.slices) *
                            p.out_plane();
@@ -349,15 +401,19 @@ void SetSlices(const ops::Windows& windows, int64_t slices, WinogradParams& p) {
 
 std::vector<Candidate> PlanConvWinograd(const CpuTarget& target, const NodeView& node,
                                         const ops::Windows& windows,
-                                        const ConvActivation& activation) {
-  const Shape &x = node.shape(0), &weight = node.shape(1);
+                                        const ConvActivation& activation, bool last) {
+  const Shape& weight = node.shape(1);
+  const Shape x = last ? ops::ChannelsFirst(node.shape(0)) : node.shape(0);
   const size_t dims = x.size() - 2;
   if (dims < 2 || dims > 3 || !PlaneIs(windows.kernel, 3) || !PlaneIs(windows.strides, 1) ||
       !PlaneIs(windows.dilations, 1) || windows.strides[0] != 1 || !node.is_parameter(1) ||
       node.attributes().Int("group", 1) != 1 || x[1] < kFewestChannels || weight[0] < kFewestMaps) {
     return {};
   }
+  const bool whole = x[1] % kVectorFloats == 0 && weight[0] % kVectorFloats == 0;
+  if (last && (dims != 2 || !whole)) return {};
   WinogradParams p;
+  p.last = last;
   p.channels = x[1];
   p.maps = weight[0];
   p.in = {x[dims], x[dims + 1]};
@@ -398,8 +454,8 @@ std::vector<Candidate> PlanConvWinograd(const CpuTarget& target, const NodeView&
   const bool takes_live_rows = p.batch_rows > 0;
   const double flops = 2.0 * static_cast<double>(p.batch * p.out_slices * tiles * kWinogradForms) *
                        static_cast<double>(p.slice_taps * p.channels * p.maps);
-  Candidate candidate =
-      MakeCandidate(target, node, "conv_winograd", RunConvWinograd, std::move(p), flops);
+  Candidate candidate = MakeCandidate(target, node, last ? "conv_winograd_last" : "conv_winograd",
+                                      RunConvWinograd, std::move(p), flops);
   candidate.option.workspace_bytes = workspace;
   candidate.option.takes_live_rows = takes_live_rows;
   candidate.option.prepare.push_back({.input = 1,

@@ -313,6 +313,51 @@ void ConvolveRow(const Strips& w, const PlaneRows& rows, const float* x, const f
   }
 }
 
+// Windows of one column: those of a row of windows are vectors of the rows that it sees, as pools
+// of planes whose channels lie last have them.
+template <class Window>
+void JoinRows(const Strips& w, const PlaneRows& rows, const float* x, const Window& window,
+              float* y) {
+  const F32 d;
+  const int64_t columns = w.out.columns, apart = w.dilation.rows * columns;
+  for (int64_t row = rows.begin; row < rows.end; ++row) {
+    const int64_t top = row * w.stride.rows - w.pad.rows;
+    int64_t begin = 0, end = w.kernel.rows;
+    while (begin < end && top + begin * w.dilation.rows < 0) ++begin;
+    while (end > begin && top + (end - 1) * w.dilation.rows >= w.in.rows) --end;
+    const float* const first = x + (top + begin * w.dilation.rows) * columns;
+    float* const to = y + row * columns;
+    const auto join = [&](int64_t column, auto load) HWY_ATTR {
+      if (begin == end) return window.Finish(d, hn::Set(d, Window::kPadding), row, column);
+      const float* from = first + column;
+      VF value = load(from);
+      for (int64_t tap = begin + 1; tap < end; ++tap) {
+        from += apart;
+        value = window.Join(value, load(from));
+      }
+      return window.Finish(d, value, row, column);
+    };
+    int64_t column = 0;
+    for (; column + kLanes <= columns; column += kLanes) {
+      hn::StoreU(join(column, [&](const float* from) HWY_ATTR { return hn::LoadU(d, from); }), d,
+                 to + column);
+    }
+    if (const int64_t rest = columns - column; rest > 0) {
+      StorePart(join(column, [&](const float* from) HWY_ATTR { return LoadPart(d, from, rest); }),
+                d, to + column, rest);
+    }
+  }
+}
+
+void LargestOfRows(const Strips& w, const PlaneRows& rows, const float* x, float* y) {
+  JoinRows(w, rows, x, LargestElement{}, y);
+}
+
+void AverageOfRows(const Strips& w, const PlaneRows& rows, const float* x, const float* row_counts,
+                   const float* column_counts, float* y) {
+  JoinRows(w, rows, x, AverageElement{row_counts, column_counts}, y);
+}
+
 template <int kSize, int kStride>
 void Largest(const Strips& w, const PlaneRows& rows, const float* x, float* y) {
   SlideOver<kSize, kStride>(w, rows, x, LargestElement{}, y);
@@ -335,6 +380,12 @@ int64_t SizeOf(const Strips& s) {
 bool IsWhole(const Strips& s) {
   return s.stride.rows == 1 && s.pad.rows == 0 && s.pad.columns == 0 && s.in.rows == s.out.rows &&
          s.in.columns == s.out.columns;
+}
+
+// Windows of one column, each of which has one.
+bool IsColumn(const Strips& s) {
+  return s.kernel.columns == 1 && s.stride.columns == 1 && s.pad.columns == 0 &&
+         s.in.columns == s.out.columns && s.in.columns > 1;
 }
 
 // Windows of a row that move by one, whose columns are numbers of 31 bits.
@@ -362,6 +413,7 @@ PlaneConvolve ConvolveFor(const Strips& s) {
 }
 
 PlaneLargest LargestFor(const Strips& s) {
+  if (IsColumn(s)) return LargestOfRows;
   const bool two = s.stride.rows == 2;
   switch (SizeOf(s)) {
     case 2:
@@ -376,6 +428,7 @@ PlaneLargest LargestFor(const Strips& s) {
 }
 
 PlaneAverage AverageFor(const Strips& s) {
+  if (IsColumn(s)) return AverageOfRows;
   const bool two = s.stride.rows == 2;
   switch (SizeOf(s)) {
     case 2:

@@ -25,8 +25,8 @@ void Elements(const float* const* seen, int64_t channels, int64_t step, float* H
   for (int64_t c = 0; c < channels; c += kLanes) {
     VF rows[4][4];
     HWY_UNROLL(4) for (int j = 0; j < 4; ++j) {
-      const VF d0 = hn::Load(d, seen[j] + c), d1 = hn::Load(d, seen[4 + j] + c);
-      const VF d2 = hn::Load(d, seen[8 + j] + c), d3 = hn::Load(d, seen[12 + j] + c);
+      const VF d0 = hn::LoadU(d, seen[j] + c), d1 = hn::LoadU(d, seen[4 + j] + c);
+      const VF d2 = hn::LoadU(d, seen[8 + j] + c), d3 = hn::LoadU(d, seen[12 + j] + c);
       rows[0][j] = hn::Sub(d0, d2);
       rows[1][j] = hn::Add(d1, d2);
       rows[2][j] = hn::Sub(d2, d1);
@@ -34,10 +34,10 @@ void Elements(const float* const* seen, int64_t channels, int64_t step, float* H
     }
     HWY_UNROLL(4) for (int i = 0; i < 4; ++i) {
       float* const form = to + 4 * i * step + c;
-      hn::Store(hn::Sub(rows[i][0], rows[i][2]), d, form);
-      hn::Store(hn::Add(rows[i][1], rows[i][2]), d, form + step);
-      hn::Store(hn::Sub(rows[i][2], rows[i][1]), d, form + 2 * step);
-      hn::Store(hn::Sub(rows[i][1], rows[i][3]), d, form + 3 * step);
+      hn::StoreU(hn::Sub(rows[i][0], rows[i][2]), d, form);
+      hn::StoreU(hn::Add(rows[i][1], rows[i][2]), d, form + step);
+      hn::StoreU(hn::Sub(rows[i][2], rows[i][1]), d, form + 2 * step);
+      hn::StoreU(hn::Sub(rows[i][1], rows[i][3]), d, form + 3 * step);
     }
   }
 }
@@ -52,14 +52,14 @@ void Results(const float* HWY_RESTRICT sums, int64_t step, int64_t maps, float* 
     VF rows[2][4];
     HWY_UNROLL(4) for (int j = 0; j < 4; ++j) {
       const float* const form = sums + j * step + map;
-      const VF m0 = hn::Load(d, form), m1 = hn::Load(d, form + 4 * step);
-      const VF m2 = hn::Load(d, form + 8 * step), m3 = hn::Load(d, form + 12 * step);
+      const VF m0 = hn::LoadU(d, form), m1 = hn::LoadU(d, form + 4 * step);
+      const VF m2 = hn::LoadU(d, form + 8 * step), m3 = hn::LoadU(d, form + 12 * step);
       rows[0][j] = hn::Add(m0, hn::Add(m1, m2));
       rows[1][j] = hn::Sub(hn::Sub(m1, m2), m3);
     }
     HWY_UNROLL(2) for (int i = 0; i < 2; ++i) {
-      hn::Store(hn::Add(rows[i][0], hn::Add(rows[i][1], rows[i][2])), d, windows[2 * i] + map);
-      hn::Store(hn::Sub(hn::Sub(rows[i][1], rows[i][2]), rows[i][3]), d, windows[2 * i + 1] + map);
+      hn::StoreU(hn::Add(rows[i][0], hn::Add(rows[i][1], rows[i][2])), d, windows[2 * i] + map);
+      hn::StoreU(hn::Sub(hn::Sub(rows[i][1], rows[i][2]), rows[i][3]), d, windows[2 * i + 1] + map);
     }
   }
 }

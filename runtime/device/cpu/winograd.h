@@ -25,10 +25,10 @@ inline constexpr int64_t kWinogradForms = 16;
 
 struct WinogradKernels {
   // One tile: `seen` has the channels of its 4 x 4 elements, row by row; form f of them becomes
-  // to[f * step + channel]. Pointers are aligned to 64 bytes and reach to the next whole vector.
+  // to[f * step + channel]. Pointers reach to the next whole vector.
   void (*elements)(const float* const* seen, int64_t channels, int64_t step, float* to);
   // The results of one tile: form f of their sums is sums[f * step + map]; window w of the 2 x 2
-  // becomes to[w][map]. Aligned likewise.
+  // becomes to[w][map]. They reach as far.
   void (*results)(const float* sums, int64_t step, int64_t maps, float* const* to);
 };
 

@@ -36,6 +36,28 @@ TEST_P(ConvWinogradTest, TilesOfNeighbouringWindowsAgreeWithTheReference) {
   }
 }
 
+// Nothing is turned where channels and maps lie last.
+TEST_P(ConvWinogradTest, TilesOfPlanesWithChannelsLastAgreeWithTheReference) {
+  Draw draw(5);
+  for (uint32_t round = 0; round < 40 && !HasFailure(); ++round) {
+    const int64_t channels = draw.From({32, 48, 64, 208}), maps = draw.From({32, 48, 64, 112});
+    const std::vector<int64_t> plane = {draw.From({5, 7, 8, 9, 14, 15}),
+                                        draw.From({7, 8, 13, 14, 31, 32, 97, 131})};
+    const bool bias = draw.Chance(2);
+    const std::string text = WithChannelsLast(absl::StrCat(
+        "input %x: f32", Dims({draw.From({1, 1, 2, 5}), channels}, plane), "\nparam %w: f32",
+        List({maps, channels, 3, 3}), " = p0\n",
+        bias ? absl::StrCat("param %b: f32[", maps, "] = p1\n") : "", "%y: ? = reprise.Conv(%x, %w",
+        bias ? ", %b" : "", ") {pads = [", draw.From({0, 1, 2}), ", ", draw.From({0, 1, 2}), ", ",
+        draw.From({1, 2}), ", ", draw.From({1, 2}), "], activation = \"",
+        draw.Chance(2) ? "relu" : "silu", "\"}\noutput %y"));
+    NodeRun run(text);
+    const std::string kernel = device_.Options(run.graph, run.id).at(0).kernel;
+    EXPECT_EQ(kernel.rfind("conv_winograd_last", 0), 0) << kernel << " of " << text;
+    Check(draw.Chance(3) ? WithResidual(text) : text, round);
+  }
+}
+
 // Slices share what they see, or see nothing.
 TEST_P(ConvWinogradTest, TilesOfWindowsInSlicesAgreeWithTheReference) {
   Draw draw(9);

@@ -33,6 +33,27 @@ TEST_P(PlanesTest, PoolsAgreeWithTheReference) {
   }
 }
 
+// As those of planes with their channels last are, one dim after the other.
+TEST_P(PlanesTest, PoolsOfOneColumnAgreeWithTheReference) {
+  Draw draw(6);
+  for (uint32_t round = 0; round < 60 && !HasFailure(); ++round) {
+    const bool average = draw.Chance(2);
+    const int64_t kernel = draw.From({1, 2, 3, 5}), dilation = average ? 1 : draw.From({1, 1, 2});
+    const int64_t begin = draw.From({0, kernel / 2}), end = draw.From({0, kernel / 2});
+    const int64_t rows = (kernel - 1) * dilation + 1 + draw.From({0, 1, 4, 9});
+    Check(absl::StrCat(
+              "input %x: f32",
+              List({draw.From({1, 2, 5}), 1, rows, draw.From({2, 7, 8, 15, 16, 17, 33, 96, 131})}),
+              "\n%y: ? = ", average ? "AveragePool" : "MaxPool", "(%x) {kernel_shape = ",
+              List({kernel, 1}), ", strides = ", List({draw.From({1, 2, 3}), 1}),
+              ", dilations = ", List({dilation, 1}), ", pads = ", List({begin, 0, end, 0}),
+              ", ceil_mode = ", draw.From({0, 1}),
+              average ? absl::StrCat(", count_include_pad = ", draw.From({0, 1})) : "",
+              "}\noutput %y"),
+          round);
+  }
+}
+
 // What is no number stays so for every window that sees it, and for no other.
 TEST_P(PlanesTest, LargestElementsKeepNaN) {
   constexpr int64_t kRows = 9, kColumns = 37;
