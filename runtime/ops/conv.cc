@@ -39,15 +39,15 @@ void AddTap(const Windows& w, const Shape& spatial, const T* x, int64_t tap, C w
 
 constexpr size_t kResidual = 3;
 
-absl::Status CheckBias(InferContext& context, int64_t maps) {
+}  // namespace
+
+absl::Status CheckConvBias(InferContext& context, int64_t maps) {
   if (!context.has_input(2)) return absl::OkStatus();
   RETURN_IF_ERROR(CheckSameType(context, 0, 2));
   if (context.shape(2) == Shape{maps}) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("a bias ", ShapeToString(context.shape(2)), " does not fit ", maps, " maps"));
 }
-
-}  // namespace
 
 absl::Status CheckConvRanks(const InferContext& context) {
   if (context.rank(0) < 3) {
@@ -86,7 +86,7 @@ absl::StatusOr<Shape> ConvShape(const Node& node, const Shape& x, const Shape& w
 absl::Status ConvRule(InferContext& context) {
   RETURN_IF_ERROR(CheckConvOperands(context));
   ASSIGN_OR_RETURN(Shape shape, ConvShape(context));
-  RETURN_IF_ERROR(CheckBias(context, shape[1]));
+  RETURN_IF_ERROR(CheckConvBias(context, shape[1]));
   context.SetOutput(0, context.dtype(0), std::move(shape));
   return absl::OkStatus();
 }
@@ -189,7 +189,7 @@ absl::Status FusedConvRule(InferContext& context) {
   const Shape& x = context.shape(0);
   ASSIGN_OR_RETURN(
       Shape out, ConvShape(context.node(), layout.x_last ? ChannelsFirst(x) : x, context.shape(1)));
-  RETURN_IF_ERROR(CheckBias(context, out[1]));
+  RETURN_IF_ERROR(CheckConvBias(context, out[1]));
   if (layout.y_last) out = ChannelsLast(out);
   if (context.has_input(kResidual)) {
     RETURN_IF_ERROR(CheckSameType(context, 0, kResidual));
@@ -203,29 +203,35 @@ absl::Status FusedConvRule(InferContext& context) {
   return absl::OkStatus();
 }
 
+absl::Status RunInLayout(const KernelContext& context, const ConvLayout& layout, Kernel& kernel) {
+  const MutableTensorView& out = context.outputs[0];
+  const int64_t count = out.num_elements();
+  if ((!layout.x_last && !layout.y_last) || count == 0) return kernel(context);
+  std::vector<TensorView> inputs(context.inputs.begin(), context.inputs.end());
+  const int64_t batch = inputs[0].shape[0];
+  std::vector<float> x, first(count);
+  if (layout.x_last) {
+    const int64_t channels = inputs[0].shape.back();
+    x = TurnedPlanes(inputs[0].as<float>(), batch, inputs[0].num_elements() / batch / channels,
+                     channels);
+    inputs[0] = {DType::kFloat32, ChannelsFirst(inputs[0].shape), x.data()};
+  }
+  const MutableTensorView results[1] = {
+      {DType::kFloat32, layout.y_last ? ChannelsFirst(out.shape) : out.shape, first.data()}};
+  RETURN_IF_ERROR(kernel({context.node, inputs, results, context.errors}));
+  const int64_t maps = results[0].shape[1];
+  absl::c_copy(
+      layout.y_last ? TurnedPlanes(first.data(), batch, maps, count / batch / maps) : first,
+      out.as<float>());
+  return absl::OkStatus();
+}
+
 absl::Status FusedConvKernel(const KernelContext& context) {
   ASSIGN_OR_RETURN(const ConvLayout layout, ConvLayoutOf(context.node.attributes));
+  RETURN_IF_ERROR(RunInLayout(context, layout, ConvKernel));
   const MutableTensorView& out = context.outputs[0];
   float* y = out.as<float>();
   const int64_t count = out.num_elements();
-  if (!layout.x_last && !layout.y_last) {
-    RETURN_IF_ERROR(ConvKernel(context));
-  } else if (count > 0) {
-    std::vector<TensorView> inputs(context.inputs.begin(), context.inputs.end());
-    const int64_t batch = inputs[0].shape[0];
-    std::vector<float> x, first(count);
-    if (layout.x_last) {
-      const int64_t channels = inputs[0].shape.back();
-      x = TurnedPlanes(inputs[0].as<float>(), batch, inputs[0].num_elements() / batch / channels,
-                       channels);
-      inputs[0] = {DType::kFloat32, ChannelsFirst(inputs[0].shape), x.data()};
-    }
-    const MutableTensorView results[1] = {
-        {DType::kFloat32, ChannelsFirst(out.shape), first.data()}};
-    RETURN_IF_ERROR(ConvKernel({context.node, inputs, results, context.errors}));
-    const int64_t maps = out.shape.back();
-    absl::c_copy(TurnedPlanes(first.data(), batch, maps, count / batch / maps), y);
-  }
   if (HasInput(context, kResidual)) {
     const float* residual = context.inputs[kResidual].as<float>();
     for (int64_t i = 0; i < count; ++i) y[i] += residual[i];

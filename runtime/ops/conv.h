@@ -51,6 +51,12 @@ absl::StatusOr<Shape> ConvShape(const InferContext& context);
 // The same of a `node` whose operand, of the shape `x`, has its channels in dim 1.
 absl::StatusOr<Shape> ConvShape(const Node& node, const Shape& x, const Shape& weight);
 
+// That there is no bias, input 2, or one for each of `maps` maps.
+absl::Status CheckConvBias(InferContext& context, int64_t maps);
+
+// Runs `kernel`, for channels behind the batch, of float32 operands in `layout`.
+absl::Status RunInLayout(const KernelContext& context, const ConvLayout& layout, Kernel& kernel);
+
 // That operand and weight are of one rank, with dims after the first two.
 absl::Status CheckConvRanks(const InferContext& context);
 

@@ -30,11 +30,8 @@ void SpreadTap(const TransposedWindows& t, const T* x, int64_t tap, C weight, C*
   });
 }
 
-}  // namespace
-
-absl::Status ConvTransposeRule(InferContext& context) {
-  RETURN_IF_ERROR(CheckConvOperands(context));
-  const Shape& x = context.shape(0);
+// Of an operand of shape `x`, channels behind the batch.
+absl::StatusOr<Shape> ShapeOfResult(InferContext& context, const Shape& x) {
   const Shape& weight = context.shape(1);
   const int64_t group = context.attributes().Int("group", 1);
   if (group < 1 || x[1] % group != 0 || weight[0] != x[1]) {
@@ -50,15 +47,17 @@ absl::Status ConvTransposeRule(InferContext& context) {
                                                    ShapeToString(weight)));
   }
   const int64_t maps = weight[1] * group;
-  if (context.has_input(2)) {
-    RETURN_IF_ERROR(CheckSameType(context, 0, 2));
-    if (context.shape(2) != Shape{maps}) {
-      return absl::InvalidArgumentError(absl::StrCat("a bias ", ShapeToString(context.shape(2)),
-                                                     " does not fit ", maps, " maps"));
-    }
-  }
+  RETURN_IF_ERROR(CheckConvBias(context, maps));
   Shape shape = {x[0], maps};
   shape.insert(shape.end(), windows.spatial.begin(), windows.spatial.end());
+  return shape;
+}
+
+}  // namespace
+
+absl::Status ConvTransposeRule(InferContext& context) {
+  RETURN_IF_ERROR(CheckConvOperands(context));
+  ASSIGN_OR_RETURN(Shape shape, ShapeOfResult(context, context.shape(0)));
   context.SetOutput(0, context.dtype(0), std::move(shape));
   return absl::OkStatus();
 }
@@ -97,11 +96,17 @@ absl::Status ConvTransposeKernel(const KernelContext& context) {
 absl::Status FusedConvTransposeRule(InferContext& context) {
   RETURN_IF_ERROR(CheckType(context, 0, TypeBit(DType::kFloat32)));
   RETURN_IF_ERROR(CheckConvActivation(context.attributes().String("activation", "none")));
-  return ConvTransposeRule(context);
+  ASSIGN_OR_RETURN(const ConvLayout layout, ConvLayoutOf(context.attributes()));
+  RETURN_IF_ERROR(CheckConvOperands(context));
+  const Shape& x = context.shape(0);
+  ASSIGN_OR_RETURN(Shape shape, ShapeOfResult(context, layout.x_last ? ChannelsFirst(x) : x));
+  context.SetOutput(0, context.dtype(0), layout.y_last ? ChannelsLast(shape) : std::move(shape));
+  return absl::OkStatus();
 }
 
 absl::Status FusedConvTransposeKernel(const KernelContext& context) {
-  RETURN_IF_ERROR(ConvTransposeKernel(context));
+  ASSIGN_OR_RETURN(const ConvLayout layout, ConvLayoutOf(context.node.attributes));
+  RETURN_IF_ERROR(RunInLayout(context, layout, ConvTransposeKernel));
   const MutableTensorView& out = context.outputs[0];
   ApplyConvActivation(context.node.attributes, out.as<float>(), out.num_elements());
   return absl::OkStatus();

@@ -11,7 +11,7 @@ Rule ConvTransposeRule;
 Kernel ConvTransposeKernel;
 
 // reprise.ConvTranspose(x, weight, bias?): activation(ConvTranspose), float32. Attributes are those
-// of ConvTranspose and the activation's of reprise.Conv.
+// of ConvTranspose, and the activation's and the layout of reprise.Conv.
 Rule FusedConvTransposeRule;
 Kernel FusedConvTransposeKernel;
 

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "absl/algorithm/container.h"
+#include "absl/strings/match.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/ops/conv.h"
 #include "runtime/ops/matmul.h"
@@ -265,10 +266,12 @@ class Layouts {
     if (node.input(kResidual) != kNone) {
       ASSIGN_OR_RETURN(inputs[kResidual], ToLast(graph_, inputs[kResidual]));
     }
-    if (IsProduct(node)) return TurnProduct(node, std::move(inputs));
+    const bool transposed = absl::EndsWith(node.op, "ConvTranspose");
+    if (!transposed && IsProduct(node)) return TurnProduct(node, std::move(inputs));
     Attributes attributes = node.attributes;
     attributes.Set("layout", std::string("last"));
-    return Finish(node, "reprise.Conv", std::move(inputs), std::move(attributes));
+    return Finish(node, transposed ? "reprise.ConvTranspose" : "reprise.Conv", std::move(inputs),
+                  std::move(attributes));
   }
 
   // Of single elements, and what follows on the sums is what follows on a product: the activation

@@ -41,6 +41,8 @@ constexpr int64_t kFewestChannels = 16;
 // on, as many products a tile; channels and maps that lie last have to be whole vectors of any CPU.
 constexpr int64_t kFewestTiled = 32, kFewestTiles = 12, kForms = 16, kWholeVector = 16;
 constexpr double kTiled = 0.72, kTiledLast = 0.77;
+// Share of the peak of transposed convolutions, channels first.
+constexpr double kTransposed = 0.65;
 // Share of the peak of windows over few channels where all channels lie first.
 constexpr double kFewChannelsFirst = 0.62;
 constexpr size_t kResidual = 3;  // of a reprise.Conv
@@ -145,16 +147,33 @@ absl::StatusOr<ops::Windows> WindowsOf(const Graph& graph, const Node& node) {
                         std::vector<int64_t>(weight.begin() + 2, weight.end()));
 }
 
+// A transposed convolution: one product for each tap of each element.
+std::optional<PlaneCosts> TransposedCostsOf(const Graph& graph, const Node& node) {
+  const Shape &x = *ShapeOf(graph, node.inputs[0]), &weight = *ShapeOf(graph, node.inputs[1]);
+  const auto maps = static_cast<double>(weight[1]);
+  if (node.attributes.Int("group", 1) != 1 || x[1] < kFewestChannels || maps < kLanes / 2) {
+    return std::nullopt;
+  }
+  const auto elements = static_cast<double>(NumElements(x));
+  const double taps = static_cast<double>(NumElements(weight) / (weight[0] * weight[1]));
+  const double products = kStep * elements * taps;
+  return PlaneCosts{.first = products * maps / kLanes / kTransposed,
+                    .last = products * Vectors(maps) / ShareOfRows(weight[1]) +
+                            kCopiedVector * elements * taps / kLanes};
+}
+
 }  // namespace
 
 std::optional<PlaneCosts> PlaneCostsOf(const Graph& graph, const Node& node) {
-  if ((node.op != "Conv" && node.op != "reprise.Conv") ||
+  const bool transposed = node.op == "ConvTranspose" || node.op == "reprise.ConvTranspose";
+  if ((node.op != "Conv" && node.op != "reprise.Conv" && !transposed) ||
       node.attributes.String("layout", "first") != "first" || !IsFloat32(graph, node.inputs[0]) ||
       !IsParameter(graph, node.inputs[1])) {
     return std::nullopt;
   }
   const Shape &x = *ShapeOf(graph, node.inputs[0]), &weight = *ShapeOf(graph, node.inputs[1]);
   if (x.size() > kMostDims || NumElements(x) == 0) return std::nullopt;
+  if (transposed) return TransposedCostsOf(graph, node);
   const int64_t groups = node.attributes.Int("group", 1);
   const absl::StatusOr<ops::Windows> windows = WindowsOf(graph, node);
   if (!windows.ok() || NumElements(windows->out) == 0) return std::nullopt;

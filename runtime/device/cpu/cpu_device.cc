@@ -238,6 +238,10 @@ const OpPrepare kPrepares[] = {
      [](const PrepareStep& step) {
        return cpu::RunSplitPhases(step.attributes, step.weight(), step.memory);
      }},
+    {cpu::kPackPhasesOp,
+     [](const PrepareStep& step) {
+       return cpu::RunPackPhases(step.target, step.attributes, step.weight(), step.memory);
+     }},
 };
 
 // A Cast to float32 of what is stored in half.

@@ -214,6 +214,11 @@ inline constexpr char kSplitPhasesOp[] = "cpu.SplitPhases";
 absl::StatusOr<Tensor> RunSplitPhases(const Attributes& attributes, const Tensor& weights,
                                       WeightMemory& memory);
 
+// Of its weights, by phases and packed; see plan_conv_transpose_last.cc.
+inline constexpr char kPackPhasesOp[] = "cpu.PackPhases";
+absl::StatusOr<Tensor> RunPackPhases(const CpuTarget& target, const Attributes& attributes,
+                                     const Tensor& weights, WeightMemory& memory);
+
 // plan_depthwise.cc: Conv and reprise.Conv of one channel a group, over planes of `spatial`.
 std::vector<Candidate> PlanDepthwise(const CpuTarget& target, const NodeView& node,
                                      const ops::Windows& windows, const Shape& spatial);

@@ -89,6 +89,9 @@ std::vector<Candidate> PlanConvTransposeWeights(const CpuTarget& target, const N
                                                 const ops::TransposedWindows& transposed,
                                                 const ConvActivation& activation);
 
+// plan_conv_transpose_last.cc: of planes whose channels lie last.
+std::vector<Candidate> PlanConvTransposeLast(const CpuTarget& target, const NodeView& node);
+
 // plan_conv_transpose_bands.cc: into few maps.
 std::vector<Candidate> PlanConvTransposeBands(const CpuTarget& target, const NodeView& node,
                                               const ops::TransposedWindows& transposed,

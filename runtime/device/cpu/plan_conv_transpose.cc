@@ -242,6 +242,9 @@ void AddPhase(const CpuTarget& target, const ConvPhase& of, const Shape& spatial
 
 std::vector<Candidate> PlanConvTranspose(const CpuTarget& target, const NodeView& node) {
   if (!node.AllOf(DType::kFloat32)) return {};
+  if (node.attributes().String("layout", "first") == "last") {
+    return PlanConvTransposeLast(target, node);
+  }
   const Shape &x = node.shape(0), &weight = node.shape(1);
   absl::StatusOr<ops::TransposedWindows> transposed = ops::TransposedWindowsOf(
       node.node(), x, std::vector<int64_t>(weight.begin() + 2, weight.end()));

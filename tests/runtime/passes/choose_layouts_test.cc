@@ -116,6 +116,22 @@ TEST(ChooseLayoutsTest, PoolsGoAlong) {
   }
 }
 
+TEST(ChooseLayoutsTest, TransposedConvolutionsGoAlong) {
+  const std::string text = R"(graph {
+    input %x: f32[1, 64, 8, 8]
+    param %u: f32[64, 48, 4, 4] = p0
+    param %v: f32[48, 64, 2, 2] = p1
+    param %w: f32[32, 64, 1, 1] = p2
+    %a: ? = ConvTranspose(%x, %u) {strides = [2, 2], pads = [1, 1, 1, 1]}
+    %b: ? = reprise.ConvTranspose(%a, %v) {strides = [2, 2], activation = "relu"}
+    %y: ? = Conv(%b, %w)
+    output %y
+  })";
+  ExpectSameAnswers(*ChooseLayouts(), text, kNear);
+  EXPECT_EQ(OpsAfter(text),
+            "Transpose reprise.ConvTranspose reprise.ConvTranspose reprise.Linear Transpose");
+}
+
 // Tokens that become planes for one convolution, as in mixed transformers: nothing is turned.
 TEST(ChooseLayoutsTest, TokensAreNotTurnedForAConvolution) {
   const std::string text = R"(graph {

@@ -45,6 +45,17 @@ TEST_P(ConvTransposeTest, TransposedConvolutionsIntoFewMapsAgreeWithTheReference
   }
 }
 
+TEST_P(ConvTransposeTest, TransposedConvolutionsOfPlanesWithChannelsLastAgreeWithTheReference) {
+  Draw draw(6);
+  for (uint32_t round = 0; round < 300 && !HasFailure(); ++round) {
+    std::string text = ConvTransposeText(draw, draw.From({1, 2, 2}));
+    const size_t param = text.find("param %w: ");
+    if (param == std::string::npos || text.find("group = 1,") == std::string::npos) continue;
+    text.insert(text.find('\n', param), " = p0");
+    Check(WithChannelsLast(text), round);
+  }
+}
+
 // So many channels that a sum is added up stretch by stretch.
 TEST_P(ConvTransposeTest, TransposedConvolutionsOfManyChannelsAgreeWithTheReference) {
   Check(

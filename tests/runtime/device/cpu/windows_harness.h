@@ -106,9 +106,9 @@ inline std::string ConvText(Draw& draw, size_t dims, int64_t groups, int64_t gro
   return absl::StrCat(text, "}\noutput %y");
 }
 
-// The reprise.Conv of `text` of planes whose channels lie last.
+// The reprise.Conv or reprise.ConvTranspose of `text` of planes whose channels lie last.
 inline std::string WithChannelsLast(std::string text) {
-  const size_t conv = text.find("%y: ? = Conv(");
+  const size_t conv = text.find("%y: ? = Conv");
   if (conv != std::string::npos) text.replace(conv + 8, 4, "reprise.Conv");
   const size_t dims = text.find('[') + 1, end = text.find(']');
   std::vector<std::string> sizes = absl::StrSplit(text.substr(dims, end - dims), ", ");
