@@ -159,22 +159,49 @@ class Fitter {
 
   std::string NameOf(size_t output) const { return graph_.value(graph_.outputs()[output]).name; }
 
-  // A product of two axes looks affine along each of them alone.
+  // A product of two axes looks affine along each of them alone, also where one of them is refused:
+  // wherever that lies, a step along the others has to make the same difference.
   void CheckAllAxesTogether() {
-    std::vector<int64_t> sizes;
-    for (size_t i = 0; i < origin_.size(); ++i) {
-      sizes.push_back(fit_.refusals[i].empty() ? origin_[i] + 2 + static_cast<int64_t>(i)
-                                               : origin_[i]);
-    }
-    const absl::StatusOr<Shapes> shapes = ShapesAt(sizes);
-    if (!shapes.ok()) return;
-    for (size_t output = 0; output < shapes->size(); ++output) {
-      if (fit_.outputs[output].At(sizes) == (*shapes)[output]) continue;
-      for (size_t axis = 0; axis < symbols_.size(); ++axis) {
-        Refuse(axis, absl::StrCat("a dim of output '", NameOf(output),
-                                  "' grows with several axes at once"));
+    CheckStepFrom(origin_);
+    for (size_t axis = 0; axis < symbols_.size(); ++axis) {
+      if (fit_.refusals[axis].empty()) continue;
+      for (const int64_t size : {origin_[axis] + 1, 2 * origin_[axis] + 3, 8 * origin_[axis]}) {
+        std::vector<int64_t> sizes = origin_;
+        sizes[axis] = size;
+        CheckStepFrom(sizes);
       }
-      return;
+    }
+  }
+
+  // One step along all axes that are not refused.
+  void CheckStepFrom(const std::vector<int64_t>& from) {
+    std::vector<int64_t> to = from;
+    for (size_t i = 0; i < to.size(); ++i) {
+      if (fit_.refusals[i].empty()) to[i] += 2 + static_cast<int64_t>(i);
+    }
+    const absl::StatusOr<Shapes> before = ShapesAt(from), after = ShapesAt(to);
+    if (!before.ok() || !after.ok()) return;
+    for (size_t output = 0; output < after->size(); ++output) {
+      const OutputShape& fitted = fit_.outputs[output];
+      const Shape at_from = fitted.At(from), at_to = fitted.At(to);
+      const bool same_rank = (*before)[output].size() == fitted.dims.size() &&
+                             (*after)[output].size() == fitted.dims.size();
+      for (size_t d = 0; d < fitted.dims.size(); ++d) {
+        const bool as_fitted =
+            same_rank && (*after)[output][d] - (*before)[output][d] == at_to[d] - at_from[d];
+        if (!as_fitted) RefuseTogether(output, same_rank ? &fitted.dims[d] : nullptr);
+      }
+    }
+  }
+
+  // The axes that `dim` grows with, or all; null: all.
+  void RefuseTogether(size_t output, const AffineDim* dim) {
+    const bool any =
+        dim != nullptr && absl::c_any_of(dim->factors, [](int64_t f) { return f != 0; });
+    for (size_t axis = 0; axis < symbols_.size(); ++axis) {
+      if (any && !dim->MovesWith(axis)) continue;
+      Refuse(axis, absl::StrCat("a dim of output '", NameOf(output),
+                                "' grows with several axes at once"));
     }
   }
 

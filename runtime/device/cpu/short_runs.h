@@ -34,7 +34,7 @@ struct ShortRuns {
 template <size_t N>
 std::optional<ShortRuns<N>> MakeShortRuns(const Walk<N>& walk) {
   constexpr int64_t kFewRows = 8;
-  if (walk.dims < 2) return std::nullopt;
+  if (walk.dims < 2 || walk.elements == 0) return std::nullopt;
   ShortRuns<N> short_runs;
   short_runs.width = walk.sizes[walk.dims - 1];
   short_runs.rows = walk;

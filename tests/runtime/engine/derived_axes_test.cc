@@ -123,6 +123,31 @@ TEST_F(DerivedAxesTest, RowsThatSeeEachOtherAreNotRepeated) {
   EXPECT_TRUE(Run({{3, 4}, {3, 4}}).status.ok());
 }
 
+// Half of one length times another, in one dim: along the other alone it looks like a line, whose
+// slope hangs on the first.
+TEST_F(DerivedAxesTest, TheProductOfAHalfAndAnother) {
+  ModelBuilder b;
+  b.Input("x", {"batch", "2", "h", "w"}).Output("y");
+  onnx::NodeProto& pool = b.Node("MaxPool", {"x"}, {"half"});
+  for (const char* name : {"kernel_shape", "strides"}) {
+    onnx::AttributeProto& attribute = *pool.add_attribute();
+    attribute.set_name(name);
+    attribute.set_type(onnx::AttributeProto::INTS);
+    attribute.add_ints(1);
+    attribute.add_ints(2);
+  }
+  b.Initializer<int64_t>("flat", onnx::TensorProto::INT64, {3}, {0, 2, -1});
+  b.Node("Reshape", {"half", "flat"}, {"y"});
+  ASSERT_NO_FATAL_FAILURE(Load(b));
+  for (const auto& [h, w] :
+       std::vector<std::pair<int64_t, int64_t>>{{24, 24}, {16, 24}, {24, 16}, {5, 7}, {33, 2}}) {
+    const Response response = Run({{3, 2, h, w}});
+    ASSERT_TRUE(response.status.ok()) << response.status;
+    EXPECT_EQ(response.outputs[0].shape, (Shape{3, 2, h * (w / 2)}));
+    EXPECT_EQ(Sum(response), 3.0 * 2 * h * (w / 2));
+  }
+}
+
 // Two less than a length that may be one: shorter ones are refused, the model is not.
 TEST_F(DerivedAxesTest, FewerThanAnother) {
   ModelBuilder b;

@@ -181,6 +181,23 @@ TEST(ChooseLayoutsTest, LargePlanesOfFewChannelsStay) {
   EXPECT_EQ(OpsAfter(text), "Conv Conv");
 }
 
+// Buckets of all batches share packed weights.
+TEST(ChooseLayoutsTest, TheBatchDoesNotDecide) {
+  const auto ops = [](int64_t batch) {
+    return OpsAfter(absl::StrCat("graph {\n    input %x: f32[", batch, R"(, 40, 13, 13]
+    param %u: f32[96, 40, 1, 1] = p0
+    param %v: f32[96, 1, 3, 3] = p1
+    param %w: f32[64, 96, 3, 3] = p2
+    %a: ? = Conv(%x, %u)
+    %c: ? = Conv(%a, %v) {group = 96, pads = [1, 1, 1, 1]}
+    %d: ? = Relu(%c)
+    %y: ? = Conv(%d, %w) {strides = [2, 2]}
+    output %y
+  })"));
+  };
+  for (const int64_t batch : {2, 3, 8, 32, 512}) EXPECT_EQ(ops(batch), ops(1)) << batch;
+}
+
 // Windows of 3 x 3 are made by tiles where channels lie first, and models without convolutions
 // have nothing to choose.
 TEST(ChooseLayoutsTest, OthersAreLeftAlone) {

@@ -33,6 +33,29 @@ TEST_P(CpuDeviceTest, NodesWithoutFastKernelsHaveNoOptions) {
   }
 }
 
+// As a length of 0, or a probe shorter than what a model cuts off, makes them.
+TEST_P(CpuDeviceTest, NothingIsPlannedAndRunLikeSomething) {
+  for (const char* text :
+       {"input %x: f32[1, 24, 0]\ninput %z: f32[1, 24, 1]\n%y: ? = Sub(%x, %z)\noutput %y",
+        "input %x: f32[0, 24, 8]\ninput %z: f32[24, 1]\n%y: ? = Mul(%x, %z)\noutput %y",
+        "input %x: f32[3, 0, 8]\ninput %z: f32[1, 1, 8]\n%y: ? = Add(%x, %z)\noutput %y",
+        "input %c: bool[9, 9, 0]\ninput %x: f32[9, 1, 1]\ninput %z: f32[9, 0]\n%y: ? = Where(%c, "
+        "%x, %z)\noutput %y",
+        "input %x: f32[9, 12, 0]\n%y: ? = Transpose(%x) {perm = [0, 2, 1]}\noutput %y",
+        "input %x: f32[4, 0]\n%y: ? = Softmax(%x)\noutput %y",
+        "input %x: f32[0, 20]\nparam %w: f32[20, 50] = p0\n%y: ? = reprise.Linear(%x, %w)\noutput "
+        "%y",
+        "input %x: f32[0, 16, 4, 4]\nparam %w: f32[16, 1, 3, 3] = p0\n%y: ? = reprise.Conv(%x, %w) "
+        "{layout = \"first\", group = 16}\noutput %y",
+        "input %x: f32[0, 4, 4, 16]\nparam %w: f32[16, 1, 3, 3] = p0\n%y: ? = reprise.Conv(%x, %w) "
+        "{layout = \"last\", group = 16}\noutput %y"}) {
+    NodeRun run(text);
+    for (const KernelOption& option : device_.Options(run.graph, run.id)) {
+      EXPECT_EQ(run.RunOption(device_, option, 2)[0].num_elements(), 0) << text;
+    }
+  }
+}
+
 TEST_P(CpuDeviceTest, WeightsArePackedOnceForTheDevicesOwnTier) {
   const CpuDevice device({.max_isa = GetParam(), .gemm_provider = GemmProvider::kOwn});
   NodeRun run(kLinear);
