@@ -13,14 +13,23 @@
 namespace reprise::cpu {
 namespace {
 
+// Elements of a row of a product from which on rows of taps are taken one after the other, and the
+// share of these that has to lie outside of the plane else.
+constexpr int64_t kDeep = 2048;
+constexpr double kMuchOutside = 0.08;
+
 struct ConvLastParams {
   const GemmKernels* products = nullptr;
   ConvFinish finish = nullptr;
   ConvActivation activation;
   WindowRows rows;
+  // Of each row of taps, one after the other, where these are many or mostly see nothing; else
+  // empty: all taps at once.
+  std::vector<WindowRows> tap_rows;
   int64_t batch = 0, batch_rows = 0;
   int64_t groups = 1, maps = 0;  // maps: of a group
   int64_t block = 0;             // windows at a time
+  int64_t scratch_floats = 0;
   bool has_bias = false;
   int residual = -1;  // among the operands
   int out = 0, workspace = 0;
@@ -29,6 +38,69 @@ struct ConvLastParams {
   // The elements of a batch are one plane.
   bool joined() const { return rows.kind == WindowRows::Kind::kElements; }
 };
+
+// Of a product: panels `panels` of the maps of some windows of a group.
+struct Operands {
+  const float* x;
+  const float* weights;  // packed
+  const float* bias;     // null: none
+  float* out;            // of the first map
+  int64_t ld;
+  ItemRange panels;
+};
+
+// Whether a row of taps has some of the plane for one of `windows`.
+bool SeesPlane(const WindowRows& row, const WindowRows::Range& windows) {
+  const Strips& s = row.strips;
+  const int64_t first = windows.first / s.out.columns;
+  const int64_t last = (windows.first + windows.count - 1) / s.out.columns;
+  return last * s.stride.rows - s.pad.rows >= 0 && first * s.stride.rows - s.pad.rows < s.in.rows;
+}
+
+// One row of taps after the other, each added to the sums of those before: what all taps of a block
+// see does not fit into the second-level cache where they are many, and rows that lie outside of
+// the plane are left out.
+void MultiplyByTapRows(const ConvLastParams& p, const Operands& at,
+                       const WindowRows::Range& windows, float* scratch) {
+  const int64_t width = p.products->panel_columns, depth = p.rows.depth();
+  bool first = true;
+  for (size_t i = 0; i < p.tap_rows.size(); ++i) {
+    const WindowRows& row = p.tap_rows[i];
+    // The first one makes sums of nothing where no other does.
+    if (!SeesPlane(row, windows) && !(first && i + 1 == p.tap_rows.size())) continue;
+    const float* const rows = row.Of(at.x, windows, scratch);
+    for (int64_t panel = at.panels.begin; panel < at.panels.end; ++panel) {
+      const int64_t map = panel * width;
+      p.products->part(
+          {.a = rows,
+           .lda = row.row_floats,
+           .packed_b = at.weights + map * depth + static_cast<int64_t>(i) * row.depth() * width,
+           .c = at.out + map,
+           .ldc = at.ld,
+           .n = std::min(width, p.maps - map),
+           .k = row.depth(),
+           .bias = first && at.bias != nullptr ? at.bias + map : nullptr,
+           .residual = first ? nullptr : at.out + map,
+           .ld_residual = at.ld},
+          {0, windows.count, 0, 1});
+    }
+    first = false;
+  }
+}
+
+void Multiply(const ConvLastParams& p, const Operands& at, const WindowRows::Range& windows,
+              float* scratch) {
+  if (!p.tap_rows.empty()) return MultiplyByTapRows(p, at, windows, scratch);
+  p.products->part({.a = p.rows.Of(at.x, windows, scratch),
+                    .lda = p.rows.row_floats,
+                    .packed_b = at.weights,
+                    .c = at.out,
+                    .ldc = at.ld,
+                    .n = p.maps,
+                    .k = p.rows.depth(),
+                    .bias = at.bias},
+                   {0, windows.count, at.panels.begin, at.panels.end});
+}
 
 // A unit is a panel of the maps of a block of windows of a group.
 void RunConvLast(const LaunchArgs& launch) {
@@ -44,7 +116,7 @@ void RunConvLast(const LaunchArgs& launch) {
   const int64_t blocks_of_plane = (plane + p.block - 1) / p.block;
   const int64_t blocks = (p.joined() ? 1 : live) * p.groups * blocks_of_plane;
   const int64_t width = p.products->panel_columns, panels = p.products->Panels(p.maps);
-  const int64_t scratch_floats = p.rows.scratch_floats, depth = p.rows.depth();
+  const int64_t scratch_floats = p.scratch_floats;
   const int parts = static_cast<int>(std::min<int64_t>(
       blocks * panels,
       scratch_floats == 0 ? launch.parts : PartsWithScratch(launch, p.scratch_parts)));
@@ -66,15 +138,14 @@ void RunConvLast(const LaunchArgs& launch) {
     const ItemRange of = {unit - block * panels, next - block * panels};
     const int64_t map = of.begin * width;
     const int64_t at = (element * plane + first) * all_maps + group * p.maps;
-    p.products->part({.a = p.rows.Of(of_group, windows, scratch),
-                      .lda = p.rows.row_floats,
-                      .packed_b = weights + group * p.products->PackedFloats(depth, p.maps),
-                      .c = out + at,
-                      .ldc = all_maps,
-                      .n = p.maps,
-                      .k = depth,
-                      .bias = bias == nullptr ? nullptr : bias + group * p.maps},
-                     {0, windows.count, of.begin, of.end});
+    Multiply(p,
+             {.x = of_group,
+              .weights = weights + group * p.products->PackedFloats(p.rows.depth(), p.maps),
+              .bias = bias == nullptr ? nullptr : bias + group * p.maps,
+              .out = out + at,
+              .ld = all_maps,
+              .panels = of},
+             windows, scratch);
     p.finish({.y = out + at + map,
               .ld = all_maps,
               .rows = windows.count,
@@ -82,6 +153,32 @@ void RunConvLast(const LaunchArgs& launch) {
               .residual = residual == nullptr ? nullptr : residual + at + map,
               .ld_residual = all_maps},
              p.activation);
+  }
+}
+
+// The share of the rows of taps, over all rows of windows, that lie outside of the plane.
+double ShareOutside(const Strips& s) {
+  int64_t outside = 0;
+  for (int64_t row = 0; row < s.out.rows; ++row) {
+    for (int64_t tap = 0; tap < s.kernel.rows; ++tap) {
+      const int64_t at = row * s.stride.rows - s.pad.rows + tap * s.dilation.rows;
+      outside += at < 0 || at >= s.in.rows ? 1 : 0;
+    }
+  }
+  return static_cast<double>(outside) / static_cast<double>(s.out.rows * s.kernel.rows);
+}
+
+// Takes rows of taps one after the other, and blocks that are rows of windows.
+void DivideTaps(ConvLastParams& p) {
+  const Strips s = p.rows.strips;
+  p.block = std::max<int64_t>(1, kMaxConvRows / s.out.columns) * s.out.columns;
+  p.scratch_floats = 0;
+  for (int64_t i = 0; i < s.kernel.rows; ++i) {
+    Strips row = s;
+    row.kernel.rows = 1;
+    row.pad.rows -= i * s.dilation.rows;
+    p.tap_rows.push_back(WindowRowsOf(std::move(row), p.groups, p.rows.channels, p.block));
+    p.scratch_floats = std::max(p.scratch_floats, p.tap_rows.back().scratch_floats);
   }
 }
 
@@ -118,6 +215,10 @@ std::vector<Candidate> PlanConvLast(const CpuTarget& target, const NodeView& nod
   p.maps = weight[0] / p.groups;
   p.block = std::min(kMaxConvRows, p.batch * NumElements(windows->out));
   p.rows = WindowRowsOf(StripsOf(*windows, spatial), p.groups, weight[1], p.block);
+  p.scratch_floats = p.rows.scratch_floats;
+  const Strips& s = p.rows.strips;
+  const bool divisible = p.rows.kind == WindowRows::Kind::kCopied && s.kernel.rows > 1;
+  if (divisible && (p.rows.depth() > kDeep || ShareOutside(s) > kMuchOutside)) DivideTaps(p);
   p.has_bias = node.has_input(2);
   if (node.has_input(3)) p.residual = 3;
   p.out = static_cast<int>(node.num_inputs());
@@ -125,7 +226,7 @@ std::vector<Candidate> PlanConvLast(const CpuTarget& target, const NodeView& nod
   p.scratch_parts = target.scratch_parts;
   const int64_t groups = p.groups;
   const int64_t depth = p.rows.depth(), maps = p.maps, taps = p.rows.strips.num_taps();
-  const size_t workspace = sizeof(float) * p.rows.scratch_floats * p.scratch_parts;
+  const size_t workspace = sizeof(float) * p.scratch_floats * p.scratch_parts;
   const int64_t columns = p.products->panel_columns;
   const size_t packed = sizeof(float) * groups * p.products->PackedFloats(depth, maps);
   const double flops =

@@ -1,6 +1,7 @@
 // Convolutions on every tier against their reference kernel, their parts and their scratch.
 #include "runtime/ops/conv.h"
 
+#include <array>
 #include <cstring>
 #include <string>
 #include <utility>
@@ -56,6 +57,22 @@ TEST_P(ConvTest, ConvolutionsOfPlanesWithChannelsLastAgreeWithTheReference) {
               : ConvText(draw, draw.From({1, 2, 2}), draw.From({1, 1, 3}),
                          draw.From({2, 5, 16, 17, 40}), draw.From({1, 3, 8, 16, 47, 48, 49, 100})));
     Check(draw.Chance(3) ? WithResidual(text) : text, round);
+  }
+}
+
+// So many elements in a row of a product, or so many of them outside of the plane, that rows of
+// taps are taken one after the other; blocks see some of them.
+TEST_P(ConvTest, RowsOfTapsOfPlanesWithChannelsLastAddUp) {
+  for (const auto& [x, w, attributes] : std::vector<std::array<const char*, 3>>{
+           {"[2, 6, 7, 256]", "[50, 256, 3, 3]", "strides = [2, 1], pads = [1, 1, 1, 1]"},
+           {"[1, 20, 19, 40]", "[33, 40, 3, 3]", "dilations = [12, 12], pads = [12, 12, 12, 12]"},
+           {"[3, 9, 21, 24]", "[49, 24, 5, 3]", "dilations = [4, 1], pads = [8, 1, 8, 1]"},
+           {"[2, 3, 30, 32]", "[17, 16, 3, 1]", "group = 2, pads = [2, 0, 2, 0]"},
+           {"[1, 2, 2, 300]", "[20, 300, 3, 3]", "dilations = [5, 5], pads = [5, 5, 5, 5]"}}) {
+    Check(absl::StrCat("input %x: f32", x, "\nparam %w: f32", w,
+                       " = p0\n%y: ? = reprise.Conv(%x, %w) {layout = \"last\", ", attributes,
+                       ", activation = \"relu\"}\noutput %y"),
+          1);
   }
 }
 
