@@ -14,7 +14,7 @@
 namespace reprise {
 
 // Raised when the measurement changes in what it finds.
-inline constexpr int kCertifyVersion = 8;
+inline constexpr int kCertifyVersion = 9;
 
 struct StoredModelKey {
   std::string graph;       // digest of the canonical text

@@ -14,8 +14,8 @@ Kernel ConvKernel;
 
 // reprise.Conv(x, weight, bias?, residual? [shape of the result]): activation(Conv + residual),
 // float32. Attributes are those of Conv, and
-//   activation  one of those of reprise.Linear, or clip (from `low` to `high`), leaky_relu
-//               (`slope`), hard_swish
+//   activation  one of those of reprise.Linear, or clip (from `low` to `high`), leaky_relu and elu
+//               (`slope`), hard_swish, mish
 //   layout      where channels and maps are: "first", behind the batch, unless it is said; "last",
 //               behind the dims of x and of the result; "to_last": so of the result alone
 Rule FusedConvRule;

@@ -5,8 +5,9 @@
 // Every node that can do both gets one of the two layouts, so that what the convolutions take and
 // what turning planes between them takes is least in all: a least cut (minimum_cut.h) by estimates
 // (plane_costs.h). Nodes that take planes channels last already, as transformers hand them on, pull
-// the convolutions to their side. Sums are added up in the same order in both layouts, but for
-// averages over planes.
+// the convolutions to their side. All costs grow with the batch, so that buckets of all batches
+// choose alike; with the lengths of planes the choice may change, and with it the last bits of sums
+// that are added up in another order (device/cpu/README.md, "Where channels lie").
 #include <map>
 #include <optional>
 #include <utility>
@@ -62,10 +63,12 @@ bool IsElementwise(const Graph& graph, const Node& node) {
   for (const ValueId input : node.inputs) {
     if (input == kNone) continue;
     if (!ShapeOf(graph, input).has_value()) return false;
+    if (HasOneElement(graph, input)) continue;
+    if (!IsFloat32(graph, input)) return false;
     const bool same = HasShape(graph, input, shape) && !IsWeight(graph, input);
-    planes = planes || (same && IsFloat32(graph, input));
-    if (same || HasOneElement(graph, input)) continue;
-    if (!IsFloat32(graph, input) || !ScaleOf(graph, input, shape).has_value()) return false;
+    planes = planes || same;
+    if (same) continue;
+    if (!ScaleOf(graph, input, shape).has_value()) return false;
   }
   return planes;
 }

@@ -5,6 +5,7 @@
 
 #include "absl/algorithm/container.h"
 #include "runtime/ops/windows.h"
+#include "runtime/passes/planes_last.h"
 #include "runtime/passes/rewrite.h"
 
 namespace reprise {
@@ -44,6 +45,8 @@ constexpr double kTiled = 0.72, kTiledLast = 0.77;
 constexpr double kTransposed = 0.65;
 // Share of the peak of windows over few channels where all channels lie first.
 constexpr double kFewChannelsFirst = 0.62;
+// More weights stream by for each row of windows.
+constexpr int64_t kMostFewWeights = 64 << 10;
 constexpr size_t kResidual = 3;  // of a reprise.Conv
 // The same of rows for one and two vectors of maps.
 constexpr double kOneVector = 0.5, kTwoVectors = 0.82;
@@ -182,8 +185,9 @@ std::optional<PlaneCosts> PlaneCostsOf(const Graph& graph, const Node& node) {
   if (groups == 1) {
     if (const std::optional<PlaneCosts> tiles = OfTiles(x, *windows, maps)) return tiles;
   }
-  if (groups == 1 && x[1] < kFewestChannels && node.input(kResidual) == kNone)
-    return OfFewChannels(x, *windows, maps);
+  const bool few = x[1] < kFewestChannels && node.input(kResidual) == kNone &&
+                   NumElements(weight) <= kMostFewWeights;
+  if (groups == 1 && few) return OfFewChannels(x, *windows, maps);
   if (weight[1] < kFewestChannels) return std::nullopt;
   return OfWindows(x, *windows, weight[1], maps);
 }
@@ -194,8 +198,7 @@ bool IsOfElements(const Graph& graph, const Node& node) {
 }
 
 double TurningCost(const Shape& shape) {
-  const bool one = std::all_of(shape.begin() + 2, shape.end(), [](int64_t d) { return d == 1; });
-  if (one || shape[1] == 1) return 0;
+  if (AreOfOneElement(shape) || shape[1] == 1) return 0;
   return kTurnedElement * static_cast<double>(NumElements(shape));
 }
 

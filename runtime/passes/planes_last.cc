@@ -9,13 +9,9 @@
 #include "runtime/passes/rewrite.h"
 
 namespace reprise {
-namespace {
-
-bool IsOneElement(const Shape& planes) {
+bool AreOfOneElement(const Shape& planes) {
   return std::all_of(planes.begin() + 2, planes.end(), [](int64_t size) { return size == 1; });
 }
-
-}  // namespace
 
 std::vector<int64_t> PermToLast(size_t rank) {
   std::vector<int64_t> perm = {0};
@@ -42,7 +38,7 @@ ValueId WasLast(const Graph& graph, ValueId value) {
     return node->attributes.Ints("perm") == PermToFirst(shape.size()) ? node->inputs[0] : kNone;
   }
   const Node* node = graph.ProducerIf(value, "Reshape");
-  const bool same = node != nullptr && IsOneElement(shape) &&
+  const bool same = node != nullptr && AreOfOneElement(shape) &&
                     HasShape(graph, node->inputs[0], ops::ChannelsLast(shape));
   return same ? node->inputs[0] : kNone;
 }
@@ -50,8 +46,12 @@ ValueId WasLast(const Graph& graph, ValueId value) {
 absl::StatusOr<ValueId> ToLast(Graph& graph, ValueId value) {
   if (const ValueId last = WasLast(graph, value); last != kNone) return last;
   const Shape shape = *ShapeOf(graph, value);
-  if (IsOneElement(shape)) return AddReshape(graph, value, ops::ChannelsLast(shape));
+  if (AreOfOneElement(shape)) return AddReshape(graph, value, ops::ChannelsLast(shape));
   const std::vector<int64_t> perm = PermToLast(shape.size());
+  if (IsWeight(graph, value)) {
+    return AddWeight(graph, "Transpose", {{"perm", perm}}, {value}, graph.value(value).dtype,
+                     ops::ChannelsLast(shape));
+  }
   for (const NodeId user : graph.value(value).users) {
     const Node& node = graph.node(user);
     if (node.op == "Transpose" && node.attributes.Ints("perm") == perm) return node.outputs[0];
@@ -61,9 +61,9 @@ absl::StatusOr<ValueId> ToLast(Graph& graph, ValueId value) {
 
 absl::Status ReplaceByLast(Graph& graph, ValueId first, ValueId last) {
   const Shape shape = *ShapeOf(graph, first);
-  const auto turned = IsOneElement(shape) ? AddReshape(graph, last, shape)
-                                          : AddInferred(graph, "Transpose", {last},
-                                                        {{"perm", PermToFirst(shape.size())}});
+  const auto turned = AreOfOneElement(shape) ? AddReshape(graph, last, shape)
+                                             : AddInferred(graph, "Transpose", {last},
+                                                           {{"perm", PermToFirst(shape.size())}});
   RETURN_IF_ERROR(turned.status());
   Replace(graph, first, *turned);
   return absl::OkStatus();

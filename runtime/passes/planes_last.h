@@ -11,6 +11,9 @@
 
 namespace reprise {
 
+// Planes of one element, which are the same in either layout.
+bool AreOfOneElement(const Shape& planes);
+
 // Of a Transpose of `rank` dims.
 std::vector<int64_t> PermToLast(size_t rank);
 std::vector<int64_t> PermToFirst(size_t rank);

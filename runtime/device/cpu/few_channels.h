@@ -1,5 +1,5 @@
 // Windows over few planes, whose results have their maps last: a vector holds neighbouring maps of
-// one window, and what a window sees is read where it lies, element by element.
+// one window, and each element that a window sees is multiplied by vectors of the maps' weights.
 //
 // Threads: pure. Rows of windows may be computed at the same time.
 #pragma once

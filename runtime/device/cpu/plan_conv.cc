@@ -152,18 +152,18 @@ void RunConv(const LaunchArgs& launch) {
 
 }  // namespace
 
-PrepareStep TapsBeforeChannels(const Shape& weight) {
+PrepareStep MapsLast(const Shape& weight, size_t dims) {
   std::vector<int64_t> order;
-  Shape by_tap;
+  Shape turned;
   for (size_t i = 0; i < weight.size(); ++i) {
-    order.push_back(static_cast<int64_t>((i + 2) % weight.size()));
-    by_tap.push_back(weight[order.back()]);
+    order.push_back(static_cast<int64_t>((i + dims) % weight.size()));
+    turned.push_back(weight[order.back()]);
   }
   return {.input = 1,
           .op = "Transpose",
           .attributes = {{"perm", std::move(order)}},
           .dtype = DType::kFloat32,
-          .shape = std::move(by_tap)};
+          .shape = std::move(turned)};
 }
 
 std::vector<float> TapsFirst(const float* weights, int64_t maps, int64_t depth, int64_t taps) {

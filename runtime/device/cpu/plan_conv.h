@@ -56,19 +56,20 @@ inline PrepareStep PackMaps(int64_t elements, int64_t groups, int64_t tile, int6
           .shape = {elements * static_cast<int64_t>(sizeof(float))}};
 }
 
-// Weights [channels, 1, kernel...] as [kernel..., channels, 1]: by tap.
-PrepareStep TapsBeforeChannels(const Shape& weight);
+// Weights [maps, channels, kernel...] with the first `dims` dims, 1 or 2, behind the others: by
+// tap.
+PrepareStep MapsLast(const Shape& weight, size_t dims);
 
 // plan_conv_last.cc: of planes whose channels lie last.
 std::vector<Candidate> PlanConvLast(const CpuTarget& target, const NodeView& node);
-
-// plan_conv_to_last.cc: of few channels, whose results have their maps last.
-std::vector<Candidate> PlanConvToLast(const CpuTarget& target, const NodeView& node);
 
 // plan_depthwise_last.cc: the same of each channel by itself.
 std::vector<Candidate> PlanDepthwiseLast(const CpuTarget& target, const NodeView& node,
                                          const ops::Windows& windows, const Shape& spatial,
                                          const ConvActivation& activation);
+
+// plan_conv_to_last.cc: of few channels, whose results have their maps last.
+std::vector<Candidate> PlanConvToLast(const CpuTarget& target, const NodeView& node);
 
 // plan_conv_winograd.cc: of 3 x 3 windows, four neighbours at a time. `last`: channels are.
 std::vector<Candidate> PlanConvWinograd(const CpuTarget& target, const NodeView& node,

@@ -168,10 +168,11 @@ double ShareOutside(const Strips& s) {
   return static_cast<double>(outside) / static_cast<double>(s.out.rows * s.kernel.rows);
 }
 
-// Takes rows of taps one after the other, and blocks that are rows of windows.
+// Takes rows of taps one after the other, and blocks that are rows of windows where these are
+// short: then more rows of taps see nothing.
 void DivideTaps(ConvLastParams& p) {
   const Strips s = p.rows.strips;
-  p.block = std::max<int64_t>(1, kMaxConvRows / s.out.columns) * s.out.columns;
+  if (s.out.columns <= p.block) p.block = p.block / s.out.columns * s.out.columns;
   p.scratch_floats = 0;
   for (int64_t i = 0; i < s.kernel.rows; ++i) {
     Strips row = s;

@@ -1,5 +1,5 @@
 // Convolutions of few channels, which lie behind the batch, whose results have their maps last: the
-// first of a model of images or spectra. What a block of rows of windows sees is copied, with its
+// first of a model of images or spectra. What a block of windows sees is copied once, with its
 // padding; see few_channels.h. Sums are those of plan_conv.cc to the bit.
 #include <algorithm>
 
@@ -12,8 +12,10 @@ namespace {
 
 // Rows of windows at a time, which share what they see.
 constexpr int64_t kMostRows = 4;
-// What windows of one see is copied for each, and stays in the second-level cache.
-constexpr int64_t kMaxCopy = 64 << 10;
+// Of what the windows of a block see, in floats: it stays in the second-level cache. One window may
+// see more.
+constexpr int64_t kMostCopied = 32 << 10;
+constexpr int64_t kFewestColumns = 16;
 
 struct ConvToLastParams {
   const FewChannelKernels* kernels = nullptr;
@@ -22,37 +24,62 @@ struct ConvToLastParams {
   Strips strips;
   int64_t batch = 0, batch_rows = 0;
   int64_t channels = 0, maps = 0;
-  int64_t rows = 0;                         // of windows, at a time
-  int64_t copy_rows = 0, copy_columns = 0;  // of a plane
-  std::vector<int64_t> taps;                // in the copy
+  Strips::Extent block;       // of windows, at a time
+  Strips::Extent copied;      // of a plane, for a block
+  std::vector<int64_t> taps;  // in the copy
   bool has_bias = false;
   int residual = -1;  // among the operands
   int out = 0, workspace = 0;
   int scratch_parts = 0;
 
-  int64_t copy_floats() const { return channels * copy_rows * copy_columns; }
+  int64_t copy_floats() const { return channels * copied.rows * copied.columns; }
+  Strips::Extent blocks() const {
+    return {(strips.out.rows + block.rows - 1) / block.rows,
+            (strips.out.columns + block.columns - 1) / block.columns};
+  }
 };
 
-// What rows of windows from `first` on see of the planes at `x`.
-void CopySeen(const ConvToLastParams& p, const float* x, int64_t first, float* copy) {
+// What a block of windows sees, in a plane.
+Strips::Extent SeenBy(const Strips& s, const Strips::Extent& block) {
+  return {(block.rows - 1) * s.stride.rows + (s.kernel.rows - 1) * s.dilation.rows + 1,
+          (block.columns - 1) * s.stride.columns + (s.kernel.columns - 1) * s.dilation.columns + 1};
+}
+
+// As many rows, and of wide ones as many columns, as their copy has room for.
+Strips::Extent BlockOf(const Strips& s, int64_t channels) {
+  const auto fits = [&](const Strips::Extent& block) {
+    const Strips::Extent seen = SeenBy(s, block);
+    return channels * seen.rows * seen.columns <= kMostCopied;
+  };
+  Strips::Extent block = {Even(s.out.rows, kMostRows), s.out.columns};
+  while (block.rows > 1 && !fits(block)) --block.rows;
+  while (block.columns > kFewestColumns && !fits(block)) block.columns = (block.columns + 1) / 2;
+  return block;
+}
+
+// What the windows of a block from `first` on see of the planes at `x`.
+void CopySeen(const ConvToLastParams& p, const float* x, const Strips::Extent& first, float* copy) {
   const Strips& s = p.strips;
-  const int64_t left = std::min(s.pad.columns, p.copy_columns);
-  const int64_t inside = std::clamp<int64_t>(s.in.columns, 0, p.copy_columns - left);
+  const int64_t top = first.rows * s.stride.rows - s.pad.rows;
+  const int64_t left = first.columns * s.stride.columns - s.pad.columns;
+  const int64_t begin = std::clamp<int64_t>(-left, 0, p.copied.columns);
+  const int64_t end = std::clamp(s.in.columns - left, begin, p.copied.columns);
   for (int64_t channel = 0; channel < p.channels; ++channel) {
-    for (int64_t i = 0; i < p.copy_rows; ++i) {
-      const int64_t row = first * s.stride.rows - s.pad.rows + i;
+    for (int64_t i = 0; i < p.copied.rows; ++i) {
+      const int64_t row = top + i;
       if (row < 0 || row >= s.in.rows) {
-        copy = std::fill_n(copy, p.copy_columns, 0.0f);
+        copy = std::fill_n(copy, p.copied.columns, 0.0f);
         continue;
       }
-      copy = std::fill_n(copy, left, 0.0f);
-      copy = std::copy_n(x + (channel * s.in.rows + row) * s.in.columns, inside, copy);
-      copy = std::fill_n(copy, p.copy_columns - left - inside, 0.0f);
+      const float* const from = x + (channel * s.in.rows + row) * s.in.columns;
+      copy = std::fill_n(copy, begin, 0.0f);
+      if (end > begin) copy = std::copy_n(from + left + begin, end - begin, copy);
+      copy = std::fill_n(copy, p.copied.columns - end, 0.0f);
     }
   }
 }
 
-// A unit is a block of rows of one element of the batch.
+// A unit is a block of the windows of one element of the batch.
 void RunConvToLast(const LaunchArgs& launch) {
   const auto& p = *static_cast<const ConvToLastParams*>(launch.params);
   const Strips& s = p.strips;
@@ -60,14 +87,13 @@ void RunConvToLast(const LaunchArgs& launch) {
   const auto* residual =
       p.residual < 0 ? nullptr : static_cast<const float*>(launch.operands[p.residual]);
   auto* out = static_cast<float*>(launch.operands[p.out]);
-  const int64_t blocks = (s.out.rows + p.rows - 1) / p.rows;
-  const int64_t units = LiveOf(p.batch, p.batch_rows, *launch.frame) * blocks;
+  const Strips::Extent blocks = p.blocks();
+  const int64_t of_element = blocks.rows * blocks.columns;
   const int parts = PartsWithScratch(launch, p.scratch_parts);
   if (launch.part >= parts) return;
   float* const copy =
       static_cast<float*>(launch.operands[p.workspace]) + launch.part * p.copy_floats();
   FewChannels of_row = {
-      .windows = s.out.columns,
       .stride = s.stride.columns,
       .taps = p.taps.data(),
       .num_taps = static_cast<int64_t>(p.taps.size()),
@@ -77,26 +103,31 @@ void RunConvToLast(const LaunchArgs& launch) {
       .bounded = p.activation.clip() && residual == nullptr,
       .low = p.activation.low,
       .high = p.activation.high};
-  const int64_t row_floats = s.out.columns * p.maps;
+  const int64_t units = LiveOf(p.batch, p.batch_rows, *launch.frame) * of_element;
   const ItemRange range = RangeOfPart(units, 1, launch.part, parts);
   for (int64_t unit = range.begin; unit < range.end; ++unit) {
-    const int64_t element = unit / blocks, first = unit % blocks * p.rows;
-    const int64_t rows = std::min(p.rows, s.out.rows - first);
+    const int64_t element = unit / of_element, block = unit % of_element;
+    const Strips::Extent first = {block / blocks.columns * p.block.rows,
+                                  block % blocks.columns * p.block.columns};
+    const int64_t rows = std::min(p.block.rows, s.out.rows - first.rows);
+    of_row.windows = std::min(p.block.columns, s.out.columns - first.columns);
     CopySeen(p, x + element * p.channels * s.in.rows * s.in.columns, first, copy);
-    const int64_t at = (element * s.out.rows + first) * row_floats;
     for (int64_t row = 0; row < rows; ++row) {
-      of_row.x = copy + row * s.stride.rows * p.copy_columns;
-      of_row.y = out + at + row * row_floats;
+      const int64_t window =
+          (element * s.out.rows + first.rows + row) * s.out.columns + first.columns;
+      const int64_t at = window * p.maps, floats = of_row.windows * p.maps;
+      of_row.x = copy + row * s.stride.rows * p.copied.columns;
+      of_row.y = out + at;
       p.kernels->convolve(of_row);
+      if (of_row.bounded) continue;
+      p.finish({.y = out + at,
+                .ld = floats,
+                .rows = 1,
+                .columns = floats,
+                .residual = residual == nullptr ? nullptr : residual + at,
+                .ld_residual = floats},
+               p.activation);
     }
-    if (of_row.bounded) continue;
-    p.finish({.y = out + at,
-              .ld = rows * row_floats,
-              .rows = 1,
-              .columns = rows * row_floats,
-              .residual = residual == nullptr ? nullptr : residual + at,
-              .ld_residual = rows * row_floats},
-             p.activation);
   }
 }
 
@@ -125,15 +156,12 @@ std::vector<Candidate> PlanConvToLast(const CpuTarget& target, const NodeView& n
   p.batch_rows = p.batch % std::max<int64_t>(node.batch_rows(), 1) == 0 ? node.batch_rows() : 0;
   p.channels = x[1];
   p.maps = weight[0];
-  p.rows = Even(s.out.rows, kMostRows);
-  p.copy_rows = (p.rows - 1) * s.stride.rows + (s.kernel.rows - 1) * s.dilation.rows + 1;
-  p.copy_columns =
-      (s.out.columns - 1) * s.stride.columns + (s.kernel.columns - 1) * s.dilation.columns + 1;
-  if (p.copy_floats() > kMaxCopy) return {};
+  p.block = BlockOf(s, p.channels);
+  p.copied = SeenBy(s, p.block);
   for (int64_t channel = 0; channel < p.channels; ++channel) {
     for (int64_t i = 0; i < s.kernel.rows; ++i) {
       for (int64_t j = 0; j < s.kernel.columns; ++j) {
-        p.taps.push_back((channel * p.copy_rows + i * s.dilation.rows) * p.copy_columns +
+        p.taps.push_back((channel * p.copied.rows + i * s.dilation.rows) * p.copied.columns +
                          j * s.dilation.columns);
       }
     }
@@ -147,22 +175,11 @@ std::vector<Candidate> PlanConvToLast(const CpuTarget& target, const NodeView& n
   const double flops =
       2.0 * static_cast<double>(NumElements(node.out_shape())) * static_cast<double>(p.taps.size());
   const bool takes_live_rows = p.batch_rows > 0;
-  // [maps, channels, kernel...] by channel and tap.
-  std::vector<int64_t> order;
-  Shape by_tap;
-  for (size_t i = 0; i < weight.size(); ++i) {
-    order.push_back(static_cast<int64_t>((i + 1) % weight.size()));
-    by_tap.push_back(weight[order.back()]);
-  }
   Candidate candidate =
       MakeCandidate(target, node, "conv_to_last", RunConvToLast, std::move(p), flops);
   candidate.option.workspace_bytes = workspace;
   candidate.option.takes_live_rows = takes_live_rows;
-  candidate.option.prepare.push_back({.input = 1,
-                                      .op = "Transpose",
-                                      .attributes = {{"perm", std::move(order)}},
-                                      .dtype = DType::kFloat32,
-                                      .shape = std::move(by_tap)});
+  candidate.option.prepare.push_back(MapsLast(weight, 1));
   return {std::move(candidate)};
 }
 

@@ -201,7 +201,7 @@ std::vector<Candidate> PlanDepthwiseChannels(const CpuTarget& target, const Node
                                       std::move(p), flops);
   candidate.option.workspace_bytes = workspace;
   candidate.option.takes_live_rows = takes_live_rows;
-  candidate.option.prepare.push_back(TapsBeforeChannels(weight));
+  candidate.option.prepare.push_back(MapsLast(weight, 2));
   return {std::move(candidate)};
 }
 

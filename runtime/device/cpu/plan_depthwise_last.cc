@@ -82,7 +82,7 @@ std::vector<Candidate> PlanDepthwiseLast(const CpuTarget& target, const NodeView
   Candidate candidate =
       MakeCandidate(target, node, "conv_depthwise_last", RunDepthwiseLast, std::move(p), flops);
   candidate.option.takes_live_rows = takes_live_rows;
-  candidate.option.prepare.push_back(TapsBeforeChannels(weight));
+  candidate.option.prepare.push_back(MapsLast(weight, 2));
   return {std::move(candidate)};
 }
 

@@ -1,7 +1,8 @@
 // Square windows that slide over planes of float32 which are read in place: the convolution of a
 // channel by itself, and their largest and average elements. For the usual sizes; strips.h is for
 // any. Over planes of one row windows of any size slide, with gaps too. Windows of one element,
-// where they are as many as those, are a factor and a bias. Pools of windows of one column join rows.
+// where they are as many as those, are a factor and a bias. Pools of windows of one column join
+// rows.
 //
 // Where a window hangs over the plane's edge vectors are loaded by masks, so that nothing outside
 // of the plane is read. No division of the rows changes a bit.

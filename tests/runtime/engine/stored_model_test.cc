@@ -15,6 +15,7 @@ ModelFindings SomeFindings() {
                     .certified = true,
                     .guards = {"mask"},
                     .must_count = {{"mask", CountingPlaces::kFirst}},
+                    .together = {{"mask", CountingPlaces::kOne}},
                     .reason = "held with the mask",
                     .runs = 21}},
           .smallest = {1, 8},
@@ -33,6 +34,8 @@ TEST(StoredModelTest, FindingsAreFoundAgain) {
   EXPECT_EQ(found->axes[1].guards, std::vector<std::string>{"mask"});
   EXPECT_EQ(found->axes[1].must_count,
             (std::map<std::string, CountingPlaces>{{"mask", CountingPlaces::kFirst}}));
+  EXPECT_EQ(found->axes[1].together,
+            (std::map<std::string, CountingPlaces>{{"mask", CountingPlaces::kOne}}));
   EXPECT_EQ(found->axes[1].reason, "held with the mask");
   EXPECT_EQ(found->axes[1].runs, 0);  // nothing was run
   EXPECT_EQ(found->smallest, (std::vector<int64_t>{1, 8}));

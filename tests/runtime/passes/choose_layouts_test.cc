@@ -89,6 +89,25 @@ TEST(ChooseLayoutsTest, ChannelsAreDividedAndJoinedWhereTheyLie) {
   ExpectSameAnswers(*ChooseLayouts(), text, kNear);
 }
 
+// Weights are turned once, not in every replay; what is also an answer stays one.
+TEST(ChooseLayoutsTest, ParametersAreTurnedWhenTheyAreMade) {
+  const std::string text = R"(graph {
+    input %x: f32[1, 64, 14, 14]
+    param %u: f32[96, 64, 1, 1] = p0
+    param %v: f32[96, 1, 5, 5] = p1
+    param %e: f32[1, 32, 14, 14] = p2
+    param %w: f32[64, 128, 1, 1] = p3
+    %a: ? = Conv(%x, %u)
+    %c: ? = Conv(%a, %v) {group = 96, pads = [2, 2, 2, 2]}
+    %j: ? = Concat(%c, %e) {axis = 1}
+    %y: ? = Conv(%j, %w)
+    output %y
+    output %c
+  })";
+  ExpectSameAnswers(*ChooseLayouts(), text, kNear);
+  EXPECT_EQ(CountTransposes(text), 3) << OpsAfter(text);
+}
+
 // Windows along one dim after the other.
 TEST(ChooseLayoutsTest, PoolsGoAlong) {
   for (const char* pool :
