@@ -86,6 +86,20 @@ TEST_P(ConvTest, ConvolutionsOfFewChannelsWithMapsLastAgreeWithTheReference) {
   }
 }
 
+// Rows that are copied some columns at a time, and windows that alone see much.
+TEST_P(ConvTest, WideRowsOfFewChannelsAgreeWithTheReference) {
+  for (const auto& [x, w, attributes] : std::vector<std::array<const char*, 3>>{
+           {"[2, 7, 9, 1500]", "[24, 7, 7, 5]", "strides = [2, 3], pads = [3, 2, 3, 2]"},
+           {"[1, 1, 70000]", "[17, 1, 10]", "strides = [5], pads = [4, 9]"},
+           {"[1, 3, 5, 4001]", "[16, 3, 3, 3]", "pads = [1, 1, 1, 1], dilations = [1, 2]"},
+           {"[1, 15, 60, 60]", "[33, 15, 40, 40]", "strides = [7, 9], pads = [5, 0, 5, 9]"}}) {
+    Check(absl::StrCat("input %x: f32", x, "\nparam %w: f32", w,
+                       " = p0\n%y: ? = reprise.Conv(%x, %w) {layout = \"to_last\", ", attributes,
+                       ", activation = \"silu\"}\noutput %y"),
+          1);
+  }
+}
+
 // Which layout is taken may differ from bucket to bucket.
 TEST_P(ConvTest, ChannelsLastAndFirstGiveTheSameBits) {
   constexpr int64_t kBatch = 2, kChannels = 48, kPlane = 7 * 9;
