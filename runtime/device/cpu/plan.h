@@ -107,6 +107,11 @@ class NodeView {
   const Node& node_;
 };
 
+// NodeView::batch_rows where `batch` elements are as many for each of these; else 0.
+inline int64_t WholeBatchRows(const NodeView& node, int64_t batch) {
+  return batch % std::max<int64_t>(node.batch_rows(), 1) == 0 ? node.batch_rows() : 0;
+}
+
 struct Candidate {
   KernelOption option;
   BoundKernel bound;

@@ -163,7 +163,7 @@ std::vector<Candidate> PlanBytePool(const CpuTarget& target, const NodeView& nod
                       .batch = x[0],
                       .channels = x[1],
                       .is_signed = node.dtype(0) == DType::kInt8};
-  p.batch_rows = node.batch_rows() > 0 && p.batch % node.batch_rows() == 0 ? node.batch_rows() : 0;
+  p.batch_rows = WholeBatchRows(node, p.batch);
   const double flops = static_cast<double>(NumElements(node.out_shape())) *
                        static_cast<double>(NumElements(w.kernel));
   const bool takes_live_rows = p.batch_rows > 0;

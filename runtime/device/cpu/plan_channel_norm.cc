@@ -43,7 +43,7 @@ ChannelNormParams ParamsOf(const CpuTarget& target, const NodeView& node, int64_
   p.args.channels = x[1] / groups;
   p.args.plane = NumElements(x) / (x[0] * x[1]);
   p.rows = x[0] * groups;
-  p.batch_rows = x[0] % std::max<int64_t>(node.batch_rows(), 1) == 0 ? node.batch_rows() : 0;
+  p.batch_rows = WholeBatchRows(node, x[0]);
   return p;
 }
 

@@ -216,7 +216,7 @@ std::vector<Candidate> PlanConv(const CpuTarget& target, const NodeView& node) {
   p.activation = *activation;
   p.batch = x[0];
   // Only whole elements of the batch can be left out.
-  p.batch_rows = node.batch_rows() > 0 && p.batch % node.batch_rows() == 0 ? node.batch_rows() : 0;
+  p.batch_rows = WholeBatchRows(node, p.batch);
   p.has_bias = node.has_input(2);
   if (node.has_input(3)) p.residual = 3;
   p.out = static_cast<int>(node.num_inputs());

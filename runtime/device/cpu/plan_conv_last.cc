@@ -212,7 +212,7 @@ std::vector<Candidate> PlanConvLast(const CpuTarget& target, const NodeView& nod
   p.activation = *activation;
   p.groups = node.attributes().Int("group", 1);
   p.batch = x[0];
-  p.batch_rows = p.batch % std::max<int64_t>(node.batch_rows(), 1) == 0 ? node.batch_rows() : 0;
+  p.batch_rows = WholeBatchRows(node, p.batch);
   p.maps = weight[0] / p.groups;
   p.block = std::min(kMaxConvRows, p.batch * NumElements(windows->out));
   p.rows = WindowRowsOf(StripsOf(*windows, spatial), p.groups, weight[1], p.block);

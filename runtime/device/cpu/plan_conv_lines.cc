@@ -199,7 +199,7 @@ std::vector<Candidate> PlanConvLines(const CpuTarget& target, const NodeView& no
   p.kernels = &ConvProductKernelsFor(target.isa);
   p.finish = ConvFinishFor(target.isa);
   p.activation = activation;
-  p.batch_rows = p.batch % std::max<int64_t>(node.batch_rows(), 1) == 0 ? node.batch_rows() : 0;
+  p.batch_rows = WholeBatchRows(node, p.batch);
   p.sum_rows = std::clamp<int64_t>(kSumFloats / (p.maps * l.line), 1, l.block.rows);
   p.sums_ld = static_cast<int64_t>(
       AlignUp(l.Run(p.sum_rows, l.block.columns) + kVectorFloats, kVectorFloats));

@@ -153,7 +153,7 @@ std::vector<Candidate> PlanConvToLast(const CpuTarget& target, const NodeView& n
   p.strips = StripsOf(*windows, spatial);
   const Strips& s = p.strips;
   p.batch = x[0];
-  p.batch_rows = p.batch % std::max<int64_t>(node.batch_rows(), 1) == 0 ? node.batch_rows() : 0;
+  p.batch_rows = WholeBatchRows(node, p.batch);
   p.channels = x[1];
   p.maps = weight[0];
   p.block = BlockOf(s, p.channels);

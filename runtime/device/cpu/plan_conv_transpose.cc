@@ -274,7 +274,7 @@ std::vector<Candidate> PlanConvTranspose(const CpuTarget& target, const NodeView
   p.finish = ConvFinishFor(target.isa);
   p.activation = *activation;
   p.batch = x[0];
-  p.batch_rows = node.batch_rows() > 0 && p.batch % node.batch_rows() == 0 ? node.batch_rows() : 0;
+  p.batch_rows = WholeBatchRows(node, p.batch);
   p.in_floats = channels * NumElements(spatial);
   p.out = PlaceOf(transposed->spatial, 1);
   p.stride = PlaceOf(transposed->windows.strides, 1);

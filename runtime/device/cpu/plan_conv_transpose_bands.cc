@@ -147,7 +147,7 @@ std::vector<Candidate> PlanConvTransposeBands(const CpuTarget& target, const Nod
   p.finish = ConvFinishFor(target.isa);
   p.activation = activation;
   p.batch = x[0];
-  p.batch_rows = p.batch % std::max<int64_t>(node.batch_rows(), 1) == 0 ? node.batch_rows() : 0;
+  p.batch_rows = WholeBatchRows(node, p.batch);
   p.channels = x[1];
   p.maps = weight[1];
   p.in_rows = x[2], p.in_columns = x[3];

@@ -139,7 +139,7 @@ std::vector<Candidate> PlanConvTransposeLast(const CpuTarget& target, const Node
   p.finish = ConvFinishFor(target.isa);
   p.activation = *activation;
   p.batch = x[0];
-  p.batch_rows = p.batch % std::max<int64_t>(node.batch_rows(), 1) == 0 ? node.batch_rows() : 0;
+  p.batch_rows = WholeBatchRows(node, p.batch);
   p.maps = weight[1];
   p.in_floats = NumElements(x) / x[0];
   p.out_columns = transposed->spatial.back();

@@ -143,7 +143,7 @@ std::vector<Candidate> PlanConvTransposeWeights(const CpuTarget& target, const N
   p.finish = ConvFinishFor(target.isa);
   p.activation = activation;
   p.batch = x[0];
-  p.batch_rows = p.batch % std::max<int64_t>(node.batch_rows(), 1) == 0 ? node.batch_rows() : 0;
+  p.batch_rows = WholeBatchRows(node, p.batch);
   p.elements = std::clamp<int64_t>(kMaxConvRows / p.in_plane, 1, p.batch);
   p.places = PlacesOf(transposed);
   p.has_bias = node.has_input(2);

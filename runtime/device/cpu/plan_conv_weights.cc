@@ -317,7 +317,7 @@ std::vector<Candidate> PlanConvWeights(const CpuTarget& target, const NodeView& 
   }
   w.SetBlocks(kMaxConvRows, 1);
   p.batch = x[0];
-  p.batch_rows = p.batch % std::max<int64_t>(node.batch_rows(), 1) == 0 ? node.batch_rows() : 0;
+  p.batch_rows = WholeBatchRows(node, p.batch);
   if (w.blocks() == 1) {
     p.elements = std::clamp<int64_t>(kMaxConvRows / w.out_plane(), 1, p.batch);
   }

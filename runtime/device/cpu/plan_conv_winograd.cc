@@ -433,7 +433,7 @@ std::vector<Candidate> PlanConvWinograd(const CpuTarget& target, const NodeView&
   p.finish = ConvFinishFor(target.isa);
   p.activation = activation;
   p.batch = x[0];
-  p.batch_rows = p.batch % std::max<int64_t>(node.batch_rows(), 1) == 0 ? node.batch_rows() : 0;
+  p.batch_rows = WholeBatchRows(node, p.batch);
   const int64_t most =
       std::clamp(kFormFloats / (kWinogradForms * p.channels), kMinTiles, kMaxTiles);
   const int64_t of_slice = std::max<int64_t>(1, most / p.block_slices);

@@ -136,7 +136,7 @@ std::vector<Candidate> PlanDepthwise(const CpuTarget& target, const NodeView& no
   p.finish = ConvFinishFor(target.isa);
   p.activation = *activation;
   p.batch = x[0];
-  p.batch_rows = p.batch % std::max<int64_t>(node.batch_rows(), 1) == 0 ? node.batch_rows() : 0;
+  p.batch_rows = WholeBatchRows(node, p.batch);
   p.groups = x[1];
   p.group_maps = weight[0] / p.groups;
   const int64_t planes = p.batch * p.groups;

@@ -185,7 +185,7 @@ std::vector<Candidate> PlanDepthwiseChannels(const CpuTarget& target, const Node
   p.finish = ConvFinishFor(target.isa);
   p.activation = *activation;
   p.batch = x[0];
-  p.batch_rows = p.batch % std::max<int64_t>(node.batch_rows(), 1) == 0 ? node.batch_rows() : 0;
+  p.batch_rows = WholeBatchRows(node, p.batch);
   p.channels = x[1];
   p.has_bias = node.has_input(2);
   if (node.has_input(3)) p.residual = 3;

@@ -74,7 +74,7 @@ std::vector<Candidate> PlanDepthwiseLast(const CpuTarget& target, const NodeView
               .low = activation.low,
               .high = activation.high};
   p.batch = node.shape(0)[0];
-  p.batch_rows = p.batch % std::max<int64_t>(node.batch_rows(), 1) == 0 ? node.batch_rows() : 0;
+  p.batch_rows = WholeBatchRows(node, p.batch);
   p.out = static_cast<int>(node.num_inputs());
   const double flops = 2.0 * static_cast<double>(NumElements(node.out_shape())) *
                        static_cast<double>(p.planes.strips.num_taps());

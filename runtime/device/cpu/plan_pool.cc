@@ -104,7 +104,7 @@ std::vector<Candidate> PlanPool(const CpuTarget& target, const NodeView& node) {
   PoolParams p;
   p.kernels = &StripKernelsFor(target.isa);
   p.batch = x[0];
-  p.batch_rows = p.batch % std::max<int64_t>(node.batch_rows(), 1) == 0 ? node.batch_rows() : 0;
+  p.batch_rows = WholeBatchRows(node, p.batch);
   p.channels = x[1];
   const int64_t planes = p.batch * p.channels;
   p.strips = PlanStrips(*windows, spatial, planes, target.scratch_parts);
