@@ -13,43 +13,46 @@ namespace {
 
 constexpr double kLanes = 16;
 constexpr size_t kMostDims = 4;
+constexpr size_t kResidual = 3;  // of a reprise.Conv
 
 // Of an element that is turned, on its way between caches. All costs grow with the batch, so that
 // buckets of all batches choose alike and share the packed weights.
 constexpr double kTurnedElement = 0.5;
 
-// A multiply-add of a vector of a row of a plane: in place, where windows move by more than one
-// element, along one dim; what a vector takes besides. Then: of channels that were turned for it,
-// and what turning an element takes there.
+// Each channel by itself, channels first. A multiply-add of a vector of a row: in place, where
+// windows move by more than one element, along one dim; what a vector takes besides.
 constexpr double kRowStep = 1.1, kStridedRowStep = 1.85, kLineStep = 2.2, kRowVector = 5;
+// Or, where that is less, several channels that are turned for it: a multiply-add, an element that
+// is turned, how much it has to gain.
 constexpr double kTurnedStep = 0.9, kTurnedInside = 0.43, kTurnedPays = 1.25;
-// Of channels that lie last.
+// Channels last: a multiply-add, where windows move by more, what a vector takes besides.
 constexpr double kLastStep = 0.8, kStridedLastStep = 1.5, kLastVector = 1;
 
-// Share of the peak of products, two multiply-adds of a vector a cycle: of windows that are
-// columns, of a lone vector of these, of few that are turned into rows; of windows that are rows.
+// Products: a multiply-add of a vector at the peak, which is two a cycle.
 constexpr double kStep = 0.5;
-constexpr double kColumns = 0.88, kFewColumns = 0.78, kLine = 0.88, kRows = 0.9;
-constexpr double kFewWindows = 64, kPanel = 48;
-// With as many maps few windows are turned into rows.
+// Their shares of it, channels first: windows that are columns, a panel of so many at a time; in
+// small planes, which many maps turn into rows; along one dim; that move by more than one element.
+constexpr double kColumns = 0.88, kFewColumns = 0.78, kLine = 0.88, kStridedColumns = 0.7;
+constexpr double kPanel = 48, kFewWindows = 64;
 constexpr int64_t kFewestMaps = 32;
-// Of windows that move by more than one element; copying a vector of what they see.
-constexpr double kStridedColumns = 0.7, kCopiedVector = 1.2;
-// With fewer channels what a window sees is copied in pieces that are too short.
+// Channels last: windows are rows, of one vector of maps, two, or more.
+constexpr double kOneVector = 0.5, kTwoVectors = 0.82, kRows = 0.9;
+// A vector of what windows see that is copied; with fewer channels its pieces are too short.
+constexpr double kCopiedVector = 1.2;
 constexpr int64_t kFewestChannels = 16;
+
 // Windows made by tiles (device/cpu/plan_conv_winograd.cc): from so many channels, maps and tiles
 // on, as many products a tile; channels and maps that lie last have to be whole vectors of any CPU.
 constexpr int64_t kFewestTiled = 32, kFewestTiles = 12, kForms = 16, kWholeVector = 16;
 constexpr double kTiled = 0.72, kTiledLast = 0.77;
-// Share of the peak of transposed convolutions, channels first.
+
+// Transposed convolutions, channels first.
 constexpr double kTransposed = 0.65;
-// Share of the peak of windows over few channels where all channels lie first.
+
+// Windows over few channels, where all channels lie first. More weights than so many would stream
+// by for each row of windows.
 constexpr double kFewChannelsFirst = 0.62;
-// More weights stream by for each row of windows.
 constexpr int64_t kMostFewWeights = 64 << 10;
-constexpr size_t kResidual = 3;  // of a reprise.Conv
-// The same of rows for one and two vectors of maps.
-constexpr double kOneVector = 0.5, kTwoVectors = 0.82;
 
 double Vectors(double count) { return std::ceil(count / kLanes); }
 
