@@ -288,6 +288,11 @@ bool WindowsAreRows(const ConvWeightsParams& p) {
   return !p.windows.plain && !p.patches && p.elements == 1 && s.IsRow() && s.dilation.columns == 1;
 }
 
+// Whether planes are all there is along the dim in front of them: one that every window sees.
+bool IsOnePlane(const ConvWindows& w) {
+  return w.in_slices == 1 && w.out_slices == 1 && w.slice_taps == 1 && w.slice_pad == 0;
+}
+
 // Of scratch for what a block sees at most.
 int64_t SeenFloats(const ConvWeightsParams& p) {
   const ConvWindows& w = p.windows;
@@ -310,8 +315,7 @@ std::vector<Candidate> PlanConvWeights(const CpuTarget& target, const NodeView& 
   p.groups = node.attributes().Int("group", 1);
   p.maps = weight[0] / p.groups;
   p.patches = ArePatches(w.strips);
-  if (!node.is_parameter(1) || w.out_slices > 1 || w.in_slices > 1 || w.stretch < w.channels ||
-      p.maps < kFewestMaps ||
+  if (!node.is_parameter(1) || !IsOnePlane(w) || w.stretch < w.channels || p.maps < kFewestMaps ||
       (!(p.patches && w.strips.kernel.columns >= kLongLine) && !PanelsAreEmpty(w, p.maps))) {
     return {};
   }

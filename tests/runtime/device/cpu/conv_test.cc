@@ -146,6 +146,22 @@ TEST_P(ConvTest, WindowsOfOneTapMayLieOutsideOfThePlane) {
       3);
 }
 
+// Of the taps along the dim in front of the only plane none meets it, or one of three does.
+TEST_P(ConvTest, TapsInFrontMayMissTheOnlyPlane) {
+  for (const char* conv : {
+           "input %x: f32[9, 17, 1, 1, 1]\nparam %w: f32[160, 17, 2, 1, 1] = p0\n%y: ? = Conv(%x, "
+           "%w) {dilations = [3, 1, 1], pads = [1, 0, 0, 2, 0, 0]}\noutput %y",
+           "input %x: f32[2, 3, 1, 16, 16]\nparam %w: f32[64, 3, 2, 8, 8] = p0\n%y: ? = Conv(%x, "
+           "%w) {strides = [1, 8, 8], dilations = [3, 1, 1], pads = [1, 0, 0, 2, 0, 0]}\noutput %y",
+           "input %x: f32[2, 5, 1, 1, 9]\nparam %w: f32[64, 5, 3, 1, 3] = p0\n%y: ? = Conv(%x, "
+           "%w) {pads = [1, 0, 1, 1, 0, 1]}\noutput %y",
+           "input %x: f32[9, 17, 1, 1, 1]\nparam %w: f32[160, 17, 4, 4, 4] = p0\n%y: ? = Conv(%x, "
+           "%w) {dilations = [3, 1, 1], pads = [4, 1, 1, 5, 2, 2]}\noutput %y",
+       }) {
+    Check(conv, 1);
+  }
+}
+
 // What a launch is planned for stays within bounds: plans only, nothing this large is run.
 TEST_P(ConvTest, ScratchOfConvolutionsIsBounded) {
   const CpuDevice device({.max_isa = GetParam(), .max_threads = 16});
