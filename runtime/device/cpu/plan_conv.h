@@ -46,6 +46,23 @@ inline PrepareStep PackTapsOfMaps(const GemmKernels& products, int64_t channels,
           .shape = {static_cast<int64_t>(bytes)}};
 }
 
+// Packs weights of `groups` groups of `maps` maps, each map a row of `depth` weights. `taps`: of a
+// channel, where sums go tap by tap.
+inline PrepareStep PackMapsOfGroups(const GemmKernels& products, int64_t groups, int64_t maps,
+                                    int64_t depth, int64_t taps) {
+  const size_t bytes = sizeof(float) * groups * products.PackedFloats(depth, maps);
+  return {.input = 1,
+          .op = kPackOp,
+          .attributes = {{"panel", products.panel_columns},
+                         {"maps", maps},
+                         {"groups", groups},
+                         {"scale", 1.0f},
+                         {"taps", taps},
+                         {"transposed", int64_t{1}}},
+          .dtype = DType::kUInt8,
+          .shape = {static_cast<int64_t>(bytes)}};
+}
+
 // Packs the `elements` weights of all maps by tiles of maps; see ConvProductKernels. `taps`: of a
 // channel, where sums go tap by tap.
 inline PrepareStep PackMaps(int64_t elements, int64_t groups, int64_t tile, int64_t taps = 1) {

@@ -225,27 +225,17 @@ std::vector<Candidate> PlanConvLast(const CpuTarget& target, const NodeView& nod
   p.out = static_cast<int>(node.num_inputs());
   p.workspace = static_cast<int>(node.num_inputs() + node.num_outputs());
   p.scratch_parts = target.scratch_parts;
-  const int64_t groups = p.groups;
-  const int64_t depth = p.rows.depth(), maps = p.maps, taps = p.rows.strips.num_taps();
+  const int64_t depth = p.rows.depth();
+  PrepareStep pack =
+      PackMapsOfGroups(*p.products, p.groups, p.maps, depth, p.rows.strips.num_taps());
   const size_t workspace = sizeof(float) * p.scratch_floats * p.scratch_parts;
-  const int64_t columns = p.products->panel_columns;
-  const size_t packed = sizeof(float) * groups * p.products->PackedFloats(depth, maps);
   const double flops =
       2.0 * static_cast<double>(NumElements(node.out_shape())) * static_cast<double>(depth);
   const bool takes_live_rows = p.batch_rows > 0;
   Candidate candidate = MakeCandidate(target, node, "conv_last", RunConvLast, std::move(p), flops);
   candidate.option.workspace_bytes = workspace;
   candidate.option.takes_live_rows = takes_live_rows;
-  candidate.option.prepare.push_back({.input = 1,
-                                      .op = kPackOp,
-                                      .attributes = {{"panel", columns},
-                                                     {"maps", maps},
-                                                     {"groups", groups},
-                                                     {"scale", 1.0f},
-                                                     {"taps", taps},
-                                                     {"transposed", int64_t{1}}},
-                                      .dtype = DType::kUInt8,
-                                      .shape = {static_cast<int64_t>(packed)}});
+  candidate.option.prepare.push_back(std::move(pack));
   return {std::move(candidate)};
 }
 

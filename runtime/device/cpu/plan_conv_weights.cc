@@ -339,28 +339,17 @@ std::vector<Candidate> PlanConvWeights(const CpuTarget& target, const NodeView& 
   p.sums_floats = p.rows() * kPanels * w.products->panel_columns;
   p.scratch_floats = p.rows_floats + p.sums_floats + SeenFloats(p);
   p.scratch_parts = target.scratch_parts;
-  const int64_t columns = w.products->panel_columns, depth = w.depth();
-  const int64_t maps = p.maps, taps = w.strips.IsRow() ? w.channel_taps() : 1;
-  const size_t packed = sizeof(float) * p.groups * w.products->PackedFloats(depth, p.maps);
+  PrepareStep pack = PackMapsOfGroups(*w.products, p.groups, p.maps, w.depth(),
+                                      w.strips.IsRow() ? w.channel_taps() : 1);
   const double flops =
-      2.0 * static_cast<double>(NumElements(node.out_shape())) * static_cast<double>(depth);
+      2.0 * static_cast<double>(NumElements(node.out_shape())) * static_cast<double>(w.depth());
   const size_t workspace = sizeof(float) * p.scratch_floats * p.scratch_parts;
-  const int64_t groups = p.groups;
   const bool takes_live_rows = p.batch_rows > 0;
   Candidate candidate =
       MakeCandidate(target, node, "conv_weights", RunConvWeights, std::move(p), flops);
   candidate.option.workspace_bytes = workspace;
   candidate.option.takes_live_rows = takes_live_rows;
-  candidate.option.prepare.push_back({.input = 1,
-                                      .op = kPackOp,
-                                      .attributes = {{"panel", columns},
-                                                     {"maps", maps},
-                                                     {"groups", groups},
-                                                     {"scale", 1.0f},
-                                                     {"taps", taps},
-                                                     {"transposed", int64_t{1}}},
-                                      .dtype = DType::kUInt8,
-                                      .shape = {static_cast<int64_t>(packed)}});
+  candidate.option.prepare.push_back(std::move(pack));
   return {std::move(candidate)};
 }
 
