@@ -4,7 +4,8 @@
 // addresses. A frame gives the base address of each operand space for one replay.
 //
 //   arena      base + offset; written and read by the launches of one replay
-//   input      base + offset; the gathered inputs, read only
+//   input      table[slot] + offset; read only. An input of floats may begin at any multiple of its
+//              element's size, and nobody reads what lies around it: it may be the client's bytes
 //   output     base + offset; what the scatter reads afterwards
 //   constant   base + offset; the recipe's own constants, read only
 //   parameter  table[offset]; one address for each parameter expression of the recipe, because
@@ -33,6 +34,7 @@ absl::string_view SpaceName(Space space);
 struct Operand {
   Space space = Space::kNone;
   uint64_t offset = 0;  // bytes; for kParameter the slot in the recipe's parameter list
+  uint32_t slot = 0;    // of kInput: position in the recipe's inputs
 
   friend bool operator==(const Operand&, const Operand&) = default;
 };
@@ -49,7 +51,7 @@ class ReplayErrors {
 
 struct Frame {
   std::byte* arena = nullptr;
-  const std::byte* inputs = nullptr;
+  const std::byte* const* inputs = nullptr;  // by slot
   std::byte* outputs = nullptr;
   const std::byte* constants = nullptr;
   const void* const* parameters = nullptr;
@@ -112,7 +114,7 @@ inline void* Resolve(const Operand& operand, const Frame& frame) {
     case Space::kOutput:
       return frame.outputs + operand.offset;
     case Space::kInput:
-      return const_cast<std::byte*>(frame.inputs) + operand.offset;
+      return const_cast<std::byte*>(frame.inputs[operand.slot]) + operand.offset;
     case Space::kConstant:
       return const_cast<std::byte*>(frame.constants) + operand.offset;
     case Space::kParameter:

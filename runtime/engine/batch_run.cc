@@ -37,6 +37,13 @@ class BusyMeter {
   const int64_t ran_ns_;
 };
 
+// Floats alone: kernels of bytes ask for more than their size, and integers are few. See
+// Space::kInput for where floats may begin.
+bool IsReadInPlace(const TensorSlot& slot, const InputTensor& tensor) {
+  return IsFloating(slot.dtype) && tensor.shape == slot.shape &&
+         reinterpret_cast<uintptr_t>(tensor.data) % DTypeSize(slot.dtype) == 0;
+}
+
 }  // namespace
 
 BatchRun::BatchRun(const EngineOptions& options, RecipeCache& cache, EagerCache& eager,
@@ -82,7 +89,10 @@ std::vector<Response> BatchRun::Run(int64_t batch) {
                                              : plan_.rows();
   if (plan_.packed()) frame.live_segments = plan_.rows();
   const int64_t start = options_.clock->NowNs();
-  Gather(const_cast<std::byte*>(frame.inputs));
+  absl::InlinedVector<const std::byte*, 16> inputs(frame.inputs,
+                                                   frame.inputs + recipe_->inputs.size());
+  Gather(absl::MakeSpan(inputs));
+  frame.inputs = inputs.data();
   const int64_t gathered = options_.clock->NowNs();
   const BusyMeter meter;
   stream_.Replay(*recipe_, frame);
@@ -171,39 +181,55 @@ CaptureOutcome BatchRun::OutcomeOf(size_t i, bool first) {
                                                               : CaptureOutcome::kWaited;
 }
 
-void BatchRun::Gather(std::byte* inputs, std::optional<size_t> only) const {
-  if (plan_.packed()) return GatherPacked(*recipe_, RecipeInputs(), packed_, only, inputs);
-  const size_t first = only.value_or(0);
-  const size_t last = only.has_value() ? *only + 1 : requests_.size();
-  for (size_t slot_index = 0; slot_index < recipe_->inputs.size(); ++slot_index) {
-    const TensorSlot& slot = recipe_->inputs[slot_index];
-    if (slot.bytes == 0) continue;
-    const int position = RecipeInputs()[slot_index];
-    std::byte* target = inputs + slot.offset;
-    int64_t sent = 0;
-    for (size_t i = first; i < last; ++i) {
-      sent += NumElements(requests_[i]->inputs[position].shape);
+void BatchRun::Gather(absl::Span<const std::byte*> inputs) const {
+  if (plan_.packed()) {
+    return GatherPacked(*recipe_, RecipeInputs(), packed_, std::nullopt, stream_.inputs());
+  }
+  for (size_t slot = 0; slot < inputs.size(); ++slot) {
+    const InputTensor& first = requests_[0]->inputs[RecipeInputs()[slot]];
+    if (requests_.size() == 1 && IsReadInPlace(recipe_->inputs[slot], first)) {
+      inputs[slot] = static_cast<const std::byte*>(first.data);
+    } else {
+      CopyIn(slot, 0, requests_.size());
     }
-    if (sent < NumElements(slot.shape)) {
-      const auto& fills = model_.options_.fills;
-      const auto fill = fills.find(model_.inputs_[position].name);
-      FillElements(slot.dtype, fill == fills.end() ? 0.0 : fill->second, NumElements(slot.shape),
-                   target);
-    }
-    for (size_t i = first; i < last; ++i) {
-      const InputTensor& tensor = requests_[i]->inputs[position];
-      const Shape origin(slot.shape.size(), 0);
-      Shape offset = origin;
-      // Requests lie one after another along dim 0 (only certified batches have more than one).
-      if (requests_.size() > 1) offset[0] = FirstRow(i);
-      CopyBlock({.shape = tensor.shape,
-                 .from_shape = tensor.shape,
-                 .from_offset = origin,
-                 .to_shape = slot.shape,
-                 .to_offset = offset,
-                 .element_bytes = DTypeSize(slot.dtype)},
-                tensor.data, target);
-    }
+  }
+}
+
+void BatchRun::GatherOnly(size_t i) const {
+  if (plan_.packed()) {
+    return GatherPacked(*recipe_, RecipeInputs(), packed_, i, stream_.inputs());
+  }
+  for (size_t slot = 0; slot < recipe_->inputs.size(); ++slot) CopyIn(slot, i, i + 1);
+}
+
+void BatchRun::CopyIn(size_t slot_index, size_t first, size_t last) const {
+  const TensorSlot& slot = recipe_->inputs[slot_index];
+  if (slot.bytes == 0) return;
+  const int position = RecipeInputs()[slot_index];
+  std::byte* const target = stream_.inputs() + slot.offset;
+  int64_t sent = 0;
+  for (size_t i = first; i < last; ++i) {
+    sent += NumElements(requests_[i]->inputs[position].shape);
+  }
+  if (sent < NumElements(slot.shape)) {
+    const auto& fills = model_.options_.fills;
+    const auto fill = fills.find(model_.inputs_[position].name);
+    FillElements(slot.dtype, fill == fills.end() ? 0.0 : fill->second, NumElements(slot.shape),
+                 target);
+  }
+  for (size_t i = first; i < last; ++i) {
+    const InputTensor& tensor = requests_[i]->inputs[position];
+    const Shape origin(slot.shape.size(), 0);
+    Shape offset = origin;
+    // Requests lie one after another along dim 0 (only certified batches have more than one).
+    if (requests_.size() > 1) offset[0] = FirstRow(i);
+    CopyBlock({.shape = tensor.shape,
+               .from_shape = tensor.shape,
+               .from_offset = origin,
+               .to_shape = slot.shape,
+               .to_offset = offset,
+               .element_bytes = DTypeSize(slot.dtype)},
+              tensor.data, target);
   }
 }
 
@@ -297,7 +323,7 @@ void BatchRun::FailOffenders(const DataError& first, const Frame& frame,
     if (requests_.size() > 1) {
       Frame alone = frame;
       alone.errors = &own;
-      Gather(const_cast<std::byte*>(frame.inputs), i);
+      GatherOnly(i);
       stream_.Replay(*recipe_, alone);
       error = own.get();
     }

@@ -39,8 +39,13 @@ class BatchRun {
   absl::Status Capture();
   // How request `i`, whose answer is OK, came by its recipe.
   CaptureOutcome OutcomeOf(size_t i, bool first);
-  // Copies the requests into the frame; with `only` that one alone, the others' rows being padding.
-  void Gather(std::byte* inputs, std::optional<size_t> only = std::nullopt) const;
+  // Copies the requests to the stream's inputs, which `inputs` points to; one that a kernel can read
+  // where the request has it stays there, and `inputs` points to it.
+  void Gather(absl::Span<const std::byte*> inputs) const;
+  // Copies request `i` alone, the others' rows being padding.
+  void GatherOnly(size_t i) const;
+  // What requests [first, last) have for input `slot` of the recipe; the rest is padding.
+  void CopyIn(size_t slot, size_t first, size_t last) const;
   void Scatter(const std::byte* outputs, std::vector<Response>& responses) const;
   bool IsWanted(const Request& request, size_t position) const;
   // The shape that output `position` has for request `i`, whose slot has shape `slot`.

@@ -195,7 +195,7 @@ absl::Status PrimeRecipe(const Recipe& recipe, const ParameterTable& parameters,
   RETURN_IF_ERROR(stream.Reserve(recipe));
   IgnoreErrors errors;
   Frame frame = stream.MakeFrame(recipe, parameters.addresses(), &errors);
-  std::byte* inputs = const_cast<std::byte*>(frame.inputs);
+  std::byte* const inputs = stream.inputs();
   if (recipe.key.packing == kPacked) {
     frame.live_rows = std::min(kPrimeTokens, PackedSizesOf(recipe.key).tokens);
     frame.live_segments = 1;

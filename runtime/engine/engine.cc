@@ -254,7 +254,7 @@ absl::StatusOr<RecipeProfile> Engine::ProfilePacked(const Model& model, const Re
   const PackedPart part = {
       .request = &request, .rows = shape.rows, .length = shape.sizes[packing.sequence_axis()]};
   GatherPacked(*recipe, model.recipe_inputs_, {&part, 1}, std::nullopt,
-               const_cast<std::byte*>(frame.inputs));
+               stream.inputs());
   return ProfileRecipe(
       recipe, frame, [&] { stream.Replay(*recipe, frame); }, repeats, *options_.clock);
 }

@@ -33,10 +33,9 @@ absl::StatusOr<Frame> ExactRunner::FrameFor(const std::shared_ptr<const Recipe>&
   RETURN_IF_ERROR(stream_.Reserve(*recipe));
   // The store keeps the table while the recipe lives, so the addresses stay.
   const Frame frame = stream_.MakeFrame(*recipe, parameters->addresses(), &errors);
-  std::byte* frame_inputs = const_cast<std::byte*>(frame.inputs);
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (inputs[i].bytes() == 0) continue;
-    std::memcpy(frame_inputs + recipe->inputs[i].offset, inputs[i].data(), inputs[i].bytes());
+    std::memcpy(stream_.inputs() + recipe->inputs[i].offset, inputs[i].data(), inputs[i].bytes());
   }
   return frame;
 }

@@ -4,7 +4,8 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
-#include <vector>
+#include <optional>
+#include <type_traits>
 
 #include "absl/algorithm/container.h"
 #include "runtime/engine/gather.h"
@@ -42,21 +43,38 @@ bool AllWithin(const InputTensor& tensor, double lowest, double highest) {
   return !outside;
 }
 
-// A byte for each element: whether `counts` holds of it. A request's bytes need not be aligned.
-template <typename T, typename F>
-std::vector<uint8_t> Each(const InputTensor& tensor, const F& counts) {
-  const auto* data = static_cast<const char*>(tensor.data);
-  std::vector<uint8_t> result(NumElements(tensor.shape));
-  for (size_t i = 0; i < result.size(); ++i) {
+// Whether the element of an index counts. A request's bytes need not be aligned.
+template <typename T>
+struct Counting {
+  const char* data;
+  std::optional<T> fill;  // the bits of what does not
+  bool masks = false;     // nor then a float so low that it is a mask, or no number
+
+  bool operator()(int64_t i) const {
     T value;
     std::memcpy(&value, data + i * sizeof(T), sizeof(T));
-    result[i] = counts(value) ? 1 : 0;
+    if (fill.has_value() && std::memcmp(&value, &*fill, sizeof(T)) == 0) return false;
+    if constexpr (!std::is_integral_v<T>) {
+      using C = ops::Compute<T>;
+      if (masks) return static_cast<C>(value) > static_cast<C>(ops::kWeakestMask);
+    }
+    return true;
   }
-  return result;
+};
+
+template <typename T>
+std::optional<T> BitsOf(std::optional<double> fill, DType dtype) {
+  if (!fill.has_value()) return std::nullopt;
+  char bytes[sizeof(double)];
+  FillElements(dtype, *fill, 1, bytes);
+  T value;
+  std::memcpy(&value, bytes, sizeof(T));
+  return value;
 }
 
 // Whether every line along `axis_dim` of what has `shape` counts at `places`.
-bool EveryLineCounts(CountingPlaces places, const Shape& shape, absl::Span<const uint8_t> counts,
+template <class Counts>
+bool EveryLineCounts(CountingPlaces places, const Shape& shape, const Counts& counts,
                      size_t axis_dim) {
   // A row of one line is a piece that must hold it; so are all its places, or the first of them.
   int64_t pieces = 1, piece_elements = 1, rows = 1;
@@ -68,54 +86,51 @@ bool EveryLineCounts(CountingPlaces places, const Shape& shape, absl::Span<const
   }
   for (int64_t row = 0; row < rows; ++row) {
     for (int64_t piece = 0; piece < pieces; ++piece) {
-      const auto of_piece =
-          counts.subspan(row * row_elements + piece * piece_elements, piece_elements);
-      if (!absl::c_linear_search(of_piece, 1)) return false;
+      int64_t i = row * row_elements + piece * piece_elements;
+      const int64_t end = i + piece_elements;
+      while (i < end && !counts(i)) ++i;
+      if (i == end) return false;
     }
   }
   return true;
 }
 
-std::vector<uint8_t> DiffersFrom(double fill, DType dtype, const InputTensor& tensor) {
-  char fill_bytes[sizeof(double)];
-  FillElements(dtype, fill, 1, fill_bytes);
-  std::vector<uint8_t> result;
-  ops::DispatchSize(dtype, [&]<typename T>() {
-    T filled;
-    std::memcpy(&filled, fill_bytes, sizeof(T));
-    result = Each<T>(tensor, [&](T value) { return value != filled; });
-  });
-  return result;
-}
-
-// Of floats that are added to scores; no number hides as well.
-std::vector<uint8_t> IsAboveMasks(DType dtype, const InputTensor& tensor) {
-  std::vector<uint8_t> result(NumElements(tensor.shape), 1);
-  const absl::Status floats = ops::Dispatch(ops::FloatList(), dtype, [&]<typename T>() {
-    constexpr auto kLowest = static_cast<ops::Compute<T>>(ops::kWeakestMask);
-    result = Each<T>(tensor, [](T value) { return value > kLowest; });
-  });
-  return result;  // Of other types all count.
+template <class Counts>
+Hiding HidingOf(CountingPlaces places, const Shape& shape, const Counts& counts,
+                absl::Span<const size_t> axis_dims) {
+  const int64_t count = NumElements(shape);
+  bool hides = false;
+  for (int64_t i = 0; i < count; ++i) hides |= !counts(i);
+  if (!hides) return Hiding::kNothing;
+  const bool leaves = absl::c_all_of(
+      axis_dims, [&](size_t dim) { return EveryLineCounts(places, shape, counts, dim); });
+  return leaves ? Hiding::kSome : Hiding::kTooMuch;
 }
 
 }  // namespace
 
 bool EveryRowCounts(CountingPlaces places, double fill, DType dtype, const InputTensor& tensor,
                     size_t axis_dim) {
-  return EveryLineCounts(places, tensor.shape, DiffersFrom(fill, dtype, tensor), axis_dim);
+  const auto* data = static_cast<const char*>(tensor.data);
+  bool every = true;
+  ops::DispatchSize(dtype, [&]<typename T>() {
+    const Counting<T> counts = {data, BitsOf<T>(fill, dtype)};
+    every = EveryLineCounts(places, tensor.shape, counts, axis_dim);
+  });
+  return every;
 }
 
 Hiding HidingOf(CountingPlaces places, std::optional<double> fill, DType dtype,
                 const InputTensor& tensor, absl::Span<const size_t> axis_dims) {
-  std::vector<uint8_t> counts = IsAboveMasks(dtype, tensor);
-  if (fill.has_value()) {
-    const std::vector<uint8_t> differs = DiffersFrom(*fill, dtype, tensor);
-    for (size_t i = 0; i < counts.size(); ++i) counts[i] &= differs[i];
-  }
-  if (!absl::c_linear_search(counts, 0)) return Hiding::kNothing;
-  const bool leaves = absl::c_all_of(
-      axis_dims, [&](size_t dim) { return EveryLineCounts(places, tensor.shape, counts, dim); });
-  return leaves ? Hiding::kSome : Hiding::kTooMuch;
+  const auto* data = static_cast<const char*>(tensor.data);
+  Hiding result = Hiding::kNothing;
+  const auto look = [&]<typename T>() {
+    const Counting<T> counts = {data, BitsOf<T>(fill, dtype), /*masks=*/true};
+    result = HidingOf(places, tensor.shape, counts, axis_dims);
+  };
+  // Of other types all count that are not the fill.
+  if (!ops::Dispatch(ops::FloatList(), dtype, look).ok()) ops::DispatchSize(dtype, look);
+  return result;
 }
 
 bool HoldsWhatWasProved(DType dtype, const InputTensor& tensor, double fill, bool is_mask) {

@@ -222,7 +222,7 @@ absl::Status PackingCheck::Run(const Lane& lane, const Rounds& rounds) {
       frame.live_rows += one.rows * one.length;
       frame.live_segments += one.rows;
     }
-    auto* inputs = const_cast<std::byte*>(frame.inputs);
+    std::byte* const inputs = lane.stream->inputs();
     if (behind.has_value()) {
       std::vector<PackedPart> more = parts;
       more.push_back(behind->part());

@@ -126,10 +126,12 @@ bool Stream::Hold(size_t bytes) {
 }
 
 Frame Stream::MakeFrame(const Recipe& recipe, const void* const* parameters,
-                        ReplayErrors* errors) const {
+                        ReplayErrors* errors) {
   std::byte* base = arena_.base();
+  inputs_.clear();
+  for (const TensorSlot& slot : recipe.inputs) inputs_.push_back(base + slot.offset);
   return {.arena = base + recipe.input_bytes + recipe.output_bytes,
-          .inputs = base,
+          .inputs = inputs_.data(),
           .outputs = base + recipe.input_bytes,
           .constants = recipe.constants.data(),
           .parameters = parameters,

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
@@ -46,8 +47,10 @@ class Stream {
   // Before every replay: a Release in between counts from anew.
   absl::Status Reserve(const Recipe& recipe);
 
-  // The frame of `recipe` on this stream, after Reserve. `parameters` is the recipe's slot table.
-  Frame MakeFrame(const Recipe& recipe, const void* const* parameters, ReplayErrors* errors) const;
+  // The frame of `recipe` on this stream, after Reserve, until the next one is made. `parameters` is
+  // the recipe's slot table. Its inputs lie in `inputs()`, each at its slot's offset.
+  Frame MakeFrame(const Recipe& recipe, const void* const* parameters, ReplayErrors* errors);
+  std::byte* inputs() const { return arena_.base(); }
 
   // What Reserve made room for: where inputs, outputs and arena of `recipe` lie.
   absl::Span<std::byte> Block(const Recipe& recipe) const;
@@ -79,6 +82,7 @@ class Stream {
 
   const StreamOptions options_;
   Arena arena_;
+  std::vector<const std::byte*> inputs_;  // of the frame
   Mutex holding_;  // held to change held_
   std::atomic<size_t> held_{0};
 };

@@ -351,7 +351,7 @@ absl::Status TailRun::Replay(const GraphSection& section, const SectionRecipes::
   const Frame frame = context_.stream.MakeFrame(*recipe, parameters->addresses(), &error);
   for (const TensorSlot& slot : recipe->inputs) {
     if (slot.bytes == 0 || section.shape_only.contains(slot.name)) continue;
-    CopyIn(values_.at(slot.name), slot, const_cast<std::byte*>(frame.inputs) + slot.offset);
+    CopyIn(values_.at(slot.name), slot, context_.stream.inputs() + slot.offset);
   }
   context_.stream.Replay(*recipe, frame);
   if (const DataError* found = error.get(); found != nullptr) {

@@ -182,7 +182,7 @@ class Compilation {
           buffer_of_request.push_back(i);
           break;
         case Buffer::Home::kInput:
-          places_[i] = {Space::kInput, recipe_.inputs[buffer.index].offset};
+          places_[i] = {Space::kInput, 0, static_cast<uint32_t>(buffer.index)};
           break;
         case Buffer::Home::kOutput:
           places_[i] = {Space::kOutput, recipe_.outputs[buffer.index].offset};

@@ -7,20 +7,20 @@ namespace reprise {
 namespace {
 
 // "arena[4096+98304]": space, offset, bytes; of a parameter its slot instead of an offset.
-std::string OperandText(const Operand& operand, const OperandNote& note) {
+std::string OperandText(const Recipe& recipe, const Operand& operand, const OperandNote& note) {
   if (operand.space == Space::kNone) return "_";
-  return absl::StrCat(SpaceName(operand.space), "[", operand.offset,
+  return absl::StrCat(SpaceName(operand.space), "[", recipe.OffsetOf(operand),
                       operand.space == Space::kParameter ? "," : "+", note.bytes, "]");
 }
 
-std::string OperandsText(const std::vector<Operand>& operands,
+std::string OperandsText(const Recipe& recipe, const std::vector<Operand>& operands,
                          const std::vector<OperandNote>& notes) {
   std::string text;
   for (size_t i = 0; i < operands.size(); ++i) {
     const bool first_output = notes[i].role != OperandNote::Role::kInput &&
                               (i == 0 || notes[i - 1].role == OperandNote::Role::kInput);
     absl::StrAppend(&text, first_output ? " -> " : (i > 0 ? ", " : ""),
-                    OperandText(operands[i], notes[i]));
+                    OperandText(recipe, operands[i], notes[i]));
   }
   return text;
 }
@@ -56,7 +56,7 @@ std::string Recipe::Dump() const {
   for (size_t i = 0; i < launches.size(); ++i) {
     const Launch& launch = launches[i];
     AppendText(&text, "%4d %-24s %-48s (%s)%s%s\n", i, launch.kernel, launch.detail,
-               OperandsText(launch.operands, operand_notes[i]),
+               OperandsText(*this, launch.operands, operand_notes[i]),
                launch.reference ? " reference" : "", launch.foreign ? " foreign" : "");
   }
   for (size_t i = 0; i < parameters.size(); ++i) {

@@ -75,6 +75,10 @@ struct Recipe {
   int untimed = 0;
   CompileTimes times;
 
+  // Where `operand` lies in its space, in bytes from the base; of a parameter its slot.
+  uint64_t OffsetOf(const Operand& operand) const {
+    return operand.offset + (operand.space == Space::kInput ? inputs[operand.slot].offset : 0);
+  }
   // Bytes that keeping this recipe costs.
   int64_t memory_bytes() const;
   // All that a stream must hold: inputs, outputs, arena.

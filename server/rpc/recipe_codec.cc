@@ -30,9 +30,9 @@ pb::Space EncodeSpace(Space space) {
   return pb::SPACE_UNSPECIFIED;
 }
 
-void EncodeOperand(const Operand& operand, pb::Operand& message) {
+void EncodeOperand(const Recipe& recipe, const Operand& operand, pb::Operand& message) {
   message.set_space(EncodeSpace(operand.space));
-  message.set_offset(operand.offset);
+  message.set_offset(recipe.OffsetOf(operand));
 }
 
 void EncodeSlot(const TensorSlot& slot, pb::Space space, pb::Slot& message) {
@@ -45,8 +45,9 @@ void EncodeSlot(const TensorSlot& slot, pb::Space space, pb::Slot& message) {
   for (const int64_t dim : slot.shape) operand.add_shape(dim);
 }
 
-void EncodeLaunch(const Launch& launch, const std::vector<OperandNote>& notes,
-                  pb::Launch& message) {
+void EncodeLaunch(const Recipe& recipe, size_t index, pb::Launch& message) {
+  const Launch& launch = recipe.launches[index];
+  const std::vector<OperandNote>& notes = recipe.operand_notes[index];
   message.set_kernel(launch.kernel);
   message.set_node(launch.node);
   message.set_detail(launch.detail);
@@ -66,7 +67,7 @@ void EncodeLaunch(const Launch& launch, const std::vector<OperandNote>& notes,
         operand = message.mutable_workspace();
         break;
     }
-    EncodeOperand(launch.operands[i], *operand);
+    EncodeOperand(recipe, launch.operands[i], *operand);
     operand->set_bytes(notes[i].bytes);
     if (notes[i].dtype != DType::kUndefined) {
       operand->set_dtype(std::string(DTypeName(notes[i].dtype)));
@@ -163,7 +164,7 @@ void EncodeRecipe(const Recipe& recipe, bool include_constants, pb::Recipe& mess
     }
   }
   for (size_t i = 0; i < recipe.launches.size(); ++i) {
-    EncodeLaunch(recipe.launches[i], recipe.operand_notes[i], *message.add_launches());
+    EncodeLaunch(recipe, i, *message.add_launches());
   }
 }
 

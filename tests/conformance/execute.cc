@@ -176,7 +176,7 @@ absl::StatusOr<std::vector<Tensor>> ExecuteOnDevice(ImportedModel model,
   for (const TensorSlot& slot : recipe->inputs) {
     for (size_t i = 0; i < inputs.size(); ++i) {
       if (model.inputs[i].name != slot.name || slot.bytes == 0) continue;
-      std::memcpy(const_cast<std::byte*>(frame.inputs) + slot.offset, inputs[i].data(), slot.bytes);
+      std::memcpy(stream->inputs() + slot.offset, inputs[i].data(), slot.bytes);
       if (!slot.shape.empty()) frame.live_rows = std::max(frame.live_rows, slot.shape[0]);
     }
   }

@@ -127,6 +127,9 @@ HWY_NOINLINE void OutputTile(const AttentionArgs& args, const Block& block, cons
   const float* HWY_RESTRICT p = block.scores + block.seen.begin * p_stride + first;
   const float* HWY_RESTRICT values = block.values + block.seen.begin * v_stride + column;
   const auto step = [&](auto whole) HWY_ATTR {
+#if HWY_TARGET == HWY_SCALAR
+    values = Kept(values);  // Else GCC 12 makes vectors of it that read a row behind the last.
+#endif
     VF vv[kVecs];
     HWY_UNROLL(4) for (int v = 0; v < kVecs; ++v) {
       if constexpr (decltype(whole)::value) {

@@ -65,10 +65,9 @@ class ReplayedRowsTest : public testing::Test {
   std::vector<std::string> Replay(int64_t live, const std::vector<float>& x) {
     FirstDataError errors(*recipe_);
     Frame frame = stream_->MakeFrame(*recipe_, table_->addresses(), &errors);
-    std::memset(const_cast<std::byte*>(frame.inputs), 0xff, recipe_->frame_bytes());
+    std::memset(stream_->inputs(), 0xff, recipe_->frame_bytes());
     const TensorSlot& input = recipe_->inputs[0];
-    std::memcpy(const_cast<std::byte*>(frame.inputs) + input.offset, x.data(),
-                input.bytes / kRows * live);
+    std::memcpy(stream_->inputs() + input.offset, x.data(), input.bytes / kRows * live);
     frame.live_rows = live;
     stream_->Replay(*recipe_, frame);
     std::vector<std::string> rows;

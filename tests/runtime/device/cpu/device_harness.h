@@ -2,9 +2,13 @@
 // kernel, over the same random operands.
 #pragma once
 
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <memory>
 #include <random>
 #include <string>
 #include <vector>
@@ -86,6 +90,7 @@ class NodeRun {
     absl::StatusOr<BoundKernel> bound = device.Bind(graph, id, option);
     EXPECT_TRUE(bound.ok()) << bound.status().ToString();
     std::vector<Tensor> prepared;
+    std::vector<std::unique_ptr<Fenced>> fenced;
     std::vector<void*> operands;
     for (size_t i = 0; i < inputs.size(); ++i) {
       if (!inputs[i].has_value()) {
@@ -101,8 +106,13 @@ class NodeRun {
         EXPECT_EQ(result->shape(), step.shape);
         tensor = *std::move(result);
       }
+      // What is not prepared may be an input of the graph.
+      const bool lies_anywhere = IsFloating(tensor.dtype()) && tensor.dtype() == inputs[i]->dtype() &&
+                                 tensor.shape() == inputs[i]->shape();
       prepared.push_back(tensor);
-      operands.push_back(const_cast<void*>(tensor.data()));
+      fenced.push_back(lies_anywhere ? std::make_unique<Fenced>(tensor) : nullptr);
+      operands.push_back(lies_anywhere ? fenced.back()->data()
+                                       : const_cast<void*>(tensor.data()));
     }
     std::vector<Guarded> outputs;
     for (ValueId output : node().outputs) {
@@ -158,6 +168,32 @@ class NodeRun {
   RecordedErrors errors;
 
  private:
+  // A copy of a tensor that ends at a page which nobody may read: it begins where its size wants.
+  class Fenced {
+   public:
+    explicit Fenced(const Tensor& tensor) {
+      const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+      const size_t room = (tensor.bytes() + page - 1) / page * page;
+      mapped_ = room + page;
+      void* const base =
+          mmap(nullptr, mapped_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+      REPRISE_CHECK(base != MAP_FAILED);
+      base_ = static_cast<std::byte*>(base);
+      REPRISE_CHECK(mprotect(base_ + room, page, PROT_NONE) == 0);
+      data_ = base_ + room - tensor.bytes();
+      if (tensor.bytes() > 0) std::memcpy(data_, tensor.data(), tensor.bytes());
+    }
+    ~Fenced() { munmap(base_, mapped_); }
+    Fenced(const Fenced&) = delete;
+    Fenced& operator=(const Fenced&) = delete;
+    std::byte* data() const { return data_; }
+
+   private:
+    size_t mapped_;
+    std::byte* base_;
+    std::byte* data_;
+  };
+
   // Bytes with canaries behind them.
   class Guarded {
    public:
