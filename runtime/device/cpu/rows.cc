@@ -116,6 +116,61 @@ float FoldRow(const float* HWY_RESTRICT x, int64_t size) {
   return Of::Lanes(d, Of::Join(Of::Join(folded[0], folded[1]), Of::Join(folded[2], folded[3])));
 }
 
+// Rows so narrow that vectors lie across them, a row to each lane: no lanes are left to be folded.
+constexpr int64_t kNarrow = kLanes > 1 ? 8 : 0;
+
+// kLanes rows of 2 to kNarrow elements.
+template <Fold fold>
+HWY_INLINE VF FoldNarrow(const float* HWY_RESTRICT x, int64_t size) {
+  using Of = Folding<fold>;
+  const F32 d;
+  VF columns[4];
+  VF folded, nan = hn::Zero(d);
+  const auto join = [&](VF v) HWY_ATTR {
+    folded = Of::Join(folded, Of::Term(v));
+    if constexpr (Of::kOrders) nan = NanOf(d, nan, v);
+  };
+  const auto begin = [&](VF v) HWY_ATTR {
+    folded = Of::Term(v);
+    if constexpr (Of::kOrders) nan = NanOf(d, nan, v);
+  };
+  if (size == 2) {
+    hn::LoadInterleaved2(d, x, columns[0], columns[1]);
+  } else if (size == 3) {
+    hn::LoadInterleaved3(d, x, columns[0], columns[1], columns[2]);
+  } else if (size == 4) {
+    hn::LoadInterleaved4(d, x, columns[0], columns[1], columns[2], columns[3]);
+  } else {
+    const hn::RebindToSigned<F32> di;
+    const auto rows = hn::Mul(hn::Iota(di, 0), hn::Set(di, static_cast<int32_t>(size)));
+    begin(hn::GatherIndex(d, x, rows));
+    for (int64_t c = 1; c < size; ++c) join(hn::GatherIndex(d, x + c, rows));
+  }
+  if (size <= 4) {
+    begin(columns[0]);
+    for (int64_t c = 1; c < size; ++c) join(columns[c]);
+  }
+  if constexpr (Of::kOrders) folded = hn::IfThenElse(hn::IsNaN(nan), nan, folded);
+  return folded;
+}
+
+// out[row] = scale * rows [row_begin, row_end) of x folded.
+template <Fold fold>
+void FoldNarrowRows(const float* x, int64_t size, float scale, float* out, int64_t row_begin,
+                    int64_t row_end) {
+  const F32 d;
+  const VF scales = hn::Set(d, scale);
+  int64_t row = row_begin;
+  for (; row + kLanes <= row_end; row += kLanes) {
+    hn::StoreU(hn::Mul(scales, FoldNarrow<fold>(x + row * size, size)), d, out + row);
+  }
+  if (row < row_end) {
+    HWY_ALIGN float rest[kLanes * kNarrow] = {};
+    std::copy(x + row * size, x + row_end * size, rest);
+    StorePart(hn::Mul(scales, FoldNarrow<fold>(rest, size)), d, out + row, row_end - row);
+  }
+}
+
 template <Fold fold>
 void FoldColumn(const float* x, int64_t stride, int64_t rows, int64_t size, float* out) {
   using Of = Folding<fold>;
@@ -155,6 +210,11 @@ HWY_INLINE void WithFold(Fold fold, F f) {
 void FoldRows(Fold fold, const float* x, int64_t size, float* out, int64_t row_begin,
               int64_t row_end) {
   WithFold(fold, [&](auto known) HWY_ATTR {
+    if constexpr (kNarrow > 0) {
+      if (size > 1 && size <= kNarrow) {
+        return FoldNarrowRows<known>(x, size, 1, out, row_begin, row_end);
+      }
+    }
     for (int64_t row = row_begin; row < row_end; ++row) {
       out[row] = FoldRow<known>(x + row * size, size);
     }
@@ -318,6 +378,11 @@ void SoftmaxColumns(bool log, const float* x, int64_t stride, int64_t rows, int6
 
 void RowSums(const float* x, int64_t size, float scale, float* out, int64_t row_begin,
              int64_t row_end) {
+  if constexpr (kNarrow > 0) {
+    if (size > 1 && size <= kNarrow) {
+      return FoldNarrowRows<Fold::kSum>(x, size, scale, out, row_begin, row_end);
+    }
+  }
   for (int64_t row = row_begin; row < row_end; ++row) {
     out[row] = scale * RowSum(x + row * size, size, [](VF v) HWY_ATTR { return v; });
   }

@@ -1,5 +1,6 @@
 #include "runtime/device/cpu/rows.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -41,6 +42,48 @@ TEST_P(RowsTest, RotaryEqualsPlainLoopAlsoInPlace) {
     }
     kernels().rotary(x.data(), cosine.data(), sine.data(), x.data(), size);
     ASSERT_EQ(x, y);
+  }
+}
+
+// Where vectors lie across rows and where along them; no number stays one.
+TEST_P(RowsTest, RowsFoldToTheSameAloneAndTogether) {
+  constexpr int64_t kRows = 35, kNanRow = 20;
+  for (const int64_t size : {1, 2, 3, 4, 5, 6, 7, 8, 9, 16, 17}) {
+    std::vector<float> x = Random(kRows * size, 1);
+    x[kNanRow * size + size - 1] = std::numeric_limits<float>::quiet_NaN();
+    for (const Fold fold : {Fold::kSum, Fold::kMax, Fold::kMin, Fold::kProduct, Fold::kSumOfSquares,
+                            Fold::kSumOfMagnitudes}) {
+      SCOPED_TRACE(testing::Message() << "size " << size << " fold " << static_cast<int>(fold));
+      std::vector<float> together(kRows + 1, -7), alone(kRows);
+      kernels().fold_rows(fold, x.data(), size, together.data(), 0, kRows);
+      EXPECT_EQ(together[kRows], -7);
+      for (int64_t row = 0; row < kRows; ++row) {
+        kernels().fold_rows(fold, x.data(), size, alone.data(), row, row + 1);
+        double folded = fold == Fold::kProduct ? 1 : 0;
+        for (int64_t i = 0; i < size; ++i) {
+          const double value = x[row * size + i];
+          if (fold == Fold::kMax) folded = i == 0 ? value : std::max(folded, value);
+          if (fold == Fold::kMin) folded = i == 0 ? value : std::min(folded, value);
+          if (fold == Fold::kProduct) folded *= value;
+          if (fold == Fold::kSum) folded += value;
+          if (fold == Fold::kSumOfSquares) folded += value * value;
+          if (fold == Fold::kSumOfMagnitudes) folded += std::abs(value);
+        }
+        if (row == kNanRow) {
+          EXPECT_TRUE(std::isnan(together[row]));
+          continue;
+        }
+        EXPECT_EQ(together[row], alone[row]) << row;
+        EXPECT_NEAR(together[row], folded, 1e-5 * std::max(1.0, std::abs(folded))) << row;
+      }
+      if (fold != Fold::kSum) continue;
+      std::vector<float> sums(kRows);
+      kernels().row_sums(x.data(), size, 0.5f, sums.data(), 0, kRows);
+      for (int64_t row = 0; row < kRows; ++row) {
+        if (row == kNanRow) continue;
+        EXPECT_NEAR(sums[row], together[row] / 2, 1e-6);
+      }
+    }
   }
 }
 

@@ -122,6 +122,10 @@ inline constexpr const char* kRows[] = {
     "const %x: f32[2, 3] = {1.0, 2.0, 3.0, 0.25, 9.0, 0.5}\nconst %a: i64[1] = {1}\n%y: ? = "
     "ReduceLogSum(%x, %a)\noutput %y",
     "input %x: f32[1]\n%y: ? = ReduceMax(%x)\noutput %y",
+    "input %x: f32[3, 13, 2]\nconst %a: i64[1] = {2}\n%y: ? = ReduceProd(%x, %a)\noutput %y",
+    "input %x: f32[3, 13, 3]\nconst %a: i64[1] = {2}\n%y: ? = ReduceL2(%x, %a)\noutput %y",
+    "input %x: f32[3, 13, 4]\nconst %a: i64[1] = {2}\n%y: ? = ReduceMax(%x, %a)\noutput %y",
+    "input %x: f32[3, 13, 7]\nconst %a: i64[1] = {2}\n%y: ? = ReduceMean(%x, %a)\noutput %y",
     "input %x: f32[0, 3]\nconst %a: i64[1] = {1}\n%y: ? = ReduceMax(%x, %a)\noutput %y",
     "input %x: f32[4, 3, 17]\nconst %a: i64[1] = {1}\n%y: ? = ReduceMean(%x, %a)\noutput %y",
     "input %x: f32[4, 3, 17]\nconst %a: i64[2] = {-1, 1}\n"
