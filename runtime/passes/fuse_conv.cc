@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/passes/activation_match.h"
+#include "runtime/passes/batch_norm.h"
 #include "runtime/passes/passes.h"
 #include "runtime/passes/rewrite.h"
 
@@ -32,42 +33,6 @@ struct Conv {
     return result = value;
   }
 };
-
-// A BatchNormalization of maps to which `bias` was added (kNone: none): each is multiplied by its
-// factor, and gets this bias.
-struct BatchNorm {
-  ValueId factor, bias;  // weights [maps]
-};
-
-// factor = scale / sqrt(variance + epsilon), bias' = (bias - mean) * factor + shift; nullopt where
-// one of them is data.
-absl::StatusOr<std::optional<BatchNorm>> BatchNormOf(Graph& graph, NodeId id, ValueId bias) {
-  const Node& node = graph.node(id);
-  const std::vector<ValueId> inputs = node.inputs;
-  for (size_t i = 1; i < inputs.size(); ++i) {
-    if (!IsWeight(graph, inputs[i]) || !IsFloat32(graph, inputs[i])) return std::nullopt;
-  }
-  if (bias != kNone && (!IsWeight(graph, bias) || !IsFloat32(graph, bias))) return std::nullopt;
-  const Shape maps = *ShapeOf(graph, inputs[1]);
-  const auto apply = [&](absl::string_view op, std::vector<ValueId> operands) {
-    return AddWeight(graph, op, {}, operands, DType::kFloat32, maps);
-  };
-  const float plus = node.attributes.Float("epsilon", 1e-5f);
-  const ValueId epsilon =
-      graph.AddConstant("", Tensor::FromVector<float>(DType::kFloat32, {1}, {plus}));
-  const ValueId scale = inputs[1], shift = inputs[2], mean = inputs[3], variance = inputs[4];
-  ASSIGN_OR_RETURN(ValueId factor, apply("Add", {variance, epsilon}));
-  ASSIGN_OR_RETURN(factor, apply("Sqrt", {factor}));
-  ASSIGN_OR_RETURN(factor, apply("Div", {scale, factor}));
-  if (bias == kNone) {
-    ASSIGN_OR_RETURN(bias, apply("Neg", {mean}));
-  } else {
-    ASSIGN_OR_RETURN(bias, apply("Sub", {bias, mean}));
-  }
-  ASSIGN_OR_RETURN(bias, apply("Mul", {bias, factor}));
-  ASSIGN_OR_RETURN(bias, apply("Add", {bias, shift}));
-  return BatchNorm{factor, bias};
-}
 
 // Whether products with the weights of `conv` are those with its results.
 bool HasWeightsByMap(const Graph& graph, const Conv& conv) {
@@ -276,8 +241,7 @@ class FuseConvPass : public Pass {
   }
 
  private:
-  // A BatchNormalization that joined none is a convolution of each map with one tap, or of rows
-  // without positions a product and a sum.
+  // A BatchNormalization that joined none is a convolution of each map with one tap.
   static absl::StatusOr<bool> ReplaceBatchNorm(Graph& graph, NodeId id) {
     const Node node = graph.node(id);  // A copy: adding nodes moves them.
     if (node.removed || node.op != "BatchNormalization" || !IsFloat32(graph, node.inputs[0])) {
@@ -287,13 +251,7 @@ class FuseConvPass : public Pass {
     const ValueId x = node.inputs[0];
     const Shape shape = *ShapeOf(graph, x);
     // No window fits into an empty dim.
-    if (!norm.has_value() || shape.size() < 2 || NumElements(shape) == 0) return false;
-    if (shape.size() == 2) {
-      ASSIGN_OR_RETURN(ValueId y, AddInferred(graph, "Mul", {x, norm->factor}));
-      ASSIGN_OR_RETURN(y, AddInferred(graph, "Add", {y, norm->bias}, {}, node.name));
-      Replace(graph, node.outputs[0], y);
-      return true;
-    }
+    if (!norm.has_value() || shape.size() < 3 || NumElements(shape) == 0) return false;
     Shape taps(shape.size(), 1);
     taps[0] = shape[1];
     Conv conv{.bias = norm->bias, .result = node.outputs[0]};

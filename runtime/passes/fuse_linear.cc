@@ -1,4 +1,5 @@
-// MatMul with a parameter on the right, the Add of a bias and an activation that follow become one
+// MatMul with a parameter on the right, what follows that multiplies each column by a factor (so
+// does a BatchNormalization of rows), the Add of a bias and an activation become one
 // reprise.Linear; behind such a product they join it. (Gemm with a parameter has become
 // MatMul before, in rules_matmul.cc.)
 #include <algorithm>
@@ -6,6 +7,7 @@
 #include "runtime/base/status_macros.h"
 #include "runtime/ops/linear_form.h"
 #include "runtime/ops/unary.h"
+#include "runtime/passes/batch_norm.h"
 #include "runtime/passes/passes.h"
 #include "runtime/passes/rewrite.h"
 
@@ -16,15 +18,24 @@ struct Linear {
   const ops::LinearForm* form = nullptr;
   std::vector<ValueId> inputs;  // of the product alone; 1 is the matrix, [k, n]
   ValueId bias = kNone;         // [n], kNone: none
+  bool takes_factors = false;  // of columns; quantised weights are multiplied as they are
   std::string activation = "none";
   ValueId result = kNone;
 };
 
-// A weight that an Add broadcasts along the last dim of `columns` elements alone.
-bool IsBias(const Graph& graph, ValueId value, int64_t columns) {
+// A weight that is broadcast along the last dim of `columns` elements alone.
+bool IsByColumn(const Graph& graph, ValueId value, int64_t columns) {
   if (value == kNone || !IsWeight(graph, value) || !IsFloat32(graph, value)) return false;
   const Shape& shape = *ShapeOf(graph, value);
   return !shape.empty() && shape.back() == columns && NumElements(shape) == columns;
+}
+
+// Floats as the model's file has them, turned at most: a product with others, which are held as
+// they are stored, would widen them.
+bool IsStoredAsFloats(const ParameterExpr& expression) {
+  if (expression.is_leaf()) return expression.dtype() == DType::kFloat32;
+  return (expression.op() == "Transpose" || expression.op() == "Reshape") &&
+         IsStoredAsFloats(*expression.inputs()[0]);
 }
 
 std::optional<Linear> MatchProduct(const Graph& graph, const Node& node) {
@@ -48,20 +59,35 @@ std::optional<Linear> MatchProduct(const Graph& graph, const Node& node) {
                 .result = node.outputs[0]};
 }
 
-absl::Status AbsorbBias(Graph& graph, Linear& linear) {
+// A product or a sum with a weight of each column.
+absl::StatusOr<bool> AbsorbByColumn(Graph& graph, Linear& linear) {
   const NodeId user = OnlyUser(graph, linear.result);
-  if (linear.bias != kNone || user == kNone || graph.node(user).op != "Add") {
-    return absl::OkStatus();
+  if (user == kNone) return false;
+  const Node node = graph.node(user);  // A copy: adding nodes moves them.
+  const bool scales = node.op == "Mul";
+  if (!scales && node.op != "Add") return false;
+  const Shape matrix = *ShapeOf(graph, linear.inputs[1]);
+  const Shape columns = {matrix.back()};
+  ValueId other = OtherInput(node, linear.result);
+  if (!IsByColumn(graph, other, columns[0]) ||
+      !SameShape(graph, node.outputs[0], linear.result) ||
+      (linear.bias != kNone && !IsByColumn(graph, linear.bias, columns[0]))) {
+    return false;
   }
-  const int64_t columns = ShapeOf(graph, linear.inputs[1])->back();
-  const ValueId bias = OtherInput(graph.node(user), linear.result);
-  const ValueId sum = graph.node(user).outputs[0];
-  if (!IsBias(graph, bias, columns) || !SameShape(graph, sum, linear.result)) {
-    return absl::OkStatus();
+  if (!linear.takes_factors && (scales || linear.bias != kNone)) return false;
+  ASSIGN_OR_RETURN(other, AddReshape(graph, other, columns));
+  if (scales) {
+    ASSIGN_OR_RETURN(linear.inputs[1], AddWeight(graph, "Mul", {}, {linear.inputs[1], other},
+                                                 DType::kFloat32, matrix));
   }
-  ASSIGN_OR_RETURN(linear.bias, AddReshape(graph, bias, {columns}));
-  linear.result = sum;
-  return absl::OkStatus();
+  if (linear.bias != kNone) {
+    ASSIGN_OR_RETURN(linear.bias, AddWeight(graph, node.op, {}, {linear.bias, other},
+                                            DType::kFloat32, columns));
+  } else if (!scales) {
+    linear.bias = other;
+  }
+  linear.result = node.outputs[0];
+  return true;
 }
 
 // y * sigmoid(y), where nothing else reads either.
@@ -113,10 +139,19 @@ class FuseLinearPass : public Pass {
   absl::StatusOr<bool> Run(Graph& graph) const override {
     bool changed = false;
     for (NodeId id : graph.NodeIds()) {
+      ASSIGN_OR_RETURN(const bool replaced, ReplaceBatchNormOfRows(graph, id));
+      changed = changed || replaced;
+    }
+    for (NodeId id : graph.NodeIds()) {
       if (graph.node(id).removed) continue;
       std::optional<Linear> linear = MatchProduct(graph, graph.node(id));
       if (!linear.has_value()) continue;
-      RETURN_IF_ERROR(AbsorbBias(graph, *linear));
+      linear->takes_factors = linear->form->op == "reprise.Linear" &&
+                              IsParameter(graph, linear->inputs[1]) &&
+                              IsStoredAsFloats(*graph.value(linear->inputs[1]).parameter);
+      for (bool absorbed = true; absorbed;) {
+        ASSIGN_OR_RETURN(absorbed, AbsorbByColumn(graph, *linear));
+      }
       AbsorbActivation(graph, *linear);
       if (linear->result == graph.node(id).outputs[0] && graph.node(id).op == linear->form->op) {
         continue;  // Nothing has joined it.

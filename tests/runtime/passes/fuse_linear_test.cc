@@ -41,6 +41,88 @@ TEST(FuseLinearTest, MatMulBiasAndActivationBecomeOneNode) {
   }
 }
 
+// Weights of the model in front of `nodes`, from a product %m to %y.
+std::string WithColumns(absl::string_view nodes) {
+  return absl::StrCat(R"(graph {
+    input %x: f32[6, 4]
+    param %w: f32[4, 5] = p0
+    param %f: f32[5] = p1
+    param %b: f32[1, 5] = p2
+    param %v: f32[5] = p3
+    const %c: f32[5] = {0.5, 2.0, 0.25, 1.0, 3.0}
+    const %half: f32[] = {0.5}
+    %m: ? = MatMul(%x, %w)
+    )",
+                      nodes, "\n output %y\n}");
+}
+
+TEST(FuseLinearTest, FactorsOfColumnsGoIntoTheWeights) {
+  for (const char* nodes :
+       {"%y: ? = Mul(%m, %f)", "%y: ? = Mul(%c, %m)",
+        "%a: ? = Add(%m, %b)\n%s: ? = Mul(%a, %f)\n%y: ? = Add(%s, %v)",
+        "%s: ? = Mul(%m, %f)\n%a: ? = Add(%s, %b)\n%t: ? = Mul(%a, %c)\n%y: ? = Relu(%t)",
+        "%a: ? = Add(%m, %v)\n%n: ? = BatchNormalization(%a, %f, %v, %f, %c)\n%y: ? = Relu(%n)",
+        "%y: ? = BatchNormalization(%m, %f, %v, %f, %c) {epsilon = 0.01}"}) {
+    SCOPED_TRACE(nodes);
+    ExpectSameAnswers(*FuseLinear(), WithColumns(nodes), {.relative = 1e-5});
+    Graph graph = ParseSpecialized(WithColumns(nodes));
+    ASSERT_TRUE(FuseLinear()->Run(graph).ok());
+    EXPECT_EQ(graph.NodeIds().size(), 1);
+    EXPECT_EQ(CountOps(graph, "reprise.Linear"), 1);
+  }
+}
+
+TEST(FuseLinearTest, OtherFactorsStayOutside) {
+  // One for all, one of each row, of a product that others read.
+  for (const char* nodes :
+       {"%y: ? = Mul(%m, %half)",
+        "const %r: f32[6, 1] = {1.0, 2.0, 3.0, 4.0, 5.0, 6.0}\n%y: ? = Mul(%m, %r)",
+        "%s: ? = Mul(%m, %f)\n%y: ? = Sub(%s, %m)"}) {
+    SCOPED_TRACE(nodes);
+    ExpectSameAnswers(*FuseLinear(), WithColumns(nodes));
+    Graph graph = ParseSpecialized(WithColumns(nodes));
+    ASSERT_TRUE(FuseLinear()->Run(graph).ok());
+    EXPECT_EQ(CountOps(graph, "Mul"), 1);
+  }
+}
+
+// They would be held a second time, as floats.
+TEST(FuseLinearTest, WeightsStoredInFewerBitsTakeNoFactors) {
+  const auto run = [](absl::string_view weight) {
+    Graph graph = ParseSpecialized(absl::StrCat("graph {\n input %x: f32[6, 4]\n", weight, R"(
+      param %f: f32[5] = p1
+      param %b: f32[5] = p2
+      %m: ? = MatMul(%x, %w)
+      %a: ? = Add(%m, %b)
+      %y: ? = Mul(%a, %f)
+      output %y
+    })"));
+    EXPECT_TRUE(FuseLinear()->Run(graph).ok());
+    return CountOps(graph, "Mul");
+  };
+  EXPECT_EQ(run("param %w: f32[4, 5] = Transpose{perm = [1, 0]}(f32[5, 4] p0)"), 0);
+  EXPECT_EQ(run("param %w: f32[4, 5] = Cast{to = 1}(f16[4, 5] p0)"), 1);
+  EXPECT_EQ(run("param %w: f32[4, 5] = DequantizeLinear(i8[4, 5] p0, f32[]{0.5})"), 1);
+}
+
+TEST(FuseLinearTest, ABatchNormalizationOfOtherRowsIsAProductAndASum) {
+  const std::string text = R"(graph {
+    input %x: f32[2, 3]
+    param %scale: f32[3] = p0
+    param %shift: f32[3] = p1
+    param %mean: f32[3] = p2
+    const %variance: f32[3] = {0.5, 2.0, 0.25}
+    %n: ? = BatchNormalization(%x, %scale, %shift, %mean, %variance) {epsilon = 0.01}
+    %y: ? = Exp(%n)
+    output %y
+  })";
+  ExpectSameAnswers(*FuseLinear(), text, {.relative = 1e-5});
+  Graph graph = ParseSpecialized(text);
+  ASSERT_TRUE(FuseLinear()->Run(graph).ok());
+  EXPECT_EQ(CountOps(graph, "BatchNormalization"), 0);
+  EXPECT_EQ(CountOps(graph, "Mul"), 1);
+}
+
 TEST(FuseLinearTest, NearlyTheFormStays) {
   const std::vector<std::string> graphs = {
       // The right side is data.

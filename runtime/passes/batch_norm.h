@@ -1,0 +1,24 @@
+// A BatchNormalization as what it does to each map once its statistics are known: a product and a
+// sum, which what stands in front of it can take into its weights.
+#pragma once
+
+#include <optional>
+
+#include "absl/status/statusor.h"
+#include "runtime/graph/graph.h"
+
+namespace reprise {
+
+// A BatchNormalization of maps to which `bias` was added (kNone: none): each is multiplied by its
+// factor, and gets this bias.
+struct BatchNorm {
+  ValueId factor, bias;  // weights [maps]
+};
+
+// Of node `id`; nullopt where scale, shift, mean, variance or `bias` is data. Adds weights alone.
+absl::StatusOr<std::optional<BatchNorm>> BatchNormOf(Graph& graph, NodeId id, ValueId bias);
+
+// Rows [rows, maps] without positions: `id` becomes the product and the sum. False: it is none.
+absl::StatusOr<bool> ReplaceBatchNormOfRows(Graph& graph, NodeId id);
+
+}  // namespace reprise
