@@ -37,10 +37,10 @@ class BusyMeter {
   const int64_t ran_ns_;
 };
 
-// Floats alone: kernels of bytes ask for more than their size, and integers are few. See
-// Space::kInput for where floats may begin.
+// Floats alone: kernels of bytes may load whole vectors, behind the last byte too. See Space::kInput
+// for where floats may begin.
 bool IsReadInPlace(const TensorSlot& slot, const InputTensor& tensor) {
-  return IsFloating(slot.dtype) && tensor.shape == slot.shape &&
+  return slot.bytes > 0 && IsFloating(slot.dtype) && tensor.shape == slot.shape &&
          reinterpret_cast<uintptr_t>(tensor.data) % DTypeSize(slot.dtype) == 0;
 }
 

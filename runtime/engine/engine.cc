@@ -253,8 +253,7 @@ absl::StatusOr<RecipeProfile> Engine::ProfilePacked(const Model& model, const Re
   frame.live_segments = shape.rows;
   const PackedPart part = {
       .request = &request, .rows = shape.rows, .length = shape.sizes[packing.sequence_axis()]};
-  GatherPacked(*recipe, model.recipe_inputs_, {&part, 1}, std::nullopt,
-               stream.inputs());
+  GatherPacked(*recipe, model.recipe_inputs_, {&part, 1}, std::nullopt, stream.inputs());
   return ProfileRecipe(
       recipe, frame, [&] { stream.Replay(*recipe, frame); }, repeats, *options_.clock);
 }

@@ -96,7 +96,7 @@ bool EveryLineCounts(CountingPlaces places, const Shape& shape, const Counts& co
 }
 
 template <class Counts>
-Hiding HidingOf(CountingPlaces places, const Shape& shape, const Counts& counts,
+Hiding HidingBy(const Counts& counts, CountingPlaces places, const Shape& shape,
                 absl::Span<const size_t> axis_dims) {
   const int64_t count = NumElements(shape);
   bool hides = false;
@@ -126,7 +126,7 @@ Hiding HidingOf(CountingPlaces places, std::optional<double> fill, DType dtype,
   Hiding result = Hiding::kNothing;
   const auto look = [&]<typename T>() {
     const Counting<T> counts = {data, BitsOf<T>(fill, dtype), /*masks=*/true};
-    result = HidingOf(places, tensor.shape, counts, axis_dims);
+    result = HidingBy(counts, places, tensor.shape, axis_dims);
   };
   // Of other types all count that are not the fill.
   if (!ops::Dispatch(ops::FloatList(), dtype, look).ok()) ops::DispatchSize(dtype, look);

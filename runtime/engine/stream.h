@@ -83,7 +83,7 @@ class Stream {
   const StreamOptions options_;
   Arena arena_;
   std::vector<const std::byte*> inputs_;  // of the frame
-  Mutex holding_;  // held to change held_
+  Mutex holding_;                         // held to change held_
   std::atomic<size_t> held_{0};
 };
 

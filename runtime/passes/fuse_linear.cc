@@ -18,7 +18,7 @@ struct Linear {
   const ops::LinearForm* form = nullptr;
   std::vector<ValueId> inputs;  // of the product alone; 1 is the matrix, [k, n]
   ValueId bias = kNone;         // [n], kNone: none
-  bool takes_factors = false;  // of columns; quantised weights are multiplied as they are
+  bool takes_factors = false;   // of columns
   std::string activation = "none";
   ValueId result = kNone;
 };
@@ -30,8 +30,7 @@ bool IsByColumn(const Graph& graph, ValueId value, int64_t columns) {
   return !shape.empty() && shape.back() == columns && NumElements(shape) == columns;
 }
 
-// Floats as the model's file has them, turned at most: a product with others, which are held as
-// they are stored, would widen them.
+// Floats as the model's file has them, turned at most.
 bool IsStoredAsFloats(const ParameterExpr& expression) {
   if (expression.is_leaf()) return expression.dtype() == DType::kFloat32;
   return (expression.op() == "Transpose" || expression.op() == "Reshape") &&
@@ -59,6 +58,14 @@ std::optional<Linear> MatchProduct(const Graph& graph, const Node& node) {
                 .result = node.outputs[0]};
 }
 
+// Whether factors of columns may go into the weights. Those that are stored in fewer bits are
+// multiplied as they are, and those that another product has as well would be held twice.
+bool TakesFactors(const Graph& graph, const Linear& linear) {
+  const ValueId weight = linear.inputs[1];
+  return linear.form->op == "reprise.Linear" && IsParameter(graph, weight) &&
+         OnlyUser(graph, weight) != kNone && IsStoredAsFloats(*graph.value(weight).parameter);
+}
+
 // A product or a sum with a weight of each column.
 absl::StatusOr<bool> AbsorbByColumn(Graph& graph, Linear& linear) {
   const NodeId user = OnlyUser(graph, linear.result);
@@ -66,6 +73,7 @@ absl::StatusOr<bool> AbsorbByColumn(Graph& graph, Linear& linear) {
   const Node node = graph.node(user);  // A copy: adding nodes moves them.
   const bool scales = node.op == "Mul";
   if (!scales && node.op != "Add") return false;
+  if (!linear.takes_factors && (scales || linear.bias != kNone)) return false;
   const Shape matrix = *ShapeOf(graph, linear.inputs[1]);
   const Shape columns = {matrix.back()};
   ValueId other = OtherInput(node, linear.result);
@@ -74,7 +82,6 @@ absl::StatusOr<bool> AbsorbByColumn(Graph& graph, Linear& linear) {
       (linear.bias != kNone && !IsByColumn(graph, linear.bias, columns[0]))) {
     return false;
   }
-  if (!linear.takes_factors && (scales || linear.bias != kNone)) return false;
   ASSIGN_OR_RETURN(other, AddReshape(graph, other, columns));
   if (scales) {
     ASSIGN_OR_RETURN(linear.inputs[1], AddWeight(graph, "Mul", {}, {linear.inputs[1], other},
@@ -146,9 +153,7 @@ class FuseLinearPass : public Pass {
       if (graph.node(id).removed) continue;
       std::optional<Linear> linear = MatchProduct(graph, graph.node(id));
       if (!linear.has_value()) continue;
-      linear->takes_factors = linear->form->op == "reprise.Linear" &&
-                              IsParameter(graph, linear->inputs[1]) &&
-                              IsStoredAsFloats(*graph.value(linear->inputs[1]).parameter);
+      linear->takes_factors = TakesFactors(graph, *linear);
       for (bool absorbed = true; absorbed;) {
         ASSIGN_OR_RETURN(absorbed, AbsorbByColumn(graph, *linear));
       }

@@ -125,13 +125,9 @@ HWY_INLINE VF FoldNarrow(const float* HWY_RESTRICT x, int64_t size) {
   using Of = Folding<fold>;
   const F32 d;
   VF columns[4];
-  VF folded, nan = hn::Zero(d);
+  VF folded = hn::Set(d, Of::kNeutral), nan = hn::Zero(d);
   const auto join = [&](VF v) HWY_ATTR {
     folded = Of::Join(folded, Of::Term(v));
-    if constexpr (Of::kOrders) nan = NanOf(d, nan, v);
-  };
-  const auto begin = [&](VF v) HWY_ATTR {
-    folded = Of::Term(v);
     if constexpr (Of::kOrders) nan = NanOf(d, nan, v);
   };
   if (size == 2) {
@@ -143,13 +139,9 @@ HWY_INLINE VF FoldNarrow(const float* HWY_RESTRICT x, int64_t size) {
   } else {
     const hn::RebindToSigned<F32> di;
     const auto rows = hn::Mul(hn::Iota(di, 0), hn::Set(di, static_cast<int32_t>(size)));
-    begin(hn::GatherIndex(d, x, rows));
-    for (int64_t c = 1; c < size; ++c) join(hn::GatherIndex(d, x + c, rows));
+    for (int64_t c = 0; c < size; ++c) join(hn::GatherIndex(d, x + c, rows));
   }
-  if (size <= 4) {
-    begin(columns[0]);
-    for (int64_t c = 1; c < size; ++c) join(columns[c]);
-  }
+  for (int64_t c = 0; size <= 4 && c < size; ++c) join(columns[c]);
   if constexpr (Of::kOrders) folded = hn::IfThenElse(hn::IsNaN(nan), nan, folded);
   return folded;
 }
@@ -331,9 +323,7 @@ void LogSoftmax(const float* x, float* y, int64_t size, int64_t row_begin, int64
   for (int64_t row = row_begin; row < row_end; ++row) {
     const float* in = x + row * size;
     float* out = y + row * size;
-    float max;
-    FoldRows(Fold::kMax, in, size, &max, 0, 1);
-    const VF max_v = hn::Set(d, max);
+    const VF max_v = hn::Set(d, FoldRow<Fold::kMax>(in, size));
     const float sum =
         RowSum(in, size, [&](VF v) HWY_ATTR { return SoftmaxExp(d, hn::Sub(v, max_v)); });
     const VF log = hn::Set(d, std::log(sum));

@@ -88,6 +88,20 @@ TEST_F(InputsInPlaceTest, AlignedFloatsOfALoneRequestAreNotCopied) {
   EXPECT_THAT(CopiedBy(1, 1), Not(Each(0x5a)));
 }
 
+// Kernels take an operand without an address for one that was left out.
+TEST_F(InputsInPlaceTest, InputsWithoutElementsNeedNoBytes) {
+  ModelBuilder b;
+  b.Input("none", {"n", "0", "8"}).Input("x", {"n", "1", "8"}).Output("y");
+  SetAttribute(b.Node("Concat", {"none", "x"}, {"y"}), "axis", int64_t{1});
+  const auto model =
+      fixture_.engine.Load({.id = {"empty", 1}, .path = folder_.Write("e.onnx", b.Bytes())});
+  ASSERT_TRUE(model.ok()) << model.status();
+  const Response response = fixture_.engine.RunOne(
+      **model, {.inputs = {{{1, 0, kWidth}, nullptr}, {{1, 1, kWidth}, now_}}}, *fixture_.stream);
+  ASSERT_TRUE(response.status.ok()) << response.status;
+  EXPECT_EQ(std::memcmp(response.outputs[0].bytes.data(), now_, kWidth * sizeof(float)), 0);
+}
+
 TEST_F(InputsInPlaceTest, RequestsThatShareAReplayAreCopied) {
   const Request one = {.inputs = {{{1, kPast, kWidth}, past_}, {{1, 1, kWidth}, now_}}};
   const Request two = {

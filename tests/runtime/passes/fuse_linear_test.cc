@@ -86,6 +86,23 @@ TEST(FuseLinearTest, OtherFactorsStayOutside) {
   }
 }
 
+// They would be held twice.
+TEST(FuseLinearTest, WeightsOfTwoProductsTakeNoFactors) {
+  const std::string text = R"(graph {
+    input %x: f32[6, 5]
+    param %w: f32[5, 5] = p0
+    param %f: f32[5] = p1
+    %m: ? = MatMul(%x, %w)
+    %s: ? = Mul(%m, %f)
+    %y: ? = MatMul(%s, %w)
+    output %y
+  })";
+  ExpectSameAnswers(*FuseLinear(), text, {.relative = 1e-5});
+  Graph graph = ParseSpecialized(text);
+  ASSERT_TRUE(FuseLinear()->Run(graph).ok());
+  EXPECT_EQ(CountOps(graph, "Mul"), 1);
+}
+
 // They would be held a second time, as floats.
 TEST(FuseLinearTest, WeightsStoredInFewerBitsTakeNoFactors) {
   const auto run = [](absl::string_view weight) {
