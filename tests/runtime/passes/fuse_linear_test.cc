@@ -41,6 +41,12 @@ TEST(FuseLinearTest, MatMulBiasAndActivationBecomeOneNode) {
   }
 }
 
+Graph Fused(const std::string& text) {
+  Graph graph = ParseSpecialized(text);
+  EXPECT_TRUE(FuseLinear()->Run(graph).ok());
+  return graph;
+}
+
 // Weights of the model in front of `nodes`, from a product %m to %y.
 std::string WithColumns(absl::string_view nodes) {
   return absl::StrCat(R"(graph {
@@ -65,8 +71,7 @@ TEST(FuseLinearTest, FactorsOfColumnsGoIntoTheWeights) {
         "%y: ? = BatchNormalization(%m, %f, %v, %f, %c) {epsilon = 0.01}"}) {
     SCOPED_TRACE(nodes);
     ExpectSameAnswers(*FuseLinear(), WithColumns(nodes), {.relative = 1e-5});
-    Graph graph = ParseSpecialized(WithColumns(nodes));
-    ASSERT_TRUE(FuseLinear()->Run(graph).ok());
+    const Graph graph = Fused(WithColumns(nodes));
     EXPECT_EQ(graph.NodeIds().size(), 1);
     EXPECT_EQ(CountOps(graph, "reprise.Linear"), 1);
   }
@@ -80,8 +85,7 @@ TEST(FuseLinearTest, OtherFactorsStayOutside) {
         "%s: ? = Mul(%m, %f)\n%y: ? = Sub(%s, %m)"}) {
     SCOPED_TRACE(nodes);
     ExpectSameAnswers(*FuseLinear(), WithColumns(nodes));
-    Graph graph = ParseSpecialized(WithColumns(nodes));
-    ASSERT_TRUE(FuseLinear()->Run(graph).ok());
+    const Graph graph = Fused(WithColumns(nodes));
     EXPECT_EQ(CountOps(graph, "Mul"), 1);
   }
 }
@@ -98,15 +102,13 @@ TEST(FuseLinearTest, WeightsOfTwoProductsTakeNoFactors) {
     output %y
   })";
   ExpectSameAnswers(*FuseLinear(), text, {.relative = 1e-5});
-  Graph graph = ParseSpecialized(text);
-  ASSERT_TRUE(FuseLinear()->Run(graph).ok());
-  EXPECT_EQ(CountOps(graph, "Mul"), 1);
+  EXPECT_EQ(CountOps(Fused(text), "Mul"), 1);
 }
 
 // They would be held a second time, as floats.
 TEST(FuseLinearTest, WeightsStoredInFewerBitsTakeNoFactors) {
   const auto run = [](absl::string_view weight) {
-    Graph graph = ParseSpecialized(absl::StrCat("graph {\n input %x: f32[6, 4]\n", weight, R"(
+    const Graph graph = Fused(absl::StrCat("graph {\n input %x: f32[6, 4]\n", weight, R"(
       param %f: f32[5] = p1
       param %b: f32[5] = p2
       %m: ? = MatMul(%x, %w)
@@ -114,7 +116,6 @@ TEST(FuseLinearTest, WeightsStoredInFewerBitsTakeNoFactors) {
       %y: ? = Mul(%a, %f)
       output %y
     })"));
-    EXPECT_TRUE(FuseLinear()->Run(graph).ok());
     return CountOps(graph, "Mul");
   };
   EXPECT_EQ(run("param %w: f32[4, 5] = Transpose{perm = [1, 0]}(f32[5, 4] p0)"), 0);
@@ -134,8 +135,7 @@ TEST(FuseLinearTest, ABatchNormalizationOfOtherRowsIsAProductAndASum) {
     output %y
   })";
   ExpectSameAnswers(*FuseLinear(), text, {.relative = 1e-5});
-  Graph graph = ParseSpecialized(text);
-  ASSERT_TRUE(FuseLinear()->Run(graph).ok());
+  const Graph graph = Fused(text);
   EXPECT_EQ(CountOps(graph, "BatchNormalization"), 0);
   EXPECT_EQ(CountOps(graph, "Mul"), 1);
 }
