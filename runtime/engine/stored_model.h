@@ -14,7 +14,7 @@
 namespace reprise {
 
 // Raised when the measurement changes in what it finds.
-inline constexpr int kCertifyVersion = 9;
+inline constexpr int kCertifyVersion = 10;
 
 struct StoredModelKey {
   std::string graph;       // digest of the canonical text

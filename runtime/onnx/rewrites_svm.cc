@@ -38,7 +38,7 @@ absl::StatusOr<ValueId> Kernel(NodeDraft& draft, Graph& graph, ValueId x,
   const float gamma = param(0), coef0 = param(1), degree = param(2);
   const ValueId columns = Columns(steps, "vectors", vectors, count);
   if (type == "RBF") {
-    const ValueId distance = steps.Add("reprise.SquaredDistances", {x, columns});
+    const ValueId distance = steps.Add("reprise.Distances", {x, columns});
     return steps.Add("Exp", {steps.Add("Mul", {distance, steps.Float(-gamma)})});
   }
   ValueId dot = steps.Add("MatMul", {x, columns});

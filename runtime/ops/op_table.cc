@@ -264,7 +264,7 @@ constexpr OpRow kRows[] = {
     {"reprise.TreeEnsemble", 2, 2, 1, 1, kInternal, 0, TreeEnsembleRule, TreeEnsembleKernel, RowsAxis, kFloat64},
     {"reprise.ClassScores", 1, 1, 1, 2, kInternal, 0, ClassScoresRule, ClassScoresKernel, RowsAxis, TypeOfEach<ClassScoresTypes, kInt64>},
     {"reprise.SvmScores", 1, 1, 1, 2, kInternal, 0, SvmScoresRule, SvmScoresKernel, RowsAxis, TypeOfEach<TypeLike<0>, kInt64>},
-    {"reprise.SquaredDistances", 2, 2, 1, 1, kInternal, 0, SquaredDistancesRule, SquaredDistancesKernel, RowsAxis},
+    {"reprise.Distances", 2, 2, 1, 1, kInternal, 0, DistancesRule, DistancesKernel, RowsAxis},
     {"reprise.CategoryIndex", 2, 2, 1, 1, kInternal, 0, CategoryIndexRule, CategoryIndexKernel, CategoriesAxis, kInt64},
     // Quantisation.
     {"DequantizeLinear", 2, 3, 1, 1, 0, 0, DequantizeLinearRule, DequantizeLinearKernel, ElementwiseAxis, TypeLike<1>},

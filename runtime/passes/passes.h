@@ -13,6 +13,9 @@ namespace reprise {
 
 // What a Loop hands from one iteration to the next as it is does not belong to the loop.
 std::unique_ptr<Pass> LoopInvariants();
+// A Loop that finds how far a matrix's rows are from those of a table, one by one, becomes
+// reprise.Distances.
+std::unique_ptr<Pass> LoopDistances();
 // Values of float16 and bfloat16 become float32, but for inputs and outputs of the graph.
 std::unique_ptr<Pass> WidenHalf();
 // Nodes over constants alone become constants.

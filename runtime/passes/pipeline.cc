@@ -18,6 +18,7 @@ using Factory = std::unique_ptr<Pass> (*)();
 // Once a model, without shapes.
 constexpr Factory kLoadPasses[] = {
     LoopInvariants,
+    LoopDistances,  // Before graphs are cut at loops.
     WidenHalf,  // Before all that looks for float32.
     FoldConstants,
     PrepareParameters,

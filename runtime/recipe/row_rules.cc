@@ -34,7 +34,7 @@ RowRules::Rule RowRules::RuleOf(const Node& node) {
       {"reprise.CategoryIndex", &RowRules::FirstAlone},
       {"reprise.ClassScores", &RowRules::FirstAlone},
       {"reprise.ConvTranspose", &RowRules::FirstAlone},
-      {"reprise.SquaredDistances", &RowRules::FirstAlone},
+      {"reprise.Distances", &RowRules::FirstAlone},
       {"reprise.SvmScores", &RowRules::FirstAlone},
       {"reprise.TreeEnsemble", &RowRules::FirstAlone},
       // Products.

@@ -10,7 +10,7 @@ from testing.inference import assert_same_answer, infer, reference
 MODELS = {**classic.all_models(), "mapped": lambda: classic.mapped(np.random.default_rng(5))}
 # What these read must be there; the others know what to do with missing numbers.
 WHOLE = {"support", "support_votes", "support_poly", "codes", "forest", "forest_of_two",
-         "softmax_zero"}
+         "softmax_zero", "neighbours", "neighbours_by_blocks"}
 
 
 @pytest.mark.parametrize("name", sorted(classic.all_models()))
@@ -22,7 +22,8 @@ def test_answers_are_those_of_onnxruntime(daemon, paths, rng, name):
         assert_same_answer(answer.outputs, reference(paths[name], inputs), f"{name}, {count} rows")
 
 
-@pytest.mark.parametrize("name", ["forest", "boosted", "pipeline", "support", "codes"])
+@pytest.mark.parametrize("name", ["forest", "boosted", "pipeline", "support", "codes",
+                                  "neighbours"])
 def test_rows_of_many_clients_share_replays_and_change_nothing(daemon, paths, rng, name):
     client = daemon.client()
     inputs = [{"X": classic.rows(rng, 1 + i % 3, missing=name not in WHOLE)} for i in range(96)]

@@ -126,6 +126,33 @@ def support_vectors(rng, probabilities=True, kernel="RBF"):
         **(attributes if probabilities else {}))], CLASSES)
 
 
+def neighbours(rng, blocks=False):
+    """The mean of the five nearest of a table: a Scan over it finds how far each of its rows is, as
+    a straight line or along the blocks of a city."""
+    tensor, make = helper.make_tensor_value_info, helper.make_node
+    distance = [make("Abs", ["difference"], ["sizes"]),
+                make("ReduceSum", ["sizes", "axis"], ["sum"], keepdims=0)] if blocks else [
+                    make("ReduceSumSquare", ["difference"], ["sum"], axes=[1], keepdims=0)]
+    body = helper.make_graph(
+        [make("Identity", ["x"], ["same"]), make("Sub", ["x", "row"], ["difference"]), *distance,
+         make("Identity", ["sum"], ["distance"])],
+        "body", [tensor("x", TensorProto.FLOAT, None), tensor("row", TensorProto.FLOAT, None)],
+        [tensor("same", TensorProto.FLOAT, None), tensor("distance", TensorProto.FLOAT, None)],
+        initializer=[numpy_helper.from_array(np.array([1]), "axis")])
+    nodes = [
+        make("Scan", ["X", "table"], ["rest", "by_row"], name="scan", body=body, num_scan_inputs=1),
+        make("Transpose", ["by_row"], ["sums"], perm=[1, 0]),
+        *([] if blocks else [make("Sqrt", ["sums"], ["roots"])]),
+        make("TopK", ["sums" if blocks else "roots", "count"], ["distances", "places"], largest=0),
+        make("Gather", ["targets", "places"], ["nearest"]),
+        make("ReduceMean", ["nearest"], ["y"], axes=[1], keepdims=0),
+    ]
+    table = rows(rng, 90)
+    return model(nodes, {"distances": TensorProto.FLOAT, "y": TensorProto.FLOAT}, [
+        numpy_helper.from_array(table, "table"), numpy_helper.from_array(np.array([5]), "count"),
+        numpy_helper.from_array(rng.normal(size=len(table)).astype(np.float32), "targets")])
+
+
 def codes(rng):
     """Whole columns coded: categories as ones among zeros, labels as others, joined for a line."""
     nodes = [
@@ -193,4 +220,6 @@ def all_models():
         "pipeline": lambda: pipeline(rng), "support": lambda: support_vectors(rng),
         "support_votes": lambda: support_vectors(rng, probabilities=False),
         "support_poly": lambda: support_vectors(rng, kernel="POLY"), "codes": lambda: codes(rng),
+        "neighbours": lambda: neighbours(rng),
+        "neighbours_by_blocks": lambda: neighbours(rng, blocks=True),
     }

@@ -1,6 +1,8 @@
 #include "runtime/device/cpu/conv_product.h"
 
 #include <algorithm>
+#include <array>
+#include <utility>
 
 #include "runtime/device/cpu/targets.h"
 
@@ -32,6 +34,10 @@ namespace reprise::cpu::HWY_NAMESPACE {
 namespace {
 
 constexpr int kUnroll = 4;
+// What windows see lies anywhere where no panel is made, and planes have as many windows as they
+// have: where registers do not allow tiles of many maps and three vectors, two are enough.
+constexpr int kTapVectors = HWY_TARGET == HWY_AVX3 ? kVectors : 2;
+constexpr int kTapMaps = HWY_TARGET == HWY_AVX3 ? kTileRows : 6;
 
 // Of the first `kVecs` vectors of a panel, the last of which may be in part behind the windows.
 template <int kRows, int kVecs>
@@ -148,41 +154,54 @@ HWY_NOINLINE void Tile(const ConvProduct& p, int64_t map, const float* HWY_RESTR
 }
 
 using TileFunction = void (*)(const ConvProduct&, int64_t, const float*);
+template <int kVecs, Source kSource, int... kRowsLessOne>
+constexpr std::array<TileFunction, sizeof...(kRowsLessOne)> TilesOfMaps(
+    std::integer_sequence<int, kRowsLessOne...>) {
+  return {Tile<kRowsLessOne + 1, kVecs, kSource>...};
+}
+// By maps - 1.
 template <int kVecs, Source kSource>
-constexpr TileFunction kTilesOf[] = {
-    Tile<1, kVecs, kSource>, Tile<2, kVecs, kSource>, Tile<3, kVecs, kSource>,
-    Tile<4, kVecs, kSource>, Tile<5, kVecs, kSource>, Tile<6, kVecs, kSource>,
-#if HWY_TARGET == HWY_AVX3
-    Tile<7, kVecs, kSource>, Tile<8, kVecs, kSource>,
-#endif
-};
+constexpr auto kTilesOf = TilesOfMaps<kVecs, kSource>(
+    std::make_integer_sequence<int, kSource == Source::kTaps ? kTapMaps : kTileRows>());
 
 template <Source kSource>
 HWY_INLINE const TileFunction* TilesFor(int64_t columns) {
-  if (columns <= kLanes) return kTilesOf<1, kSource>;
-  return columns <= 2 * kLanes ? kTilesOf<2, kSource> : kTilesOf<kVectors, kSource>;
+  constexpr int kMostVectors = kSource == Source::kTaps ? kTapVectors : kVectors;
+  if (columns <= kLanes) return kTilesOf<1, kSource>.data();
+  return columns <= 2 * kLanes ? kTilesOf<2, kSource>.data()
+                               : kTilesOf<kMostVectors, kSource>.data();
 }
 
-const TileFunction* FirstTilesFor(const ConvProduct& p) {
-  if (p.taps != nullptr) return TilesFor<Source::kTaps>(p.columns);
-  if (p.in_place != nullptr) return TilesFor<Source::kInPlace>(p.columns);
-  return TilesFor<Source::kPanel>(p.columns);
-}
-
-void Multiply(const ConvProduct& p, int64_t begin, int64_t end) {
-  int64_t map = MapOfTile(begin, p.maps, kTileRows);
-  const TileFunction* tiles = FirstTilesFor(p);
+// Tiles [begin, end) of `kTileMaps` maps, the first of them by `first`, the others by `rest`.
+template <int kTileMaps>
+HWY_INLINE void MultiplyBy(const TileFunction* first, const TileFunction* rest,
+                           const ConvProduct& p, int64_t begin, int64_t end) {
+  int64_t map = MapOfTile(begin, p.maps, kTileMaps);
+  const TileFunction* tiles = first;
   for (int64_t tile = begin; tile < end; ++tile) {
-    const int64_t next = MapOfTile(tile + 1, p.maps, kTileRows), rows = next - map;
+    const int64_t next = MapOfTile(tile + 1, p.maps, kTileMaps), rows = next - map;
     tiles[rows - 1](p, map, p.weights + map * p.depth + p.begin_k * rows);
-    if (p.taps == nullptr) tiles = TilesFor<Source::kPanel>(p.columns);
+    tiles = rest;
     map = next;
   }
 }
 
+void MultiplyPanels(const ConvProduct& p, int64_t begin, int64_t end) {
+  const TileFunction* const tiles = TilesFor<Source::kPanel>(p.columns);
+  const TileFunction* const first =
+      p.in_place == nullptr ? tiles : TilesFor<Source::kInPlace>(p.columns);
+  MultiplyBy<kTileRows>(first, tiles, p, begin, end);
+}
+
+void MultiplyTaps(const ConvProduct& p, int64_t begin, int64_t end) {
+  const TileFunction* const tiles = TilesFor<Source::kTaps>(p.columns);
+  MultiplyBy<kTapMaps>(tiles, tiles, p, begin, end);
+}
+
+template <int kTileMaps>
 void Pack(const float* weights, int64_t maps, int64_t depth, float* packed) {
   for (int64_t tile = 0, map = 0; map < maps; ++tile) {
-    const int64_t next = MapOfTile(tile + 1, maps, kTileRows);
+    const int64_t next = MapOfTile(tile + 1, maps, kTileMaps);
     for (int64_t k = 0; k < depth; ++k) {
       for (int64_t row = map; row < next; ++row) *packed++ = weights[row * depth + k];
     }
@@ -192,7 +211,10 @@ void Pack(const float* weights, int64_t maps, int64_t depth, float* packed) {
 
 }  // namespace
 
-constexpr ConvProductKernels kConvProductKernels = {kTileRows, kPanel, kLanes, Pack, Multiply};
+constexpr ConvProductKernels kConvProductKernels = {kTileRows, kPanel, kLanes, Pack<kTileRows>,
+                                                    MultiplyPanels};
+constexpr ConvProductKernels kConvTapKernels = {kTapMaps, kTapVectors * kLanes, kLanes,
+                                                Pack<kTapMaps>, MultiplyTaps};
 
 }  // namespace reprise::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -202,6 +224,10 @@ namespace reprise::cpu {
 
 const ConvProductKernels& ConvProductKernelsFor(Isa isa) {
   return REPRISE_CHOOSE_TARGET(isa, kConvProductKernels);
+}
+
+const ConvProductKernels& ConvTapKernelsFor(Isa isa) {
+  return REPRISE_CHOOSE_TARGET(isa, kConvTapKernels);
 }
 
 int64_t ConvProductKernels::NextColumns(int64_t rest) const {

@@ -62,7 +62,10 @@ struct ConvProductKernels {
   int64_t NextColumns(int64_t rest) const;
 };
 
-// The kernels of the highest tier that is not above `isa`.
+// The kernels of the highest tier that is not above `isa`, of products without `taps`, whose panels
+// are those of GemmKernels.
 const ConvProductKernels& ConvProductKernelsFor(Isa isa);
+// Of those with `taps`.
+const ConvProductKernels& ConvTapKernelsFor(Isa isa);
 
 }  // namespace reprise::cpu

@@ -14,7 +14,7 @@ namespace {
 
 // Raised when a kernel, a packed layout or a rule of choice changes: old recipes are then not taken
 // for new ones.
-constexpr int kKernelVersion = 19;
+constexpr int kKernelVersion = 20;
 
 struct OpPlan {
   absl::string_view op;
@@ -56,7 +56,7 @@ constexpr OpPlan kPlans[] = {
     {"reprise.ClassScores", cpu::PlanClassScores},
     {"reprise.SvmScores", cpu::PlanSvmScores},
     {"reprise.CategoryIndex", cpu::PlanCategoryIndex},
-    {"reprise.SquaredDistances", cpu::PlanSquaredDistances},
+    {"reprise.Distances", cpu::PlanDistances},
     {"InstanceNormalization", cpu::PlanChannelNorm},
     {"GroupNormalization", cpu::PlanChannelNorm},
     {"LSTM", cpu::PlanLstm},

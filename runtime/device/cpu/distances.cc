@@ -18,8 +18,19 @@ namespace {
 constexpr int64_t kLanes = HWY_LANES(float);
 constexpr int kRows = 4, kVectors = 2;
 
+struct AddSquare {
+  HWY_INLINE VF operator()(VF sum, VF difference) const {
+    return hn::MulAdd(difference, difference, sum);
+  }
+};
+struct AddAbsolute {
+  HWY_INLINE VF operator()(VF sum, VF difference) const {
+    return hn::Add(sum, hn::Abs(difference));
+  }
+};
+
 // `kCount` rows from `row` on, `live` columns of a tile from `column` on.
-template <int kCount>
+template <class Add, int kCount>
 HWY_INLINE void Tile(const DistanceArgs& args, int64_t row, int64_t column, int64_t live) {
   const F32 d;
   VF sums[kCount][kVectors];
@@ -40,8 +51,7 @@ HWY_INLINE void Tile(const DistanceArgs& args, int64_t row, int64_t column, int6
     HWY_UNROLL(4) for (int r = 0; r < kCount; ++r) {
       const VF element = hn::Set(d, x[r * args.size + i]);
       HWY_UNROLL(2) for (int v = 0; v < kVectors; ++v) {
-        const VF difference = hn::Sub(element, of[v]);
-        sums[r][v] = hn::MulAdd(difference, difference, sums[r][v]);
+        sums[r][v] = Add()(sums[r][v], hn::Sub(element, of[v]));
       }
     }
   }
@@ -58,18 +68,19 @@ HWY_INLINE void Tile(const DistanceArgs& args, int64_t row, int64_t column, int6
   }
 }
 
-void Squared(const DistanceArgs& args) {
+template <class Add>
+void Distances(const DistanceArgs& args) {
   for (int64_t column = args.first_column; column < args.end_column; column += kVectors * kLanes) {
     const int64_t live = std::min(kVectors * kLanes, args.end_column - column);
     int64_t row = args.first_row;
-    for (; row + kRows <= args.end_row; row += kRows) Tile<kRows>(args, row, column, live);
-    for (; row < args.end_row; ++row) Tile<1>(args, row, column, live);
+    for (; row + kRows <= args.end_row; row += kRows) Tile<Add, kRows>(args, row, column, live);
+    for (; row < args.end_row; ++row) Tile<Add, 1>(args, row, column, live);
   }
 }
 
 }  // namespace
 
-constexpr DistanceKernels kDistanceKernels = {Squared};
+constexpr DistanceKernels kDistanceKernels = {Distances<AddSquare>, Distances<AddAbsolute>};
 
 }  // namespace reprise::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();

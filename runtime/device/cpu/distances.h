@@ -1,5 +1,5 @@
-// Squared distances of rows from columns (runtime/ops/distances.h). Every sum is added in the order
-// of its elements. Threads: pure.
+// Distances of rows from columns (runtime/ops/distances.h). Every sum is added in the order of its
+// elements. Threads: pure.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,8 @@ struct DistanceArgs {
 };
 
 struct DistanceKernels {
-  void (*squared)(const DistanceArgs& args);
+  void (*squared)(const DistanceArgs& args);   // power 2
+  void (*absolute)(const DistanceArgs& args);  // power 1
 };
 
 // The kernels of the highest tier that is not above `isa`.

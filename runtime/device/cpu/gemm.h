@@ -122,21 +122,21 @@ struct GemmKernels {
   int64_t panel_columns;
   int64_t vector_columns;
   int64_t tile_rows;
-  int64_t (*stretch_rows)();  // GemmBlocking::depth for many rows, unless it is said
+  int64_t (*stretch_rows)() = nullptr;  // GemmBlocking::depth for many rows, unless it is said
   // Writes PackedFloats(k, n) floats to `packed`; every element is multiplied by `scale`.
-  void (*pack)(const GemmSource& b, int64_t k, int64_t n, float scale, float* packed);
-  void (*part)(const GemmArgs& args, const GemmPart& part);
-  void (*unpacked)(const UnpackedGemmArgs& args, const GemmPart& part);
+  void (*pack)(const GemmSource& b, int64_t k, int64_t n, float scale, float* packed) = nullptr;
+  void (*part)(const GemmArgs& args, const GemmPart& part) = nullptr;
+  void (*unpacked)(const UnpackedGemmArgs& args, const GemmPart& part) = nullptr;
   // Weights stored as int8: a fourth of the bytes, widened on their way. `pack_int8` writes
   // PackedInt8Bytes(k, n) bytes; `part_int8` is `part` for packed_b of that form. The factor of a
   // column comes to its sums at the end. With `int8_words` the form is that of gemm_digits.cc.
-  void (*pack_int8)(const Int8Source& b, int64_t k, int64_t n, float scale, void* packed);
-  void (*part_int8)(const GemmArgs& args, const GemmPart& part);
+  void (*pack_int8)(const Int8Source& b, int64_t k, int64_t n, float scale, void* packed) = nullptr;
+  void (*part_int8)(const GemmArgs& args, const GemmPart& part) = nullptr;
   // Weights stored in half, widened on their way: half of the bytes. `pack_half` writes
   // PackedHalves(k, n) of them; the others are `part` for packed_b of that form.
-  void (*pack_half)(const HalfSource& b, int64_t k, int64_t n, uint16_t* packed);
-  void (*part_float16)(const GemmArgs& args, const GemmPart& part);
-  void (*part_bfloat16)(const GemmArgs& args, const GemmPart& part);
+  void (*pack_half)(const HalfSource& b, int64_t k, int64_t n, uint16_t* packed) = nullptr;
+  void (*part_float16)(const GemmArgs& args, const GemmPart& part) = nullptr;
+  void (*part_bfloat16)(const GemmArgs& args, const GemmPart& part) = nullptr;
   // See PartScratchBytes; null: 0.
   int64_t (*part_scratch_bytes)(int64_t m, int64_t k, bool int8) = nullptr;
   GemmCosts costs = {};
@@ -171,9 +171,9 @@ const GemmKernels& GemmKernelsFor(Isa isa);
 // null where `isa` has none. Pays from a few rows on. See gemm_amx.cc.
 const GemmKernels* TileGemmKernelsFor(Isa isa);
 
-// The same, but that weights stored as int8 are packed in another way, and multiplied as bytes,
-// which A's rows are made into: up to kDeepestDigits deep. Null where `isa` has no instruction for
-// that. See gemm_digits.cc.
+// Those of weights stored as int8 alone, which are packed in another way and multiplied as bytes,
+// which A's rows are made into: up to kDeepestDigits deep. The other functions are null. Null where
+// `isa` has no instruction for that. See gemm_digits.cc.
 const GemmKernels* DigitGemmKernelsFor(Isa isa);
 // Sums of more may leave 32 bits.
 inline constexpr int64_t kDeepestDigits = int64_t{1} << 16;

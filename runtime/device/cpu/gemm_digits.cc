@@ -11,7 +11,7 @@
 // neither other rows nor a division of the work change a bit.
 //
 // Packed weights are the factors of all columns, the offsets of all columns (see Offsets), then the
-// panels: words of four neighbours of a column, [k / 4][kPanel], zeros behind the last row.
+// panels: words of four neighbours of a column, [k / 4][kWordPanel], zeros behind the last row.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -41,9 +41,11 @@ using V32 = hn::Vec<D32>;
 using VU32 = hn::Vec<DU32>;
 
 constexpr int kDigits = 3;  // the highest first
-// Rows of a tile of C: their digits' sums are 27 of the 32 vectors of AVX-512, 12 of the 16 of
+// A tile of C: the sums of its rows' digits are 27 of the 32 vectors of AVX-512, 12 of the 16 of
 // AVX2.
 constexpr int kDigitTileRows = HWY_TARGET == HWY_AVX3 ? 3 : 2;
+constexpr int kWordVectors = HWY_TARGET == HWY_AVX3 ? 3 : 2;
+constexpr int64_t kWordPanel = kWordVectors * kLanes;
 // Digits of A that stay in the second-level cache beside a panel.
 constexpr int64_t kMaxBytesOfA = 1 << 19;
 constexpr int64_t kMostRows = 384;
@@ -186,11 +188,11 @@ void SplitRow(const float* HWY_RESTRICT a, int64_t k, uint8_t* HWY_RESTRICT digi
 // Packed weights, by what lies in them.
 struct PackedDigits {
   PackedDigits(const void* packed, int64_t k, int64_t n)
-      : columns((n + kPanel - 1) / kPanel * kPanel),
+      : columns((n + kWordPanel - 1) / kWordPanel * kWordPanel),
         scales(static_cast<const float*>(packed)),
         offsets(reinterpret_cast<const int32_t*>(scales + columns)),
         words(reinterpret_cast<const uint32_t*>(offsets + columns)),
-        panel_words(Words(k) * kPanel) {}
+        panel_words(Words(k) * kWordPanel) {}
 
   const uint32_t* PanelAt(int64_t panel) const { return words + panel * panel_words; }
 
@@ -218,24 +220,24 @@ void PackFourRows(const int8_t* const* rows, uint32_t* to) {
   hn::StoreU(hn::BitCast(quarter, hn::InterleaveUpper(d16, high01, high23)), quarter, to + 12);
 }
 
-// Columns [column, column + live) of B, live <= kPanel, as a panel.
+// Columns [column, column + live) of B, live <= kWordPanel, as a panel.
 void PackPanelWords(const Int8Source& b, int64_t k, int64_t column, int64_t live, uint32_t* words) {
-  if (live < kPanel || k % 4 != 0) {
-    std::memset(words, 0, static_cast<size_t>(Words(k) * kPanel) * sizeof(uint32_t));
+  if (live < kWordPanel || k % 4 != 0) {
+    std::memset(words, 0, static_cast<size_t>(Words(k) * kWordPanel) * sizeof(uint32_t));
   }
   if (b.transposed) {
     // Neighbours of a column lie side by side.
     for (int64_t j = 0; j < live; ++j) {
       const int8_t* HWY_RESTRICT from = b.data + (column + j) * b.ld;
       for (int64_t i = 0; i < k; i += 4) {
-        std::memcpy(words + i / 4 * kPanel + j, from + i,
+        std::memcpy(words + i / 4 * kWordPanel + j, from + i,
                     static_cast<size_t>(std::min<int64_t>(4, k - i)));
       }
     }
     return;
   }
   constexpr int64_t kColumns = 16;
-  for (int64_t i = 0; i < k; i += 4, words += kPanel) {
+  for (int64_t i = 0; i < k; i += 4, words += kWordPanel) {
     const int64_t count = std::min<int64_t>(4, k - i);
     const int8_t* const from = b.data + i * b.ld + column;
     int64_t j = 0;
@@ -256,10 +258,10 @@ void Offsets(const uint32_t* words, int64_t k, int32_t* offsets) {
   const D32 d32;
   const DU32 du;
   const VU32 offset = hn::Set(du, 0x80808080u);
-  for (int v = 0; v < kVectors; ++v) {
+  for (int v = 0; v < kWordVectors; ++v) {
     VU32 sum = hn::Zero(du);
     for (int64_t i = 0; i < Words(k); ++i) {
-      AccumulateBytes(sum, offset, hn::LoadU(du, words + i * kPanel + v * kLanes));
+      AccumulateBytes(sum, offset, hn::LoadU(du, words + i * kWordPanel + v * kLanes));
     }
     hn::StoreU(hn::BitCast(d32, sum), d32, offsets + v * kLanes);
   }
@@ -272,20 +274,21 @@ void PackDigits(const Int8Source& b, int64_t k, int64_t n, float scale, void* pa
   for (int64_t j = 0; j < to.columns; ++j) {
     scales[j] = j >= n ? 0 : scale * (b.scales == nullptr ? 1 : b.scales[b.one_scale ? 0 : j]);
   }
-  for (int64_t column = 0; column < n; column += kPanel) {
-    auto* const words = const_cast<uint32_t*>(to.PanelAt(column / kPanel));
-    PackPanelWords(b, k, column, std::min(kPanel, n - column), words);
+  for (int64_t column = 0; column < n; column += kWordPanel) {
+    auto* const words = const_cast<uint32_t*>(to.PanelAt(column / kWordPanel));
+    PackPanelWords(b, k, column, std::min(kWordPanel, n - column), words);
     Offsets(words, k, offsets + column);
   }
 }
 
 // Adds what one element of A adds to the sums of a row.
-HWY_INLINE void AddElement(const uint32_t* words, int64_t at, float value, VF (&sums)[kVectors]) {
+HWY_INLINE void AddElement(const uint32_t* words, int64_t at, float value,
+                           VF (&sums)[kWordVectors]) {
   const F32 d;
   const D32 d32;
   const int up = static_cast<int>(24 - at % 4 * 8);
-  const auto* const row = reinterpret_cast<const int32_t*>(words) + at / 4 * kPanel;
-  HWY_UNROLL(3) for (int v = 0; v < kVectors; ++v) {
+  const auto* const row = reinterpret_cast<const int32_t*>(words) + at / 4 * kWordPanel;
+  HWY_UNROLL(3) for (int v = 0; v < kWordVectors; ++v) {
     const V32 word = hn::LoadU(d32, row + v * kLanes);
     const VF weight = hn::ConvertTo(d, hn::ShiftRight<24>(hn::ShiftLeftSame(word, up)));
     sums[v] = hn::MulAdd(hn::Set(d, value), weight, sums[v]);
@@ -294,12 +297,12 @@ HWY_INLINE void AddElement(const uint32_t* words, int64_t at, float value, VF (&
 
 // What the elements of a row of A that are no digits add to its sums.
 HWY_NOINLINE void AddOutliers(const DigitRow& row, const float* a, int64_t k, const uint32_t* words,
-                              VF (&sums)[kVectors]) {
+                              VF (&sums)[kWordVectors]) {
   for (int i = 0; i < row.outliers; ++i) {
     AddElement(words, row.outlier[i].at, row.outlier[i].value, sums);
   }
   if (row.outliers != kAll) return;
-  HWY_UNROLL(3) for (int v = 0; v < kVectors; ++v) sums[v] = hn::Zero(F32());
+  HWY_UNROLL(3) for (int v = 0; v < kWordVectors; ++v) sums[v] = hn::Zero(F32());
   for (int64_t i = 0; i < k; ++i) AddElement(words, i, a[i], sums);
 }
 
@@ -314,9 +317,9 @@ HWY_NOINLINE void DigitTile(const uint8_t* HWY_RESTRICT digits, int64_t stride,
   const F32 d;
   const D32 d32;
   const DU32 du;
-  VU32 acc[kSums][kVectors];
+  VU32 acc[kSums][kWordVectors];
   HWY_UNROLL(9) for (int r = 0; r < kSums; ++r) {
-    HWY_UNROLL(3) for (int v = 0; v < kVectors; ++v) acc[r][v] = hn::Zero(du);
+    HWY_UNROLL(3) for (int v = 0; v < kWordVectors; ++v) acc[r][v] = hn::Zero(du);
   }
   // Every third digit has a pointer; the two behind it are an index away.
   const uint8_t* HWY_RESTRICT digits3 = kSums > 3 ? Kept(digits + 3 * stride) : nullptr;
@@ -324,29 +327,29 @@ HWY_NOINLINE void DigitTile(const uint8_t* HWY_RESTRICT digits, int64_t stride,
   const uint32_t* HWY_RESTRICT words = panel;
   for (int64_t word = Words(args.k); word > 0; --word) {
     if constexpr (kLone) {
-      HWY_UNROLL(3) for (int64_t at = 0; at < kPanel * 4; at += 64) {
+      HWY_UNROLL(3) for (int64_t at = 0; at < kWordPanel * 4; at += kLine) {
         __builtin_prefetch(ahead.next + at, /*rw=*/0, /*locality=*/3);
       }
     } else {
       __builtin_prefetch(ahead.next, /*rw=*/0, /*locality=*/2);
     }
     ahead.next += ahead.step;
-    VU32 bv[kVectors];
-    HWY_UNROLL(3) for (int v = 0; v < kVectors; ++v) bv[v] = hn::LoadU(du, words + v * kLanes);
+    VU32 bv[kWordVectors];
+    HWY_UNROLL(3) for (int v = 0; v < kWordVectors; ++v) bv[v] = hn::LoadU(du, words + v * kLanes);
     HWY_UNROLL(9) for (int r = 0; r < kSums; ++r) {
       const uint8_t* const group = r < 3 ? digits : r < 6 ? digits3 : digits6;
       const VU32 av = hn::Set(du, LoadWord(group + r % 3 * stride));
-      HWY_UNROLL(3) for (int v = 0; v < kVectors; ++v) AccumulateBytes(acc[r][v], av, bv[v]);
+      HWY_UNROLL(3) for (int v = 0; v < kWordVectors; ++v) AccumulateBytes(acc[r][v], av, bv[v]);
     }
     digits += 4;
     if constexpr (kSums > 3) digits3 += 4;
     if constexpr (kSums > 6) digits6 += 4;
-    words += kPanel;
+    words += kWordPanel;
   }
 
-  VF sums[kRows][kVectors];
+  VF sums[kRows][kWordVectors];
   const VF digit = hn::Set(d, 256.0f);
-  HWY_UNROLL(3) for (int v = 0; v < kVectors; ++v) {
+  HWY_UNROLL(3) for (int v = 0; v < kWordVectors; ++v) {
     // All that 2^23 has added to each number is in the highest digit.
     const VU32 offset = hn::BitCast(du, hn::LoadU(d32, offsets + v * kLanes));
     HWY_UNROLL(3) for (int r = 0; r < kRows; ++r) {
@@ -400,7 +403,7 @@ void DigitPart(const GemmArgs& args, const GemmPart& part) {
       const uint32_t* const words = packed.PanelAt(panel);
       const int64_t next = panel + 1 == part.panel_end ? part.panel_begin : panel + 1;
       // Each tile asks for its share of the next panel.
-      Ahead ahead = {reinterpret_cast<const char*>(packed.PanelAt(next)), 4 * kPanel / tiles};
+      Ahead ahead = {reinterpret_cast<const char*>(packed.PanelAt(next)), 4 * kWordPanel / tiles};
       if (tiles == 1) {
         ahead.next = reinterpret_cast<const char*>(words) +
                      (RoomyCache() ? kAheadBytes : kCrampedAheadBytes);
@@ -409,8 +412,9 @@ void DigitPart(const GemmArgs& args, const GemmPart& part) {
         count = std::min<int64_t>(rows - r, kDigitTileRows);
         functions[count - 1](digits + r * kDigits * stride, stride, digit_rows + r, args,
                              args.a + (begin + r) * args.lda, words,
-                             packed.offsets + panel * kPanel, ahead,
-                             TileOutOf(args, packed.scales, begin + r, panel * kPanel, kPanel));
+                             packed.offsets + panel * kWordPanel, ahead,
+                             TileOutOf(args, packed.scales, begin + r, panel * kWordPanel,
+                                       kWordPanel));
         ahead.next += ahead.step * Words(args.k);
       }
     }
@@ -419,17 +423,16 @@ void DigitPart(const GemmArgs& args, const GemmPart& part) {
 
 }  // namespace
 
-GemmKernels MakeDigitGemmKernels(const GemmKernels& vectors) {
-  GemmKernels kernels = vectors;
-  kernels.tile_rows = kDigitTileRows;
-  kernels.int8_words = true;
-  kernels.pack_int8 = PackDigits;
-  kernels.part_int8 = DigitPart;
-  kernels.part_scratch_bytes = ScratchBytes;
-  // A row tile of A is made into digits in half of the time of its products with a panel.
-  kernels.int8_costs = {.panel = 0.5, .row_tile = 0.5, .shared_tile = 1.0};
-  return kernels;
-}
+constexpr GemmKernels kDigitGemmKernels = {
+    .panel_columns = kWordPanel,
+    .vector_columns = kLanes,
+    .tile_rows = kDigitTileRows,
+    .pack_int8 = PackDigits,
+    .part_int8 = DigitPart,
+    .part_scratch_bytes = ScratchBytes,
+    // A row tile of A is made into digits in half of the time of its products with a panel.
+    .int8_costs = {.panel = 0.5, .row_tile = 0.5, .shared_tile = 1.0},
+    .int8_words = true};
 
 }  // namespace reprise::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -439,10 +442,8 @@ HWY_AFTER_NAMESPACE();
 namespace reprise::cpu {
 
 const GemmKernels* DigitGemmKernelsFor(Isa isa) {
-  static const GemmKernels avx512 = N_AVX3::MakeDigitGemmKernels(GemmKernelsFor(Isa::kAvx512));
-  static const GemmKernels avx2 = N_AVX2::MakeDigitGemmKernels(GemmKernelsFor(Isa::kAvx2));
-  if (isa == Isa::kAvx2Vnni) return &avx2;
-  return isa >= Isa::kAvx512Vnni ? &avx512 : nullptr;
+  if (isa == Isa::kAvx2Vnni) return &N_AVX2::kDigitGemmKernels;
+  return isa >= Isa::kAvx512Vnni ? &N_AVX3::kDigitGemmKernels : nullptr;
 }
 
 }  // namespace reprise::cpu

@@ -18,15 +18,16 @@ HWY_BEFORE_NAMESPACE();
 namespace reprise::cpu::HWY_NAMESPACE {
 namespace {
 
-// A tile of C lives in registers: 8 x 48 floats are 24 of the 32 vectors of AVX-512, 6 x 16 are 12
-// of the 16 of AVX2; the rest hold a row of B and one broadcast element of A.
-#if HWY_TARGET == HWY_AVX3
-constexpr int kVectors = 3;
-constexpr int kTileRows = 8;
-#else
-constexpr int kVectors = 2;
-constexpr int kTileRows = 6;
-#endif
+// A tile of C lives in registers: 8 x 48 floats are 24 of the 32 vectors of AVX-512, 4 x 24 are 12
+// of the 16 of AVX2; the rest hold a row of B and one broadcast element of A. A few rows take whole
+// tiles more often where these are low and wide, and a lone row has three sums on their way.
+constexpr int kVectors = HWY_TARGET == HWY_SCALAR ? 2 : 3;
+// Rows of a tile of `vectors` vectors: a narrow one waits for its own sums unless it is tall.
+constexpr int TileRows(int vectors) {
+  if (HWY_TARGET == HWY_AVX3) return 8;
+  return vectors == 3 ? 4 : vectors == 2 ? 6 : 8;
+}
+constexpr int kTileRows = TileRows(kVectors);
 constexpr int kLanes = HWY_LANES(float);
 constexpr int64_t kPanel = int64_t{kVectors} * kLanes;
 

@@ -46,9 +46,25 @@ HWY_INLINE bool RoomyCache() {
 // Rows of a stretch for so many tiles, more than one.
 HWY_INLINE int64_t StretchRows(int64_t tiles) {
   constexpr int64_t kFewBytes = 24 * 1024;
-  constexpr int64_t kBytes = (HWY_TARGET == HWY_AVX3 ? 36 : 96) * 1024;
-  constexpr int64_t kCrampedBytes = std::max<int64_t>(kBytes, 72 * 1024);
+  constexpr int64_t kBytes = 36 * 1024;
+  constexpr int64_t kCrampedBytes = 72 * 1024;
   return (!RoomyCache() ? kCrampedBytes : tiles < kFewTiles ? kFewBytes : kBytes) / kRowBytes;
+}
+
+// Rows of a stretch where `k` is cut into the fewest that are no longer than `longest`. All are
+// about as long: each asks for as many rows of the one behind it as it has itself.
+constexpr int64_t EvenStretch(int64_t k, int64_t longest) {
+  constexpr int64_t kStep = 8;  // what inner loops take at a time divides this
+  if (k <= longest) return std::max<int64_t>(k, 1);
+  const int64_t stretches = (k + longest - 1) / longest;
+  const int64_t rows = (k + stretches - 1) / stretches;
+  return std::min(longest, (rows + kStep - 1) / kStep * kStep);
+}
+
+constexpr int64_t kLine = 64;  // bytes that a cache fetches at a time
+// Where in row `row` of rows of `row_bytes` the first line begins; the first row begins one.
+constexpr int64_t FirstLine(int row, int64_t row_bytes) {
+  return (row * row_bytes + kLine - 1) / kLine * kLine - row * row_bytes;
 }
 
 struct Ahead {
@@ -56,15 +72,16 @@ struct Ahead {
   int64_t step;      // bytes to advance at each row of the current panel
 };
 
-// A tile of one or two rows waits for its own sums, so a tail that is a little longer than a tile
-// is cut in halves.
-constexpr int64_t NextTileRows(int64_t remaining, int64_t tile_rows = kTileRows) {
-  if (remaining <= tile_rows) return remaining;
-  return remaining < tile_rows + 4 ? (remaining + 1) / 2 : tile_rows;
-}
-
 constexpr int64_t TilesOf(int64_t rows, int64_t tile_rows = kTileRows) {
   return (rows + tile_rows - 1) / tile_rows;
+}
+
+// A tile of one or two rows waits for its own sums, so that the last ones are about as high.
+constexpr int64_t NextTileRows(int64_t remaining, int64_t tile_rows = kTileRows) {
+  if (remaining <= tile_rows) return remaining;
+  if (remaining >= 3 * tile_rows) return tile_rows;
+  const int64_t tiles = TilesOf(remaining, tile_rows);
+  return (remaining + tiles - 1) / tiles;
 }
 
 }  // namespace

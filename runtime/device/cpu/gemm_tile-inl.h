@@ -8,7 +8,9 @@
 #endif
 
 #include <algorithm>
+#include <array>
 #include <type_traits>
+#include <utility>
 
 #include "hwy/cache_control.h"
 #include "hwy/highway.h"
@@ -44,7 +46,6 @@ using ElementOf = std::conditional_t<
     kKind == Panel::kInt8, int8_t,
     std::conditional_t<kKind == Panel::kFloat16, hwy::float16_t,
                        std::conditional_t<kKind == Panel::kBFloat16, hwy::bfloat16_t, float>>>;
-constexpr int64_t kLine = 64;  // bytes that a cache fetches at a time
 // A narrow panel streams by so fast that only asking far ahead hides the way from memory: bytes.
 constexpr int64_t kNarrowNear = 1536;
 constexpr int64_t kNarrowFar = 8192;
@@ -91,19 +92,20 @@ HWY_NOINLINE void Tile(const float* HWY_RESTRICT a, int64_t lda, const void* pan
       __builtin_prefetch(ahead.next, /*rw=*/0, /*locality=*/2);
     } else if constexpr (IsNarrow(kKind)) {
       const char* const bytes = reinterpret_cast<const char*>(row);
-      HWY_UNROLL(2) for (int64_t at = 0; at < kPanel * int64_t{sizeof(Element)}; at += kLine) {
+      constexpr int64_t kBytes = kPanel * int64_t{sizeof(Element)};
+      HWY_UNROLL(2) for (int64_t at = FirstLine(u, kBytes); at < kBytes; at += kLine) {
         __builtin_prefetch(bytes + kNarrowNear + at, /*rw=*/0, /*locality=*/3);
         __builtin_prefetch(bytes + kNarrowFar + at, /*rw=*/0, /*locality=*/2);
       }
     } else if constexpr (kKind == Panel::kPackedAhead) {
       const char* const bytes = reinterpret_cast<const char*>(row) + kFarBytes;
-      HWY_UNROLL(4) for (int64_t at = 0; at < kRowBytes; at += kLine) {
+      HWY_UNROLL(4) for (int64_t at = FirstLine(u, kRowBytes); at < kRowBytes; at += kLine) {
         __builtin_prefetch(bytes + at, /*rw=*/0, /*locality=*/3);
       }
     } else if constexpr (kKind != Panel::kPackedLone || kRows > kStreamedRows) {
       constexpr int64_t kBytes = int64_t{kVecs} * kLanes * int64_t{sizeof(float)};
       const char* const near = reinterpret_cast<const char*>(row + kNearRows * ldb);
-      HWY_UNROLL(4) for (int64_t at = 0; at < kBytes; at += kLine) {
+      HWY_UNROLL(4) for (int64_t at = FirstLine(u, kBytes); at < kBytes; at += kLine) {
         __builtin_prefetch(near + at, /*rw=*/0, /*locality=*/3);
         if constexpr (kKind != Panel::kInPlace) {
           __builtin_prefetch(ahead.next + at, /*rw=*/0, /*locality=*/2);
@@ -148,19 +150,27 @@ HWY_NOINLINE void Tile(const float* HWY_RESTRICT a, int64_t lda, const void* pan
 
 using TileFunction = void (*)(const float*, int64_t, const void*, int64_t, int64_t, Ahead,
                               const TileOut&);
+template <Panel kKind, int kVecs, int... kRowsLessOne>
+constexpr std::array<TileFunction, sizeof...(kRowsLessOne)> TilesOfRows(
+    std::integer_sequence<int, kRowsLessOne...>) {
+  return {Tile<kRowsLessOne + 1, kKind, kVecs>...};
+}
 template <Panel kKind, int kVecs>
-constexpr TileFunction kTilesOf[] = {
-    Tile<1, kKind, kVecs>, Tile<2, kKind, kVecs>, Tile<3, kKind, kVecs>,
-    Tile<4, kKind, kVecs>, Tile<5, kKind, kVecs>, Tile<6, kKind, kVecs>,
-#if HWY_TARGET == HWY_AVX3
-    Tile<7, kKind, kVecs>, Tile<8, kKind, kVecs>,
-#endif
-};
+constexpr auto kTileFunctions =
+    TilesOfRows<kKind, kVecs>(std::make_integer_sequence<int, TileRows(kVecs)>());
 
-// By rows - 1, for a panel with `columns` live columns that `tiles` tiles read.
-const TileFunction* TilesFor(bool in_place, GemmBlocking::Near near, int64_t tiles,
-                             int64_t columns) {
+// The tiles of a panel.
+struct Tiles {
+  const TileFunction* functions;  // by rows - 1
+  int64_t rows;                   // of the tallest
+};
+template <Panel kKind, int kVecs>
+constexpr Tiles kTilesOf = {kTileFunctions<kKind, kVecs>.data(), TileRows(kVecs)};
+
+// Those of `rows` rows and a panel with `columns` live columns.
+Tiles TilesFor(bool in_place, GemmBlocking::Near near, int64_t rows, int64_t columns) {
   using Near = GemmBlocking::Near;
+  const int64_t tiles = TilesOf(rows);
   if (in_place) return kTilesOf<Panel::kInPlace, kVectors>;
   if (columns > (kVectors - 1) * kLanes) {
     const bool few = near == Near::kByRows ? tiles < kFewTiles : near == Near::kYes;
@@ -176,16 +186,16 @@ const TileFunction* TilesFor(bool in_place, GemmBlocking::Near near, int64_t til
 // The longest stretch of k for so many tiles of rows.
 HWY_INLINE int64_t DepthFor(const GemmArgs& args, int64_t tiles) {
   if (args.blocking.depth > 0) return args.blocking.depth;
-  return tiles == 1 ? std::max<int64_t>(args.k, 1) : StretchRows(tiles);
+  return EvenStretch(args.k, tiles == 1 ? std::max<int64_t>(args.k, 1) : StretchRows(tiles));
 }
 
-// Rows [begin, end) (at most kMaxSplitRows where k is cut) of one panel by `functions`,
+// Rows [begin, end) (at most kMaxSplitRows where k is cut) of one panel by `tiles`,
 // `depth_block` rows of the panel at a time; `scales`: of all columns of C, or null;
 // `rows_of_b(depth, depth_end)` says where those are, `ldb` elements apart, and `ahead_of(depth,
 // depth_end)` what is asked for meanwhile.
 template <class RowsOfB, class AheadOf>
 HWY_INLINE void TilesOfPanel(const GemmArgs& args, const float* scales, int64_t panel,
-                             int64_t begin, int64_t end, const TileFunction* functions, int64_t ldb,
+                             int64_t begin, int64_t end, const Tiles& tiles, int64_t ldb,
                              int64_t depth_block, const RowsOfB& rows_of_b,
                              const AheadOf& ahead_of) {
   HWY_ALIGN float partial[kMaxSplitRows * kPanel];
@@ -201,13 +211,13 @@ HWY_INLINE void TilesOfPanel(const GemmArgs& args, const float* scales, int64_t 
     const void* b = rows_of_b(depth, depth_end);
     Ahead ahead = ahead_of(depth, depth_end);
     for (int64_t row = begin, rows; row < end; row += rows) {
-      rows = NextTileRows(end - row);
+      rows = NextTileRows(end - row, tiles.rows);
       TileOut out = TileOutOf(args, scales, row, panel * kPanel, kPanel);
       out.partial = split ? partial + (row - begin) * kPanel : nullptr;
       out.first = depth == 0;
       out.last = depth_end == args.k;
-      functions[rows - 1](args.a + row * args.lda + depth, args.lda, b, ldb, depth_end - depth,
-                          ahead, out);
+      tiles.functions[rows - 1](args.a + row * args.lda + depth, args.lda, b, ldb,
+                                depth_end - depth, ahead, out);
       ahead.next += ahead.step * (depth_end - depth);
     }
     depth = depth_end;
@@ -218,14 +228,15 @@ HWY_INLINE void TilesOfPanel(const GemmArgs& args, const float* scales, int64_t 
 // after it, k * kPanel floats side by side.
 void PanelRows(const GemmArgs& args, const float* b, int64_t ldb, const float* next, int64_t panel,
                int64_t begin, int64_t end) {
-  const int64_t tiles = TilesOf(end - begin);
   const int64_t columns = std::min(kPanel, args.n - panel * kPanel);
   const GemmBlocking& blocking = args.blocking;
+  const Tiles functions = TilesFor(ldb != kPanel, blocking.near, end - begin, columns);
+  const int64_t tiles = TilesOf(end - begin, functions.rows);
   // Each tile asks for its share.
   const int64_t step = kRowBytes / tiles;
   TilesOfPanel(
-      args, nullptr, panel, begin, end, TilesFor(ldb != kPanel, blocking.near, tiles, columns), ldb,
-      DepthFor(args, tiles), [&](int64_t depth, int64_t) { return b + depth * ldb; },
+      args, nullptr, panel, begin, end, functions, ldb, DepthFor(args, tiles),
+      [&](int64_t depth, int64_t) { return b + depth * ldb; },
       [&](int64_t depth, int64_t depth_end) -> Ahead {
         const char* const rows = reinterpret_cast<const char*>(b);
         const char* const rows_of_next = reinterpret_cast<const char*>(next);

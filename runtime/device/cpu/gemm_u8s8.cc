@@ -51,7 +51,7 @@ HWY_NOINLINE void ByteTile(const uint8_t* HWY_RESTRICT a, int64_t lda,
   const auto step = [&](int u, const auto& word_of_row) HWY_ATTR {
     const uint8_t* HWY_RESTRICT row = b + u * kRowBytesOfB;
     if constexpr (kFew) {
-      HWY_UNROLL(4) for (int64_t at = 0; at < kRowBytesOfB; at += 64) {
+      HWY_UNROLL(4) for (int64_t at = FirstLine(u, kRowBytesOfB); at < kRowBytesOfB; at += kLine) {
         __builtin_prefetch(row + kNearBytes + at, /*rw=*/0, /*locality=*/3);
         __builtin_prefetch(row + kFarAheadBytes + at, /*rw=*/0, /*locality=*/2);
       }

@@ -177,9 +177,37 @@ void Rows(PlaceOf of, const float* x, int64_t size, int64_t row_begin, int64_t r
   });
 }
 
+template <bool largest>
+int64_t FirstBeyondBound(const float* HWY_RESTRICT x, int64_t begin, int64_t end, float bound) {
+  const F32 d;
+  const VF bounds = hn::Set(d, bound);
+  // What is certainly not beyond: false of NaN.
+  const auto within = [&](VF v) HWY_ATTR {
+    return largest ? hn::Le(v, bounds) : hn::Ge(v, bounds);
+  };
+  constexpr int kVectors = 4;
+  int64_t i = begin;
+  for (; i + kVectors * kLanes <= end; i += kVectors * kLanes) {
+    auto all = within(hn::LoadU(d, x + i));
+    HWY_UNROLL(4) for (int v = 1; v < kVectors; ++v) {
+      all = hn::And(all, within(hn::LoadU(d, x + i + v * kLanes)));
+    }
+    if (!hn::AllTrue(d, all)) break;
+  }
+  for (; i < end; ++i) {
+    if (!(largest ? x[i] <= bound : x[i] >= bound)) return i;
+  }
+  return end;
+}
+
+int64_t FirstBeyond(bool largest, const float* x, int64_t begin, int64_t end, float bound) {
+  return largest ? FirstBeyondBound<true>(x, begin, end, bound)
+                 : FirstBeyondBound<false>(x, begin, end, bound);
+}
+
 }  // namespace
 
-constexpr PlaceKernels kPlaceKernels = {Columns, Rows};
+constexpr PlaceKernels kPlaceKernels = {Columns, Rows, FirstBeyond};
 
 }  // namespace reprise::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();

@@ -1,4 +1,4 @@
-// Where the largest or the smallest of some floats is, as ArgMax and ArgMin ask.
+// Where the largest or the smallest of some floats is, as ArgMax, ArgMin and TopK ask.
 //
 // Threads: pure.
 #pragma once
@@ -24,6 +24,10 @@ struct PlaceKernels {
   // places[r] = the place in row r, for rows of 1 <= `size` < 2^31 elements that lie side by side.
   void (*rows)(PlaceOf of, const float* x, int64_t size, int64_t row_begin, int64_t row_end,
                int64_t* places);
+
+  // Where in x[begin, end) the first element is that is larger (not `largest`: smaller) than
+  // `bound`, or may not be compared with it because one of the two is NaN; `end`: nowhere.
+  int64_t (*first_beyond)(bool largest, const float* x, int64_t begin, int64_t end, float bound);
 };
 
 // The kernels of the highest tier that is not above `isa`.

@@ -262,7 +262,7 @@ std::vector<Candidate> PlanForest(const CpuTarget& target, const NodeView& node)
 std::vector<Candidate> PlanClassScores(const CpuTarget& target, const NodeView& node);
 std::vector<Candidate> PlanSvmScores(const CpuTarget& target, const NodeView& node);
 std::vector<Candidate> PlanCategoryIndex(const CpuTarget& target, const NodeView& node);
-std::vector<Candidate> PlanSquaredDistances(const CpuTarget& target, const NodeView& node);
+std::vector<Candidate> PlanDistances(const CpuTarget& target, const NodeView& node);
 
 // plan_resize.cc
 std::vector<Candidate> PlanResize(const CpuTarget& target, const NodeView& node);

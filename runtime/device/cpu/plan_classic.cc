@@ -6,6 +6,7 @@
 #include "runtime/device/cpu/plan.h"
 #include "runtime/ops/categories.h"
 #include "runtime/ops/class_scores.h"
+#include "runtime/ops/distances.h"
 #include "runtime/ops/svm_scores.h"
 
 namespace reprise::cpu {
@@ -63,7 +64,7 @@ void RunSvmScores(const LaunchArgs& launch) {
 }
 
 struct DistanceParams {
-  const DistanceKernels* kernels = nullptr;
+  void (*kernel)(const DistanceArgs& args) = nullptr;
   int64_t rows = 0, size = 0, columns = 0;
   int64_t batch_rows = 0;
 };
@@ -88,7 +89,7 @@ void RunDistances(const LaunchArgs& launch) {
                              .first_column = by_rows ? 0 : range.begin,
                              .end_column = by_rows ? p.columns : range.end,
                              .sums = sums};
-  p.kernels->squared(args);
+  p.kernel(args);
 }
 
 template <typename T>
@@ -196,15 +197,17 @@ std::vector<Candidate> PlanSvmScores(const CpuTarget& target, const NodeView& no
   return {std::move(candidate)};
 }
 
-std::vector<Candidate> PlanSquaredDistances(const CpuTarget& target, const NodeView& node) {
+std::vector<Candidate> PlanDistances(const CpuTarget& target, const NodeView& node) {
   DistanceParams params;
-  params.kernels = &DistanceKernelsFor(target.isa);
+  const DistanceKernels& kernels = DistanceKernelsFor(target.isa);
+  const bool squared = ops::PowerOfDistances(node.attributes()) == 2;
+  params.kernel = squared ? kernels.squared : kernels.absolute;
   params.rows = node.shape(0)[0];
   params.size = node.shape(0)[1];
   params.columns = node.shape(1)[1];
   params.batch_rows = node.batch_rows();
   Candidate candidate = MakeCandidate(
-      target, node, "squared_distances", RunDistances, params,
+      target, node, "distances", RunDistances, params,
       3.0 * static_cast<double>(params.rows * params.size) * static_cast<double>(params.columns));
   candidate.option.takes_live_rows = params.batch_rows > 0;
   return {std::move(candidate)};

@@ -240,8 +240,10 @@ std::vector<Candidate> PlanConv(const CpuTarget& target, const NodeView& node) {
 
 absl::StatusOr<Tensor> RunPackMaps(const CpuTarget& target, const Attributes& attributes,
                                    const Tensor& weights, WeightMemory& memory) {
-  const ConvProductKernels& kernels = ConvProductKernelsFor(target.isa);
   const int64_t groups = attributes.Int("groups", 0), tile = attributes.Int("tile", 0);
+  const ConvProductKernels& panels = ConvProductKernelsFor(target.isa);
+  const ConvProductKernels& kernels =
+      tile == panels.tile_maps ? panels : ConvTapKernelsFor(target.isa);
   const int64_t taps = attributes.Int("taps", 1);
   const Shape& shape = weights.shape();
   if (weights.dtype() != DType::kFloat32 || shape.empty() || groups < 1 || shape[0] % groups != 0 ||

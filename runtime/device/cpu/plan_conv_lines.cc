@@ -196,7 +196,7 @@ std::vector<Candidate> PlanConvLines(const CpuTarget& target, const NodeView& no
   const int64_t run = l.Run(l.block.rows, l.block.columns);
   if (p.copy_floats > kMostCopyFloats || run > 2 * l.block.rows * l.block.columns) return {};
   p.line_kernels = &ConvLineKernelsFor(target.isa);
-  p.kernels = &ConvProductKernelsFor(target.isa);
+  p.kernels = &ConvTapKernelsFor(target.isa);
   p.finish = ConvFinishFor(target.isa);
   p.activation = activation;
   p.batch_rows = WholeBatchRows(node, p.batch);

@@ -417,7 +417,7 @@ absl::StatusOr<Tensor> RunPackInt8(const CpuTarget& target, const Attributes& at
     return absl::InternalError(absl::StrCat(kPackInt8Op, " of ", DTypeName(values.dtype()), " ",
                                             ShapeToString(values.shape()), " into panels of ",
                                             attributes.Int("panel", 0), " columns on a device of ",
-                                            target.gemm.panel_columns));
+                                            kernels == nullptr ? 0 : kernels->panel_columns));
   }
   const int64_t k = values.shape()[transposed ? 1 : 0];
   const int64_t n = values.shape()[transposed ? 0 : 1];

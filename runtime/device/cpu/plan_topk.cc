@@ -1,9 +1,12 @@
-// TopK of floats: one comparison of integers orders value and place together.
+// TopK of floats: one comparison of integers orders value and place together. Where few of a row's
+// many elements are asked for, most are passed over, vectors at a time: those that are not beyond
+// the last of the best so far.
 #include <algorithm>
 #include <bit>
 #include <cstdint>
 #include <limits>
 
+#include "runtime/device/cpu/places.h"
 #include "runtime/device/cpu/plan.h"
 
 namespace reprise::cpu {
@@ -11,12 +14,16 @@ namespace {
 
 // x seen as [outer, size, inner].
 struct TopKParams {
+  const PlaceKernels* kernels = nullptr;
   int64_t outer = 0, size = 0, inner = 0, k = 0;
   bool largest = true;
   int values = -1, places = -1, workspace = 0;  // operands; -1: nobody wants it
-  int64_t scratch_words = 0;
+  int64_t scratch_words = 0;  // that many elements are ordered at a time
   int scratch_parts = 0;
 };
+
+// Elements that wait to be ordered beside the best k.
+constexpr int64_t kWaiting = 64;
 
 // Ascending as numbers are: zeros of both signs are one, NaNs are one and above all others.
 uint32_t OrderOf(float x) {
@@ -24,6 +31,34 @@ uint32_t OrderOf(float x) {
   const auto bits = std::bit_cast<uint32_t>(x == 0 ? 0.0f : x);
   constexpr uint32_t kSign = uint32_t{1} << 31;
   return (bits & kSign) != 0 ? ~bits : bits | kSign;
+}
+
+// Orders by value, of equal ones by place, which is in the lower half.
+uint64_t KeyOf(bool largest, float x, int64_t place) {
+  const uint32_t value = OrderOf(x);
+  return uint64_t{largest ? ~value : value} << 32 | static_cast<uint64_t>(place);
+}
+int64_t PlaceOfKey(uint64_t key) {
+  return static_cast<int64_t>(key & std::numeric_limits<uint32_t>::max());
+}
+
+// The keys of the best k of a row whose elements are `inner` apart, at `keys`, in any order.
+void FindBest(const TopKParams& p, const float* row, uint64_t* keys) {
+  int64_t count = p.scratch_words;
+  for (int64_t j = 0; j < count; ++j) keys[j] = KeyOf(p.largest, row[j * p.inner], j);
+  for (int64_t next = count;;) {
+    if (p.k < count) std::nth_element(keys, keys + p.k - 1, keys + count);
+    if (next == p.size) return;
+    // Of equals the first is better: what follows has to have a smaller value in its key.
+    const uint64_t last = keys[p.k - 1];
+    const float bound = row[PlaceOfKey(last)];
+    for (count = p.k; count < p.scratch_words; ++next) {
+      next = p.kernels->first_beyond(p.largest, row, next, p.size, bound);
+      if (next == p.size) break;
+      const uint64_t key = KeyOf(p.largest, row[next], next);
+      if (key < last) keys[count++] = key;
+    }
+  }
 }
 
 void RunTopK(const LaunchArgs& launch) {
@@ -41,15 +76,10 @@ void RunTopK(const LaunchArgs& launch) {
   for (int64_t row = range.begin; row < range.end; ++row) {
     const int64_t o = row / p.inner, i = row % p.inner;
     const float* from = x + o * p.size * p.inner + i;
-    // The places below: of equal values the first comes first.
-    for (int64_t j = 0; j < p.size; ++j) {
-      const uint32_t value = OrderOf(from[j * p.inner]);
-      order[j] = uint64_t{p.largest ? ~value : value} << 32 | static_cast<uint64_t>(j);
-    }
-    if (p.k < p.size) std::nth_element(order, order + p.k, order + p.size);
+    FindBest(p, from, order);
     std::sort(order, order + p.k);
     for (int64_t j = 0; j < p.k; ++j) {
-      const auto place = static_cast<int64_t>(order[j] & std::numeric_limits<uint32_t>::max());
+      const int64_t place = PlaceOfKey(order[j]);
       const int64_t to = (o * p.k + j) * p.inner + i;
       if (values != nullptr) values[to] = from[place * p.inner];
       if (places != nullptr) places[to] = place;
@@ -70,6 +100,7 @@ std::vector<Candidate> PlanTopK(const CpuTarget& target, const NodeView& node) {
   p.inner = NumElements(shape.subspan(*axis + 1));
   p.largest = node.attributes().Int("largest", 1) != 0;
   if (p.size > std::numeric_limits<int32_t>::max() || p.outer * p.inner == 0) return {};
+  p.kernels = &PlaceKernelsFor(target.isa);
   const Node& of = node.node();
   int operand = static_cast<int>(node.num_inputs());
   for (size_t i = 0; i < of.outputs.size(); ++i) {
@@ -79,8 +110,9 @@ std::vector<Candidate> PlanTopK(const CpuTarget& target, const NodeView& node) {
     }
     ++operand;
   }
+  if (p.k == 0) return {};
   p.workspace = operand;
-  p.scratch_words = p.size;
+  p.scratch_words = p.inner > 1 ? p.size : std::min(p.size, 2 * p.k + kWaiting);
   p.scratch_parts = target.scratch_parts;
   Candidate candidate =
       MakeCandidate(target, node, "top_k", RunTopK, p, static_cast<double>(NumElements(shape)));

@@ -133,13 +133,18 @@ struct Int8Product : Product {
   std::vector<float> scales;
 };
 
-// Of kAmx the kernels of the tile unit, of the tiers with products of bytes those by digits.
+// Of kAmx the kernels of the tile unit.
 class GemmOfTier : public testing::TestWithParam<Isa> {
  protected:
   const GemmKernels& kernels() const {
-    const GemmKernels* many = TileGemmKernelsFor(GetParam());
-    if (many == nullptr) many = DigitGemmKernelsFor(GetParam());
-    return many == nullptr ? GemmKernelsFor(GetParam()) : *many;
+    const GemmKernels* tiles = TileGemmKernelsFor(GetParam());
+    return tiles == nullptr ? GemmKernelsFor(GetParam()) : *tiles;
+  }
+  // Of weights stored as int8: by digits on the tiers with products of bytes but no tile unit.
+  const GemmKernels& int8_kernels() const {
+    const GemmKernels* tiles = TileGemmKernelsFor(GetParam());
+    const GemmKernels* digits = DigitGemmKernelsFor(GetParam());
+    return tiles != nullptr || digits == nullptr ? kernels() : *digits;
   }
   AlignedBuffer PackB(const Product& p, float scale = 1) const {
     AlignedBuffer packed(sizeof(float) * static_cast<size_t>(kernels().PackedFloats(p.k, p.n)));

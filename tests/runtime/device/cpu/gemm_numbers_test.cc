@@ -28,15 +28,15 @@ TEST_P(GemmNumbersTest, InfinityNoNumberAndLargeNumbersStayInTheirRows) {
     p.a[4 * p.lda + 8] = std::numeric_limits<float>::quiet_NaN();
     p.a[5 * p.lda + 9] = kLarge;
     AlignedBuffer packed(
-        static_cast<size_t>(int8 ? kernels().PackedInt8Bytes(p.k, p.n)
+        static_cast<size_t>(int8 ? int8_kernels().PackedInt8Bytes(p.k, p.n)
                                  : kernels().PackedFloats(p.k, p.n) * sizeof(float)));
     GemmArgs args = p.Args(Activation::kNone);
     args.packed_b = packed.data();
     args.bias = nullptr;
     args.residual = nullptr;
     if (int8) {
-      kernels().pack_int8(p.Int8(), p.k, p.n, 1, packed.data());
-      kernels().part_int8(args, {0, p.m, 0, kernels().Panels(p.n)});
+      int8_kernels().pack_int8(p.Int8(), p.k, p.n, 1, packed.data());
+      int8_kernels().part_int8(args, {0, p.m, 0, int8_kernels().Panels(p.n)});
     } else {
       kernels().pack(p.Source(), p.k, p.n, 1, reinterpret_cast<float*>(packed.data()));
       kernels().part(args, {0, p.m, 0, kernels().Panels(p.n)});
@@ -83,13 +83,13 @@ TEST_P(GemmNumbersTest, SmallElementsBesideAFewLargeOnesKeepTheirDigits) {
             p.b[weight_at(place, j)] = 0;
           }
         }
-        AlignedBuffer packed(static_cast<size_t>(kernels().PackedInt8Bytes(p.k, p.n)));
-        kernels().pack_int8(p.Int8(), p.k, p.n, 1, packed.data());
+        AlignedBuffer packed(static_cast<size_t>(int8_kernels().PackedInt8Bytes(p.k, p.n)));
+        int8_kernels().pack_int8(p.Int8(), p.k, p.n, 1, packed.data());
         GemmArgs args = p.Args(Activation::kNone);
         args.packed_b = packed.data();
         args.bias = nullptr;
         args.residual = nullptr;
-        kernels().part_int8(args, {0, p.m, 0, kernels().Panels(p.n)});
+        int8_kernels().part_int8(args, {0, p.m, 0, int8_kernels().Panels(p.n)});
         for (int64_t i = 0; i < p.m; ++i) {
           for (int64_t j = 0; j < p.n; ++j) {
             double sum = 0, magnitudes = 0;
@@ -115,13 +115,13 @@ TEST_P(GemmNumbersTest, RowsOfAnyMagnitudeHaveTheirDigits) {
   for (int64_t i = 0; i < p.m; ++i) {
     for (int64_t r = 0; r < p.k; ++r) p.a[i * p.lda + r] *= scales[i];
   }
-  AlignedBuffer packed(static_cast<size_t>(kernels().PackedInt8Bytes(p.k, p.n)));
-  kernels().pack_int8(p.Int8(), p.k, p.n, 1, packed.data());
+  AlignedBuffer packed(static_cast<size_t>(int8_kernels().PackedInt8Bytes(p.k, p.n)));
+  int8_kernels().pack_int8(p.Int8(), p.k, p.n, 1, packed.data());
   GemmArgs args = p.Args(Activation::kNone);
   args.packed_b = packed.data();
   args.bias = nullptr;
   args.residual = nullptr;
-  kernels().part_int8(args, {0, p.m, 0, kernels().Panels(p.n)});
+  int8_kernels().part_int8(args, {0, p.m, 0, int8_kernels().Panels(p.n)});
   for (int64_t i = 0; i < p.m; ++i) {
     for (int64_t j = 0; j < p.n; ++j) {
       double sum = 0, magnitudes = 0;

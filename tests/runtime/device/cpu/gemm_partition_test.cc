@@ -53,13 +53,14 @@ TEST_P(GemmPartitionTest, RowsDoNotDependOnTheirMates) {
 TEST_P(GemmPartitionTest, PartsAreBalanced) {
   for (const Case& c : {Case{512, 384, 384}, Case{8, 384, 1536}, Case{128, 1536, 384}}) {
     for (const bool int8 : {false, true}) {
+      const GemmKernels& of = int8 ? int8_kernels() : kernels();
       for (int parts : {1, 2, 4, 8}) {
         int64_t largest = 0;
         for (int part = 0; part < parts; ++part) {
-          const GemmPart g = kernels().Partition(c.m, c.n, int8, parts, part);
+          const GemmPart g = of.Partition(c.m, c.n, int8, parts, part);
           largest = std::max(largest, (g.row_end - g.row_begin) * (g.panel_end - g.panel_begin));
         }
-        EXPECT_LE(largest * parts, c.m * kernels().Panels(c.n) * 5 / 3)
+        EXPECT_LE(largest * parts, c.m * of.Panels(c.n) * 5 / 3)
             << "m " << c.m << " n " << c.n << " parts " << parts << (int8 ? ", int8" : "");
       }
     }
@@ -69,20 +70,20 @@ TEST_P(GemmPartitionTest, PartsAreBalanced) {
 TEST_P(GemmPartitionTest, Int8RowsDoNotDependOnTheirMatesNorOnThePartition) {
   const Case c = {37, 300, 200};
   Int8Product whole(c, 5, false);
-  AlignedBuffer packed(static_cast<size_t>(kernels().PackedInt8Bytes(c.k, c.n)));
-  kernels().pack_int8(whole.Int8(), c.k, c.n, 0.5f, packed.data());
+  AlignedBuffer packed(static_cast<size_t>(int8_kernels().PackedInt8Bytes(c.k, c.n)));
+  int8_kernels().pack_int8(whole.Int8(), c.k, c.n, 0.5f, packed.data());
   GemmArgs args = whole.Args(Activation::kGelu);
   args.packed_b = packed.data();
-  kernels().part_int8(args, {0, c.m, 0, kernels().Panels(c.n)});
+  int8_kernels().part_int8(args, {0, c.m, 0, int8_kernels().Panels(c.n)});
   Int8Product divided(c, 5, false);
   GemmArgs part_args = divided.Args(Activation::kGelu);
   part_args.packed_b = packed.data();
   for (int part = 0; part < 3; ++part) {
-    kernels().part_int8(part_args, kernels().Partition(c.m, c.n, true, 3, part));
+    int8_kernels().part_int8(part_args, int8_kernels().Partition(c.m, c.n, true, 3, part));
   }
   ASSERT_THAT(divided.result(), testing::ElementsAreArray(whole.result()));
   for (int64_t row = 0; row < c.m; ++row) {
-    kernels().part_int8(part_args, {row, row + 1, 0, kernels().Panels(c.n)});
+    int8_kernels().part_int8(part_args, {row, row + 1, 0, int8_kernels().Panels(c.n)});
   }
   ASSERT_THAT(divided.result(), testing::ElementsAreArray(whole.result()));
   // Nor on the walk.
@@ -93,7 +94,7 @@ TEST_P(GemmPartitionTest, Int8RowsDoNotDependOnTheirMatesNorOnThePartition) {
     GemmArgs walk_args = walked.Args(Activation::kGelu);
     walk_args.packed_b = packed.data();
     walk_args.blocking = blocking;
-    kernels().part_int8(walk_args, {0, c.m, 0, kernels().Panels(c.n)});
+    int8_kernels().part_int8(walk_args, {0, c.m, 0, int8_kernels().Panels(c.n)});
     ASSERT_THAT(walked.result(), testing::ElementsAreArray(whole.result()));
   }
 }

@@ -1,0 +1,147 @@
+// Scans that find distances from the rows of a table, as exporters of classic models write them,
+// and what is nearly one.
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "gtest/gtest.h"
+#include "runtime/graph/text.h"
+#include "runtime/passes/passes.h"
+#include "tests/runtime/passes/pass_test_util.h"
+
+namespace reprise {
+namespace {
+
+// A Scan as the importer takes it apart; `sums` makes %sum of %difference.
+std::string Scan(absl::string_view sums) {
+  return absl::StrCat(R"(graph {
+    input %x: f32[n, 3]
+    input %table: f32[5, 3]
+    const %first: i64[] = {0}
+    const %one: i64[1] = {1}
+    const %two: f32[] = {2}
+    const %square: f32[] = {2}
+    %shape: ? = Shape(%table)
+    %count: ? = Gather(%shape, %first)
+    %i: ?, %go: ? = reprise.LoopStep() {loop = [0]}
+    %row: ? = Gather(%table, %i)
+    %difference: ? = Sub(%x, %row)
+    )",
+                      sums, R"(
+    %all: ? = Loop(%count, _, %go, %sum) {carried = [0], loop = [0], axes = [0], directions = [0]}
+    output %all
+  })");
+}
+
+Graph Rewritten(const std::string& text, bool expected = true) {
+  absl::StatusOr<Graph> graph = Parse(text);
+  EXPECT_TRUE(graph.ok()) << graph.status() << text;
+  const absl::StatusOr<bool> changed = LoopDistances()->Run(*graph);
+  EXPECT_TRUE(changed.ok()) << changed.status();
+  EXPECT_EQ(*changed, expected) << text;
+  EXPECT_TRUE(graph->Compact());
+  return *std::move(graph);
+}
+
+constexpr char kSquares[] = "%sum: ? = ReduceSumSquare(%difference, %one) {keepdims = 0}";
+
+TEST(LoopDistancesTest, EverySpellingIsFound) {
+  struct Spelling {
+    const char* sums;
+    const char* ops;
+    int64_t power;
+  };
+  constexpr char kPlain[] = "Transpose reprise.Distances Transpose";
+  constexpr char kRooted[] = "Transpose reprise.Distances Sqrt Transpose";
+  const Spelling kSpellings[] = {
+      {kSquares, kPlain, 2},
+      {"%sums: ? = ReduceSumSquare(%difference, %one) {keepdims = 0}\n%sum: ? = Identity(%sums)",
+       kPlain, 2},
+      {"%squares: ? = Mul(%difference, %difference)\n%sum: ? = ReduceSum(%squares, %one) {keepdims "
+       "= 0}",
+       kPlain, 2},
+      {"%squares: ? = Pow(%difference, %two)\n%sum: ? = ReduceSum(%squares, %one) {keepdims = 0}",
+       kPlain, 2},
+      {"%d: ? = Abs(%difference)\n%squares: ? = Pow(%d, %two)\n%sum: ? = ReduceSum(%squares, %one) "
+       "{keepdims = 0}",
+       kPlain, 2},
+      {"%d: ? = Abs(%difference)\n%sum: ? = ReduceSum(%d, %one) {keepdims = 0}", kPlain, 1},
+      {"%sum: ? = ReduceL1(%difference, %one) {keepdims = 0}", kPlain, 1},
+      {"%sum: ? = ReduceL2(%difference, %one) {keepdims = 0}", kRooted, 2},
+      {"%sums: ? = ReduceSumSquare(%difference, %one) {keepdims = 0}\n%sum: ? = Sqrt(%sums)",
+       kRooted, 2},
+  };
+  for (const Spelling& spelling : kSpellings) {
+    SCOPED_TRACE(spelling.sums);
+    const Graph graph = Rewritten(Scan(spelling.sums));
+    EXPECT_EQ(OpsOf(graph), spelling.ops);
+    for (const NodeId id : graph.NodeIds()) {
+      if (graph.node(id).op != "reprise.Distances") continue;
+      EXPECT_EQ(graph.node(id).attributes.Int("power", 0), spelling.power);
+    }
+  }
+}
+
+TEST(LoopDistancesTest, EitherSideColumnsAndStackedColumnsAreFound) {
+  EXPECT_EQ(OpsOf(Rewritten(absl::StrReplaceAll(Scan(kSquares),
+                                                {{"Sub(%x, %row)", "Sub(%row, %x)"}}))),
+            "Transpose reprise.Distances Transpose");
+  EXPECT_EQ(OpsOf(Rewritten(absl::StrReplaceAll(
+                Scan(kSquares), {{"%table: f32[5, 3]", "%table: f32[3, 5]"},
+                                 {"const %first: i64[] = {0}", "const %first: i64[] = {1}"},
+                                 {"Gather(%table, %i)", "Gather(%table, %i) {axis = 1}"}}))),
+            "reprise.Distances Transpose");
+  EXPECT_EQ(OpsOf(Rewritten(absl::StrReplaceAll(Scan(kSquares), {{"axes = [0]", "axes = [1]"}}))),
+            "Transpose reprise.Distances");
+  // The count as a number, and rows that are computed.
+  EXPECT_EQ(OpsOf(Rewritten(absl::StrReplaceAll(
+                Scan(kSquares), {{"const %first: i64[] = {0}", "const %count: i64[] = {5}"},
+                                 {"%shape: ? = Shape(%table)", "%scaled: ? = Mul(%x, %two)"},
+                                 {"%count: ? = Gather(%shape, %first)", ""},
+                                 {"Sub(%x, %row)", "Sub(%scaled, %row)"}}))),
+            "Mul Transpose reprise.Distances Transpose");
+}
+
+TEST(LoopDistancesTest, WhatIsNearlyOneStays) {
+  const std::string scan = Scan(kSquares);
+  const std::pair<const char*, const char*> kChanges[] = {
+      // Another axis, dims that are kept, another function of the difference.
+      {"const %one: i64[1] = {1}", "const %one: i64[1] = {0}"},
+      {"{keepdims = 0}", "{keepdims = 1}"},
+      {"ReduceSumSquare(%difference", "ReduceMax(%difference"},
+      {"Sub(%x, %row)", "Add(%x, %row)"},
+      // The last iteration first; not all rows; not in order.
+      {"directions = [0]", "directions = [1]"},
+      {"%count: ? = Gather(%shape, %first)", "%count: ? = Identity(%two)"},
+      {"Gather(%table, %i)", "Gather(%table, %first)"},
+      // A condition that may end it.
+      {"Loop(%count, _, %go, %sum)", "Loop(%count, _, %stop, %sum)"},
+      // Rows that broadcast, that are no matrix, that have another dtype.
+      {"%x: f32[n, 3]", "%x: f32[n, 1]"},
+      {"%x: f32[n, 3]", "%x: f32[n, k]"},
+      {"%x: f32[n, 3]", "%x: f32[n, 4, 3]"},
+      {"%x: f32[n, 3]", "%x: f32[3]"},
+      {"%x: f32[n, 3]\n    input %table: f32[5, 3]", "%x: f64[n, 3]\n    input %table: f64[5, 3]"},
+  };
+  for (const auto& [from, to] : kChanges) {
+    SCOPED_TRACE(to);
+    std::string text = absl::StrReplaceAll(scan, {{from, to}});
+    EXPECT_NE(text, scan);
+    text = absl::StrReplaceAll(text, {{"input %x", "input %stop: bool[]\n    input %x"}});
+    Rewritten(text, false);
+  }
+}
+
+// The rows hang on what iterations hand on.
+TEST(LoopDistancesTest, WhatIterationsChangeStays) {
+  Rewritten(absl::StrReplaceAll(
+                Scan(kSquares),
+                {{"%go: ? = reprise.LoopStep()", "%go: ?, %x0: ? = reprise.LoopStep()"},
+                 {"Sub(%x, %row)", "Sub(%x0, %row)"},
+                 {"%all: ? = Loop(%count, _, %go, %sum) {carried = [0]",
+                  "_, %all: ? = Loop(%count, _, %x, %go, %difference, %sum) {carried = [1]"}}),
+            false);
+}
+
+}  // namespace
+}  // namespace reprise
