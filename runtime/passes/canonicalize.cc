@@ -51,11 +51,12 @@ class CanonicalizePass : public Pass {
                                    CountedRowsRule,    WholePiecesRule,
                                    ExpandRule,         ReduceRule,
                                    SoftmaxRule,        GemmRule,
-                                   FlattenedRowsRule,  EinsumRule,
-                                   SplitFeaturesRule,  ContribRule,
-                                   NamedAttentionRule, EmbeddingNormRule,
-                                   QuantizeRule,       OuterProductRule,
-                                   RepeatedRowsRule,   TransposedBroadcastRule}) {
+                                   FusedMatMulRule,    FlattenedRowsRule,
+                                   EinsumRule,         SplitFeaturesRule,
+                                   ContribRule,        NamedAttentionRule,
+                                   EmbeddingNormRule,  QuantizeRule,
+                                   OuterProductRule,   RepeatedRowsRule,
+                                   TransposedBroadcastRule}) {
       ASSIGN_OR_RETURN(const ValueId replacement, rule(graph, id));
       if (replacement == kNone) continue;
       if (replacement != output) {

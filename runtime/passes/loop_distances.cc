@@ -51,14 +51,6 @@ std::optional<Sizes> SizesOf(const Graph& graph, ValueId id) {
   return SizesOf(graph, id, nodes_left);
 }
 
-ValueId Origin(const Graph& graph, ValueId value) {
-  for (const Node* node = graph.ProducerIf(value, "Identity"); node != nullptr;
-       node = graph.ProducerIf(value, "Identity")) {
-    value = node->inputs[0];
-  }
-  return value;
-}
-
 // What every iteration results in: how far the rows of `x` are from row (or column) `iteration` of
 // `table`.
 struct Distance {
@@ -83,7 +75,7 @@ class LoopMatch {
     if (step_ == nullptr || loop_.inputs[LoopParts::kTripCount] == kNone) return false;
     const ValueId begins = loop_.inputs[LoopParts::kCondition];
     if (begins != kNone && !IsTrue(begins)) return false;
-    const ValueId goes_on = Origin(graph_, loop_.inputs[parts_.first_result]);
+    const ValueId goes_on = BeforeIdentities(graph_, loop_.inputs[parts_.first_result]);
     if (!IsTrue(goes_on) && goes_on != step_->output(LoopParts::kStepCondition)) return false;
     for (size_t i = 0; i < parts_.carried; ++i) {
       const ValueId result = loop_.output(i);
@@ -97,18 +89,18 @@ class LoopMatch {
   // Scanned result `i`, where it is that.
   std::optional<Distance> DistanceOf(size_t i) const {
     if (EntryOf("directions", i) != 0) return std::nullopt;
-    ValueId value = Origin(graph_, loop_.inputs[parts_.first_result + 1 + parts_.carried + i]);
+    ValueId value = BeforeIdentities(graph_, loop_.inputs[parts_.first_result + 1 + parts_.carried + i]);
     Distance found;
     if (const Node* root = graph_.ProducerIf(value, "Sqrt"); root != nullptr) {
       found.root = true;
-      value = Origin(graph_, root->inputs[0]);
+      value = BeforeIdentities(graph_, root->inputs[0]);
     }
     const Node* difference = DifferenceOf(value, found);
     if (difference == nullptr) return std::nullopt;
     for (const size_t side : {0, 1}) {
-      const Node* slice = graph_.ProducerIf(Origin(graph_, difference->inputs[side]), "Gather");
+      const Node* slice = graph_.ProducerIf(BeforeIdentities(graph_, difference->inputs[side]), "Gather");
       if (slice == nullptr || !IsSlice(*slice, found)) continue;
-      found.x = Origin(graph_, difference->inputs[1 - side]);
+      found.x = BeforeIdentities(graph_, difference->inputs[1 - side]);
       if (Fits(found)) return found;
     }
     return std::nullopt;
@@ -134,7 +126,7 @@ class LoopMatch {
     if (sum.attributes.Int("keepdims", 1) != 0 || sum.outputs[0] != value) return nullptr;
     const std::optional<double> axis = KnownScalar(graph_, sum.input(1));
     if (!axis.has_value() || (*axis != 1 && *axis != -1)) return nullptr;
-    ValueId terms = Origin(graph_, sum.inputs[0]);
+    ValueId terms = BeforeIdentities(graph_, sum.inputs[0]);
     if (sum.op == "ReduceSumSquare" || sum.op == "ReduceL2") {
       if (sum.op == "ReduceL2" && found.root) return nullptr;
       found.root |= sum.op == "ReduceL2";
@@ -147,7 +139,7 @@ class LoopMatch {
       } else if (const Node* pow = graph_.ProducerIf(terms, "Pow"); pow != nullptr) {
         const bool squares = IsScalar(graph_, pow->inputs[1], 2);
         if (!squares && !IsScalar(graph_, pow->inputs[1], 1)) return nullptr;
-        terms = Origin(graph_, pow->inputs[0]);
+        terms = BeforeIdentities(graph_, pow->inputs[0]);
         const Node* of = graph_.ProducerIf(terms, "Abs");
         if (of == nullptr && !squares) return nullptr;
         if (of != nullptr) terms = of->inputs[0];
@@ -161,12 +153,12 @@ class LoopMatch {
     } else {
       return nullptr;
     }
-    return graph_.ProducerIf(Origin(graph_, terms), "Sub");
+    return graph_.ProducerIf(BeforeIdentities(graph_, terms), "Sub");
   }
 
   // A row or column of a matrix, of which the loop sees all, in order.
   bool IsSlice(const Node& gather, Distance& found) const {
-    if (Origin(graph_, gather.inputs[1]) != step_->output(LoopParts::kStepIteration)) return false;
+    if (BeforeIdentities(graph_, gather.inputs[1]) != step_->output(LoopParts::kStepIteration)) return false;
     found.table = gather.inputs[0];
     const std::optional<Sizes> sizes = SizesOf(graph_, found.table);
     if (!sizes.has_value() || sizes->size() != 2) return false;

@@ -1,5 +1,6 @@
 #include "runtime/ops/loop.h"
 #include "runtime/passes/passes.h"
+#include "runtime/passes/rewrite.h"
 
 namespace reprise {
 namespace {
@@ -25,7 +26,7 @@ class LoopInvariantsPass : public Pass {
     for (size_t i = 0; step != kNone && i < parts.carried; ++i) {
       const ValueId begins = graph.node(step).output(LoopParts::kStepFirstCarried + i);
       const ValueId given = graph.node(id).inputs[LoopParts::kFirstCarried + i];
-      const ValueId ends = Origin(graph, graph.node(id).inputs[parts.first_result + 1 + i]);
+      const ValueId ends = BeforeIdentities(graph, graph.node(id).inputs[parts.first_result + 1 + i]);
       if (begins == kNone || ends != begins || given == kNone) continue;
       graph.ReplaceAllUses(begins, given);
       const ValueId result = graph.node(id).output(i);
@@ -33,14 +34,6 @@ class LoopInvariantsPass : public Pass {
       changed = true;
     }
     return changed;
-  }
-
-  static ValueId Origin(const Graph& graph, ValueId value) {
-    for (const Node* node = graph.ProducerIf(value, "Identity"); node != nullptr;
-         node = graph.ProducerIf(value, "Identity")) {
-      value = node->inputs[0];
-    }
-    return value;
   }
 };
 

@@ -18,8 +18,9 @@ absl::StatusOr<Graph> FusedAt(const Graph& symbolic, const PackOptions& options,
   ASSIGN_OR_RETURN(Graph graph, Specialize(symbolic, {.axes = {{options.batch, sizes.rows},
                                                                {options.sequence, sizes.length}}}));
   // Of the packed graph recipes are made: what they alone need is done there.
-  RETURN_IF_ERROR(
-      RunCapturePasses(graph, {.disabled = {"hoist_picks", "attend_by_head", "finalize_outputs"}, .verify = false}));
+  RETURN_IF_ERROR(RunCapturePasses(
+      graph, {.disabled = {"hoist_picks", "attend_by_head", "fuse_transpose", "finalize_outputs"},
+              .verify = false}));
   return graph;
 }
 

@@ -58,8 +58,10 @@ std::unique_ptr<Pass> FuseResidual();
 std::unique_ptr<Pass> FuseRotary();
 // Products of q and k, scale, mask, Softmax and product with v become reprise.Attention.
 std::unique_ptr<Pass> FuseAttention();
-// The q, k and v projections of one reprise.Attention become one product.
+// What queries and keys find in tables by distance joins the attention to whose scores it is added:
+// reprise.RelativeAttention.
 std::unique_ptr<Pass> FuseRelativeAttention();
+// The q, k and v projections of one reprise.Attention become one product.
 std::unique_ptr<Pass> FuseQkv();
 // Products of whose columns pieces are read become a product for each piece.
 std::unique_ptr<Pass> SplitLinear();
@@ -75,6 +77,9 @@ std::unique_ptr<Pass> HoistPicks();
 // Keys and values of a reprise.Attention that lie head by head are read where they lie. After all
 // that looks at operands of tokens; not before packing, which lays tokens end to end.
 std::unique_ptr<Pass> AttendByHead();
+// Transpose of the last two dims in front of a MatMul's right side, which is no weight, joins it:
+// com.microsoft.FusedMatMul. After all that looks for either.
+std::unique_ptr<Pass> FuseTranspose();
 // Concat and Split of more than kMostPieces become those of runs of pieces: a launch has room for
 // so many operands.
 inline constexpr size_t kMostPieces = 60;

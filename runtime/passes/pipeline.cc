@@ -58,6 +58,7 @@ constexpr Factory kCapturePasses[] = {
     Canonicalize,     // Views that fusions put in a row, masks that became constant.
     MergeCommon,      // Masks that each attention made for itself.
     EliminateDead,
+    FuseTranspose,    // After all that looks for a Transpose, or for MatMul.
     RoundProducts,    // After all that makes products or joins them; not where answers are exact.
     SplitWide,        // Of the pieces that are left.
     FinalizeOutputs,  // Last: it adds what Canonicalize would take away.

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
+#include <utility>
 
 #include "runtime/base/status_macros.h"
 #include "runtime/ops/onnx_types.h"
@@ -27,6 +29,21 @@ bool IsNear(double value, double expected) {
 bool IsScalar(const Graph& graph, ValueId value, double expected) {
   const std::optional<double> scalar = KnownScalar(graph, value);
   return scalar.has_value() && IsNear(*scalar, expected);
+}
+
+std::vector<int64_t> LastDimsSwapped(size_t rank) {
+  std::vector<int64_t> perm(rank);
+  std::iota(perm.begin(), perm.end(), 0);
+  std::swap(perm[rank - 1], perm[rank - 2]);
+  return perm;
+}
+
+ValueId BeforeIdentities(const Graph& graph, ValueId value) {
+  for (const Node* node = graph.ProducerIf(value, "Identity"); node != nullptr;
+       node = graph.ProducerIf(value, "Identity")) {
+    value = node->inputs[0];
+  }
+  return value;
 }
 
 const std::optional<Shape>& ShapeOf(const Graph& graph, ValueId value) {

@@ -39,6 +39,10 @@ NodeId OnlyUser(const Graph& graph, ValueId value);
 inline NodeId ProducerOf(const Graph& graph, ValueId value) {
   return value == kNone ? kNone : graph.value(value).producer;
 }
+// What a Transpose of `rank` dims, two or more, has as `perm` where it swaps the last two alone.
+std::vector<int64_t> LastDimsSwapped(size_t rank);
+// What Identity nodes in front of `value` take; `value` where there are none.
+ValueId BeforeIdentities(const Graph& graph, ValueId value);
 // The input of a two-input node that is not `value`; kNone when the node reads it twice.
 ValueId OtherInput(const Node& node, ValueId value);
 

@@ -49,6 +49,9 @@ absl::StatusOr<ValueId> ReduceRule(Graph& graph, NodeId node);
 absl::StatusOr<ValueId> SoftmaxRule(Graph& graph, NodeId node);
 // Gemm with a parameter on the right becomes MatMul and Add.
 absl::StatusOr<ValueId> GemmRule(Graph& graph, NodeId node);
+// com.microsoft.FusedMatMul with a weight on the right, or with its left side transposed, becomes
+// Transpose, MatMul and Mul.
+absl::StatusOr<ValueId> FusedMatMulRule(Graph& graph, NodeId node);
 // MatMul with a weight, and elementwise nodes over one value and what broadcasts along its last
 // dim, come before a Reshape that keeps the last dim: exporters flatten rows around products.
 absl::StatusOr<ValueId> FlattenedRowsRule(Graph& graph, NodeId node);

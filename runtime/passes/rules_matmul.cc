@@ -62,8 +62,8 @@ absl::StatusOr<ValueId> GemmRule(Graph& graph, NodeId id) {
   ValueId weight = node.inputs[1];
   if (node.attributes.Int("transB", 0) != 0) {
     const Shape shape = *ShapeOf(graph, weight);
-    ASSIGN_OR_RETURN(weight, AddWeight(graph, "Transpose", {{"perm", std::vector<int64_t>{1, 0}}},
-                                       {weight}, DType::kFloat32, {shape[1], shape[0]}));
+    ASSIGN_OR_RETURN(weight, AddWeight(graph, "Transpose", {{"perm", LastDimsSwapped(2)}}, {weight},
+                                       DType::kFloat32, {shape[1], shape[0]}));
   }
   ASSIGN_OR_RETURN(ValueId result,
                    AddInferred(graph, "MatMul", {node.inputs[0], weight}, {}, node.name));
@@ -75,6 +75,36 @@ absl::StatusOr<ValueId> GemmRule(Graph& graph, NodeId id) {
     ASSIGN_OR_RETURN(bias, AddReshape(graph, bias, {columns}));
   }
   return AddInferred(graph, "Add", {result, bias});
+}
+
+absl::StatusOr<ValueId> FusedMatMulRule(Graph& graph, NodeId id) {
+  const Node node = graph.node(id);
+  if (node.op != "com.microsoft.FusedMatMul" || !IsFloat32(graph, node.inputs[0]) ||
+      !IsFloat32(graph, node.inputs[1])) {
+    return kNone;
+  }
+  const auto rank = [&](size_t i) { return ShapeOf(graph, node.inputs[i])->size(); };
+  const bool weight = IsWeight(graph, node.inputs[1]) && rank(1) == 2;
+  const bool transposed_a = node.attributes.Int("transA", 0) != 0 && rank(0) >= 2;
+  if (!weight && !transposed_a) return kNone;
+  ValueId a = node.inputs[0], b = node.inputs[1];
+  if (transposed_a) {
+    ASSIGN_OR_RETURN(a, AddInferred(graph, "Transpose", {a}, {{"perm", LastDimsSwapped(rank(0))}}));
+  }
+  Attributes rest = node.attributes;
+  rest.Set("transA", int64_t{0});
+  if (!weight) return AddInferred(graph, node.op, {a, b}, std::move(rest), node.name);
+  if (node.attributes.Int("transB", 0) != 0) {
+    const Shape shape = *ShapeOf(graph, b);
+    ASSIGN_OR_RETURN(b, AddWeight(graph, "Transpose", {{"perm", LastDimsSwapped(2)}}, {b},
+                                  DType::kFloat32, {shape[1], shape[0]}));
+  }
+  ASSIGN_OR_RETURN(const ValueId product, AddInferred(graph, "MatMul", {a, b}, {}, node.name));
+  const float alpha = node.attributes.Float("alpha", 1);
+  if (alpha == 1) return product;
+  const ValueId factor = graph.AddConstant(
+      "", Tensor::FromVector(DType::kFloat32, {}, std::vector<float>{alpha}));
+  return AddInferred(graph, "Mul", {product, factor});
 }
 
 absl::StatusOr<ValueId> FlattenedRowsRule(Graph& graph, NodeId id) {

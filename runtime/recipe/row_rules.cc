@@ -40,6 +40,7 @@ RowRules::Rule RowRules::RuleOf(const Node& node) {
       // Products.
       {"Gemm", &RowRules::Linear},
       {"MatMul", &RowRules::MatMul},
+      {"com.microsoft.FusedMatMul", &RowRules::MatMul},
       {"MatMulInteger", &RowRules::MatMulInteger},
       {"reprise.Conv", &RowRules::Conv},
       {"reprise.IntegerConv", &RowRules::IntegerConv},
@@ -227,6 +228,7 @@ bool RowRules::Linear(const Node& node, const Shape& out) const {
 
 bool RowRules::MatMul(const Node& node, const Shape& out) const {
   if (!IsMarked(node, 0) || ShapeOf(node, 0).size() < 2) return false;
+  if (node.attributes.Int("transA", 0) != 0 && ShapeOf(node, 0).size() == 2) return false;
   if (ShapeOf(node, 1).size() == 2) return !IsMarked(node, 1);
   return ShapeOf(node, 0).size() >= 3 && ShapeOf(node, 0).size() == out.size() &&
          Follows(node, 1, out);

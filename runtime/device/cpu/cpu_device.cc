@@ -27,6 +27,7 @@ constexpr OpPlan kPlans[] = {
     {"reprise.Linear", cpu::PlanLinear},
     {"reprise.IntegerLinear", cpu::PlanIntegerLinear},
     {"MatMul", cpu::PlanMatMul},
+    {"com.microsoft.FusedMatMul", cpu::PlanMatMul},
     {"MatMulInteger", cpu::PlanMatMulInteger},
     {"Gemm", cpu::PlanGemm},
     {"reprise.Attention", cpu::PlanAttention},

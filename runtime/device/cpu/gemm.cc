@@ -203,9 +203,9 @@ void Unpacked(const UnpackedGemmArgs& args, const GemmPart& part) {
     const int64_t column = panel * kPanel;
     // For few rows a whole panel of a row-major B is read where it lies. For more, a panel side by
     // side pays: rows a power of two apart share few sets of the cache.
-    const bool direct = !args.b.transposed && column + kPanel <= gemm.n &&
+    const bool direct = !args.b.transposed && args.scale == 1 && column + kPanel <= gemm.n &&
                         part.row_end - part.row_begin <= kTileRows;
-    if (!direct) PackPanel(args.b, gemm.k, gemm.n, panel, 1.0f, args.scratch);
+    if (!direct) PackPanel(args.b, gemm.k, gemm.n, panel, args.scale, args.scratch);
     const float* b = direct ? args.b.data + column : args.scratch;
     const int64_t ldb = direct ? args.b.ld : kPanel;
     const int64_t row_block = RowBlock(gemm);

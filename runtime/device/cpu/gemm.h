@@ -97,6 +97,7 @@ struct HalfSource {
 struct UnpackedGemmArgs {
   GemmArgs gemm;  // packed_b is unused.
   GemmSource b;
+  float scale = 1;           // of every element of the product
   float* scratch = nullptr;  // UnpackedScratchFloats(k) floats, aligned to 64 bytes.
 };
 

@@ -185,6 +185,20 @@ HWY_INLINE void FinishSums(VF (&sums)[kRows][kVecs], const TileOut& out) {
     }
     return;
   }
+  if (relu || out.activation == Activation::kNone) {
+    HWY_UNROLL(4) for (int v = 0; v < kVecs; ++v) {
+      const int64_t live = std::min<int64_t>(out.columns - v * kLanes, kLanes);
+      if (live <= 0) return;
+      HWY_UNROLL(12) for (int r = 0; r < kRows; ++r) {
+        VF x = sums[r][v];
+        if (out.residual != nullptr) {
+          x = hn::Add(x, LoadPart(d, out.residual + r * out.ld_residual + v * kLanes, live));
+        }
+        StorePart(x, d, out.c + r * out.ldc + v * kLanes, live);
+      }
+    }
+    return;
+  }
   HWY_ALIGN float tile[kRows * kPanel];
   HWY_UNROLL(12) for (int r = 0; r < kRows; ++r) {
     HWY_UNROLL(4) for (int v = 0; v < kVecs; ++v) {

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/device/cpu/copy_bytes.h"
 #include "runtime/device/cpu/half.h"
 #include "runtime/device/cpu/indices.h"
 #include "runtime/device/cpu/plan.h"
@@ -62,6 +63,66 @@ void RunGather(const LaunchArgs& launch) {
   } else {
     GatherBlocks(launch, copy(p.block_bytes));
   }
+}
+
+// Neighbours of a table's row that lie side by side in the result, too.
+struct Run {
+  int64_t from = 0, to = 0, bytes = 0;
+};
+
+struct GatherRunsParams {
+  std::vector<Run> runs;
+  int64_t rows = 0, row_bytes = 0, out_bytes = 0;
+  int64_t batch_rows = 0;
+};
+
+void RunGatherRuns(const LaunchArgs& launch) {
+  const auto& p = *static_cast<const GatherRunsParams*>(launch.params);
+  const ItemRange range =
+      RangeOfPart(LiveOf(p.rows, p.batch_rows, *launch.frame), 1, launch.part, launch.parts);
+  const auto* from = static_cast<const uint8_t*>(launch.operands[0]) + range.begin * p.row_bytes;
+  auto* to = static_cast<uint8_t*>(launch.operands[2]) + range.begin * p.out_bytes;
+  for (int64_t row = range.begin; row < range.end; ++row, from += p.row_bytes, to += p.out_bytes) {
+    for (const Run& run : p.runs) CopyBytes(from + run.from, run.bytes, to + run.to);
+  }
+}
+
+// The runs that constant indices of blocks consist of; none where one is out of range.
+std::vector<Run> RunsOf(const Tensor& indices, int64_t size, int64_t block_bytes) {
+  std::vector<Run> runs;
+  const absl::StatusOr<std::vector<int64_t>> numbers = indices.ToInt64s();
+  if (!numbers.ok()) return {};
+  int64_t to = 0;
+  for (int64_t index : *numbers) {
+    if (index < 0) index += size;
+    if (index < 0 || index >= size) return {};
+    const int64_t from = index * block_bytes;
+    if (runs.empty() || runs.back().from + runs.back().bytes != from) runs.push_back({from, to, 0});
+    runs.back().bytes += block_bytes;
+    to += block_bytes;
+  }
+  return runs;
+}
+
+// Indices that are known and mostly neighbours, such as those of a triangle, in each of several
+// rows.
+std::optional<Candidate> GatherOfRuns(const CpuTarget& target, const NodeView& node,
+                                      const GatherParams& gather) {
+  constexpr int64_t kFewestBlocks = 3;  // of a run, on average
+  const Tensor* const indices = node.constant(1);
+  if (indices == nullptr || gather.half != nullptr || gather.outer < 2 || gather.count < 1) {
+    return std::nullopt;
+  }
+  if (gather.outer % std::max<int64_t>(gather.batch_rows, 1) != 0) return std::nullopt;
+  GatherRunsParams params;
+  params.runs = RunsOf(*indices, gather.size, gather.block_bytes);
+  const auto runs = static_cast<int64_t>(params.runs.size());
+  if (runs == 0 || gather.count < kFewestBlocks * runs) return std::nullopt;
+  params.rows = gather.outer;
+  params.row_bytes = gather.size * gather.block_bytes;
+  params.out_bytes = gather.count * gather.block_bytes;
+  params.batch_rows = gather.batch_rows;
+  return MakeCandidate(target, node, "gather_runs", RunGatherRuns, std::move(params), 0);
 }
 
 constexpr int kMaxTables = 8;
@@ -190,7 +251,10 @@ std::vector<Candidate> PlanGather(const CpuTarget& target, const NodeView& node)
   if (halves != nullptr) params.half = &HalfKernelsFor(target.isa, stored);
   params.wide = node.dtype(1) == DType::kInt64;
   params.batch_rows = node.batch_rows();
-  Candidate candidate = MakeCandidate(target, node, "gather", RunGather, params, 0);
+  std::optional<Candidate> runs = GatherOfRuns(target, node, params);
+  Candidate candidate = runs.has_value()
+                            ? *std::move(runs)
+                            : MakeCandidate(target, node, "gather", RunGather, params, 0);
   // The table is not read as a whole.
   LaunchWork& work = candidate.bound.work;
   work.bytes = 2.0 * static_cast<double>(params.outer * params.count) *

@@ -81,6 +81,7 @@ void RunUnpacked(const LaunchArgs& args) {
   gemm.gemm = ArgsOf(params, args);
   gemm.b = {
       .data = FloatsAt(args, 1), .ld = p.transposed_b ? p.k : p.n, .transposed = p.transposed_b};
+  gemm.scale = p.alpha;
   gemm.scratch = static_cast<float*>(args.operands[params.workspace]) + args.part * scratch_floats;
   const bool divide_stack = live.stack >= parts;
   const ItemRange range =
@@ -238,7 +239,6 @@ const GemmKernels* DigitsFor(const CpuTarget& target, const Product& product, bo
 std::vector<Candidate> OwnCandidates(const CpuTarget& target, const NodeView& node,
                                      const Product& product) {
   if (!node.AllOf(DType::kFloat32) || product.transposed_a) return {};
-  if (product.alpha != 1 && !product.weights) return {};
   const std::optional<Addends> addends = AddendsOf(product);
   if (!addends.has_value()) return {};
   ProductParams params;

@@ -29,11 +29,12 @@ Product ProductOf(const NodeView& node) {
   return product;
 }
 
-// x [..., k] times a matrix [k, n].
-Product FlatProduct(const NodeView& node) {
+// x [..., k] times a matrix [k, n], or [n, k] where it is `transposed`.
+Product FlatProduct(const NodeView& node, bool transposed = false) {
   Product product = ProductOf(node);
-  product.k = node.shape(1)[0];
-  product.n = node.shape(1)[1];
+  product.transposed_b = transposed;
+  product.k = node.shape(1)[transposed ? 1 : 0];
+  product.n = node.shape(1)[transposed ? 0 : 1];
   product.m = product.n == 0 ? 0 : NumElements(node.out_shape()) / product.n;
   return product;
 }
@@ -92,13 +93,21 @@ std::optional<Product> IntegerLinearProduct(const NodeView& node) {
 
 std::optional<Product> MatMulProduct(const NodeView& node) {
   if (node.rank(0) < 1 || node.rank(1) < 1) return std::nullopt;
+  if (node.attributes().Int("transA", 0) != 0) return std::nullopt;
+  const bool transposed = node.attributes().Int("transB", 0) != 0;
+  const float alpha = node.attributes().Float("alpha", 1);
   // A vector on the left is a matrix of one row.
-  if (node.rank(1) == 2) return FlatProduct(node);
+  if (node.rank(1) == 2) {
+    Product product = FlatProduct(node, transposed);
+    product.alpha = alpha;
+    return product;
+  }
   const Shape& a = node.shape(0);
   Shape b = node.shape(1);
   // One on the right is a matrix of one column, the same for all of a.
   if (b.size() == 1) {
     Product product = ProductOf(node);
+    product.alpha = alpha;
     product.k = b[0];
     product.n = 1;
     product.m = NumElements(node.out_shape());
@@ -106,8 +115,10 @@ std::optional<Product> MatMulProduct(const NodeView& node) {
   }
   Product product = ProductOf(node);
   product.m = a.size() < 2 ? 1 : a[a.size() - 2];
-  product.k = b[b.size() - 2];
-  product.n = b.back();
+  product.alpha = alpha;
+  product.transposed_b = transposed;
+  product.k = b[b.size() - (transposed ? 1 : 2)];
+  product.n = b[b.size() - (transposed ? 2 : 1)];
   const Shape a_stack(a.begin(), a.end() - std::min<size_t>(2, a.size()));
   const Shape b_stack(b.begin(), b.end() - 2);
   const absl::StatusOr<Shape> stack = BroadcastShapes(a_stack, b_stack);

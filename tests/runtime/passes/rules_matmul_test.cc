@@ -44,6 +44,40 @@ TEST(MatMulRulesTest, AScaledOrTransposedGemmAndOneOverDataStay) {
   }
 }
 
+TEST(MatMulRulesTest, AFusedMatMulOfAWeightIsAMatMulAndAMul) {
+  ExpectCanonical(R"(graph {
+    input %x: f32[2, 4, 3]
+    param %w: f32[5, 4] = p0
+    %y: ? = com.microsoft.FusedMatMul(%x, %w) {alpha = 0.5, transA = 1, transB = 1}
+    output %y
+  })",
+                  R"(graph {
+    input %x: f32[2, 4, 3]
+    param %wt: f32[4, 5] = Transpose{perm = [1, 0]}(p0)
+    const %half: f32[] = {0.5}
+    %xt: ? = Transpose(%x) {perm = [0, 2, 1]}
+    %m: ? = MatMul(%xt, %wt)
+    %y: ? = Mul(%m, %half)
+    output %y
+  })");
+}
+
+TEST(MatMulRulesTest, OfAFusedMatMulOfDataTheLeftSideAloneIsTurned) {
+  ExpectCanonical(R"(graph {
+    input %x: f32[2, 4, 3]
+    input %z: f32[2, 5, 4]
+    %y: ? = com.microsoft.FusedMatMul(%x, %z) {alpha = 0.5, transA = 1, transB = 1}
+    output %y
+  })",
+                  R"(graph {
+    input %x: f32[2, 4, 3]
+    input %z: f32[2, 5, 4]
+    %xt: ? = Transpose(%x) {perm = [0, 2, 1]}
+    %y: ? = com.microsoft.FusedMatMul(%xt, %z) {alpha = 0.5, transA = 0, transB = 1}
+    output %y
+  })");
+}
+
 TEST(MatMulRulesTest, RowsThatWereFlattenedAroundAProductAreNot) {
   ExpectCanonical(R"(graph {
     input %x: f32[2, 3, 4]

@@ -76,6 +76,8 @@ TEST(BatchRowsTest, OpsThatWorkInsideRowsKeepThemApart) {
         "input %x: f32[4, 3, 8]\nconst %z: f32[] = {1.0}\n%y: ? = Add(%x, %z)\noutput %y",
         "input %x: f32[4, 3, 8]\nparam %w: f32[8, 5] = p0\n%y: ? = MatMul(%x, %w)\noutput %y",
         "input %x: f32[4, 3, 8]\ninput %z: f32[4, 8, 3]\n%y: ? = MatMul(%x, %z)\noutput %y",
+        "input %x: f32[4, 3, 8]\ninput %z: f32[4, 3, 8]\n%y: ? = "
+        "com.microsoft.FusedMatMul(%x, %z) {transB = 1}\noutput %y",
         "input %x: f32[12, 8]\nparam %w: f32[8, 5] = p0\n%y: ? = Gemm(%x, %w)\noutput %y",
         "input %x: f32[4, 3, 8]\nparam %w: f32[8, 8] = p0\n"
         "%y: ? = reprise.Linear(%x, %w, _, %x)\noutput %y",
@@ -135,6 +137,10 @@ TEST(BatchRowsTest, OpsThatMayMixRowsAreNotMarked) {
         "input %x: f32[4, 4]\n%y: ? = Softmax(%x) {axis = 0}\noutput %y",
         "const %x: f32[4] = {1.0, 2.0, 3.0, 4.0}\n%y: ? = Relu(%x)\noutput %y",
         "input %x: f32[4, 8]\ninput %z: f32[8, 4]\n%y: ? = MatMul(%x, %z)\noutput %y",
+        "input %x: f32[4, 8]\ninput %z: f32[4, 8]\n%y: ? = com.microsoft.FusedMatMul(%x, %z) "
+        "{transB = 1}\noutput %y",
+        "input %x: f32[4, 4]\nparam %w: f32[4, 5] = p0\n%y: ? = com.microsoft.FusedMatMul(%x, %w) "
+        "{transA = 1}\noutput %y",
         "input %x: f32[4, 1, 8]\ninput %z: f32[4, 8]\n%y: ? = Add(%x, %z)\noutput %y",
         "input %x: f32[4, 3, 8]\nconst %i: i64[4] = {3, 2, 1, 0}\n"
         "%y: ? = Gather(%x, %i)\noutput %y",

@@ -223,6 +223,9 @@ TEST_P(GemmTest, UnpackedProductEqualsPlainLoop) {
                                 .scratch = reinterpret_cast<float*>(scratch.data())};
           kernels().unpacked(args, {0, m, 0, kernels().Panels(n)});
           p.Check(args.gemm);
+          args.scale = -0.75f;
+          kernels().unpacked(args, {0, m, 0, kernels().Panels(n)});
+          p.Check(args.gemm, args.scale);
           if (HasFatalFailure()) return;
         }
       }

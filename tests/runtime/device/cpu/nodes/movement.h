@@ -8,6 +8,15 @@ inline constexpr const char* kMovement[] = {
     "param %t: f32[9, 40] = p0\ninput %i: i64[2, 7]\n%y: ? = Gather(%t, %i)\noutput %y",
     "input %x: f32[2, 5, 12]\nconst %i: i64[] = {0}\n%y: ? = Gather(%x, %i) {axis = 1}\noutput %y",
     "input %x: i64[2, 5, 3]\ninput %i: i32[2, 2]\n%y: ? = Gather(%x, %i) {axis = 1}\noutput %y",
+    // Runs of neighbours, whole rows and pieces of a few bytes; none; indices that are out of range.
+    "input %x: f32[5, 30]\nconst %i: i64[11] = {3, 4, 5, 6, 7, -3, -2, -1, 0, 1, 2}\n%y: ? = "
+    "Gather(%x, %i) {axis = 1}\noutput %y",
+    "input %x: f32[2, 4, 9, 7]\nconst %i: i32[2, 4] = {1, 2, 3, 4, 5, 6, 7, 8}\n%y: ? = "
+    "Gather(%x, %i) {axis = 2}\noutput %y",
+    "input %x: bool[6, 12]\nconst %i: i64[7] = {4, 5, 6, 9, 10, 11, 11}\n%y: ? = "
+    "Gather(%x, %i) {axis = 1}\noutput %y",
+    "input %x: f32[5, 30]\nconst %i: i64[4] = {29, 7, 3, 1}\n%y: ? = Gather(%x, %i) {axis = 1}\n"
+    "output %y",
     "param %t: f32[9, 40] = p0\ninput %i: i64[3, 7]\nparam %p: f32[7, 40] = p1\ninput %j: i32[1, "
     "7]\n"
     "param %s: f32[5, 40] = p2\ninput %k: i64[3, 1]\n"

@@ -88,6 +88,14 @@ inline constexpr const char* kProducts[] = {
     // Products of activations.
     "input %x: f32[6, 16]\ninput %w: f32[30, 16]\n%y: ? = Gemm(%x, %w) {transB = 1}\noutput %y",
     "input %a: f32[2, 3, 5, 16]\ninput %b: f32[2, 3, 16, 7]\n%y: ? = MatMul(%a, %b)\noutput %y",
+    "input %a: f32[3, 27, 64]\ninput %b: f32[3, 27, 64]\n%y: ? = com.microsoft.FusedMatMul(%a, %b) "
+    "{transB = 1}\noutput %y",
+    "input %a: f32[2, 1, 5, 16]\ninput %b: f32[3, 9, 16]\n%y: ? = "
+    "com.microsoft.FusedMatMul(%a, %b) {alpha = 0.125, transB = 1}\noutput %y",
+    "input %a: f32[4, 3, 16]\ninput %b: f32[50, 16]\n%y: ? = com.microsoft.FusedMatMul(%a, %b) "
+    "{alpha = -2.0, transB = 1}\noutput %y",
+    "input %a: f32[7, 16]\ninput %b: f32[16, 50]\n%y: ? = com.microsoft.FusedMatMul(%a, %b) "
+    "{alpha = 3.0}\noutput %y",
     "input %a: f32[2, 1, 5, 16]\ninput %b: f32[3, 16, 60]\n%y: ? = MatMul(%a, %b)\noutput %y",
     "input %a: f32[1, 70, 16]\ninput %b: f32[1, 16, 60]\n%y: ? = MatMul(%a, %b)\noutput %y",
 };
