@@ -89,10 +89,7 @@ std::vector<Response> BatchRun::Run(int64_t batch) {
                                              : plan_.rows();
   if (plan_.packed()) frame.live_segments = plan_.rows();
   const int64_t start = options_.clock->NowNs();
-  absl::InlinedVector<const std::byte*, 16> inputs(frame.inputs,
-                                                   frame.inputs + recipe_->inputs.size());
-  Gather(absl::MakeSpan(inputs));
-  frame.inputs = inputs.data();
+  Gather();
   const int64_t gathered = options_.clock->NowNs();
   const BusyMeter meter;
   stream_.Replay(*recipe_, frame);
@@ -181,14 +178,14 @@ CaptureOutcome BatchRun::OutcomeOf(size_t i, bool first) {
                                                               : CaptureOutcome::kWaited;
 }
 
-void BatchRun::Gather(absl::Span<const std::byte*> inputs) const {
+void BatchRun::Gather() const {
   if (plan_.packed()) {
     return GatherPacked(*recipe_, RecipeInputs(), packed_, std::nullopt, stream_.inputs());
   }
-  for (size_t slot = 0; slot < inputs.size(); ++slot) {
+  for (size_t slot = 0; slot < recipe_->inputs.size(); ++slot) {
     const InputTensor& first = requests_[0]->inputs[RecipeInputs()[slot]];
     if (requests_.size() == 1 && IsReadInPlace(recipe_->inputs[slot], first)) {
-      inputs[slot] = static_cast<const std::byte*>(first.data);
+      stream_.PlaceInput(slot, static_cast<const std::byte*>(first.data));
     } else {
       CopyIn(slot, 0, requests_.size());
     }

@@ -39,9 +39,9 @@ class BatchRun {
   absl::Status Capture();
   // How request `i`, whose answer is OK, came by its recipe.
   CaptureOutcome OutcomeOf(size_t i, bool first);
-  // Copies the requests to the stream's inputs, which `inputs` points to; one that a kernel can read
-  // where the request has it stays there, and `inputs` points to it.
-  void Gather(absl::Span<const std::byte*> inputs) const;
+  // Copies the requests to the stream's inputs, but for what a kernel can read where the request
+  // has it.
+  void Gather() const;
   // Copies request `i` alone, the others' rows being padding.
   void GatherOnly(size_t i) const;
   // What requests [first, last) have for input `slot` of the recipe; the rest is padding.

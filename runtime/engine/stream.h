@@ -51,6 +51,8 @@ class Stream {
   // the recipe's slot table. Its inputs lie in `inputs()`, each at its slot's offset.
   Frame MakeFrame(const Recipe& recipe, const void* const* parameters, ReplayErrors* errors);
   std::byte* inputs() const { return arena_.base(); }
+  // Input `slot` of that frame lies at `data` instead, which outlives the frame's replays.
+  void PlaceInput(size_t slot, const std::byte* data) { inputs_[slot] = data; }
 
   // What Reserve made room for: where inputs, outputs and arena of `recipe` lie.
   absl::Span<std::byte> Block(const Recipe& recipe) const;

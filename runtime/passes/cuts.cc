@@ -1,6 +1,8 @@
 #include "runtime/passes/cuts.h"
 
 #include <algorithm>
+#include <map>
+#include <set>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
@@ -63,8 +65,8 @@ class Analysis {
     // Whatever becomes of any If.
     const std::vector<bool> always = NodesBehind(graph_.outputs(), [](NodeId) { return true; });
     for (const NodeId id : graph_.NodeIds()) Look(id, always);
-    result_.is_needed =
-        NodesBehind(graph_.outputs(), [&](NodeId id) { return result_.is_cut[id]; });
+    FindCommon();
+    FindNeeded();
     for (const NodeId id : graph_.NodeIds()) {
       if (result_.is_needed[id]) SetLevel(id);
     }
@@ -72,7 +74,52 @@ class Analysis {
   }
 
  private:
-  // The nodes that `values` need; of an If for which `condition_only` holds, its branches not.
+  bool IsCutIf(NodeId id) const { return graph_.node(id).op == "If" && result_.is_cut[id]; }
+
+  std::vector<bool> NodesNeededBy(std::vector<ValueId> values) const {
+    return NodesBehind(std::move(values), [&](NodeId id) { return result_.is_cut[id]; });
+  }
+
+  // What both branches of an If need is needed whichever is taken. Nodes are in order, so that an If
+  // within a branch is known before the one around it.
+  void FindCommon() {
+    for (const NodeId id : graph_.NodeIds()) {
+      if (!IsCutIf(id)) continue;
+      const std::vector<ValueId> results = BranchResults(graph_.node(id));
+      const auto middle = results.begin() + static_cast<std::ptrdiff_t>(results.size() / 2);
+      const std::vector<bool> first = NodesNeededBy({results.begin(), middle});
+      const std::vector<bool> second = NodesNeededBy({middle, results.end()});
+      for (const NodeId other : graph_.NodeIds()) {
+        if (first[other] && second[other]) common_[id].push_back(other);
+      }
+    }
+  }
+
+  // An If that the branches of several read is one that stands before them: were it to belong to each
+  // of them, and what it reads to each of these, a chain of such would have copies without number.
+  void FindNeeded() {
+    std::vector<ValueId> wanted = graph_.outputs();
+    for (bool more = true; more;) {
+      more = false;
+      result_.is_needed = NodesNeededBy(wanted);
+      std::vector<int> readers(graph_.num_nodes(), 0);
+      for (const NodeId id : graph_.NodeIds()) {
+        if (!result_.is_needed[id] || !IsCutIf(id)) continue;
+        const std::vector<bool> read = NodesNeededBy(BranchResults(graph_.node(id)));
+        for (const NodeId other : graph_.NodeIds()) {
+          if (!read[other] || result_.is_needed[other] || !IsCutIf(other)) continue;
+          if (++readers[other] < 2) continue;
+          for (const ValueId output : graph_.node(other).outputs) {
+            if (output != kNone) wanted.push_back(output);
+          }
+          more = true;
+        }
+      }
+    }
+  }
+
+  // The nodes that `values` need; of an If for which `condition_only` holds, of its branches only
+  // what both have in common, as far as that has been found.
   template <typename F>
   std::vector<bool> NodesBehind(std::vector<ValueId> stack, F condition_only) const {
     std::vector<bool> found(graph_.num_nodes(), false), seen(graph_.num_nodes(), false);
@@ -85,6 +132,12 @@ class Analysis {
       const Node& node = graph_.node(id);
       if (node.op == "If" && condition_only(id)) {
         stack.push_back(node.input(0));
+        const auto common = common_.find(id);
+        if (common == common_.end()) continue;
+        for (const NodeId other : common->second) {
+          seen[other] = true;
+          found[other] = !result_.is_in_body[other];
+        }
       } else {
         stack.insert(stack.end(), node.inputs.begin(), node.inputs.end());
       }
@@ -144,6 +197,7 @@ class Analysis {
 
   const Graph& graph_;
   const bool is_body_;
+  std::map<NodeId, std::vector<NodeId>> common_;  // of an If that is a cut: what both branches need
   CutAnalysis result_;
 };
 

@@ -158,10 +158,8 @@ void RunReduce(const LaunchArgs& launch) {
   auto* y = static_cast<float*>(launch.operands[p.out]);
   const int64_t live = LiveOf(p.outer, p.batch_rows, *launch.frame);
   const ItemRange range = RangeOfPart(live, 1, launch.part, launch.parts);
-  if (p.fold != Fold::kSum && p.inner == 1) {
-    p.kernels->fold_rows(p.fold, x, p.reduced, y, range.begin, range.end);
-  } else if (p.inner == 1) {
-    p.kernels->row_sums(x, p.reduced, p.scale, y, range.begin, range.end);
+  if (p.inner == 1) {
+    p.kernels->fold_rows(p.fold, x, p.reduced, p.scale, y, range.begin, range.end);
   }
   for (int64_t o = range.begin; o < range.end && p.inner != 1; ++o) {
     const float* const rows = x + o * p.reduced * p.inner;

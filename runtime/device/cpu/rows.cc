@@ -199,16 +199,16 @@ HWY_INLINE void WithFold(Fold fold, F f) {
   }
 }
 
-void FoldRows(Fold fold, const float* x, int64_t size, float* out, int64_t row_begin,
+void FoldRows(Fold fold, const float* x, int64_t size, float scale, float* out, int64_t row_begin,
               int64_t row_end) {
   WithFold(fold, [&](auto known) HWY_ATTR {
     if constexpr (kNarrow > 0) {
       if (size > 1 && size <= kNarrow) {
-        return FoldNarrowRows<known>(x, size, 1, out, row_begin, row_end);
+        return FoldNarrowRows<known>(x, size, scale, out, row_begin, row_end);
       }
     }
     for (int64_t row = row_begin; row < row_end; ++row) {
-      out[row] = FoldRow<known>(x + row * size, size);
+      out[row] = scale * FoldRow<known>(x + row * size, size);
     }
   });
 }
@@ -366,18 +366,6 @@ void SoftmaxColumns(bool log, const float* x, int64_t stride, int64_t rows, int6
   (log ? SoftmaxOfColumns<true> : SoftmaxOfColumns<false>)(x, stride, rows, size, y);
 }
 
-void RowSums(const float* x, int64_t size, float scale, float* out, int64_t row_begin,
-             int64_t row_end) {
-  if constexpr (kNarrow > 0) {
-    if (size > 1 && size <= kNarrow) {
-      return FoldNarrowRows<Fold::kSum>(x, size, scale, out, row_begin, row_end);
-    }
-  }
-  for (int64_t row = row_begin; row < row_end; ++row) {
-    out[row] = scale * RowSum(x + row * size, size, [](VF v) HWY_ATTR { return v; });
-  }
-}
-
 void SumRows(const std::byte* const* rows, int count, int64_t size, float* out) {
   const F32 d;
   // As floats they may be misaligned.
@@ -447,9 +435,8 @@ void Rotary(const float* x, const float* cosine, const float* sine, float* y, in
 
 }  // namespace
 
-constexpr RowKernels kRowKernels = {Norm,        Softmax,     Rotary,        RowSums,
-                                    SumRows,     AddInt8Rows, WeightedSum,   FoldRows,
-                                    FoldColumns, LogSoftmax,  SoftmaxColumns};
+constexpr RowKernels kRowKernels = {Norm,        Softmax,  Rotary,      SumRows,    AddInt8Rows,
+                                    WeightedSum, FoldRows, FoldColumns, LogSoftmax, SoftmaxColumns};
 
 }  // namespace reprise::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();

@@ -41,10 +41,6 @@ struct RowKernels {
   // negated, before its first. y may be x.
   void (*rotary)(const float* x, const float* cosine, const float* sine, float* y, int64_t size);
 
-  // out[r] = the sum of row r, times `scale`.
-  void (*row_sums)(const float* x, int64_t size, float scale, float* out, int64_t row_begin,
-                   int64_t row_end);
-
   // out[0..size) = the sum of `count` >= 1 rows of floats, each at any address.
   void (*sum_rows)(const std::byte* const* rows, int count, int64_t size, float* out);
 
@@ -57,9 +53,9 @@ struct RowKernels {
   void (*weighted_sum)(const float* x, int64_t stride, const float* weights, int64_t rows,
                        int64_t size, float scale, float* out);
 
-  // out[r] = row r folded; rows have at least one element.
-  void (*fold_rows)(Fold fold, const float* x, int64_t size, float* out, int64_t row_begin,
-                    int64_t row_end);
+  // out[r] = row r folded, times `scale`; rows have at least one element.
+  void (*fold_rows)(Fold fold, const float* x, int64_t size, float scale, float* out,
+                    int64_t row_begin, int64_t row_end);
 
   // out[0..size) = `rows` >= 1 rows folded into one. Rows of x are `stride` apart.
   void (*fold_columns)(Fold fold, const float* x, int64_t stride, int64_t rows, int64_t size,

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "runtime/graph/text.h"
 #include "runtime/passes/cut_graph.h"
 
@@ -191,6 +192,47 @@ TEST(CutGraphTest, ABranchTakesAShapeFromWhereItIsAtHand) {
 
 TEST(CutGraphTest, ACutInABranchCutsItsIfWhateverTheConditionIs) {
   EXPECT_THAT(CutNames(MustParse(kChoice), {"flag"}), ElementsAre("choice 0"));
+}
+
+// The cuts of a chain of `links`, each of which ends in %v<number>, and all that lie in branches.
+size_t CutsOfChain(int links, absl::string_view link) {
+  std::string text = "graph {\n  input %v0: f32[n]\n  input %flag: bool[m]\n  input %other: bool[m]\n";
+  for (int i = 1; i <= links; ++i) {
+    absl::StrAppend(&text, absl::StrReplaceAll(link, {{"%v-", absl::StrCat("%v", i - 1)},
+                                                      {"%#", absl::StrCat("%n", i)},
+                                                      {"%v+", absl::StrCat("%v", i)}}));
+  }
+  absl::StrAppend(&text, "  output %v", links, "\n}");
+  const auto cut = CutAtData(MustParse(text), {});
+  return cut == nullptr ? 0 : cut->cuts.size();
+}
+
+// As imputers are written, a choice for each column: with a copy for each branch they would take
+// 2^40 of them.
+TEST(CutGraphTest, WhatBothBranchesReadStandsInFrontOfThem) {
+  EXPECT_EQ(CutsOfChain(40, R"(
+  %#e: ? = Exp(%v-)
+  %v+: ? = If(%flag, %#e, %v-)
+)"),
+            40u);
+  // The branch of a branch, and what follows on it.
+  EXPECT_EQ(CutsOfChain(40, R"(
+  %#e: ? = Exp(%v-)
+  %#i: ? = If(%other, %#e, %v-)
+  %#s: ? = Neg(%#i)
+  %v+: ? = If(%flag, %#s, %v-)
+)"),
+            80u);
+}
+
+TEST(CutGraphTest, WhatBranchesOfSeveralReadStandsInFrontOfThem) {
+  EXPECT_EQ(CutsOfChain(40, R"(
+  %#e: ? = Exp(%v-)
+  %#a: ? = If(%flag, %#e, %v0)
+  %#b: ? = If(%other, %v-, %v0)
+  %v+: ? = Add(%#a, %#b)
+)"),
+            80u);
 }
 
 // What no iteration changes is computed in front of the loop; an iteration's part of a sequence is
