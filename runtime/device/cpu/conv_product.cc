@@ -85,8 +85,9 @@ enum class Source {
   kTaps,     // each for itself
 };
 
-// kRows maps from `map` on, whose packed weights are at `weights`.
-template <int kRows, int kVecs, Source kSource>
+// kRows maps from `map` on, whose packed weights are at `weights`: of one tile, or of two of kPacked
+// maps.
+template <int kRows, int kVecs, Source kSource, int kPacked = kRows>
 HWY_NOINLINE void Tile(const ConvProduct& p, int64_t map, const float* HWY_RESTRICT weights) {
   const F32 d;
   constexpr int64_t kLast = (kVecs - 1) * kLanes;
@@ -101,6 +102,7 @@ HWY_NOINLINE void Tile(const ConvProduct& p, int64_t map, const float* HWY_RESTR
                                                     : hn::LoadU(d, at);
     }
   }
+  const float* HWY_RESTRICT second = kRows > kPacked ? Kept(weights + kPacked * p.depth) : nullptr;
   const float* HWY_RESTRICT from = p.in_place;
   float* HWY_RESTRICT panel = p.panel;
   const int32_t* HWY_RESTRICT taps = p.taps;
@@ -126,7 +128,8 @@ HWY_NOINLINE void Tile(const ConvProduct& p, int64_t map, const float* HWY_RESTR
       }
     }
     HWY_UNROLL(8) for (int r = 0; r < kRows; ++r) {
-      const VF w = hn::Set(d, weights[u * kRows + r]);
+      const float* const of = r < kPacked ? weights : second;
+      const VF w = hn::Set(d, of[u * kPacked + r % kPacked]);
       HWY_UNROLL(4) for (int v = 0; v < kVecs; ++v) Accumulate(acc[r][v], w, b[v]);
     }
   };
@@ -134,7 +137,8 @@ HWY_NOINLINE void Tile(const ConvProduct& p, int64_t map, const float* HWY_RESTR
   int64_t k = 0;
   for (; k + kUnroll <= depth; k += kUnroll) {
     HWY_UNROLL(4) for (int u = 0; u < kUnroll; ++u) step(u);
-    weights += kUnroll * kRows;
+    weights += kUnroll * kPacked;
+    if constexpr (kRows > kPacked) second += kUnroll * kPacked;
     if constexpr (kSource == Source::kTaps) {
       taps += kUnroll;
     } else {
@@ -143,7 +147,8 @@ HWY_NOINLINE void Tile(const ConvProduct& p, int64_t map, const float* HWY_RESTR
   }
   for (; k < depth; ++k) {
     step(0);
-    weights += kRows;
+    weights += kPacked;
+    if constexpr (kRows > kPacked) second += kPacked;
     if constexpr (kSource == Source::kTaps) {
       ++taps;
     } else {
@@ -186,10 +191,24 @@ HWY_INLINE void MultiplyBy(const TileFunction* first, const TileFunction* rest,
   }
 }
 
+// A vector of windows by low tiles of maps waits for its own sums: they go two at a time.
+template <Source kSource>
+constexpr TileFunction kPairOf = Tile<2 * kTileRows, 1, kSource, kTileRows>;
+
 void MultiplyPanels(const ConvProduct& p, int64_t begin, int64_t end) {
   const TileFunction* const tiles = TilesFor<Source::kPanel>(p.columns);
-  const TileFunction* const first =
-      p.in_place == nullptr ? tiles : TilesFor<Source::kInPlace>(p.columns);
+  const TileFunction* first = p.in_place == nullptr ? tiles : TilesFor<Source::kInPlace>(p.columns);
+  if constexpr (kTileRows < 8) {
+    TileFunction pair = p.in_place == nullptr ? kPairOf<Source::kPanel> : kPairOf<Source::kInPlace>;
+    while (p.columns <= kLanes && begin + 2 <= end) {
+      const int64_t map = MapOfTile(begin, p.maps, kTileRows);
+      if (MapOfTile(begin + 2, p.maps, kTileRows) != map + 2 * kTileRows) break;
+      pair(p, map, p.weights + map * p.depth + p.begin_k * kTileRows);
+      pair = kPairOf<Source::kPanel>;
+      first = tiles;
+      begin += 2;
+    }
+  }
   MultiplyBy<kTileRows>(first, tiles, p, begin, end);
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <type_traits>
 
 #include "runtime/device/cpu/parts.h"
 #include "runtime/device/cpu/targets.h"
@@ -49,15 +50,24 @@ void PackPanel(const GemmSource& b, int64_t k, int64_t n, int64_t panel, float s
   const F32 d;
   const VF scales = hn::Set(d, scale);
   const int64_t first = panel * kPanel;
-  if (!b.transposed && first + kPanel <= n) {
-    // One pass: a row of the panel is a few neighbouring lines.
+  // One pass: a row of the panel is a few neighbouring lines.
+  const auto whole_vectors = [&]<int kWhole>(std::integral_constant<int, kWhole>) HWY_ATTR {
     const float* HWY_RESTRICT from = b.data + first;
     for (int64_t i = 0; i < k; ++i, from += b.ld, packed += kPanel) {
       HWY_UNROLL(4) for (int v = 0; v < kVectors; ++v) {
-        hn::Store(hn::Mul(scales, hn::LoadU(d, from + v * kLanes)), d, packed + v * kLanes);
+        const VF row = v < kWhole ? hn::Mul(scales, hn::LoadU(d, from + v * kLanes)) : hn::Zero(d);
+        hn::Store(row, d, packed + v * kLanes);
       }
     }
-    return;
+  };
+  if (!b.transposed && first + kPanel <= n) {
+    return whole_vectors(std::integral_constant<int, kVectors>());
+  }
+  if (!b.transposed && n - first == kLanes) {
+    return whole_vectors(std::integral_constant<int, 1>());
+  }
+  if (!b.transposed && n - first == 2 * kLanes) {
+    return whole_vectors(std::integral_constant<int, 2>());
   }
   for (int v = 0; v < kVectors; ++v, packed += kLanes) {
     const int64_t column = first + v * kLanes;
@@ -201,10 +211,12 @@ void Unpacked(const UnpackedGemmArgs& args, const GemmPart& part) {
   gemm.blocking.near = GemmBlocking::Near::kYes;
   for (int64_t panel = part.panel_begin; panel < part.panel_end; ++panel) {
     const int64_t column = panel * kPanel;
-    // For few rows a whole panel of a row-major B is read where it lies. For more, a panel side by
+    // For few rows whole vectors of a row-major B are read where they lie. For more, a panel side by
     // side pays: rows a power of two apart share few sets of the cache.
-    const bool direct = !args.b.transposed && args.scale == 1 && column + kPanel <= gemm.n &&
-                        part.row_end - part.row_begin <= kTileRows;
+    constexpr int64_t kFewRows = 8;
+    const bool whole = column + kPanel <= gemm.n || (gemm.n - column) % kLanes == 0;
+    const bool direct = !args.b.transposed && args.scale == 1 && whole &&
+                        part.row_end - part.row_begin <= kFewRows;
     if (!direct) PackPanel(args.b, gemm.k, gemm.n, panel, args.scale, args.scratch);
     const float* b = direct ? args.b.data + column : args.scratch;
     const int64_t ldb = direct ? args.b.ld : kPanel;

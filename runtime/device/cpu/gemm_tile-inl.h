@@ -31,7 +31,7 @@ enum class Panel {
   kPackedFew,    // so too, with few tiles to hide the fetching
   kPackedLone,   // so too, with a lone tile
   kPackedAhead,  // so too, each line asked for once, far ahead, into the first-level cache
-  kInPlace,      // `ldb` floats apart in a row-major B, which only a tile or two read
+  kInPlace,      // `ldb` floats apart in a row-major B, which only a tile or two read; whole vectors
   // Side by side, widened in registers:
   kInt8,      // kPanel int8 each
   kFloat16,   // kPanel float16 each
@@ -105,7 +105,8 @@ HWY_NOINLINE void Tile(const float* HWY_RESTRICT a, int64_t lda, const void* pan
     } else if constexpr (kKind != Panel::kPackedLone || kRows > kStreamedRows) {
       constexpr int64_t kBytes = int64_t{kVecs} * kLanes * int64_t{sizeof(float)};
       const char* const near = reinterpret_cast<const char*>(row + kNearRows * ldb);
-      HWY_UNROLL(4) for (int64_t at = FirstLine(u, kBytes); at < kBytes; at += kLine) {
+      const int64_t first = kKind == Panel::kInPlace ? 0 : FirstLine(u, kBytes);
+      HWY_UNROLL(4) for (int64_t at = first; at < kBytes; at += kLine) {
         __builtin_prefetch(near + at, /*rw=*/0, /*locality=*/3);
         if constexpr (kKind != Panel::kInPlace) {
           __builtin_prefetch(ahead.next + at, /*rw=*/0, /*locality=*/2);
@@ -171,7 +172,12 @@ constexpr Tiles kTilesOf = {kTileFunctions<kKind, kVecs>.data(), TileRows(kVecs)
 Tiles TilesFor(bool in_place, GemmBlocking::Near near, int64_t rows, int64_t columns) {
   using Near = GemmBlocking::Near;
   const int64_t tiles = TilesOf(rows);
-  if (in_place) return kTilesOf<Panel::kInPlace, kVectors>;
+  constexpr int kTwo = std::min(2, kVectors);
+  if (in_place) {
+    return columns > 2 * kLanes ? kTilesOf<Panel::kInPlace, kVectors>
+           : columns > kLanes   ? kTilesOf<Panel::kInPlace, kTwo>
+                                : kTilesOf<Panel::kInPlace, 1>;
+  }
   if (columns > (kVectors - 1) * kLanes) {
     const bool few = near == Near::kByRows ? tiles < kFewTiles : near == Near::kYes;
     if (!few) return kTilesOf<Panel::kPacked, kVectors>;

@@ -27,9 +27,14 @@ namespace {
 
 // Rows of a tile of C: of the vectors of AVX2 widening needs more than products of floats do.
 template <Form form>
-constexpr int kByteRows = (HWY_TARGET == HWY_AVX2) && (form == Form::kWidened) ? 4 : kTileRows;
-// Words of A at a time.
-constexpr int kUnrolledWords = 2;
+constexpr int ByteRows(int64_t vectors) {
+  const int rows = TileRows(static_cast<int>(vectors));
+  return HWY_TARGET == HWY_AVX2 && form == Form::kWidened ? std::min(rows, 4) : rows;
+}
+// Words of A at a time. The registers of AVX2 have no room for two where the compiler keeps the sums
+// of both; with few tiles it asks for a line of two rows, which are a line and a half each.
+template <bool kFew>
+constexpr int kUnrolledWords = HWY_TARGET == HWY_AVX2 && !kFew ? 1 : 2;
 // With few tiles only asking far ahead hides the way from memory: bytes.
 constexpr int64_t kNearBytes = 1536;
 constexpr int64_t kFarAheadBytes = 8192;
@@ -93,11 +98,12 @@ HWY_NOINLINE void ByteTile(const uint8_t* HWY_RESTRICT a, int64_t lda,
     b += words * kRowBytesOfB;
   };
   int64_t i = 0;
-  for (; i + 4 * kUnrolledWords <= k; i += 4 * kUnrolledWords) {
-    HWY_UNROLL(2) for (int u = 0; u < kUnrolledWords; ++u) {
+  constexpr int kWords = kUnrolledWords<kFew>;
+  for (; i + 4 * kWords <= k; i += 4 * kWords) {
+    HWY_UNROLL(2) for (int u = 0; u < kWords; ++u) {
       step(u, [&](int r) HWY_ATTR { return LoadWord(row_of_a(r) + 4 * u); });
     }
-    advance(kUnrolledWords);
+    advance(kWords);
   }
   for (; i + 4 <= k; i += 4) {
     step(0, [&](int r) HWY_ATTR { return LoadWord(row_of_a(r)); });
@@ -117,14 +123,14 @@ HWY_NOINLINE void ByteTile(const uint8_t* HWY_RESTRICT a, int64_t lda,
 using ByteTileFunction = void (*)(const uint8_t*, int64_t, const uint8_t*, int64_t, Ahead,
                                   const ByteTileOut&);
 template <Form form, bool kASigned, int kVecs, bool kFew, size_t... kRowsLessOne>
-constexpr std::array<ByteTileFunction, kByteRows<form>> ByteTilesOf(
+constexpr std::array<ByteTileFunction, sizeof...(kRowsLessOne)> ByteTilesOf(
     std::index_sequence<kRowsLessOne...>) {
   return {ByteTile<form, kASigned, kRowsLessOne + 1, kVecs, kFew>...};
 }
 // By rows - 1.
 template <Form form, bool kASigned, int kVecs, bool kFew>
-constexpr std::array<ByteTileFunction, kByteRows<form>> kByteTiles =
-    ByteTilesOf<form, kASigned, kVecs, kFew>(std::make_index_sequence<kByteRows<form>>());
+constexpr auto kByteTiles =
+    ByteTilesOf<form, kASigned, kVecs, kFew>(std::make_index_sequence<ByteRows<form>(kVecs)>());
 
 // By rows - 1, for a panel of `vectors` vectors.
 template <Form form, bool kASigned>
@@ -155,7 +161,8 @@ void PanelRows(const U8S8Args& args, const uint8_t* b, const uint8_t* next, int6
   const auto* a = static_cast<const uint8_t*>(args.a);
   const int64_t vectors = VectorsOf(args.n - panel * kPanel);
   const int64_t row_bytes = vectors * kLanes * 4;
-  const int64_t tiles = TilesOf(end - begin, kByteRows<form>);
+  const int64_t tile_rows = ByteRows<form>(vectors);
+  const int64_t tiles = TilesOf(end - begin, tile_rows);
   const bool few = tiles < kFewTiles;
   const ByteTileFunction* functions = args.a_signed ? ByteTilesFor<form, true>(vectors, few)
                                                     : ByteTilesFor<form, false>(vectors, few);
@@ -179,7 +186,7 @@ void PanelRows(const U8S8Args& args, const uint8_t* b, const uint8_t* next, int6
     const uint8_t* const behind = depth_end == args.k ? next : b + depth_end / 4 * row_bytes;
     Ahead ahead = {reinterpret_cast<const char*>(behind), row_bytes / tiles};
     for (int64_t row = begin, count; row < end; row += count) {
-      count = NextTileRows(end - row, kByteRows<form>);
+      count = NextTileRows(end - row, tile_rows);
       ByteTileOut tile = {.out = TileOutOf(c, nullptr, row, panel * kPanel, kPanel),
                           .columns = &columns,
                           .rows = rows.From(row - begin),
@@ -246,8 +253,8 @@ void Unpacked(const U8S8Args& args, const ByteSource& b, const GemmPart& part, v
 }  // namespace
 
 template <Form form>
-constexpr U8S8Kernels kKernelsOf = {kPanel,         kLanes, kByteRows<form>, Pack, Part<form>,
-                                    Unpacked<form>, {}};
+constexpr U8S8Kernels kKernelsOf = {
+    kPanel, kLanes, ByteRows<form>(kVectors), Pack, Part<form>, Unpacked<form>, {}};
 constexpr const U8S8Kernels& kU8S8Kernels = kKernelsOf<Form::kWidened>;
 #if REPRISE_HAS_VNNI
 constexpr const U8S8Kernels& kU8S8VnniKernels = kKernelsOf<Form::kVnni>;
