@@ -95,6 +95,7 @@ class Graph {
   // From now on `node` is a step of the model's node `name`, whose op is `op`.
   void SetSource(NodeId node, absl::string_view op, absl::string_view name);
   void AddOutput(ValueId value) { outputs_.push_back(value); }
+  void ClearOutputs() { outputs_.clear(); }
   // Output number `index` becomes `value`; the other outputs stay.
   void SetOutput(size_t index, ValueId value) { outputs_[index] = value; }
 

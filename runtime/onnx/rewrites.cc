@@ -400,6 +400,7 @@ constexpr RewriteRow kRewrites[] = {
     {"ai.onnx.ml.TreeEnsembleClassifier", kAlways, TreeClassifierInSteps},
     {"ai.onnx.ml.TreeEnsembleRegressor", kAlways, TreeRegressorInSteps},
     {"ai.onnx.ml.ZipMap", kAlways, ZipMapIsItsTensor},
+    {"com.microsoft.CDist", kAlways, CDistInSteps},
     {"com.microsoft.DynamicQuantizeLSTM", kAlways, DynamicQuantizeLstmInSteps},
     {"com.microsoft.DynamicQuantizeMatMul", kAlways, DynamicQuantizeMatMulInSteps},
     {"com.microsoft.FusedConv", kAlways, FusedConvInSteps},

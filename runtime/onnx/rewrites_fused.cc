@@ -8,6 +8,22 @@
 
 namespace reprise {
 
+// Of the metrics that have a name there onnxruntime computes two.
+absl::Status CDistInSteps(NodeDraft& draft, Graph& graph) {
+  Steps steps(draft, graph);
+  RETURN_IF_ERROR(steps.Require({0, 1}));
+  const std::string metric = draft.attributes.String("metric", "sqeuclidean");
+  if (metric != "euclidean" && metric != "sqeuclidean") {
+    return absl::UnimplementedError(
+        absl::StrCat("metric '", metric, "' is not supported, only euclidean and sqeuclidean"));
+  }
+  const ValueId columns =
+      steps.Add("Transpose", {steps.input(1)}, {{"perm", std::vector<int64_t>{1, 0}}});
+  const std::vector<ValueId> rows_and_columns = {steps.input(0), columns};
+  if (metric == "sqeuclidean") return steps.Become("reprise.Distances", rows_and_columns);
+  return steps.Become("Sqrt", {steps.Add("reprise.Distances", rows_and_columns)});
+}
+
 // Conv, what is added to it and the activation behind. Numbers of the activation are in a list.
 absl::Status FusedConvInSteps(NodeDraft& draft, Graph& graph) {
   Steps steps(draft, graph);

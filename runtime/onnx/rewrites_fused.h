@@ -11,6 +11,7 @@
 
 namespace reprise {
 
+absl::Status CDistInSteps(NodeDraft& draft, Graph& graph);
 absl::Status FusedConvInSteps(NodeDraft& draft, Graph& graph);
 absl::Status FusedGemmInSteps(NodeDraft& draft, Graph& graph);
 absl::Status LpNormalizationInSteps(NodeDraft& draft, Graph& graph);

@@ -1,54 +1,71 @@
+#include <cmath>
 #include <optional>
+#include <set>
+#include <string>
+#include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
+#include "runtime/graph/dim_expression.h"
+#include "runtime/ops/distances.h"
 #include "runtime/ops/loop.h"
-#include "runtime/ops/op.h"
-#include "runtime/ops/result_types.h"
 #include "runtime/passes/passes.h"
 #include "runtime/passes/rewrite.h"
+#include "runtime/passes/specialize.h"
 
 namespace reprise {
 namespace {
 
-using Sizes = std::vector<int64_t>;
 constexpr int64_t kUnknownSize = -1;
-constexpr int kMaxNodesBelow = 32;  // of elementwise nodes whose sizes are followed
 
-// The sizes of `id` as far as the file says them, through elementwise nodes; nullopt: not even how
-// many there are.
-std::optional<Sizes> SizesOf(const Graph& graph, ValueId id, int& nodes_left) {
-  if (id == kNone) return std::nullopt;
-  const Value& value = graph.value(id);
-  if (value.kind == Value::Kind::kInput) {
-    Sizes sizes;
-    for (const Dim& dim : value.dims) {
-      sizes.push_back(dim.is_constant() ? dim.size : kUnknownSize);
-    }
-    return sizes;
+// A value as it is whatever a request's sizes are.
+struct Known {
+  DType dtype = DType::kUndefined;
+  std::vector<int64_t> sizes;  // kUnknownSize where a request decides
+};
+
+// A size for each symbol of the inputs' dims.
+Binding BindingOf(const Graph& graph, int64_t size) {
+  Binding binding;
+  std::set<std::string> symbols;
+  for (const ValueId input : graph.inputs()) {
+    for (const Dim& dim : graph.value(input).dims) symbols.insert(dim.symbol);
   }
-  if (value.shape.has_value()) return Sizes(value.shape->begin(), value.shape->end());
-  if (value.kind != Value::Kind::kResult || --nodes_left < 0) return std::nullopt;
-  const Node& node = graph.node(value.producer);
-  const OpRow* row = FindOp(node.op);
-  if (node.op != "Identity" && (row == nullptr || !row->Has(kElementwise))) return std::nullopt;
-  Sizes sizes;
-  for (const ValueId input : node.inputs) {
-    const std::optional<Sizes> of = SizesOf(graph, input, nodes_left);
-    if (!of.has_value()) return std::nullopt;
-    if (of->size() > sizes.size()) sizes.insert(sizes.begin(), of->size() - sizes.size(), 1);
-    for (size_t i = 1; i <= of->size(); ++i) {
-      int64_t& size = sizes[sizes.size() - i];
-      const int64_t other = (*of)[of->size() - i];
-      // What is longer than 1 decides; of two unknown ones either may.
-      if (size == 1 || (size == kUnknownSize && other > 1)) size = other;
-    }
+  for (const std::string& symbol : symbols) {
+    const std::vector<std::string> parts = ExpressionSymbols(symbol);
+    const bool is_sum = !parts.empty() && absl::c_all_of(parts, [&](const std::string& part) {
+      return symbols.contains(part);
+    });
+    if (!symbol.empty() && !is_sum) binding.axes[symbol] = size;
   }
-  return sizes;
+  return binding;
 }
 
-std::optional<Sizes> SizesOf(const Graph& graph, ValueId id) {
-  int nodes_left = kMaxNodesBelow;
-  return SizesOf(graph, id, nodes_left);
+// What is known of `id`, found by giving the inputs sizes: nullopt where it hangs on a cut, such as
+// the iteration of a loop, or on a shape input.
+std::optional<Known> KnownOf(const Graph& graph, ValueId id) {
+  if (id == kNone) return std::nullopt;
+  Graph front = graph;
+  front.ClearOutputs();
+  front.AddOutput(id);
+  if (!EliminateDead()->Run(front).ok() || !front.Compact()) return std::nullopt;
+  // Sizes that are no size of a dim twice in a row by chance.
+  constexpr int64_t kSizes[] = {3, 7};
+  std::optional<Known> known;
+  for (const int64_t size : kSizes) {
+    const absl::StatusOr<Graph> at = Specialize(front, BindingOf(front, size));
+    if (!at.ok()) return std::nullopt;
+    const Value& value = at->value(at->outputs()[0]);
+    if (!known.has_value()) {
+      known = {value.dtype, {value.shape->begin(), value.shape->end()}};
+      continue;
+    }
+    if (known->sizes.size() != value.shape->size()) return std::nullopt;
+    for (size_t i = 0; i < known->sizes.size(); ++i) {
+      if (known->sizes[i] != (*value.shape)[i]) known->sizes[i] = kUnknownSize;
+    }
+  }
+  return known;
 }
 
 // What every iteration results in: how far the rows of `x` are from row (or column) `iteration` of
@@ -58,13 +75,12 @@ struct Distance {
   ValueId table = kNone;
   int64_t axis = 0;  // of `table`, along which the loop goes
   int64_t power = 2;
-  bool root = false;
+  int roots = 0;  // of the sum
 };
 
 class LoopMatch {
  public:
-  LoopMatch(const Graph& graph, const std::vector<DType>& types, const Node& loop)
-      : graph_(graph), types_(types), loop_(loop), parts_(loop) {
+  LoopMatch(const Graph& graph, const Node& loop) : graph_(graph), loop_(loop), parts_(loop) {
     const NodeId step = StepOf(graph, loop);
     step_ = step == kNone ? nullptr : &graph.node(step);
   }
@@ -92,7 +108,7 @@ class LoopMatch {
     ValueId value = BeforeIdentities(graph_, loop_.inputs[parts_.first_result + 1 + parts_.carried + i]);
     Distance found;
     if (const Node* root = graph_.ProducerIf(value, "Sqrt"); root != nullptr) {
-      found.root = true;
+      found.roots = 1;
       value = BeforeIdentities(graph_, root->inputs[0]);
     }
     const Node* difference = DifferenceOf(value, found);
@@ -119,96 +135,91 @@ class LoopMatch {
     return i < entries.size() ? entries[i] : 0;
   }
 
-  // The Sub over whose rows `value` is the sum of squares or absolute values.
+  // The Sub over whose rows `value` is the sum of powers of magnitudes.
   const Node* DifferenceOf(ValueId value, Distance& found) const {
     if (value == kNone || graph_.value(value).kind != Value::Kind::kResult) return nullptr;
     const Node& sum = graph_.node(graph_.value(value).producer);
     if (sum.attributes.Int("keepdims", 1) != 0 || sum.outputs[0] != value) return nullptr;
     const std::optional<double> axis = KnownScalar(graph_, sum.input(1));
     if (!axis.has_value() || (*axis != 1 && *axis != -1)) return nullptr;
-    ValueId terms = BeforeIdentities(graph_, sum.inputs[0]);
-    if (sum.op == "ReduceSumSquare" || sum.op == "ReduceL2") {
-      if (sum.op == "ReduceL2" && found.root) return nullptr;
-      found.root |= sum.op == "ReduceL2";
-    } else if (sum.op == "ReduceL1") {
+    const ValueId terms = BeforeIdentities(graph_, sum.inputs[0]);
+    if (sum.op == "ReduceSumSquare") return DifferenceAt(terms);
+    if (sum.op == "ReduceL2") {
+      found.roots += 1;
+      return DifferenceAt(terms);
+    }
+    if (sum.op == "ReduceL1") {
       found.power = 1;
-    } else if (sum.op == "ReduceSum") {
-      if (const Node* abs = graph_.ProducerIf(terms, "Abs"); abs != nullptr) {
-        found.power = 1;
-        terms = abs->inputs[0];
-      } else if (const Node* pow = graph_.ProducerIf(terms, "Pow"); pow != nullptr) {
-        const bool squares = IsScalar(graph_, pow->inputs[1], 2);
-        if (!squares && !IsScalar(graph_, pow->inputs[1], 1)) return nullptr;
-        terms = BeforeIdentities(graph_, pow->inputs[0]);
-        const Node* of = graph_.ProducerIf(terms, "Abs");
-        if (of == nullptr && !squares) return nullptr;
-        if (of != nullptr) terms = of->inputs[0];
-        if (!squares) found.power = 1;
-      } else if (const Node* mul = graph_.ProducerIf(terms, "Mul");
-                 mul != nullptr && mul->inputs[0] == mul->inputs[1]) {
-        terms = mul->inputs[0];
-      } else {
+      return DifferenceAt(terms);
+    }
+    return sum.op == "ReduceSum" ? DifferenceOfTerms(terms, found) : nullptr;
+  }
+
+  // The same of what ReduceSum adds up.
+  const Node* DifferenceOfTerms(ValueId terms, Distance& found) const {
+    if (const Node* mul = graph_.ProducerIf(terms, "Mul"); mul != nullptr) {
+      return mul->inputs[0] == mul->inputs[1] ? DifferenceAt(mul->inputs[0]) : nullptr;
+    }
+    found.power = 1;
+    if (const Node* pow = graph_.ProducerIf(terms, "Pow"); pow != nullptr) {
+      const Tensor* exponent = KnownConstant(graph_, pow->inputs[1]);
+      // One of more dims would give the difference more.
+      if (exponent == nullptr || exponent->num_elements() != 1 || exponent->shape().size() > 1) {
         return nullptr;
       }
-    } else {
-      return nullptr;
+      const double power = exponent->ToDoubles()[0];
+      if (power < 1 || power > ops::kMostPower || power != std::floor(power)) return nullptr;
+      found.power = static_cast<int64_t>(power);
+      terms = BeforeIdentities(graph_, pow->inputs[0]);
     }
-    return graph_.ProducerIf(BeforeIdentities(graph_, terms), "Sub");
+    const Node* magnitude = graph_.ProducerIf(terms, "Abs");
+    if (magnitude == nullptr) return found.power % 2 == 0 ? DifferenceAt(terms) : nullptr;
+    return DifferenceAt(magnitude->inputs[0]);
+  }
+
+  const Node* DifferenceAt(ValueId value) const {
+    return graph_.ProducerIf(BeforeIdentities(graph_, value), "Sub");
   }
 
   // A row or column of a matrix, of which the loop sees all, in order.
   bool IsSlice(const Node& gather, Distance& found) const {
-    if (BeforeIdentities(graph_, gather.inputs[1]) != step_->output(LoopParts::kStepIteration)) return false;
+    if (BeforeIdentities(graph_, gather.inputs[1]) != step_->output(LoopParts::kStepIteration)) {
+      return false;
+    }
     found.table = gather.inputs[0];
-    const std::optional<Sizes> sizes = SizesOf(graph_, found.table);
-    if (!sizes.has_value() || sizes->size() != 2) return false;
     found.axis = gather.attributes.Int("axis", 0);
     if (found.axis < 0) found.axis += 2;
-    return IsSizeOf(loop_.inputs[LoopParts::kTripCount], found.table, found.axis, *sizes);
+    return found.axis == 0 || found.axis == 1;
   }
 
-  bool IsSizeOf(ValueId count, ValueId table, int64_t axis, const Sizes& sizes) const {
+  // The loop has as many iterations as `table`, which has `sizes`, has slices.
+  bool SeesAll(const Distance& found, const std::vector<int64_t>& sizes) const {
+    const ValueId count = loop_.inputs[LoopParts::kTripCount];
     if (const std::optional<double> known = KnownScalar(graph_, count); known.has_value()) {
-      return sizes[axis] != kUnknownSize && *known == static_cast<double>(sizes[axis]);
+      return *known == static_cast<double>(sizes[found.axis]);
     }
     const Node* gather = graph_.ProducerIf(count, "Gather");
     if (gather == nullptr) return false;
     const Node* shape = graph_.ProducerIf(gather->inputs[0], "Shape");
-    const std::optional<double> place = KnownScalar(graph_, gather->inputs[1]);
-    return shape != nullptr && shape->attributes.Int("start", 0) == 0 &&
-           shape->inputs[0] == table && place.has_value() &&
-           (*place == static_cast<double>(axis) || *place == static_cast<double>(axis - 2));
-  }
-
-  // x is a float32 matrix from around the loop, with as many columns as a slice has elements.
-  bool Fits(const Distance& found) const {
-    const std::optional<Sizes> x = SizesOf(graph_, found.x);
-    const std::optional<Sizes> table = SizesOf(graph_, found.table);
-    if (!x.has_value() || x->size() != 2 || (*x)[1] == kUnknownSize) return false;
-    if ((*x)[1] != (*table)[1 - found.axis]) return false;
-    return types_[found.x] == DType::kFloat32 && types_[found.table] == DType::kFloat32 &&
-           IsAround(found.x) && IsAround(found.table);
-  }
-
-  // Takes nothing from an iteration.
-  bool IsAround(ValueId id) const {
-    std::vector<bool> seen(graph_.num_values());
-    std::vector<ValueId> next = {id};
-    while (!next.empty()) {
-      const ValueId value = next.back();
-      next.pop_back();
-      if (value == kNone || seen[value]) continue;
-      seen[value] = true;
-      if (graph_.value(value).kind != Value::Kind::kResult) continue;
-      const Node& node = graph_.node(graph_.value(value).producer);
-      if (&node == step_) return false;
-      next.insert(next.end(), node.inputs.begin(), node.inputs.end());
+    if (shape == nullptr || shape->inputs[0] != found.table || shape->attributes.Has("start") ||
+        shape->attributes.Has("end")) {
+      return false;
     }
-    return true;
+    const std::optional<double> place = KnownScalar(graph_, gather->inputs[1]);
+    return place.has_value() && (*place == static_cast<double>(found.axis) ||
+                                 *place == static_cast<double>(found.axis - 2));
+  }
+
+  // Both are matrices of one dtype from around the loop: what is known is none of an iteration's.
+  bool Fits(const Distance& found) const {
+    const std::optional<Known> x = KnownOf(graph_, found.x), table = KnownOf(graph_, found.table);
+    if (!x.has_value() || !table.has_value()) return false;
+    if (x->sizes.size() != 2 || table->sizes.size() != 2) return false;
+    if (x->dtype != table->dtype || !SeesAll(found, table->sizes)) return false;
+    return x->dtype == DType::kFloat32 || x->dtype == DType::kFloat64;
   }
 
   const Graph& graph_;
-  const std::vector<DType>& types_;
   const Node& loop_;
   const LoopParts parts_;
   const Node* step_ = nullptr;
@@ -230,39 +241,41 @@ class LoopDistancesPass : public Pass {
 
  private:
   static bool Rewrite(Graph& graph, NodeId id) {
-    const LoopParts parts(graph.node(id));
-    const std::vector<DType> types = ResultTypes(graph);
-    bool changed = false;
+    const Node loop = graph.node(id);
+    const LoopParts parts(loop);
+    const LoopMatch match(graph, loop);
+    if (!match.IsIndependent()) return false;
+    // All that somebody reads: the loop would run for one as for all.
+    std::vector<std::pair<size_t, Distance>> found;
     for (size_t i = 0; i < parts.scanned; ++i) {
-      const Node& loop = graph.node(id);
       const ValueId result = loop.output(parts.carried + i);
-      if (result == kNone) continue;
-      const LoopMatch match(graph, types, loop);
-      if (!match.IsIndependent()) return changed;
+      if (result == kNone || (graph.value(result).users.empty() && !graph.IsOutput(result))) continue;
       const std::optional<Distance> distance = match.DistanceOf(i);
-      if (!distance.has_value()) continue;
-      const int64_t axis = match.ResultAxis(i);
-      Replace(graph, result, Stacked(graph, *distance, axis == 0 || axis == -2));
-      changed = true;
-      if (graph.node(id).removed) break;
+      if (!distance.has_value()) return false;
+      found.emplace_back(i, *distance);
     }
-    return changed;
+    for (const auto& [i, distance] : found) {
+      const int64_t axis = match.ResultAxis(i);
+      Replace(graph, loop.output(parts.carried + i),
+              Stacked(graph, loop, distance, axis == 0 || axis == -2));
+    }
+    return !found.empty();
   }
 
   // All iterations' results side by side, an iteration a row where `by_iteration`.
-  static ValueId Stacked(Graph& graph, const Distance& distance, bool by_iteration) {
-    const auto turned = [&](ValueId value) {
-      Attributes attributes;
-      attributes.Set("perm", std::vector<int64_t>{1, 0});
-      return graph.node(graph.AddNode("Transpose", {value}, attributes)).outputs[0];
+  static ValueId Stacked(Graph& graph, const Node& loop, const Distance& distance,
+                         bool by_iteration) {
+    const auto add = [&](absl::string_view op, std::vector<ValueId> inputs, Attributes attributes) {
+      const NodeId node = graph.AddNode(op, std::move(inputs), std::move(attributes));
+      graph.SetSource(node, SourceOp(loop), loop.name);
+      return graph.node(node).outputs[0];
     };
-    Attributes power;
-    power.Set("power", distance.power);
-    const ValueId columns = distance.axis == 0 ? turned(distance.table) : distance.table;
-    ValueId stacked =
-        graph.node(graph.AddNode("reprise.Distances", {distance.x, columns}, power)).outputs[0];
-    if (distance.root) stacked = graph.node(graph.AddNode("Sqrt", {stacked})).outputs[0];
-    return by_iteration ? turned(stacked) : stacked;
+    const Attributes turned = {{"perm", std::vector<int64_t>{1, 0}}};
+    const ValueId columns =
+        distance.axis == 0 ? add("Transpose", {distance.table}, turned) : distance.table;
+    ValueId stacked = add("reprise.Distances", {distance.x, columns}, {{"power", distance.power}});
+    for (int i = 0; i < distance.roots; ++i) stacked = add("Sqrt", {stacked}, {});
+    return by_iteration ? add("Transpose", {stacked}, turned) : stacked;
   }
 };
 

@@ -23,7 +23,7 @@ def test_answers_are_those_of_onnxruntime(daemon, paths, rng, name):
 
 
 @pytest.mark.parametrize("name", ["forest", "boosted", "pipeline", "support", "codes",
-                                  "neighbours"])
+                                  "neighbours", "neighbours_by_blocks"])
 def test_rows_of_many_clients_share_replays_and_change_nothing(daemon, paths, rng, name):
     client = daemon.client()
     inputs = [{"X": classic.rows(rng, 1 + i % 3, missing=name not in WHOLE)} for i in range(96)]

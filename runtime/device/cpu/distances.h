@@ -8,18 +8,20 @@
 
 namespace reprise::cpu {
 
+template <typename T>
 struct DistanceArgs {
-  const float* x;  // [rows, size]
-  const float* y;  // [size, columns]
+  const T* x;  // [rows, size]
+  const T* y;  // [size, columns]
   int64_t size, columns;
+  int64_t power;  // of the attribute's range
   int64_t first_row, end_row;
   int64_t first_column, end_column;
-  float* sums;  // [rows, columns]
+  T* sums;  // [rows, columns]
 };
 
 struct DistanceKernels {
-  void (*squared)(const DistanceArgs& args);   // power 2
-  void (*absolute)(const DistanceArgs& args);  // power 1
+  void (*floats)(const DistanceArgs<float>& args);
+  void (*doubles)(const DistanceArgs<double>& args);
 };
 
 // The kernels of the highest tier that is not above `isa`.

@@ -63,33 +63,52 @@ void RunSvmScores(const LaunchArgs& launch) {
                     static_cast<int64_t*>(launch.operands[2]), scratch, &p.math);
 }
 
+template <typename T>
 struct DistanceParams {
-  void (*kernel)(const DistanceArgs& args) = nullptr;
+  void (*kernel)(const DistanceArgs<T>& args) = nullptr;
   int64_t rows = 0, size = 0, columns = 0;
+  int64_t power = 2;
   int64_t batch_rows = 0;
 };
 
+template <typename T>
 void RunDistances(const LaunchArgs& launch) {
-  const auto& p = *static_cast<const DistanceParams*>(launch.params);
+  const auto& p = *static_cast<const DistanceParams<T>*>(launch.params);
   const int64_t rows = LiveOf(p.rows, p.batch_rows, *launch.frame);
-  const auto* x = static_cast<const float*>(launch.operands[0]);
-  const auto* y = static_cast<const float*>(launch.operands[1]);
-  auto* sums = static_cast<float*>(launch.operands[2]);
   // Rows where there are many, else columns.
   const bool by_rows = rows >= 4 * launch.parts;
   constexpr int64_t kRowGrain = 4, kColumnGrain = 64;
   const ItemRange range = by_rows ? RangeOfPart(rows, kRowGrain, launch.part, launch.parts)
                                   : RangeOfPart(p.columns, kColumnGrain, launch.part, launch.parts);
-  const DistanceArgs args = {.x = x,
-                             .y = y,
-                             .size = p.size,
-                             .columns = p.columns,
-                             .first_row = by_rows ? range.begin : 0,
-                             .end_row = by_rows ? range.end : rows,
-                             .first_column = by_rows ? 0 : range.begin,
-                             .end_column = by_rows ? p.columns : range.end,
-                             .sums = sums};
-  p.kernel(args);
+  p.kernel({.x = static_cast<const T*>(launch.operands[0]),
+            .y = static_cast<const T*>(launch.operands[1]),
+            .size = p.size,
+            .columns = p.columns,
+            .power = p.power,
+            .first_row = by_rows ? range.begin : 0,
+            .end_row = by_rows ? range.end : rows,
+            .first_column = by_rows ? 0 : range.begin,
+            .end_column = by_rows ? p.columns : range.end,
+            .sums = static_cast<T*>(launch.operands[2])});
+}
+
+template <typename T>
+Candidate DistancesBy(const CpuTarget& target, const NodeView& node,
+                      void (*kernel)(const DistanceArgs<T>& args)) {
+  DistanceParams<T> params;
+  params.kernel = kernel;
+  params.rows = node.shape(0)[0];
+  params.size = node.shape(0)[1];
+  params.columns = node.shape(1)[1];
+  params.power = ops::PowerOfDistances(node.attributes());
+  params.batch_rows = node.batch_rows();
+  const double of_element = params.power < 3 ? 3.0 : static_cast<double>(params.power) + 2;
+  Candidate candidate = MakeCandidate(
+      target, node, "distances", RunDistances<T>, params,
+      of_element * static_cast<double>(params.rows * params.size) *
+          static_cast<double>(params.columns));
+  candidate.option.takes_live_rows = params.batch_rows > 0;
+  return candidate;
 }
 
 template <typename T>
@@ -198,19 +217,10 @@ std::vector<Candidate> PlanSvmScores(const CpuTarget& target, const NodeView& no
 }
 
 std::vector<Candidate> PlanDistances(const CpuTarget& target, const NodeView& node) {
-  DistanceParams params;
+  if (node.shape(0)[1] != node.shape(1)[0]) return {};
   const DistanceKernels& kernels = DistanceKernelsFor(target.isa);
-  const bool squared = ops::PowerOfDistances(node.attributes()) == 2;
-  params.kernel = squared ? kernels.squared : kernels.absolute;
-  params.rows = node.shape(0)[0];
-  params.size = node.shape(0)[1];
-  params.columns = node.shape(1)[1];
-  params.batch_rows = node.batch_rows();
-  Candidate candidate = MakeCandidate(
-      target, node, "distances", RunDistances, params,
-      3.0 * static_cast<double>(params.rows * params.size) * static_cast<double>(params.columns));
-  candidate.option.takes_live_rows = params.batch_rows > 0;
-  return {std::move(candidate)};
+  if (node.dtype(0) == DType::kFloat64) return {DistancesBy(target, node, kernels.doubles)};
+  return {DistancesBy(target, node, kernels.floats)};
 }
 
 }  // namespace reprise::cpu

@@ -4,6 +4,17 @@
 namespace reprise {
 
 inline constexpr const char* kRows[] = {
+    // Distances: tails of rows and columns, few and many.
+    "input %x: f32[1, 40]\nparam %y: f32[40, 67] = p0\n%d: ? = reprise.Distances(%x, %y)\noutput %d",
+    "input %x: f32[7, 5]\ninput %y: f32[5, 33]\n%d: ? = reprise.Distances(%x, %y) {power = "
+    "1}\noutput %d",
+    "input %x: f32[9, 6]\ninput %y: f32[6, 3]\n%d: ? = reprise.Distances(%x, %y) {power = "
+    "3}\noutput %d",
+    "input %x: f64[6, 4]\ninput %y: f64[4, 21]\n%d: ? = reprise.Distances(%x, %y)\noutput %d",
+    "input %x: f64[2, 9]\ninput %y: f64[9, 1]\n%d: ? = reprise.Distances(%x, %y) {power = "
+    "1}\noutput %d",
+    "input %x: f64[5, 9]\ninput %y: f64[9, 130]\n%d: ? = reprise.Distances(%x, %y) {power = "
+    "4}\noutput %d",
     // Recurrent layers.
     "input %x: f32[7, 1, 20]\nparam %w: f32[1, 128, 20] = p0\nparam %r: f32[1, 128, 32] = "
     "p1\nparam %b: f32[1, 256] = p2\n%y: ?, %h: ?, %c: ? = LSTM(%x, %w, %r, %b) {hidden_size = "
