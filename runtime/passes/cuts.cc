@@ -80,8 +80,8 @@ class Analysis {
     return NodesBehind(std::move(values), [&](NodeId id) { return result_.is_cut[id]; });
   }
 
-  // What both branches of an If need is needed whichever is taken. Nodes are in order, so that an If
-  // within a branch is known before the one around it.
+  // What both branches of an If need is needed whichever is taken. Nodes are in order, so that an
+  // If within a branch is known before the one around it.
   void FindCommon() {
     for (const NodeId id : graph_.NodeIds()) {
       if (!IsCutIf(id)) continue;
@@ -95,8 +95,9 @@ class Analysis {
     }
   }
 
-  // An If that the branches of several read is one that stands before them: were it to belong to each
-  // of them, and what it reads to each of these, a chain of such would have copies without number.
+  // An If that the branches of several read is one that stands before them: were it to belong to
+  // each of them, and what it reads to each of these, a chain of such would have copies without
+  // number.
   void FindNeeded() {
     std::vector<ValueId> wanted = graph_.outputs();
     for (bool more = true; more;) {

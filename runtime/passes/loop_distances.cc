@@ -105,7 +105,8 @@ class LoopMatch {
   // Scanned result `i`, where it is that.
   std::optional<Distance> DistanceOf(size_t i) const {
     if (EntryOf("directions", i) != 0) return std::nullopt;
-    ValueId value = BeforeIdentities(graph_, loop_.inputs[parts_.first_result + 1 + parts_.carried + i]);
+    const size_t scanned = parts_.first_result + 1 + parts_.carried + i;
+    ValueId value = BeforeIdentities(graph_, loop_.inputs[scanned]);
     Distance found;
     if (const Node* root = graph_.ProducerIf(value, "Sqrt"); root != nullptr) {
       found.roots = 1;
@@ -114,7 +115,8 @@ class LoopMatch {
     const Node* difference = DifferenceOf(value, found);
     if (difference == nullptr) return std::nullopt;
     for (const size_t side : {0, 1}) {
-      const Node* slice = graph_.ProducerIf(BeforeIdentities(graph_, difference->inputs[side]), "Gather");
+      const ValueId taken = BeforeIdentities(graph_, difference->inputs[side]);
+      const Node* slice = graph_.ProducerIf(taken, "Gather");
       if (slice == nullptr || !IsSlice(*slice, found)) continue;
       found.x = BeforeIdentities(graph_, difference->inputs[1 - side]);
       if (Fits(found)) return found;
@@ -249,7 +251,8 @@ class LoopDistancesPass : public Pass {
     std::vector<std::pair<size_t, Distance>> found;
     for (size_t i = 0; i < parts.scanned; ++i) {
       const ValueId result = loop.output(parts.carried + i);
-      if (result == kNone || (graph.value(result).users.empty() && !graph.IsOutput(result))) continue;
+      if (result == kNone) continue;
+      if (graph.value(result).users.empty() && !graph.IsOutput(result)) continue;
       const std::optional<Distance> distance = match.DistanceOf(i);
       if (!distance.has_value()) return false;
       found.emplace_back(i, *distance);

@@ -26,7 +26,8 @@ class LoopInvariantsPass : public Pass {
     for (size_t i = 0; step != kNone && i < parts.carried; ++i) {
       const ValueId begins = graph.node(step).output(LoopParts::kStepFirstCarried + i);
       const ValueId given = graph.node(id).inputs[LoopParts::kFirstCarried + i];
-      const ValueId ends = BeforeIdentities(graph, graph.node(id).inputs[parts.first_result + 1 + i]);
+      const ValueId ends =
+          BeforeIdentities(graph, graph.node(id).inputs[parts.first_result + 1 + i]);
       if (begins == kNone || ends != begins || given == kNone) continue;
       graph.ReplaceAllUses(begins, given);
       const ValueId result = graph.node(id).output(i);

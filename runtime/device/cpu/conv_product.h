@@ -27,7 +27,7 @@ struct ConvProduct {
   int64_t begin_k = 0, end_k = 0;   // of the sums
   bool first = true;                // else `y` holds what comes before
   bool last = true;                 // bias and all else follow
-  float* panel = nullptr;           // [end_k - begin_k, panel_columns], aligned to 64 bytes
+  float* panel = nullptr;           // [end_k - begin_k, panel_columns], aligned to a vector
   const float* in_place = nullptr;  // row begin_k of what the panel is made of; null: it is made
   int64_t ld_in_place = 0;
   // Not null: nothing is made; row begin_k + i is read from in_place + taps[i], up to a whole

@@ -14,7 +14,7 @@ namespace {
 
 // Raised when a kernel, a packed layout or a rule of choice changes: old recipes are then not taken
 // for new ones.
-constexpr int kKernelVersion = 20;
+constexpr int kKernelVersion = 21;
 
 struct OpPlan {
   absl::string_view op;

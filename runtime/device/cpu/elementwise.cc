@@ -70,6 +70,14 @@ HWY_INLINE VF Apply(F32 d, VF x, float alpha, float beta) {
     return hn::IfThenElse(hn::Lt(x, hn::Neg(a)), hn::Add(x, b), above);
   }
   if constexpr (op == Shaped::kQuickGelu) return hn::Mul(x, Sigmoid(d, hn::Mul(x, a)));
+  if constexpr (op == Shaped::kPower) {
+    auto rest = static_cast<int>(alpha);
+    VF square = x, power = hn::Set(d, 1.0f);
+    for (; rest > 1; rest /= 2, square = hn::Mul(square, square)) {
+      if (rest % 2 == 1) power = hn::Mul(power, square);
+    }
+    return hn::Mul(power, square);
+  }
 }
 
 // NaN in either operand gives NaN.
@@ -156,7 +164,8 @@ ShapedFunction ShapedOf(Shaped op) {
                                            ShapedRun<Shaped::kHardSigmoid>,
                                            ShapedRun<Shaped::kThresholdedRelu>,
                                            ShapedRun<Shaped::kShrink>,
-                                           ShapedRun<Shaped::kQuickGelu>};
+                                           ShapedRun<Shaped::kQuickGelu>,
+                                           ShapedRun<Shaped::kPower>};
   return kFunctions[static_cast<int>(op)];
 }
 

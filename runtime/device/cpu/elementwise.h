@@ -54,6 +54,7 @@ enum class Shaped : uint8_t {
   kThresholdedRelu,  // of NaN: 0
   kShrink,           // alpha: lambd, beta: bias
   kQuickGelu,
+  kPower,  // x to the power alpha, a whole number above 0
 };
 
 enum class Binary : uint8_t { kAdd, kSub, kMul, kDiv, kMax, kMin, kAddGelu, kAddGeluTanh, kPRelu };

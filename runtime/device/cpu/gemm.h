@@ -56,7 +56,7 @@ struct GemmBlocking {
 struct GemmArgs {
   const float* a = nullptr;
   int64_t lda = 0;
-  const void* packed_b = nullptr;  // What `pack` made for (k, n), aligned to 64 bytes.
+  const void* packed_b = nullptr;  // What `pack` made for (k, n), aligned to a vector.
   float* c = nullptr;
   int64_t ldc = 0;
   int64_t n = 0;
@@ -66,7 +66,7 @@ struct GemmArgs {
   int64_t ld_residual = 0;
   Activation activation = Activation::kNone;
   GemmBlocking blocking;
-  void* scratch = nullptr;  // GemmKernels::PartScratchBytes, aligned to 64 bytes.
+  void* scratch = nullptr;  // GemmKernels::PartScratchBytes, aligned to a vector.
 };
 
 // B as it lies in memory: row-major [k, n], or [n, k] when `transposed`. `ld` is the distance of
@@ -98,7 +98,7 @@ struct UnpackedGemmArgs {
   GemmArgs gemm;  // packed_b is unused.
   GemmSource b;
   float scale = 1;           // of every element of the product
-  float* scratch = nullptr;  // UnpackedScratchFloats(k) floats, aligned to 64 bytes.
+  float* scratch = nullptr;  // UnpackedScratchFloats(k) floats, aligned to a vector.
 };
 
 // A rectangle of C: rows [row_begin, row_end), panels [panel_begin, panel_end).

@@ -49,7 +49,7 @@ struct TileOut {
   int64_t ld_residual;
   Activation activation;
   int64_t columns;  // Live columns of the panel, 1..kPanel.
-  float* partial;   // [kTileRows][kPanel] sums of earlier stretches of k, or null.
+  float* partial;   // [rows of the tile][kPanel] sums of earlier stretches of k, or null.
   bool first;       // Nothing in `partial` yet.
   bool last;        // Apply the epilogue and write C.
 };

@@ -29,9 +29,9 @@ constexpr int64_t kMaxSplitRows = 16 * kTileRows;
 // 2 to 8 rows. Without the room it asks for it in the second-level cache, if it has more than
 // kStreamedRows rows. With fewer it is the memory that a core waits for there, and nothing reads
 // one stream faster than long vectors alone, which the prefetchers of the CPU follow: 30 of 30 GB/s
-// of a Zen 4, 22 where each line is asked for. What it costs to keep sums between stretches weighs
-// more where vectors are short, and is for nothing where the first-level cache cannot hold a
-// stretch beside the rows of A.
+// of a Zen 4, 22 where each line is asked for. What it costs to keep sums between stretches is for
+// nothing where the first-level cache cannot hold a stretch beside the rows of A: they are longer
+// there.
 constexpr int64_t kFewTiles = 3;
 constexpr int64_t kNearRows = 24;
 constexpr int64_t kFarBytes = 16384;
@@ -62,7 +62,8 @@ constexpr int64_t EvenStretch(int64_t k, int64_t longest) {
 }
 
 constexpr int64_t kLine = 64;  // bytes that a cache fetches at a time
-// Where in row `row` of rows of `row_bytes` the first line begins; the first row begins one.
+// Where in row `row` of rows of `row_bytes` that lie side by side the first line begins, counted
+// from where row 0 begins.
 constexpr int64_t FirstLine(int row, int64_t row_bytes) {
   return (row * row_bytes + kLine - 1) / kLine * kLine - row * row_bytes;
 }

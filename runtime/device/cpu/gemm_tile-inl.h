@@ -31,7 +31,8 @@ enum class Panel {
   kPackedFew,    // so too, with few tiles to hide the fetching
   kPackedLone,   // so too, with a lone tile
   kPackedAhead,  // so too, each line asked for once, far ahead, into the first-level cache
-  kInPlace,      // `ldb` floats apart in a row-major B, which only a tile or two read; whole vectors
+  // Whole vectors, `ldb` floats apart in a row-major B, which only a tile or two read.
+  kInPlace,
   // Side by side, widened in registers:
   kInt8,      // kPanel int8 each
   kFloat16,   // kPanel float16 each

@@ -31,8 +31,8 @@ constexpr int ByteRows(int64_t vectors) {
   const int rows = TileRows(static_cast<int>(vectors));
   return HWY_TARGET == HWY_AVX2 && form == Form::kWidened ? std::min(rows, 4) : rows;
 }
-// Words of A at a time. The registers of AVX2 have no room for two where the compiler keeps the sums
-// of both; with few tiles it asks for a line of two rows, which are a line and a half each.
+// Words of A at a time. With two the compiler of AVX2 does not keep all sums in registers; with few
+// tiles lines are asked for by twos: a row is a line and a half.
 template <bool kFew>
 constexpr int kUnrolledWords = HWY_TARGET == HWY_AVX2 && !kFew ? 1 : 2;
 // With few tiles only asking far ahead hides the way from memory: bytes.

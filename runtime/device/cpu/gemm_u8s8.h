@@ -55,7 +55,7 @@ struct U8S8Args {
   const void* a = nullptr;
   int64_t lda = 0;
   bool a_signed = false;
-  const void* packed_b = nullptr;  // What `pack` made for (k, n), aligned to 64 bytes.
+  const void* packed_b = nullptr;  // What `pack` made for (k, n), aligned to a vector.
   bool b_signed = false;           // As it was before it was packed.
   // float; int32 where a_scale is null; bytes where `finish` has a scale
   void* c = nullptr;
@@ -91,7 +91,7 @@ struct U8S8Kernels {
   void (*pack)(const ByteSource& b, bool a_signed, int64_t k, int64_t n, void* packed);
   void (*part)(const U8S8Args& args, const GemmPart& part);
   // `args.packed_b` is not looked at: panels of `b` are packed into `scratch` one by one, each
-  // PanelBytes(k) bytes, aligned to 64 bytes.
+  // PanelBytes(k) bytes, aligned to a vector.
   void (*unpacked)(const U8S8Args& args, const ByteSource& b, const GemmPart& part, void* scratch);
   GemmCosts costs;
 

@@ -1,4 +1,5 @@
 // Elementwise float32 ops by the vector kernels.
+#include <cmath>
 #include <optional>
 
 #include "runtime/device/cpu/plan.h"
@@ -237,7 +238,19 @@ std::vector<Candidate> PlanPow(const CpuTarget& target, const NodeView& node) {
   if (value == 0.5) return with(Unary::kSqrt);
   if (value == 1) return with(Unary::kCopy);
   if (value == -1) return with(Unary::kReciprocal);
-  return {};
+  // Each multiplication rounds.
+  constexpr double kMostPower = 8;
+  if (value != std::floor(value) || value < 1 || value > kMostPower) return {};
+  const ShapedParams params = {.function = target.elementwise.shaped(Shaped::kPower),
+                               .alpha = static_cast<float>(value),
+                               .count = NumElements(node.shape(0)),
+                               .out = static_cast<int>(node.num_inputs()),
+                               .batch_rows = node.batch_rows()};
+  Candidate candidate = MakeCandidate(target, node, "shaped", RunShaped, params,
+                                      2.0 * static_cast<double>(params.count));
+  candidate.option.in_place = 0;
+  candidate.option.takes_live_rows = params.batch_rows > 0;
+  return {std::move(candidate)};
 }
 
 std::vector<Candidate> PlanShaped(const CpuTarget& target, const NodeView& node) {

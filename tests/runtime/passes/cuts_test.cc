@@ -196,7 +196,8 @@ TEST(CutGraphTest, ACutInABranchCutsItsIfWhateverTheConditionIs) {
 
 // The cuts of a chain of `links`, each of which ends in %v<number>, and all that lie in branches.
 size_t CutsOfChain(int links, absl::string_view link) {
-  std::string text = "graph {\n  input %v0: f32[n]\n  input %flag: bool[m]\n  input %other: bool[m]\n";
+  std::string text =
+      "graph {\n  input %v0: f32[n]\n  input %flag: bool[m]\n  input %other: bool[m]\n";
   for (int i = 1; i <= links; ++i) {
     absl::StrAppend(&text, absl::StrReplaceAll(link, {{"%v-", absl::StrCat("%v", i - 1)},
                                                       {"%#", absl::StrCat("%n", i)},

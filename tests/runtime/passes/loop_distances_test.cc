@@ -168,11 +168,12 @@ TEST(LoopDistancesTest, WhatIsNearlyOneStays) {
 
 // The size of dim 0 in another way of asking for that of dim 1.
 TEST(LoopDistancesTest, ACountOfAnotherDimStays) {
-  Rewritten(absl::StrReplaceAll(Scan(kSquares), {{"%table: f32[5, 3]", "%table: f32[3, 5]"},
-                                                 {"Gather(%table, %i)", "Gather(%table, %i) {axis = 1}"},
-                                                 {"Shape(%table)", "Shape(%table) {end = 1}"},
-                                                 {"%first: i64[] = {0}", "%first: i64[] = {-1}"}}),
-            false);
+  const std::string by_columns = absl::StrReplaceAll(
+      Scan(kSquares), {{"%table: f32[5, 3]", "%table: f32[3, 5]"},
+                       {"Gather(%table, %i)", "Gather(%table, %i) {axis = 1}"},
+                       {"Shape(%table)", "Shape(%table) {end = 1}"},
+                       {"%first: i64[] = {0}", "%first: i64[] = {-1}"}});
+  Rewritten(by_columns, false);
 }
 
 TEST(LoopDistancesTest, OtherFunctionsOfTheDifferenceStay) {

@@ -70,6 +70,9 @@ inline constexpr const char* kElements[] = {
     "input %a: f32[5, 30]\n%y: ? = com.microsoft.FastGelu(%a)\noutput %y",
     "input %a: f32[5, 30]\nconst %e: f32[] = {2.0}\n%y: ? = Pow(%a, %e)\noutput %y",
     "input %a: f32[5, 30]\nconst %e: i64[] = {2}\n%y: ? = Pow(%a, %e)\noutput %y",
+    "input %a: f32[5, 30]\nconst %e: f32[] = {3.0}\n%y: ? = Pow(%a, %e)\noutput %y",
+    "input %a: f32[7, 11]\nconst %e: i32[1] = {7}\n%y: ? = Pow(%a, %e)\noutput %y",
+    "input %a: f32[40]\nconst %e: f32[] = {8.0}\n%y: ? = Pow(%a, %e)\noutput %y",
     "input %a: f32[5, 30]\nconst %l: f32[] = {-1.0}\nconst %h: f32[] = {0.5}\n%y: ? = Clip(%a, %l, "
     "%h)\noutput %y",
     "input %a: f32[5, 30]\nconst %h: f32[] = {0.5}\n%y: ? = Clip(%a, _, %h)\noutput %y",

@@ -8,7 +8,7 @@ inline constexpr const char* kMovement[] = {
     "param %t: f32[9, 40] = p0\ninput %i: i64[2, 7]\n%y: ? = Gather(%t, %i)\noutput %y",
     "input %x: f32[2, 5, 12]\nconst %i: i64[] = {0}\n%y: ? = Gather(%x, %i) {axis = 1}\noutput %y",
     "input %x: i64[2, 5, 3]\ninput %i: i32[2, 2]\n%y: ? = Gather(%x, %i) {axis = 1}\noutput %y",
-    // Runs of neighbours, whole rows and pieces of a few bytes; none; indices that are out of range.
+    // Runs of neighbours, whole rows and pieces of a few bytes; none.
     "input %x: f32[5, 30]\nconst %i: i64[11] = {3, 4, 5, 6, 7, -3, -2, -1, 0, 1, 2}\n%y: ? = "
     "Gather(%x, %i) {axis = 1}\noutput %y",
     "input %x: f32[2, 4, 9, 7]\nconst %i: i32[2, 4] = {1, 2, 3, 4, 5, 6, 7, 8}\n%y: ? = "

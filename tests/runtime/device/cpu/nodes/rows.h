@@ -5,7 +5,8 @@ namespace reprise {
 
 inline constexpr const char* kRows[] = {
     // Distances: tails of rows and columns, few and many.
-    "input %x: f32[1, 40]\nparam %y: f32[40, 67] = p0\n%d: ? = reprise.Distances(%x, %y)\noutput %d",
+    "input %x: f32[1, 40]\nparam %y: f32[40, 67] = p0\n%d: ? = reprise.Distances(%x, %y)\noutput "
+    "%d",
     "input %x: f32[7, 5]\ninput %y: f32[5, 33]\n%d: ? = reprise.Distances(%x, %y) {power = "
     "1}\noutput %d",
     "input %x: f32[9, 6]\ninput %y: f32[6, 3]\n%d: ? = reprise.Distances(%x, %y) {power = "
