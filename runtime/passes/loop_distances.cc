@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/algorithm/container.h"
+#include "absl/types/span.h"
 #include "runtime/graph/dim_expression.h"
 #include "runtime/ops/distances.h"
 #include "runtime/ops/loop.h"
@@ -41,18 +42,16 @@ Binding BindingOf(const Graph& graph, int64_t size) {
   return binding;
 }
 
-// What is known of `id`, found by giving the inputs sizes: nullopt where it hangs on a cut, such as
-// the iteration of a loop, or on a shape input.
-std::optional<Known> KnownOf(const Graph& graph, ValueId id) {
+// What is known of `id`, found by giving the inputs each of `given` as their open sizes: nullopt
+// where one does not fit, or it hangs on a cut, such as the iteration of a loop, or on a shape input.
+std::optional<Known> KnownOf(const Graph& graph, ValueId id, absl::Span<const int64_t> given) {
   if (id == kNone) return std::nullopt;
   Graph front = graph;
   front.ClearOutputs();
   front.AddOutput(id);
   if (!EliminateDead()->Run(front).ok() || !front.Compact()) return std::nullopt;
-  // Sizes that are no size of a dim twice in a row by chance.
-  constexpr int64_t kSizes[] = {3, 7};
   std::optional<Known> known;
-  for (const int64_t size : kSizes) {
+  for (const int64_t size : given) {
     const absl::StatusOr<Graph> at = Specialize(front, BindingOf(front, size));
     if (!at.ok()) return std::nullopt;
     const Value& value = at->value(at->outputs()[0]);
@@ -214,9 +213,15 @@ class LoopMatch {
 
   // Both are matrices of one dtype from around the loop: what is known is none of an iteration's.
   bool Fits(const Distance& found) const {
-    const std::optional<Known> x = KnownOf(graph_, found.x), table = KnownOf(graph_, found.table);
-    if (!x.has_value() || !table.has_value()) return false;
-    if (x->sizes.size() != 2 || table->sizes.size() != 2) return false;
+    // Sizes that are no size of a dim twice in a row by chance.
+    constexpr int64_t kAny[] = {3, 7};
+    const std::optional<Known> table = KnownOf(graph_, found.table, kAny);
+    if (!table.has_value() || table->sizes.size() != 2) return false;
+    std::optional<Known> x = KnownOf(graph_, found.x, kAny);
+    // What lies in front may take one number of columns, such as the table has, and leave it open.
+    const int64_t columns = table->sizes[1 - found.axis];
+    if (!x.has_value() && columns != kUnknownSize) x = KnownOf(graph_, found.x, {columns});
+    if (!x.has_value() || x->sizes.size() != 2) return false;
     if (x->dtype != table->dtype || !SeesAll(found, table->sizes)) return false;
     return x->dtype == DType::kFloat32 || x->dtype == DType::kFloat64;
   }

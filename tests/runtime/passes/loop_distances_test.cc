@@ -119,6 +119,12 @@ TEST(LoopDistancesTest, RowsThatAreComputedAndOpenSizesAreFound) {
   EXPECT_EQ(with({{"%x: f32[n, 3]", "%x: f32[n, k]"}}), kPlain);
   EXPECT_EQ(with({{"%x: f32[n, 3]", "%x: f32[n, 1]"}}), kPlain);
   EXPECT_EQ(with({{"%table: f32[5, 3]", "%table: f32[m, 3]"}}), kPlain);
+  EXPECT_EQ(with({{"%x: f32[n, 3]", "%x: f32[n, k]\n    const %mean: f32[4] = {1, 2, 3, 4}"},
+                  {"%table: f32[5, 3]", "%table: f32[5, 4]"},
+                  {"%shape: ? = Shape(%table)",
+                   "%shape: ? = Shape(%table)\n%centred: ? = Sub(%x, %mean)"},
+                  {"Sub(%x, %row)", "Sub(%centred, %row)"}}),
+            "Sub Transpose reprise.Distances Transpose");
   EXPECT_EQ(with({{"%x: f32[n, 3]", "%x: f64[n, 3]"}, {"%table: f32[5, 3]", "%table: f64[5, 3]"}}),
             kPlain);
   EXPECT_EQ(with({{"%shape: ? = Shape(%table)",
