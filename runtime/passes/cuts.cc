@@ -1,6 +1,7 @@
 #include "runtime/passes/cuts.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <set>
 
@@ -65,7 +66,6 @@ class Analysis {
     // Whatever becomes of any If.
     const std::vector<bool> always = NodesBehind(graph_.outputs(), [](NodeId) { return true; });
     for (const NodeId id : graph_.NodeIds()) Look(id, always);
-    FindCommon();
     FindNeeded();
     for (const NodeId id : graph_.NodeIds()) {
       if (result_.is_needed[id]) SetLevel(id);
@@ -74,42 +74,87 @@ class Analysis {
   }
 
  private:
+  // What each of the two branches of an If results in.
+  std::array<std::vector<ValueId>, 2> BranchesOf(NodeId id) const {
+    const std::vector<ValueId> results = BranchResults(graph_.node(id));
+    const auto middle = results.begin() + static_cast<std::ptrdiff_t>(results.size() / 2);
+    return {std::vector<ValueId>(results.begin(), middle),
+            std::vector<ValueId>(middle, results.end())};
+  }
+
   bool IsCutIf(NodeId id) const { return graph_.node(id).op == "If" && result_.is_cut[id]; }
 
   std::vector<bool> NodesNeededBy(std::vector<ValueId> values) const {
     return NodesBehind(std::move(values), [&](NodeId id) { return result_.is_cut[id]; });
   }
 
-  // What both branches of an If need is needed whichever is taken. Nodes are in order, so that an
-  // If within a branch is known before the one around it.
-  void FindCommon() {
+  std::vector<NodeId> CutIfs() const {
+    std::vector<NodeId> ifs;
     for (const NodeId id : graph_.NodeIds()) {
-      if (!IsCutIf(id)) continue;
-      const std::vector<ValueId> results = BranchResults(graph_.node(id));
-      const auto middle = results.begin() + static_cast<std::ptrdiff_t>(results.size() / 2);
-      const std::vector<bool> first = NodesNeededBy({results.begin(), middle});
-      const std::vector<bool> second = NodesNeededBy({middle, results.end()});
-      for (const NodeId other : graph_.NodeIds()) {
-        if (first[other] && second[other]) common_[id].push_back(other);
+      if (IsCutIf(id)) ifs.push_back(id);
+    }
+    return ifs;
+  }
+
+  // How often all of `ifs` stand in branches and around them, where each branch has what it needs to
+  // itself but for what is needed whatever branches are taken; no more than a little above `limit`.
+  double CopiesOf(const std::vector<NodeId>& ifs, double limit) const {
+    std::vector<double> copies(graph_.num_nodes(), 0);
+    double all = 0;
+    for (auto id = ifs.rbegin(); id != ifs.rend() && all <= limit; ++id) {
+      const double own = copies[*id] + (result_.is_needed[*id] ? 1 : 0);
+      all += own;
+      for (const std::vector<ValueId>& branch : BranchesOf(*id)) {
+        const std::vector<bool> found = NodesNeededBy(branch);
+        for (const NodeId other : ifs) {
+          if (found[other] && !result_.is_needed[other]) copies[other] += own;
+        }
+      }
+    }
+    return all;
+  }
+
+  // What both branches of an If need is needed whichever is taken. `ifs` are in order, so that an
+  // If within a branch is known before the one around it.
+  void FindCommon(const std::vector<NodeId>& ifs) {
+    for (const NodeId id : ifs) {
+      const auto branches = BranchesOf(id);
+      const std::vector<bool> first = NodesNeededBy(branches[0]);
+      const std::vector<bool> second = NodesNeededBy(branches[1]);
+      std::vector<NodeId>& common = common_[id];
+      for (NodeId other = 0; other < static_cast<NodeId>(first.size()); ++other) {
+        if (first[other] && second[other]) common.push_back(other);
       }
     }
   }
 
-  // An If that the branches of several read is one that stands before them: were it to belong to
-  // each of them, and what it reads to each of these, a chain of such would have copies without
-  // number.
   void FindNeeded() {
+    // A few copies cost little, and what stands in a branch of the file does not run unless that is
+    // taken, even where an equal node of another branch has become one with it.
+    constexpr double kMostCopies = 32;
+    result_.is_needed = NodesNeededBy(graph_.outputs());
+    const std::vector<NodeId> ifs = CutIfs();
+    if (CopiesOf(ifs, kMostCopies) <= kMostCopies) return;
+    // A chain of Ifs, each of which reads the one before in several branches, would have copies
+    // without number: what both branches need, and an If that the branches of several read, stand
+    // in front of them, as they do in the file.
+    FindCommon(ifs);
+    std::map<NodeId, std::vector<NodeId>> read;  // Ifs, by the branches of an If
+    for (const NodeId id : ifs) {
+      const std::vector<bool> found = NodesNeededBy(BranchResults(graph_.node(id)));
+      for (const NodeId other : ifs) {
+        if (found[other]) read[id].push_back(other);
+      }
+    }
     std::vector<ValueId> wanted = graph_.outputs();
     for (bool more = true; more;) {
       more = false;
       result_.is_needed = NodesNeededBy(wanted);
-      std::vector<int> readers(graph_.num_nodes(), 0);
-      for (const NodeId id : graph_.NodeIds()) {
-        if (!result_.is_needed[id] || !IsCutIf(id)) continue;
-        const std::vector<bool> read = NodesNeededBy(BranchResults(graph_.node(id)));
-        for (const NodeId other : graph_.NodeIds()) {
-          if (!read[other] || result_.is_needed[other] || !IsCutIf(other)) continue;
-          if (++readers[other] < 2) continue;
+      std::map<NodeId, int> readers;
+      for (const NodeId id : ifs) {
+        if (!result_.is_needed[id]) continue;
+        for (const NodeId other : read[id]) {
+          if (result_.is_needed[other] || ++readers[other] < 2) continue;
           for (const ValueId output : graph_.node(other).outputs) {
             if (output != kNone) wanted.push_back(output);
           }

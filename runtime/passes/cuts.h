@@ -22,8 +22,8 @@ struct CutAnalysis {
   // By node: it belongs to the body of a Loop, since an iteration changes what it computes.
   std::vector<bool> is_in_body;
   // By node: an output needs it whatever branches are taken. Of a branch of an If that is a cut,
-  // only what others need as well, the other branch among them; of a Loop what its iterations have
-  // in common.
+  // only what others need as well; where branches would have many copies of other Ifs, what both of
+  // them or those of several Ifs need, too. Of a Loop what its iterations have in common.
   std::vector<bool> is_needed;
   // By value: how many cuts lie in front of it, one behind the other. 0 where is_needed does not
   // hold.

@@ -193,11 +193,19 @@ class LoopMatch {
     return found.axis == 0 || found.axis == 1;
   }
 
+  // The size of the table is the file's: one that is computed may be the same for the sizes that
+  // were tried, and another for others.
+  bool IsDeclared(const Distance& found) const {
+    const Value& table = graph_.value(found.table);
+    if (table.kind == Value::Kind::kInput) return table.dims[found.axis].is_constant();
+    return table.shape.has_value();
+  }
+
   // The loop has as many iterations as `table`, which has `sizes`, has slices.
   bool SeesAll(const Distance& found, const std::vector<int64_t>& sizes) const {
     const ValueId count = loop_.inputs[LoopParts::kTripCount];
     if (const std::optional<double> known = KnownScalar(graph_, count); known.has_value()) {
-      return *known == static_cast<double>(sizes[found.axis]);
+      return IsDeclared(found) && *known == static_cast<double>(sizes[found.axis]);
     }
     const Node* gather = graph_.ProducerIf(count, "Gather");
     if (gather == nullptr) return false;

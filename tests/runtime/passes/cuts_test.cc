@@ -226,6 +226,32 @@ TEST(CutGraphTest, WhatBothBranchesReadStandsInFrontOfThem) {
             80u);
 }
 
+// Few copies: what two branches of the file have alike runs when one of them is taken, not before.
+TEST(CutGraphTest, WhatStandsInBranchesAloneStaysThere) {
+  const auto cut = CutAtData(MustParse(R"(graph {
+    input %x: f32[n]
+    input %i: i64[m]
+    input %flag: bool[k]
+    %row: ? = Gather(%x, %i)
+    %positive: ? = Cast(%row) {to = 9}
+    %twice: ? = Add(%x, %x)
+    %inner: ? = If(%positive, %twice, %x)
+    %a: ? = Relu(%inner)
+    %b: ? = Abs(%inner)
+    %y: ? = If(%flag, %a, %x)
+    %z: ? = If(%flag, %b, %x)
+    output %y
+    output %z
+  })"),
+                             {});
+  ASSERT_NE(cut, nullptr);
+  ASSERT_EQ(cut->stages[0].nodes.size(), 2);
+  for (const EagerNode& choice : cut->stages[0].nodes) {
+    EXPECT_EQ(choice.then_branch->cuts.size(), 1);
+  }
+  EXPECT_EQ(Print(cut->stages[0].section.graph).find("Gather"), std::string::npos);
+}
+
 TEST(CutGraphTest, WhatBranchesOfSeveralReadStandsInFrontOfThem) {
   EXPECT_EQ(CutsOfChain(40, R"(
   %#e: ? = Exp(%v-)

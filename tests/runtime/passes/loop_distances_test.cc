@@ -172,6 +172,16 @@ TEST(LoopDistancesTest, WhatIsNearlyOneStays) {
   }
 }
 
+// Five rows at the sizes that are tried.
+TEST(LoopDistancesTest, ACountOfATableThatIsComputedStays) {
+  Rewritten(absl::StrReplaceAll(
+                Scan(kSquares),
+                {{"%count: ? = Gather(%shape, %first)", "const %count: i64[] = {5}"},
+                 {"%shape: ? = Shape(%table)", "%negative: ? = Neg(%table)"},
+                 {"Gather(%table, %i)", "Gather(%negative, %i)"}}),
+            false);
+}
+
 // The size of dim 0 in another way of asking for that of dim 1.
 TEST(LoopDistancesTest, ACountOfAnotherDimStays) {
   const std::string by_columns = absl::StrReplaceAll(
