@@ -332,12 +332,16 @@ TEST_F(ExplicitRepositoryTest, WhoStillWaitsAtTheEndIsTold) {
   auto repository = StartExplicit();
   std::vector<absl::Status> ended;
   Mutex mutex;
+  std::promise<void> asked;
+  const std::shared_future<void> all_asked = asked.get_future().share();
   for (int i = 0; i < 50; ++i) {
-    repository->Load("a", std::to_string(i), [&](const absl::Status& status) {
+    repository->Load("a", std::to_string(i), [&, all_asked](const absl::Status& status) {
+      all_asked.wait();
       MutexLock lock(mutex);
       ended.push_back(status);
     });
   }
+  asked.set_value();
   repository->Stop();
   EXPECT_EQ(ended.size(), 50u);
   EXPECT_EQ(ended.back().code(), absl::StatusCode::kUnavailable);
