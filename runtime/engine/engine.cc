@@ -196,20 +196,22 @@ Response Engine::RunOne(const Model& model, const Request& as_sent, Stream& stre
   model.SpreadRows(request);
   absl::StatusOr<RequestShape> shape = model.Measure(request);
   if (!shape.ok()) return {.status = shape.status()};
+  const auto run = [&](const Request& part, const RequestShape& part_shape) {
+    BatchPlan plan(model);
+    REPRISE_CHECK(plan.TryAdd(part_shape));
+    const Request* pointer = &part;
+    return std::move(Run(plan, {&pointer, 1}, stream)[0]);
+  };
   const int64_t max_rows = model.MaxRows(*shape);
-  std::vector<Request> parts = {request};
-  if (shape->rows > max_rows) parts = SplitRows(model, request, shape->rows, max_rows);
+  if (shape->rows <= max_rows) return run(request, *shape);
   std::vector<Response> responses;
-  for (const Request& part : parts) {
+  for (const Request& part : SplitRows(model, request, shape->rows, max_rows)) {
     absl::StatusOr<RequestShape> part_shape = model.Measure(part);
     if (!part_shape.ok()) return {.status = part_shape.status()};
     part_shape->buckets = shape->buckets;  // that it was split for
-    BatchPlan plan(model);
-    REPRISE_CHECK(plan.TryAdd(*part_shape));
-    const Request* pointer = &part;
-    responses.push_back(std::move(Run(plan, {&pointer, 1}, stream)[0]));
+    responses.push_back(run(part, *part_shape));
   }
-  return responses.size() == 1 ? std::move(responses[0]) : JoinRows(model, std::move(responses));
+  return JoinRows(model, std::move(responses));
 }
 
 absl::StatusOr<RecipeProfile> Engine::Profile(const Model& model, const Request& request,

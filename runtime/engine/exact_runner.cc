@@ -6,7 +6,6 @@
 #include "runtime/base/status_macros.h"
 #include "runtime/certify/probe.h"
 #include "runtime/engine/data_error.h"
-#include "runtime/engine/signature.h"
 
 namespace reprise {
 
@@ -15,7 +14,7 @@ absl::StatusOr<std::shared_ptr<const Recipe>> ExactRunner::RecipeFor(
   std::vector<const Shape*> shapes;
   for (const Tensor& input : inputs) shapes.push_back(&input.shape());
   Binding binding;
-  ASSIGN_OR_RETURN(binding.axes, MatchShapes(inputs_, shapes));
+  ASSIGN_OR_RETURN(binding.axes, signature_.Match(shapes));
   if (std::shared_ptr<const Recipe> known = recipes_.Find(binding)) return known;
   ASSIGN_OR_RETURN(
       std::shared_ptr<const Recipe> recipe,

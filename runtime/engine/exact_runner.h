@@ -16,6 +16,7 @@
 #include "runtime/device/device.h"
 #include "runtime/engine/parameter_store.h"
 #include "runtime/engine/profile.h"
+#include "runtime/engine/input_signature.h"
 #include "runtime/engine/stream.h"
 #include "runtime/onnx/importer.h"
 #include "runtime/recipe/compiler.h"
@@ -51,7 +52,7 @@ class ExactRunner {
               Precision precision = Precision::kExact, std::string batch_symbol = "")
       : graph_(graph),
         fingerprint_(fingerprint),
-        inputs_(inputs),
+        signature_(inputs),
         parameters_(parameters),
         device_(device),
         clock_(clock),
@@ -74,7 +75,7 @@ class ExactRunner {
 
   const Graph& graph_;
   const GraphFingerprint& fingerprint_;
-  const std::vector<ModelIo>& inputs_;
+  const InputSignature signature_;
   ParameterStore& parameters_;
   const Device& device_;
   const Clock& clock_;

@@ -12,9 +12,7 @@
 #include "runtime/engine/engine.h"
 #include "runtime/engine/gather.h"
 #include "runtime/engine/guard_values.h"
-#include "runtime/engine/signature.h"
 #include "runtime/engine/tail.h"
-#include "runtime/graph/dim_expression.h"
 #include "runtime/recipe/compiler.h"
 
 namespace reprise {
@@ -24,18 +22,6 @@ namespace {
 constexpr int64_t kMostElements = int64_t{1} << 50;
 // Of one input, when its row is repeated.
 constexpr int64_t kMostSpreadBytes = int64_t{64} << 20;
-
-// Dims of the axis, or that follow from it, as that of a mask over cached and new positions does.
-std::vector<size_t> DimsAlong(const ModelIo& input, const ModelAxis& axis) {
-  std::vector<size_t> dims;
-  for (size_t d = 0; d < input.dims.size(); ++d) {
-    const std::string& symbol = input.dims[d].symbol;
-    const bool along =
-        symbol == axis.symbol || absl::c_linear_search(ExpressionSymbols(symbol), axis.symbol);
-    if (along) dims.push_back(d);
-  }
-  return dims;
-}
 
 }  // namespace
 
@@ -267,7 +253,7 @@ bool Model::MasksAllowPadding(const Request& request) const {
       const bool counted = counts != certificate.must_count.end();
       const bool guards = counted || absl::c_linear_search(certificate.guards, input.name);
       if (!guards && together == certificate.together.end()) continue;
-      const std::vector<size_t> dims = DimsAlong(input, axis);
+      const auto dims = signature_.DimsAlong(i, axis.symbol);
       if (dims.empty()) continue;
       const auto known_fill = options_.fills.find(input.name);
       const double fill = known_fill == options_.fills.end() ? 0 : known_fill->second;
@@ -395,7 +381,7 @@ void Model::SpreadRows(Request& request) const {
 absl::StatusOr<RequestShape> Model::Measure(const Request& request) const {
   RequestShape result{.buckets = buckets()};
   ASSIGN_OR_RETURN(const std::vector<const Shape*> shapes, TakeInputs(request, result));
-  ASSIGN_OR_RETURN(const auto sizes, MatchShapes(inputs_, shapes));
+  ASSIGN_OR_RETURN(const auto sizes, signature_.Match(shapes));
   if (!result.overrides.empty()) result.override_sizes = sizes;
   for (const ModelAxis& axis : axes_) {
     RETURN_IF_ERROR(TakeSize(axis, sizes.at(axis.symbol), result));

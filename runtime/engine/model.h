@@ -36,6 +36,7 @@
 #include "runtime/engine/packing.h"
 #include "runtime/engine/padding_progress.h"
 #include "runtime/engine/request.h"
+#include "runtime/engine/input_signature.h"
 #include "runtime/onnx/importer.h"
 #include "runtime/ops/precision.h"
 #include "runtime/recipe/key.h"
@@ -274,6 +275,7 @@ class Model : public std::enable_shared_from_this<Model> {
   Graph graph_;
   GraphFingerprint fingerprint_;
   std::vector<ModelIo> inputs_;
+  InputSignature signature_;  // of inputs_
   std::vector<ModelIo> recipe_outputs_;
   std::shared_ptr<const Vocabulary> vocabulary_;
   std::vector<ModelAxis> axes_;

@@ -15,7 +15,7 @@
 #include "runtime/engine/mask_inputs.h"
 #include "runtime/engine/policy_maker.h"
 #include "runtime/engine/refusal.h"
-#include "runtime/engine/signature.h"
+#include "runtime/engine/input_signature.h"
 #include "runtime/engine/size_check.h"
 #include "runtime/engine/tail.h"
 #include "runtime/graph/dim_expression.h"
@@ -215,6 +215,7 @@ absl::Status ModelLoader::FindAxes(Model& model, Graph as_imported) const {
     model.variants_ =
         std::make_unique<ModelVariants>(std::move(as_imported), model.inputs_, model.outputs());
   }
+  model.signature_ = InputSignature(model.inputs_);
   for (ModelIo& output : model.recipe_outputs_) output.dims = merged.Apply(output.dims);
   for (const Axis& axis : merged.axes) {
     if (axis.is_batch) model.batch_axis_ = static_cast<int>(model.axes_.size());
