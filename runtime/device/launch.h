@@ -6,7 +6,8 @@
 //   arena      base + offset; written and read by the launches of one replay
 //   input      table[slot] + offset; read only. An input of floats may begin at any multiple of its
 //              element's size, and nobody reads what lies around it: it may be the client's bytes
-//   output     base + offset; what the scatter reads afterwards
+//   output     table[slot] + offset; what the scatter reads afterwards. One of floats may begin at
+//              any multiple of its element's size too: it may be the client's answer
 //   constant   base + offset; the recipe's own constants, read only
 //   parameter  table[offset]; one address for each parameter expression of the recipe, because
 //              results of the prepare program are shared by content between recipes, each in a
@@ -34,7 +35,7 @@ absl::string_view SpaceName(Space space);
 struct Operand {
   Space space = Space::kNone;
   uint64_t offset = 0;  // bytes; for kParameter the slot in the recipe's parameter list
-  uint32_t slot = 0;    // of kInput: position in the recipe's inputs
+  uint32_t slot = 0;    // of kInput and kOutput: position in the recipe's inputs, outputs
 
   friend bool operator==(const Operand&, const Operand&) = default;
 };
@@ -52,7 +53,7 @@ class ReplayErrors {
 struct Frame {
   std::byte* arena = nullptr;
   const std::byte* const* inputs = nullptr;  // by slot
-  std::byte* outputs = nullptr;
+  std::byte* const* outputs = nullptr;       // by slot
   const std::byte* constants = nullptr;
   const void* const* parameters = nullptr;
   ReplayErrors* errors = nullptr;  // never null in a replay
@@ -112,7 +113,7 @@ inline void* Resolve(const Operand& operand, const Frame& frame) {
     case Space::kArena:
       return frame.arena + operand.offset;
     case Space::kOutput:
-      return frame.outputs + operand.offset;
+      return frame.outputs[operand.slot] + operand.offset;
     case Space::kInput:
       return const_cast<std::byte*>(frame.inputs[operand.slot]) + operand.offset;
     case Space::kConstant:

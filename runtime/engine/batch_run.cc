@@ -9,6 +9,7 @@
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/base/uninitialized_string.h"
 #include "runtime/engine/gather.h"
 #include "runtime/recipe/index_sources.h"
 
@@ -46,6 +47,21 @@ constexpr double kMeteredNs = 50e3;
 bool IsReadInPlace(const TensorSlot& slot, const InputTensor& tensor) {
   return slot.bytes > 0 && IsFloating(slot.dtype) && tensor.shape == slot.shape &&
          reinterpret_cast<uintptr_t>(tensor.data) % DTypeSize(slot.dtype) == 0;
+}
+
+// Behind an output that is written where the answer has it: whole vectors there are nobody's.
+constexpr size_t kSlackBytes = 64;
+// A place that has more than so many times the bytes of the answer would be kept with it.
+constexpr size_t kMostRoom = 2;
+
+size_t BytesOf(const Shape& shape, DType dtype) {
+  return static_cast<size_t>(NumElements(shape)) * DTypeSize(dtype);
+}
+
+// A block of `shape` at the origin of a tensor of `whole` is the beginning of its bytes.
+bool IsBeginning(const Shape& shape, const Shape& whole) {
+  return shape.size() == whole.size() &&
+         (shape.empty() || std::equal(shape.begin() + 1, shape.end(), whole.begin() + 1));
 }
 
 }  // namespace
@@ -94,6 +110,7 @@ std::vector<Response> BatchRun::Run(int64_t batch) {
   if (plan_.packed()) frame.live_segments = plan_.rows();
   const int64_t start = options_.clock->NowNs();
   Gather();
+  if (responses.size() == 1) PlaceOutputs(responses[0]);
   const int64_t gathered = options_.clock->NowNs();
   std::optional<BusyMeter> meter;
   // What packed replays cost is not learnt.
@@ -102,10 +119,9 @@ std::vector<Response> BatchRun::Run(int64_t batch) {
   const double busy = meter.has_value() ? meter->Share() : 1;
   const int64_t replayed = options_.clock->NowNs();
   if (const absl::Status intact = model_.owner_->parameters().FilesIntact(replayed); !intact.ok()) {
-    for (Response& response : responses) response.status = intact;
-    return responses;
+    return std::vector<Response>(responses.size(), Response{.status = intact});
   }
-  Scatter(frame.outputs, responses);
+  Scatter(frame, responses);
   if (error.get() != nullptr) FailOffenders(*error.get(), frame, responses);
   const int64_t scattered = options_.clock->NowNs();
 
@@ -260,24 +276,51 @@ Shape BatchRun::TrueShape(size_t position, size_t i, const Shape& slot) const {
   return shape;
 }
 
-void BatchRun::Scatter(const std::byte* outputs, std::vector<Response>& responses) const {
-  const bool unpadded =
-      !plan_.packed() && requests_.size() == 1 && target_.sizes == plan_.shapes()[0].sizes;
+Shape BatchRun::ShapeOf(size_t position, size_t i) const {
+  if (plan_.packed()) return PackedShape(*recipe_, position, packed_[i]);
+  const Shape& slot = recipe_->outputs[position].shape;
+  const bool unpadded = requests_.size() == 1 && target_.sizes == plan_.shapes()[0].sizes;
+  return unpadded ? slot : TrueShape(position, i, slot);
+}
+
+void BatchRun::PlaceOutputs(Response& response) {
+  response.outputs.resize(recipe_->outputs.size());
+  is_placed_.assign(recipe_->outputs.size(), false);
+  for (size_t position = 0; position < recipe_->outputs.size(); ++position) {
+    const TensorSlot& slot = recipe_->outputs[position];
+    if (!IsFloating(slot.dtype) || !IsWanted(*requests_[0], position)) continue;
+    const Shape shape = ShapeOf(position, 0);
+    if (!plan_.packed() && !IsBeginning(shape, slot.shape)) continue;
+    const size_t bytes = BytesOf(shape, slot.dtype);
+    if (bytes > slot.bytes || kMostRoom * bytes < slot.bytes) continue;
+    std::string& answer = response.outputs[position].bytes;
+    ResizeUninitialized(answer, slot.bytes + kSlackBytes);
+    stream_.PlaceOutput(position, reinterpret_cast<std::byte*>(answer.data()));
+    is_placed_[position] = true;
+  }
+}
+
+void BatchRun::Scatter(const Frame& frame, std::vector<Response>& responses) const {
   for (size_t i = 0; i < requests_.size(); ++i) {
     responses[i].outputs.resize(recipe_->outputs.size());
     for (size_t position = 0; position < recipe_->outputs.size(); ++position) {
       if (!IsWanted(*requests_[i], position)) continue;
       const TensorSlot& slot = recipe_->outputs[position];
       OutputTensor& output = responses[i].outputs[position];
-      if (plan_.packed()) {
-        output = ReadPacked(*recipe_, position, packed_, i, outputs);
+      if (!is_placed_.empty() && is_placed_[position]) {
+        output.shape = ShapeOf(position, i);
+        output.bytes.resize(BytesOf(output.shape, slot.dtype));
         continue;
       }
-      output.shape = unpadded ? slot.shape : TrueShape(position, i, slot.shape);
+      if (plan_.packed()) {
+        output = ReadPacked(*recipe_, position, packed_, i, frame.outputs[position]);
+        continue;
+      }
+      output.shape = ShapeOf(position, i);
       const Shape origin(slot.shape.size(), 0);
       Shape offset = origin;
       for (size_t d = 0; d < offset.size(); ++d) {
-        if (!unpadded && model_.MovesWithBatch(position, d)) offset[d] = FirstRow(i);
+        if (requests_.size() > 1 && model_.MovesWithBatch(position, d)) offset[d] = FirstRow(i);
         if (offset[d] + output.shape[d] > slot.shape[d]) {
           responses[i].status = absl::InternalError(absl::StrCat(
               "output '", model_.recipe_outputs_[position].name, "' has shape ",
@@ -295,7 +338,7 @@ void BatchRun::Scatter(const std::byte* outputs, std::vector<Response>& response
                    .to_shape = output.shape,
                    .to_offset = origin,
                    .element_bytes = DTypeSize(slot.dtype)},
-                  outputs + slot.offset, output.bytes);
+                  frame.outputs[position], output.bytes);
     }
   }
 }

@@ -46,9 +46,15 @@ class BatchRun {
   void GatherOnly(size_t i) const;
   // What requests [first, last) have for input `slot` of the recipe; the rest is padding.
   void CopyIn(size_t slot, size_t first, size_t last) const;
-  void Scatter(const std::byte* outputs, std::vector<Response>& responses) const;
+  // Lets kernels write the answer to a lone request where it is to be, as far as it is the
+  // beginning of what its recipe has.
+  void PlaceOutputs(Response& response);
+  // Copies the others out of the frame.
+  void Scatter(const Frame& frame, std::vector<Response>& responses) const;
   bool IsWanted(const Request& request, size_t position) const;
-  // The shape that output `position` has for request `i`, whose slot has shape `slot`.
+  // The shape that output `position` has for request `i`.
+  Shape ShapeOf(size_t position, size_t i) const;
+  // The same where sizes are padded, or shared by several requests: that of its slot is `slot`.
   Shape TrueShape(size_t position, size_t i, const Shape& slot) const;
   // Fails the requests whose data the kernels could not use. Which of several it was is found by
   // replaying each of them alone in its place: errors are rare, and a flattened or transposed index
@@ -72,6 +78,7 @@ class BatchRun {
   Stream& stream_;
   std::vector<int64_t> first_row_;
   std::vector<PackedPart> packed_;  // by request; of a packed plan
+  std::vector<bool> is_placed_;     // by output; empty: none
   BatchPlan::Resolution resolution_;
   BatchTarget target_;  // of the recipe, which may be larger than the plan's
   int64_t replay_ns_ = 0;

@@ -58,9 +58,10 @@ absl::StatusOr<std::vector<Tensor>> ExactRunner::Run(const std::vector<Tensor>& 
     return status;
   }
   std::vector<Tensor> outputs;
-  for (const TensorSlot& slot : recipe->outputs) {
+  for (size_t i = 0; i < recipe->outputs.size(); ++i) {
+    const TensorSlot& slot = recipe->outputs[i];
     outputs.push_back(Tensor::Make(slot.dtype, slot.shape, [&](void* data) {
-      if (slot.bytes > 0) std::memcpy(data, frame.outputs + slot.offset, slot.bytes);
+      if (slot.bytes > 0) std::memcpy(data, frame.outputs[i], slot.bytes);
     }));
   }
   return outputs;

@@ -119,7 +119,8 @@ absl::StatusOr<std::map<std::string, int64_t>> InputSignature::Match(
   return sizes;
 }
 
-absl::InlinedVector<size_t, 4> InputSignature::DimsAlong(size_t input, absl::string_view symbol) const {
+absl::InlinedVector<size_t, 4> InputSignature::DimsAlong(size_t input,
+                                                         absl::string_view symbol) const {
   absl::InlinedVector<size_t, 4> dims;
   for (size_t d = 0; d < rules_[input].size(); ++d) {
     const bool is_it = (*inputs_)[input].dims[d].symbol == symbol;

@@ -92,21 +92,23 @@ void GatherPacked(const Recipe& recipe, absl::Span<const int> positions,
   }
 }
 
+Shape PackedShape(const Recipe& recipe, size_t position, const PackedPart& part) {
+  const TensorSlot& slot = recipe.outputs[position];
+  Shape shape = {part.rows};
+  if (IsByToken(recipe, slot)) shape.push_back(part.length);
+  shape.insert(shape.end(), slot.shape.begin() + 1, slot.shape.end());
+  return shape;
+}
+
 OutputTensor ReadPacked(const Recipe& recipe, size_t position, absl::Span<const PackedPart> parts,
-                        size_t part, const std::byte* outputs) {
+                        size_t part, const std::byte* output) {
   const TensorSlot& slot = recipe.outputs[position];
   const PackedSizes before = Before(parts, part);
-  const bool by_token = IsByToken(recipe, slot);
-  const PackedPart& own = parts[part];
-  OutputTensor output;
-  output.shape = {own.rows};
-  if (by_token) output.shape.push_back(own.length);
-  output.shape.insert(output.shape.end(), slot.shape.begin() + 1, slot.shape.end());
-  const size_t first = by_token ? before.tokens : before.segments;
-  const size_t count = own.rows * (by_token ? own.length : 1);
-  output.bytes.assign(reinterpret_cast<const char*>(outputs) + slot.offset + first * RowBytes(slot),
-                      count * RowBytes(slot));
-  return output;
+  const size_t first = IsByToken(recipe, slot) ? before.tokens : before.segments;
+  OutputTensor read = {.shape = PackedShape(recipe, position, parts[part])};
+  read.bytes.assign(reinterpret_cast<const char*>(output) + first * RowBytes(slot),
+                    NumElements(read.shape) * DTypeSize(slot.dtype));
+  return read;
 }
 
 void WriteBounds(const Recipe& recipe, absl::Span<const PackedPart> parts, std::byte* inputs) {

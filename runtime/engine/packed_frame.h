@@ -32,9 +32,11 @@ void GatherPacked(const Recipe& recipe, absl::Span<const int> positions,
 // belongs to nobody.
 void WriteBounds(const Recipe& recipe, absl::Span<const PackedPart> parts, std::byte* inputs);
 
-// Part `part` of output `position`: [rows, length, ...] or [rows, ...].
+// The shape of output `position` for one part: [rows, length, ...] or [rows, ...].
+Shape PackedShape(const Recipe& recipe, size_t position, const PackedPart& part);
+// Part `part` of output `position`, which lies at `output`.
 OutputTensor ReadPacked(const Recipe& recipe, size_t position, absl::Span<const PackedPart> parts,
-                        size_t part, const std::byte* outputs);
+                        size_t part, const std::byte* output);
 
 // Inputs for priming: zeros, and one segment of `tokens`.
 void PrimePacked(const Recipe& recipe, int64_t tokens, std::byte* inputs);

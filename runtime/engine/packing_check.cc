@@ -148,11 +148,11 @@ absl::StatusOr<MixCases> MakeCases(const Mix& mix, const Packing& packing,
 
 absl::Status Compare(const Recipe& recipe, const PackingCheck::Lane& lane,
                      const std::vector<Case>& cases, absl::Span<const PackedPart> parts,
-                     const std::byte* outputs) {
+                     const std::byte* const* outputs) {
   for (size_t i = 0; i < cases.size(); ++i) {
     if (cases[i].expected.empty()) continue;
     for (size_t position = 0; position < lane.output_names.size(); ++position) {
-      const OutputTensor got = ReadPacked(recipe, position, parts, i, outputs);
+      const OutputTensor got = ReadPacked(recipe, position, parts, i, outputs[position]);
       const Tensor& expected = cases[i].expected[position];
       const std::string where =
           absl::StrCat("output '", lane.output_names[position], "' at length ", cases[i].length);

@@ -130,9 +130,12 @@ Frame Stream::MakeFrame(const Recipe& recipe, const void* const* parameters,
   std::byte* base = arena_.base();
   inputs_.clear();
   for (const TensorSlot& slot : recipe.inputs) inputs_.push_back(base + slot.offset);
-  return {.arena = base + recipe.input_bytes + recipe.output_bytes,
+  outputs_.clear();
+  std::byte* const outputs = base + recipe.input_bytes;
+  for (const TensorSlot& slot : recipe.outputs) outputs_.push_back(outputs + slot.offset);
+  return {.arena = outputs + recipe.output_bytes,
           .inputs = inputs_.data(),
-          .outputs = base + recipe.input_bytes,
+          .outputs = outputs_.data(),
           .constants = recipe.constants.data(),
           .parameters = parameters,
           .errors = errors,

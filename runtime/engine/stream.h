@@ -51,8 +51,10 @@ class Stream {
   // the recipe's slot table. Its inputs lie in `inputs()`, each at its slot's offset.
   Frame MakeFrame(const Recipe& recipe, const void* const* parameters, ReplayErrors* errors);
   std::byte* inputs() const { return arena_.base(); }
-  // Input `slot` of that frame lies at `data` instead, which outlives the frame's replays.
+  // Input or output `slot` of that frame lies at `data` instead, which outlives the frame's
+  // replays.
   void PlaceInput(size_t slot, const std::byte* data) { inputs_[slot] = data; }
+  void PlaceOutput(size_t slot, std::byte* data) { outputs_[slot] = data; }
 
   // What Reserve made room for: where inputs, outputs and arena of `recipe` lie.
   absl::Span<std::byte> Block(const Recipe& recipe) const;
@@ -85,6 +87,7 @@ class Stream {
   const StreamOptions options_;
   Arena arena_;
   std::vector<const std::byte*> inputs_;  // of the frame
+  std::vector<std::byte*> outputs_;       // of the frame
   Mutex holding_;                         // held to change held_
   std::atomic<size_t> held_{0};
 };

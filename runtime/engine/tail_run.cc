@@ -368,7 +368,7 @@ absl::Status TailRun::Replay(const GraphSection& section, const SectionRecipes::
       return absl::InternalError(absl::StrCat("dim ", d, " of '", slot.name, "' should be ",
                                               shape[d], ", but its recipe has ", slot.shape[d]));
     }
-    values_[section.outputs[i]] = CopiedOut(slot, shape, frame.outputs + slot.offset);
+    values_[section.outputs[i]] = CopiedOut(slot, shape, frame.outputs[i]);
   }
   return absl::OkStatus();
 }

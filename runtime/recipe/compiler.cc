@@ -185,7 +185,7 @@ class Compilation {
           places_[i] = {Space::kInput, 0, static_cast<uint32_t>(buffer.index)};
           break;
         case Buffer::Home::kOutput:
-          places_[i] = {Space::kOutput, recipe_.outputs[buffer.index].offset};
+          places_[i] = {Space::kOutput, 0, static_cast<uint32_t>(buffer.index)};
           break;
         case Buffer::Home::kConstant:
           places_[i] = {Space::kConstant, constant_bytes};

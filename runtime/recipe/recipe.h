@@ -77,7 +77,10 @@ struct Recipe {
 
   // Where `operand` lies in its space, in bytes from the base; of a parameter its slot.
   uint64_t OffsetOf(const Operand& operand) const {
-    return operand.offset + (operand.space == Space::kInput ? inputs[operand.slot].offset : 0);
+    const bool input = operand.space == Space::kInput, output = operand.space == Space::kOutput;
+    return operand.offset + (input    ? inputs[operand.slot].offset
+                             : output ? outputs[operand.slot].offset
+                                      : 0);
   }
   // Bytes that keeping this recipe costs.
   int64_t memory_bytes() const;

@@ -183,9 +183,10 @@ absl::StatusOr<std::vector<Tensor>> ExecuteOnDevice(ImportedModel model,
   stream->Replay(*recipe, frame);
   if (errors.reported()) return absl::InvalidArgumentError("an index is out of range");
   std::vector<Tensor> outputs;
-  for (const TensorSlot& slot : recipe->outputs) {
+  for (size_t i = 0; i < recipe->outputs.size(); ++i) {
+    const TensorSlot& slot = recipe->outputs[i];
     outputs.push_back(Tensor::Make(slot.dtype, slot.shape, [&](void* data) {
-      if (slot.bytes > 0) std::memcpy(data, frame.outputs + slot.offset, slot.bytes);
+      if (slot.bytes > 0) std::memcpy(data, frame.outputs[i], slot.bytes);
     }));
   }
   return outputs;

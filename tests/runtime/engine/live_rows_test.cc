@@ -71,9 +71,9 @@ class ReplayedRowsTest : public testing::Test {
     frame.live_rows = live;
     stream_->Replay(*recipe_, frame);
     std::vector<std::string> rows;
-    for (const TensorSlot& slot : recipe_->outputs) {
-      rows.emplace_back(reinterpret_cast<const char*>(frame.outputs + slot.offset),
-                        slot.bytes / kRows * live);
+    for (size_t i = 0; i < recipe_->outputs.size(); ++i) {
+      rows.emplace_back(reinterpret_cast<const char*>(frame.outputs[i]),
+                        recipe_->outputs[i].bytes / kRows * live);
     }
     return rows;
   }

@@ -92,6 +92,7 @@ class NodeRun {
     std::vector<Tensor> prepared;
     std::vector<std::unique_ptr<Fenced>> fenced;
     std::vector<void*> operands;
+    const bool odd = parts % 2 == 1;  // a test runs both
     for (size_t i = 0; i < inputs.size(); ++i) {
       if (!inputs[i].has_value()) {
         operands.push_back(nullptr);
@@ -110,7 +111,7 @@ class NodeRun {
       const bool lies_anywhere = IsFloating(tensor.dtype()) &&
                                  tensor.dtype() == inputs[i]->dtype() &&
                                  tensor.shape() == inputs[i]->shape();
-      const bool at_end = parts % 2 == 1;  // either, over the runs of a test
+      const bool at_end = odd;
       prepared.push_back(tensor);
       fenced.push_back(lies_anywhere ? std::make_unique<Fenced>(tensor, at_end) : nullptr);
       operands.push_back(lies_anywhere ? fenced.back()->data()
@@ -119,9 +120,11 @@ class NodeRun {
     std::vector<Guarded> outputs;
     for (ValueId output : node().outputs) {
       const bool used = output != kNone;
-      const size_t bytes =
-          used ? NumElements(*graph.value(output).shape) * DTypeSize(graph.value(output).dtype) : 0;
-      outputs.emplace_back(bytes);
+      const DType dtype = used ? graph.value(output).dtype : DType::kUndefined;
+      const size_t bytes = used ? NumElements(*graph.value(output).shape) * DTypeSize(dtype) : 0;
+      // It may be an output of the graph.
+      const bool lies_anywhere = used && IsFloating(dtype);
+      outputs.emplace_back(bytes, lies_anywhere && odd ? DTypeSize(dtype) : 0);
       operands.push_back(used ? outputs.back().data() : nullptr);
     }
     if (in_place && option.in_place >= 0) {
@@ -198,23 +201,29 @@ class NodeRun {
     std::byte* data_;
   };
 
-  // Bytes with canaries behind them.
+  // Bytes with canaries around them, `shift` bytes behind an aligned address.
   class Guarded {
    public:
-    explicit Guarded(size_t bytes) : bytes_(bytes), buffer_(bytes + kGuard) {
+    explicit Guarded(size_t bytes, size_t shift = 0)
+        : bytes_(bytes), begin_(kGuard + shift), buffer_(begin_ + bytes + kGuard) {
       std::memset(buffer_.data(), 0x5a, buffer_.size());
     }
-    std::byte* data() const { return buffer_.data(); }
+    std::byte* data() const { return buffer_.data() + begin_; }
     size_t bytes() const { return bytes_; }
     void ExpectIntact() const {
-      for (size_t i = bytes_; i < buffer_.size(); ++i) {
-        ASSERT_EQ(buffer_.data()[i], std::byte{0x5a}) << i - bytes_ << " bytes behind an operand";
+      for (size_t i = 0; i < begin_; ++i) {
+        ASSERT_EQ(buffer_.data()[i], std::byte{0x5a}) << begin_ - i << " bytes before an operand";
+      }
+      for (size_t i = begin_ + bytes_; i < buffer_.size(); ++i) {
+        ASSERT_EQ(buffer_.data()[i], std::byte{0x5a})
+            << i - begin_ - bytes_ << " bytes behind an operand";
       }
     }
 
    private:
     static constexpr size_t kGuard = 256;
     size_t bytes_;
+    size_t begin_;
     AlignedBuffer buffer_;
   };
 
