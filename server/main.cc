@@ -9,6 +9,7 @@
 #include <string>
 #include <thread>
 
+#include "absl/synchronization/mutex.h"
 #include "runtime/base/address_space.h"
 #include "runtime/base/descriptor_limit.h"
 #include "runtime/base/file_faults.h"
@@ -75,6 +76,8 @@ int Main(int argc, char** argv) {
   SpareAddresses();
   KeepFreedMemory();
   RaiseDescriptorLimit();
+  // Else Debian's Abseil looks for cycles among gRPC's locks whenever one is taken.
+  absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   const auto logger = MakeLogger(parsed->options.log_format, parsed->options.log_level);
   auto daemon = Daemon::Start(
       parsed->options, REPRISE_VERSION,

@@ -3,13 +3,11 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
-#include <memory>
 #include <vector>
 
 #include "runtime/base/aligned_buffer.h"
 #include "runtime/device/cpu/elementwise.h"
 #include "runtime/device/cpu/targets.h"
-#include "runtime/device/cpu/weight_memory.h"
 
 #ifndef REPRISE_RATE_KERNELS
 #define REPRISE_RATE_KERNELS
@@ -83,6 +81,7 @@ namespace reprise::cpu {
 namespace {
 
 constexpr int kRuns = 8;
+constexpr size_t kReadStep = 4096;  // a multiple of eight vectors of any width
 
 double SecondsSince(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
@@ -114,24 +113,30 @@ double MeasureGflops(Isa isa) {
   return best;
 }
 
+WeightReader::WeightReader(Isa isa, size_t bytes)
+    : isa_(isa),
+      bytes_(AlignUp(std::max<size_t>(bytes, 1), kReadStep)),
+      block_(memory_.Allocate(bytes_)) {
+  std::memset(block_.get(), 0, bytes_);
+}
+
+void WeightReader::Pass() const {
+  const auto* floats = reinterpret_cast<const float*>(block_.get());
+  // The sum is used so that reading cannot be left out.
+  volatile float sink = REPRISE_CHOOSE_TARGET(isa_, kRateKernels).sum(floats, bytes_ / sizeof(float));
+  static_cast<void>(sink);
+}
+
 double MeasureReadBandwidth(Isa isa, size_t bytes) {
-  constexpr size_t kStep = 4096;  // a multiple of eight vectors of any width
   constexpr double kSecondsARun = 4e-3;
-  const size_t whole = AlignUp(std::max<size_t>(bytes, 1), kStep);
-  // As weights lie.
-  WeightMemory memory;
-  const std::shared_ptr<std::byte> block = memory.Allocate(whole);
-  std::memset(block.get(), 0, whole);
-  const auto* floats = reinterpret_cast<const float*>(block.get());
-  const RateKernels kernels = REPRISE_CHOOSE_TARGET(isa, kRateKernels);
-  volatile float sink = 0;
+  const WeightReader reader(isa, bytes);
   double best = 0;
   for (int run = 0; run < kRuns; ++run) {
     const auto begin = std::chrono::steady_clock::now();
     double read = 0, seconds = 0;
     do {
-      sink = sink + kernels.sum(floats, whole / sizeof(float));
-      read += static_cast<double>(whole);
+      reader.Pass();
+      read += static_cast<double>(reader.bytes());
       seconds = SecondsSince(begin);
     } while (seconds < kSecondsARun);
     best = std::max(best, 1e-9 * read / seconds);

@@ -4,8 +4,10 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 
 #include "runtime/base/cpu_info.h"
+#include "runtime/device/cpu/weight_memory.h"
 #include "runtime/device/roofline.h"
 
 namespace reprise::cpu {
@@ -13,6 +15,22 @@ namespace reprise::cpu {
 // 1e9 operations a second of fused multiply-adds in registers, each two operations: the best of
 // several short runs.
 double MeasureGflops(Isa isa);
+
+// Bytes that lie as weights do, to be read as fast as one core can.
+class WeightReader {
+ public:
+  WeightReader(Isa isa, size_t bytes);
+  // Those that Pass reads, at least as many as were asked for.
+  size_t bytes() const { return bytes_; }
+  // Reads all of them once, in order.
+  void Pass() const;
+
+ private:
+  const Isa isa_;
+  const size_t bytes_;
+  WeightMemory memory_;
+  const std::shared_ptr<std::byte> block_;
+};
 
 // 1e9 bytes a second that one core reads of a buffer of `bytes` bytes, again and again: that of a
 // cache where it fits into one.

@@ -11,7 +11,10 @@
 //   with "outputs": "prefix" the outputs are written to prefix.0, prefix.1, ... and their shapes
 //   are answered as "shapes".
 //   {"op": "profile", "repeat": 5, "inputs": [...]} prints a table of launches to standard error.
-//     -> {"floor_ns": ...}, what a replay would take at the roofline of this machine, one thread
+//     -> {"floor_ns": ..., "weight_bytes": ...}, what a replay would take at the roofline of this
+//   machine, one thread; with "weight_gbytes" that is the bandwidth of weights, else it is measured
+//   {"op": "read", "bytes": 42000000, "repeat": 5}
+//     -> {"ns": [...]}, of one core that does nothing but read so many bytes, once each time
 //   {"op": "trace", "lengths": [...], "window": 32, "repeat": 2}
 //     -> {"ns": [...]}, of requests of one row each, those within a window in shared replays
 //   {"op": "memory"} -> {"rss_kb": ...}
@@ -149,6 +152,7 @@ int main(int argc, char** argv) {
   auto stream = Stream::Create({.cores = &cores, .max_threads = threads});
   if (!stream.ok()) return Fail(std::string(stream.status().message()));
 
+  std::unique_ptr<cpu::WeightReader> reader;
   for (std::string line; std::getline(std::cin, line);) {
     const json command = json::parse(line);
     if (command["op"] == "memory") {
@@ -173,6 +177,19 @@ int main(int argc, char** argv) {
       std::cout << answer << std::endl;
       continue;
     }
+    if (command["op"] == "read") {
+      if (reader == nullptr || reader->bytes() < command["bytes"]) {
+        reader = std::make_unique<cpu::WeightReader>(isa, command["bytes"]);
+      }
+      json answer = {{"ns", json::array()}};
+      for (int i = 0; i < command.value("repeat", 1); ++i) {
+        const int64_t begin = clock.NowNs();
+        reader->Pass();
+        answer["ns"].push_back(clock.NowNs() - begin);
+      }
+      std::cout << answer << std::endl;
+      continue;
+    }
     Request request;
     std::vector<std::string> bytes;
     for (const json& input : command["inputs"]) bytes.push_back(ReadFile(input["file"]));
@@ -186,12 +203,14 @@ int main(int argc, char** argv) {
       if (!profile.ok()) return Fail(std::string(profile.status().message()));
       const Recipe& recipe = *profile->recipe;
       const RecipeBytes bytes = BytesOf(recipe);
-      const Roofline roofline = cpu::MeasureRoofline(isa, static_cast<size_t>(bytes.weights),
-                                                     static_cast<size_t>(bytes.others));
+      Roofline roofline = cpu::MeasureRoofline(isa, static_cast<size_t>(bytes.weights),
+                                               static_cast<size_t>(bytes.others));
+      roofline.weight_gbytes = command.value("weight_gbytes", roofline.weight_gbytes);
       std::cerr << ProfileTable(*profile, roofline);
       std::cout << json{{"floor_ns", FloorNs(recipe, roofline)},
                         {"gflops", roofline.gflops},
-                        {"gbytes", roofline.weight_gbytes}}
+                        {"gbytes", roofline.weight_gbytes},
+                        {"weight_bytes", bytes.weights}}
                 << std::endl;
       continue;
     }
