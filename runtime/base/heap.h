@@ -4,6 +4,10 @@
 #pragma once
 
 #include <malloc.h>
+#include <sys/mman.h>
+
+#include <cstddef>
+#include <cstdint>
 
 namespace reprise {
 
@@ -21,6 +25,15 @@ inline void KeepFreedMemory() {
   mallopt(M_MMAP_THRESHOLD, 32 << 20);
   mallopt(M_TRIM_THRESHOLD, 32 << 20);
 #endif
+}
+
+// Asks the system to back `bytes` of memory that the heap has just given out with huge pages, where
+// they are many: what is too large for KeepFreedMemory is made of new pages every time.
+inline void AskForHugePages(const void* memory, size_t bytes) {
+  constexpr uintptr_t kHugePage = uintptr_t{2} << 20;
+  const auto begin = (reinterpret_cast<uintptr_t>(memory) + kHugePage - 1) / kHugePage * kHugePage;
+  const auto end = (reinterpret_cast<uintptr_t>(memory) + bytes) / kHugePage * kHugePage;
+  if (end > begin + kHugePage) madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);
 }
 
 }  // namespace reprise

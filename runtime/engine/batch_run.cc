@@ -8,6 +8,7 @@
 
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
+#include "runtime/base/heap.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/base/uninitialized_string.h"
 #include "runtime/engine/gather.h"
@@ -295,6 +296,7 @@ void BatchRun::PlaceOutputs(Response& response) {
     if (bytes > slot.bytes || kMostRoom * bytes < slot.bytes) continue;
     std::string& answer = response.outputs[position].bytes;
     ResizeUninitialized(answer, slot.bytes + kSlackBytes);
+    AskForHugePages(answer.data(), answer.size());
     stream_.PlaceOutput(position, reinterpret_cast<std::byte*>(answer.data()));
     is_placed_[position] = true;
   }

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <limits>
 
+#include "runtime/base/heap.h"
 #include "runtime/graph/tensor.h"
 
 namespace reprise {
@@ -86,6 +87,7 @@ void CopyBlock(const BlockCopy& copy, const void* from, void* to) {
 
 void AppendBlock(const BlockCopy& copy, const void* from, std::string& to) {
   to.reserve(to.size() + NumElements(copy.shape) * copy.element_bytes);
+  AskForHugePages(to.data() + to.size(), to.capacity() - to.size());
   ForEachRun(copy, from,
              [&to](const char* source, size_t, size_t bytes) { to.append(source, bytes); });
 }
