@@ -5,6 +5,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
 #include "client/cli/command.h"
 #include "runtime/base/memory_net.h"
 
@@ -32,6 +33,8 @@ std::string WordsOf(const CLI::App& app, const CLI::ParseError& error) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  // As reprised does: else Debian's Abseil looks for cycles among gRPC's locks at each of them.
+  absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   CLI::App app("Talks to a Reprise inference server.", "reprise");
   app.set_version_flag("--version", "reprise " REPRISE_VERSION);
   app.require_subcommand(1);

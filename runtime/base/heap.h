@@ -1,6 +1,6 @@
-// What the heap does with memory that nobody uses.
+// What the heap does with memory that nobody uses, and with blocks that are too large for that.
 //
-// Threads: any. Nothing under a sanitizer, whose heap is not that of the C library.
+// Threads: any.
 #pragma once
 
 #include <malloc.h>
@@ -11,29 +11,35 @@
 
 namespace reprise {
 
-// Gives what the heap holds and nobody uses back to the system.
+// Blocks from here on are mapped for themselves.
+inline constexpr size_t kMappedBytes = size_t{32} << 20;
+
+// Gives what the heap holds and nobody uses back to the system. Nothing under a sanitizer, whose
+// heap is not that of the C library.
 inline void ReturnFreedMemory() {
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
   malloc_trim(0);
 #endif
 }
 
-// Keeps up to 32 MiB of it at hand. Answers of some megabytes, such as the caches of a decoder, are
-// made and freed with every request: as pages that are new each time they cost more than the copy.
+// Keeps up to kMappedBytes of it at hand. Answers of some megabytes, such as the caches of a
+// decoder, are made and freed with every request: as pages that are new each time they cost more
+// than the copy. Nothing under a sanitizer.
 inline void KeepFreedMemory() {
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-  mallopt(M_MMAP_THRESHOLD, 32 << 20);
-  mallopt(M_TRIM_THRESHOLD, 32 << 20);
+  mallopt(M_MMAP_THRESHOLD, kMappedBytes);
+  mallopt(M_TRIM_THRESHOLD, kMappedBytes);
 #endif
 }
 
-// Asks the system to back `bytes` of memory that the heap has just given out with huge pages, where
-// they are many: what is too large for KeepFreedMemory is made of new pages every time.
-inline void AskForHugePages(const void* memory, size_t bytes) {
+// Asks the system to back a block of `bytes` bytes that the heap has just given out with huge
+// pages, if it was mapped for itself: its pages are new every time.
+inline void AskForHugePages(const void* block, size_t bytes) {
+  if (bytes < kMappedBytes) return;
   constexpr uintptr_t kHugePage = uintptr_t{2} << 20;
-  const auto begin = (reinterpret_cast<uintptr_t>(memory) + kHugePage - 1) / kHugePage * kHugePage;
-  const auto end = (reinterpret_cast<uintptr_t>(memory) + bytes) / kHugePage * kHugePage;
-  if (end > begin + kHugePage) madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);
+  const auto begin = (reinterpret_cast<uintptr_t>(block) + kHugePage - 1) / kHugePage * kHugePage;
+  const auto end = (reinterpret_cast<uintptr_t>(block) + bytes) / kHugePage * kHugePage;
+  madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);
 }
 
 }  // namespace reprise

@@ -1,9 +1,14 @@
 #include "runtime/base/uninitialized_string.h"
 
+#include "runtime/base/heap.h"
+
 namespace reprise {
 
 void ResizeUninitialized(std::string& text, size_t size) {
-  text.resize_and_overwrite(size, [](char*, size_t wanted) { return wanted; });
+  const size_t before = text.capacity();
+  // libstdc++ 12 tells the function of the room that there is, not of `size`.
+  text.resize_and_overwrite(size, [size](char*, size_t) { return size; });
+  if (text.capacity() != before) AskForHugePages(text.data(), text.capacity());
 }
 
 }  // namespace reprise

@@ -7,7 +7,8 @@
 //   input      table[slot] + offset; read only. An input of floats may begin at any multiple of its
 //              element's size, and nobody reads what lies around it: it may be the client's bytes
 //   output     table[slot] + offset; what the scatter reads afterwards. One of floats may begin at
-//              any multiple of its element's size too: it may be the client's answer
+//              any multiple of its element's size too, and nobody touches what lies around it: it
+//              may be the client's answer
 //   constant   base + offset; the recipe's own constants, read only
 //   parameter  table[offset]; one address for each parameter expression of the recipe, because
 //              results of the prepare program are shared by content between recipes, each in a
@@ -61,8 +62,8 @@ struct Frame {
   // `takes_live_rows` skip the others, whose results nobody reads. At most the recipe's batch; 0:
   // all.
   int64_t live_rows = 0;
-  // The same of values that have a row for each segment of packed requests, when the recipe has room
-  // for so many (never as many as for rows).
+  // The same of values that have a row for each segment of packed requests, when the recipe has
+  // room for so many (never as many as for rows).
   int64_t segments = 0;
   int64_t live_segments = 0;
 };

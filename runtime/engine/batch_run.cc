@@ -8,7 +8,6 @@
 
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
-#include "runtime/base/heap.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/base/uninitialized_string.h"
 #include "runtime/engine/gather.h"
@@ -40,18 +39,17 @@ class BusyMeter {
 };
 
 // Replays that are expected to take as long are metered. Shorter ones lose nearly always nothing to
-// others, else so much that ReplayCost takes it for noise.
+// others, and ReplayCost bounds what the few make of its means that lose much, once it knows these.
 constexpr double kMeteredNs = 50e3;
+constexpr int64_t kKnownReplays = 64;
 
-// Floats alone: kernels of bytes may load whole vectors, behind the last byte too. See Space::kInput
-// for where floats may begin.
+// Floats alone: kernels of bytes may load whole vectors, behind the last byte too. See
+// Space::kInput for where floats may begin.
 bool IsReadInPlace(const TensorSlot& slot, const InputTensor& tensor) {
   return slot.bytes > 0 && IsFloating(slot.dtype) && tensor.shape == slot.shape &&
          reinterpret_cast<uintptr_t>(tensor.data) % DTypeSize(slot.dtype) == 0;
 }
 
-// Behind an output that is written where the answer has it: whole vectors there are nobody's.
-constexpr size_t kSlackBytes = 64;
 // A place that has more than so many times the bytes of the answer would be kept with it.
 constexpr size_t kMostRoom = 2;
 
@@ -111,11 +109,11 @@ std::vector<Response> BatchRun::Run(int64_t batch) {
   if (plan_.packed()) frame.live_segments = plan_.rows();
   const int64_t start = options_.clock->NowNs();
   Gather();
-  if (responses.size() == 1) PlaceOutputs(responses[0]);
   const int64_t gathered = options_.clock->NowNs();
+  if (responses.size() == 1) PlaceOutputs(responses[0]);
+  const int64_t placed = options_.clock->NowNs();
   std::optional<BusyMeter> meter;
-  // What packed replays cost is not learnt.
-  if (!plan_.packed() && plan_.ExpectedNs(target_, plan_.rows()) >= kMeteredNs) meter.emplace();
+  if (IsMetered()) meter.emplace();
   stream_.Replay(*recipe_, frame);
   const double busy = meter.has_value() ? meter->Share() : 1;
   const int64_t replayed = options_.clock->NowNs();
@@ -126,7 +124,7 @@ std::vector<Response> BatchRun::Run(int64_t batch) {
   if (error.get() != nullptr) FailOffenders(*error.get(), frame, responses);
   const int64_t scattered = options_.clock->NowNs();
 
-  replay_ns_ = replayed - gathered;
+  replay_ns_ = replayed - placed;
   bool first = true;
   for (size_t i = 0; i < responses.size(); ++i) {
     ReplayInfo& info = responses[i].info;
@@ -137,10 +135,16 @@ std::vector<Response> BatchRun::Run(int64_t batch) {
     info.batch_size = plan_.rows();
     info.gather_ns = gathered - start;
     info.replay_ns = replay_ns_;
-    info.scatter_ns = scattered - replayed;
+    info.scatter_ns = placed - gathered + scattered - replayed;
   }
   Observe(static_cast<int64_t>(static_cast<double>(replay_ns_) * busy));
   return responses;
+}
+
+bool BatchRun::IsMetered() const {
+  if (plan_.packed()) return false;  // What packed replays cost is not learnt.
+  return plan_.cost_->replays() < kKnownReplays ||
+         plan_.ExpectedNs(target_, plan_.rows()) >= kMeteredNs;
 }
 
 absl::Status BatchRun::FindRecipe() {
@@ -295,8 +299,7 @@ void BatchRun::PlaceOutputs(Response& response) {
     const size_t bytes = BytesOf(shape, slot.dtype);
     if (bytes > slot.bytes || kMostRoom * bytes < slot.bytes) continue;
     std::string& answer = response.outputs[position].bytes;
-    ResizeUninitialized(answer, slot.bytes + kSlackBytes);
-    AskForHugePages(answer.data(), answer.size());
+    ResizeUninitialized(answer, slot.bytes);
     stream_.PlaceOutput(position, reinterpret_cast<std::byte*>(answer.data()));
     is_placed_[position] = true;
   }
@@ -334,13 +337,14 @@ void BatchRun::Scatter(const Frame& frame, std::vector<Response>& responses) con
         responses[i].outputs.clear();
         break;
       }
-      AppendBlock({.shape = output.shape,
-                   .from_shape = slot.shape,
-                   .from_offset = offset,
-                   .to_shape = output.shape,
-                   .to_offset = origin,
-                   .element_bytes = DTypeSize(slot.dtype)},
-                  frame.outputs[position], output.bytes);
+      ResizeUninitialized(output.bytes, BytesOf(output.shape, slot.dtype));
+      CopyBlock({.shape = output.shape,
+                 .from_shape = slot.shape,
+                 .from_offset = offset,
+                 .to_shape = output.shape,
+                 .to_offset = origin,
+                 .element_bytes = DTypeSize(slot.dtype)},
+                frame.outputs[position], output.bytes.data());
     }
   }
 }

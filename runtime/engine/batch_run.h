@@ -61,7 +61,9 @@ class BatchRun {
   // does not say whose it was.
   void FailOffenders(const DataError& first, const Frame& frame, std::vector<Response>& responses);
   absl::Status ErrorFor(const DataError& error, const Request& request) const;
-  // `busy_ns`: of the replay, without what it waited for a core.
+  // Whether it is found out how long the replay waited for a core.
+  bool IsMetered() const;
+  // `busy_ns`: of the replay, without what it waited for a core, if that was found out.
   void Observe(int64_t busy_ns) const;
   void RecordRequest(const RequestShape& shape) const;
   // Where the rows of request `i` begin in the batch.

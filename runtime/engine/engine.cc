@@ -21,17 +21,16 @@ namespace {
 // Output `index` of all parts, one behind the other along dim `dim`; without such a dim every part
 // holds the same and the first is kept. What was joined is let go of.
 void JoinOutput(size_t index, int dim, std::vector<Response>& parts, OutputTensor& output) {
-  if (dim < 0) return;
-  int64_t outer = 1, joined_size = output.shape.empty() ? 0 : output.shape[dim];
-  for (int d = 0; d < dim && !output.shape.empty(); ++d) outer *= output.shape[d];
+  if (dim < 0 || output.shape.empty()) return;  // nobody wants it
+  int64_t outer = 1;
+  for (int d = 0; d < dim; ++d) outer *= output.shape[d];
   size_t bytes = output.bytes.size();
   for (size_t p = 1; p < parts.size(); ++p) {
     const OutputTensor& more = parts[p].outputs[index];
-    if (more.bytes.empty()) continue;
     bytes += more.bytes.size();
-    joined_size += more.shape[dim];
+    output.shape[dim] += more.shape[dim];
   }
-  if (bytes == output.bytes.size()) return;
+  if (bytes == output.bytes.size()) return;  // no dim has elements
   std::string joined;
   joined.reserve(bytes);
   for (int64_t i = 0; i < outer; ++i) {
@@ -47,7 +46,6 @@ void JoinOutput(size_t index, int dim, std::vector<Response>& parts, OutputTenso
     }
   }
   output.bytes = std::move(joined);
-  output.shape[dim] = joined_size;
 }
 
 }  // namespace

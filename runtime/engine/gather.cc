@@ -5,7 +5,6 @@
 #include <cstring>
 #include <limits>
 
-#include "runtime/base/heap.h"
 #include "runtime/graph/tensor.h"
 
 namespace reprise {
@@ -83,13 +82,6 @@ void CopyBlock(const BlockCopy& copy, const void* from, void* to) {
   ForEachRun(copy, from, [target](const char* source, size_t offset, size_t bytes) {
     std::memcpy(target + offset, source, bytes);
   });
-}
-
-void AppendBlock(const BlockCopy& copy, const void* from, std::string& to) {
-  to.reserve(to.size() + NumElements(copy.shape) * copy.element_bytes);
-  AskForHugePages(to.data() + to.size(), to.capacity() - to.size());
-  ForEachRun(copy, from,
-             [&to](const char* source, size_t, size_t bytes) { to.append(source, bytes); });
 }
 
 void FillElements(DType dtype, double value, int64_t count, void* to) {

@@ -26,10 +26,6 @@ struct BlockCopy {
   size_t element_bytes = 0;
 };
 void CopyBlock(const BlockCopy& copy, const void* from, void* to);
-// Appends the block, row-major, to `to`: `copy.to_shape` is `copy.shape`, the offset 0. No byte of
-// `to` is written twice.
-void AppendBlock(const BlockCopy& copy, const void* from, std::string& to);
-
 // Fills `count` elements of `dtype` with `value`, converted (saturated for integers).
 void FillElements(DType dtype, double value, int64_t count, void* to);
 

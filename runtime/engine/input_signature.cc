@@ -130,7 +130,7 @@ absl::InlinedVector<size_t, 4> InputSignature::DimsAlong(size_t input,
 }
 
 absl::Status InputSignature::MatchDerived(absl::Span<const Shape* const> shapes,
-                                     const std::map<std::string, int64_t>& sizes) const {
+                                          const std::map<std::string, int64_t>& sizes) const {
   std::vector<std::optional<int64_t>> expected(derived_.size());
   for (size_t i = 0; i < rules_.size(); ++i) {
     if (shapes[i] == nullptr) continue;

@@ -14,19 +14,19 @@
 
 namespace reprise {
 
-// Reads what the dims of the inputs say once, so that a request costs no parsing.
+// What the dims of the inputs say is found out once; a request computes the dims that follow from
+// others, each expression once.
 class InputSignature {
  public:
   InputSignature() = default;  // of no inputs
-  // Borrows `inputs`: they stay where and as they are.
+  // Borrows `inputs`: they stay where and as they are, also for copies.
   explicit InputSignature(const std::vector<ModelIo>& inputs);
 
   // The size of every symbol that the dims of the inputs name, such that `shapes` (by input; a
   // nullptr is left out) agree with them. INVALID_ARGUMENT naming the input, what it should be and
   // what it is: a wrong rank, a negative size, a constant dim that differs, a symbol with two
   // sizes, an expression that does not come out.
-  absl::StatusOr<std::map<std::string, int64_t>> Match(
-      absl::Span<const Shape* const> shapes) const;
+  absl::StatusOr<std::map<std::string, int64_t>> Match(absl::Span<const Shape* const> shapes) const;
 
   // Dims of input `input` that are `symbol`, or follow from it, as that of a mask over cached and
   // new positions does.

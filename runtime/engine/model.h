@@ -28,6 +28,7 @@
 #include "runtime/engine/bucket_learner.h"
 #include "runtime/engine/capture.h"
 #include "runtime/engine/eager_cache.h"
+#include "runtime/engine/input_signature.h"
 #include "runtime/engine/model_owner.h"
 #include "runtime/engine/model_usage.h"
 #include "runtime/engine/model_variants.h"
@@ -36,7 +37,6 @@
 #include "runtime/engine/packing.h"
 #include "runtime/engine/padding_progress.h"
 #include "runtime/engine/request.h"
-#include "runtime/engine/input_signature.h"
 #include "runtime/onnx/importer.h"
 #include "runtime/ops/precision.h"
 #include "runtime/recipe/key.h"
@@ -248,6 +248,8 @@ class Model : public std::enable_shared_from_this<Model> {
   friend class BatchPlan;
   friend class BatchRun;
   Model() = default;
+  Model(const Model&) = delete;  // signature_ reads inputs_
+  Model& operator=(const Model&) = delete;
 
   CompileOptions CompileOptionsFor(const RecipeKey& key, const EngineOptions& options) const;
   // The most rows that a request of `length` tokens each may have in a packed replay.

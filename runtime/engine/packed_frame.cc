@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "absl/algorithm/container.h"
+#include "runtime/base/uninitialized_string.h"
 #include "runtime/engine/packing.h"
 
 namespace reprise {
@@ -106,8 +107,10 @@ OutputTensor ReadPacked(const Recipe& recipe, size_t position, absl::Span<const 
   const PackedSizes before = Before(parts, part);
   const size_t first = IsByToken(recipe, slot) ? before.tokens : before.segments;
   OutputTensor read = {.shape = PackedShape(recipe, position, parts[part])};
-  read.bytes.assign(reinterpret_cast<const char*>(output) + first * RowBytes(slot),
-                    NumElements(read.shape) * DTypeSize(slot.dtype));
+  ResizeUninitialized(read.bytes, NumElements(read.shape) * DTypeSize(slot.dtype));
+  if (!read.bytes.empty()) {
+    std::memcpy(read.bytes.data(), output + first * RowBytes(slot), read.bytes.size());
+  }
   return read;
 }
 

@@ -125,8 +125,7 @@ bool Stream::Hold(size_t bytes) {
   return true;
 }
 
-Frame Stream::MakeFrame(const Recipe& recipe, const void* const* parameters,
-                        ReplayErrors* errors) {
+Frame Stream::MakeFrame(const Recipe& recipe, const void* const* parameters, ReplayErrors* errors) {
   std::byte* base = arena_.base();
   inputs_.clear();
   for (const TensorSlot& slot : recipe.inputs) inputs_.push_back(base + slot.offset);

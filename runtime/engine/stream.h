@@ -47,8 +47,8 @@ class Stream {
   // Before every replay: a Release in between counts from anew.
   absl::Status Reserve(const Recipe& recipe);
 
-  // The frame of `recipe` on this stream, after Reserve, until the next one is made. `parameters` is
-  // the recipe's slot table. Its inputs lie in `inputs()`, each at its slot's offset.
+  // The frame of `recipe` on this stream, after Reserve, until the next one is made. `parameters`
+  // is the recipe's slot table. Its inputs lie in `inputs()`, each at its slot's offset.
   Frame MakeFrame(const Recipe& recipe, const void* const* parameters, ReplayErrors* errors);
   std::byte* inputs() const { return arena_.base(); }
   // Input or output `slot` of that frame lies at `data` instead, which outlives the frame's

@@ -66,7 +66,7 @@ struct Recipe {
   size_t input_bytes = 0;
   size_t output_bytes = 0;
   size_t arena_bytes = 0;
-  double flops = 0;  // of all launches
+  double flops = 0;      // of all launches
   int64_t rows = 0;      // that Frame::live_rows counts, all of them; 0: it does not count
   int64_t segments = 0;  // the same of Frame::live_segments
   // Of its launches, those whose kernel can be chosen by timing, and of these the ones for which it
@@ -77,10 +77,14 @@ struct Recipe {
 
   // Where `operand` lies in its space, in bytes from the base; of a parameter its slot.
   uint64_t OffsetOf(const Operand& operand) const {
-    const bool input = operand.space == Space::kInput, output = operand.space == Space::kOutput;
-    return operand.offset + (input    ? inputs[operand.slot].offset
-                             : output ? outputs[operand.slot].offset
-                                      : 0);
+    switch (operand.space) {
+      case Space::kInput:
+        return operand.offset + inputs[operand.slot].offset;
+      case Space::kOutput:
+        return operand.offset + outputs[operand.slot].offset;
+      default:
+        return operand.offset;
+    }
   }
   // Bytes that keeping this recipe costs.
   int64_t memory_bytes() const;

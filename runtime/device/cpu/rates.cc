@@ -123,7 +123,8 @@ WeightReader::WeightReader(Isa isa, size_t bytes)
 void WeightReader::Pass() const {
   const auto* floats = reinterpret_cast<const float*>(block_.get());
   // The sum is used so that reading cannot be left out.
-  volatile float sink = REPRISE_CHOOSE_TARGET(isa_, kRateKernels).sum(floats, bytes_ / sizeof(float));
+  volatile float sink =
+      REPRISE_CHOOSE_TARGET(isa_, kRateKernels).sum(floats, bytes_ / sizeof(float));
   static_cast<void>(sink);
 }
 

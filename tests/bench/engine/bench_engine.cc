@@ -12,9 +12,10 @@
 //   are answered as "shapes".
 //   {"op": "profile", "repeat": 5, "inputs": [...]} prints a table of launches to standard error.
 //     -> {"floor_ns": ..., "weight_bytes": ...}, what a replay would take at the roofline of this
-//   machine, one thread; with "weight_gbytes" that is the bandwidth of weights, else it is measured
+//   machine, one thread; with "gflops" and "weight_gbytes" these are its rates, else measured ones
 //   {"op": "read", "bytes": 42000000, "repeat": 5}
-//     -> {"ns": [...]}, of one core that does nothing but read so many bytes, once each time
+//     -> {"ns": [...], "bytes": ...}, of one core that does nothing but read so many bytes, or a
+//   few more, once each time
 //   {"op": "trace", "lengths": [...], "window": 32, "repeat": 2}
 //     -> {"ns": [...]}, of requests of one row each, those within a window in shared replays
 //   {"op": "memory"} -> {"rss_kb": ...}
@@ -181,7 +182,7 @@ int main(int argc, char** argv) {
       if (reader == nullptr || reader->bytes() < command["bytes"]) {
         reader = std::make_unique<cpu::WeightReader>(isa, command["bytes"]);
       }
-      json answer = {{"ns", json::array()}};
+      json answer = {{"ns", json::array()}, {"bytes", reader->bytes()}};
       for (int i = 0; i < command.value("repeat", 1); ++i) {
         const int64_t begin = clock.NowNs();
         reader->Pass();
@@ -205,6 +206,7 @@ int main(int argc, char** argv) {
       const RecipeBytes bytes = BytesOf(recipe);
       Roofline roofline = cpu::MeasureRoofline(isa, static_cast<size_t>(bytes.weights),
                                                static_cast<size_t>(bytes.others));
+      roofline.gflops = command.value("gflops", roofline.gflops);
       roofline.weight_gbytes = command.value("weight_gbytes", roofline.weight_gbytes);
       std::cerr << ProfileTable(*profile, roofline);
       std::cout << json{{"floor_ns", FloorNs(recipe, roofline)},

@@ -24,7 +24,7 @@ PEERS = ["onnxruntime", "openvino-dynamic", "openvino-static"]
 EXTRA = "openvino-static-as-shipped"
 # Ours with `reprise.precision: bf16`, which is to be compared with that.
 ROUNDED = "reprise-bf16"
-# Reads as many bytes as the model has weights, and nothing else: what memory gives in a turn.
+# Reads as many bytes as a replay reads weights, in its turn, and nothing else.
 READER = "reader"
 
 
@@ -99,12 +99,13 @@ def main():
                    else "in units of 1e-4 + 1e-4 |onnxruntime|")
     print(f"\nmedian ms, {arguments.threads} thread{'s' if arguments.threads > 1 else ''}; error: "
           f"{error_words}; vs best: of the float32 peers; roofline: the share "
-          "of our time that this machine needs at its peak rate of float32 multiply-adds, which a "
-          "tile unit exceeds, and at the bandwidth that a plain reader of the weights has in turns of "
-          "its own; warm: at that of one that reads them again and again")
+          "of our time that this machine needs at its measured bandwidth and its peak rate of float32 "
+          "multiply-adds, which a tile unit exceeds; in turn: the same where the weights are read as "
+          "fast as a plain reader of as many bytes reads in turns of its own, between the others, and "
+          "not again and again")
     titles = {EXTRA: "(as shipped)"}
     print(f"{'rows x length':>14}" + "".join(f"{titles.get(n, n):>18}" for n in names) +
-          f"{'vs ' + names[1]:>16}{'vs best':>9}{'roofline':>10}{'warm':>6}{'error':>8}" +
+          f"{'vs ' + names[1]:>16}{'vs best':>9}{'roofline':>10}{'in turn':>9}{'error':>8}" +
           (f"{'as shipped':>12}" if EXTRA in names else "") +
           (f"{'bf16':>8}" if ROUNDED in names else "") +
           (f"{'bf16 vs as shipped':>20}" if rounded else ""))
@@ -116,31 +117,34 @@ def main():
             inputs = make_inputs(folder, rows, length, seed=rows * 1000 + length)
             error = compare(folder, sides, inputs, arguments.quantized)
             profile = dict(op="profile", inputs=inputs, repeat=arguments.repeat)
-            warm = sides[0].ask(**profile)
-            read = dict(op="read", bytes=int(warm["weight_bytes"]), repeat=arguments.repeat)
-            times = {s.name: [] for s in [*sides, reader]}
+            roofline = sides[0].ask(**profile)
+            read = dict(op="read", bytes=int(roofline["weight_bytes"]), repeat=arguments.repeat)
+            times = {s.name: [] for s in sides}
+            read_gbytes = []
             for _ in range(arguments.rounds):
-                for side in [*sides, reader]:
-                    command = read if side is reader else dict(op="time", inputs=inputs,
-                                                               repeat=arguments.repeat)
-                    times[side.name].append(statistics.median(side.ask(**command)["ns"]) / 1e6)
+                for side in sides:
+                    ns = side.ask(op="time", inputs=inputs, repeat=arguments.repeat)["ns"]
+                    times[side.name].append(statistics.median(ns) / 1e6)
+                answer = reader.ask(**read)
+                read_gbytes.append(answer["bytes"] / statistics.median(answer["ns"]))
             median = {n: statistics.median(t) for n, t in times.items()}
-            gbytes = warm["weight_bytes"] / 1e6 / median.pop(READER)
-            roofline = sides[0].ask(**profile, weight_gbytes=gbytes)
+            gbytes = statistics.median(read_gbytes)
+            in_turn = sides[0].ask(**profile, gflops=roofline["gflops"], weight_gbytes=gbytes)
             # Of one thread; more of them can at best share it evenly.
-            floor, warm_floor = (x["floor_ns"] / 1e6 / arguments.threads for x in (roofline, warm))
+            floor, turn_floor = (x["floor_ns"] / 1e6 / arguments.threads for x in (roofline, in_turn))
             ours = median["reprise"]
             best = min(median[n] for n in float32)
             print(f"{line:>14}" + "".join(f"{median[n]:18.2f}" for n in names) +
                   f"{median[names[1]] / ours:16.2f}{best / ours:9.2f}{floor / ours:10.0%}"
-                  f"{warm_floor / ours:6.0%}{error['reprise']:8.3f}" +
+                  f"{turn_floor / ours:9.0%}{error['reprise']:8.3f}" +
                   (f"{error[EXTRA]:12.1f}" if EXTRA in names else "") +
                   (f"{error[ROUNDED]:8.1f}" if ROUNDED in names else "") +
                   (f"{median[EXTRA] / median[ROUNDED]:20.2f}" if rounded else ""), flush=True)
             results.append({"line": line, "median_ms": median, "floor_ms": floor,
-                            "warm_floor_ms": warm_floor, "gflops": roofline["gflops"],
-                            "gbytes": gbytes, "warm_gbytes": warm["gbytes"],
+                            "turn_floor_ms": turn_floor, "gflops": roofline["gflops"],
+                            "gbytes": roofline["gbytes"], "turn_gbytes": gbytes,
                             "vs_best": best / ours, "share_of_roofline": floor / ours,
+                            "share_in_turn": turn_floor / ours,
                             "error": error})
             for name in ["reprise"] + float32:
                 if error[name] > 1 and not arguments.quantized:

@@ -55,21 +55,21 @@ TEST(HeapTest, HugePagesAreAskedForInsideOfLargeMemoryAlone) {
   if (access("/sys/kernel/mm/transparent_hugepage", F_OK) != 0) {
     GTEST_SKIP() << "this system has no transparent huge pages";
   }
-  const Mapped large(16 * kMiB), small(3 * kMiB);
-  AskForHugePages(large.data() + 100, 12 * kMiB);
-  AskForHugePages(small.data(), 3 * kMiB);
-  EXPECT_TRUE(large.WantsHugePages(6 * kMiB));
+  const Mapped large(48 * kMiB), small(24 * kMiB);
+  AskForHugePages(large.data() + 100, 40 * kMiB);
+  AskForHugePages(small.data(), 24 * kMiB);
+  EXPECT_TRUE(large.WantsHugePages(20 * kMiB));
   EXPECT_FALSE(large.WantsHugePages(0));
-  EXPECT_FALSE(large.WantsHugePages(15 * kMiB));
-  EXPECT_FALSE(small.WantsHugePages(kMiB));
+  EXPECT_FALSE(large.WantsHugePages(45 * kMiB));
+  EXPECT_FALSE(small.WantsHugePages(12 * kMiB));
 }
 
 TEST(HeapTest, NoByteIsLost) {
-  std::string text(9 * kMiB, 'a');
+  std::string text(40 * kMiB, 'a');
   AskForHugePages(text.data(), text.size());
   AskForHugePages(text.data(), 0);
   AskForHugePages(nullptr, 0);
-  EXPECT_EQ(text, std::string(9 * kMiB, 'a'));
+  EXPECT_EQ(text, std::string(40 * kMiB, 'a'));
 }
 
 }  // namespace

@@ -114,25 +114,24 @@ class NodeRun {
       const bool at_end = odd;
       prepared.push_back(tensor);
       fenced.push_back(lies_anywhere ? std::make_unique<Fenced>(tensor, at_end) : nullptr);
-      operands.push_back(lies_anywhere ? fenced.back()->data()
-                                       : const_cast<void*>(tensor.data()));
+      operands.push_back(lies_anywhere ? fenced.back()->data() : const_cast<void*>(tensor.data()));
     }
-    std::vector<Guarded> outputs;
+    std::vector<std::unique_ptr<Fenced>> outputs;
     for (ValueId output : node().outputs) {
       const bool used = output != kNone;
       const DType dtype = used ? graph.value(output).dtype : DType::kUndefined;
       const size_t bytes = used ? NumElements(*graph.value(output).shape) * DTypeSize(dtype) : 0;
       // It may be an output of the graph.
       const bool lies_anywhere = used && IsFloating(dtype);
-      outputs.emplace_back(bytes, lies_anywhere && odd ? DTypeSize(dtype) : 0);
-      operands.push_back(used ? outputs.back().data() : nullptr);
+      outputs.push_back(std::make_unique<Fenced>(bytes, lies_anywhere && odd));
+      operands.push_back(used ? outputs.back()->data() : nullptr);
     }
     if (in_place && option.in_place >= 0) {
       const size_t bytes = inputs[option.in_place]->bytes();
-      if (bytes > 0) std::memcpy(outputs[0].data(), operands[option.in_place], bytes);
-      operands[option.in_place] = outputs[0].data();
+      if (bytes > 0) std::memcpy(outputs[0]->data(), operands[option.in_place], bytes);
+      operands[option.in_place] = outputs[0]->data();
     }
-    Guarded workspace(option.workspace_bytes);
+    const Fenced workspace(option.workspace_bytes, /*at_end=*/false);
     if (option.workspace_bytes > 0) operands.push_back(workspace.data());
 
     errors.errors.clear();
@@ -152,7 +151,7 @@ class NodeRun {
     }
     std::vector<Tensor> results;
     for (size_t i = 0; i < outputs.size(); ++i) {
-      outputs[i].ExpectIntact();
+      outputs[i]->ExpectIntact();
       const ValueId output = node().outputs[i];
       if (output == kNone) {
         results.emplace_back();
@@ -160,7 +159,7 @@ class NodeRun {
       }
       const Value& value = graph.value(output);
       results.push_back(Tensor::Make(value.dtype, *value.shape, [&](void* data) {
-        if (outputs[i].bytes() > 0) std::memcpy(data, outputs[i].data(), outputs[i].bytes());
+        if (outputs[i]->bytes() > 0) std::memcpy(data, outputs[i]->data(), outputs[i]->bytes());
       }));
     }
     workspace.ExpectIntact();
@@ -173,58 +172,46 @@ class NodeRun {
   RecordedErrors errors;
 
  private:
-  // A copy of a tensor that nobody may write to, between pages that nobody may read: it begins
-  // behind the first of them, or ends at the second and begins where its size wants.
+  // Bytes between pages that nobody may touch: they begin behind the first of them, or end at the
+  // second and begin where their number wants. What is left of their own pages are canaries.
   class Fenced {
    public:
-    Fenced(const Tensor& tensor, bool at_end) {
+    Fenced(size_t bytes, bool at_end) : bytes_(bytes) {
       const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
-      const size_t room = (tensor.bytes() + page) / page * page;
-      mapped_ = page + room + page;
+      room_ = (bytes + page) / page * page;
+      mapped_ = page + room_ + page;
       void* const base = mmap(nullptr, mapped_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
       REPRISE_CHECK(base != MAP_FAILED);
       base_ = static_cast<std::byte*>(base);
-      std::byte* const begin = base_ + page;
-      REPRISE_CHECK(mprotect(begin, room, PROT_READ | PROT_WRITE) == 0);
-      data_ = at_end ? begin + room - tensor.bytes() : begin;
+      begin_ = base_ + page;
+      REPRISE_CHECK(mprotect(begin_, room_, PROT_READ | PROT_WRITE) == 0);
+      std::memset(begin_, 0x5a, room_);
+      data_ = at_end ? begin_ + room_ - bytes : begin_;
+    }
+    // A copy of a tensor that nobody may write to.
+    Fenced(const Tensor& tensor, bool at_end) : Fenced(tensor.bytes(), at_end) {
       if (tensor.bytes() > 0) std::memcpy(data_, tensor.data(), tensor.bytes());
-      REPRISE_CHECK(mprotect(begin, room, PROT_READ) == 0);
+      REPRISE_CHECK(mprotect(begin_, room_, PROT_READ) == 0);
     }
     ~Fenced() { munmap(base_, mapped_); }
     Fenced(const Fenced&) = delete;
     Fenced& operator=(const Fenced&) = delete;
     std::byte* data() const { return data_; }
-
-   private:
-    size_t mapped_;
-    std::byte* base_;
-    std::byte* data_;
-  };
-
-  // Bytes with canaries around them, `shift` bytes behind an aligned address.
-  class Guarded {
-   public:
-    explicit Guarded(size_t bytes, size_t shift = 0)
-        : bytes_(bytes), begin_(kGuard + shift), buffer_(begin_ + bytes + kGuard) {
-      std::memset(buffer_.data(), 0x5a, buffer_.size());
-    }
-    std::byte* data() const { return buffer_.data() + begin_; }
     size_t bytes() const { return bytes_; }
     void ExpectIntact() const {
-      for (size_t i = 0; i < begin_; ++i) {
-        ASSERT_EQ(buffer_.data()[i], std::byte{0x5a}) << begin_ - i << " bytes before an operand";
-      }
-      for (size_t i = begin_ + bytes_; i < buffer_.size(); ++i) {
-        ASSERT_EQ(buffer_.data()[i], std::byte{0x5a})
-            << i - begin_ - bytes_ << " bytes behind an operand";
+      for (const std::byte* at = begin_; at < begin_ + room_; ++at) {
+        if (at >= data_ && at < data_ + bytes_) continue;
+        ASSERT_EQ(*at, std::byte{0x5a}) << at - data_ << " bytes from where an operand begins";
       }
     }
 
    private:
-    static constexpr size_t kGuard = 256;
     size_t bytes_;
-    size_t begin_;
-    AlignedBuffer buffer_;
+    size_t room_ = 0;  // between the fences
+    size_t mapped_ = 0;
+    std::byte* base_ = nullptr;
+    std::byte* begin_ = nullptr;
+    std::byte* data_ = nullptr;
   };
 
   static Tensor RandomTensor(DType dtype, const Shape& shape, std::mt19937& random) {
