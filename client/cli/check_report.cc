@@ -13,6 +13,7 @@
 #include "absl/strings/str_join.h"
 #include "client/cli/table.h"
 #include "runtime/base/format_text.h"
+#include "runtime/base/saturating.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/engine/tail.h"
 
@@ -228,7 +229,8 @@ const Compiled* Shown(const Model& model, const std::vector<Compiled>& all) {
     int64_t batch = 1, length = 1;
     if (model.packing() != nullptr) length = compiled.sizes[0];
     for (size_t i = 0; model.packing() == nullptr && i < compiled.sizes.size(); ++i) {
-      (model.axes()[i].is_batch ? batch : length) *= compiled.sizes[i];
+      int64_t& size = model.axes()[i].is_batch ? batch : length;
+      size = SaturatingProduct(size, compiled.sizes[i]);
     }
     return std::make_tuple(batch, length > kShownLength ? length : kShownLength - length);
   };

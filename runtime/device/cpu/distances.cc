@@ -58,13 +58,18 @@ HWY_INLINE void Tile(const DistanceArgs<T>& args, int64_t row, int64_t column, i
   const T* HWY_RESTRICT x = args.x + row * args.size;
   const T* HWY_RESTRICT y = args.y + column;
   const bool whole = live >= kVectors * kLanes;
+  // Of a vector without live columns no byte is touched, which a mask alone does not say: the one
+  // lane of the baseline is read and written whatever it is.
+  const auto has_part = [&](int v) HWY_ATTR { return live > v * kLanes; };
   const auto part = [&](int v) HWY_ATTR {
-    return hn::FirstN(d, static_cast<size_t>(std::clamp<int64_t>(live - v * kLanes, 0, kLanes)));
+    return hn::FirstN(d, static_cast<size_t>(std::min(live - v * kLanes, kLanes)));
   };
   for (int64_t i = 0; i < args.size; ++i, y += args.columns) {
     VecOf<T> of[kVectors];
     HWY_UNROLL(2) for (int v = 0; v < kVectors; ++v) {
-      of[v] = whole ? hn::LoadU(d, y + v * kLanes) : hn::MaskedLoad(part(v), d, y + v * kLanes);
+      of[v] = whole         ? hn::LoadU(d, y + v * kLanes)
+              : has_part(v) ? hn::MaskedLoad(part(v), d, y + v * kLanes)
+                            : hn::Zero(d);
     }
     HWY_UNROLL(4) for (int r = 0; r < kCount; ++r) {
       const VecOf<T> element = hn::Set(d, x[r * args.size + i]);
@@ -78,7 +83,7 @@ HWY_INLINE void Tile(const DistanceArgs<T>& args, int64_t row, int64_t column, i
     HWY_UNROLL(2) for (int v = 0; v < kVectors; ++v) {
       if (whole) {
         hn::StoreU(sums[r][v], d, to + v * kLanes);
-      } else {
+      } else if (has_part(v)) {
         hn::BlendedStore(sums[r][v], part(v), d, to + v * kLanes);
       }
     }
