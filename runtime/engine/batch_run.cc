@@ -288,20 +288,19 @@ Shape BatchRun::ShapeOf(size_t position, size_t i) const {
   return unpadded ? slot : TrueShape(position, i, slot);
 }
 
-void BatchRun::PlaceOutputs(Response& response) {
+void BatchRun::PlaceOutputs(Response& response) const {
   response.outputs.resize(recipe_->outputs.size());
-  is_placed_.assign(recipe_->outputs.size(), false);
   for (size_t position = 0; position < recipe_->outputs.size(); ++position) {
     const TensorSlot& slot = recipe_->outputs[position];
     if (!IsFloating(slot.dtype) || !IsWanted(*requests_[0], position)) continue;
-    const Shape shape = ShapeOf(position, 0);
+    Shape shape = ShapeOf(position, 0);
     if (!plan_.packed() && !IsBeginning(shape, slot.shape)) continue;
     const size_t bytes = BytesOf(shape, slot.dtype);
     if (bytes > slot.bytes || kMostRoom * bytes < slot.bytes) continue;
-    std::string& answer = response.outputs[position].bytes;
-    ResizeUninitialized(answer, slot.bytes);
-    stream_.PlaceOutput(position, reinterpret_cast<std::byte*>(answer.data()));
-    is_placed_[position] = true;
+    OutputTensor& output = response.outputs[position];
+    output.shape = std::move(shape);
+    ResizeUninitialized(output.bytes, slot.bytes);
+    stream_.PlaceOutput(position, reinterpret_cast<std::byte*>(output.bytes.data()));
   }
 }
 
@@ -312,8 +311,8 @@ void BatchRun::Scatter(const Frame& frame, std::vector<Response>& responses) con
       if (!IsWanted(*requests_[i], position)) continue;
       const TensorSlot& slot = recipe_->outputs[position];
       OutputTensor& output = responses[i].outputs[position];
-      if (!is_placed_.empty() && is_placed_[position]) {
-        output.shape = ShapeOf(position, i);
+      if (frame.outputs[position] == reinterpret_cast<const std::byte*>(output.bytes.data())) {
+        // It was placed here.
         output.bytes.resize(BytesOf(output.shape, slot.dtype));
         continue;
       }

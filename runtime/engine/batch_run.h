@@ -48,7 +48,7 @@ class BatchRun {
   void CopyIn(size_t slot, size_t first, size_t last) const;
   // Lets kernels write the answer to a lone request where it is to be, as far as it is the
   // beginning of what its recipe has.
-  void PlaceOutputs(Response& response);
+  void PlaceOutputs(Response& response) const;
   // Copies the others out of the frame.
   void Scatter(const Frame& frame, std::vector<Response>& responses) const;
   bool IsWanted(const Request& request, size_t position) const;
@@ -80,7 +80,6 @@ class BatchRun {
   Stream& stream_;
   std::vector<int64_t> first_row_;
   std::vector<PackedPart> packed_;  // by request; of a packed plan
-  std::vector<bool> is_placed_;     // by output; empty: none
   BatchPlan::Resolution resolution_;
   BatchTarget target_;  // of the recipe, which may be larger than the plan's
   int64_t replay_ns_ = 0;

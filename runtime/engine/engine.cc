@@ -21,7 +21,8 @@ namespace {
 // Output `index` of all parts, one behind the other along dim `dim`; without such a dim every part
 // holds the same and the first is kept. What was joined is let go of.
 void JoinOutput(size_t index, int dim, std::vector<Response>& parts, OutputTensor& output) {
-  if (dim < 0 || output.shape.empty()) return;  // nobody wants it
+  const bool is_wanted = !output.shape.empty();
+  if (dim < 0 || !is_wanted) return;
   int64_t outer = 1;
   for (int d = 0; d < dim; ++d) outer *= output.shape[d];
   size_t bytes = output.bytes.size();
