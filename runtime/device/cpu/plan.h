@@ -184,7 +184,7 @@ absl::StatusOr<Tensor> RunPackU8S8(const CpuTarget& target, const Attributes& at
 // plan_integer_conv.cc
 std::vector<Candidate> PlanIntegerConv(const CpuTarget& target, const NodeView& node);
 
-// Of the weights of maps, by tiles; see plan_conv.cc.
+// Of the weights of maps, by tiles; see conv_prepare.h.
 inline constexpr char kPackMapsOp[] = "cpu.PackMaps";
 absl::StatusOr<Tensor> RunPackMaps(const CpuTarget& target, const Attributes& attributes,
                                    const Tensor& weights, WeightMemory& memory);

@@ -18,22 +18,14 @@ namespace {
 constexpr int64_t kDeep = 2048;
 constexpr double kMuchOutside = 0.08;
 
-struct ConvLastParams {
+struct ConvLastParams : ConvLaunch {
   const GemmKernels* products = nullptr;
-  ConvFinish finish = nullptr;
-  ConvActivation activation;
   WindowRows rows;
   // Of each row of taps, one after the other, where these are many or mostly see nothing; else
   // empty: all taps at once.
   std::vector<WindowRows> tap_rows;
-  int64_t batch = 0, batch_rows = 0;
   int64_t groups = 1, maps = 0;  // maps: of a group
   int64_t block = 0;             // windows at a time
-  int64_t scratch_floats = 0;
-  bool has_bias = false;
-  int residual = -1;  // among the operands
-  int out = 0, workspace = 0;
-  int scratch_parts = 0;
 
   // The elements of a batch are one plane.
   bool joined() const { return rows.kind == WindowRows::Kind::kElements; }
@@ -105,25 +97,14 @@ void Multiply(const ConvLastParams& p, const Operands& at, const WindowRows::Ran
 // A unit is a panel of the maps of a block of windows of a group.
 void RunConvLast(const LaunchArgs& launch) {
   const auto& p = *static_cast<const ConvLastParams*>(launch.params);
-  const auto* x = static_cast<const float*>(launch.operands[0]);
-  const auto* weights = static_cast<const float*>(launch.operands[1]);
-  const auto* bias = p.has_bias ? static_cast<const float*>(launch.operands[2]) : nullptr;
-  const auto* residual =
-      p.residual < 0 ? nullptr : static_cast<const float*>(launch.operands[p.residual]);
-  auto* out = static_cast<float*>(launch.operands[p.out]);
-  const int64_t live = LiveOf(p.batch, p.batch_rows, *launch.frame);
+  const int64_t live = p.Live(launch);
   const int64_t plane = (p.joined() ? live : 1) * p.rows.out_plane();
   const int64_t blocks_of_plane = (plane + p.block - 1) / p.block;
   const int64_t blocks = (p.joined() ? 1 : live) * p.groups * blocks_of_plane;
   const int64_t width = p.products->panel_columns, panels = p.products->Panels(p.maps);
-  const int64_t scratch_floats = p.scratch_floats;
-  const int parts = static_cast<int>(std::min<int64_t>(
-      blocks * panels,
-      scratch_floats == 0 ? launch.parts : PartsWithScratch(launch, p.scratch_parts)));
+  const int parts = p.Parts(launch, blocks * panels);
   if (launch.part >= parts) return;
-  float* const scratch = scratch_floats == 0 ? nullptr
-                                             : static_cast<float*>(launch.operands[p.workspace]) +
-                                                   launch.part * scratch_floats;
+  const ConvOperands all = p.Operands(launch);
   const int64_t all_maps = p.groups * p.maps;
   const int64_t grain = blocks < kFewConvBlocks * parts ? 1 : panels;
   const ItemRange units = RangeOfPart(blocks * panels, grain, launch.part, parts);
@@ -134,23 +115,23 @@ void RunConvLast(const LaunchArgs& launch) {
     const WindowRows::Range windows = {first, std::min(p.block, plane - first)};
     const int64_t group = block / blocks_of_plane % p.groups;
     const int64_t element = block / blocks_of_plane / p.groups;
-    const float* const of_group = x + element * p.rows.in_floats() + group * p.rows.channels;
+    const float* const of_group = all.x + element * p.rows.in_floats() + group * p.rows.channels;
     const ItemRange of = {unit - block * panels, next - block * panels};
     const int64_t map = of.begin * width;
     const int64_t at = (element * plane + first) * all_maps + group * p.maps;
     Multiply(p,
              {.x = of_group,
-              .weights = weights + group * p.products->PackedFloats(p.rows.depth(), p.maps),
-              .bias = bias == nullptr ? nullptr : bias + group * p.maps,
-              .out = out + at,
+              .weights = all.weights + group * p.products->PackedFloats(p.rows.depth(), p.maps),
+              .bias = all.BiasOf(group * p.maps),
+              .out = all.out + at,
               .ld = all_maps,
               .panels = of},
-             windows, scratch);
-    p.finish({.y = out + at + map,
+             windows, all.scratch);
+    p.finish({.y = all.out + at + map,
               .ld = all_maps,
               .rows = windows.count,
               .columns = std::min(p.maps, of.end * width) - map,
-              .residual = residual == nullptr ? nullptr : residual + at + map,
+              .residual = all.ResidualAt(at + map),
               .ld_residual = all_maps},
              p.activation);
   }
@@ -206,13 +187,9 @@ std::vector<Candidate> PlanConvLast(const CpuTarget& target, const NodeView& nod
   std::vector<Candidate> tiles =
       PlanConvWinograd(target, node, *windows, *activation, /*last=*/true);
   if (!tiles.empty()) return tiles;
-  ConvLastParams p;
+  ConvLastParams p{ConvLaunch(target, node, *activation)};
   p.products = &GemmKernelsFor(target.isa);
-  p.finish = ConvFinishFor(target.isa);
-  p.activation = *activation;
   p.groups = node.attributes().Int("group", 1);
-  p.batch = x[0];
-  p.batch_rows = WholeBatchRows(node, p.batch);
   p.maps = weight[0] / p.groups;
   p.block = std::min(kMaxConvRows, p.batch * NumElements(windows->out));
   p.rows = WindowRowsOf(StripsOf(*windows, spatial), p.groups, weight[1], p.block);
@@ -220,23 +197,13 @@ std::vector<Candidate> PlanConvLast(const CpuTarget& target, const NodeView& nod
   const Strips& s = p.rows.strips;
   const bool divisible = p.rows.kind == WindowRows::Kind::kCopied && s.kernel.rows > 1;
   if (divisible && (p.rows.depth() > kDeep || ShareOutside(s) > kMuchOutside)) DivideTaps(p);
-  p.has_bias = node.has_input(2);
-  if (node.has_input(3)) p.residual = 3;
-  p.out = static_cast<int>(node.num_inputs());
-  p.workspace = static_cast<int>(node.num_inputs() + node.num_outputs());
-  p.scratch_parts = target.scratch_parts;
   const int64_t depth = p.rows.depth();
   PrepareStep pack =
       PackMapsOfGroups(*p.products, p.groups, p.maps, depth, p.rows.strips.num_taps());
-  const size_t workspace = sizeof(float) * p.scratch_floats * p.scratch_parts;
   const double flops =
       2.0 * static_cast<double>(NumElements(node.out_shape())) * static_cast<double>(depth);
-  const bool takes_live_rows = p.batch_rows > 0;
-  Candidate candidate = MakeCandidate(target, node, "conv_last", RunConvLast, std::move(p), flops);
-  candidate.option.workspace_bytes = workspace;
-  candidate.option.takes_live_rows = takes_live_rows;
-  candidate.option.prepare.push_back(std::move(pack));
-  return {std::move(candidate)};
+  return ConvCandidates(target, node, "conv_last", RunConvLast, std::move(p), flops,
+                        {std::move(pack)});
 }
 
 }  // namespace reprise::cpu

@@ -29,37 +29,25 @@ constexpr int64_t kSumFloats = 5 << 10;
 constexpr int64_t kBlocksOfPart = 4;
 constexpr int64_t kVectorFloats = 16;
 
-struct ConvLinesParams {
+struct ConvLinesParams : ConvLaunch {
   ConvLines lines;
   const ConvLineKernels* line_kernels = nullptr;
   const ConvProductKernels* kernels = nullptr;
-  ConvFinish finish = nullptr;
-  ConvActivation activation;
-  int64_t batch = 0, batch_rows = 0;
   int64_t groups = 1, channels = 0, maps = 0;  // of a group
   int64_t sum_rows = 1;                        // of windows, whose sums are held at a time
-  bool has_bias = false;
-  int residual = -1;  // among the operands
-  int out = 0, workspace = 0;
-  int64_t copy_floats = 0, sums_ld = 0, scratch_floats = 0;
-  int scratch_parts = 0;
+  int64_t copy_floats = 0, sums_ld = 0;
 
   int64_t depth() const { return channels * lines.kernel.rows * lines.kernel.columns; }
   // Runs are rows: results go where they belong at once.
   bool one_row() const { return lines.out.rows == 1; }
 };
 
-// What a block reads and writes, of one group of one element of the batch.
-struct Operands {
-  const float* weights;   // packed
-  const float* bias;      // null: none
-  const float* residual;  // null: none
-  float* out;
-};
-
-// Rows [row, row + rows) of the windows of a block, whose lines are at `seen`.
-void ConvolveRows(const ConvLinesParams& p, const Operands& at, const Strip& block, int64_t row,
-                  int64_t rows, const float* seen, float* sums) {
+// Rows [row, row + rows) of the windows of a block, whose lines are copied; `at` of one group of
+// one element of the batch.
+void ConvolveRows(const ConvLinesParams& p, const ConvOperands& at, const Strip& block, int64_t row,
+                  int64_t rows) {
+  const float* const seen = at.scratch;
+  float* const sums = at.scratch + p.copy_floats;
   const ConvLines& l = p.lines;
   const int64_t ld = l.out_plane(), columns = block.size.columns;
   const int64_t first = (block.first.rows + row) * l.out.columns + block.first.columns;
@@ -86,7 +74,7 @@ void ConvolveRows(const ConvLinesParams& p, const Operands& at, const Strip& blo
       product.end_k = taps.end * p.channels;
       product.taps = l.taps.data() + product.begin_k;
     }
-    if (p.one_row() && at.residual != nullptr) product.residual = at.residual + first + window;
+    if (p.one_row()) product.residual = at.ResidualAt(first + window);
     p.kernels->multiply(product, 0, p.kernels->Tiles(p.maps));
   }
   const float* const residual = p.one_row() ? nullptr : at.residual;
@@ -118,34 +106,26 @@ void RunConvLines(const LaunchArgs& launch) {
   const auto& p = *static_cast<const ConvLinesParams*>(launch.params);
   const ConvLines& l = p.lines;
   const int64_t blocks = l.counts().rows * l.counts().columns;
-  const int64_t units = LiveOf(p.batch, p.batch_rows, *launch.frame) * p.groups * blocks;
-  const int parts =
-      static_cast<int>(std::min<int64_t>(units, PartsWithScratch(launch, p.scratch_parts)));
+  const int64_t units = p.Live(launch) * p.groups * blocks;
+  const int parts = p.Parts(launch, units);
   if (launch.part >= parts) return;
-  const auto* x = static_cast<const float*>(launch.operands[0]);
-  const auto* weights = static_cast<const float*>(launch.operands[1]);
-  const auto* bias = p.has_bias ? static_cast<const float*>(launch.operands[2]) : nullptr;
-  const auto* residual =
-      p.residual < 0 ? nullptr : static_cast<const float*>(launch.operands[p.residual]);
-  auto* out = static_cast<float*>(launch.operands[p.out]);
-  float* const seen =
-      static_cast<float*>(launch.operands[p.workspace]) + launch.part * p.scratch_floats;
+  const ConvOperands all = p.Operands(launch);
   const ItemRange range = RangeOfPart(units, 1, launch.part, parts);
   for (int64_t unit = range.begin; unit < range.end; ++unit) {
     const Strip block = l.BlockOf(unit % blocks);
     const int64_t slab = unit / blocks;  // a group of one element of the batch
     const int64_t map = slab % p.groups * p.maps, result = slab * p.maps * l.out_plane();
     for (int64_t channel = 0; channel < p.channels; ++channel) {
-      p.line_kernels->copy(l, block, x + (slab * p.channels + channel) * l.in_plane(),
-                           seen + channel * l.channel_floats());
+      p.line_kernels->copy(l, block, all.x + (slab * p.channels + channel) * l.in_plane(),
+                           all.scratch + channel * l.channel_floats());
     }
-    const Operands at = {.weights = weights + map * p.depth(),
-                         .bias = bias == nullptr ? nullptr : bias + map,
-                         .residual = residual == nullptr ? nullptr : residual + result,
-                         .out = out + result};
+    const ConvOperands at = {.weights = all.weights + map * p.depth(),
+                             .bias = all.BiasOf(map),
+                             .residual = all.ResidualAt(result),
+                             .out = all.out + result,
+                             .scratch = all.scratch};
     for (int64_t row = 0; row < block.size.rows; row += p.sum_rows) {
-      ConvolveRows(p, at, block, row, std::min(p.sum_rows, block.size.rows - row), seen,
-                   seen + p.copy_floats);
+      ConvolveRows(p, at, block, row, std::min(p.sum_rows, block.size.rows - row));
     }
   }
 }
@@ -169,8 +149,8 @@ Strips::Extent BlockFor(const ConvLinesParams& p, int parts) {
 std::vector<Candidate> PlanConvLines(const CpuTarget& target, const NodeView& node,
                                      const ops::Windows& windows, const Shape& spatial,
                                      const ConvActivation& activation) {
-  const Shape &x = node.shape(0), &weight = node.shape(1);
-  ConvLinesParams p;
+  const Shape& weight = node.shape(1);
+  ConvLinesParams p{ConvLaunch(target, node, activation)};
   p.groups = node.attributes().Int("group", 1);
   p.maps = weight[0] / p.groups;
   p.channels = weight[1];
@@ -188,7 +168,6 @@ std::vector<Candidate> PlanConvLines(const CpuTarget& target, const NodeView& no
   p.lines.pad = strips.pad;
   p.lines.by_tap = strips.IsRow();
   if (!p.one_row() && p.depth() < kFewestElements) return {};
-  p.batch = x[0];
   p.lines.SetBlock(BlockFor(p, target.scratch_parts), p.channels);
   const ConvLines& l = p.lines;
   p.copy_floats = p.channels * l.channel_floats();
@@ -197,32 +176,18 @@ std::vector<Candidate> PlanConvLines(const CpuTarget& target, const NodeView& no
   if (p.copy_floats > kMostCopyFloats || run > 2 * l.block.rows * l.block.columns) return {};
   p.line_kernels = &ConvLineKernelsFor(target.isa);
   p.kernels = &ConvTapKernelsFor(target.isa);
-  p.finish = ConvFinishFor(target.isa);
-  p.activation = activation;
-  p.batch_rows = WholeBatchRows(node, p.batch);
   p.sum_rows = std::clamp<int64_t>(kSumFloats / (p.maps * l.line), 1, l.block.rows);
   p.sums_ld = static_cast<int64_t>(
       AlignUp(l.Run(p.sum_rows, l.block.columns) + kVectorFloats, kVectorFloats));
-  p.has_bias = node.has_input(2);
-  if (node.has_input(3)) p.residual = 3;
-  p.out = static_cast<int>(node.num_inputs());
-  p.workspace = static_cast<int>(node.num_inputs() + node.num_outputs());
   p.scratch_floats = p.copy_floats + (p.one_row() ? 0 : p.maps * p.sums_ld);
-  p.scratch_parts = target.scratch_parts;
   const int64_t units = p.batch * p.groups * l.counts().rows * l.counts().columns;
-  const size_t workspace =
-      sizeof(float) * p.scratch_floats * std::min<int64_t>(units, p.scratch_parts);
+  p.scratch_parts = static_cast<int>(std::min<int64_t>(units, target.scratch_parts));
   const double flops =
       2.0 * static_cast<double>(NumElements(node.out_shape())) * static_cast<double>(p.depth());
-  const int64_t groups = p.groups, tile = p.kernels->tile_maps;
-  const int64_t of_channel = l.by_tap ? taps : 1;
-  const bool takes_live_rows = p.batch_rows > 0;
-  Candidate candidate =
-      MakeCandidate(target, node, "conv_lines", RunConvLines, std::move(p), flops);
-  candidate.option.workspace_bytes = workspace;
-  candidate.option.takes_live_rows = takes_live_rows;
-  candidate.option.prepare.push_back(PackMaps(NumElements(weight), groups, tile, of_channel));
-  return {std::move(candidate)};
+  PrepareStep pack =
+      PackMaps(NumElements(weight), p.groups, p.kernels->tile_maps, l.by_tap ? taps : 1);
+  return ConvCandidates(target, node, "conv_lines", RunConvLines, std::move(p), flops,
+                        {std::move(pack)});
 }
 
 }  // namespace reprise::cpu

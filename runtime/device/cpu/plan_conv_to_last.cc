@@ -17,22 +17,14 @@ constexpr int64_t kMostRows = 4;
 constexpr int64_t kMostCopied = 32 << 10;
 constexpr int64_t kFewestColumns = 16;
 
-struct ConvToLastParams {
+struct ConvToLastParams : ConvLaunch {
   const FewChannelKernels* kernels = nullptr;
-  ConvFinish finish = nullptr;
-  ConvActivation activation;
   Strips strips;
-  int64_t batch = 0, batch_rows = 0;
   int64_t channels = 0, maps = 0;
   Strips::Extent block;       // of windows, at a time
   Strips::Extent copied;      // of a plane, for a block
   std::vector<int64_t> taps;  // in the copy
-  bool has_bias = false;
-  int residual = -1;  // among the operands
-  int out = 0, workspace = 0;
-  int scratch_parts = 0;
 
-  int64_t copy_floats() const { return channels * copied.rows * copied.columns; }
   Strips::Extent blocks() const {
     return {(strips.out.rows + block.rows - 1) / block.rows,
             (strips.out.columns + block.columns - 1) / block.columns};
@@ -83,27 +75,21 @@ void CopySeen(const ConvToLastParams& p, const float* x, const Strips::Extent& f
 void RunConvToLast(const LaunchArgs& launch) {
   const auto& p = *static_cast<const ConvToLastParams*>(launch.params);
   const Strips& s = p.strips;
-  const auto* x = static_cast<const float*>(launch.operands[0]);
-  const auto* residual =
-      p.residual < 0 ? nullptr : static_cast<const float*>(launch.operands[p.residual]);
-  auto* out = static_cast<float*>(launch.operands[p.out]);
   const Strips::Extent blocks = p.blocks();
   const int64_t of_element = blocks.rows * blocks.columns;
-  const int parts = PartsWithScratch(launch, p.scratch_parts);
+  const int64_t units = p.Live(launch) * of_element;
+  const int parts = p.Parts(launch, units);
   if (launch.part >= parts) return;
-  float* const copy =
-      static_cast<float*>(launch.operands[p.workspace]) + launch.part * p.copy_floats();
-  FewChannels of_row = {
-      .stride = s.stride.columns,
-      .taps = p.taps.data(),
-      .num_taps = static_cast<int64_t>(p.taps.size()),
-      .weights = static_cast<const float*>(launch.operands[1]),
-      .maps = p.maps,
-      .bias = p.has_bias ? static_cast<const float*>(launch.operands[2]) : nullptr,
-      .bounded = p.activation.clip() && residual == nullptr,
-      .low = p.activation.low,
-      .high = p.activation.high};
-  const int64_t units = LiveOf(p.batch, p.batch_rows, *launch.frame) * of_element;
+  const ConvOperands at = p.Operands(launch);
+  FewChannels of_row = {.stride = s.stride.columns,
+                        .taps = p.taps.data(),
+                        .num_taps = static_cast<int64_t>(p.taps.size()),
+                        .weights = at.weights,
+                        .maps = p.maps,
+                        .bias = at.bias,
+                        .bounded = p.OnlyClips(),
+                        .low = p.activation.low,
+                        .high = p.activation.high};
   const ItemRange range = RangeOfPart(units, 1, launch.part, parts);
   for (int64_t unit = range.begin; unit < range.end; ++unit) {
     const int64_t element = unit / of_element, block = unit % of_element;
@@ -111,22 +97,14 @@ void RunConvToLast(const LaunchArgs& launch) {
                                   block % blocks.columns * p.block.columns};
     const int64_t rows = std::min(p.block.rows, s.out.rows - first.rows);
     of_row.windows = std::min(p.block.columns, s.out.columns - first.columns);
-    CopySeen(p, x + element * p.channels * s.in.rows * s.in.columns, first, copy);
+    CopySeen(p, at.x + element * p.channels * s.in.rows * s.in.columns, first, at.scratch);
     for (int64_t row = 0; row < rows; ++row) {
       const int64_t window =
           (element * s.out.rows + first.rows + row) * s.out.columns + first.columns;
-      const int64_t at = window * p.maps, floats = of_row.windows * p.maps;
-      of_row.x = copy + row * s.stride.rows * p.copied.columns;
-      of_row.y = out + at;
+      of_row.x = at.scratch + row * s.stride.rows * p.copied.columns;
+      of_row.y = at.out + window * p.maps;
       p.kernels->convolve(of_row);
-      if (of_row.bounded) continue;
-      p.finish({.y = out + at,
-                .ld = floats,
-                .rows = 1,
-                .columns = floats,
-                .residual = residual == nullptr ? nullptr : residual + at,
-                .ld_residual = floats},
-               p.activation);
+      if (!of_row.bounded) p.FinishRun(at, window * p.maps, of_row.windows * p.maps);
     }
   }
 }
@@ -146,14 +124,10 @@ std::vector<Candidate> PlanConvToLast(const CpuTarget& target, const NodeView& n
   }
   Shape spatial(x.begin() + 2, x.end());
   LayColumnsDown(*windows, spatial);
-  ConvToLastParams p;
+  ConvToLastParams p{ConvLaunch(target, node, *activation)};
   p.kernels = &FewChannelKernelsFor(target.isa);
-  p.finish = ConvFinishFor(target.isa);
-  p.activation = *activation;
   p.strips = StripsOf(*windows, spatial);
   const Strips& s = p.strips;
-  p.batch = x[0];
-  p.batch_rows = WholeBatchRows(node, p.batch);
   p.channels = x[1];
   p.maps = weight[0];
   p.block = BlockOf(s, p.channels);
@@ -166,21 +140,11 @@ std::vector<Candidate> PlanConvToLast(const CpuTarget& target, const NodeView& n
       }
     }
   }
-  p.has_bias = node.has_input(2);
-  if (node.has_input(3)) p.residual = 3;
-  p.out = static_cast<int>(node.num_inputs());
-  p.workspace = static_cast<int>(node.num_inputs() + node.num_outputs());
-  p.scratch_parts = target.scratch_parts;
-  const size_t workspace = sizeof(float) * p.copy_floats() * p.scratch_parts;
+  p.scratch_floats = p.channels * p.copied.rows * p.copied.columns;
   const double flops =
       2.0 * static_cast<double>(NumElements(node.out_shape())) * static_cast<double>(p.taps.size());
-  const bool takes_live_rows = p.batch_rows > 0;
-  Candidate candidate =
-      MakeCandidate(target, node, "conv_to_last", RunConvToLast, std::move(p), flops);
-  candidate.option.workspace_bytes = workspace;
-  candidate.option.takes_live_rows = takes_live_rows;
-  candidate.option.prepare.push_back(MapsLast(weight, 1));
-  return {std::move(candidate)};
+  return ConvCandidates(target, node, "conv_to_last", RunConvToLast, std::move(p), flops,
+                        {MapsLast(weight, 1)});
 }
 
 }  // namespace reprise::cpu

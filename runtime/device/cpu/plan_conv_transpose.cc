@@ -53,29 +53,20 @@ struct Piece {
   int64_t slice, block;
 };
 
-struct TransposeParams {
+struct TransposeParams : ConvLaunch {
   const GemmKernels* products = nullptr;
   std::vector<Phase> phases;
   int64_t pieces = 0;  // that a group of one element of the batch consists of
-  ConvFinish finish = nullptr;
-  ConvActivation activation;
-  int64_t batch = 0, batch_rows = 0;
   int64_t groups = 1, group_maps = 0;
   int64_t in_floats = 0;  // of a group of one element of the batch
   Place out, stride = {1, 1, 1};
-  bool has_bias = false;
   // To be split into phases by each part; none: they are split already.
   std::vector<ConvPhase> split;
   Shape weight;
   int64_t weights_floats = 0, copy_floats = 0, panel_floats = 0, sums_floats = 0;
-  int scratch_parts = 0;
-  int workspace = 0;
 
   int64_t map_tiles() const { return (group_maps + products->tile_rows - 1) / products->tile_rows; }
   int64_t map_floats() const { return out.slice * out.row * out.column; }
-  int64_t scratch_floats() const {
-    return weights_floats + copy_floats + panel_floats + sums_floats;
-  }
   // They may be too many to be listed.
   Piece PieceOf(int64_t index) const {
     const auto next =
@@ -85,14 +76,6 @@ struct TransposeParams {
     const int64_t rest = index - phase.first_piece;
     return {&phase, rest / phase.blocks, rest % phase.blocks};
   }
-};
-
-// What a piece reads and writes; all but `x` begin with the first map.
-struct Operands {
-  const float* x;
-  const float* weights;
-  const float* bias;  // null: none
-  float* out;
 };
 
 // Sums of windows of a block, `maps` rows of them, go to their places.
@@ -119,13 +102,12 @@ void Spread(const TransposeParams& p, const Phase& phase, int64_t slice,
   }
 }
 
-// The first `maps` maps of a piece.
-void MakePiece(const TransposeParams& p, const Operands& at, const Piece& piece, int64_t maps,
-               float* scratch) {
+// The first `maps` maps of a piece, with which weights, bias and result of `at` begin.
+void MakePiece(const TransposeParams& p, const ConvOperands& at, const Piece& piece, int64_t maps) {
   const Phase& phase = *piece.phase;
   const ConvWindows& w = phase.windows;
   const ConvWindows::Block block = phase.BlockOf(piece.block);
-  float* const copies = scratch;
+  float* const copies = at.scratch;
   float* const panels = copies + p.copy_floats;
   float* const sums = panels + p.panel_floats;
   const int64_t depth = phase.depth(), ld = phase.sums_ld;
@@ -151,11 +133,7 @@ void MakePiece(const TransposeParams& p, const Operands& at, const Piece& piece,
       } else {
         std::fill_n(sums, count * ld, 0.0f);
       }
-      p.finish({.y = sums,
-                .ld = ld,
-                .rows = count,
-                .columns = block.count,
-                .bias = at.bias == nullptr ? nullptr : at.bias + map},
+      p.finish({.y = sums, .ld = ld, .rows = count, .columns = block.count, .bias = at.BiasOf(map)},
                p.activation);
       Spread(p, phase, piece.slice, block, sums, count, at.out + map * p.map_floats());
     }
@@ -168,23 +146,17 @@ void RunConvTranspose(const LaunchArgs& launch) {
   const auto& p = *static_cast<const TransposeParams*>(launch.params);
   const int64_t pieces = p.pieces;
   const int64_t tiles = p.map_tiles(), tile_rows = p.products->tile_rows;
-  const int64_t all_pieces = LiveOf(p.batch, p.batch_rows, *launch.frame) * p.groups * pieces;
-  const int parts = static_cast<int>(
-      std::min<int64_t>(all_pieces * tiles, PartsWithScratch(launch, p.scratch_parts)));
+  const int64_t all_pieces = p.Live(launch) * p.groups * pieces;
+  const int parts = p.Parts(launch, all_pieces * tiles);
   if (launch.part >= parts) return;
-  const auto* x = static_cast<const float*>(launch.operands[0]);
-  const auto* weights = static_cast<const float*>(launch.operands[1]);
-  const auto* bias = p.has_bias ? static_cast<const float*>(launch.operands[2]) : nullptr;
-  auto* out = static_cast<float*>(launch.operands[p.workspace - 1]);
-  float* scratch =
-      static_cast<float*>(launch.operands[p.workspace]) + launch.part * p.scratch_floats();
+  const ConvOperands all = p.Operands(launch);
+  const float* weights = all.weights;
   const int64_t grain = all_pieces < kFewConvBlocks * parts ? 1 : tiles;
   const ItemRange units = RangeOfPart(all_pieces * tiles, grain, launch.part, parts);
   if (!p.split.empty() && units.begin < units.end) {
-    SplitIntoPhases(p.split, p.weight, p.groups, weights, scratch);
-    weights = scratch;
+    SplitIntoPhases(p.split, p.weight, p.groups, weights, all.scratch);
+    weights = all.scratch;
   }
-  scratch += p.weights_floats;
   for (int64_t unit = units.begin, next; unit < units.end; unit = next) {
     const int64_t at = unit / tiles;
     next = std::min(units.end, (at + 1) * tiles);
@@ -195,11 +167,12 @@ void RunConvTranspose(const LaunchArgs& launch) {
     const int64_t end = std::min(p.group_maps, (next - at * tiles) * tile_rows);
     const int64_t map = slab % p.groups * p.group_maps + begin;
     MakePiece(p,
-              {.x = x + slab * p.in_floats,
+              {.x = all.x + slab * p.in_floats,
                .weights = weights + phase.weights + map * phase.depth(),
-               .bias = bias == nullptr ? nullptr : bias + map,
-               .out = out + (slab * p.group_maps + begin) * p.map_floats()},
-              piece, end - begin, scratch);
+               .bias = all.BiasOf(map),
+               .out = all.out + (slab * p.group_maps + begin) * p.map_floats(),
+               .scratch = all.scratch + p.weights_floats},
+              piece, end - begin);
   }
 }
 
@@ -260,7 +233,7 @@ std::vector<Candidate> PlanConvTranspose(const CpuTarget& target, const NodeView
   if (!few.empty()) return few;
   const Shape spatial(x.begin() + 2, x.end());
   const std::vector<ConvPhase> phases = PhasesOf(*transposed);
-  TransposeParams p;
+  TransposeParams p{ConvLaunch(target, node, *activation)};
   p.products = &GemmKernelsFor(target.isa);
   p.groups = node.attributes().Int("group", 1);
   p.group_maps = weight[1];
@@ -271,43 +244,33 @@ std::vector<Candidate> PlanConvTranspose(const CpuTarget& target, const NodeView
     weights += p.groups * p.group_maps * channels * phase.taps();
   }
   if (p.copy_floats > ConvWindows::kMaxCopy) return {};
-  p.finish = ConvFinishFor(target.isa);
-  p.activation = *activation;
-  p.batch = x[0];
-  p.batch_rows = WholeBatchRows(node, p.batch);
   p.in_floats = channels * NumElements(spatial);
   p.out = PlaceOf(transposed->spatial, 1);
   p.stride = PlaceOf(transposed->windows.strides, 1);
-  p.has_bias = node.has_input(2);
-  p.workspace = static_cast<int>(node.num_inputs() + node.num_outputs());
   const bool prepared = node.is_parameter(1);
   if (!prepared) {
     p.split = phases;
     p.weight = weight;
     p.weights_floats = static_cast<int64_t>(AlignUp(weights, 16));
   }
+  p.scratch_floats = p.weights_floats + p.copy_floats + p.panel_floats + p.sums_floats;
   p.scratch_parts = PartsWithWeights(target, p.weights_floats);
   const double flops = 2.0 * static_cast<double>(p.batch * p.in_floats) *
                        static_cast<double>(NumElements(weight) / channels);
-  const size_t workspace = sizeof(float) * p.scratch_floats() * p.scratch_parts;
-  const bool takes_live_rows = p.batch_rows > 0;
-  const int64_t groups = p.groups;
-  Candidate candidate =
-      MakeCandidate(target, node, "conv_transpose", RunConvTranspose, std::move(p), flops);
-  candidate.option.workspace_bytes = workspace;
-  candidate.option.takes_live_rows = takes_live_rows;
+  std::vector<PrepareStep> prepare;
   if (prepared) {
     const ops::Windows& w = transposed->windows;
-    candidate.option.prepare.push_back({.input = 1,
-                                        .op = kSplitPhasesOp,
-                                        .attributes = {{"strides", w.strides},
-                                                       {"dilations", w.dilations},
-                                                       {"pads", w.pad_begin},
-                                                       {"group", groups}},
-                                        .dtype = DType::kUInt8,
-                                        .shape = {static_cast<int64_t>(sizeof(float)) * weights}});
+    prepare.push_back({.input = 1,
+                       .op = kSplitPhasesOp,
+                       .attributes = {{"strides", w.strides},
+                                      {"dilations", w.dilations},
+                                      {"pads", w.pad_begin},
+                                      {"group", p.groups}},
+                       .dtype = DType::kUInt8,
+                       .shape = {static_cast<int64_t>(sizeof(float)) * weights}});
   }
-  return {std::move(candidate)};
+  return ConvCandidates(target, node, "conv_transpose", RunConvTranspose, std::move(p), flops,
+                        std::move(prepare));
 }
 
 absl::StatusOr<Tensor> RunSplitPhases(const Attributes& attributes, const Tensor& weights,

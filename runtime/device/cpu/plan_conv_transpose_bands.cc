@@ -24,23 +24,17 @@ constexpr int64_t kBandsOfPart = 2;
 // Of a band's results: half of a small second-level cache.
 constexpr int64_t kMostBandFloats = 64 << 10;
 
-struct TransposeBandsParams {
+struct TransposeBandsParams : ConvLaunch {
   const GemmKernels* products = nullptr;
   Transpose transpose = nullptr;
-  ConvFinish finish = nullptr;
-  ConvActivation activation;
-  int64_t batch = 0, batch_rows = 0;
   int64_t channels = 0, maps = 0;
   int64_t in_rows = 0, in_columns = 0, out_rows = 0, out_columns = 0;
   int64_t kernel_rows = 0, kernel_columns = 0;
   int64_t stride_rows = 1, stride_columns = 1, dilation_rows = 1, dilation_columns = 1;
   int64_t pad_rows = 0, pad_columns = 0;
-  int64_t band = 0;  // rows of the result
-  bool has_bias = false;
-  int workspace = 0;
+  int64_t band = 0;        // rows of the result
   int64_t row_floats = 0;  // from an element to the next
-  int64_t rows_floats = 0, sums_floats = 0, scratch_floats = 0;
-  int scratch_parts = 0;
+  int64_t rows_floats = 0, sums_floats = 0;
 
   int64_t columns() const { return maps * kernel_rows * kernel_columns; }
   int64_t bands() const { return (out_rows + band - 1) / band; }
@@ -74,17 +68,14 @@ void AddUp(const TransposeBandsParams& p, const float* sums, int64_t row, int64_
   }
 }
 
-void RunBand(const TransposeBandsParams& p, const LaunchArgs& launch, int64_t element, Band band,
-             float* scratch) {
-  const auto* x = static_cast<const float*>(launch.operands[0]);
-  const auto* bias = p.has_bias ? static_cast<const float*>(launch.operands[2]) : nullptr;
-  auto* out = static_cast<float*>(launch.operands[p.workspace - 1]);
-  float* const sums = scratch + p.rows_floats;
+void RunBand(const TransposeBandsParams& p, const ConvOperands& at, int64_t element, Band band) {
+  float* const rows = at.scratch;
+  float* const sums = rows + p.rows_floats;
   float* const results = sums + p.sums_floats;
   const int64_t floats = (band.end - band.first) * p.out_columns;
   std::fill_n(results, p.maps * floats, 0.0f);
   const int64_t plane = p.in_rows * p.in_columns, columns = p.columns();
-  x += element * p.channels * plane;
+  const float* const x = at.x + element * p.channels * plane;
   // The rows of the operand that reach into the band.
   const int64_t reach = (p.kernel_rows - 1) * p.dilation_rows;
   const int64_t low = band.first + p.pad_rows - reach;
@@ -93,10 +84,10 @@ void RunBand(const TransposeBandsParams& p, const LaunchArgs& launch, int64_t el
   for (int64_t row = begin; row < end; ++row) {
     for (int64_t column = 0; column < p.in_columns; column += kBlock) {
       const int64_t count = std::min(kBlock, p.in_columns - column);
-      p.transpose(x + row * p.in_columns + column, plane, p.channels, count, scratch, p.row_floats);
-      p.products->part({.a = scratch,
+      p.transpose(x + row * p.in_columns + column, plane, p.channels, count, rows, p.row_floats);
+      p.products->part({.a = rows,
                         .lda = p.row_floats,
-                        .packed_b = launch.operands[1],
+                        .packed_b = at.weights,
                         .c = sums,
                         .ldc = columns,
                         .n = columns,
@@ -105,11 +96,11 @@ void RunBand(const TransposeBandsParams& p, const LaunchArgs& launch, int64_t el
       AddUp(p, sums, row, column, count, band, results);
     }
   }
-  p.finish({.y = results, .ld = floats, .rows = p.maps, .columns = floats, .bias = bias},
+  p.finish({.y = results, .ld = floats, .rows = p.maps, .columns = floats, .bias = at.bias},
            p.activation);
   for (int64_t map = 0; map < p.maps; ++map) {
     std::copy_n(results + map * floats, floats,
-                out + ((element * p.maps + map) * p.out_rows + band.first) * p.out_columns);
+                at.out + ((element * p.maps + map) * p.out_rows + band.first) * p.out_columns);
   }
 }
 
@@ -117,16 +108,14 @@ void RunBand(const TransposeBandsParams& p, const LaunchArgs& launch, int64_t el
 void RunTransposeBands(const LaunchArgs& launch) {
   const auto& p = *static_cast<const TransposeBandsParams*>(launch.params);
   const int64_t bands = p.bands();
-  const int64_t units = LiveOf(p.batch, p.batch_rows, *launch.frame) * bands;
-  const int parts =
-      static_cast<int>(std::min<int64_t>(units, PartsWithScratch(launch, p.scratch_parts)));
+  const int64_t units = p.Live(launch) * bands;
+  const int parts = p.Parts(launch, units);
   if (launch.part >= parts) return;
-  float* const scratch =
-      static_cast<float*>(launch.operands[p.workspace]) + launch.part * p.scratch_floats;
+  const ConvOperands at = p.Operands(launch);
   const ItemRange range = RangeOfPart(units, 1, launch.part, parts);
   for (int64_t unit = range.begin; unit < range.end; ++unit) {
     const int64_t first = unit % bands * p.band;
-    RunBand(p, launch, unit / bands, {first, std::min(first + p.band, p.out_rows)}, scratch);
+    RunBand(p, at, unit / bands, {first, std::min(first + p.band, p.out_rows)});
   }
 }
 
@@ -141,13 +130,9 @@ std::vector<Candidate> PlanConvTransposeBands(const CpuTarget& target, const Nod
       x[1] < kFewestChannels) {
     return {};
   }
-  TransposeBandsParams p;
+  TransposeBandsParams p{ConvLaunch(target, node, activation)};
   p.products = &GemmKernelsFor(target.isa);
   p.transpose = TransposeFor(target.isa);
-  p.finish = ConvFinishFor(target.isa);
-  p.activation = activation;
-  p.batch = x[0];
-  p.batch_rows = WholeBatchRows(node, p.batch);
   p.channels = x[1];
   p.maps = weight[1];
   p.in_rows = x[2], p.in_columns = x[3];
@@ -163,25 +148,16 @@ std::vector<Candidate> PlanConvTransposeBands(const CpuTarget& target, const Nod
   p.band = std::min(
       p.band, std::max(kBandStrides * p.stride_rows, kMostBandFloats / (p.maps * p.out_columns)));
   if (columns > kMostColumns || p.maps * p.band * p.out_columns > 4 * kMostBandFloats) return {};
-  p.has_bias = node.has_input(2);
-  p.workspace = static_cast<int>(node.num_inputs() + node.num_outputs());
   p.row_floats = static_cast<int64_t>(AlignUp(p.channels, 16));
   p.rows_floats = kBlock * p.row_floats;
   p.sums_floats = static_cast<int64_t>(AlignUp(kBlock * columns, 16));
   p.scratch_floats = p.rows_floats + p.sums_floats +
                      static_cast<int64_t>(AlignUp(p.maps * p.band * p.out_columns, 16));
-  p.scratch_parts = target.scratch_parts;
   PrepareStep prepare = PackTapsOfMaps(*p.products, p.channels, columns);
-  const size_t workspace = sizeof(float) * p.scratch_floats * p.scratch_parts;
   const double flops = 2.0 * static_cast<double>(p.batch * p.in_rows * p.in_columns) *
                        static_cast<double>(NumElements(weight));
-  const bool takes_live_rows = p.batch_rows > 0;
-  Candidate candidate =
-      MakeCandidate(target, node, "conv_transpose_bands", RunTransposeBands, std::move(p), flops);
-  candidate.option.workspace_bytes = workspace;
-  candidate.option.takes_live_rows = takes_live_rows;
-  candidate.option.prepare.push_back(std::move(prepare));
-  return {std::move(candidate)};
+  return ConvCandidates(target, node, "conv_transpose_bands", RunTransposeBands, std::move(p),
+                        flops, {std::move(prepare)});
 }
 
 }  // namespace reprise::cpu

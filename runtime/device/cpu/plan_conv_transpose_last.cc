@@ -29,24 +29,17 @@ struct PhaseOfLast {
   int64_t depth() const { return has_taps ? rows.depth() : 0; }
 };
 
-struct ConvTransposeLastParams {
+struct ConvTransposeLastParams : ConvLaunch {
   const GemmKernels* products = nullptr;
-  ConvFinish finish = nullptr;
-  ConvActivation activation;
   std::vector<PhaseOfLast> phases;
-  int64_t blocks = 0;  // of an element of the batch
-  int64_t batch = 0, batch_rows = 0;
+  int64_t blocks = 0;               // of an element of the batch
   int64_t maps = 0, in_floats = 0;  // in_floats: of an element of the batch
   int64_t out_rows = 1, out_columns = 1;
   int64_t stride_rows = 1, stride_columns = 1;
   int64_t block = 0;  // windows at a time
   int64_t rows_floats = 0;
-  bool has_bias = false;
-  int out = 0, workspace = 0;
-  int scratch_parts = 0;
 
   int64_t sums_ld() const { return kPanels * products->panel_columns; }
-  int64_t scratch_floats() const { return rows_floats + block * sums_ld(); }
 };
 
 // Some maps of windows of a phase go to their places, of which `out` is the first of the result.
@@ -61,48 +54,42 @@ void Spread(const ConvTransposeLastParams& p, const PhaseOfLast& phase,
   }
 }
 
-// Windows `windows` of a phase of one element of the batch.
-void MakeBlock(const ConvTransposeLastParams& p, const PhaseOfLast& phase, const float* x,
-               const float* weights, const float* bias, const WindowRows::Range& windows,
-               float* scratch, float* out) {
-  float* const sums = scratch + p.rows_floats;
+// Windows `windows` of a phase; `at` of one element of the batch.
+void MakeBlock(const ConvTransposeLastParams& p, const PhaseOfLast& phase, const ConvOperands& at,
+               const WindowRows::Range& windows) {
+  float* const sums = at.scratch + p.rows_floats;
   const int64_t width = p.products->panel_columns, depth = phase.depth();
-  const float* const rows = phase.has_taps ? phase.rows.Of(x, windows, scratch) : nullptr;
+  const float* const rows = phase.has_taps ? phase.rows.Of(at.x, windows, at.scratch) : nullptr;
   for (int64_t map = 0; map < p.maps; map += p.sums_ld()) {
     const int64_t maps = std::min(p.sums_ld(), p.maps - map);
     if (phase.has_taps) {
       p.products->part({.a = rows,
                         .lda = phase.rows.row_floats,
-                        .packed_b = weights + phase.weights + map * depth,
+                        .packed_b = at.weights + phase.weights + map * depth,
                         .c = sums,
                         .ldc = p.sums_ld(),
                         .n = maps,
                         .k = depth,
-                        .bias = bias == nullptr ? nullptr : bias + map},
+                        .bias = at.BiasOf(map)},
                        {0, windows.count, 0, (maps + width - 1) / width});
     } else {
       for (int64_t i = 0; i < windows.count; ++i) {
         float* const to = sums + i * p.sums_ld();
-        bias == nullptr ? std::fill_n(to, maps, 0.0f) : std::copy_n(bias + map, maps, to);
+        at.bias == nullptr ? std::fill_n(to, maps, 0.0f) : std::copy_n(at.bias + map, maps, to);
       }
     }
     p.finish({.y = sums, .ld = p.sums_ld(), .rows = windows.count, .columns = maps}, p.activation);
-    Spread(p, phase, windows, sums, maps, out + map);
+    Spread(p, phase, windows, sums, maps, at.out + map);
   }
 }
 
 // A unit is a block of the windows of a phase of one element of the batch.
 void RunConvTransposeLast(const LaunchArgs& launch) {
   const auto& p = *static_cast<const ConvTransposeLastParams*>(launch.params);
-  const auto* x = static_cast<const float*>(launch.operands[0]);
-  const auto* weights = static_cast<const float*>(launch.operands[1]);
-  const auto* bias = p.has_bias ? static_cast<const float*>(launch.operands[2]) : nullptr;
-  auto* out = static_cast<float*>(launch.operands[p.out]);
-  const int parts = PartsWithScratch(launch, p.scratch_parts);
+  const int64_t units = p.Live(launch) * p.blocks;
+  const int parts = p.Parts(launch, units);
   if (launch.part >= parts) return;
-  float* const scratch =
-      static_cast<float*>(launch.operands[p.workspace]) + launch.part * p.scratch_floats();
-  const int64_t units = LiveOf(p.batch, p.batch_rows, *launch.frame) * p.blocks;
+  const ConvOperands all = p.Operands(launch);
   const ItemRange range = RangeOfPart(units, 1, launch.part, parts);
   for (int64_t unit = range.begin; unit < range.end; ++unit) {
     const int64_t element = unit / p.blocks, index = unit % p.blocks;
@@ -111,9 +98,10 @@ void RunConvTransposeLast(const LaunchArgs& launch) {
         [](int64_t at, const PhaseOfLast& phase) { return at < phase.first_block; });
     const PhaseOfLast& phase = *std::prev(next);
     const int64_t first = (index - phase.first_block) * p.block;
-    MakeBlock(p, phase, x + element * p.in_floats, weights, bias,
-              {first, std::min(p.block, phase.rows.out_plane() - first)}, scratch,
-              out + element * p.out_rows * p.out_columns * p.maps);
+    ConvOperands at = all;
+    at.x += element * p.in_floats;
+    at.out += element * p.out_rows * p.out_columns * p.maps;
+    MakeBlock(p, phase, at, {first, std::min(p.block, phase.rows.out_plane() - first)});
   }
 }
 
@@ -134,12 +122,8 @@ std::vector<Candidate> PlanConvTransposeLast(const CpuTarget& target, const Node
   if (!transposed.ok()) return {};
   const Shape spatial(x.begin() + 2, x.end());
   const ops::Windows& w = transposed->windows;
-  ConvTransposeLastParams p;
+  ConvTransposeLastParams p{ConvLaunch(target, node, *activation)};
   p.products = &GemmKernelsFor(target.isa);
-  p.finish = ConvFinishFor(target.isa);
-  p.activation = *activation;
-  p.batch = x[0];
-  p.batch_rows = WholeBatchRows(node, p.batch);
   p.maps = weight[1];
   p.in_floats = NumElements(x) / x[0];
   p.out_columns = transposed->spatial.back();
@@ -166,31 +150,22 @@ std::vector<Candidate> PlanConvTransposeLast(const CpuTarget& target, const Node
     p.phases.push_back(std::move(phase));
   }
   weights = std::max(weights, kFewestFloats);
-  p.has_bias = node.has_input(2);
-  p.out = static_cast<int>(node.num_inputs());
-  p.workspace = static_cast<int>(node.num_inputs() + node.num_outputs());
-  p.scratch_parts = target.scratch_parts;
+  p.scratch_floats = p.rows_floats + p.block * p.sums_ld();
   const double flops =
       2.0 * static_cast<double>(NumElements(x) / x[1]) * static_cast<double>(NumElements(weight));
-  const size_t workspace = sizeof(float) * p.scratch_floats() * p.scratch_parts;
-  const bool takes_live_rows = p.batch_rows > 0;
-  const int64_t columns = p.products->panel_columns;
-  Candidate candidate =
-      MakeCandidate(target, node, "conv_transpose_last", RunConvTransposeLast, std::move(p), flops);
-  candidate.option.workspace_bytes = workspace;
-  candidate.option.takes_live_rows = takes_live_rows;
   Attributes attributes(
       {{"strides", w.strides},
        {"dilations", w.dilations},
        {"pads", w.pad_begin},
        {"spatial", std::vector<int64_t>(transposed->spatial.begin(), transposed->spatial.end())},
-       {"panel", columns}});
-  candidate.option.prepare.push_back({.input = 1,
-                                      .op = kPackPhasesOp,
-                                      .attributes = std::move(attributes),
-                                      .dtype = DType::kUInt8,
-                                      .shape = {static_cast<int64_t>(sizeof(float)) * weights}});
-  return {std::move(candidate)};
+       {"panel", p.products->panel_columns}});
+  PrepareStep pack = {.input = 1,
+                      .op = kPackPhasesOp,
+                      .attributes = std::move(attributes),
+                      .dtype = DType::kUInt8,
+                      .shape = {static_cast<int64_t>(sizeof(float)) * weights}};
+  return ConvCandidates(target, node, "conv_transpose_last", RunConvTransposeLast, std::move(p),
+                        flops, {std::move(pack)});
 }
 
 absl::StatusOr<Tensor> RunPackPhases(const CpuTarget& target, const Attributes& attributes,

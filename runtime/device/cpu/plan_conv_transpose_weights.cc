@@ -19,23 +19,17 @@ constexpr int64_t kFewestColumns = 32;
 // Of sums, for a row: the maps of a part end with a panel.
 constexpr int64_t kMostColumns = 2048;
 
-struct TransposeWeightsParams {
+struct TransposeWeightsParams : ConvLaunch {
   const GemmKernels* products = nullptr;
   Transpose transpose = nullptr;
-  ConvFinish finish = nullptr;
-  ConvActivation activation;
-  int64_t batch = 0, batch_rows = 0;
   int64_t channels = 0, maps = 0, taps = 0;
   int64_t in_plane = 0, out_plane = 0;
   int64_t elements = 1;   // of the batch, in a block
   int64_t unit_maps = 0;  // whose columns are whole panels
   // Where each tap of each element is in a plane of the result; out_plane: outside.
   std::vector<int32_t> places;
-  bool has_bias = false;
-  int workspace = 0;
   int64_t row_floats = 0;  // from an element to the next
-  int64_t rows_floats = 0, sums_floats = 0, scratch_floats = 0;
-  int scratch_parts = 0;
+  int64_t rows_floats = 0, sums_floats = 0;
 
   int64_t units() const { return (maps + unit_maps - 1) / unit_maps; }
 };
@@ -54,17 +48,14 @@ void AddUp(const TransposeWeightsParams& p, const float* sums, int64_t ld, const
 }
 
 // Unit `unit` of a block of `count` elements from `element` on.
-void RunUnit(const TransposeWeightsParams& p, const LaunchArgs& launch, int64_t unit,
-             int64_t element, int64_t count, float* scratch) {
-  const auto* packed = static_cast<const float*>(launch.operands[1]);
-  const auto* bias = p.has_bias ? static_cast<const float*>(launch.operands[2]) : nullptr;
-  auto* out = static_cast<float*>(launch.operands[p.workspace - 1]);
+void RunUnit(const TransposeWeightsParams& p, const ConvOperands& at, int64_t unit, int64_t element,
+             int64_t count) {
   const int64_t map = unit * p.unit_maps, maps = std::min(p.unit_maps, p.maps - map);
   const int64_t ld = p.unit_maps * p.taps;
-  float* const sums = scratch + p.rows_floats;
-  p.products->part({.a = scratch,
+  float* const sums = at.scratch + p.rows_floats;
+  p.products->part({.a = at.scratch,
                     .lda = p.row_floats,
-                    .packed_b = packed + map * p.taps * p.channels,
+                    .packed_b = at.weights + map * p.taps * p.channels,
                     .c = sums,
                     .ldc = ld,
                     .n = maps * p.taps,
@@ -72,33 +63,29 @@ void RunUnit(const TransposeWeightsParams& p, const LaunchArgs& launch, int64_t 
                    {0, count * p.in_plane, 0, p.products->Panels(maps * p.taps)});
   for (int64_t e = 0; e < count; ++e) {
     for (int64_t m = 0; m < maps; ++m) {
-      AddUp(p, sums + e * p.in_plane * ld + m * p.taps, ld,
-            bias == nullptr ? nullptr : bias + map + m, sums + p.sums_floats,
-            out + ((element + e) * p.maps + map + m) * p.out_plane);
+      AddUp(p, sums + e * p.in_plane * ld + m * p.taps, ld, at.BiasOf(map + m),
+            sums + p.sums_floats, at.out + ((element + e) * p.maps + map + m) * p.out_plane);
     }
   }
 }
 
 void RunTransposeWeights(const LaunchArgs& launch) {
   const auto& p = *static_cast<const TransposeWeightsParams*>(launch.params);
-  const int64_t live = LiveOf(p.batch, p.batch_rows, *launch.frame);
+  const int64_t live = p.Live(launch);
   const int64_t units = p.units(), all = (live + p.elements - 1) / p.elements * units;
-  const int parts =
-      static_cast<int>(std::min<int64_t>(all, PartsWithScratch(launch, p.scratch_parts)));
+  const int parts = p.Parts(launch, all);
   if (launch.part >= parts) return;
-  const auto* x = static_cast<const float*>(launch.operands[0]);
-  float* const scratch =
-      static_cast<float*>(launch.operands[p.workspace]) + launch.part * p.scratch_floats;
+  const ConvOperands at = p.Operands(launch);
   const ItemRange range = RangeOfPart(all, 1, launch.part, parts);
-  for (int64_t at = range.begin, next; at < range.end; at = next) {
-    const int64_t block = at / units;
+  for (int64_t unit = range.begin, next; unit < range.end; unit = next) {
+    const int64_t block = unit / units;
     next = std::min(range.end, (block + 1) * units);
     const int64_t element = block * p.elements, count = std::min(p.elements, live - element);
     for (int64_t e = 0; e < count; ++e) {
-      p.transpose(x + (element + e) * p.channels * p.in_plane, p.in_plane, p.channels, p.in_plane,
-                  scratch + e * p.in_plane * p.row_floats, p.row_floats);
+      p.transpose(at.x + (element + e) * p.channels * p.in_plane, p.in_plane, p.channels,
+                  p.in_plane, at.scratch + e * p.in_plane * p.row_floats, p.row_floats);
     }
-    for (; at < next; ++at) RunUnit(p, launch, at - block * units, element, count, scratch);
+    for (; unit < next; ++unit) RunUnit(p, at, unit - block * units, element, count);
   }
 }
 
@@ -125,7 +112,7 @@ std::vector<Candidate> PlanConvTransposeWeights(const CpuTarget& target, const N
                                                 const ops::TransposedWindows& transposed,
                                                 const ConvActivation& activation) {
   const Shape &x = node.shape(0), &weight = node.shape(1);
-  TransposeWeightsParams p;
+  TransposeWeightsParams p{ConvLaunch(target, node, activation)};
   p.products = &GemmKernelsFor(target.isa);
   p.channels = x[1];
   p.maps = weight[1];
@@ -140,31 +127,18 @@ std::vector<Candidate> PlanConvTransposeWeights(const CpuTarget& target, const N
     return {};
   }
   p.transpose = TransposeFor(target.isa);
-  p.finish = ConvFinishFor(target.isa);
-  p.activation = activation;
-  p.batch = x[0];
-  p.batch_rows = WholeBatchRows(node, p.batch);
   p.elements = std::clamp<int64_t>(kMaxConvRows / p.in_plane, 1, p.batch);
   p.places = PlacesOf(transposed);
-  p.has_bias = node.has_input(2);
-  p.workspace = static_cast<int>(node.num_inputs() + node.num_outputs());
   p.row_floats = static_cast<int64_t>(AlignUp(p.channels, 16));
   p.rows_floats = p.elements * p.in_plane * p.row_floats;
   p.sums_floats = static_cast<int64_t>(AlignUp(p.elements * p.in_plane * p.unit_maps * p.taps, 16));
   p.scratch_floats =
       p.rows_floats + p.sums_floats + static_cast<int64_t>(AlignUp(p.out_plane + 1, 16));
-  p.scratch_parts = target.scratch_parts;
   PrepareStep prepare = PackTapsOfMaps(*p.products, p.channels, columns);
-  const size_t workspace = sizeof(float) * p.scratch_floats * p.scratch_parts;
   const double flops =
       2.0 * static_cast<double>(p.batch * p.in_plane) * static_cast<double>(NumElements(weight));
-  const bool takes_live_rows = p.batch_rows > 0;
-  Candidate candidate = MakeCandidate(target, node, "conv_transpose_weights", RunTransposeWeights,
-                                      std::move(p), flops);
-  candidate.option.workspace_bytes = workspace;
-  candidate.option.takes_live_rows = takes_live_rows;
-  candidate.option.prepare.push_back(std::move(prepare));
-  return {std::move(candidate)};
+  return ConvCandidates(target, node, "conv_transpose_weights", RunTransposeWeights, std::move(p),
+                        flops, {std::move(prepare)});
 }
 
 }  // namespace reprise::cpu

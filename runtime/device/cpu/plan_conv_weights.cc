@@ -37,22 +37,15 @@ constexpr int64_t kShortestLine = 4, kLongLine = 8;
 // Panels of weights whose results are turned at a time.
 constexpr int64_t kPanels = 4;
 
-struct ConvWeightsParams {
+struct ConvWeightsParams : ConvLaunch {
   ConvWindows windows;
   Transpose transpose = nullptr;
-  ConvFinish finish = nullptr;
-  ConvActivation activation;
-  int64_t batch = 0, batch_rows = 0;
   int64_t groups = 1, maps = 0;  // of a group
   int64_t elements = 1;          // of the batch, in a block: one where a plane has several blocks
   bool patches = false;          // see ArePatches
   bool in_place = false;         // see WindowsAreRows
-  bool has_bias = false;
-  int residual = -1;  // among the operands
-  int out = 0, workspace = 0;
-  int64_t row_floats = 0;  // from a window to the next
-  int64_t sums_floats = 0, rows_floats = 0, scratch_floats = 0;
-  int scratch_parts = 0;
+  int64_t row_floats = 0;        // from a window to the next
+  int64_t sums_floats = 0, rows_floats = 0;
 
   int64_t panels() const { return windows.products->Panels(maps); }
   int64_t rows() const { return elements * windows.block; }
@@ -174,18 +167,12 @@ struct Scratch {
 
 // Panels [begin, end) of the maps of group `group` of a block of `count` elements from `element`
 // on, whose windows are `rows`.
-void MultiplyRows(const ConvWeightsParams& p, const LaunchArgs& launch, int64_t group,
+void MultiplyRows(const ConvWeightsParams& p, const ConvOperands& all, int64_t group,
                   int64_t element, int64_t count, const ConvWindows::Block& block, ItemRange panels,
                   const Rows& rows, float* sums) {
   const ConvWindows& w = p.windows;
   const int64_t width = w.products->panel_columns, depth = w.depth(), plane = w.out_plane();
-  const auto* packed = static_cast<const float*>(launch.operands[1]) +
-                       group * w.products->PackedFloats(depth, p.maps);
-  const auto* bias =
-      p.has_bias ? static_cast<const float*>(launch.operands[2]) + group * p.maps : nullptr;
-  const auto* residual =
-      p.residual < 0 ? nullptr : static_cast<const float*>(launch.operands[p.residual]);
-  auto* out = static_cast<float*>(launch.operands[p.out]);
+  const float* const packed = all.weights + group * w.products->PackedFloats(depth, p.maps);
   for (int64_t panel = panels.begin, next; panel < panels.end; panel = next) {
     next = std::min(panels.end, panel + kPanels);
     const int64_t map = panel * width, maps = std::min(p.maps, next * width) - map;
@@ -197,17 +184,17 @@ void MultiplyRows(const ConvWeightsParams& p, const LaunchArgs& launch, int64_t 
                       .ldc = ld,
                       .n = maps,
                       .k = depth,
-                      .bias = bias == nullptr ? nullptr : bias + map},
+                      .bias = all.BiasOf(group * p.maps + map)},
                      {0, count * block.count, 0, next - panel});
     for (int64_t e = 0; e < count; ++e) {
       const int64_t slab = (element + e) * p.groups + group;
       const int64_t at = (slab * p.maps + map) * plane + block.first;
-      p.transpose(sums + e * block.count * ld, ld, block.count, maps, out + at, plane);
-      p.finish({.y = out + at,
+      p.transpose(sums + e * block.count * ld, ld, block.count, maps, all.out + at, plane);
+      p.finish({.y = all.out + at,
                 .ld = plane,
                 .rows = maps,
                 .columns = block.count,
-                .residual = residual == nullptr ? nullptr : residual + at,
+                .residual = all.ResidualAt(at),
                 .ld_residual = plane},
                p.activation);
     }
@@ -218,15 +205,13 @@ void MultiplyRows(const ConvWeightsParams& p, const LaunchArgs& launch, int64_t 
 void RunConvWeights(const LaunchArgs& launch) {
   const auto& p = *static_cast<const ConvWeightsParams*>(launch.params);
   const ConvWindows& w = p.windows;
-  const int64_t live = LiveOf(p.batch, p.batch_rows, *launch.frame);
+  const int64_t live = p.Live(launch);
   const int64_t blocks = w.blocks(), panels = p.panels();
   const int64_t units = (live + p.elements - 1) / p.elements * p.groups * blocks * panels;
-  const int parts =
-      static_cast<int>(std::min<int64_t>(units, PartsWithScratch(launch, p.scratch_parts)));
+  const int parts = p.Parts(launch, units);
   if (launch.part >= parts) return;
-  const auto* x = static_cast<const float*>(launch.operands[0]);
-  float* const begin =
-      static_cast<float*>(launch.operands[p.workspace]) + launch.part * p.scratch_floats;
+  const ConvOperands all = p.Operands(launch);
+  float* const begin = all.scratch;
   const Scratch scratch = {begin, begin + p.rows_floats, begin + p.rows_floats + p.sums_floats};
   const ItemRange range = RangeOfPart(units, 1, launch.part, parts);
   for (int64_t unit = range.begin, next; unit < range.end; unit = next) {
@@ -238,11 +223,11 @@ void RunConvWeights(const LaunchArgs& launch) {
     const int64_t count = std::min(p.elements, live - element);
     Rows rows = {scratch.rows, p.row_floats};
     for (int64_t e = 0; e < count; ++e) {
-      const Rows filled = FillRows(p, x, (element + e) * p.groups + group, block, scratch.seen,
+      const Rows filled = FillRows(p, all.x, (element + e) * p.groups + group, block, scratch.seen,
                                    scratch.rows + e * block.count * p.row_floats);
       if (e == 0) rows = filled;
     }
-    MultiplyRows(p, launch, group, element, count, block,
+    MultiplyRows(p, all, group, element, count, block,
                  {unit - index * panels, next - index * panels}, rows, scratch.sums);
   }
 }
@@ -308,8 +293,8 @@ int64_t SeenFloats(const ConvWeightsParams& p) {
 
 std::vector<Candidate> PlanConvWeights(const CpuTarget& target, const NodeView& node,
                                        ConvWindows windows, const ConvActivation& activation) {
-  const Shape &x = node.shape(0), &weight = node.shape(1);
-  ConvWeightsParams p;
+  const Shape& weight = node.shape(1);
+  ConvWeightsParams p{ConvLaunch(target, node, activation)};
   p.windows = std::move(windows);
   ConvWindows& w = p.windows;
   p.groups = node.attributes().Int("group", 1);
@@ -320,37 +305,22 @@ std::vector<Candidate> PlanConvWeights(const CpuTarget& target, const NodeView& 
     return {};
   }
   w.SetBlocks(kMaxConvRows, 1);
-  p.batch = x[0];
-  p.batch_rows = WholeBatchRows(node, p.batch);
   if (w.blocks() == 1) {
     p.elements = std::clamp<int64_t>(kMaxConvRows / w.out_plane(), 1, p.batch);
   }
   p.transpose = TransposeFor(target.isa);
-  p.finish = ConvFinishFor(target.isa);
-  p.activation = activation;
-  p.has_bias = node.has_input(2);
-  if (node.has_input(3)) p.residual = 3;
-  p.out = static_cast<int>(node.num_inputs());
-  p.workspace = static_cast<int>(node.num_inputs() + node.num_outputs());
   p.in_place = WindowsAreRows(p);
   // An odd number of cache lines: rows that are written together do not share the cache's sets.
   p.row_floats = static_cast<int64_t>(AlignUp(w.depth(), 16)) | 16;
   p.rows_floats = p.in_place ? 0 : p.rows() * p.row_floats;
   p.sums_floats = p.rows() * kPanels * w.products->panel_columns;
   p.scratch_floats = p.rows_floats + p.sums_floats + SeenFloats(p);
-  p.scratch_parts = target.scratch_parts;
   PrepareStep pack = PackMapsOfGroups(*w.products, p.groups, p.maps, w.depth(),
                                       w.strips.IsRow() ? w.channel_taps() : 1);
   const double flops =
       2.0 * static_cast<double>(NumElements(node.out_shape())) * static_cast<double>(w.depth());
-  const size_t workspace = sizeof(float) * p.scratch_floats * p.scratch_parts;
-  const bool takes_live_rows = p.batch_rows > 0;
-  Candidate candidate =
-      MakeCandidate(target, node, "conv_weights", RunConvWeights, std::move(p), flops);
-  candidate.option.workspace_bytes = workspace;
-  candidate.option.takes_live_rows = takes_live_rows;
-  candidate.option.prepare.push_back(std::move(pack));
-  return {std::move(candidate)};
+  return ConvCandidates(target, node, "conv_weights", RunConvWeights, std::move(p), flops,
+                        {std::move(pack)});
 }
 
 }  // namespace reprise::cpu

@@ -46,13 +46,10 @@ struct Extent {
   int64_t rows = 0, columns = 0;
 };
 
-struct WinogradParams {
+struct WinogradParams : ConvLaunch {
   const GemmKernels* products = nullptr;
   const WinogradKernels* kernels = nullptr;
   Transpose transpose = nullptr;
-  ConvFinish finish = nullptr;
-  ConvActivation activation;
-  int64_t batch = 0, batch_rows = 0;
   int64_t channels = 0, maps = 0;
   Extent in, out, pad;   // of a plane; pad: in front
   Extent tiles, block;   // of a plane, and of a block at most
@@ -61,11 +58,6 @@ struct WinogradParams {
   int64_t in_slices = 1, out_slices = 1, block_slices = 1;
   int64_t slice_taps = 1, slice_dilation = 1, slice_pad = 0;
   bool last = false;  // channels and maps
-  bool has_bias = false;
-  int residual = -1;  // among the operands
-  int out_operand = 0, workspace = 0;
-  int64_t scratch_floats = 0;
-  int scratch_parts = 0;
 
   int64_t num_panels() const { return products->Panels(maps); }
   // Of one form of one tap of the slices.
@@ -233,37 +225,38 @@ void FillResults(const WinogradParams& p, const Block& block, const float* sums,
   }
 }
 
-// What follows on the results of a panel of maps that lie last.
-void FinishLast(const WinogradParams& p, const Block& block, int64_t maps, const float* residual,
-                float* out) {
+// What follows on the results of a panel of maps that lie last, the first of which is at `first`.
+void FinishLast(const WinogradParams& p, const Block& block, int64_t maps, const ConvOperands& all,
+                int64_t first) {
   const int64_t row_apart = p.out.columns * p.maps;
   for (int64_t row = 0; row < block.windows.rows; ++row) {
-    p.finish({.y = out + row * row_apart,
+    const int64_t at = first + row * row_apart;
+    p.finish({.y = all.out + at,
               .ld = p.maps,
               .rows = block.windows.columns,
               .columns = maps,
-              .residual = residual == nullptr ? nullptr : residual + row * row_apart,
+              .residual = all.ResidualAt(at),
               .ld_residual = p.maps},
              p.activation);
   }
 }
 
-// From there to the planes, of which `out` is the first element of the first map's slice.
-void Store(const WinogradParams& p, const Block& block, const float* results, int64_t maps,
-           const float* bias, const float* residual, float* out) {
+// From there to the planes of maps from `map` on, whose slice begins at `first`.
+void Store(const WinogradParams& p, const Block& block, const float* results, int64_t map,
+           int64_t maps, const ConvOperands& all, int64_t first) {
   const int64_t ld = p.out_slices * p.out_plane(), floats = p.products->panel_columns;
   const bool whole_rows = block.windows.columns == p.out.columns;
   const int64_t runs = whole_rows ? 1 : block.windows.rows;
   const int64_t run = block.windows.rows * block.windows.columns / runs;
   for (int64_t i = 0; i < runs; ++i) {
-    const int64_t at = (block.window.rows + i) * p.out.columns + block.window.columns;
-    p.transpose(results + i * run * floats, floats, run, maps, out + at, ld);
-    p.finish({.y = out + at,
+    const int64_t at = first + (block.window.rows + i) * p.out.columns + block.window.columns;
+    p.transpose(results + i * run * floats, floats, run, maps, all.out + at, ld);
+    p.finish({.y = all.out + at,
               .ld = ld,
               .rows = maps,
               .columns = run,
-              .bias = bias,
-              .residual = residual == nullptr ? nullptr : residual + at,
+              .bias = all.BiasOf(map),
+              .residual = all.ResidualAt(at),
               .ld_residual = ld},
              p.activation);
   }
@@ -330,18 +323,12 @@ void MultiplyForm(const WinogradParams& p, const Block& block, int64_t count, co
 
 void RunConvWinograd(const LaunchArgs& launch) {
   const auto& p = *static_cast<const WinogradParams*>(launch.params);
-  const int64_t live = LiveOf(p.batch, p.batch_rows, *launch.frame);
+  const int64_t live = p.Live(launch);
   const int64_t blocks = p.blocks(), panels = p.num_panels();
   const int parts = PartsWithScratch(launch, p.scratch_parts);
   if (launch.part >= parts) return;
-  const auto* x = static_cast<const float*>(launch.operands[0]);
-  const auto* weights = static_cast<const float*>(launch.operands[1]);
-  const auto* bias = p.has_bias ? static_cast<const float*>(launch.operands[2]) : nullptr;
-  const auto* residual =
-      p.residual < 0 ? nullptr : static_cast<const float*>(launch.operands[p.residual]);
-  auto* out = static_cast<float*>(launch.operands[p.out_operand]);
-  const Scratch scratch = ScratchAt(
-      p, static_cast<float*>(launch.operands[p.workspace]) + launch.part * p.scratch_floats);
+  const ConvOperands all = p.Operands(launch);
+  const Scratch scratch = ScratchAt(p, all.scratch);
   std::fill_n(scratch.zeros, p.element_floats(), 0.0f);
   const int64_t width = p.products->panel_columns, panel_floats = p.panel_floats();
   const ItemRange range = {FirstUnit(p, live, launch.part, parts),
@@ -352,14 +339,15 @@ void RunConvWinograd(const LaunchArgs& launch) {
     const Block block = BlockOf(p, index % blocks);
     const int64_t element = index / blocks * p.elements;
     const int64_t count = std::min(p.elements, live - element);
-    FillBlock(p, x + element * p.channels * p.in_slices * p.in_plane(), block, count, scratch);
+    FillBlock(p, all.x + element * p.channels * p.in_slices * p.in_plane(), block, count, scratch);
     for (int64_t panel = unit - index * panels; panel < next - index * panels; ++panel) {
       const int64_t map = panel * width, maps = std::min(width, p.maps - map);
       for (int64_t form = 0; form < kWinogradForms; ++form) {
-        const bool with_bias = p.last && bias != nullptr && form == kFormOfAll;
+        const bool with_bias = p.last && form == kFormOfAll;
         MultiplyForm(p, block, count, scratch.forms + form * p.form_floats(),
-                     weights + (panel * kWinogradForms + form) * p.slice_taps * panel_floats,
-                     with_bias ? bias + map : nullptr, maps, scratch.sums + form * p.sum_floats());
+                     all.weights + (panel * kWinogradForms + form) * p.slice_taps * panel_floats,
+                     with_bias ? all.BiasOf(map) : nullptr, maps,
+                     scratch.sums + form * p.sum_floats());
       }
       float* const outside = scratch.results + p.ResultFloats() / width * width - width;
       for (int64_t i = 0; i < count * block.slices; ++i) {
@@ -368,8 +356,9 @@ void RunConvWinograd(const LaunchArgs& launch) {
           const int64_t first = (element + i) * p.out_plane() + block.window.rows * p.out.columns +
                                 block.window.columns;
           const int64_t begin = first * p.maps + map;
-          FillResults(p, block, sums, maps, {out + begin, p.maps, p.out.columns * p.maps}, outside);
-          FinishLast(p, block, maps, residual == nullptr ? nullptr : residual + begin, out + begin);
+          FillResults(p, block, sums, maps, {all.out + begin, p.maps, p.out.columns * p.maps},
+                      outside);
+          FinishLast(p, block, maps, all, begin);
           continue;
         }
         FillResults(p, block, sums, maps, {scratch.results, width, block.windows.columns * width},
@@ -377,8 +366,7 @@ void RunConvWinograd(const LaunchArgs& launch) {
         const int64_t at = (((element + i / block.slices) * p.maps + map) * p.out_slices +
                             block.first_slice + i % block.slices) *
                            p.out_plane();
-        Store(p, block, scratch.results, maps, bias == nullptr ? nullptr : bias + map,
-              residual == nullptr ? nullptr : residual + at, out + at);
+        Store(p, block, scratch.results, map, maps, all, at);
       }
     }
   }
@@ -412,7 +400,7 @@ std::vector<Candidate> PlanConvWinograd(const CpuTarget& target, const NodeView&
   }
   const bool whole = x[1] % kVectorFloats == 0 && weight[0] % kVectorFloats == 0;
   if (last && (dims != 2 || !whole)) return {};
-  WinogradParams p;
+  WinogradParams p{ConvLaunch(target, node, activation)};
   p.last = last;
   p.channels = x[1];
   p.maps = weight[0];
@@ -430,10 +418,6 @@ std::vector<Candidate> PlanConvWinograd(const CpuTarget& target, const NodeView&
   p.products = &GemmKernelsFor(target.isa);
   p.kernels = &WinogradKernelsFor(target.isa);
   p.transpose = TransposeFor(target.isa);
-  p.finish = ConvFinishFor(target.isa);
-  p.activation = activation;
-  p.batch = x[0];
-  p.batch_rows = WholeBatchRows(node, p.batch);
   const int64_t most =
       std::clamp(kFormFloats / (kWinogradForms * p.channels), kMinTiles, kMaxTiles);
   const int64_t of_slice = std::max<int64_t>(1, most / p.block_slices);
@@ -442,28 +426,18 @@ std::vector<Candidate> PlanConvWinograd(const CpuTarget& target, const NodeView&
   if (p.blocks() == 1) {
     p.elements = std::clamp<int64_t>(most / (tiles * p.out_slices), 1, p.batch);
   }
-  p.has_bias = node.has_input(2);
-  if (node.has_input(3)) p.residual = 3;
-  p.out_operand = static_cast<int>(node.num_inputs());
-  p.workspace = static_cast<int>(node.num_inputs() + node.num_outputs());
   p.scratch_floats = ScratchFloats(p);
-  p.scratch_parts = target.scratch_parts;
-  const size_t workspace = sizeof(float) * p.scratch_floats * p.scratch_parts;
   const int64_t packed = static_cast<int64_t>(sizeof(float)) * kWinogradForms * p.num_panels() *
                          p.slice_taps * p.panel_floats();
-  const bool takes_live_rows = p.batch_rows > 0;
   const double flops = 2.0 * static_cast<double>(p.batch * p.out_slices * tiles * kWinogradForms) *
                        static_cast<double>(p.slice_taps * p.channels * p.maps);
-  Candidate candidate = MakeCandidate(target, node, last ? "conv_winograd_last" : "conv_winograd",
-                                      RunConvWinograd, std::move(p), flops);
-  candidate.option.workspace_bytes = workspace;
-  candidate.option.takes_live_rows = takes_live_rows;
-  candidate.option.prepare.push_back({.input = 1,
-                                      .op = kPackWinogradOp,
-                                      .attributes = {{"panel", target.gemm.panel_columns}},
-                                      .dtype = DType::kUInt8,
-                                      .shape = {packed}});
-  return {std::move(candidate)};
+  PrepareStep pack = {.input = 1,
+                      .op = kPackWinogradOp,
+                      .attributes = {{"panel", target.gemm.panel_columns}},
+                      .dtype = DType::kUInt8,
+                      .shape = {packed}};
+  return ConvCandidates(target, node, last ? "conv_winograd_last" : "conv_winograd",
+                        RunConvWinograd, std::move(p), flops, {std::move(pack)});
 }
 
 }  // namespace reprise::cpu

@@ -27,19 +27,12 @@ constexpr double kWorthwhile = 1.25;
 // Windows of one row at a time.
 constexpr int64_t kMostRowWindows = 128;
 
-struct DepthwiseChannelsParams {
+struct DepthwiseChannelsParams : ConvLaunch {
   const ChannelKernels* kernels = nullptr;
   Transpose transpose = nullptr;
-  ConvFinish finish = nullptr;
-  ConvActivation activation;
   Strips strips;  // windows of a strip: all, or some of a plane of one row
   ChannelPlanes planes;
-  int64_t batch = 0, batch_rows = 0;
   int64_t channels = 0;
-  bool has_bias = false;
-  int residual = -1;  // among the operands
-  int out = 0, workspace = 0;
-  int scratch_parts = 0;
 
   int64_t lanes() const { return kernels->lanes; }
   int64_t in_plane() const { return strips.in.rows * strips.in.columns; }
@@ -48,9 +41,7 @@ struct DepthwiseChannelsParams {
   // turned into its padding at once.
   int64_t turned_floats() const { return strips.IsRow() ? 0 : in_plane() * lanes(); }
   int64_t padded_floats() const { return planes.padded.rows * planes.padded.columns * lanes(); }
-  int64_t scratch_floats() const {
-    return turned_floats() + padded_floats() + planes.out.rows * planes.out.columns * lanes();
-  }
+  int64_t result_floats() const { return planes.out.rows * planes.out.columns * lanes(); }
 };
 
 // Whether several channels at once take less than one after the other.
@@ -97,66 +88,59 @@ void TurnRows(const DepthwiseChannelsParams& p, const float* x, int64_t live, in
 
 // The planes of element `element` of the batch, channels from `channel` on; of planes of one row
 // the windows of strip `index`.
-void RunChannels(const DepthwiseChannelsParams& p, const LaunchArgs& launch, int64_t element,
-                 int64_t channel, int64_t index, float* scratch) {
-  const auto* x = static_cast<const float*>(launch.operands[0]);
-  const auto* weights = static_cast<const float*>(launch.operands[1]);
-  const auto* bias = p.has_bias ? static_cast<const float*>(launch.operands[2]) : nullptr;
-  const auto* residual =
-      p.residual < 0 ? nullptr : static_cast<const float*>(launch.operands[p.residual]);
-  auto* out = static_cast<float*>(launch.operands[p.out]);
+void RunChannels(const DepthwiseChannelsParams& p, const ConvOperands& all, int64_t element,
+                 int64_t channel, int64_t index) {
   const int64_t live = std::min(p.lanes(), p.channels - channel);
   const int64_t plane = element * p.channels + channel, out_plane = p.out_plane();
-  float* const turned = scratch;
+  float* const turned = all.scratch;
   float* const padded = turned + p.turned_floats();
   float* const y = padded + p.padded_floats();
   const Strip strip = StripOf(p.strips, index);
   const int64_t window = strip.first.columns;  // 0 unless the plane is a row
   const int64_t windows = strip.size.rows * strip.size.columns;
-  const float* const from = x + plane * p.in_plane();
+  const float* const from = all.x + plane * p.in_plane();
   if (p.strips.IsRow()) {
     TurnRows(p, from, live, window, padded);
   } else {
     p.transpose(from, p.in_plane(), live, p.in_plane(), turned, p.lanes());
     CopyInside(p, turned, padded);
   }
-  const bool bounded = p.activation.clip() && residual == nullptr;
+  const bool bounded = p.OnlyClips();
   p.kernels->convolve(p.planes, padded,
-                      {.weights = weights + channel,
+                      {.weights = all.weights + channel,
                        .ld = p.channels,
-                       .bias = bias == nullptr ? nullptr : bias + channel,
+                       .bias = all.BiasOf(channel),
                        .live = live,
                        .bounded = bounded,
                        .low = p.activation.low,
                        .high = p.activation.high},
                       y);
   const int64_t at = plane * out_plane + window;
-  p.transpose(y, p.lanes(), windows, live, out + at, out_plane);
+  p.transpose(y, p.lanes(), windows, live, all.out + at, out_plane);
   if (bounded) return;
-  p.finish({.y = out + at,
+  p.finish({.y = all.out + at,
             .ld = out_plane,
             .rows = live,
             .columns = windows,
-            .residual = residual == nullptr ? nullptr : residual + at,
+            .residual = all.ResidualAt(at),
             .ld_residual = out_plane},
            p.activation);
 }
 
 void RunDepthwiseChannels(const LaunchArgs& launch) {
   const auto& p = *static_cast<const DepthwiseChannelsParams*>(launch.params);
-  const int64_t live = LiveOf(p.batch, p.batch_rows, *launch.frame);
   const int64_t blocks = (p.channels + p.lanes() - 1) / p.lanes();
   const int64_t strips = p.strips.per_plane();
-  const int parts = PartsWithScratch(launch, p.scratch_parts);
+  const int64_t units = p.Live(launch) * blocks * strips;
+  const int parts = p.Parts(launch, units);
   if (launch.part >= parts) return;
-  float* const scratch =
-      static_cast<float*>(launch.operands[p.workspace]) + launch.part * p.scratch_floats();
+  const ConvOperands all = p.Operands(launch);
   // The padding, and lanes that no channel has.
-  std::fill_n(scratch, p.scratch_floats(), 0.0f);
-  const ItemRange range = RangeOfPart(live * blocks * strips, 1, launch.part, parts);
+  std::fill_n(all.scratch, p.scratch_floats, 0.0f);
+  const ItemRange range = RangeOfPart(units, 1, launch.part, parts);
   for (int64_t unit = range.begin; unit < range.end; ++unit) {
     const int64_t block = unit / strips;
-    RunChannels(p, launch, block / blocks, block % blocks * p.lanes(), unit % strips, scratch);
+    RunChannels(p, all, block / blocks, block % blocks * p.lanes(), unit % strips);
   }
 }
 
@@ -170,7 +154,7 @@ std::vector<Candidate> PlanDepthwiseChannels(const CpuTarget& target, const Node
       weight[0] != x[1]) {
     return {};
   }
-  DepthwiseChannelsParams p;
+  DepthwiseChannelsParams p{ConvLaunch(target, node, *activation)};
   p.kernels = &ChannelKernelsFor(target.isa);
   p.strips = StripsOf(windows, spatial);
   p.strips.strip = p.strips.out;
@@ -180,29 +164,15 @@ std::vector<Candidate> PlanDepthwiseChannels(const CpuTarget& target, const Node
   }
   if (p.strips.IsRow()) p.strips.strip.columns = Even(p.strips.out.columns, kMostRowWindows);
   p.planes = ChannelPlanesOf(p.strips, p.lanes());
-  if (p.scratch_floats() > kMaxFloats) return {};
+  p.scratch_floats = p.turned_floats() + p.padded_floats() + p.result_floats();
+  if (p.scratch_floats > kMaxFloats) return {};
   p.transpose = TransposeFor(target.isa);
-  p.finish = ConvFinishFor(target.isa);
-  p.activation = *activation;
-  p.batch = x[0];
-  p.batch_rows = WholeBatchRows(node, p.batch);
   p.channels = x[1];
-  p.has_bias = node.has_input(2);
-  if (node.has_input(3)) p.residual = 3;
-  p.out = static_cast<int>(node.num_inputs());
-  p.workspace = static_cast<int>(node.num_inputs() + node.num_outputs());
-  p.scratch_parts = target.scratch_parts;
-  const size_t workspace = sizeof(float) * p.scratch_floats() * p.scratch_parts;
   const int64_t taps = p.strips.num_taps();
   const double flops =
       2.0 * static_cast<double>(NumElements(node.out_shape())) * static_cast<double>(taps);
-  const bool takes_live_rows = p.batch_rows > 0;
-  Candidate candidate = MakeCandidate(target, node, "conv_depthwise_channels", RunDepthwiseChannels,
-                                      std::move(p), flops);
-  candidate.option.workspace_bytes = workspace;
-  candidate.option.takes_live_rows = takes_live_rows;
-  candidate.option.prepare.push_back(MapsLast(weight, 2));
-  return {std::move(candidate)};
+  return ConvCandidates(target, node, "conv_depthwise_channels", RunDepthwiseChannels, std::move(p),
+                        flops, {MapsLast(weight, 2)});
 }
 
 }  // namespace reprise::cpu

@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/device/cpu/half.h"
 #include "runtime/device/cpu/int8_weights.h"
-#include "runtime/device/cpu/plan_conv.h"
+#include "runtime/device/cpu/conv_prepare.h"
 #include "runtime/device/cpu/product.h"
 #include "runtime/device/cpu/weight_memory.h"
 
