@@ -83,7 +83,12 @@ int CorePool::Run(int max_threads, int steps, StepTeam::Function function, void*
   } else {
     const StepTeam::Sequence sequence = team->Begin(function, context, steps, parts);
     int part = 1;
+    const int cpu = AllowedCpus::Current();
     for (Helper* helper = helpers; helper != nullptr; helper = helper->next) {
+      if (helper->kept_off != cpu) {
+        cpus_.KeepOff(helper->thread.native_handle(), cpu);
+        helper->kept_off = cpu;
+      }
       helper->offer = {team, sequence, part++};
       helper->state.store(kOffered, std::memory_order_release);
       helper->state.notify_one();

@@ -11,6 +11,10 @@
 // its way out: nothing is left for it to do, so the next call can have its core, and offer it its
 // parts, at once.
 //
+// Helpers keep off the CPU that the caller runs on. The system may put a thread that it wakes behind
+// the one that wakes it, where the other CPUs are busy for just that moment, and leave it there for
+// milliseconds: a replay would have been through with its help.
+//
 // A helper stays awake for a moment after a call (LingerRule), then it parks. Where calls take the
 // cores that it and others spin on, it sees that and parks within some 5 us, in which a thread too
 // many runs.
@@ -24,6 +28,7 @@
 #include <thread>
 #include <vector>
 
+#include "runtime/base/allowed_cpus.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/mutex.h"
 #include "runtime/engine/step_team.h"
@@ -71,6 +76,7 @@ class CorePool {
     std::atomic<uint32_t> state{kIdle};
     Offer offer;             // written by a call while kIdle, read by the helper while kReading
     Helper* next = nullptr;  // in the free list, or in the list of a call
+    int kept_off = -1;       // the CPU; of whoever has the helper
     std::thread thread;
   };
   void Work(Helper& helper);
@@ -83,6 +89,7 @@ class CorePool {
   int cores_;
   const SteadyClock steady_clock_;
   const Clock& clock_;
+  const AllowedCpus cpus_;
   std::vector<std::unique_ptr<Helper>> helpers_;
   std::vector<std::unique_ptr<StepTeam>> teams_;
   // Self-synchronised.

@@ -1,6 +1,7 @@
 #include "runtime/engine/core_pool.h"
 
 #include <gtest/gtest.h>
+#include <sched.h>
 
 #include <array>
 #include <atomic>
@@ -10,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "runtime/base/allowed_cpus.h"
 #include "runtime/engine/linger_rule.h"
 
 namespace reprise {
@@ -191,9 +193,63 @@ TEST_F(LingeringTest, AParkedHelperIsWokenByTheNextCall) {
       [](void* c, int, int, int parts) {
         Context& context = *static_cast<Context*>(c);
         if (std::this_thread::get_id() != context.leader) context.helped = true;
-        if (parts > 1) EXPECT_TRUE(Comes([&] { return context.helped.load(); }));
+        const bool came = parts == 1 || Comes([&] { return context.helped.load(); });
+        EXPECT_TRUE(came);
       },
       &context);
+}
+
+// The CPUs of this thread, until the end of its life those that it had before.
+class OnOneCpu {
+ public:
+  OnOneCpu() {
+    sched_getaffinity(0, sizeof(before_), &before_);
+    for (int i = 0; i < CPU_SETSIZE; ++i) {
+      if (CPU_ISSET(i, &before_)) cpus_.push_back(i);
+    }
+  }
+  ~OnOneCpu() { sched_setaffinity(0, sizeof(before_), &before_); }
+  const std::vector<int>& cpus() const { return cpus_; }
+  void Go(int cpu) const {
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(cpu, &one);
+    ASSERT_EQ(sched_setaffinity(0, sizeof(one), &one), 0);
+  }
+
+ private:
+  cpu_set_t before_;
+  std::vector<int> cpus_;
+};
+
+TEST(CorePoolTest, HelpersKeepOffTheCpuOfTheCaller) {
+  CorePool pool(2);
+  const OnOneCpu here;
+  if (here.cpus().size() < 2) GTEST_SKIP() << "of one CPU nobody can keep off";
+  struct Context {
+    std::thread::id leader = std::this_thread::get_id();
+    int cpu = 0;
+    std::atomic<bool> helped{false}, met{false};
+  };
+  for (int round = 0; round < 6; ++round) {
+    Context context;
+    context.cpu = here.cpus()[round % 2];
+    here.Go(context.cpu);
+    pool.Run(
+        2, 3,
+        [](void* c, int, int, int parts) {
+          Context& context = *static_cast<Context*>(c);
+          if (std::this_thread::get_id() != context.leader) {
+            if (AllowedCpus::Current() == context.cpu) context.met = true;
+            context.helped = true;
+          }
+          const bool came = parts == 1 || Comes([&] { return context.helped.load(); });
+          EXPECT_TRUE(came);
+        },
+        &context);
+    EXPECT_FALSE(context.met) << "round " << round;
+    EXPECT_TRUE(context.helped) << "round " << round;
+  }
 }
 
 TEST(CorePoolTest, MaxThreadsBoundsTheParts) {
