@@ -52,6 +52,7 @@ struct KernelOption {
 struct BoundKernel {
   KernelFn run = nullptr;
   std::shared_ptr<const void> params;
+  int phases = 1;  // see launch.h
   std::string detail;
   bool foreign = false;
   LaunchWork work;

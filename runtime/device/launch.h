@@ -14,9 +14,11 @@
 //              results of the prepare program are shared by content between recipes, each in a
 //              buffer of its own
 //
-// Threads: a launch is called once for each part of [0, parts), in any order and at the same time
-// from several threads; a barrier stands between two launches. Any number of parts gives the same
-// answer, so the thread count is not part of a recipe's key.
+// Threads: a launch has one or more phases, which come one after another with a barrier between
+// them, as between two launches: what a later phase reads of all parts, an earlier one has written.
+// In each phase it is called once for each part of [0, parts), in any order and at the same time
+// from several threads. Any number of parts gives the same answer, also where it is another one in
+// each phase, so the thread count is not part of a recipe's key.
 #pragma once
 
 #include <cstddef>
@@ -75,6 +77,7 @@ struct LaunchArgs {
   int launch;  // index in the recipe, for error reports
   int part;    // this call's share of the work
   int parts;
+  int phase = 0;
   // No other part of the launch is called: the part may use the workspace as if it were all of it.
   bool lone_part = false;
 };
@@ -98,12 +101,18 @@ struct Launch {
   KernelFn run = nullptr;
   std::vector<Operand> operands;
   std::shared_ptr<const void> params;
+  int phases = 1;
   // Of a launch for one row of the batch alone: which; a replay without that row leaves it out.
   int64_t row = 0;
   bool reference = false;  // the op's reference kernel, one thread, may allocate
   bool foreign = false;    // calls a library that may allocate or lock
   LaunchWork work;
 };
+
+// All of `launch`, on this thread. `args` but for its phase.
+inline void RunWhole(const Launch& launch, LaunchArgs args) {
+  for (args.phase = 0; args.phase < launch.phases; ++args.phase) launch.run(args);
+}
 
 // The most operands a launch may have, workspace included.
 inline constexpr size_t kMaxOperands = 64;

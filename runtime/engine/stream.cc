@@ -20,6 +20,8 @@ constexpr double kFlopsPerThread = 2e7;
 // A launch of more work than this is primed by a part of it, at most as many parts.
 constexpr double kPrimeWork = 2e5;
 constexpr double kPrimeParts = 1024;
+// Later phases do what these did.
+constexpr int kPrimePhases = 4;
 
 // Parts into which a launch is cut so that one of them primes it. What may decide a place (an
 // integer) is computed whole: a later launch may rely on it.
@@ -42,11 +44,12 @@ struct ReplayCall {
   std::exception_ptr thrown;  // by it; read when all parts are done
 };
 
-void RunLaunch(void* context, int index, int part, int parts) {
+void RunStep(void* context, int index, int part, int parts) {
   ReplayCall& call = *static_cast<ReplayCall*>(context);
   if (call.end != nullptr && call.end->any()) return;
   if (call.failed.load(std::memory_order_relaxed) >= 0) return;
-  const Launch& launch = call.recipe->launches[static_cast<size_t>(index)];
+  const RecipeStep step = call.recipe->StepAt(index);
+  const Launch& launch = call.recipe->launches[static_cast<size_t>(step.launch)];
   if (call.frame->live_rows > 0 && launch.row >= call.frame->live_rows) return;
   void* operands[kMaxOperands];
   for (size_t i = 0; i < launch.operands.size(); ++i) {
@@ -56,12 +59,14 @@ void RunLaunch(void* context, int index, int part, int parts) {
     launch.run({.operands = operands,
                 .params = launch.params.get(),
                 .frame = call.frame,
-                .launch = index,
+                .launch = step.launch,
                 .part = part,
-                .parts = parts});
+                .parts = parts,
+                .phase = step.phase});
   } catch (...) {
     int none = -1;
-    if (call.failed.compare_exchange_strong(none, index)) call.thrown = std::current_exception();
+    if (call.failed.compare_exchange_strong(none, step.launch))
+      call.thrown = std::current_exception();
   }
 }
 
@@ -152,11 +157,11 @@ void Stream::Replay(const Recipe& recipe, const Frame& frame, const FirstDataErr
   const int threads =
       worthwhile < options_.max_threads ? static_cast<int>(worthwhile) : options_.max_threads;
   ReplayCall call = {.recipe = &recipe, .frame = &frame, .end = end};
-  const int launches = static_cast<int>(recipe.launches.size());
+  const int steps = recipe.num_steps();
   if (options_.cores == nullptr) {
-    for (int i = 0; i < launches; ++i) RunLaunch(&call, i, 0, 1);
+    for (int i = 0; i < steps; ++i) RunStep(&call, i, 0, 1);
   } else {
-    options_.cores->Run(threads, launches, RunLaunch, &call);
+    options_.cores->Run(threads, steps, RunStep, &call);
   }
   if (const int failed = call.failed; failed >= 0) {
     Rethrow(recipe.launches[static_cast<size_t>(failed)], call.thrown);
@@ -179,7 +184,9 @@ void Stream::Prime(const Recipe& recipe, const Frame& frame) const {
     args.params = launch.params.get();
     args.parts = PartsToPrime(launch, recipe.operand_notes[args.launch]);
     try {
-      launch.run(args);
+      for (args.phase = 0; args.phase < std::min(launch.phases, kPrimePhases); ++args.phase) {
+        launch.run(args);
+      }
     } catch (...) {
       Rethrow(launch, std::current_exception());
     }

@@ -151,7 +151,7 @@ void TrialRun::Time(const Turn& turn, size_t contender, const Sample& sample) {
                            .part = 0,
                            .parts = 1};
   const int64_t start = thread_clock_.NowNs();
-  launch.run(args);
+  RunWhole(launch, args);
   questions_[sample.question].trial.Add(contender, thread_clock_.NowNs() - start);
 }
 

@@ -56,6 +56,7 @@ class Compilation {
         RETURN_IF_ERROR(BindWalk(walks_.walks()[walk]));
       }
     }
+    recipe_.SetSteps();
     return absl::OkStatus();
   }
 
@@ -312,6 +313,7 @@ class Compilation {
     launch.detail = std::move(bound.detail);
     launch.run = bound.run;
     launch.params = std::move(bound.params);
+    launch.phases = bound.phases;
     launch.reference = !option.has_value();
     launch.foreign = bound.foreign;
     launch.work = bound.work;

@@ -1,5 +1,6 @@
 #include "runtime/recipe/recipe.h"
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/base/format_text.h"
 
@@ -44,7 +45,18 @@ int64_t Recipe::memory_bytes() const {
              launch.kernel.size() + launch.node.size() + launch.detail.size() + kParamsBytes;
   }
   bytes += parameters.size() * sizeof(ParameterExprPtr);
+  bytes += phased_steps.size() * sizeof(RecipeStep);
   return bytes;
+}
+
+void Recipe::SetSteps() {
+  phased_steps.clear();
+  if (absl::c_all_of(launches, [](const Launch& launch) { return launch.phases == 1; })) return;
+  for (int i = 0; i < static_cast<int>(launches.size()); ++i) {
+    for (int phase = 0; phase < launches[static_cast<size_t>(i)].phases; ++phase) {
+      phased_steps.push_back({.launch = i, .phase = phase});
+    }
+  }
 }
 
 std::string Recipe::Dump() const {

@@ -33,6 +33,12 @@ struct OperandNote {
   uint64_t bytes = 0;
 };
 
+// What a replay does between two barriers: a phase of a launch.
+struct RecipeStep {
+  int launch = 0;
+  int phase = 0;
+};
+
 struct CompileTimes {
   int64_t specialize_ns = 0;
   int64_t passes_ns = 0;
@@ -56,6 +62,7 @@ struct Recipe {
   std::vector<TensorSlot> inputs;   // the graph's inputs that are left, by model input position
   std::vector<TensorSlot> outputs;  // by model output position
   std::vector<Launch> launches;
+  std::vector<RecipeStep> phased_steps;  // all of them; empty where every launch has one phase
   // By launch, by operand: position among `inputs` of the one that an integer operand is computed
   // from, or as IndexSources says. So that a data error can name it.
   std::vector<std::vector<int>> index_sources;
@@ -74,6 +81,15 @@ struct Recipe {
   int timeable = 0;
   int untimed = 0;
   CompileTimes times;
+
+  int num_steps() const {
+    return static_cast<int>(phased_steps.empty() ? launches.size() : phased_steps.size());
+  }
+  RecipeStep StepAt(int i) const {
+    return phased_steps.empty() ? RecipeStep{.launch = i} : phased_steps[static_cast<size_t>(i)];
+  }
+  // From the launches, when all are there.
+  void SetSteps();
 
   // Where `operand` lies in its space, in bytes from the base; of a parameter its slot.
   uint64_t OffsetOf(const Operand& operand) const {

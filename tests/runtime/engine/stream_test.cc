@@ -63,6 +63,38 @@ TEST_F(StreamTest, PrimingComputesIntegersWholeAsTheyMayBePlaces) {
   EXPECT_THAT(seen_->parts, ElementsAre(1));
 }
 
+// Params are a list of what was run.
+void NotePhase(const LaunchArgs& args) {
+  auto& phases = *const_cast<std::vector<int>*>(static_cast<const std::vector<int>*>(args.params));
+  phases.push_back(100 * args.launch + args.phase);
+}
+
+TEST_F(StreamTest, PhasesOfALaunchRunInOrderAndTheFirstOfThemPrimeIt) {
+  const auto run = std::make_shared<std::vector<int>>();
+  for (const int phases : {1, 6, 2}) {
+    Add(1, DType::kFloat32);
+    Launch& launch = recipe_.launches.back();
+    launch.run = NotePhase;
+    launch.params = run;
+    launch.phases = phases;
+  }
+  EXPECT_EQ(recipe_.num_steps(), 3);
+  recipe_.SetSteps();
+  EXPECT_EQ(recipe_.num_steps(), 9);
+  CorePool one(1);
+  for (CorePool* const pool : {static_cast<CorePool*>(nullptr), &one}) {
+    run->clear();
+    const auto stream = Stream::Create({.cores = pool, .max_arena_bytes = size_t{64} << 20});
+    ASSERT_TRUE(stream.ok());
+    const Frame frame = (*stream)->MakeFrame(recipe_, nullptr, nullptr);
+    (*stream)->Replay(recipe_, frame);
+    EXPECT_THAT(*run, ElementsAre(0, 100, 101, 102, 103, 104, 105, 200, 201));
+  }
+  run->clear();
+  Prime();
+  EXPECT_THAT(*run, ElementsAre(0, 100, 101, 102, 103, 200, 201));
+}
+
 // Says that its datum is out of range.
 void Refuse(const LaunchArgs& args) {
   args.frame->errors->Report(args.launch, 0, 0, 99, 0, 9);

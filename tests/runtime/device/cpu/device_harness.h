@@ -138,16 +138,20 @@ class NodeRun {
     Frame frame;
     frame.errors = &errors;
     frame.live_rows = live_rows;
-    // Parts may run in any order.
-    for (int part = parts - 1; part >= 0; --part) {
-      if (only_part >= 0 && part != only_part) continue;
-      bound->run({.operands = operands.data(),
-                  .params = bound->params.get(),
-                  .frame = &frame,
-                  .launch = 0,
-                  .part = part,
-                  .parts = parts,
-                  .lone_part = only_part == 0});
+    // Parts may run in any order, and may be others in each phase.
+    for (int phase = 0; phase < bound->phases; ++phase) {
+      const int cut = phase % 5 == 3 ? 1 : parts;
+      for (int part = cut - 1; part >= 0; --part) {
+        if (only_part >= 0 && part != only_part) continue;
+        bound->run({.operands = operands.data(),
+                    .params = bound->params.get(),
+                    .frame = &frame,
+                    .launch = 0,
+                    .part = part,
+                    .parts = cut,
+                    .phase = phase,
+                    .lone_part = only_part == 0});
+      }
     }
     std::vector<Tensor> results;
     for (size_t i = 0; i < outputs.size(); ++i) {
