@@ -92,6 +92,10 @@ struct LaunchWork {
   double erfs = 0;
   double bytes = 0;         // of operands that are read or written
   double weight_bytes = 0;  // of them, those of weights, which rarely lie in a core's cache
+  double branches = 0;      // steps that hang on what was read just before, as down a tree
+
+  // All of it as so many flops: roughly those for which a core has time meanwhile.
+  double in_flops() const { return flops + 16 * (exps + erfs) + bytes + 64 * branches; }
 };
 
 struct Launch {

@@ -14,8 +14,8 @@ namespace reprise {
 namespace {
 
 // Waking a helper costs some microseconds and waiting for each other after each launch about one: a
-// thread more pays from about this much arithmetic.
-constexpr double kFlopsPerThread = 2e7;
+// thread more pays from about this much work.
+constexpr double kWorkPerThread = 2e7;
 
 // A launch of more work than this is primed by a part of it, at most as many parts.
 constexpr double kPrimeWork = 2e5;
@@ -29,9 +29,7 @@ int PartsToPrime(const Launch& launch, const std::vector<OperandNote>& notes) {
   for (const OperandNote& note : notes) {
     if (note.role == OperandNote::Role::kOutput && IsInteger(note.dtype)) return 1;
   }
-  const LaunchWork& work = launch.work;
-  const double all = work.flops + 16 * (work.exps + work.erfs) + work.bytes;
-  return static_cast<int>(std::clamp(all / kPrimeWork, 1.0, kPrimeParts));
+  return static_cast<int>(std::clamp(launch.work.in_flops() / kPrimeWork, 1.0, kPrimeParts));
 }
 
 struct ReplayCall {
@@ -153,7 +151,7 @@ absl::Span<std::byte> Stream::Block(const Recipe& recipe) const {
 void Stream::Replay(const Recipe& recipe, const Frame& frame, const FirstDataError* end) {
   const bool some = frame.live_rows > 0 && frame.live_rows < recipe.rows;
   const double share = some ? static_cast<double>(frame.live_rows) / recipe.rows : 1;
-  const double worthwhile = 1 + share * recipe.flops / kFlopsPerThread;
+  const double worthwhile = 1 + share * recipe.work / kWorkPerThread;
   const int threads =
       worthwhile < options_.max_threads ? static_cast<int>(worthwhile) : options_.max_threads;
   ReplayCall call = {.recipe = &recipe, .frame = &frame, .end = end};

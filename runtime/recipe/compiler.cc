@@ -276,7 +276,7 @@ class Compilation {
   }
 
   void Append(BoundNode bound) {
-    recipe_.flops += bound.launch.work.flops;
+    recipe_.work += bound.launch.work.in_flops();
     recipe_.launches.push_back(std::move(bound.launch));
     recipe_.index_sources.push_back(std::move(bound.sources));
     recipe_.operand_notes.push_back(std::move(bound.notes));

@@ -73,7 +73,7 @@ struct Recipe {
   size_t input_bytes = 0;
   size_t output_bytes = 0;
   size_t arena_bytes = 0;
-  double flops = 0;      // of all launches
+  double work = 0;       // of all launches: LaunchWork::in_flops
   int64_t rows = 0;      // that Frame::live_rows counts, all of them; 0: it does not count
   int64_t segments = 0;  // the same of Frame::live_segments
   // Of its launches, those whose kernel can be chosen by timing, and of these the ones for which it

@@ -40,6 +40,7 @@ struct ConvLines {
     return {(out.rows + block.rows - 1) / block.rows,
             (out.columns + block.columns - 1) / block.columns};
   }
+  int64_t blocks() const { return counts().rows * counts().columns; }
   Strip BlockOf(int64_t index) const;
   // Along one dim, the taps by which one of `count` windows from `window` on sees the row: the
   // others are zeros.

@@ -42,16 +42,18 @@ struct ConvLinesParams : ConvLaunch {
   bool one_row() const { return lines.out.rows == 1; }
 };
 
-// Rows [row, row + rows) of the windows of a block, whose lines are copied; `at` of one group of
-// one element of the batch.
-void ConvolveRows(const ConvLinesParams& p, const ConvOperands& at, const Strip& block, int64_t row,
-                  int64_t rows) {
+// Tiles `tiles` of the maps of rows [row, row + rows) of the windows of a block, whose lines are
+// copied; `at` of one group of one element of the batch.
+void ConvolveRows(const ConvLinesParams& p, const ConvOperands& at, const Strip& block,
+                  const ItemRange& tiles, int64_t row, int64_t rows) {
   const float* const seen = at.scratch;
   float* const sums = at.scratch + p.copy_floats;
   const ConvLines& l = p.lines;
   const int64_t ld = l.out_plane(), columns = block.size.columns;
   const int64_t first = (block.first.rows + row) * l.out.columns + block.first.columns;
   const int64_t run = l.Run(rows, columns);
+  const int64_t map = p.kernels->MapOf(tiles.begin, p.maps);
+  const int64_t maps = p.kernels->MapOf(tiles.end, p.maps) - map;
   const bool clips = p.activation.clip() && (at.residual == nullptr || p.one_row());
   ConvProduct product = {.weights = at.weights,
                          .maps = p.maps,
@@ -75,25 +77,27 @@ void ConvolveRows(const ConvLinesParams& p, const ConvOperands& at, const Strip&
       product.taps = l.taps.data() + product.begin_k;
     }
     if (p.one_row()) product.residual = at.ResidualAt(first + window);
-    p.kernels->multiply(product, 0, p.kernels->Tiles(p.maps));
+    p.kernels->multiply(product, tiles.begin, tiles.end);
   }
   const float* const residual = p.one_row() ? nullptr : at.residual;
   // What lies between rows is finished too, unless it has a residual.
-  const ConvRows run_of_maps = {
-      .y = p.one_row() ? at.out + first : sums, .ld = product.ld, .rows = p.maps, .columns = run};
+  const ConvRows run_of_maps = {.y = (p.one_row() ? at.out + first : sums) + map * product.ld,
+                                .ld = product.ld,
+                                .rows = maps,
+                                .columns = run};
   if (!clips && residual == nullptr) p.finish(run_of_maps, p.activation);
   if (p.one_row()) return;
-  for (int64_t map = 0; map < p.maps; ++map) {
-    p.line_kernels->spread(sums + map * p.sums_ld, l.line, rows, columns, at.out + map * ld + first,
+  for (int64_t i = map; i < map + maps; ++i) {
+    p.line_kernels->spread(sums + i * p.sums_ld, l.line, rows, columns, at.out + i * ld + first,
                            l.out.columns);
   }
   if (residual == nullptr) return;
   const bool whole_rows = columns == l.out.columns;
   for (int64_t i = 0; i < (whole_rows ? 1 : rows); ++i) {
-    const int64_t begin = first + i * l.out.columns;
+    const int64_t begin = map * ld + first + i * l.out.columns;
     p.finish({.y = at.out + begin,
               .ld = ld,
-              .rows = p.maps,
+              .rows = maps,
               .columns = whole_rows ? rows * columns : columns,
               .residual = residual + begin,
               .ld_residual = ld},
@@ -101,19 +105,46 @@ void ConvolveRows(const ConvLinesParams& p, const ConvOperands& at, const Strip&
   }
 }
 
-// A unit is a block of one group of one element of the batch.
+// How blocks are cut where there are few of them: those of one row by windows, so that each part
+// copies what its own see, or all by tiles of maps.
+struct Cut {
+  int64_t windows = 0;  // of a piece; 0: by tiles
+  int64_t pieces = 1;   // of a block
+};
+Cut CutFor(const ConvLinesParams& p, int64_t blocks, int parts) {
+  constexpr int64_t kPieceVectors = 2;  // fewer wait for their sums
+  const int64_t windows = kPieceVectors * p.kernels->vector_columns;
+  const int64_t pieces = (p.lines.block.columns + windows - 1) / windows;
+  if (p.one_row() && blocks * pieces >= 2 * parts) return {windows, pieces};
+  return {0, p.kernels->Tiles(p.maps)};
+}
+
+// A unit is a piece of a block of one group of one element of the batch.
 void RunConvLines(const LaunchArgs& launch) {
   const auto& p = *static_cast<const ConvLinesParams*>(launch.params);
   const ConvLines& l = p.lines;
-  const int64_t blocks = l.counts().rows * l.counts().columns;
-  const int64_t units = p.Live(launch) * p.groups * blocks;
-  const int parts = p.Parts(launch, units);
+  const int64_t blocks = l.blocks(), all_blocks = p.Live(launch) * p.groups * blocks;
+  const Cut cut = CutFor(p, all_blocks, launch.parts);
+  const int parts = p.Parts(launch, all_blocks * cut.pieces);
   if (launch.part >= parts) return;
   const ConvOperands all = p.Operands(launch);
-  const ItemRange range = RangeOfPart(units, 1, launch.part, parts);
-  for (int64_t unit = range.begin; unit < range.end; ++unit) {
-    const Strip block = l.BlockOf(unit % blocks);
-    const int64_t slab = unit / blocks;  // a group of one element of the batch
+  const int64_t grain = all_blocks < kFewConvBlocks * parts ? 1 : cut.pieces;
+  const ItemRange range = RangeOfPart(all_blocks * cut.pieces, grain, launch.part, parts);
+  for (int64_t unit = range.begin, next; unit < range.end; unit = next) {
+    const int64_t index = unit / cut.pieces;
+    next = std::min(range.end, (index + 1) * cut.pieces);
+    const ItemRange pieces = {unit - index * cut.pieces, next - index * cut.pieces};
+    Strip block = l.BlockOf(index % blocks);
+    ItemRange tiles = {0, p.kernels->Tiles(p.maps)};
+    if (cut.windows == 0) {
+      tiles = pieces;
+    } else {
+      const int64_t begin = std::min(block.size.columns, pieces.begin * cut.windows);
+      block.size.columns = std::min(block.size.columns, pieces.end * cut.windows) - begin;
+      block.first.columns += begin;
+      if (block.size.columns == 0) continue;
+    }
+    const int64_t slab = index / blocks;  // a group of one element of the batch
     const int64_t map = slab % p.groups * p.maps, result = slab * p.maps * l.out_plane();
     for (int64_t channel = 0; channel < p.channels; ++channel) {
       p.line_kernels->copy(l, block, all.x + (slab * p.channels + channel) * l.in_plane(),
@@ -125,7 +156,7 @@ void RunConvLines(const LaunchArgs& launch) {
                              .out = all.out + result,
                              .scratch = all.scratch};
     for (int64_t row = 0; row < block.size.rows; row += p.sum_rows) {
-      ConvolveRows(p, at, block, row, std::min(p.sum_rows, block.size.rows - row));
+      ConvolveRows(p, at, block, tiles, row, std::min(p.sum_rows, block.size.rows - row));
     }
   }
 }
@@ -180,7 +211,8 @@ std::vector<Candidate> PlanConvLines(const CpuTarget& target, const NodeView& no
   p.sums_ld = static_cast<int64_t>(
       AlignUp(l.Run(p.sum_rows, l.block.columns) + kVectorFloats, kVectorFloats));
   p.scratch_floats = p.copy_floats + (p.one_row() ? 0 : p.maps * p.sums_ld);
-  const int64_t units = p.batch * p.groups * l.counts().rows * l.counts().columns;
+  const int64_t pieces = std::max(p.kernels->Tiles(p.maps), l.block.columns);
+  const int64_t units = p.batch * p.groups * l.blocks() * pieces;
   p.scratch_parts = static_cast<int>(std::min<int64_t>(units, target.scratch_parts));
   const double flops =
       2.0 * static_cast<double>(NumElements(node.out_shape())) * static_cast<double>(p.depth());

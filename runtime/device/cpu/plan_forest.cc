@@ -86,6 +86,7 @@ std::vector<Candidate> PlanForest(const CpuTarget& target, const NodeView& node)
   LaunchWork& work = candidate.bound.work;
   work.weight_bytes = std::min(work.weight_bytes, steps * kNodeBytes);
   work.bytes = work.weight_bytes + static_cast<double>(NumElements(node.shape(0)) * element);
+  work.branches = steps;
   candidate.option.estimate_ns = steps * kStepNs;
   return {std::move(candidate)};
 }

@@ -126,7 +126,7 @@ TEST_F(StreamTest, LaunchThatFindsNoMemoryIsNamedAtTheCallerWhoeverRanIt) {
   for (int i = 0; i < 3; ++i) Add(1e9, DType::kFloat32);
   recipe_.launches[1].run = Starve;
   recipe_.launches[1].node = "Tile 'large'";
-  recipe_.flops = 3e9;
+  recipe_.work = 3e9;
   CorePool cores(2);
   for (CorePool* pool : {static_cast<CorePool*>(nullptr), &cores}) {
     const auto stream =
