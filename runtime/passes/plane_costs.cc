@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "absl/algorithm/container.h"
+#include "runtime/ops/window_tiles.h"
 #include "runtime/ops/windows.h"
 #include "runtime/passes/planes_last.h"
 #include "runtime/passes/rewrite.h"
@@ -41,9 +42,7 @@ constexpr double kOneVector = 0.5, kTwoVectors = 0.82, kRows = 0.9;
 constexpr double kCopiedVector = 1.2;
 constexpr int64_t kFewestChannels = 16;
 
-// Windows made by tiles (device/cpu/plan_conv_winograd.cc): from so many channels, maps and tiles
-// on, as many products a tile; channels and maps that lie last have to be whole vectors of any CPU.
-constexpr int64_t kFewestTiled = 32, kFewestTiles = 12, kForms = 16, kWholeVector = 16;
+// Windows made by tiles.
 constexpr double kTiled = 0.72, kTiledLast = 0.77;
 
 // Transposed convolutions, channels first.
@@ -119,14 +118,11 @@ PlaneCosts OfWindows(const Shape& x, const ops::Windows& w, int64_t channels, in
 // Of neighbouring windows of 3 x 3, made by tiles of four; nullopt where they are not. With
 // channels last these have to fill vectors.
 std::optional<PlaneCosts> OfTiles(const Shape& x, const ops::Windows& w, int64_t maps) {
-  if (x.size() != 4 || !Is(w.kernel, 3) || !Is(w.strides, 1) || !Is(w.dilations, 1) ||
-      std::min(x[1], maps) < kFewestTiled) {
-    return std::nullopt;
-  }
-  const int64_t tiles = (w.out[0] + 1) / 2 * ((w.out[1] + 1) / 2);
-  if (tiles < kFewestTiles || 4 * kForms * tiles > 3 * 9 * NumElements(w.out)) return std::nullopt;
-  const bool whole = x[1] % kWholeVector == 0 && maps % kWholeVector == 0;
-  const double products = kStep * static_cast<double>(x[0] * tiles * kForms * x[1] * maps) / kLanes;
+  const auto tiles = x.size() == 4 ? ops::TilesOf(w, x[1], maps) : std::nullopt;
+  if (!tiles.has_value()) return std::nullopt;
+  const bool whole = ops::FillVectors(x[1], maps);
+  const int64_t forms = x[0] * tiles->count() * ops::kTileForms;
+  const double products = kStep * static_cast<double>(forms * x[1] * maps) / kLanes;
   return PlaneCosts{.first = products / kTiled,
                     .last = products / (whole ? kTiledLast : kTiled / 2)};
 }

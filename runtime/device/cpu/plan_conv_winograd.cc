@@ -19,15 +19,11 @@
 #include "runtime/device/cpu/transpose.h"
 #include "runtime/device/cpu/winograd.h"
 #include "runtime/ops/conv.h"
+#include "runtime/ops/window_tiles.h"
 
 namespace reprise::cpu {
 namespace {
 
-// What turning elements and results costs is paid by so many maps and channels.
-constexpr int64_t kFewestChannels = 32;
-constexpr int64_t kFewestMaps = 32;
-// The weights have 16 forms where they had 9 elements, and stream by for the tiles of a plane.
-constexpr int64_t kFewestTiles = 12;
 // Tiles of a block: as many as pay for the weights that stream by, and whose forms stay in a
 // second-level cache.
 constexpr int64_t kMinTiles = 32;
@@ -37,8 +33,6 @@ constexpr int64_t kFormFloats = 192 << 10;
 constexpr int64_t kMostSlices = 4;
 // Rows and forms that lie a power of two apart share few sets of the cache.
 constexpr int64_t kApart = 16;
-// Channels and maps that lie last fill whole vectors of any tier.
-constexpr int64_t kVectorFloats = 16;
 // The form whose sums each of the four windows has once.
 constexpr int64_t kFormOfAll = 5;
 
@@ -372,11 +366,6 @@ void RunConvWinograd(const LaunchArgs& launch) {
   }
 }
 
-// Of a plane: the last two dims.
-bool PlaneIs(const std::vector<int64_t>& values, int64_t wanted) {
-  return std::all_of(values.end() - 2, values.end(), [&](int64_t v) { return v == wanted; });
-}
-
 void SetSlices(const ops::Windows& windows, int64_t slices, WinogradParams& p) {
   p.in_slices = slices;
   p.out_slices = windows.out[0];
@@ -393,13 +382,11 @@ std::vector<Candidate> PlanConvWinograd(const CpuTarget& target, const NodeView&
   const Shape& weight = node.shape(1);
   const Shape x = last ? ops::ChannelsFirst(node.shape(0)) : node.shape(0);
   const size_t dims = x.size() - 2;
-  if (dims < 2 || dims > 3 || !PlaneIs(windows.kernel, 3) || !PlaneIs(windows.strides, 1) ||
-      !PlaneIs(windows.dilations, 1) || windows.strides[0] != 1 || !node.is_parameter(1) ||
-      node.attributes().Int("group", 1) != 1 || x[1] < kFewestChannels || weight[0] < kFewestMaps) {
+  if (dims < 2 || dims > 3 || windows.strides[0] != 1 || !node.is_parameter(1) ||
+      node.attributes().Int("group", 1) != 1) {
     return {};
   }
-  const bool whole = x[1] % kVectorFloats == 0 && weight[0] % kVectorFloats == 0;
-  if (last && (dims != 2 || !whole)) return {};
+  if (last && (dims != 2 || !ops::FillVectors(x[1], weight[0]))) return {};
   WinogradParams p{ConvLaunch(target, node, activation)};
   p.last = last;
   p.channels = x[1];
@@ -408,13 +395,11 @@ std::vector<Candidate> PlanConvWinograd(const CpuTarget& target, const NodeView&
   p.out = {windows.out[dims - 2], windows.out[dims - 1]};
   p.pad = {windows.pad_begin[dims - 2], windows.pad_begin[dims - 1]};
   if (dims == 3) SetSlices(windows, x[2], p);
-  p.tiles = {(p.out.rows + 1) / 2, (p.out.columns + 1) / 2};
-  const int64_t tiles = p.tiles.rows * p.tiles.columns;
   p.block_slices = Even(p.out_slices, kMostSlices);
-  // Where windows outside of the plane are many, little is saved.
-  if (tiles * p.block_slices < kFewestTiles || 4 * kWinogradForms * tiles > 3 * 9 * p.out_plane()) {
-    return {};
-  }
+  const auto of_plane = ops::TilesOf(windows, p.channels, p.maps, p.block_slices);
+  if (!of_plane.has_value()) return {};
+  p.tiles = {of_plane->rows, of_plane->columns};
+  const int64_t tiles = of_plane->count();
   p.products = &GemmKernelsFor(target.isa);
   p.kernels = &WinogradKernelsFor(target.isa);
   p.transpose = TransposeFor(target.isa);

@@ -18,10 +18,11 @@
 #include <cstdint>
 
 #include "runtime/base/cpu_info.h"
+#include "runtime/ops/window_tiles.h"
 
 namespace reprise::cpu {
 
-inline constexpr int64_t kWinogradForms = 16;
+inline constexpr int64_t kWinogradForms = ops::kTileForms;
 
 struct WinogradKernels {
   // One tile: `seen` has the channels of its 4 x 4 elements, row by row; form f of them becomes
