@@ -1,17 +1,20 @@
 #include "runtime/base/allowed_cpus.h"
 
+#include <unistd.h>
+
+#include <cerrno>
+
 namespace reprise {
 
-AllowedCpus::AllowedCpus() {
-  CPU_ZERO(&cpus_);
-  if (sched_getaffinity(0, sizeof(cpus_), &cpus_) != 0) CPU_ZERO(&cpus_);
-}
-
-void AllowedCpus::KeepOff(pthread_t thread, int cpu) const {
-  if (cpu < 0 || cpu >= CPU_SETSIZE) return;
-  cpu_set_t others = cpus_;
+bool AllowedCpus::KeepOff(pthread_t thread, int cpu) const {
+  if (cpu < 0 || cpu >= CPU_SETSIZE || forbidden_.load(std::memory_order_relaxed)) return false;
+  cpu_set_t others;
+  if (sched_getaffinity(getpid(), sizeof(others), &others) != 0) return false;
   CPU_CLR(cpu, &others);
-  if (CPU_COUNT(&others) > 0) pthread_setaffinity_np(thread, sizeof(others), &others);
+  if (CPU_COUNT(&others) == 0) return false;
+  const int error = pthread_setaffinity_np(thread, sizeof(others), &others);
+  if (error == EPERM) forbidden_.store(true, std::memory_order_relaxed);
+  return error == 0;
 }
 
 }  // namespace reprise

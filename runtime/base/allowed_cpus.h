@@ -1,28 +1,27 @@
-// AllowedCpus: the CPUs that the system may run threads of this process on, and threads that are to
-// keep off one of them.
+// Threads of this process that are to keep off one of the CPUs that the system may run it on.
 //
-// Threads: any. Errors: what the system refuses is as if it had not been asked.
+// Threads: any.
 #pragma once
 
 #include <pthread.h>
 #include <sched.h>
 
+#include <atomic>
+
 namespace reprise {
 
 class AllowedCpus {
  public:
-  // Those of the calling thread.
-  AllowedCpus();
-
-  // From now on the system runs `thread` on all of them but `cpu`: of the first 1024, and where
-  // there are several.
-  void KeepOff(pthread_t thread, int cpu) const;
+  // From now on the system runs `thread` on all CPUs that the process's first thread may have at
+  // the time, but `cpu`. False where that leaves none or the system refuses; where it forbids to
+  // ask it is not asked again.
+  bool KeepOff(pthread_t thread, int cpu) const;
 
   // The one that the calling thread runs on; by the time it is read it may be another one.
   static int Current() { return sched_getcpu(); }
 
  private:
-  cpu_set_t cpus_;
+  mutable std::atomic<bool> forbidden_{false};
 };
 
 }  // namespace reprise

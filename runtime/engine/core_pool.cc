@@ -85,8 +85,9 @@ int CorePool::Run(int max_threads, int steps, StepTeam::Function function, void*
     int part = 1;
     const int cpu = AllowedCpus::Current();
     for (Helper* helper = helpers; helper != nullptr; helper = helper->next) {
-      if (helper->kept_off != cpu) {
-        cpus_.KeepOff(helper->thread.native_handle(), cpu);
+      // One that is awake runs elsewhere.
+      if (helper->parked.load(std::memory_order_relaxed) && helper->kept_off != cpu &&
+          cpus_.KeepOff(helper->thread.native_handle(), cpu)) {
         helper->kept_off = cpu;
       }
       helper->offer = {team, sequence, part++};
@@ -136,13 +137,14 @@ bool CorePool::TakeBack(Helper& helper) {
   return !helper.state.compare_exchange_strong(state, kCallOver, std::memory_order_acq_rel);
 }
 
-bool CorePool::Linger(const Helper& helper) {
+bool CorePool::Linger(Helper& helper) {
   LingerRule rule(clock_.NowNs());
   ++lingering_;
   bool offered = false;
   do {
     offered = SpinWhile(helper.state, kIdle, kLookUs);
   } while (!offered && rule.Stays(lingering_, free_cores_, clock_.NowNs()));
+  if (!offered) helper.parked.store(true, std::memory_order_relaxed);
   --lingering_;
   return offered;
 }
@@ -151,7 +153,10 @@ void CorePool::Work(Helper& helper) {
   for (;;) {
     uint32_t state = helper.state.load(std::memory_order_acquire);
     if (state == kIdle) {
-      if (!Linger(helper)) helper.state.wait(kIdle, std::memory_order_acquire);
+      if (!Linger(helper)) {
+        helper.state.wait(kIdle, std::memory_order_acquire);
+        helper.parked.store(false, std::memory_order_relaxed);
+      }
       continue;
     }
     if (state == kStop) return;

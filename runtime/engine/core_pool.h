@@ -11,9 +11,9 @@
 // its way out: nothing is left for it to do, so the next call can have its core, and offer it its
 // parts, at once.
 //
-// Helpers keep off the CPU that the caller runs on. The system may put a thread that it wakes behind
-// the one that wakes it, where the other CPUs are busy for just that moment, and leave it there for
-// milliseconds: a replay would have been through with its help.
+// Helpers keep off the CPU that the caller runs on. The system may put a thread that it wakes
+// behind the one that wakes it, where the other CPUs are busy for just that moment, and leave it
+// there for milliseconds: a replay would have been through with its help.
 //
 // A helper stays awake for a moment after a call (LingerRule), then it parks. Where calls take the
 // cores that it and others spin on, it sees that and parks within some 5 us, in which a thread too
@@ -77,11 +77,12 @@ class CorePool {
     Offer offer;             // written by a call while kIdle, read by the helper while kReading
     Helper* next = nullptr;  // in the free list, or in the list of a call
     int kept_off = -1;       // the CPU; of whoever has the helper
+    std::atomic<bool> parked{false};  // or about to; it may have been offered something already
     std::thread thread;
   };
   void Work(Helper& helper);
   // Waits awake for an offer while there is a core for that; false: the helper is to park.
-  bool Linger(const Helper& helper);
+  bool Linger(Helper& helper);
   // Whether another call may have the helper now; if not, it gives itself back later.
   static bool TakeBack(Helper& helper);
 

@@ -20,8 +20,8 @@ constexpr double kWorkPerThread = 2e7;
 // A launch of more work than this is primed by a part of it, at most as many parts.
 constexpr double kPrimeWork = 2e5;
 constexpr double kPrimeParts = 1024;
-// Later phases do what these did.
-constexpr int kPrimePhases = 4;
+// Later phases of such a launch do what these did.
+constexpr int kPrimePhases = 6;
 
 // Parts into which a launch is cut so that one of them primes it. What may decide a place (an
 // integer) is computed whole: a later launch may rely on it.
@@ -182,7 +182,8 @@ void Stream::Prime(const Recipe& recipe, const Frame& frame) const {
     args.params = launch.params.get();
     args.parts = PartsToPrime(launch, recipe.operand_notes[args.launch]);
     try {
-      for (args.phase = 0; args.phase < std::min(launch.phases, kPrimePhases); ++args.phase) {
+      const int phases = args.parts == 1 ? launch.phases : std::min(launch.phases, kPrimePhases);
+      for (args.phase = 0; args.phase < phases; ++args.phase) {
         launch.run(args);
       }
     } catch (...) {

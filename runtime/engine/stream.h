@@ -59,7 +59,7 @@ class Stream {
   // What Reserve made room for: where inputs, outputs and arena of `recipe` lie.
   absl::Span<std::byte> Block(const Recipe& recipe) const;
 
-  // Runs every launch in order. Between the first and the last: no allocation, no lock, no string,
+  // Runs every launch in order, phase by phase. Between the first and the last: no allocation, no lock, no string,
   // no map. With `end`, which is the frame's, launches that begin after a data error do nothing:
   // for a run whose outputs nobody reads then.
   void Replay(const Recipe& recipe, const Frame& frame, const FirstDataError* end = nullptr);

@@ -102,7 +102,7 @@ HWY_INLINE void CopyPhases(const float* HWY_RESTRICT x, int64_t columns, int64_t
 // the next one, which is written later, or to nobody.
 template <class Line>
 HWY_INLINE void CopyLines(const ConvLines& l, int64_t begin, int64_t end, int64_t left,
-                          const Line& line, float* to) {
+                          int64_t floats, const Line& line, float* to) {
   const F32 d;
   const int64_t phases = l.phases.columns, stride = l.stride.columns, columns = l.in.columns;
   const int64_t plane = l.in_plane();
@@ -110,7 +110,7 @@ HWY_INLINE void CopyLines(const ConvLines& l, int64_t begin, int64_t end, int64_
   if (stride == 1 && end == begin + 1) {
     const float* const x = line(begin);
     // Of no row: all of it lies outside.
-    CopyLine(x, x == nullptr ? 0 : columns, x == nullptr ? 0 : left, l.line, plane,
+    CopyLine(x, x == nullptr ? 0 : columns, x == nullptr ? 0 : left, floats, plane,
              to + begin * l.line);
     return;
   }
@@ -149,6 +149,8 @@ void Copy(const ConvLines& l, const Strip& block, const float* x, float* to) {
   const int64_t left = block.first.columns * l.stride.columns - l.pad.columns;
   const int64_t lines = block.size.rows + (l.kernel.rows - 1) * l.dilation.rows / l.stride.rows;
   const int64_t at_once = l.line <= kNarrow ? lines : 1;
+  // A lone line ends where the last of its windows does.
+  const int64_t floats = lines > 1 ? l.line : l.line - (l.block.columns - block.size.columns);
   for (int64_t phase = 0; phase < l.phases.rows; ++phase) {
     const auto line = [&](int64_t i) -> const float* {
       const int64_t at = top + phase + i * l.stride.rows;
@@ -156,7 +158,7 @@ void Copy(const ConvLines& l, const Strip& block, const float* x, float* to) {
     };
     float* const planes = to + phase * l.phases.columns * l.phase_floats;
     for (int64_t i = 0; i < lines; i += at_once) {
-      CopyLines(l, i, i + at_once, left, line, planes);
+      CopyLines(l, i, i + at_once, left, floats, line, planes);
     }
   }
 }

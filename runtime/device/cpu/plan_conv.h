@@ -21,8 +21,8 @@ inline constexpr int64_t kMaxConvRows = 112;
 // With more than this in a plane its panels are full and pay for themselves.
 inline constexpr int64_t kMostRowsOfPlane = 64;
 
-// The parts that a launch is planned for where each has `floats` of weights that it brings into
-// order for itself: fewer where they are many, so that a workspace stays within 256 MB of them or
+// The parts that a launch is planned for where each has `floats` of scratch that may be many, as
+// weights are that it brings into order for itself: so many that a workspace stays within 256 MB or
 // one part's.
 inline int PartsWithWeights(const CpuTarget& target, int64_t floats) {
   constexpr int64_t kMaxFloats = 64 << 20;

@@ -124,7 +124,7 @@ void RunConvLines(const LaunchArgs& launch) {
   const auto& p = *static_cast<const ConvLinesParams*>(launch.params);
   const ConvLines& l = p.lines;
   const int64_t blocks = l.blocks(), all_blocks = p.Live(launch) * p.groups * blocks;
-  const Cut cut = CutFor(p, all_blocks, launch.parts);
+  const Cut cut = CutFor(p, all_blocks, PartsWithScratch(launch, p.scratch_parts));
   const int parts = p.Parts(launch, all_blocks * cut.pieces);
   if (launch.part >= parts) return;
   const ConvOperands all = p.Operands(launch);
@@ -213,7 +213,8 @@ std::vector<Candidate> PlanConvLines(const CpuTarget& target, const NodeView& no
   p.scratch_floats = p.copy_floats + (p.one_row() ? 0 : p.maps * p.sums_ld);
   const int64_t pieces = std::max(p.kernels->Tiles(p.maps), l.block.columns);
   const int64_t units = p.batch * p.groups * l.blocks() * pieces;
-  p.scratch_parts = static_cast<int>(std::min<int64_t>(units, target.scratch_parts));
+  p.scratch_parts =
+      static_cast<int>(std::min<int64_t>(units, PartsWithWeights(target, p.scratch_floats)));
   const double flops =
       2.0 * static_cast<double>(NumElements(node.out_shape())) * static_cast<double>(p.depth());
   PrepareStep pack =

@@ -4,9 +4,9 @@
 #include <optional>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/device/cpu/conv_prepare.h"
 #include "runtime/device/cpu/half.h"
 #include "runtime/device/cpu/int8_weights.h"
-#include "runtime/device/cpu/conv_prepare.h"
 #include "runtime/device/cpu/product.h"
 #include "runtime/device/cpu/weight_memory.h"
 

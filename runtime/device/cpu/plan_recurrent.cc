@@ -1,5 +1,6 @@
 // LSTM, GRU and RNN layers; see recurrent.h. What the ops offer beyond the usual form (other
 // functions, clipping, peepholes) runs by the reference kernel.
+#include "absl/strings/str_cat.h"
 #include "runtime/device/cpu/plan.h"
 #include "runtime/device/cpu/recurrent.h"
 #include "runtime/ops/recurrent_activations.h"
@@ -10,8 +11,9 @@ namespace {
 using Cell = RecurrentLayer::Cell;
 
 // A step of less arithmetic than this is not cut: its parts would wait for each other about as
-// long.
+// long, and longer the more threads there are.
 constexpr double kLeastStepFlops = 1.2e5;
+constexpr int kThreadsMore = 8;
 
 // The functions of the op's gates are those that it has when nothing is said.
 bool HasUsualFunctions(const NodeView& node, int64_t directions, Cell cell) {
@@ -82,13 +84,16 @@ std::vector<Candidate> PlanLayer(const CpuTarget& target, const NodeView& node, 
   // An output that the node does not list is like one that nobody uses.
   p.last_h = node.num_outputs() > 1 ? p.y + 1 : Layer::kNoOutput;
   p.last_c = node.num_outputs() > 2 ? p.y + 2 : Layer::kNoOutput;
-  const double step = 2.0 * static_cast<double>(p.batch * p.width() * p.hidden);
-  p.phased = p.directions * p.groups() < target.scratch_parts && step >= kLeastStepFlops;
+  const double step = 2.0 * static_cast<double>(p.directions * p.batch * p.width() * p.hidden);
+  const int threads = target.scratch_parts;
+  p.phased =
+      p.directions * p.groups() < threads && step >= kLeastStepFlops * (1 + threads / kThreadsMore);
   const double flops = 2.0 * static_cast<double>(p.directions * p.sequence * p.batch) *
                        static_cast<double>(p.width() * (p.size + p.hidden));
   const size_t workspace = sizeof(float) * static_cast<size_t>(p.workspace_floats());
   Candidate candidate = MakeCandidate(target, node, "recurrent", RunRecurrent, p, flops);
   candidate.bound.phases = p.phases();
+  absl::StrAppend(&candidate.bound.detail, ", ", candidate.bound.phases, " phases");
   candidate.option.workspace_bytes = workspace;
   candidate.option.prepare = {PackStep(target, p, Layer::kW, p.size, p.width()),
                               PackStep(target, p, Layer::kR, p.hidden, p.state_columns())};

@@ -290,15 +290,15 @@ void StartAll(const RecurrentLayer& p, const LaunchArgs& launch) {
   }
 }
 
-// All steps of some groups of rows of the batch, in each direction.
+// All steps of some rows of the batch, in each direction: as many parts as there are groups.
 void RunGroups(const RecurrentLayer& p, const LaunchArgs& launch) {
-  const int64_t groups = p.groups();
-  const ItemRange range = RangeOfPart(p.directions * groups, 1, launch.part, launch.parts);
+  const int parts = static_cast<int>(std::min<int64_t>(launch.parts, p.directions * p.groups()));
+  if (launch.part >= parts) return;
+  const ItemRange range = RangeOfPart(p.directions * p.batch, 1, launch.part, parts);
   for (int64_t at = range.begin, next; at < range.end; at = next) {
-    const int64_t direction = at / groups, first = direction * groups;
-    next = std::min(range.end, first + groups);
-    Direction(p, launch, direction)
-        .AllSteps({(at - first) * p.batch / groups, (next - first) * p.batch / groups});
+    const int64_t direction = at / p.batch, first = direction * p.batch;
+    next = std::min(range.end, first + p.batch);
+    Direction(p, launch, direction).AllSteps({at - first, next - first});
   }
 }
 

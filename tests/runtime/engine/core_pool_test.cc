@@ -199,57 +199,55 @@ TEST_F(LingeringTest, AParkedHelperIsWokenByTheNextCall) {
       &context);
 }
 
-// The CPUs of this thread, until the end of its life those that it had before.
-class OnOneCpu {
- public:
-  OnOneCpu() {
-    sched_getaffinity(0, sizeof(before_), &before_);
-    for (int i = 0; i < CPU_SETSIZE; ++i) {
-      if (CPU_ISSET(i, &before_)) cpus_.push_back(i);
-    }
+std::vector<int> CpusOfThisThread() {
+  cpu_set_t set;
+  EXPECT_EQ(sched_getaffinity(0, sizeof(set), &set), 0);
+  std::vector<int> cpus;
+  for (int i = 0; i < CPU_SETSIZE; ++i) {
+    if (CPU_ISSET(i, &set)) cpus.push_back(i);
   }
-  ~OnOneCpu() { sched_setaffinity(0, sizeof(before_), &before_); }
-  const std::vector<int>& cpus() const { return cpus_; }
-  void Go(int cpu) const {
-    cpu_set_t one;
-    CPU_ZERO(&one);
-    CPU_SET(cpu, &one);
-    ASSERT_EQ(sched_setaffinity(0, sizeof(one), &one), 0);
-  }
-
- private:
-  cpu_set_t before_;
-  std::vector<int> cpus_;
-};
+  return cpus;
+}
 
 TEST(CorePoolTest, HelpersKeepOffTheCpuOfTheCaller) {
+  const std::vector<int> cpus = CpusOfThisThread();
+  if (cpus.size() < 2) GTEST_SKIP() << "of one CPU nobody can keep off";
   CorePool pool(2);
-  const OnOneCpu here;
-  if (here.cpus().size() < 2) GTEST_SKIP() << "of one CPU nobody can keep off";
   struct Context {
     std::thread::id leader = std::this_thread::get_id();
-    int cpu = 0;
-    std::atomic<bool> helped{false}, met{false};
+    std::atomic<bool> helped{false};
+    std::vector<int> cpus;  // of the helper
   };
-  for (int round = 0; round < 6; ++round) {
-    Context context;
-    context.cpu = here.cpus()[round % 2];
-    here.Go(context.cpu);
-    pool.Run(
-        2, 3,
-        [](void* c, int, int, int parts) {
-          Context& context = *static_cast<Context*>(c);
-          if (std::this_thread::get_id() != context.leader) {
-            if (AllowedCpus::Current() == context.cpu) context.met = true;
-            context.helped = true;
-          }
-          const bool came = parts == 1 || Comes([&] { return context.helped.load(); });
-          EXPECT_TRUE(came);
-        },
-        &context);
-    EXPECT_FALSE(context.met) << "round " << round;
-    EXPECT_TRUE(context.helped) << "round " << round;
-  }
+  // The process's first thread keeps all CPUs: what it may have is what helpers may.
+  std::thread([&] {
+    for (const int cpu : {cpus[0], cpus[1], cpus[0]}) {
+      cpu_set_t one;
+      CPU_ZERO(&one);
+      CPU_SET(cpu, &one);
+      ASSERT_EQ(sched_setaffinity(0, sizeof(one), &one), 0);
+      std::vector<int> others = cpus;
+      std::erase(others, cpu);
+      // A helper is moved where it has parked, which takes it a moment.
+      const auto kept_off = [&] {
+        Context context;
+        pool.Run(
+            2, 1,
+            [](void* c, int, int, int parts) {
+              Context& context = *static_cast<Context*>(c);
+              if (std::this_thread::get_id() != context.leader && !context.helped) {
+                context.cpus = CpusOfThisThread();
+                context.helped = true;
+              }
+              const bool came = parts == 1 || Comes([&] { return context.helped.load(); });
+              EXPECT_TRUE(came);
+            },
+            &context);
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        return context.helped && context.cpus == others;
+      };
+      EXPECT_TRUE(Comes(kept_off)) << "CPU " << cpu;
+    }
+  }).join();
 }
 
 TEST(CorePoolTest, MaxThreadsBoundsTheParts) {

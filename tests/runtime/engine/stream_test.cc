@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
+#include <atomic>
 #include <new>
 #include <stdexcept>
 
@@ -71,8 +73,8 @@ void NotePhase(const LaunchArgs& args) {
 
 TEST_F(StreamTest, PhasesOfALaunchRunInOrderAndTheFirstOfThemPrimeIt) {
   const auto run = std::make_shared<std::vector<int>>();
-  for (const int phases : {1, 6, 2}) {
-    Add(1, DType::kFloat32);
+  for (const int phases : {1, 8, 2}) {
+    Add(1e12, DType::kFloat32);
     Launch& launch = recipe_.launches.back();
     launch.run = NotePhase;
     launch.params = run;
@@ -80,7 +82,7 @@ TEST_F(StreamTest, PhasesOfALaunchRunInOrderAndTheFirstOfThemPrimeIt) {
   }
   EXPECT_EQ(recipe_.num_steps(), 3);
   recipe_.SetSteps();
-  EXPECT_EQ(recipe_.num_steps(), 9);
+  EXPECT_EQ(recipe_.num_steps(), 11);
   CorePool one(1);
   for (CorePool* const pool : {static_cast<CorePool*>(nullptr), &one}) {
     run->clear();
@@ -88,11 +90,45 @@ TEST_F(StreamTest, PhasesOfALaunchRunInOrderAndTheFirstOfThemPrimeIt) {
     ASSERT_TRUE(stream.ok());
     const Frame frame = (*stream)->MakeFrame(recipe_, nullptr, nullptr);
     (*stream)->Replay(recipe_, frame);
-    EXPECT_THAT(*run, ElementsAre(0, 100, 101, 102, 103, 104, 105, 200, 201));
+    EXPECT_THAT(*run, ElementsAre(0, 100, 101, 102, 103, 104, 105, 106, 107, 200, 201));
   }
   run->clear();
   Prime();
-  EXPECT_THAT(*run, ElementsAre(0, 100, 101, 102, 103, 200, 201));
+  EXPECT_THAT(*run, ElementsAre(0, 100, 101, 102, 103, 104, 105, 200, 201));
+}
+
+// Params are counts: of parts that each phase has begun and ended, whatever part of whatever
+// number.
+struct Shares {
+  static constexpr int kAll = 60, kPhases = 40;
+  std::array<std::atomic<int>, kPhases> ended{};
+  std::atomic<int> early{0};
+};
+void Share(const LaunchArgs& args) {
+  auto& shares = *const_cast<Shares*>(static_cast<const Shares*>(args.params));
+  const auto phase = static_cast<size_t>(args.phase);
+  if (phase > 0 && shares.ended[phase - 1] != Shares::kAll) ++shares.early;
+  shares.ended[phase] += Shares::kAll / args.parts;
+}
+
+TEST_F(StreamTest, NoPhaseBeginsBeforeTheOneBeforeIsDone) {
+  CorePool pool(3);
+  for (int round = 0; round < 50; ++round) {
+    const auto shares = std::make_shared<Shares>();
+    recipe_ = Recipe();
+    Add(1, DType::kFloat32);
+    recipe_.launches[0].run = Share;
+    recipe_.launches[0].params = shares;
+    recipe_.launches[0].phases = Shares::kPhases;
+    recipe_.work = 3e9;
+    recipe_.SetSteps();
+    const auto stream =
+        Stream::Create({.cores = &pool, .max_threads = 3, .max_arena_bytes = size_t{64} << 20});
+    ASSERT_TRUE(stream.ok());
+    (*stream)->Replay(recipe_, (*stream)->MakeFrame(recipe_, nullptr, nullptr));
+    EXPECT_EQ(shares->early, 0);
+    for (const std::atomic<int>& ended : shares->ended) ASSERT_EQ(ended, Shares::kAll);
+  }
 }
 
 // Says that its datum is out of range.

@@ -140,7 +140,7 @@ class NodeRun {
     frame.live_rows = live_rows;
     // Parts may run in any order, and may be others in each phase.
     for (int phase = 0; phase < bound->phases; ++phase) {
-      const int cut = phase % 5 == 3 ? 1 : parts;
+      const int cut = phase % 5 == (odd ? 2 : 3) ? 1 : parts;
       for (int part = cut - 1; part >= 0; --part) {
         if (only_part >= 0 && part != only_part) continue;
         bound->run({.operands = operands.data(),
