@@ -20,7 +20,7 @@ constexpr double kWorkPerThread = 2e7;
 // A launch of more work than this is primed by a part of it, at most as many parts.
 constexpr double kPrimeWork = 2e5;
 constexpr double kPrimeParts = 1024;
-// Later phases of such a launch do what these did.
+// Phases of a launch of which a part primes it: those that come later do what these did.
 constexpr int kPrimePhases = 6;
 
 // Parts into which a launch is cut so that one of them primes it. What may decide a place (an
@@ -63,8 +63,8 @@ void RunStep(void* context, int index, int part, int parts) {
                 .phase = step.phase});
   } catch (...) {
     int none = -1;
-    if (call.failed.compare_exchange_strong(none, step.launch))
-      call.thrown = std::current_exception();
+    const bool first = call.failed.compare_exchange_strong(none, step.launch);
+    if (first) call.thrown = std::current_exception();
   }
 }
 
@@ -183,9 +183,7 @@ void Stream::Prime(const Recipe& recipe, const Frame& frame) const {
     args.parts = PartsToPrime(launch, recipe.operand_notes[args.launch]);
     try {
       const int phases = args.parts == 1 ? launch.phases : std::min(launch.phases, kPrimePhases);
-      for (args.phase = 0; args.phase < phases; ++args.phase) {
-        launch.run(args);
-      }
+      for (args.phase = 0; args.phase < phases; ++args.phase) launch.run(args);
     } catch (...) {
       Rethrow(launch, std::current_exception());
     }

@@ -59,9 +59,9 @@ class Stream {
   // What Reserve made room for: where inputs, outputs and arena of `recipe` lie.
   absl::Span<std::byte> Block(const Recipe& recipe) const;
 
-  // Runs every launch in order, phase by phase. Between the first and the last: no allocation, no lock, no string,
-  // no map. With `end`, which is the frame's, launches that begin after a data error do nothing:
-  // for a run whose outputs nobody reads then.
+  // Runs every launch in order, phase by phase. Between the first and the last: no allocation, no
+  // lock, no string, no map. With `end`, which is the frame's, phases that begin after a data error
+  // do nothing: for a run whose outputs nobody reads then.
   void Replay(const Recipe& recipe, const Frame& frame, const FirstDataError* end = nullptr);
 
   // Runs a small part of every launch of some size, so that code, weights and libraries are there

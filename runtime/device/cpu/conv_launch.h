@@ -5,6 +5,7 @@
 // Threads: pure.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <utility>
 #include <vector>
@@ -28,7 +29,6 @@ struct ConvOperands {
 };
 
 struct ConvLaunch {
-  ConvLaunch() = default;
   // Of a node whose inputs are x [batch, ...], weights, and a bias and a residual where it has
   // them.
   ConvLaunch(const CpuTarget& target, const NodeView& node, const ConvActivation& activation)
@@ -87,8 +87,7 @@ struct ConvLaunch {
   }
 };
 
-// The one candidate of a form: `flops` of a replay of all of the batch, `prepare` of its
-// weights.
+// The one candidate of a form: `flops` of a replay of all of the batch, `prepare` of its weights.
 template <class Params>
 std::vector<Candidate> ConvCandidates(const CpuTarget& target, const NodeView& node,
                                       absl::string_view name, KernelFn run, Params params,
