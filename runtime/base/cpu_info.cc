@@ -91,6 +91,7 @@ std::string CpuModelName() {
 }
 
 int64_t FirstLevelCacheBytes() { return std::max<int64_t>(sysconf(_SC_LEVEL1_DCACHE_SIZE), 0); }
+int64_t SecondLevelCacheBytes() { return std::max<int64_t>(sysconf(_SC_LEVEL2_CACHE_SIZE), 0); }
 
 int AvailableCpus() {
   cpu_set_t set;

@@ -38,8 +38,10 @@ Isa UsableIsa(Isa cap);
 // Vendor and model as CPUID gives them: part of a device fingerprint.
 std::string CpuModelName();
 
-// Bytes of a core's first-level cache of data; 0 where the system does not say.
+// Bytes of a core's first-level cache of data and of its second-level cache; 0 where the system
+// does not say.
 int64_t FirstLevelCacheBytes();
+int64_t SecondLevelCacheBytes();
 
 // CPUs this process may keep busy: the affinity mask, cut to the cgroup's quota (v2 and v1,
 // rounded up), at least 1.

@@ -26,7 +26,7 @@ int64_t RowBlock(const GemmArgs& args, int64_t depth) {
 }
 
 int64_t RowBlock(const GemmArgs& args) {
-  return RowBlock(args, DepthFor(args, args.blocking.row_tiles));
+  return RowBlock(args, DepthFor(args, args.blocking.row_tiles * kTileRows));
 }
 
 void Part(const GemmArgs& args, const GemmPart& part) {
@@ -227,7 +227,7 @@ void Unpacked(const UnpackedGemmArgs& args, const GemmPart& part) {
   }
 }
 
-int64_t StretchOfManyRows() { return StretchRows(kFewTiles); }
+int64_t StretchOfManyRows() { return StretchRows(kMaxSplitRows); }
 
 }  // namespace
 
@@ -235,6 +235,7 @@ constexpr GemmKernels kGemmKernels = {.panel_columns = kPanel,
                                       .vector_columns = kLanes,
                                       .tile_rows = kTileRows,
                                       .stretch_rows = StretchOfManyRows,
+                                      .close_rows = kCloseRows,
                                       .pack = Pack,
                                       .part = Part,
                                       .unpacked = Unpacked,

@@ -38,6 +38,7 @@ struct TileOut {
     TileOut below = *this;
     below.c += rows * ldc;
     if (residual != nullptr) below.residual += rows * ld_residual;
+    if (partial != nullptr) below.partial += rows * kPanel;
     return below;
   }
 
@@ -150,8 +151,10 @@ HWY_MAYBE_UNUSED HWY_NOINLINE void FinishTile(const float* tile, int rows, const
 
 // Sums of a whole tile of C in registers, kVecs vectors of each row, become its elements.
 template <int kRows, int kVecs>
-HWY_INLINE void FinishSums(VF (&sums)[kRows][kVecs], const TileOut& out) {
+HWY_INLINE void FinishSums(VF (&sums)[kRows][kVecs], const TileOut& tile_out) {
   const F32 d;
+  const TileOut out = tile_out;  // a copy: no store to C can change it
+  const bool whole = out.columns == int64_t{kVecs} * kLanes;
   if (out.scale != nullptr) {
     HWY_UNROLL(4) for (int v = 0; v < kVecs; ++v) {
       const VF scale = hn::LoadU(d, out.scale + v * kLanes);
@@ -161,9 +164,9 @@ HWY_INLINE void FinishSums(VF (&sums)[kRows][kVecs], const TileOut& out) {
   if (out.bias != nullptr) {
     HWY_UNROLL(4) for (int v = 0; v < kVecs; ++v) {
       const int64_t live = std::min<int64_t>(out.columns - v * kLanes, kLanes);
-      const VF bias = live == kLanes ? hn::LoadU(d, out.bias + v * kLanes)
-                      : live > 0     ? LoadPart(d, out.bias + v * kLanes, live)
-                                     : hn::Zero(d);
+      const VF bias = whole || live == kLanes ? hn::LoadU(d, out.bias + v * kLanes)
+                      : live > 0              ? LoadPart(d, out.bias + v * kLanes, live)
+                                              : hn::Zero(d);
       HWY_UNROLL(12) for (int r = 0; r < kRows; ++r) sums[r][v] = hn::Add(sums[r][v], bias);
     }
   }
@@ -173,39 +176,42 @@ HWY_INLINE void FinishSums(VF (&sums)[kRows][kVecs], const TileOut& out) {
       HWY_UNROLL(4) for (int v = 0; v < kVecs; ++v) sums[r][v] = Relu(d, sums[r][v]);
     }
   }
-  if (out.columns == int64_t{kVecs} * kLanes && (relu || out.activation == Activation::kNone)) {
+  if (!relu && out.activation != Activation::kNone) {
+    HWY_ALIGN float tile[kRows * kPanel];
     HWY_UNROLL(12) for (int r = 0; r < kRows; ++r) {
       HWY_UNROLL(4) for (int v = 0; v < kVecs; ++v) {
-        VF x = sums[r][v];
-        if (out.residual != nullptr) {
-          x = hn::Add(x, hn::LoadU(d, out.residual + r * out.ld_residual + v * kLanes));
-        }
-        hn::StoreU(x, d, out.c + r * out.ldc + v * kLanes);
+        hn::Store(sums[r][v], d, tile + r * kPanel + v * kLanes);
       }
     }
-    return;
+    return FinishTile(tile, kRows, tile_out);
   }
-  if (relu || out.activation == Activation::kNone) {
-    HWY_UNROLL(4) for (int v = 0; v < kVecs; ++v) {
-      const int64_t live = std::min<int64_t>(out.columns - v * kLanes, kLanes);
-      if (live <= 0) return;
+  if (whole) {
+    if (out.residual != nullptr) {
       HWY_UNROLL(12) for (int r = 0; r < kRows; ++r) {
-        VF x = sums[r][v];
-        if (out.residual != nullptr) {
-          x = hn::Add(x, LoadPart(d, out.residual + r * out.ld_residual + v * kLanes, live));
+        HWY_UNROLL(4) for (int v = 0; v < kVecs; ++v) {
+          const VF residual = hn::LoadU(d, out.residual + r * out.ld_residual + v * kLanes);
+          sums[r][v] = hn::Add(sums[r][v], residual);
         }
-        StorePart(x, d, out.c + r * out.ldc + v * kLanes, live);
+      }
+    }
+    HWY_UNROLL(12) for (int r = 0; r < kRows; ++r) {
+      HWY_UNROLL(4) for (int v = 0; v < kVecs; ++v) {
+        hn::StoreU(sums[r][v], d, out.c + r * out.ldc + v * kLanes);
       }
     }
     return;
   }
-  HWY_ALIGN float tile[kRows * kPanel];
-  HWY_UNROLL(12) for (int r = 0; r < kRows; ++r) {
-    HWY_UNROLL(4) for (int v = 0; v < kVecs; ++v) {
-      hn::Store(sums[r][v], d, tile + r * kPanel + v * kLanes);
+  HWY_UNROLL(4) for (int v = 0; v < kVecs; ++v) {
+    const int64_t live = std::min<int64_t>(out.columns - v * kLanes, kLanes);
+    if (live <= 0) return;
+    HWY_UNROLL(12) for (int r = 0; r < kRows; ++r) {
+      VF x = sums[r][v];
+      if (out.residual != nullptr) {
+        x = hn::Add(x, LoadPart(d, out.residual + r * out.ld_residual + v * kLanes, live));
+      }
+      StorePart(x, d, out.c + r * out.ldc + v * kLanes, live);
     }
   }
-  FinishTile(tile, kRows, out);
 }
 
 }  // namespace

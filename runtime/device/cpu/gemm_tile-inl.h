@@ -190,10 +190,11 @@ Tiles TilesFor(bool in_place, GemmBlocking::Near near, int64_t rows, int64_t col
   return kTilesOf<Panel::kPacked, (kVectors > 2 ? 2 : 1)>;
 }
 
-// The longest stretch of k for so many tiles of rows.
-HWY_INLINE int64_t DepthFor(const GemmArgs& args, int64_t tiles) {
-  if (args.blocking.depth > 0) return args.blocking.depth;
-  return EvenStretch(args.k, tiles == 1 ? std::max<int64_t>(args.k, 1) : StretchRows(tiles));
+// How long a stretch of k is for `rows` rows of A in tiles of up to `tile_rows`.
+HWY_INLINE int64_t DepthFor(const GemmArgs& args, int64_t rows, int64_t tile_rows = kTileRows) {
+  const int64_t asked = args.blocking.depth;
+  const int64_t longest = asked > 0 ? asked : rows <= tile_rows ? args.k : StretchRows(rows);
+  return EvenStretch(args.k, longest);
 }
 
 // Rows [begin, end) (at most kMaxSplitRows where k is cut) of one panel by `tiles`,
@@ -212,19 +213,22 @@ HWY_INLINE void TilesOfPanel(const GemmArgs& args, const float* scales, int64_t 
     const float* const bias = args.bias + panel * kPanel;
     HWY_UNROLL(4) for (int v = 0; v < kVectors; ++v) __builtin_prefetch(bias + v * kLanes);
   }
+  TileOut first = TileOutOf(args, scales, begin, panel * kPanel, kPanel);
+  first.partial = split ? partial : nullptr;
   int64_t depth = 0;
   do {
     const int64_t depth_end = split ? std::min(depth + depth_block, args.k) : args.k;
     const void* b = rows_of_b(depth, depth_end);
     Ahead ahead = ahead_of(depth, depth_end);
+    const float* a = args.a + begin * args.lda + depth;
+    TileOut out = first;
+    out.first = depth == 0;
+    out.last = depth_end == args.k;
     for (int64_t row = begin, rows; row < end; row += rows) {
       rows = NextTileRows(end - row, tiles.rows);
-      TileOut out = TileOutOf(args, scales, row, panel * kPanel, kPanel);
-      out.partial = split ? partial + (row - begin) * kPanel : nullptr;
-      out.first = depth == 0;
-      out.last = depth_end == args.k;
-      tiles.functions[rows - 1](args.a + row * args.lda + depth, args.lda, b, ldb,
-                                depth_end - depth, ahead, out);
+      tiles.functions[rows - 1](a, args.lda, b, ldb, depth_end - depth, ahead, out);
+      a += rows * args.lda;
+      out = out.Below(rows);
       ahead.next += ahead.step * (depth_end - depth);
     }
     depth = depth_end;
@@ -242,7 +246,7 @@ void PanelRows(const GemmArgs& args, const float* b, int64_t ldb, const float* n
   // Each tile asks for its share.
   const int64_t step = kRowBytes / tiles;
   TilesOfPanel(
-      args, nullptr, panel, begin, end, functions, ldb, DepthFor(args, tiles),
+      args, nullptr, panel, begin, end, functions, ldb, DepthFor(args, end - begin, functions.rows),
       [&](int64_t depth, int64_t) { return b + depth * ldb; },
       [&](int64_t depth, int64_t depth_end) -> Ahead {
         const char* const rows = reinterpret_cast<const char*>(b);

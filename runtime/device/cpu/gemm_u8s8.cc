@@ -166,7 +166,8 @@ void PanelRows(const U8S8Args& args, const uint8_t* b, const uint8_t* next, int6
   const bool few = tiles < kFewTiles;
   const ByteTileFunction* functions = args.a_signed ? ByteTilesFor<form, true>(vectors, few)
                                                     : ByteTilesFor<form, false>(vectors, few);
-  const int64_t depth_block = tiles == 1 ? std::max<int64_t>(args.k, 1) : 4 * StretchRows(tiles);
+  const int64_t depth_block =
+      tiles == 1 ? std::max<int64_t>(args.k, 1) : 4 * StretchRows(end - begin);
   const bool split = args.k > depth_block;
   const bool integers = args.a_scale == nullptr;
   GemmArgs c = {.c = static_cast<float*>(args.c), .ldc = args.ldc, .n = args.n};
