@@ -15,7 +15,7 @@ namespace {
 
 // Waking a helper costs some microseconds and waiting for each other after each launch about one: a
 // thread more pays from about this much work.
-constexpr double kWorkPerThread = 2e7;
+constexpr double kWorkPerThread = 1.5e7;
 
 // A launch of more work than this is primed by a part of it, at most as many parts.
 constexpr double kPrimeWork = 2e5;
