@@ -48,7 +48,8 @@ int64_t PartScratchBytes(int64_t m, int64_t k) {
   return std::min(m, RowsAtATime<form>(k)) * RowWords<form>(k) * 4;
 }
 
-// `count` floats rounded, and zeros up to `padded` (at most kBf16Depth more).
+// `count` floats rounded, and zeros up to `padded` (at most kBf16Depth more). Up to kLanes words
+// behind it hold anything.
 void RoundRow(const float* HWY_RESTRICT from, int64_t count, int64_t padded,
               float* HWY_RESTRICT to) {
   const F32 d;
@@ -67,6 +68,31 @@ void RoundRow(const float* HWY_RESTRICT from, int64_t count, int64_t padded,
   for (; i < padded; ++i) out[i] = 0;
 }
 
+#if HWY_TARGET == HWY_AVX3
+// The same as words of two, the first one in the lower half; up to kLanes words behind `padded` / 2
+// hold anything.
+void RoundPairs(const float* HWY_RESTRICT from, int64_t count, int64_t padded,
+                uint32_t* HWY_RESTRICT to) {
+  const F32 d;
+  const U32 du;
+  const auto store = [&](const float* floats, int64_t word) HWY_ATTR {
+    const VU first = RoundToBf16(hn::LoadU(d, floats));
+    const VU second = RoundToBf16(hn::LoadU(d, floats + kLanes));
+    const VU low = hn::ShiftRight<16>(hn::ConcatEven(du, second, first));
+    hn::StoreU(hn::Or(low, hn::ConcatOdd(du, second, first)), du, to + word);
+  };
+  int64_t i = 0;
+  for (; i + 2 * kLanes <= count; i += 2 * kLanes) store(from + i, i / 2);
+  if (i < count) {
+    HWY_ALIGN float rest[2 * kLanes] = {};
+    std::copy(from + i, from + count, rest);
+    store(rest, i / 2);
+    i += 2 * kLanes;
+  }
+  for (i /= 2; i < padded / 2; ++i) to[i] = 0;
+}
+#endif
+
 // Rows [0, rows) of A into scratch.
 template <Form form>
 void RoundRows(const float* a, int64_t lda, int64_t rows, int64_t k, float* to) {
@@ -75,16 +101,9 @@ void RoundRows(const float* a, int64_t lda, int64_t rows, int64_t k, float* to) 
     if constexpr (form == Form::kFloats) {
       RoundRow(a, k, padded, to);
     } else {
-      constexpr int64_t kAtATime = 1024;
-      float rounded[kAtATime];
-      auto* out = reinterpret_cast<uint32_t*>(to);
-      for (int64_t begin = 0; begin < padded; begin += kAtATime) {
-        const int64_t end = std::min(begin + kAtATime, padded);
-        RoundRow(a + begin, std::clamp<int64_t>(k - begin, 0, end - begin), end - begin, rounded);
-        uint32_t words[kAtATime];
-        std::memcpy(words, rounded, static_cast<size_t>(end - begin) * sizeof(float));
-        for (int64_t i = 0; i < end - begin; i += 2) *out++ = words[i] >> 16 | words[i + 1];
-      }
+#if HWY_TARGET == HWY_AVX3
+      RoundPairs(a, k, padded, reinterpret_cast<uint32_t*>(to));
+#endif
     }
   }
 }
