@@ -216,7 +216,7 @@ std::vector<Candidate> PlanRelativeAttention(const CpuTarget& target, const Node
   }
   p.out = static_cast<int>(node.num_inputs());
   p.workspace = p.out + 1;
-  p.block = 2 * target.attention.query_block;
+  p.block = 3 * target.attention.query_block;
   const int64_t queries = p.one_a_segment ? 1 : std::min(p.block, p.longest);
   p.scores_floats = static_cast<int64_t>(
       AlignUp(p.scores->scratch_floats(queries, p.longest, args.head_dim), 16));

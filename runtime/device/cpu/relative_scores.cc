@@ -52,8 +52,33 @@ struct Layout {
   int64_t bias, columns, key_rows, floats;
 };
 
+// Where the columns of a vector of distances come from, as places from `base` on.
+struct Lanes {
+  int64_t base = 0;
+  bool near = false;  // all are whole and in one vector of the table
+  HWY_ALIGN int32_t at[kLanes] = {};
+};
+
+// Those of distances `first`, `first` - 1 and so on, of which `live` are asked for.
+Lanes LanesOf(const RelativeTable& table, int64_t first, int64_t live) {
+  int64_t places[kLanes];
+  int64_t lowest = table.width, highest = 0;
+  for (int64_t i = 0; i < live; ++i) {
+    const int64_t distance = std::clamp(first - i, -table.reach, table.reach);
+    places[i] = std::clamp<int64_t>(table.places[distance + table.reach], 0, table.width - 1);
+    lowest = std::min(lowest, places[i]);
+    highest = std::max(highest, places[i]);
+  }
+  Lanes lanes;
+  lanes.base = std::max<int64_t>(0, std::min(lowest, table.width - kLanes));
+  lanes.near = live == kLanes && table.width >= kLanes && highest - lanes.base < kLanes;
+  for (int64_t i = 0; i < live; ++i) lanes.at[i] = static_cast<int32_t>(places[i] - lanes.base);
+  return lanes;
+}
+
 // Columns [0, count) of `to` + kBeside: that of distance `first`, then of one less each. Zeros
-// beside them.
+// beside them. Some vectors of columns at a time, row by row: rows of a table lie a power of two
+// apart and share few sets of the cache.
 void LayOut(const RelativeTable& table, int64_t head_dim, int64_t first, int64_t count,
             int64_t stride, float* HWY_RESTRICT to) {
   const F32 d;
@@ -62,25 +87,26 @@ void LayOut(const RelativeTable& table, int64_t head_dim, int64_t first, int64_t
     std::fill(line, line + kBeside, 0.0f);
     std::fill(line + kBeside + count, line + stride, 0.0f);
   }
-  for (int64_t at = 0; at < count; at += kLanes) {
-    const int64_t live = std::min(kLanes, count - at);
-    int64_t places[kLanes];
-    bool falls = live == kLanes, rises = live == kLanes;
-    for (int64_t i = 0; i < live; ++i) {
-      const int64_t distance = std::clamp(first - at - i, -table.reach, table.reach);
-      places[i] = std::clamp<int64_t>(table.places[distance + table.reach], 0, table.width - 1);
-      falls &= places[i] == places[0] - i;
-      rises &= places[i] == places[0] + i;
+  constexpr int64_t kAtATime = 16;
+  for (int64_t begin = 0; begin < count; begin += kAtATime * kLanes) {
+    const int64_t end = std::min(count, begin + kAtATime * kLanes);
+    Lanes lanes[kAtATime];
+    for (int64_t at = begin; at < end; at += kLanes) {
+      lanes[(at - begin) / kLanes] = LanesOf(table, first - at, std::min(kLanes, end - at));
     }
-    float* HWY_RESTRICT out = to + kBeside + at;
     const float* HWY_RESTRICT columns = table.columns;
+    float* HWY_RESTRICT out = to + kBeside;
     for (int64_t row = 0; row < head_dim; ++row, columns += table.width, out += stride) {
-      if (rises) {
-        hn::StoreU(hn::LoadU(d, columns + places[0]), d, out);
-      } else if (falls) {
-        hn::StoreU(hn::Reverse(d, hn::LoadU(d, columns + places[0] - (kLanes - 1))), d, out);
-      } else {
-        for (int64_t i = 0; i < live; ++i) out[i] = columns[places[i]];
+      for (int64_t at = begin; at < end; at += kLanes) {
+        const Lanes& of = lanes[(at - begin) / kLanes];
+        if (of.near) {
+          const VF near = hn::LoadU(d, columns + of.base);
+          hn::StoreU(hn::TableLookupLanes(near, hn::SetTableIndices(d, of.at)), d, out + at);
+        } else {
+          for (int64_t i = at; i < std::min(at + kLanes, end); ++i) {
+            out[i] = columns[of.base + of.at[i - at]];
+          }
+        }
       }
     }
   }
@@ -119,6 +145,11 @@ void ShiftedRows(const float* const* rows, int64_t depth, const float* columns, 
   int64_t c = 0;
   for (; count - c > (kVectors - 1) * kLanes; c += kVectors * kLanes) {
     Tile<kVectors, kAdd>(rows, depth, columns + c, stride, out + c, out_stride);
+  }
+  if constexpr (kVectors > 2) {
+    for (; count - c > kLanes; c += 2 * kLanes) {
+      Tile<2, kAdd>(rows, depth, columns + c, stride, out + c, out_stride);
+    }
   }
   for (; c < count; c += kLanes) {
     Tile<1, kAdd>(rows, depth, columns + c, stride, out + c, out_stride);
