@@ -25,6 +25,8 @@ namespace {
 
 // Rows of a panel at a time: counting and moving pointers takes execution slots from the products.
 constexpr int kUnroll = HWY_TARGET == HWY_AVX3 ? 2 : 4;
+// Rows of a panel that pass by between those of what is added to C.
+constexpr int64_t kResidualSteps = 16;
 // How the rows of a panel lie, and how they are asked for; see kFewTiles.
 enum class Panel {
   kPacked,       // kPanel floats each, side by side
@@ -129,10 +131,25 @@ HWY_NOINLINE void Tile(const float* HWY_RESTRICT a, int64_t lda, const void* pan
     if constexpr (kRows > 6) a6 += rows;
     b += rows * ldb;
   };
+  // What is added at the end is asked for meanwhile, a row at a time: where rows are many it lies
+  // far away, and all of it at once would be in the way of B.
+  const float* residual = out.last ? out.residual : nullptr;
+  int residual_rows = residual != nullptr ? kRows : 0;
   int64_t i = 0;
-  for (; i + kUnroll <= k; i += kUnroll) {
-    HWY_UNROLL(4) for (int u = 0; u < kUnroll; ++u) step(u);
-    advance(kUnroll);
+  while (i + kUnroll <= k) {
+    int64_t end = k;
+    if (residual_rows > 0) {
+      HWY_UNROLL(4) for (int v = 0; v < kVecs; ++v) {
+        __builtin_prefetch(residual + v * kLanes, /*rw=*/0, /*locality=*/3);
+      }
+      residual += out.ld_residual;
+      --residual_rows;
+      end = std::min(k, i + kResidualSteps);
+    }
+    for (; i + kUnroll <= end; i += kUnroll) {
+      HWY_UNROLL(4) for (int u = 0; u < kUnroll; ++u) step(u);
+      advance(kUnroll);
+    }
   }
   for (; i < k; ++i) {
     step(0);
