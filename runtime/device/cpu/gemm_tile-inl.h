@@ -133,7 +133,7 @@ HWY_NOINLINE void Tile(const float* HWY_RESTRICT a, int64_t lda, const void* pan
   };
   // What is added at the end is asked for meanwhile, a row at a time: where rows are many it lies
   // far away, and all of it at once would be in the way of B.
-  const float* residual = out.last ? out.residual : nullptr;
+  const float* residual = kKind == Panel::kPacked && out.last ? out.residual : nullptr;
   int residual_rows = residual != nullptr ? kRows : 0;
   int64_t i = 0;
   while (i + kUnroll <= k) {
@@ -241,9 +241,11 @@ HWY_INLINE void TilesOfPanel(const GemmArgs& args, const float* scales, int64_t 
     TileOut out = first;
     out.first = depth == 0;
     out.last = depth_end == args.k;
-    for (int64_t row = begin, rows; row < end; row += rows) {
-      rows = NextTileRows(end - row, tiles.rows);
+    for (int64_t row = begin;;) {
+      const int64_t rows = NextTileRows(end - row, tiles.rows);
       tiles.functions[rows - 1](a, args.lda, b, ldb, depth_end - depth, ahead, out);
+      row += rows;
+      if (row >= end) break;
       a += rows * args.lda;
       out = out.Below(rows);
       ahead.next += ahead.step * (depth_end - depth);
