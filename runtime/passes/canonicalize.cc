@@ -49,14 +49,14 @@ class CanonicalizePass : public Pass {
                                    MishRule,           LogicRule,
                                    GatherNdRule,       FlatRowsRule,
                                    CountedRowsRule,    WholePiecesRule,
-                                   ExpandRule,         ReduceRule,
-                                   SoftmaxRule,        GemmRule,
-                                   FusedMatMulRule,    FlattenedRowsRule,
-                                   EinsumRule,         SplitFeaturesRule,
-                                   ContribRule,        NamedAttentionRule,
-                                   EmbeddingNormRule,  QuantizeRule,
-                                   OuterProductRule,   RepeatedRowsRule,
-                                   TransposedBroadcastRule}) {
+                                   WholeScatterRule,   ExpandRule,
+                                   ReduceRule,         SoftmaxRule,
+                                   GemmRule,           FusedMatMulRule,
+                                   FlattenedRowsRule,  EinsumRule,
+                                   SplitFeaturesRule,  ContribRule,
+                                   NamedAttentionRule, EmbeddingNormRule,
+                                   QuantizeRule,       OuterProductRule,
+                                   RepeatedRowsRule,   TransposedBroadcastRule}) {
       ASSIGN_OR_RETURN(const ValueId replacement, rule(graph, id));
       if (replacement == kNone) continue;
       if (replacement != output) {
