@@ -7,7 +7,8 @@
 namespace reprise {
 namespace {
 
-// The elements of a tensor in their order count: that at i is (i / repeat) % size.
+// The elements of a tensor in their order count: that at i is (i / repeat) % size. Places from the
+// end (-1) are not looked for.
 struct Count {
   int64_t repeat;
   int64_t size;
@@ -20,7 +21,7 @@ int64_t Product(absl::Span<const int64_t> sizes) {
 }
 
 // Whether every `step`-th element of a constant, from the one at `first` on, counts.
-bool Counts(const Tensor& values, int64_t first, int64_t step, const Count& count) {
+bool ConstantCounts(const Tensor& values, int64_t first, int64_t step, const Count& count) {
   if (values.dtype() != DType::kInt64) return false;
   const absl::Span<const int64_t> all = values.span<int64_t>();
   for (int64_t i = 0; first + i * step < static_cast<int64_t>(all.size()); ++i) {
@@ -53,9 +54,10 @@ std::optional<Count> BeforeExpand(const Shape& from, const Shape& to, const Coun
 }
 
 // Whether a value counts, whatever a request holds.
-bool Counts(const Graph& graph, ValueId value, Count count) {
+bool ValueCounts(const Graph& graph, ValueId value, Count count) {
   while (true) {
-    if (const Tensor* known = KnownConstant(graph, value)) return Counts(*known, 0, 1, count);
+    if (const Tensor* known = KnownConstant(graph, value))
+      return ConstantCounts(*known, 0, 1, count);
     const NodeId producer = ProducerOf(graph, value);
     if (producer == kNone) return false;
     const Node& node = graph.node(producer);
@@ -77,16 +79,16 @@ bool Counts(const Graph& graph, ValueId value, Count count) {
 bool ColumnCounts(const Graph& graph, ValueId indices, int64_t column, int64_t columns,
                   const Count& count) {
   if (const Tensor* known = KnownConstant(graph, indices)) {
-    return Counts(*known, column, columns, count);
+    return ConstantCounts(*known, column, columns, count);
   }
-  if (columns == 1) return Counts(graph, indices, count);
+  if (columns == 1) return ValueCounts(graph, indices, count);
   const Node* concat = graph.ProducerIf(indices, "Concat");
   if (concat == nullptr || static_cast<int64_t>(concat->inputs.size()) != columns) return false;
   const int64_t axis = concat->attributes.Int("axis", 0);
   const std::optional<Shape>& piece = ShapeOf(graph, concat->inputs[static_cast<size_t>(column)]);
   if (!piece.has_value() || piece->empty() || piece->back() != 1) return false;
   if (axis != -1 && axis + 1 != static_cast<int64_t>(piece->size())) return false;
-  return Counts(graph, concat->inputs[static_cast<size_t>(column)], count);
+  return ValueCounts(graph, concat->inputs[static_cast<size_t>(column)], count);
 }
 
 }  // namespace

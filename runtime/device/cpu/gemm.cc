@@ -215,8 +215,8 @@ void Unpacked(const UnpackedGemmArgs& args, const GemmPart& part) {
     // by side pays: rows a power of two apart share few sets of the cache.
     constexpr int64_t kFewRows = 8;
     const bool whole = column + kPanel <= gemm.n || (gemm.n - column) % kLanes == 0;
-    const bool direct = !args.b.transposed && args.scale == 1 && whole &&
-                        part.row_end - part.row_begin <= kFewRows;
+    const bool direct =
+        !args.b.transposed && args.scale == 1 && whole && part.row_end - part.row_begin <= kFewRows;
     if (!direct) PackPanel(args.b, gemm.k, gemm.n, panel, args.scale, args.scratch);
     const float* b = direct ? args.b.data + column : args.scratch;
     const int64_t ldb = direct ? args.b.ld : kPanel;
@@ -228,6 +228,7 @@ void Unpacked(const UnpackedGemmArgs& args, const GemmPart& part) {
 }
 
 int64_t StretchOfManyRows() { return StretchRows(kMaxSplitRows); }
+int64_t CloseRows() { return RoomyCache() && LargeSecondCache() ? kCloseRows : 0; }
 
 }  // namespace
 
@@ -235,7 +236,7 @@ constexpr GemmKernels kGemmKernels = {.panel_columns = kPanel,
                                       .vector_columns = kLanes,
                                       .tile_rows = kTileRows,
                                       .stretch_rows = StretchOfManyRows,
-                                      .close_rows = kCloseRows,
+                                      .close_rows = CloseRows,
                                       .pack = Pack,
                                       .part = Part,
                                       .unpacked = Unpacked,

@@ -124,7 +124,9 @@ struct GemmKernels {
   int64_t vector_columns;
   int64_t tile_rows;
   int64_t (*stretch_rows)() = nullptr;  // GemmBlocking::depth for many rows, unless it is said
-  int64_t close_rows = 0;  // the same where a stretch is to stay in a first-level cache
+  // The same where a stretch is to stay in a first-level cache though the usual one does not; 0:
+  // there is no such choice.
+  int64_t (*close_rows)() = nullptr;
   // Writes PackedFloats(k, n) floats to `packed`; every element is multiplied by `scale`.
   void (*pack)(const GemmSource& b, int64_t k, int64_t n, float scale, float* packed) = nullptr;
   void (*part)(const GemmArgs& args, const GemmPart& part) = nullptr;

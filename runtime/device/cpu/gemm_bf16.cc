@@ -48,8 +48,7 @@ int64_t PartScratchBytes(int64_t m, int64_t k) {
   return std::min(m, RowsAtATime<form>(k)) * RowWords<form>(k) * 4;
 }
 
-// `count` floats rounded, and zeros up to `padded` (at most kBf16Depth more). Up to kLanes words
-// behind it hold anything.
+// `count` floats rounded, and zeros up to `padded` (at most kBf16Depth more).
 void RoundRow(const float* HWY_RESTRICT from, int64_t count, int64_t padded,
               float* HWY_RESTRICT to) {
   const F32 d;
@@ -69,10 +68,9 @@ void RoundRow(const float* HWY_RESTRICT from, int64_t count, int64_t padded,
 }
 
 #if HWY_TARGET == HWY_AVX3
-// The same as words of two, the first one in the lower half; up to kLanes words behind `padded` / 2
-// hold anything.
-void RoundPairs(const float* HWY_RESTRICT from, int64_t count, int64_t padded,
-                uint32_t* HWY_RESTRICT to) {
+// The same as words of two, the first one in the lower half, and zeros up to a whole kBf16Depth.
+void RoundPairs(const float* HWY_RESTRICT from, int64_t count, uint32_t* HWY_RESTRICT to) {
+  static_assert(kBf16Depth == 2 * kLanes);
   const F32 d;
   const U32 du;
   const auto store = [&](const float* floats, int64_t word) HWY_ATTR {
@@ -82,27 +80,24 @@ void RoundPairs(const float* HWY_RESTRICT from, int64_t count, int64_t padded,
     hn::StoreU(hn::Or(low, hn::ConcatOdd(du, second, first)), du, to + word);
   };
   int64_t i = 0;
-  for (; i + 2 * kLanes <= count; i += 2 * kLanes) store(from + i, i / 2);
+  for (; i + kBf16Depth <= count; i += kBf16Depth) store(from + i, i / 2);
   if (i < count) {
-    HWY_ALIGN float rest[2 * kLanes] = {};
+    HWY_ALIGN float rest[kBf16Depth] = {};
     std::copy(from + i, from + count, rest);
     store(rest, i / 2);
-    i += 2 * kLanes;
   }
-  for (i /= 2; i < padded / 2; ++i) to[i] = 0;
 }
 #endif
 
 // Rows [0, rows) of A into scratch.
 template <Form form>
 void RoundRows(const float* a, int64_t lda, int64_t rows, int64_t k, float* to) {
-  const int64_t padded = 2 * PairRows(k);
   for (int64_t r = 0; r < rows; ++r, a += lda, to += RowWords<form>(k)) {
     if constexpr (form == Form::kFloats) {
-      RoundRow(a, k, padded, to);
+      RoundRow(a, k, 2 * PairRows(k), to);
     } else {
 #if HWY_TARGET == HWY_AVX3
-      RoundPairs(a, k, padded, reinterpret_cast<uint32_t*>(to));
+      RoundPairs(a, k, reinterpret_cast<uint32_t*>(to));
 #endif
     }
   }

@@ -41,22 +41,29 @@ HWY_INLINE bool RoomyCache() {
   return roomy;
 }
 
-// A stretch that leaves a first-level cache room for the rows of A.
+HWY_INLINE bool LargeSecondCache() {
+  constexpr int64_t kLargeBytes = 1024 * 1024;
+  static const bool large = SecondLevelCacheBytes() >= kLargeBytes;
+  return large;
+}
+
+// A stretch that leaves a roomy first-level cache room for the rows of A.
 constexpr int64_t kCloseRows = 36 * 1024 / kRowBytes;
 
 // The longest stretch of a panel for `rows` rows of A, more than a tile has. Sums that wait for the
 // next stretch cost more than reading this one from the second-level cache for every tile: 1 to 5 %
-// of a Zen 5 with 14 to 512 rows. Only two low tiles outrun that cache: 12 rows are multiplied at
-// 220 GF/s from there, at 254 where a stretch stays in the first-level cache.
+// of a product on a Zen 5, with 14 to 512 rows, and as much where bytes are multiplied. Only two
+// low tiles outrun that cache: 12 rows are multiplied at 220 GF/s from there, at 254 where a
+// stretch stays in the first-level cache. Where that one cannot hold a stretch beside the rows of A
+// keeping sums is for nothing, and stretches were longer before the second one was looked at, which
+// is not measured there.
 HWY_INLINE int64_t StretchRows(int64_t rows) {
-  constexpr int64_t kFirstLevelBytes = 24 * 1024;
+  constexpr int64_t kLowTilesBytes = 24 * 1024;
   constexpr int64_t kSecondLevelBytes = 144 * 1024;
   constexpr int64_t kCrampedBytes = 72 * 1024;
-  constexpr int64_t kLargeSecondLevelBytes = 1024 * 1024;
-  static const bool second_level = SecondLevelCacheBytes() >= kLargeSecondLevelBytes;
-  const bool two_low_tiles = 4 * rows < 7 * kTileRows;
   if (!RoomyCache()) return kCrampedBytes / kRowBytes;
-  return (two_low_tiles || !second_level ? kFirstLevelBytes : kSecondLevelBytes) / kRowBytes;
+  if (4 * rows < 7 * kTileRows) return kLowTilesBytes / kRowBytes;
+  return LargeSecondCache() ? kSecondLevelBytes / kRowBytes : kCloseRows;
 }
 
 // Rows of a stretch where `k` is cut into the fewest that are no longer than `longest`. All are

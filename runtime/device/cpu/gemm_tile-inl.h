@@ -131,16 +131,18 @@ HWY_NOINLINE void Tile(const float* HWY_RESTRICT a, int64_t lda, const void* pan
     if constexpr (kRows > 6) a6 += rows;
     b += rows * ldb;
   };
-  // What is added at the end is asked for meanwhile, a row at a time: where rows are many it lies
-  // far away, and all of it at once would be in the way of B.
+  // What is added at the end is asked for meanwhile, a row every few steps: many rows of it lie far
+  // away, and asking for all at once would be in the way of B. Few rows of a whole panel, whose
+  // kind is another, do without.
   const float* residual = kKind == Panel::kPacked && out.last ? out.residual : nullptr;
   int residual_rows = residual != nullptr ? kRows : 0;
   int64_t i = 0;
   while (i + kUnroll <= k) {
     int64_t end = k;
     if (residual_rows > 0) {
-      HWY_UNROLL(4) for (int v = 0; v < kVecs; ++v) {
-        __builtin_prefetch(residual + v * kLanes, /*rw=*/0, /*locality=*/3);
+      constexpr int64_t kBytes = int64_t{kVecs} * kLanes * int64_t{sizeof(float)};
+      HWY_UNROLL(4) for (int64_t at = 0; at < kBytes; at += kLine) {
+        __builtin_prefetch(reinterpret_cast<const char*>(residual) + at, /*rw=*/0, /*locality=*/3);
       }
       residual += out.ld_residual;
       --residual_rows;
@@ -214,7 +216,7 @@ HWY_INLINE int64_t DepthFor(const GemmArgs& args, int64_t rows, int64_t tile_row
   return EvenStretch(args.k, longest);
 }
 
-// Rows [begin, end) (at most kMaxSplitRows where k is cut) of one panel by `tiles`,
+// Rows [begin, end), at least one (at most kMaxSplitRows where k is cut), of one panel by `tiles`,
 // `depth_block` rows of the panel at a time; `scales`: of all columns of C, or null;
 // `rows_of_b(depth, depth_end)` says where those are, `ldb` elements apart, and `ahead_of(depth,
 // depth_end)` what is asked for meanwhile.

@@ -216,6 +216,8 @@ std::vector<Candidate> PlanRelativeAttention(const CpuTarget& target, const Node
   }
   p.out = static_cast<int>(node.num_inputs());
   p.workspace = p.out + 1;
+  // On AVX-512 their products with a key, each one column further, fill three vectors; the tables
+  // are laid out once for them all.
   p.block = 3 * target.attention.query_block;
   const int64_t queries = p.one_a_segment ? 1 : std::min(p.block, p.longest);
   p.scores_floats = static_cast<int64_t>(

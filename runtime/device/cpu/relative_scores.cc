@@ -52,15 +52,15 @@ struct Layout {
   int64_t bias, columns, key_rows, floats;
 };
 
-// Where the columns of a vector of distances come from, as places from `base` on.
-struct Lanes {
+// Where the columns of a vector of distances lie in a table, from `base` on.
+struct Places {
   int64_t base = 0;
-  bool near = false;  // all are whole and in one vector of the table
+  bool near = false;  // all are asked for, and lie within one vector of the table
   HWY_ALIGN int32_t at[kLanes] = {};
 };
 
 // Those of distances `first`, `first` - 1 and so on, of which `live` are asked for.
-Lanes LanesOf(const RelativeTable& table, int64_t first, int64_t live) {
+Places PlacesOf(const RelativeTable& table, int64_t first, int64_t live) {
   int64_t places[kLanes];
   int64_t lowest = table.width, highest = 0;
   for (int64_t i = 0; i < live; ++i) {
@@ -69,11 +69,11 @@ Lanes LanesOf(const RelativeTable& table, int64_t first, int64_t live) {
     lowest = std::min(lowest, places[i]);
     highest = std::max(highest, places[i]);
   }
-  Lanes lanes;
-  lanes.base = std::max<int64_t>(0, std::min(lowest, table.width - kLanes));
-  lanes.near = live == kLanes && table.width >= kLanes && highest - lanes.base < kLanes;
-  for (int64_t i = 0; i < live; ++i) lanes.at[i] = static_cast<int32_t>(places[i] - lanes.base);
-  return lanes;
+  Places found;
+  found.base = std::max<int64_t>(0, std::min(lowest, table.width - kLanes));
+  found.near = live == kLanes && table.width >= kLanes && highest - found.base < kLanes;
+  for (int64_t i = 0; i < live; ++i) found.at[i] = static_cast<int32_t>(places[i] - found.base);
+  return found;
 }
 
 // Columns [0, count) of `to` + kBeside: that of distance `first`, then of one less each. Zeros
@@ -87,18 +87,18 @@ void LayOut(const RelativeTable& table, int64_t head_dim, int64_t first, int64_t
     std::fill(line, line + kBeside, 0.0f);
     std::fill(line + kBeside + count, line + stride, 0.0f);
   }
-  constexpr int64_t kAtATime = 16;
+  constexpr int64_t kAtATime = 16;  // vectors
   for (int64_t begin = 0; begin < count; begin += kAtATime * kLanes) {
     const int64_t end = std::min(count, begin + kAtATime * kLanes);
-    Lanes lanes[kAtATime];
+    Places found[kAtATime];
     for (int64_t at = begin; at < end; at += kLanes) {
-      lanes[(at - begin) / kLanes] = LanesOf(table, first - at, std::min(kLanes, end - at));
+      found[(at - begin) / kLanes] = PlacesOf(table, first - at, std::min(kLanes, end - at));
     }
     const float* HWY_RESTRICT columns = table.columns;
     float* HWY_RESTRICT out = to + kBeside;
     for (int64_t row = 0; row < head_dim; ++row, columns += table.width, out += stride) {
       for (int64_t at = begin; at < end; at += kLanes) {
-        const Lanes& of = lanes[(at - begin) / kLanes];
+        const Places& of = found[(at - begin) / kLanes];
         if (of.near) {
           const VF near = hn::LoadU(d, columns + of.base);
           hn::StoreU(hn::TableLookupLanes(near, hn::SetTableIndices(d, of.at)), d, out + at);

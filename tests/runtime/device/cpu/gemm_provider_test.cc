@@ -236,7 +236,11 @@ constexpr const char* kLarge[] = {
 
 TEST(GemmProviderChoiceTest, EveryWalkOverPackedWeightsGivesTheSameBits) {
   std::set<std::string> walks;
+  std::set<std::string> expected = {"", "/short", "/long", "/whole", "/near"};
   for (const Isa isa : cpu::TestedTiers()) {
+    // Without vectors no case is deep enough for it.
+    const bool close = isa > Isa::kBaseline && cpu::GemmKernelsFor(isa).close_rows() > 0;
+    if (close) expected.insert("/close");
     const CpuDevice device({.max_isa = isa, .gemm_provider = GemmProvider::kOwn});
     for (const char* text : kLarge) {
       NodeRun run(text, 3);
@@ -255,9 +259,6 @@ TEST(GemmProviderChoiceTest, EveryWalkOverPackedWeightsGivesTheSameBits) {
       }
     }
   }
-  std::set<std::string> expected = {"", "/short", "/long", "/whole", "/near"};
-  const cpu::GemmKernels& kernels = cpu::GemmKernelsFor(DetectIsa());
-  if (kernels.stretch_rows() > kernels.close_rows) expected.insert("/close");
   EXPECT_EQ(walks, expected);
 }
 
