@@ -14,8 +14,8 @@ namespace reprise {
 namespace {
 
 // Waking a helper costs some microseconds and waiting for each other after each launch about one: a
-// thread more pays from about so many multiplications and additions, or what takes as long: 55 us of
-// a Zen 5.
+// thread more pays from about so many multiplications and additions, or what takes as long: 55 us
+// of a Zen 5.
 constexpr double kWorkPerThread = 1.5e7;
 
 // A launch of more work than this is primed by a part of it, at most as many parts.

@@ -41,8 +41,8 @@ absl::StatusOr<ValueId> FlatRowsRule(Graph& graph, NodeId node);
 // dims. So does GatherElements of whole pieces, whose places an Expand repeats for every element.
 absl::StatusOr<ValueId> CountedRowsRule(Graph& graph, NodeId node);
 absl::StatusOr<ValueId> WholePiecesRule(Graph& graph, NodeId node);
-// ScatterND to every place in order, as exporters write to a slice that is all of a mask, is what it
-// writes.
+// ScatterND to every place in order, as exporters write to a slice that is all of a mask, is what
+// it writes.
 absl::StatusOr<ValueId> WholeScatterRule(Graph& graph, NodeId node);
 // Elementwise over Expand: the Expand moves behind the node, or goes where broadcasting does it.
 absl::StatusOr<ValueId> ExpandRule(Graph& graph, NodeId node);

@@ -1,5 +1,4 @@
-#include <functional>
-#include <numeric>
+#include <optional>
 
 #include "runtime/passes/rewrite.h"
 #include "runtime/passes/rules.h"
@@ -15,10 +14,6 @@ struct Count {
 
   int64_t At(int64_t i) const { return i / repeat % size; }
 };
-
-int64_t Product(absl::Span<const int64_t> sizes) {
-  return std::accumulate(sizes.begin(), sizes.end(), int64_t{1}, std::multiplies<>());
-}
 
 // Whether every `step`-th element of a constant, from the one at `first` on, counts.
 bool ConstantCounts(const Tensor& values, int64_t first, int64_t step, const Count& count) {
@@ -56,8 +51,9 @@ std::optional<Count> BeforeExpand(const Shape& from, const Shape& to, const Coun
 // Whether a value counts, whatever a request holds.
 bool ValueCounts(const Graph& graph, ValueId value, Count count) {
   while (true) {
-    if (const Tensor* known = KnownConstant(graph, value))
-      return ConstantCounts(*known, 0, 1, count);
+    if (const Tensor* known = KnownConstant(graph, value)) {
+      return ConstantCounts(*known, /*first=*/0, /*step=*/1, count);
+    }
     const NodeId producer = ProducerOf(graph, value);
     if (producer == kNone) return false;
     const Node& node = graph.node(producer);
@@ -106,12 +102,13 @@ absl::StatusOr<ValueId> WholeScatterRule(Graph& graph, NodeId id) {
   const absl::Span<const int64_t> all = *data;
   if (columns < 1 || columns > static_cast<int64_t>(all.size())) return kNone;
   const absl::Span<const int64_t> places = all.first(static_cast<size_t>(columns));
-  if (Product(places) == 0 || absl::MakeConstSpan(*indices).first(indices->size() - 1) != places) {
+  if (NumElements(places) == 0 ||
+      absl::MakeConstSpan(*indices).first(indices->size() - 1) != places) {
     return kNone;
   }
   for (int64_t column = 0; column < columns; ++column) {
     const auto of = static_cast<size_t>(column);
-    const Count count = {Product(places.subspan(of + 1)), places[of]};
+    const Count count = {NumElements(places.subspan(of + 1)), places[of]};
     if (!ColumnCounts(graph, node.inputs[1], column, columns, count)) return kNone;
   }
   return node.inputs[2];

@@ -215,8 +215,8 @@ void Unpacked(const UnpackedGemmArgs& args, const GemmPart& part) {
     // by side pays: rows a power of two apart share few sets of the cache.
     constexpr int64_t kFewRows = 8;
     const bool whole = column + kPanel <= gemm.n || (gemm.n - column) % kLanes == 0;
-    const bool direct =
-        !args.b.transposed && args.scale == 1 && whole && part.row_end - part.row_begin <= kFewRows;
+    const bool direct = !args.b.transposed && args.scale == 1 && whole &&
+                        part.row_end - part.row_begin <= kFewRows;
     if (!direct) PackPanel(args.b, gemm.k, gemm.n, panel, args.scale, args.scratch);
     const float* b = direct ? args.b.data + column : args.scratch;
     const int64_t ldb = direct ? args.b.ld : kPanel;
@@ -228,7 +228,9 @@ void Unpacked(const UnpackedGemmArgs& args, const GemmPart& part) {
 }
 
 int64_t StretchOfManyRows() { return StretchRows(kMaxSplitRows); }
-int64_t CloseRows() { return RoomyCache() && LargeSecondCache() ? kCloseRows : 0; }
+int64_t CloseRows(int64_t rows) {
+  return RoomyCache() && LargeSecondCache() && !AreTwoLowTiles(rows) ? kCloseRows : 0;
+}
 
 }  // namespace
 

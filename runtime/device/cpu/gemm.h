@@ -124,9 +124,9 @@ struct GemmKernels {
   int64_t vector_columns;
   int64_t tile_rows;
   int64_t (*stretch_rows)() = nullptr;  // GemmBlocking::depth for many rows, unless it is said
-  // The same where a stretch is to stay in a first-level cache though the usual one does not; 0:
-  // there is no such choice.
-  int64_t (*close_rows)() = nullptr;
+  // The same for so many rows where a stretch is to stay in a first-level cache though the usual
+  // one does not; 0: there is no such choice.
+  int64_t (*close_rows)(int64_t rows) = nullptr;
   // Writes PackedFloats(k, n) floats to `packed`; every element is multiplied by `scale`.
   void (*pack)(const GemmSource& b, int64_t k, int64_t n, float scale, float* packed) = nullptr;
   void (*part)(const GemmArgs& args, const GemmPart& part) = nullptr;

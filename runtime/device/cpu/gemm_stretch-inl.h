@@ -50,6 +50,9 @@ HWY_INLINE bool LargeSecondCache() {
 // A stretch that leaves a roomy first-level cache room for the rows of A.
 constexpr int64_t kCloseRows = 36 * 1024 / kRowBytes;
 
+// Two tiles that are far from full.
+constexpr bool AreTwoLowTiles(int64_t rows) { return 4 * rows < 7 * kTileRows; }
+
 // The longest stretch of a panel for `rows` rows of A, more than a tile has. Sums that wait for the
 // next stretch cost more than reading this one from the second-level cache for every tile: 1 to 5 %
 // of a product on a Zen 5, with 14 to 512 rows, and as much where bytes are multiplied. Only two
@@ -62,7 +65,7 @@ HWY_INLINE int64_t StretchRows(int64_t rows) {
   constexpr int64_t kSecondLevelBytes = 144 * 1024;
   constexpr int64_t kCrampedBytes = 72 * 1024;
   if (!RoomyCache()) return kCrampedBytes / kRowBytes;
-  if (4 * rows < 7 * kTileRows) return kLowTilesBytes / kRowBytes;
+  if (AreTwoLowTiles(rows)) return kLowTilesBytes / kRowBytes;
   return LargeSecondCache() ? kSecondLevelBytes / kRowBytes : kCloseRows;
 }
 

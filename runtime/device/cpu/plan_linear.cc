@@ -204,9 +204,8 @@ std::vector<Walk> WalksOf(const CpuTarget& target, const Product& product, bool 
     }
     if ((tiles <= kFew && !first_level) || product.k > target.gemm.stretch_rows())
       walks.push_back({"whole", whole});
-    // Two low tiles stay as close anyhow.
-    const int64_t close = target.gemm.close_rows();
-    if (close > 0 && product.k > close && 4 * product.m >= 7 * target.gemm.tile_rows) {
+    const int64_t close = target.gemm.close_rows(product.m);
+    if (close > 0 && product.k > close) {
       walks.push_back({"close", {.depth = close}});
     }
     if (tiles > kUsualTiles && product.k <= kWhole) {

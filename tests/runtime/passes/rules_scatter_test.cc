@@ -116,7 +116,7 @@ TEST(ScatterRulesTest, AGridThatDoesNotNameEveryPlaceInOrderStays) {
   stays({.columns = "[600, 1]"});
 }
 
-// Places of a matrix of [300, 400] that an Expand repeats as pairs: 0, 0, 1, 1 and so on.
+// Places of 200000 rows that an Expand makes of 100000: 0, 0, 1, 1 and so on, or all of them twice.
 TEST(ScatterRulesTest, CopiesWithinWhatIsCountedAreSeen) {
   const auto text = [](absl::string_view from, absl::string_view to) {
     return absl::StrCat(R"(graph {
