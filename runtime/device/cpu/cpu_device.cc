@@ -206,6 +206,11 @@ const OpPrepare kPrepares[] = {
      [](const PrepareStep& step) {
        return cpu::RunPackHalf(step.target, step.attributes, step.weight(), step.memory);
      }},
+    {cpu::kPackBlocksOp,
+     [](const PrepareStep& step) {
+       return cpu::RunPackBlocks(step.target, step.attributes, step.weight(), *step.inputs[1],
+                                 step.input(2), step.memory);
+     }},
     {cpu::kPackBf16Op,
      [](const PrepareStep& step) {
        return cpu::RunPackBf16(step.target, step.attributes, step.weight(), step.input(1),

@@ -167,6 +167,13 @@ inline constexpr char kPackHalfOp[] = "cpu.PackHalfPanels";
 absl::StatusOr<Tensor> RunPackHalf(const CpuTarget& target, const Attributes& attributes,
                                    const Tensor& halves, WeightMemory& memory);
 
+// Of packed weights of a few bits: of the numbers, their scales, and their points unless one point
+// is that of all; see plan_blocks.cc.
+inline constexpr char kPackBlocksOp[] = "cpu.PackBlockPanels";
+absl::StatusOr<Tensor> RunPackBlocks(const CpuTarget& target, const Attributes& attributes,
+                                     const Tensor& numbers, const Tensor& scales,
+                                     const Tensor* points, WeightMemory& memory);
+
 // Of packed bfloat16 weights; see plan_bf16.cc.
 inline constexpr char kPackBf16Op[] = "cpu.PackBf16Panels";
 absl::StatusOr<Tensor> RunPackBf16(const CpuTarget& target, const Attributes& attributes,

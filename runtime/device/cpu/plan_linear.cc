@@ -217,20 +217,6 @@ std::vector<Walk> WalksOf(const CpuTarget& target, const Product& product, bool 
   return walks;
 }
 
-// Whether the tile unit is the usual one for this product: it takes 16 rows at a time, however few
-// there are, and makes its form of the weights anew in each launch.
-bool SuitsTiles(const Product& product, bool int8) {
-  constexpr int64_t kFewestRowsOfInt8 = 8;
-  // Of floats two tiles of rows pay, or three, where they are nearly full; from there on any
-  // number.
-  constexpr int64_t kFewestOfTwoTiles = 28, kTwoTiles = 32, kFewestOfMore = 44;
-  constexpr int64_t kFewestDepth = 32, kMostDepth = 16384;  // less is mostly padding; the scratch
-  const int64_t m = product.m;
-  const bool enough = int8 ? m >= kFewestRowsOfInt8
-                           : m >= kFewestOfMore || (m >= kFewestOfTwoTiles && m <= kTwoTiles);
-  return product.weights && enough && product.k >= kFewestDepth && product.k <= kMostDepth;
-}
-
 // The kernels that multiply weights stored as int8 as bytes, for any number of rows; null where the
 // tile unit takes them, or nothing does.
 const GemmKernels* DigitsFor(const CpuTarget& target, const Product& product, bool int8) {
@@ -321,6 +307,10 @@ std::vector<Candidate> CandidatesOf(const CpuTarget& target, const NodeView& nod
   // Of a form that no such kernel has, the reference kernel rounds: an exact one would not keep
   // what the precision promises.
   if (RoundsToBf16(node)) return Bf16Candidates(target, node, *product);
+  if (target.isa >= Isa::kAvx2 && target.gemm_provider != GemmProvider::kOpenBlas) {
+    std::optional<Candidate> blocks = BlockCandidate(target, node, *product);
+    if (blocks.has_value()) return {*std::move(blocks)};
+  }
   std::vector<Candidate> candidates = OwnCandidates(target, node, *product);
   std::optional<Candidate> foreign = ForeignCandidate(target, node, *product);
   if (target.gemm_provider == GemmProvider::kOpenBlas && foreign.has_value()) {
@@ -343,6 +333,20 @@ std::vector<Candidate> CandidatesOf(const CpuTarget& target, const NodeView& nod
 }
 
 }  // namespace
+
+// The unit takes 16 rows at a time, however few there are, and makes its form of the weights anew in
+// each launch.
+bool SuitsTiles(const Product& product, bool int8) {
+  constexpr int64_t kFewestRowsOfInt8 = 8;
+  // Of floats two tiles of rows pay, or three, where they are nearly full; from there on any
+  // number.
+  constexpr int64_t kFewestOfTwoTiles = 28, kTwoTiles = 32, kFewestOfMore = 44;
+  constexpr int64_t kFewestDepth = 32, kMostDepth = 16384;  // less is mostly padding; the scratch
+  const int64_t m = product.m;
+  const bool enough = int8 ? m >= kFewestRowsOfInt8
+                           : m >= kFewestOfMore || (m >= kFewestOfTwoTiles && m <= kTwoTiles);
+  return product.weights && enough && product.k >= kFewestDepth && product.k <= kMostDepth;
+}
 
 absl::StatusOr<Tensor> RunPack(const CpuTarget& target, const Attributes& attributes,
                                const Tensor& weights, WeightMemory& memory) {

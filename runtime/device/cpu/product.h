@@ -92,6 +92,14 @@ bool RoundsToBf16(const NodeView& node);
 std::vector<Candidate> Bf16Candidates(const CpuTarget& target, const NodeView& node,
                                       const Product& product);
 
+// plan_linear.cc: whether the tile unit, where there is one, is the usual one for the product.
+bool SuitsTiles(const Product& product, bool int8);
+
+// plan_blocks.cc: the product by weights of a few bits as they are stored; nothing where the node
+// has none, or has them in a form that no kernel reads.
+std::optional<Candidate> BlockCandidate(const CpuTarget& target, const NodeView& node,
+                                        const Product& product);
+
 // plan_foreign.cc: the product by OpenBLAS; nothing where the device has none, or for a dtype or
 // size that it does not take.
 std::optional<Candidate> ForeignCandidate(const CpuTarget& target, const NodeView& node,

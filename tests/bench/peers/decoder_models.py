@@ -18,11 +18,16 @@ class Decoder:
     size: int
     feed_forward: int
     vocabulary: int = 8000
+    four_bits: bool = False  # weights of products, in blocks (nbits.py)
 
 
 MODELS = {
     "gpt2_like": Decoder(layers=4, heads=12, kv_heads=12, size=64, feed_forward=3072),
     "llama_like": Decoder(layers=6, heads=9, kv_heads=3, size=64, feed_forward=1536),
+    "llama_like_4_bits": Decoder(layers=6, heads=9, kv_heads=3, size=64, feed_forward=1536,
+                                 four_bits=True),
+    "wide_4_bits": Decoder(layers=4, heads=32, kv_heads=8, size=64, feed_forward=8192,
+                           four_bits=True),
 }
 
 
@@ -61,9 +66,11 @@ def build(shape):
 
 
 if __name__ == "__main__":
+    import nbits
     import onnx
 
     folder = pathlib.Path(sys.argv[1])
     folder.mkdir(parents=True, exist_ok=True)
     for name, shape in MODELS.items():
-        onnx.save(build(shape), folder / f"{name}.onnx")
+        model = build(shape)
+        onnx.save(nbits.quantize(model) if shape.four_bits else model, folder / f"{name}.onnx")

@@ -2,7 +2,8 @@
 
 quantize.py MODEL.onnx TO.onnx FORM, where FORM is `dynamic` (the range of activations is found at
 each call), `qdq` or `qoperator` (fixed ranges, as pairs of nodes or as ops of their own; of products
-alone), `qdq-all` (of every op), or `float16`.
+alone), `qdq-all` (of every op), `float16`, or `int4` and `int4-int8` (MatMulNBits, nbits.py; the
+second lets onnxruntime round activations to int8).
 """
 
 import os
@@ -13,6 +14,8 @@ import numpy as np
 import onnx
 from onnxruntime.quantization import (CalibrationDataReader, QuantFormat, QuantType,
                                       quantize_dynamic, quantize_static)
+
+import nbits
 
 
 class Sentences(CalibrationDataReader):
@@ -44,8 +47,12 @@ def main():
     elif form == "float16":
         from onnxruntime.transformers.float16 import convert_float_to_float16
         onnx.save(convert_float_to_float16(onnx.load(source), keep_io_types=True), written)
+    elif form in ("int4", "int4-int8"):
+        level = 4 if form == "int4-int8" else 0
+        onnx.save(nbits.quantize(onnx.load(source), accuracy_level=level), written)
     else:
-        sys.exit(f"quantize.py: there is no form '{form}', only dynamic, qdq, qdq-all, qoperator, float16")
+        sys.exit(f"quantize.py: there is no form '{form}', only dynamic, qdq, qdq-all, qoperator, "
+                 "float16, int4, int4-int8")
     os.replace(written, to)
 
 

@@ -1,0 +1,212 @@
+// Products with weights of a few bits, which stay as they are stored: see gemm_blocks.h.
+#include "absl/strings/str_cat.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/device/cpu/block_weights.h"
+#include "runtime/device/cpu/gemm_blocks.h"
+#include "runtime/device/cpu/product.h"
+#include "runtime/device/cpu/weight_memory.h"
+
+namespace reprise::cpu {
+namespace {
+
+struct BlockParams {
+  const BlockGemmKernels* kernels = nullptr;
+  BlockForm form;
+  Product product;
+  // Positions among the operands.
+  Addends addends;
+  int workspace = kNoOperand;
+  // With a workspace: who multiplies panels of floats, and what each part has there.
+  const GemmKernels* floats = nullptr;
+  int64_t scratch_bytes = 0;
+  int scratch_parts = 0;
+};
+
+const float* FloatsAt(const LaunchArgs& args, int operand) {
+  return operand == kNoOperand ? nullptr : static_cast<const float*>(args.operands[operand]);
+}
+
+GemmArgs ArgsOf(const BlockParams& params, const LaunchArgs& args) {
+  const Product& p = params.product;
+  return {.a = FloatsAt(args, 0),
+          .lda = p.k,
+          .packed_b = args.operands[1],
+          .c = static_cast<float*>(args.operands[p.out]),
+          .ldc = p.n,
+          .n = p.n,
+          .k = p.k,
+          .bias = FloatsAt(args, params.addends.bias),
+          .residual = FloatsAt(args, params.addends.residual),
+          .ld_residual = p.n,
+          .activation = p.activation};
+}
+
+GemmPart PartOf(const BlockParams& params, const LaunchArgs& args, const GemmKernels& divided,
+                int parts) {
+  const int64_t rows = params.product.LiveExtent(*args.frame).rows;
+  return divided.Partition(rows, params.product.n, /*int8=*/false, parts, args.part);
+}
+
+void RunBlocks(const LaunchArgs& args) {
+  const auto& params = *static_cast<const BlockParams*>(args.params);
+  const GemmPart part = PartOf(params, args, *params.floats, args.parts);
+  params.kernels->part(ArgsOf(params, args), params.form, part);
+}
+
+// A panel after the other becomes floats, for kernels that know nothing else.
+void RunWidened(const LaunchArgs& args) {
+  const auto& params = *static_cast<const BlockParams*>(args.params);
+  const int parts = PartsWithScratch(args, params.scratch_parts);
+  if (args.part >= parts) return;
+  const GemmPart part = PartOf(params, args, *params.floats, parts);
+  const GemmArgs whole = ArgsOf(params, args);
+  const int64_t columns = params.kernels->panel_columns;
+  auto* const widened = reinterpret_cast<float*>(
+      static_cast<std::byte*>(args.operands[params.workspace]) + args.part * params.scratch_bytes);
+  for (int64_t panel = part.panel_begin; panel < part.panel_end; ++panel) {
+    params.kernels->widen(whole.packed_b, params.form, whole.k, panel, widened);
+    GemmArgs one = whole;
+    one.packed_b = widened;
+    one.scratch = widened + columns * whole.k;
+    one.n = std::min(columns, whole.n - panel * columns);
+    one.c += panel * columns;
+    if (one.bias != nullptr) one.bias += panel * columns;
+    if (one.residual != nullptr) one.residual += panel * columns;
+    params.floats->part(one, {part.row_begin, part.row_end, 0, 1});
+  }
+}
+
+PrepareStep PackStep(const BlockWeights& weights, const BlockForm& form, int64_t k, int64_t panel,
+                     int64_t bytes) {
+  PrepareStep step = {.input = 1,
+                      .op = kPackBlocksOp,
+                      .attributes = {{"bits", int64_t{weights.bits}},
+                                     {"block", weights.block},
+                                     {"k", k},
+                                     {"kept_bits", int64_t{form.bits}},
+                                     {"panel", panel},
+                                     {"point", int64_t{weights.point}}},
+                      .dtype = DType::kUInt8,
+                      .shape = {bytes}};
+  step.parts = {weights.numbers, weights.scales};
+  if (weights.points != nullptr) step.parts.push_back(weights.points);
+  return step;
+}
+
+// Zero points as floats, [n, blocks]; `offset` is added to each.
+absl::StatusOr<std::vector<float>> PointsOf(const Tensor& points, int64_t n, int64_t blocks,
+                                            int bits, float offset) {
+  std::vector<float> floats(static_cast<size_t>(n * blocks));
+  const bool packed = points.dtype() == DType::kUInt8 && bits < 8;
+  const int64_t row = n == 0 ? 0 : points.num_elements() / n;
+  if (row < (packed ? (blocks * bits + 7) / 8 : blocks)) {
+    return absl::InternalError(absl::StrCat(kPackBlocksOp, ": ", ShapeToString(points.shape()),
+                                            " zero points of ", blocks, " blocks"));
+  }
+  for (int64_t i = 0; i < n * blocks; ++i) {
+    float point = 0;
+    if (points.dtype() == DType::kFloat32) {
+      point = static_cast<const float*>(points.data())[i];
+    } else if (points.dtype() == DType::kInt8) {
+      point = static_cast<const int8_t*>(points.data())[i];
+    } else if (packed) {
+      const int64_t bit = i % blocks * bits;
+      const uint8_t byte = static_cast<const uint8_t*>(points.data())[i / blocks * row + bit / 8];
+      point = static_cast<float>(byte >> (bit % 8) & ((1 << bits) - 1));
+    } else {
+      point = static_cast<const uint8_t*>(points.data())[i];
+    }
+    floats[static_cast<size_t>(i)] = point + offset;
+  }
+  return floats;
+}
+
+}  // namespace
+
+absl::StatusOr<Tensor> RunPackBlocks(const CpuTarget& target, const Attributes& attributes,
+                                     const Tensor& numbers, const Tensor& scales,
+                                     const Tensor* points, WeightMemory& memory) {
+  const BlockGemmKernels& kernels = BlockGemmKernelsFor(target.isa);
+  const int64_t k = attributes.Int("k", 0);
+  const bool is_signed = numbers.dtype() == DType::kInt8;
+  BlockSource source = {.numbers = static_cast<const uint8_t*>(numbers.data()),
+                        .bits = static_cast<int>(attributes.Int("bits", 0)),
+                        .scales = static_cast<const float*>(scales.data())};
+  BlockForm form = {.bits = static_cast<int>(attributes.Int("kept_bits", 0)),
+                    .block = attributes.Int("block", 1)};
+  const int64_t n = numbers.shape().size() == 2 ? numbers.shape()[0] : 0;
+  source.row_bytes = n == 0 ? 0 : numbers.num_elements() / n;
+  if (numbers.shape().size() != 2 || scales.dtype() != DType::kFloat32 ||
+      attributes.Int("panel", 0) != kernels.panel_columns || k <= 0 ||
+      source.row_bytes * 8 < k * source.bits || scales.num_elements() != n * form.Blocks(k)) {
+    return absl::InternalError(
+        absl::StrCat(kPackBlocksOp, " of ", DTypeName(numbers.dtype()), " ",
+                     ShapeToString(numbers.shape()), " with scales ", ShapeToString(scales.shape()),
+                     ", ", k, " deep, into panels of ", attributes.Int("panel", 0),
+                     " columns on a device of ", kernels.panel_columns));
+  }
+  const int middle = 1 << (form.bits - 1);
+  source.offset = is_signed ? middle : 0;
+  std::vector<float> floats;
+  const int point = static_cast<int>(attributes.Int("point", 0)) + source.offset;
+  if (points != nullptr) {
+    ASSIGN_OR_RETURN(floats, PointsOf(*points, n, form.Blocks(k), source.bits,
+                                      static_cast<float>(source.offset)));
+  } else if (point != middle) {
+    floats.assign(static_cast<size_t>(n * form.Blocks(k)), static_cast<float>(point));
+  }
+  form.points = !floats.empty();
+  if (form.points) source.points = floats.data();
+  const int64_t bytes = kernels.PackedBytes(k, n, form);
+  std::shared_ptr<std::byte> packed = memory.Allocate(static_cast<size_t>(bytes));
+  kernels.pack(source, form, k, n, packed.get());
+  return Tensor(DType::kUInt8, {bytes}, std::move(packed));
+}
+
+std::optional<Candidate> BlockCandidate(const CpuTarget& target, const NodeView& node,
+                                        const Product& product) {
+  if (!product.weights || product.alpha != 1 || product.transposed_a ||
+      !node.AllOf(DType::kFloat32)) {
+    return std::nullopt;
+  }
+  const std::optional<Addends> addends = AddendsOf(product);
+  const std::optional<BlockWeights> weights =
+      SplitBlocks(node.parameter(1), product.transposed_b ? 0 : 1);
+  if (!addends.has_value() || !weights.has_value()) return std::nullopt;
+  BlockParams params = {.kernels = &BlockGemmKernelsFor(target.isa),
+                        .form = weights->Form(),
+                        .product = product,
+                        .addends = *addends,
+                        .floats = &target.gemm};
+  const GemmKernels* const tiles = TileGemmKernelsFor(target.isa);
+  const bool widened = tiles != nullptr && SuitsTiles(product, /*int8=*/false);
+  const int64_t panel = params.kernels->panel_columns;
+  if (widened) {
+    params.floats = tiles;
+    params.workspace = static_cast<int>(node.num_inputs() + node.num_outputs());
+    params.scratch_bytes = panel * product.k * int64_t{sizeof(float)} +
+                           tiles->PartScratchBytes(product.m, product.k, /*int8=*/false);
+    params.scratch_parts = static_cast<int>(
+        std::min<int64_t>(target.scratch_parts, (product.m + tiles->tile_rows - 1) /
+                                                    tiles->tile_rows * tiles->Panels(product.n)));
+  }
+  Candidate candidate = MakeCandidate(target, node, widened ? "gemm_blocks_amx" : "gemm_blocks",
+                                      widened ? RunWidened : RunBlocks, params, product.flops());
+  const int64_t bytes = params.kernels->PackedBytes(product.k, product.n, params.form);
+  candidate.option.prepare.push_back(PackStep(*weights, params.form, product.k, panel, bytes));
+  if (widened) {
+    candidate.option.workspace_bytes =
+        static_cast<size_t>(params.scratch_parts * params.scratch_bytes);
+  }
+  candidate.option.in_place = addends->residual;
+  candidate.option.takes_live_rows = product.takes_live_rows();
+  // The floats of the node's weights were never made.
+  const double saved = static_cast<double>(product.k * product.n * int64_t{sizeof(float)} - bytes);
+  candidate.bound.work.bytes -= saved;
+  candidate.bound.work.weight_bytes -= saved;
+  CountActivation(product, candidate.bound.work);
+  candidate.bound.detail = absl::StrCat(product.Detail(), ", ", params.form.bits, " bits a weight");
+  return candidate;
+}
+
+}  // namespace reprise::cpu
