@@ -76,6 +76,15 @@ Isa UsableIsa(Isa cap) {
   return isa == Isa::kAvx2Vnni && !HasAvxVnni() ? Isa::kAvx2 : isa;
 }
 
+bool ConvertsBesideProducts() {
+  static const bool amd = [] {
+    unsigned max_leaf, ebx, ecx, edx;
+    __get_cpuid(0, &max_leaf, &ebx, &ecx, &edx);
+    return ebx == signature_AMD_ebx;
+  }();
+  return amd;
+}
+
 std::string CpuModelName() {
   unsigned regs[12] = {};
   unsigned max_leaf = __get_cpuid_max(0x80000000, nullptr);

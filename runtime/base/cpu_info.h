@@ -38,6 +38,10 @@ Isa UsableIsa(Isa cap);
 // Vendor and model as CPUID gives them: part of a device fingerprint.
 std::string CpuModelName();
 
+// Whether vectors are converted by other units than those that multiply: on AMD. Intel's converting
+// takes slots from multiplications.
+bool ConvertsBesideProducts();
+
 // Bytes of a core's first-level cache of data and of its second-level cache; 0 where the system
 // does not say.
 int64_t FirstLevelCacheBytes();

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/ops/narrowed_weights.h"
 #include "runtime/ops/onnx_types.h"
 #include "runtime/ops/op.h"
 
@@ -44,7 +45,13 @@ absl::Status Initializers::AddOne(const onnx::TensorProto& proto, absl::string_v
     RETURN_IF_ERROR(values_.NoteOrReturn(tensor.status()));
     return DefineUnread(proto.name());
   }
-  return values_.Define(proto.name(), values_.AddTensor(proto.name(), *std::move(tensor)));
+  const DType half = ops::HalfThatHolds(*tensor);
+  const ValueId id = values_.AddTensor(proto.name(), *std::move(tensor));
+  Value& value = values_.model.graph.value(id);
+  if (half != DType::kUndefined && value.kind == Value::Kind::kParameter) {
+    value.parameter = ops::Narrowed(value.parameter, half);
+  }
+  return values_.Define(proto.name(), id);
 }
 
 // One of int8 or uint8, by the prepare program where it is large.

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/base/memory_net.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/ops/narrowed_weights.h"
 
 namespace reprise {
 namespace {
@@ -112,17 +113,17 @@ ParameterExprPtr ParameterFor(const Graph& graph, const Node& node, size_t i,
   const ValueId input = node.inputs[i];
   if (input == kNone) return nullptr;
   ParameterExprPtr expression = graph.value(input).parameter;
-  if (option == nullptr) return expression;
+  if (option == nullptr) return ops::WithoutNarrowing(expression);
   for (const PrepareStep& step : option->prepare) {
     if (step.input != i) continue;
     REPRISE_CHECK(expression != nullptr);
-    if (step.op.empty()) return step.parts.at(0);
+    if (step.op.empty()) return ops::WithoutNarrowing(step.parts.at(0));
     expression = ParameterExpr::Apply(
         step.op, step.attributes,
         step.parts.empty() ? std::vector<ParameterExprPtr>{expression} : step.parts, step.dtype,
         step.shape);
   }
-  return expression;
+  return ops::WithoutNarrowing(expression);
 }
 
 }  // namespace reprise

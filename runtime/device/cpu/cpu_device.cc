@@ -7,6 +7,7 @@
 #include "runtime/device/cpu/plan.h"
 #include "runtime/device/cpu/plan_bytes.h"
 #include "runtime/device/cpu/weight_memory.h"
+#include "runtime/ops/narrowed_weights.h"
 #include "runtime/ops/onnx_types.h"
 
 namespace reprise {
@@ -14,7 +15,7 @@ namespace {
 
 // Raised when a kernel, a packed layout or a rule of choice changes: old recipes are then not taken
 // for new ones.
-constexpr int kKernelVersion = 21;
+constexpr int kKernelVersion = 22;
 
 struct OpPlan {
   absl::string_view op;
@@ -323,6 +324,10 @@ absl::StatusOr<Tensor> CpuDevice::Prepare(const std::string& op, const Attribute
   }
   if (has_weight && inputs.size() == 1 && Widens(op, attributes, *inputs[0])) {
     return cpu::RunWiden(*target_, *inputs[0]);
+  }
+  if (has_weight && ops::IsNarrowing(op, attributes)) {
+    ASSIGN_OR_RETURN(const DType half, ops::DTypeFromOnnx(attributes.Int("to", 0)));
+    return cpu::RunNarrow(*target_, *inputs[0], half);
   }
   return PrepareWithReference(op, attributes, inputs);
 }

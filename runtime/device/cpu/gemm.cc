@@ -19,14 +19,10 @@ HWY_BEFORE_NAMESPACE();
 namespace reprise::cpu::HWY_NAMESPACE {
 namespace {
 
-// Rows of A at a time, where stretches of k are at most `depth` long.
-int64_t RowBlock(const GemmArgs& args, int64_t depth) {
-  const int64_t rows = args.blocking.row_tiles * kTileRows;
-  return args.k > depth ? std::min(rows, kMaxSplitRows) : rows;
-}
-
+// Rows of A at a time.
 int64_t RowBlock(const GemmArgs& args) {
-  return RowBlock(args, DepthFor(args, args.blocking.row_tiles * kTileRows));
+  const int64_t rows = args.blocking.row_tiles * kTileRows;
+  return args.k > DepthFor(args, rows) ? std::min(rows, kMaxSplitRows) : rows;
 }
 
 void Part(const GemmArgs& args, const GemmPart& part) {
@@ -97,9 +93,6 @@ void Pack(const GemmSource& b, int64_t k, int64_t n, float scale, float* packed)
   }
 }
 
-// Rows of a narrow panel that are widened at a time: they and the tile's rows of A stay close.
-constexpr int64_t kNarrowDepthBlock = 192;
-
 // Rows [begin, end) of a panel of int8 or halves, widened in registers, or once for many tiles.
 template <Panel kKind>
 void NarrowPanelRows(const GemmArgs& args, const float* scales, const ElementOf<kKind>* b,
@@ -114,10 +107,10 @@ void NarrowPanelRows(const GemmArgs& args, const float* scales, const ElementOf<
         });
   }
   const F32 d;
-  HWY_ALIGN float widened[kNarrowDepthBlock * kPanel];
+  HWY_ALIGN float widened[kLongestStretchBytes / sizeof(float)];
   TilesOfPanel(
       args, scales, panel, begin, end, kTilesOf<Panel::kPacked, kVectors>, kPanel,
-      kNarrowDepthBlock,
+      EvenStretch(args.k, StretchRows(end - begin)),
       [&](int64_t depth, int64_t depth_end) HWY_ATTR {
         const Element* HWY_RESTRICT from = b + depth * kPanel;
         for (int64_t i = 0; i < (depth_end - depth) * kPanel; i += kLanes) {
@@ -134,7 +127,7 @@ void NarrowPanelRows(const GemmArgs& args, const float* scales, const ElementOf<
 template <Panel kKind>
 void NarrowPart(const GemmArgs& args, const float* scales, const ElementOf<kKind>* packed,
                 const GemmPart& part) {
-  const int64_t row_block = RowBlock(args, kNarrowDepthBlock);
+  const int64_t row_block = RowBlock(args);
   for (int64_t begin = part.row_begin; begin < part.row_end; begin += row_block) {
     const int64_t end = std::min(begin + row_block, part.row_end);
     for (int64_t panel = part.panel_begin; panel < part.panel_end; ++panel) {

@@ -22,8 +22,6 @@ using D32 = hn::Rebind<int32_t, F32>;
 using DU32 = hn::Rebind<uint32_t, F32>;
 using VU32 = hn::Vec<DU32>;
 
-// Of a stretch of a panel that is widened at a time for many tiles: what StretchRows asks at most.
-constexpr int64_t kWidenedBytes = 144 * 1024;
 // Of a tile that widens in registers: AVX2 has 16, and more rows would wait in memory.
 constexpr int kTallest = HWY_TARGET == HWY_AVX3 ? kTileRows : 3;
 constexpr int64_t kWordBytes = kPanel * int64_t{sizeof(uint32_t)};  // of a word of each column
@@ -189,13 +187,12 @@ void Widen(const char* HWY_RESTRICT panel, int64_t block, int64_t begin, int64_t
 template <int kBits, bool kPoints>
 void WidenedPanelRows(const GemmArgs& args, const BlockForm& form, const char* b, const char* next,
                       int64_t panel, int64_t begin, int64_t end) {
-  constexpr int64_t kMostRows = kWidenedBytes / kRowBytes;
-  HWY_ALIGN float widened[kMostRows * kPanel];
+  HWY_ALIGN float widened[kLongestStretchBytes / sizeof(float)];
   const int64_t tiles = TilesOf(end - begin);
   const int64_t row_bytes = form.ColumnWords(args.k) * kWordBytes / args.k;
   TilesOfPanel(
       args, nullptr, panel, begin, end, kTilesOf<Panel::kPacked, kVectors>, kPanel,
-      EvenStretch(args.k, std::min(kMostRows, StretchRows(end - begin))),
+      EvenStretch(args.k, StretchRows(end - begin)),
       [&](int64_t depth, int64_t depth_end) HWY_ATTR {
         Widen<kBits, kPoints>(b, form.block, depth, depth_end, widened);
         return widened;
@@ -212,7 +209,7 @@ void BlockPartOf(const GemmArgs& args, const BlockForm& form, const GemmPart& pa
       BlockTilesOf<kBits, kPoints>(std::make_integer_sequence<int, kTallest>());
   const auto* const packed = static_cast<const char*>(args.packed_b);
   const int64_t panel_bytes = form.ColumnWords(args.k) * kWordBytes;
-  const int64_t row_block = std::min(args.blocking.row_tiles * kTileRows, kMaxSplitRows);
+  const int64_t row_block = kMaxSplitRows;
   for (int64_t begin = part.row_begin; begin < part.row_end; begin += row_block) {
     const int64_t end = std::min(begin + row_block, part.row_end);
     for (int64_t panel = part.panel_begin, panels; panel < part.panel_end; panel += panels) {

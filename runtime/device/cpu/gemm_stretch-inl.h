@@ -53,6 +53,9 @@ constexpr int64_t kCloseRows = 36 * 1024 / kRowBytes;
 // Two tiles that are far from full.
 constexpr bool AreTwoLowTiles(int64_t rows) { return 4 * rows < 7 * kTileRows; }
 
+// Of a stretch that stays in the second-level cache: the longest of all.
+constexpr int64_t kLongestStretchBytes = 144 * 1024;
+
 // The longest stretch of a panel for `rows` rows of A, more than a tile has. Sums that wait for the
 // next stretch cost more than reading this one from the second-level cache for every tile: 1 to 5 %
 // of a product on a Zen 5, with 14 to 512 rows, and as much where bytes are multiplied. Only two
@@ -62,11 +65,10 @@ constexpr bool AreTwoLowTiles(int64_t rows) { return 4 * rows < 7 * kTileRows; }
 // is not measured there.
 HWY_INLINE int64_t StretchRows(int64_t rows) {
   constexpr int64_t kLowTilesBytes = 24 * 1024;
-  constexpr int64_t kSecondLevelBytes = 144 * 1024;
   constexpr int64_t kCrampedBytes = 72 * 1024;
   if (!RoomyCache()) return kCrampedBytes / kRowBytes;
   if (AreTwoLowTiles(rows)) return kLowTilesBytes / kRowBytes;
-  return LargeSecondCache() ? kSecondLevelBytes / kRowBytes : kCloseRows;
+  return LargeSecondCache() ? kLongestStretchBytes / kRowBytes : kCloseRows;
 }
 
 // Rows of a stretch where `k` is cut into the fewest that are no longer than `longest`. All are

@@ -22,10 +22,25 @@ void AddTo(const void* x, float* y, int64_t count) {
       [](float value, float* to) { *to += value; });
 }
 
+// Of floats that are bfloat16: the upper half of each.
+void NarrowBFloat16(const float* x, uint16_t* y, int64_t count) {
+  const auto* HWY_RESTRICT words = reinterpret_cast<const uint32_t*>(x);
+  const hn::RebindToUnsigned<F32> d;
+  int64_t i = 0;
+  for (; i + kFloatLanes <= count; i += kFloatLanes) {
+    hn::StoreU(hn::TruncateTo(U16(), hn::ShiftRight<16>(hn::LoadU(d, words + i))), U16(), y + i);
+  }
+  for (; i < count; ++i) y[i] = static_cast<uint16_t>(words[i] >> 16);
+}
+
+void NarrowFloat16(const float* x, uint16_t* y, int64_t count) { NarrowToFloat16(x, y, count); }
+
 }  // namespace
 
-constexpr HalfKernels kFloat16Kernels = {WidenHalves<Float16Bits>, AddTo<Float16Bits>};
-constexpr HalfKernels kBFloat16Kernels = {WidenHalves<BFloat16Bits>, AddTo<BFloat16Bits>};
+constexpr HalfKernels kFloat16Kernels = {WidenHalves<Float16Bits>, NarrowFloat16,
+                                         AddTo<Float16Bits>};
+constexpr HalfKernels kBFloat16Kernels = {WidenHalves<BFloat16Bits>, NarrowBFloat16,
+                                          AddTo<BFloat16Bits>};
 
 }  // namespace reprise::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();

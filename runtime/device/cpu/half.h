@@ -14,6 +14,8 @@ namespace reprise::cpu {
 struct HalfKernels {
   // y = x; exact. x may begin at any address.
   void (*widen)(const void* x, float* y, int64_t count);
+  // y = x, which is a number of this half.
+  void (*narrow)(const float* x, uint16_t* y, int64_t count);
   // y += x. x may begin at any address.
   void (*add)(const void* x, float* y, int64_t count);
 };

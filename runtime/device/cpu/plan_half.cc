@@ -2,17 +2,22 @@
 #include "runtime/device/cpu/half.h"
 #include "runtime/device/cpu/plan.h"
 #include "runtime/device/cpu/weight_memory.h"
+#include "runtime/ops/narrowed_weights.h"
 
 namespace reprise::cpu {
-ParameterExprPtr HalfOf(const ParameterExprPtr& floats) {
+ParameterExprPtr HalfOf(const ParameterExprPtr& floats, bool narrowed) {
   if (floats == nullptr || floats->dtype() != DType::kFloat32) return nullptr;
   const std::string& op = floats->op();
   const std::vector<ParameterExprPtr>& inputs = floats->inputs();
-  if (op == "Cast") return IsHalf(inputs[0]->dtype()) ? inputs[0] : nullptr;
+  if (op == "Cast") {
+    if (!IsHalf(inputs[0]->dtype())) return nullptr;
+    const bool stored = !ops::IsNarrowing(inputs[0]->op(), inputs[0]->attributes());
+    return stored || narrowed ? inputs[0] : nullptr;
+  }
   if (op != "Concat" && op != "Transpose" && op != "Reshape" && op != "Identity") return nullptr;
   std::vector<ParameterExprPtr> halves = inputs;
   for (size_t i = 0; i < (op == "Concat" ? inputs.size() : 1); ++i) {
-    halves[i] = HalfOf(inputs[i]);
+    halves[i] = HalfOf(inputs[i], narrowed);
     if (halves[i] == nullptr || halves[i]->dtype() != halves[0]->dtype()) return nullptr;
   }
   const DType dtype = halves[0]->dtype();
@@ -23,6 +28,14 @@ absl::StatusOr<Tensor> RunWiden(const CpuTarget& target, const Tensor& half) {
   return Tensor::Make(DType::kFloat32, half.shape(), [&](void* floats) {
     HalfKernelsFor(target.isa, half.dtype())
         .widen(half.data(), static_cast<float*>(floats), half.num_elements());
+  });
+}
+
+absl::StatusOr<Tensor> RunNarrow(const CpuTarget& target, const Tensor& floats, DType half) {
+  return Tensor::Make(half, floats.shape(), [&](void* halves) {
+    HalfKernelsFor(target.isa, half)
+        .narrow(static_cast<const float*>(floats.data()), static_cast<uint16_t*>(halves),
+                floats.num_elements());
   });
 }
 
