@@ -42,6 +42,25 @@ struct Problem {
 };
 
 // `shape(i)` is the shape of input i, `has(i)` whether it is given.
+// The length of the past that inputs `at` and the next one are; 0 where they are left out.
+template <typename F, typename G>
+absl::StatusOr<int64_t> PastOf(const Problem& p, size_t at, F shape, G has) {
+  if (has(at) != has(at + 1)) {
+    return absl::InvalidArgumentError("past key and value come together");
+  }
+  if (!has(at)) return 0;
+  const Shape& key = shape(at);
+  const Shape& value = shape(at + 1);
+  if (key.size() != 4 || value.size() != 4 || key[0] != p.k.batch || key[1] != p.k.heads ||
+      key[3] != p.k.size || value[0] != p.v.batch || value[1] != p.v.heads || value[2] != key[2] ||
+      value[3] != p.v.size) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("past key ", ShapeToString(key), " and value ", ShapeToString(value),
+                     " do not match key and value"));
+  }
+  return key[2];
+}
+
 template <typename F, typename G>
 absl::StatusOr<Problem> ProblemOf(const Node& node, F shape, G has) {
   Problem p;
@@ -49,17 +68,7 @@ absl::StatusOr<Problem> ProblemOf(const Node& node, F shape, G has) {
   const int64_t kv_heads = node.attributes.Int("kv_num_heads", 0);
   ASSIGN_OR_RETURN(p.k, HeadsOf(shape(1), kv_heads, "k"));
   ASSIGN_OR_RETURN(p.v, HeadsOf(shape(2), kv_heads, "v"));
-  if (has(4) != has(5)) return absl::InvalidArgumentError("past key and value come together");
-  if (has(4)) {
-    const Shape& key = shape(4);
-    const Shape& value = shape(5);
-    if (key.size() != 4 || value.size() != 4 || key[0] != p.k.batch || key[1] != p.k.heads ||
-        key[3] != p.k.size || value[0] != p.v.batch || value[1] != p.v.heads ||
-        value[2] != key[2] || value[3] != p.v.size) {
-      return absl::InvalidArgumentError("past key and value do not match key and value");
-    }
-    p.past = key[2];
-  }
+  ASSIGN_OR_RETURN(p.past, PastOf(p, 4, shape, has));
   if (p.q.batch != p.k.batch || p.q.batch != p.v.batch || p.q.size != p.k.size ||
       p.k.heads != p.v.heads || p.k.length != p.v.length || p.k.heads == 0 ||
       p.q.heads % p.k.heads != 0) {
@@ -68,12 +77,9 @@ absl::StatusOr<Problem> ProblemOf(const Node& node, F shape, G has) {
   return p;
 }
 
-// [batch, heads, past + length, size], dense.
-std::vector<float> Present(const KernelContext& context, size_t now, size_t past, const Heads& h,
-                           int64_t past_length) {
-  const TensorView& view = context.inputs[now];
-  const std::vector<float> values = FloatsOf(view);
-  const HeadView rows = ViewOf(values.data(), view.shape, h);
+// [batch, heads, past + length, size], dense: input `past`, if there is a past, and `rows` behind it.
+std::vector<float> Present(const KernelContext& context, const HeadView& rows, size_t past,
+                           const Heads& h, int64_t past_length) {
   const std::vector<float> before =
       past_length > 0 ? FloatsOf(context.inputs[past]) : std::vector<float>();
   std::vector<float> all;
@@ -210,8 +216,11 @@ absl::Status OnnxAttentionKernel(const KernelContext& context) {
   const int64_t keys = p.past + p.k.length;
   const Shape scores = {p.q.batch, p.q.heads, p.q.length, keys};
   const std::vector<float> q = FloatsOf(context.inputs[0]);
-  const std::vector<float> k = Present(context, 1, 4, p.k, p.past);
-  const std::vector<float> v = Present(context, 2, 5, p.v, p.past);
+  const auto present = [&](size_t now, size_t past, const Heads& h) {
+    const std::vector<float> values = FloatsOf(context.inputs[now]);
+    return Present(context, ViewOf(values.data(), context.inputs[now].shape, h), past, h, p.past);
+  };
+  const std::vector<float> k = present(1, 4, p.k), v = present(2, 5, p.v);
   AttentionProblem a;
   a.batch = p.q.batch;
   a.heads = p.q.heads;
@@ -249,8 +258,8 @@ absl::Status OnnxAttentionKernel(const KernelContext& context) {
 namespace {
 
 // query [B, S, H], key and value [B, L, H] or [B, N, L, D].
-template <typename F>
-absl::StatusOr<Problem> MultiHeadProblem(const Node& node, F shape) {
+template <typename F, typename G>
+absl::StatusOr<Problem> MultiHeadProblem(const Node& node, F shape, G has) {
   const int64_t heads = node.attributes.Int("num_heads", 0);
   Problem p;
   if (shape(0).size() != 3) return absl::UnimplementedError("packed q, k, v are not supported");
@@ -261,12 +270,14 @@ absl::StatusOr<Problem> MultiHeadProblem(const Node& node, F shape) {
       p.k.heads != heads || p.v.heads != heads || p.k.length != p.v.length) {
     return absl::InvalidArgumentError("query, key and value do not agree");
   }
+  ASSIGN_OR_RETURN(p.past, PastOf(p, 6, shape, has));
   return p;
 }
 
 }  // namespace
 
-// query, key, value, bias?, key_padding_mask?, attention_bias?, past_key?, past_value?
+// query, key, value, bias?, key_padding_mask?, attention_bias?, past_key?, past_value? -> y,
+// present_key, present_value
 absl::Status MultiHeadAttentionRule(InferContext& context) {
   constexpr uint32_t kFloat = TypeBit(DType::kFloat32);
   for (size_t i : {0, 1, 2}) {
@@ -276,14 +287,16 @@ absl::Status MultiHeadAttentionRule(InferContext& context) {
     RETURN_IF_ERROR(CheckType(context, i, kFloat));
   }
   for (size_t i = 6; i < context.num_inputs(); ++i) {
-    if (context.has_input(i)) {
-      return absl::UnimplementedError(absl::StrCat("input ", i, " is not supported"));
-    }
+    if (!context.has_input(i)) continue;
+    if (i > 7) return absl::UnimplementedError(absl::StrCat("input ", i, " is not supported"));
+    RETURN_IF_ERROR(CheckType(context, i, kFloat));
   }
-  ASSIGN_OR_RETURN(const Problem p, MultiHeadProblem(context.node(), [&](size_t i) -> const Shape& {
-                     return context.shape(i);
-                   }));
-  const Shape scores = {p.q.batch, p.q.heads, p.q.length, p.k.length};
+  ASSIGN_OR_RETURN(const Problem p,
+                   MultiHeadProblem(
+                       context.node(), [&](size_t i) -> const Shape& { return context.shape(i); },
+                       [&](size_t i) { return context.has_input(i); }));
+  const int64_t keys = p.past + p.k.length;
+  const Shape scores = {p.q.batch, p.q.heads, p.q.length, keys};
   if (context.has_input(3)) {
     RETURN_IF_ERROR(CheckType(context, 3, kFloat));
     if (context.rank(1) == 4 || context.rank(2) == 4) {
@@ -297,13 +310,17 @@ absl::Status MultiHeadAttentionRule(InferContext& context) {
   if (context.has_input(4)) RETURN_IF_ERROR(CheckPaddingMask(context, 4, scores));
   if (context.has_input(5)) RETURN_IF_ERROR(CheckAttentionBias(context, 5, scores));
   context.SetOutput(0, DType::kFloat32, {p.q.batch, p.q.length, p.q.heads * p.v.size});
+  context.SetOutput(1, DType::kFloat32, {p.k.batch, p.k.heads, keys, p.k.size});
+  context.SetOutput(2, DType::kFloat32, {p.v.batch, p.v.heads, keys, p.v.size});
   return absl::OkStatus();
 }
 
 absl::Status MultiHeadAttentionKernel(const KernelContext& context) {
-  ASSIGN_OR_RETURN(const Problem p, MultiHeadProblem(context.node, [&](size_t i) -> const Shape& {
-                     return context.inputs[i].shape;
-                   }));
+  ASSIGN_OR_RETURN(
+      const Problem p,
+      MultiHeadProblem(
+          context.node, [&](size_t i) -> const Shape& { return context.inputs[i].shape; },
+          [&](size_t i) { return HasInput(context, i); }));
   const Attributes& attributes = context.node.attributes;
   const Heads parts[3] = {p.q, p.k, p.v};
   std::vector<float> values[3];
@@ -319,20 +336,27 @@ absl::Status MultiHeadAttentionKernel(const KernelContext& context) {
   a.batch = p.q.batch;
   a.heads = p.q.heads;
   a.queries = p.q.length;
-  a.keys = p.k.length;
+  a.keys = p.past + p.k.length;
   a.size = p.q.size;
   a.size_v = p.v.size;
-  a.q = ViewOf(values[0].data(), context.inputs[0].shape, p.q);
-  a.k = ViewOf(values[1].data(), context.inputs[1].shape, p.k);
-  a.v = ViewOf(values[2].data(), context.inputs[2].shape, p.v);
+  const auto view = [&](size_t i) {
+    return ViewOf(values[i].data(), context.inputs[i].shape, parts[i]);
+  };
+  const std::vector<float> k = Present(context, view(1), 6, p.k, p.past);
+  const std::vector<float> v = Present(context, view(2), 7, p.v, p.past);
+  a.q = view(0);
+  a.k = {k.data(), p.k.heads * a.keys * p.k.size, a.keys * p.k.size, p.k.size};
+  a.v = {v.data(), p.v.heads * a.keys * p.v.size, a.keys * p.v.size, p.v.size};
   a.scale = ScaleOf(attributes, a.size);
   const Shape scores = {a.batch, a.heads, a.queries, a.keys};
   const float filter = attributes.Float("mask_filter_value", -10000);
   if (HasInput(context, 4)) AddPaddingMask(context, 4, scores, filter, a.bias);
   if (HasInput(context, 5)) AddAttentionBias(context, 5, scores, a.bias);
-  if (attributes.Int("unidirectional", 0) != 0) MaskFuture(scores, 0, filter, a.bias);
+  if (attributes.Int("unidirectional", 0) != 0) MaskFuture(scores, p.past, filter, a.bias);
   ComputeAttention(a, context.outputs[0].as<float>(), a.queries * a.heads * a.size_v, a.size_v,
                    a.heads * a.size_v);
+  if (HasOutput(context, 1)) std::copy(k.begin(), k.end(), context.outputs[1].as<float>());
+  if (HasOutput(context, 2)) std::copy(v.begin(), v.end(), context.outputs[2].as<float>());
   return absl::OkStatus();
 }
 

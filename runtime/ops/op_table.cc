@@ -245,7 +245,7 @@ constexpr OpRow kRows[] = {
     {"Attention", 3, 7, 1, 4, 0, 0, OnnxAttentionRule, OnnxAttentionKernel, AttentionAxis, TypeOfEach<TypeLike<0>, TypeLike<1>, TypeLike<2>, TypeLike<0>>},
     {"RotaryEmbedding", 3, 4, 1, 1, 0, 0, RotaryEmbeddingRule, RotaryEmbeddingKernel, UnknownAxis},
     {"com.microsoft.Attention", 2, 7, 1, 1, 0, 0, MicrosoftAttentionRule, MicrosoftAttentionKernel, AttentionAxis},
-    {"com.microsoft.MultiHeadAttention", 1, 10, 1, 1, 0, 0, MultiHeadAttentionRule, MultiHeadAttentionKernel, AttentionAxis},
+    {"com.microsoft.MultiHeadAttention", 1, 10, 1, 3, 0, 0, MultiHeadAttentionRule, MultiHeadAttentionKernel, AttentionAxis},
     {"com.microsoft.QAttention", 5, 9, 1, 1, 0, 0, QAttentionRule, QAttentionKernel, AttentionAxis, TypeLike<3>},
     {"com.microsoft.RotaryEmbedding", 4, 4, 1, 1, 0, 0, MicrosoftRotaryEmbeddingRule, MicrosoftRotaryEmbeddingKernel, UnknownAxis},
     {"com.microsoft.EmbedLayerNormalization", 1, 9, 1, 3, 0, 0, EmbedLayerNormRule, EmbedLayerNormKernel, UnknownAxis, TypeOfEach<TypeLike<2>, kInt32, TypeLike<2>>},

@@ -54,7 +54,8 @@ class CanonicalizePass : public Pass {
                                    GemmRule,           FusedMatMulRule,
                                    FlattenedRowsRule,  EinsumRule,
                                    SplitFeaturesRule,  ContribRule,
-                                   NamedAttentionRule, EmbeddingNormRule,
+                                   NamedAttentionRule, ProjectedAttentionRule,
+                                   RotaryEmbeddingRule, EmbeddingNormRule,
                                    QuantizeRule,       OuterProductRule,
                                    RepeatedRowsRule,   TransposedBroadcastRule}) {
       ASSIGN_OR_RETURN(const ValueId replacement, rule(graph, id));

@@ -76,6 +76,9 @@ absl::StatusOr<ValueId> ContribRule(Graph& graph, NodeId node);
 // Attention of ONNX and of onnxruntime becomes its products and Softmax, which fuse_attention
 // fuses.
 absl::StatusOr<ValueId> NamedAttentionRule(Graph& graph, NodeId node);
+absl::StatusOr<ValueId> ProjectedAttentionRule(Graph& graph, NodeId node);
+// RotaryEmbedding of either becomes lookups and the products that fuse_rotary fuses.
+absl::StatusOr<ValueId> RotaryEmbeddingRule(Graph& graph, NodeId node);
 // QuantizeLinear of what DequantizeLinear made of the same steps, moved about or not, is the
 // integers, moved about likewise.
 absl::StatusOr<ValueId> QuantizeRule(Graph& graph, NodeId node);

@@ -96,6 +96,15 @@ def attention_cases(x):
         q, k, v, None, None, f32(2, 3, 4, 6)], attrs, ["y"]
     yield "mha_heads", MICROSOFT, "MultiHeadAttention", [q, f32(2, 3, 6, 4), f32(2, 3, 6, 4)], \
         attrs, ["y"]
+    cache = [f32(2, 3, 5, 4), f32(2, 3, 5, 4)]
+    yield "mha_past", MICROSOFT, "MultiHeadAttention", [
+        q, k, f32(2, 6, 12), f32(36), None, None, *cache], attrs, ["y", "key", "value"]
+    yield "mha_past_causal", MICROSOFT, "MultiHeadAttention", [
+        q, f32(2, 4, 12), f32(2, 4, 12), None, None, f32(1, 1, 4, 9), *cache], {
+            **attrs, "unidirectional": 1, "scale": 0.4}, ["y", "key", "value"]
+    yield "mha_past_mask", MICROSOFT, "MultiHeadAttention", [
+        q, k, f32(2, 6, 12), None, lengths_mask(2, 11), None, *cache], attrs, [
+            "y", "key", "value"]
     heads = [f32(2, 4, 3, 8), f32(2, 2, 6, 8), f32(2, 2, 6, 5)]
     yield "onnx_attention", "", "Attention", heads, {}, ["y"]
     yield "onnx_attention_mask", "", "Attention", heads + [f32(3, 6)], {"scale": 0.2}, ["y"]
@@ -104,6 +113,8 @@ def attention_cases(x):
     past = [f32(2, 2, 4, 8), f32(2, 2, 4, 5)]
     yield "onnx_attention_past", "", "Attention", heads + [None] + past, {}, [
         "y", "key", "value"]
+    yield "onnx_attention_past_causal", "", "Attention", heads + [f32(3, 10)] + past, {
+        "is_causal": 1}, ["y", "key", "value"]
     yield "onnx_attention_softcap", "", "Attention", heads, {"softcap": 2.0}, ["y"]
     yield "onnx_attention_scores", "", "Attention", heads + [f32(3, 6)], {
         "qk_matmul_output_mode": 3}, ["y", "", "", "scores"]
