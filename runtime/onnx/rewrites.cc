@@ -7,6 +7,7 @@
 #include "runtime/base/status_macros.h"
 #include "runtime/onnx/onnx_proto.h"
 #include "runtime/onnx/rewrites_fourier.h"
+#include "runtime/onnx/rewrites_decoders.h"
 #include "runtime/onnx/rewrites_fused.h"
 #include "runtime/onnx/rewrites_ml.h"
 #include "runtime/onnx/rewrites_quantized.h"
@@ -406,6 +407,7 @@ constexpr RewriteRow kRewrites[] = {
     {"com.microsoft.FusedConv", kAlways, FusedConvInSteps},
     {"com.microsoft.FusedGemm", kAlways, FusedGemmInSteps},
     {"com.microsoft.GatherBlockQuantized", kAlways, GatherBlockQuantizedInSteps},
+    {"com.microsoft.GroupQueryAttention", kAlways, GroupQueryAttentionInSteps},
     {"com.microsoft.MatMulIntegerToFloat", kAlways, MatMulIntegerToFloatInSteps},
     {"com.microsoft.MatMulNBits", kAlways, MatMulNBitsInSteps},
     {"com.microsoft.QEmbedLayerNormalization", kAlways, QEmbedLayerNormInSteps},

@@ -38,9 +38,13 @@ absl::Status CheckPaddingMask(const InferContext& context, size_t input, const S
       mask == Shape{batch, queries, keys}) {
     return absl::OkStatus();
   }
-  return absl::UnimplementedError(absl::StrCat("a mask of shape ", ShapeToString(mask),
-                                               " for scores ", ShapeToString(scores),
-                                               " is not supported"));
+  const std::string what =
+      absl::StrCat("a mask of shape ", ShapeToString(mask), " for scores ", ShapeToString(scores));
+  // Other sizes of its rows may do.
+  if (mask.size() == 2 || mask.size() == 3) {
+    return absl::InvalidArgumentError(absl::StrCat(what, ": it does not cover them"));
+  }
+  return absl::UnimplementedError(absl::StrCat(what, " is not supported"));
 }
 
 void AddPaddingMask(const KernelContext& context, size_t input, const Shape& scores, float value,

@@ -17,7 +17,7 @@ import case_folder
 
 RANDOM = np.random.default_rng(11)
 MICROSOFT = "com.microsoft"
-CONSTANTS = {"STFT": (1, 2, 3), "DFT": (1, 2)}  # operands that files hold
+CONSTANTS = {"STFT": (1, 2, 3), "DFT": (1, 2), "GroupQueryAttention": (6,)}  # operands that files hold
 OPSETS = {"RoiAlign": 21}  # the newest that onnxruntime has a kernel for, where that is not the newest of all
 
 
@@ -105,6 +105,7 @@ def attention_cases(x):
     yield "mha_past_mask", MICROSOFT, "MultiHeadAttention", [
         q, k, f32(2, 6, 12), None, lengths_mask(2, 11), None, *cache], attrs, [
             "y", "key", "value"]
+    yield from group_query_cases()
     heads = [f32(2, 4, 3, 8), f32(2, 2, 6, 8), f32(2, 2, 6, 5)]
     yield "onnx_attention", "", "Attention", heads, {}, ["y"]
     yield "onnx_attention_mask", "", "Attention", heads + [f32(3, 6)], {"scale": 0.2}, ["y"]
@@ -135,6 +136,37 @@ def attention_cases(x):
         f32(2, 4, 3, 10), cosine, sine, ids], {"rotary_embedding_dim": 8}, ["y"]
     yield "microsoft_rotary_offset", MICROSOFT, "RotaryEmbedding", [
         f32(2, 4, 3, 8), np.array([2], np.int64), cosine, sine], {}, ["y"]
+
+
+def group_query_cases():
+    """Prompts, steps of sequences of one length and of several, and pieces of a prompt behind a past."""
+    heads, kv_heads, size = 4, 2, 16
+    attrs = {"num_heads": heads, "kv_num_heads": kv_heads}
+    cosine, sine = caches(20, size // 2)
+
+    def case(name, batch, rows, past, last, total, extra=(), joined=False, **more):
+        widths = [heads * size, kv_heads * size, kv_heads * size]
+        new = [f32(batch, rows, sum(widths)), None, None] if joined else [
+            f32(batch, rows, width) for width in widths]
+        cache = [f32(batch, kv_heads, past, size) for _ in range(2)]
+        operands = [*new, *cache, np.array(last, np.int32), np.array([total], np.int32), *extra]
+        return f"gqa_{name}", MICROSOFT, "GroupQueryAttention", operands, {**attrs, **more}, [
+            "y", "key", "value"]
+
+    rotary = {"do_rotary": 1}
+    turned = (cosine, sine)
+    yield case("prompt", 1, 5, 0, [4], 5)
+    yield case("prompts", 2, 5, 0, [4, 4], 5, turned, **rotary)
+    yield case("step", 1, 1, 6, [6], 7, turned, **rotary)
+    yield case("steps", 2, 1, 6, [6, 3], 7, turned, **rotary)
+    yield case("piece", 1, 3, 6, [8], 9, turned, **rotary, rotary_interleaved=1)
+    yield case("joined", 2, 1, 6, [[6], [6]], 7, turned, joined=True, **rotary)
+    yield case("larger_cache", 1, 1, 10, [6], 7, scale=0.2)
+    yield case("window", 1, 6, 0, [5], 6, local_window_size=3)
+    yield case("window_step", 2, 1, 9, [9, 7], 10, local_window_size=4)
+    yield case("softcap", 1, 3, 6, [8], 9, softcap=3.0)
+    yield case("added", 1, 3, 6, [8], 9, (None, None, None, f32(1, 4, 3, 9)))
+    yield case("positions", 1, 1, 6, [6], 7, (*turned, np.array([[11]], np.int64)), **rotary)
 
 
 def quantized_cases():

@@ -162,6 +162,7 @@ constexpr OpPlan kPlans[] = {
     {"Expand", cpu::PlanExpand},
     {"Tile", cpu::PlanTile},
     {"Concat", cpu::PlanConcat},
+    {"reprise.AppendRows", cpu::PlanAppendRows},
     {"Split", cpu::PlanSplit},
     {"DepthToSpace", cpu::PlanBlocks},
     {"SpaceToDepth", cpu::PlanBlocks},

@@ -216,6 +216,9 @@ absl::StatusOr<Tensor> RunWiden(const CpuTarget& target, const Tensor& half);
 // The Cast to a half of floats that it holds.
 absl::StatusOr<Tensor> RunNarrow(const CpuTarget& target, const Tensor& floats, DType half);
 
+// plan_append.cc
+std::vector<Candidate> PlanAppendRows(const CpuTarget& target, const NodeView& node);
+
 // plan_attention.cc
 std::vector<Candidate> PlanAttention(const CpuTarget& target, const NodeView& node);
 

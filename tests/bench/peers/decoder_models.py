@@ -19,6 +19,7 @@ class Decoder:
     feed_forward: int
     vocabulary: int = 8000
     four_bits: bool = False  # weights of products, in blocks (nbits.py)
+    fused: bool = False  # as onnxruntime's model builder writes them
 
 
 MODELS = {
@@ -26,6 +27,8 @@ MODELS = {
     "llama_like": Decoder(layers=6, heads=9, kv_heads=3, size=64, feed_forward=1536),
     "llama_like_4_bits": Decoder(layers=6, heads=9, kv_heads=3, size=64, feed_forward=1536,
                                  four_bits=True),
+    "fused_4_bits": Decoder(layers=4, heads=32, kv_heads=8, size=64, feed_forward=8192,
+                            four_bits=True, fused=True),
     "wide_4_bits": Decoder(layers=4, heads=32, kv_heads=8, size=64, feed_forward=8192,
                            four_bits=True),
 }
@@ -65,6 +68,57 @@ def build(shape):
                            past, present)
 
 
+def build_fused(shape):
+    """With GroupQueryAttention, rotary positions, RMS norms that add, and a gated feed-forward."""
+    import numpy as np
+    from onnx import TensorProto, helper
+
+    sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
+    from testing.models import CachedAttention, Graph
+
+    g, rng, width = Graph(21), np.random.default_rng(1), shape.heads * shape.size
+    microsoft = {"domain": "com.microsoft"}
+
+    def weight(rows, columns):
+        return g.const(rng.normal(0, rows ** -0.5, (rows, columns)))
+
+    def linear(x, rows, columns):
+        return g.node("MatMul", x, weight(rows, columns))
+
+    def norm(x, added):
+        names = g.node("SkipSimplifiedLayerNormalization", x, added, g.const(np.ones(width)), outputs=4,
+                       epsilon=1e-5, **microsoft)
+        g.nodes[-1].output[1:3] = ["", ""]  # the mean and its like, which nobody asks for
+        return names[0], names[3]
+
+    counted = g.node("Sub", g.reduce_sum("attention_mask", 1, keepdims=0), g.const(1, np.int64))
+    last = g.node("Cast", counted, to=TensorProto.INT32)
+    total = g.node("Cast", g.dim("attention_mask", 1), to=TensorProto.INT32)
+    angles = np.arange(4096)[:, None] / 10000 ** (np.arange(shape.size // 2) * 2 / shape.size)
+    cosine, sine = g.const(np.cos(angles)), g.const(np.sin(angles))
+    x = g.node("Gather", g.const(rng.normal(0, 1, (shape.vocabulary, width))), "input_ids")
+    y = g.node("SimplifiedLayerNormalization", x, g.const(np.ones(width)), axis=-1, epsilon=1e-5, stash_type=1)
+    past, present = [], []
+    for layer in range(shape.layers):
+        names = [[f"{when}_{kind}_{layer}" for kind in ("key", "value")] for when in ("past", "present")]
+        past += names[0]
+        present += names[1]
+        q, k, v = (linear(y, width, n * shape.size) for n in (shape.heads, shape.kv_heads, shape.kv_heads))
+        attended = g.node("GroupQueryAttention", q, k, v, *names[0], last, total, cosine, sine, outputs=3,
+                          num_heads=shape.heads, kv_num_heads=shape.kv_heads, do_rotary=1, **microsoft)
+        for name, to in zip(attended[1:], names[1]):
+            g.rename(name, to)
+        y, x = norm(x, linear(attended[0], width, width))
+        gate, up = (linear(y, width, shape.feed_forward) for _ in range(2))
+        gated = g.node("Mul", g.node("Mul", gate, g.node("Sigmoid", gate)), up)
+        y, x = norm(x, linear(gated, shape.feed_forward, width))
+    g.rename(linear(y, width, shape.vocabulary), "logits")
+    model = CachedAttention(g, weight, shape.heads, shape.kv_heads, shape.size).model(
+        [("logits", TensorProto.FLOAT, ["batch", "sequence", shape.vocabulary])], past, present)
+    model.opset_import.append(helper.make_opsetid("com.microsoft", 1))
+    return model
+
+
 if __name__ == "__main__":
     import nbits
     import onnx
@@ -72,5 +126,6 @@ if __name__ == "__main__":
     folder = pathlib.Path(sys.argv[1])
     folder.mkdir(parents=True, exist_ok=True)
     for name, shape in MODELS.items():
-        model = build(shape)
-        onnx.save(nbits.quantize(model) if shape.four_bits else model, folder / f"{name}.onnx")
+        model = build_fused(shape) if shape.fused else build(shape)
+        onnx.save(nbits.quantize(model) if shape.four_bits else model,
+                  folder / f"{name}.onnx")

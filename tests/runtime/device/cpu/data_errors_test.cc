@@ -117,6 +117,30 @@ TEST_P(DataErrorsTest, RowsOfRecurrentLayersEndAtTheirLengths) {
   }
 }
 
+TEST_P(DataErrorsTest, APlaceWithoutRoomInTheCacheIsReportedAndAnsweredWithWhatFits) {
+  NodeRun run(
+      "input %p: f32[3, 2, 4, 8]\ninput %r: f32[3, 2, 2, 8]\ninput %a: i64[3]\n"
+      "const %l: i64[1] = {6}\n%y: ? = reprise.AppendRows(%p, %r, %a, %l)\noutput %y");
+  const auto at = [](std::vector<int64_t> places) {
+    return Tensor::FromVector<int64_t>(DType::kInt64, {3}, places);
+  };
+  run.inputs[2] = at({3, 5, -1});
+  const std::vector<KernelOption> options = device_.Options(run.graph, run.id);
+  ASSERT_FALSE(options.empty());
+  const Tensor got = run.RunOption(device_, options[0], 2)[0];
+  std::set<std::pair<int64_t, int64_t>> reported;
+  for (const DataError& error : run.errors.errors) {
+    EXPECT_EQ(error.operand, 2);
+    EXPECT_EQ(error.low, 0);
+    EXPECT_EQ(error.high, 4);
+    reported.insert({error.element, error.value});
+  }
+  EXPECT_THAT(reported, testing::ElementsAre(std::pair(1, 5), std::pair(2, -1)));
+  EXPECT_EQ(run.errors.errors.size(), 2u);
+  run.inputs[2] = at({3, 4, 0});
+  ExpectClose(got, run.Reference()[0]);
+}
+
 INSTANTIATE_TEST_SUITE_P(Tiers, DataErrorsTest, testing::ValuesIn(cpu::EveryTier()), cpu::TierName);
 
 }  // namespace

@@ -1,0 +1,155 @@
+// Attention and rotary positions that a model names as one op: no launch of theirs runs by a
+// reference kernel. What they compute is compared with onnxruntime in tests/conformance.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tests/runtime/onnx/model_builder.h"
+#include "tests/testing/engine_fixture.h"
+#include "tests/testing/temp_folder.h"
+
+namespace reprise {
+namespace {
+
+using onnx::TensorProto;
+using ::testing::IsEmpty;
+
+constexpr char kMicrosoft[] = "com.microsoft";
+constexpr int64_t kHeads = 4, kKvHeads = 2, kSize = 8;
+
+class NamedAttentionTest : public testing::Test {
+ protected:
+  NamedAttentionTest() {
+    auto* domain = b_.model().add_opset_import();
+    domain->set_domain(kMicrosoft);
+    domain->set_version(1);
+  }
+
+  onnx::NodeProto& Microsoft(const std::string& op, const std::vector<std::string>& inputs,
+                             const std::vector<std::string>& outputs) {
+    return b_.Node(op, inputs, outputs, op, kMicrosoft);
+  }
+  void Tables(int64_t rows, int64_t half) {
+    std::vector<float> cosine, sine;
+    for (int64_t i = 0; i < rows * half; ++i) {
+      cosine.push_back(std::cos(0.1f * static_cast<float>(i)));
+      sine.push_back(std::sin(0.1f * static_cast<float>(i)));
+    }
+    b_.Floats("cosine", {rows, half}, cosine);
+    b_.Floats("sine", {rows, half}, sine);
+  }
+  // The kernels of the recipe at `sizes`, by axis, that are reference kernels.
+  std::vector<std::string> SlowKernels(const std::vector<int64_t>& sizes) {
+    const auto model =
+        fixture_.engine.Load({.id = {"m", 1}, .path = folder_.Write("m.onnx", b_.Bytes())});
+    EXPECT_TRUE(model.ok()) << model.status();
+    if (!model.ok()) return {"none"};
+    const auto recipe = fixture_.engine.CompileAt(**model, sizes);
+    EXPECT_TRUE(recipe.ok()) << recipe.status();
+    if (!recipe.ok()) return {"none"};
+    std::vector<std::string> slow;
+    for (const Launch& launch : (*recipe)->launches) {
+      const bool own = launch.kernel == "reference/ReduceSum";  // of the model, of few integers
+      if (launch.kernel.rfind("reference/", 0) == 0 && !own) slow.push_back(launch.kernel);
+    }
+    return slow;
+  }
+
+  ModelBuilder b_{23};
+  const TempFolder folder_;
+  EngineFixture fixture_;
+};
+
+TEST_F(NamedAttentionTest, MultiHeadAttentionWithBiasMaskAndPast) {
+  const std::string width = std::to_string(kHeads * kSize);
+  for (const char* name : {"q", "k", "v"}) b_.Input(name, {"batch", "rows", width});
+  for (const char* name : {"past_k", "past_v"}) {
+    b_.Input(name, {"batch", std::to_string(kHeads), "past", std::to_string(kSize)});
+  }
+  b_.Input("mask", {"batch", "all"}, TensorProto::INT32);
+  b_.Floats("bias", {3 * kHeads * kSize}, std::vector<float>(3 * kHeads * kSize, 0.5f));
+  auto& node = Microsoft("MultiHeadAttention", {"q", "k", "v", "bias", "mask", "", "past_k", "past_v"},
+                         {"y", "new_k", "new_v"});
+  SetAttribute(node, "num_heads", kHeads);
+  SetAttribute(node, "unidirectional", int64_t{1});
+  for (const char* name : {"y", "new_k", "new_v"}) b_.Output(name);
+  EXPECT_THAT(SlowKernels({2, 3, 5, 8}), IsEmpty());
+}
+
+TEST_F(NamedAttentionTest, AttentionWithPast) {
+  b_.Input("q", {"batch", std::to_string(kHeads), "rows", std::to_string(kSize)});
+  for (const char* name : {"k", "v"}) {
+    b_.Input(name, {"batch", std::to_string(kKvHeads), "rows", std::to_string(kSize)});
+  }
+  for (const char* name : {"past_k", "past_v"}) {
+    b_.Input(name, {"batch", std::to_string(kKvHeads), "past", std::to_string(kSize)});
+  }
+  auto& node = b_.Node("Attention", {"q", "k", "v", "", "past_k", "past_v"}, {"y", "new_k", "new_v"});
+  SetAttribute(node, "is_causal", int64_t{1});
+  for (const char* name : {"y", "new_k", "new_v"}) b_.Output(name);
+  EXPECT_THAT(SlowKernels({2, 3, 5}), IsEmpty());
+}
+
+TEST_F(NamedAttentionTest, GroupQueryAttentionWhoseLengthIsThatOfTheMask) {
+  b_.Input("qkv", {"batch", "rows", std::to_string((kHeads + 2 * kKvHeads) * kSize)});
+  for (const char* name : {"past_k", "past_v"}) {
+    b_.Input(name, {"batch", std::to_string(kKvHeads), "past", std::to_string(kSize)});
+  }
+  b_.Input("mask", {"batch", "all"}, TensorProto::INT64);
+  b_.Initializer("one", TensorProto::INT64, {1}, std::vector<int64_t>{1});
+  b_.Initializer("second", TensorProto::INT64, {}, std::vector<int64_t>{1});
+  SetAttribute(b_.Node("ReduceSum", {"mask", "one"}, {"counts"}), "keepdims", int64_t{0});
+  b_.Node("Sub", {"counts", "one"}, {"last"});
+  SetAttribute(b_.Node("Cast", {"last"}, {"last32"}), "to", int64_t{TensorProto::INT32});
+  b_.Node("Shape", {"mask"}, {"shape"});
+  b_.Node("Gather", {"shape", "second"}, {"length"});
+  SetAttribute(b_.Node("Cast", {"length"}, {"length32"}), "to", int64_t{TensorProto::INT32});
+  Tables(40, kSize / 2);
+  auto& node = Microsoft(
+      "GroupQueryAttention",
+      {"qkv", "", "", "past_k", "past_v", "last32", "length32", "cosine", "sine"},
+      {"y", "new_k", "new_v"});
+  SetAttribute(node, "num_heads", kHeads);
+  SetAttribute(node, "kv_num_heads", kKvHeads);
+  SetAttribute(node, "do_rotary", int64_t{1});
+  SetAttribute(node, "local_window_size", int64_t{4});
+  for (const char* name : {"y", "new_k", "new_v"}) b_.Output(name);
+  EXPECT_THAT(SlowKernels({2, 1, 5, 6}), IsEmpty());
+}
+
+TEST_F(NamedAttentionTest, RotaryEmbeddingOfEitherKind) {
+  b_.Input("by_token", {"batch", "rows", std::to_string(kHeads * kSize)});
+  b_.Input("by_head", {"batch", std::to_string(kHeads), "rows", std::to_string(kSize + 6)});
+  b_.Input("at", {"batch", "rows"}, TensorProto::INT64);
+  Tables(40, kSize / 2);
+  Microsoft("RotaryEmbedding", {"by_token", "at", "cosine", "sine"}, {"y0"});
+  auto& neighbours = Microsoft("RotaryEmbedding", {"by_token", "at", "cosine", "sine"}, {"y1"});
+  SetAttribute(neighbours, "interleaved", int64_t{1});
+  auto& part = b_.Node("RotaryEmbedding", {"by_head", "cosine", "sine", "at"}, {"y2"});
+  SetAttribute(part, "rotary_embedding_dim", kSize);
+  for (const char* name : {"y0", "y1", "y2"}) b_.Output(name);
+  EXPECT_THAT(SlowKernels({2, 3}), IsEmpty());
+}
+
+// What has no steps is refused with the name of what is in the way.
+TEST_F(NamedAttentionTest, GroupQueryAttentionWithASinkIsRefused) {
+  const std::string width = std::to_string(kHeads * kSize);
+  for (const char* name : {"q", "k", "v"}) b_.Input(name, {"batch", "rows", width});
+  b_.Initializer("last", TensorProto::INT32, {1}, std::vector<int32_t>{2});
+  b_.Initializer("length", TensorProto::INT32, {}, std::vector<int32_t>{3});
+  b_.Floats("sink", {kHeads}, std::vector<float>(kHeads, 0.0f));
+  auto& node = Microsoft(
+      "GroupQueryAttention", {"q", "k", "v", "", "", "last", "length", "", "", "", "", "sink"},
+      {"y", "new_k", "new_v"});
+  SetAttribute(node, "num_heads", kHeads);
+  SetAttribute(node, "kv_num_heads", kHeads);
+  b_.Output("y");
+  const auto model =
+      fixture_.engine.Load({.id = {"m", 1}, .path = folder_.Write("m.onnx", b_.Bytes())});
+  EXPECT_EQ(model.status().code(), absl::StatusCode::kUnimplemented);
+  EXPECT_THAT(std::string(model.status().message()), testing::HasSubstr("input 11"));
+}
+
+}  // namespace
+}  // namespace reprise
