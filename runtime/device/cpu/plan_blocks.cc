@@ -164,7 +164,7 @@ absl::StatusOr<Tensor> RunPackBlocks(const CpuTarget& target, const Attributes& 
 }
 
 std::optional<Candidate> BlockCandidate(const CpuTarget& target, const NodeView& node,
-                                        const Product& product) {
+                                        const Product& product, const GemmKernels* tiles) {
   if (!product.weights || product.alpha != 1 || product.transposed_a ||
       !node.AllOf(DType::kFloat32)) {
     return std::nullopt;
@@ -178,7 +178,6 @@ std::optional<Candidate> BlockCandidate(const CpuTarget& target, const NodeView&
                         .product = product,
                         .addends = *addends,
                         .floats = &target.gemm};
-  const GemmKernels* const tiles = TileGemmKernelsFor(target.isa);
   const bool widened = tiles != nullptr && SuitsTiles(product, /*int8=*/false);
   const int64_t panel = params.kernels->panel_columns;
   if (widened) {

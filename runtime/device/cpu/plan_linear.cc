@@ -326,7 +326,8 @@ std::vector<Candidate> CandidatesOf(const CpuTarget& target, const NodeView& nod
   // what the precision promises.
   if (RoundsToBf16(node)) return Bf16Candidates(target, node, *product);
   if (target.isa >= Isa::kAvx2 && target.gemm_provider != GemmProvider::kOpenBlas) {
-    std::optional<Candidate> blocks = BlockCandidate(target, node, *product);
+    std::optional<Candidate> blocks =
+        BlockCandidate(target, node, *product, TileGemmKernelsFor(target.isa));
     if (blocks.has_value()) return {*std::move(blocks)};
   }
   std::vector<Candidate> candidates = OwnCandidates(target, node, *product);
