@@ -11,6 +11,7 @@
 #include "runtime/engine/gather.h"
 #include "runtime/engine/scanned_values.h"
 #include "runtime/ops/loop.h"
+#include "runtime/ops/narrowed_weights.h"
 #include "runtime/ops/op.h"
 
 namespace reprise {
@@ -163,7 +164,7 @@ absl::StatusOr<Tensor> TailRun::ValueOf(const CutGraph& graph, const std::string
   if (const auto it = values_.find(name); it != values_.end()) return it->second;
   if (const auto it = graph.constants.find(name); it != graph.constants.end()) return it->second;
   if (const auto it = graph.parameters.find(name); it != graph.parameters.end()) {
-    return context_.model.owner()->parameters().ValueOf(*it->second);
+    return context_.model.owner()->parameters().ValueOf(*ops::WithoutNarrowing(it->second));
   }
   return absl::InternalError(absl::StrCat("nothing made the value '", name, "'"));
 }
@@ -323,7 +324,7 @@ absl::Status TailRun::RunNodeByNode(const GraphSection& section) {
     if (values[id].has_value()) return *values[id];
     if (value.kind == Value::Kind::kConstant) return value.constant;
     if (value.kind == Value::Kind::kInput) return values_.at(value.name);
-    return context_.model.owner()->parameters().ValueOf(*value.parameter);
+    return context_.model.owner()->parameters().ValueOf(*ops::WithoutNarrowing(value.parameter));
   };
   for (const NodeId id : graph.NodeIds()) {
     const Node& node = graph.node(id);

@@ -47,9 +47,8 @@ class GroupQuerySteps : public Steps {
     }
     k = Behind(kPastKey, ByHead(k), before, length);
     v = Behind(kPastValue, ByHead(v), before, length);
-    Attributes attributes = {{"is_causal", int64_t{1}},
-                             {"kv_num_heads", kv_heads_},
-                             {"q_num_heads", heads_}};
+    Attributes attributes = {
+        {"is_causal", int64_t{1}}, {"kv_num_heads", kv_heads_}, {"q_num_heads", heads_}};
     for (const absl::string_view name : {"scale", "softcap"}) {
       const float value = attributes_.Float(name, 0);
       if (value != 0) attributes.Set(name, value);
@@ -67,8 +66,8 @@ class GroupQuerySteps : public Steps {
   absl::Status Check() {
     RETURN_IF_ERROR(Require({kQuery, kLastPositions, kLength}));
     if (heads_ <= 0 || kv_heads_ <= 0 || heads_ % kv_heads_ != 0) {
-      return absl::InvalidArgumentError(absl::StrCat("attributes 'num_heads' = ", heads_,
-                                                     " and 'kv_num_heads' = ", kv_heads_));
+      return absl::InvalidArgumentError(
+          absl::StrCat("attributes 'num_heads' = ", heads_, " and 'kv_num_heads' = ", kv_heads_));
     }
     if ((input(kKey) == kNone) != (input(kValue) == kNone)) {
       return absl::InvalidArgumentError("key and value come together");
@@ -81,8 +80,7 @@ class GroupQuerySteps : public Steps {
         return absl::UnimplementedError(absl::StrCat("input ", i, " is not supported"));
       }
     }
-    for (const absl::string_view name :
-         {"smooth_softmax", "qk_output", "kv_cache_bit_width"}) {
+    for (const absl::string_view name : {"smooth_softmax", "qk_output", "kv_cache_bit_width"}) {
       if (attributes_.Int(name, 0) > 0) {
         return absl::UnimplementedError(absl::StrCat("attribute '", name, "' is not supported"));
       }
@@ -100,7 +98,9 @@ class GroupQuerySteps : public Steps {
   ValueId Before(ValueId added, ValueId length) {
     const ValueId last = AsNumbers(input(kLastPositions), -1);
     const ValueId others = Add("Sub", {Add("Add", {last, Int64s({1})}), added});
-    return Add("Where", {Add("Equal", {added, length}), Int64s({0}), others});
+    // A row without keys is none of a request.
+    const ValueId counted = Add("Max", {others, Int64s({0})});
+    return Add("Where", {Add("Equal", {added, length}), Int64s({0}), counted});
   }
 
   // [batch, rows, heads * size] as [batch, rows, heads, size], and by head.
@@ -133,8 +133,15 @@ class GroupQuerySteps : public Steps {
 
   // Rows turned by their positions.
   ValueId Turned(ValueId rows, ValueId positions, int64_t heads) {
+    Attributes attributes = {{"interleaved", attributes_.Int("rotary_interleaved", 0)},
+                             {"num_heads", heads}};
+    // The width of the tables says how much of each head is turned.
+    const std::optional<Shape>& table = graph_.value(input(kCosine)).shape;
+    if (table.has_value() && !table->empty()) {
+      attributes.Set("rotary_embedding_dim", 2 * table->back());
+    }
     return Add("com.microsoft.RotaryEmbedding", {rows, positions, input(kCosine), input(kSine)},
-               {{"interleaved", attributes_.Int("rotary_interleaved", 0)}, {"num_heads", heads}});
+               std::move(attributes));
   }
 
   // Rows by head behind those of the past, if there is one.

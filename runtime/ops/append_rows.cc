@@ -15,8 +15,8 @@ absl::Status AppendRowsRule(InferContext& context) {
   const Shape& past = context.shape(0);
   const Shape& rows = context.shape(1);
   if (rows.size() != 4 || rows[0] != past[0] || rows[1] != past[1] || rows[3] != past[3]) {
-    return absl::InvalidArgumentError(absl::StrCat("a cache ", ShapeToString(past),
-                                                   " does not take rows ", ShapeToString(rows)));
+    return absl::InvalidArgumentError(
+        absl::StrCat("a cache ", ShapeToString(past), " does not take rows ", ShapeToString(rows)));
   }
   if (context.shape(2) != Shape{past[0]}) {
     return absl::InvalidArgumentError(absl::StrCat("where rows go has the shape ",
@@ -51,7 +51,9 @@ absl::Status AppendRowsKernel(const KernelContext& context) {
     for (int64_t h = 0; h < past[1]; ++h, to += out.shape[2] * row_bytes) {
       const int64_t pair = b * past[1] + h;
       std::memset(to, 0, out.shape[2] * row_bytes);
-      std::memcpy(to, before + pair * past[2] * row_bytes, copied.past * row_bytes);
+      if (copied.past > 0) {
+        std::memcpy(to, before + pair * past[2] * row_bytes, copied.past * row_bytes);
+      }
       std::memcpy(to + copied.past * row_bytes, added + pair * rows[2] * row_bytes,
                   copied.added * row_bytes);
     }

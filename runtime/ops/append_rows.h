@@ -16,7 +16,7 @@ Kernel AppendRowsKernel;
 
 // What is copied for one sequence, in rows.
 struct AppendedRows {
-  int64_t past = 0;  // of P
+  int64_t past = 0;   // of P
   int64_t added = 0;  // of S
   bool fits = true;
 

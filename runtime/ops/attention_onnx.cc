@@ -54,9 +54,9 @@ absl::StatusOr<int64_t> PastOf(const Problem& p, size_t at, F shape, G has) {
   if (key.size() != 4 || value.size() != 4 || key[0] != p.k.batch || key[1] != p.k.heads ||
       key[3] != p.k.size || value[0] != p.v.batch || value[1] != p.v.heads || value[2] != key[2] ||
       value[3] != p.v.size) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("past key ", ShapeToString(key), " and value ", ShapeToString(value),
-                     " do not match key and value"));
+    return absl::InvalidArgumentError(absl::StrCat("past key ", ShapeToString(key), " and value ",
+                                                   ShapeToString(value),
+                                                   " do not match key and value"));
   }
   return key[2];
 }
@@ -77,7 +77,8 @@ absl::StatusOr<Problem> ProblemOf(const Node& node, F shape, G has) {
   return p;
 }
 
-// [batch, heads, past + length, size], dense: input `past`, if there is a past, and `rows` behind it.
+// [batch, heads, past + length, size], dense: input `past`, if there is a past, and `rows` behind
+// it.
 std::vector<float> Present(const KernelContext& context, const HeadView& rows, size_t past,
                            const Heads& h, int64_t past_length) {
   const std::vector<float> before =

@@ -10,8 +10,8 @@
 namespace reprise::ops {
 namespace {
 
-constexpr int64_t kWorthIt = 1 << 14;  // elements
-constexpr char kExact[] = "exact";
+constexpr int64_t kWorthIt = 1 << 14;       // elements
+constexpr char kExact[] = "reprise.exact";  // no attribute of a file
 
 // Whether each of `count` floats, which may lie at any address, is one of bfloat16.
 bool AreBFloat16(const char* floats, int64_t count) {
@@ -69,9 +69,9 @@ DType HalfThatHolds(const Tensor& tensor) {
 }
 
 ParameterExprPtr Narrowed(const ParameterExprPtr& floats, DType half) {
+  const Attributes to_half = {{kExact, int64_t{1}}, {"to", OnnxNumber(half)}};
   const ParameterExprPtr halves =
-      ParameterExpr::Apply("Cast", {{kExact, int64_t{1}}, {"to", OnnxNumber(half)}}, {floats}, half,
-                           floats->shape());
+      ParameterExpr::Apply("Cast", to_half, {floats}, half, floats->shape());
   return ParameterExpr::Apply("Cast", {{"to", OnnxNumber(DType::kFloat32)}}, {halves},
                               DType::kFloat32, floats->shape());
 }
@@ -83,7 +83,8 @@ bool IsNarrowing(absl::string_view op, const Attributes& attributes) {
 ParameterExprPtr WithoutNarrowing(const ParameterExprPtr& expression) {
   if (expression == nullptr || expression->inputs().empty()) return expression;
   const ParameterExprPtr& first = expression->inputs()[0];
-  if (expression->op() == "Cast" && expression->dtype() == DType::kFloat32 && IsNarrowing(first->op(), first->attributes())) {
+  if (expression->op() == "Cast" && expression->dtype() == DType::kFloat32 &&
+      IsNarrowing(first->op(), first->attributes())) {
     return first->inputs()[0];
   }
   std::vector<ParameterExprPtr> inputs = expression->inputs();

@@ -1,8 +1,9 @@
 // Floats that are all numbers of a half, as those of models that were trained in half and written
 // in float32: bfloat16 for most decoders, float16 for many encoders.
 //
-// The importer marks such a matrix: Cast(Cast{exact}(p)), to the half and back, is p. A kernel that
-// reads halves takes the inner Cast, and moves half of the bytes; for all others both go.
+// The importer marks such a matrix: Cast(Cast{reprise.exact}(p)), to the half and back, is p. A
+// kernel that reads halves takes the inner Cast, and moves half of the bytes; for all others both
+// go.
 #pragma once
 
 #include "absl/strings/string_view.h"

@@ -12,6 +12,14 @@ absl::StatusOr<ValueId> Transposed(Graph& graph, ValueId value, std::vector<int6
 
 }  // namespace
 
+absl::StatusOr<bool> HasFittingOperands(Graph& graph, NodeId id) {
+  for (const ValueId input : graph.node(id).inputs) {
+    if (input != kNone && !ShapeOf(graph, input).has_value()) return false;
+  }
+  RETURN_IF_ERROR(InferNode(graph, id));
+  return true;
+}
+
 bool IsUsed(const Graph& graph, ValueId value) {
   return value != kNone && (!graph.value(value).users.empty() || graph.IsOutput(value));
 }

@@ -1,4 +1,5 @@
-// What rules make named attention of: the products, masks and the Softmax that fuse_attention knows.
+// What rules make named attention of: the products, masks and the Softmax that fuse_attention
+// knows.
 //
 // Shapes of all operands are known. Threads: one caller.
 #pragma once
@@ -14,6 +15,10 @@ namespace reprise {
 
 // The additive value of what is hidden from a query.
 inline constexpr float kHidden = -std::numeric_limits<float>::infinity();
+
+// Whether the shapes of all operands are known. They fit the node then: the errors are those of its
+// shape rule, which nobody may have asked before.
+absl::StatusOr<bool> HasFittingOperands(Graph& graph, NodeId id);
 
 bool IsUsed(const Graph& graph, ValueId value);
 bool OnlyFirstResultIsUsed(const Graph& graph, const Node& node);

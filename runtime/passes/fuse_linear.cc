@@ -6,6 +6,7 @@
 
 #include "runtime/base/status_macros.h"
 #include "runtime/ops/linear_form.h"
+#include "runtime/ops/narrowed_weights.h"
 #include "runtime/ops/unary.h"
 #include "runtime/passes/batch_norm.h"
 #include "runtime/passes/passes.h"
@@ -30,7 +31,7 @@ bool IsByColumn(const Graph& graph, ValueId value, int64_t columns) {
   return !shape.empty() && shape.back() == columns && NumElements(shape) == columns;
 }
 
-// Floats as the model's file has them, turned at most.
+// Floats as the model's file has them, turned at most, whether a half holds them or not.
 bool IsStoredAsFloats(const ParameterExpr& expression) {
   if (expression.is_leaf()) return expression.dtype() == DType::kFloat32;
   return (expression.op() == "Transpose" || expression.op() == "Reshape") &&
@@ -63,7 +64,8 @@ std::optional<Linear> MatchProduct(const Graph& graph, const Node& node) {
 bool TakesFactors(const Graph& graph, const Linear& linear) {
   const ValueId weight = linear.inputs[1];
   return linear.form->op == "reprise.Linear" && IsParameter(graph, weight) &&
-         OnlyUser(graph, weight) != kNone && IsStoredAsFloats(*graph.value(weight).parameter);
+         OnlyUser(graph, weight) != kNone &&
+         IsStoredAsFloats(*ops::WithoutNarrowing(graph.value(weight).parameter));
 }
 
 // A product or a sum with a weight of each column.
@@ -77,8 +79,7 @@ absl::StatusOr<bool> AbsorbByColumn(Graph& graph, Linear& linear) {
   const Shape matrix = *ShapeOf(graph, linear.inputs[1]);
   const Shape columns = {matrix.back()};
   ValueId other = OtherInput(node, linear.result);
-  if (!IsByColumn(graph, other, columns[0]) ||
-      !SameShape(graph, node.outputs[0], linear.result) ||
+  if (!IsByColumn(graph, other, columns[0]) || !SameShape(graph, node.outputs[0], linear.result) ||
       (linear.bias != kNone && !IsByColumn(graph, linear.bias, columns[0]))) {
     return false;
   }
@@ -88,8 +89,8 @@ absl::StatusOr<bool> AbsorbByColumn(Graph& graph, Linear& linear) {
                                                  DType::kFloat32, matrix));
   }
   if (linear.bias != kNone) {
-    ASSIGN_OR_RETURN(linear.bias, AddWeight(graph, node.op, {}, {linear.bias, other},
-                                            DType::kFloat32, columns));
+    ASSIGN_OR_RETURN(linear.bias,
+                     AddWeight(graph, node.op, {}, {linear.bias, other}, DType::kFloat32, columns));
   } else if (!scales) {
     linear.bias = other;
   }

@@ -5,7 +5,9 @@
 
 #include "absl/algorithm/container.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/text.h"
 #include "runtime/ops/linear_form.h"
+#include "runtime/ops/narrowed_weights.h"
 #include "runtime/passes/passes.h"
 #include "runtime/passes/rewrite.h"
 
@@ -25,6 +27,28 @@ constexpr size_t kColumnOperands[] = {3, 5};
 
 bool IsQuantized(const Projections& match) { return match.form->op == "reprise.IntegerLinear"; }
 
+bool IsOfFloats(const ParameterExpr& weight) {
+  if (weight.is_leaf()) return weight.dtype() == DType::kFloat32;
+  return absl::c_all_of(weight.inputs(), [](const ParameterExprPtr& input) {
+    return input == nullptr || IsOfFloats(*input);
+  });
+}
+
+// Made of parameters of the same dtypes in the same way, where they are not of floats. Others would
+// be joined as the floats that they stand for, where kernels read each of them as it is stored.
+bool AreStoredAlike(const ParameterExpr& a, const ParameterExpr& b) {
+  if (IsOfFloats(a) && IsOfFloats(b)) return true;
+  if (a.op() != b.op() || a.dtype() != b.dtype() || a.inputs().size() != b.inputs().size() ||
+      PrintAttributes(a.attributes()) != PrintAttributes(b.attributes())) {
+    return false;
+  }
+  for (size_t i = 0; i < a.inputs().size(); ++i) {
+    const ParameterExprPtr &x = a.inputs()[i], &y = b.inputs()[i];
+    if (x == nullptr || y == nullptr ? x != y : !AreStoredAlike(*x, *y)) return false;
+  }
+  return true;
+}
+
 bool HaveOneInput(const Graph& graph, const Projections& match, const Node& node) {
   const Node& first = *match.nodes[0];
   if (node.op != first.op || node.inputs[0] != first.inputs[0] ||
@@ -32,6 +56,10 @@ bool HaveOneInput(const Graph& graph, const Projections& match, const Node& node
       graph.value(node.inputs[1]).dtype != graph.value(first.inputs[1]).dtype) {
     return false;
   }
+  const auto stored = [&](const Node& of) {
+    return ops::WithoutNarrowing(graph.value(of.inputs[1]).parameter);
+  };
+  if (!AreStoredAlike(*stored(node), *stored(first))) return false;
   if (!IsQuantized(match)) return true;
   return absl::c_all_of(kRowOperands, [&](size_t i) { return node.input(i) == first.input(i); });
 }

@@ -6,6 +6,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/ops/narrowed_weights.h"
 #include "runtime/ops/op.h"
 #include "runtime/passes/request_scales.h"
 #include "runtime/passes/rewrite.h"
@@ -269,7 +270,8 @@ absl::StatusOr<Packer::Site> Packer::SiteOf(NodeId a, NodeId b) const {
       if (const ParameterExprPtr& table = table_of_[y]; table != nullptr) {
         if (!IsTable(in_a, *table)) return differs();
       } else if (in_a.kind != in_b.kind || (twin_[x] != kNone && twin_[x] != y) ||
-                 (in_a.kind == Value::Kind::kParameter && in_a.parameter->is_leaf() &&
+                 (in_a.kind == Value::Kind::kParameter &&
+                  ops::WithoutNarrowing(in_a.parameter)->is_leaf() &&
                   in_a.parameter->text() != in_b.parameter->text())) {
         return differs();
       }

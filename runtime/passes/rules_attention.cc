@@ -76,11 +76,7 @@ absl::StatusOr<ValueId> OnnxAttention(Graph& graph, const Node& node) {
   constexpr size_t kMask = 3, kPast = 4, kCounts = 6;
   const Attributes& attributes = node.attributes;
   for (size_t i : {0, 1, 2, 4, 5}) {
-    if (i < kMask && node.input(i) == kNone) return kNone;
-    if (node.input(i) == kNone) continue;
-    if (!IsFloat32(graph, node.input(i)) || !ShapeOf(graph, node.input(i)).has_value()) {
-      return kNone;
-    }
+    if (node.input(i) == kNone ? i < kMask : !IsFloat32(graph, node.input(i))) return kNone;
   }
   if (IsUsed(graph, node.output(3))) return kNone;
   const bool joined = ShapeOf(graph, node.inputs[0])->size() == 3;
@@ -90,7 +86,6 @@ absl::StatusOr<ValueId> OnnxAttention(Graph& graph, const Node& node) {
   const int64_t keys = past + k_shape[k_shape.size() - 2];
   const ValueId mask = node.input(kMask), counts = node.input(kCounts);
   if (mask != kNone && !IsWholeMask(graph, mask, keys)) return kNone;
-  if (counts != kNone && !ShapeOf(graph, counts).has_value()) return kNone;
   ValueId operands[3] = {node.inputs[0], node.inputs[1], node.inputs[2]};
   for (int i = 0; i < 3; ++i) {
     if (ShapeOf(graph, operands[i])->size() == 4) continue;
@@ -105,7 +100,7 @@ absl::StatusOr<ValueId> OnnxAttention(Graph& graph, const Node& node) {
   }
   const float scale = attributes.Float("scale", 1 / std::sqrt(static_cast<float>(q[3])));
   ASSIGN_OR_RETURN(ValueId scores, Scores(graph, operands[0], operands[1], scale));
-  if (const float cap = attributes.Float("softcap", 0); cap != 0) {
+  if (const float cap = attributes.Float("softcap", 0); cap > 0) {
     const ValueId most = graph.AddConstant("", Tensor::FloatScalar(cap));
     ASSIGN_OR_RETURN(scores, AddInferred(graph, "Div", {scores, most}));
     ASSIGN_OR_RETURN(scores, AddInferred(graph, "Tanh", {scores}));
@@ -140,10 +135,8 @@ absl::StatusOr<ValueId> OnnxAttention(Graph& graph, const Node& node) {
 absl::StatusOr<ValueId> MultiHeadAttention(Graph& graph, const Node& node) {
   constexpr size_t kBias = 3, kPadding = 4, kAdded = 5, kPast = 6;
   const Attributes& attributes = node.attributes;
-  for (size_t i = 0; i < node.inputs.size(); ++i) {
-    if (node.inputs[i] == kNone ? i < kBias : !ShapeOf(graph, node.inputs[i]).has_value()) {
-      return kNone;
-    }
+  for (size_t i = 0; i < kBias; ++i) {
+    if (node.input(i) == kNone || !IsFloat32(graph, node.input(i))) return kNone;
   }
   const int64_t heads = attributes.Int("num_heads", 1);
   const Shape q = *ShapeOf(graph, node.inputs[0]);
@@ -154,8 +147,8 @@ absl::StatusOr<ValueId> MultiHeadAttention(Graph& graph, const Node& node) {
   const float filter = attributes.Float("mask_filter_value", -10000);
   ValueId padding = kNone;
   if (node.input(kPadding) != kNone) {
-    ASSIGN_OR_RETURN(
-        padding, PaddingMask(graph, node.input(kPadding), {q[0], heads, q[1], keys}, filter));
+    ASSIGN_OR_RETURN(padding,
+                     PaddingMask(graph, node.input(kPadding), {q[0], heads, q[1], keys}, filter));
     if (padding == kNone) return kNone;
   }
   ValueId operands[3] = {node.inputs[0], node.inputs[1], node.inputs[2]};
@@ -185,8 +178,8 @@ absl::StatusOr<ValueId> MultiHeadAttention(Graph& graph, const Node& node) {
     ASSIGN_OR_RETURN(scores, AddInferred(graph, "Add", {scores, added}));
   }
   if (attributes.Int("unidirectional", 0) != 0) {
-    const ValueId seen = PositionMask(
-        graph, q[1], keys, [&](int64_t at, int64_t key) { return key <= past + at; });
+    const ValueId seen =
+        PositionMask(graph, q[1], keys, [&](int64_t at, int64_t key) { return key <= past + at; });
     if (seen != kNone) {
       const ValueId nothing = graph.AddConstant("", Tensor::FloatScalar(0));
       ASSIGN_OR_RETURN(const ValueId future, Kept(graph, seen, nothing, filter));
@@ -207,6 +200,8 @@ absl::StatusOr<ValueId> NamedAttentionRule(Graph& graph, NodeId id) {
   const std::string& op = graph.node(id).op;
   const bool onnx = op == "Attention";
   if (!onnx && op != "com.microsoft.MultiHeadAttention") return kNone;
+  ASSIGN_OR_RETURN(const bool fits, HasFittingOperands(graph, id));
+  if (!fits) return kNone;
   const Node copy = graph.node(id);  // The rule adds nodes, which moves the others.
   return onnx ? OnnxAttention(graph, copy) : MultiHeadAttention(graph, copy);
 }

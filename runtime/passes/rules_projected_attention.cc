@@ -89,6 +89,8 @@ absl::StatusOr<ValueId> ProjectedAttention(Graph& graph, const Node& node) {
 absl::StatusOr<ValueId> ProjectedAttentionRule(Graph& graph, NodeId id) {
   const std::string& op = graph.node(id).op;
   if (op != "com.microsoft.Attention" && op != "com.microsoft.QAttention") return kNone;
+  ASSIGN_OR_RETURN(const bool fits, HasFittingOperands(graph, id));
+  if (!fits) return kNone;
   const Node copy = graph.node(id);  // The rule adds nodes, which moves the others.
   return ProjectedAttention(graph, copy);
 }

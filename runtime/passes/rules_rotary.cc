@@ -1,7 +1,7 @@
 // RotaryEmbedding of ONNX and of onnxruntime becomes lookups in its caches and the products that
 // fuse_rotary knows.
 #include "runtime/base/status_macros.h"
-#include "runtime/passes/rewrite.h"
+#include "runtime/passes/attention_parts.h"
 #include "runtime/passes/rules.h"
 
 namespace reprise {
@@ -31,7 +31,8 @@ struct Caches {
   ValueId cosine, sine;
 };
 
-absl::StatusOr<Caches> LookUp(Graph& graph, Caches caches, ValueId ids, int64_t length) {
+absl::StatusOr<Caches> LookUp(Graph& graph, Caches caches, ValueId ids, int64_t length,
+                              const std::string& name) {
   if (ids == kNone) return caches;
   if (ShapeOf(graph, ids)->size() == 1) {  // where the first one is
     std::vector<int64_t> behind(length);
@@ -41,8 +42,21 @@ absl::StatusOr<Caches> LookUp(Graph& graph, Caches caches, ValueId ids, int64_t 
         graph.AddConstant("", Tensor::FromVector(DType::kInt64, {1, length}, behind));
     ASSIGN_OR_RETURN(ids, AddInferred(graph, "Add", {ids, steps}));
   }
+  if (KnownConstant(graph, ids) == nullptr) {
+    // A position below zero is none; to Gather it counts from the end. There is no row `rows`.
+    const int64_t rows = (*ShapeOf(graph, caches.cosine))[0];
+    const bool wide = graph.value(ids).dtype == DType::kInt64;
+    const auto number = [&](int64_t value) {
+      const auto narrow = static_cast<int32_t>(value);
+      return graph.AddConstant("", wide ? Tensor::Int64Scalar(value)
+                                        : Tensor::FromVector<int32_t>(DType::kInt32, {}, {narrow}));
+    };
+    ASSIGN_OR_RETURN(const ValueId below, AddInferred(graph, "Less", {ids, number(0)}));
+    ASSIGN_OR_RETURN(ids, AddInferred(graph, "Where", {below, number(rows), ids}));
+  }
   for (ValueId* cache : {&caches.cosine, &caches.sine}) {
-    ASSIGN_OR_RETURN(*cache, AddInferred(graph, "Gather", {*cache, ids}, {{"axis", int64_t{0}}}));
+    ASSIGN_OR_RETURN(*cache,
+                     AddInferred(graph, "Gather", {*cache, ids}, {{"axis", int64_t{0}}}, name));
   }
   return caches;
 }
@@ -62,8 +76,7 @@ absl::StatusOr<ValueId> TurnNeighbours(Graph& graph, ValueId x, const Caches& ta
     ASSIGN_OR_RETURN(const ValueId one, Columns(graph, paired, i, i + 1));
     ASSIGN_OR_RETURN(side[i], AddReshape(graph, one, halves));
   }
-  ASSIGN_OR_RETURN(ValueId even,
-                   Mixed(graph, side[0], tables.cosine, "Sub", side[1], tables.sine));
+  ASSIGN_OR_RETURN(ValueId even, Mixed(graph, side[0], tables.cosine, "Sub", side[1], tables.sine));
   ASSIGN_OR_RETURN(ValueId odd, Mixed(graph, side[0], tables.sine, "Add", side[1], tables.cosine));
   ASSIGN_OR_RETURN(even, AddReshape(graph, even, ones));
   ASSIGN_OR_RETURN(odd, AddReshape(graph, odd, ones));
@@ -89,10 +102,9 @@ absl::StatusOr<ValueId> TurnHalves(Graph& graph, ValueId x, const Caches& tables
 absl::StatusOr<ValueId> RotaryEmbeddingRule(Graph& graph, NodeId id) {
   const bool microsoft = graph.node(id).op == "com.microsoft.RotaryEmbedding";
   if (!microsoft && graph.node(id).op != "RotaryEmbedding") return kNone;
+  ASSIGN_OR_RETURN(const bool fits, HasFittingOperands(graph, id));
+  if (!fits) return kNone;
   const Node node = graph.node(id);  // The rule adds nodes, which moves the others.
-  for (const ValueId input : node.inputs) {
-    if (input != kNone && !ShapeOf(graph, input).has_value()) return kNone;
-  }
   const ValueId ids = microsoft ? node.input(1) : node.input(3);
   Caches caches = {node.input(microsoft ? 2 : 1), node.input(microsoft ? 3 : 2)};
   const ValueId x = node.input(0);
@@ -112,12 +124,12 @@ absl::StatusOr<ValueId> RotaryEmbeddingRule(Graph& graph, NodeId id) {
     ASSIGN_OR_RETURN(heads, AddReshape(graph, x, {shape[0], shape[1], shape[2] / size, size}));
   }
   const int64_t size = ShapeOf(graph, heads)->back(), length = by_token ? shape[1] : shape[2];
-  ASSIGN_OR_RETURN(Caches tables, LookUp(graph, caches, ids, length));
+  ASSIGN_OR_RETURN(Caches tables, LookUp(graph, caches, ids, length, node.name));
   for (ValueId* table : {&tables.cosine, &tables.sine}) {
     const int64_t rows = (*ShapeOf(graph, *table))[0];
-    ASSIGN_OR_RETURN(*table, AddReshape(graph, *table,
-                                        by_token ? Shape{rows, length, 1, half}
-                                                 : Shape{rows, 1, length, half}));
+    ASSIGN_OR_RETURN(
+        *table, AddReshape(graph, *table,
+                           by_token ? Shape{rows, length, 1, half} : Shape{rows, 1, length, half}));
   }
   ASSIGN_OR_RETURN(const ValueId rotated, Columns(graph, heads, 0, 2 * half));
   ValueId result;

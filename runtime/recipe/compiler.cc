@@ -13,6 +13,7 @@
 #include "runtime/graph/verifier.h"
 #include "runtime/memory/lifetime.h"
 #include "runtime/memory/planner.h"
+#include "runtime/ops/narrowed_weights.h"
 #include "runtime/passes/passes.h"
 #include "runtime/recipe/batch_rows.h"
 #include "runtime/recipe/index_sources.h"
@@ -241,7 +242,8 @@ class Compilation {
     if (value == kNone) return {};
     const size_t buffer = lifetimes_.buffer_of_value[value];
     if (lifetimes_.buffers[buffer].home == Buffer::Home::kParameter) {
-      return ParameterPlace(graph_.value(lifetimes_.buffers[buffer].index).parameter);
+      return ParameterPlace(
+          ops::WithoutNarrowing(graph_.value(lifetimes_.buffers[buffer].index).parameter));
     }
     return places_[buffer];
   }

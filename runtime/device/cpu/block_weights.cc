@@ -9,9 +9,7 @@
 namespace reprise::cpu {
 namespace {
 
-bool IsMatrix(const ParameterExprPtr& expr) {
-  return expr != nullptr && expr->shape().size() == 2;
-}
+bool IsMatrix(const ParameterExprPtr& expr) { return expr != nullptr && expr->shape().size() == 2; }
 
 // `expr` with rows of all that belongs to one of `rows`; null where that does not come out even.
 ParameterExprPtr AsRows(const ParameterExprPtr& expr, int64_t rows) {
@@ -116,15 +114,33 @@ std::optional<BlockWeights> SplitJoined(const ParameterExpr& expr, int64_t axis)
   return first;
 }
 
+// Columns one after another of those of another matrix, as cut_columns writes it.
+std::optional<BlockWeights> SplitCut(const ParameterExpr& expr, int64_t axis) {
+  const auto& inputs = expr.inputs();
+  if (inputs.size() != 4 || !inputs[3]->is_constant()) return std::nullopt;
+  const absl::StatusOr<std::vector<int64_t>> along = inputs[3]->constant().ToInt64s();
+  if (!along.ok() || *along != std::vector<int64_t>{axis}) return std::nullopt;
+  std::optional<BlockWeights> weights = SplitBlocks(inputs[0], axis);
+  if (!weights.has_value()) return std::nullopt;
+  const ParameterExprPtr rows = ParameterExpr::Constant(Tensor::Int64s({0}));
+  for (ParameterExprPtr* part : {&weights->numbers, &weights->scales, &weights->points}) {
+    if (*part == nullptr) continue;
+    const DType dtype = (*part)->dtype();
+    const Shape shape = {expr.shape()[axis], (*part)->shape()[1]};
+    *part = ParameterExpr::Apply("Slice", {}, {*part, inputs[1], inputs[2], rows}, dtype, shape);
+  }
+  return weights;
+}
+
 std::optional<BlockWeights> Split(const ParameterExpr& expr, int64_t axis) {
   const std::string& op = expr.op();
   if (op == "reprise.DequantizeBits") return axis == 0 ? SplitBits(expr) : std::nullopt;
   if (op == "DequantizeLinear") return SplitLinear(expr, axis);
   if (op == "Concat") return SplitJoined(expr, axis);
+  if (op == "Slice") return SplitCut(expr, axis);
   if (op == "Identity") return SplitBlocks(expr.inputs()[0], axis);
   if (op == "Transpose") {
-    const bool turns =
-        expr.attributes().Ints("perm", {1, 0}) == std::vector<int64_t>{1, 0};
+    const bool turns = expr.attributes().Ints("perm", {1, 0}) == std::vector<int64_t>{1, 0};
     return turns ? SplitBlocks(expr.inputs()[0], 1 - axis) : std::nullopt;
   }
   return std::nullopt;
@@ -144,9 +160,11 @@ std::optional<BlockWeights> SplitBlocks(const ParameterExprPtr& weights, int64_t
   std::optional<BlockWeights> split = Split(*weights, axis);
   if (!split.has_value() || split->scales->dtype() != DType::kFloat32) return std::nullopt;
   const int64_t k = weights->shape()[1 - axis];
+  const int64_t per_word = split->Form().PerWord();
   if (k == 0) return std::nullopt;
-  if (split->block < k && split->block % split->Form().PerWord() != 0) return std::nullopt;
-  return split;
+  // One block is as long as it is said to be, or as what is there.
+  if (split->block >= k) split->block = (k + per_word - 1) / per_word * per_word;
+  return split->block % per_word == 0 ? split : std::nullopt;
 }
 
 }  // namespace reprise::cpu

@@ -78,8 +78,9 @@ HWY_INLINE TileOut OutOfPanel(TileOut out, int p) {
 // kRows rows of A times a panel, or times kPanels of them that lie side by side: a lone row would
 // wait for its own sums.
 template <int kRows, int kPanels, int kBits, bool kPoints>
-HWY_NOINLINE void BlockTile(const float* HWY_RESTRICT a, int64_t lda, const char* HWY_RESTRICT panel,
-                            int64_t panel_bytes, int64_t block, int64_t k, const TileOut& out) {
+HWY_NOINLINE void BlockTile(const float* HWY_RESTRICT a, int64_t lda,
+                            const char* HWY_RESTRICT panel, int64_t panel_bytes, int64_t block,
+                            int64_t k, const TileOut& out) {
   constexpr int kPerWord = 32 / kBits;
   const F32 d;
   const DU32 du;
@@ -298,11 +299,8 @@ void PackBlocks(const BlockSource& b, const BlockForm& form, int64_t k, int64_t 
 
 }  // namespace
 
-constexpr BlockGemmKernels kBlockGemmKernels = {.panel_columns = kPanel,
-                                                .tile_rows = kTileRows,
-                                                .pack = PackBlocks,
-                                                .part = BlockPart,
-                                                .widen = WidenPanel};
+constexpr BlockGemmKernels kBlockGemmKernels = {
+    .panel_columns = kPanel, .pack = PackBlocks, .part = BlockPart, .widen = WidenPanel};
 
 }  // namespace reprise::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();

@@ -23,8 +23,8 @@ namespace reprise::cpu {
 
 // How weights are stored.
 struct BlockForm {
-  int bits = 4;        // 4 or 8
-  int64_t block = 32;  // numbers along k; a multiple of those of a word, unless it covers k
+  int bits = 4;         // 4 or 8
+  int64_t block = 32;   // numbers along k; a multiple of those of a word
   bool points = false;  // false: 2^(bits - 1) is the zero point of all
 
   int64_t PerWord() const { return 32 / bits; }
@@ -32,8 +32,8 @@ struct BlockForm {
   // 32-bit words of a column: numbers, factors and points.
   int64_t ColumnWords(int64_t k) const {
     const int64_t last = k - (Blocks(k) - 1) * block;
-    const int64_t words = (Blocks(k) - 1) * (block / PerWord()) + (last + PerWord() - 1) / PerWord();
-    return Blocks(k) * (points ? 2 : 1) + words;
+    const int64_t words = (Blocks(k) - 1) * (block / PerWord());
+    return Blocks(k) * (points ? 2 : 1) + words + (last + PerWord() - 1) / PerWord();
   }
 };
 
@@ -51,10 +51,9 @@ struct BlockSource {
 
 struct BlockGemmKernels {
   int64_t panel_columns;
-  int64_t tile_rows;
   // Writes PackedBytes(k, n, form) bytes.
   void (*pack)(const BlockSource& b, const BlockForm& form, int64_t k, int64_t n, void* packed);
-  // `args.packed_b`: what it wrote, aligned to 64 bytes; of args.blocking only the row tiles count.
+  // `args.packed_b`: what it wrote, aligned to 64 bytes; args.blocking is not used.
   void (*part)(const GemmArgs& args, const BlockForm& form, const GemmPart& part);
   // Panel `panel` of them as floats, as GemmKernels::pack would have it.
   void (*widen)(const void* packed, const BlockForm& form, int64_t k, int64_t panel, float* floats);

@@ -258,8 +258,8 @@ HWY_INLINE void TilesOfPanel(const GemmArgs& args, const float* scales, int64_t 
 
 // Rows [begin, end) of one panel, whose rows lie `ldb` apart at `b`; `next` is the panel that comes
 // after it, k * kPanel floats side by side.
-HWY_MAYBE_UNUSED void PanelRows(const GemmArgs& args, const float* b, int64_t ldb, const float* next, int64_t panel,
-               int64_t begin, int64_t end) {
+HWY_MAYBE_UNUSED void PanelRows(const GemmArgs& args, const float* b, int64_t ldb,
+                                const float* next, int64_t panel, int64_t begin, int64_t end) {
   const int64_t columns = std::min(kPanel, args.n - panel * kPanel);
   const GemmBlocking& blocking = args.blocking;
   const Tiles functions = TilesFor(ldb != kPanel, blocking.near, end - begin, columns);

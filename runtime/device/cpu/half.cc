@@ -24,13 +24,14 @@ void AddTo(const void* x, float* y, int64_t count) {
 
 // Of floats that are bfloat16: the upper half of each.
 void NarrowBFloat16(const float* x, uint16_t* y, int64_t count) {
-  const auto* HWY_RESTRICT words = reinterpret_cast<const uint32_t*>(x);
-  const hn::RebindToUnsigned<F32> d;
+  const F32 d;
+  const hn::RebindToUnsigned<F32> words;
   int64_t i = 0;
   for (; i + kFloatLanes <= count; i += kFloatLanes) {
-    hn::StoreU(hn::TruncateTo(U16(), hn::ShiftRight<16>(hn::LoadU(d, words + i))), U16(), y + i);
+    const auto bits = hn::BitCast(words, hn::LoadU(d, x + i));
+    hn::StoreU(hn::TruncateTo(U16(), hn::ShiftRight<16>(bits)), U16(), y + i);
   }
-  for (; i < count; ++i) y[i] = static_cast<uint16_t>(words[i] >> 16);
+  for (; i < count; ++i) y[i] = FloatToBFloat16(x[i]);
 }
 
 void NarrowFloat16(const float* x, uint16_t* y, int64_t count) { NarrowToFloat16(x, y, count); }

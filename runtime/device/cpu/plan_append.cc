@@ -23,7 +23,8 @@ void RunAppend(const LaunchArgs& launch) {
   const auto* const at = static_cast<const int64_t*>(launch.operands[2]);
   auto* const out = static_cast<char*>(launch.operands[p.out]);
   const auto copy = [&](char* to, const char* from, int64_t rows) {
-    std::memcpy(to, from, static_cast<size_t>(rows * p.row_bytes));
+    // Of nothing there may be no address.
+    if (rows > 0) std::memcpy(to, from, static_cast<size_t>(rows * p.row_bytes));
   };
   const ItemRange range = RangeOfPart(p.batch * p.heads, 1, launch.part, launch.parts);
   for (int64_t i = range.begin; i < range.end; ++i) {
@@ -37,7 +38,8 @@ void RunAppend(const LaunchArgs& launch) {
     copy(to, past + i * p.past * p.row_bytes, copied.past);
     copy(to + copied.past * p.row_bytes, added + i * p.added * p.row_bytes, p.added);
     const int64_t filled = copied.past + p.added;
-    std::memset(to + filled * p.row_bytes, 0, static_cast<size_t>((p.length - filled) * p.row_bytes));
+    std::memset(to + filled * p.row_bytes, 0,
+                static_cast<size_t>((p.length - filled) * p.row_bytes));
   }
 }
 

@@ -18,9 +18,15 @@ struct BlockParams {
   int workspace = kNoOperand;
   // With a workspace: who multiplies panels of floats, and what each part has there.
   const GemmKernels* floats = nullptr;
+  int64_t panels = 1;  // at a time
   int64_t scratch_bytes = 0;
   int scratch_parts = 0;
 };
+
+// The tile unit makes its form of A's rows once for all panels that it is given: so many floats of
+// them, which stay in the second-level cache at least in part.
+constexpr int64_t kWidenedBytes = 2 << 20;
+constexpr int64_t kMostWidened = 16;  // panels
 
 const float* FloatsAt(const LaunchArgs& args, int operand) {
   return operand == kNoOperand ? nullptr : static_cast<const float*>(args.operands[operand]);
@@ -53,26 +59,31 @@ void RunBlocks(const LaunchArgs& args) {
   params.kernels->part(ArgsOf(params, args), params.form, part);
 }
 
-// A panel after the other becomes floats, for kernels that know nothing else.
+// A few panels after the others become floats, for kernels that know nothing else.
 void RunWidened(const LaunchArgs& args) {
   const auto& params = *static_cast<const BlockParams*>(args.params);
   const int parts = PartsWithScratch(args, params.scratch_parts);
   if (args.part >= parts) return;
   const GemmPart part = PartOf(params, args, *params.floats, parts);
+  if (part.row_begin == part.row_end) return;
   const GemmArgs whole = ArgsOf(params, args);
   const int64_t columns = params.kernels->panel_columns;
   auto* const widened = reinterpret_cast<float*>(
       static_cast<std::byte*>(args.operands[params.workspace]) + args.part * params.scratch_bytes);
-  for (int64_t panel = part.panel_begin; panel < part.panel_end; ++panel) {
-    params.kernels->widen(whole.packed_b, params.form, whole.k, panel, widened);
-    GemmArgs one = whole;
-    one.packed_b = widened;
-    one.scratch = widened + columns * whole.k;
-    one.n = std::min(columns, whole.n - panel * columns);
-    one.c += panel * columns;
-    if (one.bias != nullptr) one.bias += panel * columns;
-    if (one.residual != nullptr) one.residual += panel * columns;
-    params.floats->part(one, {part.row_begin, part.row_end, 0, 1});
+  for (int64_t first = part.panel_begin; first < part.panel_end; first += params.panels) {
+    const int64_t panels = std::min(params.panels, part.panel_end - first);
+    for (int64_t i = 0; i < panels; ++i) {
+      params.kernels->widen(whole.packed_b, params.form, whole.k, first + i,
+                            widened + i * columns * whole.k);
+    }
+    GemmArgs some = whole;
+    some.packed_b = widened;
+    some.scratch = widened + params.panels * columns * whole.k;
+    some.n = std::min(panels * columns, whole.n - first * columns);
+    some.c += first * columns;
+    if (some.bias != nullptr) some.bias += first * columns;
+    if (some.residual != nullptr) some.residual += first * columns;
+    params.floats->part(some, {part.row_begin, part.row_end, 0, panels});
   }
 }
 
@@ -136,14 +147,15 @@ absl::StatusOr<Tensor> RunPackBlocks(const CpuTarget& target, const Attributes& 
                     .block = attributes.Int("block", 1)};
   const int64_t n = numbers.shape().size() == 2 ? numbers.shape()[0] : 0;
   source.row_bytes = n == 0 ? 0 : numbers.num_elements() / n;
-  if (numbers.shape().size() != 2 || scales.dtype() != DType::kFloat32 ||
+  const bool known = (source.bits == 2 || source.bits == 4 || source.bits == 8) &&
+                     (form.bits == 4 || form.bits == 8) && form.block > 0;
+  if (!known || numbers.shape().size() != 2 || scales.dtype() != DType::kFloat32 ||
       attributes.Int("panel", 0) != kernels.panel_columns || k <= 0 ||
       source.row_bytes * 8 < k * source.bits || scales.num_elements() != n * form.Blocks(k)) {
-    return absl::InternalError(
-        absl::StrCat(kPackBlocksOp, " of ", DTypeName(numbers.dtype()), " ",
-                     ShapeToString(numbers.shape()), " with scales ", ShapeToString(scales.shape()),
-                     ", ", k, " deep, into panels of ", attributes.Int("panel", 0),
-                     " columns on a device of ", kernels.panel_columns));
+    return absl::InternalError(absl::StrCat(
+        kPackBlocksOp, " of ", DTypeName(numbers.dtype()), " ", ShapeToString(numbers.shape()),
+        " with scales ", ShapeToString(scales.shape()), ", ", k, " deep, into panels of ",
+        attributes.Int("panel", 0), " columns on a device of ", kernels.panel_columns));
   }
   const int middle = 1 << (form.bits - 1);
   source.offset = is_signed ? middle : 0;
@@ -183,11 +195,13 @@ std::optional<Candidate> BlockCandidate(const CpuTarget& target, const NodeView&
   if (widened) {
     params.floats = tiles;
     params.workspace = static_cast<int>(node.num_inputs() + node.num_outputs());
-    params.scratch_bytes = panel * product.k * int64_t{sizeof(float)} +
-                           tiles->PartScratchBytes(product.m, product.k, /*int8=*/false);
-    params.scratch_parts = static_cast<int>(
-        std::min<int64_t>(target.scratch_parts, (product.m + tiles->tile_rows - 1) /
-                                                    tiles->tile_rows * tiles->Panels(product.n)));
+    const int64_t panel_bytes = panel * product.k * int64_t{sizeof(float)};
+    params.panels = std::clamp<int64_t>(kWidenedBytes / panel_bytes, 1, kMostWidened);
+    params.scratch_bytes =
+        params.panels * panel_bytes + tiles->PartScratchBytes(product.m, product.k, /*int8=*/false);
+    params.scratch_parts = static_cast<int>(std::min<int64_t>(
+        target.scratch_parts,
+        (product.m + tiles->tile_rows - 1) / tiles->tile_rows * tiles->Panels(product.n)));
   }
   Candidate candidate = MakeCandidate(target, node, widened ? "gemm_blocks_amx" : "gemm_blocks",
                                       widened ? RunWidened : RunBlocks, params, product.flops());

@@ -14,7 +14,8 @@ ParameterExprPtr HalfOf(const ParameterExprPtr& floats, bool narrowed) {
     const bool stored = !ops::IsNarrowing(inputs[0]->op(), inputs[0]->attributes());
     return stored || narrowed ? inputs[0] : nullptr;
   }
-  if (op != "Concat" && op != "Transpose" && op != "Reshape" && op != "Identity") return nullptr;
+  const bool moves = op == "Transpose" || op == "Reshape" || op == "Slice" || op == "Identity";
+  if (op != "Concat" && !moves) return nullptr;
   std::vector<ParameterExprPtr> halves = inputs;
   for (size_t i = 0; i < (op == "Concat" ? inputs.size() : 1); ++i) {
     halves[i] = HalfOf(inputs[i], narrowed);

@@ -186,8 +186,8 @@ struct Walk {
   GemmBlocking blocking;
 };
 
-// GemmBlocking::narrow_tiles, unless it is measured. On a Zen 5 widening in registers costs 1 to 3 %
-// of a product of halves with any number of rows, in a buffer 3 to 12 %; its AVX2 from 64 rows on
+// GemmBlocking::narrow_tiles, unless it is measured. On a Zen 5 widening in registers costs 1 to 3
+// % of a product of halves with any number of rows, in a buffer 3 to 12 %; its AVX2 from 64 rows on
 // 2 to 5 % and 2 to 4 %.
 int64_t NarrowTiles(Isa isa) {
   constexpr int64_t kEveryTile = 16, kManyTiles = 8, kFewTiles = 4;
@@ -222,7 +222,7 @@ std::vector<Walk> WalksOf(const CpuTarget& target, const Product& product, bool 
       walks.push_back({"long", {.row_tiles = kLong, .depth = kWhole}});
     }
   }
-  if (narrow && tiles <= walks[0].blocking.narrow_tiles) {
+  if (narrow && std::min(tiles, kUsualTiles) <= walks[0].blocking.narrow_tiles) {
     walks.push_back({"buffer", {.narrow_tiles = 0}});
   } else if (narrow) {
     walks.push_back({"registers", {.narrow_tiles = kUsualTiles}});
@@ -260,8 +260,7 @@ std::vector<Candidate> OwnCandidates(const CpuTarget& target, const NodeView& no
   // The tile unit reads floats, and the baseline widens one by one.
   const bool widens = product.weights && product.alpha == 1 && tiles == nullptr &&
                       target.isa >= Isa::kAvx2 && target.gemm_provider != GemmProvider::kOpenBlas;
-  const ParameterExprPtr half = widens ? HalfOf(node.parameter(1), /*narrowed=*/true)
-                                         : nullptr;
+  const ParameterExprPtr half = widens ? HalfOf(node.parameter(1), /*narrowed=*/true) : nullptr;
   const bool narrow = int8.has_value() || half != nullptr;
   std::vector<Candidate> candidates;
   const auto add = [&]() -> Candidate& {
@@ -353,8 +352,8 @@ std::vector<Candidate> CandidatesOf(const CpuTarget& target, const NodeView& nod
 
 }  // namespace
 
-// The unit takes 16 rows at a time, however few there are, and makes its form of the weights anew in
-// each launch.
+// The unit takes 16 rows at a time, however few there are, and makes its form of the weights anew
+// in each launch.
 bool SuitsTiles(const Product& product, bool int8) {
   constexpr int64_t kFewestRowsOfInt8 = 8;
   // Of floats two tiles of rows pay, or three, where they are nearly full; from there on any

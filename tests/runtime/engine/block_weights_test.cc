@@ -244,6 +244,113 @@ INSTANTIATE_TEST_SUITE_P(Forms, BlockWeightsTest,
                                   std::string(IsaName(std::get<1>(info.param)));
                          });
 
+// Adds y = x times the weights of `blocks`, as they are stored or as the floats that they stand
+// for.
+void AddProduct(ModelBuilder& b, const Form& form, const Blocks& blocks, const std::string& x,
+                const std::string& y, bool packed) {
+  if (!packed) {
+    b.Floats(y + ".w", {form.n, form.k}, blocks.dense);
+    SetAttribute(b.Node("Transpose", {y + ".w"}, {y + ".t"}), "perm", std::vector<int64_t>{1, 0});
+    b.Node("MatMul", {x, y + ".t"}, {y});
+    return;
+  }
+  std::vector<std::string> inputs = {x, y + ".values", y + ".scales"};
+  b.Initializer(inputs[1], TensorProto::UINT8,
+                {form.n, blocks.blocks(), form.block * form.bits / 8}, blocks.values);
+  b.Floats(inputs[2], {form.n * blocks.blocks()}, blocks.scales);
+  if (form.zeros == Form::kPackedZeros) {
+    inputs.push_back(y + ".zeros");
+    b.Initializer(inputs[3], TensorProto::UINT8, {static_cast<int64_t>(blocks.packed_zeros.size())},
+                  blocks.packed_zeros);
+  }
+  auto& node = b.Node("MatMulNBits", inputs, {y}, y, "com.microsoft");
+  SetAttribute(node, "K", form.k);
+  SetAttribute(node, "N", form.n);
+  SetAttribute(node, "bits", int64_t{form.bits});
+  SetAttribute(node, "block_size", form.block);
+}
+
+// What passes make of products: one for queries, keys and values, and two of one whose halves are
+// read apart. All read the weights as they are stored.
+class JoinedBlockWeightsTest : public testing::Test {
+ protected:
+  static std::string ModelOf(const std::vector<Form>& forms, bool packed) {
+    ModelBuilder b(23);
+    auto* domain = b.model().add_opset_import();
+    domain->set_domain("com.microsoft");
+    domain->set_version(1);
+    b.Input("x", {"batch", "rows", std::to_string(forms[0].k)});
+    const char* const names[] = {"q", "k", "v", "both"};
+    for (size_t i = 0; i < forms.size(); ++i) {
+      AddProduct(b, forms[i], Blocks(forms[i]), "x", names[i], packed);
+    }
+    auto& attention = b.Node("Attention", {"q", "k", "v"}, {"attended"});
+    SetAttribute(attention, "q_num_heads", int64_t{4});
+    SetAttribute(attention, "kv_num_heads", int64_t{4});
+    b.Output("attended");
+    SetAttribute(b.Node("Split", {"both"}, {"gate", "up"}), "axis", int64_t{-1});
+    b.Node("Sigmoid", {"gate"}, {"opened"});
+    b.Node("Mul", {"opened", "up"}, {"gated"});
+    b.Output("gated");
+    return b.Bytes();
+  }
+
+  // Products by kernel, in a recipe of the stored weights; checks answers beside the floats'.
+  std::vector<std::string> ProductsOf(const std::vector<Form>& forms) {
+    const TempFolder folder;
+    EngineFixture fixture;
+    Response answers[2];
+    std::vector<std::string> kernels;
+    std::mt19937 random(5);
+    std::normal_distribution<float> normal;
+    std::vector<float> x(2 * 3 * forms[0].k);
+    for (float& value : x) value = normal(random);
+    for (const bool packed : {true, false}) {
+      const std::string name = packed ? "packed" : "dense";
+      const auto model = fixture.engine.Load(
+          {.id = {name, 1}, .path = folder.Write(name + ".onnx", ModelOf(forms, packed))});
+      EXPECT_TRUE(model.ok()) << model.status();
+      if (!model.ok()) return {};
+      Request request;
+      request.inputs = {{{2, 3, forms[0].k}, x.data()}};
+      answers[packed] = fixture.engine.RunOne(**model, request, *fixture.stream);
+      EXPECT_TRUE(answers[packed].status.ok()) << answers[packed].status;
+      if (!packed) continue;
+      const auto recipe = fixture.engine.CompileAt(**model, {2, 3});
+      EXPECT_TRUE(recipe.ok()) << recipe.status();
+      for (const Launch& launch : (*recipe)->launches) {
+        if (launch.kernel.rfind("gemm", 0) == 0) kernels.push_back(launch.kernel);
+      }
+    }
+    for (size_t i = 0; i < 2; ++i) {
+      const std::vector<float> got = FloatsOf({.outputs = {answers[1].outputs[i]}}, false);
+      const std::vector<float> want = FloatsOf({.outputs = {answers[0].outputs[i]}}, false);
+      EXPECT_THAT(got, testing::Pointwise(testing::FloatNear(1e-4f), want)) << i;
+    }
+    return kernels;
+  }
+};
+
+constexpr Form kSquare = {.name = "", .k = 64, .n = 64, .block = 32};
+constexpr Form kDouble = {.name = "", .k = 64, .n = 96, .block = 16, .zeros = Form::kPackedZeros};
+
+TEST_F(JoinedBlockWeightsTest, QueriesKeysAndValuesAreOneProduct) {
+  if (DetectIsa() < Isa::kAvx2) GTEST_SKIP() << "the baseline reads floats";
+  EXPECT_THAT(ProductsOf({kSquare, kSquare, kSquare, kDouble}),
+              testing::AllOf(testing::SizeIs(testing::Le(3)),
+                             testing::Each(testing::StartsWith("gemm_blocks"))));
+}
+
+TEST_F(JoinedBlockWeightsTest, ThoseOfOtherFormsStayApart) {
+  if (DetectIsa() < Isa::kAvx2) GTEST_SKIP() << "the baseline reads floats";
+  Form bytes = kSquare, blocks = kSquare;
+  bytes.bits = 8;
+  blocks.block = 64;
+  EXPECT_THAT(ProductsOf({kSquare, blocks, bytes, kDouble}),
+              testing::AllOf(testing::SizeIs(testing::Ge(4)),
+                             testing::Each(testing::StartsWith("gemm_blocks"))));
+}
+
 // DequantizeLinear of a [k, n] matrix of int4 in blocks along k, and a product with it.
 std::string FourBitModel(int type, int64_t k, int64_t n, int64_t block,
                          const std::vector<uint8_t>& values, const std::vector<float>& scales,

@@ -69,8 +69,9 @@ TEST_F(NamedAttentionTest, MultiHeadAttentionWithBiasMaskAndPast) {
   }
   b_.Input("mask", {"batch", "all"}, TensorProto::INT32);
   b_.Floats("bias", {3 * kHeads * kSize}, std::vector<float>(3 * kHeads * kSize, 0.5f));
-  auto& node = Microsoft("MultiHeadAttention", {"q", "k", "v", "bias", "mask", "", "past_k", "past_v"},
-                         {"y", "new_k", "new_v"});
+  auto& node =
+      Microsoft("MultiHeadAttention", {"q", "k", "v", "bias", "mask", "", "past_k", "past_v"},
+                {"y", "new_k", "new_v"});
   SetAttribute(node, "num_heads", kHeads);
   SetAttribute(node, "unidirectional", int64_t{1});
   for (const char* name : {"y", "new_k", "new_v"}) b_.Output(name);
@@ -85,7 +86,8 @@ TEST_F(NamedAttentionTest, AttentionWithPast) {
   for (const char* name : {"past_k", "past_v"}) {
     b_.Input(name, {"batch", std::to_string(kKvHeads), "past", std::to_string(kSize)});
   }
-  auto& node = b_.Node("Attention", {"q", "k", "v", "", "past_k", "past_v"}, {"y", "new_k", "new_v"});
+  auto& node =
+      b_.Node("Attention", {"q", "k", "v", "", "past_k", "past_v"}, {"y", "new_k", "new_v"});
   SetAttribute(node, "is_causal", int64_t{1});
   for (const char* name : {"y", "new_k", "new_v"}) b_.Output(name);
   EXPECT_THAT(SlowKernels({2, 3, 5}), IsEmpty());
@@ -106,10 +108,10 @@ TEST_F(NamedAttentionTest, GroupQueryAttentionWhoseLengthIsThatOfTheMask) {
   b_.Node("Gather", {"shape", "second"}, {"length"});
   SetAttribute(b_.Node("Cast", {"length"}, {"length32"}), "to", int64_t{TensorProto::INT32});
   Tables(40, kSize / 2);
-  auto& node = Microsoft(
-      "GroupQueryAttention",
-      {"qkv", "", "", "past_k", "past_v", "last32", "length32", "cosine", "sine"},
-      {"y", "new_k", "new_v"});
+  auto& node =
+      Microsoft("GroupQueryAttention",
+                {"qkv", "", "", "past_k", "past_v", "last32", "length32", "cosine", "sine"},
+                {"y", "new_k", "new_v"});
   SetAttribute(node, "num_heads", kHeads);
   SetAttribute(node, "kv_num_heads", kKvHeads);
   SetAttribute(node, "do_rotary", int64_t{1});
@@ -132,6 +134,112 @@ TEST_F(NamedAttentionTest, RotaryEmbeddingOfEitherKind) {
   EXPECT_THAT(SlowKernels({2, 3}), IsEmpty());
 }
 
+TEST_F(NamedAttentionTest, APositionBelowZeroIsAnErrorOfItsRequest) {
+  b_.Input("x", {"batch", "rows", std::to_string(kHeads * kSize)});
+  b_.Input("at", {"batch", "rows"}, TensorProto::INT64);
+  Tables(40, kSize / 2);
+  Microsoft("RotaryEmbedding", {"x", "at", "cosine", "sine"}, {"y"});
+  b_.Output("y");
+  const auto model =
+      fixture_.engine.Load({.id = {"m", 1}, .path = folder_.Write("m.onnx", b_.Bytes())});
+  ASSERT_TRUE(model.ok()) << model.status();
+  const std::vector<float> x(2 * kHeads * kSize, 1.0f);
+  std::vector<int64_t> at = {39, -1};
+  Request request;
+  request.inputs = {{{1, 2, kHeads * kSize}, x.data()}, {{1, 2}, at.data()}};
+  EXPECT_EQ(fixture_.engine.RunOne(**model, request, *fixture_.stream).status.code(),
+            absl::StatusCode::kInvalidArgument);
+  at[1] = 0;
+  const Response response = fixture_.engine.RunOne(**model, request, *fixture_.stream);
+  EXPECT_TRUE(response.status.ok()) << response.status;
+}
+
+// How long the cache is to be may be an input of its own: its value decides a shape.
+TEST_F(NamedAttentionTest, GroupQueryAttentionWhoseLengthIsAnInput) {
+  const std::string size = std::to_string(kSize), width = std::to_string(kKvHeads * kSize);
+  b_.Input("q", {"batch", "rows", std::to_string(kHeads * kSize)});
+  for (const char* name : {"k", "v"}) b_.Input(name, {"batch", "rows", width});
+  for (const char* name : {"past_k", "past_v"}) {
+    b_.Input(name, {"batch", std::to_string(kKvHeads), "past", size});
+  }
+  b_.Input("last", {"batch"}, TensorProto::INT32);
+  b_.Input("length", {}, TensorProto::INT32);
+  auto& node =
+      Microsoft("GroupQueryAttention", {"q", "k", "v", "past_k", "past_v", "last", "length"},
+                {"y", "new_k", "new_v"});
+  SetAttribute(node, "num_heads", kHeads);
+  SetAttribute(node, "kv_num_heads", kKvHeads);
+  for (const char* name : {"y", "new_k", "new_v"}) b_.Output(name);
+  const auto model =
+      fixture_.engine.Load({.id = {"m", 1}, .path = folder_.Write("m.onnx", b_.Bytes())});
+  ASSERT_TRUE(model.ok()) << model.status();
+  constexpr int64_t kBatch = 3, kPast = 5;  // no bucket: one row of it is padding
+  const std::vector<float> q(kBatch * kHeads * kSize, 0.5f), kv(kBatch * kKvHeads * kSize, 0.25f);
+  const std::vector<float> past(kBatch * kKvHeads * kPast * kSize, 0.125f);
+  std::vector<int32_t> last = {5, 2, 0};
+  const int32_t length = 6;
+  Request request;
+  request.inputs = {{{kBatch, 1, kHeads * kSize}, q.data()},
+                    {{kBatch, 1, kKvHeads * kSize}, kv.data()},
+                    {{kBatch, 1, kKvHeads * kSize}, kv.data()},
+                    {{kBatch, kKvHeads, kPast, kSize}, past.data()},
+                    {{kBatch, kKvHeads, kPast, kSize}, past.data()},
+                    {{kBatch}, last.data()},
+                    {{}, &length}};
+  const Response response = fixture_.engine.RunOne(**model, request, *fixture_.stream);
+  ASSERT_TRUE(response.status.ok()) << response.status;
+  EXPECT_EQ(response.outputs[1].shape, (Shape{kBatch, kKvHeads, 6, kSize}));
+  // Row 1 has two rows of the past, then the new one, then nothing.
+  const auto* keys = reinterpret_cast<const float*>(response.outputs[1].bytes.data());
+  const auto row = [&](int64_t b, int64_t i) { return keys[(b * kKvHeads * 6 + i) * kSize]; };
+  EXPECT_EQ(row(1, 1), 0.125f);
+  EXPECT_EQ(row(1, 2), 0.25f);
+  EXPECT_EQ(row(1, 3), 0.0f);
+  EXPECT_EQ(row(2, 0), 0.25f);
+  last[0] = 9;  // more than the cache has room for
+  EXPECT_EQ(fixture_.engine.RunOne(**model, request, *fixture_.stream).status.code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
+// Nodes whose operands have sizes in the file are rewritten while the model is loaded: what does
+// not fit is an error that names the node.
+TEST_F(NamedAttentionTest, StaticOperandsThatDoNotFitAreRefusedByName) {
+  struct Case {
+    const char* op;
+    std::vector<std::string> k, v;
+    int64_t heads;
+  };
+  for (const Case& one : {Case{"MultiHeadAttention", {"1", "4", "12"}, {"1", "4", "12"}, 0},
+                          Case{"MultiHeadAttention", {"12"}, {"1", "4", "12"}, 3},
+                          Case{"MultiHeadAttention", {"1", "4", "12"}, {"2", "4", "12"}, 3},
+                          Case{"Attention", {"4", "12"}, {"1", "4", "12"}, 3},
+                          Case{"Attention", {"1", "0", "4", "4"}, {"1", "0", "4", "4"}, 3},
+                          Case{"RotaryEmbedding", {"1", "4"}, {}, 0}}) {
+    ModelBuilder b(23);
+    auto* domain = b.model().add_opset_import();
+    domain->set_domain(kMicrosoft);
+    domain->set_version(1);
+    const bool rotary = one.v.empty(), four = one.k.size() == 4;
+    b.Input("q", four ? std::vector<std::string>{"1", "3", "4", "4"}
+                      : std::vector<std::string>{"1", "4", "12"});
+    b.Input("k", one.k, rotary ? TensorProto::INT64 : TensorProto::FLOAT);
+    if (!rotary) b.Input("v", one.v);
+    if (rotary) b.Floats("table", {}, {1.0f});
+    const bool microsoft = std::string(one.op) != "Attention";
+    auto& node = b.Node(one.op,
+                        rotary ? std::vector<std::string>{"q", "k", "table", "table"}
+                               : std::vector<std::string>{"q", "k", "v"},
+                        {"y"}, "culprit", microsoft ? kMicrosoft : "");
+    if (!rotary) SetAttribute(node, microsoft ? "num_heads" : "q_num_heads", one.heads);
+    if (!microsoft) SetAttribute(node, "kv_num_heads", one.heads);
+    b.Output("y");
+    const auto model =
+        fixture_.engine.Load({.id = {"m", 1}, .path = folder_.Write("m.onnx", b.Bytes())});
+    EXPECT_FALSE(model.ok()) << one.op;
+    EXPECT_THAT(std::string(model.status().message()), testing::HasSubstr("culprit")) << one.op;
+  }
+}
+
 // What has no steps is refused with the name of what is in the way.
 TEST_F(NamedAttentionTest, GroupQueryAttentionWithASinkIsRefused) {
   const std::string width = std::to_string(kHeads * kSize);
@@ -139,9 +247,9 @@ TEST_F(NamedAttentionTest, GroupQueryAttentionWithASinkIsRefused) {
   b_.Initializer("last", TensorProto::INT32, {1}, std::vector<int32_t>{2});
   b_.Initializer("length", TensorProto::INT32, {}, std::vector<int32_t>{3});
   b_.Floats("sink", {kHeads}, std::vector<float>(kHeads, 0.0f));
-  auto& node = Microsoft(
-      "GroupQueryAttention", {"q", "k", "v", "", "", "last", "length", "", "", "", "", "sink"},
-      {"y", "new_k", "new_v"});
+  auto& node = Microsoft("GroupQueryAttention",
+                         {"q", "k", "v", "", "", "last", "length", "", "", "", "", "sink"},
+                         {"y", "new_k", "new_v"});
   SetAttribute(node, "num_heads", kHeads);
   SetAttribute(node, "kv_num_heads", kHeads);
   b_.Output("y");

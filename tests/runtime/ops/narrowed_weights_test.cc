@@ -85,11 +85,11 @@ TEST(NarrowedTest, WithoutTheMarkItIsWhatItWas) {
   EXPECT_EQ(WithoutNarrowing(turned(marked))->text(), turned(leaf)->text());
   // Nothing is made anew where there is no mark: neither halves nor what a model's own Cast rounds.
   EXPECT_EQ(WithoutNarrowing(turned(leaf))->text(), turned(leaf)->text());
-  const ParameterExprPtr rounded = ParameterExpr::Apply(
-      "Cast", {{"to", OnnxNumber(DType::kFloat32)}},
-      {ParameterExpr::Apply("Cast", {{"to", OnnxNumber(DType::kFloat16)}}, {leaf}, DType::kFloat16,
-                            shape)},
-      DType::kFloat32, shape);
+  const ParameterExprPtr rounded =
+      ParameterExpr::Apply("Cast", {{"to", OnnxNumber(DType::kFloat32)}},
+                           {ParameterExpr::Apply("Cast", {{"to", OnnxNumber(DType::kFloat16)}},
+                                                 {leaf}, DType::kFloat16, shape)},
+                           DType::kFloat32, shape);
   EXPECT_EQ(WithoutNarrowing(rounded), rounded);
   EXPECT_EQ(WithoutNarrowing(marked->inputs()[0]), marked->inputs()[0]);
 }

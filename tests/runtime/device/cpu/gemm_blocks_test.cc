@@ -73,7 +73,7 @@ TEST_P(GemmBlocksTest, HaveEveryBitOfTheProductsByFloats) {
   const GemmKernels& floats = GemmKernelsFor(GetParam());
   ASSERT_EQ(kernels.panel_columns, floats.panel_columns);
   constexpr Stored kStored[] = {
-      {4, 4, 0, 32, false},  {4, 4, 0, 16, true},  {4, 4, 0, 1024, true}, {8, 8, 0, 32, true},
+      {4, 4, 0, 32, false},   {4, 4, 0, 16, true}, {4, 4, 0, 1024, true}, {8, 8, 0, 32, true},
       {8, 8, 128, 16, false}, {8, 4, 8, 8, false}, {2, 4, 0, 16, true},   {8, 8, 128, 20, true},
   };
   uint32_t seed = 1;
@@ -112,8 +112,7 @@ TEST_P(GemmBlocksTest, HaveEveryBitOfTheProductsByFloats) {
           const auto* const want = reinterpret_cast<const float*>(packed_floats.data());
           const auto* const got = reinterpret_cast<const float*>(panel.data());
           for (int64_t i = 0; i < floats.Panels(n); ++i) {
-            kernels.widen(packed.data(), blocks.form, k, i,
-                          reinterpret_cast<float*>(panel.data()));
+            kernels.widen(packed.data(), blocks.form, k, i, reinterpret_cast<float*>(panel.data()));
             for (int64_t at = 0; at < kernels.panel_columns * k; ++at) {
               ASSERT_EQ(got[at], want[i * kernels.panel_columns * k + at]) << i << " " << at;
             }
