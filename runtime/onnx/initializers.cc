@@ -90,7 +90,9 @@ absl::Status Initializers::AddNibbles(const onnx::TensorProto& proto, absl::stri
 
 absl::Status Initializers::CheckNibbles(absl::string_view op,
                                         const std::vector<ValueId>& inputs) const {
-  if (op == "DequantizeLinear" || op == "Cast") return absl::OkStatus();
+  if (op == "DequantizeLinear" || op == "Cast" || op == "com.microsoft.GatherBlockQuantized") {
+    return absl::OkStatus();
+  }
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (!nibbles_.contains(inputs[i])) continue;
     return absl::UnimplementedError(

@@ -49,6 +49,13 @@ class GroupQuerySteps : public Steps {
     v = Behind(kPastValue, ByHead(v), before, length);
     Attributes attributes = {
         {"is_causal", int64_t{1}}, {"kv_num_heads", kv_heads_}, {"q_num_heads", heads_}};
+    for (const absl::string_view name : {"k_quant_type", "v_quant_type"}) {
+      const std::string type = attributes_.String(name, "NONE");
+      if (type != "NONE") {
+        return absl::UnimplementedError(
+            absl::StrCat("attribute '", name, "' = '", type, "' is not supported"));
+      }
+    }
     for (const absl::string_view name : {"scale", "softcap"}) {
       const float value = attributes_.Float(name, 0);
       if (value != 0) attributes.Set(name, value);

@@ -248,6 +248,11 @@ absl::Status MatMulNBitsInSteps(NodeDraft& draft, Graph& graph) {
                                                    " and 'block_size' = ", block,
                                                    " are not all positive"));
   }
+  const Value& a = graph.value(steps.input(0));
+  if (a.shape.has_value() && !a.shape->empty() && a.shape->back() != k) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("input 0 has ", a.shape->back(), " columns, attribute 'K' is ", k));
+  }
   const ValueId shape = steps.Constant("blocks", Tensor::Int64s({n, (k + block - 1) / block}));
   const ValueId scales = steps.Add("Reshape", {steps.input(2), shape});
   const ValueId rows =
@@ -259,13 +264,21 @@ absl::Status MatMulNBitsInSteps(NodeDraft& draft, Graph& graph) {
   return steps.Become("Add", {steps.Add("MatMul", {steps.input(0), weights}), bias});
 }
 
+// Numbers of four bits that the importer has taken apart, a byte each.
+bool AreApart(const Value& data) {
+  return data.parameter != nullptr && data.parameter->op() == "reprise.UnpackNibbles";
+}
+
 // data, indices, scales, zero_points?: rows of a table are gathered as they are stored.
 absl::Status GatherBlockQuantizedInSteps(NodeDraft& draft, Graph& graph) {
   QuantizedSteps steps(draft, graph);
   RETURN_IF_ERROR(steps.Require({0, 1, 2}));
   const Value& data = graph.value(steps.input(0));
-  if (!data.shape.has_value() || data.shape->size() != 2 || data.dtype != DType::kUInt8) {
-    return absl::UnimplementedError("data that is no matrix of uint8 in the file");
+  const bool apart = AreApart(data);
+  const bool packed = !apart && data.dtype == DType::kUInt8;
+  if (!data.shape.has_value() || data.shape->size() != 2 || (!apart && !packed)) {
+    return absl::UnimplementedError(
+        "data that is no large matrix of uint8, int4 or uint4 in the file");
   }
   const int64_t gathered = draft.attributes.Int("gather_axis", 0);
   const int64_t quantized = draft.attributes.Int("quantize_axis", 1);
@@ -283,9 +296,14 @@ absl::Status GatherBlockQuantizedInSteps(NodeDraft& draft, Graph& graph) {
     return steps.Add("Gather", {steps.input(input), steps.input(1)}, at);
   };
   const int64_t k = (*data.shape)[1] * 8 / bits;
-  return steps.Become(
-      "reprise.DequantizeBits", {rows(0), rows(2), rows(3)},
-      {{"K", k}, {"bits", bits}, {"block_size", draft.attributes.Int("block_size", 128)}});
+  const int64_t block = draft.attributes.Int("block_size", 128);
+  // Without zero points they are 0 there, and in the middle of packed bytes.
+  if (apart) {
+    return steps.Become("DequantizeLinear", {rows(0), rows(2), rows(3)},
+                        {{"axis", int64_t{-1}}, {"block_size", block}});
+  }
+  return steps.Become("reprise.DequantizeBits", {rows(0), rows(2), rows(3)},
+                      {{"K", k}, {"bits", bits}, {"block_size", block}});
 }
 
 }  // namespace reprise

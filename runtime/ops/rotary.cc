@@ -140,6 +140,11 @@ absl::Status MicrosoftRotaryEmbeddingRule(InferContext& context) {
     return absl::InvalidArgumentError("the position ids do not match batch and length");
   }
   if (context.shape(2)[0] == 0) return absl::InvalidArgumentError("the caches are empty");
+  // One behind the other: padding must not go beyond the caches either.
+  if (ids == Shape{1} && l.length > context.shape(2)[0]) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(l.length, " positions for caches of ", context.shape(2)[0], " rows"));
+  }
   context.SetOutput(0, context.dtype(0), context.shape(0));
   return absl::OkStatus();
 }

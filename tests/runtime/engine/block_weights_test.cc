@@ -435,7 +435,11 @@ TEST(FourBitWeightsTest, WhatWouldRoundToFourBitsIsRefused) {
       << model.status();
 }
 
-TEST(GatherBlockQuantizedTest, RowsAreThoseOfTheDequantisedTable) {
+// Bytes of two numbers, and tables of four bits by their dtype.
+class GatherBlockQuantizedTest : public testing::TestWithParam<int> {};
+
+TEST_P(GatherBlockQuantizedTest, RowsAreThoseOfTheDequantisedTable) {
+  const bool bytes = GetParam() == TensorProto::UINT8;
   const Form form = {.name = "Table", .k = 64, .n = 30, .block = 16, .zeros = Form::kPackedZeros};
   const Blocks blocks(form);
   ModelBuilder b(21);
@@ -443,9 +447,10 @@ TEST(GatherBlockQuantizedTest, RowsAreThoseOfTheDequantisedTable) {
   domain->set_domain("com.microsoft");
   domain->set_version(1);
   b.Input("ids", {"batch", "sequence"}, TensorProto::INT64);
-  b.Initializer("values", TensorProto::UINT8, {form.n, form.k / 2}, blocks.values);
+  b.Initializer("values", GetParam(), {form.n, bytes ? form.k / 2 : form.k}, blocks.values);
   b.Floats("scales", {form.n, blocks.blocks()}, blocks.scales);
-  b.Initializer("zeros", TensorProto::UINT8, {form.n, blocks.blocks() / 2}, blocks.packed_zeros);
+  b.Initializer("zeros", GetParam(), {form.n, bytes ? blocks.blocks() / 2 : blocks.blocks()},
+                blocks.packed_zeros);
   auto& node = b.Node("GatherBlockQuantized", {"values", "ids", "scales", "zeros"}, {"y"}, "n",
                       "com.microsoft");
   SetAttribute(node, "block_size", form.block);
@@ -470,6 +475,11 @@ TEST(GatherBlockQuantizedTest, RowsAreThoseOfTheDequantisedTable) {
     }
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Tables, GatherBlockQuantizedTest,
+                         testing::Values(int{TensorProto::UINT8}, kUInt4), [](const auto& info) {
+                           return std::string(info.param == kUInt4 ? "FourBits" : "Bytes");
+                         });
 
 }  // namespace
 }  // namespace reprise
