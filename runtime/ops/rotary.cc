@@ -157,9 +157,6 @@ absl::Status MicrosoftRotaryEmbeddingKernel(const KernelContext& context) {
   const std::vector<float> sine = FloatsOf(context.inputs[3]);
   const std::vector<int64_t> ids = Positions(context, 1, rows);
   const bool offset = context.inputs[1].shape.size() == 1;
-  if (offset && ids[0] + l.length > rows) {
-    context.errors.Report(1, 0, ids[0], 0, rows - l.length);
-  }
   return Rotate(context, l, cosine, sine, [&](int64_t b, int64_t s) {
     return offset ? std::min(ids[0] + s, rows - 1) : ids[b * l.length + s];
   });
