@@ -140,7 +140,7 @@ def attention_cases(x):
 
 def group_query_cases():
     """Prompts, steps of sequences of one length and of several, and pieces of a prompt behind a past."""
-    heads, kv_heads, size = 4, 2, 16
+    heads, kv_heads, size = 4, 2, 32
     attrs = {"num_heads": heads, "kv_num_heads": kv_heads}
     cosine, sine = caches(20, size // 2)
 
@@ -161,7 +161,7 @@ def group_query_cases():
     yield case("steps", 2, 1, 6, [6, 3], 7, turned, **rotary)
     yield case("piece", 1, 3, 6, [8], 9, turned, **rotary, rotary_interleaved=1)
     yield case("joined", 2, 1, 6, [[6], [6]], 7, turned, joined=True, **rotary)
-    yield case("part", 1, 2, 6, [7], 8, (cosine[:, :4], sine[:, :4]), **rotary)
+    yield case("part", 1, 2, 6, [7], 8, (cosine[:, :8], sine[:, :8]), **rotary)
     yield case("larger_cache", 1, 1, 10, [6], 7, scale=0.2)
     yield case("window", 1, 6, 0, [5], 6, local_window_size=3)
     yield case("window_step", 2, 1, 9, [9, 7], 10, local_window_size=4)
