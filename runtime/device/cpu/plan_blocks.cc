@@ -28,25 +28,6 @@ struct BlockParams {
 constexpr int64_t kWidenedBytes = 2 << 20;
 constexpr int64_t kMostWidened = 16;  // panels
 
-const float* FloatsAt(const LaunchArgs& args, int operand) {
-  return operand == kNoOperand ? nullptr : static_cast<const float*>(args.operands[operand]);
-}
-
-GemmArgs ArgsOf(const BlockParams& params, const LaunchArgs& args) {
-  const Product& p = params.product;
-  return {.a = FloatsAt(args, 0),
-          .lda = p.k,
-          .packed_b = args.operands[1],
-          .c = static_cast<float*>(args.operands[p.out]),
-          .ldc = p.n,
-          .n = p.n,
-          .k = p.k,
-          .bias = FloatsAt(args, params.addends.bias),
-          .residual = FloatsAt(args, params.addends.residual),
-          .ld_residual = p.n,
-          .activation = p.activation};
-}
-
 GemmPart PartOf(const BlockParams& params, const LaunchArgs& args, const GemmKernels& divided,
                 int parts) {
   const int64_t rows = params.product.LiveExtent(*args.frame).rows;
@@ -56,7 +37,7 @@ GemmPart PartOf(const BlockParams& params, const LaunchArgs& args, const GemmKer
 void RunBlocks(const LaunchArgs& args) {
   const auto& params = *static_cast<const BlockParams*>(args.params);
   const GemmPart part = PartOf(params, args, *params.floats, args.parts);
-  params.kernels->part(ArgsOf(params, args), params.form, part);
+  params.kernels->part(GemmArgsOf(params.product, params.addends, args), params.form, part);
 }
 
 // A few panels after the others become floats, for kernels that know nothing else.
@@ -66,7 +47,7 @@ void RunWidened(const LaunchArgs& args) {
   if (args.part >= parts) return;
   const GemmPart part = PartOf(params, args, *params.floats, parts);
   if (part.row_begin == part.row_end) return;
-  const GemmArgs whole = ArgsOf(params, args);
+  const GemmArgs whole = GemmArgsOf(params.product, params.addends, args);
   const int64_t columns = params.kernels->panel_columns;
   auto* const widened = reinterpret_cast<float*>(
       static_cast<std::byte*>(args.operands[params.workspace]) + args.part * params.scratch_bytes);

@@ -17,8 +17,7 @@ struct ProductParams {
   const GemmKernels* kernels = nullptr;
   Product product;
   // Positions among the operands.
-  int bias = kNoOperand;
-  int residual = kNoOperand;
+  Addends addends;
   int workspace = kNoOperand;
   // Of the workspace: bytes for each of so many parts.
   int64_t scratch_bytes = 0;
@@ -26,24 +25,10 @@ struct ProductParams {
   GemmBlocking blocking;
 };
 
-const float* FloatsAt(const LaunchArgs& args, int operand) {
-  return operand == kNoOperand ? nullptr : static_cast<const float*>(args.operands[operand]);
-}
-
-GemmArgs ArgsOf(const ProductParams& params, const LaunchArgs& args) {
-  const Product& p = params.product;
-  return {.a = FloatsAt(args, 0),
-          .lda = p.k,
-          .packed_b = args.operands[1],
-          .c = static_cast<float*>(args.operands[p.out]),
-          .ldc = p.n,
-          .n = p.n,
-          .k = p.k,
-          .bias = FloatsAt(args, params.bias),
-          .residual = FloatsAt(args, params.residual),
-          .ld_residual = p.n,
-          .activation = p.activation,
-          .blocking = params.blocking};
+GemmArgs ArgsOf(const ProductParams& params, const LaunchArgs& launch) {
+  GemmArgs args = GemmArgsOf(params.product, params.addends, launch);
+  args.blocking = params.blocking;
+  return args;
 }
 
 using PartFunction = void (*)(const GemmArgs& args, const GemmPart& part);
@@ -251,8 +236,7 @@ std::vector<Candidate> OwnCandidates(const CpuTarget& target, const NodeView& no
   ProductParams params;
   params.kernels = &target.gemm;
   params.product = product;
-  params.bias = addends->bias;
-  params.residual = addends->residual;
+  params.addends = *addends;
   const std::optional<Int8Weights> int8 =
       product.weights ? SplitInt8(node.parameter(1), product.transposed_b ? 0 : 1) : std::nullopt;
   const GemmKernels* const tiles = TileGemmKernelsFor(target.isa);
@@ -269,7 +253,7 @@ std::vector<Candidate> OwnCandidates(const CpuTarget& target, const NodeView& no
                                 : half != nullptr ? PackedHalf(target, node, params, half)
                                 : product.weights ? Packed(target, node, params)
                                                   : Unpacked(target, node, params));
-    candidate.option.in_place = params.residual;
+    candidate.option.in_place = params.addends.residual;
     candidate.option.takes_live_rows = product.takes_live_rows();
     CountActivation(product, candidate.bound.work);
     candidate.bound.detail = product.Detail();

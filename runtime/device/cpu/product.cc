@@ -196,4 +196,18 @@ void CountActivation(const Product& product, LaunchWork& work) {
   }
 }
 
+GemmArgs GemmArgsOf(const Product& product, const Addends& addends, const LaunchArgs& launch) {
+  return {.a = FloatsAt(launch, 0),
+          .lda = product.k,
+          .packed_b = launch.operands[1],
+          .c = static_cast<float*>(launch.operands[product.out]),
+          .ldc = product.n,
+          .n = product.n,
+          .k = product.k,
+          .bias = FloatsAt(launch, addends.bias),
+          .residual = FloatsAt(launch, addends.residual),
+          .ld_residual = product.n,
+          .activation = product.activation};
+}
+
 }  // namespace reprise::cpu

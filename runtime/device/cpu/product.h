@@ -83,6 +83,13 @@ struct Addends {
 };
 std::optional<Addends> AddendsOf(const Product& product);
 
+// Operand `operand` of a launch; null for kNoOperand.
+inline const float* FloatsAt(const LaunchArgs& launch, int operand) {
+  return operand == kNoOperand ? nullptr : static_cast<const float*>(launch.operands[operand]);
+}
+// A launch of `product`, as the kernels for packed weights are told of it.
+GemmArgs GemmArgsOf(const Product& product, const Addends& addends, const LaunchArgs& launch);
+
 // Adds what the activation of the product's results takes.
 void CountActivation(const Product& product, LaunchWork& work);
 
