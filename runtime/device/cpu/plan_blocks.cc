@@ -156,51 +156,56 @@ absl::StatusOr<Tensor> RunPackBlocks(const CpuTarget& target, const Attributes& 
   return Tensor(DType::kUInt8, {bytes}, std::move(packed));
 }
 
-std::optional<Candidate> BlockCandidate(const CpuTarget& target, const NodeView& node,
-                                        const Product& product, const GemmKernels* tiles) {
+std::vector<Candidate> BlockCandidates(const CpuTarget& target, const NodeView& node,
+                                       const Product& product, const GemmKernels* tiles) {
   if (!product.weights || product.alpha != 1 || product.transposed_a ||
       !node.AllOf(DType::kFloat32)) {
-    return std::nullopt;
+    return {};
   }
   const std::optional<Addends> addends = AddendsOf(product);
   const std::optional<BlockWeights> weights =
       SplitBlocks(node.parameter(1), product.transposed_b ? 0 : 1);
-  if (!addends.has_value() || !weights.has_value()) return std::nullopt;
-  BlockParams params = {.kernels = &BlockGemmKernelsFor(target.isa),
-                        .form = weights->Form(),
-                        .product = product,
-                        .addends = *addends,
-                        .floats = &target.gemm};
-  const bool widened = tiles != nullptr && SuitsTiles(product, /*int8=*/false);
-  const int64_t panel = params.kernels->panel_columns;
-  if (widened) {
-    params.floats = tiles;
-    params.workspace = static_cast<int>(node.num_inputs() + node.num_outputs());
-    const int64_t panel_bytes = panel * product.k * int64_t{sizeof(float)};
-    params.panels = std::clamp<int64_t>(kWidenedBytes / panel_bytes, 1, kMostWidened);
-    params.scratch_bytes =
-        params.panels * panel_bytes + tiles->PartScratchBytes(product.m, product.k, /*int8=*/false);
-    params.scratch_parts = static_cast<int>(std::min<int64_t>(
-        target.scratch_parts,
-        (product.m + tiles->tile_rows - 1) / tiles->tile_rows * tiles->Panels(product.n)));
-  }
-  Candidate candidate = MakeCandidate(target, node, widened ? "gemm_blocks_amx" : "gemm_blocks",
-                                      widened ? RunWidened : RunBlocks, params, product.flops());
-  const int64_t bytes = params.kernels->PackedBytes(product.k, product.n, params.form);
-  candidate.option.prepare.push_back(PackStep(*weights, params.form, product.k, panel, bytes));
-  if (widened) {
+  if (!addends.has_value() || !weights.has_value()) return {};
+  const BlockParams usual = {.kernels = &BlockGemmKernelsFor(target.isa),
+                             .form = weights->Form(),
+                             .product = product,
+                             .addends = *addends,
+                             .floats = &target.gemm};
+  const int64_t panel = usual.kernels->panel_columns;
+  const int64_t bytes = usual.kernels->PackedBytes(product.k, product.n, usual.form);
+  std::vector<Candidate> candidates;
+  const auto add = [&](absl::string_view name, KernelFn run, const BlockParams& params) {
+    Candidate& candidate =
+        candidates.emplace_back(MakeCandidate(target, node, name, run, params, product.flops()));
+    candidate.option.prepare.push_back(PackStep(*weights, params.form, product.k, panel, bytes));
     candidate.option.workspace_bytes =
         static_cast<size_t>(params.scratch_parts * params.scratch_bytes);
+    candidate.option.in_place = addends->residual;
+    candidate.option.takes_live_rows = product.takes_live_rows();
+    // The floats of the node's weights were never made.
+    const double saved =
+        static_cast<double>(product.k * product.n * int64_t{sizeof(float)} - bytes);
+    candidate.bound.work.bytes -= saved;
+    candidate.bound.work.weight_bytes -= saved;
+    CountActivation(product, candidate.bound.work);
+    candidate.bound.detail =
+        absl::StrCat(product.Detail(), ", ", params.form.bits, " bits a weight");
+  };
+  if (tiles != nullptr && SuitsTiles(product, /*int8=*/false)) {
+    BlockParams widened = usual;
+    widened.floats = tiles;
+    widened.workspace = static_cast<int>(node.num_inputs() + node.num_outputs());
+    const int64_t panel_bytes = panel * product.k * int64_t{sizeof(float)};
+    widened.panels = std::clamp<int64_t>(kWidenedBytes / panel_bytes, 1, kMostWidened);
+    widened.scratch_bytes = widened.panels * panel_bytes +
+                            tiles->PartScratchBytes(product.m, product.k, /*int8=*/false);
+    widened.scratch_parts = static_cast<int>(std::min<int64_t>(
+        target.scratch_parts,
+        (product.m + tiles->tile_rows - 1) / tiles->tile_rows * tiles->Panels(product.n)));
+    add("gemm_blocks_amx", RunWidened, widened);
   }
-  candidate.option.in_place = addends->residual;
-  candidate.option.takes_live_rows = product.takes_live_rows();
-  // The floats of the node's weights were never made.
-  const double saved = static_cast<double>(product.k * product.n * int64_t{sizeof(float)} - bytes);
-  candidate.bound.work.bytes -= saved;
-  candidate.bound.work.weight_bytes -= saved;
-  CountActivation(product, candidate.bound.work);
-  candidate.bound.detail = absl::StrCat(product.Detail(), ", ", params.form.bits, " bits a weight");
-  return candidate;
+  add("gemm_blocks", RunBlocks, usual);
+  return candidates;
 }
 
 }  // namespace reprise::cpu

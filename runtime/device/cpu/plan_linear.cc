@@ -302,19 +302,11 @@ std::string QuestionOf(const Product& product, const std::vector<Candidate>& can
   return absl::StrCat(usual, ": ", product.Detail(), product.weights ? ", weights" : "");
 }
 
-std::vector<Candidate> CandidatesOf(const CpuTarget& target, const NodeView& node,
-                                    const std::optional<Product>& product) {
-  if (!product.has_value()) return {};
-  // Of a form that no such kernel has, the reference kernel rounds: an exact one would not keep
-  // what the precision promises.
-  if (RoundsToBf16(node)) return Bf16Candidates(target, node, *product);
-  if (target.isa >= Isa::kAvx2 && target.gemm_provider != GemmProvider::kOpenBlas) {
-    std::optional<Candidate> blocks =
-        BlockCandidate(target, node, *product, TileGemmKernelsFor(target.isa));
-    if (blocks.has_value()) return {*std::move(blocks)};
-  }
-  std::vector<Candidate> candidates = OwnCandidates(target, node, *product);
-  std::optional<Candidate> foreign = ForeignCandidate(target, node, *product);
+// By kernels of ours and by OpenBLAS, of weights in any form but blocks.
+std::vector<Candidate> WithForeign(const CpuTarget& target, const NodeView& node,
+                                   const Product& product) {
+  std::vector<Candidate> candidates = OwnCandidates(target, node, product);
+  std::optional<Candidate> foreign = ForeignCandidate(target, node, product);
   if (target.gemm_provider == GemmProvider::kOpenBlas && foreign.has_value()) {
     // As it was asked for: there is nothing to choose.
     candidates.clear();
@@ -328,6 +320,20 @@ std::vector<Candidate> CandidatesOf(const CpuTarget& target, const NodeView& nod
   if (foreign.has_value() && offered) {
     candidates.insert(foreign_first ? candidates.begin() : candidates.end(), *std::move(foreign));
   }
+  return candidates;
+}
+
+std::vector<Candidate> CandidatesOf(const CpuTarget& target, const NodeView& node,
+                                    const std::optional<Product>& product) {
+  if (!product.has_value()) return {};
+  // Of a form that no such kernel has, the reference kernel rounds: an exact one would not keep
+  // what the precision promises.
+  if (RoundsToBf16(node)) return Bf16Candidates(target, node, *product);
+  std::vector<Candidate> candidates;
+  if (target.isa >= Isa::kAvx2 && target.gemm_provider != GemmProvider::kOpenBlas) {
+    candidates = BlockCandidates(target, node, *product, TileGemmKernelsFor(target.isa));
+  }
+  if (candidates.empty()) candidates = WithForeign(target, node, *product);
   if (candidates.size() < 2) return candidates;
   const std::string question = QuestionOf(*product, candidates);
   for (Candidate& candidate : candidates) candidate.option.question = question;

@@ -105,8 +105,8 @@ bool SuitsTiles(const Product& product, bool int8);
 // plan_blocks.cc: the product by weights of a few bits as they are stored; nothing where the node
 // has none, or has them in a form that no kernel reads. `tiles`: kernels that multiply panels of
 // floats faster where SuitsTiles; null: there are none.
-std::optional<Candidate> BlockCandidate(const CpuTarget& target, const NodeView& node,
-                                        const Product& product, const GemmKernels* tiles);
+std::vector<Candidate> BlockCandidates(const CpuTarget& target, const NodeView& node,
+                                       const Product& product, const GemmKernels* tiles);
 
 // plan_foreign.cc: the product by OpenBLAS; nothing where the device has none, or for a dtype or
 // size that it does not take.

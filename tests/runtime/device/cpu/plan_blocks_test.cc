@@ -39,9 +39,11 @@ TEST_P(PlanBlocksTest, PanelsWidenedForKernelsOfFloatsGiveTheSameBits) {
   graph->value(graph->node(id).inputs[1]).parameter = ParameterExpr::Apply(
       "Transpose", {{"perm", std::vector<int64_t>{1, 0}}}, {rows}, DType::kFloat32, {kK, kN});
   const NodeView node(*graph, id);
-  const auto usual = BlockCandidate(target, node, *LinearProduct(node), nullptr);
-  const auto widened = BlockCandidate(target, node, *LinearProduct(node), &target.gemm);
-  ASSERT_TRUE(usual.has_value() && widened.has_value());
+  EXPECT_EQ(BlockCandidates(target, node, *LinearProduct(node), nullptr).size(), 1u);
+  const auto both = BlockCandidates(target, node, *LinearProduct(node), &target.gemm);
+  ASSERT_EQ(both.size(), 2u);
+  const Candidate* const widened = &both[0];
+  const Candidate* const usual = &both[1];
   EXPECT_EQ(usual->option.workspace_bytes, 0u);
   EXPECT_EQ(usual->option.prepare[0].shape, widened->option.prepare[0].shape);
 
