@@ -66,6 +66,7 @@ RowRules::Rule RowRules::RuleOf(const Node& node) {
       {"Tile", &RowRules::DimZeroStays},
       {"Transpose", &RowRules::Transpose},
       // Attention and what goes with it.
+      {"reprise.AppendRows", &RowRules::AppendRows},
       {"reprise.Attention", &RowRules::Attention},
       {"reprise.ByteTable", &RowRules::First},
       {"reprise.EmbeddingSum", &RowRules::EmbeddingSum},
@@ -190,6 +191,10 @@ bool RowRules::SegmentAttention(const Node& node, const Shape&) const {
   constexpr size_t kQueries = 0, kKeys = 1, kValues = 2;
   const auto marked = [&](size_t i) { return !Has(node, i) || IsMarked(node, i); };
   return marked(kQueries) && marked(kKeys) && marked(kValues);
+}
+
+bool RowRules::AppendRows(const Node& node, const Shape&) const {
+  return IsMarked(node, 0) && IsMarked(node, 1) && IsMarked(node, 2) && !IsMarked(node, 3);
 }
 
 bool RowRules::Concat(const Node& node, const Shape& out) const {

@@ -57,6 +57,7 @@ class RowRules {
   bool AlongAnAxis(const Node& node, const Shape& out) const;
   bool AddNorm(const Node& node, const Shape& out) const;
   bool Attention(const Node& node, const Shape& out) const;
+  bool AppendRows(const Node& node, const Shape& out) const;
   bool Concat(const Node& node, const Shape& out) const;
   bool Conv(const Node& node, const Shape& out) const;
   bool DimZeroStays(const Node& node, const Shape& out) const;

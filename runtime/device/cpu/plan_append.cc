@@ -13,6 +13,7 @@ struct AppendParams {
   int64_t batch = 0, heads = 0;
   int64_t past = 0, added = 0, length = 0;  // rows of a head
   int64_t row_bytes = 0;
+  int64_t batch_rows = 0;
   int out = 0;
 };
 
@@ -26,7 +27,8 @@ void RunAppend(const LaunchArgs& launch) {
     // Of nothing there may be no address.
     if (rows > 0) std::memcpy(to, from, static_cast<size_t>(rows * p.row_bytes));
   };
-  const ItemRange range = RangeOfPart(p.batch * p.heads, 1, launch.part, launch.parts);
+  const int64_t live = LiveOf(p.batch * p.heads, p.batch_rows, *launch.frame);
+  const ItemRange range = RangeOfPart(live, 1, launch.part, launch.parts);
   for (int64_t i = range.begin; i < range.end; ++i) {
     const int64_t b = i / p.heads;
     const ops::AppendedRows copied = ops::AppendedRows::Of(at[b], p.past, p.added, p.length);
@@ -47,14 +49,19 @@ void RunAppend(const LaunchArgs& launch) {
 
 std::vector<Candidate> PlanAppendRows(const CpuTarget& target, const NodeView& node) {
   const Shape& past = node.shape(0);
-  AppendParams params = {.batch = past[0],
-                         .heads = past[1],
-                         .past = past[2],
-                         .added = node.shape(1)[2],
-                         .length = node.out_shape()[2],
-                         .row_bytes = past[3] * static_cast<int64_t>(DTypeSize(node.dtype(0))),
-                         .out = static_cast<int>(node.num_inputs())};
-  return {MakeCandidate(target, node, "append", RunAppend, params, 0)};
+  const int64_t batch_rows = node.batch_rows();
+  const AppendParams params = {
+      .batch = past[0],
+      .heads = past[1],
+      .past = past[2],
+      .added = node.shape(1)[2],
+      .length = node.out_shape()[2],
+      .row_bytes = past[3] * static_cast<int64_t>(DTypeSize(node.dtype(0))),
+      .batch_rows = batch_rows,
+      .out = static_cast<int>(node.num_inputs())};
+  Candidate candidate = MakeCandidate(target, node, "append", RunAppend, params, 0);
+  candidate.option.takes_live_rows = batch_rows > 0 && past[0] % batch_rows == 0;
+  return {std::move(candidate)};
 }
 
 }  // namespace reprise::cpu

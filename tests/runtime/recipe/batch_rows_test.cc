@@ -75,6 +75,8 @@ TEST(BatchRowsTest, OpsThatWorkInsideRowsKeepThemApart) {
         "input %x: f32[4, 3, 8]\ninput %z: f32[4, 1, 8]\n%y: ? = Add(%x, %z)\noutput %y",
         "input %x: f32[4, 3, 8]\nconst %z: f32[] = {1.0}\n%y: ? = Add(%x, %z)\noutput %y",
         "input %x: f32[4, 3, 8]\nparam %w: f32[8, 5] = p0\n%y: ? = MatMul(%x, %w)\noutput %y",
+        "input %x: f32[4, 2, 3, 8]\ninput %z: f32[4, 2, 1, 8]\ninput %a: i64[4]\n"
+        "const %l: i64[1] = {4}\n%y: ? = reprise.AppendRows(%x, %z, %a, %l)\noutput %y",
         "input %x: f32[4, 3, 8]\ninput %z: f32[4, 8, 3]\n%y: ? = MatMul(%x, %z)\noutput %y",
         "input %x: f32[4, 3, 8]\ninput %z: f32[4, 3, 8]\n%y: ? = "
         "com.microsoft.FusedMatMul(%x, %z) {transB = 1}\noutput %y",
