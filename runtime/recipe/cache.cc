@@ -49,12 +49,13 @@ bool RecipeCache::Replace(const Recipe& recipe, std::shared_ptr<const Recipe> be
     const auto it = entries_.find(recipe.key);
     if (it == entries_.end() || it->second->recipe.get() != &recipe) return false;
     Entry& entry = *it->second;
-    const int64_t more = better->memory_bytes() - recipe.memory_bytes();
+    const int64_t more = better->memory_bytes() - entry.bytes;
     const int64_t most = entry.owner->max_bytes();
     if (bytes_ + more > max_bytes_ || (most > 0 && BytesOf(*entry.owner) + more > most)) {
       return false;
     }
     bytes_ += more;
+    entry.bytes += more;
     ReadyIndex& index = IndexLocked(recipe.key.graph.hash);
     index.Add(better);
     index.Remove(recipe);
@@ -127,7 +128,7 @@ absl::StatusOr<RecipeCache::Result> RecipeCache::GetOrCapture(
 }
 
 void RecipeCache::Insert(Entry entry, std::vector<Gone>& gone) {
-  const int64_t bytes = entry.recipe->memory_bytes();
+  const int64_t bytes = entry.bytes = entry.recipe->memory_bytes();
   if (const int64_t most = entry.owner->max_bytes(); most > 0) {
     for (int64_t held = BytesOf(*entry.owner); held > 0 && held + bytes > most;
          held = BytesOf(*entry.owner)) {
@@ -172,7 +173,7 @@ RecipeCache::Lru::iterator RecipeCache::Victim(const Owner* owner) {
 int64_t RecipeCache::BytesOf(const Owner& owner) const {
   int64_t bytes = 0;
   for (const Entry& entry : lru_) {
-    if (entry.owner.get() == &owner) bytes += entry.recipe->memory_bytes();
+    if (entry.owner.get() == &owner) bytes += entry.bytes;
   }
   return bytes;
 }
@@ -204,7 +205,7 @@ void RecipeCache::Remove(Lru::iterator it, Why why, std::vector<Gone>& gone) {
   }
   entries_.erase(key);
   IndexLocked(key.graph.hash).Remove(*it->recipe);
-  bytes_ -= it->recipe->memory_bytes();
+  bytes_ -= it->bytes;
   gone.push_back({std::move(*it), why});
   lru_.erase(it);
 }
@@ -222,7 +223,7 @@ void RecipeCache::Tell(const std::vector<Gone>& gone, const std::shared_ptr<Owne
       for (const Entry& entry : lru_) {
         if (entry.owner != one) continue;
         ++recipes;
-        bytes += entry.recipe->memory_bytes();
+        bytes += entry.bytes;
       }
     }
     one->OnCacheSize(recipes, bytes);
@@ -267,7 +268,7 @@ void RecipeCache::RemoveOwner(const std::shared_ptr<Owner>& owner,
         here->owner = heir;
         continue;
       }
-      bytes_ -= here->recipe->memory_bytes();
+      bytes_ -= here->bytes;
       IndexLocked(here->recipe->key.graph.hash).Remove(*here->recipe);
       entries_.erase(here->recipe->key);
       gone.push_back({std::move(*here), Why::kUnload});

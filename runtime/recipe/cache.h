@@ -105,6 +105,8 @@ class RecipeCache {
     // For people: kept with the entry, never compared.
     std::chrono::system_clock::time_point created;
     std::chrono::system_clock::time_point last_used;
+    // Of the recipe: a walk over its launches, which each capture would make for all recipes.
+    int64_t bytes = 0;
   };
   std::vector<Entry> Entries() const;
   int64_t bytes() const;
