@@ -90,6 +90,16 @@ absl::StatusOr<ValueId> Weigh(Graph& graph, ValueId scores, ValueId v, bool guar
   return AddInferred(graph, "MatMul", {shares, v});
 }
 
+absl::StatusOr<ValueId> MaskFuture(Graph& graph, ValueId scores, int64_t past, float filter) {
+  const Shape shape = *ShapeOf(graph, scores);
+  const ValueId seen = PositionMask(graph, shape[2], shape[3],
+                                    [&](int64_t at, int64_t key) { return key <= past + at; });
+  if (seen == kNone) return scores;
+  const ValueId nothing = graph.AddConstant("", Tensor::FloatScalar(0));
+  ASSIGN_OR_RETURN(const ValueId future, Kept(graph, seen, nothing, filter));
+  return AddInferred(graph, "Add", {scores, future});
+}
+
 absl::StatusOr<ValueId> BehindPast(Graph& graph, ValueId past, ValueId rows) {
   if (past == kNone) return rows;
   return AddInferred(graph, "Concat", {past, rows}, {{"axis", int64_t{2}}});

@@ -38,7 +38,7 @@ absl::StatusOr<ValueId> CountedMask(Graph& graph, ValueId counts, const Window& 
   const ValueId key = numbers({1, 1, 1, keys}, 0);
   ValueId keep = kNone;
   const auto hide_unless = [&](absl::string_view op, ValueId bound) -> absl::Status {
-    ASSIGN_OR_RETURN(const ValueId seen, AddInferred(graph, std::string(op), {key, bound}));
+    ASSIGN_OR_RETURN(const ValueId seen, AddInferred(graph, op, {key, bound}));
     if (keep == kNone) {
       keep = seen;
     } else {
@@ -178,13 +178,7 @@ absl::StatusOr<ValueId> MultiHeadAttention(Graph& graph, const Node& node) {
     ASSIGN_OR_RETURN(scores, AddInferred(graph, "Add", {scores, added}));
   }
   if (attributes.Int("unidirectional", 0) != 0) {
-    const ValueId seen =
-        PositionMask(graph, q[1], keys, [&](int64_t at, int64_t key) { return key <= past + at; });
-    if (seen != kNone) {
-      const ValueId nothing = graph.AddConstant("", Tensor::FloatScalar(0));
-      ASSIGN_OR_RETURN(const ValueId future, Kept(graph, seen, nothing, filter));
-      ASSIGN_OR_RETURN(scores, AddInferred(graph, "Add", {scores, future}));
-    }
+    ASSIGN_OR_RETURN(scores, MaskFuture(graph, scores, past, filter));
   }
   ASSIGN_OR_RETURN(const ValueId result,
                    Weigh(graph, scores, operands[2], /*guard=*/false, node.name));

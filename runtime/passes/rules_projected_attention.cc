@@ -71,13 +71,7 @@ absl::StatusOr<ValueId> ProjectedAttention(Graph& graph, const Node& node) {
     ASSIGN_OR_RETURN(scores, AddInferred(graph, "Add", {scores, added}));
   }
   if (attributes.Int("unidirectional", 0) != 0) {
-    const ValueId positions =
-        PositionMask(graph, x[1], x[1], [](int64_t at, int64_t key) { return key <= at; });
-    if (positions != kNone) {
-      const ValueId nothing = graph.AddConstant("", Tensor::FloatScalar(0));
-      ASSIGN_OR_RETURN(const ValueId future, Kept(graph, positions, nothing, filter));
-      ASSIGN_OR_RETURN(scores, AddInferred(graph, "Add", {scores, future}));
-    }
+    ASSIGN_OR_RETURN(scores, MaskFuture(graph, scores, /*past=*/0, filter));
   }
   ASSIGN_OR_RETURN(const ValueId result,
                    Weigh(graph, scores, operands[2], /*guard=*/false, node.name));

@@ -18,12 +18,12 @@ absl::StatusOr<ValueId> Joined(Graph& graph, std::vector<ValueId> parts) {
   return AddInferred(graph, "Concat", std::move(parts), {{"axis", int64_t{-1}}});
 }
 
-// a * c + sign * b * d
+// a * c and b * d, added or subtracted by `op`.
 absl::StatusOr<ValueId> Mixed(Graph& graph, ValueId a, ValueId c, absl::string_view op, ValueId b,
                               ValueId d) {
   ASSIGN_OR_RETURN(const ValueId first, AddInferred(graph, "Mul", {a, c}));
   ASSIGN_OR_RETURN(const ValueId second, AddInferred(graph, "Mul", {b, d}));
-  return AddInferred(graph, std::string(op), {first, second});
+  return AddInferred(graph, op, {first, second});
 }
 
 // The rows of the caches for the positions of x, [batch or 1, length, half].

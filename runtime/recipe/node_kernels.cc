@@ -113,11 +113,14 @@ ParameterExprPtr ParameterFor(const Graph& graph, const Node& node, size_t i,
   const ValueId input = node.inputs[i];
   if (input == kNone) return nullptr;
   ParameterExprPtr expression = graph.value(input).parameter;
-  if (option == nullptr) return ops::WithoutNarrowing(expression);
-  for (const PrepareStep& step : option->prepare) {
+  for (size_t at = 0; option != nullptr && at < option->prepare.size(); ++at) {
+    const PrepareStep& step = option->prepare[at];
     if (step.input != i) continue;
     REPRISE_CHECK(expression != nullptr);
-    if (step.op.empty()) return ops::WithoutNarrowing(step.parts.at(0));
+    if (step.op.empty()) {
+      expression = step.parts.at(0);
+      break;
+    }
     expression = ParameterExpr::Apply(
         step.op, step.attributes,
         step.parts.empty() ? std::vector<ParameterExprPtr>{expression} : step.parts, step.dtype,

@@ -15,7 +15,7 @@ namespace {
 
 // Raised when a kernel, a packed layout or a rule of choice changes: old recipes are then not taken
 // for new ones.
-constexpr int kKernelVersion = 23;
+constexpr int kKernelVersion = 24;
 
 struct OpPlan {
   absl::string_view op;

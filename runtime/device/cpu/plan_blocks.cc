@@ -16,8 +16,8 @@ struct BlockParams {
   // Positions among the operands.
   Addends addends;
   int workspace = kNoOperand;
-  // With a workspace: who multiplies panels of floats, and what each part has there.
-  const GemmKernels* floats = nullptr;
+  const GemmKernels* floats = nullptr;  // divide the work; with a workspace, multiply panels
+  // Of the workspace:
   int64_t panels = 1;  // at a time
   int64_t scratch_bytes = 0;
   int scratch_parts = 0;
@@ -28,15 +28,14 @@ struct BlockParams {
 constexpr int64_t kWidenedBytes = 2 << 20;
 constexpr int64_t kMostWidened = 16;  // panels
 
-GemmPart PartOf(const BlockParams& params, const LaunchArgs& args, const GemmKernels& divided,
-                int parts) {
+GemmPart PartOf(const BlockParams& params, const LaunchArgs& args, int parts) {
   const int64_t rows = params.product.LiveExtent(*args.frame).rows;
-  return divided.Partition(rows, params.product.n, /*int8=*/false, parts, args.part);
+  return params.floats->Partition(rows, params.product.n, /*int8=*/false, parts, args.part);
 }
 
 void RunBlocks(const LaunchArgs& args) {
   const auto& params = *static_cast<const BlockParams*>(args.params);
-  const GemmPart part = PartOf(params, args, *params.floats, args.parts);
+  const GemmPart part = PartOf(params, args, args.parts);
   params.kernels->part(GemmArgsOf(params.product, params.addends, args), params.form, part);
 }
 
@@ -45,7 +44,7 @@ void RunWidened(const LaunchArgs& args) {
   const auto& params = *static_cast<const BlockParams*>(args.params);
   const int parts = PartsWithScratch(args, params.scratch_parts);
   if (args.part >= parts) return;
-  const GemmPart part = PartOf(params, args, *params.floats, parts);
+  const GemmPart part = PartOf(params, args, parts);
   if (part.row_begin == part.row_end) return;
   const GemmArgs whole = GemmArgsOf(params.product, params.addends, args);
   const int64_t columns = params.kernels->panel_columns;
@@ -77,7 +76,8 @@ PrepareStep PackStep(const BlockWeights& weights, const BlockForm& form, int64_t
                                      {"k", k},
                                      {"kept_bits", int64_t{form.bits}},
                                      {"panel", panel},
-                                     {"point", int64_t{weights.point}}},
+                                     {"point", int64_t{weights.point}},
+                                     {"points", int64_t{form.points}}},
                       .dtype = DType::kUInt8,
                       .shape = {bytes}};
   step.parts = {weights.numbers, weights.scales};
@@ -124,8 +124,9 @@ absl::StatusOr<Tensor> RunPackBlocks(const CpuTarget& target, const Attributes& 
   BlockSource source = {.numbers = static_cast<const uint8_t*>(numbers.data()),
                         .bits = static_cast<int>(attributes.Int("bits", 0)),
                         .scales = static_cast<const float*>(scales.data())};
-  BlockForm form = {.bits = static_cast<int>(attributes.Int("kept_bits", 0)),
-                    .block = attributes.Int("block", 1)};
+  const BlockForm form = {.bits = static_cast<int>(attributes.Int("kept_bits", 0)),
+                          .block = attributes.Int("block", 1),
+                          .points = attributes.Int("points", 0) != 0};
   const int64_t n = numbers.shape().size() == 2 ? numbers.shape()[0] : 0;
   source.row_bytes = n == 0 ? 0 : numbers.num_elements() / n;
   const bool known = (source.bits == 2 || source.bits == 4 || source.bits == 8) &&
@@ -138,17 +139,15 @@ absl::StatusOr<Tensor> RunPackBlocks(const CpuTarget& target, const Attributes& 
         " with scales ", ShapeToString(scales.shape()), ", ", k, " deep, into panels of ",
         attributes.Int("panel", 0), " columns on a device of ", kernels.panel_columns));
   }
-  const int middle = 1 << (form.bits - 1);
-  source.offset = is_signed ? middle : 0;
+  source.offset = is_signed ? 1 << (form.bits - 1) : 0;
   std::vector<float> floats;
-  const int point = static_cast<int>(attributes.Int("point", 0)) + source.offset;
   if (points != nullptr) {
     ASSIGN_OR_RETURN(floats, PointsOf(*points, n, form.Blocks(k), source.bits,
                                       static_cast<float>(source.offset)));
-  } else if (point != middle) {
-    floats.assign(static_cast<size_t>(n * form.Blocks(k)), static_cast<float>(point));
+  } else if (form.points) {
+    floats.assign(static_cast<size_t>(n * form.Blocks(k)),
+                  static_cast<float>(attributes.Int("point", 0) + source.offset));
   }
-  form.points = !floats.empty();
   if (form.points) source.points = floats.data();
   const int64_t bytes = kernels.PackedBytes(k, n, form);
   std::shared_ptr<std::byte> packed = memory.Allocate(static_cast<size_t>(bytes));

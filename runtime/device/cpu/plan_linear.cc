@@ -173,7 +173,7 @@ struct Walk {
 
 // GemmBlocking::narrow_tiles, unless it is measured. On a Zen 5 widening in registers costs 1 to 3
 // % of a product of halves with any number of rows, in a buffer 3 to 12 %; its AVX2 from 64 rows on
-// 2 to 5 % and 2 to 4 %.
+// 2 to 5 % and 0 to 4 %.
 int64_t NarrowTiles(Isa isa) {
   constexpr int64_t kEveryTile = 16, kManyTiles = 8, kFewTiles = 4;
   if (!ConvertsBesideProducts()) return kFewTiles;
