@@ -16,6 +16,8 @@ struct AxisCertificate {
   // Inputs whose padding must hold their fill value; the padding of every other input is free. A
   // batch axis has none: batch-mates are requests, and hold what their clients sent.
   std::vector<std::string> guards;
+  // Those of the guards that hold nothing but ones and zeros.
+  std::vector<std::string> masks;
   // Guards of which every line along the axis must hold something other than the fill value (other
   // than 0, where none is configured) at these places, or the request runs exact: a row that masks
   // everything out spreads its attention over the padding as well; where a causal mask is joined

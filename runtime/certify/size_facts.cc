@@ -91,6 +91,23 @@ SizeFacts::Elements SizeFacts::Fit(ValueId id) const {
     values.push_back(constant->ToDoubles());
     if (values.back().size() != values[0].size()) return {};
   }
+  return FitValues(values);
+}
+
+std::optional<SizeFacts::Elements> SizeFacts::DimsOf(ValueId id) const {
+  std::vector<std::vector<double>> values;
+  for (const SizeSample& sample : question_.samples) {
+    const std::optional<Shape>& shape = ShapeIn(sample, id);
+    if (!shape.has_value()) return std::nullopt;
+    values.emplace_back(shape->begin(), shape->end());
+    if (values.back().size() != values[0].size()) return std::nullopt;
+  }
+  Elements dims = FitValues(values);
+  if (dims.size() != values[0].size()) return std::nullopt;
+  return dims;
+}
+
+SizeFacts::Elements SizeFacts::FitValues(const std::vector<std::vector<double>>& values) const {
   Elements elements;
   const size_t corners = size_t{1} << axes_;
   for (size_t e = 0; e < values[0].size(); ++e) {

@@ -71,6 +71,8 @@ class SizeFacts {
   std::optional<std::vector<size_t>> VaryingDims(ValueId id) const;
   bool Varies(ValueId id) const;
   bool AnyVaries(const Node& node) const;
+  // The dims for all sizes, one number each; nullopt where they are not known or no straight lines.
+  std::optional<Elements> DimsOf(ValueId id) const;
   // Of each dim that follows the axis, its sizes and the elements inside it: the same before and
   // behind an op that only renames dims. Only where shapes are known.
   std::vector<std::vector<int64_t>> Places(ValueId id) const;
@@ -97,6 +99,8 @@ class SizeFacts {
  private:
   const std::optional<Shape>& ShapeIn(const SizeSample& sample, ValueId id) const;
   Elements Fit(ValueId id) const;
+  // `values[i]`: of sample i, as many of each. Empty where they are no straight lines.
+  Elements FitValues(const std::vector<std::vector<double>>& values) const;
   SizeUse UseOf(const Elements& elements) const;
 
   const SizeQuestion& question_;

@@ -4,6 +4,7 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
+#include "runtime/certify/size_forms.h"
 #include "runtime/certify/size_rules.h"
 #include "runtime/ops/op.h"
 
@@ -43,6 +44,8 @@ class SizeWalk {
   void Visit(NodeId id, const Node& node) {
     const OpRow* row = FindOp(node.op);
     if (node.op == "If") return VisitIf(node);
+    // Which dims are 1 differs between the smallest requests and all others.
+    if (facts_.question().forms || DropsDimsOfOne(node)) JudgeForm(node);
     const bool of_shapes = node.op == "Shape" || node.op == "Size";
     const bool derived =
         of_shapes ||
@@ -85,6 +88,14 @@ class SizeWalk {
     }
   }
 
+  // Sizes decide no number here; do they decide what the node makes of its operands?
+  void JudgeForm(const Node& node) {
+    const absl::string_view how = FormThatFollowsSize(facts_, node);
+    if (how.empty() || finding_.verdict >= Verdict::kUndecided) return;
+    finding_ = {Verdict::kUndecided, AxisNodeName(graph_, node),
+                absl::StrCat(how, ", which the size of ", facts_.question().axis, " decides")};
+  }
+
   void Note(Verdict verdict, const Node& node, NodeId chooser, absl::string_view what,
             Use use = Use::kSteps) {
     if (verdict <= finding_.verdict) return;
@@ -104,13 +115,14 @@ class SizeWalk {
 }  // namespace
 
 bool MayHoldSizeChoices(const Graph& graph) {
-  bool sizes = false, order = false;
+  bool sizes = false, order = false, squeezes = false;
   for (const NodeId id : graph.NodeIds()) {
     const std::string& op = graph.node(id).op;
     sizes = sizes || op == "Shape" || op == "Size";
     order = order || LooksForOrder(op);
+    squeezes = squeezes || DropsDimsOfOne(graph.node(id));
   }
-  return sizes && order;
+  return (sizes && order) || squeezes;
 }
 
 AxisFinding FindSizeChoices(const SizeQuestion& question) {

@@ -37,13 +37,15 @@ struct SizeQuestion {
   // All combinations of two sizes of each axis (bit i of the index: the second one of axis i), then
   // any number of others. Fewer than that: nothing can be said of comparisons.
   std::vector<SizeSample> samples;
+  // Asks as well whether the form of what nodes compute with may hang on the size: see size_forms.h.
+  bool forms = false;
 };
 
-// A model may hold a few numbers that sizes decide; this one may hold any.
+// Without one of a few ops a model holds no number that sizes decide; this one may hold some.
 bool MayHoldSizeChoices(const Graph& graph);
 
 //   proved     no size decides anything
-//   undecided  a shape follows it in steps
+//   undecided  a shape follows it in steps; the form of something may hang on it, if that is asked
 //   mixes      numbers that the model computes with, or which branch it takes, hang on a comparison
 AxisFinding FindSizeChoices(const SizeQuestion& question);
 

@@ -79,6 +79,11 @@ bool SizePolynomial::DependsOn(size_t axis) const { return (axes() >> axis & 1) 
 bool SizePolynomial::is_constant() const { return axes() == 0; }
 bool SizePolynomial::is_whole() const { return absl::c_all_of(factors_, IsWhole); }
 
+bool SizePolynomial::is_positive_product() const {
+  const auto there = [](double factor) { return factor != 0; };
+  return absl::c_count_if(factors_, there) == 1 && *absl::c_find_if(factors_, there) > 0;
+}
+
 bool SizePolynomial::StepsBy(double step) const {
   if (step == 0 || !is_whole()) return false;
   for (size_t i = 1; i < factors_.size(); ++i) {

@@ -39,6 +39,8 @@ class SizePolynomial {
   // The whole number that makes this of `other` for all sizes.
   std::optional<double> MultipleOf(const SizePolynomial& other) const;
   bool is_whole() const;
+  // One product of sizes, times a number above zero: neither zero nor below at any size.
+  bool is_positive_product() const;
 
   SizePolynomial operator-(const SizePolynomial& other) const;
 

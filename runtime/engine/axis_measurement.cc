@@ -210,6 +210,7 @@ absl::Status AxisMeasurement::Run() {
   AskOfMasks();
   RETURN_IF_ERROR(Sweep());
   Join();
+  axis_.certificate.masks = prober_.MasksAmong(axis_.certificate.guards, ranges_);
   if (axis_.certificate.certified) return LookFurther();
   rest_.reset();
   return SayWhatHelps();

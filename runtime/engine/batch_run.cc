@@ -6,8 +6,10 @@
 #include <cstring>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
+#include "runtime/base/memory_net.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/base/uninitialized_string.h"
 #include "runtime/engine/gather.h"
@@ -226,6 +228,17 @@ void BatchRun::GatherOnly(size_t i) const {
   for (size_t slot = 0; slot < recipe_->inputs.size(); ++slot) CopyIn(slot, i, i + 1);
 }
 
+double BatchRun::PaddingOf(const TensorSlot& slot, int position) const {
+  const std::string& name = model_.inputs_[position].name;
+  const auto& fills = model_.options_.fills;
+  const auto fill = fills.find(name);
+  const double value = fill == fills.end() ? 0.0 : fill->second;
+  const bool guard = absl::c_any_of(model_.axes_, [&](const ModelAxis& axis) {
+    return absl::c_linear_search(axis.certificate.guards, name);
+  });
+  return stream_.poisons() && !guard && IsFloating(slot.dtype) ? kPoisonedPadding : value;
+}
+
 void BatchRun::CopyIn(size_t slot_index, size_t first, size_t last) const {
   const TensorSlot& slot = recipe_->inputs[slot_index];
   if (slot.bytes == 0) return;
@@ -236,10 +249,7 @@ void BatchRun::CopyIn(size_t slot_index, size_t first, size_t last) const {
     sent += NumElements(requests_[i]->inputs[position].shape);
   }
   if (sent < NumElements(slot.shape)) {
-    const auto& fills = model_.options_.fills;
-    const auto fill = fills.find(model_.inputs_[position].name);
-    FillElements(slot.dtype, fill == fills.end() ? 0.0 : fill->second, NumElements(slot.shape),
-                 target);
+    FillElements(slot.dtype, PaddingOf(slot, position), NumElements(slot.shape), target);
   }
   for (size_t i = first; i < last; ++i) {
     const InputTensor& tensor = requests_[i]->inputs[position];
@@ -271,21 +281,59 @@ Shape BatchRun::TrueShape(size_t position, size_t i, const Shape& slot) const {
   if (model_.output_shapes_.empty()) return shape;
   const std::vector<AffineDim>& dims = model_.output_shapes_[position].dims;
   if (dims.size() != shape.size()) return shape;
+  const std::vector<int64_t>& sizes = plan_.shapes()[i].sizes;
   // Only certified axes are padded; along the others the recipe has the request's own sizes.
   for (size_t d = 0; d < dims.size(); ++d) {
-    for (size_t axis = 0; axis < model_.axes_.size(); ++axis) {
-      if (!dims[d].MovesWith(axis) || !model_.axes_[axis].certificate.certified) continue;
-      shape[d] = dims[d].At(plan_.shapes()[i].sizes);
+    for (size_t axis = 0; axis < sizes.size(); ++axis) {
+      shape[d] -= dims[d].factors[axis] * (target_.sizes[axis] - sizes[axis]);
     }
   }
   return shape;
 }
 
+bool BatchRun::IsUnpadded() const {
+  return !plan_.packed() && requests_.size() == 1 && target_.sizes == plan_.shapes()[0].sizes;
+}
+
 Shape BatchRun::ShapeOf(size_t position, size_t i) const {
   if (plan_.packed()) return PackedShape(*recipe_, position, packed_[i]);
   const Shape& slot = recipe_->outputs[position].shape;
-  const bool unpadded = requests_.size() == 1 && target_.sizes == plan_.shapes()[0].sizes;
-  return unpadded ? slot : TrueShape(position, i, slot);
+  return IsUnpadded() ? slot : TrueShape(position, i, slot);
+}
+
+Shape BatchRun::OffsetOf(size_t position, size_t i) const {
+  Shape offset(recipe_->outputs[position].shape.size(), 0);
+  for (size_t d = 0; d < offset.size(); ++d) {
+    if (requests_.size() > 1 && model_.MovesWithBatch(position, d)) offset[d] = FirstRow(i);
+  }
+  return offset;
+}
+
+absl::Status BatchRun::CheckForm(size_t position, size_t i, const Shape& shape) const {
+  if (IsUnpadded() || model_.output_shapes_.empty()) return absl::OkStatus();
+  const std::vector<AffineDim>& dims = model_.output_shapes_[position].dims;
+  const std::vector<int64_t>& sizes = plan_.shapes()[i].sizes;
+  const Shape& slot = recipe_->outputs[position].shape;
+  const Shape offset = OffsetOf(position, i);
+  bool as_promised = dims.size() == shape.size();
+  for (size_t d = 0; d < dims.size() && as_promised; ++d) {
+    as_promised = dims[d].open ? shape[d] >= 0 : shape[d] == dims[d].At(sizes);
+    if (!plan_.packed()) as_promised = as_promised && offset[d] + shape[d] <= slot[d];
+  }
+  if (as_promised) return absl::OkStatus();
+  return absl::InternalError(absl::StrCat(
+      "output '", model_.recipe_outputs_[position].name, "' has shape ", ShapeToString(slot),
+      " in its recipe (", recipe_->key.binding.ToString(), "), of which ", ShapeToString(shape),
+      " at row ", FirstRow(i), " is not the ",
+      ShapeToString(model_.output_shapes_[position].At(sizes)),
+      " that the model's other sizes promise"));
+}
+
+absl::Status BatchRun::CheckBytes(size_t position, const OutputTensor& output) const {
+  if (!stream_.poisons() || !HoldsPoison(output.bytes)) return absl::OkStatus();
+  return absl::InternalError(absl::StrCat(
+      "output '", model_.recipe_outputs_[position].name, "' of ", recipe_->key.binding.ToString(),
+      " holds what the replay has not written"));
 }
 
 void BatchRun::PlaceOutputs(Response& response) const {
@@ -300,50 +348,52 @@ void BatchRun::PlaceOutputs(Response& response) const {
     OutputTensor& output = response.outputs[position];
     output.shape = std::move(shape);
     ResizeUninitialized(output.bytes, slot.bytes);
+    if (stream_.poisons()) FillWithPoison(output.bytes.data(), output.bytes.size());
     stream_.PlaceOutput(position, reinterpret_cast<std::byte*>(output.bytes.data()));
   }
 }
 
+absl::Status BatchRun::ScatterOne(const Frame& frame, size_t position, size_t i,
+                                  OutputTensor& output) const {
+  const TensorSlot& slot = recipe_->outputs[position];
+  if (frame.outputs[position] == reinterpret_cast<const std::byte*>(output.bytes.data())) {
+    // It was placed here.
+    RETURN_IF_ERROR(CheckForm(position, i, output.shape));
+    output.bytes.resize(BytesOf(output.shape, slot.dtype));
+    return CheckBytes(position, output);
+  }
+  output.shape = ShapeOf(position, i);
+  RETURN_IF_ERROR(CheckForm(position, i, output.shape));
+  if (plan_.packed()) {
+    output = ReadPacked(*recipe_, position, packed_, i, frame.outputs[position]);
+    return CheckBytes(position, output);
+  }
+  ResizeUninitialized(output.bytes, BytesOf(output.shape, slot.dtype));
+  CopyBlock({.shape = output.shape,
+             .from_shape = slot.shape,
+             .from_offset = OffsetOf(position, i),
+             .to_shape = output.shape,
+             .to_offset = Shape(slot.shape.size(), 0),
+             .element_bytes = DTypeSize(slot.dtype)},
+            frame.outputs[position], output.bytes.data());
+  return CheckBytes(position, output);
+}
+
 void BatchRun::Scatter(const Frame& frame, std::vector<Response>& responses) const {
   for (size_t i = 0; i < requests_.size(); ++i) {
-    responses[i].outputs.resize(recipe_->outputs.size());
+    Response& response = responses[i];
+    response.outputs.resize(recipe_->outputs.size());
     for (size_t position = 0; position < recipe_->outputs.size(); ++position) {
       if (!IsWanted(*requests_[i], position)) continue;
-      const TensorSlot& slot = recipe_->outputs[position];
-      OutputTensor& output = responses[i].outputs[position];
-      if (frame.outputs[position] == reinterpret_cast<const std::byte*>(output.bytes.data())) {
-        // It was placed here.
-        output.bytes.resize(BytesOf(output.shape, slot.dtype));
-        continue;
-      }
-      if (plan_.packed()) {
-        output = ReadPacked(*recipe_, position, packed_, i, frame.outputs[position]);
-        continue;
-      }
-      output.shape = ShapeOf(position, i);
-      const Shape origin(slot.shape.size(), 0);
-      Shape offset = origin;
-      for (size_t d = 0; d < offset.size(); ++d) {
-        if (requests_.size() > 1 && model_.MovesWithBatch(position, d)) offset[d] = FirstRow(i);
-        if (offset[d] + output.shape[d] > slot.shape[d]) {
-          responses[i].status = absl::InternalError(absl::StrCat(
-              "output '", model_.recipe_outputs_[position].name, "' has shape ",
-              ShapeToString(slot.shape), " in its recipe, not the ", ShapeToString(output.shape),
-              " at row ", FirstRow(i), " that the model's other sizes promise"));
-        }
-      }
-      if (!responses[i].status.ok()) {
-        responses[i].outputs.clear();
-        break;
-      }
-      ResizeUninitialized(output.bytes, BytesOf(output.shape, slot.dtype));
-      CopyBlock({.shape = output.shape,
-                 .from_shape = slot.shape,
-                 .from_offset = offset,
-                 .to_shape = output.shape,
-                 .to_offset = origin,
-                 .element_bytes = DTypeSize(slot.dtype)},
-                frame.outputs[position], output.bytes.data());
+      response.status = ScatterOne(frame, position, i, response.outputs[position]);
+      if (response.status.ok()) continue;
+      response.outputs.clear();
+      WhereMemoryAllows([&] {
+        model_.owner_->observer().OnWithheldAnswer();
+        model_.Note(absl::StrCat("an answer is withheld, which is a bug of the server: ",
+                                 std::string(response.status.message())));
+      });
+      break;
     }
   }
 }

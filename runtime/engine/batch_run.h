@@ -56,6 +56,19 @@ class BatchRun {
   Shape ShapeOf(size_t position, size_t i) const;
   // The same where sizes are padded, or shared by several requests: that of its slot is `slot`.
   Shape TrueShape(size_t position, size_t i, const Shape& slot) const;
+  // The recipe has the sizes of the one request, so that its slots are the answer.
+  bool IsUnpadded() const;
+  // Where the answer to request `i` begins in its slot.
+  Shape OffsetOf(size_t position, size_t i) const;
+  // The last net: INTERNAL where `shape`, which is to be cut out of a slot for request `i`, is not
+  // what the model's other sizes promise at those of the request, or does not lie in the slot.
+  absl::Status CheckForm(size_t position, size_t i, const Shape& shape) const;
+  absl::Status CheckBytes(size_t position, const OutputTensor& output) const;
+  // Copies output `position` for request `i` out of the frame, if it was not placed.
+  absl::Status ScatterOne(const Frame& frame, size_t position, size_t i,
+                          OutputTensor& output) const;
+  // What is put where no request has sent anything.
+  double PaddingOf(const TensorSlot& slot, int position) const;
   // Fails the requests whose data the kernels could not use. Which of several it was is found by
   // replaying each of them alone in its place: errors are rare, and a flattened or transposed index
   // does not say whose it was.

@@ -113,6 +113,7 @@ void BucketChange::GiveUp(const AxisSizes& sizes, const absl::Status& why) {
 void BucketChange::Finish() {
   BucketLearner& learner = model_->learner();
   learner.Adopt(found_);
+  if (model_->slices() != nullptr) model_->slices()->Forget();
   engine_.RetireRecipes(*model_);
   std::string text = FormatText("buckets in force: %s; %d recipes ready",
                                 BoundariesText(learner, found_.advice.boundaries), captured_);

@@ -102,6 +102,7 @@ Certifier::StoreLookup Certifier::Restore(const StoredModelKey& key, Model& mode
       for (size_t i = 0; i < model.axes_.size(); ++i) {
         model.axes_[i].certificate = std::move(findings->axes[i]);
         model.axes_[i].smallest = findings->smallest[i];
+        model.axes_[i].decision = std::move(findings->decisions[i]);
       }
       model.any_mask_measured_ = findings->any_mask_measured;
       model.output_shapes_ = std::move(findings->outputs);
@@ -160,6 +161,7 @@ void Certifier::Keep(const Model& model, const std::map<size_t, AxisCertificate>
   for (const ModelAxis& axis : model.axes_) {
     findings.axes.push_back(axis.certificate);
     findings.smallest.push_back(axis.smallest);
+    findings.decisions.push_back(axis.decision);
   }
   for (const auto& [axis, certificate] : confirmed) findings.axes[axis] = certificate;
   for (const ModelIo& output : model.recipe_outputs_)

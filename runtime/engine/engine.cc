@@ -12,6 +12,7 @@
 #include "runtime/engine/exact_runner.h"
 #include "runtime/engine/model_loader.h"
 #include "runtime/engine/packed_frame.h"
+#include "runtime/engine/slice_proof.h"
 #include "runtime/engine/tail_run.h"
 #include "runtime/recipe/compiler.h"
 
@@ -152,6 +153,12 @@ std::vector<Response> Engine::Run(const BatchPlan& plan, absl::Span<const Reques
 void Engine::RunBatch(const BatchPlan& plan, absl::Span<const Request* const> requests,
                       Stream& stream, std::vector<Response>& responses) {
   BatchPlan::Resolution resolution = plan.resolution_;
+  const RequestShape& first = plan.shapes_[0];
+  if (first.spread && !plan.packed()) {
+    if (const absl::Status apart = CheckSpread(plan.model(), first); !apart.ok()) {
+      resolution = {.status = apart, .decided = true};
+    }
+  }
   if (!resolution.decided) {
     resolution = Resolve(plan);
     if (!resolution.decided && !MayCaptureFor(plan)) resolution.status = RefuseMiss(plan);
@@ -183,6 +190,7 @@ void Engine::RunBatch(const BatchPlan& plan, absl::Span<const Request* const> re
   if (run.replay_ns() == 0) return;
   // The answers are there: what was learnt on the way is left out where there is no memory for it.
   WhereMemoryAllows([&] {
+    if (first.in_new_slice) AwaitSlice(plan.model(), first, CaptureUrgency::kBehind, nullptr);
     plan.model().owner()->EarnRoom(run.replay_ns());
     if (!eager) tuner_.Want(plan.model(), run.recipe());
     NoteLosses(plan, run.target(), eager, run.replay_ns());
@@ -195,6 +203,11 @@ Response Engine::RunOne(const Model& model, const Request& as_sent, Stream& stre
   model.SpreadRows(request);
   absl::StatusOr<RequestShape> shape = model.Measure(request);
   if (!shape.ok()) return {.status = shape.status()};
+  if (shape->in_new_slice && options_.captures == nullptr) {
+    AwaitSlice(model, *shape, CaptureUrgency::kUrgent, nullptr);
+    shape = model.Measure(request);
+    if (!shape.ok()) return {.status = shape.status()};
+  }
   const auto run = [&](const Request& part, const RequestShape& part_shape) {
     BatchPlan plan(model);
     REPRISE_CHECK(plan.TryAdd(part_shape));
@@ -273,6 +286,70 @@ void Engine::FollowTraffic(const Model& model) {
     BucketChange::Look(*this, shared);
   };
   if (!options_.captures->Add(CaptureUrgency::kBehind, look)) model.learner().EndLook();
+}
+
+void Engine::LookAtSlice(const Model& model, const SizeSlices::Slice& slice) const {
+  const absl::Status holds = WithinMemory([] { return "looking at sizes that decide something"; },
+                                          [&] { return SliceProof(model, slice).Run(); });
+  SizeSlices& slices = *model.slices();
+  WhereMemoryAllows([&] {
+    constexpr size_t kMostTold = 20;
+    if (holds.ok() || slices.refused() > kMostTold) return;
+    std::string sizes;
+    for (size_t i = 0; i < slice.size(); ++i) {
+      if (slice[i] == SizeSlices::kFree) continue;
+      absl::StrAppend(&sizes, sizes.empty() ? "" : ", ", model.axes()[i].label, " ", slice[i]);
+    }
+    model.Note(absl::StrCat("requests of ", sizes, " run exact: ", std::string(holds.message())));
+  });
+  slices.Learn(slice, holds);
+}
+
+std::shared_ptr<CaptureTicket> Engine::AwaitSlice(const Model& model, const RequestShape& shape,
+                                                  CaptureUrgency urgency,
+                                                  std::function<void(absl::Status)> ready) {
+  SizeSlices& slices = *model.slices();
+  const SizeSlices::Slice slice = slices.SliceOf(shape.sizes);
+  auto ticket = std::make_shared<CaptureTicket>(CaptureTicket::Of::kPaddingProof);
+  std::function<void()> done;
+  if (ready != nullptr) done = [ready = std::move(ready)] { ready(absl::OkStatus()); };
+  const SizeSlices::Turn turn = slices.Ask(slice, std::move(done));
+  if (turn == SizeSlices::Turn::kKnown) return nullptr;
+  if (turn == SizeSlices::Turn::kAnothers) return ticket;
+  if (options_.captures == nullptr) {
+    LookAtSlice(model, slice);
+    return ticket;
+  }
+  const absl::Status stopping = absl::UnavailableError("no thread has looked at them");
+  bool added = false;
+  WhereMemoryAllows([&] {
+    added = options_.captures->Add(
+        urgency, [this, slice, stopping, shared = model.shared_from_this()](Stream* stream) {
+          if (stream == nullptr) return shared->slices()->Learn(slice, stopping);
+          LookAtSlice(*shared, slice);
+        });
+  });
+  if (!added) slices.Learn(slice, stopping);
+  return ticket;
+}
+
+absl::Status Engine::CheckSpread(const Model& model, const RequestShape& shape) const {
+  if (model.slices() == nullptr) return absl::OkStatus();
+  SizeSlices& slices = *model.slices();
+  const SizeSlices::Slice slice = slices.SliceOf(shape.sizes);
+  if (slices.Find(shape.sizes) == SizeSlices::State::kUnknown) {
+    const SizeSlices::Turn turn = slices.Ask(slice, nullptr);
+    if (turn == SizeSlices::Turn::kYours) LookAtSlice(model, slice);
+    if (turn == SizeSlices::Turn::kAnothers) {
+      slices.Learn(slice, SliceProof(model, slice).Run());
+    }
+  }
+  const SizeSlices::Found found = slices.FindWithReason(slice);
+  if (slices.Find(shape.sizes) != SizeSlices::State::kRefused) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "an input has 1 row and another one ", shape.rows,
+      ": at these sizes the rows of a request see each other, so that none stands for others (",
+      found.why, ")"));
 }
 
 void Engine::RetireRecipes(const Model& model) {

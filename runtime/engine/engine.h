@@ -157,6 +157,17 @@ class Engine {
   bool MayCaptureFor(const BatchPlan& plan) const;
   // Looks at the model's traffic, behind, when that is due: its buckets may change.
   void FollowTraffic(const Model& model);
+  // Finds out whether padding holds in a slice of `model` that nobody knows of, and tells those who
+  // wait for it.
+  void LookAtSlice(const Model& model, const SizeSlices::Slice& slice) const;
+  // The same on a capture thread; null where it is known by now. Without a capture thread it is
+  // refused. `ready` is called when it is known.
+  std::shared_ptr<CaptureTicket> AwaitSlice(const Model& model, const RequestShape& shape,
+                                            CaptureUrgency urgency,
+                                            std::function<void(absl::Status)> ready);
+  // The rows of a request hang together that SpreadRows has changed: INVALID_ARGUMENT where they
+  // see each other at its sizes.
+  absl::Status CheckSpread(const Model& model, const RequestShape& shape) const;
   // Adds up what a batch lost for want of a recipe, and captures it behind once that pays.
   void NoteLosses(const BatchPlan& plan, const BatchTarget& used, bool eager, int64_t replay_ns);
   // FAILED_PRECONDITION: what was missing, why it is not captured, and the nearest that is ready.

@@ -111,6 +111,11 @@ std::shared_ptr<CaptureTicket> Engine::Prepare(BatchPlan& plan,
       model.padding_.WhenDone([ready] { ready(absl::OkStatus()); })) {
     return std::make_shared<CaptureTicket>(CaptureTicket::Of::kPaddingProof);
   }
+  const bool waits_for_slice = shape.in_new_slice && options_.captures != nullptr &&
+                               !RunsEagerly(shape.on_miss, model.options_, frozen);
+  if (waits_for_slice) {
+    if (auto ticket = AwaitSlice(model, shape, CaptureUrgency::kUrgent, ready)) return ticket;
+  }
   plan.resolution_ = Resolve(plan);
   if (plan.resolution_.decided) return nullptr;
   const bool larger_will_do = !shape.exact && TakesLarger(shape.on_miss, model.options_, frozen);

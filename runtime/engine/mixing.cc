@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/algorithm/container.h"
+#include "runtime/certify/size_forms.h"
 #include "runtime/certify/size_numbers.h"
 #include "runtime/passes/passes.h"
 #include "runtime/passes/specialize.h"
@@ -26,6 +27,9 @@ constexpr int64_t kMostOthers = 4;
 constexpr int64_t kHighBatch = 7;
 // A request may have more of the other axes than any bucket.
 constexpr int64_t kLargestRequest = 1 << 20;
+
+// What is only read takes no memory: of many rows of large pictures too the graph is made.
+constexpr SpecializeOptions kOnlyRead = {.max_value_bytes = int64_t{1} << 50};
 
 class Finder {
  public:
@@ -55,14 +59,14 @@ class Finder {
   }
 
   absl::StatusOr<Graph> At(int64_t size, int64_t other) const {
-    Binding binding;
+    Binding binding = {.axes = question_.sampler.fixed()};
     for (size_t i = 0; i < question_.axes.size(); ++i) {
       const ModelAxis& axis = question_.axes[i];
       binding.axes[axis.symbol] = i == question_.position ? size
                                   : axis.is_batch         ? kOtherBatch
                                                           : other;
     }
-    return Specialize(question_.graph, binding);
+    return Specialize(question_.graph, binding, kOnlyRead);
   }
 
   AxisFinding Look(int64_t small, const Graph& a, int64_t large, const Graph& b,
@@ -126,10 +130,12 @@ class Finder {
 }  // namespace
 
 std::optional<SizeSample> SizeSampler::At(const std::vector<int64_t>& sizes) const {
-  Binding binding;
+  Binding binding = {.axes = fixed_};
   for (size_t i = 0; i < axes_.size(); ++i) binding.axes[axes_[i].symbol] = sizes[i];
   SpecializeTrace trace;
-  if (!Specialize(graph_, binding, {.trace = &trace}).ok()) return std::nullopt;
+  SpecializeOptions options = kOnlyRead;
+  options.trace = &trace;
+  if (!Specialize(graph_, binding, options).ok()) return std::nullopt;
   return SizeSample{sizes, std::move(trace.constants), std::move(trace.shapes)};
 }
 
@@ -177,5 +183,12 @@ SizeQuestion SizeSampler::Ask(size_t position, int64_t largest) const {
 }
 
 AxisFinding FindMixingAlong(const MixingQuestion& question) { return Finder(question).Run(); }
+
+AxisFinding FindDecisions(const Graph& graph, const SizeSampler& sampler, size_t position) {
+  if (!MayHoldSizeChoices(graph) && !MayHoldSizeForms(graph)) return {};
+  SizeQuestion question = sampler.Ask(position, 0);
+  question.forms = true;
+  return FindSizeChoices(question);
+}
 
 }  // namespace reprise

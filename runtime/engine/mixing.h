@@ -16,6 +16,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "runtime/certify/axis_flow.h"
@@ -30,11 +31,14 @@ namespace reprise {
 // Threads: all methods from any; the first to ask looks, the others wait for it.
 class SizeSampler {
  public:
-  SizeSampler(const Graph& graph, const std::vector<ModelAxis>& axes)
-      : graph_(graph), axes_(axes) {}
+  // `fixed`: symbols of the graph that are no axes here, and their sizes.
+  SizeSampler(const Graph& graph, const std::vector<ModelAxis>& axes,
+              std::map<std::string, int64_t> fixed = {})
+      : graph_(graph), axes_(axes), fixed_(std::move(fixed)) {}
 
   // With the axis at `position` at its `largest` as well.
   SizeQuestion Ask(size_t position, int64_t largest) const;
+  const std::map<std::string, int64_t>& fixed() const { return fixed_; }
 
  private:
   std::optional<SizeSample> At(const std::vector<int64_t>& sizes) const;
@@ -42,6 +46,7 @@ class SizeSampler {
 
   const Graph& graph_;
   const std::vector<ModelAxis>& axes_;
+  const std::map<std::string, int64_t> fixed_;
   mutable std::once_flag looked_;
   mutable std::vector<SizeSample> grid_;  // empty: the model takes no such sizes
 };
@@ -49,7 +54,7 @@ class SizeSampler {
 struct MixingQuestion {
   const Graph& graph;  // after the load passes
   const std::vector<ModelAxis>& axes;
-  const SizeSampler& sampler;            // of the graph
+  const SizeSampler& sampler;            // of the graph, and with what is fixed in it
   size_t position = 0;                   // of the axis
   std::map<std::string, double> guards;  // what their padding is filled with
   std::set<std::string> masks;           // those of them that are masks
@@ -59,5 +64,10 @@ struct MixingQuestion {
 };
 
 AxisFinding FindMixingAlong(const MixingQuestion& question);
+
+// What the size of the axis at `position` may decide, anywhere among the sizes that a request may
+// have: numbers, branches, and the form of what nodes compute with (certify/size_forms.h). Not
+// proved where it cannot be told.
+AxisFinding FindDecisions(const Graph& graph, const SizeSampler& sampler, size_t position);
 
 }  // namespace reprise

@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/engine/engine.h"
+#include "runtime/engine/size_slices.h"
 #include "runtime/engine/gather.h"
 #include "runtime/engine/guard_values.h"
 #include "runtime/engine/tail.h"
@@ -226,12 +227,26 @@ AxisCertificate Model::CertificateOf(size_t axis) const {
 }
 
 std::optional<RequestShape> Model::MeasureAgain(const RequestShape& shape) const {
-  if (shape.exact && !shape.unproved) return std::nullopt;
-  const bool beyond = BeyondProof(shape.sizes);
-  if (beyond == shape.unproved) return std::nullopt;
+  if (shape.exact && !shape.unproved && !shape.in_new_slice) return std::nullopt;
   RequestShape changed = shape;
-  changed.exact = changed.unproved = beyond;
+  changed.exact = changed.unproved = changed.in_new_slice = false;
+  HoldBack(changed);
+  // A request was not split by rows while that was not known to be harmless, and is whole now.
+  if (shape.in_new_slice && !changed.exact && changed.rows > MaxRows(changed)) return std::nullopt;
+  const bool same =
+      changed.unproved == shape.unproved && changed.in_new_slice == shape.in_new_slice &&
+      changed.exact == shape.exact;
+  if (same) return std::nullopt;
   return changed;
+}
+
+void Model::HoldBack(RequestShape& shape) const {
+  if (slices_ != nullptr && !Packs(shape)) {
+    const SizeSlices::State state = slices_->Find(shape.sizes);
+    shape.in_new_slice = state == SizeSlices::State::kUnknown;
+    shape.exact = state != SizeSlices::State::kHolds;
+  }
+  if (!shape.exact) shape.exact = shape.unproved = BeyondProof(shape.sizes);
 }
 
 const std::string& Model::InputWithAxis(const std::string& symbol) const {
@@ -400,7 +415,8 @@ absl::StatusOr<RequestShape> Model::Measure(const Request& request) const {
   if (!result.exact && !MasksAllowPadding(request)) {
     result.exact = !packs_any_mask() || !Packs(result);
   }
-  if (!result.exact) result.exact = result.unproved = BeyondProof(result.sizes);
+  result.spread = !request.spread.empty();
+  if (!result.exact) HoldBack(result);
   // Nothing is padded of a model that is packed without certificates for that.
   if (packs_whole_requests() && !Packs(result)) result.exact = true;
   return result;

@@ -37,6 +37,7 @@
 #include "runtime/engine/packing.h"
 #include "runtime/engine/padding_progress.h"
 #include "runtime/engine/request.h"
+#include "runtime/engine/size_slices.h"
 #include "runtime/onnx/importer.h"
 #include "runtime/ops/precision.h"
 #include "runtime/recipe/key.h"
@@ -111,6 +112,14 @@ struct ModelOptions {
   bool confirm_padding_later = false;
 };
 
+// What the size of an axis decides in a model, and for which sizes that is one and the same.
+struct SizeDecision {
+  // "node '/If' (If) takes a branch that node '/Greater' (Greater) decides by the size of sequence";
+  // empty: nothing.
+  std::string words;
+  int64_t alike_up_to = 0;  // all sizes up to this one decide alike; 0: no two need to
+};
+
 // One axis of a model.
 struct ModelAxis {
   std::string label;   // "batch", "sequence", else the symbol
@@ -119,6 +128,7 @@ struct ModelAxis {
   bool counts_rows = false;     // like a batch, but of some inputs only: the pictures beside texts
   AxisCertificate certificate;  // certified: may be padded (and batched, for the batch axis)
   int64_t smallest = 1;  // that the model takes: smaller requests run exact, and are refused there
+  SizeDecision decision;
 };
 
 struct PendingProof;
@@ -144,6 +154,9 @@ class Model : public std::enable_shared_from_this<Model> {
   bool has_shape_inputs() const { return !shape_inputs_.empty(); }
   // How far the certificates are proved: see Engine::ConfirmPadding.
   const PaddingProgress& padding() const { return padding_; }
+  // Where certificates hold for some sizes of other axes alone: which; null where no size decides
+  // anything that matters to padding.
+  SizeSlices* slices() const { return slices_.get(); }
   // What is known of axis `axis` of axes() by now.
   AxisCertificate CertificateOf(size_t axis) const;
   // Position of the batch axis in axes(), or -1.
@@ -245,6 +258,7 @@ class Model : public std::enable_shared_from_this<Model> {
   friend class ModelPacker;
   friend class PaddingProof;
   friend class PolicyMaker;
+  friend class SliceProof;
   friend class BatchPlan;
   friend class BatchRun;
   Model() = default;
@@ -255,6 +269,8 @@ class Model : public std::enable_shared_from_this<Model> {
   // The most rows that a request of `length` tokens each may have in a packed replay.
   int64_t MaxPackedRows(int64_t length) const;
 
+  // Marks a request that may not be padded, or not yet, whatever it holds.
+  void HoldBack(RequestShape& shape) const;
   // Padding is not proved (yet) at the bucket of `sizes`.
   bool BeyondProof(const std::vector<int64_t>& sizes) const;
   // Its masks count where the certificates ask for that.
@@ -308,6 +324,7 @@ class Model : public std::enable_shared_from_this<Model> {
   std::shared_ptr<EagerCache::Share> eager_share_;
   std::unique_ptr<BucketLearner> learner_;
   std::unique_ptr<Packing> packing_;
+  std::unique_ptr<SizeSlices> slices_;       // null where no size decides anything
   std::unique_ptr<ModelVariants> variants_;  // null where no initialiser can be overridden
 };
 

@@ -75,6 +75,7 @@ absl::StatusOr<std::unique_ptr<Model>> ModelLoader::Load(ModelOptions options) c
   const int64_t certified = context_.clock->NowNs();
   FindUsage(*model);
   RETURN_IF_ERROR(PolicyMaker(context_).SetPolicy(*model));
+  MakeSlices(*model);
   ModelObserverSpec spec = {.id = model->id(), .buckets = model->BucketLabels()};
   spec.buckets.push_back("exact");
   if (model->tail_ != nullptr) {
@@ -230,6 +231,21 @@ absl::Status ModelLoader::FindAxes(Model& model, Graph as_imported) const {
     if (value != kNone && IsMaskInput(model.graph_, value)) model.mask_inputs_.insert(i);
   }
   return absl::OkStatus();
+}
+
+void ModelLoader::MakeSlices(Model& model) {
+  if (model.certified_.empty()) return;
+  std::vector<int64_t> alike_up_to;
+  for (const ModelAxis& axis : model.axes_) {
+    const bool decides = !axis.decision.words.empty();
+    const bool padded = model.certified_.contains(axis.label);
+    alike_up_to.push_back(!decides ? SizeSlices::kDecidesNothing
+                          : padded ? axis.decision.alike_up_to
+                                   : 0);
+  }
+  const auto decides = [](int64_t size) { return size != SizeSlices::kDecidesNothing; };
+  if (absl::c_none_of(alike_up_to, decides)) return;
+  model.slices_ = std::make_unique<SizeSlices>(std::move(alike_up_to));
 }
 
 void ModelLoader::LogRounding(const Model& model) const {

@@ -25,6 +25,8 @@ class ModelLoader {
   static SizeMeasure MeasureOf(const Model& model);
   // Merges symbols and names the axes; an axis that only takes one size becomes a constant dim.
   absl::Status FindAxes(Model& model, Graph as_imported) const;
+  // Prepares for sizes at which certificates have to be looked at anew.
+  static void MakeSlices(Model& model);
   // Logs how many products round, where the model's precision lets them: as captures will have it,
   // which is not known of a model whose shapes hang on the values of inputs.
   void LogRounding(const Model& model) const;

@@ -132,6 +132,8 @@ class ModelObserver {
   virtual void OnEagerEviction() {}
   // A node of a captured recipe runs by its reference kernel.
   virtual void OnReferenceKernel(absl::string_view op, absl::string_view node) = 0;
+  // An answer was not sent, since it had not the form that the request's sizes promise: a bug.
+  virtual void OnWithheldAnswer() {}
   // After each look at the traffic, and when another set of buckets is in force. `labels`:
   // Model::BucketLabels() now.
   virtual void OnBuckets(const BucketReport& report, const std::vector<std::string>& labels) {}

@@ -45,6 +45,9 @@ class Fitter {
     for (size_t axis = 0; axis < symbols_.size(); ++axis) {
       if (!fit_.refusals[axis].empty()) Forget(axis);
     }
+    if (absl::c_any_of(fit_.refusals, [](const std::string& one) { return !one.empty(); })) {
+      OpenOthers();
+    }
     return std::move(fit_);
   }
 
@@ -214,7 +217,17 @@ class Fitter {
     for (OutputShape& output : fit_.outputs) {
       for (AffineDim& dim : output.dims) {
         dim.constant += dim.factors[axis] * origin_[axis];
+        dim.open = dim.open || dim.factors[axis] != 0;
         dim.factors[axis] = 0;
+      }
+    }
+  }
+
+  // What moves with no axis that was fitted was seen at few sizes of those that were refused.
+  void OpenOthers() {
+    for (OutputShape& output : fit_.outputs) {
+      for (AffineDim& dim : output.dims) {
+        dim.open = dim.open || absl::c_all_of(dim.factors, [](int64_t f) { return f == 0; });
       }
     }
   }

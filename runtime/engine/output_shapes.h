@@ -20,6 +20,8 @@ namespace reprise {
 struct AffineDim {
   int64_t constant = 0;
   std::vector<int64_t> factors;  // by axis; 0 along an axis that was refused
+  // An axis that was refused may move it too: `At` is right about differences alone.
+  bool open = false;
 
   int64_t At(absl::Span<const int64_t> sizes) const;
   bool MovesWith(size_t axis) const { return factors[axis] != 0; }

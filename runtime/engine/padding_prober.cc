@@ -189,6 +189,16 @@ std::vector<std::string> PaddingProber::MaskGuards(absl::Span<const InputRange> 
   return masks.empty() ? certificate.guards : masks;
 }
 
+std::vector<std::string> PaddingProber::MasksAmong(const std::vector<std::string>& guards,
+                                                   absl::Span<const InputRange> ranges) const {
+  std::vector<std::string> masks;
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    const std::string& name = inputs_[i].name;
+    if (absl::c_linear_search(guards, name) && IsMask(i, ranges)) masks.push_back(name);
+  }
+  return masks;
+}
+
 std::vector<std::string> PaddingProber::WithMasks(const std::string& symbol,
                                                   absl::Span<const InputRange> ranges,
                                                   const std::vector<std::string>& guards) const {

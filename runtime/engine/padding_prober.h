@@ -57,6 +57,10 @@ class PaddingProber {
   std::vector<std::string> MaskGuards(absl::Span<const InputRange> ranges,
                                       const AxisCertificate& certificate) const;
 
+  // Those of the certificate's guards that hold nothing but ones and zeros.
+  std::vector<std::string> MasksAmong(const std::vector<std::string>& guards,
+                                      absl::Span<const InputRange> ranges) const;
+
   // `guards` and the masks that have the axis: a table of the model may join one whose own padding
   // is free.
   std::vector<std::string> WithMasks(const std::string& symbol, absl::Span<const InputRange> ranges,

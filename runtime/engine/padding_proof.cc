@@ -6,9 +6,11 @@
 #include <utility>
 
 #include "absl/algorithm/container.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/engine/mixing.h"
 #include "runtime/engine/model_packer.h"
 #include "runtime/engine/packed_trial.h"
 #include "runtime/engine/packing_check.h"
@@ -32,6 +34,39 @@ void RefuseOddOutputs(absl::Span<const OutputShape> outputs, size_t batch,
                                 "' does not grow by one a row"));
     }
   }
+}
+
+// Adds to what is said of the axis at `position` which sizes of others its certificate hangs on.
+void SayWhereItHolds(const std::vector<ModelAxis>& axes, size_t position,
+                     AxisCertificate& certificate) {
+  if (!certificate.certified) return;
+  for (size_t i = 0; i < axes.size(); ++i) {
+    const auto& [words, alike_up_to] = axes[i].decision;
+    if (i == position || words.empty()) continue;
+    const std::string where = absl::StrCat(
+        "; looked at anew for each size of ", axes[i].label,
+        alike_up_to == 0 ? "" : absl::StrCat(" above ", alike_up_to), ", since ", words);
+    if (!absl::StrContains(certificate.reason, where)) certificate.reason += where;
+  }
+}
+
+// What the sizes of the axes decide, where some axis is padded while others have sizes that decide.
+// Certificates that hold for some of these sizes alone say so.
+void NoteDecisions(const SizeSampler& sampler, const Graph& graph,
+                   const std::vector<std::vector<int64_t>>& buckets, const Model& model,
+                   std::vector<ModelAxis>& axes) {
+  const auto certified = [](const ModelAxis& axis) { return axis.certificate.certified; };
+  if (!absl::c_any_of(axes, certified)) return;
+  for (size_t i = 0; i < axes.size(); ++i) {
+    const AxisFinding finding = FindDecisions(graph, sampler, i);
+    if (finding.proved()) continue;
+    // Padded sizes of an axis with a certificate decide nothing.
+    axes[i].decision = {.words = MixingWords(finding),
+                        .alike_up_to = axes[i].certificate.certified
+                                           ? LargestTaken(model, graph, i, buckets[i])
+                                           : 0};
+  }
+  for (size_t i = 0; i < axes.size(); ++i) SayWhereItHolds(axes, i, axes[i].certificate);
 }
 
 // It is packed, and there are masks with which it may not be padded, as a measurement has it.
@@ -114,6 +149,7 @@ absl::Status PaddingProof::Measure(Model& model, const std::vector<std::vector<i
     model.padding_.Defer(i, rests[i]->proved_to);
     pending.axes.push_back({i, *std::move(rests[i])});
   }
+  NoteDecisions(lanes.sampler(), model.graph_, buckets, model, model.axes_);
   for (const ModelAxis& axis : model.axes_) {
     context_.log(
         absl::StrCat("model ", model.id().name, ": axis ", axis.label,
@@ -181,6 +217,7 @@ absl::StatusOr<std::map<size_t, AxisCertificate>> PaddingProof::Confirm(const Mo
     options.sweeps = axis.certificate.proved ? 0 : kSweeps;
     ASSIGN_OR_RETURN(AxisCertificate certificate,
                      prober.Confirm(axis.certificate, model.pending_proof_->ranges, options));
+    SayWhereItHolds(model.axes_, position, certificate);
     context_.log(absl::StrCat(
         "model ", model.id().name, ": axis ", axis.label,
         !certificate.certified ? absl::StrCat(" is no longer padded: ", certificate.reason)

@@ -17,6 +17,8 @@ class ProberLanes {
   ProberLanes(const Model& model, const Graph& graph, const LoaderContext& context)
       : model_(model), graph_(graph), context_(context), sampler_(graph, model.axes()) {}
 
+  const SizeSampler& sampler() const { return sampler_; }
+
   // Calls `work` for each of [0, count), on as many threads as there are cores. Returns the first
   // error. RESOURCE_EXHAUSTED: no memory for a stream.
   absl::Status ForEach(size_t count,

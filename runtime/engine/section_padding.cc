@@ -19,6 +19,10 @@ constexpr int64_t kLargestLookedAt = 512;
 constexpr int64_t kFitBase[] = {19, 29, 37, 43, 53, 61};
 constexpr int64_t kFitSamples[] = {2, 16, 24, 100, kLargestLookedAt};
 
+// Counts of findings that are fixed while others are padded: the list starts anew when it is full.
+constexpr int64_t kFree = -1;
+constexpr size_t kMostKnown = 1024;
+
 // One finding is no axis: a dim of one may be broadcast, which none of more can be.
 constexpr int64_t kLeastPadded = 2;
 
@@ -80,6 +84,7 @@ Graph SectionPadding::Merged() const {
 
 void SectionPadding::Prove() {
   outputs_.clear();
+  holds_at_.clear();
   const Graph merged = Merged();
   std::vector<ModelAxis> axes;
   for (const Axis& axis : axes_) {
@@ -94,6 +99,7 @@ void SectionPadding::Prove() {
                                                  .position = i,
                                                  .largest = kLargestLookedAt});
     axes_[i].padded = finding.verdict == AxisFinding::Verdict::kProved;
+    axes_[i].decides = !FindDecisions(merged, sampler, i).proved();
     if (!axes_[i].padded) axes_[i].why_not = MixingWords(finding);
     any |= axes_[i].padded;
   }
@@ -123,6 +129,65 @@ void SectionPadding::Prove() {
   }
 }
 
+bool SectionPadding::HoldsAt(const std::vector<int64_t>& sizes) {
+  if (absl::c_all_of(sizes, [](int64_t size) { return size == kFree; })) return true;
+  if (const auto it = holds_at_.find(sizes); it != holds_at_.end()) return it->second;
+  if (holds_at_.size() >= kMostKnown) holds_at_.clear();
+  return holds_at_[sizes] = ProveAt(sizes);
+}
+
+bool SectionPadding::ProveAt(const std::vector<int64_t>& sizes) const {
+  const Graph merged = Merged();
+  std::vector<ModelAxis> axes;
+  std::vector<size_t> positions;  // of them
+  std::map<std::string, int64_t> fixed;
+  Binding base;
+  std::vector<int64_t> at, free;  // sizes at which outputs are compared: of all, of those not fixed
+  for (size_t i = 0; i < axes_.size(); ++i) {
+    const std::string& symbol = axes_[i].symbols[0];
+    at.push_back(sizes[i] == kFree ? kFitBase[i % std::size(kFitBase)] : sizes[i]);
+    base.axes[symbol] = at.back();
+    if (sizes[i] != kFree) {
+      fixed[symbol] = sizes[i];
+      continue;
+    }
+    axes.push_back({.label = "what is found", .symbol = symbol});
+    positions.push_back(i);
+    free.push_back(at.back());
+  }
+  const SizeSampler sampler(merged, axes, fixed);
+  std::vector<std::string> symbols;
+  for (size_t i = 0; i < axes.size(); ++i) {
+    symbols.push_back(axes[i].symbol);
+    if (!axes_[positions[i]].padded) continue;
+    const AxisFinding finding = FindMixingAlong({.graph = merged,
+                                                 .axes = axes,
+                                                 .sampler = sampler,
+                                                 .position = i,
+                                                 .largest = kLargestLookedAt});
+    if (!finding.proved()) return false;
+  }
+  const std::vector<int64_t> samples(std::begin(kFitSamples), std::end(kFitSamples));
+  const auto fit = FitOutputShapes(merged, symbols, base,
+                                   std::vector<std::vector<int64_t>>(symbols.size(), samples));
+  if (!fit.ok()) return false;
+  for (size_t i = 0; i < axes.size(); ++i) {
+    const bool taken = fit->refusals[i].empty() && fit->smallest[i] <= axes_[positions[i]].smallest;
+    if (!taken) return false;
+  }
+  for (size_t output = 0; output < outputs_.size(); ++output) {
+    const std::vector<AffineDim>&dims = fit->outputs[output].dims, &known = outputs_[output].dims;
+    if (dims.size() != known.size()) return false;
+    for (size_t d = 0; d < dims.size(); ++d) {
+      if (dims[d].At(free) != known[d].At(at)) return false;
+      for (size_t i = 0; i < axes.size(); ++i) {
+        if (dims[d].factors[i] != known[d].factors[positions[i]]) return false;
+      }
+    }
+  }
+  return true;
+}
+
 std::optional<SectionPadding::Fitted> SectionPadding::Fit(const Binding& arrived) {
   if (arrived.axes.empty() || !arrived.shape_inputs.empty()) return std::nullopt;
   MutexLock lock(mutex_);
@@ -146,6 +211,11 @@ std::optional<SectionPadding::Fitted> SectionPadding::Fit(const Binding& arrived
     }
   }
   if (fitted.padded.empty()) return std::nullopt;
+  std::vector<int64_t> decide(axes_.size(), kFree);
+  for (size_t i = 0; i < axes_.size(); ++i) {
+    if (axes_[i].decides && !padded[i]) decide[i] = sizes[i];
+  }
+  if (!HoldsAt(decide)) return std::nullopt;
   for (const OutputShape& output : outputs_) {
     auto& true_sizes = fitted.true_sizes.emplace_back();
     for (const AffineDim& dim : output.dims) {

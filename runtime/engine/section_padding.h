@@ -5,7 +5,8 @@
 // two runs, and those that always agree are one axis. Along an axis that the ops prove safe to pad
 // (certify/axis_flow.h; nothing here is measured) a size is rounded up to one of few buckets, so
 // that counts that come once do not each capture a recipe; along every other one it stays as it is.
-// Padding holds zeros.
+// Where the size of one that stays decides something (engine/size_slices.h), the others are proved
+// once more for each of its sizes. Padding holds zeros.
 //
 // Ownership: value.
 // Threads:   all methods from any. Where sizes have told dims apart anew, `Fit` proves under its
@@ -53,12 +54,16 @@ class SectionPadding {
   struct Axis {
     std::vector<std::string> symbols;
     bool padded = false;
+    bool decides = false;  // its size may decide something
     int64_t smallest = 1;  // size that the section takes
     std::string why_not;
   };
   // Sorts the symbols by the sizes that they had, and proves what can be.
   void Learn(const Binding& arrived) REQUIRES(mutex_);
   void Prove() REQUIRES(mutex_);
+  // Whether what is proved holds where `sizes`, by axis, are fixed, those of kFree are not.
+  bool HoldsAt(const std::vector<int64_t>& sizes) REQUIRES(mutex_);
+  bool ProveAt(const std::vector<int64_t>& sizes) const REQUIRES(mutex_);
   bool IsNew(const Binding& arrived) const REQUIRES(mutex_);
   Graph Merged() const REQUIRES(mutex_);
 
@@ -70,6 +75,8 @@ class SectionPadding {
   std::vector<std::map<std::string, int64_t>> witnesses_ GUARDED_BY(mutex_);
   std::vector<Axis> axes_ GUARDED_BY(mutex_);
   std::vector<OutputShape> outputs_ GUARDED_BY(mutex_);  // dims by position in axes_
+  // By the sizes that are fixed: what is proved holds there.
+  std::map<std::vector<int64_t>, bool> holds_at_ GUARDED_BY(mutex_);
 };
 
 }  // namespace reprise

@@ -40,6 +40,10 @@ absl::StatusOr<AxisCertificate> AxisOf(const recipe::v1::StoredAxis& stored,
     RETURN_IF_ERROR(has_input(input));
     axis.guards.push_back(input);
   }
+  for (const std::string& input : stored.masks()) {
+    RETURN_IF_ERROR(has_input(input));
+    axis.masks.push_back(input);
+  }
   const auto take = [&](const auto& counts, std::map<std::string, CountingPlaces>& to) {
     for (const recipe::v1::StoredCount& one : counts) {
       RETURN_IF_ERROR(has_input(one.input()));
@@ -66,6 +70,7 @@ absl::StatusOr<OutputShape> OutputOf(const recipe::v1::StoredOutput& stored, DTy
     }
     AffineDim& affine = shape.dims.emplace_back();
     affine.constant = dim.constant();
+    affine.open = dim.open();
     for (int64_t factor : dim.factors()) {
       if (std::abs(factor) > kMaxFactor) return Damaged("a size that no output has");
       affine.factors.push_back(factor);
@@ -109,7 +114,10 @@ std::string EncodeFindings(const StoredModelKey& key, const ModelId& id,
     to->set_smallest(findings.smallest[i]);
     to->set_label(axis.axis);
     to->set_certified(axis.certified);
+    to->set_decides(findings.decisions[i].words);
+    to->set_alike_up_to(findings.decisions[i].alike_up_to);
     for (const std::string& guard : axis.guards) to->add_guards(guard);
+    for (const std::string& mask : axis.masks) to->add_masks(mask);
     const auto put = [](const std::map<std::string, CountingPlaces>& counts, auto* list) {
       for (const auto& [input, places] : counts) {
         recipe::v1::StoredCount* one = list->Add();
@@ -135,6 +143,7 @@ std::string EncodeFindings(const StoredModelKey& key, const ModelId& id,
     for (const AffineDim& dim : findings.outputs[i].dims) {
       auto* to_dim = to->add_dims();
       to_dim->set_constant(dim.constant);
+      to_dim->set_open(dim.open);
       for (int64_t factor : dim.factors) to_dim->add_factors(factor);
     }
   }
@@ -179,6 +188,7 @@ absl::StatusOr<ModelFindings> DecodeFindings(absl::string_view bytes, const Stor
     if (findings.smallest.back() < 1) {
       return Damaged(absl::StrCat("that it takes sizes from ", findings.smallest.back(), " on"));
     }
+    findings.decisions.push_back({stored.axes(i).decides(), stored.axes(i).alike_up_to()});
   }
   for (const auto& output : stored.outputs()) {
     const std::optional<DType> dtype =

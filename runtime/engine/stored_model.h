@@ -14,7 +14,7 @@
 namespace reprise {
 
 // Raised when the measurement changes in what it finds.
-inline constexpr int kCertifyVersion = 10;
+inline constexpr int kCertifyVersion = 11;
 
 struct StoredModelKey {
   std::string graph;       // digest of the canonical text
@@ -30,6 +30,7 @@ struct StoredModelKey {
 struct ModelFindings {
   std::vector<AxisCertificate> axes;
   std::vector<int64_t> smallest;     // by axis: the smallest size that the model takes
+  std::vector<SizeDecision> decisions;  // by axis
   std::vector<OutputShape> outputs;  // empty where no axis could be fitted
   std::vector<DType> output_dtypes;
   std::string packing_refusal;  // empty: nothing speaks against packing

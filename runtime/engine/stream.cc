@@ -131,6 +131,7 @@ bool Stream::Hold(size_t bytes) {
 
 Frame Stream::MakeFrame(const Recipe& recipe, const void* const* parameters, ReplayErrors* errors) {
   std::byte* base = arena_.base();
+  if (options_.poison) FillWithPoison(base, recipe.frame_bytes());
   inputs_.clear();
   for (const TensorSlot& slot : recipe.inputs) inputs_.push_back(base + slot.offset);
   outputs_.clear();

@@ -20,6 +20,7 @@
 #include "runtime/engine/core_pool.h"
 #include "runtime/engine/data_error.h"
 #include "runtime/engine/memory_budget.h"
+#include "runtime/engine/poison.h"
 #include "runtime/memory/arena.h"
 #include "runtime/recipe/recipe.h"
 
@@ -35,6 +36,8 @@ struct StreamOptions {
   MemoryBudget* memory = nullptr;
   // Called where the budget has not enough: others may give back what they do not use.
   std::function<void()> make_room = [] {};
+  // A test mode: see poison.h.
+  bool poison = PoisonIsWanted();
 };
 
 class Stream {
@@ -51,6 +54,8 @@ class Stream {
   // is the recipe's slot table. Its inputs lie in `inputs()`, each at its slot's offset.
   Frame MakeFrame(const Recipe& recipe, const void* const* parameters, ReplayErrors* errors);
   std::byte* inputs() const { return arena_.base(); }
+  // Whatever lies in the memory before a replay is poison: see poison.h.
+  bool poisons() const { return options_.poison; }
   // Input or output `slot` of that frame lies at `data` instead, which outlives the frame's
   // replays.
   void PlaceInput(size_t slot, const std::byte* data) { inputs_[slot] = data; }

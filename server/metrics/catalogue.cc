@@ -168,6 +168,7 @@ std::unique_ptr<ModelMetrics> Catalogue::MakeModel(const std::string& model,
   m.bucket_saving = gauge(MetricId::kBucketSaving);
   m.bucket_changes = counter(MetricId::kBucketChanges);
   m.captures_saved = counter(MetricId::kCapturesSaved);
+  m.withheld_answers = counter(MetricId::kWithheldAnswers);
   m.sections = counter(MetricId::kSections);
   m.section_seconds = counter(MetricId::kSectionSeconds);
   auto eager = [&](const char* outcome) {

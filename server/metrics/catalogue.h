@@ -99,6 +99,7 @@ struct ModelMetrics {
   prometheus::Gauge* bucket_saving;
   prometheus::Counter* bucket_changes;
   prometheus::Counter* captures_saved;
+  prometheus::Counter* withheld_answers;
   prometheus::Counter* sections;
   prometheus::Counter* section_seconds;
   prometheus::Counter* eager_hits;

@@ -170,6 +170,13 @@ std::vector<MetricRow> BuildTable() {
        "Nodes compiled to their plain reference kernel because the device has none, by operator",
        ModelAnd("op"),
        {}},
+      {MetricId::kWithheldAnswers,
+       "reprise_withheld_answers_total",
+       kCounter,
+       "Answers that failed with INTERNAL rather than being sent in another form than the "
+       "request's sizes promise: a bug of the server",
+       kModel,
+       {}},
       {MetricId::kEagerNodes,
        "reprise_eager_nodes_total",
        kCounter,

@@ -40,6 +40,7 @@ enum class MetricId {
   kRequestDuration,
   kRequests,
   kReferenceKernels,
+  kWithheldAnswers,
   kEagerNodes,
   kEagerSeconds,
   kSections,

@@ -132,6 +132,8 @@ class ModelMetricsObserver final : public ModelObserver {
     metrics_.reference_kernels->at(op).Increment();
   }
 
+  void OnWithheldAnswer() override { metrics_.withheld_answers->Increment(); }
+
  private:
   struct Axis {
     prometheus::Counter* valid;

@@ -120,7 +120,7 @@ struct EngineFixture {
                observer) {
     // Answers are written where they are to be: a byte that no kernel has written is no number.
     mallopt(M_PERTURB, 0x01);
-    auto made = Stream::Create({.cores = &cores, .max_threads = threads});
+    auto made = Stream::Create({.cores = &cores, .max_threads = threads, .poison = true});
     stream = *std::move(made);
   }
 

@@ -14,12 +14,15 @@ ModelFindings SomeFindings() {
                    {.axis = "sequence",
                     .certified = true,
                     .guards = {"mask"},
+                    .masks = {"mask"},
                     .must_count = {{"mask", CountingPlaces::kFirst}},
                     .together = {{"mask", CountingPlaces::kOne}},
                     .reason = "held with the mask",
                     .runs = 21}},
           .smallest = {1, 8},
-          .outputs = {{.dtype = DType::kFloat32, .dims = {{0, {1, 0}}, {1, {0, 2}}, {384, {0, 0}}}},
+          .decisions = {{}, {"node 'choice' (If) takes a branch", 512}},
+          .outputs = {{.dtype = DType::kFloat32,
+                       .dims = {{0, {1, 0}}, {1, {0, 2}}, {384, {0, 0}, true}}},
                       {.dtype = DType::kInt64, .dims = {}}},
           .output_dtypes = {DType::kFloat32, DType::kInt64}};
 }
@@ -32,6 +35,12 @@ TEST(StoredModelTest, FindingsAreFoundAgain) {
   ASSERT_EQ(found->axes.size(), 2u);
   EXPECT_TRUE(found->axes[1].certified);
   EXPECT_EQ(found->axes[1].guards, std::vector<std::string>{"mask"});
+  EXPECT_EQ(found->axes[1].masks, std::vector<std::string>{"mask"});
+  EXPECT_EQ(found->decisions[0].words, "");
+  EXPECT_EQ(found->decisions[1].words, "node 'choice' (If) takes a branch");
+  EXPECT_EQ(found->decisions[1].alike_up_to, 512);
+  EXPECT_FALSE(found->outputs[0].dims[1].open);
+  EXPECT_TRUE(found->outputs[0].dims[2].open);
   EXPECT_EQ(found->axes[1].must_count,
             (std::map<std::string, CountingPlaces>{{"mask", CountingPlaces::kFirst}}));
   EXPECT_EQ(found->axes[1].together,

@@ -122,6 +122,9 @@ TEST_F(MetricsObserverTest, LengthsProbesAndReferenceKernelsAreCounted) {
       "reprise_request_length_bucket{axis=\"sequence\",model=\"bert\",version=\"2\",le=\"32\"} 1");
   ExpectLine("reprise_probes_total{model=\"bert\",version=\"2\"} 1");
   ExpectLine("reprise_reference_kernels_total{model=\"bert\",op=\"Erf\",version=\"2\"} 1");
+  ExpectLine("reprise_withheld_answers_total{model=\"bert\",version=\"2\"} 0");
+  model->OnWithheldAnswer();
+  ExpectLine("reprise_withheld_answers_total{model=\"bert\",version=\"2\"} 1");
 }
 
 TEST_F(MetricsObserverTest, NodesAtCutsAndSectionsBehindThemAreCounted) {

@@ -1,0 +1,157 @@
+#include "runtime/certify/size_forms.h"
+
+#include <cmath>
+#include <set>
+
+#include "absl/algorithm/container.h"
+#include "runtime/ops/op.h"
+
+namespace reprise {
+namespace {
+
+using Use = SizeUse;
+using Elements = SizeFacts::Elements;
+
+// "To the end", as exporters write it, is any number beyond all sizes.
+constexpr double kBeyondAllSizes = 1e9;
+
+// The operand is a shape, or repeats: products of sizes are sizes at any size.
+bool TakesSizes(absl::string_view op) {
+  static const auto* const kOps =
+      new std::set<absl::string_view>{"Reshape", "Expand", "Tile", "Resize", "ConstantOfShape"};
+  return kOps->contains(op);
+}
+
+// The operand, which need not decide a shape, holds places in another one.
+bool TakesPlaces(absl::string_view op) {
+  static const auto* const kOps = new std::set<absl::string_view>{
+      "Gather", "GatherND", "GatherElements", "ScatterND", "ScatterElements", "Scatter"};
+  return kOps->contains(op);
+}
+
+class Forms {
+ public:
+  Forms(const SizeFacts& facts, const Node& node)
+      : facts_(facts), node_(node), axis_(facts.question().position) {}
+
+  absl::string_view Find() const {
+    if (DropsDimsOfOne(node_)) return AnyDimFollows() ? "drops the dims that are 1" : "";
+    if (node_.op == "Slice") return CutsAlike() ? "" : "cuts where there is less than it asks for";
+    if (node_.op == "Range") return CountsUpwards() ? "" : "counts to a number";
+    const OpRow* row = FindOp(node_.op);
+    if (row == nullptr) return "";
+    for (size_t i = 0; i < node_.inputs.size(); ++i) {
+      const SizeFlow& flow = facts_.In(node_, i);
+      if (flow.use != Use::kEven) continue;
+      if (row->IsValueInput(i)) {
+        if (!TakesSizes(node_.op) || !AreSizes(flow)) return "has a shape or a place";
+      } else if (i == 1 && TakesPlaces(node_.op)) {
+        return "takes what lies at a place";
+      }
+    }
+    return "";
+  }
+
+ private:
+  bool Follows(const SizePolynomial& number) const { return number.DependsOn(axis_); }
+
+  bool AnyDimFollows() const {
+    const auto dims = facts_.DimsOf(node_.input(0));
+    if (dims.has_value()) {
+      return absl::c_any_of(*dims, [&](const auto& dim) { return Follows(dim); });
+    }
+    return facts_.LowShape(node_.input(0)).has_value() && facts_.Varies(node_.input(0));
+  }
+
+  bool AreSizes(const SizeFlow& flow) const {
+    return !flow.elements.empty() && absl::c_all_of(flow.elements, [&](const auto& one) {
+      return !Follows(one) || one.is_positive_product();
+    });
+  }
+
+  // `number` is on one side of zero wherever the sizes lie, or does not follow this one.
+  bool KeepsSign(const SizePolynomial& number) const {
+    const auto [least, most] = facts_.RangeOf(number);
+    return !Follows(number) || least >= 0 || most <= 0;
+  }
+
+  bool CutsAlike() const {
+    const ValueId data = node_.input(0);
+    if (!facts_.LowShape(data).has_value()) return true;  // It lies in a branch that is not taken.
+    bool moves = facts_.Varies(data);
+    for (size_t i = 1; i < node_.inputs.size(); ++i) {
+      const Use use = facts_.In(node_, i).use;
+      if (use == Use::kData) return false;
+      moves = moves || use >= Use::kEven;
+    }
+    if (!moves) return true;
+    const auto dims = facts_.DimsOf(data);
+    const Elements &starts = facts_.In(node_, 1).elements, &ends = facts_.In(node_, 2).elements;
+    const Elements &axes = facts_.In(node_, 3).elements, &steps = facts_.In(node_, 4).elements;
+    const bool has_axes = node_.input(3) != kNone, has_steps = node_.input(4) != kNone;
+    const bool known = dims.has_value() && !starts.empty() && starts.size() == ends.size() &&
+                       (!has_axes || axes.size() == starts.size()) &&
+                       (!has_steps || steps.size() == starts.size());
+    if (!known) return false;
+    for (size_t i = 0; i < starts.size(); ++i) {
+      if (has_axes && !axes[i].is_constant()) return false;
+      if (has_steps && !steps[i].is_constant()) return false;
+      auto dim = static_cast<int64_t>(has_axes ? facts_.Constant(axes[i]) : static_cast<double>(i));
+      if (dim < 0) dim += static_cast<int64_t>(dims->size());
+      if (dim < 0 || dim >= static_cast<int64_t>(dims->size())) return false;
+      if (!BoundIsAlike(starts[i], (*dims)[dim]) || !BoundIsAlike(ends[i], (*dims)[dim]))
+        return false;
+    }
+    return true;
+  }
+
+  // A start or an end lies on the same side of both ends of the dim, whatever this size is.
+  bool BoundIsAlike(const SizePolynomial& bound, const SizePolynomial& dim) const {
+    if (!Follows(bound) && !Follows(dim)) return true;
+    if (bound.is_constant()) {
+      const double at = facts_.Constant(bound);
+      if (std::abs(at) >= kBeyondAllSizes) return true;
+      // Counted from the end, or from the beginning: within the dim, or beyond it.
+      const SizePolynomial left =
+          dim - SizePolynomial::Constant(facts_.axes(), at < 0 ? -at : at);
+      return KeepsSign(left);
+    }
+    return facts_.RangeOf(bound).first >= 0 && KeepsSign(dim - bound);
+  }
+
+  bool CountsUpwards() const {
+    bool moves = false;
+    for (size_t i = 0; i < node_.inputs.size(); ++i) {
+      moves = moves || facts_.In(node_, i).use >= Use::kEven;
+    }
+    if (!moves) return true;
+    const Elements &start = facts_.In(node_, 0).elements, &limit = facts_.In(node_, 1).elements;
+    const Elements& delta = facts_.In(node_, 2).elements;
+    if (start.size() != 1 || limit.size() != 1 || delta.size() != 1) return false;
+    if (!delta[0].is_constant() || facts_.Constant(delta[0]) <= 0) return false;
+    return facts_.RangeOf(limit[0] - start[0]).first >= 0;
+  }
+
+  const SizeFacts& facts_;
+  const Node& node_;
+  const size_t axis_;
+};
+
+}  // namespace
+
+bool DropsDimsOfOne(const Node& node) {
+  return node.op == "Squeeze" && (node.inputs.size() < 2 || node.inputs[1] == kNone);
+}
+
+bool MayHoldSizeForms(const Graph& graph) {
+  return absl::c_any_of(graph.NodeIds(), [&](NodeId id) {
+    const Node& node = graph.node(id);
+    return node.op == "Shape" || node.op == "Size" || node.op == "Slice" || DropsDimsOfOne(node);
+  });
+}
+
+absl::string_view FormThatFollowsSize(const SizeFacts& facts, const Node& node) {
+  return Forms(facts, node).Find();
+}
+
+}  // namespace reprise

@@ -1,0 +1,78 @@
+// SizeSlices: where, among the sizes that decide something in a model, its certificates hold.
+//
+// An axis decides where its size chooses a branch, a number or a form (certify/size_flow.h,
+// size_forms.h). What is certified of another axis was looked at for one outcome of that choice. A
+// **slice** is a choice of sizes for the axes that decide: there the certificates are looked at once
+// more (slice_proof.h), when the first request comes; requests of a slice where they do not hold run
+// exact, alone and unpadded.
+//
+// Sizes of an axis that decides up to some bound may all decide alike, as those that it is padded to
+// do: these are not fixed in a slice. A request with such sizes alone asks nothing.
+//
+// Threads: all methods from any.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/inlined_vector.h"
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "runtime/base/mutex.h"
+
+namespace reprise {
+
+class SizeSlices {
+ public:
+  // By position in Model::axes(): the size that is fixed, or kFree.
+  using Slice = absl::InlinedVector<int64_t, 4>;
+  static constexpr int64_t kFree = -1;
+  static constexpr int64_t kDecidesNothing = INT64_MAX;
+
+  enum class State { kUnknown, kHolds, kRefused };
+  struct Found {
+    State state = State::kUnknown;
+    std::string why;  // of kRefused
+  };
+
+  // `alike_up_to`: by axis, the largest size up to which all decide alike, or kDecidesNothing.
+  explicit SizeSlices(std::vector<int64_t> alike_up_to) : alike_up_to_(std::move(alike_up_to)) {}
+
+  // The slice of a request of these sizes.
+  Slice SliceOf(absl::Span<const int64_t> sizes) const;
+  // What is known of it. Nothing is fixed in the slice of most requests: that takes no lock.
+  State Find(absl::Span<const int64_t> sizes) const;
+  Found FindWithReason(const Slice& slice) const;
+
+  // Somebody wants to know of `slice`; `done`, which may be empty, is called once that is known, on
+  // the thread that finds it out. kKnown: it is known already, and `done` is not called. kYours: the
+  // caller finds it out, and calls Learn whatever happens. kAnothers: somebody else does.
+  enum class Turn { kKnown, kYours, kAnothers };
+  Turn Ask(const Slice& slice, std::function<void()> done);
+  // What was found: the certificates hold, or why not. Where there is no memory to keep that, those
+  // that wait are called all the same.
+  void Learn(const Slice& slice, const absl::Status& holds);
+  // Buckets have grown: what was found holds for the old ones.
+  void Forget();
+
+  // How many slices are known to be refused.
+  size_t refused() const;
+
+ private:
+  // Slices are as many as clients send sizes: the list starts anew when it holds this many.
+  static constexpr size_t kMostKnown = 4096;
+
+  // Constant after construction.
+  const std::vector<int64_t> alike_up_to_;
+  // Guarded.
+  mutable Mutex mutex_;
+  absl::flat_hash_map<Slice, Found> known_ GUARDED_BY(mutex_);
+  absl::flat_hash_map<Slice, std::vector<std::function<void()>>> asked_ GUARDED_BY(mutex_);
+  size_t refused_ GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace reprise
