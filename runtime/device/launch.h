@@ -27,6 +27,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "runtime/ops/op.h"
 
 namespace reprise {
@@ -44,13 +45,18 @@ struct Operand {
 };
 
 // Collects data errors of one replay, without allocating. One thread per (launch, part) reports at
-// a time; different threads may report at once.
+// a time; different threads may report at once. Nothing that a kernel meets in data may end more
+// than the request that sent it: a kernel reports it here, in one of two ways.
 class ReplayErrors {
  public:
   virtual ~ReplayErrors() = default;
   // Element `element` (flat index) of operand `operand` of launch `launch` is outside [low, high].
+  // The kernel has used another value in its place, and its other results are right.
   virtual void Report(int launch, int operand, int64_t element, int64_t value, int64_t low,
                       int64_t high) = 0;
+  // A reference kernel could not compute launch `launch` at all, for the reason that `status`
+  // gives. Its results are zeros, and what follows from them is wrong for every request.
+  virtual void Fail(int launch, const absl::Status& status) = 0;
 };
 
 struct Frame {

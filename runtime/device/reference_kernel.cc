@@ -1,4 +1,6 @@
 // The bridge from reference kernels (tensor views) to launches (addresses).
+#include <cstring>
+
 #include "runtime/base/status_macros.h"
 #include "runtime/device/device.h"
 
@@ -36,9 +38,13 @@ void RunReference(const LaunchArgs& args) {
   ForwardErrors errors(args);
   const absl::Status status =
       params.kernel({.node = params.node, .inputs = inputs, .outputs = outputs, .errors = errors});
-  // Shape rules refuse at capture what a kernel cannot do; what is left are data errors, and those
-  // go through `errors`.
-  REPRISE_CHECK(status.ok());
+  if (status.ok()) return;
+  // Shape rules refuse at capture what a kernel cannot do, and `errors` takes most of what it meets
+  // in data. What is left is an error of the requests whose data it is, like those.
+  for (const MutableTensorView& output : outputs) {
+    if (output.data != nullptr) std::memset(output.data, 0, output.bytes());
+  }
+  args.frame->errors->Fail(args.launch, status);
 }
 
 }  // namespace

@@ -122,8 +122,8 @@ std::vector<Response> BatchRun::Run(int64_t batch) {
   if (const absl::Status intact = model_.owner_->parameters().FilesIntact(replayed); !intact.ok()) {
     return std::vector<Response>(responses.size(), Response{.status = intact});
   }
-  Scatter(frame, responses);
-  if (error.get() != nullptr) FailOffenders(*error.get(), frame, responses);
+  Scatter(frame, responses, 0, responses.size());
+  if (error.any()) FailOffenders(error, frame, responses);
   const int64_t scattered = options_.clock->NowNs();
 
   replay_ns_ = replayed - placed;
@@ -379,8 +379,9 @@ absl::Status BatchRun::ScatterOne(const Frame& frame, size_t position, size_t i,
   return CheckBytes(position, output);
 }
 
-void BatchRun::Scatter(const Frame& frame, std::vector<Response>& responses) const {
-  for (size_t i = 0; i < requests_.size(); ++i) {
+void BatchRun::Scatter(const Frame& frame, std::vector<Response>& responses, size_t first,
+                       size_t last) const {
+  for (size_t i = first; i < last; ++i) {
     Response& response = responses[i];
     response.outputs.resize(recipe_->outputs.size());
     for (size_t position = 0; position < recipe_->outputs.size(); ++position) {
@@ -401,7 +402,7 @@ void BatchRun::Scatter(const Frame& frame, std::vector<Response>& responses) con
 absl::Status BatchRun::ErrorFor(const DataError& error, const Request& request) const {
   const bool of_request = error.input >= 0 && error.input < static_cast<int>(RecipeInputs().size());
   const std::string name =
-      !of_request ? "an index"
+      !of_request ? error.place
                   : absl::StrCat("input '", model_.inputs_[RecipeInputs()[error.input]].name, "'");
   // What is wrong with a text is that the model does not know it.
   const bool is_text =
@@ -413,20 +414,22 @@ absl::Status BatchRun::ErrorFor(const DataError& error, const Request& request) 
                                                      " is none of the model's categories"));
     }
   }
-  return absl::InvalidArgumentError(absl::StrCat(name, ": ", RangeText(error)));
+  return ErrorOf(error, name);
 }
 
-void BatchRun::FailOffenders(const DataError& first, const Frame& frame,
+void BatchRun::FailOffenders(FirstDataError& errors, const Frame& frame,
                              std::vector<Response>& responses) {
   for (size_t i = 0; i < requests_.size(); ++i) {
     FirstDataError own(*recipe_);
-    const DataError* error = &first;
+    const DataError* error = errors.get();
     if (requests_.size() > 1) {
       Frame alone = frame;
       alone.errors = &own;
       GatherOnly(i);
       stream_.Replay(*recipe_, alone);
       error = own.get();
+      // Where a launch failed nobody has an answer yet, and this replay has that of request `i`.
+      if (error == nullptr && errors.failed()) Scatter(frame, responses, i, i + 1);
     }
     if (error == nullptr) continue;
     responses[i].outputs.clear();

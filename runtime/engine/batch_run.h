@@ -49,8 +49,9 @@ class BatchRun {
   // Lets kernels write the answer to a lone request where it is to be, as far as it is the
   // beginning of what its recipe has.
   void PlaceOutputs(Response& response) const;
-  // Copies the others out of the frame.
-  void Scatter(const Frame& frame, std::vector<Response>& responses) const;
+  // Copies the others of requests [first, last) out of the frame.
+  void Scatter(const Frame& frame, std::vector<Response>& responses, size_t first,
+               size_t last) const;
   bool IsWanted(const Request& request, size_t position) const;
   // The shape that output `position` has for request `i`.
   Shape ShapeOf(size_t position, size_t i) const;
@@ -71,8 +72,8 @@ class BatchRun {
   double PaddingOf(const TensorSlot& slot, int position) const;
   // Fails the requests whose data the kernels could not use. Which of several it was is found by
   // replaying each of them alone in its place: errors are rare, and a flattened or transposed index
-  // does not say whose it was.
-  void FailOffenders(const DataError& first, const Frame& frame, std::vector<Response>& responses);
+  // does not say whose it was. `errors`: of the replay of all of them.
+  void FailOffenders(FirstDataError& errors, const Frame& frame, std::vector<Response>& responses);
   absl::Status ErrorFor(const DataError& error, const Request& request) const;
   // Whether it is found out how long the replay waited for a core.
   bool IsMetered() const;

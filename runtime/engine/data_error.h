@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <string>
 
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "runtime/recipe/recipe.h"
 
 namespace reprise {
@@ -18,10 +20,15 @@ struct DataError {
   int64_t value = 0;
   int64_t low = 0;
   int64_t high = 0;
+  std::string place;     // "operand 1 of CumSum 'sum'"
+  absl::Status failure;  // not OK: a launch failed as a whole, and nothing above is set
 };
 
-// "value 99999 is out of range [-30522, 30521]".
+// "value 99999 is out of range [-30522, 30521]"; of a launch that failed, why it did.
 std::string RangeText(const DataError& error);
+// What is wrong with `what`, which sent the value: INVALID_ARGUMENT, or the status of the launch
+// that failed.
+absl::Status ErrorOf(const DataError& error, absl::string_view what);
 
 class FirstDataError final : public ReplayErrors {
  public:
@@ -29,14 +36,20 @@ class FirstDataError final : public ReplayErrors {
 
   void Report(int launch, int operand, int64_t element, int64_t value, int64_t low,
               int64_t high) override;
+  void Fail(int launch, const absl::Status& status) override;
 
   bool any() const { return taken_; }
-  // nullptr when there was none. After the replay.
-  const DataError* get() const { return taken_ ? &error_ : nullptr; }
+  // Whether a launch failed as a whole: no request has its answer then.
+  bool failed() const { return failed_; }
+  // nullptr when there was none. After the replay, by one thread.
+  const DataError* get();
 
  private:
   const Recipe& recipe_;
   std::atomic<bool> taken_{false};
+  std::atomic<bool> failed_{false};
+  int launch_ = -1;
+  int operand_ = -1;
   DataError error_;
 };
 

@@ -210,7 +210,11 @@ Response Engine::RunOne(const Model& model, const Request& as_sent, Stream& stre
   }
   const auto run = [&](const Request& part, const RequestShape& part_shape) {
     BatchPlan plan(model);
-    REPRISE_CHECK(plan.TryAdd(part_shape));
+    if (!plan.TryAdd(part_shape)) {
+      return Response{.status = absl::InvalidArgumentError(absl::StrCat(
+                          "no bucket holds a request of ", part_shape.rows, " rows of ",
+                          part_shape.tokens / std::max<int64_t>(1, part_shape.rows), " tokens"))};
+    }
     const Request* pointer = &part;
     return std::move(Run(plan, {&pointer, 1}, stream)[0]);
   };

@@ -53,6 +53,7 @@ absl::StatusOr<std::vector<Tensor>> ExactRunner::Run(const std::vector<Tensor>& 
   ASSIGN_OR_RETURN(const Frame frame, FrameFor(recipe, inputs, errors));
   stream_.Replay(*recipe, frame, &errors);
   if (const DataError* error = errors.get()) {
+    if (!error->failure.ok()) return error->failure;
     absl::Status status = absl::InvalidArgumentError(RangeText(*error));
     SetRangePayload(status, error->low, error->high);
     return status;

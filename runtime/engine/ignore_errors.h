@@ -8,6 +8,7 @@ namespace reprise {
 class IgnoreErrors final : public ReplayErrors {
  public:
   void Report(int, int, int64_t, int64_t, int64_t, int64_t) override {}
+  void Fail(int, const absl::Status&) override {}
 };
 
 }  // namespace reprise

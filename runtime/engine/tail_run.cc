@@ -6,10 +6,12 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/engine/data_error.h"
 #include "runtime/engine/gather.h"
 #include "runtime/engine/scanned_values.h"
+#include "runtime/graph/rank_error.h"
 #include "runtime/ops/loop.h"
 #include "runtime/ops/narrowed_weights.h"
 #include "runtime/ops/op.h"
@@ -83,6 +85,12 @@ Tensor CopiedOut(const TensorSlot& slot, const Shape& shape, const std::byte* fr
 absl::Status InSection(const GraphSection& section, const absl::Status& status) {
   if (section.label.empty()) return status;
   return absl::Status(status.code(), absl::StrCat(section.label, ": ", status.message()));
+}
+
+// The error of a node, which counts its inputs, with what the model calls these.
+absl::Status WithNames(const absl::Status& status, const std::vector<std::string>& inputs) {
+  return WithMessage(status, absl::StrCat(status.message(), " (its inputs are '",
+                                          absl::StrJoin(inputs, "', '"), "')"));
 }
 
 // The element of `value`, called `name`, that decides what `node` does next.
@@ -187,7 +195,9 @@ absl::Status TailRun::RunNode(const CutGraph& graph, const EagerNode& node) {
   const GraphSection* section =
       bytes > kLittleBytes ? context_.tail.SectionOf(graph, node) : nullptr;
   if (section == nullptr || !RunPrepared(*section)) {
-    ASSIGN_OR_RETURN(std::vector<Tensor> results, Evaluate(node.node, inputs, kMaxResultBytes));
+    auto evaluated = Evaluate(node.node, inputs, kMaxResultBytes);
+    if (!evaluated.ok()) return WithNames(evaluated.status(), node.inputs);
+    std::vector<Tensor>& results = *evaluated;
     for (size_t i = 0; i < node.outputs.size(); ++i) {
       if (!node.outputs[i].empty()) values_[node.outputs[i]] = std::move(results[i]);
     }
@@ -333,7 +343,13 @@ absl::Status TailRun::RunNodeByNode(const GraphSection& section) {
       if (node.inputs[i] == kNone) continue;
       ASSIGN_OR_RETURN(inputs[i], value_of(node.inputs[i]));
     }
-    ASSIGN_OR_RETURN(std::vector<Tensor> results, Evaluate(node, inputs, kMaxResultBytes));
+    auto evaluated = Evaluate(node, inputs, kMaxResultBytes);
+    if (!evaluated.ok()) {
+      std::vector<std::string> names;
+      for (const ValueId id : node.inputs) names.push_back(id == kNone ? "" : graph.value(id).name);
+      return WithNames(evaluated.status(), names);
+    }
+    std::vector<Tensor>& results = *evaluated;
     for (size_t i = 0; i < node.outputs.size(); ++i) {
       if (node.outputs[i] != kNone) values[node.outputs[i]] = std::move(results[i]);
     }
@@ -356,9 +372,9 @@ absl::Status TailRun::Replay(const GraphSection& section, const SectionRecipes::
   }
   context_.stream.Replay(*recipe, frame);
   if (const DataError* found = error.get(); found != nullptr) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        found->input < 0 ? "an index" : absl::StrCat("'", recipe->inputs[found->input].name, "'"),
-        ": ", RangeText(*found)));
+    return ErrorOf(*found, found->input < 0
+                               ? found->place
+                               : absl::StrCat("'", recipe->inputs[found->input].name, "'"));
   }
   for (size_t i = 0; i < section.outputs.size(); ++i) {
     const TensorSlot& slot = recipe->outputs[i];

@@ -46,6 +46,12 @@ absl::StatusOr<std::vector<int64_t>> NormalizeAxes(absl::Span<const int64_t> axe
   return result;
 }
 
+absl::Status CheckRange(absl::string_view what, int64_t value, int64_t low, int64_t high) {
+  if (value >= low && value <= high) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(what, " is ", value, ", outside [", low, ", ", high, "]"));
+}
+
 absl::StatusOr<Shape> BroadcastInputs(const InferContext& context) {
   Shape shape = context.shape(0);
   for (size_t i = 1; i < context.num_inputs(); ++i) {
@@ -66,6 +72,13 @@ absl::Status BroadcastRule(InferContext& context, uint32_t types, DType result) 
   ASSIGN_OR_RETURN(Shape shape, BroadcastInputs(context));
   context.SetOutput(0, result, std::move(shape));
   return absl::OkStatus();
+}
+
+int64_t CheckedValue(const KernelContext& context, int input, int64_t element, int64_t value,
+                     int64_t low, int64_t high) {
+  if (value >= low && value <= high) return value;
+  context.errors.Report(input, element, value, low, high);
+  return 0;
 }
 
 std::vector<int64_t> Int64sOf(const KernelContext& context, size_t i) {

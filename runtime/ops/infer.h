@@ -39,6 +39,10 @@ absl::StatusOr<int64_t> AxisAttribute(const Node& node, absl::string_view name, 
 // The axes, each mapped to [0, rank), sorted; INVALID_ARGUMENT when one occurs twice.
 absl::StatusOr<std::vector<int64_t>> NormalizeAxes(absl::Span<const int64_t> axes, int64_t rank);
 
+// INVALID_ARGUMENT unless `value`, which an input or attribute called `what` holds, is in
+// [low, high].
+absl::Status CheckRange(absl::string_view what, int64_t value, int64_t low, int64_t high);
+
 // The broadcast of all inputs' shapes.
 absl::StatusOr<Shape> BroadcastInputs(const InferContext& context);
 
@@ -71,5 +75,10 @@ inline bool HasOutput(const KernelContext& context, size_t i) {
 
 // The elements of an integer (or bool) operand; of a left-out one, none.
 std::vector<int64_t> Int64sOf(const KernelContext& context, size_t i);
+
+// `value`, which is element `element` of input `input`. Outside [low, high], which holds 0, it is
+// reported, and 0 takes its place.
+int64_t CheckedValue(const KernelContext& context, int input, int64_t element, int64_t value,
+                     int64_t low, int64_t high);
 
 }  // namespace reprise::ops

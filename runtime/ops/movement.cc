@@ -168,7 +168,8 @@ absl::Status SplitRule(InferContext& context) {
   int64_t rest = size;
   for (int64_t i = 0; i < outputs; ++i) {
     if (parts[i] < 0 || parts[i] > rest) {
-      return absl::InvalidArgumentError(absl::StrCat("the parts do not add up to ", size));
+      return absl::InvalidArgumentError(absl::StrCat("the parts ", ShapeToString(parts),
+                                                     " do not add up to ", size));
     }
     rest -= parts[i];
     Shape shape = context.shape(0);
@@ -176,7 +177,8 @@ absl::Status SplitRule(InferContext& context) {
     context.SetOutput(i, context.dtype(0), std::move(shape));
   }
   if (rest != 0) {
-    return absl::InvalidArgumentError(absl::StrCat("the parts do not add up to ", size));
+    return absl::InvalidArgumentError(
+        absl::StrCat("the parts ", ShapeToString(parts), " do not add up to ", size));
   }
   return absl::OkStatus();
 }
@@ -232,7 +234,7 @@ absl::Status TileRule(InferContext& context) {
     return RankError(absl::StrCat(repeats.size(), " repeats for an input of rank ", shape.size()));
   }
   for (size_t d = 0; d < shape.size(); ++d) {
-    if (repeats[d] < 0) return absl::InvalidArgumentError("a repeat is negative");
+    RETURN_IF_ERROR(CheckRange(absl::StrCat("repeat ", d), repeats[d], 0, INT64_MAX));
     if (__builtin_mul_overflow(shape[d], repeats[d], &shape[d])) {
       return absl::ResourceExhaustedError(absl::StrCat("dim ", d, " overflows"));
     }

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/rank_error.h"
 #include "runtime/ops/broadcast.h"
 #include "runtime/ops/sums.h"
 #include "runtime/ops/typed.h"
@@ -244,9 +245,8 @@ absl::Status TopKRule(InferContext& context) {
   ASSIGN_OR_RETURN(const std::vector<int64_t> k, context.RequireInt64s(1));
   ASSIGN_OR_RETURN(const int64_t axis, AxisAttribute(context.node(), "axis", -1, context.rank(0)));
   Shape shape = context.shape(0);
-  if (k.size() != 1 || k[0] < 0 || k[0] > shape[axis]) {
-    return absl::InvalidArgumentError(absl::StrCat("k does not fit a dim of size ", shape[axis]));
-  }
+  if (k.size() != 1) return absl::InvalidArgumentError("k is not one number");
+  RETURN_IF_ERROR(CheckRange("k", k[0], 0, shape[axis]));
   shape[axis] = k[0];
   context.SetOutput(0, context.dtype(0), shape);
   context.SetOutput(1, DType::kInt64, shape);
@@ -291,6 +291,7 @@ absl::Status CumSumRule(InferContext& context) {
   if (NumElements(context.shape(1)) != 1) {
     return absl::InvalidArgumentError("the axis is not a scalar");
   }
+  if (context.rank(0) == 0) return RankError("a scalar has no axis to add up along");
   if (context.constant(1) != nullptr) {
     ASSIGN_OR_RETURN(const std::vector<int64_t> axis, context.RequireInt64s(1));
     RETURN_IF_ERROR(NormalizeAxis(axis[0], context.rank(0)).status());
@@ -305,8 +306,9 @@ namespace {
 template <typename F>
 absl::Status Accumulate(const KernelContext& context, int start, F add) {
   const TensorView& in = context.inputs[0];
-  ASSIGN_OR_RETURN(const int64_t axis,
-                   NormalizeAxis(Int64sOf(context, 1)[0], static_cast<int64_t>(in.shape.size())));
+  const auto rank = static_cast<int64_t>(in.shape.size());
+  int64_t axis = CheckedValue(context, 1, 0, Int64sOf(context, 1)[0], -rank, rank - 1);
+  if (axis < 0) axis += rank;
   const bool exclusive = context.node.attributes.Int("exclusive", 0) != 0;
   const bool reverse = context.node.attributes.Int("reverse", 0) != 0;
   const AxisView view = SplitAt(in.shape, axis);

@@ -162,11 +162,13 @@ Taps TapsOf(const Node& node, const Sampling& s, Coordinate coordinate,
   outside.assign(s.out, false);
   for (int64_t i = 0; i < s.out; ++i) {
     const float x = coordinate(s, static_cast<float>(i));
-    if (coordinate == CropAndResize) outside[i] = x < 0 || x > static_cast<float>(s.in - 1);
+    // What is no number lies outside as well.
+    if (coordinate == CropAndResize) outside[i] = !(x >= 0 && x <= static_cast<float>(s.in - 1));
     const auto add = [&](float at, float weight) {
       const float last = static_cast<float>(s.in - 1);
       if (exclude && mode == "cubic" && (at < 0 || at > last)) return;
-      taps[i].push_back({static_cast<int64_t>(std::clamp(at, 0.0f, last)), weight});
+      // The first element stands for what is no number.
+      taps[i].push_back({static_cast<int64_t>(at > 0 ? std::min(at, last) : 0.0f), weight});
     };
     const float before = std::floor(x);
     if (mode == "nearest") {

@@ -40,7 +40,9 @@ absl::StatusOr<SliceSpec> ResolveSlice(const Shape& shape, const std::vector<int
     seen[axis] = true;
     const int64_t size = shape[axis];
     const int64_t step = steps[i];
-    if (step == 0) return absl::InvalidArgumentError("the step is 0");
+    if (step == 0) {
+      return absl::InvalidArgumentError(absl::StrCat("step ", i, " is 0, it may be any other"));
+    }
     // Clamped before the size is added, so that INT64_MIN and INT64_MAX mean "all the way".
     const int64_t low = step > 0 ? 0 : -1;
     const int64_t high = step > 0 ? size : size - 1;
@@ -156,7 +158,9 @@ absl::Status PadRule(InferContext& context) {
   for (size_t d = 0; d < shape.size(); ++d) {
     if (__builtin_add_overflow(shape[d], pads.begin[d], &shape[d]) ||
         __builtin_add_overflow(shape[d], pads.end[d], &shape[d]) || shape[d] < 0) {
-      return absl::InvalidArgumentError(absl::StrCat("pads do not fit dim ", d));
+      return absl::InvalidArgumentError(
+          absl::StrCat("pads of ", pads.begin[d], " and ", pads.end[d], " do not fit dim ", d,
+                       " of ", context.shape(0)[d]));
     }
   }
   context.SetOutput(0, context.dtype(0), std::move(shape));

@@ -9,6 +9,7 @@
 #include "runtime/base/hash_map.h"
 #include "runtime/base/memory_net.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/graph/rank_error.h"
 #include "runtime/graph/text.h"
 #include "runtime/graph/verifier.h"
 #include "runtime/memory/lifetime.h"
@@ -401,6 +402,14 @@ absl::Status Finish(Graph& graph, const std::vector<std::string>* kernels,
   return absl::OkStatus();
 }
 
+// `status` of a graph in which inputs that decide shapes have become constants: a node may refuse
+// such a value under a name of its own, so that this says what was sent, and as which input.
+absl::Status WithValues(const absl::Status& status, const Binding& binding) {
+  if (binding.shape_inputs.empty()) return status;
+  const Binding values = {.shape_inputs = binding.shape_inputs};
+  return WithMessage(status, absl::StrCat(status.message(), " (where ", values.ToString(), ")"));
+}
+
 // The graph of `plan`, if it can be one of `symbolic`.
 absl::StatusOr<Graph> GraphOf(const CompiledPlan& plan, const Graph& symbolic) {
   absl::StatusOr<Graph> graph = Parse(plan.graph);
@@ -430,13 +439,17 @@ absl::StatusOr<Graph> GraphOf(const CompiledPlan& plan, const Graph& symbolic) {
 absl::StatusOr<std::unique_ptr<Recipe>> Compile(const Graph& symbolic, RecipeKey key,
                                                 const CompileOptions& options) {
   const int64_t start = options.clock->NowNs();
-  ASSIGN_OR_RETURN(Graph graph, Specialize(symbolic, key.binding, options.specialize));
+  absl::StatusOr<Graph> bound = Specialize(symbolic, key.binding, options.specialize);
+  if (!bound.ok()) return WithValues(bound.status(), key.binding);
+  Graph graph = *std::move(bound);
   const int64_t specialized = options.clock->NowNs();
   PipelineOptions passes = options.passes;
   const std::optional<Precision> precision = ParsePrecision(key.precision);
   REPRISE_CHECK(precision.has_value());
   passes.precision = *precision;
-  RETURN_IF_ERROR(RunCapturePasses(graph, passes));
+  if (const absl::Status passed = RunCapturePasses(graph, passes); !passed.ok()) {
+    return WithValues(passed, key.binding);
+  }
   const int64_t rewritten = options.clock->NowNs();
 
   auto recipe = std::make_unique<Recipe>();

@@ -149,6 +149,7 @@ class AnyError : public ReplayErrors {
               int64_t high) override {
     reported_ = true;
   }
+  void Fail(int launch, const absl::Status& status) override { reported_ = true; }
   bool reported() const { return reported_; }
 
  private:

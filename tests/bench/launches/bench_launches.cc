@@ -23,6 +23,7 @@ using namespace reprise;  // a program of its own
 class NoErrors final : public ReplayErrors {
  public:
   void Report(int, int, int64_t, int64_t, int64_t, int64_t) override {}
+  void Fail(int, const absl::Status&) override {}
 };
 
 constexpr int kRounds = 15;

@@ -72,6 +72,7 @@ namespace {
 class NoErrors final : public ReplayErrors {
  public:
   void Report(int, int, int64_t, int64_t, int64_t, int64_t) override {}
+  void Fail(int, const absl::Status&) override {}
 };
 
 class RealModelAllocationTest : public testing::TestWithParam<const char*> {};

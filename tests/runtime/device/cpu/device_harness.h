@@ -33,7 +33,9 @@ class RecordedErrors final : public ReplayErrors {
               int64_t high) override {
     errors.push_back({operand, element, value, low, high});
   }
+  void Fail(int, const absl::Status& status) override { failures.push_back(status); }
   std::vector<DataError> errors;
+  std::vector<absl::Status> failures;
 };
 
 // One node; `text` is the body of a graph in text form whose results are typed `?`.
