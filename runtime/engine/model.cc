@@ -14,6 +14,7 @@
 #include "runtime/engine/gather.h"
 #include "runtime/engine/guard_values.h"
 #include "runtime/engine/tail.h"
+#include "runtime/graph/rank_error.h"
 #include "runtime/recipe/compiler.h"
 
 namespace reprise {
@@ -21,8 +22,23 @@ namespace {
 
 // Of one request: sums over all that wait stay far from the largest integer.
 constexpr int64_t kMostElements = int64_t{1} << 50;
+// Rows, or other places along axes, of an input that has no elements: a client pays for them with
+// no byte, and each would be split off, packed or walked over. A request may have as many as it has
+// bytes in other inputs.
+constexpr int64_t kMostEmptyPlaces = 4096;
 // Of one input, when its row is repeated.
 constexpr int64_t kMostSpreadBytes = int64_t{64} << 20;
+
+// The places along axes of an input of shape `shape` that has no elements; INT64_MAX beyond that.
+int64_t EmptyPlaces(const ModelIo& input, const Shape& shape) {
+  int64_t places = 1;
+  for (size_t d = 0; d < shape.size(); ++d) {
+    const bool along_axis = d < input.dims.size() && !input.dims[d].is_constant();
+    if (shape[d] == 0 || !along_axis) continue;
+    if (__builtin_mul_overflow(places, shape[d], &places)) return INT64_MAX;
+  }
+  return places;
+}
 
 }  // namespace
 
@@ -306,6 +322,8 @@ absl::StatusOr<std::vector<const Shape*>> Model::TakeInputs(const Request& reque
                                                    " inputs, the request ", request.inputs.size()));
   }
   std::vector<const Shape*> shapes;
+  int64_t empty_places = 0;
+  size_t emptiest = 0;
   for (size_t i = 0; i < inputs_.size(); ++i) {
     const InputTensor& tensor = request.inputs[i];
     if (inputs_[i].optional) {
@@ -316,12 +334,29 @@ absl::StatusOr<std::vector<const Shape*>> Model::TakeInputs(const Request& reque
       result.overrides.push_back(i);
       result.exact = true;
     }
-    ASSIGN_OR_RETURN(const int64_t elements, CheckedNumElements(tensor.shape));
+    const absl::StatusOr<int64_t> counted = CheckedNumElements(tensor.shape);
+    if (!counted.ok()) {
+      return WithMessage(counted.status(), absl::StrCat("input '", inputs_[i].name, "': ",
+                                                        counted.status().message()));
+    }
+    const int64_t elements = *counted;
     if (tensor.data == nullptr && elements > 0) {
       return absl::InvalidArgumentError(absl::StrCat("input '", inputs_[i].name, "' is missing"));
     }
     result.bytes += elements * DTypeSize(inputs_[i].dtype);
     shapes.push_back(&tensor.shape);
+    if (elements > 0) continue;
+    if (const int64_t empty = EmptyPlaces(inputs_[i], tensor.shape); empty > empty_places) {
+      empty_places = empty;
+      emptiest = i;
+    }
+  }
+  if (empty_places > std::max(result.bytes, kMostEmptyPlaces)) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("input '", inputs_[emptiest].name, "' of shape ",
+                     ShapeToString(request.inputs[emptiest].shape), " has ", empty_places,
+                     " rows or positions and no element; a request of ", result.bytes,
+                     " bytes may have ", std::max(result.bytes, kMostEmptyPlaces)));
   }
   return shapes;
 }
@@ -369,12 +404,16 @@ void Model::SpreadRows(Request& request) const {
     return;
   }
   int64_t rows = 1;
+  int64_t sent = kMostEmptyPlaces;
   for (size_t i = 0; i < inputs_.size(); ++i) {
     const Shape& shape = request.inputs[i].shape;
     const bool has_rows =
         !inputs_[i].dims.empty() && inputs_[i].dims[0].symbol == axes_[batch_axis_].symbol;
     if (has_rows && !shape.empty()) rows = std::max(rows, shape[0]);
+    sent = std::max(sent, CheckedNumElements(shape).value_or(0));
   }
+  // More than what was sent can have: Measure refuses them.
+  if (rows > sent) return;
   for (const size_t i : one_row_inputs_) {
     InputTensor& input = request.inputs[i];
     if (rows == 1 || input.data == nullptr || input.shape.empty() || input.shape[0] != 1) continue;

@@ -17,8 +17,16 @@ absl::StatusOr<int64_t> CheckedNumElements(absl::Span<const int64_t> shape) {
       return absl::InvalidArgumentError(
           absl::StrCat("negative size ", size, " in shape ", ShapeToString(shape)));
     }
-    if (size == 0) zero = true;
-    if (!zero && __builtin_mul_overflow(product, size, &product)) overflow = true;
+    if (size == 0) {
+      zero = true;
+    } else if (__builtin_mul_overflow(product, size, &product)) {
+      overflow = true;
+    }
+  }
+  if (zero && (overflow || product > kMostOfNothing)) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("shape ", ShapeToString(shape), " has no elements, and its other sizes come ",
+                     "to more than ", kMostOfNothing));
   }
   if (zero) return 0;
   if (overflow) {

@@ -13,8 +13,13 @@ namespace reprise {
 // Row-major sizes, outermost first; empty for a scalar; a size may be 0.
 using Shape = absl::InlinedVector<int64_t, 6>;
 
-// The product of the sizes (1 for a scalar), or RESOURCE_EXHAUSTED on int64 overflow,
-// INVALID_ARGUMENT on a negative size.
+// The most that the sizes of a shape without elements may come to, its zeros left out: kernels may
+// walk over rows of nothing, and these cost whoever asks for them no bytes.
+inline constexpr int64_t kMostOfNothing = int64_t{1} << 31;
+
+// The product of the sizes (1 for a scalar), or RESOURCE_EXHAUSTED on int64 overflow and beyond
+// kMostOfNothing, INVALID_ARGUMENT on a negative size. Products of some of the sizes, and those of
+// all but the zeros, are safe then.
 absl::StatusOr<int64_t> CheckedNumElements(absl::Span<const int64_t> shape);
 
 // The product, for shapes already checked.

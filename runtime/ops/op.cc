@@ -3,6 +3,7 @@
 #include <memory>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "runtime/base/memory_net.h"
@@ -97,6 +98,13 @@ class FirstDataError : public DataErrors {
   int64_t high_ = 0;
 };
 
+// Whether no result has an element, so that there is nothing to compute.
+bool MakesNothing(absl::Span<const MutableTensorView> outputs) {
+  return absl::c_all_of(outputs, [](const MutableTensorView& output) {
+    return output.dtype == DType::kUndefined || output.num_elements() == 0;
+  });
+}
+
 absl::StatusOr<std::vector<Tensor>> EvaluateNode(const Node& node,
                                                  absl::Span<const std::optional<Tensor>> inputs,
                                                  int64_t max_bytes) {
@@ -129,6 +137,7 @@ absl::StatusOr<std::vector<Tensor>> EvaluateNode(const Node& node,
     outputs.push_back({output.dtype, output.shape, data.get()});
     results.emplace_back(output.dtype, output.shape, std::move(data));
   }
+  if (MakesNothing(outputs)) return results;
   FirstDataError errors;
   absl::Status status = FindOp(node.op)->reference(
       {.node = node, .inputs = views, .outputs = outputs, .errors = errors});

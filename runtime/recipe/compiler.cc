@@ -48,7 +48,7 @@ class Compilation {
     launches_.assign(graph_.num_nodes(), -1);
     int walk = -1;
     for (NodeId id : graph_.NodeIds()) {
-      if (chosen_.nodes[id].view) continue;
+      if (!chosen_.nodes[id].has_launch()) continue;
       if (walks_.Of(id) < 0) {
         ASSIGN_OR_RETURN(BoundNode bound, BindNode(id));
         launches_[id] = static_cast<int>(recipe_.launches.size());
@@ -253,6 +253,7 @@ class Compilation {
   absl::Status BindWalk(const RowWalk& walk) {
     std::vector<BoundNode> nodes;
     for (NodeId id = walk.first; id <= walk.last; ++id) {
+      if (!chosen_.nodes[id].has_launch()) continue;
       ASSIGN_OR_RETURN(BoundNode bound, BindNode(id));
       const auto add = [&](ValueId value) {
         const bool moves = value != kNone && !of_one_row_[lifetimes_.buffer_of_value[value]];

@@ -3,6 +3,7 @@
 #include <functional>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/base/memory_net.h"
 #include "runtime/base/status_macros.h"
@@ -54,7 +55,14 @@ const std::string* AnswerFor(const Graph& graph, const Node& node,
   return nullptr;
 }
 
-// The one of `offers` that is called `kernel`; none for a view, and for a reference kernel.
+// Whether no result of `node` has an element.
+bool MakesNothing(const Graph& graph, const Node& node) {
+  return absl::c_all_of(node.outputs, [&](ValueId output) {
+    return output == kNone || NumElements(*graph.value(output).shape) == 0;
+  });
+}
+
+// The one of `offers` that is called `kernel`; none without a launch, and for a reference kernel.
 absl::Status Take(const Node& node, const std::string& kernel, std::vector<KernelOption>& offers,
                   NodeKernel& chosen) {
   if (kernel.empty() || kernel == KernelOf(node, chosen)) return absl::OkStatus();
@@ -80,8 +88,9 @@ absl::StatusOr<NodeKernels> ChooseKernels(const Graph& graph, const RowWalks& wa
     const OpRow* row = FindOp(node.op);
     REPRISE_CHECK(row != nullptr);
     chosen.nodes[id].view = row->Has(kView);
+    chosen.nodes[id].nothing = MakesNothing(graph, node);
     std::vector<KernelOption> offers;
-    if (!chosen.nodes[id].view) {
+    if (chosen.nodes[id].has_launch()) {
       // What the device makes for a node holds tables as long as its shapes.
       ASSIGN_OR_RETURN(offers, WithinMemory([&] { return NodeLabel(node); },
                                             [&]() -> absl::StatusOr<std::vector<KernelOption>> {
@@ -104,7 +113,7 @@ absl::StatusOr<NodeKernels> ChooseKernels(const Graph& graph, const RowWalks& wa
 }
 
 std::string KernelOf(const Node& node, const NodeKernel& chosen) {
-  if (chosen.view) return "";
+  if (!chosen.has_launch()) return "";
   return chosen.option.has_value() ? chosen.option->kernel : absl::StrCat("reference/", node.op);
 }
 

@@ -21,7 +21,10 @@ namespace reprise {
 
 struct NodeKernel {
   bool view = false;                   // no launch: output 0 is input 0
+  bool nothing = false;                // no launch: no output has an element
   std::optional<KernelOption> option;  // nullopt: the reference kernel
+
+  bool has_launch() const { return !view && !nothing; }
 };
 
 struct NodeKernels {

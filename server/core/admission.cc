@@ -52,9 +52,12 @@ absl::Status CheckInput(const ModelIo& io, const InputView& view) {
   }
   RETURN_IF_ERROR(CheckShape(io, view));
   auto elements = CheckedNumElements(view.shape);
+  if (!elements.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("input \"", io.name, "\": ", elements.status().message()));
+  }
   int64_t bytes = 0;
-  if (!elements.ok() ||
-      __builtin_mul_overflow(*elements, static_cast<int64_t>(DTypeSize(io.dtype)), &bytes)) {
+  if (__builtin_mul_overflow(*elements, static_cast<int64_t>(DTypeSize(io.dtype)), &bytes)) {
     return absl::InvalidArgumentError(absl::StrCat("input \"", io.name, "\" has shape ",
                                                    ShapeToString(view.shape),
                                                    ": more bytes than can be counted"));

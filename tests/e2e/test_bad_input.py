@@ -1,10 +1,13 @@
 """Bad input gets an error that names the culprit; the daemon goes on serving."""
 
+import json
 import threading
+import time
 
 import grpc
 import numpy as np
 import pytest
+import requests
 from tritonclient.grpc import service_pb2, service_pb2_grpc
 from tritonclient.utils import InferenceServerException
 
@@ -26,6 +29,8 @@ def daemon(module_repository):
                           'parameters { key: "reprise.warmup" value { string_value: "b32_s16" } }')
     module_repository.add("elementwise", models.elementwise())
     module_repository.add("mixes_batch", models.mixes_batch())
+    module_repository.add("cumulative", models.cumulative())
+    module_repository.add("empty", models.elementwise_of_three_axes())
     with Daemon(module_repository) as daemon:
         yield daemon
 
@@ -62,6 +67,13 @@ BAD = {
     "too few bytes": (dict(raw=b"\1" * 39), "INVALID_ARGUMENT", ["input_ids", "39", "40"]),
     "too many bytes": (dict(raw=b"\1" * 48), "INVALID_ARGUMENT", ["input_ids", "48", "40"]),
     "no rows": (dict(shape=[0, 5], raw=b""), "INVALID_ARGUMENT", ["input_ids", "0 rows"]),
+    "rows of nothing": (dict(shape=[1 << 26, 0], raw=b""), "RESOURCE_EXHAUSTED",
+                        ["input_ids", str(1 << 26)]),
+    "more rows of nothing": (dict(shape=[1 << 45, 0], raw=b""), "INVALID_ARGUMENT",
+                             ["input_ids", str(1 << 45)]),
+    "positions of nothing": (dict(model="empty", names=["x"], datatype="FP32",
+                                  shape=[1, 1 << 26, 0], raw=b""), "RESOURCE_EXHAUSTED",
+                             ["x", str(1 << 26)]),
     "missing input": (dict(names=["input_ids"]), "INVALID_ARGUMENT", ["attention_mask"]),
     "unknown input": (dict(names=["input_ids", "attention_mask", "extra"]), "INVALID_ARGUMENT",
                       ["extra"]),
@@ -125,6 +137,60 @@ def test_lengths_that_disagree_between_inputs_are_refused(daemon):
     assert caught.value.code() == grpc.StatusCode.INVALID_ARGUMENT
     assert "attention_mask" in caught.value.details()
     assert "4" in caught.value.details() and "5" in caught.value.details()
+
+
+@pytest.mark.parametrize("shape", [[1 << 26, 0], [1 << 45, 0], [3, 0], [1 << 62, 1 << 62, 0]])
+@pytest.mark.parametrize("binary", [True, False])
+def test_rows_of_nothing_over_rest_are_answered_at_once(daemon, shape, binary):
+    tensors = [{"name": name, "datatype": "INT64", "shape": shape} for name in NAMES]
+    for tensor in tensors:
+        if binary:
+            tensor["parameters"] = {"binary_data_size": 0}
+        else:
+            tensor["data"] = []
+    body = json.dumps({"inputs": tensors})
+    headers = {"Inference-Header-Content-Length": str(len(body))} if binary else {}
+    start = time.monotonic()
+    reply = requests.post(f"{daemon.http_url}/v2/models/bert/infer", body, headers=headers,
+                          timeout=60)
+    assert time.monotonic() - start < 2
+    if shape != [3, 0]:
+        assert 400 <= reply.status_code < 500, reply.text
+        assert "input_ids" in reply.json()["error"]
+    assert len(send(daemon, request()).outputs) == 2
+
+
+@pytest.mark.parametrize("axis", [2, -3, 1 << 40])
+def test_an_axis_out_of_range_is_refused_with_input_value_and_range(daemon, axis):
+    x = np.arange(8, dtype=np.float32).reshape(2, 4)
+
+    def sums(along):
+        return infer(daemon.client(), "cumulative", {"x": x, "axis": np.array(along, np.int64)})
+
+    for _ in range(2):
+        with pytest.raises(InferenceServerException) as caught:
+            sums(axis)
+        assert "INVALID_ARGUMENT" in str(caught.value.status())
+        for word in ("'axis'", str(axis), "[-2, 1]"):
+            assert word in caught.value.message()
+        for along in (0, 1, -1):
+            np.testing.assert_array_equal(sums(along).outputs["y"], np.cumsum(x, along))
+
+
+def test_axes_of_requests_that_come_together_are_each_their_own(daemon):
+    x = np.arange(8, dtype=np.float32).reshape(2, 4)
+
+    def work(number):
+        axis = (0, 1, -1, -2, 5)[number % 5]
+        inputs = {"x": x + number, "axis": np.array(axis, np.int64)}
+        if axis == 5:
+            with pytest.raises(InferenceServerException, match="5 is out of range"):
+                infer(daemon.client(), "cumulative", inputs)
+            return
+        answer = infer(daemon.client(), "cumulative", inputs)
+        np.testing.assert_array_equal(answer.outputs["y"], np.cumsum(x + number, axis))
+
+    together(work, range(60))
 
 
 @pytest.mark.parametrize("bad_id", [200, 1 << 40, -201, -(1 << 62)])

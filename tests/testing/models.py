@@ -197,6 +197,22 @@ def scalar_input(opset=13):
                    [("y", TensorProto.FLOAT, ["batch", 3])])
 
 
+def cumulative(opset=17):
+    """y = the sums of x along the axis that input `axis` says."""
+    g = Graph(opset)
+    g.rename(g.node("CumSum", "x", "axis"), "y")
+    return g.model([("x", TensorProto.FLOAT, ["batch", 4]), ("axis", TensorProto.INT64, [])],
+                   [("y", TensorProto.FLOAT, ["batch", 4])])
+
+
+def elementwise_of_three_axes(opset=13):
+    """y = |x|, of any sizes."""
+    g = Graph(opset)
+    g.rename(g.node("Abs", "x"), "y")
+    shape = ["batch", "length", "width"]
+    return g.model([("x", TensorProto.FLOAT, shape)], [("y", TensorProto.FLOAT, shape)])
+
+
 def shape_input(opset=13):
     """y = x reshaped to the value of `shape`: every value of it is a graph of its own."""
     g = Graph(opset)
