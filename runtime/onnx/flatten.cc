@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <set>
+#include <tuple>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/onnx/branches.h"
+#include "runtime/onnx/newer_fields.h"
 #include "runtime/onnx/node_order.h"
 
 namespace reprise {
@@ -15,18 +18,30 @@ namespace {
 constexpr int kMaxDepth = 32;         // of functions that call functions
 constexpr size_t kMaxNodes = 500000;  // after inlining
 
-using FunctionMap = std::map<std::pair<std::string, std::string>, const onnx::FunctionProto*>;
+using AttributeList = google::protobuf::RepeatedPtrField<onnx::AttributeProto>;
+
+struct Function {
+  const onnx::FunctionProto* proto = nullptr;
+  std::vector<onnx::AttributeProto> defaults;  // of attributes that a call need not give
+};
 
 class Inliner {
  public:
-  Inliner(const onnx::ModelProto& model, FlatModel& out) : out_(out) {
+  explicit Inliner(FlatModel& out) : out_(out) {}
+
+  absl::Status AddFunctions(const onnx::ModelProto& model) {
     for (const onnx::FunctionProto& function : model.functions()) {
-      functions_[{CanonicalDomain(function.domain()), function.name()}] = &function;
+      Function& known = functions_[{CanonicalDomain(function.domain()), function.name(),
+                                    OverloadOf(function)}];
+      known.proto = &function;
+      ASSIGN_OR_RETURN(known.defaults, DefaultsOf(function));
     }
+    return absl::OkStatus();
   }
 
   absl::Status Add(const onnx::NodeProto& node, const OpsetMap& opsets, int depth) {
-    const auto it = functions_.find({CanonicalDomain(node.domain()), node.op_type()});
+    const auto it =
+        functions_.find({CanonicalDomain(node.domain()), node.op_type(), OverloadOf(node)});
     if (it == functions_.end()) {
       if (out_.nodes.size() >= kMaxNodes) {
         return absl::InvalidArgumentError(absl::StrCat("the model has over ", kMaxNodes, " nodes"));
@@ -48,12 +63,16 @@ class Inliner {
       return absl::InvalidArgumentError(
           absl::StrCat("function '", node.op_type(), "' calls itself or nests too deeply"));
     }
-    return Call(node, *it->second, opsets, depth);
+    return Call(node, it->second, opsets, depth);
   }
 
  private:
-  absl::Status Call(const onnx::NodeProto& call, const onnx::FunctionProto& function,
+  // Domain, name, overload.
+  using FunctionName = std::tuple<std::string, std::string, std::string>;
+
+  absl::Status Call(const onnx::NodeProto& call, const Function& called,
                     const OpsetMap& caller_opsets, int depth) {
+    const onnx::FunctionProto& function = *called.proto;
     if (call.input_size() > function.input_size() || call.output_size() > function.output_size()) {
       return absl::InvalidArgumentError(
           absl::StrCat(Label(call), " does not fit the function's inputs and outputs"));
@@ -81,13 +100,14 @@ class Inliner {
       if (inserted) it->second = absl::StrCat(prefix, name);
       return it->second;
     };
+    const AttributeList given = GivenBy(call, called.defaults);
     for (const onnx::NodeProto& body : function.node()) {
       onnx::NodeProto& node = out_.inlined.emplace_back(body);
       node.set_name(absl::StrCat(prefix, body.name()));
       for (std::string& name : *node.mutable_input()) name = rename(name);
       for (std::string& name : *node.mutable_output()) name = rename(name);
       RenameCaptured(node, rename, prefix);
-      BindAttributes(call, node);
+      BindAttributes(given, node);
       RETURN_IF_ERROR(Add(node, opsets, depth + 1));
     }
     return absl::OkStatus();
@@ -338,22 +358,35 @@ class Inliner {
     return absl::OkStatus();
   }
 
-  // References to the function's attributes become the caller's values, or vanish.
-  static void BindAttributes(const onnx::NodeProto& call, onnx::NodeProto& node) {
+  // The attributes of a call: its own, and the defaults of those that it leaves out.
+  static AttributeList GivenBy(const onnx::NodeProto& call,
+                            const std::vector<onnx::AttributeProto>& defaults) {
+    AttributeList given = call.attribute();
+    for (const onnx::AttributeProto& one : defaults) {
+      const bool own = absl::c_any_of(call.attribute(), [&](const onnx::AttributeProto& attribute) {
+        return attribute.name() == one.name();
+      });
+      if (!own) *given.Add() = one;
+    }
+    return given;
+  }
+
+  // References to the function's attributes become the values that are `given`, or vanish.
+  static void BindAttributes(const AttributeList& given, onnx::NodeProto& node) {
     for (onnx::AttributeProto& attribute : *node.mutable_attribute()) {
       if (!attribute.has_g()) continue;
-      for (auto& inner : *attribute.mutable_g()->mutable_node()) BindAttributes(call, inner);
+      for (auto& inner : *attribute.mutable_g()->mutable_node()) BindAttributes(given, inner);
     }
-    google::protobuf::RepeatedPtrField<onnx::AttributeProto> bound;
+    AttributeList bound;
     for (const onnx::AttributeProto& attribute : node.attribute()) {
       if (attribute.ref_attr_name().empty()) {
         *bound.Add() = attribute;
         continue;
       }
-      for (const onnx::AttributeProto& given : call.attribute()) {
-        if (given.name() != attribute.ref_attr_name()) continue;
+      for (const onnx::AttributeProto& value : given) {
+        if (value.name() != attribute.ref_attr_name()) continue;
         onnx::AttributeProto& copy = *bound.Add();
-        copy = given;
+        copy = value;
         copy.set_name(attribute.name());
       }
     }
@@ -361,7 +394,7 @@ class Inliner {
   }
 
   FlatModel& out_;
-  FunctionMap functions_;
+  std::map<FunctionName, Function> functions_;
   int64_t calls_ = 0;
   int64_t loops_ = 0;
 };
@@ -379,7 +412,8 @@ absl::StatusOr<FlatModel> FlattenModel(const onnx::ModelProto& model) {
     opsets[CanonicalDomain(opset.domain())] = opset.version();
   }
   if (model.opset_import_size() == 0 && model.ir_version() < 3) opsets[""] = 1;
-  Inliner inliner(model, flat);
+  Inliner inliner(flat);
+  RETURN_IF_ERROR(inliner.AddFunctions(model));
   for (const onnx::NodeProto& node : model.graph().node()) {
     RETURN_IF_ERROR(inliner.Add(node, opsets, 0));
   }

@@ -95,6 +95,88 @@ TEST(RewriteTest, FunctionsOfTheModelAreInlined) {
   EXPECT_THAT(text, HasSubstr("%y: ? = Neg("));
 }
 
+// A field that the messages which we are built with may not know.
+void SetNewField(google::protobuf::Message& message, int number, const std::string& bytes) {
+  message.GetReflection()->MutableUnknownFields(&message)->AddLengthDelimited(number, bytes);
+}
+
+// A function `mine.Act` of one node over its input, as an exporter of format version 10 writes it.
+onnx::FunctionProto& AddFunction(ModelBuilder& builder, const std::string& op,
+                                 const std::string& overload = "") {
+  auto& function = *builder.model().add_functions();
+  function.set_name("Act");
+  function.set_domain("mine");
+  function.add_input("a");
+  function.add_output("b");
+  if (!overload.empty()) SetNewField(function, 13, overload);
+  auto* node = function.add_node();
+  node->set_op_type(op);
+  node->add_input("a");
+  node->add_output("b");
+  return function;
+}
+
+void ImportMine(ModelBuilder& builder) {
+  auto* import = builder.model().add_opset_import();
+  import->set_domain("mine");
+  import->set_version(1);
+}
+
+TEST(RewriteTest, OverloadsOfAFunctionAreToldApart) {
+  ModelBuilder builder;
+  ImportMine(builder);
+  AddFunction(builder, "Exp", "a");
+  AddFunction(builder, "Neg", "b");
+  AddFunction(builder, "Abs");
+  builder.Input("x", {"2"}).Output("y").Output("z").Output("w");
+  SetNewField(builder.Node("Act", {"x"}, {"y"}, "first", "mine"), 8, "b");
+  SetNewField(builder.Node("Act", {"x"}, {"z"}, "second", "mine"), 8, "a");
+  builder.Node("Act", {"x"}, {"w"}, "third", "mine");
+  const std::string text = Text(builder);
+  EXPECT_THAT(text, HasSubstr("%y: ? = Neg(%x)"));
+  EXPECT_THAT(text, HasSubstr("%z: ? = Exp(%x)"));
+  EXPECT_THAT(text, HasSubstr("%w: ? = Abs(%x)"));
+}
+
+TEST(RewriteTest, AnOverloadThatTheModelHasNotIsNoOther) {
+  ModelBuilder builder;
+  ImportMine(builder);
+  AddFunction(builder, "Exp", "a");
+  builder.Input("x", {"2"}).Output("y");
+  SetNewField(builder.Node("Act", {"x"}, {"y"}, "call", "mine"), 8, "b");
+  EXPECT_THAT(Unimplemented(builder), HasSubstr("Act"));
+}
+
+TEST(RewriteTest, AttributesOfAFunctionHaveDefaults) {
+  ModelBuilder builder;
+  ImportMine(builder);
+  onnx::FunctionProto& function = AddFunction(builder, "LeakyRelu");
+  auto* alpha = function.mutable_node(0)->add_attribute();
+  alpha->set_name("alpha");
+  alpha->set_ref_attr_name("slope");
+  alpha->set_type(onnx::AttributeProto::FLOAT);
+  onnx::AttributeProto slope;
+  slope.set_name("slope");
+  slope.set_type(onnx::AttributeProto::FLOAT);
+  slope.set_f(0.25f);
+  SetNewField(function, 11, slope.SerializeAsString());
+  builder.Input("x", {"2"}).Output("y").Output("z");
+  builder.Node("Act", {"x"}, {"y"}, "first", "mine");
+  SetAttribute(builder.Node("Act", {"x"}, {"z"}, "second", "mine"), "slope", 2.0f);
+  const std::string text = Text(builder);
+  EXPECT_THAT(text, HasSubstr("%y: ? = LeakyRelu(%x) {alpha = 0.25}"));
+  EXPECT_THAT(text, HasSubstr("%z: ? = LeakyRelu(%x) {alpha = 2.0}"));
+}
+
+TEST(RewriteTest, ADefaultThatIsNoAttributeIsRefused) {
+  ModelBuilder builder;
+  ImportMine(builder);
+  SetNewField(AddFunction(builder, "Exp"), 11, "\xff\xff");
+  builder.Input("x", {"2"}).Output("y");
+  builder.Node("Act", {"x"}, {"y"}, "call", "mine");
+  EXPECT_THAT(InvalidArgument(builder), HasSubstr("function 'Act'"));
+}
+
 TEST(RewriteTest, BranchesOfFunctionsKeepTheirNamesFromThoseOfTheCaller) {
   ModelBuilder builder;
   auto* import = builder.model().add_opset_import();
