@@ -305,6 +305,20 @@ absl::Status OneHotKernel(const KernelContext& context) {
   return absl::OkStatus();
 }
 
+absl::Status CheckRangeKernel(const KernelContext& context) {
+  const int64_t low = context.node.attributes.Int("low", 0);
+  const int64_t high = context.node.attributes.Int("high", 0);
+  return Dispatch(IndexList{}, context.inputs[0].dtype, [&]<typename T>() {
+    const T* x = context.inputs[0].as<T>();
+    T* y = context.outputs[0].as<T>();
+    for (int64_t i = 0; i < context.inputs[0].num_elements(); ++i) {
+      const bool inside = x[i] >= low && x[i] <= high;
+      if (!inside) context.errors.Report(0, i, x[i], low, high);
+      y[i] = inside ? x[i] : static_cast<T>(low);
+    }
+  });
+}
+
 absl::Status EmbeddingSumRule(InferContext& context) {
   if (context.num_inputs() % 2 != 0) {
     return absl::InvalidArgumentError("tables and ids do not come in pairs");

@@ -10,6 +10,10 @@ Rule GatherRule, GatherElementsRule, GatherNDRule, ScatterElementsRule, ScatterN
 Kernel GatherKernel, GatherElementsKernel, GatherNDKernel, ScatterElementsKernel, ScatterNDKernel,
     OneHotKernel;
 
+// reprise.CheckRange(x) {low, high}: x, but `low` for each element outside [low, high], which is
+// reported: for ids of which an op takes fewer than the ops that it is taken apart into.
+Kernel CheckRangeKernel;
+
 // reprise.EmbeddingSum(table0, ids0, table1, ids1, ...): the sum over i of table_i[ids_i], the ids'
 // shapes broadcast.
 Rule EmbeddingSumRule;

@@ -89,6 +89,10 @@ Taps TapsAt(const Sampling& sampling, double place, int64_t size) {
   const double last = static_cast<double>(size - 1);
   double x = sampling.align_corners ? (place + 1) / 2 * last
                                     : ((place + 1) * static_cast<double>(size) - 1) / 2;
+  // Where no number is, and infinity reflected, is left open; onnxruntime has the first border.
+  const bool nowhere =
+      sampling.outside == Outside::kReflection ? !std::isfinite(x) : std::isnan(x);
+  if (nowhere) x = sampling.align_corners ? 0 : -0.5;
   // Linear sampling moves the place itself to where there is something, cubic each of its taps.
   if (sampling.mode != Mode::kCubic && sampling.outside == Outside::kBorder) {
     x = std::clamp(x, 0.0, last);

@@ -185,6 +185,7 @@ constexpr OpRow kRows[] = {
     {"ScatterElements", 3, 3, 1, 1, 0, 0, ScatterElementsRule, ScatterElementsKernel, DataAxis},
     {"ScatterND", 3, 3, 1, 1, 0, 0, ScatterNDRule, ScatterNDKernel, DataAxis},
     {"OneHot", 3, 3, 1, 1, 0, 0b10, OneHotRule, OneHotKernel, OneHotAxis, TypeLike<2>},
+    {"reprise.CheckRange", 1, 1, 1, 1, kElementwise | kInternal, 0, SameRule<kIndices>, CheckRangeKernel, ElementwiseAxis},
     {"reprise.EmbeddingSum", 2, -1, 1, 1, kInternal, 0, EmbeddingSumRule, EmbeddingSumKernel, UnknownAxis},
     // Reductions.
     {"ReduceSum", 1, 2, 1, 1, 0, 0b10, ReduceRule, ReduceSumKernel, ReduceSumAxis},

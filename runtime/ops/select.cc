@@ -106,7 +106,7 @@ absl::Status CastKernel(const KernelContext& context) {
       const From* x = in.as<From>();
       To* y = out.as<To>();
       const int64_t count = in.num_elements();
-      for (int64_t i = 0; i < count; ++i) y[i] = ConvertTo<To>(x[i]);
+      for (int64_t i = 0; i < count; ++i) y[i] = CastTo<To>(x[i]);
     });
   });
 }

@@ -91,18 +91,21 @@ absl::StatusOr<Pads> ResolvePads(int64_t rank, const std::vector<int64_t>& pads,
   return result;
 }
 
-// Where the element at `at` of a padded dim comes from, or -1 for the constant.
-int64_t PadSource(absl::string_view mode, int64_t at, int64_t size) {
-  if (at >= 0 && at < size) return at;
-  if (size == 0 || mode == "constant") return -1;
-  if (mode == "edge") return at < 0 ? 0 : size - 1;
-  if (mode == "wrap") return ((at % size) + size) % size;
-  const int64_t period = std::max<int64_t>(1, 2 * (size - 1));  // reflect
-  at = ((at % period) + period) % period;
-  return at < size ? at : period - at;
-}
-
 }  // namespace
+
+int64_t PaddedDim::Source(absl::string_view mode, int64_t at) const {
+  // What negative pads cut off is no longer there for others to repeat.
+  const int64_t first = std::max<int64_t>(0, -begin);
+  const int64_t kept = size - first - std::max<int64_t>(0, -end);
+  at -= begin + first;
+  if (at >= 0 && at < kept) return at + first;
+  if (kept <= 0 || mode == "constant") return -1;
+  if (mode == "edge") return first + (at < 0 ? 0 : kept - 1);
+  if (mode == "wrap") return first + ((at % kept) + kept) % kept;
+  const int64_t period = std::max<int64_t>(1, 2 * (kept - 1));  // reflect
+  at = ((at % period) + period) % period;
+  return first + (at < kept ? at : period - at);
+}
 
 absl::Status SliceRule(InferContext& context) {
   std::vector<int64_t> arguments[4];
@@ -179,7 +182,8 @@ absl::Status PadKernel(const KernelContext& context) {
   const Shape strides = Strides(in.shape);
   for (int64_t d = 0; d < rank; ++d) {
     for (int64_t i = 0; i < out.shape[d]; ++i) {
-      const int64_t source = PadSource(mode, i - pads.begin[d], in.shape[d]);
+      const int64_t source =
+          PaddedDim{in.shape[d], pads.begin[d], pads.end[d]}.Source(mode, i);
       sources[d].push_back(source < 0 ? -1 : source * strides[d]);
     }
   }

@@ -107,14 +107,15 @@ void DispatchSize(DType dtype, F&& f) {
   }
 }
 
-// What NaN becomes as an integer, which ONNX leaves open: the least number of signed types of 32
-// and 64 bits, as x86 and numpy have it, so that a missing category is not taken for category 0.
+// What NaN becomes as an integer: the least number of signed types of 32 and 64 bits, as x86 and
+// numpy have it, so that a missing category is not taken for category 0.
 template <typename To>
 inline constexpr To kOfNan = std::is_signed_v<To> && sizeof(To) >= 4
                                  ? std::numeric_limits<To>::min()
                                  : To(0);
 
-// Converts as ONNX Cast does; what C++ leaves undefined saturates, or is kOfNan.
+// Converts a result that was computed in another type; what C++ leaves undefined saturates, or is
+// kOfNan. CastTo is ONNX's Cast.
 template <typename To, typename From>
 To ConvertTo(From from) {
   if constexpr (std::is_same_v<To, Bool>) {
@@ -134,6 +135,40 @@ To ConvertTo(From from) {
       }
     }
     return static_cast<To>(value);
+  }
+}
+
+// The integer that `x` is without its fraction; what To cannot hold is its least number.
+template <typename To, typename F>
+To Truncated(F x) {
+  static_assert(std::is_signed_v<To> && sizeof(To) >= 4);
+  constexpr F kEnd = static_cast<F>(std::numeric_limits<To>::max() / 2 + 1) * 2;
+  const bool inside = x >= -kEnd && x < kEnd;
+  // Both ways are computed, so that loops are vectorised.
+  const To integer = static_cast<To>(inside ? x : F(0));
+  return inside ? integer : std::numeric_limits<To>::min();
+}
+
+// Converts as ONNX's Cast does. What an integer cannot hold, which ONNX leaves open, becomes what
+// onnxruntime makes of it on x86: the least number of the signed types of 32 and 64 bits, and of
+// others what the bits of such a number are in them.
+template <typename To, typename From>
+To CastTo(From from) {
+  using C = Compute<From>;
+  if constexpr (std::is_integral_v<To> && std::is_floating_point_v<C>) {
+    const C x = from;
+    using Signed = std::conditional_t<sizeof(To) == 8, int64_t, int32_t>;
+    using Unsigned = std::make_unsigned_t<Signed>;
+    if constexpr (std::is_signed_v<To> || sizeof(To) < 4) {
+      return static_cast<To>(Truncated<Signed>(x));
+    } else {
+      constexpr C kHalf = static_cast<C>(Unsigned(1) << (8 * sizeof(To) - 1));
+      const bool low = !(x >= kHalf);
+      const auto bits = static_cast<Unsigned>(Truncated<Signed>(low ? x : x - kHalf));
+      return low ? bits : bits ^ (Unsigned(1) << (8 * sizeof(To) - 1));
+    }
+  } else {
+    return ConvertTo<To>(from);
   }
 }
 

@@ -73,7 +73,9 @@ absl::Status NegKernel(const KernelContext& context) {
   return Map<NumericList>(context, [](auto x) { return Negate(x); });
 }
 absl::Status SignKernel(const KernelContext& context) {
-  return Map<NumericList>(context, [](auto x) { return (x > 0) - (x < 0); });
+  return Map<NumericList>(context, []<typename T>(T x) {
+    return x == x ? static_cast<T>((x > 0) - (x < 0)) : x;  // NaN has no sign.
+  });
 }
 absl::Status ReluKernel(const KernelContext& context) {
   return Map<NumericList>(context, [](auto x) { return x < 0 ? decltype(x)(0) : x; });

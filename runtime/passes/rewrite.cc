@@ -97,6 +97,12 @@ absl::StatusOr<ValueId> AddCast(Graph& graph, ValueId value, DType to) {
   return AddInferred(graph, "Cast", {value}, {{"to", ops::OnnxNumber(to)}});
 }
 
+absl::StatusOr<ValueId> AddRangeCheck(Graph& graph, ValueId ids, int64_t rows) {
+  if (KnownConstant(graph, ids) != nullptr) return ids;
+  return AddInferred(graph, "reprise.CheckRange", {ids},
+                     {{"low", int64_t{0}}, {"high", std::max<int64_t>(rows, 1) - 1}});
+}
+
 absl::StatusOr<ValueId> AddReshape(Graph& graph, ValueId value, const Shape& shape) {
   if (HasShape(graph, value, shape)) return value;
   const ValueId sizes =

@@ -53,6 +53,9 @@ absl::StatusOr<ValueId> AddCast(Graph& graph, ValueId value, DType to);
 // `value` under another shape of as many elements; `value` itself when it has that shape. A
 // constant or parameter stays one.
 absl::StatusOr<ValueId> AddReshape(Graph& graph, ValueId value, const Shape& shape);
+// `ids` as rows of a table of `rows`, in which none counts from the end: a reprise.CheckRange,
+// unless they are known.
+absl::StatusOr<ValueId> AddRangeCheck(Graph& graph, ValueId ids, int64_t rows);
 // `op` over weights: a parameter expression when one is a parameter, else a folded constant.
 // `dtype` and `shape` are those of the result; kNone inputs are not allowed.
 absl::StatusOr<ValueId> AddWeight(Graph& graph, absl::string_view op, Attributes attributes,

@@ -105,7 +105,8 @@ absl::StatusOr<ValueId> EmbeddingNormRule(Graph& graph, NodeId id) {
     for (int64_t i = 0; i < length; ++i) counted[i] = i;
     positions = graph.AddConstant("", Tensor::FromVector(DType::kInt64, {1, length}, counted));
   }
-  const auto looked_up = [&](ValueId table, ValueId ids) {
+  const auto looked_up = [&](ValueId table, ValueId ids) -> absl::StatusOr<ValueId> {
+    ASSIGN_OR_RETURN(ids, AddRangeCheck(graph, ids, (*ShapeOf(graph, table))[0]));
     return AddInferred(graph, "Gather", {table, ids}, {{"axis", int64_t{0}}});
   };
   ASSIGN_OR_RETURN(ValueId sum, looked_up(node.inputs[2], node.inputs[0]));

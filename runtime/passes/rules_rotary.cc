@@ -48,18 +48,7 @@ absl::StatusOr<Caches> LookUp(Graph& graph, Caches caches, ValueId ids, int64_t 
     ASSIGN_OR_RETURN(ids, AddInferred(graph, "Add", {ids, steps}));
     ASSIGN_OR_RETURN(ids, AddInferred(graph, "Min", {ids, most}));
   }
-  if (KnownConstant(graph, ids) == nullptr) {
-    // A position below zero is none; to Gather it counts from the end. There is no row `rows`.
-    const int64_t rows = (*ShapeOf(graph, caches.cosine))[0];
-    const bool wide = graph.value(ids).dtype == DType::kInt64;
-    const auto number = [&](int64_t value) {
-      const auto narrow = static_cast<int32_t>(value);
-      return graph.AddConstant("", wide ? Tensor::Int64Scalar(value)
-                                        : Tensor::FromVector<int32_t>(DType::kInt32, {}, {narrow}));
-    };
-    ASSIGN_OR_RETURN(const ValueId below, AddInferred(graph, "Less", {ids, number(0)}));
-    ASSIGN_OR_RETURN(ids, AddInferred(graph, "Where", {below, number(rows), ids}));
-  }
+  ASSIGN_OR_RETURN(ids, AddRangeCheck(graph, ids, (*ShapeOf(graph, caches.cosine))[0]));
   for (ValueId* cache : {&caches.cosine, &caches.sine}) {
     ASSIGN_OR_RETURN(*cache,
                      AddInferred(graph, "Gather", {*cache, ids}, {{"axis", int64_t{0}}}, name));

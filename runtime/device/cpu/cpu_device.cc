@@ -84,6 +84,7 @@ constexpr OpPlan kPlans[] = {
     {"ReduceLogSum", cpu::PlanReduce},
     {"GlobalMaxPool", cpu::PlanReduce},
     {"Gather", cpu::PlanGather},
+    {"reprise.CheckRange", cpu::PlanCheckRange},
     {"reprise.EmbeddingSum", cpu::PlanEmbeddingSum},
     {"Neg", cpu::PlanUnary},
     {"Abs", cpu::PlanUnary},

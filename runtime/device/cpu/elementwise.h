@@ -28,7 +28,7 @@ enum class Unary : uint8_t {
   kGeluTanh,
   kSilu,
   kSquare,
-  kSign,  // of NaN: 0
+  kSign,
   kLog,
   kSin,
   kCos,

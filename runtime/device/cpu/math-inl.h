@@ -209,7 +209,10 @@ HWY_INLINE VF Gelu(F32 d, VF x) {
       d, Polynomial(d, bounded, 1.0f, 1.151105404e+00f, 4.592110813e-01f, 5.246943235e-02f,
                     -6.988368928e-03f, 3.664695396e-05f, 2.585441689e-04f, -6.844868767e-05f,
                     9.089704690e-06f, -6.208184686e-07f, 1.686146511e-08f));
-  return hn::NegMulAdd(t, tail, AtLeast(d, x, 0.0f));
+  // Beyond the bound x is itself, infinity as well. (Of -infinity the product is no number, as the
+  // definition has it.)
+  return hn::IfThenElse(hn::Gt(x, hn::Set(d, 14.0f)), x,
+                        hn::NegMulAdd(t, tail, AtLeast(d, x, 0.0f)));
 }
 
 // 0.5 x (1 + tanh(u)) = x * sigmoid(2u).
@@ -229,8 +232,9 @@ HWY_INLINE VF Relu(F32 d, VF x) { return AtLeast(d, x, 0.0f); }
 
 HWY_INLINE VF Sign(F32 d, VF x) {
   const VF zero = hn::Zero(d), one = hn::Set(d, 1.0f);
-  return hn::Sub(hn::IfThenElseZero(hn::Gt(x, zero), one),
-                 hn::IfThenElseZero(hn::Lt(x, zero), one));
+  const VF sign = hn::Sub(hn::IfThenElseZero(hn::Gt(x, zero), one),
+                          hn::IfThenElseZero(hn::Lt(x, zero), one));
+  return hn::IfThenElse(hn::Eq(x, x), sign, x);
 }
 
 HWY_INLINE VF LeakyRelu(F32 d, VF x, float slope) {

@@ -297,6 +297,7 @@ std::vector<Candidate> PlanReduce(const CpuTarget& target, const NodeView& node)
 // plan_gather.cc
 std::vector<Candidate> PlanGather(const CpuTarget& target, const NodeView& node);
 std::vector<Candidate> PlanEmbeddingSum(const CpuTarget& target, const NodeView& node);
+std::vector<Candidate> PlanCheckRange(const CpuTarget& target, const NodeView& node);
 
 // plan_grid_sample.cc
 std::vector<Candidate> PlanGridSample(const CpuTarget& target, const NodeView& node);

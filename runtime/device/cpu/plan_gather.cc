@@ -227,6 +227,26 @@ void RunEmbedding(const LaunchArgs& launch) {
   }
 }
 
+struct CheckRangeParams {
+  int64_t elements = 0, low = 0, high = 0, batch_rows = 0;
+};
+
+template <class T>
+void RunCheckRange(const LaunchArgs& launch) {
+  const auto& p = *static_cast<const CheckRangeParams*>(launch.params);
+  const auto* x = static_cast<const T*>(launch.operands[0]);
+  auto* y = static_cast<T*>(launch.operands[1]);
+  constexpr int64_t kGrain = 64;
+  const ItemRange range = RangeOfPart(LiveOf(p.elements, p.batch_rows, *launch.frame), kGrain,
+                                      launch.part, launch.parts);
+  for (int64_t i = range.begin; i < range.end; ++i) {
+    const T value = x[i];
+    const bool inside = value >= p.low && value <= p.high;
+    if (!inside) launch.frame->errors->Report(launch.launch, 0, i, value, p.low, p.high);
+    y[i] = inside ? value : static_cast<T>(p.low);
+  }
+}
+
 // The table `input` of a node is a Cast of halves: they are read as they are stored.
 PrepareStep ReadHalves(size_t input, const ParameterExprPtr& halves) {
   return {.input = input, .parts = {halves}, .dtype = halves->dtype(), .shape = halves->shape()};
@@ -264,6 +284,21 @@ std::vector<Candidate> PlanGather(const CpuTarget& target, const NodeView& node)
   candidate.option.takes_live_rows = params.batch_rows > 0;
   candidate.option.unaligned_inputs = {0};
   if (halves != nullptr) candidate.option.prepare.push_back(ReadHalves(0, halves));
+  return {std::move(candidate)};
+}
+
+std::vector<Candidate> PlanCheckRange(const CpuTarget& target, const NodeView& node) {
+  const Attributes& attributes = node.attributes();
+  const CheckRangeParams params = {.elements = NumElements(node.shape(0)),
+                                   .low = attributes.Int("low", 0),
+                                   .high = attributes.Int("high", 0),
+                                   .batch_rows = node.batch_rows()};
+  const bool wide = node.dtype(0) == DType::kInt64;
+  Candidate candidate = MakeCandidate(target, node, "check_range",
+                                      wide ? RunCheckRange<int64_t> : RunCheckRange<int32_t>,
+                                      params, static_cast<double>(params.elements));
+  candidate.option.takes_live_rows = params.batch_rows > 0;
+  candidate.option.in_place = 0;
   return {std::move(candidate)};
 }
 

@@ -31,6 +31,7 @@ Neighbours NeighboursOf(const GridSampleParams& p, double place, int64_t size) {
   const auto last = static_cast<double>(size - 1);
   double x =
       p.align_corners ? (place + 1) / 2 * last : ((place + 1) * static_cast<double>(size) - 1) / 2;
+  if (x != x) x = p.align_corners ? 0 : -0.5;  // as the reference has no number
   if (p.border) x = std::clamp(x, 0.0, last);
   // Neither far away nor no number.
   if (!(x > -1 && x < static_cast<double>(size))) return {{0, 0}, {0, 0}};

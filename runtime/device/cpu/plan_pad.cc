@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "runtime/device/cpu/plan.h"
+#include "runtime/ops/slice_pad.h"
 #include "runtime/ops/typed.h"
 
 namespace reprise::cpu {
@@ -53,17 +54,6 @@ void RunPad(const LaunchArgs& launch) {
     if (p.begin < p.end) std::copy_n(x + p.last[p.begin], p.end - p.begin, y + p.begin);
     each(p.end, p.columns);
   }
-}
-
-// Where the element at `at` of a padded dim comes from.
-int64_t PadSource(absl::string_view mode, int64_t at, int64_t size) {
-  if (at >= 0 && at < size) return at;
-  if (size == 0 || mode == "constant") return kFill;
-  if (mode == "edge") return at < 0 ? 0 : size - 1;
-  if (mode == "wrap") return ((at % size) + size) % size;
-  const int64_t period = std::max<int64_t>(1, 2 * (size - 1));  // reflect
-  at = ((at % period) + period) % period;
-  return at < size ? at : period - at;
 }
 
 struct TriluParams {
@@ -122,11 +112,12 @@ std::vector<Candidate> PlanPad(const CpuTarget& target, const NodeView& node) {
     for (int64_t d = 0; d < node.rank(0); ++d) axes->push_back(d);
   }
   if (pads->size() != 2 * axes->size()) return {};
-  std::vector<int64_t> begins(in.size(), 0);
+  std::vector<int64_t> begins(in.size(), 0), ends(in.size(), 0);
   for (size_t i = 0; i < axes->size(); ++i) {
     const absl::StatusOr<int64_t> axis = NormalizeAxis((*axes)[i], node.rank(0));
     if (!axis.ok()) return {};
     begins[*axis] = (*pads)[i];
+    ends[*axis] = (*pads)[i + axes->size()];
   }
   const std::string mode = node.attributes().String("mode", "constant");
   const Shape strides = Strides(in);
@@ -134,8 +125,8 @@ std::vector<Candidate> PlanPad(const CpuTarget& target, const NodeView& node) {
   for (size_t d = 0; d < in.size(); ++d) {
     std::vector<int64_t> sources;
     for (int64_t i = 0; i < out[d]; ++i) {
-      const int64_t source = PadSource(mode, i - begins[d], in[d]);
-      sources.push_back(source == kFill ? kFill : source * strides[d]);
+      const int64_t source = ops::PaddedDim{in[d], begins[d], ends[d]}.Source(mode, i);
+      sources.push_back(source < 0 ? kFill : source * strides[d]);
     }
     params.sources.push_back(std::move(sources));
   }

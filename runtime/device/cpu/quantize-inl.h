@@ -21,7 +21,7 @@ namespace {
 // without it.
 HWY_INLINE VF StepsWithin(F32 d, VF x, VF scale, VF zero, VF low, VF high) {
   VF steps = hn::Round(hn::Div(x, scale));
-  steps = hn::IfThenElse(hn::IsNaN(steps), hn::Neg(zero), steps);
+  steps = hn::IfThenElse(hn::IsNaN(steps), low, steps);
   return hn::Min(hn::Max(steps, low), high);
 }
 

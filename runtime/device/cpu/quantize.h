@@ -19,7 +19,7 @@ using QuantizeFunction = void (*)(const void* x, const float* scale, const void*
 // zero[i]; else all have the first.
 struct QuantizeKernels {
   // Floats to `dtype`: x / scale to the nearest, halves to even, plus zero, saturated; no number is
-  // 0.
+  // the least.
   QuantizeFunction (*quantize)(DType dtype, bool many);
   // `dtype` to floats; also int32, which has no zero point.
   QuantizeFunction (*dequantize)(DType dtype, bool many);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <numeric>
 #include <type_traits>
 
 #include "runtime/device/cpu/targets.h"
@@ -234,7 +235,11 @@ void NormRow(const NormArgs& args, int64_t row) {
     std::copy(x, x + size, args.sum + row * size);
   }
   const float n = static_cast<float>(size);
-  const float mean = args.centred ? RowSum(x, size, [](VF v) HWY_ATTR { return v; }) / n : 0.0f;
+  float mean = args.centred ? RowSum(x, size, [](VF v) HWY_ATTR { return v; }) / n : 0.0f;
+  // The sum of large numbers may be beyond those that a float holds, their mean is not.
+  if (HWY_UNLIKELY(!std::isfinite(mean))) {
+    mean = static_cast<float>(std::accumulate(x, x + size, 0.0) / static_cast<double>(size));
+  }
   const VF mean_v = hn::Set(d, mean);
   const float squares = RowSum(x, size, [&](VF v) HWY_ATTR {
     const VF c = hn::Sub(v, mean_v);

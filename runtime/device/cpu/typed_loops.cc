@@ -68,29 +68,13 @@ HWY_INLINE void Zip(const void* const* in, const int64_t* strides, void* out, in
   }
 }
 
-// ops::ConvertTo without a branch.
+// ops::CastTo without a branch.
 template <class To, class From>
 HWY_INLINE To Convert(From from) {
-  using C = Compute<From>;
-  if constexpr (std::is_integral_v<To> && std::is_floating_point_v<C>) {
-    using Limits = std::numeric_limits<To>;
-    const C x = static_cast<C>(from);
-    // The largest number of type C that To holds.
-    constexpr int kLost = Limits::digits - std::numeric_limits<C>::digits;
-    constexpr C kHigh = kLost > 0 ? static_cast<C>((Limits::max() >> (kLost > 0 ? kLost : 0))
-                                                   << (kLost > 0 ? kLost : 0))
-                                  : static_cast<C>(Limits::max());
-    constexpr C kLow = static_cast<C>(Limits::min());
-    C bounded = x > kLow ? x : kLow;
-    bounded = bounded < kHigh ? bounded : kHigh;
-    using Wide = std::conditional_t<sizeof(To) < 4, int32_t, To>;
-    To result = static_cast<To>(static_cast<Wide>(bounded));
-    result = x > kHigh ? Limits::max() : result;
-    return x == x ? result : ops::kOfNan<To>;
-  } else if constexpr (std::is_same_v<From, Bool> && std::is_arithmetic_v<To>) {
+  if constexpr (std::is_same_v<From, Bool> && std::is_arithmetic_v<To>) {
     return from.bits != 0 ? To(1) : To(0);
   } else {
-    return ops::ConvertTo<To>(from);
+    return ops::CastTo<To>(from);
   }
 }
 

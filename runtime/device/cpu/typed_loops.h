@@ -46,7 +46,7 @@ enum class Special : uint8_t { kNan, kInf };
 
 // Null stands for a dtype that has no loop.
 struct TypedKernels {
-  // As ONNX Cast: what is out of the range of an integer saturates, NaN is ops::kOfNan.
+  // As ops::CastTo.
   TypedFunction (*cast)(DType from, DType to);
   TypedFunction (*arithmetic)(Arithmetic op, DType dtype);
   TypedFunction (*order)(Order op, DType dtype);
