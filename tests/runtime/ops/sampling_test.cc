@@ -17,7 +17,30 @@ std::string ErrorOf(const absl::StatusOr<std::vector<Tensor>>& results) {
   return results.ok() ? "OK" : std::string(results.status().message());
 }
 
-TEST(GridSampleTest, PlacesThatAreNoNumberReadNothing) {
+// Places that lie a whole number of periods apart are one, also where none of them is near.
+TEST(GridSampleTest, PlacesFarAwayAreReflectedOrTheBorder) {
+  const Tensor x = F32({1, 1, 1, 4}, {1, 2, 3, 4});
+  const auto sampled = [&](const std::string& outside, float place) {
+    return Numbers(RunOp("GridSample", {x, F32({1, 1, 1, 2}, {place, 0})},
+                         {{"padding_mode", outside}, {"mode", std::string("cubic")}}))[0];
+  };
+  EXPECT_NEAR(sampled("reflection", 0.3f + 4096), sampled("reflection", 0.3f), 1e-2);
+  EXPECT_GT(sampled("reflection", 1e30f), 0.5);
+  EXPECT_EQ(sampled("border", 1e30f), 4);
+  EXPECT_EQ(sampled("border", -1e30f), 1);
+}
+
+// The element is chosen before the place is reflected.
+TEST(GridSampleTest, TheNearestIsReflected) {
+  const Tensor x = F32({1, 1, 1, 4}, {1, 2, 3, 4});
+  const Tensor grid = F32({1, 1, 2, 2}, {2.5f, 0, -2.5f, 0});  // places 6.5 and -3.5
+  EXPECT_THAT(Numbers(RunOp("GridSample", {x, grid},
+                            {{"padding_mode", std::string("reflection")},
+                             {"mode", std::string("nearest")}})),
+              ElementsAre(2, 4));
+}
+
+TEST(GridSampleTest, PlacesThatAreNotFiniteReadNothingOutside) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const float infinity = std::numeric_limits<float>::infinity();
   const Tensor x = F32({1, 1, 2, 2}, {1, 2, 3, 4});
@@ -31,7 +54,8 @@ TEST(GridSampleTest, PlacesThatAreNoNumberReadNothing) {
       EXPECT_TRUE(std::isfinite(numbers[3]));
     }
   }
-  EXPECT_THAT(Numbers(RunOp("GridSample", {x, grid})), ElementsAre(0, 0, 0, 1));
+  // No number is at the first border, between the first element and nothing; its row is between two.
+  EXPECT_THAT(Numbers(RunOp("GridSample", {x, grid})), ElementsAre(1, 0, 0, 1));
 }
 
 TEST(GridSampleTest, WhatDoesNotFitIsRefused) {
