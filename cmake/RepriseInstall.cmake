@@ -31,10 +31,8 @@ endfunction()
 add_library(runtime INTERFACE)
 target_link_libraries(runtime INTERFACE runtime_engine runtime_device_cpu runtime_device_reference)
 target_compile_features(runtime INTERFACE cxx_std_20)
-reprise_install_libraries(RepriseRuntime runtime
-  runtime_base runtime_bucket runtime_graph runtime_ops runtime_memory runtime_onnx runtime_passes
-  runtime_device runtime_device_reference runtime_device_cpu runtime_certify runtime_recipe
-  runtime_engine proto_recipe)
+get_property(runtime_libraries DIRECTORY ${CMAKE_SOURCE_DIR}/runtime PROPERTY BUILDSYSTEM_TARGETS)
+reprise_install_libraries(RepriseRuntime runtime ${runtime_libraries} proto_recipe)
 reprise_install_headers(runtime/base/heap.h runtime/engine/engine.h runtime/engine/silent_observer.h
   runtime/device/cpu/cpu_device.h runtime/device/reference/reference_device.h)
 

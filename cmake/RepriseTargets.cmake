@@ -1,8 +1,9 @@
 # reprise_library(<folder> [DEPS <target>...] [LIBS <imported target>...])
 #
-# One static library for the folder it is called from, made of every .cc in it. DEPS are other
-# reprise libraries (their folders, with / for the path: "runtime/graph"); LIBS are outside
-# libraries. The layering of DESIGN is what the DEPS say; tests/structure_test.py checks includes.
+# One static library for `folder`, made of every .cc in it, without those of the folders below it.
+# DEPS are other reprise libraries (their folders, with / for the path: "runtime/graph"); LIBS are
+# outside libraries. The DEPS say the layering of DESIGN; tests/structure/test_includes.py checks
+# the includes.
 #
 # No file is compiled for an ISA as a whole: kernels have functions for each, chosen when they run, and
 # whatever else a file holds must run on any CPU.
@@ -25,6 +26,19 @@ function(reprise_library folder)
     target_link_libraries(${target} ${scope} ${dep_target})
   endforeach()
   target_link_libraries(${target} ${scope} ${ARG_LIBS})
+endfunction()
+
+# reprise_floor_options(<folder> <compile option>...): options of the library of `folder` and of those
+# of its rooms, the folders below it that have had their reprise_library before.
+function(reprise_floor_options folder)
+  string(REPLACE "/" "_" floor ${folder})
+  get_property(targets DIRECTORY PROPERTY BUILDSYSTEM_TARGETS)
+  foreach(target ${targets})
+    get_target_property(type ${target} TYPE)
+    if(type STREQUAL "STATIC_LIBRARY" AND target MATCHES "^${floor}(_|$)")
+      target_compile_options(${target} PRIVATE ${ARGN})
+    endif()
+  endforeach()
 endfunction()
 
 # reprise_test(<folder> [DEPS ...] [LIBS ...] [LABELS ...])
