@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/device/cpu/conv_product.h"
+#include "runtime/device/cpu/gemm_plans.h"
 #include "runtime/device/cpu/weight_memory.h"
 
 namespace reprise::cpu {

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "runtime/device/cpu/gemm.h"
+#include "runtime/device/cpu/gemm_plans.h"
 #include "runtime/device/cpu/plan.h"
 
 namespace reprise::cpu {

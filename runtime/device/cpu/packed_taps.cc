@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
-#include "runtime/device/cpu/plan_bytes.h"
+#include "runtime/device/cpu/int8_plans.h"
 #include "runtime/device/cpu/weight_memory.h"
 #include "runtime/ops/quantize.h"
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "runtime/device/cpu/movement_plans.h"
 #include "runtime/device/cpu/parts.h"
 #include "runtime/device/cpu/plan.h"
 #include "runtime/ops/append_rows.h"

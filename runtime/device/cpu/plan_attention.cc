@@ -1,5 +1,7 @@
 // reprise.Attention: (sequence, head, block of queries) are the units that are divided over parts.
 #include "absl/strings/str_cat.h"
+#include "runtime/device/cpu/attention.h"
+#include "runtime/device/cpu/attention_plans.h"
 #include "runtime/device/cpu/plan.h"
 #include "runtime/device/cpu/product.h"
 
@@ -130,9 +132,11 @@ std::vector<Candidate> PlanAttention(const CpuTarget& target, const NodeView& no
   const AttentionKernels* rounding = RoundsToBf16(node) && args.keys <= kMostTileAttentionKeys
                                          ? RoundingAttentionKernelsFor(target.isa)
                                          : nullptr;
-  const bool tiles = rounding == nullptr && target.tile_attention != nullptr &&
+  const bool tiles = rounding == nullptr && TileAttentionKernelsFor(target.isa) != nullptr &&
                      SuitsTileAttention(p.queries, args.keys, args.head_dim);
-  p.kernels = rounding != nullptr ? rounding : tiles ? target.tile_attention : &target.attention;
+  p.kernels = rounding != nullptr ? rounding
+              : tiles             ? TileAttentionKernelsFor(target.isa)
+                                  : &AttentionKernelsFor(target.isa);
   p.scratch_floats = static_cast<int64_t>(
       AlignUp(p.kernels->scratch_floats(args.keys, args.head_dim, args.v_head_dim), 16));
   // Long sequences are divided further, so that few heads still keep many parts busy.

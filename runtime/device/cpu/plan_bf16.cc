@@ -5,7 +5,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/device/cpu/gemm.h"
 #include "runtime/device/cpu/gemm_bf16.h"
+#include "runtime/device/cpu/gemm_plans.h"
 #include "runtime/device/cpu/int8_weights.h"
 #include "runtime/device/cpu/product.h"
 #include "runtime/device/cpu/weight_memory.h"

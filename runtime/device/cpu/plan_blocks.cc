@@ -2,7 +2,9 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/device/cpu/block_weights.h"
+#include "runtime/device/cpu/gemm.h"
 #include "runtime/device/cpu/gemm_blocks.h"
+#include "runtime/device/cpu/gemm_plans.h"
 #include "runtime/device/cpu/product.h"
 #include "runtime/device/cpu/weight_memory.h"
 
@@ -169,7 +171,7 @@ std::vector<Candidate> BlockCandidates(const CpuTarget& target, const NodeView& 
                              .form = weights->Form(),
                              .product = product,
                              .addends = *addends,
-                             .floats = &target.gemm};
+                             .floats = &GemmKernelsFor(target.isa)};
   const int64_t panel = usual.kernels->panel_columns;
   const int64_t bytes = usual.kernels->PackedBytes(product.k, product.n, usual.form);
   std::vector<Candidate> candidates;

@@ -7,9 +7,9 @@
 
 #include "runtime/device/cpu/byte_depthwise.h"
 #include "runtime/device/cpu/byte_words.h"
+#include "runtime/device/cpu/int8_plans.h"
 #include "runtime/device/cpu/integer_conv_plan.h"
 #include "runtime/device/cpu/packed_taps.h"
-#include "runtime/device/cpu/plan_bytes.h"
 #include "runtime/device/cpu/product.h"
 #include "runtime/device/cpu/step_bounds.h"
 #include "runtime/ops/conv.h"

@@ -5,9 +5,10 @@
 
 #include "runtime/device/cpu/byte_planes.h"
 #include "runtime/device/cpu/conv_finish.h"
+#include "runtime/device/cpu/int8_plans.h"
 #include "runtime/device/cpu/plan.h"
-#include "runtime/device/cpu/plan_bytes.h"
 #include "runtime/ops/quantize.h"
+#include "runtime/ops/windows.h"
 
 namespace reprise::cpu {
 namespace {

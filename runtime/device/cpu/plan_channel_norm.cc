@@ -1,5 +1,6 @@
 // InstanceNormalization, GroupNormalization and GlobalAveragePool. See channel_norm.h.
 #include "runtime/device/cpu/channel_norm.h"
+#include "runtime/device/cpu/elementwise_plans.h"
 #include "runtime/device/cpu/plan.h"
 
 namespace reprise::cpu {

@@ -2,8 +2,11 @@
 #include <algorithm>
 #include <memory>
 
+#include "runtime/device/cpu/classical_plans.h"
 #include "runtime/device/cpu/distances.h"
+#include "runtime/device/cpu/elementwise.h"
 #include "runtime/device/cpu/plan.h"
+#include "runtime/device/cpu/rows.h"
 #include "runtime/ops/categories.h"
 #include "runtime/ops/class_scores.h"
 #include "runtime/ops/distances.h"
@@ -13,7 +16,8 @@ namespace reprise::cpu {
 namespace {
 
 ops::ScoreMath MathOf(const CpuTarget& target) {
-  return {.logistic = target.elementwise.unary(Unary::kSigmoid), .softmax = target.rows.softmax};
+  return {.logistic = ElementwiseKernelsFor(target.isa).unary(Unary::kSigmoid),
+          .softmax = RowKernelsFor(target.isa).softmax};
 }
 
 struct ScoreParams {

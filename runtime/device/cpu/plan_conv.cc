@@ -9,6 +9,7 @@
 
 #include <algorithm>
 
+#include "runtime/device/cpu/conv_plans.h"
 #include "runtime/device/cpu/conv_product.h"
 #include "runtime/ops/windows.h"
 

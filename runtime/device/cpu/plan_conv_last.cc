@@ -6,6 +6,7 @@
 // dim.
 #include <algorithm>
 
+#include "runtime/device/cpu/gemm.h"
 #include "runtime/device/cpu/plan_conv.h"
 #include "runtime/device/cpu/window_rows.h"
 #include "runtime/ops/conv.h"

@@ -10,6 +10,8 @@
 #include "absl/types/span.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/device/cpu/conv_phases.h"
+#include "runtime/device/cpu/conv_plans.h"
+#include "runtime/device/cpu/gemm.h"
 #include "runtime/device/cpu/plan_conv.h"
 #include "runtime/device/cpu/weight_memory.h"
 

@@ -7,6 +7,7 @@
 // order of rows, blocks of columns and taps, so that no division into bands changes a bit.
 #include <algorithm>
 
+#include "runtime/device/cpu/gemm.h"
 #include "runtime/device/cpu/plan_conv.h"
 #include "runtime/device/cpu/transpose.h"
 

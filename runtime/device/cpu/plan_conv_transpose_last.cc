@@ -6,6 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/device/cpu/conv_phases.h"
+#include "runtime/device/cpu/conv_plans.h"
+#include "runtime/device/cpu/gemm.h"
 #include "runtime/device/cpu/plan_conv.h"
 #include "runtime/device/cpu/weight_memory.h"
 #include "runtime/device/cpu/window_rows.h"
@@ -170,6 +172,7 @@ std::vector<Candidate> PlanConvTransposeLast(const CpuTarget& target, const Node
 
 absl::StatusOr<Tensor> RunPackPhases(const CpuTarget& target, const Attributes& attributes,
                                      const Tensor& weights, WeightMemory& memory) {
+  const GemmKernels& gemm = GemmKernelsFor(target.isa);
   const Shape& shape = weights.shape();
   ops::TransposedWindows t;
   t.windows.strides = attributes.Ints("strides");
@@ -179,7 +182,7 @@ absl::StatusOr<Tensor> RunPackPhases(const CpuTarget& target, const Attributes& 
   t.spatial.assign(spatial.begin(), spatial.end());
   const size_t dims = t.windows.strides.size();
   if (weights.dtype() != DType::kFloat32 || shape.size() != dims + 2 ||
-      attributes.Int("panel", 0) != target.gemm.panel_columns) {
+      attributes.Int("panel", 0) != gemm.panel_columns) {
     return absl::InternalError(absl::StrCat(kPackPhasesOp, " of ", DTypeName(weights.dtype()), " ",
                                             ShapeToString(shape), " in ", dims, " dims"));
   }
@@ -193,7 +196,7 @@ absl::StatusOr<Tensor> RunPackPhases(const CpuTarget& target, const Attributes& 
     return phase.taps() > 0 && NumElements(phase.windows.out) > 0;
   };
   for (const ConvPhase& phase : phases) {
-    if (has_results(phase)) floats += target.gemm.PackedFloats(channels * phase.taps(), maps);
+    if (has_results(phase)) floats += gemm.PackedFloats(channels * phase.taps(), maps);
   }
   floats = std::max(floats, kFewestFloats);
   const int64_t bytes = floats * static_cast<int64_t>(sizeof(float));
@@ -204,9 +207,8 @@ absl::StatusOr<Tensor> RunPackPhases(const CpuTarget& target, const Attributes& 
     const int64_t depth = channels * phase.taps();
     if (has_results(phase)) {
       const std::vector<float> by_tap = TapsFirst(from, maps, depth, phase.taps());
-      target.gemm.pack({.data = by_tap.data(), .ld = depth, .transposed = true}, depth, maps, 1,
-                       to);
-      to += target.gemm.PackedFloats(depth, maps);
+      gemm.pack({.data = by_tap.data(), .ld = depth, .transposed = true}, depth, maps, 1, to);
+      to += gemm.PackedFloats(depth, maps);
     }
     from += maps * depth;
   }

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "runtime/device/cpu/gemm.h"
 #include "runtime/device/cpu/plan_conv.h"
 #include "runtime/device/cpu/transpose.h"
 

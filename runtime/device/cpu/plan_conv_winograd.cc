@@ -15,6 +15,8 @@
 // slices outside of the operand cost nothing.
 #include <algorithm>
 
+#include "runtime/device/cpu/conv_plans.h"
+#include "runtime/device/cpu/gemm.h"
 #include "runtime/device/cpu/plan_conv.h"
 #include "runtime/device/cpu/transpose.h"
 #include "runtime/device/cpu/winograd.h"
@@ -418,7 +420,7 @@ std::vector<Candidate> PlanConvWinograd(const CpuTarget& target, const NodeView&
                        static_cast<double>(p.slice_taps * p.channels * p.maps);
   PrepareStep pack = {.input = 1,
                       .op = kPackWinogradOp,
-                      .attributes = {{"panel", target.gemm.panel_columns}},
+                      .attributes = {{"panel", GemmKernelsFor(target.isa).panel_columns}},
                       .dtype = DType::kUInt8,
                       .shape = {packed}};
   return ConvCandidates(target, node, last ? "conv_winograd_last" : "conv_winograd",

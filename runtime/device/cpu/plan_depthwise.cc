@@ -2,6 +2,7 @@
 // so that a product has nothing to read twice. See planes.h, and strips.h for windows of other
 // forms.
 #include "runtime/device/cpu/conv_launch.h"
+#include "runtime/device/cpu/conv_plans.h"
 #include "runtime/device/cpu/planes.h"
 #include "runtime/device/cpu/strips.h"
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "runtime/device/cpu/channel_planes.h"
+#include "runtime/device/cpu/conv_plans.h"
 #include "runtime/device/cpu/plan_conv.h"
 #include "runtime/device/cpu/planes.h"
 #include "runtime/device/cpu/transpose.h"

@@ -2,6 +2,8 @@
 #include <cmath>
 #include <optional>
 
+#include "runtime/device/cpu/elementwise.h"
+#include "runtime/device/cpu/elementwise_plans.h"
 #include "runtime/device/cpu/plan.h"
 #include "runtime/device/cpu/short_runs.h"
 #include "runtime/device/cpu/strided.h"
@@ -96,7 +98,8 @@ void CountFunction(Unary op, double count, LaunchWork& work) {
 
 Candidate UnaryCandidate(const CpuTarget& target, const NodeView& node, Unary op) {
   const int64_t count = NumElements(node.shape(0));
-  const UnaryParams params = {target.elementwise.unary(op), count, node.batch_rows()};
+  const UnaryParams params = {ElementwiseKernelsFor(target.isa).unary(op), count,
+                              node.batch_rows()};
   Candidate candidate =
       MakeCandidate(target, node, "unary", RunUnary, params, static_cast<double>(count));
   CountFunction(op, static_cast<double>(count), candidate.bound.work);
@@ -197,7 +200,7 @@ std::vector<Candidate> PlanBinary(const CpuTarget& target, const NodeView& node)
                   : walk->inner_stride(0) == walk->inner_stride(1) ? Run::kBoth
                   : walk->inner_stride(0) == 0                     ? Run::kScalarA
                                                                    : Run::kScalarB;
-  params.function = target.elementwise.binary(*op, run);
+  params.function = ElementwiseKernelsFor(target.isa).binary(*op, run);
   params.batch_rows = node.batch_rows();
   Candidate candidate =
       MakeCandidate(target, node, "binary", RunBinary, params, static_cast<double>(walk->elements));
@@ -219,7 +222,7 @@ std::vector<Candidate> PlanPow(const CpuTarget& target, const NodeView& node) {
   }
   const double value = exponent->ToDoubles()[0];
   const auto with = [&](Unary op) {
-    UnaryParams params = {target.elementwise.unary(op), NumElements(node.shape(0)),
+    UnaryParams params = {ElementwiseKernelsFor(target.isa).unary(op), NumElements(node.shape(0)),
                           node.batch_rows()};
     // Operand 1, the exponent, stands between.
     const KernelFn run = [](const LaunchArgs& launch) {
@@ -241,7 +244,7 @@ std::vector<Candidate> PlanPow(const CpuTarget& target, const NodeView& node) {
   // Each multiplication rounds.
   constexpr double kMostPower = 8;
   if (value != std::floor(value) || value < 1 || value > kMostPower) return {};
-  const ShapedParams params = {.function = target.elementwise.shaped(Shaped::kPower),
+  const ShapedParams params = {.function = ElementwiseKernelsFor(target.isa).shaped(Shaped::kPower),
                                .alpha = static_cast<float>(value),
                                .count = NumElements(node.shape(0)),
                                .out = static_cast<int>(node.num_inputs()),
@@ -258,7 +261,7 @@ std::vector<Candidate> PlanShaped(const CpuTarget& target, const NodeView& node)
   ShapedParams params;
   bool has_exp = false;
   if (node.op() == "Clip") {
-    params.function = target.elementwise.shaped(Shaped::kClip);
+    params.function = ElementwiseKernelsFor(target.isa).shaped(Shaped::kClip);
     params.alpha = -INFINITY;
     params.beta = INFINITY;
     if (node.has_input(1)) params.alpha_operand = 1;
@@ -266,7 +269,7 @@ std::vector<Candidate> PlanShaped(const CpuTarget& target, const NodeView& node)
   }
   for (const ShapedName& row : kShapedNames) {
     if (row.name != node.op()) continue;
-    params.function = target.elementwise.shaped(row.op);
+    params.function = ElementwiseKernelsFor(target.isa).shaped(row.op);
     params.alpha = node.attributes().Float(row.alpha, row.default_alpha);
     if (!row.beta.empty()) params.beta = node.attributes().Float(row.beta, row.default_beta);
     // The quotient of a Celu may be a large number then.

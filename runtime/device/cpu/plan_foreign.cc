@@ -3,7 +3,9 @@
 #include <cstring>
 #include <limits>
 
+#include "runtime/device/cpu/elementwise.h"
 #include "runtime/device/cpu/foreign_blas.h"
+#include "runtime/device/cpu/gemm.h"
 #include "runtime/device/cpu/product.h"
 
 namespace reprise::cpu {
@@ -108,23 +110,24 @@ void RunForeign(const LaunchArgs& args) {
 }
 
 UnaryFunction ActivationFunction(const CpuTarget& target, Activation activation) {
+  const ElementwiseKernels& elementwise = ElementwiseKernelsFor(target.isa);
   switch (activation) {
     case Activation::kNone:
       return nullptr;
     case Activation::kRelu:
-      return target.elementwise.unary(Unary::kRelu);
+      return elementwise.unary(Unary::kRelu);
     case Activation::kGelu:
-      return target.elementwise.unary(Unary::kGelu);
+      return elementwise.unary(Unary::kGelu);
     case Activation::kGeluTanh:
-      return target.elementwise.unary(Unary::kGeluTanh);
+      return elementwise.unary(Unary::kGeluTanh);
     case Activation::kTanh:
-      return target.elementwise.unary(Unary::kTanh);
+      return elementwise.unary(Unary::kTanh);
     case Activation::kSigmoid:
-      return target.elementwise.unary(Unary::kSigmoid);
+      return elementwise.unary(Unary::kSigmoid);
     case Activation::kSilu:
-      return target.elementwise.unary(Unary::kSilu);
+      return elementwise.unary(Unary::kSilu);
     case Activation::kQuickGelu:
-      return target.elementwise.unary(Unary::kQuickGelu);
+      return elementwise.unary(Unary::kQuickGelu);
   }
   return nullptr;
 }

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "runtime/device/cpu/classical_plans.h"
 #include "runtime/device/cpu/forest.h"
 #include "runtime/device/cpu/plan.h"
 #include "runtime/ops/forest.h"

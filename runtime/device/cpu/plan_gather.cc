@@ -7,9 +7,12 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/device/cpu/copy_bytes.h"
+#include "runtime/device/cpu/gemm_plans.h"
 #include "runtime/device/cpu/half.h"
 #include "runtime/device/cpu/indices.h"
+#include "runtime/device/cpu/movement_plans.h"
 #include "runtime/device/cpu/plan.h"
+#include "runtime/device/cpu/rows.h"
 #include "runtime/device/cpu/weight_memory.h"
 #include "runtime/ops/quantized_weights.h"
 
@@ -305,7 +308,7 @@ std::vector<Candidate> PlanCheckRange(const CpuTarget& target, const NodeView& n
 std::vector<Candidate> PlanEmbeddingSum(const CpuTarget& target, const NodeView& node) {
   EmbeddingParams params;
   const Shape& out = node.out_shape();
-  params.kernels = &target.rows;
+  params.kernels = &RowKernelsFor(target.isa);
   params.tables = static_cast<int>(node.num_inputs() / 2);
   if (params.tables > kMaxTables || out.size() - 1 > kMaxDims) return {};
   params.dims = out.size() - 1;

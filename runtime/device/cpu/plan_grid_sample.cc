@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "runtime/device/cpu/plan.h"
+#include "runtime/device/cpu/resize_plans.h"
 
 namespace reprise::cpu {
 namespace {

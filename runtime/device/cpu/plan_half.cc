@@ -1,4 +1,5 @@
 // Weights that are stored in half: read as they are, or widened while they are prepared.
+#include "runtime/device/cpu/gemm_plans.h"
 #include "runtime/device/cpu/half.h"
 #include "runtime/device/cpu/plan.h"
 #include "runtime/device/cpu/weight_memory.h"

@@ -4,7 +4,9 @@
 #include <optional>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/device/cpu/gemm.h"
 #include "runtime/device/cpu/gemm_u8s8.h"
+#include "runtime/device/cpu/int8_plans.h"
 #include "runtime/device/cpu/product.h"
 #include "runtime/device/cpu/weight_memory.h"
 #include "runtime/ops/quantize.h"

@@ -5,6 +5,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/device/cpu/conv_prepare.h"
+#include "runtime/device/cpu/gemm.h"
+#include "runtime/device/cpu/gemm_plans.h"
 #include "runtime/device/cpu/half.h"
 #include "runtime/device/cpu/int8_weights.h"
 #include "runtime/device/cpu/product.h"
@@ -88,13 +90,14 @@ void RunUnpacked(const LaunchArgs& args) {
 
 // Input 1, a parameter, packed at preparation and multiplied by alpha there.
 Candidate Packed(const CpuTarget& target, const NodeView& node, const ProductParams& params) {
+  const GemmKernels& gemm = GemmKernelsFor(target.isa);
   const Product& product = params.product;
   Candidate candidate =
       MakeCandidate(target, node, "gemm", RunWeights<&GemmKernels::part>, params, product.flops());
-  const size_t bytes = sizeof(float) * target.gemm.PackedFloats(product.k, product.n);
+  const size_t bytes = sizeof(float) * gemm.PackedFloats(product.k, product.n);
   candidate.option.prepare.push_back({.input = 1,
                                       .op = kPackOp,
-                                      .attributes = {{"panel", target.gemm.panel_columns},
+                                      .attributes = {{"panel", gemm.panel_columns},
                                                      {"scale", product.alpha},
                                                      {"transposed", int64_t{product.transposed_b}}},
                                       .dtype = DType::kUInt8,
@@ -136,6 +139,7 @@ Candidate PackedInt8(const CpuTarget& target, const NodeView& node, const Produc
 // Like Packed, of weights that the model stores in half: they stay so.
 Candidate PackedHalf(const CpuTarget& target, const NodeView& node, const ProductParams& params,
                      const ParameterExprPtr& halves) {
+  const GemmKernels& gemm = GemmKernelsFor(target.isa);
   const Product& product = params.product;
   const bool f16 = halves->dtype() == DType::kFloat16;
   Candidate candidate = MakeCandidate(
@@ -143,14 +147,14 @@ Candidate PackedHalf(const CpuTarget& target, const NodeView& node, const Produc
       f16 ? RunWeights<&GemmKernels::part_float16> : RunWeights<&GemmKernels::part_bfloat16>,
       params, product.flops());
   const int64_t bytes =
-      target.gemm.PackedHalves(product.k, product.n) * static_cast<int64_t>(sizeof(uint16_t));
-  candidate.option.prepare.push_back({.input = 1,
-                                      .parts = {halves},
-                                      .op = kPackHalfOp,
-                                      .attributes = {{"panel", target.gemm.panel_columns},
-                                                     {"transposed", int64_t{product.transposed_b}}},
-                                      .dtype = DType::kUInt8,
-                                      .shape = {bytes}});
+      gemm.PackedHalves(product.k, product.n) * static_cast<int64_t>(sizeof(uint16_t));
+  candidate.option.prepare.push_back(
+      {.input = 1,
+       .parts = {halves},
+       .op = kPackHalfOp,
+       .attributes = {{"panel", gemm.panel_columns}, {"transposed", int64_t{product.transposed_b}}},
+       .dtype = DType::kUInt8,
+       .shape = {bytes}});
   ReadNarrow(product, sizeof(uint16_t), candidate.bound.work);
   return candidate;
 }
@@ -161,7 +165,8 @@ Candidate Unpacked(const CpuTarget& target, const NodeView& node, ProductParams 
   Candidate candidate =
       MakeCandidate(target, node, "gemm_unpacked", RunUnpacked, params, params.product.flops());
   candidate.option.workspace_bytes =
-      sizeof(float) * params.scratch_parts * target.gemm.UnpackedScratchFloats(params.product.k);
+      sizeof(float) * params.scratch_parts *
+      GemmKernelsFor(target.isa).UnpackedScratchFloats(params.product.k);
   return candidate;
 }
 
@@ -182,13 +187,14 @@ int64_t NarrowTiles(Isa isa) {
 
 // The walks that differ from the usual one for this product. The usual one comes first, unnamed.
 std::vector<Walk> WalksOf(const CpuTarget& target, const Product& product, bool narrow) {
+  const GemmKernels& gemm = GemmKernelsFor(target.isa);
   std::vector<Walk> walks = {{"", {}}};
   if (!product.weights) return walks;
   if (narrow) walks[0].blocking.narrow_tiles = NarrowTiles(target.isa);
   using Near = GemmBlocking::Near;
   constexpr int64_t kUsualTiles = GemmBlocking().row_tiles;
   constexpr int64_t kFew = 2, kShort = 4, kLong = 64, kWhole = 2048;
-  const int64_t tiles = (product.m + target.gemm.tile_rows - 1) / target.gemm.tile_rows;
+  const int64_t tiles = (product.m + gemm.tile_rows - 1) / gemm.tile_rows;
   if (!narrow) {
     const GemmBlocking whole = {.depth = kWhole, .fetch = GemmBlocking::Fetch::kPanel};
     // Where a lone tile asks for lines in the first-level cache, it pays no heed to what is
@@ -197,9 +203,9 @@ std::vector<Walk> WalksOf(const CpuTarget& target, const Product& product, bool 
     if (first_level || (tiles <= kShort && tiles > kFew)) {
       walks.push_back({"near", {.near = Near::kYes}});
     }
-    if ((tiles <= kFew && !first_level) || product.k > target.gemm.stretch_rows())
+    if ((tiles <= kFew && !first_level) || product.k > gemm.stretch_rows())
       walks.push_back({"whole", whole});
-    const int64_t close = target.gemm.close_rows(product.m);
+    const int64_t close = gemm.close_rows(product.m);
     if (close > 0 && product.k > close) {
       walks.push_back({"close", {.depth = close}});
     }
@@ -234,7 +240,7 @@ std::vector<Candidate> OwnCandidates(const CpuTarget& target, const NodeView& no
   const std::optional<Addends> addends = AddendsOf(product);
   if (!addends.has_value()) return {};
   ProductParams params;
-  params.kernels = &target.gemm;
+  params.kernels = &GemmKernelsFor(target.isa);
   params.product = product;
   params.addends = *addends;
   const std::optional<Int8Weights> int8 =
@@ -358,6 +364,7 @@ bool SuitsTiles(const Product& product, bool int8) {
 
 absl::StatusOr<Tensor> RunPack(const CpuTarget& target, const Attributes& attributes,
                                const Tensor& weights, WeightMemory& memory) {
+  const GemmKernels& gemm = GemmKernelsFor(target.isa);
   const bool transposed = attributes.Int("transposed", 0) != 0;
   // A stack of matrices as rows: so many are one matrix.
   const int64_t columns = attributes.Int("columns", 0);
@@ -371,9 +378,9 @@ absl::StatusOr<Tensor> RunPack(const CpuTarget& target, const Attributes& attrib
     return absl::InternalError(absl::StrCat(kPackOp, " of ", DTypeName(weights.dtype()), " ",
                                             ShapeToString(weights.shape())));
   }
-  if (attributes.Int("panel", 0) != target.gemm.panel_columns) {
+  if (attributes.Int("panel", 0) != gemm.panel_columns) {
     return absl::InternalError(absl::StrCat(kPackOp, " into panels of ", attributes.Int("panel", 0),
-                                            " columns on a device of ", target.gemm.panel_columns));
+                                            " columns on a device of ", gemm.panel_columns));
   }
   const int64_t k = maps > 0 ? NumElements(weights.shape()) / (groups * maps)
                     : stack  ? weights.shape()[2]
@@ -386,39 +393,40 @@ absl::StatusOr<Tensor> RunPack(const CpuTarget& target, const Attributes& attrib
     by_tap = TapsFirst(from, matrices * n, k, taps);
     from = by_tap.data();
   }
-  const int64_t floats = target.gemm.PackedFloats(k, n);
+  const int64_t floats = gemm.PackedFloats(k, n);
   const int64_t bytes = matrices * floats * static_cast<int64_t>(sizeof(float));
   std::shared_ptr<std::byte> packed = memory.Allocate(static_cast<size_t>(bytes));
   for (int64_t i = 0; i < matrices; ++i) {
-    target.gemm.pack({.data = from + i * k * n,
-                      .ld = maps == 0    ? weights.shape().back()
-                            : transposed ? k
-                                         : n,
-                      .transposed = transposed},
-                     k, n, attributes.Float("scale", 1),
-                     reinterpret_cast<float*>(packed.get()) + i * floats);
+    gemm.pack({.data = from + i * k * n,
+               .ld = maps == 0    ? weights.shape().back()
+                     : transposed ? k
+                                  : n,
+               .transposed = transposed},
+              k, n, attributes.Float("scale", 1),
+              reinterpret_cast<float*>(packed.get()) + i * floats);
   }
   return Tensor(DType::kUInt8, {bytes}, std::move(packed));
 }
 
 absl::StatusOr<Tensor> RunPackHalf(const CpuTarget& target, const Attributes& attributes,
                                    const Tensor& halves, WeightMemory& memory) {
+  const GemmKernels& gemm = GemmKernelsFor(target.isa);
   if (!IsHalf(halves.dtype()) || halves.shape().size() != 2 ||
-      attributes.Int("panel", 0) != target.gemm.panel_columns) {
+      attributes.Int("panel", 0) != gemm.panel_columns) {
     return absl::InternalError(absl::StrCat(kPackHalfOp, " of ", DTypeName(halves.dtype()), " ",
                                             ShapeToString(halves.shape()), " into panels of ",
                                             attributes.Int("panel", 0), " columns on a device of ",
-                                            target.gemm.panel_columns));
+                                            gemm.panel_columns));
   }
   const bool transposed = attributes.Int("transposed", 0) != 0;
   const int64_t k = halves.shape()[transposed ? 1 : 0];
   const int64_t n = halves.shape()[transposed ? 0 : 1];
-  const int64_t bytes = target.gemm.PackedHalves(k, n) * static_cast<int64_t>(sizeof(uint16_t));
+  const int64_t bytes = gemm.PackedHalves(k, n) * static_cast<int64_t>(sizeof(uint16_t));
   std::shared_ptr<std::byte> packed = memory.Allocate(static_cast<size_t>(bytes));
-  target.gemm.pack_half({.data = static_cast<const uint16_t*>(halves.data()),
-                         .ld = halves.shape()[1],
-                         .transposed = transposed},
-                        k, n, reinterpret_cast<uint16_t*>(packed.get()));
+  gemm.pack_half({.data = static_cast<const uint16_t*>(halves.data()),
+                  .ld = halves.shape()[1],
+                  .transposed = transposed},
+                 k, n, reinterpret_cast<uint16_t*>(packed.get()));
   return Tensor(DType::kUInt8, {bytes}, std::move(packed));
 }
 
@@ -427,7 +435,8 @@ absl::StatusOr<Tensor> RunPackInt8(const CpuTarget& target, const Attributes& at
                                    WeightMemory& memory) {
   const bool transposed = attributes.Int("transposed", 0) != 0;
   const bool words = attributes.Int("words", 0) != 0;
-  const GemmKernels* const kernels = words ? DigitGemmKernelsFor(target.isa) : &target.gemm;
+  const GemmKernels* const kernels =
+      words ? DigitGemmKernelsFor(target.isa) : &GemmKernelsFor(target.isa);
   if (values.dtype() != DType::kInt8 || values.shape().size() != 2 || kernels == nullptr ||
       attributes.Int("panel", 0) != kernels->panel_columns) {
     return absl::InternalError(absl::StrCat(kPackInt8Op, " of ", DTypeName(values.dtype()), " ",

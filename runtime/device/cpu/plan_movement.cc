@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "runtime/device/cpu/copy_bytes.h"
+#include "runtime/device/cpu/movement_plans.h"
 #include "runtime/device/cpu/plan_copy.h"
 #include "runtime/ops/broadcast.h"
 

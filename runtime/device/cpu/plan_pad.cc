@@ -3,6 +3,7 @@
 #include <optional>
 #include <vector>
 
+#include "runtime/device/cpu/movement_plans.h"
 #include "runtime/device/cpu/plan.h"
 #include "runtime/ops/slice_pad.h"
 #include "runtime/ops/typed.h"

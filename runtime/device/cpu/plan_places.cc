@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "runtime/device/cpu/elementwise_plans.h"
 #include "runtime/device/cpu/places.h"
 #include "runtime/device/cpu/plan.h"
 

@@ -2,6 +2,7 @@
 // forms.
 #include <limits>
 
+#include "runtime/device/cpu/conv_plans.h"
 #include "runtime/device/cpu/plan.h"
 #include "runtime/device/cpu/planes.h"
 #include "runtime/device/cpu/strips.h"

@@ -1,6 +1,7 @@
 // QuantizeLinear, DequantizeLinear, both in a row and DynamicQuantizeLinear by the vector kernels.
 // Blocks of scales, and dtypes beside float32, integers of 8 and 16 bits and int32 without a zero
 // point, are left to the reference kernels.
+#include "runtime/device/cpu/int8_plans.h"
 #include "runtime/device/cpu/plan.h"
 #include "runtime/device/cpu/quantize.h"
 #include "runtime/ops/quantize.h"

@@ -1,8 +1,12 @@
 // LSTM, GRU and RNN layers; see recurrent.h. What the ops offer beyond the usual form (other
 // functions, clipping, peepholes) runs by the reference kernel.
 #include "absl/strings/str_cat.h"
+#include "runtime/device/cpu/elementwise.h"
+#include "runtime/device/cpu/gemm.h"
+#include "runtime/device/cpu/gemm_plans.h"
 #include "runtime/device/cpu/plan.h"
 #include "runtime/device/cpu/recurrent.h"
+#include "runtime/device/cpu/recurrent_plans.h"
 #include "runtime/ops/recurrent_activations.h"
 
 namespace reprise::cpu {
@@ -33,11 +37,11 @@ bool HasUsualFunctions(const NodeView& node, int64_t directions, Cell cell) {
 // Of [directions, gates * hidden, k]: `columns` rows at a time are one matrix.
 PrepareStep PackStep(const CpuTarget& target, const RecurrentLayer& p, size_t input, int64_t k,
                      int64_t columns) {
-  const int64_t floats =
-      p.directions * (p.width() / columns) * target.gemm.PackedFloats(k, columns);
+  const GemmKernels& gemm = GemmKernelsFor(target.isa);
+  const int64_t floats = p.directions * (p.width() / columns) * gemm.PackedFloats(k, columns);
   return {.input = input,
           .op = kPackOp,
-          .attributes = {{"panel", target.gemm.panel_columns},
+          .attributes = {{"panel", gemm.panel_columns},
                          {"columns", columns},
                          {"transposed", int64_t{1}}},
           .dtype = DType::kUInt8,
@@ -46,6 +50,7 @@ PrepareStep PackStep(const CpuTarget& target, const RecurrentLayer& p, size_t in
 
 std::vector<Candidate> PlanLayer(const CpuTarget& target, const NodeView& node, Cell cell,
                                  int64_t gates) {
+  const ElementwiseKernels& elementwise = ElementwiseKernelsFor(target.isa);
   using Layer = RecurrentLayer;
   const Attributes& attributes = node.attributes();
   if (!node.is_parameter(Layer::kW) || !node.is_parameter(Layer::kR) ||
@@ -55,12 +60,12 @@ std::vector<Candidate> PlanLayer(const CpuTarget& target, const NodeView& node, 
     return {};
   }
   Layer p;
-  p.gemm = &target.gemm;
-  p.sigmoid = target.elementwise.unary(Unary::kSigmoid);
-  p.tanh = target.elementwise.unary(Unary::kTanh);
-  p.add = target.elementwise.binary(Binary::kAdd, Run::kBoth);
-  p.sub = target.elementwise.binary(Binary::kSub, Run::kBoth);
-  p.mul = target.elementwise.binary(Binary::kMul, Run::kBoth);
+  p.gemm = &GemmKernelsFor(target.isa);
+  p.sigmoid = elementwise.unary(Unary::kSigmoid);
+  p.tanh = elementwise.unary(Unary::kTanh);
+  p.add = elementwise.binary(Binary::kAdd, Run::kBoth);
+  p.sub = elementwise.binary(Binary::kSub, Run::kBoth);
+  p.mul = elementwise.binary(Binary::kMul, Run::kBoth);
   p.cell = cell;
   p.gates = gates;
   const Shape &x = node.shape(Layer::kX), &r = node.shape(Layer::kR);

@@ -4,6 +4,8 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/device/cpu/attention.h"
+#include "runtime/device/cpu/attention_plans.h"
 #include "runtime/device/cpu/plan.h"
 #include "runtime/device/cpu/relative_scores.h"
 #include "runtime/ops/relative_attention.h"
@@ -177,10 +179,11 @@ bool TakeMask(const NodeView& node, RelativeParams& p) {
 }  // namespace
 
 std::vector<Candidate> PlanRelativeAttention(const CpuTarget& target, const NodeView& node) {
+  const AttentionKernels& attention = AttentionKernelsFor(target.isa);
   const Attributes& attributes = node.attributes();
   RelativeParams p;
   p.scores = &RelativeScoresKernelsFor(target.isa);
-  p.attention = &target.attention;
+  p.attention = &attention;
   p.packed = node.has_input(In::kSegments);
   p.heads = attributes.Int("num_heads", 0);
   const Shape &k = node.shape(1), &v = node.shape(2);
@@ -218,14 +221,13 @@ std::vector<Candidate> PlanRelativeAttention(const CpuTarget& target, const Node
   p.workspace = p.out + 1;
   // On AVX-512 their products with a key, each one column further, fill three vectors; the tables
   // are laid out once for them all.
-  p.block = 3 * target.attention.query_block;
+  p.block = 3 * attention.query_block;
   const int64_t queries = p.one_a_segment ? 1 : std::min(p.block, p.longest);
   p.scores_floats = static_cast<int64_t>(
       AlignUp(p.scores->scratch_floats(queries, p.longest, args.head_dim), 16));
-  p.scratch_floats =
-      p.scores_floats +
-      static_cast<int64_t>(
-          AlignUp(target.attention.scratch_floats(p.longest, args.head_dim, args.v_head_dim), 16));
+  p.scratch_floats = p.scores_floats +
+                     static_cast<int64_t>(AlignUp(
+                         attention.scratch_floats(p.longest, args.head_dim, args.v_head_dim), 16));
   p.scratch_parts = target.scratch_parts;
   p.batch_rows = node.batch_rows();
 

@@ -4,6 +4,7 @@
 
 #include "runtime/device/cpu/plan.h"
 #include "runtime/device/cpu/resample.h"
+#include "runtime/device/cpu/resize_plans.h"
 #include "runtime/ops/resize.h"
 
 namespace reprise::cpu {

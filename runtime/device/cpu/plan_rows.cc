@@ -3,7 +3,9 @@
 #include <optional>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/device/cpu/elementwise_plans.h"
 #include "runtime/device/cpu/plan.h"
+#include "runtime/device/cpu/rows.h"
 #include "runtime/device/cpu/strided.h"
 
 namespace reprise::cpu {
@@ -50,7 +52,7 @@ std::vector<Candidate> PlanNorm(const CpuTarget& target, const NodeView& node, N
     if (i != kNoOperand && NumElements(node.shape(i)) != params.args.size) return {};
   }
   if (params.args.size == 0) return {};
-  params.kernels = &target.rows;
+  params.kernels = &RowKernelsFor(target.isa);
   params.rows = NumElements(node.shape(0)) / params.args.size;
   params.y = static_cast<int>(node.num_inputs());
   params.batch_rows = node.batch_rows();
@@ -226,7 +228,7 @@ std::vector<Candidate> PlanRotary(const CpuTarget& target, const NodeView& node)
   if (!node.AllOf(DType::kFloat32) || NumElements(node.shape(0)) == 0) return {};
   Shape rows = node.shape(0), tables = node.shape(1);
   RotaryParams params;
-  params.kernels = &target.rows;
+  params.kernels = &RowKernelsFor(target.isa);
   params.size = rows.back();
   params.batch_rows = node.batch_rows();
   rows.pop_back();
@@ -254,10 +256,11 @@ std::vector<Candidate> PlanSoftmax(const CpuTarget& target, const NodeView& node
   const int64_t batch_rows = *axis == 0 ? 0 : node.batch_rows();
   Candidate candidate;
   if (columns == 1) {
-    const SoftmaxParams params = {&target.rows, log, outer, size, batch_rows};
+    const SoftmaxParams params = {&RowKernelsFor(target.isa), log, outer, size, batch_rows};
     candidate = MakeCandidate(target, node, "softmax", RunSoftmax, params, 4 * elements);
   } else {
-    const ColumnsSoftmaxParams params = {&target.rows, log, outer, size, columns, batch_rows};
+    const ColumnsSoftmaxParams params = {
+        &RowKernelsFor(target.isa), log, outer, size, columns, batch_rows};
     candidate =
         MakeCandidate(target, node, "softmax_columns", RunColumnsSoftmax, params, 4 * elements);
   }
@@ -292,7 +295,7 @@ std::vector<Candidate> PlanReduce(const CpuTarget& target, const NodeView& node)
   }
   // [outer][reduced][inner], with nothing in between.
   ReduceParams params;
-  params.kernels = &target.rows;
+  params.kernels = &RowKernelsFor(target.isa);
   for (const ReduceName& row : kReduceNames) {
     if (row.name != node.op()) continue;
     params.fold = row.fold;

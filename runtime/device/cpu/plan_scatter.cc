@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "runtime/device/cpu/indices.h"
+#include "runtime/device/cpu/movement_plans.h"
 #include "runtime/device/cpu/plan.h"
 #include "runtime/device/cpu/strided.h"
 #include "runtime/ops/scatter_reduction.h"

@@ -4,8 +4,11 @@
 #include <type_traits>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/device/cpu/attention.h"
+#include "runtime/device/cpu/packed_plans.h"
 #include "runtime/device/cpu/plan.h"
 #include "runtime/device/cpu/product.h"
+#include "runtime/device/cpu/rows.h"
 #include "runtime/ops/segment.h"
 #include "runtime/ops/typed.h"
 
@@ -238,10 +241,11 @@ int64_t RowElements(const Shape& shape) {
 }  // namespace
 
 std::vector<Candidate> PlanSegmentAttention(const CpuTarget& target, const NodeView& node) {
+  const AttentionKernels& attention = AttentionKernelsFor(target.isa);
   const Attributes& attributes = node.attributes();
   SegmentAttentionParams p;
-  p.kernels = &target.attention;
-  p.tile_kernels = target.tile_attention;
+  p.kernels = &attention;
+  p.tile_kernels = TileAttentionKernelsFor(target.isa);
   if (RoundsToBf16(node) && RoundingAttentionKernelsFor(target.isa) != nullptr) {
     p.tile_kernels = RoundingAttentionKernelsFor(target.isa);
     p.rounding = true;
@@ -286,8 +290,7 @@ std::vector<Candidate> PlanSegmentAttention(const CpuTarget& target, const NodeV
   }
   p.out = static_cast<int>(node.num_inputs());
   p.workspace = p.out + 1;
-  int64_t scratch_floats =
-      target.attention.scratch_floats(p.longest, args.head_dim, args.v_head_dim);
+  int64_t scratch_floats = attention.scratch_floats(p.longest, args.head_dim, args.v_head_dim);
   if (p.tile_kernels != nullptr) {
     const int64_t keys = std::min(p.longest, kMostTileAttentionKeys);
     scratch_floats = std::max(scratch_floats,
@@ -295,7 +298,7 @@ std::vector<Candidate> PlanSegmentAttention(const CpuTarget& target, const NodeV
   }
   p.scratch_floats = static_cast<int64_t>(AlignUp(scratch_floats, 16));
   p.scratch_parts = target.scratch_parts;
-  p.block = 2 * target.attention.query_block;
+  p.block = 2 * attention.query_block;
 
   // Of as many longest segments as the tokens hold.
   const int64_t pairs = p.tokens * (p.one_a_segment ? 1 : p.longest);
@@ -331,7 +334,8 @@ std::vector<Candidate> PlanSegmentReduce(const CpuTarget& target, const NodeView
     const Fold fold = reduction == "max"   ? Fold::kMax
                       : reduction == "min" ? Fold::kMin
                                            : Fold::kSum;
-    const ReduceParams params = {&target.rows, tokens, segments, row, reduction == "mean", fold};
+    const ReduceParams params = {&RowKernelsFor(target.isa), tokens, segments, row,
+                                 reduction == "mean",        fold};
     candidate = MakeCandidate(target, node, absl::StrCat("segment_", reduction), RunReduce, params,
                               static_cast<double>(tokens * row));
   } else {

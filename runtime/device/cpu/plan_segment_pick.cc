@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "runtime/device/cpu/indices.h"
+#include "runtime/device/cpu/packed_plans.h"
 #include "runtime/device/cpu/plan.h"
 #include "runtime/ops/reduce.h"
 #include "runtime/ops/segment.h"

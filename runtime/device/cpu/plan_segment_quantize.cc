@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/device/cpu/int8_plans.h"
 #include "runtime/device/cpu/plan.h"
 #include "runtime/device/cpu/quantize.h"
 #include "runtime/ops/quantize.h"

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <limits>
 
+#include "runtime/device/cpu/elementwise_plans.h"
 #include "runtime/device/cpu/places.h"
 #include "runtime/device/cpu/plan.h"
 

@@ -1,9 +1,11 @@
 // Elementwise ops of other dtypes, comparisons, logic, choosing and converting: see typed_loops.h.
 #include <utility>
 
+#include "runtime/device/cpu/elementwise_plans.h"
 #include "runtime/device/cpu/plan.h"
 #include "runtime/device/cpu/short_runs.h"
 #include "runtime/device/cpu/strided.h"
+#include "runtime/device/cpu/typed_loops.h"
 
 namespace reprise::cpu {
 namespace {
@@ -92,7 +94,8 @@ std::vector<Candidate> PlanTypedMath(const CpuTarget& target, const NodeView& no
       {"BitwiseOr", Arithmetic::kBitOr}, {"BitwiseXor", Arithmetic::kBitXor}};
   if (node.num_inputs() != 2 || node.attributes().Int("fmod", 0) != 0) return {};
   for (const auto& [name, op] : kNames) {
-    if (name == node.op()) return Typed(target, node, target.typed.arithmetic(op, node.dtype(0)));
+    if (name == node.op())
+      return Typed(target, node, TypedKernelsFor(target.isa).arithmetic(op, node.dtype(0)));
   }
   return {};
 }
@@ -105,7 +108,8 @@ std::vector<Candidate> PlanCompare(const CpuTarget& target, const NodeView& node
       {"Greater", Order::kGreater},
       {"GreaterOrEqual", Order::kGreaterOrEqual}};
   for (const auto& [name, op] : kNames) {
-    if (name == node.op()) return Typed(target, node, target.typed.order(op, node.dtype(0)));
+    if (name == node.op())
+      return Typed(target, node, TypedKernelsFor(target.isa).order(op, node.dtype(0)));
   }
   return {};
 }
@@ -114,7 +118,7 @@ std::vector<Candidate> PlanLogic(const CpuTarget& target, const NodeView& node) 
   constexpr std::pair<absl::string_view, Logic> kNames[] = {
       {"And", Logic::kAnd}, {"Or", Logic::kOr}, {"Xor", Logic::kXor}, {"Not", Logic::kNot}};
   for (const auto& [name, op] : kNames) {
-    if (name == node.op()) return Typed(target, node, target.typed.logic(op));
+    if (name == node.op()) return Typed(target, node, TypedKernelsFor(target.isa).logic(op));
   }
   return {};
 }
@@ -125,15 +129,15 @@ std::vector<Candidate> PlanSpecial(const CpuTarget& target, const NodeView& node
     return {};
   }
   const Special which = node.op() == "IsNaN" ? Special::kNan : Special::kInf;
-  return Typed(target, node, target.typed.special(which, node.dtype(0)));
+  return Typed(target, node, TypedKernelsFor(target.isa).special(which, node.dtype(0)));
 }
 
 std::vector<Candidate> PlanCast(const CpuTarget& target, const NodeView& node) {
-  return Typed(target, node, target.typed.cast(node.dtype(0), node.out_dtype()));
+  return Typed(target, node, TypedKernelsFor(target.isa).cast(node.dtype(0), node.out_dtype()));
 }
 
 std::vector<Candidate> PlanWhere(const CpuTarget& target, const NodeView& node) {
-  return Typed(target, node, target.typed.where(DTypeSize(node.out_dtype())));
+  return Typed(target, node, TypedKernelsFor(target.isa).where(DTypeSize(node.out_dtype())));
 }
 
 }  // namespace reprise::cpu

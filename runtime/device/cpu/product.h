@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 
+#include "runtime/device/cpu/gemm.h"
 #include "runtime/device/cpu/plan.h"
 
 namespace reprise::cpu {

@@ -15,6 +15,8 @@
 #include <cstdint>
 
 #include "runtime/base/aligned_buffer.h"
+#include "runtime/device/cpu/elementwise.h"
+#include "runtime/device/cpu/gemm.h"
 #include "runtime/device/cpu/plan.h"
 
 namespace reprise::cpu {

@@ -4,6 +4,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/device/cpu/conv_plans.h"
+#include "runtime/device/cpu/gemm.h"
 #include "runtime/device/cpu/plan.h"
 #include "runtime/device/cpu/weight_memory.h"
 #include "runtime/device/cpu/winograd.h"
@@ -12,9 +14,10 @@ namespace reprise::cpu {
 
 absl::StatusOr<Tensor> RunPackWinograd(const CpuTarget& target, const Attributes& attributes,
                                        const Tensor& weights, WeightMemory& memory) {
+  const GemmKernels& gemm = GemmKernelsFor(target.isa);
   constexpr int64_t kWindow = 9;
   const Shape& shape = weights.shape();
-  const int64_t width = target.gemm.panel_columns;
+  const int64_t width = gemm.panel_columns;
   const size_t dims = shape.size();
   if (weights.dtype() != DType::kFloat32 || dims < 4 || dims > 5 || shape[dims - 2] != 3 ||
       shape[dims - 1] != 3 || attributes.Int("panel", 0) != width) {
@@ -23,9 +26,9 @@ absl::StatusOr<Tensor> RunPackWinograd(const CpuTarget& target, const Attributes
         " into panels of ", attributes.Int("panel", 0), " columns on a device of ", width));
   }
   const int64_t maps = shape[0], channels = shape[1], taps = dims == 5 ? shape[2] : 1;
-  const int64_t panel_floats = target.gemm.PackedFloats(channels, 1);
-  const int64_t bytes = static_cast<int64_t>(sizeof(float)) * kWinogradForms *
-                        target.gemm.Panels(maps) * taps * panel_floats;
+  const int64_t panel_floats = gemm.PackedFloats(channels, 1);
+  const int64_t bytes = static_cast<int64_t>(sizeof(float)) * kWinogradForms * gemm.Panels(maps) *
+                        taps * panel_floats;
   std::shared_ptr<std::byte> packed = memory.Allocate(static_cast<size_t>(bytes));
   auto* to = reinterpret_cast<float*>(packed.get());
   // One panel and tap at a time: its maps a row each, in all forms.
@@ -40,8 +43,8 @@ absl::StatusOr<Tensor> RunPackWinograd(const CpuTarget& target, const Attributes
       }
       WinogradWeights(of_tap.data(), count * channels, step, forms.data());
       for (int64_t form = 0; form < kWinogradForms; ++form) {
-        target.gemm.pack({.data = forms.data() + form * step, .ld = channels, .transposed = true},
-                         channels, count, 1.0f, to + (form * taps + tap) * panel_floats);
+        gemm.pack({.data = forms.data() + form * step, .ld = channels, .transposed = true},
+                  channels, count, 1.0f, to + (form * taps + tap) * panel_floats);
       }
     }
     to += kWinogradForms * taps * panel_floats;

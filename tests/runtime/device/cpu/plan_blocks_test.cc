@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "runtime/base/aligned_buffer.h"
+#include "runtime/device/cpu/gemm.h"
 #include "runtime/device/cpu/gemm_blocks.h"
 #include "runtime/device/cpu/product.h"
 #include "runtime/graph/text.h"
@@ -40,7 +41,8 @@ TEST_P(PlanBlocksTest, PanelsWidenedForKernelsOfFloatsGiveTheSameBits) {
       "Transpose", {{"perm", std::vector<int64_t>{1, 0}}}, {rows}, DType::kFloat32, {kK, kN});
   const NodeView node(*graph, id);
   EXPECT_EQ(BlockCandidates(target, node, *LinearProduct(node), nullptr).size(), 1u);
-  const auto both = BlockCandidates(target, node, *LinearProduct(node), &target.gemm);
+  const auto both =
+      BlockCandidates(target, node, *LinearProduct(node), &GemmKernelsFor(target.isa));
   ASSERT_EQ(both.size(), 2u);
   const Candidate* const widened = &both[0];
   const Candidate* const usual = &both[1];

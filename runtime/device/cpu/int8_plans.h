@@ -1,11 +1,26 @@
-// What runs quantised planes whose channels lie behind all other dims.
+// Plans of quantised products, convolutions and planes, and the prepare steps of their weights.
 #pragma once
 
 #include <vector>
 
+#include "runtime/device/cpu/kernel_family.h"
 #include "runtime/device/cpu/plan.h"
 
 namespace reprise::cpu {
+
+// What this family offers a device.
+KernelFamily Int8Family();
+
+// plan_integer.cc
+std::vector<Candidate> PlanIntegerLinear(const CpuTarget& target, const NodeView& node);
+std::vector<Candidate> PlanMatMulInteger(const CpuTarget& target, const NodeView& node);
+// Of its packed weights.
+inline constexpr char kPackU8S8Op[] = "cpu.PackU8S8Panels";
+absl::StatusOr<Tensor> RunPackU8S8(const CpuTarget& target, const Attributes& attributes,
+                                   const Tensor& weights, WeightMemory& memory);
+
+// plan_integer_conv.cc
+std::vector<Candidate> PlanIntegerConv(const CpuTarget& target, const NodeView& node);
 
 // plan_integer_conv_rows.cc: convolutions whose maps lie so.
 std::vector<Candidate> PlanIntegerConvRows(const CpuTarget& target, const NodeView& node);
@@ -25,5 +40,14 @@ absl::StatusOr<Tensor> RunPackTaps(const Attributes& attributes, const Tensor& w
 std::vector<Candidate> PlanIntegerAdd(const CpuTarget& target, const NodeView& node);
 std::vector<Candidate> PlanByteTable(const CpuTarget& target, const NodeView& node);
 std::vector<Candidate> PlanBytePool(const CpuTarget& target, const NodeView& node);
+
+// plan_quantize.cc
+std::vector<Candidate> PlanQuantize(const CpuTarget& target, const NodeView& node);
+std::vector<Candidate> PlanDequantize(const CpuTarget& target, const NodeView& node);
+std::vector<Candidate> PlanFakeQuantize(const CpuTarget& target, const NodeView& node);
+std::vector<Candidate> PlanDynamicQuantize(const CpuTarget& target, const NodeView& node);
+
+// plan_segment_quantize.cc
+std::vector<Candidate> PlanSegmentQuantize(const CpuTarget& target, const NodeView& node);
 
 }  // namespace reprise::cpu
