@@ -7,7 +7,7 @@
 #include "absl/algorithm/container.h"
 #include "runtime/certify/size_forms.h"
 #include "runtime/certify/size_numbers.h"
-#include "runtime/passes/passes.h"
+#include "runtime/passes/simplify_passes.h"
 #include "runtime/passes/specialize.h"
 
 namespace reprise {

@@ -20,8 +20,8 @@
 #include "runtime/engine/tail.h"
 #include "runtime/graph/dim_expression.h"
 #include "runtime/ops/op.h"
+#include "runtime/passes/fuse_passes.h"
 #include "runtime/passes/pass.h"
-#include "runtime/passes/passes.h"
 #include "runtime/passes/specialize.h"
 
 namespace reprise {

@@ -4,7 +4,7 @@
 #include <tuple>
 #include <vector>
 
-#include "runtime/passes/passes.h"
+#include "runtime/passes/fuse_passes.h"
 #include "runtime/passes/rewrite.h"
 
 namespace reprise {

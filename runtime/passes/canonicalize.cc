@@ -1,9 +1,9 @@
 #include "runtime/base/status_macros.h"
 #include "runtime/ops/op.h"
 #include "runtime/passes/fold.h"
-#include "runtime/passes/passes.h"
 #include "runtime/passes/rewrite.h"
 #include "runtime/passes/rules.h"
+#include "runtime/passes/simplify_passes.h"
 
 namespace reprise {
 namespace {

@@ -8,9 +8,8 @@
 #include "runtime/ops/quantize.h"
 #include "runtime/ops/resize.h"
 #include "runtime/passes/byte_scale.h"
-#include "runtime/passes/passes.h"
+#include "runtime/passes/layout_passes.h"
 #include "runtime/passes/planes_last.h"
-#include "runtime/passes/quantized.h"
 #include "runtime/passes/rewrite.h"
 
 namespace reprise {

@@ -14,8 +14,8 @@
 
 #include "absl/algorithm/container.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/passes/layout_passes.h"
 #include "runtime/passes/minimum_cut.h"
-#include "runtime/passes/passes.h"
 #include "runtime/passes/plane_costs.h"
 #include "runtime/passes/plane_nodes.h"
 #include "runtime/passes/planes_last.h"

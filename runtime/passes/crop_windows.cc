@@ -5,7 +5,7 @@
 
 #include "runtime/base/status_macros.h"
 #include "runtime/ops/windows.h"
-#include "runtime/passes/passes.h"
+#include "runtime/passes/fuse_passes.h"
 #include "runtime/passes/rewrite.h"
 
 namespace reprise {

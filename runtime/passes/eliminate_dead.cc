@@ -1,4 +1,4 @@
-#include "runtime/passes/passes.h"
+#include "runtime/passes/simplify_passes.h"
 
 namespace reprise {
 namespace {

@@ -1,7 +1,7 @@
 #include "runtime/base/hash_map.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/ops/op.h"
-#include "runtime/passes/passes.h"
+#include "runtime/passes/fuse_passes.h"
 #include "runtime/passes/rewrite.h"
 
 namespace reprise {

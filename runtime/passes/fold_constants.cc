@@ -1,7 +1,7 @@
 #include "runtime/base/status_macros.h"
 #include "runtime/passes/branches.h"
 #include "runtime/passes/fold.h"
-#include "runtime/passes/passes.h"
+#include "runtime/passes/simplify_passes.h"
 
 namespace reprise {
 namespace {

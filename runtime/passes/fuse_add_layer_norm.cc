@@ -3,7 +3,7 @@
 #include "runtime/base/status_macros.h"
 #include "runtime/ops/linear_form.h"
 #include "runtime/ops/op.h"
-#include "runtime/passes/passes.h"
+#include "runtime/passes/fuse_passes.h"
 #include "runtime/passes/rewrite.h"
 
 namespace reprise {

@@ -8,8 +8,8 @@
 
 #include "runtime/base/status_macros.h"
 #include "runtime/passes/attention_match.h"
+#include "runtime/passes/fuse_passes.h"
 #include "runtime/passes/head_source.h"
-#include "runtime/passes/passes.h"
 #include "runtime/passes/rewrite.h"
 #include "runtime/passes/strided_view.h"
 

@@ -10,7 +10,7 @@
 #include "runtime/base/status_macros.h"
 #include "runtime/passes/activation_match.h"
 #include "runtime/passes/batch_norm.h"
-#include "runtime/passes/passes.h"
+#include "runtime/passes/fuse_passes.h"
 #include "runtime/passes/rewrite.h"
 
 namespace reprise {

@@ -1,7 +1,7 @@
 // Gather(table, ids) and the Adds between them become one reprise.EmbeddingSum. Rows of bytes that
 // DequantizeLinear makes floats are rows of the dequantised table, which kernels read as stored.
 #include "runtime/base/status_macros.h"
-#include "runtime/passes/passes.h"
+#include "runtime/passes/fuse_passes.h"
 #include "runtime/passes/rewrite.h"
 
 namespace reprise {

@@ -1,7 +1,7 @@
 // QuantizeLinear that DequantizeLinear undoes, with the same scale and zero point and nobody else
 // reading the integers, becomes one reprise.FakeQuantize: the rounding stays.
 #include "runtime/base/status_macros.h"
-#include "runtime/passes/passes.h"
+#include "runtime/passes/quantized_passes.h"
 #include "runtime/passes/rewrite.h"
 
 namespace reprise {

@@ -11,7 +11,7 @@
 
 #include "runtime/base/status_macros.h"
 #include "runtime/ops/unary.h"
-#include "runtime/passes/passes.h"
+#include "runtime/passes/fuse_passes.h"
 #include "runtime/passes/rewrite.h"
 
 namespace reprise {

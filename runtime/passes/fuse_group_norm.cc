@@ -2,7 +2,7 @@
 // Reshape, each group is normalised by InstanceNormalization, and behind the Reshape back a Mul and
 // an Add give every channel its scale and bias.
 #include "runtime/base/status_macros.h"
-#include "runtime/passes/passes.h"
+#include "runtime/passes/fuse_passes.h"
 #include "runtime/passes/rewrite.h"
 
 namespace reprise {

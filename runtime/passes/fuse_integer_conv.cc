@@ -2,7 +2,7 @@
 // write it so, and QLinearConv becomes it. What follows it is fuse_conv's.
 #include "runtime/base/status_macros.h"
 #include "runtime/ops/quantize.h"
-#include "runtime/passes/passes.h"
+#include "runtime/passes/quantized_passes.h"
 #include "runtime/passes/rewrite.h"
 
 namespace reprise {

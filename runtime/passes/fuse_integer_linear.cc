@@ -5,7 +5,7 @@
 #include "runtime/base/status_macros.h"
 #include "runtime/ops/quantize.h"
 #include "runtime/ops/quantized_weights.h"
-#include "runtime/passes/passes.h"
+#include "runtime/passes/quantized_passes.h"
 #include "runtime/passes/rewrite.h"
 
 namespace reprise {

@@ -5,8 +5,8 @@
 //   d * (1 / s * gamma) + beta    and with the reciprocal or a power of -1/2 in place of the root
 //   x * m + (beta - mean(x) * m), m = 1 / s * gamma    exporters of TensorFlow
 #include "runtime/base/status_macros.h"
+#include "runtime/passes/fuse_passes.h"
 #include "runtime/passes/norm_match.h"
-#include "runtime/passes/passes.h"
 #include "runtime/passes/rewrite.h"
 
 namespace reprise {

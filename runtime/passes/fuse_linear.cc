@@ -9,7 +9,7 @@
 #include "runtime/ops/narrowed_weights.h"
 #include "runtime/ops/unary.h"
 #include "runtime/passes/batch_norm.h"
-#include "runtime/passes/passes.h"
+#include "runtime/passes/fuse_passes.h"
 #include "runtime/passes/rewrite.h"
 
 namespace reprise {

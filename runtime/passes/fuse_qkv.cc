@@ -8,7 +8,7 @@
 #include "runtime/graph/text.h"
 #include "runtime/ops/linear_form.h"
 #include "runtime/ops/narrowed_weights.h"
-#include "runtime/passes/passes.h"
+#include "runtime/passes/fuse_passes.h"
 #include "runtime/passes/rewrite.h"
 
 namespace reprise {

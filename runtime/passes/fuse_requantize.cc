@@ -8,8 +8,7 @@
 #include "runtime/passes/byte_function.h"
 #include "runtime/passes/byte_moves.h"
 #include "runtime/passes/byte_scale.h"
-#include "runtime/passes/passes.h"
-#include "runtime/passes/quantized.h"
+#include "runtime/passes/quantized_passes.h"
 #include "runtime/passes/rewrite.h"
 
 namespace reprise {

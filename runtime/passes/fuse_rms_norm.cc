@@ -1,8 +1,8 @@
 // The decomposed forms of RMSNormalization over the last dim: x / sqrt(mean(x * x) + epsilon) *
 // gamma, with a division by the root or a product with its reciprocal.
 #include "runtime/base/status_macros.h"
+#include "runtime/passes/fuse_passes.h"
 #include "runtime/passes/norm_match.h"
-#include "runtime/passes/passes.h"
 #include "runtime/passes/rewrite.h"
 
 namespace reprise {

@@ -7,8 +7,8 @@
 #include <optional>
 
 #include "runtime/base/status_macros.h"
+#include "runtime/passes/fuse_passes.h"
 #include "runtime/passes/head_source.h"
-#include "runtime/passes/passes.h"
 #include "runtime/passes/rewrite.h"
 
 namespace reprise {

@@ -1,6 +1,6 @@
 // A Transpose of the last two dims of a product's right side, which is no weight, joins it: the
 // kernels of such products turn what they read on its way into panels.
-#include "runtime/passes/passes.h"
+#include "runtime/passes/fuse_passes.h"
 #include "runtime/passes/rewrite.h"
 
 namespace reprise {

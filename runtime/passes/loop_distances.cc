@@ -10,8 +10,8 @@
 #include "runtime/graph/dim_expression.h"
 #include "runtime/ops/distances.h"
 #include "runtime/ops/loop.h"
-#include "runtime/passes/passes.h"
 #include "runtime/passes/rewrite.h"
+#include "runtime/passes/simplify_passes.h"
 #include "runtime/passes/specialize.h"
 
 namespace reprise {

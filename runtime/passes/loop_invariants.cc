@@ -1,6 +1,6 @@
 #include "runtime/ops/loop.h"
-#include "runtime/passes/passes.h"
 #include "runtime/passes/rewrite.h"
+#include "runtime/passes/simplify_passes.h"
 
 namespace reprise {
 namespace {

@@ -5,8 +5,8 @@
 #include "runtime/base/hash_map.h"
 #include "runtime/graph/text.h"
 #include "runtime/ops/op.h"
-#include "runtime/passes/passes.h"
 #include "runtime/passes/rewrite.h"
+#include "runtime/passes/simplify_passes.h"
 
 namespace reprise {
 namespace {

@@ -3,8 +3,8 @@
 #include "runtime/ops/op.h"
 #include "runtime/passes/branches.h"
 #include "runtime/passes/fold.h"
-#include "runtime/passes/passes.h"
 #include "runtime/passes/rewrite.h"
+#include "runtime/passes/simplify_passes.h"
 
 namespace reprise {
 namespace {

@@ -1,6 +1,6 @@
 #include "absl/algorithm/container.h"
 #include "runtime/ops/precision.h"
-#include "runtime/passes/passes.h"
+#include "runtime/passes/fuse_passes.h"
 
 namespace reprise {
 namespace {

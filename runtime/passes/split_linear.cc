@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "runtime/base/status_macros.h"
+#include "runtime/passes/fuse_passes.h"
 #include "runtime/passes/linear_columns.h"
-#include "runtime/passes/passes.h"
 #include "runtime/passes/rewrite.h"
 
 namespace reprise {

@@ -13,8 +13,8 @@
 #include "runtime/ops/onnx_types.h"
 #include "runtime/ops/op.h"
 #include "runtime/ops/result_types.h"
-#include "runtime/passes/passes.h"
 #include "runtime/passes/rewrite.h"
+#include "runtime/passes/simplify_passes.h"
 
 namespace reprise {
 namespace {

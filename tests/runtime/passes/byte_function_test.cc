@@ -3,8 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
-#include "runtime/passes/passes.h"
-#include "runtime/passes/quantized.h"
+#include "runtime/passes/quantized_passes.h"
 #include "tests/runtime/passes/pass_test_util.h"
 
 namespace reprise {

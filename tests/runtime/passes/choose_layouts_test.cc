@@ -3,7 +3,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "gtest/gtest.h"
-#include "runtime/passes/passes.h"
+#include "runtime/passes/layout_passes.h"
+#include "runtime/passes/simplify_passes.h"
 #include "tests/runtime/passes/pass_test_util.h"
 
 namespace reprise {

@@ -1,6 +1,7 @@
 #include "gtest/gtest.h"
 #include "runtime/graph/text.h"
-#include "runtime/passes/passes.h"
+#include "runtime/passes/fuse_passes.h"
+#include "runtime/passes/simplify_passes.h"
 #include "tests/runtime/passes/pass_test_util.h"
 
 namespace reprise {

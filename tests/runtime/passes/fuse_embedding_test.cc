@@ -1,5 +1,5 @@
 #include "gtest/gtest.h"
-#include "runtime/passes/passes.h"
+#include "runtime/passes/fuse_passes.h"
 #include "tests/runtime/passes/pass_test_util.h"
 
 namespace reprise {

@@ -4,7 +4,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "gtest/gtest.h"
-#include "runtime/passes/passes.h"
+#include "runtime/passes/fuse_passes.h"
+#include "runtime/passes/quantized_passes.h"
+#include "runtime/passes/simplify_passes.h"
 #include "tests/runtime/passes/pass_test_util.h"
 
 namespace reprise {

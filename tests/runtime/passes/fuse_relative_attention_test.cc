@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 
 #include "absl/strings/str_cat.h"
-#include "runtime/passes/passes.h"
 #include "tests/runtime/passes/packing_harness.h"
 #include "tests/runtime/passes/pass_test_util.h"
 

@@ -6,7 +6,7 @@
 #include "absl/strings/str_replace.h"
 #include "gtest/gtest.h"
 #include "runtime/graph/text.h"
-#include "runtime/passes/passes.h"
+#include "runtime/passes/simplify_passes.h"
 #include "tests/runtime/passes/pass_test_util.h"
 
 namespace reprise {

@@ -5,7 +5,7 @@
 #include "gtest/gtest.h"
 #include "runtime/graph/text.h"
 #include "runtime/ops/op.h"
-#include "runtime/passes/passes.h"
+#include "runtime/passes/pass.h"
 #include "tests/runtime/passes/pass_test_util.h"
 
 namespace reprise {

@@ -1,6 +1,6 @@
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
-#include "runtime/passes/passes.h"
+#include "runtime/passes/simplify_passes.h"
 #include "tests/runtime/passes/pass_test_util.h"
 
 namespace reprise {

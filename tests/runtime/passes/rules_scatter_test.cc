@@ -2,7 +2,7 @@
 #include "absl/strings/str_join.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "runtime/passes/passes.h"
+#include "runtime/passes/simplify_passes.h"
 #include "tests/runtime/passes/pass_test_util.h"
 
 namespace reprise {

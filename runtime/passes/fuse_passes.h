@@ -1,33 +1,19 @@
-// The passes, one factory each; pipeline.cc holds the order in which they run.
+// The passes that make several nodes one that a kernel serves, or cut one as kernels want it.
 //
-// A rewrite fires only where it is known to keep the answers: shapes, dtypes, the values of
-// constants and the number of uses are checked, and what is nearly the pattern stays as it is. On a
-// symbolic graph, rewrites that need shapes do nothing.
+// One factory each; pipeline.cc holds the order in which they run. A rewrite fires only where it is
+// known to keep the answers: shapes, dtypes, the values of constants and the number of uses are
+// checked, and what is nearly the pattern stays as it is. On a symbolic graph, rewrites that need
+// shapes do nothing.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 
 #include "runtime/passes/pass.h"
 
 namespace reprise {
 
-// What a Loop hands from one iteration to the next as it is does not belong to the loop.
-std::unique_ptr<Pass> LoopInvariants();
-// A Loop that finds how far a matrix's rows are from those of a table, one by one, becomes
-// reprise.Distances.
-std::unique_ptr<Pass> LoopDistances();
-// Values of float16 and bfloat16 become float32, but for inputs and outputs of the graph.
-std::unique_ptr<Pass> WidenHalf();
-// Nodes over constants alone become constants.
-std::unique_ptr<Pass> FoldConstants();
-// Nodes over parameters (and constants) alone become parameter expressions. Symbolic graphs.
-std::unique_ptr<Pass> PrepareParameters();
-// Equal constants, equal parameter expressions and equal nodes become one.
-std::unique_ptr<Pass> MergeCommon();
-// What no output needs goes.
-std::unique_ptr<Pass> EliminateDead();
-// Identities, no-op shape and arithmetic nodes go; views become Reshape; Expand moves to the end.
-std::unique_ptr<Pass> Canonicalize();
 // Means, differences, squares and roots become LayerNormalization.
 std::unique_ptr<Pass> FuseLayerNorm();
 // Squares, means and roots without a difference become RMSNormalization.
@@ -36,13 +22,6 @@ std::unique_ptr<Pass> FuseRmsNorm();
 std::unique_ptr<Pass> FuseGroupNorm();
 // The erf and tanh forms become Gelu, that of a sigmoid com.microsoft.QuickGelu.
 std::unique_ptr<Pass> FuseGelu();
-// MatMulInteger with its scales, MatMul of dequantised rows and weights, QLinearMatMul: by weights,
-// they become reprise.IntegerLinear.
-std::unique_ptr<Pass> FuseIntegerLinear();
-// Conv of dequantised planes by dequantised weights becomes reprise.IntegerConv.
-std::unique_ptr<Pass> FuseIntegerConv();
-// QuantizeLinear and DequantizeLinear of the same steps become reprise.FakeQuantize.
-std::unique_ptr<Pass> FuseFakeQuantize();
 // MatMul with a parameter on the right, bias and activation become reprise.Linear; bias and
 // activation behind a reprise.IntegerLinear join it.
 std::unique_ptr<Pass> FuseLinear();
@@ -69,11 +48,6 @@ std::unique_ptr<Pass> SplitLinear();
 std::unique_ptr<Pass> FuseEmbedding();
 // Add and LayerNormalization become reprise.AddLayerNorm.
 std::unique_ptr<Pass> FuseAddLayerNorm();
-// Float planes have their channels behind the batch, or last, whichever takes less in all.
-std::unique_ptr<Pass> ChooseLayouts();
-// Nodes that compute positions of which but a few are picked compute these alone. After all that
-// joins nodes: what it takes apart would be joined again.
-std::unique_ptr<Pass> HoistPicks();
 // Keys and values of a reprise.Attention that lie head by head are read where they lie. After all
 // that looks at operands of tokens; not before packing, which lays tokens end to end.
 std::unique_ptr<Pass> AttendByHead();
