@@ -7,7 +7,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/certify/axis_numbers.h"
-#include "runtime/ops/axis_rules.h"
+#include "runtime/ops/axis/axis_rules.h"
 
 namespace reprise {
 namespace {

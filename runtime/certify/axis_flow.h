@@ -1,8 +1,8 @@
 // FindMixing: where the positions along an axis meet in a model, read from its ops.
 //
 // The static part of the padding certificate. The model, specialised at two sizes of the axis, is
-// walked in step by the axis rules of the op table (ops/axis_rule.h). A node that lets one position
-// see another is where padding could change an answer:
+// walked in step by the axis rules of the op table (ops/axis/axis_rule.h). A node that lets one
+// position see another is where padding could change an answer:
 //
 //   proved     no position sees the padding behind it, or what it sees there counts for nothing:
 //              zeros in a sum, a huge negative number in a softmax
@@ -15,7 +15,7 @@
 
 #include <string>
 
-#include "runtime/ops/axis_rule.h"
+#include "runtime/ops/axis/axis_rule.h"
 
 namespace reprise {
 

@@ -5,7 +5,7 @@
 #include <set>
 
 #include "absl/algorithm/container.h"
-#include "runtime/ops/axis_rules.h"
+#include "runtime/ops/axis/axis_rules.h"
 
 namespace reprise {
 namespace {

@@ -10,7 +10,7 @@
 
 #include <vector>
 
-#include "runtime/ops/axis_rule.h"
+#include "runtime/ops/axis/axis_rule.h"
 
 namespace reprise {
 

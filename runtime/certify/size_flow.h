@@ -18,7 +18,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/ops/axis_rule.h"
+#include "runtime/ops/axis/axis_rule.h"
 
 namespace reprise {
 

@@ -4,7 +4,7 @@
 #include <set>
 
 #include "absl/algorithm/container.h"
-#include "runtime/ops/op.h"
+#include "runtime/ops/kit/op.h"
 
 namespace reprise {
 namespace {

@@ -7,9 +7,9 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
-#include "runtime/ops/axis_rule.h"
-#include "runtime/ops/onnx_types.h"
-#include "runtime/ops/op.h"
+#include "runtime/ops/axis/axis_rule.h"
+#include "runtime/ops/kit/onnx_types.h"
+#include "runtime/ops/kit/op.h"
 
 namespace reprise {
 namespace {

@@ -28,7 +28,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "runtime/ops/op.h"
+#include "runtime/ops/kit/op.h"
 
 namespace reprise {
 

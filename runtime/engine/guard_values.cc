@@ -11,8 +11,8 @@
 #include "runtime/engine/gather.h"
 #include "runtime/graph/shape.h"
 #include "runtime/graph/tensor.h"
-#include "runtime/ops/axis_rules.h"
-#include "runtime/ops/typed.h"
+#include "runtime/ops/axis/axis_rules.h"
+#include "runtime/ops/kit/typed.h"
 
 namespace reprise {
 namespace {

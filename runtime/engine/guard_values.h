@@ -10,7 +10,7 @@
 #include "absl/types/span.h"
 #include "runtime/engine/request.h"
 #include "runtime/graph/dtype.h"
-#include "runtime/ops/axis_rule.h"
+#include "runtime/ops/axis/axis_rule.h"
 
 namespace reprise {
 

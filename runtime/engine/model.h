@@ -39,7 +39,7 @@
 #include "runtime/engine/request.h"
 #include "runtime/engine/size_slices.h"
 #include "runtime/onnx/importer.h"
-#include "runtime/ops/precision.h"
+#include "runtime/ops/kit/precision.h"
 #include "runtime/recipe/key.h"
 #include "runtime/recipe/ready_index.h"
 

@@ -19,7 +19,7 @@
 #include "runtime/engine/size_check.h"
 #include "runtime/engine/tail.h"
 #include "runtime/graph/dim_expression.h"
-#include "runtime/ops/op.h"
+#include "runtime/ops/kit/op.h"
 #include "runtime/passes/fuse_passes.h"
 #include "runtime/passes/pass.h"
 #include "runtime/passes/specialize.h"

@@ -7,7 +7,7 @@
 #include "absl/strings/match.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/engine/tail.h"
-#include "runtime/ops/op.h"
+#include "runtime/ops/kit/op.h"
 #include "runtime/passes/pass.h"
 
 namespace reprise {

@@ -9,7 +9,7 @@
 #include "runtime/certify/draw.h"
 #include "runtime/engine/mask_inputs.h"
 #include "runtime/graph/dim_expression.h"
-#include "runtime/ops/op.h"
+#include "runtime/ops/kit/op.h"
 #include "runtime/passes/specialize.h"
 
 namespace reprise {

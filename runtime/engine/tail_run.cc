@@ -12,9 +12,9 @@
 #include "runtime/engine/gather.h"
 #include "runtime/engine/scanned_values.h"
 #include "runtime/graph/rank_error.h"
-#include "runtime/ops/loop.h"
-#include "runtime/ops/narrowed_weights.h"
-#include "runtime/ops/op.h"
+#include "runtime/ops/control/loop.h"
+#include "runtime/ops/kit/op.h"
+#include "runtime/ops/weights/narrowed_weights.h"
 
 namespace reprise {
 namespace {

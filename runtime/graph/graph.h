@@ -1,6 +1,6 @@
 // Graph: our intermediate representation of a model, before and after it is specialised.
 //
-// Nodes apply ops (by name, see runtime/ops/op.h) to values. Values are inputs, parameters,
+// Nodes apply ops (by name, see runtime/ops/kit/op.h) to values. Values are inputs, parameters,
 // constants or results of nodes; each has one definition. In a symbolic graph only inputs,
 // parameters and constants know their shapes, and inputs may have symbolic dims; in a specialised
 // graph every value has a constant shape and a dtype (`is_specialized`).

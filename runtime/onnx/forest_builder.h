@@ -1,4 +1,4 @@
-// From the trees of a file to the one form that runtime/ops/forest.h describes.
+// From the trees of a file to the one form that runtime/ops/classical/forest.h describes.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "runtime/graph/tensor.h"
-#include "runtime/ops/forest.h"
+#include "runtime/ops/classical/forest.h"
 
 namespace reprise {
 

@@ -21,7 +21,7 @@
 #include "runtime/onnx/slim_model.h"
 #include "runtime/onnx/tensors.h"
 #include "runtime/onnx/texts.h"
-#include "runtime/ops/op.h"
+#include "runtime/ops/kit/op.h"
 
 namespace reprise {
 namespace {

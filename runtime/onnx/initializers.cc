@@ -4,9 +4,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
-#include "runtime/ops/narrowed_weights.h"
-#include "runtime/ops/onnx_types.h"
-#include "runtime/ops/op.h"
+#include "runtime/ops/kit/onnx_types.h"
+#include "runtime/ops/kit/op.h"
+#include "runtime/ops/weights/narrowed_weights.h"
 
 namespace reprise {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "runtime/ops/op.h"
+#include "runtime/ops/kit/op.h"
 
 namespace reprise {
 namespace {

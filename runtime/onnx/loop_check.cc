@@ -7,8 +7,8 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/onnx/known_numbers.h"
-#include "runtime/ops/loop.h"
-#include "runtime/ops/onnx_types.h"
+#include "runtime/ops/control/loop.h"
+#include "runtime/ops/kit/onnx_types.h"
 #include "runtime/ops/result_types.h"
 
 namespace reprise {

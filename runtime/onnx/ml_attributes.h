@@ -7,7 +7,7 @@
 #include "absl/status/statusor.h"
 #include "runtime/graph/graph.h"
 #include "runtime/onnx/rewrites.h"
-#include "runtime/ops/class_scores.h"
+#include "runtime/ops/classical/class_scores.h"
 
 namespace reprise {
 

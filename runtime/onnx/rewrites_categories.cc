@@ -12,7 +12,7 @@
 #include "runtime/onnx/onnx_proto.h"
 #include "runtime/onnx/rewrites_ml.h"
 #include "runtime/onnx/steps.h"
-#include "runtime/ops/categories.h"
+#include "runtime/ops/classical/categories.h"
 
 namespace reprise {
 namespace {

@@ -7,7 +7,7 @@
 #include "runtime/onnx/ml_attributes.h"
 #include "runtime/onnx/rewrites_ml.h"
 #include "runtime/onnx/steps.h"
-#include "runtime/ops/svm_scores.h"
+#include "runtime/ops/classical/svm_scores.h"
 
 namespace reprise {
 namespace {

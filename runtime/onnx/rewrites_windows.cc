@@ -4,7 +4,7 @@
 
 #include "runtime/base/status_macros.h"
 #include "runtime/onnx/steps.h"
-#include "runtime/ops/onnx_types.h"
+#include "runtime/ops/kit/onnx_types.h"
 
 namespace reprise {
 namespace {

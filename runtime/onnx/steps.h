@@ -13,7 +13,7 @@
 #include "absl/strings/string_view.h"
 #include "runtime/graph/graph.h"
 #include "runtime/onnx/rewrites.h"
-#include "runtime/ops/onnx_types.h"
+#include "runtime/ops/kit/onnx_types.h"
 
 namespace reprise {
 

@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/onnx/ml_attributes.h"
-#include "runtime/ops/onnx_types.h"
+#include "runtime/ops/kit/onnx_types.h"
 
 namespace reprise {
 namespace {

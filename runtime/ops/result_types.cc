@@ -1,8 +1,8 @@
 #include "runtime/ops/result_types.h"
 
+#include "runtime/ops/control/loop.h"
 #include "runtime/ops/growing_types.h"
-#include "runtime/ops/loop.h"
-#include "runtime/ops/onnx_types.h"
+#include "runtime/ops/kit/onnx_types.h"
 
 namespace reprise {
 namespace ops {

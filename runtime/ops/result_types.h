@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "runtime/graph/graph.h"
-#include "runtime/ops/op.h"
+#include "runtime/ops/kit/op.h"
 
 namespace reprise {
 

@@ -1,7 +1,7 @@
 #include "runtime/passes/attention_parts.h"
 
 #include "runtime/base/status_macros.h"
-#include "runtime/ops/op.h"
+#include "runtime/ops/kit/op.h"
 
 namespace reprise {
 namespace {

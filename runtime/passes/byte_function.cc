@@ -5,9 +5,9 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "runtime/base/status_macros.h"
-#include "runtime/ops/byte_table.h"
-#include "runtime/ops/op.h"
-#include "runtime/ops/quantize.h"
+#include "runtime/ops/kit/op.h"
+#include "runtime/ops/quantized/byte_table.h"
+#include "runtime/ops/quantized/quantize.h"
 #include "runtime/passes/byte_scale.h"
 #include "runtime/passes/rewrite.h"
 

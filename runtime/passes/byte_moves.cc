@@ -2,7 +2,7 @@
 
 #include "absl/algorithm/container.h"
 #include "runtime/base/status_macros.h"
-#include "runtime/ops/op.h"
+#include "runtime/ops/kit/op.h"
 #include "runtime/passes/byte_function.h"
 #include "runtime/passes/byte_scale.h"
 #include "runtime/passes/rewrite.h"

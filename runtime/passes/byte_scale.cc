@@ -3,7 +3,7 @@
 #include <limits>
 
 #include "runtime/base/status_macros.h"
-#include "runtime/ops/quantize.h"
+#include "runtime/ops/quantized/quantize.h"
 #include "runtime/passes/rewrite.h"
 
 namespace reprise {

@@ -1,5 +1,5 @@
 #include "runtime/base/status_macros.h"
-#include "runtime/ops/op.h"
+#include "runtime/ops/kit/op.h"
 #include "runtime/passes/fold.h"
 #include "runtime/passes/rewrite.h"
 #include "runtime/passes/rules.h"

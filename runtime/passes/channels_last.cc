@@ -4,9 +4,9 @@
 // turns the planes moves to where floats begin, and what turns them back and forth goes
 // (canonicalize).
 #include "runtime/base/status_macros.h"
-#include "runtime/ops/op.h"
-#include "runtime/ops/quantize.h"
-#include "runtime/ops/resize.h"
+#include "runtime/ops/kit/op.h"
+#include "runtime/ops/quantized/quantize.h"
+#include "runtime/ops/windows/resize.h"
 #include "runtime/passes/byte_scale.h"
 #include "runtime/passes/layout_passes.h"
 #include "runtime/passes/planes_last.h"

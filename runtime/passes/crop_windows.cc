@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "runtime/base/status_macros.h"
-#include "runtime/ops/windows.h"
+#include "runtime/ops/windows/windows.h"
 #include "runtime/passes/fuse_passes.h"
 #include "runtime/passes/rewrite.h"
 

@@ -6,9 +6,9 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "runtime/ops/loop.h"
-#include "runtime/ops/onnx_types.h"
-#include "runtime/ops/op.h"
+#include "runtime/ops/control/loop.h"
+#include "runtime/ops/kit/onnx_types.h"
+#include "runtime/ops/kit/op.h"
 #include "runtime/passes/shape_source.h"
 
 namespace reprise {

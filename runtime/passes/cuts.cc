@@ -8,8 +8,8 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "runtime/ops/loop.h"
-#include "runtime/ops/op.h"
+#include "runtime/ops/control/loop.h"
+#include "runtime/ops/kit/op.h"
 #include "runtime/passes/shape_source.h"
 
 namespace reprise {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "runtime/graph/dim_expression.h"
-#include "runtime/ops/op.h"
+#include "runtime/ops/kit/op.h"
 #include "runtime/passes/fold.h"
 
 namespace reprise {

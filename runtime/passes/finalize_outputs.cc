@@ -1,6 +1,6 @@
 #include "runtime/base/hash_map.h"
 #include "runtime/base/status_macros.h"
-#include "runtime/ops/op.h"
+#include "runtime/ops/kit/op.h"
 #include "runtime/passes/fuse_passes.h"
 #include "runtime/passes/rewrite.h"
 

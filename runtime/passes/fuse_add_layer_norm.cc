@@ -1,8 +1,8 @@
 // LayerNormalization of a sum of two equal shapes becomes reprise.AddLayerNorm. Where others read
 // the sum too, it is output 1, unless a product with weights can add it in its own last step.
 #include "runtime/base/status_macros.h"
-#include "runtime/ops/linear_form.h"
-#include "runtime/ops/op.h"
+#include "runtime/ops/kit/op.h"
+#include "runtime/ops/weights/linear_form.h"
 #include "runtime/passes/fuse_passes.h"
 #include "runtime/passes/rewrite.h"
 

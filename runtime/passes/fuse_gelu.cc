@@ -10,7 +10,7 @@
 #include <cmath>
 
 #include "runtime/base/status_macros.h"
-#include "runtime/ops/unary.h"
+#include "runtime/ops/elementwise/unary.h"
 #include "runtime/passes/fuse_passes.h"
 #include "runtime/passes/rewrite.h"
 

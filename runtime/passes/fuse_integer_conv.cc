@@ -1,7 +1,7 @@
 // A Conv of floats that were bytes by weights that are bytes becomes reprise.IntegerConv: exporters
 // write it so, and QLinearConv becomes it. What follows it is fuse_conv's.
 #include "runtime/base/status_macros.h"
-#include "runtime/ops/quantize.h"
+#include "runtime/ops/quantized/quantize.h"
 #include "runtime/passes/quantized_passes.h"
 #include "runtime/passes/rewrite.h"
 

@@ -3,8 +3,8 @@
 // QLinearMatMul of other right sides becomes its steps.
 #include "absl/algorithm/container.h"
 #include "runtime/base/status_macros.h"
-#include "runtime/ops/quantize.h"
-#include "runtime/ops/quantized_weights.h"
+#include "runtime/ops/quantized/quantize.h"
+#include "runtime/ops/weights/quantized_weights.h"
 #include "runtime/passes/quantized_passes.h"
 #include "runtime/passes/rewrite.h"
 

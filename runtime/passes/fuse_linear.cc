@@ -5,9 +5,9 @@
 #include <algorithm>
 
 #include "runtime/base/status_macros.h"
-#include "runtime/ops/linear_form.h"
-#include "runtime/ops/narrowed_weights.h"
-#include "runtime/ops/unary.h"
+#include "runtime/ops/elementwise/unary.h"
+#include "runtime/ops/weights/linear_form.h"
+#include "runtime/ops/weights/narrowed_weights.h"
 #include "runtime/passes/batch_norm.h"
 #include "runtime/passes/fuse_passes.h"
 #include "runtime/passes/rewrite.h"

@@ -6,8 +6,8 @@
 #include "absl/algorithm/container.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/graph/text.h"
-#include "runtime/ops/linear_form.h"
-#include "runtime/ops/narrowed_weights.h"
+#include "runtime/ops/weights/linear_form.h"
+#include "runtime/ops/weights/narrowed_weights.h"
 #include "runtime/passes/fuse_passes.h"
 #include "runtime/passes/rewrite.h"
 

@@ -10,7 +10,7 @@
 #include <optional>
 
 #include "runtime/base/status_macros.h"
-#include "runtime/ops/op.h"
+#include "runtime/ops/kit/op.h"
 #include "runtime/passes/fuse_passes.h"
 #include "runtime/passes/head_source.h"
 #include "runtime/passes/rewrite.h"

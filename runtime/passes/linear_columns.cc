@@ -4,7 +4,7 @@
 
 #include "absl/algorithm/container.h"
 #include "runtime/base/status_macros.h"
-#include "runtime/ops/linear_form.h"
+#include "runtime/ops/weights/linear_form.h"
 #include "runtime/passes/rewrite.h"
 
 namespace reprise {

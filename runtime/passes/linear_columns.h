@@ -8,8 +8,8 @@
 
 namespace reprise {
 
-// `node` is a product with weights (ops/linear_form.h) without a residual, and all that belongs to
-// its columns are weights: so that CutColumns can cut them.
+// `node` is a product with weights (ops/weights/linear_form.h) without a residual, and all that
+// belongs to its columns are weights: so that CutColumns can cut them.
 bool HasColumnsToCut(const Graph& graph, const Node& node);
 
 // Its inputs for columns [begin, begin + count) alone: weights, and what else belongs to columns,

@@ -1,4 +1,4 @@
-#include "runtime/ops/loop.h"
+#include "runtime/ops/control/loop.h"
 #include "runtime/passes/rewrite.h"
 #include "runtime/passes/simplify_passes.h"
 

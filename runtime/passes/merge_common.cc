@@ -4,7 +4,7 @@
 #include "runtime/base/hash64.h"
 #include "runtime/base/hash_map.h"
 #include "runtime/graph/text.h"
-#include "runtime/ops/op.h"
+#include "runtime/ops/kit/op.h"
 #include "runtime/passes/rewrite.h"
 #include "runtime/passes/simplify_passes.h"
 

@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "runtime/base/status_macros.h"
-#include "runtime/ops/relative_attention.h"
+#include "runtime/ops/attention/relative_attention.h"
 #include "runtime/passes/packer.h"
 #include "runtime/passes/rewrite.h"
 

@@ -7,8 +7,8 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "runtime/base/status_macros.h"
-#include "runtime/ops/op.h"
-#include "runtime/ops/quantize.h"
+#include "runtime/ops/kit/op.h"
+#include "runtime/ops/quantized/quantize.h"
 #include "runtime/passes/packer.h"
 #include "runtime/passes/rewrite.h"
 

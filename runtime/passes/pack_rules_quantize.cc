@@ -1,6 +1,6 @@
 // How what is quantised is packed: by scales that the model has, or by the range of each request.
 #include "runtime/base/status_macros.h"
-#include "runtime/ops/op.h"
+#include "runtime/ops/kit/op.h"
 #include "runtime/passes/packer.h"
 #include "runtime/passes/rewrite.h"
 

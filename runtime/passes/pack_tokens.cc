@@ -2,7 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
-#include "runtime/ops/relative_attention.h"
+#include "runtime/ops/attention/relative_attention.h"
 #include "runtime/passes/packer.h"
 #include "runtime/passes/pass.h"
 #include "runtime/passes/specialize.h"

@@ -6,8 +6,8 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
-#include "runtime/ops/narrowed_weights.h"
-#include "runtime/ops/op.h"
+#include "runtime/ops/kit/op.h"
+#include "runtime/ops/weights/narrowed_weights.h"
 #include "runtime/passes/request_scales.h"
 #include "runtime/passes/rewrite.h"
 

@@ -15,7 +15,7 @@
 
 #include "absl/status/statusor.h"
 #include "runtime/graph/graph.h"
-#include "runtime/ops/precision.h"
+#include "runtime/ops/kit/precision.h"
 
 namespace reprise {
 

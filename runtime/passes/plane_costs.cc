@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "absl/algorithm/container.h"
-#include "runtime/ops/window_tiles.h"
-#include "runtime/ops/windows.h"
+#include "runtime/ops/windows/window_tiles.h"
+#include "runtime/ops/windows/windows.h"
 #include "runtime/passes/planes_last.h"
 #include "runtime/passes/rewrite.h"
 

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "runtime/base/status_macros.h"
-#include "runtime/ops/conv.h"
-#include "runtime/ops/op.h"
+#include "runtime/ops/kit/op.h"
+#include "runtime/ops/windows/conv.h"
 #include "runtime/passes/rewrite.h"
 
 namespace reprise {

@@ -5,9 +5,9 @@
 #include <iterator>
 
 #include "absl/algorithm/container.h"
-#include "runtime/ops/linear_form.h"
-#include "runtime/ops/op.h"
-#include "runtime/ops/quantize.h"
+#include "runtime/ops/kit/op.h"
+#include "runtime/ops/quantized/quantize.h"
+#include "runtime/ops/weights/linear_form.h"
 #include "runtime/passes/rewrite.h"
 
 namespace reprise {

@@ -1,6 +1,6 @@
 #include "absl/algorithm/container.h"
 #include "runtime/base/status_macros.h"
-#include "runtime/ops/op.h"
+#include "runtime/ops/kit/op.h"
 #include "runtime/passes/branches.h"
 #include "runtime/passes/fold.h"
 #include "runtime/passes/rewrite.h"

@@ -1,7 +1,7 @@
 #include "runtime/passes/request_scales.h"
 
 #include "absl/algorithm/container.h"
-#include "runtime/ops/op.h"
+#include "runtime/ops/kit/op.h"
 
 namespace reprise {
 namespace {

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "runtime/base/status_macros.h"
-#include "runtime/ops/onnx_types.h"
-#include "runtime/ops/op.h"
+#include "runtime/ops/kit/onnx_types.h"
+#include "runtime/ops/kit/op.h"
 
 namespace reprise {
 

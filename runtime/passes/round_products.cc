@@ -1,5 +1,5 @@
 #include "absl/algorithm/container.h"
-#include "runtime/ops/precision.h"
+#include "runtime/ops/kit/precision.h"
 #include "runtime/passes/fuse_passes.h"
 
 namespace reprise {

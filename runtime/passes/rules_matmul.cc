@@ -1,7 +1,7 @@
 #include <cstring>
 
 #include "runtime/base/status_macros.h"
-#include "runtime/ops/op.h"
+#include "runtime/ops/kit/op.h"
 #include "runtime/passes/rewrite.h"
 #include "runtime/passes/rules.h"
 

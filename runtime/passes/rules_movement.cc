@@ -4,8 +4,8 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "runtime/base/status_macros.h"
-#include "runtime/ops/op.h"
-#include "runtime/ops/resize.h"
+#include "runtime/ops/kit/op.h"
+#include "runtime/ops/windows/resize.h"
 #include "runtime/passes/rewrite.h"
 #include "runtime/passes/rules.h"
 

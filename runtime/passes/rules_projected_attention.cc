@@ -2,7 +2,7 @@
 #include <cmath>
 
 #include "runtime/base/status_macros.h"
-#include "runtime/ops/op.h"
+#include "runtime/ops/kit/op.h"
 #include "runtime/passes/attention_parts.h"
 #include "runtime/passes/rules.h"
 

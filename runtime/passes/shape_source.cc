@@ -1,6 +1,6 @@
 #include "runtime/passes/shape_source.h"
 
-#include "runtime/ops/op.h"
+#include "runtime/ops/kit/op.h"
 
 namespace reprise {
 namespace {

@@ -7,7 +7,7 @@
 #include "runtime/base/format_text.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/graph/dim_expression.h"
-#include "runtime/ops/op.h"
+#include "runtime/ops/kit/op.h"
 #include "runtime/passes/branches.h"
 #include "runtime/passes/fold.h"
 

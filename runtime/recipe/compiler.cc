@@ -14,7 +14,7 @@
 #include "runtime/graph/verifier.h"
 #include "runtime/memory/lifetime.h"
 #include "runtime/memory/planner.h"
-#include "runtime/ops/narrowed_weights.h"
+#include "runtime/ops/weights/narrowed_weights.h"
 #include "runtime/passes/fuse_passes.h"
 #include "runtime/recipe/batch_rows.h"
 #include "runtime/recipe/index_sources.h"

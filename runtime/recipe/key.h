@@ -9,7 +9,7 @@
 #include <string>
 
 #include "runtime/graph/graph.h"
-#include "runtime/ops/precision.h"
+#include "runtime/ops/kit/precision.h"
 #include "runtime/passes/specialize.h"
 
 namespace reprise {

@@ -5,9 +5,9 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
-#include "runtime/ops/op.h"
-#include "runtime/ops/quantize.h"
-#include "runtime/ops/relative_attention.h"
+#include "runtime/ops/attention/relative_attention.h"
+#include "runtime/ops/kit/op.h"
+#include "runtime/ops/quantized/quantize.h"
 
 namespace reprise {
 

@@ -4,7 +4,7 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/string_view.h"
-#include "runtime/ops/op.h"
+#include "runtime/ops/kit/op.h"
 
 namespace reprise {
 namespace {

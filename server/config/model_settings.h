@@ -11,7 +11,7 @@
 
 #include "proto/model_config.pb.h"
 #include "runtime/bucket/boundaries.h"
-#include "runtime/ops/precision.h"
+#include "runtime/ops/kit/precision.h"
 
 namespace reprise {
 

@@ -15,7 +15,7 @@
 #include "runtime/engine/parameter_store.h"
 #include "runtime/engine/stream.h"
 #include "runtime/graph/verifier.h"
-#include "runtime/ops/op.h"
+#include "runtime/ops/kit/op.h"
 #include "runtime/ops/result_types.h"
 #include "runtime/passes/branches.h"
 #include "runtime/passes/pass.h"

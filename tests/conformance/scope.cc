@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "runtime/ops/onnx_types.h"
+#include "runtime/ops/kit/onnx_types.h"
 
 namespace reprise {
 namespace {

@@ -1,5 +1,5 @@
 // Weights that a model stores in a few bits, with a factor for each block of them along k
-// (runtime/ops/block_weights.h, and DequantizeLinear with a block_size).
+// (runtime/ops/weights/block_weights.h, and DequantizeLinear with a block_size).
 #pragma once
 
 #include <optional>

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "runtime/graph/shape.h"
-#include "runtime/ops/windows.h"
+#include "runtime/ops/windows/windows.h"
 
 namespace reprise::cpu {
 

@@ -5,7 +5,7 @@
 
 #include "runtime/device/cpu/kernel_family.h"
 #include "runtime/device/cpu/plan.h"
-#include "runtime/ops/windows.h"
+#include "runtime/ops/windows/windows.h"
 
 namespace reprise::cpu {
 

@@ -14,7 +14,7 @@
 #include "runtime/device/cpu/gemm.h"
 #include "runtime/device/cpu/strips.h"
 #include "runtime/graph/shape.h"
-#include "runtime/ops/windows.h"
+#include "runtime/ops/windows/windows.h"
 
 namespace reprise::cpu {
 

@@ -17,8 +17,8 @@
 #include "runtime/device/cpu/recurrent_plans.h"
 #include "runtime/device/cpu/resize_plans.h"
 #include "runtime/device/cpu/weight_memory.h"
-#include "runtime/ops/narrowed_weights.h"
-#include "runtime/ops/onnx_types.h"
+#include "runtime/ops/kit/onnx_types.h"
+#include "runtime/ops/weights/narrowed_weights.h"
 
 namespace reprise {
 namespace {

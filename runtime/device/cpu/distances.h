@@ -1,5 +1,5 @@
-// Distances of rows from columns (runtime/ops/distances.h). Every sum is added in the order of its
-// elements. Threads: pure.
+// Distances of rows from columns (runtime/ops/classical/distances.h). Every sum is added in the
+// order of its elements. Threads: pure.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Walks through ensembles of decision trees (runtime/ops/forest.h).
+// Walks through ensembles of decision trees (runtime/ops/classical/forest.h).
 //
 // A step is a load of a node, a load of the column that it asks for, a comparison and an addition,
 // each of which waits for the one before: eight walks go side by side, of eight rows through one
@@ -12,7 +12,7 @@
 #include <cstdint>
 
 #include "runtime/base/cpu_info.h"
-#include "runtime/ops/forest.h"
+#include "runtime/ops/classical/forest.h"
 
 namespace reprise::cpu {
 

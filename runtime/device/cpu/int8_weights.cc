@@ -1,6 +1,6 @@
 #include "runtime/device/cpu/int8_weights.h"
 
-#include "runtime/ops/quantized_weights.h"
+#include "runtime/ops/weights/quantized_weights.h"
 
 namespace reprise::cpu {
 

@@ -1,6 +1,6 @@
 // Weights that a model stores as int8 times a factor for each column of the product
-// (runtime/ops/quantized_weights.h). A kernel that widens int8 on its way reads a fourth of the
-// bytes.
+// (runtime/ops/weights/quantized_weights.h). A kernel that widens int8 on its way reads a fourth of
+// the bytes.
 #pragma once
 
 #include <optional>

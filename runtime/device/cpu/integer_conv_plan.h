@@ -6,7 +6,7 @@
 #include "runtime/device/cpu/copy_bytes.h"
 #include "runtime/device/cpu/plan.h"
 #include "runtime/device/cpu/product.h"
-#include "runtime/ops/windows.h"
+#include "runtime/ops/windows/windows.h"
 
 namespace reprise::cpu {
 

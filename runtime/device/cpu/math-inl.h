@@ -29,7 +29,7 @@
 #include <cstdint>
 
 #include "hwy/highway.h"
-#include "runtime/ops/unary.h"
+#include "runtime/ops/elementwise/unary.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace reprise::cpu::HWY_NAMESPACE {

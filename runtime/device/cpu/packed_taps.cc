@@ -5,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/device/cpu/int8_plans.h"
 #include "runtime/device/cpu/weight_memory.h"
-#include "runtime/ops/quantize.h"
+#include "runtime/ops/quantized/quantize.h"
 
 namespace reprise::cpu {
 namespace {

@@ -1,11 +1,12 @@
-// Rows behind those of a cache, each sequence at its own place (runtime/ops/append_rows.h).
+// Rows behind those of a cache, each sequence at its own place
+// (runtime/ops/movement/append_rows.h).
 #include <algorithm>
 #include <cstring>
 
 #include "runtime/device/cpu/movement_plans.h"
 #include "runtime/device/cpu/parts.h"
 #include "runtime/device/cpu/plan.h"
-#include "runtime/ops/append_rows.h"
+#include "runtime/ops/movement/append_rows.h"
 
 namespace reprise::cpu {
 namespace {

@@ -12,9 +12,9 @@
 #include "runtime/device/cpu/packed_taps.h"
 #include "runtime/device/cpu/product.h"
 #include "runtime/device/cpu/step_bounds.h"
-#include "runtime/ops/conv.h"
-#include "runtime/ops/integer_conv.h"
-#include "runtime/ops/windows.h"
+#include "runtime/ops/quantized/integer_conv.h"
+#include "runtime/ops/windows/conv.h"
+#include "runtime/ops/windows/windows.h"
 
 namespace reprise::cpu {
 namespace {

@@ -7,8 +7,8 @@
 #include "runtime/device/cpu/conv_finish.h"
 #include "runtime/device/cpu/int8_plans.h"
 #include "runtime/device/cpu/plan.h"
-#include "runtime/ops/quantize.h"
-#include "runtime/ops/windows.h"
+#include "runtime/ops/quantized/quantize.h"
+#include "runtime/ops/windows/windows.h"
 
 namespace reprise::cpu {
 namespace {

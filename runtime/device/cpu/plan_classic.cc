@@ -7,10 +7,10 @@
 #include "runtime/device/cpu/elementwise.h"
 #include "runtime/device/cpu/plan.h"
 #include "runtime/device/cpu/rows.h"
-#include "runtime/ops/categories.h"
-#include "runtime/ops/class_scores.h"
-#include "runtime/ops/distances.h"
-#include "runtime/ops/svm_scores.h"
+#include "runtime/ops/classical/categories.h"
+#include "runtime/ops/classical/class_scores.h"
+#include "runtime/ops/classical/distances.h"
+#include "runtime/ops/classical/svm_scores.h"
 
 namespace reprise::cpu {
 namespace {

@@ -11,7 +11,7 @@
 
 #include "runtime/device/cpu/conv_plans.h"
 #include "runtime/device/cpu/conv_product.h"
-#include "runtime/ops/windows.h"
+#include "runtime/ops/windows/windows.h"
 
 namespace reprise::cpu {
 namespace {

@@ -9,7 +9,7 @@
 #include "runtime/device/cpu/gemm.h"
 #include "runtime/device/cpu/plan_conv.h"
 #include "runtime/device/cpu/window_rows.h"
-#include "runtime/ops/conv.h"
+#include "runtime/ops/windows/conv.h"
 
 namespace reprise::cpu {
 namespace {

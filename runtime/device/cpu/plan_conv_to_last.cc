@@ -5,7 +5,7 @@
 
 #include "runtime/device/cpu/few_channels.h"
 #include "runtime/device/cpu/plan_conv.h"
-#include "runtime/ops/conv.h"
+#include "runtime/ops/windows/conv.h"
 
 namespace reprise::cpu {
 namespace {

@@ -20,8 +20,8 @@
 #include "runtime/device/cpu/plan_conv.h"
 #include "runtime/device/cpu/transpose.h"
 #include "runtime/device/cpu/winograd.h"
-#include "runtime/ops/conv.h"
-#include "runtime/ops/window_tiles.h"
+#include "runtime/ops/windows/conv.h"
+#include "runtime/ops/windows/window_tiles.h"
 
 namespace reprise::cpu {
 namespace {

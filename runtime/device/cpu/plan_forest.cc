@@ -5,7 +5,7 @@
 #include "runtime/device/cpu/classical_plans.h"
 #include "runtime/device/cpu/forest.h"
 #include "runtime/device/cpu/plan.h"
-#include "runtime/ops/forest.h"
+#include "runtime/ops/classical/forest.h"
 
 namespace reprise::cpu {
 namespace {

@@ -14,7 +14,7 @@
 #include "runtime/device/cpu/plan.h"
 #include "runtime/device/cpu/rows.h"
 #include "runtime/device/cpu/weight_memory.h"
-#include "runtime/ops/quantized_weights.h"
+#include "runtime/ops/weights/quantized_weights.h"
 
 namespace reprise::cpu {
 namespace {

@@ -3,7 +3,7 @@
 #include "runtime/device/cpu/half.h"
 #include "runtime/device/cpu/plan.h"
 #include "runtime/device/cpu/weight_memory.h"
-#include "runtime/ops/narrowed_weights.h"
+#include "runtime/ops/weights/narrowed_weights.h"
 
 namespace reprise::cpu {
 ParameterExprPtr HalfOf(const ParameterExprPtr& floats, bool narrowed) {

@@ -16,7 +16,7 @@
 #include "runtime/device/cpu/plan.h"
 #include "runtime/device/cpu/plan_conv.h"
 #include "runtime/device/cpu/product.h"
-#include "runtime/ops/windows.h"
+#include "runtime/ops/windows/windows.h"
 
 namespace reprise::cpu {
 namespace {

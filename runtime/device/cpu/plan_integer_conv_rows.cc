@@ -18,10 +18,10 @@
 #include "runtime/device/cpu/plan_conv.h"
 #include "runtime/device/cpu/product.h"
 #include "runtime/device/cpu/weight_memory.h"
-#include "runtime/ops/conv.h"
-#include "runtime/ops/integer_conv.h"
-#include "runtime/ops/quantize.h"
-#include "runtime/ops/windows.h"
+#include "runtime/ops/quantized/integer_conv.h"
+#include "runtime/ops/quantized/quantize.h"
+#include "runtime/ops/windows/conv.h"
+#include "runtime/ops/windows/windows.h"
 
 namespace reprise::cpu {
 namespace {

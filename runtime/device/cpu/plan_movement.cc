@@ -5,7 +5,7 @@
 #include "runtime/device/cpu/copy_bytes.h"
 #include "runtime/device/cpu/movement_plans.h"
 #include "runtime/device/cpu/plan_copy.h"
-#include "runtime/ops/broadcast.h"
+#include "runtime/ops/kit/broadcast.h"
 
 namespace reprise::cpu {
 namespace {

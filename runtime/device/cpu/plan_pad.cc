@@ -5,8 +5,8 @@
 
 #include "runtime/device/cpu/movement_plans.h"
 #include "runtime/device/cpu/plan.h"
-#include "runtime/ops/slice_pad.h"
-#include "runtime/ops/typed.h"
+#include "runtime/ops/kit/typed.h"
+#include "runtime/ops/movement/slice_pad.h"
 
 namespace reprise::cpu {
 namespace {

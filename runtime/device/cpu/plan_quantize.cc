@@ -4,7 +4,7 @@
 #include "runtime/device/cpu/int8_plans.h"
 #include "runtime/device/cpu/plan.h"
 #include "runtime/device/cpu/quantize.h"
-#include "runtime/ops/quantize.h"
+#include "runtime/ops/quantized/quantize.h"
 
 namespace reprise::cpu {
 namespace {

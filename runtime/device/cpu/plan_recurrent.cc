@@ -7,7 +7,7 @@
 #include "runtime/device/cpu/plan.h"
 #include "runtime/device/cpu/recurrent.h"
 #include "runtime/device/cpu/recurrent_plans.h"
-#include "runtime/ops/recurrent_activations.h"
+#include "runtime/ops/recurrent/recurrent_activations.h"
 
 namespace reprise::cpu {
 namespace {

@@ -8,8 +8,8 @@
 #include "runtime/device/cpu/attention_plans.h"
 #include "runtime/device/cpu/plan.h"
 #include "runtime/device/cpu/relative_scores.h"
-#include "runtime/ops/relative_attention.h"
-#include "runtime/ops/segment.h"
+#include "runtime/ops/attention/relative_attention.h"
+#include "runtime/ops/attention/segment.h"
 
 namespace reprise::cpu {
 namespace {

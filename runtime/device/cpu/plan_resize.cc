@@ -5,7 +5,7 @@
 #include "runtime/device/cpu/plan.h"
 #include "runtime/device/cpu/resample.h"
 #include "runtime/device/cpu/resize_plans.h"
-#include "runtime/ops/resize.h"
+#include "runtime/ops/windows/resize.h"
 
 namespace reprise::cpu {
 namespace {

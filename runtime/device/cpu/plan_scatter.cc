@@ -8,8 +8,8 @@
 #include "runtime/device/cpu/movement_plans.h"
 #include "runtime/device/cpu/plan.h"
 #include "runtime/device/cpu/strided.h"
-#include "runtime/ops/scatter_reduction.h"
-#include "runtime/ops/typed.h"
+#include "runtime/ops/kit/typed.h"
+#include "runtime/ops/movement/scatter_reduction.h"
 
 namespace reprise::cpu {
 namespace {

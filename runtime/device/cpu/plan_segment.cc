@@ -9,8 +9,8 @@
 #include "runtime/device/cpu/plan.h"
 #include "runtime/device/cpu/product.h"
 #include "runtime/device/cpu/rows.h"
-#include "runtime/ops/segment.h"
-#include "runtime/ops/typed.h"
+#include "runtime/ops/attention/segment.h"
+#include "runtime/ops/kit/typed.h"
 
 namespace reprise::cpu {
 namespace {

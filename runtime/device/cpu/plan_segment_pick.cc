@@ -4,9 +4,9 @@
 #include "runtime/device/cpu/indices.h"
 #include "runtime/device/cpu/packed_plans.h"
 #include "runtime/device/cpu/plan.h"
-#include "runtime/ops/reduce.h"
-#include "runtime/ops/segment.h"
-#include "runtime/ops/typed.h"
+#include "runtime/ops/attention/segment.h"
+#include "runtime/ops/kit/typed.h"
+#include "runtime/ops/reduce/reduce.h"
 
 namespace reprise::cpu {
 namespace {

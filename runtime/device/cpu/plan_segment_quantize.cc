@@ -5,8 +5,8 @@
 #include "runtime/device/cpu/int8_plans.h"
 #include "runtime/device/cpu/plan.h"
 #include "runtime/device/cpu/quantize.h"
-#include "runtime/ops/quantize.h"
-#include "runtime/ops/segment.h"
+#include "runtime/ops/attention/segment.h"
+#include "runtime/ops/quantized/quantize.h"
 
 namespace reprise::cpu {
 namespace {

@@ -1,5 +1,6 @@
 // Between floats and integers with a scale and a zero point, as ONNX defines it, over arrays that
-// lie side by side. Every tier gives the same bits as the reference kernels (runtime/ops/quantize).
+// lie side by side. Every tier gives the same bits as the reference kernels
+// (runtime/ops/quantized/quantize).
 //
 // Threads: pure. Arrays do not overlap, but y of `fake` may be x.
 #pragma once

@@ -12,7 +12,7 @@
 #include "absl/types/span.h"
 #include "runtime/device/cpu/plan.h"
 #include "runtime/graph/shape.h"
-#include "runtime/ops/broadcast.h"
+#include "runtime/ops/kit/broadcast.h"
 
 namespace reprise::cpu {
 

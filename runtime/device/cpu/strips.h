@@ -15,7 +15,7 @@
 
 #include "runtime/base/cpu_info.h"
 #include "runtime/graph/shape.h"
-#include "runtime/ops/windows.h"
+#include "runtime/ops/windows/windows.h"
 
 namespace reprise::cpu {
 

@@ -5,7 +5,7 @@
 #include <type_traits>
 
 #include "runtime/device/cpu/targets.h"
-#include "runtime/ops/typed.h"
+#include "runtime/ops/kit/typed.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "runtime/device/cpu/typed_loops.cc"

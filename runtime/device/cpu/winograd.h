@@ -18,7 +18,7 @@
 #include <cstdint>
 
 #include "runtime/base/cpu_info.h"
-#include "runtime/ops/window_tiles.h"
+#include "runtime/ops/windows/window_tiles.h"
 
 namespace reprise::cpu {
 

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "runtime/onnx/importer.h"
-#include "runtime/ops/loop.h"
+#include "runtime/ops/control/loop.h"
 #include "tests/runtime/onnx/model_builder.h"
 
 namespace reprise {

@@ -1,7 +1,7 @@
 // What an op of the file was brought to goes by the name and op of the file.
 #include <gmock/gmock.h>
 
-#include "runtime/ops/op.h"
+#include "runtime/ops/kit/op.h"
 #include "tests/runtime/onnx/import_test_util.h"
 
 namespace reprise {

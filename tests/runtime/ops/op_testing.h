@@ -7,7 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "runtime/graph/graph.h"
-#include "runtime/ops/op.h"
+#include "runtime/ops/kit/op.h"
 
 namespace reprise {
 

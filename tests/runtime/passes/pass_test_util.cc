@@ -7,7 +7,7 @@
 #include "gtest/gtest.h"
 #include "runtime/graph/text.h"
 #include "runtime/graph/verifier.h"
-#include "runtime/ops/op.h"
+#include "runtime/ops/kit/op.h"
 #include "tests/testing/interpreter.h"
 
 namespace reprise {

@@ -4,7 +4,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "runtime/graph/text.h"
-#include "runtime/ops/op.h"
+#include "runtime/ops/kit/op.h"
 #include "runtime/passes/pass.h"
 #include "tests/runtime/passes/pass_test_util.h"
 

@@ -1,5 +1,5 @@
 // Convolutions on every tier against their reference kernel, their parts and their scratch.
-#include "runtime/ops/conv.h"
+#include "runtime/ops/windows/conv.h"
 
 #include <array>
 #include <cstring>

@@ -18,7 +18,7 @@
 #include "runtime/device/cpu/cpu_device.h"
 #include "runtime/device/device.h"
 #include "runtime/graph/text.h"
-#include "runtime/ops/op.h"
+#include "runtime/ops/kit/op.h"
 
 namespace reprise {
 

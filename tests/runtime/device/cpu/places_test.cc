@@ -7,7 +7,7 @@
 #include <random>
 #include <vector>
 
-#include "runtime/ops/reduce.h"
+#include "runtime/ops/reduce/reduce.h"
 #include "tests/runtime/device/cpu/tiers.h"
 
 namespace reprise::cpu {

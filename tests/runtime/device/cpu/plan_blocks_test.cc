@@ -8,7 +8,7 @@
 #include "runtime/device/cpu/gemm_blocks.h"
 #include "runtime/device/cpu/product.h"
 #include "runtime/graph/text.h"
-#include "runtime/ops/op.h"
+#include "runtime/ops/kit/op.h"
 #include "tests/runtime/device/cpu/tiers.h"
 
 namespace reprise::cpu {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "runtime/ops/op.h"
+#include "runtime/ops/kit/op.h"
 #include "tests/runtime/device/cpu/tiers.h"
 
 namespace reprise::cpu {

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "runtime/ops/onnx_types.h"
-#include "runtime/ops/op.h"
-#include "runtime/ops/typed.h"
+#include "runtime/ops/kit/onnx_types.h"
+#include "runtime/ops/kit/op.h"
+#include "runtime/ops/kit/typed.h"
 #include "tests/runtime/device/cpu/tiers.h"
 
 namespace reprise::cpu {

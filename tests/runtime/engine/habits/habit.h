@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/ops/axis_rule.h"
+#include "runtime/ops/axis/axis_rule.h"
 #include "tests/runtime/engine/habits/parts.h"
 
 namespace reprise {

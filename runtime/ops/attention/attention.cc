@@ -1,0 +1,216 @@
+#include "runtime/ops/attention/attention.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <optional>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/graph/rank_error.h"
+#include "runtime/ops/kit/broadcast.h"
+#include "runtime/ops/kit/typed.h"
+
+namespace reprise::ops {
+namespace {
+
+struct Dims {
+  int64_t batch, queries, keys, heads, size, size_v;
+  int64_t kv_heads = 0;
+  bool packed, k_by_head = false, v_by_head = false;
+};
+
+// One of k and v: [batch, rows, heads * size], or head by head.
+struct KeyDims {
+  int64_t batch, rows, heads, size;
+};
+
+std::optional<KeyDims> KeyDimsOf(const Shape& shape, bool by_head, int64_t heads) {
+  if (shape.size() != (by_head ? 4 : 3)) return std::nullopt;
+  if (by_head) return KeyDims{shape[0], shape[2], shape[1], shape[3]};
+  if (shape[2] % heads != 0) return std::nullopt;
+  return KeyDims{shape[0], shape[1], heads, shape[2] / heads};
+}
+
+// `shape(i)` is the shape of input i.
+template <typename F>
+absl::StatusOr<Dims> DimsOf(const Node& node, F shape) {
+  Dims dims;
+  dims.packed = node.attributes.Int("packed_qkv", 0) != 0;
+  dims.heads = node.attributes.Int("num_heads", 0);
+  if (dims.heads <= 0) return absl::InvalidArgumentError("attribute 'num_heads' is missing");
+  const Shape& q = shape(0);
+  if (q.size() != 3) return RankError("input 0 has not 3 dims");
+  dims.batch = q[0];
+  dims.queries = q[1];
+  const int64_t given_v = node.attributes.Int("head_size_v", 0);
+  if (dims.heads > std::max<int64_t>(q[2], 1) || given_v > q[2]) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a width of ", q[2], " does not hold ", dims.heads, " heads"));
+  }
+  if (dims.packed) {
+    dims.keys = dims.queries;
+    const int64_t v_width = given_v > 0 ? given_v * dims.heads : q[2] / 3;
+    if ((q[2] - v_width) % (2 * dims.heads) != 0 || v_width % dims.heads != 0 || q[2] < v_width) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("a width of ", q[2], " does not hold q, k, v of ", dims.heads, " heads"));
+    }
+    dims.size = (q[2] - v_width) / (2 * dims.heads);
+    dims.size_v = v_width / dims.heads;
+    return dims;
+  }
+  dims.k_by_head = node.attributes.Int("k_by_head", 0) != 0;
+  dims.v_by_head = node.attributes.Int("v_by_head", 0) != 0;
+  const Shape& k_shape = shape(1);
+  const Shape& v_shape = shape(2);
+  const auto k = KeyDimsOf(k_shape, dims.k_by_head, dims.heads);
+  const auto v = KeyDimsOf(v_shape, dims.v_by_head, dims.heads);
+  if (!k.has_value() || !v.has_value() || k->batch != q[0] || v->batch != q[0] ||
+      v->rows != k->rows || v->heads != k->heads || k->heads < 1 || dims.heads % k->heads != 0 ||
+      k->size * dims.heads != q[2]) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("q ", ShapeToString(q), ", k ", ShapeToString(k_shape), ", v ",
+                     ShapeToString(v_shape), " do not fit ", dims.heads, " heads"));
+  }
+  dims.keys = k->rows;
+  dims.size = k->size;
+  dims.size_v = v->size;
+  dims.kv_heads = k->heads;
+  return dims;
+}
+
+}  // namespace
+
+void ComputeAttention(const AttentionProblem& p, float* out, int64_t batch_stride,
+                      int64_t head_stride, int64_t row_stride) {
+  std::vector<float> scores(p.keys);
+  std::vector<double> sums(p.size_v);
+  for (int64_t b = 0; b < p.batch; ++b) {
+    for (int64_t h = 0; h < p.heads; ++h) {
+      for (int64_t i = 0; i < p.queries; ++i) {
+        const int64_t row = ((b * p.heads + h) * p.queries + i) * p.keys;
+        const float* q = p.q.row(b, h, i);
+        const auto report = [&](int stage) {
+          if (p.scores_out != nullptr && p.scores_stage == stage) {
+            std::copy(scores.begin(), scores.end(), p.scores_out + row);
+          }
+        };
+        for (int64_t j = 0; j < p.keys; ++j) {
+          const float* k = p.k.row(b, h / p.kv_group, j);
+          float dot = 0;
+          for (int64_t d = 0; d < p.size; ++d) dot += q[d] * k[d];
+          scores[j] = dot * p.scale;
+        }
+        report(0);
+        if (p.softcap > 0) {
+          for (float& score : scores) score = p.softcap * std::tanh(score / p.softcap);
+        }
+        report(1);
+        if (!p.bias.empty()) {
+          for (int64_t j = 0; j < p.keys; ++j) scores[j] += p.bias[row + j];
+        }
+        report(2);
+        float largest = -std::numeric_limits<float>::infinity();
+        for (float score : scores) largest = std::max(largest, score);
+        double total = 0;
+        for (float& score : scores) total += (score = std::exp(score - largest));
+        const bool masked = largest == -std::numeric_limits<float>::infinity();
+        for (float& score : scores) {
+          score = masked && p.nan_to_zero ? 0.0f : static_cast<float>(score / total);
+        }
+        report(3);
+        std::fill(sums.begin(), sums.end(), 0.0);
+        for (int64_t j = 0; j < p.keys; ++j) {
+          const float* v = p.v.row(b, h / p.kv_group, j);
+          for (int64_t d = 0; d < p.size_v; ++d) sums[d] += scores[j] * v[d];
+        }
+        float* y = out + b * batch_stride + h * head_stride + i * row_stride;
+        for (int64_t d = 0; d < p.size_v; ++d) y[d] = static_cast<float>(sums[d]);
+      }
+    }
+  }
+}
+
+std::vector<float> SpreadMask(const TensorView& mask, const Shape& scores) {
+  std::vector<float> bias(NumElements(scores));
+  if (mask.dtype == DType::kBool) {
+    BroadcastApply(scores, bias.data(), mask.as<Bool>(), mask.shape,
+                   [](Bool keep) { return keep ? 0.0f : -std::numeric_limits<float>::infinity(); });
+  } else {
+    BroadcastApply(scores, bias.data(), mask.as<float>(), mask.shape, [](float x) { return x; });
+  }
+  return bias;
+}
+
+absl::Status CheckAttentionInputs(InferContext& context) {
+  RETURN_IF_ERROR(CheckType(context, 0, TypeBit(DType::kFloat32)));
+  const bool packed = context.attributes().Int("packed_qkv", 0) != 0;
+  for (size_t i : {1, 2}) {
+    if (context.has_input(i) == packed) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("input ", i, packed ? " is given" : " is left out"));
+    }
+    if (!packed) RETURN_IF_ERROR(CheckSameType(context, 0, i));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status AttentionRule(InferContext& context) {
+  RETURN_IF_ERROR(CheckAttentionInputs(context));
+  ASSIGN_OR_RETURN(const Dims dims, DimsOf(context.node(), [&](size_t i) -> const Shape& {
+                     return context.shape(i);
+                   }));
+  if (context.has_input(3)) {
+    RETURN_IF_ERROR(CheckType(context, 3, TypeBit(DType::kFloat32) | kBools));
+    const Shape scores = {dims.batch, dims.heads, dims.queries, dims.keys};
+    ASSIGN_OR_RETURN(const Shape broadcast, BroadcastShapes(scores, context.shape(3)));
+    if (broadcast != scores) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("the mask does not broadcast to ", ShapeToString(scores)));
+    }
+  }
+  context.SetOutput(0, DType::kFloat32, {dims.batch, dims.queries, dims.heads * dims.size_v});
+  return absl::OkStatus();
+}
+
+absl::Status AttentionKernel(const KernelContext& context) {
+  ASSIGN_OR_RETURN(const Dims dims, DimsOf(context.node, [&](size_t i) -> const Shape& {
+                     return context.inputs[i].shape;
+                   }));
+  AttentionProblem p;
+  p.batch = dims.batch;
+  p.heads = dims.heads;
+  p.queries = dims.queries;
+  p.keys = dims.keys;
+  p.size = dims.size;
+  p.size_v = dims.size_v;
+  p.scale = context.node.attributes.Float("scale", 1.0f);
+  p.nan_to_zero = context.node.attributes.Int("nan_to_zero", 0) != 0;
+  const int64_t width = dims.heads * dims.size;
+  const int64_t width_v = dims.heads * dims.size_v;
+  if (dims.packed) {
+    const float* data = context.inputs[0].as<float>();
+    const int64_t row = 2 * width + width_v;
+    p.q = {data, dims.queries * row, dims.size, row};
+    p.k = {data + width, dims.queries * row, dims.size, row};
+    p.v = {data + 2 * width, dims.queries * row, dims.size_v, row};
+  } else {
+    p.q = {context.inputs[0].as<float>(), dims.queries * width, dims.size, width};
+    p.kv_group = dims.heads / dims.kv_heads;
+    const auto view = [&](size_t i, bool by_head, int64_t size) -> HeadView {
+      const int64_t row = dims.kv_heads * size, head = dims.keys * size;
+      const auto* data = context.inputs[i].as<float>();
+      if (by_head) return {data, dims.kv_heads * head, head, size};
+      return {data, dims.keys * row, size, row};
+    };
+    p.k = view(1, dims.k_by_head, dims.size);
+    p.v = view(2, dims.v_by_head, dims.size_v);
+  }
+  if (HasInput(context, 3)) {
+    p.bias = SpreadMask(context.inputs[3], {dims.batch, dims.heads, dims.queries, dims.keys});
+  }
+  ComputeAttention(p, context.outputs[0].as<float>(), dims.queries * width_v, dims.size_v, width_v);
+  return absl::OkStatus();
+}
+
+}  // namespace reprise::ops

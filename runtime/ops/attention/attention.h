@@ -1,0 +1,53 @@
+// Scaled dot-product attention: the core that every form of it shares, and reprise.Attention.
+#pragma once
+
+#include "runtime/ops/kit/infer.h"
+
+namespace reprise::ops {
+
+// reprise.Attention(q, k, v, mask?) {num_heads, head_size_v?, scale, nan_to_zero, mask,
+// packed_qkv}: q [B, Sq, H*D], k [B, Skv, H*D], v [B, Skv, H*Dv] -> [B, Sq, H*Dv]. With
+// packed_qkv = 1 input 0 is [B, S, H*(D + D + Dv)] and inputs 1 and 2 are left out. With k_by_head
+// = 1 k is [B, Hkv, Skv, D], with v_by_head = 1 v is [B, Hkv, Skv, Dv]: Hkv divides H, and is H
+// where only one of them is so; head h of the queries attends to head h / (H / Hkv). The mask is
+// added (float32) or kept where true (bool), and broadcasts to [B, H, Sq, Skv].
+Rule AttentionRule;
+Kernel AttentionKernel;
+
+// Inputs 0 to 2 of this op and of its form over segments are float32 and there as packed_qkv says.
+absl::Status CheckAttentionInputs(InferContext& context);
+
+// A [batch, heads, rows, columns] operand somewhere in memory, by element strides; columns dense.
+struct HeadView {
+  const float* data = nullptr;
+  int64_t batch_stride = 0;
+  int64_t head_stride = 0;
+  int64_t row_stride = 0;
+
+  const float* row(int64_t batch, int64_t head, int64_t row) const {
+    return data + batch * batch_stride + head * head_stride + row * row_stride;
+  }
+};
+
+struct AttentionProblem {
+  int64_t batch = 0, heads = 0, queries = 0, keys = 0, size = 0, size_v = 0;
+  int64_t kv_group = 1;  // query heads that share one key and value head
+  HeadView q, k, v;
+  float scale = 1;
+  float softcap = 0;         // 0: none; otherwise softcap * tanh(score / softcap)
+  bool nan_to_zero = false;  // a fully masked row gives zeros instead of NaN
+  // Added to the capped scores; [batch, heads, queries, keys], empty: none.
+  std::vector<float> bias;
+  // When wanted, the scores after which step: 0 = scaled, 1 = capped, 2 = + bias, 3 = softmax.
+  float* scores_out = nullptr;
+  int scores_stage = 0;
+};
+
+// Writes out(batch, head, query, :) through `out`, laid out by the same rules.
+void ComputeAttention(const AttentionProblem& problem, float* out, int64_t batch_stride,
+                      int64_t head_stride, int64_t row_stride);
+
+// The mask as an additive [batch, heads, queries, keys] bias: float32 as it is, bools as 0 / -inf.
+std::vector<float> SpreadMask(const TensorView& mask, const Shape& scores);
+
+}  // namespace reprise::ops

@@ -1,0 +1,90 @@
+#include "runtime/ops/attention/attention_mask.h"
+
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/ops/kit/broadcast.h"
+
+namespace reprise::ops {
+namespace {
+
+// bias[b, h, q, k] += f(b, q, k)
+template <typename F>
+void AddToBias(const Shape& scores, std::vector<float>& bias, F f) {
+  bias.resize(NumElements(scores), 0.0f);
+  float* at = bias.data();
+  for (int64_t b = 0; b < scores[0]; ++b) {
+    for (int64_t h = 0; h < scores[1]; ++h) {
+      for (int64_t q = 0; q < scores[2]; ++q) {
+        for (int64_t k = 0; k < scores[3]; ++k) *at++ += f(b, q, k);
+      }
+    }
+  }
+}
+
+}  // namespace
+
+void MaskFuture(const Shape& scores, int64_t past, float value, std::vector<float>& bias) {
+  AddToBias(scores, bias,
+            [&](int64_t, int64_t q, int64_t k) { return k > q + past ? value : 0.0f; });
+}
+
+absl::Status CheckPaddingMask(const InferContext& context, size_t input, const Shape& scores) {
+  RETURN_IF_ERROR(CheckType(context, input, kIndices));
+  const Shape& mask = context.shape(input);
+  const int64_t batch = scores[0], queries = scores[2], keys = scores[3];
+  if (mask == Shape{batch} || mask == Shape{2 * batch} || mask == Shape{batch, keys} ||
+      mask == Shape{batch, queries, keys}) {
+    return absl::OkStatus();
+  }
+  const std::string what =
+      absl::StrCat("a mask of shape ", ShapeToString(mask), " for scores ", ShapeToString(scores));
+  // Other sizes of its rows may do.
+  if (mask.size() == 2 || mask.size() == 3) {
+    return absl::InvalidArgumentError(absl::StrCat(what, ": it does not cover them"));
+  }
+  return absl::UnimplementedError(absl::StrCat(what, " is not supported"));
+}
+
+void AddPaddingMask(const KernelContext& context, size_t input, const Shape& scores, float value,
+                    std::vector<float>& bias) {
+  const std::vector<int64_t> mask = Int64sOf(context, input);
+  const Shape& shape = context.inputs[input].shape;
+  const int64_t batch = scores[0], queries = scores[2], keys = scores[3];
+  AddToBias(scores, bias, [&](int64_t b, int64_t q, int64_t k) {
+    bool keep = true;
+    if (shape.size() == 1) {
+      keep = k < mask[b] && (shape[0] == batch || k >= mask[batch + b]);
+    } else if (shape.size() == 2) {
+      keep = mask[b * keys + k] > 0;
+    } else {
+      keep = mask[(b * queries + q) * keys + k] > 0;
+    }
+    return keep ? 0.0f : value;
+  });
+}
+
+absl::Status CheckAttentionBias(const InferContext& context, size_t input, const Shape& scores) {
+  RETURN_IF_ERROR(CheckType(context, input, TypeBit(DType::kFloat32)));
+  ASSIGN_OR_RETURN(const Shape broadcast, BroadcastShapes(scores, context.shape(input)));
+  if (broadcast != scores) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("input ", input, " does not broadcast to ", ShapeToString(scores)));
+  }
+  return absl::OkStatus();
+}
+
+void AddAttentionBias(const KernelContext& context, size_t input, const Shape& scores,
+                      std::vector<float>& bias) {
+  bias.resize(NumElements(scores), 0.0f);
+  BroadcastApply(scores, bias.data(), bias.data(), scores, context.inputs[input].as<float>(),
+                 context.inputs[input].shape, [](float a, float b) { return a + b; });
+}
+
+float ScaleOf(const Attributes& attributes, int64_t size) {
+  const float scale = attributes.Float("scale", 0);
+  return scale != 0 ? scale : 1 / std::sqrt(static_cast<float>(size));
+}
+
+}  // namespace reprise::ops

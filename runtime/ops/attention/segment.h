@@ -1,0 +1,70 @@
+// Ops over packed tokens: the rows of requests lie one after another, without padding.
+//
+// `segments` i32 [N + 1] says where each of N segments begins; the last entry is the number of
+// tokens that there are. A segment may be empty. Tokens behind the last entry belong to no segment
+// and are neither read nor, in a result, set to anything in particular. Entries out of range or out
+// of order are taken as the nearest that is not.
+#pragma once
+
+#include <algorithm>
+
+#include "runtime/ops/kit/infer.h"
+
+namespace reprise::ops {
+
+// reprise.SegmentAttention(q, k, v, mask?, bias?, segments, places?) {num_heads, scale,
+// nan_to_zero, packed_qkv, lowest?}: reprise.Attention within each segment. q [T, H*D], k [T, H*D],
+// v [T, H*Dv], or all of them in q with packed_qkv = 1. mask [T]: of each key, added (float32) or
+// kept where true (bool). bias [H or 1, P, P] float32: added to the score of query i and key j of a
+// segment; beyond P the last row and column hold. With `lowest` (float32) the sum of an added mask
+// and a bias is no lower than that, so that what both hide is as low as what one of them hides.
+//
+// With places i64 [N], where each segment's only query stands among its tokens, q is [N, H*D] and
+// so is the result, 0 for an empty segment; packed_qkv is 0.
+Rule SegmentAttentionRule;
+Kernel SegmentAttentionKernel;
+
+// reprise.SegmentReduce(x, segments) {reduction}: x [T, ...] -> [N, ...], "sum", "mean", "max",
+// "min", "first" or "last" over the tokens of each segment. An empty segment gives 0.
+Rule SegmentReduceRule;
+Kernel SegmentReduceKernel;
+
+// reprise.SegmentSpread(x, segments, tokens): x [N, ...], tokens [T, ...] -> [T, ...]: to every
+// token what its segment has. Only the size of dim 0 of `tokens` is read.
+Rule SegmentSpreadRule;
+Kernel SegmentSpreadKernel;
+
+// reprise.SegmentCumSum(x, segments) {exclusive, reverse}: CumSum along dim 0, begun anew in every
+// segment; 0 behind the last one, since positions are counted with it and looked up.
+Rule SegmentCumSumRule;
+Kernel SegmentCumSumKernel;
+
+// reprise.SegmentPlace(x, segments) {largest, select_last_index}: x [T, ...] -> i64 [N, ...]:
+// ArgMax (ArgMin where `largest` is 0) over the tokens of each segment, a position in it. An empty
+// segment gives 0.
+Rule SegmentPlaceRule;
+Kernel SegmentPlaceKernel;
+
+// reprise.SegmentPick(x, places, segments): x [T, rest...], places i64 [N, picks...] -> [N,
+// picks..., rest...]: the tokens of each segment that its places name. Negative places count from
+// the segment's own end; one beyond it is reported and its first token taken. An empty segment
+// gives 0, whatever its places.
+Rule SegmentPickRule;
+Kernel SegmentPickKernel;
+
+// Operand `input` says where segments begin: i32 [N + 1].
+absl::Status CheckSegments(const InferContext& context, size_t input);
+
+struct SegmentRange {
+  int64_t begin;
+  int64_t end;
+  int64_t size() const { return end - begin; }
+};
+
+// Segment `s` of `tokens` tokens, whatever `segments` holds.
+inline SegmentRange SegmentAt(const int32_t* segments, int64_t s, int64_t tokens) {
+  const int64_t begin = std::clamp<int64_t>(segments[s], 0, tokens);
+  return {begin, std::clamp<int64_t>(segments[s + 1], begin, tokens)};
+}
+
+}  // namespace reprise::ops

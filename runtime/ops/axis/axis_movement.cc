@@ -1,0 +1,369 @@
+// Axis rules of ops that move elements.
+#include <algorithm>
+#include <optional>
+
+#include "absl/algorithm/container.h"
+#include "runtime/ops/axis/axis_rules.h"
+
+namespace reprise::ops {
+namespace {
+
+void Erase(AxisFlowValue& flow, int64_t dim) {
+  std::erase_if(flow.along, [&](const Positions& positions) { return positions.dim == dim; });
+}
+
+Positions At(const Positions& positions, int64_t dim) {
+  Positions moved = positions;
+  moved.dim = dim;
+  return moved;
+}
+
+constexpr char kMayCount[] = "picks by data, which may count from the end, among the positions of";
+
+bool SamePadding(const PaddingValue& a, const PaddingValue& b) {
+  return a.kind == b.kind && (a.kind == PaddingValue::Kind::kUnknown || a.value == b.value);
+}
+
+}  // namespace
+
+// Bytes under another shape: a position is found again by how many elements lie inside it.
+void ViewAxis(AxisContext& context) {
+  const Shape& to = context.output_shape();
+  const Shape from_strides = Strides(context.shape(0));
+  const Shape to_strides = Strides(to);
+  AxisFlowValue flow;
+  for (const Positions& positions : context.input(0).along) {
+    const int64_t elements = positions.inner * from_strides[positions.dim];
+    bool found = false;
+    for (size_t d = 0; d < to.size() && !found; ++d) {
+      const int64_t stride = to_strides[d];
+      if (stride <= 0 || elements % stride != 0) continue;
+      const int64_t all = elements / stride * context.axis_size();
+      found = all > 0 && all <= to[d] && to[d] % all == 0;
+      if (!found) continue;
+      Positions moved = At(positions, static_cast<int64_t>(d));
+      moved.inner = elements / stride;
+      moved.repeated = to[d] != all;
+      flow.along.push_back(moved);
+    }
+    if (!found) context.Doubt("lays elements across the positions of");
+  }
+  // Two dims of positions that became one are no longer told apart.
+  for (size_t i = 0; i < flow.along.size(); ++i) {
+    for (size_t j = i + 1; j < flow.along.size(); ++j) {
+      if (flow.along[i].dim != flow.along[j].dim) continue;
+      context.Doubt("lays elements across the positions of");
+      flow.along[i].moved = flow.along[j].moved = true;
+    }
+  }
+  context.Set(0, std::move(flow));
+}
+
+void TransposeAxis(AxisContext& context) {
+  std::vector<int64_t> order = context.attributes().Ints("perm");
+  if (order.empty()) {
+    for (int64_t d = context.rank(0) - 1; d >= 0; --d) order.push_back(d);
+  }
+  AxisFlowValue flow;
+  for (size_t d = 0; d < order.size(); ++d) {
+    if (const Positions* positions = context.input(0).At(order[d])) {
+      flow.along.push_back(At(*positions, static_cast<int64_t>(d)));
+    }
+  }
+  context.Set(0, std::move(flow));
+}
+
+// Copies along a dim of 1 may become positions, all of them alike.
+void ExpandAxis(AxisContext& context) {
+  const int64_t added = context.output_rank() - context.rank(0);
+  AxisFlowValue flow;
+  const std::optional<double> uniform = context.Uniform(0);
+  for (int64_t d = 0; d < context.output_rank(); ++d) {
+    const int64_t own = d - added;
+    if (const Positions* positions = own >= 0 ? context.input(0).At(own) : nullptr) {
+      flow.along.push_back(At(*positions, d));
+    } else if (context.OutputGrows(d)) {
+      flow.along.push_back({.dim = d,
+                            .padding = uniform.has_value() ? PaddingValue::Constant(*uniform)
+                                                           : PaddingValue::Unknown()});
+    }
+  }
+  context.Set(0, std::move(flow));
+}
+
+// Copies of the whole one after another: of something that has no positions as many as there are
+// positions give each its own.
+void TileAxis(AxisContext& context) {
+  const auto repeats = context.integers(1), larger = context.larger_integers(1);
+  if (!repeats || !larger || repeats->size() != larger->size()) return UnknownAxis(context);
+  AxisFlowValue flow;
+  const std::optional<double> uniform = context.Uniform(0);
+  for (int64_t d = 0; d < context.output_rank(); ++d) {
+    const bool alike = (*repeats)[d] == (*larger)[d];
+    if (const Positions* positions = context.input(0).At(d)) {
+      if (!alike) return UnknownAxis(context);
+      flow.along.push_back(*positions);
+      flow.along.back().repeated |= (*repeats)[d] != 1;
+    } else if (!alike) {
+      const bool one_each = (*repeats)[d] == context.axis_size() &&
+                            (*larger)[d] == context.larger_axis_size() &&
+                            context.shape(0)[d] == context.larger_shape(0)[d];
+      if (!one_each) return UnknownAxis(context);
+      flow.along.push_back({.dim = d,
+                            .inner = context.shape(0)[d],
+                            .padding = uniform.has_value() ? PaddingValue::Constant(*uniform)
+                                                           : PaddingValue::Unknown()});
+    }
+  }
+  context.Set(0, std::move(flow));
+}
+
+void ConcatAxis(AxisContext& context) {
+  const int64_t dim = context.Dim(context.attributes().Int("axis", 0));
+  AxisFlowValue flow;
+  for (int64_t d = 0; d < context.output_rank(); ++d) {
+    std::optional<Positions> joint;
+    bool all = true, same = true;
+    for (size_t i = 0; i < context.num_inputs(); ++i) {
+      const Positions* positions = context.input(i).At(d);
+      if (positions == nullptr) {
+        all = all && !context.has_input(i);
+        continue;
+      }
+      if (!joint.has_value()) joint = *positions;
+      same = same && SamePadding(positions->padding, joint->padding);
+      joint->guarded = joint->guarded || positions->guarded;
+      joint->moved = joint->moved || positions->moved || positions->inner != joint->inner ||
+                     positions->repeated != joint->repeated;
+    }
+    if (!joint.has_value()) continue;
+    if (d == dim && context.num_inputs() > 1) {
+      context.Doubt("sets elements before or behind the positions of");
+      joint->moved = true;
+    }
+    if (!all || !same || d == dim) joint->padding = PaddingValue::Unknown();
+    flow.along.push_back(*joint);
+  }
+  context.Set(0, std::move(flow));
+}
+
+void SplitAxis(AxisContext& context) {
+  const int64_t dim = context.Dim(context.attributes().Int("axis", 0));
+  AxisFlowValue flow = context.input(0);
+  for (Positions& positions : flow.along) {
+    if (positions.dim != dim) continue;
+    context.Doubt("cuts into parts the positions of");
+    positions.moved = true;
+  }
+  for (size_t o = 0; o < context.node().outputs.size(); ++o) context.Set(o, flow);
+}
+
+void SliceAxis(AxisContext& context) {
+  const auto starts = context.integers(1), ends = context.integers(2);
+  const auto larger_starts = context.larger_integers(1), larger_ends = context.larger_integers(2);
+  const bool known = starts && ends && larger_starts && larger_ends;
+  if (!known) return UnknownAxis(context);
+  std::vector<int64_t> dims, steps(starts->size(), 1);
+  for (size_t i = 0; i < starts->size(); ++i) dims.push_back(static_cast<int64_t>(i));
+  if (context.has_input(3)) {
+    if (!context.integers(3)) return UnknownAxis(context);
+    dims = *context.integers(3);
+  }
+  if (context.has_input(4)) {
+    if (!context.integers(4)) return UnknownAxis(context);
+    steps = *context.integers(4);
+  }
+  AxisFlowValue flow = context.input(0);
+  for (size_t i = 0; i < starts->size(); ++i) {
+    const int64_t dim = context.Dim(dims[i]);
+    const int64_t size = context.shape(0)[dim], larger = context.larger_shape(0)[dim];
+    const auto clamp = [](int64_t at, int64_t n) {
+      return std::clamp<int64_t>(at < 0 ? at + n : at, 0, n);
+    };
+    const int64_t start = clamp((*starts)[i], size), end = clamp((*ends)[i], size);
+    const int64_t larger_start = clamp((*larger_starts)[i], larger);
+    const int64_t larger_end = clamp((*larger_ends)[i], larger);
+    const Positions* positions = context.input(0).At(dim);
+    if (positions == nullptr) {
+      if (end == larger_end && start == larger_start) continue;
+      // A table that is cut at the length: as it begins.
+      const bool grows = steps[i] == 1 && context.OutputGrows(dim);
+      if (grows && start == larger_start) {
+        // Along two dims it may be a mask, whose elements are not known here.
+        flow.along.push_back({.dim = dim, .guarded = !flow.along.empty()});
+        if (flow.along.size() > 1) flow.along[0].guarded = true;
+      } else if (grows && end == size && larger_end == larger && flow.along.empty()) {
+        context.Doubt("takes the last elements of a table, as many as there are positions of");
+        flow.along.push_back({.dim = dim});
+        flow.shifted = dim;
+      } else {
+        context.SeeLength("cuts a table where the length says, by");
+      }
+      continue;
+    }
+    Positions& kept =
+        *absl::c_find_if(flow.along, [&](const Positions& one) { return one.dim == dim; });
+    const bool all = start == 0 && larger_start == 0 && end == size && larger_end == larger;
+    if (all && steps[i] == 1) continue;
+    const bool said = (*starts)[i] == (*larger_starts)[i] && (*starts)[i] >= 0;
+    const bool same_start = said || start == larger_start;
+    const bool last = start == size - 1 && larger_start == larger - 1 && steps[i] > 0 &&
+                      end == size && larger_end == larger && context.EndsWithRequest(*positions);
+    if (steps[i] < 0) {
+      context.Look("turns round", *positions);
+    } else if (last) {
+      Erase(flow, dim);
+      continue;
+    } else if (!same_start) {
+      context.SeeLength("takes elements counted from the end of");
+    } else if (start == 0 && end == larger_end && end <= positions->inner && !context.is_batch() &&
+               !positions->repeated && !positions->moved) {
+      Erase(flow, dim);  // The first position: every request has it.
+      continue;
+    } else {
+      context.Doubt("takes some of the positions of");
+    }
+    kept.moved = true;
+  }
+  context.Set(0, std::move(flow));
+}
+
+void GatherAxis(AxisContext& context) {
+  const int64_t dim = context.Dim(context.attributes().Int("axis", 0));
+  const int64_t added = context.rank(1) - 1;
+  AxisFlowValue flow;
+  for (const Positions& positions : context.input(0).along) {
+    if (positions.dim == dim) continue;
+    flow.along.push_back(At(positions, positions.dim + (positions.dim > dim ? added : 0)));
+  }
+  for (const Positions& positions : context.input(1).along) {
+    Positions looked_up = At(positions, positions.dim + dim);
+    looked_up.padding = PaddingValue::Unknown();
+    // What the table holds at a known index is known where the table is.
+    const Tensor* table = context.constant(0);
+    if (positions.padding.kind == PaddingValue::Kind::kConstant && table != nullptr &&
+        table->shape().size() == 1) {
+      const std::vector<double> values = table->ToDoubles();
+      const double index = positions.padding.value;
+      const double at = index < 0 ? index + static_cast<double>(values.size()) : index;
+      if (at >= 0 && at < static_cast<double>(values.size())) {
+        looked_up.padding = PaddingValue::Constant(values[static_cast<size_t>(at)]);
+      }
+    }
+    flow.along.push_back(looked_up);
+  }
+  if (const Positions* picked = context.input(0).At(dim)) {
+    const auto indices = context.integers(1), larger = context.larger_integers(1);
+    const auto negative = [](int64_t index) { return index < 0; };
+    const auto is_last = [](int64_t index) { return index == -1; };
+    const auto not_first = [&](int64_t index) {
+      return index >= picked->inner || picked->repeated || picked->moved;
+    };
+    if (!indices && context.MayCountFromEnd(1)) {
+      context.SeeLength(kMayCount);
+    } else if (!indices || !larger) {
+      context.Doubt("picks by data among the positions of");
+    } else if (*indices == *larger && absl::c_all_of(*indices, is_last) &&
+               context.EndsWithRequest(*picked)) {
+      // Every request has it.
+    } else if (*indices != *larger || absl::c_any_of(*indices, negative)) {
+      context.SeeLength("takes elements counted from the end of");
+    } else if (context.is_batch() || absl::c_any_of(*indices, not_first)) {
+      context.Doubt("takes some of the positions of");  // A short request has no such position.
+    }
+  }
+  context.Set(0, std::move(flow));
+}
+
+// Puts zeros beside a diagonal: what lies at a position stays there.
+void TriluAxis(AxisContext& context) {
+  AxisFlowValue flow = context.input(0);
+  for (Positions& positions : flow.along) {
+    if (!positions.padding.Is(0)) positions.padding = PaddingValue::Unknown();
+  }
+  if (flow.along.size() == 2 && context.attributes().Int("upper", 1) == 0) {
+    // Keys behind the end lie behind the diagonal for every query that is not. See axis_flow.cc.
+    const auto k = context.has_input(1) ? context.integers(1) : std::vector<int64_t>{0};
+    const bool last_two = flow.along[0].dim == context.rank(0) - 2;
+    if (k && !k->empty() && (*k)[0] == 0 && last_two) {
+      flow.along[1].padding = PaddingValue::Constant(0);
+    }
+    flow.structure = Structure::kKeepsFirst;
+  }
+  if (context.is_batch() && !flow.along.empty())
+    context.Doubt("puts zeros where the place says, in");
+  context.Set(0, std::move(flow));
+}
+
+// Rows that are looked up each in itself: GatherND by batch dims.
+bool TakesRowByRow(const AxisContext& context) {
+  const int64_t rows = context.attributes().Int("batch_dims", 0);
+  if (!context.is_batch() || context.node().op != "GatherND" || rows == 0) return false;
+  const auto& data = context.input(0).along;
+  const auto& places = context.input(1).along;
+  return absl::c_equal(data, places, [&](const Positions& a, const Positions& b) {
+    return a.dim == b.dim && a.dim < rows && a.inner == b.inner && !a.moved && !b.moved &&
+           !a.repeated && !b.repeated;
+  });
+}
+
+// Along the dims that are not looked along, an element comes from where it goes.
+void GatherElementsAxis(AxisContext& context) {
+  const int64_t dim = context.Dim(context.attributes().Int("axis", 0));
+  if (context.input(0).At(dim) != nullptr) return DataAxis(context);
+  AxisFlowValue flow;
+  for (int64_t d = 0; d < context.rank(1); ++d) {
+    const Positions* from = d == dim ? nullptr : context.input(0).At(d);
+    const Positions* at = context.input(1).At(d);
+    if (from == nullptr && at == nullptr) continue;
+    Positions found = At(from != nullptr ? *from : *at, d);
+    const bool paired = from != nullptr && at != nullptr && from->inner == at->inner &&
+                        from->repeated == at->repeated && !from->moved && !at->moved;
+    if (d != dim && !paired) {
+      context.Doubt("picks by data among the positions of");
+      found.moved = true;
+    }
+    found.padding = PaddingValue::Unknown();
+    found.guarded = found.guarded || (at != nullptr && at->guarded);
+    flow.along.push_back(found);
+  }
+  context.Set(0, std::move(flow));
+}
+
+// Elements are found or put by data. Places that a client's numbers may bring below zero are
+// counted from the end, where the padding is.
+void DataAxis(AxisContext& context) {
+  const std::string& op = context.node().op;
+  if (TakesRowByRow(context)) {
+    AxisFlowValue flow;
+    for (const Positions& positions : context.input(0).along) {
+      Positions kept = At(positions, positions.dim);
+      kept.padding = PaddingValue::Unknown();
+      kept.settled = false;
+      flow.along.push_back(kept);
+    }
+    return context.Set(0, std::move(flow));
+  }
+  if (op == "GatherElements" || op == "ScatterElements") {
+    const int64_t dim = context.Dim(context.attributes().Int("axis", 0));
+    const bool meets = context.input(0).At(dim) != nullptr;
+    if (meets && context.MayCountFromEnd(1)) context.SeeLength(kMayCount);
+  } else if (context.rank(1) > 0) {
+    const int64_t first = op == "GatherND" ? context.attributes().Int("batch_dims", 0) : 0;
+    for (int64_t column = 0; column < context.shape(1).back(); ++column) {
+      const bool meets = context.input(0).At(first + column) != nullptr;
+      if (meets && context.MayCountFromEnd(1, column)) context.SeeLength(kMayCount);
+    }
+  }
+  if (context.AnyPositions()) context.Doubt("picks by data among the positions of");
+}
+
+// Places as ones among as many zeros as the depth says.
+void OneHotAxis(AxisContext& context) {
+  const int64_t axis = context.attributes().Int("axis", -1);
+  const bool grows = context.OutputGrows(axis < 0 ? axis + context.output_rank() : axis);
+  if (grows && context.MayCountFromEnd(0)) context.SeeLength(kMayCount);
+  UnknownAxis(context);
+}
+
+}  // namespace reprise::ops

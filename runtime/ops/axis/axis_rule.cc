@@ -1,0 +1,328 @@
+#include "runtime/ops/axis/axis_rule.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/str_cat.h"
+#include "runtime/ops/axis/axis_rules.h"
+#include "runtime/ops/kit/op.h"
+
+namespace reprise {
+namespace {
+
+using Source = AxisFlowValue::Source;
+
+std::optional<std::vector<int64_t>> Integers(const Tensor* tensor) {
+  if (tensor == nullptr) return std::nullopt;
+  auto values = tensor->ToInt64s();
+  if (!values.ok()) return std::nullopt;
+  return *std::move(values);
+}
+
+}  // namespace
+
+void MaskNeeds::Join(const MaskNeeds& other) {
+  places = std::max(places, other.places);
+  for (const auto& [input, left] : other.together) {
+    CountingPlaces& own = together[input];
+    own = std::max(own, left);
+  }
+}
+
+bool MaskNeeds::Within(const MaskNeeds& other) const {
+  MaskNeeds joint = other;
+  joint.Join(*this);
+  return joint == other;
+}
+
+const Positions* AxisFlowValue::At(int64_t dim) const {
+  for (const Positions& positions : along) {
+    if (positions.dim == dim) return &positions;
+  }
+  return nullptr;
+}
+
+bool IsComparison(absl::string_view op) {
+  static const auto* const kOps =
+      new std::set<absl::string_view>{"Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual"};
+  return kOps->contains(op);
+}
+
+bool IsNeverNegative(DType dtype) { return dtype != DType::kUndefined && !IsSigned(dtype); }
+
+std::string AxisNodeName(const Graph& graph, const Node& node) {
+  std::string name = node.name;
+  for (size_t i = 0; i < node.outputs.size() && name.empty(); ++i) {
+    if (node.outputs[i] != kNone) name = graph.value(node.outputs[i]).name;
+  }
+  return absl::StrCat("node '", name, "' (",
+                      node.source_op.empty() ? "" : absl::StrCat(node.source_op, ", step "),
+                      node.op, ")");
+}
+
+AxisContext::AxisContext(const Graph& graph, const Graph& larger, const Node& node,
+                         const Node& larger_node, const AxisFlowOptions& options,
+                         std::vector<AxisFlowValue>& flows)
+    : graph_(graph),
+      larger_(larger),
+      node_(node),
+      larger_node_(larger_node),
+      options_(options),
+      flows_(flows) {}
+
+bool AxisContext::IsRead(size_t i) const {
+  return has_output(i) &&
+         (!graph_.value(node_.outputs[i]).users.empty() || graph_.IsOutput(node_.outputs[i]));
+}
+
+const AxisFlowValue& AxisContext::input(size_t i) const {
+  static const AxisFlowValue kNothing;
+  return has_input(i) ? flows_[node_.inputs[i]] : kNothing;
+}
+
+const Shape& AxisContext::shape(size_t i) const {
+  static const Shape kScalar;
+  return has_input(i) ? *graph_.value(node_.inputs[i]).shape : kScalar;
+}
+
+const Shape& AxisContext::larger_shape(size_t i) const {
+  static const Shape kScalar;
+  return has_input(i) ? *larger_.value(larger_node_.inputs[i]).shape : kScalar;
+}
+
+const Shape& AxisContext::output_shape(size_t i) const {
+  static const Shape kScalar;
+  return has_output(i) ? *graph_.value(node_.outputs[i]).shape : kScalar;
+}
+
+DType AxisContext::dtype(size_t i) const {
+  return has_input(i) ? graph_.value(node_.inputs[i]).dtype : DType::kUndefined;
+}
+
+bool AxisContext::OutputGrows(int64_t dim, size_t output) const {
+  const Shape& larger = *larger_.value(larger_node_.outputs[output]).shape;
+  return output_shape(output)[dim] == options_.small_size &&
+         dim < static_cast<int64_t>(larger.size()) && larger[dim] == options_.large_size;
+}
+
+const Tensor* AxisContext::constant(size_t i) const { return graph_.ConstantOf(node_.input(i)); }
+
+const Tensor* AxisContext::larger_constant(size_t i) const {
+  return larger_.ConstantOf(larger_node_.input(i));
+}
+
+std::optional<std::vector<int64_t>> AxisContext::integers(size_t i) const {
+  return Integers(constant(i));
+}
+
+std::optional<std::vector<int64_t>> AxisContext::larger_integers(size_t i) const {
+  return Integers(larger_constant(i));
+}
+
+std::optional<double> AxisContext::Uniform(size_t i) const {
+  const Tensor* tensor = constant(i);
+  if (tensor == nullptr || tensor->num_elements() == 0) return std::nullopt;
+  const std::vector<double> values = tensor->ToDoubles();
+  if (absl::c_any_of(values, [&](double value) { return value != values[0]; })) return std::nullopt;
+  return values[0];
+}
+
+bool AxisContext::AnyPositions() const {
+  for (size_t i = 0; i < num_inputs(); ++i) {
+    if (!input(i).along.empty()) return true;
+  }
+  return false;
+}
+
+bool AxisContext::AnyGuarded() const {
+  for (size_t i = 0; i < num_inputs(); ++i) {
+    if (input(i).source == Source::kGuards) return true;
+    for (const Positions& positions : input(i).along) {
+      if (positions.guarded) return true;
+    }
+  }
+  return false;
+}
+
+bool AxisContext::MayCountFromEnd(size_t i, std::optional<int64_t> column) const {
+  ValueId places = node_.input(i);
+  if (places == kNone) return false;
+  const Node* concat = graph_.ProducerIf(places, "Concat");
+  if (column.has_value() && concat != nullptr) {
+    const int64_t dim = concat->attributes.Int("axis", 0);
+    const bool columns = (dim == -1 || dim == rank(i) - 1) &&
+                         static_cast<int64_t>(concat->inputs.size()) == shape(i).back();
+    if (columns) places = concat->inputs[*column];
+  }
+  if (const auto known = Integers(graph_.ConstantOf(places))) {
+    return absl::c_any_of(*known, [](int64_t place) { return place < 0; });
+  }
+  return flows_[places].chosen && !flows_[places].nonnegative;
+}
+
+bool AxisContext::AnyUnknownMask() const {
+  for (size_t i = 0; i < num_inputs(); ++i) {
+    if (input(i).source == Source::kGuards && input(i).along.empty()) return true;
+    for (const Positions& positions : input(i).along) {
+      if (positions.guarded && positions.padding.kind == PaddingValue::Kind::kUnknown) return true;
+    }
+  }
+  return false;
+}
+
+bool AxisContext::IsSettled() const {
+  const OpRow* row = FindOp(node_.op);
+  static const auto* const kInPlace = new std::set<absl::string_view>{
+      "Gather", "Transpose", "Expand", "LayerNormalization", "RMSNormalization"};
+  const bool product = node_.op == "MatMul" || node_.op == "Gemm";
+  const bool in_place =
+      row->Has(kElementwise) || row->Has(kView) || product || kInPlace->contains(node_.op);
+  if (!in_place) return false;
+  int data = 0;
+  for (size_t i = 0; i < num_inputs(); ++i) {
+    const AxisFlowValue& flow = input(i);
+    data += flow.source == Source::kData ? 1 : 0;
+    const bool settled = absl::c_all_of(flow.along, [](const auto& one) { return one.settled; });
+    if (!settled || (flow.source == Source::kData && flow.along.empty())) return false;
+  }
+  return !product || data <= 1;
+}
+
+bool AxisContext::Carries(size_t i) const {
+  static const auto* const kMoves = new std::set<absl::string_view>{
+      "Transpose", "Expand", "Slice", "Split", "Tile", "Gather", "Trilu"};
+  const OpRow* row = FindOp(node_.op);
+  if (!has_input(i) || row->IsValueInput(i)) return false;
+  if (row->Has(kElementwise) || node_.op == "Concat") return true;
+  return i == 0 && (row->Has(kView) || kMoves->contains(node_.op));
+}
+
+Structure AxisContext::JointStructure() const {
+  static const auto* const kKeepApart =
+      new std::set<absl::string_view>{"Add", "Sub", "Mul", "Div", "Cast", "Identity", "Dropout"};
+  const bool moves = !FindOp(node_.op)->Has(kElementwise);
+  Structure joint = Structure::kNone;
+  bool fresh = true, masked = false;  // the first key's keepers are tables; a mask meets them
+  for (size_t i = 0; i < num_inputs(); ++i) {
+    if (!Carries(i)) continue;
+    const AxisFlowValue& flow = input(i);
+    joint = std::max(joint, flow.structure);
+    fresh = fresh && (flow.structure != Structure::kKeepsFirst || flow.source == Source::kConstant);
+    for (const Positions& positions : flow.along) masked = masked || positions.guarded;
+  }
+  const bool adds = node_.op == "Add";
+  const bool covers =
+      node_.op == "Where" && input(0).structure == Structure::kKeepsFirst && !masked;
+  if (joint == Structure::kKeepsFirst && fresh && (adds || covers)) return Structure::kApart;
+  if (joint == Structure::kApart && !moves && !kKeepApart->contains(node_.op)) {
+    return Structure::kKeepsFirst;  // A cap brings what is hidden twice as high as the rest.
+  }
+  return joint;
+}
+
+// A condition of a choice of low numbers hides where it is true, or where it is not; so does one
+// that low numbers are multiplied by.
+TableLines AxisContext::JointLines() const {
+  TableLines joint;
+  for (size_t i = 0; i < num_inputs(); ++i) {
+    if (!Carries(i)) continue;
+    joint.zeros |= input(i).lines.zeros;
+    joint.ones |= input(i).lines.ones;
+    joint.hidden |= input(i).lines.hidden;
+  }
+  const auto is_low = [&](size_t i) { return Uniform(i).value_or(0) <= ops::kWeakestMask; };
+  const bool turns = node_.op == "Not" || (node_.op == "Sub" && Uniform(0) == 1);
+  if (turns) std::swap(joint.zeros, joint.ones);
+  if (node_.op == "Where") {
+    joint.hidden |= (is_low(1) && input(0).lines.ones) || (is_low(2) && input(0).lines.zeros);
+  }
+  if (node_.op == "Mul") {
+    joint.hidden |= (is_low(0) && input(1).lines.ones) || (is_low(1) && input(0).lines.ones);
+  }
+  return joint;
+}
+
+std::set<std::string> AxisContext::JointHiders() const {
+  std::set<std::string> joint;
+  for (size_t i = 0; i < num_inputs(); ++i) {
+    if (Carries(i)) joint.insert(input(i).hiders.begin(), input(i).hiders.end());
+  }
+  return joint;
+}
+
+void AxisContext::Set(size_t output, AxisFlowValue flow, bool is_mask) {
+  if (!has_output(output)) return;
+  flow.source = Source::kConstant;
+  for (size_t i = 0; i < num_inputs(); ++i) flow.source = std::max(flow.source, input(i).source);
+  if (is_mask) flow.source = std::min(flow.source, Source::kGuards);
+  makes_mask_ = makes_mask_ || is_mask;
+  // What follows from one place of a mask, which may be empty there: the first place where it ends
+  // may be the very first one.
+  const bool of_place = node_.op == "ArgMax" || node_.op == "ArgMin" || node_.op == "Where";
+  flow.chosen = of_place && flow.source != Source::kConstant;
+  for (size_t i = 0; i < num_inputs() && !makes_mask_; ++i) {
+    flow.chosen = flow.chosen || input(i).chosen;
+  }
+  flow.nonnegative = IsNonnegative(output);
+  flow.unbounded = MayBeUnbounded();
+  flow.structure = std::max(flow.structure, JointStructure());
+  flow.lines = JointLines();
+  flow.hiders = JointHiders();
+  const bool settled = IsSettled(), unknown_mask = AnyUnknownMask();
+  for (Positions& positions : flow.along) {
+    positions.settled = settled;
+    // What data makes of a known mask is known to be none when it is not known.
+    const bool data =
+        flow.source == Source::kData && positions.padding.kind == PaddingValue::Kind::kUnknown;
+    if (data && !unknown_mask) positions.guarded = false;
+  }
+  absl::c_sort(flow.along, [](const Positions& a, const Positions& b) { return a.dim < b.dim; });
+  flows_[node_.outputs[output]] = std::move(flow);
+}
+
+void AxisContext::Note(AxisFinding::Verdict verdict, std::string how) {
+  if (verdict <= finding_.verdict) return;
+  finding_.verdict = verdict;
+  finding_.node = AxisNodeName(graph_, node_);
+  finding_.how = std::move(how);
+}
+
+void AxisContext::Mix(absl::string_view how, bool guarded, std::optional<double> weak) {
+  const std::string under = weak.has_value() ? absl::StrCat("under a mask of only ", *weak)
+                            : guarded        ? std::string("under what may be a mask")
+                                             : std::string("without a mask");
+  const bool may_do = guarded && !weak.has_value();
+  Note(may_do ? AxisFinding::Verdict::kUndecided : AxisFinding::Verdict::kMixes,
+       absl::StrCat(how, " ", axis(), " ", under));
+}
+
+void AxisContext::Look(absl::string_view how, const Positions& positions) {
+  const bool known = !positions.guarded && !positions.moved && !positions.repeated;
+  Note(known ? AxisFinding::Verdict::kMixes : AxisFinding::Verdict::kUndecided,
+       absl::StrCat(how, " ", axis()));
+}
+
+void AxisContext::MustCount(CountingPlaces places) { finding_.needs.Join({.places = places}); }
+
+void AxisContext::MustLeave(CountingPlaces places) {
+  for (const std::string& hider : input(0).hiders) {
+    finding_.needs.Join({.together = {{hider, places}}});
+  }
+}
+
+void AxisContext::SeeLength(absl::string_view how) {
+  Note(AxisFinding::Verdict::kMixes, absl::StrCat(how, " ", axis()));
+}
+
+void AxisContext::BlameMixing(NodeId node, absl::string_view how) {
+  if (finding_.verdict == AxisFinding::Verdict::kMixes) return;
+  Mix(how, /*guarded=*/false);
+  finding_.node = AxisNodeName(graph_, graph_.node(node));
+}
+
+void AxisContext::Doubt(absl::string_view how) {
+  Note(AxisFinding::Verdict::kUndecided, absl::StrCat(how, " ", axis()));
+}
+
+}  // namespace reprise

@@ -1,0 +1,278 @@
+// Axis rules: how the positions along one axis of a model flow through an op.
+//
+// Every row of the op table has one. A rule looks at where the positions of the operands lie and
+// what is known of the padding there, sets the same of the results, and says where the op lets one
+// position see another: that is where padding could change an answer. A rule that cannot know says
+// so (Doubt); none may call harmless what is not.
+//
+// The model is looked at at two sizes of the axis at once, a small one and a large one, since what
+// follows the length (one over it, positions counted from the end) differs between them.
+//
+// Threads: rules are pure functions of their context.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "runtime/ops/kit/op.h"
+
+namespace reprise {
+
+// What the elements at positions behind the end of a request hold.
+struct PaddingValue {
+  enum class Kind {
+    kUnknown,
+    kConstant,  // `value`, everywhere
+    kLow,       // anything plus `value`, which is negative
+  };
+  Kind kind = Kind::kUnknown;
+  double value = 0;
+
+  static PaddingValue Unknown() { return {}; }
+  static PaddingValue Constant(double value) { return {Kind::kConstant, value}; }
+  static PaddingValue Low(double value) { return {Kind::kLow, value}; }
+
+  bool is_constant() const { return kind == Kind::kConstant; }
+  bool Is(double constant) const { return kind == Kind::kConstant && value == constant; }
+  // What a mask has put there; nullopt where nothing is known.
+  std::optional<double> Depth() const {
+    if (kind == Kind::kUnknown) return std::nullopt;
+    return value;
+  }
+};
+
+// One dim that the axis lies along.
+struct Positions {
+  int64_t dim = 0;
+  int64_t inner = 1;  // so many elements of the dim belong to one position, side by side
+  PaddingValue padding;
+  bool guarded = false;   // a mask may act here in a way that is not known; not data beside a mask
+  bool settled = false;   // what padding holds follows from fill values and weights alone
+  bool moved = false;     // position i need not lie at index i: how they lie is not known
+  bool repeated = false;  // behind the last position comes the first one of something else
+};
+
+// Which places of a line along the axis must hold another value than the fill, in a guard of a
+// request that is padded: the larger the stricter. A query that sees nothing but what is hidden
+// from it spreads its attention over all keys, the padding as well.
+enum class CountingPlaces { kNone, kOne, kFirst, kAll };
+
+// What masks of a padded request are asked for, so that no query is left with hidden keys alone.
+struct MaskNeeds {
+  CountingPlaces places = CountingPlaces::kNone;  // of every mask
+  // Inputs that hide keys of one softmax together. At most one of them may hide any, and what that
+  // one hides leaves these places.
+  std::map<std::string, CountingPlaces> together;
+
+  // Asks for what `other` asks for as well.
+  void Join(const MaskNeeds& other);
+  // Nothing is asked for that `other` does not ask for.
+  bool Within(const MaskNeeds& other) const;
+
+  friend bool operator==(const MaskNeeds&, const MaskNeeds&) = default;
+};
+
+// Whole lines of a table along the axis, each of which is a query's: what they hold.
+struct TableLines {
+  bool zeros = false, ones = false;  // some are false, or true, for every key
+  bool hidden = false;               // some hide every key
+};
+
+// What a table of queries and keys hides, whatever the masks say.
+enum class Structure {
+  kNone,
+  kApart,       // keeps the first key, and what it hides lies deeper than what a mask hides
+  kKeepsFirst,  // no query the first key: those that follow it, say
+  kAny,         // windows, blocks
+};
+
+struct AxisFlowValue {
+  // Made of constants alone, also of what may be a mask (inputs that are masks and guards, inputs
+  // without the axis), or of anything a client may send.
+  enum class Source { kConstant, kGuards, kData };
+
+  std::vector<Positions> along;  // ascending dims; empty: no position has a say of its own
+  Source source = Source::kConstant;
+  // A constant that is not the same, or does not begin alike, at another size of the axis.
+  bool follows_size = false;
+  // It follows the size, but by one number for all elements of a line along this dim: a softmax
+  // along it does not see that. Biases by distance are so, where they are counted from the last
+  // key.
+  std::optional<int64_t> shifted;
+  bool nonnegative = false;  // no element is below zero, whatever the inputs hold
+  // Numbers that a client may choose have a say: not constants and counts of masks alone.
+  bool chosen = false;
+  Structure structure = Structure::kNone;
+  TableLines lines;  // of tables that have a say
+  // Inputs that may hide positions here: masks, and floats that lie as masks do.
+  std::set<std::string> hiders;
+  // The node that averaged over the axis what padding holds zeros of: off by a factor that follows
+  // the size, which the quotient of two such does not have.
+  NodeId averaged = kNone;
+  // Something infinite, or no number, may be among them where what clients sent is as usual: what
+  // is made of padding may be so where nothing else is.
+  bool unbounded = false;
+  // Of a batch: places of rows, each of which holds its own (or a column of them does).
+  bool own_place = false;
+
+  const Positions* At(int64_t dim) const;
+};
+
+// What a walk over a model found. See certify/axis_flow.h.
+struct AxisFinding {
+  enum class Verdict { kProved, kUndecided, kMixes };
+
+  Verdict verdict = Verdict::kProved;
+  std::string node;  // the first that makes the verdict: "node '/pool/ReduceMean' (ReduceMean)"
+  std::string how;   // "averages over sequence without a mask"
+  // What the verdict holds for: requests whose masks are so.
+  MaskNeeds needs;
+
+  bool proved() const { return verdict == Verdict::kProved; }
+  friend bool operator==(const AxisFinding&, const AxisFinding&) = default;
+};
+
+struct AxisFlowOptions {
+  std::string axis;  // what people call it
+  // Positions are requests, which may lie anywhere: what only looks back is no better then.
+  bool is_batch = false;
+  int64_t small_size = 0;  // of the axis in the first graph
+  int64_t large_size = 0;  // and in the second
+  // Guards by name: the value that their padding holds. The padding of other inputs is unknown.
+  std::map<std::string, double> guards;
+  // Those of the guards that are masks: nothing but ones and zeros. Others hold data.
+  std::set<std::string> masks;
+  // Those of the masks of which that is a guess: integers like any others, also below zero.
+  std::set<std::string> guessed_masks;
+  // Nothing is padded along the axis: the last position is the request's own.
+  bool own_end = false;
+};
+
+// One node under the eyes of its rule.
+class AxisContext {
+ public:
+  // Borrows all arguments. `flows`: by value of `graph`.
+  AxisContext(const Graph& graph, const Graph& larger, const Node& node, const Node& larger_node,
+              const AxisFlowOptions& options, std::vector<AxisFlowValue>& flows);
+
+  const Node& node() const { return node_; }
+  NodeId id() const { return graph_.value(node_.outputs[0]).producer; }
+  const Attributes& attributes() const { return node_.attributes; }
+  const std::string& axis() const { return options_.axis; }
+  bool is_batch() const { return options_.is_batch; }
+  int64_t axis_size() const { return options_.small_size; }
+  int64_t larger_axis_size() const { return options_.large_size; }
+  // The last of these positions is that of the request: nothing is padded, and they lie in order.
+  bool EndsWithRequest(const Positions& positions) const {
+    return options_.own_end && !is_batch() && positions.inner == 1 && !positions.repeated &&
+           !positions.moved;
+  }
+  size_t num_inputs() const { return node_.inputs.size(); }
+  bool has_input(size_t i) const { return node_.input(i) != kNone; }
+  bool has_output(size_t i) const { return node_.output(i) != kNone; }
+  // Somebody reads output `i`.
+  bool IsRead(size_t i) const;
+  const AxisFlowValue& input(size_t i) const;
+  const Shape& shape(size_t i) const;
+  const Shape& larger_shape(size_t i) const;
+  DType dtype(size_t i) const;
+  int64_t rank(size_t i) const { return static_cast<int64_t>(shape(i).size()); }
+  const Shape& output_shape(size_t i = 0) const;
+  int64_t output_rank(size_t i = 0) const { return static_cast<int64_t>(output_shape(i).size()); }
+  // The output's dim has the axis' size in both graphs.
+  bool OutputGrows(int64_t dim, size_t output = 0) const;
+  // The first result is made of floats.
+  bool casts_to_float() const { return IsFloating(graph_.value(node_.outputs[0]).dtype); }
+  // The value of an operand where it is known; of the larger size in `larger_constant`.
+  const Tensor* constant(size_t i) const;
+  const Tensor* larger_constant(size_t i) const;
+  std::optional<std::vector<int64_t>> integers(size_t i) const;
+  std::optional<std::vector<int64_t>> larger_integers(size_t i) const;
+  // The one value of a constant operand all of whose elements are equal.
+  std::optional<double> Uniform(size_t i) const;
+  // An attribute that names a dim of operand `i`, in [0, rank).
+  int64_t Dim(int64_t dim, size_t i = 0) const { return dim < 0 ? dim + rank(i) : dim; }
+  bool AnyPositions() const;
+  bool AnyGuarded() const;
+  // Of an input of the model: padded as a mask.
+  bool IsMask(const std::string& name) const { return options_.masks.contains(name); }
+  // Padding of operand `i` along its dim `dim` may hold what zero does not take out.
+  bool MayBeInfiniteAt(size_t i, int64_t dim) const;
+  // The places that operand `i` holds may be below zero, which counts them from the end, for some
+  // contents of the inputs. `column`: only those of this element of its last dim count.
+  bool MayCountFromEnd(size_t i, std::optional<int64_t> column = std::nullopt) const;
+
+  // Sets where positions lie in a result. Its source follows from those of the operands: it is a
+  // mask made of them with `is_mask`.
+  void Set(size_t output, AxisFlowValue flow, bool is_mask = false);
+
+  // Every position sees every other one, for which only a mask could make up: "averages over".
+  // `guarded`: there may be one, so that it is for the measurement to say. `weak`: there is one,
+  // which is no lower than this: louder contents than any measurement draws would show through.
+  void Mix(absl::string_view how, bool guarded, std::optional<double> weak = std::nullopt);
+  // Position i sees a few others, found by where they lie: nothing is known where they may lie
+  // elsewhere (`moved`, `repeated`).
+  void Look(absl::string_view how, const Positions& positions);
+  // The verdict holds where masks count at these places.
+  void MustCount(CountingPlaces places);
+  // It holds where those who hide keys of operand 0 leave each query these places between them.
+  void MustLeave(CountingPlaces places);
+  // Position i sees what lies where the length says.
+  void SeeLength(absl::string_view how);
+  // What `node`, before this one, did, matters now.
+  void BlameMixing(NodeId node, absl::string_view how);
+  // Whether padding shows cannot be seen here.
+  void Doubt(absl::string_view how);
+
+  const AxisFinding& finding() const { return finding_; }
+
+ private:
+  void Note(AxisFinding::Verdict verdict, std::string how);
+
+  const Graph& graph_;
+  const Graph& larger_;
+  const Node& node_;
+  const Node& larger_node_;
+  const AxisFlowOptions& options_;
+  std::vector<AxisFlowValue>& flows_;
+  bool IsNonnegative(size_t output) const;
+  // No element of the operand is below one, whatever the inputs hold: its logarithm is no less than
+  // zero.
+  bool IsAtLeastOne(size_t i) const;
+  // All elements are above zero.
+  bool IsPositive(ValueId value, int depth = 0) const;
+  // None is above zero, as what is left of scores less the largest.
+  bool IsNotPositive(ValueId value) const;
+  // The node makes something infinite of some numbers that are not.
+  bool MayOverflow() const;
+  bool MayBeUnbounded() const;
+  // What a mask does is not known in an operand already.
+  bool AnyUnknownMask() const;
+  // The results are operand `i` laid out anew, or made of its elements one by one: what masks do to
+  // it is done to them.
+  bool Carries(size_t i) const;
+  // What the operands hide, joined.
+  Structure JointStructure() const;
+  TableLines JointLines() const;
+  std::set<std::string> JointHiders() const;
+  // Padding of the results follows from that of the operands and from weights.
+  bool IsSettled() const;
+
+  AxisFinding finding_;
+  bool makes_mask_ = false;  // a result was said to be one
+};
+
+// Equal, Less and their kin, between two numbers.
+bool IsComparison(absl::string_view op);
+// No element of the type is below zero: bool, and the unsigned integers.
+bool IsNeverNegative(DType dtype);
+
+// "node '/pool/ReduceMean' (ReduceMean)"; of a node without a name, the name of its result.
+std::string AxisNodeName(const Graph& graph, const Node& node);
+
+}  // namespace reprise

@@ -1,0 +1,55 @@
+// The axis rules of the op table's rows. What each op does is named by its rule.
+#pragma once
+
+#include "runtime/ops/axis/axis_rule.h"
+
+namespace reprise::ops {
+
+using AxisOf = void(AxisContext&);
+
+// axis_elementwise.cc
+AxisOf ElementwiseAxis;  // position i depends on position i of all operands
+AxisOf KnownAxis;        // depends on shapes alone: a constant wherever shapes are
+AxisOf UnknownAxis;      // nothing is known: for the measurement to say
+
+// axis_products.cc
+AxisOf MatMulAxis, GemmAxis, MatMulIntegerAxis, QLinearMatMulAxis, LastDimProductAxis, EinsumAxis;
+
+// axis_movement.cc
+AxisOf ViewAxis, TransposeAxis, ExpandAxis, TileAxis, ConcatAxis, SplitAxis, SliceAxis, GatherAxis,
+    TriluAxis, DataAxis, GatherElementsAxis, OneHotAxis;
+
+// axis_reduce.cc
+AxisOf ReduceSumAxis, ReduceNormAxis, ReduceProdAxis, ReduceMeanAxis, ReduceMaxAxis, ReduceMinAxis,
+    ReduceLogSumExpAxis, ArgMaxAxis, ArgMinAxis, TopKAxis, CumulativeAxis, SoftmaxAxis;
+
+// axis_layers.cc
+AxisOf LastDimsNormAxis, InstanceNormAxis, GroupNormAxis, BatchNormAxis, LocalNormAxis,
+    RecurrentAxis, ConvAxis, ConvTransposeAxis, AveragePoolAxis, MaxPoolAxis, LpPoolAxis,
+    GlobalPoolAxis, ResizeAxis, DynamicQuantizeAxis, SegmentDynamicQuantizeAxis, AttentionAxis,
+    RowsAxis, CategoriesAxis;
+
+// axis_sampling.cc
+AxisOf GridSampleAxis, RoiAlignAxis;
+
+// Nothing is known of the padding but that a mask may act on it; or that it does not hang on data.
+inline bool MayBeMasked(const Positions& positions) {
+  return positions.guarded && positions.padding.kind == PaddingValue::Kind::kUnknown;
+}
+inline bool MayBeZeros(const Positions& positions) {
+  return (positions.guarded || positions.settled) &&
+         positions.padding.kind == PaddingValue::Kind::kUnknown;
+}
+
+// Zero times infinity is no number: whether it comes to that is for the measurement to say.
+inline constexpr char kTakesOut[] = "takes out with zeros what may overflow in the padding of";
+
+// Words of ReduceMean, which others say for it.
+inline constexpr char kAverages[] = "averages over";
+
+// A number above this is too near to what models compute with to be meant as a mask.
+inline constexpr double kWeakestMask = -1000;
+// What is put in the place of a number hides it if no number of a model is as low.
+inline constexpr double kOutOfReach = -1e8;
+
+}  // namespace reprise::ops

@@ -1,0 +1,44 @@
+// What a support vector classifier answers, from what it finds for each pair of classes.
+//
+// reprise.SvmScores: input decisions [rows, classes * (classes - 1) / 2] f32, of the pairs (0, 1),
+// (0, 2), ..., (1, 2), ...: above 0 speaks for the first of the two. Outputs: scores
+// [rows, columns] f32 and labels [rows] i64, those of the class that most pairs speak for.
+// With prob_a and prob_b scores are probabilities [rows, classes], coupled as in Wu, Lin and Weng,
+// "Probability estimates for multi-class classification by pairwise coupling" (2004), second
+// approach; without, the decisions themselves, of two classes both signs.
+// Attributes: labels, post (PostTransform), prob_a, prob_b.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "runtime/ops/classical/class_scores.h"
+
+namespace reprise::ops {
+
+inline constexpr char kSvmScores[] = "reprise.SvmScores";
+
+struct SvmRules {
+  std::vector<int64_t> labels;
+  PostTransform post = PostTransform::kNone;
+  std::vector<float> prob_a, prob_b;  // of each pair; or none
+
+  int64_t classes() const { return static_cast<int64_t>(labels.size()); }
+  int64_t pairs() const { return classes() * (classes() - 1) / 2; }
+  bool has_probabilities() const { return !prob_a.empty(); }
+  int64_t columns() const { return has_probabilities() || classes() == 2 ? classes() : pairs(); }
+  // Floats that a row is computed in.
+  int64_t scratch() const { return 2 * classes() * classes() + classes(); }
+
+  Attributes ToAttributes() const;
+  static SvmRules From(const Attributes& attributes);
+};
+
+// Rows [begin, end). Allocates nothing; `scratch` is of scratch() floats, `math` as of ScoreRows.
+void SvmScoreRows(const SvmRules& rules, const float* decisions, int64_t begin, int64_t end,
+                  float* scores, int64_t* labels, float* scratch, const ScoreMath* math = nullptr);
+
+Rule SvmScoresRule;
+Kernel SvmScoresKernel;
+
+}  // namespace reprise::ops

@@ -1,0 +1,49 @@
+// Loop, with the values that its body computes as operands.
+//
+//   Loop(trip count?, condition?, carried..., the body's results: condition, carried...,
+//   scanned...) reprise.LoopStep() -> iteration, condition, carried...
+//
+// The importer puts the nodes of the body around it, as those of an If's branches; they take from
+// LoopStep what each iteration begins with. The two have the attribute `loop` in common, `carried`
+// of Loop is the number of carried values. Results of Loop: the carried values behind the last
+// iteration, then the scanned ones of all iterations, stacked along the dim that `axes` says (0),
+// the last iteration first where `directions` says 1. `dtypes` (ONNX's numbers) and, where
+// the file declares them, `dims0`, `dims1`, ... are those of one iteration's.
+//
+// No recipe holds these ops: a graph is cut at each Loop, whose body runs iteration by iteration
+// (engine/tail_run.h), on recipes of its own.
+#pragma once
+
+#include "runtime/ops/kit/infer.h"
+
+namespace reprise::ops {
+
+Rule LoopRule, LoopStepRule;
+Kernel LoopKernel, LoopStepKernel;
+
+}  // namespace reprise::ops
+
+namespace reprise {
+
+// Where a Loop has what among its operands and results.
+struct LoopParts {
+  explicit LoopParts(const Node& loop);
+
+  static constexpr size_t kTripCount = 0, kCondition = 1, kFirstCarried = 2;
+  static constexpr size_t kStepIteration = 0, kStepCondition = 1, kStepFirstCarried = 2;
+
+  size_t carried;       // values
+  size_t scanned;       // values
+  size_t first_result;  // of the body, among the Loop's operands: the condition
+};
+
+// What a Loop and its LoopStep have in common.
+int64_t LoopNumber(const Node& node);
+
+// What the body of the Loop results in, in that order.
+std::vector<ValueId> BodyResults(const Node& loop);
+
+// The LoopStep of this Loop; kNone where no node takes anything from it.
+NodeId StepOf(const Graph& graph, const Node& loop);
+
+}  // namespace reprise

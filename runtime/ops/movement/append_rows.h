@@ -1,0 +1,29 @@
+// What a decoder's attention reads: the rows of a cache and, where each sequence ends, new ones.
+#pragma once
+
+#include <algorithm>
+
+#include "runtime/ops/kit/infer.h"
+
+namespace reprise::ops {
+
+// reprise.AppendRows(past [B, H, P, D], rows [B, H, S, D], at i64 [B], length i64 [1])
+//   -> [B, H, max(P, length), D]: of sequence b the first at[b] rows of the past, the new ones
+// behind them, then zeros. Where at[b] + S is more than there is room for, or more of the past is
+// asked for than there is, the element of `at` is reported and taken for what fits.
+Rule AppendRowsRule;
+Kernel AppendRowsKernel;
+
+// What is copied for one sequence, in rows.
+struct AppendedRows {
+  int64_t past = 0;   // of P
+  int64_t added = 0;  // of S
+  bool fits = true;
+
+  static AppendedRows Of(int64_t at, int64_t past, int64_t added, int64_t length) {
+    const int64_t most = std::min(past, length - added);
+    return {std::clamp<int64_t>(at, 0, most), added, at >= 0 && at <= most};
+  }
+};
+
+}  // namespace reprise::ops

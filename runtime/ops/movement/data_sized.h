@@ -1,0 +1,13 @@
+// Ops whose results have as many elements as the data says. Their shape rules need the elements:
+// FAILED_PRECONDITION, "depends on data", without them (see passes/cuts.h for what becomes of such
+// nodes).
+#pragma once
+
+#include "runtime/ops/kit/infer.h"
+
+namespace reprise::ops {
+
+Rule NonZeroRule, CompressRule, UniqueRule;
+Kernel NonZeroKernel, CompressKernel, UniqueKernel;
+
+}  // namespace reprise::ops

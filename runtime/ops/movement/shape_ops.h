@@ -1,0 +1,17 @@
+// Ops about shapes: those that read a shape, those that give the same elements another shape (their
+// kernel is CopyKernel), and those that make elements from a shape.
+#pragma once
+
+#include "runtime/ops/kit/infer.h"
+
+namespace reprise::ops {
+
+Rule ShapeRule, SizeRule;
+Kernel ShapeKernel, SizeKernel;
+
+Rule ReshapeRule, SqueezeRule, UnsqueezeRule, FlattenRule;
+
+Rule ConstantOfShapeRule, RangeRule, EyeLikeRule;
+Kernel ConstantOfShapeKernel, RangeKernel, EyeLikeKernel;
+
+}  // namespace reprise::ops

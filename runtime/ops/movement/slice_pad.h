@@ -1,0 +1,20 @@
+// Slice and Pad: a part of the input, and the input inside something larger.
+#pragma once
+
+#include "absl/strings/string_view.h"
+#include "runtime/ops/kit/infer.h"
+
+namespace reprise::ops {
+
+Rule SliceRule, PadRule;
+Kernel SliceKernel, PadKernel;
+
+// A dim of `size` and what Pad adds at either end of it, or cuts off where that is negative.
+struct PaddedDim {
+  int64_t size = 0, begin = 0, end = 0;
+
+  // Where the element at `at` of the result comes from; -1: it is the constant, or nothing is left.
+  int64_t Source(absl::string_view mode, int64_t at) const;
+};
+
+}  // namespace reprise::ops

@@ -1,0 +1,209 @@
+#include "runtime/ops/products/fourier.h"
+
+#include <algorithm>
+#include <bit>
+#include <complex>
+#include <numbers>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/ops/kit/typed.h"
+
+namespace reprise::ops {
+namespace {
+
+using Complex = std::complex<double>;
+
+// e^(-2 pi i turns / of).
+Complex Wave(int64_t turns, int64_t of) {
+  return std::polar(1.0,
+                    -2 * std::numbers::pi * static_cast<double>(turns) / static_cast<double>(of));
+}
+
+// The sums of `size` numbers, a power of two, with waves of all frequencies.
+class PowerOfTwo {
+ public:
+  explicit PowerOfTwo(int64_t size) : size_(size) {
+    for (int64_t i = 0; i < size / 2; ++i) waves_.push_back(Wave(i, size));
+  }
+  void Run(std::vector<Complex>& x) const {
+    for (int64_t i = 0, mirrored = 0; i < size_; ++i) {
+      if (i < mirrored) std::swap(x[i], x[mirrored]);
+      int64_t bit = size_ / 2;
+      for (; bit > 0 && (mirrored & bit) != 0; bit /= 2) mirrored ^= bit;
+      mirrored |= bit;
+    }
+    for (int64_t half = 1; half < size_; half *= 2) {
+      const int64_t stride = size_ / (2 * half);
+      for (int64_t start = 0; start < size_; start += 2 * half) {
+        for (int64_t i = 0; i < half; ++i) {
+          const Complex odd = waves_[i * stride] * x[start + half + i];
+          x[start + half + i] = x[start + i] - odd;
+          x[start + i] += odd;
+        }
+      }
+    }
+  }
+
+ private:
+  int64_t size_;
+  std::vector<Complex> waves_;
+};
+
+// The same of any size, as a convolution with a chirp (Bluestein 1970): k n is
+// (k^2 + n^2 - (k - n)^2) / 2.
+class AnySize {
+ public:
+  explicit AnySize(int64_t size)
+      : size_(size),
+        wide_(static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(2 * size - 1)))),
+        power_(std::has_single_bit(static_cast<uint64_t>(size)) ? size : wide_) {
+    if (std::has_single_bit(static_cast<uint64_t>(size))) return;
+    kernel_.resize(wide_);
+    int64_t square = 0;  // of i, less whole turns of 2 * size
+    for (int64_t i = 0; i < size; ++i) {
+      chirp_.push_back(Wave(square, 2 * size));
+      kernel_[i] = kernel_[(wide_ - i) % wide_] = std::conj(chirp_[i]);
+      square = (square + 2 * i + 1) % (2 * size);
+    }
+    power_.Run(kernel_);
+  }
+  void Run(std::vector<Complex>& x) {
+    if (chirp_.empty()) return power_.Run(x);
+    work_.assign(wide_, 0);
+    for (int64_t i = 0; i < size_; ++i) work_[i] = x[i] * chirp_[i];
+    power_.Run(work_);
+    // Back by a forward transform of the conjugate.
+    for (int64_t i = 0; i < wide_; ++i) work_[i] = std::conj(work_[i] * kernel_[i]);
+    power_.Run(work_);
+    for (int64_t i = 0; i < size_; ++i) {
+      x[i] = std::conj(work_[i]) / static_cast<double>(wide_) * chirp_[i];
+    }
+  }
+
+ private:
+  int64_t size_, wide_;
+  PowerOfTwo power_;
+  std::vector<Complex> chirp_, kernel_, work_;
+};
+
+struct Sizes {
+  int64_t outer = 1, inner = 1;
+  int64_t given, taken, made;  // elements of the axis: of the signal, used of it, of the result
+  int64_t length;
+};
+
+bool IsSet(const Node& node, absl::string_view name) { return node.attributes.Int(name, 0) != 0; }
+
+absl::StatusOr<Sizes> SizesOf(const Node& node, const Shape& x, int64_t axis_given,
+                              std::optional<int64_t> length) {
+  const auto rank = static_cast<int64_t>(x.size());
+  if (rank < 2 || (x.back() != 1 && x.back() != 2)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a signal of ", rank == 0 ? 0 : x.back(), " parts and rank ", rank,
+                     ", neither real nor complex numbers along an axis"));
+  }
+  const int64_t axis = axis_given < 0 ? axis_given + rank : axis_given;
+  if (axis < 0 || axis > rank - 2) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("axis ", axis_given, " of a signal of rank ", rank));
+  }
+  const bool half_in = IsSet(node, "inverse") && IsSet(node, "onesided");
+  const bool half_out = !IsSet(node, "inverse") && IsSet(node, "onesided");
+  Sizes sizes;
+  sizes.given = x[axis];
+  sizes.length = length.value_or(half_in ? 2 * (sizes.given - 1) : sizes.given);
+  if (sizes.length < 1) {
+    return absl::InvalidArgumentError(absl::StrCat("a transform of length ", sizes.length));
+  }
+  if (sizes.length > (int64_t{1} << 40)) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("a transform of length ", sizes.length, ", the limit is 2^40"));
+  }
+  const int64_t half = sizes.length / 2 + 1;
+  sizes.taken = std::min(sizes.given, half_in ? half : sizes.length);
+  sizes.made = half_out ? half : sizes.length;
+  for (int64_t i = 0; i < axis; ++i) sizes.outer *= x[i];
+  for (int64_t i = axis + 1; i < rank - 1; ++i) sizes.inner *= x[i];
+  return sizes;
+}
+
+template <typename T>
+void Transform(const Node& node, const TensorView& in, const Sizes& s,
+               const MutableTensorView& out) {
+  const bool inverse = IsSet(node, "inverse"), real_out = inverse && IsSet(node, "onesided");
+  const int64_t parts = in.shape.back(), parts_out = real_out ? 1 : 2;
+  AnySize transform(s.length);
+  std::vector<Complex> x(s.length);
+  for (int64_t o = 0; o < s.outer; ++o) {
+    for (int64_t i = 0; i < s.inner; ++i) {
+      std::fill(x.begin(), x.end(), Complex());
+      for (int64_t k = 0; k < s.taken; ++k) {
+        const T* from = in.as<T>() + ((o * s.given + k) * s.inner + i) * parts;
+        x[k] = Complex(static_cast<double>(static_cast<Compute<T>>(from[0])),
+                       parts == 2 ? static_cast<double>(static_cast<Compute<T>>(from[1])) : 0);
+      }
+      if (real_out) {
+        // The middle of an even length mirrors itself, as the first does.
+        for (int64_t k = 1; 2 * k < s.length; ++k) x[s.length - k] = std::conj(x[k]);
+        x[0] = x[0].real();
+        if (s.length % 2 == 0) x[s.length / 2] = x[s.length / 2].real();
+      }
+      if (inverse) {
+        for (Complex& value : x) value = std::conj(value) / static_cast<double>(s.length);
+      }
+      transform.Run(x);
+      for (int64_t k = 0; k < s.made; ++k) {
+        T* to = out.as<T>() + ((o * s.made + k) * s.inner + i) * parts_out;
+        to[0] = static_cast<T>(static_cast<Compute<T>>(x[k].real()));
+        if (parts_out == 2) {
+          to[1] = static_cast<T>(static_cast<Compute<T>>(inverse ? -x[k].imag() : x[k].imag()));
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+
+absl::Status DftRule(InferContext& context) {
+  RETURN_IF_ERROR(CheckType(context, 0, kFloats));
+  std::optional<int64_t> length;
+  int64_t axis = -2;
+  if (context.has_input(1)) {
+    RETURN_IF_ERROR(CheckType(context, 1, kIndices));
+    ASSIGN_OR_RETURN(const std::vector<int64_t> values, context.RequireInt64s(1));
+    if (values.size() != 1) return absl::InvalidArgumentError("dft_length is not a scalar");
+    length = values[0];
+  }
+  if (context.has_input(2)) {
+    RETURN_IF_ERROR(CheckType(context, 2, kIndices));
+    ASSIGN_OR_RETURN(const std::vector<int64_t> values, context.RequireInt64s(2));
+    if (values.size() != 1) return absl::InvalidArgumentError("the axis is not a scalar");
+    axis = values[0];
+  }
+  Shape shape = context.shape(0);
+  ASSIGN_OR_RETURN(const Sizes sizes, SizesOf(context.node(), shape, axis, length));
+  const bool real_in = !IsSet(context.node(), "inverse") && IsSet(context.node(), "onesided");
+  if (real_in && shape.back() != 1) {
+    return absl::InvalidArgumentError("a one-sided transform of complex numbers");
+  }
+  shape[axis < 0 ? axis + context.rank(0) : axis] = sizes.made;
+  shape.back() = IsSet(context.node(), "inverse") && IsSet(context.node(), "onesided") ? 1 : 2;
+  context.SetOutput(0, context.dtype(0), std::move(shape));
+  return absl::OkStatus();
+}
+
+absl::Status DftKernel(const KernelContext& context) {
+  const TensorView& in = context.inputs[0];
+  std::optional<int64_t> length;
+  if (HasInput(context, 1)) length = Int64sOf(context, 1)[0];
+  const int64_t axis = HasInput(context, 2) ? Int64sOf(context, 2)[0] : -2;
+  ASSIGN_OR_RETURN(const Sizes sizes,
+                   SizesOf(context.node, Shape(in.shape.begin(), in.shape.end()), axis, length));
+  return Dispatch(FloatList{}, in.dtype,
+                  [&]<typename T>() { Transform<T>(context.node, in, sizes, context.outputs[0]); });
+}
+
+}  // namespace reprise::ops

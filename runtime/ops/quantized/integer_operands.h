@@ -1,0 +1,56 @@
+// What ops over quantised numbers ask of their operands. Threads: any.
+#pragma once
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/ops/kit/infer.h"
+
+namespace reprise::ops {
+
+inline constexpr uint32_t kByteTypes = TypeBit(DType::kInt8) | TypeBit(DType::kUInt8);
+inline constexpr uint32_t kFloatType = TypeBit(DType::kFloat32);
+
+inline absl::Status OperandMismatch(size_t input, const Shape& shape, absl::string_view expected) {
+  return absl::InvalidArgumentError(absl::StrCat("input ", input, " has the shape ",
+                                                 ShapeToString(shape), ", expected ", expected));
+}
+
+// Of a scale or zero point: one element of any rank, or exactly `many`. One that is left out fits.
+inline absl::Status CheckOneOr(const InferContext& context, size_t input, const Shape& many) {
+  if (!context.has_input(input)) return absl::OkStatus();
+  const Shape& shape = context.shape(input);
+  if (NumElements(shape) == 1 || shape == many) return absl::OkStatus();
+  return OperandMismatch(input, shape, absl::StrCat("one element or ", ShapeToString(many)));
+}
+
+inline absl::Status CheckOne(const InferContext& context, size_t input) {
+  if (!context.has_input(input) || NumElements(context.shape(input)) == 1) {
+    return absl::OkStatus();
+  }
+  return OperandMismatch(input, context.shape(input), "one element");
+}
+
+// Of the scale of a result, input `scale`, and its zero point behind it: there are both or none.
+// The dtype of the result: that of the zero point, else float32.
+inline absl::StatusOr<DType> ResultType(const InferContext& context, size_t scale) {
+  const size_t zero = scale + 1;
+  if (context.has_input(scale) != context.has_input(zero)) {
+    return absl::InvalidArgumentError("a scale of the result and no zero point, or the other way");
+  }
+  if (!context.has_input(scale)) return DType::kFloat32;
+  RETURN_IF_ERROR(CheckType(context, scale, kFloatType));
+  RETURN_IF_ERROR(CheckType(context, zero, kByteTypes));
+  for (const size_t i : {scale, zero}) RETURN_IF_ERROR(CheckOne(context, i));
+  return context.dtype(zero);
+}
+
+// Of a bias or residual: floats of this shape. One that is left out fits.
+inline absl::Status CheckExactly(const InferContext& context, size_t input, const Shape& expected) {
+  if (!context.has_input(input)) return absl::OkStatus();
+  RETURN_IF_ERROR(CheckType(context, input, kFloatType));
+  if (context.shape(input) == expected) return absl::OkStatus();
+  return OperandMismatch(input, context.shape(input), ShapeToString(expected));
+}
+
+}  // namespace reprise::ops

@@ -1,0 +1,42 @@
+// Conversions between floats and integers with a scale and a zero point.
+#pragma once
+
+#include "runtime/ops/kit/infer.h"
+
+namespace reprise::ops {
+
+// What products of quantised numbers multiply.
+inline bool IsByte(DType dtype) { return dtype == DType::kInt8 || dtype == DType::kUInt8; }
+
+// Steps of integers, each element by itself and by the scale of its place.
+inline bool IsQuantisation(absl::string_view op) {
+  return op == "QuantizeLinear" || op == "DequantizeLinear" || op == "reprise.FakeQuantize";
+}
+
+Rule DequantizeLinearRule, QuantizeLinearRule, DynamicQuantizeLinearRule, QLinearMatMulRule;
+Kernel DequantizeLinearKernel, QuantizeLinearKernel, DynamicQuantizeLinearKernel,
+    QLinearMatMulKernel;
+
+// reprise.FakeQuantize(x, scale, zero_point?): DequantizeLinear of QuantizeLinear, with the
+// attributes of the latter: float32 that lies on the steps of an integer.
+Rule FakeQuantizeRule;
+Kernel FakeQuantizeKernel;
+
+// The dtype that QuantizeLinear, or reprise.FakeQuantize, quantises to; `zero_point`: that of its
+// zero point, kUndefined: it has none.
+absl::StatusOr<DType> QuantizedTypeOf(const Node& node, DType zero_point);
+
+// What DynamicQuantizeLinear makes of a range: 255 steps over all of it and 0.
+struct DynamicScale {
+  float scale = 1;
+  uint8_t zero_point = 0;
+};
+// Of the range of `x` and 0; elements that are no number are in no range.
+DynamicScale DynamicScaleOf(const float* x, int64_t count);
+// `low` <= 0 <= `high`.
+DynamicScale DynamicScaleOfRange(float low, float high);
+void QuantizeBytes(const float* x, int64_t count, const DynamicScale& scale, uint8_t* y);
+// As QuantizeLinear does, all of `y`, which is of bytes, with one scale and zero point.
+void QuantizeAll(const float* x, float scale, int64_t zero_point, const MutableTensorView& y);
+
+}  // namespace reprise::ops

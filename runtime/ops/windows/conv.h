@@ -1,0 +1,72 @@
+// Convolution over the dims after batch and channel.
+#pragma once
+
+#include <vector>
+
+#include "runtime/graph/shape.h"
+#include "runtime/ops/kit/infer.h"
+
+namespace reprise::ops {
+
+// Conv(x [batch, channels, dims...], weight [maps, channels / group, kernel...], bias? [maps]).
+Rule ConvRule;
+Kernel ConvKernel;
+
+// reprise.Conv(x, weight, bias?, residual? [shape of the result]): activation(Conv + residual),
+// float32. Attributes are those of Conv, and
+//   activation  one of those of reprise.Linear, or clip (from `low` to `high`), leaky_relu and elu
+//               (`slope`), hard_swish, mish
+//   layout      where channels and maps are: "first", behind the batch, unless it is said; "last",
+//               behind the dims of x and of the result; "to_last": so of the result alone
+Rule FusedConvRule;
+Kernel FusedConvKernel;
+
+// Of x and the result: whether channels are behind the other dims.
+struct ConvLayout {
+  bool x_last = false, y_last = false;
+};
+// INVALID_ARGUMENT for a layout that is none.
+absl::StatusOr<ConvLayout> ConvLayoutOf(const Attributes& attributes);
+// [batch, dims..., channels] as [batch, channels, dims...], and back.
+Shape ChannelsFirst(const Shape& last);
+Shape ChannelsLast(const Shape& first);
+
+// Elements of [batch, rows, columns] as [batch, columns, rows].
+template <typename T>
+std::vector<T> TurnedPlanes(const T* from, int64_t batch, int64_t rows, int64_t columns) {
+  std::vector<T> to(static_cast<size_t>(batch * rows * columns));
+  for (int64_t b = 0; b < batch; ++b) {
+    for (int64_t row = 0; row < rows; ++row) {
+      for (int64_t column = 0; column < columns; ++column) {
+        to[(b * columns + column) * rows + row] = from[(b * rows + row) * columns + column];
+      }
+    }
+  }
+  return to;
+}
+
+// Of a convolution of x, input 0, by weight, input 1, of any dtypes: that they and the attributes
+// of Conv fit, and the shape of the result.
+absl::StatusOr<Shape> ConvShape(const InferContext& context);
+// The same of a `node` whose operand, of the shape `x`, has its channels in dim 1.
+absl::StatusOr<Shape> ConvShape(const Node& node, const Shape& x, const Shape& weight);
+
+// That there is no bias, input 2, or one for each of `maps` maps.
+absl::Status CheckConvBias(InferContext& context, int64_t maps);
+
+// Runs `kernel`, for channels behind the batch, of float32 operands in `layout`.
+absl::Status RunInLayout(const KernelContext& context, const ConvLayout& layout, Kernel& kernel);
+
+// That operand and weight are of one rank, with dims after the first two.
+absl::Status CheckConvRanks(const InferContext& context);
+
+// Of Conv and ConvTranspose: that operand and weight are floats of one dtype and rank, with dims
+// after the first two.
+absl::Status CheckConvOperands(InferContext& context);
+
+// Of reprise.Conv and reprise.ConvTranspose: UNIMPLEMENTED or INVALID_ARGUMENT for an activation
+// that is not among those; y = activation(y), by the attributes.
+absl::Status CheckConvActivation(absl::string_view activation);
+void ApplyConvActivation(const Attributes& attributes, float* y, int64_t count);
+
+}  // namespace reprise::ops

@@ -1,0 +1,381 @@
+#include "runtime/ops/windows/resize.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <numeric>
+#include <type_traits>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/str_cat.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/ops/kit/typed.h"
+
+namespace reprise::ops {
+namespace {
+
+enum Operand : size_t { kX, kRoi, kScales, kSizes };
+
+// Torch writes an empty list for an operand that is left out.
+bool IsGiven(const std::vector<double>& values) { return !values.empty(); }
+
+struct Request {
+  std::vector<double> scales, sizes, roi;
+};
+
+// How one dim is sampled.
+struct Sampling {
+  int64_t in = 0, out = 0;
+  float scale = 1;
+  float roi_start = 0, roi_end = 1;
+};
+
+// The sizes of all dims where `sizes` asks for those of `axes`, under the policy for the ratio.
+std::vector<double> ScalesOf(const Shape& in, const std::vector<int64_t>& axes,
+                             const std::vector<double>& sizes, absl::string_view policy) {
+  std::vector<double> scales;
+  for (size_t i = 0; i < axes.size(); ++i) {
+    const double size = static_cast<double>(std::max<int64_t>(1, in[axes[i]]));
+    scales.push_back(sizes[i] / size);
+  }
+  if (policy == "stretch" || scales.empty()) return scales;
+  const double one = policy == "not_larger" ? *std::min_element(scales.begin(), scales.end())
+                                            : *std::max_element(scales.begin(), scales.end());
+  std::fill(scales.begin(), scales.end(), one);
+  return scales;
+}
+
+absl::StatusOr<std::vector<Sampling>> SamplingsOf(const Node& node, const Shape& in,
+                                                  const Request& request) {
+  std::vector<int64_t> all(in.size());
+  std::iota(all.begin(), all.end(), 0);
+  std::vector<int64_t> axes = node.attributes.Ints("axes", all);
+  for (int64_t& axis : axes) {
+    if (axis < 0) axis += static_cast<int64_t>(in.size());
+    if (axis < 0 || axis >= static_cast<int64_t>(in.size())) {
+      return absl::InvalidArgumentError("'axes' is out of range");
+    }
+  }
+  const bool by_size = IsGiven(request.sizes);
+  if (by_size == IsGiven(request.scales)) {
+    return absl::InvalidArgumentError("takes either scales or sizes");
+  }
+  const std::vector<double>& wanted = by_size ? request.sizes : request.scales;
+  if (wanted.size() != axes.size()) {
+    return absl::InvalidArgumentError(absl::StrCat(by_size ? "sizes" : "scales", " has ",
+                                                   wanted.size(), " elements instead of ",
+                                                   axes.size()));
+  }
+  const std::string policy = node.attributes.String("keep_aspect_ratio_policy", "stretch");
+  const std::vector<double> scales = by_size ? ScalesOf(in, axes, wanted, policy) : wanted;
+  std::vector<Sampling> samplings(in.size());
+  for (size_t d = 0; d < in.size(); ++d) samplings[d].in = samplings[d].out = in[d];
+  for (size_t i = 0; i < axes.size(); ++i) {
+    Sampling& s = samplings[axes[i]];
+    s.scale = static_cast<float>(scales[i]);
+    double out = by_size && policy == "stretch" ? wanted[i]
+                 : by_size                      ? std::round(scales[i] * s.in)
+                                                : std::floor(s.scale * static_cast<float>(s.in));
+    if (!(out >= 0 && out <= static_cast<double>(int64_t{1} << 40)) || !(s.scale > 0)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("dim ", axes[i], " of ", s.in, " cannot be made ", out));
+    }
+    s.out = static_cast<int64_t>(out);
+    if (request.roi.size() == 2 * axes.size()) {
+      s.roi_start = static_cast<float>(request.roi[i]);
+      s.roi_end = static_cast<float>(request.roi[i + axes.size()]);
+    }
+  }
+  return samplings;
+}
+
+using Coordinate = float (*)(const Sampling&, float);
+
+float HalfPixel(const Sampling& s, float x) { return (x + 0.5f) / s.scale - 0.5f; }
+float HalfPixelSymmetric(const Sampling& s, float x) {
+  const float in = static_cast<float>(s.in);
+  const float adjustment = static_cast<float>(s.out) / (s.scale * in);
+  return in / 2 * (1 - adjustment) + HalfPixel(s, x);
+}
+float PytorchHalfPixel(const Sampling& s, float x) { return s.out > 1 ? HalfPixel(s, x) : 0; }
+float AlignCorners(const Sampling& s, float x) {
+  return s.out > 1 ? x * static_cast<float>(s.in - 1) / static_cast<float>(s.out - 1) : 0;
+}
+float Asymmetric(const Sampling& s, float x) { return x / s.scale; }
+float CropAndResize(const Sampling& s, float x) {
+  const float last = static_cast<float>(s.in - 1);
+  if (s.out <= 1) return 0.5f * (s.roi_start + s.roi_end) * last;
+  return s.roi_start * last + x * (s.roi_end - s.roi_start) * last / static_cast<float>(s.out - 1);
+}
+
+struct CoordinateRow {
+  absl::string_view name;
+  Coordinate coordinate;
+};
+constexpr CoordinateRow kCoordinates[] = {
+    {"half_pixel", HalfPixel},
+    {"half_pixel_symmetric", HalfPixelSymmetric},
+    {"pytorch_half_pixel", PytorchHalfPixel},
+    {"align_corners", AlignCorners},
+    {"asymmetric", Asymmetric},
+    {"tf_crop_and_resize", CropAndResize},
+};
+
+absl::StatusOr<Coordinate> CoordinateOf(const Node& node) {
+  const std::string name = node.attributes.String("coordinate_transformation_mode", "half_pixel");
+  for (const CoordinateRow& row : kCoordinates) {
+    if (row.name == name) return row.coordinate;
+  }
+  return absl::UnimplementedError(absl::StrCat("coordinate_transformation_mode '", name, "'"));
+}
+
+float Nearest(absl::string_view mode, float x) {
+  if (mode == "floor") return std::floor(x);
+  if (mode == "ceil") return std::ceil(x);
+  if (mode == "round_prefer_ceil") return std::floor(x + 0.5f);
+  return std::ceil(x - 0.5f);
+}
+
+using Tap = ResizeTap;
+using Taps = ResizeTaps;
+
+// A dim that stays as it is costs nothing.
+bool StaysAsItIs(const Sampling& s, Coordinate coordinate) {
+  return s.in == s.out && s.scale == 1 && coordinate != CropAndResize;
+}
+
+// The four weights of cubic convolution at a distance of `t` behind the second.
+std::array<float, 4> CubicWeights(float a, float t) {
+  const auto near = [a](float x) { return ((a + 2) * x - (a + 3)) * x * x + 1; };
+  const auto far = [a](float x) { return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a; };
+  return {far(1 + t), near(t), near(1 - t), far(2 - t)};
+}
+
+// `outside`: positions of a crop that are beyond the operand.
+Taps TapsOf(const Node& node, const Sampling& s, Coordinate coordinate,
+            std::vector<bool>& outside) {
+  const std::string mode = node.attributes.String("mode", "nearest");
+  const std::string nearest = node.attributes.String("nearest_mode", "round_prefer_floor");
+  const float cubic = node.attributes.Float("cubic_coeff_a", -0.75f);
+  const bool exclude = node.attributes.Int("exclude_outside", 0) != 0;
+  Taps taps(s.out);
+  outside.assign(s.out, false);
+  for (int64_t i = 0; i < s.out; ++i) {
+    const float x = coordinate(s, static_cast<float>(i));
+    // What is no number lies outside as well.
+    if (coordinate == CropAndResize) outside[i] = !(x >= 0 && x <= static_cast<float>(s.in - 1));
+    const auto add = [&](float at, float weight) {
+      const float last = static_cast<float>(s.in - 1);
+      if (exclude && mode == "cubic" && (at < 0 || at > last)) return;
+      // The first element stands for what is no number.
+      taps[i].push_back({static_cast<int64_t>(at > 0 ? std::min(at, last) : 0.0f), weight});
+    };
+    const float before = std::floor(x);
+    if (mode == "nearest") {
+      add(Nearest(nearest, x), 1);
+    } else if (mode == "linear") {
+      add(before, 1 - (x - before));
+      add(before + 1, x - before);
+    } else {
+      const std::array<float, 4> weights = CubicWeights(cubic, x - before);
+      for (int k = 0; k < 4; ++k) add(before + static_cast<float>(k - 1), weights[k]);
+      if (!exclude) continue;
+      float sum = 0;
+      for (const Tap& tap : taps[i]) sum += tap.weight;
+      for (Tap& tap : taps[i]) tap.weight /= sum;
+    }
+  }
+  return taps;
+}
+
+// Samples between integers are cut off.
+template <typename T, typename C>
+T AsElement(C value) {
+  if constexpr (std::is_integral_v<T> && std::is_same_v<C, float>) {
+    return static_cast<T>(value + std::copysign(kResizeSumsAreOffBy, value));
+  } else {
+    return static_cast<T>(value);
+  }
+}
+
+// Dim `d` of `values`, whose dims are `shape`, sampled by `taps`.
+template <typename C>
+std::vector<C> Sample(const std::vector<C>& values, Shape& shape, size_t d, const Taps& taps,
+                      bool copy) {
+  const int64_t outer = NumElements(absl::Span<const int64_t>(shape).subspan(0, d));
+  const int64_t inner = NumElements(absl::Span<const int64_t>(shape).subspan(d + 1));
+  const int64_t in = shape[d], out = static_cast<int64_t>(taps.size());
+  std::vector<C> result(outer * out * inner);
+  if (inner == 1) {
+    // Rows of single elements: the taps one after another.
+    std::vector<int64_t> ends, places;
+    std::vector<C> weights;
+    for (const auto& of_element : taps) {
+      for (const Tap& tap : of_element) {
+        places.push_back(tap.at);
+        weights.push_back(copy ? C(1) : static_cast<C>(tap.weight));
+      }
+      ends.push_back(static_cast<int64_t>(places.size()));
+    }
+    for (int64_t o = 0; o < outer; ++o) {
+      const C* from = values.data() + o * in;
+      C* to = result.data() + o * out;
+      for (int64_t i = 0, t = 0; i < out; ++i) {
+        if (copy) {
+          t = ends[i];
+          to[i] = from[places[t - 1]];
+          continue;
+        }
+        C sum = 0;
+        for (; t < ends[i]; ++t) sum += weights[t] * from[places[t]];
+        to[i] = sum;
+      }
+    }
+    shape[d] = out;
+    return result;
+  }
+  for (int64_t o = 0; o < outer; ++o) {
+    for (int64_t i = 0; i < out; ++i) {
+      C* to = result.data() + (o * out + i) * inner;
+      for (const Tap& tap : taps[i]) {
+        const C* from = values.data() + (o * in + tap.at) * inner;
+        if (copy) {
+          std::copy_n(from, inner, to);
+        } else {
+          for (int64_t k = 0; k < inner; ++k) to[k] += static_cast<C>(tap.weight) * from[k];
+        }
+      }
+    }
+  }
+  shape[d] = out;
+  return result;
+}
+
+// The dims, those that shrink most first: what lies between is never larger than both operand and
+// result.
+std::vector<size_t> BySize(const std::vector<Sampling>& samplings) {
+  std::vector<size_t> dims(samplings.size());
+  std::iota(dims.begin(), dims.end(), 0);
+  const auto growth = [&](size_t d) {
+    return static_cast<double>(samplings[d].out) / static_cast<double>(samplings[d].in);
+  };
+  std::stable_sort(dims.begin(), dims.end(),
+                   [&](size_t a, size_t b) { return growth(a) < growth(b); });
+  return dims;
+}
+
+absl::StatusOr<std::vector<double>> KnownValues(const InferContext& context, size_t i) {
+  if (!context.has_input(i)) return std::vector<double>();
+  if (context.constant(i) == nullptr) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("its output shape depends on data (input ", i, ")"));
+  }
+  return context.constant(i)->ToDoubles();
+}
+
+std::vector<double> GivenValues(const KernelContext& context, size_t i) {
+  if (!HasInput(context, i)) return {};
+  const TensorView& view = context.inputs[i];
+  std::vector<double> values(view.num_elements());
+  (void)Dispatch(NumericList{}, view.dtype, [&]<typename T>() {
+    for (size_t k = 0; k < values.size(); ++k) {
+      values[k] = static_cast<double>(static_cast<Compute<T>>(view.as<T>()[k]));
+    }
+  });
+  return values;
+}
+
+}  // namespace
+
+absl::Status ResizeRule(InferContext& context) {
+  const std::string mode = context.attributes().String("mode", "nearest");
+  if (mode != "nearest" && mode != "linear" && mode != "cubic") {
+    return absl::UnimplementedError(absl::StrCat("mode '", mode, "'"));
+  }
+  // ONNX leaves open how cubic samples of integers, which may lie beyond them, are rounded.
+  constexpr uint32_t kBetween =
+      kFloats | TypeBit(DType::kUInt8) | TypeBit(DType::kInt8) | TypeBit(DType::kInt32);
+  RETURN_IF_ERROR(CheckType(context, kX,
+                            mode == "nearest"  ? kNumbers
+                            : mode == "linear" ? kBetween
+                                               : kFloats));
+  if (context.attributes().Int("antialias", 0) != 0) {
+    return absl::UnimplementedError("attribute 'antialias' = 1");
+  }
+  RETURN_IF_ERROR(CoordinateOf(context.node()).status());
+  Request request;
+  ASSIGN_OR_RETURN(request.scales, KnownValues(context, kScales));
+  ASSIGN_OR_RETURN(request.sizes, KnownValues(context, kSizes));
+  ASSIGN_OR_RETURN(const std::vector<Sampling> samplings,
+                   SamplingsOf(context.node(), context.shape(kX), request));
+  Shape shape;
+  for (const Sampling& s : samplings) {
+    if (s.in == 0 && s.out != 0) return absl::InvalidArgumentError("samples an empty dim");
+    shape.push_back(s.out);
+  }
+  context.SetOutput(0, context.dtype(kX), std::move(shape));
+  return absl::OkStatus();
+}
+
+absl::Status ResizeKernel(const KernelContext& context) {
+  const TensorView& in = context.inputs[kX];
+  const MutableTensorView& out = context.outputs[0];
+  const Request request = {.scales = GivenValues(context, kScales),
+                           .sizes = GivenValues(context, kSizes),
+                           .roi = GivenValues(context, kRoi)};
+  ASSIGN_OR_RETURN(const std::vector<Sampling> samplings,
+                   SamplingsOf(context.node, in.shape, request));
+  ASSIGN_OR_RETURN(const Coordinate coordinate, CoordinateOf(context.node));
+  if (NumElements(out.shape) == 0) return absl::OkStatus();
+  const bool copy = context.node.attributes.String("mode", "nearest") == "nearest";
+  const float beyond = context.node.attributes.Float("extrapolation_value", 0);
+  // Samples as `C`, and then as the elements.
+  const auto sample = [&]<typename T, typename C>() {
+    std::vector<C> values(in.as<T>(), in.as<T>() + in.num_elements());
+    Shape shape = in.shape;
+    std::vector<std::vector<bool>> outside(shape.size());
+    for (const size_t d : BySize(samplings)) {
+      const Taps taps = TapsOf(context.node, samplings[d], coordinate, outside[d]);
+      if (!StaysAsItIs(samplings[d], coordinate)) values = Sample(values, shape, d, taps, copy);
+    }
+    const bool all_inside = absl::c_all_of(
+        outside, [](const std::vector<bool>& dim) { return !absl::c_linear_search(dim, true); });
+    if (all_inside) {
+      std::transform(values.begin(), values.end(), out.as<T>(), AsElement<T, C>);
+      return;
+    }
+    for (int64_t i = 0; i < static_cast<int64_t>(values.size()); ++i) {
+      int64_t rest = i;
+      bool is_outside = false;
+      for (size_t d = shape.size(); d-- > 0;) {
+        is_outside |= outside[d][rest % shape[d]];
+        rest /= shape[d];
+      }
+      out.as<T>()[i] = is_outside ? ConvertTo<T>(beyond) : AsElement<T, C>(values[i]);
+    }
+  };
+  return Dispatch(NumericList{}, in.dtype, [&]<typename T>() {
+    if constexpr (std::is_integral_v<T>) {
+      if (!copy) return sample.template operator()<T, float>();
+    }
+    sample.template operator()<T, Compute<T>>();
+  });
+}
+
+absl::StatusOr<std::vector<ResizeTaps>> ResizeTapsOf(const Node& node, const Shape& in,
+                                                     const std::vector<double>& scales,
+                                                     const std::vector<double>& sizes) {
+  ASSIGN_OR_RETURN(const std::vector<Sampling> samplings,
+                   SamplingsOf(node, in, {.scales = scales, .sizes = sizes}));
+  ASSIGN_OR_RETURN(const Coordinate coordinate, CoordinateOf(node));
+  if (coordinate == CropAndResize) return absl::UnimplementedError("samples of a crop");
+  std::vector<ResizeTaps> taps(in.size());
+  std::vector<bool> outside;
+  for (size_t d = 0; d < in.size(); ++d) {
+    if (StaysAsItIs(samplings[d], coordinate)) continue;
+    taps[d] = TapsOf(node, samplings[d], coordinate, outside);
+  }
+  return taps;
+}
+
+}  // namespace reprise::ops

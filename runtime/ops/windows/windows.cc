@@ -1,0 +1,156 @@
+#include "runtime/ops/windows/windows.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/graph/rank_error.h"
+#include "runtime/graph/shape.h"
+
+namespace reprise::ops {
+namespace {
+
+constexpr int64_t kLimit = 1 << 24;
+
+bool InRange(int64_t value, int64_t low) { return value >= low && value <= kLimit; }
+
+// What the attributes say. `windows` has no `out`.
+struct Given {
+  Windows windows;
+  std::string auto_pad;
+  bool same() const { return auto_pad == "SAME_UPPER" || auto_pad == "SAME_LOWER"; }
+};
+
+absl::StatusOr<Given> GivenBy(const Node& node, const Shape& shape, std::vector<int64_t> kernel) {
+  const size_t dims = shape.size() < 2 ? 0 : shape.size() - 2;
+  Given given;
+  Windows& w = given.windows;
+  w.kernel = node.attributes.Ints("kernel_shape", std::move(kernel));
+  w.strides = node.attributes.Ints("strides", std::vector<int64_t>(dims, 1));
+  w.dilations = node.attributes.Ints("dilations", std::vector<int64_t>(dims, 1));
+  const std::vector<int64_t> pads = node.attributes.Ints("pads", std::vector<int64_t>(2 * dims, 0));
+  if (dims == 0 || w.kernel.size() != dims || w.strides.size() != dims ||
+      w.dilations.size() != dims || pads.size() != 2 * dims) {
+    return RankError(
+        absl::StrCat("its attributes do not fit the ", dims, " dims after batch and channel"));
+  }
+  given.auto_pad = node.attributes.String("auto_pad", "NOTSET");
+  const bool valid = given.auto_pad == "VALID";
+  if (!given.same() && !valid && given.auto_pad != "NOTSET" && !given.auto_pad.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat("there is no auto_pad '", given.auto_pad, "'"));
+  }
+  for (size_t d = 0; d < dims; ++d) {
+    if (!InRange(w.kernel[d], 1) || !InRange(w.strides[d], 1) || !InRange(w.dilations[d], 1) ||
+        !InRange(pads[d], 0) || !InRange(pads[d + dims], 0)) {
+      return absl::InvalidArgumentError("kernel, strides, dilations or pads are out of range");
+    }
+    w.pad_begin.push_back(valid ? 0 : pads[d]);
+    w.pad_end.push_back(valid ? 0 : pads[d + dims]);
+  }
+  int64_t elements = 1;
+  for (int64_t size : w.kernel) {
+    if (size > kLimit / elements) {
+      return absl::InvalidArgumentError(absl::StrCat("a window of ", ShapeToString(w.kernel),
+                                                     " has more than ", kLimit, " elements"));
+    }
+    elements *= size;
+  }
+  return given;
+}
+
+int64_t ExtentOf(const Windows& w, size_t d) { return (w.kernel[d] - 1) * w.dilations[d] + 1; }
+
+// The padding of dim `d`: `total`, the odd one at the end or at the beginning.
+void PadBy(int64_t total, absl::string_view auto_pad, size_t d, Windows& w) {
+  w.pad_begin[d] = auto_pad == "SAME_UPPER" ? total / 2 : total - total / 2;
+  w.pad_end[d] = total - w.pad_begin[d];
+}
+
+}  // namespace
+
+absl::StatusOr<Windows> WindowsOf(const Node& node, const Shape& shape,
+                                  std::vector<int64_t> kernel) {
+  // Pools have windows that reach behind all that there is; convolutions have none.
+  const bool pools = kernel.empty();
+  ASSIGN_OR_RETURN(Given given, GivenBy(node, shape, std::move(kernel)));
+  Windows& w = given.windows;
+  const bool ceil_mode = node.attributes.Int("ceil_mode", 0) != 0;
+  for (size_t d = 0; d < w.kernel.size(); ++d) {
+    const int64_t size = shape[d + 2], stride = w.strides[d], extent = ExtentOf(w, d);
+    int64_t out = 0;
+    if (given.same()) {
+      out = (size + stride - 1) / stride;
+      PadBy(std::max<int64_t>(0, (out - 1) * stride + extent - size), given.auto_pad, d, w);
+    } else {
+      const int64_t room = size + w.pad_begin[d] + w.pad_end[d] - extent;
+      // As onnxruntime has it, with and without ceil_mode: by the quotient that is rounded to zero
+      // a window that lacks less than a stride is one, and one that lacks less than two is none.
+      if (room < 0 && (!pools || room <= -2 * stride)) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("the window of ", extent, " is larger than dim ", d + 2, " of ", size,
+                         " with its padding of ", w.pad_begin[d] + w.pad_end[d]));
+      }
+      out = (room + (ceil_mode && room > 0 ? stride - 1 : 0)) / stride + 1;
+      // A window must start inside the input or the padding before it.
+      if (ceil_mode && (out - 1) * stride >= size + w.pad_begin[d]) --out;
+    }
+    w.out.push_back(out);
+  }
+  return std::move(w);
+}
+
+absl::StatusOr<TransposedWindows> TransposedWindowsOf(const Node& node, const Shape& shape,
+                                                      std::vector<int64_t> kernel) {
+  ASSIGN_OR_RETURN(Given given, GivenBy(node, shape, std::move(kernel)));
+  TransposedWindows result = {.windows = std::move(given.windows)};
+  Windows& w = result.windows;
+  const size_t dims = w.kernel.size();
+  const std::vector<int64_t> more =
+      node.attributes.Ints("output_padding", std::vector<int64_t>(dims, 0));
+  std::vector<int64_t> wanted = node.attributes.Ints("output_shape");
+  if (wanted.size() == dims + 2) wanted.erase(wanted.begin(), wanted.begin() + 2);
+  if (more.size() != dims || (!wanted.empty() && wanted.size() != dims)) {
+    return RankError(absl::StrCat("output_padding or output_shape does not fit the ", dims,
+                                  " dims after batch and channel"));
+  }
+  for (size_t d = 0; d < dims; ++d) {
+    const int64_t size = shape[d + 2], stride = w.strides[d], extent = ExtentOf(w, d);
+    if (more[d] < 0 || more[d] >= std::max(stride, w.dilations[d])) {
+      return absl::InvalidArgumentError(absl::StrCat("output_padding ", more[d], " of dim ", d + 2,
+                                                     " is not below its stride ", stride,
+                                                     " or dilation ", w.dilations[d]));
+    }
+    const int64_t seen = (size - 1) * stride + extent;
+    const auto pad_to = [&](int64_t out) {
+      PadBy(std::max<int64_t>(0, seen + more[d] - out),
+            given.auto_pad == "SAME_UPPER" ? "SAME_UPPER" : "SAME_LOWER", d, w);
+    };
+    int64_t out = 0;
+    if (!wanted.empty()) {
+      out = wanted[d];
+      pad_to(out);
+    } else {
+      if (given.same()) pad_to(size * stride);
+      out = seen + more[d] - w.pad_begin[d] - w.pad_end[d];
+    }
+    const int64_t room = out + w.pad_begin[d] + w.pad_end[d] - seen;
+    if (out < 1 || out > kLimit || room >= stride + more[d]) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "a dim ", d + 2, " of ", out, " is not what windows of ", extent, " in strides of ",
+          stride, " and a padding of ", w.pad_begin[d] + w.pad_end[d], " make of ", size));
+    }
+    w.out.push_back(size);
+    result.spatial.push_back(out);
+  }
+  return result;
+}
+
+Shape WindowsShape(const Windows& windows, int64_t batch, int64_t channels) {
+  Shape shape = {batch, channels};
+  shape.insert(shape.end(), windows.out.begin(), windows.out.end());
+  return shape;
+}
+
+}  // namespace reprise::ops
