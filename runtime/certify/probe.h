@@ -59,7 +59,7 @@ struct ProbeOptions {
   std::map<std::string, int64_t> sizes;  // of other axes; default: 2 for batch
   std::vector<int64_t> padded_sizes = {16, 32, 64};
   int64_t smallest = 1;  // size of the axis that the model takes
-  // The size of a dim under sizes of the symbols: DimSize of passes/specialize.h.
+  // The size of a dim under sizes of the symbols: DimSize of passes/specialize/specialize.h.
   std::function<absl::StatusOr<int64_t>(const Dim&, const std::map<std::string, int64_t>&)>
       dim_size;
   double tolerance = 1e-5;  // of the largest |element| of the unpadded output

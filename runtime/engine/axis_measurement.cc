@@ -10,7 +10,7 @@
 #include "runtime/engine/mixing.h"
 #include "runtime/engine/padding_progress.h"
 #include "runtime/engine/probe_sizes.h"
-#include "runtime/passes/specialize.h"
+#include "runtime/passes/specialize/specialize.h"
 
 namespace reprise {
 namespace {

@@ -12,7 +12,7 @@
 #include "runtime/engine/model_packer.h"
 #include "runtime/engine/padding_proof.h"
 #include "runtime/engine/policy_maker.h"
-#include "runtime/passes/specialize.h"
+#include "runtime/passes/specialize/specialize.h"
 
 namespace reprise {
 

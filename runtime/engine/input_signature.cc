@@ -7,7 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/graph/dim_expression.h"
-#include "runtime/passes/specialize.h"
+#include "runtime/passes/specialize/specialize.h"
 
 namespace reprise {
 namespace {

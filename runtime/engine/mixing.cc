@@ -7,8 +7,8 @@
 #include "absl/algorithm/container.h"
 #include "runtime/certify/size_forms.h"
 #include "runtime/certify/size_numbers.h"
-#include "runtime/passes/simplify_passes.h"
-#include "runtime/passes/specialize.h"
+#include "runtime/passes/simplify/simplify_passes.h"
+#include "runtime/passes/specialize/specialize.h"
 
 namespace reprise {
 namespace {

@@ -20,9 +20,9 @@
 #include "runtime/engine/tail.h"
 #include "runtime/graph/dim_expression.h"
 #include "runtime/ops/kit/op.h"
-#include "runtime/passes/fuse_passes.h"
-#include "runtime/passes/pass.h"
-#include "runtime/passes/specialize.h"
+#include "runtime/passes/fuse/fuse_passes.h"
+#include "runtime/passes/kit/pass.h"
+#include "runtime/passes/specialize/specialize.h"
 
 namespace reprise {
 namespace {

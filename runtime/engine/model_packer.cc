@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/engine/packing_check.h"
-#include "runtime/passes/specialize.h"
+#include "runtime/passes/specialize/specialize.h"
 
 namespace reprise {
 namespace {

@@ -8,7 +8,7 @@
 #include "runtime/base/status_macros.h"
 #include "runtime/engine/tail.h"
 #include "runtime/ops/kit/op.h"
-#include "runtime/passes/pass.h"
+#include "runtime/passes/kit/pass.h"
 
 namespace reprise {
 namespace {

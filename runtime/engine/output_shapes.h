@@ -13,7 +13,7 @@
 #include "absl/types/span.h"
 #include "runtime/graph/graph.h"
 #include "runtime/graph/shape.h"
-#include "runtime/passes/specialize.h"
+#include "runtime/passes/specialize/specialize.h"
 
 namespace reprise {
 

@@ -1,8 +1,8 @@
 // Packed gather and scatter: rows of requests as segments of a frame, end to end.
 //
 // A packed recipe has the model's inputs, then the position of each token in its segment, then
-// where each segment begins, then perhaps where each request does (passes/pack_tokens.h). A value
-// of it is one element a token or one a segment, along dim 0.
+// where each segment begins, then perhaps where each request does (passes/pack/pack_tokens.h). A
+// value of it is one element a token or one a segment, along dim 0.
 #pragma once
 
 #include <cstddef>

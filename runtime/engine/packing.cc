@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
-#include "runtime/passes/request_scales.h"
+#include "runtime/passes/pack/request_scales.h"
 
 namespace reprise {
 namespace {

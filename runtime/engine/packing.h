@@ -1,15 +1,15 @@
 // Packing: how the requests of a model lie one after another in a replay, without padding.
 //
-// The model's graph becomes one over tokens and segments (passes/pack_tokens.h). A recipe of it is
-// compiled for a number of tokens; the segments that it has room for follow from that. A replay
-// computes the tokens that requests brought and no others, so a larger recipe costs addresses, not
-// time. Requests with rows longer than `longest`, and those that must not be padded (for the sake
-// of their masks alone only where `takes_any_mask` is not so), run at their exact sizes on the
-// model's own graph.
+// The model's graph becomes one over tokens and segments (passes/pack/pack_tokens.h). A recipe of
+// it is compiled for a number of tokens; the segments that it has room for follow from that. A
+// replay computes the tokens that requests brought and no others, so a larger recipe costs
+// addresses, not time. Requests with rows longer than `longest`, and those that must not be padded
+// (for the sake of their masks alone only where `takes_any_mask` is not so), run at their exact
+// sizes on the model's own graph.
 //
 // A model may be packed that may not be padded: where a node looks at a whole request (the range
 // that DynamicQuantizeLinear takes its scale from), it looks at that of each request alone
-// (passes/request_scales.h). Such a request is not split by rows.
+// (passes/pack/request_scales.h). Such a request is not split by rows.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "runtime/passes/pack_tokens.h"
+#include "runtime/passes/pack/pack_tokens.h"
 #include "runtime/recipe/key.h"
 #include "runtime/recipe/ready_index.h"
 

@@ -10,7 +10,7 @@
 #include "runtime/engine/mask_inputs.h"
 #include "runtime/graph/dim_expression.h"
 #include "runtime/ops/kit/op.h"
-#include "runtime/passes/specialize.h"
+#include "runtime/passes/specialize/specialize.h"
 
 namespace reprise {
 namespace {

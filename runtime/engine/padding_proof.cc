@@ -16,7 +16,7 @@
 #include "runtime/engine/packing_check.h"
 #include "runtime/engine/probe_sizes.h"
 #include "runtime/engine/request_proof.h"
-#include "runtime/passes/specialize.h"
+#include "runtime/passes/specialize/specialize.h"
 
 namespace reprise {
 namespace {

@@ -10,7 +10,7 @@
 #include "absl/status/status.h"
 #include "runtime/engine/loader_context.h"
 #include "runtime/engine/model.h"
-#include "runtime/passes/specialize.h"
+#include "runtime/passes/specialize/specialize.h"
 
 namespace reprise {
 

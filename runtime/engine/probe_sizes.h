@@ -10,7 +10,7 @@
 #include "runtime/certify/probe.h"
 #include "runtime/engine/model.h"
 #include "runtime/graph/graph.h"
-#include "runtime/passes/specialize.h"
+#include "runtime/passes/specialize/specialize.h"
 
 namespace reprise {
 

@@ -9,7 +9,7 @@
 #include "absl/strings/string_view.h"
 #include "runtime/engine/model.h"
 #include "runtime/onnx/importer.h"
-#include "runtime/passes/examine.h"
+#include "runtime/passes/specialize/examine.h"
 
 namespace reprise {
 namespace {

@@ -8,7 +8,7 @@
 #include "runtime/base/status_macros.h"
 #include "runtime/engine/model_packer.h"
 #include "runtime/engine/packing_check.h"
-#include "runtime/passes/request_scales.h"
+#include "runtime/passes/pack/request_scales.h"
 
 namespace reprise {
 namespace {

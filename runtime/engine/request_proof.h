@@ -2,8 +2,8 @@
 //
 // Where a node takes the range of a whole tensor, padding and batch-mates change every answer;
 // where one takes the last token, padding does. In the packed form the range is that of each
-// request (passes/request_scales.h), the last token its own. What is then to be shown is not that
-// padding is harmless, but that each request gets its own answer:
+// request (passes/pack/request_scales.h), the last token its own. What is then to be shown is not
+// that padding is harmless, but that each request gets its own answer:
 //
 //   the ops     the model with its ranges taken by request is walked along both axes
 //               (certify/axis_flow.h); a node that still lets positions meet refuses, by name

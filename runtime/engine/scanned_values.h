@@ -9,7 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "runtime/graph/tensor.h"
-#include "runtime/passes/cut_graph.h"
+#include "runtime/passes/cut/cut_graph.h"
 
 namespace reprise {
 

@@ -23,7 +23,7 @@
 #include "runtime/base/mutex.h"
 #include "runtime/engine/model_variants.h"
 #include "runtime/engine/output_shapes.h"
-#include "runtime/passes/specialize.h"
+#include "runtime/passes/specialize/specialize.h"
 
 namespace reprise {
 

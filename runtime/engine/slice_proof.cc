@@ -9,7 +9,7 @@
 #include "runtime/base/status_macros.h"
 #include "runtime/engine/policy_maker.h"
 #include "runtime/graph/dim_expression.h"
-#include "runtime/passes/specialize.h"
+#include "runtime/passes/specialize/specialize.h"
 
 namespace reprise {
 namespace {

@@ -19,7 +19,7 @@
 #include "runtime/engine/model_variants.h"
 #include "runtime/engine/section_padding.h"
 #include "runtime/onnx/importer.h"
-#include "runtime/passes/cut_graph.h"
+#include "runtime/passes/cut/cut_graph.h"
 
 namespace reprise {
 

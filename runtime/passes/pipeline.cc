@@ -6,11 +6,11 @@
 #include "absl/strings/str_join.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/graph/verifier.h"
-#include "runtime/passes/fuse_passes.h"
-#include "runtime/passes/layout_passes.h"
-#include "runtime/passes/pack_passes.h"
-#include "runtime/passes/quantized_passes.h"
-#include "runtime/passes/simplify_passes.h"
+#include "runtime/passes/fuse/fuse_passes.h"
+#include "runtime/passes/layout/layout_passes.h"
+#include "runtime/passes/pack/pack_passes.h"
+#include "runtime/passes/quantized/quantized_passes.h"
+#include "runtime/passes/simplify/simplify_passes.h"
 
 namespace reprise {
 namespace {

@@ -15,7 +15,7 @@
 #include "runtime/memory/lifetime.h"
 #include "runtime/memory/planner.h"
 #include "runtime/ops/weights/narrowed_weights.h"
-#include "runtime/passes/fuse_passes.h"
+#include "runtime/passes/fuse/fuse_passes.h"
 #include "runtime/recipe/batch_rows.h"
 #include "runtime/recipe/index_sources.h"
 #include "runtime/recipe/node_kernels.h"

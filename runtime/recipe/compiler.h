@@ -13,7 +13,7 @@
 #include "absl/status/statusor.h"
 #include "runtime/base/clock.h"
 #include "runtime/device/device.h"
-#include "runtime/passes/pass.h"
+#include "runtime/passes/kit/pass.h"
 #include "runtime/recipe/kernel_choices.h"
 #include "runtime/recipe/recipe.h"
 

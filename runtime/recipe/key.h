@@ -10,7 +10,7 @@
 
 #include "runtime/graph/graph.h"
 #include "runtime/ops/kit/precision.h"
-#include "runtime/passes/specialize.h"
+#include "runtime/passes/specialize/specialize.h"
 
 namespace reprise {
 

@@ -17,9 +17,9 @@
 #include "runtime/graph/verifier.h"
 #include "runtime/ops/kit/op.h"
 #include "runtime/ops/result_types.h"
-#include "runtime/passes/branches.h"
-#include "runtime/passes/pass.h"
-#include "runtime/passes/specialize.h"
+#include "runtime/passes/kit/branches.h"
+#include "runtime/passes/kit/pass.h"
+#include "runtime/passes/specialize/specialize.h"
 #include "runtime/recipe/compiler.h"
 
 namespace reprise {

@@ -14,9 +14,9 @@
 #include "runtime/base/status_macros.h"
 #include "runtime/graph/text.h"
 #include "runtime/onnx/importer.h"
-#include "runtime/passes/pack_tokens.h"
-#include "runtime/passes/pass.h"
-#include "runtime/passes/specialize.h"
+#include "runtime/passes/kit/pass.h"
+#include "runtime/passes/pack/pack_tokens.h"
+#include "runtime/passes/specialize/specialize.h"
 
 namespace reprise {
 namespace {

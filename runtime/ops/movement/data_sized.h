@@ -1,6 +1,6 @@
 // Ops whose results have as many elements as the data says. Their shape rules need the elements:
-// FAILED_PRECONDITION, "depends on data", without them (see passes/cuts.h for what becomes of such
-// nodes).
+// FAILED_PRECONDITION, "depends on data", without them (see passes/cut/cuts.h for what becomes of
+// such nodes).
 #pragma once
 
 #include "runtime/ops/kit/infer.h"

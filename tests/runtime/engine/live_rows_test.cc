@@ -10,7 +10,7 @@
 #include "runtime/engine/parameter_store.h"
 #include "runtime/engine/stream.h"
 #include "runtime/graph/text.h"
-#include "runtime/passes/pass.h"
+#include "runtime/passes/kit/pass.h"
 #include "runtime/recipe/compiler.h"
 #include "tests/testing/interpreter.h"
 

@@ -10,7 +10,7 @@
 
 #include "runtime/engine/silent_observer.h"
 #include "runtime/onnx/importer.h"
-#include "runtime/passes/specialize.h"
+#include "runtime/passes/specialize/specialize.h"
 #include "tests/runtime/device/cpu/tiers.h"
 #include "tests/runtime/onnx/model_builder.h"
 #include "tests/testing/engine_fixture.h"

@@ -5,8 +5,8 @@
 #include "gtest/gtest.h"
 #include "runtime/graph/text.h"
 #include "runtime/ops/kit/op.h"
-#include "runtime/passes/pass.h"
-#include "tests/runtime/passes/pass_test_util.h"
+#include "runtime/passes/kit/pass.h"
+#include "tests/runtime/passes/testing/pass_test_util.h"
 
 namespace reprise {
 namespace {

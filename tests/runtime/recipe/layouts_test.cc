@@ -1,5 +1,5 @@
-// What passes/choose_layouts may turn has a kernel: layouts of reprise.Conv that this device had
-// none for would run by the reference kernel.
+// What passes/layout/choose_layouts may turn has a kernel: layouts of reprise.Conv that this device
+// had none for would run by the reference kernel.
 #include <optional>
 #include <string>
 #include <vector>
@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "runtime/device/cpu/cpu_device.h"
-#include "runtime/passes/plane_costs.h"
+#include "runtime/passes/layout/plane_costs.h"
 #include "tests/runtime/device/cpu/tiers.h"
 #include "tests/runtime/device/cpu/windows_harness.h"
 

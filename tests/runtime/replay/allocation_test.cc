@@ -10,7 +10,7 @@
 #include "runtime/engine/exact_runner.h"
 #include "runtime/graph/text.h"
 #include "runtime/onnx/importer.h"
-#include "runtime/passes/pass.h"
+#include "runtime/passes/kit/pass.h"
 #include "runtime/recipe/compiler.h"
 #include "tests/testing/engine_fixture.h"
 #include "tests/testing/real_models.h"

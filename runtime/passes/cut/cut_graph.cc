@@ -1,0 +1,371 @@
+#include "runtime/passes/cut/cut_graph.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "runtime/ops/control/loop.h"
+#include "runtime/ops/kit/onnx_types.h"
+#include "runtime/ops/kit/op.h"
+#include "runtime/passes/cut/shape_source.h"
+
+namespace reprise {
+namespace {
+
+using ShapeInputs = std::set<std::string>;
+
+// What a piece is made of: a part of a graph.
+struct Selection {
+  std::vector<NodeId> nodes;  // in the order of the graph
+  std::vector<ValueId> inputs;
+  std::vector<ValueId> outputs;
+};
+
+bool IsLight(const Node& node) {
+  constexpr absl::string_view kLight[] = {
+      "ArgMax",          "ArgMin",         "Concat",   "ConstantOfShape", "CumSum", "Expand",
+      "Gather",          "GatherElements", "GatherND", "OneHot",          "Pad",    "Range",
+      "ScatterElements", "ScatterND",      "Slice",    "Split",           "Tile",   "TopK",
+      "Transpose",       "Trilu"};
+  const OpRow* row = FindOp(node.op);
+  return row->Has(kElementwise) || row->Has(kView) || row->Has(kShapeOnly) ||
+         absl::StartsWith(node.op, "Reduce") || absl::c_linear_search(kLight, node.op);
+}
+
+Graph Extract(const Graph& from, const Selection& selection) {
+  Graph graph;
+  std::vector<ValueId> copies(from.num_values(), kNone);
+  for (const ValueId id : selection.inputs) {
+    const Value& value = from.value(id);
+    copies[id] = graph.AddInput(value.name, value.dtype, value.dims);
+  }
+  const auto copy_of = [&](ValueId id) {
+    if (id == kNone || copies[id] != kNone) return id == kNone ? kNone : copies[id];
+    const Value& value = from.value(id);
+    if (value.kind == Value::Kind::kConstant) {
+      copies[id] = graph.AddConstant(value.name, value.constant);
+    } else {
+      REPRISE_CHECK(value.kind == Value::Kind::kParameter);
+      copies[id] = graph.AddParameter(value.name, value.parameter);
+    }
+    return copies[id];
+  };
+  for (const NodeId id : selection.nodes) {
+    const Node& node = from.node(id);
+    std::vector<ValueId> inputs;
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      inputs.push_back(copy_of(OperandOf(from, id, i)));
+    }
+    std::vector<std::string> names;
+    for (const ValueId output : node.outputs) {
+      names.push_back(output == kNone ? "" : from.value(output).name);
+    }
+    const NodeId copy =
+        graph.AddNodeWithOutputs(node.op, std::move(inputs), node.attributes, names, node.name);
+    graph.node(copy).source_op = node.source_op;
+    for (size_t i = 0; i < node.outputs.size(); ++i) {
+      if (node.outputs[i] != kNone) copies[node.outputs[i]] = graph.node(copy).outputs[i];
+    }
+  }
+  for (const ValueId id : selection.outputs) graph.AddOutput(copy_of(id));
+  return graph;
+}
+
+// Scanned value `i` of a Loop, as its attributes say.
+LoopBody::Scanned ScannedOf(const Node& loop, size_t i) {
+  const auto number = [&](absl::string_view name) {
+    const std::vector<int64_t> values = loop.attributes.Ints(name);
+    return i < values.size() ? values[i] : 0;
+  };
+  LoopBody::Scanned scanned = {.axis = number("axes"), .backwards = number("directions") != 0};
+  const absl::StatusOr<DType> dtype = ops::DTypeFromOnnx(number("dtypes"));
+  if (dtype.ok()) scanned.dtype = *dtype;
+  const std::vector<int64_t> dims = loop.attributes.Ints(absl::StrCat("dims", i));
+  scanned.shape.assign(dims.begin(), dims.end());
+  return scanned;
+}
+
+std::shared_ptr<const CutGraph> Split(const Graph& graph, const ShapeInputs& shape_inputs,
+                                      CutAnalysis analysis, std::string label);
+
+class Splitter {
+ public:
+  // `label`: of the first section. It is empty for a whole graph, and the inputs of that section
+  // are all of the graph's then.
+  Splitter(const Graph& graph, const ShapeInputs& shape_inputs, CutAnalysis analysis,
+           std::string label)
+      : graph_(graph),
+        shape_inputs_(shape_inputs),
+        analysis_(std::move(analysis)),
+        label_(std::move(label)),
+        cuts_(analysis_.Cuts(graph)),
+        wanted_(graph.num_values(), false) {}
+
+  std::shared_ptr<const CutGraph> Run() {
+    int depth = 0;
+    for (const NodeId id : cuts_) {
+      result_.cuts.push_back(DescribeCut(graph_, analysis_, id));
+      depth = std::max(depth, result_.cuts.back().level + 1);
+    }
+    result_.stages.resize(depth + 1);
+    known_.resize(depth + 1);
+    for (const ValueId output : graph_.outputs()) {
+      result_.outputs.push_back(graph_.value(output).name);
+      Want(output, depth);
+    }
+    // What a stage needs, earlier ones hand over.
+    for (int level = depth; level >= 0; --level) {
+      std::vector<EagerNode> cuts;
+      for (const NodeId id : cuts_) {
+        if (IsWantedCut(id, level)) cuts.push_back(MakeCut(id, level));
+      }
+      std::sort(known_[level].begin(), known_[level].end());
+      MakeSection(level);
+      result_.stages[level].nodes = std::move(cuts);
+    }
+    PutKnown();
+    return std::make_shared<const CutGraph>(std::move(result_));
+  }
+
+ private:
+  bool IsFromCut(ValueId id) const {
+    return graph_.value(id).kind == Value::Kind::kResult &&
+           analysis_.is_cut[graph_.value(id).producer];
+  }
+
+  bool IsWantedCut(NodeId id, int level) const {
+    return absl::c_any_of(graph_.node(id).outputs, [&](ValueId output) {
+      return output != kNone && wanted_[output] && analysis_.level[output] == level + 1;
+    });
+  }
+
+  // `id` is to be at hand as a tensor when the eager nodes of stage `level` run.
+  void Want(ValueId id, int level) {
+    const Value& value = graph_.value(id);
+    if (value.kind == Value::Kind::kConstant) {
+      result_.constants[value.name] = value.constant;
+    } else if (value.kind == Value::Kind::kParameter) {
+      result_.parameters[value.name] = value.parameter;
+    } else if (value.kind == Value::Kind::kResult) {
+      if (analysis_.is_static[id]) {
+        WantKnown(id, level);
+      } else {
+        wanted_[id] = true;
+      }
+    }
+  }
+
+  // The node that makes `id` is to run among the eager nodes of stage `level`, and those behind it.
+  void WantKnown(ValueId id, int level) {
+    std::vector<ValueId> stack = {id};
+    while (!stack.empty()) {
+      const NodeId node = graph_.value(stack.back()).producer;
+      stack.pop_back();
+      if (absl::c_linear_search(known_[level], node)) continue;
+      known_[level].push_back(node);
+      for (size_t i = 0; i < graph_.node(node).inputs.size(); ++i) {
+        const ValueId operand = OperandOf(graph_, node, i);
+        if (operand == kNone) continue;
+        if (graph_.value(operand).kind == Value::Kind::kResult && analysis_.is_static[operand]) {
+          stack.push_back(operand);
+        } else {
+          Want(operand, level);
+        }
+      }
+    }
+  }
+
+  EagerNode MakeEager(NodeId id) const {
+    const Node& node = graph_.node(id);
+    EagerNode eager = {.node = {.op = node.op,
+                                .name = node.name,
+                                .source_op = node.source_op,
+                                .attributes = node.attributes}};
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      const ValueId operand = OperandOf(graph_, id, i);
+      eager.inputs.push_back(operand == kNone ? "" : graph_.value(operand).name);
+      eager.node.inputs.push_back(operand == kNone ? kNone : static_cast<ValueId>(i));
+    }
+    for (size_t i = 0; i < node.outputs.size(); ++i) {
+      const ValueId output = node.outputs[i];
+      eager.outputs.push_back(output == kNone ? "" : graph_.value(output).name);
+      eager.node.outputs.push_back(output == kNone ? kNone : static_cast<ValueId>(i));
+    }
+    return eager;
+  }
+
+  EagerNode MakeCut(NodeId id, int level) {
+    EagerNode eager = MakeEager(id);
+    eager.is_cut = true;
+    const Node& node = graph_.node(id);
+    if (node.op == "Loop") return MakeLoop(std::move(eager), node, id, level);
+    if (node.op != "If") {
+      for (const ValueId input : node.inputs) {
+        if (input != kNone) Want(input, level);
+      }
+      return eager;
+    }
+    Want(node.inputs[0], level);
+    eager.inputs.resize(1);
+    eager.node.inputs.resize(1);
+    const size_t results = node.inputs.size() / 2;
+    const auto middle = node.inputs.begin() + 1 + static_cast<std::ptrdiff_t>(results);
+    const std::string name = DescribeCut(graph_, analysis_, id).node;
+    eager.then_branch = MakeBranch({node.inputs.begin() + 1, middle}, level,
+                                   absl::StrCat("in the first branch of If '", name, "'"));
+    eager.else_branch = MakeBranch({middle, node.inputs.end()}, level,
+                                   absl::StrCat("in the second branch of If '", name, "'"));
+    return eager;
+  }
+
+  EagerNode MakeLoop(EagerNode eager, const Node& node, NodeId id, int level) {
+    const LoopParts parts(node);
+    for (size_t i = 0; i < parts.first_result; ++i) {
+      if (node.inputs[i] != kNone) Want(node.inputs[i], level);
+    }
+    eager.inputs.resize(parts.first_result);
+    eager.node.inputs.resize(parts.first_result);
+    LoopBody body = {.carried = parts.carried};
+    for (size_t i = 0; i < parts.scanned; ++i) body.scanned.push_back(ScannedOf(node, i));
+    const NodeId step = StepOf(graph_, node);
+    for (size_t i = 0; i < parts.carried + LoopParts::kStepFirstCarried; ++i) {
+      const ValueId value = step == kNone ? kNone : graph_.node(step).output(i);
+      body.begins_with.push_back(value == kNone ? "" : graph_.value(value).name);
+    }
+    body.graph = MakeBranch(
+        BodyResults(node), level,
+        absl::StrCat("in ", SourceOp(node), " '", DescribeCut(graph_, analysis_, id).node, "'"),
+        step);
+    eager.body = std::make_shared<const LoopBody>(std::move(body));
+    return eager;
+  }
+
+  std::shared_ptr<const CutGraph> MakeBranch(std::vector<ValueId> results, int level,
+                                             std::string label, NodeId step = kNone) {
+    BranchPart part = BranchBehind(graph_, analysis_, results, step);
+    for (const ValueId operand : part.operands) {
+      if (step == kNone || graph_.value(operand).producer != step) Want(operand, level);
+    }
+    const Graph branch = Extract(graph_, {.nodes = std::move(part.nodes),
+                                          .inputs = std::move(part.operands),
+                                          .outputs = std::move(results)});
+    std::shared_ptr<const CutGraph> split =
+        Split(branch, shape_inputs_, FindCuts(branch, shape_inputs_, /*is_body=*/step != kNone),
+              std::move(label));
+    for (Cut cut : split->cuts) {
+      cut.level += level + 1;
+      result_.cuts.push_back(std::move(cut));
+    }
+    return split;
+  }
+
+  // The nodes that make the wanted values of `level`, and what they are given.
+  void MakeSection(int level) {
+    Selection selection;
+    std::vector<ValueId> stack;
+    for (ValueId id = 0; id < static_cast<ValueId>(graph_.num_values()); ++id) {
+      if (wanted_[id] && analysis_.level[id] == level && !IsFromCut(id)) {
+        selection.outputs.push_back(id);
+      }
+    }
+    GraphSection& section = result_.stages[level].section;
+    std::vector<bool> listed(graph_.num_nodes(), false), given(graph_.num_values(), false);
+    std::set<ValueId> read;  // of the given
+    const auto visit = [&](ValueId id, bool elements) {
+      const Value& value = graph_.value(id);
+      const bool is_given = value.kind == Value::Kind::kInput ||
+                            (value.kind == Value::Kind::kResult && !analysis_.is_static[id] &&
+                             (analysis_.level[id] < level || IsFromCut(id)));
+      if (is_given) {
+        given[id] = true;
+        if (elements) read.insert(id);
+        if (value.kind == Value::Kind::kResult) wanted_[id] = true;
+      } else if (value.kind == Value::Kind::kResult && !listed[value.producer]) {
+        listed[value.producer] = true;
+        stack.push_back(id);
+      }
+    };
+    for (const ValueId output : selection.outputs) visit(output, true);
+    while (!stack.empty()) {
+      const NodeId id = graph_.value(stack.back()).producer;
+      stack.pop_back();
+      const bool elements = !FindOp(graph_.node(id).op)->Has(kShapeOnly);
+      for (size_t i = 0; i < graph_.node(id).inputs.size(); ++i) {
+        const ValueId operand = OperandOf(graph_, id, i);
+        if (operand != kNone) visit(operand, elements);
+      }
+    }
+    for (const NodeId id : graph_.NodeIds()) {
+      if (listed[id]) selection.nodes.push_back(id);
+    }
+    if (label_.empty() && level == 0) {
+      selection.inputs = graph_.inputs();
+    } else {
+      for (ValueId id = 0; id < static_cast<ValueId>(graph_.num_values()); ++id) {
+        if (!given[id]) continue;
+        selection.inputs.push_back(id);
+        const std::string& name = graph_.value(id).name;
+        if (graph_.value(id).kind == Value::Kind::kInput && shape_inputs_.contains(name)) {
+          section.shape_inputs.insert(name);
+        } else if (!read.contains(id)) {
+          section.shape_only.insert(name);
+        }
+      }
+    }
+    for (const ValueId id : selection.outputs) section.outputs.push_back(graph_.value(id).name);
+    section.label = LabelOf(level);
+    section.is_light =
+        absl::c_all_of(selection.nodes, [&](NodeId id) { return IsLight(graph_.node(id)); });
+    section.graph = Extract(graph_, selection);
+  }
+
+  std::string LabelOf(int level) const {
+    if (level == 0) return label_;
+    for (const NodeId id : cuts_) {
+      const Cut cut = DescribeCut(graph_, analysis_, id);
+      if (cut.level == level - 1) return absl::StrCat("behind ", cut.op, " '", cut.node, "'");
+    }
+    return "";
+  }
+
+  // Known values are computed once, in the first stage that wants them, before its cuts.
+  void PutKnown() {
+    std::set<NodeId> done;
+    for (size_t level = 0; level < known_.size(); ++level) {
+      std::vector<EagerNode> nodes;
+      for (const NodeId id : known_[level]) {
+        if (done.insert(id).second) nodes.push_back(MakeEager(id));
+      }
+      std::vector<EagerNode>& all = result_.stages[level].nodes;
+      all.insert(all.begin(), std::make_move_iterator(nodes.begin()),
+                 std::make_move_iterator(nodes.end()));
+    }
+  }
+
+  const Graph& graph_;
+  const ShapeInputs& shape_inputs_;
+  const CutAnalysis analysis_;
+  const std::string label_;
+  const std::vector<NodeId> cuts_;
+  std::vector<bool> wanted_;                // by value: handed over between pieces
+  std::vector<std::vector<NodeId>> known_;  // by stage: nodes that specialising knows, to be run
+  CutGraph result_;
+};
+
+std::shared_ptr<const CutGraph> Split(const Graph& graph, const ShapeInputs& shape_inputs,
+                                      CutAnalysis analysis, std::string label) {
+  return Splitter(graph, shape_inputs, std::move(analysis), std::move(label)).Run();
+}
+
+}  // namespace
+
+std::shared_ptr<const CutGraph> CutAtData(const Graph& graph,
+                                          const std::set<std::string>& shape_inputs) {
+  CutAnalysis analysis = FindCuts(graph, shape_inputs);
+  if (analysis.Cuts(graph).empty()) return nullptr;
+  return Split(graph, shape_inputs, std::move(analysis), /*label=*/"");
+}
+
+}  // namespace reprise

@@ -1,0 +1,85 @@
+// CutGraph: a graph in pieces that can each be specialised once the data in front of them is there.
+//
+// Stage by stage: a section, which is a graph without cuts, then the nodes at the cuts, which run
+// one by one. Pieces hand each other values by the names that they have in the graph. What
+// specialising knows is not handed over but computed again in every piece that needs it, from the
+// shapes of what it gets: a shape, or a mask made of shapes, is that of the request then and never
+// that of a padded replay.
+//
+// Ownership: shared between models and their runs. Threads: immutable.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "runtime/graph/graph.h"
+#include "runtime/passes/cut/cuts.h"
+
+namespace reprise {
+
+struct GraphSection {
+  std::string label;  // for people: "behind NonZero 'nonzero_1'"; of the first section: empty
+  // Its inputs are of the same names in the whole graph. Those of the first section are all inputs
+  // of the whole, as they are declared; the others' dtypes and dims come with what they are given.
+  Graph graph;
+  std::set<std::string> shape_inputs;  // the values of these are part of the binding
+  std::set<std::string> shape_only;    // the elements of these are never read
+  std::vector<std::string> outputs;    // by position in graph.outputs()
+  // Its nodes move, choose, compare or add up elements: no products, no layers. On little data it
+  // takes less time node by node than a recipe of it takes to make.
+  bool is_light = false;
+};
+
+struct CutGraph;
+
+// The body of a Loop. Its results are the condition, carried values, scanned ones.
+struct LoopBody {
+  std::shared_ptr<const CutGraph> graph;
+  // What it calls what an iteration begins with: its number, the condition, the carried values.
+  // Empty where it takes no notice.
+  std::vector<std::string> begins_with;
+  size_t carried = 0;  // values
+  struct Scanned {
+    int64_t axis = 0;        // the dim of the result that counts the iterations
+    bool backwards = false;  // the last one comes first
+    // Of one iteration, as the file declares it; 0 for a dim that it leaves open.
+    DType dtype = DType::kUndefined;
+    Shape shape;
+  };
+  std::vector<Scanned> scanned;
+};
+
+// A node that runs by itself. A name is empty where an operand or result is left out.
+struct EagerNode {
+  Node node;  // op, name, attributes, and as many inputs and outputs as there are names
+  std::vector<std::string> inputs;
+  std::vector<std::string> outputs;
+  // Of an If: its only input is the condition; the branches give its results.
+  std::shared_ptr<const CutGraph> then_branch;
+  std::shared_ptr<const CutGraph> else_branch;
+  // Of a Loop: its inputs are the trip count, the condition, and the carried values.
+  std::shared_ptr<const LoopBody> body;
+  bool is_cut = false;  // else: what specialising knows, computed for a cut or as an output
+};
+
+struct CutGraph {
+  struct Stage {
+    GraphSection section;  // without outputs: nothing is to be run
+    std::vector<EagerNode> nodes;
+  };
+  std::vector<Stage> stages;
+  std::vector<std::string> outputs;
+  // What eager nodes and outputs use.
+  std::map<std::string, Tensor> constants;
+  std::map<std::string, ParameterExprPtr> parameters;
+  std::vector<Cut> cuts;  // for people; those of branches and bodies too
+};
+
+// Null where `graph` has no cut. See FindCuts.
+std::shared_ptr<const CutGraph> CutAtData(const Graph& graph,
+                                          const std::set<std::string>& shape_inputs);
+
+}  // namespace reprise

@@ -1,0 +1,48 @@
+#include "runtime/base/hash_map.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/ops/kit/op.h"
+#include "runtime/passes/fuse/fuse_passes.h"
+#include "runtime/passes/kit/rewrite.h"
+
+namespace reprise {
+namespace {
+
+// The value whose bytes `id` is a view of: itself, or what a chain of views starts from.
+ValueId Storage(const Graph& graph, ValueId id) {
+  while (graph.value(id).kind == Value::Kind::kResult) {
+    const Node& node = graph.node(graph.value(id).producer);
+    const OpRow* row = FindOp(node.op);
+    // An Identity is a copy once it stands before an output.
+    if (row == nullptr || !row->Has(kView) || node.outputs[0] != id) break;
+    id = node.inputs[0];
+  }
+  return id;
+}
+
+class FinalizeOutputsPass : public Pass {
+ public:
+  absl::string_view name() const override { return "finalize_outputs"; }
+
+  absl::StatusOr<bool> Run(Graph& graph) const override {
+    HashSet<ValueId> taken;
+    std::vector<std::pair<size_t, ValueId>> copies;  // position among the outputs, copy
+    for (size_t i = 0; i < graph.outputs().size(); ++i) {
+      const ValueId id = graph.outputs()[i];
+      const ValueId storage = Storage(graph, id);
+      // Storage that two outputs share belongs to the first; the rest are copied from it.
+      if (graph.value(storage).kind == Value::Kind::kResult && taken.insert(storage).second) {
+        continue;
+      }
+      ASSIGN_OR_RETURN(const ValueId copy, AddInferred(graph, "Identity", {id}));
+      copies.emplace_back(i, copy);
+    }
+    for (const auto& [position, copy] : copies) graph.SetOutput(position, copy);
+    return !copies.empty();
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Pass> FinalizeOutputs() { return std::make_unique<FinalizeOutputsPass>(); }
+
+}  // namespace reprise

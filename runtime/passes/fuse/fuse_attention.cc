@@ -1,0 +1,335 @@
+// softmax(q k^T * scale + mask) v becomes reprise.Attention over token-major operands.
+//
+// attention_match finds the two products and what lies between. Here q, k and v are followed
+// upwards, through whatever moves heads about, to a [batch, sequence, heads * size] value; where
+// there is none (rotary embeddings, key-value buffers) a Transpose makes one.
+#include <algorithm>
+#include <cmath>
+
+#include "runtime/base/status_macros.h"
+#include "runtime/passes/fuse/fuse_passes.h"
+#include "runtime/passes/kit/rewrite.h"
+#include "runtime/passes/match/attention_match.h"
+#include "runtime/passes/match/head_source.h"
+#include "runtime/passes/match/strided_view.h"
+
+namespace reprise {
+namespace {
+
+struct Sizes {
+  int64_t batch, heads, queries, keys, size, size_v;
+};
+
+// batch, heads and sizes; nullopt when the shapes do not tell.
+std::optional<Sizes> SizesOf(const Graph& graph, const AttentionPattern& pattern) {
+  const Shape& q = *ShapeOf(graph, pattern.q);
+  const Shape& v = *ShapeOf(graph, pattern.v);
+  const Shape& scores = pattern.scores_shape;
+  const int64_t rank = static_cast<int64_t>(scores.size());
+  Sizes sizes = {
+      .queries = scores[rank - 2], .keys = scores[rank - 1], .size = q.back(), .size_v = v.back()};
+  const int64_t groups =
+      NumElements(absl::Span<const int64_t>(scores).first(static_cast<size_t>(rank - 2)));
+  if (v[v.size() - 2] != sizes.keys || NumElements(scores) == 0 || NumElements(v) == 0 ||
+      NumElements(q) == 0) {
+    return std::nullopt;
+  }
+  if (pattern.batch_and_heads.has_value()) {
+    sizes.batch = pattern.batch_and_heads->first;
+    sizes.heads = pattern.batch_and_heads->second;
+    if (sizes.batch * sizes.heads != groups) return std::nullopt;
+    return sizes;
+  }
+  // Three dims: the heads show where q comes from [batch, queries, heads * size]; otherwise each
+  // group is a batch row of one head.
+  ValueId value = pattern.q;
+  for (int step = 0; step < kMaxHeadSteps; ++step) {
+    const Shape& shape = *ShapeOf(graph, value);
+    if (shape.size() == 3 && shape[1] == sizes.queries && groups % shape[0] == 0) {
+      sizes.batch = shape[0];
+      sizes.heads = groups / shape[0];
+      const HeadOperand q_operand = {pattern.q,  sizes.batch, sizes.heads, sizes.queries,
+                                     sizes.size, false,       true};
+      if (sizes.heads > 1 &&
+          PlainHeadSource(FindHeadSources(graph, q_operand), q_operand) != nullptr) {
+        return sizes;
+      }
+    }
+    double scale;
+    if (StepToHeads(graph, value, true, &value, &scale) == kNone) break;
+  }
+  sizes.batch = groups;
+  sizes.heads = 1;
+  return sizes;
+}
+
+// Heads before each was repeated `times` times side by side, as grouped queries want them.
+struct RepeatedHeads {
+  ValueId value;  // the elements of [batch, heads / times, rows, size]
+  int64_t times;
+  double scale;  // of the products behind it
+};
+
+// What `operand` repeats; nullopt where it repeats nothing.
+std::optional<RepeatedHeads> MatchRepeat(const Graph& graph, const HeadOperand& operand) {
+  bool swapped = operand.swapped;
+  ValueId value = operand.value;
+  double scale = 1;
+  for (int step = 0; step < kMaxHeadSteps; ++step) {
+    const NodeId producer = ProducerOf(graph, value);
+    if (producer == kNone) return std::nullopt;
+    const Node& node = graph.node(producer);
+    const Shape& shape = *ShapeOf(graph, value);
+    if (node.op == "Mul" || node.op == "Div") {
+      double factor = 1;
+      if (StepToHeads(graph, value, operand.scalable, &value, &factor) == kNone) {
+        return std::nullopt;
+      }
+      scale *= factor;
+      continue;
+    }
+    value = node.input(0);
+    if (node.op == "Reshape") continue;
+    if (node.op == "Transpose" && swapped) {
+      std::vector<int64_t> perm = node.attributes.Ints("perm");
+      if (perm.size() < 2 || shape.back() != operand.rows ||
+          shape[shape.size() - 2] != operand.size) {
+        return std::nullopt;
+      }
+      std::swap(perm[perm.size() - 1], perm[perm.size() - 2]);
+      if (!std::is_sorted(perm.begin(), perm.end())) return std::nullopt;
+      swapped = false;
+      continue;
+    }
+    if (node.op != "Expand" || swapped || shape.size() != 5) return std::nullopt;
+    const int64_t times = shape[2];
+    const Shape wide = {operand.batch, shape[1], times, operand.rows, operand.size};
+    const Shape narrow = {operand.batch, shape[1], 1, operand.rows, operand.size};
+    if (shape != wide || shape[1] * times != operand.heads || !HasShape(graph, value, narrow) ||
+        !IsFloat32(graph, value)) {
+      return std::nullopt;
+    }
+    return RepeatedHeads{value, times, scale};
+  }
+  return std::nullopt;
+}
+
+// [batch, rows, heads * size] of an operand; a Transpose where no source has it.
+absl::StatusOr<ValueId> TokenMajor(Graph& graph, const HeadOperand& operand,
+                                   const std::vector<HeadSource>& sources, double& scale) {
+  const Shape tokens = {operand.batch, operand.rows, operand.heads * operand.size};
+  if (const HeadSource* source = PlainHeadSource(sources, operand); source != nullptr) {
+    scale *= source->scale;
+    return AddTokens(graph, *source, operand);
+  }
+  if (const auto repeated = MatchRepeat(graph, operand); repeated.has_value()) {
+    // The tokens' heads are repeated in their place.
+    scale *= repeated->scale;
+    HeadOperand group = operand;
+    group.value = repeated->value;
+    group.heads = operand.heads / repeated->times;
+    group.swapped = false;
+    ASSIGN_OR_RETURN(ValueId value, TokenMajor(graph, group, FindHeadSources(graph, group), scale));
+    ASSIGN_OR_RETURN(
+        value, AddReshape(graph, value, {group.batch, group.rows, group.heads, 1, group.size}));
+    const ValueId wide = graph.AddConstant(
+        "", Tensor::Int64s({group.batch, group.rows, group.heads, repeated->times, group.size}));
+    ASSIGN_OR_RETURN(value, AddInferred(graph, "Expand", {value, wide}));
+    return AddReshape(graph, value, tokens);
+  }
+  if (!sources.empty()) {
+    scale *= sources.back().scale;
+    return AddTokens(graph, sources.back(), operand);
+  }
+  ValueId value = operand.value;
+  // A scale right before the product is one on the scores.
+  for (int step = 0; step < kMaxHeadSteps && operand.scalable; ++step) {
+    ValueId above = kNone;
+    double factor = 1;
+    const NodeId node = StepToHeads(graph, value, true, &above, &factor);
+    if (node == kNone || (graph.node(node).op != "Mul" && graph.node(node).op != "Div")) break;
+    scale *= factor;
+    value = above;
+  }
+  const Shape heads = operand.swapped
+                          ? Shape{operand.batch, operand.heads, operand.size, operand.rows}
+                          : Shape{operand.batch, operand.heads, operand.rows, operand.size};
+  ASSIGN_OR_RETURN(value, AddReshape(graph, value, heads));
+  const std::vector<int64_t> perm =
+      operand.swapped ? std::vector<int64_t>{0, 3, 1, 2} : std::vector<int64_t>{0, 2, 1, 3};
+  ASSIGN_OR_RETURN(value, AddInferred(graph, "Transpose", {value}, {{"perm", perm}}));
+  return AddReshape(graph, value, tokens);
+}
+
+// The shape in which a mask that meets scores of `mask.scores_shape` broadcasts to
+// [batch, heads, queries, keys]; nullopt when there is none.
+std::optional<Shape> MaskShape(const Graph& graph, const AttentionMask& mask, const Sizes& sizes) {
+  const Shape scores = {sizes.batch, sizes.heads, sizes.queries, sizes.keys};
+  if (!ShapeOf(graph, mask.value).has_value()) return std::nullopt;
+  const Shape& shape = *ShapeOf(graph, mask.value);
+  if (shape.size() > mask.scores_shape.size()) return std::nullopt;
+  if (mask.scores_shape == scores) return shape;
+  if (mask.scores_shape.size() == 2) return shape;
+  if (mask.scores_shape.size() != 3) return std::nullopt;
+  if (shape.size() < 3 || shape[0] == 1) return shape;
+  return Shape{sizes.batch, sizes.heads, shape[1], shape[2]};
+}
+
+bool MasksFit(const Graph& graph, const AttentionPattern& pattern, const Sizes& sizes) {
+  for (const AttentionMask& mask : pattern.masks) {
+    const bool chooses =
+        mask.kind == AttentionMask::Kind::kKeep || mask.kind == AttentionMask::Kind::kReplace;
+    if (graph.value(mask.value).dtype != (chooses ? DType::kBool : DType::kFloat32)) return false;
+    if (!MaskShape(graph, mask, sizes).has_value()) return false;
+  }
+  return true;
+}
+
+// One mask operand for all masks; kNone when there are none. What takes the place of a score takes
+// that of the masks below it as well: a key that both hide is as low as one that either does.
+absl::StatusOr<ValueId> CombineMasks(Graph& graph, const AttentionPattern& pattern,
+                                     const Sizes& sizes) {
+  ValueId combined = kNone;
+  for (auto mask = pattern.masks.rbegin(); mask != pattern.masks.rend(); ++mask) {
+    const Shape shape = *MaskShape(graph, *mask, sizes);
+    ASSIGN_OR_RETURN(ValueId value, AddReshape(graph, mask->value, shape));
+    if (mask->kind == AttentionMask::Kind::kKeep || mask->kind == AttentionMask::Kind::kReplace) {
+      const bool keep = mask->kind == AttentionMask::Kind::kKeep;
+      if (keep && pattern.masks.size() == 1 && std::isinf(mask->fill)) return value;
+      if (combined == kNone) combined = graph.AddConstant("", Tensor::FloatScalar(0));
+      const ValueId fill = graph.AddConstant("", Tensor::FloatScalar(mask->fill));
+      ASSIGN_OR_RETURN(
+          combined,
+          AddInferred(graph, "Where", {value, keep ? combined : fill, keep ? fill : combined}));
+      continue;
+    }
+    if (mask->kind == AttentionMask::Kind::kSub) {
+      ASSIGN_OR_RETURN(value, AddInferred(graph, "Neg", {value}));
+    }
+    if (combined == kNone) {
+      combined = value;
+    } else {
+      ASSIGN_OR_RETURN(combined, AddInferred(graph, "Add", {value, combined}));
+    }
+  }
+  return combined;
+}
+
+// Puts the [batch, queries, heads * size_v] attention in the place of the pattern's result, or of
+// the value below it where the heads are back in their tokens.
+absl::Status ReplaceResult(Graph& graph, const AttentionPattern& pattern, const Sizes& sizes,
+                           ValueId attention) {
+  const int64_t width = sizes.heads * sizes.size_v;
+  std::optional<StridedView> view = StridedView::Strided({{sizes.batch, sizes.queries * width},
+                                                          {sizes.heads, sizes.size_v},
+                                                          {sizes.queries, width},
+                                                          {sizes.size_v, 1}})
+                                        .Reshaped(*ShapeOf(graph, pattern.result));
+  REPRISE_CHECK(view.has_value());
+  ValueId value = pattern.result;
+  ValueId dense = view->IsDense() ? value : kNone;
+  for (int step = 0; step < kMaxHeadSteps; ++step) {
+    const NodeId user = OnlyUser(graph, value);
+    if (user == kNone) break;
+    const Node& node = graph.node(user);
+    if ((node.op != "Reshape" && node.op != "Transpose") || node.inputs[0] != value) break;
+    view = view->Through(graph, user, node.outputs[0]);
+    if (!view.has_value()) break;
+    value = node.outputs[0];
+    if (view->IsDense()) dense = value;
+  }
+  ValueId replacement = attention;
+  if (dense == kNone) {
+    dense = pattern.result;
+    ASSIGN_OR_RETURN(
+        replacement,
+        AddReshape(graph, attention, {sizes.batch, sizes.queries, sizes.heads, sizes.size_v}));
+    ASSIGN_OR_RETURN(replacement, AddInferred(graph, "Transpose", {replacement},
+                                              {{"perm", std::vector<int64_t>{0, 2, 1, 3}}}));
+  }
+  const Shape shape = *ShapeOf(graph, dense);
+  ASSIGN_OR_RETURN(replacement, AddReshape(graph, replacement, shape));
+  Replace(graph, dense, replacement);
+  return absl::OkStatus();
+}
+
+// The furthest value of rows [q, k, v] that all three operands are cut from; kNone when there is
+// none.
+ValueId PackedSource(const std::vector<HeadSource>& q, const std::vector<HeadSource>& k,
+                     const std::vector<HeadSource>& v, const Sizes& sizes, double* scale) {
+  const int64_t width = sizes.heads * sizes.size;
+  if (sizes.size != sizes.size_v || sizes.queries != sizes.keys) return kNone;
+  for (auto a = q.rbegin(); a != q.rend(); ++a) {
+    if (a->width != 3 * width || a->offset != 0) continue;
+    for (const HeadSource& b : k) {
+      if (b.value != a->value || b.offset != width) continue;
+      for (const HeadSource& c : v) {
+        if (c.value != a->value || c.offset != 2 * width) continue;
+        *scale *= a->scale * b.scale;
+        return a->value;
+      }
+    }
+  }
+  return kNone;
+}
+
+class FuseAttentionPass : public Pass {
+ public:
+  absl::string_view name() const override { return "fuse_attention"; }
+
+  absl::StatusOr<bool> Run(Graph& graph) const override {
+    bool changed = false;
+    for (NodeId id : graph.NodeIds()) {
+      if (graph.node(id).removed || graph.node(id).op != "Softmax") continue;
+      const std::optional<AttentionPattern> pattern = MatchAttention(graph, id);
+      if (!pattern.has_value()) continue;
+      const std::optional<Sizes> sizes = SizesOf(graph, *pattern);
+      if (!sizes.has_value() || !MasksFit(graph, *pattern, *sizes)) continue;
+      RETURN_IF_ERROR(Rewrite(graph, *pattern, *sizes, graph.node(id).name));
+      changed = true;
+    }
+    return changed;
+  }
+
+ private:
+  static absl::Status Rewrite(Graph& graph, const AttentionPattern& pattern, const Sizes& sizes,
+                              std::string name) {
+    const HeadOperand q = {pattern.q,  sizes.batch, sizes.heads, sizes.queries,
+                           sizes.size, false,       true};
+    const HeadOperand k = {pattern.k,  sizes.batch,     sizes.heads, sizes.keys,
+                           sizes.size, !pattern.k_rows, true};
+    const HeadOperand v = {pattern.v,    sizes.batch, sizes.heads, sizes.keys,
+                           sizes.size_v, false,       false};
+    const std::vector<HeadSource> q_sources = FindHeadSources(graph, q);
+    const std::vector<HeadSource> k_sources = FindHeadSources(graph, k);
+    const std::vector<HeadSource> v_sources = FindHeadSources(graph, v);
+    double scale = pattern.scale;
+    std::vector<ValueId> inputs(3, kNone);
+    const ValueId packed = PackedSource(q_sources, k_sources, v_sources, sizes, &scale);
+    if (packed != kNone) {
+      const int64_t width = 3 * sizes.heads * sizes.size;
+      ASSIGN_OR_RETURN(inputs[0], AddReshape(graph, packed, {sizes.batch, sizes.queries, width}));
+    } else {
+      ASSIGN_OR_RETURN(inputs[0], TokenMajor(graph, q, q_sources, scale));
+      ASSIGN_OR_RETURN(inputs[1], TokenMajor(graph, k, k_sources, scale));
+      ASSIGN_OR_RETURN(inputs[2], TokenMajor(graph, v, v_sources, scale));
+    }
+    ASSIGN_OR_RETURN(const ValueId mask, CombineMasks(graph, pattern, sizes));
+    if (mask != kNone) inputs.push_back(mask);
+    while (inputs.back() == kNone) inputs.pop_back();
+    ASSIGN_OR_RETURN(const ValueId attention,
+                     AddInferred(graph, "reprise.Attention", std::move(inputs),
+                                 {{"num_heads", sizes.heads},
+                                  {"scale", static_cast<float>(scale)},
+                                  {"nan_to_zero", int64_t{pattern.nan_to_zero}},
+                                  {"packed_qkv", int64_t{packed != kNone}}},
+                                 name));
+    return ReplaceResult(graph, pattern, sizes, attention);
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Pass> FuseAttention() { return std::make_unique<FuseAttentionPass>(); }
+
+}  // namespace reprise

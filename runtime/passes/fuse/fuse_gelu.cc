@@ -1,0 +1,215 @@
+// The decomposed forms of Gelu: 0.5 x (1 + erf(x / sqrt 2)),
+// 0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))), and x sigmoid(1.702 x).
+//
+// Exporters order and group the factors in every way, so nothing is compared with a picture of the
+// pattern: the expressions around erf, tanh or sigmoid are read as polynomials. With t the result
+// of one of these, its operand must be the polynomial in x above, and the whole must be 0.5 x + 0.5
+// x t, or x t.
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "runtime/base/status_macros.h"
+#include "runtime/ops/elementwise/unary.h"
+#include "runtime/passes/fuse/fuse_passes.h"
+#include "runtime/passes/kit/rewrite.h"
+
+namespace reprise {
+namespace {
+
+// c[i][j] is the factor of x^i t^j.
+struct Polynomial {
+  std::array<std::array<double, 2>, 4> c{};
+
+  static Polynomial Constant(double value) {
+    Polynomial p;
+    p.c[0][0] = value;
+    return p;
+  }
+};
+
+std::optional<Polynomial> Product(const Polynomial& a, const Polynomial& b) {
+  Polynomial p;
+  for (int i = 0; i < 4; ++i) {
+    for (int j = 0; j < 2; ++j) {
+      for (int k = 0; k < 4; ++k) {
+        for (int l = 0; l < 2; ++l) {
+          const double product = a.c[i][j] * b.c[k][l];
+          if (product == 0) continue;
+          if (i + k > 3 || j + l > 1) return std::nullopt;
+          p.c[i + k][j + l] += product;
+        }
+      }
+    }
+  }
+  return p;
+}
+
+// Reads expressions of Add, Sub, Mul, Div and Pow over x, t and one-element constants.
+class Reader {
+ public:
+  Reader(const Graph& graph, ValueId x, ValueId t) : graph_(graph), x_(x), t_(t) {}
+
+  // nullopt for anything else, and beyond `depth` nodes.
+  std::optional<Polynomial> Read(ValueId value, int depth) const {
+    Polynomial p;
+    if (value == x_) return p.c[1][0] = 1, p;
+    if (value == t_) return p.c[0][1] = 1, p;
+    if (const auto scalar = KnownScalar(graph_, value); scalar.has_value()) {
+      return Polynomial::Constant(*scalar);
+    }
+    const NodeId producer = ProducerOf(graph_, value);
+    if (producer == kNone || depth == 0) return std::nullopt;
+    const Node& node = graph_.node(producer);
+    if (node.op == "Pow") return ReadPower(node, depth);
+    if (node.op != "Add" && node.op != "Sub" && node.op != "Mul" && node.op != "Div") {
+      return std::nullopt;
+    }
+    const auto a = Read(node.inputs[0], depth - 1);
+    if (!a.has_value()) return std::nullopt;
+    auto b = Read(node.inputs[1], depth - 1);
+    if (!b.has_value()) return std::nullopt;
+    if (node.op == "Mul") return Product(*a, *b);
+    if (node.op == "Div") {
+      const auto divisor = KnownScalar(graph_, node.inputs[1]);
+      if (!divisor.has_value() || *divisor == 0) return std::nullopt;
+      return Product(*a, Polynomial::Constant(1 / *divisor));
+    }
+    const double sign = node.op == "Sub" ? -1 : 1;
+    for (int i = 0; i < 4; ++i) {
+      for (int j = 0; j < 2; ++j) p.c[i][j] = a->c[i][j] + sign * b->c[i][j];
+    }
+    return p;
+  }
+
+ private:
+  std::optional<Polynomial> ReadPower(const Node& node, int depth) const {
+    const auto exponent = KnownScalar(graph_, node.inputs[1]);
+    if (!exponent.has_value() || (*exponent != 2 && *exponent != 3)) return std::nullopt;
+    const auto base = Read(node.inputs[0], depth - 1);
+    if (!base.has_value()) return std::nullopt;
+    auto product = Product(*base, *base);
+    if (product.has_value() && *exponent == 3) product = Product(*product, *base);
+    return product;
+  }
+
+  const Graph& graph_;
+  const ValueId x_;
+  const ValueId t_;
+};
+
+// Published constants have four digits or more.
+bool Matches(const Polynomial& p, const Polynomial& expected) {
+  for (int i = 0; i < 4; ++i) {
+    for (int j = 0; j < 2; ++j) {
+      if (std::abs(p.c[i][j] - expected.c[i][j]) > 2e-5 * std::abs(expected.c[i][j])) return false;
+    }
+  }
+  return true;
+}
+
+constexpr int kMaxDepth = 6;
+
+// What the operand of erf or tanh is a polynomial of: results and inputs within a few nodes above.
+void CollectCandidates(const Graph& graph, ValueId value, int depth,
+                       std::vector<ValueId>& candidates) {
+  if (value == kNone || graph.value(value).kind == Value::Kind::kConstant) return;
+  if (std::find(candidates.begin(), candidates.end(), value) != candidates.end()) return;
+  candidates.push_back(value);
+  const NodeId producer = ProducerOf(graph, value);
+  if (producer == kNone || depth == 0) return;
+  const Node& node = graph.node(producer);
+  if (node.op != "Add" && node.op != "Mul" && node.op != "Div" && node.op != "Pow" &&
+      node.op != "Sub") {
+    return;
+  }
+  for (ValueId input : node.inputs) CollectCandidates(graph, input, depth - 1, candidates);
+}
+
+// A function t of a polynomial in x, and what a polynomial in x and t of it then is.
+struct Form {
+  absl::string_view function;
+  Polynomial operand, whole;
+  absl::string_view op;
+  Attributes attributes;
+};
+
+const std::vector<Form>& Forms() {
+  static const auto* const forms = [] {
+    const double root = std::sqrt(2 / M_PI);
+    Polynomial erf, tanh, sigmoid, half, product;
+    erf.c[1][0] = std::sqrt(0.5);
+    tanh.c[1][0] = root;
+    tanh.c[3][0] = root * 0.044715;
+    sigmoid.c[1][0] = ops::kQuickGeluAlpha;
+    half.c[1][0] = half.c[1][1] = 0.5;
+    product.c[1][1] = 1;
+    return new std::vector<Form>{
+        {"Erf", erf, half, "Gelu", {{"approximate", std::string("none")}}},
+        {"Tanh", tanh, half, "Gelu", {{"approximate", std::string("tanh")}}},
+        {"Sigmoid",
+         sigmoid,
+         product,
+         "com.microsoft.QuickGelu",
+         {{"alpha", ops::kQuickGeluAlpha}}}};
+  }();
+  return *forms;
+}
+
+class FuseGeluPass : public Pass {
+ public:
+  absl::string_view name() const override { return "fuse_gelu"; }
+
+  absl::StatusOr<bool> Run(Graph& graph) const override {
+    bool changed = false;
+    for (NodeId id : graph.NodeIds()) {
+      if (graph.node(id).removed) continue;
+      if (!IsFloat32(graph, graph.node(id).outputs[0])) continue;
+      for (const Form& form : Forms()) {
+        if (graph.node(id).op != form.function) continue;
+        ASSIGN_OR_RETURN(const bool rewritten, Rewrite(graph, id, form));
+        changed |= rewritten;
+        break;
+      }
+    }
+    return changed;
+  }
+
+ private:
+  static ValueId FindX(const Graph& graph, ValueId operand, const Polynomial& expected) {
+    std::vector<ValueId> candidates;
+    CollectCandidates(graph, operand, kMaxDepth, candidates);
+    for (ValueId x : candidates) {
+      if (!SameShape(graph, x, operand)) continue;
+      const auto polynomial = Reader(graph, x, kNone).Read(operand, kMaxDepth);
+      if (polynomial.has_value() && Matches(*polynomial, expected)) return x;
+    }
+    return kNone;
+  }
+
+  static absl::StatusOr<bool> Rewrite(Graph& graph, NodeId id, const Form& form) {
+    const ValueId x = FindX(graph, graph.node(id).inputs[0], form.operand);
+    if (x == kNone) return false;
+    const ValueId t = graph.node(id).outputs[0];
+    ValueId whole = t;
+    for (int step = 0; step < 4; ++step) {
+      const NodeId user = OnlyUser(graph, whole);
+      if (user == kNone) return false;
+      whole = graph.node(user).outputs[0];
+      const auto polynomial = Reader(graph, x, t).Read(whole, kMaxDepth);
+      if (!polynomial.has_value()) return false;
+      if (!Matches(*polynomial, form.whole) || !SameShape(graph, whole, x)) continue;
+      const std::string name = graph.node(id).name;
+      ASSIGN_OR_RETURN(const ValueId gelu, AddInferred(graph, form.op, {x}, form.attributes, name));
+      Replace(graph, whole, gelu);
+      return true;
+    }
+    return false;
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Pass> FuseGelu() { return std::make_unique<FuseGeluPass>(); }
+
+}  // namespace reprise

@@ -1,0 +1,226 @@
+// MatMul with a parameter on the right, what follows that multiplies each column by a factor (so
+// does a BatchNormalization of rows), the Add of a bias and an activation become one
+// reprise.Linear; behind such a product they join it. (Gemm with a parameter has become
+// MatMul before, in rules_matmul.cc.)
+#include <algorithm>
+
+#include "runtime/base/status_macros.h"
+#include "runtime/ops/elementwise/unary.h"
+#include "runtime/ops/weights/linear_form.h"
+#include "runtime/ops/weights/narrowed_weights.h"
+#include "runtime/passes/fuse/fuse_passes.h"
+#include "runtime/passes/kit/rewrite.h"
+#include "runtime/passes/match/batch_norm.h"
+
+namespace reprise {
+namespace {
+
+struct Linear {
+  const ops::LinearForm* form = nullptr;
+  std::vector<ValueId> inputs;  // of the product alone; 1 is the matrix, [k, n]
+  ValueId bias = kNone;         // [n], kNone: none
+  bool takes_factors = false;   // of columns
+  std::string activation = "none";
+  ValueId result = kNone;
+};
+
+// A weight that is broadcast along the last dim of `columns` elements alone.
+bool IsByColumn(const Graph& graph, ValueId value, int64_t columns) {
+  if (value == kNone || !IsWeight(graph, value) || !IsFloat32(graph, value)) return false;
+  const Shape& shape = *ShapeOf(graph, value);
+  return !shape.empty() && shape.back() == columns && NumElements(shape) == columns;
+}
+
+// Floats as the model's file has them, turned at most, whether a half holds them or not.
+bool IsStoredAsFloats(const ParameterExpr& expression) {
+  if (expression.is_leaf()) return expression.dtype() == DType::kFloat32;
+  return (expression.op() == "Transpose" || expression.op() == "Reshape") &&
+         IsStoredAsFloats(*expression.inputs()[0]);
+}
+
+std::optional<Linear> MatchProduct(const Graph& graph, const Node& node) {
+  if (const ops::LinearForm* form = ops::LinearFormOf(node.op); form != nullptr) {
+    if (node.input(form->residual) != kNone ||
+        node.attributes.String("activation", "none") != "none") {
+      return std::nullopt;
+    }
+    Linear linear = {.form = form, .inputs = node.inputs, .result = node.outputs[0]};
+    linear.bias = node.input(form->bias);
+    linear.inputs.resize(std::min(linear.inputs.size(), form->bias));
+    return linear;
+  }
+  if (node.op != "MatMul" || !IsFloat32(graph, node.inputs[0]) ||
+      !IsFloat32(graph, node.inputs[1]) || !IsParameter(graph, node.inputs[1]) ||
+      ShapeOf(graph, node.inputs[1])->size() != 2 || ShapeOf(graph, node.inputs[0])->size() < 2) {
+    return std::nullopt;
+  }
+  return Linear{.form = ops::LinearFormOf("reprise.Linear"),
+                .inputs = {node.inputs[0], node.inputs[1]},
+                .result = node.outputs[0]};
+}
+
+// Whether factors of columns may go into the weights. Those that are stored in fewer bits are
+// multiplied as they are, and those that another product has as well would be held twice.
+bool TakesFactors(const Graph& graph, const Linear& linear) {
+  const ValueId weight = linear.inputs[1];
+  return linear.form->op == "reprise.Linear" && IsParameter(graph, weight) &&
+         OnlyUser(graph, weight) != kNone &&
+         IsStoredAsFloats(*ops::WithoutNarrowing(graph.value(weight).parameter));
+}
+
+// A product or a sum with a weight of each column.
+absl::StatusOr<bool> AbsorbByColumn(Graph& graph, Linear& linear) {
+  const NodeId user = OnlyUser(graph, linear.result);
+  if (user == kNone) return false;
+  const Node node = graph.node(user);  // A copy: adding nodes moves them.
+  const bool scales = node.op == "Mul";
+  if (!scales && node.op != "Add") return false;
+  if (!linear.takes_factors && (scales || linear.bias != kNone)) return false;
+  const Shape matrix = *ShapeOf(graph, linear.inputs[1]);
+  const Shape columns = {matrix.back()};
+  ValueId other = OtherInput(node, linear.result);
+  if (!IsByColumn(graph, other, columns[0]) || !SameShape(graph, node.outputs[0], linear.result) ||
+      (linear.bias != kNone && !IsByColumn(graph, linear.bias, columns[0]))) {
+    return false;
+  }
+  ASSIGN_OR_RETURN(other, AddReshape(graph, other, columns));
+  if (scales) {
+    ASSIGN_OR_RETURN(linear.inputs[1], AddWeight(graph, "Mul", {}, {linear.inputs[1], other},
+                                                 DType::kFloat32, matrix));
+  }
+  if (linear.bias != kNone) {
+    ASSIGN_OR_RETURN(linear.bias,
+                     AddWeight(graph, node.op, {}, {linear.bias, other}, DType::kFloat32, columns));
+  } else if (!scales) {
+    linear.bias = other;
+  }
+  linear.result = node.outputs[0];
+  return true;
+}
+
+// y * sigmoid(y), where nothing else reads either.
+ValueId SiluOf(const Graph& graph, ValueId y) {
+  const std::vector<NodeId>& users = graph.value(y).users;
+  if (users.size() != 2 || graph.IsOutput(y)) return kNone;
+  for (int i = 0; i < 2; ++i) {
+    const Node& sigmoid = graph.node(users[i]);
+    const Node& mul = graph.node(users[1 - i]);
+    if (sigmoid.op != "Sigmoid" || mul.op != "Mul") continue;
+    if (OnlyUser(graph, sigmoid.outputs[0]) != users[1 - i]) continue;
+    return mul.outputs[0];
+  }
+  return kNone;
+}
+
+void AbsorbActivation(const Graph& graph, Linear& linear) {
+  if (const ValueId silu = SiluOf(graph, linear.result); silu != kNone) {
+    linear.activation = "silu";
+    linear.result = silu;
+    return;
+  }
+  const NodeId user = OnlyUser(graph, linear.result);
+  if (user == kNone) return;
+  const Node& node = graph.node(user);
+  if (node.op == "Gelu") {
+    linear.activation =
+        node.attributes.String("approximate", "none") == "tanh" ? "gelu_tanh" : "gelu";
+  } else if (node.op == "com.microsoft.QuickGelu") {
+    const float alpha = node.attributes.Float("alpha", ops::kQuickGeluAlpha);
+    if (alpha != 1 && alpha != ops::kQuickGeluAlpha) return;
+    linear.activation = alpha == 1 ? "silu" : "quick_gelu";
+  } else if (node.op == "Relu") {
+    linear.activation = "relu";
+  } else if (node.op == "Tanh") {
+    linear.activation = "tanh";
+  } else if (node.op == "Sigmoid") {
+    linear.activation = "sigmoid";
+  } else {
+    return;
+  }
+  linear.result = node.outputs[0];
+}
+
+class FuseLinearPass : public Pass {
+ public:
+  absl::string_view name() const override { return "fuse_linear"; }
+
+  absl::StatusOr<bool> Run(Graph& graph) const override {
+    bool changed = false;
+    for (NodeId id : graph.NodeIds()) {
+      ASSIGN_OR_RETURN(const bool replaced, ReplaceBatchNormOfRows(graph, id));
+      changed = changed || replaced;
+    }
+    for (NodeId id : graph.NodeIds()) {
+      if (graph.node(id).removed) continue;
+      std::optional<Linear> linear = MatchProduct(graph, graph.node(id));
+      if (!linear.has_value()) continue;
+      linear->takes_factors = TakesFactors(graph, *linear);
+      for (bool absorbed = true; absorbed;) {
+        ASSIGN_OR_RETURN(absorbed, AbsorbByColumn(graph, *linear));
+      }
+      AbsorbActivation(graph, *linear);
+      if (linear->result == graph.node(id).outputs[0] && graph.node(id).op == linear->form->op) {
+        continue;  // Nothing has joined it.
+      }
+      std::vector<ValueId> inputs = std::move(linear->inputs);
+      if (linear->bias != kNone) {
+        inputs.resize(linear->form->bias, kNone);
+        inputs.push_back(linear->bias);
+      }
+      const std::string name = graph.node(id).name;
+      ASSIGN_OR_RETURN(const ValueId fused,
+                       AddInferred(graph, linear->form->op, std::move(inputs),
+                                   {{"activation", linear->activation}}, name));
+      Replace(graph, linear->result, fused);
+      changed = true;
+    }
+    return changed;
+  }
+};
+
+class FuseResidualPass : public Pass {
+ public:
+  absl::string_view name() const override { return "fuse_residual"; }
+
+  absl::StatusOr<bool> Run(Graph& graph) const override {
+    bool changed = false;
+    for (NodeId id : graph.NodeIds()) {
+      if (graph.node(id).removed || graph.node(id).op != "Add") continue;
+      const std::vector<ValueId> inputs = graph.node(id).inputs;
+      const ValueId sum = graph.node(id).outputs[0];
+      // Of two products the later one waits for the other.
+      for (int side = 1; side >= 0; --side) {
+        const ValueId y = inputs[side];
+        const ValueId residual = inputs[1 - side];
+        const NodeId producer = ProducerOf(graph, y);
+        if (producer == kNone || OnlyUser(graph, y) != id) continue;
+        const Node* linear = &graph.node(producer);
+        const ops::LinearForm* form = ops::LinearFormOf(linear->op);
+        // Alone in reading the product, the Add is no input of what makes the residual.
+        if (form == nullptr || linear->input(form->residual) != kNone) continue;
+        if (!IsFloat32(graph, residual) || !SameShape(graph, residual, y) ||
+            !SameShape(graph, sum, y) || IsWeight(graph, residual)) {
+          continue;
+        }
+        std::vector<ValueId> operands = linear->inputs;
+        operands.resize(form->residual + 1, kNone);
+        operands[form->residual] = residual;
+        const Attributes attributes = linear->attributes;
+        const std::string name = linear->name;
+        ASSIGN_OR_RETURN(const ValueId fused,
+                         AddInferred(graph, form->op, std::move(operands), attributes, name));
+        Replace(graph, sum, fused);
+        changed = true;
+        break;
+      }
+    }
+    return changed;
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Pass> FuseLinear() { return std::make_unique<FuseLinearPass>(); }
+std::unique_ptr<Pass> FuseResidual() { return std::make_unique<FuseResidualPass>(); }
+
+}  // namespace reprise

@@ -1,0 +1,74 @@
+// The passes that make several nodes one that a kernel serves, or cut one as kernels want it.
+//
+// One factory each; pipeline.cc holds the order in which they run. A rewrite fires only where it is
+// known to keep the answers: shapes, dtypes, the values of constants and the number of uses are
+// checked, and what is nearly the pattern stays as it is. On a symbolic graph, rewrites that need
+// shapes do nothing.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "runtime/passes/kit/pass.h"
+
+namespace reprise {
+
+// Means, differences, squares and roots become LayerNormalization.
+std::unique_ptr<Pass> FuseLayerNorm();
+// Squares, means and roots without a difference become RMSNormalization.
+std::unique_ptr<Pass> FuseRmsNorm();
+// Channels joined to groups, InstanceNormalization, scale and bias become GroupNormalization.
+std::unique_ptr<Pass> FuseGroupNorm();
+// The erf and tanh forms become Gelu, that of a sigmoid com.microsoft.QuickGelu.
+std::unique_ptr<Pass> FuseGelu();
+// MatMul with a parameter on the right, bias and activation become reprise.Linear; bias and
+// activation behind a reprise.IntegerLinear join it.
+std::unique_ptr<Pass> FuseLinear();
+// Taps of a Conv that see nothing but padding go.
+std::unique_ptr<Pass> CropWindows();
+// BatchNormalization, Add and activation behind a Conv join it: reprise.Conv; the first and last
+// behind a ConvTranspose: reprise.ConvTranspose.
+std::unique_ptr<Pass> FuseConv();
+// The Add behind such a product becomes its residual. After FuseAddLayerNorm, which comes first
+// where a LayerNormalization is the only reader of the sum.
+std::unique_ptr<Pass> FuseResidual();
+// Heads times a cosine plus their turned halves times a sine become reprise.Rotary, over tokens.
+std::unique_ptr<Pass> FuseRotary();
+// Products of q and k, scale, mask, Softmax and product with v become reprise.Attention.
+std::unique_ptr<Pass> FuseAttention();
+// What queries and keys find in tables by distance joins the attention to whose scores it is added:
+// reprise.RelativeAttention.
+std::unique_ptr<Pass> FuseRelativeAttention();
+// The q, k and v projections of one reprise.Attention become one product.
+std::unique_ptr<Pass> FuseQkv();
+// Products of whose columns pieces are read become a product for each piece.
+std::unique_ptr<Pass> SplitLinear();
+// Gathers from parameters and the Adds between them become reprise.EmbeddingSum.
+std::unique_ptr<Pass> FuseEmbedding();
+// Add and LayerNormalization become reprise.AddLayerNorm.
+std::unique_ptr<Pass> FuseAddLayerNorm();
+// Keys and values of a reprise.Attention that lie head by head are read where they lie. After all
+// that looks at operands of tokens; not before packing, which lays tokens end to end.
+std::unique_ptr<Pass> AttendByHead();
+// Transpose of the last two dims in front of a MatMul's right side, which is no weight, joins it:
+// com.microsoft.FusedMatMul. After all that looks for either.
+std::unique_ptr<Pass> FuseTranspose();
+// Concat and Split of more than kMostPieces become those of runs of pieces: a launch has room for
+// so many operands.
+inline constexpr size_t kMostPieces = 60;
+std::unique_ptr<Pass> SplitWide();
+// Products with weights round their operands, and attention may (Precision::kBf16). Off unless the
+// pipeline's options ask for that precision.
+std::unique_ptr<Pass> RoundProducts();
+// What that pass did to a graph.
+struct RoundedProducts {
+  int64_t rounded = 0;     // of the products with weights
+  int64_t all = 0;         // products with weights, convolutions and recurrent layers among them
+  int64_t attentions = 0;  // that may round
+};
+RoundedProducts CountRoundedProducts(const Graph& graph);
+// Every output of the graph becomes a distinct result of a node that is no view of an input.
+std::unique_ptr<Pass> FinalizeOutputs();
+
+}  // namespace reprise

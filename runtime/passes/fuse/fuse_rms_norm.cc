@@ -1,0 +1,61 @@
+// The decomposed forms of RMSNormalization over the last dim: x / sqrt(mean(x * x) + epsilon) *
+// gamma, with a division by the root or a product with its reciprocal.
+#include "runtime/base/status_macros.h"
+#include "runtime/passes/fuse/fuse_passes.h"
+#include "runtime/passes/kit/rewrite.h"
+#include "runtime/passes/match/norm_match.h"
+
+namespace reprise {
+namespace {
+
+class FuseRmsNormPass : public Pass {
+ public:
+  absl::string_view name() const override { return "fuse_rms_norm"; }
+
+  absl::StatusOr<bool> Run(Graph& graph) const override {
+    bool changed = false;
+    for (NodeId id : graph.NodeIds()) {
+      if (graph.node(id).removed) continue;
+      const std::optional<NormStatistics> statistics = Match(graph, graph.node(id));
+      if (!statistics.has_value()) continue;
+      const ValueId normal = graph.node(id).outputs[0];
+      const NodeId user = OnlyUser(graph, normal);
+      if (user == kNone || graph.node(user).op != "Mul") continue;
+      ValueId gamma = OtherInput(graph.node(user), normal);
+      if (gamma == kNone || !IsPerFeature(graph, gamma, statistics->x)) continue;
+      const ValueId result = graph.node(user).outputs[0];
+      const std::string name = graph.node(id).name;
+      const int64_t features = ShapeOf(graph, statistics->x)->back();
+      ASSIGN_OR_RETURN(gamma, AddReshape(graph, gamma, {features}));
+      ASSIGN_OR_RETURN(
+          const ValueId fused,
+          AddInferred(graph, "RMSNormalization", {statistics->x, gamma},
+                      {{"axis", int64_t{-1}}, {"epsilon", static_cast<float>(statistics->epsilon)}},
+                      name));
+      Replace(graph, result, fused);
+      changed = true;
+    }
+    return changed;
+  }
+
+ private:
+  static std::optional<NormStatistics> Match(const Graph& graph, const Node& node) {
+    const NormKind kind = NormKind::kRootMeanSquare;
+    if (node.op == "Div") {
+      const auto statistics = MatchDeviation(graph, node.inputs[1], kind);
+      return statistics.has_value() && statistics->x == node.inputs[0] ? statistics : std::nullopt;
+    }
+    if (node.op != "Mul") return std::nullopt;
+    for (int side = 0; side < 2; ++side) {
+      const auto statistics = MatchInverse(graph, node.inputs[side], kind);
+      if (statistics.has_value() && statistics->x == node.inputs[1 - side]) return statistics;
+    }
+    return std::nullopt;
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Pass> FuseRmsNorm() { return std::make_unique<FuseRmsNormPass>(); }
+
+}  // namespace reprise

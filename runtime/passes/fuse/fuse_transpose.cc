@@ -1,0 +1,45 @@
+// A Transpose of the last two dims of a product's right side, which is no weight, joins it: the
+// kernels of such products turn what they read on its way into panels.
+#include "runtime/passes/fuse/fuse_passes.h"
+#include "runtime/passes/kit/rewrite.h"
+
+namespace reprise {
+namespace {
+
+class FuseTransposePass : public Pass {
+ public:
+  absl::string_view name() const override { return "fuse_transpose"; }
+
+  absl::StatusOr<bool> Run(Graph& graph) const override {
+    bool changed = false;
+    for (const NodeId id : graph.NodeIds()) {
+      if (graph.node(id).removed || graph.node(id).op != "MatMul") continue;
+      changed |= Rewrite(graph, id);
+    }
+    return changed;
+  }
+
+ private:
+  static bool Rewrite(Graph& graph, NodeId id) {
+    const ValueId right = graph.node(id).inputs[1];
+    const Node* transpose = graph.ProducerIf(right, "Transpose");
+    if (transpose == nullptr || OnlyUser(graph, right) != id || !IsFloat32(graph, right)) {
+      return false;
+    }
+    const size_t rank = ShapeOf(graph, right)->size();
+    if (rank < 2 || transpose->attributes.Ints("perm") != LastDimsSwapped(rank)) return false;
+    const NodeId producer = graph.value(right).producer;
+    graph.SetInput(id, 1, transpose->inputs[0]);
+    Node& product = graph.node(id);
+    product.op = "com.microsoft.FusedMatMul";
+    product.attributes.Set("transB", int64_t{1});
+    RemoveIfDead(graph, producer);
+    return true;
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Pass> FuseTranspose() { return std::make_unique<FuseTransposePass>(); }
+
+}  // namespace reprise

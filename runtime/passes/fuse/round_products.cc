@@ -1,0 +1,80 @@
+#include "absl/algorithm/container.h"
+#include "runtime/ops/kit/precision.h"
+#include "runtime/passes/fuse/fuse_passes.h"
+
+namespace reprise {
+namespace {
+
+// A product of float32 rows with a matrix of weights: what every bfloat16 kernel takes.
+bool IsProductOfWeights(const Graph& graph, const Node& node) {
+  if (node.op != "reprise.Linear" && node.op != "MatMul" && node.op != "Gemm") return false;
+  if (node.attributes.Int("transA", 0) != 0) return false;
+  const Value& weights = graph.value(node.inputs[1]);
+  return weights.kind == Value::Kind::kParameter && weights.dtype == DType::kFloat32 &&
+         weights.shape.has_value() && weights.shape->size() == 2;
+}
+
+// A node that multiplies a parameter, in any form.
+bool MultipliesWeights(const Graph& graph, const Node& node) {
+  constexpr absl::string_view kProducts[] = {"reprise.Linear",
+                                             "reprise.IntegerLinear",
+                                             "MatMul",
+                                             "Gemm",
+                                             "Einsum",
+                                             "Conv",
+                                             "reprise.Conv",
+                                             "reprise.IntegerConv",
+                                             "ConvTranspose",
+                                             "reprise.ConvTranspose",
+                                             "LSTM",
+                                             "GRU",
+                                             "RNN",
+                                             "MatMulInteger",
+                                             "QLinearMatMul",
+                                             "com.microsoft.FusedMatMul"};
+  if (!absl::c_linear_search(kProducts, node.op)) return false;
+  return absl::c_any_of(node.inputs, [&](ValueId input) {
+    return input != kNone && graph.value(input).kind == Value::Kind::kParameter;
+  });
+}
+
+bool IsAttention(const Node& node) {
+  return node.op == "reprise.Attention" || node.op == "reprise.SegmentAttention";
+}
+
+class RoundProductsPass : public Pass {
+ public:
+  absl::string_view name() const override { return "round_products"; }
+
+  absl::StatusOr<bool> Run(Graph& graph) const override {
+    bool changed = false;
+    for (const NodeId id : graph.NodeIds()) {
+      Node& node = graph.node(id);
+      if (node.removed || (!IsProductOfWeights(graph, node) && !IsAttention(node))) continue;
+      node.attributes.Set(kPrecisionAttribute, std::string(PrecisionName(Precision::kBf16)));
+      changed = true;
+    }
+    return changed;
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Pass> RoundProducts() { return std::make_unique<RoundProductsPass>(); }
+
+RoundedProducts CountRoundedProducts(const Graph& graph) {
+  RoundedProducts count;
+  for (const NodeId id : graph.NodeIds()) {
+    const Node& node = graph.node(id);
+    if (node.removed) continue;
+    const bool rounded =
+        node.attributes.String(kPrecisionAttribute, "") == PrecisionName(Precision::kBf16);
+    if (IsAttention(node)) count.attentions += rounded;
+    if (!MultipliesWeights(graph, node)) continue;
+    ++count.all;
+    count.rounded += rounded;
+  }
+  return count;
+}
+
+}  // namespace reprise

@@ -1,0 +1,107 @@
+#include <algorithm>
+#include <numeric>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/base/status_macros.h"
+#include "runtime/ops/kit/op.h"
+#include "runtime/passes/fuse/fuse_passes.h"
+#include "runtime/passes/kit/rewrite.h"
+
+namespace reprise {
+namespace {
+
+ValueId Ints(Graph& graph, std::vector<int64_t> values) {
+  return graph.AddConstant("", Tensor::Int64s(std::move(values)));
+}
+
+// Runs of pieces are joined, then what came of them.
+absl::StatusOr<ValueId> JoinInRuns(Graph& graph, std::vector<ValueId> pieces, int64_t axis,
+                                   std::string name) {
+  while (pieces.size() > kMostPieces) {
+    std::vector<ValueId> joined;
+    for (size_t begin = 0; begin < pieces.size(); begin += kMostPieces) {
+      const size_t end = std::min(pieces.size(), begin + kMostPieces);
+      ASSIGN_OR_RETURN(const ValueId run,
+                       AddInferred(graph, "Concat", {pieces.begin() + begin, pieces.begin() + end},
+                                   {{"axis", axis}}, name));
+      joined.push_back(run);
+    }
+    pieces = std::move(joined);
+  }
+  return AddInferred(graph, "Concat", std::move(pieces), {{"axis", axis}}, name);
+}
+
+// What each output of a Split has along the axis; nullopt where that is not known.
+std::optional<std::vector<int64_t>> SizesOf(const Graph& graph, const Node& split, int64_t axis) {
+  const Tensor* given = split.input(1) == kNone ? nullptr : KnownConstant(graph, split.input(1));
+  if (given != nullptr) {
+    auto sizes = given->ToInt64s();
+    return sizes.ok() ? std::optional(*std::move(sizes)) : std::nullopt;
+  }
+  std::vector<int64_t> sizes;
+  for (const ValueId output : split.outputs) {
+    if (output == kNone) return std::nullopt;
+    sizes.push_back((*ShapeOf(graph, output))[axis]);
+  }
+  return sizes;
+}
+
+// A Slice for each run of outputs, which a Split of its own cuts up. False: it stays as it is.
+absl::StatusOr<bool> SplitInRuns(Graph& graph, NodeId id) {
+  const Node split = graph.node(id);
+  const ValueId input = split.inputs[0];
+  int64_t axis = split.attributes.Int("axis", 0);
+  if (axis < 0) axis += static_cast<int64_t>(ShapeOf(graph, input)->size());
+  const auto sizes = SizesOf(graph, split, axis);
+  if (!sizes.has_value() || sizes->size() != split.outputs.size()) return false;
+  int64_t at = 0;
+  for (size_t begin = 0; begin < split.outputs.size(); begin += kMostPieces) {
+    const size_t end = std::min(split.outputs.size(), begin + kMostPieces);
+    const std::vector<int64_t> of_run(sizes->begin() + begin, sizes->begin() + end);
+    const int64_t stop = std::accumulate(of_run.begin(), of_run.end(), at);
+    const ValueId from = Ints(graph, {at}), to = Ints(graph, {stop}), along = Ints(graph, {axis});
+    ASSIGN_OR_RETURN(const ValueId run,
+                     AddInferred(graph, "Slice", {input, from, to, along}, {}, split.name));
+    at = stop;
+    const NodeId part = graph.AddNode("Split", {run, Ints(graph, of_run)}, {{"axis", axis}},
+                                      end - begin, split.name);
+    RETURN_IF_ERROR(InferNode(graph, part));
+    for (size_t i = begin; i < end; ++i) {
+      if (split.outputs[i] == kNone) continue;
+      Replace(graph, split.outputs[i], graph.node(part).outputs[i - begin]);
+    }
+  }
+  return true;
+}
+
+class SplitWidePass : public Pass {
+ public:
+  absl::string_view name() const override { return "split_wide"; }
+
+  absl::StatusOr<bool> Run(Graph& graph) const override {
+    bool changed = false;
+    for (const NodeId id : graph.NodeIds()) {
+      const Node& node = graph.node(id);
+      if (node.op == "Concat" && node.inputs.size() > kMostPieces) {
+        const ValueId output = node.outputs[0];
+        ASSIGN_OR_RETURN(const ValueId joined,
+                         JoinInRuns(graph, node.inputs, node.attributes.Int("axis", 0), node.name));
+        Replace(graph, output, joined);
+        changed = true;
+      } else if (node.op == "Split" && node.outputs.size() > kMostPieces) {
+        ASSIGN_OR_RETURN(const bool split, SplitInRuns(graph, id));
+        changed |= split;
+      }
+    }
+    return changed;
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Pass> SplitWide() { return std::make_unique<SplitWidePass>(); }
+
+}  // namespace reprise

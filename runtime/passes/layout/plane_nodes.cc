@@ -1,0 +1,248 @@
+#include "runtime/passes/layout/plane_nodes.h"
+
+#include <utility>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/match.h"
+#include "absl/types/span.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/ops/kit/op.h"
+#include "runtime/ops/products/matmul.h"
+#include "runtime/ops/windows/conv.h"
+#include "runtime/ops/windows/windows.h"
+#include "runtime/passes/kit/rewrite.h"
+#include "runtime/passes/layout/planes_last.h"
+
+namespace reprise {
+namespace {
+
+constexpr size_t kResidual = 3;  // of a reprise.Conv
+
+// The shape as planes of one element of what scales others, [batch or 1, channels, 1...] or without
+// the batch; nullopt: it does not.
+std::optional<Shape> ScaleOf(const Graph& graph, ValueId value, const Shape& planes) {
+  Shape scale(planes.size(), 1);
+  scale[1] = planes[1];
+  if (HasShape(graph, value, scale) ||
+      HasShape(graph, value, absl::MakeConstSpan(scale).subspan(1))) {
+    return scale;
+  }
+  scale[0] = planes[0];
+  return HasShape(graph, value, scale) ? std::optional(scale) : std::nullopt;
+}
+
+bool IsElementwise(const Graph& graph, const Node& node) {
+  const OpRow* row = FindOp(node.op);
+  if (row == nullptr || !row->Has(kElementwise) || node.outputs.size() != 1 ||
+      !IsPlanes(graph, node.outputs[0])) {
+    return false;
+  }
+  const Shape& shape = *ShapeOf(graph, node.outputs[0]);
+  bool planes = false;
+  for (const ValueId input : node.inputs) {
+    if (input == kNone) continue;
+    if (!ShapeOf(graph, input).has_value()) return false;
+    if (HasOneElement(graph, input)) continue;
+    if (!IsFloat32(graph, input)) return false;
+    const bool same = HasShape(graph, input, shape) && !IsWeight(graph, input);
+    planes = planes || same;
+    if (same) continue;
+    if (!ScaleOf(graph, input, shape).has_value()) return false;
+  }
+  return planes;
+}
+
+// Of whole planes, which stay as planes of one element.
+bool IsAverage(const Graph& graph, const Node& node) {
+  if (!IsPlanes(graph, node.input(0))) return false;
+  if (node.op == "GlobalAveragePool") return true;
+  if (node.op != "ReduceMean" || node.attributes.Int("keepdims", 1) == 0) return false;
+  const auto rank = static_cast<int64_t>(ShapeOf(graph, node.inputs[0])->size());
+  std::vector<int64_t> axes = node.attributes.Ints("axes");
+  if (node.input(1) != kNone) {
+    const Tensor* known = KnownConstant(graph, node.inputs[1]);
+    if (known == nullptr || !known->ToInt64s().ok()) return false;
+    axes = *known->ToInt64s();
+  }
+  for (int64_t& axis : axes) axis += axis < 0 ? rank : 0;
+  absl::c_sort(axes);
+  std::vector<int64_t> spatial;
+  for (int64_t axis = 2; axis < rank; ++axis) spatial.push_back(axis);
+  return axes == spatial;
+}
+
+// The largest or the average of windows.
+bool IsPool(const Graph& graph, const Node& node) {
+  return (node.op == "MaxPool" || node.op == "AveragePool") && node.output(1) == kNone &&
+         IsPlanes(graph, node.input(0)) && IsPlanes(graph, node.outputs[0]) &&
+         ops::WindowsOf(node, *ShapeOf(graph, node.inputs[0])).ok();
+}
+
+bool IsParts(const Graph& graph, const Node& node) {
+  if (node.op != "Concat" && node.op != "Split") return false;
+  const auto planes = [&](ValueId value) { return value == kNone || IsPlanes(graph, value); };
+  if (!IsPlanes(graph, node.input(0)) || !absl::c_all_of(node.outputs, planes)) return false;
+  return node.op == "Split" || absl::c_all_of(node.inputs, planes);
+}
+
+// Other dims behind the same channels.
+bool IsReshape(const Graph& graph, const Node& node) {
+  if (node.op != "Reshape" || !IsPlanes(graph, node.input(0)) ||
+      !IsPlanes(graph, node.outputs[0])) {
+    return false;
+  }
+  const Shape &from = *ShapeOf(graph, node.inputs[0]), &to = *ShapeOf(graph, node.outputs[0]);
+  return from[0] == to[0] && from[1] == to[1];
+}
+
+absl::Status Finish(Graph& graph, const Node& node, absl::string_view op,
+                    std::vector<ValueId> inputs, Attributes attributes) {
+  ASSIGN_OR_RETURN(const ValueId last,
+                   AddInferred(graph, op, std::move(inputs), std::move(attributes), node.name));
+  return ReplaceByLast(graph, node.outputs[0], last);
+}
+
+// Of single elements, and what follows on the sums is what follows on a product: the activation
+// comes before what is added there, and behind it here.
+bool IsProduct(const Graph& graph, const Node& node) {
+  const std::string activation = node.attributes.String("activation", "none");
+  return node.attributes.Int("group", 1) == 1 && IsOfElements(graph, node) &&
+         ops::CheckActivation(activation).ok() &&
+         (node.input(kResidual) == kNone || activation == "none");
+}
+
+absl::Status TurnProduct(Graph& graph, const Node& node, std::vector<ValueId> inputs) {
+  const Shape weight = *ShapeOf(graph, inputs[1]);
+  ASSIGN_OR_RETURN(const ValueId maps, AddReshape(graph, inputs[1], Shape{weight[0], weight[1]}));
+  ASSIGN_OR_RETURN(inputs[1], AddWeight(graph, "Transpose", {{"perm", std::vector<int64_t>{1, 0}}},
+                                        {maps}, DType::kFloat32, Shape{weight[1], weight[0]}));
+  Attributes attributes;
+  if (const std::string activation = node.attributes.String("activation", "none");
+      activation != "none") {
+    attributes.Set("activation", activation);
+  }
+  return Finish(graph, node, "reprise.Linear", std::move(inputs), std::move(attributes));
+}
+
+// One dim after the other: of windows of `w` along dim `d` of x, [before, size, after] here. A
+// row of all that lies behind the dim is a row of a plane then.
+absl::StatusOr<ValueId> PoolAlong(Graph& graph, const Node& node, ValueId x, const ops::Windows& w,
+                                  size_t d) {
+  const Shape shape = *ShapeOf(graph, x);
+  const auto at = shape.begin() + 1 + static_cast<ptrdiff_t>(d);
+  if (w.kernel[d] == 1 && w.strides[d] == 1 && w.pad_begin[d] == 0 && w.pad_end[d] == 0) return x;
+  const int64_t before = NumElements(Shape(shape.begin(), at));
+  const int64_t after = NumElements(Shape(at + 1, shape.end()));
+  Attributes attributes = node.attributes;
+  attributes.Set("auto_pad", std::string("NOTSET"));
+  attributes.Set("kernel_shape", std::vector<int64_t>{w.kernel[d], 1});
+  attributes.Set("strides", std::vector<int64_t>{w.strides[d], 1});
+  attributes.Set("dilations", std::vector<int64_t>{w.dilations[d], 1});
+  attributes.Set("pads", std::vector<int64_t>{w.pad_begin[d], 0, w.pad_end[d], 0});
+  ASSIGN_OR_RETURN(const ValueId planes, AddReshape(graph, x, Shape{before, 1, *at, after}));
+  ASSIGN_OR_RETURN(const ValueId pooled,
+                   AddInferred(graph, node.op, {planes}, std::move(attributes), node.name));
+  Shape result = shape;
+  result[d + 1] = w.out[d];
+  return AddReshape(graph, pooled, result);
+}
+
+absl::Status TurnConv(Graph& graph, const Node& node, bool to_last) {
+  std::vector<ValueId> inputs = node.inputs;
+  if (to_last) {
+    Attributes attributes = node.attributes;
+    attributes.Set("layout", std::string("to_last"));
+    return Finish(graph, node, "reprise.Conv", std::move(inputs), std::move(attributes));
+  }
+  ASSIGN_OR_RETURN(inputs[0], ToLast(graph, inputs[0]));
+  if (node.input(kResidual) != kNone) {
+    ASSIGN_OR_RETURN(inputs[kResidual], ToLast(graph, inputs[kResidual]));
+  }
+  const bool transposed = absl::EndsWith(node.op, "ConvTranspose");
+  if (!transposed && IsProduct(graph, node)) return TurnProduct(graph, node, std::move(inputs));
+  Attributes attributes = node.attributes;
+  attributes.Set("layout", std::string("last"));
+  return Finish(graph, node, transposed ? "reprise.ConvTranspose" : "reprise.Conv",
+                std::move(inputs), std::move(attributes));
+}
+
+absl::Status TurnElementwise(Graph& graph, const Node& node) {
+  std::vector<ValueId> inputs = node.inputs;
+  const Shape shape = *ShapeOf(graph, node.outputs[0]);
+  for (ValueId& input : inputs) {
+    if (input == kNone || HasOneElement(graph, input)) continue;
+    if (const std::optional<Shape> scale = ScaleOf(graph, input, shape)) {
+      ASSIGN_OR_RETURN(input, AddReshape(graph, input, *scale));
+    }
+    ASSIGN_OR_RETURN(input, ToLast(graph, input));
+  }
+  return Finish(graph, node, node.op, std::move(inputs), node.attributes);
+}
+
+absl::Status TurnAverage(Graph& graph, const Node& node) {
+  ASSIGN_OR_RETURN(const ValueId x, ToLast(graph, node.inputs[0]));
+  std::vector<int64_t> axes;
+  for (size_t d = 1; d + 1 < ShapeOf(graph, x)->size(); ++d) {
+    axes.push_back(static_cast<int64_t>(d));
+  }
+  const ValueId dims = graph.AddConstant("", Tensor::Int64s(axes));
+  return Finish(graph, node, "ReduceMean", {x, dims}, {});
+}
+
+absl::Status TurnPool(Graph& graph, const Node& node) {
+  ASSIGN_OR_RETURN(const ops::Windows windows,
+                   ops::WindowsOf(node, *ShapeOf(graph, node.inputs[0])));
+  ASSIGN_OR_RETURN(ValueId x, ToLast(graph, node.inputs[0]));
+  for (size_t d = 0; d < windows.kernel.size(); ++d) {
+    ASSIGN_OR_RETURN(x, PoolAlong(graph, node, x, windows, d));
+  }
+  return ReplaceByLast(graph, node.outputs[0], x);
+}
+
+absl::Status TurnReshape(Graph& graph, const Node& node) {
+  ASSIGN_OR_RETURN(const ValueId x, ToLast(graph, node.inputs[0]));
+  const Shape last = ops::ChannelsLast(*ShapeOf(graph, node.outputs[0]));
+  ASSIGN_OR_RETURN(const ValueId y, AddReshape(graph, x, last));
+  return ReplaceByLast(graph, node.outputs[0], y);
+}
+
+}  // namespace
+
+bool IsPlanes(const Graph& graph, ValueId value) {
+  if (value == kNone || !IsFloat32(graph, value)) return false;
+  const Shape& shape = *ShapeOf(graph, value);
+  return shape.size() >= 3 && shape.size() <= 4 && NumElements(shape) > 0;
+}
+
+std::optional<PlaneNode> PlaneNodeOf(const Graph& graph, const Node& node) {
+  if (const std::optional<PlaneCosts> costs = PlaneCostsOf(graph, node)) {
+    return PlaneNode{PlaneNode::Kind::kConv, *costs};
+  }
+  const auto of = [](PlaneNode::Kind kind) { return PlaneNode{kind, {}}; };
+  if (IsElementwise(graph, node)) return of(PlaneNode::Kind::kElementwise);
+  if (IsAverage(graph, node)) return of(PlaneNode::Kind::kAverage);
+  if (IsPool(graph, node)) return of(PlaneNode::Kind::kPool);
+  if (IsParts(graph, node)) return of(PlaneNode::Kind::kParts);
+  if (IsReshape(graph, node)) return of(PlaneNode::Kind::kReshape);
+  return std::nullopt;
+}
+
+absl::Status TurnPlaneNode(Graph& graph, const Node& node, const PlaneNode& what) {
+  switch (what.kind) {
+    case PlaneNode::Kind::kConv:
+      return TurnConv(graph, node, what.costs.to_last);
+    case PlaneNode::Kind::kElementwise:
+      return TurnElementwise(graph, node);
+    case PlaneNode::Kind::kAverage:
+      return TurnAverage(graph, node);
+    case PlaneNode::Kind::kPool:
+      return TurnPool(graph, node);
+    case PlaneNode::Kind::kParts:
+      return TurnParts(graph, node);
+    case PlaneNode::Kind::kReshape:
+      return TurnReshape(graph, node);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace reprise

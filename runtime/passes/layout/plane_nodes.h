@@ -1,0 +1,28 @@
+// Which nodes take and give float planes with their channels behind the batch or last, and how they
+// are turned from the one to the other. See choose_layouts.cc for which are.
+#pragma once
+
+#include <optional>
+
+#include "absl/status/status.h"
+#include "runtime/graph/graph.h"
+#include "runtime/passes/layout/plane_costs.h"
+
+namespace reprise {
+
+struct PlaneNode {
+  enum class Kind { kConv, kElementwise, kAverage, kPool, kParts, kReshape };
+  Kind kind;
+  PlaneCosts costs;  // of a convolution; others take the same either way
+};
+
+// Planes of one or two dims, not empty.
+bool IsPlanes(const Graph& graph, ValueId value);
+
+// nullopt: it takes one layout alone.
+std::optional<PlaneNode> PlaneNodeOf(const Graph& graph, const Node& node);
+
+// The same node between planes whose channels lie last. `node`: a copy, adding nodes moves them.
+absl::Status TurnPlaneNode(Graph& graph, const Node& node, const PlaneNode& what);
+
+}  // namespace reprise

@@ -1,0 +1,44 @@
+#include "runtime/passes/match/activation_match.h"
+
+#include <string>
+
+#include "runtime/passes/kit/rewrite.h"
+
+namespace reprise {
+
+Attributes NamedActivation(absl::string_view activation) {
+  Attributes attributes;
+  attributes.Set("activation", std::string(activation));
+  return attributes;
+}
+
+// The activation and its parameters; nullopt where the node is none.
+std::optional<Attributes> ActivationOf(const Graph& graph, const Node& node) {
+  if (node.op == "Relu") return NamedActivation("relu");
+  if (node.op == "Tanh") return NamedActivation("tanh");
+  if (node.op == "Sigmoid") return NamedActivation("sigmoid");
+  if (node.op == "HardSwish") return NamedActivation("hard_swish");
+  if (node.op == "Mish") return NamedActivation("mish");
+  if (node.op == "Gelu") {
+    return NamedActivation(node.attributes.String("approximate", "none") == "tanh" ? "gelu_tanh"
+                                                                                   : "gelu");
+  }
+  if (node.op == "LeakyRelu" || node.op == "Elu") {
+    const bool leaky = node.op == "LeakyRelu";
+    Attributes attributes = NamedActivation(leaky ? "leaky_relu" : "elu");
+    attributes.Set("slope", node.attributes.Float("alpha", leaky ? 0.01f : 1.0f));
+    return attributes;
+  }
+  if (node.op != "Clip") return std::nullopt;
+  Attributes attributes = NamedActivation("clip");
+  const char* const names[] = {"low", "high"};
+  for (size_t i = 0; i < 2; ++i) {
+    if (node.input(i + 1) == kNone) continue;
+    const std::optional<double> bound = KnownScalar(graph, node.input(i + 1));
+    if (!bound.has_value()) return std::nullopt;
+    attributes.Set(names[i], static_cast<float>(*bound));
+  }
+  return attributes;
+}
+
+}  // namespace reprise

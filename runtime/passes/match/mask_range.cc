@@ -1,0 +1,83 @@
+#include "runtime/passes/match/mask_range.h"
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+
+namespace reprise::pack {
+namespace {
+
+std::optional<Range> Joined(const std::optional<Range>& a, const std::optional<Range>& b) {
+  if (!a.has_value() || !b.has_value()) return std::nullopt;
+  return Range{std::min(a->least, b->least), std::max(a->most, b->most), a->clear && b->clear};
+}
+
+bool IsView(absl::string_view op) {
+  for (absl::string_view view : {"Identity", "Expand", "Reshape", "Unsqueeze", "Squeeze"}) {
+    if (op == view) return true;
+  }
+  return false;
+}
+
+std::optional<Range> RangeOfResult(const Graph& graph, ValueId id, int depth) {
+  const Value& value = graph.value(id);
+  if (const Tensor* constant = graph.ConstantOf(id)) {
+    const std::vector<double> numbers = constant->ToDoubles();
+    if (numbers.empty()) return std::nullopt;
+    Range range = {numbers[0], numbers[0]};
+    for (const double number : numbers) {
+      if (std::isnan(number)) return std::nullopt;
+      range = {std::min(range.least, number), std::max(range.most, number),
+               range.clear && Range::IsClear(number)};
+    }
+    return range;
+  }
+  if (value.dtype == DType::kBool) return Range{0, 1};
+  if (value.producer == kNone || depth == 0) return std::nullopt;
+  const Node& node = graph.node(value.producer);
+  const auto of = [&](size_t i) { return RangeOfResult(graph, node.inputs[i], depth - 1); };
+  if (IsView(node.op)) return of(0);
+  if (node.op == "Cast" && graph.value(node.inputs[0]).dtype == DType::kBool) return Range{0, 1};
+  if (node.op == "Where") {
+    // What is chosen where it is 0 itself.
+    ValueId condition = node.inputs[0];
+    while (const Node* cast = graph.ProducerIf(condition, "Cast")) {
+      if (graph.value(condition).dtype != DType::kBool) break;
+      condition = cast->inputs[0];
+    }
+    if (condition == node.inputs[2]) return Joined(of(1), Range{0, 0});
+    return Joined(of(1), of(2));
+  }
+  if (node.op == "Sub") {
+    const std::optional<Range> a = of(0), b = of(1);
+    if (!a.has_value() || !b.has_value()) return std::nullopt;
+    const double least = a->least - b->most, most = a->most - b->least;
+    if (!std::isfinite(least) || !std::isfinite(most)) return std::nullopt;
+    return Range{least, most, least >= Range::kKeepsAll};
+  }
+  if (node.op == "Mul") {
+    const std::optional<Range> a = of(0), b = of(1);
+    if (!a.has_value() || !b.has_value()) return std::nullopt;
+    const double corners[] = {a->least * b->least, a->least * b->most, a->most * b->least,
+                              a->most * b->most};
+    const auto [least, most] = std::minmax_element(std::begin(corners), std::end(corners));
+    if (!std::all_of(std::begin(corners), std::end(corners),
+                     [](double corner) { return std::isfinite(corner); })) {
+      return std::nullopt;
+    }
+    return Range{*least, *most, *least >= Range::kKeepsAll};
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<Range> RangeOf(const Graph& graph, ValueId value) {
+  constexpr int kDeepest = 16;
+  return RangeOfResult(graph, value, kDeepest);
+}
+
+}  // namespace reprise::pack

@@ -1,0 +1,100 @@
+// A Conv of floats that were bytes by weights that are bytes becomes reprise.IntegerConv: exporters
+// write it so, and QLinearConv becomes it. What follows it is fuse_conv's.
+#include "runtime/base/status_macros.h"
+#include "runtime/ops/quantized/quantize.h"
+#include "runtime/passes/kit/rewrite.h"
+#include "runtime/passes/quantized/quantized_passes.h"
+
+namespace reprise {
+namespace {
+
+// Groups of fewer maps are no products: each map reads channels of its own, and a kernel that goes
+// over planes in place is faster than one that brings them together for so few. Each channel by
+// itself is a form of its own.
+constexpr int64_t kFewestMaps = 8;
+// With fewer channels those by themselves are no vector.
+constexpr int64_t kFewestChannels = 16;
+// Batch, channel and two more.
+constexpr size_t kMostDims = 4;
+
+// The inputs of a DequantizeLinear of bytes.
+struct Dequantized {
+  ParameterExprPtr values, scales, points;  // points null: 0
+};
+
+// Of one element, or of one for each position along `axis`.
+bool FitsAxis(const ParameterExprPtr& factors, const Shape& shape, int64_t axis,
+              const Attributes& attributes) {
+  if (factors == nullptr || NumElements(factors->shape()) == 1) return true;
+  const auto along = NormalizeAxis(attributes.Int("axis", 1), static_cast<int64_t>(shape.size()));
+  return along.ok() && *along == axis && factors->shape() == Shape{shape[axis]};
+}
+
+// Weights whose factors belong to maps, dim 0.
+std::optional<Dequantized> MatchWeights(const Graph& graph, ValueId value) {
+  const ParameterExprPtr expr = graph.value(value).parameter;
+  if (!IsParameter(graph, value) || expr == nullptr || expr->op() != "DequantizeLinear" ||
+      expr->attributes().Int("block_size", 0) != 0) {
+    return std::nullopt;
+  }
+  const auto& inputs = expr->inputs();
+  if (inputs.size() < 2 || inputs[0] == nullptr || inputs[1] == nullptr ||
+      !ops::IsByte(inputs[0]->dtype()) || inputs[1]->dtype() != DType::kFloat32) {
+    return std::nullopt;
+  }
+  const Dequantized weights = {inputs[0], inputs[1], inputs.size() > 2 ? inputs[2] : nullptr};
+  if (!FitsAxis(weights.scales, expr->shape(), 0, expr->attributes()) ||
+      !FitsAxis(weights.points, expr->shape(), 0, expr->attributes())) {
+    return std::nullopt;
+  }
+  return weights;
+}
+
+bool IsOneIfAny(const Graph& graph, ValueId value) {
+  return value == kNone ||
+         (ShapeOf(graph, value).has_value() && NumElements(*ShapeOf(graph, value)) == 1);
+}
+
+class FuseIntegerConvPass : public Pass {
+ public:
+  absl::string_view name() const override { return "fuse_integer_conv"; }
+
+  absl::StatusOr<bool> Run(Graph& graph) const override {
+    bool changed = false;
+    for (NodeId id : graph.NodeIds()) {
+      if (graph.node(id).removed) continue;
+      const Node node = graph.node(id);  // Adding nodes moves the others.
+      if (node.op != "Conv" || !IsFloat32(graph, node.outputs[0])) continue;
+      const Node* x = graph.ProducerIf(node.inputs[0], "DequantizeLinear");
+      if (x == nullptr || !ops::IsByte(graph.value(x->inputs[0]).dtype) ||
+          !IsFloat32(graph, x->inputs[1]) || !IsOneIfAny(graph, x->inputs[1]) ||
+          !IsOneIfAny(graph, x->input(2))) {
+        continue;
+      }
+      const std::optional<Dequantized> weights = MatchWeights(graph, node.inputs[1]);
+      if (!weights.has_value()) continue;
+      const Shape& shape = weights->values->shape();
+      if (shape.size() > kMostDims) continue;
+      const int64_t groups = node.attributes.Int("group", 1);
+      const bool by_channel = shape[1] == 1 && shape[0] == groups && groups >= kFewestChannels;
+      if (shape[0] / groups < kFewestMaps && !by_channel) continue;
+      std::vector<ValueId> inputs = {x->inputs[0], AddExpression(graph, weights->values),
+                                     x->inputs[1], AddExpression(graph, weights->scales),
+                                     x->input(2),  AddExpression(graph, weights->points),
+                                     node.input(2)};
+      while (inputs.back() == kNone) inputs.pop_back();
+      ASSIGN_OR_RETURN(
+          const ValueId fused,
+          AddInferred(graph, "reprise.IntegerConv", std::move(inputs), node.attributes, node.name));
+      Replace(graph, node.outputs[0], fused);
+      changed = true;
+    }
+    return changed;
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Pass> FuseIntegerConv() { return std::make_unique<FuseIntegerConvPass>(); }
+
+}  // namespace reprise

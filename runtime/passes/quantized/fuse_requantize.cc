@@ -1,0 +1,105 @@
+// Steps of bytes that are all that is read of a reprise.IntegerConv become its result, the sum of
+// two dequantised values that is quantised again becomes a reprise.IntegerAdd, what is computed of
+// each byte by itself becomes a reprise.ByteTable, and what only moves floats that were bytes moves
+// these (byte_moves), so that a chain of quantised nodes hands on bytes. A reprise.IntegerLinear
+// keeps its floats: its few rows are quantised as fast by a pass of their own.
+#include "runtime/base/status_macros.h"
+#include "runtime/passes/kit/rewrite.h"
+#include "runtime/passes/match/activation_match.h"
+#include "runtime/passes/quantized/byte_function.h"
+#include "runtime/passes/quantized/byte_moves.h"
+#include "runtime/passes/quantized/byte_scale.h"
+#include "runtime/passes/quantized/quantized_passes.h"
+
+namespace reprise {
+namespace {
+
+// Of a reprise.IntegerConv: the scale of the result, in front of its zero point.
+constexpr size_t kResultScale = 8;
+
+// The steps of a convolution's result.
+absl::StatusOr<bool> JoinConv(Graph& graph, const Node& node, const ByteScale& to) {
+  const NodeId producer = ProducerOf(graph, node.inputs[0]);
+  if (producer == kNone || OnlyUser(graph, node.inputs[0]) == kNone) return false;
+  const Node conv = graph.node(producer);
+  if (conv.op != "reprise.IntegerConv" || conv.input(kResultScale) != kNone) return false;
+  std::vector<ValueId> inputs = conv.inputs;
+  inputs.resize(kResultScale, kNone);
+  inputs.push_back(to.scale);
+  inputs.push_back(ZeroPoint(graph, to));
+  ASSIGN_OR_RETURN(const ValueId bytes,
+                   AddInferred(graph, conv.op, std::move(inputs), conv.attributes, conv.name));
+  RETURN_IF_ERROR(ReplaceSteps(graph, node, bytes));
+  return true;
+}
+
+// The steps of a sum, with an activation in between or without.
+absl::StatusOr<bool> JoinAdd(Graph& graph, const Node& node, const ByteScale& to) {
+  ValueId value = node.inputs[0];
+  Attributes attributes = NamedActivation("none");
+  NodeId add = OnlyUser(graph, value) == kNone ? kNone : ProducerOf(graph, value);
+  if (add == kNone) return false;
+  if (const auto activation = ActivationOf(graph, graph.node(add)); activation.has_value()) {
+    attributes = *activation;
+    value = graph.node(add).inputs[0];
+    add = OnlyUser(graph, value) == kNone ? kNone : ProducerOf(graph, value);
+    if (add == kNone) return false;
+  }
+  if (graph.node(add).op != "Add" || !IsFloat32(graph, value)) return false;
+  const std::vector<ValueId> sides = graph.node(add).inputs;
+  if (!SameShape(graph, sides[0], sides[1])) return false;
+  ValueId a, b;
+  const auto from_a = Dequantised(graph, sides[0], a), from_b = Dequantised(graph, sides[1], b);
+  if (!from_a.has_value() || !from_b.has_value()) return false;
+  std::vector<ValueId> inputs = {a, b, from_a->scale, from_b->scale, to.scale};
+  for (const ByteScale& scale : {*from_a, *from_b, to}) {
+    inputs.push_back(ZeroPoint(graph, scale));
+  }
+  ASSIGN_OR_RETURN(const ValueId bytes, AddInferred(graph, "reprise.IntegerAdd", std::move(inputs),
+                                                    std::move(attributes)));
+  RETURN_IF_ERROR(ReplaceSteps(graph, node, bytes));
+  return true;
+}
+
+// The steps of what is a function of one byte.
+absl::StatusOr<bool> JoinTable(Graph& graph, const Node& node, const ByteScale&) {
+  ASSIGN_OR_RETURN(const ValueId bytes, AsByteFunction(graph, node, node.inputs[0]));
+  if (bytes == kNone) return false;
+  RETURN_IF_ERROR(ReplaceSteps(graph, node, bytes));
+  return true;
+}
+
+// The steps of what lies side by side.
+absl::StatusOr<bool> JoinParts(Graph& graph, const Node& node, const ByteScale&) {
+  return JoinConcat(graph, node);
+}
+
+class FuseRequantizePass : public Pass {
+ public:
+  absl::string_view name() const override { return "fuse_requantize"; }
+
+  absl::StatusOr<bool> Run(Graph& graph) const override {
+    bool changed = false;
+    for (NodeId id : graph.NodeIds()) {
+      if (graph.node(id).removed) continue;
+      const Node node = graph.node(id);  // Adding nodes moves the others.
+      ASSIGN_OR_RETURN(const bool moved, MoveBytes(graph, node));
+      changed |= moved;
+      if (moved) continue;
+      const std::optional<ByteScale> to = QuantisesTo(graph, node);
+      if (!to.has_value()) continue;
+      for (const auto join : {JoinConv, JoinAdd, JoinTable, JoinParts}) {
+        ASSIGN_OR_RETURN(const bool joined, join(graph, node, *to));
+        changed |= joined;
+        if (joined) break;
+      }
+    }
+    return changed;
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Pass> FuseRequantize() { return std::make_unique<FuseRequantizePass>(); }
+
+}  // namespace reprise

@@ -1,0 +1,79 @@
+#include "runtime/base/status_macros.h"
+#include "runtime/ops/kit/op.h"
+#include "runtime/passes/kit/fold.h"
+#include "runtime/passes/kit/rewrite.h"
+#include "runtime/passes/simplify/rules.h"
+#include "runtime/passes/simplify/simplify_passes.h"
+
+namespace reprise {
+namespace {
+
+// Rewrites feed each other (an Expand moves below one node a round); deep chains end here.
+constexpr int kMaxRounds = 64;
+// Folding what became constant stays small: the rest is computed when the graph runs.
+constexpr int64_t kMaxFoldedBytes = 1 << 20;
+
+class CanonicalizePass : public Pass {
+ public:
+  absl::string_view name() const override { return "canonicalize"; }
+
+  absl::StatusOr<bool> Run(Graph& graph) const override {
+    bool changed = false;
+    std::vector<NodeId> work = graph.NodeIds();
+    for (int round = 0; round < kMaxRounds && !work.empty(); ++round) {
+      std::vector<NodeId> next;
+      const NodeId first_new = static_cast<NodeId>(graph.num_nodes());
+      for (NodeId id : work) {
+        if (graph.node(id).removed) continue;
+        ASSIGN_OR_RETURN(const bool rewritten, RewriteNode(graph, id, next));
+        changed |= rewritten;
+      }
+      for (NodeId id = first_new; id < static_cast<NodeId>(graph.num_nodes()); ++id) {
+        next.push_back(id);
+      }
+      work = std::move(next);
+    }
+    return changed;
+  }
+
+ private:
+  // Tries the rules on one node until one fires; users of what changed are looked at again.
+  static absl::StatusOr<bool> RewriteNode(Graph& graph, NodeId id, std::vector<NodeId>& next) {
+    ASSIGN_OR_RETURN(const bool folded, FoldNode(graph, id, kMaxFoldedBytes));
+    if (folded) return true;
+    const ValueId output = graph.node(id).output(0);
+    if (output == kNone) return false;
+    for (const RewriteRule rule : {ForwardRule,        ViewRule,
+                                   TransposeRule,      ArithmeticRule,
+                                   ByteResizeRule,     VariadicRule,
+                                   MishRule,           LogicRule,
+                                   GatherNdRule,       FlatRowsRule,
+                                   CountedRowsRule,    WholePiecesRule,
+                                   WholeScatterRule,   ExpandRule,
+                                   ReduceRule,         SoftmaxRule,
+                                   GemmRule,           FusedMatMulRule,
+                                   FlattenedRowsRule,  EinsumRule,
+                                   SplitFeaturesRule,  ContribRule,
+                                   NamedAttentionRule, ProjectedAttentionRule,
+                                   RotaryEmbeddingRule, EmbeddingNormRule,
+                                   QuantizeRule,       OuterProductRule,
+                                   RepeatedRowsRule,   TransposedBroadcastRule}) {
+      ASSIGN_OR_RETURN(const ValueId replacement, rule(graph, id));
+      if (replacement == kNone) continue;
+      if (replacement != output) {
+        for (NodeId user : graph.value(output).users) next.push_back(user);
+        Replace(graph, output, replacement);
+      } else {
+        next.push_back(id);
+      }
+      return true;
+    }
+    return false;
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Pass> Canonicalize() { return std::make_unique<CanonicalizePass>(); }
+
+}  // namespace reprise

@@ -1,0 +1,42 @@
+#include "runtime/base/status_macros.h"
+#include "runtime/passes/kit/branches.h"
+#include "runtime/passes/kit/fold.h"
+#include "runtime/passes/simplify/simplify_passes.h"
+
+namespace reprise {
+namespace {
+
+// A larger result is computed when the graph runs.
+constexpr int64_t kMaxFoldedBytes = 64 << 20;
+
+class FoldConstantsPass : public Pass {
+ public:
+  absl::string_view name() const override { return "fold_constants"; }
+
+  absl::StatusOr<bool> Run(Graph& graph) const override {
+    bool changed = false;
+    const bool branches = HasBranches(graph);
+    for (NodeId id : graph.NodeIds()) {
+      if (graph.node(id).removed) continue;
+      if (graph.node(id).op == "If") {
+        const Tensor* condition = KnownCondition(graph, id);
+        if (condition == nullptr) continue;
+        ASSIGN_OR_RETURN(const std::vector<int64_t> elements, condition->ToInt64s());
+        TakeBranch(graph, id, elements[0] != 0);
+        changed = true;
+        continue;
+      }
+      const auto folded = FoldNode(graph, id, kMaxFoldedBytes);
+      if (!folded.ok() && branches) continue;
+      RETURN_IF_ERROR(folded.status());
+      changed |= *folded;
+    }
+    return changed;
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Pass> FoldConstants() { return std::make_unique<FoldConstantsPass>(); }
+
+}  // namespace reprise

@@ -1,0 +1,45 @@
+#include "runtime/ops/control/loop.h"
+#include "runtime/passes/kit/rewrite.h"
+#include "runtime/passes/simplify/simplify_passes.h"
+
+namespace reprise {
+namespace {
+
+// What every iteration hands on as it got it: exporters carry a loop's weights along.
+class LoopInvariantsPass : public Pass {
+ public:
+  absl::string_view name() const override { return "loop_invariants"; }
+
+  absl::StatusOr<bool> Run(Graph& graph) const override {
+    bool changed = false;
+    for (const NodeId id : graph.NodeIds()) {
+      if (graph.node(id).op == "Loop") changed |= Release(graph, id);
+    }
+    return changed;
+  }
+
+ private:
+  static bool Release(Graph& graph, NodeId id) {
+    const LoopParts parts(graph.node(id));
+    const NodeId step = StepOf(graph, graph.node(id));
+    bool changed = false;
+    for (size_t i = 0; step != kNone && i < parts.carried; ++i) {
+      const ValueId begins = graph.node(step).output(LoopParts::kStepFirstCarried + i);
+      const ValueId given = graph.node(id).inputs[LoopParts::kFirstCarried + i];
+      const ValueId ends =
+          BeforeIdentities(graph, graph.node(id).inputs[parts.first_result + 1 + i]);
+      if (begins == kNone || ends != begins || given == kNone) continue;
+      graph.ReplaceAllUses(begins, given);
+      const ValueId result = graph.node(id).output(i);
+      if (result != kNone) graph.ReplaceAllUses(result, given);
+      changed = true;
+    }
+    return changed;
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Pass> LoopInvariants() { return std::make_unique<LoopInvariantsPass>(); }
+
+}  // namespace reprise

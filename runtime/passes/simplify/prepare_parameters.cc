@@ -1,0 +1,97 @@
+#include "absl/algorithm/container.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/ops/kit/op.h"
+#include "runtime/passes/kit/branches.h"
+#include "runtime/passes/kit/fold.h"
+#include "runtime/passes/kit/rewrite.h"
+#include "runtime/passes/simplify/simplify_passes.h"
+
+namespace reprise {
+namespace {
+
+// One result, no input but weights, at least one parameter: the prepare program can compute it.
+bool DependsOnParametersAlone(const Graph& graph, const Node& node) {
+  const OpRow* row = FindOp(node.op);
+  if (row == nullptr || row->Has(kNoFold) || row->Has(kDataDependent) || row->Has(kShapeOnly)) {
+    return false;
+  }
+  if (node.outputs.size() != 1 || node.outputs[0] == kNone) return false;
+  bool parameter = false;
+  for (ValueId input : node.inputs) {
+    if (input == kNone) continue;
+    if (!IsWeight(graph, input)) return false;
+    parameter |= IsParameter(graph, input);
+  }
+  return parameter;
+}
+
+// The shapes of expressions are known only now, and with them what is computed from shapes alone:
+// what reshapes a weight by its own size. `folded`: values that became constants so.
+absl::StatusOr<bool> FoldShapes(Graph& graph, NodeId id, std::vector<bool>& folded) {
+  constexpr int64_t kMaxShapeBytes = 4096;
+  const Node& node = graph.node(id);
+  const OpRow* row = FindOp(node.op);
+  const auto is_expression = [&](ValueId input) {
+    return input != kNone && IsParameter(graph, input);
+  };
+  const auto is_folded = [&](ValueId input) {
+    return input != kNone && static_cast<size_t>(input) < folded.size() && folded[input];
+  };
+  if (row == nullptr) return false;
+  const bool of_shape = row->Has(kShapeOnly) && absl::c_any_of(node.inputs, is_expression);
+  if (!of_shape && !absl::c_any_of(node.inputs, is_folded)) return false;
+  const std::vector<ValueId> outputs = node.outputs;
+  const absl::StatusOr<bool> result = FoldNode(graph, id, kMaxShapeBytes);
+  if (!result.ok() && HasBranches(graph)) return false;
+  RETURN_IF_ERROR(result.status());
+  for (ValueId output : outputs) {
+    if (*result && output != kNone) folded[output] = true;
+  }
+  return *result;
+}
+
+class PrepareParametersPass : public Pass {
+ public:
+  absl::string_view name() const override { return "prepare_parameters"; }
+
+  absl::StatusOr<bool> Run(Graph& graph) const override {
+    bool changed = false;
+    const bool branches = HasBranches(graph);
+    std::vector<bool> folded(graph.num_values(), false);
+    for (NodeId id : graph.NodeIds()) {
+      if (graph.node(id).removed) continue;
+      ASSIGN_OR_RETURN(const bool constant, FoldShapes(graph, id, folded));
+      changed |= constant;
+      if (constant || !DependsOnParametersAlone(graph, graph.node(id))) continue;
+      const absl::Status inferred = InferNode(graph, id);
+      // Parameters' elements are never read, so a shape that hangs on them stays unknown.
+      if (inferred.code() == absl::StatusCode::kFailedPrecondition) continue;
+      if (!inferred.ok() && branches) continue;
+      RETURN_IF_ERROR(inferred);
+      const Node& node = graph.node(id);
+      std::vector<ParameterExprPtr> inputs;
+      for (ValueId input : node.inputs) {
+        if (input == kNone) {
+          inputs.push_back(nullptr);
+        } else if (IsParameter(graph, input)) {
+          inputs.push_back(graph.value(input).parameter);
+        } else {
+          inputs.push_back(ParameterExpr::Constant(graph.value(input).constant));
+        }
+      }
+      const ValueId output = node.outputs[0];
+      const Value& value = graph.value(output);
+      ParameterExprPtr expr = ParameterExpr::Apply(node.op, node.attributes, std::move(inputs),
+                                                   value.dtype, *value.shape);
+      graph.ReplaceWithParameter(output, std::move(expr));
+      changed = true;
+    }
+    return changed;
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Pass> PrepareParameters() { return std::make_unique<PrepareParametersPass>(); }
+
+}  // namespace reprise

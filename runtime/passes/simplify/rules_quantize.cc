@@ -1,0 +1,66 @@
+#include <limits>
+
+#include "runtime/base/status_macros.h"
+#include "runtime/passes/kit/rewrite.h"
+#include "runtime/passes/simplify/rules.h"
+
+namespace reprise {
+namespace {
+
+constexpr int kMaxMoves = 8;
+
+// One known scale for all, with which every number of steps is told from the next.
+bool HasPlainScale(const Graph& graph, const Node& node) {
+  if (!IsFloat32(graph, node.input(1)) || node.attributes.Int("block_size", 0) != 0) return false;
+  const std::optional<double> scale = KnownScalar(graph, node.inputs[1]);
+  constexpr double kMostSteps = 1 << 16;
+  return scale.has_value() && *scale > std::numeric_limits<float>::min() &&
+         *scale < std::numeric_limits<float>::max() / kMostSteps;
+}
+
+// Only moves the elements of its first operand about.
+bool Moves(const Node& node) { return node.op == "Reshape" || node.op == "Transpose"; }
+
+// The integers that `floats` came from, if they are in the steps that `quantize` makes: where
+// elements were moved since, in `moves` from the last one upwards.
+ValueId SameSteps(const Graph& graph, const Node& quantize, std::vector<NodeId>& moves) {
+  ValueId value = quantize.inputs[0];
+  for (int step = 0; step <= kMaxMoves; ++step) {
+    const NodeId producer = ProducerOf(graph, value);
+    if (producer == kNone) return kNone;
+    const Node& node = graph.node(producer);
+    if (Moves(node)) {
+      moves.push_back(producer);
+      value = node.inputs[0];
+      continue;
+    }
+    const bool undoes = node.op == "DequantizeLinear" && node.inputs[1] == quantize.inputs[1] &&
+                        node.input(2) == quantize.input(2) && HasPlainScale(graph, node) &&
+                        graph.value(node.inputs[0]).dtype == graph.value(quantize.outputs[0]).dtype;
+    return undoes && ShapeOf(graph, value).has_value() ? node.inputs[0] : kNone;
+  }
+  return kNone;
+}
+
+// QuantizeLinear of what DequantizeLinear made of the same steps is the integers as they were.
+absl::StatusOr<ValueId> UndoneQuantize(Graph& graph, const Node& quantize) {
+  std::vector<NodeId> moves;
+  ValueId value = SameSteps(graph, quantize, moves);
+  if (value == kNone) return kNone;
+  for (auto move = moves.rbegin(); move != moves.rend(); ++move) {
+    const Node node = graph.node(*move);
+    std::vector<ValueId> inputs = node.inputs;
+    inputs[0] = value;
+    ASSIGN_OR_RETURN(value, AddInferred(graph, node.op, std::move(inputs), node.attributes));
+  }
+  return value;
+}
+
+}  // namespace
+
+absl::StatusOr<ValueId> QuantizeRule(Graph& graph, NodeId id) {
+  const Node node = graph.node(id);
+  return node.op == "QuantizeLinear" ? UndoneQuantize(graph, node) : kNone;
+}
+
+}  // namespace reprise

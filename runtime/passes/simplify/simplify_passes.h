@@ -1,0 +1,34 @@
+// The passes that keep what a graph computes and make it less: canonical forms, folding, and nodes
+// that are equal or that nobody reads.
+//
+// One factory each; pipeline.cc holds the order in which they run. A rewrite fires only where it is
+// known to keep the answers: shapes, dtypes, the values of constants and the number of uses are
+// checked, and what is nearly the pattern stays as it is. On a symbolic graph, rewrites that need
+// shapes do nothing.
+#pragma once
+
+#include <memory>
+
+#include "runtime/passes/kit/pass.h"
+
+namespace reprise {
+
+// What a Loop hands from one iteration to the next as it is does not belong to the loop.
+std::unique_ptr<Pass> LoopInvariants();
+// A Loop that finds how far a matrix's rows are from those of a table, one by one, becomes
+// reprise.Distances.
+std::unique_ptr<Pass> LoopDistances();
+// Values of float16 and bfloat16 become float32, but for inputs and outputs of the graph.
+std::unique_ptr<Pass> WidenHalf();
+// Nodes over constants alone become constants.
+std::unique_ptr<Pass> FoldConstants();
+// Nodes over parameters (and constants) alone become parameter expressions. Symbolic graphs.
+std::unique_ptr<Pass> PrepareParameters();
+// Equal constants, equal parameter expressions and equal nodes become one.
+std::unique_ptr<Pass> MergeCommon();
+// What no output needs goes.
+std::unique_ptr<Pass> EliminateDead();
+// Identities, no-op shape and arithmetic nodes go; views become Reshape; Expand moves to the end.
+std::unique_ptr<Pass> Canonicalize();
+
+}  // namespace reprise

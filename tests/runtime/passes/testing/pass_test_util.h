@@ -1,0 +1,54 @@
+// How pass tests are written: a graph as text, the pass, the text that must come out; and the same
+// graph run before and after with the reference kernels on random data.
+#pragma once
+
+#include <map>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "runtime/passes/kit/pass.h"
+
+namespace reprise {
+
+// Aborts the test when `text` does not parse. The types of results may be left out (`?`): they are
+// inferred.
+Graph ParseSpecialized(absl::string_view text);
+
+// `text` with `pass` run on it, compacted and verified; values are numbered in the output.
+std::string RunPass(const Pass& pass, absl::string_view text);
+
+// Expects that `pass` leaves the graph as it is.
+void ExpectUnchanged(const Pass& pass, absl::string_view text);
+
+// Expects that the graph gives the same answers after `pass` (or after the whole capture pipeline)
+// on random data, within `tolerance` + `relative` times the largest element. Bool and integer
+// inputs draw from `[0, integer_limit)`.
+struct SameAnswersOptions {
+  double tolerance = 2e-5;
+  double relative = 0;
+  int rounds = 3;
+  int64_t integer_limit = 2;
+};
+void ExpectSameAnswers(const Pass& pass, absl::string_view text,
+                       const SameAnswersOptions& options = {});
+void ExpectSameAnswersAfterCapture(absl::string_view text, const SameAnswersOptions& options = {});
+
+// Both: the answers stay, and the result is `expected` (compared as numbered text).
+void ExpectRewrite(const Pass& pass, absl::string_view text, absl::string_view expected,
+                   const SameAnswersOptions& options = {});
+
+// Normal floats; integers and bools in [0, integer_limit).
+Tensor RandomTensor(DType dtype, const Shape& shape, int64_t integer_limit, std::mt19937& random);
+// A value for each leaf parameter, by its index.
+std::vector<Tensor> RandomParameters(const Graph& graph, int64_t integer_limit,
+                                     std::mt19937& random);
+
+// How many nodes apply `op`.
+int CountOps(const Graph& graph, absl::string_view op);
+// The ops of all nodes in order, "MatMul Add Softmax".
+std::string OpsOf(const Graph& graph);
+// The graph after the whole capture pipeline.
+Graph Captured(absl::string_view text);
+
+}  // namespace reprise
