@@ -12,7 +12,7 @@
 #include "client/cli/random_inputs.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/device/cpu/cpu_device.h"
-#include "runtime/device/cpu/rates.h"
+#include "runtime/device/cpu/machine_peak.h"
 #include "runtime/engine/engine.h"
 #include "runtime/engine/profile.h"
 #include "runtime/engine/silent_observer.h"

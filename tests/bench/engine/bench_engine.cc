@@ -34,7 +34,7 @@
 #include "absl/strings/numbers.h"
 #include "runtime/base/heap.h"
 #include "runtime/device/cpu/cpu_device.h"
-#include "runtime/device/cpu/rates.h"
+#include "runtime/device/cpu/machine_peak.h"
 #include "runtime/engine/engine.h"
 #include "runtime/engine/silent_observer.h"
 #include "tests/bench/trace.h"

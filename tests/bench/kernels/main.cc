@@ -21,12 +21,12 @@
 
 #include "runtime/base/aligned_buffer.h"
 #include "runtime/base/cpu_info.h"
-#include "runtime/device/cpu/attention.h"
-#include "runtime/device/cpu/foreign_blas.h"
-#include "runtime/device/cpu/gemm.h"
-#include "runtime/device/cpu/gemm_u8s8.h"
-#include "runtime/device/cpu/rates.h"
-#include "runtime/device/cpu/weight_memory.h"
+#include "runtime/device/cpu/attention/attention.h"
+#include "runtime/device/cpu/gemm/foreign_blas.h"
+#include "runtime/device/cpu/gemm/gemm.h"
+#include "runtime/device/cpu/int8/gemm_u8s8.h"
+#include "runtime/device/cpu/machine_peak.h"
+#include "runtime/device/cpu/simd/weight_memory.h"
 #include "tests/bench/kernels/onednn.h"
 
 namespace reprise::cpu {

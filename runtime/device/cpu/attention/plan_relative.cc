@@ -1,0 +1,249 @@
+// reprise.RelativeAttention, over rows of one length or over packed tokens: a block of queries of a
+// (sequence, head) gets its bias (relative_scores.h), then the kernel of attention.
+#include <algorithm>
+#include <limits>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/device/cpu/attention/attention.h"
+#include "runtime/device/cpu/attention/attention_plans.h"
+#include "runtime/device/cpu/attention/relative_scores.h"
+#include "runtime/device/cpu/plan/plan.h"
+#include "runtime/ops/attention/relative_attention.h"
+#include "runtime/ops/attention/segment.h"
+
+namespace reprise::cpu {
+namespace {
+
+using In = ops::RelativeInputs;
+using ops::SegmentAt;
+using ops::SegmentRange;
+
+struct RelativeParams {
+  const RelativeScoresKernels* scores = nullptr;
+  const AttentionKernels* attention = nullptr;
+  AttentionArgs args;          // strides and sizes; the pointers are those of row 0, head 0
+  RelativeTable tables[2];     // of the queries, of the keys; sizes alone
+  bool given[2] = {};          // which there are
+  int64_t table_head[2] = {};  // elements from one head's table to the next
+  int64_t sequences = 0, heads = 0;
+  int64_t rows = 0;     // of all sequences
+  int64_t longest = 0;  // of a sequence
+  bool packed = false;
+  bool one_a_segment = false;  // q, the mask of queries and out have one row a segment
+  bool has_mask = false, has_query_mask = false, mask_is_bool = false;
+  int64_t mask_batch = 0, mask_head = 0, mask_query = 0;  // elements, of rows of one length
+  float lowest = -std::numeric_limits<float>::infinity();
+  int out = 0, workspace = 0;
+  int64_t scores_floats = 0, scratch_floats = 0;  // the former of the latter
+  int scratch_parts = 0;
+  int64_t block = 0;  // queries of a unit
+  int64_t batch_rows = 0;
+};
+
+SegmentRange SequenceAt(const LaunchArgs& launch, const RelativeParams& p, int64_t s) {
+  if (!p.packed) return {s * p.longest, (s + 1) * p.longest};
+  const auto* segments = static_cast<const int32_t*>(launch.operands[In::kSegments]);
+  SegmentRange segment = SegmentAt(segments, s, p.rows);
+  segment.end = std::min(segment.end, segment.begin + p.longest);
+  return segment;
+}
+
+RelativeTable TableOf(const LaunchArgs& launch, const RelativeParams& p, int which, int64_t head) {
+  if (!p.given[which]) return {};
+  const size_t input = which == 0 ? In::kQueryTable : In::kKeyTable;
+  RelativeTable table = p.tables[which];
+  table.columns = static_cast<const float*>(launch.operands[input]) + head * p.table_head[which];
+  table.places = static_cast<const int64_t*>(launch.operands[input + 1]);
+  return table;
+}
+
+int64_t QueriesOf(const RelativeParams& p, const SegmentRange& rows) {
+  return p.one_a_segment ? std::min<int64_t>(rows.size(), 1) : rows.size();
+}
+
+// Queries [begin, end) of head `head` of sequence `s`, which is rows `rows`. Where a sequence has
+// one query it is that at its place.
+void RunBlock(const LaunchArgs& launch, const RelativeParams& p, int64_t s,
+              const SegmentRange& rows, int64_t head, int64_t begin, int64_t end) {
+  float* scratch =
+      static_cast<float*>(launch.operands[p.workspace]) + launch.part * p.scratch_floats;
+  if (p.one_a_segment) {
+    begin = std::clamp<int64_t>(static_cast<const int64_t*>(launch.operands[In::kPlaces])[s], 0,
+                                rows.size() - 1);
+    end = begin + 1;
+  }
+  // Of the first token, where all are queries.
+  const int64_t query_row = p.one_a_segment ? s - begin : rows.begin;
+  const auto at = [&](int operand, int64_t row, int64_t size, int64_t stride) {
+    return static_cast<float*>(launch.operands[operand]) + row * stride + head * size;
+  };
+  AttentionArgs args = p.args;
+  args.keys = rows.size();
+  args.q = at(0, query_row, args.head_dim, args.q_stride);
+  args.k = at(1, rows.begin, args.head_dim, args.k_stride);
+  args.v = at(2, rows.begin, args.v_head_dim, args.v_stride);
+  args.out = at(p.out, query_row, args.v_head_dim, args.out_stride);
+
+  RelativeScoresArgs scores = {.q = args.q,
+                               .k = args.k,
+                               .q_stride = args.q_stride,
+                               .k_stride = args.k_stride,
+                               .keys = args.keys,
+                               .head_dim = args.head_dim,
+                               .q_table = TableOf(launch, p, 0, head),
+                               .k_table = TableOf(launch, p, 1, head),
+                               .lowest_mask = p.lowest,
+                               .scratch = scratch};
+  const auto mask_at = [&](size_t input, int64_t offset) {
+    return static_cast<const float*>(launch.operands[input]) + offset;
+  };
+  if (p.packed) {
+    if (p.has_mask) scores.key_mask = mask_at(In::kMask, rows.begin);
+    if (p.has_query_mask) scores.query_mask = mask_at(In::kQueryMask, query_row);
+  } else if (p.has_mask) {
+    const int64_t offset = s * p.mask_batch + head * p.mask_head;
+    if (p.mask_is_bool) {
+      args.keep =
+          static_cast<const uint8_t*>(launch.operands[In::kMask]) + offset + begin * p.mask_query;
+      args.keep_stride = p.mask_query;
+    } else {
+      scores.mask = mask_at(In::kMask, offset);
+      scores.mask_stride = p.mask_query;
+    }
+  }
+  const RelativeBias bias = p.scores->bias(scores, begin, end);
+  args.bias = bias.values;
+  args.bias_stride = bias.stride;
+  args.q += begin * args.q_stride;
+  args.out += begin * args.out_stride;
+  args.scratch = scratch + p.scores_floats;
+  p.attention->rows(args, 0, end - begin);
+}
+
+// Nothing attends there, and what computes rows of segments reads them all.
+void ClearEmptySegments(const LaunchArgs& launch, const RelativeParams& p) {
+  auto* out = static_cast<float*>(launch.operands[p.out]);
+  for (int64_t s = 0; s < p.sequences; ++s) {
+    if (SequenceAt(launch, p, s).size() > 0) continue;
+    std::fill_n(out + s * p.args.out_stride, p.heads * p.args.v_head_dim, 0.0f);
+  }
+}
+
+// Units are shared out by cost, which goes with the keys that they look at: every part walks over
+// the sequences and takes those that begin in its share.
+void RunRelative(const LaunchArgs& launch) {
+  const auto& p = *static_cast<const RelativeParams*>(launch.params);
+  const int parts = PartsWithScratch(launch, p.scratch_parts);
+  if (launch.part >= parts) return;
+  const int64_t sequences =
+      p.packed ? p.sequences : LiveOf(p.sequences, p.batch_rows, *launch.frame);
+  if (p.one_a_segment && launch.part == 0) ClearEmptySegments(launch, p);
+  const auto blocks_of = [&](const SegmentRange& rows) {
+    return (QueriesOf(p, rows) + p.block - 1) / p.block;
+  };
+  int64_t total = 0;
+  for (int64_t s = 0; s < sequences; ++s) {
+    const SegmentRange rows = SequenceAt(launch, p, s);
+    total += p.heads * blocks_of(rows) * rows.size();
+  }
+  const int64_t low = FirstOfPart(total, launch.part, parts);
+  const int64_t high = FirstOfPart(total, launch.part + 1, parts);
+  int64_t cost = 0;
+  for (int64_t s = 0; s < sequences && cost < high; ++s) {
+    const SegmentRange rows = SequenceAt(launch, p, s);
+    const int64_t size = rows.size(), blocks = blocks_of(rows);
+    for (int64_t unit = 0; unit < p.heads * blocks; ++unit, cost += size) {
+      if (cost < low || cost >= high) continue;
+      const int64_t begin = unit % blocks * p.block;
+      const int64_t end = std::min(QueriesOf(p, rows), begin + p.block);
+      RunBlock(launch, p, s, rows, unit / blocks, begin, end);
+    }
+  }
+}
+
+// A mask of rows of one length, right-aligned to [batch, heads, queries, keys]; false where keys
+// are not spelled out.
+bool TakeMask(const NodeView& node, RelativeParams& p) {
+  const Shape& mask = node.shape(In::kMask);
+  Shape sizes(4, 1);
+  if (mask.size() > 4) return false;
+  std::copy(mask.begin(), mask.end(), sizes.end() - static_cast<int64_t>(mask.size()));
+  if (sizes[3] != p.longest) return false;
+  p.mask_is_bool = node.dtype(In::kMask) == DType::kBool;
+  p.mask_query = sizes[2] == 1 ? 0 : sizes[3];
+  p.mask_head = sizes[1] == 1 ? 0 : sizes[2] * sizes[3];
+  p.mask_batch = sizes[0] == 1 ? 0 : sizes[1] * sizes[2] * sizes[3];
+  return true;
+}
+
+}  // namespace
+
+std::vector<Candidate> PlanRelativeAttention(const CpuTarget& target, const NodeView& node) {
+  const AttentionKernels& attention = AttentionKernelsFor(target.isa);
+  const Attributes& attributes = node.attributes();
+  RelativeParams p;
+  p.scores = &RelativeScoresKernelsFor(target.isa);
+  p.attention = &attention;
+  p.packed = node.has_input(In::kSegments);
+  p.heads = attributes.Int("num_heads", 0);
+  const Shape &k = node.shape(1), &v = node.shape(2);
+  AttentionArgs& args = p.args;
+  args.q_stride = args.k_stride = k.back();
+  args.v_stride = args.out_stride = v.back();
+  args.head_dim = k.back() / p.heads;
+  args.v_head_dim = v.back() / p.heads;
+  args.scale = attributes.Float("scale", 1);
+  args.zero_when_masked = attributes.Int("nan_to_zero", 0) != 0;
+  if (p.packed) {
+    p.rows = k[0];
+    p.one_a_segment = node.has_input(In::kPlaces);
+    p.sequences = node.shape(In::kSegments)[0] - 1;
+    const int64_t longest = attributes.Int("longest", 0);
+    p.longest = longest > 0 ? std::min(longest, p.rows) : p.rows;
+    p.lowest = attributes.Float("lowest", p.lowest);
+  } else {
+    p.sequences = k[0];
+    p.longest = k[1];
+    p.rows = k[0] * k[1];
+  }
+  p.has_mask = node.has_input(In::kMask);
+  p.has_query_mask = node.has_input(In::kQueryMask);
+  if (p.has_mask && !p.packed && !TakeMask(node, p)) return {};
+  for (int which = 0; which < 2; ++which) {
+    const size_t input = which == 0 ? In::kQueryTable : In::kKeyTable;
+    p.given[which] = node.has_input(input);
+    if (!p.given[which]) continue;
+    p.tables[which].width = node.shape(input)[2];
+    p.tables[which].reach = node.shape(input + 1)[0] / 2;
+    p.table_head[which] = args.head_dim * p.tables[which].width;
+  }
+  p.out = static_cast<int>(node.num_inputs());
+  p.workspace = p.out + 1;
+  // On AVX-512 their products with a key, each one column further, fill three vectors; the tables
+  // are laid out once for them all.
+  p.block = 3 * attention.query_block;
+  const int64_t queries = p.one_a_segment ? 1 : std::min(p.block, p.longest);
+  p.scores_floats = static_cast<int64_t>(
+      AlignUp(p.scores->scratch_floats(queries, p.longest, args.head_dim), 16));
+  p.scratch_floats = p.scores_floats +
+                     static_cast<int64_t>(AlignUp(
+                         attention.scratch_floats(p.longest, args.head_dim, args.v_head_dim), 16));
+  p.scratch_parts = target.scratch_parts;
+  p.batch_rows = node.batch_rows();
+
+  const int64_t tables = (p.given[0] ? 1 : 0) + (p.given[1] ? 1 : 0);
+  const int64_t all_queries = p.one_a_segment ? p.sequences : p.rows;
+  const double flops = 2.0 * static_cast<double>(all_queries * p.heads * p.longest) *
+                       static_cast<double>((1 + tables) * args.head_dim + args.v_head_dim);
+  Candidate candidate = MakeCandidate(target, node, "relative_attention", RunRelative, p, flops);
+  candidate.option.takes_live_rows = p.packed || p.batch_rows > 0;
+  candidate.option.workspace_bytes = sizeof(float) * p.scratch_floats * p.scratch_parts;
+  candidate.bound.work.exps = static_cast<double>(all_queries * p.heads * p.longest);
+  candidate.bound.detail = absl::StrCat(
+      p.rows, " tokens in ", p.sequences, " sequences of at most ", p.longest, ", ",
+      p.one_a_segment ? "one query each, " : "", p.heads, " heads of ", args.head_dim, ", ", tables,
+      " tables by distance", p.has_mask ? p.mask_is_bool ? ", bool mask" : ", added mask" : "");
+  return {std::move(candidate)};
+}
+
+}  // namespace reprise::cpu

@@ -1,0 +1,291 @@
+// Elementwise float32 ops by the vector kernels.
+#include <cmath>
+#include <optional>
+
+#include "runtime/device/cpu/elementwise/elementwise.h"
+#include "runtime/device/cpu/elementwise/elementwise_plans.h"
+#include "runtime/device/cpu/plan/plan.h"
+#include "runtime/device/cpu/plan/short_runs.h"
+#include "runtime/device/cpu/plan/strided.h"
+
+namespace reprise::cpu {
+namespace {
+
+struct UnaryParams {
+  UnaryFunction function = nullptr;
+  int64_t count = 0;
+  int64_t batch_rows = 0;
+};
+
+void RunUnary(const LaunchArgs& launch) {
+  const auto& p = *static_cast<const UnaryParams*>(launch.params);
+  const int64_t live = LiveOf(p.count, p.batch_rows, *launch.frame);
+  const ItemRange range = RangeOfPart(live, 64, launch.part, launch.parts);
+  p.function(static_cast<const float*>(launch.operands[0]) + range.begin,
+             static_cast<float*>(launch.operands[1]) + range.begin, range.end - range.begin);
+}
+
+struct BinaryParams {
+  BinaryFunction function = nullptr;
+  Walk<2> walk;
+  std::optional<ShortRuns<2>> short_runs;  // in place of the walk
+  int64_t batch_rows = 0;
+};
+
+void RunBinary(const LaunchArgs& launch) {
+  const auto& p = *static_cast<const BinaryParams*>(launch.params);
+  const auto* a = static_cast<const float*>(launch.operands[0]);
+  const auto* b = static_cast<const float*>(launch.operands[1]);
+  auto* y = static_cast<float*>(launch.operands[2]);
+  const int64_t live = LiveOf(p.walk.elements, p.batch_rows, *launch.frame);
+  if (p.short_runs.has_value()) {
+    constexpr size_t kSize = sizeof(float);
+    ForEachChunk<2>(*p.short_runs, {a, b}, {kSize, kSize}, live, launch.part, launch.parts,
+                    [&](int64_t position, const std::array<const void*, 2>& chunk, int64_t count) {
+                      p.function(static_cast<const float*>(chunk[0]),
+                                 static_cast<const float*>(chunk[1]), y + position, count);
+                    });
+    return;
+  }
+  ForEachRun(p.walk, live, launch.part, launch.parts,
+             [&](int64_t position, const std::array<int64_t, 2>& offsets, int64_t count) {
+               p.function(a + offsets[0], b + offsets[1], y + position, count);
+             });
+}
+
+struct ShapedParams {
+  ShapedFunction function = nullptr;
+  float alpha = 0, beta = 0;
+  // Operands that hold them instead; 0: none.
+  int alpha_operand = 0, beta_operand = 0;
+  int64_t count = 0;
+  int out = 0;
+  int64_t batch_rows = 0;
+};
+
+void RunShaped(const LaunchArgs& launch) {
+  const auto& p = *static_cast<const ShapedParams*>(launch.params);
+  const int64_t live = LiveOf(p.count, p.batch_rows, *launch.frame);
+  const ItemRange range = RangeOfPart(live, 64, launch.part, launch.parts);
+  const auto constant = [&](int operand, float otherwise) {
+    return operand == 0 ? otherwise : *static_cast<const float*>(launch.operands[operand]);
+  };
+  p.function(static_cast<const float*>(launch.operands[0]) + range.begin,
+             constant(p.alpha_operand, p.alpha), constant(p.beta_operand, p.beta),
+             static_cast<float*>(launch.operands[p.out]) + range.begin, range.end - range.begin);
+}
+
+// What `count` values of `op` cost beyond an operation each.
+void CountFunction(Unary op, double count, LaunchWork& work) {
+  switch (op) {
+    case Unary::kExp:
+    case Unary::kTanh:
+    case Unary::kSigmoid:
+    case Unary::kGeluTanh:
+    case Unary::kSilu:
+    case Unary::kSoftplus:
+    case Unary::kMish:
+      work.exps += count;
+      break;
+    case Unary::kErf:
+    case Unary::kGelu:
+      work.erfs += count;
+      break;
+    default:
+      break;
+  }
+}
+
+Candidate UnaryCandidate(const CpuTarget& target, const NodeView& node, Unary op) {
+  const int64_t count = NumElements(node.shape(0));
+  const UnaryParams params = {ElementwiseKernelsFor(target.isa).unary(op), count,
+                              node.batch_rows()};
+  Candidate candidate =
+      MakeCandidate(target, node, "unary", RunUnary, params, static_cast<double>(count));
+  CountFunction(op, static_cast<double>(count), candidate.bound.work);
+  candidate.option.in_place = 0;
+  candidate.option.takes_live_rows = params.batch_rows > 0;
+  return candidate;
+}
+
+struct UnaryName {
+  absl::string_view name;
+  Unary op;
+};
+constexpr UnaryName kUnaryNames[] = {
+    {"Neg", Unary::kNeg},           {"Abs", Unary::kAbs},
+    {"Sqrt", Unary::kSqrt},         {"Reciprocal", Unary::kReciprocal},
+    {"Floor", Unary::kFloor},       {"Ceil", Unary::kCeil},
+    {"Round", Unary::kRound},       {"Exp", Unary::kExp},
+    {"Tanh", Unary::kTanh},         {"Sigmoid", Unary::kSigmoid},
+    {"Erf", Unary::kErf},           {"Relu", Unary::kRelu},
+    {"Sign", Unary::kSign},         {"Log", Unary::kLog},
+    {"Sin", Unary::kSin},           {"Cos", Unary::kCos},
+    {"Tan", Unary::kTan},           {"Asin", Unary::kAsin},
+    {"Acos", Unary::kAcos},         {"Atan", Unary::kAtan},
+    {"Softplus", Unary::kSoftplus}, {"Softsign", Unary::kSoftsign},
+    {"Mish", Unary::kMish},         {"HardSwish", Unary::kHardSwish}};
+
+// The attributes that hold alpha and beta, and what they are where they are left out.
+struct ShapedName {
+  absl::string_view name;
+  Shaped op;
+  absl::string_view alpha, beta;
+  float default_alpha, default_beta;
+  bool has_exp;
+};
+constexpr ShapedName kShapedNames[] = {
+    {"LeakyRelu", Shaped::kLeakyRelu, "alpha", "", 0.01f, 0, false},
+    {"Elu", Shaped::kElu, "alpha", "", 1, 0, true},
+    {"Selu", Shaped::kSelu, "alpha", "gamma", 1.67326319217681884765625f,
+     1.05070102214813232421875f, true},
+    {"Celu", Shaped::kCelu, "alpha", "", 1, 0, true},
+    {"HardSigmoid", Shaped::kHardSigmoid, "alpha", "beta", 0.2f, 0.5f, false},
+    {"ThresholdedRelu", Shaped::kThresholdedRelu, "alpha", "", 1, 0, false},
+    {"Shrink", Shaped::kShrink, "lambd", "bias", 0.5f, 0, false},
+    {"com.microsoft.QuickGelu", Shaped::kQuickGelu, "alpha", "", 1.702f, 0, true}};
+
+struct BinaryName {
+  absl::string_view name;
+  Binary op;
+};
+constexpr BinaryName kBinaryNames[] = {{"Add", Binary::kAdd},
+                                       {"Sub", Binary::kSub},
+                                       {"Mul", Binary::kMul},
+                                       {"Div", Binary::kDiv},
+                                       {"Max", Binary::kMax},
+                                       {"Min", Binary::kMin},
+                                       {"PRelu", Binary::kPRelu},
+                                       {"com.microsoft.BiasGelu", Binary::kAddGelu},
+                                       {"com.microsoft.FastGelu", Binary::kAddGeluTanh}};
+
+std::optional<Binary> BinaryOf(absl::string_view name) {
+  for (const BinaryName& row : kBinaryNames) {
+    if (row.name == name) return row.op;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::vector<Candidate> PlanUnary(const CpuTarget& target, const NodeView& node) {
+  if (!node.AllOf(DType::kFloat32)) return {};
+  for (const UnaryName& row : kUnaryNames) {
+    if (row.name == node.op()) return {UnaryCandidate(target, node, row.op)};
+  }
+  return {};
+}
+
+std::vector<Candidate> PlanGelu(const CpuTarget& target, const NodeView& node) {
+  if (!node.AllOf(DType::kFloat32)) return {};
+  const bool tanh = node.attributes().String("approximate", "none") == "tanh";
+  return {UnaryCandidate(target, node, tanh ? Unary::kGeluTanh : Unary::kGelu)};
+}
+
+std::vector<Candidate> PlanBinary(const CpuTarget& target, const NodeView& node) {
+  const std::optional<Binary> op = BinaryOf(node.op());
+  if (!node.AllOf(DType::kFloat32) || !op || node.num_inputs() > 2) return {};
+  if (!node.has_input(1)) {  // FastGelu without a bias
+    return *op == Binary::kAddGeluTanh
+               ? std::vector<Candidate>{UnaryCandidate(target, node, Unary::kGeluTanh)}
+               : std::vector<Candidate>{};
+  }
+  const auto walk = MakeBroadcastWalk<2>(node.out_shape(), {node.shape(0), node.shape(1)});
+  if (!walk.has_value()) return {};
+  BinaryParams params;
+  params.walk = *walk;
+  params.short_runs = MakeShortRuns(*walk);
+  // Both strides are 0 only where a run is one element.
+  const Run run = params.short_runs.has_value()                    ? Run::kBoth
+                  : walk->inner_stride(0) == walk->inner_stride(1) ? Run::kBoth
+                  : walk->inner_stride(0) == 0                     ? Run::kScalarA
+                                                                   : Run::kScalarB;
+  params.function = ElementwiseKernelsFor(target.isa).binary(*op, run);
+  params.batch_rows = node.batch_rows();
+  Candidate candidate =
+      MakeCandidate(target, node, "binary", RunBinary, params, static_cast<double>(walk->elements));
+  candidate.option.takes_live_rows = params.batch_rows > 0;
+  LaunchWork& work = candidate.bound.work;
+  if (*op == Binary::kAddGelu) CountFunction(Unary::kGelu, params.walk.elements, work);
+  if (*op == Binary::kAddGeluTanh) CountFunction(Unary::kGeluTanh, params.walk.elements, work);
+  for (int i : {1, 0}) {
+    if (node.shape(i) == node.out_shape()) candidate.option.in_place = i;
+  }
+  return {std::move(candidate)};
+}
+
+std::vector<Candidate> PlanPow(const CpuTarget& target, const NodeView& node) {
+  const Tensor* exponent = node.constant(1);
+  if (node.dtype(0) != DType::kFloat32 || exponent == nullptr || exponent->num_elements() != 1 ||
+      node.out_shape() != node.shape(0)) {
+    return {};
+  }
+  const double value = exponent->ToDoubles()[0];
+  const auto with = [&](Unary op) {
+    UnaryParams params = {ElementwiseKernelsFor(target.isa).unary(op), NumElements(node.shape(0)),
+                          node.batch_rows()};
+    // Operand 1, the exponent, stands between.
+    const KernelFn run = [](const LaunchArgs& launch) {
+      LaunchArgs shifted = launch;
+      void* const operands[] = {launch.operands[0], launch.operands[2]};
+      shifted.operands = operands;
+      RunUnary(shifted);
+    };
+    Candidate candidate =
+        MakeCandidate(target, node, "unary", run, params, static_cast<double>(params.count));
+    candidate.option.in_place = 0;
+    candidate.option.takes_live_rows = params.batch_rows > 0;
+    return std::vector<Candidate>{std::move(candidate)};
+  };
+  if (value == 2) return with(Unary::kSquare);
+  if (value == 0.5) return with(Unary::kSqrt);
+  if (value == 1) return with(Unary::kCopy);
+  if (value == -1) return with(Unary::kReciprocal);
+  // Each multiplication rounds.
+  constexpr double kMostPower = 8;
+  if (value != std::floor(value) || value < 1 || value > kMostPower) return {};
+  const ShapedParams params = {.function = ElementwiseKernelsFor(target.isa).shaped(Shaped::kPower),
+                               .alpha = static_cast<float>(value),
+                               .count = NumElements(node.shape(0)),
+                               .out = static_cast<int>(node.num_inputs()),
+                               .batch_rows = node.batch_rows()};
+  Candidate candidate = MakeCandidate(target, node, "shaped", RunShaped, params,
+                                      2.0 * static_cast<double>(params.count));
+  candidate.option.in_place = 0;
+  candidate.option.takes_live_rows = params.batch_rows > 0;
+  return {std::move(candidate)};
+}
+
+std::vector<Candidate> PlanShaped(const CpuTarget& target, const NodeView& node) {
+  if (!node.AllOf(DType::kFloat32)) return {};
+  ShapedParams params;
+  bool has_exp = false;
+  if (node.op() == "Clip") {
+    params.function = ElementwiseKernelsFor(target.isa).shaped(Shaped::kClip);
+    params.alpha = -INFINITY;
+    params.beta = INFINITY;
+    if (node.has_input(1)) params.alpha_operand = 1;
+    if (node.has_input(2)) params.beta_operand = 2;
+  }
+  for (const ShapedName& row : kShapedNames) {
+    if (row.name != node.op()) continue;
+    params.function = ElementwiseKernelsFor(target.isa).shaped(row.op);
+    params.alpha = node.attributes().Float(row.alpha, row.default_alpha);
+    if (!row.beta.empty()) params.beta = node.attributes().Float(row.beta, row.default_beta);
+    // The quotient of a Celu may be a large number then.
+    if (row.op == Shaped::kCelu && !(params.alpha > 0)) return {};
+    has_exp = row.has_exp;
+  }
+  if (params.function == nullptr) return {};
+  params.count = NumElements(node.shape(0));
+  params.out = static_cast<int>(node.num_inputs());
+  params.batch_rows = node.batch_rows();
+  const auto count = static_cast<double>(params.count);
+  Candidate candidate = MakeCandidate(target, node, "shaped", RunShaped, params, 2.0 * count);
+  if (has_exp) candidate.bound.work.exps += count;
+  candidate.option.in_place = 0;
+  candidate.option.takes_live_rows = params.batch_rows > 0;
+  return {std::move(candidate)};
+}
+
+}  // namespace reprise::cpu

@@ -1,0 +1,170 @@
+#include "runtime/device/cpu/gemm/block_weights.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "runtime/graph/tensor.h"
+
+namespace reprise::cpu {
+namespace {
+
+bool IsMatrix(const ParameterExprPtr& expr) { return expr != nullptr && expr->shape().size() == 2; }
+
+// `expr` with rows of all that belongs to one of `rows`; null where that does not come out even.
+ParameterExprPtr AsRows(const ParameterExprPtr& expr, int64_t rows) {
+  const int64_t elements = NumElements(expr->shape());
+  if (rows <= 0 || elements % rows != 0) return nullptr;
+  const Shape shape = {rows, elements / rows};
+  if (expr->shape() == shape) return expr;
+  if (expr->is_constant()) return ParameterExpr::Constant(expr->constant().Reshaped(shape));
+  return ParameterExpr::Apply("Reshape", {},
+                              {expr, ParameterExpr::Constant(Tensor::Int64s({rows, shape[1]}))},
+                              expr->dtype(), shape);
+}
+
+ParameterExprPtr Turned(const ParameterExprPtr& matrix) {
+  return ParameterExpr::Apply("Transpose", {{"perm", std::vector<int64_t>{1, 0}}}, {matrix},
+                              matrix->dtype(), {matrix->shape()[1], matrix->shape()[0]});
+}
+
+// reprise.DequantizeBits: [n, k], packed as it is to be.
+std::optional<BlockWeights> SplitBits(const ParameterExpr& expr) {
+  const auto& inputs = expr.inputs();
+  const int64_t n = expr.shape()[0];
+  BlockWeights weights;
+  weights.bits = static_cast<int>(expr.attributes().Int("bits", 4));
+  weights.kept_bits = std::max(weights.bits, 4);
+  weights.block = expr.attributes().Int("block_size", 0);
+  weights.point = 1 << (weights.bits - 1);
+  weights.numbers = AsRows(inputs[0], n);
+  weights.scales = AsRows(inputs[1], n);
+  const bool has_points = inputs.size() > 2 && inputs[2] != nullptr;
+  if (has_points) {
+    const DType dtype = inputs[2]->dtype();
+    if (dtype != DType::kFloat32 && dtype != DType::kUInt8) return std::nullopt;
+    weights.points = AsRows(inputs[2], n);
+  }
+  if (weights.numbers == nullptr || weights.scales == nullptr ||
+      (has_points && weights.points == nullptr)) {
+    return std::nullopt;
+  }
+  return weights;
+}
+
+bool IsNibbles(const ParameterExprPtr& numbers) {
+  if (numbers->op() == "reprise.UnpackNibbles") return true;
+  return numbers->op() == "Transpose" && IsNibbles(numbers->inputs()[0]);
+}
+
+// DequantizeLinear in blocks along dim 1 - `axis`.
+std::optional<BlockWeights> SplitLinear(const ParameterExpr& expr, int64_t axis) {
+  const auto& inputs = expr.inputs();
+  const auto blocked = NormalizeAxis(expr.attributes().Int("axis", 1), 2);
+  BlockWeights weights;
+  weights.block = expr.attributes().Int("block_size", 0);
+  if (weights.block <= 0 || !blocked.ok() || *blocked != 1 - axis) return std::nullopt;
+  const DType dtype = inputs[0]->dtype();
+  if ((dtype != DType::kInt8 && dtype != DType::kUInt8) || !IsMatrix(inputs[1])) {
+    return std::nullopt;
+  }
+  const bool has_points = inputs.size() > 2 && inputs[2] != nullptr;
+  if (has_points && (!IsMatrix(inputs[2]) || inputs[2]->dtype() != dtype)) return std::nullopt;
+  weights.bits = 8;
+  weights.kept_bits = IsNibbles(inputs[0]) ? 4 : 8;
+  const auto by_column = [&](const ParameterExprPtr& of) { return axis == 0 ? of : Turned(of); };
+  weights.numbers = by_column(inputs[0]);
+  weights.scales = by_column(inputs[1]);
+  if (has_points) weights.points = by_column(inputs[2]);
+  return weights;
+}
+
+std::optional<BlockWeights> SplitJoined(const ParameterExpr& expr, int64_t axis) {
+  const auto joined = NormalizeAxis(expr.attributes().Int("axis", 0), 2);
+  if (!joined.ok() || *joined != axis) return std::nullopt;
+  std::vector<ParameterExprPtr> numbers, scales, points;
+  std::optional<BlockWeights> first;
+  const auto alike = [](const ParameterExprPtr& a, const ParameterExprPtr& b) {
+    if (a == nullptr || b == nullptr) return a == b;
+    return a->dtype() == b->dtype() && a->shape()[1] == b->shape()[1];
+  };
+  for (const ParameterExprPtr& input : expr.inputs()) {
+    std::optional<BlockWeights> part = SplitBlocks(input, axis);
+    if (!part.has_value()) return std::nullopt;
+    if (!first.has_value()) first = part;
+    if (part->bits != first->bits || part->kept_bits != first->kept_bits ||
+        part->block != first->block || part->point != first->point ||
+        !alike(part->numbers, first->numbers) || !alike(part->points, first->points)) {
+      return std::nullopt;
+    }
+    numbers.push_back(part->numbers);
+    scales.push_back(part->scales);
+    if (part->points != nullptr) points.push_back(part->points);
+  }
+  if (!first.has_value()) return std::nullopt;
+  const int64_t n = expr.shape()[axis];
+  const auto join = [&](std::vector<ParameterExprPtr> parts) {
+    const DType dtype = parts[0]->dtype();
+    const Shape shape = {n, parts[0]->shape()[1]};
+    return ParameterExpr::Apply("Concat", {{"axis", int64_t{0}}}, std::move(parts), dtype, shape);
+  };
+  first->numbers = join(std::move(numbers));
+  first->scales = join(std::move(scales));
+  if (!points.empty()) first->points = join(std::move(points));
+  return first;
+}
+
+// Columns one after another of those of another matrix, as cut_columns writes it.
+std::optional<BlockWeights> SplitCut(const ParameterExpr& expr, int64_t axis) {
+  const auto& inputs = expr.inputs();
+  if (inputs.size() != 4 || !inputs[3]->is_constant()) return std::nullopt;
+  const absl::StatusOr<std::vector<int64_t>> along = inputs[3]->constant().ToInt64s();
+  if (!along.ok() || *along != std::vector<int64_t>{axis}) return std::nullopt;
+  std::optional<BlockWeights> weights = SplitBlocks(inputs[0], axis);
+  if (!weights.has_value()) return std::nullopt;
+  const ParameterExprPtr rows = ParameterExpr::Constant(Tensor::Int64s({0}));
+  for (ParameterExprPtr* part : {&weights->numbers, &weights->scales, &weights->points}) {
+    if (*part == nullptr) continue;
+    const DType dtype = (*part)->dtype();
+    const Shape shape = {expr.shape()[axis], (*part)->shape()[1]};
+    *part = ParameterExpr::Apply("Slice", {}, {*part, inputs[1], inputs[2], rows}, dtype, shape);
+  }
+  return weights;
+}
+
+std::optional<BlockWeights> Split(const ParameterExpr& expr, int64_t axis) {
+  const std::string& op = expr.op();
+  if (op == "reprise.DequantizeBits") return axis == 0 ? SplitBits(expr) : std::nullopt;
+  if (op == "DequantizeLinear") return SplitLinear(expr, axis);
+  if (op == "Concat") return SplitJoined(expr, axis);
+  if (op == "Slice") return SplitCut(expr, axis);
+  if (op == "Identity") return SplitBlocks(expr.inputs()[0], axis);
+  if (op == "Transpose") {
+    const bool turns = expr.attributes().Ints("perm", {1, 0}) == std::vector<int64_t>{1, 0};
+    return turns ? SplitBlocks(expr.inputs()[0], 1 - axis) : std::nullopt;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+BlockForm BlockWeights::Form() const {
+  const int middle = 1 << (kept_bits - 1);
+  return {.bits = kept_bits,
+          .block = block,
+          .points = points != nullptr || point + (is_signed() ? middle : 0) != middle};
+}
+
+std::optional<BlockWeights> SplitBlocks(const ParameterExprPtr& weights, int64_t axis) {
+  if (!IsMatrix(weights) || weights->dtype() != DType::kFloat32) return std::nullopt;
+  std::optional<BlockWeights> split = Split(*weights, axis);
+  if (!split.has_value() || split->scales->dtype() != DType::kFloat32) return std::nullopt;
+  const int64_t k = weights->shape()[1 - axis];
+  const int64_t per_word = split->Form().PerWord();
+  if (k == 0) return std::nullopt;
+  // One block is as long as it is said to be, or as what is there.
+  if (split->block >= k) split->block = (k + per_word - 1) / per_word * per_word;
+  return split->block % per_word == 0 ? split : std::nullopt;
+}
+
+}  // namespace reprise::cpu

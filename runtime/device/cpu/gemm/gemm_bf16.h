@@ -1,0 +1,62 @@
+// C[m,n] = activation(A[m,k] * B[k,n] * scale[n] + bias[n]) + residual[m,n] with both sides rounded
+// to bfloat16: what precision `bf16` means.
+//
+// A number is rounded to the nearest bfloat16, to even where two are as near; what is larger than
+// the largest of them becomes infinite, and NaN stays NaN. Products of two are exact in float32 and
+// are summed in float32. Sums and numbers below 2^-126 may be taken for 0: the units for bfloat16
+// do so.
+//
+// B is packed once: panel p holds the columns [p * panel_columns, (p + 1) * panel_columns), in rows
+// of pairs: two neighbours of a column lie in one word of 32 bits, the one of the lower row in its
+// lower half. Behind the last row and column are zeros; rows go up to a multiple of 32. The form is
+// the same for all kernels of a tier, so that timing may choose between them.
+//
+// Each kernel sums each element in one order, whatever the number of rows and however the work is
+// divided, and Bf16KernelsFor and Bf16DotKernelsFor do so in the same order: which of these runs
+// changes no bit. A device with a tile unit uses TileBf16KernelsFor for any number of rows.
+//
+// Threads: all functions are pure; calls on disjoint parts of one C may run at the same time.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "runtime/base/cpu_info.h"
+#include "runtime/device/cpu/gemm/gemm.h"
+
+namespace reprise::cpu {
+
+// Rows of a packed panel come in multiples of this.
+inline constexpr int64_t kBf16Depth = 32;
+
+struct Bf16Kernels {
+  int64_t panel_columns;
+  int64_t tile_rows;
+  // Write PackedBytes(k, n) bytes. Of int8 (which bfloat16 holds exactly) the factors are not
+  // looked at: they are given to `part`.
+  void (*pack)(const GemmSource& b, int64_t k, int64_t n, void* packed);
+  void (*pack_int8)(const Int8Source& b, int64_t k, int64_t n, void* packed);
+  // `args.packed_b`: what they wrote, aligned to 64 bytes; args.blocking is not used. `scales`: of
+  // each column, for all columns of all panels; or null.
+  void (*part)(const GemmArgs& args, const float* scales, const GemmPart& part);
+  // Of GemmArgs::scratch, for a part of up to `m` rows.
+  int64_t (*part_scratch_bytes)(int64_t m, int64_t k);
+  GemmCosts costs;
+
+  int64_t Panels(int64_t n) const { return (n + panel_columns - 1) / panel_columns; }
+  int64_t PackedBytes(int64_t k, int64_t n) const {
+    const int64_t rows = (k + kBf16Depth - 1) / kBf16Depth * kBf16Depth;
+    return Panels(n) * panel_columns * rows * static_cast<int64_t>(sizeof(uint16_t));
+  }
+  // As GemmKernels::Partition.
+  GemmPart Partition(int64_t m, int64_t n, int parts, int part) const;
+};
+
+// Of the highest tier that is not above `isa`: bfloat16 widened in registers, multiplied as floats.
+const Bf16Kernels& Bf16KernelsFor(Isa isa);
+// By the vectors' own products of bfloat16; null where `isa` has none.
+const Bf16Kernels* Bf16DotKernelsFor(Isa isa);
+// By the tile unit; null where `isa` has none.
+const Bf16Kernels* TileBf16KernelsFor(Isa isa);
+
+}  // namespace reprise::cpu

@@ -1,0 +1,70 @@
+// C[m,n] = activation(A[m,k] * B[k,n] + bias[n]) + residual[m,n], float32, of weights that are
+// stored in a few bits each, with a factor and maybe a zero point for each block of them along k:
+// w = (number - point) * scale, rounded to float32 once, as the float weights would be.
+//
+// Packed weights are the panels, one after another, of `panel_columns` columns each: block by block
+// of k the factors of the columns, their zero points where the form has them, both floats, then
+// words of 32 bits. A word holds 32 / bits neighbours of a column, the first in its lowest bits;
+// the last one of a column is filled up. Behind the last column everything is 0.
+//
+// Every element is summed in the order of k, as in gemm.h: what is read narrow has the bits that
+// the same weights as floats have.
+//
+// Threads: all functions are pure; calls on disjoint parts of one C may run at the same time.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "runtime/base/cpu_info.h"
+#include "runtime/device/cpu/gemm/gemm.h"
+
+namespace reprise::cpu {
+
+// How weights are stored.
+struct BlockForm {
+  int bits = 4;         // 4 or 8
+  int64_t block = 32;   // numbers along k; a multiple of those of a word
+  bool points = false;  // false: 2^(bits - 1) is the zero point of all
+
+  int64_t PerWord() const { return 32 / bits; }
+  int64_t Blocks(int64_t k) const { return (k + block - 1) / block; }
+  // 32-bit words of a column: numbers, factors and points.
+  int64_t ColumnWords(int64_t k) const {
+    const int64_t last = k - (Blocks(k) - 1) * block;
+    const int64_t words = (Blocks(k) - 1) * (block / PerWord());
+    return Blocks(k) * (points ? 2 : 1) + words + (last + PerWord() - 1) / PerWord();
+  }
+};
+
+// B as a model has it, column by column.
+struct BlockSource {
+  // [n] rows of `row_bytes`: numbers of `bits` bits, low bits first; of 8, less `offset` (128 where
+  // they are signed, 8 where they are signed numbers of four bits).
+  const uint8_t* numbers = nullptr;
+  int64_t row_bytes = 0;
+  int bits = 4;  // 2, 4 or 8
+  int offset = 0;
+  const float* scales = nullptr;  // [n, blocks]
+  const float* points = nullptr;  // [n, blocks], or null; `offset` is in them already
+};
+
+struct BlockGemmKernels {
+  int64_t panel_columns;
+  // Writes PackedBytes(k, n, form) bytes.
+  void (*pack)(const BlockSource& b, const BlockForm& form, int64_t k, int64_t n, void* packed);
+  // `args.packed_b`: what it wrote, aligned to 64 bytes; args.blocking is not used.
+  void (*part)(const GemmArgs& args, const BlockForm& form, const GemmPart& part);
+  // Panel `panel` of them as floats, as GemmKernels::pack would have it.
+  void (*widen)(const void* packed, const BlockForm& form, int64_t k, int64_t panel, float* floats);
+
+  int64_t Panels(int64_t n) const { return (n + panel_columns - 1) / panel_columns; }
+  int64_t PackedBytes(int64_t k, int64_t n, const BlockForm& form) const {
+    return Panels(n) * panel_columns * form.ColumnWords(k) * int64_t{sizeof(uint32_t)};
+  }
+};
+
+// Of the highest tier that is not above `isa`. Work is divided as GemmKernelsFor(isa) divides it.
+const BlockGemmKernels& BlockGemmKernelsFor(Isa isa);
+
+}  // namespace reprise::cpu

@@ -1,0 +1,212 @@
+// Products with weights of a few bits, which stay as they are stored: see gemm_blocks.h.
+#include "absl/strings/str_cat.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/device/cpu/gemm/block_weights.h"
+#include "runtime/device/cpu/gemm/gemm.h"
+#include "runtime/device/cpu/gemm/gemm_blocks.h"
+#include "runtime/device/cpu/gemm/gemm_plans.h"
+#include "runtime/device/cpu/gemm/matmul_desc.h"
+#include "runtime/device/cpu/simd/weight_memory.h"
+
+namespace reprise::cpu {
+namespace {
+
+struct BlockParams {
+  const BlockGemmKernels* kernels = nullptr;
+  BlockForm form;
+  Product product;
+  // Positions among the operands.
+  Addends addends;
+  int workspace = kNoOperand;
+  const GemmKernels* floats = nullptr;  // divide the work; with a workspace, multiply panels
+  // Of the workspace:
+  int64_t panels = 1;  // at a time
+  int64_t scratch_bytes = 0;
+  int scratch_parts = 0;
+};
+
+// The tile unit makes its form of A's rows once for all panels that it is given: so many floats of
+// them, which stay in the second-level cache at least in part.
+constexpr int64_t kWidenedBytes = 2 << 20;
+constexpr int64_t kMostWidened = 16;  // panels
+
+GemmPart PartOf(const BlockParams& params, const LaunchArgs& args, int parts) {
+  const int64_t rows = params.product.LiveExtent(*args.frame).rows;
+  return params.floats->Partition(rows, params.product.n, /*int8=*/false, parts, args.part);
+}
+
+void RunBlocks(const LaunchArgs& args) {
+  const auto& params = *static_cast<const BlockParams*>(args.params);
+  const GemmPart part = PartOf(params, args, args.parts);
+  params.kernels->part(GemmArgsOf(params.product, params.addends, args), params.form, part);
+}
+
+// A few panels after the others become floats, for kernels that know nothing else.
+void RunWidened(const LaunchArgs& args) {
+  const auto& params = *static_cast<const BlockParams*>(args.params);
+  const int parts = PartsWithScratch(args, params.scratch_parts);
+  if (args.part >= parts) return;
+  const GemmPart part = PartOf(params, args, parts);
+  if (part.row_begin == part.row_end) return;
+  const GemmArgs whole = GemmArgsOf(params.product, params.addends, args);
+  const int64_t columns = params.kernels->panel_columns;
+  auto* const widened = reinterpret_cast<float*>(
+      static_cast<std::byte*>(args.operands[params.workspace]) + args.part * params.scratch_bytes);
+  for (int64_t first = part.panel_begin; first < part.panel_end; first += params.panels) {
+    const int64_t panels = std::min(params.panels, part.panel_end - first);
+    for (int64_t i = 0; i < panels; ++i) {
+      params.kernels->widen(whole.packed_b, params.form, whole.k, first + i,
+                            widened + i * columns * whole.k);
+    }
+    GemmArgs some = whole;
+    some.packed_b = widened;
+    some.scratch = widened + params.panels * columns * whole.k;
+    some.n = std::min(panels * columns, whole.n - first * columns);
+    some.c += first * columns;
+    if (some.bias != nullptr) some.bias += first * columns;
+    if (some.residual != nullptr) some.residual += first * columns;
+    params.floats->part(some, {part.row_begin, part.row_end, 0, panels});
+  }
+}
+
+PrepareStep PackStep(const BlockWeights& weights, const BlockForm& form, int64_t k, int64_t panel,
+                     int64_t bytes) {
+  PrepareStep step = {.input = 1,
+                      .op = kPackBlocksOp,
+                      .attributes = {{"bits", int64_t{weights.bits}},
+                                     {"block", weights.block},
+                                     {"k", k},
+                                     {"kept_bits", int64_t{form.bits}},
+                                     {"panel", panel},
+                                     {"point", int64_t{weights.point}},
+                                     {"points", int64_t{form.points}}},
+                      .dtype = DType::kUInt8,
+                      .shape = {bytes}};
+  step.parts = {weights.numbers, weights.scales};
+  if (weights.points != nullptr) step.parts.push_back(weights.points);
+  return step;
+}
+
+// Zero points as floats, [n, blocks]; `offset` is added to each.
+absl::StatusOr<std::vector<float>> PointsOf(const Tensor& points, int64_t n, int64_t blocks,
+                                            int bits, float offset) {
+  std::vector<float> floats(static_cast<size_t>(n * blocks));
+  const bool packed = points.dtype() == DType::kUInt8 && bits < 8;
+  const int64_t row = n == 0 ? 0 : points.num_elements() / n;
+  if (row < (packed ? (blocks * bits + 7) / 8 : blocks)) {
+    return absl::InternalError(absl::StrCat(kPackBlocksOp, ": ", ShapeToString(points.shape()),
+                                            " zero points of ", blocks, " blocks"));
+  }
+  for (int64_t i = 0; i < n * blocks; ++i) {
+    float point = 0;
+    if (points.dtype() == DType::kFloat32) {
+      point = static_cast<const float*>(points.data())[i];
+    } else if (points.dtype() == DType::kInt8) {
+      point = static_cast<const int8_t*>(points.data())[i];
+    } else if (packed) {
+      const int64_t bit = i % blocks * bits;
+      const uint8_t byte = static_cast<const uint8_t*>(points.data())[i / blocks * row + bit / 8];
+      point = static_cast<float>(byte >> (bit % 8) & ((1 << bits) - 1));
+    } else {
+      point = static_cast<const uint8_t*>(points.data())[i];
+    }
+    floats[static_cast<size_t>(i)] = point + offset;
+  }
+  return floats;
+}
+
+}  // namespace
+
+absl::StatusOr<Tensor> RunPackBlocks(const CpuTarget& target, const Attributes& attributes,
+                                     const Tensor& numbers, const Tensor& scales,
+                                     const Tensor* points, WeightMemory& memory) {
+  const BlockGemmKernels& kernels = BlockGemmKernelsFor(target.isa);
+  const int64_t k = attributes.Int("k", 0);
+  const bool is_signed = numbers.dtype() == DType::kInt8;
+  BlockSource source = {.numbers = static_cast<const uint8_t*>(numbers.data()),
+                        .bits = static_cast<int>(attributes.Int("bits", 0)),
+                        .scales = static_cast<const float*>(scales.data())};
+  const BlockForm form = {.bits = static_cast<int>(attributes.Int("kept_bits", 0)),
+                          .block = attributes.Int("block", 1),
+                          .points = attributes.Int("points", 0) != 0};
+  const int64_t n = numbers.shape().size() == 2 ? numbers.shape()[0] : 0;
+  source.row_bytes = n == 0 ? 0 : numbers.num_elements() / n;
+  const bool known = (source.bits == 2 || source.bits == 4 || source.bits == 8) &&
+                     (form.bits == 4 || form.bits == 8) && form.block > 0;
+  if (!known || numbers.shape().size() != 2 || scales.dtype() != DType::kFloat32 ||
+      attributes.Int("panel", 0) != kernels.panel_columns || k <= 0 ||
+      source.row_bytes * 8 < k * source.bits || scales.num_elements() != n * form.Blocks(k)) {
+    return absl::InternalError(absl::StrCat(
+        kPackBlocksOp, " of ", DTypeName(numbers.dtype()), " ", ShapeToString(numbers.shape()),
+        " with scales ", ShapeToString(scales.shape()), ", ", k, " deep, into panels of ",
+        attributes.Int("panel", 0), " columns on a device of ", kernels.panel_columns));
+  }
+  source.offset = is_signed ? 1 << (form.bits - 1) : 0;
+  std::vector<float> floats;
+  if (points != nullptr) {
+    ASSIGN_OR_RETURN(floats, PointsOf(*points, n, form.Blocks(k), source.bits,
+                                      static_cast<float>(source.offset)));
+  } else if (form.points) {
+    floats.assign(static_cast<size_t>(n * form.Blocks(k)),
+                  static_cast<float>(attributes.Int("point", 0) + source.offset));
+  }
+  if (form.points) source.points = floats.data();
+  const int64_t bytes = kernels.PackedBytes(k, n, form);
+  std::shared_ptr<std::byte> packed = memory.Allocate(static_cast<size_t>(bytes));
+  kernels.pack(source, form, k, n, packed.get());
+  return Tensor(DType::kUInt8, {bytes}, std::move(packed));
+}
+
+std::vector<Candidate> BlockCandidates(const CpuTarget& target, const NodeView& node,
+                                       const Product& product, const GemmKernels* tiles) {
+  if (!product.weights || product.alpha != 1 || product.transposed_a ||
+      !node.AllOf(DType::kFloat32)) {
+    return {};
+  }
+  const std::optional<Addends> addends = AddendsOf(product);
+  const std::optional<BlockWeights> weights =
+      SplitBlocks(node.parameter(1), product.transposed_b ? 0 : 1);
+  if (!addends.has_value() || !weights.has_value()) return {};
+  const BlockParams usual = {.kernels = &BlockGemmKernelsFor(target.isa),
+                             .form = weights->Form(),
+                             .product = product,
+                             .addends = *addends,
+                             .floats = &GemmKernelsFor(target.isa)};
+  const int64_t panel = usual.kernels->panel_columns;
+  const int64_t bytes = usual.kernels->PackedBytes(product.k, product.n, usual.form);
+  std::vector<Candidate> candidates;
+  const auto add = [&](absl::string_view name, KernelFn run, const BlockParams& params) {
+    Candidate& candidate =
+        candidates.emplace_back(MakeCandidate(target, node, name, run, params, product.flops()));
+    candidate.option.prepare.push_back(PackStep(*weights, params.form, product.k, panel, bytes));
+    candidate.option.workspace_bytes =
+        static_cast<size_t>(params.scratch_parts * params.scratch_bytes);
+    candidate.option.in_place = addends->residual;
+    candidate.option.takes_live_rows = product.takes_live_rows();
+    // The floats of the node's weights were never made.
+    const double saved =
+        static_cast<double>(product.k * product.n * int64_t{sizeof(float)} - bytes);
+    candidate.bound.work.bytes -= saved;
+    candidate.bound.work.weight_bytes -= saved;
+    CountActivation(product, candidate.bound.work);
+    candidate.bound.detail =
+        absl::StrCat(product.Detail(), ", ", params.form.bits, " bits a weight");
+  };
+  if (tiles != nullptr && SuitsTiles(product, /*int8=*/false)) {
+    BlockParams widened = usual;
+    widened.floats = tiles;
+    widened.workspace = static_cast<int>(node.num_inputs() + node.num_outputs());
+    const int64_t panel_bytes = panel * product.k * int64_t{sizeof(float)};
+    widened.panels = std::clamp<int64_t>(kWidenedBytes / panel_bytes, 1, kMostWidened);
+    widened.scratch_bytes = widened.panels * panel_bytes +
+                            tiles->PartScratchBytes(product.m, product.k, /*int8=*/false);
+    widened.scratch_parts = static_cast<int>(std::min<int64_t>(
+        target.scratch_parts,
+        (product.m + tiles->tile_rows - 1) / tiles->tile_rows * tiles->Panels(product.n)));
+    add("gemm_blocks_amx", RunWidened, widened);
+  }
+  add("gemm_blocks", RunBlocks, usual);
+  return candidates;
+}
+
+}  // namespace reprise::cpu

@@ -1,0 +1,479 @@
+// Matrix products. Where the right side is a parameter it is packed once a model version, by the
+// prepare op cpu.PackPanels; otherwise both sides are activations and panels are made in scratch.
+// What these kernels do not take goes to OpenBLAS (plan_foreign.cc), where there is one.
+#include <optional>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/device/cpu/gemm/conv_prepare.h"
+#include "runtime/device/cpu/gemm/gemm.h"
+#include "runtime/device/cpu/gemm/gemm_plans.h"
+#include "runtime/device/cpu/gemm/int8_weights.h"
+#include "runtime/device/cpu/gemm/matmul_desc.h"
+#include "runtime/device/cpu/simd/half.h"
+#include "runtime/device/cpu/simd/weight_memory.h"
+
+namespace reprise::cpu {
+namespace {
+
+struct ProductParams {
+  const GemmKernels* kernels = nullptr;
+  Product product;
+  // Positions among the operands.
+  Addends addends;
+  int workspace = kNoOperand;
+  // Of the workspace: bytes for each of so many parts.
+  int64_t scratch_bytes = 0;
+  int scratch_parts = 0;
+  GemmBlocking blocking;
+};
+
+GemmArgs ArgsOf(const ProductParams& params, const LaunchArgs& launch) {
+  GemmArgs args = GemmArgsOf(params.product, params.addends, launch);
+  args.blocking = params.blocking;
+  return args;
+}
+
+using PartFunction = void (*)(const GemmArgs& args, const GemmPart& part);
+
+// Of a product by packed weights, in the form that `GemmKernels::*part_of` takes.
+template <PartFunction GemmKernels::*part_of>
+void RunWeights(const LaunchArgs& args) {
+  constexpr bool kInt8 = part_of == &GemmKernels::part_int8;
+  const auto& params = *static_cast<const ProductParams*>(args.params);
+  const Product& p = params.product;
+  const int64_t m = p.LiveExtent(*args.frame).rows;
+  GemmArgs gemm = ArgsOf(params, args);
+  int parts = args.parts;
+  if (params.workspace != kNoOperand) {
+    parts = PartsWithScratch(args, params.scratch_parts);
+    if (args.part >= parts) return;
+    gemm.scratch =
+        static_cast<std::byte*>(args.operands[params.workspace]) + args.part * params.scratch_bytes;
+  }
+  const GemmKernels& kernels = *params.kernels;
+  (kernels.*part_of)(gemm, kernels.Partition(m, p.n, kInt8, parts, args.part));
+}
+
+// Whole matrices of the stack to each part while there are enough of them, else rows and panels of
+// each matrix.
+void RunUnpacked(const LaunchArgs& args) {
+  const auto& params = *static_cast<const ProductParams*>(args.params);
+  const Product& p = params.product;
+  const GemmKernels& kernels = *params.kernels;
+  const int parts = PartsWithScratch(args, params.scratch_parts);
+  if (args.part >= parts) return;
+  const Product::Extent live = p.LiveExtent(*args.frame);
+  const int64_t scratch_floats = kernels.UnpackedScratchFloats(p.k);
+  UnpackedGemmArgs gemm;
+  gemm.gemm = ArgsOf(params, args);
+  gemm.b = {
+      .data = FloatsAt(args, 1), .ld = p.transposed_b ? p.k : p.n, .transposed = p.transposed_b};
+  gemm.scale = p.alpha;
+  gemm.scratch = static_cast<float*>(args.operands[params.workspace]) + args.part * scratch_floats;
+  const bool divide_stack = live.stack >= parts;
+  const ItemRange range =
+      divide_stack ? RangeOfPart(live.stack, 1, args.part, parts) : ItemRange{0, live.stack};
+  const GemmPart part = divide_stack
+                            ? GemmPart{0, live.rows, 0, kernels.Panels(p.n)}
+                            : kernels.Partition(live.rows, p.n, /*int8=*/false, parts, args.part);
+  const float* a = gemm.gemm.a;
+  const float* b = gemm.b.data;
+  float* c = gemm.gemm.c;
+  for (int64_t i = range.begin; i < range.end; ++i) {
+    const Product::Positions matrices = p.MatricesOf(i);
+    gemm.gemm.a = a + matrices.a * p.m * p.k;
+    gemm.b.data = b + matrices.b * p.k * p.n;
+    gemm.gemm.c = c + i * p.m * p.n;
+    kernels.unpacked(gemm, part);
+  }
+}
+
+// Input 1, a parameter, packed at preparation and multiplied by alpha there.
+Candidate Packed(const CpuTarget& target, const NodeView& node, const ProductParams& params) {
+  const GemmKernels& gemm = GemmKernelsFor(target.isa);
+  const Product& product = params.product;
+  Candidate candidate =
+      MakeCandidate(target, node, "gemm", RunWeights<&GemmKernels::part>, params, product.flops());
+  const size_t bytes = sizeof(float) * gemm.PackedFloats(product.k, product.n);
+  candidate.option.prepare.push_back({.input = 1,
+                                      .op = kPackOp,
+                                      .attributes = {{"panel", gemm.panel_columns},
+                                                     {"scale", product.alpha},
+                                                     {"transposed", int64_t{product.transposed_b}}},
+                                      .dtype = DType::kUInt8,
+                                      .shape = {static_cast<int64_t>(bytes)}});
+  return candidate;
+}
+
+// The floats of the node's weights were never made: their elements have `bytes` each.
+void ReadNarrow(const Product& product, int64_t bytes, LaunchWork& work) {
+  const double saved =
+      static_cast<double>(product.k * product.n * (static_cast<int64_t>(sizeof(float)) - bytes));
+  work.bytes -= saved;
+  work.weight_bytes -= saved;
+}
+
+// Like Packed, of weights that the model stores as int8: they stay so, in the form that the kernels
+// of `params` read.
+Candidate PackedInt8(const CpuTarget& target, const NodeView& node, const ProductParams& params,
+                     const Int8Weights& weights) {
+  const Product& product = params.product;
+  Candidate candidate = MakeCandidate(target, node, "gemm_int8",
+                                      RunWeights<&GemmKernels::part_int8>, params, product.flops());
+  const int64_t bytes = params.kernels->PackedInt8Bytes(product.k, product.n);
+  PrepareStep step = {.input = 1,
+                      .op = kPackInt8Op,
+                      .attributes = {{"panel", params.kernels->panel_columns},
+                                     {"scale", product.alpha},
+                                     {"transposed", int64_t{product.transposed_b}},
+                                     {"words", int64_t{params.kernels->int8_words}}},
+                      .dtype = DType::kUInt8,
+                      .shape = {bytes}};
+  step.parts.push_back(weights.values);
+  if (weights.scales != nullptr) step.parts.push_back(weights.scales);
+  candidate.option.prepare.push_back(std::move(step));
+  ReadNarrow(product, sizeof(int8_t), candidate.bound.work);
+  return candidate;
+}
+
+// Like Packed, of weights that the model stores in half: they stay so.
+Candidate PackedHalf(const CpuTarget& target, const NodeView& node, const ProductParams& params,
+                     const ParameterExprPtr& halves) {
+  const GemmKernels& gemm = GemmKernelsFor(target.isa);
+  const Product& product = params.product;
+  const bool f16 = halves->dtype() == DType::kFloat16;
+  Candidate candidate = MakeCandidate(
+      target, node, "gemm_half",
+      f16 ? RunWeights<&GemmKernels::part_float16> : RunWeights<&GemmKernels::part_bfloat16>,
+      params, product.flops());
+  const int64_t bytes =
+      gemm.PackedHalves(product.k, product.n) * static_cast<int64_t>(sizeof(uint16_t));
+  candidate.option.prepare.push_back(
+      {.input = 1,
+       .parts = {halves},
+       .op = kPackHalfOp,
+       .attributes = {{"panel", gemm.panel_columns}, {"transposed", int64_t{product.transposed_b}}},
+       .dtype = DType::kUInt8,
+       .shape = {bytes}});
+  ReadNarrow(product, sizeof(uint16_t), candidate.bound.work);
+  return candidate;
+}
+
+Candidate Unpacked(const CpuTarget& target, const NodeView& node, ProductParams params) {
+  params.workspace = static_cast<int>(node.num_inputs() + node.num_outputs());
+  params.scratch_parts = target.scratch_parts;
+  Candidate candidate =
+      MakeCandidate(target, node, "gemm_unpacked", RunUnpacked, params, params.product.flops());
+  candidate.option.workspace_bytes =
+      sizeof(float) * params.scratch_parts *
+      GemmKernelsFor(target.isa).UnpackedScratchFloats(params.product.k);
+  return candidate;
+}
+
+// A walk over the operands that may suit a machine better than the usual one.
+struct Walk {
+  absl::string_view name;
+  GemmBlocking blocking;
+};
+
+// GemmBlocking::narrow_tiles, unless it is measured. On a Zen 5 widening in registers costs 1 to 3
+// % of a product of halves with any number of rows, in a buffer 3 to 12 %; its AVX2 from 64 rows on
+// 2 to 5 % and 0 to 4 %.
+int64_t NarrowTiles(Isa isa) {
+  constexpr int64_t kEveryTile = 16, kManyTiles = 8, kFewTiles = 4;
+  if (!ConvertsBesideProducts()) return kFewTiles;
+  return isa >= Isa::kAvx512 ? kEveryTile : kManyTiles;
+}
+
+// The walks that differ from the usual one for this product. The usual one comes first, unnamed.
+std::vector<Walk> WalksOf(const CpuTarget& target, const Product& product, bool narrow) {
+  const GemmKernels& gemm = GemmKernelsFor(target.isa);
+  std::vector<Walk> walks = {{"", {}}};
+  if (!product.weights) return walks;
+  if (narrow) walks[0].blocking.narrow_tiles = NarrowTiles(target.isa);
+  using Near = GemmBlocking::Near;
+  constexpr int64_t kUsualTiles = GemmBlocking().row_tiles;
+  constexpr int64_t kFew = 2, kShort = 4, kLong = 64, kWhole = 2048;
+  const int64_t tiles = (product.m + gemm.tile_rows - 1) / gemm.tile_rows;
+  if (!narrow) {
+    const GemmBlocking whole = {.depth = kWhole, .fetch = GemmBlocking::Fetch::kPanel};
+    // Where a lone tile asks for lines in the first-level cache, it pays no heed to what is
+    // fetched.
+    const bool first_level = tiles == 1 && FirstLevelCacheBytes() >= kRoomyCacheBytes;
+    if (first_level || (tiles <= kShort && tiles > kFew)) {
+      walks.push_back({"near", {.near = Near::kYes}});
+    }
+    if ((tiles <= kFew && !first_level) || product.k > gemm.stretch_rows())
+      walks.push_back({"whole", whole});
+    const int64_t close = gemm.close_rows(product.m);
+    if (close > 0 && product.k > close) {
+      walks.push_back({"close", {.depth = close}});
+    }
+    if (tiles > kUsualTiles && product.k <= kWhole) {
+      walks.push_back({"long", {.row_tiles = kLong, .depth = kWhole}});
+    }
+  }
+  if (narrow && std::min(tiles, kUsualTiles) <= walks[0].blocking.narrow_tiles) {
+    walks.push_back({"buffer", {.narrow_tiles = 0}});
+  } else if (narrow) {
+    walks.push_back({"registers", {.narrow_tiles = kUsualTiles}});
+  }
+  if (tiles > kShort) {
+    walks.push_back({"short", walks[0].blocking});
+    walks.back().blocking.row_tiles = kShort;
+  }
+  return walks;
+}
+
+// The kernels that multiply weights stored as int8 as bytes, for any number of rows; null where the
+// tile unit takes them, or nothing does.
+const GemmKernels* DigitsFor(const CpuTarget& target, const Product& product, bool int8) {
+  const bool asked = int8 && product.k <= kDeepestDigits && target.isa < Isa::kAmx;
+  return asked ? DigitGemmKernelsFor(target.isa) : nullptr;
+}
+
+// The product by the kernels of this folder, the usual walk first; nothing where they do not take
+// it.
+std::vector<Candidate> OwnCandidates(const CpuTarget& target, const NodeView& node,
+                                     const Product& product) {
+  if (!node.AllOf(DType::kFloat32) || product.transposed_a) return {};
+  const std::optional<Addends> addends = AddendsOf(product);
+  if (!addends.has_value()) return {};
+  ProductParams params;
+  params.kernels = &GemmKernelsFor(target.isa);
+  params.product = product;
+  params.addends = *addends;
+  const std::optional<Int8Weights> int8 =
+      product.weights ? SplitInt8(node.parameter(1), product.transposed_b ? 0 : 1) : std::nullopt;
+  const GemmKernels* const tiles = TileGemmKernelsFor(target.isa);
+  const GemmKernels* const digits = DigitsFor(target, product, int8.has_value());
+  // The tile unit reads floats, and the baseline widens one by one.
+  const bool widens = product.weights && product.alpha == 1 && tiles == nullptr &&
+                      target.isa >= Isa::kAvx2 && target.gemm_provider != GemmProvider::kOpenBlas;
+  const ParameterExprPtr half = widens ? HalfOf(node.parameter(1), /*narrowed=*/true) : nullptr;
+  const bool narrow = int8.has_value() || half != nullptr;
+  std::vector<Candidate> candidates;
+  const auto add = [&]() -> Candidate& {
+    Candidate& candidate =
+        candidates.emplace_back(int8.has_value()  ? PackedInt8(target, node, params, *int8)
+                                : half != nullptr ? PackedHalf(target, node, params, half)
+                                : product.weights ? Packed(target, node, params)
+                                                  : Unpacked(target, node, params));
+    candidate.option.in_place = params.addends.residual;
+    candidate.option.takes_live_rows = product.takes_live_rows();
+    CountActivation(product, candidate.bound.work);
+    candidate.bound.detail = product.Detail();
+    return candidate;
+  };
+  // By kernels that need scratch.
+  const auto add_by = [&](const GemmKernels& kernels, absl::string_view name) {
+    ProductParams usual = params;
+    params.kernels = &kernels;
+    params.workspace = static_cast<int>(node.num_inputs() + node.num_outputs());
+    params.scratch_bytes = kernels.PartScratchBytes(product.m, product.k, int8.has_value());
+    const int64_t most_parts =
+        (product.m + kernels.tile_rows - 1) / kernels.tile_rows * kernels.Panels(product.n);
+    params.scratch_parts = static_cast<int>(std::min<int64_t>(target.scratch_parts, most_parts));
+    KernelOption& option = add().option;
+    option.kernel = std::string(name);
+    option.workspace_bytes = static_cast<size_t>(params.scratch_parts * params.scratch_bytes);
+    params = usual;
+  };
+  if (digits != nullptr) {
+    add_by(*digits, "gemm_int8_vnni");
+    return candidates;
+  }
+  if (tiles != nullptr && SuitsTiles(product, int8.has_value())) {
+    add_by(*tiles, int8.has_value() ? "gemm_int8_amx" : "gemm_amx");
+    // One other way is enough to ask about: the walks differ by less than the units.
+    add();
+    return candidates;
+  }
+  for (const Walk& walk : WalksOf(target, product, narrow)) {
+    params.blocking = walk.blocking;
+    Candidate& candidate = add();
+    if (!walk.name.empty()) absl::StrAppend(&candidate.option.kernel, "/", walk.name);
+  }
+  return candidates;
+}
+
+bool ReadsNarrow(const Candidate& candidate) {
+  const std::vector<PrepareStep>& prepare = candidate.option.prepare;
+  return !prepare.empty() && (prepare[0].op == kPackInt8Op || prepare[0].op == kPackHalfOp);
+}
+
+// What decides which of `candidates` is the fastest; the machine is that of the recipe.
+std::string QuestionOf(const Product& product, const std::vector<Candidate>& candidates) {
+  const absl::string_view usual = candidates.front().option.kernel;
+  return absl::StrCat(usual, ": ", product.Detail(), product.weights ? ", weights" : "");
+}
+
+// By kernels of ours and by OpenBLAS, of weights in any form but blocks.
+std::vector<Candidate> WithForeign(const CpuTarget& target, const NodeView& node,
+                                   const Product& product) {
+  std::vector<Candidate> candidates = OwnCandidates(target, node, product);
+  std::optional<Candidate> foreign = ForeignCandidate(target, node, product);
+  if (target.gemm_provider == GemmProvider::kOpenBlas && foreign.has_value()) {
+    // As it was asked for: there is nothing to choose.
+    candidates.clear();
+    candidates.push_back(*std::move(foreign));
+    return candidates;
+  }
+  // Without vectors ours are there to be right.
+  const bool foreign_first = target.isa < Isa::kAvx2;
+  // Weights that lie there as int8 or halves would be read as floats.
+  const bool offered = foreign_first || candidates.empty() || !ReadsNarrow(candidates.front());
+  if (foreign.has_value() && offered) {
+    candidates.insert(foreign_first ? candidates.begin() : candidates.end(), *std::move(foreign));
+  }
+  return candidates;
+}
+
+std::vector<Candidate> CandidatesOf(const CpuTarget& target, const NodeView& node,
+                                    const std::optional<Product>& product) {
+  if (!product.has_value()) return {};
+  // Of a form that no such kernel has, the reference kernel rounds: an exact one would not keep
+  // what the precision promises.
+  if (RoundsToBf16(node)) return Bf16Candidates(target, node, *product);
+  std::vector<Candidate> candidates;
+  if (target.isa >= Isa::kAvx2 && target.gemm_provider != GemmProvider::kOpenBlas) {
+    candidates = BlockCandidates(target, node, *product, TileGemmKernelsFor(target.isa));
+  }
+  if (candidates.empty()) candidates = WithForeign(target, node, *product);
+  if (candidates.size() < 2) return candidates;
+  const std::string question = QuestionOf(*product, candidates);
+  for (Candidate& candidate : candidates) candidate.option.question = question;
+  return candidates;
+}
+
+}  // namespace
+
+// The unit takes 16 rows at a time, however few there are, and makes its form of the weights anew
+// in each launch.
+bool SuitsTiles(const Product& product, bool int8) {
+  constexpr int64_t kFewestRowsOfInt8 = 8;
+  // Of floats two tiles of rows pay, or three, where they are nearly full; from there on any
+  // number.
+  constexpr int64_t kFewestOfTwoTiles = 28, kTwoTiles = 32, kFewestOfMore = 44;
+  constexpr int64_t kFewestDepth = 32, kMostDepth = 16384;  // less is mostly padding; the scratch
+  const int64_t m = product.m;
+  const bool enough = int8 ? m >= kFewestRowsOfInt8
+                           : m >= kFewestOfMore || (m >= kFewestOfTwoTiles && m <= kTwoTiles);
+  return product.weights && enough && product.k >= kFewestDepth && product.k <= kMostDepth;
+}
+
+absl::StatusOr<Tensor> RunPack(const CpuTarget& target, const Attributes& attributes,
+                               const Tensor& weights, WeightMemory& memory) {
+  const GemmKernels& gemm = GemmKernelsFor(target.isa);
+  const bool transposed = attributes.Int("transposed", 0) != 0;
+  // A stack of matrices as rows: so many are one matrix.
+  const int64_t columns = attributes.Int("columns", 0);
+  // The kernels of so many maps, a row each; of transposed convolutions, a column each tap. Of
+  // groups of so many maps each is a matrix.
+  const int64_t maps = attributes.Int("maps", 0), groups = attributes.Int("groups", 1);
+  // So many taps of each channel; of a map's row they come first. 1: they stay where they are.
+  const int64_t taps = attributes.Int("taps", 1);
+  const bool stack = columns > 0 && transposed && weights.shape().size() == 3;
+  if (weights.dtype() != DType::kFloat32 || (weights.shape().size() != 2 && !stack && maps == 0)) {
+    return absl::InternalError(absl::StrCat(kPackOp, " of ", DTypeName(weights.dtype()), " ",
+                                            ShapeToString(weights.shape())));
+  }
+  if (attributes.Int("panel", 0) != gemm.panel_columns) {
+    return absl::InternalError(absl::StrCat(kPackOp, " into panels of ", attributes.Int("panel", 0),
+                                            " columns on a device of ", gemm.panel_columns));
+  }
+  const int64_t k = maps > 0 ? NumElements(weights.shape()) / (groups * maps)
+                    : stack  ? weights.shape()[2]
+                             : weights.shape()[transposed ? 1 : 0];
+  const int64_t n = maps > 0 ? maps : stack ? columns : weights.shape()[transposed ? 0 : 1];
+  const int64_t matrices = NumElements(weights.shape()) / std::max<int64_t>(1, k * n);
+  const auto* from = static_cast<const float*>(weights.data());
+  std::vector<float> by_tap;
+  if (taps > 1) {
+    by_tap = TapsFirst(from, matrices * n, k, taps);
+    from = by_tap.data();
+  }
+  const int64_t floats = gemm.PackedFloats(k, n);
+  const int64_t bytes = matrices * floats * static_cast<int64_t>(sizeof(float));
+  std::shared_ptr<std::byte> packed = memory.Allocate(static_cast<size_t>(bytes));
+  for (int64_t i = 0; i < matrices; ++i) {
+    gemm.pack({.data = from + i * k * n,
+               .ld = maps == 0    ? weights.shape().back()
+                     : transposed ? k
+                                  : n,
+               .transposed = transposed},
+              k, n, attributes.Float("scale", 1),
+              reinterpret_cast<float*>(packed.get()) + i * floats);
+  }
+  return Tensor(DType::kUInt8, {bytes}, std::move(packed));
+}
+
+absl::StatusOr<Tensor> RunPackHalf(const CpuTarget& target, const Attributes& attributes,
+                                   const Tensor& halves, WeightMemory& memory) {
+  const GemmKernels& gemm = GemmKernelsFor(target.isa);
+  if (!IsHalf(halves.dtype()) || halves.shape().size() != 2 ||
+      attributes.Int("panel", 0) != gemm.panel_columns) {
+    return absl::InternalError(absl::StrCat(kPackHalfOp, " of ", DTypeName(halves.dtype()), " ",
+                                            ShapeToString(halves.shape()), " into panels of ",
+                                            attributes.Int("panel", 0), " columns on a device of ",
+                                            gemm.panel_columns));
+  }
+  const bool transposed = attributes.Int("transposed", 0) != 0;
+  const int64_t k = halves.shape()[transposed ? 1 : 0];
+  const int64_t n = halves.shape()[transposed ? 0 : 1];
+  const int64_t bytes = gemm.PackedHalves(k, n) * static_cast<int64_t>(sizeof(uint16_t));
+  std::shared_ptr<std::byte> packed = memory.Allocate(static_cast<size_t>(bytes));
+  gemm.pack_half({.data = static_cast<const uint16_t*>(halves.data()),
+                  .ld = halves.shape()[1],
+                  .transposed = transposed},
+                 k, n, reinterpret_cast<uint16_t*>(packed.get()));
+  return Tensor(DType::kUInt8, {bytes}, std::move(packed));
+}
+
+absl::StatusOr<Tensor> RunPackInt8(const CpuTarget& target, const Attributes& attributes,
+                                   const Tensor& values, const Tensor* scales,
+                                   WeightMemory& memory) {
+  const bool transposed = attributes.Int("transposed", 0) != 0;
+  const bool words = attributes.Int("words", 0) != 0;
+  const GemmKernels* const kernels =
+      words ? DigitGemmKernelsFor(target.isa) : &GemmKernelsFor(target.isa);
+  if (values.dtype() != DType::kInt8 || values.shape().size() != 2 || kernels == nullptr ||
+      attributes.Int("panel", 0) != kernels->panel_columns) {
+    return absl::InternalError(absl::StrCat(kPackInt8Op, " of ", DTypeName(values.dtype()), " ",
+                                            ShapeToString(values.shape()), " into panels of ",
+                                            attributes.Int("panel", 0), " columns on a device of ",
+                                            kernels == nullptr ? 0 : kernels->panel_columns));
+  }
+  const int64_t k = values.shape()[transposed ? 1 : 0];
+  const int64_t n = values.shape()[transposed ? 0 : 1];
+  if (scales != nullptr && (scales->dtype() != DType::kFloat32 ||
+                            (scales->num_elements() != n && scales->num_elements() != 1))) {
+    return absl::InternalError(absl::StrCat(kPackInt8Op, " of ", n, " columns with scales ",
+                                            DTypeName(scales->dtype()), " ",
+                                            ShapeToString(scales->shape())));
+  }
+  const int64_t bytes = kernels->PackedInt8Bytes(k, n);
+  std::shared_ptr<std::byte> packed = memory.Allocate(static_cast<size_t>(bytes));
+  kernels->pack_int8(
+      {.data = static_cast<const int8_t*>(values.data()),
+       .ld = values.shape()[1],
+       .transposed = transposed,
+       .scales = scales == nullptr ? nullptr : static_cast<const float*>(scales->data()),
+       .one_scale = scales != nullptr && scales->num_elements() == 1},
+      k, n, attributes.Float("scale", 1), packed.get());
+  return Tensor(DType::kUInt8, {bytes}, std::move(packed));
+}
+
+std::vector<Candidate> PlanLinear(const CpuTarget& target, const NodeView& node) {
+  return CandidatesOf(target, node, LinearProduct(node));
+}
+
+std::vector<Candidate> PlanMatMul(const CpuTarget& target, const NodeView& node) {
+  return CandidatesOf(target, node, MatMulProduct(node));
+}
+
+std::vector<Candidate> PlanGemm(const CpuTarget& target, const NodeView& node) {
+  return CandidatesOf(target, node, GemmProduct(node));
+}
+
+}  // namespace reprise::cpu

@@ -1,0 +1,46 @@
+// What the windows of a convolution of bytes see, as rows of bytes side by side: those of a
+// product's left side.
+#pragma once
+
+#include <cstdint>
+
+#include "runtime/base/aligned_buffer.h"
+#include "runtime/base/cpu_info.h"
+#include "runtime/device/cpu/int8/integer_conv_plan.h"
+
+namespace reprise::cpu {
+
+struct ByteWindows {
+  int64_t in_plane() const { return rows.in * columns.in; }
+  int64_t out_plane() const { return rows.out * columns.out; }
+  int64_t depth() const { return channels * rows.kernel * columns.kernel; }
+  // Of rows in whole words: zero points are behind what windows see.
+  int64_t whole_depth() const { return (depth() + 3) / 4 * 4; }
+  // From a row to the next: what is copied at its end may reach over.
+  int64_t row_bytes() const { return static_cast<int64_t>(AlignUp(depth() + kMostWordTaps)); }
+
+  // Where channels are planes of their own, a window sees a short piece of each of so few rows of
+  // planes that a piece is copied as one word.
+  bool by_words() const {
+    return !x_last && columns.dilation == 1 && columns.kernel <= kMostWordTaps &&
+           channels * rows.kernel <= kMostPieces;
+  }
+  static constexpr int64_t kMostWordTaps = 16;
+  static constexpr int64_t kMostPieces = 64;
+
+  PlaneAxis rows, columns;
+  int64_t groups = 1;
+  int64_t channels = 0;  // of a group
+  bool x_last = false;   // channels lie behind the planes
+};
+
+// What `count` windows from `first` on, counted through all planes of `x`, see of group `group`: in
+// the order of channels where these are planes of their own, else of taps. `zero`: of the padding.
+// `seen`: [count][row_bytes()].
+using SeeByteWindows = void (*)(const ByteWindows& p, const uint8_t* x, int64_t group,
+                                int64_t first, int64_t count, uint8_t zero, uint8_t* seen);
+
+// Of the highest tier that is not above `isa`.
+SeeByteWindows SeeByteWindowsFor(Isa isa);
+
+}  // namespace reprise::cpu

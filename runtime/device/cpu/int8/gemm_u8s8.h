@@ -1,0 +1,114 @@
+// Products of bytes, summed exactly in int32 (what the field calls u8s8s32):
+//
+//   sum[i, j] = sum over k of (a[i, k] - a_zero[i]) * (b[k, j] - b_zero[j])
+//   C[i, j]   = activation(sum * (a_scale[i] * b_scale[j]) + bias[j]) + residual[i, j]   float32
+//   C[i, j]   = sum                                                                      int32
+//   C[i, j]   = the former as steps of a byte, see ByteFinish                            u8 or s8
+//
+// Not to be taken for GemmKernels::part_int8, which widens int8 weights and multiplies floats.
+//
+// One side is of unsigned bytes and the other of signed ones, because that is what CPUs multiply:
+// B is packed as signed bytes where A is unsigned, and as unsigned ones where A is signed; its zero
+// points move with it. B lies in panels of `panel_columns` columns, in rows of words: four
+// neighbours of a column lie in one word of 32 bits. The last panel is as wide as its columns need.
+// In front of the panels lie the sums of all columns. Rows of A and C are read and written in
+// place.
+//
+// The sums are exact (they wrap around like int32 does), so neither tier nor mates, threads or
+// partition change a bit of them; their floats differ between tiers only by the activation.
+//
+// Threads: all functions are pure; calls on disjoint parts of one C may run at the same time.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "runtime/base/cpu_info.h"
+#include "runtime/device/cpu/gemm/conv_finish.h"
+#include "runtime/device/cpu/gemm/gemm.h"
+
+namespace reprise::cpu {
+
+// Bytes of either sign, and a step: 0 where one element serves all.
+struct BytePoints {
+  int At(int64_t i) const {
+    if (data == nullptr) return 0;
+    const auto byte = static_cast<const uint8_t*>(data)[i * step];
+    return is_signed ? static_cast<int8_t>(byte) : byte;
+  }
+  const void* data = nullptr;  // null: all are 0
+  int64_t step = 0;
+  bool is_signed = false;
+};
+
+// What follows on floats in place of U8S8Args::activation: that of a convolution, in front of which
+// (or behind) the residual is added; then, where there is a scale, QuantizeLinear.
+struct ByteFinish {
+  ConvActivation activation;
+  bool residual_first = false;
+  const float* scale = nullptr;  // of all of C; null: floats
+  BytePoints zero;               // of C's sign
+};
+
+// Strides are in elements. `c` may be `residual` (same address, same stride), but not `a`.
+struct U8S8Args {
+  const void* a = nullptr;
+  int64_t lda = 0;
+  bool a_signed = false;
+  const void* packed_b = nullptr;  // What `pack` made for (k, n), aligned to a vector.
+  bool b_signed = false;           // As it was before it was packed.
+  // float; int32 where a_scale is null; bytes where `finish` has a scale
+  void* c = nullptr;
+  int64_t ldc = 0;
+  int64_t n = 0;
+  int64_t k = 0;
+  BytePoints a_zero;               // one a row, by row of C
+  BytePoints b_zero;               // one a column
+  const float* a_scale = nullptr;  // one a row
+  int64_t a_scale_step = 0;        // 0 or 1
+  const float* b_scale = nullptr;  // one a column
+  int64_t b_scale_step = 0;        // 0 or 1
+  // Of floats only.
+  const float* bias = nullptr;      // [n] or null.
+  const float* residual = nullptr;  // [m, n] or null.
+  int64_t ld_residual = 0;
+  Activation activation = Activation::kNone;
+  const ByteFinish* finish = nullptr;  // null: bias, activation, residual; C is of floats
+};
+
+// B as it lies in memory, row-major [k, n]; `ld` is the distance of two rows.
+struct ByteSource {
+  const void* data = nullptr;
+  int64_t ld = 0;
+  bool is_signed = false;
+};
+
+struct U8S8Kernels {
+  int64_t panel_columns;
+  int64_t column_grain;  // a panel is a multiple of so many columns wide
+  int64_t tile_rows;
+  // Writes PackedBytes(k, n) bytes, for products with A of that sign.
+  void (*pack)(const ByteSource& b, bool a_signed, int64_t k, int64_t n, void* packed);
+  void (*part)(const U8S8Args& args, const GemmPart& part);
+  // `args.packed_b` is not looked at: panels of `b` are packed into `scratch` one by one, each
+  // PanelBytes(k) bytes, aligned to a vector.
+  void (*unpacked)(const U8S8Args& args, const ByteSource& b, const GemmPart& part, void* scratch);
+  GemmCosts costs;
+
+  int64_t Panels(int64_t n) const { return (n + panel_columns - 1) / panel_columns; }
+  int64_t PanelBytes(int64_t k) const { return (k + 3) / 4 * 4 * panel_columns; }
+  int64_t PackedBytes(int64_t k, int64_t n) const {
+    const int64_t columns = (n + column_grain - 1) / column_grain * column_grain;
+    return Panels(n) * panel_columns * static_cast<int64_t>(sizeof(int32_t)) +
+           columns * ((k + 3) / 4 * 4);
+  }
+  // As GemmKernels::Partition.
+  GemmPart Partition(int64_t m, int64_t n, int parts, int part) const;
+};
+
+// Of the highest tier that is not above `isa`: by the vectors' own products of bytes (AVX512_VNNI,
+// AVX-VNNI) where `isa` has them, else widened to int16. All kernels of the tiers from AVX-512 on
+// read the same packed bytes, whose rows of 16 words are also what a tile unit would multiply.
+const U8S8Kernels& U8S8KernelsFor(Isa isa);
+
+}  // namespace reprise::cpu

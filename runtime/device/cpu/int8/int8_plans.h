@@ -1,0 +1,53 @@
+// Plans of quantised products, convolutions and planes, and the prepare steps of their weights.
+#pragma once
+
+#include <vector>
+
+#include "runtime/device/cpu/plan/kernel_family.h"
+#include "runtime/device/cpu/plan/plan.h"
+
+namespace reprise::cpu {
+
+// What this family offers a device.
+KernelFamily Int8Family();
+
+// plan_integer.cc
+std::vector<Candidate> PlanIntegerLinear(const CpuTarget& target, const NodeView& node);
+std::vector<Candidate> PlanMatMulInteger(const CpuTarget& target, const NodeView& node);
+// Of its packed weights.
+inline constexpr char kPackU8S8Op[] = "cpu.PackU8S8Panels";
+absl::StatusOr<Tensor> RunPackU8S8(const CpuTarget& target, const Attributes& attributes,
+                                   const Tensor& weights, WeightMemory& memory);
+
+// plan_integer_conv.cc
+std::vector<Candidate> PlanIntegerConv(const CpuTarget& target, const NodeView& node);
+
+// plan_integer_conv_rows.cc: convolutions whose maps lie so.
+std::vector<Candidate> PlanIntegerConvRows(const CpuTarget& target, const NodeView& node);
+// Of its packed weights.
+inline constexpr char kPackConvU8S8Op[] = "cpu.PackConvU8S8";
+absl::StatusOr<Tensor> RunPackConvU8S8(const CpuTarget& target, const Attributes& attributes,
+                                       const Tensor& weights, WeightMemory& memory);
+
+// plan_byte_depthwise.cc: convolutions of each channel by itself.
+std::vector<Candidate> PlanByteDepthwise(const CpuTarget& target, const NodeView& node);
+// packed_taps.cc: of its weights.
+inline constexpr char kPackTapsOp[] = "cpu.PackTaps";
+absl::StatusOr<Tensor> RunPackTaps(const Attributes& attributes, const Tensor& weights,
+                                   WeightMemory& memory);
+
+// plan_byte_planes.cc: sums and functions of quantised values, the largest bytes of windows.
+std::vector<Candidate> PlanIntegerAdd(const CpuTarget& target, const NodeView& node);
+std::vector<Candidate> PlanByteTable(const CpuTarget& target, const NodeView& node);
+std::vector<Candidate> PlanBytePool(const CpuTarget& target, const NodeView& node);
+
+// plan_quantize.cc
+std::vector<Candidate> PlanQuantize(const CpuTarget& target, const NodeView& node);
+std::vector<Candidate> PlanDequantize(const CpuTarget& target, const NodeView& node);
+std::vector<Candidate> PlanFakeQuantize(const CpuTarget& target, const NodeView& node);
+std::vector<Candidate> PlanDynamicQuantize(const CpuTarget& target, const NodeView& node);
+
+// plan_segment_quantize.cc
+std::vector<Candidate> PlanSegmentQuantize(const CpuTarget& target, const NodeView& node);
+
+}  // namespace reprise::cpu

@@ -1,0 +1,43 @@
+// What this machine can do at most, measured: the yardstick of the roofline.
+//
+// Threads: the caller's alone; the figures are of a core that has nothing else to do.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+
+#include "runtime/base/cpu_info.h"
+#include "runtime/device/cpu/simd/weight_memory.h"
+#include "runtime/device/roofline.h"
+
+namespace reprise::cpu {
+
+// 1e9 operations a second of fused multiply-adds in registers, each two operations: the best of
+// several short runs.
+double MeasureGflops(Isa isa);
+
+// Bytes that lie as weights do, to be read as fast as one core can.
+class WeightReader {
+ public:
+  WeightReader(Isa isa, size_t bytes);
+  // Those that Pass reads, at least as many as were asked for.
+  size_t bytes() const { return bytes_; }
+  // Reads all of them once, in order.
+  void Pass() const;
+
+ private:
+  const Isa isa_;
+  const size_t bytes_;
+  WeightMemory memory_;
+  const std::shared_ptr<std::byte> block_;
+};
+
+// 1e9 bytes a second that one core reads of a buffer of `bytes` bytes, again and again: that of a
+// cache where it fits into one.
+double MeasureReadBandwidth(Isa isa, size_t bytes);
+
+// For a recipe with so many bytes of weights, and at most so many others in one launch. Takes about
+// 0.2 s.
+Roofline MeasureRoofline(Isa isa, size_t weight_bytes, size_t other_bytes);
+
+}  // namespace reprise::cpu

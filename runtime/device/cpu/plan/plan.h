@@ -1,0 +1,132 @@
+// Plan: the ways to run one node on this device, each ready to be offered and to be bound.
+//
+// This is the contract alone: it knows no op. A plan function looks at dtypes, shapes and
+// attributes only and returns its candidates, cheapest first; none where the reference kernel has
+// to do. Each family of kernels lists its plan functions in <family>_plans.cc, see kernel_family.h.
+#pragma once
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "runtime/base/cpu_info.h"
+#include "runtime/device/cpu/simd/parts.h"
+#include "runtime/device/device.h"
+#include "runtime/device/gemm_provider.h"
+
+namespace reprise::cpu {
+
+class ForeignBlas;
+
+// What the kernels of a device may use. Plan functions ask their families for the kernels of `isa`.
+struct CpuTarget {
+  explicit CpuTarget(Isa isa, GemmProvider gemm_provider = GemmProvider::kAuto,
+                     std::shared_ptr<const ForeignBlas> blas = nullptr,
+                     int max_threads = AvailableCpus())
+      : isa(isa),
+        gemm_provider(gemm_provider),
+        scratch_parts(std::clamp(max_threads, 1, kMaxScratchParts)),
+        blas(std::move(blas)) {}
+
+  static constexpr int kMaxScratchParts = 16;
+
+  Isa isa;
+  GemmProvider gemm_provider;
+  int scratch_parts;  // that workspaces are planned for, at most; see PartsWithScratch
+  std::shared_ptr<const ForeignBlas> blas;  // null: there is none, or it is not wanted
+};
+
+// A node with what is known of its operands.
+class NodeView {
+ public:
+  NodeView(const Graph& graph, NodeId id) : graph_(graph), node_(graph.node(id)) {}
+
+  const Node& node() const { return node_; }
+  const std::string& op() const { return node_.op; }
+  const Attributes& attributes() const { return node_.attributes; }
+  size_t num_inputs() const { return node_.inputs.size(); }
+  size_t num_outputs() const { return node_.outputs.size(); }
+  bool has_input(size_t i) const { return node_.input(i) != kNone; }
+  bool has_output(size_t i) const { return node_.output(i) != kNone; }
+  // An output that somebody reads, or the graph returns.
+  bool output_is_used(size_t i) const {
+    const ValueId id = node_.output(i);
+    return id != kNone && (!graph_.value(id).users.empty() || graph_.IsOutput(id));
+  }
+  DType dtype(size_t i) const {
+    return has_input(i) ? graph_.value(node_.inputs[i]).dtype : DType::kUndefined;
+  }
+  const Shape& shape(size_t i) const { return *graph_.value(node_.inputs[i]).shape; }
+  int64_t rank(size_t i) const { return static_cast<int64_t>(shape(i).size()); }
+  DType out_dtype(size_t i = 0) const { return graph_.value(node_.outputs[i]).dtype; }
+  const Shape& out_shape(size_t i = 0) const { return *graph_.value(node_.outputs[i]).shape; }
+  bool is_parameter(size_t i) const {
+    return has_input(i) && graph_.value(node_.inputs[i]).kind == Value::Kind::kParameter;
+  }
+  // Null where the input is no parameter.
+  ParameterExprPtr parameter(size_t i) const {
+    return is_parameter(i) ? graph_.value(node_.inputs[i]).parameter : nullptr;
+  }
+  // The value, where it is known at capture.
+  const Tensor* constant(size_t i) const { return graph_.ConstantOf(node_.input(i)); }
+
+  // Rows of the batch axis that output 0 is made of, one equal block each; 0: not known.
+  int64_t batch_rows() const {
+    return has_output(0) ? graph_.value(node_.outputs[0]).batch_rows : 0;
+  }
+
+  // Every operand that is there is of this dtype, outputs included.
+  bool AllOf(DType wanted) const;
+  // Bytes of all operands: what a launch must at least move.
+  double OperandBytes() const;
+  // Of them, those of parameters.
+  double ParameterBytes() const;
+
+ private:
+  const Graph& graph_;
+  const Node& node_;
+};
+
+// NodeView::batch_rows where `batch` elements are as many for each of these; else 0.
+inline int64_t WholeBatchRows(const NodeView& node, int64_t batch) {
+  return batch % std::max<int64_t>(node.batch_rows(), 1) == 0 ? node.batch_rows() : 0;
+}
+
+struct Candidate {
+  KernelOption option;
+  BoundKernel bound;
+};
+
+// A candidate whose kernel is `name` plus the tier, with bytes and detail filled in and the
+// estimate made from `flops` and bytes.
+template <class Params>
+Candidate MakeCandidate(const CpuTarget& target, const NodeView& node, absl::string_view name,
+                        KernelFn run, Params params, double flops);
+Candidate MakeCandidate(const CpuTarget& target, const NodeView& node, absl::string_view name,
+                        KernelFn run, std::shared_ptr<const void> params, double flops);
+
+using PlanFunction = std::vector<Candidate> (*)(const CpuTarget& target, const NodeView& node);
+
+// The first of `count` rows, those of requests, when the replay carries fewer rows (or segments)
+// than the recipe has. `batch_rows` as the node had it when it was bound.
+inline int64_t LiveOf(int64_t count, int64_t batch_rows, const Frame& frame) {
+  const int64_t live = batch_rows == frame.segments ? frame.live_segments : frame.live_rows;
+  const bool whole = live == 0 || live >= batch_rows;
+  return whole ? count : count / batch_rows * live;
+}
+
+// The parts that a launch of `launch.parts` has where its workspace is planned for `planned` at
+// once: of a larger team the others have no share.
+inline int PartsWithScratch(const LaunchArgs& launch, int planned) {
+  return launch.lone_part ? launch.parts : std::min(launch.parts, planned);
+}
+
+template <class Params>
+Candidate MakeCandidate(const CpuTarget& target, const NodeView& node, absl::string_view name,
+                        KernelFn run, Params params, double flops) {
+  return MakeCandidate(target, node, name, run,
+                       std::shared_ptr<const void>(std::make_shared<const Params>(params)), flops);
+}
+
+}  // namespace reprise::cpu

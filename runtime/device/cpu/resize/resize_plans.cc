@@ -1,0 +1,18 @@
+#include "runtime/device/cpu/resize/resize_plans.h"
+
+namespace reprise::cpu {
+namespace {
+
+// The ops that have kernels here; the rows of one op are asked in order.
+// clang-format off
+constexpr OpPlan kPlans[] = {
+    {"Resize", PlanResize},
+    {"GridSample", PlanGridSample},
+};
+// clang-format on
+
+}  // namespace
+
+KernelFamily ResizeFamily() { return {kPlans}; }
+
+}  // namespace reprise::cpu

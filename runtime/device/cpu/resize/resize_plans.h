@@ -1,0 +1,20 @@
+// Plans of planes that are sampled at other positions.
+#pragma once
+
+#include <vector>
+
+#include "runtime/device/cpu/plan/kernel_family.h"
+#include "runtime/device/cpu/plan/plan.h"
+
+namespace reprise::cpu {
+
+// What this family offers a device.
+KernelFamily ResizeFamily();
+
+// plan_resize.cc
+std::vector<Candidate> PlanResize(const CpuTarget& target, const NodeView& node);
+
+// plan_grid_sample.cc
+std::vector<Candidate> PlanGridSample(const CpuTarget& target, const NodeView& node);
+
+}  // namespace reprise::cpu

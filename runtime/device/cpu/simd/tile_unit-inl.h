@@ -1,0 +1,104 @@
+// What every kernel of the tile unit (AMX) needs: its configuration, and floats as the bfloat16
+// numbers that it multiplies. Included inside a kernel file after math-inl.h; AVX-512 only.
+//
+// The unit multiplies bfloat16, 8 significant bits, and sums in float32. A float has 24 bits, so it
+// is the exact sum of three such numbers. Of two floats the six largest of nine products are taken;
+// what the others would add is below 2^-22 of a product and has no sign of its own. Magnitudes
+// below about 1e-33 lose digits, as the unit takes the smallest parts of them for 0.
+#if defined(REPRISE_CPU_TILE_UNIT_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef REPRISE_CPU_TILE_UNIT_INL_H_
+#undef REPRISE_CPU_TILE_UNIT_INL_H_
+#else
+#define REPRISE_CPU_TILE_UNIT_INL_H_
+#endif
+
+#include <cstddef>
+#include <cstdint>
+
+#include "hwy/highway.h"
+#include "runtime/device/cpu/simd/math-inl.h"
+
+#if HWY_TARGET == HWY_AVX3
+HWY_BEFORE_NAMESPACE();
+namespace reprise::cpu::HWY_NAMESPACE {
+namespace {
+
+using Bits = hn::RebindToUnsigned<F32>;
+using VBits = hn::Vec<Bits>;
+
+// What one instruction multiplies: 16 rows of A and 16 columns of B, 32 deep, a kilobyte each. A
+// lane of 32 bits holds two numbers that are half a depth apart, in A and in B alike.
+constexpr int64_t kRowsOfTile = 16;
+constexpr int64_t kDepth = 32;
+constexpr int64_t kTileBytes = 1024;
+constexpr int kParts = 3;  // bfloat16 numbers of a float
+
+// What the unit needs to know about its eight tiles: all are 16 rows of 64 bytes.
+struct alignas(64) TileConfig {
+  uint8_t palette = 1;
+  uint8_t start_row = 0;
+  uint8_t reserved[14] = {};
+  uint16_t row_bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
+  uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
+};
+
+// In bytes of 128 bits: the upper half of each lane, twice.
+HWY_ALIGN constexpr uint8_t kUpperHalves[16] = {2,  3,  2,  3,  6,  7,  6,  7,
+                                                10, 11, 10, 11, 14, 15, 14, 15};
+
+// The upper halves of two vectors of floats, whatever the lower ones hold: those of `low` replace
+// the lower ones of `high`, in one instruction.
+HWY_INLINE VBits Pair(VF low, VF high) {
+  const hn::Repartition<uint8_t, F32> d8;
+  const Bits du;
+  return VBits{_mm512_mask_shuffle_epi8(hn::BitCast(du, high).raw, 0x3333333333333333ull,
+                                        hn::BitCast(du, low).raw,
+                                        hn::LoadDup128(d8, kUpperHalves).raw)};
+}
+
+// x = parts[0] + parts[1] + parts[2], but for numbers so small that the unit takes them for 0.
+struct Split {
+  VF parts[kParts];
+};
+
+// Of a finite x. Infinity and no number have no number among their parts, so that all sums that
+// they go into are none.
+HWY_INLINE Split SplitFinite(VF x) {
+  const F32 d;
+  const Bits du;
+  const VBits mask = hn::Set(du, 0xFFFF0000u);
+  const VF first = hn::BitCast(d, hn::And(hn::BitCast(du, x), mask));
+  const VF rest = hn::Sub(x, first);
+  const VBits rounded = hn::Add(hn::BitCast(du, rest), hn::Set(du, 0x8000u));
+  const VF second = hn::BitCast(d, hn::And(rounded, mask));
+  return {first, second, hn::Sub(rest, second)};
+}
+
+// Of any x. Infinity is the last part, which is multiplied by nothing but the first part of the
+// other side: the others may be 0 or of the other sign, and would make it no number.
+HWY_INLINE Split SplitFloat(VF x) {
+  const F32 d;
+  const Bits du;
+  const VBits mask = hn::Set(du, 0xFFFF0000u);
+  const auto infinite = hn::IsInf(x);
+  const VF upper = hn::BitCast(d, hn::And(hn::BitCast(du, x), mask));
+  const VF first = hn::IfThenZeroElse(infinite, upper);
+  const VF rest = hn::Sub(x, first);
+  const VBits rounded = hn::Add(hn::BitCast(du, rest), hn::Set(du, 0x8000u));
+  const VF second = hn::IfThenZeroElse(infinite, hn::BitCast(d, hn::And(rounded, mask)));
+  return {first, second, hn::Sub(rest, second)};
+}
+
+// The first `count` of a vector's floats, at most all of them, and zeros.
+HWY_INLINE VF LoadFirst(F32 d, const float* p, int64_t count) {
+  return count >= static_cast<int64_t>(HWY_LANES(float)) ? hn::LoadU(d, p)
+         : count > 0                                     ? LoadPart(d, p, count)
+                                                         : hn::Zero(d);
+}
+
+}  // namespace
+}  // namespace reprise::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+#endif  // HWY_TARGET == HWY_AVX3
+
+#endif  // include guard
