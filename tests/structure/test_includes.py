@@ -1,7 +1,8 @@
 """Who may include whom: every #include of the code is an edge of the design, or this fails.
 
 Floors without a circle, so that a part can be read, tested and replaced without what stands above it.
-Tests may include anything.
+A floor with many files has rooms, the folders below it, and the same holds among them. Tests may
+include anything.
 """
 
 import os
@@ -149,3 +150,28 @@ def test_outside_libraries_are_known_only_where_they_belong():
 def test_floors_have_no_circle():
     for folder, below in MAY_INCLUDE.items():
         assert all(folder not in reach(other) for other in below), folder
+
+
+# The largest number of files in one folder, and the folders that are not divided yet.
+MOST_FILES = 45
+LARGE = {"runtime/engine", "runtime/onnx", "client/cli", "tests/runtime/engine", "tests/e2e"}
+
+
+def test_folders_are_small():
+    sizes = {}
+    for top in ("runtime", "server", "client", "tests"):
+        for folder, folders, files in os.walk(ROOT / top):
+            folders[:] = [f for f in folders if f != "__pycache__"]
+            sizes[str(pathlib.Path(folder).relative_to(ROOT))] = len(files)
+    assert {f: n for f, n in sizes.items() if n > MOST_FILES and f not in LARGE} == {}
+    assert [f for f in LARGE if sizes.get(f, 0) <= MOST_FILES] == [], "is small by now"
+
+
+# Floors that have rooms.
+FLOORS = ("runtime/ops", "runtime/passes", "runtime/device/cpu")
+
+
+def test_every_room_says_what_it_is():
+    rooms = [folder for folder in MAY_INCLUDE if folder.startswith(tuple(f + "/" for f in FLOORS))]
+    assert len(rooms) > len(FLOORS)
+    assert [room for room in rooms if not (ROOT / room / "README.md").exists()] == []
