@@ -1,11 +1,11 @@
 // What follows on sums of products of bytes, with no more code than what they mostly are followed
 // by needs: nothing, or a clip. Included inside a kernel file after hwy/highway.h, once for each
 // Highway target.
-#if defined(REPRISE_CPU_BYTE_FINISH_INL_H_) == defined(HWY_TARGET_TOGGLE)
-#ifdef REPRISE_CPU_BYTE_FINISH_INL_H_
-#undef REPRISE_CPU_BYTE_FINISH_INL_H_
+#if defined(REPRISE_CPU_REQUANTIZE_FINISH_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef REPRISE_CPU_REQUANTIZE_FINISH_INL_H_
+#undef REPRISE_CPU_REQUANTIZE_FINISH_INL_H_
 #else
-#define REPRISE_CPU_BYTE_FINISH_INL_H_
+#define REPRISE_CPU_REQUANTIZE_FINISH_INL_H_
 #endif
 
 #include <type_traits>

@@ -1,11 +1,11 @@
 // Floats that are known to be no large number of steps, as steps of bytes: several vectors at a
 // time, without a look at what is special. Included inside a kernel file after hwy/highway.h, once
 // for each Highway target.
-#if defined(REPRISE_CPU_BYTE_STEPS_INL_H_) == defined(HWY_TARGET_TOGGLE)
-#ifdef REPRISE_CPU_BYTE_STEPS_INL_H_
-#undef REPRISE_CPU_BYTE_STEPS_INL_H_
+#if defined(REPRISE_CPU_REQUANTIZE_STEPS_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef REPRISE_CPU_REQUANTIZE_STEPS_INL_H_
+#undef REPRISE_CPU_REQUANTIZE_STEPS_INL_H_
 #else
-#define REPRISE_CPU_BYTE_STEPS_INL_H_
+#define REPRISE_CPU_REQUANTIZE_STEPS_INL_H_
 #endif
 
 #include <algorithm>
