@@ -191,6 +191,11 @@ bool BatchPlan::TryAdd(const RequestShape& shape, std::shared_ptr<CaptureTicket>
     sizes_ = packed ? std::vector<int64_t>{shape.tokens, shape.rows} : shape.sizes;
     absl::StatusOr<BatchTarget> target =
         packed ? PackedTargetFor(sizes_) : TargetFor(sizes_, shape.exact);
+    if (!target.ok() && shape.buckets != nullptr && shape.buckets != buckets_) {
+      // What was admitted stays so, whatever set of buckets has been learnt since.
+      buckets_ = shape.buckets;
+      target = packed ? PackedTargetFor(sizes_) : TargetFor(sizes_, shape.exact);
+    }
     if (!target.ok()) return false;
     target_ = *std::move(target);
     alone_tokens_ = target_.tokens;

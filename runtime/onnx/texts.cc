@@ -1,13 +1,17 @@
 #include "runtime/onnx/texts.h"
 
 #include <algorithm>
+#include <set>
+#include <string>
 #include <utility>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/onnx/flatten.h"
 #include "runtime/onnx/ml_attributes.h"
+#include "runtime/onnx/newer_fields.h"
 #include "runtime/ops/kit/onnx_types.h"
 
 namespace reprise {
@@ -56,34 +60,58 @@ void CollectTensor(const onnx::TensorProto& tensor, Vocabulary& texts) {
   for (const std::string& text : tensor.string_data()) texts.Add(text);
 }
 
-void CollectGraph(const onnx::GraphProto& graph, Vocabulary& texts);
+// Collects the texts of nodes, those that they hand to the model's own functions too.
+class Collector {
+ public:
+  explicit Collector(Vocabulary& texts) : texts_(texts) {}
 
-void CollectNode(const onnx::NodeProto& node, Vocabulary& texts) {
-  if (node.op_type() == "LabelEncoder" || node.op_type() == "CategoryMapper") {
-    texts.Add(kUnusedText);
-  }
-  for (const onnx::AttributeProto& attribute : node.attribute()) {
-    if (absl::c_linear_search(kTexts, absl::string_view(attribute.name()))) {
-      if (attribute.has_s()) texts.Add(attribute.s());
-      for (const std::string& text : attribute.strings()) texts.Add(text);
+  void AddModel(const onnx::ModelProto& model) {
+    for (const onnx::FunctionProto& function : model.functions()) {
+      functions_.emplace(CanonicalDomain(function.domain()), function.name());
     }
-    if (attribute.has_t()) CollectTensor(attribute.t(), texts);
-    if (attribute.has_g()) CollectGraph(attribute.g(), texts);
-    for (const onnx::GraphProto& graph : attribute.graphs()) CollectGraph(graph, texts);
+    AddGraph(model.graph());
+    for (const onnx::FunctionProto& function : model.functions()) {
+      for (const onnx::NodeProto& node : function.node()) AddNode(node);
+      const auto defaults = DefaultsOf(function);
+      if (!defaults.ok()) continue;  // Whoever takes the function apart says so.
+      for (const onnx::AttributeProto& attribute : *defaults) AddAttribute(attribute);
+    }
   }
-}
 
-void CollectGraph(const onnx::GraphProto& graph, Vocabulary& texts) {
-  for (const onnx::TensorProto& tensor : graph.initializer()) CollectTensor(tensor, texts);
-  for (const onnx::NodeProto& node : graph.node()) CollectNode(node, texts);
-}
+ private:
+  void AddGraph(const onnx::GraphProto& graph) {
+    for (const onnx::TensorProto& tensor : graph.initializer()) CollectTensor(tensor, texts_);
+    for (const onnx::NodeProto& node : graph.node()) AddNode(node);
+  }
+
+  void AddNode(const onnx::NodeProto& node) {
+    if (node.op_type() == "LabelEncoder" || node.op_type() == "CategoryMapper") {
+      texts_.Add(kUnusedText);
+    }
+    // Which of the attributes of a call become data, its body says.
+    const bool calls = functions_.contains({CanonicalDomain(node.domain()), node.op_type()});
+    for (const onnx::AttributeProto& attribute : node.attribute()) {
+      if (calls || absl::c_linear_search(kTexts, absl::string_view(attribute.name()))) {
+        AddAttribute(attribute);
+      }
+      if (attribute.has_t()) CollectTensor(attribute.t(), texts_);
+      if (attribute.has_g()) AddGraph(attribute.g());
+      for (const onnx::GraphProto& graph : attribute.graphs()) AddGraph(graph);
+    }
+  }
+
+  void AddAttribute(const onnx::AttributeProto& attribute) {
+    if (attribute.has_s()) texts_.Add(attribute.s());
+    for (const std::string& text : attribute.strings()) texts_.Add(text);
+  }
+
+  Vocabulary& texts_;
+  std::set<std::pair<std::string, std::string>> functions_;  // domain, name
+};
 
 std::shared_ptr<const Vocabulary> Collect(const onnx::ModelProto& model) {
   auto texts = std::make_shared<Vocabulary>();
-  CollectGraph(model.graph(), *texts);
-  for (const onnx::FunctionProto& function : model.functions()) {
-    for (const onnx::NodeProto& node : function.node()) CollectNode(node, *texts);
-  }
+  Collector(*texts).AddModel(model);
   return texts;
 }
 

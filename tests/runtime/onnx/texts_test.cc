@@ -72,6 +72,44 @@ TEST(TextsTest, TheVocabularyHasTheTextsOfAttributesInitializersConstantsAndBran
   EXPECT_FALSE(model->vocabulary->Find("coder").has_value()) << "the name of a node";
 }
 
+// The body of a function decides what the attributes of a call are.
+TEST(TextsTest, TheVocabularyHasTheTextsThatAreHandedToFunctions) {
+  Texts b;
+  auto* import = b.model().add_opset_import();
+  import->set_domain("mine");
+  import->set_version(1);
+  onnx::FunctionProto& function = *b.model().add_functions();
+  function.set_name("Is");
+  function.set_domain("mine");
+  function.add_input("given");
+  function.add_output("is");
+  onnx::NodeProto& constant = *function.add_node();
+  constant.set_op_type("Constant");
+  constant.add_output("wanted");
+  onnx::AttributeProto& value = *constant.add_attribute();
+  value.set_name("value_string");
+  value.set_ref_attr_name("what");
+  value.set_type(onnx::AttributeProto::STRING);
+  onnx::NodeProto& equal = *function.add_node();
+  equal.set_op_type("Equal");
+  equal.add_input("given");
+  equal.add_input("wanted");
+  equal.add_output("is");
+  onnx::AttributeProto otherwise;
+  otherwise.set_name("what");
+  otherwise.set_type(onnx::AttributeProto::STRING);
+  otherwise.set_s("default");
+  function.GetReflection()->MutableUnknownFields(&function)->AddLengthDelimited(
+      11, otherwise.SerializeAsString());
+  SetAttribute(b.Node("Is", {"a"}, {"y"}, "first", "mine"), "what", std::string("handed"));
+  b.Node("Is", {"a"}, {"z"}, "second", "mine");
+  const auto model = Import(b);
+  ASSERT_TRUE(model.ok()) << model.status();
+  for (const char* text : {"handed", "default"}) {
+    EXPECT_TRUE(model->vocabulary->Find(text).has_value()) << text;
+  }
+}
+
 TEST(TextsTest, LabelsOfClassifiersAreText) {
   Texts b;
   b.Output("scores");

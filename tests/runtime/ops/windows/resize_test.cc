@@ -1,6 +1,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "tests/runtime/ops/op_testing.h"
 
 namespace reprise {
@@ -29,6 +31,21 @@ TEST(ResizeTest, LinearAtTheUsualCoordinates) {
   EXPECT_THAT(Numbers(Resize("linear", "asymmetric")), ElementsAre(1, 2, 3, 3));
   EXPECT_THAT(Numbers(Resize("linear", "align_corners")),
               Pointwise(DoubleNear(1e-6), std::vector<double>{1, 5.0 / 3, 7.0 / 3, 3}));
+}
+
+TEST(ResizeTest, ACropByWhatIsNoNumberIsOutside) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const float infinity = std::numeric_limits<float>::infinity();
+  for (const float edge : {nan, infinity, -infinity, 1e30f}) {
+    for (const char* mode : {"nearest", "linear", "cubic"}) {
+      const std::vector<double> numbers = Numbers(
+          RunOp("Resize", {kRow, F32({6}, {0, 0, edge, 1, 1, edge}), kTwice},
+                {{"mode", std::string(mode)},
+                 {"coordinate_transformation_mode", std::string("tf_crop_and_resize")},
+                 {"extrapolation_value", 7.0f}}));
+      EXPECT_THAT(numbers, ElementsAre(7, 7, 7, 7)) << mode << " " << edge;
+    }
+  }
 }
 
 TEST(ResizeTest, SamplesBetweenIntegersAreCutOff) {
