@@ -175,6 +175,9 @@ absl::Status RangeRule(InferContext& context) {
           absl::StrCat("its output shape depends on data (input ", i, ")"));
     }
     bounds[i] = context.constant(i)->ToDoubles()[0];
+    if (std::isnan(bounds[i])) {
+      return absl::InvalidArgumentError(absl::StrCat("input ", i, " is no number"));
+    }
   }
   if (bounds[2] == 0) return absl::InvalidArgumentError("the step is 0");
   const double count = std::max(0.0, std::ceil((bounds[1] - bounds[0]) / bounds[2]));

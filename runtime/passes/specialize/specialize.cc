@@ -17,11 +17,15 @@ namespace {
 absl::Status CheckSize(const Value& value, absl::string_view owner, int64_t limit) {
   const auto elements = CheckedNumElements(*value.shape);
   const int64_t element_bytes = static_cast<int64_t>(DTypeSize(value.dtype));
-  if (elements.ok() && *elements <= limit / element_bytes) return absl::OkStatus();
+  if (!elements.ok()) {
+    return absl::Status(elements.status().code(), absl::StrCat(owner, ": value '", value.name,
+                                                               "': ", elements.status().message()));
+  }
+  if (*elements <= limit / element_bytes) return absl::OkStatus();
   return absl::ResourceExhaustedError(
       absl::StrCat(owner, ": value '", value.name, "' ", DTypeName(value.dtype),
                    ShapeToString(*value.shape), " needs ",
-                   elements.ok() && *elements <= INT64_MAX / element_bytes
+                   *elements <= INT64_MAX / element_bytes
                        ? absl::StrCat(*elements * element_bytes, " bytes")
                        : std::string("more than 2^63 bytes"),
                    ", the limit is ", limit));

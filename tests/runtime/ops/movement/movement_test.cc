@@ -160,6 +160,8 @@ TEST(ShapeOpsTest, RangeCountsWithFractionsAndBackwards) {
   EXPECT_THAT(Numbers(RunOp("Range", {F32({}, {0}), F32({}, {1}), F32({}, {0.5f})})),
               ElementsAre(0, 0.5));
   EXPECT_FALSE(RunOp("Range", {I64({}, {0}), I64({}, {1}), I64({}, {0})}).ok());
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  EXPECT_FALSE(RunOp("Range", {F32({}, {0}), F32({}, {nan}), F32({}, {1})}).ok());
 }
 
 TEST(ShapeOpsTest, ConstantOfShapeAboveTheLimitIsRefusedBeforeAllocation) {
