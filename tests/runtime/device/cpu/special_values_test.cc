@@ -153,8 +153,8 @@ TEST_P(SpecialValuesTest, DynamicRangesThatAreNotFinite) {
   const auto expect = [&](const std::vector<float>& x, const std::vector<uint8_t>& y, float scale,
                           uint8_t zero) {
     NodeRun run(absl::StrCat("input %x: f32[", x.size(),
-                             "]\n%y: ?, %s: ?, %z: ? = DynamicQuantizeLinear(%x)\noutput %y\noutput "
-                             "%s\noutput %z"));
+                             "]\n%y: ?, %s: ?, %z: ? = DynamicQuantizeLinear(%x)\n"
+                             "output %y\noutput %s\noutput %z"));
     run.inputs[0] =
         Tensor::FromVector<float>(DType::kFloat32, {static_cast<int64_t>(x.size())}, x);
     const auto check = [&](const std::vector<Tensor>& got) {

@@ -54,7 +54,7 @@ TEST(GridSampleTest, PlacesThatAreNotFiniteReadNothingOutside) {
       EXPECT_TRUE(std::isfinite(numbers[3]));
     }
   }
-  // No number is at the first border, between the first element and nothing; its row is between two.
+  // No number is at the first border: between the first element and nothing, here of two rows.
   EXPECT_THAT(Numbers(RunOp("GridSample", {x, grid})), ElementsAre(1, 0, 0, 1));
 }
 
