@@ -27,7 +27,7 @@ struct Function {
 
 class Inliner {
  public:
-  explicit Inliner(FlatModel& out) : out_(out) {}
+  Inliner(LoadBudget& budget, FlatModel& out) : budget_(budget), out_(out) {}
 
   absl::Status AddFunctions(const onnx::ModelProto& model) {
     for (const onnx::FunctionProto& function : model.functions()) {
@@ -40,6 +40,7 @@ class Inliner {
   }
 
   absl::Status Add(const onnx::NodeProto& node, const OpsetMap& opsets, int depth) {
+    RETURN_IF_ERROR(budget_.TakeNode(0, Label(node)));
     const auto it =
         functions_.find({CanonicalDomain(node.domain()), node.op_type(), OverloadOf(node)});
     if (it == functions_.end()) {
@@ -102,6 +103,7 @@ class Inliner {
     };
     const AttributeList given = GivenBy(call, called.defaults);
     for (const onnx::NodeProto& body : function.node()) {
+      RETURN_IF_ERROR(TakeCopy(body, call));
       onnx::NodeProto& node = out_.inlined.emplace_back(body);
       node.set_name(absl::StrCat(prefix, body.name()));
       for (std::string& name : *node.mutable_input()) name = rename(name);
@@ -120,11 +122,12 @@ class Inliner {
       return absl::InvalidArgumentError(
           absl::StrCat(Label(call), " has ", call.input_size(), " inputs, takes a condition"));
     }
+    RETURN_IF_ERROR(CheckGiven(call, 0, "operand"));
     onnx::NodeProto chosen = call;
     chosen.clear_attribute();
     for (const char* name : {"then_branch", "else_branch"}) {
       ASSIGN_OR_RETURN(const onnx::GraphProto* branch, BranchOf(call, name));
-      RETURN_IF_ERROR(AddSubgraph(*branch, NextPrefix(call), opsets, depth, chosen));
+      RETURN_IF_ERROR(AddSubgraph(*branch, call, NextPrefix(call), opsets, depth, chosen));
     }
     AddControl(std::move(chosen), opsets, call);
     return absl::OkStatus();
@@ -133,6 +136,7 @@ class Inliner {
   // The nodes of the body between a LoopStep and a Loop.
   absl::Status AddLoop(const onnx::NodeProto& call, const OpsetMap& opsets, int depth) {
     const int carried = std::max(call.input_size() - 2, 0);
+    RETURN_IF_ERROR(CheckGiven(call, 2, "carried value"));
     ASSIGN_OR_RETURN(const onnx::GraphProto* body,
                      BodyOf(call, 2 + carried, 1 + std::max(carried, call.output_size())));
     onnx::NodeProto loop = call, step;
@@ -144,7 +148,7 @@ class Inliner {
     SetInts(step, "dtypes", DeclaredTypes(*body));
     DeclareScanned(*body, 1 + carried, loop);
     AddControl(std::move(step), opsets, call);
-    RETURN_IF_ERROR(AddSubgraph(*body, prefix, opsets, depth, loop));
+    RETURN_IF_ERROR(AddSubgraph(*body, call, prefix, opsets, depth, loop));
     AddControl(std::move(loop), opsets, call);
     return absl::OkStatus();
   }
@@ -186,6 +190,7 @@ class Inliner {
   // A Loop that runs once for each slice of the scanned inputs, and looks the slices up.
   absl::Status AddScan(const onnx::NodeProto& call, const OpsetMap& opsets, int depth) {
     ASSIGN_OR_RETURN(const ScanCall scan, ReadScan(call, opsets));
+    RETURN_IF_ERROR(CheckGiven(call, 0, "operand"));
     const std::string prefix = NextPrefix(call);
     const auto own_name = [&](absl::string_view name) {
       return absl::StrCat(prefix, "scan:", name);
@@ -227,7 +232,7 @@ class Inliner {
                absl::StrCat(prefix, scan.body->input(input).name()));
     }
     loop.add_input(own_name("condition"));
-    RETURN_IF_ERROR(AddSubgraph(*scan.body, prefix, opsets, depth, loop));
+    RETURN_IF_ERROR(AddSubgraph(*scan.body, call, prefix, opsets, depth, loop));
     AddControl(std::move(loop), opsets, call);
     return absl::OkStatus();
   }
@@ -331,9 +336,26 @@ class Inliner {
     SetInts(loop, "dtypes", types);
   }
 
-  // Results go to the inputs of `user`. Names that the subgraph defines get `prefix`.
-  absl::Status AddSubgraph(const onnx::GraphProto& graph, const std::string& prefix,
-                           const OpsetMap& opsets, int depth, onnx::NodeProto& user) {
+  // What of `call`'s body is copied.
+  absl::Status TakeCopy(const google::protobuf::MessageLite& part, const onnx::NodeProto& call) {
+    return budget_.TakeBytes(static_cast<int64_t>(part.ByteSizeLong()), Label(call));
+  }
+
+  // `call` leaves no operand out from `first` on.
+  static absl::Status CheckGiven(const onnx::NodeProto& call, int first, absl::string_view what) {
+    for (int i = first; i < call.input_size(); ++i) {
+      if (!call.input(i).empty()) continue;
+      return absl::InvalidArgumentError(
+          absl::StrCat(Label(call), ": ", what, " ", i - first, " is left out"));
+    }
+    return absl::OkStatus();
+  }
+
+  // `graph` is one of `call`. Results go to the inputs of `user`. Names that the subgraph defines
+  // get `prefix`.
+  absl::Status AddSubgraph(const onnx::GraphProto& graph, const onnx::NodeProto& call,
+                           const std::string& prefix, const OpsetMap& opsets, int depth,
+                           onnx::NodeProto& user) {
     std::set<std::string> own;
     for (const auto& input : graph.input()) own.insert(input.name());
     for (const auto& tensor : graph.initializer()) own.insert(tensor.name());
@@ -343,10 +365,12 @@ class Inliner {
       return own.contains(name) ? absl::StrCat(prefix, name) : name;
     };
     for (const auto& tensor : graph.initializer()) {
+      RETURN_IF_ERROR(TakeCopy(tensor, call));
       out_.inlined.push_back(ConstantNode(tensor, rename(tensor.name())));
       RETURN_IF_ERROR(Add(out_.inlined.back(), opsets, depth + 1));
     }
     for (const onnx::NodeProto& body : graph.node()) {
+      RETURN_IF_ERROR(TakeCopy(body, call));
       onnx::NodeProto& node = out_.inlined.emplace_back(body);
       node.set_name(absl::StrCat(prefix, body.name()));
       for (std::string& name : *node.mutable_input()) name = rename(name);
@@ -393,6 +417,7 @@ class Inliner {
     node.mutable_attribute()->Swap(&bound);
   }
 
+  LoadBudget& budget_;
   FlatModel& out_;
   std::map<FunctionName, Function> functions_;
   int64_t calls_ = 0;
@@ -405,14 +430,14 @@ std::string CanonicalDomain(const std::string& domain) {
   return domain == "ai.onnx" ? std::string() : domain;
 }
 
-absl::StatusOr<FlatModel> FlattenModel(const onnx::ModelProto& model) {
+absl::StatusOr<FlatModel> FlattenModel(const onnx::ModelProto& model, LoadBudget& budget) {
   FlatModel flat;
   OpsetMap& opsets = flat.opsets.emplace_back();
   for (const auto& opset : model.opset_import()) {
     opsets[CanonicalDomain(opset.domain())] = opset.version();
   }
   if (model.opset_import_size() == 0 && model.ir_version() < 3) opsets[""] = 1;
-  Inliner inliner(flat);
+  Inliner inliner(budget, flat);
   RETURN_IF_ERROR(inliner.AddFunctions(model));
   for (const onnx::NodeProto& node : model.graph().node()) {
     RETURN_IF_ERROR(inliner.Add(node, opsets, 0));

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "runtime/base/load_budget.h"
 #include "runtime/onnx/onnx_proto.h"
 
 namespace reprise {
@@ -36,7 +37,8 @@ struct FlatModel {
 std::string CanonicalDomain(const std::string& domain);
 
 // INVALID_ARGUMENT naming the node for values defined twice, used but never defined, or that depend
-// on themselves; for functions that call themselves. `model` must outlive the result.
-absl::StatusOr<FlatModel> FlattenModel(const onnx::ModelProto& model);
+// on themselves; for functions that call themselves. RESOURCE_EXHAUSTED once functions and bodies
+// make more than `budget` has. `model` must outlive the result.
+absl::StatusOr<FlatModel> FlattenModel(const onnx::ModelProto& model, LoadBudget& budget);
 
 }  // namespace reprise

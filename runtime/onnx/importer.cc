@@ -37,9 +37,10 @@ std::string OpName(const onnx::NodeProto& proto) {
 class ModelImporter {
  public:
   ModelImporter(const onnx::ModelProto& model, const SlimModel& slim, const std::string& path,
-                FileBytes file)
+                FileBytes file, LoadBudget& budget)
       : model_(model),
         slim_(slim),
+        budget_(budget),
         texts_(model),
         tensors_(path, std::move(file), texts_.vocabulary().get()) {}
 
@@ -79,7 +80,7 @@ class ModelImporter {
         absl::StrCat(model_.producer_name(), model_.producer_version().empty() ? "" : " ",
                      model_.producer_version());
     if (!model_.has_graph()) return absl::InvalidArgumentError("the model has no graph");
-    ASSIGN_OR_RETURN(const FlatModel flat, FlattenModel(model_));
+    ASSIGN_OR_RETURN(const FlatModel flat, FlattenModel(model_, budget_));
     RETURN_IF_ERROR(CheckOpsets(flat));
     RETURN_IF_ERROR(initializers_.Add(model_.graph(), slim_, tensors_));
     for (const onnx::TensorProto& tensor : model_.graph().initializer()) {
@@ -136,6 +137,8 @@ class ModelImporter {
     const std::vector<ValueId> inputs = draft.inputs;
     const std::vector<std::string> outputs = draft.outputs;
     const NodeId first = static_cast<NodeId>(graph_.num_nodes());
+    const auto first_value = static_cast<ValueId>(graph_.num_values());
+    const size_t first_parameter = values_.model.parameters.size();
     const absl::Status status =
         version == flat.opsets->end() && domain.empty() && !flat.is_control
             ? absl::InvalidArgumentError("the model imports no opset of this domain")
@@ -143,6 +146,7 @@ class ModelImporter {
         : flat.is_control           ? AddControl(proto, draft)
                                     : Convert(proto, draft);
     LabelSteps(first, flat.source == nullptr ? proto : *flat.source);
+    RETURN_IF_ERROR(budget_.TakeBytes(BytesMade(first_value, first_parameter), Label(proto)));
     if (status.ok()) return absl::OkStatus();
     if (!FileValues::IsReason(status)) {
       return absl::Status(status.code(), absl::StrCat(Label(proto), ": ", status.message()));
@@ -162,6 +166,22 @@ class ModelImporter {
       RETURN_IF_ERROR(values_.Define(name, graph_.AddInput(name, DType::kUndefined, {})));
     }
     return absl::OkStatus();
+  }
+
+  // Of the constants and parameters from these on: what the file holds, and tables of steps.
+  int64_t BytesMade(ValueId first, size_t first_parameter) const {
+    int64_t bytes = 0;
+    for (auto id = first; id < static_cast<ValueId>(graph_.num_values()); ++id) {
+      const Value& value = graph_.value(id);
+      if (value.kind == Value::Kind::kConstant) {
+        bytes += static_cast<int64_t>(value.constant.bytes());
+      }
+    }
+    const std::vector<Tensor>& parameters = values_.model.parameters;
+    for (size_t i = first_parameter; i < parameters.size(); ++i) {
+      bytes += static_cast<int64_t>(parameters[i].bytes());
+    }
+    return bytes;
   }
 
   // What `proto` was brought to, the nodes from `first` on, goes by its name and op.
@@ -271,6 +291,7 @@ class ModelImporter {
 
   const onnx::ModelProto& model_;
   const SlimModel& slim_;
+  LoadBudget& budget_;
   TextWalk texts_;
   TensorReader tensors_;
   FileValues values_;
@@ -283,19 +304,22 @@ class ModelImporter {
 
 // Calls `use(importer)` with an importer of `file`.
 template <typename Use>
-auto WithImporter(const std::string& path, FileBytes file, Use use)
+auto WithImporter(const std::string& path, FileBytes file, LoadBudget* given, Use use)
     -> decltype(use(std::declval<ModelImporter&>())) {
+  LoadBudget own(static_cast<int64_t>(file.bytes.size()));
+  LoadBudget& budget = given == nullptr ? own : *given;
   ASSIGN_OR_RETURN(const SlimModel slim, SlimDown(file.bytes));
   onnx::ModelProto model;
   if (!model.ParseFromString(slim.bytes)) {
     return absl::InvalidArgumentError("the model file is damaged or no ONNX file");
   }
-  ModelImporter importer(model, slim, path, std::move(file));
+  ModelImporter importer(model, slim, path, std::move(file), budget);
   return use(importer);
 }
 
-absl::StatusOr<ImportedModel> Import(const std::string& path, FileBytes file) {
-  return WithImporter(path, std::move(file),
+absl::StatusOr<ImportedModel> Import(const std::string& path, FileBytes file,
+                                     LoadBudget* budget = nullptr) {
+  return WithImporter(path, std::move(file), budget,
                       [](ModelImporter& importer) { return importer.Run(); });
 }
 
@@ -317,14 +341,14 @@ std::string DTypesText(const Graph& graph, const std::vector<ValueId>& values,
   return text + ")";
 }
 
-absl::StatusOr<ImportedModel> ImportOnnxFile(const std::string& path) {
+absl::StatusOr<ImportedModel> ImportOnnxFile(const std::string& path, LoadBudget* budget) {
   ASSIGN_OR_RETURN(FileBytes file, MapFile(path));
-  return Import(path, std::move(file));
+  return Import(path, std::move(file), budget);
 }
 
 absl::StatusOr<ExaminedModel> ExamineOnnxFile(const std::string& path) {
   ASSIGN_OR_RETURN(FileBytes file, MapFile(path));
-  return WithImporter(path, std::move(file),
+  return WithImporter(path, std::move(file), /*given=*/nullptr,
                       [](ModelImporter& importer) { return importer.Examine(); });
 }
 

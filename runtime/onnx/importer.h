@@ -14,6 +14,7 @@
 
 #include "absl/status/statusor.h"
 #include "runtime/base/hash_map.h"
+#include "runtime/base/load_budget.h"
 #include "runtime/graph/graph.h"
 #include "runtime/graph/vocabulary.h"
 #include "runtime/onnx/file_bytes.h"
@@ -40,8 +41,9 @@ struct ImportedModel {
 };
 
 // Reads the model at `path` (symbolic links are followed). External data must stay in the folder
-// of the resolved file. Parameters point into mappings of the files.
-absl::StatusOr<ImportedModel> ImportOnnxFile(const std::string& path);
+// of the resolved file. Parameters point into mappings of the files. RESOURCE_EXHAUSTED for what
+// takes more than `budget` has (null: that of a file of its size).
+absl::StatusOr<ImportedModel> ImportOnnxFile(const std::string& path, LoadBudget* budget = nullptr);
 
 // The same for bytes in memory; external data is an error.
 absl::StatusOr<ImportedModel> ImportOnnxBytes(absl::string_view bytes);

@@ -86,6 +86,37 @@ TEST(LoopImportTest, AScanThatDoesNotFitIsRefusedByName) {
   EXPECT_THAT(error(), HasSubstr("'scan_input_directions' holds 7, a direction is 0 or 1"));
 }
 
+TEST(LoopImportTest, OperandsThatAreLeftOutAreRefusedByName) {
+  LoopModel loop;
+  loop.node->set_input(2, "");
+  EXPECT_THAT(loop.Error(), HasSubstr("Loop 'turn': carried value 0 is left out"));
+
+  ModelBuilder b;
+  b.Input("x", {"n", "4"}).Floats("first", {4}, {0, 0, 0, 0});
+  b.Output("last").Output("all");
+  auto& scan = b.Node("Scan", {"first", "x"}, {"last", "all"}, "walk");
+  onnx::GraphProto& body = AddBranch(scan, "body");
+  for (const char* name : {"a", "e"}) body.add_input()->set_name(name);
+  AddBranchNode(body, "Add", {"a", "e"}, "sum");
+  for (int i = 0; i < 2; ++i) body.add_output()->set_name("sum");
+  SetAttribute(scan, "num_scan_inputs", int64_t{1});
+  const auto error = [&] { return std::string(ImportOnnxBytes(b.Bytes()).status().message()); };
+  EXPECT_EQ(error(), "");
+  scan.set_input(0, "");
+  EXPECT_THAT(error(), HasSubstr("Scan 'walk': operand 0 is left out"));
+  scan.set_input(0, "first");
+  scan.set_input(1, "");
+  EXPECT_THAT(error(), HasSubstr("Scan 'walk': operand 1 is left out"));
+}
+
+TEST(LoopImportTest, AnIfWithoutItsConditionIsRefusedByName) {
+  ModelBuilder b;
+  b.Input("x", {"n"}).Output("y");
+  AddChoice(b, "");
+  EXPECT_THAT(std::string(ImportOnnxBytes(b.Bytes()).status().message()),
+              HasSubstr("If 'choice': operand 0 is left out"));
+}
+
 // Of the Loop above, with dtypes declared for its body.
 struct TypedLoop : LoopModel {
   TypedLoop() {
