@@ -37,7 +37,7 @@ struct SizeQuestion {
   // All combinations of two sizes of each axis (bit i of the index: the second one of axis i), then
   // any number of others. Fewer than that: nothing can be said of comparisons.
   std::vector<SizeSample> samples;
-  // Asks as well whether the form of what nodes compute with may hang on the size: see size_forms.h.
+  // Asks as well whether the form of what nodes compute with may hang on the size (size_forms.h).
   bool forms = false;
 };
 

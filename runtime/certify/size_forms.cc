@@ -146,7 +146,8 @@ bool DropsDimsOfOne(const Node& node) {
 bool MayHoldSizeForms(const Graph& graph) {
   return absl::c_any_of(graph.NodeIds(), [&](NodeId id) {
     const Node& node = graph.node(id);
-    return node.op == "Shape" || node.op == "Size" || node.op == "Slice" || DropsDimsOfOne(node);
+    return node.op == "Shape" || node.op == "Size" || node.op == "Slice" ||
+           node.op == "Reshape" || DropsDimsOfOne(node);
   });
 }
 

@@ -1,5 +1,5 @@
-// FormThatFollowsSize: where what a node makes of its operands may be another thing at another size,
-// though no number that the model computes says so.
+// FormThatFollowsSize: where what a node makes of its operands may be another thing at another
+// size, though no number that the model computes says so.
 //
 // A Squeeze without axes drops the dims that are 1. A Slice ends where its data end, if that is
 // before it would. A Reshape takes 0 and -1 for something else than a size, a Pad of no width does

@@ -184,9 +184,10 @@ SizeQuestion SizeSampler::Ask(size_t position, int64_t largest) const {
 
 AxisFinding FindMixingAlong(const MixingQuestion& question) { return Finder(question).Run(); }
 
-AxisFinding FindDecisions(const Graph& graph, const SizeSampler& sampler, size_t position) {
+AxisFinding FindDecisions(const Graph& graph, const SizeSampler& sampler, size_t position,
+                          int64_t largest) {
   if (!MayHoldSizeChoices(graph) && !MayHoldSizeForms(graph)) return {};
-  SizeQuestion question = sampler.Ask(position, 0);
+  SizeQuestion question = sampler.Ask(position, largest);
   question.forms = true;
   return FindSizeChoices(question);
 }

@@ -65,9 +65,10 @@ struct MixingQuestion {
 
 AxisFinding FindMixingAlong(const MixingQuestion& question);
 
-// What the size of the axis at `position` may decide, anywhere among the sizes that a request may
-// have: numbers, branches, and the form of what nodes compute with (certify/size_forms.h). Not
-// proved where it cannot be told.
-AxisFinding FindDecisions(const Graph& graph, const SizeSampler& sampler, size_t position);
+// What the size of the axis at `position` may decide, among sizes up to `largest` (0: all that a
+// request may have): numbers, branches, and the form of what nodes compute with
+// (certify/size_forms.h). Not proved where it cannot be told.
+AxisFinding FindDecisions(const Graph& graph, const SizeSampler& sampler, size_t position,
+                          int64_t largest = 0);
 
 }  // namespace reprise

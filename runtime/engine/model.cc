@@ -244,15 +244,24 @@ AxisCertificate Model::CertificateOf(size_t axis) const {
 
 std::optional<RequestShape> Model::MeasureAgain(const RequestShape& shape) const {
   if (shape.exact && !shape.unproved && !shape.in_new_slice) return std::nullopt;
+  RequestShape now;  // what HoldBack looks at: most requests need no copy of the rest
+  if (slices_ == nullptr) {
+    now.exact = now.unproved = BeyondProof(shape.sizes);
+  } else {
+    now.sizes = shape.sizes;
+    now.rows = shape.rows;
+    HoldBack(now);
+  }
+  if (now.exact == shape.exact && now.unproved == shape.unproved &&
+      now.in_new_slice == shape.in_new_slice) {
+    return std::nullopt;
+  }
   RequestShape changed = shape;
-  changed.exact = changed.unproved = changed.in_new_slice = false;
-  HoldBack(changed);
+  changed.exact = now.exact;
+  changed.unproved = now.unproved;
+  changed.in_new_slice = now.in_new_slice;
   // A request was not split by rows while that was not known to be harmless, and is whole now.
   if (shape.in_new_slice && !changed.exact && changed.rows > MaxRows(changed)) return std::nullopt;
-  const bool same =
-      changed.unproved == shape.unproved && changed.in_new_slice == shape.in_new_slice &&
-      changed.exact == shape.exact;
-  if (same) return std::nullopt;
   return changed;
 }
 

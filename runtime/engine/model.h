@@ -114,8 +114,8 @@ struct ModelOptions {
 
 // What the size of an axis decides in a model, and for which sizes that is one and the same.
 struct SizeDecision {
-  // "node '/If' (If) takes a branch that node '/Greater' (Greater) decides by the size of sequence";
-  // empty: nothing.
+  // "node 'if' (If) takes a branch that node 'gt' (Greater) decides by the size of sequence".
+  // Empty: nothing.
   std::string words;
   int64_t alike_up_to = 0;  // all sizes up to this one decide alike; 0: no two need to
 };
@@ -154,8 +154,8 @@ class Model : public std::enable_shared_from_this<Model> {
   bool has_shape_inputs() const { return !shape_inputs_.empty(); }
   // How far the certificates are proved: see Engine::ConfirmPadding.
   const PaddingProgress& padding() const { return padding_; }
-  // Where certificates hold for some sizes of other axes alone: which; null where no size decides
-  // anything that matters to padding.
+  // Of certificates that hold for some sizes of other axes alone: for which. Null where no size
+  // decides anything that matters to padding.
   SizeSlices* slices() const { return slices_.get(); }
   // What is known of axis `axis` of axes() by now.
   AxisCertificate CertificateOf(size_t axis) const;

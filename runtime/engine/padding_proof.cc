@@ -16,6 +16,7 @@
 #include "runtime/engine/packing_check.h"
 #include "runtime/engine/probe_sizes.h"
 #include "runtime/engine/request_proof.h"
+#include "runtime/engine/slice_proof.h"
 #include "runtime/passes/specialize/specialize.h"
 
 namespace reprise {
@@ -51,23 +52,56 @@ void SayWhereItHolds(const std::vector<ModelAxis>& axes, size_t position,
 }
 
 // What the sizes of the axes decide, where some axis is padded while others have sizes that decide.
-// Certificates that hold for some of these sizes alone say so.
-void NoteDecisions(const SizeSampler& sampler, const Graph& graph,
-                   const std::vector<std::vector<int64_t>>& buckets, const Model& model,
-                   std::vector<ModelAxis>& axes) {
-  const auto certified = [](const ModelAxis& axis) { return axis.certificate.certified; };
-  if (!absl::c_any_of(axes, certified)) return;
-  for (size_t i = 0; i < axes.size(); ++i) {
-    const AxisFinding finding = FindDecisions(graph, sampler, i);
-    if (finding.proved()) continue;
-    // Padded sizes of an axis with a certificate decide nothing.
-    axes[i].decision = {.words = MixingWords(finding),
-                        .alike_up_to = axes[i].certificate.certified
-                                           ? LargestTaken(model, graph, i, buckets[i])
-                                           : 0};
+class Decisions {
+ public:
+  // `buckets`: by axis.
+  Decisions(const SizeSampler& sampler, const Graph& graph, const Model& model,
+            const std::vector<std::vector<int64_t>>& buckets)
+      : sampler_(sampler), graph_(graph), model_(model), buckets_(buckets) {}
+
+  // Fills in what each of `axes`, which are the model's, decides. One whose padded sizes decide
+  // something that matters to another one loses its certificate.
+  void Note(std::vector<ModelAxis>& axes) const {
+    const auto certified = [](const ModelAxis& axis) { return axis.certificate.certified; };
+    if (!absl::c_any_of(axes, certified)) return;
+    for (size_t i = 0; i < axes.size(); ++i) {
+      const AxisFinding finding = FindDecisions(graph_, sampler_, i);
+      if (finding.proved()) continue;
+      axes[i].decision = {.words = MixingWords(finding)};
+      if (!axes[i].certificate.certified) continue;
+      axes[i].decision.alike_up_to = LargestTaken(model_, graph_, i, buckets_[i]);
+      const absl::Status alike = CheckPadded(axes, i);
+      if (alike.ok()) continue;
+      axes[i].decision.alike_up_to = 0;
+      Refuse(axes[i], absl::StrCat(MixingWords(finding), ", so that at its largest bucket ",
+                                   std::string(alike.message())));
+    }
+    for (size_t i = 0; i < axes.size(); ++i) SayWhereItHolds(axes, i, axes[i].certificate);
   }
-  for (size_t i = 0; i < axes.size(); ++i) SayWhereItHolds(axes, i, axes[i].certificate);
-}
+
+ private:
+  // Sizes up to the largest bucket decide nothing, or nothing that matters: what holds at small
+  // ones holds at that one, and what nodes make of straight lines is the same in between.
+  absl::Status CheckPadded(const std::vector<ModelAxis>& axes, size_t axis) const {
+    const int64_t largest = axes[axis].decision.alike_up_to;
+    if (largest == 0) return absl::OkStatus();  // It has no buckets, and is not padded either.
+    if (FindDecisions(graph_, sampler_, axis, largest).proved()) return absl::OkStatus();
+    SizeSlices::Slice slice(axes.size(), SizeSlices::kFree);
+    slice[axis] = largest;
+    std::vector<int64_t> padded_to;
+    for (size_t i = 0; i < axes.size(); ++i) {
+      padded_to.push_back(axes[i].certificate.certified
+                              ? LargestTaken(model_, graph_, i, buckets_[i])
+                              : 0);
+    }
+    return SliceProof(model_, slice, std::move(padded_to)).Run();
+  }
+
+  const SizeSampler& sampler_;
+  const Graph& graph_;
+  const Model& model_;
+  const std::vector<std::vector<int64_t>>& buckets_;
+};
 
 // It is packed, and there are masks with which it may not be padded, as a measurement has it.
 bool AsksOfMasks(const Model& model) {
@@ -143,13 +177,13 @@ absl::Status PaddingProof::Measure(Model& model, const std::vector<std::vector<i
         }
         return status;
       }));
+  Decisions(lanes.sampler(), model.graph_, model, buckets).Note(model.axes_);
   PendingProof pending;
   for (const size_t i : wanted) {
-    if (!rests[i].has_value()) continue;
+    if (!rests[i].has_value() || !model.axes_[i].certificate.certified) continue;
     model.padding_.Defer(i, rests[i]->proved_to);
     pending.axes.push_back({i, *std::move(rests[i])});
   }
-  NoteDecisions(lanes.sampler(), model.graph_, buckets, model, model.axes_);
   for (const ModelAxis& axis : model.axes_) {
     context_.log(
         absl::StrCat("model ", model.id().name, ": axis ", axis.label,

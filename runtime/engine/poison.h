@@ -1,8 +1,8 @@
 // Poison: a test mode in which memory that a replay has not written can be told from its results.
 //
 // Before each replay the stream's block is filled with a pattern, so are the places of answers, and
-// the padding of inputs that may hold anything holds another one. An answer in which either turns up
-// holds what was never computed: in service that is what other requests left in the memory.
+// the padding of inputs that may hold anything holds another one. An answer in which either turns
+// up holds what was never computed: in service that is what other requests left in the memory.
 //
 // Switched on by StreamOptions::poison, or for a whole process, the daemon as well, by the
 // environment variable REPRISE_POISON_ARENAS=1.

@@ -2,12 +2,12 @@
 //
 // An axis decides where its size chooses a branch, a number or a form (certify/size_flow.h,
 // size_forms.h). What is certified of another axis was looked at for one outcome of that choice. A
-// **slice** is a choice of sizes for the axes that decide: there the certificates are looked at once
-// more (slice_proof.h), when the first request comes; requests of a slice where they do not hold run
-// exact, alone and unpadded.
+// **slice** is a choice of sizes for the axes that decide: there the certificates are looked at
+// once more (slice_proof.h), when the first request comes; requests of a slice where they do not
+// hold run exact, alone and unpadded.
 //
-// Sizes of an axis that decides up to some bound may all decide alike, as those that it is padded to
-// do: these are not fixed in a slice. A request with such sizes alone asks nothing.
+// Sizes of an axis that decides up to some bound may all decide alike, as those that it is padded
+// to do: these are not fixed in a slice. A request with such sizes alone asks nothing.
 //
 // Threads: all methods from any.
 #pragma once
@@ -49,8 +49,8 @@ class SizeSlices {
   Found FindWithReason(const Slice& slice) const;
 
   // Somebody wants to know of `slice`; `done`, which may be empty, is called once that is known, on
-  // the thread that finds it out. kKnown: it is known already, and `done` is not called. kYours: the
-  // caller finds it out, and calls Learn whatever happens. kAnothers: somebody else does.
+  // the thread that finds it out. kKnown: it is known already, and `done` is not called. kYours:
+  // the caller finds it out, and calls Learn whatever happens. kAnothers: somebody else does.
   enum class Turn { kKnown, kYours, kAnothers };
   Turn Ask(const Slice& slice, std::function<void()> done);
   // What was found: the certificates hold, or why not. Where there is no memory to keep that, those

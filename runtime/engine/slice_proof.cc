@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 #include <unordered_map>
+#include <utility>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
@@ -22,7 +23,7 @@ constexpr int64_t kOthers[] = {5, 16, 64, 224};
 constexpr int64_t kRows = 3;
 
 // One graph is the other one with other sizes: the same ops on the same values, with the same
-// attributes. Constants may differ, as sizes do.
+// attributes, that leave the same dims as they are. Constants may differ, as sizes do.
 class Comparison {
  public:
   Comparison(const Graph& a, const Graph& b) : a_(a), b_(b) {}
@@ -33,13 +34,26 @@ class Comparison {
     for (size_t i = 0; i < nodes.size(); ++i) {
       const Node &one = a_.node(nodes[i]), &other = b_.node(others[i]);
       const bool alike = one.op == other.op && one.attributes == other.attributes &&
-                         Match(one.inputs, other.inputs) && Pair(one.outputs, other.outputs);
+                         Match(one.inputs, other.inputs) && Pair(one.outputs, other.outputs) &&
+                         Kept(a_, one) == Kept(b_, other);
       if (!alike) return false;
     }
     return Match(a_.outputs(), b_.outputs());
   }
 
  private:
+  // Of what cuts its operand, or fills it up: the dims that stay as long as they are.
+  static std::vector<size_t> Kept(const Graph& graph, const Node& node) {
+    std::vector<size_t> kept;
+    if (node.op != "Slice" && node.op != "Pad") return kept;
+    const Shape& from = *graph.value(node.inputs[0]).shape;
+    const Shape& to = *graph.value(node.outputs[0]).shape;
+    for (size_t d = 0; d < from.size() && d < to.size(); ++d) {
+      if (from[d] == to[d]) kept.push_back(d);
+    }
+    return kept;
+  }
+
   // These are defined here, one for one.
   bool Pair(const std::vector<ValueId>& ids, const std::vector<ValueId>& others) {
     if (ids.size() != others.size()) return false;
@@ -87,7 +101,9 @@ MaskNeeds NeedsOf(const AxisCertificate& certificate) {
 
 }  // namespace
 
-SliceProof::SliceProof(const Model& model, const SizeSlices::Slice& slice) : model_(model) {
+SliceProof::SliceProof(const Model& model, const SizeSlices::Slice& slice,
+                       std::vector<int64_t> largest)
+    : model_(model), largest_(std::move(largest)) {
   for (size_t i = 0; i < model.axes_.size(); ++i) {
     if (slice[i] == SizeSlices::kFree) {
       axes_.push_back(model.axes_[i]);
@@ -98,15 +114,24 @@ SliceProof::SliceProof(const Model& model, const SizeSlices::Slice& slice) : mod
   }
 }
 
-bool SliceProof::IsCertified(const ModelAxis& axis) const {
-  return model_.certified_.contains(axis.label);
+SliceProof::SliceProof(const Model& model, const SizeSlices::Slice& slice)
+    : SliceProof(model, slice, LargestInForce(model)) {}
+
+std::vector<int64_t> SliceProof::LargestInForce(const Model& model) {
+  const std::shared_ptr<const BucketPolicy> policy = model.buckets();
+  std::vector<int64_t> largest;
+  for (const ModelAxis& axis : model.axes_) {
+    const bool padded = model.certified_.contains(axis.label);
+    largest.push_back(padded ? policy->Largest(axis.label).value_or(0) : 0);
+  }
+  return largest;
 }
 
 absl::Status SliceProof::Run() const {
   RETURN_IF_ERROR(CompareOutputs());
   const SizeSampler sampler(model_.graph_, axes_, fixed_);
   for (size_t i = 0; i < axes_.size(); ++i) {
-    if (IsCertified(axes_[i])) RETURN_IF_ERROR(ProveAxis(sampler, i));
+    if (IsPadded(i)) RETURN_IF_ERROR(ProveAxis(sampler, i));
   }
   return absl::OkStatus();
 }
@@ -118,7 +143,7 @@ absl::Status SliceProof::ProveAxis(const SizeSampler& sampler, size_t position) 
                              .axes = axes_,
                              .sampler = sampler,
                              .position = position,
-                             .largest = LargestTaken(axis)};
+                             .largest = LargestTaken(position)};
   for (const std::string& guard : certificate.guards) {
     const auto named = [&](const ModelIo& input) { return input.name == guard; };
     const auto input = absl::c_find_if(model_.inputs_, named);
@@ -144,14 +169,13 @@ absl::Status SliceProof::ProveAxis(const SizeSampler& sampler, size_t position) 
                                       MixingWords(finding)));
 }
 
-int64_t SliceProof::LargestTaken(const ModelAxis& axis) const {
-  const std::shared_ptr<const BucketPolicy> policy = model_.buckets();
-  for (int64_t size = policy->Largest(axis.label).value_or(0); size > 0; size /= 2) {
+int64_t SliceProof::LargestTaken(size_t position) const {
+  for (int64_t size = largest_[positions_[position]]; size > 0; size /= 2) {
     Binding binding = {.axes = fixed_};
-    for (const ModelAxis& other : axes_) {
-      binding.axes[other.symbol] = other.symbol == axis.symbol ? size
-                                   : other.is_batch            ? 1
-                                       : std::max(kOthers[0], other.smallest);
+    for (size_t i = 0; i < axes_.size(); ++i) {
+      binding.axes[axes_[i].symbol] = i == position        ? size
+                                      : axes_[i].is_batch ? 1
+                                                          : std::max(kOthers[0], axes_[i].smallest);
     }
     if (Specialize(model_.graph_, binding).ok()) return size;
   }
@@ -189,10 +213,9 @@ bool SliceProof::IsSameComputation(size_t position, int64_t largest) const {
 absl::Status SliceProof::CompareOutputs() const {
   std::vector<std::string> symbols;
   std::vector<std::vector<int64_t>> samples;
-  const std::shared_ptr<const BucketPolicy> policy = model_.buckets();
-  for (const ModelAxis& axis : axes_) {
-    symbols.push_back(axis.symbol);
-    samples.push_back({1, policy->Largest(axis.label).value_or(1)});
+  for (size_t i = 0; i < axes_.size(); ++i) {
+    symbols.push_back(axes_[i].symbol);
+    samples.push_back({1, largest_[positions_[i]]});
   }
   absl::StatusOr<OutputFit> fit = absl::UnknownError("not tried");
   std::vector<int64_t> at;  // sizes at which it was fitted, by axis of the model
@@ -211,7 +234,7 @@ absl::Status SliceProof::CompareOutputs() const {
   }
   if (!fit.ok()) return absl::FailedPreconditionError(fit.status().message());
   for (size_t i = 0; i < axes_.size(); ++i) {
-    if (!IsCertified(axes_[i])) continue;
+    if (!IsPadded(i)) continue;
     if (!fit->refusals[i].empty()) return NotPadded(axes_[i], fit->refusals[i]);
     if (fit->smallest[i] > axes_[i].smallest) {
       return NotPadded(axes_[i], absl::StrCat("the model takes sizes from ", fit->smallest[i],
@@ -232,7 +255,7 @@ absl::Status SliceProof::CompareOutputs() const {
     for (size_t d = 0; d < dims.size(); ++d) {
       bool same = known[d].open || dims[d].At(free) == known[d].At(at);
       for (size_t i = 0; i < axes_.size() && same; ++i) {
-        if (!IsCertified(axes_[i])) continue;
+        if (!IsPadded(i)) continue;
         same = dims[d].factors[i] == known[d].factors[positions_[i]];
         if (axes_[i].is_batch && dims[d].MovesWith(i)) same = same && dims[d].IsAxis(i);
       }

@@ -22,24 +22,30 @@ namespace reprise {
 
 class SliceProof {
  public:
+  // `largest`: by axis, the largest bucket that it is padded to; 0: it is not padded.
+  SliceProof(const Model& model, const SizeSlices::Slice& slice, std::vector<int64_t> largest);
+  // The same, with the buckets in force.
   SliceProof(const Model& model, const SizeSlices::Slice& slice);
 
   // FAILED_PRECONDITION that says along which axis nothing may be padded there, and why.
   absl::Status Run() const;
 
  private:
+  static std::vector<int64_t> LargestInForce(const Model& model);
   absl::Status ProveAxis(const SizeSampler& sampler, size_t position) const;
-  // The largest bucket of `axis` that the model takes there; 0: none.
-  int64_t LargestTaken(const ModelAxis& axis) const;
+  // The largest bucket of the axis at `position` that the model takes there; 0: none.
+  int64_t LargestTaken(size_t position) const;
   // Why the outputs are no longer those that replays are cut by.
   absl::Status CompareOutputs() const;
   // The model at `size` of the axis at `position` of axes_, with the slice's own sizes or, for
   // comparison, with such as loading looked at.
   absl::StatusOr<Graph> At(size_t position, int64_t size, int64_t other, bool in_slice) const;
   bool IsSameComputation(size_t position, int64_t largest) const;
-  bool IsCertified(const ModelAxis& axis) const;
+  // The axis at `position` of axes_ is padded.
+  bool IsPadded(size_t position) const { return largest_[positions_[position]] > 0; }
 
   const Model& model_;
+  const std::vector<int64_t> largest_;    // by position in Model::axes()
   std::map<std::string, int64_t> fixed_;  // by symbol
   std::vector<ModelAxis> axes_;           // those that are not fixed
   std::vector<size_t> positions_;         // of them, in Model::axes()

@@ -29,9 +29,9 @@ struct StoredModelKey {
 // What was measured; in the order of the model's axes and outputs.
 struct ModelFindings {
   std::vector<AxisCertificate> axes;
-  std::vector<int64_t> smallest;     // by axis: the smallest size that the model takes
+  std::vector<int64_t> smallest;        // by axis: the smallest size that the model takes
   std::vector<SizeDecision> decisions;  // by axis
-  std::vector<OutputShape> outputs;  // empty where no axis could be fitted
+  std::vector<OutputShape> outputs;     // empty where no axis could be fitted
   std::vector<DType> output_dtypes;
   std::string packing_refusal;  // empty: nothing speaks against packing
   std::string packing_reason;   // see Model::packing_reason

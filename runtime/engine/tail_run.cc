@@ -378,16 +378,35 @@ absl::Status TailRun::Replay(const GraphSection& section, const SectionRecipes::
   }
   for (size_t i = 0; i < section.outputs.size(); ++i) {
     const TensorSlot& slot = recipe->outputs[i];
-    Shape shape = slot.shape;
-    for (size_t d = 0; choice.fitted.has_value() && d < shape.size(); ++d) {
-      shape[d] = choice.fitted->true_sizes[i][d].value_or(shape[d]);
-      if (shape[d] <= slot.shape[d]) continue;
-      return absl::InternalError(absl::StrCat("dim ", d, " of '", slot.name, "' should be ",
-                                              shape[d], ", but its recipe has ", slot.shape[d]));
+    ASSIGN_OR_RETURN(const Shape shape, TrueShape(slot, i, choice));
+    Tensor value = CopiedOut(slot, shape, frame.outputs[i]);
+    if (context_.stream.poisons() &&
+        HoldsPoison({static_cast<const char*>(value.data()), value.bytes()})) {
+      return absl::InternalError(
+          absl::StrCat("'", slot.name, "' holds what the replay has not written"));
     }
-    values_[section.outputs[i]] = CopiedOut(slot, shape, frame.outputs[i]);
+    values_[section.outputs[i]] = std::move(value);
   }
   return absl::OkStatus();
+}
+
+absl::StatusOr<Shape> TailRun::TrueShape(const TensorSlot& slot, size_t output,
+                                         const SectionRecipes::Choice& choice) const {
+  Shape shape = slot.shape;
+  if (!choice.fitted.has_value()) return shape;
+  const auto& sizes = choice.fitted->true_sizes[output];
+  bool as_promised = sizes.size() == shape.size();
+  for (size_t d = 0; d < shape.size() && as_promised; ++d) {
+    const int64_t size = sizes[d].value_or(shape[d]);
+    as_promised = 0 <= size && size <= shape[d];
+    shape[d] = size;
+  }
+  if (as_promised) return shape;
+  context_.model.owner()->observer().OnWithheldAnswer();
+  return absl::InternalError(absl::StrCat("'", slot.name, "' has shape ",
+                                          ShapeToString(slot.shape), " in its recipe (",
+                                          choice.recipe->key.binding.ToString(),
+                                          "), which is not what its other sizes promise"));
 }
 
 }  // namespace reprise

@@ -32,6 +32,10 @@ class TailRun {
   absl::Status RunNodeByNode(const GraphSection& section);
   absl::Status RunAsRecipe(const GraphSection& section);
   absl::Status Replay(const GraphSection& section, const SectionRecipes::Choice& choice);
+  // The shape of result `output` of a section, which lies in `slot`: INTERNAL where the slot does
+  // not hold it.
+  absl::StatusOr<Shape> TrueShape(const TensorSlot& slot, size_t output,
+                                  const SectionRecipes::Choice& choice) const;
   absl::Status RunNode(const CutGraph& graph, const EagerNode& node);
   // False where reference kernels are to do it.
   bool RunPrepared(const GraphSection& section);

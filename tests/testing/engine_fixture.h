@@ -32,6 +32,7 @@ struct Observed {
   int64_t eager_misses = 0;
   int64_t eager_evictions = 0;
   int64_t eager_bytes = 0;
+  int64_t withheld = 0;  // answers that were not as their sizes promise
 };
 
 class RememberingObserver final : public Observer {
@@ -43,6 +44,11 @@ class RememberingObserver final : public Observer {
     return std::make_unique<ForOne>(observed);
   }
   Observed& of(const std::string& model) { return *by_model_.at(model); }
+  int64_t withheld() const {
+    int64_t sum = 0;
+    for (const auto& [model, observed] : by_model_) sum += observed->withheld;
+    return sum;
+  }
 
  private:
   class ForOne final : public ModelObserver {
@@ -96,6 +102,10 @@ class RememberingObserver final : public Observer {
       MutexLock lock(observed_->mutex);
       ++observed_->eager_evictions;
     }
+    void OnWithheldAnswer() override {
+      MutexLock lock(observed_->mutex);
+      ++observed_->withheld;
+    }
     void OnReferenceKernel(absl::string_view op, absl::string_view) override {
       MutexLock lock(observed_->mutex);
       observed_->reference_kernels.push_back(std::string(op));
@@ -120,14 +130,21 @@ struct EngineFixture {
                observer) {
     // Answers are written where they are to be: a byte that no kernel has written is no number.
     mallopt(M_PERTURB, 0x01);
-    auto made = Stream::Create({.cores = &cores, .max_threads = threads, .poison = true});
-    stream = *std::move(made);
+    MakeStream(threads, /*poison=*/true);
   }
+  // `poison`: what a replay has not written is told from what it has (runtime/engine/poison.h). A
+  // test that looks for writes in the stream's memory itself does without.
+  void MakeStream(int threads, bool poison) {
+    stream = *Stream::Create({.cores = &cores, .max_threads = threads, .poison = poison});
+  }
+
+  ~EngineFixture() { EXPECT_EQ(observer.withheld(), expected_withheld); }
 
   SteadyClock clock;
   CorePool cores;
   CpuDevice device;
   RememberingObserver observer;
+  int64_t expected_withheld = 0;
   Engine engine;
   std::unique_ptr<Stream> stream;
 };

@@ -24,6 +24,7 @@ constexpr int64_t kPast = 3, kWidth = 8;
 class InputsInPlaceTest : public testing::Test {
  protected:
   InputsInPlaceTest() {
+    fixture_.MakeStream(1, /*poison=*/false);
     ModelBuilder b;
     b.Input("past", {"n", "3", "8"}).Input("now", {"n", "1", "8"}).Output("cache").Output("y");
     SetAttribute(b.Node("Concat", {"past", "now"}, {"cache"}), "axis", int64_t{1});

@@ -26,6 +26,7 @@ constexpr int64_t kWidth = 24;
 class OutputsInPlaceTest : public testing::Test {
  protected:
   void Load(PackingMode packing = PackingMode::kOff) {
+    fixture_.MakeStream(1, /*poison=*/false);
     ModelBuilder b;
     b.Input("x", {"batch", "sequence", std::to_string(kWidth)}).Output("y").Output("z");
     std::vector<float> weights(kWidth * kWidth);

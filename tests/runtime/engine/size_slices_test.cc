@@ -266,6 +266,26 @@ const SliceCase kCases[] = {
      .rows = {2, 3},
      .lengths = {20, 600, 698},
      .exact = {{0, 698}}},
+    {.name = "RowsThatAreZeroedFromTheLargestBucketOn",
+     .build =
+         [](ModelBuilder& b) {
+           AddSizesOfX(b);
+           AddIntegers(b, "most", {518});
+           b.Node("Reshape", {"length", "one"}, {"lengths"});
+           b.Node("Sub", {"most", "lengths"}, {"end"});
+           b.Node("Slice", {"x", "zero", "end", "zero"}, {"first"});
+           b.Node("Shape", {"first"}, {"first.shape"});
+           b.Node("Sub", {"shape", "first.shape"}, {"missing"});
+           b.Node("Mul", {"shape", "zero"}, {"nothing"});
+           SetAttribute(b.Node("Concat", {"nothing", "missing"}, {"pads"}), "axis", int64_t{0});
+           b.Node("Pad", {"first", "pads"}, {"filled"});
+           b.Node("Relu", {"filled"}, {"y"});
+         },
+     .rows = {5, 7},
+     .lengths = {20, 512},
+     .exact = {{7, 0}},
+     .words = "looked at anew for each size of batch",
+     .batch = false},
     {.name = "ALoopThatRunsByTheLength",
      .build =
          [](ModelBuilder& b) {
