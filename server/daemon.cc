@@ -18,6 +18,7 @@
 #include "runtime/device/reference/reference_device.h"
 #include "runtime/recipe/scratch.h"
 #include "server/core/model_loader.h"
+#include "server/core/queue.h"
 #include "server/rest/rest_api.h"
 
 namespace reprise {
@@ -171,8 +172,7 @@ Daemon::Daemon(const Options& options, const std::string& version, LogFunction l
                }},
           [this](const ModelVersion& model, const std::string& folder,
                  const ModelSettings& settings) {
-            arenas_.ReleaseAfter(settings.release_after_ms * 1'000'000);
-            return LoadServable(engine_, scheduler_, model, folder, settings, state_);
+            return LoadModel(model, folder, settings);
           },
           events_),
       inference_(repository_, scheduler_, engine_, clock_, events_) {
@@ -203,6 +203,16 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(const Options& options,
                         RETURN_IF_ERROR(daemon->repository_.Start());
                         return daemon;
                       });
+}
+
+absl::StatusOr<std::shared_ptr<const Servable>> Daemon::LoadModel(const ModelVersion& model,
+                                                                  const std::string& folder,
+                                                                  const ModelSettings& settings) {
+  arenas_.ReleaseAfter(settings.release_after_ms * 1'000'000);
+  ASSIGN_OR_RETURN(const std::shared_ptr<Servable> servable,
+                   LoadServable(engine_, model, folder, settings, state_));
+  servable->queue = OpenQueue(engine_, scheduler_, model, *servable);
+  return servable;
 }
 
 absl::Status Daemon::StartStreams() {

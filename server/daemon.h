@@ -53,6 +53,10 @@ class Daemon {
          std::unique_ptr<const Device> device);
   absl::Status OpenPorts();
   absl::Status StartStreams();
+  // A loader thread's work: a version and its queue.
+  absl::StatusOr<std::shared_ptr<const Servable>> LoadModel(const ModelVersion& model,
+                                                            const std::string& folder,
+                                                            const ModelSettings& settings);
   void OnSettled();
 
   // Constant after construction; each may use those above it.

@@ -1,4 +1,4 @@
-// Loading one version: engine, config and queue come together.
+// Loading one version: engine and config come together.
 #pragma once
 
 #include <memory>
@@ -6,19 +6,18 @@
 
 #include "absl/status/statusor.h"
 #include "runtime/engine/engine.h"
-#include "server/batching/scheduler.h"
 #include "server/core/repository.h"
 #include "server/core/servable.h"
 #include "server/core/server_state.h"
 
 namespace reprise {
 
-// `folder` holds the version's files. A warm-up ends where the server stops. Errors: what
-// Engine::Load says, and contradictions between config.pbtxt and the model.
-absl::StatusOr<std::shared_ptr<const Servable>> LoadServable(Engine& engine, Scheduler& scheduler,
-                                                             const ModelVersion& version,
-                                                             const std::string& folder,
-                                                             const ModelSettings& settings,
-                                                             const ServerState& state);
+// `folder` holds the version's files. A warm-up ends where the server stops. The caller gives it a
+// queue before requests may find it. Errors: what Engine::Load says, and contradictions between
+// config.pbtxt and the model.
+absl::StatusOr<std::shared_ptr<Servable>> LoadServable(Engine& engine, const ModelVersion& version,
+                                                       const std::string& folder,
+                                                       const ModelSettings& settings,
+                                                       const ServerState& state);
 
 }  // namespace reprise

@@ -13,6 +13,7 @@
 
 #include "server/core/inference.h"
 #include "server/core/model_loader.h"
+#include "server/core/queue.h"
 #include "tests/testing/engine_fixture.h"
 #include "tests/testing/real_models.h"
 
@@ -55,8 +56,12 @@ struct Server {
                    proved.set_value();
                  }},
             [this](const ModelVersion& version, const std::string& path,
-                   const ModelSettings& settings) {
-              return LoadServable(fixture.engine, scheduler, version, path, settings, state);
+                   const ModelSettings& settings)
+                -> absl::StatusOr<std::shared_ptr<const Servable>> {
+              auto servable = LoadServable(fixture.engine, version, path, settings, state);
+              if (!servable.ok()) return servable.status();
+              (*servable)->queue = OpenQueue(fixture.engine, scheduler, version, **servable);
+              return *std::move(servable);
             },
             events),
         inference(repository, scheduler, fixture.engine, clock, events) {}
