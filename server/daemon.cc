@@ -17,8 +17,8 @@
 #include "runtime/device/cpu/cpu_device.h"
 #include "runtime/device/reference/reference_device.h"
 #include "runtime/recipe/scratch.h"
-#include "server/core/model_loader.h"
-#include "server/core/queue.h"
+#include "server/repository/model_loader.h"
+#include "server/requests/queue.h"
 #include "server/rest/rest_api.h"
 
 namespace reprise {

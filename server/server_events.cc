@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "server/core/error_table.h"
+#include "server/wire/error_table.h"
 
 namespace reprise {
 namespace {

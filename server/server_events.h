@@ -6,8 +6,8 @@
 #include <string>
 
 #include "server/config/options.h"
-#include "server/core/events.h"
 #include "server/metrics/catalogue.h"
+#include "server/repository/events.h"
 
 namespace reprise {
 

@@ -17,7 +17,7 @@
 namespace reprise {
 namespace {
 
-// THE list of fields that something here or in server/core acts on. A path that ends in a message
+// THE list of fields that something here or in server/repository acts on. A path that ends in a message
 // stands for the message alone, not for its fields.
 constexpr const char* kSupported[] = {
     "name",

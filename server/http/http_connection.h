@@ -24,10 +24,10 @@
 #include <utility>
 
 #include "runtime/engine/memory_budget.h"
-#include "server/core/open_answers.h"
 #include "server/http/http_server.h"
 #include "server/http/inflate.h"
 #include "server/http/request_body.h"
+#include "server/transport/open_answers.h"
 
 namespace reprise {
 

@@ -4,10 +4,10 @@
 #include <string>
 
 #include "runtime/engine/engine.h"
-#include "server/core/repository.h"
-#include "server/core/server_state.h"
 #include "server/http/router.h"
 #include "server/metrics/catalogue.h"
+#include "server/repository/repository.h"
+#include "server/repository/server_state.h"
 
 namespace reprise {
 

@@ -2,9 +2,9 @@
 
 #include "absl/strings/str_join.h"
 #include "runtime/base/status_macros.h"
-#include "server/core/datatype.h"
-#include "server/core/error_table.h"
 #include "server/protocol/statistics.h"
+#include "server/wire/datatype.h"
+#include "server/wire/error_table.h"
 
 namespace reprise {
 namespace {

@@ -9,8 +9,8 @@
 
 #include "absl/status/statusor.h"
 #include "proto/grpc_service.pb.h"
-#include "server/core/inference.h"
-#include "server/core/repository.h"
+#include "server/repository/repository.h"
+#include "server/requests/inference.h"
 
 namespace reprise {
 

@@ -6,7 +6,7 @@
 #include <variant>
 
 #include "absl/status/status.h"
-#include "server/core/request.h"
+#include "server/requests/request.h"
 
 namespace reprise {
 

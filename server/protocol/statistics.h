@@ -2,7 +2,7 @@
 #pragma once
 
 #include "proto/grpc_service.pb.h"
-#include "server/core/repository.h"
+#include "server/repository/repository.h"
 
 namespace reprise {
 

@@ -5,8 +5,8 @@
 #include <string>
 
 #include "runtime/engine/memory_budget.h"
-#include "server/core/inference.h"
 #include "server/http/http_message.h"
+#include "server/requests/inference.h"
 
 namespace reprise {
 

@@ -13,11 +13,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "runtime/base/status_macros.h"
-#include "server/core/datatype.h"
 #include "server/protocol/answers.h"
 #include "server/protocol/request_parameters.h"
 #include "server/rest/json_document.h"
 #include "server/rest/json_tensor.h"
+#include "server/wire/datatype.h"
 
 namespace reprise {
 namespace {

@@ -14,9 +14,9 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "runtime/engine/memory_budget.h"
-#include "server/core/inference.h"
-#include "server/core/request.h"
 #include "server/http/http_message.h"
+#include "server/requests/inference.h"
+#include "server/requests/request.h"
 
 namespace simdjson::dom {
 class array;

@@ -13,8 +13,8 @@
 #include "runtime/base/status_macros.h"
 #include "runtime/graph/shape.h"
 #include "runtime/graph/tensor.h"
-#include "server/core/datatype.h"
 #include "server/rest/json_numbers.h"
+#include "server/wire/datatype.h"
 
 namespace reprise {
 namespace {

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "absl/status/status.h"
-#include "server/core/error_table.h"
 #include "server/http/http_message.h"
+#include "server/wire/error_table.h"
 
 namespace reprise {
 

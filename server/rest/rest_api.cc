@@ -9,13 +9,13 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
 #include "server/config/model_config.h"
-#include "server/core/error_table.h"
 #include "server/protocol/answers.h"
 #include "server/protocol/load_parameters.h"
 #include "server/rest/infer_call.h"
 #include "server/rest/json_document.h"
 #include "server/rest/message_json.h"
 #include "server/rest/reply.h"
+#include "server/wire/error_table.h"
 
 namespace reprise {
 namespace {

@@ -14,10 +14,10 @@
 
 #include <string>
 
-#include "server/core/inference.h"
-#include "server/core/repository.h"
-#include "server/core/server_state.h"
 #include "server/http/router.h"
+#include "server/repository/repository.h"
+#include "server/repository/server_state.h"
+#include "server/requests/inference.h"
 
 namespace reprise {
 

@@ -6,8 +6,8 @@
 
 #include "proto/admin.grpc.pb.h"
 #include "runtime/engine/engine.h"
-#include "server/core/repository.h"
 #include "server/metrics/catalogue.h"
+#include "server/repository/repository.h"
 
 namespace reprise {
 

@@ -5,10 +5,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
-#include "server/core/datatype.h"
 #include "server/protocol/answers.h"
 #include "server/protocol/request_parameters.h"
 #include "server/rpc/typed_contents.h"
+#include "server/wire/datatype.h"
 
 namespace reprise {
 namespace {

@@ -9,8 +9,8 @@
 
 #include "absl/status/status.h"
 #include "proto/grpc_service.pb.h"
-#include "server/core/inference.h"
-#include "server/core/request.h"
+#include "server/requests/inference.h"
+#include "server/requests/request.h"
 
 namespace reprise {
 

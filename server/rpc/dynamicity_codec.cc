@@ -7,7 +7,7 @@
 #include "runtime/bucket/dynamicity.h"
 #include "runtime/bucket/dynamicity_message.h"
 #include "runtime/engine/tail.h"
-#include "server/core/shape_columns.h"
+#include "server/requests/shape_columns.h"
 
 namespace reprise {
 namespace {

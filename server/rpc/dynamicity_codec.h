@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "proto/admin.pb.h"
-#include "server/core/servable.h"
+#include "server/repository/servable.h"
 
 namespace reprise {
 

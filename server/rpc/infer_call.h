@@ -5,8 +5,8 @@
 
 #include "proto/grpc_service.pb.h"
 #include "runtime/base/clock.h"
-#include "server/core/inference.h"
-#include "server/core/open_answers.h"
+#include "server/requests/inference.h"
+#include "server/transport/open_answers.h"
 
 namespace reprise {
 

@@ -8,10 +8,10 @@
 
 #include "proto/grpc_service.grpc.pb.h"
 #include "runtime/base/clock.h"
-#include "server/core/inference.h"
-#include "server/core/open_answers.h"
-#include "server/core/repository.h"
-#include "server/core/server_state.h"
+#include "server/repository/repository.h"
+#include "server/repository/server_state.h"
+#include "server/requests/inference.h"
+#include "server/transport/open_answers.h"
 
 namespace reprise {
 

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "proto/admin.pb.h"
-#include "server/core/repository.h"
 #include "server/metrics/catalogue.h"
+#include "server/repository/repository.h"
 
 namespace reprise {
 

@@ -3,7 +3,7 @@
 
 #include <grpcpp/support/status.h>
 
-#include "server/core/error_table.h"
+#include "server/wire/error_table.h"
 
 namespace reprise {
 

@@ -7,10 +7,10 @@
 
 #include "runtime/base/memory_net.h"
 #include "runtime/base/mutex.h"
-#include "server/core/error_table.h"
 #include "server/rpc/call_deadline.h"
 #include "server/rpc/codec.h"
 #include "server/rpc/status.h"
+#include "server/wire/error_table.h"
 
 namespace reprise {
 namespace {

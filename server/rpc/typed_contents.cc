@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
-#include "server/core/datatype.h"
+#include "server/wire/datatype.h"
 
 namespace reprise {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "runtime/base/memory_net.h"
 #include "runtime/engine/core_pool.h"
-#include "tests/server/core/inference_fixture.h"
+#include "tests/server/requests/inference_fixture.h"
 
 namespace {
 

@@ -1,0 +1,138 @@
+#include "server/arena_keeper.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+namespace reprise {
+namespace {
+
+constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
+
+}  // namespace
+
+void ArenaKeeper::Lane::Take() {
+  MutexLock lock(mutex_);
+  while (taken_) left_.Wait(mutex_);
+  taken_ = true;
+}
+
+bool ArenaKeeper::Lane::TryTake() {
+  MutexLock lock(mutex_);
+  if (taken_) return false;
+  return taken_ = true;
+}
+
+void ArenaKeeper::Lane::Leave() {
+  MutexLock lock(mutex_);
+  taken_ = false;
+  left_.NotifyOne();
+}
+
+ArenaKeeper::ArenaKeeper(const Clock& clock, std::function<void()> on_release)
+    : clock_(clock), on_release_(std::move(on_release)), thread_([this] { Work(); }) {}
+
+ArenaKeeper::~ArenaKeeper() {
+  {
+    MutexLock lock(mutex_);
+    stopping_ = true;
+    changed_.NotifyAll();
+  }
+  thread_.join();
+}
+
+void ArenaKeeper::Add(std::unique_ptr<Stream> stream) {
+  lanes_.push_back(std::make_unique<Lane>());
+  lanes_.back()->stream = std::move(stream);
+}
+
+void ArenaKeeper::ReleaseAfter(int64_t idle_ns) {
+  if (idle_ns <= 0) return;
+  MutexLock lock(mutex_);
+  if (idle_ns_ == 0 || idle_ns < idle_ns_) idle_ns_ = idle_ns;
+  asleep_ = false;
+  changed_.NotifyAll();
+}
+
+void ArenaKeeper::Used(Lane& lane) {
+  lane.used_ns = clock_.NowNs();
+  // The thread looks at the streams again after it has said that it sleeps: either it sees this
+  // use, or this sees that it sleeps.
+  if (idle_ns_ == 0 || !asleep_.exchange(false)) return;
+  MutexLock lock(mutex_);
+  changed_.NotifyAll();
+}
+
+void ArenaKeeper::Run(size_t i, const std::function<void(Stream&)>& work) {
+  Lane& lane = *lanes_[i];
+  lane.Take();
+  const Taken taken(lane);
+  work(*lane.stream);
+  Used(lane);
+}
+
+void ArenaKeeper::ReleaseUnused() {
+  for (const auto& lane : lanes_) {
+    if (!lane->TryTake()) continue;
+    const Taken taken(*lane);
+    if (lane->stream->held_bytes() == 0) continue;
+    lane->stream->Release();
+    on_release_();
+  }
+}
+
+void ArenaKeeper::Touch(size_t bytes) {
+  for (const auto& lane : lanes_) {
+    lane->stream->Touch(bytes);
+    Used(*lane);
+  }
+}
+
+int64_t ArenaKeeper::held_bytes() const {
+  int64_t bytes = 0;
+  for (const auto& lane : lanes_) bytes += static_cast<int64_t>(lane->stream->held_bytes());
+  return bytes;
+}
+
+int64_t ArenaKeeper::ReleaseIdle() {
+  int64_t next = kNever;
+  const int64_t idle_ns = idle_ns_;
+  if (idle_ns == 0) return next;
+  for (const auto& lane : lanes_) {
+    if (lane->stream->held_bytes() == 0) continue;
+    if (lane->used_ns + idle_ns > clock_.NowNs()) {
+      next = std::min(next, lane->used_ns + idle_ns);
+      continue;
+    }
+    lane->Take();
+    const Taken taken(*lane);
+    // It may have been used, or released by somebody else, while this waited.
+    if (lane->stream->held_bytes() == 0) continue;
+    if (lane->used_ns + idle_ns > clock_.NowNs()) {
+      next = std::min(next, lane->used_ns + idle_ns);
+      continue;
+    }
+    lane->stream->Release();
+    on_release_();
+  }
+  return next;
+}
+
+void ArenaKeeper::Work() {
+  while (true) {
+    asleep_ = true;
+    const int64_t next = ReleaseIdle();
+    MutexLock lock(mutex_);
+    if (stopping_) return;
+    if (next != kNever) {
+      asleep_ = false;
+      const int64_t left = next - clock_.NowNs();
+      if (left > 0) changed_.WaitFor(mutex_, std::chrono::nanoseconds(left));
+    } else if (asleep_) {
+      changed_.Wait(mutex_);
+    }
+    if (stopping_) return;
+  }
+}
+
+}  // namespace reprise

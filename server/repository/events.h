@@ -1,0 +1,59 @@
+// How the core tells what it did. Metrics and the log listen.
+//
+// Threads: all methods from any thread; they must not block.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "server/repository/statistics.h"
+
+namespace reprise {
+
+// A request that was answered.
+struct RequestRecord {
+  absl::StatusCode code = absl::StatusCode::kOk;
+  bool queue_full = false;  // refused by a limit of the queue
+  int64_t rows = 0;
+  int64_t total_ns = 0;
+  PhaseTimes times;  // valid if the code is OK
+};
+
+enum class ModelState {
+  kLoading,
+  kReady,
+  kUnavailable,  // it was not loaded
+  kUnloaded,     // it was, or waits to be asked for
+};
+// "LOADING", "READY", "UNAVAILABLE"; the last of both that are not served.
+const char* ModelStateName(ModelState state);
+
+// One model version's events.
+class ModelEvents {
+ public:
+  virtual ~ModelEvents() = default;
+  virtual void OnQueueDepth(int64_t depth) = 0;
+  virtual void OnBatch() = 0;
+  virtual void OnRequest(const RequestRecord& record) = 0;
+  // Of `wanted` recipes of the warm-up `done` are ready.
+  virtual void OnWarmup(int64_t wanted, int64_t done) {}
+  // `why` is not OK when the state is kUnavailable.
+  virtual void OnState(ModelState state, const absl::Status& why) = 0;
+  // Its file was changed or cut where it lies: it answers no request until it is loaded again.
+  virtual void OnDamaged(const absl::Status& why) {}
+  // It was to be loaded anew, which failed: what was served still is.
+  virtual void OnKept(const absl::Status& why) {}
+};
+
+class ServerEvents {
+ public:
+  virtual ~ServerEvents() = default;
+  virtual std::unique_ptr<ModelEvents> ForModel(const std::string& name,
+                                                const std::string& version) = 0;
+  // A request for a model that the repository does not have.
+  virtual void OnUnknownModel(const RequestRecord& record) = 0;
+};
+
+}  // namespace reprise

@@ -1,0 +1,69 @@
+#include "server/repository/model_loader.h"
+
+#include <filesystem>
+
+#include "runtime/base/status_macros.h"
+
+namespace reprise {
+namespace {
+
+ModelOptions EngineOptionsOf(const ModelVersion& version, const std::string& path,
+                             const ModelSettings& settings, bool frozen) {
+  return {.id = {.name = version.name, .version = version.number},
+          .path = path,
+          .buckets = settings.buckets,
+          .learnt_buckets = settings.learnt_buckets,
+          .bucket_mode = settings.bucket_policy == BucketPolicyMode::kApply ? BucketMode::kApply
+                         : settings.bucket_policy == BucketPolicyMode::kSuggest
+                             ? BucketMode::kSuggest
+                             : BucketMode::kOff,
+          .bucket_payback_ns = settings.bucket_payback_seconds * 1'000'000'000,
+          .max_batch_tokens = settings.max_batch_tokens,
+          .max_batch_size = settings.config.max_batch_size(),
+          .overflow = settings.overflow == Overflow::kReject ? BucketPolicy::Overflow::kReject
+                                                             : BucketPolicy::Overflow::kExact,
+          .max_exact = settings.max_exact,
+          .max_recipe_bytes = settings.max_recipe_bytes,
+          .max_arena_bytes = settings.max_arena_bytes,
+          .max_parameter_bytes = settings.max_parameter_bytes,
+          .no_padding = settings.padding_off,
+          .packing = WantsPacking(settings) ? PackingMode::kAuto : PackingMode::kOff,
+          .precision = settings.precision,
+          .fills = settings.fills,
+          .capture = settings.capture == CaptureMode::kInline       ? CapturePolicy::kInline
+                     : settings.capture == CaptureMode::kBackground ? CapturePolicy::kBackground
+                                                                    : CapturePolicy::kQuick,
+          .frozen = settings.frozen,
+          .tune = settings.tune ? TuneMode::kAuto : TuneMode::kOff,
+          .warmup = settings.warmup.all ? std::vector<std::string>{"all"} : settings.warmup.buckets,
+          // Where ready means that nothing is captured any more, everything is proved before.
+          .confirm_padding_later = !frozen && !settings.frozen && !WantsWarmup(settings.warmup)};
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<Servable>> LoadServable(Engine& engine, const ModelVersion& version,
+                                                       const std::string& folder,
+                                                       const ModelSettings& settings,
+                                                       const ServerState& state) {
+  const std::string path = (std::filesystem::path(folder) / settings.model_filename).string();
+  auto servable = std::make_shared<Servable>();
+  ASSIGN_OR_RETURN(servable->model,
+                   engine.Load(EngineOptionsOf(version, path, settings, engine.options().frozen)));
+  const Model& model = *servable->model;
+  ModelFacts facts = {.inputs = model.inputs(),
+                      .outputs = model.outputs(),
+                      .max_batch = model.batches_requests() ? model.max_batch() : 0};
+  for (const ModelAxis& axis : model.axes()) facts.axes.push_back(axis.label);
+  ASSIGN_OR_RETURN(servable->signature, Reconcile(settings, version.name, facts));
+  servable->settings = settings;
+  servable->warmup =
+      std::make_shared<Warmup>(engine, servable->model, settings.warmup, version.warmup, state);
+  ASSIGN_OR_RETURN(
+      const std::vector<AxisSizes> bindings,
+      WarmupBindings(model, settings.warmup, std::filesystem::path(folder).parent_path().string()));
+  servable->warmup->RunUntilReady(bindings, UsedBefore(model));
+  return servable;
+}
+
+}  // namespace reprise

@@ -1,0 +1,106 @@
+// ModelTable: which model versions there are, and in which state.
+//
+// Ownership: versions are shared, and stay until the table goes, also when they are listed no more:
+//            what they count, and requests that still run, outlive their states.
+// Threads:   all methods are safe from any thread. Events are told outside of the lock.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "runtime/base/mutex.h"
+#include "server/repository/events.h"
+#include "server/repository/servable.h"
+#include "server/repository/statistics.h"
+#include "server/repository/warmup_progress.h"
+
+namespace reprise {
+
+// One version of a model, loaded or not. Its counters outlive its states.
+struct ModelVersion {
+  std::string name;
+  int64_t number = 0;   // 0: the model as a whole was refused, no version was chosen
+  std::string version;  // "3"; empty for number 0
+  std::unique_ptr<ModelEvents> events;
+  StatisticsRecorder statistics;
+  std::shared_ptr<WarmupProgress> warmup;
+};
+
+class ModelTable {
+ public:
+  explicit ModelTable(ServerEvents& events) : events_(events) {}
+
+  struct Found {
+    std::shared_ptr<ModelVersion> version;
+    std::shared_ptr<const Servable> servable;
+  };
+  // An empty version: the newest that is ready. Errors: NOT_FOUND names what there is; UNAVAILABLE
+  // while it loads, and with the reason when it was refused or unloaded.
+  absl::StatusOr<Found> Find(absl::string_view name, absl::string_view version) const;
+
+  // The listed version whatever its state, for counting; null if there is none.
+  std::shared_ptr<ModelVersion> FindListed(absl::string_view name, absl::string_view version) const;
+
+  // OK where requests of the version are answered: it is ready, and its file is as it was. Else as
+  // Find, or UNAVAILABLE naming the file.
+  absl::Status Answers(absl::string_view name, absl::string_view version) const;
+
+  struct Listed {
+    std::shared_ptr<ModelVersion> version;
+    ModelState state = ModelState::kLoading;
+    // Not OK: kUnavailable, or ready as before a load that failed.
+    absl::Status why;
+    std::shared_ptr<const Servable> servable;  // not null: kReady
+  };
+  // By name, then by version. One whose file is not as it was is kUnavailable.
+  std::vector<Listed> List() const;
+
+  // The numbers of the versions that are ready.
+  std::vector<int64_t> Ready(const std::string& name) const;
+
+  // Lists the version: LOADING, unless it is served already.
+  std::shared_ptr<ModelVersion> SetLoading(const std::string& name, int64_t number);
+  // How a load ended. Where it failed, a version that is served still is. Returns what was served
+  // before in the place of a new one.
+  std::shared_ptr<const Servable> SetLoaded(
+      const ModelVersion& version, const absl::StatusOr<std::shared_ptr<const Servable>>& loaded);
+  // The version was refused before it could be loaded.
+  void SetRefused(const std::string& name, int64_t number, const absl::Status& why);
+  // Lists a version that waits to be loaded.
+  void SetWaiting(const std::string& name, int64_t number);
+  // No request finds the version from now on. Returns what was served.
+  std::shared_ptr<const Servable> SetUnloaded(const std::string& name, int64_t number);
+  // Takes what is not served from the list: what became of it is old.
+  void DropUnserved(const std::string& name);
+
+ private:
+  struct Entry {
+    std::shared_ptr<ModelVersion> version;
+    ModelState state = ModelState::kLoading;
+    absl::Status why;
+    std::shared_ptr<const Servable> servable;
+  };
+  // Looks at the files of a version that is ready; tells once that they are not as they were.
+  static absl::Status LookAtFiles(const ModelVersion& version, const Servable& servable);
+  // Versions by number; the model as a whole is number 0.
+  using Versions = std::map<int64_t, Entry>;
+
+  Entry& AddEntry(const std::string& name, int64_t number) REQUIRES(mutex_);
+  absl::StatusOr<const Entry*> FindEntry(absl::string_view name, absl::string_view version) const
+      REQUIRES(mutex_);
+
+  ServerEvents& events_;
+  // Guarded.
+  mutable Mutex mutex_;
+  std::map<std::string, Versions, std::less<>> models_ GUARDED_BY(mutex_);
+  std::map<std::pair<std::string, int64_t>, std::shared_ptr<ModelVersion>> dropped_
+      GUARDED_BY(mutex_);
+};
+
+}  // namespace reprise

@@ -1,0 +1,378 @@
+#include "server/repository/repository.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/base/memory_net.h"
+#include "runtime/base/status_macros.h"
+#include "server/config/model_config.h"
+
+namespace reprise {
+namespace {
+
+// How often a version that is unloaded is looked at, and how long its last requests may take.
+constexpr std::chrono::milliseconds kLookTime(2);
+constexpr std::chrono::seconds kLongestUse(60);
+
+bool Contains(const std::vector<int64_t>& numbers, int64_t number) {
+  return std::find(numbers.begin(), numbers.end(), number) != numbers.end();
+}
+
+bool Contains(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+// The whole model as it is on disk.
+std::string StampOf(const FoundModel& model) {
+  std::string stamp = model.folder + "\n";
+  for (const int64_t version : model.versions) stamp += StampOf(model, version);
+  return stamp;
+}
+
+absl::Status TwiceError() {
+  return absl::InvalidArgumentError("the name is in more than one repository");
+}
+
+}  // namespace
+
+Repository::Repository(Options options, Loader loader, ServerEvents& events)
+    : options_(std::move(options)), loader_(std::move(loader)), table_(events) {}
+
+Repository::~Repository() { Stop(); }
+
+void Repository::Stop() {
+  std::map<std::string, std::deque<std::shared_ptr<Operation>>> left;
+  {
+    MutexLock lock(mutex_);
+    stop_ = true;
+    work_.NotifyAll();
+  }
+  for (std::thread& thread : threads_) thread.join();
+  threads_.clear();
+  {
+    MutexLock lock(mutex_);
+    left.swap(operations_);
+    tasks_.clear();
+    ready_.clear();
+  }
+  for (const auto& [name, operations] : left) {
+    for (const auto& operation : operations) {
+      operation->done(absl::UnavailableError("the server is stopping"));
+    }
+  }
+}
+
+absl::Status Repository::Start() {
+  ASSIGN_OR_RETURN(const std::vector<FoundModel> models, ScanRepositories(options_.folders));
+  std::map<std::string, int> times;
+  for (const FoundModel& model : models) ++times[model.name];
+  if (options_.control == ModelControl::kExplicit) {
+    for (const std::string& name : options_.load_at_start) {
+      if (name != "*" && !times.contains(name)) {
+        return absl::NotFoundError(
+            absl::StrCat("--load-model ", name, ": no model repository has it"));
+      }
+    }
+  }
+  const bool all =
+      options_.control != ModelControl::kExplicit || Contains(options_.load_at_start, "*");
+  for (const FoundModel& model : models) {
+    if (!all && !Contains(options_.load_at_start, model.name)) {
+      table_.SetWaiting(model.name, model.versions.empty() ? 0 : model.versions.back());
+      continue;
+    }
+    auto operation = std::make_shared<Operation>(
+        Operation{.name = model.name, .done = [this](const absl::Status&) { Settle(); }});
+    {
+      MutexLock lock(mutex_);
+      if (operations_.contains(model.name)) continue;  // the second of two
+      ++unsettled_;
+      operations_[model.name].push_back(operation);
+      if (options_.control == ModelControl::kPoll) polled_[model.name] = StampOf(model);
+    }
+    // Listed before anybody can ask.
+    const absl::Status planned = Plan(operation, model, times[model.name] > 1);
+    if (!planned.ok()) Finish(operation, planned);
+  }
+  Settle();
+  for (int i = 0; i < std::max(1, options_.threads); ++i) {
+    const bool started = WhereMemoryAllows([&] { threads_.emplace_back([this] { WorkLoop(); }); });
+    if (started) continue;
+    if (i > 0) break;
+    return absl::ResourceExhaustedError("the system has no thread to load models on");
+  }
+  if (options_.control == ModelControl::kPoll) threads_.emplace_back([this] { PollLoop(); });
+  return absl::OkStatus();
+}
+
+absl::Status Repository::CheckExplicit() const {
+  switch (options_.control) {
+    case ModelControl::kExplicit:
+      return absl::OkStatus();
+    case ModelControl::kPoll:
+      return absl::FailedPreconditionError(
+          "models follow their folders: --model-control-mode is poll, explicit would take requests "
+          "to load and unload");
+    case ModelControl::kNone:
+      break;
+  }
+  return absl::FailedPreconditionError(
+      "models are loaded at start: --model-control-mode is none, explicit would take requests to "
+      "load and unload");
+}
+
+void Repository::Load(const std::string& name, std::optional<std::string> config, Done done) {
+  if (const absl::Status status = CheckExplicit(); !status.ok()) return done(status);
+  Enqueue(std::make_shared<Operation>(
+      Operation{.name = name, .config = std::move(config), .done = std::move(done)}));
+}
+
+void Repository::Unload(const std::string& name, Done done) {
+  absl::Status status = CheckExplicit();
+  if (status.ok() && table_.FindListed(name, "") == nullptr) {
+    status = absl::NotFoundError(absl::StrCat("there is no model \"", name, "\""));
+  }
+  if (!status.ok()) return done(status);
+  Enqueue(std::make_shared<Operation>(
+      Operation{.kind = Operation::Kind::kUnload, .name = name, .done = std::move(done)}));
+}
+
+void Repository::Enqueue(std::shared_ptr<Operation> operation) {
+  {
+    MutexLock lock(mutex_);
+    if (!stop_) {
+      auto& queue = operations_[operation->name];
+      queue.push_back(operation);
+      if (queue.size() > 1) return;  // it begins when those before it have finished
+      ready_.push_back(std::move(operation));
+      work_.NotifyOne();
+      return;
+    }
+  }
+  operation->done(absl::UnavailableError("the server is stopping"));
+}
+
+void Repository::WorkLoop() {
+  while (true) {
+    std::shared_ptr<Operation> operation;
+    Task task;
+    {
+      MutexLock lock(mutex_);
+      while (!stop_ && ready_.empty() && tasks_.empty()) work_.Wait(mutex_);
+      if (stop_) return;
+      if (!ready_.empty()) {
+        operation = std::move(ready_.front());
+        ready_.pop_front();
+      } else {
+        task = std::move(tasks_.front());
+        tasks_.pop_front();
+      }
+    }
+    if (operation != nullptr) {
+      Begin(operation);
+    } else {
+      Run(task);
+    }
+  }
+}
+
+void Repository::Begin(const std::shared_ptr<Operation>& operation) {
+  if (operation->kind == Operation::Kind::kLoad) {
+    const absl::Status status =
+        WithinMemory([&] { return absl::StrCat("loading model '", operation->name, "'"); },
+                     [&] { return BeginLoad(operation); });
+    if (!status.ok()) Finish(operation, status);
+    return;
+  }
+  UnloadAllBut(operation->name, {});
+  if (operation->kind == Operation::Kind::kForget) table_.DropUnserved(operation->name);
+  Finish(operation, absl::OkStatus());
+}
+
+absl::Status Repository::BeginLoad(const std::shared_ptr<Operation>& operation) {
+  ASSIGN_OR_RETURN(const std::vector<FoundModel> models, ScanRepositories(options_.folders));
+  const auto is_it = [&](const FoundModel& model) { return model.name == operation->name; };
+  const auto model = std::find_if(models.begin(), models.end(), is_it);
+  if (model == models.end()) {
+    return absl::NotFoundError(absl::StrCat("no model repository has \"", operation->name, "\""));
+  }
+  return Plan(operation, *model, std::count_if(models.begin(), models.end(), is_it) > 1);
+}
+
+absl::Status Repository::Plan(const std::shared_ptr<Operation>& operation, const FoundModel& model,
+                              bool twice) {
+  auto text = twice                           ? absl::StatusOr<std::string>(TwiceError())
+              : operation->config.has_value() ? absl::StatusOr<std::string>(*operation->config)
+                                              : ReadConfigFile(model);
+  auto settings = text.ok() ? ParseModelConfig(*text, model.name)
+                            : absl::StatusOr<ModelSettings>(text.status());
+  auto versions = settings.ok() ? ChooseVersions(settings->config.version_policy(), model)
+                                : absl::StatusOr<std::vector<int64_t>>(settings.status());
+  if (!versions.ok()) {
+    // All versions share the mistake; what is served still is, and else the newest one stands for
+    // them.
+    const std::vector<int64_t> served = table_.Ready(model.name);
+    for (const int64_t number : served) {
+      table_.SetLoaded(*table_.SetLoading(model.name, number), versions.status());
+    }
+    const int64_t newest = twice || model.versions.empty() ? 0 : model.versions.back();
+    if (served.empty()) table_.SetRefused(model.name, newest, versions.status());
+    return versions.status();
+  }
+  const std::vector<int64_t> served = table_.Ready(model.name);
+  std::deque<Task> tasks;
+  for (const int64_t number : *versions) {
+    std::string stamp = absl::StrCat(*text, "\n", StampOf(model, number));
+    {
+      MutexLock lock(mutex_);
+      const auto it = stamps_.find({model.name, number});
+      if (Contains(served, number) && it != stamps_.end() && it->second == stamp) continue;
+    }
+    tasks.push_back(
+        {.operation = operation,
+         .version = table_.SetLoading(model.name, number),
+         .folder = (std::filesystem::path(model.folder) / absl::StrCat(number)).string(),
+         .settings = *settings,
+         .stamp = std::move(stamp)});
+  }
+  operation->chosen = *std::move(versions);
+  operation->left = std::ssize(tasks) + 1;
+  {
+    MutexLock lock(mutex_);
+    for (Task& task : tasks) tasks_.push_back(std::move(task));
+    work_.NotifyAll();
+  }
+  FinishTask(operation, absl::OkStatus());
+  return absl::OkStatus();
+}
+
+void Repository::Run(const Task& task) {
+  const std::string& name = task.version->name;
+  const auto servable =
+      WithinMemory([&] { return absl::StrCat("loading model '", name, "'"); },
+                   [&] { return loader_(*task.version, task.folder, task.settings); });
+  if (servable.ok()) {
+    MutexLock lock(mutex_);
+    WhereMemoryAllows([&] { stamps_[{name, task.version->number}] = task.stamp; });
+  }
+  std::shared_ptr<const Servable> before = table_.SetLoaded(*task.version, servable);
+  absl::Status status = servable.status();
+  if (!status.ok()) {
+    status =
+        absl::Status(status.code(), absl::StrCat("model \"", name, "\" version ",
+                                                 task.version->version, ": ", status.message()));
+  }
+  if (before != nullptr) {
+    WaitUntilUnused(std::move(before));
+    WhereMemoryAllows(options_.after_unload);
+  }
+  FinishTask(task.operation, status);
+  if (servable.ok()) WhereMemoryAllows([&] { options_.after_ready(**servable); });
+}
+
+void Repository::FinishTask(const std::shared_ptr<Operation>& operation,
+                            const absl::Status& status) {
+  {
+    MutexLock lock(mutex_);
+    if (operation->failed.ok()) operation->failed = status;
+    if (--operation->left > 0) return;
+  }
+  // Where a successor failed, what there was before goes on.
+  if (operation->failed.ok()) {
+    UnloadAllBut(operation->name, operation->chosen);
+    table_.DropUnserved(operation->name);
+  }
+  Finish(operation, operation->failed);
+}
+
+void Repository::UnloadAllBut(const std::string& name, const std::vector<int64_t>& kept) {
+  std::vector<std::shared_ptr<const Servable>> unloaded;
+  for (const int64_t number : table_.Ready(name)) {
+    if (!Contains(kept, number)) unloaded.push_back(table_.SetUnloaded(name, number));
+  }
+  if (unloaded.empty()) return;
+  for (auto& servable : unloaded) WaitUntilUnused(std::move(servable));
+  WhereMemoryAllows(options_.after_unload);
+}
+
+void Repository::WaitUntilUnused(std::shared_ptr<const Servable> servable) {
+  const auto end = std::chrono::steady_clock::now() + kLongestUse;
+  // What it takes is freed here, not on a thread that answers a request.
+  while (servable.use_count() > 1 && std::chrono::steady_clock::now() < end) {
+    MutexLock lock(mutex_);
+    if (stop_) return;
+    CondVar().WaitFor(mutex_, kLookTime);
+  }
+}
+
+void Repository::Finish(const std::shared_ptr<Operation>& operation, const absl::Status& status) {
+  {
+    MutexLock lock(mutex_);
+    const auto it = operations_.find(operation->name);
+    // Gone where the repository stops: then it is told there.
+    if (it == operations_.end()) return;
+    it->second.pop_front();
+    if (it->second.empty()) {
+      operations_.erase(it);
+    } else {
+      WhereMemoryAllows([&] { ready_.push_back(it->second.front()); });
+      work_.NotifyOne();
+    }
+  }
+  WhereMemoryAllows([&] { operation->done(status); });
+}
+
+void Repository::Settle() {
+  {
+    MutexLock lock(mutex_);
+    if (--unsettled_ > 0) return;
+  }
+  WhereMemoryAllows(options_.on_settled);
+}
+
+void Repository::PollLoop() {
+  absl::Status last;
+  while (true) {
+    {
+      MutexLock lock(mutex_);
+      const auto end = std::chrono::steady_clock::now() + options_.poll_time;
+      while (!stop_ && std::chrono::steady_clock::now() < end) {
+        work_.WaitFor(mutex_, end - std::chrono::steady_clock::now());
+      }
+      if (stop_) return;
+    }
+    const absl::Status status =
+        WithinMemory([] { return "looking for models"; }, [&] { return Poll(); });
+    if (!status.ok() && status != last) {
+      WhereMemoryAllows([&] { options_.on_trouble(status); });
+    }
+    last = status;
+  }
+}
+
+absl::Status Repository::Poll() {
+  ASSIGN_OR_RETURN(const std::vector<FoundModel> models, ScanRepositories(options_.folders));
+  std::map<std::string, std::string> now;
+  for (const FoundModel& model : models) now[model.name] += StampOf(model);
+  std::vector<std::shared_ptr<Operation>> operations;
+  {
+    MutexLock lock(mutex_);
+    for (const auto& [name, stamp] : now) {
+      if (const auto it = polled_.find(name); it != polled_.end() && it->second == stamp) continue;
+      operations.push_back(
+          std::make_shared<Operation>(Operation{.name = name, .done = [](const absl::Status&) {}}));
+    }
+    for (const auto& [name, stamp] : polled_) {
+      if (now.contains(name)) continue;
+      operations.push_back(std::make_shared<Operation>(Operation{
+          .kind = Operation::Kind::kForget, .name = name, .done = [](const absl::Status&) {}}));
+    }
+    polled_.swap(now);
+  }
+  for (auto& operation : operations) Enqueue(std::move(operation));
+  return absl::OkStatus();
+}
+
+}  // namespace reprise

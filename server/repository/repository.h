@@ -1,0 +1,159 @@
+// Repository: the models of the folders, loaded and unloaded as the control mode says.
+//
+// At the start every version that is to be served is listed; loader threads then load one after
+// another. One that fails is unavailable with the reason and disturbs no other. Later a model is
+// loaded anew beside the traffic: what was served still is until its successor is ready, and goes
+// on where that one fails.
+//
+//   Repository repository({.folders = {"models"}, .threads = 2}, loader, events);
+//   RETURN_IF_ERROR(repository.Start());
+//   ASSIGN_OR_RETURN(auto found, repository.Find("minilm", ""));
+//
+// What is asked of one model is done in the order in which it was asked; models do not wait for
+// each other but for a loader thread.
+//
+// Ownership: versions are shared, see ModelTable.
+// Threads:   all methods are safe from any thread; Start is called once.
+#pragma once
+
+#include <chrono>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "runtime/base/mutex.h"
+#include "server/config/options.h"
+#include "server/repository/model_table.h"
+#include "server/repository/repository_scan.h"
+
+namespace reprise {
+
+class Repository {
+ public:
+  using Found = ModelTable::Found;
+  using Listed = ModelTable::Listed;
+
+  struct Options {
+    std::vector<std::string> folders;
+    ModelControl control = ModelControl::kNone;
+    // Of kExplicit: what is loaded at the start; "*" is all.
+    std::vector<std::string> load_at_start;
+    std::chrono::milliseconds poll_time{15000};  // of kPoll
+    int threads = 1;                             // that load
+    // Called once, when every version of the start is ready or refused, by whichever thread sees it
+    // first.
+    std::function<void()> on_settled = [] {};
+    // What a version that is ready still wants done: on its loader thread, before the next load.
+    std::function<void(const Servable&)> after_ready = [](const Servable&) {};
+    // The memory of models that were unloaded has gone.
+    std::function<void()> after_unload = [] {};
+    // A folder cannot be read any more, and the like.
+    std::function<void(const absl::Status&)> on_trouble = [](const absl::Status&) {};
+  };
+  // Loads one version from the folder `folder` of its files. Runs on a loader thread.
+  using Loader = std::function<absl::StatusOr<std::shared_ptr<const Servable>>(
+      const ModelVersion& version, const std::string& folder, const ModelSettings& settings)>;
+  // How it ended; on a loader thread, or on that of the caller.
+  using Done = std::function<void(const absl::Status&)>;
+
+  Repository(Options options, Loader loader, ServerEvents& events);
+  // As Stop.
+  ~Repository();
+  Repository(const Repository&) = delete;
+  Repository& operator=(const Repository&) = delete;
+
+  // Lists the models and begins to load them. Errors: a folder that cannot be read.
+  absl::Status Start();
+  // Loads that have begun are finished, others are not begun: their `done` gets UNAVAILABLE.
+  void Stop();
+
+  absl::StatusOr<Found> Find(absl::string_view name, absl::string_view version) const {
+    return table_.Find(name, version);
+  }
+  absl::Status Answers(absl::string_view name, absl::string_view version) const {
+    return table_.Answers(name, version);
+  }
+  std::shared_ptr<ModelVersion> FindListed(absl::string_view name,
+                                           absl::string_view version) const {
+    return table_.FindListed(name, version);
+  }
+  std::vector<Listed> List() const { return table_.List(); }
+
+  // Loads the model from its folder as it is now, with `config` (the text of a config.pbtxt) in the
+  // place of its own where that is given. Versions that are served and have not changed are left as
+  // they are; those that the policy chooses no more are unloaded once the others are ready. `done`
+  // gets OK when all are ready. Errors: FAILED_PRECONDITION unless the mode is kExplicit;
+  // NOT_FOUND; what the load of a version says.
+  void Load(const std::string& name, std::optional<std::string> config, Done done);
+  // Requests that were accepted are answered, later ones refused; `done` gets OK when the memory
+  // has gone. Errors: FAILED_PRECONDITION unless the mode is kExplicit; NOT_FOUND.
+  void Unload(const std::string& name, Done done);
+
+ private:
+  // What is asked of one model.
+  struct Operation {
+    enum class Kind { kLoad, kUnload, kForget };  // kForget: its folder is gone
+    Kind kind = Kind::kLoad;
+    std::string name;
+    std::optional<std::string> config;
+    Done done;
+    // Of a load that has begun.
+    std::vector<int64_t> chosen;
+    int64_t left = 0;
+    absl::Status failed;  // the first of its versions that did
+  };
+  // One version to load.
+  struct Task {
+    std::shared_ptr<Operation> operation;
+    std::shared_ptr<ModelVersion> version;
+    std::string folder;
+    ModelSettings settings;
+    std::string stamp;
+  };
+
+  absl::Status CheckExplicit() const;
+  void Enqueue(std::shared_ptr<Operation> operation) EXCLUDES(mutex_);
+  void WorkLoop();
+  void Begin(const std::shared_ptr<Operation>& operation);
+  // Lists what `model` serves and makes tasks of what is to be loaded. Errors: nothing can be.
+  absl::Status Plan(const std::shared_ptr<Operation>& operation, const FoundModel& model,
+                    bool twice);
+  absl::Status BeginLoad(const std::shared_ptr<Operation>& operation);
+  void Run(const Task& task);
+  void FinishTask(const std::shared_ptr<Operation>& operation, const absl::Status& status);
+  // Unloads what is ready of the model but `kept`, and waits until nobody uses it.
+  void UnloadAllBut(const std::string& name, const std::vector<int64_t>& kept);
+  void WaitUntilUnused(std::shared_ptr<const Servable> servable);
+  void Finish(const std::shared_ptr<Operation>& operation, const absl::Status& status);
+  void Settle();
+  void PollLoop();
+  absl::Status Poll();
+
+  // Constant after construction.
+  const Options options_;
+  const Loader loader_;
+  ModelTable table_;
+  std::vector<std::thread> threads_;  // Start and Stop
+  // Guarded.
+  mutable Mutex mutex_;
+  CondVar work_;
+  std::deque<Task> tasks_ GUARDED_BY(mutex_);
+  // By model; the first one of each has begun, or is in `ready_`.
+  std::map<std::string, std::deque<std::shared_ptr<Operation>>> operations_ GUARDED_BY(mutex_);
+  std::deque<std::shared_ptr<Operation>> ready_ GUARDED_BY(mutex_);  // to begin
+  // What the versions that are served were loaded from.
+  std::map<std::pair<std::string, int64_t>, std::string> stamps_ GUARDED_BY(mutex_);
+  // Of kPoll: what each model was when it was last asked to load.
+  std::map<std::string, std::string> polled_ GUARDED_BY(mutex_);
+  int64_t unsettled_ GUARDED_BY(mutex_) = 1;  // models of the start, and the listing itself
+  bool stop_ GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace reprise

@@ -1,0 +1,30 @@
+// Servable: a model version that is loaded, with all that answering a request needs.
+//
+// Ownership: shared by the repository and by the requests in flight; immutable, but for what
+// is counted.
+#pragma once
+
+#include <atomic>
+#include <memory>
+
+#include "runtime/bucket/shape_recorder.h"
+#include "runtime/engine/model.h"
+#include "server/batching/model_queue.h"
+#include "server/config/model_settings.h"
+#include "server/repository/signature.h"
+#include "server/repository/warmup.h"
+
+namespace reprise {
+
+struct Servable {
+  // That its files are not as they were was told.
+  mutable std::atomic<bool> damaged{false};
+  std::shared_ptr<Model> model;
+  ModelSettings settings;
+  Signature signature;
+  std::shared_ptr<ModelQueue> queue;
+  std::shared_ptr<Warmup> warmup;
+  std::shared_ptr<ShapeRecorder> shapes = std::make_shared<ShapeRecorder>();
+};
+
+}  // namespace reprise

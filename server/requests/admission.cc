@@ -1,0 +1,172 @@
+#include "server/requests/admission.h"
+
+#include <algorithm>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "runtime/base/status_macros.h"
+#include "server/wire/datatype.h"
+#include "server/wire/text_tensor.h"
+
+namespace reprise {
+namespace {
+
+std::string Names(absl::Span<const ModelIo> ios) {
+  if (ios.empty()) return "none";
+  return absl::StrJoin(ios, ", ",
+                       [](std::string* out, const ModelIo& io) { absl::StrAppend(out, io.name); });
+}
+
+// The position of `name`, or INVALID_ARGUMENT listing what there is.
+absl::StatusOr<int> Find(absl::Span<const ModelIo> ios, absl::string_view name, const char* kind) {
+  for (size_t i = 0; i < ios.size(); ++i) {
+    if (name == absl::string_view(ios[i].name)) return static_cast<int>(i);
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("the model has no ", kind, " \"", name, "\"; it has ", Names(ios)));
+}
+
+absl::Status CheckShape(const ModelIo& io, const InputView& view) {
+  auto error = [&](const auto&... parts) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("input \"", io.name, "\" has shape ", ShapeToString(view.shape), parts...));
+  };
+  if (view.shape.size() != io.dims.size()) {
+    return error(" of rank ", view.shape.size(), ", the model wants rank ", io.dims.size());
+  }
+  for (size_t i = 0; i < view.shape.size(); ++i) {
+    if (view.shape[i] < 0) return error(": dim ", i, " is negative");
+    if (io.dims[i].is_constant() && view.shape[i] != io.dims[i].size) {
+      return error(": dim ", i, " is ", view.shape[i], ", the model wants ", io.dims[i].size);
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckInput(const ModelIo& io, const InputView& view) {
+  if (view.datatype != ProtocolName(io)) {
+    return absl::InvalidArgumentError(absl::StrCat("input \"", io.name, "\" has datatype ",
+                                                   view.datatype, ", the model wants ",
+                                                   ProtocolName(io)));
+  }
+  RETURN_IF_ERROR(CheckShape(io, view));
+  auto elements = CheckedNumElements(view.shape);
+  if (!elements.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("input \"", io.name, "\": ", elements.status().message()));
+  }
+  int64_t bytes = 0;
+  if (__builtin_mul_overflow(*elements, static_cast<int64_t>(DTypeSize(io.dtype)), &bytes)) {
+    return absl::InvalidArgumentError(absl::StrCat("input \"", io.name, "\" has shape ",
+                                                   ShapeToString(view.shape),
+                                                   ": more bytes than can be counted"));
+  }
+  // Those of a text say themselves how many they are.
+  if (!io.text && bytes != static_cast<int64_t>(view.bytes.size())) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "input \"", io.name, "\" of shape ", ShapeToString(view.shape), " and datatype ",
+        view.datatype, " takes ", bytes, " bytes, the request has ", view.bytes.size()));
+  }
+  return absl::OkStatus();
+}
+
+// The texts of `view`, whose shape was checked, as places that live as long as `texts`.
+absl::StatusOr<const void*> PlacesOf(const InputView& view, RequestTexts& texts) {
+  std::vector<int64_t>& places = texts.AddPlaces();
+  const absl::Status decoded = DecodeTexts(view.bytes, NumElements(view.shape), texts, places);
+  if (!decoded.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat("input \"", view.name, "\" of shape ",
+                                                   ShapeToString(view.shape), " and datatype ",
+                                                   view.datatype, ": ", decoded.message()));
+  }
+  static constexpr int64_t kNothing = 0;
+  return places.empty() ? &kNothing : places.data();
+}
+
+}  // namespace
+
+absl::StatusOr<Admitted> Admit(absl::Span<const ModelIo> inputs, absl::Span<const ModelIo> outputs,
+                               std::shared_ptr<const Vocabulary> vocabulary,
+                               const InferRequest& request) {
+  Admitted admitted;
+  std::shared_ptr<RequestTexts> texts;
+  const auto has_text = [](const ModelIo& io) { return io.text; };
+  if (std::any_of(inputs.begin(), inputs.end(), has_text) ||
+      std::any_of(outputs.begin(), outputs.end(), has_text)) {
+    texts = std::make_shared<RequestTexts>(std::move(vocabulary));
+    admitted.request.texts = texts;
+  }
+  admitted.request.inputs.resize(inputs.size());
+  std::vector<bool> seen(inputs.size());
+  for (const InputView& view : request.inputs) {
+    ASSIGN_OR_RETURN(const int position, Find(inputs, view.name, "input"));
+    if (seen[position]) {
+      return absl::InvalidArgumentError(absl::StrCat("input \"", view.name, "\" is given twice"));
+    }
+    seen[position] = true;
+    RETURN_IF_ERROR(CheckInput(inputs[position], view));
+    // An input without elements has no bytes, and null means that it was left out.
+    static constexpr char kNothing = 0;
+    InputTensor& tensor = admitted.request.inputs[position];
+    tensor = {.shape = Shape(view.shape.begin(), view.shape.end()),
+              .data = view.bytes.empty() ? &kNothing : view.bytes.data()};
+    if (!inputs[position].text) continue;
+    ASSIGN_OR_RETURN(tensor.data, PlacesOf(view, *texts));
+  }
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (!seen[i] && !inputs[i].optional) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "input \"", inputs[i].name, "\" is missing; the model wants ", Names(inputs)));
+    }
+  }
+
+  admitted.request.wanted_outputs.assign(outputs.size(), request.outputs.empty());
+  for (absl::string_view name : request.outputs) {
+    ASSIGN_OR_RETURN(const int position, Find(outputs, name, "output"));
+    if (admitted.request.wanted_outputs[position]) {
+      return absl::InvalidArgumentError(absl::StrCat("output \"", name, "\" is asked for twice"));
+    }
+    admitted.request.wanted_outputs[position] = true;
+    admitted.wanted_outputs.push_back(position);
+  }
+  if (request.outputs.empty()) {
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      admitted.wanted_outputs.push_back(static_cast<int>(i));
+    }
+  }
+  return admitted;
+}
+
+absl::StatusOr<int64_t> StartDeadline(const ModelSettings& settings, const InferRequest& request,
+                                      int64_t now_ns) {
+  std::optional<int64_t> timeout_us = settings.default_timeout_us;
+  if (request.timeout_us.has_value() && *request.timeout_us < 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("parameter timeout is ", *request.timeout_us, " microseconds"));
+  }
+  // A timeout of 0 asks for none of its own.
+  if (request.timeout_us.value_or(0) > 0 && settings.allow_timeout_override) {
+    timeout_us = request.timeout_us;
+  }
+  if (!timeout_us) return request.deadline_ns;
+  int64_t deadline_ns = 0;
+  if (__builtin_mul_overflow(*timeout_us, int64_t{1000}, &deadline_ns) ||
+      __builtin_add_overflow(deadline_ns, now_ns, &deadline_ns)) {
+    return request.deadline_ns;
+  }
+  return std::min(deadline_ns, request.deadline_ns);
+}
+
+absl::StatusOr<uint64_t> Priority(const ModelSettings& settings, const InferRequest& request) {
+  if (settings.priority_levels == 0) return 0;
+  if (request.priority == 0) return settings.default_priority;
+  if (request.priority > settings.priority_levels) {
+    return absl::InvalidArgumentError(absl::StrCat("parameter priority is ", request.priority,
+                                                   ", the model has ", settings.priority_levels,
+                                                   " levels"));
+  }
+  return request.priority;
+}
+
+}  // namespace reprise

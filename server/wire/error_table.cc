@@ -1,0 +1,42 @@
+#include "server/wire/error_table.h"
+
+#include <cstddef>
+
+namespace reprise {
+namespace {
+
+constexpr ErrorRow kRows[] = {
+    {absl::StatusCode::kInternal, "INTERNAL", 13, 500},  // the first row stands for all others
+    {absl::StatusCode::kOk, "OK", 0, 200},
+    {absl::StatusCode::kCancelled, "CANCELLED", 1, 499},
+    {absl::StatusCode::kInvalidArgument, "INVALID_ARGUMENT", 3, 400},
+    {absl::StatusCode::kDeadlineExceeded, "DEADLINE_EXCEEDED", 4, 504},
+    {absl::StatusCode::kNotFound, "NOT_FOUND", 5, 404},
+    {absl::StatusCode::kResourceExhausted, "RESOURCE_EXHAUSTED", 8, 429},
+    {absl::StatusCode::kFailedPrecondition, "FAILED_PRECONDITION", 9, 400},
+    {absl::StatusCode::kUnimplemented, "UNIMPLEMENTED", 12, 501},
+    {absl::StatusCode::kUnavailable, "UNAVAILABLE", 14, 503},
+};
+
+// Clients bound trailers at 8 KiB, and percent-encoding can triple a byte.
+constexpr size_t kLongestMessage = 2048;
+
+}  // namespace
+
+const ErrorRow& ErrorRowOf(absl::StatusCode code) {
+  for (const ErrorRow& row : kRows) {
+    if (row.code == code) return row;
+  }
+  return kRows[0];
+}
+
+std::string ErrorMessage(const absl::Status& status) {
+  std::string message(status.message());
+  if (message.size() <= kLongestMessage) return message;
+  size_t end = kLongestMessage;
+  // Not inside a UTF-8 sequence.
+  while (end > 0 && (static_cast<unsigned char>(message[end]) & 0xC0) == 0x80) --end;
+  return message.substr(0, end) + "...";
+}
+
+}  // namespace reprise
