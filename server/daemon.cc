@@ -19,6 +19,7 @@
 #include "runtime/recipe/scratch.h"
 #include "server/repository/model_loader.h"
 #include "server/requests/queue.h"
+#include "server/requests/stages.h"
 #include "server/rest/rest_api.h"
 
 namespace reprise {
@@ -171,11 +172,9 @@ Daemon::Daemon(const Options& options, const std::string& version, LogFunction l
                       absl::StrCat("the models are as they were: ", why.message()));
                }},
           [this](const ModelVersion& model, const std::string& folder,
-                 const ModelSettings& settings) {
-            return LoadModel(model, folder, settings);
-          },
+                 const ModelSettings& settings) { return LoadModel(model, folder, settings); },
           events_),
-      inference_(repository_, scheduler_, engine_, clock_, events_) {
+      inference_(RequestStages(repository_), repository_, scheduler_, engine_, clock_, events_) {
   catalogue_.SetMemory([this]() -> MemoryUse {
     return {.arena_bytes = arenas_.held_bytes(), .parameter_bytes = engine_.parameter_bytes()};
   });
@@ -227,8 +226,8 @@ absl::Status Daemon::StartStreams() {
                                      .make_room = [this] { arenas_.ReleaseUnused(); }}));
     arenas_.Add(std::move(stream));
   }
-  dispatcher_ =
-      std::make_unique<Dispatcher>(scheduler_, streams, [this](int i, Scheduler::Batch& batch) {
+  dispatcher_ = std::make_unique<RequestDispatcher>(
+      scheduler_, streams, [this](int i, RequestScheduler::Batch& batch) {
         arenas_.Run(i, [&](Stream& stream) { inference_.Execute(batch, stream); });
       });
   log_(LogLevel::kInfo, absl::StrCat("reprised ", version_, " on ", device_text_, ", ", streams,

@@ -17,8 +17,6 @@
 #include "runtime/engine/engine.h"
 #include "runtime/engine/memory_budget.h"
 #include "server/arena_keeper.h"
-#include "server/batching/dispatcher.h"
-#include "server/batching/scheduler.h"
 #include "server/config/options.h"
 #include "server/http/http_server.h"
 #include "server/http/pages.h"
@@ -77,10 +75,10 @@ class Daemon {
   StoreKeeper store_;
   CapturePool captures_;
   Engine engine_;
-  Scheduler scheduler_;
+  RequestScheduler scheduler_;
   Repository repository_;
   Inference inference_;
-  std::unique_ptr<Dispatcher> dispatcher_;
+  std::unique_ptr<RequestDispatcher> dispatcher_;
   std::unique_ptr<RpcServer> rpc_;
   MemoryBudget parsing_{AvailableMemoryBytes() / 4};  // see JsonDocument
   Router http_router_;

@@ -1,9 +1,12 @@
 // ModelQueue: the requests of one model that wait, and which of them go into one replay.
 //
+// The methods are in model_queue-inl.h, for the file that makes them for its items.
+//
 // Threads: not safe; the scheduler guards every call with its mutex.
 // Errors:  Push answers RESOURCE_EXHAUSTED with the limit and the numbers.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <functional>
 #include <list>
@@ -21,24 +24,27 @@
 
 namespace reprise {
 
-// BatchBuilder: which items go into one replay, decided before any of them is touched.
-class BatchBuilder {
- public:
-  virtual ~BatchBuilder() = default;
-  // Adds the item if it may share a replay with those added before, and if that is worth it. The
-  // first one must be taken.
-  virtual bool TryAdd(const WorkItem& item) = 0;
-  // Which of `waiting` to try to add, in which order: positions, of the first, which was added
-  // already, as well. By default all, those of a length most like the first one's first.
-  virtual std::vector<size_t> Order(absl::Span<const WorkItem* const> waiting) const;
-  // Not one more row would fit.
-  virtual bool full() const = 0;
-  // Called once, when the batch is to start. False: what it runs on is being made ready; its items
-  // go on waiting, and `ready` is called once, later and from another thread, with the reason if it
-  // could not be made.
-  virtual bool Start(std::function<void(absl::Status)> ready) { return true; }
-};
+// Which items go into one replay, decided before any of them is touched. One is made for each
+// batch.
+template <typename T, typename Item>
+concept BatchBuilder =
+    requires(T builder, const T& begun, const Item& item, absl::Span<const Item* const> waiting,
+             std::function<void(absl::Status)> ready) {
+      // Adds the item if it may share a replay with those added before, and if that is worth it.
+      // The first one must be taken.
+      { builder.TryAdd(item) } -> std::same_as<bool>;
+      // Which of `waiting` to try to add, in which order: positions. The first of them was added
+      // already.
+      { begun.Order(waiting) } -> std::same_as<std::vector<size_t>>;
+      // Not one more row would fit.
+      { begun.full() } -> std::same_as<bool>;
+      // Called once, when the batch is to start. False: what it runs on is being made ready; its
+      // items go on waiting, and `ready` is called once, later and from another thread, with the
+      // reason if it could not be made.
+      { builder.Start(ready) } -> std::same_as<bool>;
+    };
 
+template <typename Item>
 struct QueueOptions {
   std::string name;  // "minilm version 1", for errors
 
@@ -51,7 +57,7 @@ struct QueueOptions {
   int64_t max_bytes = int64_t{1} << 30;
 
   // Starts a batch: what goes together is the model's decision. Absent: every item goes alone.
-  std::function<std::unique_ptr<BatchBuilder>()> start_batch;
+  std::function<std::unique_ptr<typename Item::Builder>()> start_batch;
 
   int64_t delay_ns = 0;     // how long an idle stream waits for more rows
   int64_t enough_rows = 0;  // a batch of as many rows does not wait; 0: only a full one
@@ -61,26 +67,28 @@ struct QueueOptions {
   std::function<void(int64_t depth)> on_depth;
 };
 
+template <typename Item>
 class ModelQueue {
  public:
-  using Item = std::shared_ptr<WorkItem>;
+  using ItemPointer = std::shared_ptr<Item>;
   using Release = std::function<void(int64_t number, absl::Status status)>;
   // Items that are to be dropped with their place.why. A list, so that they move there whether or
   // not there is memory left: what is in no queue and in no such list is never answered.
-  using Dropped = std::list<Item>;
+  using Dropped = std::list<ItemPointer>;
   struct Batch {
-    std::vector<Item> items;                // at least one; the first waited longest
-    std::unique_ptr<BatchBuilder> builder;  // that took them, in their order; null without one
+    std::vector<ItemPointer> items;  // at least one; the first waited longest
+    // That took them, in their order; null without one.
+    std::unique_ptr<typename Item::Builder> builder;
   };
 
-  explicit ModelQueue(QueueOptions options) : options_(std::move(options)) {}
+  explicit ModelQueue(QueueOptions<Item> options) : options_(std::move(options)) {}
   ModelQueue(const ModelQueue&) = delete;
   ModelQueue& operator=(const ModelQueue&) = delete;
 
   // All items or none. They wait behind those of their priority and before those of higher numbers.
-  absl::Status Push(absl::Span<const Item> items, int64_t now_ns);
+  absl::Status Push(absl::Span<const ItemPointer> items, int64_t now_ns);
   // The item must be in this queue; it moves to `dropped`.
-  void Remove(const Item& item, const absl::Status& why, Dropped& dropped);
+  void Remove(const ItemPointer& item, const absl::Status& why, Dropped& dropped);
   // Moves items whose deadline has come to `dropped`.
   void RemoveExpired(int64_t now_ns, Dropped& dropped);
   void RemoveAll(const absl::Status& why, Dropped& dropped);
@@ -88,7 +96,7 @@ class ModelQueue {
   // The next batch if one should start now. Otherwise nullopt, and `wake_ns` is lowered to the time
   // at which one should. The queue must not be empty. Items for which no batch can be made (that
   // takes memory) move to `dropped`.
-  // Batches that cannot start (BatchBuilder::Start) are held back under a number of their own, and
+  // Batches that cannot start (the builder's Start) are held back under a number of their own, and
   // the next one is looked at; what `make_release` made is called with that number when they may be
   // tried again.
   std::optional<Batch> Take(int64_t now_ns, int64_t& wake_ns,
@@ -104,7 +112,7 @@ class ModelQueue {
   bool may_run() const { return options_.max_running == 0 || running < options_.max_running; }
   int64_t depth() const { return static_cast<int64_t>(items_.size() + held_.size()); }
   int64_t earliest_deadline_ns() const;
-  const QueueOptions& options() const { return options_; }
+  const QueueOptions<Item>& options() const { return options_; }
 
   // Kept by the scheduler.
   int64_t running = 0;  // replays of this model now
@@ -120,15 +128,15 @@ class ModelQueue {
                                  Batch& batch) const;
   bool WorthWaiting(const Batch& batch) const;
   // Moves the item to `to`. Needs no memory, like all that moves items.
-  void Unlink(const Item& item, std::list<Item>& to);
+  void Unlink(const ItemPointer& item, std::list<ItemPointer>& to);
   // Into items_, behind those of its priority that came before it.
-  void Link(std::list<Item>& from, std::list<Item>::iterator position);
-  void RemoveExpired(std::list<Item>& items, int64_t now_ns, Dropped& dropped);
+  void Link(std::list<ItemPointer>& from, typename std::list<ItemPointer>::iterator position);
+  void RemoveExpired(std::list<ItemPointer>& items, int64_t now_ns, Dropped& dropped);
   void ReportDepth() const;
 
-  const QueueOptions options_;
-  std::list<Item> items_;
-  std::list<Item> held_;  // in no order
+  const QueueOptions<Item> options_;
+  std::list<ItemPointer> items_;
+  std::list<ItemPointer> held_;  // in no order
   int64_t next_number_ = 1;
   int64_t next_arrival_ = 0;
   int64_t tokens_ = 0;

@@ -7,9 +7,11 @@
 // A batch whose recipe is being captured is held back meanwhile: its items still wait, expire and
 // can be cancelled, and no stream waits for it.
 //
+// The methods are in scheduler-inl.h, for the file that makes them for its items (see WorkItem).
+//
 // Ownership: queues are shared: a removed one lives until its last batch has finished.
 // Threads:   all methods are safe from any thread. Items are dropped with no lock held.
-//            What BatchBuilder::Start began must have called back, or never will, when the
+//            What a builder's Start began must have called back, or never will, when the
 //            scheduler goes.
 // Memory:    where there is none, Submit may throw, having queued nothing. All else throws nothing:
 //            a batch that cannot be made drops its first item.
@@ -31,12 +33,14 @@
 
 namespace reprise {
 
+template <typename Item>
 class Scheduler {
  public:
+  using Queue = ModelQueue<Item>;
   struct Batch {
-    std::shared_ptr<ModelQueue> queue;
-    std::vector<std::shared_ptr<WorkItem>> items;  // as in ModelQueue::Batch
-    std::unique_ptr<BatchBuilder> builder;
+    std::shared_ptr<Queue> queue;
+    std::vector<std::shared_ptr<Item>> items;  // as in ModelQueue::Batch
+    std::unique_ptr<typename Item::Builder> builder;
     int64_t taken_ns = 0;
   };
 
@@ -45,14 +49,14 @@ class Scheduler {
 
   // The queue takes part until the last user lets go of what is returned, which items that wait or
   // run must not outlive; the scheduler outlives it.
-  std::shared_ptr<ModelQueue> AddModel(QueueOptions options);
+  std::shared_ptr<Queue> AddModel(QueueOptions<Item> options);
 
   // Queues all items or none. Errors: RESOURCE_EXHAUSTED when the queue is full, UNAVAILABLE after
   // StopAccepting, DEADLINE_EXCEEDED when the deadline has passed already.
-  absl::Status Submit(const std::shared_ptr<ModelQueue>& queue,
-                      absl::Span<const std::shared_ptr<WorkItem>> items);
+  absl::Status Submit(const std::shared_ptr<Queue>& queue,
+                      absl::Span<const std::shared_ptr<Item>> items);
   // Drops the item with CANCELLED if it still waits; otherwise does nothing.
-  void Cancel(const std::shared_ptr<WorkItem>& item);
+  void Cancel(const std::shared_ptr<Item>& item);
 
   // The next batch, if one should start now. Otherwise nullopt, and `wake_ns` (if not null) is the
   // time at which to ask again, kNoDeadline if only a Submit can change that.
@@ -74,15 +78,14 @@ class Scheduler {
   // Drops what waits with `why` and lets every Take return.
   void Shutdown(const absl::Status& why);
 
-  int64_t Depth(const ModelQueue& queue) const;
+  int64_t Depth(const Queue& queue) const;
 
  private:
-  using Dropped = ModelQueue::Dropped;
+  using Dropped = typename Queue::Dropped;
   std::optional<Batch> TakeLocked(int64_t now_ns, int64_t& wake_ns, Dropped& dropped)
       REQUIRES(mutex_);
   // The items that `queue` holds back under `number` may be tried again, or have failed.
-  void PutBack(const std::shared_ptr<ModelQueue>& queue, int64_t number,
-               const absl::Status& status);
+  void PutBack(const std::shared_ptr<Queue>& queue, int64_t number, const absl::Status& status);
   int64_t ExpireLocked(int64_t now_ns, Dropped& dropped) REQUIRES(mutex_);
   bool IdleLocked() const REQUIRES(mutex_);
   static void Drop(const Dropped& dropped);
@@ -94,7 +97,7 @@ class Scheduler {
   CondVar work_;       // something to take may have come
   CondVar deadlines_;  // the earliest deadline may have changed
   CondVar idle_;       // the last batch may have finished
-  std::list<std::shared_ptr<ModelQueue>> queues_ GUARDED_BY(mutex_);  // in the order of turns
+  std::list<std::shared_ptr<Queue>> queues_ GUARDED_BY(mutex_);  // in the order of turns
   int64_t running_ GUARDED_BY(mutex_) = 0;
   absl::Status refuse_ GUARDED_BY(mutex_);  // not OK: Submit answers it
   bool shut_down_ GUARDED_BY(mutex_) = false;

@@ -1,4 +1,18 @@
-// WorkItem: one request, or one part of a request split by rows, while it waits for a stream.
+// WorkItem: the base of what waits for a stream: one request, or one part of a request split by
+// rows.
+//
+// The scheduler is a template over the items, so that whoever runs them gets back what was queued.
+// It knows no more of an item than this base and two members, `Builder` and `Drop`:
+//
+//   class Part : public WorkItem<Part> {
+//    public:
+//     using Builder = PlanBuilder;  // see BatchBuilder
+//     void Drop(const absl::Status& why);
+//   };
+//
+// Drop ends the item without an answer of work: it was cancelled or has expired, the server stops,
+// or its stream found no memory to begin or to go on. It is called at most once, with no lock held,
+// and never for an item that a stream finishes. It throws nothing: other items wait for their turn.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +24,7 @@
 
 namespace reprise {
 
+template <typename Item>
 class ModelQueue;
 
 inline constexpr int64_t kNoDeadline = std::numeric_limits<int64_t>::max();
@@ -23,27 +38,24 @@ struct WorkShape {
   uint64_t priority = 0;              // lower goes first
 };
 
-// Ownership: shared by the queue and by whoever may cancel it.
+// Ownership: items are shared by the queue and by whoever may cancel them.
+template <typename Item>
 class WorkItem {
  public:
-  virtual ~WorkItem() = default;
-
-  // Ends the item without an answer of work: cancelled, expired, the server stops, or its stream
-  // found no memory to begin or to go on. Called at most once, with no lock held, and never for an
-  // item that a stream finishes. Throws nothing: other items wait for their turn.
-  virtual void Drop(const absl::Status& why) = 0;
-
   WorkShape shape;
 
   // Belongs to the scheduler: guarded by its mutex until a stream took the item, then read-only.
   struct Place {
-    ModelQueue* queue = nullptr;  // null: in no queue
-    std::list<std::shared_ptr<WorkItem>>::iterator position;
+    ModelQueue<Item>* queue = nullptr;  // null: in no queue
+    typename std::list<std::shared_ptr<Item>>::iterator position;
     int64_t enqueued_ns = 0;
     int64_t arrival = 0;  // order of arrival in the queue
     int64_t held = 0;     // not 0: held back under this number
     absl::Status why;     // what it is about to be dropped with
   } place;
+
+ protected:
+  ~WorkItem() = default;
 };
 
 }  // namespace reprise

@@ -9,12 +9,13 @@
 
 #include "runtime/bucket/shape_recorder.h"
 #include "runtime/engine/model.h"
-#include "server/batching/model_queue.h"
 #include "server/config/model_settings.h"
 #include "server/repository/signature.h"
 #include "server/repository/warmup.h"
 
 namespace reprise {
+
+struct RequestQueue;  // where requests wait: see server/requests/queue.h
 
 struct Servable {
   // That its files are not as they were was told.
@@ -22,7 +23,7 @@ struct Servable {
   std::shared_ptr<Model> model;
   ModelSettings settings;
   Signature signature;
-  std::shared_ptr<ModelQueue> queue;
+  std::shared_ptr<RequestQueue> queue;  // null until somebody may ask
   std::shared_ptr<Warmup> warmup;
   std::shared_ptr<ShapeRecorder> shapes = std::make_shared<ShapeRecorder>();
 };

@@ -2,12 +2,9 @@
 
 #include <optional>
 
-#include "server/requests/call.h"
-
 namespace reprise {
 
-bool PlanBuilder::TryAdd(const WorkItem& item) {
-  const auto& part = static_cast<const Part&>(item);
+bool PlanBuilder::TryAdd(const Part& part) {
   const std::optional<RequestShape> changed = model_->MeasureAgain(part.measured);
   // Behind the first one come those that Order named.
   const bool chosen = !parts_.empty();
@@ -18,11 +15,9 @@ bool PlanBuilder::TryAdd(const WorkItem& item) {
   return true;
 }
 
-std::vector<size_t> PlanBuilder::Order(absl::Span<const WorkItem* const> waiting) const {
+std::vector<size_t> PlanBuilder::Order(absl::Span<const Part* const> waiting) const {
   std::vector<const RequestShape*> shapes;
-  for (const WorkItem* item : waiting) {
-    shapes.push_back(&static_cast<const Part*>(item)->measured);
-  }
+  for (const Part* part : waiting) shapes.push_back(&part->measured);
   return plan_.Choose(shapes);
 }
 

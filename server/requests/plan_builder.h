@@ -6,22 +6,20 @@
 #include <vector>
 
 #include "runtime/engine/engine.h"
-#include "server/batching/model_queue.h"
+#include "server/requests/part.h"
 
 namespace reprise {
 
-class Part;
-
-class PlanBuilder final : public BatchBuilder {
+class PlanBuilder {
  public:
   PlanBuilder(Engine& engine, std::shared_ptr<const Model> model)
       : engine_(engine), model_(std::move(model)), plan_(*model_) {}
 
-  // The items of a model's queue are Parts.
-  bool TryAdd(const WorkItem& item) override;
-  std::vector<size_t> Order(absl::Span<const WorkItem* const> waiting) const override;
-  bool full() const override { return plan_.full(); }
-  bool Start(std::function<void(absl::Status)> ready) override;
+  // See BatchBuilder.
+  bool TryAdd(const Part& part);
+  std::vector<size_t> Order(absl::Span<const Part* const> waiting) const;
+  bool full() const { return plan_.full(); }
+  bool Start(std::function<void(absl::Status)> ready);
   const BatchPlan& plan() const { return plan_; }
 
  private:

@@ -1,9 +1,12 @@
 #include "server/requests/queue.h"
 
 #include <algorithm>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/saturating.h"
+#include "runtime/base/status_macros.h"
 #include "server/requests/plan_builder.h"
 
 namespace reprise {
@@ -12,9 +15,10 @@ namespace {
 // The default limits admit this many full batches.
 constexpr int64_t kQueuedBatches = 64;
 
-QueueOptions QueueOptionsOf(Engine& engine, const ModelVersion& version,
-                            const std::shared_ptr<Model>& model, const ModelSettings& settings) {
-  QueueOptions options = {
+QueueOptions<Part> QueueOptionsOf(Engine& engine, const ModelVersion& version,
+                                  const std::shared_ptr<Model>& model,
+                                  const ModelSettings& settings) {
+  QueueOptions<Part> options = {
       .name = absl::StrCat("model \"", version.name, "\" version ", version.version),
       .start_batch = [&engine, model] { return std::make_unique<PlanBuilder>(engine, model); },
       .delay_ns = settings.queue_delay_us * 1000,
@@ -43,9 +47,33 @@ QueueOptions QueueOptionsOf(Engine& engine, const ModelVersion& version,
 
 }  // namespace
 
-std::shared_ptr<ModelQueue> OpenQueue(Engine& engine, Scheduler& scheduler,
-                                      const ModelVersion& version, const Servable& servable) {
-  return scheduler.AddModel(QueueOptionsOf(engine, version, servable.model, servable.settings));
+std::shared_ptr<RequestQueue> OpenQueue(Engine& engine, RequestScheduler& scheduler,
+                                        const ModelVersion& version, const Servable& servable) {
+  return std::make_shared<RequestQueue>(RequestQueue{
+      scheduler.AddModel(QueueOptionsOf(engine, version, servable.model, servable.settings))});
+}
+
+absl::StatusOr<std::shared_ptr<Call>> Enqueue(RequestState& state, RequestScheduler& scheduler,
+                                              const Clock& clock, const Call::Done& done) {
+  const std::shared_ptr<RequestQueue> queue = state.model.servable->queue;
+  const int64_t deadline_ns = state.deadline_ns;
+  const uint64_t priority = state.priority;
+  std::vector<RequestPart> pieces = std::move(state.parts);
+  const auto call = std::make_shared<Call>(std::move(state), pieces.size(), clock, scheduler, done);
+  std::vector<std::shared_ptr<Part>> parts;
+  for (RequestPart& piece : pieces) {
+    auto part = std::make_shared<Part>(call, parts.size(), std::move(piece.request),
+                                       std::move(piece.shape));
+    part->shape = {.rows = part->measured.rows,
+                   .tokens = part->measured.tokens,
+                   .bytes = part->measured.bytes,
+                   .deadline_ns = deadline_ns,
+                   .priority = priority};
+    parts.push_back(std::move(part));
+  }
+  call->SetParts({parts.begin(), parts.end()});
+  RETURN_IF_ERROR(scheduler.Submit(queue->waiting, parts));
+  return call;
 }
 
 }  // namespace reprise

@@ -1,17 +1,31 @@
-// The queue of a model version: its limits, and which of its requests share a replay.
+// The queue of a model version: its limits, and how a request that walked through the stages gets
+// into it.
 #pragma once
 
 #include <memory>
 
+#include "absl/status/statusor.h"
+#include "runtime/base/clock.h"
 #include "runtime/engine/engine.h"
-#include "server/batching/scheduler.h"
 #include "server/repository/model_table.h"
 #include "server/repository/servable.h"
+#include "server/requests/call.h"
+#include "server/requests/part.h"
+#include "server/requests/stage.h"
 
 namespace reprise {
 
-// The queue of `servable`, whose model is loaded. The engine, the scheduler and `version` outlive it.
-std::shared_ptr<ModelQueue> OpenQueue(Engine& engine, Scheduler& scheduler,
-                                      const ModelVersion& version, const Servable& servable);
+struct RequestQueue {
+  std::shared_ptr<RequestScheduler::Queue> waiting;
+};
+
+// That of `servable`, whose model is loaded. The engine, the scheduler and `version` outlive it.
+std::shared_ptr<RequestQueue> OpenQueue(Engine& engine, RequestScheduler& scheduler,
+                                        const ModelVersion& version, const Servable& servable);
+
+// Queues all parts of the request or none. The state is used up; `done` is called only if a call is
+// returned, which then counts its own end as well. Errors: what Scheduler::Submit says.
+absl::StatusOr<std::shared_ptr<Call>> Enqueue(RequestState& state, RequestScheduler& scheduler,
+                                              const Clock& clock, const Call::Done& done);
 
 }  // namespace reprise

@@ -19,7 +19,7 @@ TEST_F(SchedulerTest, DifferentLengthsShareAReplay) {
 }
 
 TEST_F(SchedulerTest, ModelThatSharesNoReplayGoesOneAtATime) {
-  QueueOptions options = TestOptions();
+  QueueOptions<FakeItem> options = TestOptions();
   options.start_batch = nullptr;
   auto queue = scheduler.AddModel(std::move(options));
   Submit(queue, Item("a", 1, 20));
@@ -81,7 +81,7 @@ TEST_F(SchedulerTest, PaddingIsBoundedByTheCostOfGoingAlone) {
 }
 
 TEST_F(SchedulerTest, DelayWaitsForMoreRowsAndNoLonger) {
-  QueueOptions options = TestOptions();
+  QueueOptions<FakeItem> options = TestOptions();
   options.delay_ns = 1000;
   auto queue = scheduler.AddModel(std::move(options));
   Submit(queue, Item("a", 1, 16));
@@ -97,7 +97,7 @@ TEST_F(SchedulerTest, DelayWaitsForMoreRowsAndNoLonger) {
 }
 
 TEST_F(SchedulerTest, FullBatchDoesNotWaitForTheDelay) {
-  QueueOptions options = TestOptions();
+  QueueOptions<FakeItem> options = TestOptions();
   options.delay_ns = 1000;
   auto queue = scheduler.AddModel(std::move(options));
   Submit(queue, Item("a", 8, 16));
@@ -105,7 +105,7 @@ TEST_F(SchedulerTest, FullBatchDoesNotWaitForTheDelay) {
 }
 
 TEST_F(SchedulerTest, EnoughRowsDoNotWaitForTheDelay) {
-  QueueOptions options = TestOptions();
+  QueueOptions<FakeItem> options = TestOptions();
   options.delay_ns = 1000;
   options.enough_rows = 2;
   auto queue = scheduler.AddModel(std::move(options));

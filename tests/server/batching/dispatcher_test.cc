@@ -16,14 +16,14 @@ namespace {
 // Threads, but no sleeps: leaders answer everything that several clients submit.
 TEST(DispatcherTest, EveryItemIsExecutedOnceByOneOfTheStreams) {
   SteadyClock clock;
-  Scheduler scheduler(clock);
+  TestScheduler scheduler(clock);
   auto queue = scheduler.AddModel(TestOptions());
   std::atomic<int> executed = 0;
   std::atomic<int> bad_streams = 0;
   constexpr int kClients = 4;
   constexpr int kRequests = 200;
   {
-    Dispatcher dispatcher(scheduler, 2, [&](int stream, Scheduler::Batch& batch) {
+    Dispatcher<FakeItem> dispatcher(scheduler, 2, [&](int stream, TestScheduler::Batch& batch) {
       if (stream < 0 || stream > 1) ++bad_streams;
       executed += static_cast<int>(batch.items.size());
     });
@@ -45,7 +45,7 @@ TEST(DispatcherTest, EveryItemIsExecutedOnceByOneOfTheStreams) {
 
 TEST(DispatcherTest, ExpiredRequestIsAnsweredWhileEveryStreamIsBusy) {
   SteadyClock clock;
-  Scheduler scheduler(clock);
+  TestScheduler scheduler(clock);
   auto queue = scheduler.AddModel(TestOptions());
   std::atomic<bool> release = false;
   struct Notified : FakeItem {
@@ -59,7 +59,7 @@ TEST(DispatcherTest, ExpiredRequestIsAnsweredWhileEveryStreamIsBusy) {
   };
   auto late = std::make_shared<Notified>("late");
   {
-    Dispatcher dispatcher(scheduler, 1, [&](int, Scheduler::Batch&) {
+    Dispatcher<FakeItem> dispatcher(scheduler, 1, [&](int, TestScheduler::Batch&) {
       release.wait(false);  // busy until told otherwise
     });
     ASSERT_TRUE(scheduler.Submit(queue, {Item("busy", 8, 16)}).ok());

@@ -5,21 +5,28 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdlib>
+#include <functional>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "runtime/base/clock.h"
-#include "server/batching/scheduler.h"
+#include "server/batching/scheduler-inl.h"
 
 namespace reprise {
 
-class FakeItem : public WorkItem {
+class TestBuilder;
+
+class FakeItem : public WorkItem<FakeItem> {
  public:
+  using Builder = TestBuilder;
   explicit FakeItem(std::string name) : name(std::move(name)) {}
-  void Drop(const absl::Status& why) override {
+  virtual ~FakeItem() = default;
+  virtual void Drop(const absl::Status& why) {
     ++drops;
     dropped = why;
   }
@@ -47,10 +54,10 @@ inline int64_t Bucket(int64_t size) {
 
 // Buckets are powers of two: at most 8 rows, length 16 to 512, 1024 tokens. Items share a replay if
 // that costs at most twice what they cost alone; one that has no bucket goes alone.
-class TestBuilder : public BatchBuilder {
+class TestBuilder {
  public:
-  bool TryAdd(const WorkItem& work) override {
-    const auto& item = static_cast<const FakeItem&>(work);
+  virtual ~TestBuilder() = default;
+  virtual bool TryAdd(const FakeItem& item) {
     const auto own = Cost(item.shape.rows, item.length);
     if (rows_ > 0) {
       const auto shared = Cost(rows_ + item.shape.rows, std::max(length_, item.length));
@@ -62,7 +69,19 @@ class TestBuilder : public BatchBuilder {
     alone_ += own.value_or(0);
     return true;
   }
-  bool full() const override { return !Cost(rows_ + 1, length_); }
+  // Those of a length most like the first one's first; among equals those that waited longest.
+  std::vector<size_t> Order(absl::Span<const FakeItem* const> waiting) const {
+    std::vector<size_t> order(waiting.size());
+    std::iota(order.begin(), order.end(), size_t{0});
+    const auto distance = [&](size_t i) {
+      return std::abs(waiting[i]->length - waiting[0]->length);
+    };
+    std::stable_sort(order.begin() + 1, order.end(),
+                     [&](size_t a, size_t b) { return distance(a) < distance(b); });
+    return order;
+  }
+  bool full() const { return !Cost(rows_ + 1, length_); }
+  virtual bool Start(std::function<void(absl::Status)>) { return true; }
 
  private:
   static std::optional<int64_t> Cost(int64_t rows, int64_t length) {
@@ -76,26 +95,29 @@ class TestBuilder : public BatchBuilder {
   int64_t alone_ = 0;
 };
 
-inline QueueOptions TestOptions(std::string name = "m") {
+using TestQueue = ModelQueue<FakeItem>;
+using TestScheduler = Scheduler<FakeItem>;
+
+inline QueueOptions<FakeItem> TestOptions(std::string name = "m") {
   return {.name = std::move(name), .start_batch = [] { return std::make_unique<TestBuilder>(); }};
 }
 
-inline std::vector<std::string> Names(const std::optional<Scheduler::Batch>& batch) {
+inline std::vector<std::string> Names(const std::optional<TestScheduler::Batch>& batch) {
   std::vector<std::string> names;
   if (!batch) return names;
-  for (const auto& item : batch->items) names.push_back(static_cast<FakeItem&>(*item).name);
+  for (const auto& item : batch->items) names.push_back(item->name);
   return names;
 }
 
 class SchedulerTest : public ::testing::Test {
  protected:
-  std::shared_ptr<FakeItem> Submit(const std::shared_ptr<ModelQueue>& queue,
+  std::shared_ptr<FakeItem> Submit(const std::shared_ptr<TestQueue>& queue,
                                    std::shared_ptr<FakeItem> item) {
     last_status = scheduler.Submit(queue, {item});
     return item;
   }
   FakeClock clock;
-  Scheduler scheduler{clock};
+  TestScheduler scheduler{clock};
   absl::Status last_status;
 };
 

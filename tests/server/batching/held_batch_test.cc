@@ -22,9 +22,9 @@ class HeldBuilder final : public TestBuilder {
     std::map<int64_t, std::function<void(absl::Status)>> waiting;
   };
   explicit HeldBuilder(Shared& shared) : shared_(shared) {}
-  bool TryAdd(const WorkItem& item) override {
+  bool TryAdd(const FakeItem& item) override {
     if (!TestBuilder::TryAdd(item)) return false;
-    group_ = static_cast<const FakeItem&>(item).group;
+    group_ = item.group;
     return true;
   }
   bool Start(std::function<void(absl::Status)> ready) override {
@@ -41,7 +41,7 @@ class HeldBuilder final : public TestBuilder {
 class HeldBatchTest : public SchedulerTest {
  protected:
   HeldBatchTest() {
-    QueueOptions options = TestOptions();
+    QueueOptions<FakeItem> options = TestOptions();
     options.start_batch = [this] { return std::make_unique<HeldBuilder>(shared); };
     options.on_depth = [this](int64_t now) { depth = now; };
     queue = scheduler.AddModel(std::move(options));
@@ -60,7 +60,7 @@ class HeldBatchTest : public SchedulerTest {
   }
 
   HeldBuilder::Shared shared;
-  std::shared_ptr<ModelQueue> queue;
+  std::shared_ptr<TestQueue> queue;
   int64_t depth = 0;
 };
 

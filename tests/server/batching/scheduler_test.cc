@@ -38,7 +38,7 @@ TEST_F(SchedulerTest, ModelsTakeTurns) {
 }
 
 TEST_F(SchedulerTest, WaitingModelDoesNotHoldUpAnother) {
-  QueueOptions options = TestOptions("slow");
+  QueueOptions<FakeItem> options = TestOptions("slow");
   options.delay_ns = 1000;
   auto slow = scheduler.AddModel(std::move(options));
   auto quick = scheduler.AddModel(TestOptions("quick"));
@@ -48,7 +48,7 @@ TEST_F(SchedulerTest, WaitingModelDoesNotHoldUpAnother) {
 }
 
 TEST_F(SchedulerTest, RunningLimitHoldsUntilABatchFinishes) {
-  QueueOptions options = TestOptions();
+  QueueOptions<FakeItem> options = TestOptions();
   options.max_running = 1;
   auto queue = scheduler.AddModel(std::move(options));
   Submit(queue, Item("a", 8, 16));
@@ -61,7 +61,7 @@ TEST_F(SchedulerTest, RunningLimitHoldsUntilABatchFinishes) {
 }
 
 TEST_F(SchedulerTest, LowerPriorityNumbersGoFirst) {
-  QueueOptions options = TestOptions();
+  QueueOptions<FakeItem> options = TestOptions();
   options.start_batch = nullptr;
   auto queue = scheduler.AddModel(std::move(options));
   auto late = Item("late", 1, 16);
@@ -125,7 +125,7 @@ TEST_F(SchedulerTest, DefaultLimitsAdmit64FullBatches) {
 }
 
 TEST_F(SchedulerTest, FullQueueRefusesWithTheNumbers) {
-  QueueOptions options = TestOptions("bert version 3");
+  QueueOptions<FakeItem> options = TestOptions("bert version 3");
   options.max_requests = 1;
   auto queue = scheduler.AddModel(std::move(options));
   Submit(queue, Item("a", 1, 16));
@@ -136,7 +136,7 @@ TEST_F(SchedulerTest, FullQueueRefusesWithTheNumbers) {
 }
 
 TEST_F(SchedulerTest, ExpiredItemsMakeRoomForLiveOnes) {
-  QueueOptions options = TestOptions();
+  QueueOptions<FakeItem> options = TestOptions();
   options.max_requests = 1;
   auto queue = scheduler.AddModel(std::move(options));
   auto dead = Item("dead", 1, 16);
@@ -149,12 +149,12 @@ TEST_F(SchedulerTest, ExpiredItemsMakeRoomForLiveOnes) {
 }
 
 TEST_F(SchedulerTest, PartsOfOneRequestAreAdmittedTogetherOrNotAtAll) {
-  QueueOptions options = TestOptions();
+  QueueOptions<FakeItem> options = TestOptions();
   options.max_tokens = 100;
   options.always_admitted = 1;
   auto queue = scheduler.AddModel(std::move(options));
   Submit(queue, Item("first", 1, 10));
-  std::vector<std::shared_ptr<WorkItem>> parts = {Item("a", 1, 60), Item("b", 1, 60)};
+  std::vector<std::shared_ptr<FakeItem>> parts = {Item("a", 1, 60), Item("b", 1, 60)};
   EXPECT_EQ(scheduler.Submit(queue, parts).code(), absl::StatusCode::kResourceExhausted);
   EXPECT_THAT(Names(scheduler.TryTake()), ElementsAre("first"));
   EXPECT_FALSE(scheduler.TryTake().has_value());
@@ -172,7 +172,7 @@ TEST_F(SchedulerTest, LargeImagesWaitByTheirNumber) {
 }
 
 TEST_F(SchedulerTest, WhatHasMoreTokensThanMayWaitIsTakenWhereNothingWaits) {
-  QueueOptions options = TestOptions();
+  QueueOptions<FakeItem> options = TestOptions();
   options.max_tokens = 100;
   options.always_admitted = 1;
   auto queue = scheduler.AddModel(std::move(options));
@@ -197,7 +197,7 @@ TEST_F(SchedulerTest, DrainingRefusesNewWorkAndFinishesTheOld) {
 
 TEST_F(SchedulerTest, DepthIsReportedAfterEveryChange) {
   std::vector<int64_t> depths;
-  QueueOptions options = TestOptions();
+  QueueOptions<FakeItem> options = TestOptions();
   options.on_depth = [&depths](int64_t depth) { depths.push_back(depth); };
   auto queue = scheduler.AddModel(std::move(options));
   Submit(queue, Item("a", 1, 16));

@@ -17,8 +17,10 @@ namespace {
 thread_local int64_t allowed = -1;
 thread_local bool for_good = false;
 thread_local bool refused = false;
+thread_local int64_t made = 0;  // allocations of this thread
 
 bool Refuses() {
+  ++made;
   if (allowed < 0) return false;
   if (allowed > 0) {
     --allowed;
@@ -100,6 +102,25 @@ TEST_F(ScarceMemoryTest, EachRequestIsAnsweredOnceWhicheverAllocationFails) {
     }
     EXPECT_GT(count, 50) << "hardly anything failed";
   }
+}
+
+class RequestCostTest : public InferenceTest {};
+
+// The bounds are what was counted; a stage that asks for memory shows here.
+TEST_F(RequestCostTest, SmallRequestTakesAFewAllocationsOnItsWay) {
+  for (int i = 0; i < 2; ++i) {
+    const auto first = Ask(1, 20);
+    RunNext();
+  }
+  auto asked = Make(1, 20);
+  made = 0;
+  Start(*asked);
+  const int64_t to_queue = made;
+  RunNext();
+  const int64_t in_all = made;
+  ASSERT_TRUE(asked->status().ok()) << asked->status();
+  EXPECT_LE(to_queue, 30);
+  EXPECT_LE(in_all, 65);
 }
 
 TEST_F(ScarceMemoryTest, CaptureThatFindsNoMemoryIsTriedAgain) {

@@ -14,6 +14,7 @@
 #include "server/repository/model_loader.h"
 #include "server/requests/inference.h"
 #include "server/requests/queue.h"
+#include "server/requests/stages.h"
 #include "tests/testing/engine_fixture.h"
 #include "tests/testing/real_models.h"
 
@@ -55,23 +56,24 @@ struct Server {
                    fixture.engine.ConfirmPadding(*servable.model);
                    proved.set_value();
                  }},
-            [this](const ModelVersion& version, const std::string& path,
-                   const ModelSettings& settings)
-                -> absl::StatusOr<std::shared_ptr<const Servable>> {
+            [this](
+                const ModelVersion& version, const std::string& path,
+                const ModelSettings& settings) -> absl::StatusOr<std::shared_ptr<const Servable>> {
               auto servable = LoadServable(fixture.engine, version, path, settings, state);
               if (!servable.ok()) return servable.status();
               (*servable)->queue = OpenQueue(fixture.engine, scheduler, version, **servable);
               return *std::move(servable);
             },
             events),
-        inference(repository, scheduler, fixture.engine, clock, events) {}
+        inference(RequestStages(repository), repository, scheduler, fixture.engine, clock, events) {
+  }
 
   FakeClock clock;
   std::promise<void> settled;
   std::promise<void> proved;
   RememberingEvents events;
   EngineFixture fixture;
-  Scheduler scheduler{clock};
+  RequestScheduler scheduler{clock};
   ServerState state;
   Repository repository;
   Inference inference;
@@ -127,10 +129,11 @@ class InferenceTest : public ::testing::Test {
     }
     return asked;
   }
-  void Start(Asked& asked) {
-    asked.call = server_->inference.Start(
+  static void StartBy(Inference& inference, Asked& asked) {
+    asked.call = inference.Start(
         asked.view, [&asked](InferResult result) { asked.results.push_back(std::move(result)); });
   }
+  void Start(Asked& asked) { StartBy(server_->inference, asked); }
   std::unique_ptr<Asked> Ask(int64_t rows, int64_t length) {
     auto asked = Make(rows, length);
     Start(*asked);

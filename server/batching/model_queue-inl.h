@@ -1,46 +1,30 @@
-#include "server/batching/model_queue.h"
+// The methods of ModelQueue.
+#pragma once
 
 #include <algorithm>
-#include <cstdlib>
 #include <iterator>
-#include <numeric>
 #include <tuple>
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/memory_net.h"
 #include "runtime/base/status_macros.h"
+#include "server/batching/model_queue.h"
 
 namespace reprise {
-namespace {
 
 // How many waiting items are looked at for one batch: bounds the time under the scheduler's lock.
-constexpr size_t kWindow = 256;
+inline constexpr size_t kBatchWindow = 256;
 
-}  // namespace
-
-std::vector<size_t> BatchBuilder::Order(absl::Span<const WorkItem* const> waiting) const {
-  const auto length = [](const WorkItem& item) {
-    return item.shape.tokens / std::max<int64_t>(1, item.shape.rows);
-  };
-  const int64_t head_length = length(*waiting[0]);
-  std::vector<size_t> order(waiting.size());
-  std::iota(order.begin(), order.end(), size_t{0});
-  // Among equals those that waited longest.
-  std::stable_sort(order.begin() + 1, order.end(), [&](size_t a, size_t b) {
-    return std::abs(length(*waiting[a]) - head_length) <
-           std::abs(length(*waiting[b]) - head_length);
-  });
-  return order;
-}
-
-void ModelQueue::ReportDepth() const {
+template <typename Item>
+void ModelQueue<Item>::ReportDepth() const {
   if (options_.on_depth) WhereMemoryAllows([&] { options_.on_depth(depth()); });
 }
 
-absl::Status ModelQueue::Push(absl::Span<const Item> items, int64_t now_ns) {
+template <typename Item>
+absl::Status ModelQueue<Item>::Push(absl::Span<const ItemPointer> items, int64_t now_ns) {
   int64_t tokens = 0;
   int64_t bytes = 0;
-  for (const Item& item : items) {
+  for (const ItemPointer& item : items) {
     tokens += item->shape.tokens;
     bytes += item->shape.bytes;
   }
@@ -58,9 +42,9 @@ absl::Status ModelQueue::Push(absl::Span<const Item> items, int64_t now_ns) {
   RETURN_IF_ERROR(check("bytes", bytes_, bytes, options_.max_bytes));
 
   // All or none, also where there is no memory: from here on nothing is asked of it.
-  std::list<Item> added(items.begin(), items.end());
+  std::list<ItemPointer> added(items.begin(), items.end());
   while (!added.empty()) {
-    WorkItem& item = *added.front();
+    Item& item = *added.front();
     item.place.queue = this;
     item.place.enqueued_ns = now_ns;
     item.place.arrival = next_arrival_++;
@@ -73,9 +57,11 @@ absl::Status ModelQueue::Push(absl::Span<const Item> items, int64_t now_ns) {
   return absl::OkStatus();
 }
 
-void ModelQueue::Link(std::list<Item>& from, std::list<Item>::iterator position) {
-  WorkItem& item = **position;
-  const auto goes_before = [](const WorkItem& a, const WorkItem& b) {
+template <typename Item>
+void ModelQueue<Item>::Link(std::list<ItemPointer>& from,
+                            typename std::list<ItemPointer>::iterator position) {
+  Item& item = **position;
+  const auto goes_before = [](const Item& a, const Item& b) {
     return std::tie(a.shape.priority, a.place.arrival) <
            std::tie(b.shape.priority, b.place.arrival);
   };
@@ -85,8 +71,9 @@ void ModelQueue::Link(std::list<Item>& from, std::list<Item>::iterator position)
   items_.splice(next, from, position);
 }
 
-void ModelQueue::Unlink(const Item& item, std::list<Item>& to) {
-  WorkItem& gone = *item;
+template <typename Item>
+void ModelQueue<Item>::Unlink(const ItemPointer& item, std::list<ItemPointer>& to) {
+  Item& gone = *item;
   tokens_ -= gone.shape.tokens;
   bytes_ -= gone.shape.bytes;
   if (gone.shape.deadline_ns != kNoDeadline) --with_deadline_;
@@ -94,16 +81,19 @@ void ModelQueue::Unlink(const Item& item, std::list<Item>& to) {
   to.splice(to.end(), gone.place.held == 0 ? items_ : held_, gone.place.position);
 }
 
-void ModelQueue::Remove(const Item& item, const absl::Status& why, Dropped& dropped) {
+template <typename Item>
+void ModelQueue<Item>::Remove(const ItemPointer& item, const absl::Status& why, Dropped& dropped) {
   REPRISE_CHECK(item->place.queue == this);
   item->place.why = why;
   Unlink(item, dropped);
   ReportDepth();
 }
 
-void ModelQueue::RemoveExpired(std::list<Item>& items, int64_t now_ns, Dropped& dropped) {
+template <typename Item>
+void ModelQueue<Item>::RemoveExpired(std::list<ItemPointer>& items, int64_t now_ns,
+                                     Dropped& dropped) {
   for (auto it = items.begin(); it != items.end();) {
-    const Item& item = *it++;
+    const ItemPointer& item = *it++;
     if (item->shape.deadline_ns > now_ns) continue;
     item->place.why = StatusWithoutFail(absl::StatusCode::kDeadlineExceeded, [&] {
       const int64_t waited_us = (now_ns - item->place.enqueued_ns) / 1000;
@@ -114,7 +104,8 @@ void ModelQueue::RemoveExpired(std::list<Item>& items, int64_t now_ns, Dropped& 
   }
 }
 
-void ModelQueue::RemoveExpired(int64_t now_ns, Dropped& dropped) {
+template <typename Item>
+void ModelQueue<Item>::RemoveExpired(int64_t now_ns, Dropped& dropped) {
   if (with_deadline_ == 0) return;
   const size_t before = dropped.size();
   RemoveExpired(items_, now_ns, dropped);
@@ -122,8 +113,9 @@ void ModelQueue::RemoveExpired(int64_t now_ns, Dropped& dropped) {
   if (dropped.size() != before) ReportDepth();
 }
 
-void ModelQueue::RemoveAll(const absl::Status& why, Dropped& dropped) {
-  for (std::list<Item>* items : {&items_, &held_}) {
+template <typename Item>
+void ModelQueue<Item>::RemoveAll(const absl::Status& why, Dropped& dropped) {
+  for (std::list<ItemPointer>* items : {&items_, &held_}) {
     while (!items->empty()) {
       items->front()->place.why = why;
       Unlink(items->front(), dropped);
@@ -132,17 +124,20 @@ void ModelQueue::RemoveAll(const absl::Status& why, Dropped& dropped) {
   ReportDepth();
 }
 
-int64_t ModelQueue::earliest_deadline_ns() const {
+template <typename Item>
+int64_t ModelQueue<Item>::earliest_deadline_ns() const {
   int64_t earliest = kNoDeadline;
   if (with_deadline_ == 0) return earliest;
-  for (const std::list<Item>* items : {&items_, &held_}) {
-    for (const Item& item : *items) earliest = std::min(earliest, item->shape.deadline_ns);
+  for (const std::list<ItemPointer>* items : {&items_, &held_}) {
+    for (const ItemPointer& item : *items) earliest = std::min(earliest, item->shape.deadline_ns);
   }
   return earliest;
 }
 
-ModelQueue::Batch ModelQueue::Form() const {
-  const Item& head = items_.front();
+template <typename Item>
+typename ModelQueue<Item>::Batch ModelQueue<Item>::Form() const {
+  static_assert(BatchBuilder<typename Item::Builder, Item>);
+  const ItemPointer& head = items_.front();
   Batch batch;
   batch.items.push_back(head);
   if (!options_.start_batch) return batch;
@@ -151,31 +146,33 @@ ModelQueue::Batch ModelQueue::Form() const {
 
   if (items_.size() == 1) return batch;
 
-  std::vector<const Item*> candidates;
-  std::vector<const WorkItem*> waiting;
-  for (auto it = items_.begin(); it != items_.end() && waiting.size() < kWindow; ++it) {
+  std::vector<const ItemPointer*> candidates;
+  std::vector<const Item*> waiting;
+  for (auto it = items_.begin(); it != items_.end() && waiting.size() < kBatchWindow; ++it) {
     candidates.push_back(&*it);
     waiting.push_back(it->get());
   }
   for (const size_t position : batch.builder->Order(waiting)) {
     if (position == 0) continue;
     if (batch.builder->full()) break;
-    const Item& item = *candidates[position];
+    const ItemPointer& item = *candidates[position];
     if (batch.builder->TryAdd(*item)) batch.items.push_back(item);
   }
   return batch;
 }
 
-bool ModelQueue::WorthWaiting(const Batch& batch) const {
+template <typename Item>
+bool ModelQueue<Item>::WorthWaiting(const Batch& batch) const {
   if (batch.builder == nullptr || batch.builder->full()) return false;
   int64_t rows = 0;
-  for (const Item& item : batch.items) rows += item->shape.rows;
+  for (const ItemPointer& item : batch.items) rows += item->shape.rows;
   return options_.enough_rows == 0 || rows < options_.enough_rows;
 }
 
-absl::StatusOr<ModelQueue::Start> ModelQueue::TryStart(int64_t now_ns, int64_t& wake_ns,
-                                                       absl::FunctionRef<Release()> make_release,
-                                                       int64_t number, Batch& batch) const {
+template <typename Item>
+absl::StatusOr<typename ModelQueue<Item>::Start> ModelQueue<Item>::TryStart(
+    int64_t now_ns, int64_t& wake_ns, absl::FunctionRef<Release()> make_release, int64_t number,
+    Batch& batch) const {
   return WithinMemory([&] { return absl::StrCat("a batch of ", options_.name); },
                       [&]() -> absl::StatusOr<Start> {
                         batch = Form();
@@ -195,9 +192,9 @@ absl::StatusOr<ModelQueue::Start> ModelQueue::TryStart(int64_t now_ns, int64_t& 
                       });
 }
 
-std::optional<ModelQueue::Batch> ModelQueue::Take(int64_t now_ns, int64_t& wake_ns,
-                                                  absl::FunctionRef<Release()> make_release,
-                                                  Dropped& dropped) {
+template <typename Item>
+std::optional<typename ModelQueue<Item>::Batch> ModelQueue<Item>::Take(
+    int64_t now_ns, int64_t& wake_ns, absl::FunctionRef<Release()> make_release, Dropped& dropped) {
   while (!items_.empty()) {
     Batch batch;
     const int64_t number = next_number_++;
@@ -209,12 +206,12 @@ std::optional<ModelQueue::Batch> ModelQueue::Take(int64_t now_ns, int64_t& wake_
     }
     if (*start == Start::kLater) return std::nullopt;
     if (*start == Start::kNow) {
-      std::list<Item> taken;
-      for (const Item& item : batch.items) Unlink(item, taken);
+      std::list<ItemPointer> taken;
+      for (const ItemPointer& item : batch.items) Unlink(item, taken);
       ReportDepth();
       return batch;
     }
-    for (const Item& item : batch.items) {
+    for (const ItemPointer& item : batch.items) {
       item->place.held = number;
       held_.splice(held_.end(), items_, item->place.position);
     }
@@ -222,10 +219,11 @@ std::optional<ModelQueue::Batch> ModelQueue::Take(int64_t now_ns, int64_t& wake_
   return std::nullopt;
 }
 
-void ModelQueue::PutBack(int64_t number, const absl::Status& status, Dropped& dropped) {
+template <typename Item>
+void ModelQueue<Item>::PutBack(int64_t number, const absl::Status& status, Dropped& dropped) {
   for (auto it = held_.begin(); it != held_.end();) {
     const auto position = it++;
-    const Item& item = *position;
+    const ItemPointer& item = *position;
     if (item->place.held != number) continue;
     if (!status.ok()) {
       item->place.why = status;

@@ -1,4 +1,4 @@
-#include "server/requests/admission.h"
+#include "server/requests/admit.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -15,12 +15,10 @@ using ::testing::HasSubstr;
 const Dim kBatch = {.symbol = "batch"};
 const Dim kSequence = {.symbol = "sequence"};
 
-class AdmissionTest : public ::testing::Test {
+class AdmitTest : public ::testing::Test {
  protected:
-  AdmissionTest() { request.inputs = {{"ids", "INT64", shape, ids}, {"scale", "FP32", {}, scale}}; }
-  absl::StatusOr<Admitted> Run() {
-    return Admit(inputs, outputs, std::make_shared<Vocabulary>(), request);
-  }
+  AdmitTest() { request.inputs = {{"ids", "INT64", shape, ids}, {"scale", "FP32", {}, scale}}; }
+  absl::StatusOr<Admitted> Run() { return FitSignature(inputs, outputs, request); }
   void ExpectRefused(const std::string& message) {
     auto admitted = Run();
     ASSERT_FALSE(admitted.ok()) << message;
@@ -39,7 +37,7 @@ class AdmissionTest : public ::testing::Test {
   InferRequest request;
 };
 
-TEST_F(AdmissionTest, GoodRequestKeepsItsBytesInPlace) {
+TEST_F(AdmitTest, GoodRequestKeepsItsBytesInPlace) {
   auto admitted = Run();
   ASSERT_TRUE(admitted.ok()) << admitted.status();
   ASSERT_EQ(admitted->request.inputs.size(), 3u);
@@ -50,99 +48,72 @@ TEST_F(AdmissionTest, GoodRequestKeepsItsBytesInPlace) {
   EXPECT_THAT(admitted->wanted_outputs, ElementsAre(0, 1));
 }
 
-TEST(TextAdmissionTest, TextsBecomePlacesThatLiveAsLongAsTheRequest) {
-  auto vocabulary = std::make_shared<Vocabulary>();
-  const int64_t red = vocabulary->Add("red");
-  const std::vector<ModelIo> inputs = {
-      {.name = "colour", .dtype = DType::kInt64, .dims = {kBatch}, .text = true}};
-  const std::vector<ModelIo> outputs = {{.name = "y"}};
-  const std::vector<int64_t> shape = {2};
-  const std::string bytes("\3\0\0\0red\3\0\0\0own", 14);
-  InferRequest request;
-  request.inputs = {{"colour", "BYTES", shape, bytes}};
-  const auto admitted = Admit(inputs, outputs, vocabulary, request);
-  ASSERT_TRUE(admitted.ok()) << admitted.status();
-  const Request copy = admitted->request;
-  const auto* places = static_cast<const int64_t*>(copy.inputs[0].data);
-  EXPECT_EQ(places[0], red);
-  EXPECT_EQ(copy.texts->Text(places[1]), "own");
-
-  const auto refusal = [&](absl::string_view datatype, absl::string_view sent) {
-    request.inputs = {{"colour", datatype, shape, sent}};
-    return std::string(Admit(inputs, outputs, vocabulary, request).status().message());
-  };
-  EXPECT_THAT(refusal("INT64", bytes), HasSubstr("datatype INT64, the model wants BYTES"));
-  EXPECT_THAT(refusal("BYTES", absl::string_view(bytes).substr(0, 13)),
-              HasSubstr("input \"colour\" of shape [2] and datatype BYTES: element 1 says that it "
-                        "has 3 bytes, 2 are left"));
-}
-
-TEST_F(AdmissionTest, RequestedOutputsKeepTheClientsOrder) {
+TEST_F(AdmitTest, RequestedOutputsKeepTheClientsOrder) {
   request.outputs = {"pooled", "hidden"};
   auto admitted = Run();
   ASSERT_TRUE(admitted.ok()) << admitted.status();
   EXPECT_THAT(admitted->wanted_outputs, ElementsAre(1, 0));
 }
 
-TEST_F(AdmissionTest, SubsetOfOutputsIsAllThatIsComputedForTheClient) {
+TEST_F(AdmitTest, SubsetOfOutputsIsAllThatIsComputedForTheClient) {
   request.outputs = {"pooled"};
   auto admitted = Run();
   ASSERT_TRUE(admitted.ok()) << admitted.status();
   EXPECT_THAT(admitted->request.wanted_outputs, ElementsAre(false, true));
 }
 
-TEST_F(AdmissionTest, UnknownInputIsNamedWithWhatThereIs) {
+TEST_F(AdmitTest, UnknownInputIsNamedWithWhatThereIs) {
   request.inputs[0].name = "idz";
   ExpectRefused("no input \"idz\"; it has ids, scale, extra");
 }
 
-TEST_F(AdmissionTest, InputGivenTwiceIsNamed) {
+TEST_F(AdmitTest, InputGivenTwiceIsNamed) {
   request.inputs.push_back(request.inputs[0]);
   ExpectRefused("\"ids\" is given twice");
 }
 
-TEST_F(AdmissionTest, MissingInputIsNamed) {
+TEST_F(AdmitTest, MissingInputIsNamed) {
   request.inputs.pop_back();
   ExpectRefused("\"scale\" is missing");
 }
 
-TEST_F(AdmissionTest, WrongDatatypeNamesBoth) {
+TEST_F(AdmitTest, WrongDatatypeNamesBoth) {
   request.inputs[0].datatype = "INT32";
   ExpectRefused("\"ids\" has datatype INT32, the model wants INT64");
 }
 
-TEST_F(AdmissionTest, WrongRankNamesBoth) {
+TEST_F(AdmitTest, WrongRankNamesBoth) {
   shape = {6};
   request.inputs[0].shape = shape;
   ExpectRefused("of rank 1, the model wants rank 2");
 }
 
-TEST_F(AdmissionTest, NegativeDimIsNamed) {
+TEST_F(AdmitTest, NegativeDimIsNamed) {
   shape = {-2, -3};
   request.inputs[0].shape = shape;
   ExpectRefused("[-2, -3]: dim 0 is negative");
 }
 
-TEST_F(AdmissionTest, FixedDimNamesBothSizes) {
+TEST_F(AdmitTest, FixedDimNamesBothSizes) {
   const std::string bytes(20, 'x');
   const std::vector<int64_t> five = {5};
   request.inputs.push_back({"extra", "FP32", five, bytes});
   ExpectRefused("dim 0 is 5, the model wants 4");
 }
 
-TEST_F(AdmissionTest, WrongByteCountNamesBoth) {
+TEST_F(AdmitTest, WrongByteCountNamesBoth) {
   shape = {2, 4};
   request.inputs[0].shape = shape;
   ExpectRefused("takes 64 bytes, the request has 48");
 }
 
-TEST_F(AdmissionTest, ShapeThatClaimsGigabytesIsRefusedWithoutAllocating) {
+TEST_F(AdmitTest, ShapeThatClaimsGigabytesIsRefusedWithoutAllocating) {
   shape = {1024, 400000};
   request.inputs[0].shape = shape;
   ExpectRefused("takes 3276800000 bytes, the request has 48");
 }
 
-TEST_F(AdmissionTest, ShapeThatOverflowsIsRefused) {
+TEST_F(AdmitTest, ShapeThatOverflowsIsRefused) {
   shape = {std::numeric_limits<int64_t>::max(), 16};
   request.inputs[0].shape = shape;
   ExpectRefused("more bytes than can be counted");
@@ -151,12 +122,12 @@ TEST_F(AdmissionTest, ShapeThatOverflowsIsRefused) {
   ExpectRefused("more bytes than can be counted");
 }
 
-TEST_F(AdmissionTest, UnknownOutputIsNamedWithWhatThereIs) {
+TEST_F(AdmitTest, UnknownOutputIsNamedWithWhatThereIs) {
   request.outputs = {"logits"};
   ExpectRefused("no output \"logits\"; it has hidden, pooled");
 }
 
-TEST_F(AdmissionTest, OutputAskedForTwiceIsNamed) {
+TEST_F(AdmitTest, OutputAskedForTwiceIsNamed) {
   request.outputs = {"pooled", "pooled"};
   ExpectRefused("\"pooled\" is asked for twice");
 }

@@ -1,4 +1,5 @@
-#include "server/batching/scheduler.h"
+// The methods of Scheduler.
+#pragma once
 
 #include <algorithm>
 #include <utility>
@@ -6,33 +7,34 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/base/memory_net.h"
 #include "runtime/base/status_macros.h"
+#include "server/batching/model_queue-inl.h"
+#include "server/batching/scheduler.h"
 
 namespace reprise {
-namespace {
 
 // Waits end at least this often, so that a clock which is not the system's cannot strand a thread.
-constexpr std::chrono::nanoseconds kLongestWait = std::chrono::seconds(1);
+inline constexpr std::chrono::nanoseconds kLongestSchedulerWait = std::chrono::seconds(1);
 
-std::chrono::nanoseconds Until(int64_t wake_ns, int64_t now_ns) {
-  if (wake_ns == kNoDeadline) return kLongestWait;
+inline std::chrono::nanoseconds TimeUntil(int64_t wake_ns, int64_t now_ns) {
+  if (wake_ns == kNoDeadline) return kLongestSchedulerWait;
   return std::clamp(std::chrono::nanoseconds(wake_ns - now_ns), std::chrono::nanoseconds(0),
-                    kLongestWait);
+                    kLongestSchedulerWait);
 }
 
-}  // namespace
-
-void Scheduler::Drop(const Dropped& dropped) {
-  for (const std::shared_ptr<WorkItem>& item : dropped) item->Drop(item->place.why);
+template <typename Item>
+void Scheduler<Item>::Drop(const Dropped& dropped) {
+  for (const std::shared_ptr<Item>& item : dropped) item->Drop(item->place.why);
 }
 
-std::shared_ptr<ModelQueue> Scheduler::AddModel(QueueOptions options) {
-  const auto queue = std::make_shared<ModelQueue>(std::move(options));
+template <typename Item>
+std::shared_ptr<ModelQueue<Item>> Scheduler<Item>::AddModel(QueueOptions<Item> options) {
+  const auto queue = std::make_shared<Queue>(std::move(options));
   {
     MutexLock lock(mutex_);
     queues_.push_back(queue);
   }
-  return std::shared_ptr<ModelQueue>(queue.get(), [this](ModelQueue* gone) {
-    std::list<std::shared_ptr<ModelQueue>> removed;  // what it holds ends outside of the lock
+  return std::shared_ptr<Queue>(queue.get(), [this](Queue* gone) {
+    std::list<std::shared_ptr<Queue>> removed;  // what it holds ends outside of the lock
     MutexLock lock(mutex_);
     const auto it = std::find_if(queues_.begin(), queues_.end(),
                                  [gone](const auto& each) { return each.get() == gone; });
@@ -40,8 +42,9 @@ std::shared_ptr<ModelQueue> Scheduler::AddModel(QueueOptions options) {
   });
 }
 
-absl::Status Scheduler::Submit(const std::shared_ptr<ModelQueue>& queue,
-                               absl::Span<const std::shared_ptr<WorkItem>> items) {
+template <typename Item>
+absl::Status Scheduler<Item>::Submit(const std::shared_ptr<Queue>& queue,
+                                     absl::Span<const std::shared_ptr<Item>> items) {
   Dropped dropped;
   absl::Status status;
   {
@@ -70,7 +73,8 @@ absl::Status Scheduler::Submit(const std::shared_ptr<ModelQueue>& queue,
   return status;
 }
 
-void Scheduler::Cancel(const std::shared_ptr<WorkItem>& item) {
+template <typename Item>
+void Scheduler<Item>::Cancel(const std::shared_ptr<Item>& item) {
   const absl::Status why = StatusWithoutFail(absl::StatusCode::kCancelled, [] {
     return absl::CancelledError("the client cancelled the request before it was started");
   });
@@ -84,14 +88,16 @@ void Scheduler::Cancel(const std::shared_ptr<WorkItem>& item) {
   Drop(dropped);
 }
 
-std::optional<Scheduler::Batch> Scheduler::TakeLocked(int64_t now_ns, int64_t& wake_ns,
-                                                      Dropped& dropped) {
+template <typename Item>
+std::optional<typename Scheduler<Item>::Batch> Scheduler<Item>::TakeLocked(int64_t now_ns,
+                                                                           int64_t& wake_ns,
+                                                                           Dropped& dropped) {
   for (auto it = queues_.begin(); it != queues_.end(); ++it) {
-    ModelQueue& queue = **it;
+    Queue& queue = **it;
     if (queue.empty() || !queue.may_run()) continue;
     queue.RemoveExpired(now_ns, dropped);
     if (queue.empty()) continue;
-    const auto make_release = [&]() -> ModelQueue::Release {
+    const auto make_release = [&]() -> typename Queue::Release {
       return [this, held = *it](int64_t number, const absl::Status& status) {
         PutBack(held, number, status);
       };
@@ -112,7 +118,8 @@ std::optional<Scheduler::Batch> Scheduler::TakeLocked(int64_t now_ns, int64_t& w
   return std::nullopt;
 }
 
-std::optional<Scheduler::Batch> Scheduler::TryTake(int64_t* wake_ns) {
+template <typename Item>
+std::optional<typename Scheduler<Item>::Batch> Scheduler<Item>::TryTake(int64_t* wake_ns) {
   Dropped dropped;
   int64_t wake = kNoDeadline;
   std::optional<Batch> batch;
@@ -125,7 +132,8 @@ std::optional<Scheduler::Batch> Scheduler::TryTake(int64_t* wake_ns) {
   return batch;
 }
 
-std::optional<Scheduler::Batch> Scheduler::Take() {
+template <typename Item>
+std::optional<typename Scheduler<Item>::Batch> Scheduler<Item>::Take() {
   while (true) {
     Dropped dropped;
     std::optional<Batch> batch;
@@ -137,7 +145,7 @@ std::optional<Scheduler::Batch> Scheduler::Take() {
       if (!dropped.empty() && IdleLocked()) idle_.NotifyAll();
       if (!batch && dropped.empty()) {
         if (shut_down_) return std::nullopt;
-        work_.WaitFor(mutex_, Until(wake_ns, now_ns));
+        work_.WaitFor(mutex_, TimeUntil(wake_ns, now_ns));
       }
     }
     Drop(dropped);
@@ -145,8 +153,9 @@ std::optional<Scheduler::Batch> Scheduler::Take() {
   }
 }
 
-void Scheduler::PutBack(const std::shared_ptr<ModelQueue>& queue, int64_t number,
-                        const absl::Status& status) {
+template <typename Item>
+void Scheduler<Item>::PutBack(const std::shared_ptr<Queue>& queue, int64_t number,
+                              const absl::Status& status) {
   Dropped dropped;
   {
     MutexLock lock(mutex_);
@@ -157,7 +166,8 @@ void Scheduler::PutBack(const std::shared_ptr<ModelQueue>& queue, int64_t number
   Drop(dropped);
 }
 
-void Scheduler::Finish(const Batch& batch) {
+template <typename Item>
+void Scheduler<Item>::Finish(const Batch& batch) {
   MutexLock lock(mutex_);
   --batch.queue->running;
   --running_;
@@ -165,7 +175,8 @@ void Scheduler::Finish(const Batch& batch) {
   if (IdleLocked()) idle_.NotifyAll();
 }
 
-int64_t Scheduler::ExpireLocked(int64_t now_ns, Dropped& dropped) {
+template <typename Item>
+int64_t Scheduler<Item>::ExpireLocked(int64_t now_ns, Dropped& dropped) {
   int64_t next_ns = kNoDeadline;
   for (const auto& queue : queues_) {
     queue->RemoveExpired(now_ns, dropped);
@@ -175,7 +186,8 @@ int64_t Scheduler::ExpireLocked(int64_t now_ns, Dropped& dropped) {
   return next_ns;
 }
 
-int64_t Scheduler::Expire() {
+template <typename Item>
+int64_t Scheduler<Item>::Expire() {
   Dropped dropped;
   int64_t next_ns;
   {
@@ -186,7 +198,8 @@ int64_t Scheduler::Expire() {
   return next_ns;
 }
 
-void Scheduler::ExpireUntilShutdown() {
+template <typename Item>
+void Scheduler<Item>::ExpireUntilShutdown() {
   while (true) {
     Dropped dropped;
     {
@@ -194,34 +207,38 @@ void Scheduler::ExpireUntilShutdown() {
       if (shut_down_) return;
       const int64_t now_ns = clock_.NowNs();
       const int64_t next_ns = ExpireLocked(now_ns, dropped);
-      if (dropped.empty()) deadlines_.WaitFor(mutex_, Until(next_ns, now_ns));
+      if (dropped.empty()) deadlines_.WaitFor(mutex_, TimeUntil(next_ns, now_ns));
     }
     Drop(dropped);
   }
 }
 
-bool Scheduler::IdleLocked() const {
+template <typename Item>
+bool Scheduler<Item>::IdleLocked() const {
   return running_ == 0 && std::all_of(queues_.begin(), queues_.end(),
                                       [](const auto& queue) { return queue->idle(); });
 }
 
-void Scheduler::StopAccepting(const absl::Status& why) {
+template <typename Item>
+void Scheduler<Item>::StopAccepting(const absl::Status& why) {
   MutexLock lock(mutex_);
   refuse_ = why;
 }
 
-bool Scheduler::WaitUntilIdle(std::chrono::nanoseconds timeout) {
+template <typename Item>
+bool Scheduler<Item>::WaitUntilIdle(std::chrono::nanoseconds timeout) {
   const auto end = std::chrono::steady_clock::now() + timeout;
   MutexLock lock(mutex_);
   while (!IdleLocked()) {
     const auto left = end - std::chrono::steady_clock::now();
     if (left <= left.zero()) return false;
-    idle_.WaitFor(mutex_, std::min<std::chrono::nanoseconds>(left, kLongestWait));
+    idle_.WaitFor(mutex_, std::min<std::chrono::nanoseconds>(left, kLongestSchedulerWait));
   }
   return true;
 }
 
-void Scheduler::Shutdown(const absl::Status& why) {
+template <typename Item>
+void Scheduler<Item>::Shutdown(const absl::Status& why) {
   Dropped dropped;
   {
     MutexLock lock(mutex_);
@@ -235,7 +252,8 @@ void Scheduler::Shutdown(const absl::Status& why) {
   Drop(dropped);
 }
 
-int64_t Scheduler::Depth(const ModelQueue& queue) const {
+template <typename Item>
+int64_t Scheduler<Item>::Depth(const Queue& queue) const {
   MutexLock lock(mutex_);
   return queue.depth();
 }

@@ -1,13 +1,14 @@
-#include "server/requests/admission.h"
+#include "server/requests/admit.h"
 
 #include <algorithm>
+#include <optional>
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "runtime/base/status_macros.h"
 #include "server/wire/datatype.h"
-#include "server/wire/text_tensor.h"
 
 namespace reprise {
 namespace {
@@ -71,32 +72,24 @@ absl::Status CheckInput(const ModelIo& io, const InputView& view) {
   return absl::OkStatus();
 }
 
-// The texts of `view`, whose shape was checked, as places that live as long as `texts`.
-absl::StatusOr<const void*> PlacesOf(const InputView& view, RequestTexts& texts) {
-  std::vector<int64_t>& places = texts.AddPlaces();
-  const absl::Status decoded = DecodeTexts(view.bytes, NumElements(view.shape), texts, places);
-  if (!decoded.ok()) {
-    return absl::InvalidArgumentError(absl::StrCat("input \"", view.name, "\" of shape ",
-                                                   ShapeToString(view.shape), " and datatype ",
-                                                   view.datatype, ": ", decoded.message()));
-  }
-  static constexpr int64_t kNothing = 0;
-  return places.empty() ? &kNothing : places.data();
-}
-
 }  // namespace
 
-absl::StatusOr<Admitted> Admit(absl::Span<const ModelIo> inputs, absl::Span<const ModelIo> outputs,
-                               std::shared_ptr<const Vocabulary> vocabulary,
-                               const InferRequest& request) {
+absl::Status Admit(const Repository& repository, const InferRequest& asked, RequestState& state) {
+  ASSIGN_OR_RETURN(state.model, repository.Find(asked.model, asked.version));
+  const Servable& servable = *state.model.servable;
+  ASSIGN_OR_RETURN(Admitted admitted,
+                   FitSignature(servable.signature.inputs, servable.signature.outputs, asked));
+  state.request = std::move(admitted.request);
+  state.outputs = std::move(admitted.wanted_outputs);
+  ASSIGN_OR_RETURN(state.deadline_ns, StartDeadline(servable.settings, asked, state.start_ns));
+  ASSIGN_OR_RETURN(state.priority, Priority(servable.settings, asked));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Admitted> FitSignature(absl::Span<const ModelIo> inputs,
+                                      absl::Span<const ModelIo> outputs,
+                                      const InferRequest& request) {
   Admitted admitted;
-  std::shared_ptr<RequestTexts> texts;
-  const auto has_text = [](const ModelIo& io) { return io.text; };
-  if (std::any_of(inputs.begin(), inputs.end(), has_text) ||
-      std::any_of(outputs.begin(), outputs.end(), has_text)) {
-    texts = std::make_shared<RequestTexts>(std::move(vocabulary));
-    admitted.request.texts = texts;
-  }
   admitted.request.inputs.resize(inputs.size());
   std::vector<bool> seen(inputs.size());
   for (const InputView& view : request.inputs) {
@@ -111,8 +104,6 @@ absl::StatusOr<Admitted> Admit(absl::Span<const ModelIo> inputs, absl::Span<cons
     InputTensor& tensor = admitted.request.inputs[position];
     tensor = {.shape = Shape(view.shape.begin(), view.shape.end()),
               .data = view.bytes.empty() ? &kNothing : view.bytes.data()};
-    if (!inputs[position].text) continue;
-    ASSIGN_OR_RETURN(tensor.data, PlacesOf(view, *texts));
   }
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (!seen[i] && !inputs[i].optional) {

@@ -1,0 +1,41 @@
+// The stage `admit`: which model is asked, and does the request fit its signature? Every error
+// names the culprit and both values. Sizes are multiplied with overflow checks before anything is
+// compared or allocated.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "runtime/engine/request.h"
+#include "runtime/onnx/importer.h"
+#include "server/config/model_settings.h"
+#include "server/requests/stage.h"
+
+namespace reprise {
+
+// Errors: NOT_FOUND and UNAVAILABLE as Repository::Find says, INVALID_ARGUMENT as the steps below.
+absl::Status Admit(const Repository& repository, const InferRequest& asked, RequestState& state);
+
+struct Admitted {
+  Request request;                  // points into the transport's memory
+  std::vector<int> wanted_outputs;  // positions, in the order in which the client asked
+};
+
+// Names, datatypes, ranks, fixed dims, byte counts and requested outputs. Errors: INVALID_ARGUMENT.
+// Of text the bytes are those that were sent. That sizes of one axis agree between inputs is
+// Model::Measure's business.
+absl::StatusOr<Admitted> FitSignature(absl::Span<const ModelIo> inputs,
+                                      absl::Span<const ModelIo> outputs,
+                                      const InferRequest& request);
+
+// When the request must have been started: the transport's deadline or its own timeout, whichever
+// comes first. Errors: INVALID_ARGUMENT for a negative timeout.
+absl::StatusOr<int64_t> StartDeadline(const ModelSettings& settings, const InferRequest& request,
+                                      int64_t now_ns);
+
+// The place in the queue. Errors: INVALID_ARGUMENT for a priority that the model does not have.
+absl::StatusOr<uint64_t> Priority(const ModelSettings& settings, const InferRequest& request);
+
+}  // namespace reprise

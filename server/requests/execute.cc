@@ -1,0 +1,66 @@
+#include "server/requests/execute.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "runtime/base/memory_net.h"
+#include "runtime/base/status_macros.h"
+#include "server/requests/call.h"
+#include "server/requests/plan_builder.h"
+
+namespace reprise {
+namespace {
+
+// Finishes the first parts of the batch, as many as `finished` says then.
+void ExecuteUntilFailure(RequestScheduler::Batch& batch, Engine& engine, const Clock& clock,
+                         Stream& stream, size_t& finished) {
+  const BatchPlan& plan = batch.builder->plan();
+  std::vector<const Request*> requests;
+  int64_t rows = 0;
+  for (const auto& part : batch.items) {
+    requests.push_back(&part->request);
+    rows += part->shape.rows;
+  }
+  std::vector<Response> responses = engine.Run(plan, requests, stream);
+  REPRISE_CHECK(responses.size() == batch.items.size());
+
+  // What is neither gather nor scatter is the capture, the wait for one, and the replay.
+  const ReplayInfo& info = responses[0].info;
+  const int64_t run_ns = clock.NowNs() - batch.taken_ns;
+  PhaseTimes times = {.compute_input_ns = info.gather_ns,
+                      .compute_infer_ns = run_ns - info.gather_ns - info.scatter_ns,
+                      .compute_output_ns = info.scatter_ns};
+  // A batch whose capture failed was not executed.
+  if (std::any_of(responses.begin(), responses.end(),
+                  [](const Response& response) { return response.info.batch > 0; })) {
+    WhereMemoryAllows([&] {
+      ModelVersion& version = batch.items[0]->call().version();
+      version.statistics.RecordBatch(rows, times);
+      version.events->OnBatch();
+    });
+  }
+  for (size_t i = 0; i < responses.size(); ++i) {
+    Part& part = *batch.items[i];
+    PhaseTimes own = times;
+    own.queue_ns = batch.taken_ns - part.place.enqueued_ns;
+    ++finished;
+    part.Finish(std::move(responses[i]), own);
+  }
+}
+
+}  // namespace
+
+void ExecuteBatch(RequestScheduler::Batch& batch, Engine& engine, const Clock& clock,
+                  Stream& stream) {
+  size_t finished = 0;
+  const absl::Status executed =
+      WithinMemory([&] { return batch.queue->options().name; },
+                   [&] {
+                     ExecuteUntilFailure(batch, engine, clock, stream, finished);
+                     return absl::OkStatus();
+                   });
+  while (finished < batch.items.size()) batch.items[finished++]->Drop(executed);
+}
+
+}  // namespace reprise

@@ -1,0 +1,21 @@
+// InferResult: the answer to a request, as any face of the server encodes it.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "runtime/engine/request.h"
+#include "server/repository/repository.h"
+
+namespace reprise {
+
+struct InferResult {
+  absl::Status status;  // the others are valid only if OK
+  Repository::Found model;
+  std::vector<int> outputs;      // positions in Model::outputs(), in the order asked for
+  Response response;             // of text the bytes are those of the protocol's BYTES
+  std::vector<int64_t> batches;  // ids of all replays that served the request, ascending
+};
+
+}  // namespace reprise

@@ -1,0 +1,61 @@
+// Stage: one step of a request on its way to the queue.
+//
+// The stages of a server are one list (RequestStages in stages.h). Inference::Start calls them one
+// after another with the request and its state: a stage reads what those before it found out and
+// adds what it finds out itself. The first error ends the walk, and is the answer.
+//
+// A stage that has something to do with the answer as well (to translate it, to give something
+// back) adds a step to `on_answer`, which holds whatever that step needs.
+//
+// Ownership: what InferRequest points into is the transport's until the request is answered. What a
+//            stage makes, the state owns; the state lives until the answer is handed over.
+// Threads:   stages run on the transport's thread that brought the request, several requests at a
+//            time, and neither wait nor compute. A step of `on_answer` runs on the thread that
+//            finishes the request's last part.
+// Memory:    both may throw for want of memory: that is the request's error then.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "runtime/engine/engine.h"
+#include "server/batching/work.h"
+#include "server/repository/repository.h"
+#include "server/requests/request.h"
+#include "server/requests/result.h"
+
+namespace reprise {
+
+// May change an answer that is OK, or turn it into an error.
+using AnswerStep = std::function<absl::Status(InferResult& result)>;
+
+// A request, or some of its rows, that goes into a replay of its own.
+struct RequestPart {
+  Request request;
+  RequestShape shape;
+};
+
+struct RequestState {
+  int64_t start_ns = 0;  // when it came
+
+  // Set by the stage `admit`.
+  Repository::Found model;
+  Request request;           // points into the transport's memory, or into what a stage made
+  std::vector<int> outputs;  // positions, in the order in which the client asked
+  int64_t deadline_ns = kNoDeadline;
+  uint64_t priority = 0;
+
+  // Set by the stage `shape`; the queue takes the parts.
+  std::vector<RequestPart> parts;  // each goes into a replay of its own
+  int64_t rows = 0;                // of all of them
+  std::vector<int64_t> columns;    // see ShapeColumns
+
+  // Steps that an answer which is OK goes through, the last one first.
+  std::vector<AnswerStep> on_answer;
+};
+
+using Stage = std::function<absl::Status(const InferRequest& asked, RequestState& state)>;
+
+}  // namespace reprise

@@ -1,0 +1,21 @@
+// The stage `text`: texts become places that the engine computes with (see graph/vocabulary.h), and
+// places of an answer become texts again. Models without text pass untouched.
+#pragma once
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "runtime/onnx/importer.h"
+#include "server/requests/stage.h"
+
+namespace reprise {
+
+// Errors: INVALID_ARGUMENT naming the input where its bytes are no texts. Of the answer:
+// RESOURCE_EXHAUSTED naming the output whose texts fill no message.
+absl::Status ReadTexts(const InferRequest& asked, RequestState& state);
+
+// Replaces the bytes of each input of text of `request`, which was admitted, by places of `texts`,
+// which owns them. Errors: INVALID_ARGUMENT.
+absl::Status PlaceTexts(absl::Span<const ModelIo> inputs, const InferRequest& asked,
+                        RequestTexts& texts, Request& request);
+
+}  // namespace reprise

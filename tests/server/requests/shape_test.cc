@@ -1,0 +1,59 @@
+// How large a request is, and into which parts it is cut.
+#include "server/requests/shape.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/server/requests/inference_fixture.h"
+
+namespace reprise {
+namespace {
+
+class ShapeTest : public InferenceTest {
+ protected:
+  // Of a request of so many rows and tokens each, as far as the stage `shape`.
+  RequestState Measure(int64_t rows, int64_t length) {
+    asked_ = Make(rows, length);
+    asked_->view.id = "abc";
+    RequestState state;
+    for (const Stage& stage : RequestStages(server_->repository)) {
+      const absl::Status status = stage(asked_->view, state);
+      EXPECT_TRUE(status.ok()) << status;
+    }
+    return state;
+  }
+  std::unique_ptr<Asked> asked_;
+};
+
+TEST_F(ShapeTest, RequestThatOneReplayTakesIsOnePart) {
+  const RequestState state = Measure(3, 20);
+  ASSERT_EQ(state.parts.size(), 1u);
+  EXPECT_EQ(state.parts[0].shape.rows, 3);
+  EXPECT_EQ(state.parts[0].shape.tokens, 60);
+  EXPECT_EQ(state.parts[0].shape.id, "abc");
+  EXPECT_EQ(state.columns, (std::vector<int64_t>{3, 20}));
+}
+
+TEST_F(ShapeTest, ShapesOfPartsAreThoseThatMeasuringEachWouldGive) {
+  const RequestState state = Measure(40, 16);
+  const Model& model = *state.model.servable->model;
+  ASSERT_GT(state.parts.size(), 1u);
+  EXPECT_EQ(state.rows, 40);
+  int64_t rows = 0;
+  for (const RequestPart& part : state.parts) {
+    const auto measured = model.Measure(part.request);
+    ASSERT_TRUE(measured.ok()) << measured.status();
+    EXPECT_EQ(part.shape.sizes, measured->sizes);
+    EXPECT_EQ(part.shape.rows, measured->rows);
+    EXPECT_EQ(part.shape.tokens, measured->tokens);
+    EXPECT_EQ(part.shape.bytes, measured->bytes);
+    EXPECT_EQ(part.shape.exact, measured->exact);
+    EXPECT_EQ(part.shape.unproved, measured->unproved);
+    EXPECT_EQ(part.shape.id, "abc");
+    rows += part.shape.rows;
+  }
+  EXPECT_EQ(rows, 40);
+}
+
+}  // namespace
+}  // namespace reprise
