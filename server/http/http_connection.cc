@@ -1,8 +1,5 @@
 #include "server/http/http_connection.h"
 
-#include <poll.h>
-#include <sys/socket.h>
-
 #include <algorithm>
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/dispatch.hpp>
@@ -33,7 +30,6 @@ constexpr seconds kIdleTime(75);
 // From its first byte on a header takes less.
 constexpr seconds kHeaderTime(10);
 constexpr seconds kLingerTime(2);
-constexpr std::chrono::milliseconds kPollTime(200);
 // A body or an answer may take this, and a second for each of as many bytes.
 constexpr seconds kMoveTime(30);
 constexpr int64_t kLeastBytesPerSecond = 64 << 10;
@@ -65,7 +61,7 @@ seconds TimeFor(int64_t bytes) { return kMoveTime + seconds(bytes / kLeastBytesP
 }  // namespace
 
 // Holds the connection until it is answered.
-class HttpConnection::Exchange final : public HttpExchange {
+class HttpConnection::Exchange final : public HttpExchange, public ClientWatcher {
  public:
   Exchange(HttpRequest request, std::shared_ptr<HttpConnection> connection)
       : HttpExchange(std::move(request)), connection_(std::move(connection)) {}
@@ -83,7 +79,7 @@ class HttpConnection::Exchange final : public HttpExchange {
         connection->Refuse(503, "the answer: the system has not the memory that it needs");
       });
     });
-    if (!posted) shutdown(connection->stream_.socket().native_handle(), SHUT_RDWR);
+    if (!posted) connection->stream_.Abort();
   }
 
   void OnLeave(std::function<void()> leave) override {
@@ -97,7 +93,7 @@ class HttpConnection::Exchange final : public HttpExchange {
     leave();
   }
 
-  void Leave() {
+  void OnClientLeft() override {
     std::function<void()> leave;
     {
       MutexLock lock(mutex_);
@@ -114,13 +110,10 @@ class HttpConnection::Exchange final : public HttpExchange {
   bool left_ GUARDED_BY(mutex_) = false;
 };
 
-HttpConnection::HttpConnection(asio::ip::tcp::socket socket, HttpConnectionContext& context)
-    : context_(context), stream_(std::move(socket)) {
-  ++context_.connections;
-}
+HttpConnection::HttpConnection(ClientStream stream, HttpConnectionContext& context)
+    : context_(context), stream_(std::move(stream)) {}
 
 HttpConnection::~HttpConnection() {
-  --context_.connections;
   context_.bodies.Give(taken_);
   EndExchange();
 }
@@ -134,7 +127,7 @@ void HttpConnection::ReadRequest() {
   parser_.emplace();
   parser_->header_limit(kMostHeaderBytes);
   parser_->body_limit(std::numeric_limits<uint64_t>::max());  // ours is with numbers
-  stream_.expires_after(kIdleTime);
+  stream_.ExpireAfter(kIdleTime);
   ReadFirst();
 }
 
@@ -152,7 +145,7 @@ void HttpConnection::ReadFirst() {
 }
 
 void HttpConnection::ReadHeader() {
-  stream_.expires_after(kHeaderTime);
+  stream_.ExpireAfter(kHeaderTime);
   http::async_read_header(
       stream_, buffer_, *parser_,
       [self = shared_from_this()](Error error, size_t) { self->OnHeader(error); });
@@ -190,7 +183,7 @@ void HttpConnection::OnHeader(Error error) {
   if (version_ < 11 || !absl::EqualsIgnoreCase(View(header[http::field::expect]), "100-continue")) {
     return ReadBody();
   }
-  stream_.expires_after(kMoveTime);
+  stream_.ExpireAfter(kMoveTime);
   asio::async_write(stream_, asio::buffer(kContinue, sizeof(kContinue) - 1),
                     [self = shared_from_this()](Error failed, size_t) {
                       if (!failed) self->ReadBody();
@@ -200,7 +193,7 @@ void HttpConnection::OnHeader(Error error) {
 void HttpConnection::ReadBody() {
   if (parser_->is_done()) return DecodeBody();
   const auto read = static_cast<int64_t>(parser_->get().body().size());
-  stream_.expires_at(body_began_ + TimeFor(read));
+  stream_.ExpireAt(body_began_ + TimeFor(read));
   http::async_read_some(stream_, buffer_, *parser_,
                         [self = shared_from_this()](Error error, size_t) { self->OnBody(error); });
 }
@@ -238,7 +231,7 @@ void HttpConnection::DecodeBody() {
   auto inflater = Inflater::Make(encoding, std::move(body), context_.options.max_body_bytes);
   if (!inflater.ok()) return RefuseBody(inflater.status());
   inflater_ = *std::move(inflater);
-  stream_.expires_never();
+  stream_.ExpireNever();
   InflateBody();
 }
 
@@ -277,42 +270,11 @@ void HttpConnection::Handle() {
   }
   request.body = std::move(message.body());
   const auto exchange = std::make_shared<Exchange>(std::move(request), shared_from_this());
-  exchange_ = exchange;
-  stream_.expires_never();
+  stream_.ExpireNever();
   context_.open.Begin();
   open_ = true;
   context_.handler(exchange);
-  WatchClient();
-}
-
-void HttpConnection::WatchClient() {
-  stream_.socket().async_wait(
-      asio::ip::tcp::socket::wait_read, [weak = weak_from_this()](Error error) {
-        const std::shared_ptr<HttpConnection> self = weak.lock();
-        if (self == nullptr) return;
-        const std::shared_ptr<Exchange> exchange = self->exchange_.lock();
-        if (exchange == nullptr) return;
-        char byte;
-        if (!error &&
-            recv(self->stream_.socket().native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT) != 0) {
-          return self->PollClient();
-        }
-        exchange->Leave();
-      });
-}
-
-void HttpConnection::PollClient() {
-  pollfd client = {.fd = stream_.socket().native_handle(), .events = POLLRDHUP};
-  if (poll(&client, 1, 0) > 0) {
-    if (const std::shared_ptr<Exchange> exchange = exchange_.lock()) exchange->Leave();
-    return;
-  }
-  if (!poll_.has_value()) poll_.emplace(stream_.get_executor());
-  poll_->expires_after(kPollTime);
-  poll_->async_wait([weak = weak_from_this()](Error error) {
-    const std::shared_ptr<HttpConnection> self = weak.lock();
-    if (!error && self != nullptr && self->exchange_.lock() != nullptr) self->PollClient();
-  });
+  stream_.Watch(std::shared_ptr<ClientStream>(shared_from_this(), &stream_), exchange);
 }
 
 void HttpConnection::Write(HttpReply reply) {
@@ -325,7 +287,7 @@ void HttpConnection::Write(HttpReply reply) {
   reply_.content_length(reply.body.size());
   const auto bytes = static_cast<int64_t>(reply.body.size());
   if (!is_head_) reply_.body() = std::move(reply.body);
-  stream_.expires_after(TimeFor(bytes));
+  stream_.ExpireAfter(TimeFor(bytes));
   http::async_write(stream_, reply_,
                     [self = shared_from_this()](Error error, size_t) { self->OnWritten(error); });
 }
@@ -344,9 +306,8 @@ void HttpConnection::OnWritten(Error error) {
 }
 
 void HttpConnection::Linger() {
-  Error ignored;
-  stream_.socket().shutdown(asio::ip::tcp::socket::shutdown_send, ignored);
-  stream_.expires_after(kLingerTime);
+  stream_.CloseSending();
+  stream_.ExpireAfter(kLingerTime);
   Discard();
 }
 

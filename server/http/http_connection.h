@@ -9,10 +9,7 @@
 #pragma once
 
 #include <atomic>
-#include <boost/asio/ip/tcp.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
-#include <boost/beast/core/tcp_stream.hpp>
 #include <boost/beast/http/message.hpp>
 #include <boost/beast/http/parser.hpp>
 #include <boost/beast/http/string_body.hpp>
@@ -27,6 +24,7 @@
 #include "server/http/http_server.h"
 #include "server/http/inflate.h"
 #include "server/http/request_body.h"
+#include "server/transport/client_stream.h"
 #include "server/transport/open_answers.h"
 
 namespace reprise {
@@ -41,12 +39,11 @@ struct HttpConnectionContext {
   MemoryBudget bodies;
   OpenAnswers open;
   std::atomic<bool> draining{false};  // connections end with the answer under way
-  std::atomic<int> connections{0};
 };
 
 class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
  public:
-  HttpConnection(boost::asio::ip::tcp::socket socket, HttpConnectionContext& context);
+  HttpConnection(ClientStream stream, HttpConnectionContext& context);
   ~HttpConnection();
 
   // Once, on the strand.
@@ -73,9 +70,6 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   void RefuseBody(const absl::Status& why);
   void Handle();
   void EndExchange();
-  void WatchClient();
-  // Asks now and then whether the client is still there: its next request waits to be read.
-  void PollClient();
   void Write(HttpReply reply);
   // Answers without a handler, and closes: the rest of the request is not read.
   void Refuse(int status, const std::string& why);
@@ -86,7 +80,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   void Discard();
 
   HttpConnectionContext& context_;
-  boost::beast::tcp_stream stream_;
+  ClientStream stream_;
   // What is read and not yet parsed: a header, lines of a chunked body.
   boost::beast::flat_buffer buffer_{kMostBufferedBytes};
   std::optional<boost::beast::http::request_parser<RequestBody>> parser_;
@@ -97,8 +91,6 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   bool keep_ = false;  // the connection, after the answer
   bool is_head_ = false;
   unsigned version_ = 11;
-  std::weak_ptr<Exchange> exchange_;
-  std::optional<boost::asio::steady_timer> poll_;
   bool open_ = false;  // an exchange is
 };
 

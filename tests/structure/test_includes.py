@@ -89,7 +89,7 @@ OUTSIDE = {
     "grpcpp/": ["server/rpc", "server", "client"],
     "grpc/": ["server/rpc", "server", "client"],
     "prometheus/": ["server/metrics", "server/rpc", "server/http", "server"],
-    "boost/": ["server/http"],
+    "boost/": ["server/transport", "server/http"],
     "simdjson.h": ["server/rest"],
     "httplib.h": ["client/cli"],
     "CLI/": ["server/config", "client/cli"],

@@ -1,0 +1,60 @@
+// Listener: a port, and the connections that clients make to it, so many at a time.
+//
+// Threads: Listen once, from any thread; what it accepts is handed over on the threads that run the
+// context.
+#pragma once
+
+#include <atomic>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "server/transport/client_stream.h"
+
+namespace reprise {
+
+class Listener {
+ public:
+  // Takes a new connection, whose steps run on a strand of its own. What it throws for want of
+  // memory ends that connection.
+  using Accepted = std::function<void(ClientStream stream)>;
+
+  // More than `max_connections` are not accepted until one of them ends. `io` outlives the
+  // listener, which outlives what runs on `io`.
+  Listener(boost::asio::io_context& io, int max_connections, Accepted accepted)
+      : io_(io),
+        max_connections_(max_connections),
+        accepted_(std::move(accepted)),
+        acceptor_(io),
+        pause_(io) {}
+
+  // Binds the port and begins to accept. UNAVAILABLE naming the address and the protocol where that
+  // cannot be.
+  absl::Status Listen(const std::string& address, int port, const std::string& protocol);
+
+  // The port that is bound, also when 0 was asked for.
+  int port() const { return port_; }
+
+ private:
+  boost::system::error_code Bind(const std::string& address, int port);
+  void Accept();
+  void AcceptLater();
+
+  // Constant after construction.
+  boost::asio::io_context& io_;
+  const int max_connections_;
+  const Accepted accepted_;
+  // Used by one step at a time.
+  boost::asio::ip::tcp::acceptor acceptor_;
+  boost::asio::steady_timer pause_;
+  int port_ = 0;
+  // Self-synchronised; shared with the connections, which may outlive the listener.
+  const std::shared_ptr<std::atomic<int>> connections_ = std::make_shared<std::atomic<int>>(0);
+};
+
+}  // namespace reprise
