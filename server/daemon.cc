@@ -1,5 +1,8 @@
 #include "server/daemon.h"
 
+#include <prometheus/counter.h>
+#include <prometheus/gauge.h>
+
 #include <algorithm>
 #include <chrono>
 #include <utility>
@@ -124,7 +127,7 @@ Daemon::Daemon(const Options& options, const std::string& version, LogFunction l
       device_(std::move(device)),
       cores_(AvailableCpus()),
       arena_memory_(AllArenaBytes(options)),
-      arenas_(clock_, [this] { catalogue_.CountArenaRelease(); }),
+      arenas_(clock_, [this] { catalogue_.server().arena_releases->Increment(); }),
       store_(options, log_),
       captures_({.urgent_threads = UrgentThreads(cores_.cores()),
                  .behind_threads = BehindThreads(cores_.cores()),
@@ -298,7 +301,7 @@ void Daemon::OnSettled() {
   state_.SetReady();
   if (!state_.ready()) return;  // draining already
   rpc_->SetServing(true);
-  catalogue_.SetServerReady(true);
+  catalogue_.server().ready->Set(1);
   log_(LogLevel::kInfo,
        FormatText("ready: %d models, %d refused, after %.1f s; grpc %s, http %s, metrics %s", ready,
                   refused, static_cast<double>(clock_.NowNs() - started_ns_) * 1e-9,
@@ -313,7 +316,7 @@ void Daemon::Drain() {
     state_.SetDraining();
     http_->Drain();
     rpc_->SetServing(false);
-    catalogue_.SetServerReady(false);
+    catalogue_.server().ready->Set(0);
   }
   scheduler_.StopAccepting(Stopping());
   const auto end =

@@ -28,10 +28,10 @@ class CountingModelEvents final : public ModelEvents {
   void OnBatch() override { metrics_.nv_exec_count->Increment(); }
 
   void OnRequest(const RequestRecord& record) override {
-    metrics_.requests->at(ErrorRowOf(record.code).name).Increment();
+    metrics_.requests.at(ErrorRowOf(record.code).name).Increment();
     metrics_.request_duration->Observe(static_cast<double>(record.total_ns) * kSecondsPerNs);
     if (record.code != absl::StatusCode::kOk) {
-      metrics_.nv_failure->at(FailureReason(record)).Increment();
+      metrics_.nv_failure.at(FailureReason(record)).Increment();
       return;
     }
     const PhaseTimes& times = record.times;

@@ -44,7 +44,7 @@ const char* StateName(ServerState::State state) {
 std::string Cell(absl::string_view text) { return absl::StrCat("<td>", EscapeHtml(text), "</td>"); }
 std::string Number(double value) { return FormatText("<td class=n>%.0f</td>", value); }
 
-double Sum(const LabelledSeries<prometheus::Counter>& series) {
+double Sum(const SeriesBy<prometheus::Counter>& series) {
   double sum = 0;
   series.ForEach([&sum](const std::string&, const prometheus::Counter& c) { sum += c.Value(); });
   return sum;
@@ -76,10 +76,10 @@ void RenderModels(const PageContext& context, std::string& page) {
     absl::StrAppend(&page, "<tr>", Cell(version.name), Cell(version.version), "<td class=", state,
                     ">", state);
     if (!listed.why.ok()) absl::StrAppend(&page, "<br>", EscapeHtml(listed.why.message()));
-    absl::StrAppend(
-        &page, "</td>", Cell(listed.servable != nullptr ? Axes(*listed.servable->model) : ""),
-        Number(Sum(*metrics.requests)), Number(Sum(*metrics.replays)),
-        Number(Sum(*metrics.compiles)), Number(metrics.queue_depth->Value()), "</tr>\n");
+    absl::StrAppend(&page, "</td>",
+                    Cell(listed.servable != nullptr ? Axes(*listed.servable->model) : ""),
+                    Number(Sum(metrics.requests)), Number(Sum(metrics.replays)),
+                    Number(Sum(metrics.compiles)), Number(metrics.queue_depth->Value()), "</tr>\n");
   }
   absl::StrAppend(&page, "</table>\n");
 }

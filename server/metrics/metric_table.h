@@ -1,108 +1,300 @@
-// THE table of metrics: every name that a scrape can show, declared once.
+// THE table of metrics: a metric is one row here, a member that is declared with its name and its
+// help text, and is counted by that member's name. What the operating system and the recipe store
+// know is in tables of their own (process_metrics.cc, store_metrics.cc).
+//
+//   Series<Counter> tunes{scope, {"reprise_tunes_total", "Recipes replaced by ..."}};
+//
+//   metrics.tunes->Increment();
 #pragma once
 
+#include <cstddef>
+#include <string>
 #include <vector>
 
 #include "absl/strings/string_view.h"
-#include "absl/types/span.h"
+#include "server/metrics/series.h"
 
 namespace reprise {
 
-enum class MetricType { kCounter, kGauge, kHistogram };
-
-// The row of a metric is MetricTable()[static_cast<int>(id)].
-enum class MetricId {
-  kCompiles,
-  kCompileDuration,
-  kTunes,
-  kProbes,
-  kReplays,
-  kReplayDuration,
-  kCacheRequests,
-  kCacheRecipes,
-  kCacheBytes,
-  kCacheEvictions,
-  kCacheThrash,
-  kMemory,
-  kArenaReleases,
-  kElements,
-  kBucketElements,
-  kWasted,
-  kBucketWaste,
-  kBucketDrift,
-  kBucketChanges,
-  kBucketSaving,
-  kCapturesSaved,
-  kBatchSize,
-  kRequestLength,
-  kQueueDepth,
-  kQueueDuration,
-  kRequestDuration,
-  kRequests,
-  kReferenceKernels,
-  kWithheldAnswers,
-  kEagerNodes,
-  kEagerSeconds,
-  kSections,
-  kSectionSeconds,
-  kEagerCacheRequests,
-  kEagerCacheOps,
-  kEagerCacheBytes,
-  kEagerCacheEvictions,
-  kStoreMisses,
-  kModelReady,
-  kAxisCertified,
-  kAxisVerdict,
-  kWarmupWanted,
-  kWarmupDone,
-  kBuildInfo,
-  kServerReady,
-  kNvRequestSuccess,
-  kNvRequestFailure,
-  kNvInferenceCount,
-  kNvExecCount,
-  kNvPendingRequests,
-  kNvRequestDuration,
-  kNvQueueDuration,
-  kNvComputeInputDuration,
-  kNvComputeInferDuration,
-  kNvComputeOutputDuration,
-  kStoreUsable,
-  kStoreWritable,
-  kStoreEntries,
-  kStoreBytes,
-  kStoreMaxBytes,
-  kStoreReads,
-  kStoreCorrupt,
-  kStoreWrites,
-  kStoreWriteFailures,
-  kStoreEvictions,
-  kStorePendingWrites,
-  kProcessResidentMemory,
-  kProcessVirtualMemory,
-  kProcessCpuSeconds,
-  kProcessStartTime,
-  kProcessThreads,
-  kProcessOpenFds,
-  kCount,
-};
-
-struct MetricRow {
-  MetricId id;
-  absl::string_view name;
-  MetricType type;
-  absl::string_view help;
-  std::vector<absl::string_view> labels;
-  std::vector<double> buckets;  // upper bounds of a histogram, in the unit of the name
-};
-
-// In the order of MetricId.
-absl::Span<const MetricRow> MetricTable();
-
-// The values of `reason` of nv_inference_request_failure.
-absl::Span<const absl::string_view> FailureReasons();
-
+// Closed sets of label values.
+std::vector<absl::string_view> CompileReasons();
+std::vector<absl::string_view> EvictionReasons();
+std::vector<absl::string_view> StoreMisses();
 // How a request ended: the values of `code` of reprise_requests_total.
-absl::Span<const absl::string_view> RequestCodes();
+std::vector<absl::string_view> RequestCodes();
+// The values of `reason` of nv_inference_request_failure.
+std::vector<absl::string_view> FailureReasons();
+
+// 10 us to 10 s, two or three bounds a decade: requests, queues and compiles.
+inline const std::vector<double> kSeconds = {1e-5,   2.5e-5, 5e-5, 1e-4,   2.5e-4, 5e-4, 1e-3,
+                                             2.5e-3, 5e-3,   1e-2, 2.5e-2, 5e-2,   0.1,  0.25,
+                                             0.5,    1,      2.5,  5,      10};
+// The same span with fewer bounds, because there is a histogram for each bucket of each model.
+inline const std::vector<double> kReplaySeconds = {1e-5, 3e-5, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2,
+                                                   3e-2, 0.1,  0.3,  1,    3,    10};
+inline const std::vector<double> kPowersOfTwo = {1,   2,   4,   8,    16,   32,  64,
+                                                 128, 256, 512, 1024, 2048, 4096};
+
+// What several rows share: each of them has values of its own for the other labels.
+inline const MetricText kCacheRequests = {"reprise_cache_requests_total",
+                                          "Lookups: recipes in memory, certificates and recipes in "
+                                          "the store (tier), and the outcome (hit, miss)"};
+inline const MetricText kElements = {
+    "reprise_elements_total",
+    "Elements computed along an axis: valid ones were sent by a client, padded ones by no one"};
+inline const MetricText kBucketElements = {
+    "reprise_bucket_elements_total", "The same by bucket: what its replays computed along an axis"};
+inline const MetricText kBucketWaste = {"reprise_bucket_waste_ratio",
+                                        "Share of padding in what is computed with the buckets in "
+                                        "force: expected when they were chosen, and actual"};
+inline const MetricText kEagerCacheRequests = {
+    "reprise_eager_cache_requests_total",
+    "Lookups of what eager runs prepare, hits and misses: models and sections that run without a "
+    "recipe, nodes at cuts"};
+inline const MetricText kMemory = {"reprise_memory_bytes",
+                                   "Memory of all models together: arenas of streams, parameters "
+                                   "as stored and as kernels want them (kind)"};
+
+// The rows of one version of a model. It lives as long as its catalogue, also after its model is
+// gone.
+struct ModelMetrics {
+  using Counter = prometheus::Counter;
+  using Gauge = prometheus::Gauge;
+  using Histogram = prometheus::Histogram;
+
+  explicit ModelMetrics(MetricScope of);
+  ~ModelMetrics();
+
+  const MetricScope scope;  // first: the rows are made with it
+
+  // Recipes: captured, tuned, kept.
+  SeriesBy<Counter> compiles{
+      scope,
+      {"reprise_compiles_total",
+       "Recipes captured because they were absent, one for each key, by the reason of the miss"},
+      "reason",
+      CompileReasons()};
+  Series<Histogram> compile_duration{
+      scope,
+      {"reprise_compile_duration_seconds",
+       "Time of a capture, from the miss to the recipe in the cache", kSeconds}};
+  Series<Counter> tunes{
+      scope,
+      {"reprise_tunes_total", "Recipes replaced by one whose kernels were chosen by timing"}};
+  Series<Counter> probes{
+      scope, {"reprise_probes_total", "Runs of the padding certificate's measurements"}};
+  SeriesBy<Counter> replays{scope,
+                            {"reprise_replays_total", "Batches of requests executed, by bucket"},
+                            "bucket",
+                            Announced::kBuckets};
+  SeriesBy<Histogram> replay_duration{
+      scope,
+      {"reprise_replay_duration_seconds", "Time of a replay, from first to last launch",
+       kReplaySeconds},
+      "bucket",
+      Announced::kBuckets};
+  Series<Counter> memory_hits{scope.With({{"tier", "memory"}, {"outcome", "hit"}}), kCacheRequests};
+  Series<Counter> memory_misses{scope.With({{"tier", "memory"}, {"outcome", "miss"}}),
+                                kCacheRequests};
+  Series<Counter> store_hits{scope.With({{"tier", "store"}, {"outcome", "hit"}}), kCacheRequests};
+  Series<Counter> store_misses{scope.With({{"tier", "store"}, {"outcome", "miss"}}),
+                               kCacheRequests};
+  SeriesBy<Counter> store_misses_by{
+      scope,
+      {"reprise_store_misses_total",
+       "Certificates and recipes that the recipe store did not give, by reason"},
+      "reason",
+      StoreMisses()};
+  Series<Gauge> cache_recipes{scope, {"reprise_cache_recipes", "Recipes in memory"}};
+  Series<Gauge> cache_bytes{scope, {"reprise_cache_bytes", "Bytes of the recipes in memory"}};
+  SeriesBy<Counter> evictions{
+      scope,
+      {"reprise_cache_evictions_total", "Recipes that left the memory, by reason"},
+      "reason",
+      EvictionReasons()};
+  SeriesBy<Counter> thrash{scope,
+                           {"reprise_cache_thrash_total",
+                            "Recipes made again within a minute of their eviction, by bucket"},
+                           "bucket",
+                           Announced::kBuckets};
+
+  // Padding, and buckets that follow the traffic.
+  SeriesBy<Counter> valid_elements{scope.With({{"kind", "valid"}}), kElements, "axis",
+                                   Announced::kAxes};
+  SeriesBy<Counter> padded_elements{scope.With({{"kind", "padded"}}), kElements, "axis",
+                                    Announced::kAxes};
+  Series<Gauge> bucket_waste_expected{scope.With({{"kind", "expected"}}), kBucketWaste};
+  Series<Gauge> bucket_waste_actual{scope.With({{"kind", "actual"}}), kBucketWaste};
+  Series<Gauge> bucket_drift{scope,
+                             {"reprise_bucket_drift",
+                              "Distance (Kolmogorov-Smirnov, 0 to 1) of the last requests' sizes "
+                              "to those that the buckets in force were chosen for"}};
+  Series<Counter> bucket_changes{
+      scope, {"reprise_bucket_changes_total", "Times that other buckets were put in force"}};
+  Series<Gauge> bucket_saving{scope,
+                              {"reprise_bucket_suggested_saving_ratio",
+                               "Share of the computing time that other buckets would save, where a "
+                               "change pays; 0: none does"}};
+  Series<Counter> captures_saved{
+      scope,
+      {"reprise_captures_saved_total",
+       "Shapes that came for the first time and were served by a recipe of other sizes"}};
+  Series<Counter> withheld_answers{
+      scope,
+      {"reprise_withheld_answers_total",
+       "Answers that failed with INTERNAL rather than being sent in another form than the "
+       "request's sizes promise: a bug of the server"}};
+  SeriesBy<Gauge> axis_certified{
+      scope,
+      {"reprise_axis_certified",
+       "1 if padding along the axis was shown to change no answer, 0 if not: the axis then runs at "
+       "exact sizes. Absent where config.pbtxt switches padding off"},
+      "axis"};
+  VerdictBy axis_verdict{
+      scope,
+      {"reprise_axis_verdict",
+       "1 for what is known of padding along the axis: proved (by the ops, for any size), "
+       "measured, refused; mixing: the first node that lets one position see another, and how"},
+      "axis",
+      {"verdict", "mixing"}};
+
+  // Requests and replays.
+  Series<Histogram> batch_size{
+      scope, {"reprise_batch_size", "Rows of a replay that clients sent", kPowersOfTwo}};
+  SeriesBy<Histogram> request_length{
+      scope,
+      {"reprise_request_length", "Sizes of the requests along an axis", kPowersOfTwo},
+      "axis",
+      Announced::kAxes};
+  Series<Gauge> queue_depth{scope, {"reprise_queue_depth", "Requests waiting for a stream"}};
+  Series<Histogram> queue_duration{
+      scope, {"reprise_queue_duration_seconds", "Time of a request in the queue", kSeconds}};
+  Series<Histogram> request_duration{
+      scope,
+      {"reprise_request_duration_seconds",
+       "Time of a request, from its last byte read to its answer handed to the transport",
+       kSeconds}};
+  SeriesBy<Counter> requests{scope,
+                             {"reprise_requests_total", "Requests answered, by status code"},
+                             "code",
+                             RequestCodes()};
+
+  // Nodes that no recipe of the device holds.
+  SeriesBy<Counter> reference_kernels{
+      scope,
+      {"reprise_reference_kernels_total",
+       "Nodes compiled to their plain reference kernel because the device has none, by operator"},
+      "op",
+      Announced::kOps};
+  SeriesBy<Counter> eager_nodes{
+      scope,
+      {"reprise_eager_nodes_total",
+       "Nodes that ran by themselves because data decides the shape of their result, by operator"},
+      "op",
+      Announced::kEagerOps};
+  SeriesBy<Counter> eager_seconds{
+      scope, {"reprise_eager_seconds_total", "Time that they took"}, "op", Announced::kEagerOps};
+  Series<Counter> sections{scope,
+                           {"reprise_section_runs_total",
+                            "Runs of what lies behind such nodes, at the sizes that they found"}};
+  Series<Counter> section_seconds{scope, {"reprise_section_seconds_total", "Time that these took"}};
+  Series<Counter> eager_hits{scope.With({{"outcome", "hit"}}), kEagerCacheRequests};
+  Series<Counter> eager_misses{scope.With({{"outcome", "miss"}}), kEagerCacheRequests};
+  Series<Gauge> eager_ops{scope, {"reprise_eager_cache_ops", "What of it is kept"}};
+  Series<Gauge> eager_bytes{
+      scope, {"reprise_eager_cache_bytes", "Bytes of that; the limit is --eager-cache-memory-mb"}};
+  Series<Counter> eager_evictions{
+      scope, {"reprise_eager_cache_evictions_total", "What of it went because room was needed"}};
+
+  // The life of the version.
+  Series<Gauge> ready{scope,
+                      {"reprise_model_ready",
+                       "1 if the model answers requests, 0 while it loads or when it was refused"}};
+  Series<Gauge> warmup_wanted{
+      scope, {"reprise_warmup_wanted", "Recipes that are captured before requests need them"}};
+  Series<Gauge> warmup_done{scope, {"reprise_warmup_done", "Those of them that are ready"}};
+
+  // Under the names that clients of other servers know.
+  Series<Counter> nv_success{
+      scope, {"nv_inference_request_success", "Requests answered without an error"}};
+  SeriesBy<Counter> nv_failure{
+      scope,
+      {"nv_inference_request_failure",
+       "Requests answered with an error (REJECTED by the queue, CANCELED, BACKEND, OTHER)"},
+      "reason",
+      FailureReasons()};
+  Series<Counter> nv_inference_count{scope, {"nv_inference_count", "Rows answered"}};
+  Series<Counter> nv_exec_count{scope, {"nv_inference_exec_count", "Batches executed"}};
+  Series<Gauge> nv_pending{scope,
+                           {"nv_inference_pending_request_count", "Requests waiting for a stream"}};
+  Series<Counter> nv_request_us{scope,
+                                {"nv_inference_request_duration_us",
+                                 "Sum of the times of successful requests, in microseconds"}};
+  Series<Counter> nv_queue_us{
+      scope,
+      {"nv_inference_queue_duration_us", "Sum of their times in the queue, in microseconds"}};
+  Series<Counter> nv_compute_input_us{scope,
+                                      {"nv_inference_compute_input_duration_us",
+                                       "Sum of their times of gathering inputs, in microseconds"}};
+  Series<Counter> nv_compute_infer_us{
+      scope,
+      {"nv_inference_compute_infer_duration_us",
+       "Sum of their times of capture and replay, in microseconds"}};
+  Series<Counter> nv_compute_output_us{
+      scope,
+      {"nv_inference_compute_output_duration_us",
+       "Sum of their times of scattering outputs, in microseconds"}};
+};
+
+// What the replays of each bucket computed along one axis of a model. A bucket appears with its
+// first replay, `exact` at once.
+struct AxisMetrics {
+  using Counter = prometheus::Counter;
+
+  // `scope`: that of the model; `most_buckets`: that each row has a series for.
+  AxisMetrics(const MetricScope& of_model, const std::string& axis, size_t most_buckets);
+  ~AxisMetrics();
+
+  const MetricScope scope;  // first: the rows are made with it
+  const size_t most_buckets;
+
+  SeriesBy<Counter> valid{
+      scope.With({{"kind", "valid"}}), kBucketElements, "bucket", {"exact"}, most_buckets};
+  SeriesBy<Counter> padded{
+      scope.With({{"kind", "padded"}}), kBucketElements, "bucket", {"exact"}, most_buckets};
+  SeriesBy<Counter> wasted_seconds{
+      scope,
+      {"reprise_wasted_seconds_total",
+       "Time of replays spent on padding along an axis, by bucket (the padded share of the replay; "
+       "rows that no request fills are skipped and cost none)"},
+      "bucket",
+      {"exact"},
+      most_buckets};
+};
+
+// The rows of the server.
+struct ServerMetrics {
+  using Counter = prometheus::Counter;
+  using Gauge = prometheus::Gauge;
+
+  // `build`: the labels of reprise_build_info.
+  ServerMetrics(MetricScope of, const LabelValues& build);
+  ~ServerMetrics();
+
+  const MetricScope scope;  // first: the rows are made with it
+  MetricScope scope_of_build;
+
+  Series<Gauge> build_info{scope_of_build,
+                           {"reprise_build_info", "Always 1; the labels say what runs here"}};
+  Series<Gauge> ready{
+      scope,
+      {"reprise_server_ready", "1 once every model is loaded or refused, until the server drains"}};
+  Series<Gauge> arena_bytes{scope.With({{"kind", "arena"}}), kMemory};
+  Series<Gauge> parameter_bytes{scope.With({{"kind", "parameters"}}), kMemory};
+  Series<Counter> arena_releases{
+      scope,
+      {"reprise_arena_releases_total",
+       "Arenas whose memory was given back because nothing ran on them"}};
+};
 
 }  // namespace reprise

@@ -31,25 +31,25 @@ class ModelMetricsObserver final : public ModelObserver {
   ModelMetricsObserver(Catalogue& catalogue, ModelMetrics& metrics, const ModelObserverSpec& spec)
       : catalogue_(catalogue), metrics_(metrics), labels_(spec.axes), mixing_(spec.mixing) {
     for (const std::string& axis : spec.axes) {
-      axes_.push_back({&metrics.valid_elements->at(axis), &metrics.padded_elements->at(axis),
-                       &metrics.request_length->at(axis),
-                       catalogue.SeriesOf(metrics, axis, spec.axes.size())});
+      axes_.push_back({&metrics.valid_elements.at(axis), &metrics.padded_elements.at(axis),
+                       &metrics.request_length.at(axis),
+                       catalogue.MetricsOf(metrics, axis, spec.axes.size())});
     }
   }
 
   void OnCompile(const CompileRecord& record) override {
-    metrics_.compiles->at(CompileReasonName(record.reason)).Increment();
+    metrics_.compiles.at(CompileReasonName(record.reason)).Increment();
     metrics_.compile_duration->Observe(record.phases.total_ns() * kSecondsPerNs);
   }
 
   void OnReplay(const ReplayRecord& record) override {
-    metrics_.replays->at(record.bucket).Increment();
-    metrics_.replay_duration->at(record.bucket).Observe(record.duration_ns * kSecondsPerNs);
+    metrics_.replays.at(record.bucket).Increment();
+    metrics_.replay_duration.at(record.bucket).Observe(record.duration_ns * kSecondsPerNs);
     metrics_.batch_size->Observe(static_cast<double>(record.rows));
     for (size_t i = 0; i < record.axes.size(); ++i) {
       axes_[i].valid->Increment(static_cast<double>(record.axes[i].valid));
       axes_[i].padded->Increment(static_cast<double>(record.axes[i].padded));
-      AxisSeries& by_bucket = *axes_[i].by_bucket;
+      AxisMetrics& by_bucket = *axes_[i].by_bucket;
       by_bucket.valid.at(record.bucket).Increment(static_cast<double>(record.axes[i].valid));
       by_bucket.padded.at(record.bucket).Increment(static_cast<double>(record.axes[i].padded));
       by_bucket.wasted_seconds.at(record.bucket)
@@ -72,7 +72,7 @@ class ModelMetricsObserver final : public ModelObserver {
 
   void OnStoreMiss(StoreMiss miss) override {
     metrics_.store_misses->Increment();
-    metrics_.store_misses_by->at(StoreMissName(miss)).Increment();
+    metrics_.store_misses_by.at(StoreMissName(miss)).Increment();
   }
 
   void OnCacheSize(int64_t recipes, int64_t bytes) override {
@@ -82,12 +82,12 @@ class ModelMetricsObserver final : public ModelObserver {
   }
 
   void OnEviction(EvictionReason reason) override {
-    metrics_.evictions->at(EvictionReasonName(reason)).Increment();
+    metrics_.evictions.at(EvictionReasonName(reason)).Increment();
   }
 
   void OnTune(absl::string_view) override { metrics_.tunes->Increment(); }
 
-  void OnThrash(absl::string_view bucket) override { metrics_.thrash->at(bucket).Increment(); }
+  void OnThrash(absl::string_view bucket) override { metrics_.thrash.at(bucket).Increment(); }
 
   void OnBuckets(const BucketReport& report, const std::vector<std::string>& labels) override {
     catalogue_.Announce(metrics_, {.buckets = labels});
@@ -102,14 +102,13 @@ class ModelMetricsObserver final : public ModelObserver {
 
   void OnProbe(int64_t) override { metrics_.probes->Increment(); }
   void OnAxisRefused(size_t axis) override {
-    metrics_.axis_certified->at(labels_[axis]).Set(0);
-    catalogue_.SetVerdict(metrics_, labels_[axis], VerdictName(AxisPadding::kRefused),
-                          mixing_[axis]);
+    metrics_.axis_certified.at(labels_[axis]).Set(0);
+    metrics_.axis_verdict.Set(labels_[axis], VerdictName(AxisPadding::kRefused), mixing_[axis]);
   }
 
   void OnEagerNode(absl::string_view op, int64_t duration_ns) override {
-    metrics_.eager_nodes->at(op).Increment();
-    metrics_.eager_seconds->at(op).Increment(static_cast<double>(duration_ns) * kSecondsPerNs);
+    metrics_.eager_nodes.at(op).Increment();
+    metrics_.eager_seconds.at(op).Increment(static_cast<double>(duration_ns) * kSecondsPerNs);
   }
 
   void OnSection(int64_t duration_ns) override {
@@ -129,7 +128,7 @@ class ModelMetricsObserver final : public ModelObserver {
   void OnEagerEviction() override { metrics_.eager_evictions->Increment(); }
 
   void OnReferenceKernel(absl::string_view op, absl::string_view) override {
-    metrics_.reference_kernels->at(op).Increment();
+    metrics_.reference_kernels.at(op).Increment();
   }
 
   void OnWithheldAnswer() override { metrics_.withheld_answers->Increment(); }
@@ -139,7 +138,7 @@ class ModelMetricsObserver final : public ModelObserver {
     prometheus::Counter* valid;
     prometheus::Counter* padded;
     prometheus::Histogram* length;
-    std::unique_ptr<AxisSeries> by_bucket;
+    std::unique_ptr<AxisMetrics> by_bucket;
   };
 
   // Constant after construction.
@@ -162,9 +161,9 @@ std::unique_ptr<ModelObserver> MetricsObserver::ForModel(const ModelObserverSpec
                       {.buckets = spec.buckets, .axes = spec.axes, .eager_ops = spec.eager_ops});
   for (size_t i = 0; i < spec.padding.size(); ++i) {
     if (spec.padding[i] != AxisPadding::kOff) {
-      metrics.axis_certified->at(spec.axes[i]).Set(spec.padding[i] != AxisPadding::kRefused);
+      metrics.axis_certified.at(spec.axes[i]).Set(spec.padding[i] != AxisPadding::kRefused);
     }
-    catalogue_.SetVerdict(metrics, spec.axes[i], VerdictName(spec.padding[i]), spec.mixing[i]);
+    metrics.axis_verdict.Set(spec.axes[i], VerdictName(spec.padding[i]), spec.mixing[i]);
   }
   return std::make_unique<ModelMetricsObserver>(catalogue_, metrics, spec);
 }

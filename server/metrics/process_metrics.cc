@@ -8,6 +8,8 @@
 #include <string>
 #include <system_error>
 
+#include "server/metrics/read_metric.h"
+
 namespace reprise {
 namespace {
 
@@ -18,6 +20,7 @@ struct ProcessStat {
   double threads = 0;
   double virtual_bytes = 0;
   double resident_bytes = 0;
+  double open_fds = 0;
 };
 
 // Boot time in seconds since 1970: the start of a process is given relative to it.
@@ -68,36 +71,35 @@ double OpenFds() {
   return count > 0 ? count - 1 : 0;  // without the one that reads the folder
 }
 
+// THE table of what the operating system knows.
+struct ProcessRow {
+  ReadMetric head;
+  double (*read)(const ProcessStat& stat);
+};
+
+constexpr ProcessRow kRows[] = {
+    {{"process_resident_memory_bytes", MetricType::kGauge, "Resident memory of the process"},
+     [](const ProcessStat& stat) { return stat.resident_bytes; }},
+    {{"process_virtual_memory_bytes", MetricType::kGauge, "Address space of the process"},
+     [](const ProcessStat& stat) { return stat.virtual_bytes; }},
+    {{"process_cpu_seconds_total", MetricType::kCounter,
+      "CPU time of the process, user and system"},
+     [](const ProcessStat& stat) { return stat.cpu_seconds; }},
+    {{"process_start_time_seconds", MetricType::kGauge,
+      "Start of the process, in seconds since 1970"},
+     [](const ProcessStat& stat) { return stat.start_time; }},
+    {{"process_threads", MetricType::kGauge, "Threads of the process"},
+     [](const ProcessStat& stat) { return stat.threads; }},
+    {{"process_open_fds", MetricType::kGauge, "Open file descriptors"},
+     [](const ProcessStat& stat) { return stat.open_fds; }},
+};
+
 }  // namespace
 
-bool IsProcessMetric(MetricId id) {
-  return id >= MetricId::kProcessResidentMemory && id <= MetricId::kProcessOpenFds;
-}
-
 void AppendProcessMetrics(std::vector<prometheus::MetricFamily>& families) {
-  const ProcessStat stat = ReadStat();
-  auto append = [&families](MetricId id, double value) {
-    const MetricRow& row = MetricTable()[static_cast<size_t>(id)];
-    prometheus::MetricFamily family;
-    family.name = std::string(row.name);
-    family.help = std::string(row.help);
-    prometheus::ClientMetric metric;
-    if (row.type == MetricType::kCounter) {
-      family.type = prometheus::MetricType::Counter;
-      metric.counter.value = value;
-    } else {
-      family.type = prometheus::MetricType::Gauge;
-      metric.gauge.value = value;
-    }
-    family.metric.push_back(metric);
-    families.push_back(std::move(family));
-  };
-  append(MetricId::kProcessResidentMemory, stat.resident_bytes);
-  append(MetricId::kProcessVirtualMemory, stat.virtual_bytes);
-  append(MetricId::kProcessCpuSeconds, stat.cpu_seconds);
-  append(MetricId::kProcessStartTime, stat.start_time);
-  append(MetricId::kProcessThreads, stat.threads);
-  append(MetricId::kProcessOpenFds, OpenFds());
+  ProcessStat stat = ReadStat();
+  stat.open_fds = OpenFds();
+  for (const ProcessRow& row : kRows) families.push_back(FamilyOf(row.head, row.read(stat)));
 }
 
 int64_t ResidentBytes() { return static_cast<int64_t>(ReadStat().resident_bytes); }

@@ -6,12 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "server/metrics/metric_table.h"
-
 namespace reprise {
-
-// Whether a row is filled here instead of by a registry.
-bool IsProcessMetric(MetricId id);
 
 void AppendProcessMetrics(std::vector<prometheus::MetricFamily>& families);
 

@@ -1,51 +1,76 @@
 #include "server/metrics/store_metrics.h"
 
 #include <optional>
-#include <string>
-#include <utility>
+
+#include "server/metrics/read_metric.h"
 
 namespace reprise {
+namespace {
 
-bool IsStoreMetric(MetricId id) {
-  return id >= MetricId::kStoreUsable && id <= MetricId::kStorePendingWrites;
+using Stats = RecipeStore::Stats;
+
+template <auto Stats::*kMember>
+double Read(const Stats& stats) {
+  return static_cast<double>(stats.*kMember);
 }
+
+// THE table of what the recipe store knows.
+struct StoreRow {
+  ReadMetric head;
+  double (*read)(const Stats& stats);
+  // There without a store as well, as 0, where one was asked for and could not be opened.
+  bool tells_that_there_is_none = false;
+};
+
+constexpr StoreRow kRows[] = {
+    {{"reprise_store_usable", MetricType::kGauge,
+      "1 while the recipe store's folder can be used, 0 when it fails; absent without "
+      "--recipe-cache"},
+     Read<&Stats::usable>,
+     /*tells_that_there_is_none=*/true},
+    {{"reprise_store_writable", MetricType::kGauge,
+      "1 if the recipe store is written to, 0 if it is only read"},
+     Read<&Stats::writable>},
+    {{"reprise_store_entries", MetricType::kGauge, "Files in the recipe store"},
+     Read<&Stats::entries>},
+    {{"reprise_store_bytes", MetricType::kGauge, "Bytes of the files in the recipe store"},
+     Read<&Stats::bytes>},
+    {{"reprise_store_max_bytes", MetricType::kGauge, "Bytes that the recipe store may take"},
+     Read<&Stats::max_bytes>},
+    {{"reprise_store_reads_total", MetricType::kCounter,
+      "Files of the recipe store that were read and intact"},
+     Read<&Stats::reads>},
+    {{"reprise_store_corrupt_total", MetricType::kCounter,
+      "Files of the recipe store that were damaged, and not used"},
+     Read<&Stats::corrupt>},
+    {{"reprise_store_writes_total", MetricType::kCounter, "Files written to the recipe store"},
+     Read<&Stats::writes>},
+    {{"reprise_store_write_failures_total", MetricType::kCounter,
+      "Files that could not be written to the recipe store"},
+     Read<&Stats::write_failures>},
+    {{"reprise_store_evictions_total", MetricType::kCounter,
+      "Files removed from the recipe store, being worth the least"},
+     Read<&Stats::evictions>},
+    {{"reprise_store_pending_writes", MetricType::kGauge,
+      "Files that wait to be written to the recipe store"},
+     Read<&Stats::pending>},
+};
+
+}  // namespace
 
 void AppendStoreMetrics(const RecipeStore* store, bool wanted,
                         std::vector<prometheus::MetricFamily>& families) {
-  std::optional<RecipeStore::Stats> stats;
+  std::optional<Stats> stats;
   if (store != nullptr) stats = store->GetStats();
-  auto append = [&](MetricId id, std::optional<int64_t> value) {
-    const MetricRow& row = MetricTable()[static_cast<size_t>(id)];
-    prometheus::MetricFamily family;
-    family.name = std::string(row.name);
-    family.help = std::string(row.help);
-    const bool counts = row.type == MetricType::kCounter;
-    family.type = counts ? prometheus::MetricType::Counter : prometheus::MetricType::Gauge;
-    if (value.has_value()) {
-      prometheus::ClientMetric metric;
-      (counts ? metric.counter.value : metric.gauge.value) = static_cast<double>(*value);
-      family.metric.push_back(metric);
+  for (const StoreRow& row : kRows) {
+    std::optional<double> value;
+    if (stats.has_value()) {
+      value = row.read(*stats);
+    } else if (wanted && row.tells_that_there_is_none) {
+      value = 0;
     }
-    families.push_back(std::move(family));
-  };
-  using Stats = RecipeStore::Stats;
-  auto append_stat = [&](MetricId id, auto Stats::*member) {
-    std::optional<int64_t> value;
-    if (stats.has_value()) value = static_cast<int64_t>((*stats).*member);
-    if (id == MetricId::kStoreUsable && wanted && !stats.has_value()) value = 0;
-    append(id, value);
-  };
-  append_stat(MetricId::kStoreUsable, &Stats::usable);
-  append_stat(MetricId::kStoreWritable, &Stats::writable);
-  append_stat(MetricId::kStoreEntries, &Stats::entries);
-  append_stat(MetricId::kStoreBytes, &Stats::bytes);
-  append_stat(MetricId::kStoreMaxBytes, &Stats::max_bytes);
-  append_stat(MetricId::kStoreReads, &Stats::reads);
-  append_stat(MetricId::kStoreCorrupt, &Stats::corrupt);
-  append_stat(MetricId::kStoreWrites, &Stats::writes);
-  append_stat(MetricId::kStoreWriteFailures, &Stats::write_failures);
-  append_stat(MetricId::kStoreEvictions, &Stats::evictions);
-  append_stat(MetricId::kStorePendingWrites, &Stats::pending);
+    families.push_back(FamilyOf(row.head, value));
+  }
 }
 
 }  // namespace reprise

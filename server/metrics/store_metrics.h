@@ -6,12 +6,8 @@
 #include <vector>
 
 #include "runtime/recipe/store.h"
-#include "server/metrics/metric_table.h"
 
 namespace reprise {
-
-// Whether a row is filled here instead of by a registry.
-bool IsStoreMetric(MetricId id);
 
 // Without a store (null) the families have no series but for reprise_store_usable, which is 0 where
 // a store was asked for and could not be opened (`wanted`).

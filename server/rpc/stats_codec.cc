@@ -19,10 +19,10 @@ double Sum(const Histogram& histogram) { return histogram.Collect().histogram.sa
 
 void EncodeBuckets(const ModelMetrics& metrics, v1::ModelStats& message) {
   std::map<std::string, const Histogram*> durations;
-  metrics.replay_duration->ForEach(
+  metrics.replay_duration.ForEach(
       [&](const std::string& bucket, Histogram& histogram) { durations[bucket] = &histogram; });
   uint64_t replays = 0;
-  metrics.replays->ForEach([&](const std::string& bucket, Counter& counter) {
+  metrics.replays.ForEach([&](const std::string& bucket, Counter& counter) {
     replays += CountOf(counter);
     v1::BucketStats& stats = *message.add_replays_by_bucket();
     stats.set_bucket(bucket);
@@ -36,10 +36,10 @@ void EncodeBuckets(const ModelMetrics& metrics, v1::ModelStats& message) {
 
 void EncodeAxes(const ModelMetrics& metrics, v1::ModelStats& message) {
   std::map<std::string, v1::AxisStats> axes;
-  metrics.valid_elements->ForEach([&](const std::string& axis, Counter& counter) {
+  metrics.valid_elements.ForEach([&](const std::string& axis, Counter& counter) {
     axes[axis].set_valid_elements(CountOf(counter));
   });
-  metrics.padded_elements->ForEach([&](const std::string& axis, Counter& counter) {
+  metrics.padded_elements.ForEach([&](const std::string& axis, Counter& counter) {
     axes[axis].set_padded_elements(CountOf(counter));
   });
   for (auto& [axis, stats] : axes) {
@@ -53,7 +53,7 @@ void EncodeCache(const ModelMetrics& metrics, v1::CacheStats& message) {
   message.set_bytes(CountOf(*metrics.cache_bytes));
   message.set_hits(CountOf(*metrics.memory_hits));
   message.set_misses(CountOf(*metrics.memory_misses));
-  metrics.evictions->ForEach([&](const std::string& reason, Counter& counter) {
+  metrics.evictions.ForEach([&](const std::string& reason, Counter& counter) {
     v1::ReasonCount& count = *message.add_evictions();
     count.set_reason(reason);
     count.set_count(CountOf(counter));
@@ -68,7 +68,7 @@ void EncodeModelStats(const Repository::Listed& listed, const ModelMetrics& metr
   message.set_version(listed.version->version);
   message.set_state(ModelStateName(listed.state));
   uint64_t requests = 0;
-  metrics.requests->ForEach([&](const std::string& code, Counter& counter) {
+  metrics.requests.ForEach([&](const std::string& code, Counter& counter) {
     requests += CountOf(counter);
     v1::CodeCount& count = *message.add_requests_by_code();
     count.set_code(code);
@@ -77,7 +77,7 @@ void EncodeModelStats(const Repository::Listed& listed, const ModelMetrics& metr
   message.set_requests(requests);
   message.set_rows(CountOf(*metrics.nv_inference_count));
   uint64_t compiles = 0;
-  metrics.compiles->ForEach([&](const std::string& reason, Counter& counter) {
+  metrics.compiles.ForEach([&](const std::string& reason, Counter& counter) {
     compiles += CountOf(counter);
     v1::ReasonCount& count = *message.add_compiles_by_reason();
     count.set_reason(reason);
