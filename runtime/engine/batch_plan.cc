@@ -19,11 +19,40 @@ constexpr int64_t kEnoughTokens = 512;
 
 }  // namespace
 
+AxisSizes Model::SizesByLabel(const std::vector<int64_t>& sizes) const {
+  AxisSizes by_label;
+  for (size_t i = 0; i < axes_.size(); ++i) by_label[axes_[i].label] = sizes[i];
+  return by_label;
+}
+
+std::shared_ptr<const BucketPolicy> Model::BucketsFor(
+    const RequestShape& shape, std::shared_ptr<const BucketPolicy> current) const {
+  const bool counted_with_others = shape.buckets != nullptr && shape.buckets != current &&
+                                   shape.rows > LargestBatchAt(*current, shape.sizes);
+  return counted_with_others ? shape.buckets : current;
+}
+
+absl::Status Model::Admits(const RequestShape& shape) const {
+  if (Packs(shape)) {
+    if (packing_->Fit({.tokens = shape.tokens, .segments = shape.rows}).has_value()) {
+      return absl::OkStatus();
+    }
+    return absl::InvalidArgumentError(absl::StrCat("the request has ", shape.tokens, " tokens in ",
+                                                   shape.rows,
+                                                   " rows: more than one replay holds"));
+  }
+  if (shape.exact) return absl::OkStatus();
+  const absl::Status fits =
+      BucketsFor(shape, buckets())->FitBinding(SizesByLabel(shape.sizes), certified_).status();
+  if (fits.ok()) return fits;
+  return absl::InvalidArgumentError(absl::StrCat(
+      "no bucket holds the request, and reprise.overflow is reject: ", fits.message()));
+}
+
 absl::StatusOr<BatchTarget> BatchPlan::TargetFor(const std::vector<int64_t>& sizes,
                                                  bool exact) const {
   const std::vector<ModelAxis>& axes = model_->axes_;
-  AxisSizes by_label;
-  for (size_t i = 0; i < axes.size(); ++i) by_label[axes[i].label] = sizes[i];
+  AxisSizes by_label = model_->SizesByLabel(sizes);
   AxisSizes fitted = by_label;
   if (!exact) {
     ASSIGN_OR_RETURN(fitted, buckets_->FitBinding(by_label, model_->certified_));
@@ -182,11 +211,7 @@ bool BatchPlan::SameLengths(const RequestShape& a, const RequestShape& b) const 
 bool BatchPlan::TryAdd(const RequestShape& shape, std::shared_ptr<CaptureTicket> waited,
                        bool chosen) {
   if (shapes_.empty()) {
-    // Its rows were counted under the set that it was measured with.
-    if (shape.buckets != nullptr && shape.buckets != buckets_ &&
-        shape.rows > model_->LargestBatchAt(*buckets_, shape.sizes)) {
-      buckets_ = shape.buckets;
-    }
+    buckets_ = model_->BucketsFor(shape, std::move(buckets_));
     const bool packed = model_->Packs(shape);
     sizes_ = packed ? std::vector<int64_t>{shape.tokens, shape.rows} : shape.sizes;
     absl::StatusOr<BatchTarget> target =

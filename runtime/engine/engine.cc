@@ -152,17 +152,15 @@ std::vector<Response> Engine::Run(const BatchPlan& plan, absl::Span<const Reques
 
 void Engine::RunBatch(const BatchPlan& plan, absl::Span<const Request* const> requests,
                       Stream& stream, std::vector<Response>& responses) {
-  BatchPlan::Resolution resolution = plan.resolution_;
+  std::optional<BatchPlan::Resolution> prepared = plan.resolution_;
   const RequestShape& first = plan.shapes_[0];
   if (first.spread && !plan.packed()) {
     if (const absl::Status apart = CheckSpread(plan.model(), first); !apart.ok()) {
-      resolution = {.status = apart, .decided = true};
+      prepared = BatchPlan::Resolution{.status = apart, .decided = true};
     }
   }
-  if (!resolution.decided) {
-    resolution = Resolve(plan);
-    if (!resolution.decided && !MayCaptureFor(plan)) resolution.status = RefuseMiss(plan);
-  }
+  BatchPlan::Resolution resolution = prepared.has_value() ? *std::move(prepared) : Resolve(plan);
+  if (!resolution.decided && !MayCaptureFor(plan)) resolution.status = RefuseMiss(plan);
   const bool eager = resolution.outcome == CaptureOutcome::kEager;
   BatchRun run(options_, cache_, eager_, misses_, plan, std::move(resolution), requests, stream);
   responses = run.Run(next_batch_++);
@@ -221,11 +219,8 @@ Response Engine::RunOne(const Model& model, const Request& as_sent, Stream& stre
   const int64_t max_rows = model.MaxRows(*shape);
   if (shape->rows <= max_rows) return run(request, *shape);
   std::vector<Response> responses;
-  for (const Request& part : SplitRows(model, request, shape->rows, max_rows)) {
-    absl::StatusOr<RequestShape> part_shape = model.Measure(part);
-    if (!part_shape.ok()) return {.status = part_shape.status()};
-    part_shape->buckets = shape->buckets;  // that it was split for
-    responses.push_back(run(part, *part_shape));
+  for (const RequestPart& part : SplitRows(model, request, *shape, max_rows)) {
+    responses.push_back(run(part.request, part.shape));
   }
   return JoinRows(model, std::move(responses));
 }
@@ -370,20 +365,27 @@ std::vector<CachedRecipe> Engine::ListRecipes() const {
   return result;
 }
 
-std::vector<Request> SplitRows(const Model& model, const Request& request, int64_t rows,
-                               int64_t max_rows) {
-  std::vector<Request> parts;
-  for (int64_t first = 0; first < rows; first += max_rows) {
-    const int64_t count = std::min(max_rows, rows - first);
-    Request part = request;
-    for (size_t i = 0; i < part.inputs.size(); ++i) {
-      InputTensor& tensor = part.inputs[i];
-      if (tensor.data == nullptr || tensor.shape.empty()) continue;
-      const int64_t row_bytes = NumElements(tensor.shape) / tensor.shape[0] *
-                                static_cast<int64_t>(DTypeSize(model.inputs()[i].dtype));
-      tensor.data = static_cast<const char*>(tensor.data) + first * row_bytes;
-      tensor.shape[0] = count;
+std::vector<RequestPart> SplitRows(const Model& model, const Request& request,
+                                   const RequestShape& shape, int64_t max_rows) {
+  std::vector<RequestPart> parts;
+  for (int64_t first = 0; first < shape.rows; first += max_rows) {
+    const int64_t count = std::min(max_rows, shape.rows - first);
+    RequestPart part = {.request = request, .shape = shape};
+    part.shape.bytes = 0;
+    for (size_t i = 0; i < part.request.inputs.size(); ++i) {
+      InputTensor& tensor = part.request.inputs[i];
+      if (tensor.data == nullptr) continue;
+      const auto element_bytes = static_cast<int64_t>(DTypeSize(model.inputs()[i].dtype));
+      if (!tensor.shape.empty()) {
+        const int64_t row_bytes = NumElements(tensor.shape) / tensor.shape[0] * element_bytes;
+        tensor.data = static_cast<const char*>(tensor.data) + first * row_bytes;
+        tensor.shape[0] = count;
+      }
+      part.shape.bytes += NumElements(tensor.shape) * element_bytes;
     }
+    part.shape.rows = part.shape.sizes[model.batch_axis()] = count;
+    part.shape.tokens = model.measure().Elements(part.shape.sizes);
+    if (auto changed = model.MeasureAgain(part.shape)) part.shape = *std::move(changed);
     parts.push_back(std::move(part));
   }
   return parts;

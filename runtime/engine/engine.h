@@ -194,10 +194,16 @@ class Engine {
   std::vector<std::weak_ptr<const Model>> models_ GUARDED_BY(models_mutex_);
 };
 
-// Cuts a request of `rows` rows, more than Model::MaxRows() allows in one replay, into requests of
-// at most `max_rows` rows each, without copying: dim 0 of every input is cut.
-std::vector<Request> SplitRows(const Model& model, const Request& request, int64_t rows,
-                               int64_t max_rows);
+struct RequestPart {
+  Request request;
+  RequestShape shape;  // of `request`
+};
+
+// Cuts a request that was measured as `shape`, with more rows than Model::MaxRows() allows in one
+// replay, into parts of at most `max_rows` rows each, without copying: dim 0 of every input is cut.
+// The shapes of the parts follow from that of the whole.
+std::vector<RequestPart> SplitRows(const Model& model, const Request& request,
+                                   const RequestShape& shape, int64_t max_rows);
 
 // Joins the answers of a split request along the batch dim of each output. The first error wins.
 // `info` is the last part's.

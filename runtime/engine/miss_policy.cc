@@ -116,8 +116,11 @@ std::shared_ptr<CaptureTicket> Engine::Prepare(BatchPlan& plan,
   if (waits_for_slice) {
     if (auto ticket = AwaitSlice(model, shape, CaptureUrgency::kUrgent, ready)) return ticket;
   }
-  plan.resolution_ = Resolve(plan);
-  if (plan.resolution_.decided) return nullptr;
+  BatchPlan::Resolution resolution = Resolve(plan);
+  if (resolution.decided) {
+    plan.resolution_ = std::move(resolution);
+    return nullptr;
+  }
   const bool larger_will_do = !shape.exact && TakesLarger(shape.on_miss, model.options_, frozen);
   const RecipeKey key = plan.Key();
   const bool roomier_may_do = larger_will_do && model.has_many_buckets();
@@ -136,7 +139,7 @@ std::shared_ptr<CaptureTicket> Engine::Prepare(BatchPlan& plan,
   }
   if (ticket != nullptr) return ticket;
   if (!MayCaptureFor(plan)) {
-    plan.resolution_ = {.status = RefuseMiss(plan), .decided = true};
+    plan.resolution_ = BatchPlan::Resolution{.status = RefuseMiss(plan), .decided = true};
     return nullptr;
   }
   CaptureTarget target = plan.CaptureTargetOf(plan.target_);
@@ -153,8 +156,11 @@ std::shared_ptr<CaptureTicket> Engine::Prepare(BatchPlan& plan,
       }
     }
   }
-  return captures_.Begin(model.shared_from_this(), std::move(target), CaptureUrgency::kUrgent,
-                         std::move(waiter));
+  ticket = captures_.Begin(model.shared_from_this(), std::move(target), CaptureUrgency::kUrgent,
+                           std::move(waiter));
+  // Nobody captures it: the stream that runs the plan does.
+  if (ticket == nullptr) plan.resolution_ = std::move(resolution);
+  return ticket;
 }
 
 void Engine::CaptureAhead(const Model& model, const AxisSizes& sizes, CompileReason reason,

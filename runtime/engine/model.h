@@ -174,6 +174,9 @@ class Model : public std::enable_shared_from_this<Model> {
   // or not certified, or an output relates the rows of a request to each other (`[batch, batch]`),
   // or they see each other (packs_whole_requests).
   int64_t MaxRows(const RequestShape& shape) const;
+  // Some replay takes a request of `shape`, which has at most MaxRows(). INVALID_ARGUMENT with the
+  // sizes and the bound where none does: a BatchPlan would not begin with it.
+  absl::Status Admits(const RequestShape& shape) const;
   // UNAVAILABLE once a file that its parameters lie in was changed or cut. Looks at the files.
   absl::Status LookAtFiles() const;
   // Requests may share a replay: there is a batch axis and its certificate holds, or they are
@@ -285,6 +288,11 @@ class Model : public std::enable_shared_from_this<Model> {
   std::set<std::string> Paddable() const;
   // The name of the first input that has the axis.
   const std::string& InputWithAxis(const std::string& symbol) const;
+  // The buckets that a request of `shape` gets: `current`, or where it has more rows than these
+  // take, those that its rows were counted with when it was measured.
+  std::shared_ptr<const BucketPolicy> BucketsFor(const RequestShape& shape,
+                                                 std::shared_ptr<const BucketPolicy> current) const;
+  AxisSizes SizesByLabel(const std::vector<int64_t>& sizes) const;
   // The most rows of a batch bucket beside the other sizes of `sizes`, by axis.
   int64_t LargestBatchAt(const BucketPolicy& buckets, const std::vector<int64_t>& sizes) const;
 
@@ -428,7 +436,7 @@ class BatchPlan {
   // What the plan would have been, had a recipe been ready: empty where it is as good as can be.
   std::vector<int64_t> wished_sizes_;
   int64_t wished_rows_ = 0;
-  Resolution resolution_;
+  std::optional<Resolution> resolution_;  // of Engine::Prepare, so that Run looks nothing up again
 };
 
 }  // namespace reprise

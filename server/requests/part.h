@@ -23,9 +23,9 @@ class Part final : public WorkItem<Part> {
  public:
   using Builder = PlanBuilder;
 
-  Part(std::shared_ptr<Call> call, size_t index, Request request, RequestShape measured)
-      : request(std::move(request)),
-        measured(std::move(measured)),
+  Part(std::shared_ptr<Call> call, size_t index, RequestPart part)
+      : request(std::move(part.request)),
+        measured(std::move(part.shape)),
         call_(std::move(call)),
         index_(index) {}
 

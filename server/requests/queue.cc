@@ -62,8 +62,7 @@ absl::StatusOr<std::shared_ptr<Call>> Enqueue(RequestState& state, RequestSchedu
   const auto call = std::make_shared<Call>(std::move(state), pieces.size(), clock, scheduler, done);
   std::vector<std::shared_ptr<Part>> parts;
   for (RequestPart& piece : pieces) {
-    auto part = std::make_shared<Part>(call, parts.size(), std::move(piece.request),
-                                       std::move(piece.shape));
+    auto part = std::make_shared<Part>(call, parts.size(), std::move(piece));
     part->shape = {.rows = part->measured.rows,
                    .tokens = part->measured.tokens,
                    .bytes = part->measured.bytes,

@@ -31,12 +31,6 @@ namespace reprise {
 // May change an answer that is OK, or turn it into an error.
 using AnswerStep = std::function<absl::Status(InferResult& result)>;
 
-// A request, or some of its rows, that goes into a replay of its own.
-struct RequestPart {
-  Request request;
-  RequestShape shape;
-};
-
 struct RequestState {
   int64_t start_ns = 0;  // when it came
 

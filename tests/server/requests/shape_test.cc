@@ -4,7 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "absl/strings/str_cat.h"
+#include "tests/runtime/onnx/model_builder.h"
 #include "tests/server/requests/inference_fixture.h"
+#include "tests/testing/temp_folder.h"
 
 namespace reprise {
 namespace {
@@ -50,9 +53,43 @@ TEST_F(ShapeTest, ShapesOfPartsAreThoseThatMeasuringEachWouldGive) {
     EXPECT_EQ(part.shape.exact, measured->exact);
     EXPECT_EQ(part.shape.unproved, measured->unproved);
     EXPECT_EQ(part.shape.id, "abc");
+    EXPECT_TRUE(model.Admits(part.shape).ok());
     rows += part.shape.rows;
   }
   EXPECT_EQ(rows, 40);
+}
+
+// Every row of the answer speaks of every other row, so that no request is split.
+ModelBuilder Similarities() {
+  ModelBuilder b;
+  b.Input("x", {"batch", "4"}).Output("y");
+  b.Node("Transpose", {"x"}, {"t"}, "turn").Node("MatMul", {"x", "t"}, {"y"}, "compare");
+  return b;
+}
+
+TEST(AdmitsTest, ModelAdmitsWhatABatchPlanBeginsWith) {
+  const TempFolder folder;
+  EngineFixture fixture;
+  const auto model = fixture.engine.Load({.id = {"alike", 1},
+                                          .path = folder.Write("m.onnx", Similarities().Bytes()),
+                                          .buckets = {{"batch", {1, 2, 4}}},
+                                          .overflow = BucketPolicy::Overflow::kReject});
+  ASSERT_TRUE(model.ok()) << model.status();
+  const std::vector<float> values(9 * 4);
+  for (int64_t rows = 1; rows <= 9; ++rows) {
+    const auto shape = (*model)->Measure({.inputs = {{Shape{rows, 4}, values.data()}}});
+    ASSERT_TRUE(shape.ok()) << shape.status();
+    const absl::Status admitted = (*model)->Admits(*shape);
+    EXPECT_EQ(admitted.ok(), rows <= 4) << admitted;
+    EXPECT_EQ(admitted.ok(), BatchPlan(**model).TryAdd(*shape)) << rows;
+    if (!admitted.ok()) {
+      EXPECT_THAT(std::string(admitted.message()),
+                  ::testing::HasSubstr(absl::StrCat("no bucket holds the request, and "
+                                                    "reprise.overflow is reject: axis 'batch' has "
+                                                    "size ",
+                                                    rows, ", the largest bucket is 4")));
+    }
+  }
 }
 
 }  // namespace
