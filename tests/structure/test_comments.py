@@ -20,12 +20,13 @@ ROOT = pathlib.Path(os.environ.get("REPRISE_SOURCE_DIR", pathlib.Path(__file__).
 TABLE = pathlib.Path(__file__).with_name("comment_habits.txt")
 TOPS = ("runtime", "server", "client", "tools", "tests", "examples", "proto")
 
-PREPOSITIONS = ("about after against along among as at before behind beside between beyond by for from in "
+PREPOSITIONS = ("about after against along among before behind beside between beyond by for from in "
                 "into of on over since through to under until with without").split()
 BEGINNINGS = {
     "begins with Of": re.compile(r"Of (?!course)"),
     "begins with What": re.compile(r"What (?!.*\?)"),
-    "begins with a lower-case preposition": re.compile(rf"(?:{'|'.join(PREPOSITIONS)}) "),
+    "begins with a lower-case preposition": re.compile(
+        rf"(?:{'|'.join(PREPOSITIONS)}|at(?! least| most)) "),
 }
 # "as long as it lives" and "so many that" compare; "within as long" and "so many launches" do not.
 WITHIN = {
@@ -43,7 +44,7 @@ def comments(text):
             block.append(whole.group(1).strip())
             continue
         if block:
-            yield from (part for part in re.split(r"\s{2,}", "  ".join(paragraphs(block))) if part)
+            yield from paragraphs(block)
             block = []
         behind = re.search(r"[;,{}()] +// (.*)$", line)
         if behind:
