@@ -159,7 +159,7 @@ def test_floors_have_no_circle():
 
 # The largest number of files in one folder, and the folders that are not divided yet.
 MOST_FILES = 45
-LARGE = {"runtime/engine", "runtime/onnx", "client/cli", "tests/runtime/engine", "tests/e2e"}
+LARGE = {"runtime/engine", "runtime/onnx", "tests/runtime/engine", "tests/e2e"}
 
 
 def test_folders_are_small():
