@@ -313,46 +313,32 @@ std::shared_ptr<CaptureTicket> Engine::AwaitSlice(const Model& model, const Requ
                                                   std::function<void(absl::Status)> ready) {
   SizeSlices& slices = *model.slices();
   const SizeSlices::Slice slice = slices.SliceOf(shape.sizes);
-  auto ticket = std::make_shared<CaptureTicket>(CaptureTicket::Of::kPaddingProof);
   std::function<void()> done;
   if (ready != nullptr) done = [ready = std::move(ready)] { ready(absl::OkStatus()); };
-  const SizeSlices::Turn turn = slices.Ask(slice, std::move(done));
-  if (turn == SizeSlices::Turn::kKnown) return nullptr;
-  if (turn == SizeSlices::Turn::kAnothers) return ticket;
-  if (options_.captures == nullptr) {
-    LookAtSlice(model, slice);
-    return ticket;
-  }
-  const absl::Status stopping = absl::UnavailableError("no thread has looked at them");
-  bool added = false;
-  WhereMemoryAllows([&] {
-    added = options_.captures->Add(
-        urgency, [this, slice, stopping, shared = model.shared_from_this()](Stream* stream) {
-          if (stream == nullptr) return shared->slices()->Learn(slice, stopping);
-          LookAtSlice(*shared, slice);
-        });
+  CapturePool* const pool = options_.captures;
+  const auto job = [this, slice, shared = model.shared_from_this()](Stream* stream) {
+    if (stream != nullptr) return LookAtSlice(*shared, slice);
+    shared->slices()->Learn(slice, absl::UnavailableError("the server is stopping"));
+  };
+  bool begun = false;
+  const bool waits = slices.Await(slice, std::move(done), [&] {
+    return begun = pool == nullptr || pool->Add(urgency, job);
   });
-  if (!added) slices.Learn(slice, stopping);
-  return ticket;
+  if (begun && pool == nullptr) LookAtSlice(model, slice);
+  return waits ? std::make_shared<CaptureTicket>(CaptureTicket::Of::kPaddingProof) : nullptr;
 }
 
 absl::Status Engine::CheckSpread(const Model& model, const RequestShape& shape) const {
   if (model.slices() == nullptr) return absl::OkStatus();
   SizeSlices& slices = *model.slices();
   const SizeSlices::Slice slice = slices.SliceOf(shape.sizes);
-  if (slices.Find(shape.sizes) == SizeSlices::State::kUnknown) {
-    const SizeSlices::Turn turn = slices.Ask(slice, nullptr);
-    if (turn == SizeSlices::Turn::kYours) LookAtSlice(model, slice);
-    if (turn == SizeSlices::Turn::kAnothers) {
-      slices.Learn(slice, SliceProof(model, slice).Run());
-    }
-  }
-  const SizeSlices::Found found = slices.FindWithReason(slice);
-  if (slices.Find(shape.sizes) != SizeSlices::State::kRefused) return absl::OkStatus();
+  // Whoever else may be at it: the answer hangs on it.
+  if (slices.Find(shape.sizes) == SizeSlices::State::kUnknown) LookAtSlice(model, slice);
+  if (slices.Find(shape.sizes) == SizeSlices::State::kHolds) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
       "an input has 1 row and another one ", shape.rows,
       ": at these sizes the rows of a request see each other, so that none stands for others (",
-      found.why, ")"));
+      slices.FindWithReason(slice).why, ")"));
 }
 
 void Engine::RetireRecipes(const Model& model) {

@@ -166,8 +166,8 @@ class Engine {
   // Finds out whether padding holds in a slice of `model` that nobody knows of, and tells those who
   // wait for it.
   void LookAtSlice(const Model& model, const SizeSlices::Slice& slice) const;
-  // The same on a capture thread; null where it is known by now. Without a capture thread it is
-  // refused. `ready` is called when it is known.
+  // The same on a capture thread, on this one where there is none; `ready` is called when it is
+  // known. Null, and `ready` is not called, where it is known by now or no thread takes it.
   std::shared_ptr<CaptureTicket> AwaitSlice(const Model& model, const RequestShape& shape,
                                             CaptureUrgency urgency,
                                             std::function<void(absl::Status)> ready);

@@ -29,12 +29,19 @@ SizeSlices::Found SizeSlices::FindWithReason(const Slice& slice) const {
   return it == known_.end() ? Found() : it->second;
 }
 
-SizeSlices::Turn SizeSlices::Ask(const Slice& slice, std::function<void()> done) {
+bool SizeSlices::Await(const Slice& slice, std::function<void()> done,
+                       absl::FunctionRef<bool()> begin) {
   MutexLock lock(mutex_);
-  if (known_.contains(slice)) return Turn::kKnown;
+  if (known_.contains(slice)) return false;
   const auto [it, first] = asked_.try_emplace(slice);
+  bool begun = !first;
+  WhereMemoryAllows([&] { begun = begun || begin(); });
+  if (!begun) {
+    asked_.erase(it);
+    return false;
+  }
   if (done) it->second.push_back(std::move(done));
-  return first ? Turn::kYours : Turn::kAnothers;
+  return true;
 }
 
 void SizeSlices::Learn(const Slice& slice, const absl::Status& holds) {

@@ -20,6 +20,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/inlined_vector.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "runtime/base/mutex.h"
@@ -48,11 +49,11 @@ class SizeSlices {
   State Find(absl::Span<const int64_t> sizes) const;
   Found FindWithReason(const Slice& slice) const;
 
-  // Somebody wants to know of `slice`; `done`, which may be empty, is called once that is known, on
-  // the thread that finds it out. kKnown: it is known already, and `done` is not called. kYours:
-  // the caller finds it out, and calls Learn whatever happens. kAnothers: somebody else does.
-  enum class Turn { kKnown, kYours, kAnothers };
-  Turn Ask(const Slice& slice, std::function<void()> done);
+  // Somebody waits for what is to be found out of `slice`: `done`, which may be empty, is called
+  // once, on the thread that finds it out. Where nobody is at it yet, `begin` is asked to begin; who
+  // does calls Learn, whatever happens, and not within `begin`. False, and `done` is not called:
+  // it is known already, or `begin` answers false.
+  bool Await(const Slice& slice, std::function<void()> done, absl::FunctionRef<bool()> begin);
   // What was found: the certificates hold, or why not. Where there is no memory to keep that, those
   // that wait are called all the same.
   void Learn(const Slice& slice, const absl::Status& holds);
