@@ -122,7 +122,8 @@ std::vector<Response> BatchRun::Run(int64_t batch) {
   if (const absl::Status intact = model_.owner_->parameters().FilesIntact(replayed); !intact.ok()) {
     return std::vector<Response>(responses.size(), Response{.status = intact});
   }
-  Scatter(frame, responses, 0, responses.size());
+  // Where a launch failed there are no answers yet: nothing unwritten is copied.
+  if (!error.failed()) Scatter(frame, responses, 0, responses.size());
   if (error.any()) FailOffenders(error, frame, responses);
   const int64_t scattered = options_.clock->NowNs();
 
