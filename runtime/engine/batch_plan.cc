@@ -42,8 +42,13 @@ absl::Status Model::Admits(const RequestShape& shape) const {
                                                    " rows: more than one replay holds"));
   }
   if (shape.exact) return absl::OkStatus();
-  const absl::Status fits =
-      BucketsFor(shape, buckets())->FitBinding(SizesByLabel(shape.sizes), certified_).status();
+  const AxisSizes sizes = SizesByLabel(shape.sizes);
+  const std::shared_ptr<const BucketPolicy> policy = BucketsFor(shape, buckets());
+  absl::Status fits = policy->FitBinding(sizes, certified_).status();
+  if (!fits.ok() && shape.buckets != nullptr && shape.buckets != policy) {
+    // What was admitted stays so, whatever set of buckets has been learnt since.
+    fits = shape.buckets->FitBinding(sizes, certified_).status();
+  }
   if (fits.ok()) return fits;
   return absl::InvalidArgumentError(absl::StrCat(
       "no bucket holds the request, and reprise.overflow is reject: ", fits.message()));
