@@ -35,7 +35,7 @@ class CountingModelEvents final : public ModelEvents {
       return;
     }
     const PhaseTimes& times = record.times;
-    auto add_us = [](prometheus::Counter* counter, int64_t ns) {
+    auto add_us = [](const Series<prometheus::Counter>& counter, int64_t ns) {
       if (ns > 0) counter->Increment(static_cast<double>(ns) * kMicrosecondsPerNs);
     };
     metrics_.queue_duration->Observe(static_cast<double>(times.queue_ns) * kSecondsPerNs);

@@ -63,7 +63,8 @@ TEST_F(ShapeTest, ShapesOfPartsAreThoseThatMeasuringEachWouldGive) {
 ModelBuilder Similarities() {
   ModelBuilder b;
   b.Input("x", {"batch", "4"}).Output("y");
-  b.Node("Transpose", {"x"}, {"t"}, "turn").Node("MatMul", {"x", "t"}, {"y"}, "compare");
+  b.Node("Transpose", {"x"}, {"t"}, "turn");
+  b.Node("MatMul", {"x", "t"}, {"y"}, "compare");
   return b;
 }
 
