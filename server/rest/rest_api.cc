@@ -24,7 +24,7 @@ using Exchange = std::shared_ptr<HttpExchange>;
 using simdjson::dom::element;
 using simdjson::dom::object;
 
-std::string Part(const PathParts& parts, const char* name) {
+std::string PathPart(const PathParts& parts, const char* name) {
   const auto it = parts.find(name);
   return it == parts.end() ? "" : it->second;
 }
@@ -44,9 +44,8 @@ template <typename Answer>
 void AddOfModel(const std::string& suffix, Answer answer, Router& router) {
   for (const char* path : {"/v2/models/{model}", "/v2/models/{model}/versions/{version}"}) {
     router.Add("GET", path + suffix, [answer](const Exchange& exchange, const PathParts& parts) {
-      exchange->Answer([answer, model = Part(parts, "model"), version = Part(parts, "version")] {
-        return answer(model, version);
-      });
+      exchange->Answer([answer, model = PathPart(parts, "model"),
+                        version = PathPart(parts, "version")] { return answer(model, version); });
     });
   }
 }
@@ -167,18 +166,18 @@ void AddRestApi(const RestContext& context, Router& router) {
              [=](Exchange exchange, const PathParts& parts) {
                auto config = LoadConfig(exchange->request().body, *parsing);
                if (!config.ok()) return AnswerWith(exchange)(config.status());
-               repository->Load(Part(parts, "model"), *std::move(config), AnswerWith(exchange));
+               repository->Load(PathPart(parts, "model"), *std::move(config), AnswerWith(exchange));
              });
   router.Add("POST", "/v2/repository/models/{model}/unload",
              [=](Exchange exchange, const PathParts& parts) {
-               repository->Unload(Part(parts, "model"), AnswerWith(exchange));
+               repository->Unload(PathPart(parts, "model"), AnswerWith(exchange));
              });
   for (const char* path :
        {"/v2/models/{model}/infer", "/v2/models/{model}/versions/{version}/infer"}) {
     router.Add("POST", path,
                [inference = context.inference, parsing](Exchange exchange, const PathParts& parts) {
-                 StartInferOverHttp(*inference, *parsing, std::move(exchange), Part(parts, "model"),
-                                    Part(parts, "version"));
+                 StartInferOverHttp(*inference, *parsing, std::move(exchange),
+                                    PathPart(parts, "model"), PathPart(parts, "version"));
                });
   }
 }
