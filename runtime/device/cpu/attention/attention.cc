@@ -35,8 +35,8 @@ constexpr int kOutRows = 4;
 constexpr int kOutVectors = 2;
 constexpr int64_t kBlock = int64_t{kVectors} * kLanes;
 
-// One block of queries against the keys that one of them sees. A score row is `stride` floats, one
-// for each query.
+// A block of queries with the keys that any of them sees. A score row has `stride` floats, one for
+// each query.
 struct Block {
   float* queries;       // [head_dim][stride], scaled
   float* scores;        // [keys][stride]
@@ -46,7 +46,7 @@ struct Block {
   KeyRange seen;
   float* max;  // [stride]
   int64_t stride;
-  bool asks_ahead;  // the first block of a call asks for the next head meanwhile
+  bool asks_ahead;  // the first block of a call prefetches the next head
 };
 
 // Scores of kKeys keys from `first` on, masked, and the running maximum.
@@ -128,7 +128,7 @@ HWY_NOINLINE void OutputTile(const AttentionArgs& args, const Block& block, cons
   const float* HWY_RESTRICT values = block.values + block.seen.begin * v_stride + column;
   const auto step = [&](auto whole) HWY_ATTR {
 #if HWY_TARGET == HWY_SCALAR
-    values = Kept(values);  // Else GCC 12 makes vectors of it that read a row behind the last.
+    values = Kept(values);  // Otherwise GCC 12 vectorizes loads that read a row too far.
 #endif
     VF vv[kVecs];
     HWY_UNROLL(4) for (int v = 0; v < kVecs; ++v) {
@@ -192,9 +192,9 @@ void ScoreBlockOf(int vectors, const AttentionArgs& args, const Block& block, fl
   }
 }
 
-// V side by side. In a fused product its rows are a few kilobytes apart, which maps them to few
-// sets of the first-level cache and to a page each: reading them once for each tile would miss each
-// time.
+// Copies V side by side. In a fused product its rows are a few kilobytes apart, so that they share
+// few sets of the L1 cache and each has a page of its own: reading them once for each tile would
+// miss the cache each time.
 void PackValues(const AttentionArgs& args, int64_t stride, float* HWY_RESTRICT to) {
   const F32 d;
   for (int64_t j = 0; j < args.keys; ++j, to += stride) {

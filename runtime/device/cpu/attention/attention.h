@@ -34,12 +34,12 @@ struct AttentionArgs {
   const float* bias = nullptr;  // Added to the scaled scores, or null.
   int64_t bias_stride = 0;
   const float* key_bias = nullptr;  // [keys], added for every query, beside `bias`. Or null.
-  // The two together are no lower than this: what both hide is as low as what one of them does.
+  // The lower bound of the sum of both masks: a key that both hide is as low as one that one hides.
   float lowest_bias = -std::numeric_limits<float>::infinity();
   const uint8_t* keep = nullptr;  // 0: the score becomes -inf. Or null.
   int64_t keep_stride = 0;
-  // What a query without any key left gives: NaN, as softmax over -inf does in ONNX, or zeros.
-  // Without keys at all it gives zeros either way.
+  // The result of a query all of whose keys are masked: NaN, as ONNX's softmax over -inf gives, or
+  // zeros. Without any keys the result is zeros either way.
   bool zero_when_masked = false;
   float* scratch = nullptr;  // AttentionKernels::scratch_floats, aligned to 64 bytes.
 };
@@ -61,10 +61,10 @@ const AttentionKernels* TileAttentionKernelsFor(Isa isa);
 // The same, but scaled queries, keys, weights and values are rounded to bfloat16: by the tile unit
 // where `isa` has it, else by vectors; null where these do not multiply bfloat16 either.
 const AttentionKernels* RoundingAttentionKernelsFor(Isa isa);
-// Those of vectors. See attention_bf16.cc.
+// The same on vectors, without the tile unit. See attention_bf16.cc.
 const AttentionKernels* DotAttentionKernelsFor(Isa isa);
-// Whether the exact ones of the tile unit are the faster ones for so many queries of a head: never
-// for more than kMostTileAttentionKeys keys.
+// Whether the exact kernels of the tile unit are faster for this many queries and keys of a head;
+// this is never so for more than kMostTileAttentionKeys keys.
 bool SuitsTileAttention(int64_t queries, int64_t keys, int64_t head_dim);
 inline constexpr int64_t kMostTileAttentionKeys = 16384;
 

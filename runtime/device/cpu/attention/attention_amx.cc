@@ -1,14 +1,14 @@
-// Attention by the tile unit (AMX) of a CPU, exact to float32, or rounding what it multiplies.
+// Attention by the tile unit (AMX) of a CPU, exact to float32 or with operands rounded to bfloat16.
 //
-// Both products of a head are of floats in three parts (tile_unit-inl.h), or of one part, which is
-// the nearest bfloat16: what stands in templates as kPieces. A patch of scores, 32
-// queries by 32 keys, is [query][key], so that its exponentials, a vector of keys each, are the
-// next product's rows as they lie, and masks are added as they lie.
+// Both products of a head split floats into three bfloat16 parts (tile_unit-inl.h), or round them
+// to one part: kPieces in the templates. A patch of scores, 32 queries by 32 keys, is laid out as
+// [query][key], so that its exponentials, a vector of keys each, are in place as the rows of the
+// next product, and masks are added in place.
 //
 // The exponentials cost the vectors about as much as the products cost the unit. So three patches
-// are under way at a time: while the unit makes the scores of one and multiplies the values by
-// another, the vectors make the exponentials of the one between, a row after every few instructions
-// of the unit.
+// are in progress at a time: while the unit computes the scores of one and multiplies the values by
+// another, the vectors compute the exponentials of the one between, a row after every few
+// instructions of the unit.
 //
 // Every row of a tile is its own, keys are summed in blocks that are counted from the first key,
 // and keys behind the last one add zeros: neither other rows nor a division of the work change a
@@ -34,7 +34,7 @@ HWY_BEFORE_NAMESPACE();
 namespace reprise::cpu::HWY_NAMESPACE {
 namespace {
 
-// The unit multiplies in so many steps for each patch and depth.
+// The number of steps in which the unit multiplies one patch at one depth.
 template <int kPieces>
 constexpr int64_t kSteps = kPieces == 1 ? 1 : 6;
 
@@ -114,8 +114,8 @@ HWY_INLINE void MultiplyAll() {
   if constexpr (kRows > 1 && kColumns > 1) MultiplyTiles<3, 7, 5>();
 }
 
-// sums[kRows * 16][kKeys] = A B, or more by that; `depth` operands each. Of each the small products
-// come first. `meanwhile` goes on after each step.
+// sums[kRows * 16][kKeys] = A B, or += where `add` is set; `depth` operands of each. The small
+// partial products of each are summed first. `meanwhile` advances after each step.
 template <int kPieces, int kRows, int kColumns>
 void Multiply(const std::byte* a, const std::byte* b, int64_t depth, bool add, float* sums,
               Softmax<kPieces>& meanwhile) {
@@ -170,7 +170,7 @@ void MultiplyPatch(int64_t rows, int64_t columns, const std::byte* a, const std:
   multiply(a, b, depth, add, sums, meanwhile);
 }
 
-// The output of queries [first, first + rows), whose sums are all there.
+// Writes the output of queries [first, first + rows), whose sums are complete.
 void Write(const AttentionArgs& args, const Extent& extent, int64_t first, int64_t rows,
            const float* from, const Rows& state) {
   const F32 d;
@@ -198,7 +198,7 @@ void Write(const AttentionArgs& args, const Extent& extent, int64_t first, int64
   }
 }
 
-// The sums so far times the factors of their rows.
+// Scales the sums so far by the factors of their rows.
 HWY_NOINLINE void ScaleOutput(const Extent& extent, const float* factors, float* output) {
   const F32 d;
   for (int64_t row = 0; row < extent.columns * kQueries; ++row, output += kKeys) {
@@ -213,7 +213,7 @@ HWY_NOINLINE void ScaleOutput(const Extent& extent, const float* factors, float*
 struct Position {
   int64_t first = 0;  // query
   int64_t key_block = 0;
-  int64_t block = 0;  // of queries
+  int64_t block = 0;  // the block of queries
 };
 
 template <int kPieces>
@@ -272,7 +272,7 @@ void TileRows(const AttentionArgs& args, int64_t query_begin, int64_t query_end)
       }
     }
     softmax.Finish();
-    // As late as it may be: the unit is not done at once.
+    // The write is as late as possible, because the unit is not done at once.
     if (has_previous && previous.key_block + 1 == key_blocks) write(previous);
     previous = current;
     current = next;
@@ -305,8 +305,8 @@ const AttentionKernels* RoundingAttentionKernelsFor(Isa isa) {
 }
 
 bool SuitsTileAttention(int64_t queries, int64_t keys, int64_t head_dim) {
-  // As measured on an Intel Xeon (cpuid a0670): with less to do the way into tiles costs more than
-  // they save. A depth of 32 is multiplied anyhow.
+  // The limits were measured on an Intel Xeon (cpuid a0670): with less work, converting to tiles
+  // costs more than they save. A depth of 32 is multiplied in any case.
   constexpr int64_t kFewestQueries = 16, kFewestKeys = 96, kFewestDims = 24;
   return queries >= kFewestQueries && keys >= kFewestKeys && keys <= kMostTileAttentionKeys &&
          head_dim >= kFewestDims;

@@ -1,9 +1,9 @@
 // Attention by the vectors' own products of bfloat16 (vdpbf16ps), twice as fast as those of floats:
 // scaled queries, keys, weights and values are rounded, sums and softmax are float32.
 //
-// As in attention.cc a block of queries is a few vectors, its scores are [key][query]. What is
-// multiplied lies in pairs, one word of 32 bits for two neighbours: of a query's or a key's row in
-// the first product, and of a column of weights or values in the second, where a word has two keys.
+// A block of queries is a few vectors, as in attention.cc, and its scores are [key][query].
+// Operands lie in pairs, one word of 32 bits for two neighbours: of a query's or a key's row in the
+// first product, and of a column of weights or values in the second, where a word has two keys.
 //
 // Every score is summed in the order of a row and every output in the order of the keys, by pairs
 // that are counted from the first; half a pair has zeros beside it. So neither the form of a tile
@@ -36,7 +36,7 @@ constexpr int kOutRows = 12;
 constexpr int kOutVectors = 2;
 constexpr int64_t kBlock = int64_t{kVectors} * kLanes;
 constexpr int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
-// Floats, of which `count` are used, in whole vectors.
+// Rounds `count` floats up to whole vectors.
 constexpr int64_t Whole(int64_t count) { return CeilDiv(count, kLanes) * kLanes; }
 
 // The scratch of a call. Words of two bfloat16 are kept as floats.
@@ -61,9 +61,9 @@ struct Scratch {
     mask = take(most_scores);
   }
 
-  int64_t pairs;        // of a row of queries or keys
-  int64_t key_words;    // from one row of `keys` to the next
-  int64_t value_words;  // from one row of `values` to the next
+  int64_t pairs;        // number of pairs in a row of queries or keys
+  int64_t key_words;    // distance between rows of `keys`
+  int64_t value_words;  // distance between rows of `values`
   float* keys;          // [keys][key_words] pairs
   float* values;        // [pairs of keys][value_words]
   float* queries;       // [pairs][stride]
@@ -85,7 +85,7 @@ struct Block {
   float* max;      // [stride]
   float* inverse;  // [stride], one over the sums of exponentials
   int64_t stride;
-  bool asks_ahead;  // the first block of a call asks for the next head meanwhile
+  bool asks_ahead;  // the first block of a call prefetches the next head
 };
 
 // Lane i of both side by side in word i.
@@ -183,7 +183,7 @@ HWY_INLINE void Weights(const AttentionArgs& args, const Block& block) {
     max[v] = ReferenceOf(args, hn::Load(d, block.max + v * kLanes));
     sum[v] = hn::Zero(d);
   }
-  // A row of weights is never behind the scores that it is made of.
+  // A row of weights is never behind the scores that it is computed from.
   const float* from = block.scratch.scores;
   float* to = block.scratch.scores;
   int64_t j = 0;

@@ -1,6 +1,6 @@
-// What the forms of attention on vectors share: masks of a block of queries, and how its scores and
-// its output are stored. Included inside a kernel file after math-inl.h, once for each Highway
-// target.
+// The parts that all attention kernels on vectors share: the masks of a block of queries, and how
+// its scores and its output are stored. This is included inside a kernel file after math-inl.h,
+// once for each Highway target.
 #if defined(REPRISE_CPU_ATTENTION_BLOCK_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef REPRISE_CPU_ATTENTION_BLOCK_INL_H_
 #undef REPRISE_CPU_ATTENTION_BLOCK_INL_H_
@@ -22,7 +22,7 @@ namespace reprise::cpu::HWY_NAMESPACE {
 namespace {
 
 constexpr int kLanes = HWY_LANES(float);
-// A block's scores should stay in the second-level cache: with many keys it holds fewer queries.
+// A block's scores should stay in the L2 cache: with many keys a block holds fewer queries.
 constexpr int64_t kMaxBlockScores = 64 * 1024;
 
 constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
@@ -30,24 +30,24 @@ constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
 // a subnormal number, for which Intel's cores stop and think.
 constexpr float kLowestExponent = -60.0f;
 
-// At or below kHidden a mask hides its key from a query that sees others, whose masks are kSeen or
-// more: the weight is 0 to the bit for all scores below 1e29. What is infinite or no number in a
-// hidden key or value reaches those queries alone whose blocks have it.
+// A mask at or below kHidden hides its key from a query that sees other keys, whose masks are kSeen
+// or more: the weight is 0 to the bit for all scores below 1e29. An infinity or NaN in a hidden key
+// or value reaches only the queries whose blocks have it.
 constexpr float kHidden = -1e30f, kSeen = -1e20f;
 
-// What is added to a block's scores.
+// The values that are added to the scores of a block.
 struct BlockMask {
   const float* values = nullptr;  // [keys] or [keys][stride], or null
   bool is_row = false;            // the former
 };
 
-// Keys [begin, end): those that some query of a block sees, and what lies between them.
+// Keys [begin, end): those that some query of a block sees, and all keys between them.
 struct KeyRange {
   int64_t begin, end;
 };
 
-// What is added to the scores of keys [first, first + count): `bias` and `keep` are their query's
-// rows, or null.
+// Computes the values to add to the scores of keys [first, first + count). `bias` and `keep` are
+// the rows of their query, or null.
 HWY_INLINE void MaskOfKeys(const AttentionArgs& args, const float* bias, const uint8_t* keep,
                            int64_t first, int64_t count, float* HWY_RESTRICT to) {
   const F32 d;
@@ -123,8 +123,8 @@ HWY_MAYBE_UNUSED HWY_NOINLINE BlockMask MakeMask(const AttentionArgs& args, int6
   return {.values = to, .is_row = false};
 }
 
-// Of a mask of `vectors` vectors of queries. All keys where some query sees none by its mask: its
-// weights are then what its scores make of them.
+// The keys that `mask`, which covers `vectors` vectors of queries, leaves visible. All keys are
+// seen where the mask hides all from some query: its weights then follow from its scores.
 HWY_MAYBE_UNUSED HWY_NOINLINE KeyRange SeenKeys(const BlockMask& mask, int64_t keys,
                                                 int64_t vectors) {
   const KeyRange all = {0, keys};
@@ -163,9 +163,9 @@ HWY_MAYBE_UNUSED HWY_NOINLINE KeyRange SeenKeys(const BlockMask& mask, int64_t k
   return range;
 }
 
-// Asks for what lies behind rows [first, first + rows) of Q, K and V: where a row holds all heads
-// side by side, those of the next head. Rows of a fused product are too far apart for the CPU to
-// see what comes next. Asking for what is not there does no harm.
+// Prefetches the memory behind rows [first, first + rows) of Q, K and V: where a row holds all
+// heads side by side, that is the next head. Rows of a fused product are too far apart for the
+// hardware prefetchers. Prefetching an address that does not exist does no harm.
 HWY_INLINE void AskForNextHead(const AttentionArgs& args, int64_t first, int64_t rows) {
   constexpr int64_t kLine = 64 / sizeof(float);
   for (int64_t row = first; row < first + rows; ++row) {
@@ -214,7 +214,7 @@ HWY_INLINE void FinishScores(const BlockMask& mask, int64_t first, VF (&sums)[kK
   }
 }
 
-// What exponentials of a score are taken from: its query's maximum.
+// The reference of the exponentials of a query's scores: their maximum.
 HWY_INLINE VF ReferenceOf(const AttentionArgs& args, VF max) {
   const F32 d;
   if (!args.zero_when_masked) return max;

@@ -1,6 +1,6 @@
-// Attention of a lone query, or of few: a step of a decoder. What takes the time is reading keys
-// and values once. Vectors lie along the head, where a block's lie along its queries, most of which
-// there would be none. Included inside a kernel file after attention_block-inl.h, once for each
+// Attention of one query or a few: a step of a decoder. Reading keys and values once takes most of
+// the time. Vectors lie along the head; in a block they lie along its queries, and most lanes would
+// be empty here. This is included inside a kernel file after attention_block-inl.h, once for each
 // Highway target.
 #if defined(REPRISE_CPU_ATTENTION_LONE_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef REPRISE_CPU_ATTENTION_LONE_INL_H_
@@ -22,7 +22,7 @@ HWY_BEFORE_NAMESPACE();
 namespace reprise::cpu::HWY_NAMESPACE {
 namespace {
 
-// So many queries are cheaper one by one than as a block.
+// Up to this many queries are cheaper one by one than as a block.
 constexpr int64_t kMostLoneQueries = kLanes / 4;
 
 // Floats of scratch: a query, its scores and its mask.
@@ -30,8 +30,8 @@ inline int64_t LoneScratchFloats(int64_t keys, int64_t head_dim) {
   return head_dim + 2 * keys + 4 * kLanes;
 }
 
-// Scores of keys [first, first + kLanes), without mask; those behind the last key are those of the
-// last.
+// The scores of keys [first, first + kLanes) without a mask; lanes behind the last key repeat its
+// score.
 HWY_INLINE VF LoneScores(const AttentionArgs& args, const float* HWY_RESTRICT query,
                          int64_t first) {
   const F32 d;

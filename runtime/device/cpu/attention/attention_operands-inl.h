@@ -39,14 +39,14 @@ constexpr int64_t kOperandBytes = kPieces * 2 * kTileBytes;
 
 constexpr int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-// How many tiles there are of what.
+// The number of tiles along each dim of the operands.
 struct Extent {
   explicit Extent(int64_t keys, int64_t head_dim, int64_t v_head_dim)
       : key_blocks(CeilDiv(keys, kKeys)),
         depth(CeilDiv(head_dim, kDepth)),
         columns(CeilDiv(v_head_dim, 2 * kRowsOfTile)) {}
   int64_t key_blocks;
-  int64_t depth;    // of a score
+  int64_t depth;    // tiles along head_dim
   int64_t columns;  // pairs of tiles of V's columns
 };
 

@@ -1,9 +1,9 @@
 // The scores of attention on their way to be weights, a few rows at a time. Included inside
 // attention_amx.cc; AVX-512 only.
 //
-// A query's exponentials are taken from a reference, the maximum of its first 32 scores. Where a
-// later score is far above it the reference is raised, and what was summed so far is made smaller;
-// so nothing but a few patches has to wait in the first-level cache, however many keys there are.
+// A query's exponentials are taken from a reference, the maximum of its first 32 scores. A later
+// score that is far above the reference raises it, and the sums so far are scaled down; so only a
+// few patches have to stay in the L1 cache, however many keys there are.
 #if defined(REPRISE_CPU_ATTENTION_SOFTMAX_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef REPRISE_CPU_ATTENTION_SOFTMAX_INL_H_
 #undef REPRISE_CPU_ATTENTION_SOFTMAX_INL_H_
@@ -31,13 +31,13 @@ namespace {
 constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
 // As in attention.cc.
 constexpr float kLowestExponent = -60.0f;
-// A score that is so far above the reference raises it: a difference has no more digits behind the
-// point the larger it is.
+// A score this far above the reference raises it: the larger a difference, the fewer digits it has
+// behind the point.
 constexpr float kHighestExponent = 4.0f;
 
-// What is known of a block of queries.
+// The state of the softmax of a block of queries.
 struct alignas(64) Rows {
-  float sums[kQueries][kLanes];  // of the exponentials, by lane
+  float sums[kQueries][kLanes];  // the sums of the exponentials, by lane
   float reference[kQueries];     // what their scores are compared with
 };
 
@@ -49,11 +49,11 @@ struct alignas(64) Patch {
   bool raised;
 };
 
-// What is added to scores, and which of them there are.
+// The values added to the scores, and the keys that are kept.
 struct Masks {
-  const float* row = nullptr;     // for every query; or null
-  const float* bias = nullptr;    // of each query, beside it; or null
-  const uint8_t* keep = nullptr;  // of each query, or null
+  const float* row = nullptr;     // shared by all queries; or null
+  const float* bias = nullptr;    // one row per query, in addition; or null
+  const uint8_t* keep = nullptr;  // one row per query, or null
 
   Masks(const AttentionArgs& args, float* memory) {
     const float* shared_bias = args.bias_stride == 0 ? args.bias : nullptr;
@@ -72,9 +72,9 @@ struct Masks {
   bool by_query() const { return bias != nullptr || keep != nullptr; }
 };
 
-// x[i] becomes e^x[i] for x[i] in [kLowestExponent, kHighestExponent], 0 below. Relative error
-// 2e-7. Each operation is written for all of them before the next one: a core that waits for the
-// unit has no room left to look for what it could do meanwhile.
+// x[i] becomes e^x[i] for x[i] in [kLowestExponent, kHighestExponent], 0 below. The relative error
+// is 2e-7. Each operation is written for all vectors before the next one: a core that waits for the
+// unit has no room left to look for other work.
 template <int kCount>
 HWY_INLINE void PatchExp(VF (&x)[kCount]) {
   const F32 d;
@@ -244,7 +244,7 @@ class Softmax {
       row_ += kGroup;
       return;
     }
-    // They are finite or no number, so that each part may be cut off the rest as it is.
+    // The values are finite or NaN, so that each part may be cut off the rest as it is.
     auto* HWY_RESTRICT to = reinterpret_cast<uint32_t*>(patch_->weights) + row_ * kLanes;
     HWY_UNROLL(3) for (int part = 0; part < kParts; ++part) {
       HWY_UNROLL(4) for (int r = 0; r < kGroup; ++r) {
@@ -270,7 +270,7 @@ class Softmax {
   int64_t key_ = 0;
   int64_t share_ = 0;  // rows of a step, times 2^kShareBits
   GroupFunction group_ = nullptr;
-  int64_t due_ = 0;  // so many rows more than have been done, times 2^kShareBits
+  int64_t due_ = 0;  // rows that are still to be done, times 2^kShareBits
   int64_t row_ = 0;
 };
 

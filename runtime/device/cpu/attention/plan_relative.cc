@@ -22,12 +22,12 @@ struct RelativeParams {
   const RelativeScoresKernels* scores = nullptr;
   const AttentionKernels* attention = nullptr;
   AttentionArgs args;          // strides and sizes; the pointers are those of row 0, head 0
-  RelativeTable tables[2];     // of the queries, of the keys; sizes alone
+  RelativeTable tables[2];     // tables of queries and of keys; only the sizes are set
   bool given[2] = {};          // which there are
   int64_t table_head[2] = {};  // elements from one head's table to the next
   int64_t sequences = 0, heads = 0;
-  int64_t rows = 0;     // of all sequences
-  int64_t longest = 0;  // of a sequence
+  int64_t rows = 0;     // the rows of all sequences together
+  int64_t longest = 0;  // the longest sequence
   bool packed = false;
   bool one_a_segment = false;  // q, the mask of queries and out have one row a segment
   bool has_mask = false, has_query_mask = false, mask_is_bool = false;
@@ -72,7 +72,7 @@ void RunBlock(const LaunchArgs& launch, const RelativeParams& p, int64_t s,
                                 rows.size() - 1);
     end = begin + 1;
   }
-  // Of the first token, where all are queries.
+  // The row of the first token, where every token has a query.
   const int64_t query_row = p.one_a_segment ? s - begin : rows.begin;
   const auto at = [&](int operand, int64_t row, int64_t size, int64_t stride) {
     return static_cast<float*>(launch.operands[operand]) + row * stride + head * size;
@@ -161,8 +161,8 @@ void RunRelative(const LaunchArgs& launch) {
   }
 }
 
-// A mask of rows of one length, right-aligned to [batch, heads, queries, keys]; false where keys
-// are not spelled out.
+// Takes a mask of rows of one length, right-aligned to [batch, heads, queries, keys]; returns false
+// where its keys are broadcast.
 bool TakeMask(const NodeView& node, RelativeParams& p) {
   const Shape& mask = node.shape(In::kMask);
   Shape sizes(4, 1);

@@ -29,7 +29,7 @@ constexpr int kVectors = 4;
 #endif
 // Keys whose products with all queries are put down side by side.
 constexpr int64_t kKeys = std::max(kLanes, kRows);
-// A tile writes so far beside the columns that are wanted: rows that are shifted, whole vectors.
+// A tile writes this far beside the wanted columns, for shifted rows and whole vectors.
 constexpr int64_t kBeside = 64;
 static_assert(kBeside >= kRows + kVectors * kLanes && kBeside % kLanes == 0);
 constexpr int64_t kAlign = 16;
@@ -46,20 +46,20 @@ struct Layout {
         columns(bias + (queries + kRows) * stride + kBeside),
         key_rows(columns + head_dim * by_distance),
         floats(key_rows + kKeys * key_row + kBeside) {}
-  int64_t stride;       // of a row of the bias
+  int64_t stride;       // distance between rows of the bias
   int64_t by_distance;  // columns of a table, by distance, with kBeside of zeros before them
-  int64_t key_row;      // of one key's products with all queries
+  int64_t key_row;      // floats of one key's products with all queries
   int64_t bias, columns, key_rows, floats;
 };
 
 // Where the columns of a vector of distances lie in a table, from `base` on.
 struct Places {
   int64_t base = 0;
-  bool near = false;  // all are asked for, and lie within one vector of the table
+  bool near = false;  // all are needed, and lie within one vector of the table
   HWY_ALIGN int32_t at[kLanes] = {};
 };
 
-// Those of distances `first`, `first` - 1 and so on, of which `live` are asked for.
+// The places of distances `first`, `first` - 1 and so on, of which `live` are needed.
 Places PlacesOf(const RelativeTable& table, int64_t first, int64_t live) {
   int64_t places[kLanes];
   int64_t lowest = table.width, highest = 0;
@@ -76,9 +76,9 @@ Places PlacesOf(const RelativeTable& table, int64_t first, int64_t live) {
   return found;
 }
 
-// Columns [0, count) of `to` + kBeside: that of distance `first`, then of one less each. Zeros
-// beside them. Some vectors of columns at a time, row by row: rows of a table lie a power of two
-// apart and share few sets of the cache.
+// Fills columns [0, count) of `to` + kBeside: the first for distance `first`, each next for one
+// less, with zeros beside them. It goes by a few vectors of columns, row by row: rows of a table
+// lie a power of two apart and share few sets of the cache.
 void LayOut(const RelativeTable& table, int64_t head_dim, int64_t first, int64_t count,
             int64_t stride, float* HWY_RESTRICT to) {
   const F32 d;
@@ -156,12 +156,12 @@ void ShiftedRows(const float* const* rows, int64_t depth, const float* columns, 
   }
 }
 
-// Rows [first, first + kRows) of `count`; what is behind the last one repeats it.
+// Sets rows [first, first + kRows) of `count`; rows behind the last one repeat it.
 void RowsFrom(const float* from, int64_t stride, int64_t first, int64_t count, const float** rows) {
   for (int64_t r = 0; r < kRows; ++r) rows[r] = from + std::min(first + r, count - 1) * stride;
 }
 
-// What keys find: bias[i][j] for all queries of the block, a vector of keys at a time.
+// The terms of the keys: sets bias[i][j] for all queries of the block, a vector of keys at a time.
 void KeyTerms(const RelativeScoresArgs& args, const Layout& layout, int64_t begin, int64_t queries,
               float* bias, float* columns, float* key_rows) {
   const F32 d;
@@ -186,7 +186,7 @@ void KeyTerms(const RelativeScoresArgs& args, const Layout& layout, int64_t begi
   }
 }
 
-// What queries find is added.
+// Adds the terms of the queries to the bias.
 void QueryTerms(const RelativeScoresArgs& args, const Layout& layout, int64_t begin,
                 int64_t queries, float* bias, float* columns) {
   // Column c is of query begin + i and key j where c = j - i + queries - 1.

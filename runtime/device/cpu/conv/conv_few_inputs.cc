@@ -17,7 +17,7 @@ namespace reprise::cpu::HWY_NAMESPACE {
 namespace {
 
 constexpr int64_t kLanes = HWY_LANES(float);
-// A tile is some vectors of maps of some windows, all of whose sums stay in registers.
+// A tile is a few vectors of maps for a few windows, all of whose sums stay in registers.
 #if HWY_TARGET == HWY_AVX3
 constexpr int kMostVectors = 4, kMostWindows = 8;
 #else
@@ -31,7 +31,7 @@ HWY_INLINE void Tile(const FewChannels& row, int64_t window, int64_t map, Load l
   const F32 d;
   VF sums[kVectors * kWindows];
   HWY_UNROLL(32) for (int i = 0; i < kVectors * kWindows; ++i) sums[i] = hn::Zero(d);
-  // The last vector is whole too: some of it is computed twice.
+  // The last vector is whole too: part of it is computed twice.
   int64_t maps[kVectors];
   for (int v = 0; v < kVectors; ++v) {
     maps[v] = std::min(map + v * kLanes, std::max<int64_t>(row.maps - kLanes, 0));
@@ -59,7 +59,7 @@ HWY_INLINE void Tile(const FewChannels& row, int64_t window, int64_t map, Load l
   }
 }
 
-// All windows of the row: the last tile is whole too, some of it was computed before.
+// Computes all windows of a row: the last tile is whole too, and part of it was computed before.
 template <int kVectors, int kWindows, class Load, class Store>
 void Tiles(const FewChannels& row, int64_t map, Load load, Store store) {
   for (int64_t window = 0; window < row.windows; window += kWindows) {

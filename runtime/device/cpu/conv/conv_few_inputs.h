@@ -1,5 +1,5 @@
-// Windows over few planes, whose results have their maps last: a vector holds neighbouring maps of
-// one window, and each element that a window sees is multiplied by vectors of the maps' weights.
+// Convolutions of few planes with NHWC results: a vector holds neighbouring maps of one window, and
+// each element that a window sees is multiplied by vectors of the maps' weights.
 //
 // Threads: pure. Rows of windows may be computed at the same time.
 #pragma once
@@ -14,8 +14,8 @@ namespace reprise::cpu {
 struct FewChannels {
   const float* x = nullptr;  // the first element that the first window sees
   int64_t windows = 0;
-  int64_t stride = 1;             // from a window to the next, in floats
-  const int64_t* taps = nullptr;  // of all channels: where each lies from a window's begin
+  int64_t stride = 1;             // floats from a window to the next
+  const int64_t* taps = nullptr;  // the offset of each tap of all channels from a window's begin
   int64_t num_taps = 0;
   const float* weights = nullptr;  // [taps, maps]
   int64_t maps = 0;

@@ -1,6 +1,6 @@
-// What all forms of float32 convolutions have in common: the operands of a launch, the rows of the
-// batch that it leaves out, what follows on its sums, and the scratch of its parts. The parameters
-// of a form begin with a ConvLaunch.
+// The parts that all float32 convolutions share: the operands of a launch, the rows of the batch
+// that it leaves out, the epilogue of its sums, and the scratch of its parts. The parameters of
+// each kind of convolution begin with a ConvLaunch.
 //
 // Threads: pure.
 #pragma once
@@ -18,19 +18,19 @@ namespace reprise::cpu {
 // The operands of a call, or of a part of its results.
 struct ConvOperands {
   const float* x = nullptr;
-  const float* weights = nullptr;   // in the order of the form
+  const float* weights = nullptr;   // laid out as the kernel reads them
   const float* bias = nullptr;      // [maps] or null
   const float* residual = nullptr;  // as `out`, or null
   float* out = nullptr;
-  float* scratch = nullptr;  // of the part; null where the form needs none
+  float* scratch = nullptr;  // the scratch of the part; null where none is needed
 
   const float* BiasOf(int64_t map) const { return bias == nullptr ? nullptr : bias + map; }
   const float* ResidualAt(int64_t i) const { return residual == nullptr ? nullptr : residual + i; }
 };
 
 struct ConvLaunch {
-  // Of a node whose inputs are x [batch, ...], weights, and a bias and a residual where it has
-  // them.
+  // Describes a node whose inputs are x [batch, ...], the weights and, where it has them, a bias
+  // and a residual.
   ConvLaunch(const CpuTarget& target, const NodeView& node, const ConvActivation& activation)
       : finish(ConvFinishFor(target.isa)),
         activation(activation),
@@ -47,7 +47,7 @@ struct ConvLaunch {
   int64_t batch = 0, batch_rows = 0;
   bool has_bias = false, has_residual = false;
   int out_operand = 0, workspace_operand = 0;
-  int64_t scratch_floats = 0;  // of a part
+  int64_t scratch_floats = 0;  // scratch of one part
   int scratch_parts = 0;       // parts that have some
 
   // Bounds are all that follows on a sum: a kernel holds them itself.
@@ -75,7 +75,7 @@ struct ConvLaunch {
                            : floats(workspace_operand) + launch.part * scratch_floats};
   }
 
-  // What follows on `floats` results that lie side by side, whose bias is added already.
+  // Applies the epilogue to `floats` neighbouring results, to which the bias is added already.
   void FinishRun(const ConvOperands& at, int64_t first, int64_t floats) const {
     finish({.y = at.out + first,
             .ld = floats,

@@ -9,7 +9,7 @@
 
 namespace reprise::cpu {
 
-// What this family offers a device.
+// The kernel family that this folder offers a device.
 KernelFamily ConvFamily();
 
 // plan_conv.cc
@@ -17,17 +17,17 @@ std::vector<Candidate> PlanConv(const CpuTarget& target, const NodeView& node);
 
 // plan_conv_transpose.cc
 std::vector<Candidate> PlanConvTranspose(const CpuTarget& target, const NodeView& node);
-// Of its weights, by the phases of its strides.
+// The prepare step that splits its weights by the phases of its strides.
 inline constexpr char kSplitPhasesOp[] = "cpu.SplitPhases";
 absl::StatusOr<Tensor> RunSplitPhases(const Attributes& attributes, const Tensor& weights,
                                       WeightMemory& memory);
 
-// Of its weights, by phases and packed; see plan_conv_transpose_nhwc.cc.
+// The prepare step that splits its weights and packs them; see plan_conv_transpose_nhwc.cc.
 inline constexpr char kPackPhasesOp[] = "cpu.PackPhases";
 absl::StatusOr<Tensor> RunPackPhases(const CpuTarget& target, const Attributes& attributes,
                                      const Tensor& weights, WeightMemory& memory);
 
-// plan_depthwise.cc: Conv and reprise.Conv of one channel a group, over planes of `spatial`.
+// plan_depthwise.cc: depthwise Conv and reprise.Conv, over planes of `spatial`.
 std::vector<Candidate> PlanDepthwise(const CpuTarget& target, const NodeView& node,
                                      const ops::Windows& windows, const Shape& spatial);
 // plan_depthwise_small.cc; the same for planes that are narrower than a vector
@@ -37,7 +37,7 @@ std::vector<Candidate> PlanDepthwiseChannels(const CpuTarget& target, const Node
 // plan_pool.cc
 std::vector<Candidate> PlanPool(const CpuTarget& target, const NodeView& node);
 
-// Of the forms of packed 3 x 3 kernels; see plan_conv_winograd.cc.
+// The prepare step that packs transformed 3 x 3 kernels; see plan_conv_winograd.cc.
 inline constexpr char kPackWinogradOp[] = "cpu.PackWinograd";
 absl::StatusOr<Tensor> RunPackWinograd(const CpuTarget& target, const Attributes& attributes,
                                        const Tensor& weights, WeightMemory& memory);

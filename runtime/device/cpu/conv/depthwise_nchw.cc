@@ -22,11 +22,11 @@ using Mask = hn::Mask<F32>;
 
 // Rows of windows at a time: enough sums to wait for none.
 constexpr int64_t kRows = 4;
-// Rows over which a column of vectors goes before the next one begins: what they see stays in the
-// first-level cache.
+// The rows over which a column of vectors goes before the next one begins: the elements under them
+// stay in the L1 cache.
 constexpr int64_t kBand = 16;
 
-// Of the elements from column `at` on, those within [0, columns): what lies in front of 0 is large
+// Masks the lanes from column `at` on that lie within [0, columns): a column in front of 0 is large
 // as an unsigned number.
 HWY_INLINE Mask InsideOf(F32 d, int64_t at, int64_t columns) {
   const hn::RebindToUnsigned<F32> du;
@@ -37,7 +37,7 @@ HWY_INLINE Mask InsideOf(F32 d, int64_t at, int64_t columns) {
 // Zero in the other lanes.
 HWY_INLINE VF LoadInside(F32 d, const float* from, Mask inside) {
 #if HWY_TARGET == HWY_SCALAR
-  // Without vectors a masked load reads what it masks.
+  // On the scalar target a masked load reads even the lanes that it masks.
   return inside.bits == 0 ? hn::Zero(d) : hn::LoadU(d, from);
 #else
   return hn::MaskedLoad(inside, d, from);
@@ -59,7 +59,7 @@ struct Columns {
   static constexpr int64_t ColumnOf(int load) {
     return kStride == 1 || HWY_TARGET == HWY_SCALAR ? load : load / 2 * 2 + load % 2 * kLanes;
   }
-  // What the loads reach to, from the first column on.
+  // The number of floats that the loads span, from the first column on.
   static constexpr int64_t kReach =
       kStride == 1 || HWY_TARGET == HWY_SCALAR ? kLoads - 1 + kLanes : kLoads - 2 + 2 * kLanes;
 
@@ -86,11 +86,11 @@ struct Columns {
   Mask inside[kWhole ? 1 : kLoads];
 };
 
-// What a window is: a start, a step for each tap, and what becomes of it.
+// The kinds of windows: each has a start, a step for each tap, and a finish.
 template <int kSize>
 struct Convolution {
   static constexpr float kPadding = 0;
-  // So many weights have registers of their own: what loads them at each use has loads to wait for.
+  // This many weights fit in registers of their own: loading them at each use would wait for loads.
   static constexpr bool kKeep = kSize == 3;
 
   Convolution(F32 d, const float* weights, const StripBounds& bounds)
@@ -125,7 +125,7 @@ struct LargestElement {
 #if HWY_TARGET == HWY_SCALAR
     return hn::IfThenElse(hn::Or(hn::Gt(x, best), hn::IsNaN(x)), x, best);
 #else
-    // Of two of which one is no number x86 takes the second.
+    // If one of two operands is NaN, x86's max returns the second.
     return hn::IfThenElse(hn::IsNaN(best), best, hn::Max(best, x));
 #endif
   }
@@ -144,8 +144,8 @@ struct AverageElement {
   const float* HWY_RESTRICT column_counts;
 };
 
-// kCount rows of windows from `row` on, a vector of them from `column` on. `outside`: what a row of
-// the padding looks like.
+// Computes kCount rows of windows from `row` on, a vector of them from `column` on. `outside`
+// stands for a row of the padding.
 template <int kSize, int kStride, int kCount, bool kWhole, class Window>
 HWY_INLINE void Slide(const Strips& w, const float* x, int64_t row, int64_t column,
                       const Columns<kSize, kStride, kWhole, Window>& columns, const Window& window,
@@ -162,7 +162,7 @@ HWY_INLINE void Slide(const Strips& w, const float* x, int64_t row, int64_t colu
     const bool inside = static_cast<uint64_t>(top + i) < static_cast<uint64_t>(w.in.rows);
     VF taps[kSize];
     columns.Load(d, inside ? from : outside, taps);
-    // Planes come from far, and columns of them are no stream that the hardware would see.
+    // Planes come from memory, and their columns are no stream that a hardware prefetcher follows.
     __builtin_prefetch(from + kBand * kStride * w.in.columns);
     if constexpr (Window::kByRows) {
       HWY_UNROLL(8) for (int k = 1; k < kSize; ++k) taps[0] = window.Join(taps[0], taps[k]);
@@ -302,7 +302,7 @@ void ConvolveRow(const Strips& w, const PlaneRows& rows, const float* x, const f
         SlideInRow<kVecs, false>(w, x, column, weights, bounds, y);
       }
     };
-    // What a vector holds of windows behind the last one is not stored.
+    // The lanes of a vector behind the last window are not stored.
     if (left > 3 * kLanes) {
       slide(std::integral_constant<int, 4>());
     } else if (left > kLanes) {
@@ -313,8 +313,8 @@ void ConvolveRow(const Strips& w, const PlaneRows& rows, const float* x, const f
   }
 }
 
-// Windows of one column: those of a row of windows are vectors of the rows that it sees, as pools
-// of planes whose channels lie last have them.
+// Windows of one column: a row of windows combines vectors of the rows that it sees. Pools of NHWC
+// planes have such windows.
 template <class Window>
 void JoinRows(const Strips& w, const PlaneRows& rows, const float* x, const Window& window,
               float* y) {

@@ -1,8 +1,8 @@
-// Square windows that slide over planes of float32 which are read in place: the convolution of a
-// channel by itself, and their largest and average elements. For the usual sizes; window_tiles.h is
-// for any. Over planes of one row windows of any size slide, with gaps too. Windows of one element,
-// where they are as many as those, are a factor and a bias. Pools of windows of one column join
-// rows.
+// Depthwise convolution, max and average pooling with square windows that slide over
+// planes of float32, which are read in place. The usual sizes are here; window_tiles.h
+// takes any. Over planes of one row, windows of any size slide, with gaps too. Windows of
+// one element, one for each element, are a factor and a bias. Pools of windows of one
+// column join rows.
 //
 // Where a window hangs over the plane's edge vectors are loaded by masks, so that nothing outside
 // of the plane is read. No division of the rows changes a bit.
@@ -18,14 +18,14 @@
 namespace reprise::cpu {
 
 struct PlaneRows {
-  int64_t begin = 0, end = 0;  // of windows
+  int64_t begin = 0, end = 0;  // rows of windows
 };
 
 // Writes rows `rows` of the windows of the plane `y`. `weights`: [taps].
 using PlaneConvolve = void (*)(const Strips& windows, const PlaneRows& rows, const float* x,
                                const float* weights, const StripBounds& bounds, float* y);
-// Of the elements of a window, the columns of each of its rows first. NaN stays, so that it is
-// seen.
+// The largest element of each window; the columns of each of its rows come first. A NaN is kept, so
+// that it is seen.
 using PlaneLargest = void (*)(const Strips& windows, const PlaneRows& rows, const float* x,
                               float* y);
 

@@ -24,7 +24,7 @@ constexpr int64_t kFewestColumns = 4, kMostColumns = 8;
 struct Inside {
   int64_t begin, end;
 };
-// Of `count` numbers `first`, `first` + `step` ... those that lie in [0, size).
+// The indices i < count for which `first` + i * `step` lies in [0, size).
 Inside PlacesInside(int64_t first, int64_t step, int64_t count, int64_t size) {
   const auto steps = [&](int64_t distance) { return step == 1 ? distance : distance / step; };
   const int64_t begin = first >= 0 ? 0 : steps(-first + step - 1);
@@ -35,7 +35,7 @@ Inside PlacesInside(int64_t first, int64_t step, int64_t count, int64_t size) {
 // Neighbouring windows of a row.
 struct Group {
   const float* x;        // the row that the first tap row sees, at its first column
-  const float* weights;  // of that tap row
+  const float* weights;  // the weights of the first tap row
   int64_t tap_rows;
   int64_t first;  // the column that the first tap of the first window sees, perhaps outside
   float* y;
@@ -47,13 +47,13 @@ HWY_INLINE VF Finished(const LastPlanes& p, VF sum, VF bias) {
   return p.bounded ? AtMost(d, AtLeast(d, sum, p.low), p.high) : sum;
 }
 
-// Where the vector of channels at `channel` begins: the last one is whole too, some of it computed
-// twice. There are as many channels as a vector has.
+// Where the vector of channels at `channel` begins: the last one is whole too, and part of it is
+// computed twice. There are at least as many channels as a vector has lanes.
 HWY_INLINE int64_t VectorAt(int64_t channel, int64_t channels) {
   return std::min(channel, channels - kLanes);
 }
 
-// Loaded once: the compiler would rather load what several products read for each of them.
+// Loads once: the compiler would otherwise load it for each of the products that read it.
 HWY_INLINE VF LoadOnce(const float* from) {
   VF v = hn::LoadU(F32(), from);
 #if HWY_ARCH_X86 && HWY_TARGET != HWY_SCALAR
@@ -103,8 +103,8 @@ void ConvolveGroup(const LastPlanes& p, const Group& g) {
   }
 }
 
-// The same of 3 x 3 taps and two rows of windows, where that many registers are: what both see is
-// loaded once. The first of them begins at row `first_row` of the plane.
+// The same for 3 x 3 taps and two rows of windows, where there are enough registers: elements that
+// both see are loaded once. The first row of windows begins at row `first_row` of the plane.
 template <int kColumns>
 void ConvolveTwoRows(const LastPlanes& p, const Group& g, int64_t first_row) {
   constexpr int kTaps = 3, kRows = 2, kSeen = kColumns + kTaps - 1, kSeenRows = kRows + kTaps - 1;
@@ -156,7 +156,7 @@ void ConvolveAny(const LastPlanes& p, const Group& g) {
   const int64_t channels = p.channels, row = s.dilation.rows * s.in.columns * channels;
   const int64_t stride = s.stride.columns, dilation = s.dilation.columns;
   const int64_t taps = s.kernel.columns, size = s.in.columns, window = stride * channels;
-  // Taps that all of the windows have inside; the others some of them have.
+  // Taps that are inside for all of the windows; the other taps are inside for some of them.
   const Inside of_first = PlacesInside(g.first, dilation, taps, size);
   const Inside of_last = PlacesInside(g.first + (kColumns - 1) * stride, dilation, taps, size);
   const int64_t whole = of_first.begin, whole_end = std::max(of_last.end, whole);
@@ -262,7 +262,7 @@ ConvolveGroups GroupsFor(const Strips& s, int64_t columns) {
 
 using ConvolveRows = void (*)(const LastPlanes& p, const Group& g, int64_t first_row);
 
-// The groups of two rows, of up to kMostPairColumns windows each; null: there are none.
+// The functions for two rows, of up to kMostPairColumns windows each; null: there is none.
 constexpr int64_t kMostPairColumns = 7;
 ConvolveRows PairsFor(const Strips& s, int64_t columns) {
   const bool near = s.kernel.rows == 3 && s.kernel.columns == 3 && s.stride.rows == 1 &&
@@ -281,8 +281,8 @@ ConvolveRows PairsFor(const Strips& s, int64_t columns) {
   }
 }
 
-// Calls `convolve` for groups of `columns` of `count` windows. The last one is whole too: some of
-// it was computed before.
+// Calls `convolve` for groups of `columns` of `count` windows. The last group is whole too, and
+// part of it was computed before.
 template <class F>
 void ForEachGroup(int64_t count, int64_t columns, const F& convolve) {
   for (int64_t window = 0; window < count; window += columns) {

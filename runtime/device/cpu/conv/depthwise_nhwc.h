@@ -1,6 +1,6 @@
-// Windows over planes whose channels lie last, [rows, columns, channels], each channel by itself: a
-// vector holds neighbouring channels of one element, wherever in its row that is, and nothing is
-// copied. Taps that lie outside of the plane are left out.
+// Depthwise convolution over NHWC planes, [rows, columns, channels]: a vector holds neighbouring
+// channels of one element, wherever in its row that is, and nothing is copied. Taps that lie
+// outside of the plane are left out.
 //
 // Threads: pure. Rows of windows may be computed at the same time.
 #pragma once
@@ -14,7 +14,7 @@
 namespace reprise::cpu {
 
 struct LastPlanes {
-  Strips strips;  // without a strip
+  Strips strips;  // its `strip` is not set
   int64_t channels = 0;
   const float* weights = nullptr;  // [taps, channels]
   const float* bias = nullptr;     // [channels] or null

@@ -20,8 +20,8 @@ constexpr int64_t kLanes = HWY_LANES(float);
 // Windows at a time: enough sums to wait for none.
 constexpr int kMostColumns = 8, kFewColumns = 5;
 
-// `kRows` by `kColumns` windows, the first of which begins at `x`; they move by kStride columns, 0:
-// by as many as the planes say.
+// Computes `kRows` by `kColumns` windows, the first of which begins at `x`; they move by kStride
+// columns, or by the stride of the planes if that is 0.
 template <int kRows, int kColumns, int kStride>
 HWY_INLINE void ConvolveSome(const ChannelPlanes& planes, const float* x, const ChannelTaps& taps,
                              float* y) {

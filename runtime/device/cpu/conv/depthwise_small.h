@@ -1,5 +1,5 @@
-// Windows over planes that are narrower than a vector, each channel by itself: a vector holds one
-// element of as many channels as it has lanes, so that none of it is empty.
+// Depthwise convolution over planes that are narrower than a vector: a vector holds one element of
+// as many channels as it has lanes, so that no lane is empty.
 //
 // Threads: pure.
 #pragma once
@@ -17,10 +17,10 @@ struct ChannelPlanes {
   Strips::Extent padded, out, stride;
   std::vector<int64_t> taps;  // where each lies from a window's begin, in floats
 };
-// Of a strip of the planes.
+// The interleaved planes of one strip.
 ChannelPlanes ChannelPlanesOf(const Strips& strips, int64_t lanes);
 
-// Of up to `lanes` channels.
+// The weights and bias of up to `lanes` channels.
 struct ChannelTaps {
   const float* weights = nullptr;  // [taps, ld]
   int64_t ld = 0;
@@ -31,7 +31,7 @@ struct ChannelTaps {
 };
 
 struct ChannelKernels {
-  int64_t lanes = 1;  // with one there is nothing to gain
+  int64_t lanes = 1;  // a single lane gains nothing
   // `y`: [out.rows, out.columns, lanes]. Every sum is that of PlaneKernels::convolve to the bit.
   void (*convolve)(const ChannelPlanes& planes, const float* x, const ChannelTaps& taps,
                    float* y) = nullptr;

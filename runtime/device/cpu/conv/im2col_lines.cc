@@ -20,7 +20,7 @@ constexpr int64_t kLanes = HWY_LANES(float);
 // memory, which may be far.
 constexpr int64_t kNarrow = 4 * kLanes;
 
-// Planes come from far: the same place of the next one, `plane` floats ahead, is asked for.
+// Planes come from memory: the same place of the next one, `plane` floats ahead, is prefetched.
 HWY_INLINE VF LoadOrZero(F32 d, const float* line, int64_t at, Inside inside, int64_t plane) {
   if (line == nullptr) return hn::Zero(d);
   __builtin_prefetch(line + at + plane);
@@ -58,7 +58,7 @@ HWY_INLINE void CopyPhases(const float* HWY_RESTRICT x, int64_t columns, int64_t
 #if HWY_TARGET != HWY_SCALAR
   const F32 d;
   if (stride == 4 && phases == 4) {
-    // All phases of as many elements as a vector has, where all of them lie inside.
+    // Takes all phases of a vector of elements, where all of them lie inside.
     const auto all = [&](int64_t at) HWY_ATTR {
       const float* const from = x + left + 4 * at;
       const VF a = hn::LoadU(d, from), b = hn::LoadU(d, from + kLanes);
@@ -97,9 +97,9 @@ HWY_INLINE void CopyPhases(const float* HWY_RESTRICT x, int64_t columns, int64_t
   }
 }
 
-// Lines [begin, end) of one phase of the rows, of which line(i) is the row of the plane, null:
+// Copies lines [begin, end) of one phase of the rows. line(i) is the row of the plane, or null if
 // there is none. The last vectors of the lines come first: what they write behind a line belongs to
-// the next one, which is written later, or to nobody.
+// the next line, which is written later, or to nobody.
 template <class Line>
 HWY_INLINE void CopyLines(const ConvLines& l, int64_t begin, int64_t end, int64_t left,
                           int64_t floats, const Line& line, float* to) {
@@ -109,7 +109,7 @@ HWY_INLINE void CopyLines(const ConvLines& l, int64_t begin, int64_t end, int64_
   const int64_t last = (l.line - 1) / kLanes * kLanes;
   if (stride == 1 && end == begin + 1) {
     const float* const x = line(begin);
-    // Of no row: all of it lies outside.
+    // A line without a row holds zeros alone: all of it lies outside.
     CopyLine(x, x == nullptr ? 0 : columns, x == nullptr ? 0 : left, floats, plane,
              to + begin * l.line);
     return;
@@ -183,7 +183,7 @@ HWY_AFTER_NAMESPACE();
 namespace reprise::cpu {
 namespace {
 
-// The widest vector: what is read and written behind the last line.
+// The widest vector, which is read and written behind the last line.
 constexpr int64_t kVectorFloats = 16;
 
 }  // namespace
@@ -225,7 +225,7 @@ Strip ConvLines::BlockOf(int64_t index) const {
 ItemRange ConvLines::TapsInside(int64_t window, int64_t count) const {
   const int64_t low = window * stride.columns - pad.columns;
   const int64_t high = low + (count - 1) * stride.columns;
-  const auto up = [&](int64_t columns) {  // taps that reach so far
+  const auto up = [&](int64_t columns) {  // taps that reach this far
     return (std::max<int64_t>(columns, 0) + dilation.columns - 1) / dilation.columns;
   };
   const int64_t begin = std::min(up(-high), kernel.columns);

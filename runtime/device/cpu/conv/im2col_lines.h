@@ -1,10 +1,10 @@
-// What the windows of a block of a plane see, as lines that lie end to end: the next window of a
-// row is the next element, and the first of the next row follows behind the last.
+// im2col of a block of a plane as lines that lie end to end: the next window of a row is the next
+// element, and the first window of the next row follows behind the last.
 //
-// A line is as long as the windows of a row and what they reach beyond them. So a run of windows
-// may go over the ends of rows: a tap of it is a run of neighbouring elements, and what it has
-// between two rows is no window and is left out at the end. Steps of a stride are phases: planes of
-// lines of their own, so that neighbouring windows are neighbours there too.
+// A line has the length of the windows of a row and of the elements that they reach beyond them. So
+// a run of windows may cross the ends of rows: a tap of it is a run of neighbouring elements, and
+// the elements between two rows are no windows and are left out at the end. Steps of a stride are
+// phases: planes of lines of their own, so that neighbouring windows are neighbours there too.
 //
 // Threads: constant once it is planned; the kernels are pure.
 #pragma once
@@ -28,15 +28,15 @@ struct ConvLines {
   bool by_tap = false;
   std::vector<int32_t> taps;
 
-  // Sets the size of a block of `channels` and what hangs on it.
+  // Sets the size of a block of `channels` and what depends on it.
   void SetBlock(Strips::Extent size, int64_t channels);
 
   int64_t in_plane() const { return in.rows * in.columns; }
   int64_t out_plane() const { return out.rows * out.columns; }
   int64_t channel_floats() const { return phases.rows * phases.columns * phase_floats; }
-  // Windows of `rows` rows, with what lies between them.
+  // The floats of windows of `rows` rows, including the elements between the rows.
   int64_t Run(int64_t rows, int64_t columns) const { return (rows - 1) * line + columns; }
-  Strips::Extent counts() const {  // of blocks in a plane
+  Strips::Extent counts() const {  // blocks in a plane
     return {(out.rows + block.rows - 1) / block.rows,
             (out.columns + block.columns - 1) / block.columns};
   }
@@ -48,7 +48,7 @@ struct ConvLines {
 };
 
 struct ConvLineKernels {
-  // What the windows of `block` see of the plane `x` becomes channel_floats() floats.
+  // Copies the elements of `x` that the windows of `block` see: channel_floats() floats.
   void (*copy)(const ConvLines& lines, const Strip& block, const float* x, float* to);
   // Rows of `columns` windows, `line` floats apart, go to rows `ld` floats apart.
   void (*spread)(const float* run, int64_t line, int64_t rows, int64_t columns, float* to,

@@ -15,10 +15,10 @@ HWY_BEFORE_NAMESPACE();
 namespace reprise::cpu::HWY_NAMESPACE {
 namespace {
 
-// Neighbouring windows of one row of windows and one panel: `length` columns of the panel from `to`
-// on are what lies at `from` and behind it, for each channel and tap. Where a whole number of
-// vectors fits into the panel's row, what the last one writes behind `length` is overwritten by the
-// next run.
+// Copies neighbouring windows of one row of windows and one panel: for each channel and tap,
+// `length` columns of the panel from `to` on are the floats from `from` on. Where a whole number of
+// vectors fits into the panel's row, the next run overwrites what the last vector writes behind
+// `length`.
 template <int kVecs>
 HWY_INLINE void CopyRun(const Strips& s, const CopiedWindows& windows, const float* from,
                         int64_t length, bool fits, float* to) {
@@ -65,7 +65,7 @@ void Panels(const Strips& s, const CopiedWindows& windows, float* panels) {
       CopyRun<kVectors>(s, windows, from, length, fits, to);
     }
   }
-  // Nobody reads the results of what lies behind the last window, but it must be numbers.
+  // Nobody reads the results behind the last window, but their operands must be initialised.
   const int64_t tail = windows.count % kPanel;
   if (tail == 0) return;
   float* to = panels + (windows.count - tail) * depth;

@@ -1,4 +1,4 @@
-// What the windows of a convolution see, in the forms that products read.
+// im2col: the elements under the windows of a convolution, in the layouts that the GEMMs read.
 //
 // Threads: pure.
 #pragma once

@@ -10,7 +10,7 @@ namespace {
 
 using Kind = WindowRows::Kind;
 
-constexpr int64_t kLineFloats = 16;  // of the cache
+constexpr int64_t kLineFloats = 16;  // the floats of a cache line
 
 void CopyRows(const WindowRows& p, const float* x, const WindowRows::Range& windows, float* rows) {
   const Strips& s = p.strips;
@@ -38,7 +38,7 @@ void CopyRows(const WindowRows& p, const float* x, const WindowRows::Range& wind
   }
 }
 
-// The elements of a row of the planes that windows see, with zeros for those outside of it.
+// The elements of a row of the planes that windows see, with zeros for those outside of the row.
 const float* SeenRun(const WindowRows& p, const float* x, const WindowRows::Range& windows,
                      float* scratch) {
   const Strips& s = p.strips;

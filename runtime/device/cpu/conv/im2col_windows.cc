@@ -5,15 +5,15 @@
 namespace reprise::cpu {
 namespace {
 
-// Channels times taps of one copy: deeper sums are added up stretch by stretch.
+// The limit on channels times taps of one copy: deeper sums are added up stretch by stretch.
 constexpr int64_t kMaxDepth = 8192;
-// Of the copied elements of a block: a half of a small second-level cache.
+// The limit on the copied elements of a block: half of a small L2 cache.
 constexpr int64_t kBlockFloats = 64 << 10;
-// Rows that neighbouring blocks see are copied for each of them, which must not be for a few
-// windows, however deep they are.
+// The limits on the windows of a block. Rows that neighbouring blocks see are copied for each of
+// them, which does not pay for a few windows, however deep they are.
 constexpr int64_t kMinBlock = 96;
 constexpr int64_t kMaxBlock = 768;
-// Of a panel: three quarters of a small first-level cache.
+// The limit on a panel: three quarters of a small L1 cache.
 constexpr int64_t kPanelFloats = 6 << 10;
 
 }  // namespace
@@ -67,7 +67,7 @@ void ConvWindows::SetBlocks(int64_t most, int64_t grain) {
     block = (grains + blocks - 1) / blocks * grain;
     return (windows + block - 1) / block;
   };
-  // Of rows longer than a block no copy is made as a whole.
+  // Rows longer than a block are never copied as a whole.
   blocks_of_row = divide(columns);
   const bool long_rows = blocks_of_row > 1;
   if (!long_rows) {

@@ -1,9 +1,9 @@
-// Convolutions as products (conv_product.h): the maps' weights times the elements that each window
-// sees.
+// Convolutions as GEMMs over im2col (conv_product.h): the weights of the maps times the elements
+// that each window sees.
 //
-// Of a block of windows the elements are copied into panels (im2col_windows.h): what the product
-// then reads lies side by side in a core's cache, however large the operand is. Where a window is
-// an element the product reads them where they are. Every element is summed in the order of
+// The elements under a block of windows are copied into panels (im2col_windows.h), so that a core's
+// cache holds what the product reads, side by side, however large the operand is. Where a window is
+// one element, the product reads the operand in place. Every element is summed in the order of
 // channels and taps, so that no division of the work changes a bit.
 #include "runtime/device/cpu/conv/plan_conv.h"
 
@@ -16,8 +16,8 @@
 namespace reprise::cpu {
 namespace {
 
-// Copying what windows see pays by being read for many maps. Where a group has one channel and so
-// few, each map is computed by itself.
+// Copying what windows see pays if many maps read it. Where a group has one channel and this few
+// maps, each map is computed by itself.
 constexpr int64_t kFewMaps = 2;
 
 struct ConvParams : ConvLaunch {
@@ -26,7 +26,7 @@ struct ConvParams : ConvLaunch {
   int64_t groups = 1, group_maps = 0;
   bool packed = false;  // the weights
 
-  int64_t map_tiles() const { return kernels->Tiles(group_maps); }  // of a group
+  int64_t map_tiles() const { return kernels->Tiles(group_maps); }  // map tiles of one group
   int64_t map_floats() const { return windows.out_slices * windows.out_plane(); }
   // The pieces of a part's scratch, each aligned to 64 bytes.
   int64_t PanelFloats() const {
@@ -38,8 +38,8 @@ struct ConvParams : ConvLaunch {
   }
 };
 
-// Tiles `tiles` of the maps of a block of slice `slice`; `at` of one group of one element of the
-// batch.
+// Computes tiles `tiles` of the maps of a block of slice `slice`; `at` belongs to one group of one
+// element of the batch.
 void ConvolveBlock(const ConvParams& p, const ConvOperands& at, int64_t slice,
                    const ItemRange& tiles, const ConvWindows::Block& block) {
   const ConvWindows& w = p.windows;

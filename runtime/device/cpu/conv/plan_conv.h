@@ -15,25 +15,25 @@ namespace reprise::cpu {
 // block copies it, which many blocks do not need.
 inline constexpr int64_t kFewConvBlocks = 4;
 
-// Where the windows or elements of planes are the rows of a product, how many at a time: they pay
-// for the weights that stream by, and stay in the second-level cache.
+// Rows at a time where the windows or elements of planes are the rows of a product: enough to pay
+// for the weights that stream by, and few enough to stay in the L2 cache.
 inline constexpr int64_t kMaxConvRows = 112;
 // With more than this in a plane its panels are full and pay for themselves.
 inline constexpr int64_t kMostRowsOfPlane = 64;
 
-// The parts that a launch is planned for where each has `floats` of scratch that may be many, as
-// weights are that it brings into order for itself: so many that a workspace stays within 256 MB or
-// one part's.
+// The parts that a launch is planned for where each has `floats` of scratch that may be large, such
+// as weights that a part reorders for itself: as many parts as keep the workspace within 256 MB,
+// but at least one.
 inline int PartsWithWeights(const CpuTarget& target, int64_t floats) {
   constexpr int64_t kMaxFloats = 64 << 20;
   return static_cast<int>(
       std::clamp<int64_t>(kMaxFloats / std::max<int64_t>(floats, 1), 1, target.scratch_parts));
 }
 
-// plan_conv_nhwc.cc: of planes whose channels lie last.
+// plan_conv_nhwc.cc: convolutions of NHWC planes.
 std::vector<Candidate> PlanConvLast(const CpuTarget& target, const NodeView& node);
 
-// plan_depthwise_nhwc.cc: the same of each channel by itself.
+// plan_depthwise_nhwc.cc: the same for depthwise convolutions.
 std::vector<Candidate> PlanDepthwiseLast(const CpuTarget& target, const NodeView& node,
                                          const ops::Windows& windows, const Shape& spatial,
                                          const ConvActivation& activation);

@@ -1,9 +1,9 @@
-// Convolutions of planes whose channels lie last, whose results do so too. What a window sees of a
-// group is a row of a product with the group's packed weights: a run of channels for each tap.
-// Where windows are elements, and along one dim without gaps, these are rows where they lie; but
-// for the padding, with which what a block of windows sees is copied. Sums are those of
-// plan_conv.cc to the bit where a window is an element, and those of plan_im2col_lines.cc along one
-// dim.
+// Convolutions of NHWC planes with NHWC results. The elements that a window sees of a group are
+// a row of a product with the group's packed weights: a run of channels for each tap. Where
+// windows are elements, and along one dim without gaps, these rows are read in place; where
+// there is padding, what a block of windows sees is copied with it. Sums are those of
+// plan_conv.cc to the bit where a window is an element, and those of plan_im2col_lines.cc along
+// one dim.
 #include <algorithm>
 
 #include "runtime/device/cpu/conv/im2col_rows.h"
@@ -14,16 +14,16 @@
 namespace reprise::cpu {
 namespace {
 
-// Elements of a row of a product from which on rows of taps are taken one after the other, and the
-// share of these that has to lie outside of the plane else.
+// With more elements than this in a row of a product, rows of taps are taken one after the other,
+// and so they are where more than this share of the taps lies outside of the plane.
 constexpr int64_t kDeep = 2048;
 constexpr double kMuchOutside = 0.08;
 
 struct ConvLastParams : ConvLaunch {
   const GemmKernels* products = nullptr;
   WindowRows rows;
-  // Of each row of taps, one after the other, where these are many or mostly see nothing; else
-  // empty: all taps at once.
+  // One entry for each row of taps, in order, where the rows are many or mostly see padding; else
+  // empty, and all taps are multiplied at once.
   std::vector<WindowRows> tap_rows;
   int64_t groups = 1, maps = 0;  // maps: of a group
   int64_t block = 0;             // windows at a time
@@ -32,12 +32,12 @@ struct ConvLastParams : ConvLaunch {
   bool joined() const { return rows.kind == WindowRows::Kind::kElements; }
 };
 
-// Of a product: panels `panels` of the maps of some windows of a group.
+// The operands of one product: panels `panels` of the maps, for some windows of a group.
 struct Operands {
   const float* x;
   const float* weights;  // packed
   const float* bias;     // null: none
-  float* out;            // of the first map
+  float* out;            // the result of the first map
   int64_t ld;
   ItemRange panels;
 };
@@ -50,8 +50,8 @@ bool SeesPlane(const WindowRows& row, const WindowRows::Range& windows) {
   return last * s.stride.rows - s.pad.rows >= 0 && first * s.stride.rows - s.pad.rows < s.in.rows;
 }
 
-// One row of taps after the other, each added to the sums of those before: what all taps of a block
-// see does not fit into the second-level cache where they are many, and rows that lie outside of
+// Multiplies one row of taps after the other, each added to the sums of those before: where there
+// are many taps, what all of them see does not fit into the L2 cache, and rows that lie outside of
 // the plane are left out.
 void MultiplyByTapRows(const ConvLastParams& p, const Operands& at,
                        const WindowRows::Range& windows, float* scratch) {
@@ -59,7 +59,7 @@ void MultiplyByTapRows(const ConvLastParams& p, const Operands& at,
   bool first = true;
   for (size_t i = 0; i < p.tap_rows.size(); ++i) {
     const WindowRows& row = p.tap_rows[i];
-    // The first one makes sums of nothing where no other does.
+    // If no row of taps sees the plane, the first one still sets the sums to zero.
     if (!SeesPlane(row, windows) && !(first && i + 1 == p.tap_rows.size())) continue;
     const float* const rows = row.Of(at.x, windows, scratch);
     for (int64_t panel = at.panels.begin; panel < at.panels.end; ++panel) {

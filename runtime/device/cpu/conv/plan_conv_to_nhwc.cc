@@ -1,6 +1,6 @@
-// Convolutions of few channels, which lie behind the batch, whose results have their maps last: the
-// first of a model of images or spectra. What a block of windows sees is copied once, with its
-// padding; see conv_few_inputs.h. Sums are those of plan_conv.cc to the bit.
+// Convolutions of few NCHW channels with NHWC results: the first one of a model of images or
+// spectra. The elements under a block of windows are copied once, with their padding; see
+// conv_few_inputs.h. Sums are those of plan_conv.cc to the bit.
 #include <algorithm>
 
 #include "runtime/device/cpu/conv/conv_few_inputs.h"
@@ -12,8 +12,8 @@ namespace {
 
 // Rows of windows at a time, which share what they see.
 constexpr int64_t kMostRows = 4;
-// Of what the windows of a block see, in floats: it stays in the second-level cache. One window may
-// see more.
+// The limit on the elements that the windows of a block see, in floats: they stay in the L2 cache.
+// A single window may exceed it.
 constexpr int64_t kMostCopied = 32 << 10;
 constexpr int64_t kFewestColumns = 16;
 
@@ -21,9 +21,9 @@ struct ConvToLastParams : ConvLaunch {
   const FewChannelKernels* kernels = nullptr;
   Strips strips;
   int64_t channels = 0, maps = 0;
-  Strips::Extent block;       // of windows, at a time
-  Strips::Extent copied;      // of a plane, for a block
-  std::vector<int64_t> taps;  // in the copy
+  Strips::Extent block;       // the windows of a block
+  Strips::Extent copied;      // the part of a plane that a block sees
+  std::vector<int64_t> taps;  // offsets in the copy
 
   Strips::Extent blocks() const {
     return {(strips.out.rows + block.rows - 1) / block.rows,
@@ -31,13 +31,13 @@ struct ConvToLastParams : ConvLaunch {
   }
 };
 
-// What a block of windows sees, in a plane.
+// The extent of a plane that a block of windows sees.
 Strips::Extent SeenBy(const Strips& s, const Strips::Extent& block) {
   return {(block.rows - 1) * s.stride.rows + (s.kernel.rows - 1) * s.dilation.rows + 1,
           (block.columns - 1) * s.stride.columns + (s.kernel.columns - 1) * s.dilation.columns + 1};
 }
 
-// As many rows, and of wide ones as many columns, as their copy has room for.
+// Takes as many rows, and of wide rows as many columns, as their copy has room for.
 Strips::Extent BlockOf(const Strips& s, int64_t channels) {
   const auto fits = [&](const Strips::Extent& block) {
     const Strips::Extent seen = SeenBy(s, block);
@@ -49,7 +49,7 @@ Strips::Extent BlockOf(const Strips& s, int64_t channels) {
   return block;
 }
 
-// What the windows of a block from `first` on see of the planes at `x`.
+// Copies the elements of the planes at `x` that the windows of a block from `first` on see.
 void CopySeen(const ConvToLastParams& p, const float* x, const Strips::Extent& first, float* copy) {
   const Strips& s = p.strips;
   const int64_t top = first.rows * s.stride.rows - s.pad.rows;

@@ -1,9 +1,9 @@
-// Transposed convolutions as products: those of the convolutions that they consist of
-// (conv_phases.h), each of which makes panels of what its windows see as plan_conv.cc does.
+// Transposed convolutions as the products of the convolutions that they consist of (conv_phases.h),
+// each of which makes panels of what its windows see, as plan_conv.cc does.
 //
-// The sums of a block of windows are finished in the first-level cache and go from there to every
-// stride-th element of the result. Every element is summed in the order of channels and taps, so
-// that no division of the work changes a bit.
+// The sums of a block of windows are finished in the L1 cache and go from there to every stride-th
+// element of the result. Every element is summed in the order of channels and taps, so that no
+// division of the work changes a bit.
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
@@ -19,7 +19,7 @@ namespace reprise::cpu {
 namespace {
 
 constexpr int64_t kFinishFloats = 8 << 10;
-// More of them are for the plain loops.
+// With more phases than this, the plain loops take over.
 constexpr int64_t kMaxPhases = 4096;
 
 // Slices, rows and columns; dims that are not there are 1.
@@ -33,8 +33,8 @@ struct Phase {
   int64_t out_slices = 1, out_rows = 1, out_columns = 1;
   int64_t weights = 0;  // where its weights begin
   int64_t first_piece = 0;
-  int64_t blocks = 1;   // of a plane
-  int64_t sums_ld = 0;  // from a map to the next
+  int64_t blocks = 1;   // blocks in a plane
+  int64_t sums_ld = 0;  // floats from a map to the next
   bool has_taps = true;
 
   int64_t depth() const { return has_taps ? windows.depth() : 0; }
@@ -58,11 +58,11 @@ struct Piece {
 struct TransposeParams : ConvLaunch {
   const GemmKernels* products = nullptr;
   std::vector<Phase> phases;
-  int64_t pieces = 0;  // that a group of one element of the batch consists of
+  int64_t pieces = 0;  // pieces of a group of one element of the batch
   int64_t groups = 1, group_maps = 0;
-  int64_t in_floats = 0;  // of a group of one element of the batch
+  int64_t in_floats = 0;  // floats of a group of one element of the batch
   Place out, stride = {1, 1, 1};
-  // To be split into phases by each part; none: they are split already.
+  // The phases that each part splits the weights into; empty: they are split already.
   std::vector<ConvPhase> split;
   Shape weight;
   int64_t weights_floats = 0, copy_floats = 0, panel_floats = 0, sums_floats = 0;
@@ -80,7 +80,7 @@ struct TransposeParams : ConvLaunch {
   }
 };
 
-// Sums of windows of a block, `maps` rows of them, go to their places.
+// Moves the sums of windows of a block, `maps` rows of them, to their places.
 void Spread(const TransposeParams& p, const Phase& phase, int64_t slice,
             const ConvWindows::Block& block, const float* sums, int64_t maps, float* out) {
   const int64_t columns = phase.out_columns, step = p.stride.column;
@@ -183,7 +183,7 @@ Place PlaceOf(absl::Span<const int64_t> dims, int64_t other) {
   return {n < 3 ? other : dims[n - 3], n < 2 ? other : dims[n - 2], dims[n - 1]};
 }
 
-// Adds what is made by `of`, whose weights begin at `weights`, and what it needs.
+// Adds phase `of`, whose weights begin at `weights`, and what it needs.
 void AddPhase(const CpuTarget& target, const ConvPhase& of, const Shape& spatial, int64_t channels,
               int64_t weights, TransposeParams& p) {
   const Place out = PlaceOf(of.windows.out, 1);

@@ -2,7 +2,7 @@
 //
 // Where there are few maps, making panels of what windows see costs more than the products
 // (plan_conv_transpose.cc). Here the elements of a row are the rows of a product and the taps of
-// all maps its columns; what comes out is added up in a band of rows of the result, which stays in
+// all maps its columns; the results are added up in a band of rows of the result, which stays in
 // the cache. Rows that reach into two bands are multiplied for both. Every element is summed in the
 // order of rows, blocks of columns and taps, so that no division into bands changes a bit.
 #include <algorithm>
@@ -17,12 +17,12 @@ namespace {
 // With more columns the panels of windows pay.
 constexpr int64_t kMostColumns = 96;
 constexpr int64_t kFewestChannels = 16;
-// Elements of a row at a time: what they make stays in the first-level cache.
+// Elements of a row at a time: their products stay in the L1 cache.
 constexpr int64_t kBlock = 96;
 // Rows of a band, in strides: those that are multiplied twice must be few.
 constexpr int64_t kBandStrides = 16;
 constexpr int64_t kBandsOfPart = 2;
-// Of a band's results: half of a small second-level cache.
+// The limit on the results of a band: half of a small L2 cache.
 constexpr int64_t kMostBandFloats = 64 << 10;
 
 struct TransposeBandsParams : ConvLaunch {
@@ -34,7 +34,7 @@ struct TransposeBandsParams : ConvLaunch {
   int64_t stride_rows = 1, stride_columns = 1, dilation_rows = 1, dilation_columns = 1;
   int64_t pad_rows = 0, pad_columns = 0;
   int64_t band = 0;        // rows of the result
-  int64_t row_floats = 0;  // from an element to the next
+  int64_t row_floats = 0;  // floats from an element to the next
   int64_t rows_floats = 0, sums_floats = 0;
 
   int64_t columns() const { return maps * kernel_rows * kernel_columns; }
@@ -46,7 +46,7 @@ struct Band {
   int64_t first, end;
 };
 
-// Adds what elements [column, column + count) of row `row` made to the rows of the band.
+// Adds the products of elements [column, column + count) of row `row` to the rows of the band.
 void AddUp(const TransposeBandsParams& p, const float* sums, int64_t row, int64_t column,
            int64_t count, Band band, float* results) {
   const int64_t ld = p.columns();
@@ -57,7 +57,7 @@ void AddUp(const TransposeBandsParams& p, const float* sums, int64_t row, int64_
       if (y < band.first || y >= band.end) continue;
       float* line = results + (map * (band.end - band.first) + y - band.first) * p.out_columns;
       for (int64_t kx = 0; kx < p.kernel_columns; ++kx) {
-        // Element column + i is at i * stride + shift: of those, the ones inside.
+        // Element column + i goes to i * stride + shift; only places inside are kept.
         const int64_t shift = column * p.stride_columns - p.pad_columns + kx * p.dilation_columns;
         const int64_t stride = p.stride_columns;
         const int64_t first = shift >= 0 ? 0 : (-shift + stride - 1) / stride;

@@ -18,12 +18,12 @@ namespace {
 
 // Panels of weights whose results are held at a time.
 constexpr int64_t kPanels = 4;
-// Of packed weights: where no place has an element there are none.
+// The least size of the packed weights, which are empty where no element reaches any place.
 constexpr int64_t kFewestFloats = 16;
 
 struct PhaseOfLast {
   WindowRows rows;
-  int64_t first_row = 0, first_column = 0;  // of the result
+  int64_t first_row = 0, first_column = 0;  // where its results begin
   int64_t weights = 0;                      // where its packed weights begin
   int64_t first_block = 0, blocks = 0;
   bool has_taps = true;  // else no element reaches its places
@@ -34,7 +34,7 @@ struct PhaseOfLast {
 struct ConvTransposeLastParams : ConvLaunch {
   const GemmKernels* products = nullptr;
   std::vector<PhaseOfLast> phases;
-  int64_t blocks = 0;               // of an element of the batch
+  int64_t blocks = 0;               // blocks of one element of the batch
   int64_t maps = 0, in_floats = 0;  // in_floats: of an element of the batch
   int64_t out_rows = 1, out_columns = 1;
   int64_t stride_rows = 1, stride_columns = 1;
@@ -44,7 +44,7 @@ struct ConvTransposeLastParams : ConvLaunch {
   int64_t sums_ld() const { return kPanels * products->panel_columns; }
 };
 
-// Some maps of windows of a phase go to their places, of which `out` is the first of the result.
+// Moves some maps of windows of a phase to their places; `out` is the first map of the result.
 void Spread(const ConvTransposeLastParams& p, const PhaseOfLast& phase,
             const WindowRows::Range& windows, const float* sums, int64_t maps, float* out) {
   const int64_t columns = phase.rows.strips.out.columns;
@@ -56,7 +56,7 @@ void Spread(const ConvTransposeLastParams& p, const PhaseOfLast& phase,
   }
 }
 
-// Windows `windows` of a phase; `at` of one element of the batch.
+// Computes windows `windows` of a phase; `at` belongs to one element of the batch.
 void MakeBlock(const ConvTransposeLastParams& p, const PhaseOfLast& phase, const ConvOperands& at,
                const WindowRows::Range& windows) {
   float* const sums = at.scratch + p.rows_floats;

@@ -1,10 +1,10 @@
 // Transposed convolutions of small planes: their elements times the packed weights.
 //
-// Panels of windows (plan_conv_transpose.cc) are mostly empty where a plane has few, and the
-// weights then pass by for few results. Here the elements of several planes are the rows of a
-// product, the taps of all maps its columns, and the weights stream by as those of any product do.
-// What comes out is added up in the planes of the result, in the order of elements and taps, so
-// that no division of the work changes a bit.
+// Panels of windows (plan_conv_transpose.cc) are mostly empty where a plane has few windows, and
+// the weights are then read for few results. Here the elements of several planes are the rows of a
+// product, the taps of all maps its columns, and the weights stream by as in any product. The
+// results are added up in the planes of the result, in the order of elements and taps, so that no
+// division of the work changes a bit.
 #include <algorithm>
 #include <numeric>
 
@@ -17,7 +17,7 @@ namespace {
 
 // With fewer columns the panels of the weights are the ones that are mostly empty.
 constexpr int64_t kFewestColumns = 32;
-// Of sums, for a row: the maps of a part end with a panel.
+// The limit on the sums of a row: the maps of a part end with a panel.
 constexpr int64_t kMostColumns = 2048;
 
 struct TransposeWeightsParams : ConvLaunch {
@@ -25,17 +25,17 @@ struct TransposeWeightsParams : ConvLaunch {
   Transpose transpose = nullptr;
   int64_t channels = 0, maps = 0, taps = 0;
   int64_t in_plane = 0, out_plane = 0;
-  int64_t elements = 1;   // of the batch, in a block
-  int64_t unit_maps = 0;  // whose columns are whole panels
+  int64_t elements = 1;   // elements of the batch in a block
+  int64_t unit_maps = 0;  // maps whose columns fill whole panels
   // Where each tap of each element is in a plane of the result; out_plane: outside.
   std::vector<int32_t> places;
-  int64_t row_floats = 0;  // from an element to the next
+  int64_t row_floats = 0;  // floats from an element to the next
   int64_t rows_floats = 0, sums_floats = 0;
 
   int64_t units() const { return (maps + unit_maps - 1) / unit_maps; }
 };
 
-// One map of one element of the batch, whose results begin at `sums`, rows `ld` apart.
+// Adds up one map of one batch element, whose results begin at `sums`, rows `ld` apart.
 void AddUp(const TransposeWeightsParams& p, const float* sums, int64_t ld, const float* bias,
            float* plane, float* out) {
   std::fill_n(plane, p.out_plane + 1, 0.0f);

@@ -1,15 +1,15 @@
-// Convolutions of few windows: what they see times the packed weights, of each group.
+// Convolutions of few windows: what the windows see, times the packed weights, for each group.
 //
 // A panel of windows (plan_conv.cc) is mostly empty where a plane has few, or few more than fill
 // panels, and the weights then pass by for few results. Here the windows of several elements of the
 // batch are the rows, and the weights are packed once and stream by as those of any product do.
 //
-// Along one dim what windows see is turned, so that the channels of a place lie side by side: a
-// window's row is then a run of them, tap by tap, and without gaps the windows of a plane are rows
-// where they lie. The results come out by window and are turned on their way to the planes. Every
-// sum is that of the other ways to the bit (plan_im2col_lines.cc along one dim, plan_conv.cc for
-// planes), so that buckets of different sizes give the same answers unless the windows of one of
-// them are made by tiles (plan_conv_winograd.cc).
+// Along one dim the elements that windows see are transposed, so that the channels of a place lie
+// side by side: a window's row is then a run of them, tap by tap, and without gaps the rows are
+// read in place. The results come out by window and are transposed on their way to the planes.
+// Every sum equals that of the other ways to the bit (plan_im2col_lines.cc along one dim,
+// plan_conv.cc for planes), so that buckets of different sizes give the same answers, unless
+// Winograd tiles compute the windows of one of them (plan_conv_winograd.cc).
 #include <algorithm>
 #include <cstring>
 #include <type_traits>
@@ -22,29 +22,29 @@ namespace {
 
 // With fewer the weights' panels are the ones that are mostly empty.
 constexpr int64_t kFewestMaps = 32;
-// What turning an element of a window, or of a result, costs in multiply-adds.
+// The cost of transposing an element of a window, or of a result, in multiply-adds.
 constexpr double kTurned = 24;
-// Of longer strides along one dim the elements that neighbouring windows see are copied one by one
-// by the way of lines.
+// With longer strides along one dim, im2col_lines copies the elements that neighbouring windows see
+// one by one.
 constexpr int64_t kMostLineStride = 2;
-// What products of panels of elements take longer than those of packed weights.
+// The share by which products of packed elements are slower than those of packed weights.
 constexpr double kPanelLoss = 0.1;
-// A lone vector of windows of a plane of one row waits for its own sums: so much longer.
+// A plane of one row with a lone vector of windows waits for its sums: this share is lost.
 constexpr double kLoneVector = 0.25;
-// Of a patch: copied one by one shorter lines take longer than by way of panels; from the longer
-// one on patches are rows whatever else.
+// Limits on the columns of a patch. Copying shorter lines one by one is slower than panels; from
+// the longer limit on, patches always become rows.
 constexpr int64_t kShortestLine = 4, kLongLine = 8;
-// Panels of weights whose results are turned at a time.
+// Panels of weights whose results are transposed at a time.
 constexpr int64_t kPanels = 4;
 
 struct ConvWeightsParams : ConvLaunch {
   ConvWindows windows;
   Transpose transpose = nullptr;
-  int64_t groups = 1, maps = 0;  // of a group
-  int64_t elements = 1;          // of the batch, in a block: one where a plane has several blocks
+  int64_t groups = 1, maps = 0;  // the maps of one group
+  int64_t elements = 1;          // batch elements in a block: one where a plane has several blocks
   bool patches = false;          // see ArePatches
   bool in_place = false;         // see WindowsAreRows
-  int64_t row_floats = 0;        // from a window to the next
+  int64_t row_floats = 0;        // floats from a window to the next
   int64_t sums_floats = 0, rows_floats = 0;
 
   int64_t panels() const { return windows.products->Panels(maps); }
@@ -97,7 +97,7 @@ void TurnSeen(const ConvWeightsParams& p, const float* x, const Seen& seen, floa
   std::fill_n(turned + (end - begin) * channels, (seen.end - end) * channels, 0.0f);
 }
 
-// The rows of `count` windows, the first of which sees what is at `turned`.
+// Makes the rows of `count` windows, the first of which sees what is at `turned`.
 void CopyWindows(const ConvWeightsParams& p, int64_t count, const float* turned, float* rows) {
   const Strips& s = p.windows.strips;
   const int64_t channels = p.windows.channels;
@@ -119,8 +119,8 @@ struct Rows {
   int64_t ld;
 };
 
-// What the windows of a block see of group `slab` of the batch, one row a window: at `rows`, unless
-// windows are rows where they lie. `seen`: scratch for what they see.
+// Makes one row for each window of a block from what it sees of group `slab` of the batch. They are
+// at `rows`, unless windows are rows where they lie. `seen` is scratch for what they see.
 Rows FillRows(const ConvWeightsParams& p, const float* x, int64_t slab,
               const ConvWindows::Block& block, float* seen, float* rows) {
   const ConvWindows& w = p.windows;
@@ -232,9 +232,9 @@ void RunConvWeights(const LaunchArgs& launch) {
   }
 }
 
-// Windows of a plane side by side, without gaps between or padding around them, of lines that are
-// worth a copy each. Some of the plane may be left over behind the last ones, but none of them
-// hangs over its end.
+// Whether windows lie side by side, without gaps between or padding around them, with lines that
+// are worth a copy each. Some of the plane may be left over behind the last windows, but none of
+// them reaches over its end.
 bool ArePatches(const Strips& s) {
   const auto same = [](const Strips::Extent& a, const Strips::Extent& b) {
     return a.rows == b.rows && a.columns == b.columns;
@@ -245,15 +245,15 @@ bool ArePatches(const Strips& s) {
          s.out.columns * s.kernel.columns <= s.in.columns;
 }
 
-// Whether panels of windows leave so much empty, as a share of all products, that windows may as
-// well be turned into rows.
+// Whether panels of windows leave such a share of all products empty that transposing the windows
+// into rows costs no more.
 bool PanelsAreEmpty(const ConvWindows& w, int64_t maps) {
   const int64_t windows = w.out_plane(), panel = w.products->panel_columns;
   const double turned =
       kTurned * (1 / static_cast<double>(w.depth()) + 1 / static_cast<double>(maps));
   const auto count = static_cast<double>(windows);
   if (w.strips.IsRow() && !w.plain) {
-    // See plan_im2col_lines.cc, which has vectors of them and no panels.
+    // See plan_im2col_lines.cc, which uses vectors of windows and no panels.
     const int64_t lanes = w.products->vector_columns, rest = windows % lanes;
     const double empty = static_cast<double>(rest == 0 ? 0 : lanes - rest) / count;
     return w.strips.stride.columns > kMostLineStride ||
@@ -266,19 +266,19 @@ bool PanelsAreEmpty(const ConvWindows& w, int64_t maps) {
   return turned * count < static_cast<double>(empty) + (w.plain ? kPanelLoss * count : 0);
 }
 
-// Whether the windows of a plane, turned, are the rows of a product: along one dim and without
-// gaps. Where a block has several elements of the batch their windows are copied together.
+// Whether the windows of a plane, transposed, are the rows of a product: along one dim and without
+// gaps. Where a block has several elements of the batch, their windows are copied together.
 bool WindowsAreRows(const ConvWeightsParams& p) {
   const Strips& s = p.windows.strips;
   return !p.windows.plain && !p.patches && p.elements == 1 && s.IsRow() && s.dilation.columns == 1;
 }
 
-// Whether planes are all there is along the dim in front of them: one that every window sees.
+// Whether there is a single plane along the dim in front, which every window sees.
 bool IsOnePlane(const ConvWindows& w) {
   return w.in_slices == 1 && w.out_slices == 1 && w.slice_taps == 1 && w.slice_pad == 0;
 }
 
-// Of scratch for what a block sees at most.
+// The scratch for the most that a block sees.
 int64_t SeenFloats(const ConvWeightsParams& p) {
   const ConvWindows& w = p.windows;
   if (w.plain || p.patches) return 0;

@@ -1,18 +1,18 @@
-// Convolutions of 3 x 3 windows that neighbour each other: tiles of four windows share what they
-// see (winograd.h).
+// Winograd convolutions of 3 x 3 windows with stride 1: tiles of four windows share the elements
+// that they see (winograd.h).
 //
-// The tiles of a block are the rows of 16 products, one a form, whose right sides are the forms of
-// the weights, made and packed once. A panel of maps at a time is multiplied in all forms, summed
-// up to results, and turned on its way to the planes. A block is a rectangle of the tiles of a
-// plane or, where planes are small, all tiles of several elements of the batch. Every sum is made
-// in one order whatever the division, so that no bit depends on it.
+// The tiles of a block are the rows of 16 products, one for each form, whose right sides are the
+// forms of the weights, computed and packed once. A panel of maps at a time is multiplied in all
+// forms, summed up to results, and transposed on its way to the planes. A block is a rectangle of
+// the tiles of a plane or, where planes are small, all tiles of several elements of the batch.
+// Every sum is computed in one order whatever the division, so that no bit depends on it.
 //
-// Where channels lie last the forms are made of what lies there, and results go where they belong:
-// nothing is turned, and the bias joins the form that all four windows of a tile have.
+// In NHWC the forms are computed in place and results go directly where they belong: nothing is
+// transposed, and the bias joins the form that all four windows of a tile have.
 //
-// Windows of three dims are such windows in each slice that they see, whose products add up. A
-// block then has the same rectangle in several slices, which share the forms of what they see;
-// slices outside of the operand cost nothing.
+// Windows of three dims are such windows in each slice that they see, and the products of the
+// slices add up. A block then has the same rectangle in several slices, which share the forms of
+// their elements; slices outside of the operand cost nothing.
 #include <algorithm>
 
 #include "runtime/device/cpu/conv/conv_plans.h"
@@ -26,16 +26,16 @@
 namespace reprise::cpu {
 namespace {
 
-// Tiles of a block: as many as pay for the weights that stream by, and whose forms stay in a
-// second-level cache.
+// Tiles of a block: enough to pay for the weights that stream by, and few enough that their forms
+// stay in an L2 cache.
 constexpr int64_t kMinTiles = 32;
 constexpr int64_t kMaxTiles = 112;
 constexpr int64_t kFormFloats = 192 << 10;
-// Slices of a block, which share the forms of most of what they see.
+// The limit on the slices of a block, which share the forms of most of what they see.
 constexpr int64_t kMostSlices = 4;
 // Rows and forms that lie a power of two apart share few sets of the cache.
 constexpr int64_t kApart = 16;
-// The form whose sums each of the four windows has once.
+// The form that the sums of each of the four windows have once.
 constexpr int64_t kFormOfAll = 5;
 
 struct Extent {
@@ -47,16 +47,16 @@ struct WinogradParams : ConvLaunch {
   const WinogradKernels* kernels = nullptr;
   Transpose transpose = nullptr;
   int64_t channels = 0, maps = 0;
-  Extent in, out, pad;   // of a plane; pad: in front
-  Extent tiles, block;   // of a plane, and of a block at most
-  int64_t elements = 1;  // of the batch, in a block
+  Extent in, out, pad;   // extents of a plane; `pad` is in front
+  Extent tiles, block;   // tiles of a plane, and at most in a block
+  int64_t elements = 1;  // batch elements in a block
   // Along the dim in front of the planes.
   int64_t in_slices = 1, out_slices = 1, block_slices = 1;
   int64_t slice_taps = 1, slice_dilation = 1, slice_pad = 0;
   bool last = false;  // channels and maps
 
   int64_t num_panels() const { return products->Panels(maps); }
-  // Of one form of one tap of the slices.
+  // The packed weights of one transform point of one slice tap.
   int64_t panel_floats() const { return products->PackedFloats(channels, 1); }
   Extent blocks_of_plane() const {
     return {(tiles.rows + block.rows - 1) / block.rows,
@@ -83,7 +83,7 @@ struct WinogradParams : ConvLaunch {
   int64_t SeenFloats() const {
     return last ? 0 : (2 * block.rows + 2) * (2 * block.columns + 2) * element_floats();
   }
-  int64_t ResultFloats() const {  // the last element is for what lies outside of the plane
+  int64_t ResultFloats() const {  // the last element is for results outside of the plane
     return static_cast<int64_t>(
         AlignUp((4 * block.rows * block.columns + 1) * products->panel_columns, 16));
   }
@@ -117,10 +117,10 @@ struct Block {
   Extent window, windows;
   Extent element, elements;
 
-  int64_t num_tiles() const { return size.rows * size.columns; }  // of a slice
+  int64_t num_tiles() const { return size.rows * size.columns; }  // tiles of a slice
 };
 
-// [first, first + size) of what [begin, begin + count) has in common with [0, limit).
+// Sets [first, first + size) to the part of [begin, begin + count) that lies within [0, limit).
 void Clip(int64_t begin, int64_t count, int64_t limit, int64_t& first, int64_t& size) {
   first = std::clamp<int64_t>(begin, 0, limit);
   size = std::clamp<int64_t>(begin + count, 0, limit) - first;
@@ -146,7 +146,7 @@ Block BlockOf(const WinogradParams& p, int64_t index) {
   return b;
 }
 
-// The forms of what the tiles of `block` see of the slice `x` of the first channel, a row a tile.
+// Fills the forms of what the tiles of `block` see in slice `x` of the first channel, a row a tile.
 void FillForms(const WinogradParams& p, const float* x, const Block& block, const Scratch& scratch,
                float* forms) {
   const int64_t ld = p.in_slices * p.in_plane(), floats = p.element_floats();
@@ -198,13 +198,13 @@ void FillBlock(const WinogradParams& p, const float* x, const Block& block, int6
 
 // Where the windows of a block go: the maps of a window lie side by side.
 struct Results {
-  float* begin;       // of the first window
-  int64_t apart;      // from a window to the next
-  int64_t row_apart;  // from a row of windows to the next
+  float* begin;       // the first window
+  int64_t apart;      // floats from a window to the next
+  int64_t row_apart;  // floats from a row of windows to the next
 };
 
-// The windows of one panel of maps of the tiles whose sums begin at `sums`. `outside`: for what
-// lies outside of the plane.
+// Fills the windows of one panel of maps of the tiles whose sums begin at `sums`. `outside`
+// receives results that lie outside of the plane.
 void FillResults(const WinogradParams& p, const Block& block, const float* sums, int64_t maps,
                  const Results& results, float* outside) {
   const int64_t floats = p.products->panel_columns;
@@ -221,7 +221,7 @@ void FillResults(const WinogradParams& p, const Block& block, const float* sums,
   }
 }
 
-// What follows on the results of a panel of maps that lie last, the first of which is at `first`.
+// Applies the epilogue to the results of a panel of NHWC maps, the first of which is at `first`.
 void FinishLast(const WinogradParams& p, const Block& block, int64_t maps, const ConvOperands& all,
                 int64_t first) {
   const int64_t row_apart = p.out.columns * p.maps;
@@ -258,9 +258,9 @@ void Store(const WinogradParams& p, const Block& block, const float* results, in
   }
 }
 
-// A unit is a panel of the maps of a block; blocks and panels are of several sizes. The first unit
-// of part `part` of `parts`, so that all have about as much to multiply; of part + 1: the end. The
-// first part has one unit at least.
+// A unit is a panel of the maps of a block; blocks and panels have several sizes. Finds the first
+// unit of part `part` of `parts`, so that each part has about the same work; `part` + 1 gives its
+// end. The first part has at least one unit.
 int64_t FirstUnit(const WinogradParams& p, int64_t live, int part, int parts) {
   const int64_t blocks = p.blocks(), panels = p.num_panels();
   const int64_t groups = (live + p.elements - 1) / p.elements;

@@ -1,6 +1,6 @@
-// Convolutions of each channel by itself: nothing is shared between the maps of different channels,
-// so that a product has nothing to read twice. See depthwise_nchw.h, and window_tiles.h for windows
-// of other forms.
+// Depthwise convolutions: nothing is shared between the maps of different channels, so that a
+// product has nothing to read twice. See depthwise_nchw.h, and window_tiles.h for windows of other
+// sizes.
 #include "runtime/device/cpu/conv/conv_launch.h"
 #include "runtime/device/cpu/conv/conv_plans.h"
 #include "runtime/device/cpu/conv/depthwise_nchw.h"
@@ -10,11 +10,11 @@ namespace reprise::cpu {
 namespace {
 
 constexpr size_t kMaxDims = 2;
-// Of a copy, in floats: dilations that reach farther than this are for the plain loops.
+// The limit on a copy, in floats. Longer dilations take the plain loops.
 constexpr int64_t kMaxCopy = 1 << 20;
-// Planes of one row a part, so that none waits long for the others.
+// The planes of one row that a part takes at a time, so that no part waits long for the others.
 constexpr int64_t kRowsOfPart = 4;
-// Sums that stay in the first-level cache until they are finished.
+// Sums that stay in the L1 cache until they are finished.
 constexpr int64_t kUnfinishedFloats = 2 << 10;
 
 struct DepthwiseParams : ConvLaunch {
@@ -24,9 +24,9 @@ struct DepthwiseParams : ConvLaunch {
   int64_t groups = 0, group_maps = 0;
 };
 
-// Sums that wait for what follows on them: a run of the results, which strips of whole rows make
-// longer. What a vector has of the end of a row and the begin of the next one is finished at once,
-// and long after it was stored, so that no load waits for a store.
+// Sums that wait for their epilogue: a run of the results, which strips of whole rows extend. The
+// lanes of a vector across the end of a row and the begin of the next one are finished together,
+// long after they were stored, so that no load waits for a store.
 class Unfinished {
  public:
   Unfinished(const DepthwiseParams& p, const ConvOperands& all) : p_(p), all_(all) {}
@@ -64,7 +64,7 @@ class Unfinished {
   int64_t begin_ = 0, end_ = 0;
 };
 
-// The windows of one strip in each map of a channel.
+// Computes the windows of one strip in each map of a channel.
 void RunStrip(const DepthwiseParams& p, const ConvOperands& all, int64_t plane, const Strip& strip,
               Unfinished& unfinished) {
   const Strips& s = p.strips;

@@ -1,5 +1,5 @@
-// Convolutions of each channel by itself over planes whose channels lie last; see depthwise_nhwc.h.
-// Their sums are those of plan_depthwise.cc to the bit.
+// Depthwise convolutions over NHWC planes; see depthwise_nhwc.h. Their sums are those of
+// plan_depthwise.cc to the bit.
 #include <algorithm>
 
 #include "runtime/device/cpu/conv/depthwise_nhwc.h"
@@ -10,7 +10,7 @@ namespace {
 
 struct DepthwiseLastParams : ConvLaunch {
   const LastPlaneKernels* kernels = nullptr;
-  LastPlanes planes;  // without operands
+  LastPlanes planes;  // operands are set by each launch
 };
 
 // A unit is a pair of rows of the windows of one element of the batch.

@@ -1,7 +1,7 @@
-// Convolutions of each channel by itself over planes that leave vectors of a row empty, and of
-// large windows over small planes. Such planes are turned, the convolution goes over several
-// channels at once, and its results are turned back. See depthwise_small.h; other planes are those
-// of plan_depthwise.cc, whose sums are the same to the bit.
+// Depthwise convolutions over planes that leave vectors of a row empty, and of large windows over
+// small planes. Such planes are transposed, the convolution goes over several channels at once, and
+// its results are transposed back. See depthwise_small.h; other planes are those of
+// plan_depthwise.cc, whose sums are the same to the bit.
 #include <algorithm>
 
 #include "runtime/device/cpu/conv/conv_plans.h"
@@ -14,16 +14,16 @@ namespace reprise::cpu {
 namespace {
 
 constexpr size_t kMaxDims = 2;
-// Of the planes of a vector of channels, in floats: they stay in the second-level cache.
+// The limit on the planes of a vector of channels, in floats: they stay in the L2 cache.
 constexpr int64_t kMaxFloats = 32 << 10;
-// What turning pays by, in cycles as measured on an AMD Zen 5: a multiply-add of several channels,
-// an element on its way in or out; a multiply-add of a vector of a row, in place, where windows
-// move by one, by more, or along one dim, whose taps are loads across two lines of the cache; and
-// what such a vector takes besides.
+// Costs that decide whether transposing pays, in cycles measured on an AMD Zen 5. Transposed: a
+// multiply-add of several channels, and an element on its way in or out. In place: a vector of a
+// row per tap where windows move by one, by more, or along one dim, whose taps are loads across two
+// cache lines; and the fixed cost of such a vector.
 constexpr double kTurnedStep = 0.9, kTurnedElement = 0.43;
 constexpr double kInPlaceStep = 1.1, kStridedStep = 1.85, kRowStep = 2.2, kInPlaceVector = 5;
 constexpr double kCopiedElement = 0.3, kGatheredElement = 1.5;
-// In a model planes come from farther away, so that turning has to gain more than a little.
+// In a model, planes come from farther away, so that transposing has to gain more than a little.
 constexpr double kWorthwhile = 1.25;
 // Windows of one row at a time.
 constexpr int64_t kMostRowWindows = 128;
@@ -38,14 +38,14 @@ struct DepthwiseChannelsParams : ConvLaunch {
   int64_t lanes() const { return kernels->lanes; }
   int64_t in_plane() const { return strips.in.rows * strips.in.columns; }
   int64_t out_plane() const { return strips.out.rows * strips.out.columns; }
-  // Of a part's scratch: a turned plane as it is, with its padding, and the results. A row is
-  // turned into its padding at once.
+  // The pieces of a part's scratch: a transposed plane, the same with its padding, and the results.
+  // A plane of one row is transposed directly into its padding.
   int64_t turned_floats() const { return strips.IsRow() ? 0 : in_plane() * lanes(); }
   int64_t padded_floats() const { return planes.padded.rows * planes.padded.columns * lanes(); }
   int64_t result_floats() const { return planes.out.rows * planes.out.columns * lanes(); }
 };
 
-// Whether several channels at once take less than one after the other.
+// Whether several channels together take less time than one after the other.
 bool TurningPays(const CpuTarget& target, const Strips& s, int64_t lanes) {
   const auto out = static_cast<double>(s.out.rows * s.out.columns);
   const auto in = static_cast<double>(s.in.rows * s.in.columns);
@@ -62,7 +62,7 @@ bool TurningPays(const CpuTarget& target, const Strips& s, int64_t lanes) {
   return kWorthwhile * turned < vectors * (step * taps + kInPlaceVector) + copied * in;
 }
 
-// The turned planes at `turned` into the middle of those at `padded`. What lies around stays.
+// Copies the planes at `turned` into the middle of those at `padded`; the border stays as it is.
 void CopyInside(const DepthwiseChannelsParams& p, const float* turned, float* padded) {
   const Strips& s = p.strips;
   const Strips::Extent whole = p.planes.padded;
@@ -75,7 +75,7 @@ void CopyInside(const DepthwiseChannelsParams& p, const float* turned, float* pa
   }
 }
 
-// What the windows from `window` on see of `live` rows at `x`, turned, with the zeros around it.
+// Transposes what the windows from `window` on see of `live` rows at `x`, with zeros around it.
 void TurnRows(const DepthwiseChannelsParams& p, const float* x, int64_t live, int64_t window,
               float* padded) {
   const int64_t columns = p.planes.padded.columns, in = p.strips.in.columns;
@@ -87,8 +87,8 @@ void TurnRows(const DepthwiseChannelsParams& p, const float* x, int64_t live, in
   std::fill(padded + end * p.lanes(), padded + columns * p.lanes(), 0.0f);
 }
 
-// The planes of element `element` of the batch, channels from `channel` on; of planes of one row
-// the windows of strip `index`.
+// Computes the planes of batch element `element`, channels from `channel` on; for planes of one
+// row, the windows of strip `index`.
 void RunChannels(const DepthwiseChannelsParams& p, const ConvOperands& all, int64_t element,
                  int64_t channel, int64_t index) {
   const int64_t live = std::min(p.lanes(), p.channels - channel);

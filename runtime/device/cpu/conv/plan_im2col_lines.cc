@@ -1,10 +1,10 @@
-// Convolutions of few maps, or of groups of few: products that read what windows see in place.
+// Convolutions of few maps, or with few maps a group: products read the elements in place.
 //
-// A panel of windows (plan_conv.cc) pays by being read for many maps. Here a copy of the rows that
-// a block of windows sees is the panel: its lines lie end to end (im2col_lines.h), so that a vector
-// of windows is a run of it for every tap. Every element is summed in the order of channels and
-// taps as plan_conv.cc sums it, to the bit. Along one dim any number of maps is computed so, in the
-// order of taps and channels, as plan_conv_weights.cc does it.
+// A panel of windows (plan_conv.cc) pays if many maps read it. Here a copy of the rows that a block
+// of windows sees is the panel: its lines lie end to end (im2col_lines.h), so that a vector of
+// windows is a run of it for every tap. Every element is summed in the order of channels and taps
+// as in plan_conv.cc, to the bit. Along one dim any number of maps is computed this way, in the
+// order of taps and channels, as in plan_conv_weights.cc.
 #include <algorithm>
 
 #include "runtime/device/cpu/conv/im2col_lines.h"
@@ -18,12 +18,12 @@ namespace {
 constexpr int64_t kMostMaps = 32;
 // With fewer elements of a window, taking the sums from runs to rows costs more than panels.
 constexpr int64_t kFewestElements = 32;
-// Of the copied lines of a block: a small part of a second-level cache.
+// The copied lines of a block: a small part of the L2 cache.
 constexpr int64_t kCopyFloats = 32 << 10;
 constexpr int64_t kMostCopyFloats = 1 << 20;
-constexpr int64_t kMostTaps = 1 << 14;  // of all channels
+constexpr int64_t kMostTaps = 1 << 14;  // taps of all channels
 constexpr int64_t kMostColumns = 768;
-// Of sums, on their way from runs to rows.
+// The limit on the sums on their way from runs to rows.
 constexpr int64_t kSumFloats = 5 << 10;
 // Blocks a part, so that none waits long for the others.
 constexpr int64_t kBlocksOfPart = 4;
@@ -33,17 +33,17 @@ struct ConvLinesParams : ConvLaunch {
   ConvLines lines;
   const ConvLineKernels* line_kernels = nullptr;
   const ConvProductKernels* kernels = nullptr;
-  int64_t groups = 1, channels = 0, maps = 0;  // of a group
-  int64_t sum_rows = 1;                        // of windows, whose sums are held at a time
+  int64_t groups = 1, channels = 0, maps = 0;  // channels and maps of one group
+  int64_t sum_rows = 1;                        // rows of windows whose sums are held at a time
   int64_t copy_floats = 0, sums_ld = 0;
 
   int64_t depth() const { return channels * lines.kernel.rows * lines.kernel.columns; }
-  // Runs are rows: results go where they belong at once.
+  // Runs are rows: results go directly where they belong.
   bool one_row() const { return lines.out.rows == 1; }
 };
 
-// Tiles `tiles` of the maps of rows [row, row + rows) of the windows of a block, whose lines are
-// copied; `at` of one group of one element of the batch.
+// Convolves tiles `tiles` of the maps with rows [row, row + rows) of the windows of a block, whose
+// lines are copied; `at` belongs to one group of one element of the batch.
 void ConvolveRows(const ConvLinesParams& p, const ConvOperands& at, const Strip& block,
                   const ItemRange& tiles, int64_t row, int64_t rows) {
   const float* const seen = at.scratch;
@@ -80,7 +80,7 @@ void ConvolveRows(const ConvLinesParams& p, const ConvOperands& at, const Strip&
     p.kernels->multiply(product, tiles.begin, tiles.end);
   }
   const float* const residual = p.one_row() ? nullptr : at.residual;
-  // What lies between rows is finished too, unless it has a residual.
+  // The elements between rows are finished too, unless there is a residual.
   const ConvRows run_of_maps = {.y = (p.one_row() ? at.out + first : sums) + map * product.ld,
                                 .ld = product.ld,
                                 .rows = maps,
@@ -105,11 +105,11 @@ void ConvolveRows(const ConvLinesParams& p, const ConvOperands& at, const Strip&
   }
 }
 
-// How blocks are cut where there are few of them: those of one row by windows, so that each part
-// copies what its own see, or all by tiles of maps.
+// How blocks are split where there are few of them: blocks of one row by windows, so that each part
+// copies only what its windows see; all others by tiles of maps.
 struct Cut {
-  int64_t windows = 0;  // of a piece; 0: by tiles
-  int64_t pieces = 1;   // of a block
+  int64_t windows = 0;  // windows of a piece; 0: split by tiles
+  int64_t pieces = 1;   // pieces of a block
 };
 Cut CutFor(const ConvLinesParams& p, int64_t blocks, int parts) {
   constexpr int64_t kPieceVectors = 2;  // fewer wait for their sums
@@ -161,7 +161,7 @@ void RunConvLines(const LaunchArgs& launch) {
   }
 }
 
-// Blocks of whole rows where these are not long, as many of them as have room.
+// Makes blocks of whole rows where rows are short, with as many rows as there is room for.
 Strips::Extent BlockFor(const ConvLinesParams& p, int parts) {
   ConvLines l = p.lines;
   Strips::Extent block = {1, Even(l.out.columns, kMostColumns)};
@@ -202,7 +202,7 @@ std::vector<Candidate> PlanConvLines(const CpuTarget& target, const NodeView& no
   p.lines.SetBlock(BlockFor(p, target.scratch_parts), p.channels);
   const ConvLines& l = p.lines;
   p.copy_floats = p.channels * l.channel_floats();
-  // What lies between rows is multiplied too.
+  // The elements between rows are multiplied too.
   const int64_t run = l.Run(l.block.rows, l.block.columns);
   if (p.copy_floats > kMostCopyFloats || run > 2 * l.block.rows * l.block.columns) return {};
   p.line_kernels = &ConvLineKernelsFor(target.isa);

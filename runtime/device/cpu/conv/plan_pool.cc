@@ -11,11 +11,11 @@ namespace reprise::cpu {
 namespace {
 
 constexpr size_t kMaxDims = 2;
-// Of a copy, in floats: windows that reach farther than this are for the plain loops.
+// The limit on a copy, in floats. Windows that reach farther take the plain loops.
 constexpr int64_t kMaxCopy = 1 << 20;
-// Elements of a window, each of which has a place of its own in the plan.
+// The limit on the elements of a window, each of which takes an entry in the plan.
 constexpr int64_t kMostTaps = 1 << 16;
-// Behind the last column of windows: the widest vector.
+// The room behind the last column of windows: the widest vector.
 constexpr int64_t kVectorFloats = 16;
 
 struct PoolParams {
@@ -25,8 +25,8 @@ struct PoolParams {
   PlaneAverage average_in_place = nullptr;
   Strips strips;
   int64_t batch = 0, batch_rows = 0, channels = 0;
-  // Of an average, what the sums of a row and a column of windows are divided by, their product;
-  // empty: the largest is wanted.
+  // For an average: the sums are divided by the product of the counts of their row and column of
+  // windows. Both are empty for max pooling.
   std::vector<float> row_counts, column_counts;
   int workspace = 0;
   int scratch_parts = 0;
@@ -73,7 +73,7 @@ void RunPool(const LaunchArgs& launch) {
   }
 }
 
-// By window along dim `d`, how many of its taps count; at least one, what is empty sums up to zero.
+// The number of taps that count for each window along dim `d`; at least one: empty sums are zero.
 std::vector<float> CountsAlong(const ops::Windows& w, const Shape& spatial, size_t d,
                                bool with_padding) {
   std::vector<float> counts;

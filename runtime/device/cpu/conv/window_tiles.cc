@@ -23,13 +23,13 @@ constexpr int64_t kLanes = HWY_LANES(float);
 // Rows of windows at a time, or vectors of a row: enough sums to wait for none.
 constexpr int64_t kRows = 4;
 
-// Row `x` of the operand, null: outside of it. `left`: the column where the first window begins.
+// Copies row `x` of the operand, or null outside of it. The first window begins at column `left`.
 void CopyLine(const Strips& s, const float* x, int64_t left, int64_t columns, float padding,
               float* to) {
   const F32 d;
   const VF pad = hn::Set(d, padding);
   const int64_t stride = s.stride.columns;
-  // Planes come from far: the same place of the next one is asked for.
+  // Planes come from memory: the same place of the next one is prefetched.
   const int64_t plane = s.in.rows * s.in.columns;
   if (x == nullptr) {
     for (int64_t i = 0; i < s.line; i += kLanes) hn::Store(pad, d, to + i);
@@ -72,7 +72,7 @@ void Copy(const Strips& s, const Strip& strip, const float* x, float padding, fl
       (strip.size.rows - 1) * s.stride.rows + (s.kernel.rows - 1) * s.dilation.rows + 1;
   const int64_t columns =
       strip.size.columns + (s.kernel.columns - 1) * s.dilation.columns / s.stride.columns;
-  const int64_t seen = (s.kernel.rows - 1) * s.dilation.rows + 1;  // of a stride's rows
+  const int64_t seen = (s.kernel.rows - 1) * s.dilation.rows + 1;  // rows seen within a stride
   for (int64_t row = 0; row < rows; ++row) {
     if (row % s.stride.rows >= seen) continue;
     const int64_t at = top + row;
@@ -145,8 +145,8 @@ HWY_INLINE void Taps(const Strips& s, const float* from, int64_t step, VF init, 
   }
 }
 
-// Windows of kSize by kSize that begin at each row: an element is loaded for all of those that see
-// it.
+// Windows of kSize by kSize that begin at each row: an element is loaded once for all of the
+// windows that see it.
 template <int kSize>
 HWY_INLINE void SquareTaps(const Strips& s, const float* from, const float* weights,
                            VF (&sums)[kRows]) {
@@ -250,10 +250,10 @@ HWY_AFTER_NAMESPACE();
 namespace reprise::cpu {
 namespace {
 
-// A copy stays in the first-level cache beside what is read and written.
+// The limit on a copy, which stays in the L1 cache beside the operand and the result.
 constexpr int64_t kCopyFloats = 7 << 10;
 constexpr int64_t kMostColumns = 1024;
-// The widest vector: what is read behind the last column.
+// The widest vector, which is read behind the last column.
 constexpr int64_t kVectorFloats = 16;
 // Rows of windows that share what they see; see kRows.
 constexpr int64_t kFewRows = 4;
@@ -322,7 +322,7 @@ Strips StripsOf(const ops::Windows& windows, const Shape& spatial) {
 Strips PlanStrips(const ops::Windows& windows, const Shape& spatial, int64_t planes, int parts) {
   Strips s = StripsOf(windows, spatial);
   s.SetStrip({.rows = 1, .columns = Even(s.out.columns, kMostColumns)});
-  // As many rows as a copy has room for, and no more than let every part have some.
+  // Takes as many rows as a copy has room for, but leaves some for every part.
   const int64_t beyond = (s.kernel.rows - 1) * s.dilation.rows + 1;
   const int64_t room = (kCopyFloats / s.line - beyond) / s.stride.rows + 1;
   const int64_t columns = std::max<int64_t>(1, planes * s.counts().columns);

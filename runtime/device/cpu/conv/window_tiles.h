@@ -1,11 +1,11 @@
-// Windows that slide over planes of float32, a strip of them at a time: the convolution of a
-// channel by itself, and pooling.
+// Windows that slide over planes of float32, a strip (tile) of them at a time: depthwise
+// convolutions and pooling.
 //
-// What the windows of a strip see is copied first, with the padding around it and, for a stride
-// along the width, each phase of the columns side by side. Whatever the kernel, its stride and its
-// dilation, a tap of neighbouring windows is then a run of neighbouring floats in the first-level
-// cache, and nothing asks where the plane ends. Every window is computed in the order of its taps,
-// so that no division into strips changes a bit.
+// The elements under the windows of a strip are copied first, with the padding around them and, for
+// a stride along the width, each phase of the columns side by side. Whatever the kernel, its stride
+// and its dilation, a tap of neighbouring windows is then a run of neighbouring floats in the L1
+// cache, and no loop checks the edges of the plane. Every window is computed in the order of its
+// taps, so that no division into strips changes a bit.
 //
 // Threads: all functions are pure; strips may be computed at the same time.
 #pragma once
@@ -19,38 +19,38 @@
 
 namespace reprise::cpu {
 
-// Planes of `in` rows and columns; one dim is a plane of one row.
+// Windows over planes of `in` rows and columns; one dim is a plane of one row.
 struct Strips {
   struct Extent {
     int64_t rows = 1, columns = 1;
   };
   Extent in, out, kernel, stride, dilation, pad;  // pad: in front
   Extent strip;                                   // windows of a strip, at most
-  int64_t phase = 0;                              // of the copy: floats of a phase of a row
-  int64_t line = 0;                               // of a row: all phases
-  std::vector<int64_t> taps;                      // where each lies from a window's begin
+  int64_t phase = 0;                              // floats of one phase of a copied row
+  int64_t line = 0;                               // floats of a copied row: all phases
+  std::vector<int64_t> taps;                      // the offset of each tap from a window's begin
   std::vector<int64_t> kernel_columns;            // where each column of the kernel lies
 
-  // Sets the size of a strip and what hangs on it.
+  // Sets the size of a strip and what depends on it.
   void SetStrip(Extent size);
 
   int64_t num_taps() const { return kernel.rows * kernel.columns; }
   // Planes, windows and results have one row.
   bool IsRow() const { return in.rows == 1 && out.rows == 1 && kernel.rows == 1 && pad.rows == 0; }
-  Extent counts() const;  // of strips in a plane
+  Extent counts() const;  // strips in a plane
   int64_t per_plane() const { return counts().rows * counts().columns; }
-  // Of a copy, aligned to 64 bytes.
+  // Floats of a copy, aligned to 64 bytes.
   int64_t CopyFloats() const;
 };
 
-// Turns planes of one column, of which windows see no more, into planes of one row: their elements
-// lie as before, but neighbouring windows of a row are computed together. `spatial` has any number
-// of dims, of which the last two are the plane.
+// Turns planes of one column, where windows see only that column, into planes of one row: their
+// elements lie as before, but neighbouring windows of a row are computed together. `spatial` has
+// any number of dims, of which the last two are the plane.
 void LayColumnsDown(ops::Windows& windows, Shape& spatial);
 
-// `spatial` of one or two dims. No strip is set.
+// Describes windows over `spatial` of one or two dims. No strip is set.
 Strips StripsOf(const ops::Windows& windows, const Shape& spatial);
-// The same with strips that stay in the first-level cache, of `planes` for up to `parts`.
+// The same with strips that stay in the L1 cache, of `planes` for up to `parts`.
 Strips PlanStrips(const ops::Windows& windows, const Shape& spatial, int64_t planes, int parts);
 
 // The size of strips of whole rows, of `planes` for up to `parts`: as large as lets every part have
@@ -77,15 +77,15 @@ inline int64_t Even(int64_t count, int64_t most) {
 }
 
 struct StripKernels {
-  // `x` is the plane, null: there is none. Outside of it lies `padding`. What no tap sees is left
-  // as it was.
+  // `x` is the plane, or null if there is none. Outside of it lies `padding`. Elements that no tap
+  // sees are left as they were.
   void (*copy)(const Strips& strips, const Strip& strip, const float* x, float padding,
                float* copied);
   // The others write the strip's windows of the plane `y`.
   // `weights`: [taps].
   void (*convolve)(const Strips& strips, const Strip& strip, const float* copied,
                    const float* weights, const StripBounds& bounds, float* y);
-  // NaN stays, so that it is seen. The padding is that of the copy.
+  // NaN is kept, so that it is seen. The padding is that of the copy.
   void (*largest)(const Strips& strips, const Strip& strip, const float* copied, float* y);
   // Sums over row_counts[row] * column_counts[column], which have an element for each row and
   // column of windows and a vector behind them.

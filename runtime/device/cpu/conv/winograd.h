@@ -1,18 +1,18 @@
 // Windows of 3 x 3, four neighbours at a time: Winograd's F(2 x 2, 3 x 3).
 //
-// A tile is 2 x 2 neighbouring windows, which see 4 x 4 elements. Elements and weights are turned
-// into 16 forms of sums each; the products of one form over all channels are 16 products of
-// matrices, and sums of these are the four results: 16 multiplications where the windows have 36.
+// A tile is 2 x 2 neighbouring windows, which see 4 x 4 elements. Elements and weights are each
+// transformed into 16 forms; the products of one form over all channels are one GEMM, 16 in all,
+// and sums of these are the four results: 16 multiplications where the windows have 36.
 //
 //   tile = A^T [ (G g G^T) * (B^T d B) ] A     (S. Winograd; A. Lavin and S. Gray,
 //   arXiv:1509.09308)
 //
-// The forms of elements and results are made by additions alone and those of weights by halving, so
-// that float32 stays as exact as in sums by window: a result is made of elements that its window
-// sees and of no others. But what is infinite is added and subtracted in several forms, so that
-// windows that see it may be no number where sums by window are infinite.
+// The forms of elements and results take additions alone and those of weights halvings, so that
+// float32 stays as exact as in sums by window: a result is made of elements that its window sees
+// and of no others. But an infinity is added and subtracted in several forms, so that windows that
+// see it may be NaN where sums by window are infinite.
 //
-// Channels, or maps, lie side by side: vectors are of them. Threads: pure.
+// Channels, or maps, lie side by side, and vectors run along them. Threads: pure.
 #pragma once
 
 #include <cstdint>

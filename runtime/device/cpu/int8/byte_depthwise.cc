@@ -36,7 +36,7 @@ void Widen(const uint8_t* weights, const BytePoints& zero, int64_t taps, int64_t
   }
 }
 
-// Bytes as numbers from 0 on: signed ones are what they are above -128.
+// Bytes as numbers from 0 on: signed bytes count from -128.
 HWY_INLINE VI Raised(const uint8_t* bytes, uint8_t flip) {
   const hn::Rebind<uint8_t, I32> d8;
   return hn::PromoteTo(I32(), hn::Xor(hn::LoadU(d8, bytes), hn::Set(d8, flip)));
@@ -80,7 +80,7 @@ HWY_NOINLINE void RunWindows(const ByteDepthwise& conv, const uint8_t* const* se
   for (int64_t window = 0; window < windows; ++window, seen += 2 * conv.pairs) {
     const int64_t row = window * conv.channels;
     for (int64_t next = 0; next < conv.channels; next += kLanes) {
-      // The last vector of a row starts early: some channels are made twice.
+      // The last vector of a row starts early: some channels are computed twice.
       const int64_t channel = std::min(next, conv.channels - kLanes);
       VF x =
           hn::Mul(hn::ConvertTo(d, Sums(conv, seen, channel)), hn::LoadU(d, conv.scale + channel));

@@ -1,5 +1,5 @@
-// Convolutions of each channel by itself over quantised planes with their channels last: neighbours
-// of a vector are channels, and the elements that a window sees are rows of them.
+// Depthwise convolutions over quantised NHWC planes: the lanes of a vector are neighbouring
+// channels, and the elements that a window sees are rows of them.
 //
 // Threads: pure.
 #pragma once
@@ -13,7 +13,7 @@ namespace reprise::cpu {
 
 struct ByteDepthwise {
   int64_t channels = 0;
-  int64_t pairs = 0;  // of taps; of an odd number the last one's weights are 0
+  int64_t pairs = 0;  // pairs of taps; if taps are odd, the last weights are 0
   bool x_signed = false;
   int x_zero = 0;
   const int16_t* weights = nullptr;  // [pairs][channels][2], less their zero points
@@ -26,13 +26,13 @@ struct ByteDepthwiseKernels {
   // Taps of weights [taps][channels] as ByteDepthwise has them.
   void (*widen)(const uint8_t* weights, const BytePoints& zero, int64_t taps, int64_t channels,
                 int16_t* widened);
-  // `windows` neighbours, of which each sees 2 * pairs rows of channels. `y` and `residual` (or
-  // null) are [windows, channels].
+  // Computes `windows` neighbouring windows, each of which sees 2 * pairs rows of channels. `y` and
+  // `residual` (or null) are [windows, channels].
   void (*run)(const ByteDepthwise& conv, const uint8_t* const* seen, int64_t windows,
               const float* residual, void* y);
 };
 
-// Of the highest tier that is not above `isa`; all give the same integers.
+// The kernels of the highest tier that is not above `isa`; all tiers give the same integers.
 const ByteDepthwiseKernels& ByteDepthwiseKernelsFor(Isa isa);
 
 }  // namespace reprise::cpu

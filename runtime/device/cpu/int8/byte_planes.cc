@@ -25,7 +25,7 @@ HWY_INLINE VF Floats(const ByteSum::Side& side, const uint8_t* bytes) {
   const F32 d;
   const hn::RebindToSigned<F32> d32;
   const hn::Rebind<uint8_t, F32> d8;
-  // Signed bytes with the highest bit flipped are what they are above -128.
+  // Signed bytes with the highest bit flipped count from -128.
   const auto raised =
       hn::Xor(hn::LoadU(d8, bytes), hn::Set(d8, static_cast<uint8_t>(side.is_signed ? 0x80 : 0)));
   const auto steps =
@@ -66,7 +66,7 @@ class Dequantised {
     const hn::Repartition<uint16_t, F32> d16;
     const F32 d;
     const V8 raised = hn::Xor(flip_, hn::LoadU(d8, bytes));
-    // Behind these bits a byte is a float: so many above kOne.
+    // With these upper bits a byte becomes the float kOne + byte.
     const auto above = hn::Set(d16, uint16_t{0x4B00});
     const auto low = hn::BitCast(d16, hn::InterleaveLower(d8, raised, hn::Zero(d8)));
     const auto high = hn::BitCast(d16, hn::InterleaveUpper(d8, raised, hn::Zero(d8)));

@@ -1,5 +1,5 @@
-// What happens to quantised planes between convolutions, on vectors: sums, functions
-// of a byte, and the largest of windows. Every tier gives the same bits as the reference kernels.
+// Kernels for quantised planes between convolutions, on vectors: sums, functions of a byte, and max
+// pooling. Every tier gives the same bits as the reference kernels.
 //
 // Threads: pure.
 #pragma once
@@ -31,7 +31,7 @@ struct BytePlaneKernels {
   void (*look_up)(const uint8_t* table, const uint8_t* x, uint8_t* y, int64_t count);
 };
 
-// Of the highest tier that is not above `isa`.
+// The kernels of the highest tier that is not above `isa`.
 const BytePlaneKernels& BytePlaneKernelsFor(Isa isa);
 
 }  // namespace reprise::cpu

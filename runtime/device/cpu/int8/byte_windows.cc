@@ -37,8 +37,8 @@ inline void Fill(uint8_t value, int64_t count, uint8_t* to) {
   if (count > 0) std::memset(to, value, static_cast<size_t>(count));
 }
 
-// A row of taps of one window: `length` bytes of each, those of neighbouring positions `step` bytes
-// apart in `from`, which is the row of the plane. `from` null: all in the padding.
+// Copies a row of taps of one window: `length` bytes of each tap; neighbouring positions are `step`
+// bytes apart in `from`, the row of the plane. If `from` is null, all taps lie in the padding.
 inline uint8_t* SeeTaps(const PlaneAxis& columns, int64_t window, const uint8_t* from, int64_t step,
                         int64_t length, uint8_t zero, uint8_t* to) {
   const int64_t taps = columns.kernel;
@@ -73,7 +73,7 @@ const uint8_t* RowOfTap(const ByteWindows& p, int64_t window, int64_t tap, const
   return y < 0 || y >= p.rows.in ? nullptr : plane + y * p.columns.in * step;
 }
 
-// A window of plane `x`, at (row, column); returns the end of what it sees.
+// Copies a window of plane `x`, at (row, column); returns the end of the copied bytes.
 uint8_t* SeeWindow(const ByteWindows& p, const uint8_t* x, int64_t group, int64_t row,
                    int64_t column, uint8_t zero, uint8_t* to) {
   const int64_t all = p.groups * p.channels;
@@ -93,8 +93,8 @@ uint8_t* SeeWindow(const ByteWindows& p, const uint8_t* x, int64_t group, int64_
   return to;
 }
 
-// `count` windows that see nothing of the padding beside the plane, of which the first sees what
-// `pieces` point to: a Word of each, what is behind its taps written over by the next.
+// Copies `count` windows that see no padding beside the plane, the first of which sees what
+// `pieces` point to: a Word of each; the next Word overwrites what lies behind its taps.
 template <class Word>
 void SeePieces(const ByteWindows& p, const uint8_t* const* pieces, int64_t number, int64_t count,
                uint8_t zero, uint8_t* seen) {
@@ -115,7 +115,7 @@ template <class Word>
 void SeeStretch(const ByteWindows& p, const uint8_t* x, int64_t group, int64_t row, int64_t column,
                 int64_t count, uint8_t zero, uint8_t* seen) {
   const int64_t row_bytes = p.row_bytes();
-  // Those whose words lie within the plane.
+  // Whether the words of a window lie within the plane.
   const auto inside = [&](int64_t window) {
     const int64_t first = p.columns.At(window, 0);
     return first >= 0 && first + static_cast<int64_t>(sizeof(Word)) <= p.columns.in;

@@ -1,5 +1,5 @@
-// What the windows of a convolution of bytes see, as rows of bytes side by side: those of a
-// product's left side.
+// im2col for convolutions of bytes: each window becomes a row of bytes that lie side by side, and
+// the rows are the left operand of a product.
 #pragma once
 
 #include <cstdint>
@@ -14,13 +14,13 @@ struct ByteWindows {
   int64_t in_plane() const { return rows.in * columns.in; }
   int64_t out_plane() const { return rows.out * columns.out; }
   int64_t depth() const { return channels * rows.kernel * columns.kernel; }
-  // Of rows in whole words: zero points are behind what windows see.
+  // The depth of rows in whole words: zero points follow the elements of the window.
   int64_t whole_depth() const { return (depth() + 3) / 4 * 4; }
-  // From a row to the next: what is copied at its end may reach over.
+  // The distance between rows: the copy of a row's last elements may reach over its end.
   int64_t row_bytes() const { return static_cast<int64_t>(AlignUp(depth() + kMostWordTaps)); }
 
-  // Where channels are planes of their own, a window sees a short piece of each of so few rows of
-  // planes that a piece is copied as one word.
+  // Where channels are planes of their own, a window sees a short piece of a few rows of planes,
+  // and each piece is copied as one word.
   bool by_words() const {
     return !x_last && columns.dilation == 1 && columns.kernel <= kMostWordTaps &&
            channels * rows.kernel <= kMostPieces;
@@ -30,17 +30,17 @@ struct ByteWindows {
 
   PlaneAxis rows, columns;
   int64_t groups = 1;
-  int64_t channels = 0;  // of a group
-  bool x_last = false;   // channels lie behind the planes
+  int64_t channels = 0;  // channels of one group
+  bool x_last = false;   // NHWC: channels lie last
 };
 
-// What `count` windows from `first` on, counted through all planes of `x`, see of group `group`: in
-// the order of channels where these are planes of their own, else of taps. `zero`: of the padding.
-// `seen`: [count][row_bytes()].
+// Copies what `count` windows from `first` on, counted through all planes of `x`, see of group
+// `group`: ordered by channels where these are planes of their own, else by taps. `zero` fills the
+// padding. `seen` is [count][row_bytes()].
 using SeeByteWindows = void (*)(const ByteWindows& p, const uint8_t* x, int64_t group,
                                 int64_t first, int64_t count, uint8_t zero, uint8_t* seen);
 
-// Of the highest tier that is not above `isa`.
+// The function of the highest tier that is not above `isa`.
 SeeByteWindows SeeByteWindowsFor(Isa isa);
 
 }  // namespace reprise::cpu

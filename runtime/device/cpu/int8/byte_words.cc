@@ -21,7 +21,7 @@ namespace {
 // Windows at a time, which share the loads of weights.
 constexpr int kWindows = HWY_TARGET == HWY_AVX3 ? 4 : 2;
 
-// Four rows of bytes as words: the first four channels of each 16, then the next.
+// Makes words of four rows of bytes: the first four channels of each 16, then the next.
 template <class D8>
 HWY_INLINE void Words(const uint8_t* const (&from)[4], hn::Vec<D8> flip, uint8_t* to) {
   const D8 d;
@@ -72,8 +72,8 @@ HWY_INLINE void SeeColumns(const ByteWords& conv, const uint8_t* const* rows,
   }
 }
 
-// `kCount` neighbouring windows, of which the first sees `seen`. `first`: of the block, in what
-// lies by blocks.
+// Computes `kCount` neighbouring windows, the first of which sees `seen`. `first` is the block's
+// first channel in the arrays that lie by blocks.
 template <Form form, class D8, int kCount>
 HWY_INLINE void RunWindows(const ByteWords& conv, const uint8_t* seen, int64_t first,
                            const QuickSteps<hn::Repartition<float, D8>>& steps, uint8_t* y) {

@@ -1,10 +1,10 @@
-// Convolutions of each channel by itself, of bytes with their channels last by signed bytes, into
-// bytes: four taps of a window's column at a time. Their bytes are brought together into words,
-// once for all windows that see the column, and multiplied as words of products are.
+// Depthwise convolutions of NHWC bytes by signed bytes, into bytes: four taps of a window's column
+// at a time. Their bytes are brought together into words, once for all windows that see the column,
+// and multiplied like the words of products.
 //
-// Channels go by blocks, the widest first; the last one may reach back over channels of the one
-// before. What belongs to channels lies by blocks (weights, sums, scales, bias), and within a
-// block in the order that bytes are packed in: four channels of each 16, then the next four.
+// Channels go by blocks, the widest first; the last block may reach back over channels of the one
+// before. Everything that has an entry per channel lies by blocks (weights, sums, scales, bias),
+// and within a block in the packing order of bytes: four channels of each 16, then the next four.
 //
 // Threads: pure.
 #pragma once
@@ -35,15 +35,15 @@ void ForChannelsOfBlock(int64_t width, const Channel& channel) {
     channel(i, four % sixteens * 16 + four / sixteens * 4 + i % 4);
   }
 }
-// Of all blocks.
+// The channels of all blocks together.
 constexpr int64_t BlockChannels(int64_t channels) {
   return (channels + kFewestBlockChannels - 1) / kFewestBlockChannels * kFewestBlockChannels;
 }
 
 struct ByteWords {
-  int64_t words() const { return (row_taps + 3) / 4; }  // of a column
+  int64_t words() const { return (row_taps + 3) / 4; }  // words of one column
   int64_t extent() const { return (column_taps - 1) * dilation + 1; }
-  // Bytes of what windows see at a time, in blocks of `widest` channels.
+  // Bytes of what the windows see at a time, in blocks of `widest` channels.
   int64_t ScratchBytes(int64_t widest) const { return MostColumns() * words() * 4 * widest; }
   // Columns at a time: for a few windows at least.
   int64_t MostColumns() const {
@@ -56,13 +56,13 @@ struct ByteWords {
 
   int64_t channels = 0;
   int64_t row_taps = 0, column_taps = 0;
-  int64_t stride = 1, dilation = 1, pad = 0;  // along columns
-  int64_t columns = 0, windows = 0;           // of a row of the plane, of a row of the result
+  int64_t stride = 1, dilation = 1, pad = 0;  // the steps along columns
+  int64_t columns = 0, windows = 0;           // columns of a plane's row, windows of a result's row
   bool x_signed = false;
   const int8_t* weights = nullptr;
   const int32_t* start = nullptr;  // what sums begin with, by blocks
-  const float* scale = nullptr;    // of sums, by blocks
-  const float* bias = nullptr;     // by blocks
+  const float* scale = nullptr;    // factors of the sums, by blocks
+  const float* bias = nullptr;     // one per channel, by blocks
   const StepBounds* bounds = nullptr;
 };
 
@@ -74,7 +74,7 @@ struct ByteWordKernels {
               uint8_t* scratch, uint8_t* y);
 };
 
-// Of the highest tier that is not above `isa`; all give the same bytes.
+// The kernels of the highest tier that is not above `isa`; all tiers give the same bytes.
 const ByteWordKernels& ByteWordKernelsFor(Isa isa);
 
 }  // namespace reprise::cpu

@@ -1,6 +1,6 @@
-// Products of bytes on the vectors of a CPU: by their own instruction for it, where there is one,
-// else widened to int16, two products of which are summed in int32. (Summing products of bytes in
-// int16 would be shorter, and saturates.)
+// Products of bytes on the vectors of a CPU: by their own instruction for it (VNNI), where there is
+// one, else widened to int16, with two products summed in int32. (Summing products of bytes in
+// int16 would be shorter, but saturates.)
 #include "runtime/device/cpu/int8/gemm_u8s8.h"
 
 #include <algorithm>
@@ -31,11 +31,11 @@ constexpr int ByteRows(int64_t vectors) {
   const int rows = TileRows(static_cast<int>(vectors));
   return HWY_TARGET == HWY_AVX2 && form == Form::kWidened ? std::min(rows, 4) : rows;
 }
-// Words of A at a time. With two the compiler of AVX2 does not keep all sums in registers; with few
-// tiles lines are asked for by twos: a row is a line and a half.
+// Words of A at a time. With two, the compiler does not keep all sums in AVX2 registers; with few
+// tiles, lines are prefetched by twos: a row is a line and a half.
 template <bool kFew>
 constexpr int kUnrolledWords = HWY_TARGET == HWY_AVX2 && !kFew ? 1 : 2;
-// With few tiles only asking far ahead hides the way from memory: bytes.
+// With few tiles only prefetching this many bytes ahead hides the latency of the memory.
 constexpr int64_t kNearBytes = 1536;
 constexpr int64_t kFarAheadBytes = 8192;
 
@@ -143,7 +143,7 @@ const ByteTileFunction* ByteTilesFor(int64_t vectors, bool few) {
   return kByteTiles<form, kASigned, (kVectors > 2 ? 2 : 1), false>.data();
 }
 
-// Of what is finished as bytes; nullopt: of floats or integers.
+// The bounds of an epilogue that gives bytes; nullopt where C is of floats or integers.
 std::optional<StepBounds> BoundsOf(const U8S8Args& args) {
   if (args.a_scale == nullptr || args.finish == nullptr) return std::nullopt;
   return StepBounds(*args.finish);
@@ -152,8 +152,8 @@ const StepBounds* PointerTo(const std::optional<StepBounds>& bounds) {
   return bounds.has_value() ? &*bounds : nullptr;
 }
 
-// Rows [begin, end), whose terms are `rows`, of one panel at `b` with the terms `columns`; `next`:
-// the panel behind it.
+// Computes rows [begin, end), whose terms are `rows`, of one panel at `b` with the terms `columns`;
+// `next` is the panel behind it.
 template <Form form>
 void PanelRows(const U8S8Args& args, const uint8_t* b, const uint8_t* next, int64_t panel,
                const PanelTerms& columns, const RowTerms& rows, const StepBounds* bounds,

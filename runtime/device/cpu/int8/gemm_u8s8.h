@@ -1,4 +1,4 @@
-// Products of bytes, summed exactly in int32 (what the field calls u8s8s32):
+// Products of bytes, summed exactly in int32 (u8s8s32 in the field's terms):
 //
 //   sum[i, j] = sum over k of (a[i, k] - a_zero[i]) * (b[k, j] - b_zero[j])
 //   C[i, j]   = activation(sum * (a_scale[i] * b_scale[j]) + bias[j]) + residual[i, j]   float32
@@ -14,8 +14,8 @@
 // In front of the panels lie the sums of all columns. Rows of A and C are read and written in
 // place.
 //
-// The sums are exact (they wrap around like int32 does), so neither tier nor mates, threads or
-// partition change a bit of them; their floats differ between tiers only by the activation.
+// The sums are exact (they wrap around like int32 does), so that the tier, batch-mates, threads and
+// partition do not change a bit of them; their floats differ between tiers only by the activation.
 //
 // Threads: all functions are pure; calls on disjoint parts of one C may run at the same time.
 #pragma once
@@ -41,13 +41,13 @@ struct BytePoints {
   bool is_signed = false;
 };
 
-// What follows on floats in place of U8S8Args::activation: that of a convolution, in front of which
-// (or behind) the residual is added; then, where there is a scale, QuantizeLinear.
+// The epilogue on floats that replaces U8S8Args::activation: the activation of a convolution,
+// before or after which the residual is added; then QuantizeLinear, where there is a scale.
 struct ByteFinish {
   ConvActivation activation;
   bool residual_first = false;
-  const float* scale = nullptr;  // of all of C; null: floats
-  BytePoints zero;               // of C's sign
+  const float* scale = nullptr;  // one scale for all of C; null: C is of floats
+  BytePoints zero;               // signed like C
 };
 
 // Strides are in elements. `c` may be `residual` (same address, same stride), but not `a`.
@@ -55,8 +55,8 @@ struct U8S8Args {
   const void* a = nullptr;
   int64_t lda = 0;
   bool a_signed = false;
-  const void* packed_b = nullptr;  // What `pack` made for (k, n), aligned to a vector.
-  bool b_signed = false;           // As it was before it was packed.
+  const void* packed_b = nullptr;  // The result of `pack` for (k, n), aligned to a vector.
+  bool b_signed = false;           // The sign of B before packing.
   // float; int32 where a_scale is null; bytes where `finish` has a scale
   void* c = nullptr;
   int64_t ldc = 0;
@@ -68,7 +68,7 @@ struct U8S8Args {
   int64_t a_scale_step = 0;        // 0 or 1
   const float* b_scale = nullptr;  // one a column
   int64_t b_scale_step = 0;        // 0 or 1
-  // Of floats only.
+  // These are read only where the sums become floats.
   const float* bias = nullptr;      // [n] or null.
   const float* residual = nullptr;  // [m, n] or null.
   int64_t ld_residual = 0;
@@ -85,12 +85,12 @@ struct ByteSource {
 
 struct U8S8Kernels {
   int64_t panel_columns;
-  int64_t column_grain;  // a panel is a multiple of so many columns wide
+  int64_t column_grain;  // the width of a panel is a multiple of this
   int64_t tile_rows;
   // Writes PackedBytes(k, n) bytes, for products with A of that sign.
   void (*pack)(const ByteSource& b, bool a_signed, int64_t k, int64_t n, void* packed);
   void (*part)(const U8S8Args& args, const GemmPart& part);
-  // `args.packed_b` is not looked at: panels of `b` are packed into `scratch` one by one, each
+  // `args.packed_b` is not read: panels of `b` are packed into `scratch` one by one, each
   // PanelBytes(k) bytes, aligned to a vector.
   void (*unpacked)(const U8S8Args& args, const ByteSource& b, const GemmPart& part, void* scratch);
   GemmCosts costs;
@@ -106,9 +106,9 @@ struct U8S8Kernels {
   GemmPart Partition(int64_t m, int64_t n, int parts, int part) const;
 };
 
-// Of the highest tier that is not above `isa`: by the vectors' own products of bytes (AVX512_VNNI,
-// AVX-VNNI) where `isa` has them, else widened to int16. All kernels of the tiers from AVX-512 on
-// read the same packed bytes, whose rows of 16 words are also what a tile unit would multiply.
+// The kernels of the highest tier that is not above `isa`. They use vector products of bytes
+// (AVX512_VNNI, AVX-VNNI) where `isa` has them, else they widen to int16. All kernels of the tiers
+// from AVX-512 on read the same packed bytes, whose rows of 16 words also suit a tile unit.
 const U8S8Kernels& U8S8KernelsFor(Isa isa);
 
 }  // namespace reprise::cpu

@@ -1,6 +1,6 @@
-// What becomes of a tile of finished sums that are not simply floats: activations of convolutions,
-// a residual before or behind them, bytes. Included inside a kernel file after hwy/highway.h, once
-// for each Highway target.
+// The epilogue of a tile of sums that become more than plain floats: activations of convolutions, a
+// residual before or after them, requantization to bytes. This is included inside a kernel file
+// after hwy/highway.h, once for each Highway target.
 #if defined(REPRISE_CPU_GEMM_U8S8_FINISH_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef REPRISE_CPU_GEMM_U8S8_FINISH_INL_H_
 #undef REPRISE_CPU_GEMM_U8S8_FINISH_INL_H_

@@ -19,7 +19,7 @@
 #define REPRISE_CPU_U8S8_SHIFT_
 namespace reprise::cpu {
 
-// What packing adds to each element of B: it becomes of the sign that A is not of.
+// The amount that packing adds to each element of B, so that exactly one of A and B is signed.
 inline int ShiftOfB(bool a_signed, bool b_signed) {
   if (a_signed != b_signed) return 0;
   return a_signed ? 128 : -128;
@@ -52,7 +52,7 @@ HWY_INLINE VU LoadBytes(const uint8_t* from, int64_t live) {
   return hn::PromoteTo(d, hn::Load(d8, part));
 }
 
-// The columns of one panel as rows of words; their sums, as they are in B, into `sums`.
+// Packs the columns of one panel as rows of words; `sums` gets their sums before packing.
 void PackPanel(const ByteSource& b, bool a_signed, int64_t k, int64_t n, int64_t panel,
                uint8_t* packed, int32_t* sums) {
   const U32 d;
@@ -61,7 +61,7 @@ void PackPanel(const ByteSource& b, bool a_signed, int64_t k, int64_t n, int64_t
   const int64_t vectors = VectorsOf(columns);
   const VU flips =
       hn::Set(d, ShiftOfB(a_signed, b.is_signed) == 0 ? uint32_t{0} : uint32_t{0x80808080u});
-  // Signed bytes are summed as what they are above -128.
+  // Signed bytes are summed as counted from -128.
   const VU raised = hn::Set(d, uint32_t{b.is_signed ? 0x80u : 0u});
   const auto* from = static_cast<const uint8_t*>(b.data) + first;
   auto* words = reinterpret_cast<uint32_t*>(packed);

@@ -1,6 +1,6 @@
-// Sums of products of bytes: what they begin with, for the zero points of rows and columns, and
-// what becomes of them. Included inside a kernel file after hwy/highway.h, once for each Highway
-// target.
+// Sums of products of bytes: their start values, which account for the zero points of rows and
+// columns, and their epilogue. This is included inside a kernel file after hwy/highway.h, once for
+// each Highway target.
 #if defined(REPRISE_CPU_GEMM_U8S8_SUMS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef REPRISE_CPU_GEMM_U8S8_SUMS_INL_H_
 #undef REPRISE_CPU_GEMM_U8S8_SUMS_INL_H_
@@ -25,15 +25,15 @@ namespace {
 
 constexpr int64_t kRowsAtATime = kMaxSplitRows;
 
-// What the columns of a panel add to their sums, and what these are multiplied by.
+// The terms that the columns of a panel add to their sums, and the factors of these sums.
 struct PanelTerms {
-  HWY_ALIGN uint32_t start[kPanel];   // what sums begin with
+  HWY_ALIGN uint32_t start[kPanel];   // the start values of the sums
   HWY_ALIGN uint32_t center[kPanel];  // sums of a column less its zero point
-  HWY_ALIGN uint32_t zero[kPanel];    // zero points of B as it is packed
+  HWY_ALIGN uint32_t zero[kPanel];    // the zero points of packed B
   HWY_ALIGN float scale[kPanel];
-  float largest;  // as StepBounds::limit has to be; no number where the sums of floats may be none
+  float largest;  // must be within StepBounds::limit; NaN where float sums may be NaN
 };
-// The same of rows; null: there is nothing to do.
+// The terms of the rows; null: there is nothing to do.
 struct RowTerms {
   HWY_INLINE RowTerms From(int64_t row) const {
     return {zero == nullptr ? nullptr : zero + row, sum == nullptr ? nullptr : sum + row,
@@ -51,11 +51,11 @@ struct ByteTileOut {
   uint32_t* partial;         // as TileOut::partial
   bool integers;             // C is of int32
   const ByteFinish* finish;  // as U8S8Args::finish
-  uint8_t* bytes;            // in place of TileOut::c where C is of bytes
+  uint8_t* bytes;            // replaces TileOut::c where C is of bytes
   const StepBounds* bounds;  // null: floats of this panel may be large, or are not bytes at once
 };
 
-// What the sums begin with; then the whole of sum less zero points is summed by itself.
+// Starts the sums so that adding the products alone completes the sums less zero points.
 template <int kRows, int kVecs>
 HWY_INLINE void BeginSums(const ByteTileOut& tile, VU (&acc)[kRows][kVecs]) {
   const U32 d;
@@ -84,7 +84,7 @@ HWY_INLINE void BeginSums(const ByteTileOut& tile, VU (&acc)[kRows][kVecs]) {
   subtract(tile.rows.sum, tile.columns->zero);
 }
 
-// Of the columns of vector `v` of a tile, of which `live` are there: 0 where there is no bias.
+// The bias of the columns of vector `v` of a tile, of which `live` exist: 0 where there is no bias.
 HWY_INLINE VF BiasOf(const TileOut& out, int v, int64_t live) {
   const F32 d;
   if (out.bias == nullptr || live <= 0) return hn::Zero(d);
@@ -183,7 +183,7 @@ HWY_INLINE VU LoadPoints(const BytePoints& points, int64_t column, int64_t live,
   return hn::Add(shifts, hn::BitCast(d, wide));
 }
 
-// Of the columns from `column` on; `sums`: what they sum up to as they were before packing.
+// Fills `terms` for the columns from `column` on; `sums` are their sums before packing.
 void TermsOfPanel(const U8S8Args& args, int64_t column, const int32_t* sums, PanelTerms& terms) {
   const U32 d;
   const F32 df;
@@ -214,7 +214,7 @@ void TermsOfPanel(const U8S8Args& args, int64_t column, const int32_t* sums, Pan
     const VF bias = args.bias == nullptr ? hn::Zero(df)
                     : live == kLanes     ? hn::LoadU(df, args.bias + column + j)
                                          : LoadPart(df, args.bias + column + j, live);
-    // Sums, not the largest, so that what is no number stays none.
+    // Adds rather than takes the largest, so that NaN stays NaN.
     largest = hn::Add(largest, hn::Add(hn::Mul(hn::Abs(scale), largest_sum), hn::Abs(bias)));
   }
   terms.largest = hn::GetLane(hn::SumOfLanes(df, largest));

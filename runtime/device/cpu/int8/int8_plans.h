@@ -8,13 +8,13 @@
 
 namespace reprise::cpu {
 
-// What this family offers a device.
+// The kernel family that this folder offers a device.
 KernelFamily Int8Family();
 
 // plan_integer.cc
 std::vector<Candidate> PlanIntegerLinear(const CpuTarget& target, const NodeView& node);
 std::vector<Candidate> PlanMatMulInteger(const CpuTarget& target, const NodeView& node);
-// Of its packed weights.
+// The prepare op of its packed weights.
 inline constexpr char kPackU8S8Op[] = "cpu.PackU8S8Panels";
 absl::StatusOr<Tensor> RunPackU8S8(const CpuTarget& target, const Attributes& attributes,
                                    const Tensor& weights, WeightMemory& memory);
@@ -22,16 +22,16 @@ absl::StatusOr<Tensor> RunPackU8S8(const CpuTarget& target, const Attributes& at
 // plan_integer_conv.cc
 std::vector<Candidate> PlanIntegerConv(const CpuTarget& target, const NodeView& node);
 
-// plan_integer_conv_rows.cc: convolutions whose maps lie so.
+// plan_integer_conv_rows.cc: convolutions whose result has its maps last.
 std::vector<Candidate> PlanIntegerConvRows(const CpuTarget& target, const NodeView& node);
-// Of its packed weights.
+// The prepare op of its packed weights.
 inline constexpr char kPackConvU8S8Op[] = "cpu.PackConvU8S8";
 absl::StatusOr<Tensor> RunPackConvU8S8(const CpuTarget& target, const Attributes& attributes,
                                        const Tensor& weights, WeightMemory& memory);
 
-// plan_byte_depthwise.cc: convolutions of each channel by itself.
+// plan_byte_depthwise.cc: depthwise convolutions.
 std::vector<Candidate> PlanByteDepthwise(const CpuTarget& target, const NodeView& node);
-// packed_taps.cc: of its weights.
+// packed_taps.cc: the prepare op of its weights.
 inline constexpr char kPackTapsOp[] = "cpu.PackTaps";
 absl::StatusOr<Tensor> RunPackTaps(const Attributes& attributes, const Tensor& weights,
                                    WeightMemory& memory);

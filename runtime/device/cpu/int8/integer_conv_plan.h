@@ -1,4 +1,4 @@
-// What the plans of reprise.IntegerConv have in common, whichever way its channels lie.
+// The parts that the plans of reprise.IntegerConv share, whether channels lie first or last.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ struct PlaneAxis {
   bool plain() const { return kernel == 1 && stride == 1 && pad == 0 && in == out; }
 };
 
-// Of planes with one dim or two behind the channels of `x`, which lie first; one dim is `columns`.
+// Sets the axes of the planes of `x`, NCHW with one or two spatial dims; a single one is `columns`.
 inline void SetPlaneAxes(const Shape& x, const ops::Windows& windows, PlaneAxis& rows,
                          PlaneAxis& columns) {
   const size_t dims = x.size() - 2;

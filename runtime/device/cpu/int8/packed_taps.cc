@@ -10,7 +10,7 @@
 namespace reprise::cpu {
 namespace {
 
-// The words and sums of what begins at `raw`, the bytes [taps, channels].
+// Packs the words and sums of the bytes [taps, channels] that begin at `raw`.
 void PackWords(const PackedTaps& packed, uint8_t* raw, bool is_signed) {
   const ByteWords& words = packed.words;
   uint8_t* to = raw + packed.RawBytes();

@@ -1,5 +1,5 @@
-// Weights of convolutions of each channel by itself, of bytes, as their kernels read them: tap by
-// tap, and as words of four taps of a column with their sums.
+// The weights of depthwise convolutions of bytes as their kernels read them: tap by tap, and as
+// words of four taps of a column with their sums.
 #pragma once
 
 #include <cstdint>

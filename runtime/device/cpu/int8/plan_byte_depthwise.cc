@@ -1,6 +1,6 @@
-// reprise.IntegerConv of the layout "last" where every map belongs to a channel of its own: as
-// words of taps where weights are signed bytes without zero points and results are bytes, which is
-// how they mostly are, else tap by tap.
+// Depthwise reprise.IntegerConv of the layout "last" (NHWC): as words of taps in the usual
+// case, where weights are signed bytes without zero points and results are bytes, else tap by
+// tap.
 #include <algorithm>
 #include <cmath>
 #include <optional>
@@ -20,28 +20,28 @@ namespace reprise::cpu {
 namespace {
 
 constexpr int64_t kMostTaps = 1 << 10;
-// With fewer channels the widest vector is longer than a row of them.
+// With fewer channels, the widest vector is longer than a row of channels.
 constexpr int64_t kFewestChannels = 16;
 
 struct ByteDepthwiseParams : IntegerConvOperands {
   const ByteDepthwiseKernels* kernels = nullptr;
   const ByteWordKernels* word_kernels = nullptr;
-  PackedTaps packed;   // its words: without operands
-  ByteDepthwise conv;  // without operands
+  PackedTaps packed;   // its words; each launch sets their operands
+  ByteDepthwise conv;  // each launch sets its operands
   ops::Windows windows;
   int64_t in_rows = 1, in_columns = 1, out_rows = 1, out_columns = 1;
   int64_t taps = 0;
   int64_t scratch_bytes = 0;
   int scratch_parts = 0;
 
-  // Of the plane, which tap `tap` of the windows in row `row` of the result sees.
+  // The row of the plane that tap `tap` of the windows in row `row` of the result sees.
   int64_t RowOf(int64_t row, int64_t tap) const {
     if (windows.kernel.size() == 1) return 0;
     return row * windows.strides[0] - windows.pad_begin[0] + tap * windows.dilations[0];
   }
   // The pieces of a part's scratch, aligned to 64 bytes: a row of channels in the padding; then
-  // weights, scales, what a row of windows sees; or scales, biases and first sums by blocks, what
-  // some windows see as words.
+  // either weights, scales and the rows that a row of windows sees, or scales, biases and first
+  // sums by blocks and the words that some windows see.
   int64_t PaddingBytes() const { return AlignedBytes(conv.channels); }
   int64_t WeightBytes() const { return AlignedBytes(conv.pairs * conv.channels * 4); }
   int64_t ScaleBytes() const { return AlignedBytes(BlockChannels(conv.channels) * 4); }
@@ -53,7 +53,7 @@ struct ByteDepthwiseParams : IntegerConvOperands {
   }
 };
 
-// What the windows of row `row` see of `plane`: rows of channels.
+// Finds the rows of channels that the windows of row `row` see in `plane`.
 void SeeRow(const ByteDepthwiseParams& p, const uint8_t* plane, int64_t row, const uint8_t* padding,
             const uint8_t** seen) {
   const ops::Windows& w = p.windows;
@@ -73,7 +73,7 @@ void SeeRow(const ByteDepthwiseParams& p, const uint8_t* plane, int64_t row, con
   }
 }
 
-// Takes pieces of what begins at `scratch`.
+// Hands out pieces of the scratch that begins at `scratch`.
 class Pieces {
  public:
   explicit Pieces(void* scratch) : next_(static_cast<std::byte*>(scratch)) {}
@@ -104,7 +104,7 @@ struct Work {
   const ByteDepthwiseParams& p;
   ByteFinish finish;
   const uint8_t* padding;
-  Pieces scratch;   // behind the padding
+  Pieces scratch;   // the scratch behind the padding
   ItemRange range;  // a unit is a row of windows
 };
 
@@ -133,8 +133,8 @@ void RunTaps(Work work) {
   }
 }
 
-// Whether weights are signed bytes without zero points as they are packed, and what follows on sums
-// is known not to be large.
+// Whether weights are packed as signed bytes without zero points, and the results of the epilogue
+// are known not to be large.
 bool FitsWords(const Work& work, const StepBounds& bounds) {
   const ByteDepthwiseParams& p = work.p;
   if (p.packed.widest == 0 || p.residual != kNoOperand || bounds.limit == 0) return false;

@@ -15,7 +15,7 @@ namespace {
 
 struct AddParams {
   const BytePlaneKernels* kernels = nullptr;
-  ByteSum sum;  // without scales and zero points
+  ByteSum sum;  // each launch sets its scales and zero points
   int64_t elements = 0, batch_rows = 0;
 };
 

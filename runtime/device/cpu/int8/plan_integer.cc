@@ -1,6 +1,6 @@
-// Products of bytes: reprise.IntegerLinear and MatMulInteger. Where the right side is a parameter
-// it is packed once a model version, by the prepare op cpu.PackU8S8Panels; otherwise its panels are
-// made in scratch at each replay.
+// Products of bytes: reprise.IntegerLinear and MatMulInteger. Where the right side is a parameter,
+// it is packed once for each model version, by the prepare op cpu.PackU8S8Panels; otherwise its
+// panels are packed into scratch at each replay.
 #include <optional>
 
 #include "absl/strings/str_cat.h"
@@ -26,7 +26,7 @@ struct IntegerParams {
   bool a_signed = false, b_signed = false;
   Factors a_zero, b_zero, a_scale, b_scale;
   int bias = kNoOperand;
-  // Of B that is packed at replay: the position of the workspace, bytes for each of so many parts.
+  // Where B is packed at replay: the operand that is the workspace, and its bytes for each part.
   int workspace = kNoOperand;
   int64_t scratch_bytes = 0;
   int scratch_parts = 0;
@@ -75,7 +75,7 @@ void RunPacked(const LaunchArgs& args) {
                        params.kernels->Partition(m, p.n, args.parts, args.part));
 }
 
-// Whole matrices of the stack to each part while there are enough of them, else rows and panels of
+// Gives each part whole matrices of the stack if there are enough of them, else rows and panels of
 // each matrix.
 void RunUnpacked(const LaunchArgs& args) {
   const auto& params = *static_cast<const IntegerParams*>(args.params);

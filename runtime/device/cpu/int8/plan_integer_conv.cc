@@ -1,7 +1,7 @@
-// Convolutions of bytes: reprise.IntegerConv, as products of the maps' weights, which are read
-// where they are, and what a block of windows sees, a row of bytes for each channel and tap. Where
-// a window is an element these rows are the planes themselves. The sums become floats in registers;
-// bias, residual and activation follow while the block lies in the cache.
+// Convolutions of bytes: reprise.IntegerConv, as products of the maps' weights, which are read in
+// place, and the bytes that a block of windows sees, a row for each channel and tap. Where a window
+// is an element, these rows are the planes themselves. The sums become floats in registers; bias,
+// residual and activation follow while the block lies in the cache.
 #include <algorithm>
 #include <cstring>
 #include <optional>
@@ -21,7 +21,7 @@
 namespace reprise::cpu {
 namespace {
 
-// Of the bytes of a block, which the tiles of all maps read.
+// The limit on the bytes of a block, which the tiles of all maps read.
 constexpr int64_t kBlockBytes = 384 << 10;
 constexpr int64_t kMaxBlock = 960;
 
@@ -31,7 +31,7 @@ struct IntegerConvParams : IntegerConvOperands {
   ConvActivation activation;
   PlaneAxis rows, columns;
   int64_t groups = 1;
-  int64_t channels = 0, maps = 0;  // of a group
+  int64_t channels = 0, maps = 0;  // channels and maps of one group
   int64_t block = 0;               // windows, at most
   int64_t scratch_bytes = 0;
   int scratch_parts = 0;
@@ -40,7 +40,7 @@ struct IntegerConvParams : IntegerConvOperands {
   int64_t in_plane() const { return rows.in * columns.in; }
   int64_t out_plane() const { return rows.out * columns.out; }
   int64_t depth() const { return channels * rows.kernel * columns.kernel; }
-  int64_t blocks() const { return (out_plane() + block - 1) / block; }  // of a plane
+  int64_t blocks() const { return (out_plane() + block - 1) / block; }  // blocks of one plane
   int64_t map_tiles() const { return (maps + kernels->tile_rows - 1) / kernels->tile_rows; }
   // The pieces of a part's scratch, aligned to 64 bytes.
   int64_t PanelBytes() const {
@@ -51,8 +51,8 @@ struct IntegerConvParams : IntegerConvOperands {
   }
 };
 
-// What windows [first, first + count) see of the planes at `x`: of each channel and tap a row of
-// `ld` bytes, with `zero` where a tap lies in the padding.
+// Copies what windows [first, first + count) see of the planes at `x`: for each channel and tap a
+// row of `ld` bytes, with `zero` where a tap lies in the padding.
 void SeeBlock(const IntegerConvParams& p, const uint8_t* x, int64_t first, int64_t count,
               uint8_t zero, int64_t ld, uint8_t* seen) {
   const PlaneAxis &rows = p.rows, &columns = p.columns;
@@ -64,7 +64,7 @@ void SeeBlock(const IntegerConvParams& p, const uint8_t* x, int64_t first, int64
     for (int64_t tap = 0; tap < taps; ++tap) {
       uint8_t* to = seen + tap * ld + at;
       const int64_t y = rows.At(row, tap / columns.kernel);
-      // Of the windows those from `begin` to `end` see an element.
+      // The windows from `begin` to `end` see an element.
       const int64_t left = columns.At(column, tap % columns.kernel);
       const int64_t inside = (columns.in - left + stride - 1) / stride;
       int64_t begin = std::clamp<int64_t>((stride - 1 - left) / stride, 0, length);

@@ -1,7 +1,7 @@
 // Convolutions of bytes whose result has its maps last: reprise.IntegerConv of the layouts "last"
-// and "to_last", as products of rows by packed weights. A row is what a window sees. Where a window
-// is an element with its channels last, the rows are the operand itself; others are copied, a block
-// at a time. Bias, residual, activation and the steps of the result follow in registers.
+// and "to_last", as products of rows by packed weights. Each window is a row (im2col). Where a
+// window is one element of an NHWC operand, the rows are the operand itself; others are copied, a
+// block at a time. Bias, residual, activation and requantization follow in registers.
 #include <algorithm>
 #include <cstring>
 #include <optional>
@@ -26,23 +26,23 @@
 namespace reprise::cpu {
 namespace {
 
-// Of a block of rows, which lie in the second-level cache while the weights pass by.
+// The limit on a block of rows, which lie in the L2 cache while the weights pass by.
 constexpr int64_t kBlockBytes = 320 << 10;
 constexpr int64_t kMostRows = 128;
 
 struct ConvRowsParams : IntegerConvOperands {
   const U8S8Kernels* kernels = nullptr;
-  ByteFinish finish;  // without its operands
+  ByteFinish finish;  // each launch sets its operands
   ByteWindows see;
   SeeByteWindows see_rows = nullptr;
-  int64_t maps = 0;   // of a group
+  int64_t maps = 0;   // maps of one group
   int64_t block = 0;  // rows that are copied at a time
   int64_t scratch_bytes = 0;
   int scratch_parts = 0;
 
   // The rows are those of the operand.
   bool in_place() const { return see.x_last && see.rows.plain() && see.columns.plain(); }
-  // Of the products.
+  // The depth of the products.
   int64_t depth() const { return in_place() ? see.depth() : see.whole_depth(); }
 };
 
@@ -125,7 +125,7 @@ absl::StatusOr<Tensor> RunPackConvU8S8(const CpuTarget& target, const Attributes
   const int64_t maps = shape[0] / groups, channels = shape[1];
   const int64_t depth = NumElements(shape) / shape[0], taps = depth / channels;
   const bool channels_last = attributes.Int("channels_last", 0) != 0;
-  // Rows of zeros behind the last: what they are multiplied by is nothing above its zero point.
+  // Zero rows follow the last one: their operands equal the zero point, so they add nothing.
   const int64_t whole = attributes.Int("depth", depth);
   const int64_t group_bytes = kernels.PackedBytes(whole, maps);
   std::shared_ptr<std::byte> packed = memory.Allocate(static_cast<size_t>(groups * group_bytes));

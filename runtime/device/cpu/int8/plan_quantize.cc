@@ -12,10 +12,10 @@ namespace {
 struct QuantizeParams {
   QuantizeFunction function = nullptr;
   bool many = false;                                 // neighbours have scales of their own
-  int64_t elements = 0;                              // of all
+  int64_t elements = 0;                              // elements of the whole tensor
   int64_t size = 1;                                  // scales
   int64_t inner = 0;                                 // neighbours with one scale
-  int64_t x_bytes = 0, y_bytes = 0, zero_bytes = 0;  // of an element
+  int64_t x_bytes = 0, y_bytes = 0, zero_bytes = 0;  // bytes of one element
   bool has_zero = false;
   int out = 0;
   int64_t batch_rows = 0;

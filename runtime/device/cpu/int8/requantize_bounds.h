@@ -1,4 +1,4 @@
-// What QuickSteps (requantize_steps-inl.h) has to know of a ByteFinish, and what floats it takes.
+// The facts of a ByteFinish that QuickSteps (requantize_steps-inl.h) needs, and its valid floats.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@ struct StepBounds {
   explicit StepBounds(const ByteFinish& finish) {
     const ConvActivation& activation = finish.activation;
     if (finish.scale == nullptr || !(activation.none() || activation.clip())) return;
-    // What follows neither overflows nor loses bits within these.
+    // Within these bounds the steps that follow neither overflow nor lose bits.
     constexpr float kLeast = 0x1p-60f, kMost = 0x1p60f;
     if (!(*finish.scale >= kLeast && *finish.scale <= kMost)) return;
     scale = *finish.scale;

@@ -1,5 +1,5 @@
-// What follows on sums of products of bytes, with no more code than what they mostly are followed
-// by needs: nothing, or a clip. Included inside a kernel file after hwy/highway.h, once for each
+// The epilogue of sums of products of bytes. Its code is kept small for the usual cases, which are
+// no activation or a clip. This is included inside a kernel file after hwy/highway.h, once for each
 // Highway target.
 #if defined(REPRISE_CPU_REQUANTIZE_FINISH_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef REPRISE_CPU_REQUANTIZE_FINISH_INL_H_
@@ -19,7 +19,7 @@ namespace {
 
 enum class Follows { kNothing, kClip, kOther };
 
-// Of each vector by itself: those take longer than finding them.
+// Selects the activation anew for each vector: computing it takes longer than selecting it.
 HWY_MAYBE_UNUSED HWY_NOINLINE VF ActivateOther(F32 d, VF x, const ConvActivation& activation) {
   VF y = x;
   WithConvActivation(activation.kind, [&](auto kind) HWY_ATTR {
@@ -40,7 +40,7 @@ HWY_INLINE VF ActivateBy(F32 d, VF x, const ConvActivation& activation) {
 template <Follows follows>
 using KnownFollows = std::integral_constant<Follows, follows>;
 
-// Calls `finish` with what follows as a type.
+// Calls `finish` with the kind of activation as a type.
 template <class Finish>
 HWY_INLINE void WithFollows(const ConvActivation& activation, const Finish& finish) {
   if (activation.none()) return finish(KnownFollows<Follows::kNothing>());

@@ -1,6 +1,6 @@
-// Floats that are known to be no large number of steps, as steps of bytes: several vectors at a
-// time, without a look at what is special. Included inside a kernel file after hwy/highway.h, once
-// for each Highway target.
+// Requantizes floats that are known to be a moderate number of steps to bytes: several vectors at a
+// time, without a test for special values. This is included inside a kernel file after
+// hwy/highway.h, once for each Highway target.
 #if defined(REPRISE_CPU_REQUANTIZE_STEPS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef REPRISE_CPU_REQUANTIZE_STEPS_INL_H_
 #undef REPRISE_CPU_REQUANTIZE_STEPS_INL_H_
@@ -50,9 +50,9 @@ class QuickSteps {
   using VInt = hn::Vec<DI>;
   using D8 = hn::Repartition<uint8_t, DF>;
   using V8 = hn::Vec<D8>;
-  static constexpr int kBlocks = static_cast<int>(hn::MaxLanes(DF())) / 4;  // of 16 bytes
+  static constexpr int kBlocks = static_cast<int>(hn::MaxLanes(DF())) / 4;  // blocks of 16 bytes
 
-  // Of bounds whose limit is not 0.
+  // The limit of `bounds` must not be 0.
   HWY_INLINE explicit QuickSteps(const StepBounds& bounds)
       : scale_(hn::Set(DF(), bounds.scale)),
         inverse_(hn::Set(DF(), bounds.inverse)),
@@ -61,9 +61,9 @@ class QuickSteps {
         high_(hn::Set(D8(), bounds.high)),
         flip_(hn::Set(D8(), bounds.flip)) {}
 
-  // Of floats below the limit, without the zero point and the bounds of a byte. A quotient by the
-  // inverse is corrected by its rest, after P. Markstein (IBM Journal of R&D 34, 1990), from a
-  // start beyond his proof: that bytes are those of a division is tested, not proved.
+  // The steps of floats below the limit, before the zero point and the bounds of a byte. A quotient
+  // by the inverse is corrected by its remainder, after P. Markstein (IBM Journal of R&D 34, 1990),
+  // from a start beyond his proof: tests, not a proof, show that bytes are those of a division.
   HWY_INLINE VInt Steps(VFloat x) const {
     const VFloat quotient = hn::Mul(x, inverse_);
     const VFloat rest = hn::NegMulAdd(quotient, scale_, x);
@@ -78,7 +78,7 @@ class QuickSteps {
     return hn::Xor(flip_, hn::Min(hn::Max(bytes, low_), high_));
   }
 
-  // `kVecs` vectors of steps one after another, `live` bytes of them.
+  // Stores `kVecs` vectors of steps one after another, `live` bytes of them.
   template <int kVecs>
   HWY_INLINE void Store(const VInt (&steps)[kVecs], int64_t live, uint8_t* y) const {
     const V8 blocks = Bytes(steps[0], steps[std::min(1, kVecs - 1)], steps[std::min(2, kVecs - 1)],
