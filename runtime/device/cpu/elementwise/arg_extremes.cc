@@ -22,8 +22,8 @@ using Place = hn::Rebind<int32_t, F32>;
 using VPlace = hn::Vec<Place>;
 constexpr int kLanes = HWY_LANES(float);
 
-// What was best so far, lane by lane, and where it was. NaN is better than nothing, and nothing is
-// better than NaN.
+// The best element so far and its place, lane by lane. The first element may be NaN and then stays
+// the best; a later NaN never replaces one.
 template <bool largest, bool last>
 struct Best {
   HWY_INLINE void Offer(VF x, VPlace at) {
@@ -111,7 +111,7 @@ int64_t PlaceInRow(const float* HWY_RESTRICT x, int64_t size) {
   return place;
 }
 
-// The same of a short row: what is best, then where it is.
+// The same for a short row: first the best value is found, then its place.
 template <bool largest, bool last>
 HWY_INLINE int64_t PlaceInShortRow(const float* HWY_RESTRICT x, int64_t size) {
   const F32 d;
@@ -146,7 +146,7 @@ HWY_INLINE int64_t PlaceInShortRow(const float* HWY_RESTRICT x, int64_t size) {
   return place;
 }
 
-// Rows of so many vectors are short.
+// Rows of up to this many vectors are short.
 constexpr int64_t kShortRow = 8 * kLanes;
 
 template <class Call>
@@ -181,7 +181,7 @@ template <bool largest>
 int64_t FirstBeyondBound(const float* HWY_RESTRICT x, int64_t begin, int64_t end, float bound) {
   const F32 d;
   const VF bounds = hn::Set(d, bound);
-  // What is certainly not beyond: false of NaN.
+  // True of values that are certainly not beyond the bound; false of NaN.
   const auto within = [&](VF v) HWY_ATTR {
     return largest ? hn::Le(v, bounds) : hn::Ge(v, bounds);
   };

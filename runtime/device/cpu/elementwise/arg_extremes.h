@@ -9,7 +9,7 @@
 
 namespace reprise::cpu {
 
-// Of equals the first, or the last. NaN is passed over unless it comes first of all, which gives 0.
+// Among equals the first wins, or the last. A NaN is skipped unless it comes first: that gives 0.
 struct PlaceOf {
   bool largest = true;
   bool last = false;

@@ -1,8 +1,8 @@
 // Planes of float32 as a whole: their averages, and normalisations over the planes of a group of
 // channels (InstanceNormalization, GroupNormalization).
 //
-// Sums are of vectors over some thousand elements, and of those sums as doubles: as exact for an
-// image as for a few elements. Threads: pure.
+// Vectors sum some thousand elements each, and these sums are added as doubles, so that an image is
+// as exact as a few elements. Threads: pure.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,8 @@ struct ChannelNormArgs {
   const float* scale = nullptr;  // [groups of one element, channels]
   const float* bias = nullptr;   // likewise
   float* y = nullptr;            // may be x
-  int64_t groups = 1;            // of one element
-  int64_t channels = 1;          // of a group
+  int64_t groups = 1;            // groups of one batch element
+  int64_t channels = 1;          // channels of one group
   int64_t plane = 0;
   float epsilon = 0;
 };

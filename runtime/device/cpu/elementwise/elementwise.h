@@ -18,7 +18,7 @@ enum class Unary : uint8_t {
   kReciprocal,
   kFloor,
   kCeil,
-  kRound,  // to nearest, ties to even
+  kRound,  // nearest, ties to even
   kExp,
   kTanh,
   kSigmoid,
@@ -40,18 +40,18 @@ enum class Unary : uint8_t {
   kSoftsign,
   kMish,
   kHardSwish,
-  kQuickGelu,  // of its usual alpha
+  kQuickGelu,  // alpha has its usual value
 };
 
 // Functions with two constants, alpha and beta; some have only the first.
 enum class Shaped : uint8_t {
-  kClip,  // between alpha and beta; beta where they cross
+  kClip,  // clamps to [alpha, beta]; gives beta where they cross
   kLeakyRelu,
   kElu,
   kSelu,  // beta: gamma
   kCelu,  // alpha > 0
   kHardSigmoid,
-  kThresholdedRelu,  // of NaN: 0
+  kThresholdedRelu,  // gives 0 for NaN
   kShrink,           // alpha: lambd, beta: bias
   kQuickGelu,
   kPower,  // x to the power alpha, a whole number above 0
@@ -69,7 +69,7 @@ using BinaryFunction = void (*)(const float* a, const float* b, float* y, int64_
 struct ElementwiseKernels {
   UnaryFunction (*unary)(Unary op);
   BinaryFunction (*binary)(Binary op, Run run);
-  // NaN stays NaN but where said otherwise.
+  // NaN stays NaN unless a function says otherwise.
   ShapedFunction (*shaped)(Shaped op);
 };
 

@@ -1,5 +1,5 @@
-// Plans of what works element by element or row by row: functions of one and two operands,
-// conversions, normalisations, softmax, reductions, the largest and their places.
+// Plans of ops that work element by element or row by row: functions of one and two operands,
+// conversions, normalisations, softmax, reductions, argmax and top-k.
 #pragma once
 
 #include <vector>
@@ -9,7 +9,7 @@
 
 namespace reprise::cpu {
 
-// What this family offers a device.
+// The kernel family that this folder offers a device.
 KernelFamily ElementwiseFamily();
 
 // plan_elementwise.cc: float32

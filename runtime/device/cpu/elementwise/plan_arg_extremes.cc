@@ -14,7 +14,7 @@ struct PlaceParams {
   const PlaceKernels* kernels = nullptr;
   PlaceOf of;
   int64_t outer = 0, size = 0, inner = 0;
-  int64_t batch_rows = 0;  // of `outer`
+  int64_t batch_rows = 0;  // batch rows along `outer`
 };
 
 // Columns that a part takes at a time.

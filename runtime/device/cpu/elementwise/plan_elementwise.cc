@@ -28,7 +28,7 @@ void RunUnary(const LaunchArgs& launch) {
 struct BinaryParams {
   BinaryFunction function = nullptr;
   Walk<2> walk;
-  std::optional<ShortRuns<2>> short_runs;  // in place of the walk
+  std::optional<ShortRuns<2>> short_runs;  // replaces the walk, if set
   int64_t batch_rows = 0;
 };
 
@@ -75,7 +75,7 @@ void RunShaped(const LaunchArgs& launch) {
              static_cast<float*>(launch.operands[p.out]) + range.begin, range.end - range.begin);
 }
 
-// What `count` values of `op` cost beyond an operation each.
+// Adds the cost of `count` values of `op` beyond one operation each.
 void CountFunction(Unary op, double count, LaunchWork& work) {
   switch (op) {
     case Unary::kExp:
@@ -126,7 +126,7 @@ constexpr UnaryName kUnaryNames[] = {
     {"Softplus", Unary::kSoftplus}, {"Softsign", Unary::kSoftsign},
     {"Mish", Unary::kMish},         {"HardSwish", Unary::kHardSwish}};
 
-// The attributes that hold alpha and beta, and what they are where they are left out.
+// The attributes that hold alpha and beta, and the values of these where they are left out.
 struct ShapedName {
   absl::string_view name;
   Shaped op;

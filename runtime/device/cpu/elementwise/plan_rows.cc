@@ -100,7 +100,7 @@ struct ColumnsSoftmaxParams {
   const RowKernels* kernels = nullptr;
   bool log = false;
   int64_t outer = 0, rows = 0, columns = 0;
-  int64_t batch_rows = 0;  // of `outer`
+  int64_t batch_rows = 0;  // batch rows along `outer`
 };
 
 void RunColumnsSoftmax(const LaunchArgs& launch) {
@@ -122,7 +122,7 @@ struct RotaryParams {
   const RowKernels* kernels = nullptr;
   int64_t size = 0;
   int64_t batch_rows = 0;
-  Walk<1> rows;  // of x; the operand are the tables' rows
+  Walk<1> rows;  // walks the rows of x; its operand is the row of the tables
 };
 
 void RunRotary(const LaunchArgs& launch) {
@@ -147,7 +147,7 @@ void RunRotary(const LaunchArgs& launch) {
 struct ReduceParams {
   const RowKernels* kernels = nullptr;
   Fold fold = Fold::kSum;
-  float (*finish)(float) = nullptr;  // of what a row is folded into, or null
+  float (*finish)(float) = nullptr;  // applied to the fold of each row; may be null
   int64_t outer = 1, reduced = 1, inner = 1;
   float scale = 1;
   int out = 0;

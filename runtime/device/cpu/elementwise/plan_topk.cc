@@ -1,6 +1,6 @@
-// TopK of floats and doubles: one comparison of integers orders value and place together. Where few
-// of a row's many elements are asked for, most are passed over: those that are not beyond the last
-// of the best so far.
+// TopK of floats and doubles: one comparison of integers orders value and place together. Where k
+// is small and the row long, most elements are skipped: those that are not beyond the last one of
+// the best so far.
 #include <algorithm>
 #include <bit>
 #include <cstdint>
@@ -26,7 +26,7 @@ struct TopKParams {
 // Elements that wait to be ordered beside the best k.
 constexpr int64_t kWaiting = 64;
 
-// What orders the elements of a row: the value above the place, which is below 2^31.
+// The key that orders the elements of a row: the value, above the place, which is below 2^31.
 template <typename T>
 struct KeyTypes;
 template <>
@@ -81,7 +81,7 @@ void FindBest(const TopKParams& p, const T* row, typename KeyTypes<T>::Key* keys
   for (int64_t next = count;;) {
     if (p.k < count) std::nth_element(keys, keys + p.k - 1, keys + count);
     if (next == p.size) return;
-    // Of equals the first is better: what follows has to have a smaller value in its key.
+    // Among equals the first is better, so a later element needs a smaller value in its key.
     const Key last = keys[p.k - 1];
     const T bound = row[PlaceOfKey(last)];
     for (count = p.k; count < p.scratch_keys; ++next) {

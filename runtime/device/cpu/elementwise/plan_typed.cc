@@ -19,7 +19,7 @@ struct TypedParams {
   size_t out_size = 0;
   int out = 0;
   Walk<kMaxOperandsOfOne> walk;
-  std::optional<ShortRuns<kMaxOperandsOfOne>> short_runs;  // in place of the walk
+  std::optional<ShortRuns<kMaxOperandsOfOne>> short_runs;  // replaces the walk, if set
   int64_t batch_rows = 0;
 };
 

@@ -57,7 +57,7 @@ HWY_INLINE float RowSum(const float* HWY_RESTRICT x, int64_t size, F f) {
       hn::SumOfLanes(d, hn::Add(hn::Add(sums[0], sums[1]), hn::Add(sums[2], sums[3]))));
 }
 
-// One vector of values joins what others have become so far.
+// Folds one vector of values into the results so far.
 template <Fold fold>
 struct Folding {
   static constexpr bool kOrders = fold == Fold::kMax || fold == Fold::kMin;
@@ -90,7 +90,7 @@ struct Folding {
   }
 };
 
-// Which of a number and NaN is the larger hangs on their order: NaN is looked for beside.
+// The larger of a number and NaN depends on their order, so NaN is tested for separately.
 HWY_INLINE VF NanOf(F32 d, VF nan, VF v) { return hn::IfThenElse(hn::IsNaN(v), v, nan); }
 
 template <Fold fold>
@@ -337,7 +337,7 @@ void LogSoftmax(const float* x, float* y, int64_t size, int64_t row_begin, int64
   }
 }
 
-// Row by row, so that memory is read along it; what each column knows so far lies in between.
+// Goes row by row, so that memory is read along rows; the state of each column lies in between.
 template <bool log>
 void SoftmaxOfColumns(const float* x, int64_t stride, int64_t rows, int64_t size, float* y) {
   const F32 d;
@@ -352,7 +352,7 @@ void SoftmaxOfColumns(const float* x, int64_t stride, int64_t rows, int64_t size
       if constexpr (!log) store(p, out);
     });
   }
-  // The sums become what the last step takes.
+  // Turns the sums into the operand of the last step.
   ForEachVector(size, [&](auto load, auto store) HWY_ATTR {
     store(log ? Log(d, load(sum)) : hn::Div(hn::Set(d, 1.0f), load(sum)), sum);
   });
@@ -373,7 +373,7 @@ void SoftmaxColumns(bool log, const float* x, int64_t stride, int64_t rows, int6
 
 void SumRows(const std::byte* const* rows, int count, int64_t size, float* out) {
   const F32 d;
-  // As floats they may be misaligned.
+  // They may be misaligned for floats.
   const auto load = [&](int row, int64_t i) HWY_ATTR {
     HWY_ALIGN float lanes[kLanes];
     std::memcpy(lanes, rows[row] + i * sizeof(float), sizeof(lanes));

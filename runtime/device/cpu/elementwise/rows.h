@@ -19,14 +19,14 @@ struct NormArgs {
   int64_t residual_rows = 1;
   const float* gamma = nullptr;  // [size], or null for ones
   const float* beta = nullptr;   // [size], or null for zeros
-  float* y = nullptr;            // [rows, size]; may be x, or a residual with as many rows
+  float* y = nullptr;            // [rows, size]; may be x, or a residual of the same shape
   float* sum = nullptr;          // [rows, size] gets s, or null; not y
   int64_t size = 0;
   float epsilon = 0;
   bool centred = true;
 };
 
-// What a row, or what lies below each other, is folded into. NaN in an operand gives NaN.
+// The reduction of a row or of a column. NaN in an operand gives NaN.
 enum class Fold : uint8_t { kSum, kMax, kMin, kProduct, kSumOfSquares, kSumOfMagnitudes };
 
 inline constexpr int64_t kSoftmaxColumns = 512;
@@ -37,7 +37,7 @@ struct RowKernels {
   // Softmax of rows of `size`. y may be x. A row of -inf gives NaN.
   void (*softmax)(const float* x, float* y, int64_t size, int64_t row_begin, int64_t row_end);
 
-  // y = x * cosine + turned * sine of one row of an even size, `turned` being its second half,
+  // y = x * cosine + rotated * sine for one row of an even size; `rotated` is its second half,
   // negated, before its first. y may be x.
   void (*rotary)(const float* x, const float* cosine, const float* sine, float* y, int64_t size);
 

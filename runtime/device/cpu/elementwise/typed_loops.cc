@@ -14,8 +14,8 @@
 #include "hwy/highway.h"
 #include "runtime/device/cpu/simd/half-inl.h"
 
-// The loop behind it has no element that hangs on an earlier one: where y is an operand, element i
-// is read before it is written, and by no other turn.
+// In the loop behind it, no element depends on an earlier one: where y is an operand, element i is
+// read before it is written, and by no other iteration.
 #undef REPRISE_INDEPENDENT
 #if HWY_COMPILER_CLANG
 #define REPRISE_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
@@ -134,7 +134,7 @@ HWY_INLINE T Calculate(T a, T b) {
       return rest != 0 && (rest < 0) != (b < 0) ? static_cast<T>(rest + b) : rest;
     }
   }
-  // As wide as T and unsigned: C++ leaves signed overflow undefined, and of narrow types promotes.
+  // W is as wide as T, and unsigned: signed overflow is undefined, and narrow types are promoted.
   using W = typename std::conditional_t<std::is_integral_v<T>,
                                         std::conditional<sizeof(T) == 8, uint64_t, uint32_t>,
                                         std::type_identity<T>>::type;
@@ -216,7 +216,7 @@ TypedFunction SpecialOf(DType dtype) {
 template <class T, int keep_step, int a_step, int b_step>
 void WhereSteps(const uint8_t* keep, const T* a, const T* b, T* y, int64_t count) {
   if (count == 0) return;
-  // Read before the loop: the compiler does not see that y is none of them.
+  // These are read before the loop: the compiler does not see that y is none of them.
   const uint8_t keep_one = *keep;
   const T a_one = *a, b_one = *b;
   REPRISE_INDEPENDENT

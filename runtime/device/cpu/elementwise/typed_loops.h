@@ -4,7 +4,7 @@
 //
 // A function is y[i] = f(in[0][i * strides[0]], in[1][i * strides[1]], ...) for `count` elements;
 // strides are in elements, and 1 and 0 are the fast ones. They are written as plain loops, which
-// the compiler makes vectors of for each tier.
+// the compiler vectorizes for each tier.
 //
 // Threads: pure. y may be an operand that has its stride 1 and its element size, but not overlap
 // one otherwise.
@@ -28,31 +28,31 @@ enum class Arithmetic : uint8_t {
   kSub,
   kMul,
   kDiv,
-  kMod,  // of integers
+  kMod,  // integers only
   kMax,
   kMin,
-  kBitAnd,  // of integers, as the next two
+  kBitAnd,  // integers only, as are the next two
   kBitOr,
   kBitXor,
 };
 
 enum class Order : uint8_t { kEqual, kLess, kLessOrEqual, kGreater, kGreaterOrEqual };
 
-// Of bools, each a byte of which anything but 0 is true; results are 0 and 1.
+// Operations on bools, bytes of which anything but 0 is true; results are 0 and 1.
 enum class Logic : uint8_t { kAnd, kOr, kXor, kNot };
 
-// Of numbers, to bool. Infinities: of either sign.
+// Tests of numbers that give bools. kInf is true for infinities of either sign.
 enum class Special : uint8_t { kNan, kInf };
 
-// Null stands for a dtype that has no loop.
+// The functions return null for a dtype that has no loop.
 struct TypedKernels {
-  // As ops::CastTo.
+  // Converts like ops::CastTo.
   TypedFunction (*cast)(DType from, DType to);
   TypedFunction (*arithmetic)(Arithmetic op, DType dtype);
   TypedFunction (*order)(Order op, DType dtype);
   TypedFunction (*logic)(Logic op);
   TypedFunction (*special)(Special which, DType dtype);
-  // in[0] are bools; in[1] where true, else in[2], of elements of so many bytes.
+  // Selects in[1] where the bool in[0] is true, else in[2]; elements have `element_bytes` bytes.
   TypedFunction (*where)(size_t element_bytes);
 };
 

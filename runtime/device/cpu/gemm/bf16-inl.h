@@ -1,5 +1,5 @@
-// Floats rounded to bfloat16, and where a packed panel of them begins (gemm_bf16.h). Included
-// inside a kernel file after hwy/highway.h, once for each Highway target.
+// Rounds floats to bfloat16, and says where a packed panel of them begins (gemm_bf16.h). This is
+// included inside a kernel file after hwy/highway.h, once for each Highway target.
 #if defined(REPRISE_CPU_BF16_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef REPRISE_CPU_BF16_INL_H_
 #undef REPRISE_CPU_BF16_INL_H_
@@ -42,15 +42,15 @@ HWY_INLINE VU RoundToBf16(VF x) {
 }
 
 #if HWY_TARGET == HWY_AVX3
-// Two vectors as one of twice as many bfloat16, those of `low` first. Of CPUs that have
-// AVX512_BF16.
+// Rounds two vectors to one vector of bfloat16, which has the elements of `low` first. The CPU must
+// have AVX512_BF16.
 HWY_INLINE VF RoundPair(VF low, VF high) {
   VF both;
   asm("vcvtne2ps2bf16 %2, %1, %0" : "=v"(both.raw) : "v"(high.raw), "v"(low.raw));
   return both;
 }
 
-// sum += upper halves' products, then the lower halves': what the widened form does, too.
+// sum += products of the upper halves, then of the lower ones, in the order of the widened form.
 HWY_INLINE void AccumulatePairs(VF& sum, VF a, VF b) {
   auto register_of_sum = sum.raw;
   asm("vdpbf16ps %2, %1, %0" : "+v"(register_of_sum) : "v"(a.raw), "v"(b.raw));

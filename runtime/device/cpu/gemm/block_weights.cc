@@ -11,7 +11,7 @@ namespace {
 
 bool IsMatrix(const ParameterExprPtr& expr) { return expr != nullptr && expr->shape().size() == 2; }
 
-// `expr` with rows of all that belongs to one of `rows`; null where that does not come out even.
+// Reshapes `expr` to `rows` rows of equal size; null where the elements cannot be divided so.
 ParameterExprPtr AsRows(const ParameterExprPtr& expr, int64_t rows) {
   const int64_t elements = NumElements(expr->shape());
   if (rows <= 0 || elements % rows != 0) return nullptr;
@@ -114,7 +114,7 @@ std::optional<BlockWeights> SplitJoined(const ParameterExpr& expr, int64_t axis)
   return first;
 }
 
-// Columns one after another of those of another matrix, as cut_columns writes it.
+// Consecutive columns of another matrix, as cut_columns writes them.
 std::optional<BlockWeights> SplitCut(const ParameterExpr& expr, int64_t axis) {
   const auto& inputs = expr.inputs();
   if (inputs.size() != 4 || !inputs[3]->is_constant()) return std::nullopt;
@@ -162,7 +162,7 @@ std::optional<BlockWeights> SplitBlocks(const ParameterExprPtr& weights, int64_t
   const int64_t k = weights->shape()[1 - axis];
   const int64_t per_word = split->Form().PerWord();
   if (k == 0) return std::nullopt;
-  // One block is as long as it is said to be, or as what is there.
+  // A block that covers the whole row is as long as the row, in whole words.
   if (split->block >= k) split->block = (k + per_word - 1) / per_word * per_word;
   return split->block % per_word == 0 ? split : std::nullopt;
 }

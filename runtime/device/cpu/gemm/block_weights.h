@@ -10,14 +10,14 @@
 namespace reprise::cpu {
 
 struct BlockWeights {
-  // Of each column of the product a row: u8 [n, bytes], numbers of `bits` packed, low bits first;
-  // or s8 or u8 [n, k] where `bits` is 8.
+  // One row for each column of the product: u8 [n, bytes], numbers of `bits` bits packed with the
+  // low bits first; or s8 or u8 [n, k] where `bits` is 8.
   ParameterExprPtr numbers;
   ParameterExprPtr scales;  // float32 [n, blocks]
   // [n, blocks] of float32, s8 or u8, or u8 [n, bytes] packed like the numbers; null: `point`.
   ParameterExprPtr points;
   int bits = 4;       // 2, 4 or 8
-  int kept_bits = 4;  // that a number takes: 4 of 8 where it comes from an int4
+  int kept_bits = 4;  // bits that a packed number takes: 4 of 8 where it comes from an int4
   int64_t block = 0;
   int point = 0;
 
@@ -26,8 +26,8 @@ struct BlockWeights {
   BlockForm Form() const;
 };
 
-// `weights`, float32 and a matrix, as such; the columns are dim `axis`, 0 or 1. Nothing where it is
-// made in another way, or of blocks that no kernel reads.
+// Splits `weights`, a float32 matrix whose columns are dim `axis`, 0 or 1. Returns nothing where
+// they are made in another way, or of blocks that no kernel reads.
 std::optional<BlockWeights> SplitBlocks(const ParameterExprPtr& weights, int64_t axis);
 
 }  // namespace reprise::cpu

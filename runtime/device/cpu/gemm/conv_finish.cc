@@ -20,8 +20,8 @@ namespace {
 
 using Kind = ConvActivation::Kind;
 
-// `kVecs` vectors of a row at `y`, the last of which has `live` elements: side by side, for each is
-// a long chain of steps.
+// Finishes `kVecs` vectors of a row at `y`, the last of which has `live` elements, side by side,
+// because each is a long chain of steps.
 template <Kind kind, int kVecs, bool kResidual>
 HWY_INLINE void FinishVectors(const ConvActivation& activation, VF bias, const float* residual,
                               int64_t live, float* y) {

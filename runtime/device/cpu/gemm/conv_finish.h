@@ -1,5 +1,5 @@
-// What follows on the sums of a convolution: y = activation(sum + bias + residual), float32, while
-// they lie in the cache.
+// The epilogue of a convolution: y = activation(sum + bias + residual), float32, applied to the
+// sums while they lie in the cache.
 //
 // Threads: pure. Rows may be finished at the same time.
 #pragma once
@@ -15,7 +15,7 @@ namespace reprise::cpu {
 struct ConvActivation {
   enum class Kind : uint8_t {
     kNone,
-    kClip,  // between low and high, one of which may be infinite; Relu is one
+    kClip,  // clamps to [low, high], one of which may be infinite; Relu is one
     kLeakyRelu,
     kHardSwish,
     kGelu,
@@ -27,8 +27,8 @@ struct ConvActivation {
     kMish,
   };
   Kind kind = Kind::kNone;
-  float low = 0, high = 0;  // of kClip
-  float slope = 0;          // of kLeakyRelu and kElu, below zero
+  float low = 0, high = 0;  // the bounds of kClip
+  float slope = 0;          // the slope of kLeakyRelu and kElu below zero
 
   bool none() const { return kind == Kind::kNone; }
   bool clip() const { return kind == Kind::kClip; }

@@ -1,5 +1,5 @@
-// What is done once to the weights of convolutions: brought into the order in which a form reads
-// them.
+// The prepare steps of the weights of convolutions, which bring them once into the order in which a
+// kernel reads them.
 #pragma once
 
 #include <cstdint>

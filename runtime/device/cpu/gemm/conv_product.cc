@@ -21,7 +21,7 @@ namespace reprise::cpu {
 inline int64_t MapOfTile(int64_t tile, int64_t maps, int64_t tile_maps) {
   const int64_t tiles = (maps + tile_maps - 1) / tile_maps;
   if (tile >= tiles) return maps;
-  const int64_t rest = maps - (tiles - 2) * tile_maps;  // of the last two
+  const int64_t rest = maps - (tiles - 2) * tile_maps;  // the maps of the last two tiles
   if (tile == 0 || tile + 1 < tiles || rest >= tile_maps + 4) return tile * tile_maps;
   return (tiles - 2) * tile_maps + (rest + 1) / 2;
 }
@@ -40,7 +40,7 @@ constexpr int kUnroll = 4;
 constexpr int kTapVectors = HWY_TARGET == HWY_AVX3 ? kVectors : 2;
 constexpr int kTapMaps = HWY_TARGET == HWY_AVX3 ? kTileRows : 6;
 
-// Of the first `kVecs` vectors of a panel, the last of which may be in part behind the windows.
+// Finishes the first `kVecs` vectors of a panel; the last one may lie in part behind the windows.
 template <int kRows, int kVecs>
 HWY_INLINE void Finish(const ConvProduct& p, int64_t map, VF (&acc)[kRows][kVecs]) {
   const F32 d;
@@ -82,12 +82,12 @@ HWY_INLINE void Finish(const ConvProduct& p, int64_t map, VF (&acc)[kRows][kVecs
 // Where the rows of the right side are.
 enum class Source {
   kPanel,
-  kInPlace,  // the panel is made of them
-  kTaps,     // each for itself
+  kInPlace,  // the panel is made of these rows
+  kTaps,     // each row is read for itself
 };
 
-// kRows maps from `map` on, whose packed weights are at `weights`: of one tile, or of two of
-// kPacked maps.
+// Computes kRows maps from `map` on, whose packed weights are at `weights`: of one tile, or of two
+// tiles of kPacked maps.
 template <int kRows, int kVecs, Source kSource, int kPacked = kRows>
 HWY_NOINLINE void Tile(const ConvProduct& p, int64_t map, const float* HWY_RESTRICT weights) {
   const F32 d;
@@ -178,7 +178,7 @@ HWY_INLINE const TileFunction* TilesFor(int64_t columns) {
                                : kTilesOf<kMostVectors, kSource>.data();
 }
 
-// Tiles [begin, end) of `kTileMaps` maps, the first of them by `first`, the others by `rest`.
+// Runs tiles [begin, end) of `kTileMaps` maps, the first of them by `first`, the others by `rest`.
 template <int kTileMaps>
 HWY_INLINE void MultiplyBy(const TileFunction* first, const TileFunction* rest,
                            const ConvProduct& p, int64_t begin, int64_t end) {

@@ -1,14 +1,14 @@
-// The inner loop of convolutions: the weights of maps times what a panel of windows sees, and what
-// follows on the sums.
+// The inner loop of convolutions: the weights of maps times a panel of windows, and the epilogue of
+// the sums.
 //
 //   y[map, window] = activation(sum over k of w[map, k] * b[k, window] + bias[map] + residual)
 //
 // Weights are packed by tiles of maps, so that a step of k reads neighbouring floats. A panel of
 // windows (GemmKernels::panel_columns of them, [depth, panel]) is made ahead (im2col_windows.h) or,
-// where what windows see lies in rows already, by the first tile that reads it: it multiplies and
-// copies at the same time, and the tiles behind it find the panel in the cache. For few maps no
-// panel is made: each row of it is read where it lies. Every element is
-// summed in the order of k, so that no division of the work changes a bit.
+// where the elements lie in rows already, by the first tile that reads it: it multiplies and copies
+// at the same time, and the tiles behind it find the panel in the cache. For few maps no panel is
+// made: each row of it is read in place. Every element is summed in the order of k, so that no
+// division of the work changes a bit.
 //
 // Threads: all functions are pure.
 #pragma once
@@ -22,15 +22,15 @@ namespace reprise::cpu {
 
 // Strides are in elements; `y`, `bias` and `residual` begin with map 0.
 struct ConvProduct {
-  const float* weights = nullptr;  // what `pack` made of [maps, depth]
+  const float* weights = nullptr;  // the result of `pack` for [maps, depth]
   int64_t maps = 0, depth = 0;
-  int64_t begin_k = 0, end_k = 0;   // of the sums
-  bool first = true;                // else `y` holds what comes before
-  bool last = true;                 // bias and all else follow
+  int64_t begin_k = 0, end_k = 0;   // the range of k to sum over
+  bool first = true;                // else `y` holds the sums so far
+  bool last = true;                 // the epilogue follows
   float* panel = nullptr;           // [end_k - begin_k, panel_columns], aligned to a vector
-  const float* in_place = nullptr;  // row begin_k of what the panel is made of; null: it is made
+  const float* in_place = nullptr;  // row begin_k, of which the panel is made; null: it is made
   int64_t ld_in_place = 0;
-  // Not null: nothing is made; row begin_k + i is read from in_place + taps[i], up to a whole
+  // If not null, no panel is made: row begin_k + i is read from in_place + taps[i], up to a whole
   // vector.
   const int32_t* taps = nullptr;
   float* y = nullptr;
@@ -40,7 +40,7 @@ struct ConvProduct {
   const float* bias = nullptr;      // [maps] or null
   const float* residual = nullptr;  // [maps, columns] or null
   int64_t ld_residual = 0;
-  bool bounded = false;  // between low and high
+  bool bounded = false;  // clamped to [low, high]
   float low = 0, high = 0;
 };
 
@@ -54,18 +54,18 @@ struct ConvProductKernels {
   void (*multiply)(const ConvProduct& product, int64_t begin, int64_t end);
 
   int64_t Tiles(int64_t maps) const { return (maps + tile_maps - 1) / tile_maps; }
-  // The first map of tile `tile`; of the last tile + 1: the end. A last tile of few maps shares
-  // with the one in front of it.
+  // The first map of tile `tile`; for the last tile + 1, the end. A last tile of few maps shares
+  // maps with the tile in front of it.
   int64_t MapOf(int64_t tile, int64_t maps) const;
-  // Of `rest` windows, how many to multiply next where no panel says it: a lone vector of them
-  // waits for its own sums, so that the last ones share with those in front of them.
+  // The number of windows to multiply next, of `rest`, where no panel sets it. A lone vector of
+  // windows waits for its own sums, so the last windows share with those in front of them.
   int64_t NextColumns(int64_t rest) const;
 };
 
-// The kernels of the highest tier that is not above `isa`, of products without `taps`, whose panels
-// are those of GemmKernels.
+// The kernels of the highest tier that is not above `isa`, for products without `taps`, whose
+// panels are those of GemmKernels.
 const ConvProductKernels& ConvProductKernelsFor(Isa isa);
-// Of those with `taps`.
+// The same for products with `taps`.
 const ConvProductKernels& ConvTapKernelsFor(Isa isa);
 
 }  // namespace reprise::cpu

@@ -13,7 +13,7 @@
 namespace reprise::cpu {
 namespace {
 
-// What Debian's libopenblas0-pthread provides.
+// The library of Debian's package libopenblas0-pthread.
 constexpr char kLibrary[] = "libopenblas.so.0";
 
 // Core types of OpenBLAS and the tier that each needs. Those of the baseline differ in extensions

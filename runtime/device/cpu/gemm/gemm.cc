@@ -200,12 +200,12 @@ void PackInt8(const Int8Source& b, int64_t k, int64_t n, float scale, void* pack
 
 void Unpacked(const UnpackedGemmArgs& args, const GemmPart& part) {
   GemmArgs gemm = args.gemm;
-  // Behind the panel in scratch there is nothing to ask for.
+  // There is nothing to prefetch behind the panel in scratch.
   gemm.blocking.near = GemmBlocking::Near::kYes;
   for (int64_t panel = part.panel_begin; panel < part.panel_end; ++panel) {
     const int64_t column = panel * kPanel;
-    // For few rows whole vectors of a row-major B are read where they lie. For more, a panel side
-    // by side pays: rows a power of two apart share few sets of the cache.
+    // Few rows read whole vectors of a row-major B in place. For more rows, copying a panel side by
+    // side pays: rows a power of two apart share few sets of the cache.
     constexpr int64_t kFewRows = 8;
     const bool whole = column + kPanel <= gemm.n || (gemm.n - column) % kLanes == 0;
     const bool direct = !args.b.transposed && args.scale == 1 && whole &&

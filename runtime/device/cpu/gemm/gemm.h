@@ -27,28 +27,28 @@ enum class Activation : uint8_t {
   kQuickGelu,
 };
 
-// Bytes of a first-level cache that holds a stretch of a panel beside the rows of A.
+// The least L1 cache that holds a stretch of a panel beside the rows of A, in bytes.
 inline constexpr int64_t kRoomyCacheBytes = 48 * 1024;
 
 // How a product of packed weights walks over its operands. The order of every sum is the same, and
 // so is every bit of the result: only the caches see a difference, and which walk suits them best
 // is measured (see KernelOption::question).
 struct GemmBlocking {
-  // What is asked for while a stretch of a panel is computed: the stretch behind it, or the same
+  // The stretch to prefetch while a stretch of a panel is computed: the one behind it, or the same
   // one of the next panel.
   enum class Fetch : uint8_t { kStretch, kPanel };
-  // Whether lines that are asked for far ahead, in the second-level cache, are asked for once more,
-  // close to their use; by the number of rows unless it is said. For a lone tile nothing said
-  // means, where the first-level cache is roomy, that lines are asked for there, far ahead.
+  // Whether lines that were prefetched far ahead into the L2 cache are prefetched again, close to
+  // their use; kByRows lets the number of rows decide. For a lone tile kByRows prefetches into the
+  // L1 cache, where that is roomy, far ahead.
   enum class Near : uint8_t { kByRows, kNo, kYes };
 
   int64_t row_tiles = 16;  // tiles of rows of A that stay in the cache while all panels pass by
-  // Longest stretch of k: all tiles pass over a panel's rows of it. 0: by the number of rows.
+  // The longest stretch of k, over which all tiles pass in turn. 0: the number of rows decides.
   int64_t depth = 0;
   Fetch fetch = Fetch::kStretch;
   Near near = Near::kByRows;
-  // Up to so many tiles of rows widen a panel of int8 or halves in registers, each for itself; more
-  // have it widened once, in a buffer.
+  // Up to this many row tiles widen a panel of int8 or halves in registers, each for itself; more
+  // tiles have it widened once, in a buffer.
   int64_t narrow_tiles = 4;
 };
 
@@ -56,7 +56,7 @@ struct GemmBlocking {
 struct GemmArgs {
   const float* a = nullptr;
   int64_t lda = 0;
-  const void* packed_b = nullptr;  // What `pack` made for (k, n), aligned to a vector.
+  const void* packed_b = nullptr;  // The result of `pack` for (k, n), aligned to a vector.
   float* c = nullptr;
   int64_t ldc = 0;
   int64_t n = 0;
@@ -97,7 +97,7 @@ struct HalfSource {
 struct UnpackedGemmArgs {
   GemmArgs gemm;  // packed_b is unused.
   GemmSource b;
-  float scale = 1;           // of every element of the product
+  float scale = 1;           // factor of the whole product
   float* scratch = nullptr;  // UnpackedScratchFloats(k) floats, aligned to a vector.
 };
 
@@ -109,13 +109,13 @@ struct GemmPart {
   int64_t panel_end = 0;
 };
 
-// What a share of a product costs for each row of the weights, in units of one multiplication of a
-// tile of rows with that row of a panel.
+// The costs of a share of a product, for each row of the weights, in units of one multiplication of
+// a row tile with that row of a panel.
 struct GemmCosts {
-  double panel = 2.0;      // the row of a panel: it comes from far, or is made into another form
-  double row_tile = 0.25;  // a tile of rows of A: reading it, or making it into another form
-  // The same where A's columns were made by several threads and are read by several: half of them
-  // lie in another core's cache.
+  double panel = 2.0;      // the row of a panel: it comes from memory, or is converted
+  double row_tile = 0.25;  // a tile of rows of A: it is read, or converted
+  // The same where several threads wrote A's columns and several read them: half of them lie in
+  // another core's cache.
   double shared_tile = 0.25;
 };
 
@@ -123,21 +123,21 @@ struct GemmKernels {
   int64_t panel_columns;
   int64_t vector_columns;
   int64_t tile_rows;
-  int64_t (*stretch_rows)() = nullptr;  // GemmBlocking::depth for many rows, unless it is said
-  // The same for so many rows where a stretch is to stay in a first-level cache though the usual
-  // one does not; 0: there is no such choice.
+  int64_t (*stretch_rows)() = nullptr;  // the usual GemmBlocking::depth for many rows
+  // The same for `rows` rows, where a stretch should stay in the L1 cache though the usual one does
+  // not; 0: there is no such choice.
   int64_t (*close_rows)(int64_t rows) = nullptr;
   // Writes PackedFloats(k, n) floats to `packed`; every element is multiplied by `scale`.
   void (*pack)(const GemmSource& b, int64_t k, int64_t n, float scale, float* packed) = nullptr;
   void (*part)(const GemmArgs& args, const GemmPart& part) = nullptr;
   void (*unpacked)(const UnpackedGemmArgs& args, const GemmPart& part) = nullptr;
-  // Weights stored as int8: a fourth of the bytes, widened on their way. `pack_int8` writes
-  // PackedInt8Bytes(k, n) bytes; `part_int8` is `part` for packed_b of that form. The factor of a
-  // column comes to its sums at the end. With `int8_words` the form is that of gemm_split_int8.cc.
+  // Weights stored as int8: a fourth of the bytes, widened in registers. `pack_int8` writes
+  // PackedInt8Bytes(k, n) bytes; `part_int8` is `part` for such a packed_b. The factor of a column
+  // is applied to its sums at the end. With `int8_words` the layout is that of gemm_split_int8.cc.
   void (*pack_int8)(const Int8Source& b, int64_t k, int64_t n, float scale, void* packed) = nullptr;
   void (*part_int8)(const GemmArgs& args, const GemmPart& part) = nullptr;
-  // Weights stored in half, widened on their way: half of the bytes. `pack_half` writes
-  // PackedHalves(k, n) of them; the others are `part` for packed_b of that form.
+  // Weights stored in half, widened in registers: half of the bytes. `pack_half` writes
+  // PackedHalves(k, n) of them; the others are `part` for such a packed_b.
   void (*pack_half)(const HalfSource& b, int64_t k, int64_t n, uint16_t* packed) = nullptr;
   void (*part_float16)(const GemmArgs& args, const GemmPart& part) = nullptr;
   void (*part_bfloat16)(const GemmArgs& args, const GemmPart& part) = nullptr;
@@ -156,7 +156,7 @@ struct GemmKernels {
   }
   int64_t PackedHalves(int64_t k, int64_t n) const { return PackedFloats(k, n); }
   int64_t UnpackedScratchFloats(int64_t k) const { return panel_columns * k; }
-  // Of GemmArgs::scratch, for a part of up to `m` rows by `part` or, with `int8`, `part_int8`.
+  // Bytes of GemmArgs::scratch for a part of up to `m` rows by `part` or, with `int8`, `part_int8`.
   int64_t PartScratchBytes(int64_t m, int64_t k, bool int8) const {
     return part_scratch_bytes == nullptr ? 0 : part_scratch_bytes(m, k, int8);
   }
@@ -175,11 +175,11 @@ const GemmKernels& GemmKernelsFor(Isa isa);
 // null where `isa` has none. Pays from a few rows on. See gemm_amx.cc.
 const GemmKernels* TileGemmKernelsFor(Isa isa);
 
-// Those of weights stored as int8 alone, which are packed in another way and multiplied as bytes,
-// which A's rows are made into: up to kDeepestDigits deep. The other functions are null. Null where
-// `isa` has no instruction for that. See gemm_split_int8.cc.
+// The kernels for weights stored as int8 alone, which are packed in another way and multiplied as
+// bytes, into which A's rows are split: up to kDeepestDigits deep. The other functions are null.
+// Null where `isa` has no instruction for that. See gemm_split_int8.cc.
 const GemmKernels* DigitGemmKernelsFor(Isa isa);
-// Sums of more may leave 32 bits.
+// The sums of deeper products may exceed 32 bits.
 inline constexpr int64_t kDeepestDigits = int64_t{1} << 16;
 
 }  // namespace reprise::cpu

@@ -1,14 +1,14 @@
 // Products by the tile unit (AMX) of a CPU, exact to float32.
 //
-// Floats are three bfloat16 numbers each and take six products (tile_unit-inl.h). An int8 is one
-// such number: weights stored so need three products, which are all that there is.
+// A float is three bfloat16 numbers and takes six products (tile_unit-inl.h). An int8 is one such
+// number: int8 weights need three products, and these are exact.
 //
-// A tile of 16 by 48 sums stays in the unit for a stretch of k, two of them where there are two,
-// and each row of it is its own, so that neither other rows nor a division of the work change a
-// bit. The unit takes 16 cycles for a product of two tiles. So the vector units' work, which is
-// finishing the tile before and making the weights of the next stretch, lies between its
-// instructions in small turns: a core looks some hundred instructions ahead, and a whole block of
-// either would be all that it sees.
+// A tile of 16 by 48 sums stays in the unit for a stretch of k, two such tiles where there are two,
+// and each row is independent, so that neither other rows nor a division of the work change a bit.
+// The unit takes 16 cycles for a product of two tiles. The vector units' work, which is finishing
+// the tile before and converting the weights of the next stretch, lies between its instructions in
+// small turns: a core looks some hundred instructions ahead, and a whole block of either work would
+// fill that window.
 #include <algorithm>
 #include <type_traits>
 #include <utility>
@@ -31,25 +31,25 @@ HWY_BEFORE_NAMESPACE();
 namespace reprise::cpu::HWY_NAMESPACE {
 namespace {
 
-// The parts of A's rows should stay in the second-level cache, beside those of a stretch of a
+// The parts of A's rows should stay in the L2 cache, beside those of a stretch of a
 // panel.
 constexpr int64_t kMaxBytesOfA = 5 << 18;
 
-// How panels pass by so many row tiles.
+// The order in which panels pass over a number of row tiles.
 struct Walk {
-  // Row tiles at a time: two share what is loaded of a panel.
+  // Row tiles at a time: two share each load of a panel.
   int64_t tiles = kHeldTiles;
-  // The length of a stretch of a panel, in blocks. As short as can be where the sums stay in the
-  // unit all the way, so that what is made stays in the first-level cache; else so long that
-  // storing and loading the sums is little.
+  // The length of a stretch of a panel, in blocks. It is short where the sums stay in the unit all
+  // the way, so that the converted stretch stays in the L1 cache; else it is so long that storing
+  // and loading the sums costs little.
   int64_t stretch = 1;
-  // Whether the next stretch is made while the unit multiplies this one.
+  // Whether the next stretch is converted while the unit multiplies this one.
   bool ahead = true;
 };
 template <class Element>
 constexpr Walk WalkOf(int64_t tiles) {
   if (tiles <= kHeldTiles) return {.stretch = sizeof(Element) == 1 ? 2 : 1};
-  // Of many tiles of int8 making is the least part, and one stretch fits into the first-level cache
+  // With many row tiles of int8, converting costs the least, and one stretch fits into the L1 cache
   // where two do not.
   if (sizeof(Element) == 1) return {.tiles = 1, .stretch = 4, .ahead = false};
   return {.stretch = 12};
@@ -93,19 +93,19 @@ HWY_INLINE void MultiplyTiles() {
   asm volatile("tdpbf16ps %%tmm%c2, %%tmm%c1, %%tmm%c0" ::"i"(kSums), "i"(kA), "i"(kB));
 }
 
-// Sums of one or two row tiles and a stretch of a panel.
+// Describes a product of one or two row tiles and a stretch of a panel.
 struct Stretch {
   const std::byte* a = nullptr;
   int64_t next_a = 0;  // bytes to the second tile's
   const std::byte* b = nullptr;
   int64_t blocks = 0;
   float* sums = nullptr;  // [tiles][kRowsOfTile][kPanel]
-  // What the unit holds before: nothing of worth and sums begin with 0, or with `sums`, or goes on.
+  // The unit's sums begin with 0 (`zero`), with `sums` (`load`), or continue those that it holds.
   bool zero = false, load = false;
-  bool store = false;  // to `sums`
+  bool store = false;  // whether `sums` receives them
 };
 
-// What the vector units do meanwhile; one turn after every three products.
+// The work of the vector units meanwhile; they take one turn after every three products.
 template <class Element>
 struct Meanwhile {
   Waiting<Element> waiting;
@@ -119,7 +119,7 @@ struct Meanwhile {
 template <class Element>
 constexpr int64_t kTurnsOfBlock = sizeof(Element) == 1 ? 3 : 6;
 
-// One block of one row tile: tiles 0 to 2 are its sums, 3 to 5 a part of B, 6 and 7 parts of A.
+// Multiplies one block of a row tile: tiles 0 to 2 are the sums, 3 to 5 part of B, 6 and 7 of A.
 template <class Element>
 HWY_INLINE void MultiplyBlock(const std::byte* a, const std::byte* b,
                               Meanwhile<Element>& meanwhile) {
@@ -160,7 +160,7 @@ HWY_INLINE void MultiplyBlock(const std::byte* a, const std::byte* b,
   }
 }
 
-// The same of 16 columns of two row tiles: tiles kColumn and 3 + kColumn are the sums, 6 is B's and
+// Multiplies 16 columns of two row tiles: tiles kColumn and 3 + kColumn are the sums, 6 is B's and
 // 7 A's. Each sum is added in the same order.
 template <class Element, int kColumn>
 HWY_INLINE void MultiplyColumns(const std::byte* a, const std::byte* a2, const std::byte* b,
@@ -244,7 +244,7 @@ HWY_NOINLINE void Multiply(const Stretch& stretch, Meanwhile<Element>& meanwhile
     b += kBytesOfB<Element>;
   }
   if (!stretch.store) return;
-  // What waits may be in the way.
+  // The sums that still wait may lie where these are stored.
   meanwhile.waiting.Finish();
   StoreTile<0>(sums, kSumsStride);
   StoreTile<1>(sums + kLanes, kSumsStride);
@@ -256,7 +256,7 @@ HWY_NOINLINE void Multiply(const Stretch& stretch, Meanwhile<Element>& meanwhile
   }
 }
 
-// Weights of type Element; `scales`: of each column, or null.
+// Computes with weights of type Element; `scales` has one factor per column, or is null.
 template <class Element>
 void TilePart(const GemmArgs& args, const GemmPart& part, const Element* packed,
               const float* scales) {
@@ -264,7 +264,7 @@ void TilePart(const GemmArgs& args, const GemmPart& part, const Element* packed,
   const TileConfig config;
   asm volatile("ldtilecfg %0" ::"m"(config));
   const int64_t tiles = RowTiles(part.row_end - part.row_begin);
-  // Blocks of rows of one size: each of them makes all the panels again.
+  // The blocks of rows have one size, because each of them converts all the panels again.
   const int64_t rounds = (tiles + MaxRowTiles(args.k) - 1) / MaxRowTiles(args.k);
   const int64_t tiles_of_round = (tiles + rounds - 1) / rounds;
   const int64_t bytes_of_row_tile = BytesOfRowTile(args.k);
@@ -295,7 +295,7 @@ void TilePart(const GemmArgs& args, const GemmPart& part, const Element* packed,
         const int64_t blocks = Blocks(depth_end - depth);
         const int64_t turns = std::max<int64_t>(1, blocks * kTurnsOfBlock<Element>);
         const int64_t making_turns = walk.ahead ? round_tiles * turns : 0;
-        // What comes next: of this panel, of the next one, of the first one for other rows.
+        // The next stretch to convert: of this panel, of the next, or of the first for other rows.
         if (!last) {
           meanwhile.making = {panel_at(panel) + depth_end * kPanel,
                               std::min(args.k - depth_end, longest), b_next, making_turns};
@@ -362,9 +362,9 @@ GemmKernels MakeTileGemmKernels(const GemmKernels& vectors) {
   kernels.part = Part;
   kernels.part_int8 = Int8Part;
   kernels.part_scratch_bytes = PartScratchBytes;
-  // Measured, see GemmCosts: a block of a panel of int8 is made in two thirds of the time of a
-  // tile's products with it, floats in 1.3 times theirs, which are twice as many; A's rows in twice
-  // the time.
+  // Measured, see GemmCosts. Converting a block of an int8 panel takes two thirds of the time of a
+  // tile's products with it, a block of floats 1.3 times the time of theirs, which are twice in
+  // number; A's rows take twice the time.
   kernels.costs = {.panel = 1.3, .row_tile = 0.9, .shared_tile = 1.5};
   kernels.int8_costs = {.panel = 0.65, .row_tile = 2.0, .shared_tile = 3.5};
   return kernels;

@@ -1,5 +1,5 @@
-// Both sides of a product as what the tile unit (AMX) multiplies: rows of A at once, weights a few
-// rows at a time while the unit works. Included inside a kernel file; AVX-512 only.
+// Converts both sides of a product to operands of the tile unit (AMX): rows of A at once, weights a
+// few rows at a time while the unit works. Included inside a kernel file; AVX-512 only.
 #if defined(REPRISE_CPU_GEMM_AMX_OPERANDS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef REPRISE_CPU_GEMM_AMX_OPERANDS_INL_H_
 #undef REPRISE_CPU_GEMM_AMX_OPERANDS_INL_H_
@@ -32,8 +32,8 @@ constexpr int64_t kBytesOfB = kPartsOf<Element>* kVectors* kTileBytes;
 constexpr int64_t Blocks(int64_t k) { return (k + kDepth - 1) / kDepth; }
 constexpr int64_t RowTiles(int64_t m) { return (m + kRowsOfTile - 1) / kRowsOfTile; }
 
-// Rows [0, rows) of A, at most kRowsOfTile, as tiles: [block][part][row][kDepth]. Block by block: a
-// row at a time would write lines that all want the same few sets of the first-level cache.
+// Splits rows [0, rows) of A, at most kRowsOfTile, into tiles: [block][part][row][kDepth]. It goes
+// block by block: a row at a time would write lines that share few sets of the L1 cache.
 void SplitRows(const float* a, int64_t lda, int64_t rows, int64_t k, std::byte* to) {
   const F32 d;
   const Bits du;
@@ -61,17 +61,17 @@ HWY_INLINE VF LoadWeights(F32 d, const int8_t* p) {
 }
 HWY_INLINE VF LoadWeights(F32 d, const float* p) { return hn::LoadU(d, p); }
 
-// What lies behind the last row of a panel.
+// A row of zeros, which is read behind the last row of a panel.
 template <class Element>
 HWY_ALIGN constexpr Element kNoRow[kPanel] = {};
 
-// A stretch of a packed panel on its way to tiles, [block][part][16 columns][kDepth / 2 pairs of
-// rows], a few pairs of rows at a time: what is not finished yet is made while the unit multiplies.
+// Converts a stretch of a packed panel to tiles, [block][part][16 columns][kDepth / 2 pairs of
+// rows], a few pairs of rows at a time, while the unit multiplies.
 template <class Element>
 class Making {
  public:
   Making() = default;
-  // Of `rows` rows from `from` on, in `turns` turns; 0: all of them by Finish.
+  // Converts `rows` rows from `from` on, in `turns` turns; if that is 0, Finish converts them all.
   Making(const Element* from, int64_t rows, std::byte* to, int64_t turns)
       : from_(from),
         rows_(rows),
@@ -119,7 +119,7 @@ class Making {
     }
   }
 
-  // Weights come from behind the second-level cache: asks for what lies so far behind a row.
+  // Weights come from behind the L2 cache: this prefetches the line that far behind a row.
   static HWY_INLINE void AskAheadOf(const Element* row) {
     constexpr int64_t kAhead = sizeof(Element) == 1 ? 8 << 10 : 16 << 10;
     constexpr int64_t kBytes = kPanel * static_cast<int64_t>(sizeof(Element));
@@ -129,7 +129,7 @@ class Making {
     }
   }
 
-  // One row of each tile of a block.
+  // Converts one row of each tile of a block.
   static HWY_INLINE void MakePair(const Element* HWY_RESTRICT low, const Element* HWY_RESTRICT high,
                                   uint32_t* HWY_RESTRICT out) {
     const F32 d;
@@ -154,8 +154,8 @@ class Making {
   int64_t rows_ = 0;
   std::byte* to_ = nullptr;
   int64_t pairs_ = 0;
-  int64_t per_turn_ = 0;  // of kOne
-  int64_t due_ = 0;       // of kOne
+  int64_t per_turn_ = 0;  // pairs, times kOne
+  int64_t due_ = 0;       // pairs, times kOne
   int64_t next_ = 0;
 };
 

@@ -1,5 +1,5 @@
-// What the tile unit (AMX) has summed, on its way to C. Included inside a kernel file; AVX-512
-// only.
+// The epilogue of the tile unit (AMX), which finishes its sums on their way to C. This is included
+// inside a kernel file and needs AVX-512.
 #if defined(REPRISE_CPU_GEMM_AMX_SUMS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef REPRISE_CPU_GEMM_AMX_SUMS_INL_H_
 #undef REPRISE_CPU_GEMM_AMX_SUMS_INL_H_
@@ -20,16 +20,16 @@ HWY_BEFORE_NAMESPACE();
 namespace reprise::cpu::HWY_NAMESPACE {
 namespace {
 
-// Row tiles whose sums the unit holds at a time, at most.
+// The most row tiles whose sums the unit holds at a time.
 constexpr int64_t kHeldTiles = 2;
 
-// Finished sums on their way to C, a few rows at a time while the unit makes the next ones.
+// Finishes sums on their way to C, a few rows at a time while the unit computes the next ones.
 template <class Element>
 class Waiting {
  public:
   Waiting() = default;
-  // `rows` rows of `sums`, [rows][kPanel], at most kHeldTiles: those of `a` times `panel`, in
-  // `turns` turns.
+  // Finishes `rows` rows of `sums`, [rows][kPanel], at most kHeldTiles: the product of `a` and
+  // `panel`, in `turns` turns.
   Waiting(float* sums, int64_t rows, const TileOut& out, const float* a, const GemmArgs& args,
           const Element* panel, int64_t turns)
       : out_(out),
@@ -64,8 +64,8 @@ class Waiting {
     next_ = end;
   }
 
-  // Sums that are no number are made again as floats: they have infinity or no number among what
-  // they are made of, or an infinity on the way.
+  // Sums that are NaN are computed again as floats: one of their operands is infinite or NaN, or a
+  // sum became infinite on the way.
   void Mend() {
     const F32 d;
     const VF zero = hn::Zero(d);
@@ -149,9 +149,9 @@ class Waiting {
   float* sums_ = nullptr;  // [rows][kPanel]
   int64_t rows_ = 0;
   int64_t next_ = 0;
-  int64_t per_turn_ = 0;  // of kOne
-  int64_t due_ = 0;       // of kOne
-  // What the sums_ are made of.
+  int64_t per_turn_ = 0;  // rows, times kOne
+  int64_t due_ = 0;       // rows, times kOne
+  // The operands that the sums were made from.
   const float* a_ = nullptr;
   int64_t lda_ = 0;
   int64_t k_ = 0;

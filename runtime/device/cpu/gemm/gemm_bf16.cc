@@ -22,10 +22,10 @@ namespace {
 
 // A tile of C: 12 x 32 floats are 24 of the 32 vectors of AVX-512, 6 x 16 are 12 of the 16 of AVX2.
 constexpr int kBf16Rows = HWY_TARGET == HWY_AVX3 ? 12 : 6;
-// Rounded rows of A stay in the second-level cache while all panels pass by.
+// The limit on rounded rows of A, which stay in the L2 cache while all panels pass by.
 constexpr int64_t kMaxBytesOfA = 1 << 18;
-// A panel streams by so fast with few rows that only asking far ahead hides the way from memory:
-// words.
+// With few rows a panel streams so fast that only prefetching this many words ahead hides the
+// memory.
 constexpr int64_t kNear = 512;
 constexpr int64_t kFar = 2048;
 
@@ -68,7 +68,7 @@ void RoundRow(const float* HWY_RESTRICT from, int64_t count, int64_t padded,
 }
 
 #if HWY_TARGET == HWY_AVX3
-// The same as words of two, the first one in the lower half, and zeros up to a whole kBf16Depth.
+// Rounds to words of two, the first in the lower half, with zeros up to a whole kBf16Depth.
 void RoundPairs(const float* HWY_RESTRICT from, int64_t count, uint32_t* HWY_RESTRICT to) {
   static_assert(kBf16Depth == 2 * kLanes);
   const F32 d;
@@ -179,7 +179,7 @@ constexpr Bf16TileFunction kBf16Tiles[] = {
 };
 
 // A tile of one or two rows waits for its own sums, so a tail that is a little longer than a tile
-// is cut in halves.
+// is split in halves.
 int64_t NextRows(int64_t remaining) {
   if (remaining <= kBf16Rows) return remaining;
   return remaining < kBf16Rows + 4 ? (remaining + 1) / 2 : kBf16Rows;

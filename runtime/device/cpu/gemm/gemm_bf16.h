@@ -1,10 +1,10 @@
 // C[m,n] = activation(A[m,k] * B[k,n] * scale[n] + bias[n]) + residual[m,n] with both sides rounded
 // to bfloat16: what precision `bf16` means.
 //
-// A number is rounded to the nearest bfloat16, to even where two are as near; what is larger than
-// the largest of them becomes infinite, and NaN stays NaN. Products of two are exact in float32 and
-// are summed in float32. Sums and numbers below 2^-126 may be taken for 0: the units for bfloat16
-// do so.
+// A number is rounded to the nearest bfloat16, to even in a tie; numbers beyond the largest
+// become infinite, and NaN stays NaN. A product of two is exact in float32, and products are
+// summed in float32. Sums and numbers below 2^-126 may be taken for 0, as the units for bfloat16
+// do.
 //
 // B is packed once: panel p holds the columns [p * panel_columns, (p + 1) * panel_columns), in rows
 // of pairs: two neighbours of a column lie in one word of 32 bits, the one of the lower row in its
@@ -32,14 +32,14 @@ inline constexpr int64_t kBf16Depth = 32;
 struct Bf16Kernels {
   int64_t panel_columns;
   int64_t tile_rows;
-  // Write PackedBytes(k, n) bytes. Of int8 (which bfloat16 holds exactly) the factors are not
-  // looked at: they are given to `part`.
+  // These write PackedBytes(k, n) bytes. The factors of int8 (which bfloat16 holds exactly) are not
+  // read: `part` gets them.
   void (*pack)(const GemmSource& b, int64_t k, int64_t n, void* packed);
   void (*pack_int8)(const Int8Source& b, int64_t k, int64_t n, void* packed);
-  // `args.packed_b`: what they wrote, aligned to 64 bytes; args.blocking is not used. `scales`: of
-  // each column, for all columns of all panels; or null.
+  // `args.packed_b` is what these wrote, aligned to 64 bytes; args.blocking is not used. `scales`
+  // has a factor for each column of all panels, or is null.
   void (*part)(const GemmArgs& args, const float* scales, const GemmPart& part);
-  // Of GemmArgs::scratch, for a part of up to `m` rows.
+  // Bytes of GemmArgs::scratch for a part of up to `m` rows.
   int64_t (*part_scratch_bytes)(int64_t m, int64_t k);
   GemmCosts costs;
 
@@ -52,11 +52,11 @@ struct Bf16Kernels {
   GemmPart Partition(int64_t m, int64_t n, int parts, int part) const;
 };
 
-// Of the highest tier that is not above `isa`: bfloat16 widened in registers, multiplied as floats.
+// The kernels of the highest tier up to `isa`: bfloat16 is widened in registers, then multiplied.
 const Bf16Kernels& Bf16KernelsFor(Isa isa);
-// By the vectors' own products of bfloat16; null where `isa` has none.
+// The same by vector products of bfloat16 (AVX512_BF16); null where `isa` has none.
 const Bf16Kernels* Bf16DotKernelsFor(Isa isa);
-// By the tile unit; null where `isa` has none.
+// The same by the tile unit (AMX); null where `isa` has none.
 const Bf16Kernels* TileBf16KernelsFor(Isa isa);
 
 }  // namespace reprise::cpu

@@ -1,8 +1,8 @@
 // Products of bfloat16 by the tile unit (AMX) of a CPU.
 //
-// Weights lie packed as the unit wants them, rows of A are rounded once for all panels. Two tiles
-// of rows times two of columns are four sums of the unit, each of which is waited for while the
-// other three are multiplied. Meanwhile the vector units finish the tiles before them.
+// Weights are packed as the unit reads them, and rows of A are rounded once for all panels. Two row
+// tiles times two column tiles are four sums of the unit; while one is waited for, the other three
+// are multiplied. Meanwhile the vector units finish the tiles before them.
 #include <algorithm>
 
 #include "runtime/device/cpu/gemm/gemm_bf16.h"
@@ -24,7 +24,7 @@ namespace {
 
 static_assert(kBf16Panel == 2 * kRowsOfTile && kBf16Depth == kDepth);
 
-// Rounded rows of A should stay in the second-level cache, beside a panel.
+// The limit on rounded rows of A, which should stay in the L2 cache beside a panel.
 constexpr int64_t kMaxBytesOfA = 1 << 20;
 constexpr int64_t kRowsAtATime = 2 * kRowsOfTile;
 constexpr int64_t kBytesOfSums = kRowsAtATime * kBf16Panel * sizeof(float);
@@ -37,7 +37,7 @@ int64_t MaxRowTiles(int64_t k) {
   return std::max<int64_t>(1, kMaxBytesOfA / std::max<int64_t>(1, BytesOfRowTile(k)) / 2) * 2;
 }
 
-// A's rows, and two tiles of sums: one is finished while the other is made.
+// The bytes of A's rows and of two tiles of sums: one is finished while the other is computed.
 int64_t PartScratchBytes(int64_t m, int64_t k) {
   return 2 * kBytesOfSums + std::min(RowTiles(m), MaxRowTiles(k)) * BytesOfRowTile(k);
 }
@@ -111,7 +111,7 @@ struct Waiting {
   }
 };
 
-// Asks for what comes next, a share at each step, so that it is near when it is needed.
+// Prefetches the next operands, a share at each step, so that they are near when needed.
 struct Ahead {
   const std::byte* at;
   int64_t step;  // bytes
@@ -191,7 +191,7 @@ void Part(const GemmArgs& args, const float* scales, const GemmPart& part) {
   asm volatile("ldtilecfg %0" ::"m"(config));
   const int64_t blocks = Blocks(args.k);
   const int64_t tiles = RowTiles(part.row_end - part.row_begin);
-  // Blocks of rows of one size: each of them reads all the panels again.
+  // The blocks of rows have one size, because each of them reads all the panels again.
   const int64_t rounds = (tiles + MaxRowTiles(args.k) - 1) / MaxRowTiles(args.k);
   const int64_t rows_of_round = ((tiles + rounds - 1) / rounds + 1) / 2 * kRowsAtATime;
   float* sums = static_cast<float*>(args.scratch);
@@ -208,7 +208,7 @@ void Part(const GemmArgs& args, const float* scales, const GemmPart& part) {
     const int64_t steps = (end - begin + kRowsAtATime - 1) / kRowsAtATime;
     for (int64_t panel = part.panel_begin; panel < part.panel_end; ++panel) {
       const std::byte* const b = packed + panel * blocks * kBytesOfBlock;
-      // The next panel follows; behind the last one there is nothing worth asking for.
+      // The next panel follows; behind the last panel nothing is worth prefetching.
       Ahead ahead = {b + blocks * kBytesOfBlock,
                      panel + 1 < part.panel_end ? (kBytesOfBlock / steps + 63) / 64 * 64 : 0};
       for (int64_t row = begin; row < end; row += kRowsAtATime) {

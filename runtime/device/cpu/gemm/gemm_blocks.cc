@@ -22,11 +22,11 @@ using D32 = hn::Rebind<int32_t, F32>;
 using DU32 = hn::Rebind<uint32_t, F32>;
 using VU32 = hn::Vec<DU32>;
 
-// Of a tile that widens in registers: AVX2 has 16, and more rows would wait in memory.
+// The rows of a tile that widens in registers: AVX2 has 16 registers, and more rows would spill.
 constexpr int kTallest = HWY_TARGET == HWY_AVX3 ? kTileRows : 3;
-constexpr int64_t kWordBytes = kPanel * int64_t{sizeof(uint32_t)};  // of a word of each column
+constexpr int64_t kWordBytes = kPanel * int64_t{sizeof(uint32_t)};  // one word per column
 
-// The weights of words of one number after the other.
+// Unpacks the weights of words, one number of each word after the other.
 template <int kBits, bool kPoints>
 class Numbers {
  public:
@@ -35,8 +35,8 @@ class Numbers {
       : table_(hn::Sub(hn::Iota(F32(), 0), hn::Set(F32(), kPoints ? 0.0f : kMiddle))) {}
 #endif
 
-  // Those of the lowest number of each word, which leaves the words; the factors of their columns
-  // lie at `factors`.
+  // The weights of the lowest number of each word, which is shifted out of the words; the factors
+  // of their columns lie at `factors`.
   HWY_INLINE VF Next(VU32& words, const float* factors) const {
     const F32 d;
     VF numbers = Lowest(words);
@@ -75,8 +75,8 @@ HWY_INLINE TileOut OutOfPanel(TileOut out, int p) {
   return out;
 }
 
-// kRows rows of A times a panel, or times kPanels of them that lie side by side: a lone row would
-// wait for its own sums.
+// Multiplies kRows rows of A by a panel, or by kPanels panels side by side: a lone row would wait
+// for its own sums.
 template <int kRows, int kPanels, int kBits, bool kPoints>
 HWY_NOINLINE void BlockTile(const float* HWY_RESTRICT a, int64_t lda,
                             const char* HWY_RESTRICT panel, int64_t panel_bytes, int64_t block,
@@ -198,7 +198,7 @@ void WidenedPanelRows(const GemmArgs& args, const BlockForm& form, const char* b
         Widen<kBits, kPoints>(b, form.block, depth, depth_end, widened);
         return widened;
       },
-      // Each tile asks for its share of the next panel.
+      // Each tile prefetches its share of the next panel.
       [&](int64_t depth, int64_t) -> Ahead {
         return {next + depth * row_bytes, row_bytes / tiles};
       });

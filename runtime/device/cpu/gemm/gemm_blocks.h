@@ -1,5 +1,5 @@
-// C[m,n] = activation(A[m,k] * B[k,n] + bias[n]) + residual[m,n], float32, of weights that are
-// stored in a few bits each, with a factor and maybe a zero point for each block of them along k:
+// C[m,n] = activation(A[m,k] * B[k,n] + bias[n]) + residual[m,n], float32, for weights stored in a
+// few bits each, with a factor and perhaps a zero point for each block of them along k: each is
 // w = (number - point) * scale, rounded to float32 once, as the float weights would be.
 //
 // Packed weights are the panels, one after another, of `panel_columns` columns each: block by block
@@ -7,8 +7,8 @@
 // words of 32 bits. A word holds 32 / bits neighbours of a column, the first in its lowest bits;
 // the last one of a column is filled up. Behind the last column everything is 0.
 //
-// Every element is summed in the order of k, as in gemm.h: what is read narrow has the bits that
-// the same weights as floats have.
+// Every element is summed in the order of k, as in gemm.h: the result has the same bits as with
+// these weights stored as floats.
 //
 // Threads: all functions are pure; calls on disjoint parts of one C may run at the same time.
 #pragma once
@@ -25,7 +25,7 @@ namespace reprise::cpu {
 struct BlockForm {
   int bits = 4;         // 4 or 8
   int64_t block = 32;   // numbers along k; a multiple of those of a word
-  bool points = false;  // false: 2^(bits - 1) is the zero point of all
+  bool points = false;  // false: 2^(bits - 1) is the zero point of all numbers
 
   int64_t PerWord() const { return 32 / bits; }
   int64_t Blocks(int64_t k) const { return (k + block - 1) / block; }
@@ -53,9 +53,9 @@ struct BlockGemmKernels {
   int64_t panel_columns;
   // Writes PackedBytes(k, n, form) bytes.
   void (*pack)(const BlockSource& b, const BlockForm& form, int64_t k, int64_t n, void* packed);
-  // `args.packed_b`: what it wrote, aligned to 64 bytes; args.blocking is not used.
+  // `args.packed_b` is what `pack` wrote, aligned to 64 bytes; args.blocking is not used.
   void (*part)(const GemmArgs& args, const BlockForm& form, const GemmPart& part);
-  // Panel `panel` of them as floats, as GemmKernels::pack would have it.
+  // Widens panel `panel` to the floats that GemmKernels::pack would write.
   void (*widen)(const void* packed, const BlockForm& form, int64_t k, int64_t panel, float* floats);
 
   int64_t Panels(int64_t n) const { return (n + panel_columns - 1) / panel_columns; }
@@ -64,7 +64,7 @@ struct BlockGemmKernels {
   }
 };
 
-// Of the highest tier that is not above `isa`. Work is divided as GemmKernelsFor(isa) divides it.
+// The kernels of the highest tier up to `isa`. Work is divided as GemmKernelsFor(isa) divides it.
 const BlockGemmKernels& BlockGemmKernelsFor(Isa isa);
 
 }  // namespace reprise::cpu

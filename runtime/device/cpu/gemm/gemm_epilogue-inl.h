@@ -1,4 +1,4 @@
-// What a product does to its sums before they become C. Included inside a kernel file after
+// The epilogue of a GEMM, which turns its sums into C. This is included inside a kernel file after
 // hwy/highway.h, once for each Highway target.
 #if defined(REPRISE_CPU_GEMM_EPILOGUE_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef REPRISE_CPU_GEMM_EPILOGUE_INL_H_
@@ -44,7 +44,7 @@ struct TileOut {
 
   float* c;
   int64_t ldc;
-  const float* scale;  // of each column, or null
+  const float* scale;  // one factor per column, or null
   const float* bias;
   const float* residual;
   int64_t ld_residual;
@@ -149,7 +149,7 @@ HWY_MAYBE_UNUSED HWY_NOINLINE void FinishTile(const float* tile, int rows, const
                  [&](auto activation) HWY_ATTR { FinishTile<activation>(tile, rows, out); });
 }
 
-// Sums of a whole tile of C in registers, kVecs vectors of each row, become its elements.
+// Finishes the sums of a whole tile of C in registers, kVecs vectors of each row.
 template <int kRows, int kVecs>
 HWY_INLINE void FinishSums(VF (&sums)[kRows][kVecs], const TileOut& tile_out) {
   const F32 d;

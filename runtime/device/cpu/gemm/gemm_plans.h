@@ -8,7 +8,7 @@
 
 namespace reprise::cpu {
 
-// What this family offers a device.
+// The kernel family that this folder offers a device.
 KernelFamily GemmFamily();
 
 // plan_linear.cc
@@ -19,31 +19,31 @@ std::vector<Candidate> PlanGemm(const CpuTarget& target, const NodeView& node);
 inline constexpr char kPackOp[] = "cpu.PackPanels";
 absl::StatusOr<Tensor> RunPack(const CpuTarget& target, const Attributes& attributes,
                                const Tensor& weights, WeightMemory& memory);
-// Of packed int8 weights: of the values, and of their scales unless they are 1.
+// The prepare op of packed int8 weights: it takes the values, and their scales unless these are 1.
 inline constexpr char kPackInt8Op[] = "cpu.PackInt8Panels";
 absl::StatusOr<Tensor> RunPackInt8(const CpuTarget& target, const Attributes& attributes,
                                    const Tensor& values, const Tensor* scales,
                                    WeightMemory& memory);
 
-// Of packed weights that are stored in half; see plan_linear.cc.
+// The prepare op of packed weights that are stored in half; see plan_linear.cc.
 inline constexpr char kPackHalfOp[] = "cpu.PackHalfPanels";
 absl::StatusOr<Tensor> RunPackHalf(const CpuTarget& target, const Attributes& attributes,
                                    const Tensor& halves, WeightMemory& memory);
 
-// Of packed weights of a few bits: of the numbers, their scales, and their points unless one point
-// is that of all; see plan_blocks.cc.
+// The prepare op of packed weights of a few bits: it takes the numbers, their scales, and their
+// zero points unless a single one serves all; see plan_blocks.cc.
 inline constexpr char kPackBlocksOp[] = "cpu.PackBlockPanels";
 absl::StatusOr<Tensor> RunPackBlocks(const CpuTarget& target, const Attributes& attributes,
                                      const Tensor& numbers, const Tensor& scales,
                                      const Tensor* points, WeightMemory& memory);
 
-// Of packed bfloat16 weights; see plan_bf16.cc.
+// The prepare op of packed bfloat16 weights; see plan_bf16.cc.
 inline constexpr char kPackBf16Op[] = "cpu.PackBf16Panels";
 absl::StatusOr<Tensor> RunPackBf16(const CpuTarget& target, const Attributes& attributes,
                                    const Tensor& values, const Tensor* scales,
                                    WeightMemory& memory);
 
-// Of the weights of maps, by tiles; see conv_prepare.h.
+// The prepare op of convolution weights, packed by tiles of maps; see conv_prepare.h.
 inline constexpr char kPackMapsOp[] = "cpu.PackMaps";
 absl::StatusOr<Tensor> RunPackMaps(const CpuTarget& target, const Attributes& attributes,
                                    const Tensor& weights, WeightMemory& memory);

@@ -2,13 +2,13 @@
 // (AVX512_VNNI, AVX-VNNI), exact to float32.
 //
 // That instruction multiplies four times as many numbers as a multiply-add of floats. A row of A
-// becomes numbers of 24 bits, by the power of two that its largest magnitude asks for, and these
-// three bytes, its digits: three such products take three quarters of the time of one by floats.
-// What rounding a row so loses is below 2^-23 of its largest magnitude an element. Sums of floats
-// lose as much, as they round each time that a product is added, while these are sums of integers.
-// But a few elements that are far larger than the others would take their digits: those are left
-// out and added as floats (SplitRow). Each row is its own, and integers are summed exactly, so that
-// neither other rows nor a division of the work change a bit.
+// becomes integers of 24 bits, scaled by the power of two that suits its largest magnitude, and
+// each integer becomes three bytes, its digits: three such products take three quarters of the time
+// of one of floats. Rounding a row loses less than 2^-23 of its largest magnitude for each element.
+// Sums of floats lose that much too, as they round at each addition, while these are sums of
+// integers. A few elements far larger than the others would cost them their digits: these are left
+// out and added as floats (SplitRow). Rows are independent and integer sums exact, so that neither
+// other rows nor a division of the work change a bit.
 //
 // Packed weights are the factors of all columns, the offsets of all columns (see Offsets), then the
 // panels: words of four neighbours of a column, [k / 4][kWordPanel], zeros behind the last row.
@@ -46,15 +46,15 @@ constexpr int kDigits = 3;  // the highest first
 constexpr int kDigitTileRows = HWY_TARGET == HWY_AVX3 ? 3 : 2;
 constexpr int kWordVectors = HWY_TARGET == HWY_AVX3 ? 3 : 2;
 constexpr int64_t kWordPanel = kWordVectors * kLanes;
-// Digits of A that stay in the second-level cache beside a panel.
+// Digits of A that stay in the L2 cache beside a panel.
 constexpr int64_t kMaxBytesOfA = 1 << 19;
 constexpr int64_t kMostRows = 384;
-// A lone tile asks for each line so far ahead, into the first-level cache.
+// The bytes that a lone tile prefetches ahead, into the L1 cache.
 constexpr int64_t kAheadBytes = 16 << 10;
 constexpr int64_t kCrampedAheadBytes = 6 << 10;
 
-// Bytes between digits of a row: whole lines, an odd number of them, so that rows do not want the
-// same sets of the first-level cache.
+// Bytes between digits of a row: whole lines, an odd number of them, so that rows do not share the
+// same sets of the L1 cache.
 constexpr int64_t DigitStride(int64_t k) { return ((k + 63) / 64 | 1) * 64; }
 constexpr int64_t Words(int64_t k) { return (k + 3) / 4; }
 constexpr int64_t WholeTiles(int64_t rows) {
@@ -82,7 +82,7 @@ struct DigitRow {
 };
 constexpr int kAll = -1;
 
-// Digits of a round of rows, and what else is known of them.
+// The bytes of the digits of a round of rows, and of the other facts about them.
 int64_t ScratchBytes(int64_t m, int64_t k, bool int8) {
   if (!int8) return 0;
   const int64_t rows = std::min(MaxRows(k), WholeTiles(m));
@@ -95,13 +95,13 @@ struct Magnitudes {
   float largest, mean;
 };
 
-// Of those elements of a row that are not above `limit`; the others count as 0. Of a row with an
-// infinity or no number the largest is one.
+// The magnitudes of the elements of a row that are not above `limit`; others count as 0. If a row
+// has an infinity or a NaN, its largest magnitude is one.
 Magnitudes MagnitudesOf(const float* HWY_RESTRICT a, int64_t k, float limit) {
   const F32 d;
   const D32 d32;
   const VF limits = hn::Set(d, limit);
-  V32 bits = hn::Zero(d32);  // in the order of magnitudes, and no number is above infinity
+  V32 bits = hn::Zero(d32);  // ordered like the magnitudes; NaN is above infinity
   VF sums = hn::Zero(d);
   for (int64_t i = 0; i < k; i += kLanes) {
     const VF x = hn::Abs(i + kLanes <= k ? hn::LoadU(d, a + i) : LoadPart(d, a + i, k - i));
@@ -113,17 +113,17 @@ Magnitudes MagnitudesOf(const float* HWY_RESTRICT a, int64_t k, float limit) {
   return {largest, (hn::GetLane(hn::SumOfLanes(d, sums)) - largest) / static_cast<float>(k)};
 }
 
-// Above which magnitude an element takes too many digits of the others: the sums of a row without
-// such lose a few times as much as those of floats.
+// The magnitude above which an element takes too many digits of the others: the sums of a row
+// without such elements have a few times the error of float32 sums.
 HWY_INLINE float MostOf(const Magnitudes& magnitudes, int64_t k) {
   const float means = std::clamp(static_cast<float>(k) / 4, 4.0f, 32.0f);
-  // What is smaller is lost in the sum of all.
+  // Smaller elements are lost in the sum of all.
   constexpr float kLost = 1.0f / 4096;
   return std::max(means * magnitudes.mean, kLost * magnitudes.largest);
 }
 
-// Above which magnitude elements of a row are outliers; `magnitudes`: of all of them, then of the
-// others. NaN where there is no such.
+// The magnitude above which elements of a row are outliers, or NaN where there is no such limit.
+// `magnitudes` are those of all elements, and become those of the others.
 HWY_NOINLINE float LimitOf(const float* a, int64_t k, Magnitudes& magnitudes) {
   constexpr int kRounds = 5;
   for (int round = 0; round < kRounds; ++round) {
@@ -185,7 +185,7 @@ void SplitRow(const float* HWY_RESTRICT a, int64_t k, uint8_t* HWY_RESTRICT digi
   }
 }
 
-// Packed weights, by what lies in them.
+// The arrays within packed weights.
 struct PackedDigits {
   PackedDigits(const void* packed, int64_t k, int64_t n)
       : columns((n + kWordPanel - 1) / kWordPanel * kWordPanel),
@@ -253,7 +253,7 @@ void PackPanelWords(const Int8Source& b, int64_t k, int64_t column, int64_t live
   }
 }
 
-// What 2^7 adds to the sums of a panel's columns where it is added to every number of a row of A.
+// The growth of the sums of a panel's columns if every number of a row of A has 2^7 added.
 void Offsets(const uint32_t* words, int64_t k, int32_t* offsets) {
   const D32 d32;
   const DU32 du;
@@ -295,7 +295,7 @@ HWY_INLINE void AddElement(const uint32_t* words, int64_t at, float value,
   }
 }
 
-// What the elements of a row of A that are no digits add to its sums.
+// Adds to the sums of a row of A the elements that are not split into digits.
 HWY_NOINLINE void AddOutliers(const DigitRow& row, const float* a, int64_t k, const uint32_t* words,
                               VF (&sums)[kWordVectors]) {
   for (int i = 0; i < row.outliers; ++i) {
@@ -385,7 +385,7 @@ void DigitPart(const GemmArgs& args, const GemmPart& part) {
   if (part.row_begin >= part.row_end || part.panel_begin >= part.panel_end) return;
   const PackedDigits packed(args.packed_b, args.k, args.n);
   const int64_t stride = DigitStride(args.k);
-  // Rounds of one size: each of them reads all panels again.
+  // The rounds have one size, because each of them reads all panels again.
   const int64_t m = part.row_end - part.row_begin;
   const int64_t rounds = (m + MaxRows(args.k) - 1) / MaxRows(args.k);
   const int64_t rows_of_round = WholeTiles((m + rounds - 1) / rounds);
@@ -402,7 +402,7 @@ void DigitPart(const GemmArgs& args, const GemmPart& part) {
     for (int64_t panel = part.panel_begin; panel < part.panel_end; ++panel) {
       const uint32_t* const words = packed.PanelAt(panel);
       const int64_t next = panel + 1 == part.panel_end ? part.panel_begin : panel + 1;
-      // Each tile asks for its share of the next panel.
+      // Each tile prefetches its share of the next panel.
       Ahead ahead = {reinterpret_cast<const char*>(packed.PanelAt(next)), 4 * kWordPanel / tiles};
       if (tiles == 1) {
         ahead.next = reinterpret_cast<const char*>(words) +
@@ -430,7 +430,7 @@ constexpr GemmKernels kDigitGemmKernels = {
     .pack_int8 = PackDigits,
     .part_int8 = DigitPart,
     .part_scratch_bytes = ScratchBytes,
-    // A row tile of A is made into digits in half of the time of its products with a panel.
+    // Splitting a row tile of A into digits takes half of the time of its products with a panel.
     .int8_costs = {.panel = 0.5, .row_tile = 0.5, .shared_tile = 1.0},
     .int8_words = true};
 

@@ -19,17 +19,17 @@ namespace {
 
 // The most rows of A at a time where partial sums wait for the next stretch of k.
 constexpr int64_t kMaxSplitRows = 16 * kTileRows;
-// Weights come from afar: a model has many more of them than a core has cache. A stretch of a panel
-// is short enough to stay in a cache for as long as all tiles of rows pass over it. While they
-// are computed the stretch behind it is asked for, into the second-level cache, a little at each
-// step, so that a core computes and fetches at the same time. With fewer tiles than kFewTiles
-// nothing hides the fetching; then every line is asked for once more, kNearRows ahead of its use,
-// into the first-level cache. A lone tile needs no stretches. It asks for each line kFarBytes
-// ahead, into the first-level cache where that has room for as much: 55 to 67 GB/s of a Zen 5 with
-// 2 to 8 rows. Without the room it asks for it in the second-level cache, if it has more than
-// kStreamedRows rows. With fewer it is the memory that a core waits for there, and nothing reads
-// one stream faster than long vectors alone, which the prefetchers of the CPU follow: 30 of 30 GB/s
-// of a Zen 4, 22 where each line is asked for.
+// Weights come from memory: a model has many more of them than a core has cache. A stretch of a
+// panel is short enough to stay in a cache while all row tiles pass over it. While they are
+// computed, the stretch behind it is prefetched into the L2 cache, a little at each step, so
+// that a core computes and fetches at the same time. With fewer tiles than kFewTiles nothing
+// hides the fetching; then every line is prefetched again, kNearRows ahead of its use, into the
+// L1 cache. A lone tile needs no stretches. It prefetches each line kFarBytes ahead, into the
+// L1 cache where that has the room: 55 to 67 GB/s of a Zen 5 with 2 to 8 rows. Without the room
+// it prefetches into the L2 cache, if it has more than kStreamedRows rows. With fewer rows a
+// core waits for the memory, and nothing reads one stream faster than long vectors alone, which
+// the hardware prefetchers follow: 30 of 30 GB/s of a Zen 4, but 22 where each line is
+// prefetched.
 constexpr int64_t kFewTiles = 3;
 constexpr int64_t kNearRows = 24;
 constexpr int64_t kFarBytes = 16384;
@@ -47,22 +47,22 @@ HWY_INLINE bool LargeSecondCache() {
   return large;
 }
 
-// A stretch that leaves a roomy first-level cache room for the rows of A.
+// A stretch that leaves room for the rows of A in a roomy L1 cache.
 constexpr int64_t kCloseRows = 36 * 1024 / kRowBytes;
 
 // Two tiles that are far from full.
 constexpr bool AreTwoLowTiles(int64_t rows) { return 4 * rows < 7 * kTileRows; }
 
-// Of a stretch that stays in the second-level cache: the longest of all.
+// The longest stretch of all, which stays in the L2 cache.
 constexpr int64_t kLongestStretchBytes = 144 * 1024;
 
-// The longest stretch of a panel for `rows` rows of A, more than a tile has. Sums that wait for the
-// next stretch cost more than reading this one from the second-level cache for every tile: 1 to 5 %
-// of a product on a Zen 5, with 14 to 512 rows, and as much where bytes are multiplied. Only two
+// The longest stretch of a panel for `rows` rows of A, which are more than one tile. Keeping sums
+// for the next stretch costs more than reading this one from the L2 cache for every tile: 1 to 5 %
+// of a product on a Zen 5, with 14 to 512 rows, and the same where bytes are multiplied. Only two
 // low tiles outrun that cache: 12 rows are multiplied at 220 GF/s from there, at 254 where a
-// stretch stays in the first-level cache. Where that one cannot hold a stretch beside the rows of A
-// keeping sums is for nothing, and stretches were longer before the second one was looked at, which
-// is not measured there.
+// stretch stays in the L1 cache. Where the L1 cache cannot hold a stretch beside the rows of A,
+// keeping sums gains nothing: the stretches there are still those from before the L2 cache was
+// used, and shorter ones have not been measured.
 HWY_INLINE int64_t StretchRows(int64_t rows) {
   constexpr int64_t kLowTilesBytes = 24 * 1024;
   constexpr int64_t kCrampedBytes = 72 * 1024;
@@ -71,10 +71,10 @@ HWY_INLINE int64_t StretchRows(int64_t rows) {
   return LargeSecondCache() ? kLongestStretchBytes / kRowBytes : kCloseRows;
 }
 
-// Rows of a stretch where `k` is cut into the fewest that are no longer than `longest`. All are
-// about as long: each asks for as many rows of the one behind it as it has itself.
+// The rows of a stretch where `k` is split into the fewest that are no longer than `longest`. All
+// have about the same length, since each prefetches as many rows of the next one as it has itself.
 constexpr int64_t EvenStretch(int64_t k, int64_t longest) {
-  constexpr int64_t kStep = 8;  // what inner loops take at a time divides this
+  constexpr int64_t kStep = 8;  // a multiple of the rows that inner loops take at a time
   if (k <= longest) return std::max<int64_t>(k, 1);
   const int64_t stretches = (k + longest - 1) / longest;
   const int64_t rows = (k + stretches - 1) / stretches;
@@ -97,7 +97,7 @@ constexpr int64_t TilesOf(int64_t rows, int64_t tile_rows = kTileRows) {
   return (rows + tile_rows - 1) / tile_rows;
 }
 
-// A tile of one or two rows waits for its own sums, so that the last ones are about as high.
+// A tile of one or two rows waits for its own sums, so the last tiles get about the same height.
 constexpr int64_t NextTileRows(int64_t remaining, int64_t tile_rows = kTileRows) {
   if (remaining <= tile_rows) return remaining;
   if (remaining <= 2 * tile_rows) return (remaining + 1) / 2;

@@ -25,14 +25,14 @@ namespace {
 
 // Rows of a panel at a time: counting and moving pointers takes execution slots from the products.
 constexpr int kUnroll = HWY_TARGET == HWY_AVX3 ? 2 : 4;
-// Rows of a panel that pass by between those of what is added to C.
+// The rows of a panel that pass by between two prefetches of the residual.
 constexpr int64_t kResidualSteps = 16;
-// How the rows of a panel lie, and how they are asked for; see kFewTiles.
+// The layout of the rows of a panel, and how they are prefetched; see kFewTiles.
 enum class Panel {
   kPacked,       // kPanel floats each, side by side
-  kPackedFew,    // so too, with few tiles to hide the fetching
-  kPackedLone,   // so too, with a lone tile
-  kPackedAhead,  // so too, each line asked for once, far ahead, into the first-level cache
+  kPackedFew,    // the same, with few tiles to hide the fetching
+  kPackedLone,   // the same, with a lone tile
+  kPackedAhead,  // the same, each line prefetched once, far ahead, into the L1 cache
   // Whole vectors, `ldb` floats apart in a row-major B, which only a tile or two read.
   kInPlace,
   // Side by side, widened in registers:
@@ -43,13 +43,13 @@ enum class Panel {
 constexpr bool IsNarrow(Panel kind) {
   return kind == Panel::kInt8 || kind == Panel::kFloat16 || kind == Panel::kBFloat16;
 }
-// What a panel is made of.
+// The type of the elements that a panel stores.
 template <Panel kKind>
 using ElementOf = std::conditional_t<
     kKind == Panel::kInt8, int8_t,
     std::conditional_t<kKind == Panel::kFloat16, hwy::float16_t,
                        std::conditional_t<kKind == Panel::kBFloat16, hwy::bfloat16_t, float>>>;
-// A narrow panel streams by so fast that only asking far ahead hides the way from memory: bytes.
+// A narrow panel streams so fast that only prefetching this many bytes ahead hides the memory.
 constexpr int64_t kNarrowNear = 1536;
 constexpr int64_t kNarrowFar = 8192;
 
@@ -88,7 +88,7 @@ HWY_NOINLINE void Tile(const float* HWY_RESTRICT a, int64_t lda, const void* pan
   // Every third row of A has a pointer; the two behind it are an index away.
   const float* HWY_RESTRICT a3 = kRows > 3 ? Kept(a + 3 * lda) : nullptr;
   const float* HWY_RESTRICT a6 = kRows > 6 ? Kept(a + 6 * lda) : nullptr;
-  // Row `u` of those that are next; pointers move once for all of them.
+  // Computes the next row `u`; the pointers move once for all of them.
   const auto step = [&](int u) HWY_ATTR {
     const Element* HWY_RESTRICT row = b + u * ldb;
     if constexpr (kKind == Panel::kPacked) {
@@ -131,9 +131,9 @@ HWY_NOINLINE void Tile(const float* HWY_RESTRICT a, int64_t lda, const void* pan
     if constexpr (kRows > 6) a6 += rows;
     b += rows * ldb;
   };
-  // What is added at the end is asked for meanwhile, a row every few steps: many rows of it lie far
-  // away, and asking for all at once would be in the way of B. Few rows of a whole panel, whose
-  // kind is another, do without.
+  // The residual that is added at the end is prefetched meanwhile, a row every few steps: many rows
+  // of it lie far away, and prefetching all at once would delay B. A few rows of a whole panel,
+  // which is of another kind, do without.
   const float* residual = kKind == Panel::kPacked && out.last ? out.residual : nullptr;
   int residual_rows = residual != nullptr ? kRows : 0;
   int64_t i = 0;
@@ -182,13 +182,13 @@ constexpr auto kTileFunctions =
 
 // The tiles of a panel.
 struct Tiles {
-  const TileFunction* functions;  // by rows - 1
-  int64_t rows;                   // of the tallest
+  const TileFunction* functions;  // indexed by rows - 1
+  int64_t rows;                   // rows of the tallest
 };
 template <Panel kKind, int kVecs>
 constexpr Tiles kTilesOf = {kTileFunctions<kKind, kVecs>.data(), TileRows(kVecs)};
 
-// Those of `rows` rows and a panel with `columns` live columns.
+// The tile functions for `rows` rows and a panel with `columns` live columns.
 Tiles TilesFor(bool in_place, GemmBlocking::Near near, int64_t rows, int64_t columns) {
   using Near = GemmBlocking::Near;
   const int64_t tiles = TilesOf(rows);
@@ -216,10 +216,10 @@ HWY_INLINE int64_t DepthFor(const GemmArgs& args, int64_t rows, int64_t tile_row
   return EvenStretch(args.k, longest);
 }
 
-// Rows [begin, end), at least one (at most kMaxSplitRows where k is cut), of one panel by `tiles`,
-// `depth_block` rows of the panel at a time; `scales`: of all columns of C, or null;
-// `rows_of_b(depth, depth_end)` says where those are, `ldb` elements apart, and `ahead_of(depth,
-// depth_end)` what is asked for meanwhile.
+// Computes rows [begin, end), at least one (at most kMaxSplitRows where k is split), of one panel
+// by `tiles`, `depth_block` rows of the panel at a time. `scales` are those of all columns of C, or
+// null; `rows_of_b(depth, depth_end)` gives these rows, `ldb` elements apart, and `ahead_of(depth,
+// depth_end)` what to prefetch meanwhile.
 template <class RowsOfB, class AheadOf>
 HWY_INLINE void TilesOfPanel(const GemmArgs& args, const float* scales, int64_t panel,
                              int64_t begin, int64_t end, const Tiles& tiles, int64_t ldb,
@@ -256,15 +256,15 @@ HWY_INLINE void TilesOfPanel(const GemmArgs& args, const float* scales, int64_t 
   } while (depth < args.k);
 }
 
-// Rows [begin, end) of one panel, whose rows lie `ldb` apart at `b`; `next` is the panel that comes
-// after it, k * kPanel floats side by side.
+// Computes rows [begin, end) of one panel, whose rows lie `ldb` apart at `b`; `next` is the panel
+// behind it, k * kPanel floats side by side.
 HWY_MAYBE_UNUSED void PanelRows(const GemmArgs& args, const float* b, int64_t ldb,
                                 const float* next, int64_t panel, int64_t begin, int64_t end) {
   const int64_t columns = std::min(kPanel, args.n - panel * kPanel);
   const GemmBlocking& blocking = args.blocking;
   const Tiles functions = TilesFor(ldb != kPanel, blocking.near, end - begin, columns);
   const int64_t tiles = TilesOf(end - begin, functions.rows);
-  // Each tile asks for its share.
+  // Each tile prefetches its share.
   const int64_t step = kRowBytes / tiles;
   TilesOfPanel(
       args, nullptr, panel, begin, end, functions, ldb, DepthFor(args, end - begin, functions.rows),

@@ -14,9 +14,9 @@ struct Int8Weights {
   ParameterExprPtr scales;  // float32, [columns] or [1]; null: 1
 };
 
-// `weights` [rows, columns], float32, as values times scales; the columns are dim `axis`, 0 or 1.
-// Nothing where it is made in another way, has zero points, or its factors belong to
-// rows.
+// Splits `weights` [rows, columns], float32, into values times scales; the columns are dim `axis`,
+// 0 or 1. Returns nothing where they are made in another way, have zero points, or have a factor
+// for each row.
 std::optional<Int8Weights> SplitInt8(const ParameterExprPtr& weights, int64_t axis);
 
 }  // namespace reprise::cpu

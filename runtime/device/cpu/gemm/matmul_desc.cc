@@ -19,7 +19,7 @@ std::optional<Activation> ActivationOf(absl::string_view name) {
   return std::nullopt;
 }
 
-// What holds for all products of `node`; a and b are its first two inputs.
+// Sets the fields that all products of `node` share; a and b are its first two inputs.
 Product ProductOf(const NodeView& node) {
   Product product;
   product.dtype = node.out_dtype();
@@ -39,7 +39,7 @@ Product FlatProduct(const NodeView& node, bool transposed = false) {
   return product;
 }
 
-// The same with an activation, and a bias and a residual as the inputs of those numbers.
+// The same with an activation; `bias` and `residual` are the numbers of these inputs.
 std::optional<Product> ProductWithEpilogue(const NodeView& node, int bias, int residual) {
   Product product = FlatProduct(node);
   product.activation_name = node.attributes().String("activation", "none");
@@ -104,7 +104,7 @@ std::optional<Product> MatMulProduct(const NodeView& node) {
   }
   const Shape& a = node.shape(0);
   Shape b = node.shape(1);
-  // One on the right is a matrix of one column, the same for all of a.
+  // A vector on the right is a matrix of one column, the same for all of a.
   if (b.size() == 1) {
     Product product = ProductOf(node);
     product.alpha = alpha;

@@ -1,4 +1,4 @@
-// Product: a matrix product as a node asks for it, before anything is said about how to compute it.
+// Product: a matrix product as a node describes it, before a way to compute it is chosen.
 //
 //   out[i] = activation(alpha a[i] b[i] + beta addend) + residual      for each i of the stack
 //
@@ -45,11 +45,11 @@ struct Product {
   int64_t batch_rows = 0;  // NodeView::batch_rows, of stack * m
   bool weights = false;    // b is a parameter, a matrix: it can be packed once a model
 
-  // The addend is one row for all, as it is.
+  // The addend is a single row for all rows, unscaled.
   bool has_bias() const {
     return addend != kNoOperand && beta == 1 && addend_row_step == 0 && addend_column_step == 1;
   }
-  // The addend is a whole matrix, as it is.
+  // The addend is a whole matrix, unscaled.
   bool has_matrix_addend() const {
     return addend != kNoOperand && beta == 1 && addend_row_step == n && addend_column_step == 1;
   }
@@ -61,8 +61,8 @@ struct Product {
     int64_t a, b;
   };
   Positions MatricesOf(int64_t i) const;
-  // What of the stack and of each matrix's rows carries requests. Either is whole if the other is
-  // not.
+  // The part of the stack, and of the rows of each matrix, that carries requests. At least one of
+  // the two is whole.
   struct Extent {
     int64_t stack, rows;
   };
@@ -70,14 +70,14 @@ struct Product {
   bool takes_live_rows() const { return batch_rows > 0 && (stack == 1 || stack % batch_rows == 0); }
 };
 
-// What the node computes; nothing where its form is beyond Product. Any dtype.
+// The product that the node computes, or nothing where Product cannot describe it. Any dtype.
 std::optional<Product> LinearProduct(const NodeView& node);
 std::optional<Product> IntegerLinearProduct(const NodeView& node);
 std::optional<Product> MatMulProduct(const NodeView& node);
 std::optional<Product> GemmProduct(const NodeView& node);
 
-// Where a kernel of ours finds what it adds, among the operands. Nothing where it is added in a way
-// that none of them knows.
+// The operands that a kernel of ours adds to a product. A node that adds something in a way that no
+// kernel knows has none.
 struct Addends {
   int bias = kNoOperand;
   int residual = kNoOperand;
@@ -88,10 +88,10 @@ std::optional<Addends> AddendsOf(const Product& product);
 inline const float* FloatsAt(const LaunchArgs& launch, int operand) {
   return operand == kNoOperand ? nullptr : static_cast<const float*>(launch.operands[operand]);
 }
-// A launch of `product`, as the kernels for packed weights are told of it.
+// The arguments of a launch of `product` for the kernels for packed weights.
 GemmArgs GemmArgsOf(const Product& product, const Addends& addends, const LaunchArgs& launch);
 
-// Adds what the activation of the product's results takes.
+// Adds the work of the activation of the product's results.
 void CountActivation(const Product& product, LaunchWork& work);
 
 // plan_bf16.cc: the node's operands are to be rounded, and the product so; nothing where there is

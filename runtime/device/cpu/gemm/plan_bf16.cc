@@ -21,7 +21,7 @@ struct Bf16Params {
   Product product;
   Addends addends;
   bool scaled = false;  // the factors of columns lie in front of the packed weights
-  // Of the workspace: its position among the operands, bytes for each of so many parts.
+  // The operand that is the workspace, and its bytes for each of `scratch_parts` parts.
   int workspace = kNoOperand;
   int64_t scratch_bytes = 0;
   int scratch_parts = 0;

@@ -19,14 +19,14 @@ struct BlockParams {
   Addends addends;
   int workspace = kNoOperand;
   const GemmKernels* floats = nullptr;  // divide the work; with a workspace, multiply panels
-  // Of the workspace:
-  int64_t panels = 1;  // at a time
+  // The layout of the workspace.
+  int64_t panels = 1;  // panels at a time
   int64_t scratch_bytes = 0;
   int scratch_parts = 0;
 };
 
-// The tile unit makes its form of A's rows once for all panels that it is given: so many floats of
-// them, which stay in the second-level cache at least in part.
+// The tile unit converts A's rows once for all panels of a call: this many bytes of widened panels,
+// which stay in the L2 cache at least in part.
 constexpr int64_t kWidenedBytes = 2 << 20;
 constexpr int64_t kMostWidened = 16;  // panels
 

@@ -23,7 +23,7 @@ struct Block {
 
 // This part's share of every matrix.
 Block BlockOfPart(int64_t m, int64_t n, int part, int parts) {
-  // Multiples of what any core's kernel computes at once.
+  // The rows and columns that any core's kernel computes together divide these.
   constexpr int64_t kRows = 16, kColumns = 16;
   if (m >= n) return {RangeOfPart(m, kRows, part, parts), {0, n}};
   return {{0, m}, RangeOfPart(n, kColumns, part, parts)};
@@ -34,8 +34,8 @@ const T* At(const LaunchArgs& args, int operand) {
   return static_cast<const T*>(args.operands[operand]);
 }
 
-// What stands in c before the product is added; true when anything does. The residual can be there
-// already, when the launch is in place.
+// Writes to c what the product is added to, and returns whether there is anything. The residual can
+// be there already, when the launch is in place.
 template <typename T>
 bool Preload(const Product& p, const LaunchArgs& args, const T* residual, T* c,
              const Block& block) {
@@ -71,7 +71,7 @@ void Finish(const ForeignParams& params, const float* residual, float* c, const 
   }
 }
 
-// Whole matrices of the stack to each part while there are enough of them, else blocks of each.
+// Gives each part whole matrices of the stack if there are enough of them, else blocks of each.
 template <typename T>
 void RunForeign(const LaunchArgs& args) {
   const auto& params = *static_cast<const ForeignParams*>(args.params);

@@ -1,6 +1,6 @@
-// Matrix products. Where the right side is a parameter it is packed once a model version, by the
-// prepare op cpu.PackPanels; otherwise both sides are activations and panels are made in scratch.
-// What these kernels do not take goes to OpenBLAS (plan_foreign.cc), where there is one.
+// Matrix products. Where the right side is a parameter, it is packed once for each model version,
+// by the prepare op cpu.PackPanels; otherwise both sides are activations and panels are made in
+// scratch. Other products go to OpenBLAS (plan_foreign.cc), where there is one.
 #include <optional>
 
 #include "absl/strings/str_cat.h"
@@ -21,7 +21,7 @@ struct ProductParams {
   // Positions among the operands.
   Addends addends;
   int workspace = kNoOperand;
-  // Of the workspace: bytes for each of so many parts.
+  // The bytes of the workspace for each of `scratch_parts` parts.
   int64_t scratch_bytes = 0;
   int scratch_parts = 0;
   GemmBlocking blocking;
@@ -35,7 +35,7 @@ GemmArgs ArgsOf(const ProductParams& params, const LaunchArgs& launch) {
 
 using PartFunction = void (*)(const GemmArgs& args, const GemmPart& part);
 
-// Of a product by packed weights, in the form that `GemmKernels::*part_of` takes.
+// Runs a product by packed weights, in the form that `GemmKernels::*part_of` takes.
 template <PartFunction GemmKernels::*part_of>
 void RunWeights(const LaunchArgs& args) {
   constexpr bool kInt8 = part_of == &GemmKernels::part_int8;
@@ -54,7 +54,7 @@ void RunWeights(const LaunchArgs& args) {
   (kernels.*part_of)(gemm, kernels.Partition(m, p.n, kInt8, parts, args.part));
 }
 
-// Whole matrices of the stack to each part while there are enough of them, else rows and panels of
+// Gives each part whole matrices of the stack if there are enough of them, else rows and panels of
 // each matrix.
 void RunUnpacked(const LaunchArgs& args) {
   const auto& params = *static_cast<const ProductParams*>(args.params);
@@ -197,8 +197,8 @@ std::vector<Walk> WalksOf(const CpuTarget& target, const Product& product, bool 
   const int64_t tiles = (product.m + gemm.tile_rows - 1) / gemm.tile_rows;
   if (!narrow) {
     const GemmBlocking whole = {.depth = kWhole, .fetch = GemmBlocking::Fetch::kPanel};
-    // Where a lone tile asks for lines in the first-level cache, it pays no heed to what is
-    // fetched.
+    // Where a lone tile prefetches lines into the L1 cache, it ignores what GemmBlocking::fetch
+    // asks for.
     const bool first_level = tiles == 1 && FirstLevelCacheBytes() >= kRoomyCacheBytes;
     if (first_level || (tiles <= kShort && tiles > kFew)) {
       walks.push_back({"near", {.near = Near::kYes}});
@@ -302,7 +302,7 @@ bool ReadsNarrow(const Candidate& candidate) {
   return !prepare.empty() && (prepare[0].op == kPackInt8Op || prepare[0].op == kPackHalfOp);
 }
 
-// What decides which of `candidates` is the fastest; the machine is that of the recipe.
+// The facts that decide which of `candidates` is the fastest, besides the recipe's machine.
 std::string QuestionOf(const Product& product, const std::vector<Candidate>& candidates) {
   const absl::string_view usual = candidates.front().option.kernel;
   return absl::StrCat(usual, ": ", product.Detail(), product.weights ? ", weights" : "");
@@ -314,7 +314,7 @@ std::vector<Candidate> WithForeign(const CpuTarget& target, const NodeView& node
   std::vector<Candidate> candidates = OwnCandidates(target, node, product);
   std::optional<Candidate> foreign = ForeignCandidate(target, node, product);
   if (target.gemm_provider == GemmProvider::kOpenBlas && foreign.has_value()) {
-    // As it was asked for: there is nothing to choose.
+    // The provider was set, so there is nothing to choose.
     candidates.clear();
     candidates.push_back(*std::move(foreign));
     return candidates;
@@ -332,7 +332,7 @@ std::vector<Candidate> WithForeign(const CpuTarget& target, const NodeView& node
 std::vector<Candidate> CandidatesOf(const CpuTarget& target, const NodeView& node,
                                     const std::optional<Product>& product) {
   if (!product.has_value()) return {};
-  // Of a form that no such kernel has, the reference kernel rounds: an exact one would not keep
+  // Where no such kernel has the form, the reference kernel rounds: an exact kernel would not keep
   // what the precision promises.
   if (RoundsToBf16(node)) return Bf16Candidates(target, node, *product);
   std::vector<Candidate> candidates;
@@ -348,12 +348,12 @@ std::vector<Candidate> CandidatesOf(const CpuTarget& target, const NodeView& nod
 
 }  // namespace
 
-// The unit takes 16 rows at a time, however few there are, and makes its form of the weights anew
-// in each launch.
+// The unit takes 16 rows at a time, however few there are, and converts the weights anew in each
+// launch.
 bool SuitsTiles(const Product& product, bool int8) {
   constexpr int64_t kFewestRowsOfInt8 = 8;
-  // Of floats two tiles of rows pay, or three, where they are nearly full; from there on any
-  // number.
+  // Products of floats gain with two row tiles where these are nearly full, or with three; beyond
+  // that, any number of rows gains.
   constexpr int64_t kFewestOfTwoTiles = 28, kTwoTiles = 32, kFewestOfMore = 44;
   constexpr int64_t kFewestDepth = 32, kMostDepth = 16384;  // less is mostly padding; the scratch
   const int64_t m = product.m;
@@ -366,12 +366,12 @@ absl::StatusOr<Tensor> RunPack(const CpuTarget& target, const Attributes& attrib
                                const Tensor& weights, WeightMemory& memory) {
   const GemmKernels& gemm = GemmKernelsFor(target.isa);
   const bool transposed = attributes.Int("transposed", 0) != 0;
-  // A stack of matrices as rows: so many are one matrix.
+  // A stack of matrices, stored as rows: each `columns` rows are one matrix.
   const int64_t columns = attributes.Int("columns", 0);
-  // The kernels of so many maps, a row each; of transposed convolutions, a column each tap. Of
-  // groups of so many maps each is a matrix.
+  // Kernels of `maps` maps, one row each; of transposed convolutions, a column for each tap. With
+  // groups, each run of `maps` maps is a matrix.
   const int64_t maps = attributes.Int("maps", 0), groups = attributes.Int("groups", 1);
-  // So many taps of each channel; of a map's row they come first. 1: they stay where they are.
+  // The taps of each channel, which become the first dim of a map's row; with 1 they stay in place.
   const int64_t taps = attributes.Int("taps", 1);
   const bool stack = columns > 0 && transposed && weights.shape().size() == 3;
   if (weights.dtype() != DType::kFloat32 || (weights.shape().size() != 2 && !stack && maps == 0)) {
