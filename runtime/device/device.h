@@ -3,9 +3,9 @@
 // The compiler asks for the options of a node, takes one, lets the device prepare the parameters
 // it wants, and after planning memory binds the node to its places.
 //
-//   for each node:  options = device.Options(graph, node)      // [] -> the reference kernel
-//                   choose; replace parameters by its prepare steps
-//   plan memory;    for each node: device.Bind(graph, node, option) -> kernel and its params
+//   1. Each node:   options = device.Options(graph, node)      // [] -> the reference kernel
+//                   choose one; replace parameters by its prepare steps
+//   2. Plan memory; each node: device.Bind(graph, node, option) -> kernel and its params
 //
 // A graph handed to a device is specialised: every value has a dtype and a constant shape.
 //
@@ -27,12 +27,12 @@ namespace reprise {
 // table; without `op` by `parts`, of which there is then one. The result joins the prepare program.
 struct PrepareStep {
   size_t input = 0;
-  // What `op` is applied to where that is not the operand itself: parts of its expression.
+  // The operands of `op`, where these are parts of the operand's expression rather than all of it.
   std::vector<ParameterExprPtr> parts;
   std::string op;
   Attributes attributes;
-  DType dtype = DType::kUInt8;  // of the result; packed layouts are bytes
-  Shape shape;                  // of the result; packed layouts are [bytes]
+  DType dtype = DType::kUInt8;  // dtype of the result; packed layouts are bytes
+  Shape shape;                  // shape of the result; packed layouts are [bytes]
 };
 
 struct KernelOption {
@@ -43,9 +43,9 @@ struct KernelOption {
   bool takes_live_rows = false;
   std::vector<size_t> unaligned_inputs;  // that may begin at any address
   double estimate_ns = 0;                // one thread, warm; options come cheapest first
-  // Which of several options is the fastest depends on the machine: what is to be timed, as text
-  // with all that it depends on. Equal for all options of a node that are worth timing, and for all
-  // nodes that have the same answer; empty: the first option it is.
+  // The question that decides which of several options is the fastest on a machine: text with all
+  // that the answer depends on. It is equal for all options of a node that are worth timing, and
+  // for all nodes with the same answer; empty: the first option is taken.
   std::string question;
 };
 
@@ -69,8 +69,8 @@ class Device {
   virtual std::string fingerprint() const = 0;
 
   // Ways to run the node, cheapest estimate first; empty when only the reference kernel can. The
-  // first wants a parameter in the form in which other nodes want it too; what a later one wants
-  // otherwise would be held a second time.
+  // first option wants a parameter in a form that other nodes share; a form that only a later
+  // option wants would be held in addition.
   virtual std::vector<KernelOption> Options(const Graph& graph, NodeId node) const = 0;
 
   // The kernel of `option` for this node. `graph` still has the node's original operands; the
@@ -84,8 +84,8 @@ class Device {
                                          absl::Span<const std::optional<Tensor>> inputs) const = 0;
 };
 
-// The reference kernel of a node as a launch kernel: what the compiler uses for a node without
-// options, and all that the reference device has..
+// Binds the reference kernel of a node as a launch kernel. The compiler uses it for a node without
+// options, and the reference device for every node.
 absl::StatusOr<BoundKernel> BindReference(const Graph& graph, NodeId node);
 
 // Prepare with the op table alone; devices call it for ops that are not theirs.

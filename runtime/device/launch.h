@@ -15,10 +15,10 @@
 //              buffer of its own
 //
 // Threads: a launch has one or more phases, which come one after another with a barrier between
-// them, as between two launches: what a later phase reads of all parts, an earlier one has written.
-// In each phase it is called once for each part of [0, parts), in any order and at the same time
-// from several threads. Any number of parts gives the same answer, also where it is another one in
-// each phase, so the thread count is not part of a recipe's key.
+// them, as between two launches: a later phase may read whatever an earlier phase wrote in any
+// part. In each phase the kernel is called once for each part of [0, parts), in any order and at
+// the same time from several threads. Any number of parts gives the same answer, also a different
+// number in each phase, so the thread count is not part of a recipe's key.
 #pragma once
 
 #include <cstddef>
@@ -39,7 +39,7 @@ absl::string_view SpaceName(Space space);
 struct Operand {
   Space space = Space::kNone;
   uint64_t offset = 0;  // bytes; for kParameter the slot in the recipe's parameter list
-  uint32_t slot = 0;    // of kInput and kOutput: position in the recipe's inputs, outputs
+  uint32_t slot = 0;    // position in the recipe's inputs or outputs, for kInput and kOutput
 
   friend bool operator==(const Operand&, const Operand&) = default;
 };
@@ -55,23 +55,23 @@ class ReplayErrors {
   virtual void Report(int launch, int operand, int64_t element, int64_t value, int64_t low,
                       int64_t high) = 0;
   // A reference kernel could not compute launch `launch` at all, for the reason that `status`
-  // gives. Its results are zeros, and what follows from them is wrong for every request.
+  // gives. Its results are zeros, and all results that depend on them are wrong for every request.
   virtual void Fail(int launch, const absl::Status& status) = 0;
 };
 
 struct Frame {
   std::byte* arena = nullptr;
-  const std::byte* const* inputs = nullptr;  // by slot
-  std::byte* const* outputs = nullptr;       // by slot
+  const std::byte* const* inputs = nullptr;  // indexed by slot
+  std::byte* const* outputs = nullptr;       // indexed by slot
   const std::byte* constants = nullptr;
   const void* const* parameters = nullptr;
   ReplayErrors* errors = nullptr;  // never null in a replay
-  // How many of the recipe's rows along the batch axis carry requests; kernels that were bound with
-  // `takes_live_rows` skip the others, whose results nobody reads. At most the recipe's batch; 0:
-  // all.
+  // The number of the recipe's rows along the batch axis that carry requests; kernels that were
+  // bound with `takes_live_rows` skip the others, whose results nobody reads. At most the recipe's
+  // batch; 0: all.
   int64_t live_rows = 0;
-  // The same of values that have a row for each segment of packed requests, when the recipe has
-  // room for so many (never as many as for rows).
+  // The same for values that have a row for each segment of packed requests, when the recipe has
+  // room for `segments` of them (never as many as for rows).
   int64_t segments = 0;
   int64_t live_segments = 0;
 };
@@ -84,23 +84,23 @@ struct LaunchArgs {
   int part;    // this call's share of the work
   int parts;
   int phase = 0;
-  // No other part of the launch is called: the part may use the workspace as if it were all of it.
+  // No other part of the launch is called: the part may use the whole workspace.
   bool lone_part = false;
 };
 
 // Allocates nothing, takes no lock, throws nothing.
 using KernelFn = void (*)(const LaunchArgs&);
 
-// What a full launch must do at least: for the roofline.
+// The least work of a full launch, for the roofline.
 struct LaunchWork {
   double flops = 0;  // multiplications and additions
-  double exps = 0;   // exp, or a function that hangs on one: tanh, sigmoid
+  double exps = 0;   // exp, or a function built on one: tanh, sigmoid
   double erfs = 0;
-  double bytes = 0;         // of operands that are read or written
-  double weight_bytes = 0;  // of them, those of weights, which rarely lie in a core's cache
-  double branches = 0;      // steps that hang on what was read just before, as down a tree
+  double bytes = 0;         // operands that are read or written
+  double weight_bytes = 0;  // the share of weights, which rarely lie in a core's cache
+  double branches = 0;      // steps that depend on what was read just before, as down a tree
 
-  // All of it as so many flops: roughly those for which a core has time meanwhile.
+  // All of it in flops: other work counts as the flops for which a core has time meanwhile.
   double in_flops() const { return flops + 16 * (exps + erfs) + bytes + 64 * branches; }
 };
 
@@ -112,7 +112,7 @@ struct Launch {
   std::vector<Operand> operands;
   std::shared_ptr<const void> params;
   int phases = 1;
-  // Of a launch for one row of the batch alone: which; a replay without that row leaves it out.
+  // The row of the batch that this launch serves alone; a replay without that row leaves it out.
   int64_t row = 0;
   bool reference = false;  // the op's reference kernel, one thread, may allocate
   bool foreign = false;    // calls a library that may allocate or lock

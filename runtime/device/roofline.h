@@ -1,5 +1,5 @@
-// Roofline: what a launch would take on this machine if nothing but its arithmetic, or nothing but
-// moving its bytes, took time. The longer of the two is its floor.
+// Roofline: the time that a launch would take on this machine if nothing but its arithmetic, or
+// nothing but moving its bytes, took time. The longer of the two is its floor.
 #pragma once
 
 #include <algorithm>
@@ -8,11 +8,11 @@
 
 namespace reprise {
 
-// Of one core; 1e9 a second.
+// The peak rates of one core, in 1e9 a second.
 struct Roofline {
   double gflops = 0;         // multiplications and additions
   double gexps = 0;          // exp of a float, as the kernels compute it
-  double gerfs = 0;          // erf, so too
+  double gerfs = 0;          // erf, measured the same way
   double weight_gbytes = 0;  // reading as many bytes as the recipe has weights, again and again
   double other_gbytes = 0;   // reading as many bytes as its largest launch moves besides
 };

@@ -22,7 +22,7 @@ class WeightMemory;
 struct CpuDeviceOptions {
   Isa max_isa = kHighestIsa;  // the highest tier to use, of those that the machine has
   GemmProvider gemm_provider = GemmProvider::kAuto;
-  // Of one replay. Scratch is planned for as many; a larger team computes the same, on as many.
+  // The most threads of a replay. Scratch is planned for them; a larger team uses just this many.
   int max_threads = AvailableCpus();
 };
 
@@ -33,8 +33,8 @@ class CpuDevice final : public Device {
   explicit CpuDevice(Isa max_isa = kHighestIsa) : CpuDevice(CpuDeviceOptions{.max_isa = max_isa}) {}
   ~CpuDevice() override;
 
-  // Whether OpenBLAS serves what it is wanted for; else why not (its products then run by our own
-  // or the reference kernels). OK with GemmProvider::kOwn.
+  // OK if OpenBLAS serves the products it is wanted for, else the reason why not; these products
+  // then run by our own or the reference kernels. Always OK with GemmProvider::kOwn.
   absl::Status openblas_status() const { return openblas_status_; }
 
   absl::string_view name() const override { return "cpu"; }
@@ -49,7 +49,7 @@ class CpuDevice final : public Device {
   absl::Status openblas_status_;  // Set before target_.
   const std::unique_ptr<const cpu::CpuTarget> target_;
   const std::string fingerprint_;
-  const std::unique_ptr<cpu::WeightMemory> weights_;  // Synchronised by itself.
+  const std::unique_ptr<cpu::WeightMemory> weights_;  // Synchronises itself.
 };
 
 }  // namespace reprise

@@ -87,7 +87,7 @@ double SecondsSince(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
-// Elements a second, in 1e9, of a function over an array in the first-level cache.
+// The elements a second, in 1e9, of a function over an array in the L1 cache.
 double FunctionRate(UnaryFunction function) {
   constexpr int64_t kCount = 2048;
   constexpr int kRepeats = 400;

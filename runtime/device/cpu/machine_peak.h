@@ -1,4 +1,4 @@
-// What this machine can do at most, measured: the yardstick of the roofline.
+// The measured peak rates of this machine, which the roofline compares with.
 //
 // Threads: the caller's alone; the figures are of a core that has nothing else to do.
 #pragma once
@@ -20,9 +20,9 @@ double MeasureGflops(Isa isa);
 class WeightReader {
  public:
   WeightReader(Isa isa, size_t bytes);
-  // Those that Pass reads, at least as many as were asked for.
+  // The bytes that Pass reads, at least as many as the constructor was given.
   size_t bytes() const { return bytes_; }
-  // Reads all of them once, in order.
+  // Reads all of the bytes once, in order.
   void Pass() const;
 
  private:
@@ -36,8 +36,8 @@ class WeightReader {
 // cache where it fits into one.
 double MeasureReadBandwidth(Isa isa, size_t bytes);
 
-// For a recipe with so many bytes of weights, and at most so many others in one launch. Takes about
-// 0.2 s.
+// Measures for a recipe with `weight_bytes` of weights, and at most `other_bytes` of other operands
+// in one launch. It takes about 0.2 s.
 Roofline MeasureRoofline(Isa isa, size_t weight_bytes, size_t other_bytes);
 
 }  // namespace reprise::cpu

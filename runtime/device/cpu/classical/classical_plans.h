@@ -8,7 +8,7 @@
 
 namespace reprise::cpu {
 
-// What this family offers a device.
+// The kernel family that this folder offers a device.
 KernelFamily ClassicalFamily();
 
 // plan_forest.cc

@@ -23,7 +23,7 @@ using VecOf = hn::Vec<Of<T>>;
 
 constexpr int kRows = 4, kVectors = 2;
 
-// What a difference adds to its sum.
+// The functors that add the contribution of a difference to its sum.
 struct AddMagnitude {
   template <class V>
   HWY_INLINE V operator()(V sum, V difference, int64_t) const {
@@ -58,8 +58,8 @@ HWY_INLINE void Tile(const DistanceArgs<T>& args, int64_t row, int64_t column, i
   const T* HWY_RESTRICT x = args.x + row * args.size;
   const T* HWY_RESTRICT y = args.y + column;
   const bool whole = live >= kVectors * kLanes;
-  // Of a vector without live columns no byte is touched, which a mask alone does not say: the one
-  // lane of the baseline is read and written whatever it is.
+  // A vector without live columns must not touch memory. A mask alone does not ensure that: the
+  // baseline target reads and writes its one lane whatever the mask.
   const auto has_part = [&](int v) HWY_ATTR { return live > v * kLanes; };
   const auto part = [&](int v) HWY_ATTR {
     return hn::FirstN(d, static_cast<size_t>(std::min(live - v * kLanes, kLanes)));

@@ -13,7 +13,7 @@ struct DistanceArgs {
   const T* x;  // [rows, size]
   const T* y;  // [size, columns]
   int64_t size, columns;
-  int64_t power;  // of the attribute's range
+  int64_t power;  // within the attribute's range
   int64_t first_row, end_row;
   int64_t first_column, end_column;
   T* sums;  // [rows, columns]

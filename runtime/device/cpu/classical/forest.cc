@@ -20,11 +20,11 @@ using ops::LeafKind;
 using ops::LeafNumber;
 
 constexpr int kLanes = static_cast<int>(kForestLanes);
-// Steps between looking whether all walks have come to their leaves.
+// The steps between two checks whether all walks have reached their leaves.
 constexpr int32_t kStepsAtOnce = 4;
 
-// x > threshold, or one of them is no number: that is one more step. The sum of a place, a delta
-// and the carry of a comparison is one instruction, of which compilers make four.
+// The test is: x > threshold, or one of them is NaN. It adds one more step. A place, a delta and
+// the carry of a comparison are added in one instruction, of which compilers make four.
 template <typename T>
 HWY_INLINE int64_t Next(int64_t at, int64_t delta, T threshold, const T& x) {
 #if HWY_ARCH_X86_64 && (defined(__GNUC__) || defined(__clang__))
@@ -51,7 +51,7 @@ HWY_INLINE int64_t Next(int64_t at, int64_t delta, T threshold, const T& x) {
 #endif
 }
 
-// Nodes of each form: where a walk goes from node `at`, by `x` whose columns lie `stride` apart.
+// The forms of a node: where a walk goes from node `at`, by `x`, whose columns lie `stride` apart.
 template <typename T, int kBits>
 struct Packed {
   using Node = ops::PackedNode;
@@ -98,7 +98,7 @@ HWY_INLINE void Walk(const typename Form::Node* HWY_RESTRICT nodes, const T* HWY
   HWY_UNROLL(8) for (int i = 0; i < kLanes; ++i) at[i] = a[i];
 }
 
-// What the leaf whose threshold is `leaf` gives to the sums of a row.
+// Adds the contribution of the leaf whose threshold is `leaf` to the sums of a row.
 template <typename T>
 HWY_INLINE void Give(const ForestView<T>& forest, int32_t tree, T leaf, double* HWY_RESTRICT sums) {
   if (forest.shape.kind == LeafKind::kScalar) {
@@ -118,7 +118,7 @@ HWY_INLINE void Give(const ForestView<T>& forest, int32_t tree, T leaf, double* 
   }
 }
 
-// Columns of `rows` rows as nodes ask for them, a row's `kStride` apart.
+// Copies the columns of `rows` rows in the form that nodes test, a row's columns `kStride` apart.
 template <typename T>
 void MakeReady(const ForestView<T>& forest, const T* HWY_RESTRICT x, int64_t x_stride, int64_t rows,
                int64_t stride, T* HWY_RESTRICT to) {

@@ -1,9 +1,9 @@
 // Walks through ensembles of decision trees (runtime/ops/classical/forest.h).
 //
-// A step is a load of a node, a load of the column that it asks for, a comparison and an addition,
-// each of which waits for the one before: eight walks go side by side, of eight rows through one
-// tree, or of one row through eight trees, without a branch that could be foretold wrongly. Rows
-// are made ready first, with what a node may ask: mirrored columns and the one that is no number.
+// A step loads a node, loads the column that it tests, compares and adds, and each of these waits
+// for the one before: eight walks go side by side, of eight rows through one tree, or of one row
+// through eight trees, without a branch that could be mispredicted. Rows are first given the extra
+// columns that a node may test: mirrored columns, and the one that is NaN.
 //
 // Leaves are added tree by tree in double, so that neither how rows are grouped nor who else is
 // there changes a bit. Threads: pure.
@@ -19,8 +19,8 @@ namespace reprise::cpu {
 // Rows that walk side by side, and walks of one row.
 inline constexpr int64_t kForestLanes = 8;
 
-// Groups of kForestLanes rows that are made ready together: as many as stay in the first-level
-// cache beside a tree.
+// Groups of kForestLanes rows that are prepared together: as many as stay in the L1 cache beside a
+// tree.
 inline int64_t ForestGroups(int64_t columns, int64_t element_bytes) {
   constexpr int64_t kBytes = 16 << 10, kMost = 16;
   const int64_t of_group = columns * kForestLanes * element_bytes;
@@ -33,7 +33,7 @@ struct ForestRows {
   int64_t stride;  // elements from one row to the next
   int64_t rows;    // at most kForestLanes * ForestGroups
   int64_t chunk;   // whose trees are walked through
-  double* sums;    // of the first row, all chunks: [rows, chunks, targets]
+  double* sums;    // sums of the first row, all chunks: [rows, chunks, targets]
   T* scratch;      // [columns * kForestLanes * ForestGroups]
 };
 

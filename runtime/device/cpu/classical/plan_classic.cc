@@ -1,4 +1,4 @@
-// The models of ai.onnx.ml but trees: what is made row by row of scores, distances and categories.
+// The models of ai.onnx.ml except trees, row by row: scores, distances and categories.
 #include <algorithm>
 #include <memory>
 
@@ -117,7 +117,7 @@ Candidate DistancesBy(const CpuTarget& target, const NodeView& node,
 
 template <typename T>
 struct CategoryParams {
-  std::vector<T> keys;  // in order, each once
+  std::vector<T> keys;  // sorted, without duplicates
   std::vector<int64_t> places;
   int64_t rows = 0, columns = 0;
   int64_t batch_rows = 0;

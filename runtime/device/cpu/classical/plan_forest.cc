@@ -15,7 +15,7 @@ struct ForestParams {
   ops::ForestShape shape;
   int64_t rows = 0, columns = 0;
   int64_t batch_rows = 0;
-  int64_t groups = 0;  // of rows that are made ready at once
+  int64_t groups = 0;  // groups of rows that are prepared at once
   int scratch_parts = 1;
 };
 
@@ -80,7 +80,7 @@ std::vector<Candidate> PlanForest(const CpuTarget& target, const NodeView& node)
   candidate.option.workspace_bytes =
       static_cast<size_t>(params.scratch_parts * ScratchBytes(params, element));
   candidate.option.takes_live_rows = params.batch_rows > 0;
-  // Of a forest a row reads a node a level.
+  // A row reads one node of each tree at each level.
   constexpr double kNodeBytes = 8, kStepNs = 0.7;
   const double steps = static_cast<double>(params.rows * params.shape.trees) *
                        static_cast<double>(std::min<int64_t>(params.shape.deepest, 12));

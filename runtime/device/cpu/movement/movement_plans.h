@@ -8,7 +8,7 @@
 
 namespace reprise::cpu {
 
-// What this family offers a device.
+// The kernel family that this folder offers a device.
 KernelFamily MovementFamily();
 
 // plan_movement.cc
@@ -26,7 +26,7 @@ std::vector<Candidate> PlanGather(const CpuTarget& target, const NodeView& node)
 std::vector<Candidate> PlanEmbeddingSum(const CpuTarget& target, const NodeView& node);
 std::vector<Candidate> PlanCheckRange(const CpuTarget& target, const NodeView& node);
 
-// Of rows of bytes, s8 or u8, each behind its factor and its zero point; see plan_gather.cc.
+// The prepare op of s8 or u8 rows, each behind its factor and zero point; see plan_gather.cc.
 inline constexpr char kPackInt8RowsOp[] = "cpu.PackInt8Rows";
 absl::StatusOr<Tensor> RunPackInt8Rows(const Tensor& values, const Tensor* scales,
                                        const Tensor* points, WeightMemory& memory);

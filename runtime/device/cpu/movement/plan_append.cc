@@ -26,7 +26,7 @@ void RunAppend(const LaunchArgs& launch) {
   const auto* const at = static_cast<const int64_t*>(launch.operands[2]);
   auto* const out = static_cast<char*>(launch.operands[p.out]);
   const auto copy = [&](char* to, const char* from, int64_t rows) {
-    // Of nothing there may be no address.
+    // Empty rows may have no address.
     if (rows > 0) std::memcpy(to, from, static_cast<size_t>(rows * p.row_bytes));
   };
   const int64_t live = LiveOf(p.batch * p.heads, p.batch_rows, *launch.frame);

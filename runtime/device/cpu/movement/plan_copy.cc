@@ -49,7 +49,7 @@ void RunRuns(const LaunchArgs& launch) {
              });
 }
 
-// The dims of a walk but the last one and `turned_dim`, each combination of which is a matrix.
+// The matrices of a walk: one for each index along the dims except the last and `turned_dim`.
 class Matrices {
  public:
   struct Place {
@@ -66,7 +66,7 @@ class Matrices {
   }
 
   int64_t count() const { return count_; }
-  // Of the result: between neighbours along the turned dim.
+  // The distance in the result between neighbours along the turned dim.
   int64_t out_row() const { return out_strides_[turned_dim_]; }
   Place At(int64_t matrix) const {
     Place place;
@@ -111,7 +111,7 @@ template <class T>
 void CopyTile(const T* from, int64_t step, int64_t rows, int64_t columns, T* to, int64_t to_row) {
   constexpr int64_t kBytes = 16;
   if (sizeof(T) == 1 && rows >= kBytes && columns >= kBytes) {
-    // The last ones reach back over what is copied.
+    // The last tiles reach back over bytes that are copied already.
     for (int64_t row = 0; row < rows; row += kBytes) {
       const int64_t first = std::min(row, rows - kBytes);
       for (int64_t column = 0; column < columns; column += kBytes) {
@@ -132,8 +132,8 @@ void RunTiles(const LaunchArgs& launch) {
   const auto& p = *static_cast<const CopyParams*>(launch.params);
   const T* from = static_cast<const T*>(launch.operands[0]) + p.offset;
   T* to = static_cast<T*>(launch.operands[p.out]);
-  constexpr int64_t kTile = 64 / sizeof(T);  // of a cache line
-  // Several neighbouring lines of the output, where registers turn a tile faster than a line comes.
+  constexpr int64_t kTile = 64 / sizeof(T);  // elements of a cache line
+  // Several neighbouring lines of the output, where transposing is faster than loading a line.
   constexpr int64_t kStretch = sizeof(T) == sizeof(float) ? 4 * kTile : kTile;
   const Matrices matrices(p.walk, p.turned_dim);
   const int64_t rows = p.walk.sizes[p.turned_dim], columns = p.walk.sizes[p.walk.dims - 1];
@@ -179,7 +179,7 @@ void ForEachPlaneBlock(const CopyParams& p, const LaunchArgs& launch, const Matr
   }
 }
 
-// The turned dim are a few planes, side by side in the input.
+// Copies where the turned dim is a few planes, side by side in the input.
 template <class T>
 void RunApart(const LaunchArgs& launch) {
   const auto& p = *static_cast<const CopyParams*>(launch.params);

@@ -8,9 +8,9 @@
 
 namespace reprise::cpu {
 
-// Input 0 of `node`, from its element `offset` on, as its output: dense, of the output's elements
-// seen as `shape`, each dim of which has a stride (elements of the input). Nothing where the walk
-// has too many dims, or elements of no size that is copied.
+// Copies input 0 of `node`, from its element `offset` on, to its dense output, whose elements are
+// seen as `shape`; each dim has a stride in elements of the input. Gives nothing where the walk has
+// too many dims, or elements have a size that is not copied.
 std::vector<Candidate> PlanCopy(const CpuTarget& target, const NodeView& node,
                                 absl::Span<const int64_t> shape, const Shape& strides,
                                 int64_t offset);

@@ -22,7 +22,7 @@ namespace {
 struct GatherParams {
   int64_t outer = 1, size = 1, count = 1;
   int64_t block = 0;        // elements of the table that an index stands for
-  int64_t block_bytes = 0;  // of them as the table has them
+  int64_t block_bytes = 0;  // bytes of a block as the table stores it
   bool wide = false;
   int64_t batch_rows = 0;
   const HalfKernels* half = nullptr;  // the table is of half, the result of floats
@@ -111,7 +111,7 @@ std::vector<Run> RunsOf(const Tensor& indices, int64_t size, int64_t block_bytes
 // rows.
 std::optional<Candidate> GatherOfRuns(const CpuTarget& target, const NodeView& node,
                                       const GatherParams& gather) {
-  constexpr int64_t kFewestBlocks = 3;  // of a run, on average
+  constexpr int64_t kFewestBlocks = 3;  // blocks of a run, on average
   const Tensor* const indices = node.constant(1);
   if (indices == nullptr || gather.half != nullptr || gather.outer < 2 || gather.count < 1) {
     return std::nullopt;
@@ -135,7 +135,7 @@ constexpr size_t kMaxDims = 6;
 // as int8.
 constexpr int64_t Int8RowBytes(int64_t width) { return width + 2 * int64_t{sizeof(float)}; }
 
-// Of a row that is asked for ahead: from there on the hardware sees where it goes.
+// The bytes of a row that are prefetched: from there on the hardware prefetcher follows.
 constexpr int64_t kMostFetched = 512;
 
 struct EmbeddingParams {
@@ -170,7 +170,7 @@ void Fetch(const std::byte* row, int64_t bytes) {
   }
 }
 
-// Finds them, and asks for what lies anywhere in a table.
+// Finds the summands, and prefetches those that lie anywhere in a table.
 Summands SummandsOf(const EmbeddingParams& p, const LaunchArgs& launch, int64_t row) {
   int64_t position[kMaxDims];
   for (size_t d = p.dims; d-- > 0;) {
@@ -204,7 +204,7 @@ void RunEmbedding(const LaunchArgs& launch) {
   auto* out = static_cast<float*>(launch.operands[2 * p.tables]);
   const int64_t live = LiveOf(p.rows, p.batch_rows, *launch.frame);
   const ItemRange range = RangeOfPart(live, 1, launch.part, launch.parts);
-  // Which rows are next no hardware can guess: they are asked for while others are summed.
+  // The hardware cannot guess which rows are next: they are prefetched while others are summed.
   constexpr int64_t kAhead = 6;
   Summands found[kAhead + 1];
   for (int64_t row = range.begin; row < std::min(range.begin + kAhead, range.end); ++row) {
@@ -215,7 +215,7 @@ void RunEmbedding(const LaunchArgs& launch) {
     if (next < range.end) found[next % (kAhead + 1)] = SummandsOf(p, launch, next);
     const Summands& of = found[row % (kAhead + 1)];
     float* sum = out + row * p.width;
-    int halves = 0;  // added so far
+    int halves = 0;  // halves that were added so far
     if (of.floats > 0) {
       p.kernels->sum_rows(of.rows, of.floats, p.width, sum);
     } else if (of.halves > 0) {
@@ -359,7 +359,7 @@ std::vector<Candidate> PlanEmbeddingSum(const CpuTarget& target, const NodeView&
   candidate.option.takes_live_rows = params.batch_rows > 0;
   LaunchWork& work = candidate.bound.work;
   work.bytes = 4 * elements * (params.tables + 1);
-  // One row of each table for a row of the result, but for what repeats.
+  // One row of each table for a row of the result; repeated rows do not count.
   work.weight_bytes = 4 * elements;
   candidate.option.estimate_ns = work.bytes / 10;
   return {std::move(candidate)};
@@ -386,7 +386,7 @@ absl::StatusOr<Tensor> RunPackInt8Rows(const Tensor& values, const Tensor* scale
   std::shared_ptr<std::byte> packed = memory.Allocate(static_cast<size_t>(bytes));
   std::byte* to = packed.get();
   const auto* from = static_cast<const uint8_t*>(values.data());
-  // 128 less is the top bit turned over.
+  // Subtracting 128 flips the top bit.
   const uint8_t flip = is_unsigned ? 0x80 : 0;
   for (int64_t row = 0; row < shape[0]; ++row, from += width) {
     const float factor = scales == nullptr ? 1 : scales->span<float>()[given == 1 ? 0 : row];

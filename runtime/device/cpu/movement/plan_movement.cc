@@ -10,15 +10,15 @@
 namespace reprise::cpu {
 namespace {
 
-// Blocks of bytes between one tensor with the axis whole and several with a piece of it each.
+// Copies blocks of bytes between a tensor that has the whole axis and several with a piece each.
 struct PiecesParams {
   bool join = false;  // Concat, else Split
   int64_t outer = 1;
-  int64_t whole_bytes = 0;  // of one row of the whole
+  int64_t whole_bytes = 0;  // bytes of one row of the whole
   int whole_operand = 0;
   int first_piece = 0;
   int pieces = 0;
-  int64_t piece_bytes[kMaxOperands] = {};  // of one row of each
+  int64_t piece_bytes[kMaxOperands] = {};  // bytes of one row of each piece
   int64_t batch_rows = 0;
 };
 
@@ -94,8 +94,8 @@ std::vector<Candidate> PlanSlice(const CpuTarget& target, const NodeView& node) 
     if (!axis.ok()) return {};
     const int64_t size = shape[*axis];
     const int64_t step = node.has_input(4) ? arguments[3][i] : 1;
-    // As ONNX clamps: a start before the first element is the first, one behind the last is behind
-    // it going up and the last going down.
+    // ONNX clamps this way: a start before the first element is the first; a start behind the last
+    // is behind it going up, and the last going down.
     int64_t start = arguments[0][i];
     if (start < 0) start += size;
     start = std::clamp<int64_t>(start, 0, step > 0 ? size : std::max<int64_t>(0, size - 1));
@@ -142,7 +142,7 @@ std::vector<Candidate> PlanBlocks(const CpuTarget& target, const NodeView& node)
                     {depth * block * block * plane, of_depth, width, block * of_block, 1, of_block},
                     0);
   }
-  // Of the wide one, in the order of the deep one.
+  // The strides of the wide tensor, in the order of the deep tensor's dims.
   const int64_t line = width * block, wide_plane = height * block * line;
   if (depth_first) {
     return PlanCopy(target, node, {batch, block, block, depth, height, width},

@@ -15,14 +15,14 @@ constexpr int64_t kFill = -1;
 
 // Rows are the last dim of the result.
 struct PadParams {
-  // Of each dim but the last, by position in the result: the element of the input that it begins
-  // with, counted along that dim; kFill: none.
+  // For each dim but the last, by position in the result: the offset of the input element that it
+  // begins with, counted along that dim; kFill: none.
   std::vector<std::vector<int64_t>> sources;
-  // The same of the last dim; positions [begin, end) lie side by side in the input.
+  // The same for the last dim; positions [begin, end) lie side by side in the input.
   std::vector<int64_t> last;
   int64_t begin = 0, end = 0;
   int64_t rows = 0, columns = 0;
-  int fill_operand = 0;  // 0: none, what is filled in is 0
+  int fill_operand = 0;  // 0: none, the fill value is 0
   int out = 0;
 };
 
@@ -58,7 +58,7 @@ void RunPad(const LaunchArgs& launch) {
 }
 
 struct TriluParams {
-  int64_t rows = 0, columns = 0;  // of a matrix
+  int64_t rows = 0, columns = 0;  // the size of one matrix
   int64_t all_rows = 0;
   bool upper = true;
   int shift_operand = 0;  // 0: none

@@ -19,11 +19,11 @@ using ops::Reduction;
 // The elements of the indices, and the data with stride 0 along the axis that they count along.
 struct ElementsParams {
   Walk<1> walk;
-  int64_t size = 0;  // of the axis
+  int64_t size = 0;  // the size of the axis
   int64_t step = 0;  // elements of the data between neighbours along it
   bool wide = false;
-  // Of ScatterElements: blocks of the data, and of the indices, that have nothing to do with each
-  // other.
+  // For ScatterElements: the blocks of the data, and of the indices, that are independent of one
+  // another.
   int64_t data_blocks = 1, index_blocks = 1;
   int64_t block = 0;  // elements of the data
 };
@@ -61,8 +61,8 @@ void RunScatterElements(const LaunchArgs& launch) {
   const int64_t of_block = p.walk.elements / std::max<int64_t>(p.index_blocks, 1);
   const int64_t first = blocks.begin * of_block;
   const int64_t end = std::min(blocks.end, p.index_blocks) * of_block;
-  // In the order of the indices: of two that name one element the later one stays, or comes later
-  // into the sum.
+  // Elements go in the order of the indices: where two name one element, the later one stays, or is
+  // added later.
   ForEachRunOf(p.walk, {first, end},
                [&](int64_t position, const std::array<int64_t, 1>& offsets, int64_t count) {
                  for (int64_t i = 0; i < count; ++i) {
@@ -91,7 +91,7 @@ void RunScatterNd(const LaunchArgs& launch) {
   const Indices indices = {launch.operands[1], /*wide=*/true};
   const auto* updates = static_cast<const std::byte*>(launch.operands[2]);
   auto* to = static_cast<std::byte*>(launch.operands[3]);
-  // Each part has a stretch of the result, and reads all indices for what goes there.
+  // Each part owns a stretch of the result, and reads all indices to find those that hit it.
   const ItemRange range = RangeOfPart(p.bytes, 4096, launch.part, launch.parts);
   if (data != to && range.begin < range.end) {
     std::memcpy(to + range.begin, data + range.begin, range.end - range.begin);
@@ -131,8 +131,8 @@ struct GatherNdParams {
   int64_t sizes[kMaxDepth] = {};
   int64_t strides[kMaxDepth] = {};  // bytes
   int64_t rows = 0;                 // blocks of the result
-  int64_t of_batch = 1;             // of them in one of the batch dims
-  int64_t batch_bytes = 0;          // of the data
+  int64_t of_batch = 1;             // blocks for one entry of the batch dims
+  int64_t batch_bytes = 0;          // bytes of the data for one entry
   int64_t block_bytes = 0;
   int64_t batch_rows = 0;
 };
@@ -198,7 +198,7 @@ struct ScatterElementsRun {
   static constexpr KernelFn kRun = RunScatterElements<T, Reduction::kNone>;
 };
 
-// Of ScatterElements or ScatterND, with a reduction of the usual dtypes; null for others.
+// The kernel of ScatterElements or ScatterND with a reduction, for usual dtypes; null for others.
 template <template <class, Reduction> class Run>
 KernelFn RunOfReduction(Reduction reduction, DType dtype) {
   const auto of_dtype = [&]<class T>() -> KernelFn {

@@ -1,4 +1,4 @@
-// Packed tokens: attention within segments, and what goes between tokens and segments.
+// Packed tokens: attention within segments, and ops between tokens and their segments.
 #include <algorithm>
 #include <cstring>
 #include <type_traits>
@@ -22,8 +22,8 @@ constexpr size_t kMask = 3, kBias = 4, kSegments = 5, kPlaces = 6;
 
 struct SegmentAttentionParams {
   const AttentionKernels* kernels = nullptr;
-  const AttentionKernels* tile_kernels = nullptr;  // of segments that suit them, or null
-  bool rounding = false;                           // tile_kernels are of all that they can take
+  const AttentionKernels* tile_kernels = nullptr;  // used for segments that suit them; or null
+  bool rounding = false;                           // tile_kernels take all segments that they can
   AttentionArgs args;  // strides and sizes; the pointers are those of token 0, head 0
   int64_t tokens = 0, segments = 0, heads = 0;
   int64_t longest = 0;                 // tokens of a segment that the scratch holds
@@ -52,8 +52,8 @@ int64_t BlocksOf(const SegmentAttentionParams& p, const SegmentRange& segment) {
   return (QueriesOf(p, segment) + p.block - 1) / p.block;
 }
 
-// Units [first, last) of segment `s`: blocks of queries, head by head. Those of one head are one
-// call, so that its keys are fetched once.
+// Runs units [first, last) of segment `s`: blocks of queries, head by head. The units of one head
+// are one call, so that its keys are fetched once.
 void RunUnits(const LaunchArgs& launch, const SegmentAttentionParams& p, int64_t s,
               const SegmentRange& segment, int64_t first, int64_t last) {
   AttentionArgs args = p.args;
@@ -300,7 +300,7 @@ std::vector<Candidate> PlanSegmentAttention(const CpuTarget& target, const NodeV
   p.scratch_parts = target.scratch_parts;
   p.block = 2 * attention.query_block;
 
-  // Of as many longest segments as the tokens hold.
+  // The estimate assumes that the tokens form segments of the longest size.
   const int64_t pairs = p.tokens * (p.one_a_segment ? 1 : p.longest);
   const double flops = 2.0 * static_cast<double>(pairs * p.heads) *
                        static_cast<double>(args.head_dim + args.v_head_dim);

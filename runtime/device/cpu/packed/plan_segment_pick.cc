@@ -1,4 +1,4 @@
-// Packed tokens of which each segment picks some: the place of the largest, the tokens at places.
+// Ops by which each segment of packed tokens picks some: its argmax, or its tokens at given places.
 #include <cstring>
 
 #include "runtime/device/cpu/movement/indices.h"
@@ -41,7 +41,7 @@ void RunPlace(const LaunchArgs& launch) {
 
 struct PickParams {
   int64_t tokens = 0, segments = 0;
-  int64_t picks = 0;  // of a segment
+  int64_t picks = 0;  // picks of each segment
   size_t row_bytes = 0;
 };
 

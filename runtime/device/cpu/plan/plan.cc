@@ -43,7 +43,7 @@ Candidate MakeCandidate(const CpuTarget& target, const NodeView& node, absl::str
   candidate.bound.params = std::move(params);
   candidate.bound.work = {
       .flops = flops, .bytes = node.OperandBytes(), .weight_bytes = node.ParameterBytes()};
-  // Rough rates of one core of a server: only the order of options hangs on them.
+  // Rough rates of one core of a server: only the order of options depends on them.
   candidate.option.estimate_ns = flops / 100 + candidate.bound.work.bytes / 10;
   for (size_t i = 0; i < node.num_inputs(); ++i) {
     if (!node.has_input(i)) continue;

@@ -19,7 +19,7 @@ namespace reprise::cpu {
 
 class ForeignBlas;
 
-// What the kernels of a device may use. Plan functions ask their families for the kernels of `isa`.
+// The target of a device's kernels. Plan functions ask their families for the kernels of `isa`.
 struct CpuTarget {
   explicit CpuTarget(Isa isa, GemmProvider gemm_provider = GemmProvider::kAuto,
                      std::shared_ptr<const ForeignBlas> blas = nullptr,
@@ -37,7 +37,7 @@ struct CpuTarget {
   std::shared_ptr<const ForeignBlas> blas;  // null: there is none, or it is not wanted
 };
 
-// A node with what is known of its operands.
+// A node together with the known facts about its operands.
 class NodeView {
  public:
   NodeView(const Graph& graph, NodeId id) : graph_(graph), node_(graph.node(id)) {}
@@ -71,16 +71,16 @@ class NodeView {
   // The value, where it is known at capture.
   const Tensor* constant(size_t i) const { return graph_.ConstantOf(node_.input(i)); }
 
-  // Rows of the batch axis that output 0 is made of, one equal block each; 0: not known.
+  // The rows of the batch axis that output 0 consists of, one equal block each; 0: unknown.
   int64_t batch_rows() const {
     return has_output(0) ? graph_.value(node_.outputs[0]).batch_rows : 0;
   }
 
   // Every operand that is there is of this dtype, outputs included.
   bool AllOf(DType wanted) const;
-  // Bytes of all operands: what a launch must at least move.
+  // The bytes of all operands, which a launch must at least move.
   double OperandBytes() const;
-  // Of them, those of parameters.
+  // The bytes among them that belong to parameters.
   double ParameterBytes() const;
 
  private:
@@ -88,7 +88,7 @@ class NodeView {
   const Node& node_;
 };
 
-// NodeView::batch_rows where `batch` elements are as many for each of these; else 0.
+// NodeView::batch_rows where it divides `batch`, so that all rows have equal shares; else 0.
 inline int64_t WholeBatchRows(const NodeView& node, int64_t batch) {
   return batch % std::max<int64_t>(node.batch_rows(), 1) == 0 ? node.batch_rows() : 0;
 }
@@ -98,8 +98,8 @@ struct Candidate {
   BoundKernel bound;
 };
 
-// A candidate whose kernel is `name` plus the tier, with bytes and detail filled in and the
-// estimate made from `flops` and bytes.
+// Makes a candidate whose kernel is `name` plus the tier, fills in bytes and detail, and estimates
+// the time from `flops` and bytes.
 template <class Params>
 Candidate MakeCandidate(const CpuTarget& target, const NodeView& node, absl::string_view name,
                         KernelFn run, Params params, double flops);
@@ -116,8 +116,8 @@ inline int64_t LiveOf(int64_t count, int64_t batch_rows, const Frame& frame) {
   return whole ? count : count / batch_rows * live;
 }
 
-// The parts that a launch of `launch.parts` has where its workspace is planned for `planned` at
-// once: of a larger team the others have no share.
+// The number of parts that work in a launch whose workspace is planned for `planned` parts: in a
+// larger team the others have no share.
 inline int PartsWithScratch(const LaunchArgs& launch, int planned) {
   return launch.lone_part ? launch.parts : std::min(launch.parts, planned);
 }

@@ -22,7 +22,7 @@ struct ShortRuns {
   enum class Rows {
     kWhole,  // one behind the other
     kSame,   // the same one again and again
-    kSplat,  // of one value each
+    kSplat,  // each row repeats one value
   };
 
   int64_t width = 0;

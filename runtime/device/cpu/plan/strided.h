@@ -61,9 +61,9 @@ std::optional<Walk<N>> MakeBroadcastWalk(absl::Span<const int64_t> out,
   return MakeWalk<N>(out, strides);
 }
 
-// run(position, offsets, count) for the runs of elements [begin, end) of the output: elements
-// [position, position + count) of it, `offsets[n]` the element of operand n that the run begins
-// with.
+// Calls run(position, offsets, count) for the runs of elements [begin, end) of the output: elements
+// [position, position + count) of it; `offsets[n]` is the element of operand n with which the run
+// begins.
 template <size_t N, class F>
 void ForEachRunOf(const Walk<N>& walk, ItemRange range, F run) {
   if (range.begin >= range.end) return;

@@ -14,12 +14,12 @@ namespace {
 
 using Cell = RecurrentLayer::Cell;
 
-// A step of less arithmetic than this is not cut: its parts would wait for each other about as
-// long, and longer the more threads there are.
+// A step with less arithmetic than this is not split: its parts would wait for each other about as
+// long as they compute, and longer the more threads there are.
 constexpr double kLeastStepFlops = 1.2e5;
 constexpr int kThreadsMore = 8;
 
-// The functions of the op's gates are those that it has when nothing is said.
+// Whether the functions of the op's gates are its defaults.
 bool HasUsualFunctions(const NodeView& node, int64_t directions, Cell cell) {
   using ops::ActivationKind;
   std::vector<ops::Activation> usual;
@@ -34,7 +34,7 @@ bool HasUsualFunctions(const NodeView& node, int64_t directions, Cell cell) {
   return true;
 }
 
-// Of [directions, gates * hidden, k]: `columns` rows at a time are one matrix.
+// Packs [directions, gates * hidden, k], in which each `columns` rows are one matrix.
 PrepareStep PackStep(const CpuTarget& target, const RecurrentLayer& p, size_t input, int64_t k,
                      int64_t columns) {
   const GemmKernels& gemm = GemmKernelsFor(target.isa);

@@ -35,7 +35,7 @@ class Direction {
     spare_ = other_ + state_;
   }
 
-  // What steps begin with.
+  // Sets the values that steps begin with.
   void Start() const {
     StartState(p_.has_h, RecurrentLayer::kInitialH, h_);
     StartState(p_.has_c, RecurrentLayer::kInitialC, c_);
@@ -46,7 +46,7 @@ class Direction {
     if (!p_.linear_before_reset) p_.add(bias_, of_input + p_.width(), bias_, p_.width());
   }
 
-  // A part of what does not hang on the state, of all gates of all steps.
+  // Computes a part of the products that do not depend on the state, for all gates of all steps.
   void MultiplyInputs() const {
     const int64_t rows = p_.sequence * p_.batch;
     const GemmPart part =
@@ -56,7 +56,7 @@ class Direction {
              p_.width(), part, gates_, p_.has_bias ? bias_ : nullptr, /*added=*/false);
   }
 
-  // Of these rows of the batch alone.
+  // Runs all steps for these rows of the batch alone.
   void AllSteps(const ItemRange& rows) const {
     for (int64_t step = 0; step < p_.sequence; ++step) {
       for (int move = 0; move < p_.moves(); ++move) {
@@ -95,7 +95,7 @@ class Direction {
   float* ResultOf(int64_t step) const {
     return y_ + (TimeOf(step) * p_.directions + direction_) * state_;
   }
-  // The state before and after a step: results where all are states, else two that take turns.
+  // The state before and after a step: results where all are states, else two buffers in turn.
   bool ResultsAreStates() const { return y_ != nullptr && !p_.has_lengths(); }
   const float* Before(int64_t step) const {
     return step > 0 && ResultsAreStates() ? ResultOf(step - 1) : h_ + step % 2 * state_;
@@ -112,7 +112,7 @@ class Direction {
   bool HasEnded(int64_t step, int64_t row) const {
     return p_.has_lengths() && TimeOf(step) >= LengthOf(row);
   }
-  // None of `rows` is so long.
+  // Whether every one of `rows` has ended before this step.
   bool AreOver(int64_t step, const ItemRange& rows) const {
     if (!p_.has_lengths()) return false;
     for (int64_t row = rows.begin; row < rows.end; ++row) {
@@ -142,8 +142,8 @@ class Direction {
     std::copy(from + row_at + at.begin, from + row_at + at.end, to + row_at + at.begin);
   }
 
-  // `part` of c = a[.., k] times the packed `weights`, plus `bias` or what is there. Rows of c lie
-  // as those of the gates do.
+  // Computes `part` of c = a[.., k] times the packed `weights`, plus `bias` or the old c. The rows
+  // of c lie like those of the gates.
   void Multiply(const float* a, int64_t k, const float* weights, int64_t columns,
                 const GemmPart& part, float* c, const float* bias, bool added) const {
     p_.gemm->part({.a = a,
@@ -187,7 +187,7 @@ class Direction {
     }
   }
 
-  // What follows on a product, for elements `at` of a row.
+  // Computes what follows a product, for elements `at` of a row.
   void Follow(int64_t step, int move, int64_t row, const ItemRange& at) const {
     const int64_t row_at = row * p_.hidden;
     const float* const before = Before(step) + row_at + at.begin;
@@ -224,7 +224,7 @@ class Direction {
     Store(p_.last_c, c_, row_at, at);
   }
 
-  // Of the first `gates` gates, which begin at `g`: they lie side by side where `count` is all.
+  // Applies `f` to the first `gates` gates at `g`, which lie side by side where `count` is all.
   void OfGates(UnaryFunction f, float* g, int64_t gates, int64_t count) const {
     if (count == p_.hidden) return f(g, g, gates * count);
     for (int64_t gate = 0; gate < gates; ++gate, g += p_.hidden) f(g, g, count);
@@ -302,10 +302,10 @@ void RunGroups(const RecurrentLayer& p, const LaunchArgs& launch) {
   }
 }
 
-// A move of a step, in all directions. Where each part can have groups of its own it goes through
-// all of their steps at once, in the first of these phases: parts wait for nobody then, and the
-// weights of a direction stay in a core's cache where those of both may not. Later phases find that
-// noted.
+// Runs a move of a step, in all directions. Where each part can have groups of its own, it goes
+// through all of their steps at once, in the first of these phases: no part waits for another then,
+// and the weights of a direction stay in a core's cache where those of both may not. A note tells
+// later phases that this is done.
 void RunMove(const RecurrentLayer& p, const LaunchArgs& launch) {
   auto& note = *static_cast<int32_t*>(launch.operands[p.workspace]);
   if (launch.phase == kSteps) {

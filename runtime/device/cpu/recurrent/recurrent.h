@@ -2,11 +2,11 @@
 //
 // A launch goes in phases (launch.h): the states and biases that steps begin with; the inputs of
 // all steps, one product; then the steps, each one more product with the state and the functions of
-// its gates. Directions and rows of the batch do not know of each other: where there are enough of
-// them for all threads, or a step is little work, each part has some and goes through all steps.
-// Else the moves of a step are phases of their own, in which all parts share.
+// its gates. Directions and rows of the batch are independent: where there are enough of them for
+// all threads, or a step is little work, each part takes some and goes through all steps. Otherwise
+// the moves of a step are phases of their own, which all parts share.
 //
-// Of rows that end before the longest one the states are kept as they were.
+// The states of rows that end before the longest one are kept as they were.
 //
 // Threads: see launch.h.
 #pragma once
@@ -45,10 +45,10 @@ struct RecurrentLayer {
   bool resets_first() const { return cell == Cell::kGru && !linear_before_reset; }
   // Columns of one packed matrix that the state is multiplied with.
   int64_t state_columns() const { return resets_first() ? hidden : width(); }
-  // Of a step: a product, and what follows on it.
+  // The moves of a step: each product, and what follows it.
   int moves() const { return resets_first() ? 4 : 2; }
-  // Of rows of the batch, each of which goes through the steps by itself and reads all weights in
-  // each: of more than a core's cache holds for more rows together.
+  // The groups of rows of the batch. Each group goes through the steps by itself and reads all
+  // weights in each step; where a core's cache cannot hold them, a group has more rows.
   int64_t groups() const {
     constexpr int64_t kCacheFloats = 256 << 10, kFewRows = 4, kManyRows = 16;
     return std::max<int64_t>(1, batch / (width() * hidden > kCacheFloats ? kManyRows : kFewRows));
@@ -62,7 +62,7 @@ struct RecurrentLayer {
     return static_cast<int64_t>(
         AlignUp(gate_floats() + (1 + batch) * width() + 4 * state_floats(), 16));
   }
-  // In front of these, a line for what the first move says to later ones.
+  // In front of these lies a line for the note of the first move to later ones.
   static constexpr int64_t kNoteFloats = 16;
   int64_t workspace_floats() const { return kNoteFloats + directions * direction_floats(); }
 };

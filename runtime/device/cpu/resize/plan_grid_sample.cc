@@ -1,5 +1,5 @@
-// Planes sampled wherever a grid says, linearly: where a place's neighbours lie and what they weigh
-// is found once for all channels.
+// Samples planes linearly wherever a grid says: the neighbours of a place and their weights are
+// found once for all channels.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -16,7 +16,7 @@ constexpr int64_t kChunk = 64;  // places at a time
 struct GridSampleParams {
   int64_t batch = 0, channels = 0, places = 0;
   int64_t rows = 0, columns = 0;
-  bool border = false;  // what lies outside is as the border, else zero
+  bool border = false;  // outside values repeat the border, else are zero
   bool align_corners = false;
   int64_t batch_rows = 0;
 };
@@ -32,9 +32,9 @@ Neighbours NeighboursOf(const GridSampleParams& p, double place, int64_t size) {
   const auto last = static_cast<double>(size - 1);
   double x =
       p.align_corners ? (place + 1) / 2 * last : ((place + 1) * static_cast<double>(size) - 1) / 2;
-  if (x != x) x = p.align_corners ? 0 : -0.5;  // as the reference has no number
+  if (x != x) x = p.align_corners ? 0 : -0.5;  // as the reference treats NaN
   if (p.border) x = std::clamp(x, 0.0, last);
-  // Neither far away nor no number.
+  // The place is neither far away nor NaN.
   if (!(x > -1 && x < static_cast<double>(size))) return {{0, 0}, {0, 0}};
   const double floor = std::floor(x), t = x - floor;
   const auto first = static_cast<int64_t>(floor);
@@ -71,7 +71,7 @@ void RunGridSample(const LaunchArgs& launch) {
       for (int64_t i = 0; i < count; ++i) {
         float sum = 0;
         for (int64_t corner = 0; corner < kCorners; ++corner) {
-          // What has no weight counts as zero, even where it is infinite.
+          // A value without weight counts as zero, even where it is infinite.
           const float weight = weights[corner][i], value = from[offsets[corner][i]];
           sum += weight == 0 ? 0 : weight * value;
         }

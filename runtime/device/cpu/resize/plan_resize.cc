@@ -46,7 +46,7 @@ bool RowsFirst(const Resampling& of) {
          static_cast<double>(needed.size()) * sample + sums_of(of.columns.columns);
 }
 
-// As many taps for each position; 0: they differ.
+// The number of taps of each position; 0: they differ.
 int TapsOfEach(const ops::ResizeTaps& taps) {
   for (const auto& of_position : taps) {
     if (of_position.size() != taps[0].size()) return 0;

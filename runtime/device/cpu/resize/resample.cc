@@ -17,8 +17,8 @@ namespace {
 
 constexpr int64_t kLanes = HWY_LANES(float);
 
-// The elements at a vector of places. Where columns grow they are neighbours of one vector, where
-// they shrink by no more than two of two.
+// Picks the elements at a vector of places. Where columns grow, these lie in one vector of the row;
+// where they shrink by two at most, in two.
 HWY_INLINE VF Pick(F32 d, const float* HWY_RESTRICT from, int64_t in_columns,
                    const int32_t* HWY_RESTRICT places) {
 #if HWY_TARGET == HWY_SCALAR
@@ -66,7 +66,7 @@ HWY_INLINE void Store(VF v, F32 d, float* to, int64_t live) {
   }
 }
 
-// The row `from` at the columns of the result, into `copies` rows of it. kTaps 0: any number.
+// Samples the row `from` at the columns of the result, into `copies` rows. kTaps 0: any number.
 template <RowEnd kEnd, int kTaps>
 HWY_INLINE void SampleColumnsBy(const ResampledColumns& c, const float* HWY_RESTRICT from,
                                 float* HWY_RESTRICT to, int64_t copies) {
@@ -95,7 +95,7 @@ HWY_INLINE void SampleColumns(const ResampledColumns& c, const float* from, floa
   return SampleColumnsBy<kEnd, 0>(c, from, to, copies);
 }
 
-// to = the sum of kTaps rows of `size`, times their weights.
+// Sets `to` to the sum of kTaps rows of `size`, times their weights.
 template <RowEnd kFrom, RowEnd kTo, int kTaps>
 HWY_INLINE void SumRowsBy(const float* const* taps, const float* weights, int64_t size,
                           float* HWY_RESTRICT to) {
@@ -126,8 +126,8 @@ HWY_INLINE void SumRows(const float* const* taps, const float* weights, int coun
   return SumRowsBy<kFrom, kTo, 4>(taps, weights, size, to);
 }
 
-// Each row of the operand is sampled once, and stays in `scratch` until no row of the result is
-// made of it any more.
+// Samples each row of the operand once, and keeps it in `scratch` until no further row of the
+// result needs it.
 class SampledRows {
  public:
   SampledRows(const ResampledColumns& columns, float* scratch)
@@ -151,8 +151,8 @@ class SampledRows {
   int64_t holds_[Resampling::kMaxRowTaps];
 };
 
-// Rows [row, row + count) of a plane's result, whose operand begins with row `first_row` of x: each
-// from a row of it alone.
+// Computes rows [row, row + count) of a plane's result, whose operand begins with row `first_row`
+// of x, each from a single row of it.
 void LoneRows(const Resampling& of, int64_t row, int64_t count, int64_t first_row, const float* x,
               float* out) {
   const ResampledColumns& columns = of.columns;

@@ -28,7 +28,7 @@ struct Resampling {
   static constexpr int64_t WholeVectors(int64_t floats) { return (floats + 15) / 16 * 16; }
 
   int64_t in_rows = 0, out_rows = 0;
-  int row_taps = 1;                 // of each row of the result; they are neighbours
+  int row_taps = 1;                 // taps of each row of the result; they are neighbours
   std::vector<int32_t> row_places;  // [out_rows, row_taps]
   std::vector<float> row_weights;
   ResampledColumns columns;

@@ -1,6 +1,6 @@
 // Sines, tangents and their inverses on float lanes, for each Highway target. Included inside a
-// kernel file after hwy/highway.h, as math-inl.h, whose polynomials are of the same making. Errors,
-// checked as those there:
+// kernel file after hwy/highway.h, like math-inl.h, whose polynomials were found the same way. The
+// errors, which are checked like those there, are:
 //
 //   Sin, Cos   1e-7 absolute, 3e-7 relative up to 1e8; beyond, those of the C library
 //   Tan        4e-7 relative up to 1e8
@@ -25,7 +25,7 @@ namespace reprise::cpu::HWY_NAMESPACE {
 
 using VI = hn::Vec<hn::RebindToSigned<F32>>;
 
-// f of each lane, by the C library.
+// Applies f to each lane, with functions of the C library.
 template <class F>
 HWY_INLINE VF ByLane(F32 d, VF x, F f) {
   HWY_ALIGN float lanes[HWY_LANES(float)];
@@ -40,7 +40,7 @@ struct Angle {
   VF r;
 };
 
-// Of |x| up to kMostAngle: there a double has the digits for r.
+// The limit on |x|: up to it a double has the digits for r.
 constexpr float kMostAngle = 1e8f;
 #if HWY_TARGET != HWY_SCALAR
 template <class Half>
@@ -78,7 +78,7 @@ HWY_INLINE VF CosOfRest(F32 d, VF r) {
                     Polynomial(d, s, 4.166664556e-02f, -1.388731645e-03f, 2.443315498e-05f), y);
 }
 
-// The sine `quarters` quarters of a turn further on than r.
+// The sine of r advanced by `quarters` quarters of a turn.
 HWY_INLINE VF SinOf(F32 d, const Angle& angle) {
   const hn::RebindToSigned<F32> di;
   const auto odd = hn::RebindMask(d, hn::Ne(hn::And(angle.quarters, hn::Set(di, 1)), hn::Zero(di)));

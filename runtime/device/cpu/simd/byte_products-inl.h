@@ -30,7 +30,7 @@ enum class Form { kWidened, kVnni };
 #define REPRISE_HAS_VNNI (HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2)
 
 #if REPRISE_HAS_VNNI
-// Of such CPUs. V: of words without a sign, as sums are, which wrap around.
+// For CPUs with VNNI. V holds unsigned words, because sums wrap around.
 template <class V>
 HWY_INLINE void AccumulateBytes(V& sum, V unsigned_bytes, V signed_bytes) {
   auto register_of_sum = sum.raw;

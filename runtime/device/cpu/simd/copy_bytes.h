@@ -6,8 +6,8 @@
 
 namespace reprise::cpu {
 
-// Any number of bytes. Meant for few, of which the same number is copied many times in a row, so
-// that the branches are foreseen.
+// Copies any number of bytes. It is meant for small counts that repeat many times in a row, so that
+// the branches are predicted.
 inline void CopyBytes(const uint8_t* from, int64_t count, uint8_t* to) {
   const auto copy = [&](auto word, int64_t at) {
     std::memcpy(&word, from + at, sizeof(word));
@@ -31,7 +31,7 @@ inline void CopyBytes(const uint8_t* from, int64_t count, uint8_t* to) {
   }
 }
 
-// `rows` rows of `width` bytes each, at a distance of so many bytes in `from` and in `to`.
+// Copies `rows` rows of `width` bytes, which lie `from_step` and `to_step` bytes apart.
 inline void CopyRows(const void* from, int64_t from_step, void* to, int64_t to_step, int64_t width,
                      int64_t rows) {
   const auto* in = static_cast<const uint8_t*>(from);
@@ -39,7 +39,7 @@ inline void CopyRows(const void* from, int64_t from_step, void* to, int64_t to_s
   const auto each = [&](const auto& copy) {
     for (int64_t row = 0; row < rows; ++row, in += from_step, out += to_step) copy();
   };
-  // Of a width that the compiler knows a row is a load and a store.
+  // With a width that the compiler knows, a row is one load and one store.
   switch (width) {
     case 0:
       return;

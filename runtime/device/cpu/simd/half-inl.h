@@ -46,7 +46,7 @@ HWY_INLINE void ForEachFloatOf(const void* x, float* y, int64_t count, Vectors v
   int64_t i = 0;
   if constexpr (kConvertsHalves) {
     for (; i + kFloatLanes <= count; i += kFloatLanes) {
-      // As numbers they may be misaligned.
+      // They may be misaligned for 16-bit numbers.
       HWY_ALIGN uint16_t lanes[kFloatLanes];
       std::memcpy(lanes, from + 2 * i, sizeof(lanes));
       vectors(Half::Widen(F32(), hn::Load(U16(), lanes)), y + i);

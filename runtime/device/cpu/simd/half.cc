@@ -22,7 +22,7 @@ void AddTo(const void* x, float* y, int64_t count) {
       [](float value, float* to) { *to += value; });
 }
 
-// Of floats that are bfloat16: the upper half of each.
+// Narrows floats that are exact in bfloat16 to the upper half of each.
 void NarrowBFloat16(const float* x, uint16_t* y, int64_t count) {
   const F32 d;
   const hn::RebindToUnsigned<F32> words;

@@ -29,7 +29,7 @@ inline Inside InsideOf(int64_t at, int64_t columns) {
 
 HWY_INLINE VF LoadInside(F32 d, const float* from, Inside inside, VF padding) {
   if (inside.whole()) return hn::LoadU(d, from);
-  // Without vectors a masked load reads what it masks.
+  // On the scalar target a masked load reads even the lanes that it masks.
   if (inside.begin >= inside.end) return padding;
   const auto mask = hn::AndNot(hn::FirstN(d, static_cast<size_t>(inside.begin)),
                                hn::FirstN(d, static_cast<size_t>(inside.end)));

@@ -13,7 +13,7 @@ namespace reprise::cpu {
 
 inline constexpr int64_t kMostPlanes = 4;
 
-// Of 2 to kMostPlanes planes of `size` elements each.
+// The kernels take 2 to kMostPlanes planes of `size` elements each.
 struct InterleaveKernels {
   // to[plane * ld_to + i] = from[i * planes + plane]
   void (*apart)(const void* from, int64_t planes, int64_t size, void* to, int64_t ld_to);

@@ -48,8 +48,8 @@ HWY_INLINE void StorePart(VF v, F32 d, float* p, int64_t count) {
   hn::BlendedStore(v, hn::FirstN(d, static_cast<size_t>(count)), d, p);
 }
 
-// The compiler keeps `pointer` in a register of its own, in place of computing it from another one
-// at each use.
+// Makes the compiler keep `pointer` in a register of its own, rather than compute it from another
+// one at each use.
 template <class T>
 HWY_INLINE const T* Kept(const T* pointer) {
   asm("" : "+r"(pointer));
@@ -141,15 +141,15 @@ HWY_INLINE VF Exp(F32 d, VF x) {
   return ScaleAny(d, p, n);
 }
 
-// What softmax needs: x <= 0 is a distance from the row's maximum, so an error that grows with |x|
-// belongs to a weight that shrinks much faster. 0 below `lowest`, which is at least -87.
+// exp for softmax: x <= 0 is a distance from the row's maximum, so an error that grows with |x|
+// belongs to a weight that shrinks much faster. It is 0 below `lowest`, which is at least -87.
 HWY_INLINE VF SoftmaxExp(F32 d, VF x, float lowest = -87.0f) {
   const VF t = hn::Mul(x, hn::Set(d, 1.44269504f));
   const VF n = hn::Round(t);
   const VF p = Polynomial(d, hn::Sub(t, n), 1.000000119e+00f, 6.931469440e-01f, 2.402211726e-01f,
                           5.550714582e-02f, 9.675655514e-03f, 1.327635720e-03f);
 #if HWY_TARGET == HWY_AVX3
-  // Lanes that are to be 0 are not computed: for a subnormal result a core stops and thinks.
+  // Lanes that are to be 0 are not computed: a subnormal result would stall the core.
   const __mmask16 kept = _mm512_cmp_ps_mask(x.raw, _mm512_set1_ps(lowest), _CMP_NLT_UQ);
   return VF{_mm512_maskz_scalef_ps(kept, p.raw, n.raw)};
 #else
@@ -209,8 +209,8 @@ HWY_INLINE VF Gelu(F32 d, VF x) {
       d, Polynomial(d, bounded, 1.0f, 1.151105404e+00f, 4.592110813e-01f, 5.246943235e-02f,
                     -6.988368928e-03f, 3.664695396e-05f, 2.585441689e-04f, -6.844868767e-05f,
                     9.089704690e-06f, -6.208184686e-07f, 1.686146511e-08f));
-  // Beyond the bound x is itself, infinity as well. (Of -infinity the product is no number, as the
-  // definition has it.)
+  // Beyond the bound x is itself, infinity as well. (For -infinity the product is NaN, in line with
+  // the definition.)
   return hn::IfThenElse(hn::Gt(x, hn::Set(d, 14.0f)), x,
                         hn::NegMulAdd(t, tail, AtLeast(d, x, 0.0f)));
 }
@@ -296,7 +296,7 @@ HWY_INLINE VF Log(F32 d, VF x) {
 HWY_INLINE VF Log1p(F32 d, VF u) {
   const VF one = hn::Set(d, 1.0f);
   const VF sum = hn::Add(one, u);
-  // What the sum has lost of u.
+  // The part of u that the sum has lost.
   const VF lost = hn::Sub(u, hn::Sub(sum, one));
   return hn::Add(LogNormal(d, sum), hn::Div(lost, sum));
 }

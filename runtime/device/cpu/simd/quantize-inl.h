@@ -17,8 +17,8 @@ HWY_BEFORE_NAMESPACE();
 namespace reprise::cpu::HWY_NAMESPACE {
 namespace {
 
-// Whole numbers, without the zero point, between `low` and `high`, which are what a dtype can hold
-// without it.
+// Rounds to whole steps, without the zero point, between `low` and `high`, which are the range of a
+// dtype less the zero point.
 HWY_INLINE VF StepsWithin(F32 d, VF x, VF scale, VF zero, VF low, VF high) {
   VF steps = hn::Round(hn::Div(x, scale));
   steps = hn::IfThenElse(hn::IsNaN(steps), low, steps);
@@ -38,7 +38,7 @@ class ByteSteps {
  public:
   ByteSteps(float scale, int zero, bool is_signed)
       : scale_(scale),
-        // Where it is no normal number products by it tell nothing.
+        // If the inverse is not a normal number, products with it are not reliable.
         inverse_(std::isnormal(1 / scale) && std::isnormal(scale)
                      ? 1 / scale
                      : std::numeric_limits<float>::quiet_NaN()),
@@ -48,7 +48,7 @@ class ByteSteps {
         raise_(zero + (is_signed ? 128 : 0)),
         flip_(is_signed ? 0x80 : 0) {}
 
-  // Of the lanes of `x`, into as many bytes.
+  // Quantizes each lane of `x` to one byte.
   HWY_INLINE void Store(VF x, uint8_t* y) const {
     const F32 d;
     const hn::RebindToSigned<F32> d32;
@@ -57,8 +57,8 @@ class ByteSteps {
 #if HWY_TARGET == HWY_SCALAR
     const VF steps = StepsWithin(d, x, hn::Set(d, scale_), hn::Set(d, zero_), low, high);
 #else
-    // Multiplying is much faster than dividing, and tells the quotient to within 1e-4: far enough
-    // from a half that is the same number of steps. (These bounds let through what is no number.)
+    // Multiplying is much faster than dividing, and gives the quotient to within 1e-4: unless it is
+    // that near to a half, the number of steps is the same. (These bounds let NaN through.)
     const VF product = AtMost(d, AtLeast(d, hn::Mul(x, hn::Set(d, inverse_)), low_), high_);
     VF steps = hn::Round(product);
     const VF rest = hn::Abs(hn::Sub(product, steps));

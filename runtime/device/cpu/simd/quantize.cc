@@ -148,7 +148,7 @@ QuantizeFunction FunctionOf(DType dtype, bool many) {
   }
 }
 
-// Comparisons with what is no number are false, so that it never gets in.
+// Comparisons with NaN are false, so that it never enters the range.
 HWY_INLINE void Widen(VF x, VF& low, VF& high) {
   low = hn::IfThenElse(hn::Lt(x, low), x, low);
   high = hn::IfThenElse(hn::Gt(x, high), x, high);

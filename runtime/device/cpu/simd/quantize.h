@@ -19,8 +19,8 @@ using QuantizeFunction = void (*)(const void* x, const float* scale, const void*
 // For a quantised dtype of 8 or 16 bits, nullptr for any other. `many`: element i has scale[i] and
 // zero[i]; else all have the first.
 struct QuantizeKernels {
-  // Floats to `dtype`: x / scale to the nearest, halves to even, plus zero, saturated; no number is
-  // the least.
+  // Floats to `dtype`: x / scale to the nearest, halves to even, plus zero, saturated; NaN becomes
+  // the least value.
   QuantizeFunction (*quantize)(DType dtype, bool many);
   // `dtype` to floats; also int32, which has no zero point.
   QuantizeFunction (*dequantize)(DType dtype, bool many);

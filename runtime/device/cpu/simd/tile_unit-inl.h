@@ -1,10 +1,10 @@
-// What every kernel of the tile unit (AMX) needs: its configuration, and floats as the bfloat16
-// numbers that it multiplies. Included inside a kernel file after math-inl.h; AVX-512 only.
+// The parts that all kernels of the tile unit (AMX) share: its configuration, and floats as sums of
+// bfloat16 numbers. This is included inside a kernel file after math-inl.h; AVX-512 only.
 //
 // The unit multiplies bfloat16, 8 significant bits, and sums in float32. A float has 24 bits, so it
-// is the exact sum of three such numbers. Of two floats the six largest of nine products are taken;
-// what the others would add is below 2^-22 of a product and has no sign of its own. Magnitudes
-// below about 1e-33 lose digits, as the unit takes the smallest parts of them for 0.
+// is the exact sum of three such numbers. For two floats the six largest of nine products are
+// taken; the others would add less than 2^-22 of a product, with no fixed sign. Magnitudes below
+// about 1e-33 lose digits, because the unit takes their smallest parts for 0.
 #if defined(REPRISE_CPU_TILE_UNIT_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef REPRISE_CPU_TILE_UNIT_INL_H_
 #undef REPRISE_CPU_TILE_UNIT_INL_H_
@@ -26,14 +26,14 @@ namespace {
 using Bits = hn::RebindToUnsigned<F32>;
 using VBits = hn::Vec<Bits>;
 
-// What one instruction multiplies: 16 rows of A and 16 columns of B, 32 deep, a kilobyte each. A
+// The operands of one instruction: 16 rows of A and 16 columns of B, 32 deep, a kilobyte each. A
 // lane of 32 bits holds two numbers that are half a depth apart, in A and in B alike.
 constexpr int64_t kRowsOfTile = 16;
 constexpr int64_t kDepth = 32;
 constexpr int64_t kTileBytes = 1024;
 constexpr int kParts = 3;  // bfloat16 numbers of a float
 
-// What the unit needs to know about its eight tiles: all are 16 rows of 64 bytes.
+// The configuration of the unit's eight tiles: all have 16 rows of 64 bytes.
 struct alignas(64) TileConfig {
   uint8_t palette = 1;
   uint8_t start_row = 0;
@@ -42,7 +42,7 @@ struct alignas(64) TileConfig {
   uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
 };
 
-// In bytes of 128 bits: the upper half of each lane, twice.
+// The indices of bytes within 128 bits: the upper half of each lane, twice.
 HWY_ALIGN constexpr uint8_t kUpperHalves[16] = {2,  3,  2,  3,  6,  7,  6,  7,
                                                 10, 11, 10, 11, 14, 15, 14, 15};
 
@@ -56,13 +56,13 @@ HWY_INLINE VBits Pair(VF low, VF high) {
                                         hn::LoadDup128(d8, kUpperHalves).raw)};
 }
 
-// x = parts[0] + parts[1] + parts[2], but for numbers so small that the unit takes them for 0.
+// x = parts[0] + parts[1] + parts[2], except for numbers so small that the unit takes them for 0.
 struct Split {
   VF parts[kParts];
 };
 
-// Of a finite x. Infinity and no number have no number among their parts, so that all sums that
-// they go into are none.
+// Splits a finite x. For an infinity or a NaN at least one part is NaN, so that all sums with it
+// are NaN too.
 HWY_INLINE Split SplitFinite(VF x) {
   const F32 d;
   const Bits du;
@@ -74,8 +74,8 @@ HWY_INLINE Split SplitFinite(VF x) {
   return {first, second, hn::Sub(rest, second)};
 }
 
-// Of any x. Infinity is the last part, which is multiplied by nothing but the first part of the
-// other side: the others may be 0 or of the other sign, and would make it no number.
+// Splits any x. An infinity becomes the last part, which is multiplied with the first part of the
+// other side alone: the others may be 0 or of the other sign, and would make it NaN.
 HWY_INLINE Split SplitFloat(VF x) {
   const F32 d;
   const Bits du;
@@ -89,7 +89,7 @@ HWY_INLINE Split SplitFloat(VF x) {
   return {first, second, hn::Sub(rest, second)};
 }
 
-// The first `count` of a vector's floats, at most all of them, and zeros.
+// Loads the first `count` of a vector's floats, at most all of them, and zeros.
 HWY_INLINE VF LoadFirst(F32 d, const float* p, int64_t count) {
   return count >= static_cast<int64_t>(HWY_LANES(float)) ? hn::LoadU(d, p)
          : count > 0                                     ? LoadPart(d, p, count)

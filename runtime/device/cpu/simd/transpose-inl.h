@@ -16,7 +16,7 @@ HWY_BEFORE_NAMESPACE();
 namespace reprise::cpu::HWY_NAMESPACE {
 
 #if HWY_TARGET != HWY_SCALAR
-// Four floats of each of HWY_LANES(float) rows: block b of the vector holds those of row 4 * b + i.
+// Loads four floats of each of HWY_LANES(float) rows: block b of the vector is from row 4 * b + i.
 HWY_INLINE VF LoadQuarters(const float* const* rows, int i, int64_t column) {
   const auto quarter = [&](int b) HWY_ATTR { return _mm_loadu_ps(rows[4 * b + i] + column); };
 #if HWY_TARGET == HWY_AVX3

@@ -17,10 +17,10 @@ HWY_BEFORE_NAMESPACE();
 namespace reprise::cpu::HWY_NAMESPACE {
 namespace {
 
-// Of the smallest square that is turned in registers.
+// The side of the smallest square that is transposed in registers.
 constexpr int64_t kQuad = 4;
 
-// Four rows, a multiple of four columns.
+// Transposes four rows of a multiple of four columns.
 HWY_INLINE void TurnFourRows(const float* from, int64_t ld_from, int64_t columns, float* to,
                              int64_t ld_to) {
   for (int64_t column = 0; column < columns; column += kQuad) {
@@ -37,7 +37,7 @@ constexpr auto* TurnRows = TurnFourRows;
 #else
 constexpr int64_t kRows = HWY_LANES(float);
 
-// As many rows as a vector has lanes.
+// Transposes as many rows as a vector has lanes.
 HWY_INLINE void TurnRows(const float* from, int64_t ld_from, int64_t columns, float* to,
                          int64_t ld_to) {
   const float* rows[kRows];
@@ -46,7 +46,7 @@ HWY_INLINE void TurnRows(const float* from, int64_t ld_from, int64_t columns, fl
 }
 #endif
 
-// Rows and columns that fill no square are turned in one that reaches back over its neighbour.
+// Rows and columns that fill no square are transposed in one that overlaps its neighbour.
 void TransposeMatrix(const float* from, int64_t ld_from, int64_t rows, int64_t columns, float* to,
                      int64_t ld_to) {
   if (rows < kQuad || columns < kQuad) {
