@@ -42,30 +42,30 @@ constexpr Factory kCapturePasses[] = {
     FuseGelu,
     FuseIntegerLinear,
     FuseIntegerConv,
-    FuseFakeQuantize,  // What products by integers have left.
+    FuseFakeQuantize,  // Takes what products by integers have left.
     FuseLinear,
     CropWindows,      // While convolutions are still Conv.
     FuseConv,
     FuseRotary,       // Before attention, which finds its heads behind it.
     FuseAttention,
-    FuseRelativeAttention,  // Of what attention adds to its scores.
+    FuseRelativeAttention,  // Takes what attention adds to its scores.
     FuseQkv,
-    SplitLinear,      // What is no operand of attention as it is.
+    SplitLinear,      // After attention took the operands that it reads as they are.
     FuseLinear,       // Activations behind the pieces.
     FuseEmbedding,
     FuseAddLayerNorm,
     FuseResidual,
-    FuseRequantize,   // What else follows on products has joined them.
+    FuseRequantize,   // After all else that follows a product has joined it.
     ChannelsLast,
-    ChooseLayouts,    // Of float planes.
-    HoistPicks,       // Of what is known to have no other reader by now.
+    ChooseLayouts,    // Float planes alone.
+    HoistPicks,       // After fusions took the other readers of a result.
     AttendByHead,
     Canonicalize,     // Views that fusions put in a row, masks that became constant.
     MergeCommon,      // Masks that each attention made for itself.
     EliminateDead,
     FuseTranspose,    // After all that looks for a Transpose, or for MatMul.
     RoundProducts,    // After all that makes products or joins them; not where answers are exact.
-    SplitWide,        // Of the pieces that are left.
+    SplitWide,        // After all that changes the number of pieces.
     FinalizeOutputs,  // Last: it adds what Canonicalize would take away.
 };
 // clang-format on

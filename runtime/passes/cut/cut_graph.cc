@@ -16,9 +16,9 @@ namespace {
 
 using ShapeInputs = std::set<std::string>;
 
-// What a piece is made of: a part of a graph.
+// A part of a graph, of which a piece is made.
 struct Selection {
-  std::vector<NodeId> nodes;  // in the order of the graph
+  std::vector<NodeId> nodes;  // topological order
   std::vector<ValueId> inputs;
   std::vector<ValueId> outputs;
 };
@@ -115,7 +115,7 @@ class Splitter {
       result_.outputs.push_back(graph_.value(output).name);
       Want(output, depth);
     }
-    // What a stage needs, earlier ones hand over.
+    // Earlier stages hand over the values that a stage needs.
     for (int level = depth; level >= 0; --level) {
       std::vector<EagerNode> cuts;
       for (const NodeId id : cuts_) {
@@ -272,7 +272,7 @@ class Splitter {
     }
     GraphSection& section = result_.stages[level].section;
     std::vector<bool> listed(graph_.num_nodes(), false), given(graph_.num_values(), false);
-    std::set<ValueId> read;  // of the given
+    std::set<ValueId> read;  // the given values that a node reads
     const auto visit = [&](ValueId id, bool elements) {
       const Value& value = graph_.value(id);
       const bool is_given = value.kind == Value::Kind::kInput ||
@@ -349,8 +349,8 @@ class Splitter {
   const CutAnalysis analysis_;
   const std::string label_;
   const std::vector<NodeId> cuts_;
-  std::vector<bool> wanted_;                // by value: handed over between pieces
-  std::vector<std::vector<NodeId>> known_;  // by stage: nodes that specialising knows, to be run
+  std::vector<bool> wanted_;                // indexed by value: handed over between pieces
+  std::vector<std::vector<NodeId>> known_;  // indexed by stage: nodes known to specialising, to run
   CutGraph result_;
 };
 

@@ -21,13 +21,13 @@
 namespace reprise {
 
 struct GraphSection {
-  std::string label;  // for people: "behind NonZero 'nonzero_1'"; of the first section: empty
+  std::string label;  // shown to people: "behind NonZero 'nonzero_1'"; the first section's is empty
   // Its inputs are of the same names in the whole graph. Those of the first section are all inputs
   // of the whole, as they are declared; the others' dtypes and dims come with what they are given.
   Graph graph;
   std::set<std::string> shape_inputs;  // the values of these are part of the binding
   std::set<std::string> shape_only;    // the elements of these are never read
-  std::vector<std::string> outputs;    // by position in graph.outputs()
+  std::vector<std::string> outputs;    // named as in graph.outputs(), in the same order
   // Its nodes move, choose, compare or add up elements: no products, no layers. On little data it
   // takes less time node by node than a recipe of it takes to make.
   bool is_light = false;
@@ -38,14 +38,14 @@ struct CutGraph;
 // The body of a Loop. Its results are the condition, carried values, scanned ones.
 struct LoopBody {
   std::shared_ptr<const CutGraph> graph;
-  // What it calls what an iteration begins with: its number, the condition, the carried values.
-  // Empty where it takes no notice.
+  // The body's names for what an iteration begins with: its number, the condition, the carried
+  // values. A name is empty where the body does not read it.
   std::vector<std::string> begins_with;
   size_t carried = 0;  // values
   struct Scanned {
     int64_t axis = 0;        // the dim of the result that counts the iterations
     bool backwards = false;  // the last one comes first
-    // Of one iteration, as the file declares it; 0 for a dim that it leaves open.
+    // The type of one iteration's result, as the file declares it; 0 for a dim that it leaves open.
     DType dtype = DType::kUndefined;
     Shape shape;
   };
@@ -57,25 +57,25 @@ struct EagerNode {
   Node node;  // op, name, attributes, and as many inputs and outputs as there are names
   std::vector<std::string> inputs;
   std::vector<std::string> outputs;
-  // Of an If: its only input is the condition; the branches give its results.
+  // If: the only input is the condition; the branches give the results.
   std::shared_ptr<const CutGraph> then_branch;
   std::shared_ptr<const CutGraph> else_branch;
-  // Of a Loop: its inputs are the trip count, the condition, and the carried values.
+  // Loop: the inputs are the trip count, the condition, and the carried values.
   std::shared_ptr<const LoopBody> body;
   bool is_cut = false;  // else: what specialising knows, computed for a cut or as an output
 };
 
 struct CutGraph {
   struct Stage {
-    GraphSection section;  // without outputs: nothing is to be run
+    GraphSection section;  // a section without outputs has nothing to run
     std::vector<EagerNode> nodes;
   };
   std::vector<Stage> stages;
   std::vector<std::string> outputs;
-  // What eager nodes and outputs use.
+  // Constants and parameters that eager nodes and outputs use.
   std::map<std::string, Tensor> constants;
   std::map<std::string, ParameterExprPtr> parameters;
-  std::vector<Cut> cuts;  // for people; those of branches and bodies too
+  std::vector<Cut> cuts;  // shown to people; includes those of branches and bodies
 };
 
 // Null where `graph` has no cut. See FindCuts.

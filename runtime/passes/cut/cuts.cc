@@ -74,7 +74,7 @@ class Analysis {
   }
 
  private:
-  // What each of the two branches of an If results in.
+  // The results of each of the two branches of an If.
   std::array<std::vector<ValueId>, 2> BranchesOf(NodeId id) const {
     const std::vector<ValueId> results = BranchResults(graph_.node(id));
     const auto middle = results.begin() + static_cast<std::ptrdiff_t>(results.size() / 2);
@@ -114,8 +114,8 @@ class Analysis {
     return all;
   }
 
-  // What both branches of an If need is needed whichever is taken. `ifs` are in order, so that an
-  // If within a branch is known before the one around it.
+  // Nodes that both branches of an If need are needed whichever is taken. `ifs` are in order, so
+  // that an If within a branch is known before the one around it.
   void FindCommon(const std::vector<NodeId>& ifs) {
     for (const NodeId id : ifs) {
       const auto branches = BranchesOf(id);
@@ -243,7 +243,7 @@ class Analysis {
 
   const Graph& graph_;
   const bool is_body_;
-  std::map<NodeId, std::vector<NodeId>> common_;  // of an If that is a cut: what both branches need
+  std::map<NodeId, std::vector<NodeId>> common_;  // keyed by a cut If: what both branches need
   CutAnalysis result_;
 };
 

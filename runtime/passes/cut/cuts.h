@@ -21,9 +21,9 @@ struct CutAnalysis {
   std::vector<bool> is_cut;
   // By node: it belongs to the body of a Loop, since an iteration changes what it computes.
   std::vector<bool> is_in_body;
-  // By node: an output needs it whatever branches are taken. Of a branch of an If that is a cut,
-  // only what others need as well; where branches would have many copies of other Ifs, what both of
-  // them or those of several Ifs need, too. Of a Loop what its iterations have in common.
+  // By node: an output needs it whatever branches are taken. Nodes of a cut If's branch count only
+  // where others need them too (where Ifs would be copied too often, also where both branches or
+  // several Ifs do). Nodes of a Loop count where all iterations share them.
   std::vector<bool> is_needed;
   // By value: how many cuts lie in front of it, one behind the other. 0 where is_needed does not
   // hold.
@@ -39,10 +39,10 @@ struct CutAnalysis {
 CutAnalysis FindCuts(const Graph& graph, const std::set<std::string>& shape_inputs,
                      bool is_body = false);
 
-// What a branch of a cut If, or the body of a Loop, computes by itself, and what it takes from
-// around it; a body also from its LoopStep.
+// The nodes that a branch of a cut If, or the body of a Loop, computes by itself, and the values
+// that it takes from around it; a body also takes those of its LoopStep.
 struct BranchPart {
-  std::vector<NodeId> nodes;      // in the order of the graph
+  std::vector<NodeId> nodes;      // topological order
   std::vector<ValueId> operands;  // inputs of the graph, results of other nodes; in ascending order
 };
 // `step`: the LoopStep of the body, whose results are operands; kNone for a branch.
@@ -54,7 +54,7 @@ struct Cut {
   std::string op;
   std::string node;  // its name; of a node without one, its result's
   std::string why;   // "the size of its result depends on the elements of 'mask' (input 'mask')"
-  int level = 0;     // of its operands: how many cuts lie in front of it
+  int level = 0;     // how many cuts lie in front of its operands, one behind the other
 };
 Cut DescribeCut(const Graph& graph, const CutAnalysis& analysis, NodeId node);
 

@@ -10,7 +10,7 @@
 namespace reprise {
 namespace {
 
-// What chains of Reshapes are of: the same elements in the same order.
+// The value that a chain of Reshapes starts from: the same elements in the same order.
 ValueId BelowReshapes(const Graph& graph, ValueId value) {
   while (const Node* reshape = graph.ProducerIf(value, "Reshape")) value = reshape->inputs[0];
   return value;
@@ -34,7 +34,7 @@ ValueId HeadsBehind(const Graph& graph, ValueId tokens, int64_t all_heads) {
     value = BelowReshapes(graph, expand->inputs[0]);
   }
   if (!HasShape(graph, value, {batch, rows, heads, size})) return kNone;
-  // What several Transposes come to: dim i is dim places[i] of what they are of.
+  // The Transposes composed: dim i of the result is dim places[i] of the value they start from.
   std::vector<int64_t> places = {0, 1, 2, 3};
   while (const Node* transpose = graph.ProducerIf(value, "Transpose")) {
     const std::vector<int64_t> perm = transpose->attributes.Ints("perm");

@@ -24,7 +24,7 @@ Taps UsefulTaps(const ops::Windows& windows, size_t d, int64_t size) {
     return first < size && first + last >= 0;
   };
   Taps taps = {0, windows.kernel[d], windows.pad_begin[d], windows.pad_end[d]};
-  // What is cut in front comes off the padding there, which cannot be less than nothing.
+  // Taps that are cut in front come off the padding there, which cannot become negative.
   while (taps.begin + 1 < taps.end && !sees(taps.begin) && taps.pad_begin >= step) {
     ++taps.begin;
     taps.pad_begin -= step;

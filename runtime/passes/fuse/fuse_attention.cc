@@ -67,10 +67,10 @@ std::optional<Sizes> SizesOf(const Graph& graph, const AttentionPattern& pattern
 struct RepeatedHeads {
   ValueId value;  // the elements of [batch, heads / times, rows, size]
   int64_t times;
-  double scale;  // of the products behind it
+  double scale;  // that of the products between it and the operand
 };
 
-// What `operand` repeats; nullopt where it repeats nothing.
+// The heads that `operand` repeats; nullopt where it repeats nothing.
 std::optional<RepeatedHeads> MatchRepeat(const Graph& graph, const HeadOperand& operand) {
   bool swapped = operand.swapped;
   ValueId value = operand.value;

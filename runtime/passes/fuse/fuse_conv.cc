@@ -1,9 +1,9 @@
-// What stands around a Conv or ConvTranspose over float32 joins it, in this order: zeros that a Pad
-// puts around its planes are padding of a Conv; BatchNormalizations, and products and sums with a
-// constant of each map, go into its weights and bias; of a Conv the sum with another value of its
-// shape, and an activation are applied to the results while they lie in the cache: reprise.Conv,
-// reprise.ConvTranspose. Behind a reprise.IntegerConv these two do so, too. A BatchNormalization
-// that no convolution takes becomes one, of each map with one tap.
+// Nodes around a float32 Conv or ConvTranspose join it, in this order. Zeros that a Pad puts around
+// the planes become padding of a Conv. BatchNormalizations, and products and sums with a constant
+// per channel, go into its weights and bias. The sum of a Conv with another value of its shape, and
+// an activation, are applied to the results while they lie in the cache: reprise.Conv,
+// reprise.ConvTranspose; both also join a reprise.IntegerConv. A BatchNormalization that no
+// convolution takes becomes a depthwise one with one tap.
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
@@ -26,7 +26,7 @@ struct Conv {
   bool transposed = false;
   bool changed = false;
 
-  // Of the weight: where its maps are.
+  // The dim of the weight that counts the maps.
   size_t map_dim() const { return transposed ? 1 : 0; }
   ValueId sum(ValueId value) {
     changed = true;
@@ -36,7 +36,7 @@ struct Conv {
 
 // Whether products with the weights of `conv` are those with its results.
 bool HasWeightsByMap(const Graph& graph, const Conv& conv) {
-  // Of several groups no dim of a transposed weight is that of all maps.
+  // With several groups, no dim of a transposed weight counts all maps.
   return IsWeight(graph, conv.weight) && IsFloat32(graph, conv.weight) &&
          (!conv.transposed || conv.attributes.Int("group", 1) == 1);
 }
@@ -196,7 +196,7 @@ class FuseConvPass : public Pass {
 
   absl::StatusOr<bool> Run(Graph& graph) const override {
     bool changed = false;
-    // Of two convolutions the later one waits for the other.
+    // A convolution that adds another's result waits for it: the later one takes the sum.
     std::vector<NodeId> ids = graph.NodeIds();
     std::reverse(ids.begin(), ids.end());
     for (NodeId id : ids) {

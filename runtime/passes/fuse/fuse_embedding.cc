@@ -9,7 +9,7 @@ namespace {
 
 struct Lookup {
   ValueId table = kNone, ids = kNone;
-  ValueId scale = kNone, zero = kNone;  // of rows that are dequantised; kNone: they are floats
+  ValueId scale = kNone, zero = kNone;  // set where rows are dequantised; kNone: they are floats
 };
 
 // Rows of a table that is a parameter, as floats or as bytes with one scale for all.

@@ -110,7 +110,7 @@ bool Matches(const Polynomial& p, const Polynomial& expected) {
 
 constexpr int kMaxDepth = 6;
 
-// What the operand of erf or tanh is a polynomial of: results and inputs within a few nodes above.
+// Results and inputs, a few nodes above, whose polynomial the operand of erf or tanh may be.
 void CollectCandidates(const Graph& graph, ValueId value, int depth,
                        std::vector<ValueId>& candidates) {
   if (value == kNone || graph.value(value).kind == Value::Kind::kConstant) return;

@@ -17,9 +17,9 @@ namespace {
 
 struct Linear {
   const ops::LinearForm* form = nullptr;
-  std::vector<ValueId> inputs;  // of the product alone; 1 is the matrix, [k, n]
+  std::vector<ValueId> inputs;  // those of the product alone; 1 is the matrix, [k, n]
   ValueId bias = kNone;         // [n], kNone: none
-  bool takes_factors = false;   // of columns
+  bool takes_factors = false;   // the columns can be scaled
   std::string activation = "none";
   ValueId result = kNone;
 };
@@ -188,7 +188,7 @@ class FuseResidualPass : public Pass {
       if (graph.node(id).removed || graph.node(id).op != "Add") continue;
       const std::vector<ValueId> inputs = graph.node(id).inputs;
       const ValueId sum = graph.node(id).outputs[0];
-      // Of two products the later one waits for the other.
+      // When both sides are products, the later one takes the sum: it waits for the other.
       for (int side = 1; side >= 0; --side) {
         const ValueId y = inputs[side];
         const ValueId residual = inputs[1 - side];

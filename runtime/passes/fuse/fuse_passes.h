@@ -37,7 +37,7 @@ std::unique_ptr<Pass> FuseResidual();
 std::unique_ptr<Pass> FuseRotary();
 // Products of q and k, scale, mask, Softmax and product with v become reprise.Attention.
 std::unique_ptr<Pass> FuseAttention();
-// What queries and keys find in tables by distance joins the attention to whose scores it is added:
+// Scores that queries and keys look up in tables by distance join the attention that adds them:
 // reprise.RelativeAttention.
 std::unique_ptr<Pass> FuseRelativeAttention();
 // The q, k and v projections of one reprise.Attention become one product.
@@ -54,18 +54,18 @@ std::unique_ptr<Pass> AttendByHead();
 // Transpose of the last two dims in front of a MatMul's right side, which is no weight, joins it:
 // com.microsoft.FusedMatMul. After all that looks for either.
 std::unique_ptr<Pass> FuseTranspose();
-// Concat and Split of more than kMostPieces become those of runs of pieces: a launch has room for
-// so many operands.
+// Concat and Split of more than kMostPieces become several of runs of pieces, since a launch has
+// room for no more operands than that.
 inline constexpr size_t kMostPieces = 60;
 std::unique_ptr<Pass> SplitWide();
 // Products with weights round their operands, and attention may (Precision::kBf16). Off unless the
 // pipeline's options ask for that precision.
 std::unique_ptr<Pass> RoundProducts();
-// What that pass did to a graph.
+// Counts what RoundProducts did to a graph.
 struct RoundedProducts {
-  int64_t rounded = 0;     // of the products with weights
+  int64_t rounded = 0;     // products with weights that round
   int64_t all = 0;         // products with weights, convolutions and recurrent layers among them
-  int64_t attentions = 0;  // that may round
+  int64_t attentions = 0;  // attentions that may round
 };
 RoundedProducts CountRoundedProducts(const Graph& graph);
 // Every output of the graph becomes a distinct result of a node that is no view of an input.

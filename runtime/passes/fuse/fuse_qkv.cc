@@ -17,11 +17,11 @@ namespace {
 struct Projections {
   const Node* nodes[3];
   const ops::LinearForm* form;
-  int64_t rows;     // of a weight
-  int64_t columns;  // of a weight
+  int64_t rows;     // those of one weight
+  int64_t columns;  // those of one weight
 };
 
-// What belongs to the rows of a quantised operand; what belongs to the columns of the weights.
+// Operands that go with the rows of a quantised operand; those that go with columns of weights.
 constexpr size_t kRowOperands[] = {2, 4};
 constexpr size_t kColumnOperands[] = {3, 5};
 

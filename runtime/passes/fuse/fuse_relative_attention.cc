@@ -33,13 +33,13 @@ struct Term {
                           // dims swapped
   bool transposed = false;
   int64_t width = 0;
-  std::vector<int64_t> places;  // of distances 1 - length to length - 1
+  std::vector<int64_t> places;  // those of the distances 1 - length to length - 1
   double scale = 1;
 };
 
 struct Pattern {
   std::optional<Term> q, k;
-  // What else is added: `mask`, or what `keep` hides gets `fill`.
+  // Another addend of the scores: `mask`, or `fill` wherever `keep` hides.
   ValueId mask = kNone;
   ValueId keep = kNone;
   bool keeps_true = true;  // else what is true is hidden
@@ -144,8 +144,8 @@ class Matcher {
  private:
   Shape Scores() const { return {sizes_.batch, sizes_.heads, sizes_.length, sizes_.length}; }
 
-  // What broadcasts to a sum broadcasts to the scores in the same way, though the sum was reshaped
-  // to be added to them.
+  // A value that broadcasts to a sum broadcasts to the scores in the same way, though the sum was
+  // reshaped to be added to them.
   bool MeetsScores(ValueId part, const Shape& sum) const {
     if (part == kNone) return true;
     if (!ShapeOf(graph_, part).has_value()) return false;

@@ -34,7 +34,7 @@ absl::StatusOr<ValueId> JoinInRuns(Graph& graph, std::vector<ValueId> pieces, in
   return AddInferred(graph, "Concat", std::move(pieces), {{"axis", axis}}, name);
 }
 
-// What each output of a Split has along the axis; nullopt where that is not known.
+// The size of each output of a Split along the axis; nullopt where they are not known.
 std::optional<std::vector<int64_t>> SizesOf(const Graph& graph, const Node& split, int64_t axis) {
   const Tensor* given = split.input(1) == kNone ? nullptr : KnownConstant(graph, split.input(1));
   if (given != nullptr) {

@@ -10,7 +10,7 @@ namespace reprise {
 // is no error.
 bool HasBranches(const Graph& graph);
 
-// What is known of the condition of node `id`, an If: nullptr, or one element.
+// The condition of node `id`, an If, if it is known: nullptr, or one element.
 const Tensor* KnownCondition(const Graph& graph, NodeId id);
 
 // The operands of node `id`, an If, that it results in under `condition`, in the order of outputs.

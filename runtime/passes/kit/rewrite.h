@@ -1,4 +1,4 @@
-// What rewrites have in common: reading constants, adding nodes with their shapes, replacing.
+// Helpers that rewrites share: reading constants, adding nodes with their shapes, replacing.
 //
 // Passes match on values, not on node order: after Replace() a dead producer is gone at once, so
 // that Graph::HasOneUse() keeps telling the truth within a pass.
@@ -39,9 +39,9 @@ NodeId OnlyUser(const Graph& graph, ValueId value);
 inline NodeId ProducerOf(const Graph& graph, ValueId value) {
   return value == kNone ? kNone : graph.value(value).producer;
 }
-// What a Transpose of `rank` dims, two or more, has as `perm` where it swaps the last two alone.
+// The `perm` of a Transpose of `rank` dims, two or more, that swaps the last two alone.
 std::vector<int64_t> LastDimsSwapped(size_t rank);
-// What Identity nodes in front of `value` take; `value` where there are none.
+// The value that a chain of Identity nodes ending in `value` starts from; `value` without one.
 ValueId BeforeIdentities(const Graph& graph, ValueId value);
 // The input of a two-input node that is not `value`; kNone when the node reads it twice.
 ValueId OtherInput(const Node& node, ValueId value);
@@ -50,8 +50,8 @@ ValueId OtherInput(const Node& node, ValueId value);
 absl::StatusOr<ValueId> AddInferred(Graph& graph, absl::string_view op, std::vector<ValueId> inputs,
                                     Attributes attributes = {}, absl::string_view name = "");
 absl::StatusOr<ValueId> AddCast(Graph& graph, ValueId value, DType to);
-// `value` under another shape of as many elements; `value` itself when it has that shape. A
-// constant or parameter stays one.
+// `value` under another shape with the same number of elements; `value` itself when it has that
+// shape. A constant or parameter stays one.
 absl::StatusOr<ValueId> AddReshape(Graph& graph, ValueId value, const Shape& shape);
 // `ids` as rows of a table of `rows`, in which none counts from the end: a reprise.CheckRange,
 // unless they are known.

@@ -58,8 +58,8 @@ absl::StatusOr<bool> TurnAdd(Graph& graph, const Node& node) {
   return true;
 }
 
-// Of bytes, or of floats that they were: the pool is of the bytes, channels being one more dim of
-// the windows.
+// Turns a MaxPool over bytes, or over floats dequantised from bytes: the bytes are pooled, and
+// channels become one more dim of the windows.
 absl::StatusOr<bool> TurnMaxPool(Graph& graph, const Node& node) {
   if (node.op != "MaxPool" || node.output(1) != kNone) return false;
   ValueId planes = node.inputs[0];

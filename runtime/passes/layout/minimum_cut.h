@@ -21,12 +21,12 @@ class MinimumCut {
 
   // One more thing, which costs nothing.
   size_t Add();
-  // What the labels of a thing cost.
+  // Sets what each of the two labels of a thing costs.
   void SetCosts(size_t thing, double false_cost, double true_cost);
   // `cost` is paid where `thing` is false and `other` is true.
   void Charge(size_t thing, size_t other, double cost);
 
-  // The labels. Of several that cost least, those with the fewest true.
+  // The labels that cost least; among several such choices, the one with the fewest true labels.
   std::vector<bool> Solve();
 
  private:

@@ -14,9 +14,9 @@ namespace {
 
 constexpr double kLanes = 16;
 constexpr size_t kMostDims = 4;
-constexpr size_t kResidual = 3;  // of a reprise.Conv
+constexpr size_t kResidual = 3;  // index of a reprise.Conv's input
 
-// Of an element that is turned, on its way between caches. All costs grow with the batch, so that
+// The cost of transposing one element between caches. All costs grow with the batch, so that
 // buckets of all batches choose alike and share the packed weights.
 constexpr double kTurnedElement = 0.5;
 
@@ -31,8 +31,8 @@ constexpr double kLastStep = 0.8, kStridedLastStep = 1.5, kLastVector = 1;
 
 // Products: a multiply-add of a vector at the peak, which is two a cycle.
 constexpr double kStep = 0.5;
-// Their shares of it, channels first: windows that are columns, a panel of so many at a time; in
-// small planes, which many maps turn into rows; along one dim; that move by more than one element.
+// The shares of that peak, channels first: windows as columns, a panel of kPanel at a time; small
+// planes, which many maps turn into rows; one dim; windows that move by more than one element.
 constexpr double kColumns = 0.88, kFewColumns = 0.78, kLine = 0.88, kStridedColumns = 0.7;
 constexpr double kPanel = 48, kFewWindows = 64;
 constexpr int64_t kFewestMaps = 32;
@@ -48,8 +48,8 @@ constexpr double kTiled = 0.72, kTiledLast = 0.77;
 // Transposed convolutions, channels first.
 constexpr double kTransposed = 0.65;
 
-// Windows over few channels, where all channels lie first. More weights than so many would stream
-// by for each row of windows.
+// Windows over few channels, where all channels lie first. More weights than kMostFewWeights would
+// stream by for each row of windows.
 constexpr double kFewChannelsFirst = 0.62;
 constexpr int64_t kMostFewWeights = 64 << 10;
 
@@ -98,7 +98,7 @@ PlaneCosts OfElements(const Shape& x, int64_t maps) {
           .last = products * windows * Vectors(of_maps) / ShareOfRows(maps)};
 }
 
-// Of windows of several elements. `channels`: of a group.
+// Costs of windows of several elements. `channels`: how many one group has.
 PlaneCosts OfWindows(const Shape& x, const ops::Windows& w, int64_t channels, int64_t maps) {
   const auto windows = static_cast<double>(x[0] * NumElements(w.out));
   const double depth = static_cast<double>(x[1] * NumElements(w.kernel));
@@ -115,8 +115,8 @@ PlaneCosts OfWindows(const Shape& x, const ops::Windows& w, int64_t channels, in
                   (runs ? 0 : kCopiedVector * windows * depth / kLanes)};
 }
 
-// Of neighbouring windows of 3 x 3, made by tiles of four; nullopt where they are not. With
-// channels last these have to fill vectors.
+// Costs of neighbouring windows of 3 x 3, computed by tiles of four (Winograd); nullopt where they
+// are not. With channels last these have to fill vectors.
 std::optional<PlaneCosts> OfTiles(const Shape& x, const ops::Windows& w, int64_t maps) {
   const auto tiles = x.size() == 4 ? ops::TilesOf(w, x[1], maps) : std::nullopt;
   if (!tiles.has_value()) return std::nullopt;
@@ -127,7 +127,7 @@ std::optional<PlaneCosts> OfTiles(const Shape& x, const ops::Windows& w, int64_t
                     .last = products / (whole ? kTiledLast : kTiled / 2)};
 }
 
-// Of windows over few channels.
+// Costs of windows over few channels.
 PlaneCosts OfFewChannels(const Shape& x, const ops::Windows& w, int64_t maps) {
   const auto windows = static_cast<double>(x[0] * NumElements(w.out));
   const double products = kStep * windows * static_cast<double>(x[1] * NumElements(w.kernel));

@@ -1,8 +1,8 @@
-// What convolutions take with the channels of their planes first, and with them last: estimates in
-// cycles of one core, by which passes choose between the two.
+// Costs of a convolution with the channels of its planes first (NCHW), and with them last (NHWC):
+// estimates in cycles of one core, by which passes choose between the two.
 //
-// They are fits to what kernels took on an AMD Zen 5 (AVX-512); with half as wide vectors all of
-// them about double, which changes no choice.
+// The constants are fitted to times of the kernels on an AMD Zen 5 (AVX-512); vectors of half the
+// width about double all of them, which changes no choice.
 //
 // Threads: pure.
 #pragma once
@@ -19,13 +19,13 @@ struct PlaneCosts {
   bool to_last = false;
 };
 
-// Of a Conv or reprise.Conv that has kernels for both; nullopt for others.
+// Costs of a Conv or reprise.Conv that has kernels for both layouts; nullopt for other nodes.
 std::optional<PlaneCosts> PlaneCostsOf(const Graph& graph, const Node& node);
 
 // Whether the windows of a convolution are the elements of its planes.
 bool IsOfElements(const Graph& graph, const Node& node);
 
-// Of turning planes of `shape`, channels first.
+// The cost of transposing planes of `shape`, channels first, to channels last.
 double TurningCost(const Shape& shape);
 
 }  // namespace reprise

@@ -16,7 +16,7 @@
 namespace reprise {
 namespace {
 
-constexpr size_t kResidual = 3;  // of a reprise.Conv
+constexpr size_t kResidual = 3;  // index of a reprise.Conv's input
 
 // The shape as planes of one element of what scales others, [batch or 1, channels, 1...] or without
 // the batch; nullopt: it does not.
@@ -52,7 +52,7 @@ bool IsElementwise(const Graph& graph, const Node& node) {
   return planes;
 }
 
-// Of whole planes, which stay as planes of one element.
+// Whether the node averages whole planes, which then stay as planes of one element.
 bool IsAverage(const Graph& graph, const Node& node) {
   if (!IsPlanes(graph, node.input(0))) return false;
   if (node.op == "GlobalAveragePool") return true;
@@ -102,8 +102,8 @@ absl::Status Finish(Graph& graph, const Node& node, absl::string_view op,
   return ReplaceByLast(graph, node.outputs[0], last);
 }
 
-// Of single elements, and what follows on the sums is what follows on a product: the activation
-// comes before what is added there, and behind it here.
+// Whether the convolution is a product: windows are single elements, and it does not matter that a
+// product applies its activation before it adds the residual, a convolution after it.
 bool IsProduct(const Graph& graph, const Node& node) {
   const std::string activation = node.attributes.String("activation", "none");
   return node.attributes.Int("group", 1) == 1 && IsOfElements(graph, node) &&

@@ -13,7 +13,7 @@ namespace reprise {
 struct PlaneNode {
   enum class Kind { kConv, kElementwise, kAverage, kPool, kParts, kReshape };
   Kind kind;
-  PlaneCosts costs;  // of a convolution; others take the same either way
+  PlaneCosts costs;  // set for a convolution; others take the same time either way
 };
 
 // Planes of one or two dims, not empty.

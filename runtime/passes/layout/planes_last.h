@@ -14,14 +14,14 @@ namespace reprise {
 // Planes of one element, which are the same in either layout.
 bool AreOfOneElement(const Shape& planes);
 
-// Of a Transpose of `rank` dims.
+// The perms of a Transpose of `rank` dims.
 std::vector<int64_t> PermToLast(size_t rank);
 std::vector<int64_t> PermToFirst(size_t rank);
 
 // Where dim `axis` of `rank` is when channels are last.
 int64_t AxisOfLast(int64_t axis, int64_t rank);
 
-// What `value` is with its channels last, where it was so before; kNone: it was not.
+// The channels-last form of `value`, where it was made from one; kNone: it was not.
 ValueId WasLast(const Graph& graph, ValueId value);
 // The same, turned where it was not.
 absl::StatusOr<ValueId> ToLast(Graph& graph, ValueId value);

@@ -1,4 +1,4 @@
-// What fuse_attention looks for: softmax(q k^T * scale + mask) v, in the forms of any exporter.
+// The form that fuse_attention matches, from any exporter: softmax(q k^T * scale + mask) v.
 #pragma once
 
 #include <optional>
@@ -8,7 +8,7 @@
 
 namespace reprise {
 
-// What is added to the scores, or takes their place, before the Softmax.
+// A mask that is added to the scores, or takes their place, before the Softmax.
 struct AttentionMask {
   enum class Kind {
     kAdd,      // scores + value
@@ -19,7 +19,7 @@ struct AttentionMask {
   Kind kind = Kind::kAdd;
   ValueId value = kNone;
   double fill = 0;     // -inf, or so low that a float32 score added to it changes nothing
-  Shape scores_shape;  // of the scores where the mask meets them
+  Shape scores_shape;  // shape of the scores where the mask meets them
 };
 
 struct AttentionPattern {

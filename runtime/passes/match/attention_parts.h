@@ -1,5 +1,5 @@
-// What rules make named attention of: the products, masks and the Softmax that fuse_attention
-// knows.
+// The parts that rules expand named attention ops into: the products, masks and Softmax that
+// fuse_attention matches.
 //
 // Shapes of all operands are known. Threads: one caller.
 #pragma once

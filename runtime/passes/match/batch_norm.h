@@ -15,7 +15,7 @@ struct BatchNorm {
   ValueId factor, bias;  // weights [maps]
 };
 
-// Of node `id`; nullopt where scale, shift, mean, variance or `bias` is data. Adds weights alone.
+// Weights of node `id`; nullopt where scale, shift, mean, variance or `bias` is data.
 absl::StatusOr<std::optional<BatchNorm>> BatchNormOf(Graph& graph, NodeId id, ValueId bias);
 
 // Rows [rows, maps] without positions: `id` becomes the product and the sum. False: it is none.

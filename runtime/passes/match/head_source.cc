@@ -33,7 +33,7 @@ NodeId StepToHeads(const Graph& graph, ValueId value, bool scalable, ValueId* ab
 
 std::vector<HeadSource> FindHeadSources(const Graph& graph, const HeadOperand& operand) {
   std::vector<HeadSource> sources;
-  std::vector<std::pair<NodeId, ValueId>> path;  // from the operand upwards: node, its output
+  std::vector<std::pair<NodeId, ValueId>> path;  // upwards from the operand: node, its output
   ValueId value = operand.value;
   double scale = 1;
   for (int step = 0; step <= kMaxHeadSteps; ++step) {

@@ -29,9 +29,9 @@ struct HeadOperand {
 // columns at `offset`.
 struct HeadSource {
   ValueId value = kNone;
-  int64_t width = 0;   // of a token's row; heads * size when it holds nothing else
+  int64_t width = 0;   // size of a token's row; heads * size when it holds nothing else
   int64_t offset = 0;  // where the operand begins in a row
-  double scale = 1;    // of the products between it and the operand
+  double scale = 1;    // that of the products between it and the operand
 };
 
 // The node above `value` that a source may be found behind, its operand and the scale it applies;

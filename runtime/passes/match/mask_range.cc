@@ -42,7 +42,7 @@ std::optional<Range> RangeOfResult(const Graph& graph, ValueId id, int depth) {
   if (IsView(node.op)) return of(0);
   if (node.op == "Cast" && graph.value(node.inputs[0]).dtype == DType::kBool) return Range{0, 1};
   if (node.op == "Where") {
-    // What is chosen where it is 0 itself.
+    // Where it is 0, the condition itself is chosen instead of operand 2: that is 0, too.
     ValueId condition = node.inputs[0];
     while (const Node* cast = graph.ProducerIf(condition, "Cast")) {
       if (graph.value(condition).dtype != DType::kBool) break;

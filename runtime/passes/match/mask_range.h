@@ -9,7 +9,7 @@
 
 namespace reprise::pack {
 
-// What the elements of a value of a specialised graph lie in, whatever the inputs hold.
+// The bounds of the elements of a value of a specialised graph, whatever the inputs hold.
 struct Range {
   double least = 0;
   double most = 0;

@@ -18,13 +18,13 @@ struct Pick {
   std::vector<int64_t> positions;  // where they are known; else each segment picks one:
   std::string op;
   Attributes attributes;
-  std::vector<ValueId> operands;  // behind the data; the last are the segments
+  std::vector<ValueId> operands;  // those behind the data; the last are the segments
 
   friend bool operator==(const Pick&, const Pick&) = default;
 };
 
-// What `node`, of a specialised graph, picks of input 0, which is a result; nullopt where it is no
-// such node, or picks more than half.
+// The positions that `node`, of a specialised graph, picks of input 0, which is a result; nullopt
+// where it is no such node, or picks more than half.
 std::optional<Pick> MatchPick(const Graph& graph, const Node& node);
 
 // Known positions that several nodes pick of `data`, where nobody reads others: one node picks all

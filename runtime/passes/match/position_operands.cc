@@ -15,7 +15,7 @@ namespace {
 
 using Operands = std::optional<std::vector<PositionOperand>>;
 
-// What a rule sees: a node, and the dim of its first result whose positions are asked for.
+// The input of a rule: a node, and the dim of its first result whose positions are asked for.
 struct Site {
   const Graph& graph;
   const Node& node;

@@ -13,7 +13,7 @@ namespace reprise {
 // An operand of which a position of the results needs the same position alone.
 struct PositionOperand {
   size_t index;
-  int64_t axis;  // of the operand, along which those positions lie
+  int64_t axis;  // the operand's dim along which those positions lie
 };
 
 // Those operands of `node`, when each position along dim `axis` of its results (all have that dim,

@@ -16,7 +16,7 @@ class StridedView {
  public:
   struct Atom {
     int64_t size;
-    int64_t stride;  // in elements of the source
+    int64_t stride;  // counted in elements of the source
     friend bool operator==(const Atom&, const Atom&) = default;
   };
 

@@ -1,10 +1,10 @@
-// What is picked among positions is picked before they are computed.
+// Positions that are picked from a result are picked from the operands instead, before the result.
 //
 // A classifier reads one token of each row: the first, the last, one that data names. Nodes that
-// compute positions one by one (position_operands.h) and whose results nobody reads elsewhere then
-// compute the picked ones alone: of the last layer of a transformer all but keys and values. The
-// queries of its attention are picked, too; where they were one product with keys and values that
-// becomes three again.
+// compute positions one by one (position_operands.h) and whose results nobody else reads then
+// compute the picked positions alone: all of a transformer's last layer but its keys and values.
+// The queries of its attention are picked, too; where one product made queries, keys and values, it
+// becomes three products again.
 #include <algorithm>
 #include <iterator>
 #include <list>
@@ -28,7 +28,7 @@
 namespace reprise {
 namespace {
 
-constexpr size_t kMask = 3;  // of attention
+constexpr size_t kMask = 3;  // index of an attention's input
 
 // Inputs of attention over packed tokens.
 struct SegmentInputs {
@@ -292,8 +292,8 @@ class HoistPicksPass : public Pass {
   }
 
  private:
-  // Of the first kind that can be hoisted. What it replaces may be picks of another kind, or their
-  // operands: those are looked for anew. Ends, since picks only ever move towards the inputs.
+  // Hoists the first kind that can be. Values that it replaces may be picks of another kind, or
+  // their operands: those are looked for anew. It ends, since picks only move towards the inputs.
   static absl::StatusOr<bool> HoistOneKind(Graph& graph) {
     std::list<Hoist> kinds;
     for (const NodeId id : graph.NodeIds()) {

@@ -1,4 +1,4 @@
-// What the dims of a value stand for, found by looking at one graph at two sizes of its axes.
+// The meaning of the dims of a value, found by looking at one graph at two sizes of its axes.
 #pragma once
 
 #include <optional>
@@ -17,7 +17,7 @@ struct Sizes {
 struct DimKind {
   enum Kind { kSize, kRows, kLength, kTokens, kOther };
   Kind kind = kSize;
-  int64_t size = 0;  // of the first graph
+  int64_t size = 0;  // that in the first graph
 
   bool is_one() const { return kind == kSize && size == 1; }
 };
@@ -39,7 +39,7 @@ struct Form {
   Kind kind = kNone;
   size_t rest = 0;  // dims that stay
   size_t rows =
-      0;  // of kTokens and kSegments: where the rows are, counted from the right, 1 the last
+      0;  // set for kTokens and kSegments: where the rows are, from the right, 1 the last
   bool merged = false;  // rows and length are one dim
 };
 Form FormOf(const std::vector<DimKind>& dims);

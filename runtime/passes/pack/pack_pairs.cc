@@ -65,7 +65,7 @@ absl::StatusOr<Packer::Pairs> Packer::PairsOf(const Site& site, const Operand& o
   if (!square || rank > result.form.rows) {
     return Refuse(site, "it is no sum of values for each key and query and a table by position");
   }
-  // What lies before the queries are heads, where the result has those.
+  // Dims before the queries are heads, where the result has heads.
   const int64_t heads = rank == 2 || result.form.rows == 3 ? 1 : operand.dims[rank - 3].size;
   const bool has_rows = rank == result.form.rows && !operand.dims[0].is_one();
   ASSIGN_OR_RETURN(pairs.table, SquareTable(site, operand, heads, has_rows));
@@ -133,7 +133,7 @@ absl::Status Packer::JoinChoice(const Pairs& numbers, double fill, Pairs& hidden
   return absl::OkStatus();
 }
 
-// What is seen keeps its numbers, the rest gets one that leaves nothing of a score.
+// Pairs that are seen keep their numbers; the others get one so low that no score survives it.
 absl::Status Packer::PackPairsChoice(const Site& site) {
   const Operand& condition = site.inputs[0];
   for (const size_t kept : {size_t{1}, size_t{2}}) {

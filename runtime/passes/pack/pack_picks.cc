@@ -1,4 +1,4 @@
-// What each segment picks among its tokens: the place of the largest, the tokens at places.
+// Picks among the tokens of each segment: the place of the largest, the tokens at places.
 #include "runtime/base/status_macros.h"
 #include "runtime/passes/kit/rewrite.h"
 #include "runtime/passes/pack/packer.h"

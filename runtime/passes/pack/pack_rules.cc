@@ -77,8 +77,8 @@ absl::Status Packer::PackNode(const Site& site) {
   return Refuse(site, "the op has no packing rule");
 }
 
-// What a view, or a Gather, takes from a table of shorter sequences it takes from the same place of
-// that of the longest.
+// Whether a view, or a Gather, of a table by position takes for shorter sequences the same places
+// that it takes for the longest.
 bool Packer::KeepsPlaces(const Site& site) const {
   const Operand& table = site.inputs[0];
   if (!table.has_length()) return true;
@@ -229,7 +229,7 @@ absl::Status Packer::PackAlongAxis(const Site& site, int64_t axis) {
     if (operand.given() && (residual || (site.op() != "Concat" && i == 0))) {
       ASSIGN_OR_RETURN(inputs.emplace_back(), Align(site, operand, input.dims));
     } else if (site.op() == "Concat") {
-      // All have their rows where the first has, and as many dims behind.
+      // All operands have their rows where the first has them, and the same number of dims behind.
       if (operand.form.kind != input.form.kind || operand.form.rest != input.form.rest ||
           operand.form.rows != input.form.rows || PackedOf(operand) == kNone) {
         return Refuse(site, "its operands have their rows in different places");

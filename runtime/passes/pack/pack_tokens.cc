@@ -17,7 +17,7 @@ absl::StatusOr<Graph> FusedAt(const Graph& symbolic, const PackOptions& options,
                               const pack::Sizes& sizes) {
   ASSIGN_OR_RETURN(Graph graph, Specialize(symbolic, {.axes = {{options.batch, sizes.rows},
                                                                {options.sequence, sizes.length}}}));
-  // Of the packed graph recipes are made: what they alone need is done there.
+  // Recipes are made of the packed graph later: passes that they alone need run there.
   RETURN_IF_ERROR(RunCapturePasses(
       graph, {.disabled = {"hoist_picks", "attend_by_head", "fuse_transpose", "finalize_outputs"},
               .verify = false}));

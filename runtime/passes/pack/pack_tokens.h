@@ -45,9 +45,9 @@ inline constexpr char kSegmentsInput[] = "reprise.segments";
 inline constexpr char kRequestTokensInput[] = "reprise.request_tokens";
 inline constexpr char kRequestRowsInput[] = "reprise.request_rows";
 
-// Of reprise.SegmentAttention, 1: a query that sees no key at all gets what it gets in the model.
-// Else what its mask and its bias both hide may be lower than there, or is not so low that it is
-// the same for all keys whatever their scores.
+// An attribute of reprise.SegmentAttention. 1: a query that sees no key at all gets what it gets in
+// the model. Otherwise keys that both mask and bias hide may score lower than there, or a hidden
+// score is not so low that it is the same for all keys.
 inline constexpr char kAnyMask[] = "any_mask";
 // All nodes do so: a packed request is answered as it is alone, whatever its masks hold.
 bool TakesAnyMask(const Graph& packed);

@@ -57,7 +57,7 @@ class Packer {
     // That is what the model has, whatever the keys hold: also for a query from which everything is
     // hidden. Else it may be lower where both hide a key.
     bool exact = true;
-    std::optional<Range> range;  // of the model's numbers, where it is known
+    std::optional<Range> range;  // that of the model's numbers, where it is known
   };
   static constexpr ValueId Pairs::*kParts[] = {&Pairs::key, &Pairs::query, &Pairs::table};
   // The node that is looked at, in both graphs.
@@ -97,7 +97,7 @@ class Packer {
   // for all rows, which come first.
   absl::StatusOr<ValueId> SquareTable(const Site& site, const Operand& operand, int64_t heads,
                                       bool has_rows);
-  // What each token finds in a table [length, rest...] (rows before it are equal).
+  // The row that each token finds in a table [length, rest...] (rows before it are equal).
   absl::StatusOr<ValueId> LookUp(const Site& site, const Operand& operand, size_t rest);
   // `operand` as it broadcasts to a value of `dims`, laid out as that one is packed.
   absl::StatusOr<ValueId> Align(const Site& site, const Operand& operand,
@@ -144,7 +144,7 @@ class Packer {
   // mask is one of queries as well.
   absl::Status EmitRelative(const Site& site, std::vector<ValueId> inputs, const Pairs& mask,
                             const std::vector<ValueId>& tables);
-  // What a request has no say in, or hides as the model does: for kAnyMask.
+  // Notes whether the mask hides keys exactly as the model does (kAnyMask), and how low it gets.
   void NoteMask(const Site& site, const Pairs& mask, Attributes& attributes) const;
   absl::Status PackEmbedding(const Site& site);
   absl::Status PackGather(const Site& site);
@@ -166,11 +166,11 @@ class Packer {
   const Graph& symbolic_;
   const PackOptions& options_;
   Graph to_;
-  std::vector<ValueId> twin_;    // of a value of `a` that is an input or a result: that of `b`
-  std::vector<ValueId> packed_;  // by value of `a`
-  std::vector<Operand> alias_;   // of an Expand that only repeats rows: what it repeats
-  std::vector<Pairs> pairs_;     // by value of `a`
-  std::vector<ParameterExprPtr> table_of_;  // by value of `b`: see CutsTableOfAll; null for others
+  std::vector<ValueId> twin_;    // maps a value of `a`, an input or a result, to that of `b`
+  std::vector<ValueId> packed_;  // indexed by value of `a`
+  std::vector<Operand> alias_;   // indexed by the result of an Expand that repeats rows: its input
+  std::vector<Pairs> pairs_;     // indexed by value of `a`
+  std::vector<ParameterExprPtr> table_of_;  // indexed by value of `b`: see CutsTableOfAll; or null
   ValueId positions_ = kNone;
   ValueId segments_ = kNone;
   // Where the tokens of each request begin, and its segments; kNone where no node asks.

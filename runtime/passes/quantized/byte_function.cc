@@ -30,7 +30,7 @@ class OfOneByte {
  public:
   explicit OfOneByte(const Graph& graph) : graph_(graph) {}
 
-  // What `value` is for each byte, [256], or [] where it is a known number; empty: something else.
+  // The results of `value` for each byte, [256], or [] where it is a known number; else empty.
   std::optional<Tensor> Results(ValueId value) {
     if (const Tensor* known = KnownConstant(graph_, value); known != nullptr) {
       return known->num_elements() == 1 ? std::optional(known->Reshaped({})) : std::nullopt;
@@ -57,7 +57,7 @@ class OfOneByte {
     return Run(node);
   }
 
-  // Of bytes: the source itself, or what was looked up by its bytes before.
+  // Results of a value of bytes: the source itself, or one looked up by its bytes before.
   std::optional<Tensor> Bytes(ValueId value) {
     const Node* node = graph_.ProducerIf(value, "reprise.ByteTable");
     const Tensor* table = node == nullptr ? nullptr : KnownConstant(graph_, node->inputs[1]);

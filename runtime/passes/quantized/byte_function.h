@@ -1,4 +1,4 @@
-// What a part of a graph makes of each byte, as a table of its results.
+// The function that a part of a graph applies to each byte, as a table of its results.
 #pragma once
 
 #include "absl/status/statusor.h"

@@ -13,7 +13,7 @@ namespace {
 constexpr absl::string_view kMoves[] = {"Reshape", "Transpose", "Slice",        "Split",
                                         "Gather",  "Tile",      "DepthToSpace", "SpaceToDepth"};
 
-// Of its first operand, whatever the floats are.
+// Whether the node only moves elements of its first operand, whatever the floats are.
 bool IsMove(const Node& node) {
   return absl::c_linear_search(kMoves, node.op) ||
          (node.op == "Resize" && node.attributes.String("mode", "nearest") == "nearest" &&

@@ -9,7 +9,7 @@
 namespace reprise {
 namespace {
 
-// Of a QuantizeLinear, a reprise.FakeQuantize or a DequantizeLinear; `dtype`: of its bytes.
+// Scale of a QuantizeLinear, reprise.FakeQuantize or DequantizeLinear whose bytes are `dtype`.
 std::optional<ByteScale> ScaleOf(const Graph& graph, const Node& node, DType dtype) {
   if (!ops::IsByte(dtype) || !IsFloat32(graph, node.inputs[1]) ||
       node.attributes.Int("block_size", 0) != 0 || !HasOneElement(graph, node.inputs[1])) {

@@ -22,7 +22,7 @@ struct Dequantized {
   ParameterExprPtr values, scales, points;  // points null: 0
 };
 
-// Of one element, or of one for each position along `axis`.
+// Whether there is one factor, or one for each position along `axis`.
 bool FitsAxis(const ParameterExprPtr& factors, const Shape& shape, int64_t axis,
               const Attributes& attributes) {
   if (factors == nullptr || NumElements(factors->shape()) == 1) return true;

@@ -30,7 +30,7 @@ bool IsProduct(const Graph& graph, ValueId a, ValueId b) {
          ShapeOf(graph, b)->size() == 2 && IsWeight(graph, b);
 }
 
-// Of `product`: one element, or one a row under the shape that the op takes; nullopt for any other.
+// `value` as a scale of the rows of `product`: one element, or one a row as the op takes it.
 std::optional<ValueId> AsRows(const Graph& graph, ValueId value, ValueId product) {
   if (value == kNone || HasOneElement(graph, value)) return value;
   Shape rows = *ShapeOf(graph, product);
@@ -49,7 +49,7 @@ absl::StatusOr<std::optional<ValueId>> AsColumns(Graph& graph, ValueId value, in
   return std::make_optional(value);
 }
 
-// What `factor` multiplies by: its own factors where it is the product of scales.
+// The factors of a scale: those that are multiplied where it is a product, else itself.
 std::vector<ValueId> FactorsOf(const Graph& graph, ValueId factor) {
   const Node* mul = graph.ProducerIf(factor, "Mul");
   if (mul == nullptr || mul->inputs[0] == mul->inputs[1]) return {factor};

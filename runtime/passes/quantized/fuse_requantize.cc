@@ -14,7 +14,7 @@
 namespace reprise {
 namespace {
 
-// Of a reprise.IntegerConv: the scale of the result, in front of its zero point.
+// Index of a reprise.IntegerConv's input: the scale of the result, in front of its zero point.
 constexpr size_t kResultScale = 8;
 
 // The steps of a convolution's result.

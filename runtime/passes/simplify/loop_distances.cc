@@ -42,8 +42,8 @@ Binding BindingOf(const Graph& graph, int64_t size) {
   return binding;
 }
 
-// What is known of `id`, found by giving the inputs each of `given` as their open sizes: nullopt
-// where one does not fit, or it hangs on a cut, such as the iteration of a loop, or on a shape input.
+// The facts known about `id`, found with each of `given` as the inputs' open sizes: nullopt where
+// one does not fit, or `id` depends on a cut, such as a loop's iteration, or on a shape input.
 std::optional<Known> KnownOf(const Graph& graph, ValueId id, absl::Span<const int64_t> given) {
   if (id == kNone) return std::nullopt;
   Graph front = graph;
@@ -67,14 +67,14 @@ std::optional<Known> KnownOf(const Graph& graph, ValueId id, absl::Span<const in
   return known;
 }
 
-// What every iteration results in: how far the rows of `x` are from row (or column) `iteration` of
+// The result of every iteration: how far the rows of `x` are from row (or column) `iteration` of
 // `table`.
 struct Distance {
   ValueId x = kNone;
   ValueId table = kNone;
-  int64_t axis = 0;  // of `table`, along which the loop goes
+  int64_t axis = 0;  // the dim of `table` along which the loop goes
   int64_t power = 2;
-  int roots = 0;  // of the sum
+  int roots = 0;  // square roots taken of the sum
 };
 
 class LoopMatch {
@@ -226,7 +226,7 @@ class LoopMatch {
     const std::optional<Known> table = KnownOf(graph_, found.table, kAny);
     if (!table.has_value() || table->sizes.size() != 2) return false;
     std::optional<Known> x = KnownOf(graph_, found.x, kAny);
-    // What lies in front may take one number of columns, such as the table has, and leave it open.
+    // Nodes in front may take only one number of columns, that of the table, and leave it open.
     const int64_t columns = table->sizes[1 - found.axis];
     if (!x.has_value() && columns != kUnknownSize) x = KnownOf(graph_, found.x, {columns});
     if (!x.has_value() || x->sizes.size() != 2) return false;

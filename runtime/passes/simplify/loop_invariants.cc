@@ -5,7 +5,7 @@
 namespace reprise {
 namespace {
 
-// What every iteration hands on as it got it: exporters carry a loop's weights along.
+// Frees values that every iteration hands on unchanged: exporters carry a loop's weights along.
 class LoopInvariantsPass : public Pass {
  public:
   absl::string_view name() const override { return "loop_invariants"; }

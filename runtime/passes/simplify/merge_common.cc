@@ -58,8 +58,8 @@ class MergeCommonPass : public Pass {
  private:
   static bool MergeWeights(Graph& graph) {
     bool changed = false;
-    HashMap<uint64_t, std::vector<ValueId>> constants;  // by hash of the bytes
-    HashMap<absl::string_view, ValueId> parameters;     // by text
+    HashMap<uint64_t, std::vector<ValueId>> constants;  // keyed by hash of the bytes
+    HashMap<absl::string_view, ValueId> parameters;     // keyed by text
     for (ValueId id = 0; id < static_cast<ValueId>(graph.num_values()); ++id) {
       const Value& value = graph.value(id);
       if (value.overridable || value.users.empty()) continue;

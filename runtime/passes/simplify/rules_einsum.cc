@@ -120,7 +120,7 @@ absl::StatusOr<ValueId> SumBehind(Graph& graph, ValueId value, size_t first,
   return AddInferred(graph, "ReduceSum", {value, over}, {{"keepdims", int64_t{0}}}, name);
 }
 
-// What is left of `left` times `right` once labels are summed that neither `equation`'s result nor
+// The labels of `left` times `right` after summing over those that neither `equation`'s result nor
 // another operand has; in the order of the two.
 std::string LeftOf(const Equation& equation, size_t left, size_t right) {
   std::string labels;

@@ -8,8 +8,8 @@
 namespace reprise {
 namespace {
 
-// Where row i of many begins among as many positions laid end to end: 0, length, 2 * length, ...
-// The length; nullopt where `value` is something else.
+// The length of rows, several of equal length laid end to end, where `value` says where each of
+// them begins: 0, length, 2 * length, ...; nullopt where `value` is something else.
 std::optional<int64_t> LengthOfRows(const Graph& graph, ValueId value) {
   const Tensor* starts = KnownConstant(graph, value);
   if (starts == nullptr || starts->dtype() != DType::kInt64 || starts->shape().size() != 1 ||
@@ -23,7 +23,7 @@ std::optional<int64_t> LengthOfRows(const Graph& graph, ValueId value) {
   return begins[1];
 }
 
-// Every element is a place among `size` of them, whatever the inputs hold: the largest of as many.
+// Whether every element is an index below `size`, whatever the inputs hold: an ArgMax over `size`.
 bool ArePlaces(const Graph& graph, ValueId value, int64_t size) {
   while (true) {
     const NodeId producer = ProducerOf(graph, value);

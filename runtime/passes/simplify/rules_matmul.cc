@@ -8,7 +8,7 @@
 namespace reprise {
 namespace {
 
-// What a Reshape that keeps the last dim of a value of two dims and more reads; kNone otherwise.
+// The operand of a Reshape that keeps the last dim of a value of rank two or more; else kNone.
 ValueId BeforeReshape(const Graph& graph, ValueId value) {
   const Node* reshape = graph.ProducerIf(value, "Reshape");
   if (reshape == nullptr || !ShapeOf(graph, reshape->inputs[0]).has_value()) return kNone;
@@ -137,8 +137,8 @@ absl::StatusOr<ValueId> FlattenedRowsRule(Graph& graph, NodeId id) {
 
 namespace {
 
-// A constant whose slices along dim 0 are all equal, where `other` is as large along it, is one of
-// them: Expand made the others, and is folded.
+// One slice of a constant whose slices along dim 0 are all equal, where `other` has the same size
+// along it: an Expand made the copies, and was folded.
 ValueId WithoutCopies(Graph& graph, ValueId value, const Shape& other) {
   const Tensor* constant = KnownConstant(graph, value);
   if (constant == nullptr || constant->shape().size() != other.size() || other[0] < 2 ||

@@ -25,7 +25,7 @@ bool ConstantCounts(const Tensor& values, int64_t first, int64_t step, const Cou
   return true;
 }
 
-// What has to count in front of an Expand to `to` for what comes of it to do as `count` says.
+// The count that the operand of an Expand to `to` must have for its result to be as `count` says.
 // Copies may lie within an element that is repeated, and around all that is counted; nullopt where
 // they lie elsewhere.
 std::optional<Count> BeforeExpand(const Shape& from, const Shape& to, const Count& count) {

@@ -13,7 +13,7 @@
 
 namespace reprise {
 
-// What a Loop hands from one iteration to the next as it is does not belong to the loop.
+// Values that a Loop hands unchanged from one iteration to the next leave the loop.
 std::unique_ptr<Pass> LoopInvariants();
 // A Loop that finds how far a matrix's rows are from those of a table, one by one, becomes
 // reprise.Distances.
@@ -26,7 +26,7 @@ std::unique_ptr<Pass> FoldConstants();
 std::unique_ptr<Pass> PrepareParameters();
 // Equal constants, equal parameter expressions and equal nodes become one.
 std::unique_ptr<Pass> MergeCommon();
-// What no output needs goes.
+// Nodes that no output needs are removed.
 std::unique_ptr<Pass> EliminateDead();
 // Identities, no-op shape and arithmetic nodes go; views become Reshape; Expand moves to the end.
 std::unique_ptr<Pass> Canonicalize();

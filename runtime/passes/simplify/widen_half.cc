@@ -1,10 +1,10 @@
-// Values of float16 and bfloat16 become float32: as much arithmetic as their kernels would do, but
-// by the kernels and fusions that float32 has. Weights are widened by the prepare program, inputs
-// and outputs keep their dtype behind one Cast each.
+// Values of float16 and bfloat16 become float32: the arithmetic is the same that their kernels
+// would do, but float32's kernels and fusions serve it. Weights are widened by the prepare program,
+// inputs and outputs keep their dtype behind one Cast each.
 //
-// What a Cast to half rounds stays rounded where somebody looks at it closely: where it is, at most
-// moved, cast on to another dtype or compared. Arithmetic in half reads the operand of the Cast
-// itself, since its own rounding is up to whoever computes it.
+// A Cast to half still rounds where somebody looks at its result closely: where it is an output or,
+// at most moved, cast to another dtype or compared. Arithmetic in half reads the operand of the
+// Cast itself, since its own rounding is up to whoever computes it.
 #include <algorithm>
 
 #include "absl/algorithm/container.h"
@@ -192,7 +192,7 @@ class Widening {
     if (node.op != "CastLike" || !(IsHalfValue(node.inputs[0]) || IsHalfValue(node.inputs[1]))) {
       return;
     }
-    // Of other dtypes operand 1 goes on saying which.
+    // For any other dtype, operand 1 goes on naming it.
     if (!IsHalf(dtype) && dtype != DType::kFloat32) return;
     graph_.SetInput(id, 1, kNone);
     Node& cast = graph_.node(id);
@@ -241,7 +241,7 @@ class Widening {
 
   Graph& graph_;
   const std::vector<DType> types_;
-  std::vector<bool> closely_;  // by node: half operands are to be what half has of them
+  std::vector<bool> closely_;  // indexed by node: half operands must be rounded to half
   HashMap<ValueId, ValueId> wide_, rounded_;
   bool changed_ = false;
 };

@@ -17,8 +17,8 @@ struct NodeRefusal {
   absl::Status why;
 };
 
-// What is known of a value from elsewhere, for those that the walk itself cannot know: fills in
-// dtype and dims and returns true. Dims are read under the walk's sizes.
+// Tells the type of a value that the walk cannot know by itself, from elsewhere: fills in dtype and
+// dims and returns true. Dims are read under the walk's sizes.
 using DeclaredType =
     std::function<bool(const std::string& name, DType& dtype, std::vector<Dim>& dims)>;
 

@@ -72,8 +72,8 @@ absl::Status BindInputs(Graph& graph, const Binding& binding, const SpecializeOp
   return absl::OkStatus();
 }
 
-// The walk over the nodes. Of an If only the branch that is taken is walked, since the other may
-// not fit at this binding: with such nodes around, a node is walked when a result needs it.
+// Walks the nodes. Only the branch of an If that is taken is walked, since the other may not fit at
+// this binding: with such nodes around, a node is walked when a result needs it.
 class Walk {
  public:
   Walk(Graph& graph, const SpecializeOptions& options) : graph_(graph), options_(options) {}
@@ -186,7 +186,7 @@ absl::StatusOr<Graph> Specialize(const Graph& symbolic, const Binding& binding,
   Graph graph = symbolic;
   RETURN_IF_ERROR(BindInputs(graph, binding, options));
   for (ValueId id = 0; id < static_cast<ValueId>(graph.num_values()); ++id) {
-    graph.value(id).overridable = false;  // What a request overrides became an input before.
+    graph.value(id).overridable = false;  // An overridden value became an input before.
   }
   RETURN_IF_ERROR(Walk(graph, options).Run());
   if (options.trace != nullptr) Trace(symbolic, graph, *options.trace);

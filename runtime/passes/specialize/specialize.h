@@ -32,9 +32,9 @@ struct Binding {
 // The elements of a shape input, "3,4" or "0.5,2": floats with all their digits.
 std::string ElementsText(const Tensor& value);
 
-// What a walk came across, by value of the symbolic graph: of what it did not walk, nothing.
+// Results of a walk, indexed by value of the symbolic graph; empty for values it did not walk.
 struct SpecializeTrace {
-  std::vector<std::optional<Tensor>> constants;  // what folded away
+  std::vector<std::optional<Tensor>> constants;  // values that folded away
   std::vector<std::optional<Shape>> shapes;
 };
 
