@@ -51,7 +51,7 @@ DType DTypeOrLikeTypes(const Node& node, size_t result, absl::Span<const DType> 
 DType ClassScoresTypes(const Node& node, size_t result, absl::Span<const DType> operands);
 // As attribute `stash_type` says.
 DType StashTypes(const Node& node, size_t result, absl::Span<const DType> operands);
-// Of what lies beside a graph: see branch.h and loop.h.
+// Types of ops whose bodies lie beside a graph: see branch.h and loop.h.
 DType IfTypes(const Node& node, size_t result, absl::Span<const DType> operands);
 DType LoopTypes(const Node& node, size_t result, absl::Span<const DType> operands);
 DType LoopStepTypes(const Node& node, size_t result, absl::Span<const DType> operands);

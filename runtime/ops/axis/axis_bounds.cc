@@ -1,5 +1,5 @@
-// What an op's numbers cannot be, whatever the inputs of the model hold: negative, below one, zero,
-// infinite.
+// Bounds of an op's numbers, whatever the inputs of the model hold: never negative, never below
+// one, never zero, never infinite.
 #include <cmath>
 #include <set>
 
@@ -57,7 +57,7 @@ bool AxisContext::IsNonnegative(size_t output) const {
                                       "Size",        "NonZero",     "Softmax",
                                       "ReduceL1",    "ReduceL2",    "ReduceSumSquare",
                                       "Hardmax"};
-  // Of operands none of which is negative.
+  // Ops whose results are not negative where no operand is negative.
   static const auto* const kOfThem =
       new std::set<absl::string_view>{"Mul",           "Add",
                                       "Div",           "Sum",
@@ -173,7 +173,7 @@ bool AxisContext::MayOverflow() const {
 
 bool AxisContext::MayBeUnbounded() const {
   const OpRow* row = FindOp(node_.op);
-  // What is divided by something infinite is zero.
+  // A number that is divided by an infinite one becomes zero.
   const bool divides =
       (node_.op == "Div" && IsPositive(node_.inputs[1])) || node_.op == "Reciprocal";
   bool data = false;

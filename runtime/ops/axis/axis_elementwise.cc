@@ -29,7 +29,7 @@ std::optional<Tensor> ScalarOf(DType dtype, double value) {
   return known.ok() ? scalar : std::nullopt;
 }
 
-// What operand `i` holds where the result's dim `dim` is padding.
+// The value of operand `i` where the result's dim `dim` is padding.
 PaddingValue PaddingAt(const AxisContext& context, size_t i, int64_t dim) {
   const int64_t own = dim - (context.output_rank() - context.rank(i));
   if (const Positions* positions = own >= 0 ? context.input(i).At(own) : nullptr) {
@@ -74,8 +74,8 @@ PaddingValue Scaled(const PaddingValue& low, const PaddingValue& by, bool divide
   return LowOrUnknown(divide ? low.value / by.value : low.value * by.value);
 }
 
-// What a function that never falls makes of low numbers: no lower than it makes of so low a number.
-// A soft cap behind a mask leaves a mask of the cap.
+// The padding behind a function that never falls: as low as the function makes the low number
+// itself. A soft cap behind a mask leaves a mask as low as the cap.
 std::optional<PaddingValue> Bent(const AxisContext& context,
                                  absl::Span<const PaddingValue> paddings) {
   static const auto* const kNeverFall = new std::set<absl::string_view>{
@@ -183,7 +183,7 @@ void ElementwiseAxis(AxisContext& context) {
       const Positions* positions = own >= 0 ? context.input(i).At(own) : nullptr;
       paddings.push_back(PaddingAt(context, i, dim));
       if (positions == nullptr) {
-        // Of something per element, where the positions of another operand lie.
+        // An operand with something per element, where the positions of another operand lie.
         const bool meets = own >= 0 && context.has_input(i) && context.shape(i)[own] > 1;
         joint.moved = joint.moved || meets;
         continue;

@@ -16,7 +16,7 @@ void NormFrom(AxisContext& context, int64_t first) {
   AxisFlowValue flow;
   for (size_t i = 0; i < context.num_inputs(); ++i) {
     for (const Positions& positions : context.input(i).along) {
-      // Other operands of as many dims are added to the first one.
+      // Other operands of the same rank are added to the first one.
       const bool added = context.rank(i) == context.rank(0);
       if (!added) {
         context.Doubt("takes weights that follow the positions of");
@@ -232,7 +232,7 @@ void WindowsAxis(AxisContext& context, bool zeros_count) {
     Positions out = positions;
     out.padding = PaddingValue::Unknown();
     const int64_t reach = (kernel[d] - 1) * dilations[d];
-    const int64_t ahead = reach - pads[d];  // so many positions behind its own it reads
+    const int64_t ahead = reach - pads[d];  // how many positions behind its own it reads
     const bool same_place = positions.inner == 1 && !positions.repeated && !positions.moved;
     const bool ignored = positions.padding.Is(0) && !zeros_count;
     if (reach == 0 && strides[d] == 1 && pads[d] == 0 && explicit_pads) {

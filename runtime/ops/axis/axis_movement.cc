@@ -239,7 +239,7 @@ void GatherAxis(AxisContext& context) {
   for (const Positions& positions : context.input(1).along) {
     Positions looked_up = At(positions, positions.dim + dim);
     looked_up.padding = PaddingValue::Unknown();
-    // What the table holds at a known index is known where the table is.
+    // The element of the table at a known index is known where the table is.
     const Tensor* table = context.constant(0);
     if (positions.padding.kind == PaddingValue::Kind::kConstant && table != nullptr &&
         table->shape().size() == 1) {

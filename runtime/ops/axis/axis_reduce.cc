@@ -9,8 +9,8 @@
 namespace reprise::ops {
 namespace {
 
-// At most this is never anything but a mask, and nothing that is added brings it back: float32
-// scores that differ by as much are out of any model's reach.
+// A number at or below this can only be a mask, and nothing that is added brings it back: float32
+// scores that differ by this much are out of any model's reach.
 constexpr double kStrong = -1e30;
 
 // The padding is low enough for `what` to pass over it; what may not be is left to measure.
@@ -172,7 +172,7 @@ void TopKAxis(AxisContext& context) {
     const auto k = context.integers(1);
     const bool all = k && k->size() == 1 && (*k)[0] == context.shape(0)[dim] && (*k)[0] > 1;
     if (all) {
-      context.Doubt("sorts the positions of");  // What follows may put them back.
+      context.Doubt("sorts the positions of");  // Nodes behind it may put them back.
     } else if (fine) {
       context.Doubt("picks some positions, of which there may be fewer than it wants, of");
     } else {

@@ -257,8 +257,8 @@ void AxisContext::Set(size_t output, AxisFlowValue flow, bool is_mask) {
   for (size_t i = 0; i < num_inputs(); ++i) flow.source = std::max(flow.source, input(i).source);
   if (is_mask) flow.source = std::min(flow.source, Source::kGuards);
   makes_mask_ = makes_mask_ || is_mask;
-  // What follows from one place of a mask, which may be empty there: the first place where it ends
-  // may be the very first one.
+  // A result that follows from one place of a mask, which may be empty there: the first place where
+  // it ends may be the very first one.
   const bool of_place = node_.op == "ArgMax" || node_.op == "ArgMin" || node_.op == "Where";
   flow.chosen = of_place && flow.source != Source::kConstant;
   for (size_t i = 0; i < num_inputs() && !makes_mask_; ++i) {
@@ -272,7 +272,7 @@ void AxisContext::Set(size_t output, AxisFlowValue flow, bool is_mask) {
   const bool settled = IsSettled(), unknown_mask = AnyUnknownMask();
   for (Positions& positions : flow.along) {
     positions.settled = settled;
-    // What data makes of a known mask is known to be none when it is not known.
+    // Where all masks are known, an unknown value that data makes is known to be no mask.
     const bool data =
         flow.source == Source::kData && positions.padding.kind == PaddingValue::Kind::kUnknown;
     if (data && !unknown_mask) positions.guarded = false;

@@ -23,7 +23,7 @@
 
 namespace reprise {
 
-// What the elements at positions behind the end of a request hold.
+// The value of the elements at positions behind the end of a request.
 struct PaddingValue {
   enum class Kind {
     kUnknown,
@@ -39,7 +39,7 @@ struct PaddingValue {
 
   bool is_constant() const { return kind == Kind::kConstant; }
   bool Is(double constant) const { return kind == Kind::kConstant && value == constant; }
-  // What a mask has put there; nullopt where nothing is known.
+  // How low a mask has made it; nullopt where nothing is known.
   std::optional<double> Depth() const {
     if (kind == Kind::kUnknown) return std::nullopt;
     return value;
@@ -49,12 +49,12 @@ struct PaddingValue {
 // One dim that the axis lies along.
 struct Positions {
   int64_t dim = 0;
-  int64_t inner = 1;  // so many elements of the dim belong to one position, side by side
+  int64_t inner = 1;  // how many elements of the dim belong to one position, side by side
   PaddingValue padding;
   bool guarded = false;   // a mask may act here in a way that is not known; not data beside a mask
   bool settled = false;   // what padding holds follows from fill values and weights alone
   bool moved = false;     // position i need not lie at index i: how they lie is not known
-  bool repeated = false;  // behind the last position comes the first one of something else
+  bool repeated = false;  // the first one of something else comes behind the last position
 };
 
 // Which places of a line along the axis must hold another value than the fill, in a guard of a
@@ -62,9 +62,9 @@ struct Positions {
 // from it spreads its attention over all keys, the padding as well.
 enum class CountingPlaces { kNone, kOne, kFirst, kAll };
 
-// What masks of a padded request are asked for, so that no query is left with hidden keys alone.
+// Requirements on masks of a padded request, so that no query is left with hidden keys alone.
 struct MaskNeeds {
-  CountingPlaces places = CountingPlaces::kNone;  // of every mask
+  CountingPlaces places = CountingPlaces::kNone;  // asked of every mask
   // Inputs that hide keys of one softmax together. At most one of them may hide any, and what that
   // one hides leaves these places.
   std::map<std::string, CountingPlaces> together;
@@ -83,7 +83,7 @@ struct TableLines {
   bool hidden = false;               // some hide every key
 };
 
-// What a table of queries and keys hides, whatever the masks say.
+// The keys that a table of queries and keys hides, whatever the masks say.
 enum class Structure {
   kNone,
   kApart,       // keeps the first key, and what it hides lies deeper than what a mask hides
@@ -108,7 +108,7 @@ struct AxisFlowValue {
   // Numbers that a client may choose have a say: not constants and counts of masks alone.
   bool chosen = false;
   Structure structure = Structure::kNone;
-  TableLines lines;  // of tables that have a say
+  TableLines lines;  // those of tables that have a say
   // Inputs that may hide positions here: masks, and floats that lie as masks do.
   std::set<std::string> hiders;
   // The node that averaged over the axis what padding holds zeros of: off by a factor that follows
@@ -117,20 +117,20 @@ struct AxisFlowValue {
   // Something infinite, or no number, may be among them where what clients sent is as usual: what
   // is made of padding may be so where nothing else is.
   bool unbounded = false;
-  // Of a batch: places of rows, each of which holds its own (or a column of them does).
+  // Batch axis: the values are places of rows, each row (or a column of each) holding its own.
   bool own_place = false;
 
   const Positions* At(int64_t dim) const;
 };
 
-// What a walk over a model found. See certify/axis_flow.h.
+// The finding of a walk over a model. See certify/axis_flow.h.
 struct AxisFinding {
   enum class Verdict { kProved, kUndecided, kMixes };
 
   Verdict verdict = Verdict::kProved;
   std::string node;  // the first that makes the verdict: "node '/pool/ReduceMean' (ReduceMean)"
   std::string how;   // "averages over sequence without a mask"
-  // What the verdict holds for: requests whose masks are so.
+  // The requests that the verdict holds for: those whose masks meet these needs.
   MaskNeeds needs;
 
   bool proved() const { return verdict == Verdict::kProved; }
@@ -141,7 +141,7 @@ struct AxisFlowOptions {
   std::string axis;  // what people call it
   // Positions are requests, which may lie anywhere: what only looks back is no better then.
   bool is_batch = false;
-  int64_t small_size = 0;  // of the axis in the first graph
+  int64_t small_size = 0;  // size of the axis in the first graph
   int64_t large_size = 0;  // and in the second
   // Guards by name: the value that their padding holds. The padding of other inputs is unknown.
   std::map<std::string, double> guards;
@@ -199,7 +199,7 @@ class AxisContext {
   int64_t Dim(int64_t dim, size_t i = 0) const { return dim < 0 ? dim + rank(i) : dim; }
   bool AnyPositions() const;
   bool AnyGuarded() const;
-  // Of an input of the model: padded as a mask.
+  // Whether this input of the model is padded as a mask.
   bool IsMask(const std::string& name) const { return options_.masks.contains(name); }
   // Padding of operand `i` along its dim `dim` may hold what zero does not take out.
   bool MayBeInfiniteAt(size_t i, int64_t dim) const;
@@ -224,7 +224,7 @@ class AxisContext {
   void MustLeave(CountingPlaces places);
   // Position i sees what lies where the length says.
   void SeeLength(absl::string_view how);
-  // What `node`, before this one, did, matters now.
+  // An earlier node, `node`, mixed positions, and that matters now.
   void BlameMixing(NodeId node, absl::string_view how);
   // Whether padding shows cannot be seen here.
   void Doubt(absl::string_view how);
@@ -251,12 +251,12 @@ class AxisContext {
   // The node makes something infinite of some numbers that are not.
   bool MayOverflow() const;
   bool MayBeUnbounded() const;
-  // What a mask does is not known in an operand already.
+  // Whether it is unknown already what a mask does in an operand.
   bool AnyUnknownMask() const;
   // The results are operand `i` laid out anew, or made of its elements one by one: what masks do to
   // it is done to them.
   bool Carries(size_t i) const;
-  // What the operands hide, joined.
+  // The structure that the operands hide, joined.
   Structure JointStructure() const;
   TableLines JointLines() const;
   std::set<std::string> JointHiders() const;

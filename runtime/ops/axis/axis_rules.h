@@ -49,7 +49,7 @@ inline constexpr char kAverages[] = "averages over";
 
 // A number above this is too near to what models compute with to be meant as a mask.
 inline constexpr double kWeakestMask = -1000;
-// What is put in the place of a number hides it if no number of a model is as low.
+// A number that replaces another one hides it if no number of a model is this low.
 inline constexpr double kOutOfReach = -1e8;
 
 }  // namespace reprise::ops

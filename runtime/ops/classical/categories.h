@@ -38,7 +38,7 @@ std::vector<int64_t> KeyOrder(absl::Span<const T> keys) {
 
 // How an element that is no category is reported.
 struct UnknownCategory {
-  bool report = false;  // at all
+  bool report = false;  // whether there is anything to report
   bool text = false;
   int64_t missing = 0;        // the number of categories
   int64_t low = 0, high = 0;  // the least and the greatest of them, where they are texts

@@ -172,7 +172,7 @@ void ScoreRows(const ScoreRules& rules, const From* sums, int64_t chunks, int64_
         }
         const bool present = sum == sum;
         double value = present ? sum / static_cast<double>(rules.divisor) : 0.0;
-        // Of several targets one that no leaf gave anything to stays 0.
+        // With several targets, one that no leaf gave anything to stays 0.
         const bool of_several = rules.rule == ScoreRule::kValues && classes > 1;
         if (with_base && (present || !of_several)) value += base_of(i);
         return {static_cast<To>(value),
@@ -192,7 +192,7 @@ void ScoreRows(const ScoreRules& rules, const From* sums, int64_t chunks, int64_
         break;
       default: {
         if constexpr (std::is_same_v<From, float> && std::is_same_v<To, float>) {
-          if (classes > 1) {  // Of linear models nothing is absent, and no base is added.
+          if (classes > 1) {  // Linear models have no absent scores, and no base.
             number = TakeAll(of_row, classes, to);
             break;
           }

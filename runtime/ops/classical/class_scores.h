@@ -1,10 +1,10 @@
-// What models of ai.onnx.ml answer: scores and, of classifiers, a label a row.
+// The answers of ai.onnx.ml models: scores and, from classifiers, a label a row.
 //
 // reprise.ClassScores: input [rows, classes], or [rows, chunks, classes] f64 from a forest, whose
 // chunks are put together in order (what is no number there is absent). Outputs: scores
 // [rows, columns], f32 or with `double` f64, and labels [rows] i64, left out by regressors.
 // Attributes are the fields of ScoreRules. Where the specification leaves a case open it is decided
-// as onnxruntime decides it; of two classes that both have weights the label is that of the larger.
+// as onnxruntime decides it; where both of two classes have weights, the larger one's label wins.
 #pragma once
 
 #include <cmath>
@@ -32,17 +32,17 @@ struct ScoreRules {
   ScoreRule rule = ScoreRule::kValues;
   PostTransform post = PostTransform::kNone;
   LeafSum sum = LeafSum::kSum;  // how chunks are put together
-  int64_t divisor = 1;          // of the sums
+  int64_t divisor = 1;          // divides the sums
   std::vector<double> base;     // added behind it; fewer than classes: to the first ones; kValues:
-                                // of several not to those that nothing was given to
+                                // several: not to those given nothing
   std::vector<int64_t> labels;
   bool one_class = false;  // kTwoTrees: weights name one class alone
   bool positive = false;   // and none is below 0: the scores are probabilities
-  bool is_double = false;  // of the result
+  bool is_double = false;  // dtype of the result
 
   Attributes ToAttributes() const;
   static ScoreRules From(const Attributes& attributes);
-  // Of the result, for so many classes.
+  // Columns of the result, given the number of classes.
   int64_t columns(int64_t classes) const { return rule == ScoreRule::kOneLine ? 2 : classes; }
 };
 

@@ -28,7 +28,7 @@ namespace reprise::ops {
 
 inline constexpr char kTreeEnsemble[] = "reprise.TreeEnsemble";
 
-// What leaves give.
+// The form of the numbers that leaves give.
 enum class LeafKind : int64_t {
   kScalar,  // one number, all leaves of a tree to the same target; every chunk has all targets
   kDense,   // a number to each target: weights [leaves, targets]
@@ -129,7 +129,7 @@ inline uint64_t LeafNumber(double threshold) {
   return number;
 }
 
-// What target `sum` has before any leaf, and with `weight` of one more.
+// The sum of a target before any leaf, and the sum with `weight` of one more leaf.
 inline double NoSum() { return std::numeric_limits<double>::quiet_NaN(); }
 inline double AddLeaf(LeafSum how, double sum, double weight) {
   if (!(sum == sum)) return weight;

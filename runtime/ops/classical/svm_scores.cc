@@ -49,7 +49,7 @@ void Couple(int64_t classes, const float* r, float* q, float* qp, float* p) {
   }
 }
 
-// Of two classes without probabilities: what speaks for the second one, in two columns.
+// Scores of two classes without probabilities: the second one's score, as two columns.
 void TwoSided(PostTransform post, float first, float* scores) {
   switch (post) {
     case PostTransform::kNone:
@@ -83,7 +83,7 @@ void SvmScoreRows(const SvmRules& rules, const float* decisions, int64_t begin, 
     const float* decision = decisions + row * pairs;
     float* to = scores + row * columns;
     std::fill_n(votes, classes, 0.0f);
-    // Of each pair, where the couplings will be.
+    // The pairs' probabilities are computed where the couplings will be.
     if (rules.has_probabilities()) {
       for (int64_t pair = 0; pair < pairs; ++pair) {
         q[pair] = decision[pair] * rules.prob_a[pair] + rules.prob_b[pair];

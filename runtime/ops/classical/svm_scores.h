@@ -1,8 +1,8 @@
-// What a support vector classifier answers, from what it finds for each pair of classes.
+// The answer of a support vector classifier, from its decision for each pair of classes.
 //
-// reprise.SvmScores: input decisions [rows, classes * (classes - 1) / 2] f32, of the pairs (0, 1),
-// (0, 2), ..., (1, 2), ...: above 0 speaks for the first of the two. Outputs: scores
-// [rows, columns] f32 and labels [rows] i64, those of the class that most pairs speak for.
+// reprise.SvmScores: input decisions [rows, classes * (classes - 1) / 2] f32, for the pairs (0, 1),
+// (0, 2), ..., (1, 2), ...: above 0 speaks for the first of the two. Outputs: scores [rows,
+// columns] f32 and labels [rows] i64, those of the class that most pairs speak for.
 // With prob_a and prob_b scores are probabilities [rows, classes], coupled as in Wu, Lin and Weng,
 // "Probability estimates for multi-class classification by pairwise coupling" (2004), second
 // approach; without, the decisions themselves, of two classes both signs.
@@ -21,7 +21,7 @@ inline constexpr char kSvmScores[] = "reprise.SvmScores";
 struct SvmRules {
   std::vector<int64_t> labels;
   PostTransform post = PostTransform::kNone;
-  std::vector<float> prob_a, prob_b;  // of each pair; or none
+  std::vector<float> prob_a, prob_b;  // one for each pair; or none
 
   int64_t classes() const { return static_cast<int64_t>(labels.size()); }
   int64_t pairs() const { return classes() * (classes() - 1) / 2; }

@@ -34,13 +34,13 @@ struct LoopParts {
 
   size_t carried;       // values
   size_t scanned;       // values
-  size_t first_result;  // of the body, among the Loop's operands: the condition
+  size_t first_result;  // the body's first among the Loop's operands: the condition
 };
 
-// What a Loop and its LoopStep have in common.
+// The number that a Loop and its LoopStep share.
 int64_t LoopNumber(const Node& node);
 
-// What the body of the Loop results in, in that order.
+// The results of the Loop's body, in that order.
 std::vector<ValueId> BodyResults(const Node& loop);
 
 // The LoopStep of this Loop; kNone where no node takes anything from it.

@@ -247,7 +247,7 @@ absl::Status BitShiftKernel(const KernelContext& context) {
   const bool left = context.node.attributes.String("direction", "") == "LEFT";
   return Apply<IntList>(context, [left]<typename T>(T x, T by) -> T {
     const uint64_t bits = 8 * sizeof(T);
-    const bool all = static_cast<uint64_t>(by) >= bits;  // of a negative number, too
+    const bool all = static_cast<uint64_t>(by) >= bits;  // also true if `by` is negative
     if (left) return all ? T(0) : static_cast<T>(static_cast<uint64_t>(x) << by);
     return static_cast<T>(x >> (all ? static_cast<T>(bits - 1) : by)) >> (all ? 1 : 0);
   });

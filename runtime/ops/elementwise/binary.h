@@ -15,7 +15,7 @@ Kernel AndKernel, OrKernel, XorKernel;
 
 Kernel BitwiseAndKernel, BitwiseOrKernel, BitwiseXorKernel;
 Rule BitShiftRule;
-Kernel BitShiftKernel;  // by less than 0 or all bits: nothing is left but a sign
+Kernel BitShiftKernel;  // a shift below 0 or by all bits leaves nothing but a sign
 
 Kernel MaxKernel, MinKernel, SumKernel, MeanKernel;
 

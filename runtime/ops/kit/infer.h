@@ -65,7 +65,7 @@ absl::Status CompareRule(InferContext& context) {
   return BroadcastRule(context, types, DType::kBool);
 }
 
-// What kernels ask.
+// Questions that kernels ask about their operands.
 inline bool HasInput(const KernelContext& context, size_t i) {
   return i < context.inputs.size() && context.inputs[i].dtype != DType::kUndefined;
 }

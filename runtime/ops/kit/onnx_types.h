@@ -14,7 +14,7 @@ absl::StatusOr<DType> DTypeFromOnnx(int64_t number);
 // The number of `dtype`, which is not kUndefined.
 int64_t OnnxNumber(DType dtype);
 
-// Of dtypes that are not ours.
+// Numbers of dtypes that this library does not have.
 inline constexpr int64_t kOnnxUInt4 = 21, kOnnxInt4 = 22;
 
 }  // namespace reprise::ops

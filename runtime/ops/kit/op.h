@@ -1,5 +1,5 @@
-// What an op is: one OpRow, the single definition of its arity, shape rule, traits and meaning, and
-// of how positions along an axis flow through it.
+// An op is one OpRow: the single definition of its arity, shape rule, traits and meaning, and of
+// how positions along an axis flow through it.
 //
 // Rows are listed in op_table.cc and nowhere else. The importer asks whether an op exists, the
 // passes ask for traits and shapes, folding and the reference device run the reference kernel, the
@@ -22,7 +22,7 @@
 
 namespace reprise {
 
-// What a shape rule sees and sets. All shapes are constant.
+// The operands that a shape rule sees and the results that it sets. All shapes are constant.
 class InferContext {
  public:
   struct Input {

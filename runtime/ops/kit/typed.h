@@ -107,8 +107,8 @@ void DispatchSize(DType dtype, F&& f) {
   }
 }
 
-// What NaN becomes as an integer: the least number of signed types of 32 and 64 bits, as x86 and
-// numpy have it, so that a missing category is not taken for category 0.
+// The integer that NaN becomes: the least number of signed types of 32 and 64 bits, as on x86 and
+// in numpy, so that a missing category is not taken for category 0.
 template <typename To>
 inline constexpr To kOfNan = std::is_signed_v<To> && sizeof(To) >= 4
                                  ? std::numeric_limits<To>::min()

@@ -1,4 +1,4 @@
-// What a decoder's attention reads: the rows of a cache and, where each sequence ends, new ones.
+// The rows that a decoder's attention reads: those of a cache and, where a sequence ends, new ones.
 #pragma once
 
 #include <algorithm>
@@ -14,10 +14,10 @@ namespace reprise::ops {
 Rule AppendRowsRule;
 Kernel AppendRowsKernel;
 
-// What is copied for one sequence, in rows.
+// The rows that are copied for one sequence.
 struct AppendedRows {
-  int64_t past = 0;   // of P
-  int64_t added = 0;  // of S
+  int64_t past = 0;   // how many of P
+  int64_t added = 0;  // how many of S
   bool fits = true;
 
   static AppendedRows Of(int64_t at, int64_t past, int64_t added, int64_t length) {

@@ -63,7 +63,7 @@ void TakeItems(const TensorView& from, const Items& items, const std::vector<int
   });
 }
 
-// What a Compress keeps: conditions beyond the last item count for nothing.
+// The positions that a Compress keeps: conditions beyond the last item count for nothing.
 std::vector<int64_t> Kept(const TensorView& condition, int64_t items) {
   std::vector<int64_t> positions;
   const int64_t count = std::min(items, condition.num_elements());
@@ -75,9 +75,9 @@ std::vector<int64_t> Kept(const TensorView& condition, int64_t items) {
 
 // Equal items, one group each, in the order of the results of a Unique.
 struct Groups {
-  std::vector<int64_t> first;     // by group: its first item
-  std::vector<int64_t> counts;    // by group
-  std::vector<int64_t> group_of;  // by item
+  std::vector<int64_t> first;     // each group's first item
+  std::vector<int64_t> counts;    // items of each group
+  std::vector<int64_t> group_of;  // each item's group
 };
 
 // -1, 0 or 1; what is no number comes last and equals itself.

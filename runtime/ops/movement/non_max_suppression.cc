@@ -16,7 +16,7 @@ struct Corners {
   float area() const { return (y2 - y1) * (x2 - x1); }
 };
 
-// Of four numbers: two opposite corners in any order, or a centre with width and height.
+// `box` is four numbers: two opposite corners in any order, or a centre with width and height.
 Corners CornersOf(const float* box, bool center) {
   if (center) {
     const float x = box[0], y = box[1], half_width = box[2] / 2, half_height = box[3] / 2;

@@ -9,8 +9,8 @@ namespace reprise::ops {
 Rule DepthToSpaceRule, SpaceToDepthRule;
 Kernel DepthToSpaceKernel, SpaceToDepthKernel;
 
-// ReverseSequence(x, sequence_lens [batch]) {batch_axis = 1, time_axis = 0}: of each row the first
-// so many elements are reversed, the others stay.
+// ReverseSequence(x, sequence_lens [batch]) {batch_axis = 1, time_axis = 0}: the first
+// `sequence_lens` elements of each row are reversed, the others stay.
 Rule ReverseSequenceRule;
 Kernel ReverseSequenceKernel;
 

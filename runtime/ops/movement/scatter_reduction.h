@@ -1,4 +1,4 @@
-// What ScatterElements and ScatterND do with an update of an element that is there already.
+// How ScatterElements and ScatterND combine an update with the element that is there already.
 #pragma once
 
 #include <cstdint>

@@ -20,7 +20,7 @@ using Accumulator = std::conditional_t<
     std::make_unsigned_t<std::conditional_t<std::is_integral_v<Compute<T>>, Compute<T>, int>>,
     Compute<T>>;
 
-// c[m, n] = a[m, k] · b[k, n], four rows at a time so that b is read a quarter as often.
+// c[m, n] = a[m, k] · b[k, n], four rows at a time so that b is read a quarter of the times.
 template <typename T>
 void Multiply(const T* a, const T* b, T* c, int64_t m, int64_t k, int64_t n) {
   using A = Accumulator<T>;
@@ -71,7 +71,7 @@ std::vector<T> Transposed(const T* in, int64_t rows, int64_t columns) {
 struct MatMulPlan {
   int64_t m, k, n;
   Shape batch;
-  Shape a_batch, b_batch;  // without the matrix dims
+  Shape a_batch, b_batch;  // those dims that precede the matrix
 };
 
 MatMulPlan PlanMatMul(Shape a, Shape b) {

@@ -1,4 +1,4 @@
-// What ops over quantised numbers ask of their operands. Threads: any.
+// Checks that ops over quantised numbers make of their operands. Threads: any.
 #pragma once
 
 #include "absl/status/status.h"
@@ -16,7 +16,7 @@ inline absl::Status OperandMismatch(size_t input, const Shape& shape, absl::stri
                                                  ShapeToString(shape), ", expected ", expected));
 }
 
-// Of a scale or zero point: one element of any rank, or exactly `many`. One that is left out fits.
+// Checks a scale or zero point: one element of any rank, or exactly `many`. It may be left out.
 inline absl::Status CheckOneOr(const InferContext& context, size_t input, const Shape& many) {
   if (!context.has_input(input)) return absl::OkStatus();
   const Shape& shape = context.shape(input);
@@ -31,8 +31,8 @@ inline absl::Status CheckOne(const InferContext& context, size_t input) {
   return OperandMismatch(input, context.shape(input), "one element");
 }
 
-// Of the scale of a result, input `scale`, and its zero point behind it: there are both or none.
-// The dtype of the result: that of the zero point, else float32.
+// Checks the scale of a result, input `scale`, and the zero point behind it: there are both or
+// none. Returns the dtype of the result: that of the zero point, else float32.
 inline absl::StatusOr<DType> ResultType(const InferContext& context, size_t scale) {
   const size_t zero = scale + 1;
   if (context.has_input(scale) != context.has_input(zero)) {
@@ -45,7 +45,7 @@ inline absl::StatusOr<DType> ResultType(const InferContext& context, size_t scal
   return context.dtype(zero);
 }
 
-// Of a bias or residual: floats of this shape. One that is left out fits.
+// Checks a bias or residual: floats of this shape. It may be left out.
 inline absl::Status CheckExactly(const InferContext& context, size_t input, const Shape& expected) {
   if (!context.has_input(input)) return absl::OkStatus();
   RETURN_IF_ERROR(CheckType(context, input, kFloatType));

@@ -5,7 +5,7 @@
 
 namespace reprise::ops {
 
-// What products of quantised numbers multiply.
+// Whether products of quantised numbers multiply this dtype.
 inline bool IsByte(DType dtype) { return dtype == DType::kInt8 || dtype == DType::kUInt8; }
 
 // Steps of integers, each element by itself and by the scale of its place.
@@ -26,12 +26,12 @@ Kernel FakeQuantizeKernel;
 // zero point, kUndefined: it has none.
 absl::StatusOr<DType> QuantizedTypeOf(const Node& node, DType zero_point);
 
-// What DynamicQuantizeLinear makes of a range: 255 steps over all of it and 0.
+// The scale that DynamicQuantizeLinear makes for a range: 255 steps over all of it and 0.
 struct DynamicScale {
   float scale = 1;
   uint8_t zero_point = 0;
 };
-// Of the range of `x` and 0; elements that are no number are in no range.
+// The scale for the range of `x` and 0; NaN is in no range.
 DynamicScale DynamicScaleOf(const float* x, int64_t count);
 // `low` <= 0 <= `high`.
 DynamicScale DynamicScaleOfRange(float low, float high);

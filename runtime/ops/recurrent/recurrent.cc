@@ -98,7 +98,7 @@ std::vector<Compute<T>> Part(const KernelContext& context, size_t i, int64_t beg
   return part;
 }
 
-// What one direction of a layer computes with. Matrices are turned, one column an input element, so
+// The weights of one direction of a layer. Matrices are transposed, one column an input element, so
 // that products run along the units.
 template <typename C>
 struct Weights {

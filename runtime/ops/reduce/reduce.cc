@@ -302,7 +302,7 @@ absl::Status CumSumRule(InferContext& context) {
 
 namespace {
 
-// What of `in` comes before each element along the axis, put together by `add(total, x)`.
+// Combines the elements of `in` up to each one along the axis, by `add(total, x)`.
 template <typename F>
 absl::Status Accumulate(const KernelContext& context, int start, F add) {
   const TensorView& in = context.inputs[0];

@@ -1,4 +1,4 @@
-// What the internal products with weights have in common: x times a matrix, a bias, an activation,
+// The form that the internal products with weights share: x times a matrix, a bias, an activation,
 // a residual.
 #pragma once
 

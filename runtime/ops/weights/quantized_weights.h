@@ -13,7 +13,7 @@ namespace reprise::ops {
 struct QuantizedWeights {
   ParameterExprPtr values;  // s8 or u8, of the shape of the whole
   ParameterExprPtr scales;  // float32, [columns] or [1]; null: 1
-  ParameterExprPtr points;  // of the dtype of the values, [columns] or [1]; null: 0
+  ParameterExprPtr points;  // same dtype as the values, [columns] or [1]; null: 0
 };
 
 // `weights` [rows, columns], float32, in these parts; the columns are dim `axis`, 0 or 1. Nothing

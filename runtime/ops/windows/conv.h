@@ -21,7 +21,7 @@ Kernel ConvKernel;
 Rule FusedConvRule;
 Kernel FusedConvKernel;
 
-// Of x and the result: whether channels are behind the other dims.
+// Whether channels are behind the other dims, in x and in the result.
 struct ConvLayout {
   bool x_last = false, y_last = false;
 };
@@ -45,27 +45,27 @@ std::vector<T> TurnedPlanes(const T* from, int64_t batch, int64_t rows, int64_t 
   return to;
 }
 
-// Of a convolution of x, input 0, by weight, input 1, of any dtypes: that they and the attributes
-// of Conv fit, and the shape of the result.
+// Checks that x, input 0, weight, input 1, of any dtypes, and the attributes of a Conv fit, and
+// returns the shape of the result.
 absl::StatusOr<Shape> ConvShape(const InferContext& context);
 // The same of a `node` whose operand, of the shape `x`, has its channels in dim 1.
 absl::StatusOr<Shape> ConvShape(const Node& node, const Shape& x, const Shape& weight);
 
-// That there is no bias, input 2, or one for each of `maps` maps.
+// Checks that there is no bias, input 2, or one for each of `maps` maps.
 absl::Status CheckConvBias(InferContext& context, int64_t maps);
 
 // Runs `kernel`, for channels behind the batch, of float32 operands in `layout`.
 absl::Status RunInLayout(const KernelContext& context, const ConvLayout& layout, Kernel& kernel);
 
-// That operand and weight are of one rank, with dims after the first two.
+// Checks that operand and weight are of one rank, with dims after the first two.
 absl::Status CheckConvRanks(const InferContext& context);
 
-// Of Conv and ConvTranspose: that operand and weight are floats of one dtype and rank, with dims
-// after the first two.
+// Checks that operand and weight of a Conv or ConvTranspose are floats of one dtype and rank, with
+// dims after the first two.
 absl::Status CheckConvOperands(InferContext& context);
 
-// Of reprise.Conv and reprise.ConvTranspose: UNIMPLEMENTED or INVALID_ARGUMENT for an activation
-// that is not among those; y = activation(y), by the attributes.
+// UNIMPLEMENTED or INVALID_ARGUMENT for an activation that reprise.Conv and reprise.ConvTranspose
+// do not know; y = activation(y), by the attributes.
 absl::Status CheckConvActivation(absl::string_view activation);
 void ApplyConvActivation(const Attributes& attributes, float* y, int64_t count);
 

@@ -30,7 +30,7 @@ void SpreadTap(const TransposedWindows& t, const T* x, int64_t tap, C weight, C*
   });
 }
 
-// Of an operand of shape `x`, channels behind the batch.
+// The result's shape for an operand of shape `x`, whose channels are behind the batch.
 absl::StatusOr<Shape> ShapeOfResult(InferContext& context, const Shape& x) {
   const Shape& weight = context.shape(1);
   const int64_t group = context.attributes().Int("group", 1);

@@ -196,7 +196,7 @@ absl::Status GridSampleKernel(const KernelContext& context) {
         const T* x = in.as<T>() + (element * channels + channel) * plane;
         double sum = 0;
         for (int64_t corner = 0; corner < corners; ++corner) {
-          // What lies outside counts as zero, even beside an infinite element.
+          // An element outside counts as zero, even beside an infinite element.
           if (weights[corner] == 0) continue;
           sum += weights[corner] * static_cast<double>(static_cast<C>(x[offsets[corner]]));
         }

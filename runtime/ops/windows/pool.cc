@@ -42,7 +42,7 @@ int64_t ByColumns(int64_t offset, const Shape& spatial) {
   return result;
 }
 
-// What a p-norm sums, and what becomes of the sum.
+// The terms that a p-norm sums, and the norm made from the sum.
 class PowerSum {
  public:
   explicit PowerSum(const Node& node) : p_(PowerOf(node)) {}
@@ -59,7 +59,7 @@ class PowerSum {
   const double p_;
 };
 
-// What each window of one plane has: the sum of `term` of its elements.
+// Computes for each window of one plane the sum of `term` of its elements.
 template <typename T, typename Term>
 void SumWindows(const Windows& w, const Shape& spatial, const T* x, std::vector<double>& sums,
                 Term term) {

@@ -8,8 +8,8 @@
 namespace reprise::ops {
 
 // Resize(x, roi?, scales?, sizes?): modes nearest, linear and cubic, one dim after the other.
-// Linear samples between integers are cut off towards zero, as onnxruntime does (ONNX does not
-// say), where exact sums would be: sums of floats are taken to be off by so much at most.
+// Linear samples between integers are truncated towards zero where exact sums would be, as
+// onnxruntime does (ONNX does not say): floating-point sums may be off by up to this.
 inline constexpr float kResizeSumsAreOffBy = 1.0f / 1024;
 Rule ResizeRule;
 Kernel ResizeKernel;

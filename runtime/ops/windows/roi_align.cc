@@ -65,7 +65,7 @@ Sample SampleAt(double x, int64_t size) {
   return sample;
 }
 
-// The samples of all places along a dim of `size`: as many for each of `places`.
+// The samples of all places along a dim of `size`: `each` of them for each of `places`.
 struct Line {
   int64_t each = 0;
   std::vector<Sample> samples;

@@ -13,7 +13,7 @@ namespace reprise::ops {
 
 inline constexpr int64_t kTileForms = 16;
 
-// Of a plane.
+// The tiles that a plane is divided into.
 struct WindowTiles {
   int64_t rows = 0, columns = 0;
   int64_t count() const { return rows * columns; }
@@ -24,7 +24,7 @@ struct WindowTiles {
 // share the forms of the weights at a time.
 inline std::optional<WindowTiles> TilesOf(const Windows& windows, int64_t channels, int64_t maps,
                                           int64_t slices = 1) {
-  // Making forms is paid by so many channels and maps. Weights have 16 forms where they had 9
+  // Fewer channels and maps do not pay for making the forms. Weights have 16 forms where they had 9
   // elements, and stream by for the tiles of a plane.
   constexpr int64_t kFewestChannels = 32, kFewestMaps = 32, kFewestTiles = 12;
   const auto plane_is = [](const auto& sizes, int64_t size) {

@@ -16,7 +16,7 @@ constexpr int64_t kLimit = 1 << 24;
 
 bool InRange(int64_t value, int64_t low) { return value >= low && value <= kLimit; }
 
-// What the attributes say. `windows` has no `out`.
+// The values that the attributes give. `windows` has no `out`.
 struct Given {
   Windows windows;
   std::string auto_pad;

@@ -23,9 +23,9 @@ struct Windows {
 absl::StatusOr<Windows> WindowsOf(const Node& node, const Shape& shape,
                                   std::vector<int64_t> kernel = {});
 
-// What a convolution that is turned around has: it spreads each element of its operand over a
-// window of its result. `windows` slide over the result, of `spatial` dims, and there is one for
-// each element of the operand: `windows.out` are the operand's dims.
+// The windows of a transposed convolution: it spreads each element of its operand over a window of
+// its result. `windows` slide over the result, of `spatial` dims, and there is one for each element
+// of the operand: `windows.out` are the operand's dims.
 struct TransposedWindows {
   Windows windows;
   Shape spatial;
