@@ -98,7 +98,7 @@ class Tensor {
   // The elements as double, any dtype.
   std::vector<double> ToDoubles() const;
 
-  // Same bytes under another shape of as many elements.
+  // Same bytes under another shape with the same number of elements.
   Tensor Reshaped(Shape shape) const;
 
   // Equal dtype, shape and bytes (so NaN equals itself, -0 differs from 0).

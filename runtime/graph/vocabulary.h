@@ -32,7 +32,7 @@ class Vocabulary {
   // The place of `text`, at the end if it is new.
   int64_t Add(absl::string_view text);
   std::optional<int64_t> Find(absl::string_view text) const;
-  // Of places; text() takes those below it. That of kNoText is empty.
+  // The number of places; text() takes those below it. The text of kNoText is empty.
   int64_t size() const { return static_cast<int64_t>(texts_.size()); }
   absl::string_view text(int64_t place) const { return texts_[static_cast<size_t>(place)]; }
 

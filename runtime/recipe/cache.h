@@ -33,10 +33,10 @@ class RecipeCache {
   // ones; nobody wants it.
   enum class Why { kMemory, kOwnMemory, kExactLimit, kRetired, kUnload };
   struct Eviction {
-    int64_t at_ns = 0;  // by the clock
+    int64_t at_ns = 0;  // time on the cache's clock
     Why why = Why::kMemory;
   };
-  // Who captured a recipe: what evictions and sizes are told for. Compared by address.
+  // The owner captured a recipe: it is told of evictions and sizes. Compared by address.
   class Owner {
    public:
     virtual ~Owner() = default;
@@ -45,7 +45,7 @@ class RecipeCache {
     // Another recipe of the same key has its place.
     virtual void OnReplaced(const Recipe& recipe) {}
     virtual int64_t max_exact() const = 0;
-    // Of its recipes together; 0: no limit of its own.
+    // The limit on its recipes together; 0: no limit of its own.
     virtual int64_t max_bytes() const { return 0; }
   };
 
@@ -105,7 +105,7 @@ class RecipeCache {
     // For people: kept with the entry, never compared.
     std::chrono::system_clock::time_point created;
     std::chrono::system_clock::time_point last_used;
-    // Of the recipe: a walk over its launches, which each capture would make for all recipes.
+    // The recipe's size, kept since each capture would walk the launches of all recipes for it.
     int64_t bytes = 0;
   };
   std::vector<Entry> Entries() const;
@@ -118,7 +118,7 @@ class RecipeCache {
   };
   using Lru = std::list<Entry>;  // most recently used first
 
-  // What left the cache, to be told about without the lock.
+  // An entry that left the cache, whose owner is told without the lock.
   struct Gone {
     Entry entry;
     Why why;

@@ -19,14 +19,14 @@
 
 namespace reprise {
 
-// What a compilation decided, without any address.
+// The decisions of a compilation, without any address.
 struct CompiledPlan {
   std::string graph;                 // specialised and rewritten, as text
-  std::vector<std::string> kernels;  // by node; empty: a view
+  std::vector<std::string> kernels;  // indexed by node; empty: a view
   // By node: which of several kernels is the fastest is a question of timing. Not kept on disk.
   struct Question {
     std::string text;                  // KernelOption::question; empty: there is none
-    std::vector<std::string> kernels;  // to choose from
+    std::vector<std::string> kernels;  // candidates to choose from
   };
   std::vector<Question> questions;
   // By node: the first of its launches, one or one a row; -1: a view. Not kept on disk.
@@ -44,7 +44,7 @@ struct CompileOptions {
   // The axis that is dim 0 of what each segment of a packed graph has one row of, or empty; likewise
   // (Frame::live_segments).
   std::string segments_symbol;
-  // What timing has shown so far; null: nothing. Each node without an answer gets its first option.
+  // The answers that timing gave so far; null: none. A node without one gets its first option.
   const KernelChoices* choices = nullptr;
   // Takes room for a parameter in this form, beside that of a node's first option; asked only where
   // Compile takes an answer that wants it. False: there is no room, and the first option it is.

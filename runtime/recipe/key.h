@@ -17,8 +17,8 @@ namespace reprise {
 // Raised whenever the same fields would compile to different launches.
 inline constexpr int kCompilerVersion = 1;
 
-// What on disk must be equal: the version, and a digest of the compiler's own source, so that
-// nobody has to remember to raise the version before an old plan is taken for a new one.
+// The compiler's identity, which must be equal on disk: the version, and a digest of the compiler's
+// own source, so that an old plan is not taken for a new one when nobody raised the version.
 std::string CompilerId();
 
 // The canonical text of a symbolic graph and its hash, computed once a model.
@@ -36,7 +36,7 @@ struct RecipeKey {
   std::string precision = "exact";  // PrecisionName
   std::string device;               // Device::fingerprint()
   int compiler_version = kCompilerVersion;
-  uint64_t hash = 0;  // of all the fields above
+  uint64_t hash = 0;  // covers all the fields above
 
   std::string hex() const;
   friend bool operator==(const RecipeKey& a, const RecipeKey& b);

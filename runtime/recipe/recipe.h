@@ -25,15 +25,15 @@ struct TensorSlot {
   size_t bytes = 0;
 };
 
-// What an operand of a launch is, for people: places alone do not say.
+// Describes an operand of a launch to people: places alone do not say what it is.
 struct OperandNote {
   enum class Role : uint8_t { kInput, kOutput, kWorkspace };
   Role role = Role::kInput;
-  DType dtype = DType::kUndefined;  // of a workspace: undefined
+  DType dtype = DType::kUndefined;  // undefined for a workspace
   uint64_t bytes = 0;
 };
 
-// What a replay does between two barriers: a phase of a launch.
+// The work of a replay between two barriers: a phase of a launch.
 struct RecipeStep {
   int launch = 0;
   int phase = 0;
@@ -60,24 +60,24 @@ struct Recipe {
   RecipeKey key;
   CaptureNote note;
   std::vector<TensorSlot> inputs;   // the graph's inputs that are left, by model input position
-  std::vector<TensorSlot> outputs;  // by model output position
+  std::vector<TensorSlot> outputs;  // indexed by model output position
   std::vector<Launch> launches;
   std::vector<RecipeStep> phased_steps;  // all of them; empty where every launch has one phase
   // By launch, by operand: position among `inputs` of the one that an integer operand is computed
   // from, or as IndexSources says. So that a data error can name it.
   std::vector<std::vector<int>> index_sources;
-  std::vector<std::vector<OperandNote>> operand_notes;  // by launch, by operand
-  std::vector<ParameterExprPtr> parameters;             // by slot
-  std::vector<bool> unaligned;  // by slot: whoever reads it takes it at any address
+  std::vector<std::vector<OperandNote>> operand_notes;  // indexed by launch, then operand
+  std::vector<ParameterExprPtr> parameters;             // indexed by slot
+  std::vector<bool> unaligned;  // indexed by slot: every reader takes it at any address
   AlignedBuffer constants;
   size_t input_bytes = 0;
   size_t output_bytes = 0;
   size_t arena_bytes = 0;
-  double work = 0;       // of all launches: LaunchWork::in_flops
+  double work = 0;       // sum over all launches: LaunchWork::in_flops
   int64_t rows = 0;      // that Frame::live_rows counts, all of them; 0: it does not count
   int64_t segments = 0;  // the same of Frame::live_segments
-  // Of its launches, those whose kernel can be chosen by timing, and of these the ones for which it
-  // was not yet done or came to another kernel than the recipe has.
+  // `timeable`: launches whose kernel can be chosen by timing. `untimed`: those of them that have
+  // not been timed, or for which timing chose another kernel than the recipe has.
   int timeable = 0;
   int untimed = 0;
   CompileTimes times;
