@@ -42,7 +42,7 @@ class ArenaKeeper {
   void ReleaseUnused();
   // See Stream::Touch; of every stream.
   void Touch(size_t bytes);
-  // Of all streams: see Stream::held_bytes.
+  // The sum over all streams: see Stream::held_bytes.
   int64_t held_bytes() const;
 
   // Gives back what nothing ran on for long enough. Returns the time at which to ask again,

@@ -30,8 +30,8 @@ namespace {
 
 // How long answers that are ready may take to reach their clients.
 constexpr std::chrono::seconds kFlushTime(5);
-// Calls are refused until none came for as long: one that meets the closing of its connection would
-// be cancelled, which tells its client less. Who calls without pause does not hold up the end.
+// Calls are refused until none came for this time: one that meets the closing of its connection is
+// cancelled, which tells its client less. A client that keeps calling does not delay the end.
 constexpr std::chrono::milliseconds kQuietTime(200);
 constexpr std::chrono::seconds kLongestRefusing(2);
 
@@ -43,7 +43,7 @@ constexpr char kCompiler[] = "gcc " __VERSION__;
 
 Isa UsedIsa(const Options& options) { return UsableIsa(options.max_isa.value_or(kHighestIsa)); }
 
-// Of one replay, at most.
+// The most threads of one replay.
 int ThreadsPerStream(const Options& options, int cores) {
   return options.threads_per_stream > 0 ? std::min(options.threads_per_stream, cores) : cores;
 }
@@ -80,7 +80,7 @@ BuildInfo MakeBuildInfo(const Options& options, const std::string& version) {
           .cpu = CpuModelName()};
 }
 
-// Of addresses, to start with.
+// The size of address space to start with.
 constexpr int64_t kLeastAddressBytes = int64_t{256} << 20;
 
 // Threads that capture.
@@ -88,14 +88,14 @@ int UrgentThreads(int cores) { return std::max(1, cores / 2); }
 int BehindThreads(int cores) { return std::max(1, cores / 8); }
 constexpr int kTuningThreads = 1;
 
-// What all arenas may take together. More than the machine or the container has would end the
-// process: a quarter is left to weights and the rest.
+// The most that all arenas may take together. More than the machine or the container has would end
+// the process: a quarter is left to weights and the rest.
 int64_t AllArenaBytes(const Options& options) {
   if (options.arena_memory_mb > 0) return options.arena_memory_mb << 20;
   return AvailableMemoryBytes() / 4 * 3;
 }
 
-// What the arena of one stream, or of one thread that captures, may take.
+// The most that the arena of one stream, or of one thread that captures, may take.
 size_t ArenaBytes(const Options& options, int cores) {
   const int streams = options.streams > 0 ? options.streams : cores;
   if (options.arena_memory_mb == 0) {
@@ -163,7 +163,7 @@ Daemon::Daemon(const Options& options, const std::string& version, LogFunction l
                  // Before captures and replays, which bring back what requests take.
                  WhereMemoryAllows([] { DropProgramPages(); });
                  engine_.ConfirmPadding(*servable.model);
-                 // What reading and measuring the model took is not wanted again for long: hostile
+                 // Memory for reading and measuring the model is not needed again soon: hostile
                  // inputs looked up entries of tables that no request may ever ask for.
                  servable.model->owner()->parameters().DropFilePages();
                  ReturnFreedMemory();

@@ -60,7 +60,7 @@ struct QueueOptions {
   std::function<std::unique_ptr<typename Item::Builder>()> start_batch;
 
   int64_t delay_ns = 0;     // how long an idle stream waits for more rows
-  int64_t enough_rows = 0;  // a batch of as many rows does not wait; 0: only a full one
+  int64_t enough_rows = 0;  // a batch with this many rows does not wait; 0: a full one
   int64_t max_running = 0;  // replays at the same time; 0: as many as there are streams
 
   // Told the number of waiting requests after every change. Called with a lock held: be quick.
@@ -136,7 +136,7 @@ class ModelQueue {
 
   const QueueOptions<Item> options_;
   std::list<ItemPointer> items_;
-  std::list<ItemPointer> held_;  // in no order
+  std::list<ItemPointer> held_;  // unordered
   int64_t next_number_ = 1;
   int64_t next_arrival_ = 0;
   int64_t tokens_ = 0;

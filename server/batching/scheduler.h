@@ -97,7 +97,7 @@ class Scheduler {
   CondVar work_;       // something to take may have come
   CondVar deadlines_;  // the earliest deadline may have changed
   CondVar idle_;       // the last batch may have finished
-  std::list<std::shared_ptr<Queue>> queues_ GUARDED_BY(mutex_);  // in the order of turns
+  std::list<std::shared_ptr<Queue>> queues_ GUARDED_BY(mutex_);  // ordered by turns
   int64_t running_ GUARDED_BY(mutex_) = 0;
   absl::Status refuse_ GUARDED_BY(mutex_);  // not OK: Submit answers it
   bool shut_down_ GUARDED_BY(mutex_) = false;

@@ -29,12 +29,12 @@ class ModelQueue;
 
 inline constexpr int64_t kNoDeadline = std::numeric_limits<int64_t>::max();
 
-// What the scheduler must know of a request to place it. Set before Submit, constant after.
+// Facts by which the scheduler places a request. Set before Submit, constant after.
 struct WorkShape {
-  int64_t rows = 1;                   // along the batch axis; 1 if there is none
+  int64_t rows = 1;                   // size along the batch axis; 1 if there is none
   int64_t tokens = 1;                 // rows times the sizes of the other axes
-  int64_t bytes = 0;                  // of the inputs
-  int64_t deadline_ns = kNoDeadline;  // by the scheduler's clock
+  int64_t bytes = 0;                  // those of the inputs
+  int64_t deadline_ns = kNoDeadline;  // time on the scheduler's clock
   uint64_t priority = 0;              // lower goes first
 };
 

@@ -30,10 +30,10 @@ constexpr seconds kIdleTime(75);
 // From its first byte on a header takes less.
 constexpr seconds kHeaderTime(10);
 constexpr seconds kLingerTime(2);
-// A body or an answer may take this, and a second for each of as many bytes.
+// A body or an answer may take this time, and a second for each kLeastBytesPerSecond of its bytes.
 constexpr seconds kMoveTime(30);
 constexpr int64_t kLeastBytesPerSecond = 64 << 10;
-// What is decompressed at a time, in some milliseconds.
+// The piece that is decompressed at a time, in some milliseconds.
 constexpr int64_t kInflatedBytes = 1 << 20;
 
 constexpr size_t kFirstRead = 4 << 10;
@@ -48,7 +48,7 @@ bool IsMalformed(boost::system::error_code error) {
 
 absl::string_view View(beast::string_view text) { return {text.data(), text.size()}; }
 
-// Of a target that names the server as well, as a proxy is sent it: what follows the server.
+// The part after the server of a target that names the server too, as proxies are sent it.
 absl::string_view PathAndQuery(absl::string_view target) {
   constexpr absl::string_view kScheme = "http://";
   if (!absl::StartsWithIgnoreCase(target, kScheme)) return target;

@@ -29,7 +29,7 @@
 
 namespace reprise {
 
-// What all connections of a server share; outlives them.
+// State that all connections of a server share; outlives them.
 struct HttpConnectionContext {
   HttpConnectionContext(const HttpServerOptions& of, HttpHandler by)
       : options(of), handler(std::move(by)), bodies(of.max_all_body_bytes) {}
@@ -81,7 +81,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
 
   HttpConnectionContext& context_;
   ClientStream stream_;
-  // What is read and not yet parsed: a header, lines of a chunked body.
+  // Bytes that are read and not yet parsed: a header, lines of a chunked body.
   boost::beast::flat_buffer buffer_{kMostBufferedBytes};
   std::optional<boost::beast::http::request_parser<RequestBody>> parser_;
   std::chrono::steady_clock::time_point body_began_;

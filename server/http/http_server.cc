@@ -28,7 +28,7 @@ class HttpServer::Impl {
     RETURN_IF_ERROR(listener_.Listen(endpoint.address, endpoint.port, "HTTP"));
     for (int i = 0; i < context_.options.threads; ++i) {
       threads_.emplace_back([this] {
-        // What a step throws for want of memory ends its connection.
+        // A step that throws for want of memory ends its connection alone.
         while (!WhereMemoryAllows([&] { io_.run(); })) {
         }
       });

@@ -1,4 +1,4 @@
-// What the HTTP ports show: health, metrics, and a page for people.
+// The pages that the HTTP ports show: health, metrics, and a page for people.
 #pragma once
 
 #include <string>
@@ -16,7 +16,7 @@ struct PageContext {
   Engine* engine = nullptr;
   Catalogue* catalogue = nullptr;
   const ServerState* state = nullptr;
-  std::string version;  // of the server
+  std::string version;  // the server's
   std::string device;
 };
 

@@ -22,12 +22,12 @@
 
 namespace reprise {
 
-// What is known of a model when it is added: the series that exist from the first scrape.
+// Names known of a model when it is added: their series exist from the first scrape.
 struct KnownSeries {
   std::vector<std::string> buckets;  // "exact" is added
   std::vector<std::string> axes;
-  std::vector<std::string> ops;        // that may fall back to a reference kernel
-  std::vector<std::string> eager_ops;  // of nodes at which the model is cut
+  std::vector<std::string> ops;        // those that may fall back to a reference kernel
+  std::vector<std::string> eager_ops;  // those of nodes at which the model is cut
 };
 
 // Memory of all models together, read at each scrape.
@@ -53,8 +53,8 @@ class Catalogue {
   ModelMetrics& Model(const std::string& model, const std::string& version) EXCLUDES(mutex_);
   // Creates the series that `known` names.
   void Announce(ModelMetrics& metrics, const KnownSeries& known);
-  // What one of `num_axes` axes counts by bucket, the more buckets the fewer axes there are; of the
-  // same axis always the same series underneath.
+  // The counters by bucket of one of `num_axes` axes: the more axes there are, the fewer buckets
+  // each has. The same axis always has the same series underneath.
   std::unique_ptr<AxisMetrics> MetricsOf(const ModelMetrics& metrics, const std::string& axis,
                                          size_t num_axes) const;
 

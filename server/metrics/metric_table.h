@@ -35,7 +35,7 @@ inline const std::vector<double> kReplaySeconds = {1e-5, 3e-5, 1e-4, 3e-4, 1e-3,
 inline const std::vector<double> kPowersOfTwo = {1,   2,   4,   8,    16,   32,  64,
                                                  128, 256, 512, 1024, 2048, 4096};
 
-// What several rows share: each of them has values of its own for the other labels.
+// Texts that several rows share: each row has values of its own for the other labels.
 inline const MetricText kCacheRequests = {"reprise_cache_requests_total",
                                           "Lookups: recipes in memory, certificates and recipes in "
                                           "the store (tier), and the outcome (hit, miss)"};
@@ -246,8 +246,8 @@ struct ModelMetrics {
        "Sum of their times of scattering outputs, in microseconds"}};
 };
 
-// What the replays of each bucket computed along one axis of a model. A bucket appears with its
-// first replay, `exact` at once.
+// Elements that the replays of each bucket computed along one axis of a model. A bucket appears
+// with its first replay, `exact` at once.
 struct AxisMetrics {
   using Counter = prometheus::Counter;
 

@@ -144,10 +144,10 @@ class ModelMetricsObserver final : public ModelObserver {
   // Constant after construction.
   Catalogue& catalogue_;
   ModelMetrics& metrics_;
-  const std::vector<std::string> labels_;  // of the axes
+  const std::vector<std::string> labels_;  // the axes' labels
   const std::vector<std::string> mixing_;  // and what is known of where their positions meet
   std::vector<Axis> axes_;
-  // What was told last.
+  // The numbers that were told last.
   std::atomic<int64_t> recipes_{0}, bytes_{0}, eager_ops_{0}, eager_bytes_{0};
   // Used by one thread at a time.
   int64_t changes_ = 0;

@@ -68,7 +68,7 @@ double OpenFds() {
        it.increment(error)) {
     ++count;
   }
-  return count > 0 ? count - 1 : 0;  // without the one that reads the folder
+  return count > 0 ? count - 1 : 0;  // excludes the one that reads the folder
 }
 
 // THE table of what the operating system knows.

@@ -1,4 +1,4 @@
-// What the operating system knows of this process, read at each scrape.
+// Facts that the operating system knows of this process, read at each scrape.
 #pragma once
 
 #include <prometheus/metric_family.h>

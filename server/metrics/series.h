@@ -67,7 +67,7 @@ class MetricScope {
 
   prometheus::Registry* registry_;
   LabelValues labels_;
-  std::shared_ptr<Rows> rows_ = std::make_shared<Rows>();  // of all scopes with the same origin
+  std::shared_ptr<Rows> rows_ = std::make_shared<Rows>();  // shared by scopes with the same origin
 };
 
 // A row with one series. T: Counter, Gauge or Histogram of prometheus.

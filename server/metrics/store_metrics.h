@@ -1,4 +1,4 @@
-// What the recipe store knows of itself, read at each scrape.
+// Counters of the recipe store, read at each scrape.
 #pragma once
 
 #include <prometheus/metric_family.h>

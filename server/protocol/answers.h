@@ -1,5 +1,5 @@
-// What the protocol answers about servers, models and replays, as its messages; the faces send
-// them as they are or as JSON.
+// Answers of the protocol about servers, models and replays, as its messages; the faces send them
+// as they are or as JSON.
 #pragma once
 
 #include <string>
@@ -16,7 +16,7 @@ namespace reprise {
 
 inference::ServerMetadataResponse AnswerServerMetadata(const std::string& version);
 
-// Of a version that is ready; `version` empty: the newest. Errors: as Repository::Find.
+// Answers for a version that is ready; `version` empty: the newest. Errors: as Repository::Find.
 absl::StatusOr<inference::ModelMetadataResponse> AnswerModelMetadata(const Repository& repository,
                                                                      const std::string& model,
                                                                      const std::string& version);
@@ -29,7 +29,7 @@ absl::StatusOr<inference::ModelStatisticsResponse> AnswerModelStatistics(
 inference::RepositoryIndexResponse AnswerRepositoryIndex(const Repository& repository,
                                                          bool only_ready);
 
-// What an answer says of its replays, by the names of its parameters.
+// The response parameters that describe the replays of an answer, by name.
 using AnswerParameter = std::pair<std::string, std::variant<std::string, int64_t>>;
 std::vector<AnswerParameter> AnswerParameters(const InferResult& result);
 

@@ -37,7 +37,7 @@ class ModelEvents {
   virtual void OnQueueDepth(int64_t depth) = 0;
   virtual void OnBatch() = 0;
   virtual void OnRequest(const RequestRecord& record) = 0;
-  // Of `wanted` recipes of the warm-up `done` are ready.
+  // The warm-up wants `wanted` recipes, and `done` of them are ready.
   virtual void OnWarmup(int64_t wanted, int64_t done) {}
   // `why` is not OK when the state is kUnavailable.
   virtual void OnState(ModelState state, const absl::Status& why) = 0;

@@ -299,7 +299,7 @@ void Repository::UnloadAllBut(const std::string& name, const std::vector<int64_t
 
 void Repository::WaitUntilUnused(std::shared_ptr<const Servable> servable) {
   const auto end = std::chrono::steady_clock::now() + kLongestUse;
-  // What it takes is freed here, not on a thread that answers a request.
+  // Its memory is freed here, not on a thread that answers a request.
   while (servable.use_count() > 1 && std::chrono::steady_clock::now() < end) {
     MutexLock lock(mutex_);
     if (stop_) return;

@@ -9,8 +9,8 @@
 //   RETURN_IF_ERROR(repository.Start());
 //   ASSIGN_OR_RETURN(auto found, repository.Find("minilm", ""));
 //
-// What is asked of one model is done in the order in which it was asked; models do not wait for
-// each other but for a loader thread.
+// Operations on one model are done in the order in which they were asked for; models do not wait
+// for each other but for a loader thread.
 //
 // Ownership: versions are shared, see ModelTable.
 // Threads:   all methods are safe from any thread; Start is called once.
@@ -43,14 +43,14 @@ class Repository {
   struct Options {
     std::vector<std::string> folders;
     ModelControl control = ModelControl::kNone;
-    // Of kExplicit: what is loaded at the start; "*" is all.
+    // kExplicit: the models that are loaded at the start; "*" is all.
     std::vector<std::string> load_at_start;
-    std::chrono::milliseconds poll_time{15000};  // of kPoll
+    std::chrono::milliseconds poll_time{15000};  // used by kPoll
     int threads = 1;                             // that load
     // Called once, when every version of the start is ready or refused, by whichever thread sees it
     // first.
     std::function<void()> on_settled = [] {};
-    // What a version that is ready still wants done: on its loader thread, before the next load.
+    // Work left for a version that is ready: on its loader thread, before the next load.
     std::function<void(const Servable&)> after_ready = [](const Servable&) {};
     // The memory of models that were unloaded has gone.
     std::function<void()> after_unload = [] {};
@@ -97,14 +97,14 @@ class Repository {
   void Unload(const std::string& name, Done done);
 
  private:
-  // What is asked of one model.
+  // An operation that was asked for on one model.
   struct Operation {
     enum class Kind { kLoad, kUnload, kForget };  // kForget: its folder is gone
     Kind kind = Kind::kLoad;
     std::string name;
     std::optional<std::string> config;
     Done done;
-    // Of a load that has begun.
+    // Set once a load has begun.
     std::vector<int64_t> chosen;
     int64_t left = 0;
     absl::Status failed;  // the first of its versions that did
@@ -147,10 +147,10 @@ class Repository {
   std::deque<Task> tasks_ GUARDED_BY(mutex_);
   // By model; the first one of each has begun, or is in `ready_`.
   std::map<std::string, std::deque<std::shared_ptr<Operation>>> operations_ GUARDED_BY(mutex_);
-  std::deque<std::shared_ptr<Operation>> ready_ GUARDED_BY(mutex_);  // to begin
-  // What the versions that are served were loaded from.
+  std::deque<std::shared_ptr<Operation>> ready_ GUARDED_BY(mutex_);  // may begin
+  // The stamps of the files from which the served versions were loaded.
   std::map<std::pair<std::string, int64_t>, std::string> stamps_ GUARDED_BY(mutex_);
-  // Of kPoll: what each model was when it was last asked to load.
+  // kPoll: the stamp of each model when it was last asked to load.
   std::map<std::string, std::string> polled_ GUARDED_BY(mutex_);
   int64_t unsettled_ GUARDED_BY(mutex_) = 1;  // models of the start, and the listing itself
   bool stop_ GUARDED_BY(mutex_) = false;

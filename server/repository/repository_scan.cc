@@ -17,7 +17,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kConfigFile = "config.pbtxt";
-// What people and generators write has kilobytes.
+// Configurations that people and generators write have kilobytes.
 constexpr int64_t kMostConfigBytes = int64_t{16} << 20;
 
 // The folders in `folder`, by name, links followed; what cannot be read is left out by the system's

@@ -14,7 +14,7 @@ namespace reprise {
 struct FoundModel {
   std::string name;
   std::string folder;
-  std::vector<int64_t> versions;  // of the folders that are named by a number, ascending
+  std::vector<int64_t> versions;  // named by folders whose name is a number, ascending
 };
 
 // Every folder of the repositories, by name; names that start with a dot are none. A model that is
@@ -30,8 +30,8 @@ absl::StatusOr<std::string> ReadConfigFile(const FoundModel& model);
 absl::StatusOr<std::vector<int64_t>> ChooseVersions(const inference::ModelVersionPolicy& policy,
                                                     const FoundModel& model);
 
-// What shows that the files of a version, or its config, became others: names, sizes and times.
-// Files of links count, not the links.
+// A text that changes when the files of a version, or its config, do: names, sizes and times. Files
+// that links lead to count, not the links.
 std::string StampOf(const FoundModel& model, int64_t version);
 
 }  // namespace reprise

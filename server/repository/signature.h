@@ -12,7 +12,7 @@
 
 namespace reprise {
 
-// What a loaded model says about itself.
+// Facts that a loaded model states about itself.
 struct ModelFacts {
   std::vector<ModelIo> inputs;
   std::vector<ModelIo> outputs;

@@ -1,4 +1,4 @@
-// What ModelStatistics reports of one model version.
+// Statistics of one model version that ModelStatistics reports.
 #pragma once
 
 #include <cstdint>
@@ -33,14 +33,14 @@ struct PhaseSums {
 };
 
 struct Statistics {
-  uint64_t last_inference_ms = 0;  // since 1970; 0: never
+  uint64_t last_inference_ms = 0;  // Unix time; 0: never
   uint64_t inference_count = 0;    // rows
   uint64_t execution_count = 0;    // batches
   DurationSum success;
   DurationSum fail;
   DurationSum queue;
   PhaseSums phases;
-  std::map<int64_t, PhaseSums> batches;  // by rows of a batch
+  std::map<int64_t, PhaseSums> batches;  // keyed by the rows of a batch
 };
 
 // Threads: all methods from any.

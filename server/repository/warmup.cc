@@ -20,7 +20,7 @@ namespace {
 // A warm-up of all buckets captures no more: some ten seconds of captures.
 constexpr size_t kMostWarmedUp = 4096;
 
-// `large` is at least as large along every axis.
+// Whether `large` is no smaller than `small` along any axis.
 bool Covers(const AxisSizes& large, const AxisSizes& small) {
   return std::all_of(small.begin(), small.end(), [&](const auto& axis) {
     const auto it = large.find(axis.first);
@@ -49,12 +49,12 @@ absl::StatusOr<std::map<int64_t, int64_t>> ReadLengths(const std::string& path) 
   return counts;
 }
 
-// Of each length's bucket the recipe for one row and the one for as many as fit; those whose
-// requests compute most come first.
+// For the bucket of each length, the recipe for one row and the one for the most rows that fit;
+// those whose requests compute most come first.
 std::vector<AxisSizes> BindingsOfLengths(const Model& model, const std::string& axis,
                                          const std::map<int64_t, int64_t>& counts) {
   if (const Packing* packing = model.packing()) {
-    // Of one request of each length, and of as many as a replay takes.
+    // Tokens of one request of each length, and of a full replay.
     std::set<int64_t> tokens = {packing->buckets().back()};
     for (const auto& [length, count] : counts) {
       const auto fitted = packing->Fit({.tokens = length, .segments = 1});
@@ -68,7 +68,7 @@ std::vector<AxisSizes> BindingsOfLengths(const Model& model, const std::string& 
   }
   const std::shared_ptr<const BucketPolicy> buckets = model.buckets();
   const BucketPolicy& policy = *buckets;
-  std::map<int64_t, int64_t> elements;  // by bucket
+  std::map<int64_t, int64_t> elements;  // keyed by bucket
   for (const auto& [length, count] : counts) {
     if (const auto bucket = policy.Fit(axis, length)) elements[*bucket] += *bucket * count;
   }
@@ -90,7 +90,7 @@ std::vector<AxisSizes> BindingsOfLengths(const Model& model, const std::string& 
   return bindings;
 }
 
-// The bucket of `model` that `label` names. Of a packed model it may be the label of a padded
+// The bucket of `model` that `label` names. For a packed model it may be the label of a padded
 // bucket as well: that is room for its rows and tokens.
 std::optional<AxisSizes> BucketNamed(const Model& model, const std::string& label) {
   if (auto sizes = model.FindBucket(label)) return sizes;

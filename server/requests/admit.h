@@ -23,9 +23,9 @@ struct Admitted {
   std::vector<int> wanted_outputs;  // positions, in the order in which the client asked
 };
 
-// Names, datatypes, ranks, fixed dims, byte counts and requested outputs. Errors: INVALID_ARGUMENT.
-// Of text the bytes are those that were sent. That sizes of one axis agree between inputs is
-// Model::Measure's business.
+// Checks names, datatypes, ranks, fixed dims, byte counts and requested outputs; the bytes of a
+// text are those that were sent. Errors: INVALID_ARGUMENT. Whether sizes of one axis agree between
+// inputs is Model::Measure's business.
 absl::StatusOr<Admitted> FitSignature(absl::Span<const ModelIo> inputs,
                                       absl::Span<const ModelIo> outputs,
                                       const InferRequest& request);

@@ -25,7 +25,7 @@ void ExecuteUntilFailure(RequestScheduler::Batch& batch, Engine& engine, const C
   std::vector<Response> responses = engine.Run(plan, requests, stream);
   REPRISE_CHECK(responses.size() == batch.items.size());
 
-  // What is neither gather nor scatter is the capture, the wait for one, and the replay.
+  // The time outside gather and scatter is the capture, the wait for one, and the replay.
   const ReplayInfo& info = responses[0].info;
   const int64_t run_ns = clock.NowNs() - batch.taken_ns;
   PhaseTimes times = {.compute_input_ns = info.gather_ns,

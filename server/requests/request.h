@@ -25,7 +25,7 @@ struct InferRequest {
   absl::string_view version;  // empty: the newest that is ready
   std::vector<InputView> inputs;
   std::vector<absl::string_view> outputs;  // empty: all
-  int64_t deadline_ns = kNoDeadline;       // of the transport, by the server's clock
+  int64_t deadline_ns = kNoDeadline;       // the transport's, on the server's clock
   std::optional<int64_t> timeout_us;       // how long the request may wait in the queue
   uint64_t priority = 0;                   // 0: the model's default
   absl::string_view id;                    // the client's, for reports

@@ -14,7 +14,7 @@ struct InferResult {
   absl::Status status;  // the others are valid only if OK
   Repository::Found model;
   std::vector<int> outputs;      // positions in Model::outputs(), in the order asked for
-  Response response;             // of text the bytes are those of the protocol's BYTES
+  Response response;             // text is in the bytes of the protocol's BYTES
   std::vector<int64_t> batches;  // ids of all replays that served the request, ascending
 };
 

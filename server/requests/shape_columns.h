@@ -13,7 +13,7 @@
 
 namespace reprise {
 
-// What the columns are called.
+// The names of the columns.
 std::vector<std::string> ShapeColumns(const Model& model);
 
 std::vector<int64_t> ShapeOf(const Model& model, const RequestShape& shape);

@@ -43,7 +43,7 @@ struct RequestState {
 
   // Set by the stage `shape`; the queue takes the parts.
   std::vector<RequestPart> parts;  // each goes into a replay of its own
-  int64_t rows = 0;                // of all of them
+  int64_t rows = 0;                // sum over all parts
   std::vector<int64_t> columns;    // see ShapeColumns
 
   // Steps that an answer which is OK goes through, the last one first.

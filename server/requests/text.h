@@ -9,8 +9,8 @@
 
 namespace reprise {
 
-// Errors: INVALID_ARGUMENT naming the input where its bytes are no texts. Of the answer:
-// RESOURCE_EXHAUSTED naming the output whose texts fill no message.
+// Errors: INVALID_ARGUMENT naming the input where its bytes are no texts. The answer's step:
+// RESOURCE_EXHAUSTED naming the output whose texts are too large for a message.
 absl::Status ReadTexts(const InferRequest& asked, RequestState& state);
 
 // Replaces the bytes of each input of text of `request`, which was admitted, by places of `texts`,

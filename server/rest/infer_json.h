@@ -52,7 +52,7 @@ class InferJson {
   InferRequest view_;
   std::deque<std::vector<int64_t>> shapes_;
   std::deque<std::string> texts_, tensors_;
-  bool binary_ = false;               // for outputs that do not say
+  bool binary_ = false;               // default of outputs that do not say
   std::vector<bool> binary_outputs_;  // positions are those of view_.outputs
 };
 

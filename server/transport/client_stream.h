@@ -49,7 +49,7 @@ class ClientStream {
       : place_(std::move(place)), stream_(std::move(socket)) {}
   ClientStream(ClientStream&&) = default;
 
-  // What an AsyncStream must have.
+  // The members that Boost's AsyncStream requires.
   executor_type get_executor() noexcept { return stream_.get_executor(); }
   template <typename Buffers, typename Handler>
   auto async_read_some(const Buffers& buffers, Handler&& handler) {

@@ -1,4 +1,4 @@
-// Listener: a port, and the connections that clients make to it, so many at a time.
+// Listener: a port, and the connections that clients make to it, a limited number at a time.
 //
 // Threads: Listen once, from any thread; what it accepts is handed over on the threads that run the
 // context.

@@ -59,7 +59,7 @@ absl::Status DecodeTexts(absl::string_view bytes, int64_t elements, RequestTexts
 
 absl::Status EncodeTexts(const RequestTexts& texts, int64_t most, std::string& bytes) {
   const size_t elements = bytes.size() / sizeof(int64_t);
-  uint64_t total = 0;  // of at most 2^60 elements of less than 2^32 bytes each: see `most`
+  uint64_t total = 0;  // cannot overflow: 2^60 elements of less than 2^32 bytes each
   for (size_t i = 0; i < elements; ++i) {
     ASSIGN_OR_RETURN(const absl::string_view text, TextAt(texts, bytes, i));
     total += kLengthBytes + text.size();
