@@ -22,8 +22,8 @@ Tensor AsDeclared(const Tensor& tensor, DType dtype);
 
 // How far a float may be off: the sum of the three.
 struct Tolerance {
-  double relative = 1e-3;    // of the expected element
-  double of_largest = 1e-5;  // of the largest expected element
+  double relative = 1e-3;    // scales with the expected element
+  double of_largest = 1e-5;  // scales with the largest expected element
   double absolute = 0;
 };
 

@@ -121,7 +121,7 @@ TEST_F(ArenaKeeperTest, WorkThatNeedsRoomGetsWhatIdleStreamsHoldAndKeepsItsOwn) 
   EXPECT_EQ(budget.used(), 3 << 20);
   EXPECT_TRUE(use(2, 4 << 20).ok());  // its own stays meanwhile
   EXPECT_EQ(budget.used(), 4 << 20);
-  // What is at work is nobody else's.
+  // Memory that is in use cannot be taken by another user.
   keeper.Run(2, [&](Stream&) {
     const absl::Status none = use(0, 1 << 20);
     EXPECT_EQ(none.code(), absl::StatusCode::kResourceExhausted);

@@ -15,7 +15,7 @@
 
 namespace reprise {
 
-// What a model's observer was told. Read it when nothing runs.
+// Events that a model's observer was told. Read it when nothing runs.
 struct Observed {
   Mutex mutex;
   std::vector<std::string> compiles;  // "b1_s16 first_request"
@@ -28,7 +28,7 @@ struct Observed {
   std::vector<std::string> tunes;  // bucket labels
   std::vector<BucketReport> buckets;
   std::vector<std::string> eager;  // ops of nodes at cuts
-  int64_t eager_hits = 0;          // of what eager runs prepare
+  int64_t eager_hits = 0;          // hits on what eager runs prepare
   int64_t eager_misses = 0;
   int64_t eager_evictions = 0;
   int64_t eager_bytes = 0;

@@ -1,6 +1,6 @@
 // Interpret: runs a graph with the reference kernels, one node after another.
 //
-// What passes are checked against: a graph before and after a pass must give the same answers.
+// Passes are checked against it: a graph before and after a pass must give the same answers.
 #pragma once
 
 #include <map>

@@ -19,7 +19,7 @@ namespace reprise {
 inline constexpr int64_t kMeanVocabulary = 50;
 inline constexpr int64_t kMeanHidden = 8;
 
-// What else there is in the model, that shows in long requests alone.
+// A further part of the model, which shows in long requests alone.
 enum class LateTokens {
   kLikeOthers,  // nothing: the ops prove that it may be padded
   kTwice,       // late tokens count twice: right, but the ops alone do not prove it
@@ -50,7 +50,7 @@ inline std::string MaskedMeanModel(LateTokens late = LateTokens::kLikeOthers,
     b.Initializer<int64_t>("first_late", onnx::TensorProto::INT64, {1}, {first_late});
     b.Initializer<int64_t>("end", onnx::TensorProto::INT64, {1}, {100000});
     b.Node("Sub", {"x", "masked"}, {"left_out"});
-    // What counts is turned round, so that the ops do not tell what lies where.
+    // The values are reversed, so that the ops do not tell what lies where.
     b.Initializer<int64_t>("along", onnx::TensorProto::INT64, {1}, {1});
     SetAttribute(b.Node("ReduceSum", {"attention_mask", "along"}, {"lengths"}), "keepdims",
                  int64_t{0});

@@ -13,7 +13,7 @@ namespace reprise {
 // Ids of the test's TokenRequest.
 inline constexpr int64_t kQuantisedVocabulary = 21000;
 
-// What else there is in the model.
+// A further part of the model.
 enum class MoreMixing {
   kNothing,
   kOverRows,  // the mean of all rows is added to each

@@ -14,10 +14,10 @@
 //     -> {"floor_ns": ..., "weight_bytes": ...}, what a replay would take at the roofline of this
 //   machine, one thread; with "gflops" and "weight_gbytes" these are its rates, else measured ones
 //   {"op": "read", "bytes": 42000000, "repeat": 5}
-//     -> {"ns": [...], "bytes": ...}, of one core that does nothing but read so many bytes, or a
-//   few more, once each time
+//     -> {"ns": [...], "bytes": ...}, one core that does nothing but read this number of bytes, or
+//   a few more, once each time
 //   {"op": "trace", "lengths": [...], "window": 32, "repeat": 2}
-//     -> {"ns": [...]}, of requests of one row each, those within a window in shared replays
+//     -> {"ns": [...]}, requests of one row each, those within a window in shared replays
 //   {"op": "memory"} -> {"rss_kb": ...}
 //   {"op": "captures"} -> {"captures": [{"bucket": "b1_s32", "capture_us": ..., "prepare_us": ...,
 //   "prime_us": ...}, ...]}, all so far; capture: from specialising to published, without the

@@ -28,7 +28,7 @@ constexpr int kInARow = 8;
 
 struct Loaded {
   std::shared_ptr<Model> model;
-  std::vector<std::string> bytes;  // by input
+  std::vector<std::string> bytes;  // one string an input
   Request request;
   std::vector<double> in_a_row_us, switched_us;
 };

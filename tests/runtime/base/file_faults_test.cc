@@ -49,7 +49,7 @@ TEST_F(FileFaultsTest, PagesThatAreGoneReadAsZerosAndAreToldOf) {
 TEST_F(FileFaultsTest, PagesThatNobodyWatchesEndTheProcess) {
   ASSERT_EQ(ftruncate(file_, 0), 0);
   { const WatchedPages gone(const_cast<const char*>(data_), 3 * page_); }
-  EXPECT_DEATH(data_[0], "");  // by the signal; a sanitizer makes an error of it
+  EXPECT_DEATH(data_[0], "");  // killed by the signal; a sanitizer makes an error of it
 }
 
 }  // namespace

@@ -33,7 +33,7 @@ TEST(MemoryNetTest, WorkThatFindsMemoryReturnsWhatItReturns) {
   EXPECT_TRUE(absl::IsNotFound(WithinMemory(who, [] { return absl::NotFoundError("y"); })));
 }
 
-// A sanitizer's allocator ends the process where there is not so much memory.
+// A sanitizer's allocator ends the process where it cannot get the memory it is asked for.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr bool kAllocatorEnds = true;
 #else

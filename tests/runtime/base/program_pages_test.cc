@@ -26,7 +26,7 @@ TEST(ProgramPagesTest, PagesThatStartUpReadLeaveMemoryAndTheProgramGoesOn) {
   const int64_t before = ReadOnlyKib();
   DropProgramPages();
   const int64_t after = ReadOnlyKib();
-  // What reading the figure itself takes is back already.
+  // Reading the figure brings the pages back that it needs itself.
   EXPECT_LT(after, before * 3 / 4) << "of " << before << " KiB";
   EXPECT_EQ(written, 2);
 }

@@ -194,7 +194,7 @@ TEST(BucketAdvisorTest, ADriftIsFollowedWithinAThousandRequests) {
   EXPECT_LT(server.computed / server.valid, 1.03);
 }
 
-// What is in force when the thousandth request came, stays while the traffic does.
+// The buckets in force when the thousandth request came stay as long as the traffic is the same.
 TEST(BucketAdvisorTest, NothingChangesInTheSecondThousandOfStationaryTraffic) {
   for (uint64_t seed = 20; seed < 40; ++seed) {
     for (int kind = 0; kind < 3; ++kind) {

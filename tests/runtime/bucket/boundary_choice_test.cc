@@ -56,7 +56,7 @@ struct Choice {
 TEST(BoundaryChoiceTest, EachAxisGetsTheLengthsThatCame) {
   for (const bool together : {true, false}) {
     for (const size_t axes : {size_t{1}, size_t{2}, size_t{3}, size_t{4}, size_t{13}, size_t{30}}) {
-      if (together && axes > 4) continue;  // No input has so many.
+      if (together && axes > 4) continue;  // No input has that many axes.
       const Choice choice(axes, together);
       const std::vector<WeightedSizes> seen = TwoLengthsEach(axes, 2000);
       const BoundarySets sets = choice.Solve(seen);

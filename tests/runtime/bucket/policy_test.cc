@@ -211,7 +211,7 @@ TEST(BucketPolicyTest, RandomRequestsGetTheSmallestAllowedBucketThatHoldsThem) {
       return true;
     };
     EXPECT_TRUE(holds(*fitted));
-    // Each allowed bucket that holds the request is at least as large on every axis.
+    // No allowed bucket that holds the request is smaller than the fitted one on any axis.
     bool any = false;
     const std::vector<AxisSizes> all = policy.AllBuckets(1 << 20).value();
     for (const AxisSizes& binding : all) {

@@ -18,7 +18,7 @@ TEST(SizeMeasureTest, AxesOfOneInputMultiply) {
 TEST(SizeMeasureTest, InputsOfDifferentAxesAddUp) {
   const SizeMeasure measure(3, {{0, 1}, {1, 0}, {0, 2}, {0}});
   EXPECT_EQ(measure.Elements({2, 30, 5}), 60 + 10);
-  EXPECT_EQ(measure.Elements({2, 30, 0}), 60 + 2);  // What is empty takes its part all the same.
+  EXPECT_EQ(measure.Elements({2, 30, 0}), 60 + 2);  // An empty dim leaves the others to count.
   EXPECT_EQ(SizeMeasure(3, {{0, 1}}).Elements({2, 30, 5}), 60 + 5);  // Axis 2 is in no input.
 }
 

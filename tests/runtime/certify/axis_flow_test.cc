@@ -32,7 +32,7 @@ struct FlowCase {
   const char* name;
   const char* body;
   AxisFinding::Verdict verdict;
-  const char* words = "";  // of the finding, whole
+  const char* words = "";  // the finding, as a whole sentence
   bool is_batch = false;
 };
 

@@ -1,4 +1,4 @@
-// What a certified axis meets beyond the sizes and contents of the first look.
+// A certified axis meets sizes and contents beyond those of the first look.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -61,7 +61,7 @@ TEST(ConfirmLengthTest, ConfirmingLooksAtLongerLengths) {
   EXPECT_EQ(sum->runs, certificate->runs + 8);
 }
 
-// The first position, and those from 100 to 109 where there are so many.
+// The sum of the first position and of positions 100 to 109 where they exist.
 Outputs FirstAndLate(const Inputs& inputs) {
   const Numbers x = FromTensor(inputs[0]);
   Numbers y = {DType::kFloat32, {x.shape[0]}, {}};

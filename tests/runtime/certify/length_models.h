@@ -129,8 +129,8 @@ inline Outputs EndOfText(const Inputs& inputs) {
   return std::vector<Tensor>{ToTensor(y)};
 }
 
-// What stands at the last place of the mask says whether it is padding. Without one it is what the
-// place before the first counts to.
+// The id at the last place that the mask counts says whether the row ends in padding. An empty mask
+// counts to the place before the first one, which is the last.
 inline Outputs EndsInPadding(const Inputs& inputs) {
   const Matrix ids(inputs[0]), mask(inputs[1]);
   Matrix y(ids.rows, 1);
@@ -243,7 +243,7 @@ inline Outputs AlwaysNan(const Inputs& inputs) {
   return std::vector<Tensor>{ToTensor(x)};
 }
 
-// Of a probe along the sequence.
+// Options of a probe along the sequence.
 inline ProbeOptions Options() {
   return {.axis = "sequence", .batch_axis = "batch", .dim_size = SumOfTerms};
 }

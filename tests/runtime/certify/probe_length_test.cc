@@ -1,4 +1,4 @@
-// What a probe says of an axis: certified or not, and why, and what guards it.
+// The findings of a probe about an axis: certified or not, and why, and what guards it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -29,7 +29,7 @@ ProbeRunner Taking(int64_t low, int64_t high, bool says = false, int64_t offset 
 struct RangeCase {
   const char* name;
   DType dtype;
-  int64_t low, high;  // of the model
+  int64_t low, high;  // range of the model
   InputRange expected;
 };
 

@@ -270,8 +270,8 @@ void AddProduct(ModelBuilder& b, const Form& form, const Blocks& blocks, const s
   SetAttribute(node, "block_size", form.block);
 }
 
-// What passes make of products: one for queries, keys and values, and two of one whose halves are
-// read apart. All read the weights as they are stored.
+// Products that passes join or split: one for queries, keys and values, and two made of one whose
+// halves are read apart. All read the weights as they are stored.
 class JoinedBlockWeightsTest : public testing::Test {
  protected:
   static std::string ModelOf(const std::vector<Form>& forms, bool packed) {

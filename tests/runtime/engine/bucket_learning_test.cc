@@ -89,7 +89,7 @@ class BucketLearningTest : public testing::Test {
     return {};
   }
 
-  // What a look would have found: these lengths.
+  // Adopts these lengths, as if a look at the traffic had found them.
   static void Adopt(const Model& model, std::vector<int64_t> lengths) {
     BucketLearner::Found found = {.policy = *model.buckets()};
     for (AxisBuckets& axis : found.policy.axes) {

@@ -216,7 +216,7 @@ TEST(CorePoolTest, HelpersKeepOffTheCpuOfTheCaller) {
   struct Context {
     std::thread::id leader = std::this_thread::get_id();
     std::atomic<bool> helped{false};
-    std::vector<int> cpus;  // of the helper
+    std::vector<int> cpus;  // those of the helper
   };
   // The process's first thread keeps all CPUs: what it may have is what helpers may.
   std::thread([&] {

@@ -23,7 +23,7 @@ class DerivedAxesTest : public testing::Test {
     ASSERT_TRUE(model.ok()) << model.status();
     model_ = *model;
   }
-  // Of ones; their sums count what was added.
+  // Runs over inputs of ones; sums of the outputs count what was added.
   Response Run(const std::vector<Shape>& shapes) {
     const std::vector<float> ones(1 << 16, 1);
     Request request;

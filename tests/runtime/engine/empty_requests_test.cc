@@ -84,7 +84,7 @@ TEST_F(EmptyRequestsTest, ARowForAllIsNotRepeatedForRowsOfNothing) {
   }
 }
 
-// What sizes say is not computed where nothing comes of it, whatever the kernel would walk over.
+// Values whose sizes data gives are not computed where the result is empty, however long the walk.
 TEST_F(EmptyRequestsTest, ValuesOfNothingThatDataAskForAreBounded) {
   ModelBuilder b;
   b.Input("sizes", {"3"}, onnx::TensorProto::INT64).Output("y").Output("state");

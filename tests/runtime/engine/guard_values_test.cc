@@ -66,7 +66,7 @@ TEST(GuardValuesTest, WhatHidesLeavesEveryQueryItsPlaces) {
   EXPECT_EQ(hiding(CountingPlaces::kFirst, {0, -1e9f, 0, -1e9f, 0, 0}), Hiding::kTooMuch);
   EXPECT_EQ(hiding(CountingPlaces::kAll, {0, 0, 0, 0, 0, -1e9f}), Hiding::kTooMuch);
   EXPECT_EQ(hiding(CountingPlaces::kOne, {0, std::nanf(""), 0, 1, 1, 1}), Hiding::kSome);
-  // Of a guard, what padding holds.
+  // A guard hides with the value that padding holds.
   EXPECT_EQ(hiding(CountingPlaces::kOne, {1, 1, 1, 1, 1, 0}, 0), Hiding::kSome);
   EXPECT_EQ(hiding(CountingPlaces::kOne, {1, 1, 1, 0, 0, 0}, 0), Hiding::kTooMuch);
   const std::vector<uint8_t> keys = {1, 0};

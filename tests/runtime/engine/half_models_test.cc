@@ -220,7 +220,7 @@ class HalfModelsTest : public testing::TestWithParam<std::tuple<DType, Isa>> {
     EXPECT_TRUE(response.status.ok()) << response.status;
     return response;
   }
-  // Of a float32 output.
+  // The models' outputs are float32.
   void ExpectSameFloats(const Request& request) {
     const Response got = Run(half_model_, request), want = Run(wide_, request);
     ASSERT_EQ(got.outputs[0].shape, want.outputs[0].shape);

@@ -51,7 +51,7 @@ class InputSignatureTest : public testing::Test {
       Input("cache", {"batch", "4", "past"}), Input("rest", {"past - sequence"}),
       Input("name", {"batch-size"}),          Input("scale", {"wide"}, /*optional=*/true)};
   const InputSignature signature_{inputs_};
-  // What agrees with them.
+  // Shapes that agree with the inputs.
   const std::vector<std::optional<Shape>> right_ = {Shape{2, 3}, Shape{2, 8}, Shape{2, 4, 5},
                                                     Shape{2},    Shape{7},    std::nullopt};
 };

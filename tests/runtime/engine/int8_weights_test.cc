@@ -19,7 +19,7 @@ namespace {
 
 using onnx::TensorProto;
 
-constexpr int64_t kRows = 37;     // of the weights
+constexpr int64_t kRows = 37;     // rows of the weights
 constexpr int64_t kColumns = 50;  // no multiple of a vector
 
 class WeightBuilder {

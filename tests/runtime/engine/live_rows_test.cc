@@ -78,7 +78,7 @@ class ReplayedRowsTest : public testing::Test {
     return rows;
   }
 
-  Graph graph_;  // of all rows, before its passes
+  Graph graph_;  // the graph for all rows, before its passes
   std::vector<Tensor> parameters_;
   std::mt19937 random_{7};
   std::normal_distribution<float> draw_;
@@ -158,7 +158,7 @@ INSTANTIATE_TEST_SUITE_P(Models, LiveRowsTest,
 })",
                                          kLarge));
 
-// What such a picture hands from node to node has room for one alone.
+// The values between the nodes of such a picture have room for one picture alone.
 TEST_F(ReplayedRowsTest, LargePicturesRunOneAfterTheOther) {
   ASSERT_NO_FATAL_FAILURE(Compile(kLarge));
   std::vector<int64_t> launches(kRows, 0);

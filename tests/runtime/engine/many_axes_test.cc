@@ -1,4 +1,4 @@
-// Models of several symbolic sizes: their buckets multiply, so many are never listed one by one.
+// Models of several symbolic sizes: their buckets multiply, too many to list them one by one.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

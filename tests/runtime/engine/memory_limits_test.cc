@@ -1,4 +1,4 @@
-// What a model and all of them together may hold, and what is said where it is not enough.
+// Limits on memory, a model's and that of all together, and the messages where they are too small.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -66,7 +66,7 @@ TEST_F(MemoryLimitsTest, RecipeThatIsMadeAgainRightAfterItsEvictionIsNamedOnceAM
   EXPECT_THAT(Logged("thrash"), SizeIs(1));
   EXPECT_THAT(Logged("thrash")[0], HasSubstr("sequence=5"));
   EXPECT_THAT(Logged("thrash")[0], HasSubstr("reprise.max_exact: \"2\""));
-  // What comes back after a minute is not thrashing.
+  // A recipe that comes back after a minute is not thrashing.
   clock_.AdvanceNs(int64_t{61} * 1'000'000'000);
   Run(*model, 1, 5, *stream_);
   EXPECT_THAT(Logged("thrash"), SizeIs(1));

@@ -1,4 +1,4 @@
-// What a request gets whose recipe is not ready, and what is captured behind it.
+// Requests whose recipe is not ready: how they are answered, and what is captured behind them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -50,7 +50,7 @@ class NamedAttentionTest : public testing::Test {
     if (!recipe.ok()) return {"none"};
     std::vector<std::string> slow;
     for (const Launch& launch : (*recipe)->launches) {
-      const bool own = launch.kernel == "reference/ReduceSum";  // of the model, of few integers
+      const bool own = launch.kernel == "reference/ReduceSum";  // the model's, over few integers
       if (launch.kernel.rfind("reference/", 0) == 0 && !own) slow.push_back(launch.kernel);
     }
     return slow;
@@ -240,7 +240,7 @@ TEST_F(NamedAttentionTest, StaticOperandsThatDoNotFitAreRefusedByName) {
   }
 }
 
-// What has no steps is refused with the name of what is in the way.
+// A form without a decomposition is refused with the name of what is in the way.
 TEST_F(NamedAttentionTest, GroupQueryAttentionWithASinkIsRefused) {
   const std::string width = std::to_string(kHeads * kSize);
   for (const char* name : {"q", "k", "v"}) b_.Input(name, {"batch", "rows", width});

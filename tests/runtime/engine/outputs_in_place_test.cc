@@ -52,7 +52,7 @@ class OutputsInPlaceTest : public testing::Test {
     return {.inputs = {{{rows, length, kWidth}, x_.data()}}};
   }
 
-  // Of each output: whether its place on the stream was written to for the request. The answer goes
+  // Whether the place of each output on the stream was written to for the request. The answer goes
   // to `response`.
   std::vector<bool> IsCopiedFor(const Request& request, Response* response) {
     *response = fixture_.engine.RunOne(*model_, request, *fixture_.stream);  // captures

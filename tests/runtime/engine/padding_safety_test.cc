@@ -134,8 +134,8 @@ TEST_P(PaddingSafetyTest, ConfirmingLaterCertifiesAsLoadingDoes) {
   const std::shared_ptr<Model> later = Load("later", {}, /*later=*/true);
   ASSERT_TRUE(at_once != nullptr && later != nullptr);
   const AxisCertificate wanted = at_once->axes()[1].certificate;
-  // What shows in long requests alone is found when these are measured, and until then they are
-  // padded only where the ops prove that they may be.
+  // Effects that show in long requests alone are found when these are measured; until then requests
+  // are padded only where the ops prove that they may be.
   const AxisCertificate first = later->axes()[1].certificate;
   EXPECT_TRUE(first.certified || !wanted.certified) << first.reason;
   if (wanted.certified) {

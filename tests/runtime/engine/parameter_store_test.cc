@@ -31,7 +31,7 @@ TEST(ParameterStoreTest, TenthOfTheParametersMayBeHeldInASecondForm) {
   EXPECT_FALSE(store.Holds(*expressions[2]));
   // Those that may, may for good.
   EXPECT_TRUE(store.HoldSecond(*expressions[0]));
-  // What is held anyway costs nothing more.
+  // A form that is held anyway costs nothing more.
   ASSERT_TRUE(store.ValueOf(*expressions[3]).ok());
   EXPECT_TRUE(store.HoldSecond(*expressions[3]));
 }

@@ -1,4 +1,4 @@
-// What reprise.precision does to recipes and answers.
+// Effects of reprise.precision on recipes and answers.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -96,7 +96,7 @@ TEST(PrecisionTest, AnswersAreCloseToTheExactOnesAndNotEqual) {
 
 TEST(PrecisionTest, HowManyProductsRoundIsLoggedOnceALoad) {
   const StartFolder folder(LayersModel());
-  for (int start = 0; start < 2; ++start) {  // with no recipe stored, and with one
+  for (int start = 0; start < 2; ++start) {  // the second start finds a stored recipe
     ServerStart rounded(folder, {.model = {.id = {"layers", 1}, .precision = Precision::kBf16}});
     const LayersRequest request(4);
     rounded.Run(request.request);

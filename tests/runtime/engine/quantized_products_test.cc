@@ -63,7 +63,7 @@ class LayerBuilder {
 struct FormCase {
   const char* name;
   void (*build)(LayerBuilder&);  // x [rows, kIn] to y
-  int products;                  // by the kernels of bytes
+  int products;                  // products that run by the kernels of bytes
 };
 
 void PrintTo(const FormCase& c, std::ostream* out) { *out << c.name; }

@@ -1,4 +1,4 @@
-// What a second start takes from the recipe store, and what it does where that is not good.
+// A second start takes recipes from the store, and goes on where the store is damaged.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -20,7 +20,7 @@ using testing::SizeIs;
 
 class RecipeStoreEngineTest : public testing::Test {
  protected:
-  // What is written waits for no thread.
+  // A start whose writes to the store wait for no thread.
   struct Start : ServerStart {
     explicit Start(const RecipeStoreEngineTest& test, const std::string& store = "store")
         : ServerStart(test.folder_, {.model = {.id = {"mean", 1}}, .store = store}) {}

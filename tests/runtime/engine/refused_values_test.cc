@@ -46,7 +46,7 @@ struct Runner {
 // A model of `x`, floats [batch, 4] of ones, and `v`, integers of which an op takes only some.
 struct Case {
   std::string name;
-  std::vector<std::string> dims;  // of v
+  std::vector<std::string> dims;  // v's
   std::function<void(ModelBuilder&)> build;
   std::vector<int64_t> good;
   std::vector<std::vector<int64_t>> bad;

@@ -72,7 +72,7 @@ class ServerStart {
   ~ServerStart() { End(); }
   ServerStart(const ServerStart&) = delete;
 
-  // What is to be written is written; nothing runs any more.
+  // Stops everything that runs, and finishes pending writes.
   void End() {
     if (captures_ != nullptr) std::exchange(captures_, nullptr)->Stop();
     model.reset();

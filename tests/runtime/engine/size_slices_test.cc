@@ -58,11 +58,11 @@ void SoftmaxOverRows(onnx::GraphProto& branch) {
 
 struct SliceCase {
   const char* name;
-  void (*build)(ModelBuilder&);  // from x [n, m, 4] to y
+  void (*build)(ModelBuilder&);  // makes y from x [n, m, 4]
   std::vector<int64_t> rows, lengths;
-  // Of the sizes above, those that run exact once they are known, as {rows, length}; 0: any.
+  // The sizes above that run exact once they are known, as {rows, length}; 0: any.
   std::vector<std::pair<int64_t, int64_t>> exact;
-  const char* words = "";  // among those of a certificate
+  const char* words = "";  // part of a certificate
   bool batch = true;       // it is certified
   bool is_cut = false;     // what matters runs behind a cut, at each request's own sizes
 };

@@ -197,7 +197,7 @@ TEST(StepTeamTest, EachStepSeesWhatTheOneBeforeWrote) {
   StepTeam team(kParts);
   Context context;
   for (int round = 0; round < 50; ++round) {
-    context.cells = {};  // by the leader's thread: nobody reads them any more
+    context.cells = {};  // The leader's thread clears them: nobody reads them any more.
     context.step.store(0, std::memory_order_relaxed);
     const StepTeam::Sequence sequence = team.Begin(
         [](void* c, int step, int part, int parts) {

@@ -183,7 +183,7 @@ TEST_F(StreamTest, LaunchThatFindsNoMemoryIsNamedAtTheCallerWhoeverRanIt) {
       EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
       EXPECT_THAT(std::string(status.message()), HasSubstr("the request: Tile 'large'"));
     }
-    // What else is thrown is a bug, and named as well.
+    // Any other exception is a bug, and named as well.
     recipe_.launches[1].run = Break;
     const absl::Status broken = WithinMemory([] { return "the request"; },
                                              [&] {

@@ -1,4 +1,4 @@
-// What tests of cut models share: a model that is loaded and run, and the elements of its answers.
+// Tests of cut models share this: a model that is loaded and run, and elements of its answers.
 #pragma once
 
 #include <gtest/gtest.h>

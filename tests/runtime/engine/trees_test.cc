@@ -23,7 +23,7 @@ struct TreeOptions {
   int trees = 5, most_depth = 6;
   int64_t columns = 7, targets = 1;
   bool is_double = false, missing = false, equalities = false, shared = false;
-  // 0: each leaf one number to the target of its tree; else so many in a hundred targets get some.
+  // Percent of targets that a leaf gives a number; 0: each leaf gives one, to its tree's target.
   int density = 0;
   LeafSum sum = LeafSum::kSum;
 };
@@ -105,7 +105,7 @@ class RandomTrees {
   std::vector<int32_t> done_;
 };
 
-// What a node of a file says of a number, word for word.
+// Evaluates the question of a file's node about a number, as the specification words it.
 bool Says(const SourceTrees::Node& node, double x) {
   if (std::isnan(x) && node.missing_is_yes) return true;
   switch (node.question) {

@@ -17,7 +17,7 @@ std::shared_ptr<const Vocabulary> Colours() {
 
 TEST(VocabularyTest, EqualTextsHaveOnePlaceAndNoneIsThatOfPadding) {
   const auto vocabulary = Colours();
-  EXPECT_EQ(vocabulary->size(), 4);  // with padding's
+  EXPECT_EQ(vocabulary->size(), 4);  // counts padding's
   for (const char* text : {"red", "green", ""}) {
     const std::optional<int64_t> place = vocabulary->Find(text);
     ASSERT_TRUE(place.has_value()) << text;

@@ -41,7 +41,7 @@ TEST(ArenaTest, GrowsInPlaceAndKeepsItsBytes) {
   base[(100 << 20) - 1] = std::byte{1};
 }
 
-// What may be used in part only is never one huge page, however much more is asked for later.
+// Memory that is usable in part only is never one huge page, however much more is asked for later.
 TEST(ArenaTest, IsUsableInWholeHugePages) {
   auto arena = Arena::Reserve();
   ASSERT_TRUE(arena.ok());

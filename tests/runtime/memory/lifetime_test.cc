@@ -301,7 +301,7 @@ class Replay {
   const Lifetimes& lifetimes_;
   std::vector<size_t> place_;
   std::vector<int> bytes_;
-  std::map<ValueId, int> tag_;  // of views: their root
+  std::map<ValueId, int> tag_;  // maps a view to its root
   int in_place_ = 0;
 };
 

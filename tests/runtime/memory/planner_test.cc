@@ -60,7 +60,7 @@ TEST(PlannerTest, ChainNeedsItsTwoLargestNeighbours) {
   EXPECT_EQ(PlanMemory(requests).bytes, 2048u);
 }
 
-// What a transformer layer asks for, layer after layer: the plan must not pay for gaps.
+// The buffers of a transformer, layer after layer: the plan must not pay for gaps.
 TEST(PlannerTest, TransformerLayersNeedNoMoreThanTheLowerBound) {
   std::vector<BufferRequest> requests;
   const size_t hidden = 128 * 384 * 4;

@@ -270,7 +270,7 @@ TEST(ClassicTest, ManyNodesAreReadInTheTimeOfOneWalk) {
   builder.Output(from);
   const auto model = Import(builder);
   ASSERT_TRUE(model.ok()) << model.status();
-  // Of floats: none is cast.
+  // Floats stay floats: none is cast.
   EXPECT_EQ(model->graph.num_nodes(), kNodes);
 }
 

@@ -1,4 +1,4 @@
-// What the tests of the importer share: a model in memory, imported, as text or as its error.
+// Helpers of the importer's tests: a model in memory, imported, as text or as its error.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -152,7 +152,7 @@ TEST(ImporterTest, BranchesLieBesideTheirIfAndSeeWhatIsAround) {
   ASSERT_TRUE(model.ok()) << model.status();
   const Graph& graph = model->graph;
   std::vector<std::string> ops;
-  std::vector<std::vector<std::string>> operands;  // of each If
+  std::vector<std::vector<std::string>> operands;  // each If's
   for (const NodeId id : graph.NodeIds()) {
     ops.push_back(graph.node(id).op);
     if (ops.back() != "If") continue;

@@ -117,7 +117,7 @@ TEST(LoopImportTest, AnIfWithoutItsConditionIsRefusedByName) {
               HasSubstr("If 'choice': operand 0 is left out"));
 }
 
-// Of the Loop above, with dtypes declared for its body.
+// The Loop above, with dtypes declared for its body.
 struct TypedLoop : LoopModel {
   TypedLoop() {
     Declare(body->mutable_input(0), onnx::TensorProto::INT64, {});

@@ -1,4 +1,4 @@
-// What an op of the file was brought to goes by the name and op of the file.
+// Nodes that an op of the file was rewritten into are named after the file's node and op.
 #include <gmock/gmock.h>
 
 #include "runtime/ops/kit/op.h"
@@ -14,7 +14,7 @@ using ::testing::StartsWith;
 
 constexpr char kMicrosoft[] = "com.microsoft";
 
-// Of every node.
+// The label of every node.
 std::vector<std::string> Labels(const ModelBuilder& builder) {
   const auto model = Import(builder);
   EXPECT_TRUE(model.ok()) << model.status();

@@ -161,7 +161,7 @@ TEST(RecipeCacheTest, WhoWaitsForACaptureThatThrowsIsToldOfIt) {
   std::latch captures_begun(1);
   const auto capture = [&]() -> absl::StatusOr<std::shared_ptr<const Recipe>> {
     captures_begun.count_down();
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));  // for the other to ask
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));  // time for the other to ask
     throw std::runtime_error("no");
   };
   std::thread asking([&] {
@@ -201,7 +201,7 @@ TEST(RecipeCacheTest, WhatIsNotWantedTwiceLeavesUnlessItWasUsedAndItsHoldersKeep
   EXPECT_EQ(owner->last_why, RecipeCache::Why::kRetired);
   EXPECT_EQ(held->key, KeyFor(1));
   EXPECT_EQ(owner->recipes, 2);
-  // Of another owner nothing goes.
+  // Retiring for another owner evicts nothing of this one.
   auto other = std::make_shared<CountingOwner>();
   cache.Retire(other, only_third);
   cache.Retire(other, only_third);

@@ -64,7 +64,7 @@ TEST(CompilerTest, WeightsThatALaunchReadsAsTheyAreHaveASlotBesideTheirPackedFor
   EXPECT_THAT(parameters, Contains("p0"));
 }
 
-// What nobody touches there is no memory.
+// Pages behind all else that nobody touches take no memory.
 TEST(CompilerTest, WorkspacesLieBehindAllElse) {
   const std::unique_ptr<Recipe> recipe = CompileText(R"(graph {
   input %x: f32[n, 64, 64]

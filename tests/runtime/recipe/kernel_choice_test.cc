@@ -1,4 +1,4 @@
-// What the compiler makes of what timing has shown.
+// The compiler's choice of kernels, given the times that were measured.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

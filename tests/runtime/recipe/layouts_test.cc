@@ -1,5 +1,5 @@
-// What passes/layout/choose_layouts may turn has a kernel: layouts of reprise.Conv that this device
-// had none for would run by the reference kernel.
+// Layouts that passes/layout/choose_layouts may choose have a kernel: a reprise.Conv in a layout
+// that this device has none for would run by the reference kernel.
 #include <optional>
 #include <string>
 #include <vector>
@@ -14,10 +14,10 @@
 namespace reprise {
 namespace {
 
-// Of a device of one thread, in bytes.
+// Bytes on a device of one thread.
 constexpr size_t kMostWorkspace = size_t{12} << 20;
 
-// Of one node; nothing is run.
+// A graph of one node; nothing is run.
 Graph GraphOf(const std::string& text) {
   absl::StatusOr<Graph> graph = Parse(absl::StrCat("graph {\n", text, "\n}\n"));
   EXPECT_TRUE(graph.ok()) << graph.status() << "\n" << text;

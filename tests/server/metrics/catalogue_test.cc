@@ -22,11 +22,11 @@ std::unique_ptr<Catalogue> MakeCatalogue() {
   return std::make_unique<Catalogue>(BuildInfo{"1.2", "gcc", "avx2", "some cpu"});
 }
 
-// What a scrape shows: the names and labels of each metric.
+// The content of a scrape: the names and labels of each metric.
 struct ScrapedFamily {
   std::string help;
   std::string type;
-  std::set<std::set<std::string>> labels;  // of its series, each kind once
+  std::set<std::set<std::string>> labels;  // each kind of its series once
 };
 
 std::map<std::string, ScrapedFamily> Families(const std::string& text) {

@@ -210,7 +210,7 @@ TEST_F(RepositoryTest, ConfiguredFileNameIsUsed) {
   EXPECT_THAT(Names(*Start()), ElementsAre("bert/1"));
 }
 
-// What `ask(done)` ends with.
+// The status with which `ask(done)` ends.
 template <typename Ask>
 absl::Status Outcome(Ask ask) {
   std::promise<absl::Status> ended;

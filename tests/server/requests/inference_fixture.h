@@ -45,7 +45,7 @@ class RememberingEvents final : public ServerEvents {
   std::vector<RequestRecord> unknown;
 };
 
-// What the tests share: loading a model measures its certificate, which takes a while.
+// A server that all tests share: loading a model measures its certificate, which takes a while.
 struct Server {
   explicit Server(const std::filesystem::path& folder)
       : repository(

@@ -14,7 +14,7 @@ namespace {
 
 class ShapeTest : public InferenceTest {
  protected:
-  // Of a request of so many rows and tokens each, as far as the stage `shape`.
+  // Takes a request with these rows and tokens through all stages up to `shape`.
   RequestState Measure(int64_t rows, int64_t length) {
     asked_ = Make(rows, length);
     asked_->view.id = "abc";

@@ -109,7 +109,7 @@ class NodeRun {
         EXPECT_EQ(result->shape(), step.shape);
         tensor = *std::move(result);
       }
-      // What is not prepared may be an input of the graph.
+      // An operand that is not prepared may be an input of the graph.
       const bool lies_anywhere = IsFloating(tensor.dtype()) &&
                                  tensor.dtype() == inputs[i]->dtype() &&
                                  tensor.shape() == inputs[i]->shape();
@@ -213,7 +213,7 @@ class NodeRun {
 
    private:
     size_t bytes_;
-    size_t room_ = 0;  // between the fences
+    size_t room_ = 0;  // bytes between the fences
     size_t mapped_ = 0;
     std::byte* base_ = nullptr;
     std::byte* begin_ = nullptr;

@@ -222,7 +222,7 @@ TEST_P(SpecialValuesTest, NormsOfLargeNumbers) {
   }
 }
 
-// What negative pads cut off is not repeated.
+// Elements that negative pads cut off are not repeated.
 TEST_P(SpecialValuesTest, PadsOfEitherSign) {
   struct Row {
     const char* mode;

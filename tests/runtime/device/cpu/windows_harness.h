@@ -14,7 +14,7 @@
 
 namespace reprise {
 
-// Of the largest element: an activation may have made all of them small.
+// Relative to the largest element: an activation may have made all of them small.
 constexpr double kWindowsBound = 5e-5;
 
 inline std::string List(absl::Span<const int64_t> values) {

@@ -24,12 +24,12 @@ struct HabitCase {
   int64_t longest = 60;  // the model takes no longer requests
   int64_t largest_bucket = 512;
   bool packs = false;
-  std::string words = "";  // among those of the certificate of the sequence
+  std::string words = "";  // part of the certificate of the sequence
   bool proved = false;     // the ops alone prove that the sequence may be padded
-  // What rows of a guard must hold; set: requests are drawn with any masks, whole rows of zeros
-  // too.
+  // The places that rows of a guard must leave; set: requests are drawn with any masks, whole rows
+  // of zeros too.
   std::optional<CountingPlaces> must_count = std::nullopt;
-  const char* mask = "attention_mask";  // of which input
+  const char* mask = "attention_mask";  // name of the input
 };
 
 inline void PrintTo(const HabitCase& c, std::ostream* out) { *out << c.name; }

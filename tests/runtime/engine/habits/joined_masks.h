@@ -157,7 +157,7 @@ inline const HabitCase kJoinedTraps[] = {
      .proved = true,
      .must_count = CountingPlaces::kAll},
     {.name = "CausalAddedToPadding",
-     // What both hide lies twice as deep: padding is behind every query, and stays hidden.
+     // Keys that both hide lie twice as deep: padding is behind every query, and stays hidden.
      .build =
          [](ModelBuilder& b) {
            AddBothAsNumbers(b);

@@ -1,4 +1,4 @@
-// What the models of this folder are made of.
+// The parts that the models of this folder are made of.
 #pragma once
 
 #include <cstdint>

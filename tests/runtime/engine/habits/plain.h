@@ -1,4 +1,4 @@
-// What most models do: pooling, tables of positions, convolutions, recurrences.
+// Forms that most models have: pooling, tables of positions, convolutions, recurrences.
 #pragma once
 
 #include "tests/runtime/engine/habits/habit.h"

@@ -38,7 +38,7 @@ TEST(GatherTest, EveryIndexIntoAnEmptyDimIsAnError) {
   EXPECT_EQ(ShapeOf(RunOp("Gather", {F32({0, 2}, {}), I64({0}, {})})), (Shape{0, 2}));
 }
 
-// What a kernel does when the runner goes on after a report.
+// Counts reports and lets the kernel go on after each.
 class CountErrors : public DataErrors {
  public:
   void Report(int, int64_t, int64_t, int64_t, int64_t) override { ++count; }

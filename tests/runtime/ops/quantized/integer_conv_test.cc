@@ -16,8 +16,8 @@ const Tensor kRow = U8({1, 1, 4}, {3, 4, 5, 255});
 const Tensor kPair = I8({2, 1, 2}, {1, 2, -128, 127});
 
 TEST(IntegerConvTest, ZeroPointsAreTakenOffAndArePadding) {
-  // Of (0, 2, 3, 4, 254): the 0 in front is padding. Weights (2, 3) and (-127, 128), in steps of
-  // 0.5 times 0.25.
+  // The differences are (0, 2, 3, 4, 254): the 0 in front is padding. Weights are (2, 3) and (-127,
+  // 128), in steps of 0.5 times 0.25.
   EXPECT_THAT(Numbers(RunOp(
                   kOp, {kRow, kPair, F32({}, {0.5f}), F32({1}, {0.25f}), U8({}, {1}), I8({}, {-1})},
                   {{"pads", Ints{1, 0}}})),

@@ -13,7 +13,7 @@ using ::testing::DoubleNear;
 using ::testing::ElementsAre;
 using ::testing::Pointwise;
 
-const double kRoot = std::sqrt(1.5);  // of 1 / variance of {1, 2, 3}
+const double kRoot = std::sqrt(1.5);  // the square root of 1 / variance of {1, 2, 3}
 const Attributes kNoEpsilon = {{"epsilon", 0.0f}};
 
 TEST(SoftmaxTest, LastAxisByDefaultAndLargeValuesStayFinite) {

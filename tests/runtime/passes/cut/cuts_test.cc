@@ -262,8 +262,8 @@ TEST(CutGraphTest, WhatBranchesOfSeveralReadStandsInFrontOfThem) {
             80u);
 }
 
-// What no iteration changes is computed in front of the loop; an iteration's part of a sequence is
-// looked up without a section around it.
+// Nodes that no iteration changes are computed in front of the loop; an iteration's part of a
+// sequence is looked up without a section around it.
 TEST(CutGraphTest, TheBodyOfALoopHoldsWhatIterationsChange) {
   const Graph graph = MustParse(R"(graph {
     input %x: f32[n, 4]
@@ -299,7 +299,7 @@ TEST(CutGraphTest, TheBodyOfALoopHoldsWhatIterationsChange) {
   EXPECT_THAT(body.stages[1].section.outputs, ElementsAre("next"));
 }
 
-// Of an inner loop that no outer iteration changes nothing lies in the outer body.
+// An inner loop that no outer iteration changes leaves nothing in the outer body.
 TEST(CutGraphTest, ALoopWithinALoopIsACutOfItsBody) {
   const auto text = [](absl::string_view carried) {
     return absl::StrCat(R"(graph {

@@ -33,9 +33,9 @@ TEST(CropWindowsTest, WhatSeesNothingGoesOnEachSideAndDimByItself) {
       // Rows alone are wider than the plane.
       {"1, 3, 4, 9", "6, 3, 3, 3", "dilations = [4, 2], pads = [4, 2, 4, 2]",
        "kernel_shape = [1, 3], pads = [0, 2, 0, 2]"},
-      // Of five taps the outer two.
+      // The outer two of five taps go.
       {"1, 3, 7", "6, 3, 5", "dilations = [4], pads = [8, 8]", "kernel_shape = [3], pads = [4, 4]"},
-      // In front alone, with strides.
+      // Taps in front go alone, with strides.
       {"1, 3, 7, 5", "6, 3, 3, 3", "dilations = [6, 1], pads = [6, 1, 0, 1], strides = [2, 2]",
        nullptr},
       {"1, 3, 13, 5", "6, 3, 3, 1", "dilations = [6, 1], pads = [12, 0, 0, 0], strides = [7, 1]",

@@ -71,8 +71,8 @@ TEST(FuseAttentionHeadsTest, SeveralHeadsThatAreRepeatedComeFromTheirTokens) {
 }
 
 TEST(FuseAttentionHeadsTest, HeadsCutBySlicesAreThoseOfOneProjection) {
-  // Of unbind and scaled_dot_product_attention, as PyTorch writes them: half of the scale on either
-  // side, keys turned where heads and rows are one dim.
+  // PyTorch writes unbind and scaled_dot_product_attention in this way: half of the scale on either
+  // side, keys transposed where heads and rows are one dim.
   const std::string text = AttentionGraph(R"(
     input %qkv: f32[2, 3, 24]
     const %apart: i64[5] = {2, 3, 3, 2, 4}

@@ -8,7 +8,7 @@
 namespace reprise {
 namespace {
 
-// What differs between exporters: how heads come about, and how their halves are turned.
+// The differences between exporters: how heads come about, and how their halves are turned.
 struct Form {
   std::string x = R"(
     input %tokens: f32[2, 3, 8]
@@ -128,7 +128,7 @@ TEST(FuseRotaryTest, WhatIsNearlyThePatternStays) {
     %high: ? = Slice(%x, %one, %end, %head)
     %minus: ? = Neg(%high)
     %turned: ? = Concat(%minus, %low) {axis = 1})"});
-  // Of another value.
+  // The sum takes another value.
   ExpectNotFused({.sum = R"(
     %other: ? = Abs(%x)
     %a: ? = Mul(%other, %cosine)

@@ -83,10 +83,10 @@ TEST(ChannelsLastTest, PoolsAndSumsBetweenConvolutionsStayBytes) {
   for (const char* floats : {"QuantizeLinear", "DequantizeLinear", "reprise.FakeQuantize"}) {
     EXPECT_EQ(CountOps(graph, floats), 0) << floats;
   }
-  EXPECT_EQ(CountOps(graph, "Transpose"), 1);  // of the result
+  EXPECT_EQ(CountOps(graph, "Transpose"), 1);  // that of the result
 }
 
-// What a detector has between its convolutions.
+// Nodes that a detector has between its convolutions.
 TEST(ChannelsLastTest, PartsFunctionsAndSamplesOfBytesHaveChannelsLastToo) {
   const std::string text = R"(graph {
     input %q: u8[2, 8, 6, 4]
@@ -131,7 +131,7 @@ TEST(ChannelsLastTest, PartsFunctionsAndSamplesOfBytesHaveChannelsLastToo) {
   for (const char* floats : {"QuantizeLinear", "DequantizeLinear", "reprise.FakeQuantize"}) {
     EXPECT_EQ(CountOps(graph, floats), 0) << floats;
   }
-  EXPECT_EQ(CountOps(graph, "Transpose"), 2);  // of what comes in, and of the result
+  EXPECT_EQ(CountOps(graph, "Transpose"), 2);  // those of the input and of the result
 }
 
 TEST(ChannelsLastTest, PoolsOfBytesWithAScaleForEachChannelStay) {

@@ -141,7 +141,7 @@ TEST(HoistPicksTest, HalvesThatAreTurnedMeet) {
   })");
 }
 
-// What one kind of pick replaces may be picked by another.
+// Values that one kind of pick replaces may be picked by another.
 TEST(HoistPicksTest, PicksOfPicksAreLookedForAnew) {
   ExpectSameAnswers(*HoistPicks(), R"(graph {
     input %a: f32[1, 8, 4, 6]

@@ -1,4 +1,4 @@
-// What becomes one row a request, packed.
+// Packing of nodes that make one row a request.
 #include <gtest/gtest.h>
 
 #include "absl/strings/str_cat.h"

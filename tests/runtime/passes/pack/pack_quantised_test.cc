@@ -1,4 +1,4 @@
-// What is quantised while it runs, packed: every request by its own range.
+// Packing of nodes that quantise while they run: every request by its own range.
 #include <gtest/gtest.h>
 
 #include "absl/strings/str_cat.h"
@@ -18,7 +18,7 @@ constexpr absl::string_view kQuantisedProduct = R"(
     %y: ? = Mul(%sums, %scale)
     output %y)";
 
-// What lies beside a request, or behind the last one, has no part in its range; its own rows have.
+// Rows beside a request, or behind the last one, have no part in its range; its own rows have.
 TEST(PackQuantisedTest, RequestsAreQuantisedByTheirOwnRange) {
   ExpectPacks(absl::StrCat(kX, "%t: ? = Exp(%x)", kQuantisedProduct));
   // One vector a row, as behind pooling.

@@ -1,4 +1,4 @@
-// What cannot be packed says why, by name.
+// Graphs that cannot be packed are refused with the reason and the node's name.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -32,7 +32,7 @@ TEST(PackRefusalsTest, NodesWithoutARuleRefuseByName) {
   ExpectRefused(absl::StrCat(kX, "%y: ? = ReduceSum(%x)\noutput %y"), "ReduceSum cannot be packed");
 }
 
-// Of a shorter sequence it is another one than of the longest.
+// A shorter sequence has another last position than the longest.
 TEST(PackRefusalsTest, TheLastPositionOfATableRefuses) {
   constexpr absl::string_view kTable = R"(
     param %t: f32[20, 8] = p0

@@ -1,4 +1,4 @@
-// What is computed of bytes one by one, and what only moves them, between quantised nodes.
+// Functions of single bytes, and nodes that only move bytes, between quantised nodes.
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -64,7 +64,7 @@ TEST(ByteFunctionTest, StepsOfTheSameScaleAreTheBytes) {
 }
 
 TEST(ByteFunctionTest, WhatMixesElementsIsNoTable) {
-  // Of two values, of a broadcast one, along an axis, with steps that are not known.
+  // Functions of two values, of a broadcast one, along an axis, with unknown steps.
   for (const char* rest : {
            "input %r: f32[2, 4, 6, 5]\n%m: ? = Mul(%x, %r)\n%y: ? = QuantizeLinear(%m, %t)",
            "const %r: f32[5] = {1, 2, 3, 4, 5}\n%m: ? = Mul(%x, %r)\n"

@@ -110,7 +110,7 @@ TEST(LoopDistancesTest, EitherSideColumnsAndStackedColumnsAreFound) {
             "Mul Transpose reprise.Distances Transpose");
 }
 
-// What lies in front may be any node, and what a request decides may be unknown.
+// Any node may lie in front, and sizes that a request decides may be unknown.
 TEST(LoopDistancesTest, RowsThatAreComputedAndOpenSizesAreFound) {
   const auto with = [](std::vector<std::pair<const absl::string_view, absl::string_view>> changes) {
     return OpsOf(Rewritten(absl::StrReplaceAll(Scan(kSquares), changes)));
@@ -156,7 +156,7 @@ TEST(LoopDistancesTest, WhatIsNearlyOneStays) {
       // A condition that may end it, before the first iteration or behind it.
       {"Loop(%count, _, %go, %sum)", "Loop(%count, _, %stop, %sum)"},
       {"Loop(%count, _, %go, %sum)", "Loop(%count, %stop, %go, %sum)"},
-      // What is no matrix, or of two dtypes.
+      // The operands are no matrices, or of two dtypes.
       {"%x: f32[n, 3]", "%x: f32[n, 4, 3]"},
       {"%x: f32[n, 3]", "%x: f32[3]"},
       {"%table: f32[5, 3]", "%table: f32[5, 1, 3]"},
@@ -233,7 +233,7 @@ TEST(LoopDistancesTest, WhatIterationsChangeStays) {
             false);
 }
 
-// What nobody changes is handed on, and read behind the loop.
+// Values that nobody changes are handed on, and read behind the loop.
 TEST(LoopDistancesTest, ACarriedResultThatIsReadKeepsTheLoop) {
   Rewritten(absl::StrReplaceAll(
                 Scan(kSquares),

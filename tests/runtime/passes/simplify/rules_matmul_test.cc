@@ -249,8 +249,8 @@ TEST(MatMulRulesTest, ColumnsByRowsOfAConstantAreAnElementwiseProduct) {
   })");
 }
 
-// Frequencies and positions that are both repeated for each row: one of the two keeps the rows. Of
-// fewer positions all would be folded.
+// Frequencies and positions that are both repeated for each row: one of the two keeps the rows.
+// With fewer positions all would be folded.
 TEST(MatMulRulesTest, AnOuterProductOfCopiesKeepsTheirNumber) {
   constexpr int64_t kSize = 3000;
   const std::string numbers = absl::StrJoin(std::vector<int>(2 * kSize, 3), ", ");

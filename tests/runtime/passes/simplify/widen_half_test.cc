@@ -6,13 +6,13 @@
 namespace reprise {
 namespace {
 
-// What rounding every value to half costs the answers before the pass, of the largest one.
+// The error of answers before the pass, which rounds every value to half, beside the largest one.
 constexpr SameAnswersOptions kFloat16Rounding = {.tolerance = 2e-3, .relative = 4e-3};
 
 void ExpectWidened(absl::string_view text, absl::string_view expected,
                    const SameAnswersOptions& options = kFloat16Rounding) {
   ExpectRewrite(*WidenHalf(), text, expected, options);
-  // What comes out has nothing to widen.
+  // The result of the pass has nothing left to widen.
   ExpectUnchanged(*WidenHalf(), RunPass(*WidenHalf(), text));
 }
 

@@ -105,7 +105,7 @@ Tensor Positions(const std::vector<Segment>& segments) {
   return Tensor::FromVector(DType::kInt64, Shape{kTokens}, positions);
 }
 
-// Of each row of each request.
+// The bounds of each row of each request.
 Tensor SegmentBounds(const std::vector<Segment>& segments) {
   std::vector<int32_t> begins;
   for (const Segment& segment : segments) {
@@ -117,7 +117,7 @@ Tensor SegmentBounds(const std::vector<Segment>& segments) {
   return Bounds(begins, last.begin + last.rows * last.length);
 }
 
-// Of each request, in tokens or in rows.
+// The bounds of each request, in tokens or in rows.
 Tensor RequestBounds(const std::vector<Segment>& segments, bool by_token) {
   std::vector<int32_t> begins;
   for (const Segment& segment : segments) {

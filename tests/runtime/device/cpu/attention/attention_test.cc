@@ -151,8 +151,8 @@ class AttentionTest : public testing::TestWithParam<NamedKernels> {
  protected:
   const AttentionKernels& kernels() const { return *GetParam().kernels; }
 
-  // Against the plain loop. Where weights are rounded, values of up to 1 are off by 2^-9, half as
-  // much again where their sum is not theirs.
+  // Compares with the plain loop. Where weights are rounded, values of up to 1 are off by 2^-9, and
+  // by another half of that where the sum is not of the rounded ones.
   void Check(Head& head) const {
     head.rounded = GetParam().rounding;
     if (head.rounded) head.tolerance = 4e-3;
@@ -208,7 +208,7 @@ TEST_P(AttentionTest, KeysBehindTheLiveOnesAreNotRead) {
 }
 
 TEST_P(AttentionTest, HugeNegativeBiasOnEveryKeyIsNotNan) {
-  // What exporters write for masked keys: adding it to a score swallows the score.
+  // Exporters write this number for masked keys: adding it to a score swallows the score.
   Head head(5, 6, 32, 32, Mask::kBiasRow, 1);
   for (float& x : head.bias) x = -std::numeric_limits<float>::max();
   head.Run(kernels(), 0, 5);
@@ -283,8 +283,8 @@ TEST_P(AttentionTest, MaskedKeysBehindTheOthersChangeNoBit) {
   }
 }
 
-// What a block's queries do not see, in front and behind, is not computed: a causal mask and a
-// window. Their masks may be the lowest number or -inf; what is only low is computed.
+// Keys that none of a block's queries sees, in front and behind, are not computed: a causal mask
+// and a window. Their masks may be the lowest number or -inf; a mask that is only low is computed.
 TEST_P(AttentionTest, KeysThatAMaskHidesFromAllQueriesWeighNothing) {
   for (int64_t window : {1, 7, 40, 500}) {
     for (float hidden : {-HUGE_VALF, std::numeric_limits<float>::lowest(), -1e4f}) {

@@ -146,7 +146,7 @@ TEST_P(ConvTest, WindowsOfOneTapMayLieOutsideOfThePlane) {
       3);
 }
 
-// Of the taps along the dim in front of the only plane none meets it, or one of three does.
+// Taps along the dim in front: none of them meets the only plane, or one of three does.
 TEST_P(ConvTest, TapsInFrontMayMissTheOnlyPlane) {
   for (const char* conv : {
            "input %x: f32[9, 17, 1, 1, 1]\nparam %w: f32[160, 17, 2, 1, 1] = p0\n%y: ? = Conv(%x, "
@@ -162,7 +162,7 @@ TEST_P(ConvTest, TapsInFrontMayMissTheOnlyPlane) {
   }
 }
 
-// What a launch is planned for stays within bounds: plans only, nothing this large is run.
+// The scratch that launches are planned with is bounded: plans only, nothing this large is run.
 TEST_P(ConvTest, ScratchOfConvolutionsIsBounded) {
   const CpuDevice device({.max_isa = GetParam(), .max_threads = 16});
   const auto options = [&](const char* text) {
@@ -447,7 +447,7 @@ TEST_P(ConvPartsTest, PartsOfAConvolutionDivideItsMapsAndChangeNoBit) {
     const Tensor divided = run.RunOption(device_, option, parts)[0];
     EXPECT_EQ(std::memcmp(divided.data(), whole.data(), whole.bytes()), 0) << parts << " parts";
   }
-  // What one part of two writes is neither nothing nor all.
+  // One part of two writes neither nothing nor everything.
   const Tensor half = run.RunOption(device_, option, 2, false, 0, /*only_part=*/1)[0];
   EXPECT_NE(std::memcmp(half.data(), whole.data(), whole.bytes() / 4), 0);
   EXPECT_EQ(std::memcmp(half.span<float>().data() + half.span<float>().size() / 4 * 3,

@@ -135,7 +135,7 @@ TEST_P(ConvWinogradTest, TilesOfWindowsAreAsExactAsSumsByWindow) {
   EXPECT_LT(worst, 2e-6 * largest);
 }
 
-// What is infinite or no number stays in the windows that see it, where it may become no number.
+// Infinities and NaN stay in the windows that see them, where an infinity may become NaN.
 TEST_P(ConvWinogradTest, TilesOfWindowsKeepInfinitiesWhereTheyAreSeen) {
   NodeRun run(
       "input %x: f32[1, 32, 9, 10]\nparam %w: f32[32, 32, 3, 3] = p0\n%y: ? = Conv(%x, %w) "

@@ -13,7 +13,7 @@ namespace {
 
 constexpr float kInf = std::numeric_limits<float>::infinity();
 
-// Floats dense in [low, high], and as many spread evenly over the exponents in it.
+// Floats dense in [low, high], and the same number spread evenly over the exponents in it.
 std::vector<float> Sweep(float low, float high) {
   std::vector<float> x;
   constexpr int kSteps = 200000;

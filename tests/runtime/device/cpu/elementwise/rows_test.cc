@@ -264,7 +264,7 @@ TEST_P(RowsTest, LogSoftmaxHasTheDigitsOfItsDefinition) {
       }
     }
   }
-  // What is masked out has the probability 0; where all is, there is none.
+  // A masked element has the probability 0; where all are masked, there is no probability.
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   float masked[] = {1, -kInfinity, 1, -kInfinity, -kInfinity, -kInfinity};
   kernels().log_softmax(masked, masked, 3, 0, 2);

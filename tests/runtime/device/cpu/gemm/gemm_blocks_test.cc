@@ -14,7 +14,7 @@ namespace {
 
 struct Stored {
   int bits;    // as the model has them
-  int kept;    // in packed words
+  int kept;    // bits in packed words
   int offset;  // 8 or 128: they are signed there
   int64_t block;
   bool points;

@@ -133,14 +133,14 @@ struct Int8Product : Product {
   std::vector<float> scales;
 };
 
-// Of kAmx the kernels of the tile unit.
+// The kernels of a tier; those of the tile unit for kAmx.
 class GemmOfTier : public testing::TestWithParam<Isa> {
  protected:
   const GemmKernels& kernels() const {
     const GemmKernels* tiles = TileGemmKernelsFor(GetParam());
     return tiles == nullptr ? GemmKernelsFor(GetParam()) : *tiles;
   }
-  // Of weights stored as int8: by digits on the tiers with products of bytes but no tile unit.
+  // Weights stored as int8: by digits on the tiers with products of bytes but no tile unit.
   const GemmKernels& int8_kernels() const {
     const GemmKernels* tiles = TileGemmKernelsFor(GetParam());
     const GemmKernels* digits = DigitGemmKernelsFor(GetParam());

@@ -23,7 +23,7 @@ class BytePlanesTest : public testing::TestWithParam<Isa> {
   bool OneIn(int64_t n) { return Between(1, n) == 1; }
   std::string Byte() { return OneIn(2) ? "u8" : "i8"; }
 
-  // Of results, whose floats are about `size`: now and then steps are far too small or too large.
+  // A scale of results, whose floats are about `size`: sometimes steps are far too small or large.
   std::string Scale(double size) {
     const double by =
         OneIn(9) ? (OneIn(2) ? 1e-30 : 1e30) : 0.002 * static_cast<double>(Between(1, 30));

@@ -1,4 +1,4 @@
-// What works on rows: recurrent layers, attention, normalisations and reductions.
+// Nodes that work on rows: recurrent layers, attention, normalisations and reductions.
 #pragma once
 
 namespace reprise {

@@ -86,7 +86,7 @@ inline constexpr const char* kWindows[] = {
     "input %x: u8[1, 9, 19]\nparam %w: u8[19, 1, 4] = p0\ninput %s: f32[]\ninput %t: f32[]\n"
     "input %q: u8[]\nconst %u: f32[] = {3.0}\ninput %v: i8[]\n%y: ? = reprise.IntegerConv(%x, %w, "
     "%s, %t, _, %q, _, _, %u, %v) {group = 19, layout = \"last\"}\noutput %y",
-    // What lies between convolutions of bytes.
+    // Nodes between convolutions of bytes.
     "input %x: u8[2, 7, 9, 5]\ninput %w: i8[2, 7, 9, 5]\ninput %s: f32[]\ninput %t: f32[]\n"
     "const %u: f32[] = {0.75}\ninput %p: u8[]\ninput %q: i8[]\ninput %v: i8[]\n%y: ? = "
     "reprise.IntegerAdd(%x, %w, %s, %t, %u, %p, %q, %v)\noutput %y",

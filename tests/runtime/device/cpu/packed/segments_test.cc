@@ -1,4 +1,4 @@
-// What kernels of packed tokens give beside the tokens of others.
+// Kernels of packed tokens give what they give alone, beside the tokens of other requests.
 #include <cmath>
 #include <cstring>
 #include <string>
