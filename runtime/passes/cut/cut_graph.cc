@@ -92,8 +92,8 @@ std::shared_ptr<const CutGraph> Split(const Graph& graph, const ShapeInputs& sha
 
 class Splitter {
  public:
-  // `label`: of the first section. It is empty for a whole graph, and the inputs of that section
-  // are all of the graph's then.
+  // `label`: that of the first section. It is empty for a whole graph, and then that section's
+  // inputs are all inputs of the graph.
   Splitter(const Graph& graph, const ShapeInputs& shape_inputs, CutAnalysis analysis,
            std::string label)
       : graph_(graph),

@@ -1,10 +1,10 @@
 // CutGraph: a graph in pieces that can each be specialised once the data in front of them is there.
 //
-// Stage by stage: a section, which is a graph without cuts, then the nodes at the cuts, which run
-// one by one. Pieces hand each other values by the names that they have in the graph. What
-// specialising knows is not handed over but computed again in every piece that needs it, from the
-// shapes of what it gets: a shape, or a mask made of shapes, is that of the request then and never
-// that of a padded replay.
+// Each stage is a section, which is a graph without cuts, then the nodes at the cuts, which run one
+// by one. Pieces hand each other values by the names that they have in the graph. Values that
+// specialising knows are not handed over: every piece that needs them computes them again from the
+// shapes of its inputs, so that a shape, or a mask made of shapes, is always that of the request
+// and never that of a padded replay.
 //
 // Ownership: shared between models and their runs. Threads: immutable.
 #pragma once
@@ -22,8 +22,8 @@ namespace reprise {
 
 struct GraphSection {
   std::string label;  // shown to people: "behind NonZero 'nonzero_1'"; the first section's is empty
-  // Its inputs are of the same names in the whole graph. Those of the first section are all inputs
-  // of the whole, as they are declared; the others' dtypes and dims come with what they are given.
+  // Its inputs have the names of the whole graph's values. The first section has all inputs of the
+  // whole graph, as they are declared; later ones get dtypes and dims with their values.
   Graph graph;
   std::set<std::string> shape_inputs;  // the values of these are part of the binding
   std::set<std::string> shape_only;    // the elements of these are never read
@@ -62,7 +62,7 @@ struct EagerNode {
   std::shared_ptr<const CutGraph> else_branch;
   // Loop: the inputs are the trip count, the condition, and the carried values.
   std::shared_ptr<const LoopBody> body;
-  bool is_cut = false;  // else: what specialising knows, computed for a cut or as an output
+  bool is_cut = false;  // else: a value that specialising knows, for a cut or an output
 };
 
 struct CutGraph {

@@ -135,9 +135,9 @@ class Analysis {
     result_.is_needed = NodesNeededBy(graph_.outputs());
     const std::vector<NodeId> ifs = CutIfs();
     if (CopiesOf(ifs, kMostCopies) <= kMostCopies) return;
-    // A chain of Ifs, each of which reads the one before in several branches, would have copies
-    // without number: what both branches need, and an If that the branches of several read, stand
-    // in front of them, as they do in the file.
+    // A chain of Ifs, each of which reads the one before in several branches, would be copied
+    // without bound: nodes that both branches need, and an If that the branches of several read,
+    // stay in front of them, as they do in the file.
     FindCommon(ifs);
     std::map<NodeId, std::vector<NodeId>> read;  // Ifs, by the branches of an If
     for (const NodeId id : ifs) {
@@ -164,8 +164,8 @@ class Analysis {
     }
   }
 
-  // The nodes that `values` need; of an If for which `condition_only` holds, of its branches only
-  // what both have in common, as far as that has been found.
+  // The nodes that `values` need. An If for which `condition_only` holds adds its condition, and
+  // the nodes that both branches share where these have been found.
   template <typename F>
   std::vector<bool> NodesBehind(std::vector<ValueId> stack, F condition_only) const {
     std::vector<bool> found(graph_.num_nodes(), false), seen(graph_.num_nodes(), false);

@@ -2,8 +2,8 @@
 //
 // A node is a cut when the elements of an operand decide the shape of its result (NonZero, the ends
 // of a Slice, the bounds of a Range, the k of a TopK), or which of two branches runs (If), and that
-// operand is made of data. A Loop always is one. What specialising makes a constant of is no data:
-// constants, shape inputs, shapes, and what is computed from nothing else.
+// operand is made of data. A Loop always is one. Values that specialising turns into constants are
+// no data: constants, shape inputs, shapes, and values computed from these alone.
 #pragma once
 
 #include <set>
@@ -34,8 +34,8 @@ struct CutAnalysis {
 };
 
 // `shape_inputs`: names of the inputs whose values are part of a binding. `graph` is compact, and
-// its nodes are ops of the table. `is_body`: of a Loop, where a Gather from an input is a cut, too:
-// it takes an iteration's part of what all of them share, which no recipe needs a copy of then.
+// its nodes are ops of the table. `is_body`: it is a Loop's body, where a Gather from an input is a
+// cut, too, so that no recipe needs a copy of a value that all iterations share.
 CutAnalysis FindCuts(const Graph& graph, const std::set<std::string>& shape_inputs,
                      bool is_body = false);
 
@@ -52,7 +52,7 @@ BranchPart BranchBehind(const Graph& graph, const CutAnalysis& analysis,
 // A cut, for people.
 struct Cut {
   std::string op;
-  std::string node;  // its name; of a node without one, its result's
+  std::string node;  // its name, or the name of its first result
   std::string why;   // "the size of its result depends on the elements of 'mask' (input 'mask')"
   int level = 0;     // how many cuts lie in front of its operands, one behind the other
 };

@@ -1,4 +1,4 @@
-// Where a shape comes from: of several values of one shape, the one that is at hand in most places.
+// The value from which a shape is taken: of several values with one shape, the most accessible one.
 #pragma once
 
 #include "runtime/graph/graph.h"

@@ -1,5 +1,5 @@
-// Taps of a Conv that see nothing but padding, whichever window they are of, go from its weights:
-// of windows that are spread wide over small planes often all but the middle ones.
+// Taps of a Conv that meet nothing but padding in every window are cut from its weights. Where
+// windows are dilated widely over small planes, often all taps but the middle ones go.
 #include <algorithm>
 #include <numeric>
 

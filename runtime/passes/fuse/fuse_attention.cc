@@ -185,8 +185,8 @@ bool MasksFit(const Graph& graph, const AttentionPattern& pattern, const Sizes& 
   return true;
 }
 
-// One mask operand for all masks; kNone when there are none. What takes the place of a score takes
-// that of the masks below it as well: a key that both hide is as low as one that either does.
+// One mask operand for all masks; kNone when there are none. A mask that replaces scores replaces
+// the masks below it as well: a key that both hide is as low as one that either hides.
 absl::StatusOr<ValueId> CombineMasks(Graph& graph, const AttentionPattern& pattern,
                                      const Sizes& sizes) {
   ValueId combined = kNone;

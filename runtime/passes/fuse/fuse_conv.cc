@@ -1,9 +1,9 @@
 // Nodes around a float32 Conv or ConvTranspose join it, in this order. Zeros that a Pad puts around
 // the planes become padding of a Conv. BatchNormalizations, and products and sums with a constant
-// per channel, go into its weights and bias. The sum of a Conv with another value of its shape, and
-// an activation, are applied to the results while they lie in the cache: reprise.Conv,
-// reprise.ConvTranspose; both also join a reprise.IntegerConv. A BatchNormalization that no
-// convolution takes becomes a depthwise one with one tap.
+// per channel, go into weights and bias. The sum of a Conv with another value of its shape, and an
+// activation, are applied to results in the cache: reprise.Conv, reprise.ConvTranspose; sum and
+// activation also join a reprise.IntegerConv. A BatchNormalization that no convolution takes
+// becomes a depthwise convolution with one tap.
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"

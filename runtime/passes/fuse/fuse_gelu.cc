@@ -110,7 +110,7 @@ bool Matches(const Polynomial& p, const Polynomial& expected) {
 
 constexpr int kMaxDepth = 6;
 
-// Results and inputs, a few nodes above, whose polynomial the operand of erf or tanh may be.
+// The values a few nodes above of which the operand of erf or tanh may be a polynomial.
 void CollectCandidates(const Graph& graph, ValueId value, int depth,
                        std::vector<ValueId>& candidates) {
   if (value == kNone || graph.value(value).kind == Value::Kind::kConstant) return;

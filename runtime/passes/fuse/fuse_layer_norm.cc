@@ -16,7 +16,7 @@ struct Match {
   NormStatistics statistics;
   ValueId gamma = kNone;   // kNone: ones
   ValueId beta = kNone;    // kNone: none
-  ValueId result = kNone;  // what the LayerNormalization replaces
+  ValueId result = kNone;  // the value that the LayerNormalization replaces
 };
 
 // (1 / s * gamma), in either order.

@@ -59,8 +59,8 @@ std::optional<Linear> MatchProduct(const Graph& graph, const Node& node) {
                 .result = node.outputs[0]};
 }
 
-// Whether factors of columns may go into the weights. Those that are stored in fewer bits are
-// multiplied as they are, and those that another product has as well would be held twice.
+// Whether factors of columns may go into the weights. Weights stored in fewer bits are multiplied
+// as they are, and weights that another product shares would be held twice.
 bool TakesFactors(const Graph& graph, const Linear& linear) {
   const ValueId weight = linear.inputs[1];
   return linear.form->op == "reprise.Linear" && IsParameter(graph, weight) &&

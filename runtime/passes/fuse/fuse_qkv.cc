@@ -111,9 +111,9 @@ class FuseQkvPass : public Pass {
   }
 
  private:
-  // Operand `i` of the projections, an element a column or one for all, as [q, k, v] columns. What
-  // only some of them have is zeros for the others; kNone when none has it, and the one element
-  // that is the same for all.
+  // Operand `i` of the projections, an element a column or one for all, as [q, k, v] columns. A
+  // projection without it has zeros there; kNone when none has it, and the one element when it is
+  // the same for all.
   static absl::StatusOr<ValueId> PackedColumns(Graph& graph, const std::vector<Node>& nodes,
                                                size_t i, int64_t columns) {
     DType dtype = DType::kUndefined;

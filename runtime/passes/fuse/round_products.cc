@@ -5,7 +5,7 @@
 namespace reprise {
 namespace {
 
-// A product of float32 rows with a matrix of weights: what every bfloat16 kernel takes.
+// Whether it is a product of float32 rows and a weight matrix, which every bfloat16 kernel takes.
 bool IsProductOfWeights(const Graph& graph, const Node& node) {
   if (node.op != "reprise.Linear" && node.op != "MatMul" && node.op != "Gemm") return false;
   if (node.attributes.Int("transA", 0) != 0) return false;

@@ -17,7 +17,7 @@ namespace {
 constexpr int64_t kNarrowest = 32;
 
 struct Piece {
-  ValueId value;  // what a node takes of the product
+  ValueId value;  // the piece of the product that a node takes
   int64_t begin, width;
 };
 

@@ -22,7 +22,7 @@ void MinimumCut::AddEdge(size_t from, size_t to, double room) {
 }
 
 void MinimumCut::SetCosts(size_t thing, double false_cost, double true_cost) {
-  // A thing on the source's side is false: what it costs lies between it and the sink.
+  // A thing on the source's side is false: its false_cost lies between it and the sink.
   AddEdge(thing + 2, kSink, false_cost);
   AddEdge(kSource, thing + 2, true_cost);
 }
@@ -83,7 +83,7 @@ std::vector<bool> MinimumCut::Solve() {
     while (Push() > 0) {
     }
   }
-  // True is what still reaches the sink: of all least cuts the one with the fewest there.
+  // Things that still reach the sink are true: the least cut with the fewest true labels.
   std::vector<bool> labels(edges_of_.size() - 2);
   std::vector<bool> to_sink(edges_of_.size(), false);
   std::vector<size_t> reached = {kSink};

@@ -20,8 +20,8 @@ constexpr size_t kResidual = 3;  // index of a reprise.Conv's input
 // buckets of all batches choose alike and share the packed weights.
 constexpr double kTurnedElement = 0.5;
 
-// Each channel by itself, channels first. A multiply-add of a vector of a row: in place, where
-// windows move by more than one element, along one dim; what a vector takes besides.
+// Depthwise convolutions, channels first. A multiply-add of a vector of a row: in place, where
+// windows move by more than one element, along one dim; the overhead of a vector.
 constexpr double kRowStep = 1.1, kStridedRowStep = 1.85, kLineStep = 2.2, kRowVector = 5;
 // Or, where that is less, several channels that are turned for it: a multiply-add, an element that
 // is turned, how much it has to gain.
@@ -81,7 +81,7 @@ double ShareOfRows(int64_t maps) {
   return vectors == 1 ? kOneVector : vectors == 2 ? kTwoVectors : kRows;
 }
 
-// `maps`: of a group.
+// `maps`: how many one group has.
 PlaneCosts OfElements(const Shape& x, int64_t maps) {
   const auto windows = static_cast<double>(NumElements(x) / x[0] / x[1]);
   const auto of_maps = static_cast<double>(maps);

@@ -124,8 +124,8 @@ absl::Status TurnProduct(Graph& graph, const Node& node, std::vector<ValueId> in
   return Finish(graph, node, "reprise.Linear", std::move(inputs), std::move(attributes));
 }
 
-// One dim after the other: of windows of `w` along dim `d` of x, [before, size, after] here. A
-// row of all that lies behind the dim is a row of a plane then.
+// Pools one dim after the other: here the windows of `w` along dim `d` of x, seen as [before, size,
+// after]. The dims behind `d` together are a row of a plane then.
 absl::StatusOr<ValueId> PoolAlong(Graph& graph, const Node& node, ValueId x, const ops::Windows& w,
                                   size_t d) {
   const Shape shape = *ShapeOf(graph, x);

@@ -1,6 +1,6 @@
 // Planes, [batch, channels, dims...], with their channels last, [batch, dims..., channels]: how
-// passes turn nodes to take and give them so. What turns planes, and turns them back where others
-// want them as they were, goes where both meet (canonicalize).
+// passes turn nodes to take and give them so. A Transpose to one layout and the one back go where
+// both meet (canonicalize).
 #pragma once
 
 #include <cstdint>

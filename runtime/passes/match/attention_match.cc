@@ -46,7 +46,7 @@ bool MatchProduct(const Graph& graph, const Node& node, AttentionPattern& patter
   return true;
 }
 
-// From the Softmax's operand upwards to the product of q and k.
+// Follows the Softmax's operand upwards to the product of q and k.
 bool MatchScores(const Graph& graph, ValueId value, int steps, bool scaled,
                  AttentionPattern& pattern) {
   const NodeId producer = ProducerOf(graph, value);
@@ -124,7 +124,7 @@ ValueId NanGuard(const Graph& graph, ValueId p) {
   return kNone;
 }
 
-// From the Softmax downwards to the product with v.
+// Follows the Softmax's result downwards to the product with v.
 bool MatchResult(const Graph& graph, ValueId p, AttentionPattern& pattern) {
   for (int step = 0; step < kMaxSteps; ++step) {
     if (const ValueId guarded = NanGuard(graph, p); guarded != kNone) {

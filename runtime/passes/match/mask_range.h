@@ -1,4 +1,4 @@
-// RangeOf: what the numbers of a mask lie in.
+// RangeOf: bounds of the numbers of a mask.
 //
 // Threads: pure.
 #pragma once

@@ -1,4 +1,4 @@
-// How attention is packed: what it attends to, its masks, its tables by distance.
+// How attention is packed: the keys and values it attends to, its masks, its tables by distance.
 #include <cmath>
 #include <cstring>
 #include <limits>

@@ -1,5 +1,5 @@
-// Masks of attention that depend on query and key, packed: what depends on the key's token alone,
-// and a table by the positions of both.
+// Masks of attention that depend on query and key, packed as two parts: one by the key's token
+// alone, and a table by the positions of both.
 #include <algorithm>
 #include <cmath>
 #include <optional>
@@ -116,9 +116,9 @@ absl::Status Packer::PackPairsCast(const Site& site) {
   return absl::OkStatus();
 }
 
-// A sum of two that may each hide a key differs from a choice in what both hide, which is twice as
-// low. That shows to a query that sees no key at all, unless the sum is taken to be no lower than
-// what one of them puts there.
+// A sum of two masks that may each hide a key differs from a choice where both hide it: there the
+// sum is twice as low. A query that sees no key at all shows this, unless the sum is taken to be no
+// lower than the number that one of them puts there.
 absl::Status Packer::JoinChoice(const Pairs& numbers, double fill, Pairs& hidden) {
   const bool same_bound = numbers.lowest == fill || std::isinf(numbers.lowest);
   hidden.exact = hidden.exact && numbers.exact && same_bound && numbers.range.has_value() &&

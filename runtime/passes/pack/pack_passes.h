@@ -12,8 +12,8 @@
 
 namespace reprise {
 
-// Nodes that compute positions of which but a few are picked compute these alone. After all that
-// joins nodes: what it takes apart would be joined again.
+// Nodes that compute many positions of which a few are picked compute these alone. It runs after
+// all passes that join nodes: they would join again what it takes apart.
 std::unique_ptr<Pass> HoistPicks();
 
 }  // namespace reprise

@@ -1,4 +1,4 @@
-// How each kind of node is packed. What no rule covers refuses.
+// Packing of each kind of node. A node that no rule covers is refused.
 #include <algorithm>
 #include <iterator>
 #include <optional>

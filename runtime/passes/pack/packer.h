@@ -32,8 +32,8 @@ class Packer {
   absl::StatusOr<Graph> Run();
 
  private:
-  // A value of the first graph as a node reads it: what its dims stand for, and where its packed
-  // value is (kNone until asked for, for a fixed one).
+  // A value of the first graph as a node reads it: the meaning of its dims, and its packed value
+  // (kNone until asked for, for a fixed one).
   struct Operand {
     ValueId a = kNone, b = kNone;
     std::vector<DimKind> dims;
@@ -46,7 +46,7 @@ class Packer {
     bool has_length() const;
   };
   // A mask of attention that depends on query and key: the sum of a value a token (of the key, and
-  // of the query) and a table [heads or 1, longest, longest]; of bools, true where all are.
+  // of the query) and a table [heads or 1, longest, longest]; bools are joined by "and".
   struct Pairs {
     ValueId key = kNone;
     ValueId query = kNone;
@@ -54,8 +54,8 @@ class Packer {
     bool product = false;  // numbers that are multiplied, not added
     // The sum of both is taken to be no lower than this.
     double lowest = -std::numeric_limits<double>::infinity();
-    // That is what the model has, whatever the keys hold: also for a query from which everything is
-    // hidden. Else it may be lower where both hide a key.
+    // The packed mask equals the model's, whatever the keys hold: also for a query from which
+    // everything is hidden. Else it may be lower where both hide a key.
     bool exact = true;
     std::optional<Range> range;  // that of the model's numbers, where it is known
   };
@@ -79,8 +79,8 @@ class Packer {
   // another shape, and the first graph, whose length is all of that parameter, does not.
   bool CutsTableOfAll(NodeId b);
   absl::StatusOr<Site> SiteOf(NodeId a, NodeId b) const;
-  // Node `a` and the first of `b` that does the same to the same, which is taken out; what was left
-  // out above changes the order of others.
+  // Node `a` and the first of `b` that does the same to the same operands, which is taken out of
+  // `b`; nodes left out before change the order of the others.
   absl::StatusOr<Site> TakeTwin(NodeId a, std::vector<NodeId>& b) const;
   Operand OperandOf(ValueId a, ValueId b) const;
   absl::Status Refuse(const Site& site, absl::string_view why) const;
@@ -90,7 +90,7 @@ class Packer {
   void Bind(const Operand& result, ValueId packed) { packed_[result.a] = packed; }
   // A fixed value as it is, the same at all lengths.
   absl::StatusOr<ValueId> Whole(const Site& site, const Operand& operand);
-  // A fixed value whose dims of the length are those of a table: of shorter sequences its first
+  // A fixed value whose dims of the length are those of a table: shorter sequences take its first
   // elements.
   absl::StatusOr<ValueId> Table(const Site& site, const Operand& operand);
   // [heads, length, length] of a table by the positions of two tokens; `has_rows`: it is repeated

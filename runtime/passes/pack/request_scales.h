@@ -1,9 +1,9 @@
-// ScaleByRequest: what is quantised by the range of a whole tensor is, by that of its request.
+// ScaleByRequest: values quantised by the range of a whole tensor get the range of their request.
 //
-// DynamicQuantizeLinear takes one scale from all elements of its operand: of a model with a batch
+// DynamicQuantizeLinear takes one scale from all elements of its operand: in a model with a batch
 // axis these are all that a replay holds. Each becomes reprise.SegmentDynamicQuantizeLinear, which
 // gives the same numbers for a request alone, but one for each line: results that depend on them
-// broadcast. Where requests lie one after another (pack_tokens.h) each then has a scale of its own.
+// broadcast. Where requests lie one after another (pack_tokens.h) each then has its own scale.
 #pragma once
 
 #include <string>

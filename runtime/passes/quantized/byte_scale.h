@@ -1,4 +1,4 @@
-// Values that stand for floats in steps of bytes: what quantises and dequantises with one scale.
+// Values that stand for floats in steps of bytes, and nodes that quantise them with one scale.
 #pragma once
 
 #include <optional>

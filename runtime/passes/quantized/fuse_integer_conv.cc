@@ -1,5 +1,5 @@
 // A Conv of floats that were bytes by weights that are bytes becomes reprise.IntegerConv: exporters
-// write it so, and QLinearConv becomes it. What follows it is fuse_conv's.
+// write it so, and QLinearConv becomes it. The nodes behind it are left to fuse_conv.
 #include "runtime/base/status_macros.h"
 #include "runtime/ops/quantized/quantize.h"
 #include "runtime/passes/kit/rewrite.h"
@@ -12,7 +12,7 @@ namespace {
 // over planes in place is faster than one that brings them together for so few. Each channel by
 // itself is a form of its own.
 constexpr int64_t kFewestMaps = 8;
-// With fewer channels those by themselves are no vector.
+// With fewer channels, those of one group do not fill a vector.
 constexpr int64_t kFewestChannels = 16;
 // Batch, channel and two more.
 constexpr size_t kMostDims = 4;

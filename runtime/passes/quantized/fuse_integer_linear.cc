@@ -1,6 +1,6 @@
 // Products of quantised rows with quantised weights, in the forms that exporters write, become
-// reprise.IntegerLinear. What follows it, bias, activation and residual, is fuse_linear's. A
-// QLinearMatMul of other right sides becomes its steps.
+// reprise.IntegerLinear. Bias, activation and residual behind it are left to fuse_linear. A
+// QLinearMatMul whose right side is no weight becomes its steps.
 #include "absl/algorithm/container.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/ops/quantized/quantize.h"
@@ -173,8 +173,8 @@ absl::StatusOr<std::optional<Product>> MatchQuantizing(Graph& graph, const Node&
   return std::make_optional(product);
 }
 
-// The same where the right side is no weight: the product of integers, its scales, the steps of the
-// result. kNone for scales of rows.
+// The same where the right side is no weight: the product of integers, its scales, and the result
+// quantised. kNone for scales of rows.
 absl::StatusOr<ValueId> QuantizingInSteps(Graph& graph, const Node& node) {
   for (const size_t i : {1, 4, 6}) {
     if (!IsFloat32(graph, node.inputs[i])) return kNone;

@@ -19,8 +19,8 @@ std::unique_ptr<Pass> FuseIntegerLinear();
 std::unique_ptr<Pass> FuseIntegerConv();
 // QuantizeLinear and DequantizeLinear of the same steps become reprise.FakeQuantize.
 std::unique_ptr<Pass> FuseFakeQuantize();
-// Steps of bytes behind integer products join them, and those behind a sum of bytes: what such
-// nodes hand on is bytes.
+// QuantizeLinear behind integer products, or behind a sum of bytes, joins them: such nodes then
+// hand on bytes.
 std::unique_ptr<Pass> FuseRequantize();
 
 }  // namespace reprise

@@ -156,7 +156,7 @@ class LoopMatch {
     return sum.op == "ReduceSum" ? DifferenceOfTerms(terms, found) : nullptr;
   }
 
-  // The same of what ReduceSum adds up.
+  // The same for the terms that a ReduceSum adds up.
   const Node* DifferenceOfTerms(ValueId terms, Distance& found) const {
     if (const Node* mul = graph_.ProducerIf(terms, "Mul"); mul != nullptr) {
       return mul->inputs[0] == mul->inputs[1] ? DifferenceAt(mul->inputs[0]) : nullptr;
@@ -219,7 +219,7 @@ class LoopMatch {
                                  *place == static_cast<double>(found.axis - 2));
   }
 
-  // Both are matrices of one dtype from around the loop: what is known is none of an iteration's.
+  // Both are matrices of one dtype from outside the loop: facts about them hold in every iteration.
   bool Fits(const Distance& found) const {
     // Sizes that are no size of a dim twice in a row by chance.
     constexpr int64_t kAny[] = {3, 7};

@@ -25,8 +25,8 @@ bool DependsOnParametersAlone(const Graph& graph, const Node& node) {
   return parameter;
 }
 
-// The shapes of expressions are known only now, and with them what is computed from shapes alone:
-// what reshapes a weight by its own size. `folded`: values that became constants so.
+// The shapes of expressions are known only now, and so are values computed from shapes alone, such
+// as those that reshape a weight by its own size. `folded`: values that became constants here.
 absl::StatusOr<bool> FoldShapes(Graph& graph, NodeId id, std::vector<bool>& folded) {
   constexpr int64_t kMaxShapeBytes = 4096;
   const Node& node = graph.node(id);

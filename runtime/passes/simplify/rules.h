@@ -25,7 +25,7 @@ absl::StatusOr<ValueId> TransposeRule(Graph& graph, NodeId node);
 absl::StatusOr<ValueId> ArithmeticRule(Graph& graph, NodeId node);
 // Resize between bytes goes by floats, which have a fast kernel.
 absl::StatusOr<ValueId> ByteResizeRule(Graph& graph, NodeId node);
-// Sum and Mean become Adds, Max and Min of several become those of two: what joins other nodes.
+// Sum and Mean become Adds, Max and Min of several become those of two, which joins other nodes.
 absl::StatusOr<ValueId> VariadicRule(Graph& graph, NodeId node);
 // x * tanh(softplus(x)) is Mish.
 absl::StatusOr<ValueId> MishRule(Graph& graph, NodeId node);
@@ -63,8 +63,8 @@ absl::StatusOr<ValueId> OuterProductRule(Graph& graph, NodeId node);
 // MatMul of a constant whose rows repeat, such as what is known of positions for each row of a
 // batch, by a weight: an Expand makes the copies of one product.
 absl::StatusOr<ValueId> RepeatedRowsRule(Graph& graph, NodeId node);
-// Transpose of an elementwise node over two values that broadcast: of the values, where that moves
-// no element of either.
+// A Transpose of an elementwise node over two values that broadcast moves to the values, where that
+// moves no element of either.
 absl::StatusOr<ValueId> TransposedBroadcastRule(Graph& graph, NodeId node);
 // Einsum of two operands becomes Transpose, MatMul and Reshape, or Mul where it is by element; one
 // of more operands a chain of such.

@@ -24,7 +24,7 @@ struct Window {
   }
 };
 
-// The same where each row has its own count of keys, [batch], of which the queries are the last:
+// The same where each row has its own count of keys, [batch], the last of which are the queries:
 // bools [batch, 1, queries or 1, keys].
 absl::StatusOr<ValueId> CountedMask(Graph& graph, ValueId counts, const Window& window,
                                     int64_t queries, int64_t keys) {

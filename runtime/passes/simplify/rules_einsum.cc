@@ -221,7 +221,7 @@ absl::StatusOr<ValueId> EinsumRule(Graph& graph, NodeId id) {
   }
   right_shape = left_shape;
   result_shape = left_shape;
-  // Without a batch the rows keep their dims, so that they stay rows of tokens.
+  // Where there is no batch, rows keep their dims, so that they stay rows of tokens.
   for (char label : rows) {
     const int64_t size = Product(graph, left, left_labels, std::string(1, label));
     result_shape.push_back(size);

@@ -22,8 +22,8 @@ absl::StatusOr<ValueId> Projection(Graph& graph, const Node& node, bool quantize
   return AddInferred(graph, "Mul", {rows, scale});
 }
 
-// onnxruntime's Attention with its projection: x, weights, bias?, mask?, past?, attention_bias?;
-// of QAttention the mask is input 5 and the past input 8.
+// onnxruntime's Attention with its projection: x, weights, bias?, mask?, past?, attention_bias?; a
+// QAttention has the mask as input 5 and the past as input 8.
 absl::StatusOr<ValueId> ProjectedAttention(Graph& graph, const Node& node) {
   const Attributes& attributes = node.attributes;
   const bool quantized = node.op == "com.microsoft.QAttention";

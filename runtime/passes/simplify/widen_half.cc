@@ -64,7 +64,7 @@ class Widening {
   }
 
  private:
-  // The dtype in the model; of what this pass adds, its own.
+  // The dtype in the model; a value that this pass added has its own.
   DType TypeOf(ValueId id) const {
     return id < static_cast<ValueId>(types_.size()) ? types_[id] : graph_.value(id).dtype;
   }
@@ -163,7 +163,7 @@ class Widening {
     return absl::OkStatus();
   }
 
-  // To half: what reads the result decides which form of it there will be.
+  // Casts to half: the readers of the result decide which form of it there will be.
   absl::Status RewriteNarrowing(NodeId id) {
     BecomeCast(id, TypeOf(graph_.node(id).outputs[0]));
     const ValueId source = graph_.node(id).inputs[0];

@@ -1,8 +1,8 @@
 // Specialize: a symbolic graph and a binding give a graph with only constant shapes.
 //
 // All shape arithmetic folds away on the walk: a node whose inputs are all known is evaluated with
-// its reference kernel, Shape and Size of a known shape become constants. What is left computes on
-// data.
+// its reference kernel, Shape and Size of a known shape become constants. The nodes that are left
+// compute on data.
 #pragma once
 
 #include <map>
