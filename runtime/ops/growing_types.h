@@ -11,9 +11,9 @@ namespace reprise {
 // Threads: one at a time.
 class GrowingTypes {
  public:
-  // By value of `graph` as it is now, as ResultTypes says them. The same graph at each call, to
-  // which nodes and values were added alone, behind what they use; the dtypes of inputs and
-  // constants stay. Valid until the next call.
+  // The dtypes, indexed by value, of `graph` as it is now (see ResultTypes). Each call passes the
+  // same graph, which only grew by nodes and values behind those that they use; the dtypes of
+  // inputs and constants stay. Valid until the next call.
   const std::vector<DType>& Of(const Graph& graph);
 
  private:

@@ -1,6 +1,6 @@
-// ResultTypes: the dtypes of a graph's values while shapes are not known, behind a node whose sizes
-// are those of data, say; and the rules that op_table.cc names for it. With shapes the shape rules
-// say the same (InferNode).
+// ResultTypes: the dtypes of a graph's values while shapes are not known, for example behind a node
+// whose sizes depend on data; and the rules that op_table.cc names for it. The shape rules give the
+// same dtypes once shapes are known (InferNode).
 #pragma once
 
 #include <vector>
@@ -10,8 +10,8 @@
 
 namespace reprise {
 
-// By value; kUndefined where it cannot be known: behind an input without a dtype, or an If whose
-// branches differ. `graph` is compact.
+// The dtypes, indexed by value; kUndefined where one cannot be known: behind an input without a
+// dtype, or an If whose branches differ. `graph` is compact.
 std::vector<DType> ResultTypes(const Graph& graph);
 
 namespace ops {
@@ -44,12 +44,12 @@ DType TypeOfEach(const Node& node, size_t result, absl::Span<const DType> operan
 DType CastTypes(const Node& node, size_t result, absl::Span<const DType> operands);
 DType ConstantOfShapeTypes(const Node& node, size_t result, absl::Span<const DType> operands);
 DType QuantizeLinearTypes(const Node& node, size_t result, absl::Span<const DType> operands);
-// As attribute `dtype` says: float32 without it, or like operand 0.
+// The dtype that attribute `dtype` says; without it float32, or that of operand 0.
 DType RandomTypes(const Node& node, size_t result, absl::Span<const DType> operands);
 DType DTypeOrLikeTypes(const Node& node, size_t result, absl::Span<const DType> operands);
-// As attribute `double` says.
+// The dtype that attribute `double` says.
 DType ClassScoresTypes(const Node& node, size_t result, absl::Span<const DType> operands);
-// As attribute `stash_type` says.
+// The dtype that attribute `stash_type` says.
 DType StashTypes(const Node& node, size_t result, absl::Span<const DType> operands);
 // Types of ops whose bodies lie beside a graph: see branch.h and loop.h.
 DType IfTypes(const Node& node, size_t result, absl::Span<const DType> operands);

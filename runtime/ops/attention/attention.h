@@ -6,10 +6,10 @@
 namespace reprise::ops {
 
 // reprise.Attention(q, k, v, mask?) {num_heads, head_size_v?, scale, nan_to_zero, mask,
-// packed_qkv}: q [B, Sq, H*D], k [B, Skv, H*D], v [B, Skv, H*Dv] -> [B, Sq, H*Dv]. With
-// packed_qkv = 1 input 0 is [B, S, H*(D + D + Dv)] and inputs 1 and 2 are left out. With k_by_head
-// = 1 k is [B, Hkv, Skv, D], with v_by_head = 1 v is [B, Hkv, Skv, Dv]: Hkv divides H, and is H
-// where only one of them is so; head h of the queries attends to head h / (H / Hkv). The mask is
+// packed_qkv}: q [B, Sq, H*D], k [B, Skv, H*D], v [B, Skv, H*Dv] -> [B, Sq, H*Dv]. With packed_qkv
+// = 1 input 0 is [B, S, H*(D + D + Dv)] and inputs 1 and 2 are left out. With k_by_head = 1 k is
+// [B, Hkv, Skv, D], with v_by_head = 1 v is [B, Hkv, Skv, Dv]. Hkv divides H (GQA; it equals H
+// where only one of them is so): head h of the queries attends to head h / (H / Hkv). The mask is
 // added (float32) or kept where true (bool), and broadcasts to [B, H, Sq, Skv].
 Rule AttentionRule;
 Kernel AttentionKernel;

@@ -11,7 +11,7 @@ namespace reprise::ops {
 void MaskFuture(const Shape& scores, int64_t past, float value, std::vector<float>& bias);
 
 // onnxruntime's integer masks: [batch] lengths, [2 * batch] ends and starts, [batch, keys] or
-// [batch, queries, keys] of zeros and ones. What is masked gets `value` added.
+// [batch, queries, keys] of zeros and ones. Scores that are masked get `value` added.
 absl::Status CheckPaddingMask(const InferContext& context, size_t input, const Shape& scores);
 void AddPaddingMask(const KernelContext& context, size_t input, const Shape& scores, float value,
                     std::vector<float>& bias);

@@ -143,7 +143,7 @@ void MaskPositions(const KernelContext& context, const Problem& p, const Shape& 
   }
 }
 
-// A mask may end before the keys do; what it does not cover is hidden.
+// A mask may end before the keys do; keys that it does not cover are hidden.
 Shape MaskTarget(const Shape& mask, const Shape& scores) {
   Shape target = scores;
   if (!mask.empty() && mask.back() > 1 && mask.back() < scores[3]) target[3] = mask.back();

@@ -58,7 +58,7 @@ void MoveTokens(const TensorView& in, const int32_t* segments, bool first,
   }
 }
 
-// `size` >= 1 elements, `step` apart; of a reduction that is no move.
+// Reduces `size` >= 1 elements, `step` apart. `reduction` is none that only moves elements.
 template <typename T>
 T ReduceOne(Reduction reduction, const T* x, int64_t size, int64_t step) {
   if (reduction == Reduction::kMax || reduction == Reduction::kMin) {
@@ -87,7 +87,7 @@ T ReduceOne(Reduction reduction, const T* x, int64_t size, int64_t step) {
 constexpr size_t kMask = 3, kBias = 4, kSegments = 5, kPlaces = 6;
 
 struct AttentionDims {
-  int64_t tokens, rows, heads, size, size_v;  // rows: of queries
+  int64_t tokens, rows, heads, size, size_v;  // rows: those of queries
   bool packed;
 };
 

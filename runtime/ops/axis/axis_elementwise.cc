@@ -59,7 +59,7 @@ PaddingValue LowOrUnknown(double depth) {
   return depth < 0 ? PaddingValue::Low(depth) : PaddingValue::Unknown();
 }
 
-// a + sign * b. What is taken away must be known itself: low numbers become high ones.
+// a + sign * b. A subtrahend must be known itself: low numbers become high ones.
 PaddingValue LowSum(const PaddingValue& a, double sign, const PaddingValue& b) {
   if (sign < 0 && b.kind == PaddingValue::Kind::kLow) return PaddingValue::Unknown();
   double depth = std::min(a.Depth().value_or(0), 0.0);

@@ -91,8 +91,8 @@ void ExpandAxis(AxisContext& context) {
   context.Set(0, std::move(flow));
 }
 
-// Copies of the whole one after another: of something that has no positions as many as there are
-// positions give each its own.
+// Copies of the whole one after another: where a value without positions is repeated once for each
+// position, each position gets a copy of its own.
 void TileAxis(AxisContext& context) {
   const auto repeats = context.integers(1), larger = context.larger_integers(1);
   if (!repeats || !larger || repeats->size() != larger->size()) return UnknownAxis(context);
@@ -275,7 +275,7 @@ void GatherAxis(AxisContext& context) {
   context.Set(0, std::move(flow));
 }
 
-// Puts zeros beside a diagonal: what lies at a position stays there.
+// Puts zeros beside a diagonal: elements at a position stay there.
 void TriluAxis(AxisContext& context) {
   AxisFlowValue flow = context.input(0);
   for (Positions& positions : flow.along) {

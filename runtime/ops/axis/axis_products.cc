@@ -39,7 +39,7 @@ void Product(AxisContext& context, bool transpose_a, bool transpose_b, size_t se
   }
   AxisFlowValue flow;
   const auto add = [&](int64_t dim, const Positions& from) {
-    // Zeros make zeros; what else a product makes of padding is not known.
+    // Zeros make zeros; any other padding becomes unknown in a product.
     const bool zeros = keeps_zeros && from.padding.Is(0);
     const PaddingValue padding = zeros ? from.padding : PaddingValue::Unknown();
     for (Positions& known : flow.along) {

@@ -13,7 +13,7 @@ namespace {
 // scores that differ by this much are out of any model's reach.
 constexpr double kStrong = -1e30;
 
-// The padding is low enough for `what` to pass over it; what may not be is left to measure.
+// The padding is low enough for `what` to pass over it; where it may not be, measuring decides.
 bool Masks(const Positions& positions, AxisContext& context, absl::string_view what) {
   const std::optional<double> depth = positions.padding.Depth();
   if (!depth.has_value() || *depth > kWeakestMask) return false;
@@ -62,8 +62,8 @@ std::optional<std::vector<int64_t>> ReducedDims(const AxisContext& context) {
 // kLow: for the largest of them; kLowest: for their exponentials, to which zeros count.
 enum class Ignores { kNothing, kZero, kOne, kLow, kLowest, kHigh };
 
-// Zeros behind numbers none of which is below zero are never larger; nor are they than the ids that
-// clients send. What may be a mask and is not known to be one is neither.
+// Zeros behind numbers none of which is below zero are never larger; nor are they larger than the
+// ids that clients send. A value that may be a mask, but is not known to be one, is neither.
 bool NeverLarger(const AxisContext& context, const Positions& positions) {
   return positions.padding.Is(0) && context.input(0).nonnegative;
 }
@@ -229,7 +229,7 @@ void LeaveKeys(const Positions& positions, AxisContext& context) {
 
 }  // namespace
 
-// Softmax and its kin: what is masked gets exactly 0.
+// Softmax and its kin: masked positions get exactly 0.
 void SoftmaxAxis(AxisContext& context) {
   const int64_t dim = context.Dim(context.attributes().Int("axis", -1));
   AxisFlowValue flow = context.input(0);

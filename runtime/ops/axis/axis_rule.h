@@ -52,7 +52,7 @@ struct Positions {
   int64_t inner = 1;  // how many elements of the dim belong to one position, side by side
   PaddingValue padding;
   bool guarded = false;   // a mask may act here in a way that is not known; not data beside a mask
-  bool settled = false;   // what padding holds follows from fill values and weights alone
+  bool settled = false;   // padding follows from fill values and weights alone
   bool moved = false;     // position i need not lie at index i: how they lie is not known
   bool repeated = false;  // the first one of something else comes behind the last position
 };
@@ -77,7 +77,7 @@ struct MaskNeeds {
   friend bool operator==(const MaskNeeds&, const MaskNeeds&) = default;
 };
 
-// Whole lines of a table along the axis, each of which is a query's: what they hold.
+// Contents of whole lines of a table along the axis, where each line belongs to one query.
 struct TableLines {
   bool zeros = false, ones = false;  // some are false, or true, for every key
   bool hidden = false;               // some hide every key
@@ -114,8 +114,8 @@ struct AxisFlowValue {
   // The node that averaged over the axis what padding holds zeros of: off by a factor that follows
   // the size, which the quotient of two such does not have.
   NodeId averaged = kNone;
-  // Something infinite, or no number, may be among them where what clients sent is as usual: what
-  // is made of padding may be so where nothing else is.
+  // Infinities or NaN may be among them for ordinary requests: elements made of padding may become
+  // infinite where no others do.
   bool unbounded = false;
   // Batch axis: the values are places of rows, each row (or a column of each) holding its own.
   bool own_place = false;
@@ -138,16 +138,16 @@ struct AxisFinding {
 };
 
 struct AxisFlowOptions {
-  std::string axis;  // what people call it
-  // Positions are requests, which may lie anywhere: what only looks back is no better then.
+  std::string axis;  // its name for people
+  // Positions are requests, which may lie anywhere: looking back only is no safer then.
   bool is_batch = false;
   int64_t small_size = 0;  // size of the axis in the first graph
   int64_t large_size = 0;  // and in the second
   // Guards by name: the value that their padding holds. The padding of other inputs is unknown.
   std::map<std::string, double> guards;
-  // Those of the guards that are masks: nothing but ones and zeros. Others hold data.
+  // The guards that are masks: nothing but ones and zeros. Other guards hold data.
   std::set<std::string> masks;
-  // Those of the masks of which that is a guess: integers like any others, also below zero.
+  // The masks that are guessed to be masks: they may be any integers, also below zero.
   std::set<std::string> guessed_masks;
   // Nothing is padded along the axis: the last position is the request's own.
   bool own_end = false;
@@ -188,7 +188,7 @@ class AxisContext {
   bool OutputGrows(int64_t dim, size_t output = 0) const;
   // The first result is made of floats.
   bool casts_to_float() const { return IsFloating(graph_.value(node_.outputs[0]).dtype); }
-  // The value of an operand where it is known; of the larger size in `larger_constant`.
+  // The value of an operand where it is known; `larger_constant`: that at the larger size.
   const Tensor* constant(size_t i) const;
   const Tensor* larger_constant(size_t i) const;
   std::optional<std::vector<int64_t>> integers(size_t i) const;
@@ -253,8 +253,8 @@ class AxisContext {
   bool MayBeUnbounded() const;
   // Whether it is unknown already what a mask does in an operand.
   bool AnyUnknownMask() const;
-  // The results are operand `i` laid out anew, or made of its elements one by one: what masks do to
-  // it is done to them.
+  // The results are operand `i` laid out anew, or made of its elements one by one: masks that act
+  // on it act on them.
   bool Carries(size_t i) const;
   // The structure that the operands hide, joined.
   Structure JointStructure() const;
@@ -272,7 +272,7 @@ bool IsComparison(absl::string_view op);
 // No element of the type is below zero: bool, and the unsigned integers.
 bool IsNeverNegative(DType dtype);
 
-// "node '/pool/ReduceMean' (ReduceMean)"; of a node without a name, the name of its result.
+// "node '/pool/ReduceMean' (ReduceMean)"; a node without a name goes by that of its result.
 std::string AxisNodeName(const Graph& graph, const Node& node);
 
 }  // namespace reprise

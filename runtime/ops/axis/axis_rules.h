@@ -1,4 +1,4 @@
-// The axis rules of the op table's rows. What each op does is named by its rule.
+// The axis rules of the op table's rows. A rule's name says what its ops do to positions.
 #pragma once
 
 #include "runtime/ops/axis/axis_rule.h"

@@ -6,8 +6,8 @@
 namespace reprise::ops {
 namespace {
 
-// Positions of an operand go to dim `dim` of the result. What padding holds there is not known:
-// its places are those of something.
+// Positions of an operand go to dim `dim` of the result. The padding there is not known, since its
+// places still sample something.
 void Take(AxisFlowValue& flow, Positions positions, int64_t dim) {
   positions.dim = dim;
   positions.padding = PaddingValue::Unknown();

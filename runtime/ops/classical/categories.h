@@ -2,10 +2,10 @@
 //
 // reprise.CategoryIndex: inputs x, and keys [n] of the same dtype (float32, float64, integers), in
 // any order; the result is int64, of x's shape: the place of the first key that equals the element,
-// or n if there is none. What is no number equals what is none. With attribute `known` = 1 an
-// element that is no category is reported, as an index n where n - 1 is the last. With attribute
-// `text` = 1 as well the elements are places of texts (see graph/vocabulary.h): an unknown one is
-// reported as itself, unless it is padding.
+// or n if there is none. NaN equals NaN. With attribute `known` = 1 an element that is no category
+// is reported, as an index n where n - 1 is the last. With attribute `text` = 1 as well the
+// elements are places of texts (see graph/vocabulary.h): an unknown one is reported as itself,
+// unless it is padding.
 #pragma once
 
 #include <algorithm>
@@ -38,7 +38,7 @@ std::vector<int64_t> KeyOrder(absl::Span<const T> keys) {
 
 // How an element that is no category is reported.
 struct UnknownCategory {
-  bool report = false;  // whether there is anything to report
+  bool report = false;  // whether it is reported at all
   bool text = false;
   int64_t missing = 0;        // the number of categories
   int64_t low = 0, high = 0;  // the least and the greatest of them, where they are texts

@@ -36,8 +36,8 @@ void Softmax(T* scores, int64_t count, bool keep_zeros) {
   for (int64_t i = 0; i < count; ++i) scores[i] /= sum;
 }
 
-// Whether `post` is left for TransformScores of many rows: of scores of two that were one, and of
-// forests of two classes, whose rows differ in that, the logistic function alone.
+// Whether `post` is left for TransformScores of many rows: for two scores made from one, and for
+// forests of two classes, whose rows differ in that, the logistic function alone is left.
 bool IsLeftForAll(const ScoreRules& rules, int64_t classes) {
   if (rules.rule == ScoreRule::kOneLine || rules.rule == ScoreRule::kTwoTrees) {
     return rules.post == PostTransform::kLogistic;

@@ -34,7 +34,7 @@ struct ScoreRules {
   LeafSum sum = LeafSum::kSum;  // how chunks are put together
   int64_t divisor = 1;          // divides the sums
   std::vector<double> base;     // added behind it; fewer than classes: to the first ones; kValues:
-                                // several: not to those given nothing
+                                // not to one of several that got nothing
   std::vector<int64_t> labels;
   bool one_class = false;  // kTwoTrees: weights name one class alone
   bool positive = false;   // and none is below 0: the scores are probabilities
@@ -53,7 +53,7 @@ struct ScoreMath {
 };
 
 // Rows [begin, end): `sums` is [rows, chunks, classes] of From; `labels` may be null. Without
-// `math` exponentials are taken one by one, as those of doubles are. Allocates nothing.
+// `math` exponentials are computed one by one, as for doubles. Allocates nothing.
 template <typename From, typename To>
 void ScoreRows(const ScoreRules& rules, const From* sums, int64_t chunks, int64_t classes,
                int64_t begin, int64_t end, To* scores, int64_t* labels,

@@ -1,20 +1,20 @@
 // Ensembles of decision trees, in one form for every way in which a file may write them.
 //
 // reprise.TreeEnsemble: inputs X [rows, columns] (f32 or f64) and the forest, bytes in the layout
-// below; the result is [rows, chunks, targets] f64: what the trees of each chunk give to each
-// target. Chunks are fixed with the model, so that sums are added in one order whatever the threads
-// and batch-mates. A target that no leaf gave anything to is no number (unless `complete`).
+// below; the result is [rows, chunks, targets] f64: the sums that the trees of each chunk give to
+// each target. Chunks are fixed with the model, so that sums are added in one order whatever the
+// threads and batch-mates. A target that no leaf gave anything to is NaN (unless `complete`).
 //
 // A node is one question: is its column at most its threshold? If so its first child is next, else
-// the second one, which lies behind the first. Numbers that are not go to the second child. What a
-// file asks otherwise is brought there when it is read: x < t is x <= the float before t; what
-// sends missing numbers the other way asks the mirrored column, -x. The columns are the first
-// `features` of X, then the same with the sign turned if `mirrored`, then one that is no number:
-// questions of it lead on to one place, in a leaf to itself.
+// the second one, which lies behind the first. NaN goes to the second child. Other questions of a
+// file are rewritten when it is read: x < t is x <= the float before t; a question that sends
+// missing numbers the other way asks the mirrored column, -x. The columns are the first `features`
+// of X, then the same with the sign turned if `mirrored`, then one that is NaN: questions of it
+// lead on to one place, in a leaf to itself.
 //
 //   next = node + delta + (column <= threshold ? 0 : 1)
 //
-// The threshold of a leaf is what it gives (kScalar) or, as bits, its number.
+// The threshold of a leaf is its number (kScalar) or, as bits, its index.
 #pragma once
 
 #include <cstdint>

@@ -5,8 +5,8 @@
 // columns] f32 and labels [rows] i64, those of the class that most pairs speak for.
 // With prob_a and prob_b scores are probabilities [rows, classes], coupled as in Wu, Lin and Weng,
 // "Probability estimates for multi-class classification by pairwise coupling" (2004), second
-// approach; without, the decisions themselves, of two classes both signs.
-// Attributes: labels, post (PostTransform), prob_a, prob_b.
+// approach; without them, the decisions themselves (for two classes with both signs). Attributes:
+// labels, post (PostTransform), prob_a, prob_b.
 #pragma once
 
 #include <cstdint>

@@ -28,7 +28,7 @@ class Generator {
     }
   }
 
-  // In [0, 1), 53 bits of it.
+  // A number in [0, 1) with 53 random bits.
   double Uniform() { return static_cast<double>(Mix(state_ += kStep) >> 11) * 0x1p-53; }
 
   // Box and Muller's: two at a time, of which the second is kept.

@@ -6,8 +6,8 @@
 namespace reprise::ops {
 
 // RandomNormal and RandomUniform have a `shape` and a `dtype` (float32 unless given), the others
-// those of their operand. Attributes: mean and scale, or low and high; seed. With a seed all runs
-// draw the same numbers, which are ours: no two runtimes agree on them.
+// take those of their operand. Attributes: mean and scale, or low and high; seed. With a seed all
+// runs draw the same numbers, which only this runtime draws: no two runtimes agree on them.
 Rule RandomRule, RandomLikeRule;
 Kernel RandomNormalKernel, RandomUniformKernel;
 

@@ -17,7 +17,7 @@ Kernel SinKernel, CosKernel, TanKernel, AsinKernel, AcosKernel, AtanKernel, Sinh
 Kernel SigmoidKernel, GeluKernel, QuickGeluKernel, SoftplusKernel, SoftsignKernel, MishKernel,
     EluKernel, CeluKernel, SeluKernel, LeakyReluKernel, HardSigmoidKernel, HardSwishKernel,
     ThresholdedReluKernel;
-// Numbers: what is within `lambd` of 0 becomes 0, the rest moves towards 0 by `bias`.
+// Numbers within `lambd` of 0 become 0, others move towards 0 by `bias`.
 Kernel ShrinkKernel;
 // To bool.
 Kernel NotKernel, BitwiseNotKernel, IsNaNKernel, IsInfKernel;

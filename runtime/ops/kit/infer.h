@@ -73,7 +73,7 @@ inline bool HasOutput(const KernelContext& context, size_t i) {
   return i < context.outputs.size() && context.outputs[i].dtype != DType::kUndefined;
 }
 
-// The elements of an integer (or bool) operand; of a left-out one, none.
+// The elements of an integer (or bool) operand; none if it is left out.
 std::vector<int64_t> Int64sOf(const KernelContext& context, size_t i);
 
 // `value`, which is element `element` of input `input`. Outside [low, high], which holds 0, it is

@@ -89,7 +89,7 @@ using AxisRule = void (*)(AxisContext&);
 
 // The dtype of result `result`, from those of the operands, while shapes are not known; kUndefined
 // where it cannot be said. `operands`: one entry an input, kUndefined where that is left out or not
-// known. With shapes the shape rule says the same. See result_types.h.
+// known. The shape rule gives the same dtype once shapes are known. See result_types.h.
 using TypeRule = DType (*)(const Node& node, size_t result, absl::Span<const DType> operands);
 inline DType TypeLikeFirst(const Node&, size_t, absl::Span<const DType> operands) {
   return operands.empty() ? DType::kUndefined : operands[0];

@@ -1,4 +1,4 @@
-// Precision: what a model's answers may lose for speed.
+// Precision: how much accuracy a model's answers may lose for speed.
 #pragma once
 
 #include <cstdint>

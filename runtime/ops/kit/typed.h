@@ -90,7 +90,7 @@ absl::Status Dispatch(TypeList<Ts...>, DType dtype, F&& f) {
   return absl::UnimplementedError(absl::StrCat("no kernel for dtype ", DTypeName(dtype)));
 }
 
-// The same for code that only moves elements: T is an unsigned integer of the element's size.
+// The same for code that moves elements only: T is an unsigned integer of the element's size.
 template <typename F>
 void DispatchSize(DType dtype, F&& f) {
   switch (DTypeSize(dtype)) {
@@ -114,8 +114,8 @@ inline constexpr To kOfNan = std::is_signed_v<To> && sizeof(To) >= 4
                                  ? std::numeric_limits<To>::min()
                                  : To(0);
 
-// Converts a result that was computed in another type; what C++ leaves undefined saturates, or is
-// kOfNan. CastTo is ONNX's Cast.
+// Converts a result that was computed in another type; values for which C++ leaves it undefined
+// saturate, or become kOfNan. CastTo is ONNX's Cast.
 template <typename To, typename From>
 To ConvertTo(From from) {
   if constexpr (std::is_same_v<To, Bool>) {
@@ -138,7 +138,7 @@ To ConvertTo(From from) {
   }
 }
 
-// The integer that `x` is without its fraction; what To cannot hold is its least number.
+// `x` without its fraction as an integer; a value that To cannot hold becomes its least number.
 template <typename To, typename F>
 To Truncated(F x) {
   static_assert(std::is_signed_v<To> && sizeof(To) >= 4);
@@ -149,9 +149,9 @@ To Truncated(F x) {
   return inside ? integer : std::numeric_limits<To>::min();
 }
 
-// Converts as ONNX's Cast does. What an integer cannot hold, which ONNX leaves open, becomes what
-// onnxruntime makes of it on x86: the least number of the signed types of 32 and 64 bits, and of
-// others what the bits of such a number are in them.
+// Converts as ONNX's Cast does. Values that an integer cannot hold, which ONNX leaves open, become
+// what onnxruntime makes of them on x86: the least number of the signed types of 32 and 64 bits,
+// and the low bits of such a number in other types.
 template <typename To, typename From>
 To CastTo(From from) {
   using C = Compute<From>;

@@ -9,8 +9,8 @@ namespace reprise::ops {
 
 // reprise.AppendRows(past [B, H, P, D], rows [B, H, S, D], at i64 [B], length i64 [1])
 //   -> [B, H, max(P, length), D]: of sequence b the first at[b] rows of the past, the new ones
-// behind them, then zeros. Where at[b] + S is more than there is room for, or more of the past is
-// asked for than there is, the element of `at` is reported and taken for what fits.
+// behind them, then zeros. Where at[b] + S exceeds the room, or at[b] the rows of the past, the
+// element of `at` is reported and clamped to what fits.
 Rule AppendRowsRule;
 Kernel AppendRowsKernel;
 

@@ -25,7 +25,7 @@ struct Items {
   int64_t At(int64_t block, int64_t item) const { return (block * count + item) * inner; }
 };
 
-// Without the attribute `axis`: the elements themselves.
+// The items: slices along the attribute `axis`, or without it the elements themselves.
 absl::StatusOr<Items> ItemsOf(const Node& node, const Shape& shape) {
   Items items;
   const int64_t* given = node.attributes.Get<int64_t>("axis");
@@ -80,7 +80,7 @@ struct Groups {
   std::vector<int64_t> group_of;  // each item's group
 };
 
-// -1, 0 or 1; what is no number comes last and equals itself.
+// -1, 0 or 1; NaN comes last and equals itself.
 template <typename T>
 int Compare(T left, T right) {
   const auto a = static_cast<Compute<T>>(left), b = static_cast<Compute<T>>(right);
@@ -122,7 +122,7 @@ absl::StatusOr<Groups> GroupItems(const TensorView& in, const Items& items, bool
     }
   }));
   if (sorted) return groups;
-  // By first occurrence.
+  // Orders groups by first occurrence.
   std::vector<int64_t> rank(groups.first.size());
   std::iota(rank.begin(), rank.end(), 0);
   std::sort(rank.begin(), rank.end(),

@@ -83,8 +83,8 @@ absl::Status GatherElementsRule(InferContext& context) {
 
 namespace {
 
-// For each element of `shape` the offset in a tensor with `strides`, with the coordinate along
-// `axis` replaced by indices[element].
+// Visits for each element of `shape` the offset in a tensor with `strides`, with the coordinate
+// along `axis` replaced by indices[element].
 template <typename F>
 void ForEachElementOffset(const Shape& shape, const Shape& strides, int64_t axis,
                           const std::vector<int64_t>& indices, F f) {

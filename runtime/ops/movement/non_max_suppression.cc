@@ -53,7 +53,7 @@ class Kept {
         const float width = std::min(box.x2, x2_[i]) - std::max(box.x1, x1_[i]);
         const float common = height * width;
         const float all = area + areas_[i] - common;
-        // Without branches: which of these holds is hard to guess.
+        // No branches here: which of these conditions holds is hard to predict.
         found |= static_cast<int>(height > 0) & static_cast<int>(width > 0) &
                  static_cast<int>(areas_[i] > 0) & static_cast<int>(all > 0) &
                  static_cast<int>(common / all > most);

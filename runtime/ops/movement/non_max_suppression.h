@@ -1,4 +1,4 @@
-// NonMaxSuppression: of boxes that overlap, the one with the highest score.
+// NonMaxSuppression keeps, among boxes that overlap, the one with the highest score.
 #pragma once
 
 #include "runtime/ops/kit/infer.h"

@@ -88,7 +88,7 @@ absl::StatusOr<Equation> ParseEquation(const Node& node, size_t count, F shape) 
     ASSIGN_OR_RETURN(equation.output,
                      ParseTerm(absl::string_view(text).substr(arrow + 2), -1, ellipsis));
   } else {
-    // Without an output: the ellipsis, then labels used once, in alphabetical order.
+    // The default output: the ellipsis, then labels used once, in alphabetical order.
     for (int64_t d = ellipsis; d-- > 0;) equation.output.push_back(kLetters + static_cast<int>(d));
     for (int label = 26; label < kLetters; ++label) {
       if (uses[label] == 1) equation.output.push_back(label);

@@ -36,7 +36,7 @@ DynamicScale DynamicScaleOf(const float* x, int64_t count);
 // `low` <= 0 <= `high`.
 DynamicScale DynamicScaleOfRange(float low, float high);
 void QuantizeBytes(const float* x, int64_t count, const DynamicScale& scale, uint8_t* y);
-// As QuantizeLinear does, all of `y`, which is of bytes, with one scale and zero point.
+// Quantises all of `y`, which is of bytes, as QuantizeLinear does, with one scale and zero point.
 void QuantizeAll(const float* x, float scale, int64_t zero_point, const MutableTensorView& y);
 
 }  // namespace reprise::ops

@@ -1,4 +1,4 @@
-// reprise.SegmentDynamicQuantizeLinear: what a model quantises by the range of a whole request.
+// reprise.SegmentDynamicQuantizeLinear: quantisation by the range of a whole request.
 #pragma once
 
 #include "runtime/ops/kit/infer.h"

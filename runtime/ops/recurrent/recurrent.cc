@@ -15,7 +15,7 @@ enum Operand : size_t { kX, kW, kR, kB, kLengths, kInitialH, kInitialC, kPeephol
 constexpr Activation kSigmoid = {ActivationKind::kSigmoid};
 constexpr Activation kTanh = {ActivationKind::kTanh};
 
-// A layer's form: what its attributes and the shapes of x and R say.
+// A layer's form, read from its attributes and from the shapes of x and R.
 struct Layer {
   int64_t gates, directions, sequence, batch, size, hidden;
   bool batch_first, reverse;

@@ -23,7 +23,7 @@ constexpr ActivationRow kActivations[] = {
     {"Relu", ActivationKind::kRelu, false, false, 0, 0},
     {"Affine", ActivationKind::kAffine, true, true, 0, 0},
     {"LeakyRelu", ActivationKind::kLeakyRelu, true, false, 0.01f, 0},
-    // As onnxruntime has it; ONNX says 1, as of the op of that name.
+    // onnxruntime has 0; ONNX says 1, as for the op of that name.
     {"ThresholdedRelu", ActivationKind::kThresholdedRelu, true, false, 0, 0},
     {"ScaledTanh", ActivationKind::kScaledTanh, true, true, 0, 0},
     {"HardSigmoid", ActivationKind::kHardSigmoid, true, true, 0.2f, 0.5f},

@@ -26,7 +26,7 @@ absl::StatusOr<Layout> LayoutOf(const Node& node, const Shape& x, int64_t half) 
   if (x.size() == 4) {
     l = {x[0], x[1], x[2], x[3], x[1] * x[2] * x[3], x[2] * x[3], x[3], 0};
   } else if (x.size() == 3) {
-    // Without a head count every head is as wide as what is rotated.
+    // Without a head count every head is as wide as its rotated part.
     const int64_t size = given_heads > 0 ? x[2] / given_heads : 2 * half;
     if (size <= 0 || x[2] % size != 0 || (given_heads > 0 && x[2] % given_heads != 0)) {
       return absl::InvalidArgumentError(

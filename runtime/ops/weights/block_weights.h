@@ -15,7 +15,7 @@ Rule DequantizeBitsRule;
 Kernel DequantizeBitsKernel;
 
 // reprise.UnpackNibbles(u8 [ceil(n / 2)]) -> the n numbers of four bits in it, low bits first, as
-// u8 or, with the attribute `signed`, as i8. Attribute `shape`: of the result.
+// u8 or, with the attribute `signed`, as i8. Attribute `shape`: the result's.
 Rule UnpackNibblesRule;
 Kernel UnpackNibblesKernel;
 

@@ -27,7 +27,7 @@ bool AreBFloat16(const char* floats, int64_t count) {
   return (bits & kLost) == 0;
 }
 
-// The same of float16. Normal numbers: no mantissa bit is lost and the exponent is there.
+// The same for float16. They must be normal numbers that lose no mantissa bit in float16.
 bool AreFloat16(const char* floats, int64_t count) {
   constexpr uint32_t kLost = (1 << 13) - 1;
   constexpr uint32_t kLeast = 113u << 23, kMost = (142u << 23 | 0x7FFFFF);  // 2^-14, below 2^16

@@ -48,7 +48,7 @@ std::vector<T> TurnedPlanes(const T* from, int64_t batch, int64_t rows, int64_t 
 // Checks that x, input 0, weight, input 1, of any dtypes, and the attributes of a Conv fit, and
 // returns the shape of the result.
 absl::StatusOr<Shape> ConvShape(const InferContext& context);
-// The same of a `node` whose operand, of the shape `x`, has its channels in dim 1.
+// The same for a `node` whose operand, of the shape `x`, has its channels in dim 1.
 absl::StatusOr<Shape> ConvShape(const Node& node, const Shape& x, const Shape& weight);
 
 // Checks that there is no bias, input 2, or one for each of `maps` maps.

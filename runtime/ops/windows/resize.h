@@ -19,7 +19,7 @@ struct ResizeTap {
   int64_t at;
   float weight;
 };
-// By position, in the order of the sum. Empty: the dim stays as it is.
+// The taps of each position, in the order of the sum. Empty: the dim stays as it is.
 using ResizeTaps = std::vector<std::vector<ResizeTap>>;
 
 // How a Resize of an operand of shape `in` samples each of its dims. `scales` and `sizes` are the

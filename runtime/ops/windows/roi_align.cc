@@ -78,7 +78,7 @@ Line LineOf(const Form& form, double begin, double end, int64_t places, int64_t 
   const double step = length / static_cast<double>(places);
   Line line;
   line.each = form.ratio;
-  // Not a number of what is no number.
+  // A step of NaN gives no number of samples.
   if (form.ratio == 0 && step > 0) {
     line.each = static_cast<int64_t>(std::min(std::ceil(step), kMostSamples));
   }

@@ -7,8 +7,8 @@ namespace reprise::ops {
 
 // RoiAlign(x [batch, channels, height, width], rois [regions, 4] (left, top, right, bottom),
 // element of the batch of each [regions]) is [regions, channels, output_height, output_width].
-// A place is sampled at most 1024 times along a dim: of a larger one the mean is not onnxruntime's,
-// which samples every element.
+// A place is sampled at most 1024 times along a dim: a larger one has another mean than with
+// onnxruntime, which samples every element.
 Rule RoiAlignRule;
 Kernel RoiAlignKernel;
 

@@ -85,8 +85,8 @@ absl::StatusOr<Windows> WindowsOf(const Node& node, const Shape& shape,
       PadBy(std::max<int64_t>(0, (out - 1) * stride + extent - size), given.auto_pad, d, w);
     } else {
       const int64_t room = size + w.pad_begin[d] + w.pad_end[d] - extent;
-      // As onnxruntime has it, with and without ceil_mode: by the quotient that is rounded to zero
-      // a window that lacks less than a stride is one, and one that lacks less than two is none.
+      // onnxruntime rounds the quotient to zero, with and without ceil_mode: a window that lacks
+      // less than a stride counts, and one that lacks less than two does not.
       if (room < 0 && (!pools || room <= -2 * stride)) {
         return absl::InvalidArgumentError(
             absl::StrCat("the window of ", extent, " is larger than dim ", d + 2, " of ", size,

@@ -31,8 +31,8 @@ struct TransposedWindows {
   Shape spatial;
 };
 
-// The same of a ConvTranspose, from the attributes of WindowsOf less ceil_mode, and output_padding
-// and output_shape. INVALID_ARGUMENT for attributes that do not fit, or a result without elements.
+// The same for a ConvTranspose, by the attributes of WindowsOf but ceil_mode, and by output_padding
+// and output_shape. INVALID_ARGUMENT for attributes that do not fit, or an empty result.
 absl::StatusOr<TransposedWindows> TransposedWindowsOf(const Node& node, const Shape& shape,
                                                       std::vector<int64_t> kernel);
 
@@ -62,9 +62,9 @@ void ForEachTap(const Windows& w, const Shape& spatial, int64_t window, int64_t 
   }
 }
 
-// Walks the rows of windows along the last dim. `visit(row, first, end, offset)`: of the windows
-// [0, out.back()) of row `row` those of [first, end) have tap `tap` inside the operand, window `o`
-// at element `offset + o * strides.back()` of its plane. Rows in which no window has it inside are
+// Walks the rows of windows along the last dim. `visit(row, first, end, offset)`: in row `row`,
+// the windows [first, end) of [0, out.back()) have tap `tap` inside the operand, window `o` at
+// element `offset + o * strides.back()` of its plane. Rows in which no window has it inside are
 // left out.
 template <typename Visit>
 void ForEachRowOfTap(const Windows& w, const Shape& spatial, int64_t tap, Visit visit) {
