@@ -10,7 +10,7 @@
 namespace reprise {
 namespace {
 
-// Those that an output depends on.
+// The nodes that an output depends on.
 std::vector<bool> NeededNodes(const std::vector<Value>& values, const std::vector<Node>& nodes,
                               std::vector<ValueId> stack) {
   std::vector<bool> needed(nodes.size(), false);
@@ -39,7 +39,7 @@ std::vector<NodeId> Sorted(const std::vector<Value>& values, const std::vector<N
       sorted = sorted && (input == kNone || values[input].producer < id);
     }
   }
-  if (sorted) return order;  // Mostly: what a pass adds at the end alone is out of place.
+  if (sorted) return order;  // The usual case: only nodes added at the end are out of place.
   order.clear();
   // Kahn's algorithm; among ready nodes the lowest id goes first, which keeps the order stable.
   std::vector<int> missing(nodes.size(), 0);

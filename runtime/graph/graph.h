@@ -60,8 +60,8 @@ struct Node {
   bool removed = false;
   std::string op;    // "MatMul", "com.microsoft.BiasGelu", "reprise.Attention"
   std::string name;  // the model's name of it, for messages; may be empty
-  // The op of the model's node that this one is a step of, under that node's name; empty where it
-  // is `op` itself. For messages: the text form leaves it out.
+  // The op of the model's node, named like this one, that this one is a step of; empty where it is
+  // `op` itself. It serves messages: the text form leaves it out.
   std::string source_op;
   Attributes attributes;
   std::vector<ValueId> inputs;   // kNone where an optional input is left out
@@ -88,11 +88,11 @@ class Graph {
   // topological by Compact() alone, so that a pass may add nodes anywhere.
   NodeId AddNode(absl::string_view op, std::vector<ValueId> inputs, Attributes attributes = {},
                  size_t num_outputs = 1, absl::string_view name = "");
-  // The same with the outputs' names given; an empty name leaves that optional output out.
+  // The same with the outputs named; an empty name leaves that optional output out.
   NodeId AddNodeWithOutputs(absl::string_view op, std::vector<ValueId> inputs,
                             Attributes attributes, const std::vector<std::string>& output_names,
                             absl::string_view name);
-  // From now on `node` is a step of the model's node `name`, whose op is `op`.
+  // Makes `node` a step of the model's node `name`, whose op is `op`.
   void SetSource(NodeId node, absl::string_view op, absl::string_view name);
   void AddOutput(ValueId value) { outputs_.push_back(value); }
   void ClearOutputs() { outputs_.clear(); }

@@ -13,8 +13,8 @@
 
 namespace reprise {
 
-// Letters, digits, `_` and `.`, beginning with a letter or `_`, and not `_` alone: what needs no
-// quotes.
+// Letters, digits, `_` and `.`, beginning with a letter or `_`, and not `_` alone: such a text
+// needs no quotes.
 bool IsTextIdentifier(absl::string_view text);
 
 class TextLexer {

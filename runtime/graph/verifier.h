@@ -6,9 +6,9 @@
 
 namespace reprise {
 
-// Every use has a definition, use lists agree with operands, names are unique, nodes are in
-// topological order, outputs exist. INTERNAL naming the node or value otherwise. With
-// `specialized`, also that every value has a dtype and a constant shape.
+// Checks that every use has a definition, use lists agree with operands, names are unique, nodes
+// are in topological order, outputs exist; with `specialized`, also that every value has a dtype
+// and a constant shape. INTERNAL naming the node or value otherwise.
 absl::Status Verify(const Graph& graph, bool specialized);
 
 }  // namespace reprise

@@ -1,8 +1,8 @@
-// Text as numbers: a value that is text behind the importer is one of int64, which holds places.
+// Text as numbers: a value that is text in the file is int64 behind the importer and holds places.
 //
-// Vocabulary: the distinct texts that a model's file has. RequestTexts: those of one request beside
-// them, whose places lie behind the vocabulary's. So equal texts have equal places, within a
-// request; what the model does not know equals none of what it does.
+// Vocabulary: the distinct texts that a model's file has. RequestTexts: the further texts of one
+// request, whose places lie behind the vocabulary's. So equal texts have equal places within a
+// request; a text that the model does not know equals none of those it does.
 //
 // Threads: a vocabulary is constant once its model is loaded, a request's texts once it is
 // admitted; until then one caller.

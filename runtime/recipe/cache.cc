@@ -95,7 +95,7 @@ absl::StatusOr<RecipeCache::Result> RecipeCache::GetOrCapture(
     flights_[key] = flight;
   }
 
-  // However this ends: what is thrown goes on to who captured, and nobody waits for ever.
+  // Runs however the capture ends: an exception goes on to the captor, and nobody waits for ever.
   absl::Cleanup land = [&] {
     MutexLock lock(mutex_);
     flight->landed = true;

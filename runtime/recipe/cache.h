@@ -86,8 +86,8 @@ class RecipeCache {
   // The recipes of a graph that are in memory, whoever captured them. Lives as long as it is held.
   std::shared_ptr<const ReadyIndex> IndexOf(const GraphFingerprint& graph);
 
-  // Recipes of `owner` that `wanted` denies are the first to go when room is needed. Those that it
-  // denied at the call before as well, and that nobody used since, go now.
+  // Recipes of `owner` that `wanted` denies are the first to go when room is needed. Recipes that
+  // it denied at the last call already, and that nobody used since, go now.
   void Retire(const std::shared_ptr<Owner>& owner,
               const std::function<bool(const Recipe&)>& wanted);
 
@@ -102,7 +102,7 @@ class RecipeCache {
     bool exact = false;
     int64_t uses = 0;
     bool retired = false;  // and not used since
-    // For people: kept with the entry, never compared.
+    // Shown to people: kept with the entry, never compared.
     std::chrono::system_clock::time_point created;
     std::chrono::system_clock::time_point last_used;
     // The recipe's size, kept since each capture would walk the launches of all recipes for it.

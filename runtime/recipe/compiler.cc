@@ -62,7 +62,7 @@ class Compilation {
     return absl::OkStatus();
   }
 
-  // By node; empty for a view.
+  // Kernels, indexed by node; empty for a view.
   std::vector<std::string> Kernels() const {
     std::vector<std::string> kernels;
     for (NodeId id : graph_.NodeIds()) {
@@ -120,7 +120,7 @@ class Compilation {
     return absl::OkStatus();
   }
 
-  // In a walk only a result as large as the operand lies where that of the same row lay.
+  // In a walk, only a result as large as the operand may lie where the same row's operand lay.
   int InPlace(NodeId id, const KernelOption& option) const {
     if (walks_.Of(id) < 0 || option.in_place < 0) return option.in_place;
     const Node& node = graph_.node(id);
@@ -129,8 +129,8 @@ class Compilation {
     return same ? option.in_place : -1;
   }
 
-  // A buffer of one walk alone holds one row; what others write or read holds all, from the first
-  // row that the walk looks at to the last.
+  // A buffer within one walk holds one row; a buffer that others write or read holds all rows, from
+  // the first row that the walk looks at to the last.
   void FitBuffersToWalks() {
     if (walks_.walks().empty()) return;
     constexpr int kOutside = -1, kNobody = -2;
@@ -159,7 +159,7 @@ class Compilation {
     }
   }
 
-  // From one row of `value` to the next; 0 where a walk sees all of it, or keeps one row alone.
+  // Bytes between rows of `value`; 0 where a walk sees all of it, or keeps one row alone.
   uint64_t RowBytes(ValueId value) const {
     if (value == kNone || !walks_.HasRows(value)) return 0;
     const Value& of = graph_.value(value);

@@ -1,8 +1,8 @@
 // Compile: the walk of a capture, from a symbolic graph and a binding to a recipe.
 //
-// Specialise, rewrite, choose a kernel for each node, plan memory, bind. Touches no weight and
-// keeps no graph. What the passes and the choice found out can be kept as a plan, from which Rebind
-// makes the recipe again at a fraction of the cost.
+// Specialise, rewrite, choose a kernel for each node, plan memory, bind. It touches no weight and
+// keeps no graph. The results of the passes and of the choice can be kept as a plan, from which
+// Rebind makes the recipe again at a fraction of the cost.
 #pragma once
 
 #include <functional>
@@ -38,11 +38,11 @@ struct CompileOptions {
   const Clock* clock = nullptr;
   PipelineOptions passes;  // precision is that of the key
   SpecializeOptions specialize;
-  // The axis that is dim 0 of every non-scalar input, or empty. With it kernels may leave out the
+  // The axis that is dim 0 of every non-scalar input, or empty. If set, kernels may leave out the
   // rows of a replay that carry no request (Frame::live_rows).
   std::string batch_symbol;
-  // The axis that is dim 0 of what each segment of a packed graph has one row of, or empty; likewise
-  // (Frame::live_segments).
+  // The axis that is dim 0 of values with one row for each segment of a packed graph, or empty;
+  // kernels may leave out empty segments (Frame::live_segments).
   std::string segments_symbol;
   // The answers that timing gave so far; null: none. A node without one gets its first option.
   const KernelChoices* choices = nullptr;

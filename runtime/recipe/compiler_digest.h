@@ -1,5 +1,5 @@
-// kCompilerDigest: of the sources of everything that decides how a graph becomes a recipe. The file
-// that defines it is written by the build (cmake/CompilerDigest.cmake).
+// kCompilerDigest covers the sources of everything that decides how a graph becomes a recipe. The
+// file that defines it is written by the build (cmake/CompilerDigest.cmake).
 #pragma once
 
 namespace reprise {

@@ -1,8 +1,8 @@
 // KernelChoices: which of several kernels of a product is the fastest on this machine, as timed.
 //
-// Questions are those of KernelOption: text with all that an answer depends on. Shared by all
-// models: a product of the same sizes has the same answer. What is not known here is answered by
-// the first option.
+// Questions are those of KernelOption: text with everything that an answer depends on. All models
+// share them: a product of the same sizes has the same answer. A question without an answer here
+// gets the first option.
 //
 // Threads: all methods from any. Bounded: beyond kMost the oldest answers are forgotten.
 #pragma once

@@ -1,4 +1,4 @@
-// RecipeKey: what must be equal for two recipes to be interchangeable.
+// RecipeKey: the fields that must be equal for two recipes to be interchangeable.
 //
 // The 64-bit hash indexes; the full fields decide. Strings that many keys share (the graph's text
 // is long) are shared by pointer, so that comparing two keys of one model compares no text.
@@ -25,7 +25,7 @@ std::string CompilerId();
 struct GraphFingerprint {
   std::shared_ptr<const std::string> text;
   uint64_t hash = 0;
-  std::string digest;  // 128 bits of the text in hex: what stands for it on disk
+  std::string digest;  // 128 bits of the text in hex: stands for it on disk
 };
 GraphFingerprint FingerprintGraph(const Graph& graph);
 

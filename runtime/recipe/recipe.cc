@@ -7,7 +7,7 @@
 namespace reprise {
 namespace {
 
-// "arena[4096+98304]": space, offset, bytes; of a parameter its slot instead of an offset.
+// "arena[4096+98304]": space, offset, bytes; a parameter has its slot instead of an offset.
 std::string OperandText(const Recipe& recipe, const Operand& operand, const OperandNote& note) {
   if (operand.space == Space::kNone) return "_";
   return absl::StrCat(SpaceName(operand.space), "[", recipe.OffsetOf(operand),

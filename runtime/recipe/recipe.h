@@ -63,8 +63,8 @@ struct Recipe {
   std::vector<TensorSlot> outputs;  // indexed by model output position
   std::vector<Launch> launches;
   std::vector<RecipeStep> phased_steps;  // all of them; empty where every launch has one phase
-  // By launch, by operand: position among `inputs` of the one that an integer operand is computed
-  // from, or as IndexSources says. So that a data error can name it.
+  // By launch, by operand: the position among `inputs` from which an integer operand is computed,
+  // or as IndexSources says, so that a data error can name it.
   std::vector<std::vector<int>> index_sources;
   std::vector<std::vector<OperandNote>> operand_notes;  // indexed by launch, then operand
   std::vector<ParameterExprPtr> parameters;             // indexed by slot
@@ -88,10 +88,10 @@ struct Recipe {
   RecipeStep StepAt(int i) const {
     return phased_steps.empty() ? RecipeStep{.launch = i} : phased_steps[static_cast<size_t>(i)];
   }
-  // From the launches, when all are there.
+  // Makes the steps from the launches, when all are there.
   void SetSteps();
 
-  // Where `operand` lies in its space, in bytes from the base; of a parameter its slot.
+  // Where `operand` lies in its space, in bytes from the base; for a parameter, its slot.
   uint64_t OffsetOf(const Operand& operand) const {
     switch (operand.space) {
       case Space::kInput:
@@ -106,7 +106,7 @@ struct Recipe {
   int64_t memory_bytes() const;
   // All that a stream must hold: inputs, outputs, arena.
   size_t frame_bytes() const { return input_bytes + output_bytes + arena_bytes; }
-  // For people: a line a launch, with kernel, shapes, operands and bytes.
+  // Text for people: a line a launch, with kernel, shapes, operands and bytes.
   std::string Dump() const;
 };
 

@@ -20,7 +20,7 @@ struct RecordName {
   RecordKind kind = RecordKind::kRecipe;
   uint64_t key = 0;
   uint64_t graph = 0;
-  uint64_t subject = 0;  // what else it is for: binding and policy; settings
+  uint64_t subject = 0;  // further fields of its key: binding and policy; settings
   uint64_t device = 0;
   uint64_t origin = 0;  // the name of the model that had it stored
   uint64_t compiler = 0;

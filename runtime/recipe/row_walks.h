@@ -2,8 +2,8 @@
 //
 // A batch of pictures is larger than the caches, one picture is often not. Where nodes that follow
 // one another keep the rows of the batch apart and move much more than they have weights, all of
-// them run for row 0 first, then for row 1, and so on: what one hands to the next is still in the
-// cache, and has room for one row alone.
+// them run for row 0 first, then for row 1, and so on: values between them are still in the cache,
+// and have room for one row alone.
 #pragma once
 
 #include <cstddef>

@@ -1,7 +1,7 @@
-// BytesInFrontOfScratch: what of a recipe's frame every replay writes.
+// BytesInFrontOfScratch: the part of a recipe's frame that every replay writes.
 //
 // Workspaces lie at the end of the arena, with room for more threads than most machines have: only
-// what the threads of a replay use of them becomes memory.
+// the part that the threads of a replay use becomes memory.
 #pragma once
 
 #include <cstddef>

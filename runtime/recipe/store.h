@@ -1,12 +1,12 @@
-// RecipeStore: a folder of what was expensive to find out, shared by any number of daemons.
+// RecipeStore: a folder of results that are expensive to compute, shared by any number of daemons.
 //
 // One file a record (record_file.h), named after its key (record_name.h). Whatever is wrong with a
 // file is a miss with a reason, never an error: the caller then finds out again, and the file is
 // replaced. Files appear and vanish whole, so that daemons need no agreement to read; writers
 // that delete hold a lock in the folder.
 //
-// A folder that cannot be written is served from. When the files take more than `max_bytes`, those
-// of the least value (cost of making it again x uses / bytes) go.
+// A folder that cannot be written still serves. When the files take more than `max_bytes`, those of
+// the least value (cost of making it again x uses / bytes) go.
 //
 // Writes wait in a queue, off the path of requests: somebody runs RunWriter() on a thread of their
 // own, or calls WritePending(). Those that wait are written before the object is gone.
@@ -58,7 +58,7 @@ class RecipeStore {
   struct Found {
     std::optional<std::string> payload;
     StoreMiss miss = StoreMiss::kAbsent;  // where there is no payload
-    std::string detail;                   // what is wrong with the file, for people
+    std::string detail;                   // tells people what is wrong with the file
   };
   // The payload of the record of exactly this name. The caller compares the full fields of its key.
   Found Read(const RecordName& name);

@@ -1,9 +1,9 @@
-// A captured recipe as a record of the recipe store: what a start needs to have it again without
+// A captured recipe as a record of the recipe store, from which a start makes it again without
 // running a pass.
 //
-// Kept are the graph as the passes left it, and which kernel was chosen for each node. Bound again
-// from these a recipe has the same launches: no weight is in it, so it also serves new weights of
-// the same graph. Everything that the graph depends on is in the key, and compared in full.
+// The record keeps the graph as the passes left it, and the kernel chosen for each node. A recipe
+// bound from these has the same launches: no weight is in it, so it also serves new weights of the
+// same graph. Everything that the graph depends on is in the key, and compared in full.
 #pragma once
 
 #include <cstdint>
