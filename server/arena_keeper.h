@@ -40,7 +40,7 @@ class ArenaKeeper {
   void Run(size_t i, const std::function<void(Stream&)>& work);
   // Gives back the memory of streams on which nothing runs: others need it now.
   void ReleaseUnused();
-  // See Stream::Touch; of every stream.
+  // Calls Stream::Touch of every stream.
   void Touch(size_t bytes);
   // The sum over all streams: see Stream::held_bytes.
   int64_t held_bytes() const;
@@ -50,8 +50,8 @@ class ArenaKeeper {
   int64_t ReleaseIdle();
 
  private:
-  // A stream, and who has it: work, or the giving back of its memory. Not a mutex: the work itself
-  // may ask whether others have theirs.
+  // A stream, and its holder: work, or the one that gives back its memory. It is no mutex: the work
+  // itself may ask whether others have theirs.
   class Lane {
    public:
     std::unique_ptr<Stream> stream;

@@ -48,8 +48,8 @@ int ThreadsPerStream(const Options& options, int cores) {
   return options.threads_per_stream > 0 ? std::min(options.threads_per_stream, cores) : cores;
 }
 
-// Without OpenBLAS other kernels serve, more slowly where it is the best there is; a user who asked
-// for it by name gets an error.
+// Without OpenBLAS other kernels serve, more slowly where OpenBLAS is the best there is; a user who
+// asked for it by name gets an error.
 absl::StatusOr<std::unique_ptr<const Device>> MakeDevice(const Options& options, int max_threads,
                                                          const LogFunction& log) {
   if (options.device == DeviceKind::kReference) return std::make_unique<ReferenceDevice>();
@@ -328,8 +328,8 @@ void Daemon::Drain() {
   }
   // Who waits for a model is told.
   repository_.Stop();
-  // Not by the deadline of Shutdown: that one waits as long for calls that never end, such as a
-  // watch of the health service.
+  // The deadline of Shutdown does not do here: Shutdown waits that long for calls that never end,
+  // such as a watch of the health service.
   const auto left = [end] { return end - std::chrono::steady_clock::now(); };
   if (!rpc_->WaitUntilSent(kQuietTime.zero(), left()) ||
       !http_->WaitUntilSent(kQuietTime.zero(), left())) {

@@ -42,8 +42,8 @@ class Daemon {
   // Drops what still waits; finishes the replays that run.
   ~Daemon();
 
-  // Not ready any more; new requests are refused, those that wait or run are answered, within
-  // Options::exit_timeout_secs.
+  // Makes the server not ready; new requests are refused, those that wait or run are answered,
+  // within Options::exit_timeout_secs.
   void Drain();
 
  private:

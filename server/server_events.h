@@ -1,4 +1,4 @@
-// CountingEvents: what the core does, counted in the catalogue and written to the log.
+// CountingEvents: events of the core, counted in the catalogue and written to the log.
 #pragma once
 
 #include <functional>

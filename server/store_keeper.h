@@ -1,7 +1,7 @@
 // StoreKeeper: the recipe store of the daemon, and the thread that writes to it.
 //
-// The thread is nicer than those that answer requests. What is queued when the keeper goes is
-// written first.
+// The thread has a lower priority than those that answer requests. Records that are queued when the
+// keeper goes are written first.
 //
 // Threads: made and destroyed by one thread; store() from any.
 #pragma once

@@ -36,7 +36,7 @@ concept BatchBuilder =
       // Which of `waiting` to try to add, in which order: positions. The first of them was added
       // already.
       { begun.Order(waiting) } -> std::same_as<std::vector<size_t>>;
-      // Not one more row would fit.
+      // No further row would fit.
       { begun.full() } -> std::same_as<bool>;
       // Called once, when the batch is to start. False: what it runs on is being made ready; its
       // items go on waiting, and `ready` is called once, later and from another thread, with the
@@ -51,12 +51,12 @@ struct QueueOptions {
   // Limits on what waits. The defaults admit 64 full batches of 4096 tokens.
   int64_t max_requests = 16384;
   int64_t max_tokens = 64 * 4096;
-  // As many requests may wait whatever their tokens: what is large by itself, as images are whose
-  // pixels count, is not refused for that.
+  // This many requests may wait whatever their tokens, so that large ones, such as images whose
+  // pixels count, are not refused for their size.
   int64_t always_admitted = 64;
   int64_t max_bytes = int64_t{1} << 30;
 
-  // Starts a batch: what goes together is the model's decision. Absent: every item goes alone.
+  // Starts a batch: the model decides what goes together. Absent: every item goes alone.
   std::function<std::unique_ptr<typename Item::Builder>()> start_batch;
 
   int64_t delay_ns = 0;     // how long an idle stream waits for more rows
@@ -73,11 +73,11 @@ class ModelQueue {
   using ItemPointer = std::shared_ptr<Item>;
   using Release = std::function<void(int64_t number, absl::Status status)>;
   // Items that are to be dropped with their place.why. A list, so that they move there whether or
-  // not there is memory left: what is in no queue and in no such list is never answered.
+  // not there is memory left: an item in no queue and in no such list is never answered.
   using Dropped = std::list<ItemPointer>;
   struct Batch {
     std::vector<ItemPointer> items;  // at least one; the first waited longest
-    // That took them, in their order; null without one.
+    // the builder that took them, in their order; null without one
     std::unique_ptr<typename Item::Builder> builder;
   };
 

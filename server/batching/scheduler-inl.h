@@ -34,7 +34,7 @@ std::shared_ptr<ModelQueue<Item>> Scheduler<Item>::AddModel(QueueOptions<Item> o
     queues_.push_back(queue);
   }
   return std::shared_ptr<Queue>(queue.get(), [this](Queue* gone) {
-    std::list<std::shared_ptr<Queue>> removed;  // what it holds ends outside of the lock
+    std::list<std::shared_ptr<Queue>> removed;  // its contents end outside of the lock
     MutexLock lock(mutex_);
     const auto it = std::find_if(queues_.begin(), queues_.end(),
                                  [gone](const auto& each) { return each.get() == gone; });
@@ -111,7 +111,7 @@ std::optional<typename Scheduler<Item>::Batch> Scheduler<Item>::TakeLocked(int64
     queues_.splice(queues_.end(), queues_, it);  // its turn is over
     ++queue.running;
     ++running_;
-    // One Submit wakes one stream; what it left is for the others.
+    // One Submit wakes one stream; the others take the rest.
     if (!queue.empty()) work_.NotifyOne();
     return batch;
   }

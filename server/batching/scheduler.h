@@ -71,7 +71,7 @@ class Scheduler {
   // Drops each waiting request when its deadline comes, until Shutdown: the body of a thread.
   void ExpireUntilShutdown();
 
-  // From now on Submit answers `why`; what waits is still executed.
+  // Submit answers `why` from now on; items that wait are still executed.
   void StopAccepting(const absl::Status& why);
   // Waits until nothing waits and nothing runs; false if `timeout` came first.
   bool WaitUntilIdle(std::chrono::nanoseconds timeout);

@@ -51,7 +51,7 @@ class WorkItem {
     int64_t enqueued_ns = 0;
     int64_t arrival = 0;  // order of arrival in the queue
     int64_t held = 0;     // not 0: held back under this number
-    absl::Status why;     // what it is about to be dropped with
+    absl::Status why;     // why it is about to be dropped
   } place;
 
  protected:

@@ -218,7 +218,7 @@ absl::StatusOr<ModelSettings> ParseModelConfig(absl::string_view text,
   if (config.has_dynamic_batching()) {
     RETURN_IF_ERROR(ReadDynamicBatching(config.dynamic_batching(), settings));
   }
-  // In the order of the names, so that the first error is always the same one.
+  // Ordered by name, so that the first error is always the same one.
   const std::map<std::string, inference::ModelParameter> parameters(config.parameters().begin(),
                                                                     config.parameters().end());
   for (const auto& [name, parameter] : parameters) {

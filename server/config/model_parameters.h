@@ -17,7 +17,7 @@ struct ModelParameterInfo {
   std::string meaning;
 };
 
-// Every parameter: what the documentation is made from.
+// Every parameter: the documentation is made from this table.
 std::vector<ModelParameterInfo> ModelParameterTable();
 
 // Sets what `name` = `value` says. Errors: INVALID_ARGUMENT naming the parameter and the value.

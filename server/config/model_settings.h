@@ -1,4 +1,4 @@
-// ModelSettings: what config.pbtxt says about one model, parsed and checked as far as that goes
+// ModelSettings: the settings of one model in config.pbtxt, parsed and checked as far as that goes
 // without the model itself.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Options: what the command line of `reprised` says, parsed and checked.
+// Options: the command line of `reprised`, parsed and checked.
 #pragma once
 
 #include <cstdint>

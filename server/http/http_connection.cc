@@ -27,7 +27,7 @@ using std::chrono::seconds;
 
 // Clients keep a connection for their next request.
 constexpr seconds kIdleTime(75);
-// From its first byte on a header takes less.
+// A header must take less, counted from its first byte.
 constexpr seconds kHeaderTime(10);
 constexpr seconds kLingerTime(2);
 // A body or an answer may take this time, and a second for each kLeastBytesPerSecond of its bytes.

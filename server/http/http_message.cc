@@ -12,7 +12,7 @@ absl::string_view HttpRequest::Field(absl::string_view name) const {
 }
 
 HttpReply ErrorReply(int status, absl::string_view why, HttpFields fields) {
-  // Names in messages come from clients and files: what is no UTF-8 in them is replaced.
+  // Names in messages come from clients and files: bytes that are no UTF-8 are replaced.
   const nlohmann::json body = {{"error", std::string(why)}};
   return {.status = status,
           .content_type = "application/json",

@@ -40,8 +40,8 @@ class HttpExchange {
 
   const HttpRequest& request() const { return request_; }
 
-  // Sends what `make` returns. It is called on a thread of the server, once, whether the client is
-  // still there or not. From any thread, exactly once; throws nothing: without memory the
+  // Sends the result of `make`, which is called on a thread of the server, once, whether the client
+  // is still there or not. Called from any thread, exactly once; throws nothing: without memory the
   // connection is closed.
   virtual void Answer(std::function<HttpReply()> make) noexcept = 0;
 

@@ -40,7 +40,7 @@ class HttpServer {
   // The port that is bound, also when 0 was asked for.
   int port() const;
 
-  // From now on each connection is closed with its next answer: clients turn to other servers.
+  // Closes each connection with its next answer from now on: clients turn to other servers.
   void Drain();
 
   // Waits until no exchange is open and none ended for `quiet`, at most `timeout`. False: some are

@@ -29,7 +29,7 @@ std::string ReadyBody(const Repository& repository, const ServerState& state) {
     models.push_back(std::move(model));
   }
   const nlohmann::ordered_json body = {{"ready", state.ready()}, {"models", std::move(models)}};
-  // Names come from folders: what is no UTF-8 in them is replaced.
+  // Names come from folders: bytes that are no UTF-8 are replaced.
   return body.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 

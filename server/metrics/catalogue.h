@@ -1,5 +1,5 @@
-// Catalogue: the counters behind /metrics. What can exist is in metric_table.h; a series appears
-// when its model is added, with the value 0, not when something first happens.
+// Catalogue: the counters behind /metrics. All metrics are in metric_table.h; a series appears when
+// its model is added, with the value 0, not when something first happens.
 //
 // Ownership: owns every series. A ModelMetrics lives as long as its Catalogue, also after its model
 // is gone: counters never go back.
@@ -69,7 +69,7 @@ class Catalogue {
   // scrape; the store outlives the catalogue's last scrape.
   void SetStore(const RecipeStore* store);
 
-  // Asked at each scrape. Once, before the first one; what it uses outlives the last.
+  // `memory` is asked at each scrape. Set once, before the first; what it uses outlives the last.
   void SetMemory(std::function<MemoryUse()> memory) { memory_ = std::move(memory); }
 
   // The text exposition format, version 0.0.4.

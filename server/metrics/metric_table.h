@@ -1,6 +1,6 @@
 // THE table of metrics: a metric is one row here, a member that is declared with its name and its
-// help text, and is counted by that member's name. What the operating system and the recipe store
-// know is in tables of their own (process_metrics.cc, store_metrics.cc).
+// help text, and is counted by that member's name. Metrics of the operating system and of the
+// recipe store are in tables of their own (process_metrics.cc, store_metrics.cc).
 //
 //   Series<Counter> tunes{scope, {"reprise_tunes_total", "Recipes replaced by ..."}};
 //

@@ -48,7 +48,7 @@ class MetricScope {
  public:
   MetricScope(prometheus::Registry& registry, LabelValues labels)
       : registry_(&registry), labels_(std::move(labels)) {}
-  // The same with more labels.
+  // The same scope with more labels.
   MetricScope With(LabelValues more) const;
 
   prometheus::Registry& registry() const { return *registry_; }
@@ -84,7 +84,7 @@ class Series {
 
 // A row with a series for each value of one more label, looked up without allocation. Values that
 // nobody announced are added when they first occur, up to `most_values`: buckets of many axes, and
-// those that followed each other, would else add series for ever. What comes after shares the
+// policies that followed each other, would otherwise add series for ever. Later values share the
 // series of kOtherValue.
 template <typename T>
 class SeriesBy {
@@ -120,8 +120,8 @@ class SeriesBy {
   HashMap<std::string, T*> series_ GUARDED_BY(mutex_);
 };
 
-// A row of gauges that are 1 and say something by two labels, of each value of a third one: a word
-// and its reason. What is said last replaces what was said before.
+// A row of gauges that are 1 and tell, for each value of a label, a word and its reason by two more
+// labels. A new word replaces the one before.
 class VerdictBy {
  public:
   VerdictBy(const MetricScope& scope, const MetricText& text, std::string label,

@@ -23,7 +23,7 @@ absl::StatusOr<inference::ModelMetadataResponse> AnswerModelMetadata(const Repos
 absl::StatusOr<inference::ModelConfigResponse> AnswerModelConfig(const Repository& repository,
                                                                  const std::string& model,
                                                                  const std::string& version);
-// `model` empty: of all; `version` empty: of all versions.
+// Statistics; `model` empty: those of all; `version` empty: those of all versions.
 absl::StatusOr<inference::ModelStatisticsResponse> AnswerModelStatistics(
     const Repository& repository, const std::string& model, const std::string& version);
 inference::RepositoryIndexResponse AnswerRepositoryIndex(const Repository& repository,

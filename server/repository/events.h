@@ -43,7 +43,7 @@ class ModelEvents {
   virtual void OnState(ModelState state, const absl::Status& why) = 0;
   // Its file was changed or cut where it lies: it answers no request until it is loaded again.
   virtual void OnDamaged(const absl::Status& why) {}
-  // It was to be loaded anew, which failed: what was served still is.
+  // A new load of it failed: the version that was served still is.
   virtual void OnKept(const absl::Status& why) {}
 };
 

@@ -54,11 +54,11 @@ class ModelTable {
   struct Listed {
     std::shared_ptr<ModelVersion> version;
     ModelState state = ModelState::kLoading;
-    // Not OK: kUnavailable, or ready as before a load that failed.
+    // Not OK where kUnavailable, or where it is ready as before a load that failed.
     absl::Status why;
     std::shared_ptr<const Servable> servable;  // not null: kReady
   };
-  // By name, then by version. One whose file is not as it was is kUnavailable.
+  // Models sorted by name, then version. One whose file has changed is kUnavailable.
   std::vector<Listed> List() const;
 
   // The numbers of the versions that are ready.
@@ -76,7 +76,7 @@ class ModelTable {
   void SetWaiting(const std::string& name, int64_t number);
   // No request finds the version from now on. Returns what was served.
   std::shared_ptr<const Servable> SetUnloaded(const std::string& name, int64_t number);
-  // Takes what is not served from the list: what became of it is old.
+  // Takes versions that are not served from the list: their state is out of date.
   void DropUnserved(const std::string& name);
 
  private:

@@ -211,8 +211,8 @@ absl::Status Repository::Plan(const std::shared_ptr<Operation>& operation, const
   auto versions = settings.ok() ? ChooseVersions(settings->config.version_policy(), model)
                                 : absl::StatusOr<std::vector<int64_t>>(settings.status());
   if (!versions.ok()) {
-    // All versions share the mistake; what is served still is, and else the newest one stands for
-    // them.
+    // All versions share the mistake; served ones are still served, and otherwise the newest one
+    // stands for them.
     const std::vector<int64_t> served = table_.Ready(model.name);
     for (const int64_t number : served) {
       table_.SetLoaded(*table_.SetLoading(model.name, number), versions.status());

@@ -2,8 +2,8 @@
 //
 // At the start every version that is to be served is listed; loader threads then load one after
 // another. One that fails is unavailable with the reason and disturbs no other. Later a model is
-// loaded anew beside the traffic: what was served still is until its successor is ready, and goes
-// on where that one fails.
+// loaded anew beside the traffic: the old version is served until its successor is ready, and stays
+// where that one fails.
 //
 //   Repository repository({.folders = {"models"}, .threads = 2}, loader, events);
 //   RETURN_IF_ERROR(repository.Start());
@@ -64,7 +64,7 @@ class Repository {
   using Done = std::function<void(const absl::Status&)>;
 
   Repository(Options options, Loader loader, ServerEvents& events);
-  // As Stop.
+  // Does what Stop does.
   ~Repository();
   Repository(const Repository&) = delete;
   Repository& operator=(const Repository&) = delete;
@@ -145,7 +145,7 @@ class Repository {
   mutable Mutex mutex_;
   CondVar work_;
   std::deque<Task> tasks_ GUARDED_BY(mutex_);
-  // By model; the first one of each has begun, or is in `ready_`.
+  // Operations by model; the first one of each has begun, or is in `ready_`.
   std::map<std::string, std::deque<std::shared_ptr<Operation>>> operations_ GUARDED_BY(mutex_);
   std::deque<std::shared_ptr<Operation>> ready_ GUARDED_BY(mutex_);  // may begin
   // The stamps of the files from which the served versions were loaded.

@@ -20,8 +20,8 @@ constexpr const char* kConfigFile = "config.pbtxt";
 // Configurations that people and generators write have kilobytes.
 constexpr int64_t kMostConfigBytes = int64_t{16} << 20;
 
-// The folders in `folder`, by name, links followed; what cannot be read is left out by the system's
-// iterator and reported by whoever opens it.
+// The folders in `folder`, by name, links followed; the system's iterator leaves out folders that
+// cannot be read, and whoever opens them reports it.
 absl::StatusOr<std::vector<fs::path>> Folders(const fs::path& folder) {
   std::vector<fs::path> folders;
   std::error_code error;

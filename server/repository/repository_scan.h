@@ -25,7 +25,7 @@ absl::StatusOr<std::vector<FoundModel>> ScanRepositories(
 // The config of a model; the empty string if there is no file. Errors: what reading it says.
 absl::StatusOr<std::string> ReadConfigFile(const FoundModel& model);
 
-// Those versions that the policy serves, ascending; the latest one without a policy. Errors:
+// The versions that the policy serves, ascending; the latest one without a policy. Errors:
 // NOT_FOUND naming the version that is missing, or that there is none.
 absl::StatusOr<std::vector<int64_t>> ChooseVersions(const inference::ModelVersionPolicy& policy,
                                                     const FoundModel& model);

@@ -18,7 +18,7 @@ namespace reprise {
 struct RequestQueue;  // where requests wait: see server/requests/queue.h
 
 struct Servable {
-  // That its files are not as they were was told.
+  // Set when it was told that the model's files have changed.
   mutable std::atomic<bool> damaged{false};
   std::shared_ptr<Model> model;
   ModelSettings settings;

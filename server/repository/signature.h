@@ -23,7 +23,7 @@ struct ModelFacts {
 struct Signature {
   std::vector<ModelIo> inputs;  // dims that the config fixes are fixed
   std::vector<ModelIo> outputs;
-  // As ModelConfig answers: complete, whatever the file left out.
+  // The answer of ModelConfig: complete, whatever the file left out.
   inference::ModelConfig config;
 };
 

@@ -220,7 +220,7 @@ void Warmup::RunUntilReady(const std::vector<AxisSizes>& bindings,
                            const std::vector<AxisSizes>& used) {
   if (bindings.empty() && used.empty()) return;
   Add(settings_.ready_when_all ? bindings : LargestOf(bindings), CaptureUrgency::kUrgent);
-  // Those that serve all others first, then the most used.
+  // Recipes that can serve all others come first, then the most used.
   Add(LargestOf(used), CaptureUrgency::kUrgent);
   Add(used, CaptureUrgency::kUrgent);
   {

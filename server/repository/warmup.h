@@ -75,7 +75,7 @@ absl::StatusOr<std::vector<AxisSizes>> WarmupBindings(const Model& model,
 absl::StatusOr<std::vector<AxisSizes>> BindingsOf(const Model& model,
                                                   const std::vector<std::string>& labels);
 
-// Those of `bindings` that none of the others is at least as large as along every axis.
+// The bindings that no other one covers along every axis.
 std::vector<AxisSizes> LargestOf(const std::vector<AxisSizes>& bindings);
 
 }  // namespace reprise

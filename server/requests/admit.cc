@@ -63,7 +63,7 @@ absl::Status CheckInput(const ModelIo& io, const InputView& view) {
                                                    ShapeToString(view.shape),
                                                    ": more bytes than can be counted"));
   }
-  // Those of a text say themselves how many they are.
+  // Bytes of a text say themselves how many they are.
   if (!io.text && bytes != static_cast<int64_t>(view.bytes.size())) {
     return absl::InvalidArgumentError(absl::StrCat(
         "input \"", io.name, "\" of shape ", ShapeToString(view.shape), " and datatype ",

@@ -31,7 +31,7 @@ class Call {
         answers_(parts),
         unfinished_(parts) {}
 
-  // Before Submit: what Cancel and a failing part drop.
+  // Called before Submit: the parts that Cancel and a failing part drop.
   void SetParts(std::vector<std::weak_ptr<Part>> parts) { parts_ = std::move(parts); }
   // Drops the parts that still wait.
   void CancelWaiting();

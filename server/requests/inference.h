@@ -47,7 +47,7 @@ class Inference {
     CountRefused(request, why, clock_.NowNs());
   }
 
-  // Drops what of the call still waits; what runs is finished, and `done` is called either way.
+  // Drops parts of the call that still wait; running ones finish, and `done` is called either way.
   void Cancel(Call& call);
 
   // The Dispatcher's function: replays the batch on `stream` and finishes each of its items once.

@@ -19,7 +19,7 @@ struct RequestQueue {
   std::shared_ptr<RequestScheduler::Queue> waiting;
 };
 
-// That of `servable`, whose model is loaded. The engine, the scheduler and `version` outlive it.
+// The queue of `servable`, whose model is loaded. Engine, scheduler and `version` outlive it.
 std::shared_ptr<RequestQueue> OpenQueue(Engine& engine, RequestScheduler& scheduler,
                                         const ModelVersion& version, const Servable& servable);
 

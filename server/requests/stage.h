@@ -12,7 +12,7 @@
 // Threads:   stages run on the transport's thread that brought the request, several requests at a
 //            time, and neither wait nor compute. A step of `on_answer` runs on the thread that
 //            finishes the request's last part.
-// Memory:    both may throw for want of memory: that is the request's error then.
+// Memory:    both may throw for want of memory, which is then the request's error.
 #pragma once
 
 #include <cstdint>

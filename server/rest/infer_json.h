@@ -28,8 +28,8 @@ namespace reprise {
 // One request, from its body to its answer.
 class InferJson {
  public:
-  // `model` and `version` are those of the path; `parsing` is what all requests have for parsed
-  // JSON, of which nothing is held afterwards. What is passed must outlive the object. Errors:
+  // `model` and `version` are those of the path; `parsing` is the budget that all requests share
+  // for parsed JSON, none of which is held afterwards. Arguments must outlive the object. Errors:
   // INVALID_ARGUMENT and UNIMPLEMENTED, naming the field, and those of JsonDocument.
   absl::Status Decode(const HttpRequest& request, absl::string_view model,
                       absl::string_view version, MemoryBudget& parsing);
@@ -46,7 +46,7 @@ class InferJson {
   absl::Status DecodeTensor(const simdjson::dom::object& json, absl::string_view& binary,
                             InputView& tensor);
   absl::Status DecodeOutputs(const simdjson::dom::object& root);
-  // The same text, owned by this.
+  // Returns the same text, owned by this.
   absl::string_view Keep(std::string_view text);
 
   InferRequest view_;

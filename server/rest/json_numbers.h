@@ -13,7 +13,7 @@ class element;
 namespace reprise {
 
 // `json` with NaN, Infinity and -Infinity, which many libraries write, as texts, and whole numbers
-// beyond 64 bits as floating ones. What is no JSON otherwise stays so.
+// beyond 64 bits as floating ones. Other text that is no JSON stays as it is.
 std::string WithPlainNumbers(absl::string_view json);
 
 // The number that a text is then; nullopt for any other element.

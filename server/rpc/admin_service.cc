@@ -133,7 +133,7 @@ grpc::ServerUnaryReactor* AdminService::Warmup(grpc::CallbackServerContext* call
     found->servable->warmup->Add(*bindings, CaptureUrgency::kBehind);
     version = found->version;
   } else {
-    // Also while the model loads.
+    // A model may be asked about while it loads.
     version = context_.repository->FindListed(request->model(), request->version());
     if (version == nullptr) {
       return Finish(call, context_.repository->Find(request->model(), request->version()).status());

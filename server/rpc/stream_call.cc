@@ -61,7 +61,7 @@ class InferStream final : public StreamReactor {
   }
 
   void OnWriteDone(bool) override {
-    // Also where the client is gone: then those that follow fail as well.
+    // This happens where the client is gone, too: then those that follow fail as well.
     open_.End();
     bool read = false;
     std::shared_ptr<Request> sent;
@@ -112,7 +112,7 @@ class InferStream final : public StreamReactor {
     EndWithoutMemory();
   }
 
-  // Those that were read are answered.
+  // Requests that were read are answered.
   void EndWithoutMemory() {
     {
       MutexLock lock(mutex_);

@@ -1,6 +1,6 @@
 // Listener: a port, and the connections that clients make to it, a limited number at a time.
 //
-// Threads: Listen once, from any thread; what it accepts is handed over on the threads that run the
+// Threads: Listen once, from any thread; connections are handed over on the threads that run the
 // context.
 #pragma once
 
@@ -20,8 +20,8 @@ namespace reprise {
 
 class Listener {
  public:
-  // Takes a new connection, whose steps run on a strand of its own. What it throws for want of
-  // memory ends that connection.
+  // Takes a new connection, whose steps run on a strand of its own. An exception for want of memory
+  // ends that connection.
   using Accepted = std::function<void(ClientStream stream)>;
 
   // More than `max_connections` are not accepted until one of them ends. `io` outlives the

@@ -16,7 +16,7 @@ std::optional<DType> ParseProtocolName(absl::string_view name);
 
 inference::DataType ConfigType(DType dtype);
 
-// The same of an input or output, which may be text.
+// The same for an input or output, which may be text.
 inline constexpr char kTextDatatype[] = "BYTES";
 absl::string_view ProtocolName(const ModelIo& io);
 inference::DataType ConfigType(const ModelIo& io);

@@ -34,7 +34,7 @@ std::string ErrorMessage(const absl::Status& status) {
   std::string message(status.message());
   if (message.size() <= kLongestMessage) return message;
   size_t end = kLongestMessage;
-  // Not inside a UTF-8 sequence.
+  // A UTF-8 sequence is not cut.
   while (end > 0 && (static_cast<unsigned char>(message[end]) & 0xC0) == 0x80) --end;
   return message.substr(0, end) + "...";
 }

@@ -1,4 +1,4 @@
-// THE table of errors: what a status of ours is over gRPC, over HTTP, and in metrics.
+// THE table of errors: each of our statuses over gRPC, over HTTP, and in metrics.
 #pragma once
 
 #include <string>
