@@ -19,8 +19,8 @@ struct OneRow {
   Request request;
 };
 
-// Nanoseconds for all of `requests`. Whatever lies within a window of `window` requests may share a
-// replay, unless `alone`. What fails is printed to standard error.
+// Nanoseconds for all of `requests`. Requests within a window of `window` may share a replay,
+// unless `alone`. Failures are printed to standard error.
 int64_t RunTrace(Engine& engine, const Model& model, Stream& stream,
                  const std::vector<std::unique_ptr<OneRow>>& requests, size_t window, bool alone);
 

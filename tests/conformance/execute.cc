@@ -47,7 +47,7 @@ absl::StatusOr<Tensor> EvaluateParameter(const ParameterExpr& expr,
   return results[0];
 }
 
-// The nodes that the values wanted need, by their reference kernels; of an If the branch taken.
+// Runs the nodes that the wanted values need by their reference kernels; an If runs one branch.
 class Interpreter {
  public:
   Interpreter(const Graph& graph, std::vector<std::optional<Tensor>>& values)

@@ -1,4 +1,4 @@
-// oneDNN's product with weights packed as it likes best, to compare ours with: no part of the
+// oneDNN's product with weights packed in its own layout, to compare ours with: no part of the
 // daemon. Without the library (libdnnl-dev of Debian) there is nothing to compare with.
 #pragma once
 

@@ -1,4 +1,4 @@
-// bench_switch: what it costs to go from one model to another on the same stream.
+// bench_switch: the cost of going from one model to another on the same stream.
 //
 //   bench_switch MODEL.onnx MODEL.onnx MODEL.onnx... [--length N] [--rounds N] [--threads N]
 //

@@ -17,7 +17,7 @@ constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();
 
 class CgroupTest : public testing::Test {
  protected:
-  // As the kernel shows it: each file is one line.
+  // Writes a file as the kernel shows it, one line.
   void Write(const std::string& file, const std::string& line) {
     const std::filesystem::path path = root() / file;
     std::filesystem::create_directories(path.parent_path());

@@ -227,7 +227,7 @@ TEST(BucketAdvisorTest, ASlowDriftIsFollowedToo) {
 }
 
 TEST(BucketAdvisorTest, AChangeThatIsNotPaidBackInTimeIsNotMade) {
-  // One request in 100 s: what a bucket saves there pays for no capture within ten minutes.
+  // One request in 100 s: a bucket saves too little to pay for a capture within ten minutes.
   Server slow;
   Lengths lengths(9);
   slow.Serve(3000, lengths.Lumps({40, 70, 140}), 0.01);
@@ -320,7 +320,7 @@ TEST(BucketAdvisorTest, TheLargestBucketGrowsWhereRequestsAreLarger) {
 }
 
 TEST(BucketAdvisorTest, TheLargestBucketIsNoLargerThanTheModelTakes) {
-  // 1500 positions: what most requests need, though no power of two.
+  // Most requests need 1500 positions, which is no power of two.
   Server server({.axes = {{"frames", {}, kStart}},
                  .takes = [](size_t, int64_t size) { return size <= 1500; }});
   server.Serve(200, [i = 0]() mutable { return ++i % 2 == 0 ? 1400 : 60; });

@@ -1,4 +1,4 @@
-// The static part of the certificate: what it says of small graphs, read at two sizes.
+// The static part of the certificate: its findings about small graphs, read at two sizes.
 #include "runtime/certify/axis_flow.h"
 
 #include <gtest/gtest.h>

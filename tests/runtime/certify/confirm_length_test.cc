@@ -88,8 +88,8 @@ TEST(ConfirmLengthTest, ConfirmingPadsEachOfTheLatePositions) {
   EXPECT_THAT(confirmed->reason, HasSubstr("length 5 padded to 512"));
 }
 
-// The largest id of a row, a table of 50 of them: what is padded with any of those below is not
-// seen, nor are rows that hold a large one.
+// The largest id of a row, from a table of 50 ids: padding with a smaller id does not show, nor
+// does padding in rows that hold a large one.
 Outputs LargestId(const Inputs& inputs) {
   const Numbers x = FromTensor(inputs[0]);
   Numbers y = {DType::kFloat32, {x.shape[0]}, std::vector<double>(x.shape[0], 0)};

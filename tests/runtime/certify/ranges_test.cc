@@ -80,7 +80,7 @@ TEST(FindRangesTest, ARangeThatTheRunnerNamesSavesRuns) {
 }
 
 TEST(FindRangesTest, AWrongRangeInTheErrorIsNotBelieved) {
-  // The kernel looks up id + 2: what it names is not what the input may hold.
+  // The kernel looks up id + 2, so the id in its error is not the one that the input holds.
   const auto ranges =
       FindRanges(std::vector<ProbeInput>{toy::Ids()}, Taking(-102, 97, true, 2), Options());
   ASSERT_TRUE(ranges.ok());

@@ -18,7 +18,7 @@ using testing::IsSupersetOf;
 
 constexpr int64_t kMs = 1'000'000;
 
-// Every look at it takes `step_ns`: what a replay takes is what the test says.
+// Every look at the clock takes `step_ns`: a replay takes as long as the test says.
 class SteppingClock final : public Clock {
  public:
   int64_t NowNs() const override { return now_ns_ += step_ns_; }
@@ -44,7 +44,7 @@ class BucketLearningTest : public testing::Test {
     return LoadBytes(engine_, MaskedMeanModel(), std::move(options));
   }
 
-  // As the server does it; counts those that had to wait. 100 requests a second.
+  // Serves a request as the server does; counts those that had to wait. 100 requests a second.
   Response Serve(const Model& model, int64_t rows, int64_t length) {
     clock_.AdvanceNs(10 * kMs);
     // A replay takes 20 us a token of its bucket.

@@ -126,7 +126,7 @@ bool Comes(const std::function<bool()>& condition) {
   return true;
 }
 
-// With a clock that stands still helpers park for want of a core alone.
+// The clock stands still, so that helpers park for want of a core alone.
 class LingeringTest : public testing::Test {
  protected:
   // A call of one thread that holds its core until it is let go.
@@ -218,7 +218,7 @@ TEST(CorePoolTest, HelpersKeepOffTheCpuOfTheCaller) {
     std::atomic<bool> helped{false};
     std::vector<int> cpus;  // those of the helper
   };
-  // The process's first thread keeps all CPUs: what it may have is what helpers may.
+  // The process's first thread keeps all CPUs: helpers may use those that it may use.
   std::thread([&] {
     for (const int cpu : {cpus[0], cpus[1], cpus[0]}) {
       cpu_set_t one;

@@ -1,4 +1,4 @@
-// Eager runs: what they prepare is kept by shape, within a limit of its own.
+// Eager runs: their prepared sections are kept by shape, within a limit of its own.
 #include "runtime/engine/eager_cache.h"
 
 #include <gmock/gmock.h>
@@ -115,7 +115,7 @@ TEST_F(EagerCacheTest, WhatIsLargerThanTheCacheRunsAndIsNotKept) {
   EXPECT_EQ(model_->eager_share()->use().ops, 0);
 }
 
-// Twice the rows of x that are kept, where positive: of much data, so that it is prepared.
+// Doubles the kept rows of x and clips negatives: over much data, so that it is prepared.
 TEST_F(EagerCacheTest, ALightSectionOverMuchDataIsPreparedAndMakesNoRecipe) {
   ModelBuilder b;
   b.Input("x", {"n", "m"}).Input("keep", {"n"}, Proto::BOOL);

@@ -1,4 +1,4 @@
-// Replays of fewer rows than their recipe has: what the others hold has no part in any answer.
+// Replays of fewer rows than their recipe has: the other rows have no part in any answer.
 #include <gtest/gtest.h>
 
 #include <cstring>

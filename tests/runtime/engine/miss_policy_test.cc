@@ -51,7 +51,7 @@ class MissPolicyTest : public testing::Test {
     return std::move(engine_.Run(plan, {&request, 1}, *stream_)[0]);
   }
 
-  // As the server does it: prepared, held back while its recipe is captured, then run.
+  // Runs as the server does: prepared, held back while its recipe is captured, then run.
   Response RunPrepared(const Model& model, int64_t rows, int64_t length,
                        OnMiss on_miss = OnMiss::kDefault) {
     const MeanRequest tokens(rows, length);

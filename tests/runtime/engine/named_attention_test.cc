@@ -1,5 +1,5 @@
 // Attention and rotary positions that a model names as one op: no launch of theirs runs by a
-// reference kernel. What they compute is compared with onnxruntime in tests/conformance.
+// reference kernel. Their results are compared with onnxruntime in tests/conformance.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -201,8 +201,8 @@ TEST_F(NamedAttentionTest, GroupQueryAttentionWhoseLengthIsAnInput) {
             absl::StatusCode::kInvalidArgument);
 }
 
-// Nodes whose operands have sizes in the file are rewritten while the model is loaded: what does
-// not fit is an error that names the node.
+// Nodes whose operands have sizes in the file are rewritten while the model is loaded: operands
+// that do not fit are an error that names the node.
 TEST_F(NamedAttentionTest, StaticOperandsThatDoNotFitAreRefusedByName) {
   struct Case {
     const char* op;

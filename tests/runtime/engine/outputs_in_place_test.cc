@@ -204,8 +204,8 @@ TEST_F(OutputsInPlaceTest, OutputsOfAllKindsAreThoseOfTheReference) {
   EXPECT_THAT(floats(4), ElementsAre(1, 10, 2, 20, 3, 30, 4, 40, 5, 50, 6, 60));
 }
 
-// Those of parts of a request that has more rows than a replay holds are joined, also where they
-// have no elements.
+// Outputs of the parts of a request that has more rows than a replay holds are joined, also where
+// they have no elements.
 TEST_F(OutputsInPlaceTest, PartsOfOneRequestAreJoined) {
   ModelBuilder b;
   b.Input("x", {"batch", "4"}).Output("none").Output("y");

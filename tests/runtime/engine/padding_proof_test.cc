@@ -160,7 +160,7 @@ TEST_F(PaddingProofTest, WhatLeaksAtLongSizesOnlyIsNeverPaddedAgain) {
   EXPECT_EQ(model->padding().proved_to(kSequence), 0);
   EXPECT_FALSE(model->CertificateOf(kSequence).certified);
   EXPECT_THAT(model->CertificateOf(kSequence).reason, testing::Not(testing::IsEmpty()));
-  // Also what was measured before the proof failed.
+  // Requests that were measured before the proof failed run exact, too.
   const auto now = model->MeasureAgain(before);
   ASSERT_TRUE(now.has_value());
   EXPECT_TRUE(now->exact);
@@ -183,7 +183,7 @@ TEST_F(PaddingProofTest, ASizeBeyondTheLargestBucketIsLookedAtBeforePaddingGoesT
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
 }
 
-// As detectors of text do, made smaller by four and larger again: other sides do not fit.
+// Text detectors do this: made smaller by four and larger again, so that other sides do not fit.
 TEST_F(PaddingProofTest, BatchesOfImagesAreTriedAtSidesThatTheModelTakes) {
   ModelBuilder b;
   b.Input("x", {"n", "1", "height", "width"}).Output("y");

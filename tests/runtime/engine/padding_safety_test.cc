@@ -1,6 +1,6 @@
-// Small models with one habit each, from ONNX bytes to answers: what the certificate says of them,
-// and that requests of random lengths in random company get the answers that they get alone and
-// unpadded.
+// Small models with one habit each, from ONNX bytes to answers: the certificate's findings about
+// them, and that requests of random lengths in random company get the answers that they get alone
+// and unpadded.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -201,7 +201,7 @@ TEST_P(PaddingSafetyTest, BadIdFailsItsRequestAlone) {
   const std::shared_ptr<Model> model = Load("model", {});
   ASSERT_NE(model, nullptr);
   std::mt19937 random(3);
-  // As many rows as positions, so that neither can be told from the other by its size.
+  // There are as many rows as positions, so that their sizes do not tell the two apart.
   Tokens good(2, 4, random), bad(1, 4, random), other(1, 4, random);
   bad.ids[2] = 1000000;
   for (Tokens* tokens : {&good, &bad, &other}) {

@@ -29,7 +29,7 @@ TEST(ParameterStoreTest, TenthOfTheParametersMayBeHeldInASecondForm) {
   EXPECT_TRUE(store.HoldSecond(*expressions[1]));
   EXPECT_FALSE(store.HoldSecond(*expressions[2]));
   EXPECT_FALSE(store.Holds(*expressions[2]));
-  // Those that may, may for good.
+  // A second form that was allowed once stays allowed.
   EXPECT_TRUE(store.HoldSecond(*expressions[0]));
   // A form that is held anyway costs nothing more.
   ASSERT_TRUE(store.ValueOf(*expressions[3]).ok());

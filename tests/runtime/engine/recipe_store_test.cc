@@ -122,7 +122,7 @@ TEST_F(RecipeStoreEngineTest, DamagedUsageIsNoUsage) {
   ASSERT_TRUE(record.ok());
   std::string payload = record->payload;
   payload[payload.size() / 2] ^= 0x55;
-  // With a checksum that fits, as if the writer had been broken.
+  // The checksum fits, as if the writer had been broken.
   std::ofstream(files[0], std::ios::binary)
       << EncodeRecord({.kind = RecordKind::kUsage, .payload = payload});
   Start second(*this);

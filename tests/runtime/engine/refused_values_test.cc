@@ -264,7 +264,7 @@ class RefusedValuesTest : public testing::TestWithParam<Case> {
       EXPECT_FALSE(alone.ok()) << testing::PrintToString(values);
       if (&values == &GetParam().bad[0]) {
         EXPECT_TRUE(absl::IsInvalidArgument(alone)) << alone;
-        // As an operand, or as one of the inputs that decide shapes.
+        // The error names it as an operand, or as one of the inputs that decide shapes.
         EXPECT_THAT(std::string(alone.message()),
                     testing::AnyOf(HasSubstr("'v'"), HasSubstr("v=[")));
         for (const std::string& text : GetParam().says) {

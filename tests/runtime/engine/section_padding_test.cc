@@ -121,7 +121,7 @@ TEST_F(SectionPaddingTest, AxisThatMayNotBePaddedDoesNotHinderAnother) {
 }
 
 TEST_F(SectionPaddingTest, SizesBeyondThoseThatWereLookedAtStayExact) {
-  // The first 600 of what is found: of 700, padded to 768, they are not all.
+  // The first 600 found ones are taken: of 700, padded to 768, that is not all.
   Read(R"(graph {
   input %rows: f32[rows.d0, rows.d1]
   const %zero: i64[1] = {0}

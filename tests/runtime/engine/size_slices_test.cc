@@ -64,7 +64,7 @@ struct SliceCase {
   std::vector<std::pair<int64_t, int64_t>> exact;
   const char* words = "";  // part of a certificate
   bool batch = true;       // it is certified
-  bool is_cut = false;     // what matters runs behind a cut, at each request's own sizes
+  bool is_cut = false;     // the part at issue runs behind a cut, at each request's own sizes
 };
 
 void PrintTo(const SliceCase& c, std::ostream* out) { *out << c.name; }

@@ -177,8 +177,8 @@ TEST(StepTeamTest, LeaderGoesBackToWholeStepsWhenItsHelperIsGone) {
   EXPECT_EQ(context.last_parts, 1);
 }
 
-// Memory without a lock: what a step wrote is seen by all parts of the next one. Under a thread
-// sanitizer, or where a thread reads too early, a missing order is seen.
+// Memory without a lock: all parts of a step see the writes of the step before. A missing order
+// shows under a thread sanitizer, or where a thread reads too early.
 TEST(StepTeamTest, EachStepSeesWhatTheOneBeforeWrote) {
   constexpr int kSteps = 400;
   struct Context {

@@ -97,7 +97,7 @@ TEST_F(StreamTest, PhasesOfALaunchRunInOrderAndTheFirstOfThemPrimeIt) {
   EXPECT_THAT(*run, ElementsAre(0, 100, 101, 102, 103, 104, 105, 200, 201));
 }
 
-// Params are counts: of parts that each phase has begun and ended, whatever part of whatever
+// Params are counts of the parts that each phase has begun and ended, whatever part of whatever
 // number.
 struct Shares {
   static constexpr int kAll = 60, kPhases = 40;

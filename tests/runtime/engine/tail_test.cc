@@ -1,4 +1,4 @@
-// Models that are cut where data decides shapes: what runs before, at and behind the cuts.
+// Models that are cut where data decides shapes: the runs before, at and behind the cuts.
 #include "runtime/engine/tail.h"
 
 #include <gmock/gmock.h>

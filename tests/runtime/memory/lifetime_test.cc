@@ -314,7 +314,7 @@ TEST(LifetimeTest, RandomGraphsNeverOverwriteAValueThatIsReadLater) {
     std::vector<ValueId> values;
     for (int i = 0; i < 1 + below(3); ++i) values.push_back(Input(graph, 1 + below(40)));
     std::vector<NodeMemory> nodes;
-    std::vector<ValueId> written;  // results of nodes that are no views: what may be an output
+    std::vector<ValueId> written;  // results of nodes that are no views: candidates for outputs
     const int count = 2 + below(40);
     for (int i = 0; i < count; ++i) {
       NodeMemory memory;

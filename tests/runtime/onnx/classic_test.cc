@@ -1,4 +1,4 @@
-// Ops of ai.onnx.ml: what they are rewritten into, and what is said of those that cannot be.
+// Ops of ai.onnx.ml: their rewritten forms, and the errors for those that have none.
 #include <gmock/gmock.h>
 
 #include "tests/runtime/onnx/import_test_util.h"

@@ -1,4 +1,4 @@
-// Loop and Scan in files: what flattening makes of them, and files that are wrong.
+// Loop and Scan in files: their flattened forms, and files that are wrong.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

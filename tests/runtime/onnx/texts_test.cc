@@ -151,7 +151,7 @@ TEST(TextsTest, WhatComputesWithTextIsRefusedByNodeAndInput) {
 }
 
 TEST(TextsTest, PlacesAreNoNumbersThatANodeMayRead) {
-  // Each of them takes integers: of text they would compute with places.
+  // Each of them takes integers: over texts they would compute with places.
   for (const char* op :
        {"Neg", "Abs", "ArgMax", "TopK", "ReduceMax", "Less", "NonZero", "Unique"}) {
     Texts b;

@@ -196,7 +196,7 @@ class RandomModel {
       case 12:
         return Try({"Where"}, {Any(), x, Any()});
       case 13:
-        // By data it would tell -0 from 0, which rewrites may exchange.
+        // A divisor from data would tell -0 from 0, which rewrites may exchange.
         return Try({"Div"}, {x, graph_.AddConstant("", Tensor::FloatScalar(3))});
       default:
         return Try({"And", "Or"}, {x, Any()});

@@ -113,7 +113,7 @@ TEST_F(StoredRecipeTest, EveryFlippedByteOfTheFileIsAMiss) {
   }
 }
 
-// As if the checksum had not noticed: what is used is what was kept, or nothing.
+// The checksum does not notice the flipped bytes: the record is refused or gives a whole recipe.
 TEST_F(StoredRecipeTest, FlippedBytesBehindTheChecksumAreRefusedOrRebindToARecipe) {
   CompiledPlan plan;
   const auto recipe = Captured(plan);

@@ -69,7 +69,7 @@ class TestBuilder {
     alone_ += own.value_or(0);
     return true;
   }
-  // Those of a length most like the first one's first; among equals those that waited longest.
+  // Items of a length most like the first one's go first; among equals those that waited longest.
   std::vector<size_t> Order(absl::Span<const FakeItem* const> waiting) const {
     std::vector<size_t> order(waiting.size());
     std::iota(order.begin(), order.end(), size_t{0});

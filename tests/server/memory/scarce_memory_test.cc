@@ -52,7 +52,7 @@ void operator delete(void* data, size_t, std::align_val_t) noexcept { std::free(
 namespace reprise {
 namespace {
 
-// From here on `allowed` allocations of the thread succeed, and then one fails, or all.
+// Lets the next `allowed` allocations of the thread succeed, and then one fail, or all.
 class ScarceMemory {
  public:
   ScarceMemory(int64_t count, bool all) {
@@ -182,7 +182,7 @@ TEST_F(ScarceMemoryTest, CancelledCallIsAnsweredWithoutMemory) {
       server_->inference.Cancel(*asked->call);
     }
     ASSERT_EQ(asked->results.size(), 1u) << count;
-    // With no memory for the message of that either, the answer is that there is none.
+    // Where there is no memory for that message either, the answer is that there is none.
     EXPECT_FALSE(asked->status().ok());
     EXPECT_EQ(RunNext(), 0u);
   }

@@ -33,7 +33,7 @@ TEST_P(CpuDeviceTest, NodesWithoutFastKernelsHaveNoOptions) {
   }
 }
 
-// As a length of 0, or a probe shorter than what a model cuts off, makes them.
+// A length of 0, or a probe shorter than the part a model cuts off, makes empty values.
 TEST_P(CpuDeviceTest, NothingIsPlannedAndRunLikeSomething) {
   for (const char* text :
        {"input %x: f32[1, 24, 0]\ninput %z: f32[1, 24, 1]\n%y: ? = Sub(%x, %z)\noutput %y",

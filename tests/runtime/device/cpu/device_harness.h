@@ -179,7 +179,7 @@ class NodeRun {
 
  private:
   // Bytes between pages that nobody may touch: they begin behind the first of them, or end at the
-  // second and begin where their number wants. What is left of their own pages are canaries.
+  // second and begin where their number wants. The rest of their own pages are canaries.
   class Fenced {
    public:
     Fenced(size_t bytes, bool at_end) : bytes_(bytes) {

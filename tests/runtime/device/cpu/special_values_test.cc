@@ -1,5 +1,5 @@
-// Infinity, no number, and the edges of types: what ONNX's definition says of them and, where it
-// leaves them open, what onnxruntime makes of them; by the reference kernels and by every tier's.
+// Infinity, NaN, and the edges of types: ONNX's definition of them and, where it leaves them open,
+// onnxruntime's; by the reference kernels and by every tier's.
 #include <algorithm>
 #include <cmath>
 #include <limits>

@@ -17,7 +17,7 @@ inline std::vector<Isa> TestedTiers() {
   return tiers;
 }
 
-// For products: also those by digits and the tile unit's, where the machine has them.
+// The tiers of products: also those by digits and the tile unit's, where the machine has them.
 inline std::vector<Isa> ProductTiers() {
   std::vector<Isa> tiers = TestedTiers();
   for (Isa isa : {Isa::kAvx2Vnni, Isa::kAvx512Vnni, Isa::kAmx}) {
@@ -26,7 +26,7 @@ inline std::vector<Isa> ProductTiers() {
   return tiers;
 }
 
-// For what chooses among all kernels: products of bytes and of bfloat16 have tiers of their own.
+// The tiers for choices among all kernels: products of bytes and of bfloat16 have their own.
 inline std::vector<Isa> EveryTier() {
   std::vector<Isa> tiers;
   for (int isa = 0; isa <= static_cast<int>(DetectIsa()); ++isa) {

@@ -117,7 +117,7 @@ inline std::string WithChannelsLast(std::string text) {
   return text.insert(text.find('{') + 1, "layout = \"last\", ");
 }
 
-// The same whose results alone have their maps last.
+// The same text, in which the results alone have their maps last.
 inline std::string WithMapsLast(std::string text) {
   const size_t conv = text.find("%y: ? = Conv(");
   if (conv != std::string::npos) text.replace(conv + 8, 4, "reprise.Conv");

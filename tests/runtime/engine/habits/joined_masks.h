@@ -7,7 +7,7 @@
 
 namespace reprise {
 
-// `distance`, [sequence, sequence]: of the query from the key, in positions.
+// `distance`, [sequence, sequence]: how many positions the key lies from the query.
 inline void AddDistances(ModelBuilder& b) {
   AddPlaces(b);
   b.Node("Unsqueeze", {"places", "zero"}, {"place_of_key"});
@@ -70,7 +70,7 @@ inline const HabitCase kJoinedTraps[] = {
      .proved = true,
      .must_count = CountingPlaces::kFirst},
     {.name = "WindowAndPaddingInOneWhere",
-     // Wider than what is measured first: what a mask leaves out of it shows at long sizes alone.
+     // The window is wider than the sizes measured first: its effect shows at long sizes alone.
      .build =
          [](ModelBuilder& b) {
            AddWindow(b, 20);
@@ -85,7 +85,7 @@ inline const HabitCase kJoinedTraps[] = {
      .proved = true,
      .must_count = CountingPlaces::kAll},
     {.name = "WindowBeforeWhatHidesPadding",
-     // As ModernBERT does: the lowest float outside the window, else what the mask of padding says.
+     // ModernBERT does this: the lowest float outside the window, else the mask of padding.
      .build =
          [](ModelBuilder& b) {
            AddWindow(b, 20);
@@ -105,7 +105,7 @@ inline const HabitCase kJoinedTraps[] = {
      .proved = true,
      .must_count = CountingPlaces::kAll},
     {.name = "BiasOfDistancesCutByAsManyFromItsEnd",
-     // As T5 takes the biases of the last queries, of which there are as many as keys.
+     // T5 takes the biases of the last queries in this way, as many as there are keys.
      .build =
          [](ModelBuilder& b) {
            AddDistances(b);

@@ -103,7 +103,7 @@ inline const HabitCase kNumberTraps[] = {
      .sequence = true,
      .guards = {"input_ids", "attention_mask"}},
     {.name = "ZerosBesideWhatDataMayMakeInfinite",
-     // A query of padding sees what clients sent; what it makes of that need not stay finite.
+     // A query of padding sees clients' numbers; its result need not stay finite.
      .build =
          [](ModelBuilder& b) {
            AddLowMask(b, kLowestFloat, "mask_to_add");

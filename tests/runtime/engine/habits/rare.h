@@ -23,7 +23,7 @@ inline void AddLogarithms(ModelBuilder& b, float more) {
   b.Node("Log", {"grown"}, {"logarithms"});
 }
 
-// `place`, [batch]: of the first end token, 0 where there is none.
+// `place`, [batch]: where the first end token is, 0 where there is none.
 inline void AddPlaceOfTheEnd(ModelBuilder& b) {
   AddInteger(b, "end_id", 49);
   b.Node("Equal", {"input_ids", "end_id"}, {"is_end"});
@@ -249,7 +249,7 @@ inline const HabitCase kRareTraps[] = {
      .sequence = true,
      .guards = {"input_ids"}},
     {.name = "LastTokenThatCountsByRows",
-     // As PyTorch writes x[arange(rows), last]: every row finds itself, wherever it lies.
+     // PyTorch writes x[arange(rows), last] in this way: every row finds itself, wherever it lies.
      .build =
          [](ModelBuilder& b) {
            b.Node("Shape", {"input_ids"}, {"shape"});
@@ -266,7 +266,7 @@ inline const HabitCase kRareTraps[] = {
      .sequence = true,
      .guards = {"attention_mask"}},
     {.name = "LastTokenBehindAMaskThatRowsFindByTheirPlace",
-     // As causal models of PyTorch do both: mask[rows, keys], and x[arange(rows), last].
+     // Causal models of PyTorch do both: mask[rows, keys], and x[arange(rows), last].
      .build =
          [](ModelBuilder& b) {
            b.Node("Shape", {"input_ids"}, {"shape"});
@@ -293,7 +293,7 @@ inline const HabitCase kRareTraps[] = {
      .sequence = true,
      .guards = {"attention_mask"}},
     {.name = "LargestOfLogarithmsThatCount",
-     // As SPLADE pools: log(1 + relu(x)) is never below the zeros of the mask.
+     // SPLADE pools in this way: log(1 + relu(x)) is never below the zeros of the mask.
      .build =
          [](ModelBuilder& b) {
            AddLogarithms(b, 1);

@@ -248,7 +248,7 @@ inline const HabitCase kSizeTraps[] = {
          },
      .batch = true,
      .sequence = false},
-    // Harmless ones: what exporters write around Expand and Reshape, and what is always true.
+    // Harmless ones: nodes that exporters write around Expand and Reshape, and constant truths.
     {.name = "SpreadToAShapeWithMinusOnes",
      .build =
          [](ModelBuilder& b) {

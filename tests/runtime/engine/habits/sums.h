@@ -255,7 +255,7 @@ inline const HabitCase kSumTraps[] = {
      .batch = true,
      .sequence = false},
     {.name = "CountedInAFewBits",
-     // A sum that saturates: what is added to it beyond that does not show.
+     // A sum that saturates: further addends do not show.
      .build =
          [](ModelBuilder& b) {
            AddNumber(b, "least", 0);

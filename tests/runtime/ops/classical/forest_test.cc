@@ -128,7 +128,7 @@ TEST(ClassScoresTest, AveragesAreDividedBeforeTheBaseIsAdded) {
   EXPECT_THAT(Numbers(results), ElementsAre(1.5, 11.5));
 }
 
-// As onnxruntime has it; one target alone has its base always.
+// onnxruntime does this; a single target always has its base.
 TEST(ClassScoresTest, OfSeveralTargetsOneThatNothingWasGivenToHasNoBase) {
   for (const ops::LeafSum sum : {ops::LeafSum::kSum, ops::LeafSum::kMin, ops::LeafSum::kMax}) {
     const ScoreRules two = {.sum = sum, .base = {1, 10}};

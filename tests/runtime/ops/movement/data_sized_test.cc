@@ -146,7 +146,7 @@ TEST(NonMaxSuppressionTest, BatchesAndClassesAreSuppressedApart) {
   EXPECT_THAT(Numbers(result), ElementsAre(0, 0, 1, 0, 1, 0, 1, 0, 0, 1, 0, 1, 1, 1, 1, 1, 1, 0));
 }
 
-// Boxes in a line, the best first; of each of the later ones an earlier one has nearly all.
+// Boxes in a line, the best first; an earlier box covers nearly all of each later one.
 TEST(NonMaxSuppressionTest, EachBoxIsComparedWithAllThatAreKept) {
   constexpr int64_t kKept = 77;
   std::vector<float> boxes, scores;

@@ -89,7 +89,7 @@ TEST(MovementTest, SliceClampsAndStepsBackwards) {
   EXPECT_THAT(slice(3, 3, 1), ElementsAre());
   EXPECT_THAT(slice(0, max, max), ElementsAre(0));
   EXPECT_THAT(slice(4, min, min), ElementsAre(4));
-  // As ONNX has it: a start before the first element is the first, going down too.
+  // ONNX says so: a start before the first element is the first, going down too.
   EXPECT_THAT(slice(-7, -8, -1), ElementsAre(0));
   EXPECT_THAT(slice(min, min, -3), ElementsAre(0));
   EXPECT_THAT(slice(-7, -5, -1), ElementsAre());

@@ -44,7 +44,7 @@ TEST(IntegerConvTest, ResultsAreQuantisedToHalvesToEvenAndSaturated) {
   EXPECT_THAT(Numbers(RunOp(kOp, {kRow, I8({1, 1, 1}, {4}), kOne, kOne, std::nullopt, std::nullopt,
                                   std::nullopt, std::nullopt, F32({}, {8}), I8({}, {-3})})),
               ElementsAre(-1, -1, -1, 125));
-  // In steps of 4.
+  // The result has steps of 4.
   EXPECT_THAT(Numbers(RunOp(kOp, {kRow, I8({1, 1, 1}, {4}), kOne, kOne, std::nullopt, std::nullopt,
                                   std::nullopt, std::nullopt, F32({}, {4}), I8({}, {-3})})),
               ElementsAre(0, 1, 2, 127));

@@ -110,7 +110,7 @@ TEST(RnnTest, WeightsThatDoNotFitAreNamed) {
 }
 
 TEST(GruTest, UpdateGateKeepsTheOldState) {
-  // Without weights the gates are functions of the biases alone: update = sigmoid(0), made = 1.
+  // Zero weights make the gates functions of the biases alone: update = sigmoid(0), made = 1.
   const Tensor none = F32({1, 3, 1}, {0, 0, 0});
   const Tensor bias = F32({1, 6}, {0, 0, 1, 0, 0, 0});
   const auto result =

@@ -1,4 +1,4 @@
-// GridSample, RoiAlign and LRN: what conformance cases do not reach.
+// GridSample, RoiAlign and LRN: cases that the conformance suite does not reach.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -92,7 +92,7 @@ TEST(RoiAlignTest, SamplesOutsideAreZeros) {
   };
   EXPECT_THAT(pooled(inside, "avg"), ElementsAre(-4));
   EXPECT_THAT(pooled(inside, "max"), ElementsAre(testing::Lt(0)));
-  // Columns -7.5, -6.5, ... 7.5: of -0.5, 0.5 and 1.5 three are inside of 16.
+  // Columns -7.5, -6.5, ... 7.5: three of 16, at -0.5, 0.5 and 1.5, lie inside.
   EXPECT_THAT(pooled(half, "avg"), ElementsAre(-0.75));
   EXPECT_THAT(pooled(half, "max"), ElementsAre(0));
 }

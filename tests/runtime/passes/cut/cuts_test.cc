@@ -139,7 +139,7 @@ TEST(CutGraphTest, WhatShapesSayIsComputedAgainBehindACut) {
   EXPECT_THAT(cut->stages[0].section.outputs, IsEmpty());
   const GraphSection& section = cut->stages[1].section;
   EXPECT_THAT(section.shape_only, ElementsAre("x"));
-  // As an output it is computed by itself.
+  // The Size is an output, and so is computed by itself.
   ASSERT_EQ(cut->stages[1].nodes.size(), 1);
   EXPECT_EQ(cut->stages[1].nodes[0].node.op, "Size");
   EXPECT_FALSE(cut->stages[1].nodes[0].is_cut);
@@ -208,8 +208,8 @@ size_t CutsOfChain(int links, absl::string_view link) {
   return cut == nullptr ? 0 : cut->cuts.size();
 }
 
-// As imputers are written, a choice for each column: with a copy for each branch they would take
-// 2^40 of them.
+// Imputers are written in this way, a choice for each column: with a copy for each branch they
+// would take 2^40 copies.
 TEST(CutGraphTest, WhatBothBranchesReadStandsInFrontOfThem) {
   EXPECT_EQ(CutsOfChain(40, R"(
   %#e: ? = Exp(%v-)
@@ -226,7 +226,7 @@ TEST(CutGraphTest, WhatBothBranchesReadStandsInFrontOfThem) {
             80u);
 }
 
-// Few copies: what two branches of the file have alike runs when one of them is taken, not before.
+// Few copies: nodes that two branches of the file share run when one of them is taken, not before.
 TEST(CutGraphTest, WhatStandsInBranchesAloneStaysThere) {
   const auto cut = CutAtData(MustParse(R"(graph {
     input %x: f32[n]

@@ -55,7 +55,7 @@ TEST(AttendByHeadTest, CachesAreReadWhereTheyLie) {
   }
 }
 
-// As exporters write them: keys are turned for the product, heads of groups repeated.
+// Exporters write this form: keys are transposed for the product, heads of groups repeated.
 TEST(AttendByHeadTest, WholeCapturesReadCachesWhereTheyLie) {
   const std::string repeat = R"(
     const %apart: i64[5] = {2, 2, 1, 9, 4}

@@ -108,7 +108,7 @@ TEST(FuseAttentionHeadsTest, HeadsCutBySlicesAreThoseOfOneProjection) {
 }
 
 TEST(FuseAttentionHeadsTest, OperandsThatComeFromNoTokensAreTransposed) {
-  // As with rotary embeddings: the heads are worked on before the product.
+  // Rotary embeddings do this: the heads are worked on before the product.
   const std::string text = Attention({.q = R"(
     %q4: ? = Reshape(%q, %heads)
     %qt: ? = Transpose(%q4) {perm = [0, 2, 1, 3]}

@@ -252,7 +252,7 @@ TEST(FuseConvTest, NearlyTheFormStays) {
            // Bounds and statistics that are data.
            "input %h: f32[]\n%y: ? = Clip(%c, _, %h)\noutput %y",
            "input %m: f32[6]\n%y: ? = BatchNormalization(%c, %b, %b, %m, %b)\noutput %y",
-           // Not the gates that they look like.
+           // These are not the gates that they look like.
            "%s: ? = HardSigmoid(%c) {alpha = 0.2}\n%y: ? = Mul(%c, %s)\noutput %y",
            "%s: ? = Sigmoid(%c)\n%y: ? = Mul(%c, %s)\noutput %y\noutput %s",
        }) {

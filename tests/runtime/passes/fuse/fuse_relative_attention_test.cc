@@ -8,8 +8,8 @@
 namespace reprise {
 namespace {
 
-// Two rows of three tokens, two heads of four, five columns. What differs: how a batch repeats the
-// tables, what the terms are, how they meet scores and mask.
+// Two rows of three tokens, two heads of four, five columns. The forms differ in how a batch
+// repeats the tables, which terms there are, and how they meet scores and mask.
 struct Form {
   std::string tables = R"(
     const %twice: i64[3] = {2, 1, 1}

@@ -90,7 +90,7 @@ TEST(ChooseLayoutsTest, ChannelsAreDividedAndJoinedWhereTheyLie) {
   ExpectSameAnswers(*ChooseLayouts(), text, kNear);
 }
 
-// Weights are turned once, not in every replay; what is also an answer stays one.
+// Weights are transposed once, not in every replay; a value that is also an output stays one.
 TEST(ChooseLayoutsTest, ParametersAreTurnedWhenTheyAreMade) {
   const std::string text = R"(graph {
     input %x: f32[1, 64, 14, 14]

@@ -179,7 +179,7 @@ TEST(HoistPicksTest, PositionsThatMeetStay) {
   }
 }
 
-// The same over packed tokens: three segments, one of them empty.
+// The same graph over packed tokens: three segments, one of them empty.
 std::string Packed(absl::string_view pick, absl::string_view bias = "_") {
   return absl::StrCat(R"(graph {
     input %x: f32[9, 8]

@@ -125,7 +125,7 @@ TEST(PackTokensTest, AWindowHidesBesideWhatTheKeysSay) {
 }
 
 TEST(PackTokensTest, KeysThatAreSeenAndInTheWindowAreChosen) {
-  // Without heads first, as masks of rows come.
+  // The dim of heads is missing, as in masks of rows.
   ExpectPacks(Attention(absl::StrCat(kWindow, R"(
     const %never: f32[] = {-inf}
     %keep: ? = Cast(%m4) {to = 9}

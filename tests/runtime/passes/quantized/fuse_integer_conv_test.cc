@@ -11,7 +11,7 @@ namespace {
 
 constexpr SameAnswersOptions kBytes = {.tolerance = 1e-3, .relative = 1e-5, .integer_limit = 100};
 
-// As exporters write it; `weights` makes %w of them.
+// The form that exporters write; `weights` makes %w of them.
 std::string Quantised(const std::string& weights, const std::string& attributes = "") {
   return absl::StrCat(R"(graph {
     input %q: u8[2, 3, 5, 4]

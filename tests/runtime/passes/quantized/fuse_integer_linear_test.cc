@@ -225,7 +225,7 @@ TEST(FuseIntegerLinearTest, NearlyADequantizedProductStays) {
   };
   const char* const kRows =
       "input %q: u8[3, 4]\nconst %s: f32[] = {0.5}\n%a: ? = DequantizeLinear(%q, %s)";
-  // Scales of the rows of the weights; of 16 bits; floats; data.
+  // The weights: scales of their rows; 16 bits; floats; data.
   for (const char* w :
        {"param %w: f32[4, 4] = DequantizeLinear{axis = 0}(i8[4, 4] p0, f32[4] p1)",
         "param %w: f32[4, 5] = DequantizeLinear(i16[4, 5] p0, f32[]{0.5})",
@@ -270,7 +270,7 @@ TEST(FuseIntegerLinearTest, QuantizingProducts) {
     output %y
   })",
                 {.integer_limit = 100});
-  // By what is no weight: in steps.
+  // A right side that is no weight becomes its steps.
   ExpectRewrite(*FuseIntegerLinear(), R"(graph {
     input %a: u8[2, 3, 4]
     input %b: i8[2, 4, 5]

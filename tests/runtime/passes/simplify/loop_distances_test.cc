@@ -194,7 +194,7 @@ TEST(LoopDistancesTest, ACountOfAnotherDimStays) {
 
 TEST(LoopDistancesTest, OtherFunctionsOfTheDifferenceStay) {
   for (const char* sums : {
-           // Powers that are odd of signed numbers, broken, too high; of a constant of more dims.
+           // Powers: odd of signed numbers, broken, too high; a constant of more dims.
            "const %p: f32[] = {3}\n%t: ? = Pow(%difference, %p)\n%sum: ? = ReduceSum(%t, %one) "
            "{keepdims = 0}",
            "const %p: f32[] = {1.5}\n%d: ? = Abs(%difference)\n%t: ? = Pow(%d, %p)\n%sum: ? = "

@@ -37,8 +37,8 @@ struct Segment {
   std::map<std::string, Tensor> inputs;
 };
 
-// [rows, length, ...] or [rows, ...] tensors side by side in one of `capacity` rows; what is left
-// is filled with ones.
+// [rows, length, ...] or [rows, ...] tensors side by side in one of `capacity` rows; the rest is
+// filled with ones.
 Tensor Join(const std::vector<Segment>& segments, const std::string& name, const Shape& packed,
             bool by_token) {
   const DType dtype = segments[0].inputs.at(name).dtype();

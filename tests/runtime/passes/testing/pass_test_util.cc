@@ -79,7 +79,7 @@ Tensor RandomTensor(DType dtype, const Shape& shape, int64_t limit, std::mt19937
   return Tensor::FromVector(dtype, shape, values);
 }
 
-// By leaf index; leaves whose type the text does not give are made [features] or as the test says.
+// Parameters by leaf index; a leaf whose type the text omits is [features] or as the test says.
 namespace {
 
 // A value for each leaf of `expr` whose type the text gives.

@@ -44,7 +44,7 @@ TEST_P(RelativeTest, RowsOfAnyLengthGetWhatTheReferenceGives) {
   for (int64_t length : {1, 2, 7, 8, 9, 16, 17, 31, 47, 64, 95, 97, 130, 200}) {
     for (int64_t size : {1, 3, 16}) {
       const int way = static_cast<int>((length + size) % 3);
-      // Also places for fewer distances than there are, and columns out of range.
+      // Some cases have places for fewer distances than there are, and columns out of range.
       const int64_t reach = length % 2 == 0 ? length - 1 : length / 2;
       const int64_t width = 2 * (length / 2) + 3 + (length % 3 == 0 ? 1 : 0);
       const bool of_queries = (length + size) % 5 != 0, of_keys = (length + size) % 4 != 0;

@@ -107,7 +107,7 @@ TEST_P(GemmBlocksTest, HaveEveryBitOfTheProductsByFloats) {
             kernels.part(args, blocks.form, floats.Partition(m, n, /*int8=*/false, 3, share));
           }
           ASSERT_EQ(p.result(), wide.result());
-          // As panels of floats: those that the packed floats have.
+          // Panels of floats must equal those that the packed floats have.
           AlignedBuffer panel(sizeof(float) * static_cast<size_t>(kernels.panel_columns * k));
           const auto* const want = reinterpret_cast<const float*>(packed_floats.data());
           const auto* const got = reinterpret_cast<const float*>(panel.data());

@@ -193,7 +193,7 @@ std::pair<std::string, bool> Taken(const CpuDevice& device, const char* text) {
 TEST(GemmProviderChoiceTest, WeightsAreOursAndFloat64IsForeignByDefault) {
   for (const Isa isa : cpu::TestedTiers()) {
     const CpuDevice device(isa);
-    // Without vectors ours are there to be right.
+    // Our kernels without vectors are there to be right, not fast.
     const bool vectors = isa >= Isa::kAvx2;
     EXPECT_EQ(Taken(device, kLinear).second, !vectors) << IsaName(isa);
     EXPECT_EQ(Taken(device, kDoubles), std::make_pair(std::string("gemm_openblas"), true));
@@ -238,7 +238,7 @@ TEST(GemmProviderChoiceTest, EveryWalkOverPackedWeightsGivesTheSameBits) {
   std::set<std::string> walks;
   std::set<std::string> expected = {"", "/short", "/long", "/whole", "/near"};
   for (const Isa isa : cpu::TestedTiers()) {
-    // Without vectors no case is deep enough for it.
+    // On a machine without vectors no case is deep enough for it.
     const bool close = isa > Isa::kBaseline && cpu::GemmKernelsFor(isa).close_rows(/*rows=*/64) > 0;
     if (close) expected.insert("/close");
     const CpuDevice device({.max_isa = isa, .gemm_provider = GemmProvider::kOwn});

@@ -16,7 +16,7 @@ namespace {
 
 class PlanBlocksTest : public testing::TestWithParam<Isa> {};
 
-// As on a CPU with a tile unit, with the kernels of this tier in its place.
+// Plans as on a CPU with a tile unit, with the kernels of this tier in its place.
 TEST_P(PlanBlocksTest, PanelsWidenedForKernelsOfFloatsGiveTheSameBits) {
   const CpuTarget target(GetParam(), GemmProvider::kOwn, nullptr, /*max_threads=*/3);
   constexpr int64_t kM = 50, kN = 130, kK = 96, kBlock = 32;

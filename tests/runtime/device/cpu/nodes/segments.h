@@ -39,7 +39,7 @@ inline constexpr const char* kSegments[] = {
     "param %b: f32[1, 64, 64] = p0\nconst %s: i32[4] = {0, 19, 60, 60}\nconst %p: i64[3] = {18, "
     "40, 7}\n%y: ? = reprise.SegmentAttention(%q, %k, %v, %m, %b, %s, %p) {num_heads = 1, longest "
     "= 50}\noutput %y",
-    // By distance, of packed tokens and of rows.
+    // Attention by distance, over packed tokens and over rows.
     "input %x: f32[60, 48]\ninput %m: f32[60]\nparam %t: f32[4, 12, 9] = p0\nconst %p: i64[5] = "
     "{7, 2, 3, 4, 1}\nconst %s: i32[4] = {0, 45, 46, 60}\n%y: ? = reprise.RelativeAttention(%x, "
     "%x, %x, %m, %m, %t, %p, %t, %p, %s) {num_heads = 4, scale = 0.3, longest = 45}\noutput %y",

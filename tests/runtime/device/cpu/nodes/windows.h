@@ -41,7 +41,7 @@ inline constexpr const char* kWindows[] = {
     "input %x: u8[1, 300, 5, 5]\nparam %w: i8[30, 300, 3, 3] = p0\ninput %s: f32[]\ninput %t: "
     "f32[30]\ninput %z: u8[]\n%y: ? = reprise.IntegerConv(%x, %w, %s, %t, %z) {pads = [1, 1, 1, "
     "1]}\noutput %y",
-    // The same with channels last, as floats and as bytes.
+    // The same nodes with channels last, as floats and as bytes.
     "input %x: u8[2, 17, 23, 5]\nparam %w: i8[20, 5, 3, 3] = p0\ninput %s: f32[]\ninput %t: "
     "f32[20]\ninput %z: u8[]\nparam %b: f32[20] = p1\n%y: ? = reprise.IntegerConv(%x, %w, %s, %t, "
     "%z, _, %b) {pads = [1, 1, 1, 1], activation = \"relu\", layout = \"last\"}\noutput %y",

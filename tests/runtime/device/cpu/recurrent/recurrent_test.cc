@@ -21,7 +21,7 @@ struct Layer {
   bool lengths, linear = false;
 
   int64_t directions() const { return std::string(direction) == "bidirectional" ? 2 : 1; }
-  // `results`: of the sequence, or the states alone.
+  // `results`: the outputs are the whole sequence, else the states alone.
   std::string Text(bool results) const {
     const int64_t d = directions(), width = gates * hidden;
     const bool cell = std::string(op) == "LSTM";

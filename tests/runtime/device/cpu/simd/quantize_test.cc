@@ -149,7 +149,7 @@ TEST_P(QuantizeTest, RangeHoldsEachNumber) {
     EXPECT_EQ(low, want_low);
     EXPECT_EQ(high, want_high);
   }
-  // In each place, from what was there before.
+  // One number among NaN, at each place, widens the range from before.
   for (size_t at = 0; at < 100; ++at) {
     std::vector<float> x(100, kNan);
     x[at] = at % 2 == 0 ? -7.0f : 7.0f;
