@@ -116,7 +116,7 @@ TEST_F(AdmitTest, ShapeThatClaimsGigabytesIsRefusedWithoutAllocating) {
 TEST_F(AdmitTest, ShapeThatOverflowsIsRefused) {
   shape = {std::numeric_limits<int64_t>::max(), 16};
   request.inputs[0].shape = shape;
-  ExpectRefused("more bytes than can be counted");
+  ExpectRefused("[9223372036854775807, 16] has more than 2^63 elements");
   shape = {std::numeric_limits<int64_t>::max() / 4, 1};
   request.inputs[0].shape = shape;
   ExpectRefused("more bytes than can be counted");
