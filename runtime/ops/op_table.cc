@@ -26,6 +26,7 @@
 #include "runtime/ops/movement/rearrange.h"
 #include "runtime/ops/movement/shape_ops.h"
 #include "runtime/ops/movement/slice_pad.h"
+#include "runtime/ops/products/det.h"
 #include "runtime/ops/products/einsum.h"
 #include "runtime/ops/products/fourier.h"
 #include "runtime/ops/products/matmul.h"
@@ -209,6 +210,7 @@ constexpr OpRow kRows[] = {
     {"Gemm", 2, 3, 1, 1, 0, 0, GemmRule, GemmKernel, GemmAxis},
     {"MatMulInteger", 2, 4, 1, 1, 0, 0, MatMulIntegerRule, MatMulIntegerKernel, MatMulIntegerAxis, kInt32},
     {"Einsum", 1, -1, 1, 1, 0, 0, EinsumRule, EinsumKernel, EinsumAxis},
+    {"Det", 1, 1, 1, 1, 0, 0, DetRule, DetKernel, DetAxis},
     {"com.microsoft.FusedMatMul", 2, 2, 1, 1, 0, 0, FusedMatMulRule, FusedMatMulKernel, GemmAxis},
     {"reprise.Linear", 2, 4, 1, 1, kInternal, 0, LinearRule, LinearKernel, UnknownAxis},
     {"reprise.IntegerLinear", 4, 8, 1, 1, kInternal, 0, IntegerLinearRule, IntegerLinearKernel, UnknownAxis, kFloat32},

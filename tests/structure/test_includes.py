@@ -23,7 +23,7 @@ MAY_INCLUDE = {
     "runtime/ops/elementwise": ["runtime/ops/kit"],
     "runtime/ops/movement": ["runtime/ops/kit"],
     "runtime/ops/reduce": ["runtime/ops/kit"],
-    "runtime/ops/products": ["runtime/ops/elementwise"],
+    "runtime/ops/products": ["runtime/ops/axis", "runtime/ops/elementwise"],
     "runtime/ops/windows": ["runtime/ops/products"],
     "runtime/ops/attention": ["runtime/ops/products", "runtime/ops/reduce"],
     "runtime/ops/recurrent": ["runtime/ops/kit"],

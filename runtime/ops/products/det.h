@@ -1,0 +1,15 @@
+// Det: the determinant of each matrix of a stack.
+#pragma once
+
+#include "runtime/ops/axis/axis_rule.h"
+#include "runtime/ops/kit/infer.h"
+
+namespace reprise::ops {
+
+// Det(x [.., n, n]) is [..]. Sums are double. The determinant of a matrix without elements is 1,
+// and one that holds what is no number has none.
+Rule DetRule;
+Kernel DetKernel;
+void DetAxis(AxisContext& context);
+
+}  // namespace reprise::ops
