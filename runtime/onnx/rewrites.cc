@@ -14,6 +14,7 @@
 #include "runtime/onnx/rewrites_recurrent.h"
 #include "runtime/onnx/rewrites_trees.h"
 #include "runtime/onnx/rewrites_windows.h"
+#include "runtime/onnx/steps.h"
 
 namespace reprise {
 namespace {
@@ -304,6 +305,23 @@ absl::Status SwiGluIsSwishTimes(NodeDraft& draft, Graph& graph) {
   return absl::OkStatus();
 }
 
+// A Pad, which crops where it is negative: by half of what is missing in front, rounded to zero,
+// and by the rest behind.
+absl::Status CenterCropPadIsPad(NodeDraft& draft, Graph& graph) {
+  Steps steps(draft, graph);
+  RETURN_IF_ERROR(steps.Require({0, 1}));
+  const ValueId x = steps.input(0), wanted = steps.Cast(steps.input(1), DType::kInt64);
+  ValueId sizes = steps.Dims(x, 0, std::nullopt), axes = kNone;
+  if (draft.attributes.Has("axes")) {
+    axes = steps.Int64s(draft.attributes.Ints("axes"));
+    sizes = steps.Add("Gather", {sizes, axes});
+  }
+  const ValueId missing = steps.Add("Sub", {wanted, sizes});
+  const ValueId before = steps.Add("Div", {missing, steps.Int64(2)});
+  const ValueId pads = steps.Concat({before, steps.Add("Sub", {missing, before})});
+  return steps.Become("Pad", {x, pads, kNone, axes});
+}
+
 // Before opset 16 regions were no half elements to the left.
 absl::Status RegionsAtCorner(NodeDraft& draft, Graph&) {
   draft.attributes.Set("coordinate_transformation_mode", std::string("output_half_pixel"));
@@ -336,6 +354,7 @@ constexpr RewriteRow kRewrites[] = {
     {"BlackmanWindow", kAlways, BlackmanWindowInSteps},
     {"Cast", 6, CastFromName},
     {"Cast", kAlways, CastToText},
+    {"CenterCropPad", kAlways, CenterCropPadIsPad},
     {"Clip", 11, ClipToInputs},
     {"Concat", 4, ConcatAxis},
     {"ConvInteger", kAlways, ConvIntegerInSteps},

@@ -30,6 +30,7 @@
 #include "runtime/ops/products/einsum.h"
 #include "runtime/ops/products/fourier.h"
 #include "runtime/ops/products/matmul.h"
+#include "runtime/ops/products/mel_weights.h"
 #include "runtime/ops/quantized/byte_table.h"
 #include "runtime/ops/quantized/integer_add.h"
 #include "runtime/ops/quantized/integer_conv.h"
@@ -44,9 +45,12 @@
 #include "runtime/ops/reduce/rotary.h"
 #include "runtime/ops/result_types.h"
 #include "runtime/ops/weights/block_weights.h"
+#include "runtime/ops/windows/affine_grid.h"
+#include "runtime/ops/windows/col2im.h"
 #include "runtime/ops/windows/conv.h"
 #include "runtime/ops/windows/conv_transpose.h"
 #include "runtime/ops/windows/grid_sample.h"
+#include "runtime/ops/windows/max_unpool.h"
 #include "runtime/ops/windows/pool.h"
 #include "runtime/ops/windows/resize.h"
 #include "runtime/ops/windows/roi_align.h"
@@ -178,6 +182,9 @@ constexpr OpRow kRows[] = {
     {"ReverseSequence", 2, 2, 1, 1, 0, 0, ReverseSequenceRule, ReverseSequenceKernel, UnknownAxis},
     {"Resize", 1, 4, 1, 1, 0, 0b1100, ResizeRule, ResizeKernel, ResizeAxis},
     {"GridSample", 2, 2, 1, 1, 0, 0, GridSampleRule, GridSampleKernel, GridSampleAxis},
+    {"AffineGrid", 2, 2, 1, 1, 0, 0b10, AffineGridRule, AffineGridKernel, AffineGridAxis},
+    {"Col2Im", 3, 3, 1, 1, 0, 0b110, Col2ImRule, Col2ImKernel, Col2ImAxis},
+    {"MaxUnpool", 2, 3, 1, 1, 0, 0b100, MaxUnpoolRule, MaxUnpoolKernel, MaxUnpoolAxis},
     {"RoiAlign", 3, 3, 1, 1, 0, 0, RoiAlignRule, RoiAlignKernel, RoiAlignAxis},
     // Gathering and scattering.
     {"Gather", 2, 2, 1, 1, 0, 0, GatherRule, GatherKernel, GatherAxis},
@@ -204,6 +211,7 @@ constexpr OpRow kRows[] = {
     {"TopK", 2, 2, 2, 2, 0, 0b10, TopKRule, TopKKernel, TopKAxis, TypeOfEach<TypeLike<0>, kInt64>},
     {"CumSum", 2, 2, 1, 1, 0, 0, CumSumRule, CumSumKernel, CumulativeAxis},
     {"DFT", 1, 3, 1, 1, 0, 0b110, DftRule, DftKernel, UnknownAxis},
+    {"MelWeightMatrix", 5, 5, 1, 1, 0, 0b11, MelWeightMatrixRule, MelWeightMatrixKernel, UnknownAxis, MelWeightMatrixTypes},
     {"CumProd", 2, 2, 1, 1, 0, 0, CumSumRule, CumProdKernel, CumulativeAxis},
     // Matrix products.
     {"MatMul", 2, 2, 1, 1, 0, 0, MatMulRule, MatMulKernel, MatMulAxis},

@@ -1,0 +1,107 @@
+#include "runtime/ops/windows/col2im.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/ops/kit/typed.h"
+#include "runtime/ops/windows/windows.h"
+
+namespace reprise::ops {
+namespace {
+
+constexpr size_t kX = 0, kImageShape = 1, kBlockShape = 2;
+
+// The places of blocks in an image, for columns of shape `x`.
+struct Blocks {
+  Windows windows;
+  Shape image;
+  int64_t channels = 0;
+  int64_t taps = 0;  // elements of a block
+};
+
+absl::StatusOr<Blocks> BlocksOf(const Node& node, const Shape& x, const std::vector<int64_t>& image,
+                                const std::vector<int64_t>& block) {
+  if (image.size() != block.size() || image.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("an image of ", image.size(), " dims does not fit blocks of ", block.size()));
+  }
+  Blocks blocks;
+  blocks.image.assign(image.begin(), image.end());
+  Shape planes = {x[0], 1};
+  planes.insert(planes.end(), image.begin(), image.end());
+  RETURN_IF_ERROR(CheckedNumElements(planes).status());
+  ASSIGN_OR_RETURN(blocks.windows, WindowsOf(node, planes, block));
+  blocks.taps = NumElements(blocks.windows.kernel);
+  blocks.channels = x[1] / blocks.taps;
+  const int64_t count = NumElements(blocks.windows.out);
+  if (x[1] != blocks.channels * blocks.taps || x[2] != count) {
+    return absl::InvalidArgumentError(absl::StrCat("columns ", ShapeToString(x), " do not fit ",
+                                                   count, " blocks of ", ShapeToString(block),
+                                                   " in an image of ", ShapeToString(image)));
+  }
+  return blocks;
+}
+
+}  // namespace
+
+absl::Status Col2ImRule(InferContext& context) {
+  RETURN_IF_ERROR(CheckType(context, kX, kNumbers));
+  RETURN_IF_ERROR(CheckType(context, kImageShape, TypeBit(DType::kInt64)));
+  RETURN_IF_ERROR(CheckType(context, kBlockShape, TypeBit(DType::kInt64)));
+  RETURN_IF_ERROR(CheckRank(context, kX, 3));
+  ASSIGN_OR_RETURN(const std::vector<int64_t> image, context.RequireInt64s(kImageShape));
+  ASSIGN_OR_RETURN(const std::vector<int64_t> block, context.RequireInt64s(kBlockShape));
+  ASSIGN_OR_RETURN(const Blocks blocks, BlocksOf(context.node(), context.shape(kX), image, block));
+  Shape shape = {context.shape(kX)[0], blocks.channels};
+  shape.insert(shape.end(), image.begin(), image.end());
+  context.SetOutput(0, context.dtype(kX), std::move(shape));
+  return absl::OkStatus();
+}
+
+absl::Status Col2ImKernel(const KernelContext& context) {
+  const TensorView& in = context.inputs[kX];
+  const MutableTensorView& out = context.outputs[0];
+  ASSIGN_OR_RETURN(const Blocks blocks,
+                   BlocksOf(context.node, in.shape, Int64sOf(context, kImageShape),
+                            Int64sOf(context, kBlockShape)));
+  const Windows& w = blocks.windows;
+  const int64_t plane = NumElements(blocks.image), count = NumElements(w.out);
+  const int64_t columns = w.out.back(), stride = w.strides.back();
+  return Dispatch(NumericList{}, in.dtype, [&]<typename T>() {
+    using C = Compute<T>;
+    std::vector<C> sums(plane);
+    for (int64_t channel = 0; channel < in.shape[0] * blocks.channels; ++channel) {
+      std::fill(sums.begin(), sums.end(), C(0));
+      for (int64_t tap = 0; tap < blocks.taps; ++tap) {
+        const T* const from = in.as<T>() + (channel * blocks.taps + tap) * count;
+        ForEachRowOfTap(w, blocks.image, tap,
+                        [&](int64_t row, int64_t first, int64_t end, int64_t offset) {
+                          for (int64_t o = first; o < end; ++o) {
+                            C& sum = sums[offset + o * stride];
+                            sum = static_cast<C>(sum + static_cast<C>(from[row * columns + o]));
+                          }
+                        });
+      }
+      std::transform(sums.begin(), sums.end(), out.as<T>() + channel * plane,
+                     [](C sum) { return static_cast<T>(sum); });
+    }
+  });
+}
+
+// Each row of the batch by itself.
+void Col2ImAxis(AxisContext& context) {
+  AxisFlowValue flow;
+  for (const Positions& positions : context.input(kX).along) {
+    if (positions.dim > 0) {
+      context.Mix("adds up blocks over", /*guarded=*/false);
+      continue;
+    }
+    flow.along.push_back(positions);
+    flow.along.back().padding = PaddingValue::Unknown();
+  }
+  context.Set(0, std::move(flow));
+}
+
+}  // namespace reprise::ops

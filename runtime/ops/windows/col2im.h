@@ -1,0 +1,16 @@
+// Col2Im: columns of blocks, put back as images.
+#pragma once
+
+#include "runtime/ops/axis/axis_rule.h"
+#include "runtime/ops/kit/infer.h"
+
+namespace reprise::ops {
+
+// Col2Im(x [batch, channels * elements of a block, blocks], image_shape [dims], block_shape [dims])
+// is [batch, channels, image dims...]: the sum of all blocks, each where a window of attributes
+// `dilations`, `pads` and `strides` lies. What lies on the padding is left out.
+Rule Col2ImRule;
+Kernel Col2ImKernel;
+void Col2ImAxis(AxisContext& context);
+
+}  // namespace reprise::ops
