@@ -31,6 +31,7 @@
 #include "runtime/ops/products/fourier.h"
 #include "runtime/ops/products/matmul.h"
 #include "runtime/ops/products/mel_weights.h"
+#include "runtime/ops/products/stft.h"
 #include "runtime/ops/quantized/byte_table.h"
 #include "runtime/ops/quantized/integer_add.h"
 #include "runtime/ops/quantized/integer_conv.h"
@@ -211,6 +212,7 @@ constexpr OpRow kRows[] = {
     {"TopK", 2, 2, 2, 2, 0, 0b10, TopKRule, TopKKernel, TopKAxis, TypeOfEach<TypeLike<0>, kInt64>},
     {"CumSum", 2, 2, 1, 1, 0, 0, CumSumRule, CumSumKernel, CumulativeAxis},
     {"DFT", 1, 3, 1, 1, 0, 0b110, DftRule, DftKernel, UnknownAxis},
+    {"STFT", 2, 4, 1, 1, 0, 0b1010, StftRule, StftKernel, StftAxis},
     {"MelWeightMatrix", 5, 5, 1, 1, 0, 0b11, MelWeightMatrixRule, MelWeightMatrixKernel, UnknownAxis, MelWeightMatrixTypes},
     {"CumProd", 2, 2, 1, 1, 0, 0, CumSumRule, CumProdKernel, CumulativeAxis},
     // Matrix products.

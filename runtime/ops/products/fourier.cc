@@ -1,92 +1,18 @@
 #include "runtime/ops/products/fourier.h"
 
 #include <algorithm>
-#include <bit>
 #include <complex>
-#include <numbers>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/ops/kit/typed.h"
+#include "runtime/ops/products/fourier_sums.h"
 
 namespace reprise::ops {
 namespace {
 
 using Complex = std::complex<double>;
-
-// e^(-2 pi i turns / of).
-Complex Wave(int64_t turns, int64_t of) {
-  return std::polar(1.0,
-                    -2 * std::numbers::pi * static_cast<double>(turns) / static_cast<double>(of));
-}
-
-// The sums of `size` numbers, a power of two, with waves of all frequencies.
-class PowerOfTwo {
- public:
-  explicit PowerOfTwo(int64_t size) : size_(size) {
-    for (int64_t i = 0; i < size / 2; ++i) waves_.push_back(Wave(i, size));
-  }
-  void Run(std::vector<Complex>& x) const {
-    for (int64_t i = 0, mirrored = 0; i < size_; ++i) {
-      if (i < mirrored) std::swap(x[i], x[mirrored]);
-      int64_t bit = size_ / 2;
-      for (; bit > 0 && (mirrored & bit) != 0; bit /= 2) mirrored ^= bit;
-      mirrored |= bit;
-    }
-    for (int64_t half = 1; half < size_; half *= 2) {
-      const int64_t stride = size_ / (2 * half);
-      for (int64_t start = 0; start < size_; start += 2 * half) {
-        for (int64_t i = 0; i < half; ++i) {
-          const Complex odd = waves_[i * stride] * x[start + half + i];
-          x[start + half + i] = x[start + i] - odd;
-          x[start + i] += odd;
-        }
-      }
-    }
-  }
-
- private:
-  int64_t size_;
-  std::vector<Complex> waves_;
-};
-
-// The same of any size, as a convolution with a chirp (Bluestein 1970): k n is
-// (k^2 + n^2 - (k - n)^2) / 2.
-class AnySize {
- public:
-  explicit AnySize(int64_t size)
-      : size_(size),
-        wide_(static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(2 * size - 1)))),
-        power_(std::has_single_bit(static_cast<uint64_t>(size)) ? size : wide_) {
-    if (std::has_single_bit(static_cast<uint64_t>(size))) return;
-    kernel_.resize(wide_);
-    int64_t square = 0;  // of i, less whole turns of 2 * size
-    for (int64_t i = 0; i < size; ++i) {
-      chirp_.push_back(Wave(square, 2 * size));
-      kernel_[i] = kernel_[(wide_ - i) % wide_] = std::conj(chirp_[i]);
-      square = (square + 2 * i + 1) % (2 * size);
-    }
-    power_.Run(kernel_);
-  }
-  void Run(std::vector<Complex>& x) {
-    if (chirp_.empty()) return power_.Run(x);
-    work_.assign(wide_, 0);
-    for (int64_t i = 0; i < size_; ++i) work_[i] = x[i] * chirp_[i];
-    power_.Run(work_);
-    // Back by a forward transform of the conjugate.
-    for (int64_t i = 0; i < wide_; ++i) work_[i] = std::conj(work_[i] * kernel_[i]);
-    power_.Run(work_);
-    for (int64_t i = 0; i < size_; ++i) {
-      x[i] = std::conj(work_[i]) / static_cast<double>(wide_) * chirp_[i];
-    }
-  }
-
- private:
-  int64_t size_, wide_;
-  PowerOfTwo power_;
-  std::vector<Complex> chirp_, kernel_, work_;
-};
 
 struct Sizes {
   int64_t outer = 1, inner = 1;
@@ -134,7 +60,7 @@ void Transform(const Node& node, const TensorView& in, const Sizes& s,
                const MutableTensorView& out) {
   const bool inverse = IsSet(node, "inverse"), real_out = inverse && IsSet(node, "onesided");
   const int64_t parts = in.shape.back(), parts_out = real_out ? 1 : 2;
-  AnySize transform(s.length);
+  FourierSums transform(s.length);
   std::vector<Complex> x(s.length);
   for (int64_t o = 0; o < s.outer; ++o) {
     for (int64_t i = 0; i < s.inner; ++i) {

@@ -234,15 +234,12 @@ TEST(RewriteTest, SwishAndSwiGluAreGatesOfTheirInput) {
   EXPECT_THAT(text, HasSubstr("%b: ? = Mul("));
 }
 
-TEST(RewriteTest, FramesOfAComputedStepAreRefused) {
+TEST(RewriteTest, FramesOfAComputedStepAreLeftToTheOp) {
   ModelBuilder builder(17);
   builder.Input("x", {"1", "n", "1"}).Input("step", {}, onnx::TensorProto::INT64).Output("y");
   builder.Initializer<int64_t>("frame", onnx::TensorProto::INT64, {}, {16});
   builder.Node("STFT", {"x", "step", "", "frame"}, {"y"});
-  const auto imported = Import(builder);
-  EXPECT_EQ(imported.status().code(), absl::StatusCode::kUnimplemented);
-  EXPECT_THAT(std::string(imported.status().message()),
-              HasSubstr("a frame step or length that is computed"));
+  EXPECT_THAT(Text(builder), HasSubstr("%y: ? = STFT(%x, %step, _, %frame)"));
 }
 
 ModelBuilder Transform(int64_t frame, bool onesided) {
@@ -271,12 +268,10 @@ TEST(RewriteTest, WavesOfATransformAreAParameter) {
   }
 }
 
-TEST(RewriteTest, TransformsOfMoreWavesThanTheLimitAreRefused) {
-  EXPECT_TRUE(Import(Transform(4096, true)).ok());
-  EXPECT_THAT(Unimplemented(Transform(4097, true)),
-              HasSubstr("frames of 4097 with 2049 frequencies, the limit is 8392704 elements"));
-  EXPECT_THAT(Unimplemented(Transform(4096, false)),
-              HasSubstr("frames of 4096 with 4096 frequencies"));
+TEST(RewriteTest, TransformsOfMoreWavesThanTheLimitAreLeftToTheOp) {
+  EXPECT_THAT(Text(Transform(4096, true)), HasSubstr("= Conv("));
+  EXPECT_THAT(Text(Transform(4097, true)), HasSubstr("= STFT("));
+  EXPECT_THAT(Text(Transform(4096, false)), HasSubstr("= STFT("));
   EXPECT_THAT(InvalidArgument(Transform(0, true)), HasSubstr("frames of 0 in steps of 16"));
 }
 
@@ -292,6 +287,33 @@ TEST(RewriteTest, FramesAreThoseOfSignalsWithAndWithoutADimOfParts) {
     EXPECT_THAT(text, HasSubstr("= Reshape(%x, "));
     EXPECT_THAT(text, HasSubstr("= Conv("));
   }
+}
+
+// A window that is not as long as its frame: zeros behind it, or cut.
+TEST(RewriteTest, WindowsAreMadeAsLongAsFrames) {
+  for (const int64_t size : {16, 9}) {
+    ModelBuilder builder(17);
+    builder.Input("x", {"1", "n", "1"}).Output("y");
+    builder.Initializer<int64_t>("step", onnx::TensorProto::INT64, {}, {16});
+    builder.Initializer<int64_t>("frame", onnx::TensorProto::INT64, {}, {16});
+    builder.Floats("window", {size}, std::vector<float>(size, 1));
+    builder.Node("STFT", {"x", "step", "window", "frame"}, {"y"}, "s");
+    const std::string text = Text(builder);
+    EXPECT_EQ(text.find("= Concat(%window, ") != std::string::npos, size != 16) << text;
+    EXPECT_THAT(text, HasSubstr("= Conv("));
+  }
+}
+
+// Half of what is missing comes in front, rounded to zero, and crops where it is negative.
+TEST(RewriteTest, CenterCropPadIsAPad) {
+  ModelBuilder builder(18);
+  builder.Input("x", {"n", "8", "3"}).Input("size", {"2"}, onnx::TensorProto::INT64).Output("y");
+  SetAttribute(builder.Node("CenterCropPad", {"x", "size"}, {"y"}, "c"), "axes",
+               std::vector<int64_t>{-3, 1});
+  const std::string text = Text(builder);
+  EXPECT_THAT(text, HasSubstr("{-3, 1}"));
+  EXPECT_THAT(text, ContainsRegex("= Div\\(.*\n"));
+  EXPECT_THAT(text, ContainsRegex("%y: \\? = Pad\\(%x, [^,]*, _, [^,)]*\\)"));
 }
 
 ModelBuilder Dft(int64_t opset, int64_t length) {
