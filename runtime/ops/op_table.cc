@@ -50,6 +50,7 @@
 #include "runtime/ops/windows/col2im.h"
 #include "runtime/ops/windows/conv.h"
 #include "runtime/ops/windows/conv_transpose.h"
+#include "runtime/ops/windows/deform_conv.h"
 #include "runtime/ops/windows/grid_sample.h"
 #include "runtime/ops/windows/max_unpool.h"
 #include "runtime/ops/windows/pool.h"
@@ -230,6 +231,8 @@ constexpr OpRow kRows[] = {
     {"reprise.IntegerAdd", 8, 8, 1, 1, kInternal, 0, IntegerAddRule, IntegerAddKernel, UnknownAxis, TypeLike<7>},
     {"reprise.IntegerConv", 4, 10, 1, 1, kInternal, 0, IntegerConvRule, IntegerConvKernel, UnknownAxis, TypeLikeOr<9, DType::kFloat32>},
     {"reprise.Conv", 2, 4, 1, 1, kInternal, 0, FusedConvRule, FusedConvKernel, UnknownAxis},
+    {"DeformConv", 3, 5, 1, 1, 0, 0, DeformConvRule, DeformConvKernel, DeformConvAxis},
+    {"reprise.DeformColumns", 2, 3, 1, 1, kInternal, 0, DeformColumnsRule, DeformColumnsKernel, DeformColumnsAxis},
     {"ConvTranspose", 2, 3, 1, 1, 0, 0, ConvTransposeRule, ConvTransposeKernel, ConvTransposeAxis},
     {"reprise.ConvTranspose", 2, 3, 1, 1, kInternal, 0, FusedConvTransposeRule, FusedConvTransposeKernel, UnknownAxis},
     {"AveragePool", 1, 1, 1, 1, 0, 0, AveragePoolRule, AveragePoolKernel, AveragePoolAxis},

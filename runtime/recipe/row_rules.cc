@@ -61,6 +61,7 @@ RowRules::Rule RowRules::RuleOf(const Node& node) {
       {"Expand", &RowRules::DimZeroStays},
       {"Gather", &RowRules::Gather},
       {"GridSample", &RowRules::All},
+      {"reprise.DeformColumns", &RowRules::All},
       {"Resize", &RowRules::Resize},
       {"Slice", &RowRules::Slice},
       {"Tile", &RowRules::DimZeroStays},

@@ -3,6 +3,7 @@
 #include "runtime/passes/kit/fold.h"
 #include "runtime/passes/kit/rewrite.h"
 #include "runtime/passes/simplify/rules.h"
+#include "runtime/passes/simplify/rules_deform.h"
 #include "runtime/passes/simplify/simplify_passes.h"
 
 namespace reprise {
@@ -43,21 +44,37 @@ class CanonicalizePass : public Pass {
     if (folded) return true;
     const ValueId output = graph.node(id).output(0);
     if (output == kNone) return false;
-    for (const RewriteRule rule : {ForwardRule,        ViewRule,
-                                   TransposeRule,      ArithmeticRule,
-                                   ByteResizeRule,     VariadicRule,
-                                   MishRule,           LogicRule,
-                                   GatherNdRule,       FlatRowsRule,
-                                   CountedRowsRule,    WholePiecesRule,
-                                   WholeScatterRule,   ExpandRule,
-                                   ReduceRule,         SoftmaxRule,
-                                   GemmRule,           FusedMatMulRule,
-                                   FlattenedRowsRule,  EinsumRule,
-                                   SplitFeaturesRule,  ContribRule,
-                                   NamedAttentionRule, ProjectedAttentionRule,
-                                   RotaryEmbeddingRule, EmbeddingNormRule,
-                                   QuantizeRule,       OuterProductRule,
-                                   RepeatedRowsRule,   TransposedBroadcastRule}) {
+    for (const RewriteRule rule : {ForwardRule,
+                                   ViewRule,
+                                   TransposeRule,
+                                   ArithmeticRule,
+                                   ByteResizeRule,
+                                   VariadicRule,
+                                   MishRule,
+                                   LogicRule,
+                                   GatherNdRule,
+                                   FlatRowsRule,
+                                   CountedRowsRule,
+                                   WholePiecesRule,
+                                   WholeScatterRule,
+                                   ExpandRule,
+                                   ReduceRule,
+                                   SoftmaxRule,
+                                   GemmRule,
+                                   FusedMatMulRule,
+                                   FlattenedRowsRule,
+                                   EinsumRule,
+                                   SplitFeaturesRule,
+                                   ContribRule,
+                                   NamedAttentionRule,
+                                   ProjectedAttentionRule,
+                                   RotaryEmbeddingRule,
+                                   EmbeddingNormRule,
+                                   QuantizeRule,
+                                   OuterProductRule,
+                                   RepeatedRowsRule,
+                                   TransposedBroadcastRule,
+                                   DeformConvRule}) {
       ASSIGN_OR_RETURN(const ValueId replacement, rule(graph, id));
       if (replacement == kNone) continue;
       if (replacement != output) {

@@ -8,6 +8,7 @@ namespace {
 constexpr OpPlan kPlans[] = {
     {"Resize", PlanResize},
     {"GridSample", PlanGridSample},
+    {"reprise.DeformColumns", PlanDeformColumns},
 };
 // clang-format on
 

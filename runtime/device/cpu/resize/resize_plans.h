@@ -14,6 +14,9 @@ KernelFamily ResizeFamily();
 // plan_resize.cc
 std::vector<Candidate> PlanResize(const CpuTarget& target, const NodeView& node);
 
+// plan_deform.cc: what the windows of a deformable convolution read
+std::vector<Candidate> PlanDeformColumns(const CpuTarget& target, const NodeView& node);
+
 // plan_grid_sample.cc
 std::vector<Candidate> PlanGridSample(const CpuTarget& target, const NodeView& node);
 

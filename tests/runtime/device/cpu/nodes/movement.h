@@ -126,6 +126,13 @@ inline constexpr const char* kMovement[] = {
     "= 1, mode = \"bilinear\"}\noutput %y",
     "input %x: f32[1, 5, 16, 17]\ninput %g: f32[1, 8, 8, 2]\n%y: ? = GridSample(%x, %g) "
     "{padding_mode = \"border\"}\noutput %y",
+    // Deformed windows: offsets around -1 to 1, of groups, with and without masks.
+    "input %x: f32[2, 4, 7, 6]\ninput %o: f32[2, 36, 5, 8]\ninput %m: f32[2, 18, 5, 8]\n"
+    "%y: ? = reprise.DeformColumns(%x, %o, %m) {kernel_shape = [3, 3], offset_group = 2, pads = "
+    "[1, "
+    "2, 1, 2], strides = [1, 1], dilations = [2, 1]}\noutput %y",
+    "input %x: f32[1, 3, 1, 9]\ninput %o: f32[1, 4, 1, 4]\n%y: ? = reprise.DeformColumns(%x, %o) "
+    "{kernel_shape = [1, 2], strides = [1, 2]}\noutput %y",
     "input %x: f32[7, 5, 33]\ninput %i: i64[7, 1]\n%y: ? = GatherND(%x, %i) {batch_dims = "
     "1}\noutput %y",
     "input %x: f32[5, 6, 4]\ninput %i: i64[3, 4, 2]\n%y: ? = GatherND(%x, %i)\noutput %y",

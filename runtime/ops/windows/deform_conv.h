@@ -1,0 +1,45 @@
+// DeformConv: a convolution whose windows read wherever an operand says.
+#pragma once
+
+#include "runtime/ops/axis/axis_rule.h"
+#include "runtime/ops/kit/infer.h"
+#include "runtime/ops/windows/windows.h"
+
+namespace reprise::ops {
+
+// DeformConv(x [batch, channels, dims...], weight [maps, channels / group, kernel...],
+// offset [batch, offset_group * taps * dims, out dims...], bias? [maps],
+// mask? [batch, offset_group * taps, out dims...]). Each tap of a window reads where it would, plus
+// its offset, linearly between elements and as zero beyond them, times its mask. The channels of an
+// offset group share offsets and masks.
+namespace deform {
+inline constexpr size_t kX = 0, kWeight = 1, kOffset = 2, kBias = 3, kMask = 4;
+}  // namespace deform
+Rule DeformConvRule;
+Kernel DeformConvKernel;
+void DeformConvAxis(AxisContext& context);
+
+// reprise.DeformColumns(x, offset, mask?): what its windows read, as the left side of the product
+// that a DeformConv of `group` = 1 is: [batch, windows, channels * taps]. Attributes are those of
+// DeformConv, and kernel_shape is there.
+namespace deform_columns {
+inline constexpr size_t kX = 0, kOffset = 1, kMask = 2;
+}  // namespace deform_columns
+Rule DeformColumnsRule;
+Kernel DeformColumnsKernel;
+void DeformColumnsAxis(AxisContext& context);
+
+// The windows that read x. `windows.out` are the dims of the result.
+struct DeformWindows {
+  Windows windows;
+  int64_t taps = 1;    // each window has
+  int64_t groups = 1;  // groups of channels that share offsets
+};
+
+// The windows of `node` over operands of these shapes; `mask`: null where it is left out.
+// INVALID_ARGUMENT naming what does not fit.
+absl::StatusOr<DeformWindows> DeformWindowsOf(const Node& node, const Shape& x,
+                                              std::vector<int64_t> kernel, const Shape& offset,
+                                              const Shape* mask);
+
+}  // namespace reprise::ops
