@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/ops/kit/typed.h"
+#include "runtime/ops/windows/resize_antialias.h"
 
 namespace reprise::ops {
 namespace {
@@ -158,6 +159,7 @@ Taps TapsOf(const Node& node, const Sampling& s, Coordinate coordinate,
   const std::string nearest = node.attributes.String("nearest_mode", "round_prefer_floor");
   const float cubic = node.attributes.Float("cubic_coeff_a", -0.75f);
   const bool exclude = node.attributes.Int("exclude_outside", 0) != 0;
+  const bool antialias = node.attributes.Int("antialias", 0) != 0;
   Taps taps(s.out);
   outside.assign(s.out, false);
   for (int64_t i = 0; i < s.out; ++i) {
@@ -171,7 +173,9 @@ Taps TapsOf(const Node& node, const Sampling& s, Coordinate coordinate,
       taps[i].push_back({static_cast<int64_t>(at > 0 ? std::min(at, last) : 0.0f), weight});
     };
     const float before = std::floor(x);
-    if (mode == "nearest") {
+    if (antialias && mode != "nearest") {
+      taps[i] = WideTaps(s.in, s.scale, x, mode == "cubic", cubic, exclude);
+    } else if (mode == "nearest") {
       add(Nearest(nearest, x), 1);
     } else if (mode == "linear") {
       add(before, 1 - (x - before));
@@ -188,11 +192,11 @@ Taps TapsOf(const Node& node, const Sampling& s, Coordinate coordinate,
   return taps;
 }
 
-// Samples between integers are cut off.
+// Samples between integers are cut off, or rounded.
 template <typename T, typename C>
-T AsElement(C value) {
+T AsElement(C value, float half) {
   if constexpr (std::is_integral_v<T> && std::is_same_v<C, float>) {
-    return static_cast<T>(value + std::copysign(kResizeSumsAreOffBy, value));
+    return static_cast<T>(value + std::copysign(half + kResizeSumsAreOffBy, value));
   } else {
     return static_cast<T>(value);
   }
@@ -299,9 +303,6 @@ absl::Status ResizeRule(InferContext& context) {
                             mode == "nearest"  ? kNumbers
                             : mode == "linear" ? kBetween
                                                : kFloats));
-  if (context.attributes().Int("antialias", 0) != 0) {
-    return absl::UnimplementedError("attribute 'antialias' = 1");
-  }
   RETURN_IF_ERROR(CoordinateOf(context.node()).status());
   Request request;
   ASSIGN_OR_RETURN(request.scales, KnownValues(context, kScales));
@@ -329,6 +330,7 @@ absl::Status ResizeKernel(const KernelContext& context) {
   if (NumElements(out.shape) == 0) return absl::OkStatus();
   const bool copy = context.node.attributes.String("mode", "nearest") == "nearest";
   const float beyond = context.node.attributes.Float("extrapolation_value", 0);
+  const float half = RoundingOfIntegers(context.node);
   // Samples as `C`, and then as the elements.
   const auto sample = [&]<typename T, typename C>() {
     std::vector<C> values(in.as<T>(), in.as<T>() + in.num_elements());
@@ -341,7 +343,8 @@ absl::Status ResizeKernel(const KernelContext& context) {
     const bool all_inside = absl::c_all_of(
         outside, [](const std::vector<bool>& dim) { return !absl::c_linear_search(dim, true); });
     if (all_inside) {
-      std::transform(values.begin(), values.end(), out.as<T>(), AsElement<T, C>);
+      std::transform(values.begin(), values.end(), out.as<T>(),
+                     [&](C value) { return AsElement<T, C>(value, half); });
       return;
     }
     for (int64_t i = 0; i < static_cast<int64_t>(values.size()); ++i) {
@@ -351,7 +354,7 @@ absl::Status ResizeKernel(const KernelContext& context) {
         is_outside |= outside[d][rest % shape[d]];
         rest /= shape[d];
       }
-      out.as<T>()[i] = is_outside ? ConvertTo<T>(beyond) : AsElement<T, C>(values[i]);
+      out.as<T>()[i] = is_outside ? ConvertTo<T>(beyond) : AsElement<T, C>(values[i], half);
     }
   };
   return Dispatch(NumericList{}, in.dtype, [&]<typename T>() {

@@ -6,6 +6,7 @@
 #include "runtime/base/status_macros.h"
 #include "runtime/ops/kit/op.h"
 #include "runtime/ops/windows/resize.h"
+#include "runtime/ops/windows/resize_antialias.h"
 #include "runtime/passes/kit/rewrite.h"
 #include "runtime/passes/simplify/rules.h"
 
@@ -88,11 +89,13 @@ absl::StatusOr<ValueId> ByteResizeRule(Graph& graph, NodeId id) {
   std::vector<ValueId> inputs = node.inputs;
   const Attributes attributes = node.attributes;
   const std::string name = node.name;
+  const float to_half = ops::RoundingOfIntegers(node);
   ASSIGN_OR_RETURN(inputs[0], AddCast(graph, inputs[0], DType::kFloat32));
   ASSIGN_OR_RETURN(const ValueId between,
                    AddInferred(graph, "Resize", std::move(inputs), attributes, name));
   // The Cast cuts off, where exact sums would be.
-  const ValueId rounding = graph.AddConstant("", Tensor::FloatScalar(ops::kResizeSumsAreOffBy));
+  const ValueId rounding =
+      graph.AddConstant("", Tensor::FloatScalar(to_half + ops::kResizeSumsAreOffBy));
   ASSIGN_OR_RETURN(const ValueId sum, AddInferred(graph, "Add", {between, rounding}));
   return AddCast(graph, sum, DType::kUInt8);
 }

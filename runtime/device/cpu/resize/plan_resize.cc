@@ -111,7 +111,7 @@ std::vector<Candidate> PlanResize(const CpuTarget& target, const NodeView& node)
         c.weights.push_back(of.weight);
       }
     }
-    r.rows_first = RowsFirst(r);
+    r.rows_first = r.row_taps > Resampling::kKeptRows || RowsFirst(r);
   }
   p.operand_out = static_cast<int>(node.num_inputs());
   p.workspace = static_cast<int>(node.num_inputs() + node.num_outputs());

@@ -116,10 +116,28 @@ HWY_INLINE void SumRowsBy(const float* const* taps, const float* weights, int64_
   }
 }
 
+// The same of any number of rows.
+template <RowEnd kFrom, RowEnd kTo>
+HWY_INLINE void SumManyRows(const float* const* rows, const float* weights, int count, int64_t size,
+                            float* to) {
+  const F32 d;
+  for (int64_t i = 0; i < size; i += kLanes) {
+    const int64_t live = size - i;
+    VF sum = hn::Mul(Load<kFrom>(d, rows[0] + i, live), hn::Set(d, weights[0]));
+    for (int tap = 1; tap < count; ++tap) {
+      sum = hn::MulAdd(Load<kFrom>(d, rows[tap] + i, live), hn::Set(d, weights[tap]), sum);
+    }
+    Store<kTo>(sum, d, to + i, live);
+  }
+}
+
 template <RowEnd kFrom, RowEnd kTo>
 HWY_INLINE void SumRows(const float* const* taps, const float* weights, int count, int64_t size,
                         float* to) {
-  static_assert(Resampling::kMaxRowTaps == 4);
+  static_assert(Resampling::kKeptRows == 4);
+  if (count > Resampling::kKeptRows) {
+    return SumManyRows<kFrom, kTo>(taps, weights, count, size, to);
+  }
   if (count == 1) return SumRowsBy<kFrom, kTo, 1>(taps, weights, size, to);
   if (count == 2) return SumRowsBy<kFrom, kTo, 2>(taps, weights, size, to);
   if (count == 3) return SumRowsBy<kFrom, kTo, 3>(taps, weights, size, to);
@@ -132,12 +150,12 @@ class SampledRows {
  public:
   SampledRows(const ResampledColumns& columns, float* scratch)
       : columns_(columns), scratch_(scratch) {
-    std::fill_n(holds_, Resampling::kMaxRowTaps, -1);
+    std::fill_n(holds_, Resampling::kKeptRows, -1);
   }
 
   // Row `row` of the planes at `x`, counted through all of them.
   HWY_INLINE const float* At(const float* x, int64_t row) {
-    const int64_t slot = row % Resampling::kMaxRowTaps;
+    const int64_t slot = row % Resampling::kKeptRows;
     float* const to = scratch_ + slot * columns_.stride;
     if (holds_[slot] != row)
       SampleColumns<RowEnd::kPadded>(columns_, x + row * columns_.in_columns, to, 1);
@@ -148,7 +166,7 @@ class SampledRows {
  private:
   const ResampledColumns& columns_;
   float* const scratch_;
-  int64_t holds_[Resampling::kMaxRowTaps];
+  int64_t holds_[Resampling::kKeptRows];
 };
 
 // Computes rows [row, row + count) of a plane's result, whose operand begins with row `first_row`
@@ -221,7 +239,7 @@ namespace reprise::cpu {
 
 int64_t Resampling::ScratchFloats() const {
   if (columns.taps == 0 || row_taps == 1) return 0;
-  return rows_first ? WholeVectors(columns.in_columns) : kMaxRowTaps * columns.stride;
+  return rows_first ? WholeVectors(columns.in_columns) : kKeptRows * columns.stride;
 }
 
 const ResampleKernels& ResampleKernelsFor(Isa isa) {

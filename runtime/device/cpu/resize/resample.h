@@ -23,7 +23,10 @@ struct ResampledColumns {
 
 // Planes [in_rows, in_columns] that become planes [out_rows, columns]. A lone tap has weight 1.
 struct Resampling {
-  static constexpr int kMaxRowTaps = 4;
+  static constexpr int kMaxRowTaps = 64;
+  // Rows that are sampled once and kept for all that are made of them. With more taps than that the
+  // rows come first.
+  static constexpr int kKeptRows = 4;
   // `floats` rounded up to whole ones of the widest vectors.
   static constexpr int64_t WholeVectors(int64_t floats) { return (floats + 15) / 16 * 16; }
 

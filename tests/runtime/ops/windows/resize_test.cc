@@ -140,5 +140,41 @@ TEST(ShrinkTest, WhatIsNearZeroIsZero) {
               ElementsAre(-1, 0, 0, 2));
 }
 
+// The filter is as wide as what it makes one element of. Values of onnxruntime, and of ONNX.
+TEST(ResizeTest, AntialiasSkipsNothing) {
+  const Tensor x = F32({1, 8}, {0, 10, 3, 7, 100, 20, 5, 1});
+  const auto resized = [&](const char* mode, float scale, int64_t exclude) {
+    return Numbers(RunOp(
+        "Resize", {x, std::nullopt, F32({2}, {1, scale})},
+        {{"mode", std::string(mode)}, {"antialias", int64_t{1}}, {"exclude_outside", exclude}}));
+  };
+  const auto expect = [](const std::vector<double>& got, const std::vector<double>& want) {
+    ASSERT_EQ(got.size(), want.size());
+    for (size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], want[i], 2e-4) << i;
+  };
+  expect(resized("linear", 0.5f, 0), {4.125, 17.5, 46.5, 4.875});
+  expect(resized("linear", 0.6f, 0), {3.75, 5.4444, 55.125, 24.375});
+  expect(resized("linear", 0.5f, 1), {4.7143, 17.5, 46.5, 5.4286});
+  expect(resized("cubic", 0.5f, 0), {2.6602, 17.6465, 53.9004, -0.082});
+  expect(resized("cubic", 0.6f, 1), {4.2704, 0.4343, 60.1084, 23.8129});
+  // Nothing changes where nothing is skipped: what grows, and the nearest element.
+  for (const char* mode : {"linear", "cubic"}) {
+    const auto plain = Numbers(
+        RunOp("Resize", {x, std::nullopt, F32({2}, {1, 1.5f})}, {{"mode", std::string(mode)}}));
+    expect(resized(mode, 1.5f, 0), plain);
+  }
+  EXPECT_EQ(resized("nearest", 0.5f, 0),
+            Numbers(RunOp("Resize", {x, std::nullopt, F32({2}, {1, 0.5f})})));
+}
+
+// Between integers they are rounded, as onnxruntime does it.
+TEST(ResizeTest, AntialiasRoundsIntegers) {
+  std::vector<uint8_t> values;
+  for (int i = 0; i < 16; ++i) values.push_back(static_cast<uint8_t>(i * 15 % 251));
+  const auto y = RunOp("Resize", {U8({4, 4}, values), std::nullopt, std::nullopt, I64({2}, {2, 3})},
+                       {{"mode", std::string("linear")}, {"antialias", int64_t{1}}});
+  EXPECT_THAT(Numbers(y), ElementsAre(42, 61, 79, 147, 166, 184));
+}
+
 }  // namespace
 }  // namespace reprise

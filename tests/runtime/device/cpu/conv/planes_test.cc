@@ -139,7 +139,8 @@ TEST_P(PlanesTest, ResampledPlanesAgreeWithTheReference) {
                        absl::StrJoin(out, ", "), "}\n%y: ? = Resize(%x, _, _, %s) {mode = \"",
                        kModes[draw.From({0, 1, 2})], "\", coordinate_transformation_mode = \"",
                        kCoordinates[draw.From({0, 1, 2, 3, 4})], "\", nearest_mode = \"",
-                       kNearest[draw.From({0, 1, 2, 3})], "\"}\noutput %y"),
+                       kNearest[draw.From({0, 1, 2, 3})], "\", antialias = ", draw.From({0, 1}),
+                       "}\noutput %y"),
           round);
   }
 }

@@ -1,0 +1,21 @@
+// Resize with antialias = 1, whose filters are as much wider as the operand is larger.
+#pragma once
+
+#include <vector>
+
+#include "runtime/ops/windows/resize.h"
+
+namespace reprise::ops {
+
+// The elements around position `x` of a dim of `in` that grows by `scale`; every position has the
+// same number of them. Those beyond the ends are the outermost ones, and weigh nothing with
+// `exclude`. Linear, or a cubic convolution of coefficient `a`.
+std::vector<ResizeTap> WideTaps(int64_t in, float scale, float x, bool cubic, float a,
+                                bool exclude);
+
+// The number that is added to the magnitude of samples between integers, beside
+// kResizeSumsAreOffBy, before they are cut off: with antialias they are rounded to the nearest, as
+// onnxruntime does it.
+float RoundingOfIntegers(const Node& node);
+
+}  // namespace reprise::ops
