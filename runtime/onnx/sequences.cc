@@ -134,30 +134,45 @@ absl::StatusOr<SequenceWalk::Results> SequenceWalk::Empty(const FlatNode& node) 
 absl::StatusOr<SequenceWalk::Results> SequenceWalk::Insert(const FlatNode& node) {
   ASSIGN_OR_RETURN(std::vector<ValueId> list, ListOf(node, 0));
   ASSIGN_OR_RETURN(const ValueId id, TensorOf(node, 1));
-  size_t place = list.size();
+  const auto size = static_cast<int64_t>(list.size());
+  std::optional<size_t> place = list.size();
   if (HasInput(node, 2)) {
     // One more place than there are tensors; -1 is the one before the last of them.
-    ASSIGN_OR_RETURN(const ValueId position, TensorOf(node, 2));
-    const auto known = KnownNumbers(graph_, position);
-    const bool is_end = known.has_value() && known->size() == 1 &&
-                        known->front() == static_cast<int64_t>(list.size());
-    if (!is_end) {
-      ASSIGN_OR_RETURN(place, PlaceOf(node, 2, list.size()));
-    }
+    ASSIGN_OR_RETURN(place, PlaceOf(node, 2, list.size(), size));
   }
-  list.insert(list.begin() + static_cast<int64_t>(place), id);
-  return Keep(node, {.kind = Held::Kind::kList, .list = std::move(list)});
+  if (place.has_value()) {
+    list.insert(list.begin() + static_cast<int64_t>(*place), id);
+    return Keep(node, {.kind = Held::Kind::kList, .list = std::move(list)});
+  }
+  Held held{.kind = Held::Kind::kList};
+  for (int64_t i = 0; i <= size; ++i) {
+    const ValueId before = i > 0 ? list[i - 1] : id, behind = i < size ? list[i] : id;
+    ASSIGN_OR_RETURN(const ValueId item,
+                     Select(node, 2, list.size(), size, {before, id, behind}, {i, i + 1}));
+    held.list.push_back(item);
+  }
+  return Keep(node, std::move(held));
 }
 
 absl::StatusOr<SequenceWalk::Results> SequenceWalk::Erase(const FlatNode& node) {
   ASSIGN_OR_RETURN(std::vector<ValueId> list, ListOf(node, 0));
   if (list.empty()) return absl::InvalidArgumentError("erases from an empty sequence");
-  size_t place = list.size() - 1;
+  const auto last = static_cast<int64_t>(list.size()) - 1;
+  std::optional<size_t> place = list.size() - 1;
   if (HasInput(node, 1)) {
-    ASSIGN_OR_RETURN(place, PlaceOf(node, 1, list.size()));
+    ASSIGN_OR_RETURN(place, PlaceOf(node, 1, list.size(), last));
   }
-  list.erase(list.begin() + static_cast<int64_t>(place));
-  return Keep(node, {.kind = Held::Kind::kList, .list = std::move(list)});
+  if (place.has_value()) {
+    list.erase(list.begin() + static_cast<int64_t>(*place));
+    return Keep(node, {.kind = Held::Kind::kList, .list = std::move(list)});
+  }
+  Held held{.kind = Held::Kind::kList};
+  for (int64_t i = 0; i < last; ++i) {
+    ASSIGN_OR_RETURN(const ValueId item,
+                     Select(node, 1, list.size(), last, {list[i + 1], list[i]}, {i + 1}));
+    held.list.push_back(item);
+  }
+  return Keep(node, std::move(held));
 }
 
 absl::StatusOr<SequenceWalk::Results> SequenceWalk::Split(const FlatNode& node) {
@@ -167,19 +182,24 @@ absl::StatusOr<SequenceWalk::Results> SequenceWalk::Split(const FlatNode& node) 
   if (HasInput(node, 1)) {
     ASSIGN_OR_RETURN(const ValueId sizes, TensorOf(node, 1));
     const auto known = KnownNumbers(graph_, sizes);
-    if (!known.has_value()) return NotKnown("splits into sizes that the model computes");
-    if (absl::c_any_of(*known, [](int64_t size) { return size < 0; })) {
-      return absl::InvalidArgumentError("splits into pieces of negative size");
-    }
-    // A vector lists the sizes, a scalar is the size of all.
-    const std::optional<Shape>& shape = graph_.value(sizes).shape;
-    if (!shape.has_value()) return NotKnown("splits into sizes that the model computes");
-    if (!shape->empty()) {
-      if (known->empty()) return absl::InvalidArgumentError("splits into no pieces");
-      const NodeId split = graph_.AddNode("Split", {source, sizes}, {{"axis", axis}}, known->size(),
-                                          node.proto->name());
+    // A vector lists the sizes, of which there must be a known number; a scalar is the size of all.
+    const auto count = KnownDim(graph_.value(sizes), 0);
+    if (count.has_value() && KnownRank(graph_.value(sizes)) == 1) {
+      if (known.has_value() && absl::c_any_of(*known, [](int64_t size) { return size < 0; })) {
+        return absl::InvalidArgumentError("splits into pieces of negative size");
+      }
+      if (*count == 0) return absl::InvalidArgumentError("splits into no pieces");
+      if (*count > kMaxListLength) return NotKnown(absl::StrCat("splits into ", *count, " pieces"));
+      const NodeId split =
+          graph_.AddNode("Split", {source, sizes}, {{"axis", axis}}, *count, node.proto->name());
       return Keep(node, {.kind = Held::Kind::kList, .list = graph_.node(split).outputs});
     }
+    const std::optional<Shape>& shape = graph_.value(sizes).shape;
+    if (!known.has_value() || !shape.has_value() || !shape->empty()) {
+      return NotKnown("splits into sizes that the model computes");
+    }
+    if (known->front() < 0)
+      return absl::InvalidArgumentError("splits into pieces of negative size");
     if (known->front() == 0) return absl::InvalidArgumentError("splits into pieces of size 0");
     pieces.size = std::min(known->front(), kMaxSize);
   } else {
@@ -193,8 +213,15 @@ absl::StatusOr<SequenceWalk::Results> SequenceWalk::Split(const FlatNode& node) 
 absl::StatusOr<SequenceWalk::Results> SequenceWalk::At(const FlatNode& node) {
   ASSIGN_OR_RETURN(const Held* sequence, SequenceOf(node, 0));
   if (sequence->kind == Held::Kind::kPieces) return PieceAt(node, sequence->pieces);
-  ASSIGN_OR_RETURN(const size_t place, PlaceOf(node, 1, sequence->list.size()));
-  return OneTensor(node, sequence->list[place]);
+  const std::vector<ValueId> list = sequence->list;
+  const auto last = static_cast<int64_t>(list.size()) - 1;
+  ASSIGN_OR_RETURN(const std::optional<size_t> place, PlaceOf(node, 1, list.size(), last));
+  if (place.has_value()) return OneTensor(node, list[*place]);
+  if (list.empty()) return absl::InvalidArgumentError("takes a tensor of an empty sequence");
+  std::vector<int64_t> from;
+  for (int64_t i = 1; i <= last; ++i) from.push_back(i);
+  ASSIGN_OR_RETURN(const ValueId item, Select(node, 1, list.size(), last, list, std::move(from)));
+  return OneTensor(node, item);
 }
 
 absl::StatusOr<SequenceWalk::Results> SequenceWalk::PieceAt(const FlatNode& node,
@@ -430,20 +457,28 @@ absl::StatusOr<std::vector<ValueId>> SequenceWalk::ListOf(const FlatNode& node, 
   return list;
 }
 
-absl::StatusOr<size_t> SequenceWalk::PlaceOf(const FlatNode& node, int i, size_t size) const {
+absl::StatusOr<std::optional<size_t>> SequenceWalk::PlaceOf(const FlatNode& node, int i,
+                                                            size_t size, int64_t last) const {
   ASSIGN_OR_RETURN(const ValueId position, TensorOf(node, i));
   const auto known = KnownNumbers(graph_, position);
-  if (!known.has_value()) {
-    return NotKnown(absl::StrCat("input ", i, " ('", node.proto->input(i),
-                                 "') is a position that the model computes"));
-  }
+  if (!known.has_value()) return std::nullopt;
   const auto count = static_cast<int64_t>(size);
-  if (known->size() != 1 || known->front() < -count || known->front() >= count) {
+  if (known->size() != 1 || known->front() < -count || known->front() > last) {
     return absl::InvalidArgumentError(absl::StrCat("position ", known->empty() ? 0 : known->front(),
                                                    " lies outside a sequence of ", size,
                                                    " tensors"));
   }
   return static_cast<size_t>(known->front() + (known->front() < 0 ? count : 0));
+}
+
+absl::StatusOr<ValueId> SequenceWalk::Select(const FlatNode& node, int i, size_t size, int64_t last,
+                                             std::vector<ValueId> items,
+                                             std::vector<int64_t> from) {
+  RETURN_IF_ERROR(Count(static_cast<int64_t>(items.size())));
+  ASSIGN_OR_RETURN(const ValueId position, TensorOf(node, i));
+  items.insert(items.begin(), position);
+  return Add(node, "reprise.SelectItem", std::move(items),
+             {{"count", static_cast<int64_t>(size)}, {"last", last}, {"from", std::move(from)}});
 }
 
 ValueId SequenceWalk::Add(const FlatNode& node, absl::string_view op, std::vector<ValueId> inputs,

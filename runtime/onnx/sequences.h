@@ -6,8 +6,10 @@
 // that all have one size (SplitToSequence) are known without their number: the piece at a place is
 // cut out, and counting them is arithmetic over the tensor's shape.
 //
-// What is not known then is UNIMPLEMENTED, and says what it hangs on: sequences that a Loop
-// carries, lists of different lengths behind an If, positions that the model computes.
+// A position that a request decides selects among tensors (ops/select_item.h), and is part of the
+// binding. What is not known then is UNIMPLEMENTED, and says what it hangs on: sequences that a
+// Loop carries, lists of different lengths behind an If, pieces of several elements at positions
+// that the model computes.
 //
 // Ownership: borrows the graph and the table of tensors, both of which the caller adds to.
 // Threads:   one caller.
@@ -95,8 +97,13 @@ class SequenceWalk {
   absl::StatusOr<std::vector<ValueId>> ListOf(const FlatNode& node, int i);
   // Lists of as many tensors more: a file of few bytes could make very many long ones.
   absl::Status Count(int64_t listed);
-  // The place in a list of `size` that operand `i` names, counted from its end where negative.
-  absl::StatusOr<size_t> PlaceOf(const FlatNode& node, int i, size_t size) const;
+  // The position that operand `i` is, among places from -size to `last`; nullopt: the model
+  // computes it. One below 0 is counted from the end of a list of `size`.
+  absl::StatusOr<std::optional<size_t>> PlaceOf(const FlatNode& node, int i, size_t size,
+                                                int64_t last) const;
+  // Adds a node that selects one of `items` by operand `i`, a position in a list of `size`.
+  absl::StatusOr<ValueId> Select(const FlatNode& node, int i, size_t size, int64_t last,
+                                 std::vector<ValueId> items, std::vector<int64_t> from);
 
   ValueId Add(const FlatNode& node, absl::string_view op, std::vector<ValueId> inputs,
               Attributes attributes = {});

@@ -24,6 +24,7 @@
 #include "runtime/ops/movement/movement.h"
 #include "runtime/ops/movement/non_max_suppression.h"
 #include "runtime/ops/movement/rearrange.h"
+#include "runtime/ops/movement/select_item.h"
 #include "runtime/ops/movement/shape_ops.h"
 #include "runtime/ops/movement/slice_pad.h"
 #include "runtime/ops/products/det.h"
@@ -171,6 +172,7 @@ constexpr OpRow kRows[] = {
     {"Loop", 3, -1, 0, -1, kNoFold, 0, LoopRule, LoopKernel, UnknownAxis, LoopTypes},
     {"reprise.LoopStep", 0, 0, 2, -1, kInternal | kNoFold, 0, LoopStepRule, LoopStepKernel, UnknownAxis, LoopStepTypes},
     // Moving elements.
+    {"reprise.SelectItem", 2, -1, 1, 1, kInternal, 0b1, SelectItemRule, SelectItemKernel, UnknownAxis, TypeLike<1>},
     {"Transpose", 1, 1, 1, 1, 0, 0, TransposeRule, TransposeKernel, TransposeAxis},
     {"Concat", 1, -1, 1, 1, 0, 0, ConcatRule, ConcatKernel, ConcatAxis},
     {"Split", 1, 2, 1, -1, 0, 0b10, SplitRule, SplitKernel, SplitAxis},

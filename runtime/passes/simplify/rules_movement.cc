@@ -5,6 +5,7 @@
 #include "absl/strings/match.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/ops/kit/op.h"
+#include "runtime/ops/movement/select_item.h"
 #include "runtime/ops/windows/resize.h"
 #include "runtime/ops/windows/resize_antialias.h"
 #include "runtime/passes/kit/rewrite.h"
@@ -52,6 +53,12 @@ absl::StatusOr<ValueId> ForwardRule(Graph& graph, NodeId id) {
   const ValueId input = node.input(0);
   if (input == kNone) return kNone;
   if (node.op == "Identity") return input;
+  if (node.op == "reprise.SelectItem") {
+    const std::optional<double> position = KnownScalar(graph, input);
+    if (!position.has_value()) return kNone;
+    ASSIGN_OR_RETURN(const size_t item, ops::SelectedInput(node, static_cast<int64_t>(*position)));
+    return node.inputs[item];
+  }
   if (node.op == "Dropout") {
     return OnlyFirstOutputUsed(graph, node) && !IsTraining(graph, node) ? input : kNone;
   }

@@ -155,13 +155,47 @@ TEST(SequencesTest, PositionsOutsideAreRefusedWithBothNumbers) {
   EXPECT_THAT(InvalidArgument(before), HasSubstr("position -9 lies outside a sequence of 0"));
 }
 
-TEST(SequencesTest, WhatARequestDecidesIsRefusedByName) {
+TEST(SequencesTest, APositionOfARequestSelectsAmongTensors) {
   Sequences at;
   at.Input("i", {}, onnx::TensorProto::INT64);
   at.Node("SequenceConstruct", {"x", "z"}, {"s"});
   at.Node("SequenceAt", {"s", "i"}, {"y"}, "taken");
-  EXPECT_THAT(Unimplemented(at), AllOf(HasSubstr("'taken'"), HasSubstr("'i'"),
-                                       HasSubstr("a position that the model computes")));
+  EXPECT_EQ(Made(at), "reprise.SelectItem(i,x,z,)");
+  EXPECT_THAT(Text(at), HasSubstr("{count = 2, from = [1], last = 1}"));
+
+  // Behind an insertion the middle one of three is what was there, the new one, or what follows.
+  Sequences inserted;
+  inserted.Input("i", {}, onnx::TensorProto::INT64);
+  inserted.Node("Neg", {"x"}, {"m"});
+  inserted.Node("SequenceConstruct", {"x", "z"}, {"s"});
+  inserted.Node("SequenceInsert", {"s", "m", "i"}, {"t"});
+  inserted.Node("SequenceAt", {"t", "at1"}, {"y"});
+  EXPECT_EQ(Made(inserted), "reprise.SelectItem(i,x,m,z,)");
+  EXPECT_THAT(Text(inserted), HasSubstr("{count = 2, from = [1, 2], last = 2}"));
+
+  Sequences erased;
+  erased.Input("i", {}, onnx::TensorProto::INT64);
+  erased.Node("SequenceConstruct", {"x", "z"}, {"s"});
+  erased.Node("SequenceErase", {"s", "i"}, {"t"});
+  erased.Node("SequenceAt", {"t", "at-1"}, {"y"});
+  EXPECT_EQ(Made(erased), "reprise.SelectItem(i,z,x,)");
+  EXPECT_THAT(Text(erased), HasSubstr("{count = 2, from = [1], last = 1}"));
+}
+
+TEST(SequencesTest, SizesOfARequestCutAsManyPiecesAsThereAre) {
+  Sequences b;
+  b.Input("sizes", {"3"}, onnx::TensorProto::INT64);
+  b.Node("SplitToSequence", {"x", "sizes"}, {"s"});
+  b.Node("SequenceAt", {"s", "at2"}, {"y"});
+  EXPECT_EQ(Made(b), "Split(x,sizes,)");
+  Sequences any;
+  any.Input("sizes", {"k"}, onnx::TensorProto::INT64);
+  any.Node("SplitToSequence", {"x", "sizes"}, {"s"});
+  any.Node("SequenceAt", {"s", "at2"}, {"y"});
+  EXPECT_THAT(Unimplemented(any), HasSubstr("splits into sizes that the model computes"));
+}
+
+TEST(SequencesTest, WhatARequestDecidesIsRefusedByName) {
   Sequences all;
   SetAttribute(all.Node("SplitToSequence", {"x"}, {"s"}), "axis", int64_t{1});
   all.Node("SequenceErase", {"s"}, {"t"}, "erased");
