@@ -18,6 +18,7 @@ absl::StatusOr<Attribute> ReadAttribute(const onnx::AttributeProto& proto, Tenso
     if (proto.has_i()) type = onnx::AttributeProto::INT;
     if (proto.has_s()) type = onnx::AttributeProto::STRING;
     if (proto.has_t()) type = onnx::AttributeProto::TENSOR;
+    if (proto.has_sparse_tensor()) type = onnx::AttributeProto::SPARSE_TENSOR;
     if (proto.floats_size() > 0) type = onnx::AttributeProto::FLOATS;
     if (proto.ints_size() > 0) type = onnx::AttributeProto::INTS;
     if (proto.strings_size() > 0) type = onnx::AttributeProto::STRINGS;
@@ -38,6 +39,10 @@ absl::StatusOr<Attribute> ReadAttribute(const onnx::AttributeProto& proto, Tenso
     case onnx::AttributeProto::TENSOR: {
       ASSIGN_OR_RETURN(Tensor tensor, tensors.Read(proto.t(), {}, label));
       return Attribute(tensor.Aligned());
+    }
+    case onnx::AttributeProto::SPARSE_TENSOR: {
+      ASSIGN_OR_RETURN(Tensor tensor, tensors.ReadSparse(proto.sparse_tensor(), label));
+      return Attribute(std::move(tensor));
     }
     default:
       return absl::UnimplementedError(absl::StrCat(
@@ -66,7 +71,9 @@ absl::StatusOr<Attributes> ReadAttributes(const onnx::NodeProto& node, TensorRea
 }
 
 absl::StatusOr<Tensor> ConstantValue(const Attributes& attributes, const Vocabulary& vocabulary) {
-  if (const auto* value = attributes.Get<Tensor>("value")) return *value;
+  for (const absl::string_view name : {"value", "sparse_value"}) {
+    if (const auto* value = attributes.Get<Tensor>(name)) return *value;
+  }
   if (const auto* value = attributes.Get<int64_t>("value_int")) return Tensor::Int64Scalar(*value);
   if (const auto* value = attributes.Get<float>("value_float")) return Tensor::FloatScalar(*value);
   if (const auto* value = attributes.Get<std::vector<int64_t>>("value_ints")) {

@@ -13,6 +13,7 @@ void RenameIn(onnx::GraphProto& graph, const std::string& prefix, Rename rename,
               std::set<std::string> inner) {
   for (const auto& input : graph.input()) inner.insert(input.name());
   for (const auto& tensor : graph.initializer()) inner.insert(tensor.name());
+  for (const auto& sparse : graph.sparse_initializer()) inner.insert(sparse.values().name());
   for (const auto& node : graph.node()) inner.insert(node.output().begin(), node.output().end());
   inner.erase("");
   const auto new_name = [&](const std::string& name) {
@@ -21,6 +22,9 @@ void RenameIn(onnx::GraphProto& graph, const std::string& prefix, Rename rename,
   };
   for (auto& input : *graph.mutable_input()) input.set_name(new_name(input.name()));
   for (auto& tensor : *graph.mutable_initializer()) tensor.set_name(new_name(tensor.name()));
+  for (auto& sparse : *graph.mutable_sparse_initializer()) {
+    sparse.mutable_values()->set_name(new_name(sparse.values().name()));
+  }
   for (onnx::NodeProto& node : *graph.mutable_node()) {
     for (std::string& name : *node.mutable_input()) name = new_name(name);
     for (std::string& name : *node.mutable_output()) name = new_name(name);
@@ -47,9 +51,6 @@ absl::Status CheckSubgraph(const onnx::GraphProto& graph, absl::string_view labe
   for (const auto& output : graph.output()) {
     if (!output.name().empty()) continue;
     return absl::InvalidArgumentError(absl::StrCat(label, " has a result without a name"));
-  }
-  if (graph.sparse_initializer_size() > 0) {
-    return absl::UnimplementedError(absl::StrCat(label, " holds sparse tensors"));
   }
   return absl::OkStatus();
 }
@@ -118,15 +119,34 @@ void SetInts(onnx::NodeProto& node, absl::string_view name, absl::Span<const int
   attribute.mutable_ints()->Add(values.begin(), values.end());
 }
 
-onnx::NodeProto ConstantNode(const onnx::TensorProto& tensor, const std::string& result) {
+namespace {
+
+// A Constant without its attribute.
+onnx::NodeProto EmptyConstant(const std::string& result) {
   onnx::NodeProto node;
   node.set_op_type("Constant");
   node.set_name(result);
   node.add_output(result);
+  return node;
+}
+
+}  // namespace
+
+onnx::NodeProto ConstantNode(const onnx::TensorProto& tensor, const std::string& result) {
+  onnx::NodeProto node = EmptyConstant(result);
   onnx::AttributeProto& value = *node.add_attribute();
   value.set_name("value");
   value.set_type(onnx::AttributeProto::TENSOR);
   *value.mutable_t() = tensor;
+  return node;
+}
+
+onnx::NodeProto ConstantNode(const onnx::SparseTensorProto& tensor, const std::string& result) {
+  onnx::NodeProto node = EmptyConstant(result);
+  onnx::AttributeProto& value = *node.add_attribute();
+  value.set_name("sparse_value");
+  value.set_type(onnx::AttributeProto::SPARSE_TENSOR);
+  *value.mutable_sparse_tensor() = tensor;
   return node;
 }
 

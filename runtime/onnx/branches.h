@@ -36,5 +36,6 @@ void SetInts(onnx::NodeProto& node, absl::string_view name, absl::Span<const int
 
 // A Constant node that results in `tensor` under the name `result`.
 onnx::NodeProto ConstantNode(const onnx::TensorProto& tensor, const std::string& result);
+onnx::NodeProto ConstantNode(const onnx::SparseTensorProto& tensor, const std::string& result);
 
 }  // namespace reprise

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/onnx/branches.h"
+#include "runtime/onnx/free_separator.h"
 #include "runtime/onnx/newer_fields.h"
 #include "runtime/onnx/node_order.h"
 
@@ -27,7 +28,9 @@ struct Function {
 
 class Inliner {
  public:
-  Inliner(LoadBudget& budget, FlatModel& out) : budget_(budget), out_(out) {}
+  // `separator`: of parts of names that are made.
+  Inliner(LoadBudget& budget, FlatModel& out, std::string separator)
+      : budget_(budget), out_(out), separator_(std::move(separator)) {}
 
   absl::Status AddFunctions(const onnx::ModelProto& model) {
     for (const onnx::FunctionProto& function : model.functions()) {
@@ -271,7 +274,7 @@ class Inliner {
   }
 
   std::string NextPrefix(const onnx::NodeProto& call) {
-    return absl::StrCat(call.name(), "#", calls_++, "/");
+    return absl::StrCat(call.name(), separator_, calls_++, "/");
   }
 
   // `source`: the node that `node` is a step of.
@@ -359,6 +362,7 @@ class Inliner {
     std::set<std::string> own;
     for (const auto& input : graph.input()) own.insert(input.name());
     for (const auto& tensor : graph.initializer()) own.insert(tensor.name());
+    for (const auto& sparse : graph.sparse_initializer()) own.insert(sparse.values().name());
     for (const auto& node : graph.node()) own.insert(node.output().begin(), node.output().end());
     own.erase("");
     const auto rename = [&](const std::string& name) {
@@ -367,6 +371,10 @@ class Inliner {
     for (const auto& tensor : graph.initializer()) {
       RETURN_IF_ERROR(TakeCopy(tensor, call));
       out_.inlined.push_back(ConstantNode(tensor, rename(tensor.name())));
+      RETURN_IF_ERROR(Add(out_.inlined.back(), opsets, depth + 1));
+    }
+    for (const auto& sparse : graph.sparse_initializer()) {
+      out_.inlined.push_back(ConstantNode(sparse, rename(sparse.values().name())));
       RETURN_IF_ERROR(Add(out_.inlined.back(), opsets, depth + 1));
     }
     for (const onnx::NodeProto& body : graph.node()) {
@@ -419,6 +427,7 @@ class Inliner {
 
   LoadBudget& budget_;
   FlatModel& out_;
+  const std::string separator_;
   std::map<FunctionName, Function> functions_;
   int64_t calls_ = 0;
   int64_t loops_ = 0;
@@ -437,7 +446,7 @@ absl::StatusOr<FlatModel> FlattenModel(const onnx::ModelProto& model, LoadBudget
     opsets[CanonicalDomain(opset.domain())] = opset.version();
   }
   if (model.opset_import_size() == 0 && model.ir_version() < 3) opsets[""] = 1;
-  Inliner inliner(budget, flat);
+  Inliner inliner(budget, flat, FreeSeparator(model));
   RETURN_IF_ERROR(inliner.AddFunctions(model));
   for (const onnx::NodeProto& node : model.graph().node()) {
     RETURN_IF_ERROR(inliner.Add(node, opsets, 0));

@@ -10,6 +10,8 @@
 #include "runtime/onnx/file_bytes.h"
 #include "runtime/onnx/file_values.h"
 #include "runtime/onnx/flatten.h"
+#include "runtime/onnx/float8_values.h"
+#include "runtime/onnx/grown_lists.h"
 #include "runtime/onnx/initializers.h"
 #include "runtime/onnx/loop_check.h"
 #include "runtime/onnx/node_order.h"
@@ -22,6 +24,7 @@
 #include "runtime/onnx/tensors.h"
 #include "runtime/onnx/texts.h"
 #include "runtime/ops/kit/op.h"
+#include "runtime/ops/quantized/float8.h"
 
 namespace reprise {
 namespace {
@@ -48,6 +51,7 @@ class ModelImporter {
     RETURN_IF_ERROR(Walk());
     const auto is_sequence = [&](const std::string& name) { return sequences_.Holds(name); };
     RETURN_IF_ERROR(values_.NoteOrReturn(AddOutputs(model_.graph(), is_sequence, texts_, values_)));
+    RETURN_IF_ERROR(values_.NoteOrReturn(CheckFloat8Outputs()));
     if (!examined_.nodes.empty() || !values_.reasons.empty()) {
       for (RefusedNode& node : examined_.nodes) {
         node.reason.dtypes = DTypesText(graph_, node.inputs, texts_.values());
@@ -74,6 +78,18 @@ class ModelImporter {
   }
 
  private:
+  absl::Status CheckFloat8Outputs() const {
+    for (const auto& info : model_.graph().output()) {
+      const auto it = values_.by_name.find(info.name());
+      const int64_t form = it == values_.by_name.end() ? 0 : float8_.FormOf(it->second);
+      if (form == 0) continue;
+      return absl::UnimplementedError(absl::StrCat(Quoted("output", info.name()), ": is ",
+                                                   ops::Float8Name(form),
+                                                   ", which no answer can hold"));
+    }
+    return absl::OkStatus();
+  }
+
   // Everything but the outputs. OK also when there are reasons.
   absl::Status Walk() {
     values_.model.producer =
@@ -84,7 +100,12 @@ class ModelImporter {
     RETURN_IF_ERROR(CheckOpsets(flat));
     RETURN_IF_ERROR(initializers_.Add(model_.graph(), slim_, tensors_));
     for (const onnx::TensorProto& tensor : model_.graph().initializer()) {
-      if (HoldsText(tensor)) texts_.Mark(values_.by_name.at(tensor.name()), TextKind::kText);
+      const ValueId id = values_.by_name.at(tensor.name());
+      if (HoldsText(tensor)) texts_.Mark(id, TextKind::kText);
+      float8_.Mark(id, tensor.data_type());
+    }
+    for (const onnx::SparseTensorProto& sparse : model_.graph().sparse_initializer()) {
+      float8_.Mark(values_.by_name.at(sparse.values().name()), sparse.values().data_type());
     }
     RETURN_IF_ERROR(AddInputs(
         model_, [&](const std::string& name) { return initializers_.IsUnread(name); },
@@ -201,10 +222,17 @@ class ModelImporter {
       if (draft.outputs.size() != 1) return absl::InvalidArgumentError("has not one output");
       const ValueId id = values_.AddTensor(draft.outputs[0], std::move(value));
       if (IsTextConstant(proto)) texts_.Mark(id, TextKind::kText);
+      for (const onnx::AttributeProto& attribute : proto.attribute()) {
+        float8_.Mark(id, attribute.has_sparse_tensor()
+                             ? attribute.sparse_tensor().values().data_type()
+                             : attribute.t().data_type());
+      }
       return values_.Define(draft.outputs[0], id);
     }
-    // Ops that we lack are refused before their attributes are read.
-    if (Row(draft.op) == nullptr && !HasRewrite(draft)) {
+    // Ops that we lack are refused before their attributes are read. No op of a domain has a dot in
+    // its name: 'microsoft.Gelu' of the domain 'com' is not com.microsoft's.
+    const bool dotted = proto.op_type().find('.') != std::string::npos;
+    if (dotted || (Row(draft.op) == nullptr && !HasRewrite(draft))) {
       return absl::UnimplementedError("is not supported");
     }
     RETURN_IF_ERROR(initializers_.CheckNibbles(draft.op, draft.inputs));
@@ -213,7 +241,9 @@ class ModelImporter {
     ASSIGN_OR_RETURN(const std::vector<TextKind> kinds, texts_.Results(draft, graph_));
     const std::vector<std::string> outputs = draft.outputs;  // a rewrite may change their order
     const size_t known = graph_.num_values();
-    const bool rewritten = HasRewrite(draft);
+    int64_t float8 = 0;
+    ASSIGN_OR_RETURN(const bool converted, float8_.Convert(proto, draft, float8));
+    const bool rewritten = converted || HasRewrite(draft);
     RETURN_IF_ERROR(RewriteToNewest(draft, graph_));
     values_.MakeParameters(static_cast<ValueId>(known));
     // A rewrite may end in an op of ours.
@@ -221,26 +251,34 @@ class ModelImporter {
     if (row == nullptr) return absl::UnimplementedError("is not supported");
     RETURN_IF_ERROR(CheckCount("inputs", draft.inputs.size(), row->min_inputs, row->max_inputs));
     RETURN_IF_ERROR(CheckCount("outputs", draft.outputs.size(), 0, row->max_outputs));
-    NameFirstResult(draft);
-    RETURN_IF_ERROR(AddDraft(draft));
+    const bool named = NameFirstResult(draft);
+    RETURN_IF_ERROR(AddDraft(draft, named ? 1 : 0));
     MarkTexts(outputs, kinds);
+    for (const std::string& name : outputs) {
+      const auto it = values_.by_name.find(name);
+      if (it != values_.by_name.end()) float8_.Mark(it->second, float8);
+    }
     return absl::OkStatus();
   }
 
   // Rules and kernels may count on a first result, which a model may leave out where it reads
-  // another one; those of recurrent layers do not, for theirs is large.
-  static void NameFirstResult(NodeDraft& draft) {
+  // another one; those of recurrent layers do not, for theirs is large. True where it got a name,
+  // which is none of the file's.
+  static bool NameFirstResult(NodeDraft& draft) {
     const bool recurrent = draft.op == "LSTM" || draft.op == "GRU" || draft.op == "RNN";
-    if (recurrent || draft.outputs.empty() || !draft.outputs[0].empty()) return;
+    if (recurrent || draft.outputs.empty() || !draft.outputs[0].empty()) return false;
     const auto read =
         absl::c_find_if(draft.outputs, [](const auto& name) { return !name.empty(); });
-    if (read != draft.outputs.end()) draft.outputs[0] = absl::StrCat(*read, " (first result)");
+    if (read == draft.outputs.end()) return false;
+    draft.outputs[0] = absl::StrCat(*read, " (first result)");
+    return true;
   }
 
   // A node that flattening made, in the form of the op table.
   absl::Status AddControl(const onnx::NodeProto& proto, NodeDraft& draft) {
     ASSIGN_OR_RETURN(draft.attributes, ReadAttributes(proto, tensors_));
     ASSIGN_OR_RETURN(const std::vector<TextKind> kinds, texts_.ResultsOfControl(draft));
+    RETURN_IF_ERROR(float8_.Refuse(draft.inputs));
     RETURN_IF_ERROR(AddDraft(draft));
     MarkTexts(draft.outputs, kinds);
     return absl::OkStatus();
@@ -253,10 +291,11 @@ class ModelImporter {
     }
   }
 
-  absl::Status AddDraft(NodeDraft& draft) {
+  // `first`: of the outputs that the file knows.
+  absl::Status AddDraft(NodeDraft& draft, size_t first = 0) {
     const NodeId node = graph_.AddNodeWithOutputs(
         draft.op, std::move(draft.inputs), std::move(draft.attributes), draft.outputs, draft.name);
-    for (size_t i = 0; i < draft.outputs.size(); ++i) {
+    for (size_t i = first; i < draft.outputs.size(); ++i) {
       if (draft.outputs[i].empty()) continue;
       RETURN_IF_ERROR(values_.Define(draft.outputs[i], graph_.node(node).outputs[i]));
     }
@@ -266,6 +305,7 @@ class ModelImporter {
   absl::Status AddOverSequences(const FlatNode& flat) {
     for (const std::string& name : flat.proto->input()) {
       const auto it = values_.by_name.find(name);
+      if (it != values_.by_name.end()) RETURN_IF_ERROR(float8_.Refuse({it->second}));
       if (it == values_.by_name.end() || texts_.KindOf(it->second) == TextKind::kNumbers) continue;
       return absl::UnimplementedError(
           absl::StrCat("'", name, "' is text: sequences of text are not supported"));
@@ -298,6 +338,7 @@ class ModelImporter {
   Graph& graph_ = values_.model.graph;
   Initializers initializers_{values_};
   GrowingTypes types_;  // of the graph so far
+  Float8Values float8_{graph_};
   SequenceWalk sequences_{graph_, values_.by_name};
   ExaminedModel examined_;  // nodes that are refused, versions, declarations
 };
@@ -313,6 +354,7 @@ auto WithImporter(const std::string& path, FileBytes file, LoadBudget* given, Us
   if (!model.ParseFromString(slim.bytes)) {
     return absl::InvalidArgumentError("the model file is damaged or no ONNX file");
   }
+  CarryGrownListsAsTensors(model);
   ModelImporter importer(model, slim, path, std::move(file), budget);
   return use(importer);
 }

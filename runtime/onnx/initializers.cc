@@ -23,35 +23,35 @@ absl::Status Initializers::DefineUnread(const std::string& name) {
 absl::Status Initializers::Add(const onnx::GraphProto& graph, const SlimModel& slim,
                                TensorReader& tensors) {
   for (const auto& sparse : graph.sparse_initializer()) {
-    values_.reasons.Add(absl::StatusCode::kUnimplemented,
-                        absl::StrCat(Quoted("initializer", sparse.values().name()),
-                                     ": sparse tensors are not supported"));
-    RETURN_IF_ERROR(DefineUnread(sparse.values().name()));
+    const std::string& name = sparse.values().name();
+    RETURN_IF_ERROR(Define(name, tensors.ReadSparse(sparse, Quoted("initializer", name))));
   }
   for (int i = 0; i < graph.initializer_size(); ++i) {
     const absl::string_view raw =
         static_cast<size_t>(i) < slim.raw_data.size() ? slim.raw_data[i] : absl::string_view();
     const onnx::TensorProto& proto = graph.initializer(i);
-    RETURN_IF_ERROR(TensorReader::HoldsNibbles(proto) ? AddNibbles(proto, raw, tensors)
-                                                      : AddOne(proto, raw, tensors));
+    if (TensorReader::HoldsNibbles(proto)) {
+      RETURN_IF_ERROR(AddNibbles(proto, raw, tensors));
+      continue;
+    }
+    RETURN_IF_ERROR(
+        Define(proto.name(), tensors.Read(proto, raw, Quoted("initializer", proto.name()))));
   }
   return absl::OkStatus();
 }
 
-absl::Status Initializers::AddOne(const onnx::TensorProto& proto, absl::string_view raw,
-                                  TensorReader& tensors) {
-  auto tensor = tensors.Read(proto, raw, Quoted("initializer", proto.name()));
+absl::Status Initializers::Define(const std::string& name, absl::StatusOr<Tensor> tensor) {
   if (!tensor.ok()) {
     RETURN_IF_ERROR(values_.NoteOrReturn(tensor.status()));
-    return DefineUnread(proto.name());
+    return DefineUnread(name);
   }
   const DType half = ops::HalfThatHolds(*tensor);
-  const ValueId id = values_.AddTensor(proto.name(), *std::move(tensor));
+  const ValueId id = values_.AddTensor(name, *std::move(tensor));
   Value& value = values_.model.graph.value(id);
   if (half != DType::kUndefined && value.kind == Value::Kind::kParameter) {
     value.parameter = ops::Narrowed(value.parameter, half);
   }
-  return values_.Define(proto.name(), id);
+  return values_.Define(name, id);
 }
 
 // One of int8 or uint8, by the prepare program where it is large.

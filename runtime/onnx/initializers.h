@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "runtime/base/hash_map.h"
 #include "runtime/onnx/file_values.h"
@@ -34,7 +35,7 @@ class Initializers {
   absl::Status CheckNibbles(absl::string_view op, const std::vector<ValueId>& inputs) const;
 
  private:
-  absl::Status AddOne(const onnx::TensorProto& proto, absl::string_view raw, TensorReader& tensors);
+  absl::Status Define(const std::string& name, absl::StatusOr<Tensor> tensor);
   absl::Status AddNibbles(const onnx::TensorProto& proto, absl::string_view raw,
                           TensorReader& tensors);
   absl::Status DefineUnread(const std::string& name);

@@ -1,5 +1,6 @@
 #include "runtime/onnx/tensors.h"
 
+#include <cstring>
 #include <filesystem>
 #include <utility>
 
@@ -8,11 +9,16 @@
 #include "runtime/base/status_macros.h"
 #include "runtime/graph/graph.h"
 #include "runtime/ops/kit/onnx_types.h"
+#include "runtime/ops/quantized/float8.h"
 
 namespace reprise {
 namespace {
 
 namespace fs = std::filesystem;
+
+// All sparse tensors of a file together: they are dense behind the importer, and a few bytes of a
+// file must not fill the memory.
+constexpr int64_t kMostSparseBytes = int64_t{1} << 31;
 
 // Copies `count` values of a repeated field, narrowed to T.
 template <typename T, typename Field>
@@ -53,9 +59,63 @@ absl::StatusOr<Tensor> TensorReader::Read(const onnx::TensorProto& proto, absl::
     if (vocabulary_ != nullptr && proto.data_type() == onnx::TensorProto::STRING) {
       return ReadTexts(proto);
     }
-    ASSIGN_OR_RETURN(const DType dtype, ops::DTypeFromOnnx(proto.data_type()));
+    DType dtype = DType::kUInt8;  // the bits of float8
+    if (!ops::IsFloat8(proto.data_type())) {
+      ASSIGN_OR_RETURN(dtype, ops::DTypeFromOnnx(proto.data_type()));
+    }
     ASSIGN_OR_RETURN(Shape shape, ShapeOf(proto));
     return ReadAs(proto, dtype, std::move(shape), raw);
+  };
+  return Labelled(read(), label);
+}
+
+absl::StatusOr<Tensor> TensorReader::ReadSparse(const onnx::SparseTensorProto& proto,
+                                                absl::string_view label) {
+  if (proto.values().data_type() == onnx::TensorProto::STRING) {
+    return absl::UnimplementedError(absl::StrCat(label, ": a sparse tensor of text"));
+  }
+  ASSIGN_OR_RETURN(const Tensor values, Read(proto.values(), {}, label));
+  ASSIGN_OR_RETURN(const Tensor indices, Read(proto.indices(), {}, label));
+  const auto read = [&]() -> absl::StatusOr<Tensor> {
+    const Shape shape(proto.dims().begin(), proto.dims().end());
+    ASSIGN_OR_RETURN(const int64_t elements, CheckedNumElements(shape));
+    const auto size = static_cast<int64_t>(DTypeSize(values.dtype()));
+    if (elements > (kMostSparseBytes - sparse_bytes_) / size) {
+      return absl::UnimplementedError(absl::StrCat("with the sparse tensor ", ShapeToString(shape),
+                                                   " those of the model have more than ",
+                                                   kMostSparseBytes, " bytes, zeros included"));
+    }
+    sparse_bytes_ += elements * size;
+    const int64_t count = values.num_elements(), rank = static_cast<int64_t>(shape.size());
+    const bool by_dim = indices.shape().size() == 2;
+    const Shape expected = by_dim ? Shape{count, rank} : Shape{count};
+    if (values.shape().size() != 1 || indices.dtype() != DType::kInt64 ||
+        indices.shape() != expected) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "values ", ShapeToString(values.shape()), " and indices ", DTypeName(indices.dtype()),
+          ShapeToString(indices.shape()), " do not fit the sparse tensor ", ShapeToString(shape)));
+    }
+    ASSIGN_OR_RETURN(const std::vector<int64_t> places, indices.ToInt64s());
+    std::vector<int64_t> offsets(count, 0);
+    for (int64_t i = 0; i < count; ++i) {
+      for (int64_t d = 0; d < (by_dim ? rank : 1); ++d) {
+        const int64_t place = places[by_dim ? i * rank + d : i],
+                      most = by_dim ? shape[d] : elements;
+        if (place < 0 || place >= most) {
+          return absl::InvalidArgumentError(absl::StrCat("index ", place, " of the sparse tensor ",
+                                                         ShapeToString(shape),
+                                                         " is out of range [0, ", most - 1, "]"));
+        }
+        offsets[i] = offsets[i] * (by_dim ? shape[d] : 1) + place;
+      }
+    }
+    return Tensor::Make(values.dtype(), shape, [&](void* data) {
+      if (elements > 0) std::memset(data, 0, elements * size);
+      const auto* const from = static_cast<const char*>(values.data());
+      for (int64_t i = 0; i < count; ++i) {
+        std::memcpy(static_cast<char*>(data) + offsets[i] * size, from + i * size, size);
+      }
+    });
   };
   return Labelled(read(), label);
 }

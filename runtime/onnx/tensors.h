@@ -25,10 +25,15 @@ class TensorReader {
 
   // The tensor in `proto`, whose raw bytes are `raw` when data() is set (they may be views of the
   // model's file), else in the message. What is like a parameter keeps pointing into a mapping, at
-  // any address (see Tensor::Aligned); everything else is copied. INVALID_ARGUMENT for what is
-  // broken, UNIMPLEMENTED for dtypes that we lack; both name `label`.
+  // any address (see Tensor::Aligned); everything else is copied. Float8 is read as its bits,
+  // uint8. INVALID_ARGUMENT for what is broken, UNIMPLEMENTED for dtypes that we lack; both name
+  // `label`.
   absl::StatusOr<Tensor> Read(const onnx::TensorProto& proto, absl::string_view raw,
                               absl::string_view label);
+
+  // The tensor in `proto`, zeros included. Errors are those of Read, and UNIMPLEMENTED where all
+  // of the reader's come to more than 2 GiB.
+  absl::StatusOr<Tensor> ReadSparse(const onnx::SparseTensorProto& proto, absl::string_view label);
 
   // Numbers of four bits: their bytes, two numbers each, low bits first, as Read would read so many
   // uint8.
@@ -53,6 +58,7 @@ class TensorReader {
   std::string model_path_;
   FileBytes file_;
   const Vocabulary* vocabulary_;
+  int64_t sparse_bytes_ = 0;                   // bytes that ReadSparse has returned
   std::map<std::string, FileBytes> external_;  // by location
 };
 

@@ -34,6 +34,7 @@
 #include "runtime/ops/products/mel_weights.h"
 #include "runtime/ops/products/stft.h"
 #include "runtime/ops/quantized/byte_table.h"
+#include "runtime/ops/quantized/float8.h"
 #include "runtime/ops/quantized/integer_add.h"
 #include "runtime/ops/quantized/integer_conv.h"
 #include "runtime/ops/quantized/integer_linear.h"
@@ -292,6 +293,10 @@ constexpr OpRow kRows[] = {
     {"reprise.FakeQuantize", 2, 3, 1, 1, kInternal, 0, FakeQuantizeRule, FakeQuantizeKernel, UnknownAxis},
     {"DynamicQuantizeLinear", 1, 1, 1, 3, 0, 0, DynamicQuantizeLinearRule, DynamicQuantizeLinearKernel, DynamicQuantizeAxis, TypeOfEach<kUInt8, kFloat32, kUInt8>},
     {"QLinearMatMul", 8, 8, 1, 1, 0, 0, QLinearMatMulRule, QLinearMatMulKernel, QLinearMatMulAxis, TypeLike<7>},
+    {"reprise.FromFloat8", 1, 1, 1, 1, kInternal | kElementwise, 0, FromFloat8Rule, FromFloat8Kernel, ElementwiseAxis, kFloat32},
+    {"reprise.ToFloat8", 1, 1, 1, 1, kInternal | kElementwise, 0, ToFloat8Rule, ToFloat8Kernel, ElementwiseAxis, kUInt8},
+    {"reprise.DequantizeFloat8", 2, 2, 1, 1, kInternal, 0, DequantizeFloat8Rule, DequantizeFloat8Kernel, ElementwiseAxis, kFloat32},
+    {"reprise.QuantizeFloat8", 2, 2, 1, 1, kInternal, 0, QuantizeFloat8Rule, QuantizeFloat8Kernel, ElementwiseAxis, kUInt8},
     {"reprise.UnpackNibbles", 1, 1, 1, 1, kInternal, 0, UnpackNibblesRule, UnpackNibblesKernel, UnknownAxis},
     {"reprise.DequantizeBits", 2, 3, 1, 1, kInternal, 0, DequantizeBitsRule, DequantizeBitsKernel, UnknownAxis, TypeLike<1>},
 };

@@ -10,6 +10,7 @@
 #include "runtime/ops/kit/onnx_types.h"
 #include "runtime/ops/kit/typed.h"
 #include "runtime/ops/products/matmul.h"
+#include "runtime/ops/quantized/granularity.h"
 
 namespace reprise::ops {
 namespace {
@@ -20,46 +21,6 @@ constexpr uint32_t kQuantized = TypeBit(DType::kInt8) | TypeBit(DType::kUInt8) |
                                 TypeBit(DType::kInt16) | TypeBit(DType::kUInt16);
 constexpr uint32_t kScales =
     TypeBit(DType::kFloat32) | TypeBit(DType::kFloat16) | TypeBit(DType::kBFloat16);
-
-// Which scale an element has: one for all, one a position along the axis, or one a block of it.
-struct Granularity {
-  int64_t inner;       // elements between two positions along the axis
-  int64_t size;        // positions along the axis
-  int64_t block;       // positions that share a scale
-  int64_t scale_size;  // scales along the axis
-  bool blocked;
-
-  int64_t ScaleOf(int64_t element) const {
-    const int64_t position = element / inner % size;
-    if (!blocked) return position / block;
-    return (element / inner / size * scale_size + position / block) * inner + element % inner;
-  }
-};
-
-absl::StatusOr<Granularity> GranularityOf(const Node& node, const Shape& data, const Shape& scale) {
-  if (NumElements(scale) == 1 && node.attributes.Int("block_size", 0) == 0) {
-    return Granularity{1, 1, 1, 1, false};
-  }
-  ASSIGN_OR_RETURN(const int64_t axis,
-                   AxisAttribute(node, "axis", 1, static_cast<int64_t>(data.size())));
-  const int64_t inner = NumElements(absl::Span<const int64_t>(data).subspan(axis + 1));
-  const int64_t block = node.attributes.Int("block_size", 0);
-  if (block > 0) {
-    Shape expected = data;
-    expected[axis] = data[axis] == 0 ? 0 : (data[axis] - 1) / block + 1;
-    if (expected != scale) {
-      return absl::InvalidArgumentError(absl::StrCat("the scale has the shape ",
-                                                     ShapeToString(scale), ", expected ",
-                                                     ShapeToString(expected)));
-    }
-    return Granularity{inner, data[axis], block, expected[axis], true};
-  }
-  if (scale != Shape{data[axis]}) {
-    return absl::InvalidArgumentError(absl::StrCat("the scale has the shape ", ShapeToString(scale),
-                                                   " for a dim of size ", data[axis]));
-  }
-  return Granularity{inner, data[axis], 1, data[axis], false};
-}
 
 // Quantises as QuantizeLinear does: halves to even, then saturated.
 template <typename T>

@@ -14,6 +14,10 @@
 namespace reprise::pack {
 namespace {
 
+// The inputs that packing adds, which are found by their names.
+constexpr absl::string_view kOwnInputs[] = {kPositionsInput, kSegmentsInput, kRequestTokensInput,
+                                            kRequestRowsInput};
+
 // Sizes that shapes are inferred with while the packed graph is built; no constant holds them.
 constexpr int64_t kTokens = 48;
 constexpr int64_t kSegments = 3;
@@ -139,6 +143,10 @@ absl::Status Packer::AddInputs() {
     const ValueId a = twins_.a.inputs()[i], b = twins_.b.inputs()[i];
     twin_[a] = b;
     const Value& value = twins_.a.value(a);
+    if (absl::c_linear_search(kOwnInputs, value.name)) {
+      return absl::UnimplementedError(
+          absl::StrCat("input '", value.name, "' has the name of one that packing adds"));
+    }
     const std::vector<Dim>& declared = symbolic_.value(symbolic_.FindValue(value.name)).dims;
     const Operand operand = OperandOf(a, b);
     const bool rows_first = !declared.empty() && declared[0].symbol == options_.batch;
