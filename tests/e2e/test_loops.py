@@ -94,6 +94,27 @@ def growing():
                    [("y", FLOAT, ["rows", WIDTH]), ("parts", FLOAT, ["steps"])])
 
 
+def listed(new_axis=0):
+    """Each iteration puts into a list as many rows as its number says (or x), and the list is joined."""
+    def make():
+        g = models.Graph(17)
+        last = "part" if not new_axis else "x"
+        cell = loop_body(
+            [("Add", ["i", g.scalar(1, np.int64)], ["end"], {}), ("Unsqueeze", ["end", g.ints(0)], ["ends"], {}),
+             ("Slice", ["x", g.ints(0), "ends", g.ints(0)], ["part"], {}),
+             ("SequenceInsert", ["list", "x"], ["longer"], {}), ("SequenceInsert", ["longer", last], ["next"], {})],
+            [], [])
+        lists = [helper.make_tensor_sequence_value_info(name, FLOAT, None) for name in ("list", "next")]
+        cell.input.append(lists[0])
+        cell.output.append(lists[1])
+        begin = g.node("SequenceEmpty") if not new_axis else g.node("SequenceConstruct", "x")
+        g.nodes.append(helper.make_node("Loop", ["steps", "", begin], ["all"], name="list", body=cell))
+        g.nodes.append(helper.make_node("ConcatFromSequence", ["all"], ["y"], axis=-1 if new_axis else 0,
+                                        new_axis=new_axis))
+        return g.model([("x", FLOAT, ["batch", WIDTH]), ("steps", INT64, [])], [("y", FLOAT, None)])
+    return make
+
+
 def scan(**attributes):
     def make():
         g = models.Graph(17)
@@ -108,7 +129,8 @@ def scan(**attributes):
     return make
 
 
-MODELS = {"counted": counted, "until": until, "nested": nested, "growing": growing, "scan": scan(),
+MODELS = {"counted": counted, "until": until, "nested": nested, "growing": growing, "listed": listed(),
+          "stacked": listed(new_axis=1), "scan": scan(),
           "scan_backwards": scan(scan_input_directions=[1, 0], scan_output_directions=[1]),
           "scan_axes": scan(scan_input_axes=[1, -2], scan_output_axes=[-1])}
 
@@ -118,7 +140,7 @@ def draw(name, size, rng):
     if name.startswith("scan"):
         return {"s0": normal(size, WIDTH), "x": normal(size, size, WIDTH)}
     inputs = {"x": normal(size, WIDTH)}
-    if name in ("counted", "growing"):
+    if name in ("counted", "growing", "listed", "stacked"):
         inputs["steps"] = np.array(rng.integers(0 if name == "counted" else 1, 12), np.int64)
     return inputs
 
