@@ -106,7 +106,7 @@ TEST_F(ScarceMemoryTest, EachRequestIsAnsweredOnceWhicheverAllocationFails) {
 
 class RequestCostTest : public InferenceTest {};
 
-// The bounds are what was counted; a stage that asks for memory shows here.
+// 23 and 59 were counted; a stage that asks for memory shows here.
 TEST_F(RequestCostTest, SmallRequestTakesAFewAllocationsOnItsWay) {
   for (int i = 0; i < 2; ++i) {
     const auto first = Ask(1, 20);
@@ -119,8 +119,8 @@ TEST_F(RequestCostTest, SmallRequestTakesAFewAllocationsOnItsWay) {
   RunNext();
   const int64_t in_all = made;
   ASSERT_TRUE(asked->status().ok()) << asked->status();
-  EXPECT_LE(to_queue, 30);
-  EXPECT_LE(in_all, 65);
+  EXPECT_LE(to_queue, 25);
+  EXPECT_LE(in_all, 62);
 }
 
 TEST_F(ScarceMemoryTest, CaptureThatFindsNoMemoryIsTriedAgain) {
