@@ -46,7 +46,7 @@ absl::Status Model::Admits(const RequestShape& shape) const {
   const std::shared_ptr<const BucketPolicy> policy = BucketsFor(shape, buckets());
   absl::Status fits = policy->FitBinding(sizes, certified_).status();
   if (!fits.ok() && shape.buckets != nullptr && shape.buckets != policy) {
-    // What was admitted stays so, whatever set of buckets has been learnt since.
+    // An admitted request stays so, whatever set of buckets has been learnt since.
     fits = shape.buckets->FitBinding(sizes, certified_).status();
   }
   if (fits.ok()) return fits;
@@ -222,7 +222,7 @@ bool BatchPlan::TryAdd(const RequestShape& shape, std::shared_ptr<CaptureTicket>
     absl::StatusOr<BatchTarget> target =
         packed ? PackedTargetFor(sizes_) : TargetFor(sizes_, shape.exact);
     if (!target.ok() && shape.buckets != nullptr && shape.buckets != buckets_) {
-      // What was admitted stays so, whatever set of buckets has been learnt since.
+      // An admitted request stays so, whatever set of buckets has been learnt since.
       buckets_ = shape.buckets;
       target = packed ? PackedTargetFor(sizes_) : TargetFor(sizes_, shape.exact);
     }
