@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <utility>
 
 #include "absl/algorithm/container.h"
@@ -318,7 +319,10 @@ absl::Status BatchRun::CheckForm(size_t position, size_t i, const Shape& shape) 
   const Shape offset = OffsetOf(position, i);
   bool as_promised = dims.size() == shape.size();
   for (size_t d = 0; d < dims.size() && as_promised; ++d) {
-    as_promised = dims[d].open ? shape[d] >= 0 : shape[d] == dims[d].At(sizes);
+    // Where an axis has no bucket its size may lie far from those that dims were fitted at.
+    const bool fitted = !target_.exact || absl::c_any_of(dims[d].factors, std::identity());
+    const bool open = dims[d].open || !fitted;
+    as_promised = open ? shape[d] >= 0 : shape[d] == dims[d].At(sizes);
     if (!plan_.packed()) as_promised = as_promised && offset[d] + shape[d] <= slot[d];
   }
   if (as_promised) return absl::OkStatus();

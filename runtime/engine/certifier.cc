@@ -26,6 +26,8 @@ absl::Status Certifier::FitShapes(Model& model) const {
     for (int64_t bucket : PolicyMaker::BucketSizes(model, axis)) {
       sizes.insert(sizes.end(), {bucket - 1, bucket, bucket + 1});
     }
+    // A stride as long as the largest bucket shows its first step beyond that.
+    sizes.push_back(2 * sizes.back() + 3);
   }
   absl::StatusOr<OutputFit> fit = absl::UnknownError("not tried");
   for (int64_t length : kFitLengths) {

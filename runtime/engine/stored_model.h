@@ -14,7 +14,7 @@
 namespace reprise {
 
 // Raised when the measurement changes in what it finds.
-inline constexpr int kCertifyVersion = 11;
+inline constexpr int kCertifyVersion = 12;
 
 struct StoredModelKey {
   std::string graph;       // digest of the canonical text
