@@ -257,8 +257,12 @@ void BatchRun::CopyIn(size_t slot_index, size_t first, size_t last) const {
     const InputTensor& tensor = requests_[i]->inputs[position];
     const Shape origin(slot.shape.size(), 0);
     Shape offset = origin;
-    // Requests lie one after another along dim 0 (only certified batches have more than one).
-    if (requests_.size() > 1) offset[0] = FirstRow(i);
+    // Requests lie one after another along the batch axis, which a square input has in two dims, as
+    // the outputs are cut (only certified batches have more than one).
+    const std::vector<Dim>& dims = model_.inputs_[position].dims;
+    for (size_t d = 0; d < offset.size() && requests_.size() > 1; ++d) {
+      if (d == 0 || dims[d].symbol == model_.batch_symbol_) offset[d] = FirstRow(i);
+    }
     CopyBlock({.shape = tensor.shape,
                .from_shape = tensor.shape,
                .from_offset = origin,
