@@ -1,0 +1,42 @@
+// Answers, compared: how far two may be from each other, and how far rounding alone moves one.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/engine/request.h"
+#include "runtime/graph/graph.h"
+
+namespace reprise::fuzz {
+
+// How far each element of each output may move because of roundings: by element, infinite where an
+// output changes its shape, or what is a number in it.
+using Spread = std::vector<std::vector<double>>;
+
+// Of the answer `exact` of `graph` to `inputs`, from `runs` runs with disturbed roundings.
+Spread SpreadOf(const Graph& graph, const std::vector<Tensor>& inputs,
+                const std::vector<Tensor>& exact, int runs, uint64_t seed);
+
+struct Tolerance {
+  double of_largest = 1e-5;  // of the largest finite element of an output
+  double of_each = 0;        // of the element
+  double absolute = 0;
+  const Spread* spread = nullptr;  // is added several times over; null: nothing is
+};
+
+struct Difference {
+  bool shape = false;  // else an element
+  std::string words;   // "output 0 at [0, 3]: 0.5, expected 0.25"
+};
+
+// Where `actual` is not `expected`; NaN equals NaN, infinity itself.
+std::optional<Difference> FindDifference(const std::vector<Tensor>& expected,
+                                         const std::vector<Tensor>& actual,
+                                         const Tolerance& tolerance);
+
+// The outputs of a response of the model `graph` that is OK. Sizes of bytes that do not fit their shape are a shape of
+// one dim of so many bytes.
+std::vector<Tensor> TensorsOf(const Graph& graph, const Response& response);
+
+}  // namespace reprise::fuzz

@@ -1,0 +1,30 @@
+// A random model with random requests, all of it from one seed.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "runtime/graph/graph.h"
+#include "tests/fuzz/random_models/model_draft.h"
+
+namespace reprise::fuzz {
+
+// A model, requests by their sizes, and how the model is loaded: what a run needs, and what is
+// shrunk.
+struct TestCase {
+  Graph graph;
+  std::vector<Sizes> requests;  // of every symbol
+  uint64_t contents = 1;        // seed of what requests hold
+  bool packed = false;          // where the model can be
+  bool confirmed = false;       // padding is measured at large sizes too, before requests come
+};
+
+TestCase DrawCase(uint64_t seed);
+
+// Requests for `graph`, of random sizes: small ones, those around numbers that the model holds, and
+// large ones. `axes`: the symbols of each axis.
+std::vector<Sizes> DrawRequests(const Graph& graph, const std::vector<std::vector<std::string>>& axes,
+                                Chance& chance);
+
+}  // namespace reprise::fuzz

@@ -1,0 +1,181 @@
+#include "tests/fuzz/random_models/evaluation.h"
+
+#include <cmath>
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/certify/numbers.h"
+#include "runtime/ops/control/loop.h"
+#include "runtime/ops/kit/op.h"
+
+namespace reprise::fuzz {
+namespace {
+
+constexpr int64_t kMaxBytes = int64_t{1} << 28;
+constexpr int64_t kMostTurns = 4096;
+
+// Ops whose float results are elements of their operands, or exact functions of them.
+bool RoundsNothing(const OpRow& row) {
+  static constexpr absl::string_view kExact[] = {
+      "Abs", "Neg", "Sign", "Relu", "Ceil", "Floor", "Round", "Identity", "Max", "Min", "Where",
+      "Clip", "CastLike", "Dropout", "Transpose", "Concat", "Split", "Slice", "Expand", "Tile",
+      "Pad", "Trilu", "DepthToSpace", "SpaceToDepth", "ReverseSequence", "Gather",
+      "GatherElements", "GatherND", "OneHot", "ReduceMax", "ReduceMin", "TopK", "MaxPool",
+      "GlobalMaxPool", "Compress", "Unique", "Hardmax", "Range", "ConstantOfShape", "EyeLike"};
+  if (row.Has(kView)) return true;
+  for (const absl::string_view op : kExact) {
+    if (row.name == op) return true;
+  }
+  return false;
+}
+
+double StepOf(DType dtype) {
+  switch (dtype) {
+    case DType::kFloat16: return 1.0 / 1024;
+    case DType::kBFloat16: return 1.0 / 128;
+    case DType::kFloat64: return 1e-15;
+    default: return 1.2e-7;
+  }
+}
+
+// Sums and products of small binary fractions are exact in whatever order they are taken.
+bool IsShortFraction(double value) {
+  return std::fabs(value) < 4096 && value * 256 == std::rint(value * 256);
+}
+
+}  // namespace
+
+std::vector<bool> DependsOnData(const Graph& graph) {
+  std::vector<bool> data(graph.num_values());
+  for (const ValueId id : graph.inputs()) data[id] = true;
+  for (const NodeId id : graph.NodeIds()) {
+    const Node& node = graph.node(id);
+    const OpRow* row = FindOp(node.op);
+    bool any = row != nullptr && row->Has(kNoFold);
+    if (row == nullptr || !row->Has(kShapeOnly)) {
+      for (const ValueId input : node.inputs) any = any || (input != kNone && data[input]);
+    }
+    for (const ValueId output : node.outputs) {
+      if (output != kNone) data[output] = any;
+    }
+  }
+  return data;
+}
+
+Tensor Noise::Disturb(const Tensor& tensor) {
+  Numbers numbers = FromTensor(tensor);
+  std::uniform_real_distribution<double> shift(-4, 4);
+  const double step = StepOf(tensor.dtype());
+  for (double& value : numbers.values) {
+    if (!IsShortFraction(value)) value += value * step * shift(random_);
+  }
+  return ToTensor(numbers);
+}
+
+Evaluation::Evaluation(const Graph& graph, const std::vector<Tensor>& inputs, Noise* noise)
+    : graph_(graph), noise_(noise), values_(graph.num_values()) {
+  if (noise_ != nullptr) data_ = DependsOnData(graph);
+  for (size_t i = 0; i < inputs.size(); ++i) values_[graph.inputs()[i]] = inputs[i];
+}
+
+absl::StatusOr<std::vector<Tensor>> Evaluation::Outputs() {
+  std::vector<Tensor> outputs;
+  for (const ValueId id : graph_.outputs()) {
+    ASSIGN_OR_RETURN(outputs.emplace_back(), ValueOf(id));
+  }
+  return outputs;
+}
+
+absl::StatusOr<Tensor> Evaluation::ValueOf(ValueId id) {
+  if (values_[id].has_value()) return *values_[id];
+  const Value& value = graph_.value(id);
+  if (value.kind == Value::Kind::kConstant) return value.constant;
+  if (value.producer == kNone) {
+    return absl::InvalidArgumentError(absl::StrCat("'", value.name, "' has no value"));
+  }
+  RETURN_IF_ERROR(Run(value.producer));
+  if (!values_[id].has_value()) {
+    return absl::InvalidArgumentError(absl::StrCat("'", value.name, "' is left out"));
+  }
+  return *values_[id];
+}
+
+absl::Status Evaluation::Run(NodeId id) {
+  const Node& node = graph_.node(id);
+  if (node.op == "If") return RunIf(node);
+  if (node.op == "Loop") return RunLoop(node);
+  std::vector<std::optional<Tensor>> operands;
+  for (const ValueId input : node.inputs) {
+    operands.emplace_back();
+    if (input == kNone) continue;
+    ASSIGN_OR_RETURN(operands.back(), ValueOf(input));
+  }
+  ASSIGN_OR_RETURN(const std::vector<Tensor> results, Evaluate(node, operands, kMaxBytes));
+  const bool rounds = !RoundsNothing(*FindOp(node.op));
+  for (size_t i = 0; i < node.outputs.size(); ++i) {
+    if (node.outputs[i] != kNone) Keep(node.outputs[i], results[i], rounds);
+  }
+  return absl::OkStatus();
+}
+
+void Evaluation::Keep(ValueId id, const Tensor& tensor, bool disturb) {
+  const bool noisy = disturb && noise_ != nullptr && IsFloating(tensor.dtype()) && data_[id];
+  values_[id] = noisy ? noise_->Disturb(tensor) : tensor;
+}
+
+absl::Status Evaluation::RunIf(const Node& node) {
+  ASSIGN_OR_RETURN(const Tensor condition, ValueOf(node.inputs[0]));
+  ASSIGN_OR_RETURN(const std::vector<int64_t> taken, condition.ToInt64s());
+  if (taken.size() != 1) return absl::InvalidArgumentError("a condition of several elements");
+  const size_t results = node.outputs.size();
+  for (size_t i = 0; i < results; ++i) {
+    const ValueId from = node.inputs[1 + i + (taken[0] != 0 ? 0 : results)];
+    ASSIGN_OR_RETURN(values_[node.outputs[i]], ValueOf(from));
+  }
+  return absl::OkStatus();
+}
+
+// Carried values alone: no drawn loop stacks what its turns result in.
+absl::Status Evaluation::RunLoop(const Node& node) {
+  const LoopParts parts(node);
+  const NodeId step = StepOf(graph_, node);
+  int64_t turns = kMostTurns;
+  if (node.inputs[LoopParts::kTripCount] != kNone) {
+    ASSIGN_OR_RETURN(const Tensor count, ValueOf(node.inputs[LoopParts::kTripCount]));
+    ASSIGN_OR_RETURN(const std::vector<int64_t> counts, count.ToInt64s());
+    turns = std::min(counts.at(0), kMostTurns);
+  }
+  std::vector<Tensor> carried;
+  for (size_t i = 0; i < parts.carried; ++i) {
+    ASSIGN_OR_RETURN(carried.emplace_back(), ValueOf(node.inputs[LoopParts::kFirstCarried + i]));
+  }
+  bool goes_on = true;
+  for (int64_t turn = 0; goes_on && turn < turns; ++turn) {
+    const std::vector<std::optional<Tensor>> outside = values_;
+    if (step != kNone) {
+      const std::vector<ValueId>& given = graph_.node(step).outputs;
+      const auto give = [&](size_t i, const Tensor& tensor) {
+        if (given[i] != kNone) values_[given[i]] = tensor;
+      };
+      give(LoopParts::kStepIteration, Tensor::Int64Scalar(turn));
+      give(LoopParts::kStepCondition, Tensor::FromVector<uint8_t>(DType::kBool, {}, {1}));
+      for (size_t i = 0; i < carried.size(); ++i) give(LoopParts::kStepFirstCarried + i, carried[i]);
+    }
+    ASSIGN_OR_RETURN(const Tensor condition, ValueOf(node.inputs[parts.first_result]));
+    ASSIGN_OR_RETURN(const std::vector<int64_t> keep, condition.ToInt64s());
+    goes_on = keep.at(0) != 0;
+    std::vector<Tensor> next;
+    for (size_t i = 0; i < parts.carried; ++i) {
+      ASSIGN_OR_RETURN(next.emplace_back(), ValueOf(node.inputs[parts.first_result + 1 + i]));
+    }
+    carried = std::move(next);
+    values_ = outside;
+  }
+  for (size_t i = 0; i < carried.size(); ++i) {
+    if (node.outputs[i] != kNone) values_[node.outputs[i]] = carried[i];
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace reprise::fuzz
