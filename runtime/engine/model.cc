@@ -60,6 +60,8 @@ int64_t Model::MaxRows(const RequestShape& shape) const {
   // What lies behind a cut sees all rows of a request at once.
   if (tail_ != nullptr || packs_whole_requests()) return kNoLimit;
   if (Packs(shape)) return MaxPackedRows(shape.sizes[packing_->sequence_axis()]);
+  // The parts would have another number of rows, and the model decides something by that.
+  if (slices_ != nullptr && slices_->Decides(batch_axis_, shape.rows)) return kNoLimit;
   for (const OutputShape& output : output_shapes_) {
     const auto moves = [&](const AffineDim& dim) { return dim.MovesWith(batch_axis_); };
     if (std::count_if(output.dims.begin(), output.dims.end(), moves) > 1) return kNoLimit;

@@ -43,6 +43,8 @@ class SizeSlices {
   // `alike_up_to`: by axis, the largest size up to which all decide alike, or kDecidesNothing.
   explicit SizeSlices(std::vector<int64_t> alike_up_to) : alike_up_to_(std::move(alike_up_to)) {}
 
+  // Another size of the axis than `size` may decide otherwise, however close to it.
+  bool Decides(size_t axis, int64_t size) const { return size > alike_up_to_[axis]; }
   // The slice of a request of these sizes.
   Slice SliceOf(absl::Span<const int64_t> sizes) const;
   // What is known of it. Nothing is fixed in the slice of most requests: that takes no lock.

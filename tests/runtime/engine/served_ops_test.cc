@@ -116,7 +116,7 @@ TEST_F(ServedOpsTest, WeightsOfEightBitsAndSparseOnes) {
   b.Input("x", {"batch", "16"});
   std::vector<uint8_t> ones(16 * 32, 0x38);
   ones[0] = 0xc0;  // -2
-  b.Initializer<uint8_t>("w", Proto::FLOAT8E4M3FN, {16, 32}, ones);
+  b.Initializer<uint8_t>("w", 17, {16, 32}, ones);
   b.Floats("scale", {}, {0.5f});
   b.Node("DequantizeLinear", {"w", "scale"}, {"d"});
   b.Node("MatMul", {"x", "d"}, {"p"});

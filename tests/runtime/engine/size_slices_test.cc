@@ -454,6 +454,32 @@ TEST(SlicesOfTwoSizesTest, RowsMeetWhereOneIsShorterThanTheOther) {
   }
 }
 
+// Parts of a request would have numbers of rows for which the model decides otherwise.
+TEST(RowsThatDecideTest, RequestOfMoreRowsThanAReplayTakesIsNotSplit) {
+  ModelBuilder b;
+  b.Input("x", {"n", "m", "4"});
+  AddSizesOfX(b);
+  AddComparison(b, "Equal", "rows", 41);
+  AddBranchOf(b, [](onnx::GraphProto& branch) { AddBranchNode(branch, "Neg", {"x"}, "r"); });
+  b.Output("y");
+  EngineFixture fixture;
+  const TempFolder folder;
+  const std::string path = folder.Write("model.onnx", b.Bytes());
+  const auto model = fixture.engine.Load({.id = {"model", 1}, .path = path});
+  ASSERT_TRUE(model.ok()) << model.status();
+  const auto exact = fixture.engine.Load(
+      {.id = {"exact", 1}, .path = path, .no_padding = {"batch", "sequence"}});
+  ASSERT_TRUE(exact.ok()) << exact.status();
+  for (const int64_t rows : {31, 40, 41, 42, 82}) {
+    SCOPED_TRACE(rows);
+    const Numbers x(rows, 7, static_cast<int>(rows));
+    const Response alone = fixture.engine.RunOne(**exact, x.request, *fixture.stream);
+    for (int again = 0; again < 2; ++again) {
+      ExpectSame(fixture.engine.RunOne(**model, x.request, *fixture.stream), alone);
+    }
+  }
+}
+
 // The model is looked at on a capture thread; whoever waits for that is padded then.
 TEST(NewSliceTest, RequestsWaitUntilItsSizesAreLookedAt) {
   ModelBuilder b;
