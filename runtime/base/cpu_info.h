@@ -1,4 +1,4 @@
-// What this process may use: the instruction sets of the CPU and the share of it that it was given.
+// The CPU resources of this process: the instruction sets, and the share of the CPU it was given.
 #pragma once
 
 #include <array>

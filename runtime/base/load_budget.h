@@ -23,10 +23,10 @@ class LoadBudget {
  public:
   struct Limits {
     int64_t nodes = 0;
-    int64_t bytes = 0;   // of nodes and constants that are made; what the file holds counts not
-    int64_t cpu_ns = 0;  // of import, passes and axes
+    int64_t bytes = 0;   // nodes and constants that are made; the file's own bytes do not count
+    int64_t cpu_ns = 0;  // import, passes and axes together
   };
-  // Of a file of so many bytes, weights included.
+  // The limits for a file of `file_bytes`, weights included.
   static Limits LimitsFor(int64_t file_bytes) {
     constexpr int64_t kMegabyte = 1 << 20, kSecond = 1'000'000'000;
     // No node of a file takes fewer bytes than these.
@@ -41,7 +41,7 @@ class LoadBudget {
   explicit LoadBudget(int64_t file_bytes) : LoadBudget(LimitsFor(file_bytes), file_bytes) {}
 
   const Limits& limits() const { return limits_; }
-  // What may still be made.
+  // The bytes that may still be made.
   int64_t bytes_left() const { return std::max<int64_t>(limits_.bytes - bytes_, 0); }
 
   // `who` makes a node of that many bytes. Looks at the time as well.

@@ -52,7 +52,7 @@ inline absl::Status NoMemoryStatus(absl::string_view who, size_t bytes) {
                                 " bytes of memory at once, and the system has not so many left"));
 }
 
-// What `make()` returns; `code` without a message where there is no memory for that.
+// The status that `make()` returns; `code` without a message where there is no memory for that.
 template <typename Make>
 absl::Status StatusWithoutFail(absl::StatusCode code, const Make& make) noexcept {
   try {
@@ -62,7 +62,7 @@ absl::Status StatusWithoutFail(absl::StatusCode code, const Make& make) noexcept
   }
 }
 
-// Of the exception that is being handled, in the name of `who()`.
+// The status for the exception that is being handled, in the name of `who()`.
 template <typename Who>
 absl::Status StatusOfThrown(const Who& who) noexcept {
   const auto no_memory = [&](size_t bytes, absl::string_view part) {
@@ -97,8 +97,8 @@ absl::Status StatusOfThrown(const Who& who) noexcept {
   }
 }
 
-// What `work()` returns, an absl::Status or a StatusOr; where it asked for memory that there is
-// not, RESOURCE_EXHAUSTED in the name of `who()`, which is called then only.
+// Returns the result of `work()`, an absl::Status or a StatusOr; RESOURCE_EXHAUSTED in the name of
+// `who()`, which is called only then, if `work` asked for memory that there is not.
 template <typename Who, typename Work>
 std::invoke_result_t<Work> WithinMemory(const Who& who, Work&& work) {
   try {
