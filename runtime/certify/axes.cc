@@ -22,7 +22,7 @@ using Sizes = std::map<std::string, int64_t>;
 // factors and the room that convolutions with strides want. None is 1, which broadcasts.
 constexpr struct { int64_t base, other; } kSizePairs[] = {{7, 11}, {64, 96}, {224, 256}};
 
-// What an unnamed dim may be fixed at: nothing, or the channels of a picture.
+// The sizes at which an unnamed dim may be fixed: 1, or 3 for the channels of a picture.
 constexpr int64_t kFixedSizes[] = {1, 3};
 constexpr size_t kMaxFixed = 2;
 
@@ -34,7 +34,7 @@ constexpr int kMaxDerivedTries = 300;
 // Multiples of a symbol in what follows from it.
 constexpr int64_t kMostSlope = 4;
 
-// The next subset of {0, ..., n-1} of as many elements in lexical order; false after the last.
+// The next subset of {0, ..., n-1} of the same size in lexical order; false after the last.
 bool NextSubset(std::vector<size_t>& subset, size_t n) {
   const size_t k = subset.size();
   for (size_t i = k; i-- > 0;) {
@@ -188,7 +188,7 @@ class Merger {
     return sizes;
   }
 
-  // Of a length that is halved two are: it does not follow from its half.
+  // A length that is halved fits two sizes, so such a size does not follow from its half.
   bool IsTheOnly(const std::vector<std::string>& group, int64_t size) {
     return !AcceptsSizes(SizesWith(group, size - 1)) && !AcceptsSizes(SizesWith(group, size + 1));
   }

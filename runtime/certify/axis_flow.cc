@@ -17,9 +17,9 @@ using Verdict = AxisFinding::Verdict;
 
 bool SameNumber(double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); }
 
-// What a constant holds where a position lies behind the end along dim `dim`, wherever that is.
-// `query`: another dim of positions, of which only those before the end count: keys behind the end
-// lie behind the diagonal of a causal mask then.
+// The value that a constant holds at each position behind the end along dim `dim`, wherever the end
+// is. `query`: another dim of positions, of which only those before the end count: keys behind the
+// end lie behind the diagonal of a causal mask then.
 PaddingValue ValueBehind(const Shape& shape, const std::vector<double>& values, int64_t dim,
                          std::optional<int64_t> query) {
   std::optional<double> first;
@@ -49,8 +49,8 @@ bool SameAlong(const Shape& shape, const std::vector<double>& values, int64_t di
   return true;
 }
 
-// Where `dim` has so many places for each position at either size, and all of them hold the same:
-// how many; else 0. Batch and heads in one dim are so.
+// The number of places that `dim` has for each position, where it is the same at both sizes and all
+// of these places hold the same; else 0. Batch and heads merged into one dim are so.
 int64_t SameForAll(const Tensor& small, const Tensor& large, int64_t dim,
                    const AxisFlowOptions& options) {
   const int64_t inner = small.shape()[dim] / options.small_size;
@@ -102,8 +102,8 @@ bool IsShift(const Shape& shape, const std::vector<double>& small, const Shape& 
   return true;
 }
 
-// What a table of queries and keys hides. `values` behind the diagonal hold one number where it is
-// causal; what is hidden elsewhere is false, or so low that it is a mask.
+// Finds which keys a table of queries and keys hides. `values` behind the diagonal hold one number
+// where it is causal; elsewhere, hidden is what is false, or so low that it is a mask.
 Structure StructureOf(const Shape& shape, const std::vector<double>& values, int64_t query,
                       int64_t key) {
   const Shape strides = Strides(shape);
@@ -125,7 +125,7 @@ Structure StructureOf(const Shape& shape, const std::vector<double>& values, int
   return causal ? Structure::kKeepsFirst : Structure::kAny;
 }
 
-// What whole lines of a table along `key` hold, where it does not say the same of every query.
+// Finds what whole lines of a table along `key` hold, where it differs between queries.
 TableLines LinesOf(const Shape& shape, const std::vector<double>& values, int64_t key) {
   TableLines lines;
   const int64_t size = shape[key], stride = Strides(shape)[key];
@@ -278,7 +278,7 @@ AxisFlowValue FlowOfInput(const Value& small, const Value& large, const AxisFlow
          .settled = guarded,
          .moved = !itself});
   }
-  // What has no positions is not padded.
+  // A value without positions is not padded.
   if (flow.along.empty()) flow.source = Source::kGuards;
   flow.hiders = HidersIn(small, flow);
   return flow;
@@ -382,7 +382,7 @@ class Walk {
     if (row == nullptr) return context.Doubt("does what is not known to");
     row->axis(context);
     for (size_t i = 0; i < node.inputs.size(); ++i) {
-      // What decides shapes may know the length: that is how shapes come to follow it.
+      // An operand that decides shapes may know the length: that is how shapes follow it.
       if (node.inputs[i] == kNone || row->IsValueInput(i)) continue;
       if (!flows_[node.inputs[i]].follows_size) continue;
       if (row->axis == ops::AttentionAxis) {
@@ -411,7 +411,7 @@ class Walk {
     for (size_t d = 0; d < a.size(); ++d) {
       const int64_t dim = static_cast<int64_t>(d);
       const Positions* known = flow.At(dim);
-      // Some of the positions may be as many at every size.
+      // The number of some of the positions may be the same at every size.
       if ((a[d] != b[d]) == (known != nullptr) || (known != nullptr && known->moved)) continue;
       agrees = false;
       if (known != nullptr) {
@@ -427,7 +427,7 @@ class Walk {
   const Graph& small_;
   const Graph& large_;
   const AxisFlowOptions& options_;
-  std::vector<AxisFlowValue> flows_;  // by value of the small graph
+  std::vector<AxisFlowValue> flows_;  // indexed by value of the small graph
   std::vector<bool> entered_;         // constants and parameters that were met
 };
 

@@ -17,7 +17,7 @@ constexpr double kBelowAnyAverage = 1e-7;
 
 constexpr char kFollows[] = "takes numbers that follow the size of";
 
-// Numbers that are off by as much for a whole line stay so in sums, and do not show in a softmax.
+// An equal shift of all numbers of a line stays equal in sums, and does not show in a softmax.
 void FollowShifts(AxisContext& context, std::vector<AxisFlowValue>& flows) {
   const Node& node = context.node();
   for (size_t i = 0; i < node.inputs.size(); ++i) {
@@ -149,7 +149,7 @@ void FollowOwnPlaces(const Graph& graph, AxisContext& context, std::vector<AxisF
   } else if (!TakesOwnRows(graph, context, flows)) {
     context.SeeLength(kFollows);
   } else if (node.op == "ScatterND") {
-    AxisFlowValue flow = context.input(0);  // What was put there lies where the data did.
+    AxisFlowValue flow = context.input(0);  // The elements put there lie where the data did.
     for (Positions& positions : flow.along) positions.padding = PaddingValue::Unknown();
     context.Set(0, std::move(flow));
   }

@@ -14,7 +14,7 @@
 
 namespace reprise {
 
-// What a column of a table of places (its last dim) holds for the rows along `dim`: integers.
+// The integers that a column of a table of places (its last dim) holds for the rows along `dim`.
 enum class ColumnPlaces {
   kOwn,     // each row its own place
   kShared,  // all rows the same

@@ -14,7 +14,7 @@ namespace reprise {
 struct LengthCase {
   int64_t length = 0;
   int64_t padded = 0;
-  Drawer::Content content;             // of the unpadded inputs
+  Drawer::Content content;             // content of the unpadded inputs
   Hostile hostile = Hostile::kRandom;  // what free padding holds
 };
 

@@ -35,7 +35,7 @@ class BatchProbe {
     std::vector<Hostile> hostile;
   };
 
-  // Of a brief first look, and of any other.
+  // The rounds of a brief first look, and of any other.
   static std::vector<Round> BriefRounds();
   static std::vector<Round> AllRounds();
 
@@ -61,7 +61,7 @@ class BatchProbe {
   absl::Span<const std::string> output_names_;
   const ProbeRunner& runner_;
   const ProbeOptions& options_;
-  std::vector<std::vector<size_t>> row_dims_;  // of each input: the dims that move with the batch
+  std::vector<std::vector<size_t>> row_dims_;  // per input: the dims that move with the batch
   bool saw_finite_ = false;
   AxisCertificate certificate_;
 };

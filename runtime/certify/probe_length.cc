@@ -228,7 +228,7 @@ absl::StatusOr<bool> LengthProbe::ShowsWith(size_t input, std::optional<MaskPatt
     Case c;
     c.length = like.length;
     c.padded = like.padded;
-    // Of an odd seed, with which the numbers that the model compares with are drawn.
+    // The seed is odd: with such a one the numbers that the model compares with are drawn.
     c.content = {.counted_ids = level_ > CountingPlaces::kOne, .seed = 901};
     Drawer::Content own = c.content;
     own.fill_ids = own.float_masks = true;
@@ -247,7 +247,7 @@ absl::StatusOr<bool> LengthProbe::ShowsWith(size_t input, std::optional<MaskPatt
     c.expected = *std::move(expected);
     ASSIGN_OR_RETURN(const std::optional<std::string> wrong, TryCase(c, free, Hostile::kRandom));
     if (wrong.has_value() || free.empty()) return wrong.has_value();
-    // What requests are padded with may mean something that random values seldom do.
+    // The fill of a request's padding may have a meaning that random values seldom have.
     ASSIGN_OR_RETURN(const std::optional<std::string> filled, TryCase(c, {}, Hostile::kRandom));
     return filled.has_value();
   }
@@ -306,7 +306,7 @@ void LengthProbe::SetLevel(CountingPlaces level, bool confirming) {
 
 absl::StatusOr<AxisCertificate> LengthProbe::Run() {
   RETURN_IF_ERROR(Prepare());
-  // What a request's masks hold is asked for only where padding shows without.
+  // Requirements on a request's masks are tried only where padding shows without them.
   std::optional<Free> free;
   std::string failure;
   for (const CountingPlaces level :

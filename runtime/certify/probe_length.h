@@ -25,7 +25,7 @@ class LengthProbe {
  private:
   using Free = std::set<size_t>;  // inputs whose padding is free
 
-  // What is tried, with its inputs and the unpadded answer.
+  // A case that is tried, with its inputs and the unpadded answer.
   struct Case : LengthCase {
     bool dropped = false;  // the model does not take these sizes, padded or not
     bool drawn = false;
@@ -38,7 +38,7 @@ class LengthProbe {
   void SetLevel(CountingPlaces level, bool confirming);
   // Draws and runs unpadded, once; drops the case if the model refuses.
   absl::Status Expect(Case& c);
-  // What is wrong with padding when these inputs are free; nullopt: nothing.
+  // The fault of padding when these inputs are free; nullopt: there is none.
   absl::StatusOr<std::optional<std::string>> Try(const Free& free);
   // The same for one case, free inputs filled with `hostile`.
   absl::StatusOr<std::optional<std::string>> TryCase(Case& c, const Free& free, Hostile hostile);
@@ -73,7 +73,7 @@ class LengthProbe {
   std::vector<Case> cases_;
   std::vector<Free> failed_;  // sets that do not hold; no larger set does
   std::map<int64_t, bool> takes_size_;
-  std::string failure_;  // of the last set that failed
+  std::string failure_;  // why the last set failed
   std::string refusal_;  // the model's first error for an unpadded run
   bool saw_finite_ = false;
   AxisCertificate certificate_;

@@ -19,14 +19,14 @@ enum class SizeUse {
   kData,    // it is not made of sizes
   kFixed,   // it does not; or only how many of it there are does, the first ones alike
   kEven,    // it follows the size so that it differs between any two sizes
-  kSteps,   // in steps, as quotients do
+  kSteps,   // it follows the size in steps, as quotients do
   kChosen,  // what the size decides
 };
 
 struct SizeFlow {
   SizeUse use = SizeUse::kData;
-  NodeId chooser = kNone;                // of kChosen
-  std::vector<SizePolynomial> elements;  // for all sizes of all axes; empty: not known
+  NodeId chooser = kNone;                // the node that chooses, for kChosen
+  std::vector<SizePolynomial> elements;  // polynomials for all sizes of all axes; empty: not known
 };
 
 class SizeFacts {
@@ -45,7 +45,7 @@ class SizeFacts {
   void SetAlias(ValueId id, ValueId of) { alias_[id] = of; }
 
   ValueId Resolved(ValueId id) const;
-  // Of kNone: fixed.
+  // The flow of `id`; kNone is fixed.
   const SizeFlow& FlowOf(ValueId id) const;
   const SizeFlow& In(const Node& node, size_t i) const { return FlowOf(node.input(i)); }
   // All elements of all operands are known.
@@ -73,16 +73,16 @@ class SizeFacts {
   bool AnyVaries(const Node& node) const;
   // The dims for all sizes, one number each; nullopt where they are not known or no straight lines.
   std::optional<Elements> DimsOf(ValueId id) const;
-  // Of each dim that follows the axis, its sizes and the elements inside it: the same before and
+  // For each dim that follows the axis, its sizes and the elements inside it: the same before and
   // behind an op that only renames dims. Only where shapes are known.
   std::vector<std::vector<int64_t>> Places(ValueId id) const;
 
-  // What the samples say of a result of sums and products: its elements, where they are straight
+  // Reads a result of sums and products from the samples: its elements, where they are straight
   // lines; else `otherwise`.
   SizeFlow Fitted(ValueId output, SizeUse otherwise) const;
 
-  // Of a shape that is no straight line of all axes together (strides make steps of a side of a
-  // picture): how its dims hang on this axis, of which each is either the size or stays as it is.
+  // Tells how the dims of a shape that is no straight line of all axes together (strides make steps
+  // of a picture's side) hang on this axis: each dim is either the size or stays as it is.
   SizeUse UseOfShape(ValueId id) const;
 
   // The axes that any of them depends on, as bits.
@@ -99,7 +99,7 @@ class SizeFacts {
  private:
   const std::optional<Shape>& ShapeIn(const SizeSample& sample, ValueId id) const;
   Elements Fit(ValueId id) const;
-  // `values[i]`: of sample i, as many of each. Empty where they are no straight lines.
+  // `values[i]` is sample i; all have the same length. Empty where they are no straight lines.
   Elements FitValues(const std::vector<std::vector<double>>& values) const;
   SizeUse UseOf(const Elements& elements) const;
 
@@ -107,8 +107,8 @@ class SizeFacts {
   const Graph& graph_;
   const size_t axes_;
   std::vector<int64_t> low_, high_;
-  std::vector<SizeFlow> flows_;  // by value
-  std::vector<ValueId> alias_;   // by value; kNone: itself
+  std::vector<SizeFlow> flows_;  // indexed by value
+  std::vector<ValueId> alias_;   // indexed by value; kNone: itself
 };
 
 template <typename F>

@@ -1,10 +1,10 @@
 // FindSizeChoices: where a model lets the size of an axis decide something.
 //
-// What follows a size evenly (twice the length, one over it) differs between any two sizes, so that
-// a walk at two of them (axis_flow.h) sees it. What a size decides does not: a comparison with 100,
-// a remainder, the smaller of two sizes. Specialising folds such nodes away, and no measurement at
-// a few sizes finds the one where they change their mind. So they are looked for in the symbolic
-// model, where sizes are still computed.
+// A number that follows a size evenly (twice the length, one over it) differs between any two
+// sizes, so that a walk at two of them (axis_flow.h) sees it. A decision that a size makes does not
+// show: a comparison with 100, a remainder, the smaller of two sizes. Specialising folds such nodes
+// away, and no measurement at a few sizes finds the one where they change their mind. So they are
+// looked for in the symbolic model, where sizes are still computed.
 //
 // Numbers made of sizes are followed from each Shape on. While they are sums and products of sizes
 // they are known exactly, for all sizes at once, from a few samples; a comparison that comes out
@@ -24,16 +24,16 @@ namespace reprise {
 
 // The symbolic model as it is at one binding.
 struct SizeSample {
-  std::vector<int64_t> sizes;                    // of the axes
-  std::vector<std::optional<Tensor>> constants;  // by value of the symbolic graph: what folded away
+  std::vector<int64_t> sizes;                    // one size per axis
+  std::vector<std::optional<Tensor>> constants;  // per value of the graph: what folded away
   std::vector<std::optional<Shape>> shapes;      // what is known of the shapes
 };
 
 struct SizeQuestion {
   const Graph* graph = nullptr;  // symbolic, its nodes in topological order
   std::string axis;              // what people call it
-  size_t position = 0;           // of the axis
-  std::vector<int64_t> largest;  // of each axis, that a request may have
+  size_t position = 0;           // index of the axis
+  std::vector<int64_t> largest;  // per axis: the largest that a request may have
   // All combinations of two sizes of each axis (bit i of the index: the second one of axis i), then
   // any number of others. Fewer than that: nothing can be said of comparisons.
   std::vector<SizeSample> samples;

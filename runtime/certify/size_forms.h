@@ -6,7 +6,7 @@
 // nothing, and a Gather whose place follows a size takes another position at each. A walk at a few
 // sizes (axis_flow.h) sees one of these, and what it finds along another axis holds for that one.
 //
-// What cannot be told is taken to follow the size: to ask again at another size costs little.
+// A form that is not known is taken to follow the size: asking again at another one costs little.
 //
 // Threads: pure.
 #pragma once

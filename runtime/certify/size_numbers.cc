@@ -8,7 +8,7 @@
 namespace reprise {
 namespace {
 
-// What is as near to a whole number is that number: sums of a few products of sizes.
+// A number this near to a whole one is that one: it is a sum of a few products of sizes.
 constexpr double kNear = 1e-7;
 
 bool IsWhole(double value) { return value == std::round(value); }

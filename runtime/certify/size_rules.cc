@@ -17,7 +17,7 @@ namespace {
 using Use = SizeUse;
 using Elements = SizeFacts::Elements;
 
-// What sums, copies and moves: straight lines stay straight.
+// Ops that sum, copy or move: straight lines stay straight.
 bool IsEven(absl::string_view op) {
   static const auto* const kOps = new std::set<absl::string_view>{
       "Add",       "Sub",       "Neg",        "Sum",    "Identity", "Reshape", "Squeeze",
@@ -26,7 +26,7 @@ bool IsEven(absl::string_view op) {
   return kOps->contains(op);
 }
 
-// What turns a straight line into a curve without a step.
+// Ops that turn a straight line into a curve without a step.
 bool IsSmooth(absl::string_view op) {
   static const auto* const kOps =
       new std::set<absl::string_view>{"Sqrt", "Log", "Reciprocal", "Pow", "Div"};
@@ -45,7 +45,7 @@ class Rules {
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       const SizeFlow& flow = facts_.In(node, i);
       if (flow.use == Use::kChosen) return flow;
-      // What a shape follows decides how many elements there are, not what they hold.
+      // An operand that a shape follows decides how many elements there are, not their values.
       const bool counts = !row->IsValueInput(i) || flow.use == Use::kSteps;
       if (counts) most = std::max(most, flow.use);
     }
@@ -157,7 +157,7 @@ class Rules {
     return std::nullopt;
   }
 
-  // What a comparison says of every element, wherever the sizes lie.
+  // Finds the result of a comparison for every element that holds wherever the sizes lie.
   std::optional<Elements> Decide(const Node& node) const {
     Elements results;
     const bool decided =
@@ -228,7 +228,7 @@ class Rules {
   }
 
   SizeFlow DeriveQuotient(NodeId id, const Node& node, ValueId output, Use most) const {
-    // What steps by the divisor leaves the same rest at every size.
+    // A dividend that steps by the divisor leaves the same remainder at every size.
     const auto divides = [&](const SizePolynomial& a, const SizePolynomial& b) {
       if (!b.is_constant()) return a.MultipleOf(b).has_value();
       return facts_.RangeOf(a).first >= 0 && facts_.Constant(b) > 0 &&
@@ -374,7 +374,7 @@ class Rules {
     });
   }
 
-  // Of what does not depend on the size, but may be as long.
+  // Derives a result that does not depend on the size, though its own length may.
   SizeFlow DeriveFixed(NodeId id, const Node& node, ValueId output) const {
     const SizeFlow fixed = {.use = Use::kFixed};
     bool constants = facts_.AllKnown(node);

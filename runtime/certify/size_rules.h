@@ -7,8 +7,8 @@
 
 namespace reprise {
 
-// Of a result of the node `id`, all of whose operands are made of sizes and constants (or whose op
-// is Shape or Size). What no rule knows is taken as chosen by the size.
+// The flow of a result of the node `id`, all of whose operands are made of sizes and constants (or
+// whose op is Shape or Size). A result that no rule knows is taken as chosen by the size.
 SizeFlow DeriveSizeFlow(const SizeFacts& facts, NodeId id, ValueId output);
 
 }  // namespace reprise
