@@ -46,7 +46,7 @@ void RenameCaptured(onnx::NodeProto& node, Rename rename, const std::string& pre
 
 namespace {
 
-// What every subgraph keeps to; `label` names it.
+// Checks the rules that every subgraph keeps to; `label` names it.
 absl::Status CheckSubgraph(const onnx::GraphProto& graph, absl::string_view label) {
   for (const auto& output : graph.output()) {
     if (!output.name().empty()) continue;

@@ -42,7 +42,7 @@ class MappedFile {
   const uint64_t samples_;
   mutable std::atomic<int64_t> changed_ns_;
   void* const data_;
-  std::optional<WatchedPages> watched_;  // until they are unmapped
+  std::optional<WatchedPages> watched_;  // held until they are unmapped
   mutable std::atomic<bool> changed_{false};
 };
 

@@ -16,14 +16,14 @@
 namespace reprise {
 namespace {
 
-constexpr int kMaxDepth = 32;         // of functions that call functions
-constexpr size_t kMaxNodes = 500000;  // after inlining
+constexpr int kMaxDepth = 32;         // functions that call functions
+constexpr size_t kMaxNodes = 500000;  // the limit after inlining
 
 using AttributeList = google::protobuf::RepeatedPtrField<onnx::AttributeProto>;
 
 struct Function {
   const onnx::FunctionProto* proto = nullptr;
-  std::vector<onnx::AttributeProto> defaults;  // of attributes that a call need not give
+  std::vector<onnx::AttributeProto> defaults;  // attributes that a call need not give
 };
 
 class Inliner {
@@ -156,13 +156,13 @@ class Inliner {
     return absl::OkStatus();
   }
 
-  // What a Scan says of itself.
+  // The parts of a Scan, as the node states them.
   struct ScanCall {
     const onnx::GraphProto* body = nullptr;
     int carried = 0;                                     // inputs, before those that are scanned
     int64_t scanned = 0;                                 // inputs
-    std::vector<int64_t> axes, backwards;                // by scanned input
-    std::vector<int64_t> result_axes, result_backwards;  // by stacked result
+    std::vector<int64_t> axes, backwards;                // one per scanned input
+    std::vector<int64_t> result_axes, result_backwards;  // one per stacked result
   };
 
   static absl::StatusOr<ScanCall> ReadScan(const onnx::NodeProto& call, const OpsetMap& opsets) {
@@ -267,7 +267,7 @@ class Inliner {
     return values;
   }
 
-  // Of the nodes that a Scan is taken apart into.
+  // The operator sets of the nodes that a Scan is taken apart into.
   static const OpsetMap& ScanOpsets() {
     static const auto* const kOpsets = new OpsetMap{{"", 17}};
     return *kOpsets;
@@ -285,7 +285,7 @@ class Inliner {
                           .source = &source});
   }
 
-  // What makes a Loop and its LoopStep belong together.
+  // Sets the marks by which a Loop and its LoopStep belong together.
   void BeginLoop(const onnx::NodeProto& call, int carried, onnx::NodeProto& loop,
                  onnx::NodeProto& step) {
     const int64_t number[] = {loops_++}, count[] = {carried};
@@ -323,7 +323,7 @@ class Inliner {
     return types;
   }
 
-  // What `body` says of its results from `first` on, which the iterations of `loop` stack.
+  // Declares the results of `body` from `first` on, which the iterations of `loop` stack.
   static void DeclareScanned(const onnx::GraphProto& body, int first, onnx::NodeProto& loop) {
     std::vector<int64_t> types;
     for (int i = first; i < body.output_size(); ++i) {
@@ -339,7 +339,7 @@ class Inliner {
     SetInts(loop, "dtypes", types);
   }
 
-  // What of `call`'s body is copied.
+  // Charges the budget for a part of `call`'s body that is copied.
   absl::Status TakeCopy(const google::protobuf::MessageLite& part, const onnx::NodeProto& call) {
     return budget_.TakeBytes(static_cast<int64_t>(part.ByteSizeLong()), Label(call));
   }

@@ -28,7 +28,7 @@ struct FlatNode {
 
 struct FlatModel {
   std::vector<FlatNode> nodes;
-  // What `nodes` points into besides the model.
+  // The nodes and operator sets that `nodes` points into besides the model.
   std::deque<onnx::NodeProto> inlined;
   std::deque<OpsetMap> opsets;
 };

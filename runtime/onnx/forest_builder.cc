@@ -21,7 +21,7 @@ constexpr int64_t kMostTargets = int64_t{1} << 20;
 // Nodes that fit into a core's second-level cache several times over.
 constexpr int64_t kNodesOfChunk = 32768;
 constexpr int64_t kMostChunks = 64;
-constexpr int64_t kMostSums = 256;  // of a row, over all chunks, where there are several
+constexpr int64_t kMostSums = 256;  // sums of one row, over all chunks, where there are several
 // Levels of a tree that lie side by side before its branches go apart.
 constexpr int kLevelsTogether = 3;
 
@@ -355,7 +355,7 @@ class Builder {
     }
   }
 
-  // Chunks of as many nodes each.
+  // Divides the trees into chunks of about the same number of nodes.
   void ShapeChunks() {
     const auto nodes = static_cast<int64_t>(placed_nodes_.size());
     const int64_t most = std::max<int64_t>(
@@ -433,7 +433,7 @@ class Builder {
   const SourceTrees& trees_;
   ForestShape shape_;
   std::vector<Placed> placed_nodes_;
-  std::vector<int32_t> placed_;  // by node of the file; -1: not yet
+  std::vector<int32_t> placed_;  // indexed by node of the file; -1: not yet
   std::vector<int32_t> depths_;
   std::vector<ops::TreePlace> places_;
   std::vector<int32_t> chunks_;

@@ -10,7 +10,7 @@
 
 namespace reprise {
 
-// What a node of a file asks of its column; yes leads to one child, no to the other.
+// The question that a node of a file asks of its column; yes leads to one child, no to the other.
 enum class TreeQuestion : uint8_t { kAtMost, kLess, kAtLeast, kMore, kEqual, kOther, kLeaf };
 
 // Trees as a file lists them. Children are indices of nodes; a child may have several parents.
@@ -30,7 +30,7 @@ struct SourceTrees {
   };
   std::vector<Node> nodes;
   std::vector<int32_t> roots;
-  std::vector<Weight> weights;  // in any order
+  std::vector<Weight> weights;  // listed in any order
   int32_t leaves = 0;
   int64_t targets = 1;
   ops::LeafSum sum = ops::LeafSum::kSum;

@@ -128,7 +128,7 @@ class ModelImporter {
     return absl::OkStatus();
   }
 
-  // What the file says of a value: for dtypes behind a node that is refused.
+  // Keeps the type that the file states for a value: for dtypes behind a node that is refused.
   void Declare(const onnx::ValueInfoProto& info) {
     auto io = DeclaredType(info);
     if (io.ok()) examined_.declared.emplace(info.name(), *std::move(io));
@@ -144,7 +144,7 @@ class ModelImporter {
     const auto version = flat.opsets->find(domain);
     draft.version = version == flat.opsets->end() ? 1 : version->second;
     for (const std::string& name : proto.input()) {
-      // What is no tensor is looked up by the walk over sequences.
+      // An input that is no tensor is looked up by the walk over sequences.
       const auto it = values_.by_name.find(name);
       draft.inputs.push_back(it == values_.by_name.end() ? kNone : it->second);
     }
@@ -189,7 +189,7 @@ class ModelImporter {
     return absl::OkStatus();
   }
 
-  // Of the constants and parameters from these on: what the file holds, and tables of steps.
+  // Counts the constants and parameters from these on: what the file holds, and tables of steps.
   int64_t BytesMade(ValueId first, size_t first_parameter) const {
     int64_t bytes = 0;
     for (auto id = first; id < static_cast<ValueId>(graph_.num_values()); ++id) {
@@ -205,7 +205,7 @@ class ModelImporter {
     return bytes;
   }
 
-  // What `proto` was brought to, the nodes from `first` on, goes by its name and op.
+  // Labels the steps that `proto` was rewritten to, nodes from `first` on, with its name and op.
   void LabelSteps(NodeId first, const onnx::NodeProto& proto) {
     const NodeId end = static_cast<NodeId>(graph_.num_nodes());
     const std::string op = OpName(proto);
@@ -337,7 +337,7 @@ class ModelImporter {
   FileValues values_;
   Graph& graph_ = values_.model.graph;
   Initializers initializers_{values_};
-  GrowingTypes types_;  // of the graph so far
+  GrowingTypes types_;  // types of the graph so far
   Float8Values float8_{graph_};
   SequenceWalk sequences_{graph_, values_.by_name};
   ExaminedModel examined_;  // nodes that are refused, versions, declarations

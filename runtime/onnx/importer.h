@@ -32,12 +32,12 @@ struct ModelIo {
 
 struct ImportedModel {
   Graph graph;                     // symbolic; graph.outputs() in the order of `outputs`
-  std::vector<Tensor> parameters;  // by ParameterExpr leaf index; may be unaligned
+  std::vector<Tensor> parameters;  // indexed by ParameterExpr leaf; may be unaligned
   std::vector<FileBytes> files;    // that parameters point into
   std::vector<ModelIo> inputs;     // every graph input that a request gives
   std::vector<ModelIo> outputs;
   std::shared_ptr<const Vocabulary> vocabulary;  // never null
-  std::string producer;                          // for people
+  std::string producer;                          // shown to people
 };
 
 // Reads the model at `path` (symbolic links are followed). External data must stay in the folder
@@ -51,7 +51,7 @@ absl::StatusOr<ImportedModel> ImportOnnxBytes(absl::string_view bytes);
 // A node that cannot be imported.
 struct RefusedNode {
   absl::StatusCode code = absl::StatusCode::kUnimplemented;
-  NodeReason reason;  // without dtypes
+  NodeReason reason;  // its dtypes are left out
   std::vector<ValueId> inputs;
 };
 
@@ -64,7 +64,7 @@ struct ExaminedModel {
   HashSet<ValueId> texts;                   // values that are text
   Reasons others;                           // that are not about a node
   std::map<std::string, ModelIo> declared;  // dtypes and dims that the file states, by value
-  std::map<std::string, int64_t> versions;  // of operator sets, by domain
+  std::map<std::string, int64_t> versions;  // versions of operator sets, by domain
 };
 
 // Reads on behind what ImportOnnxFile refuses. Errors: a file whose structure is broken.

@@ -24,8 +24,8 @@ class Initializers {
  public:
   explicit Initializers(FileValues& values) : values_(values) {}
 
-  // What cannot be read is a reason, and defined so that the walk can go on. Errors: names that are
-  // missing or defined twice; what `tensors` cannot get from the disk.
+  // An initializer that cannot be read is a reason, and defined so that the walk can go on. Errors:
+  // names that are missing or defined twice; data that `tensors` cannot get from the disk.
   absl::Status Add(const onnx::GraphProto& graph, const SlimModel& slim, TensorReader& tensors);
 
   // Whether `name` is one that could not be read.

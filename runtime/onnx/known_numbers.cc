@@ -7,8 +7,8 @@
 namespace reprise {
 namespace {
 
-constexpr int kMaxNodes = 64;             // that are run for one value
-constexpr int64_t kMaxBytes = 64 * 1024;  // of what one of them results in
+constexpr int kMaxNodes = 64;             // the nodes that are run for one value
+constexpr int64_t kMaxBytes = 64 * 1024;  // the limit for the result of each of them
 
 class Walk {
  public:

@@ -90,7 +90,7 @@ void ScoresBeforeLabels(NodeDraft& draft) {
 }
 
 void FinishWithScores(NodeDraft& draft, ValueId sums, const ops::ScoreRules& rules, bool labels) {
-  // Of one class alone the answer is its number, or, where classes are texts, their only one.
+  // A single class is answered by its number, or, where classes are texts, by their only one.
   ops::ScoreRules given = rules;
   if (given.labels.size() == 1 && TextsIn(draft.attributes, "classlabels_strings") != nullptr) {
     given.labels.push_back(given.labels[0]);

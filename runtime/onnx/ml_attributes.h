@@ -1,4 +1,4 @@
-// What ops of ai.onnx.ml have in common: how their attributes say things.
+// Helpers that the ops of ai.onnx.ml share: how their attributes say things.
 #pragma once
 
 #include <string>
@@ -25,7 +25,7 @@ absl::StatusOr<ops::PostTransform> PostTransformOf(const Attributes& attributes)
 // INVALID_ARGUMENT, naming both counts, unless there are `expected` elements of `name`.
 absl::Status CheckLength(const std::string& name, size_t have, size_t expected);
 
-// What an encoder answers for what is no key, where the file does not say.
+// The answer of an encoder to an input that is no key, where the file does not state one.
 inline constexpr char kUnusedText[] = "_Unused";
 
 // The attribute `name`, a list of texts; null where it is not there or empty.

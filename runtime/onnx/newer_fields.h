@@ -1,4 +1,4 @@
-// What a model file says in fields that are newer than the ONNX messages which we are built with:
+// Reads the fields of a model file that are newer than the ONNX messages which we are built with:
 // protobuf keeps them as unknown fields. With newer messages they are read from there.
 //
 // Threads: pure.

@@ -18,9 +18,9 @@ namespace reprise {
 struct NodeReason {
   std::string op;
   std::string domain;   // empty: ai.onnx
-  int64_t version = 0;  // of the domain's operator set; 0: the model imports none
+  int64_t version = 0;  // version of the domain's operator set; 0: the model imports none
   std::string node;     // the name in quotes, with what it makes where it has none
-  std::string dtypes;   // of its inputs, "(f32, ?)": ? is not known, _ is left out; or of a step's
+  std::string dtypes;   // its inputs', "(f32, ?)": ? is not known, _ is left out; or a step's
   std::string why;      // "is not supported"
 };
 

@@ -12,22 +12,22 @@
 
 namespace reprise {
 
-// What of a node is text (see TextWalk).
+// The parts of a node that are text (see TextWalk).
 struct DraftTexts {
   const Vocabulary* vocabulary = nullptr;  // has all texts of the file; never null in a rewrite
   HashSet<std::string> attributes;         // tensors that hold places in it
-  std::vector<bool> inputs;                // by position, as the node has them
+  std::vector<bool> inputs;                // one flag per position, as the node has them
 };
 
 // A node on its way into the graph.
 struct NodeDraft {
   std::string op;
   std::string name;
-  int64_t version = 0;  // of the opset of its domain
+  int64_t version = 0;  // version of the opset of its domain
   Attributes attributes;
   std::vector<ValueId> inputs;
   std::vector<std::string> outputs;  // empty: left out
-  GrowingTypes* types = nullptr;     // of the graph that it goes into; never null in a rewrite
+  GrowingTypes* types = nullptr;     // the types of its future graph; never null in a rewrite
   DraftTexts texts;
 };
 

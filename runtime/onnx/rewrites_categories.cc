@@ -58,7 +58,7 @@ Tensor DefaultText(const NodeDraft& draft) {
   return Tensor::Int64s(PlacesOf(draft, {draft.attributes.String("default_string", kUnusedText)}));
 }
 
-// What a LabelEncoder answers for what is no key.
+// The answer of a LabelEncoder to an input that is no key.
 absl::StatusOr<Tensor> DefaultOf(const NodeDraft& draft, DType dtype) {
   const Attributes& attributes = draft.attributes;
   const bool text = IsTextList(draft, "values");

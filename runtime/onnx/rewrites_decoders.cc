@@ -16,8 +16,8 @@ enum : size_t {
   kValue,
   kPastKey,
   kPastValue,
-  kLastPositions,  // of each sequence, among all of its keys
-  kLength,         // of the longest sequence, keys of the past included
+  kLastPositions,  // one per sequence, among all of its keys
+  kLength,         // length of the longest sequence, keys of the past included
   kCosine,
   kSine,
   kPositions,

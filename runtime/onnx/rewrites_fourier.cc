@@ -12,7 +12,7 @@
 namespace reprise {
 namespace {
 
-// Of the waves of a transform, 64 MB: those of the lower half of all frequencies in frames of 4096.
+// The waves of a transform take up to 64 MB: the lower half of all frequencies in frames of 4096.
 constexpr int64_t kMostElements = 2 * (4096 / 2 + 1) * 4096;
 
 // One turn in `size` steps: turns of waves are whole multiples, taken off exactly.
@@ -116,7 +116,7 @@ absl::Status DftInSteps(NodeDraft& draft, Graph& graph) {
   // nothing but its shape is left of it.
   const ValueId shape = steps.Add("Shape", {steps.Add("DFT", draft.inputs, draft.attributes)});
 
-  // What is behind the length is left out; what is missing before it is zero, as are its products.
+  // The signal is cut at the length; samples missing before it are zero, as are their products.
   const ValueId signal = steps.Add(
       "Slice", {input, steps.Int64s({0}), steps.Int64s({transform.rows()}), steps.Int64s({*axis})});
   const ValueId before = steps.Dims(signal, 0, *axis);
@@ -129,7 +129,7 @@ absl::Status DftInSteps(NodeDraft& draft, Graph& graph) {
   waves = steps.Add("Reshape", {waves, steps.Int64s({-1, transform.columns()})});
   waves = steps.Add("CastLike", {waves, input});
 
-  const Attributes zeros = {{"allowzero", int64_t{1}}};  // in shapes they mean zeros
+  const Attributes zeros = {{"allowzero", int64_t{1}}};  // a 0 in a shape means zero
   const ValueId width = steps.Product(steps.Concat({size, parts}));
   const ValueId bins = steps.Int64s({transform.bins()});
   const ValueId parts_out = steps.Int64s({transform.parts_out()});
@@ -194,7 +194,7 @@ absl::Status StftInSteps(NodeDraft& draft, Graph& graph) {
   if (window != kNone) waves = steps.Add("Mul", {waves, WindowOf(steps, graph, window, *frame)});
   const ValueId batch = steps.Dims(signal, 0, 1), samples = steps.Dims(signal, 1, 2);
   ValueId rows;
-  if (onesided) {  // of real signals, which may have a dim of 1 behind the samples
+  if (onesided) {  // real signals may have a dim of 1 behind the samples
     rows = steps.Add("Reshape", {signal, steps.Concat({batch, steps.Int64s({1}), samples})},
                      {{"allowzero", int64_t{1}}});
   } else {

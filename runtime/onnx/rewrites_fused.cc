@@ -8,7 +8,7 @@
 
 namespace reprise {
 
-// Of the metrics that have a name there onnxruntime computes two.
+// onnxruntime computes only two of the metrics that have a name there.
 absl::Status CDistInSteps(NodeDraft& draft, Graph& graph) {
   Steps steps(draft, graph);
   RETURN_IF_ERROR(steps.Require({0, 1}));

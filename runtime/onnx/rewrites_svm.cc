@@ -50,7 +50,7 @@ absl::StatusOr<ValueId> Kernel(NodeDraft& draft, Graph& graph, ValueId x,
   return steps.Add("Pow", {dot, steps.Float(degree)});
 }
 
-// What a vector weighs in one of the decisions.
+// The weight of a support vector in one of the decisions.
 struct Weight {
   int64_t vector, result;
   float value;
@@ -66,9 +66,9 @@ absl::Status CheckElements(absl::string_view what, int64_t rows, int64_t columns
                                                    " numbers, the limit is ", kMostElements));
 }
 
-// Of the linear kernel what becomes of `vectors` [count, columns] is known when the file is read:
-// their sums by `weights`, as doubles, which lose nothing where many large ones nearly cancel. The
-// product of `x` with them, plus `rho`.
+// Computes the linear kernel: the product of `x` with the sums of `vectors` [count, columns] by
+// `weights`, plus `rho`. The sums are known when the file is read; they are taken as doubles, which
+// lose nothing where many large ones nearly cancel.
 absl::StatusOr<ValueId> Lines(NodeDraft& draft, Graph& graph, ValueId x,
                               const std::vector<float>& vectors, const std::vector<Weight>& weights,
                               int64_t count, const std::vector<float>& rho) {
@@ -104,7 +104,7 @@ bool NeedsDoubles(const std::vector<Weight>& weights, int64_t results) {
   return std::any_of(sums.begin(), sums.end(), [](double sum) { return sum > kMostWeight; });
 }
 
-// What `count` support vectors say, by `weights`, plus `rho`: [rows, results].
+// The decisions of `count` support vectors, by `weights`, plus `rho`: [rows, results].
 absl::StatusOr<ValueId> Decisions(NodeDraft& draft, Graph& graph, ValueId x,
                                   const std::vector<Weight>& weights, int64_t count,
                                   const std::vector<float>& rho) {
@@ -136,7 +136,7 @@ absl::Status SvmRegressorInSteps(NodeDraft& draft, Graph& graph) {
   const std::vector<float>& rho = FloatsOf(attributes, "rho");
   const int64_t supports = attributes.Int("n_supports", 0);
   const bool one_class = attributes.Int("one_class", 0) != 0;
-  RETURN_IF_ERROR(PostTransformOf(attributes).status());  // Of one score nothing is made.
+  RETURN_IF_ERROR(PostTransformOf(attributes).status());  // A single score is not transformed.
   if (coefficients.empty() || rho.empty()) {
     return absl::InvalidArgumentError("attributes 'coefficients' and 'rho' are missing");
   }

@@ -90,11 +90,11 @@ class NodeNames {
     int64_t first_number;
   };
   bool counted_ = true;
-  HashMap<int64_t, Run> runs_;  // by tree, where counted_
+  HashMap<int64_t, Run> runs_;  // keyed by tree, where counted_
   HashMap<std::pair<int64_t, int64_t>, int32_t> by_name_;
 };
 
-// What leaves give is in attributes that begin with `weights`: "class" or "target".
+// Attributes that begin with `weights` ("class" or "target") say what the leaves give.
 absl::StatusOr<SourceTrees> ReadTrees(const Attributes& attributes, const std::string& weights,
                                       int64_t targets) {
   SourceTrees trees;
@@ -140,7 +140,7 @@ absl::StatusOr<SourceTrees> ReadTrees(const Attributes& attributes, const std::s
   std::set<int64_t> rooted;
   for (size_t i = 0; i < count; ++i) {
     if (has_parent[i]) continue;
-    // What nothing leads to is no part of its tree.
+    // A further node that nothing leads to is no part of its tree.
     if (!rooted.insert(tree_ids[i]).second) continue;
     trees.roots.push_back(static_cast<int32_t>(i));
   }
@@ -172,7 +172,7 @@ absl::StatusOr<SourceTrees> ReadTrees(const Attributes& attributes, const std::s
   trees.weights.reserve(weight_count);
   for (size_t i = 0; i < weight_count; ++i) {
     ASSIGN_OR_RETURN(const int32_t node, names.Find(weight_trees[i], weight_nodes[i]));
-    // What is said of other nodes nobody reads.
+    // Weights of nodes that are not leaves are never read.
     if (trees.nodes[node].question != TreeQuestion::kLeaf) continue;
     if (weight_targets[i] < 0 || weight_targets[i] >= targets) {
       return absl::InvalidArgumentError(absl::StrCat("a leaf gives to '", weights, "' ",

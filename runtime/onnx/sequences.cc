@@ -12,9 +12,9 @@
 namespace reprise {
 namespace {
 
-constexpr int64_t kMaxListLength = 65536;       // of pieces of a tensor
+constexpr int64_t kMaxListLength = 65536;       // pieces of one tensor
 constexpr int64_t kMaxListed = 1 << 21;         // tensors in all lists that are made or taken
-constexpr int64_t kMaxSize = int64_t{1} << 31;  // of a piece, and the largest place of one
+constexpr int64_t kMaxSize = int64_t{1} << 31;  // size of a piece, and the largest place of one
 
 int64_t IntOf(const FlatNode& node, absl::string_view name, int64_t fallback) {
   const std::vector<int64_t> given = IntsOf(*node.proto, name, {fallback});
@@ -55,7 +55,7 @@ const SequenceWalk::Row* SequenceWalk::FindRow(const FlatNode& node) {
 
 bool SequenceWalk::Concerns(const FlatNode& node) const {
   if (FindRow(node) != nullptr) return true;
-  // What a refused node made has a stand-in among the tensors as well: see DefineUnknownResults.
+  // The result of a refused node has a stand-in among the tensors too: see DefineUnknownResults.
   return absl::c_any_of(node.proto->input(), [&](const std::string& name) {
     return held_.contains(name) && !tensors_.contains(name);
   });

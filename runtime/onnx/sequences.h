@@ -95,7 +95,7 @@ class SequenceWalk {
   absl::StatusOr<ValueId> TensorOf(const FlatNode& node, int i) const;
   absl::StatusOr<const Held*> SequenceOf(const FlatNode& node, int i) const;
   absl::StatusOr<std::vector<ValueId>> ListOf(const FlatNode& node, int i);
-  // Lists of as many tensors more: a file of few bytes could make very many long ones.
+  // Counts `listed` more tensors in lists: a file of few bytes could make very many long lists.
   absl::Status Count(int64_t listed);
   // The position that operand `i` is, among places from -size to `last`; nullopt: the model
   // computes it. One below 0 is counted from the end of a list of `size`.

@@ -53,7 +53,7 @@ absl::Status ReadType(const onnx::ValueInfoProto& info, ModelIo& io) {
   return absl::OkStatus();
 }
 
-// Of an input that is an initializer too: what lacks a declared rank has that of its value.
+// The type of an input, which may be an initializer too: an undeclared rank is its value's then.
 absl::StatusOr<ModelIo> TypeOfInput(const onnx::ValueInfoProto& info, const Value* initializer) {
   if (initializer == nullptr || HasRank(info) || !info.type().has_tensor_type()) {
     return DeclaredType(info);

@@ -35,8 +35,8 @@ class TensorReader {
   // of the reader's come to more than 2 GiB.
   absl::StatusOr<Tensor> ReadSparse(const onnx::SparseTensorProto& proto, absl::string_view label);
 
-  // Numbers of four bits: their bytes, two numbers each, low bits first, as Read would read so many
-  // uint8.
+  // Reads numbers of four bits: their bytes, two numbers each, low bits first, as Read would read
+  // that many uint8.
   absl::StatusOr<Tensor> ReadNibbles(const onnx::TensorProto& proto, absl::string_view raw,
                                      absl::string_view label);
   static bool HoldsNibbles(const onnx::TensorProto& proto);
@@ -59,7 +59,7 @@ class TensorReader {
   FileBytes file_;
   const Vocabulary* vocabulary_;
   int64_t sparse_bytes_ = 0;                   // bytes that ReadSparse has returned
-  std::map<std::string, FileBytes> external_;  // by location
+  std::map<std::string, FileBytes> external_;  // keyed by location
 };
 
 }  // namespace reprise

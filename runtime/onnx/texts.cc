@@ -128,7 +128,7 @@ absl::Status NotOverText(size_t input) {
                    "not computed with"));
 }
 
-// What looks up keys of text wants text, and one of numbers numbers.
+// A lookup with keys of text wants text, and one with keys of numbers wants numbers.
 absl::Status CheckKeys(bool keys_are_text, bool input_is_text) {
   if (keys_are_text == input_is_text) return absl::OkStatus();
   return absl::InvalidArgumentError(

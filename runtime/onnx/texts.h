@@ -41,11 +41,11 @@ class TextWalk {
   TextKind KindOf(ValueId value) const;
   const HashSet<ValueId>& values() const { return all_; }
 
-  // What a rewrite of `draft`, the node `proto`, has to know of text.
+  // The facts about text that a rewrite of `draft`, the node `proto`, has to know.
   DraftTexts TextsOf(const onnx::NodeProto& proto, const NodeDraft& draft) const;
-  // What the outputs of `draft`, by position, will be; fewer than there are: the others are
-  // numbers. To be asked before it is rewritten. `graph` has its inputs. Errors: UNIMPLEMENTED
-  // where it would do with text what nothing does.
+  // The kinds of text that the outputs of `draft` will hold, by position; outputs beyond the end of
+  // the list are numbers. To be asked before it is rewritten. `graph` has its inputs. Errors:
+  // UNIMPLEMENTED where it would do with text what nothing does.
   absl::StatusOr<std::vector<TextKind>> Results(const NodeDraft& draft, const Graph& graph) const;
   // The same for an If as flattening made it; UNIMPLEMENTED for other control flow over text.
   absl::StatusOr<std::vector<TextKind>> ResultsOfControl(const NodeDraft& draft) const;
