@@ -164,7 +164,7 @@ Taps TapsOf(const Node& node, const Sampling& s, Coordinate coordinate,
   outside.assign(s.out, false);
   for (int64_t i = 0; i < s.out; ++i) {
     const float x = coordinate(s, static_cast<float>(i));
-    // What is no number lies outside as well.
+    // A coordinate that is not a number lies outside as well.
     if (coordinate == CropAndResize) outside[i] = !(x >= 0 && x <= static_cast<float>(s.in - 1));
     const auto add = [&](float at, float weight) {
       const float last = static_cast<float>(s.in - 1);

@@ -57,7 +57,7 @@ TEST(ResizeTest, SamplesBetweenIntegersAreCutOff) {
   EXPECT_THAT(linear(I8({1, 1, 2}, {10, 13})), ElementsAre(10, 10, 12, 13));
   EXPECT_THAT(linear(I32({1, 1, 2}, {10, 13})), ElementsAre(10, 10, 12, 13));
   EXPECT_THAT(linear(I8({1, 1, 2}, {-10, -13})), ElementsAre(-10, -10, -12, -13));
-  // What exact sums are stays, whatever the weights are rounded to.
+  // Exact sums stay exact, whatever the weights are rounded to.
   EXPECT_THAT(
       Numbers(RunOp("Resize",
                     {U8({1, 1, 2}, {200, 200}), std::nullopt, std::nullopt, I64({3}, {1, 1, 7})},

@@ -54,7 +54,7 @@ TEST_P(PlanesTest, PoolsOfOneColumnAgreeWithTheReference) {
   }
 }
 
-// What is no number stays so for every window that sees it, and for no other.
+// A NaN stays so for every window that sees it, and for no other.
 TEST_P(PlanesTest, LargestElementsKeepNaN) {
   constexpr int64_t kRows = 9, kColumns = 37;
   for (const int64_t size : {2, 3, 5}) {

@@ -1,4 +1,4 @@
-// What moves, fills in or gathers elements.
+// Nodes that move, fill in or gather elements.
 #pragma once
 
 namespace reprise {
