@@ -19,7 +19,7 @@ using Verdict = AxisFinding::Verdict;
 
 // Most rows of a batch that is probed, before a look at the largest bucket.
 constexpr int64_t kProbedRows = 5;
-// What a brief look pads to, where the model takes it.
+// The size that a brief look pads to, where the model takes it.
 constexpr int64_t kBriefSize = 8;
 
 }  // namespace
@@ -47,7 +47,7 @@ AxisFinding AxisMeasurement::Ask(const AxisCertificate& certificate) const {
   return prober_.Mixing(position_, ranges_, largest_, certificate);
 }
 
-// Of lengths the small ones are looked at here in any case, so the model must take them.
+// Small lengths are looked at here in any case, so the model must take them.
 bool AxisMeasurement::MayFollow() const {
   if (!model_.options().confirm_padding_later) return false;
   if (axis_.is_batch) return guessed_.proved();
@@ -107,7 +107,7 @@ absl::Status AxisMeasurement::GuardIds() {
   return absl::OkStatus();
 }
 
-// What the ops ask of the rows of the masks.
+// Adds the demands of the ops on the rows of the masks.
 void AxisMeasurement::AskOfMasks() {
   AxisCertificate& certificate = axis_.certificate;
   if (axis_.is_batch || !certificate.certified) return;
@@ -143,7 +143,7 @@ absl::Status AxisMeasurement::Sweep() {
   return absl::OkStatus();
 }
 
-// What the ops say of the axis, joined with what was measured.
+// Joins the verdict of the ops on the axis with what was measured.
 void AxisMeasurement::Join() {
   AxisCertificate& certificate = axis_.certificate;
   certificate.mixing = finding_.proved() ? "" : MixingWords(finding_);
@@ -168,7 +168,7 @@ void AxisMeasurement::Join() {
     certificate.reason =
         absl::StrCat("no node lets a position see the padding behind it; ", certificate.reason);
   } else if (finding_.verdict == Verdict::kMixes) {
-    // What no answer showed may yet show for other contents.
+    // Mixing that no answer showed may yet show for other contents.
     certificate.certified = false;
     certificate.reason =
         absl::StrCat(certificate.mixing, ", although the measurement saw no difference");

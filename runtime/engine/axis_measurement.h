@@ -1,8 +1,8 @@
 // AxisMeasurement: the certificate of one axis, while its model is loaded.
 //
-// What the ops say is asked first; what is measured then must agree with it. An axis that they
-// prove takes a brief look, if the model's options let the whole one follow behind readiness; any
-// other takes all of it here, and refuses padding where it finds a difference.
+// The verdict of the ops is asked for first; what is measured then must agree with it. An axis that
+// they prove takes a brief look, if the model's options let the whole one follow behind readiness;
+// any other takes all of it here, and refuses padding where it finds a difference.
 //
 // Ownership: borrows what it is made with. Threads: one; measurements of other axes of the model
 // may be under way on others.
@@ -24,9 +24,9 @@ namespace reprise {
 
 class AxisMeasurement {
  public:
-  // What is to follow behind readiness.
+  // The part of the measurement that is to follow behind readiness.
   struct Rest {
-    int64_t proved_to = 0;              // until then nothing is padded further
+    int64_t proved_to = 0;              // nothing is padded further until then
     bool brief = false;                 // how the first look was
     std::vector<int64_t> padded_sizes;  // still to be measured, ascending
   };

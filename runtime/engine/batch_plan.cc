@@ -9,7 +9,7 @@
 namespace reprise {
 namespace {
 
-// Sums of the same costs in another order may differ by as much.
+// Sums of the same costs in another order may differ by this factor.
 constexpr double kRounding = 1 + 1e-9;
 
 // Packed requests join up to this many tokens. More are computed no faster a token (products are at
@@ -242,7 +242,7 @@ bool BatchPlan::TryAdd(const RequestShape& shape, std::shared_ptr<CaptureTicket>
   absl::StatusOr<BatchTarget> together =
       target_.packed ? PackedTargetFor(*joint) : TargetFor(*joint, false);
   if (!together.ok()) return false;
-  // What has no bucket has a recipe of its very sizes, and would pad others to them.
+  // A request without a bucket has a recipe of its very sizes, and would pad others to them.
   if (!together->packed && together->bucket == "exact" && !SameLengths(shapes_[0], shape))
     return false;
   int64_t alone_tokens = alone_tokens_;

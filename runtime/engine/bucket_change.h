@@ -26,8 +26,8 @@ class BucketChange : public std::enable_shared_from_this<BucketChange> {
  private:
   BucketChange(Engine& engine, std::shared_ptr<const Model> model, BucketLearner::Found found);
 
-  // What must be ready: of each wanted size the recipes for the numbers of rows that are used, and
-  // the largest, which serves every other.
+  // The sizes that must be ready: for each wanted size the recipes for the numbers of rows that are
+  // used, and the largest, which serves every other.
   std::deque<AxisSizes> Wanted() const;
   void Next();
   void GiveUp(const AxisSizes& sizes, const absl::Status& why);

@@ -8,12 +8,12 @@
 namespace reprise {
 namespace {
 
-// The cost that planners read is at most as many replays old; the first ones are shown each.
+// The cost that planners read lags at most this many replays; the first ones are shown each.
 constexpr int64_t kRefreshEvery = 64;
 constexpr int64_t kFirstReplays = 64;
 // Replays between two reports of a set that stays.
 constexpr int64_t kReportEvery = 256;
-// Waste is that of about as many replays.
+// Waste is averaged over about this many replays.
 constexpr double kWasteDecay = 1 - 1.0 / 1024;
 constexpr size_t kMostShapes = 65536;
 // Requests without a look after a set could not be made ready.

@@ -21,17 +21,17 @@
 
 namespace reprise {
 
-// What becomes of better buckets that traffic shows.
+// Says what becomes of better buckets that traffic shows.
 enum class BucketMode { kOff, kSuggest, kApply };
 const char* BucketModeName(BucketMode mode);  // "off", "suggest", "apply"
 
-// What is known of a model's buckets, for people and for metrics.
+// A report on a model's buckets, for people and for metrics.
 struct BucketReport {
   BucketMode mode = BucketMode::kOff;
   BucketAdvisor::State state;
   std::vector<std::string> axes;  // those of state.boundaries
   double actual_waste = 0;        // padding in what was computed since the set is in force, fading
-  std::optional<BucketAdvice> suggestion;  // of the last look, not in force
+  std::optional<BucketAdvice> suggestion;  // the last look's, not in force
   bool changing = false;                   // its recipes are being captured
 };
 
@@ -40,15 +40,15 @@ class BucketLearner {
   struct Options {
     BucketMode mode = BucketMode::kApply;
     AdvisorOptions advisor;  // labels of its axes are those of `first`
-    BucketPolicy first;      // in force until something better is known
-    // Of the same model before a restart; null: nothing is known.
+    BucketPolicy first;      // used until something better is known
+    // The buckets of the same model before a restart; null: nothing is known.
     const LearntBuckets* learnt = nullptr;
   };
   explicit BucketLearner(Options options);
 
   // The set in force. Hold the pointer while you read.
   std::shared_ptr<const BucketPolicy> InForce() const;
-  // What replays cost, as far as it is known; refreshed now and then, never changed.
+  // The cost of replays, as far as it is known; refreshed now and then, never changed.
   std::shared_ptr<const ReplayCost> Cost() const;
   // Positions of sizes in RecordRequest.
   const std::vector<std::string>& axes() const { return axes_; }
@@ -86,7 +86,7 @@ class BucketLearner {
   void EndLook(bool failed = false);
 
   BucketReport Report() const;
-  // What a restart would lose.
+  // The state that a restart would lose.
   LearntBuckets Learnt() const;
 
  private:

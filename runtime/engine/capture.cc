@@ -23,9 +23,9 @@
 namespace reprise {
 namespace {
 
-// A packed recipe is primed with as many: it may hold many more, which few batches fill.
+// A packed recipe is primed with this many tokens: it may hold many more, which few batches fill.
 constexpr int64_t kPrimeTokens = 64;
-// A recipe that is made again within as long of its eviction should have stayed.
+// A recipe that is made again within this time after its eviction should have stayed.
 constexpr int64_t kThrashingNs = int64_t{60} * 1'000'000'000;
 
 int64_t ResidentBytes() {
@@ -53,7 +53,7 @@ MissRecord NewRecord(const Model& model, const CaptureTarget& target, const Reci
   return record;
 }
 
-// What the recipe runs by a reference kernel, so that it can be counted.
+// Counts the nodes that the recipe runs by a reference kernel.
 void TellReferenceKernels(const Recipe& recipe, ModelObserver& observer) {
   for (const Launch& launch : recipe.launches) {
     if (!launch.reference) continue;

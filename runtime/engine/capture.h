@@ -21,22 +21,22 @@ class ParameterTable;
 struct ModelVariant;
 struct EngineOptions;
 
-// What is to be captured.
+// The recipe that is to be captured.
 struct CaptureTarget {
   RecipeKey key;
   std::string bucket;                           // label
   bool exact = false;                           // counts against reprise.max_exact
-  std::shared_ptr<const ModelVariant> variant;  // of the model, where it is not the model itself
+  std::shared_ptr<const ModelVariant> variant;  // a variant of the model; null: the model itself
   // Absent: found when it is captured (evicted, first_request, new_shape).
   std::optional<CompileReason> reason;
-  std::string section = {};  // of a model that is cut: which, for people
+  std::string section = {};  // the section of a model that is cut, for people
 };
 
 struct CaptureResult {
   std::shared_ptr<const Recipe> recipe;
   RecipeCache::Outcome outcome = RecipeCache::Outcome::kHit;
-  // Of the one that captured: complete but for those who waited. None where the recipe store had
-  // the recipe.
+  // The record of the capture that made the recipe: complete but for those who waited. None where
+  // the recipe store had the recipe.
   std::optional<MissRecord> record;
 };
 

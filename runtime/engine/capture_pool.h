@@ -36,8 +36,8 @@ class CapturePool {
     int behind_nice = 10;  // added to the process's own
     int tuning_threads = 1;
     int tuning_nice = 5;
-    size_t max_queued_behind = 1024;            // of captures, and of tuning
-    size_t max_arena_bytes = size_t{16} << 30;  // of one thread
+    size_t max_queued_behind = 1024;            // limit for captures, and for tuning
+    size_t max_arena_bytes = size_t{16} << 30;  // limit for one thread
     MemoryBudget* memory = nullptr;             // see StreamOptions
     std::function<void()> make_room = [] {};
   };

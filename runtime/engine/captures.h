@@ -25,8 +25,8 @@ namespace reprise {
 class Tuner;
 struct EngineOptions;
 
-// What a request that waited holds afterwards: of those that waited for one capture exactly one
-// says `captured`.
+// A ticket that a request holds after it waited: among those that waited for one capture exactly
+// one says `captured`.
 class CaptureTicket {
  public:
   enum class Of { kCapture, kPaddingProof };
@@ -74,7 +74,7 @@ class Captures {
     bool behind = false;
     // Guarded by the mutex.
     bool urgent = false;   // a job for it waits in, or came from, the urgent lane
-    bool started = false;  // of its up to two jobs the first one runs it
+    bool started = false;  // the first of its up to two jobs runs it
     struct Waiting {
       Waiter waiter;
       int64_t since_ns = 0;
@@ -87,7 +87,7 @@ class Captures {
   std::shared_ptr<CaptureTicket> JoinLocked(const FlightPtr& flight, CaptureUrgency urgency,
                                             Waiter waiter) REQUIRES(mutex_);
   void Run(const FlightPtr& flight, Stream* stream);
-  // What was captured, and who of `waiting` waited for it, to the log and the report of misses.
+  // Tells the log and the report of misses about a capture, and who of `waiting` waited for it.
   void Tell(const Flight& flight, MissRecord record, const std::vector<Flight::Waiting>& waiting);
 
   // Constant after construction.

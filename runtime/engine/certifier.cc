@@ -182,7 +182,7 @@ void Certifier::Confirm(const Model& model) const {
   if (measured.ok()) {
     confirmed = *std::move(measured);
     const bool intact = model.owner_->parameters().FilesIntact(start).ok();
-    // What was found counts whether or not there is memory to keep it.
+    // A finding counts whether or not there is memory to keep it.
     if (context_.store != nullptr && intact) {
       WhereMemoryAllows([&] { Keep(model, confirmed, context_.clock->NowNs() - start); });
     }

@@ -19,13 +19,13 @@ class Certifier {
  public:
   explicit Certifier(const LoaderContext& context) : context_(context) {}
 
-  // What became of the question to the store.
+  // The outcome of the question to the store.
   struct StoreLookup {
     bool tried = false;
     bool found = false;
     StoreMiss miss = StoreMiss::kAbsent;  // where it was tried and not found
   };
-  // What fails leaves its axis uncertified. Errors: no memory for a stream.
+  // A failure leaves its axis uncertified. Errors: no memory for a stream.
   absl::Status FindOut(Model& model, StoreLookup& lookup) const;
   // See Engine::ConfirmPadding. May throw where there is no memory, and has not ended the proof
   // then.
@@ -34,7 +34,7 @@ class Certifier {
  private:
   // Fits the shapes of outputs; an axis that they do not follow simply is refused.
   absl::Status FitShapes(Model& model) const;
-  // Of a model without axes: dtypes and shapes as they are.
+  // Describes a model without axes: dtypes and shapes as they are.
   absl::Status DescribeOutputs(Model& model) const;
   // Measures the certificates.
   absl::Status Certify(Model& model) const;

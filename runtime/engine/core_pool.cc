@@ -23,7 +23,7 @@ CorePool::CorePool(int cores, const Clock* clock)
     : cores_(std::max(cores, 1)),
       clock_(clock == nullptr ? steady_clock_ : *clock),
       free_cores_(cores_) {
-  // What throws here leaves no thread behind. A call with helpers takes two cores at least.
+  // An exception here leaves no thread behind. A call with helpers takes two cores at least.
   helpers_.reserve(static_cast<size_t>(cores_));
   for (int i = 1; i < cores_; i += 2) {
     free_teams_.push_back(teams_.emplace_back(std::make_unique<StepTeam>(cores_)).get());

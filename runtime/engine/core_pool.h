@@ -37,9 +37,9 @@ namespace reprise {
 
 class CorePool {
  public:
-  // Starts `cores` - 1 helper threads, or as many as the system allows, and has as many cores then;
-  // at least one. `clock`, borrowed, tells how long a
-  // helper has been idle; null: the steady clock.
+  // Starts `cores` - 1 helper threads, or fewer where the system allows no more; cores() counts
+  // those that were started and the caller, and is at least one. `clock`, borrowed, tells how long
+  // a helper has been idle; null: the steady clock.
   explicit CorePool(int cores, const Clock* clock = nullptr);
   // No call may be under way.
   ~CorePool();
@@ -56,14 +56,14 @@ class CorePool {
 
   struct Activity {
     int running = 0;     // calls of Run under way, or waiting for a core
-    uint64_t begun = 0;  // of all times
+    uint64_t begun = 0;  // calls of Run so far
     int lingering = 0;   // helpers that are awake and have nothing to do
   };
   Activity activity() const;
 
  private:
-  // What there is for a helper to read. kIdle: nothing, though it may be busy with what it read;
-  // kOffered: a call; kReading: a call, and it is at it; kCallOver: the same of a call that is
+  // The thing that a helper finds to read. kIdle: nothing, though it may be busy with what it read;
+  // kOffered: a call; kReading: a call, and it is at it; kCallOver: the same for a call that is
   // over.
   enum State : uint32_t { kIdle, kOffered, kReading, kCallOver, kStop };
 
@@ -75,7 +75,7 @@ class CorePool {
   struct Helper {
     std::atomic<uint32_t> state{kIdle};
     Offer offer;             // written by a call while kIdle, read by the helper while kReading
-    Helper* next = nullptr;  // in the free list, or in the list of a call
+    Helper* next = nullptr;  // the next in the free list, or in the list of a call
     int kept_off = -1;       // the CPU; of whoever has the helper
     std::atomic<bool> parked{false};  // or about to; it may have been offered something already
     std::thread thread;
@@ -99,7 +99,7 @@ class CorePool {
   // Guarded.
   mutable Mutex mutex_;
   CondVar core_freed_;
-  int calls_ GUARDED_BY(mutex_) = 0;  // under way or waiting for a core
+  int calls_ GUARDED_BY(mutex_) = 0;  // those under way or waiting for a core
   uint64_t begun_ GUARDED_BY(mutex_) = 0;
   Helper* free_helpers_ GUARDED_BY(mutex_) = nullptr;
   std::vector<StepTeam*> free_teams_ GUARDED_BY(mutex_);

@@ -26,7 +26,7 @@ struct DataError {
 
 // "value 99999 is out of range [-30522, 30521]"; of a launch that failed, why it did.
 std::string RangeText(const DataError& error);
-// What is wrong with `what`, which sent the value: INVALID_ARGUMENT, or the status of the launch
+// The status for a wrong value, which `what` sent: INVALID_ARGUMENT, or the status of the launch
 // that failed.
 absl::Status ErrorOf(const DataError& error, absl::string_view what);
 

@@ -23,7 +23,7 @@
 
 namespace reprise {
 
-// What a model keeps in the cache, and how often it was of use.
+// The share of a model in the cache, and how often it was of use.
 struct EagerUse {
   int64_t ops = 0;
   int64_t bytes = 0;
@@ -60,8 +60,8 @@ class EagerCache {
   // `clock` outlives the cache.
   EagerCache(int64_t max_bytes, const Clock& clock) : cache_(max_bytes, clock) {}
 
-  // What `key` names, prepared now if it is not there. Of several threads that ask for a key at
-  // once one prepares it.
+  // The recipe that `key` names, prepared now if it is not there. When several threads ask for a
+  // key at once, one of them prepares it.
   absl::StatusOr<std::shared_ptr<const Recipe>> GetOrPrepare(
       const RecipeKey& key, const std::shared_ptr<Share>& share,
       const std::function<absl::StatusOr<std::unique_ptr<Recipe>>()>& prepare);

@@ -128,7 +128,7 @@ Hiding HidingOf(CountingPlaces places, std::optional<double> fill, DType dtype,
     const Counting<T> counts = {data, BitsOf<T>(fill, dtype), /*masks=*/true};
     result = HidingBy(counts, places, tensor.shape, axis_dims);
   };
-  // Of other types all count that are not the fill.
+  // In tensors of other types every element counts that is not the fill.
   if (!ops::Dispatch(ops::FloatList(), dtype, look).ok()) ops::DispatchSize(dtype, look);
   return result;
 }

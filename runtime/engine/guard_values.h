@@ -1,5 +1,5 @@
-// What a request's guards hold: a certificate for padding was found out, and holds, for masks as
-// clients send them. Requests with others run at their exact sizes.
+// Checks the values in a request's guards: a certificate for padding was found out, and holds, for
+// masks as clients send them. Requests with others run at their exact sizes.
 //
 // Threads: free functions of their arguments. A request's bytes need not be aligned.
 #pragma once
@@ -18,7 +18,7 @@ namespace reprise {
 bool EveryRowCounts(CountingPlaces places, double fill, DType dtype, const InputTensor& tensor,
                     size_t axis_dim);
 
-// What an input hides of the keys that lie along its `axis_dims`.
+// How many of the keys that lie along its `axis_dims` an input hides.
 enum class Hiding { kNothing, kSome, kTooMuch };
 
 // Some, where `places` of every line are left. What hides is `fill`, where there is one, and a

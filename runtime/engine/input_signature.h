@@ -14,11 +14,11 @@
 
 namespace reprise {
 
-// What the dims of the inputs say is found out once; a request computes the dims that follow from
-// others, each expression once.
+// The rules in the dims of the inputs are found out once; a request computes the dims that follow
+// from others, each expression once.
 class InputSignature {
  public:
-  InputSignature() = default;  // of no inputs
+  InputSignature() = default;  // has no inputs
   // Borrows `inputs`: they stay where and as they are, also for copies.
   explicit InputSignature(const std::vector<ModelIo>& inputs);
 
@@ -33,11 +33,11 @@ class InputSignature {
   absl::InlinedVector<size_t, 4> DimsAlong(size_t input, absl::string_view symbol) const;
 
  private:
-  // What a size of a shape is held against.
+  // The rule that a size of a shape is held against.
   struct Rule {
     enum class Kind { kConstant, kSymbol, kDerived };
     Kind kind = Kind::kConstant;
-    size_t index = 0;                // in symbols_, or in derived_
+    size_t index = 0;                // position in symbols_, or in derived_
     std::vector<std::string> parts;  // symbols of the expression that it is, if it is one
   };
   // Every dim that is computed from others has the size that `sizes` give it.
@@ -45,7 +45,7 @@ class InputSignature {
                             const std::map<std::string, int64_t>& sizes) const;
 
   const std::vector<ModelIo>* inputs_ = nullptr;
-  std::vector<std::vector<Rule>> rules_;  // by input and dim
+  std::vector<std::vector<Rule>> rules_;  // indexed by input and dim
   std::vector<std::string> symbols_;      // that dims are, ascending
   std::vector<Dim> derived_;              // each once
 };

@@ -39,12 +39,12 @@ struct MissRecord {
   std::string bucket;   // "b1_s128", "exact"
   std::string binding;  // "batch=1,sequence=128"
   std::string recipe;   // hex key
-  std::string section;  // of a model that is cut at data: which; empty: what comes before the cuts
+  std::string section;  // which section of a model cut at data; empty: the part before the cuts
   CompileReason reason = CompileReason::kNewShape;
   bool behind = false;  // nobody waited when it began
 
   std::string nearest;                     // bucket or binding of it; empty: there was none
-  std::vector<KeyDifference> differences;  // of the nearest
+  std::vector<KeyDifference> differences;  // key fields that differ from the nearest
 
   CapturePhases phases;
   // How much more memory the process had after each step than before it; other threads count too.

@@ -17,10 +17,10 @@ using Verdict = AxisFinding::Verdict;
 
 // Sizes of the axis: primes, which nothing else has, and what convolutions with strides take.
 constexpr std::pair<int64_t, int64_t> kSizes[] = {{19, 23}, {7, 11}, {64, 96}, {224, 256}};
-// Of the other axes; the batch has kOtherBatch.
+// Sizes for the other axes; the batch has kOtherBatch.
 constexpr int64_t kOthers[] = {5, 16, 64, 224};
 constexpr int64_t kOtherBatch = 3;
-// Of those at which the axis is looked at once more, the first that the model takes. Caches of each
+// The axis is looked at once more at the first of these sizes that the model takes. Caches of each
 // layer are no other axes for a table.
 constexpr int64_t kWide[] = {512, 224, 64};
 constexpr int64_t kMostOthers = 4;
@@ -28,7 +28,7 @@ constexpr int64_t kHighBatch = 7;
 // A request may have more of the other axes than any bucket.
 constexpr int64_t kLargestRequest = 1 << 20;
 
-// What is only read takes no memory: of many rows of large pictures too the graph is made.
+// A graph that is only read takes no memory: it is made even for many rows of large pictures.
 constexpr SpecializeOptions kOnlyRead = {.max_value_bytes = int64_t{1} << 50};
 
 class Finder {

@@ -52,10 +52,10 @@ class SizeSampler {
 };
 
 struct MixingQuestion {
-  const Graph& graph;  // after the load passes
+  const Graph& graph;  // as it is after the load passes
   const std::vector<ModelAxis>& axes;
-  const SizeSampler& sampler;            // of the graph, and with what is fixed in it
-  size_t position = 0;                   // of the axis
+  const SizeSampler& sampler;            // samples the graph, with what is fixed in it
+  size_t position = 0;                   // position of the axis
   std::map<std::string, double> guards;  // what their padding is filled with
   std::set<std::string> masks;           // those of them that are masks
   std::set<std::string> guessed_masks;   // as AxisFlowOptions
@@ -65,8 +65,8 @@ struct MixingQuestion {
 
 AxisFinding FindMixingAlong(const MixingQuestion& question);
 
-// What the size of the axis at `position` may decide, among sizes up to `largest` (0: all that a
-// request may have): numbers, branches, and the form of what nodes compute with
+// Finds what the size of the axis at `position` may decide, among sizes up to `largest` (0: all
+// that a request may have): numbers, branches, and the form of what nodes compute with
 // (certify/size_forms.h). Not proved where it cannot be told.
 AxisFinding FindDecisions(const Graph& graph, const SizeSampler& sampler, size_t position,
                           int64_t largest = 0);

@@ -30,7 +30,7 @@ class ModelOwner final : public RecipeCache::Owner {
   // True for the first caller: the model has captured nothing yet.
   bool BeginFirstCapture() { return !has_captured_.exchange(true); }
 
-  // What a capture of the model takes once its weights are packed, in nanoseconds.
+  // The nanoseconds that a capture of the model takes once its weights are packed.
   int64_t capture_ns() const { return capture_ns_; }
   void SetCaptureNs(int64_t ns) { capture_ns_ = ns; }
 
@@ -89,7 +89,7 @@ class ModelOwner final : public RecipeCache::Owner {
   std::atomic<bool> has_captured_{false};
   std::atomic<int64_t> thrashed_{0};
   std::atomic<int64_t> thrash_told_ns_{kNeverTold};
-  std::atomic<int64_t> capture_ns_{30'000'000};  // until one was captured
+  std::atomic<int64_t> capture_ns_{30'000'000};  // a guess until one was captured
   RoomBudget room_;
   Mutex mutex_;
   HashSet<uint64_t> wanted_ GUARDED_BY(mutex_);

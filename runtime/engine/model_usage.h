@@ -20,10 +20,10 @@
 namespace reprise {
 
 struct RecipeUse {
-  uint64_t key = 0;  // of its record
+  uint64_t key = 0;  // key of its record
   uint64_t uses = 0;
   int64_t last_used_unix_s = 0;
-  AxisSizes sizes;  // by axis label, {kTokensAxis: n} of a packed one; empty: not to be warmed
+  AxisSizes sizes;  // keyed by axis label, {kTokensAxis: n} if packed; empty: not to be warmed
 };
 
 struct ModelUsage {
@@ -34,7 +34,7 @@ struct ModelUsage {
 
 RecordName UsageNameOf(const ModelId& id, const GraphFingerprint& graph);
 
-// What is to be written where `stored` is there now (empty: nothing, or nothing that can be used):
+// The bytes to write where `stored` is there now (empty: nothing, or nothing that can be used):
 // uses are added to those that are there.
 std::string AddUsage(absl::string_view stored, const ModelId& id, const GraphFingerprint& graph,
                      const std::string& device, const ModelUsage& usage, int64_t now_unix_s);

@@ -13,7 +13,7 @@
 namespace reprise {
 namespace {
 
-// Of n initialisers a client can choose 2^n sets; the list starts anew when it holds this many.
+// A client can choose 2^n sets of n initialisers; the list starts anew when it holds this many.
 constexpr size_t kMaxVariants = 16;
 
 bool Contains(const std::vector<int>& positions, size_t position) {

@@ -82,21 +82,21 @@ struct ReplayRecord {
   int64_t requests = 0;
   // The first replay of its exact sizes, and no recipe was captured for them.
   bool saved_capture = false;
-  absl::Span<const AxisElements> axes;  // by position in ModelObserverSpec::axes
+  absl::Span<const AxisElements> axes;  // indexed like ModelObserverSpec::axes
 };
 
 // Whether an axis may be padded: the ops prove it, or measurements alone show it; it was refused,
 // or padding is switched off in the model's configuration.
 enum class AxisPadding { kProved, kMeasured, kRefused, kOff };
 
-// What is known of a model when it is ready.
+// The facts about a model that are known when it is ready.
 struct ModelObserverSpec {
   ModelId id;
   std::vector<std::string> axes;       // labels: "batch", "sequence", ...
-  std::vector<AxisPadding> padding;    // by position in `axes`
+  std::vector<AxisPadding> padding;    // indexed like `axes`
   std::vector<std::string> mixing;     // and AxisCertificate::mixing
   std::vector<std::string> buckets;    // Model::BucketLabels() at first, then "exact"
-  std::vector<std::string> eager_ops;  // of nodes at which the model is cut
+  std::vector<std::string> eager_ops;  // ops of nodes at which the model is cut
 };
 
 // One model version's events.
@@ -121,8 +121,8 @@ class ModelObserver {
   virtual void OnProbe(int64_t duration_ns) = 0;
   // The certificate of an axis (position in ModelObserverSpec::axes) did not hold at long sizes.
   virtual void OnAxisRefused(size_t axis) {}
-  // Of a model that is cut where data decides shapes: a node at a cut ran, a section behind one
-  // did.
+  // These tell about a model that is cut where data decides shapes: a node at a cut ran, a section
+  // behind one did.
   virtual void OnEagerNode(absl::string_view op, int64_t duration_ns) {}
   virtual void OnSection(int64_t duration_ns) {}
   // An eager run looked for what an earlier one has prepared; what is kept of such now; one of them

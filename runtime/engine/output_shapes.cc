@@ -223,7 +223,7 @@ class Fitter {
     }
   }
 
-  // What moves with no axis that was fitted was seen at few sizes of those that were refused.
+  // A dim that moves with no fitted axis was seen at few sizes of the axes that were refused.
   void OpenOthers() {
     for (OutputShape& output : fit_.outputs) {
       for (AffineDim& dim : output.dims) {

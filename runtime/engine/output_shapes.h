@@ -19,7 +19,7 @@ namespace reprise {
 
 struct AffineDim {
   int64_t constant = 0;
-  std::vector<int64_t> factors;  // by axis; 0 along an axis that was refused
+  std::vector<int64_t> factors;  // per axis; 0 along an axis that was refused
   // An axis that was refused may move it too: `At` is right about differences alone.
   bool open = false;
 
@@ -38,7 +38,7 @@ struct OutputShape {
 
 struct OutputFit {
   std::vector<OutputShape> outputs;
-  std::vector<std::string> refusals;  // by axis: why it cannot be fitted; empty where it was
+  std::vector<std::string> refusals;  // per axis: why it cannot be fitted; empty where it was
   // By axis: the smallest size that the model takes. A window, a TopK or a token picked at a known
   // place may want more than 1, which a padded request would seem to have.
   std::vector<int64_t> smallest;

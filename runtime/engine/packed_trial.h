@@ -26,7 +26,7 @@ class PackedTrial {
   bool wanted() const;
   // The model is padded whatever comes out: a trial that has not begun is left out.
   void GiveUp() { given_up_ = true; }
-  // What comes out is told by Take; OK always.
+  // The outcome is told by Take; Run itself returns OK always.
   absl::Status Run(const PaddingProber& prober);
 
   // The packed form, or why there is none.
@@ -40,7 +40,7 @@ class PackedTrial {
   const std::vector<InputRange> ranges_;
   // Self-synchronised.
   std::atomic<bool> given_up_{false};
-  // Of whoever runs it, and then takes it.
+  // Belongs to whoever runs it, and then takes it.
   absl::StatusOr<std::unique_ptr<Packing>> packing_ = absl::UnknownError("not tried");
 };
 

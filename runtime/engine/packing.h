@@ -29,14 +29,14 @@ namespace reprise {
 // RecipeKey::packing of a packed recipe.
 inline constexpr char kPacked[] = "packed";
 
-// What a packed replay holds, or has room for.
+// The sizes that a packed replay holds, or has room for.
 struct PackedSizes {
   int64_t tokens = 0;
   int64_t segments = 0;
 };
 
 struct PackingLimits {
-  int64_t max_tokens = 4096;  // of one replay
+  int64_t max_tokens = 4096;  // limit for one replay
   int64_t max_segments = 32;
 };
 
@@ -62,7 +62,7 @@ class Packing {
   // Segments that a recipe of a bucket has room for: at most one for two tokens, so that a number
   // of rows never looks like a number of tokens.
   int64_t SegmentsOf(int64_t tokens) const;
-  // The smallest bucket that holds so much; nullopt where none does.
+  // The smallest bucket that holds these sizes; nullopt where none does.
   std::optional<PackedSizes> Fit(const PackedSizes& sizes) const;
 
   RecipeKey KeyAt(const PackedSizes& sizes, const std::string& device,
@@ -85,7 +85,7 @@ class Packing {
   std::shared_ptr<const ReadyIndex> ready_;
 };
 
-// What a packed recipe has room for.
+// The sizes that a packed recipe has room for.
 PackedSizes PackedSizesOf(const RecipeKey& key);
 // The axes that a packed recipe may be larger along.
 const std::set<std::string>& PackedAxes();

@@ -66,8 +66,8 @@ Mix AnyMaskMix() {
                    {2, 13, {.patterns = Patterns{kFirst, kRagged}, .seed = 204}}}};
 }
 
-// What only ranges show: requests of one value beside loud and quiet ones, several rows of which
-// one is louder, and tokens that belong to nobody.
+// Mixes of which only ranges show a fault: requests of one value beside loud and quiet ones,
+// several rows of which one is louder, and tokens that belong to nobody.
 std::vector<Mix> MoreMixes(uint64_t seed) {
   using enum MaskPattern;
   std::vector<Mix> mixes = {

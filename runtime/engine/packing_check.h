@@ -31,14 +31,14 @@ class PackingCheck {
     const Device* device = nullptr;
     const Clock* clock = nullptr;
   };
-  // What one thread runs with.
+  // The equipment of one thread.
   struct Lane {
     const Drawer* drawer = nullptr;
     std::string sequence;  // symbol of the axis
     std::string batch;     // symbol; empty for a model without
     absl::Span<const std::string> output_names;
-    const ProbeRunner* exact = nullptr;  // on the same stream
-    double tolerance = 1e-5;             // of the largest |element| of the unpadded output
+    const ProbeRunner* exact = nullptr;  // runs on the same stream
+    double tolerance = 1e-5;             // relative to the largest |element| of the unpadded output
     Stream* stream = nullptr;
   };
 
@@ -48,10 +48,10 @@ class PackingCheck {
   PackingCheck(const PackingCheck&) = delete;
   PackingCheck& operator=(const PackingCheck&) = delete;
 
-  // What is tried besides the first mix.
+  // The trials besides the first mix.
   struct Rounds {
-    // Of more mixes, for what rules alone do not show: ranges of whole requests, beside loud ones,
-    // and with tokens behind the last segment that belong to nobody.
+    // Counts more mixes, for faults that rules alone do not show: ranges of whole requests, beside
+    // loud ones, and with tokens behind the last segment that belong to nobody.
     int sweeps = 0;
     // A mix of masks that no padded request may have: rows in which nothing counts, or nothing at
     // the beginning, or little.

@@ -44,7 +44,7 @@ class PaddingProber {
                                           absl::Span<const InputRange> ranges,
                                           const ProbeOptions& options) const;
 
-  // What the ops say of the axis at `position`, with the guards that were measured; without a
+  // The verdict of the ops on the axis at `position`, with the guards that were measured; without a
   // certificate, with the inputs that may be masks by their dtype and range. `largest`: bucket.
   AxisFinding Mixing(size_t position, absl::Span<const InputRange> ranges, int64_t largest,
                      const AxisCertificate& certificate) const;
@@ -86,7 +86,7 @@ class PaddingProber {
                      const AxisCertificate& certificate, const std::map<std::string, double>& fills,
                      bool own_end = false) const;
 
-  // What padding of the input may be other than 0.
+  // The fills other than 0 that padding of the input may have.
   std::vector<int64_t> OtherFills(size_t i, absl::Span<const InputRange> ranges) const;
   bool MayBeMask(size_t i, absl::Span<const InputRange> ranges) const {
     return !ranges[i].limited && !IsFloating(inputs_[i].dtype);

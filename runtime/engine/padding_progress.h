@@ -41,7 +41,7 @@ class PaddingProgress {
   // The same where not even that could be found out: what is not proved to any size by then is not
   // padded. Needs no memory.
   void GiveUp();
-  // What Finish said of `axis`; null before, and for an axis that was not deferred.
+  // The certificate that Finish gave `axis`; null before, and for an axis that was not deferred.
   std::shared_ptr<const AxisCertificate> Finished(size_t axis) const;
 
  private:
@@ -49,7 +49,7 @@ class PaddingProgress {
   void End();
 
   size_t axes_ = 0;
-  std::unique_ptr<std::atomic<int64_t>[]> proved_to_;  // by axis
+  std::unique_ptr<std::atomic<int64_t>[]> proved_to_;  // one per axis
   std::atomic<bool> pending_{false};
   // Guarded.
   mutable Mutex mutex_;

@@ -24,7 +24,7 @@ namespace {
 
 constexpr char kSwitchedOff[] = "padding along this axis is switched off in config.pbtxt";
 
-// What a probe of the batch saw at a few sizes, the fitted shapes say for all.
+// A probe of the batch sees outputs at a few sizes only; the fitted shapes tell about all sizes.
 void RefuseOddOutputs(absl::Span<const OutputShape> outputs, size_t batch,
                       const PaddingProber& prober, ModelAxis& axis) {
   if (!axis.certificate.certified) return;
@@ -51,7 +51,7 @@ void SayWhereItHolds(const std::vector<ModelAxis>& axes, size_t position,
   }
 }
 
-// What the sizes of the axes decide, where some axis is padded while others have sizes that decide.
+// The decisions made by sizes of axes, where some axis is padded while sizes of others decide.
 class Decisions {
  public:
   // `buckets`: by axis.

@@ -25,10 +25,10 @@
 
 namespace reprise {
 
-// What Measure leaves for Confirm.
+// The part of the proof that Measure leaves for Confirm.
 struct PendingProof {
   struct Axis {
-    size_t position = 0;  // in Model::axes()
+    size_t position = 0;  // index into Model::axes()
     AxisMeasurement::Rest rest;
   };
   std::vector<InputRange> ranges;

@@ -14,7 +14,7 @@ namespace {
 
 // A prepare program that makes fewer elements is not worth waking other threads.
 constexpr int64_t kWorthCores = 1 << 20;
-// Of the parameters, the part that may be held in a second form.
+// One part in this many of the parameters may be held in a second form.
 constexpr int64_t kSecondFormsPart = 10;
 // A look takes a microsecond a file, and a model may have hundreds of them.
 constexpr int64_t kLookAtFilesEveryNs = 10'000'000;
@@ -208,7 +208,7 @@ absl::Status ParameterStore::CheckFiles(bool looks) const {
   for (const FileBytes& bytes : options_.files) {
     if (!bytes.mapped()) continue;
     const absl::Status intact = looks ? bytes.file->LookAgain() : bytes.file->Intact();
-    // What was copied out of the file is as it was.
+    // A parameter that was copied out of the file is as it was.
     const bool used = !intact.ok() && std::any_of(leaves_.begin(), leaves_.end(), [&](auto& leaf) {
       const char* begin = bytes.bytes.data();
       const std::less_equal<> at_most;

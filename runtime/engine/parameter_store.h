@@ -45,7 +45,7 @@ class ParameterStore {
   struct Options {
     const Device* device = nullptr;      // runs the steps
     CorePool* cores = nullptr;           // null: steps run on the caller's thread alone
-    int64_t max_bytes = 0;               // of this store; 0: no limit
+    int64_t max_bytes = 0;               // limit of this store; 0: no limit
     MemoryBudget* all_stores = nullptr;  // null: no limit
     std::vector<FileBytes> files;        // that parameters may point into
   };
@@ -95,7 +95,7 @@ class ParameterStore {
   // Lets go of the forms that no recipe wants any more: those of measurements at another precision.
   void DropUnused();
 
-  // Of dtypes, shapes and bytes of all parameters, in hex. Reads every weight.
+  // A digest of dtypes, shapes and bytes of all parameters, in hex. Reads every weight.
   std::string Digest() const;
   int64_t leaf_bytes() const;
   int64_t prepared_bytes() const;
@@ -125,7 +125,7 @@ class ParameterStore {
   mutable std::atomic<int64_t> look_again_ns_{0};
   // Guarded.
   mutable Mutex mutex_;
-  HashMap<std::string, Tensor> prepared_ GUARDED_BY(mutex_);  // by expression text
+  HashMap<std::string, Tensor> prepared_ GUARDED_BY(mutex_);  // keyed by expression text
   HashMap<const Recipe*, KnownTable> tables_ GUARDED_BY(mutex_);
   int64_t taken_ GUARDED_BY(mutex_) = 0;  // bytes: of leaves, and of these prepared ones
   HashSet<std::string> counted_ GUARDED_BY(mutex_);

@@ -30,14 +30,14 @@ bool JoinsAnother(const Model& model, const ModelAxis& axis) {
   });
 }
 
-// What one replay of a model of small rows may write: little beside caches and arenas.
+// The bytes that one replay of a model of small rows may write: few beside caches and arenas.
 constexpr int64_t kBytesOfSmallRows = int64_t{8} << 20;
 // And what its rows may take of the parameters, each all of them: some ten milliseconds of
 // products, which other requests may have to wait for.
 constexpr int64_t kBytesTimesRows = int64_t{4} << 30;
 
-// Bytes of all that nodes make of a request of `rows` rows, and of its inputs; where the model does
-// not take so many, an error.
+// Bytes of all that nodes make of a request of `rows` rows, and of its inputs; an error where the
+// model does not take that many rows.
 absl::StatusOr<int64_t> BytesWritten(const Graph& symbolic, const std::string& batch,
                                      int64_t rows) {
   ASSIGN_OR_RETURN(const Graph graph, Specialize(symbolic, {.axes = {{batch, rows}}}));

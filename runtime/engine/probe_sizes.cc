@@ -5,7 +5,7 @@
 namespace reprise {
 namespace {
 
-// Of the other axes, while one is measured at its largest size.
+// The length of the other axes, while one is measured at its largest size.
 constexpr int64_t kOtherLength = 5;
 
 }  // namespace

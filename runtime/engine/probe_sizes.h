@@ -20,7 +20,7 @@ inline constexpr int kSweeps = 8;
 // The axis at `position` of Model::axes() at `size`, every other one small, one request.
 Binding SmallBinding(const Model& model, size_t position, int64_t size);
 
-// Of the other axes, while that at `position` is measured at its largest size.
+// Sets the sizes of the other axes, while that at `position` is measured at its largest size.
 void SetOtherSizes(const Model& model, size_t position, ProbeOptions& options);
 
 // The largest of `buckets` that the model takes (those beyond are dropped later); 0 without one.

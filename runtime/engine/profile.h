@@ -24,7 +24,7 @@ struct FilledFrame {
   std::shared_ptr<const Recipe> recipe;
   std::shared_ptr<const ParameterTable> parameters;  // that the frame points to
   std::unique_ptr<FirstDataError> errors;            // that the frame reports to
-  Frame frame;                                       // on a stream, until that makes another one
+  Frame frame;                                       // it is a stream's, until that makes another
 };
 
 struct RecipeProfile {
@@ -39,8 +39,8 @@ RecipeProfile ProfileRecipe(std::shared_ptr<const Recipe> recipe, const Frame& f
 
 // One launch by itself.
 struct LaunchRun {
-  std::vector<int64_t> ns;  // of each run, on one thread
-  // What the launch wrote, by its output operands. An output that is left out has no bytes.
+  std::vector<int64_t> ns;  // one per run, on one thread
+  // The bytes that the launch wrote, by its output operands. An omitted output has none.
   std::vector<std::string> outputs;
 };
 
@@ -50,12 +50,12 @@ struct LaunchRun {
 absl::StatusOr<LaunchRun> RunLaunch(const Recipe& recipe, const Frame& frame, int launch,
                                     int repeats, const Clock& clock);
 
-// What all launches take at the roofline, in nanoseconds.
+// The time of all launches at the roofline, in nanoseconds.
 double FloorNs(const Recipe& recipe, const Roofline& roofline);
-// What the bandwidths of a Roofline are to be measured at.
+// The bytes that the bandwidths of a Roofline are to be measured at.
 struct RecipeBytes {
-  double weights = 0;  // of all launches
-  double others = 0;   // of the launch that moves most of them
+  double weights = 0;  // the bytes of all launches
+  double others = 0;   // the bytes of the launch that moves most of them
 };
 RecipeBytes BytesOf(const Recipe& recipe);
 

@@ -18,7 +18,7 @@ namespace {
 constexpr int64_t kLengths[] = {5, 16, 64, 96, 224, 256};
 
 struct Walk {
-  Graph graph;  // with dtypes
+  Graph graph;  // the graph with dtypes
   std::vector<NodeRefusal> refusals;
 };
 

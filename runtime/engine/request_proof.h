@@ -38,7 +38,7 @@ class RequestProof {
 
   struct Found {
     std::unique_ptr<Packing> packing;
-    std::string reason;  // in words, for people
+    std::string reason;  // stated in words, for people
     // By axis: what the ops ask of the rows of masks.
     std::vector<std::map<std::string, CountingPlaces>> must_count, together;
   };

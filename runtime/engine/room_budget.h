@@ -20,7 +20,7 @@ class RoomBudget {
   static constexpr int64_t kFree = 16;             // captures
   static constexpr int64_t kReplayNsForNs = 1000;  // time of replays for that of captures
 
-  // A replay took so long.
+  // A replay took `replay_ns`.
   void Earn(int64_t replay_ns, int64_t capture_ns) {
     MutexLock lock(mutex_);
     earned_ns_ = std::min(earned_ns_ + replay_ns, kFree * capture_ns * kReplayNsForNs);

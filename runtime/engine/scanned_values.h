@@ -23,8 +23,8 @@ class ScannedValues {
   // beyond `max_bytes` in all.
   absl::Status Add(Tensor value, int64_t max_bytes);
 
-  // All of them, one behind the other along a dim of its own. Of no iterations, what the file
-  // declares, with 0 for what it leaves open.
+  // All of them, one behind the other along a dim of its own. Without iterations, a tensor as the
+  // file declares it, with 0 for sizes that it leaves open.
   absl::StatusOr<Tensor> Join() const;
 
  private:

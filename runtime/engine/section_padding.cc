@@ -12,7 +12,7 @@ namespace reprise {
 namespace {
 
 constexpr int64_t kSmallestBucket = 16;
-// What only many meet is looked for up to here.
+// Decisions that only large sizes meet are looked for up to this size.
 constexpr int64_t kLargestLookedAt = 512;
 // Sizes of axes between which an output's growth is read, and at which it is checked: primes, and
 // what is special.
@@ -122,7 +122,7 @@ void SectionPadding::Prove() {
     for (size_t i = 0; i < axes_.size(); ++i) axes_[i].smallest = fit->smallest[i];
     return;
   }
-  // What an answer's size would be is not known then, whatever was padded.
+  // The size that an answer would have is not known then, whatever was padded.
   for (Axis& axis : axes_) {
     if (axis.padded) axis.why_not = absl::StrCat("the sizes of its results: ", refusal);
     axis.padded = false;
@@ -139,7 +139,7 @@ bool SectionPadding::HoldsAt(const std::vector<int64_t>& sizes) {
 bool SectionPadding::ProveAt(const std::vector<int64_t>& sizes) const {
   const Graph merged = Merged();
   std::vector<ModelAxis> axes;
-  std::vector<size_t> positions;  // of them
+  std::vector<size_t> positions;  // their indices in axes_
   std::map<std::string, int64_t> fixed;
   Binding base;
   std::vector<int64_t> at, free;  // sizes at which outputs are compared: of all, of those not fixed

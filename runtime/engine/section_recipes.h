@@ -25,7 +25,7 @@
 
 namespace reprise {
 
-// What a run of a tail works with. Everything outlives it.
+// The surroundings in which a run of a tail works. Everything outlives it.
 struct TailContext {
   const EngineOptions& options;
   RecipeCache& cache;
@@ -34,7 +34,7 @@ struct TailContext {
   MissReport& misses;
   const Model& model;
   const Tail& tail;
-  const RequestShape& shape;  // of the request
+  const RequestShape& shape;  // the request's
   Stream& stream;
 };
 
@@ -46,7 +46,7 @@ class SectionRecipes {
 
   explicit SectionRecipes(const TailContext& context) : context_(context) {}
 
-  // What `section` runs on for `values`.
+  // The recipe that `section` runs on for `values`.
   struct Choice {
     RecipePtr recipe;
     // Where its sizes are those that arrived or more: what an answer's are. Absent: as in the
@@ -64,7 +64,7 @@ class SectionRecipes {
   CaptureOutcome outcome() const { return outcome_; }
 
  private:
-  // Of the sizes that arrived; `typed`: what is known of the section.
+  // The target for the sizes that arrived; `typed` receives what is known of the section.
   CaptureTarget TargetOf(const GraphSection& section, const Values& values,
                          std::shared_ptr<const Tail::TypedSection>* typed = nullptr) const;
   RecipePtr Larger(const CaptureTarget& target, const std::set<std::string>& padded);

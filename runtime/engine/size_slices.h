@@ -37,7 +37,7 @@ class SizeSlices {
   enum class State { kUnknown, kHolds, kRefused };
   struct Found {
     State state = State::kUnknown;
-    std::string why;  // of kRefused
+    std::string why;  // the reason for kRefused
   };
 
   // `alike_up_to`: by axis, the largest size up to which all decide alike, or kDecidesNothing.
@@ -47,7 +47,7 @@ class SizeSlices {
   bool Decides(size_t axis, int64_t size) const { return size > alike_up_to_[axis]; }
   // The slice of a request of these sizes.
   Slice SliceOf(absl::Span<const int64_t> sizes) const;
-  // What is known of it. Nothing is fixed in the slice of most requests: that takes no lock.
+  // The state of a request's slice. Most requests' slices have nothing fixed: that takes no lock.
   State Find(absl::Span<const int64_t> sizes) const;
   Found FindWithReason(const Slice& slice) const;
 
@@ -56,8 +56,8 @@ class SizeSlices {
   // does calls Learn, whatever happens, and not within `begin`. False, and `done` is not called:
   // it is known already, or `begin` answers false.
   bool Await(const Slice& slice, std::function<void()> done, absl::FunctionRef<bool()> begin);
-  // What was found: the certificates hold, or why not. Where there is no memory to keep that, those
-  // that wait are called all the same.
+  // Takes a finding: the certificates hold, or why not. Where there is no memory to keep that,
+  // those that wait are called all the same.
   void Learn(const Slice& slice, const absl::Status& holds);
   // Buckets have grown: what was found holds for the old ones.
   void Forget();

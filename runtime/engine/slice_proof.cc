@@ -42,7 +42,7 @@ class Comparison {
   }
 
  private:
-  // Of what cuts its operand, or fills it up: the dims that stay as long as they are.
+  // The dims that keep their size in a node that cuts its operand, or fills it up.
   static std::vector<size_t> Kept(const Graph& graph, const Node& node) {
     std::vector<size_t> kept;
     if (node.op != "Slice" && node.op != "Pad") return kept;
@@ -89,7 +89,7 @@ absl::Status NotPadded(const ModelAxis& axis, absl::string_view why) {
       absl::StrCat("axis ", axis.label, " is not padded there: ", why));
 }
 
-// What a certificate asks of masks already.
+// The demands on masks that a certificate makes already.
 MaskNeeds NeedsOf(const AxisCertificate& certificate) {
   MaskNeeds needs = {.together = certificate.together};
   for (const auto& [input, places] : certificate.must_count) {

@@ -45,10 +45,10 @@ class SliceProof {
   bool IsPadded(size_t position) const { return largest_[positions_[position]] > 0; }
 
   const Model& model_;
-  const std::vector<int64_t> largest_;    // by position in Model::axes()
-  std::map<std::string, int64_t> fixed_;  // by symbol
+  const std::vector<int64_t> largest_;    // indexed like Model::axes()
+  std::map<std::string, int64_t> fixed_;  // keyed by symbol
   std::vector<ModelAxis> axes_;           // those that are not fixed
-  std::vector<size_t> positions_;         // of them, in Model::axes()
+  std::vector<size_t> positions_;         // their positions in Model::axes()
 };
 
 }  // namespace reprise

@@ -20,18 +20,18 @@ namespace reprise {
 class SpareTime {
  public:
   static constexpr double kBusyShare = 0.05;
-  // Of work that was asked for as long ago.
+  // Work that was asked for longer ago than kLateNs gets this larger share.
   static constexpr double kLateShare = 0.12;
   static constexpr int64_t kLateNs = int64_t{20} * 1'000'000'000;
-  // Without a replay for as long, the cores are idle.
+  // The cores are idle after this time without a replay.
   static constexpr int64_t kQuietNs = 2'000'000;
   static constexpr int64_t kLookEveryNs = 1'000'000;
 
   struct Options {
     const Clock* clock = nullptr;
-    int64_t asked_ns = 0;                          // by it: when the work was asked for
+    int64_t asked_ns = 0;                          // when the work was asked for, by `clock`
     const Clock* thread_clock = nullptr;           // processor time of the calling thread
-    std::function<CorePool::Activity()> activity;  // of replays, and captures count as such
+    std::function<CorePool::Activity()> activity;  // counts replays, and captures as such
     std::function<bool()> stopped;                 // nobody wants the work any more
     std::function<void(int64_t ns)> sleep;
   };
@@ -39,7 +39,7 @@ class SpareTime {
 
   // Returns when a slice may run: true; or false when the work is to stop.
   bool Wait();
-  // Of the thread, since the beginning.
+  // The processor time that the thread has spent since the beginning.
   int64_t spent_ns() const { return options_.thread_clock->NowNs() - start_cpu_ns_; }
 
  private:

@@ -12,9 +12,9 @@ namespace {
 constexpr int kSpinUs = 50;
 
 // A whole step costs less than its parts one after another, but takes them all from those who come
-// meanwhile. So for so long after the beginning the leader goes part by part, whoever is there ...
+// meanwhile. So for this time after the start the leader goes part by part, whoever is there ...
 constexpr auto kPatience = std::chrono::microseconds(200);
-// ... and later as long as a helper has looked at one of so many steps before.
+// ... and later while a helper has looked at one of this number of steps before.
 constexpr uint32_t kRecentSteps = 8;
 
 }  // namespace

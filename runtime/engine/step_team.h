@@ -11,7 +11,7 @@
 //
 // Waits spin for up to 50 us, about what a parked thread needs to wake, and then park: a thread
 // that had to be woken must not find that the others have gone to sleep over it, step after step.
-// Twice as long gains nothing, and takes more from others where CPUs are scarce.
+// A limit twice that gains nothing, and takes more from others where CPUs are scarce.
 //
 // Ownership: borrows function and context of a sequence until Lead returns. Threads: one sequence
 // at a time; Lead on one thread, Help on any others and at any time, also after the sequence.
@@ -32,7 +32,7 @@ class StepTeam {
     Function function = nullptr;
     void* context = nullptr;
     uint32_t steps = 0;
-    int parts = 1;       // of each step
+    int parts = 1;       // the parts of each step
     uint32_t first = 0;  // number of the first step, counted over all sequences
   };
 
@@ -66,7 +66,7 @@ class StepTeam {
   bool RunWhole(const Sequence& sequence, uint32_t step);
 
   // All self-synchronised; a step's results are published by done_.
-  std::vector<Claim> claims_;                  // by part
+  std::vector<Claim> claims_;                  // one per part
   alignas(64) std::atomic<int> finished_{0};   // parts of the step under way
   alignas(64) std::atomic<uint32_t> done_{0};  // steps of all sequences
   std::atomic<uint32_t> parked_{0};            // threads that wait for done_ without spinning
@@ -76,7 +76,7 @@ class StepTeam {
   alignas(64) std::atomic<uint32_t> seen_{0};
 };
 
-// Spins until `value` is no longer `old`, at most so long; whether it has changed.
+// Spins until `value` is no longer `old`, for at most `spin_us`; whether it has changed.
 bool SpinWhile(const std::atomic<uint32_t>& value, uint32_t old, int spin_us);
 
 }  // namespace reprise

@@ -1,4 +1,4 @@
-// What loading a model found out by running it, as a record of the recipe store.
+// The findings that loading a model made by running it, as a record of the recipe store.
 //
 // The findings hold for the same graph, the same weights (they decide how strong a mask is), the
 // same settings, device and compiler: all of them are in the key, and compared in full.
@@ -19,18 +19,18 @@ inline constexpr int kCertifyVersion = 12;
 struct StoredModelKey {
   std::string graph;       // digest of the canonical text
   std::string parameters;  // digest of the weights
-  std::string settings;    // of the configuration, what the findings depend on
+  std::string settings;    // the part of the configuration that the findings depend on
   std::string device;
   std::string compiler;
 
   RecordName NameOf(const ModelId& id) const;
 };
 
-// What was measured; in the order of the model's axes and outputs.
+// The measured findings, in the order of the model's axes and outputs.
 struct ModelFindings {
   std::vector<AxisCertificate> axes;
-  std::vector<int64_t> smallest;        // by axis: the smallest size that the model takes
-  std::vector<SizeDecision> decisions;  // by axis
+  std::vector<int64_t> smallest;        // per axis: the smallest size that the model takes
+  std::vector<SizeDecision> decisions;  // one per axis
   std::vector<OutputShape> outputs;     // empty where no axis could be fitted
   std::vector<DType> output_dtypes;
   std::string packing_refusal;  // empty: nothing speaks against packing

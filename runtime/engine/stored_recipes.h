@@ -1,4 +1,4 @@
-// What the recipe store is asked before a capture, and told after one.
+// Functions that ask the recipe store before a capture, and tell it after one.
 #pragma once
 
 #include <cstdint>

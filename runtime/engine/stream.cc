@@ -14,11 +14,11 @@ namespace reprise {
 namespace {
 
 // Waking a helper costs some microseconds and waiting for each other after each launch about one: a
-// thread more pays from about so many multiplications and additions, or what takes as long: 55 us
-// of a Zen 5.
+// thread more pays from about this number of multiplications and additions, or other work of the
+// same duration: 55 us of a Zen 5.
 constexpr double kWorkPerThread = 1.5e7;
 
-// A launch of more work than this is primed by a part of it, at most as many parts.
+// A launch of more work than this is primed by one part of it; it is cut into at most kPrimeParts.
 constexpr double kPrimeWork = 2e5;
 constexpr double kPrimeParts = 1024;
 // Phases of a launch of which a part primes it: those that come later do what these did.
@@ -40,7 +40,7 @@ struct ReplayCall {
   // The first launch that threw, as those may that are marked `reference` or `foreign`: they ask
   // for memory.
   std::atomic<int> failed{-1};
-  std::exception_ptr thrown;  // by it; read when all parts are done
+  std::exception_ptr thrown;  // what it threw; read when all parts are done
 };
 
 void RunStep(void* context, int index, int part, int parts) {

@@ -28,7 +28,7 @@ namespace reprise {
 
 struct StreamOptions {
   CorePool* cores = nullptr;  // null: replays run on the caller's thread alone, whatever is busy
-  int max_threads = 1;        // of one replay; the pool gives fewer when it is busy
+  int max_threads = 1;        // limit for one replay; the pool gives fewer when it is busy
   size_t max_arena_bytes = size_t{16} << 30;
   // See ArenaOptions; not for a stream that uses little of what it reserves.
   bool huge_pages = true;
@@ -61,7 +61,7 @@ class Stream {
   void PlaceInput(size_t slot, const std::byte* data) { inputs_[slot] = data; }
   void PlaceOutput(size_t slot, std::byte* data) { outputs_[slot] = data; }
 
-  // What Reserve made room for: where inputs, outputs and arena of `recipe` lie.
+  // The block that Reserve made room for: where inputs, outputs and arena of `recipe` lie.
   absl::Span<std::byte> Block(const Recipe& recipe) const;
 
   // Runs every launch in order, phase by phase. Between the first and the last: no allocation, no
@@ -85,14 +85,14 @@ class Stream {
   size_t held_bytes() const { return held_; }
 
  private:
-  // Takes from the budget what `bytes` are more than is held; false: it has not so much.
+  // Takes from the budget the part of `bytes` that is not held yet; false: it has too little.
   bool Hold(size_t bytes);
   Stream(Arena arena, const StreamOptions& options) : options_(options), arena_(std::move(arena)) {}
 
   const StreamOptions options_;
   Arena arena_;
-  std::vector<const std::byte*> inputs_;  // of the frame
-  std::vector<std::byte*> outputs_;       // of the frame
+  std::vector<const std::byte*> inputs_;  // the frame's inputs
+  std::vector<std::byte*> outputs_;       // the frame's outputs
   Mutex holding_;                         // held to change held_
   std::atomic<size_t> held_{0};
 };

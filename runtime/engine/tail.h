@@ -32,7 +32,7 @@ class Tail {
   const CutGraph& graph() const { return *graph_; }
   const std::vector<ModelIo>& inputs() const { return inputs_; }
   const std::vector<ModelIo>& outputs() const { return outputs_; }
-  // What the model's own graph results in.
+  // The results of the model's own graph.
   const std::vector<ModelIo>& front_outputs() const { return front_outputs_; }
   const std::vector<Cut>& cuts() const { return graph_->cuts; }
 
@@ -50,7 +50,7 @@ class Tail {
       const GraphSection& section, const std::vector<std::pair<DType, size_t>>& types) const;
   static std::string SymbolOf(const std::string& input, size_t dim);
 
-  // What is known of the sizes of the sections that ran as recipes, for people.
+  // A description, for people, of the sizes of the sections that ran as recipes.
   struct SectionWords {
     std::string section;             // "behind NonZero 'find'"
     std::vector<std::string> sizes;  // SectionPadding::Words

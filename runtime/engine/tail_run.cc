@@ -22,12 +22,12 @@ namespace {
 // Kernels read aligned elements; clients send what they like.
 constexpr uintptr_t kAlignment = alignof(int64_t);
 
-// Up to so much a node or a light section reads, reference kernels run it at once: looking up or
-// preparing fast ones is left to where there is work for them.
+// A node or a light section that reads no more than this runs by reference kernels at once: looking
+// up or preparing fast ones is left to where there is work for them.
 constexpr size_t kLittleBytes = 64 << 10;
 
-// What would need more is not run on the stream's memory, which is made for what requests bring
-// and not for what data may ask for.
+// A recipe that would need more is not run on the stream's memory, which is made for what requests
+// bring and not for what data may ask for.
 constexpr size_t kMaxPreparedBytes = size_t{1} << 30;
 
 // No loop of a request is longer: one whose condition never fails has to end.
@@ -188,7 +188,7 @@ absl::Status TailRun::RunNode(const CutGraph& graph, const EagerNode& node) {
   for (size_t i = 0; i < node.inputs.size(); ++i) {
     if (node.inputs[i].empty()) continue;
     ASSIGN_OR_RETURN(inputs[i], ValueOf(graph, node.inputs[i]));
-    // What is looked up in is not read as a whole.
+    // A tensor that is looked up in is not read as a whole.
     if (i > 0 || node.node.op != "Gather") bytes += inputs[i]->bytes();
   }
   const int64_t start_ns = context_.options.clock->NowNs();
@@ -293,7 +293,7 @@ absl::Status TailRun::RunSection(const GraphSection& section) {
 absl::Status TailRun::RunAsRecipe(const GraphSection& section) {
   ASSIGN_OR_RETURN(const SectionRecipes::Choice padded, recipes_.Find(section, values_));
   const absl::Status status = Replay(section, padded);
-  // What padding made an index of may be out of range where the data is not.
+  // An index that padding made may be out of range where the data is not.
   if (status.ok() || !padded.fitted.has_value()) return status;
   ASSIGN_OR_RETURN(const SectionRecipes::Choice exact,
                    recipes_.Find(section, values_, /*pad=*/false));
@@ -322,7 +322,7 @@ bool TailRun::RunPrepared(const GraphSection& section) {
   if (!recipe.ok() || (*recipe)->frame_bytes() > kMaxPreparedBytes) return false;
   const auto is_reference = [](const Launch& launch) { return launch.reference; };
   if (absl::c_all_of((*recipe)->launches, is_reference)) return false;
-  // What is wrong with the data the reference kernels say more of.
+  // The reference kernels say more about what is wrong with the data.
   return Replay(section, {.recipe = *recipe}).ok();
 }
 

@@ -11,12 +11,12 @@
 namespace reprise {
 namespace {
 
-// Rounds stop after as many, or when the time is up; the first is spoilt by what has to be fetched
-// from afar.
+// Rounds stop after kMaxRounds, or when the time is up; the first is spoilt by what has to be
+// fetched from afar.
 constexpr int kMinRounds = 2;
 constexpr int kMaxRounds = 8;
 constexpr int64_t kBudgetNs = 60'000'000;
-// Launches of one question that are timed: of so many different weights.
+// The launches of one question that are timed, each with other weights.
 constexpr size_t kMaxSamples = 2;
 // A slice of work: the rows beyond it are left out.
 constexpr double kMaxFlops = 4e8;
@@ -25,7 +25,7 @@ constexpr double kMuchWork = 1e8;
 // A library may lock, wants the weights in a form of its own and adds up in another order, so that
 // the last bits of an answer change: that has to be worth it.
 constexpr double kForeignWorthwhile = 1.2;
-// What operands are filled with.
+// The value that operands are filled with.
 constexpr float kFill = 0.0625f;
 
 // The rows of a frame that a launch is timed with; 0: all.
@@ -122,7 +122,7 @@ absl::Status TrialRun::MakeTurn(
 }
 
 bool TrialRun::IsTimed(const Launch& launch, const Sample& sample) {
-  // What a library wants weights to lie like is made for the trial: little of it at a time.
+  // A trial makes weights in the form that a library wants: only few of them at a time.
   return sample.first || (!launch.foreign && launch.work.flops <= kMuchWork);
 }
 
@@ -135,7 +135,7 @@ void TrialRun::Time(const Turn& turn, size_t contender, const Sample& sample) {
   TrialOperands operands(recipe, sample.launch, frame, stream_.Block(recipe));
   for (size_t i = 0; i < launch.operands.size(); ++i) {
     const OperandNote& note = recipe.operand_notes[sample.launch][i];
-    // What the launch before would have left, in the cache as it would be.
+    // The fill stands for what the launch before would have left, in the cache as it would be.
     if (note.role != OperandNote::Role::kInput || note.dtype != DType::kFloat32 ||
         !TrialOperands::IsMoved(launch.operands[i].space)) {
       continue;

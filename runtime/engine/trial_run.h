@@ -26,10 +26,10 @@
 
 namespace reprise {
 
-// What was timed for one question.
+// The outcome of timing for one question.
 struct TrialResult {
   KernelChoice choice;
-  std::string shapes;  // of a launch, for people
+  std::string shapes;  // shapes of a launch, for people
 };
 
 class TrialRun {
@@ -53,12 +53,12 @@ class TrialRun {
   struct Sample {
     size_t question;
     int launch;
-    bool first;  // of its question
+    bool first;  // the first of its question
   };
   // The recipe in which each question has its contender of one number.
   struct Turn {
     std::shared_ptr<const Recipe> recipe;
-    std::vector<Tensor> parameters;  // of the launches that are timed
+    std::vector<Tensor> parameters;  // used by the launches that are timed
     std::vector<const void*> addresses;
   };
 
@@ -76,8 +76,8 @@ class TrialRun {
   SpareTime& spare_;
   const Clock& thread_clock_;
   std::vector<Question> questions_;
-  std::vector<Sample> samples_;  // in the order of launches
-  std::vector<Turn> turns_;      // by contender
+  std::vector<Sample> samples_;  // sorted in the order of launches
+  std::vector<Turn> turns_;      // one per contender
 };
 
 }  // namespace reprise

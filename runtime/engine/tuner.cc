@@ -21,7 +21,7 @@
 namespace reprise {
 namespace {
 
-// What the choices took to find out, for the value of their record: it goes last.
+// The time that finding the choices took, as the value of their record: it goes last.
 constexpr int64_t kRebuildNs = int64_t{60} * 1'000'000'000;
 
 // "[128, 384] x [384, 1536] + bias: gemm_avx512/short, 1.08 times as fast as gemm_avx512".
@@ -35,10 +35,10 @@ std::string Times(size_t count, absl::string_view what) {
   return absl::StrCat(count, " ", what, count == 1 ? "" : "s");
 }
 
-// What timing came to, for people.
+// The outcome of timing, for people.
 std::string TuningText(const std::vector<TrialResult>& results, const CompiledPlan& plan) {
   if (results.empty()) return "by what was timed before";
-  std::map<std::string, std::string> first;  // by question
+  std::map<std::string, std::string> first;  // keyed by question
   for (const CompiledPlan::Question& question : plan.questions) {
     if (!question.text.empty()) first[question.text] = question.kernels.front();
   }
@@ -182,7 +182,7 @@ absl::StatusOr<bool> Tuner::Tune(const Model& model, const std::shared_ptr<const
 void Tuner::KeepChoices() const {
   if (options_.store == nullptr || !options_.store->writable()) return;
   const std::string device = options_.device->fingerprint();
-  // What went wrong the store has noted.
+  // The store has noted what went wrong.
   options_.store
       ->Update(ChoicesNameOf(device), kRebuildNs,
                [&](const std::string& stored) {

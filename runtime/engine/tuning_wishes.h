@@ -17,10 +17,10 @@ namespace reprise {
 
 class TuningWishes {
  public:
-  // What lacked memory is not tried again before that.
+  // A recipe that lacked memory is not tried again before this time is over.
   static constexpr int64_t kRetryNs = int64_t{60} * 1'000'000'000;
   static constexpr int64_t kMostRetryNs = 60 * kRetryNs;  // doubled until here
-  // Of more recipes that do not wait for their tuning nothing is remembered.
+  // Recipes beyond these that do not wait for their tuning are not remembered.
   static constexpr size_t kMost = 4096;
 
   // A recipe that could be better was captured or replayed. True where it is to be queued now;
@@ -36,10 +36,10 @@ class TuningWishes {
     int64_t times = 0;
     bool queued = false;
     int64_t not_before_ns = INT64_MIN;
-    int64_t wait_ns = kRetryNs;  // after the next failure
+    int64_t wait_ns = kRetryNs;  // used after the next failure
   };
   mutable Mutex mutex_;
-  HashMap<uint64_t, Wish> wishes_ GUARDED_BY(mutex_);  // by the key's hash
+  HashMap<uint64_t, Wish> wishes_ GUARDED_BY(mutex_);  // keyed by the key's hash
 };
 
 }  // namespace reprise

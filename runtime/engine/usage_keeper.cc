@@ -24,7 +24,7 @@ AxisSizes SizesOf(const Model& model, const RecipeKey& key) {
     if (it == key.binding.axes.end() || it->second < 1) return {};
     sizes[axis.label] = it->second;
   }
-  // Of a variant with other axes.
+  // A variant with other axes has no such sizes.
   return key.binding.axes.size() == sizes.size() ? sizes : AxisSizes();
 }
 
@@ -83,7 +83,7 @@ void UsageKeeper::Save(const Model& model, When when) {
   usage.learnt = model.learner().Learnt();
   // Little to hold and long to find out again: it goes last when the folder is full.
   constexpr int64_t kRebuildNs = int64_t{60} * 1'000'000'000;
-  // What went wrong the store has noted.
+  // The store has noted what went wrong.
   options_.store
       ->Update(UsageNameOf(model.id(), model.fingerprint()), kRebuildNs,
                [&](const std::string& stored) {

@@ -36,7 +36,7 @@ class UsageKeeper {
   void Forget(const Model& model);
 
  private:
-  using Uses = std::map<uint64_t, uint64_t>;  // by key of the recipe's record
+  using Uses = std::map<uint64_t, uint64_t>;  // keyed by key of the recipe's record
 
   // Constant after construction.
   const EngineOptions& options_;
