@@ -188,7 +188,7 @@ class Merger {
     return sizes;
   }
 
-  // A length that is halved fits two sizes, so such a size does not follow from its half.
+  // Two sizes of a length that is halved are accepted: it does not follow from its half.
   bool IsTheOnly(const std::vector<std::string>& group, int64_t size) {
     return !AcceptsSizes(SizesWith(group, size - 1)) && !AcceptsSizes(SizesWith(group, size + 1));
   }

@@ -103,7 +103,7 @@ bool IsShift(const Shape& shape, const std::vector<double>& small, const Shape& 
 }
 
 // Finds which keys a table of queries and keys hides. `values` behind the diagonal hold one number
-// where it is causal; elsewhere, hidden is what is false, or so low that it is a mask.
+// where it is causal; elsewhere those hide that are false, or so low that they are masks.
 Structure StructureOf(const Shape& shape, const std::vector<double>& values, int64_t query,
                       int64_t key) {
   const Shape strides = Strides(shape);

@@ -11,7 +11,7 @@
 //
 // Waits spin for up to 50 us, about what a parked thread needs to wake, and then park: a thread
 // that had to be woken must not find that the others have gone to sleep over it, step after step.
-// A limit twice that gains nothing, and takes more from others where CPUs are scarce.
+// Spinning for 100 us gains nothing more, and takes more from others where CPUs are scarce.
 //
 // Ownership: borrows function and context of a sequence until Lead returns. Threads: one sequence
 // at a time; Lead on one thread, Help on any others and at any time, also after the sequence.
