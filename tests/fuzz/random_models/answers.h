@@ -14,13 +14,13 @@ namespace reprise::fuzz {
 // output changes its shape, or what is a number in it.
 using Spread = std::vector<std::vector<double>>;
 
-// Of the answer `exact` of `graph` to `inputs`, from `runs` runs with disturbed roundings.
+// Bounds for the answer `exact` of `graph` to `inputs`, from `runs` runs with disturbed rounding.
 Spread SpreadOf(const Graph& graph, const std::vector<Tensor>& inputs,
                 const std::vector<Tensor>& exact, int runs, uint64_t seed);
 
 struct Tolerance {
-  double of_largest = 1e-5;  // of the largest finite element of an output
-  double of_each = 0;        // of the element
+  double of_largest = 1e-5;  // share of the largest finite element of an output
+  double of_each = 0;        // share of the element itself
   double absolute = 0;
   const Spread* spread = nullptr;  // is added several times over; null: nothing is
 };
@@ -36,7 +36,7 @@ std::optional<Difference> FindDifference(const std::vector<Tensor>& expected,
                                          const Tolerance& tolerance);
 
 // The outputs of a response of the model `graph` that is OK. Sizes of bytes that do not fit their shape are a shape of
-// one dim of so many bytes.
+// one dim that counts the bytes.
 std::vector<Tensor> TensorsOf(const Graph& graph, const Response& response);
 
 }  // namespace reprise::fuzz

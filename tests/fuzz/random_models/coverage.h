@@ -1,4 +1,4 @@
-// What the drawn models had in them: ops, verdicts, answers.
+// Coverage: the ops, verdicts and answers that the drawn models had.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ class Coverage {
   std::map<std::string, int64_t> ops_;           // models, by op
   std::map<std::string, int64_t> certificates_;  // axes
   std::map<std::string, int64_t> refused_;       // models, by the first words of why
-  std::map<std::string, int64_t> refusals_;      // of requests
+  std::map<std::string, int64_t> refusals_;      // counted by request
   int64_t models_ = 0, loaded_ = 0, packed_ = 0, cut_ = 0, by_sizes_ = 0;
   int64_t answers_ = 0, padded_ = 0, shared_ = 0, doubtful_ = 0, beyond_end_ = 0;
 };

@@ -121,7 +121,7 @@ bool MultiHead(ModelDraft& d, absl::string_view op) {
 bool Rotary(ModelDraft& d, absl::string_view op) {
   const ValueId x = PickTokens(d);
   if (x == kNone) return false;
-  const int64_t half = d.FixedSize(x, 2) / 2 / 2;  // of one of two heads
+  const int64_t half = d.FixedSize(x, 2) / 2 / 2;  // one of two heads
   constexpr int64_t kPositions = 2048;
   const ValueId cosine = d.Numbers(DType::kFloat32, {kPositions, half}, -1, 1);
   const ValueId sine = d.Numbers(DType::kFloat32, {kPositions, half}, -1, 1);

@@ -168,7 +168,7 @@ bool Cast(ModelDraft& d, absl::string_view op) {
   if (y == kNone || to == DType::kFloat32 || to == DType::kInt64 || to == DType::kBool) {
     return y != kNone;
   }
-  // Of a rarer dtype one op, then back.
+  // One op runs in a rarer dtype, and a cast leads back.
   const ValueId z = chance.OneIn(2) ? d.Add("Mul", {y, y}) : d.Add("Neg", {y});
   return z != kNone && d.Add(op, {z}, {{"to", OnnxNumber(DType::kFloat32)}}) != kNone;
 }

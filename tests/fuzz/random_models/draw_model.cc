@@ -88,7 +88,7 @@ std::vector<int64_t> Thresholds(const Graph& graph) {
   return {numbers.begin(), numbers.end()};
 }
 
-constexpr int64_t kMostElements = 40000;  // of the inputs of a request
+constexpr int64_t kMostElements = 40000;  // limit for the inputs of one request
 
 int64_t ElementsOf(const Graph& graph, const Sizes& sizes) {
   int64_t all = 0;
@@ -138,7 +138,7 @@ std::vector<Sizes> DrawRequests(const Graph& graph,
       large = large || size > 40;
       for (const std::string& symbol : symbols) request[symbol] = size;
     }
-    // What a request has in common with the one before it, else two never agree along an axis.
+    // A request shares some sizes with the one before it, else two never agree along an axis.
     if (&request != &requests.front()) {
       for (const std::vector<std::string>& symbols : axes) {
         if (!chance.OneIn(3)) continue;

@@ -14,7 +14,7 @@ namespace reprise::fuzz {
 // shrunk.
 struct TestCase {
   Graph graph;
-  std::vector<Sizes> requests;  // of every symbol
+  std::vector<Sizes> requests;  // one size for every symbol
   uint64_t contents = 1;        // seed of what requests hold
   bool packed = false;          // where the model can be
   bool confirmed = false;       // padding is measured at large sizes too, before requests come

@@ -1,4 +1,4 @@
-// What hangs on sizes: branches, choices, counts, positions, lengths, factors.
+// Nodes that depend on sizes: branches, choices, counts, positions, lengths, factors.
 #include "runtime/ops/kit/onnx_types.h"
 #include "tests/fuzz/random_models/op_templates.h"
 #include "tests/fuzz/random_models/size_numbers.h"

@@ -65,7 +65,7 @@ bool ParseFlags(int argc, char** argv, Flags& flags) {
   return true;
 }
 
-// What is told of a run that ends by a signal.
+// The seed is told where a run ends by a signal.
 char now_running[64] = "";
 void TellSeed(int signal_number) {
   [[maybe_unused]] const auto written = write(STDERR_FILENO, now_running, sizeof(now_running));

@@ -12,7 +12,7 @@
 namespace reprise::fuzz {
 namespace {
 
-constexpr int64_t kMostBytes = 1 << 22;  // of one result
+constexpr int64_t kMostBytes = 1 << 22;  // limit for one result
 constexpr int64_t kMostElements = 20000;
 constexpr double kLargest = 1e5;
 
@@ -151,7 +151,7 @@ ValueId ModelDraft::AddLoop(ValueId trips, ValueId start,
   for (size_t t = 0; t < trials_.size(); ++t) {
     if (!counts_[t] || !known_[trips].at[t].has_value()) continue;
     if (!at[t].has_value() || at[t]->shape() != known_[start].at[t]->shape()) return kNone;
-    // What further turns make of it has its shape; later nodes are drawn on the first turn's.
+    // Further turns keep its shape; later nodes are drawn on the result of the first turn.
     if (known_[trips].at[t]->ToDoubles()[0] < 1) at[t] = known_[start].at[t];
   }
   // The condition that a turn ends with: it goes on.

@@ -18,7 +18,7 @@
 
 namespace reprise::fuzz {
 
-using Sizes = std::map<std::string, int64_t>;  // by symbol
+using Sizes = std::map<std::string, int64_t>;  // keyed by symbol
 
 // How often a model takes from which family of ops.
 struct ModelStyle {
@@ -95,12 +95,12 @@ class ModelDraft {
   // The least and the largest element.
   std::pair<double, double> RangeOf(ValueId id) const;
   bool DependsOnData(ValueId id) const { return known_[id].data; }
-  std::vector<const Tensor*> TensorsOf(ValueId id) const;  // by trial that counts
+  std::vector<const Tensor*> TensorsOf(ValueId id) const;  // one a trial that counts
 
  private:
   struct Known {
     DType dtype = DType::kUndefined;
-    std::vector<std::optional<Tensor>> at;  // by trial
+    std::vector<std::optional<Tensor>> at;  // one a trial
     bool data = false;                      // elements hang on elements of an input
     bool pickable = false;
   };
@@ -111,9 +111,9 @@ class ModelDraft {
   const std::vector<Sizes> trials_;
   const ModelStyle style_;
   Graph graph_;
-  std::vector<Known> known_;    // by value
-  std::vector<bool> counts_;    // by trial
-  std::vector<ValueId> pool_;   // to be picked, oldest first
+  std::vector<Known> known_;    // one a value
+  std::vector<bool> counts_;    // one a trial
+  std::vector<ValueId> pool_;   // operands for the next op, oldest first
   int64_t loops_ = 0;
   bool round_;  // numbers are short binary fractions
   bool wild_;   // infinities and NaN may come up

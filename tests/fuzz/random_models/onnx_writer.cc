@@ -115,7 +115,7 @@ class Writer {
  private:
   std::string NameOf(ValueId id) const { return id == kNone ? "" : graph_.value(id).name; }
 
-  // Of `scope`, the nodes that nothing but `results`, operands of `owner`, needs.
+  // The nodes of `scope` that only `results`, operands of `owner`, need.
   std::set<NodeId> NeededBy(const std::vector<ValueId>& results, NodeId owner, size_t first,
                             const std::set<NodeId>& scope) const {
     const Node& node = graph_.node(owner);
@@ -144,7 +144,7 @@ class Writer {
   // The nodes of `scope`, those that lie in the subgraphs of others of it within these.
   void WriteNodes(const std::set<NodeId>& scope, onnx::GraphProto& proto) {
     std::set<NodeId> within;
-    std::vector<std::vector<std::set<NodeId>>> parts;  // by If and Loop
+    std::vector<std::vector<std::set<NodeId>>> parts;  // one an If or a Loop
     std::vector<NodeId> owners;
     for (auto it = order_.rbegin(); it != order_.rend(); ++it) {
       const Node& node = graph_.node(*it);

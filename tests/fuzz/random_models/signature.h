@@ -29,7 +29,7 @@ Signature DrawSignature(Chance& chance);
 // Sizes of each axis at the trials of a draft.
 std::vector<Sizes> DrawTrials(const Signature& signature, Chance& chance);
 
-// What a request of these sizes holds in an input of that name: `ids` numbers below kIds, `mask`
+// The contents of an input in a request of these sizes, by its name: `ids` is below kIds, `mask`
 // ones, mostly with zeros behind them, `flag` and `count` bools and small integers, others floats
 // and bytes.
 Tensor ContentsOf(const std::string& name, DType dtype, const std::vector<Dim>& dims,

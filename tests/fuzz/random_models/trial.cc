@@ -17,9 +17,9 @@
 namespace reprise::fuzz {
 namespace {
 
-constexpr int kFewRuns = 4, kManyRuns = 24;  // with disturbed roundings
-constexpr int kRechecks = 3;                 // with other contents
-constexpr int kMustComeAgain = 2;            // of them
+constexpr int kFewRuns = 4, kManyRuns = 24;  // runs with disturbed rounding
+constexpr int kRechecks = 3;                 // draws of other contents
+constexpr int kMustComeAgain = 2;            // out of these
 
 std::string MakeFolder() {
   std::string made = (std::filesystem::temp_directory_path() / "reprise_fuzz_XXXXXX").string();
@@ -66,8 +66,8 @@ const char* FaultName(Fault fault) {
 
 struct Trials::Asked {
   Sizes sizes;
-  std::vector<Tensor> contents;  // by position in graph.inputs()
-  Request request;               // by position in Model::inputs()
+  std::vector<Tensor> contents;  // indexed as graph.inputs()
+  Request request;               // indexed as Model::inputs()
   absl::StatusOr<std::vector<Tensor>> reference = absl::UnknownError("not computed");
 };
 

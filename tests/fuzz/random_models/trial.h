@@ -35,7 +35,7 @@ enum class Fault {
 };
 const char* FaultName(Fault fault);
 
-// What became of a case.
+// The result of one case.
 struct Verdict {
   Fault fault = Fault::kNone;
   std::string words;
@@ -43,13 +43,13 @@ struct Verdict {
   std::map<std::string, int> certificates;  // "proved", "measured", "refused": axes
   bool packed = false, cut = false;
   int64_t answers = 0;   // that were compared
-  int64_t padded = 0;    // of them from a bucket
-  int64_t shared = 0;    // of them in company
+  int64_t padded = 0;    // those from a bucket
+  int64_t shared = 0;    // those in company
   int64_t doubtful = 0;  // differences that did not come again, or that rounding reaches
   // Requests with an index that lies behind their end, but not behind that of their bucket: alone
   // and unpadded they are refused, padded they are answered with what the padding makes.
   int64_t beyond_end = 0;
-  std::set<std::string> refusals;  // of requests that the reference kernels answer
+  std::set<std::string> refusals;  // refused requests that the reference kernels answer
 };
 
 class Trials {
@@ -67,7 +67,7 @@ class Trials {
                                               const std::set<std::string>& no_padding);
   std::vector<Response> Ask(const Model& model, const Round& round, bool together,
                             Verdict& verdict);
-  // What is wrong with the answer; `exact`: the model without padding.
+  // Says how the answer is wrong; `exact` is the model without padding.
   Fault Judge(const TestCase& test, const Model& exact, const Asked& asked,
               const Response& response, Verdict& verdict, std::string& words);
 
