@@ -5,6 +5,7 @@
 #include <random>
 
 #include "absl/algorithm/container.h"
+#include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/graph/dim_expression.h"
 
@@ -127,7 +128,23 @@ absl::StatusOr<Shape> Drawer::ShapeAt(size_t i, const SymbolSizes& sizes) const 
     ASSIGN_OR_RETURN(const int64_t size, options_.dim_size(dim, sizes));
     shape.push_back(size);
   }
-  return shape;
+  if (ElementsAt(sizes) <= static_cast<double>(options_.most_elements)) return shape;
+  return absl::ResourceExhaustedError(absl::StrCat(
+      "measuring would draw input '", inputs_[i].name, "' of shape ", ShapeToString(shape),
+      "; inputs of up to ", options_.most_elements, " elements together are drawn"));
+}
+
+double Drawer::ElementsAt(const SymbolSizes& sizes) const {
+  double all = 0;
+  for (const ProbeInput& input : inputs_) {
+    if (input.value.has_value()) continue;
+    double elements = 1;
+    for (const Dim& dim : input.dims) {
+      elements *= static_cast<double>(options_.dim_size(dim, sizes).value_or(0));
+    }
+    all += elements;
+  }
+  return all;
 }
 
 std::vector<size_t> Drawer::MovingDims(size_t i, const std::string& axis) const {

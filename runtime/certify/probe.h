@@ -59,6 +59,8 @@ struct ProbeOptions {
   std::map<std::string, int64_t> sizes;  // of other axes; default: 2 for batch
   std::vector<int64_t> padded_sizes = {16, 32, 64};
   int64_t smallest = 1;  // size of the axis that the model takes
+  // Elements of the inputs of one run. More of them end the probe: RESOURCE_EXHAUSTED.
+  int64_t most_elements = int64_t{1} << 24;
   // The size of a dim under sizes of the symbols: DimSize of passes/specialize/specialize.h.
   std::function<absl::StatusOr<int64_t>(const Dim&, const std::map<std::string, int64_t>&)>
       dim_size;

@@ -21,6 +21,12 @@ absl::StatusOr<std::shared_ptr<const Recipe>> ExactRunner::RecipeFor(
       Compile(graph_,
               MakeKey(fingerprint_, binding, device_.fingerprint(), {.precision = precision_}),
               {.device = &device_, .clock = &clock_, .batch_symbol = batch_symbol_}));
+  if (static_cast<int64_t>(recipe->frame_bytes()) > most_frame_bytes_) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "a run at ", binding.ToString(), " needs ", recipe->frame_bytes(),
+        " bytes of memory; while a model is loaded runs of up to ", most_frame_bytes_,
+        " bytes are tried"));
+  }
   recipes_.Add(binding, recipe);
   return recipe;
 }
@@ -41,6 +47,12 @@ absl::StatusOr<Frame> ExactRunner::FrameFor(const std::shared_ptr<const Recipe>&
 
 absl::StatusOr<std::vector<Tensor>> ExactRunner::Run(const std::vector<Tensor>& inputs) {
   ASSIGN_OR_RETURN(const std::shared_ptr<const Recipe> recipe, RecipeFor(inputs));
+  if (recipe->work > work_left_) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "a run at ", recipe->key.binding.ToString(), " takes ", recipe->work,
+        " operations; while a model is loaded runs of up to ", most_work_, " together are tried"));
+  }
+  work_left_ -= recipe->work;
   FirstDataError errors(*recipe);
   ASSIGN_OR_RETURN(const Frame frame, FrameFor(recipe, inputs, errors));
   stream_.Replay(*recipe, frame, &errors);

@@ -4,6 +4,7 @@
 // Threads: one caller at a time.
 #pragma once
 
+#include <limits>
 #include <map>
 #include <memory>
 #include <string>
@@ -63,6 +64,13 @@ class ExactRunner {
   // INVALID_ARGUMENT for shapes that do not fit and for data errors (with the range as a payload).
   absl::StatusOr<std::vector<Tensor>> Run(const std::vector<Tensor>& inputs);
 
+  // Run returns RESOURCE_EXHAUSTED for shapes at which a stream would have to hold more bytes, and
+  // when the work of all runs together (Recipe::work) would exceed `most_work`.
+  void Limit(int64_t most_frame_bytes, double most_work) {
+    most_frame_bytes_ = most_frame_bytes;
+    most_work_ = work_left_ = most_work;
+  }
+
  private:
   absl::StatusOr<std::shared_ptr<const Recipe>> RecipeFor(const std::vector<Tensor>& inputs);
   // The frame of `recipe` on the stream with `inputs` copied in.
@@ -79,6 +87,9 @@ class ExactRunner {
   ExactRecipes& recipes_;
   const Precision precision_;
   const std::string batch_symbol_;
+  int64_t most_frame_bytes_ = std::numeric_limits<int64_t>::max();
+  double most_work_ = std::numeric_limits<double>::infinity();
+  double work_left_ = std::numeric_limits<double>::infinity();
 };
 
 }  // namespace reprise

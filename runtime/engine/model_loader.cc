@@ -1,9 +1,11 @@
 #include "runtime/engine/model_loader.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <iterator>
 #include <optional>
 #include <set>
+#include <system_error>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
@@ -21,6 +23,7 @@
 #include "runtime/graph/dim_expression.h"
 #include "runtime/ops/kit/op.h"
 #include "runtime/passes/fuse/fuse_passes.h"
+#include "runtime/passes/kit/load_passes.h"
 #include "runtime/passes/kit/pass.h"
 #include "runtime/passes/specialize/specialize.h"
 
@@ -50,6 +53,20 @@ std::vector<int64_t> BroadcastSizes(const Graph& graph) {
   return {sizes.begin(), sizes.end()};
 }
 
+// Whether `graph` takes `sizes`; asks nothing once the time of the load is over.
+absl::Status SpecializeWithin(const LoadBudget& budget, const Graph& graph,
+                              const std::map<std::string, int64_t>& sizes) {
+  RETURN_IF_ERROR(budget.CheckTime("finding the axes"));
+  return Specialize(graph, {.axes = sizes}).status();
+}
+
+// 0 where it cannot be told: reading the file says why.
+int64_t FileBytesOf(const std::string& path) {
+  std::error_code error;
+  const auto bytes = std::filesystem::file_size(path, error);
+  return error ? 0 : static_cast<int64_t>(bytes);
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Model>> ModelLoader::Load(ModelOptions options) const {
@@ -57,11 +74,13 @@ absl::StatusOr<std::unique_ptr<Model>> ModelLoader::Load(ModelOptions options) c
   model->options_ = std::move(options);
   const int64_t start = context_.clock->NowNs();
   Graph as_imported;
-  if (const absl::Status status = Import(*model, as_imported); !status.ok()) {
+  std::optional<LoadBudget> budget;
+  if (const absl::Status status = Import(*model, as_imported, budget); !status.ok()) {
     return ExplainRefusal(model->options_.path, status);
   }
   const int64_t imported = context_.clock->NowNs();
-  if (const absl::Status status = FindAxes(*model, std::move(as_imported)); !status.ok()) {
+  if (const absl::Status status = FindAxes(*model, std::move(as_imported), *budget);
+      !status.ok()) {
     return ExplainRefusal(model->options_.path, status);
   }
   model->fingerprint_ = FingerprintGraph(model->graph_);
@@ -107,8 +126,11 @@ absl::StatusOr<std::unique_ptr<Model>> ModelLoader::Load(ModelOptions options) c
   return model;
 }
 
-absl::Status ModelLoader::Import(Model& model, Graph& as_imported) const {
-  ASSIGN_OR_RETURN(ImportedModel imported, ImportOnnxFile(model.options_.path));
+absl::Status ModelLoader::Import(Model& model, Graph& as_imported,
+                                 std::optional<LoadBudget>& budget) const {
+  const int64_t file_bytes = FileBytesOf(model.options_.path);
+  LoadBudget of_import(file_bytes);
+  ASSIGN_OR_RETURN(ImportedModel imported, ImportOnnxFile(model.options_.path, &of_import));
   model.graph_ = std::move(imported.graph);
   model.inputs_ = std::move(imported.inputs);
   model.recipe_outputs_ = std::move(imported.outputs);
@@ -124,6 +146,8 @@ absl::Status ModelLoader::Import(Model& model, Graph& as_imported) const {
       model.options_.max_exact, model.options_.max_recipe_bytes);
   model.eager_share_ = std::make_shared<EagerCache::Share>(model.owner_);
   RETURN_IF_ERROR(model.owner_->parameters().CountLeaves());
+  // Weights may lie in other files.
+  budget.emplace(std::max(file_bytes, model.parameter_bytes()));
   // Without a request that overrides them, initialisers are constants.
   if (absl::c_any_of(model.inputs_, [](const ModelIo& input) { return input.optional; })) {
     as_imported = model.graph_;
@@ -132,7 +156,7 @@ absl::Status ModelLoader::Import(Model& model, Graph& as_imported) const {
       if (value != kNone) model.graph_.value(value).overridable = false;
     }
   }
-  RETURN_IF_ERROR(RunLoadPasses(model.graph_));
+  RETURN_IF_ERROR(RunLoadPassesWithin(model.graph_, *budget));
   model.shape_inputs_ = FindShapeInputs(model.graph_, model.inputs_);
   RETURN_IF_ERROR(CutAtData(model));
   for (size_t i = 0; i < model.inputs_.size(); ++i) {
@@ -171,7 +195,8 @@ SizeMeasure ModelLoader::MeasureOf(const Model& model) {
   return SizeMeasure(model.axes_.size(), inputs);
 }
 
-absl::Status ModelLoader::FindAxes(Model& model, Graph as_imported) const {
+absl::Status ModelLoader::FindAxes(Model& model, Graph as_imported,
+                                   const LoadBudget& budget) const {
   std::vector<std::vector<Dim>> dims;
   for (const ModelIo& input : model.inputs_) {
     if (!input.optional) dims.push_back(input.dims);
@@ -181,11 +206,12 @@ absl::Status ModelLoader::FindAxes(Model& model, Graph as_imported) const {
   absl::Status first_error;
   const auto accepts = [&](const std::map<std::string, int64_t>& sizes) {
     if (!can_try) return true;
-    const absl::Status status = Specialize(model.graph_, {.axes = sizes}).status();
+    const absl::Status status = SpecializeWithin(budget, model.graph_, sizes);
     if (first_error.ok()) first_error = status;
     return status.ok();
   };
   const MergedSymbols merged = MergeSymbols(dims, accepts, BroadcastSizes(model.graph_));
+  RETURN_IF_ERROR(budget.CheckTime("finding the axes"));
   if (!merged.note.empty()) {
     context_.log(absl::StrCat("model ", model.id().name, ": ", merged.note,
                               first_error.ok() ? "" : absl::StrCat(": ", first_error.message())));
@@ -197,9 +223,12 @@ absl::Status ModelLoader::FindAxes(Model& model, Graph as_imported) const {
     std::vector<ModelIo> wanted;
     absl::c_copy_if(model.inputs_, std::back_inserter(wanted),
                     [](const ModelIo& input) { return !input.optional; });
-    RETURN_IF_ERROR(CheckSomeSizes(wanted, [&](const std::map<std::string, int64_t>& sizes) {
-      return Specialize(model.graph_, {.axes = sizes}).status();
-    }));
+    const absl::Status some =
+        CheckSomeSizes(wanted, [&](const std::map<std::string, int64_t>& sizes) {
+          return SpecializeWithin(budget, model.graph_, sizes);
+        });
+    RETURN_IF_ERROR(budget.CheckTime("finding sizes that the model takes"));
+    RETURN_IF_ERROR(some);
   }
   for (size_t i = 0; i < model.inputs_.size(); ++i) {
     const ModelIo& input = model.inputs_[i];

@@ -92,6 +92,23 @@ void SetSizesTaken(const Model& model, const Graph& graph, int position, ProbeOp
   }
 }
 
+// Limits for measuring a model of few weights, and how much more each byte of them allows: the
+// elements of the inputs of a run, the memory of a stream for it, and the operations of all runs.
+constexpr int64_t kMostElements = int64_t{1} << 24;
+constexpr int64_t kMostFrameBytes = int64_t{1} << 30;
+constexpr double kMostWork = 6e10;
+constexpr int64_t kPerWeightByte = 16;
+constexpr double kWorkPerWeightByte = 1e7;
+
+// An axis that is too large to be measured is not padded.
+absl::StatusOr<AxisCertificate> OrRefused(AxisCertificate certificate,
+                                          absl::StatusOr<AxisCertificate> found) {
+  if (!absl::IsResourceExhausted(found.status())) return found;
+  certificate.certified = certificate.proved = false;
+  certificate.reason = std::string(found.status().message());
+  return certificate;
+}
+
 }  // namespace
 
 PaddingProber::PaddingProber(const Model& model, const Graph& graph, const LoaderContext& context,
@@ -111,11 +128,16 @@ PaddingProber::PaddingProber(const Model& model, const Graph& graph, const Loade
   for (const ModelIo& output : model.recipe_outputs()) outputs_.push_back(output.name);
   runner_.emplace(graph, model.fingerprint(), graph_inputs_, model.owner()->parameters(),
                   *context.device, *context.clock, stream, recipes);
+  const int64_t weights = model.parameter_bytes();
+  runner_->Limit(kMostFrameBytes + kPerWeightByte * weights,
+                 kMostWork + kWorkPerWeightByte * static_cast<double>(weights));
   run_ = [this](const std::vector<Tensor>& inputs) { return runner_->Run(inputs); };
 }
 
 ProbeOptions PaddingProber::OptionsFor(const Model& model, const Graph& graph, int position) {
-  ProbeOptions options = {.fills = model.options().fills, .dim_size = DimSize};
+  ProbeOptions options = {.fills = model.options().fills,
+                          .most_elements = kMostElements + kPerWeightByte * model.parameter_bytes(),
+                          .dim_size = DimSize};
   if (model.batch_axis() >= 0) options.batch_axis = model.axes()[model.batch_axis()].symbol;
   if (position >= 0) {
     options.axis = model.axes()[position].symbol;
@@ -135,13 +157,15 @@ absl::StatusOr<std::vector<InputRange>> PaddingProber::Ranges(const ProbeOptions
 
 absl::StatusOr<AxisCertificate> PaddingProber::Probe(absl::Span<const InputRange> ranges,
                                                      const ProbeOptions& options) const {
-  return ProbeAxis(inputs_, ranges, outputs_, run_, options);
+  return OrRefused({.axis = options.axis},
+                   ProbeAxis(inputs_, ranges, outputs_, run_, options));
 }
 
 absl::StatusOr<AxisCertificate> PaddingProber::Confirm(const AxisCertificate& certificate,
                                                        absl::Span<const InputRange> ranges,
                                                        const ProbeOptions& options) const {
-  return ConfirmAxis(certificate, inputs_, ranges, outputs_, run_, options);
+  return OrRefused(certificate,
+                   ConfirmAxis(certificate, inputs_, ranges, outputs_, run_, options));
 }
 
 AxisFinding PaddingProber::Mixing(size_t position, absl::Span<const InputRange> ranges,

@@ -9,9 +9,11 @@
 #include "runtime/base/status_macros.h"
 #include "runtime/graph/verifier.h"
 #include "runtime/passes/fuse/fuse_passes.h"
+#include "runtime/passes/kit/load_passes.h"
 #include "runtime/passes/layout/layout_passes.h"
 #include "runtime/passes/pack/pack_passes.h"
 #include "runtime/passes/quantized/quantized_passes.h"
+#include "runtime/passes/simplify/fold_constants.h"
 #include "runtime/passes/simplify/simplify_passes.h"
 
 namespace reprise {
@@ -90,13 +92,15 @@ absl::Status CheckDisabled(const PipelineOptions& options) {
   return absl::OkStatus();
 }
 
+// `budget`: of the load that the passes belong to; null: they may take any time.
 absl::Status RunPasses(absl::Span<const Factory> passes, Graph& graph,
                        const PipelineOptions& options, bool specialized,
-                       const PassWatcher& watcher) {
+                       const PassWatcher& watcher, const LoadBudget* budget = nullptr) {
   RETURN_IF_ERROR(CheckDisabled(options));
   for (const Factory factory : passes) {
     if (factory == RoundProducts && options.precision != Precision::kBf16) continue;
-    const std::unique_ptr<Pass> pass = factory();
+    const std::unique_ptr<Pass> pass =
+        factory == FoldConstants ? FoldConstantsWithin(budget) : factory();
     if (std::find(options.disabled.begin(), options.disabled.end(), pass->name()) !=
         options.disabled.end()) {
       continue;
@@ -104,6 +108,9 @@ absl::Status RunPasses(absl::Span<const Factory> passes, Graph& graph,
     const int64_t start_ns = NowNs();
     const absl::StatusOr<bool> changed = pass->Run(graph);
     if (!changed.ok()) return Annotate(changed.status(), pass->name());
+    if (budget != nullptr) {
+      RETURN_IF_ERROR(budget->CheckTime(absl::StrCat("pass ", pass->name())));
+    }
     if (*changed && !graph.Compact()) {
       return Annotate(absl::InternalError("it left a cycle in the graph"), pass->name());
     }
@@ -170,6 +177,10 @@ absl::Status WatchCapturePasses(Graph& graph, const PipelineOptions& options,
 
 absl::Status RunLoadPasses(Graph& graph, const PipelineOptions& options) {
   return WatchLoadPasses(graph, options, ObserverOf(options));
+}
+
+absl::Status RunLoadPassesWithin(Graph& graph, const LoadBudget& budget) {
+  return RunPasses(kLoadPasses, graph, {}, /*specialized=*/false, nullptr, &budget);
 }
 
 absl::Status RunCapturePasses(Graph& graph, const PipelineOptions& options) {

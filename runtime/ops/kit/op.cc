@@ -35,6 +35,9 @@ absl::Status Annotate(const absl::Status& status, const Node& node,
                      absl::StrCat(NodeLabel(node), OperandsText(inputs), ": ", status.message()));
 }
 
+// Dims of a result: as many as numpy has. What kernels and passes do a dim is never much then.
+constexpr size_t kMaxRank = 64;
+
 absl::Status CheckCount(absl::string_view what, size_t count, int min, int max) {
   if (static_cast<int64_t>(count) >= min && (max < 0 || static_cast<int64_t>(count) <= max)) {
     return absl::OkStatus();
@@ -62,6 +65,10 @@ absl::StatusOr<std::vector<InferContext::Output>> RunRule(
     if (output.dtype == DType::kUndefined) {
       if (node.outputs[i] == kNone) continue;
       return absl::InvalidArgumentError(absl::StrCat("has no output ", i));
+    }
+    if (output.shape.size() > kMaxRank) {
+      return absl::UnimplementedError(absl::StrCat("output ", i, " has ", output.shape.size(),
+                                                   " dims, at most ", kMaxRank, " are supported"));
     }
     ASSIGN_OR_RETURN(const int64_t elements, CheckedNumElements(output.shape));
     if (elements > INT64_MAX / 8) {

@@ -1,11 +1,81 @@
 #include "runtime/passes/kit/fold.h"
 
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "absl/strings/string_view.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/ops/kit/op.h"
 
 namespace reprise {
+namespace {
 
-absl::StatusOr<bool> FoldNode(Graph& graph, NodeId id, int64_t max_bytes) {
+// Results that are folded whatever was folded before.
+constexpr int64_t kSmallBytes = 4096;
+constexpr double kSmallWork = 4096;
+// Ops whose results are not made in a few steps an element.
+bool IsHeavy(absl::string_view op) {
+  static const auto* const kHeavy = new std::set<absl::string_view>{
+      "MatMul",      "MatMulInteger",     "QLinearMatMul", "Gemm",          "Einsum",
+      "Conv",        "ConvInteger",       "QLinearConv",   "ConvTranspose", "LSTM",
+      "GRU",         "RNN",               "Attention",     "AveragePool",   "MaxPool",
+      "LpPool",      "NonMaxSuppression", "LRN",           "DFT",           "DeformConv"};
+  return kHeavy->contains(op);
+}
+
+// An upper bound of the steps that `node` takes over `inputs`, but for making the result.
+double WorkOf(const Node& node, const std::vector<std::optional<Tensor>>& inputs) {
+  if (!IsHeavy(node.op)) {
+    double elements = 0;
+    for (const std::optional<Tensor>& input : inputs) {
+      if (input.has_value()) elements += static_cast<double>(input->num_elements());
+    }
+    return elements;
+  }
+  if (node.op == "MatMul" && inputs.size() == 2 && inputs[1]->shape().size() >= 2) {
+    const auto left = static_cast<double>(inputs[0]->num_elements());
+    const auto right = static_cast<double>(inputs[1]->num_elements());
+    const Shape& shape = inputs[0]->shape();
+    const double rows = shape.size() < 2 ? 1 : static_cast<double>(shape[shape.size() - 2]);
+    return std::max(left * static_cast<double>(inputs[1]->shape().back()), right * rows);
+  }
+  // Each element of one operand with each of the others.
+  double work = 1;
+  for (const std::optional<Tensor>& input : inputs) {
+    if (input.has_value()) work *= std::max<double>(1, static_cast<double>(input->num_elements()));
+  }
+  // Windows lie over one operand.
+  return inputs.size() == 1 ? work * work : work;
+}
+
+}  // namespace
+
+FoldAllowance::FoldAllowance(const Graph& graph, int64_t largest, int64_t total)
+    : largest_(largest), left_(total) {
+  for (ValueId id = 0; id < static_cast<ValueId>(graph.num_values()); ++id) {
+    const Value& value = graph.value(id);
+    if (value.kind != Value::Kind::kConstant) continue;
+    const auto bytes = static_cast<int64_t>(value.constant.bytes());
+    if (bytes > kSmallBytes) left_ -= bytes;
+  }
+}
+
+absl::StatusOr<bool> FoldAllowance::Fold(Graph& graph, NodeId id) {
+  const std::vector<ValueId> outputs = graph.node(id).outputs;
+  const int64_t most = std::min(largest_, std::max(kSmallBytes, left_));
+  ASSIGN_OR_RETURN(const bool folded, FoldNode(graph, id, most, &work_left_));
+  if (!folded) return false;
+  for (const ValueId output : outputs) {
+    if (output == kNone || graph.value(output).kind != Value::Kind::kConstant) continue;
+    const auto bytes = static_cast<int64_t>(graph.value(output).constant.bytes());
+    if (bytes > kSmallBytes) left_ -= bytes;
+  }
+  return true;
+}
+
+absl::StatusOr<bool> FoldNode(Graph& graph, NodeId id, int64_t max_bytes, double* work_left) {
   const Node& node = graph.node(id);
   const OpRow* row = FindOp(node.op);
   if (row == nullptr || row->Has(kNoFold)) return false;
@@ -26,6 +96,10 @@ absl::StatusOr<bool> FoldNode(Graph& graph, NodeId id, int64_t max_bytes) {
       return false;
     }
   }
+  const double work = row->Has(kShapeOnly) ? 0 : WorkOf(node, inputs);
+  const bool small = work <= kSmallWork;
+  if (!small && work > (work_left == nullptr ? FoldAllowance::kMostWork : *work_left)) return false;
+  if (!small && work_left != nullptr) *work_left -= work;
   auto outputs = Evaluate(node, inputs, max_bytes);
   if (!outputs.ok()) {
     const absl::StatusCode code = outputs.status().code();

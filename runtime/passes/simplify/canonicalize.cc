@@ -18,6 +18,7 @@ class CanonicalizePass : public Pass {
   absl::string_view name() const override { return "canonicalize"; }
 
   absl::StatusOr<bool> Run(Graph& graph) const override {
+    FoldAllowance allowance(graph, kMaxFoldedBytes);
     bool changed = false;
     std::vector<NodeId> work = graph.NodeIds();
     for (int round = 0; round < kMaxRounds && !work.empty(); ++round) {
@@ -25,7 +26,7 @@ class CanonicalizePass : public Pass {
       const NodeId first_new = static_cast<NodeId>(graph.num_nodes());
       for (NodeId id : work) {
         if (graph.node(id).removed) continue;
-        ASSIGN_OR_RETURN(const bool rewritten, RewriteNode(graph, id, next));
+        ASSIGN_OR_RETURN(const bool rewritten, RewriteNode(graph, id, allowance, next));
         changed |= rewritten;
       }
       for (NodeId id = first_new; id < static_cast<NodeId>(graph.num_nodes()); ++id) {
@@ -38,8 +39,9 @@ class CanonicalizePass : public Pass {
 
  private:
   // Tries the rules on one node until one fires; users of what changed are looked at again.
-  static absl::StatusOr<bool> RewriteNode(Graph& graph, NodeId id, std::vector<NodeId>& next) {
-    ASSIGN_OR_RETURN(const bool folded, FoldNode(graph, id, kMaxFoldedBytes));
+  static absl::StatusOr<bool> RewriteNode(Graph& graph, NodeId id, FoldAllowance& allowance,
+                                          std::vector<NodeId>& next) {
+    ASSIGN_OR_RETURN(const bool folded, allowance.Fold(graph, id));
     if (folded) return true;
     const ValueId output = graph.node(id).output(0);
     if (output == kNone) return false;

@@ -1,4 +1,7 @@
+#include "runtime/passes/simplify/fold_constants.h"
+
 #include "runtime/base/status_macros.h"
+#include "runtime/ops/kit/op.h"
 #include "runtime/passes/kit/branches.h"
 #include "runtime/passes/kit/fold.h"
 #include "runtime/passes/simplify/simplify_passes.h"
@@ -11,11 +14,13 @@ constexpr int64_t kMaxFoldedBytes = 64 << 20;
 
 class FoldConstantsPass : public Pass {
  public:
+  explicit FoldConstantsPass(const LoadBudget* budget) : budget_(budget) {}
   absl::string_view name() const override { return "fold_constants"; }
 
   absl::StatusOr<bool> Run(Graph& graph) const override {
     bool changed = false;
     const bool branches = HasBranches(graph);
+    FoldAllowance allowance(graph, kMaxFoldedBytes);
     for (NodeId id : graph.NodeIds()) {
       if (graph.node(id).removed) continue;
       if (graph.node(id).op == "If") {
@@ -26,17 +31,25 @@ class FoldConstantsPass : public Pass {
         changed = true;
         continue;
       }
-      const auto folded = FoldNode(graph, id, kMaxFoldedBytes);
+      if (budget_ != nullptr) RETURN_IF_ERROR(budget_->CheckTime(NodeLabel(graph.node(id))));
+      const auto folded = allowance.Fold(graph, id);
       if (!folded.ok() && branches) continue;
       RETURN_IF_ERROR(folded.status());
       changed |= *folded;
     }
     return changed;
   }
+
+ private:
+  const LoadBudget* const budget_;
 };
 
 }  // namespace
 
-std::unique_ptr<Pass> FoldConstants() { return std::make_unique<FoldConstantsPass>(); }
+std::unique_ptr<Pass> FoldConstants() { return FoldConstantsWithin(nullptr); }
+
+std::unique_ptr<Pass> FoldConstantsWithin(const LoadBudget* budget) {
+  return std::make_unique<FoldConstantsPass>(budget);
+}
 
 }  // namespace reprise

@@ -50,6 +50,22 @@ absl::StatusOr<bool> FoldShapes(Graph& graph, NodeId id, std::vector<bool>& fold
   return *result;
 }
 
+// The bytes of the result of `node`, over parameters and constants, where it has more elements than
+// they: a small weight may be repeated to gigabytes. Weights of few bits that become numbers, which
+// our own ops do, have several elements a byte.
+int64_t BytesGrown(const Graph& graph, const Node& node) {
+  double elements = 0;
+  for (const ValueId input : node.inputs) {
+    if (input == kNone) continue;
+    elements += static_cast<double>(NumElements(*graph.value(input).shape));
+  }
+  const Value& result = graph.value(node.outputs[0]);
+  const int64_t made = NumElements(*result.shape);
+  const auto bytes = static_cast<int64_t>(DTypeSize(result.dtype));
+  const bool unpacks = FindOp(node.op)->Has(kInternal);
+  return unpacks || static_cast<double>(made) <= 2 * elements ? 0 : made * bytes;
+}
+
 class PrepareParametersPass : public Pass {
  public:
   absl::string_view name() const override { return "prepare_parameters"; }
@@ -58,6 +74,7 @@ class PrepareParametersPass : public Pass {
     bool changed = false;
     const bool branches = HasBranches(graph);
     std::vector<bool> folded(graph.num_values(), false);
+    int64_t left = FoldAllowance::kTotal;
     for (NodeId id : graph.NodeIds()) {
       if (graph.node(id).removed) continue;
       ASSIGN_OR_RETURN(const bool constant, FoldShapes(graph, id, folded));
@@ -69,6 +86,9 @@ class PrepareParametersPass : public Pass {
       if (!inferred.ok() && branches) continue;
       RETURN_IF_ERROR(inferred);
       const Node& node = graph.node(id);
+      const int64_t grown = BytesGrown(graph, node);
+      if (grown > left) continue;  // Each request computes it, within its limits.
+      left -= grown;
       std::vector<ParameterExprPtr> inputs;
       for (ValueId input : node.inputs) {
         if (input == kNone) {

@@ -76,7 +76,8 @@ absl::Status BindInputs(Graph& graph, const Binding& binding, const SpecializeOp
 // not fit at this binding: with such nodes around, a node is walked when a result needs it.
 class Walk {
  public:
-  Walk(Graph& graph, const SpecializeOptions& options) : graph_(graph), options_(options) {}
+  Walk(Graph& graph, const SpecializeOptions& options)
+      : graph_(graph), options_(options), allowance_(graph, options.max_folded_bytes) {}
 
   absl::Status Run() {
     if (HasBranches(graph_)) {
@@ -93,7 +94,7 @@ class Walk {
   static constexpr int kMaxDepth = 1000;  // of branches that need branches
 
   absl::Status Visit(NodeId id) {
-    ASSIGN_OR_RETURN(const bool folded, FoldNode(graph_, id, options_.max_folded_bytes));
+    ASSIGN_OR_RETURN(const bool folded, allowance_.Fold(graph_, id));
     if (folded) return absl::OkStatus();
     RETURN_IF_ERROR(InferNode(graph_, id));
     for (ValueId output : graph_.node(id).outputs) {
@@ -149,6 +150,7 @@ class Walk {
 
   Graph& graph_;
   const SpecializeOptions& options_;
+  FoldAllowance allowance_;
   std::vector<bool> listed_;  // by node: walked, or about to be
 };
 
